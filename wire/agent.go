@@ -1,0 +1,219 @@
+package wire
+
+// AgentRequest begins a turn: TurnStarted, then events, then exactly one AgentComplete answers; or one Error if it was
+// refused. A turn already running in the session is finished first. Since protocol 1.
+type AgentRequest struct {
+	RequestID   RequestID      `msgpack:"request_id"`
+	SessionID   *SessionID     `msgpack:"session_id"` // nil: the connection's
+	Agent       string         `msgpack:"agent"`      // "" = orchestrator
+	Prompt      string         `msgpack:"prompt"`
+	Attachments []Attachment   `msgpack:"attachments"`
+	Context     RequestContext `msgpack:"context"`
+	Options     RequestOptions `msgpack:"options"`
+}
+
+type Attachment struct {
+	Path OSString `msgpack:"path"`
+	MIME string   `msgpack:"mime"`
+}
+
+// RequestContext is what the user had in front of them.
+type RequestContext struct {
+	Cwd            OSString        `msgpack:"cwd"`
+	RecentCommands []RecentCommand `msgpack:"recent_commands"`
+	RecentOutput   []byte          `msgpack:"recent_output"`
+	OpenFiles      []OSString      `msgpack:"open_files"`
+}
+
+type RecentCommand struct {
+	Command     OSString `msgpack:"command"`
+	ExitCode    *int     `msgpack:"exit_code"`
+	StartedAtMS int64    `msgpack:"started_at_ms"`
+	OutputTail  []byte   `msgpack:"output_tail"`
+}
+
+type RequestOptions struct {
+	Model           string   `msgpack:"model"` // "" = the configured one
+	MaxTokens       *int     `msgpack:"max_tokens"`
+	Temperature     *float64 `msgpack:"temperature"`
+	Thinking        string   `msgpack:"thinking"` // "", off, low, medium, high
+	Tools           []string `msgpack:"tools"`    // allow-list; nil = all, empty = none
+	RequireApproval *bool    `msgpack:"require_approval"`
+	Mode            string   `msgpack:"mode"`       // policy mode for this turn: may tighten, and `full` only where the person said so
+	TimeoutMS       int64    `msgpack:"timeout_ms"` // 0 = none
+}
+
+// TurnStarted says that a request began. Since protocol 1.
+type TurnStarted struct {
+	Event
+	Agent  string `msgpack:"agent"`
+	Prompt string `msgpack:"prompt"`
+	Model  string `msgpack:"model"`
+}
+
+// AgentStreamChunk is a piece of what an agent says or does. SeqFirst is the number of the first of several chunks of
+// text that were merged into this one, and equals Seq otherwise. Since protocol 1.
+type AgentStreamChunk struct {
+	Event
+	SeqFirst int64  `msgpack:"seq_first"`
+	Agent    string `msgpack:"agent"` // orchestrator, or a task's own name such as engineer-1
+	Chunk    Chunk  `msgpack:"chunk"`
+}
+
+// Chunk is a union: Type says which of the other fields are there, and only those travel.
+type Chunk struct {
+	Type        string      // one of Chunk…
+	Text        string      // text, reasoning, tool_call_delta, notice
+	ExecutionID ExecutionID // tool_call_delta, tool_call, tool_output, tool_result
+	Tool        string      // tool_call_delta, tool_call, tool_result
+	Arguments   string      // tool_call: a JSON object as text
+	Data        []byte      // tool_output: raw bytes as the program wrote them; live only, never stored
+	Status      string      // tool_result: one of Status…; the whole is in CommandResult
+	Signature   string      // reasoning: what the provider needs to accept its own reasoning again
+	Block       *Block      // block
+}
+
+// Chunk types, and the fields that travel with each beside type.
+const (
+	ChunkText          = "text"            // text
+	ChunkReasoning     = "reasoning"       // text, signature
+	ChunkToolCallDelta = "tool_call_delta" // execution_id, tool, text: a piece of the arguments as the model writes them
+	ChunkToolCall      = "tool_call"       // execution_id, tool, arguments
+	ChunkToolOutput    = "tool_output"     // execution_id, data
+	ChunkToolResult    = "tool_result"     // execution_id, tool, status
+	ChunkNotice        = "notice"          // text
+	ChunkBlock         = "block"           // block
+)
+
+// Block is a piece of content with structure of its own.
+type Block struct {
+	Type        string            `msgpack:"type"` // text, code, diff, error, tool_output, interactive
+	Language    string            `msgpack:"language"`
+	Content     string            `msgpack:"content"`
+	Metadata    map[string]string `msgpack:"metadata"`
+	Annotations []Annotation      `msgpack:"annotations"`
+}
+
+type Annotation struct {
+	Line    int    `msgpack:"line"`
+	Type    string `msgpack:"type"`
+	Message string `msgpack:"message"`
+}
+
+// AgentThinking tells which phase an agent entered. Since protocol 1.
+type AgentThinking struct {
+	Event
+	Agent   string `msgpack:"agent"`
+	Phase   string `msgpack:"phase"` // one of Phase…
+	Message string `msgpack:"message"`
+}
+
+const (
+	PhaseAnalyzing  = "analyzing"
+	PhasePlanning   = "planning"
+	PhaseGenerating = "generating"
+	PhaseExecuting  = "executing"
+)
+
+// AgentComplete is the one end of a turn. Since protocol 1.
+type AgentComplete struct {
+	Event
+	Agent         string        `msgpack:"agent"`
+	Status        string        `msgpack:"status"`      // success, error, cancelled, timeout
+	StopReason    string        `msgpack:"stop_reason"` // end_turn, max_tokens, tool_use, refusal, error, cancelled, timeout
+	Summary       string        `msgpack:"summary"`
+	Usage         Usage         `msgpack:"usage"`
+	Context       ContextUse    `msgpack:"context"`
+	ToolsExecuted []string      `msgpack:"tools_executed"`
+	Refused       []RefusedTool `msgpack:"refused"`
+	Model         string        `msgpack:"model"`
+	DurationMS    int64         `msgpack:"duration_ms"`
+}
+
+// Statuses of turns, tools and commands.
+const (
+	StatusSuccess     = "success"
+	StatusError       = "error"
+	StatusCancelled   = "cancelled"
+	StatusTimeout     = "timeout"
+	StatusDenied      = "denied"       // tools: refused by policy or user
+	StatusOK          = "ok"           // commands: ran to its end, whatever its exit code
+	StatusShellExited = "shell_exited" // commands: the shell ended with it
+	StatusRefused     = "refused"      // commands: stale fence, changed fingerprint, busy
+)
+
+// Usage counts tokens. CostUSD is nil where the price is not known.
+type Usage struct {
+	Input      int64    `msgpack:"input"`
+	Output     int64    `msgpack:"output"`
+	CacheRead  int64    `msgpack:"cache_read"`
+	CacheWrite int64    `msgpack:"cache_write"`
+	Total      int64    `msgpack:"total"`
+	CostUSD    *float64 `msgpack:"cost_usd"`
+}
+
+// ContextUse is how full the model's context window is, in tokens.
+type ContextUse struct {
+	Used   int64 `msgpack:"used"`
+	Window int64 `msgpack:"window"`
+}
+
+type RefusedTool struct {
+	Tool   string `msgpack:"tool"`
+	Reason string `msgpack:"reason"`
+}
+
+// CancelRequest ends a turn of any connection (by turn_id) or of this one (by request_id). The turn's own AgentComplete
+// answers. Since protocol 1.
+type CancelRequest struct {
+	TurnID    *TurnID    `msgpack:"turn_id"`
+	RequestID *RequestID `msgpack:"request_id"`
+	Reason    string     `msgpack:"reason"`
+}
+
+// CommandResult is, from the daemon, the stored end of a tool's execution, from which screens derive their tool cards;
+// from the client, a command that the user ran themselves (Tool and ids are empty then). Since protocol 1.
+type CommandResult struct {
+	Event
+	Agent         string      `msgpack:"agent"`
+	ExecutionID   ExecutionID `msgpack:"execution_id"`
+	Tool          string      `msgpack:"tool"`
+	Command       OSString    `msgpack:"command"`
+	Status        string      `msgpack:"status"`
+	Output        []byte      `msgpack:"output"`      // from the daemon: what the model was given
+	OutputTail    []byte      `msgpack:"output_tail"` // from the client: rendered, bounded
+	ExitCode      *int        `msgpack:"exit_code"`
+	Cwd           OSString    `msgpack:"cwd"`
+	FilesModified []OSString  `msgpack:"files_modified"`
+	Truncated     *Truncation `msgpack:"truncated"`
+	StartedAtMS   int64       `msgpack:"started_at_ms"`
+	DurationMS    int64       `msgpack:"duration_ms"`
+}
+
+// ToolRequest runs one tool for a person or a script under the same policy. It is a turn without a model: TurnStarted,
+// CommandResult, AgentComplete. Since protocol 1.
+type ToolRequest struct {
+	RequestID RequestID  `msgpack:"request_id"`
+	SessionID *SessionID `msgpack:"session_id"`
+	Tool      string     `msgpack:"tool"`
+	Arguments string     `msgpack:"arguments"` // a JSON object as text
+	Cwd       OSString   `msgpack:"cwd"`
+}
+
+// UndoRequest puts back the last change of a session's file tools (what = "file") or of a lease to the shell's state
+// (what = "shell"). It is a turn without a model, like ToolRequest. Since protocol 1.
+type UndoRequest struct {
+	RequestID RequestID  `msgpack:"request_id"`
+	SessionID *SessionID `msgpack:"session_id"`
+	What      string     `msgpack:"what"`
+}
+
+func (*AgentRequest) Kind() string     { return "AgentRequest" }
+func (*TurnStarted) Kind() string      { return "TurnStarted" }
+func (*AgentStreamChunk) Kind() string { return "AgentStreamChunk" }
+func (*AgentThinking) Kind() string    { return "AgentThinking" }
+func (*AgentComplete) Kind() string    { return "AgentComplete" }
+func (*CancelRequest) Kind() string    { return "CancelRequest" }
+func (*CommandResult) Kind() string    { return "CommandResult" }
+func (*ToolRequest) Kind() string      { return "ToolRequest" }
+func (*UndoRequest) Kind() string      { return "UndoRequest" }

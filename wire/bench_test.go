@@ -1,0 +1,190 @@
+package wire_test
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"sublet/wire"
+	"sublet/wire/wiretest"
+)
+
+func benchChunk() *wire.AgentStreamChunk {
+	m := wiretest.Full("AgentStreamChunk").(*wire.AgentStreamChunk)
+	m.Chunk = wire.Chunk{Type: wire.ChunkText, Text: "about thirty-three bytes of text "}
+	return m
+}
+
+// Perf goal W7: a chunk is encoded without allocating, decoded with one allocation, and its frame is at most 200 bytes
+// over its ids (here 36 + 36 + 2 bytes) and text.
+func TestChunkCosts(t *testing.T) {
+	m := benchChunk()
+	buf := make([]byte, 0, 1024)
+	frame, _ := wire.AppendFrame(buf, m)
+	if over := len(frame) - 74 - len(m.Chunk.Text); over > 200 {
+		t.Errorf("%d bytes over ids and text, want at most 200", over)
+	}
+	if n := testing.AllocsPerRun(1000, func() { wire.AppendFrame(buf, m) }); n != 0 {
+		t.Errorf("encode: %v allocations, want 0", n)
+	}
+	if n := testing.AllocsPerRun(1000, func() { wire.Unmarshal(frame[4:]) }); n > 1 {
+		t.Errorf("decode: %v allocations, want 1", n)
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	for _, kind := range []string{"AgentStreamChunk", "CommandOutput", "Heartbeat", "CommandResult", "EnvSnapshot"} {
+		m := wiretest.Full(kind)
+		b.Run(kind+"/wire", func(b *testing.B) {
+			b.ReportAllocs()
+			var dst []byte
+			for b.Loop() {
+				dst, _ = wire.AppendFrame(dst[:0], m)
+			}
+			b.SetBytes(int64(len(dst)))
+		})
+		b.Run(kind+"/plan", func(b *testing.B) {
+			b.ReportAllocs()
+			var dst []byte
+			for b.Loop() {
+				dst, _ = wire.AppendByPlan(dst[:0], m)
+			}
+		})
+		if kind != "AgentStreamChunk" { // its union is not the library's to encode
+			b.Run(kind+"/msgpack-v5", func(b *testing.B) {
+				b.ReportAllocs()
+				var buf bytes.Buffer
+				enc := msgpack.NewEncoder(&buf)
+				enc.UseCompactInts(true)
+				for b.Loop() {
+					buf.Reset()
+					if err := enc.Encode(m); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for _, kind := range []string{"AgentStreamChunk", "CommandOutput", "Heartbeat", "CommandResult", "EnvSnapshot"} {
+		p := mustMarshal(b, wiretest.Full(kind))
+		b.Run(kind+"/wire", func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(p)))
+			for b.Loop() {
+				if _, err := wire.Unmarshal(p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		if kind != "AgentStreamChunk" {
+			b.Run(kind+"/msgpack-v5", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					var name string
+					m, _ := wire.New(kind)
+					d := msgpack.NewDecoder(bytes.NewReader(p))
+					d.DecodeArrayLen()
+					name, _ = d.DecodeString()
+					if err := d.Decode(m); err != nil || name != kind {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkPrecheck(b *testing.B) {
+	p := mustMarshal(b, benchChunk())
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := wire.Precheck(p); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkStream is goal W4: chunks sent as fast as they can be made, each decoded by the other end of a socket.
+func BenchmarkStream(b *testing.B) {
+	x, y := socketPair(b)
+	c, peer := wire.NewConn(x, wire.Options{}), wire.NewConn(y, wire.Options{})
+	defer c.Close()
+	defer peer.Close()
+	m := benchChunk()
+	b.ReportAllocs()
+	go func() {
+		for range b.N {
+			if c.Send(m) != nil {
+				return
+			}
+			for c.Pending() > wire.BatchSize { // unmerged: every chunk travels on its own
+				c.Flush(b.Context())
+			}
+		}
+	}()
+	for range b.N {
+		if _, err := peer.Receive(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRoundTrip is goals W1 to W3, with the raw socket beside it.
+func BenchmarkRoundTrip(b *testing.B) {
+	for _, size := range []struct {
+		name string
+		n    int
+	}{{"100B", 100}, {"64KiB", 64 << 10}, {"1MiB", 1 << 20}} {
+		b.Run(size.name+"/wire", func(b *testing.B) {
+			x, y := socketPair(b)
+			c, peer := wire.NewConn(x, wire.Options{}), wire.NewConn(y, wire.Options{})
+			defer c.Close()
+			defer peer.Close()
+			go func() {
+				for {
+					m, err := peer.Receive()
+					if err != nil || peer.Send(m) != nil {
+						return
+					}
+				}
+			}()
+			m := wiretest.Full("CommandResult").(*wire.CommandResult)
+			m.Output = make([]byte, size.n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.Send(m); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := c.Receive(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(size.name+"/raw", func(b *testing.B) {
+			x, y := socketPair(b)
+			defer x.Close()
+			go func() {
+				p := make([]byte, size.n)
+				for {
+					if _, err := io.ReadFull(y, p); err != nil {
+						y.Close()
+						return
+					}
+					y.Write(p)
+				}
+			}()
+			p := make([]byte, size.n)
+			for b.Loop() {
+				x.Write(p)
+				if _, err := io.ReadFull(x, p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

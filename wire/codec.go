@@ -1,0 +1,163 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"reflect"
+	"sync"
+)
+
+// Marshal returns the payload of m: [kind, body]. It fails for a nil message or one that is not of this package, and
+// with *TooLargeError over MaxFrame.
+func Marshal(m Message) ([]byte, error) {
+	p, err := appendPayload(nil, m)
+	if err != nil {
+		return nil, err
+	}
+	if len(p) > MaxFrame {
+		return nil, &TooLargeError{int64(len(p)), MaxFrame}
+	}
+	return p, nil
+}
+
+// AppendFrame appends the frame of m, its length and its payload, to dst. On error (as Marshal) it returns dst as it was.
+func AppendFrame(dst []byte, m Message) ([]byte, error) {
+	start := len(dst)
+	out, err := appendPayload(append(dst, 0, 0, 0, 0), m)
+	if err != nil {
+		return dst, err
+	}
+	n := len(out) - start - 4
+	if n > MaxFrame {
+		return dst, &TooLargeError{int64(n), MaxFrame}
+	}
+	binary.BigEndian.PutUint32(out[start:], uint32(n))
+	return out, nil
+}
+
+// appendPayload appends [kind, body]. The three hot kinds are written by hand, to the same bytes.
+func appendPayload(dst []byte, m Message) ([]byte, error) {
+	switch m := m.(type) {
+	case nil:
+		return dst, fmt.Errorf("wire: nil message")
+	case *AgentStreamChunk:
+		if m != nil {
+			return appendStreamChunk(dst, m), nil
+		}
+	case *CommandOutput:
+		if m != nil {
+			return appendCommandOutput(dst, m), nil
+		}
+	case *Heartbeat:
+		if m != nil {
+			return appendHeartbeat(dst, m), nil
+		}
+	}
+	return appendByPlan(dst, m)
+}
+
+func appendByPlan(dst []byte, m Message) ([]byte, error) {
+	v := reflect.ValueOf(m)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return dst, fmt.Errorf("wire: nil message")
+	}
+	k := byKind[m.Kind()]
+	if k == nil || v.Type().Elem() != k.typ {
+		return dst, fmt.Errorf("wire: %T is not a message of the protocol", m)
+	}
+	dst = appendStr(append(dst, 0x92), k.name)
+	return k.plan().append(dst, v.Elem()), nil
+}
+
+// Unmarshal reads a payload. It takes payload over: texts and bytes of the message may lie in it, so the caller must
+// not write to it any more. Errors are *UnknownKindError and *InvalidError.
+func Unmarshal(payload []byte) (m Message, err error) {
+	if err := precheck(payload); err != nil {
+		return nil, &InvalidError{Reason: err.Error()}
+	}
+	d := decoders.Get().(*decoder)
+	*d = decoder{buf: payload}
+	defer func() {
+		*d = decoder{}
+		decoders.Put(d)
+		if r := recover(); r != nil { // belt and braces: one bad payload must not end the daemon
+			m, err = nil, &InvalidError{Reason: fmt.Sprintf("it cannot be read: %v", r)}
+		}
+	}()
+	m, ferr := d.readMessage()
+	if ferr == nil {
+		return m, nil
+	}
+	kind, id := peek(payload)
+	if ferr == errUnknownKind {
+		return nil, &UnknownKindError{Kind: kind, RequestID: id}
+	}
+	return nil, &InvalidError{Kind: kind, RequestID: id, Field: ferr.path, Reason: ferr.reason}
+}
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+var errUnknownKind = &fieldError{reason: "unknown kind"}
+
+// readMessage reads [kind, body].
+func (d *decoder) readMessage() (Message, *fieldError) {
+	n, err := d.arrayHead()
+	if err != nil {
+		return nil, err
+	}
+	if n != 2 {
+		return nil, wrong(fmt.Sprintf("an array of %d where [kind, body] is wanted", n))
+	}
+	name, ok := d.rawStr()
+	if !ok {
+		return nil, wrong("the kind is " + typeName(d.buf[d.pos]) + ", not str")
+	}
+	k := byKind[string(name)]
+	if k == nil {
+		return nil, errUnknownKind
+	}
+	m := k.new()
+	switch m := m.(type) {
+	case *AgentStreamChunk:
+		err = d.readStreamChunk(m)
+	case *CommandOutput:
+		err = d.readCommandOutput(m)
+	case *Heartbeat:
+		err = d.readHeartbeat(m)
+	default:
+		err = k.plan().read(d, reflect.ValueOf(m).Elem())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// peek finds kind and request_id of a payload that passed precheck and could not be decoded, so that the answer can
+// name what it answers.
+func peek(payload []byte) (kind string, id RequestID) {
+	d := &decoder{buf: payload}
+	if n, err := d.arrayHead(); err != nil || n != 2 {
+		return "", ""
+	}
+	name, ok := d.rawStr()
+	if !ok {
+		return "", ""
+	}
+	kind = clip(string(name))
+	n, err := d.mapHead()
+	if err != nil {
+		return kind, ""
+	}
+	for range n {
+		if string(d.key()) != "request_id" {
+			d.skip()
+			continue
+		}
+		if s, err := d.readStr(); err == nil && len(s) <= 128 {
+			id = RequestID([]byte(s))
+		}
+		break
+	}
+	return kind, id
+}

@@ -1,0 +1,112 @@
+package wire
+
+// ConfirmationRequest asks the user. It goes to every client attached to the session that has CapConfirm; the first
+// answer decides. Since protocol 1.
+type ConfirmationRequest struct {
+	Event
+	ConfirmationID ConfirmationID `msgpack:"confirmation_id"`
+	ExecutionID    ExecutionID    `msgpack:"execution_id"`
+	Agent          string         `msgpack:"agent"`
+	Tool           string         `msgpack:"tool"`
+	Command        OSString       `msgpack:"command"`   // for bash
+	Arguments      string         `msgpack:"arguments"` // a JSON object as text
+	Cwd            OSString       `msgpack:"cwd"`
+	Verdict        Verdict        `msgpack:"verdict"`
+	Preview        Preview        `msgpack:"preview"`
+	Grants         []Grant        `msgpack:"grants"` // what allow_always may be answered with; empty: only once
+	ExpiresAtMS    *int64         `msgpack:"expires_at_ms"`
+	Fingerprint    string         `msgpack:"fingerprint"` // see Fingerprint
+}
+
+// Verdict is what the risk analysis found.
+type Verdict struct {
+	Level      string   `msgpack:"level"` // low, medium, high, critical
+	Reasons    []Reason `msgpack:"reasons"`
+	Reversible bool     `msgpack:"reversible"`
+	UndoHint   string   `msgpack:"undo_hint"`
+}
+
+type Reason struct {
+	Text   string `msgpack:"text"`
+	Span   *Span  `msgpack:"span"`
+	Effect string `msgpack:"effect"` // read, write, delete, run-code, network, privilege, signal, shell-state, persistence, secret, history, unknown
+}
+
+// Span is a half-open range of bytes in the command's text.
+type Span struct {
+	Start int `msgpack:"start"`
+	End   int `msgpack:"end"`
+}
+
+type Preview struct {
+	Type    string `msgpack:"type"` // none, diff, text
+	Content string `msgpack:"content"`
+}
+
+// Grant is a standing permission on offer.
+type Grant struct {
+	Scope  string `msgpack:"scope"`  // session, project, always
+	Rule   string `msgpack:"rule"`   // as it would be listed
+	Covers string `msgpack:"covers"` // in words, exactly what it would let through
+}
+
+// ConfirmationResponse answers a ConfirmationRequest; a second answer is told so by the ConfirmationResolved that went
+// before it. Since protocol 1.
+type ConfirmationResponse struct {
+	ConfirmationID ConfirmationID `msgpack:"confirmation_id"`
+	Decision       string         `msgpack:"decision"` // allow, allow_always, deny, deny_always
+	Grant          *Grant         `msgpack:"grant"`    // with allow_always and deny_always: one of those offered
+	EditedCommand  *OSString      `msgpack:"edited_command"`
+	Comment        string         `msgpack:"comment"`
+}
+
+const (
+	DecisionAllow       = "allow"
+	DecisionAllowAlways = "allow_always"
+	DecisionDeny        = "deny"
+	DecisionDenyAlways  = "deny_always"
+)
+
+// ConfirmationResolved tells every attached client how a question ended. Since protocol 1.
+type ConfirmationResolved struct {
+	Event
+	ConfirmationID ConfirmationID `msgpack:"confirmation_id"`
+	Decision       string         `msgpack:"decision"`
+	By             string         `msgpack:"by"` // "client NAME PID", "rule ID", "expiry", "cancel", "nobody"
+	Comment        string         `msgpack:"comment"`
+}
+
+// PolicyRequest reads or changes mode and rules; PolicyReply answers. Since protocol 1.
+type PolicyRequest struct {
+	RequestID RequestID  `msgpack:"request_id"`
+	SessionID *SessionID `msgpack:"session_id"`
+	Op        string     `msgpack:"op"` // get, set_mode, list, add, revoke
+	Mode      string     `msgpack:"mode"`
+	Rule      *Rule      `msgpack:"rule"`
+	RuleID    RuleID     `msgpack:"rule_id"`
+}
+
+type PolicyReply struct {
+	RequestID RequestID `msgpack:"request_id"`
+	Op        string    `msgpack:"op"`
+	Mode      string    `msgpack:"mode"`
+	Rules     []Rule    `msgpack:"rules"`
+}
+
+// Rule is a standing decision.
+type Rule struct {
+	ID          RuleID   `msgpack:"id"`
+	Decision    string   `msgpack:"decision"` // allow, ask, deny
+	Pattern     string   `msgpack:"pattern"`
+	Scope       string   `msgpack:"scope"`   // session, project, always
+	Subject     OSString `msgpack:"subject"` // the session's id or the project's folder, by scope
+	Source      string   `msgpack:"source"`  // user, config, project file
+	CreatedAtMS int64    `msgpack:"created_at_ms"`
+	ExpiresAtMS *int64   `msgpack:"expires_at_ms"`
+}
+
+func (*ConfirmationRequest) Kind() string  { return "ConfirmationRequest" }
+func (*ConfirmationResponse) Kind() string { return "ConfirmationResponse" }
+func (*ConfirmationResolved) Kind() string { return "ConfirmationResolved" }
+func (*PolicyRequest) Kind() string        { return "PolicyRequest" }
+func (*PolicyReply) Kind() string          { return "PolicyReply" }

@@ -1,0 +1,353 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limits of a Conn.
+const (
+	batchSize   = 32 << 10  // one write takes up to this many bytes of queued frames, or one frame that is longer
+	writePiece  = 256 << 10 // a longer frame is written in pieces of this size, each with its own stall clock
+	softQueue   = 4 << 20   // queued bytes from which live output is left out and the slow clock runs
+	hardQueue   = 64 << 20  // queued bytes at which the peer is cut off at once
+	discardMost = 64 << 20  // bytes of an oversize frame that are read and thrown away so that the answer arrives
+	discardTime = 5 * time.Second
+)
+
+// Options of a Conn; zero values take the defaults.
+type Options struct {
+	MaxFrame   int           // longest payload that is received, in bytes; 0 = MaxFrame. SetMaxFrame changes it
+	SlowAfter  time.Duration // a peer that accepts nothing for so long is cut off; 0 = 30 s
+	CloseAfter time.Duration // how long Close waits for the peer to take what is queued; 0 = 2 s
+}
+
+// Conn sends and receives messages over a byte stream. Send and Close may be called from any goroutine, Receive from one
+// at a time. A Conn owns one goroutine, its writer, which runs until Close: each Conn must be closed.
+type Conn struct {
+	rw        io.ReadWriteCloser
+	r         *bufio.Reader
+	head      [4]byte // Receive's
+	maxFrame  atomic.Int64
+	slowAfter time.Duration
+	closeWait time.Duration
+
+	wake    chan struct{} // one token: something is queued, or closing or halfEnd was set
+	done    chan struct{} // closed when the connection is over
+	writer  sync.WaitGroup
+	rwClose sync.Once
+	stall   *time.Timer // cuts the peer off; runs while one write does
+
+	mu      sync.Mutex
+	out     queue
+	over    *time.Timer   // cuts the peer off; runs while the queue is over softQueue
+	idle    chan struct{} // closed when all is written; nil while nobody waits for that
+	writing bool
+	closing bool  // no more Sends; the writer ends when the queue is empty
+	halfEnd bool  // no more Sends; the writing side is shut when the queue is empty
+	err     error // why it is over
+}
+
+// NewConn makes a connection of rw, which it owns from now on, and starts its writer.
+func NewConn(rw io.ReadWriteCloser, o Options) *Conn {
+	c := &Conn{
+		rw: rw, r: bufio.NewReaderSize(rw, batchSize),
+		slowAfter: o.SlowAfter, closeWait: o.CloseAfter,
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	if c.slowAfter <= 0 {
+		c.slowAfter = 30 * time.Second
+	}
+	if c.closeWait <= 0 {
+		c.closeWait = 2 * time.Second
+	}
+	c.SetMaxFrame(o.MaxFrame)
+	cutOff := func() { c.fail(ErrSlow) }
+	c.stall = time.AfterFunc(time.Hour, cutOff)
+	c.stall.Stop()
+	c.over = time.AfterFunc(time.Hour, cutOff)
+	c.over.Stop()
+	c.writer.Go(c.write)
+	return c
+}
+
+// SetMaxFrame sets the longest payload that Receive accepts, in bytes; 0 or less is MaxFrame. A daemon begins with
+// MaxHandshakeFrame and raises it after the handshake.
+func (c *Conn) SetMaxFrame(n int) {
+	if n <= 0 || n > MaxFrame {
+		n = MaxFrame
+	}
+	c.maxFrame.Store(int64(n))
+}
+
+// Send queues m and returns; it never waits for the peer. m is encoded before Send returns, so the caller may go on
+// using it. While more than 32 KiB wait, neighbouring text chunks of one agent become one (SeqFirst tells the first),
+// and so does neighbouring output; while more than 4 MiB wait, live output (CommandOutput, tool_output,
+// tool_call_delta) is left out. Nothing else is ever dropped: a peer that accepts nothing for SlowAfter, keeps 4 MiB
+// waiting for as long, or lets 64 MiB pile up, is cut off instead.
+//
+// Errors: *TooLargeError and those of Marshal, after which the connection is as it was; once it is over, ErrSlow,
+// ErrClosed or what broke it.
+func (c *Conn) Send(m Message) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	if c.closing || c.halfEnd {
+		return ErrClosed
+	}
+	before := c.out.size
+	if err := c.out.add(m); err != nil {
+		return err
+	}
+	if c.out.size > hardQueue {
+		c.failLocked(ErrSlow)
+		return ErrSlow
+	}
+	if before <= softQueue && c.out.size > softQueue {
+		c.over.Reset(c.slowAfter)
+	}
+	if !c.writing {
+		c.signal()
+	}
+	return nil
+}
+
+// signal wakes the writer.
+func (c *Conn) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Flush waits until everything queued so far has been handed to the transport. Whoever sends a long history calls it
+// between pages, or a slow reader would be taken for a dead one. If ctx ends first it returns context.Cause(ctx); once
+// the connection is over, what Send would.
+func (c *Conn) Flush(ctx context.Context) error {
+	c.mu.Lock()
+	if c.err != nil {
+		defer c.mu.Unlock()
+		return c.err
+	}
+	if c.out.size == 0 && !c.writing {
+		c.mu.Unlock()
+		return nil
+	}
+	if c.idle == nil {
+		c.idle = make(chan struct{})
+	}
+	idle := c.idle
+	c.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-c.done:
+		return c.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Pending returns how many bytes are queued.
+func (c *Conn) Pending() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out.size
+}
+
+// write is the writer: it takes up to 32 KiB of whole frames at a time, or one longer frame, writes them in one piece
+// and sleeps when nothing is queued. Nothing waits for a timer.
+func (c *Conn) write() {
+	for {
+		batch, more := c.next()
+		if !more {
+			return
+		}
+		for p := batch; len(p) > 0; {
+			n := min(len(p), writePiece)
+			c.stall.Reset(c.slowAfter)
+			_, err := c.rw.Write(p[:n])
+			c.stall.Stop()
+			if err != nil {
+				c.fail(fmt.Errorf("write to peer: %w", err))
+				return
+			}
+			p = p[n:]
+		}
+		c.mu.Lock()
+		c.out.recycle(batch)
+		c.mu.Unlock()
+	}
+}
+
+// next waits for the next batch; more is false when there will be none.
+func (c *Conn) next() (batch []byte, more bool) {
+	for {
+		c.mu.Lock()
+		batch = c.out.take()
+		c.writing = batch != nil
+		if c.out.size <= softQueue {
+			c.over.Stop()
+		}
+		if batch != nil {
+			c.mu.Unlock()
+			return batch, true
+		}
+		if c.idle != nil {
+			close(c.idle)
+			c.idle = nil
+		}
+		half, closing := c.halfEnd, c.closing
+		c.mu.Unlock()
+		if half {
+			c.closeWrite()
+		}
+		if closing {
+			c.fail(ErrClosed)
+			return nil, false
+		}
+		select {
+		case <-c.wake:
+		case <-c.done:
+			return nil, false
+		}
+	}
+}
+
+// closeWrite shuts the writing side, where the transport has two.
+func (c *Conn) closeWrite() {
+	if h, ok := c.rw.(interface{ CloseWrite() error }); ok {
+		h.CloseWrite()
+	}
+}
+
+// Receive returns the next message. After an error for which Recoverable holds, answer with Reply(err) and call it
+// again; every other error ends the connection, and Close must follow: io.EOF (wrapped) where the peer closed between
+// two frames, ErrClosed after Close, *TooLargeError where it announced a payload over the limit. In that case the peer
+// has been sent Error{too_large}, and up to 64 MiB or 5 s of what it still sent was thrown away so that it reads that.
+func (c *Conn) Receive() (Message, error) {
+	if _, err := io.ReadFull(c.r, c.head[:]); err != nil {
+		return nil, c.readError(err, err == io.EOF)
+	}
+	n := int64(binary.BigEndian.Uint32(c.head[:]))
+	if limit := c.maxFrame.Load(); n > limit {
+		err := &TooLargeError{n, limit}
+		c.refuse(Reply(err), n)
+		return nil, err
+	}
+	if n == 0 {
+		reply := &Error{Code: CodeInvalidMessage, Message: "a frame of length zero"}
+		c.refuse(reply, discardMost)
+		return nil, reply
+	}
+	payload, err := c.payload(int(n))
+	if err != nil {
+		return nil, c.readError(err, false)
+	}
+	return Unmarshal(payload)
+}
+
+// payload reads n bytes. Long ones are allocated as they arrive: an announced length alone costs at most 2 MiB.
+func (c *Conn) payload(n int) ([]byte, error) {
+	const first = 2 << 20
+	p := make([]byte, min(n, first))
+	read := 0
+	for {
+		if _, err := io.ReadFull(c.r, p[read:]); err != nil {
+			return nil, err
+		}
+		if read = len(p); read == n {
+			return p, nil
+		}
+		longer := make([]byte, min(n, 4*read))
+		copy(longer, p)
+		p = longer
+	}
+}
+
+// readError says why nothing more can be received.
+func (c *Conn) readError(err error, boundary bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.closing:
+		return ErrClosed
+	case boundary:
+		return fmt.Errorf("peer closed the connection: %w", io.EOF)
+	case errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("read from peer: %w", err)
+}
+
+// refuse answers a frame whose payload will not be read: the answer goes out, the writing side is shut, what still
+// comes is discarded, up to n bytes. Closing at once would reset the connection, and the answer would be lost with it.
+func (c *Conn) refuse(answer *Error, n int64) {
+	if c.Send(answer) != nil {
+		return
+	}
+	c.mu.Lock()
+	c.halfEnd = true
+	c.signal()
+	c.mu.Unlock()
+	bound := time.AfterFunc(discardTime, c.closeTransport)
+	defer bound.Stop()
+	io.CopyN(io.Discard, c.r, min(n, discardMost))
+}
+
+// Close sends what is queued, waits for that at most Options.CloseAfter, closes the transport and waits for the writer.
+// It is safe to call more than once, and from the goroutine that receives.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	c.closing = true
+	c.signal()
+	c.mu.Unlock()
+	bound := time.AfterFunc(c.closeWait, func() { c.fail(ErrClosed) })
+	c.writer.Wait()
+	bound.Stop()
+	return nil
+}
+
+// Done is closed when the connection is over and can send no more; Err then tells why.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err returns why the connection is over: ErrClosed, ErrSlow, or what broke it; nil while it is not.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *Conn) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failLocked(err)
+}
+
+// failLocked ends the connection for good, for the first reason given. Closing the transport wakes whoever reads or
+// writes it.
+func (c *Conn) failLocked(err error) {
+	if c.err != nil {
+		return
+	}
+	c.err = err
+	c.over.Stop()
+	c.out = queue{}
+	close(c.done)
+	c.closeTransport()
+}
+
+func (c *Conn) closeTransport() {
+	c.rwClose.Do(func() { c.rw.Close() })
+}

@@ -1,0 +1,320 @@
+package wire_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"sublet/wire"
+	"sublet/wire/wiretest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSuiteInMemory(t *testing.T) {
+	wiretest.Run(t, func(*testing.T) (io.ReadWriteCloser, io.ReadWriteCloser) { return wiretest.Pipe() })
+}
+
+func TestSuiteOverUnixSocket(t *testing.T) {
+	wiretest.Run(t, func(t *testing.T) (io.ReadWriteCloser, io.ReadWriteCloser) { return socketPair(t) })
+}
+
+func TestSuiteOverNetPipe(t *testing.T) {
+	wiretest.Run(t, func(*testing.T) (io.ReadWriteCloser, io.ReadWriteCloser) { return net.Pipe() })
+}
+
+func socketPair(t testing.TB) (a, b net.Conn) {
+	t.Helper()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	a, err = net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err = l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+// A peer that reads nothing is cut off after exactly 30 s, not earlier, and Send never waits.
+func TestSlowPeerIsCutOffAfterThirtySeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := wiretest.Pipe()
+		defer b.Close()
+		c := wire.NewConn(a, wire.Options{})
+		defer c.Close()
+		start := time.Now()
+		for range 8 {
+			if err := c.Send(&wire.CommandResult{Output: make([]byte, 32<<10)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := time.Since(start); d != 0 {
+			t.Errorf("Send waited %v", d)
+		}
+		<-c.Done()
+		if d := time.Since(start); d != 30*time.Second {
+			t.Errorf("cut off after %v, want exactly 30s", d)
+		}
+		if !errors.Is(c.Err(), wire.ErrSlow) {
+			t.Errorf("got %v, want ErrSlow", c.Err())
+		}
+	})
+}
+
+// A peer that reads a little all the time, and yet keeps more than 4 MiB waiting, is cut off as well; one that gets
+// through it is not.
+func TestTricklingPeerIsCutOff(t *testing.T) {
+	for _, catchesUp := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := wiretest.Pipe()
+			c := wire.NewConn(a, wire.Options{})
+			defer c.Close()
+			for range 20 {
+				c.Send(&wire.CommandResult{Output: make([]byte, 256<<10)})
+			}
+			stop := make(chan struct{})
+			go func() {
+				defer close(stop)
+				p := make([]byte, 256<<10)
+				for {
+					if _, err := b.Read(p); err != nil {
+						return
+					}
+					if !catchesUp {
+						time.Sleep(10 * time.Second)
+					}
+				}
+			}()
+			time.Sleep(time.Minute)
+			if want := map[bool]error{true: nil, false: wire.ErrSlow}[catchesUp]; !errors.Is(c.Err(), want) {
+				t.Errorf("catches up %v: got %v, want %v", catchesUp, c.Err(), want)
+			}
+			b.Close()
+			<-stop
+		})
+	}
+}
+
+func TestMoreThanTheQueueHoldsCutsOffAtOnce(t *testing.T) {
+	a, b := wiretest.Pipe()
+	defer b.Close()
+	c := wire.NewConn(a, wire.Options{})
+	defer c.Close()
+	for range 8 {
+		if err := c.Send(&wire.CommandResult{Output: make([]byte, 10<<20)}); err != nil {
+			if !errors.Is(err, wire.ErrSlow) {
+				t.Errorf("got %v, want ErrSlow", err)
+			}
+			return
+		}
+	}
+	t.Error("80 MiB were queued for a peer that does not read")
+}
+
+// A client that is slow gets text in larger pieces: every byte, in order, with the numbers of what was merged. Ends,
+// results and questions are never dropped or moved.
+func TestSlowClientGetsMergedText(t *testing.T) {
+	a, b := wiretest.Pipe()
+	c, peer := wire.NewConn(a, wire.Options{}), wire.NewConn(b, wire.Options{})
+	defer c.Close()
+	defer peer.Close()
+	const n = 50_000
+	var want strings.Builder
+	for i := range int64(n) {
+		text := "word "
+		want.WriteString(text)
+		chunk := &wire.AgentStreamChunk{Event: wire.Event{SessionID: "s", TurnID: "t", Seq: i + 1}, SeqFirst: i + 1, Agent: "orchestrator"}
+		chunk.Chunk = wire.Chunk{Type: wire.ChunkText, Text: text}
+		if err := c.Send(chunk); err != nil {
+			t.Fatal(err)
+		}
+		if i == n/2 {
+			c.Send(&wire.ConfirmationRequest{ConfirmationID: "q", Event: wire.Event{Seq: 0}})
+		}
+	}
+	c.Send(&wire.AgentComplete{Status: wire.StatusSuccess})
+	var got strings.Builder
+	messages, next, questions := 0, int64(1), 0
+	for {
+		m, err := peer.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages++
+		switch m := m.(type) {
+		case *wire.AgentStreamChunk:
+			if m.SeqFirst != next || m.Seq < m.SeqFirst {
+				t.Fatalf("got seq %d to %d, want the first to be %d", m.SeqFirst, m.Seq, next)
+			}
+			next = m.Seq + 1
+			got.WriteString(m.Chunk.Text)
+			continue
+		case *wire.ConfirmationRequest:
+			if questions++; next != n/2+2 {
+				t.Errorf("the question came after %d, want after %d", next-1, n/2+1)
+			}
+			continue
+		}
+		break
+	}
+	if got.String() != want.String() || next != n+1 || questions != 1 {
+		t.Errorf("got %d bytes up to seq %d and %d questions, want %d up to %d and 1", got.Len(), next-1, questions, want.Len(), n)
+	}
+	if messages > n/10 {
+		t.Errorf("%d messages for %d chunks: not merged", messages, n)
+	}
+}
+
+// Live output is merged, then left out when too much waits; offsets tell what is missing, and nothing else is lost.
+func TestOutputIsThinnedUnderPressure(t *testing.T) {
+	a, b := wiretest.Pipe()
+	c, peer := wire.NewConn(a, wire.Options{}), wire.NewConn(b, wire.Options{})
+	defer c.Close()
+	defer peer.Close()
+	data := bytes.Repeat([]byte("y\n"), 500)
+	var offset int64
+	for range 20_000 {
+		if err := c.Send(&wire.CommandOutput{LeaseRef: wire.LeaseRef{LeaseID: "l", Fence: 1}, ExecutionID: "e", Offset: offset, Data: data}); err != nil {
+			t.Fatal(err)
+		}
+		offset += int64(len(data))
+		if p := c.Pending(); p > wire.SoftQueue+64<<10 {
+			t.Fatalf("%d bytes wait: not bounded", p)
+		}
+	}
+	if err := c.Send(&wire.CommandCompleted{Status: wire.StatusOK}); err != nil {
+		t.Fatal(err)
+	}
+	var at, got int64
+	for {
+		m, err := peer.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, ok := m.(*wire.CommandOutput)
+		if !ok {
+			break // CommandCompleted came through
+		}
+		if out.Offset < at {
+			t.Fatalf("offset went back from %d to %d", at, out.Offset)
+		}
+		at = out.Offset + int64(len(out.Data))
+		got += int64(len(out.Data))
+	}
+	if got < 1<<20 || got > offset/2 {
+		t.Errorf("%d of %d bytes came through, want some and not most", got, offset)
+	}
+}
+
+// The sender may reuse its buffers once Send has returned, merged or not.
+func TestSendTakesACopy(t *testing.T) {
+	a, b := wiretest.Pipe()
+	c, peer := wire.NewConn(a, wire.Options{}), wire.NewConn(b, wire.Options{})
+	defer c.Close()
+	defer peer.Close()
+	data := make([]byte, 1000)
+	for i := range 500 {
+		for j := range data {
+			data[j] = byte(i)
+		}
+		c.Send(&wire.CommandOutput{Offset: int64(i) * 1000, Data: data})
+	}
+	c.Send(&wire.Notice{})
+	for {
+		m, err := peer.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, ok := m.(*wire.CommandOutput)
+		if !ok {
+			return
+		}
+		for i, d := range out.Data {
+			if want := byte((out.Offset + int64(i)) / 1000); d != want {
+				t.Fatalf("byte %d is %d, want %d", out.Offset+int64(i), d, want)
+			}
+		}
+	}
+}
+
+// An announced length costs at most 2 MiB until its bytes are there, and nothing over the limit.
+func TestAnnouncedLengthAllocatesLittle(t *testing.T) {
+	for _, c := range []struct {
+		announced uint32
+		want      error
+		most      uint64
+	}{
+		{0xffffffff, wire.ErrTooLarge, 256 << 10},
+		{wire.MaxFrame, io.ErrUnexpectedEOF, 2<<20 + 256<<10},
+	} {
+		a, b := wiretest.Pipe()
+		conn := wire.NewConn(b, wire.Options{})
+		a.Write(binary.BigEndian.AppendUint32(nil, c.announced))
+		a.Close()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := conn.Receive()
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%d announced: got %v, want %v", c.announced, err, c.want)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > c.most {
+			t.Errorf("%d announced: %d bytes allocated, want at most %d", c.announced, n, c.most)
+		}
+		conn.Close()
+	}
+}
+
+func TestFlushWaitsForTheTransport(t *testing.T) {
+	a, b := wiretest.Pipe()
+	defer b.Close()
+	c := wire.NewConn(a, wire.Options{})
+	defer c.Close()
+	if err := c.Flush(t.Context()); err != nil {
+		t.Errorf("nothing queued: %v", err)
+	}
+	c.Send(&wire.CommandResult{Output: make([]byte, 1<<20)}) // more than the pipe holds
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	cancel(why)
+	if err := c.Flush(ctx); !errors.Is(err, why) {
+		t.Errorf("got %v, want the cause of ctx", err)
+	}
+	go io.Copy(io.Discard, b)
+	if err := c.Flush(t.Context()); err != nil || c.Pending() != 0 {
+		t.Errorf("got %v with %d pending", err, c.Pending())
+	}
+}
+
+// Close waits for a peer that does not read, but not for ever.
+func TestCloseIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := wiretest.Pipe()
+		defer b.Close()
+		c := wire.NewConn(a, wire.Options{})
+		c.Send(&wire.CommandResult{Output: make([]byte, 1<<20)})
+		start := time.Now()
+		c.Close()
+		if d := time.Since(start); d != 2*time.Second {
+			t.Errorf("Close took %v, want 2s", d)
+		}
+		c.Close()
+	})
+}

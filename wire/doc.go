@@ -1,0 +1,39 @@
+// Package wire is the native protocol between sublet's client and daemon: every message, kind, error code and limit,
+// and how they become bytes. PROTOCOL.md beside it is the same for people who write a client in another language.
+//
+// A frame is a 4-byte big-endian length and a msgpack payload; a payload is the array [kind, body]. Every field of a
+// body is always written. wire holds no sockets (see wire/socket), no state and no policy.
+package wire
+
+// Version is the newest protocol this build speaks; MinVersion the oldest.
+//
+//	1  2026-11-20  first
+const (
+	Version    = 1
+	MinVersion = 1
+)
+
+// Message is any body that travels: a pointer to one of the structs of this package.
+type Message interface {
+	// Kind is the name under which the message travels, such as "AgentStreamChunk".
+	Kind() string
+}
+
+// EventMessage is a message that belongs to a session's numbered, stored history.
+type EventMessage interface {
+	Message
+	// Meta returns the ids of the event for reading and, by the daemon's hub alone, for writing.
+	Meta() *Event
+}
+
+// Event is what every stored event carries. The hub fills it in; agents leave it empty.
+type Event struct {
+	SessionID SessionID `msgpack:"session_id"`
+	TurnID    TurnID    `msgpack:"turn_id"`    // empty for events outside a turn: user commands, compactions
+	RequestID RequestID `msgpack:"request_id"` // of the request that began it; empty for other connections' screens too
+	Seq       int64     `msgpack:"seq"`        // grows by one per session, from 1; the event's number in the store
+	AtMS      int64     `msgpack:"at_ms"`
+}
+
+// Meta implements EventMessage for every struct that embeds Event.
+func (e *Event) Meta() *Event { return e }

@@ -1,0 +1,12 @@
+package wire
+
+// For tests in package wire_test.
+var (
+	AppendByPlan = appendByPlan
+	Precheck     = precheck
+)
+
+const (
+	BatchSize = batchSize
+	SoftQueue = softQueue
+)

@@ -1,0 +1,101 @@
+package wire_test
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"testing"
+
+	"sublet/wire"
+	"sublet/wire/wiretest"
+)
+
+// Whatever arrives: no panic, only the documented errors, and what decodes is a value that encodes, decodes to itself
+// and encodes to the same bytes again; so does its JSON view.
+func FuzzUnmarshal(f *testing.F) {
+	for _, m := range wiretest.All() {
+		f.Add(mustMarshal(f, m))
+	}
+	f.Add([]byte("\x92\xa5Ready\x81\xa6limits\x82\xa1a\x01\xa1a\x02"))
+	f.Add([]byte("\x92\xa6Notice\xdf\xff\xff\xff\xff"))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		m, err := wire.Unmarshal(bytes.Clone(payload))
+		if err != nil {
+			if !wire.Recoverable(err) || m != nil {
+				t.Fatalf("got %v with error %v", m, err)
+			}
+			return
+		}
+		first := mustMarshal(t, m)
+		again, err := wire.Unmarshal(bytes.Clone(first))
+		if err != nil || !reflect.DeepEqual(again, m) {
+			t.Fatalf("got %+v, %v\nwant %+v", again, err, m)
+		}
+		if second := mustMarshal(t, again); !bytes.Equal(first, second) {
+			t.Fatalf("encodes to % x, then to % x", first, second)
+		}
+		view, err := wire.ToJSON(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := wire.FromJSON(view); err != nil || !reflect.DeepEqual(back, m) {
+			t.Fatalf("through %s:\n got %+v, %v\nwant %+v", view, back, err, m)
+		}
+	})
+}
+
+// Whatever bytes a peer sends, Receive returns messages and documented errors until the end, and Close returns.
+func FuzzReceive(f *testing.F) {
+	for _, m := range wiretest.All()[:20] {
+		frame, _ := wire.AppendFrame(nil, m)
+		f.Add(append(frame, 0, 0, 0, 1, 0xc1))
+	}
+	f.Add([]byte{0, 0, 0, 0})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		if len(stream) > 60<<10 {
+			return // what the pipe holds
+		}
+		a, b := wiretest.Pipe()
+		a.Write(stream)
+		a.Close()
+		c := wire.NewConn(b, wire.Options{MaxFrame: 32 << 10})
+		defer c.Close()
+		for range len(stream) + 1 {
+			m, err := c.Receive()
+			if err == nil && m == nil {
+				t.Fatal("no message and no error")
+			}
+			if err != nil && !wire.Recoverable(err) {
+				return
+			}
+		}
+		t.Fatal("more messages than bytes")
+	})
+}
+
+// A chunk made by hand is the same bytes as one made from its tags, whatever is in it.
+func FuzzHotKinds(f *testing.F) {
+	f.Add("text", "s", "t", int64(1), []byte("x"), uint64(7))
+	f.Fuzz(func(t *testing.T, typ, a, b string, n int64, data []byte, u uint64) {
+		for _, m := range []wire.Message{
+			&wire.AgentStreamChunk{
+				Event: wire.Event{SessionID: wire.SessionID(a), TurnID: wire.TurnID(b), Seq: n, AtMS: -n}, SeqFirst: n, Agent: b,
+				Chunk: wire.Chunk{Type: typ, Text: a, ExecutionID: wire.ExecutionID(b), Tool: a, Arguments: b, Data: data, Status: a, Signature: b},
+			},
+			&wire.CommandOutput{LeaseRef: wire.LeaseRef{LeaseID: wire.LeaseID(a), Fence: u}, Offset: n, Data: data},
+			&wire.Heartbeat{Nonce: u, AtMS: n, Reply: n > 0},
+		} {
+			want, err := wire.AppendByPlan(nil, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := mustMarshal(t, m); !bytes.Equal(got, want) {
+				t.Fatalf("%s: got % x, want % x", m.Kind(), got, want)
+			}
+			if _, err := wire.Unmarshal(want); err != nil && !errors.Is(err, wire.ErrInvalidMessage) {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package wire
+
+// EnvSnapshot is the client's first message, and is sent again whenever cwd, env or terminal size changed; then
+// protocol_min, protocol_max, session_id, after_seq, leases and credentials are ignored. Since protocol 1.
+type EnvSnapshot struct {
+	ProtocolMin  int                 `msgpack:"protocol_min"`
+	ProtocolMax  int                 `msgpack:"protocol_max"`
+	Client       ClientInfo          `msgpack:"client"`
+	Capabilities []string            `msgpack:"capabilities"` // CapShell, CapConfirm
+	Env          map[string]OSString `msgpack:"env"`          // no value of a variable that looks like a secret
+	Cwd          OSString            `msgpack:"cwd"`
+	Shell        ShellInfo           `msgpack:"shell"`
+	Term         TermInfo            `msgpack:"term"`
+	Credentials  map[string]string   `msgpack:"credentials"` // only what the configuration's api_key_env names; kept in memory, never stored or logged
+	SessionID    *SessionID          `msgpack:"session_id"`  // nil: a new session, stored once something happens in it
+	AfterSeq     int64               `msgpack:"after_seq"`   // events after this number are sent again; -1: none
+	Leases       []HeldLease         `msgpack:"leases"`      // what the client believes it has lent
+}
+
+// Client capabilities.
+const (
+	CapShell   = "shell"   // has a shell to lend
+	CapConfirm = "confirm" // somebody is there to answer questions
+)
+
+type ClientInfo struct {
+	Name    string `msgpack:"name"`
+	Version string `msgpack:"version"`
+	PID     int    `msgpack:"pid"`
+}
+
+type ShellInfo struct {
+	Path    OSString `msgpack:"path"`
+	Version string   `msgpack:"version"`
+}
+
+// TermInfo is the terminal; sizes are in cells and pixels, 0 where unknown.
+type TermInfo struct {
+	Cols        int    `msgpack:"cols"`
+	Rows        int    `msgpack:"rows"`
+	PixelWidth  int    `msgpack:"pixel_width"`
+	PixelHeight int    `msgpack:"pixel_height"`
+	Term        string `msgpack:"term"`
+}
+
+type HeldLease struct {
+	LeaseID     LeaseID     `msgpack:"lease_id"`
+	Fence       uint64      `msgpack:"fence"`
+	ExecutionID ExecutionID `msgpack:"execution_id"` // empty: no command runs
+}
+
+// Ready answers the first EnvSnapshot. Since protocol 1.
+type Ready struct {
+	Protocol     int              `msgpack:"protocol"`
+	Daemon       DaemonInfo       `msgpack:"daemon"`
+	Capabilities []string         `msgpack:"capabilities"`
+	Limits       map[string]int64 `msgpack:"limits"` // by the names Limit…
+	Models       []ModelInfo      `msgpack:"models"` // the first is the one in use
+	Session      SessionInfo      `msgpack:"session"`
+	Leases       []HeldLease      `msgpack:"leases"` // what the daemon believes; the client drops the rest
+	Mode         string           `msgpack:"mode"`   // the policy's mode
+}
+
+// Names in Ready.Limits.
+const (
+	LimitFrame             = "frame"               // bytes of a payload
+	LimitRequestsPerSecond = "requests_per_second" // per connection
+	LimitRunningTurns      = "running_turns"       // per connection, queued ones count
+	LimitOutputHead        = "output_head"         // bytes of a command's rendered output kept from its start
+	LimitOutputTail        = "output_tail"         // bytes kept from its end
+	LimitLeaseGraceMS      = "lease_grace_ms"      // how long a fence is good after the link dropped
+)
+
+type DaemonInfo struct {
+	Name     string `msgpack:"name"`
+	Version  string `msgpack:"version"`
+	PID      int    `msgpack:"pid"`
+	UptimeMS int64  `msgpack:"uptime_ms"`
+}
+
+type ModelInfo struct {
+	Name          string `msgpack:"name"`     // as `model = "provider/name"` has it
+	Provider      string `msgpack:"provider"` // the configuration's name for it
+	ProviderKind  string `msgpack:"kind"`     // anthropic, openai, google, offline, scripted
+	Loaded        bool   `msgpack:"loaded"`   // usable now: has its key, needs none
+	ContextWindow int    `msgpack:"context_window"`
+}
+
+// Heartbeat is sent by both ends every 15 s while a turn or a lease runs, and answered with the same nonce. 60 s of
+// silence then means the peer is dead. Since protocol 1.
+type Heartbeat struct {
+	Nonce uint64 `msgpack:"nonce"`
+	AtMS  int64  `msgpack:"at_ms"`
+	Reply bool   `msgpack:"reply"`
+}
+
+// ShellState tells what the live shell looks like after a command, the user's or a leased one, changed something in it:
+// after its CommandCompleted and before the next CommandStarted. Since protocol 1.
+type ShellState struct {
+	Digest    string              `msgpack:"digest"` // lower-case hex SHA-256 over everything below
+	Cwd       OSString            `msgpack:"cwd"`
+	Aliases   map[string]OSString `msgpack:"aliases"`
+	Functions []ShellFunction     `msgpack:"functions"`
+	Options   []string            `msgpack:"options"` // set -o and shopt names that are on, sorted
+	Env       EnvChange           `msgpack:"env"`     // against the last ShellState, or against EnvSnapshot.Env
+}
+
+// ShellFunction is a function defined in the shell. Body is empty when its hash was sent before on this connection.
+type ShellFunction struct {
+	Name string   `msgpack:"name"`
+	Hash string   `msgpack:"hash"`
+	Body OSString `msgpack:"body"`
+}
+
+type EnvChange struct {
+	Set   map[string]OSString `msgpack:"set"`
+	Unset []string            `msgpack:"unset"`
+}
+
+func (*EnvSnapshot) Kind() string { return "EnvSnapshot" }
+func (*Ready) Kind() string       { return "Ready" }
+func (*Heartbeat) Kind() string   { return "Heartbeat" }
+func (*ShellState) Kind() string  { return "ShellState" }

@@ -1,0 +1,22 @@
+package wire
+
+import "github.com/google/uuid"
+
+// Ids are UUIDv7 strings minted by whoever creates the thing; a RequestID is any text of 1 to 128 bytes that the client
+// has not used before on the same connection.
+type (
+	SessionID      string
+	TurnID         string
+	RequestID      string
+	LeaseID        string
+	ExecutionID    string // one run of a tool or command; joins a tool_call chunk, its CommandResult and its lease messages
+	ConfirmationID string
+	RuleID         string
+)
+
+// OSString is text that the operating system does not promise to be UTF-8: a path or an environment value. It travels
+// as str where it is valid UTF-8 and as bin where it is not.
+type OSString string
+
+// NewID returns a new UUIDv7 as text; ids minted later sort later.
+func NewID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -1,0 +1,83 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sublet/wire"
+	"sublet/wire/wiretest"
+)
+
+// The JSON view of every message is valid JSON on one line, has every field, and reads back as the message.
+func TestJSONRoundTrip(t *testing.T) {
+	for _, m := range wiretest.All() {
+		view, err := wire.ToJSON(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var o map[string]any
+		if err := json.Unmarshal(view, &o); err != nil {
+			t.Errorf("%s: %v in %s", m.Kind(), err, view)
+			continue
+		}
+		for _, name := range append(fieldNames(reflect.TypeOf(m).Elem()), "kind") {
+			if _, ok := o[name]; !ok && o[name+"_base64"] == nil {
+				t.Errorf("%s: field %s is not in %s", m.Kind(), name, view)
+			}
+		}
+		for _, c := range string(view) {
+			if c < 0x20 || c >= 0x7f && c < 0xa0 || c == 0x202e {
+				t.Errorf("%s: control character %U in %s", m.Kind(), c, view)
+			}
+		}
+		got, err := wire.FromJSON(view)
+		if err != nil || !reflect.DeepEqual(got, m) {
+			t.Errorf("%s:\n got %+v, %v\nwant %+v", m.Kind(), got, err, m)
+		}
+	}
+}
+
+// Bytes are text where they are UTF-8, and base64 under another name where they are not.
+func TestJSONBytes(t *testing.T) {
+	m := &wire.CommandCompleted{Output: []byte("a\xff"), Cwd: "/\xff", Leftovers: nil, Notes: []string{}}
+	got, err := wire.ToJSON(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"output_base64":"Yf8="`, `"cwd_base64":"L/8="`, `"leftovers":null`, `"notes":[]`, `"exit_code":null`} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("%s not in %s", want, got)
+		}
+	}
+	env, _ := wire.ToJSON(&wire.EnvSnapshot{Env: map[string]wire.OSString{"A": "ok", "B": "\xff"}})
+	if want := `"env":{"A":"ok","B":{"base64":"/w=="}}`; !strings.Contains(string(env), want) {
+		t.Errorf("%s not in %s", want, env)
+	}
+}
+
+func TestFromJSONRefuses(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{`{`, "not JSON"},
+		{`[]`, "no JSON object"},
+		{`{"text":"x"}`, "no kind"},
+		{`{"kind":"Notice"} {}`, "more than one"},
+		{`{"kind":"Notice","txet":"x"}`, "no such field"},
+		{`{"kind":"Notice","text":1}`, "no string"},
+		{`{"kind":"Heartbeat","nonce":-1}`, "no unsigned integer"},
+		{`{"kind":"Heartbeat","at_ms":1.5}`, "no integer"},
+		{`{"kind":"Heartbeat","at_ms":99999999999999999999}`, "no integer"},
+		{`{"kind":"CommandOutput","data_base64":"*"}`, "not base64"},
+		{`{"kind":"Ready","models":[{"loaded":1}]}`, "models[0].loaded"},
+		{`{"kind":"AgentStreamChunk","chunk":{}}`, "chunk.type"},
+	} {
+		if _, err := wire.FromJSON([]byte(c.in)); !errors.Is(err, wire.ErrInvalidMessage) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.in, err, c.want)
+		}
+	}
+	if _, err := wire.FromJSON([]byte(`{"kind":"Future"}`)); !errors.Is(err, wire.ErrUnknownKind) {
+		t.Errorf("got %v, want an unknown kind", err)
+	}
+}

@@ -1,0 +1,152 @@
+package wire
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+)
+
+// Direction says who may send a kind.
+type Direction uint8
+
+// Directions.
+const (
+	ToDaemon Direction = 1 << iota // client to daemon
+	ToClient                       // daemon to client
+	Both     = ToDaemon | ToClient
+)
+
+// String returns the arrow of PROTOCOL.md: →, ← or ↔, where → is client to daemon.
+func (d Direction) String() string {
+	switch d {
+	case ToDaemon:
+		return "→"
+	case ToClient:
+		return "←"
+	default:
+		return "↔"
+	}
+}
+
+// kindInfo is one row of the table of kinds.
+type kindInfo struct {
+	name string
+	dir  Direction
+	typ  reflect.Type // the struct, not the pointer
+	plan func() *structPlan
+}
+
+// table is every kind in the order of PROTOCOL.md. Lease messages go both ways: towards a client that asked with
+// LeaseRunRequest they run the other way round.
+//
+// It is filled in init because rows lead to plans, and those back to the table.
+var table []*kindInfo
+
+// byKind finds a row by its name.
+var byKind map[string]*kindInfo
+
+func init() {
+	table = []*kindInfo{
+		row[EnvSnapshot](ToDaemon),
+		row[Ready](ToClient),
+		row[ShellState](ToDaemon),
+		row[Heartbeat](Both),
+
+		row[AgentRequest](ToDaemon),
+		row[TurnStarted](ToClient),
+		row[AgentThinking](ToClient),
+		row[AgentStreamChunk](ToClient),
+		row[CommandResult](Both),
+		row[AgentComplete](ToClient),
+		row[CancelRequest](ToDaemon),
+		row[ToolRequest](ToDaemon),
+		row[UndoRequest](ToDaemon),
+
+		row[ConfirmationRequest](ToClient),
+		row[ConfirmationResponse](ToDaemon),
+		row[ConfirmationResolved](ToClient),
+		row[PolicyRequest](ToDaemon),
+		row[PolicyReply](ToClient),
+
+		row[AcquireShellLease](ToClient),
+		row[ShellLeaseQueued](Both),
+		row[ShellLeaseAcquired](Both),
+		row[ShellLeaseDenied](Both),
+		row[ExecuteLeasedCommand](ToClient),
+		row[CommandStarted](Both),
+		row[CommandOutput](Both),
+		row[CommandCompleted](Both),
+		row[CancelLeasedCommand](ToClient),
+		row[ReleaseShellLease](ToClient),
+		row[ShellLeaseReleased](Both),
+		row[LeaseRunRequest](ToDaemon),
+		row[LeaseRevokeRequest](ToDaemon),
+
+		row[CompactRequest](ToDaemon),
+		row[CompactionStarted](ToClient),
+		row[CompactionComplete](ToClient),
+
+		row[SessionRequest](ToDaemon),
+		row[SessionReply](ToClient),
+		row[StatusRequest](ToDaemon),
+		row[StatusReply](ToClient),
+		row[ShutdownRequest](ToDaemon),
+
+		row[Notice](ToClient),
+		row[Error](Both),
+	}
+	byKind = make(map[string]*kindInfo, len(table))
+	for _, k := range table {
+		byKind[k.name] = k
+	}
+	blockPlan = sync.OnceValue(func() plan { return planType(reflect.TypeFor[*Block]()) })
+}
+
+// row makes the table's row for the message struct T, whose pointer must be a Message.
+func row[T any](dir Direction) *kindInfo {
+	typ := reflect.TypeFor[T]()
+	return &kindInfo{
+		name: any(new(T)).(Message).Kind(),
+		dir:  dir,
+		typ:  typ,
+		plan: sync.OnceValue(func() *structPlan { return planStruct(typ) }),
+	}
+}
+
+// Kinds returns the names of all kinds, in the order of PROTOCOL.md. The slice is the caller's.
+func Kinds() []string {
+	names := make([]string, len(table))
+	for i, k := range table {
+		names[i] = k.name
+	}
+	return names
+}
+
+// New returns an empty message of the kind, and false for a kind this build does not know.
+func New(kind string) (Message, bool) {
+	k, ok := byKind[kind]
+	if !ok {
+		return nil, false
+	}
+	return k.new(), true
+}
+
+func (k *kindInfo) new() Message { return reflect.New(k.typ).Interface().(Message) }
+
+// Directions tells who may send the kind; 0 for a kind this build does not know.
+func Directions(kind string) Direction {
+	if k, ok := byKind[kind]; ok {
+		return k.dir
+	}
+	return 0
+}
+
+// requests are the kinds that count against requests_per_second and carry a request_id chosen by the client.
+var requests = []string{
+	"AgentRequest", "ToolRequest", "UndoRequest", "CompactRequest", "SessionRequest", "PolicyRequest",
+	"StatusRequest", "ShutdownRequest", "LeaseRunRequest", "LeaseRevokeRequest",
+}
+
+// IsRequest reports whether the kind is a request: it carries a request_id, a repeat of which is refused, and counts
+// against the connection's rate. Lease, output and heartbeat messages never do.
+func IsRequest(kind string) bool { return slices.Contains(requests, kind) }

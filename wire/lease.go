@@ -1,0 +1,171 @@
+package wire
+
+// LeaseRef is what every message of a lease carries. The daemon mints both ids; fences grow, and the client refuses a
+// command whose fence is not the newest it has granted. RequestID is set only towards a client that asked with
+// LeaseRunRequest, which receives the same messages with the direction turned round.
+type LeaseRef struct {
+	LeaseID   LeaseID   `msgpack:"lease_id"`
+	Fence     uint64    `msgpack:"fence"`
+	RequestID RequestID `msgpack:"request_id"`
+}
+
+// Ref returns the ids of the lease a message belongs to.
+func (l *LeaseRef) Ref() *LeaseRef { return l }
+
+// LeaseMessage is any message of a lease.
+type LeaseMessage interface {
+	Message
+	Ref() *LeaseRef
+}
+
+// AcquireShellLease asks the client for its shell. ShellLeaseAcquired, ShellLeaseQueued or ShellLeaseDenied answers;
+// after Queued one of the other two follows. Since protocol 1.
+type AcquireShellLease struct {
+	LeaseRef
+	TurnID  TurnID `msgpack:"turn_id"`
+	Agent   string `msgpack:"agent"`
+	Purpose string `msgpack:"purpose"` // shown to the user; the command's first line
+	WaitMS  int64  `msgpack:"wait_ms"` // how long the agent will still wait
+	TermMS  int64  `msgpack:"term_ms"` // how long it may hold the shell without a running command
+}
+
+// ShellLeaseQueued says that the user is using the shell. Since protocol 1.
+type ShellLeaseQueued struct {
+	LeaseRef
+	Holder   string `msgpack:"holder"` // who has the shell: "user" or an agent
+	HeldMS   int64  `msgpack:"held_ms"`
+	Position int    `msgpack:"position"` // towards LeaseRunRequest: how many are before it
+}
+
+// ShellLeaseAcquired lends the shell. Since protocol 1.
+type ShellLeaseAcquired struct {
+	LeaseRef
+	Cwd   OSString `msgpack:"cwd"`
+	State string   `msgpack:"state"` // digest as in ShellState
+}
+
+// ShellLeaseDenied refuses. Since protocol 1.
+type ShellLeaseDenied struct {
+	LeaseRef
+	Reason string `msgpack:"reason"` // one of Denied…
+	Holder string `msgpack:"holder"` // who has it, where that is the reason
+	HeldMS int64  `msgpack:"held_ms"`
+}
+
+const (
+	DeniedUser         = "user"
+	DeniedTimeout      = "timeout"
+	DeniedNoShell      = "no_shell"
+	DeniedShuttingDown = "shutting_down"
+)
+
+// ExecuteLeasedCommand runs a command under a lease. CommandStarted, CommandOutput and exactly one CommandCompleted
+// answer; the client recomputes Fingerprint and refuses what does not match. Since protocol 1.
+type ExecuteLeasedCommand struct {
+	LeaseRef
+	ExecutionID ExecutionID `msgpack:"execution_id"`
+	Command     OSString    `msgpack:"command"`
+	Cwd         OSString    `msgpack:"cwd"` // "" = the shell's own
+	TimeoutMS   int64       `msgpack:"timeout_ms"`
+	Fingerprint string      `msgpack:"fingerprint"`
+}
+
+// CommandStarted starts the clock of the command's timeout. Since protocol 1.
+type CommandStarted struct {
+	LeaseRef
+	ExecutionID ExecutionID `msgpack:"execution_id"`
+}
+
+// CommandOutput is live output; under pressure pieces are merged and left out (then Offset jumps). Since protocol 1.
+type CommandOutput struct {
+	LeaseRef
+	ExecutionID ExecutionID `msgpack:"execution_id"`
+	Offset      int64       `msgpack:"offset"` // bytes since the command's start
+	Data        []byte      `msgpack:"data"`
+}
+
+// CommandCompleted is the one end of a leased command. Since protocol 1.
+type CommandCompleted struct {
+	LeaseRef
+	ExecutionID ExecutionID `msgpack:"execution_id"`
+	Output      []byte      `msgpack:"output"` // as a person would have read it, bounded
+	Truncated   *Truncation `msgpack:"truncated"`
+	ExitCode    *int        `msgpack:"exit_code"` // nil where there was none
+	Signal      string      `msgpack:"signal"`    // such as "SIGINT"; "" = none
+	Status      string      `msgpack:"status"`    // ok, cancelled, timeout, shell_exited, refused
+	Cwd         OSString    `msgpack:"cwd"`       // afterwards
+	DurationMS  int64       `msgpack:"duration_ms"`
+	Leftovers   []Process   `msgpack:"leftovers"`
+	Notes       []string    `msgpack:"notes"` // what the agent should know: ran in a subshell, shell respawned, the user answered a prompt
+}
+
+// Truncation tells how many bytes of rendered output are missing and where the raw whole lies.
+type Truncation struct {
+	Bytes     int64    `msgpack:"bytes"`
+	SpoolPath OSString `msgpack:"spool_path"`
+}
+
+type Process struct {
+	PID     int      `msgpack:"pid"`
+	Command OSString `msgpack:"command"`
+}
+
+// CancelLeasedCommand ends a running command. CommandCompleted answers. Since protocol 1.
+type CancelLeasedCommand struct {
+	LeaseRef
+	ExecutionID ExecutionID `msgpack:"execution_id"`
+	Reason      string      `msgpack:"reason"` // user_abort, timeout, stale
+}
+
+// ReleaseShellLease gives the shell back, or leaves the queue. Idempotent; ShellLeaseReleased answers each. Since protocol 1.
+type ReleaseShellLease struct {
+	LeaseRef
+	Reason string `msgpack:"reason"` // completed, cancelled, disconnected, expired, state_changed
+}
+
+// ShellLeaseReleased says that a lease is over, whoever ended it. Since protocol 1.
+type ShellLeaseReleased struct {
+	LeaseRef
+	Reason string `msgpack:"reason"` // one of Released…
+}
+
+const (
+	ReleasedReleased     = "released"
+	ReleasedExpired      = "expired"
+	ReleasedByUser       = "revoked_by_user"
+	ReleasedShellExited  = "shell_exited"
+	ReleasedDisconnected = "disconnected"
+)
+
+// LeaseRunRequest borrows the shell of another client of the same user. Lease events answer, in the direction daemon to
+// client and with request_id set, up to ShellLeaseReleased or ShellLeaseDenied; CancelRequest ends it. Since protocol 1.
+type LeaseRunRequest struct {
+	RequestID RequestID `msgpack:"request_id"`
+	ClientPID int       `msgpack:"client_pid"` // 0 = the client last typed in
+	Command   OSString  `msgpack:"command"`
+	Cwd       OSString  `msgpack:"cwd"` // "" = the shell's own
+	WaitMS    int64     `msgpack:"wait_ms"`
+	TimeoutMS int64     `msgpack:"timeout_ms"`
+	CallerPID int       `msgpack:"caller_pid"` // the asking process, so that a call from inside the busy shell fails at once
+}
+
+// LeaseRevokeRequest takes a lease back: by id, or all of a client's. StatusReply answers. Since protocol 1.
+type LeaseRevokeRequest struct {
+	RequestID RequestID `msgpack:"request_id"`
+	LeaseID   LeaseID   `msgpack:"lease_id"`
+	ClientPID int       `msgpack:"client_pid"`
+}
+
+func (*AcquireShellLease) Kind() string    { return "AcquireShellLease" }
+func (*ShellLeaseQueued) Kind() string     { return "ShellLeaseQueued" }
+func (*ShellLeaseAcquired) Kind() string   { return "ShellLeaseAcquired" }
+func (*ShellLeaseDenied) Kind() string     { return "ShellLeaseDenied" }
+func (*ExecuteLeasedCommand) Kind() string { return "ExecuteLeasedCommand" }
+func (*CommandStarted) Kind() string       { return "CommandStarted" }
+func (*CommandOutput) Kind() string        { return "CommandOutput" }
+func (*CommandCompleted) Kind() string     { return "CommandCompleted" }
+func (*CancelLeasedCommand) Kind() string  { return "CancelLeasedCommand" }
+func (*ReleaseShellLease) Kind() string    { return "ReleaseShellLease" }
+func (*ShellLeaseReleased) Kind() string   { return "ShellLeaseReleased" }
+func (*LeaseRunRequest) Kind() string      { return "LeaseRunRequest" }
+func (*LeaseRevokeRequest) Kind() string   { return "LeaseRevokeRequest" }

@@ -1,0 +1,208 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Format bytes of msgpack, from its specification.
+const (
+	mpNil     = 0xc0
+	mpNever   = 0xc1
+	mpFalse   = 0xc2
+	mpTrue    = 0xc3
+	mpBin8    = 0xc4
+	mpBin16   = 0xc5
+	mpBin32   = 0xc6
+	mpFloat32 = 0xca
+	mpFloat64 = 0xcb
+	mpUint8   = 0xcc
+	mpUint16  = 0xcd
+	mpUint32  = 0xce
+	mpUint64  = 0xcf
+	mpInt8    = 0xd0
+	mpInt16   = 0xd1
+	mpInt32   = 0xd2
+	mpInt64   = 0xd3
+	mpStr8    = 0xd9
+	mpStr16   = 0xda
+	mpStr32   = 0xdb
+	mpArray16 = 0xdc
+	mpArray32 = 0xdd
+	mpMap16   = 0xde
+	mpMap32   = 0xdf
+)
+
+// tokenSize returns how long the value that begins p is: its head with its scalar, string or bin, and how many values
+// follow inside it. It fails where p ends first, and on what the protocol does not have.
+func tokenSize(p []byte) (size, children int, err error) {
+	if len(p) == 0 {
+		return 0, 0, errShort
+	}
+	c := p[0]
+	switch {
+	case c < 0x80 || c >= 0xe0: // fixint
+		return 1, 0, nil
+	case c < 0x90: // fixmap
+		return 1, 2 * int(c&0x0f), nil
+	case c < 0xa0: // fixarray
+		return 1, int(c & 0x0f), nil
+	case c < 0xc0: // fixstr
+		return fits(p, 1, uint64(c&0x1f))
+	}
+	switch c {
+	case mpNil, mpFalse, mpTrue:
+		return 1, 0, nil
+	case mpUint8, mpInt8:
+		return fits(p, 1, 1)
+	case mpUint16, mpInt16:
+		return fits(p, 1, 2)
+	case mpUint32, mpInt32, mpFloat32:
+		return fits(p, 1, 4)
+	case mpUint64, mpInt64, mpFloat64:
+		return fits(p, 1, 8)
+	case mpStr8, mpBin8:
+		n, ok := bigEndian(p[1:], 1)
+		return fitsIf(ok, p, 2, n)
+	case mpStr16, mpBin16:
+		n, ok := bigEndian(p[1:], 2)
+		return fitsIf(ok, p, 3, n)
+	case mpStr32, mpBin32:
+		n, ok := bigEndian(p[1:], 4)
+		return fitsIf(ok, p, 5, n)
+	case mpArray16:
+		return holds(p, 2, 1)
+	case mpArray32:
+		return holds(p, 4, 1)
+	case mpMap16:
+		return holds(p, 2, 2)
+	case mpMap32:
+		return holds(p, 4, 2)
+	case mpNever:
+		return 0, 0, malformed("byte 0xc1, which msgpack does not use")
+	default:
+		return 0, 0, malformed("an extension type; this protocol has none")
+	}
+}
+
+// malformed is why bytes are not a payload.
+type malformed string
+
+func (m malformed) Error() string { return string(m) }
+
+const errShort = malformed("it ends in the middle of a value")
+
+func bigEndian(p []byte, width int) (uint64, bool) {
+	if len(p) < width {
+		return 0, false
+	}
+	switch width {
+	case 1:
+		return uint64(p[0]), true
+	case 2:
+		return uint64(binary.BigEndian.Uint16(p)), true
+	default:
+		return uint64(binary.BigEndian.Uint32(p)), true
+	}
+}
+
+// fits compares an announced length with the bytes that are there, before anybody allocates it.
+func fits(p []byte, head int, n uint64) (int, int, error) {
+	if n > uint64(len(p)) || head+int(n) > len(p) {
+		return 0, 0, errShort
+	}
+	return head + int(n), 0, nil
+}
+
+func fitsIf(ok bool, p []byte, head int, n uint64) (int, int, error) {
+	if !ok {
+		return 0, 0, errShort
+	}
+	return fits(p, head, n)
+}
+
+// holds compares an announced number of values, of at least one byte each, with the bytes that are there.
+func holds(p []byte, width int, each uint64) (int, int, error) {
+	n, ok := bigEndian(p[1:], width)
+	if !ok || n*each > uint64(len(p)-1-width) {
+		return 0, 0, errShort
+	}
+	return 1 + width, int(n * each), nil
+}
+
+// precheck walks a payload without recursion and without allocating, and refuses whatever a decoder must not meet:
+// lengths beyond the bytes that are there, more than MaxDepth nested or MaxElements values, keys that are no strings,
+// extension types, and bytes after the end. msgpack/v5 dies of each of the first three (dependencies: "hostile input").
+func precheck(p []byte) error {
+	type level struct {
+		left  int
+		isMap bool
+	}
+	var stack [MaxDepth]level
+	depth, elements := 0, 0
+	for {
+		size, children, err := tokenSize(p)
+		if err != nil {
+			return err
+		}
+		if elements++; elements > MaxElements {
+			return malformed(fmt.Sprintf("it holds more than %d values", MaxElements))
+		}
+		c := p[0]
+		if depth > 0 {
+			top := &stack[depth-1]
+			if top.isMap && top.left&1 == 0 && !isStr(c) {
+				return malformed("a map's key is " + typeName(c) + ", not str")
+			}
+			top.left--
+		}
+		p = p[size:]
+		if children > 0 {
+			if depth == MaxDepth {
+				return malformed(fmt.Sprintf("it nests deeper than %d", MaxDepth))
+			}
+			stack[depth] = level{children, isMap(c)}
+			depth++
+		}
+		for depth > 0 && stack[depth-1].left == 0 {
+			depth--
+		}
+		if depth == 0 {
+			if len(p) > 0 {
+				return malformed(fmt.Sprintf("%d bytes follow its end", len(p)))
+			}
+			return nil
+		}
+	}
+}
+
+func isStr(c byte) bool { return c >= 0xa0 && c < 0xc0 || c >= mpStr8 && c <= mpStr32 }
+func isBin(c byte) bool { return c >= mpBin8 && c <= mpBin32 }
+func isMap(c byte) bool { return c >= 0x80 && c < 0x90 || c == mpMap16 || c == mpMap32 }
+func isArray(c byte) bool {
+	return c >= 0x90 && c < 0xa0 || c == mpArray16 || c == mpArray32
+}
+
+// typeName names the type of the value that begins with c, for messages to people.
+func typeName(c byte) string {
+	switch {
+	case c < 0x80 || c >= 0xe0 || c >= mpUint8 && c <= mpInt64:
+		return "int"
+	case isMap(c):
+		return "map"
+	case isArray(c):
+		return "array"
+	case isStr(c):
+		return "str"
+	case isBin(c):
+		return "bin"
+	case c == mpNil:
+		return "nil"
+	case c == mpFalse || c == mpTrue:
+		return "bool"
+	case c == mpFloat32 || c == mpFloat64:
+		return "float"
+	default:
+		return "ext"
+	}
+}

@@ -1,0 +1,140 @@
+package wire
+
+// queue holds encoded frames that wait for the writer, in batches of about 32 KiB that are written whole. While the
+// queue is long, its last frame is remembered, to be replaced by one that also holds its successor's text. A Conn's
+// mutex guards it.
+type queue struct {
+	batches [][]byte // in order; the last is still being filled
+	size    int      // bytes in batches
+	spare   []byte   // a written batch, to be filled again
+
+	tail   Message // the last frame's message, if it can be merged with: &chunk, &output or nil
+	tailAt int     // where that frame begins in the last batch
+	chunk  AgentStreamChunk
+	output CommandOutput
+}
+
+const mergeMost = 8 << 10 // bytes of text or data that a merged message may hold
+
+// add encodes m at the end, merges it into the last frame, or leaves it out.
+func (q *queue) add(m Message) error {
+	if q.size > softQueue && live(m) {
+		return nil
+	}
+	merged := q.size > batchSize && q.merge(m)
+	if merged {
+		last := &q.batches[len(q.batches)-1]
+		q.size -= len(*last) - q.tailAt
+		*last = (*last)[:q.tailAt]
+		m = q.tail
+	} else if len(q.batches) == 0 || len(q.batches[len(q.batches)-1]) >= batchSize {
+		q.batches = append(q.batches, q.spare[:0])
+		q.spare = nil
+	}
+	last := &q.batches[len(q.batches)-1]
+	at := len(*last)
+	out, err := AppendFrame(*last, m)
+	if err != nil {
+		if at == 0 {
+			q.batches = q.batches[:len(q.batches)-1]
+		}
+		return err
+	}
+	*last = out
+	q.size += len(out) - at
+	if !merged {
+		q.remember(m, at)
+	}
+	return nil
+}
+
+// take removes the first batch for writing; nil if nothing waits.
+func (q *queue) take() []byte {
+	if len(q.batches) == 0 {
+		return nil
+	}
+	batch := q.batches[0]
+	q.batches = append(q.batches[:0], q.batches[1:]...)
+	q.size -= len(batch)
+	if len(q.batches) == 0 {
+		q.tail = nil
+	}
+	return batch
+}
+
+// recycle takes a written batch back, unless it grew beyond what is worth keeping.
+func (q *queue) recycle(batch []byte) {
+	if cap(batch) <= 4*batchSize {
+		q.spare = batch
+	}
+}
+
+// live reports whether m only shows progress: what it says is said again, whole, at the end.
+func live(m Message) bool {
+	switch m := m.(type) {
+	case *CommandOutput:
+		return true
+	case *AgentStreamChunk:
+		return m.Chunk.Type == ChunkToolOutput || m.Chunk.Type == ChunkToolCallDelta
+	}
+	return false
+}
+
+// remember keeps a copy of m, whose frame begins at at, if its successor may be merged into it.
+func (q *queue) remember(m Message, at int) {
+	q.tail, q.tailAt = nil, at
+	if q.size <= batchSize {
+		return
+	}
+	switch m := m.(type) {
+	case *CommandOutput:
+		if len(m.Data) <= mergeMost {
+			data := append(q.output.Data[:0], m.Data...) // the sender's to reuse once Send has returned
+			q.output, q.tail = *m, &q.output
+			q.output.Data = data
+		}
+	case *AgentStreamChunk:
+		if mergeable(&m.Chunk) && len(m.Chunk.Data)+len(m.Chunk.Text) <= mergeMost {
+			data := append(q.chunk.Chunk.Data[:0], m.Chunk.Data...)
+			q.chunk, q.tail = *m, &q.chunk
+			q.chunk.Chunk.Data = data
+		}
+	}
+}
+
+func mergeable(c *Chunk) bool {
+	switch c.Type {
+	case ChunkText, ChunkToolCallDelta, ChunkToolOutput:
+		return true
+	case ChunkReasoning:
+		return c.Signature == ""
+	}
+	return false
+}
+
+// merge adds m to the remembered last message, if the two are neighbours in one stream and not too long together.
+func (q *queue) merge(m Message) bool {
+	switch m := m.(type) {
+	case *CommandOutput:
+		t := &q.output
+		if q.tail != Message(t) || t.LeaseRef != m.LeaseRef || t.ExecutionID != m.ExecutionID ||
+			t.Offset+int64(len(t.Data)) != m.Offset || len(t.Data)+len(m.Data) > mergeMost {
+			return false
+		}
+		t.Data = append(t.Data, m.Data...)
+		return true
+	case *AgentStreamChunk:
+		t := &q.chunk
+		if q.tail != Message(t) || !mergeable(&m.Chunk) || t.Agent != m.Agent ||
+			t.SessionID != m.SessionID || t.TurnID != m.TurnID || t.RequestID != m.RequestID ||
+			t.Chunk.Type != m.Chunk.Type || t.Chunk.ExecutionID != m.Chunk.ExecutionID || t.Chunk.Tool != m.Chunk.Tool ||
+			len(t.Chunk.Text)+len(t.Chunk.Data)+len(m.Chunk.Text)+len(m.Chunk.Data) > mergeMost {
+			return false
+		}
+		t.Seq, t.AtMS = m.Seq, m.AtMS
+		t.Chunk.Text += m.Chunk.Text
+		t.Chunk.Data = append(t.Chunk.Data, m.Chunk.Data...)
+		return true
+	}
+	return false
+}

@@ -1,0 +1,105 @@
+package wire
+
+// CompactRequest folds a session's conversation. CompactionStarted and CompactionComplete answer. Since protocol 1.
+type CompactRequest struct {
+	RequestID    RequestID  `msgpack:"request_id"`
+	SessionID    *SessionID `msgpack:"session_id"`
+	Op           string     `msgpack:"op"` // run, preview, undo
+	Instructions string     `msgpack:"instructions"`
+}
+
+// CompactionStarted also tells of a compaction that began by itself. Since protocol 1.
+type CompactionStarted struct {
+	Event
+	Events       int   `msgpack:"events"` // how many are folded
+	TokensBefore int64 `msgpack:"tokens_before"`
+}
+
+// CompactionComplete ends it; with any status but success and undone the conversation is as it was. Since protocol 1.
+type CompactionComplete struct {
+	Event
+	Status       string `msgpack:"status"` // success, error, cancelled, preview, undone, nothing
+	Summary      string `msgpack:"summary"`
+	Ledger       Ledger `msgpack:"ledger"`
+	Events       int    `msgpack:"events"`
+	FirstSeq     int64  `msgpack:"first_seq"` // events first_seq to last_seq are replaced by summary and ledger
+	LastSeq      int64  `msgpack:"last_seq"`
+	TokensBefore int64  `msgpack:"tokens_before"`
+	TokensAfter  int64  `msgpack:"tokens_after"`
+}
+
+// Ledger is what a compaction must not lose; it is kept beside the summary, not in the model's words.
+type Ledger struct {
+	Goal       string          `msgpack:"goal"`
+	Limits     []string        `msgpack:"limits"` // the user's standing limits, word for word
+	Decisions  []string        `msgpack:"decisions"`
+	Files      []OSString      `msgpack:"files"`
+	Commands   []LedgerCommand `msgpack:"commands"`
+	ShellState string          `msgpack:"shell_state"`
+	OpenTasks  []string        `msgpack:"open_tasks"`
+}
+
+type LedgerCommand struct {
+	Command  OSString `msgpack:"command"`
+	ExitCode *int     `msgpack:"exit_code"`
+}
+
+// SessionRequest works on stored sessions. SessionReply answers. Since protocol 1.
+type SessionRequest struct {
+	RequestID      RequestID  `msgpack:"request_id"`
+	Op             string     `msgpack:"op"`         // list, get, new, resume, rename, delete, clear, save, load, export, search
+	SessionID      *SessionID `msgpack:"session_id"` // nil: the connection's
+	Name           string     `msgpack:"name"`
+	Query          string     `msgpack:"query"`  // search
+	Path           OSString   `msgpack:"path"`   // save, load
+	Format         string     `msgpack:"format"` // export: json, markdown
+	Cursor         string     `msgpack:"cursor"` // "" = from the start
+	Limit          int        `msgpack:"limit"`  // 0 = 100, at most 1000
+	AfterSeq       int64      `msgpack:"after_seq"`
+	IncludeHistory bool       `msgpack:"include_history"`
+	IncludeBlocks  bool       `msgpack:"include_blocks"`
+}
+
+// SessionReply is the result, in pages: pass Cursor on while More is true. Since protocol 1.
+type SessionReply struct {
+	RequestID RequestID     `msgpack:"request_id"`
+	Op        string        `msgpack:"op"`
+	Session   SessionInfo   `msgpack:"session"`
+	Sessions  []SessionInfo `msgpack:"sessions"`
+	Events    []Envelope    `msgpack:"events"`
+	Hits      []SearchHit   `msgpack:"hits"`
+	Text      string        `msgpack:"text"` // export
+	Path      OSString      `msgpack:"path"` // save, load
+	Size      int64         `msgpack:"size"` // save, load
+	Cursor    string        `msgpack:"cursor"`
+	More      bool          `msgpack:"more"`
+}
+
+// Envelope carries a whole message inside another, as [kind, body].
+type Envelope struct{ Message Message }
+
+type SessionInfo struct {
+	ID          SessionID `msgpack:"id"`
+	Name        string    `msgpack:"name"`
+	Title       string    `msgpack:"title"` // the first prompt, cut
+	Cwd         OSString  `msgpack:"cwd"`
+	CreatedAtMS int64     `msgpack:"created_at_ms"`
+	UpdatedAtMS int64     `msgpack:"updated_at_ms"`
+	LastSeq     int64     `msgpack:"last_seq"`
+	Turns       int       `msgpack:"turns"`
+	Running     bool      `msgpack:"running"`
+	Stored      bool      `msgpack:"stored"` // false: nothing happened in it yet
+}
+
+type SearchHit struct {
+	SessionID SessionID `msgpack:"session_id"`
+	Seq       int64     `msgpack:"seq"`
+	AtMS      int64     `msgpack:"at_ms"`
+	Snippet   string    `msgpack:"snippet"`
+}
+
+func (*CompactRequest) Kind() string     { return "CompactRequest" }
+func (*CompactionStarted) Kind() string  { return "CompactionStarted" }
+func (*CompactionComplete) Kind() string { return "CompactionComplete" }
+func (*SessionRequest) Kind() string     { return "SessionRequest" }
+func (*SessionReply) Kind() string       { return "SessionReply" }

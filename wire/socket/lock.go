@@ -1,0 +1,57 @@
+package socket
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// TryLock takes the lock at path, or returns ErrLocked at once. The lock is held until the last descriptor of the file
+// is closed, so a child that inherits it keeps it: that is how a launcher hands it to the daemon. The file is never
+// removed. Only the holder may remove a stale socket (T5a).
+func TryLock(path string) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+		if errors.Is(err, syscall.ELOOP) {
+			return nil, &PathError{path, "is a symbolic link", "remove it"}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("lock: %w", err)
+		}
+		if err := flock(f); err != nil {
+			f.Close()
+			return nil, err
+		}
+		if same(f, path) {
+			return f, nil
+		}
+		f.Close() // somebody cleaned the folder in between: what is locked is no longer what others will open
+	}
+}
+
+func flock(f *os.File) error {
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return ErrLocked
+		default:
+			return fmt.Errorf("lock %s: %w", f.Name(), err)
+		}
+	}
+}
+
+func same(f *os.File, path string) bool {
+	a, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	b, err := os.Lstat(path)
+	return err == nil && os.SameFile(a, b)
+}

@@ -1,0 +1,155 @@
+// Package socket knows where the daemon's socket is and who may use it: the folders and their safety, the lock that
+// makes one daemon, listening, dialing, and the identity of the other end. It leaves finding, starting and replacing
+// daemons to its callers.
+package socket
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// Paths is where everything of one user lies. Socket and Lock are in Runtime; Config is a file.
+type Paths struct {
+	Runtime string // folder, 0700
+	Socket  string // daemon.sock
+	Lock    string // daemon.lock; never removed
+	State   string // folder, 0700: sublet.db, daemon.log, spool/
+	Config  string // config.toml; need not exist
+}
+
+// Log is the daemon's log file.
+func (p Paths) Log() string { return filepath.Join(p.State, "daemon.log") }
+
+// Spool is the folder of outputs that were cut.
+func (p Paths) Spool() string { return filepath.Join(p.State, "spool") }
+
+// Database is the store.
+func (p Paths) Database() string { return filepath.Join(p.State, "sublet.db") }
+
+// MaxPath is how long a socket's path may be. sun_path holds 104 bytes on macOS and 108 on Linux, with the NUL that
+// ends it: unix(4), unix(7). One limit for both, so that a shared configuration works on both.
+const MaxPath = 103
+
+// A PathError reports a path that cannot be used, and what to do about it.
+type PathError struct {
+	Path, Reason, What string
+}
+
+func (e *PathError) Error() string { return e.Path + " " + e.Reason }
+
+// Hint is the line for the user.
+func (e *PathError) Hint() string { return e.What }
+
+// FindPaths works out the folders of the user uid from the environment, which getenv reads (os.Getenv):
+//
+//	Runtime  $SUBLET_RUNTIME_DIR, else $XDG_RUNTIME_DIR/sublet, else /tmp/sublet-UID
+//	State    $SUBLET_STATE_DIR, else $XDG_STATE_HOME/sublet, else ~/.local/state/sublet
+//	Config   $SUBLET_CONFIG, else $XDG_CONFIG_HOME/sublet/config.toml, else ~/.config/sublet/config.toml
+//
+// It touches no file. XDG variables that are not absolute are ignored, as their specification asks; SUBLET_ ones are
+// refused with a *PathError, like a socket path over MaxPath, and a missing HOME where it is needed.
+func FindPaths(getenv func(string) string, uid int) (Paths, error) {
+	var p Paths
+	var err error
+	if p.Runtime, err = pick(getenv, "SUBLET_RUNTIME_DIR", "XDG_RUNTIME_DIR", "sublet", ""); err != nil {
+		return Paths{}, err
+	}
+	if p.Runtime == "" {
+		p.Runtime = "/tmp/sublet-" + strconv.Itoa(uid)
+	}
+	if p.State, err = pick(getenv, "SUBLET_STATE_DIR", "XDG_STATE_HOME", "sublet", ".local/state"); err != nil {
+		return Paths{}, err
+	}
+	if p.Config, err = pick(getenv, "SUBLET_CONFIG", "XDG_CONFIG_HOME", "sublet/config.toml", ".config"); err != nil {
+		return Paths{}, err
+	}
+	p.Socket = filepath.Join(p.Runtime, "daemon.sock")
+	p.Lock = filepath.Join(p.Runtime, "daemon.lock")
+	return p, checkLength(p.Socket)
+}
+
+// pick takes a path from the variable own as it is, else from the folder that xdg names, else from the home folder.
+func pick(getenv func(string) string, own, xdg, below, home string) (string, error) {
+	if v := getenv(own); v != "" {
+		if !filepath.IsAbs(v) {
+			return "", &PathError{v, "is not an absolute path", "set " + own + " to an absolute path, or unset it"}
+		}
+		return filepath.Clean(v), nil
+	}
+	if v := getenv(xdg); filepath.IsAbs(v) {
+		return filepath.Join(v, below), nil
+	}
+	if home == "" {
+		return "", nil
+	}
+	v := getenv("HOME")
+	if !filepath.IsAbs(v) {
+		return "", &PathError{"HOME", "is not set", "set HOME, or " + own}
+	}
+	return filepath.Join(v, home, below), nil
+}
+
+// checkLength refuses a socket path that the kernel would cut (T5c).
+func checkLength(path string) error {
+	if len(path) > MaxPath {
+		return &PathError{
+			path, fmt.Sprintf("is %d bytes long; a socket's path may have %d", len(path), MaxPath),
+			"set SUBLET_RUNTIME_DIR to a shorter folder, such as /tmp/sublet-" + strconv.Itoa(os.Getuid()),
+		}
+	}
+	return nil
+}
+
+// Prepare makes the runtime and state folders, readable by their owner alone, and checks those that are there. It
+// refuses, with a *PathError, a folder that is a symbolic link, belongs to somebody else or is open to anybody else: in
+// /tmp another user could have made it first (T5e).
+func (p Paths) Prepare() error {
+	if err := private(p.Runtime, "set SUBLET_RUNTIME_DIR to a folder of yours"); err != nil {
+		return err
+	}
+	return private(p.State, "set SUBLET_STATE_DIR to a folder of yours")
+}
+
+func private(dir, otherwise string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return &PathError{dir, "cannot be made: " + reason(err), otherwise}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return &PathError{dir, "cannot be made: " + reason(err), otherwise}
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return &PathError{dir, "cannot be looked at: " + reason(err), otherwise}
+	}
+	switch owner, known := ownerOf(info); {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return &PathError{dir, "is a symbolic link", "remove it, or " + otherwise}
+	case !info.IsDir():
+		return &PathError{dir, "is not a folder", "remove it, or " + otherwise}
+	case known && owner != os.Geteuid():
+		return &PathError{dir, fmt.Sprintf("belongs to user %d, not to you", owner), otherwise}
+	case info.Mode().Perm()&0o077 != 0:
+		return &PathError{dir, fmt.Sprintf("is open to others (mode %04o)", info.Mode().Perm()), "run `chmod 700 " + dir + "`"}
+	}
+	return nil
+}
+
+// reason is what went wrong without the path, which the message has already.
+func reason(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return err.Error()
+}
+
+func ownerOf(info fs.FileInfo) (uid int, known bool) {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Uid), true
+	}
+	return 0, false
+}

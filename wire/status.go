@@ -1,0 +1,95 @@
+package wire
+
+// StatusRequest asks how the daemon is. StatusReply answers. Since protocol 1.
+type StatusRequest struct {
+	RequestID RequestID `msgpack:"request_id"`
+}
+
+// StatusReply also answers ShutdownRequest and LeaseRevokeRequest. Since protocol 1.
+type StatusReply struct {
+	RequestID          RequestID     `msgpack:"request_id"`
+	State              string        `msgpack:"state"` // idle, busy, draining
+	Version            string        `msgpack:"version"`
+	PID                int           `msgpack:"pid"`
+	UptimeMS           int64         `msgpack:"uptime_ms"`
+	Clients            int           `msgpack:"clients"`
+	Turns              int           `msgpack:"turns"` // running and queued
+	Leases             []LeaseStatus `msgpack:"leases"`
+	ConversationLength int           `msgpack:"conversation_length"` // events of this connection's session
+	Memory             int64         `msgpack:"memory"`              // bytes the daemon has from the system
+	Goroutines         int           `msgpack:"goroutines"`
+}
+
+// LeaseStatus is one lendable shell and who has it.
+type LeaseStatus struct {
+	ClientPID int           `msgpack:"client_pid"`
+	LeaseID   LeaseID       `msgpack:"lease_id"` // "" = nobody holds it
+	Holder    string        `msgpack:"holder"`
+	Purpose   string        `msgpack:"purpose"`
+	Queue     []LeaseWaiter `msgpack:"queue"`
+	HeldMS    int64         `msgpack:"held_ms"`
+	TermMS    int64         `msgpack:"term_ms"`
+}
+
+type LeaseWaiter struct {
+	LeaseID  LeaseID `msgpack:"lease_id"`
+	Agent    string  `msgpack:"agent"`
+	Purpose  string  `msgpack:"purpose"`
+	WaitedMS int64   `msgpack:"waited_ms"`
+}
+
+// ShutdownRequest stops the daemon once running turns ended or DrainMS passed. StatusReply{draining} answers, then the
+// connections close. Since protocol 1.
+type ShutdownRequest struct {
+	RequestID RequestID `msgpack:"request_id"`
+	DrainMS   int64     `msgpack:"drain_ms"`
+	IfIdle    bool      `msgpack:"if_idle"` // refuse with Error{shutting_down} details{turns} when turns run
+}
+
+// Notice is something to show that belongs to no turn. Since protocol 1.
+type Notice struct {
+	Level string `msgpack:"level"` // info, warning, error
+	Text  string `msgpack:"text"`
+	Hint  string `msgpack:"hint"`
+}
+
+// Error answers a message that could not be served, or is stored in a turn that failed. Since protocol 1.
+type Error struct {
+	Event
+	Code        string            `msgpack:"code"` // one of Code…
+	Message     string            `msgpack:"message"`
+	Hint        string            `msgpack:"hint"`
+	Details     map[string]string `msgpack:"details"`
+	Recoverable bool              `msgpack:"recoverable"`
+}
+
+// Error codes.
+const (
+	CodeInvalidMessage   = "invalid_message"
+	CodeUnknownKind      = "unknown_kind"
+	CodeVersion          = "version"
+	CodeTooLarge         = "too_large"
+	CodeRateLimited      = "rate_limited"
+	CodeTooManyQueries   = "too_many_queries"
+	CodeDuplicateID      = "duplicate_id"
+	CodeNotFoundSession  = "not_found_session"
+	CodeNotFoundAgent    = "not_found_agent"
+	CodeToolNotAvailable = "tool_not_available"
+	CodeToolFailed       = "tool_failed"
+	CodeProvider         = "provider"
+	CodeModel            = "model"
+	CodeTokenLimit       = "token_limit"
+	CodePermissionDenied = "permission_denied"
+	CodeCancelled        = "cancelled"
+	CodeTimeout          = "timeout"
+	CodeLeaseStale       = "lease_stale"
+	CodeLeaseDenied      = "lease_denied"
+	CodeShuttingDown     = "shutting_down"
+	CodeInternal         = "internal"
+)
+
+func (*StatusRequest) Kind() string   { return "StatusRequest" }
+func (*StatusReply) Kind() string     { return "StatusReply" }
+func (*ShutdownRequest) Kind() string { return "ShutdownRequest" }
+func (*Notice) Kind() string          { return "Notice" }
+func (*Error) Kind() string           { return "Error" }
