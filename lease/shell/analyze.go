@@ -1,0 +1,264 @@
+package shell
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+const (
+	typedMax = 1 << 10 // bytes of a line that is still typed
+	parseMax = 8 << 10 // the parser's cost grows faster than the text, and deep nesting ends the process (pitfall 8)
+	nestMax  = 100
+)
+
+// A plan says how a text goes in and what must be looked at afterwards.
+type plan struct {
+	typed     bool   // as a person would type it
+	bang      bool   // history expansion may refuse it
+	subshell  string // why it runs in a subshell; "" = in the shell itself
+	functions bool   // it may have changed functions
+	state     bool   // it may have changed anything of the shell at all
+}
+
+// flags are what the prompt hook shall do at the end.
+func (p plan) flags() string {
+	switch {
+	case p.functions:
+		return "df"
+	case p.state:
+		return "d"
+	}
+	return ""
+}
+
+// analyze decides. known tells whether a name is an alias or a function of the shell.
+func analyze(text string, user bool, known func(name string) bool) plan {
+	file := parse(text)
+	p := plan{state: true, functions: true}
+	if file != nil {
+		a := analysis{known: known}
+		a.file(file)
+		p.state, p.functions = a.state, a.functions
+		p.subshell = a.subshell
+	} else if why := wild(text); why != "" {
+		p.subshell = why
+	}
+	if user {
+		p.subshell = ""
+		p.typed = file != nil && typable(text)
+		p.bang = strings.ContainsAny(text, "!^")
+	}
+	return p
+}
+
+// parse returns nil for what is too long, too deep or not understood. That never means harmless (pitfall 8).
+func parse(text string) *syntax.File {
+	if len(text) > parseMax || nesting(text) > nestMax {
+		return nil
+	}
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		return nil
+	}
+	return f
+}
+
+// nesting is an upper bound of how deep the parser would go.
+func nesting(text string) int {
+	n := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '(', '{', '[', '`', '<':
+			n++
+		}
+	}
+	return n + strings.Count(text, "if") + strings.Count(text, "do") + strings.Count(text, "case")
+}
+
+// typable tells whether bash reads the line as it stands: one complete line of printable text, up to 1 KiB. What may
+// take the prompt hook away goes in by file, for then the line's tail tells the end.
+func typable(text string) bool {
+	if len(text) > typedMax || !utf8.ValidString(text) {
+		return false
+	}
+	for _, r := range text {
+		if r != ' ' && !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	trimmed := strings.TrimSpace(text)
+	if trimmed == "" || trimmed[0] == '#' || strings.HasSuffix(trimmed, `\`) || strings.Contains(text, "<<") {
+		return false
+	}
+	first, _, _ := strings.Cut(trimmed, " ")
+	return first != "." && first != "source" && !strings.Contains(text, "PROMPT_COMMAND") && !strings.Contains(text, "__sublet_")
+}
+
+var wildWords = regexp.MustCompile(`\b(exit|logout|exec|errexit)\b|\bset\s+[-+]\w*e|\btrap\b.*\b(EXIT|0)\b`)
+
+// wild looks for the words that need a subshell in a text that cannot be parsed.
+func wild(text string) string {
+	if m := wildWords.FindString(text); m != "" {
+		return strings.Fields(m)[0]
+	}
+	return ""
+}
+
+type analysis struct {
+	known            func(string) bool
+	state, functions bool
+	subshell         string
+}
+
+func (a *analysis) file(f *syntax.File) {
+	for _, s := range f.Stmts {
+		a.walk(s)
+	}
+}
+
+// walk visits what runs in the shell itself; subshells change nothing of it.
+func (a *analysis) walk(root syntax.Node) {
+	syntax.Walk(root, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case nil, *syntax.Comment:
+			return false
+		case *syntax.Subshell, *syntax.CmdSubst, *syntax.ProcSubst:
+			return false // a process of its own
+		case *syntax.Stmt:
+			if n.Background || n.Coprocess || n.Disown {
+				a.state = a.state || n.Coprocess
+				return n.Coprocess
+			}
+		case *syntax.CallExpr:
+			a.call(n)
+		case *syntax.FuncDecl:
+			a.state, a.functions = true, true
+		case *syntax.ParamExp:
+			if n.Exp != nil {
+				a.state = true // ${x:=y}, ${x:?y}
+			}
+		case *syntax.ForClause, *syntax.DeclClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.ArithmExp,
+			*syntax.CoprocClause, *syntax.WhileClause, *syntax.TestClause:
+			a.state = true
+		}
+		return true
+	})
+}
+
+// quiet are builtins that leave nothing behind, as long as their name is still theirs.
+var quiet = map[string]bool{
+	"echo": true, "true": true, "false": true, ":": true, "pwd": true, "test": true, "[": true, "type": true,
+	"kill": true, "times": true,
+}
+
+// loud are builtins that may change the shell.
+var loud = map[string]bool{
+	".": true, "source": true, "alias": true, "unalias": true, "bg": true, "bind": true, "break": true, "builtin": true,
+	"caller": true, "cd": true, "command": true, "compgen": true, "complete": true, "compopt": true, "continue": true,
+	"declare": true, "dirs": true, "disown": true, "enable": true, "eval": true, "exec": true, "exit": true,
+	"export": true, "fc": true, "fg": true, "getopts": true, "hash": true, "help": true, "history": true, "jobs": true,
+	"let": true, "local": true, "logout": true, "mapfile": true, "popd": true, "printf": true, "pushd": true,
+	"read": true, "readarray": true, "readonly": true, "return": true, "set": true, "shift": true, "shopt": true,
+	"suspend": true, "trap": true, "typeset": true, "ulimit": true, "umask": true, "unset": true, "wait": true,
+}
+
+// definers may bring or take functions.
+var definers = map[string]bool{
+	".": true, "source": true, "eval": true, "unset": true, "builtin": true, "command": true, "enable": true,
+	"declare": true, "typeset": true, "trap": true, "exec": true,
+}
+
+func (a *analysis) call(c *syntax.CallExpr) {
+	if len(c.Args) == 0 {
+		a.state = true // assignments
+		return
+	}
+	words := make([]string, len(c.Args))
+	for i, w := range c.Args {
+		words[i] = literal(w)
+	}
+	for len(words) > 1 && (words[0] == "command" || words[0] == "builtin") && !strings.HasPrefix(words[1], "-") {
+		words = words[1:]
+		a.state = true
+	}
+	name := words[0]
+	switch {
+	case name == "", a.known != nil && a.known(name):
+		a.state, a.functions = true, true
+	case quiet[name]:
+	case loud[name]:
+		a.state = true
+		a.functions = a.functions || definers[name]
+	}
+	if why := needsSubshell(words); why != "" && a.subshell == "" {
+		a.subshell = why
+	}
+}
+
+// needsSubshell names what would end or bend the shell itself.
+func needsSubshell(words []string) string {
+	switch words[0] {
+	case "exit", "logout":
+		return words[0]
+	case "exec":
+		if len(words) > 1 {
+			return "exec"
+		}
+	case "set":
+		for i, w := range words[1:] {
+			if w == "--" {
+				break
+			}
+			if strings.HasPrefix(w, "-") && strings.Contains(w, "e") && !strings.HasPrefix(w, "--") {
+				return "set -e"
+			}
+			if w == "errexit" && i > 0 {
+				return "set -o errexit"
+			}
+		}
+	case "shopt":
+		for _, w := range words[1:] {
+			if w == "errexit" {
+				return "shopt -o errexit"
+			}
+		}
+	case "trap":
+		for _, w := range words[1:] {
+			if w == "EXIT" || w == "0" || strings.EqualFold(w, "exit") {
+				return "trap EXIT"
+			}
+		}
+	}
+	return ""
+}
+
+// literal is the text of a word that has no expansion, without its quotes; "" otherwise.
+func literal(w *syntax.Word) string {
+	var b strings.Builder
+	for _, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			b.WriteString(strings.ReplaceAll(p.Value, `\`, ""))
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				return ""
+			}
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			for _, q := range p.Parts {
+				l, ok := q.(*syntax.Lit)
+				if !ok {
+					return ""
+				}
+				b.WriteString(l.Value)
+			}
+		default:
+			return ""
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,303 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// question is something of ours that the idle shell does: a bare newline makes it run its prompt hook, which finds a
+// script. Nothing reaches the history, and $?, $_ and PIPESTATUS stay, for bash puts them back behind each prompt hook.
+type question struct {
+	id     string
+	status int
+	told   bool
+	done   chan struct{}
+}
+
+// nudgeAfter is how long an answer may take, after signals were sent, before it is looked whether the shell has heard the
+// question; nudgeAnyway is the same where none was sent.
+const (
+	nudgeAfter  = 50 * time.Millisecond
+	nudgeAnyway = 2 * time.Second
+)
+
+// lockTurn waits until nothing of ours is being asked. A question gives way to a command: it returns ErrBusy at once.
+func (s *Shell) lockTurn(ctx context.Context, command bool) error {
+	if !command && s.running.Load() {
+		return ErrBusy
+	}
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.exited:
+		return ErrClosed
+	}
+	if !command && s.running.Load() {
+		<-s.turn
+		return ErrBusy
+	}
+	return nil
+}
+
+// awaitIdle waits until the shell reads a line. The caller has the turn.
+func (s *Shell) awaitIdle(ctx context.Context) error {
+	asked := time.Now()
+	nudge := time.NewTimer(nudgeAfter)
+	defer nudge.Stop()
+	for {
+		s.mu.Lock()
+		if s.closed || s.gone || s.proc == nil {
+			s.mu.Unlock()
+			return ErrClosed
+		}
+		idle, p := s.idle, s.proc
+		s.mu.Unlock()
+		select {
+		case <-idle:
+			return nil
+		case <-nudge.C:
+			s.nudge(p, idle, asked)
+			nudge.Reset(5 * nudgeAfter)
+		case <-p.exited: // perhaps another is started
+			s.mu.Lock()
+			same := s.proc == p
+			s.mu.Unlock()
+			if same {
+				return ErrClosed
+			}
+		case <-s.exited:
+			return ErrClosed
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// nudge types a newline again, where the shell is at its prompt and yet has not told what event stands for: a ^C just
+// before made bash drop its prompt hook, or what it read next. One too many does no harm: the shell prompts once more, and
+// unexpectedLocked takes that for what it is.
+func (s *Shell) nudge(p *process, event <-chan struct{}, since time.Time) {
+	if !s.shaky.Load() && (p.lineBuf == 0 || time.Since(since) < nudgeAnyway) {
+		return
+	}
+	if p.reads(nudgeAfter, event) {
+		p.stream.question(p.stream.current())
+		_, _ = p.write([]byte("\n"))
+	}
+}
+
+// where a script of ours runs
+const (
+	inHook  = "q" // inside the prompt hook, with options and IFS of our own; $s is the last status
+	topLine = "a" // at the top level
+)
+
+// askShell runs a script in the idle shell and returns its output, what it wrote to $__sublet_dir/o, and its status. The
+// caller has the turn. If ctx ends first the shell is interrupted and the error is context.Cause(ctx).
+func (s *Shell) askShell(ctx context.Context, where, script string) (out []byte, status int, err error) {
+	if err := s.awaitIdle(ctx); err != nil {
+		return nil, 0, err
+	}
+	q := &question{done: make(chan struct{})}
+	s.mu.Lock()
+	p := s.proc
+	q.id = newNonce()[:8]
+	flags := where
+	if where == topLine {
+		flags += "df"
+	}
+	err = s.questionLocked(q, flags, script)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, 0, err
+	}
+	asked := time.Now()
+	nudge := time.NewTimer(nudgeAfter)
+	defer nudge.Stop()
+wait:
+	for {
+		select {
+		case <-q.done:
+			break wait
+		case <-nudge.C:
+			s.nudge(p, q.done, asked)
+			nudge.Reset(5 * nudgeAfter)
+		case <-p.exited:
+			return nil, 0, fmt.Errorf("ask the shell: %w", ErrClosed)
+		case <-ctx.Done():
+			s.abandon(p)
+			return nil, 0, context.Cause(ctx)
+		}
+	}
+	s.shaky.Store(false)
+	out, err = os.ReadFile(filepath.Join(s.folder, "o"))
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the shell's answer: %w", err)
+	}
+	return out, q.status, nil
+}
+
+func (s *Shell) questionLocked(q *question, flags, script string) error {
+	text := "__sublet_id=" + q.id + "\n" + script + "\n__sublet_answer " + q.id + " $?\n"
+	if err := os.WriteFile(filepath.Join(s.folder, "q"), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write question: %w", err)
+	}
+	if err := s.arrangeLocked(flags); err != nil {
+		return err
+	}
+	s.ask = q
+	s.proc.stream.question(s.nonce)
+	return s.typeLocked("")
+}
+
+// abandon ends a question that took too long: what it started is killed; where the shell itself does not come back then,
+// it is interrupted, which changes $?.
+func (s *Shell) abandon(p *process) {
+	s.mu.Lock()
+	s.ask = nil
+	idle := s.idle
+	same := s.proc == p
+	s.mu.Unlock()
+	if !same {
+		return
+	}
+	for _, pid := range groupMembers(p.pid) { // without job control it is in the shell's own group
+		if pid != p.pid {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	timer := time.NewTimer(nudgeAfter)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-p.exited:
+	case <-timer.C:
+		s.shaky.Store(true)
+		s.mu.Lock()
+		if err := s.arrangeLocked(""); err != nil { // or the hook would begin with the same question again
+			s.log.Warn("nonce", "error", err)
+		}
+		s.mu.Unlock()
+		pgid, _ := p.foreground()
+		signalGroup(pgid, syscall.SIGINT)
+	}
+}
+
+// enter changes the shell's directory; *DirError if it cannot. The caller has the turn.
+func (s *Shell) enter(ctx context.Context, dir string) error {
+	_, status, err := s.askShell(ctx, topLine, "\\builtin cd -- "+quote(dir)+" >/dev/null 2>&1")
+	if err != nil {
+		return err
+	}
+	if status != 0 {
+		reason := "not a directory the shell may enter"
+		if _, err := os.Stat(dir); err != nil {
+			reason = err.Error()
+		}
+		return &DirError{Dir: dir, Reason: reason}
+	}
+	// The state was asked for, and is there before the shell is ready.
+	return s.awaitIdle(ctx)
+}
+
+// probe proves that the shell answers, within d.
+func (s *Shell) probe(d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	_, _, err := s.askShell(ctx, inHook, "\\builtin :")
+	return err == nil
+}
+
+// Prompt is the user's prompt as bash would print it now (${PS1@P}), with its escape sequences; \[ and \] are gone.
+// ErrBusy while a command runs.
+func (s *Shell) Prompt(ctx context.Context) (string, error) {
+	if err := s.lockTurn(ctx, false); err != nil {
+		return "", err
+	}
+	defer func() { <-s.turn }()
+	out, _, err := s.askShell(ctx, inHook, `\builtin shopt $__sublet_pv promptvars
+__sublet_ret "$s"
+\builtin printf %s "${__sublet_ps1@P}" >|"$__sublet_dir/o"
+\builtin shopt -s promptvars`)
+	if err != nil {
+		return "", err
+	}
+	clean := make([]byte, 0, len(out))
+	for _, b := range out {
+		if b != 1 && b != 2 {
+			clean = append(clean, b)
+		}
+	}
+	return string(clean), nil
+}
+
+// History is bash's own list, oldest first. ErrBusy while a command runs.
+func (s *Shell) History(ctx context.Context) ([]string, error) {
+	if err := s.lockTurn(ctx, false); err != nil {
+		return nil, err
+	}
+	defer func() { <-s.turn }()
+	out, _, err := s.askShell(ctx, inHook, `HISTTIMEFORMAT=$'\1' \builtin history >|"$__sublet_dir/o"`)
+	if err != nil {
+		return nil, err
+	}
+	return parseHistory(string(out)), nil
+}
+
+// parseHistory splits what `history` prints: "  12  \x01text", where text may have lines of its own.
+func parseHistory(out string) []string {
+	var entries []string
+	start := -1
+	for at := 0; at < len(out); {
+		end := at
+		for end < len(out) && out[end] != '\n' {
+			end++
+		}
+		if n := entryStart(out[at:end]); n > 0 {
+			if start >= 0 {
+				entries = append(entries, out[start:at-1])
+			}
+			start = at + n
+		}
+		at = end + 1
+	}
+	if start >= 0 {
+		end := len(out)
+		if end > start && out[end-1] == '\n' {
+			end--
+		}
+		entries = append(entries, out[start:end])
+	}
+	return entries
+}
+
+// entryStart is where the text begins in the first line of an entry; 0 if it is not one.
+func entryStart(line string) int {
+	i := 0
+	for i < len(line) && line[i] == ' ' {
+		i++
+	}
+	j := i
+	for j < len(line) && line[j] >= '0' && line[j] <= '9' {
+		j++
+	}
+	if j == i {
+		return 0
+	}
+	if _, err := strconv.Atoi(line[i:j]); err != nil {
+		return 0
+	}
+	for j < len(line) && (line[j] == '*' || line[j] == ' ') {
+		j++
+	}
+	if j < len(line) && line[j] == 1 {
+		return j + 1
+	}
+	return 0
+}

@@ -1,0 +1,154 @@
+package shell
+
+import (
+	"syscall"
+	"time"
+)
+
+// The steps of a cancel, from its beginning. A borrower's command has ended, with proof, within 5 s.
+const (
+	termAfter    = 2 * time.Second
+	killAfter    = 4 * time.Second
+	replaceAfter = 4500 * time.Millisecond
+	provedWithin = 5 * time.Second
+	pressEvery   = 20 * time.Millisecond
+	againEvery   = 100 * time.Millisecond
+	stuckAfter   = 300 * time.Millisecond
+)
+
+// canceller ends the command in flight. A list goes on with its next command when a program takes SIGINT as an ordinary
+// end, so it looks again and again, and each new foreground group gets the signal that is due.
+type canceller struct {
+	s     *Shell
+	p     *process
+	r     *run
+	began time.Time
+	sent  map[int]syscall.Signal // last signal by process group, or by process, negative
+	again time.Time              // when to look for a lost SIGINT
+	timer *time.Ticker
+}
+
+func newCanceller(s *Shell, p *process, r *run) *canceller {
+	s.shaky.Store(true)
+	return &canceller{
+		s: s, p: p, r: r, began: time.Now(), sent: make(map[int]syscall.Signal),
+		timer: time.NewTicker(pressEvery),
+	}
+}
+
+func (c *canceller) tick() <-chan time.Time {
+	if c == nil {
+		return nil
+	}
+	return c.timer.C
+}
+
+// press sends what is due to the foreground group.
+func (c *canceller) press() {
+	age := time.Since(c.began)
+	due := syscall.SIGINT
+	switch {
+	case age >= killAfter:
+		due = syscall.SIGKILL
+	case age >= termAfter:
+		due = syscall.SIGTERM
+	}
+	pgid, own := c.p.foreground()
+	if own {
+		c.pressShell(due, age)
+		return
+	}
+	if pgid <= 1 {
+		return
+	}
+	if c.sent[pgid] == due {
+		c.pressAgain(pgid, due)
+		return
+	}
+	c.sent[pgid] = due
+	c.again = time.Now().Add(againEvery)
+	if err := syscall.Kill(-pgid, due); err == syscall.EPERM {
+		// A program of another user (sudo): the terminal may what we may not.
+		key := byte(3) // ^C
+		if due != syscall.SIGINT {
+			key = 28 // ^\
+		}
+		_, _ = c.p.write([]byte{key})
+	}
+	if due != syscall.SIGINT {
+		_ = syscall.Kill(-pgid, syscall.SIGCONT) // a stopped program does not hear
+	}
+}
+
+// pressAgain repeats SIGINT for those who cannot have got it: a child that the shell had forked but which was not yet the
+// program takes it with the shell's own handler, and it is lost. Programs that catch it are spared a second one, which
+// many take for an order to stop without cleaning up.
+func (c *canceller) pressAgain(pgid int, due syscall.Signal) {
+	if due != syscall.SIGINT || time.Now().Before(c.again) {
+		return
+	}
+	c.again = time.Now().Add(againEvery)
+	for _, pid := range groupMembers(pgid) {
+		if pid != c.p.pid && diesOf(pid, syscall.SIGINT) {
+			_ = syscall.Kill(pid, syscall.SIGINT)
+		}
+	}
+}
+
+// pressChildren ends what the command started, where the shell has the terminal and still waits: a ^C that struck while a
+// pipeline was being started makes bash wait for the rest of it without giving it the terminal.
+func (c *canceller) pressChildren(due syscall.Signal) {
+	for _, p := range leftovers(c.p.pid, c.r.began()) {
+		if c.sent[-p.PID] != due && (due != syscall.SIGINT || diesOf(p.PID, due)) {
+			c.sent[-p.PID] = due
+			_ = syscall.Kill(p.PID, due)
+		}
+	}
+}
+
+// pressShell interrupts the shell itself (a loop, read, wait), and signals what runs in its own group beside it, which is
+// what command substitutions do.
+func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
+	if c.sent[c.p.pid] != due {
+		c.sent[c.p.pid] = due
+		c.again = time.Now().Add(againEvery)
+		_ = syscall.Kill(-c.p.pid, syscall.SIGINT)
+		_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
+		if due != syscall.SIGINT {
+			for _, pid := range groupMembers(c.p.pid) {
+				if pid != c.p.pid {
+					_ = syscall.Kill(pid, due)
+				}
+			}
+		}
+	} else if !time.Now().Before(c.again) {
+		_ = syscall.Kill(c.p.pid, syscall.SIGINT)
+		c.pressAgain(c.p.pid, due)
+		c.again = time.Now().Add(againEvery)
+	}
+	if age >= stuckAfter {
+		c.pressChildren(due)
+	}
+	if age >= replaceAfter && !c.r.c.User {
+		c.s.log.Warn("the shell does not answer SIGINT and is replaced")
+		_ = syscall.Kill(c.p.pid, syscall.SIGKILL)
+	}
+}
+
+// prove makes sure that the shell answers, in what is left of the time; a borrower's is replaced where it does not.
+func (c *canceller) prove(res *Result) {
+	c.timer.Stop()
+	left := max(provedWithin-time.Since(c.began), 500*time.Millisecond)
+	if c.s.probe(left) || c.r.c.User {
+		return
+	}
+	select {
+	case <-c.p.exited:
+		return
+	default:
+	}
+	_ = syscall.Kill(c.p.pid, syscall.SIGKILL)
+	<-c.p.exited
+	res.Respawned = true
+	c.s.note(c.r, "the shell did not answer after the cancel and was started again where it was")
+}

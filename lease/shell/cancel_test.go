@@ -1,0 +1,102 @@
+package shell
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// cancelled runs a command, cancels it once it has begun (and printed "go", where it says so), and returns how long the
+// cancel took.
+func cancelled(t *testing.T, s *Shell, c Command) (Result, time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var at time.Time
+	var out collector
+	waits := strings.Contains(c.Text, "echo go") || strings.Contains(c.Text, `"go"`)
+	c.Started = func() {
+		if !waits {
+			at = time.Now()
+			cancel()
+		}
+	}
+	c.Output = func(p []byte) {
+		out.add(p)
+		if waits && ctx.Err() == nil && strings.Contains(out.String(), "go") {
+			at = time.Now()
+			cancel()
+		}
+	}
+	res, err := s.Run(ctx, c)
+	if err != nil {
+		t.Fatalf("run %q: %v", c.Text, err)
+	}
+	return res, time.Since(at)
+}
+
+// Cancel reaches the command (T2a, C5), and the shell answers afterwards.
+func TestCancel(t *testing.T) {
+	s := start(t, nil)
+	cases := []struct {
+		name, text string
+		within     time.Duration
+		exit       int // -1: any
+		respawned  bool
+	}{
+		{"sleep", "sleep 100", time.Second, 130, false},
+		{"list", "sleep 100; echo after", time.Second, 130, false},
+		{"pipeline", "sleep 100 | cat | cat", time.Second, -1, false},
+		{"loop of sleeps", "while true; do sleep 1; done", time.Second, 130, false},
+		{"loop in the shell", "echo go; while :; do :; done", time.Second, 130, false},
+		{"read", "echo go; read x", time.Second, 130, false},
+		{"wait", "sleep 100 & echo go; wait", time.Second, 130, false},
+		{"substitution", "echo go; x=$(sleep 100)", time.Second, 130, false},
+		{"subshell", "set -e; echo go; sleep 100", time.Second, 130, false},
+		{"ignores INT", `bash -c 'trap "" INT; echo go; while :; do sleep 1; done'`, 3500 * time.Millisecond, -1, false},
+		{"ignores INT and TERM", `bash -c 'trap "" INT TERM; echo go; while :; do sleep 1; done'`, 5 * time.Second, -1, false},
+		{"takes INT for an end", `bash -c 'trap "exit 0" INT; echo go; sleep 100'; sleep 100; echo after`, time.Second, -1, false},
+		{"function", "f() { sleep 100; echo after; }; f; echo after", time.Second, 130, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			res, took := cancelled(t, s, leased(c.text))
+			if res.Status != "cancelled" || took > c.within {
+				t.Errorf("got status %q after %v, want cancelled within %v", res.Status, took, c.within)
+			}
+			if c.exit >= 0 && exit(res) != c.exit {
+				t.Errorf("got exit %d, want %d", exit(res), c.exit)
+			}
+			if strings.Contains(string(res.Output), "after") {
+				t.Errorf("the list went on: %q", res.Output)
+			}
+			if res.Respawned != c.respawned {
+				t.Errorf("got respawned %v: %v", res.Respawned, res.Notes)
+			}
+			if r := do(t, s, leased("echo whole")); string(r.Output) != "whole\n" {
+				t.Errorf("afterwards: got %q", r.Output)
+			}
+		})
+	}
+}
+
+// cancelOnce cancels `sleep 100` and returns how long that took, in microseconds.
+func cancelOnce(t testing.TB, s *Shell) float64 {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var at time.Time
+	c := leased("sh -c 'echo go; exec sleep 100'")
+	c.Output = func([]byte) {
+		if at.IsZero() {
+			at = time.Now()
+			cancel()
+		}
+	}
+	res, err := s.Run(ctx, c)
+	if err != nil || res.Status != "cancelled" {
+		t.Fatalf("got %+v, %v", res, err)
+	}
+	return float64(time.Since(at)) / float64(time.Microsecond)
+}

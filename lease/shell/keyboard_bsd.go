@@ -1,0 +1,14 @@
+//go:build darwin || freebsd || netbsd || openbsd || dragonfly
+
+package shell
+
+// waitsForKeys cannot be told here; echo and the alternate screen still are.
+func waitsForKeys(shell, pgid int, own bool, tty string, raw bool) bool { return raw && !own }
+
+// lineBuffer cannot be told here.
+func lineBuffer(shell int) uint64 { return 0 }
+
+// stopped cannot be told without a ps for each look; so a suspended shell is only woken by a cancel.
+func stopped(pid int) bool { return false }
+
+func showsCalls(pid int) bool { return false }

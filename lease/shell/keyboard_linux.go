@@ -1,0 +1,81 @@
+package shell
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// waitsForKeys tells whether a program in the foreground group waits for the terminal: blocked in a read of it, or, in a
+// program that took the line discipline's place (raw), in select, poll or epoll.
+func waitsForKeys(shell, pgid int, own bool, tty string, raw bool) bool {
+	if own {
+		c, ok := syscallOf(shell)
+		return ok && c.nr == sysRead && isTerminal(shell, c.args[0], tty)
+	}
+	for _, pid := range groupMembers(pgid) {
+		c, ok := syscallOf(pid)
+		switch {
+		case !ok:
+		case c.nr == sysRead && isTerminal(pid, c.args[0], tty):
+			return true
+		case raw && waitCalls[c.nr]:
+			return true
+		}
+	}
+	return false
+}
+
+// lineBuffer is the address bash reads command lines to, where the shell is blocked in that read now; 0 otherwise. It is
+// a static buffer of its input code, and no other code of bash reads into it: the read builtin has its own.
+func lineBuffer(shell int) uint64 {
+	c, ok := syscallOf(shell)
+	if !ok || c.nr != sysRead || c.args[0] != 0 {
+		return 0
+	}
+	return c.args[1]
+}
+
+// blocked is the system call a process is blocked in.
+type blocked struct {
+	nr   int
+	args [3]uint64
+}
+
+// syscallOf reads /proc/PID/syscall (proc(5)).
+func syscallOf(pid int) (c blocked, ok bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/syscall")
+	if err != nil {
+		return c, false
+	}
+	f := strings.Fields(string(b))
+	if len(f) < 4 {
+		return c, false // "running"
+	}
+	if c.nr, err = strconv.Atoi(f[0]); err != nil {
+		return c, false
+	}
+	for i := range c.args {
+		if c.args[i], err = strconv.ParseUint(strings.TrimPrefix(f[i+1], "0x"), 16, 64); err != nil {
+			return c, false
+		}
+	}
+	return c, true
+}
+
+func isTerminal(pid int, fd uint64, tty string) bool {
+	to, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/fd/" + strconv.FormatUint(fd, 10))
+	return err == nil && (to == tty || to == "/dev/tty")
+}
+
+// stopped tells whether a process is stopped by a signal.
+func stopped(pid int) bool {
+	st, ok := readStat(pid)
+	return ok && st.state == 'T'
+}
+
+// showsCalls tells whether the system lets us see what a process is blocked in.
+func showsCalls(pid int) bool {
+	_, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/syscall")
+	return err == nil
+}

@@ -1,0 +1,107 @@
+package shell
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start starts a shell without the user's rc in a folder of its own; it is closed at the end of the test.
+func start(t testing.TB, change func(*Options)) *Shell {
+	t.Helper()
+	o := Options{
+		RC: NoRC, Dir: t.TempDir(), Folder: t.TempDir(), Env: testEnv(t),
+		Log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	if change != nil {
+		change(&o)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	s, err := Start(ctx, o)
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if ents, err := os.ReadDir(o.Folder); err == nil && len(ents) > 0 {
+			t.Errorf("files left behind: %v", ents)
+		}
+	})
+	return s
+}
+
+func testEnv(t testing.TB) []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=xterm-256color", "LANG=C.UTF-8", "SHELL=/bin/bash", "USER=tester",
+	}
+}
+
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Logf("log: %s", strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// do runs a command and fails the test on an error or when it takes more than 20 s.
+func do(t testing.TB, s *Shell, c Command) Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	res, err := s.Run(ctx, c)
+	if err != nil {
+		t.Fatalf("run %q: %v", c.Text, err)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("run %q: not ended after 20 s: %+v", c.Text, res)
+	}
+	return res
+}
+
+func user(text string) Command   { return Command{Text: text, User: true} }
+func leased(text string) Command { return Command{Text: text} }
+
+// exit is the exit code, -1 where there is none.
+func exit(r Result) int {
+	if r.ExitCode == nil {
+		return -1
+	}
+	return *r.ExitCode
+}
+
+// collector gathers bytes from callbacks.
+type collector struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (c *collector) add(p []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.b = append(c.b, p...)
+}
+
+func (c *collector) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.b)
+}
+
+// ignoreSignals ignores SIGINT and SIGQUIT as nohup or a script would have before the program began.
+func ignoreSignals(t *testing.T) {
+	signal.Ignore(syscall.SIGINT, syscall.SIGQUIT)
+	t.Cleanup(func() { signal.Reset(syscall.SIGINT, syscall.SIGQUIT) })
+}

@@ -1,0 +1,201 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is one bash with its terminal. A Shell has one at a time; a respawn makes a new one.
+type process struct {
+	cmd    *exec.Cmd
+	pid    int
+	tty    string // the slave's path
+	stream *stream
+	exited chan struct{} // closed after the wait; state and killed may then be read
+	state  *os.ProcessState
+	read   sync.WaitGroup // the reader
+	// lineBuf is where the shell reads its lines to, as seen once when it was idle; 0 where that cannot be seen. Only who
+	// has the turn uses it.
+	lineBuf uint64
+	hidden  bool // it cannot be seen here
+	looked  bool
+
+	mu     sync.Mutex
+	master *os.File // guarded against use after close
+	closed bool
+}
+
+// spawn starts bash in its own session on a new terminal and begins to read it. The caller owns the process and ends it
+// with stop.
+func (s *Shell) spawn(size Size, restore string) (*process, error) {
+	master, slave, err := openTerminal(size, s.o.Termios, s.o.Private)
+	if err != nil {
+		return nil, err
+	}
+	defer slave.Close()
+	p := &process{
+		tty: slave.Name(), master: master,
+		stream: &stream{unowned: s.o.Unowned},
+		exited: make(chan struct{}),
+	}
+	rc, err := s.writeRC(p.tty, restore)
+	if err != nil {
+		master.Close()
+		return nil, err
+	}
+	p.cmd = exec.Command(s.path, "--noediting", "--rcfile", rc, "-i") // long options come before -i
+	p.cmd.Args[0] = "bash"
+	p.cmd.Env = s.env
+	p.cmd.Dir = s.o.Dir
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	restoreSignals := unignore()
+	err = p.cmd.Start()
+	restoreSignals()
+	if err != nil {
+		master.Close()
+		return nil, fmt.Errorf("start %s: %w", s.path, err)
+	}
+	p.pid = p.cmd.Process.Pid
+	p.read.Go(func() { p.readLoop(s) })
+	s.workers.Go(func() { p.waitLoop(s) })
+	return p, nil
+}
+
+// unignore undoes ignored signals for children started now: a client started by `&` in a script or by nohup ignores
+// SIGINT, bash would inherit that and be deaf to every ^C (measured, perf-limits.md section 2).
+func unignore() (restore func()) {
+	var ignored []os.Signal
+	for _, sig := range []os.Signal{
+		syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGPIPE,
+		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGCHLD,
+	} {
+		if signal.Ignored(sig) {
+			ignored = append(ignored, sig)
+		}
+	}
+	if len(ignored) == 0 {
+		return func() {}
+	}
+	sink := make(chan os.Signal, len(ignored))
+	signal.Notify(sink, ignored...)
+	return func() {
+		signal.Stop(sink)
+		signal.Ignore(ignored...)
+	}
+}
+
+// readLoop reads the terminal until it is closed. A terminal read gives at most 4 KiB (pitfall 7).
+func (p *process) readLoop(s *Shell) {
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := p.master.Read(buf)
+		if n > 0 {
+			s.activity.Store(time.Now().UnixNano())
+			p.stream.feed(buf[:n])
+		}
+		if err != nil {
+			if !errors.Is(err, os.ErrClosed) && !errors.Is(err, unix.EIO) && !errors.Is(err, os.ErrDeadlineExceeded) {
+				s.log.Warn("terminal read", "error", err)
+			}
+			return // EIO: the last holder of the slave is gone
+		}
+	}
+}
+
+// waitLoop reaps the shell. Its death is told by its wait status: a child may keep the terminal open (T1g).
+func (p *process) waitLoop(s *Shell) {
+	_ = p.cmd.Wait() // the state tells more than the error
+	p.state = p.cmd.ProcessState
+	// What it printed last is still in the terminal; a child that keeps printing must not hold us.
+	p.mu.Lock()
+	if !p.closed {
+		_ = p.master.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	}
+	p.mu.Unlock()
+	p.read.Wait()
+	close(p.exited)
+	s.died(p)
+}
+
+// learn notes where the idle shell reads its lines to. It takes a moment once, and nothing afterwards.
+func (p *process) learn() {
+	if p == nil || p.lineBuf != 0 || p.hidden {
+		return
+	}
+	for tries := 50; tries > 0; tries-- {
+		if p.lineBuf = lineBuffer(p.pid); p.lineBuf != 0 {
+			return
+		}
+		if p.hidden = !showsCalls(p.pid); p.hidden || p.looked {
+			return
+		}
+		time.Sleep(200 * time.Microsecond) // it told that it is ready, and is about to read
+	}
+	p.looked = true // on a machine this busy, later looks are single
+}
+
+// write types into the terminal. It fails with os.ErrClosed after stop.
+func (p *process) write(b []byte) (int, error) {
+	p.mu.Lock()
+	f := p.master
+	closed := p.closed
+	p.mu.Unlock()
+	if closed {
+		return 0, os.ErrClosed
+	}
+	return f.Write(b)
+}
+
+// signalGroup sends sig to a process group of the shell's session; false if there is none to send to.
+func signalGroup(pgid int, sig syscall.Signal) bool {
+	return pgid > 1 && syscall.Kill(-pgid, sig) == nil
+}
+
+// hangUp closes the terminal; what still has it open reads end of file and gets SIGHUP from the kernel.
+func (p *process) hangUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.closed = true
+		p.master.Close()
+	}
+}
+
+// stop ends the shell: SIGHUP, so that it tells its jobs and saves its history, a bounded wait, SIGKILL. The group fg,
+// which has or had the terminal, is killed in the end, too (0 = none); what runs in the background and ignores SIGHUP
+// (nohup) was meant to stay. It returns when the shell was reaped and its reader has ended.
+func (p *process) stop(fg int, grace time.Duration) (killed bool) {
+	select {
+	case <-p.exited:
+	default:
+		hangUp := func(pgid int) {
+			signalGroup(pgid, syscall.SIGHUP)
+			signalGroup(pgid, syscall.SIGCONT)
+		}
+		hangUp(p.pid)
+		hangUp(fg)
+		timer := time.NewTimer(grace)
+		select {
+		case <-p.exited:
+		case <-timer.C:
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+			<-p.exited
+			killed = true
+		}
+		timer.Stop()
+	}
+	if fg != 0 {
+		signalGroup(fg, syscall.SIGKILL)
+	}
+	p.hangUp()
+	return killed
+}

@@ -1,0 +1,124 @@
+package shell
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// procStat is what is needed of /proc/PID/stat (proc(5)).
+type procStat struct {
+	pid, ppid, pgrp, session int
+	state                    byte
+	start                    int64 // clock ticks since boot
+	name                     string
+}
+
+func readStat(pid int) (procStat, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return procStat{}, false
+	}
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')') // a name may hold anything
+	if open < 0 || end < open {
+		return procStat{}, false
+	}
+	f := strings.Fields(string(b[end+1:]))
+	if len(f) < 20 {
+		return procStat{}, false
+	}
+	st := procStat{pid: pid, state: f[0][0], name: string(b[open+1 : end])}
+	st.ppid, _ = strconv.Atoi(f[1])
+	st.pgrp, _ = strconv.Atoi(f[2])
+	st.session, _ = strconv.Atoi(f[3])
+	st.start, _ = strconv.ParseInt(f[19], 10, 64)
+	return st, true
+}
+
+// eachProcess calls f for every process there is, zombies left out.
+func eachProcess(f func(procStat)) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, n := range names {
+		if pid, err := strconv.Atoi(n); err == nil {
+			if st, ok := readStat(pid); ok && st.state != 'Z' {
+				f(st)
+			}
+		}
+	}
+}
+
+func groupMembers(pgid int) (pids []int) {
+	eachProcess(func(st procStat) {
+		if st.pgrp == pgid {
+			pids = append(pids, st.pid)
+		}
+	})
+	return pids
+}
+
+// uptime is in clock ticks; 0 where it cannot be read.
+func uptime() int64 {
+	b, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return 0
+	}
+	whole, rest, _ := strings.Cut(string(b), ".")
+	sec, _ := strconv.ParseInt(whole, 10, 64)
+	hundredths, _ := strconv.ParseInt(rest[:min(2, len(rest))], 10, 64)
+	return sec*ticks + hundredths*ticks/100
+}
+
+// USER_HZ, the unit of times in /proc, is 100 on every Linux that Go runs on.
+const ticks = 100
+
+// leftovers lists what runs in the shell's session and began after from, to a hundredth of a second.
+func leftovers(shell int, from time.Time) (list []Process) {
+	now := uptime()
+	if now == 0 {
+		return nil
+	}
+	began := now - int64(time.Since(from)*ticks/time.Second) - 1
+	eachProcess(func(st procStat) {
+		if st.session == shell && st.pid != shell && st.start >= began {
+			list = append(list, Process{PID: st.pid, Command: commandLine(st)})
+		}
+	})
+	return list
+}
+
+func commandLine(st procStat) string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(st.pid) + "/cmdline")
+	if err != nil || len(b) == 0 {
+		return st.name
+	}
+	return strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
+}
+
+// diesOf tells whether a process takes sig as the system does: neither caught nor ignored nor blocked (proc(5), status).
+func diesOf(pid int, sig syscall.Signal) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return false
+	}
+	found := false
+	for line := range strings.Lines(string(b)) {
+		for _, field := range []string{"SigBlk:", "SigIgn:", "SigCgt:"} {
+			if mask, ok := strings.CutPrefix(line, field); ok {
+				m, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+				if err != nil || m&(1<<(sig-1)) != 0 {
+					return false
+				}
+				found = true
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,346 @@
+# What a lent shell reads at its start. Go writes a few assignments above this text:
+#
+#   __sublet_dir      the shell's private folder       __sublet_tty      its terminal
+#   __sublet_rc       the user's start-up file, or ''  __sublet_private  1: no person types here
+#   __sublet_restore  what puts a dead shell's state back, or ''
+#   __sublet_old      1: bash before 5.1, where PROMPT_COMMAND is no array and there is no SRANDOM
+#
+# h begins the prompt hook and tells the end of a command; z ends the hook and tells that the shell is ready; next makes it
+# so; g and e stand before and behind a sourced text, q behind one that changes nothing; guard and y note and put back
+# what a borrower may bend; d writes the state down. They take $? as an argument, which no option of the user bends
+# (set -k, set -a), and return it. All is builtins, spelled so that no alias and no function of the user comes in between,
+# and nothing forks.
+
+__sublet_fifo=$__sublet_dir/fifo # records for Go: opened, written and closed each time (T1e)
+__sublet_c=$__sublet_dir/c       # the text to source
+__sublet_n=                      # nonce of the command that runs; empty once its end was told
+__sublet_m=                      # start mark with that nonce, printed by PS0
+__sublet_s=0                     # 1: PS0 was printed, so a command began
+__sublet_st=0                    # status the last prompt saw
+__sublet_f=                      # what Go wants done at the end of this command
+__sublet_tr=                     # text for the top level, run behind z
+__sublet_tz=                     # text for the top level, run behind y
+__sublet_ps1=                    # the user's PS1 while it is hidden
+__sublet_hid=                    # 1: PS1 is hidden
+__sublet_pc=                     # PROMPT_COMMAND as arm left it
+__sublet_x=                      # the user's only prompt hook, where there is one
+__sublet_alone=                  # 1: the user has no prompt hook
+__sublet_trace= __sublet_traced= # x under set -x; and what it was when arm ran
+__sublet_ok=                     # that the shell is ready was told: 1 at this prompt, q before it
+__sublet_opts=                   # SHELLOPTS and BASHOPTS, looked through once
+__sublet_own=                    # 1: the line that ran was ours, and must leave the history
+__sublet_hc=                     # number the next line will have in the history
+__sublet_pv=-s                   # whether the user wants promptvars
+__sublet_so= __sublet_bo= __sublet_ifs=
+# PS0 is expanded in the shell itself, so it can note the start and give PS1 its value back without a command.
+__sublet_ours='${__sublet_s:$((__sublet_s=1)):0}${__sublet_m%"${PS1:=$__sublet_ps1}"}'
+
+__sublet_ret() { \builtin return "$1"; }
+
+# h tells the end once: first the mark on the terminal, then the record. It stands before the user's hooks, so what
+# those print belongs to no command; where there are none, and nothing is left to do, the record says ready, too. Where
+# no command began, a question may lie in the file q (flag q in the file n).
+__sublet_h() {
+	[[ $__sublet_ok == q && $__sublet_s == 0 ]] && \builtin return "$1" # it was told already
+	__sublet_ok=
+	[[ ! $__sublet_so || :$__sublet_so: == *:errexit:* ]] || \builtin set +e
+	__sublet_trace=
+	if [[ $- == *[aefkuvxC]* ]]; then
+		__sublet_trace=${-//[!x]/}
+		local -
+		\builtin set +aefkuvxC
+	fi
+	if [[ $__sublet_n ]]; then
+		local n=$__sublet_n began=$__sublet_s
+		__sublet_hid=
+		if [[ -t 1 ]]; then
+			\builtin printf '\e]7701;E;%s\a' "$n"
+		else
+			\builtin printf '\e]7701;E;%s\a' "$n" >"$__sublet_tty"
+		fi
+		if [[ $began == 1 && $# == 1 && $__sublet_alone && ! $__sublet_tr && ! -s $__sublet_dir/n && ${PROMPT_COMMAND[*]-} == "$__sublet_pc" ]]; then
+			__sublet_next "$1"
+			\builtin printf 'E %s %d 1 %d %s%s\1%s\0' "$n" "$1" $$ "$__sublet_n" "$__sublet_v" "${PWD-}" >"$__sublet_fifo"
+			__sublet_ok=1
+			\builtin return "$1"
+		fi
+		\builtin printf 'E %s %d %d\1%s\0' "$n" "$1" "$began" "${PWD-}" >"$__sublet_fifo"
+		__sublet_n=
+	fi
+	__sublet_hid=
+	if [[ $__sublet_s == 0 ]]; then
+		[[ ${PS1-} ]] || PS1=$__sublet_ps1
+		if [[ -s $__sublet_dir/n ]]; then
+			local s=$1 f IFS=$' \t\n'
+			\builtin read -r f n <"$__sublet_dir/n"
+			[[ $f != *q* ]] || \builtin . "$__sublet_dir/q"
+		fi
+	fi
+	\builtin return "$1"
+}
+
+# next re-arms everything, hides the prompt (the screen draws its own) and makes the next nonce.
+__sublet_next() {
+	__sublet_st=$1
+	if [[ ${PS1-} || ! $__sublet_hid ]]; then
+		__sublet_ps1=${PS1-}
+		__sublet_hid=1
+		[[ ${PS1@a} == *r* ]] || PS1=
+	fi
+	__sublet_s=0
+	[[ ${PS0-} == "$__sublet_ours"* ]] || PS0=$__sublet_ours${PS0-}
+	if [[ $SHELLOPTS$BASHOPTS != "$__sublet_opts" ]]; then
+		if [[ :$BASHOPTS: != *:promptvars:* ]]; then # PS0 needs it; Prompt does without where the user does
+			\builtin shopt -s promptvars
+			__sublet_pv=-u
+		fi
+		__sublet_v= # the line editor is back: only a typed line of Go's can switch it off
+		[[ :$SHELLOPTS: != *:vi:* && :$SHELLOPTS: != *:emacs:* ]] || __sublet_v=' v'
+		__sublet_opts=$SHELLOPTS$BASHOPTS
+	fi
+	if [[ $__sublet_own || $1 == 130 ]]; then __sublet_unlist; fi
+	__sublet_hc=${HISTCMD-}
+	__sublet_nonce
+	__sublet_m=$'\e]7701;S;'$__sublet_n$'\a'
+}
+
+# z makes the shell ready and tells so. Flags: a the file q is for the top level, d write the state down, f with functions.
+__sublet_z() {
+	[[ ! $__sublet_ok ]] || \builtin return "$1"
+	if [[ $- == *[aefkuvxC]* ]]; then
+		local -
+		\builtin set +aefkuvxC
+	fi
+	local s=$1 IFS=$' \t\n'
+	if [[ $__sublet_n ]]; then # a hook of the user was put in its place
+		__sublet_h "$s"
+		[[ ! $__sublet_ok ]] || \builtin return "$s"
+	fi
+	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "$__sublet_traced" ]] || __sublet_arm
+	__sublet_f=
+	[[ ! -s $__sublet_dir/n ]] || \builtin read -r __sublet_f __sublet_n <"$__sublet_dir/n"
+	__sublet_next "$s"
+	[[ $__sublet_f != *a* ]] || __sublet_tr+='
+\builtin . "$__sublet_dir/q"'
+	[[ $__sublet_f != *d* ]] || __sublet_tr+='
+__sublet_d'
+	if [[ $__sublet_tr ]]; then
+		__sublet_tr+='
+__sublet_r'
+	else
+		__sublet_r
+	fi
+	\builtin return "$s"
+}
+
+# r tells that the shell is ready, and whether its state was written down.
+__sublet_r() {
+	__sublet_tr=
+	\builtin printf 'R %d %s%s %s\0' $$ "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}" >"$__sublet_fifo"
+	__sublet_ok=1
+}
+
+# nonce makes one that is new for each command. Bash before 5.1 has no good random numbers: Go lays one beside the flags.
+if [[ $__sublet_old == 0 ]]; then
+	__sublet_nonce() {
+		if [[ ${SRANDOM-} ]]; then
+			__sublet_n=$SRANDOM-$SRANDOM-$SRANDOM
+		else # the user unset it
+			__sublet_n=${RANDOM-}-$$-${EPOCHREALTIME-}
+		fi
+	}
+else
+	__sublet_nonce() { :; }
+fi
+
+# unlist takes our own line out of the history, if it is there: by its text, for HISTCONTROL and HISTIGNORE decide that.
+__sublet_unlist() {
+	__sublet_own=
+	[[ -o history && ${HISTCMD-} != "$__sublet_hc" ]] || \builtin return 0
+	local IFS=$' \t\n' n t HISTTIMEFORMAT=
+	\builtin history 1 >|"$__sublet_dir/h"
+	\builtin read -r n t <"$__sublet_dir/h"
+	[[ $t != *__sublet_* ]] || \builtin history -d "${n%\*}"
+}
+
+# answer tells that a question was answered.
+__sublet_answer() {
+	\builtin printf 'Q %s %d\0' "$1" "$2" >"$__sublet_fifo"
+}
+
+# arm puts h before and z behind the user's prompt hooks. A ^C ends the element it strikes, and bash goes on with the
+# next: what z did not finish is done by the last. From 5.1 on PROMPT_COMMAND may be an array, and a plain assignment
+# replaces element 0 only: z survives an rc file that is sourced again, and puts h back (T1b).
+__sublet_first='__sublet_h $?'
+__sublet_last='__sublet_z $?; \builtin eval "$__sublet_tr"'
+__sublet_sure=$__sublet_last'; __sublet_ok='
+__sublet_strip() {
+	e=${e//"{ $__sublet_sure; } 2>/dev/null"/}
+	e=${e//"{ $__sublet_last; } 2>/dev/null"/}
+	e=${e//"{ $__sublet_first; } 2>/dev/null"/}
+	e=${e//"$__sublet_sure"/}
+	e=${e//"$__sublet_last"/}
+	e=${e//"$__sublet_first"/}
+	while [[ $e == [[:space:]\;]* ]]; do e=${e#?}; done
+	while [[ $e == *[[:space:]\;] ]]; do e=${e%?}; done
+}
+if [[ $__sublet_old == 0 ]]; then
+	__sublet_arm() {
+		local -a user=("${PROMPT_COMMAND[@]}") ours=("$__sublet_first" "$__sublet_last" "$__sublet_sure")
+		local e i=0 replaced=
+		# Under set -x they are hidden, where it is not, that would cost two system calls more each.
+		[[ ! $__sublet_trace ]] || ours=("{ ${ours[0]}; } 2>/dev/null" "{ ${ours[1]}; } 2>/dev/null" "{ ${ours[2]}; } 2>/dev/null")
+		# Element 0 was assigned: the user's only hook, which followed it, was meant to go.
+		[[ $__sublet_x && ${user[0]-} != *"$__sublet_first"* ]] && replaced=1
+		PROMPT_COMMAND=("${ours[0]}")
+		for e in "${user[@]}"; do
+			[[ $replaced && $((i++)) -gt 0 && $e == "$__sublet_x" ]] && continue
+			__sublet_strip
+			[[ ! $e ]] || PROMPT_COMMAND+=("$e")
+		done
+		__sublet_x= __sublet_alone= __sublet_traced=$__sublet_trace
+		[[ ${#PROMPT_COMMAND[@]} != 2 ]] || __sublet_x=${PROMPT_COMMAND[1]}
+		[[ ${#PROMPT_COMMAND[@]} != 1 ]] || __sublet_alone=1
+		PROMPT_COMMAND+=("${ours[@]:1}")
+		__sublet_pc=${PROMPT_COMMAND[*]}
+	}
+else
+	__sublet_arm() {
+		local e=${PROMPT_COMMAND-}
+		__sublet_strip
+		\builtin unset -v PROMPT_COMMAND # an exported one would reach shells that have no such functions
+		PROMPT_COMMAND=$__sublet_first$'\n'${e:+$e$'\n'}$__sublet_last$'\n'$__sublet_sure
+		__sublet_pc=$PROMPT_COMMAND
+	}
+fi
+
+# q stands behind a sourced text that changes nothing of the shell, and tells its end and that the shell is ready at
+# once, where that is simple; else the hook does.
+__sublet_q() {
+	__sublet_own=1
+	if [[ $__sublet_alone && $__sublet_fast && -t 1 && $- != *[aefkuvxC]* ]]; then
+		[[ ! $HISTCMD || $HISTCMD != "$__sublet_hc" ]] || \builtin history -d "$HISTCMD"
+		local n=$__sublet_n
+		__sublet_nonce
+		__sublet_m=$'\e]7701;S;'$__sublet_n$'\a'
+		\builtin printf '\e]7701;E;%s\a' "$n"
+		\builtin printf 'E %s %d 1 %d %s\1%s\0' "$n" "$1" $$ "$__sublet_n" "${PWD-}" >"$__sublet_fifo"
+		__sublet_s=0 __sublet_st=$1 __sublet_ok=q __sublet_own= __sublet_hid=1
+		[[ ${PS1@a} == *r* ]] || PS1=
+	fi
+	\builtin return "$1"
+}
+__sublet_fast= # HISTCMD is the number of the line that runs; before 5.2 that was not tried
+[[ $__sublet_old == 1 ]] || ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 502)) || __sublet_fast=1
+
+# g stands before a sourced text. Our own line leaves the history; with h the text takes its place there.
+__sublet_g() {
+	local -
+	\builtin set +aefkuvxC
+	if [[ -o history && ${1-} == h ]]; then
+		local t
+		IFS= \builtin read -r -d '' t <"$__sublet_c"
+		\builtin history -s -- "${t%$'\n'}" # takes the line it stands on out by itself
+	else
+		__sublet_hc=
+		__sublet_unlist
+	fi
+	\builtin return "$__sublet_st"
+}
+
+# guard notes what a borrower may bend. Traps are noted at the top level before it: a function does not see DEBUG.
+__sublet_guard() {
+	__sublet_so=$SHELLOPTS __sublet_bo=$BASHOPTS __sublet_ifs=${IFS-unset}
+	__sublet_tr='\builtin trap -p >|"$__sublet_dir/u"; __sublet_y "$SHELLOPTS" "$BASHOPTS" "${IFS-unset}"; \builtin eval "$__sublet_tz"'
+	\builtin return "$__sublet_st"
+}
+
+# e stands behind a sourced text and tells its end; h does where an interrupt skipped it.
+__sublet_e() {
+	__sublet_h "$1" tail
+	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" ]] || __sublet_again
+	\builtin return "$1"
+}
+
+# again arms where options may be bent.
+__sublet_again() {
+	local -
+	\builtin set +aefkuvxC
+	local IFS=$' \t\n'
+	__sublet_arm
+}
+
+# y compares with what guard noted and leaves in __sublet_tz the text that puts it back.
+__sublet_y() {
+	local -
+	\builtin set +aefkuvxC
+	local so=$1 bo=$2 ifs=$3 IFS=: o now was
+	__sublet_tz=
+	if [[ $so != "$__sublet_so" ]]; then
+		for o in $so; do [[ :$__sublet_so: == *:"$o":* ]] || __sublet_tz+="\\builtin set +o $o;"; done
+		for o in $__sublet_so; do [[ :$so: == *:"$o":* ]] || __sublet_tz+="\\builtin set -o $o;"; done
+	fi
+	if [[ $bo != "$__sublet_bo" ]]; then
+		for o in $bo; do [[ :$__sublet_bo: == *:"$o":* ]] || __sublet_tz+="\\builtin shopt -u $o;"; done
+		for o in $__sublet_bo; do [[ :$bo: == *:"$o":* ]] || __sublet_tz+="\\builtin shopt -s $o;"; done
+	fi
+	if [[ $ifs != "$__sublet_ifs" ]]; then
+		if [[ $__sublet_ifs == unset ]]; then
+			__sublet_tz+='\builtin unset -v IFS;'
+		else
+			__sublet_tz+='IFS=$__sublet_ifs;'
+		fi
+	fi
+	IFS= \builtin read -r -d '' was <"$__sublet_dir/t"
+	IFS= \builtin read -r -d '' now <"$__sublet_dir/u"
+	if [[ $was != "$now" ]]; then
+		__sublet_tz+='\builtin trap - EXIT DEBUG RETURN ERR 1 2 3 4 5 6 7 8 10 11 12 13 14 15 16 18 20 21 22 23 24 25 26 27 28 30 31 2>/dev/null;'$was
+	fi
+	__sublet_so= __sublet_tr=
+}
+
+# d writes down what a command can leave behind. It has no variable of its own: declare would list it.
+__sublet_d() {
+	{
+		\builtin printf '%s\0' "${PWD-}" "$SHELLOPTS" "$BASHOPTS" "${__sublet_f//[!f]/}"
+		\builtin declare -p
+		\builtin printf '\0'
+		\builtin alias -p
+		\builtin printf '\0'
+		\builtin declare -F
+		\builtin printf '\0'
+		[[ $__sublet_f != *f* ]] || \builtin declare -f
+		\builtin printf '\0'
+	} >|"$__sublet_dir/s" 2>/dev/null
+	\builtin return 0
+}
+
+# b and k stand around a text that runs in a subshell: what it leaves behind is written down for the shell itself.
+__sublet_b() {
+	\builtin trap '__sublet_k' EXIT
+	\builtin return "$__sublet_st"
+}
+__sublet_k() {
+	{ __sublet_st=$?; } 2>/dev/null
+	__sublet_f=f __sublet_dir=$__sublet_dir/k __sublet_d
+	\builtin return "$__sublet_st"
+}
+
+if [[ $__sublet_private == 1 ]]; then
+	unset -v HISTFILE
+	set +o history
+fi
+if [[ $__sublet_rc && -r $__sublet_rc ]]; then
+	bind() { :; } # there is no line editor here to bind keys in, and bash would say so each time
+	. "$__sublet_rc"
+	\builtin unset -f bind
+fi
+\builtin set +o vi +o emacs
+if [[ $__sublet_private == 1 ]]; then
+	\builtin unset -v HISTFILE
+	\builtin set +o history
+fi
+[[ ! $__sublet_restore ]] || \builtin . "$__sublet_restore"
+\builtin unset -v __sublet_rc __sublet_private __sublet_restore
+__sublet_s=1 # PS1 is the user's now, also where it is empty
+__sublet_again

@@ -1,0 +1,251 @@
+package shell
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// nonceMax bounds a nonce, in bytes.
+const nonceMax = 64
+
+// endRecord is what the shell tells on the side channel when a command ended.
+type endRecord struct {
+	nonce   string
+	status  int
+	started bool // PS0 was printed: false for comments, syntax errors and prompts after a late signal
+	dir     string
+}
+
+// recordLoop reads the side channel. Records end with NUL, are shorter than PIPE_BUF and so never mix:
+//
+//	E nonce status started SOH dir               a command ended
+//	E nonce status 1 pid next [v] SOH dir        the same, and the shell is ready for a line, which it answers with next
+//	R pid next [v] [d]                           the shell is ready; v: by line editor; d: its state lies in the file s
+//	Q id status                                  a question of ours was answered
+//	X                                            Close
+func (s *Shell) recordLoop() {
+	r := bufio.NewReader(s.fifo)
+	for {
+		rec, err := r.ReadString(0)
+		if err != nil {
+			return // only after Close
+		}
+		kind, rest, _ := strings.Cut(strings.TrimSuffix(rec, "\x00"), " ")
+		switch kind {
+		case "E":
+			s.onEnd(rest)
+		case "R":
+			s.onReady(strings.Fields(rest))
+		case "Q":
+			s.onAnswer(rest)
+		case "X":
+			return
+		}
+	}
+}
+
+func (s *Shell) onEnd(rest string) {
+	head, dir, _ := strings.Cut(rest, "\x01")
+	f := strings.Fields(head)
+	if len(f) < 3 {
+		return
+	}
+	status, err := strconv.Atoi(f[1])
+	if err != nil {
+		return
+	}
+	s.end(endRecord{nonce: f[0], status: status, started: f[2] == "1", dir: dir})
+	if len(f) >= 5 {
+		s.onReady(f[3:])
+	}
+}
+
+func (s *Shell) end(rec endRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.run
+	if r == nil || r.ended {
+		return // a prompt without a command
+	}
+	r.status = rec.status
+	if rec.nonce != r.nonce {
+		return // or a forger
+	}
+	if !rec.started {
+		// The line has not begun: the shell prompted once more before it, and onReady tells the new nonce; or it never
+		// will, for it is a comment, an empty alias, a syntax error.
+		return
+	}
+	r.ended = true
+	if rec.dir != "" {
+		s.setDirLocked(rec.dir)
+	}
+	r.end <- rec
+}
+
+// onReady takes in the state the shell wrote down before it told, and wakes who waits for the shell.
+func (s *Shell) onReady(f []string) {
+	if len(f) < 2 || len(f[1]) > nonceMax {
+		return
+	}
+	pid, nonce := f[0], f[1]
+	s.mu.Lock()
+	p := s.proc
+	s.mu.Unlock()
+	if p == nil || strconv.Itoa(p.pid) != pid {
+		return // of one that died
+	}
+	var next *snapshot
+	if slices.Contains(f[2:], "d") {
+		snap, err := s.readState(filepath.Join(s.folder, "s"))
+		for tries := 0; err != nil && tries < 50; tries++ { // a second prompt is writing it again
+			time.Sleep(2 * time.Millisecond)
+			snap, err = s.readState(filepath.Join(s.folder, "s"))
+		}
+		if err != nil {
+			s.log.Warn("shell state", "error", err)
+		} else {
+			next = &snap
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc != p {
+		return
+	}
+	if next != nil {
+		s.takeSnapshotLocked(*next)
+	}
+	s.nonce = nonce
+	if r := s.run; r != nil && !r.ended {
+		s.unexpectedLocked(p, r, nonce)
+		return
+	}
+	s.deaths = 0
+	if slices.Contains(f[2:], "v") && s.run == nil {
+		s.plainInputLocked()
+		return
+	}
+	select {
+	case <-s.idle:
+	default:
+		close(s.idle)
+	}
+}
+
+// unexpectedLocked handles a shell that is ready although its command has not ended: where it had begun, its end record
+// did not reach us; where not, it is still to come, and will answer with the new nonce.
+func (s *Shell) unexpectedLocked(p *process, r *run, nonce string) {
+	if nonce == r.nonce {
+		return // told twice, before the line began
+	}
+	if r.hasBegun() {
+		r.ended = true
+		r.end <- endRecord{nonce: nonce, status: r.status}
+		close(s.idle)
+		return
+	}
+	r.nonce = nonce
+	p.stream.renonce(nonce)
+	if err := s.arrangeLocked(s.flags); err != nil { // bash before 5.1 needs another nonce
+		s.log.Warn("nonce", "error", err)
+	}
+	select {
+	case r.late <- struct{}{}:
+	default:
+	}
+}
+
+// plainInputLocked switches the line editor off that `set -o vi` or emacs brought in: bash does so for a typed line only,
+// not from a prompt hook.
+func (s *Shell) plainInputLocked() {
+	if err := s.arrangeLocked(""); err != nil {
+		s.log.Warn("nonce", "error", err)
+		return
+	}
+	s.proc.stream.hush(s.nonce)
+	// Not typeLocked: who waits for the shell goes on waiting.
+	if _, err := s.proc.write([]byte(" \\builtin set +o vi +o emacs; { __sublet_g; } 2>/dev/null\n")); err != nil {
+		s.log.Warn("line editor", "error", err)
+	}
+}
+
+func (s *Shell) onAnswer(rest string) {
+	id, status, _ := strings.Cut(rest, " ")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.ask
+	if q == nil || q.id != id || q.told {
+		return
+	}
+	q.told = true
+	q.status, _ = strconv.Atoi(status)
+	close(q.done)
+}
+
+// died decides what the end of a bash means: the user's own exit ends the Shell; anything else, a borrower's exit and a
+// crash, starts another where it was.
+func (s *Shell) died(p *process) {
+	p.hangUp()
+	p.stream.finish()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc != p || s.closed || s.starting {
+		if s.run != nil {
+			s.run.tellDeath(death{status: p.state})
+		}
+		return
+	}
+	ws, _ := p.state.Sys().(syscall.WaitStatus)
+	r := s.run
+	if (r == nil || r.c.User) && ws.Exited() {
+		s.leaveLocked(p.state.ExitCode())
+		if r != nil {
+			r.tellDeath(death{status: p.state})
+		}
+		return
+	}
+	if time.Since(s.spawned) < 2*time.Second {
+		s.deaths++
+	}
+	if s.deaths >= 3 {
+		s.log.Error("the shell dies again and again", "status", p.state.String())
+		s.leaveLocked(1)
+		if r != nil {
+			r.tellDeath(death{status: p.state})
+		}
+		return
+	}
+	s.log.Info("shell respawned", "status", p.state.String())
+	err := s.respawnLocked()
+	if err != nil {
+		s.log.Error("respawn", "error", err)
+		s.leaveLocked(1)
+	}
+	if r != nil {
+		r.tellDeath(death{status: p.state, respawned: err == nil})
+	}
+}
+
+func (s *Shell) leaveLocked(status int) {
+	s.gone = true
+	s.exitStatus = status
+	close(s.exited)
+}
+
+// respawnLocked starts a bash with the last known state.
+func (s *Shell) respawnLocked() error {
+	path := filepath.Join(s.folder, "a")
+	if err := os.WriteFile(path, []byte(s.snap.script(nil)), 0o600); err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	_, err := s.spawnLocked(path)
+	return err
+}

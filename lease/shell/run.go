@@ -1,0 +1,468 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// markWait bounds the wait for the end mark after the record came. The mark is written first, so it is there, unless the
+// terminal was flushed by a ^C in between.
+const markWait = 250 * time.Millisecond
+
+// run is a command in flight.
+type run struct {
+	c       Command
+	plan    plan
+	nonce   string
+	sourced bool
+	line    string // what was typed
+	retyped bool
+	started func()        // at the start mark
+	marked  chan struct{} // closed at the end mark
+	ended   bool          // its end record came
+	begun   chan struct{} // closed at the start mark
+	end     chan endRecord
+	dead    chan death
+	late    chan struct{} // told when the shell prompted once more before the line began
+
+	status int // $? of the last prompt
+	out    *sink
+	start  atomic.Int64  // of execution, Unix nanoseconds
+	modes  *unix.Termios // of the terminal, before; nil where they could not be read
+}
+
+// death tells a run that its bash is gone.
+type death struct {
+	status    *os.ProcessState
+	respawned bool
+}
+
+func (r *run) tellDeath(d death) {
+	select {
+	case r.dead <- d:
+	default:
+	}
+}
+
+// Run runs one command and returns when its end is proved. While another command runs it returns ErrBusy, after the end
+// of the shell ErrClosed; a Dir that cannot be entered is a *[DirError]. When ctx ends or the time is up the command is
+// cancelled: SIGINT at once, SIGTERM after 2 s, SIGKILL after 2 s more, and Run still returns its Result, within 5 s for a
+// borrower's command. The shell itself is only ever interrupted; where a borrower's command makes it deaf to that, it is
+// replaced, and the Result says so.
+func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
+	if !s.running.CompareAndSwap(false, true) {
+		return Result{}, ErrBusy
+	}
+	defer s.running.Store(false)
+	if err := s.lockTurn(ctx, true); err != nil {
+		return Result{}, err
+	}
+	defer func() { <-s.turn }()
+	if err := s.awaitIdle(ctx); err != nil {
+		return Result{}, err
+	}
+	s.current().learn()
+	if c.Dir != "" && c.Dir != s.Dir() {
+		if err := s.enter(ctx, c.Dir); err != nil {
+			return Result{}, err
+		}
+	}
+	plan := analyze(c.Text, c.User, s.known)
+	if plan.typed && plan.bang {
+		if res, refused, err := s.refuseHistory(ctx, c); err != nil || refused {
+			return res, err
+		}
+	}
+	r, p, err := s.begin(c, plan)
+	if err != nil {
+		return Result{}, err
+	}
+	return s.await(ctx, r, p), nil
+}
+
+var historyEvent = regexp.MustCompile(`![^\s:;&|"'()]+`)
+
+// refuseHistory asks bash whether history expansion fails for a line: then it would never become a command, and no
+// prompt hook would tell (T1c). The line is not run, as in a terminal.
+func (s *Shell) refuseHistory(ctx context.Context, c Command) (Result, bool, error) {
+	// history -p takes the last entry out, as its own line: in the subshell another is put behind it before.
+	out, status, err := s.askShell(ctx, inHook, `\builtin printf '' >|"$__sublet_dir/o"
+if [[ :$SHELLOPTS: == *:histexpand:* && :$SHELLOPTS: == *:history:* ]]; then
+	(
+		HISTCONTROL= HISTIGNORE= HISTTIMEFORMAT=
+		\builtin history 1 >|"$__sublet_dir/h"
+		if IFS= \builtin read -r -d '' t <"$__sublet_dir/h"; [[ $t ]]; then
+			[[ $t =~ ^\ *[0-9]+\*?\ +(.*)$ ]] && t=${BASH_REMATCH[1]}
+			\builtin history -s -- "${t%$'\n'}"
+			\builtin history -s -- :
+		fi
+		\builtin history -p -- `+quote(c.Text)+`
+	) </dev/null >/dev/null 2>|"$__sublet_dir/o"
+fi`)
+	if err != nil {
+		return Result{}, false, err
+	}
+	if status == 0 {
+		return Result{}, false, s.awaitIdle(ctx)
+	}
+	text := string(out)
+	if strings.Contains(text, "history expansion failed") || text == "" {
+		event := c.Text
+		if m := historyEvent.FindString(c.Text); m != "" {
+			event = m
+		}
+		text = "bash: " + event + ": event not found\n" // as the prompt says it
+	} else if i := strings.LastIndex(text, "history: "); i >= 0 {
+		text = "bash: " + text[i+len("history: "):]
+	}
+	raw := strings.ReplaceAll(text, "\n", "\r\n")
+	if c.Started != nil {
+		c.Started()
+	}
+	if c.Output != nil && raw != "" {
+		c.Output([]byte(raw))
+	}
+	one := 1
+	return Result{Status: "ok", ExitCode: &one, Dir: s.Dir(), Output: []byte(text)}, true, nil
+}
+
+// begin types the command. The caller has the turn and the shell is idle.
+func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
+	text := c.Text
+	if !pl.typed {
+		if !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		if err := rewrite(s.text, text); err != nil {
+			return nil, nil, fmt.Errorf("write command: %w", err)
+		}
+	}
+	line, mode := text, modeTyped
+	if !pl.typed {
+		line, mode = fixedLine(c, pl), modeSourced
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.proc
+	r := &run{
+		c: c, plan: pl, nonce: s.nonce, sourced: mode == modeSourced, line: line,
+		begun: make(chan struct{}), end: make(chan endRecord, 1), dead: make(chan death, 1), late: make(chan struct{}, 1),
+	}
+	r.start.Store(time.Now().UnixNano())
+	r.modes, _ = p.modes()
+	r.out = newSink(s.size.Cols, s.o.Head, s.o.Tail, s.o.Spool, s.textPath(), c)
+	if err := s.arrangeLocked(pl.flags()); err != nil {
+		return nil, nil, err
+	}
+	s.run = r
+	r.started = func() {
+		r.start.Store(time.Now().UnixNano())
+		close(r.begun)
+		if c.Started != nil {
+			c.Started()
+		}
+	}
+	r.marked = p.stream.expect(mode, r.nonce, line, r.started, r.out.write)
+	if err := s.typeLocked(line); err != nil {
+		s.run = nil
+		p.stream.finish()
+		return nil, nil, err
+	}
+	return r, p, nil
+}
+
+// textPath is the file sourced texts lie in; bash names it in syntax errors.
+func (s *Shell) textPath() string { return filepath.Join(s.folder, "c") }
+
+// fixedLine is what is typed in place of a text that lies in a file. Its history entry is removed by g, its echo dropped.
+func fixedLine(c Command, pl plan) string {
+	const (
+		source = `\. "$__sublet_c"`
+		end    = `{ __sublet_e $?; } 2>/dev/null` // silent under set -x
+	)
+	switch {
+	case c.User:
+		return ` { __sublet_g h; } 2>/dev/null; ` + source + `; ` + end
+	case pl.subshell != "":
+		return ` __sublet_g; ( __sublet_b; ` + source + `; __sublet_k ); ` + end
+	case !pl.state:
+		return ` ` + source + `; __sublet_q $?`
+	}
+	// Redirected, so that an exec inside does not bend the shell's own descriptors, nor a program their flags; in a list,
+	// so that a set -e that slipped in does not end it.
+	return ` { \trap -p >|"$__sublet_dir/t"; __sublet_guard; __sublet_g; } 2>/dev/null; ` + source +
+		` <"$__sublet_tty" >"$__sublet_tty" 2>"$__sublet_tty" && ` + end + ` || ` + end +
+		`; { \builtin eval "$__sublet_tr"; } 2>/dev/null`
+}
+
+// rewrite replaces a file's content in place.
+func rewrite(f *os.File, text string) error {
+	if _, err := f.WriteAt([]byte(text), 0); err != nil {
+		return err
+	}
+	return f.Truncate(int64(len(text)))
+}
+
+// await waits for the end of a command, cancelling it when ctx ends or its time is up.
+func (s *Shell) await(ctx context.Context, r *run, p *process) Result {
+	var (
+		res     = Result{Status: "ok"}
+		cancel  *canceller
+		timeout <-chan time.Time
+		done    = ctx.Done()
+		begun   = r.begun
+		watch   = newWatcher(s, p, r)
+	)
+	defer watch.stop()
+	stop := func(why string) {
+		done, timeout = nil, nil
+		res.Status = why
+		cancel = newCanceller(s, p, r)
+		cancel.press()
+	}
+	for {
+		select {
+		case <-begun:
+			begun = nil
+			if r.c.Timeout > 0 {
+				t := time.NewTimer(r.c.Timeout)
+				defer t.Stop()
+				timeout = t.C
+			}
+			continue
+		case <-done:
+			stop("cancelled")
+			continue
+		case <-timeout:
+			stop("timeout")
+			continue
+		case <-cancel.tick():
+			cancel.press()
+			continue
+		case <-watch.tick():
+			watch.look()
+			continue
+		case <-r.late:
+			s.loseLine(r, p, cancel != nil)
+			continue
+		case rec := <-r.end:
+			waitMark(r.marked, p)
+			code := rec.status
+			res.ExitCode = &code
+			res.Signal = signalName(code)
+			if res.Status == "ok" && code == 130 && s.isClosing() {
+				res.Status = "cancelled"
+			}
+		case d := <-r.dead:
+			s.buried(r, d, &res)
+		}
+		break
+	}
+	watch.over()
+	s.settle(r, p)
+	s.finish(r, p, cancel, &res)
+	return res
+}
+
+// settle puts the terminal back: as it was, behind a borrower's command; so that the shell reads lines, behind a person's.
+func (s *Shell) settle(r *run, p *process) {
+	now, err := p.modes()
+	if err != nil || r.modes == nil || *now == *r.modes {
+		return
+	}
+	want := *r.modes
+	if r.c.User {
+		if now.Lflag&unix.ICANON != 0 {
+			return
+		}
+		want = *now
+		want.Lflag |= unix.ICANON | unix.ISIG
+		want.Iflag |= unix.ICRNL
+		want.Oflag |= r.modes.Oflag & (unix.OPOST | unix.ONLCR)
+		want.Cc = r.modes.Cc
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	if err := setModes(p.master, &want); err != nil {
+		s.log.Warn("restore terminal modes", "error", err)
+	}
+}
+
+// loseLine handles a line that a late ^C may have taken from the shell before it began: where the shell waits for another,
+// or it does not begin within a second, it never will. It is typed once more; in vain or after a cancel its end is told.
+func (s *Shell) loseLine(r *run, p *process, cancelled bool) {
+	if !p.reads(time.Second, r.begun) {
+		return
+	}
+	// A comment, an empty alias or a syntax error was read and is done; after a ^C the line was dropped.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	again := !cancelled && !r.retyped && (r.sourced || r.status == 130)
+	if r.ended {
+		return
+	}
+	if again {
+		r.retyped = true
+		mode := modeTyped
+		if r.sourced {
+			mode = modeSourced
+		}
+		r.marked = p.stream.expect(mode, r.nonce, r.line, r.started, r.out.write)
+		if _, err := p.write([]byte(r.line + "\n")); err == nil {
+			return
+		}
+	}
+	p.stream.finish()
+	r.ended = true
+	r.end <- endRecord{nonce: r.nonce, status: r.status}
+	close(s.idle)
+}
+
+// reads tells whether the shell waits for a line: where the system does not show it, after d without an event. It returns
+// false as soon as the event comes or the shell ends.
+func (p *process) reads(d time.Duration, event <-chan struct{}) bool {
+	limit := time.NewTimer(d)
+	defer limit.Stop()
+	look := time.NewTicker(2 * time.Millisecond)
+	defer look.Stop()
+	for seen := 0; seen < 5; {
+		select {
+		case <-event:
+			return false
+		case <-p.exited:
+			return false
+		case <-limit.C:
+			return true
+		case <-look.C:
+			if p.lineBuf != 0 && lineBuffer(p.pid) == p.lineBuf {
+				seen++
+			} else {
+				seen = 0
+			}
+		}
+	}
+	return true
+}
+
+func (s *Shell) isClosing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
+}
+
+func waitMark(marked chan struct{}, p *process) {
+	t := time.NewTimer(markWait)
+	defer t.Stop()
+	select {
+	case <-marked:
+	case <-t.C:
+		p.stream.finish()
+	}
+}
+
+// buried fills in the result of a command whose shell died.
+func (s *Shell) buried(r *run, d death, res *Result) {
+	ws, _ := d.status.Sys().(syscall.WaitStatus)
+	if res.Status == "ok" {
+		res.Status = "shell_exited"
+	}
+	if ws.Signaled() {
+		res.Signal = nameOf(ws.Signal())
+	} else {
+		code := d.status.ExitCode()
+		res.ExitCode = &code
+	}
+	res.Respawned = d.respawned
+	if d.respawned {
+		s.note(r, "the shell ended and was started again where it was; its jobs, open descriptors and history of this session are gone")
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := s.awaitIdle(ctx); err != nil {
+			s.log.Warn("shell not ready after respawn", "error", err)
+		}
+	}
+}
+
+// began is when execution began, or the line was typed.
+func (r *run) began() time.Time { return time.Unix(0, r.start.Load()) }
+
+func (r *run) hasBegun() bool {
+	select {
+	case <-r.begun:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *Shell) note(r *run, text string) { r.out.notes = append(r.out.notes, text) }
+
+// finish completes a result: proof after a cancel, what a subshell hands back, output, leftovers.
+func (s *Shell) finish(r *run, p *process, c *canceller, res *Result) {
+	res.Duration = time.Since(r.began())
+	s.mu.Lock()
+	s.run = nil
+	s.mu.Unlock()
+	if c != nil && res.Status != "shell_exited" && !res.Respawned {
+		c.prove(res)
+	}
+	if r.plan.subshell != "" && !res.Respawned && res.Status != "shell_exited" {
+		s.handBack(r)
+	}
+	if c != nil {
+		res.Leftovers = settledLeftovers(p.pid, r.began())
+	}
+	p.stream.do(func() {
+		var err error
+		res.Output, res.Truncated, res.SpoolPath, err = r.out.close()
+		if err != nil {
+			s.log.Warn("spool", "error", err)
+		}
+	})
+	res.Dir = s.Dir()
+	res.Notes = r.out.notes
+}
+
+// handBack brings what a subshell left behind into the shell itself.
+func (s *Shell) handBack(r *run) {
+	path := s.folder + "/k/s"
+	sn, err := s.readState(path)
+	if err != nil || sn.State.Dir == "" {
+		s.note(r, "ran in a subshell because of `"+r.plan.subshell+"`; what it changed in the shell was not kept")
+		return
+	}
+	if err := os.Truncate(path, 0); err != nil {
+		s.log.Warn("hand-back", "error", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := s.awaitIdle(ctx); err != nil {
+		return
+	}
+	s.mu.Lock()
+	base := s.snap
+	s.mu.Unlock()
+	script := sn.script(&base)
+	if script != "" {
+		if _, _, err := s.askShell(ctx, topLine, script+"\\builtin :"); err != nil {
+			s.note(r, "what the subshell changed could not be handed back: "+err.Error())
+			return
+		}
+		if err := s.awaitIdle(ctx); err != nil {
+			return
+		}
+	}
+	s.note(r, "ran in a subshell because of `"+r.plan.subshell+"`; directory, variables, functions and aliases were handed back, background jobs and open descriptors were not")
+}

@@ -1,0 +1,509 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+//go:embed rc.bash
+var rcText string
+
+// closeGrace is how long a shell that was hung up may take for its exit traps and its history.
+const closeGrace = time.Second
+
+// Shell is one bash that can be lent. Its methods are safe for concurrent use; it runs one command at a time.
+// It owns its goroutines (reader, waiter, record reader); Close waits for them.
+type Shell struct {
+	o             Options
+	path, version string
+	env           []string
+	folder        string // ours, removed by Close
+	log           *slog.Logger
+	fifo          *os.File
+	oldBash       bool     // before 5.1
+	text, next    *os.File // the text to source; what is wanted at the end of a command
+	workers       sync.WaitGroup
+	activity      atomic.Int64 // when the terminal last printed, in Unix nanoseconds
+
+	turn    chan struct{} // capacity 1: who has it may type
+	shaky   atomic.Bool   // a cancel sent signals that may strike late; the next answered question proves that none is left
+	running atomic.Bool   // a command runs (as opposed to a question of ours)
+
+	exited chan struct{}
+
+	mu         sync.Mutex
+	proc       *process
+	size       Size
+	run        *run          // the command in flight
+	idle       chan struct{} // closed while the shell waits for a line
+	nonce      string        // the one the shell will answer its next line with
+	flags      string        // what the file next holds
+	ask        *question     // in flight
+	snap       snapshot      // last known state
+	spawned    time.Time
+	deaths     int // in a row, soon after the start
+	exitStatus int
+	closing    bool // Close was called
+	closed     bool
+	gone       bool // the user's own exit
+	starting   bool
+}
+
+// Start starts a shell and returns when it is ready for its first command. ctx bounds the start only; at its end, or
+// when the shell dies before its first prompt, the error is a *[StartError]. Without bash it is a *[NoBashError].
+func Start(ctx context.Context, o Options) (*Shell, error) {
+	s := &Shell{
+		o: o, path: o.Path, env: o.Env, log: o.Log, size: o.Size,
+		turn: make(chan struct{}, 1), exited: make(chan struct{}), idle: make(chan struct{}),
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.env == nil {
+		s.env = os.Environ()
+	}
+	var err error
+	if s.path == "" {
+		s.path, s.version, err = Find(s.env)
+	} else {
+		s.version, err = bashVersion(s.path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.oldBash = o.old || !atLeast(s.version, 5, 1)
+	s.env = append(withoutEnv(s.env, EnvInside, "PROMPT_COMMAND", "PS0", "PS1"), EnvInside+"="+strconv.Itoa(os.Getpid()))
+	if err := s.makeFolder(); err != nil {
+		return nil, err
+	}
+	s.workers.Go(s.recordLoop)
+	if err := s.startFirst(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// startFirst brings the first bash to its first prompt.
+func (s *Shell) startFirst(ctx context.Context) error {
+	var tail tailBuffer
+	user := s.o.Unowned
+	s.o.Unowned = func(p []byte) {
+		tail.write(p)
+		if user != nil {
+			user(p)
+		}
+	}
+	s.mu.Lock()
+	s.starting = true
+	p, err := s.spawnLocked("")
+	idle := s.idle
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-idle:
+		p.stream.do(func() { p.stream.unowned = user })
+		s.mu.Lock()
+		s.o.Unowned, s.starting = user, false
+		s.mu.Unlock()
+		return nil
+	case <-p.exited:
+		err = errors.New(describe(p.state))
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	return &StartError{Path: s.path, Output: tail.string(), Cause: err}
+}
+
+func describe(st *os.ProcessState) string {
+	if st == nil {
+		return "it could not be waited for"
+	}
+	return st.String()
+}
+
+// spawnLocked starts a bash and makes it the current one. Not ready yet: idle closes at its first prompt.
+func (s *Shell) spawnLocked(restore string) (*process, error) {
+	s.nonce = ""
+	s.idle = make(chan struct{})
+	s.ask = nil
+	if err := s.arrangeLocked("df"); err != nil {
+		return nil, err
+	}
+	size := s.size
+	p, err := s.spawn(size, restore)
+	if err != nil {
+		return nil, err
+	}
+	s.proc, s.spawned = p, time.Now()
+	return p, nil
+}
+
+// makeFolder makes the private folder and the files in it. They are made once and rewritten in place: a new file for
+// each command costs 160 us more (perf-limits.md section 2).
+func (s *Shell) makeFolder() (err error) {
+	parent := s.o.Folder
+	if parent == "" {
+		parent = os.TempDir()
+	} else if err := os.MkdirAll(parent, 0o700); err != nil {
+		return fmt.Errorf("make shell folder: %w", err)
+	}
+	if s.folder, err = os.MkdirTemp(parent, "sh-"); err != nil { // 0700
+		return fmt.Errorf("make shell folder: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(s.folder)
+		}
+	}()
+	if s.folder, err = filepath.Abs(s.folder); err != nil {
+		return fmt.Errorf("make shell folder: %w", err)
+	}
+	if err := os.Mkdir(filepath.Join(s.folder, "k"), 0o700); err != nil {
+		return fmt.Errorf("make shell folder: %w", err)
+	}
+	create := func(name string) (*os.File, error) {
+		f, err := os.OpenFile(filepath.Join(s.folder, name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("make shell file: %w", err)
+		}
+		return f, nil
+	}
+	for _, name := range []string{"q", "s", "o", "h", "t", "u", "k/s", "a"} {
+		f, err := create(name)
+		if err != nil {
+			return err
+		}
+		f.Close()
+	}
+	if s.text, err = create("c"); err != nil {
+		return err
+	}
+	if s.next, err = create("n"); err != nil {
+		return err
+	}
+	fifo := filepath.Join(s.folder, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		return fmt.Errorf("make side channel: %w", err)
+	}
+	// Open for both: the shell's open for writing never blocks, and a closed writer is no end of file.
+	if s.fifo, err = os.OpenFile(fifo, os.O_RDWR|syscall.O_NONBLOCK, 0); err != nil {
+		return fmt.Errorf("open side channel: %w", err)
+	}
+	return nil
+}
+
+// writeRC writes the start-up file for a terminal and returns its path.
+func (s *Shell) writeRC(tty, restore string) (string, error) {
+	rc := s.o.RC
+	if rc == "" {
+		if home := getEnv(s.env, "HOME"); home != "" {
+			rc = filepath.Join(home, ".bashrc")
+		}
+	}
+	if rc == NoRC {
+		rc = ""
+	}
+	private := "0"
+	if s.o.Private {
+		private = "1"
+	}
+	var b strings.Builder
+	for _, kv := range [][2]string{
+		{"dir", s.folder},
+		{"tty", tty},
+		{"rc", rc},
+		{"private", private},
+		{"restore", restore},
+		{"old", map[bool]string{true: "1", false: "0"}[s.oldBash]},
+	} {
+		fmt.Fprintf(&b, "__sublet_%s=%s\n", kv[0], quote(kv[1]))
+	}
+	b.WriteString(completeText)
+	b.WriteString(rcText)
+	path := filepath.Join(s.folder, "rc")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		return "", fmt.Errorf("write start-up file: %w", err)
+	}
+	return path, nil
+}
+
+// arrangeLocked lays what is wanted at the end of the line that is typed next where the prompt hook looks; an empty file
+// is nothing, and costs one look. Bash before 5.1 has no good random numbers: it finds its next nonce there, too.
+func (s *Shell) arrangeLocked(flags string) error {
+	line := ""
+	switch {
+	case s.oldBash:
+		line = fmt.Sprintf("-%s %s\n", flags, newNonce())
+	case flags != "":
+		line = flags + "\n"
+	case s.flags == "":
+		return nil
+	}
+	s.flags = flags
+	if err := rewrite(s.next, line); err != nil {
+		return fmt.Errorf("write flags: %w", err)
+	}
+	return nil
+}
+
+// typeLocked types a line into an idle shell, which is no longer idle then.
+func (s *Shell) typeLocked(line string) error {
+	s.idle = make(chan struct{})
+	if _, err := s.proc.write([]byte(line + "\n")); err != nil {
+		return fmt.Errorf("type: %w", err)
+	}
+	return nil
+}
+
+func (s *Shell) current() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc
+}
+
+// Version is that of the bash, as "5.2.15".
+func (s *Shell) Version() string { return s.version }
+
+// Path is the bash that runs.
+func (s *Shell) Path() string { return s.path }
+
+// PID is the process id of the shell; a respawn changes it.
+func (s *Shell) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return 0
+	}
+	return s.proc.pid
+}
+
+// Dir is where the shell was at the end of the last command.
+func (s *Shell) Dir() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snap.State.Dir
+}
+
+// Digest is that of the last known State; no round trip. State waits for the state after a command that just ended.
+func (s *Shell) Digest() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snap.State.Digest
+}
+
+// Exited closes when the user's own exit ended the shell. Crashes respawn and do not close it.
+func (s *Shell) Exited() <-chan struct{} { return s.exited }
+
+// ExitStatus is the shell's, after Exited.
+func (s *Shell) ExitStatus() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.exitStatus
+}
+
+// Write passes keyboard bytes to the program that has the terminal. It is not for commands: use Run.
+func (s *Shell) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	p := s.proc
+	closed := s.closed || s.gone || p == nil
+	s.mu.Unlock()
+	if closed {
+		return 0, ErrClosed
+	}
+	if bytes.ContainsAny(b, "\x03\x1a\x1c") {
+		s.shaky.Store(true)
+	}
+	n, err := p.write(b)
+	if errors.Is(err, os.ErrClosed) {
+		err = ErrClosed
+	}
+	return n, err
+}
+
+// Resize sets the terminal's size; the program in it gets SIGWINCH.
+func (s *Shell) Resize(z Size) error {
+	s.mu.Lock()
+	p := s.proc
+	s.size = z
+	s.mu.Unlock()
+	if p == nil {
+		return ErrClosed
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ErrClosed
+	}
+	return setSize(p.master, z)
+}
+
+// Foreground returns the process group that has the terminal, and whether that is the shell itself. It tells that the
+// shell is busy, never that it is idle: `read`, `wait` and loops are the shell's own.
+func (s *Shell) Foreground() (pgid int, shellIsForeground bool) {
+	s.mu.Lock()
+	p := s.proc
+	s.mu.Unlock()
+	if p == nil {
+		return 0, false
+	}
+	return p.foreground()
+}
+
+func (p *process) foreground() (pgid int, shell bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return 0, false
+	}
+	pgid = foregroundOf(p.master)
+	return pgid, pgid == p.pid
+}
+
+// Close hangs the shell up, waits up to a second for its traps and its history, kills it, and removes its folder. In a
+// private shell everything left in its session is killed too; a person's nohup is respected. A command that runs is
+// interrupted and ends with status cancelled or shell_exited. Close is idempotent and returns after the last goroutine has ended.
+func (s *Shell) Close() error {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		s.workers.Wait()
+		return nil
+	}
+	s.closing = true
+	p := s.proc
+	s.mu.Unlock()
+	fg := 0
+	if p != nil {
+		if pgid, own := p.foreground(); !own {
+			fg = pgid
+		}
+	}
+	calm := s.calm(p)
+	s.mu.Lock()
+	s.closed = true
+	p = s.proc
+	s.mu.Unlock()
+	if p != nil {
+		if killed := p.stop(fg, closeGrace); killed || !calm {
+			hangUpSession(p.pid) // as bash would have its jobs, had it been at its prompt
+		}
+		if s.o.Private {
+			killSession(p.pid)
+		}
+	}
+	// Wakes the record reader also where a FIFO cannot be polled. The first NUL ends what a shell may have left there: hung
+	// up in the middle of a record, it ran its EXIT trap with its output still redirected.
+	_, _ = s.fifo.Write([]byte("\x00X\x00"))
+	s.workers.Wait()
+	s.fifo.Close()
+	s.text.Close()
+	s.next.Close()
+	if err := os.RemoveAll(s.folder); err != nil {
+		return fmt.Errorf("remove shell folder: %w", err)
+	}
+	return nil
+}
+
+// calmWithin is how long Close waits for the shell to come to its prompt: only there does bash save its history when it
+// is hung up.
+const calmWithin = 300 * time.Millisecond
+
+// calm interrupts what runs and waits for the prompt; true when the shell is there. Not hung up: a list would go on with
+// its next command.
+func (s *Shell) calm(p *process) bool {
+	if p == nil || s.o.Private {
+		return true
+	}
+	s.mu.Lock()
+	idle, busy := s.idle, s.run != nil
+	s.mu.Unlock()
+	timer := time.NewTimer(calmWithin)
+	defer timer.Stop()
+	again := time.NewTicker(calmWithin / 5)
+	defer again.Stop()
+	for {
+		if busy {
+			pgid, _ := p.foreground()
+			signalGroup(pgid, syscall.SIGINT)
+		}
+		select {
+		case <-idle:
+			return p.reads(20*time.Millisecond, nil) // it told so from its hook, a moment before
+		case <-p.exited:
+			return true
+		case <-again.C:
+		case <-timer.C:
+			return false
+		}
+	}
+}
+
+func newNonce() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand
+	return hex.EncodeToString(b[:])
+}
+
+// quote makes one word of the shell out of any text without NUL.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func getEnv(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+func withoutEnv(env []string, names ...string) []string {
+	out := make([]string, 0, len(env)+1)
+next:
+	for _, kv := range env {
+		for _, n := range names {
+			if strings.HasPrefix(kv, n+"=") {
+				continue next
+			}
+		}
+		out = append(out, kv)
+	}
+	return out
+}
+
+// tailBuffer keeps the last 2 KiB of what a shell printed while it started.
+type tailBuffer struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (t *tailBuffer) write(p []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p...)
+	if len(t.b) > 2048 {
+		t.b = append(t.b[:0], t.b[len(t.b)-2048:]...)
+	}
+}
+
+func (t *tailBuffer) string() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(Render(t.b, 80))
+}

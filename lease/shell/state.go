@@ -1,0 +1,276 @@
+package shell
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// snapshot is a State with what is needed to put it back: the shell's own texts.
+type snapshot struct {
+	State State
+	vars  map[string]string // every variable: name to its declare statement
+	order []string          // names, as listed
+	alias map[string]string // name to its alias statement
+	funcs map[string]string // name to its full text
+}
+
+func (s *Shell) setDirLocked(dir string) {
+	if s.snap.State.Dir != dir {
+		s.snap.State.Dir = dir
+		s.snap.State.Digest = s.snap.State.digest()
+	}
+}
+
+func (s *Shell) takeSnapshotLocked(next snapshot) {
+	if next.funcs == nil { // only asked for where it may have changed
+		next.funcs, next.State.Functions = s.snap.funcs, s.snap.State.Functions
+	}
+	next.State.Digest = next.State.digest()
+	s.snap = next
+}
+
+// known tells whether a name is an alias or a function of the shell, as far as was seen.
+func (s *Shell) known(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.snap.State.Functions[name]; ok {
+		return true
+	}
+	_, ok := s.snap.State.Aliases[name]
+	return ok
+}
+
+// State is what commands have left behind, as of the end of the last command; it waits until the shell has written that
+// down. ErrBusy while a command runs. The maps belong to the shell: do not change them.
+func (s *Shell) State(ctx context.Context) (State, error) {
+	if err := s.lockTurn(ctx, false); err != nil {
+		return State{}, err
+	}
+	defer func() { <-s.turn }()
+	if err := s.awaitIdle(ctx); err != nil {
+		return State{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snap.State, nil
+}
+
+// Restore puts the shell back into a state that State returned: directory, exported variables, aliases, functions and
+// options. ErrBusy while a command runs.
+func (s *Shell) Restore(ctx context.Context, want State) error {
+	if err := s.lockTurn(ctx, false); err != nil {
+		return err
+	}
+	defer func() { <-s.turn }()
+	if err := s.awaitIdle(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	now := s.snap.State
+	s.mu.Unlock()
+	_, status, err := s.askShell(ctx, topLine, restoreScript(now, want)+"\n\\builtin :")
+	if err != nil {
+		return err
+	}
+	if status != 0 {
+		return fmt.Errorf("restore: the shell answered %d", status)
+	}
+	return s.awaitIdle(ctx)
+}
+
+// restoreScript leads from one state to another.
+func restoreScript(now, want State) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(now.Vars)) {
+		if _, ok := want.Vars[name]; !ok && !special(name) {
+			fmt.Fprintf(&b, "\\builtin unset -v %s 2>/dev/null\n", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.Vars)) {
+		if v, ok := now.Vars[name]; (!ok || v != want.Vars[name]) && !special(name) {
+			fmt.Fprintf(&b, "\\builtin export %s=%s 2>/dev/null\n", name, quote(want.Vars[name]))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(now.Aliases)) {
+		if _, ok := want.Aliases[name]; !ok {
+			fmt.Fprintf(&b, "\\builtin unalias -- %s\n", quote(name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.Aliases)) {
+		if v, ok := now.Aliases[name]; !ok || v != want.Aliases[name] {
+			fmt.Fprintf(&b, "\\builtin alias -- %s\n", quote(name+"="+want.Aliases[name]))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(now.Functions)) {
+		if _, ok := want.Functions[name]; !ok {
+			fmt.Fprintf(&b, "\\builtin unset -f -- %s\n", quote(name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.Functions)) {
+		if v, ok := now.Functions[name]; !ok || v != want.Functions[name] {
+			b.WriteString(want.Functions[name] + "\n")
+		}
+	}
+	writeOptions(&b, now.Options, want.Options)
+	if want.Dir != "" && want.Dir != now.Dir {
+		fmt.Fprintf(&b, "\\builtin cd -- %s >/dev/null 2>&1\n", quote(want.Dir))
+	}
+	return b.String()
+}
+
+// writeOptions switches options; names of set -o stand as they are, those of shopt too: the two lists share none.
+func writeOptions(b *strings.Builder, now, want []string) {
+	set := func(name string, on bool) {
+		if fixedOption[name] {
+			return
+		}
+		if setOption[name] {
+			fmt.Fprintf(b, "\\builtin set %so %s\n", map[bool]string{true: "-", false: "+"}[on], name)
+		} else {
+			fmt.Fprintf(b, "\\builtin shopt -%s %s\n", map[bool]string{true: "s", false: "u"}[on], name)
+		}
+	}
+	for _, o := range now {
+		if !slices.Contains(want, o) {
+			set(o, false)
+		}
+	}
+	for _, o := range want {
+		if !slices.Contains(now, o) {
+			set(o, true)
+		}
+	}
+}
+
+var setOption = map[string]bool{
+	"allexport": true, "braceexpand": true, "emacs": true, "errexit": true, "errtrace": true, "functrace": true,
+	"hashall": true, "histexpand": true, "history": true, "ignoreeof": true, "interactive-comments": true,
+	"keyword": true, "monitor": true, "noclobber": true, "noexec": true, "noglob": true, "nolog": true, "notify": true,
+	"nounset": true, "onecmd": true, "physical": true, "pipefail": true, "posix": true, "privileged": true,
+	"verbose": true, "vi": true, "xtrace": true,
+}
+
+// fixedOption cannot or must not be switched.
+var fixedOption = map[string]bool{
+	"emacs": true, "vi": true, "login_shell": true, "restricted_shell": true, "history": true, "privileged": true,
+}
+
+// special names are the shell's own: they change by themselves, or are ours.
+func special(name string) bool {
+	if strings.HasPrefix(name, "__sublet_") || strings.HasPrefix(name, "BASH") || strings.HasPrefix(name, "EPOCH") ||
+		strings.HasPrefix(name, "COMP_") {
+		return true
+	}
+	switch name {
+	case "_", "PWD", "OLDPWD", "SHLVL", "PPID", "UID", "EUID", "LINENO", "RANDOM", "SRANDOM", "SECONDS", "HISTCMD",
+		"FUNCNAME", "GROUPS", "DIRSTACK", "PIPESTATUS", "SHELLOPTS", "OPTIND", "OPTERR", "PS0", "PS1", "PROMPT_COMMAND",
+		"COLUMNS", "LINES", "HISTFILE", "MAPFILE", EnvInside:
+		return true
+	}
+	return false
+}
+
+// script puts back everything that differs from base; nil: everything.
+func (sn snapshot) script(base *snapshot) string {
+	var b strings.Builder
+	if base != nil {
+		for _, name := range base.order {
+			if _, ok := sn.vars[name]; !ok && !special(name) {
+				fmt.Fprintf(&b, "\\builtin unset -v %s 2>/dev/null\n", name)
+			}
+		}
+	}
+	for _, name := range sn.order {
+		if special(name) || name == "IFS" || base != nil && base.vars[name] == sn.vars[name] {
+			continue
+		}
+		b.WriteString(sn.vars[name] + " 2>/dev/null\n")
+	}
+	if base != nil {
+		for name := range base.alias {
+			if _, ok := sn.alias[name]; !ok {
+				fmt.Fprintf(&b, "\\builtin unalias -- %s\n", quote(name))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sn.alias)) {
+		if base == nil || base.alias[name] != sn.alias[name] {
+			b.WriteString("\\builtin " + sn.alias[name] + "\n")
+		}
+	}
+	if base != nil && sn.funcs != nil {
+		for name := range base.funcs {
+			if _, ok := sn.funcs[name]; !ok {
+				fmt.Fprintf(&b, "\\builtin unset -f -- %s\n", quote(name))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sn.funcs)) {
+		if base == nil || base.funcs[name] != sn.funcs[name] {
+			b.WriteString(sn.funcs[name] + "\n")
+		}
+	}
+	if base == nil {
+		for _, o := range sn.State.Options {
+			writeOptions(&b, nil, []string{o})
+		}
+	}
+	if base == nil || base.State.Dir != sn.State.Dir {
+		fmt.Fprintf(&b, "\\builtin cd -- %s >/dev/null 2>&1\n", quote(sn.State.Dir))
+	}
+	return b.String()
+}
+
+// digest is a SHA-256 over all of it, each part with its length so that none can pass for another.
+func (st State) digest() string {
+	h := sha256.New()
+	put := func(s string) { fmt.Fprintf(h, "%d:%s", len(s), s) }
+	put(st.Dir)
+	for _, m := range []map[string]string{st.Vars, st.Aliases, st.Functions} {
+		put(fmt.Sprint(len(m)))
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			put(k)
+			put(m[k])
+		}
+	}
+	for _, o := range st.Options {
+		put(o)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// readState reads what the shell wrote down (d in rc.bash).
+func (s *Shell) readState(path string) (snapshot, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return snapshot{}, fmt.Errorf("read shell state: %w", err)
+	}
+	f := strings.Split(string(raw), "\x00")
+	if len(f) < 9 {
+		return snapshot{}, errors.New("read shell state: cut short")
+	}
+	dir, setOpts, shopts, full := f[0], f[1], f[2], f[3]
+	var sn snapshot
+	sn.State.Dir = dir
+	for _, list := range []string{setOpts, shopts} {
+		for o := range strings.SplitSeq(list, ":") {
+			if o != "" {
+				sn.State.Options = append(sn.State.Options, o)
+			}
+		}
+	}
+	slices.Sort(sn.State.Options)
+	sn.readVars(f[4])
+	sn.readAliases(f[5])
+	if full != "" {
+		sn.readFunctions(f[6], f[7])
+	}
+	return sn, nil
+}

@@ -1,0 +1,140 @@
+package shell
+
+import (
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// silence is how long a program prints nothing before it is looked at; while nothing changes the looks become rarer.
+const (
+	silence    = 200 * time.Millisecond
+	silenceMax = 2 * time.Second
+)
+
+// watcher notices, while a command runs, that a program wants the keyboard (section 5, hand-over; T6a), and that the
+// shell prompts although its hook was taken away. It has a timer only while a command runs.
+type watcher struct {
+	s    *Shell
+	p    *process
+	r    *run
+	why  string // last told
+	wait time.Duration
+	t    *time.Timer
+	seen int64 // activity at the last look
+}
+
+func newWatcher(s *Shell, p *process, r *run) *watcher {
+	return &watcher{s: s, p: p, r: r, wait: silence, t: time.NewTimer(silence)}
+}
+
+func (w *watcher) tick() <-chan time.Time { return w.t.C }
+
+func (w *watcher) stop() { w.t.Stop() }
+
+// look is called at the timer.
+func (w *watcher) look() {
+	last := w.s.activity.Load()
+	quiet := time.Since(time.Unix(0, last))
+	if quiet < silence {
+		w.wait = silence
+		w.tell(w.wants(false))
+		w.t.Reset(silence - quiet)
+		return
+	}
+	if last != w.seen {
+		w.seen, w.wait = last, silence
+	}
+	w.rescue()
+	w.tell(w.wants(true))
+	w.t.Reset(w.wait)
+	w.wait = min(2*w.wait, silenceMax)
+	if w.why != "" {
+		w.wait = silence // to notice soon that it is over
+	}
+}
+
+// wants tells why the foreground program wants the keyboard; "" where it does not.
+func (w *watcher) wants(quiet bool) string {
+	if w.r.c.Keyboard == nil {
+		return ""
+	}
+	alt := false
+	w.p.stream.do(func() { alt = w.r.out.alt })
+	if alt {
+		return "screen"
+	}
+	m, err := w.p.modes()
+	if err != nil {
+		return ""
+	}
+	echo, canon := m.Lflag&unix.ECHO != 0, m.Lflag&unix.ICANON != 0
+	if !echo && canon {
+		return "password"
+	}
+	if !quiet {
+		return w.why
+	}
+	pgid, own := w.p.foreground()
+	if waitsForKeys(w.p.pid, pgid, own, w.p.tty, !canon) {
+		return "input"
+	}
+	return ""
+}
+
+func (w *watcher) tell(why string) {
+	if why == w.why || w.r.c.Keyboard == nil {
+		return
+	}
+	w.why = why
+	if why == "input" || why == "password" || why == "screen" {
+		w.r.out.asked = true
+	}
+	w.p.stream.do(func() { w.r.c.Keyboard(why) })
+}
+
+// over ends the watch: the keyboard is given back.
+func (w *watcher) over() {
+	w.tell("")
+	if w.r.out.asked {
+		w.s.note(w.r, "the program asked for the keyboard, and the user may have answered it")
+	}
+}
+
+// rescue mends a prompt hook that was taken away, where the system lets us see that the shell reads a line: the fixed
+// line that does it tells the end, too.
+func (w *watcher) rescue() {
+	_, own := w.p.foreground()
+	if own && stopped(w.p.pid) {
+		_ = syscall.Kill(w.p.pid, syscall.SIGCONT) // `suspend`: there is no shell above this one to go back to
+		return
+	}
+	switch {
+	case !own:
+		return
+	case w.p.lineBuf != 0 && lineBuffer(w.p.pid) == w.p.lineBuf:
+	case w.p.lineBuf == 0 && w.s.shaky.Load():
+		// It cannot be seen here; but after a ^C no builtin reads any more.
+	default:
+		return
+	}
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if w.r.ended || w.s.proc != w.p {
+		return
+	}
+	w.s.log.Info("prompt hook was taken away and is put back")
+	const line = " { __sublet_h $? tail; __sublet_g; __sublet_again; } 2>/dev/null"
+	w.p.stream.retype(line)
+	_, _ = w.p.write([]byte(line + "\n"))
+}
+
+func (p *process) modes() (*unix.Termios, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	return getModes(p.master)
+}
