@@ -1,0 +1,307 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A leaf imports nothing of ours (design section 3).
+func TestIsALeaf(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range strings.Fields(string(out)) {
+		if strings.HasPrefix(p, "sublet/") && p != "sublet/compaction" {
+			t.Errorf("imports %s", p)
+		}
+	}
+}
+
+func exit(n int) *int { return &n }
+
+// exchange is a call and its result.
+func exchange(id, command, output string, code int) []Item {
+	return []Item{
+		{Kind: Answer, Text: "running " + id, Calls: []Call{{ID: id, Tool: "bash", Arguments: `{"command":"` + command + `"}`}}},
+		{Kind: Results, Results: []Result{{CallID: id, Content: output, IsError: code != 0, Tool: "bash", Command: command, ExitCode: exit(code)}}},
+	}
+}
+
+func conversation(exchanges, outputBytes int) []Item {
+	items := []Item{{Kind: Request, Text: "Make the tests pass."}}
+	for i := range exchanges {
+		items = append(items, exchange(fmt.Sprintf("c%d", i), fmt.Sprintf("go test ./p%d", i), strings.Repeat("output ", outputBytes/7), i%2)...)
+		if i%4 == 3 {
+			items = append(items, Item{Kind: Answer, Text: "Step done."}, Item{Kind: Request, Text: fmt.Sprintf("Now part %d. Never touch main.go.", i)})
+		}
+	}
+	return append(items, Item{Kind: Answer, Text: "All done."})
+}
+
+func TestOldOutputIsCutBeforeAnythingIsFolded(t *testing.T) {
+	items := conversation(20, 4000)
+	before := Tokens(items)
+	p := Make(items, Options{Target: before * 7 / 10, Tail: before / 10})
+	if p.From != p.To || p.Shortened == 0 {
+		t.Errorf("got fold %d-%d and %d shortened, want cut output only", p.From, p.To, p.Shortened)
+	}
+	if p.After > before*7/10 {
+		t.Errorf("got %d tokens, want at most %d", p.After, before*7/10)
+	}
+	if Tokens(items) != before {
+		t.Error("got the input changed")
+	}
+	p = Make(items, Options{Target: before / 20, Tail: before / 50})
+	if p.From != 1 || p.To <= p.From {
+		t.Errorf("got fold %d-%d, want the middle from 1 on", p.From, p.To)
+	}
+}
+
+func TestAConversationThatFitsIsLeftAlone(t *testing.T) {
+	items := conversation(3, 100)
+	p := Make(items, Options{Target: 1 << 20, Tail: 100})
+	if p.From != p.To || p.Shortened != 0 || p.After != p.Before {
+		t.Errorf("got %+v, want nothing to do", p)
+	}
+}
+
+// T4b: the request being worked on stays word for word, also when its turn is folded in the middle.
+func TestTheCurrentRequestIsQuoted(t *testing.T) {
+	items := []Item{{Kind: Request, Text: "first"}, {Kind: Answer, Text: "ok"}, {Kind: Request, Text: "second: rename foo\nbut keep bar"}}
+	for i := range 12 {
+		items = append(items, exchange(fmt.Sprintf("c%d", i), "make", strings.Repeat("x ", 2000), 0)...)
+	}
+	p := Make(items, Options{Target: 600, Tail: 300})
+	if p.To <= 3 {
+		t.Fatalf("got fold %d-%d, want it to reach into the second turn", p.From, p.To)
+	}
+	if p.Quote != items[2].Text {
+		t.Errorf("got quote %q, want %q", p.Quote, items[2].Text)
+	}
+	f, ok, err := Fold(t.Context(), items, p, nil, "", 1000)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	// Folded a second time, the quote is handed on.
+	again := slices.Concat(p.Items[:p.From], []Item{{Kind: Summary, Text: f.Text(), Ledger: &f.Ledger}}, p.Items[p.To:])
+	for i := range 12 {
+		again = append(again, exchange(fmt.Sprintf("d%d", i), "make", strings.Repeat("x ", 2000), 0)...)
+	}
+	if p := Make(again, Options{Target: 600, Tail: 300}); p.Quote != items[2].Text {
+		t.Errorf("got quote %q the second time", p.Quote)
+	}
+}
+
+func TestLimitsWordForWord(t *testing.T) { // T4b
+	prompt := "Fix the parser. Never push to main! Use Go 1.26; don't add dependencies.\nAlways run `make lint` in ./cmd/x.y first\nThe file is main.go and v1.2 is out. Only touch daemon/. Thanks"
+	want := []string{
+		"Never push to main!", "don't add dependencies.", "Always run `make lint` in ./cmd/x.y first", "Only touch daemon/.",
+	}
+	if got := Limits(prompt); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := Limits(strings.Repeat("never ", 1000)); len(got) != 0 {
+		t.Errorf("got %d limits, want pasted text left out", len(got))
+	}
+}
+
+func TestLedgerKeepsWhatWasDone(t *testing.T) {
+	old := Ledger{Goal: "ship it", Limits: []string{"Never push."}, Files: []string{"/a"}, Commands: []Command{{Text: "make", ExitCode: exit(0)}}, OpenTasks: []string{"write docs"}}
+	items := []Item{
+		{Kind: Summary, Text: "s", Ledger: &old},
+		{Kind: Request, Text: "Do not use sudo. Go on."},
+		{Kind: Answer, Calls: []Call{{ID: "1", Tool: "edit"}, {ID: "2", Tool: "bash"}}},
+		{Kind: Results, Results: []Result{
+			{CallID: "1", Tool: "edit", Files: []string{"/b", "/a"}},
+			{CallID: "2", Tool: "bash", Command: "go  test\n./...", ExitCode: exit(1), Cwd: "/w", Decision: "use -short"},
+		}},
+	}
+	got := Build("the goal", items).Text()
+	want := "Goal: ship it\nLimits the user set, in their words; they still hold:\n- Never push.\n- Do not use sudo.\nDecisions:\n- use -short\n" +
+		"Files changed:\n- /b\n- /a\nCommands run:\n- make (exit code 0)\n- go test ./... (exit code 1)\nShell: working directory /w\nOpen tasks:\n- write docs"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+type stubModel func(ctx context.Context, system, prompt string) (string, error)
+
+func (m stubModel) Summarize(ctx context.Context, system, prompt string) (string, error) {
+	return m(ctx, system, prompt)
+}
+
+func TestFoldTakesTheModelsLists(t *testing.T) {
+	items := conversation(12, 2000)
+	p := Make(items, Options{Target: 500, Tail: 200, Fold: true})
+	asked := ""
+	f, ok, err := Fold(t.Context(), items, p, stubModel(func(_ context.Context, _, prompt string) (string, error) {
+		asked = prompt
+		return "It went well.\n\n## Decisions\n- use table tests\n* keep the API\n## Open tasks:\n1. part 11\n", nil
+	}), "mention the API", 4000)
+	if err != nil || !ok || !f.ByModel {
+		t.Fatal(f, ok, err)
+	}
+	if f.Summary != "It went well." || !slices.Equal(f.Ledger.Decisions, []string{"use table tests", "keep the API"}) || !slices.Equal(f.Ledger.OpenTasks, []string{"1. part 11"}) {
+		t.Errorf("got %+v", f)
+	}
+	if !strings.Contains(asked, "mention the API") || !strings.Contains(asked, "go test ./p0") || EstimateTokens(asked) > 4000 {
+		t.Errorf("got a prompt of %d tokens: %.300s", EstimateTokens(asked), asked)
+	}
+	if !slices.Contains(f.Ledger.Limits, "Never touch main.go.") {
+		t.Errorf("got limits %q", f.Ledger.Limits)
+	}
+}
+
+// T4a: a compaction has an outcome also without a working model.
+func TestFoldWithoutAModel(t *testing.T) {
+	items := conversation(12, 2000)
+	p := Make(items, Options{Target: 500, Tail: 200, Fold: true})
+	broken := errors.New("broken")
+	for name, s := range map[string]Summarizer{
+		"none":   nil,
+		"broken": stubModel(func(context.Context, string, string) (string, error) { return "half", broken }),
+		"mute":   stubModel(func(context.Context, string, string) (string, error) { return " \n", nil }),
+	} {
+		f, ok, err := Fold(t.Context(), items, p, s, "", 4000)
+		if err != nil || !ok || f.ByModel || !strings.Contains(f.Summary, "`go test ./p1` failed") || !strings.Contains(f.Summary, "Now part 3") {
+			t.Errorf("%s: got %+v, %v, %v", name, f, ok, err)
+		}
+		if name == "broken" && !errors.Is(f.Err, broken) {
+			t.Errorf("got %v, want the model's error told", f.Err)
+		}
+	}
+	cancelled := errors.New("cancelled by user")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, _, err := Fold(ctx, items, p, stubModel(func(context.Context, string, string) (string, error) {
+		cancel(cancelled)
+		return "", ctx.Err()
+	}), "", 4000)
+	if !errors.Is(err, cancelled) {
+		t.Errorf("got %v, want the cause", err)
+	}
+}
+
+func TestAVerboseModelDoesNotMakeItLonger(t *testing.T) {
+	items := conversation(6, 300)
+	p := Make(items, Options{Target: 300, Tail: 100, Fold: true})
+	f, ok, err := Fold(t.Context(), items, p, stubModel(func(context.Context, string, string) (string, error) {
+		return strings.Repeat("very long summary ", 5000), nil
+	}), "", 4000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, limit := EstimateTokens(f.Text()), Tokens(items[p.From:p.To]); !ok || got >= limit {
+		t.Errorf("got %d tokens (%v), want fewer than the %d folded", got, ok, limit)
+	}
+}
+
+// genConversation draws any conversation a session can hold.
+func genConversation(t *rapid.T) ([]Item, []string) {
+	text := rapid.StringN(0, 300, -1)
+	var limits []string
+	request := func() Item {
+		s := text.Draw(t, "prompt")
+		if rapid.Bool().Draw(t, "limited") {
+			l := fmt.Sprintf("Never touch file%d.go.", len(limits))
+			limits = append(limits, l)
+			s += "\n" + l
+		}
+		return Item{Kind: Request, Text: s}
+	}
+	items := []Item{request()}
+	id := 0
+	for range rapid.IntRange(0, 25).Draw(t, "rounds") {
+		switch rapid.IntRange(0, 3).Draw(t, "what") {
+		case 0:
+			items = append(items, Item{Kind: Answer, Text: text.Draw(t, "answer")}, request())
+		default:
+			a, r := Item{Kind: Answer, Text: text.Draw(t, "saying")}, Item{Kind: Results}
+			for range rapid.IntRange(1, 3).Draw(t, "calls") {
+				id++
+				name := fmt.Sprint("c", id)
+				a.Calls = append(a.Calls, Call{ID: name, Tool: "bash", Arguments: `{}`})
+				out := strings.Repeat(rapid.SampledFrom([]string{"x", "é", "漢", "🙂 ", "line\n"}).Draw(t, "unit"), rapid.IntRange(0, 3000).Draw(t, "times"))
+				r.Results = append(r.Results, Result{CallID: name, Content: out, Command: "cmd " + name, ExitCode: exit(0)})
+			}
+			items = append(items, a, r)
+		}
+	}
+	return items, limits
+}
+
+// Whatever the conversation and the sizes: pairs stay, the first request and the tail stay, nothing grows, the user's
+// limits survive (T4b, T4c), and no character is cut (T4d). Twice, because a compaction meets the last one's summary.
+func TestPlansKeepWhatMustBeKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		items, limits := genConversation(t)
+		first := items[0]
+		for round := range 2 {
+			before := Tokens(items)
+			o := Options{
+				Target: rapid.IntRange(50, max(before, 51)).Draw(t, "target"), Tail: rapid.IntRange(10, max(before, 11)).Draw(t, "tail"),
+				Fold: rapid.Bool().Draw(t, "fold"),
+			}
+			p := Make(items, o)
+			if len(p.Items) != len(items) || p.From < 0 || p.To > len(items) || p.From > p.To || p.From == 0 && p.To > 0 {
+				t.Fatalf("round %d: got plan %d-%d of %d", round, p.From, p.To, len(items))
+			}
+			after := p.Items
+			if p.From < p.To {
+				f, ok, err := Fold(context.Background(), items, p, nil, "", 2000)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ok {
+					s := Item{Kind: Summary, Text: f.Text(), Ledger: &f.Ledger, Extra: EstimateTokens(p.Quote)}
+					after = slices.Concat(p.Items[:p.From], []Item{s}, p.Items[p.To:])
+				}
+			}
+			if !Paired(after) {
+				t.Fatalf("round %d: calls and results are apart", round)
+			}
+			if got := Tokens(after); got > before {
+				t.Fatalf("round %d: got %d tokens from %d", round, got, before)
+			}
+			if after[0].Text != first.Text {
+				t.Fatalf("round %d: the first request changed", round)
+			}
+			if last := after[len(after)-1]; last.Kind == Request && last.Text != items[len(items)-1].Text {
+				t.Fatalf("round %d: the newest request changed", round)
+			}
+			for i := 1; i <= len(items)-p.To && p.From < p.To; i++ {
+				if items[len(items)-i].Text != p.Items[len(items)-i].Text {
+					t.Fatalf("round %d: what was said in the tail changed", round)
+				}
+			}
+			for _, l := range limits {
+				if !slices.ContainsFunc(after, func(it Item) bool { return strings.Contains(it.Text, l) }) {
+					t.Fatalf("round %d: %q is lost", round, l)
+				}
+			}
+			for _, it := range after {
+				if utf8.ValidString(it.Text) {
+					for _, r := range it.Results {
+						if !utf8.ValidString(r.Content) {
+							t.Fatal("a character was cut")
+						}
+					}
+				} else {
+					t.Fatal("a character was cut")
+				}
+			}
+			items = after
+		}
+	})
+}

@@ -1,0 +1,204 @@
+package compaction
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Ledger is what a compaction must not lose. It is built by rules, not by a model, and stands beside the summary.
+type Ledger struct {
+	Goal       string   // the request it all began with, one line
+	Current    string   // the newest request, word for word
+	Limits     []string // the user's standing limits, word for word
+	Decisions  []string
+	Files      []string // changed
+	Commands   []Command
+	ShellState string
+	OpenTasks  []string
+}
+
+// Command is one command that ran.
+type Command struct {
+	Text     string
+	ExitCode *int
+}
+
+// Bounds of a ledger. Newest entries win, but for limits: those stay.
+const (
+	maxLimits    = 200
+	maxLimitText = 600 // bytes of one; longer sentences are pasted text, not limits
+	maxDecisions = 30
+	maxFiles     = 100
+	maxCommands  = 40
+	maxOpen      = 30
+	maxLine      = 300   // bytes of a goal, decision, command or task
+	maxScan      = 16384 // bytes from each end of a prompt that are looked at for limits
+)
+
+// standing matches sentences by which users set limits that hold from then on (T4b).
+var standing = regexp.MustCompile(`(?i)\b(never|always|do not|don['’]?t|does not|must(?: not|n['’]?t)?|may not|only|cannot|can['’]?t|shall not|avoid|without asking|ask (?:me )?(?:first|before)|unless|no (?:new|more)|keep|stop|from now on|remember|prefer|leave .* alone|nicht|nie|niemals|immer|nur|kein(?:e|en|er)?|jamais|toujours|nunca|siempre)\b`)
+
+// sentenceEnd finds the end of a sentence: punctuation before white space, or a line's end. Full stops inside words,
+// numbers and paths ("main.go", "v1.2") end nothing.
+var sentenceEnd = regexp.MustCompile(`[.!?;](?:["')\]]*)(?:\s+|$)|\n+|。|！|？`)
+
+// Limits returns the sentences of a user's prompt that set a limit, word for word, in order.
+func Limits(prompt string) []string {
+	if len(prompt) > 2*maxScan {
+		prompt = cutHead(prompt, maxScan) + "\n" + cutTail(prompt, maxScan)
+	}
+	var out []string
+	for _, s := range sentences(prompt) {
+		if len(s) <= maxLimitText && standing.MatchString(s) && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func sentences(text string) []string {
+	var out []string
+	from := 0
+	for _, m := range sentenceEnd.FindAllStringIndex(text, -1) {
+		if s := strings.TrimSpace(text[from:m[1]]); s != "" {
+			out = append(out, s)
+		}
+		from = m[1]
+	}
+	if s := strings.TrimSpace(text[from:]); s != "" {
+		out = append(out, s)
+	}
+	return out
+}
+
+// Build makes the ledger of items that are about to be folded. first is the conversation's first request, which stays
+// but names the goal. Ledgers of earlier summaries among items go into it.
+func Build(first string, items []Item) Ledger {
+	l := Ledger{Goal: line(first, maxLine)}
+	tools := map[string]Call{}
+	for _, it := range items {
+		switch it.Kind {
+		case Summary:
+			if it.Ledger != nil {
+				l.merge(*it.Ledger)
+			}
+		case Request:
+			l.Current = it.Text
+			for _, s := range Limits(it.Text) {
+				l.Limits = addNew(l.Limits, s)
+			}
+		case Answer:
+			for _, c := range it.Calls {
+				tools[c.ID] = c
+			}
+		case Results:
+			for _, r := range it.Results {
+				l.result(r)
+			}
+		}
+	}
+	l.bound()
+	return l
+}
+
+func (l *Ledger) result(r Result) {
+	for _, f := range r.Files {
+		l.Files = addNewest(l.Files, f)
+	}
+	if r.Command != "" {
+		l.Commands = append(l.Commands, Command{Text: line(r.Command, maxLine), ExitCode: r.ExitCode})
+	}
+	if r.Cwd != "" {
+		l.ShellState = "working directory " + r.Cwd
+	}
+	if r.Decision != "" {
+		l.Decisions = addNewest(l.Decisions, line(r.Decision, maxLine))
+	}
+}
+
+// merge puts an older ledger before this one.
+func (l *Ledger) merge(old Ledger) {
+	if old.Goal != "" {
+		l.Goal = old.Goal
+	}
+	if old.Current != "" {
+		l.Current = old.Current
+	}
+	if old.ShellState != "" {
+		l.ShellState = old.ShellState
+	}
+	for _, s := range old.Limits {
+		l.Limits = addNew(l.Limits, s)
+	}
+	for _, s := range old.Decisions {
+		l.Decisions = addNewest(l.Decisions, s)
+	}
+	for _, s := range old.Files {
+		l.Files = addNewest(l.Files, s)
+	}
+	l.Commands = append(l.Commands, old.Commands...)
+	l.OpenTasks = slices.Clone(old.OpenTasks)
+}
+
+func (l *Ledger) bound() {
+	l.Limits = l.Limits[:min(len(l.Limits), maxLimits)]
+	l.Decisions = newest(l.Decisions, maxDecisions)
+	l.Files = newest(l.Files, maxFiles)
+	l.Commands = newest(l.Commands, maxCommands)
+	l.OpenTasks = newest(l.OpenTasks, maxOpen)
+}
+
+func newest[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
+
+// addNew appends s unless it is there.
+func addNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+// addNewest appends s and drops an earlier one like it.
+func addNewest(list []string, s string) []string {
+	if i := slices.Index(list, s); i >= 0 {
+		list = slices.Delete(slices.Clone(list), i, i+1)
+	}
+	return append(list, s)
+}
+
+// Text is the ledger as the model sees it.
+func (l Ledger) Text() string {
+	var b strings.Builder
+	section := func(title string, list []string) {
+		if len(list) == 0 {
+			return
+		}
+		fmt.Fprintf(&b, "%s:\n", title)
+		for _, s := range list {
+			fmt.Fprintf(&b, "- %s\n", s)
+		}
+	}
+	if l.Goal != "" {
+		fmt.Fprintf(&b, "Goal: %s\n", l.Goal)
+	}
+	section("Limits the user set, in their words; they still hold", l.Limits)
+	section("Decisions", l.Decisions)
+	section("Files changed", l.Files)
+	if len(l.Commands) > 0 {
+		b.WriteString("Commands run:\n")
+		for _, c := range l.Commands {
+			fmt.Fprintf(&b, "- %s", c.Text)
+			if c.ExitCode != nil {
+				fmt.Fprintf(&b, " (exit code %d)", *c.ExitCode)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	if l.ShellState != "" {
+		fmt.Fprintf(&b, "Shell: %s\n", l.ShellState)
+	}
+	section("Open tasks", l.OpenTasks)
+	return strings.TrimRight(b.String(), "\n")
+}
