@@ -1,0 +1,88 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// check returns the first value that cannot be used, as "key: what is wrong and what would be right".
+func (c *Config) check() error {
+	providers := make([]string, 0, len(c.Providers))
+	for name := range c.Providers {
+		providers = append(providers, name)
+	}
+	slices.Sort(providers)
+	for _, name := range providers {
+		p := c.Providers[name]
+		key := "provider." + name
+		if err := oneOf(key+".kind", p.Kind, "anthropic", "openai", "google", "offline", "scripted"); err != nil {
+			return err
+		}
+		if p.BaseURL != "" {
+			u, err := url.Parse(p.BaseURL)
+			if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+				return fmt.Errorf("%s.base_url: %q is not an http or https address", key, p.BaseURL)
+			}
+			if u.User != nil {
+				return fmt.Errorf("%s.base_url: a password does not belong in the file; use api_key_env", key)
+			}
+		}
+		if p.Kind == "scripted" && p.Script == "" {
+			return fmt.Errorf("%s.script: a scripted provider needs a file", key)
+		}
+		if p.ContextWindow < 0 {
+			return fmt.Errorf("%s.context_window: %d tokens is less than 0", key, p.ContextWindow)
+		}
+	}
+	if provider, name, _ := strings.Cut(c.Model, "/"); c.Providers[provider].Kind == "" {
+		return fmt.Errorf("model: no provider %q; there is %s", provider, strings.Join(providers, ", "))
+	} else if kind := c.Providers[provider].Kind; name == "" && kind != "offline" {
+		return fmt.Errorf("model: %q names a provider but no model; write %q", c.Model, provider+"/NAME")
+	}
+	for _, d := range []struct {
+		key       string
+		got       time.Duration
+		low, high time.Duration
+	}{
+		{"lease.wait", c.Lease.Wait, time.Second, time.Hour},
+		{"lease.term", c.Lease.Term, time.Second, time.Hour},
+		{"shell.command_timeout", c.Shell.CommandTimeout, time.Second, MaxCommandTimeout},
+		{"daemon.idle_exit", c.Daemon.IdleExit, 0, 365 * 24 * time.Hour},
+	} {
+		if d.got < d.low || d.got > d.high {
+			return fmt.Errorf("%s: %v is outside %v to %v", d.key, d.got, d.low, d.high)
+		}
+	}
+	for _, n := range []struct {
+		key            string
+		got, low, high int
+	}{
+		{"shell.output_head", c.Shell.OutputHead, 1 << 10, 1 << 20},
+		{"shell.output_tail", c.Shell.OutputTail, 1 << 10, 1 << 20},
+		{"limits.requests_per_second", c.Limits.RequestsPerSecond, 1, 100_000},
+		{"limits.running_turns", c.Limits.RunningTurns, 1, 1000},
+		{"limits.max_agents", c.Limits.MaxAgents, 1, 64},
+	} {
+		if n.got < n.low || n.got > n.high {
+			return fmt.Errorf("%s: %d is outside %d to %d", n.key, n.got, n.low, n.high)
+		}
+	}
+	if t := c.Compaction.Threshold; t < 0.1 || t > 0.95 {
+		return fmt.Errorf("compaction.threshold: %v is outside 0.1 to 0.95", t)
+	}
+	// `full` is a flag for one run, never a standing setting.
+	if err := oneOf("policy.mode", c.Policy.Mode, "plan", "ask", "auto"); err != nil {
+		return err
+	}
+	return oneOf("daemon.log_level", c.Daemon.LogLevel, "debug", "info", "warn", "error")
+}
+
+func oneOf(key, got string, allowed ...string) error {
+	if slices.Contains(allowed, got) {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is none of %s", key, got, strings.Join(allowed, ", "))
+}

@@ -1,0 +1,276 @@
+// Package config is the settings file: what may stand in it, its defaults, its checks, and how it is shown. It is a leaf:
+// it reads one file and knows nothing of what the settings are for.
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Config is the settings in force. The zero value is not usable; start from Default.
+type Config struct {
+	Model      string // "provider/name"; "offline" needs nothing
+	Providers  map[string]Provider
+	Lease      Lease
+	Shell      Shell
+	Policy     Policy
+	Compaction Compaction
+	Limits     Limits
+	Daemon     Daemon
+	Agents     map[string]Agent
+	MCP        map[string]MCP
+}
+
+// Provider is one source of models. Keys never stand in the file: APIKeyEnv names a variable, APIKeyCommand a command
+// whose first line of output is the key.
+type Provider struct {
+	Kind          string `toml:"kind"` // anthropic, openai, google, offline, scripted
+	BaseURL       string `toml:"base_url"`
+	APIKeyEnv     string `toml:"api_key_env"`
+	APIKeyCommand string `toml:"api_key_command"`
+	Script        string `toml:"script"`         // scripted: a JSON file
+	ContextWindow int    `toml:"context_window"` // tokens; 0 = what the provider says
+}
+
+type Lease struct {
+	Wait time.Duration // how long an agent queues for the shell
+	Term time.Duration // how long it may hold the shell without a running command
+}
+
+type Shell struct {
+	CommandTimeout time.Duration // of a leased command that names none; MaxCommandTimeout bounds all
+	OutputHead     int           // bytes of rendered output kept from the start
+	OutputTail     int           // bytes kept from the end
+	Pass           []string      // variables that look like secrets and are given to private shells all the same
+}
+
+// MaxCommandTimeout bounds every leased command.
+const MaxCommandTimeout = time.Hour
+
+type Policy struct {
+	Mode  string // plan, ask, auto
+	Allow []string
+	Deny  []string
+}
+
+type Compaction struct {
+	Threshold float64 // share of the context window at which a conversation is folded
+}
+
+type Limits struct {
+	RequestsPerSecond int // per connection
+	RunningTurns      int // per connection, queued ones count
+	MaxAgents         int // sub-agents of one turn at once
+}
+
+type Daemon struct {
+	IdleExit time.Duration // without client, turn or lease; 0 = never
+	LogLevel string        // debug, info, warn, error
+}
+
+// Agent is a role the user defines.
+type Agent struct {
+	Description string   `toml:"description"`
+	Model       string   `toml:"model"`
+	Prompt      string   `toml:"prompt"`
+	Tools       []string `toml:"tools"`
+}
+
+// MCP is a tool server. Command and Args start one on stdio; URL names one that runs.
+type MCP struct {
+	Command string            `toml:"command"`
+	Args    []string          `toml:"args"`
+	Env     map[string]string `toml:"env"`
+	URL     string            `toml:"url"`
+}
+
+// Default is what holds without a file.
+func Default() Config {
+	return Config{
+		Model: "offline",
+		Providers: map[string]Provider{
+			"anthropic": {Kind: "anthropic", APIKeyEnv: "ANTHROPIC_API_KEY"},
+			"openai":    {Kind: "openai", APIKeyEnv: "OPENAI_API_KEY"},
+			"google":    {Kind: "google", APIKeyEnv: "GEMINI_API_KEY"},
+			"ollama":    {Kind: "openai", BaseURL: "http://127.0.0.1:11434/v1"},
+			"offline":   {Kind: "offline"},
+		},
+		Lease:      Lease{Wait: time.Minute, Term: 30 * time.Second},
+		Shell:      Shell{CommandTimeout: 2 * time.Minute, OutputHead: 32 << 10, OutputTail: 32 << 10},
+		Policy:     Policy{Mode: "ask"},
+		Compaction: Compaction{Threshold: 0.8},
+		Limits:     Limits{RequestsPerSecond: 100, RunningTurns: 3, MaxAgents: 4},
+		Daemon:     Daemon{IdleExit: 30 * time.Minute, LogLevel: "info"},
+		Agents:     map[string]Agent{},
+		MCP:        map[string]MCP{},
+	}
+}
+
+// file is the settings as they stand in the file; nil means the default.
+type file struct {
+	Model    *string             `toml:"model"`
+	Provider map[string]Provider `toml:"provider"`
+	Lease    struct {
+		Wait *span `toml:"wait"`
+		Term *span `toml:"term"`
+	} `toml:"lease"`
+	Shell struct {
+		CommandTimeout *span    `toml:"command_timeout"`
+		OutputHead     *int     `toml:"output_head"`
+		OutputTail     *int     `toml:"output_tail"`
+		Pass           []string `toml:"pass"`
+	} `toml:"shell"`
+	Policy struct {
+		Mode  *string  `toml:"mode"`
+		Allow []string `toml:"allow"`
+		Deny  []string `toml:"deny"`
+	} `toml:"policy"`
+	Compaction struct {
+		Threshold *float64 `toml:"threshold"`
+	} `toml:"compaction"`
+	Limits struct {
+		RequestsPerSecond *int `toml:"requests_per_second"`
+		RunningTurns      *int `toml:"running_turns"`
+		MaxAgents         *int `toml:"max_agents"`
+	} `toml:"limits"`
+	Daemon struct {
+		IdleExit *span   `toml:"idle_exit"`
+		LogLevel *string `toml:"log_level"`
+	} `toml:"daemon"`
+	Agents map[string]Agent `toml:"agents"`
+	MCP    map[string]MCP   `toml:"mcp"`
+}
+
+// span is a duration written as text, such as "30s".
+type span time.Duration
+
+func (s *span) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as \"30s\" or \"2m\"", text)
+	}
+	*s = span(d)
+	return nil
+}
+
+// An Error says what is wrong in the file and where. Row and Column count from 1; 0 = the file as a whole.
+type Error struct {
+	Path        string
+	Row, Column int
+	Message     string
+}
+
+func (e *Error) Error() string {
+	if e.Row == 0 {
+		return fmt.Sprintf("%s: %s", e.Path, e.Message)
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", e.Path, e.Row, e.Column, e.Message)
+}
+
+// Hint tells what to do next.
+func (e *Error) Hint() string { return "`sublet config show` lists every key with its default" }
+
+// maxFile bounds the file: settings, not data.
+const maxFile = 1 << 20
+
+// Load reads path; a file that is not there means Default. A file that cannot be used gives an *Error, never half a
+// Config. The file is never written.
+func Load(path string) (Config, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Default(), nil
+	}
+	if err != nil {
+		return Config{}, &Error{Path: path, Message: err.Error()}
+	}
+	if len(text) > maxFile {
+		return Config{}, &Error{Path: path, Message: fmt.Sprintf("%d bytes is more than the limit of %d", len(text), maxFile)}
+	}
+	return Parse(path, text)
+}
+
+// Parse is Load on text already read; path is only for errors.
+func Parse(path string, text []byte) (Config, error) {
+	var f file
+	dec := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
+	if err := dec.Decode(&f); err != nil {
+		return Config{}, located(path, err)
+	}
+	c := f.merge(Default())
+	if err := c.check(); err != nil {
+		key, message, _ := strings.Cut(err.Error(), ": ")
+		return Config{}, &Error{Path: path, Row: rowOf(text, key), Column: 1, Message: key + ": " + message}
+	}
+	return c, nil
+}
+
+// located turns the decoder's errors, which know their place, into an *Error.
+func located(path string, err error) *Error {
+	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(unknown.Errors) > 0 {
+		row, col := unknown.Errors[0].Position()
+		return &Error{Path: path, Row: row, Column: col, Message: "no such key: " + strings.Join(unknown.Errors[0].Key(), ".")}
+	}
+	if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
+		row, col := bad.Position()
+		return &Error{Path: path, Row: row, Column: col, Message: strings.TrimPrefix(bad.Error(), "toml: ")}
+	}
+	return &Error{Path: path, Message: err.Error()}
+}
+
+// rowOf finds the line that sets the last part of a dotted key, 0 where it is not to be found.
+func rowOf(text []byte, key string) int {
+	name := key[strings.LastIndexByte(key, '.')+1:]
+	for i, line := range strings.Split(string(text), "\n") {
+		if left, _, ok := strings.Cut(line, "="); ok && strings.TrimSpace(left) == name {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func (f *file) merge(c Config) Config {
+	set(&c.Model, f.Model)
+	for name, p := range f.Provider {
+		if known, ok := c.Providers[name]; ok && p.Kind == "" {
+			p.Kind = known.Kind
+		}
+		if known, ok := c.Providers[name]; ok && p.APIKeyEnv == "" && p.APIKeyCommand == "" && p.Kind == known.Kind {
+			p.APIKeyEnv = known.APIKeyEnv
+		}
+		c.Providers[name] = p
+	}
+	set((*span)(&c.Lease.Wait), f.Lease.Wait)
+	set((*span)(&c.Lease.Term), f.Lease.Term)
+	set((*span)(&c.Shell.CommandTimeout), f.Shell.CommandTimeout)
+	set(&c.Shell.OutputHead, f.Shell.OutputHead)
+	set(&c.Shell.OutputTail, f.Shell.OutputTail)
+	c.Shell.Pass = f.Shell.Pass
+	set(&c.Policy.Mode, f.Policy.Mode)
+	c.Policy.Allow, c.Policy.Deny = f.Policy.Allow, f.Policy.Deny
+	set(&c.Compaction.Threshold, f.Compaction.Threshold)
+	set(&c.Limits.RequestsPerSecond, f.Limits.RequestsPerSecond)
+	set(&c.Limits.RunningTurns, f.Limits.RunningTurns)
+	set(&c.Limits.MaxAgents, f.Limits.MaxAgents)
+	set((*span)(&c.Daemon.IdleExit), f.Daemon.IdleExit)
+	set(&c.Daemon.LogLevel, f.Daemon.LogLevel)
+	for name, a := range f.Agents {
+		c.Agents[name] = a
+	}
+	for name, m := range f.MCP {
+		c.MCP[name] = m
+	}
+	return c
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}

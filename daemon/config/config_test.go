@@ -1,0 +1,99 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMissingFileMeansDefaults(t *testing.T) {
+	c, err := Load(filepath.Join(t.TempDir(), "none.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(c, Default()) {
+		t.Errorf("got %+v, want the defaults", c)
+	}
+}
+
+// Every key is shown with a comment, and what is shown is read back to the same settings.
+func TestShowReadsBack(t *testing.T) {
+	full := Default()
+	full.Model = "work/m"
+	full.Providers["work"] = Provider{Kind: "openai", BaseURL: "http://localhost:1/v1", APIKeyCommand: "pass \"x\"", ContextWindow: 9}
+	full.Providers["odd name"] = Provider{Kind: "scripted", Script: "/s.json"}
+	full.Shell.Pass = []string{"GH_TOKEN"}
+	full.Policy.Allow = []string{`bash: git push "x" *`}
+	full.Policy.Deny = []string{"bash: rm *"}
+	full.Agents["docs"] = Agent{Description: "writes", Model: "work/m", Prompt: "a\nb\t\x1b", Tools: []string{"read"}}
+	full.MCP["fs"] = MCP{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A B": "1"}, URL: "http://x"}
+	for _, want := range []Config{Default(), full} {
+		shown := Show(want)
+		got, err := Parse("shown", []byte(shown))
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, shown)
+		}
+		normalise(&got)
+		normalise(&want)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v\nfrom\n%s", got, want, shown)
+		}
+	}
+}
+
+func normalise(c *Config) {
+	for _, l := range []*[]string{&c.Shell.Pass, &c.Policy.Allow, &c.Policy.Deny} {
+		if len(*l) == 0 {
+			*l = nil
+		}
+	}
+}
+
+func TestBadFilesSayWhere(t *testing.T) {
+	for _, tc := range []struct{ text, place, message string }{
+		{"model = ", ":1:", ""},
+		{"\nmodle = \"x\"", ":2:1:", "no such key: modle"},
+		{"[lease]\nwait = \"soon\"", ":2:", "not a duration"},
+		{"[lease]\nwait = \"0s\"", ":2:1:", "lease.wait: 0s is outside"},
+		{"[policy]\nmode = \"full\"", ":2:1:", "none of plan, ask, auto"},
+		{"model = \"nobody/x\"", ":1:1:", "no provider \"nobody\""},
+		{"model = \"openai\"", ":1:1:", "write \"openai/NAME\""},
+		{"[provider.x]\nkind = \"openai\"\nbase_url = \"ftp://x\"", ":3:1:", "not an http or https address"},
+		{"[provider.x]\nkind = \"openai\"\nbase_url = \"http://me:secret@x\"", ":3:1:", "a password does not belong"},
+		{"[provider.x]\nbase_url = \"http://x\"", "", "provider.x.kind: \"\" is none of"},
+		{"[compaction]\nthreshold = 2.0", ":2:1:", "outside 0.1 to 0.95"},
+		{"[shell]\noutput_head = 1", ":2:1:", "outside 1024"},
+	} {
+		path := filepath.Join(t.TempDir(), "config.toml")
+		if err := os.WriteFile(path, []byte(tc.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(path)
+		if err == nil || !strings.HasPrefix(err.Error(), path+tc.place) || !strings.Contains(err.Error(), tc.message) {
+			t.Errorf("%q: got %v, want %s…%s", tc.text, err, tc.place, tc.message)
+		}
+		if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: the error shows the password: %v", tc.text, err)
+		}
+		// T5d: a file that does not parse is never overwritten.
+		if after, _ := os.ReadFile(path); string(after) != tc.text {
+			t.Errorf("%q was changed to %q", tc.text, after)
+		}
+	}
+}
+
+func TestFileOverridesOnlyWhatItNames(t *testing.T) {
+	c, err := Parse("x", []byte("model = \"ollama/qwen3\"\n[lease]\nterm = \"5s\"\n[provider.openai]\nbase_url = \"http://127.0.0.1:8080/v1\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Model != "ollama/qwen3" || c.Lease.Term != 5*time.Second || c.Lease.Wait != time.Minute {
+		t.Errorf("got %+v", c)
+	}
+	if p := c.Providers["openai"]; p.Kind != "openai" || p.APIKeyEnv != "OPENAI_API_KEY" || p.BaseURL == "" {
+		t.Errorf("got provider %+v, want kind and key of the built-in one kept", p)
+	}
+}

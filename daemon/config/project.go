@@ -1,0 +1,104 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// ProjectFile is the name of a project's own settings file. Whoever is cloned from may have written it, so it can only
+// tighten (T3n): there is no key in it that permits anything.
+const ProjectFile = ".sublet.toml"
+
+// maxProjectFile bounds the file, which may be anybody's, in bytes.
+const maxProjectFile = 64 << 10
+
+// onlyTightens is told of every other key.
+const onlyTightens = "a project's file can only tighten: it may hold [policy] mode, deny and ask"
+
+// Project is what a project's file asks for. The zero value asks for nothing.
+type Project struct {
+	Path string   // of the file; "" = there is none
+	Mode string   // plan, ask or auto; "" = none. Whoever applies it takes the stricter of this and the user's
+	Deny []string // rules, not checked here
+	Ask  []string
+
+	text []byte
+}
+
+// LoadProject reads the ProjectFile in dir; where there is none it returns the zero Project. A file that cannot be used,
+// or that would permit something, gives an *Error with its place; nothing of it holds then, and whoever applies it must
+// ask about everything instead.
+func LoadProject(dir string) (Project, error) {
+	path := filepath.Join(dir, ProjectFile)
+	text, err := readRegular(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return Project{}, nil
+	case err != nil:
+		return Project{}, &Error{Path: path, Message: err.Error()}
+	}
+	var f struct {
+		Policy struct {
+			Mode *string  `toml:"mode"`
+			Deny []string `toml:"deny"`
+			Ask  []string `toml:"ask"`
+		} `toml:"policy"`
+	}
+	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&f); err != nil {
+		bad := located(path, err)
+		if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(unknown.Errors) > 0 {
+			bad.Message = strings.Join(unknown.Errors[0].Key(), ".") + ": " + onlyTightens
+		}
+		return Project{}, bad
+	}
+	p := Project{Path: path, Deny: f.Policy.Deny, Ask: f.Policy.Ask, text: text}
+	if f.Policy.Mode != nil {
+		p.Mode = *f.Policy.Mode
+		if err := oneOf("policy.mode", p.Mode, "plan", "ask", "auto"); err != nil {
+			return Project{}, &Error{Path: path, Row: rowOf(text, "mode"), Column: 1, Message: err.Error()}
+		}
+	}
+	return p, nil
+}
+
+// Fault is the *Error for one of the rules, which can only be checked by whoever knows what a rule is.
+func (p Project) Fault(rule string, err error) error {
+	e := &Error{Path: p.Path, Message: err.Error()}
+	for i, line := range bytes.Split(p.text, []byte("\n")) {
+		if at := bytes.Index(line, []byte(rule)); at >= 0 {
+			e.Row, e.Column = i+1, at+1
+			break
+		}
+	}
+	return e
+}
+
+// readRegular reads a file that may be anything: it neither waits for a pipe nor reads without end.
+func readRegular(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxProjectFile+1))
+	if err == nil && len(text) > maxProjectFile {
+		err = fmt.Errorf("it is longer than the limit of %d bytes", maxProjectFile)
+	}
+	return text, err
+}

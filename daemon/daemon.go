@@ -1,0 +1,265 @@
+// Package daemon is the background program: Run builds store, hub and server, serves clients until it is told to stop or
+// nobody needs it any more, and takes everything down in order. What it serves is described in the packages below it.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"sublet/daemon/internal/hub"
+	"sublet/daemon/internal/server"
+	"sublet/daemon/internal/store"
+	"sublet/wire"
+	"sublet/wire/socket"
+)
+
+// Options for Run. Paths must be set.
+type Options struct {
+	Paths   socket.Paths
+	Version string
+	// Listener and LockFile are inherited from whoever started the daemon, which owns them from now on. Both nil: those
+	// that the environment names (SUBLET_LISTEN_FD, SUBLET_LOCK_FD), else Run takes the lock and listens itself.
+	Listener net.Listener
+	LockFile *os.File
+	Log      *slog.Logger // nil: the log file in Paths.State, mode 0600
+}
+
+const (
+	closeBound = 15 * time.Second // for turns, leases and private shells to end, once cancelled
+	// settleConfig is how long the settings file must be left alone before it is read: editors write in several steps.
+	settleConfig = 100 * time.Millisecond
+)
+
+// A RunningError says that another daemon runs for this user.
+type RunningError struct{ Socket string }
+
+func (e *RunningError) Error() string { return "another daemon runs on " + e.Socket }
+
+// Hint tells what to do.
+func (e *RunningError) Hint() string {
+	return "`sublet daemon status` shows it, `sublet daemon restart` replaces it"
+}
+
+// daemon is one Run.
+type daemon struct {
+	o     Options
+	log   *slog.Logger
+	level *slog.LevelVar
+	conf  *settings
+	hub   *hub.Hub
+
+	stops chan stop // holds one: what was asked for first counts
+}
+
+// stop is a wish to end.
+type stop struct {
+	why   string
+	drain time.Duration // how long running turns may go on
+	asked bool          // somebody wants it to be stopped: clients are told not to start another
+}
+
+// Run serves until ctx ends, SIGTERM or SIGINT arrives, a client asks it to stop, or it was idle for as long as the
+// settings say. It returns nil after an ordered stop: work refused, clients told, turns cancelled, leases ended, private
+// shells closed, store flushed, socket removed, lock dropped. Errors are those of starting: *RunningError,
+// *socket.PathError, *config.Error and those of files. It owns Listener and LockFile, and leaves no process behind.
+func Run(ctx context.Context, o Options) (err error) {
+	if err := o.inherit(); err != nil {
+		return err
+	}
+	if err := o.Paths.Prepare(); err != nil {
+		o.abandon()
+		return err
+	}
+	if err := o.acquire(); err != nil {
+		return err
+	}
+	// The lock is dropped last: who gets it finds no socket, or its own.
+	defer o.LockFile.Close()
+	defer os.Remove(o.Paths.Socket)
+	defer o.Listener.Close()
+
+	d := &daemon{o: o, log: o.Log, level: new(slog.LevelVar), stops: make(chan stop, 1)}
+	if d.log == nil {
+		file, err := openLog(o.Paths.Log())
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		d.log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: d.level}))
+	}
+	return d.run(ctx)
+}
+
+func (d *daemon) run(ctx context.Context) (err error) {
+	// Watched before they are read: no change in between is missed.
+	d.conf = &settings{path: d.o.Paths.Config}
+	changed, stopWatching := d.conf.watch(d.log)
+	defer stopWatching()
+	if err := d.conf.load(); err != nil {
+		return err
+	}
+	d.applyLevel()
+	if err := os.MkdirAll(d.o.Paths.Spool(), 0o700); err != nil {
+		return fmt.Errorf("make the spool folder: %w", err)
+	}
+	st, err := store.Open(ctx, d.o.Paths.Database(), d.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	audit, err := store.OpenAudit(filepath.Join(d.o.Paths.State, "audit.log"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, audit.Close()) }()
+	models := &models{conf: d.conf, log: d.log}
+	if d.hub, err = hub.New(ctx, hub.Options{
+		Store: st, Audit: audit, Config: d.conf.get, OpenModel: models.open, Models: models.describe,
+		Stop:    func(drain time.Duration) { d.ask(stop{"a client asked for it", drain, true}) },
+		Runtime: d.o.Paths.Runtime, Spool: d.o.Paths.Spool(), Version: d.o.Version, Log: d.log,
+	}); err != nil {
+		return err
+	}
+
+	// Signals before anything is served: one that comes at once must not end the process in the middle of it.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
+
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	served := make(chan error, 1)
+	parts.Go(func() { served <- d.serve(serving) })
+
+	d.log.Info("daemon started", "version", d.o.Version, "pid", os.Getpid(), "socket", d.o.Paths.Socket)
+	why, failure := d.wait(ctx, signals, changed, served, models)
+	d.log.Info("daemon stops", "why", why.why, "drain", why.drain)
+	d.end(why, signals)
+	stopServing()
+	if failure == nil {
+		failure = <-served
+	}
+	d.log.Info("daemon stopped")
+	return failure
+}
+
+func (d *daemon) serve(ctx context.Context) error {
+	return server.New(server.Options{Hub: d.hub, Config: d.conf.get, Log: d.log}).Serve(ctx, d.o.Listener)
+}
+
+// ask passes a wish to end to whoever waits in wait; a second one changes nothing.
+func (d *daemon) ask(s stop) {
+	select {
+	case d.stops <- s:
+	default:
+	}
+}
+
+// wait returns when the daemon is to end, and why.
+func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, changed <-chan struct{}, served <-chan error, m *models) (stop, error) {
+	idle := time.NewTimer(time.Hour)
+	defer idle.Stop()
+	rest := func() { // the idle clock runs while nobody is there, from when the last one left
+		idle.Stop()
+		if limit := d.conf.get().Daemon.IdleExit; limit > 0 && d.hub.Idle() {
+			idle.Reset(limit)
+		}
+	}
+	rest()
+	for {
+		select {
+		case <-ctx.Done():
+			return stop{why: "told to", asked: true}, nil
+		case s := <-d.stops:
+			return s, nil
+		case err := <-served:
+			return stop{why: "the listener failed"}, err
+		case <-d.hub.Activity():
+			rest()
+		case <-idle.C:
+			if d.hub.Idle() {
+				return stop{why: "nobody needed it"}, nil
+			}
+			rest()
+		case s := <-signals:
+			if s != syscall.SIGHUP {
+				return stop{why: s.String(), asked: true}, nil
+			}
+			d.reload(m)
+			rest()
+		case <-changed:
+			d.reload(m)
+			rest()
+		}
+	}
+}
+
+// end stops in order. A signal during a drain cuts the drain short.
+func (d *daemon) end(s stop, signals <-chan os.Signal) {
+	d.hub.Refuse()
+	text := "the daemon stops: " + s.why
+	if !s.asked || s.drain > 0 && d.hub.Running() > 0 { // else the farewell says it at once
+		n := &wire.Notice{Level: "warning", Text: text, Hint: "the next request starts a new one"}
+		if s.drain > 0 {
+			n.Text += fmt.Sprintf("; what runs has %s to end", s.drain)
+		}
+		d.hub.Notify(n)
+	}
+	if s.drain > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), s.drain)
+		drained := make(chan struct{})
+		go func() { // ends with the drain, or with the cancel below; waited for by the last line
+			defer close(drained)
+			d.hub.Drain(ctx)
+		}()
+		select {
+		case <-drained:
+		case <-signals:
+		}
+		cancel()
+		<-drained
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
+	defer cancel()
+	if err := d.hub.Close(ctx); err != nil {
+		d.log.Error("not everything ended in time", "err", err)
+	}
+	if s.asked {
+		d.hub.Farewell(text)
+	}
+}
+
+// reload reads the settings again. Bad ones change nothing: clients are told where the fault is.
+func (d *daemon) reload(m *models) {
+	changed, err := d.conf.reload()
+	if err != nil {
+		d.log.Warn("settings not taken", "err", err)
+		n := &wire.Notice{Level: "error", Text: "settings not taken: " + err.Error(), Hint: "the ones from before stay in force"}
+		d.hub.Notify(n)
+		return
+	}
+	if changed {
+		m.forget()
+		d.applyLevel()
+		d.log.Info("settings read again")
+		d.hub.Notify(&wire.Notice{Level: "info", Text: "settings read again"})
+	}
+}
+
+func (d *daemon) applyLevel() {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(d.conf.get().Daemon.LogLevel)); err == nil {
+		d.level.Set(level)
+	}
+}

@@ -1,0 +1,50 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sublet/daemon/internal/risk"
+	"sublet/wire"
+)
+
+// Explain judges a command as `sublet explain` does: offline, for a fresh shell in cwd ("" is the present folder), which
+// has no aliases or functions. The project is what git calls its top level. It reads nothing of the command's files, and
+// is fast enough for thousands of calls a second; it is safe for concurrent use.
+func Explain(command, cwd string) wire.Verdict {
+	if cwd == "" {
+		cwd, _ = os.Getwd()
+	}
+	home, _ := os.UserHomeDir()
+	return wireVerdict(risk.Analyze(command, risk.Context{Cwd: cwd, Home: home, ProjectRoot: projectRoot(cwd, home)}))
+}
+
+// wireVerdict writes a verdict in the terms of the wire.
+func wireVerdict(v risk.Verdict) wire.Verdict {
+	out := wire.Verdict{Level: v.Level.String(), Reversible: v.Reversible, UndoHint: v.UndoHint, Reasons: make([]wire.Reason, len(v.Reasons))}
+	for i, r := range v.Reasons {
+		out.Reasons[i] = wire.Reason{Text: r.Text, Effect: string(r.Effect)}
+		if r.Span != nil {
+			out.Reasons[i].Span = &wire.Span{Start: r.Span.Start, End: r.Span.End}
+		}
+	}
+	return out
+}
+
+// projectRoot is the nearest folder from dir upwards that holds .git, else dir; home and what lies above it are no
+// project.
+func projectRoot(dir, home string) string {
+	if !filepath.IsAbs(dir) {
+		return dir
+	}
+	for d := filepath.Clean(dir); d != "/" && d != home; d = filepath.Dir(d) {
+		if _, err := os.Lstat(d + "/.git"); err == nil {
+			return d
+		}
+		if home != "" && strings.HasPrefix(home, d+"/") {
+			break
+		}
+	}
+	return dir
+}

@@ -1,0 +1,49 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestExplain: the verdict of `sublet explain`, with its spans in bytes, for the folder that is given (section 12).
+func TestExplain(t *testing.T) {
+	project := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(project, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	sub := filepath.Join(project, "a", "b")
+	for text, want := range map[string]string{"ls": "low", "go test ./...": "medium", "git push": "high", "rm -rf /": "critical", "": "medium", "if (": "high"} {
+		if v := Explain(text, sub); v.Level != want {
+			t.Errorf("Explain(%q): got %s, want %s", text, v.Level, want)
+		}
+	}
+	v := Explain("ls && git push --force", sub)
+	found := false
+	for _, r := range v.Reasons {
+		if r.Effect == "history" && r.Span != nil && "ls && git push --force"[r.Span.Start:r.Span.End] == "--force" {
+			found = true
+		}
+	}
+	if v.Level != "critical" || !found || v.Reversible {
+		t.Errorf("git push --force: got %+v, want critical, for its --force, not reversible", v)
+	}
+	if got := projectRoot(sub, "/home/u"); got != project {
+		t.Errorf("projectRoot(%s) = %s, want %s", sub, got, project)
+	}
+	if got := projectRoot("/home/u/x", "/home/u"); got != "/home/u/x" {
+		t.Errorf("projectRoot of a folder without git = %s, want the folder", got)
+	}
+}
+
+// BenchmarkExplain: `sublet explain --json -` answers thousands of commands a second.
+func BenchmarkExplain(b *testing.B) {
+	dir := b.TempDir()
+	start, n := time.Now(), 0
+	for b.Loop() {
+		Explain("cd src && grep -rn TODO --include='*.go' . | head -20", dir)
+		n++
+	}
+	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "verdicts/s")
+}

@@ -1,0 +1,375 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sublet/compaction"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// maxSideBySide bounds how many read-only calls of one answer run at once.
+const maxSideBySide = 8
+
+// finished is what came of a call.
+type finished struct {
+	call    call
+	result  tool.Result
+	command string
+	comment string // the user's, on the question
+	seq     int64
+}
+
+// runCalls runs the calls of one answer, those next to each other that only read side by side, the others in their
+// order, and takes the results into the conversation. Every call gets a result, also when ctx has ended. It owns the
+// goroutines it starts and waits for them.
+func (r *runner) runCalls(ctx context.Context, calls []call) {
+	done := make([]finished, len(calls))
+	for i := 0; i < len(calls); {
+		j := i + 1
+		if r.readOnly(calls[i]) {
+			for j < len(calls) && r.readOnly(calls[j]) {
+				j++
+			}
+		}
+		var wg sync.WaitGroup
+		places := make(chan struct{}, maxSideBySide)
+		for k := i; k < j; k++ {
+			places <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-places }()
+				done[k] = r.one(ctx, calls[k])
+			})
+		}
+		wg.Wait()
+		i = j
+	}
+	for i := range done {
+		r.remind(&done[i])
+	}
+	r.results(done)
+}
+
+// circling is how often the same call may give the same result before the model is told (T4b: agents that loop).
+const circling = 3
+
+// remind tells the model where it repeats itself. The note goes to the model only; what the call gave is stored.
+func (r *runner) remind(d *finished) {
+	key := d.call.name + "\x00" + string(d.call.args) + "\x00" + d.result.Content
+	r.repeated[key]++
+	if n := r.repeated[key]; n >= circling {
+		d.result.Content += fmt.Sprintf("\n[this is the same call with the same result, %d times now; try something else, or say what is in the way]", n)
+	}
+}
+
+func (r *runner) readOnly(c call) bool {
+	t, ok := r.allowed[c.name]
+	return ok && t.Spec().ReadOnly
+}
+
+// skip gives calls that are not run their result.
+func (r *runner) skip(calls []call, why string) {
+	if len(calls) == 0 {
+		return
+	}
+	done := make([]finished, len(calls))
+	for i, c := range calls {
+		done[i] = r.finish(c, time.Now(), finished{call: c, result: tool.Result{Content: why, IsError: true}})
+	}
+	r.results(done)
+}
+
+// results takes what calls gave into the conversation.
+func (r *runner) results(done []finished) {
+	e := entry{kind: compaction.Results, msg: provider.Message{Role: provider.User}, facts: map[string]fact{}}
+	for _, d := range done {
+		id := string(d.call.id)
+		e.msg.Parts = append(e.msg.Parts, resultPart(id, d.result.Content, d.result.IsError))
+		e.facts[id] = fact{
+			tool: d.call.name, command: mask(d.command), exitCode: d.result.ExitCode, files: d.result.FilesModified,
+			cwd: d.result.Cwd, decision: decisionText(d.command, d.comment),
+		}
+		if e.first == 0 || d.seq < e.first {
+			e.first = d.seq
+		}
+		e.last = max(e.last, d.seq)
+	}
+	r.entries = append(r.entries, e)
+}
+
+// one runs one call from its plan to its events. A panic of a tool is the tool's failure (G9).
+func (r *runner) one(ctx context.Context, c call) (f finished) {
+	begun := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("tool panicked", "tool", c.name, "panic", p, "stack", string(debug.Stack()))
+			f.result = failure(fmt.Sprintf("the %s tool broke down; this is a defect of sublet", c.name))
+		}
+		f.call = c
+		f = r.finish(c, begun, f)
+	}()
+	if ctx.Err() != nil {
+		f.result = notRun(ctx)
+		return f
+	}
+	t, ok := r.allowed[c.name]
+	switch {
+	case !ok && r.exists[c.name]:
+		reason := "not in this agent's allow-list"
+		r.tally.refuse(c.name, reason)
+		f.result = failure(fmt.Sprintf("the tool %s is %s; you have: %s", c.name, reason, r.toolNames()))
+		return f
+	case !ok:
+		f.result = failure(fmt.Sprintf("there is no tool %q; you have: %s", clip(c.name, 100), r.toolNames()))
+		return f
+	}
+	args, err := arguments(c.args)
+	if err != nil {
+		f.result = failure(err.Error())
+		return f
+	}
+	return r.planned(ctx, c, t, args, f)
+}
+
+// planned plans a call, has it judged, and runs it; again from the plan where the world changed in between, so that no
+// shell is held during a question and nothing runs that was not judged (T3l).
+func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.RawMessage, f finished) finished {
+	env := r.environment()
+	env.ExecutionID = string(c.id)
+	edited := ""
+	for range maxReplans {
+		if ctx.Err() != nil {
+			f.result = notRun(ctx)
+			return f
+		}
+		action, err := t.Plan(ctx, env, args)
+		if err != nil {
+			f.result = r.toolError(ctx, err)
+			return f
+		}
+		f.command = action.Command
+		d, err := r.t.Approver.Approve(ctx, Question{
+			Agent: r.name, Role: r.t.Role.Name, ReadOnly: r.t.Role.ReadOnly, Tool: c.name, ExecutionID: c.id,
+			Arguments: args, Action: action,
+		})
+		if ctx.Err() != nil {
+			f.result = notRun(ctx)
+			return f
+		}
+		if err != nil {
+			d = Decision{Reason: "nobody could be asked: " + err.Error()}
+		}
+		if d.Comment != "" {
+			f.comment = d.Comment
+		}
+		if !d.Allowed {
+			f.result = denied(d)
+			r.tally.refuse(c.name, d.why())
+			return f
+		}
+		if d.EditedCommand != nil && *d.EditedCommand != action.Command && action.Command != "" {
+			next, err := withCommand(args, *d.EditedCommand)
+			if err != nil {
+				f.result = failure(err.Error())
+				return f
+			}
+			again, err := t.Plan(ctx, env, next)
+			if err != nil {
+				f.result = r.toolError(ctx, err)
+				return f
+			}
+			args, edited = next, *d.EditedCommand
+			if again.Cwd != action.Cwd || again.StateDigest != action.StateDigest {
+				continue // what they edited would run elsewhere by now
+			}
+			action, f.command = again, again.Command
+		}
+		r.thinking(wire.PhaseExecuting, describe(c.name, action))
+		res, err := t.Run(ctx, env, args, action, r.live(c.id))
+		if errors.Is(err, tool.ErrChanged) {
+			r.log.Debug("call planned again", "tool", c.name, "agent", r.name)
+			continue
+		}
+		r.tally.ran(c.name)
+		if err != nil {
+			res = r.toolError(ctx, err)
+		}
+		if res.Cwd != "" && err == nil {
+			r.mu.Lock()
+			r.env.Cwd = res.Cwd
+			r.mu.Unlock()
+		}
+		f.result = res
+		f.remark(edited, d.Comment)
+		return f
+	}
+	f.result = failure(fmt.Sprintf("not run: what it would work on changed %d times while it was being judged; look again", maxReplans))
+	return f
+}
+
+// remark tells the model what the user said and changed.
+func (f *finished) remark(edited, comment string) {
+	if edited != "" {
+		f.result.Content = "[the user changed the command to: " + edited + "]\n" + f.result.Content
+	}
+	if comment != "" {
+		f.result.Content += "\n[the user says: " + comment + "]"
+	}
+}
+
+// live streams output while a tool produces it.
+func (r *runner) live(id wire.ExecutionID) func([]byte) {
+	return func(p []byte) {
+		if len(p) > 0 {
+			r.chunk(wire.Chunk{Type: wire.ChunkToolOutput, ExecutionID: id, Data: bytes.Clone(p)})
+		}
+	}
+}
+
+// finish completes a result, masks it, and emits its two events.
+func (r *runner) finish(c call, begun time.Time, f finished) finished {
+	res := &f.result
+	if res.Status == "" {
+		res.Status = wire.StatusSuccess
+		if res.IsError {
+			res.Status = wire.StatusError
+		}
+	}
+	res.IsError = res.Status != wire.StatusSuccess
+	res.Content = mask(strings.ToValidUTF8(res.Content, "\uFFFD"))
+	if res.Duration == 0 {
+		res.Duration = time.Since(begun)
+	}
+	m := &wire.CommandResult{
+		Agent: r.name, ExecutionID: c.id, Tool: strings.ToValidUTF8(c.name, "\uFFFD"), Command: wire.OSString(f.command),
+		Status: res.Status, Output: []byte(res.Content), ExitCode: res.ExitCode, Cwd: wire.OSString(res.Cwd),
+		FilesModified: []wire.OSString{}, StartedAtMS: begun.UnixMilli(), DurationMS: res.Duration.Milliseconds(),
+	}
+	for _, p := range res.FilesModified {
+		m.FilesModified = append(m.FilesModified, wire.OSString(p))
+	}
+	if res.TruncatedBy > 0 {
+		m.Truncated = &wire.Truncation{Bytes: res.TruncatedBy, SpoolPath: wire.OSString(res.SpoolPath)}
+	}
+	f.seq = r.emit(m)
+	r.chunk(wire.Chunk{Type: wire.ChunkToolResult, ExecutionID: c.id, Tool: m.Tool, Status: res.Status})
+	return f
+}
+
+// toolError is a tool's failure as a result.
+func (r *runner) toolError(ctx context.Context, err error) tool.Result {
+	if ctx.Err() != nil {
+		return notRun(ctx)
+	}
+	if errors.Is(err, tool.ErrChanged) {
+		return failure("not run: what it would work on changed meanwhile; look again")
+	}
+	return failure(err.Error())
+}
+
+func failure(text string) tool.Result { return tool.Result{Content: text, IsError: true} }
+
+// notRun is the result of a call that the end of the turn overtook.
+func notRun(ctx context.Context) tool.Result {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return tool.Result{Content: "stopped: the turn's time was over", IsError: true, Status: wire.StatusTimeout}
+	}
+	return tool.Result{Content: "stopped: the turn was cancelled", IsError: true, Status: wire.StatusCancelled}
+}
+
+// denied tells the model of a no, and what to make of it.
+func denied(d Decision) tool.Result {
+	text := "Denied: " + d.why() + "."
+	if d.Comment != "" {
+		text += " The user says: " + d.Comment
+	}
+	return tool.Result{
+		Content: text + " It did not run. Do not try the same in another way; go on without it, or say what you would need.",
+		IsError: true, Status: wire.StatusDenied,
+	}
+}
+
+func (d Decision) why() string {
+	switch {
+	case d.Reason != "":
+		return d.Reason
+	case d.By != "":
+		return "refused by " + d.By
+	}
+	return "refused"
+}
+
+// arguments checks that a call's arguments are one JSON object. Nothing else is ever judged or run, least of all as the
+// empty command (T3n).
+func arguments(args json.RawMessage) (json.RawMessage, error) {
+	if len(bytes.TrimSpace(args)) == 0 {
+		return json.RawMessage(`{}`), nil // some servers send nothing for a call without arguments
+	}
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(args, &m); err != nil {
+		return nil, fmt.Errorf("arguments: not a JSON object: %w; got %s", err, clip(string(args), 200))
+	}
+	if m == nil {
+		return nil, errors.New("arguments: got null, want a JSON object")
+	}
+	return args, nil
+}
+
+// withCommand puts the user's own text in place of a call's command.
+func withCommand(args json.RawMessage, command string) (json.RawMessage, error) {
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(args, &m); err != nil {
+		return nil, fmt.Errorf("arguments: %w", err)
+	}
+	text, err := json.Marshal(command)
+	if err != nil {
+		return nil, fmt.Errorf("edited command: %w", err)
+	}
+	m["command"] = text
+	return json.Marshal(m)
+}
+
+// describe is one line for the screen.
+func describe(name string, a tool.Action) string {
+	what := a.Command
+	for _, s := range slices.Concat(a.Writes, a.Reads, []string{a.Network}) {
+		if what == "" {
+			what = s
+		}
+	}
+	what, _, _ = strings.Cut(strings.TrimSpace(what), "\n")
+	if what == "" {
+		return name
+	}
+	return name + ": " + clip(clean(what), 120)
+}
+
+// runTool is RunTool.
+func (r *runner) runTool(ctx context.Context, name string, args json.RawMessage) Outcome {
+	c := call{id: wire.ExecutionID(wire.NewID()), name: name, args: args}
+	r.chunk(wire.Chunk{
+		Type: wire.ChunkToolCall, ExecutionID: c.id, Tool: strings.ToValidUTF8(name, "\uFFFD"),
+		Arguments: strings.ToValidUTF8(string(args), "\uFFFD"),
+	})
+	f := r.one(ctx, c)
+	r.partial = f.result.Content
+	switch f.result.Status {
+	case wire.StatusSuccess:
+		return r.outcome(wire.StatusSuccess, string(provider.EndTurn), nil)
+	case wire.StatusCancelled, wire.StatusTimeout:
+		if ctx.Err() != nil {
+			return r.ended(ctx)
+		}
+	}
+	return r.outcome(wire.StatusError, wire.StatusError, &ToolError{Tool: name, Status: f.result.Status, Message: clip(f.result.Content, 500)})
+}

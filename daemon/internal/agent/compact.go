@@ -1,0 +1,415 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"sublet/compaction"
+	"sublet/daemon/internal/provider"
+	"sublet/wire"
+)
+
+const (
+	maxTooLong     = 3    // compactions for one request that the provider calls too long
+	summaryTokens  = 4096 // at most, of a model's summary
+	manualTail     = 4096 // tokens a compaction by the user's wish leaves as they are, at most
+	summaryPending = "Older parts of this conversation are being folded into a summary."
+)
+
+// Statuses of CompactionComplete beside wire.StatusSuccess, StatusError and StatusCancelled.
+const (
+	CompactionPreview = "preview"
+	CompactionUndone  = "undone"
+	CompactionNothing = "nothing"
+)
+
+// Compaction is a compaction that the user asks for.
+type Compaction struct {
+	Events       []wire.EventMessage // the session's, all
+	Model        provider.Model
+	Instructions string                        // the user's wishes for the summary
+	Preview      bool                          // make it, but do not let it count
+	Started      func(*wire.CompactionStarted) // called once if there is something to fold, before the model is asked; may be nil
+	Log          *slog.Logger                  // nil = discard
+}
+
+// Compact folds the middle of a session's conversation and returns the event to store, without its ids; never nil. Its
+// status is success, preview, nothing (too little to gain), error or cancelled; the error, which says why, is nil but
+// with the last two. Nothing is changed here: History honours the event once it is stored (T4a).
+func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error) {
+	log := c.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	conv := History(c.Events)
+	items := toItems(conv.entries)
+	before := compaction.Tokens(items)
+	complete := &wire.CompactionComplete{Status: CompactionNothing, TokensBefore: int64(before), TokensAfter: int64(before), Ledger: toWire(compaction.Ledger{})}
+	win := window(c.Model.Info())
+	p := compaction.Make(items, compaction.Options{Target: win, Tail: min(manualTail, win/8, before/4), Fold: true})
+	if p.From == p.To {
+		return complete, nil
+	}
+	first, last := span(conv.entries[p.From:p.To])
+	complete.Events = countEvents(c.Events, first, last)
+	if c.Started != nil {
+		c.Started(&wire.CompactionStarted{Events: complete.Events, TokensBefore: int64(before)})
+	}
+	folded, ok, err := compaction.Fold(ctx, items, p, summarizer(c.Model), c.Instructions, promptRoom(win))
+	switch {
+	case err != nil:
+		complete.Status = wire.StatusCancelled
+		return complete, err
+	case !ok:
+		return complete, nil
+	case first <= 0 || last < first:
+		complete.Status = wire.StatusError
+		return complete, errors.New("compact: events without numbers")
+	}
+	if folded.Err != nil {
+		log.Warn("summary by rules, because the model failed", "err", folded.Err)
+	}
+	fill(complete, folded, first, last)
+	complete.TokensAfter = int64(p.After + compaction.EstimateTokens(folded.Text()))
+	complete.Status = wire.StatusSuccess
+	if c.Preview {
+		complete.Status = CompactionPreview
+	}
+	return complete, nil
+}
+
+// UndoCompaction returns the event that takes back the newest compaction that still counts, without its ids; its status
+// is undone, or nothing where there is none.
+func UndoCompaction(events []wire.EventMessage) *wire.CompactionComplete {
+	out := &wire.CompactionComplete{Status: CompactionNothing, Ledger: toWire(compaction.Ledger{})}
+	stack := compactions(events)
+	if len(stack) == 0 {
+		return out
+	}
+	last := stack[len(stack)-1]
+	out.Status, out.FirstSeq, out.LastSeq, out.Events = CompactionUndone, last.FirstSeq, last.LastSeq, last.Events
+	out.TokensBefore, out.TokensAfter = last.TokensAfter, last.TokensBefore
+	return out
+}
+
+// compactions are those that count, oldest first: an undone takes the newest before it away.
+func compactions(events []wire.EventMessage) []*wire.CompactionComplete {
+	var stack []*wire.CompactionComplete
+	for _, ev := range events {
+		m, ok := ev.(*wire.CompactionComplete)
+		switch {
+		case !ok:
+		case m.Status == wire.StatusSuccess && m.FirstSeq > 0 && m.LastSeq >= m.FirstSeq:
+			stack = append(stack, m)
+		case m.Status == CompactionUndone && len(stack) > 0:
+			stack = stack[:len(stack)-1]
+		}
+	}
+	return stack
+}
+
+// activeRanges are the compactions that no later one contains, in the order of their events.
+func activeRanges(events []wire.EventMessage) []*wire.CompactionComplete {
+	var out []*wire.CompactionComplete
+	for _, m := range compactions(events) {
+		out = slices.DeleteFunc(out, func(old *wire.CompactionComplete) bool {
+			return old.LastSeq >= m.FirstSeq && old.FirstSeq <= m.LastSeq
+		})
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b *wire.CompactionComplete) int { return int(a.FirstSeq - b.FirstSeq) })
+	return out
+}
+
+// foldRanges replaces the entries of each range by its summary. An entry that lies only partly in a range stays, and so
+// does a range whose edge would part a call from its result.
+func foldRanges(entries []entry, ranges []*wire.CompactionComplete) []entry {
+	for _, m := range ranges {
+		from := slices.IndexFunc(entries, func(e entry) bool { return e.first >= m.FirstSeq })
+		if from < 0 {
+			continue
+		}
+		to := from
+		for to < len(entries) && entries[to].last <= m.LastSeq {
+			to++
+		}
+		if from == to || entries[from].kind == compaction.Results || to < len(entries) && entries[to].kind == compaction.Results {
+			continue
+		}
+		ledger := fromWire(m.Ledger)
+		if to < len(entries) && entries[to].kind != compaction.Request {
+			for _, e := range entries[from:to] {
+				if e.kind == compaction.Request {
+					ledger.Current = firstText(e.msg)
+				}
+			}
+		}
+		s := summaryEntry(m.Summary, ledger, m.FirstSeq, m.LastSeq)
+		entries = slices.Concat(entries[:from], []entry{s}, entries[to:])
+	}
+	return entries
+}
+
+func summaryEntry(summary string, l compaction.Ledger, first, last int64) entry {
+	return entry{
+		kind: compaction.Summary, first: first, last: last, summary: compaction.Render(summary, l), ledger: &l, quote: l.Current,
+	}
+}
+
+// size estimates the whole request in tokens, before scaling.
+func (r *runner) size() int { return r.fixed() + compaction.Tokens(toItems(r.entries)) }
+
+// fixed is the part of a request that no compaction can shrink.
+func (r *runner) fixed() int {
+	n := compaction.EstimateTokens(r.system)
+	for _, name := range r.order {
+		s := r.allowed[name].Spec()
+		n += 12 + compaction.EstimateTokens(s.Description) + compaction.EstimateTokens(string(s.Schema))
+	}
+	return n
+}
+
+// fit compacts the conversation where it has come near the model's context window. Its error is that of ctx.
+func (r *runner) fit(ctx context.Context) error {
+	win := float64(window(r.t.Model.Info()))
+	size := r.size()
+	if float64(size)*r.scale <= r.t.Threshold*win || size <= r.futile {
+		return nil
+	}
+	// Half of the window is free again afterwards, so that it does not come to this every other step.
+	target := int(win / 2 / r.scale)
+	return r.compact(ctx, target, int(win/4/r.scale))
+}
+
+// shrink answers an error of the model: again says that the request was made smaller and should be sent once more. That
+// is done for a conversation that is too long only; no tool has run since it was sent (T4f).
+func (r *runner) shrink(ctx context.Context, err error) (again bool, _ error) {
+	pe, ok := errors.AsType[*provider.Error](err)
+	if !ok || pe.Kind != provider.ErrContextTooLong || r.tooLong >= maxTooLong {
+		return false, err
+	}
+	r.tooLong++
+	before := r.size()
+	win := int(float64(window(r.t.Model.Info())) / r.scale)
+	target := min(before, win) >> r.tooLong
+	if cerr := r.compact(ctx, target, target/2); cerr != nil {
+		return false, cerr
+	}
+	if r.size() >= before {
+		return false, err
+	}
+	return true, nil
+}
+
+// compact makes the conversation fit target, leaving tail as it is, both in estimated tokens of the whole request.
+func (r *runner) compact(ctx context.Context, target, tail int) error {
+	size, fixed := r.size(), r.fixed()
+	items := toItems(r.entries)
+	p := compaction.Make(items, compaction.Options{Target: max(target-fixed, 200), Tail: tail})
+	entries := r.entries
+	if p.Shortened > 0 {
+		entries = shortened(entries, p.Items)
+	}
+	if p.From < p.To {
+		e, err := r.fold(ctx, items, p)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			entries = slices.Concat(entries[:p.From], []entry{*e}, entries[p.To:])
+			r.system = r.systemPrompt()
+		}
+	}
+	r.entries = entries
+	r.futile = 0
+	if now := r.size(); now > size*9/10 {
+		r.futile = now * 11 / 10
+	}
+	return nil
+}
+
+// fold replaces the plan's middle, and tells the user and the store. nil: there was nothing to gain.
+func (r *runner) fold(ctx context.Context, items []compaction.Item, p compaction.Plan) (*entry, error) {
+	first, last := span(r.entries[p.From:p.To])
+	stored := !r.t.subAgent && first > 0 && last >= first // a sub-agent's conversation is not derived from events
+	before := int64(float64(r.size()) * r.scale)
+	events := p.To - p.From
+	if stored {
+		events = int(last - first + 1)
+		r.emit(&wire.CompactionStarted{Events: events, TokensBefore: before})
+	} else {
+		r.thinking(wire.PhaseAnalyzing, summaryPending)
+	}
+	win := window(r.t.Model.Info())
+	s := summarizer(r.t.Model)
+	if ms, ok := s.(*modelSummarizer); ok {
+		ms.used = r.tally.add
+	}
+	folded, ok, err := compaction.Fold(ctx, items, p, s, "", promptRoom(int(float64(win)/r.scale)))
+	complete := &wire.CompactionComplete{Status: CompactionNothing, Events: events, TokensBefore: before, TokensAfter: before, Ledger: toWire(compaction.Ledger{})}
+	switch {
+	case err != nil:
+		complete.Status = wire.StatusCancelled
+	case ok:
+		fill(complete, folded, first, last)
+		complete.Status = wire.StatusSuccess
+		complete.TokensAfter = int64(float64(r.fixed()+p.After+compaction.EstimateTokens(folded.Text())) * r.scale)
+		if folded.Err != nil {
+			r.log.Warn("summary by rules, because the model failed", "err", folded.Err)
+		}
+	}
+	if stored {
+		r.emit(complete)
+	}
+	if err != nil || !ok {
+		return nil, err
+	}
+	e := summaryEntry(folded.Summary, folded.Ledger, first, last)
+	return &e, nil
+}
+
+func fill(m *wire.CompactionComplete, f compaction.Folded, first, last int64) {
+	m.Summary, m.Ledger, m.FirstSeq, m.LastSeq = f.Summary, toWire(f.Ledger), first, last
+}
+
+// span is the range of event numbers of entries.
+func span(entries []entry) (first, last int64) {
+	for _, e := range entries {
+		if e.first > 0 && (first == 0 || e.first < first) {
+			first = e.first
+		}
+		last = max(last, e.last)
+	}
+	return first, last
+}
+
+func countEvents(events []wire.EventMessage, first, last int64) int {
+	n := 0
+	for _, ev := range events {
+		if seq := ev.Meta().Seq; seq >= first && seq <= last {
+			n++
+		}
+	}
+	return n
+}
+
+// shortened copies the contents of shortened results back.
+func shortened(entries []entry, items []compaction.Item) []entry {
+	entries = slices.Clone(entries)
+	for i, it := range items {
+		if it.Kind != compaction.Results {
+			continue
+		}
+		parts := slices.Clone(entries[i].msg.Parts)
+		for j, res := range it.Results {
+			tr := *parts[j].ToolResult
+			tr.Content = res.Content
+			parts[j] = provider.Part{ToolResult: &tr}
+		}
+		entries[i].msg.Parts = parts
+	}
+	return entries
+}
+
+// toItems is the conversation in the terms of package compaction, one item for each entry.
+func toItems(entries []entry) []compaction.Item {
+	items := make([]compaction.Item, 0, len(entries))
+	for _, e := range entries {
+		it := compaction.Item{Kind: e.kind, Text: e.summary, Ledger: e.ledger}
+		switch e.kind {
+		case compaction.Summary:
+			it.Extra = compaction.EstimateTokens(e.quote)
+		case compaction.Request:
+			it.Text = firstText(e.msg)
+			it.Extra = compaction.EstimateTokens(messageText(e.msg)) - compaction.EstimateTokens(it.Text)
+		case compaction.Answer:
+			it.Text = messageText(e.msg)
+		}
+		for _, p := range e.msg.Parts {
+			switch {
+			case p.Reasoning != nil:
+				it.Extra += compaction.EstimateTokens(p.Reasoning.Text) + len(p.Reasoning.Signature)/4
+			case p.ToolCall != nil:
+				it.Calls = append(it.Calls, compaction.Call{ID: p.ToolCall.ID, Tool: p.ToolCall.Name, Arguments: string(p.ToolCall.Arguments)})
+			case p.ToolResult != nil:
+				f := e.facts[p.ToolResult.CallID]
+				it.Results = append(it.Results, compaction.Result{
+					CallID: p.ToolResult.CallID, Content: p.ToolResult.Content, IsError: p.ToolResult.IsError,
+					Tool: f.tool, Command: f.command, ExitCode: f.exitCode, Files: f.files, Cwd: f.cwd, Decision: f.decision,
+				})
+			}
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+func toWire(l compaction.Ledger) wire.Ledger {
+	w := wire.Ledger{
+		Goal: l.Goal, Limits: append([]string{}, l.Limits...), Decisions: append([]string{}, l.Decisions...),
+		Files: []wire.OSString{}, Commands: []wire.LedgerCommand{}, ShellState: l.ShellState, OpenTasks: append([]string{}, l.OpenTasks...),
+	}
+	for _, f := range l.Files {
+		w.Files = append(w.Files, wire.OSString(f))
+	}
+	for _, c := range l.Commands {
+		w.Commands = append(w.Commands, wire.LedgerCommand{Command: wire.OSString(c.Text), ExitCode: c.ExitCode})
+	}
+	return w
+}
+
+func fromWire(w wire.Ledger) compaction.Ledger {
+	l := compaction.Ledger{
+		Goal: w.Goal, Limits: w.Limits, Decisions: w.Decisions, Files: fromOS(w.Files), ShellState: w.ShellState, OpenTasks: w.OpenTasks,
+	}
+	for _, c := range w.Commands {
+		l.Commands = append(l.Commands, compaction.Command{Text: string(c.Command), ExitCode: c.ExitCode})
+	}
+	return l
+}
+
+// window is a model's context window in tokens, never 0.
+func window(i provider.Info) int {
+	if i.ContextWindow > 0 {
+		return i.ContextWindow
+	}
+	return provider.DefaultContextWindow
+}
+
+// promptRoom is how much of the conversation a model can be shown for a summary.
+func promptRoom(win int) int { return max(win*3/4-summaryTokens/4, 500) }
+
+// summarizer returns the model as one who summarises; nil for the offline model, whose rules cannot.
+func summarizer(m provider.Model) compaction.Summarizer {
+	if m.Info().Kind == provider.KindOffline {
+		return nil
+	}
+	return &modelSummarizer{model: m}
+}
+
+type modelSummarizer struct {
+	model provider.Model
+	used  func(provider.Usage)
+}
+
+// Summarize implements compaction.Summarizer. An answer cut off at the limit is better than none.
+func (s *modelSummarizer) Summarize(ctx context.Context, system, prompt string) (string, error) {
+	limit := min(summaryTokens, max(window(s.model.Info())/8, 256))
+	resp, err := s.model.Stream(ctx, provider.Request{
+		System: system, MaxTokens: &limit, Thinking: "off",
+		Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: prompt}}}},
+	}, func(provider.Delta) {})
+	if err != nil {
+		return "", err
+	}
+	if s.used != nil {
+		s.used(resp.Usage)
+	}
+	if resp.StopReason == provider.Refusal {
+		return "", ErrRefused
+	}
+	return strings.TrimSpace(clean(messageText(resp.Message))), nil
+}

@@ -1,0 +1,386 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sublet/compaction"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// Conversation is what the model is shown of a session, with the events it came from. It is a value: the zero value is
+// empty, and appending to a copy leaves the original alone.
+type Conversation struct{ entries []entry }
+
+// Messages returns the conversation as a provider wants it: it begins with the user, users and assistant alternate, and
+// every call has its result right after it. The first Text part of a user message is the prompt; further ones are
+// context.
+func (c Conversation) Messages() []provider.Message { return render(c.entries) }
+
+// Len is the number of entries: prompts, answers, sets of tool results, summaries.
+func (c Conversation) Len() int { return len(c.entries) }
+
+// entry is one message with where it came from.
+type entry struct {
+	kind        compaction.Kind
+	msg         provider.Message   // of all but summaries
+	first, last int64              // numbers of its events; 0 = unknown
+	facts       map[string]fact    // results: by call id
+	summary     string             // summaries: rendered, with ledger
+	ledger      *compaction.Ledger // summaries
+	quote       string             // summaries: the request being worked on, word for word
+}
+
+// fact is what a compaction wants to know of a call beyond what the model was told.
+type fact struct {
+	tool     string
+	command  string
+	exitCode *int
+	files    []string
+	cwd      string
+	decision string // what the user said when asked about it
+}
+
+// decisionText is a user's comment on a call, as the ledger keeps it; "" without one.
+func decisionText(command, comment string) string {
+	if comment = strings.TrimSpace(comment); comment == "" {
+		return ""
+	}
+	if command == "" {
+		return mask("the user: " + comment)
+	}
+	return mask("the user on `" + clip(command, 100) + "`: " + comment)
+}
+
+func promptEntry(text string, extra []provider.Part, seq int64) entry {
+	if strings.TrimSpace(text) == "" {
+		text = "(empty prompt)" // providers refuse empty text
+	}
+	parts := append([]provider.Part{{Text: text}}, extra...)
+	return entry{kind: compaction.Request, msg: provider.Message{Role: provider.User, Parts: parts}, first: seq, last: seq}
+}
+
+// firstText is the prompt of a user message.
+func firstText(m provider.Message) string {
+	for _, p := range m.Parts {
+		if p.Text != "" {
+			return p.Text
+		}
+	}
+	return ""
+}
+
+const (
+	summaryAck = "I have read the summary and go on from there."
+	noAnswer   = "(no answer)"
+)
+
+// render turns entries into messages; see Conversation.Messages.
+func render(entries []entry) []provider.Message {
+	var out []provider.Message
+	add := func(role provider.Role, parts ...provider.Part) {
+		if n := len(out); n > 0 && out[n-1].Role == role {
+			out[n-1].Parts = append(slices.Clip(out[n-1].Parts), parts...)
+			return
+		}
+		out = append(out, provider.Message{Role: role, Parts: parts})
+	}
+	say := func(text string) { add(provider.Assistant, provider.Part{Text: text}) }
+	last := func() provider.Role {
+		if len(out) == 0 {
+			return ""
+		}
+		return out[len(out)-1].Role
+	}
+	for _, e := range entries {
+		switch e.kind {
+		case compaction.Summary:
+			if e.quote != "" {
+				if last() == provider.User {
+					say("(What follows is a summary of the work so far.)")
+				}
+				add(provider.User, provider.Part{Text: e.quote})
+			}
+			add(provider.User, provider.Part{Text: e.summary})
+		case compaction.Answer:
+			if last() == "" {
+				add(provider.User, provider.Part{Text: "(go on)"})
+			}
+			if len(e.msg.Parts) > 0 {
+				add(provider.Assistant, e.msg.Parts...)
+			} else {
+				say(noAnswer)
+			}
+		case compaction.Request:
+			if last() == provider.User {
+				say(summaryAck)
+			}
+			add(provider.User, e.msg.Parts...)
+		case compaction.Results:
+			add(provider.User, e.msg.Parts...)
+		}
+	}
+	return out
+}
+
+// maxContextCommands bounds how many of the user's own commands go before a prompt.
+const maxContextCommands = 10
+
+// History derives the conversation from a session's stored events, in their order: what the user asked, what the agent
+// they asked answered and called, and what came of it; sub-agents' own events are left out. Ranges that a successful and
+// not undone CompactionComplete names are replaced by its summary and ledger. Calls without a result, from a turn that
+// was cancelled or whose daemon died, get "interrupted", so that every provider accepts the conversation (T4c).
+// Commands the user ran themselves, and tools run without a model (TurnStarted with no Model), become context of the
+// next prompt.
+func History(events []wire.EventMessage) Conversation {
+	h := folder{}
+	for _, ev := range events {
+		h.add(ev)
+	}
+	h.endTurn("interrupted", "")
+	return Conversation{entries: foldRanges(h.entries, activeRanges(events))}
+}
+
+// folder builds entries while it walks over events.
+type folder struct {
+	entries []entry
+	pending []string // the user's commands since the last prompt
+
+	turn      wire.TurnID
+	agent     string // whom the user asked
+	open      bool
+	modelless bool
+	seq       int64 // of the newest event of the turn
+	failure   string
+	calls     map[string]provider.ToolCall // without a result yet, by id
+	order     []string
+	asked     map[wire.ConfirmationID]wire.ExecutionID
+	comments  map[wire.ExecutionID]string // the user's, on questions
+}
+
+func (h *folder) add(ev wire.EventMessage) {
+	meta := ev.Meta()
+	if m, ok := ev.(*wire.TurnStarted); ok {
+		h.endTurn("interrupted", "")
+		h.turn, h.agent, h.open, h.seq = meta.TurnID, m.Agent, true, meta.Seq
+		h.modelless = m.Model == ""
+		h.asked, h.comments = map[wire.ConfirmationID]wire.ExecutionID{}, map[wire.ExecutionID]string{}
+		h.calls, h.order, h.failure = map[string]provider.ToolCall{}, nil, ""
+		if !h.modelless {
+			h.entries = append(h.entries, promptEntry(m.Prompt, h.context(), meta.Seq))
+		}
+		return
+	}
+	if m, ok := ev.(*wire.CommandResult); ok && m.Tool == "" {
+		h.pending = append(h.pending, describeCommand(string(m.Command), m.ExitCode, string(m.OutputTail)))
+		return
+	}
+	if !h.open || meta.TurnID != h.turn {
+		return
+	}
+	switch m := ev.(type) {
+	case *wire.AgentStreamChunk:
+		if m.Agent == h.agent && !h.modelless {
+			h.seq = meta.Seq
+			h.chunk(m.Chunk, meta.Seq)
+		}
+	case *wire.CommandResult:
+		if h.modelless {
+			h.pending = append(h.pending, fmt.Sprintf("The user ran the tool %s: %s", m.Tool, clip(string(m.Output), 2000)))
+		} else if m.Agent == h.agent {
+			h.seq = meta.Seq
+			h.result(m, meta.Seq)
+		}
+	case *wire.ConfirmationRequest:
+		h.asked[m.ConfirmationID] = m.ExecutionID
+	case *wire.ConfirmationResolved:
+		h.comments[h.asked[m.ConfirmationID]] = m.Comment
+	case *wire.Error:
+		h.failure = m.Message
+	case *wire.AgentComplete:
+		h.seq = meta.Seq
+		h.endTurn(m.Status, h.failure)
+	}
+}
+
+func (h *folder) chunk(c wire.Chunk, seq int64) {
+	switch c.Type {
+	case wire.ChunkText:
+		if c.Text == "" {
+			return
+		}
+		e := h.answer(seq)
+		if n := len(e.msg.Parts); n > 0 && e.msg.Parts[n-1].ToolCall == nil {
+			e.msg.Parts[n-1].Text += c.Text
+		} else {
+			e.msg.Parts = append(e.msg.Parts, provider.Part{Text: c.Text})
+		}
+	case wire.ChunkToolCall:
+		call := provider.ToolCall{ID: string(c.ExecutionID), Name: c.Tool, Arguments: objectOr(c.Arguments)}
+		e := h.answer(seq)
+		e.msg.Parts = append(e.msg.Parts, provider.Part{ToolCall: &call})
+		h.calls[call.ID] = call
+		h.order = append(h.order, call.ID)
+	}
+	// Reasoning is left out: providers want it back within a turn only, and with a seal that masking would break.
+}
+
+// answer returns the newest answer of the turn, or a new one where that has results already.
+func (h *folder) answer(seq int64) *entry {
+	n := len(h.entries)
+	if n > 0 && h.entries[n-1].kind == compaction.Results {
+		h.missing("interrupted: no result was recorded")
+		n = len(h.entries)
+	}
+	if n == 0 || h.entries[n-1].kind != compaction.Answer {
+		h.entries = append(h.entries, entry{kind: compaction.Answer, msg: provider.Message{Role: provider.Assistant}, first: seq})
+		n = len(h.entries)
+	}
+	h.entries[n-1].last = seq
+	return &h.entries[n-1]
+}
+
+func (h *folder) result(m *wire.CommandResult, seq int64) {
+	id := string(m.ExecutionID)
+	call, ok := h.calls[id]
+	if !ok {
+		return // a second result, or one without a call: no provider would take it
+	}
+	delete(h.calls, id)
+	h.addResult(call, string(m.Output), m.Status != wire.StatusSuccess, seq)
+	e := &h.entries[len(h.entries)-1]
+	e.facts[id] = fact{
+		tool: m.Tool, command: string(m.Command), exitCode: m.ExitCode, cwd: string(m.Cwd),
+		files: fromOS(m.FilesModified), decision: decisionText(string(m.Command), h.comments[m.ExecutionID]),
+	}
+}
+
+func (h *folder) addResult(call provider.ToolCall, content string, isError bool, seq int64) {
+	n := len(h.entries)
+	if n == 0 || h.entries[n-1].kind != compaction.Results {
+		h.entries = append(h.entries, entry{
+			kind: compaction.Results, msg: provider.Message{Role: provider.User}, first: seq, facts: map[string]fact{},
+		})
+		n = len(h.entries)
+	}
+	e := &h.entries[n-1]
+	e.msg.Parts = append(e.msg.Parts, resultPart(call.ID, content, isError))
+	e.last = seq
+}
+
+func resultPart(id, content string, isError bool) provider.Part {
+	if content == "" {
+		content = "[no output]" // several providers refuse empty results
+	}
+	return provider.Part{ToolResult: &provider.ToolResult{CallID: id, Content: content, IsError: isError}}
+}
+
+// missing gives every open call a result, and brings the results of calls that ran side by side into the calls' order.
+func (h *folder) missing(why string) {
+	for _, id := range h.order {
+		if call, ok := h.calls[id]; ok {
+			h.addResult(call, why, true, h.seq)
+			delete(h.calls, id)
+		}
+	}
+	if n := len(h.entries); n > 0 && h.entries[n-1].kind == compaction.Results {
+		slices.SortStableFunc(h.entries[n-1].msg.Parts, func(a, b provider.Part) int {
+			return slices.Index(h.order, a.ToolResult.CallID) - slices.Index(h.order, b.ToolResult.CallID)
+		})
+	}
+	h.order = nil
+}
+
+// endTurn closes the running turn so that the next prompt may follow. What the user was told of its end, the model is
+// told too.
+func (h *folder) endTurn(status, failure string) {
+	if !h.open {
+		return
+	}
+	h.open = false
+	if h.modelless {
+		return
+	}
+	h.missing("interrupted: no result was recorded")
+	note := ""
+	switch status {
+	case wire.StatusSuccess:
+	case wire.StatusError:
+		note = "[this turn failed: " + clip(failure, 500) + "]"
+	default:
+		note = "[this turn ended early: " + status + "]"
+	}
+	e := &h.entries[len(h.entries)-1]
+	if e.kind == compaction.Answer {
+		if note != "" {
+			e.msg.Parts = append(e.msg.Parts, provider.Part{Text: note})
+		}
+		return
+	}
+	if note == "" {
+		note = noAnswer
+	}
+	h.entries = append(h.entries, entry{
+		kind: compaction.Answer, first: h.seq, last: h.seq,
+		msg: provider.Message{Role: provider.Assistant, Parts: []provider.Part{{Text: note}}},
+	})
+}
+
+// context returns what the user did themselves since the last prompt, and forgets it.
+func (h *folder) context() []provider.Part {
+	if len(h.pending) == 0 {
+		return nil
+	}
+	list := h.pending
+	if n := len(list); n > maxContextCommands {
+		list = list[n-maxContextCommands:]
+	}
+	h.pending = nil
+	return []provider.Part{{Text: "Since the last prompt, in their shell:\n" + strings.Join(list, "\n")}}
+}
+
+func describeCommand(command string, exitCode *int, tail string) string {
+	s := "The user ran `" + clip(command, 500) + "`"
+	if exitCode != nil {
+		s += fmt.Sprintf(" (exit code %d)", *exitCode)
+	}
+	if tail = strings.TrimSpace(clean(tail)); tail != "" {
+		s += ":\n" + tool.CutTail(tail, 2000)
+	}
+	return s
+}
+
+// objectOr returns text if it is a JSON object, else an object that holds it: a conversation with anything else in an
+// arguments field is refused.
+func objectOr(text string) json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &m) == nil && m != nil {
+		return json.RawMessage(text)
+	}
+	b, err := json.Marshal(map[string]string{"invalid": strings.ToValidUTF8(text, "\uFFFD")})
+	if err != nil {
+		return json.RawMessage(`{}`)
+	}
+	return b
+}
+
+func fromOS(list []wire.OSString) []string {
+	out := make([]string, 0, len(list))
+	for _, s := range list {
+		out = append(out, string(s))
+	}
+	return out
+}
+
+// clip shortens s to about n bytes between characters.
+func clip(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= n {
+		return s
+	}
+	return tool.CutHead(s, n) + "…"
+}

@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"context"
+	"errors"
+
+	"sublet/daemon/internal/provider"
+	"sublet/wire"
+)
+
+// A ToolError is why RunTool failed.
+type ToolError struct {
+	Tool    string
+	Status  string // error, denied, timeout, cancelled
+	Message string
+}
+
+func (e *ToolError) Error() string { return e.Tool + ": " + e.Message }
+
+// Failure returns the Error event that belongs before the AgentComplete of an unsuccessful turn, without its ids; nil
+// for a successful one.
+func (o Outcome) Failure() *wire.Error {
+	if o.Err == nil {
+		return nil
+	}
+	e := &wire.Error{Code: wire.CodeInternal, Message: clean(o.Err.Error()), Details: map[string]string{}, Recoverable: true}
+	switch {
+	case o.Status == wire.StatusCancelled:
+		e.Code = wire.CodeCancelled
+	case o.Status == wire.StatusTimeout:
+		e.Code = wire.CodeTimeout
+		if errors.Is(o.Err, context.DeadlineExceeded) {
+			e.Message = "the turn's time was over"
+		}
+	case errors.Is(o.Err, ErrStepLimit):
+		e.Code, e.Hint = wire.CodeModel, "say `go on` to continue where it stopped"
+	case errors.Is(o.Err, ErrRefused):
+		e.Code, e.Hint = wire.CodeModel, "word the request differently, or use another model"
+	}
+	if te, ok := errors.AsType[*ToolError](o.Err); ok {
+		e.Code = wire.CodeToolFailed
+		if te.Status == wire.StatusDenied {
+			e.Code = wire.CodePermissionDenied
+		}
+	}
+	if pe, ok := errors.AsType[*provider.Error](o.Err); ok {
+		e.Code, e.Hint = wire.CodeProvider, pe.Hint()
+		switch pe.Kind {
+		case provider.ErrContextTooLong:
+			e.Code = wire.CodeTokenLimit
+			if e.Hint == "" {
+				e.Hint = "start a new session, or use a model with a larger context window"
+			}
+		case provider.ErrNotFound, provider.ErrInvalid:
+			e.Code = wire.CodeModel
+		}
+	}
+	return e
+}

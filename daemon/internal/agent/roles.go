@@ -1,0 +1,210 @@
+package agent
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/tool"
+)
+
+// Names of the built-in roles.
+const (
+	Orchestrator = "orchestrator" // borrows the user's shell, delegates
+	Engineer     = "engineer"     // private shell, edits, builds
+	Reviewer     = "reviewer"     // private shell, only reads
+)
+
+// Role is a kind of agent.
+type Role struct {
+	Name        string
+	Description string   // one line, for the model that delegates
+	System      string   // what the role is told about itself
+	Model       string   // "provider/name"; "" = the turn's
+	Tools       []string // allow-list; nil = all that exist
+	Private     bool     // works in a shell of the daemon's own
+	ReadOnly    bool     // whatever is not low is refused, without a question
+}
+
+const (
+	maxRoleFile  = 64 << 10 // bytes of one .sublet/agents/*.md
+	maxRoleFiles = 50       // of one project
+)
+
+var roleName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+
+// Roles returns the roles that exist: the built-in ones, the user's from the configuration, and those that the project's
+// .sublet/agents/*.md describe. A project's file adds roles only: it never replaces the user's or ours, chooses no model,
+// and its roles work in private shells (a project can only tighten). project may be "". Files that cannot be read or
+// understood are left out.
+func Roles(cfg config.Config, project string) map[string]Role {
+	roles := map[string]Role{}
+	if project != "" {
+		maps.Copy(roles, projectRoles(filepath.Join(project, ".sublet", "agents")))
+	}
+	for name, a := range cfg.Agents {
+		roles[name] = Role{
+			Name: name, Description: a.Description, System: a.Prompt, Model: a.Model, Tools: a.Tools,
+			Private: name != Orchestrator,
+		}
+	}
+	for _, r := range builtin() {
+		if own, ok := cfg.Agents[r.Name]; ok { // the user may word a built-in role anew, not turn it into another
+			r.Model = own.Model
+			if own.Prompt != "" {
+				r.System = own.Prompt
+			}
+			if own.Tools != nil {
+				r.Tools = own.Tools
+			}
+			if own.Description != "" {
+				r.Description = own.Description
+			}
+		}
+		roles[r.Name] = r
+	}
+	return roles
+}
+
+// Tools returns the built-in tools. roles are named to the model as those that task may start.
+func Tools(cfg config.Config, roles map[string]Role) []tool.Tool {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(roles)) {
+		if name != Orchestrator {
+			names = append(names, name+": "+roles[name].Description)
+		}
+	}
+	return []tool.Tool{
+		tool.Bash(cfg.Shell.CommandTimeout, config.MaxCommandTimeout),
+		tool.Read(), tool.Write(), tool.Edit(), tool.Glob(), tool.Grep(), tool.Fetch(),
+		tool.Task(names...), tool.Todo(),
+	}
+}
+
+func builtin() []Role {
+	return []Role{
+		{
+			Name:        Orchestrator,
+			Description: "works with the user in their own shell and delegates",
+			System: "You are sublet, an assistant in the user's terminal. Your bash tool borrows the user's own shell: " +
+				"commands run in their directory with their environment, in front of their eyes, and what you cd or export stays for them. " +
+				"Do the work with your tools instead of describing it, then answer briefly. " +
+				"For large or separable work use the task tool: each agent there has a shell of its own and knows only the prompt you give it.",
+		},
+		{
+			Name:        Engineer,
+			Description: "changes code, builds and tests, in a shell of its own",
+			System: "You are an engineer working on your own on one task, in a private shell that nobody watches. " +
+				"Read before you change, keep to the project's style, run its tests, and leave nothing half done. " +
+				"Your last message is your report: what you changed, how you checked it, what is open.",
+			Private: true,
+			Tools:   []string{"bash", "read", "write", "edit", "glob", "grep", "fetch", "todo"},
+		},
+		{
+			Name:        Reviewer,
+			Description: "reads and judges, changes nothing, in a shell of its own",
+			System: "You are a reviewer. You read code and run commands that only read; whatever would change something is refused. " +
+				"Your last message is your report: each finding with file and line, the worst first, and what you did not look at.",
+			Private:  true,
+			ReadOnly: true,
+			Tools:    []string{"bash", "read", "glob", "grep", "todo"},
+		},
+	}
+}
+
+// projectRoles reads the project's own roles.
+func projectRoles(dir string) map[string]Role {
+	roles := map[string]Role{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return roles
+	}
+	for _, e := range entries {
+		name, isMD := strings.CutSuffix(e.Name(), ".md")
+		if !isMD || !e.Type().IsRegular() || !roleName.MatchString(name) {
+			continue
+		}
+		text, err := readSmall(filepath.Join(dir, e.Name()), maxRoleFile)
+		if err != nil {
+			continue
+		}
+		if r, ok := parseRole(name, text); ok && len(roles) < maxRoleFiles {
+			roles[name] = r
+		}
+	}
+	return roles
+}
+
+// parseRole reads a role's file: optional front matter between lines of "---" with description and tools (a list or
+// comma-separated), then the prompt.
+func parseRole(name, text string) (Role, bool) {
+	r := Role{Name: name, Private: true}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if rest, ok := strings.CutPrefix(text, "---\n"); ok {
+		head, body, found := strings.Cut(rest, "\n---\n")
+		if !found {
+			return Role{}, false
+		}
+		text = body
+		key := ""
+		for line := range strings.Lines(head) {
+			line = strings.TrimSpace(line)
+			if item, ok := strings.CutPrefix(line, "- "); ok && key == "tools" {
+				r.Tools = append(r.Tools, unquote(item))
+				continue
+			}
+			k, v, ok := strings.Cut(line, ":")
+			if !ok {
+				continue
+			}
+			key, v = strings.TrimSpace(k), unquote(v)
+			switch key {
+			case "description":
+				r.Description = v
+			case "tools":
+				r.Tools = []string{}
+				for _, t := range strings.Split(strings.Trim(v, "[]"), ",") {
+					if t = unquote(t); t != "" {
+						r.Tools = append(r.Tools, t)
+					}
+				}
+			case "readonly", "read_only":
+				r.ReadOnly = v == "true"
+			}
+		}
+	}
+	r.System = strings.TrimSpace(text)
+	return r, r.System != ""
+}
+
+func unquote(s string) string { return strings.Trim(strings.TrimSpace(s), `"'`) }
+
+// readSmall reads a regular file of at most limit bytes as valid UTF-8; a longer one is an error.
+func readSmall(path string, limit int64) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", fs.ErrInvalid
+	}
+	if info.Size() > limit {
+		return "", errTooLong
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	return strings.ToValidUTF8(string(text), "\uFFFD"), nil
+}
+
+var (
+	errTooLong = errors.New("the file is too long")
+	errNotText = errors.New("not a text file")
+)

@@ -1,0 +1,415 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sublet/compaction"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+const (
+	maxSummary  = 64 << 10 // bytes of Outcome.Summary
+	maxCutCalls = 3        // answers in a row whose calls were cut off by the output limit
+)
+
+// runner is one turn of one agent while it runs.
+type runner struct {
+	t       Turn
+	log     *slog.Logger
+	begun   time.Time
+	name    string
+	allowed map[string]tool.Tool
+	order   []string // names of allowed, as the model is told
+	exists  map[string]bool
+	system  string
+	private *lazyShell // bash's private shell; nil: none
+	tally   *tally
+	entries []entry
+	scale   float64 // tokens the provider counted for each one we estimate
+	used    int64   // tokens of the newest request and answer, as counted or estimated
+	futile  int     // below this many tokens another compaction gains nothing
+	tooLong int     // how often the provider said so in a row
+	partial string  // text of the newest answer, also of one that broke off
+
+	stepFirst int64 // number of the newest answer's first event
+
+	repeated map[string]int // calls with what came of them, to tell the model that it goes round in circles
+
+	mu sync.Mutex
+	// guarded by mu
+	env tool.Env // Cwd moves with the shell
+	seq int64    // of the newest event
+}
+
+// tally is what a turn and its sub-agents add up to.
+type tally struct {
+	mu sync.Mutex
+	// guarded by mu
+	usage    wire.Usage
+	executed []string
+	refused  []wire.RefusedTool
+}
+
+func newRunner(_ context.Context, t Turn) *runner {
+	r := &runner{t: t, log: t.Log, begun: time.Now(), name: t.Name, env: t.Env, scale: 1, tally: &tally{}, repeated: map[string]int{}}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	if r.name == "" {
+		r.name = t.Role.Name
+	}
+	if r.t.MaxSteps <= 0 {
+		r.t.MaxSteps = DefaultMaxSteps
+	}
+	if r.t.MaxAgents <= 0 {
+		r.t.MaxAgents = DefaultMaxAgents
+	}
+	if r.t.Threshold <= 0 || r.t.Threshold >= 1 {
+		r.t.Threshold = DefaultThreshold
+	}
+	if r.env.Files == nil {
+		r.env.Files = &tool.FileLog{}
+	}
+	if r.env.Todo == nil {
+		r.env.Todo = &tool.TodoList{}
+	}
+	if r.env.Cwd == "" {
+		r.env.Cwd = string(t.Context.Cwd)
+	}
+	if r.t.Project == "" {
+		r.t.Project = projectRoot(r.env.Cwd)
+	}
+	if t.NewPrivateShell != nil {
+		r.private = &lazyShell{agent: r.name, open: t.NewPrivateShell}
+		r.env.Private = r.private
+		if r.env.Shell == nil && t.Role.Private {
+			r.env.Shell = r.private
+		}
+	}
+	if len(t.Roles) > 0 {
+		r.env.Delegate = newTeam(r)
+	}
+	r.selectTools()
+	r.entries = slices.Clone(t.History.entries)
+	return r
+}
+
+// close ends what the turn started.
+func (r *runner) close() {
+	if r.private != nil {
+		r.private.close()
+	}
+}
+
+// selectTools applies the allow-lists of role and request (G12).
+func (r *runner) selectTools() {
+	r.allowed, r.exists = map[string]tool.Tool{}, map[string]bool{}
+	for _, t := range r.t.Tools {
+		spec := t.Spec()
+		r.exists[spec.Name] = true
+		switch {
+		case r.t.Role.Tools != nil && !slices.Contains(r.t.Role.Tools, spec.Name),
+			r.t.Options.Tools != nil && !slices.Contains(r.t.Options.Tools, spec.Name),
+			spec.Name == "task" && r.env.Delegate == nil,
+			r.t.Role.ReadOnly && (spec.Name == "write" || spec.Name == "edit"):
+			continue
+		}
+		r.allowed[spec.Name] = t
+		r.order = append(r.order, spec.Name)
+	}
+}
+
+// run is the loop.
+func (r *runner) run(ctx context.Context) Outcome {
+	r.system = r.systemPrompt()
+	r.entries = append(r.entries, promptEntry(mask(r.t.Prompt), r.promptContext(), r.t.StartSeq))
+	cutCalls := 0
+	for step := 0; ; step++ {
+		if ctx.Err() != nil {
+			return r.ended(ctx)
+		}
+		if step == r.t.MaxSteps {
+			r.notice(fmt.Sprintf("Stopped after %d steps before the work was done. Say \"go on\" to continue.", step))
+			return r.outcome(wire.StatusError, string(provider.ToolUse), ErrStepLimit)
+		}
+		if err := r.fit(ctx); err != nil {
+			return r.ended(ctx)
+		}
+		phase, doing := wire.PhasePlanning, "reading the results"
+		if step == 0 {
+			phase, doing = wire.PhaseAnalyzing, "reading the request"
+		}
+		r.thinking(phase, doing)
+		resp, ids, err := r.ask(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return r.ended(ctx)
+			}
+			again, ferr := r.shrink(ctx, err)
+			if again {
+				step--
+				continue
+			}
+			return r.failed(ctx, ferr)
+		}
+		r.tooLong = 0
+		calls := r.answer(resp, ids)
+		switch {
+		case resp.StopReason == provider.Refusal:
+			r.skip(calls, "not run: the model refused to go on")
+			return r.outcome(wire.StatusError, string(provider.Refusal), ErrRefused)
+		case len(calls) > 0 && resp.StopReason == provider.MaxTokens:
+			// The last call's arguments may be half of what was meant, and valid all the same.
+			if cutCalls++; cutCalls > maxCutCalls {
+				r.skip(calls, "not run: the answer was cut off at the output limit")
+				return r.outcome(wire.StatusError, string(provider.MaxTokens),
+					fmt.Errorf("agent: the model's output limit cut %d answers in a row", cutCalls))
+			}
+			r.skip(calls, "not run: your answer was cut off at the output limit; send less at once, for example a file in several parts")
+		case len(calls) > 0:
+			cutCalls = 0
+			r.runCalls(ctx, calls)
+		case resp.StopReason == provider.MaxTokens:
+			r.notice("The answer was cut off at the model's output limit.")
+			return r.outcome(wire.StatusSuccess, string(provider.MaxTokens), nil)
+		default:
+			return r.outcome(wire.StatusSuccess, string(provider.EndTurn), nil)
+		}
+	}
+}
+
+// ask sends the conversation and streams the answer out. ids maps the provider's call ids to the executions that were
+// announced for them.
+func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.ExecutionID, error) {
+	req := r.request()
+	ids := map[string]wire.ExecutionID{}
+	generating := false
+	var said strings.Builder
+	r.stepFirst = 0
+	emit := func(c wire.Chunk) {
+		if seq := r.chunk(c); r.stepFirst == 0 {
+			r.stepFirst = seq
+		}
+	}
+	resp, err := r.t.Model.Stream(ctx, req, func(d provider.Delta) {
+		if d.Text == "" {
+			return
+		}
+		if !generating && d.Type != provider.DeltaReasoning {
+			generating = true
+			r.thinking(wire.PhaseGenerating, "")
+		}
+		switch d.Type {
+		case provider.DeltaText:
+			said.WriteString(d.Text)
+			emit(wire.Chunk{Type: wire.ChunkText, Text: clean(d.Text)})
+		case provider.DeltaReasoning:
+			emit(wire.Chunk{Type: wire.ChunkReasoning, Text: clean(d.Text)})
+		case provider.DeltaToolCall:
+			if d.CallID == "" {
+				return // cannot be told from another
+			}
+			if _, ok := ids[d.CallID]; !ok {
+				ids[d.CallID] = wire.ExecutionID(wire.NewID())
+			}
+			emit(wire.Chunk{Type: wire.ChunkToolCallDelta, ExecutionID: ids[d.CallID], Tool: d.Tool, Text: clean(d.Text)})
+		}
+	})
+	if r.partial = said.String(); err != nil {
+		return resp, ids, err
+	}
+	r.count(resp)
+	return resp, ids, nil
+}
+
+func (r *runner) request() provider.Request {
+	req := provider.Request{
+		System: r.system, Messages: render(r.entries),
+		MaxTokens: r.t.Options.MaxTokens, Temperature: r.t.Options.Temperature, Thinking: r.t.Options.Thinking,
+		Facts: provider.Facts{Cwd: r.environment().Cwd},
+	}
+	for _, name := range r.order {
+		s := r.allowed[name].Spec()
+		req.Tools = append(req.Tools, provider.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
+	}
+	for _, c := range r.t.Context.RecentCommands {
+		req.Facts.RecentCommands = append(req.Facts.RecentCommands, provider.RecentCommand{
+			Command: mask(string(c.Command)), ExitCode: c.ExitCode, OutputTail: mask(clean(string(c.OutputTail))),
+		})
+	}
+	return req
+}
+
+// count adds up usage and learns how the provider's tokens compare with our estimate.
+func (r *runner) count(resp provider.Response) {
+	u := resp.Usage
+	r.tally.add(u)
+	estimated := r.size()
+	in := u.Input + u.CacheRead + u.CacheWrite
+	if in > 0 && estimated > 0 {
+		r.scale = min(max(float64(in)/float64(estimated), 0.5), 3)
+		r.used = in + u.Output
+		return
+	}
+	r.used = int64(float64(estimated)*r.scale) + int64(compaction.EstimateTokens(messageText(resp.Message)))
+}
+
+// call is one tool call of an answer, under the id of its execution.
+type call struct {
+	id   wire.ExecutionID
+	name string
+	args json.RawMessage // as the model wrote it
+}
+
+// answer takes the model's message into the conversation, its calls under our own ids (some servers repeat theirs or
+// send none), and announces the calls.
+func (r *runner) answer(resp provider.Response, ids map[string]wire.ExecutionID) []call {
+	var calls []call
+	msg := provider.Message{Role: provider.Assistant}
+	emit := func(c wire.Chunk) {
+		if seq := r.chunk(c); r.stepFirst == 0 {
+			r.stepFirst = seq
+		}
+	}
+	for _, p := range resp.Message.Parts {
+		switch {
+		case p.ToolCall != nil:
+			id, ok := ids[p.ToolCall.ID]
+			if !ok {
+				id = wire.ExecutionID(wire.NewID())
+			}
+			delete(ids, p.ToolCall.ID)
+			calls = append(calls, call{id: id, name: p.ToolCall.Name, args: p.ToolCall.Arguments})
+			msg.Parts = append(msg.Parts, provider.Part{ToolCall: &provider.ToolCall{
+				ID: string(id), Name: p.ToolCall.Name, Arguments: objectOr(string(p.ToolCall.Arguments)),
+			}})
+			emit(wire.Chunk{
+				Type: wire.ChunkToolCall, ExecutionID: id, Tool: strings.ToValidUTF8(p.ToolCall.Name, "\uFFFD"),
+				Arguments: strings.ToValidUTF8(string(p.ToolCall.Arguments), "\uFFFD"),
+			})
+		case p.Reasoning != nil:
+			msg.Parts = append(msg.Parts, p)
+			if p.Reasoning.Signature != "" {
+				emit(wire.Chunk{Type: wire.ChunkReasoning, Signature: p.Reasoning.Signature})
+			}
+		case p.Text != "":
+			msg.Parts = append(msg.Parts, p)
+		}
+	}
+	r.partial = messageText(resp.Message)
+	r.entries = append(r.entries, entry{kind: compaction.Answer, msg: msg, first: r.stepFirst, last: r.lastSeq()})
+	return calls
+}
+
+// messageText is what a message says in words.
+func messageText(m provider.Message) string {
+	var b strings.Builder
+	for _, p := range m.Parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// ended is the outcome of a turn whose context is over.
+func (r *runner) ended(ctx context.Context) Outcome {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return r.outcome(wire.StatusTimeout, wire.StatusTimeout, cause)
+	}
+	return r.outcome(wire.StatusCancelled, wire.StatusCancelled, cause)
+}
+
+func (r *runner) failed(ctx context.Context, err error) Outcome {
+	if ctx.Err() != nil {
+		return r.ended(ctx)
+	}
+	return r.outcome(wire.StatusError, wire.StatusError, err)
+}
+
+func (r *runner) outcome(status, stop string, err error) Outcome {
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
+	info := r.t.Model
+	o := Outcome{
+		Agent: r.name, Status: status, StopReason: stop, Err: err, Duration: time.Since(r.begun),
+		Summary: tool.CutHead(strings.ToValidUTF8(clean(r.partial), "\uFFFD"), maxSummary),
+		Usage:   r.tally.usage, ToolsExecuted: append([]string{}, r.tally.executed...),
+		Refused: append([]wire.RefusedTool{}, r.tally.refused...),
+	}
+	if info != nil {
+		i := info.Info()
+		o.Model = i.Name
+		o.Context = wire.ContextUse{Used: r.used, Window: int64(window(i))}
+	}
+	return o
+}
+
+func (t *tally) add(u provider.Usage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.addLocked(wire.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, CostUSD: u.CostUSD})
+}
+
+func (t *tally) addLocked(u wire.Usage) {
+	t.usage.Input += u.Input
+	t.usage.Output += u.Output
+	t.usage.CacheRead += u.CacheRead
+	t.usage.CacheWrite += u.CacheWrite
+	t.usage.Total = t.usage.Input + t.usage.Output + t.usage.CacheRead + t.usage.CacheWrite
+	if u.CostUSD != nil {
+		sum := *u.CostUSD
+		if t.usage.CostUSD != nil {
+			sum += *t.usage.CostUSD
+		}
+		t.usage.CostUSD = &sum
+	}
+}
+
+// merge adds a sub-agent's outcome.
+func (t *tally) merge(o Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.addLocked(o.Usage)
+	for _, name := range o.ToolsExecuted {
+		t.executedLocked(name)
+	}
+	t.refused = append(t.refused, o.Refused...)
+}
+
+func (t *tally) ran(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.executedLocked(name)
+}
+
+func (t *tally) executedLocked(name string) {
+	if !slices.Contains(t.executed, name) {
+		t.executed = append(t.executed, name)
+	}
+}
+
+func (t *tally) refuse(name, reason string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refused = append(t.refused, wire.RefusedTool{Tool: name, Reason: reason})
+}
+
+func (r *runner) environment() tool.Env {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.env
+}
+
+// toolNames is for messages to the model.
+func (r *runner) toolNames() string { return strings.Join(slices.Sorted(maps.Keys(r.allowed)), ", ") }

@@ -1,0 +1,498 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+func TestTurnRunsToolsUntilDone(t *testing.T) {
+	cost := 0.5
+	model := newModel(
+		step{reasoning: "hm", text: "Let me look. ", calls: []provider.ToolCall{calling("c1", "sh", `{"command":"ls"}`)}, usage: provider.Usage{Input: 10, Output: 5, CostUSD: &cost}},
+		step{text: "There are two files.", usage: provider.Usage{Input: 30, Output: 7, CacheRead: 4, CostUSD: &cost}},
+	)
+	sh := &stubTool{name: "sh", run: func(_ context.Context, _ tool.Action, live func([]byte)) (tool.Result, error) {
+		live([]byte("a\nb\n"))
+		zero := 0
+		return tool.Result{Content: "a\nb\n", ExitCode: &zero, Cwd: "/next", FilesModified: []string{"/f"}}, nil
+	}}
+	rec := &recorder{}
+	o := rec.play(t.Context(), Turn{Model: model, Prompt: "what is here?", Tools: []tool.Tool{sh}, Env: tool.Env{Cwd: "/w"}})
+	if o.Status != wire.StatusSuccess || o.StopReason != "end_turn" || o.Summary != "There are two files." || o.Err != nil {
+		t.Errorf("got %+v", o)
+	}
+	if o.Usage.Input != 40 || o.Usage.Output != 12 || o.Usage.Total != 56 || *o.Usage.CostUSD != 1 || o.Context.Used != 41 || o.Context.Window != 100_000 {
+		t.Errorf("got usage %+v, context %+v", o.Usage, o.Context)
+	}
+	if !slices.Equal(o.ToolsExecuted, []string{"sh"}) || o.Model != "stub/one" {
+		t.Errorf("got %+v", o)
+	}
+	res := rec.results()
+	if len(res) != 1 || string(res[0].Output) != "a\nb\n" || res[0].Status != wire.StatusSuccess || res[0].Command != "ls" || res[0].Cwd != "/next" || len(res[0].FilesModified) != 1 {
+		t.Errorf("got results %+v", res)
+	}
+	// One id joins delta, call, live output, CommandResult and result (G3).
+	id := res[0].ExecutionID
+	for _, kind := range []string{wire.ChunkToolCallDelta, wire.ChunkToolCall, wire.ChunkToolOutput, wire.ChunkToolResult} {
+		if c := rec.chunks(kind, Orchestrator); len(c) != 1 || c[0].ExecutionID != id {
+			t.Errorf("%s: got %+v, want one with id %s", kind, c, id)
+		}
+	}
+	text := ""
+	for _, c := range rec.chunks(wire.ChunkText, "") {
+		text += c.Text
+	}
+	if text != "Let me look. There are two files." {
+		t.Errorf("got text %q", text)
+	}
+	phases := []string{}
+	for _, ev := range rec.events {
+		if m, ok := ev.(*wire.AgentThinking); ok {
+			phases = append(phases, m.Phase)
+		}
+	}
+	if want := []string{"analyzing", "generating", "executing", "planning", "generating"}; !slices.Equal(phases, want) {
+		t.Errorf("got phases %q, want %q", phases, want)
+	}
+	second := model.requests()[1]
+	mustBeValid(t, second.Messages)
+	if p := second.Messages[1].Parts[0]; p.Reasoning == nil || p.Reasoning.Signature != "sig" {
+		t.Error("got the model's reasoning lost within the turn")
+	}
+	if second.Facts.Cwd != "/next" {
+		t.Errorf("got cwd %q, want it to follow the shell", second.Facts.Cwd)
+	}
+}
+
+// G9, G12, T3n: what cannot be run is told to the model, which goes on; nothing is judged or run in its place.
+func TestBadCallsGoBackToTheModel(t *testing.T) {
+	judged := 0
+	for _, tc := range []struct{ name, args, want string }{
+		{"sh", `{"command":`, "not a JSON object"},
+		{"sh", `"ls"`, "not a JSON object"},
+		{"sh", `[1]`, "not a JSON object"},
+		{"sh", `null`, "got null"},
+		{"sh", `{"command":7}`, "cannot unmarshal number"},
+		{"nope", `{}`, `there is no tool "nope"; you have: sh`},
+		{"secret", `{}`, "not in this agent's allow-list; you have: sh"},
+		{"sh\x1b[31m", `{}`, "there is no tool"},
+	} {
+		sh, secret := &stubTool{name: "sh"}, &stubTool{name: "secret"}
+		model := newModel(call1(tc.name, tc.args), step{text: "sorry"})
+		rec := &recorder{}
+		o := rec.play(t.Context(), Turn{
+			Model: model, Prompt: "go", Tools: []tool.Tool{sh, secret}, Options: wire.RequestOptions{Tools: []string{"sh"}},
+			Approver: approverFunc(func(context.Context, Question) (Decision, error) { judged++; return Decision{Allowed: true}, nil }),
+		})
+		got := string(rec.results()[0].Output)
+		if o.Status != wire.StatusSuccess || !strings.Contains(got, tc.want) || rec.results()[0].Status != wire.StatusError {
+			t.Errorf("%s %s: got %s, %q; want %q", tc.name, tc.args, o.Status, got, tc.want)
+		}
+		if len(sh.ran())+len(secret.ran())+judged != 0 {
+			t.Errorf("%s %s: got %v %v run and %d judged", tc.name, tc.args, sh.ran(), secret.ran(), judged)
+		}
+		if tc.name == "secret" && (len(o.Refused) != 1 || o.Refused[0].Tool != "secret") {
+			t.Errorf("got refused %+v", o.Refused)
+		}
+		mustBeValid(t, model.requests()[1].Messages)
+		mustBeValid(t, History(rec.events).Messages())
+		if len(model.requests()[0].Tools) != 1 {
+			t.Errorf("got %d tools offered, want the allowed one", len(model.requests()[0].Tools))
+		}
+	}
+}
+
+// H11: denied does not run, the model is told why with the user's words, and the turn goes on.
+func TestDeniedCallsDoNotRun(t *testing.T) {
+	sh := &stubTool{name: "sh"}
+	model := newModel(call1("sh", `{"command":"rm -rf x"}`), step{text: "fine"})
+	rec := &recorder{}
+	o := rec.play(t.Context(), Turn{
+		Model: model, Prompt: "clean", Tools: []tool.Tool{sh},
+		Approver: approverFunc(func(_ context.Context, q Question) (Decision, error) {
+			if q.Action.Command != "rm -rf x" || q.Tool != "sh" || q.Agent != Orchestrator {
+				t.Errorf("got question %+v", q)
+			}
+			return Decision{Reason: "the user said no", Comment: "use git clean"}, nil
+		}),
+	})
+	if len(sh.ran()) != 0 || o.Status != wire.StatusSuccess || len(o.Refused) != 1 || o.Refused[0].Reason != "the user said no" || len(o.ToolsExecuted) != 0 {
+		t.Errorf("got %v run, %+v", sh.ran(), o)
+	}
+	res := rec.results()[0]
+	if res.Status != wire.StatusDenied || !strings.Contains(string(res.Output), "use git clean") {
+		t.Errorf("got %s %q", res.Status, res.Output)
+	}
+	// An approver that cannot decide means no, too.
+	sh = &stubTool{name: "sh"}
+	rec = &recorder{}
+	rec.play(t.Context(), Turn{
+		Model: newModel(call1("sh", `{"command":"x"}`), step{text: "ok"}), Prompt: "x", Tools: []tool.Tool{sh},
+		Approver: approverFunc(func(context.Context, Question) (Decision, error) {
+			return Decision{Allowed: true}, errors.New("store is gone")
+		}),
+	})
+	if len(sh.ran()) != 0 || rec.results()[0].Status != wire.StatusDenied {
+		t.Errorf("got %v run, status %s", sh.ran(), rec.results()[0].Status)
+	}
+}
+
+// T3l: what changed between judgement and execution is planned and judged again, at most five times.
+func TestChangedWorldIsJudgedAgain(t *testing.T) {
+	for _, changes := range []int{1, 4, 99} {
+		left, state := changes, 0
+		sh := &stubTool{name: "sh"}
+		sh.plan = func(json.RawMessage) (tool.Action, error) {
+			state++
+			return tool.Action{Command: "make", StateDigest: fmt.Sprint(state)}, nil
+		}
+		sh.run = func(_ context.Context, a tool.Action, _ func([]byte)) (tool.Result, error) {
+			if a.StateDigest != fmt.Sprint(state) {
+				t.Errorf("got state %s run, want the one just judged", a.StateDigest)
+			}
+			if left > 0 {
+				left--
+				return tool.Result{}, tool.ErrChanged
+			}
+			return tool.Result{Content: "made"}, nil
+		}
+		var judged []string
+		rec := &recorder{}
+		o := rec.play(t.Context(), Turn{
+			Model: newModel(call1("sh", `{}`), step{text: "ok"}), Prompt: "go", Tools: []tool.Tool{sh},
+			Approver: approverFunc(func(_ context.Context, q Question) (Decision, error) {
+				judged = append(judged, q.Action.StateDigest)
+				return Decision{Allowed: true}, nil
+			}),
+		})
+		res := rec.results()[0]
+		if changes < maxReplans {
+			if string(res.Output) != "made" || len(judged) != changes+1 {
+				t.Errorf("%d changes: got %q after judging %v", changes, res.Output, judged)
+			}
+		} else if len(judged) != maxReplans || res.Status != wire.StatusError || len(o.ToolsExecuted) != 0 {
+			t.Errorf("%d changes: got %+v after judging %v", changes, res, judged)
+		}
+	}
+}
+
+func TestEditedCommandRunsAsEdited(t *testing.T) {
+	sh := &stubTool{name: "sh"}
+	edited := "rm -i x"
+	rec := &recorder{}
+	rec.play(t.Context(), Turn{
+		Model: newModel(call1("sh", `{"command":"rm x","note":1}`), step{text: "ok"}), Prompt: "go", Tools: []tool.Tool{sh},
+		Approver: approverFunc(func(context.Context, Question) (Decision, error) {
+			return Decision{Allowed: true, EditedCommand: &edited, Comment: "careful"}, nil
+		}),
+	})
+	res := rec.results()[0]
+	if !slices.Equal(sh.ran(), []string{edited}) || string(res.Command) != edited {
+		t.Errorf("got %q run, %q told", sh.ran(), res.Command)
+	}
+	for _, want := range []string{"changed the command to: rm -i x", "ran rm -i x", "the user says: careful"} {
+		if !strings.Contains(string(res.Output), want) {
+			t.Errorf("got %q, want %q in it", res.Output, want)
+		}
+	}
+}
+
+func TestReadOnlyCallsRunSideBySideOthersInOrder(t *testing.T) {
+	meet := make(chan struct{})
+	look := &stubTool{name: "look", readOnly: true, run: func(context.Context, tool.Action, func([]byte)) (tool.Result, error) {
+		select { // both at once, or this never ends
+		case meet <- struct{}{}:
+		case <-meet:
+		}
+		return tool.Result{Content: "seen"}, nil
+	}}
+	var order []string
+	write := &stubTool{name: "write", run: func(_ context.Context, a tool.Action, _ func([]byte)) (tool.Result, error) {
+		order = append(order, a.Command) // the race detector says if two of them overlap
+		return tool.Result{Content: "wrote"}, nil
+	}}
+	model := newModel(step{calls: []provider.ToolCall{
+		calling("1", "look", `{}`), calling("2", "look", `{}`), calling("3", "write", `{"command":"a"}`), calling("4", "write", `{"command":"b"}`),
+		calling("", "write", `{"command":"c"}`), calling("4", "write", `{"command":"d"}`), // servers that send no or the same id
+	}}, step{text: "ok"})
+	rec := &recorder{}
+	if o := rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{look, write}}); o.Err != nil {
+		t.Fatal(o.Err)
+	}
+	if !slices.Equal(order, []string{"a", "b", "c", "d"}) {
+		t.Errorf("got order %v", order)
+	}
+	mustBeValid(t, model.requests()[1].Messages)
+	mustBeValid(t, History(rec.events).Messages())
+	if n := len(model.requests()[1].Messages[2].Parts); n != 6 {
+		t.Errorf("got %d results, want 6", n)
+	}
+}
+
+func TestAToolThatPanicsIsAFailedTool(t *testing.T) { // G9
+	boom := &stubTool{name: "boom", run: func(context.Context, tool.Action, func([]byte)) (tool.Result, error) { panic("boom") }}
+	rec := &recorder{}
+	o := rec.play(t.Context(), Turn{Model: newModel(call1("boom", `{}`), step{text: "ok"}), Prompt: "go", Tools: []tool.Tool{boom}})
+	if o.Status != wire.StatusSuccess || rec.results()[0].Status != wire.StatusError || !strings.Contains(string(rec.results()[0].Output), "broke down") {
+		t.Errorf("got %+v, %s", o, rec.results()[0].Output)
+	}
+}
+
+// T4f: a stream that breaks off is an error, what it said stays, and what ran is not run again.
+func TestBrokenStreamIsAnError(t *testing.T) {
+	broken := &provider.Error{Kind: provider.ErrBroken, Provider: "stub", Message: "the stream broke off", HintText: "try again"}
+	sh := &stubTool{name: "sh"}
+	model := newModel(call1("sh", `{"command":"deploy"}`), step{text: "It is dep", err: broken})
+	rec := &recorder{}
+	o := rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{sh}})
+	if o.Status != wire.StatusError || !errors.Is(o.Err, broken) || o.Summary != "It is dep" {
+		t.Errorf("got %+v", o)
+	}
+	if f := o.Failure(); f.Code != wire.CodeProvider || f.Hint != "try again" {
+		t.Errorf("got %+v", f)
+	}
+	if len(sh.ran()) != 1 || len(model.requests()) != 2 {
+		t.Errorf("got %d runs and %d requests, want 1 and 2", len(sh.ran()), len(model.requests()))
+	}
+	msgs := History(rec.events).Messages()
+	mustBeValid(t, msgs)
+	if s := show(msgs); !strings.Contains(s, "It is dep") || !strings.Contains(s, "this turn failed") {
+		t.Errorf("got history\n%s", s)
+	}
+}
+
+func TestStopReasonsAreHonoured(t *testing.T) {
+	sh := &stubTool{name: "sh"}
+	cut := step{calls: []provider.ToolCall{calling("c", "sh", `{"command":"half"}`)}, stop: provider.MaxTokens}
+	for _, tc := range []struct {
+		name         string
+		steps        []step
+		status, stop string
+		code         string
+		answers      int
+	}{
+		{"cut text", []step{{text: "and then", stop: provider.MaxTokens}}, wire.StatusSuccess, "max_tokens", "", 1},
+		{"refusal", []step{{text: "no", stop: provider.Refusal}}, wire.StatusError, "refusal", wire.CodeModel, 1},
+		{"cut call", []step{cut, {text: "in parts"}}, wire.StatusSuccess, "end_turn", "", 2},
+		{"cut calls for ever", []step{cut, cut, cut, cut, cut}, wire.StatusError, "max_tokens", wire.CodeInternal, 4},
+		{"silence", []step{{}}, wire.StatusSuccess, "end_turn", "", 1},
+	} {
+		model := newModel(tc.steps...)
+		rec := &recorder{}
+		o := rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{sh}})
+		if o.Status != tc.status || o.StopReason != tc.stop || len(model.requests()) != tc.answers {
+			t.Errorf("%s: got %s, %s after %d answers; want %s, %s, %d", tc.name, o.Status, o.StopReason, len(model.requests()), tc.status, tc.stop, tc.answers)
+		}
+		if f := o.Failure(); (f == nil) != (tc.code == "") || f != nil && f.Code != tc.code {
+			t.Errorf("%s: got failure %+v, want code %q", tc.name, f, tc.code)
+		}
+		mustBeValid(t, History(rec.events).Messages())
+	}
+	if len(sh.ran()) != 0 {
+		t.Errorf("got %v run, want no call whose arguments may be cut", sh.ran())
+	}
+}
+
+// T4b: a model that goes round in circles is told so; what is stored is what the call gave.
+func TestCirclesAreToldToTheModel(t *testing.T) {
+	same := call1("sh", `{"command":"ls"}`)
+	model := newModel(same, same, same, step{text: "ok"})
+	rec := &recorder{}
+	rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}})
+	reqs := model.requests()
+	if s := show(reqs[2].Messages); strings.Contains(s, "same call") {
+		t.Errorf("got a note after two calls:\n%s", s)
+	}
+	last := reqs[3].Messages
+	if got := last[len(last)-1].Parts[0].ToolResult.Content; !strings.Contains(got, "3 times now") {
+		t.Errorf("got %q", got)
+	}
+	if got := string(rec.results()[2].Output); got != "ran ls" {
+		t.Errorf("got %q stored", got)
+	}
+}
+
+func TestStepLimit(t *testing.T) {
+	sh := &stubTool{name: "sh"}
+	model := newModel(call1("sh", `{}`), call1("sh", `{}`), call1("sh", `{}`), call1("sh", `{}`))
+	rec := &recorder{}
+	o := rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{sh}, MaxSteps: 3})
+	if o.Status != wire.StatusError || o.StopReason != "tool_use" || !errors.Is(o.Err, ErrStepLimit) || len(sh.ran()) != 3 {
+		t.Errorf("got %+v after %d runs", o, len(sh.ran()))
+	}
+	if n := rec.chunks(wire.ChunkNotice, ""); len(n) != 1 || !strings.Contains(n[0].Text, "go on") {
+		t.Errorf("got notices %+v", n)
+	}
+	if f := o.Failure(); f == nil || f.Hint == "" {
+		t.Errorf("got %+v, want a hint", f)
+	}
+	mustBeValid(t, History(rec.events).Messages())
+}
+
+// Cancel reaches model, question and tool at once, and every open call has a result afterwards (T4c).
+func TestCancelAnywhereLeavesAValidHistory(t *testing.T) {
+	stop := errors.New("stopped by user")
+	for _, where := range []string{"model", "question", "tool", "before"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		two := step{text: "Doing. ", calls: []provider.ToolCall{calling("1", "sh", `{"command":"a"}`), calling("2", "sh", `{"command":"b"}`)}}
+		sh := &stubTool{name: "sh"}
+		turn := Turn{Prompt: "go", Tools: []tool.Tool{sh}}
+		switch where {
+		case "before":
+			cancel(stop)
+		case "model":
+			two.before = func(ctx context.Context, _ provider.Request) error {
+				cancel(stop)
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+		case "question":
+			turn.Approver = approverFunc(func(ctx context.Context, _ Question) (Decision, error) {
+				cancel(stop)
+				<-ctx.Done()
+				return Decision{}, context.Cause(ctx)
+			})
+		case "tool":
+			sh.run = func(ctx context.Context, _ tool.Action, _ func([]byte)) (tool.Result, error) {
+				cancel(stop)
+				<-ctx.Done()
+				return tool.Result{Content: "half", Status: wire.StatusCancelled}, nil
+			}
+		}
+		turn.Model = newModel(two, step{text: "never"})
+		rec := &recorder{}
+		o := rec.play(ctx, turn)
+		cancel(nil)
+		if o.Status != wire.StatusCancelled || o.StopReason != wire.StatusCancelled || !errors.Is(o.Err, stop) {
+			t.Errorf("%s: got %+v", where, o)
+		}
+		if f := o.Failure(); f.Code != wire.CodeCancelled {
+			t.Errorf("%s: got code %s", where, f.Code)
+		}
+		res := rec.results()
+		if where == "question" || where == "tool" {
+			if len(res) != 2 || res[0].Status != wire.StatusCancelled || res[1].Status != wire.StatusCancelled {
+				t.Errorf("%s: got results %+v, want both cancelled", where, res)
+			}
+			if len(sh.ran()) > 1 {
+				t.Errorf("%s: got %v run", where, sh.ran())
+			}
+		}
+		mustBeValid(t, History(rec.events).Messages())
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 0, fmt.Errorf("over: %w", context.DeadlineExceeded))
+	defer cancel()
+	<-ctx.Done()
+	if o := (&recorder{}).play(ctx, Turn{Model: newModel(), Prompt: "go"}); o.Status != wire.StatusTimeout || o.Failure().Code != wire.CodeTimeout {
+		t.Errorf("got %+v", o)
+	}
+}
+
+func TestRunTool(t *testing.T) {
+	sh := &stubTool{name: "sh"}
+	rec := &recorder{}
+	turn := Turn{Role: Role{Name: Orchestrator}, Tools: []tool.Tool{sh}, Approver: approverFunc(allowAll), Emit: rec.emit}
+	o := RunTool(t.Context(), turn, "sh", json.RawMessage(`{"command":"ls"}`))
+	if o.Status != wire.StatusSuccess || o.Summary != "ran ls" || !slices.Equal(o.ToolsExecuted, []string{"sh"}) {
+		t.Errorf("got %+v", o)
+	}
+	if len(rec.results()) != 1 || len(rec.chunks(wire.ChunkToolCall, "")) != 1 {
+		t.Errorf("got events %+v", rec.events)
+	}
+	turn.Approver = approverFunc(func(context.Context, Question) (Decision, error) { return Decision{Reason: "rule r1"}, nil })
+	o = RunTool(t.Context(), turn, "sh", json.RawMessage(`{"command":"ls"}`))
+	if f := o.Failure(); o.Status != wire.StatusError || f.Code != wire.CodePermissionDenied || !strings.Contains(f.Message, "rule r1") {
+		t.Errorf("got %+v, %+v", o, f)
+	}
+	if o := RunTool(t.Context(), turn, "none", nil); o.Failure().Code != wire.CodeToolFailed {
+		t.Errorf("got %+v", o.Failure())
+	}
+}
+
+func TestWhatGoesWithThePrompt(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		".git/HEAD": "", "AGENTS.md": "Use tabs.", "sub/.sublet.md": "Here be dragons.", "note.txt": "attached text", "pic.png": "\x89PNG\r\n\x1a\n\x00",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outside := filepath.Join(t.TempDir(), "outside.md")
+	if err := os.WriteFile(outside, []byte("from outside"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Symlink("AGENTS.md", filepath.Join(dir, "CLAUDE.md")), os.Symlink(outside, filepath.Join(dir, "sub/AGENTS.md"))); err != nil {
+		t.Fatal(err)
+	}
+	one := 1
+	model := newModel(step{text: "ok"}, step{text: "ok"})
+	turn := Turn{
+		Model: model, Prompt: "why?", Env: tool.Env{Cwd: filepath.Join(dir, "sub")},
+		Attachments: []wire.Attachment{{Path: "../note.txt"}, {Path: "../pic.png"}},
+		Context: wire.RequestContext{
+			RecentCommands: []wire.RecentCommand{{Command: "make", ExitCode: &one, OutputTail: []byte("\x1b[31mError 2\x1b[0m\r\n")}},
+			OpenFiles:      []wire.OSString{"/x/main.go"},
+		},
+	}
+	rec := &recorder{}
+	rec.play(t.Context(), turn)
+	req := model.requests()[0]
+	parts := req.Messages[0].Parts
+	if parts[0].Text != "why?" {
+		t.Errorf("got first part %q, want the prompt itself", parts[0].Text)
+	}
+	all := show(req.Messages) + fmt.Sprint(parts)
+	for _, want := range []string{"attached text", "pic.png (not a text file)", "`make` (exit code 1):\nError 2", "/x/main.go"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("got %s, want %q in it", all, want)
+		}
+	}
+	if strings.Contains(all, "\x1b") {
+		t.Error("got control sequences")
+	}
+	for want, n := range map[string]int{"Use tabs.": 1, "Here be dragons.": 1, "from outside": 0, "be good": 1} {
+		if got := strings.Count(req.System, want); got != n {
+			t.Errorf("got %q %d times, want %d", want, got, n)
+		}
+	}
+	if f := req.Facts.RecentCommands; len(f) != 1 || f[0].OutputTail != "Error 2\n" {
+		t.Errorf("got facts %+v", f)
+	}
+	// T4b: instruction files are read again.
+	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("Use spaces."), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rec.play(t.Context(), turn)
+	if sys := model.requests()[1].System; !strings.Contains(sys, "Use spaces.") {
+		t.Errorf("got system prompt %s", sys)
+	}
+}
+
+func TestSecretsDoNotReachTheModel(t *testing.T) {
+	key := "ghp_" + strings.Repeat("a1B2", 9)
+	sh := &stubTool{name: "sh", run: func(context.Context, tool.Action, func([]byte)) (tool.Result, error) {
+		return tool.Result{Content: "token is " + key}, nil
+	}}
+	model := newModel(call1("sh", `{}`), step{text: "ok"})
+	rec := &recorder{}
+	rec.play(t.Context(), Turn{Model: model, Prompt: "use " + key, Tools: []tool.Tool{sh}})
+	if s := show(model.requests()[1].Messages); strings.Contains(s, key) {
+		t.Errorf("got the key in\n%s", s)
+	}
+}

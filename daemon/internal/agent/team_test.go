@@ -1,0 +1,248 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// stubShell is a private shell that says where it is.
+type stubShell struct{ name string }
+
+func (s stubShell) Where(context.Context) (tool.ShellPlace, error) {
+	return tool.ShellPlace{Cwd: "/" + s.name, Private: true}, nil
+}
+
+func (s stubShell) Run(_ context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
+	zero := 0
+	if live != nil {
+		live([]byte("live"))
+	}
+	return tool.CommandResult{Output: []byte(s.name + " ran " + c.Text), ExitCode: &zero, Status: wire.StatusOK, Cwd: "/" + s.name}, nil
+}
+
+type shells struct {
+	mu           sync.Mutex
+	open, closed []string
+}
+
+func (s *shells) start(_ context.Context, agent string) (tool.Shell, func(), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = append(s.open, agent)
+	return stubShell{agent}, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.closed = append(s.closed, agent)
+	}, nil
+}
+
+func teamTurn(model provider.Model, sh *shells) Turn {
+	cfg := config.Default()
+	roles := Roles(cfg, "")
+	return Turn{
+		Role: roles[Orchestrator], Model: model, Prompt: "top", Tools: Tools(cfg, roles), Roles: roles,
+		Env: tool.Env{Cwd: "/w", Shell: stubShell{"user"}}, NewPrivateShell: sh.start,
+	}
+}
+
+func TestTaskRunsSubAgents(t *testing.T) {
+	model := newModel(
+		call1("task", `{"tasks":[{"role":"engineer","title":"build","prompt":"one"},{"role":"engineer","prompt":"two"},{"role":"reviewer","prompt":"three"},{"role":"nobody","prompt":"x"},{"role":"orchestrator","prompt":"x"}]}`),
+		step{text: "all done", usage: provider.Usage{Input: 1}},
+	)
+	for _, p := range []string{"one", "two"} {
+		model.steps[p] = []step{call1("bash", `{"command":"make `+p+`"}`), {text: "built " + p, usage: provider.Usage{Input: 100}}}
+	}
+	model.steps["three"] = []step{
+		{calls: []provider.ToolCall{calling("1", "write", `{"path":"x","content":"y"}`), calling("2", "task", `{"tasks":[]}`), calling("3", "glob", `{"pattern":"*.go","path":"/nowhere"}`)}},
+		{text: "looks fine"},
+	}
+	sh := &shells{}
+	var mu sync.Mutex
+	questions := map[string]Question{}
+	turn := teamTurn(model, sh)
+	turn.Prompt = "top. Never push."
+	turn.Approver = approverFunc(func(_ context.Context, q Question) (Decision, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		questions[q.Agent] = q
+		return Decision{Allowed: true}, nil
+	})
+	rec := &recorder{}
+	o := rec.play(t.Context(), turn)
+	if o.Err != nil || o.Usage.Input != 201 {
+		t.Errorf("got %+v", o)
+	}
+	var report string
+	for _, m := range rec.results() {
+		if m.Tool == "task" {
+			report = string(m.Output)
+		}
+	}
+	for _, want := range []string{"(build)\nbuilt one", "built two", "## reviewer-1\nlooks fine", `there is no role "nobody"`, `there is no role "orchestrator"`} {
+		if !strings.Contains(report, want) {
+			t.Errorf("got %q, want %q in it", report, want)
+		}
+	}
+	// Each has a shell and a name of its own; shells start when needed and end with their agents.
+	if slices.Sort(sh.open); !slices.Equal(sh.open, []string{"engineer-1", "engineer-2"}) {
+		t.Errorf("got shells %v opened", sh.open)
+	}
+	if slices.Sort(sh.closed); !slices.Equal(sh.closed, sh.open) {
+		t.Errorf("got shells %v closed, want %v", sh.closed, sh.open)
+	}
+	if q := questions["engineer-2"]; q.Role != Engineer || q.ReadOnly || !q.Action.Private || q.Action.Cwd != "/engineer-2" {
+		t.Errorf("got question %+v", q)
+	}
+	if n := len(rec.chunks(wire.ChunkToolOutput, "engineer-1")); n != 1 {
+		t.Errorf("got %d live pieces, want the private shell's output streamed", n)
+	}
+	for _, r := range model.requests() {
+		mustBeValid(t, r.Messages)
+		if !strings.Contains(r.System, "Never push.") && firstText(r.Messages[0]) != turn.Prompt { // T4b
+			t.Errorf("got a sub-agent without the user's limits: %s", r.System)
+		}
+		if firstText(r.Messages[0]) == "three" {
+			for _, s := range r.Tools {
+				if slices.Contains([]string{"write", "edit", "task"}, s.Name) {
+					t.Errorf("got the reviewer offered %s", s.Name)
+				}
+			}
+		}
+	}
+	refused := []string{}
+	for _, r := range o.Refused {
+		refused = append(refused, r.Tool)
+	}
+	if !slices.Contains(refused, "write") || !slices.Contains(refused, "task") {
+		t.Errorf("got refused %v, want what a reviewer may not", refused)
+	}
+	// The conversation of the user's agent holds nothing of theirs but the report.
+	if s := show(History(rec.events).Messages()); strings.Contains(s, "make one") {
+		t.Errorf("got\n%s", s)
+	}
+}
+
+func TestAtMostSoManyAgentsAtOnce(t *testing.T) {
+	var at, most atomic.Int32
+	model := newModel()
+	var tasks []string
+	for i := range 6 {
+		p := fmt.Sprint("p", i)
+		tasks = append(tasks, fmt.Sprintf(`{"role":"engineer","prompt":%q}`, p))
+		model.steps[p] = []step{{text: "ok", before: func(context.Context, provider.Request) error {
+			n := at.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			at.Add(-1)
+			return nil
+		}}}
+	}
+	model.steps["top"] = []step{call1("task", `{"tasks":[`+strings.Join(tasks, ",")+`]}`), {text: "done"}}
+	turn := teamTurn(model, &shells{})
+	turn.MaxAgents = 2
+	rec := &recorder{}
+	if o := rec.play(t.Context(), turn); o.Err != nil {
+		t.Fatal(o.Err)
+	}
+	if most.Load() > 2 {
+		t.Errorf("got %d at once, want at most 2", most.Load())
+	}
+	if n := strings.Count(string(rec.results()[0].Output), "\nok"); n != 6 {
+		t.Errorf("got %d reports, want 6", n)
+	}
+}
+
+func TestCancelReachesSubAgents(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("stop")
+	var waiting sync.WaitGroup
+	waiting.Add(2)
+	hang := step{before: func(ctx context.Context, _ provider.Request) error {
+		waiting.Done()
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}}
+	model := newModel()
+	model.steps = map[string][]step{
+		"top": {call1("task", `{"tasks":[{"role":"engineer","prompt":"a"},{"role":"reviewer","prompt":"b"},{"role":"engineer","prompt":"c"}]}`)},
+		"a":   {hang}, "b": {hang}, "c": {hang},
+	}
+	turn := teamTurn(model, &shells{})
+	turn.MaxAgents = 2 // the third waits for its place
+	go func() { waiting.Wait(); cancel(stop) }()
+	rec := &recorder{}
+	o := rec.play(ctx, turn)
+	if o.Status != wire.StatusCancelled || !errors.Is(o.Err, stop) {
+		t.Errorf("got %+v", o)
+	}
+	if res := rec.results(); len(res) != 1 || res[0].Status != wire.StatusCancelled {
+		t.Errorf("got %+v", res)
+	}
+	mustBeValid(t, History(rec.events).Messages())
+}
+
+func TestRoles(t *testing.T) {
+	project := t.TempDir()
+	dir := filepath.Join(project, ".sublet", "agents")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"tester.md":   "---\ndescription: \"writes tests\"\nmodel: evil/model\ntools: [read, bash]\nread_only: true\n---\nYou test.\n",
+		"docs.md":     "---\ntools:\n  - read\n  - write\n---\r\nYou document.",
+		"plain.md":    "You are plain.",
+		"engineer.md": "I am the engineer now.",
+		"mine.md":     "Not yours.",
+		"Bad Name.md": "x", "empty.md": "", "open.md": "---\nno end", "notes.txt": "x",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link.md")); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	cfg.Agents = map[string]config.Agent{"mine": {Prompt: "Yours.", Model: "a/b", Tools: []string{"read"}}, Engineer: {Model: "big/one"}}
+	roles := Roles(cfg, project)
+	var names []string
+	for n := range roles {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	if want := []string{"docs", "engineer", "mine", "orchestrator", "plain", "reviewer", "tester"}; !slices.Equal(names, want) {
+		t.Errorf("got %v, want %v", names, want)
+	}
+	if r := roles["tester"]; r.Model != "" || !r.Private || !r.ReadOnly || r.Description != "writes tests" || r.System != "You test." || !slices.Equal(r.Tools, []string{"read", "bash"}) {
+		t.Errorf("got %+v", r)
+	}
+	if r := roles["docs"]; !slices.Equal(r.Tools, []string{"read", "write"}) || r.System != "You document." {
+		t.Errorf("got %+v", r)
+	}
+	if r := roles["mine"]; r.System != "Yours." || r.Model != "a/b" || !r.Private {
+		t.Errorf("got %+v, want the user's, not the project's", r)
+	}
+	if r := roles[Engineer]; r.Model != "big/one" || strings.Contains(r.System, "now") || !r.Private {
+		t.Errorf("got %+v, want ours with the user's model", r)
+	}
+	if r := roles[Reviewer]; !r.ReadOnly || !r.Private {
+		t.Errorf("got %+v", r)
+	}
+	if roles[Orchestrator].Private {
+		t.Error("got a private orchestrator, want one that borrows the user's shell")
+	}
+}

@@ -1,0 +1,209 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/store"
+	"sublet/wire"
+)
+
+// approver decides for one turn what may run: by policy, or by asking whoever is attached. It implements agent.Approver
+// and holds no shell while it waits.
+type approver struct{ t *turn }
+
+// maxEdits bounds how often a person's own edit is asked about again because it is riskier than what they were shown.
+const maxEdits = 5
+
+// Approve implements agent.Approver.
+func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decision, error) {
+	var own *string // what the user wrote in place of the command
+	for range maxEdits {
+		v := a.judge(ctx, q)
+		d := a.policy(ctx, q).Decide(v, a.action(q))
+		verdict := agent.Decision{By: by(d), EditedCommand: own}
+		switch {
+		case d.Outcome == risk.Deny:
+			verdict.Reason = d.Why
+			return a.decided(q, v, verdict), nil
+		case q.ReadOnly && v.Level > risk.Low:
+			verdict.By, verdict.Reason = "role "+q.Role, "the role "+q.Role+" only reads, and this is "+v.Level.String()
+			return a.decided(q, v, verdict), nil
+		case d.Outcome == risk.Allow && (d.Rule != nil || !a.wanted(q)):
+			verdict.Allowed = true
+			return a.decided(q, v, verdict), nil
+		case !a.t.confirm:
+			verdict.By = "nobody"
+			verdict.Reason = d.Why + "; it was not asked, because the request came from a client that cannot confirm"
+			return a.decided(q, v, verdict), nil
+		}
+		answer, err := a.t.s.ask(ctx, a.t, q, v, d.Grants)
+		if err != nil {
+			a.decided(q, v, agent.Decision{By: "cancel", Reason: err.Error()})
+			return agent.Decision{}, err
+		}
+		if answer.EditedCommand == nil || *answer.EditedCommand == q.Action.Command {
+			answer.EditedCommand = own
+			return a.decided(q, v, answer), nil
+		}
+		// A command of the user's own: what rules forbid stays forbidden, and what is riskier than they were shown is
+		// shown once more, as it would run.
+		own = answer.EditedCommand
+		q.Action.Command = *own
+		again := a.judge(ctx, q)
+		if again.Level <= v.Level && a.policy(ctx, q).Decide(again, a.action(q)).Outcome != risk.Deny {
+			return a.decided(q, again, answer), nil
+		}
+	}
+	return agent.Decision{By: "nobody", Reason: "the command was changed too often while it was asked about"}, nil
+}
+
+// wanted reports whether the request asked for a question about everything that does something.
+func (a *approver) wanted(q agent.Question) bool {
+	does := q.Action.Command != "" || len(q.Action.Writes) > 0 || q.Action.Network != ""
+	return does && a.t.approve != nil && *a.t.approve
+}
+
+// judge is the verdict on what a call would do, in the shell and the folder where it would do it.
+func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
+	act := q.Action
+	env, cwd := a.t.origin.environ()
+	c := risk.Context{
+		Cwd: act.Cwd, Home: home(env), ProjectRoot: projectRoot(act.Cwd),
+		Env: make(map[string]string, len(env)),
+	}
+	if c.Cwd == "" {
+		c.Cwd = string(cwd)
+		c.ProjectRoot = projectRoot(c.Cwd)
+	}
+	for name, value := range env {
+		c.Env[name] = string(value)
+	}
+	if act.Command == "" {
+		return risk.AnalyzeFile(risk.FileAction{Reads: act.Reads, Writes: act.Writes, Network: act.Network}, c)
+	}
+	known := true
+	if !act.Private {
+		if ln, err := (&userShell{t: a.t}).pick(); err == nil && ln != nil {
+			// The state that the call was planned in: wait for it as Where does.
+			ln.where(ctx)
+			known = ln.facts(&c)
+		}
+	}
+	v := risk.Analyze(act.Command, c)
+	if !known && v.Level < risk.Medium {
+		v.Level, v.Rest = risk.Medium, max(v.Rest, risk.Medium)
+		v.Reasons = append(v.Reasons, risk.Reason{
+			Text: "the shell's aliases and functions are not known yet", Effect: risk.Unknown, Level: risk.Medium,
+		})
+	}
+	return v
+}
+
+// policy is the rules and the mode that hold for this turn now.
+func (a *approver) policy(ctx context.Context, q agent.Question) risk.Policy {
+	p := risk.Policy{Mode: a.t.s.policyMode()}
+	if a.t.mode != "" { // checked when the request came
+		p.Mode = risk.Mode(a.t.mode)
+	}
+	rules, err := a.t.hub.rules(ctx, a.t.s)
+	if err != nil {
+		// Without its rules the store could have said no: nothing runs unasked.
+		a.t.hub.log.Error("rules could not be read", "err", err)
+		p.Mode = risk.ModePlan
+	}
+	p.Rules = rules
+	t := a.t.origin.tighten(a.t.s, q.Action.Cwd)
+	a.t.s.tellProjects(t.bad)
+	return t.apply(p)
+}
+
+func (a *approver) action(q agent.Question) risk.Action {
+	env, cwd := a.t.origin.environ()
+	at := q.Action.Cwd
+	if at == "" {
+		at = string(cwd)
+	}
+	return risk.Action{
+		Tool: q.Tool, Command: q.Action.Command, Cwd: at, Reads: q.Action.Reads, Writes: q.Action.Writes,
+		Network: q.Action.Network, Session: string(a.t.s.id), Project: projectRoot(at), Home: home(env), Now: time.Now(),
+	}
+}
+
+// by names who decided, for people and the audit log.
+func by(d risk.Decision) string {
+	switch {
+	case d.Rule != nil && d.Rule.ID != "":
+		return "rule " + d.Rule.ID
+	case d.Rule != nil:
+		return "rule " + d.Rule.Pattern
+	}
+	return "policy"
+}
+
+// decided writes a decision into the audit log.
+func (a *approver) decided(q agent.Question, v risk.Verdict, d agent.Decision) agent.Decision {
+	e := store.AuditEntry{
+		At: time.Now(), Event: "decision", Session: string(a.t.s.id), Turn: string(a.t.id), Agent: q.Agent, Model: a.t.model,
+		Tool: q.Tool, Command: risk.Mask(subject(q)), Cwd: q.Action.Cwd, Level: v.Level.String(), Decision: "deny", By: d.By,
+	}
+	if d.Allowed {
+		e.Decision = "allow"
+		a.t.vet(q.ExecutionID, strings.HasPrefix(d.By, "client "))
+	}
+	a.t.hub.audit(e)
+	return d
+}
+
+// vet notes whether a person allowed an execution, and vetted tells it once.
+func (t *turn) vet(id wire.ExecutionID, person bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.approved == nil {
+		t.approved = map[wire.ExecutionID]bool{}
+	}
+	t.approved[id] = person
+}
+
+func (t *turn) vetted(id wire.ExecutionID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	person := t.approved[id]
+	delete(t.approved, id)
+	return person
+}
+
+// subject is what a call works on, in one text.
+func subject(q agent.Question) string {
+	act := q.Action
+	switch {
+	case act.Command != "":
+		return act.Command
+	case len(act.Writes) > 0:
+		return fmt.Sprint("write ", act.Writes)
+	case act.Network != "":
+		return "fetch " + act.Network
+	case len(act.Reads) > 0:
+		return fmt.Sprint("read ", act.Reads)
+	}
+	return ""
+}
+
+// auditExecution writes what a tool did into the audit log.
+func (t *turn) auditExecution(r *wire.CommandResult) {
+	t.hub.audit(store.AuditEntry{
+		At: time.Now(), Event: "execution", Session: string(t.s.id), Turn: string(t.id), Agent: r.Agent, Model: t.model,
+		Tool: r.Tool, Command: risk.Mask(string(r.Command)), Cwd: string(r.Cwd), Status: r.Status, ExitCode: r.ExitCode,
+		DurationMS: r.DurationMS,
+	})
+}
+
+func (h *Hub) audit(e store.AuditEntry) {
+	if err := h.opts.Audit.Record(e); err != nil {
+		h.log.Error("audit log cannot be written", "err", err)
+	}
+}

@@ -1,0 +1,293 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sublet/daemon/internal/tool"
+	"sublet/lease"
+	"sublet/wire"
+)
+
+// borrow is one wish for a shell, from queue to end. The blocking side waits on its channels; the lender closes them
+// under its own lock, so each is closed once.
+type borrow struct {
+	lender *lender
+	turn   wire.TurnID
+	lease  *lease.Lease
+	watch  watcher
+
+	granted   chan struct{}
+	ended     chan struct{}
+	completed chan *wire.CommandCompleted // holds one
+
+	// Written before the channel that announces them is closed.
+	cwd, digest     string        // granted
+	outcome, holder string        // ended
+	heldFor         time.Duration // ended
+}
+
+// watcher is told how a borrowed command goes. Any of the functions may be nil; they are called one at a time and must
+// not block.
+type watcher struct {
+	queued   func(holder string, held time.Duration, position int)
+	acquired func(ref wire.LeaseRef, cwd, digest string)
+	started  func()
+	output   func(offset int64, data []byte)
+}
+
+// wish is what somebody wants to run in a lender's shell.
+type wish struct {
+	turn      wire.TurnID
+	holder    string // shown to the user and to whoever waits
+	purpose   string
+	wait      time.Duration
+	term      time.Duration
+	execution wire.ExecutionID
+	command   string
+	cwd       string // "" = the shell's own
+	timeout   time.Duration
+	approved  *tool.ShellPlace // nil: wherever the shell stands
+	vetted    bool             // a person wanted this very command
+	watch     watcher
+}
+
+// run takes the shell in its turn, runs the command and gives the shell back, on every path (T2b). Errors are those of
+// taking it; what the command did is in the result. When ctx ends, the command is cancelled at once and run returns with
+// its end, or when the lease's own bound has passed (T2a).
+func (ln *lender) run(ctx context.Context, w wish) (*wire.CommandCompleted, error) {
+	b := ln.ask(w)
+	defer ln.giveBack(b)
+	asked := time.Now()
+	select {
+	case <-b.granted:
+	case <-b.ended:
+		return nil, b.refusal(time.Since(asked))
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if a := w.approved; a != nil && (a.Cwd != b.cwd || a.StateDigest != b.digest) {
+		return nil, tool.ErrChanged // given back, judged again (T2d, T3l)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := ln.execute(b, w); err != nil {
+		select {
+		case <-b.ended:
+			return nil, b.refusal(time.Since(asked))
+		default:
+			return nil, err
+		}
+	}
+	select {
+	case done := <-b.completed:
+		return done, nil
+	case <-b.ended:
+	case <-ctx.Done():
+		ln.mu.Lock()
+		ln.apply(ln.m.CancelCommand(time.Now(), b.lease, cancelReason(ctx)))
+		ln.mu.Unlock()
+		select { // the lease expires when the command does not end
+		case done := <-b.completed:
+			return done, nil
+		case <-b.ended:
+		}
+	}
+	select { // both at once: the command's own end says more
+	case done := <-b.completed:
+		return done, nil
+	default:
+		return b.cutOff(w.execution), nil
+	}
+}
+
+// ask puts a wish into the queue.
+func (ln *lender) ask(w wish) *borrow {
+	b := &borrow{
+		lender: ln, turn: w.turn, watch: w.watch,
+		granted: make(chan struct{}), ended: make(chan struct{}), completed: make(chan *wire.CommandCompleted, 1),
+	}
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	now := time.Now()
+	l, effects := ln.m.Request(now, lease.Request{
+		ID: wire.NewID(), Holder: w.holder, Purpose: w.purpose, Wait: w.wait, Term: w.term, Owner: b,
+	})
+	b.lease = l
+	ln.apply(effects)
+	if l.State == lease.Queued && w.watch.queued != nil {
+		holder, held := ln.m.Holder(now)
+		w.watch.queued(holder, held, ln.m.Position(l))
+	}
+	return b
+}
+
+func (ln *lender) giveBack(b *borrow) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.apply(ln.m.Release(time.Now(), b.lease))
+}
+
+// execute hands the command to the client, bound to the place where it was approved.
+func (ln *lender) execute(b *borrow, w wish) error {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if err := ln.m.Execute(time.Now(), b.lease, string(w.execution), w.timeout); err != nil {
+		return fmt.Errorf("%w: %w", ErrLeaseDenied, err)
+	}
+	ln.blame = !w.vetted
+	cwd := w.cwd
+	if cwd == "" {
+		cwd = b.cwd
+	}
+	ln.tell(&wire.ExecuteLeasedCommand{
+		LeaseRef:    wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence},
+		ExecutionID: w.execution, Command: wire.OSString(w.command), Cwd: wire.OSString(cwd),
+		TimeoutMS:   b.lease.Timeout().Milliseconds(),
+		Fingerprint: wire.Fingerprint(wire.OSString(w.command), wire.OSString(cwd), b.digest),
+	})
+	ln.arm()
+	return nil
+}
+
+// refusal is why a borrower did not get the shell.
+func (b *borrow) refusal(waited time.Duration) error {
+	switch b.outcome {
+	case lease.TimedOut:
+		return &tool.BusyError{Holder: b.holder, Held: b.heldFor, Waited: waited}
+	case lease.NoShell, lease.Disconnected, lease.ShellExited:
+		return tool.ErrNoShell
+	case lease.Revoked:
+		return fmt.Errorf("%w: the user took it back", ErrLeaseDenied)
+	case lease.ShuttingDown:
+		return ErrShuttingDown
+	case lease.Expired:
+		return fmt.Errorf("%w: its term ran out before a command was run", ErrLeaseDenied)
+	}
+	return fmt.Errorf("%w: the user refused", ErrLeaseDenied)
+}
+
+// cutOff is the end of a command whose lease ended before the client told its end.
+func (b *borrow) cutOff(id wire.ExecutionID) *wire.CommandCompleted {
+	done := &wire.CommandCompleted{ExecutionID: id, Status: wire.StatusCancelled}
+	switch b.outcome {
+	case lease.Revoked:
+		done.Notes = []string{"the user took the shell back while it ran"}
+	case lease.ShellExited:
+		done.Status = wire.StatusShellExited
+		done.Notes = []string{"the user's shell ended while it ran"}
+	case lease.Expired:
+		done.Status = wire.StatusTimeout
+		done.Notes = []string{"the shell did not report its end in time; it was told to end it"}
+	default:
+		done.Notes = []string{"the user's window was lost while it ran; whether it came to its end is not known"}
+	}
+	return done
+}
+
+// The client's messages. Each is checked against the current lease and fence; what is late, foreign or repeated changes
+// nothing (T2e).
+
+func refOf(r wire.LeaseRef) lease.Ref { return lease.Ref{ID: string(r.LeaseID), Fence: r.Fence} }
+
+// Lease takes a message of the client's own leases.
+func (c *Client) Lease(m wire.LeaseMessage) error {
+	ln := c.lender
+	if ln == nil {
+		return ErrNotShellOwner
+	}
+	now, ref := time.Now(), refOf(*m.Ref())
+	if out, ok := m.(*wire.CommandOutput); ok {
+		ln.output(c, ref, out)
+		return nil
+	}
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.client != c {
+		return ErrNotShellOwner // a connection that was replaced
+	}
+	switch m := m.(type) {
+	case *wire.ShellLeaseQueued:
+		held := time.Duration(m.HeldMS) * time.Millisecond
+		ln.m.Wait(now, ref, m.Holder, held)
+		for l := range ln.m.Waiting {
+			if b := l.Owner.(*borrow); l.Ref() == ref && b.watch.queued != nil {
+				b.watch.queued(m.Holder, held, 0)
+			}
+		}
+	case *wire.ShellLeaseAcquired:
+		for l := range ln.m.Waiting { // before the grant wakes its borrower
+			if b := l.Owner.(*borrow); l.Ref() == ref && l.State == lease.Offered {
+				b.cwd, b.digest = string(m.Cwd), m.State
+				if b.watch.acquired != nil {
+					b.watch.acquired(wire.LeaseRef{LeaseID: m.LeaseID, Fence: m.Fence}, b.cwd, b.digest)
+				}
+			}
+			break
+		}
+		ln.cwd, ln.digest = string(m.Cwd), m.State
+		ln.apply(ln.m.Acquired(now, ref))
+	case *wire.ShellLeaseDenied:
+		outcome := lease.Denied
+		switch m.Reason {
+		case wire.DeniedNoShell:
+			outcome = lease.NoShell
+		case wire.DeniedShuttingDown:
+			outcome = lease.ShuttingDown
+		case wire.DeniedTimeout:
+			outcome = lease.TimedOut
+			ln.m.Wait(now, ref, m.Holder, time.Duration(m.HeldMS)*time.Millisecond)
+		}
+		ln.apply(ln.m.Refused(now, ref, outcome))
+	case *wire.CommandStarted:
+		if ln.m.Started(now, ref, string(m.ExecutionID)) {
+			if b := ln.m.Current().Owner.(*borrow); b.watch.started != nil {
+				b.watch.started()
+			}
+		}
+		ln.arm()
+	case *wire.CommandCompleted:
+		l := ln.m.Current()
+		ok, effects := ln.m.Completed(now, ref, string(m.ExecutionID))
+		if ok {
+			if m.Cwd != "" {
+				ln.cwd = string(m.Cwd)
+			}
+			l.Owner.(*borrow).completed <- m
+		}
+		ln.apply(effects)
+	case *wire.ShellLeaseReleased:
+		outcome := lease.Revoked
+		switch m.Reason {
+		case wire.ReleasedShellExited:
+			outcome = lease.ShellExited
+		case wire.ReleasedDisconnected:
+			outcome = lease.Disconnected
+		case wire.ReleasedExpired:
+			outcome = lease.Expired
+		case wire.ReleasedReleased:
+			outcome = lease.Released
+		}
+		if ref == ln.unanswered {
+			ln.answer()
+		}
+		ln.blame = ln.m.Current() != nil && ln.blame
+		ln.apply(ln.m.Gone(now, ref, outcome))
+	}
+	return nil
+}
+
+// output passes live output on, without the lock: it comes from the connection's one reader, so it stays in order.
+func (ln *lender) output(c *Client, ref lease.Ref, m *wire.CommandOutput) {
+	ln.mu.Lock()
+	var to func(int64, []byte)
+	if ln.client == c && ln.m.Output(ref, string(m.ExecutionID)) {
+		to = ln.m.Current().Owner.(*borrow).watch.output
+	}
+	ln.mu.Unlock()
+	if to != nil {
+		to(m.Offset, m.Data)
+	}
+}

@@ -1,0 +1,284 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"sublet/daemon/internal/risk"
+	"sublet/wire"
+)
+
+// Peer is the other end of a connection. The server implements it.
+type Peer interface {
+	// Send queues a message; it never waits for the peer. An error means that the connection is over, which the server
+	// notices by itself.
+	Send(m wire.Message) error
+	// Flush waits until the peer took what is queued, or ctx ends: between the pages of a long replay.
+	Flush(ctx context.Context) error
+	// PID is the process at the other end, 0 where it is not known.
+	PID() int
+}
+
+// Client is one connection. Its methods are called by the connection's one reader, in the order in which messages came;
+// they begin work and return. It is made by Attach and ends with Detach.
+type Client struct {
+	hub     *Hub
+	peer    Peer
+	info    wire.ClientInfo
+	confirm bool              // somebody is there to answer questions
+	creds   map[string]string // never stored or logged
+	lender  *lender           // nil: lends no shell
+
+	mu sync.Mutex
+	// below: guarded by mu
+	session  *session // held
+	env      map[string]wire.OSString
+	cwd      wire.OSString
+	requests map[wire.RequestID]func(*stopped) // to cancel what runs; nil once it is over
+	order    []wire.RequestID                  // of requests, the oldest first
+	borrowed map[wire.RequestID]func(*stopped) // commands in other clients' shells
+	running  int                               // turns running and queued
+	detached bool
+}
+
+// maxRequestIDs bounds the ids remembered to refuse repeats.
+const maxRequestIDs = 1 << 16
+
+// Attach takes a client in. It sends Ready and then, in order and with nothing left out or repeated, the events that the
+// client missed; from there on whatever happens. Errors leave nothing behind: the client may try again.
+func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Client, error) {
+	h.mu.Lock()
+	closing := h.closing
+	h.mu.Unlock()
+	if closing {
+		return nil, ErrShuttingDown
+	}
+	c := &Client{
+		hub: h, peer: peer, info: env.Client, creds: maps.Clone(env.Credentials),
+		confirm:  slices.Contains(env.Capabilities, wire.CapConfirm),
+		requests: map[wire.RequestID]func(*stopped){}, borrowed: map[wire.RequestID]func(*stopped){},
+	}
+	c.info.Name = risk.Visible(cut(c.info.Name, 64))
+	c.env, c.cwd = maps.Clone(env.Env), env.Cwd
+	if c.info.PID == 0 {
+		c.info.PID = peer.PID()
+	}
+	var s *session
+	if env.SessionID != nil && *env.SessionID != "" {
+		var err error
+		if s, err = h.session(ctx, *env.SessionID); err != nil {
+			return nil, err
+		}
+	} else {
+		s = h.newSession(env.Cwd)
+	}
+	c.session = s
+
+	ready := h.ready(c, s)
+	if slices.Contains(env.Capabilities, wire.CapShell) {
+		for {
+			c.lender = h.lenderOf(c)
+			if c.lender.link(c, env, ready) { // sends Ready before it offers anything
+				break
+			}
+		}
+	} else {
+		c.send(ready)
+	}
+	if err := s.join(ctx, c, env.AfterSeq); err != nil {
+		if c.lender != nil {
+			c.lender.unlink(c)
+		}
+		h.release(s)
+		return nil, err
+	}
+	h.mu.Lock()
+	h.clients[c] = struct{}{}
+	closing = h.closing
+	h.mu.Unlock()
+	if closing { // the notice that went to everybody just missed this one
+		c.Detach()
+		return nil, ErrShuttingDown
+	}
+	h.stir()
+	h.log.Info("client attached", "name", c.info.Name, "pid", c.info.PID, "session", s.id, "shell", c.lender != nil)
+	return c, nil
+}
+
+// ready answers the handshake.
+func (h *Hub) ready(c *Client, s *session) *wire.Ready {
+	cfg := h.opts.Config()
+	r := &wire.Ready{
+		Protocol: wire.Version, Daemon: h.daemonInfo(), Capabilities: []string{},
+		Limits: map[string]int64{
+			wire.LimitFrame:             wire.MaxFrame,
+			wire.LimitRequestsPerSecond: int64(cfg.Limits.RequestsPerSecond),
+			wire.LimitRunningTurns:      int64(cfg.Limits.RunningTurns),
+			wire.LimitOutputHead:        int64(cfg.Shell.OutputHead),
+			wire.LimitOutputTail:        int64(cfg.Shell.OutputTail),
+			wire.LimitLeaseGraceMS:      wire.LeaseGrace.Milliseconds(),
+		},
+		Session: s.snapshot(), Leases: []wire.HeldLease{}, Models: []wire.ModelInfo{},
+		Mode: string(c.tighten(s).apply(risk.Policy{Mode: s.policyMode()}).Mode),
+	}
+	if h.opts.Models != nil {
+		r.Models = h.opts.Models(c.creds)
+	}
+	return r
+}
+
+// Detach ends a client: its turns go on, its shell is kept for it for a while, its borrowed commands are cancelled, and
+// questions that only it could have answered wait for it.
+func (c *Client) Detach() {
+	c.mu.Lock()
+	if c.detached {
+		c.mu.Unlock()
+		return
+	}
+	c.detached = true
+	s := c.session
+	c.mu.Unlock()
+	if c.lender != nil {
+		c.lender.unlink(c)
+	}
+	c.cancelBorrowed()
+	s.leave(c)
+	h := c.hub
+	h.mu.Lock()
+	delete(h.clients, c)
+	h.mu.Unlock()
+	h.stir()
+	h.log.Info("client detached", "name", c.info.Name, "pid", c.info.PID, "session", s.id)
+}
+
+// send queues m; that the connection is over shows elsewhere.
+func (c *Client) send(m wire.Message) { _ = c.peer.Send(m) }
+
+// who names the client for audit and screens.
+func (c *Client) who() string {
+	return fmt.Sprintf("client %s %d", cmp.Or(c.info.Name, "unnamed"), c.info.PID)
+}
+
+// Busy reports whether something runs that the client waits for or takes part in: then heartbeats flow.
+func (c *Client) Busy() bool {
+	c.mu.Lock()
+	s, running, borrowed := c.session, c.running, len(c.borrowed)
+	c.mu.Unlock()
+	return running+borrowed > 0 || s.inUse() || c.lender != nil && c.lender.busy()
+}
+
+func (s *session) inUse() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.turns) > 0
+}
+
+// Seen remembers a request's id; ErrDuplicateID for a repeat, an *InvalidError for one that is none.
+func (c *Client) Seen(id wire.RequestID) error {
+	if len(id) == 0 || len(id) > 128 {
+		return invalid("request_id: %d bytes, want 1 to 128", len(id))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.requests[id]; ok {
+		return ErrDuplicateID
+	}
+	c.requests[id] = nil
+	c.order = append(c.order, id)
+	if len(c.order) > maxRequestIDs && c.requests[c.order[0]] == nil {
+		delete(c.requests, c.order[0])
+		c.order = c.order[1:]
+	}
+	return nil
+}
+
+// track makes a request cancellable by its id, until untrack.
+func (c *Client) track(id wire.RequestID, cancel func(*stopped)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests[id] = cancel
+}
+
+func (c *Client) untrack(id wire.RequestID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.requests[id]; ok {
+		c.requests[id] = nil
+	}
+}
+
+// sessionOf holds the session a request is about: the one it names, else the connection's.
+func (c *Client) sessionOf(ctx context.Context, id *wire.SessionID) (*session, error) {
+	if id != nil && *id != "" {
+		return c.hub.session(ctx, *id)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hub.keep(c.session)
+	return c.session, nil
+}
+
+// EnvChanged takes a later EnvSnapshot: only cwd, environment and terminal count.
+func (c *Client) EnvChanged(env *wire.EnvSnapshot) {
+	c.mu.Lock()
+	c.env, c.cwd = maps.Clone(env.Env), env.Cwd
+	c.mu.Unlock()
+	if c.lender != nil {
+		c.lender.envChanged(env)
+	}
+}
+
+// ShellState takes what the live shell looks like now.
+func (c *Client) ShellState(st *wire.ShellState) error {
+	if c.lender == nil {
+		return ErrNotShellOwner
+	}
+	c.lender.stateChanged(st)
+	c.mu.Lock()
+	c.cwd = st.Cwd
+	c.mu.Unlock()
+	return nil
+}
+
+// UserCommand takes a command that the user ran: it becomes an event of the session, and context for the next question.
+func (c *Client) UserCommand(r *wire.CommandResult) error {
+	c.mu.Lock()
+	s := c.session
+	c.hub.keep(s)
+	c.mu.Unlock()
+	defer c.hub.release(s)
+	if c.lender != nil {
+		c.lender.typed(time.Now())
+	}
+	// Ids are the daemon's to give, and a user's command has none.
+	r.Event, r.Agent, r.Tool, r.ExecutionID, r.Output = wire.Event{}, "", "", "", nil
+	if r.Status == "" {
+		r.Status = wire.StatusOK
+	}
+	err := s.emit(r)
+	s.remember(r)
+	return err
+}
+
+// environ is the client's environment and folder, for private shells and for judging.
+func (c *Client) environ() (env map[string]wire.OSString, cwd wire.OSString) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.env, c.cwd
+}
+
+// cut bounds text by bytes, never inside a character.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && s[most]&0xC0 == 0x80 {
+		most--
+	}
+	return s[:most]
+}

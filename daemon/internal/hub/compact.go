@@ -1,0 +1,103 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/risk"
+	"sublet/wire"
+)
+
+// Compact folds a session's conversation, shows how it would be folded, or takes the last fold back. It waits its turn
+// in the session like everything that changes the conversation; other sessions do not notice (T4a). CompactionStarted, if
+// there is something to fold, and one CompactionComplete answer.
+func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
+	if err := c.Seen(r.RequestID); err != nil {
+		return err
+	}
+	switch r.Op {
+	case "run", "preview", "undo", "":
+	default:
+		return invalid("op: %q is none of run, preview, undo", risk.Visible(cut(r.Op, 64)))
+	}
+	if len(r.Instructions) > maxPrompt {
+		return invalid("instructions: %d bytes is more than the limit of %d", len(r.Instructions), maxPrompt)
+	}
+	s, err := c.sessionOf(ctx, r.SessionID)
+	if err != nil {
+		return err
+	}
+	t := c.turn(s, r.RequestID)
+	t.agent, t.model = agent.Orchestrator, c.hub.opts.Config().Model
+	t.bare = func(ctx context.Context) { t.compact(ctx, r) }
+	return c.hub.enqueue(t)
+}
+
+// compact is a CompactRequest when its turn has come. Its events belong to no turn.
+func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
+	of := wire.Event{RequestID: t.request}
+	emit := func(m wire.EventMessage) {
+		if err := t.s.emit(m); err != nil {
+			t.failStore(err)
+		}
+	}
+	// Why it failed is said in the summary, which counts for nothing then, and to whoever asked.
+	fail := func(err error, done *wire.CompactionComplete) {
+		failure := failed(err).Failure()
+		t.origin.send(&wire.Notice{Level: "error", Text: "not compacted: " + failure.Message, Hint: failure.Hint})
+		done.Summary = failure.Message
+		emit(done)
+	}
+	none := &wire.CompactionComplete{Event: of, Status: wire.StatusError, Ledger: emptyLedger()}
+	events, err := t.s.events(ctx, 0)
+	if err != nil {
+		fail(err, none)
+		return
+	}
+	if r.Op == "undo" {
+		done := agent.UndoCompaction(events)
+		done.Event = of
+		emit(done)
+		return
+	}
+	model, err := t.hub.opts.OpenModel(ctx, t.model, t.creds)
+	if err != nil {
+		fail(err, none)
+		return
+	}
+	done, err := agent.Compact(ctx, agent.Compaction{
+		Events: events, Model: model, Instructions: r.Instructions, Preview: r.Op == "preview", Log: t.hub.log,
+		Started: func(m *wire.CompactionStarted) {
+			m.RequestID = t.request
+			if r.Op == "preview" {
+				t.answer(m)
+				return
+			}
+			emit(m)
+		},
+	})
+	done.Event = of
+	switch {
+	case err != nil && done.Status != wire.StatusCancelled:
+		fail(err, done)
+	case r.Op == "preview": // shown to whoever asked, and nowhere kept
+		t.answer(done)
+	default:
+		emit(done)
+	}
+}
+
+// answer sends an event that is not stored, and so has no number, to the client that asked.
+func (t *turn) answer(m wire.EventMessage) {
+	maskEvent(m)
+	e := m.Meta()
+	e.SessionID, e.AtMS = t.s.id, time.Now().UnixMilli()
+	t.origin.send(m)
+}
+
+func emptyLedger() wire.Ledger {
+	return wire.Ledger{
+		Limits: []string{}, Decisions: []string{}, Files: []wire.OSString{}, Commands: []wire.LedgerCommand{}, OpenTasks: []string{},
+	}
+}

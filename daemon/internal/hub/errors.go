@@ -1,0 +1,80 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sublet/wire"
+)
+
+// Why a request is refused. The server turns them into codes.
+var (
+	ErrShuttingDown  = errors.New("the daemon is stopping")
+	ErrDuplicateID   = errors.New("a request with this id was made before on this connection")
+	ErrNoSession     = errors.New("there is no such session")
+	ErrNoAgent       = errors.New("there is no such agent")
+	ErrNoTool        = errors.New("there is no such tool")
+	ErrNoQuestion    = errors.New("there is no such question")
+	ErrNotYours      = errors.New("this client may not do that")
+	ErrLeaseDenied   = errors.New("the shell is not lent")
+	ErrNotShellOwner = errors.New("this client lends no shell")
+)
+
+// An InvalidError is a request whose fields make no sense.
+type InvalidError struct{ Reason, HintText string }
+
+func (e *InvalidError) Error() string { return e.Reason }
+
+// Hint tells what would be right.
+func (e *InvalidError) Hint() string { return e.HintText }
+
+func invalid(format string, args ...any) error {
+	return &InvalidError{Reason: fmt.Sprintf(format, args...)}
+}
+
+// A LimitError is a limit of the connection that a request would pass.
+type LimitError struct{ Limit int }
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%d requests of this connection run or wait already", e.Limit)
+}
+
+// Hint tells what to do.
+func (e *LimitError) Hint() string {
+	return "wait for one to end, or cancel one; `[limits] running_turns` sets how many there may be"
+}
+
+// A BusyDaemonError refuses a stop that was asked for only if nothing runs.
+type BusyDaemonError struct{ Turns int }
+
+func (e *BusyDaemonError) Error() string { return fmt.Sprintf("%d turns run", e.Turns) }
+
+// stopped is the cause with which a turn's context ends.
+type stopped struct {
+	status string // wire.StatusCancelled, wire.StatusTimeout, wire.StatusError
+	why    string
+	err    error // context.Canceled or context.DeadlineExceeded, so that errors.Is tells them apart everywhere
+}
+
+func (s *stopped) Error() string { return s.why }
+func (s *stopped) Unwrap() error { return s.err }
+
+func cancelledBy(who, reason string) *stopped {
+	why := "cancelled"
+	if who != "" {
+		why += " by " + who
+	}
+	if reason != "" {
+		why += ": " + reason
+	}
+	return &stopped{wire.StatusCancelled, why, context.Canceled}
+}
+
+// cancelReason is how a client is told why its leased command is cancelled.
+func cancelReason(ctx context.Context) string {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return "timeout"
+	}
+	return "user_abort"
+}

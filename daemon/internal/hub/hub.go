@@ -1,0 +1,223 @@
+// Package hub is the daemon's middle: conversations, who is attached to them, what runs in them and who may. It numbers,
+// masks, stores and sends events, plays turns one after the other in each session, lends shells by the rules of package
+// lease, and asks people. It speaks no protocol of its own (see server) and knows no model (see provider).
+//
+// Locks: a session's mu, a lender's mu and the Hub's mu are leaves to one another; none is taken while another is held.
+// Sending to a Peer only queues, so it is done under the lock whose order it must follow.
+package hub
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/store"
+	"sublet/lease"
+	"sublet/wire"
+)
+
+// Options for New. Store, Audit, Config and OpenModel must be set.
+type Options struct {
+	Store  *store.Store
+	Audit  *store.Audit
+	Config func() config.Config // the settings in force now; safe for concurrent use
+	// OpenModel returns the model of that name ("" = the configured one). creds are what a client brought along.
+	OpenModel func(ctx context.Context, name string, creds map[string]string) (provider.Model, error)
+	// Models describes what can be used, the one in use first, without opening or running anything. nil: none is told.
+	Models func(creds map[string]string) []wire.ModelInfo
+	// Stop asks the daemon to end: called once, when a client's ShutdownRequest was accepted. nil: such are refused.
+	Stop    func(drain time.Duration)
+	Runtime string // private folder for the files of private shells
+	Spool   string // folder for raw output that was cut
+	Version string
+	Log     *slog.Logger
+}
+
+// Hub owns every session, turn, lender and private shell of the daemon. Safe for concurrent use.
+type Hub struct {
+	opts    Options
+	log     *slog.Logger
+	started time.Time
+	fences  lease.Fences
+
+	projects projects
+
+	ctx    context.Context // ends when turns are cancelled by Close
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup // turns' workers and borrowed commands
+
+	activity chan struct{} // see Activity
+
+	mu sync.Mutex
+	// below: guarded by mu
+	closing  bool
+	sessions map[wire.SessionID]*session
+	idle     []*session // nobody attached, nothing runs; the oldest first
+	clients  map[*Client]struct{}
+	lenders  map[int]*lender // by the client's pid, which outlives a connection
+	turns    map[wire.TurnID]*turn
+	running  int // turns running and queued, and commands that other clients borrowed a shell for
+}
+
+// maxIdleSessions bounds the sessions kept in memory for their undo log and session rules.
+const maxIdleSessions = 100
+
+// New returns a Hub. It ends the turns that an earlier daemon left open as errors, so that every turn has one end.
+func New(ctx context.Context, o Options) (*Hub, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &Hub{
+		opts: o, log: o.Log, started: time.Now(), activity: make(chan struct{}, 1),
+		sessions: map[wire.SessionID]*session{}, clients: map[*Client]struct{}{},
+		lenders: map[int]*lender{}, turns: map[wire.TurnID]*turn{},
+	}
+	// The hub's lifetime is its own: Close ends it in order.
+	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	// Fences must grow across daemons: a client keeps the newest it has seen.
+	h.fences.Above(uint64(h.started.UnixMicro()))
+	if err := h.endUnfinished(ctx); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Activity has a value after clients, turns or leases came or went. Idle tells what it amounts to.
+func (h *Hub) Activity() <-chan struct{} { return h.activity }
+
+// Idle reports that no client is attached and that no turn and no borrowed command runs.
+func (h *Hub) Idle() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.clients) == 0 && h.running == 0
+}
+
+// Running returns how many turns run or wait.
+func (h *Hub) Running() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.running
+}
+
+func (h *Hub) stir() {
+	select {
+	case h.activity <- struct{}{}:
+	default:
+	}
+}
+
+// Notify sends a notice to every client.
+func (h *Hub) Notify(n *wire.Notice) { h.tell(n) }
+
+// Farewell tells every client, as the last thing, that the daemon was told to stop: they are not to start another one
+// by themselves. why is one line for people.
+func (h *Hub) Farewell(why string) {
+	h.tell(&wire.Error{
+		Code: wire.CodeShuttingDown, Message: why, Hint: "the next request starts a new one", Details: map[string]string{},
+	})
+}
+
+func (h *Hub) tell(m wire.Message) {
+	h.mu.Lock()
+	clients := make([]*Client, 0, len(h.clients))
+	for c := range h.clients {
+		clients = append(clients, c)
+	}
+	h.mu.Unlock()
+	for _, c := range clients {
+		c.send(m)
+	}
+}
+
+// Refuse makes every later request that would begin work fail with ErrShuttingDown. Turns that run go on.
+func (h *Hub) Refuse() {
+	h.mu.Lock()
+	h.closing = true
+	h.mu.Unlock()
+}
+
+// Drain waits until nothing runs or ctx ends, and reports whether nothing runs any more.
+func (h *Hub) Drain(ctx context.Context) bool {
+	for {
+		if h.Running() == 0 {
+			return true
+		}
+		select {
+		case <-h.activity:
+		case <-ctx.Done():
+			return h.Running() == 0
+		}
+	}
+}
+
+// Close refuses new work, cancels every turn, ends every lease, closes private shells and returns when the last turn has
+// ended, or when ctx ends, with its error. Clients stay attached until their connections end.
+func (h *Hub) Close(ctx context.Context) error {
+	h.Refuse()
+	h.cancel(&stopped{wire.StatusCancelled, "the daemon is stopping", context.Canceled})
+	h.mu.Lock()
+	lenders := make([]*lender, 0, len(h.lenders))
+	for _, l := range h.lenders {
+		lenders = append(lenders, l)
+	}
+	h.mu.Unlock()
+	// Turns give their leases back when they are cancelled, with proof that the command ended; only what is left after
+	// them is cut off.
+	done := make(chan struct{})
+	go func() { // ends with the last turn; Close waits for it below, or reports that it did not
+		h.work.Wait()
+		close(done)
+	}()
+	var err error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	for _, l := range lenders {
+		l.close(lease.ShuttingDown)
+	}
+	h.mu.Lock()
+	sessions := make([]*session, 0, len(h.sessions))
+	for _, s := range h.sessions {
+		sessions = append(sessions, s)
+	}
+	h.mu.Unlock()
+	for _, s := range sessions {
+		s.closePrivate()
+	}
+	return err
+}
+
+// daemonInfo is what Ready says of us.
+func (h *Hub) daemonInfo() wire.DaemonInfo {
+	return wire.DaemonInfo{
+		Name: "sublet", Version: cmp.Or(h.opts.Version, "devel"), PID: os.Getpid(),
+		UptimeMS: time.Since(h.started).Milliseconds(),
+	}
+}
+
+// begin counts a piece of work in; it fails while the daemon stops. Its end is done.
+func (h *Hub) begin() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing {
+		return ErrShuttingDown
+	}
+	h.running++
+	h.work.Add(1)
+	return nil
+}
+
+func (h *Hub) done() {
+	h.mu.Lock()
+	h.running--
+	h.mu.Unlock()
+	h.work.Done()
+	h.stir()
+}

@@ -1,0 +1,177 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/tool"
+	"sublet/lease"
+	"sublet/wire"
+)
+
+// What goes through the protocol is tested in package server, over this package and a real store.
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newHub(t *testing.T) *Hub {
+	t.Helper()
+	dir := t.TempDir()
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	st, err := store.Open(context.Background(), filepath.Join(dir, "db"), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	audit, err := store.OpenAudit(filepath.Join(dir, "audit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := New(context.Background(), Options{Store: st, Audit: audit, Config: config.Default, Runtime: dir, Spool: dir, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(h.Close(context.Background()), audit.Close(), st.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// Live output is passed on in order and in few pieces, is bounded while nobody takes it, and ends with close.
+func TestBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got bytes.Buffer
+		pieces := 0
+		b := newBatch(func(p []byte) { got.Write(p); pieces++ })
+		for i := range 1000 {
+			b.add(fmt.Appendf(nil, "%03d ", i))
+			if i == 0 {
+				synctest.Wait()
+			}
+		}
+		time.Sleep(batchEvery)
+		synctest.Wait()
+		b.add(bytes.Repeat([]byte("x"), 2*batchMost)) // more than is kept for the eye: left out
+		b.add([]byte("end"))
+		b.close()
+		if pieces > 4 || got.Len() != 4*1000+3 || !strings.HasSuffix(got.String(), "998 999 end") {
+			t.Errorf("%d bytes in %d pieces, ending in %q", got.Len(), pieces, got.String()[max(0, got.Len()-20):])
+		}
+	})
+}
+
+// A private shell gets the client's environment without secrets, but for those that the settings name.
+func TestPrivateEnv(t *testing.T) {
+	t.Setenv("DEPLOY_TOKEN", "from the daemon")
+	env := map[string]wire.OSString{"HOME": "/h", "GITHUB_TOKEN": "secret", "AWS_SECRET_ACCESS_KEY": "secret"}
+	got := privateEnv(env, []string{"GITHUB_TOKEN", "DEPLOY_TOKEN"})
+	want := []string{"DEPLOY_TOKEN=from the daemon", "GITHUB_TOKEN=secret", "HOME=/h"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestDescends(t *testing.T) {
+	if !descends(os.Getpid(), os.Getppid()) || !descends(os.Getpid(), os.Getpid()) {
+		t.Error("a child is not recognised")
+	}
+	if descends(os.Getppid(), os.Getpid()) || descends(0, 0) || descends(1<<30, 1) {
+		t.Error("a stranger is taken for a child")
+	}
+}
+
+// Nobody who waits is told less than who has the shell and for how long (T2h).
+func TestRefusal(t *testing.T) {
+	for outcome, want := range map[string]string{
+		lease.TimedOut:     "the shell is taken: vim has held it for 5s; waited 1m0s for it",
+		lease.NoShell:      tool.ErrNoShell.Error(),
+		lease.Disconnected: tool.ErrNoShell.Error(),
+		lease.Revoked:      "the user took it back",
+		lease.ShuttingDown: "the daemon is stopping",
+		lease.Expired:      "its term ran out",
+		lease.Denied:       "the user refused",
+	} {
+		b := &borrow{outcome: outcome, holder: "vim", heldFor: 5 * time.Second}
+		if err := b.refusal(time.Minute); !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %q, want %q", outcome, err, want)
+		}
+	}
+}
+
+// Sessions that nobody holds stay for their undo log, up to a bound; one that is held is never forgotten.
+func TestIdleSessionsAreBounded(t *testing.T) {
+	h := newHub(t)
+	held := h.newSession("/w")
+	first := h.newSession("/w")
+	h.release(first)
+	for range maxIdleSessions {
+		h.release(h.newSession("/w"))
+	}
+	if _, err := h.session(context.Background(), first.id); !errors.Is(err, ErrNoSession) {
+		t.Errorf("the oldest: got %v", err)
+	}
+	if len(h.sessions) != maxIdleSessions+1 || h.sessions[held.id] != held {
+		t.Errorf("%d sessions in memory", len(h.sessions))
+	}
+	again, err := h.session(context.Background(), held.id)
+	if err != nil || again != held {
+		t.Errorf("the held one: %v", err)
+	}
+	h.release(again)
+	h.release(held)
+}
+
+// Numbers have no gap when an event cannot be stored (T4d).
+func TestNumbers(t *testing.T) {
+	h := newHub(t)
+	s := h.newSession("/w")
+	defer h.release(s)
+	for want := int64(1); want <= 3; want++ {
+		m := &wire.CommandResult{Command: "ls"}
+		if err := s.emit(m); err != nil || m.Seq != want {
+			t.Fatalf("got number %d, %v, want %d", m.Seq, err, want)
+		}
+		// An event whose turn began already is refused by the store.
+		bad := &wire.TurnStarted{Event: wire.Event{TurnID: "t"}}
+		if err := s.emit(bad); want > 1 && err == nil {
+			t.Error("the same turn began twice")
+		} else if err == nil {
+			want++
+		}
+	}
+	events, _, err := h.opts.Store.Events(context.Background(), s.id, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range events {
+		if m.Meta().Seq != int64(i+1) {
+			t.Errorf("event %d has number %d", i+1, m.Meta().Seq)
+		}
+	}
+}
+
+// What is stored of a question holds no secret; what is shown is what would run.
+func TestForStore(t *testing.T) {
+	secret := wire.OSString("curl -H 'Authorization: Bearer ghp_0123456789abcdefghijklmnopqrstuvwxyz'")
+	q := &wire.ConfirmationRequest{Command: secret}
+	maskEvent(q)
+	kept := forStore(q).(*wire.ConfirmationRequest)
+	if q.Command != secret || strings.Contains(string(kept.Command), "ghp_0123") {
+		t.Errorf("shown %q, kept %q", q.Command, kept.Command)
+	}
+}

@@ -1,0 +1,246 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// ErrNoLease says that no lease has that id.
+var ErrNoLease = errors.New("there is no such lease")
+
+// A NoShellError says that nobody lends a shell that could be borrowed.
+type NoShellError struct{ PID int }
+
+func (e *NoShellError) Error() string {
+	if e.PID != 0 {
+		return fmt.Sprintf("client %d lends no shell", e.PID)
+	}
+	return "nobody lends a shell"
+}
+
+// Hint tells how to have one.
+func (e *NoShellError) Hint() string {
+	return "start `sublet` in a terminal, or name another client: `sublet lease ls`"
+}
+
+// errSelf is the call from inside the shell that it wants to borrow.
+var errSelf = &stopped{wire.StatusRefused, "this is called from inside the shell that it would wait for", context.Canceled}
+
+// LeaseRun borrows another client's shell for one command of the user's own: not asked, but audited. The lease's events
+// answer, with the request's id, up to ShellLeaseReleased or ShellLeaseDenied.
+func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
+	if err := c.Seen(r.RequestID); err != nil {
+		return err
+	}
+	switch {
+	case r.Command == "":
+		return invalid("command: is empty")
+	case strings.ContainsRune(string(r.Command), 0):
+		return invalid("command: contains a NUL byte")
+	case r.Cwd != "" && !filepath.IsAbs(string(r.Cwd)):
+		return invalid("cwd: %s is not absolute", risk.Visible(string(r.Cwd)))
+	case r.WaitMS < 0 || r.TimeoutMS < 0:
+		return invalid("wait_ms and timeout_ms must not be less than 0")
+	}
+	ln := c.hub.lenderFor(r.ClientPID)
+	if ln == nil {
+		return &NoShellError{PID: r.ClientPID}
+	}
+	limit := c.hub.opts.Config().Limits.RunningTurns
+	c.mu.Lock()
+	full := c.running+len(c.borrowed) >= limit
+	c.mu.Unlock()
+	if full {
+		return &LimitError{Limit: limit}
+	}
+	if err := c.hub.begin(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(c.hub.ctx)
+	stop := func(why *stopped) { cancel(why) }
+	c.track(r.RequestID, stop)
+	c.mu.Lock()
+	c.borrowed[r.RequestID] = stop
+	c.mu.Unlock()
+	c.hub.work.Go(func() { // ends with the command; Close waits for it
+		defer c.hub.done()
+		defer c.untrack(r.RequestID)
+		defer func() {
+			cancel(nil)
+			c.mu.Lock()
+			delete(c.borrowed, r.RequestID)
+			c.mu.Unlock()
+		}()
+		c.borrowFor(ctx, cancel, ln, r)
+	})
+	return nil
+}
+
+// lenderFor finds the shell to borrow: that of the client named, else of the one last typed in.
+func (h *Hub) lenderFor(pid int) *lender {
+	h.mu.Lock()
+	lenders := make([]*lender, 0, len(h.lenders))
+	for _, ln := range h.lenders {
+		if pid == 0 || ln.pid == pid {
+			lenders = append(lenders, ln)
+		}
+	}
+	h.mu.Unlock()
+	var best *lender
+	var last time.Time
+	for _, ln := range lenders {
+		ln.mu.Lock()
+		linked, typed := ln.client != nil, ln.typedAt
+		ln.mu.Unlock()
+		if linked && (best == nil || typed.After(last)) {
+			best, last = ln, typed
+		}
+	}
+	return best
+}
+
+func (c *Client) borrowFor(ctx context.Context, cancel context.CancelCauseFunc, ln *lender, r *wire.LeaseRunRequest) {
+	cfg := c.hub.opts.Config()
+	execution := wire.ExecutionID(wire.NewID())
+	var at atomic.Pointer[wire.LeaseRef] // ids are known once the shell is ours
+	at.Store(&wire.LeaseRef{RequestID: r.RequestID})
+	inside := descends(r.CallerPID, ln.pid)
+	started := time.Now()
+	w := wish{
+		holder: "lease run", purpose: cut(firstLine(string(r.Command)), 120),
+		wait: cfg.Lease.Wait, term: cfg.Lease.Term, execution: execution,
+		command: string(r.Command), cwd: string(r.Cwd), timeout: cfg.Shell.CommandTimeout, vetted: true,
+		watch: watcher{
+			queued: func(holder string, held time.Duration, position int) {
+				if inside { // whoever holds the shell is waiting for this very call, or may be
+					cancel(errSelf)
+					return
+				}
+				c.send(&wire.ShellLeaseQueued{LeaseRef: *at.Load(), Holder: holder, HeldMS: held.Milliseconds(), Position: position})
+			},
+			acquired: func(ref wire.LeaseRef, cwd, digest string) {
+				ref.RequestID = r.RequestID
+				at.Store(&ref)
+				c.send(&wire.ShellLeaseAcquired{LeaseRef: ref, Cwd: wire.OSString(cwd), State: digest})
+			},
+			started: func() { c.send(&wire.CommandStarted{LeaseRef: *at.Load(), ExecutionID: execution}) },
+			output: func(offset int64, data []byte) {
+				c.send(&wire.CommandOutput{LeaseRef: *at.Load(), ExecutionID: execution, Offset: offset, Data: data})
+			},
+		},
+	}
+	if r.WaitMS > 0 {
+		w.wait = ms(r.WaitMS)
+	}
+	if r.TimeoutMS > 0 {
+		w.timeout = ms(r.TimeoutMS)
+	}
+	entry := store.AuditEntry{
+		At: started, Event: "decision", Agent: c.who(), Tool: "lease run", Command: risk.Mask(string(r.Command)),
+		Cwd: string(r.Cwd), Decision: "allow", By: "the user's own act",
+	}
+	c.hub.audit(entry)
+	done, err := ln.run(ctx, w)
+	ref := *at.Load()
+	entry.Event, entry.Decision, entry.At, entry.DurationMS = "execution", "", time.Now(), time.Since(started).Milliseconds()
+	if err != nil {
+		entry.Status = wire.StatusRefused
+		c.hub.audit(entry)
+		c.denied(ref, err)
+		return
+	}
+	entry.Status, entry.ExitCode = done.Status, done.ExitCode
+	c.hub.audit(entry)
+	out := *done
+	out.LeaseRef = ref
+	c.send(&out)
+	reason := wire.ReleasedReleased
+	if done.Status == wire.StatusCancelled && ctx.Err() == nil {
+		reason = wire.ReleasedByUser
+	}
+	c.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: reason})
+}
+
+// denied answers a borrower that did not get the shell.
+func (c *Client) denied(ref wire.LeaseRef, err error) {
+	m := &wire.ShellLeaseDenied{LeaseRef: ref, Reason: wire.DeniedUser}
+	busy, isBusy := errors.AsType[*tool.BusyError](err)
+	switch {
+	case isBusy:
+		m.Reason, m.Holder, m.HeldMS = wire.DeniedTimeout, busy.Holder, busy.Held.Milliseconds()
+	case errors.Is(err, tool.ErrNoShell):
+		m.Reason = wire.DeniedNoShell
+	case errors.Is(err, ErrShuttingDown):
+		m.Reason = wire.DeniedShuttingDown
+	case errors.Is(err, errSelf):
+		c.send(&wire.Error{
+			Event: wire.Event{RequestID: ref.RequestID}, Code: wire.CodeLeaseDenied, Message: errSelf.why,
+			Hint: "run the command itself, without `sublet lease run`", Details: map[string]string{}, Recoverable: true,
+		})
+		return
+	case errors.Is(err, context.Canceled):
+		c.send(&wire.Error{
+			Event: wire.Event{RequestID: ref.RequestID}, Code: wire.CodeCancelled, Message: err.Error(),
+			Details: map[string]string{}, Recoverable: true,
+		})
+		return
+	}
+	c.send(m)
+}
+
+// cancelBorrowed ends the commands that this client borrowed another's shell for.
+func (c *Client) cancelBorrowed() {
+	c.mu.Lock()
+	var cancels []func(*stopped)
+	for _, cancel := range c.borrowed {
+		cancels = append(cancels, cancel)
+	}
+	c.mu.Unlock()
+	for _, cancel := range cancels {
+		cancel(cancelledBy(c.who(), "its connection ended"))
+	}
+}
+
+// descends reports whether process pid has ancestor above it. Where that cannot be read (no /proc) it is false, and the
+// queue's bound answers instead.
+func descends(pid, ancestor int) bool {
+	for range 64 {
+		if pid == ancestor && pid > 0 {
+			return true
+		}
+		if pid <= 1 {
+			return false
+		}
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil {
+			return false
+		}
+		// "pid (name) state ppid …", where the name may hold anything.
+		rest := string(stat[strings.LastIndexByte(string(stat), ')')+1:])
+		fields := strings.Fields(rest)
+		if len(fields) < 2 {
+			return false
+		}
+		if pid, err = strconv.Atoi(fields[1]); err != nil {
+			return false
+		}
+	}
+	return false
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return risk.Visible(line)
+}

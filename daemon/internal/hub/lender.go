@@ -1,0 +1,357 @@
+package hub
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"sublet/daemon/internal/risk"
+	"sublet/lease"
+	"sublet/wire"
+)
+
+// lender is one client's shell: what is known of it, and the queue for it. It outlives the connection by LeaseGrace, so
+// that a client that comes back finds its running command, and those who wait their place.
+type lender struct {
+	hub *Hub
+	pid int
+
+	mu sync.Mutex
+	// below: guarded by mu
+	m      *lease.Manager
+	client *Client // nil while the link is down
+	timer  *time.Timer
+	grace  *time.Timer // closes the lender after a lost link
+	closed bool
+	env    map[string]wire.OSString
+	aliases,
+	functions map[string]string
+	hashes map[string]string // functions by hash: bodies travel once for each connection
+	// What borrowed commands that no person approved changed: it may decide what later ones do (T3g). blame holds while
+	// the state that the client tells is such a command's work.
+	poisoned map[string]bool
+	blame    bool
+	cwd      string
+	digest   string // "" = not known yet
+	known    string // the digest that aliases, functions and env are those of; "" = none
+	typedAt  time.Time
+	// A release that the client has not answered yet: what it sends before the answer is what the command left behind.
+	unanswered lease.Ref
+	answered   chan struct{}
+	told       chan struct{} // closed when the client tells its state; then a new one
+}
+
+// settleBound is how long a look at the shell waits for the client to report its state, or what the last command changed.
+const settleBound = 250 * time.Millisecond
+
+// lenderOf returns the lender of the client's shell, a new one unless that shell was here before.
+func (h *Hub) lenderOf(c *Client) *lender {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ln := h.lenders[c.info.PID]; ln != nil {
+		return ln
+	}
+	ln := &lender{
+		hub: h, pid: c.info.PID, m: lease.NewManager(&h.fences), typedAt: time.Now(), told: make(chan struct{}),
+	}
+	h.lenders[c.info.PID] = ln
+	return ln
+}
+
+// link connects the lender with its client, new or back again, agrees with it on what is lent, sends Ready with that,
+// and offers the shell to whoever waits.
+// It reports false if the lender was closed meanwhile.
+func (ln *lender) link(c *Client, env *wire.EnvSnapshot, ready *wire.Ready) bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.closed {
+		return false
+	}
+	if ln.grace != nil {
+		ln.grace.Stop()
+	}
+	ln.client = c
+	ln.env = maps.Clone(env.Env)
+	ln.cwd = string(env.Cwd)
+	ln.digest, ln.known = "", "" // the client tells it anew, bodies of functions too
+	ln.aliases, ln.functions, ln.hashes = nil, nil, map[string]string{}
+	ln.blame = false
+	ln.answer()
+	var refs []lease.Ref
+	var executions []string
+	for _, h := range env.Leases {
+		refs = append(refs, lease.Ref{ID: string(h.LeaseID), Fence: h.Fence})
+		executions = append(executions, string(h.ExecutionID))
+	}
+	adopted, effects := ln.m.Reconnect(time.Now(), refs, executions)
+	if adopted != nil {
+		ready.Leases = append(ready.Leases, wire.HeldLease{
+			LeaseID: wire.LeaseID(adopted.ID), Fence: adopted.Fence, ExecutionID: wire.ExecutionID(adopted.Running()),
+		})
+	}
+	c.send(ready)
+	ln.apply(effects)
+	return true
+}
+
+// unlink notes that the client's connection ended. A connection that was replaced already changes nothing.
+func (ln *lender) unlink(c *Client) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.client != c {
+		return
+	}
+	ln.client = nil
+	ln.answer()
+	ln.apply(ln.m.Disconnect(time.Now()))
+	ln.grace = time.AfterFunc(lease.Grace, func() {
+		ln.mu.Lock()
+		lost := ln.client == nil
+		ln.mu.Unlock()
+		if lost {
+			ln.close(lease.NoShell)
+		}
+	})
+}
+
+// close ends every lease and forgets the lender.
+func (ln *lender) close(outcome string) {
+	h := ln.hub
+	h.mu.Lock()
+	if h.lenders[ln.pid] == ln {
+		delete(h.lenders, ln.pid)
+	}
+	h.mu.Unlock()
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.closed = true
+	ln.apply(ln.m.Close(time.Now(), outcome))
+	if ln.grace != nil {
+		ln.grace.Stop()
+	}
+	ln.answer()
+}
+
+// apply carries out effects and sets the timer. Called with mu held: messages leave in the order of the decisions.
+func (ln *lender) apply(effects []lease.Effect) {
+	for _, e := range effects {
+		var b *borrow
+		if e.Lease != nil {
+			b = e.Lease.Owner.(*borrow)
+		}
+		ref := wire.LeaseRef{LeaseID: wire.LeaseID(e.Ref.ID), Fence: e.Ref.Fence}
+		switch e.Do {
+		case lease.Offer:
+			ln.tell(&wire.AcquireShellLease{
+				LeaseRef: ref, TurnID: b.turn, Agent: e.Lease.Holder, Purpose: e.Lease.Purpose,
+				WaitMS: max(0, e.Lease.Wait-time.Since(e.Lease.Asked)).Milliseconds(), TermMS: e.Lease.Term.Milliseconds(),
+			})
+		case lease.Grant:
+			ln.hub.log.Info("lease granted", "lease", e.Ref.ID, "fence", e.Ref.Fence, "agent", e.Lease.Holder, "client", ln.pid)
+			close(b.granted)
+		case lease.Cancel:
+			ln.tell(&wire.CancelLeasedCommand{LeaseRef: ref, ExecutionID: wire.ExecutionID(e.Execution), Reason: e.Reason})
+		case lease.Release:
+			ln.tell(&wire.ReleaseShellLease{LeaseRef: ref, Reason: e.Reason})
+			if e.Lease != nil && ln.client != nil {
+				ln.answer()
+				ln.unanswered, ln.answered = e.Ref, make(chan struct{})
+			}
+		case lease.End:
+			ln.hub.log.Info("lease ended", "lease", e.Ref.ID, "outcome", e.Reason, "client", ln.pid)
+			b.outcome, b.holder, b.heldFor = e.Reason, e.Holder, e.HeldFor
+			close(b.ended)
+		}
+	}
+	ln.arm()
+}
+
+// answer lets go whoever waits for the client's answer to a release.
+func (ln *lender) answer() {
+	if ln.answered != nil {
+		close(ln.answered)
+	}
+	ln.unanswered, ln.answered = lease.Ref{}, nil
+}
+
+func (ln *lender) tell(m wire.Message) {
+	if ln.client != nil {
+		ln.client.send(m)
+	}
+}
+
+// arm sets the one timer to the next deadline.
+func (ln *lender) arm() {
+	at, ok := ln.m.NextDeadline()
+	if !ok {
+		if ln.timer != nil {
+			ln.timer.Stop()
+		}
+		return
+	}
+	wait := max(0, time.Until(at))
+	if ln.timer == nil {
+		ln.timer = time.AfterFunc(wait, ln.tick)
+		return
+	}
+	ln.timer.Reset(wait)
+}
+
+func (ln *lender) tick() {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.apply(ln.m.Tick(time.Now()))
+}
+
+// busy reports whether anybody holds the shell or waits for it.
+func (ln *lender) busy() bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.m.Len() > 0
+}
+
+// linked reports whether the client is there; open, whether it may still come back.
+func (ln *lender) linked() (linked, open bool) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.client != nil, !ln.closed
+}
+
+// envChanged takes a later EnvSnapshot.
+func (ln *lender) envChanged(env *wire.EnvSnapshot) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.env = maps.Clone(env.Env)
+	if ln.digest == "" { // ShellState knows better
+		ln.cwd = string(env.Cwd)
+	}
+}
+
+// stateChanged takes what the live shell looks like now.
+func (ln *lender) stateChanged(st *wire.ShellState) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	first := ln.known == ""
+	ln.cwd, ln.digest, ln.known = string(st.Cwd), st.Digest, st.Digest
+	aliases := make(map[string]string, len(st.Aliases))
+	for name, text := range st.Aliases {
+		aliases[name] = string(text)
+	}
+	functions := make(map[string]string, len(st.Functions))
+	for _, f := range st.Functions {
+		if f.Body != "" {
+			ln.hashes[f.Hash] = string(f.Body)
+		}
+		functions[f.Name] = ln.hashes[f.Hash]
+	}
+	if !first { // a client that has just come has changed nothing
+		ln.markLocked(st, changed(ln.aliases, aliases), changed(ln.functions, functions))
+	}
+	ln.aliases, ln.functions = aliases, functions
+	env := maps.Clone(ln.env)
+	if env == nil {
+		env = map[string]wire.OSString{}
+	}
+	maps.Copy(env, st.Env.Set)
+	for _, name := range st.Env.Unset {
+		delete(env, name)
+	}
+	ln.env = env
+	close(ln.told)
+	ln.told = make(chan struct{})
+}
+
+// markLocked notes who changed what: names that an unapproved command changed are suspect, those that the user changes
+// are theirs again.
+func (ln *lender) markLocked(st *wire.ShellState, more ...[]string) {
+	names := append(slices.Collect(maps.Keys(st.Env.Set)), st.Env.Unset...)
+	for _, list := range more {
+		names = append(names, list...)
+	}
+	for _, name := range names {
+		if !ln.blame {
+			delete(ln.poisoned, name)
+			continue
+		}
+		if ln.poisoned == nil {
+			ln.poisoned = map[string]bool{}
+		}
+		ln.poisoned[name] = true
+	}
+}
+
+// changed lists the names whose values differ.
+func changed(before, now map[string]string) []string {
+	var names []string
+	for name, value := range now {
+		if old, ok := before[name]; !ok || old != value {
+			names = append(names, name)
+		}
+	}
+	for name := range before {
+		if _, ok := now[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// typed notes that the user typed a command there.
+func (ln *lender) typed(at time.Time) {
+	ln.mu.Lock()
+	ln.typedAt = at
+	ln.mu.Unlock()
+}
+
+// where tells where a command would run now. It waits a moment for a client that has just come, or was just given its
+// shell back, to say what its shell looks like, so that nothing is judged, let alone asked, for a state that is over.
+func (ln *lender) where(ctx context.Context) (cwd, digest string) {
+	bound := time.NewTimer(settleBound)
+	defer bound.Stop()
+	for {
+		ln.mu.Lock()
+		cwd, digest = ln.cwd, ln.digest
+		var wait chan struct{}
+		switch {
+		case ln.client == nil:
+		case ln.answered != nil:
+			wait = ln.answered
+		case ln.known == "" || ln.known != digest:
+			wait = ln.told
+		}
+		ln.mu.Unlock()
+		if wait == nil {
+			return cwd, digest
+		}
+		select {
+		case <-wait:
+		case <-bound.C:
+			return cwd, digest
+		case <-ctx.Done():
+			return cwd, digest
+		}
+	}
+}
+
+// environ is the live shell's environment. The map is replaced, never changed in place.
+func (ln *lender) environ() map[string]wire.OSString {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.env
+}
+
+// facts is what judging a command needs of the live shell; known is false while the client has not told it for the state
+// the shell is in.
+func (ln *lender) facts(c *risk.Context) (known bool) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	c.Env = make(map[string]string, len(ln.env))
+	for name, value := range ln.env {
+		c.Env[name] = string(value)
+	}
+	c.Aliases, c.Functions = ln.aliases, ln.functions // replaced, never changed in place
+	c.Poisoned = slices.Sorted(maps.Keys(ln.poisoned))
+	return ln.known != "" && ln.known == ln.digest
+}

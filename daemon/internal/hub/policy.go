@@ -1,0 +1,154 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/store"
+	"sublet/wire"
+)
+
+// ErrNoRule says that no rule has that id.
+var ErrNoRule = errors.New("there is no such rule")
+
+// rules are all that the user has made for a session: the settings', the stored ones and its own.
+func (h *Hub) rules(ctx context.Context, s *session) ([]risk.Rule, error) {
+	list, err := h.listRules(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	rules := make([]risk.Rule, 0, len(list))
+	for _, r := range list {
+		rules = append(rules, riskRule(r))
+	}
+	return rules, nil
+}
+
+func riskRule(r wire.Rule) risk.Rule {
+	rule := risk.Rule{
+		ID: string(r.ID), Decision: risk.Outcome(r.Decision), Pattern: r.Pattern, Scope: r.Scope,
+		Subject: string(r.Subject), Source: r.Source, Created: time.UnixMilli(r.CreatedAtMS),
+	}
+	if r.ExpiresAtMS != nil {
+		rule.Expires = time.UnixMilli(*r.ExpiresAtMS)
+	}
+	return rule
+}
+
+func (h *Hub) listRules(ctx context.Context, s *session) ([]wire.Rule, error) {
+	list := []wire.Rule{}
+	cfg := h.opts.Config()
+	for _, from := range []struct {
+		decision risk.Outcome
+		patterns []string
+	}{{risk.Deny, cfg.Policy.Deny}, {risk.Allow, cfg.Policy.Allow}} {
+		for i, p := range from.patterns {
+			list = append(list, wire.Rule{
+				ID: wire.RuleID(fmt.Sprintf("config-%s-%d", from.decision, i+1)), Decision: string(from.decision), Pattern: p,
+				Scope: risk.ScopeAlways, Source: "config",
+			})
+		}
+	}
+	stored, err := h.opts.Store.Rules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(list, stored...), s.policyRules()...), nil
+}
+
+// Policy reads or changes mode and rules.
+func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
+	if err := c.Seen(r.RequestID); err != nil {
+		return nil, err
+	}
+	s, err := c.sessionOf(ctx, r.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	defer c.hub.release(s)
+	switch r.Op {
+	case "get", "list":
+	case "set_mode":
+		mode, err := risk.ParseMode(r.Mode)
+		if err != nil {
+			return nil, invalid("mode: %v", err)
+		}
+		s.mu.Lock()
+		s.mode = string(mode)
+		s.mu.Unlock()
+		c.hub.log.Info("mode set", "session", s.id, "mode", mode, "by", c.who())
+	case "add":
+		if err := s.addRule(ctx, r.Rule, projectRoot(string(s.snapshot().Cwd))); err != nil {
+			return nil, err
+		}
+	case "revoke":
+		if err := s.revokeRule(ctx, r.RuleID); err != nil {
+			return nil, err
+		}
+		c.hub.log.Info("rule revoked", "rule", r.RuleID, "by", c.who())
+	default:
+		return nil, invalid("op: %q is none of get, set_mode, list, add, revoke", risk.Visible(cut(r.Op, 64)))
+	}
+	list, err := c.hub.listRules(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	t := c.tighten(s)
+	s.tellProjects(t.bad)
+	mode := t.apply(risk.Policy{Mode: s.policyMode()}).Mode
+	return &wire.PolicyReply{RequestID: r.RequestID, Op: r.Op, Mode: string(mode), Rules: append(list, t.rules...)}, nil
+}
+
+// addRule adds a rule that the user wrote.
+func (s *session) addRule(ctx context.Context, given *wire.Rule, project string) error {
+	if given == nil {
+		return invalid("rule: is missing")
+	}
+	rule := *given
+	if err := risk.ParseRule(rule.Pattern); err != nil {
+		return invalid("rule.pattern: %v", err)
+	}
+	switch risk.Outcome(rule.Decision) {
+	case risk.Allow, risk.Ask, risk.Deny:
+	default:
+		return invalid("rule.decision: %q is none of allow, ask, deny", risk.Visible(cut(rule.Decision, 64)))
+	}
+	rule.ID, rule.Source, rule.CreatedAtMS = wire.RuleID(wire.NewID()), "user", time.Now().UnixMilli()
+	switch rule.Scope {
+	case risk.ScopeSession:
+		rule.Subject = wire.OSString(s.id)
+		s.mu.Lock()
+		s.rules = append(s.rules, rule)
+		s.mu.Unlock()
+		return nil
+	case risk.ScopeProject:
+		if rule.Subject == "" {
+			rule.Subject = wire.OSString(project)
+		}
+	case risk.ScopeAlways, "":
+		rule.Scope, rule.Subject = risk.ScopeAlways, ""
+	default:
+		return invalid("rule.scope: %q is none of session, project, always", risk.Visible(cut(rule.Scope, 64)))
+	}
+	return s.hub.opts.Store.AddRule(ctx, rule)
+}
+
+func (s *session) revokeRule(ctx context.Context, id wire.RuleID) error {
+	s.mu.Lock()
+	for i, r := range s.rules {
+		if r.ID == id {
+			s.rules = append(s.rules[:i:i], s.rules[i+1:]...)
+			s.mu.Unlock()
+			return nil
+		}
+	}
+	s.mu.Unlock()
+	err := s.hub.opts.Store.DeleteRule(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return ErrNoRule
+	}
+	return err
+}

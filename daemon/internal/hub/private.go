@@ -1,0 +1,247 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
+	"sublet/lease/shell"
+	"sublet/wire"
+)
+
+// privateShell is a shell of the daemon's own: of one sub-agent, or of a session whose client lends none. It implements
+// tool.Shell. Commands run one at a time, in the order in which they came.
+type privateShell struct {
+	sh   *shell.Shell
+	turn chan struct{} // holds one: whoever took it may run
+}
+
+// privateShell returns the session's private shell, started when first needed.
+func (s *session) privateShell(ctx context.Context, t *turn) (*privateShell, error) {
+	s.mu.Lock()
+	p := s.private
+	s.mu.Unlock()
+	if p != nil && !p.gone() {
+		return p, nil
+	}
+	// Turns of a session run one after the other, so nobody else starts one meanwhile.
+	fresh, err := t.startShell(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.private = fresh
+	s.mu.Unlock()
+	if p != nil {
+		p.close()
+	}
+	return fresh, nil
+}
+
+// closePrivate ends the session's private shell and whatever runs in it.
+func (s *session) closePrivate() {
+	s.mu.Lock()
+	p := s.private
+	s.private = nil
+	s.mu.Unlock()
+	if p != nil {
+		p.close()
+	}
+}
+
+// newPrivateShell gives an agent a shell of its own.
+func (t *turn) newPrivateShell(ctx context.Context, name string) (tool.Shell, func(), error) {
+	p, err := t.startShell(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("start a private shell for %s: %w", name, err)
+	}
+	return p, p.close, nil
+}
+
+func (t *turn) startShell(ctx context.Context) (*privateShell, error) {
+	env, cwd := t.origin.environ()
+	if ln := t.origin.lender; ln != nil {
+		at, _ := ln.where(ctx)
+		env, cwd = ln.environ(), wire.OSString(at)
+	}
+	cfg := t.hub.opts.Config()
+	dir := string(cwd)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		dir = home(env)
+	}
+	sh, err := shell.Start(ctx, shell.Options{
+		Dir: dir, Env: privateEnv(env, cfg.Shell.Pass), Folder: t.hub.opts.Runtime, Spool: t.hub.opts.Spool,
+		Head: cfg.Shell.OutputHead, Tail: cfg.Shell.OutputTail, Private: true, Log: t.hub.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &privateShell{sh: sh, turn: make(chan struct{}, 1)}, nil
+}
+
+// privateEnv is the client's environment without secrets, but for those that the settings name. A client does not send
+// values that look like secrets; those that are to be passed come from the daemon's own environment.
+func privateEnv(env map[string]wire.OSString, pass []string) []string {
+	var list []string
+	for name, value := range env {
+		if risk.LooksSecret(name) && !slices.Contains(pass, name) {
+			continue
+		}
+		list = append(list, name+"="+string(value))
+	}
+	for _, name := range pass {
+		if value, ok := os.LookupEnv(name); ok && env[name] == "" {
+			list = append(list, name+"="+value)
+		}
+	}
+	if len(env) == 0 { // a client that tells nothing of its own
+		for _, kv := range os.Environ() {
+			name, _, _ := strings.Cut(kv, "=")
+			if !risk.LooksSecret(name) || slices.Contains(pass, name) {
+				list = append(list, kv)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func home(env map[string]wire.OSString) string {
+	if h := env["HOME"]; h != "" {
+		return string(h)
+	}
+	if h, err := os.UserHomeDir(); err == nil {
+		return h
+	}
+	return "/"
+}
+
+// Where implements tool.Shell.
+func (p *privateShell) Where(context.Context) (tool.ShellPlace, error) {
+	return tool.ShellPlace{Cwd: p.sh.Dir(), StateDigest: p.sh.Digest(), Private: true}, nil
+}
+
+// Run implements tool.Shell.
+func (p *privateShell) Run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return tool.CommandResult{}, context.Cause(ctx)
+	}
+	if c.Approved.Cwd != p.sh.Dir() || c.Approved.StateDigest != p.sh.Digest() {
+		return tool.CommandResult{}, tool.ErrChanged
+	}
+	cmd := shell.Command{Text: c.Text, Dir: c.Cwd, Timeout: c.Timeout}
+	if cmd.Dir == p.sh.Dir() {
+		cmd.Dir = ""
+	}
+	var stream *batch
+	if live != nil {
+		stream = newBatch(live)
+		cmd.Output = stream.add
+	}
+	r, err := p.sh.Run(ctx, cmd)
+	if stream != nil {
+		stream.close()
+	}
+	if err != nil {
+		return tool.CommandResult{}, err
+	}
+	res := tool.CommandResult{
+		Output: r.Output, Truncated: r.Truncated, SpoolPath: r.SpoolPath, ExitCode: r.ExitCode, Signal: r.Signal,
+		Status: r.Status, Cwd: r.Dir, Duration: r.Duration, Notes: r.Notes,
+	}
+	for _, left := range r.Leftovers {
+		res.Leftovers = append(res.Leftovers, fmt.Sprintf("%d %s", left.PID, left.Command))
+	}
+	return res, nil
+}
+
+func (p *privateShell) gone() bool {
+	select {
+	case <-p.sh.Exited():
+		return true
+	default:
+		return false
+	}
+}
+
+// close ends the shell and waits for it; a second time does nothing.
+func (p *privateShell) close() { _ = p.sh.Close() }
+
+// batch gathers live output, which arrives in pieces of at most 4 KiB, and passes it on at most every batchEvery, so that
+// a program that prints without end does not cost a message for each piece. It never blocks the shell: what passes the
+// bound between two rounds is left out, live output being only for the eye.
+type batch struct {
+	to   func([]byte)
+	wake chan struct{} // one token: something was added
+	end  chan struct{}
+	done sync.WaitGroup
+
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+const (
+	batchEvery = 30 * time.Millisecond
+	batchMost  = 64 << 10
+)
+
+func newBatch(to func([]byte)) *batch {
+	b := &batch{to: to, wake: make(chan struct{}, 1), end: make(chan struct{})}
+	b.done.Go(b.pass) // ends with close, which waits for it
+	return b
+}
+
+func (b *batch) add(p []byte) {
+	b.mu.Lock()
+	if b.buf.Len()+len(p) <= batchMost {
+		b.buf.Write(p)
+	}
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (b *batch) pass() {
+	pause := time.NewTimer(batchEvery)
+	defer pause.Stop()
+	for open := true; open; {
+		select {
+		case <-b.wake:
+		case <-b.end:
+			open = false
+		}
+		b.mu.Lock()
+		data := bytes.Clone(b.buf.Bytes())
+		b.buf.Reset()
+		b.mu.Unlock()
+		if len(data) > 0 {
+			b.to(data)
+		}
+		if open {
+			pause.Reset(batchEvery)
+			select {
+			case <-pause.C:
+			case <-b.end:
+			}
+		}
+	}
+}
+
+func (b *batch) close() {
+	close(b.end)
+	b.done.Wait()
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -1,0 +1,214 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/risk"
+	"sublet/wire"
+)
+
+// question is one ConfirmationRequest that waits for an answer. It is in its session's map until it is resolved, once,
+// under the session's lock.
+type question struct {
+	ask    *wire.ConfirmationRequest // as sent, with the command as it would run
+	turn   *turn
+	answer chan agent.Decision // holds one
+	expiry *time.Timer         // runs while nobody is attached who could answer
+}
+
+// closedWindow is how long a question waits for a window that could answer it.
+const closedWindow = 24 * time.Hour
+
+// ask puts a question to everyone attached who can confirm, and waits for the first answer: without bound while somebody
+// is there, closedWindow while nobody is. When ctx ends the question is resolved as a no.
+func (s *session) ask(ctx context.Context, t *turn, q agent.Question, v risk.Verdict, grants []risk.Grant) (agent.Decision, error) {
+	req := &wire.ConfirmationRequest{
+		ConfirmationID: wire.ConfirmationID(wire.NewID()), ExecutionID: q.ExecutionID, Agent: q.Agent, Tool: q.Tool,
+		Command: wire.OSString(q.Action.Command), Arguments: string(q.Arguments), Cwd: wire.OSString(q.Action.Cwd),
+		Verdict: Verdict(v), Preview: wire.Preview{Type: q.Action.Preview.Type, Content: q.Action.Preview.Content},
+		Grants: []wire.Grant{},
+	}
+	if req.Preview.Type == "" {
+		req.Preview.Type = "none"
+	}
+	for _, g := range grants {
+		req.Grants = append(req.Grants, wire.Grant{Scope: g.Scope, Rule: g.Rule, Covers: g.Covers})
+	}
+	req.Fingerprint = wire.Fingerprint(req.Command, req.Cwd, q.Action.StateDigest)
+	req.TurnID, req.RequestID = t.id, t.request
+	maskEvent(req)
+	qu := &question{ask: req, turn: t, answer: make(chan agent.Decision, 1)}
+
+	s.mu.Lock()
+	// Registered before it is sent: the answer may be there before this goroutine runs again.
+	s.questions[req.ConfirmationID] = qu
+	err := s.emitLocked(req)
+	if err != nil {
+		delete(s.questions, req.ConfirmationID)
+	} else {
+		s.watchQuestionsLocked()
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return agent.Decision{}, fmt.Errorf("the question could not be stored: %w", err)
+	}
+	select {
+	case d := <-qu.answer:
+		return d, nil
+	case <-ctx.Done():
+	}
+	if s.resolve(req.ConfirmationID, "cancel", agent.Decision{By: "cancel"}) {
+		return agent.Decision{}, context.Cause(ctx)
+	}
+	<-qu.answer // somebody was faster, but the turn is over all the same
+	return agent.Decision{}, context.Cause(ctx)
+}
+
+// resolve ends a question as a no; false if it was ended before.
+func (s *session) resolve(id wire.ConfirmationID, by string, d agent.Decision) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	qu := s.questions[id]
+	if qu == nil {
+		return false
+	}
+	d.By = by
+	s.resolveLocked(qu, wire.DecisionDeny, d)
+	return true
+}
+
+// resolveLocked takes a question out, tells everybody how it ended, and whoever waits for it.
+func (s *session) resolveLocked(qu *question, decision string, d agent.Decision) {
+	delete(s.questions, qu.ask.ConfirmationID)
+	if qu.expiry != nil {
+		qu.expiry.Stop()
+	}
+	m := &wire.ConfirmationResolved{ConfirmationID: qu.ask.ConfirmationID, Decision: decision, By: d.By, Comment: d.Comment}
+	m.TurnID, m.RequestID = qu.turn.id, qu.turn.request
+	maskEvent(m)
+	if err := s.emitLocked(m); err != nil {
+		s.hub.log.Error("the end of a question could not be stored", "confirmation", m.ConfirmationID, "err", err)
+		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be stored"
+	}
+	qu.answer <- d
+}
+
+// watchQuestionsLocked lets questions run out while nobody is attached who could answer them.
+func (s *session) watchQuestionsLocked() {
+	attended := false
+	for c := range s.clients {
+		attended = attended || c.confirm
+	}
+	for id, qu := range s.questions {
+		switch {
+		case attended && qu.expiry != nil:
+			qu.expiry.Stop()
+			qu.expiry = nil
+		case !attended && qu.expiry == nil:
+			qu.expiry = time.AfterFunc(closedWindow, func() {
+				s.resolve(id, "expiry", agent.Decision{Reason: "nobody answered within " + closedWindow.String()})
+			})
+		}
+	}
+}
+
+// openQuestionLocked is a stored event as it goes to a client that comes back: a question that is still open shows the
+// command as it would run, which is not what is kept.
+func (s *session) openQuestionLocked(m wire.EventMessage) wire.EventMessage {
+	if q, ok := m.(*wire.ConfirmationRequest); ok {
+		if qu := s.questions[q.ConfirmationID]; qu != nil {
+			return qu.ask
+		}
+	}
+	return m
+}
+
+// Confirm takes the answer to a question. The first one counts; a later one was told so by the ConfirmationResolved that
+// went before it. An answer that cannot be taken leaves the question open.
+func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) error {
+	if !c.confirm {
+		return fmt.Errorf("%w: it did not say that it can confirm", ErrNotYours)
+	}
+	c.mu.Lock()
+	s := c.session
+	c.hub.keep(s)
+	c.mu.Unlock()
+	defer c.hub.release(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	qu := s.questions[r.ConfirmationID]
+	if qu == nil {
+		return ErrNoQuestion
+	}
+	d := agent.Decision{By: c.who(), Comment: r.Comment}
+	switch r.Decision {
+	case wire.DecisionAllow, wire.DecisionAllowAlways:
+		d.Allowed = true
+	case wire.DecisionDeny, wire.DecisionDenyAlways:
+		d.Reason = "denied by the user"
+	default:
+		return invalid("decision: %q is none of allow, allow_always, deny, deny_always", risk.Visible(cut(r.Decision, 64)))
+	}
+	if d.Allowed && r.EditedCommand != nil {
+		if qu.ask.Tool != "bash" || r.Decision == wire.DecisionAllowAlways {
+			return invalid("edited_command: only a shell command can be changed, and only be allowed once then")
+		}
+		text := string(*r.EditedCommand)
+		if text == "" {
+			return invalid("edited_command: is empty")
+		}
+		d.EditedCommand = &text
+	}
+	if r.Decision == wire.DecisionAllowAlways || r.Decision == wire.DecisionDenyAlways {
+		if r.Grant == nil || !slices.Contains(qu.ask.Grants, *r.Grant) {
+			return invalid("grant: must be one of those that were offered")
+		}
+		if err := s.addGrantLocked(ctx, qu, *r.Grant, r.Decision == wire.DecisionAllowAlways, c.who()); err != nil {
+			return err
+		}
+	}
+	s.resolveLocked(qu, r.Decision, d)
+	return nil
+}
+
+// addGrantLocked makes a rule of a grant that was offered.
+func (s *session) addGrantLocked(ctx context.Context, qu *question, g wire.Grant, allow bool, who string) error {
+	rule := wire.Rule{
+		ID: wire.RuleID(wire.NewID()), Decision: string(risk.Deny), Pattern: g.Rule, Scope: g.Scope,
+		Source: "user", CreatedAtMS: time.Now().UnixMilli(),
+	}
+	if allow {
+		rule.Decision = string(risk.Allow)
+	}
+	switch g.Scope {
+	case risk.ScopeSession:
+		rule.Subject = wire.OSString(s.id)
+		s.rules = append(s.rules, rule)
+	case risk.ScopeProject:
+		rule.Subject = wire.OSString(projectRoot(string(qu.ask.Cwd)))
+		fallthrough
+	default:
+		if err := s.hub.opts.Store.AddRule(ctx, rule); err != nil {
+			return err
+		}
+	}
+	s.hub.log.Info("rule added", "rule", rule.ID, "decision", rule.Decision, "scope", rule.Scope, "by", who)
+	return nil
+}
+
+// Verdict is a verdict as it travels. Whatever could hide in its texts is made visible.
+func Verdict(v risk.Verdict) wire.Verdict {
+	w := wire.Verdict{Level: v.Level.String(), Reasons: []wire.Reason{}, Reversible: v.Reversible, UndoHint: v.UndoHint}
+	for _, r := range v.Reasons {
+		reason := wire.Reason{Text: risk.Visible(r.Text), Effect: string(r.Effect)}
+		if r.Span != nil {
+			reason.Span = &wire.Span{Start: r.Span.Start, End: r.Span.End}
+		}
+		w.Reasons = append(w.Reasons, reason)
+	}
+	return w
+}

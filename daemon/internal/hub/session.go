@@ -1,0 +1,315 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// session is one conversation in memory: who watches it, what runs in it, which questions are open. Its history is in
+// the store, from the first event on; before that the session exists here only.
+type session struct {
+	hub   *Hub
+	id    wire.SessionID
+	files tool.FileLog
+	todo  tool.TodoList
+
+	deleted atomic.Bool
+	holds   int // guarded by Hub.mu: clients attached, turns, requests that look at it
+
+	mu sync.Mutex
+	// below: guarded by mu
+	info      wire.SessionInfo // LastSeq is the number of the last stored event
+	stored    bool
+	clients   map[*Client]struct{}
+	turns     []*turn // the first one runs, if working
+	working   bool    // a worker goroutine plays turns
+	questions map[wire.ConfirmationID]*question
+	rules     []wire.Rule // of scope session
+	mode      string      // set for this session; "" = the configured one
+	recent    []wire.RecentCommand
+	private   *privateShell // for clients that lend none
+
+	badProjects []string // what is wrong with projects' files, as last told
+}
+
+// maxRecent bounds the user's own commands remembered for the next question.
+const maxRecent = 10
+
+// storeBound bounds one write to the store. It is far more than a healthy disk takes.
+const storeBound = 10 * time.Second
+
+// newSession makes a session that nobody has stored yet; the caller holds it and lets it go with release.
+func (h *Hub) newSession(cwd wire.OSString) *session {
+	now := time.Now().UnixMilli()
+	s := h.makeSession(wire.SessionInfo{ID: wire.SessionID(wire.NewID()), Cwd: cwd, CreatedAtMS: now, UpdatedAtMS: now})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sessions[s.id] = s
+	s.holds = 1
+	return s
+}
+
+func (h *Hub) makeSession(info wire.SessionInfo) *session {
+	return &session{
+		hub: h, id: info.ID, info: info,
+		clients: map[*Client]struct{}{}, questions: map[wire.ConfirmationID]*question{},
+	}
+}
+
+// session finds a session in memory or in the store and holds it: the caller lets it go with release. ErrNoSession where
+// there is none.
+func (h *Hub) session(ctx context.Context, id wire.SessionID) (*session, error) {
+	if s := h.hold(id, nil); s != nil {
+		if s.deleted.Load() {
+			h.release(s)
+			return nil, ErrNoSession
+		}
+		return s, nil
+	}
+	info, err := h.opts.Store.Session(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, ErrNoSession
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := h.makeSession(info)
+	s.stored = true
+	return h.hold(id, s), nil
+}
+
+// hold takes a session that is in memory, or puts in the one given, if nobody was faster.
+func (h *Hub) hold(id wire.SessionID, read *session) *session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.sessions[id]
+	if s == nil {
+		if s = read; s == nil {
+			return nil
+		}
+		h.sessions[id] = s
+	}
+	s.holds++
+	if i := slices.Index(h.idle, s); i >= 0 {
+		h.idle = slices.Delete(h.idle, i, i+1)
+	}
+	return s
+}
+
+// keep holds a session once more, for a turn or a client beside the caller.
+func (h *Hub) keep(s *session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.holds++
+}
+
+// release lets a session go. When nobody holds it its private shell is closed, and the session itself stays in memory
+// among the last maxIdleSessions, for its undo log and its rules.
+func (h *Hub) release(s *session) {
+	h.mu.Lock()
+	s.holds--
+	last := s.holds == 0
+	switch {
+	case !last:
+	case s.deleted.Load():
+		delete(h.sessions, s.id)
+	default:
+		h.idle = append(h.idle, s)
+		if len(h.idle) > maxIdleSessions {
+			delete(h.sessions, h.idle[0].id)
+			h.idle = slices.Delete(h.idle, 0, 1)
+		}
+	}
+	h.mu.Unlock()
+	if last {
+		s.closePrivate()
+	}
+}
+
+// snapshot is what clients are told of the session.
+func (s *session) snapshot() wire.SessionInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.infoLocked()
+}
+
+func (s *session) infoLocked() wire.SessionInfo {
+	info := s.info
+	info.Stored = s.stored
+	info.Running = len(s.turns) > 0
+	return info
+}
+
+// emit gives an event its number, masks it, stores it, and sends it to everyone attached, in this order and under one
+// lock, so that all clients see the same numbers and none sees what is not on disk (T4d). The error is the store's; the
+// event was not sent then.
+func (s *session) emit(m wire.EventMessage) error {
+	maskEvent(m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.emitLocked(m)
+}
+
+func (s *session) emitLocked(m wire.EventMessage) error {
+	if s.deleted.Load() {
+		return ErrNoSession
+	}
+	// A turn's end must be stored also when its own context is over.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.hub.ctx), storeBound)
+	defer cancel()
+	if !s.stored {
+		if err := s.hub.opts.Store.CreateSession(ctx, s.info); err != nil {
+			return err
+		}
+		s.stored = true
+	}
+	e := m.Meta()
+	e.SessionID, e.Seq, e.AtMS = s.id, s.info.LastSeq+1, time.Now().UnixMilli()
+	if c, ok := m.(*wire.AgentStreamChunk); ok {
+		c.SeqFirst = e.Seq
+	}
+	if err := s.hub.opts.Store.Append(ctx, forStore(m)); err != nil {
+		return err
+	}
+	s.info.LastSeq = e.Seq
+	s.info.UpdatedAtMS = e.AtMS
+	if t, ok := m.(*wire.TurnStarted); ok {
+		s.info.Turns++
+		if s.info.Title == "" {
+			s.info.Title = store.Title(t.Prompt)
+		}
+	}
+	s.sendLocked(m)
+	return nil
+}
+
+// emitLive sends an event that is not stored: it carries the number of the last one that was.
+func (s *session) emitLive(m wire.EventMessage) {
+	maskEvent(m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := m.Meta()
+	e.SessionID, e.Seq, e.AtMS = s.id, s.info.LastSeq, time.Now().UnixMilli()
+	if c, ok := m.(*wire.AgentStreamChunk); ok {
+		c.SeqFirst = e.Seq
+	}
+	s.sendLocked(m)
+}
+
+// emitUnstored sends what cannot be stored, or is not meant to be: it has no number, so that nobody takes it for one seen
+// before.
+func (s *session) emitUnstored(m wire.EventMessage) {
+	maskEvent(m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := m.Meta()
+	e.SessionID, e.Seq, e.AtMS = s.id, 0, time.Now().UnixMilli()
+	s.sendLocked(m)
+}
+
+func (s *session) sendLocked(m wire.Message) {
+	for c := range s.clients {
+		c.send(m)
+	}
+}
+
+// resumePage is how many stored events are read at once.
+const resumePage = 500
+
+// join sends c what it missed after the number after (-1: nothing) and attaches it: what is stored from then on reaches
+// it live. The caller holds the session, and c's hold is given back by leave. No event is left out and none comes twice, whatever runs meanwhile.
+func (s *session) join(ctx context.Context, c *Client, after int64) error {
+	if after >= 0 {
+		// Long histories are read without the lock, so that a running turn does not wait for them; only the last page
+		// is read under it.
+		for {
+			events, more, err := s.hub.opts.Store.Events(ctx, s.id, after, resumePage)
+			if err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+			for _, m := range events {
+				c.send(m)
+				after = m.Meta().Seq
+			}
+			if err := c.peer.Flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deleted.Load() {
+		return ErrNoSession
+	}
+	if after >= 0 {
+		for more := true; more; {
+			var events []wire.EventMessage
+			var err error
+			if events, more, err = s.hub.opts.Store.Events(ctx, s.id, after, resumePage); err != nil {
+				return err
+			}
+			for _, m := range events {
+				c.send(s.openQuestionLocked(m))
+				after = m.Meta().Seq
+			}
+		}
+	}
+	s.clients[c] = struct{}{}
+	s.watchQuestionsLocked()
+	return nil
+}
+
+// leave detaches c and lets the session go.
+func (s *session) leave(c *Client) {
+	s.mu.Lock()
+	delete(s.clients, c)
+	s.watchQuestionsLocked()
+	s.mu.Unlock()
+	s.hub.release(s)
+}
+
+// remember keeps one of the user's own commands for the next question.
+func (s *session) remember(r *wire.CommandResult) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recent = append(s.recent, wire.RecentCommand{
+		Command: r.Command, ExitCode: r.ExitCode, StartedAtMS: r.StartedAtMS, OutputTail: r.OutputTail,
+	})
+	if n := len(s.recent) - maxRecent; n > 0 {
+		s.recent = s.recent[n:]
+	}
+}
+
+// policyRules are the rules of this session.
+func (s *session) policyRules() []wire.Rule {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]wire.Rule(nil), s.rules...)
+}
+
+// policyMode is the session's mode, the configured one where none was set: a reload does not reset it (T5d).
+func (s *session) policyMode() risk.Mode {
+	s.mu.Lock()
+	mode := s.mode
+	s.mu.Unlock()
+	if mode == "" {
+		mode = s.hub.opts.Config().Policy.Mode
+	}
+	m, err := risk.ParseMode(mode)
+	if err != nil {
+		return risk.ModePlan // a mode that is not known runs nothing above low
+	}
+	return m
+}

@@ -1,0 +1,217 @@
+package hub
+
+import (
+	"context"
+	"errors"
+
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/store"
+	"sublet/wire"
+)
+
+const (
+	defaultPage = 100
+	maxPage     = 1000
+	maxName     = 200 // bytes of a session's name
+)
+
+// ErrSessionBusy says that a turn runs in the session.
+var ErrSessionBusy = errors.New("a turn runs in this session")
+
+// Sessions works on stored sessions. reply sends the answer; resume and new send the session's events after it.
+func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply func(*wire.SessionReply)) error {
+	if err := c.Seen(r.RequestID); err != nil {
+		return err
+	}
+	out := &wire.SessionReply{
+		RequestID: r.RequestID, Op: r.Op, Sessions: []wire.SessionInfo{}, Events: []wire.Envelope{}, Hits: []wire.SearchHit{},
+	}
+	limit := r.Limit
+	switch {
+	case limit == 0:
+		limit = defaultPage
+	case limit < 0 || limit > maxPage:
+		return invalid("limit: %d is outside 1 to %d", limit, maxPage)
+	}
+	var err error
+	switch r.Op {
+	case "list":
+		err = c.hub.list(ctx, r, limit, out)
+	case "search":
+		if out.Hits, err = c.hub.opts.Store.Search(ctx, r.Query, limit); out.Hits == nil {
+			out.Hits = []wire.SearchHit{}
+		}
+		if err != nil && r.Query == "" {
+			err = invalid("query: is empty")
+		}
+	case "new", "resume":
+		return c.change(ctx, r, out, reply)
+	case "load":
+		err = c.load(ctx, r, out)
+	case "get", "rename", "delete", "clear", "save", "export":
+		var s *session
+		if s, err = c.sessionOf(ctx, r.SessionID); err != nil {
+			return err
+		}
+		defer c.hub.release(s)
+		err = c.one(ctx, s, r, limit, out)
+	default:
+		err = invalid("op: %q is none of list, get, new, resume, rename, delete, clear, save, load, export, search",
+			risk.Visible(cut(r.Op, 64)))
+	}
+	if err != nil {
+		return err
+	}
+	reply(out)
+	return nil
+}
+
+func (h *Hub) list(ctx context.Context, r *wire.SessionRequest, limit int, out *wire.SessionReply) error {
+	list, next, err := h.opts.Store.Sessions(ctx, r.Cursor, limit)
+	if err != nil {
+		return invalid("cursor: %v", err)
+	}
+	h.mu.Lock()
+	inMemory := make(map[wire.SessionID]*session, len(h.sessions))
+	for _, info := range list {
+		if s := h.sessions[info.ID]; s != nil {
+			inMemory[info.ID] = s
+		}
+	}
+	h.mu.Unlock()
+	for i := range list {
+		if s := inMemory[list[i].ID]; s != nil {
+			list[i].Running = s.inUse()
+		}
+	}
+	if list != nil {
+		out.Sessions = list
+	}
+	out.Cursor, out.More = next, next != ""
+	return nil
+}
+
+// one does what concerns one session.
+func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, limit int, out *wire.SessionReply) error {
+	var err error
+	switch r.Op {
+	case "get":
+		if r.IncludeHistory {
+			events, more, err := c.hub.opts.Store.Events(ctx, s.id, r.AfterSeq, limit)
+			if err != nil {
+				return err
+			}
+			out.Events, out.More = envelopes(events, r.IncludeBlocks), more
+		}
+	case "rename":
+		if len(r.Name) > maxName {
+			return invalid("name: %d bytes is more than the limit of %d", len(r.Name), maxName)
+		}
+		err = s.rename(ctx, risk.Visible(r.Name))
+	case "delete":
+		err = s.remove(ctx)
+	case "clear":
+		err = s.clear(ctx)
+	case "export":
+		out.Text, err = s.export(ctx, r)
+	case "save":
+		err = c.save(ctx, s, r, out)
+	}
+	out.Session = s.snapshot()
+	return err
+}
+
+// envelopes packs events. Without blocks a history is told by its texts, commands and ends; pieces of structure stay out.
+func envelopes(events []wire.EventMessage, blocks bool) []wire.Envelope {
+	list := make([]wire.Envelope, 0, len(events))
+	for _, m := range events {
+		if chunk, ok := m.(*wire.AgentStreamChunk); ok && !blocks && chunk.Chunk.Type == wire.ChunkBlock {
+			continue
+		}
+		list = append(list, wire.Envelope{Message: m})
+	}
+	return list
+}
+
+// change attaches the connection to another session: a new one, or a stored one, whose events after after_seq follow the
+// reply as messages like any other. Turns of the session that is left go on.
+func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.SessionReply, reply func(*wire.SessionReply)) error {
+	var to *session
+	if r.Op == "resume" {
+		if r.SessionID == nil || *r.SessionID == "" {
+			return invalid("session_id: is missing")
+		}
+		var err error
+		if to, err = c.hub.session(ctx, *r.SessionID); err != nil {
+			return err
+		}
+	} else {
+		_, cwd := c.environ()
+		to = c.hub.newSession(cwd)
+		to.mu.Lock()
+		to.info.Name = risk.Visible(cut(r.Name, maxName))
+		to.mu.Unlock()
+	}
+	c.mu.Lock()
+	from := c.session
+	c.session = to
+	c.mu.Unlock()
+	// The old one first: its events must not mix with the new one's. Both numbers and ids tell them apart anyway.
+	from.leave(c)
+	out.Session = to.snapshot()
+	reply(out)
+	return to.join(ctx, c, r.AfterSeq)
+}
+
+func (s *session) rename(ctx context.Context, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stored {
+		if err := s.hub.opts.Store.Rename(ctx, s.id, name); err != nil {
+			return notFound(err)
+		}
+	}
+	s.info.Name = name
+	return nil
+}
+
+// remove deletes a session with its events. Clients that are attached stay: their next request is told that it is gone.
+func (s *session) remove(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.turns) > 0 {
+		return ErrSessionBusy
+	}
+	if s.stored {
+		if err := s.hub.opts.Store.Delete(ctx, s.id); err != nil {
+			return notFound(err)
+		}
+	}
+	s.deleted.Store(true)
+	s.stored = false
+	return nil
+}
+
+func (s *session) clear(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.turns) > 0 {
+		return ErrSessionBusy
+	}
+	if s.stored {
+		if err := s.hub.opts.Store.Clear(ctx, s.id); err != nil {
+			return notFound(err)
+		}
+	}
+	s.info.Title, s.info.Turns = "", 0
+	s.recent = nil
+	s.todo.Set(nil)
+	return nil
+}
+
+func notFound(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return ErrNoSession
+	}
+	return err
+}

@@ -1,0 +1,149 @@
+package hub
+
+import (
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"time"
+
+	"sublet/lease"
+	"sublet/wire"
+)
+
+// Status tells how the daemon is.
+func (c *Client) Status(r *wire.StatusRequest) (*wire.StatusReply, error) {
+	if err := c.Seen(r.RequestID); err != nil {
+		return nil, err
+	}
+	return c.status(r.RequestID), nil
+}
+
+func (c *Client) status(id wire.RequestID) *wire.StatusReply {
+	h := c.hub
+	h.mu.Lock()
+	out := &wire.StatusReply{
+		RequestID: id, State: "idle", Version: h.daemonInfo().Version, PID: os.Getpid(),
+		UptimeMS: time.Since(h.started).Milliseconds(), Clients: len(h.clients), Turns: len(h.turns),
+		Leases: []wire.LeaseStatus{}, Goroutines: runtime.NumGoroutine(), Memory: memory(),
+	}
+	closing, running := h.closing, h.running
+	lenders := make([]*lender, 0, len(h.lenders))
+	for _, ln := range h.lenders {
+		lenders = append(lenders, ln)
+	}
+	h.mu.Unlock()
+	switch {
+	case closing:
+		out.State = "draining"
+	case running > 0:
+		out.State = "busy"
+	}
+	for _, ln := range lenders {
+		out.Leases = append(out.Leases, ln.status(time.Now()))
+	}
+	c.mu.Lock()
+	s := c.session
+	c.mu.Unlock()
+	out.ConversationLength = int(s.snapshot().LastSeq)
+	return out
+}
+
+// memory is what the daemon has from the system, in bytes, without stopping the world for it.
+func memory() int64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
+}
+
+func (ln *lender) status(now time.Time) wire.LeaseStatus {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	st := wire.LeaseStatus{ClientPID: ln.pid, Queue: []wire.LeaseWaiter{}}
+	if l := ln.m.Current(); l != nil {
+		st.LeaseID, st.Holder, st.Purpose = wire.LeaseID(l.ID), l.Holder, l.Purpose
+		st.HeldMS, st.TermMS = now.Sub(l.Since).Milliseconds(), l.Term.Milliseconds()
+	}
+	for l := range ln.m.Waiting {
+		st.Queue = append(st.Queue, wire.LeaseWaiter{
+			LeaseID: wire.LeaseID(l.ID), Agent: l.Holder, Purpose: l.Purpose, WaitedMS: now.Sub(l.Asked).Milliseconds(),
+		})
+	}
+	return st
+}
+
+// maxDrain bounds how long a stop waits for turns.
+const maxDrain = 10 * time.Minute
+
+// Shutdown asks the daemon to stop, in order: running turns get up to drain_ms (T5f). From here on new work is refused;
+// the stop itself begins with stop, which the caller calls once the reply is on its way.
+func (c *Client) Shutdown(r *wire.ShutdownRequest) (reply *wire.StatusReply, stop func(), err error) {
+	if err := c.Seen(r.RequestID); err != nil {
+		return nil, nil, err
+	}
+	h := c.hub
+	if h.opts.Stop == nil {
+		return nil, nil, ErrNotYours
+	}
+	if r.DrainMS < 0 {
+		return nil, nil, invalid("drain_ms: %d is less than 0", r.DrainMS)
+	}
+	h.mu.Lock()
+	running := h.running
+	if r.IfIdle && running > 0 {
+		h.mu.Unlock()
+		return nil, nil, &BusyDaemonError{Turns: running}
+	}
+	h.closing = true // under the same lock: nothing begins in between
+	h.mu.Unlock()
+	h.log.Info("stop asked for", "by", c.who(), "drain_ms", r.DrainMS)
+	return c.status(r.RequestID), func() { h.opts.Stop(min(ms(r.DrainMS), maxDrain)) }, nil
+}
+
+// RevokeLease takes leases back from their borrowers: one by its id, or all of a client's.
+func (c *Client) RevokeLease(r *wire.LeaseRevokeRequest) (*wire.StatusReply, error) {
+	if err := c.Seen(r.RequestID); err != nil {
+		return nil, err
+	}
+	if r.LeaseID == "" && r.ClientPID == 0 {
+		return nil, invalid("lease_id or client_pid must be given")
+	}
+	h := c.hub
+	h.mu.Lock()
+	var lenders []*lender
+	for pid, ln := range h.lenders {
+		if r.ClientPID == 0 || pid == r.ClientPID {
+			lenders = append(lenders, ln)
+		}
+	}
+	h.mu.Unlock()
+	found := false
+	for _, ln := range lenders {
+		found = ln.revoke(r.LeaseID) || found
+	}
+	if !found && r.LeaseID != "" {
+		return nil, ErrNoLease
+	}
+	h.log.Info("leases revoked", "lease", r.LeaseID, "client", r.ClientPID, "by", c.who())
+	return c.status(r.RequestID), nil
+}
+
+// revoke ends the lease with that id, or all ("").
+func (ln *lender) revoke(id wire.LeaseID) bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	var list []*lease.Lease
+	if l := ln.m.Current(); l != nil {
+		list = append(list, l)
+	}
+	for l := range ln.m.Waiting {
+		list = append(list, l)
+	}
+	found := false
+	for i := len(list) - 1; i >= 0; i-- { // waiters first, so that none is offered what it is about to lose
+		if l := list[i]; id == "" || l.ID == string(id) {
+			found = true
+			ln.apply(ln.m.Revoke(time.Now(), l))
+		}
+	}
+	return found
+}

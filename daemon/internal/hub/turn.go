@@ -1,0 +1,253 @@
+package hub
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"sublet/daemon/internal/agent"
+	"sublet/wire"
+)
+
+// turn is one piece of work in a session: a conversation's turn, a tool for a person, an undo. It outlives the
+// connection that asked for it.
+type turn struct {
+	hub     *Hub
+	s       *session
+	origin  *Client // who asked; its shell comes first
+	confirm bool    // whoever asked can be asked back
+	id      wire.TurnID
+	request wire.RequestID
+	agent   string
+	prompt  string
+	model   string
+	mode    string // the request's; "" = the session's
+	approve *bool  // require_approval
+	timeout time.Duration
+	creds   map[string]string
+	work    func(ctx context.Context, t *turn) agent.Outcome
+	bare    func(ctx context.Context) // in place of work: what has its own events, and is no turn to the client
+
+	ctx    context.Context // ends when the turn is cancelled, also while it waits
+	cancel context.CancelCauseFunc
+
+	mu       sync.Mutex
+	approved map[wire.ExecutionID]bool // guarded by mu: allowed, and whether by a person
+}
+
+// enqueue puts a turn at the end of its session's line and sees that somebody plays it. The caller's hold on the session
+// passes to the turn; an error gives it back.
+func (h *Hub) enqueue(t *turn) error {
+	c, s := t.origin, t.s
+	if s.deleted.Load() {
+		h.release(s)
+		return ErrNoSession
+	}
+	limit := h.opts.Config().Limits.RunningTurns
+	c.mu.Lock()
+	if c.running+len(c.borrowed) >= limit {
+		c.mu.Unlock()
+		h.release(s)
+		return &LimitError{Limit: limit}
+	}
+	c.running++
+	c.mu.Unlock()
+	if err := h.begin(); err != nil {
+		c.ended()
+		h.release(s)
+		return err
+	}
+	t.hub, t.id, t.confirm, t.creds = h, wire.TurnID(wire.NewID()), c.confirm, maps.Clone(c.creds)
+	t.ctx, t.cancel = context.WithCancelCause(h.ctx)
+	h.mu.Lock()
+	h.turns[t.id] = t
+	h.mu.Unlock()
+	c.track(t.request, func(why *stopped) { t.cancel(why) })
+	s.mu.Lock()
+	s.turns = append(s.turns, t)
+	start := !s.working
+	s.working = true
+	s.mu.Unlock()
+	if start {
+		h.work.Go(func() { s.play() }) // ends when the session's line is empty; Close waits for it
+	}
+	return nil
+}
+
+func (c *Client) ended() {
+	c.mu.Lock()
+	c.running--
+	c.mu.Unlock()
+}
+
+// play runs the session's turns one after the other until there are none.
+func (s *session) play() {
+	for {
+		s.mu.Lock()
+		if len(s.turns) == 0 {
+			s.working = false
+			s.mu.Unlock()
+			return
+		}
+		t := s.turns[0]
+		s.mu.Unlock()
+		t.play()
+		s.mu.Lock()
+		s.turns = s.turns[1:]
+		s.mu.Unlock()
+		s.hub.release(s)
+	}
+}
+
+// play runs one turn to its one end: AgentComplete, after a stored Error where it failed. A turn that was cancelled
+// while it waited never began; its request is answered by one Error.
+func (t *turn) play() {
+	h := t.hub
+	defer func() {
+		t.cancel(nil)
+		h.mu.Lock()
+		delete(h.turns, t.id)
+		h.mu.Unlock()
+		t.origin.untrack(t.request)
+		t.origin.ended()
+		h.done()
+	}()
+	if err := context.Cause(t.ctx); err != nil {
+		t.origin.send(&wire.Error{
+			Event: wire.Event{SessionID: t.s.id, RequestID: t.request}, Code: wire.CodeCancelled,
+			Message: err.Error() + " before it began", Details: map[string]string{}, Recoverable: true,
+		})
+		return
+	}
+	if t.bare != nil {
+		t.guard(t.ctx)
+		return
+	}
+	started := time.Now()
+	h.log.Info("turn started", "turn", t.id, "session", t.s.id, "agent", t.agent)
+	begun := &wire.TurnStarted{Agent: t.agent, Prompt: t.prompt, Model: t.model}
+	if err := t.emit(begun); err != nil {
+		t.failStore(err)
+		return
+	}
+	ctx := t.ctx
+	if t.timeout > 0 {
+		var stop context.CancelFunc
+		why := &stopped{wire.StatusTimeout, "the request's time of " + t.timeout.String() + " is over", context.DeadlineExceeded}
+		ctx, stop = context.WithTimeoutCause(ctx, t.timeout, why)
+		defer stop()
+	}
+	out := t.guard(ctx)
+	if failure := out.Failure(); failure != nil {
+		if err := t.emit(failure); err != nil {
+			h.log.Error("a turn's error could not be stored", "turn", t.id, "err", err)
+		}
+	}
+	if out.Duration == 0 {
+		out.Duration = time.Since(started)
+	}
+	end := &wire.AgentComplete{
+		Agent: out.Agent, Status: out.Status, StopReason: out.StopReason, Summary: out.Summary, Usage: out.Usage,
+		Context: out.Context, ToolsExecuted: out.ToolsExecuted, Refused: out.Refused, Model: out.Model,
+		DurationMS: out.Duration.Milliseconds(),
+	}
+	if end.ToolsExecuted == nil {
+		end.ToolsExecuted = []string{}
+	}
+	if end.Refused == nil {
+		end.Refused = []wire.RefusedTool{}
+	}
+	if end.Agent == "" {
+		end.Agent = t.agent
+	}
+	if err := t.emit(end); err != nil {
+		t.failStore(err)
+		t.s.emitUnstored(end) // whoever waits must not wait for ever
+	}
+	h.log.Info("turn ended", "turn", t.id, "status", out.Status, "ms", end.DurationMS)
+}
+
+// guard turns a panic in a tool or a provider into a failed turn: one agent's fault must not end everybody's daemon.
+func (t *turn) guard(ctx context.Context) (out agent.Outcome) {
+	defer func() {
+		if r := recover(); r != nil {
+			t.hub.log.Error("turn panicked", "turn", t.id, "panic", r, "stack", stack())
+			out = failed(&panicError{r})
+		}
+	}()
+	if t.bare != nil {
+		t.bare(ctx)
+		return agent.Outcome{}
+	}
+	return t.work(ctx, t)
+}
+
+// failStore tells whoever is attached that nothing can be kept; it is not stored, for that is what fails.
+func (t *turn) failStore(err error) {
+	t.hub.log.Error("event could not be stored", "turn", t.id, "session", t.s.id, "err", err)
+	t.s.emitUnstored(&wire.Error{
+		Event: wire.Event{TurnID: t.id, RequestID: t.request}, Code: wire.CodeInternal,
+		Message: "the session cannot be written: " + err.Error(), Hint: "is the disk full? `sublet doctor` looks",
+		Details: map[string]string{},
+	})
+}
+
+// emit stores and sends an event of this turn.
+func (t *turn) emit(m wire.EventMessage) error {
+	e := m.Meta()
+	e.TurnID, e.RequestID = t.id, t.request
+	return t.s.emit(m)
+}
+
+// fromAgent is the agent's way to emit. A store that fails ends the turn: nothing may be shown that is not kept.
+func (t *turn) fromAgent(m wire.EventMessage) {
+	e := m.Meta()
+	e.TurnID, e.RequestID = t.id, t.request
+	if c, ok := m.(*wire.AgentStreamChunk); ok && (c.Chunk.Type == wire.ChunkToolOutput || c.Chunk.Type == wire.ChunkToolCallDelta) {
+		t.s.emitLive(m)
+		return
+	}
+	if r, ok := m.(*wire.CommandResult); ok {
+		t.auditExecution(r)
+	}
+	if err := t.s.emit(m); err != nil {
+		if context.Cause(t.ctx) == nil {
+			t.failStore(err)
+		}
+		t.cancel(&stopped{wire.StatusError, "the session cannot be written: " + err.Error(), err})
+	}
+}
+
+// Cancel ends a turn, of any connection by its id, or a request of this one. What is over already is left alone: the
+// two may have crossed on the way.
+func (c *Client) Cancel(r *wire.CancelRequest) error {
+	why := cancelledBy(c.who(), r.Reason)
+	switch {
+	case r.TurnID != nil && *r.TurnID != "":
+		c.hub.mu.Lock()
+		t := c.hub.turns[*r.TurnID]
+		c.hub.mu.Unlock()
+		if t != nil {
+			t.cancel(why)
+		}
+	case r.RequestID != nil && *r.RequestID != "":
+		c.mu.Lock()
+		cancel, known := c.requests[*r.RequestID]
+		c.mu.Unlock()
+		if !known {
+			return invalid("no request %q was made on this connection", *r.RequestID)
+		}
+		if cancel != nil {
+			cancel(why)
+		}
+	default:
+		return invalid("turn_id or request_id must be given")
+	}
+	return nil
+}
+
+// turn makes a turn of a request; enqueue sees that it is played.
+func (c *Client) turn(s *session, request wire.RequestID) *turn {
+	return &turn{s: s, origin: c, request: request}
+}

@@ -1,0 +1,115 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// userShell is the shell that an orchestrator's commands run in: the user's, borrowed for each command, or, for whoever
+// lends none, a private one of the session. It implements tool.Shell; a lease is held inside Run only, so never during a
+// question or a model call.
+type userShell struct {
+	t      *turn
+	holder string
+}
+
+// pick finds the shell: that of the client that asked, else of another window of the same session. One whose link is
+// down is waited for within its grace.
+func (u *userShell) pick() (*lender, error) {
+	own := u.t.origin.lender
+	if own != nil {
+		if linked, _ := own.linked(); linked {
+			return own, nil
+		}
+	}
+	u.t.s.mu.Lock()
+	var others []*lender
+	for c := range u.t.s.clients {
+		if c.lender != nil && c.lender != own {
+			others = append(others, c.lender)
+		}
+	}
+	u.t.s.mu.Unlock()
+	for _, ln := range others {
+		if linked, _ := ln.linked(); linked {
+			return ln, nil
+		}
+	}
+	if own == nil {
+		return nil, nil // lends none: a private shell
+	}
+	if _, open := own.linked(); open {
+		return own, nil
+	}
+	return nil, tool.ErrNoShell
+}
+
+// Where implements tool.Shell.
+func (u *userShell) Where(ctx context.Context) (tool.ShellPlace, error) {
+	ln, err := u.pick()
+	if err != nil {
+		return tool.ShellPlace{}, err
+	}
+	if ln == nil {
+		private, err := u.t.s.privateShell(ctx, u.t)
+		if err != nil {
+			return tool.ShellPlace{}, err
+		}
+		return private.Where(ctx)
+	}
+	cwd, digest := ln.where(ctx)
+	return tool.ShellPlace{Cwd: cwd, StateDigest: digest}, nil
+}
+
+// Run implements tool.Shell.
+func (u *userShell) Run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
+	ln, err := u.pick()
+	if err != nil {
+		return tool.CommandResult{}, err
+	}
+	if (ln == nil) != c.Approved.Private {
+		return tool.CommandResult{}, tool.ErrChanged // a window came or went meanwhile
+	}
+	if ln == nil {
+		private, err := u.t.s.privateShell(ctx, u.t)
+		if err != nil {
+			return tool.CommandResult{}, err
+		}
+		return private.Run(ctx, c, live)
+	}
+	cfg := u.t.hub.opts.Config()
+	w := wish{
+		turn: u.t.id, holder: u.holder, purpose: c.Purpose, wait: cfg.Lease.Wait, term: cfg.Lease.Term,
+		execution: wire.ExecutionID(c.ExecutionID), command: c.Text, cwd: c.Cwd, timeout: c.Timeout, approved: &c.Approved,
+		vetted: u.t.vetted(wire.ExecutionID(c.ExecutionID)),
+	}
+	if live != nil {
+		w.watch.output = func(_ int64, data []byte) { live(data) }
+	}
+	done, err := ln.run(ctx, w)
+	if err != nil {
+		return tool.CommandResult{}, err
+	}
+	return resultOf(done, ctx.Err() != nil), nil
+}
+
+// resultOf is a client's CommandCompleted as a tool's result. ours tells that we cancelled it; else it was the user.
+func resultOf(m *wire.CommandCompleted, ours bool) tool.CommandResult {
+	r := tool.CommandResult{
+		Output: m.Output, ExitCode: m.ExitCode, Signal: m.Signal, Status: m.Status, Cwd: string(m.Cwd), Notes: m.Notes,
+	}
+	r.Duration = ms(m.DurationMS)
+	if m.Truncated != nil {
+		r.Truncated, r.SpoolPath = m.Truncated.Bytes, string(m.Truncated.SpoolPath)
+	}
+	for _, p := range m.Leftovers {
+		r.Leftovers = append(r.Leftovers, fmt.Sprintf("%d %s", p.PID, p.Command))
+	}
+	if m.Status == wire.StatusCancelled && !ours && len(r.Notes) == 0 {
+		r.Notes = append(r.Notes, "the user stopped this command")
+	}
+	return r
+}

@@ -1,0 +1,261 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// maxPrompt bounds a prompt in bytes: more belongs in a file.
+const maxPrompt = 4 << 20
+
+// Ask begins a turn of an agent. It returns an error if the request is refused before it began; afterwards the turn's
+// own AgentComplete is the answer.
+func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
+	if err := c.Seen(r.RequestID); err != nil {
+		return err
+	}
+	if len(r.Prompt) > maxPrompt {
+		return invalid("prompt: %d bytes is more than the limit of %d; name a file instead", len(r.Prompt), maxPrompt)
+	}
+	if r.Options.TimeoutMS < 0 {
+		return invalid("options.timeout_ms: %d is less than 0", r.Options.TimeoutMS)
+	}
+	if _, err := risk.ParseMode(r.Options.Mode); err != nil {
+		return invalid("options.mode: %v", err)
+	}
+	s, err := c.sessionOf(ctx, r.SessionID)
+	if err != nil {
+		return err
+	}
+	if r.Context.Cwd == "" {
+		_, r.Context.Cwd = c.environ()
+	}
+	if len(r.Context.RecentCommands) == 0 {
+		r.Context.RecentCommands = s.recentCommands()
+	}
+	project := projectRoot(string(r.Context.Cwd))
+	name := r.Agent
+	if name == "" {
+		name = agent.Orchestrator
+	}
+	role, ok := agent.Roles(c.hub.opts.Config(), project)[name]
+	if !ok {
+		c.hub.release(s)
+		return fmt.Errorf("%w: %q", ErrNoAgent, risk.Visible(cut(name, 64)))
+	}
+	t := c.turn(s, r.RequestID)
+	t.agent, t.prompt = role.Name, r.Prompt
+	t.model = r.Options.Model
+	if t.model == "" {
+		t.model = role.Model
+	}
+	t.mode, t.approve = r.Options.Mode, r.Options.RequireApproval
+	t.timeout = time.Duration(r.Options.TimeoutMS) * time.Millisecond
+	t.work = func(ctx context.Context, t *turn) agent.Outcome { return t.converse(ctx, role, r) }
+	if t.model == "" {
+		t.model = c.hub.opts.Config().Model
+	}
+	return c.hub.enqueue(t)
+}
+
+// converse plays one agent's turn.
+func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentRequest) agent.Outcome {
+	h := t.hub
+	model, err := h.opts.OpenModel(ctx, t.model, t.creds)
+	if err != nil {
+		return t.failed(ctx, err)
+	}
+	history, begun, err := t.s.history(ctx, t.id)
+	if err != nil {
+		return t.failed(ctx, err)
+	}
+	at := t.agentTurn(role, string(r.Context.Cwd))
+	at.Model, at.History, at.StartSeq = model, history, begun
+	at.Prompt, at.Attachments, at.Context, at.Options = r.Prompt, r.Attachments, r.Context, r.Options
+	at.OpenModel = func(name string) (provider.Model, error) { return h.opts.OpenModel(ctx, name, t.creds) }
+	return agent.Run(ctx, at)
+}
+
+// agentTurn is what every turn has in common.
+func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
+	cfg := t.hub.opts.Config()
+	project := projectRoot(cwd)
+	roles := agent.Roles(cfg, project)
+	at := agent.Turn{
+		Role: role, Tools: agent.Tools(cfg, roles), Roles: roles, Project: project,
+		Env:      tool.Env{Cwd: cwd, Files: &t.s.files, Todo: &t.s.todo},
+		Approver: &approver{t: t}, Emit: t.fromAgent, Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
+		Log: t.hub.log, NewPrivateShell: t.newPrivateShell,
+	}
+	if !role.Private {
+		at.Env.Shell = &userShell{t: t, holder: role.Name}
+	}
+	return at
+}
+
+// history is the conversation before the turn, and the number of the turn's first event.
+func (s *session) history(ctx context.Context, id wire.TurnID) (agent.Conversation, int64, error) {
+	events, err := s.events(ctx, 0)
+	if err != nil {
+		return agent.Conversation{}, 0, err
+	}
+	for i, m := range events {
+		if _, ok := m.(*wire.TurnStarted); ok && m.Meta().TurnID == id {
+			return agent.History(events[:i]), m.Meta().Seq, nil
+		}
+	}
+	return agent.History(events), 0, nil
+}
+
+// events reads all stored events after a number.
+func (s *session) events(ctx context.Context, after int64) ([]wire.EventMessage, error) {
+	var all []wire.EventMessage
+	for {
+		page, more, err := s.hub.opts.Store.Events(ctx, s.id, after, resumePage)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if !more || len(page) == 0 {
+			return all, nil
+		}
+		after = page[len(page)-1].Meta().Seq
+	}
+}
+
+func (s *session) recentCommands() []wire.RecentCommand {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]wire.RecentCommand{}, s.recent...)
+}
+
+// Tool runs one tool for a person or a script, under the same policy: a turn without a model.
+func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
+	if err := c.Seen(r.RequestID); err != nil {
+		return err
+	}
+	role := agent.Role{Name: "you"}
+	known := false
+	for _, t := range agent.Tools(c.hub.opts.Config(), nil) {
+		known = known || t.Spec().Name == r.Tool && r.Tool != "task"
+	}
+	if !known {
+		return fmt.Errorf("%w: %q", ErrNoTool, risk.Visible(cut(r.Tool, 64)))
+	}
+	s, err := c.sessionOf(ctx, r.SessionID)
+	if err != nil {
+		return err
+	}
+	cwd := string(r.Cwd)
+	if cwd == "" {
+		_, own := c.environ()
+		cwd = string(own)
+	}
+	t := c.turn(s, r.RequestID)
+	t.agent, t.prompt = role.Name, ""
+	t.work = func(ctx context.Context, t *turn) agent.Outcome {
+		at := t.agentTurn(role, cwd)
+		at.Roles = nil
+		return agent.RunTool(ctx, at, r.Tool, json.RawMessage(r.Arguments))
+	}
+	return c.hub.enqueue(t)
+}
+
+// Undo puts back the last change that the session's file tools made.
+func (c *Client) Undo(ctx context.Context, r *wire.UndoRequest) error {
+	if err := c.Seen(r.RequestID); err != nil {
+		return err
+	}
+	switch r.What {
+	case "file":
+	case "shell":
+		// What a lease changed in the shell is put back by the client, which alone can reach the shell: see lease/shell.
+		return fmt.Errorf("%w: undo of shell state is not there yet; undo knows files", ErrNoTool)
+	default:
+		return invalid("what: %q is neither file nor shell", risk.Visible(cut(r.What, 64)))
+	}
+	s, err := c.sessionOf(ctx, r.SessionID)
+	if err != nil {
+		return err
+	}
+	t := c.turn(s, r.RequestID)
+	t.agent = "you"
+	t.work = func(_ context.Context, t *turn) agent.Outcome { return t.undoFile() }
+	return c.hub.enqueue(t)
+}
+
+func (t *turn) undoFile() agent.Outcome {
+	begun := time.Now()
+	change, err := t.s.files.Undo()
+	res := &wire.CommandResult{
+		Agent: t.agent, ExecutionID: wire.ExecutionID(wire.NewID()), Tool: "undo", Status: wire.StatusSuccess,
+		FilesModified: []wire.OSString{}, StartedAtMS: begun.UnixMilli(), DurationMS: time.Since(begun).Milliseconds(),
+	}
+	if err != nil {
+		res.Status, res.Output = wire.StatusError, []byte(err.Error())
+		t.fromAgent(res)
+		return t.failed(t.ctx, &agent.ToolError{Tool: "undo", Status: wire.StatusError, Message: err.Error()})
+	}
+	text := "put back " + change.Path
+	if !change.Existed {
+		text = "removed " + change.Path + ", which was not there before"
+	}
+	res.Output, res.FilesModified = []byte(text), []wire.OSString{wire.OSString(change.Path)}
+	t.fromAgent(res)
+	return agent.Outcome{
+		Agent: t.agent, Status: wire.StatusSuccess, StopReason: string(provider.EndTurn), Summary: text, ToolsExecuted: []string{"undo"},
+	}
+}
+
+// failed is the outcome of a turn that did not come to its agent. If ctx has ended, that is why.
+func (t *turn) failed(ctx context.Context, err error) agent.Outcome {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	out := failed(err)
+	out.Agent, out.Model = t.agent, t.model
+	if why, ok := errors.AsType[*stopped](err); ok && why.status != wire.StatusError {
+		out.Status, out.StopReason = why.status, why.status
+	}
+	return out
+}
+
+func failed(err error) agent.Outcome {
+	return agent.Outcome{Status: wire.StatusError, StopReason: wire.StatusError, Summary: err.Error(), Err: err}
+}
+
+// panicError is a fault of ours, or of a library, that ended one turn.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("internal fault: %v", e.value) }
+
+func stack() string { return string(debug.Stack()) }
+
+// projectRoot is the git top level that holds dir, or dir itself.
+func projectRoot(dir string) string {
+	if !filepath.IsAbs(dir) {
+		return dir
+	}
+	for at := filepath.Clean(dir); ; {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			return dir
+		}
+		at = up
+	}
+}

@@ -1,0 +1,270 @@
+// Package anthropic speaks the Messages API through Anthropic's own SDK. The SDK's retries, its reading of the
+// environment and its tracing are switched off: retries are the daemon's rule, keys come from the user's configuration,
+// and prompts leave for nowhere else.
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"sublet/daemon/internal/provider"
+)
+
+const defaultURL = "https://api.anthropic.com/"
+
+// defaultMaxTokens is asked for where the caller names no bound; the API wants one.
+const defaultMaxTokens = 32_000
+
+// probeLimit bounds the question for the model's limits, which runs beside the first answer.
+const probeLimit = 2 * time.Second
+
+// Model is one of Anthropic's models.
+type Model struct {
+	config provider.Config
+	base   string
+	fault  provider.Fault
+	client sdk.Client
+	retry  provider.Backoff
+	// firstByte and silence bound a stream that says nothing; tests shorten them.
+	firstByte, silence time.Duration
+
+	mu sync.Mutex
+	// guarded by mu:
+	limit         provider.Limit
+	asked         bool
+	adaptive      *bool // thinking without a budget; nil: go by the name
+	noTemperature bool
+	noEffort      bool
+}
+
+// Open does no I/O.
+func Open(c provider.Config) *Model {
+	m := &Model{
+		config: c, base: c.BaseURL, retry: provider.DefaultBackoff(), limit: provider.KnownLimit(c.Model),
+		firstByte: provider.FirstByteLimit, silence: provider.SilenceLimit,
+	}
+	if m.base == "" {
+		m.base = defaultURL
+	}
+	// The SDK adds v1/ itself.
+	m.base = strings.TrimSuffix(strings.TrimRight(m.base, "/"), "/v1") + "/"
+	m.fault = provider.Fault{Config: c, BaseURL: m.base}
+	httpClient := c.HTTP
+	if httpClient == nil {
+		httpClient = &http.Client{}
+	}
+	m.client = sdk.NewClient(
+		option.WithoutEnvironmentDefaults(), option.WithoutOpenTelemetry(), option.WithMaxRetries(0),
+		option.WithBaseURL(m.base), option.WithAPIKey(c.APIKey), option.WithHTTPClient(httpClient),
+		option.WithHeader("User-Agent", "sublet"),
+	)
+	return m
+}
+
+func (m *Model) Info() provider.Info {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	info := provider.Info{
+		Name: m.config.FullName(), Provider: m.config.Name, Kind: provider.KindAnthropic,
+		Loaded:        m.config.APIKey != "",
+		ContextWindow: m.limit.ContextWindow, MaxOutput: m.limit.MaxOutput,
+	}
+	if info.ContextWindow == 0 {
+		info.ContextWindow = provider.DefaultContextWindow
+	}
+	if m.config.ContextWindow > 0 {
+		info.ContextWindow = m.config.ContextWindow
+	}
+	return info
+}
+
+func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (provider.Response, error) {
+	if m.config.APIKey == "" {
+		return provider.Response{}, m.fault.NoKey()
+	}
+	// Asked beside the first answer, and waited for, so that nothing is left running.
+	probeCtx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { m.probe(probeCtx) })
+	if thinks(req) {
+		beside.Wait() // which form of thinking to ask for depends on the answer
+	}
+
+	var resp provider.Response
+	err := m.retry.Do(ctx, m.config.Logger(), func() (bool, error) {
+		for {
+			began, r, err := m.try(ctx, req, onDelta)
+			if err != nil && !began && m.learn(err) {
+				continue // at most once for each thing to learn
+			}
+			resp = r
+			return began, err
+		}
+	})
+	if err != nil {
+		cancel() // a failed call does not wait for the probe
+		return provider.Response{}, err
+	}
+	m.mu.Lock()
+	resp.Usage.CostUSD = m.limit.Cost(resp.Usage)
+	m.mu.Unlock()
+	return resp, nil
+}
+
+// try makes one request. began says that a delta was shown.
+func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (began bool, _ provider.Response, _ error) {
+	watched, dog, stop := provider.NewWatchdog(ctx, m.firstByte, m.silence)
+	defer stop()
+	stream := m.client.Messages.NewStreaming(watched, m.params(req))
+	defer stream.Close()
+	var message sdk.Message
+	input := map[int64]string{} // calls' arguments as they came; the SDK empties those that were cut off
+	stopped := false
+	for stream.Next() {
+		dog.Fed()
+		event := stream.Current()
+		if err := message.Accumulate(event); err != nil {
+			return began, provider.Response{}, m.fault.Broken(err)
+		}
+		switch event.Type {
+		case "message_stop":
+			stopped = true
+		case "content_block_start":
+			if b := event.ContentBlock; b.Type == "tool_use" {
+				began = true
+				onDelta(provider.Delta{Type: provider.DeltaToolCall, CallID: b.ID, Tool: b.Name})
+			}
+		case "content_block_delta":
+			input[event.Index] += event.Delta.PartialJSON
+			if d, ok := delta(message.Content[event.Index], event.Delta); ok {
+				began = true
+				onDelta(d)
+			}
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return began, provider.Response{}, m.failed(watched, err)
+	}
+	// The SDK takes the end of the body for the end of the message; only message_stop is (T4f).
+	if !stopped || message.StopReason == "" {
+		return began, provider.Response{}, m.fault.Broken(nil)
+	}
+	return began, response(message, input), nil
+}
+
+func delta(block sdk.ContentBlockUnion, d sdk.MessageStreamEventUnionDelta) (provider.Delta, bool) {
+	switch {
+	case d.Text != "":
+		return provider.Delta{Type: provider.DeltaText, Text: d.Text}, true
+	case d.Thinking != "":
+		return provider.Delta{Type: provider.DeltaReasoning, Text: d.Thinking}, true
+	case d.PartialJSON != "":
+		return provider.Delta{Type: provider.DeltaToolCall, Text: d.PartialJSON, CallID: block.ID, Tool: block.Name}, true
+	}
+	return provider.Delta{}, false
+}
+
+// failed maps the SDK's errors: what the API answered, what it said in mid-stream, and what the connection did.
+func (m *Model) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return m.fault.Transport(ctx, err)
+	}
+	api, ok := errors.AsType[*sdk.Error](err)
+	if !ok {
+		if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return m.fault.Broken(err)
+		}
+		return m.fault.Transport(ctx, err)
+	}
+	status := api.StatusCode
+	if status == http.StatusOK {
+		status = 0 // an error event inside a stream that had begun
+	}
+	var header http.Header
+	if api.Response != nil {
+		header = api.Response.Header
+	}
+	code := string(api.Type())
+	if code == "" {
+		code = "stream_error"
+	}
+	return m.fault.Status(status, code, said(api.RawJSON()), header)
+}
+
+// learn looks whether a refusal names something that can be left out or asked for otherwise, and whether that is news.
+func (m *Model) learn(err error) bool {
+	e, ok := err.(*provider.Error)
+	if !ok || e.Kind != provider.ErrInvalid {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text := strings.ToLower(e.Message)
+	adaptive := m.adaptiveLocked()
+	switch {
+	case strings.Contains(text, "temperature") && !m.noTemperature:
+		m.noTemperature = true
+	case strings.Contains(text, "effort") && !m.noEffort:
+		m.noEffort = true
+	case strings.Contains(text, "thinking") && strings.Contains(text, "adaptive") && m.adaptive == nil:
+		adaptive = !adaptive
+		m.adaptive = &adaptive
+	default:
+		return false
+	}
+	return true
+}
+
+// budgetOnly are the models that think with a budget and know no adaptive form, by the beginning of their names.
+var budgetOnly = []string{
+	"claude-3-7", "claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2", "claude-opus-4-5",
+	"claude-sonnet-4-0", "claude-sonnet-4-2", "claude-sonnet-4-5", "claude-haiku-4-5",
+}
+
+func (m *Model) adaptiveLocked() bool {
+	if m.adaptive != nil {
+		return *m.adaptive
+	}
+	for _, p := range budgetOnly {
+		if strings.HasPrefix(m.config.Model, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// probe asks once what the model can do. A server that does not tell leaves things as they are.
+func (m *Model) probe(ctx context.Context) {
+	m.mu.Lock()
+	asked := m.asked
+	m.asked = true
+	m.mu.Unlock()
+	if asked {
+		return
+	}
+	info, err := m.client.Models.Get(ctx, m.config.Model, sdk.ModelGetParams{})
+	if err != nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if info.MaxInputTokens > 0 {
+		m.limit.ContextWindow = int(info.MaxInputTokens)
+	}
+	if info.MaxTokens > 0 {
+		m.limit.MaxOutput = int(info.MaxTokens)
+	}
+	if t := info.Capabilities.Thinking; t.Supported && (t.Types.Adaptive.Supported || t.Types.Enabled.Supported) {
+		m.adaptive = &t.Types.Adaptive.Supported
+	}
+}

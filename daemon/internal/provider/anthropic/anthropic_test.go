@@ -1,0 +1,442 @@
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"sublet/daemon/internal/provider"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type server struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests []map[string]any
+}
+
+func (s *server) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.requests)
+}
+
+// serve speaks the Messages API: handle answers the n-th POST; info answers the question for the model ("" = 404).
+func serve(t *testing.T, info string, handle func(n int, w http.ResponseWriter, r *http.Request)) *server {
+	t.Helper()
+	s := &server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Api-Key") != "sk-ant-0123456789" || r.Header.Get("Anthropic-Version") == "" {
+			t.Errorf("headers: got %v", r.Header)
+		}
+		if strings.HasPrefix(r.URL.Path, "/v1/models/") {
+			if info == "" {
+				http.NotFound(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, info)
+			return
+		}
+		if r.URL.Path != "/v1/messages" {
+			t.Errorf("path: got %s", r.URL.Path)
+		}
+		var body map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Errorf("request: %v", err)
+		}
+		s.mu.Lock()
+		s.requests = append(s.requests, body)
+		n := len(s.requests)
+		s.mu.Unlock()
+		handle(n, w, r)
+	}))
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s
+}
+
+func open(s *server, model string) (*Model, *[]time.Duration) {
+	m := Open(provider.Config{Name: "anthropic", Kind: provider.KindAnthropic, BaseURL: s.URL, APIKey: "sk-ant-0123456789", APIKeyEnv: "ANTHROPIC_API_KEY", Model: model, HTTP: s.Client()})
+	var slept []time.Duration
+	m.retry.Sleep = func(_ context.Context, d time.Duration) error { slept = append(slept, d); return nil }
+	return m, &slept
+}
+
+// sse writes events; each is JSON whose type is also the event's name.
+func sse(w http.ResponseWriter, events ...string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, e := range events {
+		var head struct{ Type string }
+		_ = json.Unmarshal([]byte(e), &head)
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", head.Type, e)
+		w.(http.Flusher).Flush()
+	}
+}
+
+func fail(w http.ResponseWriter, status int, kind, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	b, _ := json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": message}})
+	_, _ = w.Write(b)
+}
+
+const (
+	begin = `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":25,"cache_creation_input_tokens":10,"cache_read_input_tokens":100,"output_tokens":1}}}`
+	ping  = `{"type":"ping"}`
+	stop  = `{"type":"message_stop"}`
+)
+
+func block(i int, content string, deltas ...string) []string {
+	list := []string{fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":%s}`, i, content)}
+	for _, d := range deltas {
+		list = append(list, fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":%s}`, i, d))
+	}
+	return append(list, fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, i))
+}
+
+func text(i int, s string) []string {
+	return block(i, `{"type":"text","text":""}`, fmt.Sprintf(`{"type":"text_delta","text":%q}`, s))
+}
+
+func end(reason string) []string {
+	return []string{fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":15}}`, reason), stop}
+}
+
+func prompt(s string) provider.Request {
+	return provider.Request{System: "be brief", Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: s}}}}}
+}
+
+func run(t *testing.T, m *Model, req provider.Request) (provider.Response, []string, error) {
+	t.Helper()
+	var deltas []string
+	resp, err := m.Stream(t.Context(), req, func(d provider.Delta) {
+		deltas = append(deltas, strings.TrimSuffix(string(d.Type)+":"+d.Tool, ":")+":"+d.Text)
+	})
+	return resp, deltas, err
+}
+
+func TestStream(t *testing.T) {
+	s := serve(t, "", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		events := []string{begin, ping}
+		events = append(events, block(0, `{"type":"thinking","thinking":"","signature":""}`, `{"type":"thinking_delta","thinking":"hmm"}`, `{"type":"signature_delta","signature":"SIG"}`)...)
+		events = append(events, block(1, `{"type":"redacted_thinking","data":"XYZ"}`)...)
+		events = append(events, text(2, "I look")...)
+		events = append(events, block(3, `{"type":"tool_use","id":"toolu_1","name":"bash","input":{}}`, `{"type":"input_json_delta","partial_json":""}`, `{"type":"input_json_delta","partial_json":"{\"command\":"}`, `{"type":"input_json_delta","partial_json":"\"ls\"}"}`)...)
+		sse(w, append(events, end("tool_use")...)...)
+	})
+	m, _ := open(s, "claude-sonnet-4-5")
+	resp, deltas, err := run(t, m, prompt("hi"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"reasoning:hmm", "text:I look", "tool_call:bash:", `tool_call:bash:{"command":`, `tool_call:bash:"ls"}`}; !slices.Equal(deltas, want) {
+		t.Errorf("got %q, want %q", deltas, want)
+	}
+	parts := resp.Message.Parts
+	if len(parts) != 4 || parts[0].Reasoning.Text != "hmm" || parts[2].Text != "I look" || string(parts[3].ToolCall.Arguments) != `{"command":"ls"}` || parts[3].ToolCall.ID != "toolu_1" {
+		t.Fatalf("got %+v", parts)
+	}
+	u := resp.Usage
+	if resp.StopReason != provider.ToolUse || u.Input != 25 || u.CacheRead != 100 || u.CacheWrite != 10 || u.Output != 15 {
+		t.Errorf("got %+v", resp)
+	}
+	if want := (25*3 + 15*15 + 100*0.30 + 10*3.75) / 1e6; u.CostUSD == nil || *u.CostUSD != want {
+		t.Errorf("cost: got %v, want %v", u.CostUSD, want)
+	}
+
+	// The thinking goes back with its signatures, before the call; results come first; marks stand on tools, system and the end.
+	req := prompt("hi")
+	req.Tools = []provider.ToolSpec{{Name: "read", Description: "r"}, {Name: "bash", Description: "runs", Schema: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}},"additionalProperties":false}`)}}
+	req.Messages = append(req.Messages, resp.Message, provider.Message{Role: provider.User, Parts: []provider.Part{
+		{Text: "and then?"}, {ToolResult: &provider.ToolResult{CallID: "toolu_1", Content: "a.txt", IsError: true}},
+	}})
+	if _, _, err := run(t, m, req); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := json.Marshal(s.requests[1]["messages"])
+	want := `[{"content":[{"text":"hi","type":"text"}],"role":"user"},` +
+		`{"content":[{"signature":"SIG","thinking":"hmm","type":"thinking"},{"data":"XYZ","type":"redacted_thinking"},{"text":"I look","type":"text"},{"id":"toolu_1","input":{"command":"ls"},"name":"bash","type":"tool_use"}],"role":"assistant"},` +
+		`{"content":[{"content":[{"text":"a.txt","type":"text"}],"is_error":true,"tool_use_id":"toolu_1","type":"tool_result"},{"cache_control":{"type":"ephemeral"},"text":"and then?","type":"text"}],"role":"user"}]`
+	if string(b) != want {
+		t.Errorf("messages:\ngot  %s\nwant %s", b, want)
+	}
+	b, _ = json.Marshal([]any{s.requests[1]["system"], s.requests[1]["tools"], s.requests[1]["stream"], s.requests[1]["max_tokens"]})
+	want = `[[{"cache_control":{"type":"ephemeral"},"text":"be brief","type":"text"}],` +
+		`[{"description":"r","input_schema":{"properties":{},"type":"object"},"name":"read"},{"cache_control":{"type":"ephemeral"},"description":"runs","input_schema":{"additionalProperties":false,"properties":{"command":{"type":"string"}},"type":"object"},"name":"bash"}],true,32000]`
+	if string(b) != want {
+		t.Errorf("got  %s\nwant %s", b, want)
+	}
+}
+
+func TestForeignHistory(t *testing.T) {
+	s := serve(t, "", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		sse(w, slices.Concat([]string{begin}, text(0, "ok"), end("end_turn"))...)
+	})
+	m, _ := open(s, "claude-sonnet-4-5")
+	req := prompt("hi")
+	req.Messages = append(
+		req.Messages,
+		provider.Message{Role: provider.Assistant, Parts: []provider.Part{
+			{Reasoning: &provider.Reasoning{Text: "x", Signature: "openai:reasoning_content"}},
+			{Text: "  "},
+			{ToolCall: &provider.ToolCall{ID: "call.1/2", Name: "bash", Arguments: json.RawMessage(`oops`)}},
+		}},
+		provider.Message{Role: provider.User, Parts: []provider.Part{{ToolResult: &provider.ToolResult{CallID: "call.1/2", Content: "r"}}}},
+		provider.Message{Role: provider.Assistant, Parts: []provider.Part{{Text: ""}}},
+		provider.Message{Role: provider.User, Parts: []provider.Part{{Text: "go on"}}},
+	)
+	if _, _, err := run(t, m, req); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := json.Marshal(s.requests[0]["messages"].([]any)[1:3])
+	want := `[{"content":[{"id":"call_1_2","input":{"invalid_arguments":"oops"},"name":"bash","type":"tool_use"}],"role":"assistant"},{"content":[{"content":[{"text":"r","type":"text"}],"is_error":false,"tool_use_id":"call_1_2","type":"tool_result"}],"role":"user"}]`
+	if string(b) != want {
+		t.Errorf("got  %s\nwant %s", b, want)
+	}
+}
+
+func TestStopReasons(t *testing.T) {
+	for reason, want := range map[string]provider.StopReason{
+		"end_turn": provider.EndTurn, "stop_sequence": provider.EndTurn, "max_tokens": provider.MaxTokens, "refusal": provider.Refusal,
+		"model_context_window_exceeded": provider.MaxTokens, "pause_turn": provider.EndTurn,
+	} {
+		s := serve(t, "", func(_ int, w http.ResponseWriter, _ *http.Request) {
+			sse(w, slices.Concat([]string{begin}, text(0, "ok"), end(reason))...)
+		})
+		m, _ := open(s, "m")
+		if resp, _, err := run(t, m, prompt("q")); err != nil || resp.StopReason != want {
+			t.Errorf("%s: got %v, %v, want %v", reason, resp.StopReason, err, want)
+		}
+	}
+}
+
+func TestCutOffCallKeepsWhatWasWritten(t *testing.T) {
+	s := serve(t, "", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		sse(w, slices.Concat([]string{begin}, block(0, `{"type":"tool_use","id":"t","name":"write","input":{}}`, `{"type":"input_json_delta","partial_json":"{\"path\": \"a"}`), end("max_tokens"))...)
+	})
+	m, _ := open(s, "m")
+	resp, _, err := run(t, m, prompt("q"))
+	if err != nil || string(resp.Message.Parts[0].ToolCall.Arguments) != `{"path": "a` || resp.StopReason != provider.MaxTokens {
+		t.Errorf("got %+v, %v", resp, err)
+	}
+}
+
+// T4f: a stream without its end is an error, and is not tried again once something was shown.
+func TestBrokenStreams(t *testing.T) {
+	hijack := func(w http.ResponseWriter) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}
+	for _, c := range []struct {
+		name  string
+		calls int
+		f     func(w http.ResponseWriter)
+	}{
+		{"ends in a block", 1, func(w http.ResponseWriter) { sse(w, append([]string{begin}, text(0, "half")[:2]...)...) }},
+		{"ends without message_stop", 1, func(w http.ResponseWriter) {
+			sse(w, slices.Concat([]string{begin}, text(0, "half"), end("end_turn")[:1])...)
+		}},
+		{"reset", 1, func(w http.ResponseWriter) { sse(w, append([]string{begin}, text(0, "half")[:2]...)...); hijack(w) }},
+		{"not JSON", 1, func(w http.ResponseWriter) {
+			sse(w, append([]string{begin}, text(0, "half")...)...)
+			_, _ = io.WriteString(w, "event: content_block_delta\ndata: {oops\n\n")
+		}},
+		{"nothing at all", 4, func(w http.ResponseWriter) { sse(w) }},
+		{"reset before the first word", 4, hijack},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := serve(t, "", func(_ int, w http.ResponseWriter, _ *http.Request) { c.f(w) })
+			m, _ := open(s, "m")
+			_, deltas, err := run(t, m, prompt("q"))
+			pe, ok := errors.AsType[*provider.Error](err)
+			if !ok || pe.Kind != provider.ErrBroken || s.count() != c.calls || c.calls == 1 && len(deltas) != 1 {
+				t.Errorf("got %v (%T) after %d calls and %q, want broken after %d", err, err, s.count(), deltas, c.calls)
+			}
+		})
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		status        int
+		kind, message string
+		header        string
+		want          provider.ErrorKind
+		calls         int
+	}{
+		{401, "authentication_error", "invalid x-api-key sk-ant-0123456789", "", provider.ErrAuth, 1},
+		{403, "permission_error", "no", "", provider.ErrAuth, 1},
+		{404, "not_found_error", "model: m", "", provider.ErrNotFound, 1},
+		{400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", "", provider.ErrContextTooLong, 1},
+		{400, "invalid_request_error", "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", "", provider.ErrContextTooLong, 1},
+		{413, "request_too_large", "Request exceeds the maximum size", "", provider.ErrContextTooLong, 1},
+		{400, "invalid_request_error", "messages: at least one message is required", "", provider.ErrInvalid, 1},
+		{400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.", "", provider.ErrAuth, 1},
+		{429, "rate_limit_error", "slow down", "", provider.ErrOverloaded, 4},
+		{429, "rate_limit_error", "slow down", "120", provider.ErrOverloaded, 1},
+		{529, "overloaded_error", "Overloaded", "", provider.ErrOverloaded, 4},
+		{500, "api_error", "oops", "", provider.ErrOverloaded, 4},
+	} {
+		t.Run(fmt.Sprint(c.status, c.want), func(t *testing.T) {
+			s := serve(t, "", func(_ int, w http.ResponseWriter, _ *http.Request) {
+				if c.header != "" {
+					w.Header().Set("Retry-After", c.header)
+				}
+				fail(w, c.status, c.kind, c.message)
+			})
+			m, _ := open(s, "m")
+			_, _, err := run(t, m, prompt("q"))
+			pe, ok := errors.AsType[*provider.Error](err)
+			if !ok || pe.Kind != c.want || s.count() != c.calls {
+				t.Fatalf("got %v (%+v) after %d calls, want %s after %d", err, pe, s.count(), c.want, c.calls)
+			}
+			if strings.Contains(err.Error(), "0123456789") || strings.Contains(err.Error(), "http://") {
+				t.Errorf("not clean: %q", err)
+			}
+		})
+	}
+}
+
+func TestOverloadedInTheStream(t *testing.T) {
+	overloaded := `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`
+	// Before anything was shown it is tried again.
+	s := serve(t, "", func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n == 1 {
+			sse(w, begin, overloaded)
+			return
+		}
+		sse(w, slices.Concat([]string{begin}, text(0, "ok"), end("end_turn"))...)
+	})
+	m, slept := open(s, "m")
+	if resp, _, err := run(t, m, prompt("q")); err != nil || resp.Message.Parts[0].Text != "ok" || len(*slept) != 1 {
+		t.Errorf("got %+v, %v, waits %v", resp, err, *slept)
+	}
+	// Afterwards it is the end (T4f).
+	s = serve(t, "", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		sse(w, slices.Concat([]string{begin}, text(0, "half"), []string{overloaded})...)
+	})
+	m, _ = open(s, "m")
+	_, _, err := run(t, m, prompt("q"))
+	if pe, ok := errors.AsType[*provider.Error](err); !ok || pe.Kind != provider.ErrOverloaded || s.count() != 1 || pe.Message != "Overloaded" {
+		t.Errorf("got %v after %d calls", err, s.count())
+	}
+}
+
+func TestCancelAtOnce(t *testing.T) {
+	cause := errors.New("stopped by user")
+	for _, events := range [][]string{nil, append([]string{begin}, text(0, "one")[:2]...)} {
+		began := make(chan struct{})
+		s := serve(t, "", func(_ int, w http.ResponseWriter, r *http.Request) {
+			if events != nil {
+				sse(w, events...)
+			}
+			close(began)
+			<-r.Context().Done()
+		})
+		m, _ := open(s, "m")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go func() { <-began; cancel(cause) }()
+		start := time.Now()
+		_, err := m.Stream(ctx, prompt("q"), func(provider.Delta) {})
+		if !errors.Is(err, cause) || time.Since(start) > 2*time.Second {
+			t.Errorf("got %v after %v, want the cause at once", err, time.Since(start))
+		}
+	}
+}
+
+func TestSilenceIsBroken(t *testing.T) {
+	s := serve(t, "", func(_ int, w http.ResponseWriter, r *http.Request) {
+		sse(w, append([]string{begin}, text(0, "one")[:2]...)...)
+		<-r.Context().Done()
+	})
+	m, _ := open(s, "m")
+	m.silence = 30 * time.Millisecond
+	_, _, err := run(t, m, prompt("q"))
+	if pe, ok := errors.AsType[*provider.Error](err); !ok || pe.Kind != provider.ErrBroken || !errors.Is(err, provider.ErrStalled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLimitsAndThinkingOfTheModel(t *testing.T) {
+	ok := func(_ int, w http.ResponseWriter, _ *http.Request) {
+		sse(w, slices.Concat([]string{begin}, text(0, "ok"), end("end_turn"))...)
+	}
+	info := func(adaptive bool) string {
+		return fmt.Sprintf(`{"type":"model","id":"m","max_input_tokens":1000000,"max_tokens":128000,"capabilities":{"thinking":{"supported":true,"types":{"adaptive":{"supported":%v},"enabled":{"supported":%v}}}}}`, adaptive, !adaptive)
+	}
+	for _, c := range []struct {
+		model, info, thinking string
+		window                int
+		want                  string
+	}{
+		{"claude-new-9", info(true), "high", 1_000_000, `{"display":"summarized","type":"adaptive"}`},
+		{"claude-new-9", info(false), "low", 1_000_000, `{"budget_tokens":2048,"type":"enabled"}`},
+		{"claude-sonnet-4-5", "", "medium", 200_000, `{"budget_tokens":8192,"type":"enabled"}`},
+		{"claude-opus-5", "", "medium", 200_000, `{"display":"summarized","type":"adaptive"}`},
+		{"claude-opus-5", "", "", 200_000, `null`},
+		{"claude-opus-5", "", "off", 200_000, `{"type":"disabled"}`},
+		{"other", "", "", provider.DefaultContextWindow, `null`},
+	} {
+		s := serve(t, c.info, ok)
+		m, _ := open(s, c.model)
+		req, temp := prompt("q"), 0.5
+		req.Thinking, req.Temperature = c.thinking, &temp
+		if _, _, err := run(t, m, req); err != nil {
+			t.Fatal(err)
+		}
+		b, _ := json.Marshal(s.requests[0]["thinking"])
+		if string(b) != c.want || m.Info().ContextWindow != c.window {
+			t.Errorf("%s %q: got %s, %d, want %s, %d", c.model, c.thinking, b, m.Info().ContextWindow, c.want, c.window)
+		}
+		if thinking := c.thinking != "" && c.thinking != "off"; (s.requests[0]["temperature"] == nil) != thinking {
+			t.Errorf("%s %q: temperature %v", c.model, c.thinking, s.requests[0]["temperature"])
+		}
+	}
+}
+
+func TestRefusedFormsAreLearned(t *testing.T) {
+	s := serve(t, "", func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n == 1 {
+			fail(w, 400, "invalid_request_error", "adaptive thinking is not supported on this model")
+			return
+		}
+		sse(w, slices.Concat([]string{begin}, text(0, "ok"), end("end_turn"))...)
+	})
+	m, slept := open(s, "proxy-model")
+	req := prompt("q")
+	req.Thinking = "low"
+	if _, _, err := run(t, m, req); err != nil || len(*slept) != 0 {
+		t.Fatal(err, *slept)
+	}
+	if b, _ := json.Marshal(s.requests[1]["thinking"]); string(b) != `{"budget_tokens":2048,"type":"enabled"}` {
+		t.Errorf("got %s", b)
+	}
+}
+
+func TestNoKeyReadsNoEnvironment(t *testing.T) {
+	t.Setenv("ANTHROPIC_API_KEY", "sk-from-environment")
+	m := Open(provider.Config{Name: "anthropic", Kind: provider.KindAnthropic, Model: "m", APIKeyEnv: "ANTHROPIC_API_KEY"})
+	_, _, err := run(t, m, prompt("q"))
+	pe, ok := errors.AsType[*provider.Error](err)
+	if !ok || pe.Kind != provider.ErrAuth || !strings.Contains(pe.Hint(), "ANTHROPIC_API_KEY") || m.Info().Loaded {
+		t.Errorf("got %v, %+v", err, m.Info())
+	}
+}

@@ -1,0 +1,185 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"sublet/daemon/internal/provider"
+)
+
+// redacted marks the signature of thinking that came encrypted.
+const redacted = "redacted:"
+
+// budgets of thinking, in tokens, for models that want one.
+var budgets = map[string]int64{"low": 2_048, "medium": 8_192, "high": 24_576}
+
+func thinks(req provider.Request) bool { return budgets[req.Thinking] > 0 }
+
+// params turns a conversation into the API's form. Three cache marks: tools, system prompt, and the conversation so far;
+// each turn then reads what the one before wrote.
+func (m *Model) params(req provider.Request) sdk.MessageNewParams {
+	m.mu.Lock()
+	limit, adaptive, noTemperature, noEffort := m.limit, m.adaptiveLocked(), m.noTemperature, m.noEffort
+	m.mu.Unlock()
+
+	p := sdk.MessageNewParams{Model: m.config.Model, MaxTokens: defaultMaxTokens}
+	if limit.MaxOutput > 0 {
+		p.MaxTokens = min(p.MaxTokens, int64(limit.MaxOutput))
+	}
+	if req.MaxTokens != nil {
+		p.MaxTokens = int64(*req.MaxTokens)
+	}
+	switch {
+	case thinks(req) && adaptive:
+		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
+		if !noEffort {
+			p.OutputConfig.Effort = sdk.OutputConfigEffort(req.Thinking)
+		}
+	case thinks(req) && p.MaxTokens > 2*budgets["low"]:
+		p.Thinking = sdk.ThinkingConfigParamOfEnabled(min(budgets[req.Thinking], p.MaxTokens/2))
+	case req.Thinking == "off":
+		p.Thinking.OfDisabled = &sdk.ThinkingConfigDisabledParam{}
+	}
+	// A thinking model takes no temperature.
+	if req.Temperature != nil && !noTemperature && p.Thinking.OfAdaptive == nil && p.Thinking.OfEnabled == nil {
+		p.Temperature = param.NewOpt(*req.Temperature)
+	}
+	if req.System != "" {
+		p.System = []sdk.TextBlockParam{{Text: req.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
+	}
+	for i, t := range req.Tools {
+		tool := &sdk.ToolParam{Name: t.Name, Description: param.NewOpt(t.Description), InputSchema: schema(t.Schema)}
+		if i == len(req.Tools)-1 {
+			tool.CacheControl = sdk.NewCacheControlEphemeralParam()
+		}
+		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: tool})
+	}
+	for _, msg := range req.Messages {
+		if content := blocks(msg); len(content) > 0 {
+			p.Messages = append(p.Messages, sdk.MessageParam{Role: sdk.MessageParamRole(msg.Role), Content: content})
+		}
+	}
+	markLast(p.Messages)
+	return p
+}
+
+func schema(raw json.RawMessage) sdk.ToolInputSchemaParam {
+	if len(raw) == 0 || !json.Valid(raw) {
+		raw = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return param.Override[sdk.ToolInputSchemaParam](raw)
+}
+
+// blocks: results come first in a user's message, thinking first in the model's own; both are the API's rule.
+func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
+	var texts []sdk.ContentBlockParamUnion
+	for _, p := range msg.Parts {
+		switch {
+		case p.ToolResult != nil:
+			r := p.ToolResult
+			list = append(list, sdk.NewToolResultBlock(toolID(r.CallID), r.Content, r.IsError))
+		case p.ToolCall != nil:
+			c := p.ToolCall
+			list = append(append(list, texts...), sdk.NewToolUseBlock(toolID(c.ID), provider.ArgumentsObject(c.Arguments), c.Name))
+			texts = nil
+		case p.Reasoning != nil:
+			sign, ok := provider.Unseal(provider.KindAnthropic, p.Reasoning.Signature)
+			if !ok || sign == "" {
+				continue // another provider's, or without its seal: the API refuses it
+			}
+			list = append(list, texts...)
+			texts = nil
+			if data, ok := strings.CutPrefix(sign, redacted); ok {
+				list = append(list, sdk.NewRedactedThinkingBlock(data))
+			} else {
+				list = append(list, sdk.NewThinkingBlock(sign, p.Reasoning.Text))
+			}
+		case strings.TrimSpace(p.Text) != "": // the API refuses blank text
+			texts = append(texts, sdk.NewTextBlock(p.Text))
+		}
+	}
+	return append(list, texts...)
+}
+
+// markLast puts a cache mark on the newest block of the conversation.
+func markLast(messages []sdk.MessageParam) {
+	if len(messages) == 0 {
+		return
+	}
+	content := messages[len(messages)-1].Content
+	switch last := content[len(content)-1]; {
+	case last.OfText != nil:
+		last.OfText.CacheControl = sdk.NewCacheControlEphemeralParam()
+	case last.OfToolResult != nil:
+		last.OfToolResult.CacheControl = sdk.NewCacheControlEphemeralParam()
+	}
+}
+
+// toolID fits ids of other providers, from before a change of model, to the API's alphabet.
+func toolID(id string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, id)
+}
+
+func response(m sdk.Message, input map[int64]string) provider.Response {
+	msg := provider.Message{Role: provider.Assistant}
+	for i, b := range m.Content {
+		switch b.Type {
+		case "text":
+			if b.Text != "" {
+				msg.Parts = append(msg.Parts, provider.Part{Text: b.Text})
+			}
+		case "thinking":
+			msg.Parts = append(msg.Parts, provider.Part{Reasoning: &provider.Reasoning{
+				Text: b.Thinking, Signature: provider.Seal(provider.KindAnthropic, b.Signature),
+			}})
+		case "redacted_thinking":
+			msg.Parts = append(msg.Parts, provider.Part{Reasoning: &provider.Reasoning{
+				Signature: provider.Seal(provider.KindAnthropic, redacted+b.Data),
+			}})
+		case "tool_use":
+			args := json.RawMessage(input[int64(i)])
+			if len(args) == 0 {
+				args = b.Input
+			}
+			msg.Parts = append(msg.Parts, provider.Part{ToolCall: &provider.ToolCall{ID: b.ID, Name: b.Name, Arguments: args}})
+		}
+	}
+	return provider.Response{
+		Message: msg, StopReason: stopReason(m.StopReason),
+		Usage: provider.Usage{
+			Input: m.Usage.InputTokens, Output: m.Usage.OutputTokens,
+			CacheRead: m.Usage.CacheReadInputTokens, CacheWrite: m.Usage.CacheCreationInputTokens,
+		},
+	}
+}
+
+func stopReason(r sdk.StopReason) provider.StopReason {
+	switch r {
+	case sdk.StopReasonToolUse:
+		return provider.ToolUse
+	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
+		return provider.MaxTokens
+	case sdk.StopReasonRefusal:
+		return provider.Refusal
+	}
+	return provider.EndTurn
+}
+
+// said is the API's own explanation out of {"type":"error","error":{"type":…,"message":…}}, or the text as it is.
+func said(raw string) string {
+	var body struct {
+		Error struct{ Message string }
+	}
+	if json.Unmarshal([]byte(raw), &body) == nil && body.Error.Message != "" {
+		return body.Error.Message
+	}
+	return raw
+}

@@ -1,0 +1,83 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// LastPrompt returns the newest real prompt, and what the conversation holds after it. A user message that carries tool
+// results is an answer to the model, not a prompt. The first text of a message is the prompt itself; further ones are
+// context that the agent adds (recent commands, attachments). Without any prompt both are zero.
+func LastPrompt(messages []Message) (prompt string, after []Message) {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if text, ok := PromptOf(messages[i]); ok {
+			return text, messages[i+1:]
+		}
+	}
+	return "", nil
+}
+
+// PromptOf returns what the user said in m; false where m is no prompt.
+func PromptOf(m Message) (string, bool) {
+	if m.Role != User {
+		return "", false
+	}
+	prompt := ""
+	for _, p := range m.Parts {
+		if p.ToolResult != nil {
+			return "", false
+		}
+		if prompt == "" {
+			prompt = p.Text
+		}
+	}
+	return prompt, prompt != ""
+}
+
+// Bytes is the size of a request's text: system prompt, messages and tool descriptions. Four bytes are about a token.
+func (r Request) Bytes() int {
+	n := len(r.System)
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			n += len(p.Text)
+			if p.Reasoning != nil {
+				n += len(p.Reasoning.Text)
+			}
+			if p.ToolCall != nil {
+				n += len(p.ToolCall.Name) + len(p.ToolCall.Arguments)
+			}
+			if p.ToolResult != nil {
+				n += len(p.ToolResult.Content)
+			}
+		}
+	}
+	for _, t := range r.Tools {
+		n += len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	return n
+}
+
+// EstimateTokens is what a back end without a counter of its own reports.
+func EstimateTokens(bytes int) int64 { return int64(bytes+3) / 4 }
+
+// ArgumentsObject returns a call's arguments as the JSON object that every wire demands when a conversation is sent back;
+// what the model wrote in its place is kept under one key.
+func ArgumentsObject(raw json.RawMessage) json.RawMessage {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(raw, &object) == nil && object != nil {
+		return raw
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return json.RawMessage("{}")
+	}
+	wrapped, _ := json.Marshal(map[string]string{"invalid_arguments": string(raw)}) // strings always marshal
+	return wrapped
+}
+
+// Seal marks a signature as kind's own; Unseal takes the mark off again, ok only for the same kind.
+func Seal(kind, signature string) string { return kind + ":" + signature }
+
+func Unseal(kind, sealed string) (signature string, ok bool) {
+	return strings.CutPrefix(sealed, kind+":")
+}

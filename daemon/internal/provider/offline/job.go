@@ -1,0 +1,200 @@
+package offline
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sublet/daemon/internal/provider"
+)
+
+// job is one prompt with what is known so far.
+type job struct {
+	said    string            // the clause in hand, tidied
+	args    map[string]string // what its pattern caught
+	facts   provider.Facts
+	tools   map[string]bool
+	results []result
+	earlier []string // the prompts before this one, oldest first
+	private bool     // the user's shell could not be had: use one of the agent's own
+}
+
+// result is what one call brought.
+type result struct {
+	tool    string
+	command string // bash
+	text    string // the output, without the notes that the tool adds
+	exit    int    // bash: exit code; -1 where it did not end by itself
+	isError bool
+	denied  bool
+	why     string // with a refusal: who or what refused
+	comment string // with a refusal: the user's own words
+	stopped string // cancelled, timeout, interrupted; "" = it ran to its end
+}
+
+func (r result) ok() bool { return !r.isError && r.exit == 0 && !r.refused() }
+
+// refused: the user or the policy said no, or the turn was stopped; there is nothing to go on from.
+func (r result) refused() bool {
+	return r.denied || r.stopped == "cancelled" || r.stopped == "interrupted"
+}
+
+func (r result) lines() []string { return splitLines(r.text) }
+
+func splitLines(s string) (list []string) {
+	for line := range strings.Lines(s) {
+		if line = strings.TrimRight(line, "\r\n"); strings.TrimSpace(line) != "" {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+func newJob(req provider.Request, prompt string, after []provider.Message) *job {
+	j := &job{said: prompt, facts: req.Facts, tools: map[string]bool{}}
+	for _, t := range req.Tools {
+		j.tools[t.Name] = true
+	}
+	for _, m := range req.Messages[:len(req.Messages)-len(after)] {
+		if p, ok := provider.PromptOf(m); ok {
+			j.earlier = append(j.earlier, p)
+		}
+	}
+	if n := len(j.earlier); n > 0 {
+		j.earlier = j.earlier[:n-1] // the last is the prompt itself
+	}
+	calls := map[string]provider.ToolCall{}
+	for _, m := range after {
+		for _, p := range m.Parts {
+			if p.ToolCall != nil {
+				calls[p.ToolCall.ID] = *p.ToolCall
+			}
+			if p.ToolResult == nil {
+				continue
+			}
+			r := parseResult(calls[p.ToolResult.CallID], *p.ToolResult)
+			if r.tool == "bash" && r.isError && !j.private && noShell.MatchString(r.text) {
+				// The shell could not be had. The same call comes again, in a shell of the agent's own.
+				j.private = true
+				continue
+			}
+			j.results = append(j.results, r)
+		}
+	}
+	return j
+}
+
+var (
+	noShell = rx(`set "private": true`)
+	// The agent's own words for a refusal, from beginning to end: a program's output that speaks of one is none (T3m).
+	denial   = rx(`(?s)^Denied: (.*?)\.(?: The user says: (.*?))? It did not run\. Do not try the same in another way; .*\.$`)
+	bashNote = rx(`^\[(?:exit code (\d+)|(no output)|now in (.+)|ended by (\w+)|(ended: .*)|(still running: .*)|(\d+ bytes of output are left out.*)|(\w+: the shell did not run it)|(the shell ended with it))\]$`)
+)
+
+func parseResult(c provider.ToolCall, t provider.ToolResult) result {
+	r := result{tool: c.Name, text: t.Content, isError: t.IsError}
+	var args struct{ Command string }
+	if json.Unmarshal(c.Arguments, &args) == nil {
+		r.command = args.Command
+	}
+	if m := denial.FindStringSubmatch(t.Content); t.IsError && m != nil {
+		r.denied, r.why, r.comment = true, m[1], strings.TrimSpace(m[2])
+		return r
+	}
+	switch {
+	case !t.IsError:
+	case strings.HasPrefix(t.Content, "interrupted"):
+		r.stopped = "interrupted"
+		return r
+	case strings.HasPrefix(t.Content, "stopped: "):
+		r.stopped = "cancelled"
+		return r
+	}
+	if c.Name != "bash" {
+		return r
+	}
+	// The tool's notes are the last lines; an output that ends in the like is told apart by nothing, and loses a line.
+	lines := strings.Split(strings.TrimRight(t.Content, "\n"), "\n")
+	for len(lines) > 0 {
+		m := bashNote.FindStringSubmatch(lines[len(lines)-1])
+		if m == nil {
+			break
+		}
+		switch {
+		case m[1] != "":
+			r.exit, _ = strconv.Atoi(m[1])
+		case m[4] != "":
+			r.exit = -1
+		case strings.Contains(m[5], "longer than"):
+			r.exit, r.stopped = -1, "timeout"
+		case m[5] != "":
+			r.exit, r.stopped = -1, "cancelled"
+		case m[8] != "", m[9] != "":
+			r.exit = -1
+		}
+		lines = lines[:len(lines)-1]
+	}
+	r.text = strings.Join(lines, "\n")
+	if r.isError && r.exit == 0 {
+		r.exit = -1
+	}
+	return r
+}
+
+// last is the newest result, the zero one where there is none.
+func (j *job) last() result {
+	if len(j.results) == 0 {
+		return result{}
+	}
+	return j.results[len(j.results)-1]
+}
+
+// failed: what was done last did not succeed.
+func (j *job) failed() bool { return len(j.results) > 0 && !j.last().ok() }
+
+// inShell sends bash calls to the agent's own shell where the user's cannot be had.
+func (j *job) inShell(calls []call) []call {
+	if !j.private {
+		return calls
+	}
+	out := make([]call, len(calls))
+	for i, c := range calls {
+		out[i] = c
+		if c.tool == "bash" {
+			args := map[string]any{"private": true}
+			for k, v := range c.args {
+				args[k] = v
+			}
+			out[i].args = args
+		}
+	}
+	return out
+}
+
+// bash is a command for the shell, with what it is for, shown to the user while the shell is lent.
+func bash(purpose string, parts ...string) *call {
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+	return &call{tool: "bash", args: map[string]any{"command": strings.Join(parts, " "), "description": purpose}}
+}
+
+// step returns the next call, nil when there is nothing more to do.
+type step func(j *job) *call
+
+// steps plays calls one after the other. A step that returns nil ends the series.
+func steps(list ...step) func(j *job) []call {
+	return func(j *job) []call {
+		if len(j.results) >= len(list) {
+			return nil
+		}
+		if c := list[len(j.results)](j); c != nil {
+			return []call{*c}
+		}
+		return nil
+	}
+}
+
+// run is the step of a command that depends on nothing.
+func run(purpose, command string) step {
+	return func(*job) *call { return bash(purpose, command) }
+}

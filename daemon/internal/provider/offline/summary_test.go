@@ -1,0 +1,98 @@
+package offline_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"sublet/compaction"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/provider/offline"
+	"sublet/daemon/internal/tool"
+)
+
+// Compaction's question gets an extract, not an intent: what it asks is recognised by its own words.
+func TestSummarises(t *testing.T) {
+	system, prompt := compaction.Prompt([]compaction.Item{
+		{Kind: compaction.Request, Text: "run the tests"},
+		{Kind: compaction.Answer, Text: "I run them.", Calls: []compaction.Call{{ID: "1", Tool: "bash", Arguments: `{"command":"go test ./..."}`}}},
+		{Kind: compaction.Results, Results: []compaction.Result{{CallID: "1", Content: "--- FAIL: TestX\nmore\n[exit code 1]"}}},
+		{Kind: compaction.Answer, Text: "TestX fails."},
+	}, "", 4000)
+	resp, err := offline.Open(provider.Config{}).Stream(t.Context(), provider.Request{
+		System: system, Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: prompt}}}},
+	}, func(provider.Delta) {})
+	if err != nil || len(resp.Message.Parts) != 1 {
+		t.Fatalf("got %+v, %v", resp, err)
+	}
+	got := resp.Message.Parts[0].Text
+	for _, want := range []string{"user: run the tests", "go test ./...", "--- FAIL: TestX … [exit code 1]", "agent: TestX fails."} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant %q in it", got, want)
+		}
+	}
+}
+
+// A shell that cannot be had is no reason to give up: the same question goes to a shell of the agent's own.
+func TestTakesItsOwnShellWhereTheUsersIsGone(t *testing.T) {
+	m := offline.Open(provider.Config{})
+	req := provider.Request{Tools: []provider.ToolSpec{{Name: "bash"}}, Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: "what changed?"}}}}}
+	step := func() provider.Response {
+		t.Helper()
+		resp, err := m.Stream(t.Context(), req, func(provider.Delta) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Messages = append(req.Messages, resp.Message)
+		return resp
+	}
+	answer := func(call *provider.ToolCall, content string, isError bool) {
+		req.Messages = append(req.Messages, provider.Message{Role: provider.User, Parts: []provider.Part{{ToolResult: &provider.ToolResult{CallID: call.ID, Content: content, IsError: isError}}}})
+	}
+	first := step().Message.Parts[0].ToolCall
+	if strings.Contains(string(first.Arguments), "private") {
+		t.Fatalf("got %s, want the user's shell first", first.Arguments)
+	}
+	answer(first, tool.ErrNoShell.Error()+`; set "private": true to run it in a shell of your own instead`, true)
+	second := step().Message.Parts[0].ToolCall
+	if second == nil || !strings.Contains(string(second.Arguments), `"private":true`) || !strings.Contains(string(second.Arguments), "git status") || second.ID == first.ID {
+		t.Fatalf("got %+v", second)
+	}
+	answer(second, "## main", false)
+	if got := step(); got.StopReason != provider.EndTurn || !strings.Contains(got.Message.Parts[0].Text, "nothing changed") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// What overtook a call is told as it is.
+func TestStoppedCalls(t *testing.T) {
+	m := offline.Open(provider.Config{})
+	for content, want := range map[string]string{
+		"stopped: the turn was cancelled":        "It was cancelled",
+		"interrupted: no result was recorded":    "That was interrupted",
+		"half\n[ended: the user cancelled it]":   "It was cancelled",
+		"Denied: all of it.\n[exit code 1]":      "That failed", // T3m: a program's words, not the agent's
+		"half\n[ended: it ran longer than 2m0s]": "took too long",
+	} {
+		req := provider.Request{Tools: []provider.ToolSpec{{Name: "bash"}}, Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: "biggest files"}}}}}
+		resp, err := m.Stream(t.Context(), req, func(provider.Delta) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Messages = append(req.Messages, resp.Message, provider.Message{Role: provider.User, Parts: []provider.Part{{ToolResult: &provider.ToolResult{CallID: resp.Message.Parts[0].ToolCall.ID, Content: content, IsError: true}}}})
+		if resp, err = m.Stream(t.Context(), req, func(provider.Delta) {}); err != nil || !strings.Contains(resp.Message.Parts[0].Text, want) {
+			t.Errorf("%s: got %+v, %v, want %q", content, resp, err, want)
+		}
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	cause := errors.New("stopped by user")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	_, err := offline.Open(provider.Config{}).Stream(ctx, provider.Request{Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: "help"}}}}}, func(provider.Delta) {})
+	if !errors.Is(err, cause) {
+		t.Errorf("got %v, want the cause", err)
+	}
+}

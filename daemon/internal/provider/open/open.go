@@ -1,0 +1,43 @@
+// Package open turns a configuration into a model. It is apart from package provider so that back ends can import the
+// types without a cycle; only the daemon's assembly needs it.
+package open
+
+import (
+	"fmt"
+
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/provider/anthropic"
+	"sublet/daemon/internal/provider/offline"
+	"sublet/daemon/internal/provider/openai"
+	"sublet/daemon/internal/provider/scripted"
+)
+
+// Open makes the model that c names. It does no I/O beyond reading a script, so a model that cannot be reached, or lacks
+// its key, is found out by its first Stream. Errors are *provider.Error and carry a hint.
+func Open(c provider.Config) (provider.Model, error) {
+	switch c.Kind {
+	case provider.KindAnthropic, provider.KindOpenAI, provider.KindGoogle:
+		if c.Model == "" {
+			return nil, &provider.Error{
+				Kind: provider.ErrInvalid, Provider: c.Name, Message: "no model named",
+				HintText: fmt.Sprintf("write `model = %q` in the configuration", c.Name+"/NAME"),
+			}
+		}
+		if c.Kind == provider.KindAnthropic {
+			return anthropic.Open(c), nil
+		}
+		return openai.Open(c), nil
+	case provider.KindOffline:
+		return offline.Open(c), nil
+	case provider.KindScripted:
+		m, err := scripted.Open(c)
+		if err != nil {
+			return nil, err // not a nil *Model in an interface
+		}
+		return m, nil
+	}
+	return nil, &provider.Error{
+		Kind: provider.ErrInvalid, Provider: c.Name, Message: fmt.Sprintf("unknown kind %q", c.Kind),
+		HintText: "kind is one of anthropic, openai, google, offline, scripted",
+	}
+}

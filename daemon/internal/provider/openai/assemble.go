@@ -1,0 +1,266 @@
+package openai
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"sublet/daemon/internal/provider"
+)
+
+// reasoningField is the signature of reasoning that came as text in a field of its own.
+const reasoningField = "reasoning_content"
+
+// assembly builds the message out of the stream's pieces and passes them on as deltas.
+type assembly struct {
+	kind      string
+	emit      func(provider.Delta)
+	text      strings.Builder
+	reasoning strings.Builder
+	calls     []*call
+	finish    string
+	refusal   bool
+	usage     provider.Usage
+	tags      thinkTags
+}
+
+type call struct {
+	index int // -1: the server does not number them
+	id    string
+	name  string
+	args  bytes.Buffer
+	extra json.RawMessage
+}
+
+func newAssembly(c provider.Config, emit func(provider.Delta)) *assembly {
+	return &assembly{kind: c.Kind, emit: emit}
+}
+
+// add takes one event.
+func (a *assembly) add(f provider.Fault, data []byte) error {
+	c, err := decode(f, data)
+	if err != nil {
+		return err
+	}
+	if c.Usage != nil {
+		a.usage = c.Usage.usage()
+	}
+	for _, choice := range c.Choices[:min(1, len(c.Choices))] {
+		d := choice.Delta
+		if d == nil {
+			d = choice.Message
+		}
+		if d != nil {
+			a.delta(d)
+		}
+		if choice.FinishReason != "" {
+			a.finish = choice.FinishReason
+		}
+	}
+	if a.finish == "error" {
+		return f.Broken(nil)
+	}
+	return nil
+}
+
+func (a *assembly) delta(d *wireDelta) {
+	reasoning := d.ReasoningContent
+	if reasoning == "" {
+		_ = json.Unmarshal(d.Reasoning, &reasoning) // some send an object here: not for reading
+	}
+	a.reason(reasoning)
+	text, thought := a.tags.split(d.Content)
+	a.reason(thought)
+	a.say(text)
+	if d.Refusal != "" {
+		a.refusal = true
+		a.say(d.Refusal)
+	}
+	for _, p := range d.ToolCalls {
+		a.piece(p)
+	}
+}
+
+func (a *assembly) reason(s string) {
+	if s != "" {
+		a.reasoning.WriteString(s)
+		a.emit(provider.Delta{Type: provider.DeltaReasoning, Text: s})
+	}
+}
+
+func (a *assembly) say(s string) {
+	if s != "" {
+		a.text.WriteString(s)
+		a.emit(provider.Delta{Type: provider.DeltaText, Text: s})
+	}
+}
+
+func (a *assembly) piece(p wirePiece) {
+	args := p.Function.Arguments
+	var text string
+	if json.Unmarshal(args, &text) != nil {
+		text = string(args) // a server that sends the object itself
+	}
+	c := a.find(p)
+	if c == nil {
+		c = &call{index: -1, id: p.ID}
+		if p.Index != nil {
+			c.index = *p.Index
+		}
+		if c.id == "" {
+			c.id = newID()
+		}
+		a.calls = append(a.calls, c)
+	}
+	if c.name == "" {
+		c.name = p.Function.Name
+	}
+	if len(p.ExtraContent) > 0 {
+		c.extra = p.ExtraContent
+	}
+	c.args.WriteString(text)
+	if text != "" || p.Function.Name != "" {
+		a.emit(provider.Delta{Type: provider.DeltaToolCall, CallID: c.id, Tool: c.name, Text: text})
+	}
+}
+
+// find returns the call that a piece goes on with; nil begins a new one. Ids decide where there are any: Google numbers
+// all its calls 0. Without them a name on top of complete arguments is the next call.
+func (a *assembly) find(p wirePiece) *call {
+	if len(a.calls) == 0 {
+		return nil
+	}
+	if p.ID != "" {
+		for _, c := range a.calls {
+			if c.id == p.ID {
+				return c
+			}
+		}
+		return nil
+	}
+	last := a.calls[len(a.calls)-1]
+	if p.Index != nil && last.index != *p.Index {
+		last = nil
+		for _, c := range a.calls {
+			if c.index == *p.Index {
+				last = c
+			}
+		}
+	}
+	if last != nil && p.Function.Name != "" && json.Valid(last.args.Bytes()) {
+		return nil
+	}
+	return last
+}
+
+// response is the whole message; false where the server never said why it stopped.
+func (a *assembly) response() (provider.Response, bool) {
+	if a.finish == "" {
+		return provider.Response{}, false
+	}
+	text, thought := a.tags.flush()
+	a.reason(thought)
+	a.say(text)
+	msg := provider.Message{Role: provider.Assistant}
+	if a.reasoning.Len() > 0 {
+		msg.Parts = append(msg.Parts, provider.Part{Reasoning: &provider.Reasoning{
+			Text: a.reasoning.String(), Signature: provider.Seal(a.kind, reasoningField),
+		}})
+	}
+	if a.text.Len() > 0 {
+		msg.Parts = append(msg.Parts, provider.Part{Text: a.text.String()})
+	}
+	for _, c := range a.calls {
+		if len(c.extra) > 0 {
+			msg.Parts = append(msg.Parts, provider.Part{Reasoning: &provider.Reasoning{Signature: provider.Seal(a.kind, string(c.extra))}})
+		}
+		args := json.RawMessage(bytes.TrimSpace(c.args.Bytes()))
+		if len(args) == 0 {
+			args = json.RawMessage("{}")
+		}
+		msg.Parts = append(msg.Parts, provider.Part{ToolCall: &provider.ToolCall{ID: c.id, Name: c.name, Arguments: args}})
+	}
+	return provider.Response{Message: msg, StopReason: a.stopReason(), Usage: a.usage}, true
+}
+
+// stopReason: servers that say "stop" after calls mean the calls.
+func (a *assembly) stopReason() provider.StopReason {
+	switch {
+	case a.finish == "length":
+		return provider.MaxTokens
+	case a.finish == "content_filter" || a.refusal && len(a.calls) == 0:
+		return provider.Refusal
+	case len(a.calls) > 0:
+		return provider.ToolUse
+	}
+	return provider.EndTurn
+}
+
+func newID() string {
+	var b [9]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand
+	return fmt.Sprintf("call_%s", hex.EncodeToString(b[:]))
+}
+
+// thinkTags takes reasoning out of the text where a server leaves it in as <think>…</think> at the very beginning.
+type thinkTags struct {
+	state int // 0 undecided, 1 thinking, 2 the blank lines after it, 3 text
+	held  string
+}
+
+const (
+	openTag  = "<think>"
+	closeTag = "</think>"
+)
+
+func (t *thinkTags) split(s string) (text, thought string) {
+	if t.state == 2 {
+		if s = strings.TrimLeft(s, "\n"); s != "" {
+			t.state = 3
+		}
+	}
+	if t.state >= 2 || s == "" {
+		return s, ""
+	}
+	t.held += s
+	if t.state == 0 {
+		begin := strings.TrimLeft(t.held, " \n\r\t")
+		if strings.HasPrefix(openTag, begin) {
+			return "", "" // may still become the tag
+		}
+		rest, ok := strings.CutPrefix(begin, openTag)
+		if !ok {
+			t.state = 3
+			text, t.held = t.held, ""
+			return text, ""
+		}
+		t.state, t.held = 1, rest
+	}
+	if thought, text, ok := strings.Cut(t.held, closeTag); ok {
+		t.state, t.held = 2, ""
+		text, _ = t.split(text)
+		return text, thought
+	}
+	// Keep what may be the beginning of the closing tag.
+	keep := 0
+	for n := min(len(closeTag)-1, len(t.held)); n > 0; n-- {
+		if strings.HasSuffix(t.held, closeTag[:n]) {
+			keep = n
+			break
+		}
+	}
+	thought, t.held = t.held[:len(t.held)-keep], t.held[len(t.held)-keep:]
+	return "", thought
+}
+
+func (t *thinkTags) flush() (text, thought string) {
+	held := t.held
+	t.held = ""
+	if t.state == 1 {
+		return "", held
+	}
+	return held, ""
+}

@@ -1,0 +1,220 @@
+// Package openai speaks chat completions: OpenAI's own, Google's compatible endpoint, and every server that offers the
+// same (Ollama, llama.cpp, vLLM, LM Studio, OpenRouter). It takes servers as they are: calls that come whole or in
+// pieces, with or without ids, usage or none, reasoning in one of three places.
+//
+// The wire is written out here. go-openai v1.43.0 was chosen first; its stream reader hides the response's headers
+// (Retry-After), returns neither data nor error for an error event that follows an `event:` line, cannot tell a missing
+// [DONE], and drops `reasoning` and the signatures without which Google refuses its own calls.
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"sublet/daemon/internal/provider"
+)
+
+// Where requests go unless base_url says otherwise.
+const (
+	openaiURL = "https://api.openai.com/v1"
+	googleURL = "https://generativelanguage.googleapis.com/v1beta/openai"
+)
+
+// Model is one model of one server.
+type Model struct {
+	config provider.Config
+	base   string
+	fault  provider.Fault
+	http   *http.Client
+	retry  provider.Backoff
+	quirks quirks
+	probe  probe
+	// firstByte and silence bound a stream that says nothing; tests shorten them.
+	firstByte, silence time.Duration
+}
+
+// Open does no I/O.
+func Open(c provider.Config) *Model {
+	m := &Model{
+		config: c, base: c.BaseURL, http: c.HTTP, retry: provider.DefaultBackoff(),
+		firstByte: provider.FirstByteLimit, silence: provider.SilenceLimit,
+	}
+	if m.base == "" {
+		m.base = openaiURL
+		if c.Kind == provider.KindGoogle {
+			m.base = googleURL
+		}
+	}
+	m.base = strings.TrimSuffix(strings.TrimSuffix(strings.TrimRight(m.base, "/"), "/chat/completions"), "/")
+	if m.http == nil {
+		m.http = &http.Client{}
+	}
+	m.fault = provider.Fault{Config: c, BaseURL: m.base}
+	m.quirks.maxCompletionTokens = m.base == openaiURL
+	m.probe.limit = provider.KnownLimit(c.Model)
+	return m
+}
+
+// loaded: the two clouds want a key; a server of one's own need not.
+func (m *Model) loaded() bool {
+	return m.config.APIKey != "" || m.base != openaiURL && m.base != googleURL
+}
+
+func (m *Model) Info() provider.Info {
+	limit := m.probe.known()
+	info := provider.Info{
+		Name: m.config.FullName(), Provider: m.config.Name, Kind: m.config.Kind, Loaded: m.loaded(),
+		ContextWindow: limit.ContextWindow, MaxOutput: limit.MaxOutput,
+	}
+	if info.ContextWindow == 0 {
+		info.ContextWindow = provider.DefaultContextWindow
+	}
+	if m.config.ContextWindow > 0 {
+		info.ContextWindow = m.config.ContextWindow
+	}
+	return info
+}
+
+func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (provider.Response, error) {
+	if !m.loaded() {
+		return provider.Response{}, m.fault.NoKey()
+	}
+	// The server is asked for its window beside the first answers. It is waited for, so that nothing is left running.
+	probeCtx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	if m.probe.wanted(m.base, m.config) {
+		beside.Go(func() { m.probe.ask(probeCtx, m) })
+	}
+
+	var resp provider.Response
+	err := m.retry.Do(ctx, m.config.Logger(), func() (bool, error) {
+		for {
+			began, r, err := m.try(ctx, req, onDelta)
+			if err != nil && !began && m.quirks.learn(err) {
+				continue // at most once for each quirk
+			}
+			resp = r
+			return began, err
+		}
+	})
+	if err != nil {
+		cancel() // a failed call does not wait for the probe
+		return provider.Response{}, err
+	}
+	beside.Wait() // it may have learned the price
+	if resp.Usage.CostUSD == nil {
+		resp.Usage.CostUSD = m.probe.known().Cost(resp.Usage)
+	}
+	return resp, nil
+}
+
+// try makes one request. began says that a delta was shown.
+func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (began bool, _ provider.Response, _ error) {
+	watched, dog, stop := provider.NewWatchdog(ctx, m.firstByte, m.silence)
+	defer stop()
+	body, err := json.Marshal(m.request(req))
+	if err != nil {
+		return false, provider.Response{}, &provider.Error{Kind: provider.ErrInvalid, Provider: m.config.Name, Message: err.Error(), Err: err}
+	}
+	httpResp, err := m.post(watched, "/chat/completions", body)
+	if err != nil {
+		return false, provider.Response{}, m.fault.Transport(watched, err)
+	}
+	defer httpResp.Body.Close()
+	if httpResp.StatusCode != http.StatusOK {
+		return false, provider.Response{}, m.refused(httpResp)
+	}
+	a := newAssembly(m.config, func(d provider.Delta) { began = true; onDelta(d) })
+	err = readChunks(httpResp.Body, func(data []byte) error {
+		dog.Fed()
+		return a.add(m.fault, data)
+	})
+	if err != nil {
+		if _, ok := err.(*provider.Error); ok {
+			return began, provider.Response{}, err
+		}
+		return began, provider.Response{}, m.fault.Transport(watched, err)
+	}
+	resp, ok := a.response()
+	if !ok {
+		return began, provider.Response{}, m.fault.Broken(nil)
+	}
+	return began, resp, nil
+}
+
+func (m *Model) post(ctx context.Context, path string, body []byte) (*http.Response, error) {
+	return m.do(ctx, http.MethodPost, m.base+path, body)
+}
+
+func (m *Model) do(ctx context.Context, method, url string, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(string(body)))
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "text/event-stream")
+	}
+	if m.config.APIKey != "" {
+		r.Header.Set("Authorization", "Bearer "+m.config.APIKey)
+	}
+	r.Header.Set("User-Agent", "sublet")
+	return m.http.Do(r)
+}
+
+// refused reads an error answer, bounded.
+func (m *Model) refused(resp *http.Response) *provider.Error {
+	code, message := errorBody(resp.Body)
+	return m.fault.Status(resp.StatusCode, code, message, resp.Header)
+}
+
+// quirks is what a server turned out not to take. Each is learned from one refusal and kept for the model's life.
+type quirks struct {
+	mu sync.Mutex
+	// guarded by mu:
+	maxCompletionTokens, noStreamOptions, noTemperature, noEffort, noReasoningBack, noTools bool
+}
+
+// learn looks whether a refusal names something that can be left out, and whether that is news.
+func (q *quirks) learn(err error) bool {
+	e, ok := err.(*provider.Error)
+	if !ok || e.Kind != provider.ErrInvalid {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	said := strings.ToLower(e.Message)
+	for _, known := range []struct {
+		words string
+		flag  *bool
+	}{
+		{"max_completion_tokens", &q.maxCompletionTokens}, // "use 'max_completion_tokens' instead"
+		{"stream_options", &q.noStreamOptions},
+		{"temperature", &q.noTemperature},
+		{"reasoning_effort", &q.noEffort},
+		{"reasoning_content", &q.noReasoningBack},
+		{"does not support tools", &q.noTools},
+	} {
+		if strings.Contains(said, known.words) && !*known.flag {
+			*known.flag = true
+			return true
+		}
+	}
+	return false
+}
+
+func (q *quirks) get() quirksNow {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return quirksNow{q.maxCompletionTokens, q.noStreamOptions, q.noTemperature, q.noEffort, q.noReasoningBack, q.noTools}
+}
+
+type quirksNow struct {
+	maxCompletionTokens, noStreamOptions, noTemperature, noEffort, noReasoningBack, noTools bool
+}

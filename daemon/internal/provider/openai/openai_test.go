@@ -1,0 +1,428 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"sublet/daemon/internal/provider"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server answers chat completions with what handle writes, and everything else with what it has in paths.
+type server struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests []map[string]any
+	calls    int
+}
+
+func serve(t *testing.T, paths map[string]string, handle func(n int, w http.ResponseWriter, r *http.Request)) *server {
+	t.Helper()
+	s := &server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, ok := paths[r.URL.Path]; ok {
+			_, _ = io.WriteString(w, body)
+			return
+		}
+		if !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+			http.NotFound(w, r)
+			return
+		}
+		var body map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Errorf("request: %v", err)
+		}
+		s.mu.Lock()
+		s.calls++
+		n := s.calls
+		s.requests = append(s.requests, body)
+		s.mu.Unlock()
+		handle(n, w, r)
+	}))
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s
+}
+
+func (s *server) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls
+}
+
+func open(t *testing.T, s *server) (*Model, *[]time.Duration) {
+	t.Helper()
+	m := Open(provider.Config{Name: "local", Kind: provider.KindOpenAI, BaseURL: s.URL + "/v1", APIKey: "sk-test-0123456789", Model: "m", HTTP: s.Client()})
+	var slept []time.Duration
+	m.retry.Sleep = func(ctx context.Context, d time.Duration) error { slept = append(slept, d); return nil }
+	return m, &slept
+}
+
+func sse(w http.ResponseWriter, lines ...string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, l := range lines {
+		fmt.Fprintf(w, "%s\n\n", l)
+		w.(http.Flusher).Flush()
+	}
+}
+
+func data(format string, args ...any) string { return "data: " + fmt.Sprintf(format, args...) }
+
+func text(s string) string {
+	b, _ := json.Marshal(s)
+	return data(`{"choices":[{"index":0,"delta":{"content":%s},"finish_reason":null}]}`, b)
+}
+
+func finish(reason string) string {
+	return data(`{"choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, reason)
+}
+
+const done = "data: [DONE]"
+
+func prompt(s string) provider.Request {
+	return provider.Request{System: "be brief", Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: s}}}}}
+}
+
+func run(t *testing.T, m *Model, req provider.Request) (provider.Response, []string, error) {
+	t.Helper()
+	var deltas []string
+	resp, err := m.Stream(t.Context(), req, func(d provider.Delta) {
+		deltas = append(deltas, strings.TrimSuffix(string(d.Type)+":"+d.Tool, ":")+":"+d.Text)
+	})
+	return resp, deltas, err
+}
+
+func TestStreamsTextReasoningUsage(t *testing.T) {
+	s := serve(t, nil, func(_ int, w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Authorization"); got != "Bearer sk-test-0123456789" {
+			t.Errorf("authorization: got %q", got)
+		}
+		sse(w, ": OPENROUTER PROCESSING", data(`{"choices":[{"delta":{"role":"assistant","content":null,"reasoning_content":"let me see"}}]}`),
+			text("Hello"), text(" world"), finish("stop"),
+			data(`{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":60}}}`), done)
+	})
+	m, _ := open(t, s)
+	resp, deltas, err := run(t, m, prompt("hi"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"reasoning:let me see", "text:Hello", "text: world"}; !slices.Equal(deltas, want) {
+		t.Errorf("got %q, want %q", deltas, want)
+	}
+	if resp.StopReason != provider.EndTurn || resp.Usage.Input != 40 || resp.Usage.CacheRead != 60 || resp.Usage.Output != 7 {
+		t.Errorf("got %+v", resp)
+	}
+	req := s.requests[0]
+	if req["stream"] != true || req["stream_options"].(map[string]any)["include_usage"] != true || req["model"] != "m" {
+		t.Errorf("request: %v", req)
+	}
+	// Reasoning goes back within the turn in hand, and not in the next one.
+	again := prompt("hi")
+	again.Messages = append(again.Messages, resp.Message, provider.Message{Role: provider.User, Parts: []provider.Part{{ToolResult: &provider.ToolResult{CallID: "x", Content: "r"}}}})
+	if got := m.request(again).Messages[2].ReasoningContent; got != "let me see" {
+		t.Errorf("same turn: got %q", got)
+	}
+	again.Messages = append(again.Messages, provider.Message{Role: provider.User, Parts: []provider.Part{{Text: "next"}}})
+	if got := m.request(again).Messages[2].ReasoningContent; got != "" {
+		t.Errorf("next turn: got %q", got)
+	}
+}
+
+func TestToolCalls(t *testing.T) {
+	piece := func(s string) string { return data(`{"choices":[{"delta":{"tool_calls":[%s]}}]}`, s) }
+	for _, c := range []struct {
+		name   string
+		lines  []string
+		finish string
+		want   []string // "name args"
+	}{
+		{"pieces", []string{
+			piece(`{"index":0,"id":"a","type":"function","function":{"name":"bash","arguments":""}}`),
+			piece(`{"index":0,"function":{"arguments":"{\"command\":"}}`), piece(`{"index":0,"function":{"arguments":"\"ls\"}"}}`),
+			piece(`{"index":1,"id":"b","function":{"name":"read","arguments":"{}"}}`),
+		}, "tool_calls", []string{`bash {"command":"ls"}`, `read {}`}},
+		{"interleaved", []string{
+			piece(`{"index":0,"id":"a","function":{"name":"x","arguments":"{\"a\""}},{"index":1,"id":"b","function":{"name":"y","arguments":"{\"b\""}}`),
+			piece(`{"index":1,"function":{"arguments":":2}"}}`), piece(`{"index":0,"function":{"arguments":":1}"}}`),
+		}, "tool_calls", []string{`x {"a":1}`, `y {"b":2}`}},
+		{"whole, all numbered 0 (Google)", []string{
+			piece(`{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}}`), piece(`{"index":0,"id":"b","function":{"name":"y","arguments":"{}"}}`),
+		}, "stop", []string{`x {}`, `y {}`}},
+		{"no ids, no index", []string{
+			piece(`{"function":{"name":"x","arguments":"{\"q\":1}"}}`), piece(`{"function":{"name":"x","arguments":"{\"q\":2}"}}`),
+		}, "stop", []string{`x {"q":1}`, `x {"q":2}`}},
+		{"arguments as an object", []string{piece(`{"index":0,"function":{"name":"x","arguments":{"q":1}}}`)}, "tool_calls", []string{`x {"q":1}`}},
+		{"no arguments", []string{piece(`{"index":0,"id":"a","function":{"name":"x"}}`)}, "tool_calls", []string{`x {}`}},
+		{"id and name in each piece", []string{
+			piece(`{"index":0,"id":"a","function":{"name":"x","arguments":"{\"q\""}}`), piece(`{"index":0,"id":"a","function":{"name":"x","arguments":":1}"}}`),
+		}, "tool_calls", []string{`x {"q":1}`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) {
+				sse(w, append(c.lines, finish(c.finish), done)...)
+			})
+			m, _ := open(t, s)
+			resp, _, err := run(t, m, prompt("go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			ids := map[string]bool{}
+			for _, p := range resp.Message.Parts {
+				if p.ToolCall == nil {
+					t.Fatalf("part %+v", p)
+				}
+				ids[p.ToolCall.ID] = true
+				got = append(got, p.ToolCall.Name+" "+string(p.ToolCall.Arguments))
+			}
+			if !slices.Equal(got, c.want) || len(ids) != len(c.want) || ids[""] || resp.StopReason != provider.ToolUse {
+				t.Errorf("got %q ids %v %s, want %q", got, ids, resp.StopReason, c.want)
+			}
+		})
+	}
+}
+
+// Google refuses its own calls without the signature that came with them; another back end must not see it.
+func TestThoughtSignatureGoesBack(t *testing.T) {
+	s := serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		sse(w, data(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":"{}"},"extra_content":{"google":{"thought_signature":"S"}}}]}}]}`), finish("tool_calls"), done)
+	})
+	m, _ := open(t, s)
+	resp, _, err := run(t, m, prompt("go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := prompt("go")
+	req.Messages = append(req.Messages, resp.Message)
+	if got := string(m.request(req).Messages[2].ToolCalls[0].ExtraContent); got != `{"google":{"thought_signature":"S"}}` {
+		t.Errorf("got %q", got)
+	}
+	other := Open(provider.Config{Kind: provider.KindGoogle, APIKey: "k"})
+	if got := other.request(req).Messages[2].ToolCalls[0].ExtraContent; got != nil {
+		t.Errorf("foreign signature: got %q", got)
+	}
+}
+
+func TestConversationOnTheWire(t *testing.T) {
+	m := Open(provider.Config{Name: "x", Kind: provider.KindOpenAI, APIKey: "k", Model: "gpt-5"})
+	n := 5
+	b, err := json.Marshal(m.request(provider.Request{
+		System: "sys", MaxTokens: &n, Thinking: "high", Tools: []provider.ToolSpec{{Name: "bash", Description: "d"}},
+		Messages: []provider.Message{
+			{Role: provider.User, Parts: []provider.Part{{Text: "a"}, {Text: "b"}}},
+			{Role: provider.Assistant, Parts: []provider.Part{
+				{Reasoning: &provider.Reasoning{Text: "foreign", Signature: "anthropic:zzz"}},
+				{ToolCall: &provider.ToolCall{ID: "1", Name: "bash", Arguments: json.RawMessage("not json")}},
+			}},
+			{Role: provider.User, Parts: []provider.Part{{ToolResult: &provider.ToolResult{CallID: "1", Content: "out"}}, {Text: "and"}}},
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"model":"gpt-5","messages":[{"role":"system","content":"sys"},{"role":"user","content":"a\n\nb"},` +
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"bash","arguments":"{\"invalid_arguments\":\"not json\"}"}}]},` +
+		`{"role":"tool","content":"out","tool_call_id":"1"},{"role":"user","content":"and"}],` +
+		`"tools":[{"type":"function","function":{"name":"bash","description":"d","parameters":{"type":"object","properties":{}}}}],` +
+		`"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":5,"reasoning_effort":"high"}`
+	if string(b) != want {
+		t.Errorf("got  %s\nwant %s", b, want)
+	}
+}
+
+func TestStopReasons(t *testing.T) {
+	for reason, want := range map[string]provider.StopReason{"stop": provider.EndTurn, "length": provider.MaxTokens, "content_filter": provider.Refusal, "eos": provider.EndTurn} {
+		s := serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) { sse(w, text("x"), finish(reason)) }) // no [DONE]: some leave it out
+		m, _ := open(t, s)
+		if resp, _, err := run(t, m, prompt("q")); err != nil || resp.StopReason != want {
+			t.Errorf("%s: got %v, %v, want %v", reason, resp.StopReason, err, want)
+		}
+	}
+}
+
+// T4f: a truncated stream is an error; with text shown it is not tried again.
+func TestBrokenStreams(t *testing.T) {
+	hijack := func(w http.ResponseWriter) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}
+	for _, c := range []struct {
+		name  string
+		calls int
+		f     func(w http.ResponseWriter)
+	}{
+		{"ends without a reason", 1, func(w http.ResponseWriter) { sse(w, text("half")) }},
+		{"done without a reason", 1, func(w http.ResponseWriter) { sse(w, text("half"), done) }},
+		{"connection reset", 1, func(w http.ResponseWriter) { sse(w, text("half")); hijack(w) }},
+		{"not JSON", 1, func(w http.ResponseWriter) { sse(w, text("half"), "data: {oops") }},
+		{"finish reason error", 1, func(w http.ResponseWriter) { sse(w, text("half"), finish("error")) }},
+		{"empty body", 4, func(w http.ResponseWriter) { sse(w) }},
+		{"reset before the first word", 4, hijack},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) { c.f(w) })
+			m, _ := open(t, s)
+			_, deltas, err := run(t, m, prompt("q"))
+			pe, ok := errors.AsType[*provider.Error](err)
+			if !ok || pe.Kind != provider.ErrBroken || s.count() != c.calls || c.calls == 1 && len(deltas) != 1 {
+				t.Errorf("got %v after %d calls and %q, want broken after %d", err, s.count(), deltas, c.calls)
+			}
+		})
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		header string
+		body   string
+		kind   provider.ErrorKind
+		calls  int
+		says   string
+	}{
+		{401, "", `{"error":{"message":"Incorrect API key provided: sk-test-0123456789.","type":"invalid_request_error","code":"invalid_api_key"}}`, provider.ErrAuth, 1, "provided: …."},
+		{404, "", `{"error":{"message":"model 'm' not found","type":"api_error"}}`, provider.ErrNotFound, 1, "not found"},
+		{400, "", `{"error":{"message":"This model's maximum context length is 4096 tokens.","code":"context_length_exceeded"}}`, provider.ErrContextTooLong, 1, "4096"},
+		{400, "", `{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_ctx":4096}}`, provider.ErrContextTooLong, 1, ""},
+		{400, "", `[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`, provider.ErrContextTooLong, 1, ""},
+		{400, "", `{"error":"bad tools"}`, provider.ErrInvalid, 1, "bad tools (HTTP 400)"},
+		{422, "", `{"detail":[{"msg":"field required"}]}`, provider.ErrInvalid, 1, "field required"},
+		{429, "", `{"error":{"message":"slow down"}}`, provider.ErrOverloaded, 4, "slow down"},
+		{429, "Retry-After: 60", `{"error":{"message":"slow down"}}`, provider.ErrOverloaded, 1, "asks to wait 1m0s"},
+		{429, "", `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","code":"insufficient_quota"}}`, provider.ErrAuth, 1, ""},
+		{503, "", "<html>\x1b[31mbusy</html>", provider.ErrOverloaded, 4, "<html>[31mbusy</html>"},
+		{500, "", "", provider.ErrOverloaded, 4, "internal server error"},
+	} {
+		t.Run(fmt.Sprint(c.status, c.kind), func(t *testing.T) {
+			s := serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) {
+				if name, value, ok := strings.Cut(c.header, ": "); ok {
+					w.Header().Set(name, value)
+				}
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.body)
+			})
+			m, _ := open(t, s)
+			_, _, err := run(t, m, prompt("q"))
+			pe, ok := errors.AsType[*provider.Error](err)
+			if !ok || pe.Kind != c.kind || s.count() != c.calls || !strings.Contains(pe.Message, c.says) {
+				t.Fatalf("got %v (%+v) after %d calls, want %s after %d", err, pe, s.count(), c.kind, c.calls)
+			}
+			if strings.Contains(err.Error(), "sk-test") || strings.ContainsRune(err.Error(), 0x1b) {
+				t.Errorf("not clean: %q", err)
+			}
+		})
+	}
+}
+
+func TestRetriesThenAnswers(t *testing.T) {
+	s := serve(t, nil, func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n < 3 {
+			w.Header().Set("Retry-After", "2")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		sse(w, text("ok"), finish("stop"), done)
+	})
+	m, slept := open(t, s)
+	resp, _, err := run(t, m, prompt("q"))
+	if err != nil || resp.Message.Parts[0].Text != "ok" || len(*slept) != 2 || (*slept)[0] < 2*time.Second {
+		t.Errorf("got %+v, %v after waits %v", resp, err, *slept)
+	}
+}
+
+func TestErrorsInsideTheStream(t *testing.T) {
+	for _, c := range []struct {
+		lines []string
+		kind  provider.ErrorKind
+		calls int
+	}{
+		{[]string{text("x"), data(`{"error":{"message":"Overloaded","type":"overloaded_error"}}`)}, provider.ErrOverloaded, 1},
+		{[]string{"event: error\n" + data(`{"error":{"message":"the model crashed","type":"server_error"}}`)}, provider.ErrOverloaded, 4},
+		{[]string{data(`{"error":"context length exceeded"}`)}, provider.ErrContextTooLong, 1},
+		{[]string{data(`{"id":"1","choices":[{"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"Provider disconnected"}}]}`)}, provider.ErrInvalid, 1},
+	} {
+		s := serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) { sse(w, c.lines...) })
+		m, _ := open(t, s)
+		_, _, err := run(t, m, prompt("q"))
+		pe, ok := errors.AsType[*provider.Error](err)
+		if !ok || pe.Kind != c.kind || s.count() != c.calls {
+			t.Errorf("%q: got %v (%T) after %d calls, want %s after %d", c.lines, err, err, s.count(), c.kind, c.calls)
+		}
+	}
+}
+
+func TestCancelAtOnce(t *testing.T) {
+	cause := errors.New("stopped by user")
+	for _, first := range []bool{true, false} {
+		began := make(chan struct{})
+		s := serve(t, nil, func(_ int, w http.ResponseWriter, r *http.Request) {
+			if !first {
+				sse(w, text("one"))
+			}
+			close(began)
+			<-r.Context().Done() // a stream that says nothing more
+		})
+		m, _ := open(t, s)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go func() { <-began; cancel(cause) }()
+		start := time.Now()
+		_, err := m.Stream(ctx, prompt("q"), func(provider.Delta) {})
+		if !errors.Is(err, cause) || time.Since(start) > 2*time.Second {
+			t.Errorf("got %v after %v, want the cause at once", err, time.Since(start))
+		}
+	}
+}
+
+func TestSilenceIsBroken(t *testing.T) {
+	s := serve(t, nil, func(_ int, w http.ResponseWriter, r *http.Request) {
+		sse(w, text("one"))
+		<-r.Context().Done()
+	})
+	m, _ := open(t, s)
+	m.silence = 30 * time.Millisecond
+	_, _, err := run(t, m, prompt("q"))
+	if pe, ok := errors.AsType[*provider.Error](err); !ok || pe.Kind != provider.ErrBroken || !errors.Is(err, provider.ErrStalled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	m := Open(provider.Config{Name: "ollama", Kind: provider.KindOpenAI, BaseURL: "http://" + l.Addr().String() + "/v1", Model: "m", HTTP: &http.Client{Transport: &http.Transport{}}})
+	_, _, err = run(t, m, prompt("q"))
+	pe, ok := errors.AsType[*provider.Error](err)
+	if !ok || pe.Kind != provider.ErrUnreachable || !strings.Contains(pe.Message, l.Addr().String()) || pe.Hint() == "" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNoKey(t *testing.T) {
+	m := Open(provider.Config{Name: "openai", Kind: provider.KindOpenAI, Model: "gpt-5", APIKeyEnv: "OPENAI_API_KEY"})
+	_, _, err := run(t, m, prompt("q"))
+	pe, ok := errors.AsType[*provider.Error](err)
+	if !ok || pe.Kind != provider.ErrAuth || !strings.Contains(pe.Hint(), "OPENAI_API_KEY") || m.Info().Loaded {
+		t.Errorf("got %v, %+v", err, m.Info())
+	}
+}

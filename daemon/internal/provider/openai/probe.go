@@ -1,0 +1,190 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"sublet/daemon/internal/provider"
+)
+
+// probeLimit bounds the question for the window, and with it what the end of a first answer may be held up.
+const probeLimit = 2 * time.Second
+
+// probeTries: a server that loads its model on the first request knows the window only afterwards.
+const probeTries = 3
+
+// probe is what is known of a model's limits. It asks at most probeTries times, beside answers.
+type probe struct {
+	mu sync.Mutex
+	// guarded by mu:
+	limit provider.Limit
+	asked int
+	found bool
+}
+
+func (p *probe) known() provider.Limit {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.limit
+}
+
+// wanted: the two clouds do not tell, so they are not asked.
+func (p *probe) wanted(base string, c provider.Config) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.found && p.asked < probeTries && c.ContextWindow == 0 && base != openaiURL && base != googleURL
+}
+
+// ask looks where servers keep the figure; one that does not tell leaves things as they are. What a model was trained
+// with (llama.cpp's list) counts only where nothing says what it runs with.
+func (p *probe) ask(ctx context.Context, m *Model) {
+	root := strings.TrimSuffix(m.base, "/v1")
+	var best provider.Limit
+	answered := false
+	for _, source := range []struct {
+		url  string
+		find func([]byte, string) (limit provider.Limit, exact bool)
+	}{
+		{m.base + "/models", fromModels},      // vLLM, OpenRouter, llama.cpp, Groq
+		{root + "/api/v0/models", fromModels}, // LM Studio
+		{root + "/api/ps", fromOllama},        // Ollama, once the model is loaded
+		{root + "/props", fromProps},          // llama.cpp
+	} {
+		body, status := m.fetch(ctx, source.url)
+		answered = answered || status != 0
+		if status != http.StatusOK {
+			continue
+		}
+		limit, exact := source.find(body, m.config.Model)
+		if limit.ContextWindow > 0 && (exact || best.ContextWindow == 0) {
+			best = limit
+		}
+		if exact {
+			break
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if answered {
+		p.asked++
+	}
+	if best.ContextWindow > 0 {
+		p.limit, p.found = merge(p.limit, best), true
+	}
+}
+
+func merge(old, found provider.Limit) provider.Limit {
+	if found.MaxOutput == 0 {
+		found.MaxOutput = old.MaxOutput
+	}
+	if found.Input == 0 || found.Output == 0 {
+		found.Input, found.Output, found.CacheRead, found.CacheWrite = old.Input, old.Output, old.CacheRead, old.CacheWrite
+	}
+	return found
+}
+
+// fetch returns a body of at most maxEvent bytes and the status, 0 where nobody answered.
+func (m *Model) fetch(ctx context.Context, url string) ([]byte, int) {
+	resp, err := m.do(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, 0
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxEvent))
+	if err != nil {
+		return nil, 0
+	}
+	return body, resp.StatusCode
+}
+
+// window is how one entry of a list of models may tell its window, most exact first.
+type window struct {
+	ID            string `json:"id"`
+	Name          string `json:"name"`
+	Model         string `json:"model"`
+	Loaded        int    `json:"loaded_context_length"` // LM Studio
+	MaxModelLen   int    `json:"max_model_len"`         // vLLM
+	ContextLength int    `json:"context_length"`        // OpenRouter, Ollama's ps
+	ContextWindow int    `json:"context_window"`        // Groq
+	MaxContext    int    `json:"max_context_length"`    // LM Studio, Mistral
+	Meta          struct {
+		Ctx      int `json:"n_ctx"`
+		CtxTrain int `json:"n_ctx_train"`
+	} `json:"meta"` // llama.cpp
+	TopProvider struct {
+		MaxCompletion int `json:"max_completion_tokens"`
+	} `json:"top_provider"`
+	Pricing struct {
+		Prompt, Completion string
+		CacheRead          string `json:"input_cache_read"`
+	} `json:"pricing"` // OpenRouter, dollars for a token
+}
+
+func (w window) limit() (limit provider.Limit, exact bool) {
+	limit = provider.Limit{
+		ContextWindow: w.Meta.CtxTrain, MaxOutput: w.TopProvider.MaxCompletion,
+		Input: perMillion(w.Pricing.Prompt), Output: perMillion(w.Pricing.Completion), CacheRead: perMillion(w.Pricing.CacheRead),
+	}
+	for _, n := range []int{w.Loaded, w.MaxModelLen, w.Meta.Ctx, w.ContextLength, w.ContextWindow, w.MaxContext} {
+		if n > 0 {
+			limit.ContextWindow = n
+			return limit, true
+		}
+	}
+	return limit, false
+}
+
+func perMillion(s string) float64 {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f < 0 {
+		return 0
+	}
+	return f * 1e6
+}
+
+func fromModels(body []byte, model string) (provider.Limit, bool) {
+	var list struct{ Data []window }
+	if json.Unmarshal(body, &list) != nil {
+		return provider.Limit{}, false
+	}
+	for _, w := range list.Data {
+		if w.ID == model {
+			return w.limit()
+		}
+	}
+	if len(list.Data) == 1 {
+		return list.Data[0].limit() // llama.cpp serves one model under whatever name
+	}
+	return provider.Limit{}, false
+}
+
+func fromOllama(body []byte, model string) (provider.Limit, bool) {
+	var list struct{ Models []window }
+	if json.Unmarshal(body, &list) != nil {
+		return provider.Limit{}, false
+	}
+	for _, w := range list.Models {
+		if w.Model == model || w.Name == model || w.Name == model+":latest" {
+			return w.limit()
+		}
+	}
+	return provider.Limit{}, false
+}
+
+func fromProps(body []byte, _ string) (provider.Limit, bool) {
+	var props struct {
+		Settings struct {
+			Ctx int `json:"n_ctx"`
+		} `json:"default_generation_settings"`
+	}
+	if json.Unmarshal(body, &props) != nil || props.Settings.Ctx <= 0 {
+		return provider.Limit{}, false
+	}
+	return provider.Limit{ContextWindow: props.Settings.Ctx}, true
+}

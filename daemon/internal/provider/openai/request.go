@@ -1,0 +1,158 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"sublet/daemon/internal/provider"
+)
+
+type wireRequest struct {
+	Model               string         `json:"model"`
+	Messages            []wireMessage  `json:"messages"`
+	Tools               []wireTool     `json:"tools,omitempty"`
+	Stream              bool           `json:"stream"`
+	StreamOptions       *streamOptions `json:"stream_options,omitempty"`
+	MaxTokens           *int           `json:"max_tokens,omitempty"`
+	MaxCompletionTokens *int           `json:"max_completion_tokens,omitempty"`
+	Temperature         *float64       `json:"temperature,omitempty"`
+	ReasoningEffort     string         `json:"reasoning_effort,omitempty"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// wireMessage's Content is a pointer: an assistant that only calls has null, which some servers insist on.
+type wireMessage struct {
+	Role             string     `json:"role"`
+	Content          *string    `json:"content"`
+	ReasoningContent string     `json:"reasoning_content,omitempty"`
+	ToolCalls        []wireCall `json:"tool_calls,omitempty"`
+	ToolCallID       string     `json:"tool_call_id,omitempty"`
+}
+
+type wireCall struct {
+	ID           string          `json:"id"`
+	Type         string          `json:"type"`
+	Function     wireFunction    `json:"function"`
+	ExtraContent json.RawMessage `json:"extra_content,omitempty"` // Google: the thought's signature
+}
+
+type wireFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type wireTool struct {
+	Type     string       `json:"type"`
+	Function wireToolSpec `json:"function"`
+}
+
+type wireToolSpec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+// request turns a conversation into the wire's form.
+func (m *Model) request(req provider.Request) wireRequest {
+	q := m.quirks.get()
+	w := wireRequest{Model: m.config.Model, Stream: true}
+	if !q.noStreamOptions {
+		w.StreamOptions = &streamOptions{IncludeUsage: true}
+	}
+	if q.maxCompletionTokens {
+		w.MaxCompletionTokens = req.MaxTokens
+	} else {
+		w.MaxTokens = req.MaxTokens
+	}
+	if !q.noTemperature {
+		w.Temperature = req.Temperature
+	}
+	switch req.Thinking {
+	case "low", "medium", "high":
+		if !q.noEffort {
+			w.ReasoningEffort = req.Thinking
+		}
+	}
+	if req.System != "" {
+		w.Messages = append(w.Messages, wireMessage{Role: "system", Content: &req.System})
+	}
+	_, after := provider.LastPrompt(req.Messages)
+	current := len(req.Messages) - len(after) // from here on it is the turn in hand
+	for i, msg := range req.Messages {
+		if msg.Role == provider.Assistant {
+			w.Messages = append(w.Messages, m.assistant(msg, i >= current && !q.noReasoningBack))
+			continue
+		}
+		w.Messages = append(w.Messages, userMessages(msg)...)
+	}
+	if !q.noTools {
+		for _, t := range req.Tools {
+			schema := t.Schema
+			if len(schema) == 0 {
+				schema = json.RawMessage(`{"type":"object","properties":{}}`)
+			}
+			w.Tools = append(w.Tools, wireTool{Type: "function", Function: wireToolSpec{t.Name, t.Description, schema}})
+		}
+	}
+	return w
+}
+
+// assistant gives the model its own words back. Reasoning goes back only within the turn in hand, and only where this
+// kind of server sent it: models that think between tool calls want it, all others refuse or ignore it.
+func (m *Model) assistant(msg provider.Message, reasoning bool) wireMessage {
+	w := wireMessage{Role: "assistant"}
+	var text strings.Builder
+	var extra json.RawMessage
+	for _, p := range msg.Parts {
+		switch {
+		case p.Reasoning != nil:
+			sign, ok := provider.Unseal(m.config.Kind, p.Reasoning.Signature)
+			switch {
+			case !ok:
+			case sign == reasoningField:
+				if reasoning {
+					w.ReasoningContent += p.Reasoning.Text
+				}
+			case json.Valid([]byte(sign)):
+				extra = json.RawMessage(sign) // belongs to the call that follows
+			}
+		case p.ToolCall != nil:
+			w.ToolCalls = append(w.ToolCalls, wireCall{
+				ID: p.ToolCall.ID, Type: "function", ExtraContent: extra,
+				Function: wireFunction{p.ToolCall.Name, string(provider.ArgumentsObject(p.ToolCall.Arguments))},
+			})
+			extra = nil
+		case p.Text != "":
+			text.WriteString(p.Text)
+		}
+	}
+	if text.Len() > 0 || len(w.ToolCalls) == 0 {
+		s := text.String()
+		w.Content = &s
+	}
+	return w
+}
+
+// userMessages splits results from text: results are messages of their own here, and come first.
+func userMessages(msg provider.Message) (list []wireMessage) {
+	var texts []string
+	for _, p := range msg.Parts {
+		if r := p.ToolResult; r != nil {
+			content := r.Content
+			if r.IsError && content == "" {
+				content = "error"
+			}
+			list = append(list, wireMessage{Role: "tool", ToolCallID: r.CallID, Content: &content})
+		} else if p.Text != "" {
+			texts = append(texts, p.Text)
+		}
+	}
+	if len(texts) > 0 {
+		s := strings.Join(texts, "\n\n")
+		list = append(list, wireMessage{Role: "user", Content: &s})
+	}
+	return list
+}

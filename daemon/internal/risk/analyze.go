@@ -1,0 +1,250 @@
+package risk
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+const (
+	maxDepth   = 12   // of texts inside texts: sh -c, eval, functions, aliases
+	maxSteps   = 4000 // simple commands judged in one text, loops and functions counted each time
+	maxReasons = 48   // the highest are kept
+	maxTargets = 256
+)
+
+// Analyze judges a shell text that would run in c. It runs nothing and reads no file. It always returns, in bounded
+// time, and the same text in the same context has the same verdict. It is safe for concurrent use as long as c.Tracked
+// is.
+func Analyze(text string, c Context) (v Verdict) {
+	a := newAnalysis(c)
+	defer func() {
+		// The parser is not ours, and the texts are hostile: what makes either panic is not examined, and is asked.
+		if p := recover(); p != nil {
+			why := "it could not be examined"
+			v = Verdict{Level: High, Rest: High, Unread: true, Reasons: []Reason{{Text: why, Effect: Unknown, Level: High}}}
+		}
+	}()
+	a.text(text)
+	return a.finish(len(text))
+}
+
+// analysis is one run of the pipeline.
+type analysis struct {
+	c        Context
+	v        Verdict
+	findings []finding
+	cmd      int // index into v.Commands of the command being judged; -1: none
+	src      source
+	depth    int
+	steps    int
+	tracked  int // calls of c.Tracked so far
+	unread   bool
+	loose    bool     // PATH finds programs in the present folder first
+	raising  bool     // what is judged is only a guess: see raiseBy
+	active   []string // functions and aliases being expanded
+	seen     flow     // what the commands since the last reset let in
+	facts    facts
+}
+
+// source is the text whose nodes are being walked.
+type source struct {
+	text  string
+	base  int   // offset of text in the analyzed text
+	outer *Span // set when offsets mean nothing there: every span is this one
+}
+
+// A finding is a reason with what else is known of it.
+type finding struct {
+	Reason
+	hard bool // cannot be undone
+	undo string
+}
+
+func newAnalysis(c Context) *analysis {
+	if c.Cwd != "" {
+		c.Cwd = cleanPath(c.Cwd)
+	}
+	if c.Home != "" {
+		c.Home = cleanPath(c.Home)
+	}
+	if c.ProjectRoot == "" {
+		c.ProjectRoot = c.Cwd
+	} else {
+		c.ProjectRoot = cleanPath(c.ProjectRoot)
+	}
+	if c.ProjectRoot == "/" || c.ProjectRoot != "" && c.ProjectRoot == c.Home {
+		c.ProjectRoot = "" // a shell at home or at the root is in no project
+	}
+	return &analysis{c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, loose: loosePath(c.Env["PATH"])}
+}
+
+// loosePath tells that a PATH holds the present folder, or another that is not absolute, before the system's (T3h).
+func loosePath(list string) bool {
+	if list == "" {
+		return false
+	}
+	for dir := range strings.SplitSeq(list, ":") {
+		if !strings.HasPrefix(dir, "/") {
+			return true
+		}
+		if systemBin(dir) {
+			return false
+		}
+	}
+	return false
+}
+
+var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
+
+// text judges the whole text.
+func (a *analysis) text(text string) {
+	if strings.TrimSpace(text) == "" {
+		// T3n: a missing argument must not pass as a harmless command.
+		a.note(Medium, Unknown, Span{0, len(text)}, "there is no command")
+		return
+	}
+	ready, ok := a.gate(text)
+	if !ok {
+		return
+	}
+	a.src = source{text: ready}
+	st := &state{cwd: a.c.Cwd}
+	a.program(ready, st)
+}
+
+// program parses and walks a text in the present source. Commands before a syntax error are judged too, since the shell
+// runs a file line by line.
+func (a *analysis) program(text string, st *state) (ends bool) {
+	p := parsers.Get().(*syntax.Parser)
+	var list []*syntax.Stmt
+	var err error
+	for s, e := range p.StmtsSeq(strings.NewReader(text)) {
+		// Never left early: the parser goes on yielding after an error, and that panics (sh 3.14.1, "<<E; \n").
+		if e != nil && err == nil {
+			err = e
+		}
+		if s != nil && err == nil {
+			list = append(list, s)
+		}
+	}
+	parsers.Put(p) // not after a panic
+	ends = a.stmts(list, st)
+	if err != nil {
+		at := 0
+		var pe syntax.ParseError
+		if errors.As(err, &pe) {
+			at = int(pe.Pos.Offset())
+		}
+		a.unread = true
+		a.note(High, Unknown, a.at(at, len(text)), "its syntax could not be read, so what runs is not known")
+		a.mended(text, err, st)
+	}
+	return ends
+}
+
+var openHeredoc = lazyRe("unclosed here-document `([A-Za-z0-9_]+)`")
+
+// mended judges what bash makes of two errors of the parser: it ends an open here-document with the text, and takes
+// $((…) …) for a substitution. What is High and above there counts.
+func (a *analysis) mended(text string, err error, st *state) {
+	if a.raising {
+		return
+	}
+	if m := openHeredoc().FindStringSubmatch(err.Error()); m != nil {
+		a.raiseBy(text+"\n"+m[1]+"\n", a.at(0, len(text)), st)
+	} else if strings.Contains(text, "$((") {
+		a.raiseBy(strings.ReplaceAll(text, "$((", "$( ("), a.at(0, len(text)), st)
+	}
+}
+
+// span is where a node stands in the analyzed text.
+func (a *analysis) span(n syntax.Node) Span {
+	return a.at(int(n.Pos().Offset()), int(n.End().Offset()))
+}
+
+func (a *analysis) at(start, end int) Span {
+	if a.src.outer != nil {
+		return *a.src.outer
+	}
+	start, end = min(start, len(a.src.text)), min(end, len(a.src.text))
+	return Span{a.src.base + start, a.src.base + max(start, end)}
+}
+
+// note records a finding, for the command that is being judged if there is one.
+func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
+	if a.cmd >= 0 {
+		c := &a.v.Commands[a.cmd]
+		c.Level = max(c.Level, l)
+		if !slices.Contains(c.Effects, e) {
+			c.Effects = append(c.Effects, e)
+		}
+	} else {
+		a.v.Rest = max(a.v.Rest, l)
+	}
+	for i := range a.findings {
+		if f := &a.findings[i]; f.Text == text && f.Level == l && f.Effect == e && *f.Span == sp {
+			return f
+		}
+	}
+	if len(a.findings) >= 4*maxReasons {
+		// Keep room for what is higher: replace the first that is lower.
+		i := slices.IndexFunc(a.findings, func(f finding) bool { return f.Level < l })
+		if i < 0 {
+			return &finding{}
+		}
+		a.v.Level = max(a.v.Level, a.findings[i].Level)
+		a.findings = slices.Delete(a.findings, i, i+1)
+	}
+	s := sp
+	a.findings = append(a.findings, finding{Reason: Reason{Text: text, Span: &s, Effect: e, Level: l}})
+	return &a.findings[len(a.findings)-1]
+}
+
+func (f *finding) cannotUndo() *finding        { f.hard = true; return f }
+func (f *finding) canUndo(how string) *finding { f.undo = how; return f }
+
+// finish combines the findings to the verdict.
+func (a *analysis) finish(size int) Verdict {
+	a.combine(Span{0, size})
+	v := &a.v
+	v.Unread = a.unread
+	v.Level = max(v.Level, v.Rest)
+	for i := range v.Commands {
+		v.Level = max(v.Level, v.Commands[i].Level)
+	}
+	v.Reversible = true
+	for i := range a.findings {
+		f := &a.findings[i]
+		switch {
+		case f.hard || f.Level >= Critical:
+			v.Reversible = false
+		case f.Level >= High && (f.Effect == Unknown || f.Effect == Network || f.Effect == Secret || f.Effect == RunCode):
+			v.Reversible = false // what was sent, seen or run by code that is not known stays so
+		}
+		if f.undo != "" && v.UndoHint == "" {
+			v.UndoHint = f.undo
+		}
+	}
+	if !v.Reversible {
+		v.UndoHint = ""
+	}
+	fs := a.findings
+	if len(fs) > maxReasons {
+		slices.SortStableFunc(fs, func(x, y finding) int { return cmp.Compare(y.Level, x.Level) })
+		fs = fs[:maxReasons]
+	}
+	slices.SortStableFunc(fs, func(x, y finding) int { return cmp.Compare(x.Span.Start, y.Span.Start) })
+	v.Reasons = make([]Reason, len(fs))
+	for i := range fs {
+		v.Reasons[i] = fs[i].Reason
+		if sp := v.Reasons[i].Span; sp.Start == 0 && sp.End >= size {
+			v.Reasons[i].Span = nil
+		}
+	}
+	return *v
+}

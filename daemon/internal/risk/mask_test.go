@@ -1,0 +1,183 @@
+package risk
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+// secretSamples are made up: each has the form of a real secret. They are put together from parts, so that scanners of
+// repositories do not take them for one.
+var secretSamples = map[string]string{
+	"aws":         "AKIA" + "IOSFODNN7EXAMPLE",
+	"github":      "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a",
+	"gitlab":      "glpat-" + "xYz12AbC34dEf56GhI78",
+	"anthropic":   "sk-ant-" + "api03-abcDEF123456789_abcDEF123456789-abcDEF",
+	"openai":      "sk-proj-" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5z",
+	"slack":       "xoxb-" + "123456789012-abcdefGHIJKL",
+	"stripe":      "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc",
+	"google":      "AIza" + "SyD-9tSrke72PouQMnMX-a7eZSW0jkFMBWY",
+	"jwt":         "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+	"npm":         "npm_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5",
+	"huggingface": "hf_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3x",
+	"sendgrid":    "SG." + "aB3dE5fG7hI9jK1lM3nO5p.Q7rS9tU1vW3xY5zaB3dE5fG7hI9jK1lM3nO5pQ",
+}
+
+// TestMaskKnown: each known format goes, wherever it stands, and what surrounds it stays (section 7).
+func TestMaskKnown(t *testing.T) {
+	for kind, secret := range secretSamples {
+		for _, around := range []string{"%s", "key %s here", "a=%s", "\"%s\"", "x:%s,", "(%s)", "%s\n", "url?k=%s&x=1", "ä%sö", "[%s]"} {
+			text := strings.Replace(around, "%s", secret, 1)
+			got := Mask(text)
+			if strings.Contains(got, secret) || strings.Contains(got, secret[8:]) {
+				t.Errorf("%s: Mask(%q) = %q, the secret is still there", kind, text, got)
+			}
+			before, after, _ := strings.Cut(around, "%s")
+			if !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) {
+				t.Errorf("%s: Mask(%q) = %q, what surrounds it changed", kind, text, got)
+			}
+		}
+	}
+}
+
+func TestMaskForms(t *testing.T) {
+	for text, secret := range map[string]string{
+		"PASSWORD=hunter22!":                                     "hunter22!",
+		"export DB_PASSWORD='s3cr3t pass'":                       "s3cr3t pass",
+		"AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MD":               "wJalrXUtnFEMI/K7MD",
+		`{"api_key": "abcd1234efgh"}`:                            "abcd1234efgh",
+		`{\"password\":\"abcd1234\"}`:                            "abcd1234",
+		"password: correcthorse\n":                               "correcthorse",
+		"  client_secret: \"abc123def\"":                         "abc123def",
+		"--password hunter22":                                    "hunter22",
+		"--token=abc123def456":                                   "abc123def456",
+		"curl -H 'Authorization: Bearer abc.def.ghi' x":          "abc.def.ghi",
+		"Authorization: Basic dXNlcjpwYXNz":                      "dXNlcjpwYXNz",
+		"authorization: token abcdef123":                         "abcdef123",
+		"postgres://bob:s3cret@db/x":                             "s3cret",
+		"https://x:abcdef@github.com/a/b":                        "abcdef",
+		"https://" + secretSamples["github"] + "@github.com/a/b": secretSamples["github"],
+		"Cookie: session=abc123":                                 "session=abc123",
+		"const apiKey = \"abcd1234efgh\"":                        "abcd1234efgh",
+		"apiKey: 'abcd1234efgh',":                                "abcd1234efgh",
+		"secret := \"abcd1234efgh\"":                             "abcd1234efgh",
+		"-----BEGIN RSA PRIVATE KEY-----\nMIIabc\ndef\n-----END RSA PRIVATE KEY-----": "MIIabc",
+		"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk":                        "b3BlbnNzaC1rZXk",
+		"-----BEGIN PRIVATE KEY-----\\nMIIabc\\n-----END PRIVATE KEY-----\\n":         "MIIabc",
+	} {
+		got := Mask(text)
+		if strings.Contains(got, secret) || !strings.Contains(got, maskedPrefix) {
+			t.Errorf("Mask(%q) = %q, want %q masked", text, got, secret)
+		}
+		if string(MaskBytes([]byte(text))) != got {
+			t.Errorf("MaskBytes(%q) differs from Mask", text)
+		}
+	}
+}
+
+// TestMaskLeaves: what is no secret is left alone, so that models can still work with it.
+func TestMaskLeaves(t *testing.T) {
+	for _, text := range []string{
+		"", "hello", "password", "password: required", "the password is wrong", "token: string", "func token(s string)", "PASSWORD=$DB_PASS", "password=${X}", "token = getToken(x)", "TOKEN=$(cat x)", "password=", "--password", "PWD=/home/u", "OLDPWD=/x", "max_tokens: 4096", "tokens=128000", "token_count=12", "keyboard=us", "monkey: banana", "public_key=abc",
+		"https://example.com/a:b@c", "http://localhost:8080/x", "git@github.com:a/b.git", "sk-short", "task-list-of-things-to-do-in-the-kitchen-today", "risk-free", "eyJ", "xoxo", "SSH_AUTH_SOCK=/tmp/x", "PASSWORD_FILE=/run/x", "password == other", "if password != x {", "-----BEGIN CERTIFICATE-----\nMIIabc\n-----END CERTIFICATE-----",
+		"commit 3f786850e387550fdab836ed7e6dc881de23001b", "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "id: 018f3c2e-7b1a-7c3d-9e4f-5a6b7c8d9e0f", "<input type=\"password\" name=\"password\">", "secret: true", "auth: none", "author: me", "AKIASHORT", "[masked:github:ab12]",
+	} {
+		if got := Mask(text); got != text {
+			t.Errorf("Mask(%q) = %q, want it unchanged", text, got)
+		}
+	}
+	b := []byte("nothing here")
+	if got := MaskBytes(b); &got[0] != &b[0] {
+		t.Error("MaskBytes copied what it did not change")
+	}
+}
+
+// TestMaskStable: the same secret has the same placeholder, another one another.
+func TestMaskStable(t *testing.T) {
+	a, b := Mask("PASSWORD=hunter22!"), Mask("x PASSWORD=hunter22!")
+	if !strings.HasSuffix(b, strings.TrimPrefix(a, "PASSWORD=")) {
+		t.Errorf("got %q and %q, want the same placeholder", a, b)
+	}
+	if Mask("PASSWORD=hunter23!") == a {
+		t.Errorf("two secrets share the placeholder %q", a)
+	}
+}
+
+func TestMaskProperties(t *testing.T) {
+	parts := []string{"password", "=", ":", " ", "\"", "'", "\n", "token", "://", "@", "user", "Authorization: Bearer ", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "é", "日本", "\xff", "$X", "[masked:", "abc123XYZ", "\\", "{", "(", "--", "AKIA", "eyJ", ".", "_", "-", "0123456789abcdef", "\x00", "\\\"", "Cookie: "}
+	for _, s := range secretSamples {
+		parts = append(parts, s, s[:len(s)/2])
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 24).Draw(t, "parts"), "")
+		checkMask(t, text)
+	})
+}
+
+func checkMask(t fataler, text string) {
+	once := Mask(text)
+	if twice := Mask(once); twice != once {
+		t.Fatalf("Mask is not idempotent: %q becomes %q becomes %q", text, once, twice)
+	}
+	if utf8.ValidString(text) && !utf8.ValidString(once) {
+		t.Fatalf("Mask(%q) = %q cuts a character", text, once)
+	}
+	if got := string(MaskBytes([]byte(text))); got != once {
+		t.Fatalf("MaskBytes(%q) = %q, Mask gives %q", text, got, once)
+	}
+}
+
+func FuzzMask(f *testing.F) {
+	for _, s := range secretSamples {
+		f.Add("x=" + s)
+	}
+	f.Add("password: \"a\\\"b\"\nAuthorization: Basic x==\npostgres://a:b@c")
+	f.Fuzz(func(t *testing.T, text string) { checkMask(t, text) })
+}
+
+// TestMaskBoundedTime: a megabyte of what makes the masker look ahead.
+func TestMaskBoundedTime(t *testing.T) {
+	for _, piece := range []string{"password=(", "-----BEGIN PRIVATE KEY-----!", "://", "://a:", "token: ", "eyJ.", "sk-a ", "a", "password", "Authorization: Bearer ", "\\\"", "_", "AKIA-", "x=\"", "password=\"", "key_"} {
+		text := strings.Repeat(piece, 1<<20/len(piece))
+		start := time.Now()
+		Mask(text)
+		if d := time.Since(start); d > 4*bound {
+			t.Errorf("%q over a megabyte: took %v, want at most %v", piece, d, 4*bound)
+		}
+	}
+}
+
+func TestLooksSecret(t *testing.T) {
+	for _, n := range []string{"GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DB_PASSWORD", "PGPASSWORD", "MYSQL_PWD", "SECRET", "TOKEN", "NPM_TOKEN", "npm_config__auth", "SSH_PRIVATE_KEY", "clientSecret", "DATABASE_URL", "REDIS_URL", "SENTRY_DSN", "STRIPE_SECRET_KEY", "JWT", "DB_PASS", "SESSION_COOKIE", "VAULT_TOKEN", "CREDENTIALS", "ENCRYPTION_KEY", "AZURE_CLIENT_SECRET", "HF_TOKEN"} {
+		if !LooksSecret(n) {
+			t.Errorf("LooksSecret(%q) = false, want true", n)
+		}
+	}
+	for _, n := range []string{"", "PATH", "HOME", "PWD", "OLDPWD", "SSH_AUTH_SOCK", "GIT_ASKPASS", "EDITOR", "TERM", "XDG_SESSION_ID", "KEYBOARD", "MAX_TOKENS", "TOKENIZERS_PARALLELISM", "PASSWORD_FILE", "AUTHOR", "GIT_AUTHOR_NAME", "LESSKEY", "COLORTERM", "COMPASS", "PASSENGER", "SECRETARY_X", "DBUS_SESSION_BUS_ADDRESS", "LC_ALL", "GPG_TTY", "HOMEPAGE_URL"} {
+		if LooksSecret(n) {
+			t.Errorf("LooksSecret(%q) = true, want false", n)
+		}
+	}
+}
+
+// TestVisible: nothing that is shown in a question is hidden, moved or executed by the terminal (T3j, P8).
+func TestVisible(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain\ttext\n": "plain\ttext\n", "a\rb": "a⟨CR⟩b", "\x1b[2J": "⟨ESC⟩[2J", "a\u202eb": "a⟨U+202E⟩b", "a\u200bb": "a⟨U+200B⟩b", "\xff": "⟨0xFF⟩", "é日本": "é日本", "\x00": "⟨U+0000⟩", "\u009b": "⟨U+009B⟩", "\u00a0": "⟨U+00A0⟩", "\u2066": "⟨U+2066⟩",
+		"\ufeff": "⟨U+FEFF⟩", "\U000e0041": "⟨U+E0041⟩", "\u00ad": "⟨U+00AD⟩", "\x7f": "⟨U+007F⟩", "\u3164": "⟨U+3164⟩",
+	} {
+		if got := Visible(text); got != want {
+			t.Errorf("Visible(%q) = %q, want %q", text, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.String().Draw(t, "s")
+		once := Visible(s)
+		if Visible(once) != once || !utf8.ValidString(once) {
+			t.Fatalf("Visible(%q) = %q is not visible", s, once)
+		}
+	})
+}

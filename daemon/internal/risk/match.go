@@ -1,0 +1,225 @@
+package risk
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// match compares without backtracking: the first and the last piece are anchored, the others found leftmost.
+func (p pattern) match(s string) bool {
+	if len(p) == 1 {
+		return s == p[0]
+	}
+	if !strings.HasPrefix(s, p[0]) {
+		return false
+	}
+	s = s[len(p[0]):]
+	for _, mid := range p[1 : len(p)-1] {
+		i := strings.Index(s, mid)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(mid):]
+	}
+	return strings.HasSuffix(s, p[len(p)-1])
+}
+
+const (
+	matchNo match = iota
+	matchMaybe
+	matchYes
+)
+
+// touches tells whether a rule that denies or asks is about this action. Words that are not known may match (T3b).
+func (r *parsedRule) touches(v Verdict, a Action) match {
+	best := matchNo
+	note := func(m match) { best = max(best, m) }
+	switch r.kind {
+	case "bash":
+		for i := range v.Commands {
+			note(r.touchesCommand(&v.Commands[i]))
+		}
+		if a.Command != "" && len(v.Commands) == 0 && v.Level >= High {
+			note(matchMaybe) // it could not be read
+		}
+	case "effect":
+		if v.Level < r.level {
+			return matchNo
+		}
+		for _, reason := range v.Reasons {
+			if reason.Level >= r.level && slices.Contains(r.effects, reason.Effect) {
+				return matchYes
+			}
+		}
+		for i := range v.Commands {
+			c := &v.Commands[i]
+			if c.Level >= r.level && slices.ContainsFunc(c.Effects, func(e Effect) bool { return slices.Contains(r.effects, e) }) {
+				return matchYes
+			}
+		}
+	case "tool":
+		if ok, _ := doublestar.Match(r.globs[0], a.Tool); ok {
+			return matchYes
+		}
+	case "write", "read":
+		if v.Level < r.level {
+			return matchNo
+		}
+		paths := a.Writes
+		if r.kind == "read" {
+			paths = a.Reads
+		}
+		if slices.ContainsFunc(paths, func(p string) bool { return r.matchPath(p, a) }) {
+			return matchYes
+		}
+		for _, t := range v.Targets {
+			if t.Host != "" || (t.Effect == Read || t.Effect == Secret) != (r.kind == "read") {
+				continue
+			}
+			if t.Path == "" {
+				note(matchMaybe)
+			} else if r.matchPath(t.Path, a) || t.Tree && r.matchBelow(t.Path, a) {
+				return matchYes
+			}
+		}
+	case "fetch":
+		if a.Network != "" && matchHost(r.globs[0], a.Network) {
+			return matchYes
+		}
+		for _, t := range v.Targets {
+			if t.Host != "" && matchHost(r.globs[0], t.Host) {
+				return matchYes
+			}
+		}
+	}
+	return best
+}
+
+// matchBelow tells whether what is done to a whole tree may reach a path of the rule: rm -r src with a rule on src/a.go.
+func (r *parsedRule) matchBelow(tree string, a Action) bool {
+	glob := r.globs[0]
+	if !strings.HasPrefix(glob, "/") && !strings.HasPrefix(glob, "~/") {
+		glob = strings.TrimPrefix(glob, "./")
+		tree = strings.TrimPrefix(strings.TrimPrefix(tree, a.Project), "/")
+	} else if a.Home != "" && strings.HasPrefix(glob, "~/") {
+		glob = a.Home + glob[1:]
+	}
+	base, _ := doublestar.SplitPattern(glob)
+	if base == "." || tree == "" {
+		return true
+	}
+	return under(base, tree) || under(tree, base)
+}
+
+func (r *parsedRule) touchesCommand(c *Command) match {
+	if c.Level < r.level || r.dir != "" && c.Cwd != "" && c.Cwd != r.dir {
+		return matchNo
+	}
+	best := matchNo
+	for _, words := range r.alts {
+		for _, argv := range [][]string{c.Argv, c.Plain} {
+			if len(argv) == 0 {
+				if c.Opaque && c.Plain == nil {
+					best = max(best, matchMaybe)
+				}
+				continue
+			}
+			best = max(best, looseMatch(words, argv, c.Name, c.Opaque))
+		}
+	}
+	return best
+}
+
+// looseMatch is how rules that forbid match: the program by its base name, operands in order, options anywhere. An
+// unknown word ("" while opaque) may be anything.
+func looseMatch(words []pattern, argv []string, name string, opaque bool) match {
+	first := match(matchNo)
+	switch {
+	case words[0].match(argv[0]) || name != "" && words[0].match(name):
+		first = matchYes
+	case opaque && argv[0] == "":
+		first = matchMaybe
+	}
+	if first == matchNo {
+		return matchNo
+	}
+	if matchWords(words[1:], argv[1:]) || len(words) == 1 && len(argv) == 1 {
+		return first
+	}
+	var wantOps []pattern
+	var wantOpts []string
+	for _, p := range words[1:] {
+		if s, ok := p.literal(); ok && len(s) > 1 && s[0] == '-' {
+			wantOpts = append(wantOpts, s)
+		} else {
+			wantOps = append(wantOps, p)
+		}
+	}
+	var ops, opts []string
+	unknown := false
+	for i, s := range argv[1:] {
+		switch {
+		case s == "" && opaque:
+			unknown = true
+		case s == "--":
+			ops = append(ops, argv[i+2:]...)
+		case len(s) > 1 && s[0] == '-':
+			opts = append(opts, s)
+			continue
+		default:
+			ops = append(ops, s)
+			continue
+		}
+		if s == "--" {
+			break
+		}
+	}
+	for _, o := range wantOpts {
+		if !hasOption(opts, o) {
+			if unknown {
+				return matchMaybe
+			}
+			return matchNo
+		}
+	}
+	if matchWords(wantOps, ops) {
+		return first
+	}
+	if unknown {
+		return matchMaybe
+	}
+	return matchNo
+}
+
+// hasOption finds an option however it is spelled: in a cluster, with =value, shortened.
+func hasOption(have []string, want string) bool {
+	for _, h := range have {
+		if h == want {
+			return true
+		}
+		switch {
+		case strings.HasPrefix(want, "--"):
+			h, _, _ = strings.Cut(h, "=")
+			if h == want || len(h) > 3 && strings.HasPrefix(h, "--") && strings.HasPrefix(want, h) {
+				return true
+			}
+		case !strings.HasPrefix(h, "--"):
+			all := true
+			for _, c := range want[1:] {
+				found := false
+				for _, other := range have {
+					if !strings.HasPrefix(other, "--") && strings.ContainsRune(other[1:], c) {
+						found = true
+					}
+				}
+				all = all && found
+			}
+			if all {
+				return true
+			}
+		}
+	}
+	return false
+}

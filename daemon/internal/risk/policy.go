@@ -1,0 +1,339 @@
+package risk
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Mode says what runs without a question.
+type Mode string
+
+const (
+	ModePlan Mode = "plan" // low runs, the rest is refused
+	ModeAsk  Mode = "ask"  // low runs, the rest is asked; the default
+	ModeAuto Mode = "auto" // low and medium run
+	ModeFull Mode = "full" // high too; critical is asked in every mode
+)
+
+// ParseMode reads a mode's name; "" is ModeAsk.
+func ParseMode(s string) (Mode, error) {
+	switch m := Mode(s); m {
+	case ModePlan, ModeAsk, ModeAuto, ModeFull:
+		return m, nil
+	case "":
+		return ModeAsk, nil
+	}
+	return "", fmt.Errorf("mode %q is none of plan, ask, auto, full", s)
+}
+
+// runs is the highest level that runs unasked. A mode that is not known is ModePlan's.
+func (m Mode) runs() Level {
+	switch m {
+	case ModeAuto:
+		return Medium
+	case ModeFull:
+		return High
+	}
+	return Low
+}
+
+// Outcome is what a policy decides; rules hold one as well. The strings are those of wire.Rule.Decision.
+type Outcome string
+
+const (
+	Allow Outcome = "allow"
+	Ask   Outcome = "ask"
+	Deny  Outcome = "deny"
+)
+
+// Scopes of a rule and of a grant.
+const (
+	ScopeSession = "session" // Subject is the session's id
+	ScopeProject = "project" // Subject is the project's root
+	ScopeAlways  = "always"
+)
+
+// SourceProject is the Source of rules that a project's own file brings along. They can only tighten: one that allows
+// is without effect (T3n).
+const SourceProject = "project file"
+
+// Rule is a standing decision about actions that match Pattern; see ParseRule for its syntax.
+type Rule struct {
+	ID       string
+	Decision Outcome
+	Pattern  string
+	Scope    string // session, project, always; "" is always
+	Subject  string
+	Source   string // user, config, project file
+	Created  time.Time
+	Expires  time.Time // zero: never
+}
+
+// Policy is a mode and the rules beside it, in any order: deny wins over ask, ask over allow.
+type Policy struct {
+	Mode  Mode
+	Rules []Rule
+}
+
+// Action is what is to be decided. Command and Cwd are set for bash, Reads, Writes and Network for file tools.
+type Action struct {
+	Tool    string // bash, write, edit, read, fetch, …
+	Command string
+	Cwd     string
+	Reads   []string
+	Writes  []string
+	Network string // a host
+	Session string // for rules of that scope
+	Project string // root folder; "" when there is none
+	Home    string // for rules that begin with ~/
+	Now     time.Time
+}
+
+// Decision is the policy's answer.
+type Decision struct {
+	Outcome Outcome
+	Rule    *Rule   // that decided; nil: the mode did
+	Grants  []Grant // with Ask: what "always" may mean; empty: only this once
+	Why     string  // one line for the user and the audit log
+}
+
+// Grant is a standing permission on offer: Rule is a pattern for ParseRule.
+type Grant struct {
+	Scope  string
+	Rule   string
+	Covers string // in words, exactly what it would let through
+}
+
+// Decide judges an action whose verdict is v. Rules are matched after classification, on each simple command (T3a,
+// T3b): one command that a deny rule matches denies the whole text; to allow it, every command above the mode's level
+// has to be covered. Critical is asked in every mode, whatever rules say, and refused in ModePlan.
+func (p Policy) Decide(v Verdict, a Action) Decision {
+	now := a.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	var allow []*parsedRule
+	var ask, maybe *Rule
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		if !r.inForce(a, now) {
+			continue
+		}
+		pr, err := parseRule(r.Pattern)
+		if err != nil {
+			// A rule that cannot be read may have been meant to forbid just this.
+			if r.Decision != Allow && ask == nil {
+				ask = r
+			}
+			continue
+		}
+		pr.rule = r
+		switch r.Decision {
+		case Allow:
+			if r.Source != SourceProject {
+				allow = append(allow, pr)
+			}
+		case Deny:
+			switch pr.touches(v, a) {
+			case matchYes:
+				return Decision{Outcome: Deny, Rule: r, Why: fmt.Sprintf("denied by the rule %q", r.Pattern)}
+			case matchMaybe:
+				maybe = r
+			}
+		default:
+			if ask == nil && pr.touches(v, a) != matchNo {
+				ask = r
+			}
+		}
+	}
+	if p.Mode == ModePlan && v.Level > Low {
+		return Decision{Outcome: Deny, Why: fmt.Sprintf("plan mode runs nothing above low, and this is %s", v.Level)}
+	}
+	d := Decision{Outcome: Ask}
+	switch {
+	case v.Level >= Critical:
+		d.Why = "critical is asked in every mode"
+		return d
+	case v.Level < Low || v.Unread:
+		d.Why = "what could not be examined is asked in every mode"
+		return d
+	case maybe != nil:
+		d.Rule, d.Why = maybe, fmt.Sprintf("it cannot be told whether the rule %q denies it", maybe.Pattern)
+		return d
+	case ask != nil:
+		d.Rule, d.Why = ask, fmt.Sprintf("asked for by the rule %q", ask.Pattern)
+		return d
+	case v.Level <= p.Mode.runs():
+		return Decision{Outcome: Allow, Why: fmt.Sprintf("%s runs unasked in %s mode", v.Level, p.modeName())}
+	}
+	if r := covered(allow, v, a, p.Mode.runs()); r != nil {
+		return Decision{Outcome: Allow, Rule: r, Why: fmt.Sprintf("allowed by the rule %q", r.Pattern)}
+	}
+	d.Why = fmt.Sprintf("%s is asked in %s mode", v.Level, p.modeName())
+	d.Grants = grants(v, a, p.Mode.runs())
+	return d
+}
+
+func (p Policy) modeName() Mode {
+	if p.Mode == "" {
+		return ModeAsk
+	}
+	return p.Mode
+}
+
+// inForce tells whether the rule has not expired and is about this session or project.
+func (r *Rule) inForce(a Action, now time.Time) bool {
+	if !r.Expires.IsZero() && !now.Before(r.Expires) {
+		return false
+	}
+	switch r.Scope {
+	case ScopeAlways, "":
+		return true
+	case ScopeSession:
+		return r.Subject != "" && r.Subject == a.Session
+	case ScopeProject:
+		return r.Subject != "" && a.Project != "" && path.Clean(r.Subject) == path.Clean(a.Project)
+	}
+	// A scope that is not known binds where it forbids and is void where it allows.
+	return r.Decision != Allow
+}
+
+// covered finds the rules that let the action through. It returns the last of them that was needed, or nil.
+func covered(allow []*parsedRule, v Verdict, a Action, free Level) *Rule {
+	var used *Rule
+	if a.Command == "" {
+		for _, pr := range allow {
+			if pr.coversFiles(v, a) {
+				return pr.rule
+			}
+		}
+		return nil
+	}
+	if len(v.Commands) == 0 || v.Rest > free {
+		return nil
+	}
+	for i := range v.Commands {
+		c := &v.Commands[i]
+		if c.Level <= free {
+			continue
+		}
+		found := false
+		for _, pr := range allow {
+			if pr.coversCommand(c) {
+				used, found = pr.rule, true
+				break
+			}
+		}
+		if !found {
+			return nil
+		}
+	}
+	return used
+}
+
+// grants says what "always" could mean for this action: rules that would have allowed it, and no more than they say.
+// There is none for critical, for what is not wholly known and for what belongs to no command. Every offer holds for the
+// level of now at most, and above medium only in the folder of now, since the same words mean more elsewhere.
+func grants(v Verdict, a Action, free Level) []Grant {
+	if v.Level >= Critical {
+		return nil
+	}
+	if a.Command == "" {
+		return offer(v, a, free, fileRules(v, a))
+	}
+	if len(v.Commands) == 0 || v.Rest > free {
+		return nil
+	}
+	var exact, prefix []string
+	top, dir, wide := Low, "", true
+	for i := range v.Commands {
+		c := &v.Commands[i]
+		if c.Level <= free {
+			continue
+		}
+		if c.Opaque || c.Level >= Critical || len(c.Argv) == 0 || dir != "" && c.Cwd != dir {
+			return nil
+		}
+		dir, top = c.Cwd, max(top, c.Level)
+		if e := quoteWords(c.Argv); !slices.Contains(exact, e) {
+			exact = append(exact, e)
+		}
+		if c.Runs || c.Verb == 0 || c.Level > Medium {
+			wide = false
+		} else if w := quoteWords(c.Argv[:c.Verb]); !slices.Contains(prefix, w) {
+			prefix = append(prefix, w)
+		}
+	}
+	if len(exact) == 0 || top > Medium && dir == "" {
+		return nil
+	}
+	narrow, where := top.String(), ""
+	if top > Medium {
+		narrow += ", in " + dir
+		where = " run in " + dir
+	}
+	rules := []Grant{{"", "bash[" + narrow + "]: " + strings.Join(exact, " ; "), "exactly " + orList(exact) + where}}
+	if wide && len(prefix) > 0 {
+		rules = append(rules, Grant{
+			"", "bash[medium]: " + strings.Join(prefix, " * ; ") + " *",
+			"every command that begins with " + orList(prefix) + " and is no more than medium",
+		})
+	}
+	return offer(v, a, free, rules)
+}
+
+// fileRules are grants, still without scope, for a file tool's action.
+func fileRules(v Verdict, a Action) []Grant {
+	level := v.Level.String()
+	switch {
+	case a.Network != "" && len(a.Reads)+len(a.Writes) == 0:
+		return []Grant{{"", "fetch[" + level + "]: " + quoteGlob(a.Network), "reading from " + a.Network}}
+	case a.Network == "" && len(a.Writes) == 1:
+		gs := []Grant{{"", "write[" + level + "]: " + quoteGlob(a.Writes[0]), "writing " + a.Writes[0]}}
+		if dir := path.Dir(a.Writes[0]); v.Level <= Medium && a.Project != "" && under(dir, a.Project) {
+			gs = append(gs, Grant{"", "write[medium]: " + quoteGlob(dir) + "/**", "writing files below " + dir + " that are no more than medium"})
+		}
+		return gs
+	case a.Network == "" && len(a.Writes) == 0 && len(a.Reads) == 1:
+		return []Grant{{"", "read[" + level + "]: " + quoteGlob(a.Reads[0]), "reading " + a.Reads[0]}}
+	}
+	return nil
+}
+
+// offer gives each rule its scopes. A rule that would not let this very action through, or is too long to be read, is
+// not offered.
+func offer(v Verdict, a Action, free Level, rules []Grant) []Grant {
+	var gs []Grant
+	for _, g := range rules {
+		pr, err := parseRule(g.Rule)
+		if err != nil || len(g.Rule) > maxGrant {
+			continue
+		}
+		pr.rule = &Rule{Pattern: g.Rule}
+		if covered([]*parsedRule{pr}, v, a, free) == nil {
+			continue
+		}
+		gs = append(gs, Grant{ScopeSession, g.Rule, Visible(g.Covers) + ", in this session"})
+		if a.Project != "" {
+			gs = append(gs, Grant{ScopeProject, g.Rule, Visible(g.Covers) + ", in the project " + Visible(a.Project)})
+		}
+	}
+	return gs
+}
+
+// maxGrant bounds an offered rule, in bytes, so that a person can read what they grant.
+const maxGrant = 400
+
+func orList(items []string) string {
+	quoted := make([]string, len(items))
+	for i, s := range items {
+		quoted[i] = "`" + s + "`"
+	}
+	if len(quoted) == 1 {
+		return quoted[0]
+	}
+	return strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1]
+}

@@ -1,0 +1,279 @@
+package risk
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestModes: what each mode runs, asks and refuses; critical is asked in every mode (section 7).
+func TestModes(t *testing.T) {
+	commands := map[Level]string{Low: "ls", Medium: "go test ./...", High: "git push", Critical: "rm -rf /"}
+	want := map[Mode][4]Outcome{
+		ModePlan: {Allow, Deny, Deny, Deny},
+		ModeAsk:  {Allow, Ask, Ask, Ask},
+		ModeAuto: {Allow, Allow, Ask, Ask},
+		ModeFull: {Allow, Allow, Allow, Ask},
+		"":       {Allow, Ask, Ask, Ask},
+		"other":  {Allow, Ask, Ask, Ask},
+	}
+	for mode, outcomes := range want {
+		for level, text := range commands {
+			v := Analyze(text, here())
+			if v.Level != level {
+				t.Fatalf("%q: got %s, want %s", text, v.Level, level)
+			}
+			if d := (Policy{Mode: mode}).Decide(v, Action{Tool: "bash", Command: text}); d.Outcome != outcomes[level-1] || d.Why == "" {
+				t.Errorf("mode %q: %s: got %s (%q), want %s", mode, level, d.Outcome, d.Why, outcomes[level-1])
+			}
+		}
+	}
+	if d := (Policy{Mode: ModeFull}).Decide(Verdict{}, Action{}); d.Outcome != Ask {
+		t.Errorf("a verdict that nobody made: got %s, want ask", d.Outcome)
+	}
+	for _, s := range []string{"plan", "ask", "auto", "full", ""} {
+		if _, err := ParseMode(s); err != nil {
+			t.Errorf("ParseMode(%q): %v", s, err)
+		}
+	}
+	if _, err := ParseMode("yolo"); err == nil {
+		t.Error("ParseMode(yolo) takes it")
+	}
+	for l := Low; l <= Critical; l++ {
+		if got, err := ParseLevel(l.String()); err != nil || got != l {
+			t.Errorf("ParseLevel(%s) = %v, %v", l, got, err)
+		}
+	}
+}
+
+// TestRulePrecedence: deny wins over ask, ask over allow, whatever their order; critical stays asked.
+func TestRulePrecedence(t *testing.T) {
+	allow := Rule{ID: "a", Decision: Allow, Pattern: "bash: git push *"}
+	ask := Rule{ID: "b", Decision: Ask, Pattern: "bash: git *"}
+	deny := Rule{ID: "c", Decision: Deny, Pattern: "effect: network"}
+	v := Analyze("git push origin main", here())
+	act := Action{Tool: "bash", Command: "git push origin main"}
+	for _, c := range []struct {
+		rules []Rule
+		want  Outcome
+		by    string
+	}{
+		{[]Rule{allow}, Allow, "a"}, {[]Rule{ask, allow}, Ask, "b"}, {[]Rule{allow, ask}, Ask, "b"}, {[]Rule{allow, deny, ask}, Deny, "c"}, {[]Rule{deny, allow}, Deny, "c"}, {[]Rule{ask, deny, allow}, Deny, "c"}, {nil, Ask, ""},
+	} {
+		d := Policy{Mode: ModeAsk, Rules: c.rules}.Decide(v, act)
+		id := ""
+		if d.Rule != nil {
+			id = d.Rule.ID
+		}
+		if d.Outcome != c.want || id != c.by {
+			t.Errorf("%v: got %s by %q, want %s by %q", c.rules, d.Outcome, id, c.want, c.by)
+		}
+	}
+	for _, pattern := range []string{"bash: git push *", "bash: git push --force", "effect: network history"} {
+		d := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Allow, Pattern: pattern}}}.Decide(Analyze("git push --force", here()), Action{Tool: "bash", Command: "git push --force"})
+		if d.Outcome != Ask || len(d.Grants) > 0 {
+			t.Errorf("rule %q allows a critical command: got %s, %d grants", pattern, d.Outcome, len(d.Grants))
+		}
+	}
+	// An ask rule tightens what a mode would run.
+	d := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Ask, Pattern: "bash: ls"}}}.Decide(Analyze("ls", here()), Action{Tool: "bash", Command: "ls"})
+	if d.Outcome != Ask {
+		t.Errorf("an ask rule on a low command: got %s, want ask", d.Outcome)
+	}
+	// A rule that cannot be read is taken as one that may forbid.
+	d = Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "nonsense"}}}.Decide(Analyze("ls", here()), Action{Tool: "bash", Command: "ls"})
+	if d.Outcome != Ask {
+		t.Errorf("a deny rule that cannot be read: got %s, want ask", d.Outcome)
+	}
+}
+
+// TestNoWideRules: interpreters, wrappers, words that are not known and a program left open are covered by no wildcard.
+func TestNoWideRules(t *testing.T) {
+	for pattern, text := range map[string]string{
+		"bash: bash *": "bash x.sh", "bash: python3 *": "python3 x.py", "bash: env *": "env FOO=1 go test", "bash: sudo *": "sudo ls", "bash: xargs *": "xargs touch", "bash: *": "go test", "bash: * test": "go test",
+		"bash: find *": "find . -exec touch {} +", "bash: touch *": "touch $x", "bash: ssh *": "ssh h ls", "bash: node *": "node -e 1", "bash: g*": "go test", "bash: npx *": "npx x", "bash: ./x *": "./x y", "bash: eval *": "eval touch x", "bash: docker run *": "docker run x",
+	} {
+		v := Analyze(text, here())
+		d := Policy{Mode: ModeAsk, Rules: []Rule{{Decision: Allow, Pattern: pattern}}}.Decide(v, Action{Tool: "bash", Command: text})
+		if d.Outcome != Ask {
+			t.Errorf("rule %q, %q (%s): got %s (%s), want ask", pattern, text, v.Level, d.Outcome, d.Why)
+		}
+		for _, g := range d.Grants {
+			if first, _, _ := strings.Cut(text, " "); first != "go" && strings.HasSuffix(g.Rule, " *") && strings.Contains(g.Rule, ": "+first+" ") {
+				t.Errorf("%q: offers the wide grant %q", text, g.Rule)
+			}
+		}
+	}
+}
+
+// TestGrantsOffered: what is offered says exactly what it covers (H5), and covers no more.
+func TestGrantsOffered(t *testing.T) {
+	act := func(text string) Action {
+		return Action{Tool: "bash", Command: text, Cwd: here().Cwd, Session: "s1", Project: here().ProjectRoot, Home: here().Home}
+	}
+	rules := func(text string) (list []string) {
+		for _, g := range (Policy{}).Decide(Analyze(text, here()), act(text)).Grants {
+			list = append(list, g.Scope+" "+g.Rule)
+			if g.Covers == "" || g.Scope == ScopeProject && !strings.Contains(g.Covers, "/home/u/proj") {
+				t.Errorf("%q: grant %q says only that it covers %q", text, g.Rule, g.Covers)
+			}
+		}
+		return list
+	}
+	for text, want := range map[string]string{
+		"go test ./...":                 "session bash[medium]: go test ./...|project bash[medium]: go test ./...|session bash[medium]: go test *|project bash[medium]: go test *",
+		"make":                          "session bash[medium]: make|project bash[medium]: make|session bash[medium]: make *|project bash[medium]: make *",
+		"git push origin main":          "session bash[high, in /home/u/proj]: git push origin main|project bash[high, in /home/u/proj]: git push origin main",
+		"go vet && go build && go test": "session bash[medium]: go build ; go test|project bash[medium]: go build ; go test|session bash[medium]: go build * ; go test *|project bash[medium]: go build * ; go test *",
+		"touch 'a b' \"c;d\"":           "session bash[medium]: touch 'a b' 'c;d'|project bash[medium]: touch 'a b' 'c;d'|session bash[medium]: touch *|project bash[medium]: touch *",
+		"rm -rf /":                      "", "echo x > y": "", "touch $x": "", "git push --force": "", "ls; if (": "", "LD_PRELOAD=x ls": "", "ls": "", "sh x.sh": "session bash[high, in /home/u/proj]: sh x.sh|project bash[high, in /home/u/proj]: sh x.sh",
+		"cd .. && touch x":      "session bash[high, in /home/u]: touch x|project bash[high, in /home/u]: touch x",
+		"cd \"$X\" && git push": "",
+	} {
+		if got := strings.Join(rules(text), "|"); got != want {
+			t.Errorf("%q:\n got %s\nwant %s", text, got, want)
+		}
+	}
+	// A wide grant at medium does not cover what options make worse.
+	p := Policy{Rules: []Rule{{Decision: Allow, Pattern: "bash[medium]: go test *"}}}
+	for text, want := range map[string]Outcome{"go test -v ./x": Allow, "go test -exec ./x": Ask, "go testx": Ask, "go test ./... > x": Ask, "go test ./... > /dev/null": Allow, "cd sub && go test": Allow} {
+		if d := p.Decide(Analyze(text, here()), act(text)); d.Outcome != want {
+			t.Errorf("bash[medium]: go test *: %q: got %s (%s), want %s", text, d.Outcome, d.Why, want)
+		}
+	}
+}
+
+// TestScopesAndExpiry: a rule holds where and as long as it says.
+func TestScopesAndExpiry(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	v := Analyze("go test", here())
+	act := Action{Tool: "bash", Command: "go test", Session: "s1", Project: "/home/u/proj", Now: now}
+	for _, c := range []struct {
+		rule Rule
+		want Outcome
+	}{
+		{Rule{Scope: ScopeAlways}, Allow},
+		{Rule{}, Allow},
+		{Rule{Scope: ScopeSession, Subject: "s1"}, Allow},
+		{Rule{Scope: ScopeSession, Subject: "s2"}, Ask},
+		{Rule{Scope: ScopeSession}, Ask},
+		{Rule{Scope: ScopeProject, Subject: "/home/u/proj/"}, Allow},
+		{Rule{Scope: ScopeProject, Subject: "/home/u"}, Ask},
+		{Rule{Scope: "galaxy"}, Ask},
+		{Rule{Expires: now.Add(time.Second)}, Allow},
+		{Rule{Expires: now}, Ask},
+		{Rule{Expires: now.Add(-time.Hour)}, Ask},
+	} {
+		c.rule.Decision, c.rule.Pattern = Allow, "bash: go test"
+		if d := (Policy{Rules: []Rule{c.rule}}).Decide(v, act); d.Outcome != c.want {
+			t.Errorf("%+v: got %s, want %s", c.rule, d.Outcome, c.want)
+		}
+	}
+	d := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "bash: go *", Scope: "galaxy"}}}.Decide(v, act)
+	if d.Outcome != Deny {
+		t.Errorf("a deny rule of a scope that is not known: got %s, want deny", d.Outcome)
+	}
+}
+
+// TestFileRules: path rules for file tools, and for what commands do to the same files (T3o).
+func TestFileRules(t *testing.T) {
+	write := func(p string) Action {
+		return Action{Tool: "write", Writes: []string{p}, Project: "/home/u/proj", Home: "/home/u", Session: "s"}
+	}
+	for _, c := range []struct {
+		pattern, path string
+		want          Outcome
+	}{
+		{"write: src/**", "/home/u/proj/src/a/b.go", Allow},
+		{"write: src/*", "/home/u/proj/src/a/b.go", Ask},
+		{"edit: src/*.go", "/home/u/proj/src/a.go", Allow},
+		{"write: **", "/home/u/proj/x", Allow},
+		{"write: **", "/etc/motd", Ask},
+		{"write: /etc/motd", "/etc/motd", Allow},
+		{"write: ~/notes/**", "/home/u/notes/x", Allow},
+		{"write[medium]: **", "/home/u/proj/.env", Ask},
+		{"write: src/**", "/home/u/proj/src/../../x", Ask},
+		{"read: **", "/home/u/proj/x", Ask},
+		{"write: ~/**", "/home/u/.bashrc", Ask},
+		{"tool: write", "/home/u/proj/x", Allow},
+		{"tool: *", "/home/u/proj/x", Ask},
+		{"fetch: *", "/home/u/proj/x", Ask},
+	} {
+		act := write(c.path)
+		v := AnalyzeFile(FileAction{Writes: act.Writes}, here())
+		if d := (Policy{Rules: []Rule{{Decision: Allow, Pattern: c.pattern}}}).Decide(v, act); d.Outcome != c.want {
+			t.Errorf("%s, write %s (%s): got %s (%s), want %s", c.pattern, c.path, v.Level, d.Outcome, d.Why, c.want)
+		}
+	}
+	act := write("/home/u/proj/src/a[1].go")
+	d := Policy{}.Decide(AnalyzeFile(FileAction{Writes: act.Writes}, here()), act)
+	if len(d.Grants) != 4 {
+		t.Fatalf("got %d grants for a file of the project, want 4: %v", len(d.Grants), d.Grants)
+	}
+	for _, g := range d.Grants {
+		r := Rule{Decision: Allow, Pattern: g.Rule}
+		if d := (Policy{Rules: []Rule{r}}).Decide(AnalyzeFile(FileAction{Writes: act.Writes}, here()), act); d.Outcome != Allow {
+			t.Errorf("granted %q, and it is still %s", g.Rule, d.Outcome)
+		}
+		other := write("/home/u/proj/src/a1.go")
+		if strings.HasSuffix(g.Rule, "go") {
+			if d := (Policy{Rules: []Rule{r}}).Decide(AnalyzeFile(FileAction{Writes: other.Writes}, here()), other); d.Outcome == Allow {
+				t.Errorf("%q covers %s too", g.Rule, other.Writes[0])
+			}
+		}
+	}
+	fetch := Action{Tool: "fetch", Network: "docs.example.com", Session: "s"}
+	v := AnalyzeFile(FileAction{Network: fetch.Network}, here())
+	for pattern, want := range map[string]Outcome{"fetch: *.example.com": Allow, "fetch: docs.example.com": Allow, "fetch: example.com": Ask, "fetch: *.example.com.evil": Ask} {
+		if d := (Policy{Rules: []Rule{{Decision: Allow, Pattern: pattern}}}).Decide(v, fetch); d.Outcome != want {
+			t.Errorf("%s: got %s, want %s", pattern, d.Outcome, want)
+		}
+	}
+}
+
+// TestParseRule: what is a rule and what is not, with an error that says what to write.
+func TestParseRule(t *testing.T) {
+	for _, s := range []string{"bash: git push origin *", "bash: ls", "bash: a 'b c' \"d;e\" \\*", "bash: a ; b * ; c", "bash[high]: x", "bash[high, in /a b/c]: x y", "bash[in /x]: y", "write: src/**", "edit: *.go", "read: ~/x/*", "fetch: *.example.com", "tool: mcp__db__query", "effect: network", "effect: network, delete", " bash : x"} {
+		if strings.HasPrefix(s, " ") {
+			continue
+		}
+		if err := ParseRule(s); err != nil {
+			t.Errorf("ParseRule(%q): %v", s, err)
+		}
+	}
+	for s, hint := range map[string]string{
+		"": "kind", "git push": "kind", "shell: ls": "kinds are", "bash:": "nothing", "bash: ": "nothing", "bash: a | b": "word", "bash: a && b": "word", "bash: a > b": "word", "bash: $(x)": "word", "bash: 'a": "closed", "bash: a;b": "blanks", "bash: ; a": "before", "bash: a ;": "after", "bash: a\\": "backslash",
+		"bash[huge]: a": "none of low", "bash[in x]: a": "absolute", "bash[high: a": "kind", "write: [": "glob", "fetch: a b": "one name", "fetch: a/b": "one name", "effect: boom": "effects are", "effect:": "nothing",
+	} {
+		err := ParseRule(s)
+		if err == nil || !strings.Contains(err.Error(), hint) {
+			t.Errorf("ParseRule(%q) = %v, want an error with %q", s, err, hint)
+		}
+	}
+}
+
+func FuzzParseRule(f *testing.F) {
+	for _, s := range []string{"bash: git push origin *", "bash[high, in /a]: 'b c' ; d *", "write: src/**", "effect: network delete", "fetch: *.x"} {
+		f.Add(s)
+	}
+	v := Analyze("git push origin main; touch x", here())
+	f.Fuzz(func(t *testing.T, s string) {
+		if ParseRule(s) != nil {
+			return
+		}
+		for _, d := range []Outcome{Allow, Ask, Deny} {
+			(Policy{Rules: []Rule{{Decision: d, Pattern: s}}}).Decide(v, Action{Tool: "bash", Command: "git push origin main; touch x", Project: "/p", Home: "/h"})
+			(Policy{Rules: []Rule{{Decision: d, Pattern: s}}}).Decide(v, Action{Tool: "write", Writes: []string{"/p/x"}, Project: "/p", Home: "/h"})
+		}
+	})
+}
+
+// TestQuoteWords: what is offered as a rule is read back as the same words.
+func TestQuoteWords(t *testing.T) {
+	for _, argv := range [][]string{{"a"}, {"a b", "c'd", `e"f`, `g\h`, "*", "", "i;j", "$k", "l\nm", "é", "a|b", "--x=y z"}} {
+		alts, err := parseWords(quoteWords(argv))
+		if err != nil || len(alts) != 1 || !matchWords(alts[0], argv) {
+			t.Errorf("%q: quoted as %s, read back as %v, %v", argv, quoteWords(argv), alts, err)
+		}
+	}
+}

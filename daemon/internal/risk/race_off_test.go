@@ -1,0 +1,7 @@
+//go:build !race
+
+package risk
+
+import "time"
+
+const bound = time.Second

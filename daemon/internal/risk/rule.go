@@ -1,0 +1,324 @@
+package risk
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// A parsedRule is a pattern ready to match.
+type parsedRule struct {
+	kind    string      // bash, write, read, fetch, tool, effect
+	level   Level       // 0: any
+	dir     string      // "": any
+	alts    [][]pattern // bash: alternatives, each a list of words
+	globs   []string    // write, read: path globs; fetch: host globs; tool: names
+	effects []Effect
+	rule    *Rule
+}
+
+// pattern is one word: literal pieces with `*` between them.
+type pattern []string
+
+func (p pattern) literal() (string, bool) {
+	if len(p) == 1 {
+		return p[0], true
+	}
+	return "", false
+}
+
+func (p pattern) star() bool { return len(p) == 2 && p[0] == "" && p[1] == "" }
+
+// ParseRule checks a rule's pattern. A pattern is a kind, a colon and what it matches:
+//
+//	bash: git push origin *     words of one simple command; ` ; ` separates alternatives
+//	write: src/**               a file that a tool writes; edit: means the same. Relative to the project, ~/ or absolute
+//	read: ~/notes/*             a file that a tool reads
+//	fetch: *.example.com        a host that is asked
+//	tool: mcp__db__query        a tool by its name
+//	effect: network delete      any of these effects; to allow, the command must have no other
+//
+// In words of bash, * stands for any text and as the last word for any further words; quotes and \ make it literal. A
+// rule that allows needs the program's name in full, covers no critical command, no command with words that are not
+// known and, when it holds a *, no wrapper or interpreter. A rule that denies or asks also matches the command behind a
+// path (/bin/rm), a wrapper (env rm) and global options, its options in any order and spelling (-r -f, -fr, --force).
+//
+// A kind may be narrowed in brackets by a level and a folder: `bash[high, in /srv/app]: git push`. A rule that allows
+// then covers what is at most of that level, one that denies or asks what is at least of it. A rule of bash that allows
+// without a level covers what is no worse than its own words are in a project: `git push *` high, `go test *` medium.
+func ParseRule(pattern string) error {
+	_, err := parseRule(pattern)
+	return err
+}
+
+func parseRule(text string) (*parsedRule, error) {
+	head, body, ok := splitRule(text)
+	if !ok {
+		return nil, fmt.Errorf("rule %q has no kind: write `bash: git push *`, `write: src/**`, `read: …`, `fetch: HOST`, `tool: NAME` or `effect: …`", text)
+	}
+	r := &parsedRule{kind: head}
+	if i := strings.IndexByte(head, '['); i >= 0 {
+		if err := r.narrow(strings.TrimSuffix(head[i+1:], "]")); err != nil {
+			return nil, fmt.Errorf("rule %q: %w", text, err)
+		}
+		r.kind = head[:i]
+	}
+	body = strings.TrimSpace(body)
+	if body == "" {
+		return nil, fmt.Errorf("rule %q matches nothing: something has to follow the colon", text)
+	}
+	var err error
+	switch r.kind {
+	case "bash":
+		r.alts, err = parseWords(body)
+	case "write", "edit", "read":
+		if r.kind == "edit" {
+			r.kind = "write"
+		}
+		r.globs = []string{body}
+		if !doublestar.ValidatePattern(body) {
+			err = errors.New("its path is not a valid glob")
+		}
+	case "fetch", "tool":
+		r.globs = []string{body}
+		if strings.ContainsAny(body, " \t/") || !doublestar.ValidatePattern(body) {
+			err = errors.New("it takes one name, in which * stands for any text")
+		}
+	case "effect":
+		for _, f := range strings.Fields(strings.ReplaceAll(body, ",", " ")) {
+			if !slices.Contains(Effects(), Effect(f)) {
+				return nil, fmt.Errorf("rule %q: %q is no effect; effects are %v", text, f, Effects())
+			}
+			r.effects = append(r.effects, Effect(f))
+		}
+	default:
+		err = fmt.Errorf("%q is no kind of rule; kinds are bash, write, edit, read, fetch, tool and effect", r.kind)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rule %q: %w", text, err)
+	}
+	return r, nil
+}
+
+// splitRule cuts at the colon that ends the kind, which may hold a folder with colons in brackets.
+func splitRule(text string) (head, body string, ok bool) {
+	text = strings.TrimSpace(text)
+	colon := strings.IndexByte(text, ':')
+	if open := strings.IndexByte(text, '['); open >= 0 && open < colon {
+		end := strings.Index(text, "]:")
+		if end < 0 {
+			return "", "", false
+		}
+		return text[:end+1], text[end+2:], true
+	}
+	if colon <= 0 {
+		return "", "", false
+	}
+	return text[:colon], text[colon+1:], true
+}
+
+func (r *parsedRule) narrow(s string) error {
+	for s != "" {
+		s = strings.TrimSpace(s)
+		if dir, ok := strings.CutPrefix(s, "in "); ok {
+			if !path.IsAbs(dir) {
+				return fmt.Errorf("folder %q is not absolute", dir)
+			}
+			r.dir = path.Clean(dir)
+			return nil
+		}
+		var part string
+		part, s, _ = strings.Cut(s, ",")
+		l, err := ParseLevel(strings.TrimSpace(part))
+		if err != nil {
+			return err
+		}
+		r.level = l
+	}
+	return nil
+}
+
+// parseWords splits a bash pattern into alternatives of words, with the shell's own quotes.
+func parseWords(s string) ([][]pattern, error) {
+	var alts [][]pattern
+	var words []pattern
+	var word pattern
+	var piece strings.Builder
+	inWord := false
+	endWord := func() {
+		if inWord {
+			words = append(words, append(word, piece.String()))
+		}
+		word, inWord = nil, false
+		piece.Reset()
+	}
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case ' ', '\t':
+			endWord()
+		case ';':
+			if inWord || (i+1 < len(s) && s[i+1] != ' ') {
+				return nil, errors.New("a ; separates alternatives and stands between blanks; quote it to match it")
+			}
+			if len(words) == 0 {
+				return nil, errors.New("there is nothing before a ;")
+			}
+			alts, words = append(alts, words), nil
+		case '\\':
+			if i++; i == len(s) {
+				return nil, errors.New("it ends in a backslash")
+			}
+			inWord = true
+			piece.WriteByte(s[i])
+		case '\'', '"':
+			end := strings.IndexByte(s[i+1:], c)
+			if end < 0 {
+				return nil, fmt.Errorf("a %c is not closed", c)
+			}
+			inWord = true
+			piece.WriteString(s[i+1 : i+1+end])
+			i += end + 1
+		case '*':
+			inWord = true
+			word = append(word, piece.String())
+			piece.Reset()
+		case '|', '&', '<', '>', '(', ')', '`', '$', '\n', '\r':
+			return nil, fmt.Errorf("a rule names the words of one command, and %q is not part of a word; quote it to match it", c)
+		default:
+			inWord = true
+			piece.WriteByte(c)
+		}
+	}
+	endWord()
+	if len(words) == 0 {
+		return nil, errors.New("there is nothing after a ;")
+	}
+	return append(alts, words), nil
+}
+
+// wild tells whether words hold any *.
+func wild(words []pattern) bool {
+	return slices.ContainsFunc(words, func(p pattern) bool { return len(p) > 1 })
+}
+
+// ownLevel is what the words of a rule mean by themselves, without what its * stand for, in a project: a rule that
+// allows `cargo build *` is about building, not about what options can make of it.
+func ownLevel(words []pattern) Level {
+	var argv []string
+	for _, p := range words {
+		if s, ok := p.literal(); ok {
+			argv = append(argv, shellQuote(s))
+		}
+	}
+	return Analyze(strings.Join(argv, " "), Context{Cwd: "/home/user/project", Home: "/home/user", ProjectRoot: "/home/user/project"}).Level
+}
+
+// matchWords compares pattern words and argv one by one; a last * takes all that is left.
+func matchWords(words []pattern, argv []string) bool {
+	for i, p := range words {
+		if i == len(words)-1 && p.star() {
+			return true
+		}
+		if i >= len(argv) || !p.match(argv[i]) {
+			return false
+		}
+	}
+	return len(words) == len(argv)
+}
+
+// coversCommand tells whether a rule lets one command through.
+func (r *parsedRule) coversCommand(c *Command) bool {
+	if c.Level >= Critical || c.Opaque || len(c.Argv) == 0 {
+		return false
+	}
+	if r.level != 0 && c.Level > r.level {
+		return false
+	}
+	if r.dir != "" && c.Cwd != r.dir {
+		return false
+	}
+	switch r.kind {
+	case "bash":
+		for _, words := range r.alts {
+			if _, ok := words[0].literal(); !ok || wild(words) && c.Runs {
+				continue
+			}
+			if matchWords(words, c.Argv) && (r.level != 0 || c.Level <= ownLevel(words)) {
+				return true
+			}
+		}
+	case "effect":
+		if c.Runs || len(c.Effects) == 0 {
+			return false
+		}
+		for _, e := range c.Effects {
+			if e != Read && !slices.Contains(r.effects, e) {
+				return false
+			}
+		}
+		return !slices.Contains(c.Effects, Unknown)
+	}
+	return false
+}
+
+// coversFiles tells whether a rule lets a whole file action through.
+func (r *parsedRule) coversFiles(v Verdict, a Action) bool {
+	if r.level != 0 && v.Level > r.level {
+		return false
+	}
+	if r.dir != "" {
+		return false
+	}
+	switch r.kind {
+	case "tool":
+		ok, _ := doublestar.Match(r.globs[0], a.Tool)
+		return ok && a.Tool != "" && !strings.ContainsAny(r.globs[0][:1], "*?[{")
+	case "write":
+		if len(a.Writes) == 0 || a.Network != "" {
+			return false
+		}
+		return !slices.ContainsFunc(a.Writes, func(p string) bool { return !r.matchPath(p, a) })
+	case "read":
+		if len(a.Reads) == 0 || len(a.Writes) > 0 || a.Network != "" {
+			return false
+		}
+		return !slices.ContainsFunc(a.Reads, func(p string) bool { return !r.matchPath(p, a) })
+	case "fetch":
+		return a.Network != "" && len(a.Reads)+len(a.Writes) == 0 && matchHost(r.globs[0], a.Network)
+	}
+	return false
+}
+
+func (r *parsedRule) matchPath(p string, a Action) bool {
+	glob := r.globs[0]
+	switch {
+	case strings.HasPrefix(glob, "~/"):
+		if a.Home == "" {
+			return false
+		}
+		glob = quoteGlob(strings.TrimSuffix(a.Home, "/")) + glob[1:]
+	case !strings.HasPrefix(glob, "/"):
+		root := a.Project
+		if root == "" {
+			root = a.Cwd
+		}
+		if root == "" {
+			return false
+		}
+		glob = quoteGlob(strings.TrimSuffix(root, "/")) + "/" + strings.TrimPrefix(glob, "./")
+	}
+	ok, err := doublestar.Match(glob, path.Clean(p))
+	return ok && err == nil
+}
+
+// matchHost compares hosts without their case; a port in the host has to be in the glob too.
+func matchHost(glob, host string) bool {
+	ok, err := doublestar.Match(strings.ToLower(glob), strings.ToLower(host))
+	return ok && err == nil
+}
+
+type match int

@@ -1,0 +1,248 @@
+package risk
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
+	"strings"
+)
+
+func placeholder(kind, secret string) string {
+	sum := sha256.Sum256([]byte("sublet mask " + secret))
+	return maskedPrefix + kind + ":" + hex.EncodeToString(sum[:2]) + "]"
+}
+
+// tokenKinds are keys that are known by how they begin. more is the least number of key characters that follow.
+var tokenKinds = []struct {
+	prefix string
+	more   int
+	kind   string
+}{
+	{"AKIA", 16, "aws"},
+	{"ASIA", 16, "aws"},
+	{"ABIA", 16, "aws"},
+	{"ACCA", 16, "aws"},
+	{"ghp_", 30, "github"},
+	{"gho_", 30, "github"},
+	{"ghu_", 30, "github"},
+	{"ghs_", 30, "github"},
+	{"ghr_", 30, "github"},
+	{"github_pat_", 30, "github"},
+	{"glpat-", 18, "gitlab"},
+	{"gldt-", 18, "gitlab"},
+	{"glrt-", 18, "gitlab"},
+	{"glptt-", 18, "gitlab"},
+	{"glcbt-", 18, "gitlab"},
+	{"sk-ant-", 20, "anthropic"},
+	{"sk-proj-", 20, "openai"},
+	{"sk-svcacct-", 20, "openai"},
+	{"sk-admin-", 20, "openai"},
+	{"sk-or-", 20, "openrouter"},
+	{"sk-", 32, "openai"},
+	{"xoxb-", 16, "slack"},
+	{"xoxp-", 16, "slack"},
+	{"xoxa-", 16, "slack"},
+	{"xoxr-", 16, "slack"},
+	{"xoxs-", 16, "slack"},
+	{"xoxe-", 16, "slack"},
+	{"xoxe.", 16, "slack"},
+	{"xapp-", 16, "slack"},
+	{"sk_live_", 16, "stripe"},
+	{"sk_test_", 16, "stripe"},
+	{"rk_live_", 16, "stripe"},
+	{"rk_test_", 16, "stripe"},
+	{"whsec_", 24, "stripe"},
+	{"AIza", 33, "google"},
+	{"ya29.", 20, "google"},
+	{"GOCSPX-", 20, "google"},
+	{"npm_", 34, "npm"},
+	{"pypi-", 50, "pypi"},
+	{"SG.", 40, "sendgrid"},
+	{"hf_", 30, "huggingface"},
+	{"dop_v1_", 40, "digitalocean"},
+	{"doo_v1_", 40, "digitalocean"},
+	{"dor_v1_", 40, "digitalocean"},
+	{"shpat_", 28, "shopify"},
+	{"shpss_", 28, "shopify"},
+	{"shpca_", 28, "shopify"},
+	{"dckr_pat_", 20, "docker"},
+	{"hvs.", 20, "vault"},
+	{"hvb.", 20, "vault"},
+	{"dp.pt.", 36, "doppler"},
+	{"lin_api_", 30, "linear"},
+	{"gsk_", 40, "groq"},
+	{"tskey-", 16, "tailscale"},
+	{"AGE-SECRET-KEY-1", 40, "age"},
+	{"rubygems_", 40, "rubygems"},
+	{"pul-", 36, "pulumi"},
+	{"glc_", 30, "grafana"},
+	{"glsa_", 30, "grafana"},
+	{"nvapi-", 40, "nvidia"},
+	{"r8_", 36, "replicate"},
+	{"xai-", 40, "xai"},
+	{"EAACEdEose0cBA", 10, "facebook"},
+	{"sq0csp-", 40, "square"},
+	{"sq0atp-", 20, "square"},
+	{"key-", 32, "mailgun"},
+	{"figd_", 36, "figma"},
+	{"ntn_", 40, "notion"},
+	{"secret_", 40, "notion"},
+	{"fio-u-", 40, "frame"},
+	{"sntrys_", 40, "sentry"},
+	{"eyJ", 20, "jwt"},
+}
+
+// tokenStart has the bytes with which a known key begins.
+var tokenStart = func() (t [256]bool) {
+	for _, k := range tokenKinds {
+		t[k.prefix[0]] = true
+	}
+	return t
+}()
+
+// secretReference tells that a value only names where the secret is: $X, ${X}, $(cmd), %X%, <x>, {{x}}, ***.
+func secretReference(v string) bool {
+	switch {
+	case v == "":
+		return true
+	case v[0] == '$' && len(v) > 1 && (v[1] == '{' || v[1] == '(' || v[1] >= 'A' && v[1] <= 'Z' || v[1] >= 'a' && v[1] <= 'z' || v[1] == '_'):
+		return true
+	case v[0] == '%' || v[0] == '<' || strings.HasPrefix(v, "{{") || strings.HasPrefix(v, "[masked:"):
+		return true
+	}
+	return strings.Trim(v, "*x.X•-") == ""
+}
+
+func wordOnly(v string) bool {
+	for i := 0; i < len(v); i++ {
+		if c := v[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_' && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// notASecret has values of such names that mean something else.
+func notASecret(v string) bool {
+	switch strings.ToLower(v) {
+	case "true", "false", "null", "none", "nil", "undefined", "required", "optional", "string", "example", "changeme", "placeholder", "password", "secret", "token", "redacted", "masked", "hidden", "env", "file", "prompt", "yes", "test":
+		return true
+	}
+	return false
+}
+
+// LooksSecret tells from a variable's name that its value is a secret and never travels.
+func LooksSecret(name string) bool {
+	if name == "" {
+		return false
+	}
+	return secretWordIn(name)
+}
+
+// secretWordIn splits a name at _ - . and at changes to upper case and looks for words that mean a secret.
+func secretWordIn(name string) bool {
+	if len(name) < 3 || len(name) > 128 {
+		return false
+	}
+	var words [16]string
+	n, start := 0, 0
+	push := func(w string) {
+		if w != "" && n < len(words) {
+			words[n] = strings.ToLower(w)
+			n++
+		}
+	}
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		switch {
+		case c == '_' || c == '-' || c == '.':
+			push(name[start:i])
+			start = i + 1
+		case c >= 'A' && c <= 'Z' && i > start && name[i-1] >= 'a' && name[i-1] <= 'z':
+			push(name[start:i])
+			start = i
+		}
+	}
+	push(name[start:])
+	for i := range n {
+		w := words[i]
+		next := ""
+		if i+1 < n {
+			next = words[i+1]
+		}
+		last := i == n-1
+		switch w {
+		case "password", "passwd", "passphrase", "pwd", "pass", "passcode", "pw":
+			// OLDPWD and PWD are folders.
+			if (w == "pwd" || w == "pw" || w == "pass") && (n == 1 || !last) {
+				if w == "pwd" || w == "pw" || n > 1 {
+					continue
+				}
+			}
+			return !fileWord(next)
+		case "secret", "secrets", "secretkey", "clientsecret", "credential", "credentials", "creds", "privatekey", "apikey", "authtoken", "accesstoken", "sessiontoken", "webhooksecret", "dsn", "pgpassword", "mysqlpwd", "pat", "jwt", "authorization", "cookie":
+			if (w == "dsn" || w == "pat" || w == "jwt") && !last {
+				continue
+			}
+			return !fileWord(next)
+		case "token":
+			if next == "limit" || next == "count" || next == "type" || next == "url" || next == "endpoint" || next == "expiry" || next == "ttl" || next == "budget" || next == "usage" {
+				continue
+			}
+			return !fileWord(next)
+		case "key", "keyid":
+			if i == 0 {
+				continue
+			}
+			switch words[i-1] {
+			case "api", "secret", "private", "access", "encryption", "signing", "master", "auth", "account", "ssh", "gpg", "license", "service", "storage", "deploy", "session", "app", "hmac", "aes", "openai", "anthropic", "stripe":
+				return !fileWord(next)
+			}
+		case "url", "uri":
+			// Addresses of databases hold their password.
+			if last && i > 0 {
+				switch words[i-1] {
+				case "database", "db", "redis", "mongo", "mongodb", "postgres", "postgresql", "mysql", "amqp", "broker", "rabbitmq", "connection":
+					return true
+				}
+			}
+		case "auth":
+			if last && i > 0 || n == 1 && name == "AUTH" {
+				return name != "SSH_AUTH"
+			}
+		}
+		// PGPASSWORD, MYSQLPASSWORD, GITHUBTOKEN and the like, written in one.
+		if strings.HasSuffix(w, "password") || strings.HasSuffix(w, "apikey") || strings.HasSuffix(w, "passwd") || len(w) > 6 && strings.HasSuffix(w, "token") || len(w) > 7 && strings.HasSuffix(w, "secret") {
+			return !fileWord(next)
+		}
+	}
+	return false
+}
+
+// fileWord tells that a name is about where the secret is or what it must be like, not the secret itself.
+func fileWord(w string) bool {
+	switch w {
+	case "file", "path", "dir", "name", "helper", "length", "len", "policy", "command", "cmd", "prompt", "field", "env", "url", "uri", "manager", "required", "hint", "id", "store", "sock", "type":
+		return true
+	}
+	return false
+}
+
+// entropy is in bits for each byte.
+func entropy(s string) float64 {
+	if s == "" {
+		return 0
+	}
+	var n [256]int
+	for i := 0; i < len(s); i++ {
+		n[s[i]]++
+	}
+	e := 0.0
+	for _, c := range n {
+		if c > 0 {
+			p := float64(c) / float64(len(s))
+			e -= p * math.Log2(p)
+		}
+	}
+	return e
+}

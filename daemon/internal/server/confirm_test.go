@@ -1,0 +1,363 @@
+package server_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/provider/scripted"
+	"sublet/wire"
+)
+
+func asking(r *rig) { r.set(func(c *config.Config) { c.Policy.Mode = "ask" }) }
+
+func question(p *peer, match func(*wire.ConfirmationRequest) bool) *wire.ConfirmationRequest {
+	p.t.Helper()
+	return await(p, match)
+}
+
+func anyQuestion(*wire.ConfirmationRequest) bool { return true }
+
+func (p *peer) answer(q *wire.ConfirmationRequest, decision string, change ...func(*wire.ConfirmationResponse)) {
+	p.t.Helper()
+	r := &wire.ConfirmationResponse{ConfirmationID: q.ConfirmationID, Decision: decision}
+	for _, c := range change {
+		c(r)
+	}
+	p.send(r)
+}
+
+func (p *peer) resolved(q *wire.ConfirmationRequest) *wire.ConfirmationResolved {
+	p.t.Helper()
+	return await(p, func(m *wire.ConfirmationResolved) bool { return m.ConfirmationID == q.ConfirmationID })
+}
+
+// Allowed runs, byte for byte; denied does not, the model is told, and the turn goes on (H1, H2, H11).
+func TestConfirm(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		decision string
+		change   func(*wire.ConfirmationResponse)
+		ran      []string
+		status   string
+		output   string
+	}{
+		{"allow", "allow", nil, []string{"rm -rf build"}, "success", "ran: rm -rf build"},
+		{"deny", "deny", nil, nil, "denied", "denied by the user"},
+		{"deny with a comment", "deny", func(r *wire.ConfirmationResponse) { r.Comment = "keep the build" }, nil, "denied", "keep the build"},
+		{"edited", "allow", func(r *wire.ConfirmationResponse) {
+			text := wire.OSString("rm -rf build/tmp")
+			r.EditedCommand = &text
+		}, []string{"rm -rf build/tmp"}, "success", "ran: rm -rf build/tmp"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, bash("clean", "rm -rf build"))
+			asking(r)
+			p := r.dial()
+			id := p.ask("clean")
+			q := question(p, anyQuestion)
+			if q.Command != "rm -rf build" || q.Cwd != "/w" || q.Verdict.Level == "low" || q.ExpiresAtMS != nil {
+				t.Errorf("question: %+v", q)
+			}
+			// No lease is held, nor asked for, during a question.
+			if has(p, func(*wire.AcquireShellLease) bool { return true }) {
+				t.Error("a lease was asked for before the answer")
+			}
+			if c.change == nil {
+				c.change = func(*wire.ConfirmationResponse) {}
+			}
+			p.answer(q, c.decision, c.change)
+			if end := p.ended(id); end.Status != wire.StatusSuccess {
+				t.Errorf("end: %s\n%s", end.Status, p.story())
+			}
+			if got := p.shell.ran(); !slices.Equal(got, c.ran) {
+				t.Errorf("ran: got %q, want %q", got, c.ran)
+			}
+			res := await(p, func(*wire.CommandResult) bool { return true })
+			if res.Status != c.status || !strings.Contains(string(res.Output), c.output) {
+				t.Errorf("result: got %s %q, want %s %q", res.Status, res.Output, c.status, c.output)
+			}
+			if got := p.resolved(q); got.Decision != c.decision || !strings.HasPrefix(got.By, "client test ") {
+				t.Errorf("resolved: got %s by %q", got.Decision, got.By)
+			}
+			nothingLent(t, p)
+		})
+	}
+}
+
+// T3l: an approval holds for the folder and the state it was given for. The user moves while the question is open: the
+// command does not run in the other folder, it is asked again; and what runs is what was shown.
+func TestApprovalIsBoundToItsPlace(t *testing.T) {
+	r := newRig(t, bash("clean", "rm -rf build"))
+	asking(r)
+	p := r.dial()
+	id := p.ask("clean")
+	q := question(p, anyQuestion)
+	p.shell.move("/elsewhere")
+	p.answer(q, "allow")
+	again := question(p, func(m *wire.ConfirmationRequest) bool { return m.ConfirmationID != q.ConfirmationID })
+	if again.Cwd != "/elsewhere" || again.Command != "rm -rf build" || again.Fingerprint == q.Fingerprint {
+		t.Errorf("asked again: %q in %q", again.Command, again.Cwd)
+	}
+	if got := p.shell.ran(); len(got) != 0 {
+		t.Errorf("ran %q before it was approved for its folder", got)
+	}
+	nothingLent(t, p)
+	p.answer(again, "allow")
+	p.ended(id)
+	exec := await(p, func(*wire.ExecuteLeasedCommand) bool { return true })
+	if exec.Fingerprint != again.Fingerprint || exec.Cwd != "/elsewhere" || exec.Command != again.Command {
+		t.Errorf("executed: %+v", exec)
+	}
+}
+
+// T3l too: a client that has another state than it told refuses by the fingerprint; here it tells it on acquire.
+func TestStateLearnedOnAcquire(t *testing.T) {
+	r := newRig(t, bash("list", "ls"))
+	p := r.dial()
+	p.shell.mu.Lock()
+	p.shell.cwd, p.shell.silent = "/moved", true // and does not say so
+	p.shell.mu.Unlock()
+	id := p.ask("list")
+	p.ended(id)
+	if n := count[*wire.AcquireShellLease](p); n != 2 {
+		t.Errorf("leases: got %d, want 2: the first was given back", n)
+	}
+	res := await(p, func(*wire.CommandResult) bool { return true })
+	if res.Cwd != "/moved" || !slices.Equal(p.shell.ran(), []string{"ls"}) {
+		t.Errorf("ran %q in %q", p.shell.ran(), res.Cwd)
+	}
+}
+
+// T3n: the first answer wins, the others are told; a second answer changes nothing; two questions at once stay two.
+func TestFirstAnswerWins(t *testing.T) {
+	write := func(name string) scripted.Call {
+		return scripted.Call{Name: "write", Arguments: json.RawMessage(`{"path":"` + name + `","content":"x"}`)}
+	}
+	r := newRig(t)
+	a, b := filepath.Join(r.dir, "a"), filepath.Join(r.dir, "b")
+	both, err := json.Marshal(map[string]any{"tasks": []map[string]string{
+		{"role": "engineer", "title": "t", "prompt": "make " + a}, {"role": "engineer", "title": "t", "prompt": "make " + b},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.play(
+		scripted.Script{Match: "make .*/a$", Steps: []scripted.Step{{ToolCalls: []scripted.Call{write(a)}}, {Text: "a made"}}},
+		scripted.Script{Match: "make .*/b$", Steps: []scripted.Step{{ToolCalls: []scripted.Call{write(b)}}, {Text: "b made"}}},
+		scripted.Script{Match: "both", Steps: []scripted.Step{{ToolCalls: []scripted.Call{{Name: "task", Arguments: both}}}, {Text: "both done"}}},
+	)
+	asking(r)
+	p := r.dial()
+	other := r.dial(withoutShell, inSession(p.session, -1))
+	id := p.ask("both")
+	qa := question(p, func(m *wire.ConfirmationRequest) bool { return strings.Contains(m.Arguments, a) })
+	qb := question(p, func(m *wire.ConfirmationRequest) bool { return strings.Contains(m.Arguments, b) })
+	if qa.Agent == qb.Agent || qa.ConfirmationID == qb.ConfirmationID {
+		t.Errorf("two questions: %s of %s and %s of %s", qa.ConfirmationID, qa.Agent, qb.ConfirmationID, qb.Agent)
+	}
+	question(other, func(m *wire.ConfirmationRequest) bool { return m.ConfirmationID == qa.ConfirmationID })
+	other.answer(qa, "allow")
+	if got := p.resolved(qa); got.Decision != "allow" || !strings.HasPrefix(got.By, "client test ") {
+		t.Errorf("resolved: %+v", got)
+	}
+	p.answer(qa, "deny") // too late
+	await(p, func(m *wire.Error) bool { return m.Details["confirmation_id"] == string(qa.ConfirmationID) })
+	p.answer(qb, "deny")
+	p.ended(id)
+	if _, err := os.Stat(a); err != nil {
+		t.Errorf("the allowed file: %v", err)
+	}
+	if _, err := os.Stat(b); err == nil {
+		t.Error("the denied file is there")
+	}
+	checkNumbers(t, p, 0)
+}
+
+// A script's turn is refused at once what would need a question, and says so (H12); so is a plan's.
+func TestNobodyToAsk(t *testing.T) {
+	r := newRig(t, scripted.Script{Match: "write", Steps: []scripted.Step{
+		{ToolCalls: []scripted.Call{{Name: "write", Arguments: json.RawMessage(`{"path":"x","content":"y"}`)}}}, {Text: "could not"},
+	}})
+	asking(r)
+	p := r.dial(script, func(e *wire.EnvSnapshot) { e.Cwd = wire.OSString(r.dir) })
+	end := p.ended(p.ask("write"))
+	if end.Status != wire.StatusSuccess || len(end.Refused) != 1 || end.Refused[0].Tool != "write" || !strings.Contains(end.Refused[0].Reason, "cannot confirm") {
+		t.Errorf("got %+v", end)
+	}
+	if count[*wire.ConfirmationRequest](p) != 0 {
+		t.Error("a client that cannot confirm was asked")
+	}
+	p.answer(&wire.ConfirmationRequest{ConfirmationID: "x"}, "allow")
+	if e := await(p, func(*wire.Error) bool { return true }); e.Code != wire.CodePermissionDenied {
+		t.Errorf("answer of a client that cannot confirm: %s", e.Code)
+	}
+	window := r.dial(func(e *wire.EnvSnapshot) { e.Cwd = wire.OSString(r.dir) })
+	end = window.ended(window.ask("write", func(r *wire.AgentRequest) { r.Options.Mode = "plan" }))
+	if len(end.Refused) != 1 || count[*wire.ConfirmationRequest](window) != 0 {
+		t.Errorf("plan: got %+v", end)
+	}
+}
+
+// Cancel resolves an open question as a no.
+func TestCancelResolvesQuestion(t *testing.T) {
+	r := newRig(t, bash("clean", "rm -rf build"))
+	asking(r)
+	p := r.dial()
+	id := p.ask("clean")
+	q := question(p, anyQuestion)
+	p.send(&wire.CancelRequest{RequestID: &id})
+	if got := p.resolved(q); got.Decision != "deny" || got.By != "cancel" {
+		t.Errorf("got %s by %s", got.Decision, got.By)
+	}
+	if end := p.ended(id); end.Status != wire.StatusCancelled {
+		t.Errorf("end: %s", end.Status)
+	}
+}
+
+// A turn whose window closed keeps its question; it is there after resume, as it would run, and can be answered.
+func TestQuestionSurvivesItsWindow(t *testing.T) {
+	secret := "rm -rf build --token=ghp_0123456789abcdefghijklmnopqrstuvwxyz"
+	r := newRig(t, bash("clean", secret))
+	asking(r)
+	p := r.dial()
+	id := p.ask("clean")
+	q := question(p, anyQuestion)
+	p.close()
+	back := r.dial(inSession(p.session, 0), asPID(p.pid))
+	again := question(back, anyQuestion)
+	if again.ConfirmationID != q.ConfirmationID || string(again.Command) != secret {
+		t.Errorf("question after resume: %q", again.Command)
+	}
+	back.answer(again, "allow")
+	back.ended(id)
+	if got := back.shell.ran(); !slices.Equal(got, []string{secret}) {
+		t.Errorf("ran %q", got)
+	}
+	// What is kept holds no secret; what is no question any more is shown as kept.
+	late := r.dial(withoutShell, inSession(p.session, 0))
+	if kept := question(late, anyQuestion); strings.Contains(string(kept.Command), "ghp_0123") {
+		t.Errorf("the store holds %q", kept.Command)
+	}
+	checkNumbers(t, back, 0)
+}
+
+// allow_always and deny_always make the rule that was offered, and no other (T3a, T3n); rules are listed and revoked.
+func TestAlways(t *testing.T) {
+	r := newRig(t, bash("make it", "make build"))
+	asking(r)
+	p := r.dial()
+	id := p.ask("make it")
+	q := question(p, anyQuestion)
+	if len(q.Grants) == 0 {
+		t.Fatalf("no grant offered for %q: %+v", q.Command, q.Verdict)
+	}
+	p.answer(q, "allow_always", func(r *wire.ConfirmationResponse) {
+		r.Grant = &wire.Grant{Scope: "always", Rule: "bash: rm *", Covers: "everything"}
+	})
+	if e := await(p, func(*wire.Error) bool { return true }); e.Code != wire.CodeInvalidMessage {
+		t.Errorf("a grant that was not offered: %s", e.Code)
+	}
+	p.answer(q, "allow_always", func(r *wire.ConfirmationResponse) { r.Grant = &q.Grants[0] })
+	p.ended(id)
+	if end := p.ended(p.ask("make it")); end.Status != wire.StatusSuccess || count[*wire.ConfirmationRequest](p) != 1 {
+		t.Errorf("the second time: %d questions", count[*wire.ConfirmationRequest](p))
+	}
+	list := p.policy(&wire.PolicyRequest{Op: "list"})
+	if len(list.Rules) != 1 || list.Rules[0].Pattern != q.Grants[0].Rule || list.Rules[0].Decision != "allow" {
+		t.Fatalf("rules: %+v", list.Rules)
+	}
+	if left := p.policy(&wire.PolicyRequest{Op: "revoke", RuleID: list.Rules[0].ID}); len(left.Rules) != 0 {
+		t.Errorf("after revoke: %+v", left.Rules)
+	}
+	deny := p.policy(&wire.PolicyRequest{Op: "add", Rule: &wire.Rule{Decision: "deny", Pattern: "bash: make *", Scope: "always"}})
+	if len(deny.Rules) != 1 {
+		t.Fatalf("after add: %+v", deny.Rules)
+	}
+	end := p.ended(p.ask("make it"))
+	if len(end.Refused) != 1 || count[*wire.ConfirmationRequest](p) != 1 {
+		t.Errorf("denied by rule: %+v", end)
+	}
+	if got := p.shell.ran(); len(got) != 2 {
+		t.Errorf("ran %q", got)
+	}
+	if mode := p.policy(&wire.PolicyRequest{Op: "set_mode", Mode: "auto"}).Mode; mode != "auto" {
+		t.Errorf("mode: %s", mode)
+	}
+	// A reload of the settings does not reset the mode (T5d).
+	asking(r)
+	if mode := p.policy(&wire.PolicyRequest{Op: "get"}).Mode; mode != "auto" {
+		t.Errorf("mode after reload: %s", mode)
+	}
+}
+
+func (p *peer) policy(r *wire.PolicyRequest) *wire.PolicyReply {
+	p.t.Helper()
+	r.RequestID = requestID()
+	p.send(r)
+	return await(p, func(m *wire.PolicyReply) bool { return m.RequestID == r.RequestID })
+}
+
+// Every decision and every execution is in the audit log, without secrets.
+func TestAudit(t *testing.T) {
+	r := newRig(t, bash("clean", "rm -rf build --token=ghp_0123456789abcdefghijklmnopqrstuvwxyz"))
+	asking(r)
+	p := r.dial()
+	id := p.ask("clean")
+	p.answer(question(p, anyQuestion), "allow")
+	p.ended(id)
+	f, err := os.Open(filepath.Join(r.dir, "audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var events []string
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var e struct{ Event, Decision, By, Status, Command, Level string }
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(e.Command, "ghp_0123") {
+			t.Errorf("a secret in the audit log: %s", lines.Text())
+		}
+		events = append(events, e.Event+" "+e.Decision+e.Status)
+	}
+	if want := []string{"decision allow", "execution success"}; !slices.Equal(events, want) {
+		t.Errorf("got %q, want %q", events, want)
+	}
+}
+
+// T3g: what an agent's command changed in the shell without a person's word is told to the risk analysis, so that a later
+// harmless command that it decides is asked for; what a person approved is not.
+func TestPoisonedShell(t *testing.T) {
+	for _, approved := range []bool{false, true} {
+		r := newRig(t, bash("change", "export PATH=/tmp/x:/usr/bin"), bash("list", "ls"))
+		asking(r)
+		p := r.dial()
+		id := p.ask("change", func(r *wire.AgentRequest) {
+			if !approved {
+				r.Options.Mode = "full"
+			}
+		})
+		if approved {
+			p.answer(question(p, anyQuestion), "allow")
+		}
+		p.ended(id)
+		id = p.ask("list")
+		if approved {
+			p.ended(id)
+			continue
+		}
+		q := question(p, func(m *wire.ConfirmationRequest) bool { return m.Command == "ls" })
+		if !strings.Contains(q.Verdict.Reasons[len(q.Verdict.Reasons)-1].Text+q.Verdict.Reasons[0].Text, "PATH") {
+			t.Errorf("asked for another reason: %+v", q.Verdict)
+		}
+		p.answer(q, "deny")
+		p.ended(id)
+	}
+}

@@ -1,0 +1,442 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sublet/daemon/internal/provider/scripted"
+	"sublet/wire"
+	"sublet/wire/socket"
+	"sublet/wire/wiretest"
+)
+
+// Nothing is served before the handshake, and versions are negotiated (B1 to B3).
+func TestHandshake(t *testing.T) {
+	r := newRig(t)
+	p := r.connect()
+	p.send(&wire.StatusRequest{RequestID: "early"})
+	if e := p.refused("early"); e.Code != wire.CodeInvalidMessage || !strings.Contains(e.Hint, "EnvSnapshot") {
+		t.Errorf("early: got %s %q", e.Code, e.Hint)
+	}
+	nowhere := wire.SessionID("no-such-session")
+	p.send(hello(func(e *wire.EnvSnapshot) { e.SessionID = &nowhere }))
+	await(p, func(m *wire.Error) bool { return m.Code == wire.CodeNotFoundSession })
+	p.send(hello()) // may be tried again
+	ready := await(p, func(*wire.Ready) bool { return true })
+	if ready.Protocol != 1 || ready.Daemon.PID == 0 || ready.Session.ID == "" || ready.Session.Stored || ready.Limits[wire.LimitFrame] != wire.MaxFrame {
+		t.Errorf("ready: %+v", ready)
+	}
+	for _, c := range []struct {
+		low, high int
+		hint      string
+	}{{2, 3, "daemon restart"}, {0, 0, "older"}} {
+		q := r.connect()
+		q.send(hello(func(e *wire.EnvSnapshot) { e.ProtocolMin, e.ProtocolMax = c.low, c.high }))
+		e := await(q, func(*wire.Error) bool { return true })
+		if e.Code != wire.CodeVersion || !strings.Contains(e.Hint, c.hint) || e.Details["protocol_max"] != "1" {
+			t.Errorf("versions %d to %d: got %s %q %v", c.low, c.high, e.Code, e.Hint, e.Details)
+		}
+		if err := q.over(); !errors.Is(err, io.EOF) {
+			t.Errorf("connection ended with %v", err)
+		}
+	}
+}
+
+// An announced length over the limit, which is smaller before the handshake, is answered and ends the connection (N9).
+func TestOversizeHandshake(t *testing.T) {
+	r := newRig(t)
+	p := r.connect()
+	p.send(hello(func(e *wire.EnvSnapshot) { e.Env["BIG"] = wire.OSString(strings.Repeat("x", wire.MaxHandshakeFrame)) }))
+	e := await(p, func(*wire.Error) bool { return true })
+	if e.Code != wire.CodeTooLarge || e.Details["limit"] == "" {
+		t.Errorf("got %s %v", e.Code, e.Details)
+	}
+	p.over()
+}
+
+// What cannot be read is answered and the connection goes on (C11, C12).
+func TestUnreadableMessages(t *testing.T) {
+	r := newRig(t)
+	client, daemon := wiretest.Pipe()
+	r.conns.Go(func() { r.server.ServeConn(r.ctx, daemon, 0) })
+	frame, err := wire.AppendFrame(nil, hello(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame = append(frame, 0, 0, 0, 7, 0x92, 0xa4, 'N', 'o', 'p', 'e', 0x80)
+	frame = append(frame, 0, 0, 0, 3, 0xc1, 0xc1, 0xc1)
+	if _, err := client.Write(frame); err != nil {
+		t.Fatal(err)
+	}
+	p := &peer{t: t, rig: r, conn: wire.NewConn(client, wire.Options{}), changed: make(chan struct{})}
+	p.done.Go(p.read)
+	defer p.close()
+	e := await(p, func(m *wire.Error) bool { return m.Code == wire.CodeUnknownKind })
+	if e.Details["kind"] != "Nope" {
+		t.Errorf("details: %v", e.Details)
+	}
+	await(p, func(m *wire.Error) bool { return m.Code == wire.CodeInvalidMessage })
+	p.send(&wire.StatusRequest{RequestID: "still"})
+	await(p, func(m *wire.StatusReply) bool { return m.RequestID == "still" })
+}
+
+// Status and lease-free calls leave no empty sessions behind; the first event stores one.
+func TestNoEmptySessions(t *testing.T) {
+	r := newRig(t, say("hello", "hi"))
+	p := r.dial()
+	nothingLent(t, p)
+	if list := p.sessions(&wire.SessionRequest{Op: "list"}).Sessions; len(list) != 0 {
+		t.Errorf("stored: %+v", list)
+	}
+	p.ended(p.ask("hello"))
+	if list := p.sessions(&wire.SessionRequest{Op: "list"}).Sessions; len(list) != 1 || list[0].ID != p.session || list[0].Title != "hello" {
+		t.Errorf("stored: %+v", list)
+	}
+}
+
+func (p *peer) sessions(r *wire.SessionRequest) *wire.SessionReply {
+	p.t.Helper()
+	r.RequestID = requestID()
+	p.send(r)
+	return await(p, func(m *wire.SessionReply) bool { return m.RequestID == r.RequestID })
+}
+
+// Heartbeats flow only while something runs; then a minute of silence ends the connection. An idle one is left asleep.
+func TestHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := filepath.Join(t.TempDir(), "gate")
+		r := newRig(t, scripted.Script{Match: "wait", Steps: []scripted.Step{{WaitFile: gate}}})
+		p := r.dial(withoutShell)
+		time.Sleep(10 * time.Minute)
+		if n := count[*wire.Heartbeat](p); n != 0 {
+			t.Errorf("idle: %d heartbeats", n)
+		}
+		id := p.ask("wait")
+		p.began(id)
+		time.Sleep(5*wire.HeartbeatEvery + time.Second)
+		if n := count[*wire.Heartbeat](p); n != 5 {
+			t.Errorf("busy: got %d heartbeats in 76 s, want 5", n)
+		}
+		// A peer that reads and says nothing is dead after a minute.
+		q := r.connect()
+		q.mute = true
+		q.send(hello(inSession(p.session, 0), withoutShell))
+		begin := time.Now()
+		q.over()
+		if silence := time.Since(begin); silence < wire.DeadAfter || silence > wire.DeadAfter+wire.HeartbeatEvery+5*time.Second {
+			t.Errorf("dead after %v", silence)
+		}
+		p.send(&wire.CancelRequest{RequestID: &id})
+		p.ended(id)
+		r.close()
+		p.close()
+		q.close()
+	})
+}
+
+// A question waits a day for a closed window, then it is a no; while somebody is there it has no bound.
+func TestQuestionExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, bash("clean", "rm -rf build"))
+		asking(r)
+		p := r.dial()
+		id := p.ask("clean")
+		q := question(p, anyQuestion)
+		time.Sleep(72 * time.Hour)
+		if has(p, func(*wire.ConfirmationResolved) bool { return true }) {
+			t.Error("a question ran out while somebody was there")
+		}
+		p.close()
+		time.Sleep(23 * time.Hour)
+		back := r.dial(inSession(p.session, 0), asPID(p.pid))
+		time.Sleep(23 * time.Hour)
+		if has(back, func(*wire.ConfirmationResolved) bool { return true }) {
+			t.Error("the clock did not begin anew")
+		}
+		back.close()
+		time.Sleep(25 * time.Hour)
+		late := r.dial(inSession(p.session, 0), asPID(p.pid))
+		if got := late.resolved(q); got.Decision != "deny" || got.By != "expiry" {
+			t.Errorf("got %s by %s", got.Decision, got.By)
+		}
+		if end := late.ended(id); end.Status != wire.StatusSuccess || len(end.Refused) != 1 {
+			t.Errorf("end: %+v", end)
+		}
+		r.close()
+		late.close()
+	})
+}
+
+// A window that is gone for good frees whoever waits for its shell (design section 6: 60 s).
+func TestNoShellAfterGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, bash("hang", "block", "ls"))
+		p := r.dial()
+		p.ask("hang")
+		executing(p, "block")
+		p.close()
+		time.Sleep(wire.LeaseGrace - time.Second)
+		late := r.dial(withoutShell, inSession(p.session, 0))
+		if has(late, func(*wire.CommandResult) bool { return true }) {
+			t.Error("the command was given up before its grace")
+		}
+		time.Sleep(2 * time.Second)
+		res := await(late, func(*wire.CommandResult) bool { return true })
+		if res.Status != wire.StatusCancelled || !strings.Contains(string(res.Output), "window was lost") {
+			t.Errorf("result: %s %q", res.Status, res.Output)
+		}
+		second := await(late, func(m *wire.CommandResult) bool { return m.Seq > res.Seq })
+		if !strings.Contains(string(second.Output), "no shell to borrow") {
+			t.Errorf("the next one: %q", second.Output)
+		}
+		r.close()
+		late.close()
+	})
+}
+
+// A daemon that died leaves open turns; the next one ends them, with their questions (T4d).
+func TestEndsTurnsOfADeadDaemon(t *testing.T) {
+	r := newRig(t, bash("clean", "rm -rf build"))
+	asking(r)
+	p := r.dial()
+	id := p.ask("clean")
+	q := question(p, anyQuestion)
+	// What is in the store now is what a kill -9 leaves.
+	events, _, err := r.store.Events(context.Background(), p.session, 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := r.store.Session(context.Background(), p.session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.close()
+	p.close()
+	r.dir = t.TempDir()
+	r.start()
+	if err := r.store.CreateSession(context.Background(), info); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range events {
+		if err := r.store.Append(context.Background(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.close()
+	r.start()
+	late := r.dial(inSession(p.session, 0))
+	if got := late.resolved(q); got.Decision != "deny" {
+		t.Errorf("question: %+v", got)
+	}
+	end := late.ended(id)
+	if end.Status != wire.StatusError || end.Summary != "daemon restarted" {
+		t.Errorf("end: %s %q", end.Status, end.Summary)
+	}
+	if e := late.refused(id); e.Message != "daemon restarted" || e.Seq != end.Seq-1 {
+		t.Errorf("error: %q at %d of %d", e.Message, e.Seq, end.Seq)
+	}
+	checkNumbers(t, late, 0)
+	if end := late.ended(late.ask("anything else")); end.Status != wire.StatusSuccess {
+		t.Errorf("the conversation does not go on: %+v", end)
+	}
+}
+
+// Stopping refuses new work and ends what runs, with proof, and everybody is told (T5f).
+func TestStop(t *testing.T) {
+	r := newRig(t, bash("hang", "block"))
+	p := r.dial()
+	id := p.ask("hang")
+	executing(p, "block")
+	busy := requestID()
+	p.send(&wire.ShutdownRequest{RequestID: busy, IfIdle: true})
+	if e := p.refused(busy); e.Code != wire.CodeShuttingDown || e.Details["turns"] != "1" {
+		t.Errorf("if_idle: got %s %v", e.Code, e.Details)
+	}
+	stop := requestID()
+	p.send(&wire.ShutdownRequest{RequestID: stop, DrainMS: 5000})
+	if st := await(p, func(m *wire.StatusReply) bool { return m.RequestID == stop }); st.State != "draining" || st.Turns != 1 {
+		t.Errorf("reply: %+v", st)
+	}
+	if drain := <-r.stops; drain != 5*time.Second {
+		t.Errorf("drain: %v", drain)
+	}
+	over := p.ask("hang")
+	if e := p.refused(over); e.Code != wire.CodeShuttingDown {
+		t.Errorf("new work: %s", e.Code)
+	}
+	r.close()
+	if end := p.ended(id); end.Status != wire.StatusCancelled {
+		t.Errorf("end: %s", end.Status)
+	}
+	if !p.shell.free() {
+		t.Error("the client's shell is still lent")
+	}
+	p.over()
+}
+
+// Serve over a real socket: the peer is the same user, and closing it ends every connection.
+func TestServe(t *testing.T) {
+	r := newRig(t, say("hello", "hi"))
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := socket.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- r.server.Serve(ctx, ln) }()
+	nc, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &peer{t: t, rig: r, conn: wire.NewConn(nc, wire.Options{}), changed: make(chan struct{})}
+	p.done.Go(p.read)
+	defer p.close()
+	p.send(hello(script))
+	await(p, func(*wire.Ready) bool { return true })
+	p.ended(p.ask("hello"))
+	cancel()
+	if err := <-served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	p.over()
+}
+
+// Sessions: list in pages, get, rename, resume, new, search, export, save and load, clear, delete (K1 to K3, K10, K11).
+func TestSessions(t *testing.T) {
+	r := newRig(t, bash("list files", "ls"), say("hello", "a rare answer"))
+	p := r.dial(func(e *wire.EnvSnapshot) { e.Cwd = wire.OSString(r.dir) })
+	p.ended(p.ask("hello"))
+	p.ended(p.ask("list files"))
+	first := p.session
+	fresh := p.sessions(&wire.SessionRequest{Op: "new", Name: "second"})
+	if fresh.Session.ID == first || fresh.Session.Name != "second" {
+		t.Errorf("new: %+v", fresh.Session)
+	}
+	id := p.ask("hello")
+	if end := p.ended(id); end.SessionID != fresh.Session.ID {
+		t.Errorf("the turn ran in %s", end.SessionID)
+	}
+	page := p.sessions(&wire.SessionRequest{Op: "list", Limit: 1})
+	if len(page.Sessions) != 1 || !page.More || page.Sessions[0].ID != fresh.Session.ID {
+		t.Errorf("page one: %+v", page)
+	}
+	if rest := p.sessions(&wire.SessionRequest{Op: "list", Limit: 1, Cursor: page.Cursor}); len(rest.Sessions) != 1 || rest.More || rest.Sessions[0].ID != first {
+		t.Errorf("page two: %+v", rest)
+	}
+	got := p.sessions(&wire.SessionRequest{Op: "rename", SessionID: &first, Name: "the first"})
+	if got.Session.Name != "the first" {
+		t.Errorf("rename: %+v", got.Session)
+	}
+	history := p.sessions(&wire.SessionRequest{Op: "get", SessionID: &first, IncludeHistory: true, Limit: 3})
+	if len(history.Events) != 3 || !history.More || history.Session.Turns != 2 {
+		t.Errorf("get: %d events, more %v, %+v", len(history.Events), history.More, history.Session)
+	}
+	if hits := p.sessions(&wire.SessionRequest{Op: "search", Query: "rare"}).Hits; len(hits) != 2 {
+		t.Errorf("search: %+v", hits)
+	}
+	for format, wants := range map[string][]string{
+		"json":     {`"session": {`, `"kind":"TurnStarted"`, `"prompt":"list files"`},
+		"markdown": {"# the first", "## hello", "a rare answer", "$ ls\nran: ls"},
+	} {
+		text := p.sessions(&wire.SessionRequest{Op: "export", SessionID: &first, Format: format}).Text
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q:\n%s", format, want, text)
+			}
+		}
+	}
+	saved := p.sessions(&wire.SessionRequest{Op: "save", SessionID: &first, Path: "saved", IncludeHistory: true, IncludeBlocks: true})
+	if saved.Size == 0 || string(saved.Path) != filepath.Join(r.dir, "saved") {
+		t.Errorf("save: %d bytes in %s", saved.Size, saved.Path)
+	}
+	loaded := p.sessions(&wire.SessionRequest{Op: "load", Path: "saved"})
+	if loaded.Session.ID == first || loaded.Session.Turns != 2 || loaded.Session.LastSeq != got.Session.LastSeq {
+		t.Errorf("load: %+v of %+v", loaded.Session, got.Session)
+	}
+	mark := len(p.all())
+	back := p.sessions(&wire.SessionRequest{Op: "resume", SessionID: &loaded.Session.ID, AfterSeq: 2})
+	await(p, func(m *wire.AgentComplete) bool {
+		return m.SessionID == loaded.Session.ID && m.Seq == loaded.Session.LastSeq
+	})
+	replayed := &peer{received: p.all()[mark:]}
+	checkNumbers(t, replayed, 2)
+	if back.Session.Name != "the first" {
+		t.Errorf("resume: %+v", back.Session)
+	}
+	if cleared := p.sessions(&wire.SessionRequest{Op: "clear"}); cleared.Session.Turns != 0 || cleared.Session.LastSeq == 0 {
+		t.Errorf("clear: %+v", cleared.Session)
+	}
+	end := p.ended(p.ask("hello"))
+	if end.Seq <= loaded.Session.LastSeq {
+		t.Errorf("numbers began anew after clear: %d", end.Seq)
+	}
+	p.sessions(&wire.SessionRequest{Op: "delete", SessionID: &first})
+	gone := &wire.SessionRequest{RequestID: requestID(), Op: "get", SessionID: &first}
+	p.send(gone)
+	if e := p.refused(gone.RequestID); e.Code != wire.CodeNotFoundSession {
+		t.Errorf("after delete: %s", e.Code)
+	}
+	var ids []wire.SessionID
+	for _, s := range p.sessions(&wire.SessionRequest{Op: "list"}).Sessions {
+		ids = append(ids, s.ID)
+	}
+	if slices.Contains(ids, first) || len(ids) != 2 {
+		t.Errorf("left: %v", ids)
+	}
+}
+
+// A command the user ran is an event of the session, and context for the next question (D4).
+func TestUserCommand(t *testing.T) {
+	r := newRig(t, say("why", "because"))
+	p := r.dial()
+	code := 2
+	p.send(&wire.CommandResult{Command: "make", OutputTail: []byte("token=ghp_0123456789abcdefghijklmnopqrstuvwxyz\nfailed\n"), ExitCode: &code, Cwd: "/w"})
+	m := await(p, func(*wire.CommandResult) bool { return true })
+	if m.Seq != 1 || m.TurnID != "" || m.Command != "make" || strings.Contains(string(m.OutputTail), "ghp_0") {
+		t.Errorf("event: %+v", m)
+	}
+	p.ended(p.ask("why"))
+	checkNumbers(t, p, 0)
+}
+
+// Compaction is asked for, shown, and taken back (J1 to J3).
+func TestCompact(t *testing.T) {
+	r := newRig(t, say("fold|summar", "what was done: many things"), say("hello", strings.Repeat("a long answer ", 2000)))
+	p := r.dial(withoutShell)
+	for range 6 {
+		p.ended(p.ask("hello"))
+	}
+	compact := func(op string) *wire.CompactionComplete {
+		id := requestID()
+		p.send(&wire.CompactRequest{RequestID: id, Op: op})
+		return await(p, func(m *wire.CompactionComplete) bool { return m.RequestID == id })
+	}
+	if got := compact("preview"); got.Status != "preview" || got.TokensAfter >= got.TokensBefore {
+		t.Errorf("preview: %s, %d to %d tokens", got.Status, got.TokensBefore, got.TokensAfter)
+	}
+	run := compact("run")
+	if run.Status != "success" || run.TokensAfter >= run.TokensBefore || run.Summary == "" {
+		t.Errorf("run: %s, %d to %d tokens", run.Status, run.TokensBefore, run.TokensAfter)
+	}
+	if !has(p, func(m *wire.CompactionStarted) bool { return m.RequestID == run.RequestID && m.Events > 0 }) {
+		t.Error("no CompactionStarted")
+	}
+	if got := compact("undo"); got.Status != "undone" {
+		t.Errorf("undo: %s", got.Status)
+	}
+	if got := compact("undo"); got.Status != "nothing" {
+		t.Errorf("undo again: %s", got.Status)
+	}
+	if end := p.ended(p.ask("hello")); end.Status != "success" {
+		t.Errorf("afterwards: %s", end.Status)
+	}
+}

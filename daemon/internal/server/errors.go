@@ -1,0 +1,114 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"sublet/daemon/internal/hub"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// codes is the one table from the daemon's errors to those of the protocol. The first that matches counts.
+var codes = []struct {
+	err  error
+	code string
+	hint string
+}{
+	{hub.ErrShuttingDown, wire.CodeShuttingDown, "try again in a moment: the next command starts a new daemon"},
+	{hub.ErrDuplicateID, wire.CodeDuplicateID, "choose a new request_id for each request"},
+	{hub.ErrNoSession, wire.CodeNotFoundSession, "`sublet session ls` lists the sessions"},
+	{store.ErrNotFound, wire.CodeNotFoundSession, "`sublet session ls` lists the sessions"},
+	{hub.ErrNoAgent, wire.CodeNotFoundAgent, "agents are orchestrator, engineer, reviewer and those of `[agents]` in the settings"},
+	{hub.ErrNoTool, wire.CodeToolNotAvailable, ""},
+	{hub.ErrNoQuestion, wire.CodeInvalidMessage, "it was answered already, or its turn is over"},
+	{hub.ErrNotYours, wire.CodePermissionDenied, "a client says in its EnvSnapshot what it can do"},
+	{hub.ErrNotShellOwner, wire.CodeInvalidMessage, "a client that lends a shell says so in its EnvSnapshot"},
+	{hub.ErrNoLease, wire.CodeLeaseStale, "`sublet lease ls` lists the leases"},
+	{hub.ErrLeaseDenied, wire.CodeLeaseDenied, ""},
+	{hub.ErrNoRule, wire.CodeInvalidMessage, "the policy's list has the ids"},
+	{hub.ErrSessionBusy, wire.CodeTooManyQueries, "cancel it or wait for its end"},
+	{tool.ErrNoShell, wire.CodeLeaseDenied, "start `sublet` in a terminal"},
+}
+
+// errorOf turns an error of the hub into the Error that answers a request.
+func errorOf(err error) *wire.Error {
+	e := &wire.Error{Code: wire.CodeInternal, Message: err.Error(), Details: map[string]string{}, Recoverable: true}
+	if hinted, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		e.Hint = hinted.Hint()
+	}
+	for _, row := range codes {
+		if errors.Is(err, row.err) {
+			e.Code = row.code
+			if e.Hint == "" {
+				e.Hint = row.hint
+			}
+			return e
+		}
+	}
+	if bad, ok := errors.AsType[*hub.InvalidError](err); ok {
+		e.Code, e.Message = wire.CodeInvalidMessage, bad.Error()
+		return e
+	}
+	if limit, ok := errors.AsType[*hub.LimitError](err); ok {
+		e.Code = wire.CodeTooManyQueries
+		e.Details["limit"] = strconv.Itoa(limit.Limit)
+		return e
+	}
+	if busy, ok := errors.AsType[*hub.BusyDaemonError](err); ok {
+		e.Code = wire.CodeShuttingDown
+		e.Details["turns"] = strconv.Itoa(busy.Turns)
+		return e
+	}
+	if _, ok := errors.AsType[*hub.NoShellError](err); ok {
+		e.Code = wire.CodeLeaseDenied
+		return e
+	}
+	if _, ok := errors.AsType[*provider.Error](err); ok {
+		e.Code = wire.CodeProvider
+	}
+	return e
+}
+
+// fail answers a request that was refused.
+func (c *conn) fail(id wire.RequestID, err error) {
+	e := errorOf(err)
+	e.RequestID = id
+	c.log.Debug("request refused", "request", id, "code", e.Code, "err", err)
+	c.answer(e)
+}
+
+// done answers if err is one.
+func (c *conn) done(id wire.RequestID, err error) {
+	if err != nil {
+		c.fail(id, err)
+	}
+}
+
+// versionError names both ranges, and the command that mends it.
+func versionError(env *wire.EnvSnapshot) *wire.Error {
+	e := &wire.Error{
+		Code:    wire.CodeVersion,
+		Message: fmt.Sprintf("this daemon speaks protocol %d to %d, the client %d to %d", wire.MinVersion, wire.Version, env.ProtocolMin, env.ProtocolMax),
+		Hint:    "run `sublet daemon restart`; running turns are finished first",
+		Details: map[string]string{"protocol_min": strconv.Itoa(wire.MinVersion), "protocol_max": strconv.Itoa(wire.Version)},
+	}
+	if env.ProtocolMax < wire.MinVersion {
+		e.Hint = "leave this sublet and start it again: its program is older than the daemon"
+	}
+	return e
+}
+
+func rateError(id wire.RequestID, limit int) *wire.Error {
+	return &wire.Error{
+		Event: wire.Event{RequestID: id}, Code: wire.CodeRateLimited,
+		Message: fmt.Sprintf("more than %d requests in a second", limit), Hint: "wait a second",
+		Details: map[string]string{"requests_per_second": strconv.Itoa(limit)}, Recoverable: true,
+	}
+}

@@ -1,0 +1,290 @@
+package server_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/daemon/config"
+	"sublet/wire"
+)
+
+func executing(p *peer, command string) *wire.ExecuteLeasedCommand {
+	p.t.Helper()
+	return await(p, func(m *wire.ExecuteLeasedCommand) bool { return string(m.Command) == command })
+}
+
+// T2a: cancel reaches the running command at once, and the turn ends with the command's end, not before.
+func TestCancelReachesTheCommand(t *testing.T) {
+	r := newRig(t, bash("hang", "block", "ls"), bash("list", "ls"))
+	p := r.dial()
+	id := p.ask("hang")
+	exec := executing(p, "block")
+	p.send(&wire.CancelRequest{RequestID: &id})
+	c := await(p, func(*wire.CancelLeasedCommand) bool { return true })
+	if c.ExecutionID != exec.ExecutionID || c.Reason != "user_abort" {
+		t.Errorf("cancel: %+v", c)
+	}
+	if end := p.ended(id); end.Status != wire.StatusCancelled {
+		t.Errorf("end: %s", end.Status)
+	}
+	res := await(p, func(*wire.CommandResult) bool { return true })
+	if res.Status != wire.StatusCancelled {
+		t.Errorf("result: %s", res.Status)
+	}
+	nothingLent(t, p)
+	if end := p.ended(p.ask("list")); end.Status != wire.StatusSuccess {
+		t.Errorf("the next turn: %s", end.Status)
+	}
+	if got := p.shell.ran(); !slices.Equal(got, []string{"block", "ls"}) {
+		t.Errorf("ran %q", got)
+	}
+}
+
+// T2b: cancel while queued behind the user leaves nobody in the line, on either side.
+func TestCancelWhileQueued(t *testing.T) {
+	r := newRig(t, bash("list", "ls"))
+	p := r.dial()
+	p.shell.userRuns()
+	id := p.ask("list")
+	await(p, func(*wire.AcquireShellLease) bool { return true })
+	p.send(&wire.CancelRequest{RequestID: &id})
+	if end := p.ended(id); end.Status != wire.StatusCancelled {
+		t.Errorf("end: %s", end.Status)
+	}
+	nothingLent(t, p)
+	p.shell.userDone()
+	if end := p.ended(p.ask("list")); end.Status != wire.StatusSuccess {
+		t.Errorf("the next turn: %s", end.Status)
+	}
+	if got := p.shell.ran(); len(got) != 1 {
+		t.Errorf("ran %q", got)
+	}
+}
+
+// T2c: the user ends the agent's command, or takes the shell back: the agent is told at once and goes on.
+func TestUserEndsTheCommand(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(*fakeShell)
+		want string
+	}{
+		{"Ctrl-C", (*fakeShell).interrupt, "the user stopped this command"},
+		{"take back", (*fakeShell).takeBack, "the user took the shell back"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, bash("hang", "block"))
+			p := r.dial()
+			id := p.ask("hang")
+			executing(p, "block")
+			c.do(p.shell)
+			if end := p.ended(id); end.Status != wire.StatusSuccess {
+				t.Errorf("end: %s", end.Status)
+			}
+			res := await(p, func(*wire.CommandResult) bool { return true })
+			if res.Status != wire.StatusCancelled || !strings.Contains(string(res.Output), c.want) {
+				t.Errorf("result: %s %q", res.Status, res.Output)
+			}
+			nothingLent(t, p)
+		})
+	}
+}
+
+// T2h: waiting has a bound, and its end says who has the shell; the clock of a command starts when it starts.
+func TestWaitEnds(t *testing.T) {
+	r := newRig(t, bash("list", "ls"))
+	r.set(func(c *config.Config) { c.Lease.Wait = 100 * time.Millisecond })
+	p := r.dial()
+	p.shell.userRuns()
+	end := p.ended(p.ask("list"))
+	if end.Status != wire.StatusSuccess {
+		t.Errorf("end: %s", end.Status)
+	}
+	res := await(p, func(*wire.CommandResult) bool { return true })
+	if out := string(res.Output); res.Status != wire.StatusError || !strings.Contains(out, "user has held it for 1s") || !strings.Contains(out, "private") {
+		t.Errorf("result: %s %q", res.Status, out)
+	}
+	nothingLent(t, p)
+}
+
+// T2e: messages under an old fence, of another execution, or repeated, change nothing.
+func TestStaleMessages(t *testing.T) {
+	r := newRig(t, bash("hang", "ls", "block"))
+	p := r.dial()
+	id := p.ask("hang")
+	old := executing(p, "ls")
+	now := executing(p, "block")
+	code := 7
+	for _, ref := range []wire.LeaseRef{old.LeaseRef, {LeaseID: now.LeaseID, Fence: now.Fence + 1}, {LeaseID: "x", Fence: now.Fence}} {
+		p.send(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: now.ExecutionID, Status: wire.StatusOK, ExitCode: &code})
+		p.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
+		p.send(&wire.ShellLeaseAcquired{LeaseRef: ref, Cwd: "/w", State: p.shell.digest()})
+	}
+	p.send(&wire.CommandCompleted{LeaseRef: now.LeaseRef, ExecutionID: old.ExecutionID, Status: wire.StatusOK, ExitCode: &code})
+	st := requestID()
+	p.send(&wire.StatusRequest{RequestID: st})
+	if got := await(p, func(m *wire.StatusReply) bool { return m.RequestID == st }); got.Leases[0].LeaseID != now.LeaseID {
+		t.Errorf("the lease was ended: %+v", got.Leases)
+	}
+	p.shell.finish()
+	p.ended(id)
+	for _, m := range p.all() {
+		if res, ok := m.(*wire.CommandResult); ok && res.ExitCode != nil && *res.ExitCode == code {
+			t.Errorf("a stale result was taken: %+v", res)
+		}
+	}
+	nothingLent(t, p)
+}
+
+// T2f: an output near the frame's limit neither breaks the connection nor is stored whole.
+func TestOversizeOutput(t *testing.T) {
+	r := newRig(t, bash("big", "block", "ls"))
+	p := r.dial()
+	id := p.ask("big")
+	exec := executing(p, "block")
+	code := 0
+	p.send(&wire.CommandCompleted{
+		LeaseRef: exec.LeaseRef, ExecutionID: exec.ExecutionID, Status: wire.StatusOK, ExitCode: &code, Cwd: "/w",
+		Output: []byte(strings.Repeat("0123456789abcde\n", 15<<16)),
+	})
+	p.shell.mu.Lock()
+	p.shell.running = nil
+	p.shell.mu.Unlock()
+	if end := p.ended(id); end.Status != wire.StatusSuccess {
+		t.Errorf("end: %s", end.Status)
+	}
+	res := await(p, func(*wire.CommandResult) bool { return true })
+	if len(res.Output) > 256<<10 || res.Truncated == nil {
+		t.Errorf("result: %d bytes, truncated %v", len(res.Output), res.Truncated)
+	}
+}
+
+// Design section 6: the link drops in mid-command; whoever comes back with its lease is adopted, and the turn gets the
+// command's end (T2i: one that has forgotten is told to drop it, and the agent is told).
+func TestLinkDropsInMidCommand(t *testing.T) {
+	for _, keeps := range []bool{true, false} {
+		r := newRig(t, bash("hang", "block"))
+		p := r.dial()
+		id := p.ask("hang")
+		exec := executing(p, "block")
+		p.close()
+		back := r.connect()
+		back.shell = p.shell
+		back.shell.p = back
+		env := hello(inSession(p.session, 0), asPID(p.pid))
+		if keeps {
+			env.Leases = []wire.HeldLease{{LeaseID: exec.LeaseID, Fence: exec.Fence, ExecutionID: exec.ExecutionID}}
+		} else {
+			back.shell.running, back.shell.held = nil, nil
+		}
+		back.send(env)
+		ready := await(back, func(*wire.Ready) bool { return true })
+		if got := len(ready.Leases) == 1; got != keeps {
+			t.Errorf("Ready.leases: got %+v, kept %v", ready.Leases, keeps)
+		}
+		if keeps {
+			back.shell.finish()
+		}
+		end := back.ended(id)
+		res := await(back, func(*wire.CommandResult) bool { return true })
+		want := wire.StatusSuccess
+		if !keeps {
+			want = wire.StatusCancelled
+		}
+		if end.Status != wire.StatusSuccess || res.Status != want {
+			t.Errorf("kept %v: end %s, result %s %q", keeps, end.Status, res.Status, res.Output)
+		}
+		nothingLent(t, back)
+		checkNumbers(t, back, 0)
+	}
+}
+
+// A second client borrows the shell: it waits its turn, sees output and exit code, and the same lease events.
+func TestLeaseRun(t *testing.T) {
+	r := newRig(t)
+	p := r.dial()
+	s := r.dial(script)
+	id := requestID()
+	p.shell.userRuns()
+	s.send(&wire.LeaseRunRequest{RequestID: id, Command: "exit 3", CallerPID: 1})
+	q := await(s, func(m *wire.ShellLeaseQueued) bool { return m.RequestID == id })
+	if q.Holder != "user" {
+		t.Errorf("queued: %+v", q)
+	}
+	p.shell.userDone()
+	await(s, func(m *wire.ShellLeaseAcquired) bool { return m.RequestID == id && m.Cwd == "/w" })
+	await(s, func(m *wire.CommandStarted) bool { return m.RequestID == id })
+	out := await(s, func(m *wire.CommandOutput) bool { return m.RequestID == id })
+	done := await(s, func(m *wire.CommandCompleted) bool { return m.RequestID == id })
+	await(s, func(m *wire.ShellLeaseReleased) bool { return m.RequestID == id && m.Reason == wire.ReleasedReleased })
+	if string(out.Data) != "ran: exit 3\n" || done.ExitCode == nil || *done.ExitCode != 3 {
+		t.Errorf("output %q, completed %+v", out.Data, done)
+	}
+	nothingLent(t, p)
+
+	// Its cancel, its disconnect and a revoke all end it.
+	for name, stop := range map[string]func(id wire.RequestID){
+		"cancel": func(id wire.RequestID) { s.send(&wire.CancelRequest{RequestID: &id}) },
+		"revoke": func(wire.RequestID) {
+			s.send(&wire.LeaseRevokeRequest{RequestID: requestID(), ClientPID: p.pid})
+		},
+	} {
+		id := requestID()
+		s.send(&wire.LeaseRunRequest{RequestID: id, Command: "block", ClientPID: p.pid})
+		await(s, func(m *wire.CommandStarted) bool { return m.RequestID == id })
+		stop(id)
+		if done := await(s, func(m *wire.CommandCompleted) bool { return m.RequestID == id }); done.Status != wire.StatusCancelled {
+			t.Errorf("%s: %s", name, done.Status)
+		}
+		nothingLent(t, p)
+	}
+	for range 3 {
+		s.send(&wire.LeaseRunRequest{RequestID: requestID(), Command: "block"})
+	}
+	over := requestID()
+	s.send(&wire.LeaseRunRequest{RequestID: over, Command: "block"})
+	if e := s.refused(over); e.Code != wire.CodeTooManyQueries {
+		t.Errorf("the fourth: %s", e.Code)
+	}
+	s.close()
+	nothingLent(t, p)
+}
+
+// Called from inside the shell that is busy it fails at once instead of waiting for itself.
+func TestLeaseRunFromInside(t *testing.T) {
+	r := newRig(t)
+	p := r.dial(asPID(os.Getppid()))
+	s := r.dial(script)
+	p.shell.userRuns()
+	id := requestID()
+	s.send(&wire.LeaseRunRequest{RequestID: id, Command: "ls", CallerPID: os.Getpid()})
+	if e := s.refused(id); e.Code != wire.CodeLeaseDenied || !strings.Contains(e.Message, "inside") {
+		t.Errorf("got %s %q", e.Code, e.Message)
+	}
+	nothingLent(t, p)
+}
+
+// Two agents want the shell: one after the other, first come first served (I3).
+func TestTwoAgents(t *testing.T) {
+	r := newRig(t, bash("one", "block"), bash("two", "ls"))
+	p := r.dial()
+	other := r.dial(withoutShell, inSession(p.session, -1)) // no shell of its own, but a session with one
+	q := r.dial(withoutShell)
+	_ = q
+	id := p.ask("one")
+	executing(p, "block")
+	second := requestID()
+	other.send(&wire.LeaseRunRequest{RequestID: second, Command: "ls"})
+	if got := await(other, func(m *wire.ShellLeaseQueued) bool { return m.RequestID == second }); got.Holder != "orchestrator" || got.Position != 1 {
+		t.Errorf("queued behind %q at %d", got.Holder, got.Position)
+	}
+	if got := p.shell.ran(); len(got) != 1 {
+		t.Errorf("ran %q while the first held the shell", got)
+	}
+	p.shell.finish()
+	await(other, func(m *wire.CommandCompleted) bool { return m.RequestID == second })
+	p.ended(id)
+	nothingLent(t, p)
+}

@@ -1,0 +1,201 @@
+package server_test
+
+import (
+	"strings"
+	"sync"
+
+	"sublet/wire"
+)
+
+// fakeShell plays the lending side by the protocol: the user first, one holder, current fence, matching fingerprint.
+// Commands: `cd DIR` moves, `block` runs until it is cancelled or finish is called, `exit N` has that exit code,
+// everything else prints "ran: " and its text.
+type fakeShell struct {
+	p *peer
+
+	mu sync.Mutex
+	// below: guarded by mu
+	cwd      string
+	version  int // of the state
+	user     bool
+	waiting  []wire.LeaseRef
+	held     *wire.LeaseRef
+	running  *wire.ExecuteLeasedCommand
+	commands []string // that ran
+	deaf     bool     // answers nothing
+	silent   bool     // does not tell its state by itself
+	onExec   func(*wire.ExecuteLeasedCommand)
+}
+
+func newFakeShell(p *peer) *fakeShell { return &fakeShell{p: p, cwd: "/w"} }
+
+func (s *fakeShell) digest() string { return s.cwd + "#" + strings.Repeat("i", s.version) }
+
+func (s *fakeShell) send(m wire.Message) { _ = s.p.conn.Send(m) }
+
+// announce tells the state, as after each Ready.
+func (s *fakeShell) announce() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tellLocked()
+}
+
+func (s *fakeShell) tellLocked() {
+	if !s.silent {
+		s.send(&wire.ShellState{Digest: s.digest(), Cwd: wire.OSString(s.cwd)})
+	}
+}
+
+// move is the user's own cd.
+func (s *fakeShell) move(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cwd = dir
+	s.version++
+	s.tellLocked()
+}
+
+// userRuns and userDone are the user's own command.
+func (s *fakeShell) userRuns() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.user = true
+}
+
+func (s *fakeShell) userDone() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.user = false
+	s.lendLocked()
+}
+
+func (s *fakeShell) lendLocked() {
+	if s.user || s.held != nil || len(s.waiting) == 0 {
+		return
+	}
+	ref := s.waiting[0]
+	s.waiting = s.waiting[1:]
+	s.held = &ref
+	s.send(&wire.ShellLeaseAcquired{LeaseRef: ref, Cwd: wire.OSString(s.cwd), State: s.digest()})
+}
+
+func (s *fakeShell) receive(m wire.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deaf {
+		return
+	}
+	switch m := m.(type) {
+	case *wire.AcquireShellLease:
+		s.waiting = append(s.waiting, m.LeaseRef)
+		if s.user || s.held != nil {
+			s.send(&wire.ShellLeaseQueued{LeaseRef: m.LeaseRef, Holder: "user", HeldMS: 1000})
+		}
+		s.lendLocked()
+	case *wire.ExecuteLeasedCommand:
+		s.executeLocked(m)
+	case *wire.CancelLeasedCommand:
+		if s.running != nil && s.held != nil && *s.held == m.LeaseRef && s.running.ExecutionID == m.ExecutionID {
+			s.finishLocked(wire.StatusCancelled, nil)
+		}
+	case *wire.ReleaseShellLease:
+		for i, ref := range s.waiting {
+			if ref == m.LeaseRef {
+				s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
+				break
+			}
+		}
+		if s.held != nil && *s.held == m.LeaseRef {
+			s.held = nil
+		}
+		s.send(&wire.ShellLeaseReleased{LeaseRef: m.LeaseRef, Reason: wire.ReleasedReleased})
+		s.lendLocked()
+	}
+}
+
+func (s *fakeShell) executeLocked(m *wire.ExecuteLeasedCommand) {
+	print := wire.Fingerprint(m.Command, m.Cwd, s.digest())
+	if s.held == nil || *s.held != m.LeaseRef || m.Fingerprint != print {
+		s.send(&wire.CommandCompleted{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Status: wire.StatusRefused})
+		return
+	}
+	s.running = m
+	s.commands = append(s.commands, string(m.Command))
+	s.cwd = string(m.Cwd)
+	s.send(&wire.CommandStarted{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID})
+	if s.onExec != nil {
+		s.onExec(m)
+	}
+	command := string(m.Command)
+	if command == "block" {
+		return
+	}
+	code := 0
+	if dir, ok := strings.CutPrefix(command, "cd "); ok {
+		s.cwd = dir
+		s.version++
+	}
+	if strings.HasPrefix(command, "exit ") {
+		code = int(command[5] - '0')
+	}
+	s.finishLocked(wire.StatusOK, &code)
+}
+
+// finish ends the blocking command by itself.
+func (s *fakeShell) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	code := 0
+	s.finishLocked(wire.StatusOK, &code)
+}
+
+// interrupt is the user's Ctrl-C while an agent's command runs (T2c); takeBack also revokes the lease.
+func (s *fakeShell) interrupt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finishLocked(wire.StatusCancelled, nil)
+}
+
+func (s *fakeShell) takeBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ref := *s.held
+	s.running, s.held, s.user = nil, nil, true
+	s.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
+}
+
+func (s *fakeShell) finishLocked(status string, code *int) {
+	m := s.running
+	if m == nil {
+		return
+	}
+	s.running = nil
+	out := []byte("ran: " + string(m.Command) + "\n")
+	s.send(&wire.CommandOutput{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Data: out})
+	s.send(&wire.CommandCompleted{
+		LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Output: out, ExitCode: code, Status: status,
+		Cwd: wire.OSString(s.cwd), DurationMS: 1,
+	})
+	switch {
+	case strings.HasPrefix(string(m.Command), "cd "):
+		s.tellLocked() // before the release is answered
+	case strings.HasPrefix(string(m.Command), "export PATH="):
+		s.version++
+		s.send(&wire.ShellState{Digest: s.digest(), Cwd: wire.OSString(s.cwd), Env: wire.EnvChange{
+			Set: map[string]wire.OSString{"PATH": m.Command[len("export PATH="):]},
+		}})
+	}
+}
+
+func (s *fakeShell) ran() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.commands...)
+}
+
+// free reports that nothing is lent and nobody waits.
+func (s *fakeShell) free() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held == nil && s.running == nil && len(s.waiting) == 0
+}

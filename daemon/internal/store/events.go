@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"sublet/wire"
+)
+
+// Append writes one event whose Meta is complete: the session exists and Seq is the next number. It is in the database
+// when Append returns; a number already taken is an error and changes nothing (T4d).
+func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
+	e := m.Meta()
+	payload, err := wire.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("append event: %w", err)
+	}
+	// An event half written helps nobody, and the driver starts a goroutine a statement to watch a context that can end.
+	ctx = context.WithoutCancel(ctx)
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.StmtContext(ctx, s.insertEvent).ExecContext(ctx,
+			e.SessionID, e.Seq, e.TurnID, m.Kind(), e.AtMS, payload); err != nil {
+			return err
+		}
+		turns, title := 0, ""
+		switch m := m.(type) {
+		case *wire.TurnStarted:
+			turns, title = 1, Title(m.Prompt)
+			if _, err := tx.ExecContext(ctx, "INSERT INTO open_turns (turn_id, session_id, request_id, agent, first_seq) VALUES (?, ?, ?, ?, ?)",
+				e.TurnID, e.SessionID, e.RequestID, m.Agent, e.Seq); err != nil {
+				return err
+			}
+		case *wire.AgentComplete:
+			if err := indexAnswer(ctx, tx, e); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, "DELETE FROM open_turns WHERE turn_id = ?", e.TurnID); err != nil {
+				return err
+			}
+		}
+		if text := searchable(m); text != "" {
+			if err := index(ctx, tx, e, text); err != nil {
+				return err
+			}
+		}
+		return exactlyOne(tx.StmtContext(ctx, s.touchSession).ExecContext(ctx,
+			e.Seq, e.AtMS, turns, title, e.SessionID))
+	})
+	if err != nil {
+		return fmt.Errorf("append event %d of session %s: %w", e.Seq, e.SessionID, err)
+	}
+	return nil
+}
+
+func index(ctx context.Context, tx *sql.Tx, e *wire.Event, text string) error {
+	_, err := tx.ExecContext(ctx, "INSERT INTO texts (session_id, seq, at, body) VALUES (?, ?, ?, ?)", e.SessionID, e.Seq, e.AtMS, text)
+	return err
+}
+
+// indexAnswer makes a turn's answer searchable as one text: it was stored in pieces of a few bytes, and words that
+// stand in different pieces would never be found together.
+func indexAnswer(ctx context.Context, tx *sql.Tx, e *wire.Event) error {
+	rows, err := tx.QueryContext(ctx, `SELECT payload FROM events WHERE session_id = ? AND kind = 'AgentStreamChunk' AND turn_id = ?
+		AND seq > (SELECT first_seq FROM open_turns WHERE turn_id = ?) ORDER BY seq`, e.SessionID, e.TurnID, e.TurnID)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var answer strings.Builder
+	for rows.Next() {
+		var payload []byte
+		if err := rows.Scan(&payload); err != nil {
+			return err
+		}
+		m, err := wire.Unmarshal(payload)
+		if err != nil {
+			continue // Events warns of it; an answer without one piece is still worth finding
+		}
+		if c, ok := m.(*wire.AgentStreamChunk); ok && c.Chunk.Type == wire.ChunkText {
+			answer.WriteString(c.Chunk.Text)
+		}
+	}
+	if err := rows.Err(); err != nil || answer.Len() == 0 {
+		return err
+	}
+	return index(ctx, tx, e, answer.String())
+}
+
+// searchable is what search looks in besides answers: prompts, commands with their output, summaries.
+func searchable(m wire.EventMessage) string {
+	switch m := m.(type) {
+	case *wire.TurnStarted:
+		return m.Prompt
+	case *wire.CommandResult:
+		return strings.ToValidUTF8(string(m.Command)+"\n"+string(m.Output)+string(m.OutputTail), "\uFFFD")
+	case *wire.CompactionComplete:
+		return m.Summary
+	}
+	return ""
+}
+
+// Title is the first line of a prompt, at most 80 bytes, never cut inside a character.
+func Title(prompt string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
+	if len(line) <= 80 {
+		return line
+	}
+	cut := 77
+	for !utf8.RuneStart(line[cut]) {
+		cut--
+	}
+	return line[:cut] + "…"
+}
+
+// Events returns up to limit events of a session with numbers above after, in order. more tells that there are others.
+// An event that this build cannot decode is left out with a warning in the log: it stays in the file and its number
+// stays taken.
+func (s *Store) Events(ctx context.Context, id wire.SessionID, after int64, limit int) (events []wire.EventMessage, more bool, err error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT seq, payload FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?", id, after, limit+1)
+	if err != nil {
+		return nil, false, fmt.Errorf("read events: %w", err)
+	}
+	defer rows.Close()
+	for n := 0; rows.Next(); n++ {
+		if n == limit {
+			return events, true, nil
+		}
+		var seq int64
+		var payload []byte
+		if err := rows.Scan(&seq, &payload); err != nil {
+			return nil, false, fmt.Errorf("read events: %w", err)
+		}
+		m, err := wire.Unmarshal(payload)
+		event, ok := m.(wire.EventMessage)
+		if err != nil || !ok {
+			s.log.Warn("stored event left out", "session", id, "seq", seq, "err", err)
+			continue
+		}
+		events = append(events, event)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, false, fmt.Errorf("read events: %w", err)
+	}
+	return events, false, nil
+}
+
+// LastSeq is the highest number ever given in a session, 0 for none, also after Clear.
+func (s *Store) LastSeq(ctx context.Context, id wire.SessionID) (int64, error) {
+	var seq int64
+	err := s.db.QueryRowContext(ctx, "SELECT last_seq FROM sessions WHERE id = ?", id).Scan(&seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read session: %w", err)
+	}
+	return seq, nil
+}
+
+// Unfinished is a turn that began and has no AgentComplete.
+type Unfinished struct {
+	SessionID wire.SessionID
+	TurnID    wire.TurnID
+	RequestID wire.RequestID
+	Agent     string
+}
+
+// Unfinished lists the turns a daemon that died left open.
+func (s *Store) Unfinished(ctx context.Context) ([]Unfinished, error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT session_id, turn_id, request_id, agent FROM open_turns ORDER BY turn_id")
+	if err != nil {
+		return nil, fmt.Errorf("list unfinished turns: %w", err)
+	}
+	defer rows.Close()
+	var list []Unfinished
+	for rows.Next() {
+		var u Unfinished
+		if err := rows.Scan(&u.SessionID, &u.TurnID, &u.RequestID, &u.Agent); err != nil {
+			return nil, fmt.Errorf("list unfinished turns: %w", err)
+		}
+		list = append(list, u)
+	}
+	return list, rows.Err()
+}
+
+// Search finds events whose text holds all words of query, best first. Words are taken literally: the query language of
+// the index is not offered.
+func (s *Store) Search(ctx context.Context, query string, limit int) ([]wire.SearchHit, error) {
+	words := strings.Fields(query)
+	if len(words) == 0 {
+		return nil, errors.New("search: no words to look for")
+	}
+	for i, w := range words {
+		words[i] = `"` + strings.ReplaceAll(w, `"`, `""`) + `"`
+	}
+	rows, err := s.db.QueryContext(ctx,
+		"SELECT session_id, seq, at, snippet(texts, 3, '', '', '…', 16) FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?",
+		strings.Join(words, " "), limit)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	defer rows.Close()
+	var hits []wire.SearchHit
+	for rows.Next() {
+		var h wire.SearchHit
+		if err := rows.Scan(&h.SessionID, &h.Seq, &h.AtMS, &h.Snippet); err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+		hits = append(hits, h)
+	}
+	return hits, rows.Err()
+}

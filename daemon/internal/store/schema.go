@@ -1,0 +1,48 @@
+package store
+
+// migrations are applied in order; PRAGMA user_version counts those done. Never edit one that was released: add another.
+var migrations = []string{`
+CREATE TABLE sessions (
+	id         TEXT PRIMARY KEY,
+	name       TEXT NOT NULL DEFAULT '',
+	title      TEXT NOT NULL DEFAULT '',
+	cwd        BLOB NOT NULL,
+	created_at INTEGER NOT NULL, -- milliseconds since 1970, like every time here
+	updated_at INTEGER NOT NULL,
+	last_seq   INTEGER NOT NULL DEFAULT 0,
+	turns      INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX sessions_by_update ON sessions (updated_at DESC, id DESC);
+
+CREATE TABLE events (
+	session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+	seq        INTEGER NOT NULL,
+	turn_id    TEXT NOT NULL,
+	kind       TEXT NOT NULL,
+	at         INTEGER NOT NULL,
+	payload    BLOB NOT NULL, -- [kind, body] as it travels
+	PRIMARY KEY (session_id, seq)
+) STRICT, WITHOUT ROWID;
+
+-- Turns that began and have no end: what a daemon that died leaves behind.
+CREATE TABLE open_turns (
+	turn_id    TEXT PRIMARY KEY,
+	session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+	request_id TEXT NOT NULL,
+	agent      TEXT NOT NULL,
+	first_seq  INTEGER NOT NULL
+) STRICT;
+
+CREATE VIRTUAL TABLE texts USING fts5 (session_id UNINDEXED, seq UNINDEXED, at UNINDEXED, body);
+
+CREATE TABLE rules (
+	id         TEXT PRIMARY KEY,
+	decision   TEXT NOT NULL,
+	pattern    TEXT NOT NULL,
+	scope      TEXT NOT NULL,
+	subject    BLOB NOT NULL,
+	source     TEXT NOT NULL,
+	created_at INTEGER NOT NULL,
+	expires_at INTEGER -- NULL: never
+) STRICT;
+`}

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"sublet/wire"
+)
+
+// CreateSession adds a session. LastSeq, Turns, Running and Stored of info are ignored.
+func (s *Store) CreateSession(ctx context.Context, info wire.SessionInfo) error {
+	_, err := s.db.ExecContext(ctx,
+		"INSERT INTO sessions (id, name, title, cwd, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)",
+		info.ID, info.Name, info.Title, []byte(info.Cwd), info.CreatedAtMS, info.UpdatedAtMS)
+	if err != nil {
+		return fmt.Errorf("create session: %w", err)
+	}
+	return nil
+}
+
+const sessionColumns = "id, name, title, cwd, created_at, updated_at, last_seq, turns"
+
+func scanSession(row interface{ Scan(...any) error }) (wire.SessionInfo, error) {
+	info := wire.SessionInfo{Stored: true}
+	var cwd []byte
+	err := row.Scan(&info.ID, &info.Name, &info.Title, &cwd, &info.CreatedAtMS, &info.UpdatedAtMS, &info.LastSeq, &info.Turns)
+	info.Cwd = wire.OSString(cwd)
+	return info, err
+}
+
+// Session returns one session, or ErrNotFound.
+func (s *Store) Session(ctx context.Context, id wire.SessionID) (wire.SessionInfo, error) {
+	info, err := scanSession(s.db.QueryRowContext(ctx, "SELECT "+sessionColumns+" FROM sessions WHERE id = ?", id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return wire.SessionInfo{}, ErrNotFound
+	}
+	if err != nil {
+		return wire.SessionInfo{}, fmt.Errorf("read session: %w", err)
+	}
+	return info, nil
+}
+
+// Sessions lists up to limit sessions, the latest used first, from cursor on ("" = the start). next is "" at the end.
+func (s *Store) Sessions(ctx context.Context, cursor string, limit int) (list []wire.SessionInfo, next string, err error) {
+	before, id := int64(1)<<62, ""
+	if cursor != "" {
+		at, rest, ok := strings.Cut(cursor, ":")
+		before, err = strconv.ParseInt(at, 10, 64)
+		if !ok || err != nil {
+			return nil, "", fmt.Errorf("cursor %q is not one that an earlier page gave", cursor)
+		}
+		id = rest
+	}
+	rows, err := s.db.QueryContext(ctx, "SELECT "+sessionColumns+
+		" FROM sessions WHERE (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?", before, id, limit+1)
+	if err != nil {
+		return nil, "", fmt.Errorf("list sessions: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		info, err := scanSession(rows)
+		if err != nil {
+			return nil, "", fmt.Errorf("list sessions: %w", err)
+		}
+		list = append(list, info)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, "", fmt.Errorf("list sessions: %w", err)
+	}
+	if len(list) > limit {
+		list = list[:limit]
+		last := list[limit-1]
+		next = strconv.FormatInt(last.UpdatedAtMS, 10) + ":" + string(last.ID)
+	}
+	return list, next, nil
+}
+
+// Rename sets a session's name, or returns ErrNotFound.
+func (s *Store) Rename(ctx context.Context, id wire.SessionID, name string) error {
+	return s.one(ctx, "rename session", "UPDATE sessions SET name = ? WHERE id = ?", name, id)
+}
+
+// Delete removes a session and its events, or returns ErrNotFound.
+func (s *Store) Delete(ctx context.Context, id wire.SessionID) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM texts WHERE session_id = ?", id); err != nil {
+			return fmt.Errorf("delete session: %w", err)
+		}
+		return exactlyOne(tx.ExecContext(ctx, "DELETE FROM sessions WHERE id = ?", id))
+	})
+}
+
+// Clear removes a session's events; the session stays and its numbers go on, so that no client takes a new event for
+// one it has seen. ErrNotFound where there is none.
+func (s *Store) Clear(ctx context.Context, id wire.SessionID) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		for _, table := range []string{"texts", "events", "open_turns"} {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE session_id = ?", id); err != nil {
+				return fmt.Errorf("clear session: %w", err)
+			}
+		}
+		return exactlyOne(tx.ExecContext(ctx, "UPDATE sessions SET turns = 0, title = '' WHERE id = ?", id))
+	})
+}
+
+func (s *Store) one(ctx context.Context, doing, query string, args ...any) error {
+	if err := exactlyOne(s.db.ExecContext(ctx, query, args...)); err != nil {
+		if errors.Is(err, ErrNotFound) {
+			return err
+		}
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
+}
+
+func exactlyOne(res sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if err == nil && n == 0 {
+		err = ErrNotFound
+	}
+	return err
+}

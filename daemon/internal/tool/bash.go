@@ -1,0 +1,220 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sublet/wire"
+)
+
+// maxCommand bounds a command's text in bytes: anything longer belongs in a file.
+const maxCommand = 1 << 20
+
+type bashTool struct {
+	timeout, max time.Duration
+}
+
+// Bash returns the tool that runs a command in a shell. timeout holds for calls that name none; longer wishes than
+// limit are refused.
+func Bash(timeout, limit time.Duration) Tool { return bashTool{timeout: timeout, max: limit} }
+
+type bashArgs struct {
+	Command     *string `json:"command"`
+	TimeoutMS   int64   `json:"timeout_ms"`
+	Private     bool    `json:"private"`
+	Description string  `json:"description"`
+}
+
+func (b bashTool) Spec() Spec {
+	return Spec{
+		Name: "bash",
+		Description: "Run a command in bash. The shell persists between calls: cd, export, aliases and functions stay. " +
+			"In the user's own shell they watch it run; set private to use a shell of your own instead, which starts in the same directory. " +
+			"Do not start programs that need a keyboard. Output longer than the limit is cut in the middle.",
+		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
+			`"command":{"type":"string","description":"bash text, one or more lines"},`+
+			`"description":{"type":"string","description":"what it is for, in a few words; shown to the user"},`+
+			`"timeout_ms":{"type":"integer","minimum":1,"maximum":%d,"description":"ends the command; default %d"},`+
+			`"private":{"type":"boolean","description":"run in a shell of your own, not the user's"}},`+
+			`"required":["command"],"additionalProperties":false}`, b.max.Milliseconds(), b.timeout.Milliseconds())),
+	}
+}
+
+func (b bashTool) parse(args json.RawMessage) (bashArgs, error) {
+	var a bashArgs
+	if err := decode(args, &a); err != nil {
+		return a, err
+	}
+	switch {
+	case a.Command == nil:
+		return a, errors.New("command: is missing")
+	case strings.TrimSpace(*a.Command) == "":
+		return a, errors.New("command: is empty")
+	case len(*a.Command) > maxCommand:
+		return a, fmt.Errorf("command: %d bytes is more than the limit of %d; write a file and run that", len(*a.Command), maxCommand)
+	case strings.ContainsRune(*a.Command, 0):
+		return a, errors.New("command: contains a NUL byte")
+	case a.TimeoutMS < 0 || time.Duration(a.TimeoutMS)*time.Millisecond > b.max:
+		return a, fmt.Errorf("timeout_ms: got %d, want 1 to %d", a.TimeoutMS, b.max.Milliseconds())
+	}
+	return a, nil
+}
+
+// shell picks the shell for a call; own says that it is the agent's usual one, whose directory counts for later calls.
+func (a bashArgs) shell(env Env) (sh Shell, own bool, err error) {
+	if a.Private && env.Private != nil {
+		return env.Private, false, nil
+	}
+	if env.Shell == nil {
+		return nil, false, ErrNoShell
+	}
+	return env.Shell, true, nil
+}
+
+func (b bashTool) Plan(ctx context.Context, env Env, args json.RawMessage) (Action, error) {
+	a, err := b.parse(args)
+	if err != nil {
+		return Action{}, err
+	}
+	sh, _, err := a.shell(env)
+	if err != nil {
+		return Action{}, shellError(err, env)
+	}
+	place, err := sh.Where(ctx)
+	if err != nil {
+		return Action{}, shellError(err, env)
+	}
+	return Action{Command: *a.Command, Cwd: place.Cwd, StateDigest: place.StateDigest, Private: place.Private}, nil
+}
+
+func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approved Action, live func([]byte)) (Result, error) {
+	a, err := b.parse(args)
+	if err != nil {
+		return Result{}, err
+	}
+	if *a.Command != approved.Command {
+		return Result{}, ErrChanged // T3l: never run a text that was not judged
+	}
+	sh, own, err := a.shell(env)
+	if err != nil {
+		return Result{}, shellError(err, env)
+	}
+	timeout := b.timeout
+	if a.TimeoutMS > 0 {
+		timeout = time.Duration(a.TimeoutMS) * time.Millisecond
+	}
+	if !approved.Private {
+		live = nil // the user sees it in their own terminal
+	}
+	r, err := sh.Run(ctx, Command{
+		ExecutionID: env.ExecutionID,
+		Text:        approved.Command,
+		Cwd:         approved.Cwd, // T2d: the user may have moved since
+		Approved:    ShellPlace{Cwd: approved.Cwd, StateDigest: approved.StateDigest, Private: approved.Private},
+		Timeout:     timeout,
+		Purpose:     purpose(a),
+	}, live)
+	if err != nil {
+		return Result{}, shellError(err, env)
+	}
+	res := commandResult(r, approved, timeout)
+	if own {
+		res.Cwd = r.Cwd
+	}
+	return res, nil
+}
+
+// purpose is one short line for the user.
+func purpose(a bashArgs) string {
+	p := a.Description
+	if p == "" {
+		p = *a.Command
+	}
+	p, _, _ = strings.Cut(strings.TrimSpace(p), "\n")
+	return CutHead(strings.ToValidUTF8(p, "\uFFFD"), 120)
+}
+
+// commandResult tells the model what a command did: its output, then what the output does not show, one line each.
+func commandResult(r CommandResult, approved Action, timeout time.Duration) Result {
+	res := Result{
+		ExitCode: r.ExitCode, TruncatedBy: r.Truncated, SpoolPath: r.SpoolPath,
+		Duration: r.Duration,
+	}
+	var b strings.Builder
+	output, cut := Bound(string(r.Output), 2*MaxResult+1024)
+	res.TruncatedBy += cut
+	b.WriteString(output)
+	note := func(format string, args ...any) {
+		if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "["+format+"]", args...)
+	}
+	switch r.Status {
+	case wire.StatusOK, wire.StatusSuccess, "":
+		res.Status = wire.StatusSuccess
+	case wire.StatusTimeout:
+		res.Status = wire.StatusTimeout
+		note("ended: it ran longer than %s", timeout)
+	case wire.StatusCancelled:
+		res.Status = wire.StatusCancelled
+		note("ended: the user cancelled it")
+	case wire.StatusShellExited:
+		res.Status = wire.StatusError
+		note("the shell ended with it")
+	default:
+		res.Status = wire.StatusError
+		note("%s: the shell did not run it", r.Status)
+	}
+	switch {
+	case r.ExitCode != nil && *r.ExitCode != 0:
+		note("exit code %d", *r.ExitCode)
+		if res.Status == wire.StatusSuccess {
+			res.Status = wire.StatusError
+		}
+	case r.Signal != "":
+		note("ended by %s", r.Signal)
+	}
+	if b.Len() == 0 {
+		note("no output")
+	}
+	if r.Cwd != "" && r.Cwd != approved.Cwd {
+		note("now in %s", r.Cwd)
+	}
+	if res.TruncatedBy > 0 {
+		if r.SpoolPath != "" {
+			note("%d bytes of output are left out above; the whole is in %s", res.TruncatedBy, r.SpoolPath)
+		} else {
+			note("%d bytes of output are left out above", res.TruncatedBy)
+		}
+	}
+	for _, n := range r.Notes {
+		note("%s", n)
+	}
+	if len(r.Leftovers) > 0 {
+		note("still running: %s", strings.Join(r.Leftovers, "; "))
+	}
+	res.IsError = res.Status != wire.StatusSuccess
+	res.Content = strings.ToValidUTF8(b.String(), "\uFFFD")
+	return res
+}
+
+// shellError puts what stands between an agent and the shell in words the model can act on. Errors that are not the
+// shell's own, and ErrChanged, pass through.
+func shellError(err error, env Env) error {
+	advice := ""
+	if env.Private != nil && env.Private != env.Shell {
+		advice = "; set \"private\": true to run it in a shell of your own instead"
+	}
+	if busy, ok := errors.AsType[*BusyError](err); ok {
+		return fmt.Errorf("%w%s, or try again later", busy, advice)
+	}
+	if errors.Is(err, ErrNoShell) {
+		return fmt.Errorf("%w%s", err, advice)
+	}
+	return err
+}

@@ -1,0 +1,52 @@
+package tool
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxResult bounds what a tool gives the model, in bytes: half from the start, half from the end. What bash returns is
+// bounded by the shell already and may be twice as long.
+const MaxResult = 32 << 10
+
+// bounded makes a successful Result of text, cut in the middle where it is longer than MaxResult.
+func bounded(text string) Result {
+	content, left := Bound(text, MaxResult)
+	return Result{Content: content, TruncatedBy: left}
+}
+
+// Bound returns valid UTF-8 of at most about limit bytes (plus one line that says how much is missing): head and tail of
+// text, cut between characters (T4d). left is the number of bytes left out.
+func Bound(text string, limit int) (out string, left int64) {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= limit {
+		return text, 0
+	}
+	head, tail := CutHead(text, limit/2), CutTail(text, limit-limit/2)
+	n := len(text) - len(head) - len(tail)
+	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", head, n, tail), int64(n)
+}
+
+// CutHead returns the longest start of s that has at most n bytes and ends between characters.
+func CutHead(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:max(n, 0)]
+}
+
+// CutTail returns the longest end of s that has at most n bytes and begins between characters.
+func CutTail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	i := len(s) - max(n, 0)
+	for i < len(s) && !utf8.RuneStart(s[i]) {
+		i++
+	}
+	return s[i:]
+}

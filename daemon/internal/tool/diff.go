@@ -1,0 +1,48 @@
+package tool
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+)
+
+// maxPreview bounds a preview in bytes.
+const maxPreview = 64 << 10
+
+// preview is the unified diff of a file change, as the user is shown it.
+func preview(path string, before, after []byte, existed bool) Preview {
+	oldName, newName := "a"+path, "b"+path
+	if !existed {
+		oldName = "/dev/null"
+	}
+	if bytes.IndexByte(before, 0) >= 0 {
+		return Preview{Type: "text", Content: fmt.Sprintf("replaces %s, which is binary (%d bytes)", path, len(before))}
+	}
+	text := string(diff.Diff(oldName, before, newName, after))
+	// The library's first line, "diff old new", is no part of a unified diff.
+	if _, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(text, "diff ") {
+		text = rest
+	}
+	if text == "" && !existed {
+		text = fmt.Sprintf("--- %s\n+++ %s\n", oldName, newName)
+	}
+	content, _ := Bound(text, maxPreview)
+	return Preview{Type: "diff", Content: content}
+}
+
+// changeSummary counts the lines of a diff.
+func changeSummary(p Preview) string {
+	plus, minus := 0, 0
+	for line := range strings.Lines(p.Content) {
+		switch {
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
+		case strings.HasPrefix(line, "+"):
+			plus++
+		case strings.HasPrefix(line, "-"):
+			minus++
+		}
+	}
+	return fmt.Sprintf("+%d -%d lines", plus, minus)
+}

@@ -1,0 +1,222 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/net/html"
+)
+
+const (
+	fetchPatience = 30 * time.Second
+	maxFetch      = 4 << 20 // bytes of a page that are looked at
+	maxRedirects  = 5
+)
+
+// errOtherHost says that a page led to a host that nobody approved.
+var errOtherHost = errors.New("redirected to another host")
+
+type fetchTool struct{ client *http.Client }
+
+// Fetch returns the tool that gets a page by HTTP. The URL's host is what the policy judges; a redirect to another one
+// is not followed.
+func Fetch() Tool {
+	return fetchTool{client: &http.Client{
+		Timeout: fetchPatience,
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return fmt.Errorf("more than %d redirects", maxRedirects)
+			}
+			if req.URL.Host != via[0].URL.Host {
+				return errOtherHost
+			}
+			return nil
+		},
+	}}
+}
+
+type fetchArgs struct {
+	URL *string `json:"url"`
+}
+
+func (fetchTool) Spec() Spec {
+	return Spec{
+		Name:        "fetch",
+		Description: "Get a web page or text file by HTTP(S) GET. HTML comes as text. Nothing is sent but the URL.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string","description":"http or https"}},` +
+			`"required":["url"],"additionalProperties":false}`),
+		ReadOnly: true,
+	}
+}
+
+func (fetchTool) parse(args json.RawMessage) (*url.URL, error) {
+	var a fetchArgs
+	if err := decode(args, &a); err != nil {
+		return nil, err
+	}
+	if a.URL == nil {
+		return nil, errors.New("url: is missing")
+	}
+	u, err := url.Parse(*a.URL)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("url: %w", err)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("url: got scheme %q, want http or https", u.Scheme)
+	case u.Host == "":
+		return nil, errors.New("url: has no host")
+	case u.User != nil:
+		return nil, errors.New("url: must hold no user name or password")
+	}
+	return u, nil
+}
+
+func (t fetchTool) Plan(_ context.Context, _ Env, args json.RawMessage) (Action, error) {
+	u, err := t.parse(args)
+	if err != nil {
+		return Action{}, err
+	}
+	return Action{Network: u.Host, Preview: Preview{Type: "text", Content: "GET " + u.String()}}, nil
+}
+
+func (t fetchTool) Run(ctx context.Context, _ Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
+	u, err := t.parse(args)
+	if err != nil {
+		return Result{}, err
+	}
+	if u.Host != approved.Network {
+		return Result{}, ErrChanged
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return Result{}, err
+	}
+	req.Header.Set("User-Agent", "sublet")
+	req.Header.Set("Accept", "text/*, application/json;q=0.9, application/xml;q=0.8, */*;q=0.1")
+	resp, err := t.client.Do(req)
+	if err != nil {
+		if resp != nil && errors.Is(err, errOtherHost) { // on a refused redirect both are set, and the body is closed
+			return Result{}, fmt.Errorf("%w: %s; fetch that if you need it", errOtherHost, resp.Header.Get("Location"))
+		}
+		return Result{}, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxFetch+1))
+	if err != nil {
+		return Result{}, fmt.Errorf("fetch %s: %w", u, err)
+	}
+	whole := len(body) <= maxFetch
+	body = body[:min(len(body), maxFetch)]
+	kind := resp.Header.Get("Content-Type")
+	if kind == "" {
+		kind = http.DetectContentType(body)
+	}
+	text, err := pageText(kind, body)
+	if err != nil {
+		return Result{}, fmt.Errorf("fetch %s: %w", u, err)
+	}
+	res := bounded(text)
+	res.Content = fmt.Sprintf("%s (%s)\n%s", resp.Status, kind, res.Content)
+	if !whole {
+		res.Content += fmt.Sprintf("\n[the page is longer than %d MiB; the rest was not read]", maxFetch>>20)
+	}
+	res.IsError = resp.StatusCode >= 400
+	return res, nil
+}
+
+// pageText returns what a person would read of a page; what is no text is an error.
+func pageText(contentType string, body []byte) (string, error) {
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		kind = http.DetectContentType(body)
+	}
+	switch {
+	case kind == "text/html" || kind == "application/xhtml+xml":
+		return htmlText(string(body)), nil
+	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "json"), strings.HasSuffix(kind, "xml"), strings.HasSuffix(kind, "yaml"),
+		strings.HasSuffix(kind, "javascript"), strings.HasSuffix(kind, "toml"):
+		return string(body), nil
+	}
+	return "", fmt.Errorf("is %s, not text", kind)
+}
+
+// htmlText drops tags, scripts and styles, keeps paragraphs apart, and shows where links lead.
+func htmlText(page string) string {
+	var b strings.Builder
+	skip := 0
+	href := ""
+	z := html.NewTokenizer(strings.NewReader(page))
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return tidy(b.String())
+		case html.TextToken:
+			if skip == 0 {
+				b.Write(z.Text())
+			}
+		case html.StartTagToken, html.SelfClosingTagToken:
+			tag := z.Token()
+			switch tag.Data {
+			case "script", "style", "noscript", "template", "svg":
+				if tag.Type == html.StartTagToken {
+					skip++
+				}
+			case "a":
+				href = ""
+				for _, at := range tag.Attr {
+					if at.Key == "href" && strings.HasPrefix(at.Val, "http") {
+						href = at.Val
+					}
+				}
+			case "li":
+				b.WriteString("\n- ")
+			case "br", "p", "div", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table", "ul", "ol", "section", "article":
+				b.WriteByte('\n')
+			case "td", "th":
+				b.WriteByte('\t')
+			}
+		case html.EndTagToken:
+			switch tag := z.Token(); tag.Data {
+			case "script", "style", "noscript", "template", "svg":
+				skip = max(skip-1, 0)
+			case "a":
+				if href != "" && skip == 0 {
+					b.WriteString(" <" + href + ">")
+				}
+				href = ""
+			case "p", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table":
+				b.WriteByte('\n')
+			}
+		}
+	}
+}
+
+// tidy unescapes nothing (the tokenizer did), trims lines and keeps at most one empty one in a row.
+func tidy(s string) string {
+	var b strings.Builder
+	empty := 0
+	for line := range strings.Lines(s) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			empty++
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+			if empty > 0 {
+				b.WriteByte('\n')
+			}
+		}
+		empty = 0
+		b.WriteString(line)
+	}
+	return b.String()
+}

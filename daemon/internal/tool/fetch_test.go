@@ -1,0 +1,58 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestFetch(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "other") }))
+	defer other.Close()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/page", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `<html><head><style>p{}</style><script>evil()</script></head><body><h1>Title</h1><p>One &amp; two <a href="https://x.test/y">link</a></p><ul><li>item</ul></body>`)
+	})
+	mux.HandleFunc("/plain", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "text") })
+	mux.HandleFunc("/bin", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/octet-stream")
+	})
+	mux.HandleFunc("/here", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/plain", http.StatusFound) })
+	mux.HandleFunc("/there", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) })
+	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	f := Fetch()
+	defer f.(fetchTool).client.CloseIdleConnections()
+	env := newEnv(t)
+
+	a, err := f.Plan(t.Context(), env, args(t, m{"url": srv.URL + "/page"}))
+	if err != nil || "http://"+a.Network != srv.URL {
+		t.Errorf("got %+v, %v; want the host named", a, err)
+	}
+	r := mustDo(t, f, env, m{"url": srv.URL + "/page"})
+	if want := "Title\n\nOne & two link <https://x.test/y>\n\n- item"; !strings.HasSuffix(r.Content, want) || strings.Contains(r.Content, "evil") {
+		t.Errorf("got %q, want %q at the end", r.Content, want)
+	}
+	if r := mustDo(t, f, env, m{"url": srv.URL + "/here"}); !strings.HasSuffix(r.Content, "text") {
+		t.Errorf("got %q, want the redirect on the same host followed", r.Content)
+	}
+	if r := mustDo(t, f, env, m{"url": srv.URL + "/none"}); !r.IsError || !strings.HasPrefix(r.Content, "404") {
+		t.Errorf("got %+v", r)
+	}
+	// The host that was judged is the only one that is asked.
+	if _, err := do(t, f, env, m{"url": srv.URL + "/there"}); !errors.Is(err, errOtherHost) || !strings.Contains(err.Error(), other.URL) {
+		t.Errorf("got %v, want errOtherHost naming the place", err)
+	}
+	_, err = do(t, f, env, m{"url": srv.URL + "/bin"})
+	wantErr(t, err, "not text")
+	_, err = do(t, f, env, m{"url": srv.URL + "/loop"})
+	wantErr(t, err, "redirects")
+	for url, want := range map[string]string{"file:///etc/passwd": "scheme", "http://": "no host", "http://u:p@x.test/": "password", "ftp://x": "scheme"} {
+		_, err := do(t, f, env, m{"url": url})
+		wantErr(t, err, want)
+	}
+}

@@ -1,0 +1,352 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestReadNumbersLines(t *testing.T) {
+	env := newEnv(t)
+	path := put(t, env.Cwd, "a.txt", "one\ntwo\r\nthree")
+	r := mustDo(t, Read(), env, m{"path": "a.txt"})
+	if want := "     1\tone\n     2\ttwo\n     3\tthree\n"; r.Content != want {
+		t.Errorf("got %q, want %q", r.Content, want)
+	}
+	if d, ok := env.Files.Known(path); !ok || d != Digest([]byte("one\ntwo\r\nthree")) {
+		t.Error("got no digest noted, want that of the file")
+	}
+	r = mustDo(t, Read(), env, m{"path": "./x/../a.txt", "offset": 2, "limit": 1})
+	if want := "     2\ttwo\n[more follows: read on with offset 3]"; r.Content != want {
+		t.Errorf("got %q, want %q", r.Content, want)
+	}
+	_, err := do(t, Read(), env, m{"path": "a.txt", "offset": 9})
+	wantErr(t, err, "has only 3 lines")
+	put(t, env.Cwd, "empty", "")
+	if r := mustDo(t, Read(), env, m{"path": "empty"}); r.Content != "[the file is empty]" {
+		t.Errorf("got %q", r.Content)
+	}
+}
+
+func TestReadIsBounded(t *testing.T) {
+	env := newEnv(t)
+	put(t, env.Cwd, "long", strings.Repeat(strings.Repeat("é", 5000)+"\n", 200))
+	r := mustDo(t, Read(), env, m{"path": "long"})
+	if len(r.Content) > MaxResult+maxLineBytes || !strings.Contains(r.Content, "read on with offset") || !strings.Contains(r.Content, "[line cut]") {
+		t.Errorf("got %d bytes ending in %q", len(r.Content), CutTail(r.Content, 80))
+	}
+	if strings.ContainsRune(r.Content, '\uFFFD') {
+		t.Error("got a character cut in two") // T4d
+	}
+	if _, ok := env.Files.Known(filepath.Join(env.Cwd, "long")); !ok {
+		t.Error("got no digest, want that of the whole file though only a part was shown")
+	}
+}
+
+func TestReadRefusesWhatIsNoText(t *testing.T) {
+	env := newEnv(t)
+	put(t, env.Cwd, "pic", "\x89PNG\x0d\x0a\x1a\x0a0000")
+	put(t, env.Cwd, "bin", "ab\x00cd")
+	put(t, env.Cwd, "doc.pdf", "%PDF-1.7 xx")
+	if err := syscall.Mkfifo(filepath.Join(env.Cwd, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"pic": "an image", "bin": "binary", "doc.pdf": "a PDF", ".": "a folder", "pipe": "a pipe", "/dev/zero": "a device", "none": "no such file",
+	} {
+		_, err := do(t, Read(), env, m{"path": name})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error with %q", name, err, want)
+		}
+	}
+}
+
+// T3o: the policy sees the file that would be touched, not the name it goes by.
+func TestPathsAreResolvedInThePlan(t *testing.T) {
+	env := newEnv(t)
+	outside, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, outside, "key", "secret")
+	for link, to := range map[string]string{
+		"link": filepath.Join(outside, "key"), "dir": outside, "dangling": filepath.Join(outside, "new"), "rel": "dir/../dir/key",
+		"loop": "loop",
+	} {
+		if err := os.Symlink(to, filepath.Join(env.Cwd, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"link": outside + "/key", "dir/key": outside + "/key", "dangling": outside + "/new", "dir/deep/new": outside + "/deep/new",
+		"sub/../plain": env.Cwd + "/plain", "../../../../../../../../etc/passwd": "/etc/passwd",
+		outside + "/./x/../key": outside + "/key",
+	} {
+		a, err := Write().Plan(t.Context(), env, args(t, m{"path": name, "content": "x"}))
+		if err != nil || len(a.Writes) != 1 || a.Writes[0] != want {
+			t.Errorf("%s: got %v, %v; want %s", name, a.Writes, err, want)
+		}
+	}
+	if _, err := Write().Plan(t.Context(), env, args(t, m{"path": "loop", "content": "x"})); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("got %v, want ELOOP", err)
+	}
+}
+
+func TestWriteKeepsModeAndLeavesNothingBehind(t *testing.T) {
+	env := newEnv(t)
+	path := put(t, env.Cwd, "run.sh", "old\n")
+	if err := os.Chmod(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := mustDo(t, Write(), env, m{"path": "run.sh", "content": "new\n"})
+	if got := slurp(t, path); got != "new\n" {
+		t.Errorf("got %q", got)
+	}
+	if info, _ := os.Stat(path); info.Mode().Perm() != 0o755 {
+		t.Errorf("got mode %v, want 0755 kept", info.Mode())
+	}
+	if len(r.FilesModified) != 1 || r.FilesModified[0] != path || !strings.Contains(r.Content, "+1 -1") {
+		t.Errorf("got %+v", r)
+	}
+	mustDo(t, Write(), env, m{"path": "deep/er/file", "content": "x"})
+	if got := slurp(t, filepath.Join(env.Cwd, "deep/er/file")); got != "x" {
+		t.Errorf("got %q", got)
+	}
+	left, err := filepath.Glob(filepath.Join(env.Cwd, ".sublet-*"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("got %v left behind", left)
+	}
+	// A file with two names stays one file.
+	if err := os.Link(path, filepath.Join(env.Cwd, "twin")); err != nil {
+		t.Fatal(err)
+	}
+	mustDo(t, Write(), env, m{"path": "run.sh", "content": "3"})
+	if got := slurp(t, filepath.Join(env.Cwd, "twin")); got != "3" {
+		t.Errorf("got %q under the second name, want the same file", got)
+	}
+}
+
+// T3l: what was judged is what is written, or nothing.
+func TestWriteRefusesWhatChangedSinceThePlan(t *testing.T) {
+	env := newEnv(t)
+	path := put(t, env.Cwd, "f", "seen")
+	raw := args(t, m{"path": "f", "content": "mine"})
+	action, err := Write().Plan(t.Context(), env, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, env.Cwd, "f", "theirs")
+	if _, err := Write().Run(t.Context(), env, raw, action, nil); !errors.Is(err, ErrChanged) {
+		t.Errorf("got %v, want ErrChanged", err)
+	}
+	if got := slurp(t, path); got != "theirs" {
+		t.Errorf("got %q, want the file left alone", got)
+	}
+	// A file that appeared, and a path that became a link, are changes too.
+	raw = args(t, m{"path": "fresh", "content": "mine"})
+	if action, err = Write().Plan(t.Context(), env, raw); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(path, filepath.Join(env.Cwd, "fresh")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Write().Run(t.Context(), env, raw, action, nil); !errors.Is(err, ErrChanged) {
+		t.Errorf("got %v, want ErrChanged", err)
+	}
+}
+
+func TestPreviewIsADiff(t *testing.T) {
+	env := newEnv(t)
+	put(t, env.Cwd, "f", "a\nb\nc\n")
+	a, err := Write().Plan(t.Context(), env, args(t, m{"path": "f", "content": "a\nB\nc\n"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("--- a%s/f\n+++ b%[1]s/f\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n", env.Cwd)
+	if a.Preview.Type != "diff" || a.Preview.Content != want {
+		t.Errorf("got %s %q, want %q", a.Preview.Type, a.Preview.Content, want)
+	}
+	a, err = Write().Plan(t.Context(), env, args(t, m{"path": "n", "content": "x\n"}))
+	if err != nil || !strings.HasPrefix(a.Preview.Content, "--- /dev/null\n+++ b") || !strings.HasSuffix(a.Preview.Content, "+x\n") {
+		t.Errorf("got %q, %v", a.Preview.Content, err)
+	}
+}
+
+func TestEditReplacesOneText(t *testing.T) {
+	env := newEnv(t)
+	path := put(t, env.Cwd, "f.go", "a := 1\nb := 1\nend")
+	edit := func(old, repl string, all bool) (Result, error) {
+		return do(t, Edit(), env, m{"path": "f.go", "old": old, "new": repl, "replace_all": all})
+	}
+	_, err := edit("a := 1", "a := 2", false)
+	wantErr(t, err, "read it before")
+	mustDo(t, Read(), env, m{"path": "f.go"})
+	if _, err := edit("a := 1", "a := 2", false); err != nil {
+		t.Fatal(err)
+	}
+	if got := slurp(t, path); got != "a := 2\nb := 1\nend" { // the missing last line end stays missing
+		t.Errorf("got %q", got)
+	}
+	_, err = edit(" := ", " = ", false)
+	wantErr(t, err, "2 times")
+	_, err = edit("nowhere", "x", false)
+	wantErr(t, err, "does not stand")
+	if r, err := edit(" := ", " = ", true); err != nil || !strings.Contains(r.Content, "2 times") {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if got := slurp(t, path); got != "a = 2\nb = 1\nend" {
+		t.Errorf("got %q", got)
+	}
+	put(t, env.Cwd, "f.go", "theirs")
+	_, err = edit("theirs", "x", false)
+	wantErr(t, err, "changed since you read it")
+	_, err = do(t, Edit(), env, m{"path": "none", "old": "a", "new": "b"})
+	wantErr(t, err, "does not exist")
+}
+
+func TestEditKeepsCRLF(t *testing.T) {
+	for _, tc := range []struct{ file, old, repl, want string }{
+		{"a\r\nb\r\nc", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc"},
+		{"a\r\nb\r\n", "b", "p\nq", "a\r\np\r\nq\r\n"},
+		{"a\r\nb\r\n", "a\r\n", "", "b\r\n"},
+		{"a\nb\n", "a\n", "x\ny\n", "x\ny\nb\n"},
+	} {
+		got, _, err := editArgs{Old: &tc.old, New: &tc.repl}.apply([]byte(tc.file))
+		if err != nil || string(got) != tc.want {
+			t.Errorf("%q: got %q, %v; want %q", tc.file, got, err, tc.want)
+		}
+	}
+}
+
+func TestUndoPutsTheLastChangeBack(t *testing.T) {
+	env := newEnv(t)
+	path := put(t, env.Cwd, "f", "one")
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustDo(t, Write(), env, m{"path": "f", "content": "two"})
+	mustDo(t, Write(), env, m{"path": "new", "content": "x"})
+	if c, err := env.Files.Undo(); err != nil || c.Existed || c.Path != filepath.Join(env.Cwd, "new") {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if _, err := os.Stat(filepath.Join(env.Cwd, "new")); !os.IsNotExist(err) {
+		t.Errorf("got %v, want the created file gone", err)
+	}
+	if _, err := env.Files.Undo(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || slurp(t, path) != "one" || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %q, %v; want the old content and mode", slurp(t, path), info.Mode())
+	}
+	if _, err := env.Files.Undo(); !errors.Is(err, ErrNothingToUndo) {
+		t.Errorf("got %v, want ErrNothingToUndo", err)
+	}
+	mustDo(t, Write(), env, m{"path": "f", "content": "three"})
+	put(t, env.Cwd, "f", "theirs")
+	if _, err := env.Files.Undo(); !errors.Is(err, ErrChanged) || slurp(t, path) != "theirs" {
+		t.Errorf("got %v, %q; want somebody else's work left alone", err, slurp(t, path))
+	}
+}
+
+func git(t *testing.T, dir string, arg ...string) {
+	t.Helper()
+	cmd := exec.Command("git", arg...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v\n%s", arg, err, out)
+	}
+}
+
+func TestGlobSeesWhatGitSees(t *testing.T) {
+	env := newEnv(t)
+	git(t, env.Cwd, "init", "-q")
+	put(t, env.Cwd, ".gitignore", "*.log\nbuild/\n")
+	put(t, env.Cwd, "a.go", "")
+	put(t, env.Cwd, "sub/b.go", "")
+	put(t, env.Cwd, "sub/c d.go", "")
+	put(t, env.Cwd, "x.log", "")
+	put(t, env.Cwd, "build/out.go", "")
+	put(t, env.Cwd, ".github/w.yml", "")
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(filepath.Join(env.Cwd, "a.go"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(env.Cwd, "link.go")); err != nil {
+		t.Fatal(err)
+	}
+	r := mustDo(t, Glob(), env, m{"pattern": "*.go"})
+	lines := strings.Split(r.Content, "\n")
+	if len(lines) != 3 || lines[2] != "a.go" {
+		t.Errorf("got %q, want three files, the oldest last, no ignored one and no link", r.Content)
+	}
+	if r := mustDo(t, Glob(), env, m{"pattern": "**/*.yml"}); r.Content != ".github/w.yml" {
+		t.Errorf("got %q", r.Content)
+	}
+	if r := mustDo(t, Glob(), env, m{"pattern": "b.go", "path": "sub"}); r.Content != "sub/b.go" {
+		t.Errorf("got %q", r.Content)
+	}
+	if r := mustDo(t, Glob(), env, m{"pattern": env.Cwd + "/sub/*.go"}); !strings.Contains(r.Content, "sub/c d.go") {
+		t.Errorf("got %q", r.Content)
+	}
+	if r := mustDo(t, Glob(), env, m{"pattern": "*.log"}); !strings.Contains(r.Content, "no file matches") {
+		t.Errorf("got %q", r.Content)
+	}
+	_, err := do(t, Glob(), env, m{"pattern": "[a"})
+	wantErr(t, err, "not a valid pattern")
+}
+
+// T3e: a repository's own configuration runs nothing when its files are listed.
+func TestListingFilesRunsNothingOfTheRepository(t *testing.T) {
+	env := newEnv(t)
+	git(t, env.Cwd, "init", "-q")
+	put(t, env.Cwd, "a.go", "x")
+	proof := filepath.Join(env.Cwd, "proof")
+	hook := put(t, env.Cwd, "hook.sh", "#!/bin/sh\ntouch '"+proof+"'\n")
+	if err := os.Chmod(hook, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	git(t, env.Cwd, "config", "core.fsmonitor", hook)
+	mustDo(t, Glob(), env, m{"pattern": "*.go"})
+	if _, err := os.Stat(proof); !os.IsNotExist(err) {
+		t.Errorf("got %v, want the repository's program not run", err)
+	}
+}
+
+func TestGrep(t *testing.T) {
+	env := newEnv(t)
+	put(t, env.Cwd, "a.go", "package a\n\nfunc Alpha() {}\nfunc beta() {}\n")
+	put(t, env.Cwd, "sub/b.txt", "one\nalpha here\nthree\nfour\nalpha again\r\n")
+	put(t, env.Cwd, ".hidden/c.txt", "alpha\n")
+	put(t, env.Cwd, "bin", "alpha\x00")
+	for _, tc := range []struct {
+		args m
+		want string
+	}{
+		{m{"pattern": "alpha"}, "sub/b.txt:2:alpha here\nsub/b.txt:5:alpha again"},
+		{m{"pattern": "alpha", "ignore_case": true, "mode": "files"}, "a.go\nsub/b.txt"},
+		{m{"pattern": "(?i)alpha", "mode": "count", "include": "*.txt"}, "sub/b.txt:2"},
+		{m{"pattern": "^func \\w+\\(", "include": "*.go"}, "a.go:3:func Alpha() {}\na.go:4:func beta() {}"},
+		{m{"pattern": "again$", "context": 1}, "sub/b.txt-4-four\nsub/b.txt:5:alpha again"},
+		{m{"pattern": "alpha", "context": 1}, "sub/b.txt-1-one\nsub/b.txt:2:alpha here\nsub/b.txt-3-three\nsub/b.txt-4-four\nsub/b.txt:5:alpha again"},
+		{m{"pattern": "^$", "path": "a.go"}, "a.go:2:"},
+		{m{"pattern": "nowhere"}, "no match in " + env.Cwd},
+	} {
+		if r := mustDo(t, Grep(), env, tc.args); r.Content != tc.want {
+			t.Errorf("%v: got %q, want %q", tc.args, r.Content, tc.want)
+		}
+	}
+	_, err := do(t, Grep(), env, m{"pattern": "("})
+	wantErr(t, err, "pattern")
+	put(t, env.Cwd, "many", strings.Repeat("alpha beta gamma\n", 10_000))
+	if r := mustDo(t, Grep(), env, m{"pattern": "alpha"}); len(r.Content) > MaxResult || !strings.Contains(r.Content, "there is more") {
+		t.Errorf("got %d bytes", len(r.Content))
+	}
+}

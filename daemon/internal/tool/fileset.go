@@ -1,0 +1,98 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	maxFiles    = 200_000 // looked at by one glob or grep
+	gitPatience = 20 * time.Second
+)
+
+// errTooMany says that a file set was cut at maxFiles.
+var errTooMany = errors.New("tool: too many files")
+
+// fileSet lists the regular files below root (or root itself), as paths relative to it, with "/" between names. Inside a
+// git work tree those are the files git tracks or would (git's own reading of .gitignore), else all but hidden ones.
+// Symbolic links are left out, so that nothing outside root is reached (T3o). more says that there were more than
+// maxFiles.
+func fileSet(ctx context.Context, root string) (files []string, more bool, err error) {
+	info, err := os.Lstat(root)
+	if err != nil {
+		return nil, false, err
+	}
+	if !info.IsDir() {
+		return []string{""}, false, nil
+	}
+	if files, ok := gitFiles(ctx, root); ok {
+		more = len(files) > maxFiles
+		return files[:min(len(files), maxFiles)], more, nil
+	}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil { // a folder that may not be read is left out, not an end
+			if path == root {
+				return err
+			}
+			return fs.SkipDir
+		}
+		if path != root && strings.HasPrefix(d.Name(), ".") {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if d.Type().IsRegular() {
+			if len(files) == maxFiles {
+				return errTooMany
+			}
+			rel, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			files = append(files, filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	if errors.Is(err, errTooMany) {
+		return files, true, nil
+	}
+	return files, false, err
+}
+
+// gitFiles asks git. ok is false where root is in no work tree, is ignored by it, or git is missing or slow.
+func gitFiles(ctx context.Context, root string) (files []string, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	defer cancel()
+	// A repository's own configuration must run nothing here (T3e): fsmonitor and hooks would.
+	cmd := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false",
+		"--no-optional-locks", "--literal-pathspecs", "ls-files", "-co", "--exclude-standard", "--deduplicate", "-z", "--", ".")
+	cmd.Dir = root
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "GIT_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(cmd.Env, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
+	out, err := cmd.Output()
+	if err != nil || len(out) == 0 { // nothing: an ignored folder that was named, or an empty one
+		return nil, false
+	}
+	for name := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
+		files = append(files, string(name))
+		if len(files) > maxFiles {
+			break
+		}
+	}
+	return files, true
+}

@@ -1,0 +1,168 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+const maxGlob = 500 // files shown
+
+type globTool struct{}
+
+// Glob returns the tool that finds files by name.
+func Glob() Tool { return globTool{} }
+
+type globArgs struct {
+	Pattern *string `json:"pattern"`
+	Path    string  `json:"path"`
+}
+
+func (globTool) Spec() Spec {
+	return Spec{
+		Name: "glob",
+		Description: "Find files by name, the newest first. ** crosses folders: \"**/*.go\", \"src/**/test_*.py\"; a pattern without / matches names anywhere. " +
+			"Files that git ignores and hidden files outside git are left out.",
+		Schema: json.RawMessage(`{"type":"object","properties":{` +
+			`"pattern":{"type":"string"},` +
+			`"path":{"type":"string","description":"folder to look in; default: the working directory"}},"required":["pattern"],"additionalProperties":false}`),
+		ReadOnly: true,
+	}
+}
+
+func (globTool) parse(env Env, args json.RawMessage) (pattern, root string, err error) {
+	var a globArgs
+	if err := decode(args, &a); err != nil {
+		return "", "", err
+	}
+	if a.Pattern == nil || *a.Pattern == "" {
+		return "", "", errors.New("pattern: is missing")
+	}
+	root, err = searchRoot(env, a.Path)
+	if err != nil {
+		return "", "", err
+	}
+	pattern = *a.Pattern
+	if filepath.IsAbs(pattern) { // models write absolute patterns; they must lie below path
+		base, rest := doublestar.SplitPattern(pattern)
+		if a.Path == "" {
+			if root, err = resolve(env.Cwd, base); err != nil {
+				return "", "", err
+			}
+			pattern = rest
+		} else if rel, err := filepath.Rel(root, pattern); err == nil && filepath.IsLocal(rel) {
+			pattern = rel
+		} else {
+			return "", "", fmt.Errorf("pattern: %s is not below %s", pattern, root)
+		}
+	}
+	if pattern, err = nameAnywhere(pattern); err != nil {
+		return "", "", fmt.Errorf("pattern: %w", err)
+	}
+	return pattern, root, nil
+}
+
+// nameAnywhere checks a pattern, and makes one without a slash match in every folder.
+func nameAnywhere(pattern string) (string, error) {
+	pattern = strings.TrimPrefix(pattern, "./")
+	if !doublestar.ValidatePattern(pattern) {
+		return "", fmt.Errorf("%q is not a valid pattern", pattern)
+	}
+	if !strings.Contains(pattern, "/") {
+		pattern = "**/" + pattern
+	}
+	return pattern, nil
+}
+
+func searchRoot(env Env, p string) (string, error) {
+	if p == "" {
+		p = "."
+	}
+	root, err := resolve(env.Cwd, p)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(root); err != nil {
+		return "", err
+	}
+	return root, nil
+}
+
+func (t globTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
+	_, root, err := t.parse(env, args)
+	if err != nil {
+		return Action{}, err
+	}
+	return Action{Cwd: env.Cwd, Reads: []string{root}}, nil
+}
+
+func (t globTool) Run(ctx context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
+	pattern, root, err := t.parse(env, args)
+	if err != nil {
+		return Result{}, err
+	}
+	if len(approved.Reads) != 1 || approved.Reads[0] != root {
+		return Result{}, ErrChanged
+	}
+	files, more, err := fileSet(ctx, root)
+	if err != nil {
+		return Result{}, err
+	}
+	type hit struct {
+		name string
+		at   time.Time
+	}
+	var hits []hit
+	for _, f := range files {
+		if ok, err := doublestar.Match(pattern, f); err != nil || !ok {
+			continue
+		}
+		info, err := os.Lstat(filepath.Join(root, f))
+		if err != nil || !info.Mode().IsRegular() {
+			continue // git still lists what was just deleted, and links
+		}
+		hits = append(hits, hit{f, info.ModTime()})
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return b.at.Compare(a.at) })
+	var b strings.Builder
+	shown := 0
+	for _, h := range hits[:min(len(hits), maxGlob)] {
+		line := display(root, h.name, env.Cwd) + "\n"
+		if b.Len()+len(line) > MaxResult-200 {
+			break
+		}
+		b.WriteString(line)
+		shown++
+	}
+	if len(hits) == 0 {
+		fmt.Fprintf(&b, "no file matches %s in %s", pattern, root)
+	}
+	if left := len(hits) - shown; left > 0 {
+		fmt.Fprintf(&b, "[%d more; narrow the pattern]\n", left)
+	}
+	if more {
+		fmt.Fprintf(&b, "[only the first %d files were looked at]\n", maxFiles)
+	}
+	return bounded(strings.TrimRight(b.String(), "\n")), nil
+}
+
+// display is a found file's path as the model should name it: relative to cwd where it lies below it.
+func display(root, rel, cwd string) string {
+	p := root
+	if rel != "" {
+		p = path.Join(root, rel)
+	}
+	if r, err := filepath.Rel(cwd, p); err == nil && filepath.IsLocal(r) {
+		return r
+	}
+	return p
+}

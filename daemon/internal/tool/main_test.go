@@ -1,0 +1,201 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newEnv is an environment whose working directory is a new folder (its real path, for comparing).
+func newEnv(t *testing.T) Env {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Env{Cwd: dir, Files: &FileLog{}, Todo: &TodoList{}, ExecutionID: "x1"}
+}
+
+// args makes the JSON of a call.
+func args(t *testing.T, v any) json.RawMessage {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+type m = map[string]any
+
+// do plans and runs a call, as the agent does after an approval.
+func do(t *testing.T, tl Tool, env Env, a m) (Result, error) {
+	t.Helper()
+	raw := args(t, a)
+	action, err := tl.Plan(t.Context(), env, raw)
+	if err != nil {
+		return Result{}, err
+	}
+	return tl.Run(t.Context(), env, raw, action, nil)
+}
+
+func mustDo(t *testing.T, tl Tool, env Env, a m) Result {
+	t.Helper()
+	r, err := do(t, tl, env, a)
+	if err != nil {
+		t.Fatalf("%s %v: %v", tl.Spec().Name, a, err)
+	}
+	return r
+}
+
+func put(t *testing.T, dir, name, content string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func slurp(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func wantErr(t *testing.T, err error, part string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), part) {
+		t.Errorf("got error %v, want one with %q", err, part)
+	}
+}
+
+// Every schema is a JSON object that names the fields its tool decodes, and closes the list.
+func TestSchemasAreValid(t *testing.T) {
+	for _, tl := range []Tool{Bash(1e9, 2e9), Read(), Write(), Edit(), Glob(), Grep(), Fetch(), Task("engineer: x"), Todo()} {
+		s := tl.Spec()
+		var schema struct {
+			Type                 string                     `json:"type"`
+			Properties           map[string]json.RawMessage `json:"properties"`
+			AdditionalProperties *bool                      `json:"additionalProperties"`
+		}
+		if err := json.Unmarshal(s.Schema, &schema); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+			continue
+		}
+		if schema.Type != "object" || len(schema.Properties) == 0 || schema.AdditionalProperties == nil || *schema.AdditionalProperties {
+			t.Errorf("%s: got schema %s", s.Name, s.Schema)
+		}
+	}
+}
+
+// T3n: what is no object, or names, types or repeats a field wrongly, is never taken for a call with empty arguments.
+func TestBadArgumentsAreErrors(t *testing.T) {
+	env := newEnv(t)
+	env.Shell = &stubShell{place: ShellPlace{Cwd: env.Cwd}}
+	for _, tc := range []struct{ args, want string }{
+		{``, "want a JSON object"},
+		{`null`, "want a JSON object"},
+		{`"ls"`, "want a JSON object"},
+		{`["ls"]`, "want a JSON object"},
+		{`{}`, "command: is missing"},
+		{`{"command":null}`, "command: is null"},
+		{`{"command":""}`, "command: is empty"},
+		{`{"command":"  \n"}`, "command: is empty"},
+		{`{"command":["ls"]}`, "command: got a JSON array"},
+		{`{"command":{"x":1}}`, "command: got a JSON object"},
+		{`{"command":7}`, "command: got a JSON number"},
+		{`{"Command":"ls"}`, "Command: no such argument"},
+		{`{"command":"ls","command":"rm -rf x"}`, "command: given twice"},
+		{`{"command":"ls"} {"command":"x"}`, "text after"},
+		{`{"command":"ls"`, "not valid JSON"},
+		{`{"command":"ls","cwd":"/"}`, "cwd: no such argument"},
+		{`{"command":"a\u0000b"}`, "NUL"},
+		{`{"command":"ls","timeout_ms":99999999999}`, "timeout_ms"},
+		{`{"command":"ls","timeout_ms":-1}`, "timeout_ms"},
+	} {
+		_, err := Bash(1e9, 2e9).Plan(t.Context(), env, json.RawMessage(tc.args))
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want an error with %q", tc.args, err, tc.want)
+		}
+	}
+}
+
+func TestBoundCutsBetweenCharacters(t *testing.T) { // T4d
+	for _, s := range []string{strings.Repeat("é", 50_000), strings.Repeat("漢字🙂", 20_000), strings.Repeat("a\xff", 40_000)} {
+		out, left := Bound(s, 1000)
+		if !strings.Contains(out, "bytes left out") || left == 0 {
+			t.Errorf("got %d bytes and %d left out, want a note", len(out), left)
+		}
+		if len(out) > 1100 {
+			t.Errorf("got %d bytes, want about 1000", len(out))
+		}
+		if strings.ToValidUTF8(out, "") != out {
+			t.Error("got invalid UTF-8")
+		}
+	}
+	if out, left := Bound("short", 1000); out != "short" || left != 0 {
+		t.Errorf("got %q, %d; want it unchanged", out, left)
+	}
+}
+
+func TestTodo(t *testing.T) {
+	env := newEnv(t)
+	r := mustDo(t, Todo(), env, m{"todos": []m{{"text": "look", "status": "done"}, {"text": "mend", "status": "in_progress"}}})
+	if want := "[x] look\n[>] mend"; r.Content != want {
+		t.Errorf("got %q, want %q", r.Content, want)
+	}
+	if r := mustDo(t, Todo(), env, m{}); !strings.Contains(r.Content, "mend") {
+		t.Errorf("got %q, want the plan read back", r.Content)
+	}
+	_, err := do(t, Todo(), env, m{"todos": []m{{"text": "x", "status": "later"}}})
+	wantErr(t, err, "status")
+	mustDo(t, Todo(), env, m{"todos": []m{}})
+	if got := len(env.Todo.Items()); got != 0 {
+		t.Errorf("got %d steps, want the plan emptied", got)
+	}
+}
+
+type stubDelegate func(ctx context.Context, a Assignment) (Report, error)
+
+func (d stubDelegate) Delegate(ctx context.Context, a Assignment) (Report, error) { return d(ctx, a) }
+
+func TestTaskRunsSideBySide(t *testing.T) {
+	env := newEnv(t)
+	meet := make(chan struct{})
+	env.Delegate = stubDelegate(func(ctx context.Context, a Assignment) (Report, error) {
+		select { // both must be there at once
+		case meet <- struct{}{}:
+		case <-meet:
+		}
+		if a.Role == "reviewer" {
+			return Report{Agent: "reviewer-1"}, errors.New("no such file")
+		}
+		return Report{Agent: "engineer-1", Answer: "did " + a.Prompt}, nil
+	})
+	r := mustDo(t, Task("engineer: x"), env, m{"tasks": []m{
+		{"role": "engineer", "title": "mend it", "prompt": "the work"}, {"role": "reviewer", "prompt": "look"},
+	}})
+	for _, want := range []string{"## engineer-1 (mend it)\ndid the work", "## reviewer-1\nfailed: no such file"} {
+		if !strings.Contains(r.Content, want) {
+			t.Errorf("got %q, want %q in it", r.Content, want)
+		}
+	}
+	if r.IsError {
+		t.Error("got an error, want none while one task succeeded")
+	}
+}

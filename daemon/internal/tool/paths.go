@@ -1,0 +1,168 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const (
+	maxLinks = 40       // as the kernel's own limit on one path: path_resolution(7)
+	maxFile  = 64 << 20 // bytes of a file that is read whole: for write, edit and digests
+)
+
+// resolve makes path absolute against cwd, cleans it, and follows symbolic links as far as the path exists, dangling
+// ones too (T3o): what is judged is the file that would be touched.
+func resolve(cwd, path string) (string, error) {
+	switch {
+	case path == "":
+		return "", errors.New("path: is empty")
+	case strings.ContainsRune(path, 0):
+		return "", errors.New("path: contains a NUL byte")
+	case path == "~" || strings.HasPrefix(path, "~/"):
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("path: %w", err)
+		}
+		path = filepath.Join(home, path[1:])
+	}
+	if !filepath.IsAbs(path) {
+		if !filepath.IsAbs(cwd) {
+			return "", fmt.Errorf("path: %q is relative and the working directory is unknown", path)
+		}
+		path = filepath.Join(cwd, path)
+	}
+	todo := strings.Split(strings.TrimPrefix(filepath.Clean(path), "/"), "/")
+	done := "/"
+	for links := 0; len(todo) > 0; {
+		next := filepath.Join(done, todo[0])
+		todo = todo[1:]
+		target, err := os.Readlink(next)
+		if err != nil { // no link, or nothing there: nothing to follow
+			done = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", fmt.Errorf("path: %s: %w", path, syscall.ELOOP)
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(done, target)
+		}
+		todo = append(strings.Split(strings.TrimPrefix(filepath.Clean(target), "/"), "/"), todo...)
+		done = "/"
+	}
+	return done, nil
+}
+
+// openRegular opens a file for reading that is neither a folder nor a pipe or device, without waiting for a writer.
+func openRegular(path string) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: is %s, not a file", path, kindOf(info.Mode()))
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a folder"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	case m&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "something else"
+}
+
+// readWhole reads a regular file of at most maxFile bytes.
+func readWhole(path string) ([]byte, fs.FileInfo, error) {
+	f, info, err := openRegular(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(content) > maxFile {
+		return nil, nil, fmt.Errorf("%s: is larger than %d MiB", path, maxFile>>20)
+	}
+	return content, info, nil
+}
+
+// fileState returns the digest of a file, "" if there is none.
+func fileState(path string) (digest string, content []byte, err error) {
+	content, _, err = readWhole(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	return Digest(content), content, nil
+}
+
+// replaceFile puts content in place of path in one step: a reader sees the old file or the new one. A file with several
+// hard links is written in place, so that it stays the same file everywhere.
+func replaceFile(path string, content []byte, mode fs.FileMode) (err error) {
+	if info, err := os.Lstat(path); err == nil {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
+			return writeInPlace(path, content)
+		}
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".sublet-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(tmp.Name())
+		}
+	}()
+	_, err = tmp.Write(content)
+	if err == nil {
+		err = tmp.Chmod(mode)
+	}
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if e := tmp.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+func writeInPlace(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Truncate(int64(len(content)))
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}

@@ -1,0 +1,116 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"sublet/wire"
+)
+
+const (
+	maxTasks  = 16        // of one call
+	maxPrompt = 256 << 10 // bytes of one task's prompt
+)
+
+type taskTool struct{ roles []string }
+
+// Task returns the tool that hands work to other agents through Env.Delegate. roles are "name: what it is good for", as
+// the model is told.
+func Task(roles ...string) Tool { return taskTool{roles: roles} }
+
+type taskArgs struct {
+	Tasks []taskSpec `json:"tasks"`
+}
+
+type taskSpec struct {
+	Role   string `json:"role"`
+	Title  string `json:"title"`
+	Prompt string `json:"prompt"`
+}
+
+func (t taskTool) Spec() Spec {
+	return Spec{
+		Name: "task",
+		Description: "Hand work to other agents and wait for their reports. Several tasks run side by side, each in a shell of its own " +
+			"and without this conversation: put everything they need in the prompt. Roles: " + strings.Join(t.roles, "; ") + ".",
+		Schema: json.RawMessage(`{"type":"object","properties":{"tasks":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"object","properties":{` +
+			`"role":{"type":"string"},` +
+			`"title":{"type":"string","description":"a few words for the user's screen"},` +
+			`"prompt":{"type":"string","description":"the whole task: goal, where, what is known, what to report"}},` +
+			`"required":["role","prompt"],"additionalProperties":false}}},"required":["tasks"],"additionalProperties":false}`),
+		ReadOnly: true, // each agent's own calls are planned and judged one by one
+	}
+}
+
+func (t taskTool) parse(args json.RawMessage) ([]taskSpec, error) {
+	var a taskArgs
+	if err := decode(args, &a); err != nil {
+		return nil, err
+	}
+	if len(a.Tasks) == 0 || len(a.Tasks) > maxTasks {
+		return nil, fmt.Errorf("tasks: got %d, want 1 to %d", len(a.Tasks), maxTasks)
+	}
+	for i, s := range a.Tasks {
+		switch {
+		case s.Role == "":
+			return nil, fmt.Errorf("tasks[%d].role: is missing", i)
+		case strings.TrimSpace(s.Prompt) == "":
+			return nil, fmt.Errorf("tasks[%d].prompt: is empty", i)
+		case len(s.Prompt) > maxPrompt:
+			return nil, fmt.Errorf("tasks[%d].prompt: %d bytes is more than the limit of %d", i, len(s.Prompt), maxPrompt)
+		}
+	}
+	return a.Tasks, nil
+}
+
+func (t taskTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
+	if env.Delegate == nil {
+		return Action{}, errors.New("this agent cannot start others")
+	}
+	_, err := t.parse(args)
+	return Action{}, err
+}
+
+// Run waits for all tasks; it owns one goroutine for each. It fails only if every task did.
+func (t taskTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Action, _ func([]byte)) (Result, error) {
+	tasks, err := t.parse(args)
+	if err != nil {
+		return Result{}, err
+	}
+	reports := make([]string, len(tasks))
+	failed := make([]bool, len(tasks))
+	var wg sync.WaitGroup
+	for i, s := range tasks {
+		wg.Go(func() {
+			r, err := env.Delegate.Delegate(ctx, Assignment(s))
+			name := r.Agent
+			if name == "" {
+				name = s.Role
+			}
+			if s.Title != "" {
+				name += " (" + s.Title + ")"
+			}
+			text := strings.TrimSpace(r.Answer)
+			if err != nil {
+				failed[i] = true
+				text = strings.TrimSpace("failed: " + err.Error() + "\n" + text)
+			}
+			text, _ = Bound(text, MaxResult/len(tasks))
+			reports[i] = "## " + name + "\n" + text
+		})
+	}
+	wg.Wait()
+	res := bounded(strings.Join(reports, "\n\n"))
+	if ctx.Err() != nil {
+		res.Status = wire.StatusCancelled
+	}
+	res.IsError = true
+	for _, f := range failed {
+		res.IsError = res.IsError && f
+	}
+	return res, nil
+}

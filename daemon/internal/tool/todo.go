@@ -1,0 +1,111 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// TodoList is an agent's own plan. The zero value is empty and ready; it is safe for concurrent use.
+type TodoList struct {
+	mu    sync.Mutex
+	items []TodoItem // guarded by mu
+}
+
+// TodoItem is one step of a plan. Status is pending, in_progress or done.
+type TodoItem struct {
+	Text   string `json:"text"`
+	Status string `json:"status"`
+}
+
+// maxTodo bounds a plan, in steps.
+const maxTodo = 100
+
+// Items returns a copy of the plan.
+func (l *TodoList) Items() []TodoItem {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.items)
+}
+
+// Set replaces the plan.
+func (l *TodoList) Set(items []TodoItem) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.items = slices.Clone(items)
+}
+
+func (l *TodoList) String() string {
+	items := l.Items()
+	if len(items) == 0 {
+		return "The plan is empty."
+	}
+	mark := map[string]string{"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
+	var b strings.Builder
+	for i, it := range items {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s %s", mark[it.Status], it.Text)
+	}
+	return b.String()
+}
+
+type todoTool struct{}
+
+// Todo returns the tool that keeps the agent's plan in Env.Todo. Without items it reads the plan back.
+func Todo() Tool { return todoTool{} }
+
+type todoArgs struct {
+	Todos []TodoItem `json:"todos"`
+}
+
+func (todoTool) Spec() Spec {
+	return Spec{
+		Name: "todo",
+		Description: "Keep a short plan for work of several steps: send the whole list each time, with one step in_progress. " +
+			"Call it without todos to read the plan.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"todos":{"type":"array","description":"the whole plan, in order","items":{"type":"object","properties":{"text":{"type":"string"},"status":{"type":"string","enum":["pending","in_progress","done"]}},"required":["text","status"],"additionalProperties":false}}},"additionalProperties":false}`),
+	}
+}
+
+func (t todoTool) parse(args json.RawMessage) (todoArgs, error) {
+	var a todoArgs
+	if err := decode(args, &a); err != nil {
+		return a, err
+	}
+	if len(a.Todos) > maxTodo {
+		return a, fmt.Errorf("todos: got %d steps, want at most %d", len(a.Todos), maxTodo)
+	}
+	for i, it := range a.Todos {
+		if strings.TrimSpace(it.Text) == "" {
+			return a, fmt.Errorf("todos[%d].text: is empty", i)
+		}
+		if !slices.Contains([]string{"pending", "in_progress", "done"}, it.Status) {
+			return a, fmt.Errorf("todos[%d].status: got %q, want pending, in_progress or done", i, it.Status)
+		}
+	}
+	return a, nil
+}
+
+func (t todoTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
+	if env.Todo == nil {
+		return Action{}, fmt.Errorf("this agent keeps no plan")
+	}
+	_, err := t.parse(args)
+	return Action{}, err
+}
+
+func (t todoTool) Run(_ context.Context, env Env, args json.RawMessage, _ Action, _ func([]byte)) (Result, error) {
+	a, err := t.parse(args)
+	if err != nil {
+		return Result{}, err
+	}
+	if a.Todos != nil {
+		env.Todo.Set(a.Todos)
+	}
+	return bounded(env.Todo.String()), nil
+}

@@ -1,0 +1,160 @@
+// Package tool holds what an agent may call, one file each: bash, read, write, edit, glob, grep, fetch, task, todo.
+// A tool says what a call would do before it does it, so that the agent can ask the policy; it judges nothing itself.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Spec is what the model is told.
+type Spec struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON Schema of the arguments object
+	ReadOnly    bool            // changes nothing by itself, so calls may run side by side
+}
+
+// A Tool is safe for concurrent use.
+type Tool interface {
+	Spec() Spec
+	// Plan checks the arguments and says what Run would do with them now. A bad argument is an error that names it and
+	// goes back to the model. Plan changes nothing.
+	Plan(ctx context.Context, env Env, args json.RawMessage) (Action, error)
+	// Run does it. approved is the Action that was judged; a tool whose world changed meanwhile returns ErrChanged and
+	// has done nothing, and is planned and judged again. live receives output while it is produced, from one goroutine
+	// at a time, and may be nil. Other errors are the tool's failure in words for the model. When ctx ends, Run stops
+	// what it began, waits for the proof, and returns.
+	Run(ctx context.Context, env Env, args json.RawMessage, approved Action, live func([]byte)) (Result, error)
+}
+
+// ErrChanged says that cwd, shell state or file are no longer those that were judged. Nothing was done.
+var ErrChanged = errors.New("tool: what was approved is no longer what would run")
+
+// Action is what a call would do, in the policy's terms. At most one of Command and the paths is set; neither for calls
+// without effects of their own.
+type Action struct {
+	Command     string // shell text
+	Cwd         string
+	StateDigest string
+	Private     bool     // Command would run in a shell of the daemon's, not in the user's
+	Reads       []string // absolute, cleaned paths, symlinks resolved as far as they exist
+	Writes      []string
+	Network     string  // a host, for fetch
+	Preview     Preview // what the user is shown
+	FileDigest  string  // for write and edit: lower-case hex SHA-256 of the file when it was planned, "" = absent
+}
+
+// Preview shows what an Action would change.
+type Preview struct {
+	Type    string // none, diff, text
+	Content string
+}
+
+// Result is what goes back to the model and to the screen. Content is bounded by the tool (see MaxResult) and valid
+// UTF-8.
+type Result struct {
+	Content       string
+	IsError       bool
+	Status        string // success, error, cancelled, timeout; "" = success, or error where IsError is set
+	ExitCode      *int
+	Cwd           string // after it, for bash in the agent's own shell
+	FilesModified []string
+	TruncatedBy   int64 // bytes left out of Content
+	SpoolPath     string
+	Duration      time.Duration // 0: the caller measures
+}
+
+// Env is where a tool works. The agent makes one for each turn and sets ExecutionID in a copy for each call.
+type Env struct {
+	Cwd         string   // for file tools; bash asks Shell
+	ExecutionID string   // of this call
+	Shell       Shell    // nil: there is none to run commands in
+	Private     Shell    // bash's shell for private calls; nil: only Shell
+	Files       *FileLog // what this session has read and changed; for "read before edit" and undo
+	Delegate    Delegate // task's way to start another agent; nil where an agent may not
+	Todo        *TodoList
+}
+
+// Shell is what the bash tool needs of a shell: the user's, through a lease, or a private one. The hub implements it.
+type Shell interface {
+	// Where tells, without taking the shell, where a command would run now.
+	Where(ctx context.Context) (ShellPlace, error)
+	// Run takes the shell, checks that cwd and digest are those of approved (else ErrChanged, shell given back), runs the
+	// command and gives the shell back. Errors are those of taking it (ErrNoShell, *BusyError, context ends); whatever
+	// the command itself did is in the CommandResult.
+	Run(ctx context.Context, c Command, live func([]byte)) (CommandResult, error)
+}
+
+// ShellPlace is where a shell stands.
+type ShellPlace struct {
+	Cwd         string
+	StateDigest string
+	Private     bool // a shell of the daemon's: nobody sees its output unless it is streamed to them
+}
+
+// Command is one command for a Shell.
+type Command struct {
+	ExecutionID string
+	Text        string
+	Cwd         string // "" = the shell's own
+	Approved    ShellPlace
+	Timeout     time.Duration // of the command itself, from its start
+	Purpose     string        // shown to the user while the shell is lent
+}
+
+// CommandResult is what a command did.
+type CommandResult struct {
+	Output    []byte // rendered as a person would have read it, bounded
+	Truncated int64  // bytes
+	SpoolPath string
+	ExitCode  *int
+	Signal    string
+	Status    string // ok, cancelled, timeout, shell_exited, refused
+	Cwd       string
+	Duration  time.Duration
+	Leftovers []string // "pid command"
+	Notes     []string
+}
+
+// ErrNoShell says that no client lends a shell any more.
+var ErrNoShell = errors.New("no shell to borrow: the user's window is closed")
+
+// A BusyError says who has the shell, after waiting for it in vain.
+type BusyError struct {
+	Holder string
+	Held   time.Duration
+	Waited time.Duration
+}
+
+func (e *BusyError) Error() string {
+	holder := e.Holder
+	if holder == "" {
+		holder = "the user"
+	}
+	return fmt.Sprintf("the shell is taken: %s has held it for %s; waited %s for it",
+		holder, e.Held.Round(time.Second), e.Waited.Round(time.Second))
+}
+
+// Delegate starts other agents. The agent package implements it.
+type Delegate interface {
+	// Delegate runs one agent to its end and returns what it answered; it may wait for a free place first. The error
+	// says why there is no answer (no such role, cancelled, the agent failed); the Report then holds what there is.
+	Delegate(ctx context.Context, a Assignment) (Report, error)
+}
+
+// Assignment is work for another agent.
+type Assignment struct {
+	Role   string // engineer, reviewer or a user's own
+	Title  string // a few words for the screen
+	Prompt string // all the agent will know
+}
+
+// Report is what an agent handed back.
+type Report struct {
+	Agent  string // the name it ran under, such as engineer-1
+	Answer string
+}

@@ -1,0 +1,118 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// maxWrite bounds what write and edit put into a file, in bytes.
+const maxWrite = 8 << 20
+
+type writeTool struct{}
+
+// Write returns the tool that creates a file or replaces all of it.
+func Write() Tool { return writeTool{} }
+
+type writeArgs struct {
+	Path    *string `json:"path"`
+	Content *string `json:"content"`
+}
+
+func (writeTool) Spec() Spec {
+	return Spec{
+		Name:        "write",
+		Description: "Create a file, or replace all of one, with the given content; missing folders are made. To change part of a file use edit.",
+		Schema: json.RawMessage(`{"type":"object","properties":{` +
+			`"path":{"type":"string","description":"absolute, or relative to the working directory"},` +
+			`"content":{"type":"string","description":"the whole new content"}},"required":["path","content"],"additionalProperties":false}`),
+	}
+}
+
+func (writeTool) parse(env Env, args json.RawMessage) (path string, content []byte, err error) {
+	var a writeArgs
+	if err := decode(args, &a); err != nil {
+		return "", nil, err
+	}
+	switch {
+	case a.Path == nil:
+		return "", nil, errors.New("path: is missing")
+	case a.Content == nil:
+		return "", nil, errors.New("content: is missing")
+	case len(*a.Content) > maxWrite:
+		return "", nil, fmt.Errorf("content: %d bytes is more than the limit of %d", len(*a.Content), maxWrite)
+	}
+	path, err = resolve(env.Cwd, *a.Path)
+	return path, []byte(*a.Content), err
+}
+
+func (t writeTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
+	path, content, err := t.parse(env, args)
+	if err != nil {
+		return Action{}, err
+	}
+	digest, before, err := fileState(path)
+	if err != nil {
+		return Action{}, err
+	}
+	return Action{
+		Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(path, before, content, digest != ""),
+	}, nil
+}
+
+func (t writeTool) Run(_ context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
+	path, content, err := t.parse(env, args)
+	if err != nil {
+		return Result{}, err
+	}
+	p, err := change(env, path, approved, func([]byte) ([]byte, error) { return content, nil })
+	if err != nil {
+		return Result{}, err
+	}
+	verb := "replaced"
+	if approved.FileDigest == "" {
+		verb = "created"
+	}
+	return Result{
+		Content:       fmt.Sprintf("%s %s (%d bytes, %s)", verb, path, len(content), changeSummary(p)),
+		FilesModified: []string{path},
+	}, nil
+}
+
+// change gives the approved file the content that next makes of the old one, and notes it for undo. A file that is no
+// longer the one that was judged gives ErrChanged (T3l).
+func change(env Env, path string, approved Action, next func(before []byte) ([]byte, error)) (Preview, error) {
+	if len(approved.Writes) != 1 || approved.Writes[0] != path {
+		return Preview{}, ErrChanged
+	}
+	digest, before, err := fileState(path)
+	if err != nil {
+		return Preview{}, err
+	}
+	if digest != approved.FileDigest {
+		return Preview{}, ErrChanged
+	}
+	after, err := next(before)
+	if err != nil {
+		return Preview{}, err
+	}
+	mode := fs.FileMode(0o644) &^ umask()
+	if digest != "" {
+		info, err := os.Stat(path)
+		if err != nil {
+			return Preview{}, err
+		}
+		mode = info.Mode().Perm()
+	} else if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return Preview{}, err
+	}
+	if err := replaceFile(path, after, mode); err != nil {
+		return Preview{}, err
+	}
+	env.Files.Changed(Change{Path: path, Existed: digest != "", Before: before, Mode: mode, After: Digest(after)})
+	return preview(path, before, after, digest != ""), nil
+}
