@@ -1,0 +1,136 @@
+package client
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/lease/shell"
+)
+
+const (
+	envInside = shell.EnvInside
+	// envPlain marks a plain bash that a nested sublet became: a third one, called by its start-up file, does nothing.
+	envPlain = "SUBLET_PLAIN"
+	// startingName is a file in a client's folder while its shell reads its start-up file.
+	startingName = "starting"
+)
+
+// enterAgain is what a sublet does that was started inside the shell of another: called by the start-up file of that
+// very shell it steps aside, so that the file goes on; called by the user it becomes a plain bash.
+func enterAgain(o Options) (code int, inside bool, err error) {
+	owner, err := strconv.Atoi(lookup(o.Env, envInside))
+	if err != nil || !descends(os.Getpid(), owner) {
+		return 0, false, nil // not inside, or in something that outlived it: a tmux server, a detached job
+	}
+	if lookup(o.Env, envPlain) != "" {
+		return 0, true, nil
+	}
+	if _, err := os.Stat(filepath.Join(clientFolder(o, owner), startingName)); err == nil {
+		return 0, true, nil
+	}
+	path, _, err := shell.Find(o.Env)
+	if err != nil {
+		return 1, true, err
+	}
+	fmt.Fprintln(os.Stderr, "sublet: this shell is lent already; here is a plain bash, its exit leads back")
+	if err := unix.Exec(path, []string{"bash"}, append(o.Env[:len(o.Env):len(o.Env)], envPlain+"=1")); err != nil {
+		return 1, true, fmt.Errorf("start %s: %w", path, err)
+	}
+	return 0, true, nil // not reached
+}
+
+// descends reports whether process pid has the live process ancestor above it. Where that cannot be read, being alive
+// has to do.
+func descends(pid, ancestor int) bool {
+	if ancestor <= 1 || !alive(ancestor) {
+		return false
+	}
+	for range 256 { // a depth no process tree has
+		if pid == ancestor {
+			return true
+		}
+		if pid <= 1 {
+			return false
+		}
+		parent, err := parentOf(pid)
+		if err != nil {
+			return true
+		}
+		pid = parent
+	}
+	return false
+}
+
+// parentOf is the parent of a process.
+func parentOf(pid int) (int, error) {
+	_, parent, err := procStat(pid)
+	return parent, err
+}
+
+// procStat reads /proc: "pid (name) state ppid …", where the name may hold anything.
+func procStat(pid int) (state byte, parent int, err error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 2 {
+		return 0, 0, fmt.Errorf("process %d: %q", pid, stat)
+	}
+	parent, err = strconv.Atoi(string(fields[1]))
+	return fields[0][0], parent, err
+}
+
+// alive reports whether a process runs. One that has ended and was not collected by its new parent does not.
+func alive(pid int) bool {
+	if err := unix.Kill(pid, 0); err != nil {
+		return err == unix.EPERM
+	}
+	state, _, err := procStat(pid)
+	return err != nil || state != 'Z' && state != 'X'
+}
+
+// sweep removes the folders of clients that are gone and whose guard is gone too.
+func sweep(o Options) {
+	left, err := filepath.Glob(filepath.Join(o.Paths.Runtime, "client-*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range left {
+		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "client-"))
+		if err == nil && !alive(pid) {
+			os.RemoveAll(dir)
+		}
+	}
+}
+
+func lookup(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// logMost is the size in bytes at which a client's log gives way to a new one; one old one is kept.
+const logMost = 4 << 20
+
+// openLog opens the client's log, 0600: the terminal belongs to the screen.
+func openLog(path string) (*slog.Logger, *os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > logMost {
+		_ = os.Rename(path, path+".1") // a log that cannot be moved goes on growing
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the client's log: %w", err)
+	}
+	return slog.New(slog.NewTextHandler(f, nil)).With("pid", os.Getpid()), f, nil
+}

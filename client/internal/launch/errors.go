@@ -1,0 +1,121 @@
+package launch
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode"
+
+	"sublet/wire/socket"
+)
+
+// A StartError reports a daemon that was started and did not come up.
+type StartError struct {
+	Err     error
+	LogPath string
+	Last    []string // the last lines of its log since the start, made safe to display
+}
+
+func (e *StartError) Error() string {
+	if len(e.Last) == 0 {
+		return fmt.Sprintf("the daemon did not start: %v", e.Err)
+	}
+	return "the daemon did not start: " + strings.Join(e.Last, "; ")
+}
+
+func (e *StartError) Unwrap() error { return e.Err }
+
+// Hint says where to look.
+func (e *StartError) Hint() string {
+	return "its log is " + e.LogPath + "; `sublet doctor` checks what it needs, `sublet daemon run` starts it in the foreground"
+}
+
+// A WedgedError reports a daemon that is there and does not answer. It is not killed: its pid may be somebody else's by
+// now, and it may be writing (T5a).
+type WedgedError struct {
+	Paths socket.Paths
+	Err   error
+}
+
+func (e *WedgedError) Error() string { return "the daemon does not answer: " + e.Err.Error() }
+func (e *WedgedError) Unwrap() error { return e.Err }
+
+// Hint says how to find it.
+func (e *WedgedError) Hint() string {
+	return "`sublet daemon logs` shows what it did last; `fuser " + e.Paths.Lock + "` names its process, end that and start again"
+}
+
+// A SkewError reports a daemon of another protocol that was not replaced.
+type SkewError struct {
+	Client, Daemon int // newest protocol of each; Daemon 0 = it did not say
+	Turns          int // that still run there
+	Busy           bool
+	Refusal        error
+}
+
+func (e *SkewError) Error() string {
+	s := fmt.Sprintf("daemon speaks protocol %d, this client %d", e.Daemon, e.Client)
+	if e.Daemon == 0 {
+		s = fmt.Sprintf("the daemon does not speak protocol %d of this client", e.Client)
+	}
+	if e.Busy {
+		s += fmt.Sprintf("; it was left alone, %d of its turns are still running", e.Turns)
+	}
+	return s
+}
+
+func (e *SkewError) Unwrap() error { return e.Refusal }
+
+// Hint says what mends it.
+func (e *SkewError) Hint() string {
+	if e.Daemon > e.Client {
+		return "this sublet is the older one: install the version that the daemon has"
+	}
+	return "run `sublet daemon restart`; running turns are finished first"
+}
+
+const (
+	lastLines = 5
+	lastBytes = 8 << 10
+)
+
+// startError explains with what the daemon wrote since it was started.
+func (l *Launcher) startError(err error) error {
+	l.mu.Lock()
+	from := l.logged
+	l.mu.Unlock()
+	return &StartError{Err: err, LogPath: l.o.Paths.Log(), Last: tail(l.o.Paths.Log(), from)}
+}
+
+// tail returns the last lines of a file after an offset, without control characters: a log is data. A file that cannot
+// be read has none.
+func tail(path string, from int64) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil {
+		from = max(from, info.Size()-lastBytes)
+	}
+	b, err := io.ReadAll(io.NewSectionReader(f, from, lastBytes))
+	if err != nil {
+		return nil
+	}
+	var lines []string
+	for line := range bytes.Lines(b) {
+		clean := strings.TrimSpace(strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return ' '
+			}
+			return r
+		}, string(bytes.ToValidUTF8(line, []byte("?")))))
+		clean = strings.TrimPrefix(clean, "sublet: error: ") // ours says it already
+		if clean != "" {
+			lines = append(lines, clean)
+		}
+	}
+	return lines[max(0, len(lines)-lastLines):]
+}

@@ -1,0 +1,134 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"sublet/wire"
+)
+
+// errSilent is the cause of a handshake that was given up.
+var errSilent = errors.New("no answer to the handshake")
+
+// errCut says that the daemon was gone before it answered.
+var errCut = errors.New("the daemon closed the connection before it answered")
+
+// greet shakes hands. On an error the connection is closed.
+func (l *Launcher) greet(ctx context.Context, nc net.Conn, snapshot *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
+	wc := wire.NewConn(nc, wire.Options{})
+	ready, err := l.exchange(ctx, wc, snapshot)
+	if err != nil {
+		wc.Close()
+		return nil, nil, err
+	}
+	return wc, ready, nil
+}
+
+func (l *Launcher) exchange(ctx context.Context, wc *wire.Conn, snapshot *wire.EnvSnapshot) (*wire.Ready, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.o.answerBound, errSilent)
+	defer cancel()
+	if err := wc.Send(snapshot); err != nil {
+		return nil, fmt.Errorf("handshake: %w: %w", errCut, err)
+	}
+	m, err := receive(ctx, wc)
+	switch {
+	case errors.Is(err, errSilent):
+		return nil, &WedgedError{Paths: l.o.Paths, Err: fmt.Errorf("no answer to the handshake within %v", l.o.answerBound)}
+	case ctx.Err() != nil:
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w (%w)", errCut, err)
+	}
+	switch m := m.(type) {
+	case *wire.Ready:
+		return m, nil
+	case *wire.Error:
+		return nil, m
+	}
+	return nil, fmt.Errorf("handshake: answered with %s", m.Kind())
+}
+
+// receive waits for one message or for ctx; then it closes the connection, which is the only way to end the wait, and
+// returns ctx's cause.
+func receive(ctx context.Context, wc *wire.Conn) (wire.Message, error) {
+	stop := context.AfterFunc(ctx, func() { wc.Close() })
+	m, err := wc.Receive()
+	if !stop() {
+		if m, ok := m.(*wire.Ready); ok && err == nil && ctx.Err() == nil {
+			return m, nil
+		}
+		return nil, context.Cause(ctx)
+	}
+	return m, err
+}
+
+// retire asks an idle daemon to go and reports whether it did. The connection is closed either way.
+func (l *Launcher) retire(ctx context.Context, wc *wire.Conn) bool {
+	defer wc.Close()
+	ctx, cancel := context.WithTimeout(ctx, leaveBound)
+	defer cancel()
+	if err := wc.Send(&wire.ShutdownRequest{RequestID: "replace", IfIdle: true}); err != nil {
+		return false
+	}
+	for {
+		m, err := receive(ctx, wc)
+		if err != nil {
+			// The connection closes when it is gone. Connecting waits out the rest by the lock.
+			return ctx.Err() == nil
+		}
+		if _, refused := m.(*wire.Error); refused {
+			return false
+		}
+	}
+}
+
+// replace ends a daemon that speaks none of our protocols, if it is the older one and idle. ShutdownRequest and
+// StatusReply are the same in every version of the protocol, so it is greeted in its own. Details of its Error tell
+// which that is: protocol_min, protocol_max.
+func (l *Launcher) replace(ctx context.Context, refusal error, snapshot *wire.EnvSnapshot, replaced bool) error {
+	var e *wire.Error
+	if !errors.As(refusal, &e) {
+		return refusal
+	}
+	theirs, _ := strconv.Atoi(e.Details["protocol_max"])
+	skew := &SkewError{Client: l.o.protocolMax, Daemon: theirs, Refusal: e}
+	if replaced || theirs == 0 || theirs >= l.o.protocolMin {
+		return skew
+	}
+	nc, _, err := l.connect(ctx)
+	if err != nil {
+		return err
+	}
+	old := *snapshot
+	old.ProtocolMin, old.ProtocolMax = theirs, theirs
+	old.SessionID, old.Capabilities, old.Leases, old.Credentials = nil, []string{}, []wire.HeldLease{}, map[string]string{}
+	wc, _, err := l.greet(ctx, nc, &old)
+	if err != nil {
+		skew.Refusal = err
+		return skew
+	}
+	defer wc.Close()
+	ctx, cancel := context.WithTimeout(ctx, leaveBound)
+	defer cancel()
+	if err := wc.Send(&wire.ShutdownRequest{RequestID: "replace", IfIdle: true}); err != nil {
+		return skew
+	}
+	for {
+		m, err := receive(ctx, wc)
+		if err != nil {
+			if ctx.Err() != nil {
+				return &WedgedError{Paths: l.o.Paths, Err: fmt.Errorf("an older daemon was asked to go and did not within %v", leaveBound)}
+			}
+			l.log.Info("older daemon replaced", "protocol", theirs)
+			return nil
+		}
+		if busy, ok := m.(*wire.Error); ok {
+			skew.Turns, _ = strconv.Atoi(busy.Details["turns"])
+			skew.Busy = true
+			return skew
+		}
+	}
+}

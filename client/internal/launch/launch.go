@@ -1,0 +1,282 @@
+// Package launch finds the daemon or starts it, greets it, and settles which protocol is spoken. Its Open returns a
+// connection on which Ready has been received; the life after that is remote's.
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"sublet/wire"
+	"sublet/wire/socket"
+)
+
+const (
+	// answerBound is how long a daemon may take to answer the handshake: a start on a cold disk with a migration of a
+	// large store included. Longer means wedged.
+	answerBound = 15 * time.Second
+	// lockBound is how long somebody else may hold the lock while nobody listens: a start takes 3 ms between the two, a
+	// stop removes the socket last but one.
+	lockBound = 10 * time.Second
+	// leaveBound is how long a replaced daemon may take to go.
+	leaveBound = 10 * time.Second
+)
+
+// ErrNoDaemon says that nobody listens and none was to be started.
+var ErrNoDaemon error = noDaemon{}
+
+type noDaemon struct{}
+
+func (noDaemon) Error() string { return "no daemon is running" }
+func (noDaemon) Hint() string  { return "run `sublet daemon start`" }
+
+// Options for New. Paths is required, Executable too unless NoStart.
+type Options struct {
+	Paths      socket.Paths
+	Executable string
+	Args       []string // nil = daemon run
+	Env        []string // of the daemon; nothing secret belongs in it
+	NoStart    bool
+	Log        *slog.Logger // nil = none
+
+	// For tests of daemons older and newer than this build; zero = this build's.
+	protocolMin, protocolMax int
+	answerBound, lockBound   time.Duration
+}
+
+// Launcher finds or starts one daemon. Its methods are safe for concurrent use.
+type Launcher struct {
+	o   Options
+	log *slog.Logger
+
+	mu sync.Mutex
+	// guarded by mu
+	child  int   // pid of a daemon that this process started and did not reap; 0 = none
+	logged int64 // length of the daemon's log before that start
+}
+
+// New makes a Launcher; it does nothing yet.
+func New(o Options) *Launcher {
+	if o.Args == nil {
+		o.Args = []string{"daemon", "run"}
+	}
+	if o.protocolMax == 0 {
+		o.protocolMin, o.protocolMax = wire.MinVersion, wire.Version
+	}
+	if o.answerBound == 0 {
+		o.answerBound = answerBound
+	}
+	if o.lockBound == 0 {
+		o.lockBound = lockBound
+	}
+	l := &Launcher{o: o, log: o.Log}
+	if l.log == nil {
+		l.log = slog.New(slog.DiscardHandler)
+	}
+	return l
+}
+
+// Open connects, starting a daemon where none listens, and shakes hands with snapshot. An older daemon that is idle is
+// replaced by a new one; a busy one is left alone. One that is going is waited for, up to 10 s.
+//
+// Errors: ErrNoDaemon, *StartError, *WedgedError, *SkewError, those of socket.Paths.Prepare, any *wire.Error with which
+// the daemon refused, and ctx's cause.
+func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
+	var (
+		asked   bool      // an older daemon was asked to go
+		leaving time.Time // until when one that is going is waited for
+		cut     bool      // a connection ended before its answer once
+	)
+	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		nc, started, err := l.connect(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		snapshot.ProtocolMin, snapshot.ProtocolMax = l.o.protocolMin, l.o.protocolMax
+		wc, ready, err := l.greet(ctx, nc, snapshot)
+		older := err == nil && ready.Protocol < l.o.protocolMax
+		skewed := errors.Is(err, wire.ErrVersion)
+		going := !leaving.IsZero() && time.Now().Before(leaving)
+		switch {
+		case err == nil && (!older || l.o.NoStart || asked && !going): // who starts none replaces none
+			return wc, ready, nil
+		case ctx.Err() != nil:
+			return nil, nil, context.Cause(ctx)
+		case (older || skewed) && going:
+			// The one that was asked to go still takes connections.
+			if wc != nil {
+				wc.Close()
+			}
+		case older:
+			// It can be talked to, and it is older: a newer one is better, but never at the price of running work.
+			asked = true
+			if l.retire(ctx, wc) {
+				leaving = time.Now().Add(leaveBound)
+			}
+			continue
+		case skewed:
+			if err := l.replace(ctx, err, snapshot, asked); err != nil {
+				return nil, nil, err
+			}
+			asked, leaving = true, time.Now().Add(leaveBound)
+			continue
+		case errors.Is(err, wire.ErrShuttingDown) && (leaving.IsZero() || going):
+			if leaving.IsZero() {
+				leaving = time.Now().Add(leaveBound)
+			}
+		case errors.Is(err, errCut) && started:
+			return nil, nil, l.startError(err)
+		case errors.Is(err, errCut) && (!cut || going):
+			cut = true // it died with our connection in its queue; the next one is ours to start
+			continue
+		default:
+			return nil, nil, err
+		}
+		if err := pause(ctx, wait); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// connect dials; else, under the lock, it dials again, listens (which removes a stale socket), and spawns the daemon with both
+// descriptors. Connecting then succeeds at once: the kernel queues what is sent until the daemon accepts. started tells
+// whether this call started it.
+func (l *Launcher) connect(ctx context.Context) (nc net.Conn, started bool, err error) {
+	l.Reap()
+	p := l.o.Paths
+	if nc, err = socket.Dial(ctx, p.Socket); err == nil {
+		return nc, false, nil
+	}
+	if !errors.Is(err, socket.ErrNoDaemon) {
+		return nil, false, fmt.Errorf("connect to the daemon: %w", err)
+	}
+	if l.o.NoStart {
+		return nil, false, ErrNoDaemon
+	}
+	if err := p.Prepare(); err != nil {
+		return nil, false, err
+	}
+	deadline := time.Now().Add(l.o.lockBound)
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		lock, err := socket.TryLock(p.Lock)
+		if err == nil {
+			nc, started, err := l.start(ctx, lock)
+			lock.Close() // the daemon's copy keeps it locked
+			return nc, started, err
+		}
+		if !errors.Is(err, socket.ErrLocked) {
+			return nil, false, err
+		}
+		// Another client is between its lock and its listener (about 1 ms), or a daemon is between its last connection
+		// and its end. Neither tells us; this short wait is the only one there is.
+		nc, derr := socket.Dial(ctx, p.Socket)
+		if derr == nil {
+			return nc, false, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, false, &WedgedError{Paths: p, Err: fmt.Errorf("somebody holds %s and nobody listens: %w", p.Lock, derr)}
+		}
+		if err := pause(ctx, wait); err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// start runs under the lock.
+func (l *Launcher) start(ctx context.Context, lock *os.File) (net.Conn, bool, error) {
+	p := l.o.Paths
+	// Somebody may have started it between our dial and the lock (T5a).
+	if nc, err := socket.Dial(ctx, p.Socket); err == nil {
+		return nc, false, nil
+	}
+	ln, err := socket.Listen(p.Socket)
+	if err != nil {
+		return nil, false, err
+	}
+	defer ln.Close() // the socket stays: it is the daemon's from now on
+	if err := l.spawn(ln, lock); err != nil {
+		os.Remove(p.Socket) // nobody will ever accept there; left behind it would only be stale
+		return nil, false, err
+	}
+	nc, err := socket.Dial(ctx, p.Socket)
+	if err != nil {
+		return nil, true, l.startError(err)
+	}
+	return nc, true, nil
+}
+
+// spawn starts the daemon detached: a session of its own, in /, nothing of the terminal's. The listener is its
+// descriptor 3, the lock 4.
+func (l *Launcher) spawn(ln net.Listener, lock *os.File) error {
+	filer, ok := ln.(interface{ File() (*os.File, error) })
+	if !ok {
+		return fmt.Errorf("start the daemon: a %T has no descriptor to pass on", ln)
+	}
+	lf, err := filer.File()
+	if err != nil {
+		return fmt.Errorf("start the daemon: %w", err)
+	}
+	defer lf.Close()
+	out, err := os.OpenFile(l.o.Paths.Log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the daemon's log: %w", err)
+	}
+	defer out.Close()
+	var size int64
+	if info, err := out.Stat(); err == nil {
+		size = info.Size()
+	}
+	p := l.o.Paths
+	cmd := exec.Command(l.o.Executable, l.o.Args...)
+	cmd.Dir = "/"
+	cmd.Stdin = nil // /dev/null
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.ExtraFiles = []*os.File{lf, lock}
+	cmd.Env = append(append([]string{}, l.o.Env...),
+		"SUBLET_LISTEN_FD=3", "SUBLET_LOCK_FD=4",
+		// The paths as this client found them: the daemon must not find others (T5c).
+		"SUBLET_RUNTIME_DIR="+p.Runtime, "SUBLET_STATE_DIR="+p.State, "SUBLET_CONFIG="+p.Config)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the daemon: %w", err)
+	}
+	l.mu.Lock()
+	l.child, l.logged = cmd.Process.Pid, size
+	l.mu.Unlock()
+	l.log.Info("daemon started", "pid", cmd.Process.Pid)
+	_ = cmd.Process.Release() // it outlives us; Reap collects one that does not
+	return nil
+}
+
+// Reap collects the daemon that this process started, if it has ended, so that no zombie stays. It never waits. Whoever
+// lives long calls it on SIGCHLD.
+func (l *Launcher) Reap() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.child == 0 {
+		return
+	}
+	var status syscall.WaitStatus
+	pid, err := syscall.Wait4(l.child, &status, syscall.WNOHANG, nil)
+	if pid == l.child || errors.Is(err, syscall.ECHILD) {
+		l.child = 0
+	}
+}

@@ -1,0 +1,373 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"sublet/wire"
+	"sublet/wire/socket"
+)
+
+// The test program is also the daemon that is started: a real process with a real listener and lock, of which only the
+// handshake, the status and the shutdown are there.
+const asDaemon = "LAUNCH_TEST_DAEMON"
+
+func TestMain(m *testing.M) {
+	if how := os.Getenv(asDaemon); how != "" {
+		os.Exit(daemon(how))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// daemon serves until it is told to stop, or for a minute if a test forgot it. how is "ok", "wedged", "broken", or the
+// protocol it speaks, with "busy" before it if turns run.
+func daemon(how string) int {
+	if how == "broken" {
+		fmt.Fprintln(os.Stderr, "sublet: error: store: disk \x1b[31mfull")
+		fmt.Fprintln(os.Stderr, "giving up")
+		return 1
+	}
+	var st syscall.Stat_t
+	if err := syscall.Fstat(4, &st); err != nil || os.Getenv("SUBLET_LISTEN_FD") != "3" || os.Getenv("SUBLET_LOCK_FD") != "4" {
+		fmt.Fprintln(os.Stderr, "no lock was passed")
+		return 1
+	}
+	ln, err := net.FileListener(os.NewFile(3, "listener"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	time.AfterFunc(time.Minute, func() { os.Exit(3) })
+	protocol, busy := wire.Version, strings.HasPrefix(how, "busy")
+	if n, err := strconv.Atoi(strings.TrimPrefix(how, "busy")); err == nil {
+		protocol = n
+	}
+	for {
+		nc, err := ln.Accept()
+		if err != nil {
+			return 1
+		}
+		if how != "wedged" {
+			go answer(wire.NewConn(nc, wire.Options{}), protocol, busy)
+		}
+	}
+}
+
+func answer(wc *wire.Conn, protocol int, busy bool) {
+	defer wc.Close()
+	for {
+		m, err := wc.Receive()
+		if err != nil {
+			return
+		}
+		switch m := m.(type) {
+		case *wire.EnvSnapshot:
+			if m.ProtocolMin > protocol || m.ProtocolMax < protocol {
+				_ = wc.Send(&wire.Error{Code: wire.CodeVersion, Details: map[string]string{"protocol_min": strconv.Itoa(protocol), "protocol_max": strconv.Itoa(protocol)}})
+				return
+			}
+			cwd, _ := os.Getwd()
+			_ = wc.Send(&wire.Ready{Protocol: protocol, Daemon: wire.DaemonInfo{PID: os.Getpid(), Name: cwd}})
+		case *wire.ShutdownRequest:
+			if busy && m.IfIdle {
+				_ = wc.Send(&wire.Error{Event: wire.Event{RequestID: m.RequestID}, Code: wire.CodeShuttingDown, Details: map[string]string{"turns": "2"}})
+				continue
+			}
+			_ = wc.Send(&wire.StatusReply{RequestID: m.RequestID, State: "draining"})
+			wc.Close()
+			time.Sleep(20 * time.Millisecond) // a real one closes its store
+			os.Remove(os.Getenv("SUBLET_RUNTIME_DIR") + "/daemon.sock")
+			os.Exit(0)
+		}
+	}
+}
+
+func paths(t *testing.T) socket.Paths {
+	dir, err := os.MkdirTemp("", "launch") // short: a socket's path holds 104 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return socket.Paths{
+		Runtime: dir + "/run", Socket: dir + "/run/daemon.sock", Lock: dir + "/run/daemon.lock",
+		State: dir + "/state", Config: dir + "/config.toml",
+	}
+}
+
+func launcher(t *testing.T, p socket.Paths, how string) *Launcher {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Options{Paths: p, Executable: exe, Args: []string{"daemon", "run"}, Env: []string{asDaemon + "=" + how}})
+}
+
+// mustOpen opens a connection and ends both it and its daemon with the test.
+func mustOpen(t *testing.T, l *Launcher) *wire.Ready {
+	t.Helper()
+	wc, ready, err := l.Open(t.Context(), &wire.EnvSnapshot{})
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() {
+		wc.Close()
+		_ = syscall.Kill(ready.Daemon.PID, syscall.SIGKILL) // gone already where the test ended it
+		waitGone(t, ready.Daemon.PID)
+	})
+	return ready
+}
+
+func waitGone(t *testing.T, pid int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		var status syscall.WaitStatus
+		_, _ = syscall.Wait4(pid, &status, syscall.WNOHANG, nil) // whichever launcher started it: it is our child
+		if syscall.Kill(pid, 0) != nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("daemon %d is still there", pid)
+		}
+	}
+}
+
+func TestStartedDetachedAndKeepsTheLock(t *testing.T) {
+	p := paths(t)
+	l := launcher(t, p, "ok")
+	ready := mustOpen(t, l)
+	pid := ready.Daemon.PID
+	if sid, err := unix.Getsid(pid); err != nil || sid != pid {
+		t.Errorf("got session %d, %v, want its own, %d", sid, err, pid)
+	}
+	if ready.Daemon.Name != "/" {
+		t.Errorf("got directory %s, want /", ready.Daemon.Name)
+	}
+	if _, err := socket.TryLock(p.Lock); !errors.Is(err, socket.ErrLocked) {
+		t.Errorf("got %v, want the lock held by the daemon", err)
+	}
+	if again := mustOpen(t, l); again.Daemon.PID != pid {
+		t.Errorf("got daemon %d, want %d again", again.Daemon.PID, pid)
+	}
+}
+
+// A daemon that was killed leaves no zombie with the client that started it, and the next Open starts another.
+func TestKilledDaemonIsCollectedAndReplaced(t *testing.T) {
+	p := paths(t)
+	l := launcher(t, p, "ok")
+	wc, ready, err := l.Open(t.Context(), &wire.EnvSnapshot{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wc.Close()
+	pid := ready.Daemon.PID
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
+		l.Reap()
+		if time.Now().After(end) {
+			t.Fatalf("daemon %d is still a zombie", pid)
+		}
+	}
+	if again := mustOpen(t, l); again.Daemon.PID == pid {
+		t.Errorf("got daemon %d again, want another", pid)
+	}
+}
+
+// T5a: ten clients started at once share one daemon; also over a socket that a killed daemon left behind.
+func TestTenAtOnceShareOneDaemon(t *testing.T) {
+	p := paths(t)
+	for round := range 3 {
+		var mu sync.Mutex
+		pids := map[int]int{}
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				l := launcher(t, p, "ok")
+				wc, ready, err := l.Open(t.Context(), &wire.EnvSnapshot{})
+				if err != nil {
+					t.Errorf("round %d: %v", round, err)
+					return
+				}
+				defer wc.Close()
+				mu.Lock()
+				defer mu.Unlock()
+				pids[ready.Daemon.PID]++
+			})
+		}
+		all.Wait()
+		if len(pids) != 1 {
+			t.Errorf("round %d: got daemons %v, want one", round, pids)
+		}
+		for pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			waitGone(t, pid)
+		}
+		if _, err := os.Lstat(p.Socket); err != nil {
+			t.Fatalf("the stale socket is gone: %v", err)
+		}
+	}
+}
+
+func TestFailedStartShowsTheLog(t *testing.T) {
+	p := paths(t)
+	if err := p.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.Log(), []byte("from an earlier start\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := launcher(t, p, "broken").Open(t.Context(), &wire.EnvSnapshot{})
+	failed, ok := errors.AsType[*StartError](err)
+	if !ok {
+		t.Fatalf("got %v, want *StartError", err)
+	}
+	if got, want := failed.Error(), "the daemon did not start: store: disk  [31mfull; giving up"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !strings.Contains(failed.Hint(), p.Log()) {
+		t.Errorf("got hint %q, want it to name %s", failed.Hint(), p.Log())
+	}
+	if lock, err := socket.TryLock(p.Lock); err != nil {
+		t.Errorf("the lock is still held: %v", err)
+	} else {
+		lock.Close()
+	}
+}
+
+// T5a: a daemon with a live pid that answers nothing is reported, and not killed.
+func TestWedgedDaemonIsReported(t *testing.T) {
+	p := paths(t)
+	l := launcher(t, p, "wedged")
+	l.o.answerBound = 200 * time.Millisecond
+	_, _, err := l.Open(t.Context(), &wire.EnvSnapshot{})
+	wedged, ok := errors.AsType[*WedgedError](err)
+	if !ok || wedged.Hint() == "" {
+		t.Fatalf("got %v, want *WedgedError with a hint", err)
+	}
+	l.mu.Lock()
+	pid := l.child
+	l.mu.Unlock()
+	if err := syscall.Kill(pid, 0); err != nil {
+		t.Errorf("the wedged daemon is gone: %v", err)
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	waitGone(t, pid)
+}
+
+// Somebody who holds the lock and never listens is reported after a bound.
+func TestLockHeldAndNobodyListens(t *testing.T) {
+	p := paths(t)
+	if err := p.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := socket.TryLock(p.Lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	l := launcher(t, p, "ok")
+	l.o.lockBound = 50 * time.Millisecond
+	if _, _, err := l.Open(t.Context(), &wire.EnvSnapshot{}); !errorsAsWedged(err) {
+		t.Errorf("got %v, want *WedgedError", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l.o.lockBound = time.Hour
+	if _, _, err := l.Open(ctx, &wire.EnvSnapshot{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context canceled", err)
+	}
+}
+
+func errorsAsWedged(err error) bool {
+	_, ok := errors.AsType[*WedgedError](err)
+	return ok
+}
+
+func TestNoStart(t *testing.T) {
+	p := paths(t)
+	l := launcher(t, p, "ok")
+	l.o.NoStart = true
+	if _, _, err := l.Open(t.Context(), &wire.EnvSnapshot{}); !errors.Is(err, ErrNoDaemon) {
+		t.Errorf("got %v, want ErrNoDaemon", err)
+	}
+	if _, err := os.Lstat(filepath.Dir(p.Socket)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want nothing made", err)
+	}
+}
+
+// T5b: protocols are compared. An idle older daemon is replaced, a busy one left alone, a newer one too.
+func TestVersionSkew(t *testing.T) {
+	newer := func(t *testing.T, p socket.Paths) *Launcher {
+		l := launcher(t, p, "5")
+		l.o.protocolMin, l.o.protocolMax = 5, 5
+		return l
+	}
+	t.Run("idle and older, no protocol in common", func(t *testing.T) {
+		p := paths(t)
+		old := launcher(t, p, "1")
+		pid := mustOpen(t, old).Daemon.PID
+		ready := mustOpen(t, newer(t, p))
+		if ready.Protocol != 5 || ready.Daemon.PID == pid {
+			t.Errorf("got protocol %d of daemon %d, want 5 of a new one", ready.Protocol, ready.Daemon.PID)
+		}
+		waitGone(t, pid)
+	})
+	t.Run("idle and older, one in common", func(t *testing.T) {
+		p := paths(t)
+		old := launcher(t, p, "1")
+		pid := mustOpen(t, old).Daemon.PID
+		l := newer(t, p)
+		l.o.protocolMin = 1
+		if ready := mustOpen(t, l); ready.Protocol != 5 || ready.Daemon.PID == pid {
+			t.Errorf("got protocol %d of daemon %d, want 5 of a new one", ready.Protocol, ready.Daemon.PID)
+		}
+		waitGone(t, pid)
+	})
+	t.Run("busy and older, no protocol in common", func(t *testing.T) {
+		p := paths(t)
+		pid := mustOpen(t, launcher(t, p, "busy1")).Daemon.PID
+		_, _, err := newer(t, p).Open(t.Context(), &wire.EnvSnapshot{})
+		skew, ok := errors.AsType[*SkewError](err)
+		if !ok || skew.Turns != 2 || !strings.Contains(err.Error(), "2 of its turns") || skew.Hint() == "" {
+			t.Errorf("got %v, want *SkewError with 2 turns", err)
+		}
+		if err := syscall.Kill(pid, 0); err != nil {
+			t.Errorf("the busy daemon is gone: %v", err)
+		}
+	})
+	t.Run("busy and older, one in common", func(t *testing.T) {
+		p := paths(t)
+		pid := mustOpen(t, launcher(t, p, "busy1")).Daemon.PID
+		l := newer(t, p)
+		l.o.protocolMin = 1
+		if ready := mustOpen(t, l); ready.Protocol != 1 || ready.Daemon.PID != pid {
+			t.Errorf("got protocol %d of daemon %d, want 1 of %d", ready.Protocol, ready.Daemon.PID, pid)
+		}
+	})
+	t.Run("newer", func(t *testing.T) {
+		p := paths(t)
+		pid := mustOpen(t, newer(t, p)).Daemon.PID
+		_, _, err := launcher(t, p, "1").Open(t.Context(), &wire.EnvSnapshot{})
+		if skew, ok := errors.AsType[*SkewError](err); !ok || skew.Daemon != 5 || !errors.Is(err, wire.ErrVersion) {
+			t.Errorf("got %v, want *SkewError of daemon 5", err)
+		}
+		if err := syscall.Kill(pid, 0); err != nil {
+			t.Errorf("the newer daemon is gone: %v", err)
+		}
+	})
+}

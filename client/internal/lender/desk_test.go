@@ -1,0 +1,248 @@
+package lender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"sublet/lease/shell"
+	"sublet/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clock is a shell without a bash, for exact times: a command runs until it is told to end or its context ends, which
+// takes dies. The rules of lending are proved here; that a real bash obeys is proved in bash_test.go.
+type clock struct {
+	dies, looks time.Duration
+	gone        chan struct{}
+
+	mu    sync.Mutex
+	state shell.State
+	calls []string
+	cmd   *shell.Command
+	end   chan shell.Result
+}
+
+func newClock() *clock {
+	return &clock{gone: make(chan struct{}), state: shell.State{Dir: "/home/u", Digest: "d0", Vars: map[string]string{"HOME": "/home/u", "API_TOKEN": "hush"}}}
+}
+
+func (c *clock) Run(ctx context.Context, cmd shell.Command) (shell.Result, error) {
+	c.mu.Lock()
+	if c.cmd != nil {
+		c.mu.Unlock()
+		return shell.Result{}, shell.ErrBusy
+	}
+	end := make(chan shell.Result, 1)
+	c.cmd, c.end = &cmd, end
+	c.calls = append(c.calls, cmd.Text)
+	c.mu.Unlock()
+	if cmd.Started != nil {
+		cmd.Started()
+	}
+	began := time.Now()
+	var r shell.Result
+	select {
+	case r = <-end:
+	case <-ctx.Done():
+		time.Sleep(c.dies)
+		r = shell.Result{Status: wire.StatusCancelled, Signal: "SIGINT"}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cmd = nil
+	r.Dir, r.Duration = c.state.Dir, time.Since(began)
+	return r, nil
+}
+
+// finish ends the running command, which changed the state to s where s has a digest.
+func (c *clock) finish(code int, s shell.State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.Digest != "" {
+		c.state = s
+	}
+	c.end <- shell.Result{Status: wire.StatusOK, ExitCode: &code, Output: []byte("out")}
+}
+
+func (c *clock) print(text string) {
+	c.mu.Lock()
+	out := c.cmd.Output
+	c.mu.Unlock()
+	out([]byte(text))
+}
+
+func (c *clock) ran() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.calls)
+}
+
+func (c *clock) State(context.Context) (shell.State, error) {
+	time.Sleep(c.looks)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.state
+	s.Vars = maps.Clone(s.Vars)
+	return s, nil
+}
+
+func (c *clock) Restore(_ context.Context, s shell.State) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = s
+	return nil
+}
+
+func (c *clock) Digest() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.Digest
+}
+
+func (c *clock) Dir() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.Dir
+}
+
+func (c *clock) Write(p []byte) (int, error) { return len(p), nil }
+
+func (c *clock) Resize(shell.Size) error { return nil }
+
+func (c *clock) Prompt(context.Context) (string, error) { return "$ ", nil }
+
+func (c *clock) History(context.Context) ([]string, error) { return []string{"ls"}, nil }
+
+func (c *clock) Exited() <-chan struct{} { return c.gone }
+
+func (c *clock) ExitStatus() int { return 0 }
+
+func (c *clock) Complete(context.Context, string, int) (int, []shell.Completion, error) {
+	return 0, nil, nil
+}
+
+// desk is a lender between a shell, a daemon's end of a link and a screen.
+type desk struct {
+	t  *testing.T
+	l  *Lender
+	sh *clock
+
+	mu     sync.Mutex
+	down   bool
+	sent   []wire.Message
+	events []any
+}
+
+func open(t *testing.T) *desk {
+	d := &desk{t: t, sh: newClock()}
+	d.l = New(Options{Shell: d.sh, Send: d.send, Observer: d, Env: []string{"HOME=/home/u", "OLD=1"}})
+	d.up()
+	d.take("ShellState")
+	return d
+}
+
+func (d *desk) close() {
+	d.l.Close()
+	synctest.Wait()
+}
+
+func (d *desk) send(m wire.Message) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.down {
+		return errors.New("no link")
+	}
+	d.sent = append(d.sent, m)
+	return nil
+}
+
+func (d *desk) Observe(event any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events = append(d.events, event)
+}
+
+func (d *desk) up(leases ...wire.HeldLease) {
+	d.mu.Lock()
+	d.down = false
+	d.mu.Unlock()
+	d.l.Snapshot(&wire.EnvSnapshot{})
+	d.l.Up(&wire.Ready{Leases: leases})
+	synctest.Wait()
+}
+
+func (d *desk) drop() {
+	d.mu.Lock()
+	d.down = true
+	d.mu.Unlock()
+	d.l.Down()
+}
+
+// kinds returns what was sent since the last call, by kind.
+func (d *desk) kinds() []string {
+	d.t.Helper()
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kinds := []string{}
+	for _, m := range d.sent {
+		kinds = append(kinds, m.Kind())
+	}
+	d.sent = nil
+	return kinds
+}
+
+// take checks the kinds sent since the last call and returns the messages.
+func (d *desk) take(want ...string) []wire.Message {
+	d.t.Helper()
+	synctest.Wait()
+	d.mu.Lock()
+	sent := d.sent
+	d.mu.Unlock()
+	if got := d.kinds(); !slices.Equal(got, want) {
+		d.t.Fatalf("got sent %v, want %v", got, want)
+	}
+	return sent
+}
+
+func ref(n int) wire.LeaseRef {
+	return wire.LeaseRef{LeaseID: wire.LeaseID(fmt.Sprintf("lease-%d", n)), Fence: uint64(n)}
+}
+
+func (d *desk) acquire(n int) {
+	d.l.Handle(&wire.AcquireShellLease{LeaseRef: ref(n), Agent: fmt.Sprintf("agent-%d", n), Purpose: "ls", TurnID: "t"})
+}
+
+func (d *desk) execute(n int, id, text string) *wire.ExecuteLeasedCommand {
+	m := &wire.ExecuteLeasedCommand{
+		LeaseRef: ref(n), ExecutionID: wire.ExecutionID(id), Command: wire.OSString(text), Cwd: "/home/u",
+		Fingerprint: wire.Fingerprint(wire.OSString(text), "/home/u", d.sh.Digest()),
+	}
+	d.l.Handle(m)
+	return m
+}
+
+func (d *desk) release(n int, reason string) {
+	d.l.Handle(&wire.ReleaseShellLease{LeaseRef: ref(n), Reason: reason})
+}
+
+// run starts a command of the user and returns its end.
+func (d *desk) run(text string, takeBack bool) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := d.l.Run(context.Background(), text, takeBack, nil)
+		done <- err
+	}()
+	synctest.Wait()
+	return done
+}

@@ -1,0 +1,256 @@
+package lender
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"sublet/wire"
+)
+
+// Why a borrowed command is cancelled.
+var (
+	errTakenBack  = errors.New("taken back by the user")
+	errDaemonGone = errors.New("the daemon that asked for it is gone")
+	errLinkLost   = errors.New("the connection to the daemon did not come back")
+	errLeaseOver  = errors.New("its lease is over")
+	errClosing    = errors.New("the shell is closing")
+	errCancelled  = errors.New("cancelled")
+	errTooLong    = errors.New("took too long")
+)
+
+// Handle takes a message of a lease from the daemon. It never waits; every message but a late cancel has an answer.
+func (l *Lender) Handle(m wire.LeaseMessage) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch m := m.(type) {
+	case *wire.AcquireShellLease:
+		l.acquireLocked(m)
+	case *wire.ExecuteLeasedCommand:
+		l.executeLocked(m)
+	case *wire.CancelLeasedCommand:
+		l.cancelLocked(m)
+	case *wire.ReleaseShellLease:
+		l.releaseLocked(m)
+	default:
+		l.log.Warn("unexpected lease message", "kind", m.Kind())
+	}
+}
+
+// acquireLocked lends the shell now, or queues.
+func (l *Lender) acquireLocked(m *wire.AcquireShellLease) {
+	select {
+	case <-l.sh.Exited():
+		l.closeLocked(wire.DeniedNoShell, wire.ReleasedShellExited)
+	default:
+	}
+	if l.closing != "" {
+		l.send(&wire.ShellLeaseDenied{LeaseRef: m.LeaseRef, Reason: l.closing})
+		return
+	}
+	if g := l.grant; g != nil && g.ref() == m.LeaseRef {
+		l.acquiredLocked(g) // asked twice, told twice
+		return
+	}
+	if m.Fence <= l.newest {
+		// It was superseded or is over: nothing may wait for it (T2b).
+		reason := wire.ReleasedReleased
+		if g := l.endedLocked(m.LeaseRef); g != nil {
+			reason = g.reason
+		}
+		l.send(&wire.ShellLeaseReleased{LeaseRef: m.LeaseRef, Reason: reason})
+		return
+	}
+	if i := slices.IndexFunc(l.waiting, func(w *wire.AcquireShellLease) bool { return w.LeaseRef == m.LeaseRef }); i >= 0 {
+		l.waiting[i] = m
+		l.queuedLocked(m)
+		return
+	}
+	l.waiting = append(l.waiting, m)
+	if g := l.grant; g != nil {
+		// One holder at most. The daemon offers to the next only when it holds the last one's lease for over, so ours is
+		// stale: it ends now, its command first.
+		l.endLocked(g, wire.ReleasedExpired, errLeaseOver)
+	}
+	if !l.grantLocked() {
+		l.queuedLocked(m)
+		l.stir()
+	}
+	l.changedLocked()
+}
+
+func (l *Lender) queuedLocked(m *wire.AcquireShellLease) {
+	q := &wire.ShellLeaseQueued{LeaseRef: m.LeaseRef}
+	switch {
+	case l.user != nil:
+		q.Holder, q.HeldMS = "user", time.Since(l.user.since).Milliseconds()
+	case l.grant != nil:
+		q.Holder, q.HeldMS = l.grant.acquire.Agent, time.Since(l.grant.since).Milliseconds()
+	default:
+		return // the shell's state is being looked at; ShellLeaseAcquired follows within milliseconds
+	}
+	for i, w := range l.waiting {
+		if w == m {
+			q.Position = i
+		}
+	}
+	l.send(q)
+}
+
+// grantLocked lends the shell to the first in the queue, if it is free and the daemon knows its state: what it judges
+// by must be what is there.
+func (l *Lender) grantLocked() bool {
+	if len(l.waiting) == 0 || l.grant != nil || l.user != nil || !l.up || l.closing != "" || l.staleLocked() {
+		return false
+	}
+	m := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	l.grant = &grant{acquire: m, since: time.Now()}
+	l.newest = m.Fence
+	l.log.Info("shell lent", "lease", m.LeaseID, "fence", m.Fence, "agent", m.Agent)
+	l.acquiredLocked(l.grant)
+	return true
+}
+
+func (l *Lender) acquiredLocked(g *grant) {
+	l.send(&wire.ShellLeaseAcquired{LeaseRef: g.ref(), Cwd: wire.OSString(l.sh.Dir()), State: l.sh.Digest()})
+}
+
+// executeLocked accepts a command or refuses it. From here to its start nothing else can run in the shell; the
+// fingerprint is looked at just before that, when the shell's state is known.
+func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand) {
+	g := l.grant
+	switch {
+	case g == nil || g.ref().LeaseID != m.LeaseID || g.ref().Fence != m.Fence || g.ending != "":
+		if old := l.endedLocked(m.LeaseRef); old != nil && old.last != nil && old.last.ExecutionID == m.ExecutionID {
+			l.send(old.last)
+			return
+		}
+		l.refuse(m, "the lease is over")
+	case g.exec != nil && g.exec.msg.ExecutionID == m.ExecutionID:
+		// A repeat of what is being done.
+	case g.last != nil && g.last.ExecutionID == m.ExecutionID:
+		l.send(g.last)
+	case g.exec != nil:
+		l.refuse(m, "another command of this lease is running")
+	case l.user != nil:
+		l.refuse(m, "the user is running a command")
+	case l.closing != "":
+		l.refuse(m, "the shell is closing")
+	default:
+		e := &execution{msg: m, grant: g, done: make(chan struct{})}
+		e.ctx, e.cancel = context.WithCancelCause(l.ctx)
+		g.exec = e
+		l.changedLocked()
+		l.stir()
+	}
+}
+
+func (l *Lender) refuse(m *wire.ExecuteLeasedCommand, why string) {
+	l.log.Info("leased command refused", "lease", m.LeaseID, "fence", m.Fence, "why", why)
+	l.send(&wire.CommandCompleted{
+		LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Status: wire.StatusRefused, Cwd: wire.OSString(l.sh.Dir()),
+		Output: []byte{}, Leftovers: []wire.Process{}, Notes: []string{why},
+	})
+}
+
+// cancelLocked ends the command itself, not only who waits for it (T2a).
+func (l *Lender) cancelLocked(m *wire.CancelLeasedCommand) {
+	for _, g := range append([]*grant{l.grant}, l.ended...) {
+		switch {
+		case g == nil || g.ref().LeaseID != m.LeaseID:
+		case g.exec != nil && g.exec.msg.ExecutionID == m.ExecutionID:
+			g.exec.cancel(cancelCause(m.Reason))
+			return
+		case g.last != nil && g.last.ExecutionID == m.ExecutionID:
+			l.send(g.last) // it had ended
+			return
+		}
+	}
+	l.log.Debug("nothing to cancel", "lease", m.LeaseID, "execution", m.ExecutionID)
+}
+
+func cancelCause(reason string) error {
+	switch reason {
+	case "timeout":
+		return errTooLong
+	case "stale":
+		return errLeaseOver
+	}
+	return errCancelled
+}
+
+// releaseLocked gives up a lease in whatever state it is, and always says so: a release that is ignored leaves a ghost
+// in the daemon's queue (T2b).
+func (l *Lender) releaseLocked(m *wire.ReleaseShellLease) {
+	reason := wire.ReleasedReleased
+	switch m.Reason {
+	case "expired":
+		reason = wire.ReleasedExpired
+	case "disconnected":
+		reason = wire.ReleasedDisconnected
+	}
+	if g := l.grant; g != nil && g.ref().LeaseID == m.LeaseID {
+		l.endLocked(g, reason, errLeaseOver)
+		l.changedLocked()
+		return
+	}
+	if n := len(l.waiting); n > 0 {
+		l.waiting = slices.DeleteFunc(l.waiting, func(w *wire.AcquireShellLease) bool { return w.LeaseID == m.LeaseID })
+		if len(l.waiting) < n {
+			l.changedLocked()
+		}
+	}
+	if g := l.endedLocked(m.LeaseRef); g != nil {
+		reason = g.reason
+	}
+	l.send(&wire.ShellLeaseReleased{LeaseRef: m.LeaseRef, Reason: reason})
+}
+
+// endLocked ends a lease: at once, or once its running command has been cancelled, has ended (T2i) and its change of the
+// shell's state was told: the daemon takes the answer to a release as the sign that it knows all. The first reason stands.
+func (l *Lender) endLocked(g *grant, reason string, cause error) {
+	if g.exec != nil || g.settles {
+		if g.ending == "" {
+			g.ending = reason
+		}
+		if g.exec != nil {
+			g.exec.cancel(cause)
+		}
+		return
+	}
+	if g.ending != "" {
+		reason = g.ending
+	}
+	g.reason = reason
+	l.ended = append(l.ended, g)
+	if len(l.ended) > endedKept {
+		l.ended = slices.Delete(l.ended, 0, 1)
+	}
+	if l.grant == g {
+		l.grant = nil
+	}
+	l.log.Info("lease over", "lease", g.ref().LeaseID, "fence", g.ref().Fence, "reason", reason)
+	l.send(&wire.ShellLeaseReleased{LeaseRef: g.ref(), Reason: reason})
+	l.stir()
+}
+
+func (l *Lender) endedLocked(ref wire.LeaseRef) *grant {
+	for _, g := range slices.Backward(l.ended) {
+		if g.ref().LeaseID == ref.LeaseID {
+			return g
+		}
+	}
+	return nil
+}
+
+// TakeBack ends the lease in force and cancels its command; the daemon is told (T2c).
+func (l *Lender) TakeBack() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.grant != nil {
+		l.endLocked(l.grant, wire.ReleasedByUser, errTakenBack)
+		l.changedLocked()
+	}
+}

@@ -1,0 +1,313 @@
+package lender
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sublet/lease/shell"
+	"sublet/wire"
+)
+
+func TestLeaseFromAcquireToRelease(t *testing.T) { // I1 to I7
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		d.acquire(1)
+		got := d.take("ShellLeaseAcquired")[0].(*wire.ShellLeaseAcquired)
+		if got.Cwd != "/home/u" || got.State != "d0" || got.Fence != 1 {
+			t.Errorf("got %+v, want cwd /home/u, state d0, fence 1", got)
+		}
+		d.execute(1, "x1", "make")
+		d.take("CommandStarted")
+		d.sh.print("hello ")
+		synctest.Wait()
+		d.sh.print("world")
+		live := d.take("CommandOutput", "CommandOutput")
+		if o := live[1].(*wire.CommandOutput); o.Offset != 6 || string(o.Data) != "world" {
+			t.Errorf("got output at %d %q, want at 6 world", o.Offset, o.Data)
+		}
+		changed := shell.State{Dir: "/home/u/src", Digest: "d1", Vars: map[string]string{"HOME": "/home/u", "FOO": "1", "API_TOKEN": "hush"}}
+		d.sh.finish(3, changed)
+		sent := d.take("CommandCompleted", "ShellState") // the result first: the comparison costs it no latency
+		done := sent[0].(*wire.CommandCompleted)
+		if *done.ExitCode != 3 || done.Cwd != "/home/u/src" || string(done.Output) != "out" || done.ExecutionID != "x1" {
+			t.Errorf("got %+v, want exit 3 in /home/u/src", done)
+		}
+		state := sent[1].(*wire.ShellState)
+		if state.Digest != "d1" || state.Env.Set["FOO"] != "1" || len(state.Env.Set) != 1 {
+			t.Errorf("got %+v, want digest d1 and FOO set", state)
+		}
+		d.release(1, "completed")
+		d.take("ShellLeaseReleased")
+		d.release(1, "completed")
+		d.take("ShellLeaseReleased") // idempotent
+		if n := d.l.Lending(); n.Holder != "" {
+			t.Errorf("got holder %q, want none", n.Holder)
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		var ended *LeasedEnded
+		for _, e := range d.events {
+			if e, ok := e.(LeasedEnded); ok {
+				ended = &e
+			}
+		}
+		if ended == nil || ended.Changed != "left you in ~/src, set FOO" {
+			t.Errorf("got end %+v, want: left you in ~/src, set FOO", ended)
+		}
+	})
+}
+
+// The daemon takes the answer to its release as the sign that it knows what the command left behind.
+func TestStateIsToldBeforeTheReleaseIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		d.sh.looks = time.Millisecond
+		d.acquire(1)
+		d.execute(1, "x1", "cd /tmp")
+		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1"})
+		d.take("CommandCompleted")
+		d.release(1, "completed")
+		d.take()
+		time.Sleep(time.Millisecond)
+		d.take("ShellState", "ShellLeaseReleased")
+	})
+}
+
+func TestNothingIsLentWhileTheUserRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		done := d.run("vim", false)
+		time.Sleep(2 * time.Second)
+		d.acquire(1)
+		if q := d.take("ShellLeaseQueued")[0].(*wire.ShellLeaseQueued); q.Holder != "user" || q.HeldMS != 2000 {
+			t.Errorf("got %+v, want holder user for 2000 ms", q)
+		}
+		d.sh.finish(0, shell.State{})
+		if err := <-done; err != nil {
+			t.Errorf("user's command: %v", err)
+		}
+		d.take("ShellLeaseAcquired")
+	})
+}
+
+// After the user's command the daemon learns the new state before it gets the shell, so that it judges by what is there.
+func TestStateIsToldBeforeTheShellIsLent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		d.run("alias ls=rm", false)
+		d.acquire(1)
+		d.take("ShellLeaseQueued")
+		d.sh.finish(0, shell.State{Dir: "/", Digest: "d1", Aliases: map[string]string{"ls": "rm"}})
+		sent := d.take("ShellState", "ShellLeaseAcquired")
+		if a := sent[1].(*wire.ShellLeaseAcquired); a.State != "d1" || a.Cwd != "/" {
+			t.Errorf("got %+v, want state d1 in /", a)
+		}
+		if s := sent[0].(*wire.ShellState); s.Aliases["ls"] != "rm" {
+			t.Errorf("got aliases %v, want ls=rm", s.Aliases)
+		}
+	})
+}
+
+func TestReleaseOfAQueuedLeaseLeavesNoGhost(t *testing.T) { // T2b
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		done := d.run("vim", false)
+		d.acquire(1)
+		d.take("ShellLeaseQueued")
+		d.release(1, "cancelled")
+		d.take("ShellLeaseReleased")
+		d.sh.finish(0, shell.State{})
+		<-done
+		d.take()
+		d.release(7, "cancelled") // never heard of: answered all the same
+		d.take("ShellLeaseReleased")
+		d.acquire(2)
+		d.take("ShellLeaseAcquired")
+		d.acquire(1) // late, with an old fence
+		d.take("ShellLeaseReleased")
+		if n := d.l.Lending(); n.Holder != "agent-2" {
+			t.Errorf("got holder %q, want agent-2", n.Holder)
+		}
+	})
+}
+
+func TestCancelEndsTheCommandItself(t *testing.T) { // T2a, I8
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		d.sh.dies = 3 * time.Second
+		d.acquire(1)
+		d.execute(1, "x1", "sleep 1000")
+		d.take("ShellLeaseAcquired", "CommandStarted")
+		began := time.Now()
+		cancel := &wire.CancelLeasedCommand{LeaseRef: ref(1), ExecutionID: "x1", Reason: "timeout"}
+		d.l.Handle(cancel)
+		d.l.Handle(cancel)
+		d.take() // not told as ended before it has
+		time.Sleep(3 * time.Second)
+		done := d.take("CommandCompleted")[0].(*wire.CommandCompleted)
+		if done.Status != wire.StatusTimeout || time.Since(began) != 3*time.Second {
+			t.Errorf("got %s after %v, want timeout after 3s", done.Status, time.Since(began))
+		}
+		d.l.Handle(cancel)
+		d.take("CommandCompleted") // it had ended: the same end again, not another
+	})
+}
+
+func TestUserTakesTheShellBack(t *testing.T) { // T2c
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		d.sh.dies = time.Second
+		d.acquire(1)
+		d.execute(1, "x1", "sleep 1000")
+		d.take("ShellLeaseAcquired", "CommandStarted")
+		_, err := d.l.Run(t.Context(), "ls", false, nil)
+		if lent, ok := errors.AsType[*LentError](err); !ok || lent.Lending.Holder != "agent-1" || lent.Lending.Command != "sleep 1000" {
+			t.Fatalf("got %v, want *LentError of agent-1", err)
+		}
+		done := d.run("ls", true)
+		d.acquire(2) // the next agent does not slip in
+		time.Sleep(time.Second)
+		sent := d.take("ShellLeaseQueued", "CommandCompleted", "ShellLeaseReleased")
+		if c := sent[1].(*wire.CommandCompleted); c.Status != wire.StatusCancelled || !slices.Contains(c.Notes, errTakenBack.Error()) {
+			t.Errorf("got %s %v, want cancelled, taken back by the user", c.Status, c.Notes)
+		}
+		if r := sent[2].(*wire.ShellLeaseReleased); r.Reason != wire.ReleasedByUser || r.Fence != 1 {
+			t.Errorf("got %+v, want fence 1 revoked_by_user", r)
+		}
+		if got := d.sh.ran(); !slices.Equal(got, []string{"sleep 1000", "ls"}) {
+			t.Errorf("got %v run, want sleep, ls", got)
+		}
+		d.sh.finish(0, shell.State{})
+		if err := <-done; err != nil {
+			t.Errorf("user's command: %v", err)
+		}
+		d.take("ShellLeaseAcquired")
+	})
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	refused := func(t *testing.T, d *desk, why string) {
+		t.Helper()
+		done := d.take("CommandCompleted")[0].(*wire.CommandCompleted)
+		if done.Status != wire.StatusRefused || len(done.Notes) != 1 || !strings.Contains(done.Notes[0], why) {
+			t.Errorf("got %s %v, want refused: %s", done.Status, done.Notes, why)
+		}
+		if got := d.sh.ran(); slices.Contains(got, "rm -rf x") {
+			t.Error("a refused command ran")
+		}
+	}
+	tests := []struct {
+		name, why string
+		do        func(d *desk)
+	}{
+		{"no lease", "the lease is over", func(d *desk) { d.execute(1, "x", "rm -rf x") }},
+		{"older fence", "the lease is over", func(d *desk) {
+			d.acquire(1)
+			d.acquire(2)
+			d.take("ShellLeaseAcquired", "ShellLeaseReleased", "ShellLeaseAcquired")
+			d.execute(1, "x", "rm -rf x")
+		}},
+		{"fence of another lease", "the lease is over", func(d *desk) {
+			d.acquire(1)
+			d.take("ShellLeaseAcquired")
+			d.l.Handle(&wire.ExecuteLeasedCommand{LeaseRef: wire.LeaseRef{LeaseID: "lease-1", Fence: 9}, Command: "rm -rf x", Cwd: "/home/u", Fingerprint: wire.Fingerprint("rm -rf x", "/home/u", "d0")})
+		}},
+		{"changed text", "changed since", func(d *desk) { // T3l
+			d.acquire(1)
+			d.take("ShellLeaseAcquired")
+			d.l.Handle(&wire.ExecuteLeasedCommand{LeaseRef: ref(1), Command: "rm -rf x", Cwd: "/home/u", Fingerprint: wire.Fingerprint("ls", "/home/u", "d0")})
+		}},
+		{"no fingerprint", "changed since", func(d *desk) {
+			d.acquire(1)
+			d.take("ShellLeaseAcquired")
+			d.l.Handle(&wire.ExecuteLeasedCommand{LeaseRef: ref(1), Command: "rm -rf x"})
+		}},
+		{"changed shell", "changed since", func(d *desk) { // T2d, T3l
+			d.acquire(1)
+			d.take("ShellLeaseAcquired")
+			print := wire.Fingerprint("rm -rf x", "/home/u", "d0")
+			done := d.run("cd /tmp", false)
+			d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1"})
+			<-done
+			d.take("ShellState")
+			d.l.Handle(&wire.ExecuteLeasedCommand{LeaseRef: ref(1), Command: "rm -rf x", Cwd: "/home/u", Fingerprint: print})
+		}},
+		{"user is running", "the user is running", func(d *desk) {
+			d.acquire(1)
+			d.take("ShellLeaseAcquired")
+			d.run("vim", false)
+			d.execute(1, "x", "rm -rf x")
+		}},
+		{"a second one at once", "another command", func(d *desk) {
+			d.acquire(1)
+			d.execute(1, "x1", "sleep 9")
+			d.take("ShellLeaseAcquired", "CommandStarted")
+			d.execute(1, "x2", "rm -rf x")
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := open(t)
+				defer d.close()
+				defer func() {
+					d.sh.mu.Lock()
+					running := d.sh.cmd != nil
+					d.sh.mu.Unlock()
+					if running {
+						d.sh.finish(0, shell.State{})
+						synctest.Wait()
+					}
+				}()
+				tt.do(d)
+				refused(t, d, tt.why)
+			})
+		})
+	}
+}
+
+// A lease that the daemon holds for over ends here with its command, and the next gets the shell after that (T2e, T2i).
+func TestNextLeaseWaitsForTheLastCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		d.sh.dies = time.Second
+		d.acquire(1)
+		d.execute(1, "x1", "sleep 1000")
+		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.acquire(2)
+		d.take("ShellLeaseQueued")
+		time.Sleep(time.Second)
+		sent := d.take("CommandCompleted", "ShellLeaseReleased", "ShellLeaseAcquired")
+		if c := sent[0].(*wire.CommandCompleted); c.LeaseRef != ref(1) {
+			t.Errorf("got the end labelled %+v, want %+v", c.LeaseRef, ref(1))
+		}
+	})
+}
+
+func TestReleaseEndsTheRunningCommandFirst(t *testing.T) { // T2i
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		d.acquire(1)
+		d.execute(1, "x1", "sleep 1000")
+		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.release(1, "expired")
+		sent := d.take("CommandCompleted", "ShellLeaseReleased")
+		if r := sent[1].(*wire.ShellLeaseReleased); r.Reason != wire.ReleasedExpired {
+			t.Errorf("got reason %s, want expired", r.Reason)
+		}
+	})
+}

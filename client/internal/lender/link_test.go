@@ -1,0 +1,252 @@
+package lender
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sublet/lease/shell"
+	"sublet/wire"
+)
+
+func TestLinkDropsInMidCommand(t *testing.T) {
+	held := wire.HeldLease{LeaseID: "lease-1", Fence: 1, ExecutionID: "x1"}
+	start := func(t *testing.T) *desk {
+		d := open(t)
+		d.acquire(1)
+		d.execute(1, "x1", "make")
+		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.drop()
+		return d
+	}
+	t.Run("the command ends meanwhile and its end is told", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d := start(t)
+			defer d.close()
+			time.Sleep(10 * time.Second)
+			d.sh.finish(4, shell.State{})
+			synctest.Wait()
+			var s wire.EnvSnapshot
+			d.l.Snapshot(&s)
+			if !slices.Equal(s.Leases, []wire.HeldLease{held}) {
+				t.Errorf("got leases %+v, want %+v", s.Leases, held)
+			}
+			d.up(held)
+			sent := d.take("CommandCompleted", "ShellState")
+			if c := sent[0].(*wire.CommandCompleted); *c.ExitCode != 4 {
+				t.Errorf("got exit %d, want 4", *c.ExitCode)
+			}
+			d.release(1, "completed")
+			d.take("ShellLeaseReleased")
+		})
+	})
+	t.Run("the command goes on under its fence", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d := start(t)
+			defer d.close()
+			time.Sleep(wire.LeaseGrace - time.Second)
+			d.up(held)
+			time.Sleep(wire.LeaseGrace)
+			d.take() // no state while a command runs
+			d.sh.finish(0, shell.State{})
+			d.take("CommandCompleted", "ShellState")
+		})
+	})
+	t.Run("the link does not come back", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d := start(t)
+			defer d.close()
+			time.Sleep(wire.LeaseGrace - time.Nanosecond)
+			synctest.Wait()
+			if n := d.l.Lending(); n.Command != "make" {
+				t.Errorf("got %+v before the grace is over, want make running", n)
+			}
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			if n := d.l.Lending(); n.Holder != "" {
+				t.Errorf("got %+v after the grace, want nobody", n)
+			}
+			d.up(held) // the daemon still waits: it gets the end
+			sent := d.take("CommandCompleted", "ShellLeaseReleased", "ShellState")
+			if c := sent[0].(*wire.CommandCompleted); c.Status != wire.StatusCancelled {
+				t.Errorf("got %s, want cancelled", c.Status)
+			}
+		})
+	})
+	t.Run("a new daemon adopts nothing", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d := start(t)
+			defer d.close()
+			d.up()
+			d.take("CommandCompleted", "ShellState", "ShellLeaseReleased")
+			d.acquire(1) // its fences begin anew
+			d.take("ShellLeaseAcquired")
+		})
+	})
+	t.Run("an idle lease ends with the grace, and an offer at once", func(t *testing.T) { // T2b
+		synctest.Test(t, func(t *testing.T) {
+			d := open(t)
+			defer d.close()
+			d.acquire(1)
+			d.take("ShellLeaseAcquired")
+			d.run("vim", false)
+			d.acquire(2)
+			synctest.Wait()
+			d.drop()
+			d.sh.finish(0, shell.State{})
+			synctest.Wait()
+			if n := d.l.Lending(); n.Holder == "agent-2" || len(n.Waiting) > 0 {
+				t.Errorf("got %+v, want agent-2 forgotten", n)
+			}
+			time.Sleep(wire.LeaseGrace)
+			synctest.Wait()
+			if n := d.l.Lending(); n.Holder != "" {
+				t.Errorf("got %+v, want nobody", n)
+			}
+		})
+	})
+	t.Run("a lease the client does not have is given up by the daemon", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d := open(t)
+			defer d.close()
+			d.drop()
+			d.up(wire.HeldLease{LeaseID: "lease-9", Fence: 9})
+			sent := d.take("ShellLeaseReleased", "ShellState")
+			if r := sent[0].(*wire.ShellLeaseReleased); r.LeaseID != "lease-9" || r.Reason != wire.ReleasedDisconnected {
+				t.Errorf("got %+v, want lease-9 disconnected", r)
+			}
+		})
+	})
+}
+
+func TestSecretsStayHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		var s wire.EnvSnapshot
+		d.l.Snapshot(&s)
+		if v, listed := s.Env["API_TOKEN"]; !listed || v != "" {
+			t.Errorf("got API_TOKEN %q, listed %v; want its name without its value", v, listed)
+		}
+		done := d.run("export", false)
+		d.sh.finish(0, shell.State{Digest: "d1", Vars: map[string]string{"DB": "postgres://u:hush@h/db", "MY_SECRET": "hush"}})
+		<-done
+		state := d.take("ShellState")[0].(*wire.ShellState)
+		if text := fmt.Sprint(state); strings.Contains(text, "hush") {
+			t.Errorf("got %s, want no secret", text)
+		}
+		if !slices.Contains(state.Env.Unset, "API_TOKEN") {
+			t.Errorf("got unset %v, want API_TOKEN", state.Env.Unset)
+		}
+	})
+}
+
+func TestFunctionBodiesTravelOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		look := func(s shell.State) *wire.ShellState {
+			done := d.run("x", false)
+			d.sh.finish(0, s)
+			<-done
+			return d.take("ShellState")[0].(*wire.ShellState)
+		}
+		first := look(shell.State{Digest: "d1", Functions: map[string]string{"f": "f () { ls; }"}})
+		second := look(shell.State{Digest: "d2", Functions: map[string]string{"f": "f () { ls; }", "g": "g () { rm; }"}})
+		if first.Functions[0].Body == "" || second.Functions[0].Body != "" || second.Functions[1].Body == "" {
+			t.Errorf("got %+v then %+v, want each body once", first.Functions, second.Functions)
+		}
+		d.drop()
+		d.up()
+		again := d.take("ShellState")[0].(*wire.ShellState)
+		if again.Functions[0].Body == "" {
+			t.Error("got no body on a new connection, want all of them again")
+		}
+	})
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		d.sh.dies = time.Second
+		d.acquire(1)
+		d.execute(1, "x1", "sleep 1000")
+		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.l.Close()
+		d.take("CommandCompleted", "ShellLeaseReleased")
+		d.acquire(2)
+		if m := d.take("ShellLeaseDenied")[0].(*wire.ShellLeaseDenied); m.Reason != wire.DeniedShuttingDown {
+			t.Errorf("got %s, want shutting_down", m.Reason)
+		}
+		if _, err := d.l.Run(t.Context(), "ls", false, nil); !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+		d.l.Close()
+	})
+}
+
+func TestTheUsersExitEndsLending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		done := d.run("exit 3", false)
+		d.acquire(1)
+		d.take("ShellLeaseQueued")
+		close(d.sh.gone)
+		if m := d.take("ShellLeaseDenied")[0].(*wire.ShellLeaseDenied); m.Reason != wire.DeniedNoShell {
+			t.Errorf("got %s, want no_shell", m.Reason)
+		}
+		d.sh.finish(3, shell.State{})
+		<-done
+	})
+}
+
+func TestUndoPutsTheStateBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		d.acquire(1)
+		d.execute(1, "x1", "cd /tmp")
+		synctest.Wait()
+		d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1", Vars: map[string]string{"HOME": "/home/u", "API_TOKEN": "hush", "LD_PRELOAD": "x"}})
+		d.take("ShellLeaseAcquired", "CommandStarted", "CommandCompleted", "ShellState")
+		changed, err := d.l.UndoShell(t.Context())
+		if err != nil || changed != "left you in ~, unset LD_PRELOAD, look at LD_PRELOAD: it decides what later commands run" {
+			t.Errorf("got %q, %v", changed, err)
+		}
+		if d.sh.Digest() != "d0" {
+			t.Errorf("got digest %s, want d0", d.sh.Digest())
+		}
+		if changed, err := d.l.UndoShell(t.Context()); changed != "" || err != nil {
+			t.Errorf("got %q, %v a second time, want nothing", changed, err)
+		}
+	})
+}
+
+// A command that prints for ever is neither collected without a bound nor does it wait for anybody (T2h).
+func TestLiveOutputIsBounded(t *testing.T) {
+	block := make(chan struct{})
+	p := newPump(func(wire.Message) bool { <-block; return true }, ref(1), "x")
+	go p.run()
+	chunk := make([]byte, 4096)
+	for range 10_000 { // 40 MB
+		p.add(chunk)
+	}
+	p.mu.Lock()
+	size := len(p.buf)
+	p.mu.Unlock()
+	if size > 2*liveBound+len(chunk) {
+		t.Errorf("got %d bytes waiting, want at most %d", size, 2*liveBound+len(chunk))
+	}
+	close(block)
+	p.close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.offset != 10_000*4096 {
+		t.Errorf("got offset %d at the end, want %d", p.offset, 10_000*4096)
+	}
+}

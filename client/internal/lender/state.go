@@ -1,0 +1,230 @@
+package lender
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"sublet/lease/shell"
+	"sublet/wire"
+)
+
+// lookBound is how long a look at the shell's state may take.
+const lookBound = 3 * time.Second
+
+// bodiesMost bounds the function bodies of one message; the rest go without.
+const bodiesMost = wire.MaxFrame / 4
+
+// staleLocked reports whether the shell's state is not known, or not told.
+func (l *Lender) staleLocked() bool {
+	return l.dirty || l.up && l.told != l.state.Digest && l.state.Digest != ""
+}
+
+// look brings what is known and told of the shell's state up to date. The caller holds the token. The shell has written
+// its state down a moment after each command that may have changed it, so this is short. A state that cannot be had is
+// given up until the next command: lending goes on without.
+func (l *Lender) look(ctx context.Context) {
+	l.mu.Lock()
+	if !l.staleLocked() {
+		l.mu.Unlock()
+		return
+	}
+	if !l.dirty {
+		l.tellLocked()
+		l.mu.Unlock()
+		return
+	}
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, lookBound)
+	defer cancel()
+	s, err := l.sh.State(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil && l.user != nil {
+		return // the user wanted the shell; after their command is another time
+	}
+	l.dirty = false
+	if err != nil {
+		l.log.Warn("shell state not known", "err", err)
+		l.told = l.state.Digest
+		return
+	}
+	l.state = s
+	l.tellLocked()
+}
+
+// tellLocked sends the state to the daemon, if there is a link that does not have it.
+func (l *Lender) tellLocked() {
+	if !l.up || l.told == l.state.Digest {
+		return
+	}
+	s := &wire.ShellState{
+		Digest: l.state.Digest, Cwd: wire.OSString(l.state.Dir),
+		Aliases: map[string]wire.OSString{}, Functions: []wire.ShellFunction{}, Options: slices.Clone(l.state.Options),
+		Env: wire.EnvChange{Set: map[string]wire.OSString{}, Unset: []string{}},
+	}
+	if s.Options == nil {
+		s.Options = []string{}
+	}
+	for name, text := range l.state.Aliases {
+		s.Aliases[name] = wire.OSString(text)
+	}
+	size := 0
+	for _, name := range sortedKeys(l.state.Functions) {
+		body := l.state.Functions[name]
+		sum := sha256.Sum256([]byte(body))
+		f := wire.ShellFunction{Name: name, Hash: hex.EncodeToString(sum[:])}
+		if !l.hashes[f.Hash] && size+len(body) <= bodiesMost {
+			size += len(body)
+			f.Body = wire.OSString(body)
+			l.hashes[f.Hash] = true
+		}
+		s.Functions = append(s.Functions, f)
+	}
+	env := Public(l.state.Vars)
+	for name, value := range env {
+		if old, had := l.sentEnv[name]; !had || old != value {
+			s.Env.Set[name] = value
+		}
+	}
+	for _, name := range sortedKeys(l.sentEnv) {
+		if _, has := env[name]; !has {
+			s.Env.Unset = append(s.Env.Unset, name)
+		}
+	}
+	if l.send(s) {
+		l.told, l.sentEnv = s.Digest, env
+	}
+}
+
+// vars turns os.Environ's form into a map.
+func vars(env []string) map[string]string {
+	m := make(map[string]string, len(env))
+	for _, kv := range env {
+		if name, value, ok := strings.Cut(kv, "="); ok && name != "" {
+			m[name] = value
+		}
+	}
+	return m
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// noise are variables that bash itself keeps: their change is none.
+var noise = map[string]bool{"PWD": true, "OLDPWD": true, "_": true, "SHLVL": true, "COLUMNS": true, "LINES": true}
+
+// poisonous reports whether a variable decides what a later, harmless command really runs (T3g).
+func poisonous(name string) bool {
+	switch name {
+	case "PATH", "PROMPT_COMMAND", "BASH_ENV", "ENV", "IFS", "PS0", "PS1", "PS4", "PAGER", "EDITOR", "VISUAL", "BROWSER", "LESSOPEN", "LESSCLOSE", "MANPAGER",
+		"RIPGREP_CONFIG_PATH", "PYTHONSTARTUP", "PYTHONPATH", "NODE_OPTIONS", "PERL5OPT", "RUBYOPT":
+		return true
+	}
+	return strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_") || strings.HasPrefix(name, "GIT_")
+}
+
+// difference is one line of what a command left different, "" for nothing. It holds no values, and no control characters.
+func difference(a, b shell.State) string {
+	var parts []string
+	say := func(verb string, names []string) {
+		if len(names) == 0 {
+			return
+		}
+		const most = 5
+		shown := names[:min(len(names), most)]
+		text := verb + " " + strings.Join(shown, ", ")
+		if more := len(names) - most; more > 0 {
+			text += " and " + strconv.Itoa(more) + " more"
+		}
+		parts = append(parts, text)
+	}
+	if a.Dir != b.Dir {
+		parts = append(parts, "left you in "+shortDir(b.Dir, b.Vars["HOME"]))
+	}
+	added, changed, removed := compare(a.Vars, b.Vars, noise)
+	say("set", added)
+	say("changed", changed)
+	say("unset", removed)
+	var watch []string
+	for _, name := range slices.Concat(added, changed, removed) {
+		if poisonous(name) {
+			watch = append(watch, name)
+		}
+	}
+	added, changed, removed = compare(a.Aliases, b.Aliases, nil)
+	say("set alias", slices.Concat(added, changed))
+	say("removed alias", removed)
+	added, changed, removed = compare(a.Functions, b.Functions, nil)
+	say("defined function", slices.Concat(added, changed))
+	say("removed function", removed)
+	var on, off []string
+	for _, o := range b.Options {
+		if !slices.Contains(a.Options, o) {
+			on = append(on, o)
+		}
+	}
+	for _, o := range a.Options {
+		if !slices.Contains(b.Options, o) {
+			off = append(off, o)
+		}
+	}
+	say("switched on", on)
+	say("switched off", off)
+	if len(watch) > 0 {
+		parts = append(parts, "look at "+strings.Join(watch, ", ")+": it decides what later commands run")
+	}
+	return printable(strings.Join(parts, ", "))
+}
+
+func compare(a, b map[string]string, skip map[string]bool) (added, changed, removed []string) {
+	for _, name := range sortedKeys(b) {
+		old, had := a[name]
+		switch {
+		case skip[name]:
+		case !had:
+			added = append(added, name)
+		case old != b[name]:
+			changed = append(changed, name)
+		}
+	}
+	for _, name := range sortedKeys(a) {
+		if _, has := b[name]; !has && !skip[name] {
+			removed = append(removed, name)
+		}
+	}
+	return added, changed, removed
+}
+
+func shortDir(dir, home string) string {
+	if home != "" && home != "/" {
+		if dir == home {
+			return "~"
+		}
+		if rest, ok := strings.CutPrefix(dir, home+"/"); ok {
+			return "~/" + rest
+		}
+	}
+	return dir
+}
+
+// printable makes control, bidi and zero-width characters visible: a directory's name is data.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+}

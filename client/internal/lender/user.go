@@ -1,0 +1,110 @@
+package lender
+
+import (
+	"context"
+	"slices"
+
+	"sublet/lease/shell"
+)
+
+// Write passes keyboard bytes to the program that has the terminal.
+func (l *Lender) Write(p []byte) (int, error) { return l.sh.Write(p) }
+
+// Unowned passes on what the terminal printed while no command ran. It never waits; p stays the caller's.
+func (l *Lender) Unowned(p []byte) { l.events.put(Unowned{Data: slices.Clone(p)}) }
+
+// Resize tells the shell how large the terminal is.
+func (l *Lender) Resize(s shell.Size) error { return l.sh.Resize(s) }
+
+// Dir is where the shell is, as last known.
+func (l *Lender) Dir() string { return l.sh.Dir() }
+
+// Exited closes when the user's own exit ended the shell.
+func (l *Lender) Exited() <-chan struct{} { return l.sh.Exited() }
+
+// ExitStatus is the status of that exit.
+func (l *Lender) ExitStatus() int { return l.sh.ExitStatus() }
+
+// Prompt is the user's own prompt, expanded. While the shell is in use it is the last one known.
+func (l *Lender) Prompt(ctx context.Context) (string, error) {
+	var prompt string
+	err := l.idle(ctx, func() (err error) {
+		prompt, err = l.sh.Prompt(ctx)
+		return err
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		l.prompt = prompt
+	} else if l.prompt != "" {
+		return l.prompt, nil
+	}
+	return prompt, err
+}
+
+// Complete asks the shell for completions. While it is in use it returns *LentError or ErrBusy at once.
+func (l *Lender) Complete(ctx context.Context, line string, cursor int) (from int, cs []shell.Completion, err error) {
+	err = l.idle(ctx, func() (err error) {
+		from, cs, err = l.sh.Complete(ctx, line, cursor)
+		return err
+	})
+	return from, cs, err
+}
+
+// History is bash's own history list, oldest first. While the shell is in use it returns *LentError or ErrBusy at once.
+func (l *Lender) History(ctx context.Context) (lines []string, err error) {
+	err = l.idle(ctx, func() (err error) {
+		lines, err = l.sh.History(ctx)
+		return err
+	})
+	return lines, err
+}
+
+// UndoShell puts the shell's state back to what it was before the last borrowed command that changed it, and tells in one
+// line what that changed; "" where there is nothing to put back.
+func (l *Lender) UndoShell(ctx context.Context) (changed string, err error) {
+	l.mu.Lock()
+	before := l.before
+	l.mu.Unlock()
+	if before == nil {
+		return "", nil
+	}
+	err = l.idle(ctx, func() error {
+		if err := l.sh.Restore(ctx, *before); err != nil {
+			return err
+		}
+		l.mu.Lock()
+		was := l.state
+		l.before, l.dirty = nil, true
+		l.mu.Unlock()
+		l.look(ctx)
+		l.mu.Lock()
+		changed = difference(was, l.state)
+		l.mu.Unlock()
+		return nil
+	})
+	return changed, err
+}
+
+// idle runs f with the shell, unless a command has it. A look at the state, or another question, is waited for: those
+// are short.
+func (l *Lender) idle(ctx context.Context, f func() error) error {
+	l.mu.Lock()
+	switch {
+	case l.closing != "":
+		l.mu.Unlock()
+		return ErrClosed
+	case l.user != nil:
+		l.mu.Unlock()
+		return ErrBusy
+	case l.grant != nil && l.grant.exec != nil:
+		defer l.mu.Unlock()
+		return &LentError{Lending: l.lendingLocked()}
+	}
+	l.mu.Unlock()
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	defer l.give()
+	return f()
+}

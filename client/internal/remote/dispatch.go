@@ -1,0 +1,141 @@
+package remote
+
+import (
+	"time"
+
+	"sublet/wire"
+)
+
+// dispatch hands one message to whom it is for. It runs in the reader, so that order is kept.
+func (c *Conn) dispatch(l *link, m wire.Message) {
+	switch m := m.(type) {
+	case *wire.Heartbeat:
+		if !m.Reply {
+			_ = l.wc.Send(&wire.Heartbeat{Nonce: m.Nonce, AtMS: time.Now().UnixMilli(), Reply: true}) // a lost link is told to the reader
+		}
+		return
+	case *wire.SessionReply:
+		c.moved(m)
+		if l.answer(m.RequestID, m) {
+			return
+		}
+	case *wire.PolicyReply:
+		if l.answer(m.RequestID, m) {
+			return
+		}
+	case *wire.StatusReply:
+		if l.answer(m.RequestID, m) {
+			return
+		}
+	case *wire.Error:
+		if m.Code == wire.CodeShuttingDown && m.RequestID == "" && m.TurnID == "" && !m.Recoverable {
+			l.stopped = true // the end of the connection follows, and tells
+			return
+		}
+		l.note(m, false)
+		if m.TurnID == "" && (l.answer(m.RequestID, m) || l.feed(m.RequestID, m)) {
+			return
+		}
+	case wire.LeaseMessage:
+		if id := m.Ref().RequestID; id != "" {
+			// The other direction: this client borrows somebody else's shell.
+			l.note(m, false)
+			if l.feed(id, m) {
+				return
+			}
+			c.log.Debug("lease message for nobody", "kind", m.Kind(), "request", id)
+			return
+		}
+	}
+	if e, ok := m.(wire.EventMessage); ok {
+		if !c.fresh(e) {
+			return
+		}
+		l.note(m, false)
+		l.feed(e.Meta().RequestID, m)
+	}
+	if c.o.Handle != nil {
+		c.o.Handle(m)
+	}
+}
+
+// moved follows the session that a reply attached this connection to. It runs before the events that come after it.
+func (c *Conn) moved(r *wire.SessionReply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case r.Session.ID == "":
+	case r.Op == "resume" || r.Op == "new":
+		c.session, c.want = r.Session, r.Session.ID
+		if c.ready != nil {
+			ready := *c.ready
+			ready.Session = r.Session
+			c.ready = &ready
+		}
+	case r.Session.ID == c.session.ID:
+		c.session = r.Session // renamed, cleared
+	}
+}
+
+// fresh reports whether an event is new to this client, and takes its number down. After a reconnect the store sends
+// what was missed, and a live event may arrive twice. Live-only chunks carry the number of the last stored event and
+// are always new; so is what has no number.
+func (c *Conn) fresh(e wire.EventMessage) bool {
+	meta := e.Meta()
+	first := meta.Seq
+	if chunk, ok := e.(*wire.AgentStreamChunk); ok {
+		if chunk.Chunk.Type == wire.ChunkToolOutput || chunk.Chunk.Type == wire.ChunkToolCallDelta {
+			return true
+		}
+		if chunk.SeqFirst > 0 {
+			first = chunk.SeqFirst
+		}
+	}
+	if meta.Seq <= 0 || meta.SessionID == "" {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := c.seen[meta.SessionID]
+	if meta.Seq <= seen {
+		return false
+	}
+	if seen > 0 && first > seen+1 {
+		c.log.Warn("events missing", "session", meta.SessionID, "after", seen, "next", first)
+	}
+	if first <= seen {
+		// The daemon merged what was seen with what was not: shown twice is better than not at all.
+		c.log.Warn("events repeated", "session", meta.SessionID, "from", first, "seen", seen)
+	}
+	c.seen[meta.SessionID] = meta.Seq
+	return true
+}
+
+// answer gives m to the call that waits for it.
+func (l *link) answer(id wire.RequestID, m wire.Message) bool {
+	if id == "" {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	reply, ok := l.calls[id]
+	if ok {
+		delete(l.calls, id)
+		reply <- m // capacity 1, one answer
+	}
+	return ok
+}
+
+// feed gives m to the stream that follows its request.
+func (l *link) feed(id wire.RequestID, m wire.Message) bool {
+	if id == "" {
+		return false
+	}
+	l.mu.Lock()
+	s, ok := l.streams[id]
+	l.mu.Unlock()
+	if ok {
+		s.push(m)
+	}
+	return ok
+}

@@ -1,0 +1,160 @@
+package remote
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sublet/wire"
+)
+
+// link is one connection from its Ready to its end.
+type link struct {
+	wc      *wire.Conn
+	born    time.Time
+	last    atomic.Int64  // when the peer was last heard, in nanoseconds since born
+	stirred chan struct{} // capacity 1: what runs changed
+	over    chan struct{} // closed by end
+	stopped bool          // the daemon said that it was told to stop; the reader's
+
+	mu sync.Mutex
+	// guarded by mu
+	calls   map[wire.RequestID]chan wire.Message // waiting for one reply each; capacity 1
+	streams map[wire.RequestID]*stream
+	turns   map[wire.TurnID]struct{}    // running, as far as this client knows
+	asks    map[wire.RequestID]struct{} // sent, and not begun or refused yet
+	leases  map[wire.LeaseID]struct{}   // lent by this client
+	why     error
+	ended   bool
+}
+
+func newLink(wc *wire.Conn) *link {
+	return &link{
+		wc: wc, born: time.Now(), stirred: make(chan struct{}, 1), over: make(chan struct{}),
+		calls: map[wire.RequestID]chan wire.Message{}, streams: map[wire.RequestID]*stream{},
+		turns: map[wire.TurnID]struct{}{}, asks: map[wire.RequestID]struct{}{}, leases: map[wire.LeaseID]struct{}{},
+	}
+}
+
+func (l *link) heard() { l.last.Store(int64(time.Since(l.born))) }
+
+// end fails every call that still waits. The wire.Conn is closed already or is closed here.
+func (l *link) end() {
+	l.wc.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
+	l.ended = true
+	close(l.over)
+	for _, s := range l.streams {
+		s.close()
+	}
+}
+
+func (l *link) cause() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why
+}
+
+// pulse sends heartbeats while a turn or a lease runs, and cuts the link off after DeadAfter of silence. While nothing
+// runs it sleeps without a timer: a unix socket tells a dead peer by itself. It returns when the link is over.
+func (l *link) pulse() {
+	var timer *time.Timer
+	var tick <-chan time.Time
+	nonce := uint64(0)
+	for {
+		select {
+		case <-l.over:
+			if timer != nil {
+				timer.Stop()
+			}
+			return
+		case <-l.stirred:
+			busy := l.busy()
+			switch {
+			case busy && tick == nil:
+				l.heard() // silence while idle does not count
+				timer = time.NewTimer(wire.HeartbeatEvery)
+				tick = timer.C
+			case !busy && tick != nil:
+				timer.Stop()
+				tick = nil
+			}
+		case <-tick:
+			silent := time.Since(l.born) - time.Duration(l.last.Load())
+			if silent >= wire.DeadAfter {
+				l.mu.Lock()
+				l.why = fmt.Errorf("the daemon was silent for %v", silent.Round(time.Second))
+				l.mu.Unlock()
+				// Its reader is woken by the close and ends the link; nothing is flushed to a peer that is dead.
+				l.wc.Close()
+				tick = nil
+				continue
+			}
+			nonce++
+			_ = l.wc.Send(&wire.Heartbeat{Nonce: nonce, AtMS: time.Now().UnixMilli()}) // a lost link is told to the reader
+			timer.Reset(wire.HeartbeatEvery)
+		}
+	}
+}
+
+func (l *link) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.turns)+len(l.asks)+len(l.leases) > 0
+}
+
+// note keeps the record of what runs, which is what heartbeats are for.
+func (l *link) note(m wire.Message, outgoing bool) {
+	l.mu.Lock()
+	switch m := m.(type) {
+	case *wire.AgentRequest:
+		l.asks[m.RequestID] = struct{}{}
+	case *wire.ToolRequest:
+		l.asks[m.RequestID] = struct{}{}
+	case *wire.LeaseRunRequest:
+		l.asks[m.RequestID] = struct{}{}
+	case *wire.CompactRequest:
+		l.asks[m.RequestID] = struct{}{}
+	case *wire.UndoRequest:
+		l.asks[m.RequestID] = struct{}{}
+	case *wire.TurnStarted:
+		l.turns[m.TurnID] = struct{}{}
+		delete(l.asks, m.RequestID)
+	case *wire.AgentComplete:
+		delete(l.turns, m.TurnID)
+		delete(l.asks, m.RequestID)
+	case *wire.CompactionComplete:
+		delete(l.asks, m.RequestID)
+	case *wire.Error:
+		if m.TurnID == "" {
+			delete(l.asks, m.RequestID)
+		}
+	case *wire.ShellLeaseAcquired:
+		if outgoing {
+			l.leases[m.LeaseID] = struct{}{}
+		}
+	case *wire.ShellLeaseReleased:
+		if outgoing {
+			delete(l.leases, m.LeaseID)
+		} else {
+			delete(l.asks, m.RequestID)
+		}
+	case *wire.ShellLeaseDenied:
+		if !outgoing {
+			delete(l.asks, m.RequestID)
+		}
+	default:
+		l.mu.Unlock()
+		return
+	}
+	l.mu.Unlock()
+	select {
+	case l.stirred <- struct{}{}:
+	default: // pulse looks at the newest record anyway
+	}
+}

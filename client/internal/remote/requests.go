@@ -1,0 +1,236 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sublet/wire"
+)
+
+// current returns the link in force and, where there is none, asks for one soon.
+func (c *Conn) current() (*link, error) {
+	if c.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
+	c.mu.Lock()
+	l := c.link
+	c.mu.Unlock()
+	if l == nil {
+		select {
+		case c.kick <- struct{}{}:
+		default:
+		}
+		return nil, ErrDisconnected
+	}
+	return l, nil
+}
+
+// reach is current for what needs a daemon: one that was stopped is started again, and waited for up to rouseBound.
+func (c *Conn) reach(ctx context.Context) (*link, error) {
+	c.mu.Lock()
+	if c.asleep {
+		c.asleep, c.rousing = false, make(chan struct{})
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+	}
+	rousing := c.rousing
+	c.mu.Unlock()
+	if rousing == nil {
+		return c.current()
+	}
+	bound := time.NewTimer(rouseBound)
+	defer bound.Stop()
+	select {
+	case <-rousing:
+	case <-bound.C:
+		return nil, fmt.Errorf("%w: it was not up after %v", ErrDisconnected, rouseBound)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-c.ctx.Done():
+		return nil, ErrClosed
+	}
+	l, err := c.current()
+	if cause := c.Err(); errors.Is(err, ErrDisconnected) && cause != nil && !errors.Is(cause, ErrDisconnected) {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return l, err
+}
+
+// Send queues a message that has no reply of its own: lease messages, shell state, results. It never waits for the
+// daemon. Without a connection it returns ErrDisconnected; unlike a request it does not hurry the next one.
+func (c *Conn) Send(m wire.Message) error {
+	c.mu.Lock()
+	l := c.link
+	c.mu.Unlock()
+	if l == nil {
+		return ErrDisconnected
+	}
+	return l.send(m)
+}
+
+func (l *link) send(m wire.Message) error {
+	l.note(m, true) // before sending: the answer may arrive before Send returns
+	if err := l.wc.Send(m); err != nil {
+		return fmt.Errorf("send %s: %w", m.Kind(), err)
+	}
+	return nil
+}
+
+// post sends a request whose answers are events.
+func (c *Conn) post(ctx context.Context, id *wire.RequestID, m wire.Message) error {
+	l, err := c.reach(ctx)
+	if err != nil {
+		return err
+	}
+	mint(id)
+	return l.send(m)
+}
+
+func mint(id *wire.RequestID) {
+	if *id == "" {
+		*id = wire.RequestID(wire.NewID())
+	}
+}
+
+// call sends a request and waits for its one reply.
+func call[R wire.Message](ctx context.Context, c *Conn, id *wire.RequestID, m wire.Message) (R, error) {
+	var none R
+	l, err := c.reach(ctx)
+	if err != nil {
+		return none, err
+	}
+	mint(id)
+	reply := make(chan wire.Message, 1)
+	l.mu.Lock()
+	if _, taken := l.calls[*id]; taken {
+		l.mu.Unlock()
+		return none, &wire.Error{Code: wire.CodeDuplicateID, Message: "request id used twice"}
+	}
+	l.calls[*id] = reply // before sending: the answer may arrive before Send returns
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		delete(l.calls, *id)
+		l.mu.Unlock()
+	}()
+	if err := l.send(m); err != nil {
+		return none, err
+	}
+	select {
+	case answer := <-reply:
+		return as[R](answer)
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	case <-l.over:
+		select {
+		case answer := <-reply: // it came just before the end
+			return as[R](answer)
+		default:
+		}
+		return none, ErrDisconnected
+	}
+}
+
+func as[R wire.Message](answer wire.Message) (R, error) {
+	var none R
+	switch answer := answer.(type) {
+	case R:
+		return answer, nil
+	case *wire.Error:
+		return none, answer
+	default:
+		return none, fmt.Errorf("answered with %s", answer.Kind())
+	}
+}
+
+// Ask sends the request; its events arrive at Handle. An empty RequestID is filled in.
+// Like every request it starts a daemon that was stopped, and waits for that one.
+func (c *Conn) Ask(ctx context.Context, r *wire.AgentRequest) error {
+	return c.post(ctx, &r.RequestID, r)
+}
+
+// Cancel ends a turn, by turn_id or by request_id of this connection. The turn's AgentComplete answers.
+func (c *Conn) Cancel(_ context.Context, r *wire.CancelRequest) error { return c.say(r) }
+
+// Confirm answers a question. ConfirmationResolved tells how it ended.
+func (c *Conn) Confirm(_ context.Context, r *wire.ConfirmationResponse) error { return c.say(r) }
+
+// Compact sends the request; CompactionStarted and CompactionComplete arrive at Handle.
+func (c *Conn) Compact(ctx context.Context, r *wire.CompactRequest) error {
+	return c.post(ctx, &r.RequestID, r)
+}
+
+// Undo sends the request; its events arrive at Handle.
+func (c *Conn) Undo(ctx context.Context, r *wire.UndoRequest) error {
+	return c.post(ctx, &r.RequestID, r)
+}
+
+// UserCommand reports a command that the user ran.
+func (c *Conn) UserCommand(_ context.Context, r *wire.CommandResult) error { return c.Send(r) }
+
+// EnvChanged sends a new EnvSnapshot.
+func (c *Conn) EnvChanged(context.Context) error {
+	s := c.o.Snapshot()
+	s.ProtocolMin, s.ProtocolMax = wire.MinVersion, wire.Version
+	return c.Send(s)
+}
+
+func (c *Conn) say(m wire.Message) error {
+	l, err := c.current()
+	if err != nil {
+		return err
+	}
+	return l.send(m)
+}
+
+// Sessions lists, searches, renames and so on; one page at a time. Errors are *wire.Error, ErrDisconnected and ctx's cause,
+// as for every method that has a reply.
+func (c *Conn) Sessions(ctx context.Context, r *wire.SessionRequest) (*wire.SessionReply, error) {
+	if r.Op == "resume" && r.SessionID != nil {
+		c.expect(*r.SessionID, r.AfterSeq)
+	}
+	return call[*wire.SessionReply](ctx, c, &r.RequestID, r)
+}
+
+// expect makes the events after seq new again, so that a replay is not taken for a repeat.
+func (c *Conn) expect(id wire.SessionID, seq int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if seq >= 0 && seq < c.seen[id] {
+		c.seen[id] = seq
+	}
+}
+
+// Policy reads or changes mode and rules.
+func (c *Conn) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
+	return call[*wire.PolicyReply](ctx, c, &r.RequestID, r)
+}
+
+// Status asks how the daemon is.
+func (c *Conn) Status(ctx context.Context) (*wire.StatusReply, error) {
+	r := &wire.StatusRequest{}
+	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
+}
+
+// Shutdown stops the daemon; the connection closes when it is gone. With IfIdle a busy one refuses: errors.Is(err,
+// wire.ErrShuttingDown), and the *wire.Error's details tell how many turns run.
+func (c *Conn) Shutdown(ctx context.Context, r *wire.ShutdownRequest) (*wire.StatusReply, error) {
+	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
+}
+
+// RevokeLease takes a lease back from its holder.
+func (c *Conn) RevokeLease(ctx context.Context, r *wire.LeaseRevokeRequest) (*wire.StatusReply, error) {
+	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
+}
+
+// Resume attaches to another session; its events after afterSeq arrive at Handle like any other (0 = all, -1 = none).
+func (c *Conn) Resume(ctx context.Context, id wire.SessionID, afterSeq int64) (*wire.Ready, error) {
+	if _, err := c.Sessions(ctx, &wire.SessionRequest{Op: "resume", SessionID: &id, AfterSeq: afterSeq, IncludeHistory: afterSeq >= 0}); err != nil {
+		return nil, fmt.Errorf("resume session %s: %w", id, err)
+	}
+	return c.Ready(), nil
+}

@@ -1,0 +1,81 @@
+package remote
+
+import (
+	"context"
+	"sync"
+
+	"sublet/wire"
+)
+
+// liveBound is how many messages may wait for a slow consumer before live output, which is kept nowhere anyway, is left
+// out. Everything else waits without a bound: it is a turn's text, and the reader must go on answering heartbeats.
+const liveBound = 1024
+
+// stream is what follows one request, in order, for a consumer of its own pace.
+type stream struct {
+	wake chan struct{} // capacity 1
+
+	mu sync.Mutex
+	// guarded by mu
+	queue  []wire.Message
+	closed bool
+}
+
+func newStream() *stream { return &stream{wake: make(chan struct{}, 1)} }
+
+func (s *stream) push(m wire.Message) {
+	s.mu.Lock()
+	if len(s.queue) < liveBound || !live(m) {
+		s.queue = append(s.queue, m)
+	}
+	s.mu.Unlock()
+	s.stir()
+}
+
+func live(m wire.Message) bool {
+	switch m := m.(type) {
+	case *wire.AgentStreamChunk:
+		return m.Chunk.Type == wire.ChunkToolOutput || m.Chunk.Type == wire.ChunkToolCallDelta
+	case *wire.CommandOutput:
+		return true
+	}
+	return false
+}
+
+func (s *stream) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.stir()
+}
+
+func (s *stream) stir() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next waits for a message. It returns ErrDisconnected after the last of a link that broke, and ctx's cause.
+func (s *stream) next(ctx context.Context) (wire.Message, error) {
+	for {
+		s.mu.Lock()
+		if len(s.queue) > 0 {
+			m := s.queue[0]
+			s.queue[0] = nil
+			s.queue = s.queue[1:]
+			s.mu.Unlock()
+			return m, nil
+		}
+		closed := s.closed
+		s.mu.Unlock()
+		if closed {
+			return nil, ErrDisconnected
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sublet/wire"
+)
+
+// Turn asks and waits for the end: each receives every event of the turn, in order, the AgentComplete last, from the
+// caller's goroutine and at its pace. When ctx ends the turn is cancelled, and its AgentComplete (status cancelled) is
+// still returned if it comes within 7 s; else ctx's cause is. A request refused before it began returns its *wire.Error.
+func (c *Conn) Turn(ctx context.Context, r *wire.AgentRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
+	return c.turn(ctx, &r.RequestID, r, each)
+}
+
+// Tool runs one tool under the same policy as an agent's, and waits like Turn.
+func (c *Conn) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
+	return c.turn(ctx, &r.RequestID, r, each)
+}
+
+func (c *Conn) turn(ctx context.Context, id *wire.RequestID, m wire.Message, each func(wire.Message)) (*wire.AgentComplete, error) {
+	var end *wire.AgentComplete
+	err := c.follow(ctx, id, m, func(m wire.Message) (bool, error) {
+		if refused, ok := m.(*wire.Error); ok && refused.TurnID == "" {
+			return true, refused
+		}
+		if each != nil {
+			each(m)
+		}
+		end, _ = m.(*wire.AgentComplete)
+		return end != nil, nil
+	})
+	return end, err
+}
+
+// LeaseRun borrows the shell of another client: each (nil = none) receives the lease's messages in order. It returns the
+// command's end, with a nil error whatever its exit code; or *DeniedError, *RevokedError, *wire.Error. When ctx ends the
+// command is cancelled, and its end is still returned if it comes within 7 s.
+func (c *Conn) LeaseRun(ctx context.Context, r *wire.LeaseRunRequest, each func(wire.LeaseMessage)) (*wire.CommandCompleted, error) {
+	var end *wire.CommandCompleted
+	err := c.follow(ctx, &r.RequestID, r, func(m wire.Message) (bool, error) {
+		if lm, ok := m.(wire.LeaseMessage); ok && each != nil {
+			each(lm)
+		}
+		switch m := m.(type) {
+		case *wire.Error:
+			return true, m
+		case *wire.ShellLeaseDenied:
+			return true, &DeniedError{ShellLeaseDenied: *m}
+		case *wire.CommandCompleted:
+			end = m
+		case *wire.ShellLeaseReleased:
+			if end == nil {
+				return true, &RevokedError{Reason: m.Reason}
+			}
+			return true, nil
+		}
+		return false, nil
+	})
+	if end != nil {
+		return end, nil // ended, whatever became of the lease afterwards
+	}
+	return nil, err
+}
+
+// A DeniedError says that the shell was not lent.
+type DeniedError struct{ wire.ShellLeaseDenied }
+
+func (e *DeniedError) Error() string {
+	switch e.Reason {
+	case wire.DeniedNoShell:
+		return "no client lends its shell"
+	case wire.DeniedTimeout:
+		if e.Holder == "" {
+			return "the shell was not free in time"
+		}
+		return fmt.Sprintf("the shell was not free in time: %s has had it for %v", e.Holder, time.Duration(e.HeldMS)*time.Millisecond)
+	case wire.DeniedShuttingDown:
+		return "the daemon is stopping"
+	case wire.DeniedUser:
+		return "the user refused to lend the shell"
+	}
+	return "the shell was not lent: " + e.Reason
+}
+
+// Is makes errors.Is(err, wire.ErrLeaseDenied) hold.
+func (e *DeniedError) Is(target error) bool { return target == wire.ErrLeaseDenied }
+
+// Hint says what to do.
+func (e *DeniedError) Hint() string {
+	switch e.Reason {
+	case wire.DeniedNoShell:
+		return "open a terminal and run `sublet` there; its shell is then lent"
+	case wire.DeniedTimeout:
+		return "wait longer with --wait, or see `sublet lease ls`"
+	}
+	return ""
+}
+
+// A RevokedError says that a lease ended before its command did.
+type RevokedError struct{ Reason string }
+
+func (e *RevokedError) Error() string { return "the lease ended before the command: " + e.Reason }
+
+// Is makes errors.Is(err, wire.ErrLeaseDenied) hold.
+func (e *RevokedError) Is(target error) bool { return target == wire.ErrLeaseDenied }
+
+// follow sends m and gives what follows it to step until that says stop. When ctx ends it cancels, once, and goes on
+// listening for cancelBound.
+func (c *Conn) follow(ctx context.Context, id *wire.RequestID, m wire.Message, step func(wire.Message) (stop bool, err error)) error {
+	l, err := c.reach(ctx)
+	if err != nil {
+		return err
+	}
+	mint(id)
+	s := newStream()
+	l.mu.Lock()
+	if _, taken := l.streams[*id]; taken || l.ended {
+		l.mu.Unlock()
+		if taken {
+			return &wire.Error{Code: wire.CodeDuplicateID, Message: "request id used twice"}
+		}
+		return ErrDisconnected
+	}
+	l.streams[*id] = s
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		delete(l.streams, *id)
+		l.mu.Unlock()
+	}()
+	if err := l.send(m); err != nil {
+		return err
+	}
+	wait, cancelled := ctx, false
+	for {
+		m, err := s.next(wait)
+		if err != nil {
+			if cancelled || ctx.Err() == nil {
+				if cancelled {
+					return context.Cause(ctx)
+				}
+				return err
+			}
+			cancelled = true
+			if err := l.send(&wire.CancelRequest{RequestID: id, Reason: "cancelled by the caller"}); err != nil {
+				return context.Cause(ctx)
+			}
+			var stop context.CancelFunc
+			wait, stop = context.WithTimeout(context.WithoutCancel(ctx), cancelBound)
+			defer stop()
+			continue
+		}
+		if stop, err := step(m); stop {
+			return err
+		}
+	}
+}

@@ -1,0 +1,347 @@
+package tui
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"sublet/wire"
+)
+
+const (
+	liveTail  = 5  // lines under a running command
+	doneTail  = 6  // lines under a finished one
+	diffShown = 24 // lines of a change
+)
+
+// card is one call of a tool: a header, what it prints while it runs, and one line for its end.
+type card struct {
+	id      wire.ExecutionID
+	agent   string
+	tool    string
+	args    string // JSON, as far as it came
+	command string // shell text, for bash
+	leased  bool   // runs in the user's shell
+	started time.Time
+	out     tail
+
+	// The end.
+	status    string
+	exit      *int
+	signal    string
+	output    []byte // what was kept of the output, rendered
+	cut       int64  // bytes left out of it
+	spool     string
+	files     []string
+	took      time.Duration
+	done      bool
+	printed   bool
+	place     *entry // its place in the scrollback, while the shell's word is waited for
+	notes     []string
+	why       string // why it was refused
+	keyboard  string // why the program has the keyboard
+	shellSaid bool   // LeasedEnded came
+}
+
+// subject is what the header says behind the tool's name.
+func (c *card) subject() string {
+	if c.command != "" {
+		return c.command
+	}
+	var a map[string]any
+	if json.Unmarshal([]byte(c.args), &a) != nil {
+		return ""
+	}
+	text := func(name string) string { s, _ := a[name].(string); return s }
+	switch c.tool {
+	case "bash":
+		return text("command")
+	case "grep":
+		return strings.TrimSpace(quoted(text("pattern")) + " " + text("path"))
+	case "glob":
+		return strings.TrimSpace(text("pattern") + " " + text("path"))
+	case "task":
+		var t struct {
+			Tasks []struct{ Role, Title, Prompt string }
+		}
+		if json.Unmarshal([]byte(c.args), &t) != nil {
+			return ""
+		}
+		lines := make([]string, 0, len(t.Tasks))
+		for _, one := range t.Tasks {
+			lines = append(lines, strings.TrimSpace(one.Role+": "+firstOf(one.Title, firstLine(one.Prompt))))
+		}
+		return strings.Join(lines, "\n")
+	case "fetch":
+		return text("url")
+	case "todo":
+		return ""
+	}
+	for _, name := range []string{"path", "file", "file_path", "url", "pattern", "name"} {
+		if s := text(name); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func quoted(s string) string {
+	if s == "" {
+		return ""
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+func firstOf(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// header is the first line, without the mark before it; further lines of the command follow, at most lines of them.
+func (c *card) header(th *theme, width, lines int) []string {
+	name := th.bold.Render(visibleLine(c.tool))
+	if c.agent != "" && c.agent != "orchestrator" && c.agent != "you" {
+		name = th.agent.Render(visibleLine(c.agent)) + " " + name
+	}
+	text := strings.Split(strings.TrimRight(visible(c.subject()), "\n"), "\n")
+	if text[0] != "" {
+		name += "  "
+	}
+	out := []string{name + fit(text[0], max(8, width-cells(name)))}
+	for i, l := range text[1:] {
+		if i+1 == lines && len(text) > lines+1 {
+			out = append(out, th.dim.Render("    … "+plural(len(text)-lines, "more line", "more lines")))
+			break
+		}
+		out = append(out, "    "+fit(l, width-4))
+	}
+	return out
+}
+
+// Render draws a running card.
+func (c *card) Render(th *theme, width, height int, spin int, now time.Time) []string {
+	if height <= 0 {
+		return nil
+	}
+	suffix := ""
+	if !c.started.IsZero() {
+		suffix = " · " + ticking(now.Sub(c.started))
+	}
+	if c.leased && width >= 60 {
+		suffix += " · in your shell"
+	}
+	head := c.header(th, width-2-cells(suffix), 4)
+	head[0] = th.accent.Render(th.spin(spin)) + " " + head[0] + th.dim.Render(suffix)
+	bar := th.dim.Render(th.glyph("  │ ", "  | "))
+	for _, l := range c.out.last(min(liveTail, height-len(head))) {
+		head = append(head, bar+fit(l, width-4))
+	}
+	for i, l := range head {
+		head[i] = fit(l, width)
+	}
+	return head[:min(len(head), height)]
+}
+
+// Finished draws the card for the scrollback.
+func (c *card) Finished(th *theme, width int) string {
+	mark, parts := c.verdict(th)
+	head := c.header(th, width-2, 12)
+	head[0] = mark + " " + head[0]
+	body, more := c.body(th, width)
+	if more != "" {
+		parts = append(parts, th.dim.Render(more))
+	}
+	if c.cut > 0 {
+		parts = append(parts, th.dim.Render(count(c.cut)+"B left out"))
+		if c.spool != "" {
+			parts = append(parts, th.dim.Render("all in "+visibleLine(c.spool)))
+		}
+	}
+	dot := th.dim.Render(" · ")
+	end := strings.Join(parts, dot)
+	lines := head
+	if len(body) == 0 && len(head) == 1 && end != "" && cells(head[0])+3+cells(end) <= width {
+		lines[0] += dot + end
+		end = ""
+	}
+	lines = append(lines, indent(body, th.dim.Render(th.glyph("  │ ", "  | ")))...)
+	if end != "" {
+		lead := th.dim.Render(th.glyph("  └ ", "  ` "))
+		for _, l := range wrap(end, width-4) {
+			lines = append(lines, lead+l)
+			lead = "    "
+		}
+	}
+	for _, n := range c.notes {
+		for i, l := range wrap(visibleLine(n), width-4) {
+			lead := "  " + th.warn.Render(th.glyph("± ", "* "))
+			if i > 0 {
+				lead = "    "
+			}
+			lines = append(lines, lead+th.dim.Render(l))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// verdict is the mark before a finished card, and how it ended.
+func (c *card) verdict(th *theme) (mark string, parts []string) {
+	mark = th.good.Render(th.glyph("✓", "+"))
+	switch c.status {
+	case wire.StatusDenied:
+		mark = th.warn.Render(th.glyph("⊘", "-"))
+		parts = append(parts, th.warn.Render("not run"))
+		if c.why != "" {
+			parts = append(parts, visibleLine(c.why))
+		}
+	case wire.StatusCancelled:
+		mark = th.warn.Render(th.glyph("■", "#"))
+		parts = append(parts, th.warn.Render("cancelled"))
+	case wire.StatusTimeout:
+		mark = th.bad.Render(th.glyph("✗", "x"))
+		parts = append(parts, th.bad.Render("timed out"))
+	case wire.StatusError, wire.StatusRefused, wire.StatusShellExited:
+		mark = th.bad.Render(th.glyph("✗", "x"))
+		if c.exit == nil {
+			parts = append(parts, th.bad.Render(map[string]string{
+				wire.StatusError: "failed", wire.StatusRefused: "refused", wire.StatusShellExited: "the shell ended",
+			}[c.status]))
+		}
+	case "interrupted":
+		mark = th.warn.Render(th.glyph("■", "#"))
+		parts = append(parts, th.warn.Render("no result"))
+	}
+	if c.exit != nil {
+		code := fmt.Sprintf("exit %d", *c.exit)
+		if *c.exit != 0 {
+			mark = th.bad.Render(th.glyph("✗", "x"))
+			code = th.bad.Render(code)
+			if c.status == wire.StatusCancelled {
+				mark = th.warn.Render(th.glyph("■", "#"))
+			}
+		} else {
+			code = th.dim.Render(code)
+		}
+		parts = append(parts, code)
+	}
+	if c.signal != "" {
+		parts = append(parts, th.bad.Render(c.signal))
+	}
+	if c.took >= 100*time.Millisecond && c.status != wire.StatusDenied {
+		parts = append(parts, th.dim.Render(elapsed(c.took)))
+	}
+	return mark, parts
+}
+
+// text is the output without what a shell's result says to the model at its end ("[exit code 1]") and the last line says
+// to the user.
+func (c *card) text() string {
+	text := strings.TrimRight(string(c.output), "\n ")
+	for c.tool == "bash" && strings.HasSuffix(text, "]") {
+		at := strings.LastIndexByte(text, '\n') + 1
+		switch note := text[at:]; {
+		case strings.HasPrefix(note, "[exit code ") && c.exit != nil, note == "[no output]", strings.HasPrefix(note, "[now in ") && c.leased:
+			text = strings.TrimRight(text[:at], "\n ")
+			continue
+		}
+		break
+	}
+	return text
+}
+
+// body is what a finished card shows of the output, and a word on what it does not show.
+func (c *card) body(th *theme, width int) (lines []string, more string) {
+	text := c.text()
+	if c.tool == "todo" {
+		return c.todos(th, width-4), ""
+	}
+	if text == "" || c.status == wire.StatusDenied {
+		return nil, ""
+	}
+	hidden := func(n int) string {
+		if n <= 0 {
+			return ""
+		}
+		return plural(n, "more line", "more lines") + " (ctrl+o)"
+	}
+	width -= 4
+	if at := strings.Index("\n"+text, "\n--- "); at >= 0 && (c.tool == "edit" || c.tool == "write") || looksLikeDiff(text) {
+		if at := strings.Index("\n"+text, "\n@@"); at > 0 && (c.tool == "edit" || c.tool == "write") {
+			text = text[at:] // the header names the file
+		}
+		diff := strings.Split(text, "\n")
+		return renderDiff(th, text, width, diffShown), hidden(len(diff) - diffShown + 1)
+	}
+	switch c.tool {
+	case "read", "grep", "glob", "fetch", "task":
+		if c.status == wire.StatusSuccess || c.status == wire.StatusOK {
+			if c.tool == "task" {
+				return nil, ""
+			}
+			return nil, plural(strings.Count(text, "\n")+1, "line", "lines")
+		}
+	}
+	all := strings.Split(visible(text), "\n")
+	shown := lastLines(all, doneTail)
+	if len(all) == doneTail+1 { // one line hidden costs the line that says so
+		shown = all
+	}
+	for _, l := range shown {
+		if c.tool != "bash" { // a tool's own words, most often why it failed
+			lines = append(lines, wrap(l, width)...)
+			continue
+		}
+		lines = append(lines, fit(l, width))
+	}
+	return lines, hidden(len(all) - len(shown))
+}
+
+// todos is the list that the todo tool was given.
+func (c *card) todos(th *theme, width int) (lines []string) {
+	var t struct {
+		Todos []struct{ Text, Status string }
+	}
+	if json.Unmarshal([]byte(c.args), &t) != nil {
+		return nil
+	}
+	for _, one := range t.Todos {
+		line := fit(visibleLine(one.Text), width-2)
+		switch one.Status {
+		case "done", "completed":
+			line = th.good.Render(th.glyph("✓", "x")) + " " + th.dim.Render(line)
+		case "doing", "in_progress", "active":
+			line = th.accent.Render(th.glyph("▸", ">")) + " " + line
+		default:
+			line = th.dim.Render(th.glyph("○", "-")) + " " + line
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// Whole is everything that was kept, for the scrollback.
+func (c *card) Whole(th *theme, width int) string {
+	mark, parts := c.verdict(th)
+	head := strings.Split(strings.TrimRight(visible(c.subject()), "\n"), "\n")
+	lines := []string{mark + " " + th.bold.Render(visibleLine(c.tool)) + "  " + head[0]}
+	lines = append(lines, indent(head[1:], "    ")...)
+	text := c.text()
+	switch {
+	case text == "":
+		lines = append(lines, th.dim.Render("  (no output)"))
+	case looksLikeDiff(text):
+		lines = append(lines, renderDiff(th, text, 0, 0)...)
+	default:
+		lines = append(lines, strings.Split(visible(text), "\n")...)
+	}
+	if c.cut > 0 {
+		parts = append(parts, th.dim.Render(count(c.cut)+"B left out of the middle"))
+	}
+	end := strings.Join(parts, th.dim.Render(" · "))
+	return strings.Join(append(lines, th.dim.Render(th.glyph("  └ ", "  ` "))+end), "\n")
+}

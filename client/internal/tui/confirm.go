@@ -1,0 +1,431 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"sublet/wire"
+)
+
+// armDelay is how long a question must have been on the screen, and no key been typed, before a key can answer it: what
+// was typed towards something else is no answer (T3n).
+const armDelay = 400 * time.Millisecond
+
+// confirm is one question. The answer is no until the user chooses otherwise.
+type confirm struct {
+	req     *wire.ConfirmationRequest
+	shown   time.Time // since when it has been on the screen; zero: not yet
+	step    confirmStep
+	choice  int  // of options(), or of the grants
+	scroll  int  // first line of the body that is shown
+	live    bool // a key was taken while armed: from then on the user is in it
+	sent    bool
+	problem string // why the last answer did not get through
+
+	edit editor // of the command, or of the comment
+	view editorView
+
+	key   confirmKey // what lines was rendered for
+	lines []string
+}
+
+type confirmStep int
+
+const (
+	stepAsk confirmStep = iota
+	stepGrant
+	stepComment
+	stepEdit
+)
+
+type confirmKey struct{ width int }
+
+// option is one possible answer.
+type option struct {
+	key, label string
+}
+
+const (
+	optAllow   = "y"
+	optAlways  = "a"
+	optDeny    = "n"
+	optComment = "c"
+	optEdit    = "e"
+)
+
+// options are the answers this question takes. Deny stands first and is chosen until the user moves.
+func (c *confirm) options() []option {
+	o := []option{{optDeny, "no"}, {optAllow, "yes, once"}}
+	if len(c.req.Grants) > 0 {
+		o = append(o, option{optAlways, "always…"})
+	}
+	o = append(o, option{optComment, "no, because…"})
+	if c.req.Command != "" {
+		o = append(o, option{optEdit, "edit"})
+	}
+	return o
+}
+
+// armed tells that a key typed now is an answer, the last one before it having been typed at lastKey.
+func (c *confirm) armed(now, lastKey time.Time) bool {
+	return c.live || !c.shown.IsZero() && now.Sub(c.shown) >= armDelay && now.Sub(lastKey) >= armDelay
+}
+
+// body is the question without its answers: what would run, where, why that is risky, what it would change.
+func (c *confirm) body(th *theme, width int) []string {
+	if c.lines != nil && c.key == (confirmKey{width}) {
+		return c.lines
+	}
+	c.key = confirmKey{width}
+	r := c.req
+	inner := width - 2
+	var out []string
+	if r.Command != "" {
+		for _, l := range strings.Split(marked(th, string(r.Command), r.Verdict.Reasons), "\n") {
+			out = append(out, indent(hardwrap(l, inner-2), "  ")...)
+		}
+	} else {
+		subject := (&card{tool: r.Tool, args: r.Arguments}).subject()
+		if subject == "" {
+			subject = r.Arguments
+		}
+		for _, l := range strings.Split(visible(subject), "\n") {
+			out = append(out, indent(hardwrap(l, inner-2), "  ")...)
+		}
+	}
+	if r.Cwd != "" {
+		out = append(out, th.dim.Render("  in ")+th.path.Render(fit(visibleLine(string(r.Cwd)), inner-5)))
+	}
+	out = append(out, "")
+	for _, reason := range r.Verdict.Reasons {
+		lead := th.dim.Render(th.glyph("• ", "* "))
+		for i, l := range wrap(visibleLine(reason.Text), inner-2) {
+			if i > 0 {
+				lead = "  "
+			}
+			out = append(out, lead+l)
+		}
+	}
+	switch {
+	case r.Verdict.UndoHint != "":
+		for i, l := range wrap("undo: "+visibleLine(r.Verdict.UndoHint), inner-2) {
+			lead := th.dim.Render(th.glyph("↶ ", "< "))
+			if i > 0 {
+				lead = "  "
+			}
+			out = append(out, lead+th.dim.Render(l))
+		}
+	case !r.Verdict.Reversible && len(r.Verdict.Reasons) > 0:
+		out = append(out, th.dim.Render("  cannot be undone"))
+	}
+	if r.Preview.Content != "" && r.Preview.Type != "none" {
+		out = append(out, "")
+		if r.Preview.Type == "diff" {
+			for _, l := range renderDiff(th, r.Preview.Content, 0, 0) {
+				out = append(out, hardwrap(l, inner)...)
+			}
+		} else {
+			for _, l := range strings.Split(strings.TrimRight(visible(r.Preview.Content), "\n"), "\n") {
+				out = append(out, hardwrap(l, inner)...)
+			}
+		}
+	}
+	for len(out) > 0 && out[len(out)-1] == "" {
+		out = out[:len(out)-1]
+	}
+	c.lines = out
+	return out
+}
+
+// marked is the command with everything visible and the parts that the reasons point at underlined.
+func marked(th *theme, command string, reasons []wire.Reason) string {
+	hot := make([]bool, len(command)+1)
+	any := false
+	for _, r := range reasons {
+		if s := r.Span; s != nil && s.Start >= 0 && s.Start < s.End && s.End <= len(command) && s.End-s.Start < len(command) {
+			for i := s.Start; i < s.End; i++ {
+				hot[i] = true
+			}
+			any = true
+		}
+	}
+	if !any {
+		return visible(command)
+	}
+	var b strings.Builder
+	for at := 0; at < len(command); {
+		end := at
+		for end < len(command) && hot[end] == hot[at] {
+			end++
+		}
+		if hot[at] {
+			for i, l := range strings.Split(visible(command[at:end]), "\n") {
+				if i > 0 {
+					b.WriteByte('\n')
+				}
+				if l != "" {
+					b.WriteString(th.hot.Render(l))
+				}
+			}
+		} else {
+			b.WriteString(visible(command[at:end]))
+		}
+		at = end
+	}
+	return b.String()
+}
+
+// title says how risky it is, first and so never cut off, and who asks for what.
+func (c *confirm) title(th *theme, width, of int) string {
+	what := "run this"
+	if c.req.Command == "" {
+		what = "use " + visibleLine(c.req.Tool)
+	}
+	who := visibleLine(firstOf(c.req.Agent, "the agent"))
+	if c.req.Tool == "edit" || c.req.Tool == "write" {
+		what = "change a file"
+	}
+	s := th.level(c.req.Verdict.Level) + th.dim.Render(" risk · ") + th.bold.Render(who+" wants to "+what)
+	if of > 1 {
+		s += th.dim.Render(" · 1 of " + itoa(of))
+	}
+	return fit(s, width)
+}
+
+// Render draws the question in at most height lines; row and col are the cursor's place. of is how many wait.
+func (c *confirm) Render(th *theme, width, height, of int, armed bool) (lines []string, row, col int) {
+	bar := th.level1.Render(th.glyph("▌", "|")) + " "
+	if c.req.Verdict.Level == "critical" {
+		bar = th.level2.Render(th.glyph("▌", "|")) + " "
+	}
+	foot, frow, fcol := c.foot(th, width-2, armed)
+	body := c.body(th, width)
+	room := max(1, height-1-1-len(foot))
+	c.scroll = min(c.scroll, max(0, len(body)-room))
+	more := ""
+	if len(body) > room {
+		more = th.dim.Render(" lines " + itoa(c.scroll+1) + "–" + itoa(min(len(body), c.scroll+room)) + " of " + itoa(len(body)) + th.glyph(" · ↑↓ scroll", ", up and down scroll"))
+		body = body[c.scroll : c.scroll+room]
+	}
+	lines = append(lines, bar+c.title(th, width-2, of))
+	lines = append(lines, indent(body, bar)...)
+	lines = append(lines, fit(bar+strings.TrimPrefix(more, " "), width))
+	row = len(lines) + frow
+	lines = append(lines, indent(foot, bar)...)
+	return lines, row, fcol + 2
+}
+
+// foot is the part with the answers.
+func (c *confirm) foot(th *theme, width int, armed bool) (lines []string, row, col int) {
+	switch c.step {
+	case stepComment, stepEdit:
+		label := "why not? "
+		help := "enter says no with this · esc goes back"
+		if c.step == stepEdit {
+			label, help = "run instead: ", "enter runs this instead, judged anew · esc goes back"
+		}
+		c.view.prompt, c.view.text, c.view.pos, c.view.more = th.dim.Render(label), c.edit.text, c.edit.pos, "  "
+		lines, row, col = c.view.Render(width, 6)
+		lines = append(slices.Clone(lines), th.dim.Render(fit(help, width)))
+		return lines, row, col
+	case stepGrant:
+		lines = append(lines, th.dim.Render("allow from now on:"))
+		for i, g := range c.req.Grants {
+			label := visibleLine(g.Scope) + ": " + visibleLine(g.Rule)
+			covers := th.dim.Render("   " + fit(visibleLine(g.Covers), width-3))
+			if i == c.choice {
+				lines = append(lines, th.accent.Render(th.glyph("▸ ", "> "))+th.bold.Render(fit(label, width-2)))
+				row = len(lines) - 1
+			} else {
+				lines = append(lines, "  "+fit(label, width-2))
+			}
+			if g.Covers != "" {
+				lines = append(lines, covers)
+			}
+		}
+		lines = append(lines, th.dim.Render(fit("enter allows it · esc goes back", width)))
+		return lines, row, 0
+	}
+	var cells0 []string
+	at := 0
+	for i, o := range c.options() {
+		s := "[" + o.key + "] " + o.label
+		switch {
+		case i == c.choice && armed:
+			col = at
+			s = th.chosen.Render(" " + s + " ")
+		case !armed:
+			s = th.dim.Render(" " + s + " ")
+		default:
+			s = " " + s + " "
+		}
+		at += cells(s) + 1
+		cells0 = append(cells0, s)
+	}
+	var line string
+	for i, s := range cells0 {
+		if line != "" && cells(line)+1+cells(s) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if i == c.choice {
+			row, col = len(lines), cells(line)
+			if line != "" {
+				col++
+			}
+		}
+		if line != "" {
+			line += " "
+		}
+		line += s
+	}
+	lines = append(lines, line)
+	switch {
+	case c.problem != "":
+		lines = append(lines, th.bad.Render(fit(c.problem, width)))
+	case c.sent:
+		lines = append(lines, th.dim.Render("answering…"))
+	}
+	return lines, row, col
+}
+
+// press takes a key and returns an answer, or nil while there is none. It must only be called when the question is
+// armed, or while its text is being edited.
+func (c *confirm) press(k, text string) *wire.ConfirmationResponse {
+	if c.sent {
+		return nil
+	}
+	switch c.step {
+	case stepComment, stepEdit:
+		return c.pressEditor(k, text)
+	case stepGrant:
+		n := len(c.req.Grants)
+		switch k {
+		case "up", "ctrl+p", "shift+tab":
+			c.choice = (c.choice + n - 1) % n
+		case "down", "ctrl+n", "tab":
+			c.choice = (c.choice + 1) % n
+		case "esc", "n":
+			c.step, c.choice = stepAsk, 0
+		case "enter":
+			g := c.req.Grants[c.choice]
+			return c.answer(wire.DecisionAllowAlways, &g)
+		}
+		return nil
+	}
+	opts := c.options()
+	switch k {
+	case "left", "shift+tab", "ctrl+b":
+		c.choice = (c.choice + len(opts) - 1) % len(opts)
+	case "right", "tab", "ctrl+f":
+		c.choice = (c.choice + 1) % len(opts)
+	case "up", "ctrl+p":
+		c.scroll = max(0, c.scroll-1)
+	case "down", "ctrl+n":
+		c.scroll++
+	case "pgup":
+		c.scroll = max(0, c.scroll-8)
+	case "pgdown":
+		c.scroll += 8
+	case "esc":
+		return c.take(optDeny)
+	case "enter":
+		return c.take(opts[c.choice].key)
+	default:
+		for _, o := range opts {
+			if k == o.key {
+				return c.take(o.key)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *confirm) take(key string) *wire.ConfirmationResponse {
+	switch key {
+	case optAllow:
+		return c.answer(wire.DecisionAllow, nil)
+	case optDeny:
+		return c.answer(wire.DecisionDeny, nil)
+	case optAlways:
+		c.step, c.choice = stepGrant, 0
+	case optComment:
+		c.step = stepComment
+		c.edit.reset()
+	case optEdit:
+		c.step = stepEdit
+		c.edit.reset()
+		c.edit.set(string(c.req.Command))
+	}
+	return nil
+}
+
+func (c *confirm) pressEditor(k, text string) *wire.ConfirmationResponse {
+	switch k {
+	case "esc", "ctrl+g":
+		c.step, c.choice = stepAsk, 0
+		return nil
+	case "alt+enter", "ctrl+j":
+		c.edit.insert("\n")
+		return nil
+	case "enter":
+		r := c.answer(wire.DecisionDeny, nil)
+		if c.step == stepEdit {
+			if strings.TrimSpace(c.edit.text) == "" {
+				return nil
+			}
+			r.Decision = wire.DecisionAllow
+			if c.edit.text != string(c.req.Command) {
+				edited := wire.OSString(c.edit.text)
+				r.EditedCommand = &edited
+			}
+			return r
+		}
+		r.Comment = strings.TrimSpace(c.edit.text)
+		return r
+	}
+	if !c.edit.key(k) && text != "" {
+		c.edit.insert(text)
+	}
+	return nil
+}
+
+func (c *confirm) answer(decision string, grant *wire.Grant) *wire.ConfirmationResponse {
+	return &wire.ConfirmationResponse{ConfirmationID: c.req.ConfirmationID, Decision: decision, Grant: grant}
+}
+
+// outcome is the line that stays in the scrollback once a question is settled; now tells that it happens just now, and
+// is not told again.
+func (c *confirm) outcome(th *theme, r *wire.ConfirmationResolved, width int, now bool) string {
+	subject := firstLine(visible(string(c.req.Command)))
+	if subject == "" {
+		subject = visibleLine(c.req.Tool) + " " + firstLine(visible((&card{tool: c.req.Tool, args: c.req.Arguments}).subject()))
+	}
+	var mark, word string
+	switch r.Decision {
+	case wire.DecisionAllow:
+		mark, word = th.good.Render(th.glyph("●", "*")), "allowed once"
+	case wire.DecisionAllowAlways:
+		mark, word = th.good.Render(th.glyph("●", "*")), "allowed from now on"
+	default:
+		mark, word = th.warn.Render(th.glyph("●", "*")), "not allowed"
+	}
+	switch {
+	case strings.HasPrefix(r.By, "rule"):
+		word += " by " + visibleLine(r.By)
+	case r.By == "expiry":
+		word += ": no answer in time"
+	case r.By == "cancel":
+		word += ": cancelled"
+	case r.By == "nobody":
+		word += ": nobody was there to answer"
+	case !c.sent && now:
+		word += " in another window"
+	}
+	s := mark + " " + word + th.dim.Render(": ") + th.dim.Render(subject)
+	if r.Comment != "" {
+		s += th.dim.Render(" – ") + visibleLine(r.Comment)
+	}
+	return fit(s, width)
+}

@@ -1,0 +1,324 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"sublet/wire"
+)
+
+// bench is a model without a terminal, with a clock of its own.
+type desk struct {
+	*model
+	clock time.Time
+	d     *fakeDaemon
+	sh    *fakeShell
+	ran   []tea.Msg
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	s := newTermScreen(80, 24)
+	d := &desk{clock: time.Unix(1_000_000, 0), d: &fakeDaemon{}, sh: newFakeShell()}
+	th := testTheme()
+	now := func() time.Time { return d.clock }
+	run := newTasks(t.Context(), func(v any) { t.Errorf("panic in a task: %v", v) })
+	t.Cleanup(func() { run.close(time.Second) })
+	d.model = &model{
+		opt: Options{now: now, size: nil}, daemon: d.d, shell: d.sh, th: *th, md: &markdown{profile: th.profile},
+		paint: newPainter(s, 80, 24, th), keys: &keyboard{now: now}, run: run, inbox: newInbox(), now: now, w: 80, h: 24,
+		cards: map[wire.ExecutionID]*card{}, linked: true, session: wire.SessionInfo{ID: "s1"}, prompt: "$ ",
+	}
+	return d
+}
+
+// do sends a message and runs the tasks it began.
+func (d *desk) send(msg tea.Msg) {
+	_, cmd := d.Update(msg)
+	d.settleCmd(cmd)
+}
+
+func (d *desk) settleCmd(cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	switch msg := cmd().(type) {
+	case nil:
+	case tea.BatchMsg:
+		for _, c := range msg {
+			d.settleCmd(c)
+		}
+	default:
+		d.ran = append(d.ran, msg)
+		d.send(msg)
+	}
+}
+
+// key presses a key, as keyName spells it.
+func (d *desk) key(names ...string) {
+	for _, n := range names {
+		k := tea.KeyPressMsg{}
+		switch {
+		case n == "enter":
+			k.Code = tea.KeyEnter
+		case n == "esc":
+			k.Code = tea.KeyEscape
+		case n == "tab":
+			k.Code = tea.KeyTab
+		case n == "right":
+			k.Code = tea.KeyRight
+		case n == "down":
+			k.Code = tea.KeyDown
+		case strings.HasPrefix(n, "ctrl+"):
+			k.Code, k.Mod = rune(n[5]), tea.ModCtrl
+		default:
+			k.Code, k.Text = []rune(n)[0], n
+		}
+		d.send(keyEvent{k, make(chan struct{})})
+	}
+}
+
+func (d *desk) wait(by time.Duration) { d.clock = d.clock.Add(by) }
+
+func (d *desk) askTwo() {
+	a, b := testQuestion(), testQuestion()
+	a.Verdict.Level, b.ConfirmationID, b.Command = "high", "c2", "git push --force"
+	d.send(a)
+	d.send(b)
+}
+
+func (d *desk) resolve(id wire.ConfirmationID, decision string) {
+	d.send(&wire.ConfirmationResolved{ConfirmationID: id, Decision: decision, By: "client sublet 1"})
+}
+
+// T3n: what was typed before or right after the question came is no answer, and is not lost.
+func TestTypeAheadIsNoAnswer(t *testing.T) {
+	d := newDesk(t)
+	d.wait(time.Hour)
+	d.key("l", "s", " ")
+	d.wait(100 * time.Millisecond)
+	d.askTwo()
+	d.key("y", "enter", "y", "esc", "tab", "a")
+	if got := d.d.answers(); len(got) != 0 {
+		t.Fatalf("type-ahead answered: %+v", got)
+	}
+	if d.ed.text != "ls yya" {
+		t.Errorf("line: got %q, want what was typed", d.ed.text)
+	}
+	if q := d.question(); q == nil || q.step != stepAsk || q.choice != 0 {
+		t.Errorf("type-ahead moved in the question: %+v", q)
+	}
+	d.wait(armDelay - time.Millisecond)
+	d.key("y")
+	if got := d.d.answers(); len(got) != 0 {
+		t.Fatalf("answered %v after the last key", armDelay-time.Millisecond)
+	}
+	d.wait(armDelay)
+	d.key("y")
+	if got := d.d.answers(); len(got) != 1 || got[0].Decision != wire.DecisionAllow || got[0].ConfirmationID != "c1" {
+		t.Fatalf("an armed yes: got %+v, want c1 allowed", got)
+	}
+	// One at a time: the second is armed anew, the key that answered the first is no answer to it.
+	d.resolve("c1", wire.DecisionAllow)
+	d.key("y")
+	if got := d.d.answers(); len(got) != 1 {
+		t.Fatalf("the second question was answered by type-ahead: %+v", got)
+	}
+	if q := d.question(); q == nil || q.req.ConfirmationID != "c2" {
+		t.Fatalf("the second question is not asked: %+v", q)
+	}
+}
+
+// T3n: a typed yes is one answer and leaves nothing in the line; what is typed right after it is the next question, and
+// not a letter of it is lost (it was swallowed for as long as the typing went on).
+func TestTypedRightAfterAnAnswer(t *testing.T) {
+	for _, tc := range []struct {
+		keys []string
+		want string
+	}{
+		{[]string{"y", "e", "s", "enter", "l", "s"}, "ls"},
+		{[]string{"y", "l", "s"}, "ls"},
+		{[]string{"n", "o", "enter", "a"}, "a"},
+		{[]string{"n", "e", "x", "t"}, "ext"},
+	} {
+		d := newDesk(t)
+		d.wait(time.Hour)
+		q := testQuestion()
+		d.send(q)
+		d.wait(armDelay)
+		d.key(tc.keys[0])
+		d.resolve(q.ConfirmationID, wire.DecisionAllow)
+		d.key(tc.keys[1:]...)
+		if d.ed.text != tc.want {
+			t.Errorf("%q: the line holds %q, want %q", tc.keys, d.ed.text, tc.want)
+		}
+	}
+}
+
+// The preselected answer is no; Enter and Esc are no.
+func TestDefaultIsNo(t *testing.T) {
+	for _, k := range []string{"enter", "esc", "n"} {
+		d := newDesk(t)
+		d.askTwo()
+		d.wait(time.Second)
+		d.key(k)
+		if got := d.d.answers(); len(got) != 1 || got[0].Decision != wire.DecisionDeny {
+			t.Errorf("%s: got %+v, want deny", k, got)
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	for _, tc := range []struct {
+		keys  []string
+		want  string
+		check func(*wire.ConfirmationResponse) bool
+	}{
+		{[]string{"right", "enter"}, wire.DecisionAllow, nil},
+		{[]string{"a", "down", "enter"}, wire.DecisionAllowAlways, func(r *wire.ConfirmationResponse) bool {
+			return r.Grant != nil && *r.Grant == testQuestion().Grants[1]
+		}},
+		{[]string{"a", "esc", "enter"}, wire.DecisionDeny, nil}, // back, and the choice is no again
+		{[]string{"c", "n", "o", "t", "enter"}, wire.DecisionDeny, func(r *wire.ConfirmationResponse) bool { return r.Comment == "not" }},
+		{[]string{"e", "ctrl+u", "l", "s", "enter"}, wire.DecisionAllow, func(r *wire.ConfirmationResponse) bool {
+			return r.EditedCommand != nil && *r.EditedCommand == "ls"
+		}},
+		{[]string{"e", "esc", "n"}, wire.DecisionDeny, nil},
+		{[]string{"c", "ctrl+c", "n"}, wire.DecisionDeny, func(r *wire.ConfirmationResponse) bool { return r.Comment == "" }},
+	} {
+		d := newDesk(t)
+		d.askTwo()
+		d.wait(time.Second)
+		d.key(tc.keys...)
+		got := d.d.answers()
+		if len(got) != 1 || got[0].Decision != tc.want || (tc.check != nil && !tc.check(got[0])) {
+			t.Errorf("%v: got %+v, want %s", tc.keys, got, tc.want)
+		}
+	}
+}
+
+// ^C at a question is no answer to it: it ends the turn.
+func TestInterruptAtAQuestion(t *testing.T) {
+	d := newDesk(t)
+	d.send(&wire.TurnStarted{Event: wire.Event{SessionID: "s1", TurnID: "t1"}, Prompt: "x"})
+	d.askTwo()
+	d.key("ctrl+c")
+	if len(d.d.answers()) != 0 || len(d.d.cancelled) != 1 || *d.d.cancelled[0].TurnID != "t1" {
+		t.Errorf("got answers %v, cancelled %v; want the turn cancelled", d.d.answers(), d.d.cancelled)
+	}
+}
+
+// A question that somebody else answered goes away; one whose answer does not get through stays.
+func TestQuestionElsewhere(t *testing.T) {
+	d := newDesk(t)
+	d.askTwo()
+	d.resolve("c1", wire.DecisionDeny)
+	if q := d.question(); q == nil || q.req.ConfirmationID != "c2" {
+		t.Fatalf("got %+v, want the second question", q)
+	}
+	d.compose()
+	d.wait(time.Second)
+	d.d.down = true
+	d.key("y")
+	q := d.question()
+	if q == nil || q.sent || !strings.Contains(q.problem, "not connected") {
+		t.Fatalf("an answer that did not get through: got %+v", q)
+	}
+	d.d.down = false
+	d.key("y")
+	if len(d.d.answers()) != 0 {
+		t.Error("the failed answer left the question armed")
+	}
+	d.compose()
+	d.wait(time.Second)
+	d.key("y")
+	if len(d.d.answers()) != 1 {
+		t.Error("the question cannot be answered again")
+	}
+}
+
+// T2g: while a question is on the screen the keyboard does not go over to an agent's program, and it goes over only
+// when nobody has typed for a moment.
+func TestHandOverWaitsForQuestionAndTyping(t *testing.T) {
+	d := newDesk(t)
+	d.wait(time.Hour)
+	d.send(leasedStart("x1", "sudo make install"))
+	d.askTwo()
+	d.send(leasedKeyboard("x1", "password"))
+	if d.hand == nil || d.hand.on || d.keys.routed() {
+		t.Fatal("the keyboard went over although a question is on the screen")
+	}
+	d.resolve("c1", wire.DecisionDeny)
+	d.key("l")
+	d.resolve("c2", wire.DecisionDeny)
+	if d.hand.on || d.keys.routed() {
+		t.Fatal("the keyboard went over in the middle of typing")
+	}
+	d.key("s")
+	d.wait(handQuiet - time.Millisecond)
+	d.send(handRetry{})
+	if d.hand.on {
+		t.Fatal("the keyboard went over too early")
+	}
+	d.wait(time.Millisecond)
+	d.send(handRetry{})
+	if !d.hand.on || !d.keys.routed() {
+		t.Fatal("the keyboard did not go over")
+	}
+	if d.ed.text != "ls" {
+		t.Errorf("line: got %q, want ls: keys typed before stay in the editor", d.ed.text)
+	}
+	d.send(leasedEnd("x1", 0))
+	if d.held() || d.keys.routed() {
+		t.Error("the keyboard did not come back")
+	}
+}
+
+// A card whose result is there before the shell said what changed keeps its place: what follows is printed after it.
+func TestCardWaitsForTheShell(t *testing.T) {
+	for _, said := range []bool{true, false} {
+		d := newDesk(t)
+		d.send(&wire.TurnStarted{Event: event(1), Agent: "orchestrator", Prompt: "go"})
+		d.send(&wire.AgentStreamChunk{Event: event(2), Agent: "orchestrator", Chunk: wire.Chunk{Type: wire.ChunkToolCall, ExecutionID: "x1", Tool: "bash", Arguments: `{"command":"cd /tmp"}`}})
+		d.send(leasedStart("x1", "cd /tmp"))
+		d.send(&wire.CommandResult{Event: event(3), Agent: "orchestrator", ExecutionID: "x1", Tool: "bash", Command: "cd /tmp", Status: wire.StatusSuccess, ExitCode: ptr(0), Output: []byte("[exit code 0]")})
+		d.send(&wire.AgentStreamChunk{Event: event(4), Agent: "orchestrator", Chunk: wire.Chunk{Type: wire.ChunkText, Text: "There.\n\n"}})
+		d.send(&wire.AgentComplete{Event: event(5), Status: wire.StatusSuccess, DurationMS: 100})
+		if printed := strings.Join(d.paint.prints, "\n"); strings.Contains(printed, "There.") {
+			t.Fatalf("printed before its card is:\n%s", printed)
+		}
+		if live := strings.Join(d.above(20), "\n"); !strings.Contains(live, "There.") || !strings.Contains(live, "cd /tmp") {
+			t.Errorf("not to be seen meanwhile:\n%s", live)
+		}
+		if said {
+			end := leasedEnd("x1", 0)
+			end.Changed = "cd /tmp"
+			d.send(end)
+		} else {
+			d.send(overdue{d.cards["x1"]})
+			for _, c := range d.kept {
+				d.send(overdue{c})
+			}
+		}
+		printed := strings.Join(d.paint.prints, "\n")
+		card, text := strings.Index(printed, "cd /tmp"), strings.Index(printed, "There.")
+		if card < 0 || text < card || strings.Contains(printed, "changed in your shell") != said || strings.Contains(printed, "[exit code") {
+			t.Errorf("said %v: got\n%s", said, printed)
+		}
+	}
+}
+
+// A question that starts a new daemon, and with it a new session, is printed once.
+func TestQuestionSurvivesANewSession(t *testing.T) {
+	d := newDesk(t)
+	d.ask("why?")
+	d.send(&wire.Ready{Session: wire.SessionInfo{ID: "s2"}})
+	e := wire.Event{SessionID: "s2", TurnID: "t", RequestID: d.waiting[0].request, Seq: 1}
+	d.send(&wire.TurnStarted{Event: e, Prompt: "why?"})
+	if n := strings.Count(strings.Join(d.paint.prints, "\n"), "why?"); n != 1 {
+		t.Errorf("printed %d times, want once", n)
+	}
+}

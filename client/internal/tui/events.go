@@ -1,0 +1,421 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sublet/wire"
+)
+
+// turn is what is being answered.
+type turn struct {
+	id      wire.TurnID
+	request wire.RequestID
+	prompt  string
+	started time.Time
+	agents  map[string]*speaker
+	order   []string
+	spoke   bool // an agent's words were printed
+	calls   int  // tools that were called
+	failed  bool // an Error event came
+	cancel  bool // the user asked for its end
+}
+
+// speaker is one agent in a turn.
+type speaker struct {
+	name      string
+	phase     string
+	message   string
+	since     time.Time
+	text      mdStream
+	reasoning string
+}
+
+// maxReasoning bounds what is kept of an agent's reasoning: its end is shown while it goes on.
+const maxReasoning = 2 << 10
+
+func (t *turn) speaker(name string, now time.Time) *speaker {
+	s := t.agents[name]
+	if s == nil {
+		s = &speaker{name: name, since: now}
+		t.agents[name] = s
+		t.order = append(t.order, name)
+	}
+	return s
+}
+
+// onWire deals with a message of the daemon's.
+func (m *model) onWire(msg wire.Message) {
+	if e, ok := msg.(wire.EventMessage); ok {
+		meta := e.Meta()
+		if meta.SessionID != "" && m.session.ID != "" && meta.SessionID != m.session.ID {
+			return // of a session that was left
+		}
+		if m.session.ID == "" {
+			m.session.ID = meta.SessionID
+		}
+		m.lastSeq = max(m.lastSeq, meta.Seq)
+	}
+	switch e := msg.(type) {
+	case *wire.Ready:
+		m.onReady(e)
+	case *wire.TurnStarted:
+		m.onTurn(e)
+	case *wire.AgentStreamChunk:
+		m.onChunk(e)
+	case *wire.AgentThinking:
+		t := m.turnOf(e.Meta())
+		s := t.speaker(e.Agent, m.now())
+		if s.phase != e.Phase || s.message != e.Message {
+			s.since = m.now()
+		}
+		s.phase, s.message = e.Phase, e.Message
+	case *wire.CommandResult:
+		m.onResult(e)
+	case *wire.AgentComplete:
+		m.onComplete(e)
+	case *wire.ConfirmationRequest:
+		m.onQuestion(e)
+	case *wire.ConfirmationResolved:
+		m.onResolved(e)
+	case *wire.CompactionStarted:
+		m.flushText("")
+		m.note("folding " + plural(e.Events, "event", "events") + " of the conversation (" + count(e.TokensBefore) + " tokens)…")
+	case *wire.CompactionComplete:
+		m.onCompaction(e)
+	case *wire.Notice:
+		m.onNotice(e)
+	case *wire.Error:
+		m.onError(e)
+	}
+}
+
+func (m *model) onReady(r *wire.Ready) {
+	if m.session.ID != r.Session.ID {
+		waiting := m.waiting // a question may be what started the daemon anew
+		m.forget()
+		m.waiting = waiting
+	}
+	m.session = r.Session
+	m.models, m.policy = r.Models, r.Mode
+	if m.greeted || len(r.Models) == 0 {
+		return
+	}
+	m.greeted = true
+	if use := r.Models[0]; use.ProviderKind == "offline" {
+		m.note("agents use the built-in offline model: everyday jobs by rules, no network. A real one: " + visibleLine(m.opt.connectLine()))
+	} else {
+		m.note("agents use " + visibleLine(use.Name))
+	}
+}
+
+// turnOf is the turn an event belongs to, begun now if its start was not seen (attached in the middle of it).
+func (m *model) turnOf(meta *wire.Event) *turn {
+	if m.turn != nil && (meta.TurnID == "" || m.turn.id == meta.TurnID) {
+		return m.turn
+	}
+	if m.turn != nil {
+		m.endTurn()
+	}
+	m.turn = &turn{id: meta.TurnID, request: meta.RequestID, started: m.at(meta), agents: map[string]*speaker{}}
+	return m.turn
+}
+
+// at is the event's time, but never in the future.
+func (m *model) at(meta *wire.Event) time.Time {
+	now := m.now()
+	if meta.AtMS <= 0 {
+		return now
+	}
+	if t := time.UnixMilli(meta.AtMS); t.Before(now) {
+		return t
+	}
+	return now
+}
+
+func (m *model) onTurn(e *wire.TurnStarted) {
+	if m.turn != nil && m.turn.id != e.TurnID {
+		m.endTurn()
+	}
+	t := m.turnOf(e.Meta())
+	t.prompt = e.Prompt
+	said := false
+	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
+		if a.request != e.RequestID || e.RequestID == "" {
+			return false
+		}
+		said = a.said
+		t.cancel = a.cancel
+		return true
+	})
+	if !said && strings.TrimSpace(e.Prompt) != "" {
+		m.asks.add(e.Prompt)
+		m.echo(e.Prompt)
+	}
+	if t.cancel {
+		m.cancelTurn("stopped by the user")
+	}
+}
+
+// echo prints a question.
+func (m *model) echo(prompt string) {
+	lines := strings.Split(strings.TrimRight(visible(prompt), "\n"), "\n")
+	lead := m.th.accent.Render("> ")
+	for i, l := range lines {
+		lines[i] = lead + m.th.bold.Render(l)
+		lead = "  "
+	}
+	m.emit(kindEcho, strings.Join(lines, "\n"))
+}
+
+func (m *model) onChunk(e *wire.AgentStreamChunk) {
+	t := m.turnOf(e.Meta())
+	s := t.speaker(e.Agent, m.now())
+	switch c := e.Chunk; c.Type {
+	case wire.ChunkText:
+		s.reasoning = ""
+		for _, b := range s.text.add(visible(c.Text)) {
+			m.say(s, b)
+		}
+	case wire.ChunkReasoning:
+		s.reasoning += visible(c.Text)
+		if len(s.reasoning) > maxReasoning {
+			s.reasoning = strings.ToValidUTF8(s.reasoning[len(s.reasoning)-maxReasoning/2:], "")
+		}
+	case wire.ChunkToolCallDelta:
+		m.flushText(e.Agent)
+		s.message = "writing a call of " + c.Tool
+	case wire.ChunkToolCall:
+		m.flushText(e.Agent)
+		s.reasoning = ""
+		k := m.card(c.ExecutionID, e.Agent, c.Tool)
+		k.args = c.Arguments
+		k.agent, k.tool = e.Agent, c.Tool
+		if c.Tool == "bash" && k.command == "" {
+			k.command = k.subject()
+		}
+		if k.started.IsZero() {
+			k.started = m.at(e.Meta())
+		}
+		m.show(k)
+	case wire.ChunkToolOutput:
+		if k := m.cards[c.ExecutionID]; k != nil && !k.leased && !k.done {
+			k.out.write(c.Data)
+		}
+	case wire.ChunkToolResult:
+		if k := m.cards[c.ExecutionID]; k != nil && !k.done && k.status == "" && !k.leased {
+			k.status = c.Status
+		}
+	case wire.ChunkNotice:
+		m.flushText(e.Agent)
+		text := visible(c.Text)
+		if s.name != "" && s.name != "orchestrator" {
+			text = visibleLine(s.name) + " " + text
+			if strings.HasPrefix(c.Text, "ended") { // an assignment's last word
+				s.phase = ""
+			}
+		}
+		m.note(text)
+	case wire.ChunkBlock:
+		m.flushText(e.Agent)
+		m.block(s, c.Block)
+	}
+}
+
+// block prints a piece with a structure of its own.
+func (m *model) block(s *speaker, b *wire.Block) {
+	switch {
+	case b == nil || b.Content == "":
+	case b.Type == "diff":
+		m.emit(kindCard, strings.Join(renderDiff(&m.th, b.Content, 0, 0), "\n"))
+	case b.Type == "error":
+		m.fail(b.Content, "")
+	case b.Type == "code":
+		fence := "```"
+		for strings.Contains(b.Content, fence) {
+			fence += "`"
+		}
+		m.say(s, fence+visibleLine(b.Language)+"\n"+visible(b.Content)+"\n"+fence+"\n")
+	case b.Type == "tool_output":
+		m.emit(kindCard, visible(b.Content))
+	default:
+		m.say(s, visible(b.Content))
+	}
+}
+
+// say prints a block of an agent's words.
+func (m *model) say(s *speaker, block string) {
+	if m.turn != nil {
+		m.turn.spoke = m.turn.spoke || s.name == "" || s.name == "orchestrator" || len(m.turn.order) == 1
+	}
+	name := visibleLine(s.name)
+	if name == "orchestrator" {
+		name = ""
+	}
+	m.emitMarkdown(name, block)
+}
+
+// flushText prints what agents have said so far, complete or not, because something else comes now; agent "" is all.
+func (m *model) flushText(agent string) {
+	if m.turn == nil {
+		return
+	}
+	for _, name := range m.turn.order {
+		if s := m.turn.agents[name]; agent == "" || agent == name {
+			if rest := s.text.finish(); rest != "" {
+				m.say(s, rest)
+			}
+		}
+	}
+}
+
+func (m *model) onResult(e *wire.CommandResult) {
+	if e.Tool == "" {
+		m.onUserCommand(e)
+		return
+	}
+	m.flushText(e.Agent)
+	if m.turn != nil && m.turn.id == e.TurnID {
+		m.turn.calls++
+	}
+	k := m.card(e.ExecutionID, e.Agent, e.Tool)
+	k.tool = e.Tool
+	if e.Command != "" {
+		k.command = string(e.Command)
+	}
+	k.status, k.output = e.Status, e.Output
+	k.files = k.files[:0]
+	for _, f := range e.FilesModified {
+		k.files = append(k.files, string(f))
+	}
+	if e.ExitCode != nil {
+		k.exit = e.ExitCode
+	}
+	if e.DurationMS > 0 {
+		k.took = time.Duration(e.DurationMS) * time.Millisecond
+	}
+	if e.Truncated != nil {
+		k.cut, k.spool = e.Truncated.Bytes, string(e.Truncated.SpoolPath)
+	}
+	if k.leased && !k.shellSaid && e.Status != wire.StatusDenied {
+		m.reserve(k)
+		return
+	}
+	m.finish(k)
+	delete(m.cards, e.ExecutionID)
+}
+
+// onUserCommand shows, when a session is replayed, what the user ran in it. What ran just now is on the screen.
+func (m *model) onUserCommand(e *wire.CommandResult) {
+	for _, r := range m.recent {
+		if r.StartedAtMS == e.StartedAtMS && r.Command == e.Command {
+			return
+		}
+	}
+	line := m.th.dim.Render("$ ") + visibleLine(string(e.Command))
+	if end := describeExit(&m.th, e.ExitCode, time.Duration(e.DurationMS)*time.Millisecond); end != "" {
+		line += m.th.dim.Render("  · ") + end
+	}
+	m.emit(kindShell, fit(line, m.w))
+}
+
+// endTurn prints what a turn still has to say and forgets it.
+func (m *model) endTurn() {
+	m.flushText("")
+	for _, k := range slices.Clone(m.live) {
+		if k.leased && !k.shellSaid {
+			m.reserve(k) // the shell says how it ends
+			continue
+		}
+		if k.status == "" {
+			k.status = "interrupted"
+		}
+		m.finish(k)
+	}
+	m.turn = nil
+}
+
+func (m *model) onComplete(e *wire.AgentComplete) {
+	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool { return a.request == e.RequestID && e.RequestID != "" })
+	t := m.turn
+	if t == nil || t.id != e.TurnID {
+		if t != nil { // another turn's end: nothing here belongs to it
+			return
+		}
+		t = m.turnOf(e.Meta())
+	}
+	m.flushText("")
+	if !t.spoke && t.calls == 0 && e.Status == wire.StatusSuccess && strings.TrimSpace(e.Summary) != "" {
+		m.emitMarkdown("", visible(e.Summary))
+	}
+	m.endTurn()
+	if e.Context.Window > 0 {
+		m.use = e.Context
+	}
+	m.questions = slices.DeleteFunc(m.questions, func(q *confirm) bool { return q.req.TurnID == e.TurnID && e.TurnID != "" })
+	m.emit(kindEnd, m.endLine(e, t))
+	m.tryHand()
+}
+
+// endLine is the last line of a turn: how it ended, how long it took, what it used.
+func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
+	var mark, word string
+	switch e.Status {
+	case wire.StatusSuccess:
+		mark = m.th.dim.Render(m.th.glyph("·", "-"))
+		switch e.StopReason {
+		case "max_tokens":
+			word = m.th.warn.Render("cut off: the answer reached its length limit")
+		case "refusal":
+			word = m.th.warn.Render("the model declined")
+		}
+	case wire.StatusCancelled:
+		mark, word = m.th.warn.Render(m.th.glyph("■", "#")), m.th.warn.Render("stopped")
+	case wire.StatusTimeout:
+		mark, word = m.th.bad.Render(m.th.glyph("✗", "x")), m.th.bad.Render("out of time")
+	default:
+		mark, word = m.th.bad.Render(m.th.glyph("✗", "x")), m.th.bad.Render("failed")
+		if !t.failed && e.Summary != "" {
+			word += m.th.dim.Render(": " + visibleLine(firstLine(e.Summary)))
+		}
+	}
+	var parts []string
+	add := func(s string) { parts = append(parts, s) }
+	if e.DurationMS > 0 {
+		add(elapsed(time.Duration(e.DurationMS) * time.Millisecond))
+	}
+	if e.Usage.Input+e.Usage.CacheRead+e.Usage.CacheWrite+e.Usage.Output > 0 {
+		in := count(e.Usage.Input+e.Usage.CacheRead+e.Usage.CacheWrite) + " in"
+		if e.Usage.CacheRead > 0 {
+			in += " (" + count(e.Usage.CacheRead) + " cached)"
+		}
+		add(in)
+		add(count(e.Usage.Output) + " out")
+	}
+	if e.Context.Window > 0 && e.Context.Used > 0 {
+		add(fmt.Sprintf("context %d%%", (100*e.Context.Used+e.Context.Window-1)/e.Context.Window))
+	}
+	if c := e.Usage.CostUSD; c != nil && *c > 0 {
+		if *c < 0.01 {
+			add(fmt.Sprintf("$%.4f", *c))
+		} else {
+			add(fmt.Sprintf("$%.2f", *c))
+		}
+	}
+	if n := len(e.Refused); n > 0 {
+		add(plural(n, "call", "calls") + " not allowed")
+	}
+	s := mark
+	if word != "" {
+		s += " " + word
+		if len(parts) > 0 {
+			s += m.th.dim.Render(" ·")
+		}
+	}
+	if len(parts) > 0 {
+		s += m.th.dim.Render(" " + strings.Join(parts, " · "))
+	}
+	return s
+}

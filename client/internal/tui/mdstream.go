@@ -1,0 +1,212 @@
+package tui
+
+import "strings"
+
+const (
+	// longBlock is when a list or a code block that does not end is cut at its next line, in bytes: what is not yet
+	// printed stays small, however long the answer.
+	longBlock = 6 << 10
+	// liveBytes is how much of the unfinished block is looked at to draw it.
+	liveBytes = 4 << 10
+)
+
+// mdStream cuts a growing Markdown text into blocks that are complete: a paragraph, a heading, a whole list, table or
+// code block. Each byte is looked at once.
+type mdStream struct {
+	rest string // not complete yet
+	seen int    // of rest, in whole lines
+	// What the lines seen so far say of the block that rest begins with.
+	fence string // the open fence, such as ```; "" = none
+	info  string // its first line
+	list  bool
+	blank bool // the last line seen was blank
+}
+
+// add appends text and returns the blocks that it completed.
+func (m *mdStream) add(text string) (blocks []string) {
+	m.rest += text
+	for {
+		i := strings.IndexByte(m.rest[m.seen:], '\n')
+		if i < 0 {
+			return blocks
+		}
+		start, end := m.seen, m.seen+i+1
+		line := strings.TrimRight(m.rest[start:end], " \t\r\n")
+		at, cut := m.line(line, start, end)
+		m.seen = end
+		if !cut {
+			continue
+		}
+		if b := m.rest[:at]; strings.TrimSpace(b) != "" {
+			blocks = append(blocks, b)
+		}
+		reopen := ""
+		if m.fence != "" && at == end {
+			// A long code block goes on behind the cut.
+			blocks[len(blocks)-1] += m.fence + "\n"
+			reopen = m.info + "\n"
+		}
+		m.rest = reopen + m.rest[at:]
+		m.seen = len(reopen)
+		fence, info := m.fence, m.info
+		m.list, m.blank, m.fence, m.info = false, false, "", ""
+		if reopen != "" {
+			m.fence, m.info = fence, info
+		}
+	}
+}
+
+// line classifies one line, rest[start:end], and tells whether the block ends, before it or behind it.
+func (m *mdStream) line(line string, start, end int) (at int, cut bool) {
+	trimmed := strings.TrimLeft(line, " \t")
+	inner := len(line) - len(trimmed)
+	if m.fence != "" {
+		if strings.HasPrefix(trimmed, m.fence) && strings.Trim(trimmed, m.fence[:1]) == "" {
+			m.fence = ""
+			return end, !m.list
+		}
+		return end, end > longBlock && !m.list
+	}
+	if trimmed == "" {
+		m.blank = true
+		return end, !m.list && start > 0
+	}
+	wasBlank := m.blank
+	m.blank = false
+	switch {
+	case m.list && inner == 0 && !listItem(trimmed) && (wasBlank || strings.HasPrefix(trimmed, "#") || fenceOf(trimmed) != ""):
+		return start, true // the list is over; the line is looked at again as the start of a block
+	case m.list && inner == 0 && listItem(trimmed) && start > longBlock:
+		return start, true
+	case !m.list && start > 0 && inner < 4 && (fenceOf(trimmed) != "" || strings.HasPrefix(trimmed, "# ") || strings.HasPrefix(trimmed, "## ") || strings.HasPrefix(trimmed, "### ")):
+		return start, true // a code block or heading right behind a paragraph
+	}
+	if f := fenceOf(trimmed); f != "" {
+		m.fence, m.info = f, line
+		return 0, false
+	}
+	if start == 0 && inner < 4 && listItem(trimmed) {
+		m.list = true
+	}
+	if start == 0 && strings.HasPrefix(trimmed, "#") && inner < 4 {
+		return end, true
+	}
+	return 0, false
+}
+
+// finish returns what is left, complete or not, and starts anew.
+func (m *mdStream) finish() string {
+	rest := m.rest
+	if m.fence != "" {
+		rest = strings.TrimRight(rest, "\n") + "\n" + m.fence + "\n"
+	}
+	*m = mdStream{}
+	if strings.TrimSpace(rest) == "" {
+		return ""
+	}
+	return rest
+}
+
+// fenceOf is the fence that a line opens or closes, without its info string.
+func fenceOf(trimmed string) string {
+	for _, c := range []string{"`", "~"} {
+		n := len(trimmed) - len(strings.TrimLeft(trimmed, c))
+		if n >= 3 && (c == "~" || !strings.Contains(trimmed[n:], "`")) {
+			return trimmed[:n]
+		}
+	}
+	return ""
+}
+
+// listItem tells that a line begins an item of a list.
+func listItem(trimmed string) bool {
+	if len(trimmed) > 1 && strings.IndexByte("-*+", trimmed[0]) >= 0 && trimmed[1] == ' ' {
+		return true
+	}
+	n := 0
+	for n < len(trimmed) && n < 9 && trimmed[n] >= '0' && trimmed[n] <= '9' {
+		n++
+	}
+	return n > 0 && len(trimmed) > n+1 && (trimmed[n] == '.' || trimmed[n] == ')') && trimmed[n+1] == ' '
+}
+
+// liveMarkdown draws the end of an unfinished block with what can be told at once: bold, code, headings, bullets. It is
+// cheap enough for every frame; the block is rendered properly when it is complete.
+func liveMarkdown(th *theme, text string, width, height int) []string {
+	if len(text) > liveBytes {
+		text = text[len(text)-liveBytes:]
+		if i := strings.IndexByte(text, '\n'); i >= 0 {
+			text = text[i+1:]
+		} else {
+			text = strings.ToValidUTF8(text, "")
+		}
+	}
+	text = strings.Trim(text, "\n")
+	if text == "" || height <= 0 {
+		return nil
+	}
+	width = min(width, mdWidth)
+	var out []string
+	code := false
+	for line := range strings.SplitSeq(text, "\n") {
+		trimmed := strings.TrimLeft(line, " ")
+		switch {
+		case fenceOf(trimmed) != "":
+			code = !code
+		case code:
+			out = append(out, "  "+fit(line, width-2))
+		case strings.HasPrefix(trimmed, "#"):
+			out = append(out, wrap(th.bold.Render(strings.TrimLeft(trimmed, "# ")), width)...)
+		case listItem(trimmed) && trimmed[1] == ' ':
+			lead := line[:len(line)-len(trimmed)] + th.glyph("• ", "* ")
+			for i, l := range wrap(inline(th, trimmed[2:]), width-cells(lead)) {
+				if i > 0 {
+					lead = strings.Repeat(" ", cells(lead))
+				}
+				out = append(out, lead+l)
+			}
+		default:
+			out = append(out, wrap(inline(th, line), width)...)
+		}
+	}
+	return lastLines(out, height)
+}
+
+// inline styles bold and code in one line of Markdown.
+func inline(th *theme, s string) string {
+	if strings.IndexByte(s, '*') < 0 && strings.IndexByte(s, '`') < 0 {
+		return s
+	}
+	var b strings.Builder
+	for s != "" {
+		i := strings.IndexAny(s, "*`")
+		if i < 0 {
+			break
+		}
+		b.WriteString(s[:i])
+		s = s[i:]
+		mark := "`"
+		if strings.HasPrefix(s, "**") {
+			mark = "**"
+		} else if s[0] == '*' {
+			b.WriteByte('*')
+			s = s[1:]
+			continue
+		}
+		body := s[len(mark):]
+		j := strings.Index(body, mark)
+		if j <= 0 {
+			b.WriteString(mark)
+			s = body
+			continue
+		}
+		if mark == "`" {
+			b.WriteString(th.warn.Render(body[:j]))
+		} else {
+			b.WriteString(th.bold.Render(body[:j]))
+		}
+		s = body[j+len(mark):]
+	}
+	b.WriteString(s)
+	return b.String()
+}

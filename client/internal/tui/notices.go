@@ -1,0 +1,113 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sublet/wire"
+)
+
+func (m *model) onCompaction(e *wire.CompactionComplete) {
+	switch e.Status {
+	case wire.StatusSuccess:
+		m.note(fmt.Sprintf("folded %s: %s → %s tokens; the whole stays in the session (/compact undo)",
+			plural(e.Events, "event", "events"), count(e.TokensBefore), count(e.TokensAfter)))
+	case "preview":
+		m.note(fmt.Sprintf("would fold %s: %s → %s tokens", plural(e.Events, "event", "events"), count(e.TokensBefore), count(e.TokensAfter)))
+		if strings.TrimSpace(e.Summary) != "" {
+			m.emitMarkdown("", visible(e.Summary))
+		}
+	case "undone":
+		m.note("the conversation is unfolded again")
+	case "nothing":
+		m.note("nothing to fold yet")
+	case wire.StatusCancelled:
+		m.note("folding cancelled; nothing changed")
+	default:
+		m.fail("the conversation could not be folded; nothing changed", firstLine(e.Summary))
+	}
+}
+
+func (m *model) onNotice(n *wire.Notice) {
+	switch n.Level {
+	case "error":
+		m.fail(n.Text, n.Hint)
+		return
+	case "warning":
+		m.emit(kindNote, m.marked(m.th.warn.Render("!"), visible(n.Text), false))
+	default:
+		m.note(visible(n.Text))
+	}
+	if n.Hint != "" {
+		m.emit(kindNote, m.marked(" ", visible(n.Hint), true))
+	}
+}
+
+func (m *model) onError(e *wire.Error) {
+	said := false
+	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
+		if a.request != e.RequestID || e.RequestID == "" || e.TurnID != "" {
+			return false
+		}
+		said = true
+		return true
+	})
+	if e.Code == wire.CodeCancelled && said {
+		m.note("not asked any more")
+		return
+	}
+	if e.TurnID != "" {
+		m.flushText("")
+		m.turnOf(e.Meta()).failed = true
+	}
+	m.fail(firstOf(e.Message, e.Code), e.Hint)
+}
+
+// onLink is told that the daemon was lost or is back.
+func (m *model) onLink(l LinkChanged) {
+	was := m.linked
+	m.linked, m.linkWord = l.Connected, l.Detail
+	switch {
+	case l.Connected && !was && m.lost:
+		m.note("the daemon is back" + detail(l.Detail))
+		m.lost = false
+	case !l.Connected && was:
+		m.note("the daemon is gone; your shell goes on, agents come back with it" + detail(l.Detail))
+		m.lost = true
+	case !l.Connected && l.Detail != "":
+		m.note("no daemon yet" + detail(l.Detail))
+	}
+	if l.Connected {
+		if !was {
+			m.envChanged()
+		}
+		m.sendWaiting()
+		return
+	}
+	// What it asked cannot be answered now; it asks again, or says how it ended.
+	m.questions = nil
+	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
+		if !a.unsent {
+			m.note("this question may not have arrived; ask again if no answer comes: " + firstLine(visible(a.prompt)))
+		}
+		return !a.unsent
+	})
+}
+
+func detail(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + visibleLine(s)
+}
+
+// forget empties everything that belongs to a session.
+func (m *model) forget() {
+	if m.turn != nil {
+		m.endTurn()
+	}
+	m.waiting, m.questions, m.live = nil, nil, nil
+	m.cards = map[wire.ExecutionID]*card{}
+	m.lastSeq, m.use = 0, wire.ContextUse{}
+}

@@ -1,0 +1,270 @@
+package tui
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// canvas is a painter on a test terminal, drawn by hand.
+func canvas(w, h int) (*painter, *termScreen) {
+	s := newTermScreen(w, h)
+	return newPainter(s, w, h, testTheme()), s
+}
+
+func (p *painter) drawNow(f frame) { p.set(f); p.work() }
+
+func TestPainterDrawsAndPrints(t *testing.T) {
+	p, s := canvas(20, 6)
+	p.drawNow(frame{lines: []string{"status", "$ ls"}, row: 1, col: 4})
+	if got := s.text(); got != "status\n$ ls" {
+		t.Fatalf("got %q", got)
+	}
+	if r, c := s.cursor(); r != 1 || c != 4 {
+		t.Errorf("cursor: got %d,%d, want 1,4", r, c)
+	}
+	p.print("done one\ndone two")
+	p.drawNow(frame{lines: []string{"$ "}, row: 0, col: 2})
+	if got := s.text(); got != "done one\ndone two\n$" {
+		t.Errorf("got %q", got)
+	}
+	// Far more than a screenful: all of it is in the scrollback, in order, without a gap (T6b).
+	var lines []string
+	for i := range 500 {
+		lines = append(lines, fmt.Sprint("row ", i))
+	}
+	p.print(strings.Join(lines, "\n"))
+	p.work()
+	want := "done one\ndone two\n" + strings.Join(lines, "\n") + "\n$"
+	if got := s.all(); got != want {
+		t.Errorf("scrollback: got %d bytes, want %d", len(got), len(want))
+	}
+}
+
+// T2: a key costs at most 4 bytes beside its own, wide characters beside it or not; an unchanged picture costs none.
+func TestPainterBytesPerKey(t *testing.T) {
+	for _, tc := range []struct{ name, before, key string }{
+		{"plain", "echo hello", "x"},
+		{"beside wide characters", "echo 漢字 漢字", "x"},
+		{"wide", "echo 漢", "字"},
+		{"behind a coloured prompt", "\x1b[32mu@box\x1b[m:~$ ls", "x"},
+	} {
+		p, s := canvas(80, 24)
+		p.drawNow(frame{lines: []string{"above", tc.before, "below 漢字"}, row: 1, col: cells(tc.before)})
+		before := s.bytesWritten()
+		p.drawNow(frame{lines: []string{"above", tc.before, "below 漢字"}, row: 1, col: cells(tc.before)})
+		if n := s.bytesWritten() - before; n != 0 {
+			t.Errorf("%s: nothing changed and %d bytes were written", tc.name, n)
+		}
+		line := tc.before + tc.key
+		p.drawNow(frame{lines: []string{"above", line, "below 漢字"}, row: 1, col: cells(line)})
+		if n := s.bytesWritten() - before; n > len(tc.key)+4 {
+			t.Errorf("%s: got %d bytes for a key, want at most %d", tc.name, n, len(tc.key)+4)
+		}
+	}
+}
+
+// Whatever follows whatever, the terminal shows the last picture below all that was printed.
+func TestPainterAnySequence(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	pieces := []string{
+		"a", "bc", " ", "漢", "e\u0301", "\x1b[31mred\x1b[m", "\x1b[1mbold\x1b[m", "👨‍👩‍👧", "word ", "\x1b]133;B\a", "\x1b[32mgreen then\x1b[m plain",
+	}
+	line := func(w int) string {
+		var b strings.Builder
+		for range rnd.IntN(12) {
+			b.WriteString(pieces[rnd.IntN(len(pieces))])
+		}
+		return fit(b.String(), w)
+	}
+	for range 60 {
+		const w, h = 24, 8
+		p, s := canvas(w, h)
+		var printed []string
+		var f frame
+		for range 40 {
+			switch rnd.IntN(5) {
+			case 0:
+				text := "printed " + fmt.Sprint(len(printed))
+				printed = append(printed, text)
+				p.print(text)
+			case 1: // one line grows or shrinks, as under typing
+				if len(f.lines) > 0 {
+					f.lines = slices.Clone(f.lines)
+					i := rnd.IntN(len(f.lines))
+					f.lines[i] = fit(f.lines[i]+pieces[rnd.IntN(len(pieces))], w)
+				}
+			default:
+				f.lines = make([]string, rnd.IntN(h))
+				for i := range f.lines {
+					f.lines[i] = line(w)
+				}
+			}
+			f.row, f.col = 0, 0
+			if n := len(f.lines); n > 0 {
+				f.row = rnd.IntN(n)
+				f.col = rnd.IntN(min(w, cells(f.lines[f.row])+1))
+			}
+			p.drawNow(f)
+			want := append(slices.Clone(printed), f.lines...)
+			for i, l := range want {
+				want[i] = stripped(l)
+			}
+			got := strings.TrimRight(s.all(), "\n")
+			if got != strings.TrimRight(strings.Join(want, "\n"), "\n ") {
+				t.Fatalf("got\n%s\nwant\n%s\nraw %q", got, strings.Join(want, "\n"), s.rawText()[max(0, len(s.rawText())-400):])
+			}
+			if row, col := s.cursor(); len(f.lines) > 0 && (col != min(f.col, w-1) || row < 0) {
+				t.Fatalf("cursor: got column %d, want %d", col, f.col)
+			}
+		}
+	}
+}
+
+func stripped(l string) string {
+	var s termScreenLine
+	return s.plain(l)
+}
+
+type termScreenLine struct{}
+
+func (termScreenLine) plain(l string) string {
+	t := newTermScreen(200, 1)
+	_, _ = t.Write([]byte(l))
+	return t.text()
+}
+
+// While a program has the terminal nothing else is written; what it leaves behind is put in order, and the prompt stands
+// on a line of its own.
+func TestPainterHold(t *testing.T) {
+	for _, tc := range []struct{ name, out, want string }{
+		{"whole lines", "a\r\nb\r\n", "cmd\na\nb\nnote\n$"},
+		{"no line feed at the end", "a\r\nb", "cmd\na\nb⏎\nnote\n$"},
+		{"nothing", "", "cmd\nnote\n$"},
+		{"a full line without line feed", strings.Repeat("x", 20), "cmd\n" + strings.Repeat("x", 20) + "\n⏎\nnote\n$"},
+		{"killed in the alternate screen with the mouse on", "\x1b[?1049h\x1b[?1002;1006h\x1b[?25l\x1b[2Jeditor", "cmd\nnote\n$"},
+	} {
+		p, s := canvas(20, 8)
+		p.start()
+		p.drawNow(frame{lines: []string{"$ cmd"}, col: 5})
+		p.hold("cmd\r\n")
+		p.work()
+		if s.on("2004") {
+			t.Errorf("%s: bracketed paste is on while a program has the terminal", tc.name)
+		}
+		p.print("note")
+		p.set(frame{lines: []string{"not now"}})
+		p.work()
+		p.raw([]byte(tc.out))
+		if strings.Contains(s.text(), "not") {
+			t.Errorf("%s: drawn over a program:\n%s", tc.name, s.text())
+		}
+		p.release()
+		p.work()
+		p.drawNow(frame{lines: []string{"$"}, col: 1})
+		got := s.text()
+		if tc.name == "a full line without line feed" { // the mark may or may not need a line
+			got = strings.Replace(got, "\n⏎", "", 1)
+			tc.want = strings.Replace(tc.want, "\n⏎", "", 1)
+		}
+		if got != tc.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", tc.name, got, tc.want)
+		}
+		p.close()
+		if odd := s.odd(); len(odd) > 0 {
+			t.Errorf("%s: modes left on: %v (T6c)", tc.name, odd)
+		}
+	}
+}
+
+func TestModeTracker(t *testing.T) {
+	for _, tc := range []struct{ out, want string }{
+		{"plain text", ""},
+		{"\x1b[?1049h\x1b[?1049l", ""},
+		{"\x1b[?1049h", "\x1b[?1049l"},
+		{"\x1b[?25l\x1b[31m", "\x1b[?25h"},
+		{"\x1b[?1000;1006h", "\x1b[?1000l\x1b[?1006l"},
+		{"\x1b[>1u\x1b[>3u\x1b[<u", "\x1b[<1u"},
+		{"\x1b[?2026h\x1b[?1004h", "\x1b[?2026l\x1b[?1004l"},
+		{"\x1b=", "\x1b>"},
+		{"\x1b[>4;2m", "\x1b[>4;0m"},
+		{"\x1b[?1049h\x1bc", ""},
+		{"\x1b[?", ""},
+		{"\x1b[" + strings.Repeat("9", 300) + "h", ""},
+	} {
+		for cut := 0; cut <= len(tc.out); cut++ {
+			var m modeTracker
+			m.scan([]byte(tc.out[:cut]))
+			m.scan([]byte(tc.out[cut:]))
+			if got := string(m.reset(nil)); got != tc.want {
+				t.Errorf("%q cut at %d: got %q, want %q", tc.out, cut, got, tc.want)
+			}
+		}
+		var m modeTracker
+		for i := range len(tc.out) {
+			m.scan([]byte{tc.out[i]})
+		}
+		if got := string(m.reset(nil)); got != tc.want {
+			t.Errorf("%q byte by byte: got %q, want %q", tc.out, got, tc.want)
+		}
+	}
+}
+
+// T6c: whatever was on, ResetSequences brings a terminal back.
+func TestResetSequences(t *testing.T) {
+	s := newTermScreen(20, 5)
+	for _, m := range []string{"1000", "1002", "1003", "1006", "1004", "2004", "2026", "1"} {
+		_, _ = s.Write([]byte("\x1b[?" + m + "h"))
+	}
+	_, _ = s.Write([]byte("\x1b[?25l" + ResetSequences()))
+	if odd := s.odd(); len(odd) > 0 {
+		t.Errorf("left on: %v", odd)
+	}
+}
+
+// A window made narrower wraps what stood there; the picture is drawn in its place, once.
+func TestPainterResize(t *testing.T) {
+	p, s := canvas(20, 6)
+	p.print("printed")
+	p.drawNow(frame{lines: []string{"0123456789012345", "$ x"}, row: 1, col: 3})
+	p.resize(10, 6)
+	// What a terminal that reflows does with the rows above.
+	s.mu.Lock()
+	s.w = 10
+	s.rows = [][]string{cellsOf("printed", 10), cellsOf("0123456789", 10), cellsOf("012345", 10), cellsOf("$ x", 10), cellsOf("", 10), cellsOf("", 10)}
+	s.row, s.col = 3, 3
+	s.mu.Unlock()
+	p.drawNow(frame{lines: []string{"0123456789", "$ x"}, row: 1, col: 3})
+	if got, want := s.text(), "printed\n0123456789\n$ x"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func cellsOf(text string, w int) []string {
+	r := strings.Split(text, "")
+	for len(r) < w {
+		r = append(r, " ")
+	}
+	return r
+}
+
+func BenchmarkPainterKey(b *testing.B) {
+	p, _ := canvas(80, 24)
+	p.out = discard{}
+	lines := []string{"status line", "\x1b[32mu@box\x1b[m:~/src$ echo hello", "  footer"}
+	grown := append(slices.Clone(lines[:1]), lines[1]+"x", lines[2])
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%2 == 0 {
+			p.drawNow(frame{lines: grown, row: 1, col: 23})
+		} else {
+			p.drawNow(frame{lines: lines, row: 1, col: 22})
+		}
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }

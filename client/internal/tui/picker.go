@@ -1,0 +1,126 @@
+package tui
+
+import (
+	"strings"
+	"time"
+
+	"sublet/wire"
+)
+
+// picker is a list to choose a session from.
+type picker struct {
+	title  string
+	all    []wire.SessionInfo
+	filter string
+	chosen int
+	top    int
+	now    time.Time
+}
+
+// picked is the user's choice.
+type picked struct{ session wire.SessionInfo }
+
+func (p *picker) shown() []wire.SessionInfo {
+	if p.filter == "" {
+		return p.all
+	}
+	var out []wire.SessionInfo
+	for _, s := range p.all {
+		if strings.Contains(strings.ToLower(s.Name+" "+s.Title+" "+string(s.Cwd)+" "+string(s.ID)), strings.ToLower(p.filter)) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (p *picker) typed(text string) {
+	p.filter += text
+	p.chosen, p.top = 0, 0
+}
+
+// Render draws the list in at most height lines; the cursor stands behind the filter.
+func (p *picker) Render(th *theme, width, height int) (lines []string, row, col int) {
+	head := th.bold.Render(p.title) + " " + visibleLine(p.filter)
+	lines = append(lines, fit(head, width))
+	list := p.shown()
+	room := max(1, min(height-2, 12))
+	p.top = min(max(p.top, p.chosen-room+1), p.chosen)
+	if len(list) == 0 {
+		lines = append(lines, th.dim.Render("  none"))
+	}
+	for i := p.top; i < len(list) && i < p.top+room; i++ {
+		line := sessionLine(th, list[i], p.now, width-2)
+		if i == p.chosen {
+			line = th.accent.Render(th.glyph("▸ ", "> ")) + line
+		} else {
+			line = "  " + line
+		}
+		lines = append(lines, fit(line, width))
+	}
+	lines = append(lines, th.dim.Render(fit("type to search · enter resumes · esc goes back", width)))
+	return lines, 0, min(cells(head), width-1)
+}
+
+// sessionLine describes a session in one line.
+func sessionLine(th *theme, s wire.SessionInfo, now time.Time, width int) string {
+	when := pad(ago(now.Sub(time.UnixMilli(s.UpdatedAtMS))), 9)
+	id := string(s.ID)
+	if len(id) > 8 {
+		id = id[len(id)-8:]
+	}
+	title := visibleLine(firstOf(s.Name, s.Title, "(no question yet)"))
+	tail := " · " + plural(s.Turns, "turn", "turns")
+	if s.Running {
+		tail += " · running"
+	}
+	if s.Cwd != "" {
+		tail += " · " + visibleLine(string(s.Cwd))
+	}
+	title = fit(title, max(12, width-9-9-min(cells(tail), 24)))
+	return th.dim.Render(pad(id, 9)+when) + title + th.dim.Render(tail)
+}
+
+// ago says how long something is past.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "now"
+	case d < time.Hour:
+		return itoa(int(d.Minutes())) + "m ago"
+	case d < 48*time.Hour:
+		return itoa(int(d.Hours())) + "h ago"
+	}
+	return itoa(int(d.Hours()/24)) + "d ago"
+}
+
+// pickerKey is a key while the list is open.
+func (m *model) pickerKey(k, text string) {
+	p := m.picker
+	n := len(p.shown())
+	switch k {
+	case "up", "ctrl+p", "shift+tab":
+		p.chosen = max(0, p.chosen-1)
+	case "down", "ctrl+n", "tab":
+		p.chosen = max(0, min(n-1, p.chosen+1))
+	case "pgup":
+		p.chosen = max(0, p.chosen-10)
+	case "pgdown":
+		p.chosen = max(0, min(n-1, p.chosen+10))
+	case "esc", "ctrl+g":
+		m.picker = nil
+	case "backspace", "ctrl+h":
+		e := editor{text: p.filter, pos: len(p.filter)}
+		e.key("backspace")
+		p.filter, p.chosen, p.top = e.text, 0, 0
+	case "enter":
+		if n > 0 {
+			s := p.shown()[p.chosen]
+			m.picker = nil
+			m.onPicked(picked{s})
+		}
+	default:
+		if text != "" {
+			p.typed(text)
+		}
+	}
+}

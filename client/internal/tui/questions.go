@@ -1,0 +1,146 @@
+package tui
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"sublet/wire"
+)
+
+// answerFailed tells that an answer did not reach the daemon.
+type answerFailed struct {
+	id  wire.ConfirmationID
+	err error
+}
+
+// answerTail bounds how long keys may belong to an answer.
+const answerTail = 1500 * time.Millisecond
+
+// question is the one on the screen, or nil: several wait in line, one at a time is asked (T3n).
+func (m *model) question() *confirm {
+	if len(m.questions) == 0 || m.held() {
+		return nil
+	}
+	return m.questions[0]
+}
+
+func (m *model) onQuestion(r *wire.ConfirmationRequest) {
+	for _, q := range m.questions {
+		if q.req.ConfirmationID == r.ConfirmationID { // asked again after a reconnect
+			q.req, q.lines, q.sent, q.problem = r, nil, false, ""
+			return
+		}
+	}
+	m.flushText("")
+	m.questions = append(m.questions, &confirm{req: r})
+	m.search, m.picker = nil, nil
+	m.comp = nil
+}
+
+// questionKey is a key while a question is on the screen. Until it is armed, keys are what the user was typing before
+// it came: they go into the line, and Enter, Tab and Esc are swallowed.
+func (m *model) questionKey(q *confirm, k, text string) {
+	editing := q.step == stepComment || q.step == stepEdit
+	if !editing && !q.armed(m.now(), m.lastKey) {
+		switch k {
+		case "enter", "tab", "esc", "ctrl+d", "up", "down":
+		default:
+			if !m.ed.key(k) && text != "" {
+				m.ed.insert(text)
+			}
+		}
+		return
+	}
+	q.live = true
+	answer := q.press(k, text)
+	if answer == nil {
+		return
+	}
+	q.sent, q.problem = true, ""
+	m.answered, m.answerRest = m.now(), map[string]string{"y": "es", "n": "o"}[k]
+	if k := m.cards[q.req.ExecutionID]; k != nil && answer.Comment != "" {
+		k.why = answer.Comment
+	}
+	daemon := m.daemon
+	m.task(func(ctx context.Context) tea.Msg {
+		if err := daemon.Confirm(ctx, answer); err != nil {
+			return answerFailed{answer.ConfirmationID, err}
+		}
+		return nil
+	})
+}
+
+// restOfAnswer tells that a key belongs to the answer before it: the es and Enter of a typed yes, the o and Enter of a
+// no. They must not end up in the line. Any other key, a pause, or answerTail ends it: what else is typed right after an
+// answer is the next question already, and nothing of it may be lost.
+func (m *model) restOfAnswer(k string) bool {
+	if m.answered.IsZero() {
+		return false
+	}
+	now := m.now()
+	late := now.Sub(m.lastKey) >= armDelay || now.Sub(m.answered) > answerTail
+	rest := m.answerRest
+	switch {
+	case !late && rest != "" && k == rest[:1]:
+		m.answerRest = rest[1:]
+		return true
+	case !late && k == "enter":
+		m.answered = time.Time{}
+		return true
+	}
+	m.answered = time.Time{}
+	return false
+}
+
+func (m *model) onAnswerFailed(f answerFailed) {
+	for _, q := range m.questions {
+		if q.req.ConfirmationID == f.id {
+			q.sent, q.live, q.step, q.choice, q.shown = false, false, stepAsk, 0, time.Time{}
+			q.problem = "the answer did not reach the daemon: " + visibleLine(f.err.Error())
+		}
+	}
+}
+
+// onResolved closes a question, whoever answered it.
+func (m *model) onResolved(r *wire.ConfirmationResolved) {
+	for _, q := range m.questions {
+		if q.req.ConfirmationID != r.ConfirmationID {
+			continue
+		}
+		m.flushText("")
+		m.emit(kindCard, q.outcome(&m.th, r, m.w, m.now().Sub(m.at(r.Meta())) < 5*time.Second))
+		if k := m.cards[q.req.ExecutionID]; k != nil && k.why == "" {
+			k.why = r.Comment
+		}
+	}
+	m.questions = slices.DeleteFunc(m.questions, func(q *confirm) bool { return q.req.ConfirmationID == r.ConfirmationID })
+	m.tryHand()
+}
+
+// unshow has the questions armed anew: a program had the screen, and what was typed was for it.
+func (m *model) unshow() {
+	m.lastKey = m.keys.last()
+	for _, q := range m.questions {
+		q.shown, q.live = time.Time{}, false
+	}
+}
+
+// ready tells whether the question on the screen takes an answer now, and has the screen drawn again when it does.
+func (m *model) ready(q *confirm) bool {
+	now := m.now()
+	if q.shown.IsZero() {
+		q.shown = now
+	}
+	if q.armed(now, m.lastKey) {
+		return true
+	}
+	if !m.armTimer {
+		m.armTimer = true
+		wait := max(armDelay-now.Sub(q.shown), armDelay-now.Sub(m.lastKey), time.Millisecond)
+		m.after(wait, redraw{})
+	}
+	return false
+}

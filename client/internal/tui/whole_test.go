@@ -1,0 +1,148 @@
+package tui
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"sublet/lease/shell"
+	"sublet/wire"
+)
+
+// T6c: whatever ends the program, the terminal is as it was.
+func TestTerminalIsWholeAfter(t *testing.T) {
+	modes := "\x1b[?1049h\x1b[?1000;1002;1003;1006h\x1b[?1004h\x1b[?25l\x1b[?2026h\x1b[>1u\x1b[?1h\x1b="
+	setup := func(w *window) {
+		w.p.opt.stderr = io.Discard
+		w.sh.run = func(ctx context.Context, _ string, out func([]byte)) (shell.Result, error) {
+			out(nil)
+			out([]byte(modes))
+			<-ctx.Done()
+			return shell.Result{Status: "cancelled"}, ctx.Err()
+		}
+		w.sh.complete = func(string, int) (int, []shell.Completion, error) { panic("boom in a task") }
+	}
+	running := func(w *window) {
+		w.keys("vim\r")
+		w.until("the program", func() bool { return w.screen.on("1049") })
+	}
+	for _, tc := range []struct {
+		name string
+		do   func(*window)
+		code int
+		err  string
+	}{
+		{"exit", func(w *window) { w.keys("exit\r") }, 0, ""},
+		{"SIGTERM", func(*window) { _ = syscall.Kill(os.Getpid(), syscall.SIGTERM) }, 143, ""},
+		{"SIGHUP", func(*window) { _ = syscall.Kill(os.Getpid(), syscall.SIGHUP) }, 129, ""},
+		{"SIGTERM while a program has the screen", func(w *window) { running(w); _ = syscall.Kill(os.Getpid(), syscall.SIGTERM) }, 143, ""},
+		{"the shell ends while a program has the screen", func(w *window) { running(w); close(w.sh.exited) }, 0, ""},
+		{"a panic in Update", func(w *window) { w.sh.boom.Store(true); w.keys("?x\r") }, 1, "boom in Update"},
+		{"a panic in a task", func(w *window) { w.keys("x\t") }, 1, "boom in a task"},
+		{"a panic while a program has the screen", func(w *window) {
+			running(w)
+			w.p.Send(leasedStart("x1", "make"))
+			w.p.Send(panicking{})
+		}, 1, "boom in an event"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := open(t, 80, 24, setup)
+			tc.do(w)
+			if code := w.end(); code != tc.code {
+				t.Errorf("exit status: got %d, want %d", code, tc.code)
+			}
+			if tc.err == "" && w.err != nil || tc.err != "" && (w.err == nil || !strings.Contains(w.err.Error(), tc.err)) {
+				t.Errorf("error: got %v, want %q", w.err, tc.err)
+			}
+			w.whole()
+		})
+	}
+}
+
+// panicking is an event that Update trips over.
+type panicking struct{ wire.EventMessage }
+
+func (panicking) Meta() *wire.Event { panic("boom in an event") }
+
+// T4: while nothing changes nothing is written, and nothing ticks but bubbletea's own ticker, once a second.
+func TestIdleIsQuiet(t *testing.T) {
+	w := open(t, 80, 24)
+	w.command("ls")
+	var before syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+	n := w.screen.bytesWritten()
+	time.Sleep(400 * time.Millisecond) // the test is that nothing happens
+	if got := w.screen.bytesWritten() - n; got != 0 {
+		t.Errorf("%d bytes were written while idle", got)
+	}
+	var after syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+	used := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
+	if used > 100*time.Millisecond {
+		t.Errorf("idle cost %v of CPU in 400 ms", used)
+	}
+}
+
+func TestResizeAndSmallWindows(t *testing.T) {
+	w := open(t, 80, 24)
+	w.keys("\t")
+	w.see("ask an agent")
+	for _, size := range [][2]int{{30, 8}, {12, 4}, {5, 2}, {1, 1}, {100, 40}} {
+		w.screen.mu.Lock()
+		w.screen.w, w.screen.h = size[0], size[1]
+		w.screen.rows = w.screen.blank()
+		w.screen.row, w.screen.col, w.screen.wrapNext = 0, 0, false
+		w.screen.mu.Unlock()
+		if err := pty.Setsize(w.master, &pty.Winsize{Cols: uint16(size[0]), Rows: uint16(size[1])}); err != nil {
+			t.Fatal(err)
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGWINCH)
+		w.p.Send(testQuestion())
+		w.p.Send(&wire.ConfirmationResolved{ConfirmationID: "c1", Decision: wire.DecisionDeny, By: "expiry"})
+		w.keys("x")
+	}
+	w.see("xxxxx")
+}
+
+func TestCompletionPopup(t *testing.T) {
+	w := open(t, 80, 24, func(w *window) {
+		w.sh.complete = func(line string, cursor int) (int, []shell.Completion, error) {
+			if line[:cursor] == "git ch" {
+				return 4, []shell.Completion{{Text: "checkout", Description: "command"}, {Text: "cherry-pick", Description: "command"}}, nil
+			}
+			return cursor - 1, []shell.Completion{{Text: "main.go", Description: "file"}}, nil
+		}
+	})
+	w.keys("git ch\t")
+	w.see("cherry-pick")
+	w.see("git che") // what all have in common
+	w.keys("\t\t\r")
+	w.see("git cherry-pick")
+	w.seeNot("checkout")
+	w.keys("m\t")
+	w.see("git cherry-pick main.go")
+}
+
+func TestSlashCommands(t *testing.T) {
+	w := open(t, 80, 40, func(w *window) { w.sh.undone = "cd /home/u" })
+	w.keys("\t/")
+	w.see("go on with an earlier conversation")
+	w.keys("help\r")
+	w.see("Two modes")
+	w.keys("/nothing\r")
+	w.see("there is no /nothing")
+	w.keys("\x03/mode plan\r")
+	w.see("plan mode: agents only look")
+	w.keys("/status\r")
+	w.see("daemon 1 · pid 7")
+	w.keys("/undo shell\r")
+	w.see("put back in your shell: cd /home/u")
+	w.keys("/new\r")
+	w.see("a new conversation")
+}

@@ -1,0 +1,115 @@
+// Package client is the program at the user's terminal: Run finds or starts the daemon, opens shell and screen, and ends
+// them in order; Dial is for scripts and translators, which need the daemon and no shell. What is drawn is left to tui,
+// who has the shell to lender, and everything that thinks to the daemon.
+package client
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"sublet/client/internal/launch"
+	"sublet/client/internal/remote"
+	"sublet/wire"
+	"sublet/wire/socket"
+)
+
+// Options for Run and Dial. Paths and Executable are required.
+type Options struct {
+	Paths       socket.Paths
+	Executable  string         // this program, to start the daemon and the terminal's guard with
+	Version     string         // of this build, for people; protocols are compared, builds are not
+	Env         []string       // as os.Environ
+	Credentials []string       // names in Env whose values the daemon needs for its models; kept in its memory only
+	Session     wire.SessionID // to attach to; "" = a new one
+	Continue    bool           // Run only: go on with the last session
+	Stdin       *os.File       // Run only: the terminal
+	Stdout      *os.File       // Run only: the terminal
+	Connect     string         // Run only: the line that tells how to connect a real model; "" = a general one
+	OutputHead  int            // Run only: bytes of a command's rendered output kept from its start; 0 = 32 KiB
+	OutputTail  int            // Run only: bytes kept from its end; 0 = 32 KiB
+	Log         *slog.Logger   // nil: Run logs to client.log in the state folder, Dial nowhere
+
+	// Dial only.
+	Name     string             // who connects, as `sublet lease ls` and the audit show it; "" = "sublet"
+	Cwd      string             // "" = the current directory
+	Confirm  bool               // somebody is there to answer questions: Handle gets ConfirmationRequests, Conn.Confirm answers
+	NoStart  bool               // do not start a daemon: ErrNoDaemon where none runs
+	AfterSeq int64              // with Session: its events after this number are sent again; -1: none
+	Handle   func(wire.Message) // every message that is no reply, in order, from one goroutine that must not wait; nil = none
+}
+
+// Conn is a connection to the daemon with a method for each request. See its methods; those for scripts:
+//
+//	Turn(ctx, *wire.AgentRequest, each func(wire.Message)) (*wire.AgentComplete, error)      one question to its end; ctx cancels it
+//	Tool(ctx, *wire.ToolRequest, each func(wire.Message)) (*wire.AgentComplete, error)       one tool to its end
+//	LeaseRun(ctx, *wire.LeaseRunRequest, each func(wire.LeaseMessage)) (*wire.CommandCompleted, error)
+//	Sessions, Policy, Status, Shutdown, RevokeLease                                          one request, one reply
+//	Ask, Cancel, Confirm, Compact, Undo, UserCommand, Resume, Send                           answers arrive at Options.Handle
+//	Ready, Session, Connected, Done, Err, Close
+//
+// Request ids left empty are filled in. Errors of the daemon are *wire.Error (errors.Is(err, wire.ErrLeaseStale) and so on).
+type Conn = remote.Conn
+
+// Errors of a Conn and of Dial, for errors.As and errors.Is; each of the types has a Hint.
+type (
+	DeniedError  = remote.DeniedError  // LeaseRun: the shell was not lent
+	RevokedError = remote.RevokedError // LeaseRun: taken back before the command ended
+	StartError   = launch.StartError   // the daemon was started and did not come up; holds its last log lines
+	WedgedError  = launch.WedgedError  // a daemon accepts connections and answers nothing
+	SkewError    = launch.SkewError    // protocols do not overlap, and the daemon was not replaced
+)
+
+var (
+	ErrNoDaemon     = launch.ErrNoDaemon // NoStart, and nobody listens
+	ErrDisconnected = remote.ErrDisconnected
+)
+
+// Dial connects to the daemon, starts it where none runs, and shakes hands. The connection lends no shell: questions get
+// a private one in the daemon. ctx bounds the dialling only; Close ends the connection.
+func Dial(ctx context.Context, o Options) (*Conn, error) {
+	l := launcher(o)
+	dir := o.Cwd
+	if dir == "" {
+		dir, _ = os.Getwd() // "" tells the daemon nothing, which is true
+	}
+	name := o.Name
+	if name == "" {
+		name = "sublet"
+	}
+	env := environment(o.Env)
+	c, err := remote.Dial(ctx, remote.Options{
+		Open: l.Open,
+		Snapshot: func() *wire.EnvSnapshot {
+			s := &wire.EnvSnapshot{
+				Client: wire.ClientInfo{Name: name, Version: o.Version, PID: os.Getpid()},
+				Cwd:    wire.OSString(dir),
+				Env:    env, Credentials: credentials(o),
+				Capabilities: []string{},
+				Leases:       []wire.HeldLease{},
+			}
+			if o.Confirm {
+				s.Capabilities = append(s.Capabilities, wire.CapConfirm)
+			}
+			return s
+		},
+		Session: o.Session, AfterSeq: o.AfterSeq,
+		Handle: o.Handle, Log: o.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// finder is a launcher that starts nothing.
+func finder(o Options) *launch.Launcher {
+	o.NoStart = true
+	return launcher(o)
+}
+
+func launcher(o Options) *launch.Launcher {
+	return launch.New(launch.Options{
+		Paths: o.Paths, Executable: o.Executable, Env: daemonEnv(o.Env), NoStart: o.NoStart, Log: o.Log,
+	})
+}

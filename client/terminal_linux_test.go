@@ -1,0 +1,367 @@
+package client
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// terminal is a client on a terminal of its own.
+type terminal struct {
+	t      *testing.T
+	w      *world
+	master *os.File
+	tty    *os.File // kept open, so that the modes can be read after everybody has gone
+	cmd    *exec.Cmd
+	before unix.Termios
+	read   sync.WaitGroup
+
+	mu  sync.Mutex
+	out bytes.Buffer // guarded by mu
+}
+
+// start runs the client in a terminal: as the session's leader, or as the child of a sh that stays.
+func start(t *testing.T, w *world, below bool, env ...string) *terminal {
+	t.Helper()
+	master, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pty.Setsize(master, &pty.Winsize{Cols: 100, Rows: 30}); err != nil {
+		t.Fatal(err)
+	}
+	x := &terminal{t: t, w: w, master: master, tty: tty}
+	before, err := getTermios(tty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.before = *before
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.cmd = exec.Command(exe)
+	if below {
+		x.cmd = exec.Command("/bin/sh", "-c", `trap : INT; "$0"; echo "left with $?"; read -r line`, exe)
+	}
+	x.cmd.Env = append(append(w.env[:len(w.env):len(w.env)], asClient+"=1"), env...)
+	x.cmd.Dir = w.dir
+	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = tty, tty, tty
+	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := x.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	x.read.Go(func() { // ends with the master
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			x.mu.Lock()
+			x.out.Write(buf[:n])
+			x.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("screen: %q", x.screen())
+			log, _ := os.ReadFile(filepath.Join(w.dir, "s", "client.log"))
+			t.Logf("log: %s", log)
+		}
+		_ = x.cmd.Process.Kill() // gone already in most tests
+		_ = x.cmd.Wait()
+		tty.Close()
+		master.Close()
+		x.read.Wait()
+	})
+	return x
+}
+
+func (x *terminal) screen() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.out.String()
+}
+
+func (x *terminal) sees(text string) {
+	x.t.Helper()
+	eventually(x.t, "the screen shows "+strconv.Quote(text), func() bool { return strings.Contains(x.screen(), text) })
+}
+
+// seesPrompt waits until the n-th prompt is there: what is typed before belongs to the program that runs.
+func (x *terminal) seesPrompt(n int) {
+	x.t.Helper()
+	eventually(x.t, "a prompt after command "+strconv.Itoa(n), func() bool {
+		parts := strings.Split(x.screen(), "\x1b]133;D;")
+		return len(parts) > n && strings.Contains(parts[n], "\x1b]133;B")
+	})
+}
+
+func (x *terminal) keys(text string) {
+	x.t.Helper()
+	if _, err := x.master.WriteString(text); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// client is the pid of the terminal program.
+func (x *terminal) client() int {
+	x.t.Helper()
+	if len(x.cmd.Args) == 1 {
+		return x.cmd.Process.Pid
+	}
+	pid := 0
+	eventually(x.t, "the client runs", func() bool {
+		for _, child := range children(x.cmd.Process.Pid) {
+			pid = child
+		}
+		return pid != 0
+	})
+	return pid
+}
+
+// children are the processes whose parent is pid.
+func children(pid int) (found []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		child, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		if _, parent, err := procStat(child); err == nil && parent == pid {
+			found = append(found, child)
+		}
+	}
+	return found
+}
+
+// family are all processes below pid, the daemon left out: it is to stay.
+func family(pid, daemon int) (all []int) {
+	for _, child := range children(pid) {
+		if child != daemon {
+			all = append(append(all, child), family(child, daemon)...)
+		}
+	}
+	return all
+}
+
+// asBefore checks that the terminal is what it was before the client (T6c).
+func (x *terminal) asBefore() {
+	x.t.Helper()
+	eventually(x.t, "the terminal's modes are back", func() bool {
+		now, err := getTermios(x.tty)
+		if err != nil { // hung up with its session's leader: its name still leads to it
+			again, err := os.OpenFile(ttyName(x.tty), os.O_RDWR|unix.O_NOCTTY, 0)
+			if err != nil {
+				return false
+			}
+			defer again.Close()
+			now, err = getTermios(again)
+			return err == nil && *now == x.before
+		}
+		return *now == x.before
+	})
+}
+
+const ready = "PROMPT> "
+
+func withPrompt(t *testing.T, w *world) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, "h", ".bashrc"), []byte("PS1='PROMPT> '\nalias hi='echo hello from the rc'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Item 12 of the work and T6c, T6d: SIGKILL of the client leaves the terminal as it was and no process behind.
+func TestKilledClient(t *testing.T) {
+	tests := []struct {
+		name  string
+		below bool
+		keys  string
+	}{
+		{"leads its session", false, "sleep 1000\r"},
+		{"below a shell", true, "sleep 1000\r"},
+		{"idle", true, ""},
+		{"with a program that ignores hang-ups of its own accord", true, "trap '' HUP; sleep 1000\r"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			withPrompt(t, w)
+			x := start(t, w, tt.below)
+			x.sees(ready)
+			eventually(t, "the daemon runs", func() bool { return w.daemon() != 0 })
+			daemon, pid := w.daemon(), x.client()
+			var all []int
+			if tt.keys != "" {
+				x.keys(tt.keys)
+				eventually(t, "sleep runs", func() bool {
+					all = family(pid, daemon)
+					return len(all) == 3 // guard, bash, sleep
+				})
+			} else {
+				all = family(pid, daemon)
+			}
+			if now, err := getTermios(x.tty); err != nil || *now == x.before {
+				t.Fatalf("the terminal is not raw while the client runs: %v", err)
+			}
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if !tt.below {
+				_ = x.cmd.Wait()
+			}
+			x.asBefore()
+			for _, p := range all {
+				if strings.HasPrefix(tt.keys, "trap") && p == all[len(all)-1] {
+					kill(t, p) // it asked to outlive its terminal
+					continue
+				}
+				eventually(t, "process "+strconv.Itoa(p)+" is gone", func() bool { return !alive(p) })
+			}
+			if left, _ := filepath.Glob(filepath.Join(w.dir, "r", "client-*")); len(left) > 0 {
+				t.Errorf("got %v left behind", left)
+			}
+			if tt.below {
+				x.sees("left with 137")
+			}
+			if !alive(daemon) {
+				t.Error("the daemon went with the client")
+			}
+		})
+	}
+}
+
+func TestOrderedEnds(t *testing.T) {
+	tests := []struct {
+		name string
+		end  func(x *terminal)
+		want int
+	}{
+		{"exit", func(x *terminal) { x.keys("exit 3\r") }, 3},
+		{"SIGTERM", func(x *terminal) { _ = syscall.Kill(x.client(), syscall.SIGTERM) }, 143},
+		{"SIGHUP", func(x *terminal) { _ = syscall.Kill(x.client(), syscall.SIGHUP) }, 129},
+		{"SIGINT", func(x *terminal) { _ = syscall.Kill(x.client(), syscall.SIGINT) }, 130},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			withPrompt(t, w)
+			x := start(t, w, true)
+			x.sees(ready)
+			x.keys("hi\r")
+			x.sees("hello from the rc")
+			x.seesPrompt(1)
+			eventually(t, "the daemon runs", func() bool { return w.daemon() != 0 })
+			daemon := w.daemon()
+			all := family(x.client(), daemon)
+			tt.end(x)
+			x.sees("left with " + strconv.Itoa(tt.want))
+			x.asBefore()
+			for _, p := range all {
+				if alive(p) {
+					t.Errorf("process %d is left", p)
+				}
+			}
+			if left, _ := filepath.Glob(filepath.Join(w.dir, "r", "client-*")); len(left) > 0 {
+				t.Errorf("got %v left behind", left)
+			}
+			if info, err := os.Stat(filepath.Join(w.dir, "s", "client.log")); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("got log %v, %v, want mode 0600", info, err)
+			}
+		})
+	}
+}
+
+// The first prompt does not wait for the daemon, not even for one that never answers.
+func TestPromptBeforeDaemon(t *testing.T) {
+	w := newWorld(t)
+	withPrompt(t, w)
+	began := time.Now()
+	x := start(t, w, true, "TEST_DAEMON=wedged")
+	x.sees(ready)
+	// A second, of which half is for a machine that runs other tests beside this one, under the race detector.
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("got a prompt after %v, want under a second", took)
+	}
+	x.keys("hi\r")
+	x.sees("hello from the rc")
+	x.seesPrompt(1)
+	pids := children(x.client())
+	x.keys("exit\r")
+	x.sees("left with 0")
+	for _, p := range pids {
+		if alive(p) {
+			kill(t, p) // the wedged daemon
+		}
+	}
+}
+
+// A start-up file that never comes to a prompt is left out when the user says so, and they are told.
+func TestStartFileThatHangs(t *testing.T) {
+	w := newWorld(t)
+	if err := os.WriteFile(filepath.Join(w.dir, "h", ".bashrc"), []byte("sleep 1000\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := start(t, w, true)
+	x.sees("waiting for ~/.bashrc")
+	x.keys("\x03")
+	x.sees("your ~/.bashrc was left out")
+	x.keys("echo $((40+2))\r")
+	x.sees("42")
+	x.seesPrompt(1)
+	x.keys("exit\r")
+	x.sees("left with 0")
+	x.asBefore()
+}
+
+// A sublet called by the start-up file of the shell it lends steps aside; one called by the user in there becomes a
+// plain bash.
+func TestInsideItself(t *testing.T) {
+	w := newWorld(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rc := asClient + "=1 " + exe + "\nPS1='PROMPT> '\n"
+	if err := os.WriteFile(filepath.Join(w.dir, "h", ".bashrc"), []byte(rc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := start(t, w, true)
+	x.sees(ready)
+	x.keys(asClient + "=1 " + exe + "\r")
+	x.sees("here is a plain bash")
+	x.keys("echo depth $SHLVL $((40+2))\r")
+	x.sees(" 42")
+	x.keys("exit 5\r")
+	x.seesPrompt(1)
+	x.keys("exit $?\r")
+	x.sees("left with 5")
+	x.asBefore()
+}
+
+func TestNoTerminal(t *testing.T) {
+	w := newWorld(t)
+	o := w.options()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	o.Stdin, o.Stdout = null, null
+	code, err := Run(t.Context(), o)
+	if _, ok := err.(*TerminalError); !ok || code != 1 {
+		t.Errorf("got %d, %v, want 1 and *TerminalError", code, err)
+	}
+}
