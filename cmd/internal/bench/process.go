@@ -1,0 +1,127 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// processRows times whole processes: the start of the daemon, an answer from one that runs, its memory and its sleep.
+func processRows(binary string) ([]row, func(), error) {
+	dir, err := os.MkdirTemp("/tmp", "bench") // short: a socket's path holds 104 bytes
+	if err != nil {
+		return nil, nil, err
+	}
+	env := append(os.Environ(), "SUBLET_RUNTIME_DIR="+filepath.Join(dir, "run"), "SUBLET_STATE_DIR="+filepath.Join(dir, "state"),
+		"SUBLET_CONFIG="+filepath.Join(dir, "config.toml"), "HOME="+dir)
+	sublet := func(args ...string) error {
+		cmd := exec.Command(binary, args...)
+		cmd.Env = env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("sublet %s: %w: %s", strings.Join(args, " "), err, out)
+		}
+		return nil
+	}
+	stop := func() { _ = errors.Join(sublet("daemon", "stop"), os.RemoveAll(dir)) } // measured already
+	version := func() (float64, error) { return once(15, func() error { return sublet("version") }) }
+	return []row{
+		{"S1", "no daemon: start it and get an answer", "us", "exec to exit of the same binary", 3, 5, func() (float64, error) {
+			list := make([]float64, 10)
+			for i := range list {
+				if err := sublet("daemon", "stop"); err != nil && i > 0 {
+					return 0, err
+				}
+				took, err := each(1, func() error { return sublet("daemon", "start") })
+				if err != nil {
+					return 0, err
+				}
+				list[i] = took
+			}
+			return median(list), nil
+		}, version},
+		{"S2", "daemon up: `daemon status`", "us", "exec to exit of the same binary", 1.5, 5, func() (float64, error) {
+			return once(15, func() error { return sublet("daemon", "status") })
+		}, version},
+		{
+			"S4", "idle daemon: resident memory", "MB", "the 15 MB it may have", 1, 1,
+			func() (float64, error) { return idleDaemon(binary, env, residentMB) },
+			func() (float64, error) { return 15, nil },
+		},
+		{
+			"S4w", "idle daemon: context switches in 3 s", "", "10 a second", 1, 1,
+			func() (float64, error) { return idleDaemon(binary, env, switchesIn3s) },
+			func() (float64, error) { return 30, nil },
+		},
+	}, stop, nil
+}
+
+func idleDaemon(binary string, env []string, measure func(pid int) (float64, error)) (float64, error) {
+	cmd := exec.Command(binary, "daemon", "status", "--json")
+	cmd.Env = env
+	out, err := cmd.Output()
+	if err != nil {
+		return 0, err
+	}
+	var status struct{ PID int }
+	if err := json.Unmarshal(out, &status); err != nil {
+		return 0, err
+	}
+	return measure(status.PID)
+}
+
+func residentMB(pid int) (float64, error) {
+	kb, err := procField(pid, "VmRSS:")
+	return kb / 1024, err
+}
+
+func switchesIn3s(pid int) (float64, error) {
+	before, err := switches(pid)
+	if err != nil {
+		return 0, err
+	}
+	time.Sleep(3 * time.Second)
+	after, err := switches(pid)
+	return after - before, err
+}
+
+// switches sums those of all threads: the main thread alone says nothing of a Go program.
+func switches(pid int) (float64, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(threads) == 0 {
+		return 0, fmt.Errorf("no threads of %d in /proc: %w", pid, err)
+	}
+	var total float64
+	for _, t := range threads {
+		for _, name := range []string{"voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"} {
+			n, err := fileField(t, name)
+			if err != nil {
+				return 0, err
+			}
+			total += n
+		}
+	}
+	return total, nil
+}
+
+func procField(pid int, name string) (float64, error) {
+	return fileField(fmt.Sprintf("/proc/%d/status", pid), name)
+}
+
+func fileField(path, name string) (float64, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(raw)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == name {
+			return strconv.ParseFloat(f[1], 64)
+		}
+	}
+	return 0, fmt.Errorf("no %s in %s", name, path)
+}

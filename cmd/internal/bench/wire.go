@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sublet/wire"
+)
+
+// wireRows compares the whole connection (reader, writer, queue, checks) with the least a unix socket can do, and a
+// stream of chunks with the way most peers send theirs: server-sent events of JSON.
+func wireRows(string) ([]row, func(), error) {
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return nil, nil, err
+	}
+	ln, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		return nil, nil, err
+	}
+	var ends []io.Closer
+	pair := func() (client, server net.Conn, err error) {
+		if client, err = net.Dial("unix", ln.Addr().String()); err != nil {
+			return nil, nil, err
+		}
+		server, err = ln.Accept()
+		ends = append(ends, client, server)
+		return client, server, err
+	}
+	stop := func() {
+		for _, c := range ends {
+			_ = c.Close() // measured already
+		}
+		_ = errors.Join(ln.Close(), os.RemoveAll(dir))
+	}
+
+	rawClient, rawServer, err := pair()
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	go rawEcho(rawServer)
+	a, b, err := pair()
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	client, server := wire.NewConn(a, wire.Options{}), wire.NewConn(b, wire.Options{})
+	ends = append(ends, client, server)
+	go echo(server)
+
+	rows := []row{{
+		id: "W1", name: "round trip, 100 B, whole connection", unit: "us", baseline: "raw socket echo, one write, bufio read", goal: 1.4, rounds: 9,
+		ours: func() (float64, error) { return roundTrips(client, 100) },
+		base: func() (float64, error) { return rawRoundTrips(rawClient, 100) },
+	}, {
+		id: "W3", name: "round trip, 64 KiB", unit: "us", baseline: "raw socket echo", goal: 1.3, rounds: 9,
+		ours: func() (float64, error) { return roundTrips(client, 64<<10) },
+		base: func() (float64, error) { return rawRoundTrips(rawClient, 64<<10) },
+	}}
+
+	c, d, err := pair()
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	source, sink := wire.NewConn(c, wire.Options{}), wire.NewConn(d, wire.Options{})
+	ends = append(ends, source, sink)
+	events, stopEvents, err := serverSentEvents(dir)
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	ends = append(ends, closer(stopEvents))
+	rows = append(rows, row{
+		id: "W4", name: "one way, a chunk of 40 B of text", unit: "us", baseline: "server-sent events of JSON over HTTP", goal: 1.0 / 6, rounds: 7,
+		ours: func() (float64, error) { return streamChunks(source, sink) },
+		base: events,
+	}, row{
+		id: "W7", name: "encode a chunk of 33 B of text", unit: "us", baseline: "encoding/json of the same struct", goal: 0.3, rounds: 9,
+		ours: encodeChunk, base: encodeJSON,
+	})
+	return rows, stop, nil
+}
+
+type closer func()
+
+func (c closer) Close() error { c(); return nil }
+
+func rawEcho(c net.Conn) {
+	r := bufio.NewReaderSize(c, 64<<10)
+	var buf []byte
+	for {
+		head, err := r.Peek(4)
+		if err != nil {
+			return // the other end closed: measured
+		}
+		n := int(binary.BigEndian.Uint32(head)) + 4
+		if cap(buf) < n {
+			buf = make([]byte, n)
+		}
+		if _, err := io.ReadFull(r, buf[:n]); err != nil {
+			return
+		}
+		if _, err := c.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func rawRoundTrips(c net.Conn, size int) (float64, error) {
+	frame := make([]byte, size+4)
+	binary.BigEndian.PutUint32(frame, uint32(size))
+	r := bufio.NewReaderSize(c, 64<<10)
+	back := make([]byte, len(frame))
+	return each(tripsOf(size), func() error {
+		if _, err := c.Write(frame); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(r, back)
+		return err
+	})
+}
+
+func tripsOf(size int) int { return max(500, min(5000, 50_000_000/(size+5000))) }
+
+func echo(c *wire.Conn) {
+	for {
+		m, err := c.Receive()
+		if err != nil {
+			return // the other end closed: measured
+		}
+		if err := c.Send(m); err != nil {
+			return
+		}
+	}
+}
+
+func roundTrips(c *wire.Conn, size int) (float64, error) {
+	m := &wire.CommandOutput{LeaseRef: wire.LeaseRef{LeaseID: "l", Fence: 1}, ExecutionID: "e", Data: bytes.Repeat([]byte{'x'}, size)}
+	return each(tripsOf(size), func() error {
+		if err := c.Send(m); err != nil {
+			return err
+		}
+		back, err := c.Receive()
+		if err == nil && back.Kind() != m.Kind() {
+			err = fmt.Errorf("got %s back", back.Kind())
+		}
+		return err
+	})
+}
+
+const chunks = 20_000
+
+func chunk(text string) *wire.AgentStreamChunk {
+	return &wire.AgentStreamChunk{
+		Event: wire.Event{SessionID: wire.SessionID(wire.NewID()), TurnID: wire.TurnID(wire.NewID()), RequestID: "r1", Seq: 1, AtMS: 1_790_000_000_000},
+		Agent: "orchestrator", Chunk: wire.Chunk{Type: wire.ChunkText, Text: text},
+	}
+}
+
+// streamChunks sends as fast as it can; each chunk names another agent's turn so that none may be merged.
+func streamChunks(source, sink *wire.Conn) (float64, error) {
+	done := make(chan error, 1)
+	go func() {
+		for range chunks {
+			if _, err := sink.Receive(); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	pair := [2]*wire.AgentStreamChunk{chunk(strings.Repeat("x", 40)), chunk(strings.Repeat("y", 40))}
+	took, err := each(1, func() error {
+		for i := range chunks {
+			if err := source.Send(pair[i%2]); err != nil {
+				return err
+			}
+		}
+		return <-done
+	})
+	return took / chunks, err
+}
+
+// serverSentEvents measures the stream that most peers use, over the same kind of socket.
+func serverSentEvents(dir string) (measure func() (float64, error), stop func(), err error) {
+	path := filepath.Join(dir, "http")
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, nil, err
+	}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		m := chunk(strings.Repeat("x", 40))
+		flush := http.NewResponseController(w)
+		for range chunks {
+			raw, err := json.Marshal(m)
+			if err != nil {
+				return
+			}
+			if _, err := fmt.Fprintf(w, "data: %s\n\n", raw); err != nil {
+				return
+			}
+			if flush.Flush() != nil {
+				return
+			}
+		}
+	})}
+	go func() { _ = srv.Serve(ln) }() // ends with Close
+	hc := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}}
+	measure = func() (float64, error) {
+		took, err := each(1, func() error {
+			resp, err := hc.Get("http://unix/")
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			lines := bufio.NewScanner(resp.Body)
+			n := 0
+			for lines.Scan() {
+				data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+				if !ok {
+					continue
+				}
+				var m wire.AgentStreamChunk
+				if err := json.Unmarshal(data, &m); err != nil {
+					return err
+				}
+				n++
+			}
+			if n != chunks {
+				return fmt.Errorf("got %d events, want %d", n, chunks)
+			}
+			return lines.Err()
+		})
+		return took / chunks, err
+	}
+	return measure, func() { _ = srv.Close() }, nil
+}
+
+func encodeChunk() (float64, error) {
+	m, buf := chunk(strings.Repeat("x", 33)), make([]byte, 0, 4096)
+	return each(200_000, func() (err error) {
+		buf, err = wire.AppendFrame(buf[:0], m)
+		return err
+	})
+}
+
+func encodeJSON() (float64, error) {
+	m := chunk(strings.Repeat("x", 33))
+	return each(50_000, func() error {
+		_, err := json.Marshal(m)
+		return err
+	})
+}

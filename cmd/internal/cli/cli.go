@@ -1,0 +1,212 @@
+// Package cli is the command line: commands, flags, wording, exit codes and hints. What commands do is left to client and
+// daemon.
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"sublet/client"
+	"sublet/daemon/config"
+	"sublet/wire"
+	"sublet/wire/socket"
+)
+
+// version is set by the linker; see the Makefile.
+var version = ""
+
+// Version is what this build calls itself.
+func Version() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "dev"
+}
+
+// app is one run of the program.
+type app struct {
+	stdin          *os.File
+	stdout, stderr io.Writer
+	env            func(string) string
+	began          bool // a command's own code runs: errors are no longer about how it was called
+}
+
+// Main runs the program with its arguments, without its name, and returns the exit status.
+func Main(args []string) int {
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return exitOK
+	}
+	if !a.began {
+		err = &usageError{err}
+	}
+	return a.report(err)
+}
+
+func (a *app) root() *cobra.Command {
+	var goOn bool
+	root := &cobra.Command{
+		Use:   "sublet",
+		Short: "Lend your shell to AI agents, on your terms",
+		Long: "sublet opens a terminal program: your own bash, and agents that borrow it, one at a time, in front of your eyes.\n" +
+			"Tab on an empty line switches between the shell ($) and asking (>).",
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(*cobra.Command, []string) {
+			a.began = true
+		},
+		RunE: func(*cobra.Command, []string) error { return a.open("", goOn) },
+	}
+	root.Flags().BoolVarP(&goOn, "continue", "c", false, "go on with the last session")
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.AddGroup(
+		&cobra.Group{ID: "work", Title: "Work:"},
+		&cobra.Group{ID: "look", Title: "Look and settle:"},
+	)
+	root.SetHelpCommandGroupID("look")
+	root.SetCompletionCommandGroupID("look")
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("work", a.ask(), a.explain(), a.lease(), a.session(), a.tool())
+	add("look", a.policy(), a.daemon(), a.config(), a.doctor(), a.versionCommand())
+	return root
+}
+
+// open is the terminal program.
+func (a *app) open(session wire.SessionID, goOn bool) error {
+	if !isTerminal(a.stdin) || !isTerminal(os.Stdout) {
+		return &usageError{hinted{"sublet opens on a terminal, and this is none", "scripts use `sublet ask 'PROMPT'`"}}
+	}
+	o, err := a.options()
+	if err != nil {
+		return err
+	}
+	o.Session, o.Continue = session, goOn
+	o.Stdin, o.Stdout, o.Log = a.stdin, os.Stdout, nil
+	if c, err := config.Load(o.Paths.Config); err == nil { // the daemon says what is wrong with it
+		o.OutputHead, o.OutputTail = c.Shell.OutputHead, c.Shell.OutputTail
+	}
+	code, err := client.Run(context.Background(), o)
+	if err != nil {
+		return err
+	}
+	if code != 0 {
+		return exitCode(code)
+	}
+	return nil
+}
+
+func (a *app) paths() (socket.Paths, error) { return socket.FindPaths(a.env, os.Getuid()) }
+
+// options are what every connection needs.
+func (a *app) options() (client.Options, error) {
+	paths, err := a.paths()
+	if err != nil {
+		return client.Options{}, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return client.Options{}, err
+	}
+	return client.Options{
+		Paths: paths, Executable: exe, Version: Version(), Env: os.Environ(), Credentials: credentials(paths.Config),
+		Log: slog.New(slog.DiscardHandler), AfterSeq: -1,
+	}, nil
+}
+
+// credentials are the variables that hold the providers' keys. With settings that cannot be read those of the defaults
+// do: a daemon that runs goes on with the settings it had.
+func credentials(path string) []string {
+	c, err := config.Load(path)
+	if err != nil {
+		c = config.Default()
+	}
+	var names []string
+	for _, p := range c.Providers {
+		if p.APIKeyEnv != "" {
+			names = append(names, p.APIKeyEnv)
+		}
+	}
+	return names
+}
+
+// dial connects a script, starting the daemon where none runs, unless running asks for one that does already.
+func (a *app) dial(ctx context.Context, running bool, change ...func(*client.Options)) (*client.Conn, error) {
+	o, err := a.options()
+	if err != nil {
+		return nil, err
+	}
+	if !running {
+		// A daemon that cannot start because of its settings would say so in its log only.
+		if _, err := os.Stat(o.Paths.Socket); err != nil {
+			if _, err := config.Load(o.Paths.Config); err != nil {
+				return nil, err
+			}
+		}
+	}
+	o.NoStart = running
+	for _, f := range change {
+		f(&o)
+	}
+	return client.Dial(ctx, o)
+}
+
+// interruptible returns a context that ends with SIGINT, SIGTERM or SIGHUP, its cause then being errInterrupted.
+func interruptible(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() { // ends with ctx, which the returned function cancels
+		select {
+		case <-signals:
+			cancel(errInterrupted)
+			signal.Stop(signals) // a second one ends the program at once
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(context.Canceled)
+	}
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return a.printJSON(map[string]any{
+					"version": Version(), "protocol": wire.Version, "protocol_min": wire.MinVersion,
+					"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+				})
+			}
+			a.printf("sublet %s (protocol %d, %s, %s/%s)\n", Version(), wire.Version, strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}

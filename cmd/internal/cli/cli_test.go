@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The scripts in testdata run the program itself: `sublet` in them is this test's own executable.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"sublet": func() { os.Exit(Main(os.Args[1:])) },
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "scripts"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Deadline:            time.Now().Add(3 * time.Minute),
+		Setup: func(e *testscript.Env) error {
+			// Short, since a socket's path holds 104 bytes (T5c); private, so that nobody's own daemon is met.
+			root, err := os.MkdirTemp("/tmp", "sl")
+			if err != nil {
+				return err
+			}
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("SHELL", "/bin/bash")
+			e.Setenv("SUBLET_RUNTIME_DIR", filepath.Join(root, "run"))
+			e.Setenv("SUBLET_STATE_DIR", filepath.Join(root, "state"))
+			e.Setenv("SUBLET_CONFIG", filepath.Join(e.WorkDir, "config.toml"))
+			env := e.Vars
+			e.Defer(func() {
+				// Whatever became of the script, no daemon stays behind.
+				stop := exec.Command("sublet", "daemon", "stop", "--drain", "0s")
+				stop.Env = env
+				_ = stop.Run() // exit status 4: none runs
+				os.RemoveAll(root)
+			})
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status":   exitStatus,
+			"expand":   expand,
+			"take":     take,
+			"waitfile": waitFile,
+		},
+	})
+}
+
+// exitStatus runs a program and compares its exit status: `status 3 sublet ask …`. What it printed is for stdout and
+// stderr, as after exec.
+func exitStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N PROGRAM ARGUMENTS…")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := "0"
+	if exit, ok := err.(*exec.ExitError); ok {
+		got = exit.ProcessState.String()
+		if exit.Exited() {
+			got = strconv.Itoa(exit.ExitCode())
+		}
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != args[0] {
+		ts.Fatalf("exit status: got %s, want %s", got, args[0])
+	}
+}
+
+// expand replaces $WORK in a file of the script.
+func expand(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	ts.Check(os.WriteFile(path, []byte(strings.ReplaceAll(ts.ReadFile(args[0]), "$WORK", ts.Getenv("WORK"))), 0o600))
+}
+
+// take sets a variable to what a pattern's first group matches in the last standard output: `take ID '"id":"([^"]+)"'`.
+func take(ts *testscript.TestScript, _ bool, args []string) {
+	found := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if found == nil {
+		ts.Fatalf("no %s on standard output", args[1])
+	}
+	ts.Setenv(args[0], found[1])
+}
+
+// waitFile waits until a file is there, which another process makes: there is no event to wait for.
+func waitFile(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("waited 30 s for %s", args[0])
+		}
+	}
+}

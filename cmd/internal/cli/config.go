@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sublet/daemon/config"
+)
+
+func (a *app) config() *cobra.Command {
+	c := &cobra.Command{Use: "config", Short: "The settings: where they are, what is in force, whether they are right", Args: cobra.NoArgs, RunE: needsSubcommand}
+	sub := func(use, short string, run func(path string) error) {
+		c.AddCommand(&cobra.Command{
+			Use: use, Short: short, Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error {
+				paths, err := a.paths()
+				if err != nil {
+					return err
+				}
+				return run(paths.Config)
+			},
+		})
+	}
+	sub("path", "Print where the settings file is, or would be", func(path string) error {
+		a.printf("%s\n", path)
+		return nil
+	})
+	sub("show", "Print every key with its value in force and a comment", func(path string) error {
+		c, err := config.Load(path)
+		if err != nil {
+			return err
+		}
+		a.printf("%s", config.Show(c))
+		return nil
+	})
+	sub("check", "Say what is wrong in the settings file, with line and column", a.checkConfig)
+	sub("edit", "Open the settings file in $VISUAL or $EDITOR, then check it", a.editConfig)
+	return c
+}
+
+func (a *app) checkConfig(path string) error {
+	if _, err := config.Load(path); err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		a.printf("%s is not there: the defaults hold\n", path)
+		return nil
+	}
+	a.printf("%s is fine\n", path)
+	return nil
+}
+
+// editConfig opens the file itself: a running daemon takes a change that is right, and keeps what it had otherwise.
+func (a *app) editConfig(path string) error {
+	editor := a.env("VISUAL")
+	if editor == "" {
+		editor = a.env("EDITOR")
+	}
+	if editor == "" {
+		editor = "vi"
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		begin := "# Settings of sublet. `sublet config show` prints every key with its default and what it is for.\n"
+		if err := os.WriteFile(path, []byte(begin), 0o600); err != nil {
+			return err
+		}
+	}
+	// The variable holds a command line, as for git and others.
+	words := append(strings.Fields(editor), path)
+	e := exec.Command(words[0], words[1:]...)
+	e.Stdin, e.Stdout, e.Stderr = a.stdin, os.Stdout, os.Stderr
+	if err := e.Run(); err != nil {
+		return hinted{words[0] + ": " + err.Error(), "set VISUAL or EDITOR to your editor"}
+	}
+	return a.checkConfig(path)
+}

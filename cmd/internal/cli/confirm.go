@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"sublet/client"
+	"sublet/wire"
+)
+
+// asker asks the person at the terminal, where there is one, before something risky runs. Its methods on nil do nothing.
+type asker struct {
+	app *app
+	tty *os.File
+}
+
+// newAsker returns nil where nobody can be asked: no terminal, or the output is for a program.
+func newAsker(a *app, json bool) *asker {
+	if json {
+		return nil
+	}
+	if f, ok := a.stderr.(*os.File); !ok || !isTerminal(f) {
+		return nil
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return nil
+	}
+	return &asker{app: a, tty: tty}
+}
+
+func (q *asker) close() {
+	if q != nil {
+		q.tty.Close()
+	}
+}
+
+// ask shows the question and answers it. Only y or yes allows, once; everything else, and the end of ctx, is no. What was
+// typed before the question stood there is no answer (T3n).
+func (q *asker) ask(ctx context.Context, c *client.Conn, m *wire.ConfirmationRequest) {
+	what := string(m.Command)
+	if what == "" {
+		what = m.Tool + " " + m.Arguments
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s wants to run, in %s (risk: %s):\n\n", plain(m.Agent), plain(string(m.Cwd)), plain(m.Verdict.Level))
+	for line := range strings.Lines(visible(what)) {
+		b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
+	}
+	b.WriteString("\n")
+	for _, r := range m.Verdict.Reasons {
+		fmt.Fprintf(&b, "  - %s\n", plain(r.Text))
+	}
+	if m.Preview.Type != "none" && m.Preview.Content != "" {
+		fmt.Fprintf(&b, "\n%s\n", plain(m.Preview.Content))
+	}
+	b.WriteString("Allow this once? [y/N] ")
+	flush(q.tty)
+	fmt.Fprint(q.tty, b.String())
+	decision, comment := wire.DecisionDeny, ""
+	switch line := q.readLine(ctx); strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		decision = wire.DecisionAllow
+	case "", "n", "no":
+	default:
+		comment = strings.TrimSpace(line) // said instead of yes: the agent is told
+	}
+	if err := c.Confirm(ctx, &wire.ConfirmationResponse{ConfirmationID: m.ConfirmationID, Decision: decision, Comment: comment}); err != nil {
+		fmt.Fprintf(q.app.stderr, "sublet: error: %s\n", oneLine(err.Error()))
+	}
+}
+
+// readLine waits for a line; "" when ctx or the terminal ends.
+func (q *asker) readLine(ctx context.Context) string {
+	line := make(chan string, 1)
+	go func() { // ends with the line, or with close
+		s, _ := bufio.NewReader(q.tty).ReadString('\n')
+		line <- s
+	}()
+	select {
+	case s := <-line:
+		return s
+	case <-ctx.Done():
+		return ""
+	}
+}
+
+// visible shows control characters as caret or hexadecimal notation: what is approved must be seen.
+func visible(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n' || r == '\t':
+			b.WriteRune(r)
+		case r < 0x20:
+			b.WriteString("^" + string(r+0x40))
+		case plain(string(r)) == "" || r == '\u200b' || r == '\u200c' || r == '\u200d' || r == '\ufeff' || r == '\u2060':
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/spf13/cobra"
+
+	"sublet/client"
+	"sublet/daemon"
+	"sublet/wire"
+)
+
+func (a *app) daemon() *cobra.Command {
+	c := &cobra.Command{Use: "daemon", Short: "The background program: start, stop, status, logs", Args: cobra.NoArgs, RunE: needsSubcommand}
+	c.AddCommand(a.daemonRun(), a.daemonStart(), a.daemonStop(), a.daemonRestart(), a.daemonStatus(), a.daemonLogs())
+	return c
+}
+
+func (a *app) daemonRun() *cobra.Command {
+	return &cobra.Command{
+		Use: "run", Short: "Be the daemon, in the foreground (sublet starts it by itself)", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			paths, err := a.paths()
+			if err != nil {
+				return err
+			}
+			return daemon.Run(context.Background(), daemon.Options{Paths: paths, Version: Version()})
+		},
+	}
+}
+
+func (a *app) daemonStart() *cobra.Command {
+	return &cobra.Command{
+		Use: "start", Short: "Start the daemon, where none runs", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.start() },
+	}
+}
+
+func (a *app) start() error {
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	c, err := a.dial(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	a.printf("the daemon runs, pid %d\n", c.Ready().Daemon.PID)
+	return nil
+}
+
+func (a *app) daemonStop() *cobra.Command {
+	var drain time.Duration
+	var ifIdle bool
+	c := &cobra.Command{
+		Use: "stop", Short: "Stop the daemon, once running turns have ended", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.stop(drain, ifIdle) },
+	}
+	c.Flags().DurationVar(&drain, "drain", time.Minute, "how long running turns may still take (0 = they are cancelled)")
+	c.Flags().BoolVar(&ifIdle, "if-idle", false, "do nothing, with exit status 1, while turns run")
+	return c
+}
+
+// stopBound is how long a daemon may take to end once its turns have.
+const stopBound = 30 * time.Second
+
+// stop ends the daemon and returns when it is gone.
+func (a *app) stop(drain time.Duration, ifIdle bool) error {
+	if drain < 0 {
+		return &usageError{errors.New("--drain must not be negative")}
+	}
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	c, err := a.dial(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	reply, err := c.Shutdown(ctx, &wire.ShutdownRequest{DrainMS: drain.Milliseconds(), IfIdle: ifIdle})
+	if e, ok := errors.AsType[*wire.Error](err); ok && ifIdle && e.Code == wire.CodeShuttingDown {
+		return hinted{fmt.Sprintf("the daemon is busy, %s of its turns are running", e.Details["turns"]), "without --if-idle it finishes them first"}
+	}
+	if err != nil {
+		return err
+	}
+	paths, err := a.paths()
+	if err != nil {
+		return err
+	}
+	bound := time.After(drain + stopBound)
+	select {
+	case <-c.Done():
+	case <-bound:
+		return coded{fmt.Errorf("the daemon, pid %d, has not stopped after %v", reply.PID, drain+stopBound), exitTimeout}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	// The last thing a daemon does with its socket is to remove it.
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Lstat(paths.Socket); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-bound:
+			return coded{fmt.Errorf("the daemon, pid %d, has not removed its socket", reply.PID), exitTimeout}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (a *app) daemonRestart() *cobra.Command {
+	var drain time.Duration
+	c := &cobra.Command{
+		Use: "restart", Short: "Stop the daemon, once running turns have ended, and start this version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := a.stop(drain, false); err != nil && !errors.Is(err, client.ErrNoDaemon) {
+				return err
+			}
+			return a.start()
+		},
+	}
+	c.Flags().DurationVar(&drain, "drain", time.Minute, "how long running turns may still take (0 = they are cancelled)")
+	return c
+}
+
+func (a *app) daemonStatus() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "status", Short: "Tell how the daemon is; exit status 4 where none runs", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			ctx, stop := interruptible(context.Background())
+			defer stop()
+			c, err := a.dial(ctx, true)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			s, err := c.Status(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				fields, err := view(s)
+				if err != nil {
+					return err
+				}
+				return a.printJSON(fields)
+			}
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintf(w, "state\t%s\npid\t%d\nversion\t%s\nup\t%s\nclients\t%d\nturns\t%d\nshells\t%d\nmemory\t%.1f MiB\n",
+				plain(s.State), s.PID, plain(s.Version), ms(s.UptimeMS), s.Clients, s.Turns, len(s.Leases), float64(s.Memory)/(1<<20))
+			return w.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func (a *app) daemonLogs() *cobra.Command {
+	var follow bool
+	var lines int
+	c := &cobra.Command{
+		Use: "logs", Short: "Print the daemon's log", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			paths, err := a.paths()
+			if err != nil {
+				return err
+			}
+			return a.logs(paths.Log(), lines, follow)
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is added")
+	c.Flags().IntVarP(&lines, "lines", "n", 200, "begin with so many lines")
+	return c
+}
+
+func (a *app) logs(path string, lines int, follow bool) error {
+	// Watched before it is read: nothing is missed in between.
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	var events <-chan fsnotify.Event
+	if follow {
+		watcher, err := fsnotify.NewWatcher()
+		if err != nil {
+			return err
+		}
+		defer watcher.Close()
+		if err := watcher.Add(filepath.Dir(path)); err != nil { // the folder: the file may come later
+			return hinted{"there is no log yet: " + path, "`sublet daemon start` starts a daemon"}
+		}
+		events = watcher.Events
+	}
+	at, err := a.tail(path, lines)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !follow:
+		return hinted{"there is no log yet: " + path, "`sublet daemon start` starts a daemon"}
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	for follow {
+		select {
+		case <-ctx.Done():
+			return exitCode(exitCancelled)
+		case e := <-events:
+			if e.Name != path {
+				continue
+			}
+			if at, err = a.since(path, at); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tail prints the last lines of a file and returns its size.
+func (a *app) tail(path string, lines int) (size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	const most = 4 << 20 // bytes looked back
+	from := max(0, info.Size()-most)
+	text, err := io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
+	if err != nil {
+		return 0, err
+	}
+	all := bytes.SplitAfter(text, []byte("\n"))
+	if n := len(all); n > 0 && len(all[n-1]) == 0 {
+		all = all[:n-1]
+	}
+	for _, line := range all[max(0, len(all)-max(0, lines)):] {
+		a.printf("%s", plain(string(line)))
+	}
+	return info.Size(), nil
+}
+
+// since prints what was added to a file after an offset; a file that became shorter was begun anew.
+func (a *app) since(path string, at int64) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return at, err
+	}
+	if info.Size() < at {
+		at = 0
+	}
+	text, err := io.ReadAll(io.NewSectionReader(f, at, info.Size()-at))
+	a.printf("%s", plain(string(text)))
+	return at + int64(len(text)), err
+}

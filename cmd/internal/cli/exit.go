@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sublet/client"
+	"sublet/wire"
+)
+
+// Exit statuses; see section 12 of the design and `sublet help`.
+const (
+	exitOK        = 0
+	exitFailed    = 1
+	exitUsage     = 2
+	exitDenied    = 3
+	exitNoDaemon  = 4
+	exitTimeout   = 5
+	exitCancelled = 130
+
+	// lease run passes on the command's own status, and has two of its own, as timeout(1) and env(1) do.
+	exitLeaseTimeout = 124
+	exitLeaseFailed  = 125
+)
+
+// exitCode ends the program with a status and no message: the work said itself what there was to say.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// coded is an error with an exit status of its own.
+type coded struct {
+	error
+	code int
+}
+
+func (e coded) Unwrap() error { return e.error }
+
+// usageError is a command that was called wrongly.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+// hinted is an error with a hint.
+type hinted struct{ message, hint string }
+
+func (e hinted) Error() string { return e.message }
+func (e hinted) Hint() string  { return e.hint }
+
+var errInterrupted = errors.New("interrupted")
+
+// report prints an error in one line, its hint in another, and returns the exit status.
+func (a *app) report(err error) int {
+	var quiet exitCode
+	if errors.As(err, &quiet) {
+		return int(quiet)
+	}
+	var usage *usageError
+	fmt.Fprintf(a.stderr, "sublet: error: %s\n", oneLine(err.Error()))
+	hint := hintOf(err)
+	if hint == "" && errors.As(err, &usage) {
+		hint = "`sublet help` lists the commands, `sublet help COMMAND` its flags"
+	}
+	if hint != "" {
+		fmt.Fprintf(a.stderr, "sublet: hint: %s\n", oneLine(hint))
+	}
+	return statusOf(err)
+}
+
+func hintOf(err error) string {
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		return h.Hint()
+	}
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		return e.Hint
+	}
+	if errors.Is(err, client.ErrNoDaemon) {
+		return "`sublet daemon start` starts one; so does `sublet`"
+	}
+	return ""
+}
+
+func statusOf(err error) int {
+	var own coded
+	var usage *usageError
+	var start *client.StartError
+	var wedged *client.WedgedError
+	var skew *client.SkewError
+	switch {
+	case errors.As(err, &own):
+		return own.code
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled), errors.Is(err, wire.ErrCancelled):
+		return exitCancelled
+	case errors.Is(err, client.ErrNoDaemon), errors.Is(err, client.ErrDisconnected),
+		errors.As(err, &start), errors.As(err, &wedged), errors.As(err, &skew):
+		return exitNoDaemon
+	case errors.Is(err, wire.ErrPermissionDenied), errors.Is(err, wire.ErrLeaseDenied):
+		return exitDenied
+	case errors.Is(err, wire.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		return exitTimeout
+	}
+	return exitFailed
+}
+
+// statusOfTurn is the exit status of a turn that ended: a script that cannot be asked learns by 3 that something was
+// refused.
+func statusOfTurn(end *wire.AgentComplete) error {
+	switch end.Status {
+	case wire.StatusSuccess:
+		if len(end.Refused) > 0 {
+			return exitCode(exitDenied)
+		}
+		return nil
+	case wire.StatusCancelled:
+		return exitCode(exitCancelled)
+	case wire.StatusTimeout:
+		return exitCode(exitTimeout)
+	case wire.StatusDenied:
+		return exitCode(exitDenied)
+	default:
+		return exitCode(exitFailed)
+	}
+}
+
+// oneLine makes text of others safe to show in one line.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(plain(s), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}

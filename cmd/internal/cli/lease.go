@@ -1,0 +1,324 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"sublet/client"
+	"sublet/wire"
+)
+
+func (a *app) lease() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "lease",
+		Short: "Borrow the shell of an open sublet, and see who has it",
+		Args:  cobra.NoArgs,
+		RunE:  needsSubcommand,
+	}
+	c.AddCommand(a.leaseRun(), a.leaseList(), a.leaseRevoke())
+	return c
+}
+
+func needsSubcommand(c *cobra.Command, _ []string) error {
+	var names []string
+	for _, s := range c.Commands() {
+		if s.IsAvailableCommand() {
+			names = append(names, s.Name())
+		}
+	}
+	return &usageError{hinted{c.CommandPath() + " needs one of: " + strings.Join(names, ", "), "`" + c.CommandPath() + " --help` explains them"}}
+}
+
+// borrow is what `lease run` was asked to do.
+type borrow struct {
+	wait, timeout time.Duration
+	json          bool
+	cwd           string
+	client        int
+	command       string
+}
+
+func (a *app) leaseRun() *cobra.Command {
+	var b borrow
+	c := &cobra.Command{
+		Use:   "run [flags] -- CMD...",
+		Short: "Run a command in the shell of an open sublet",
+		Long: "lease run borrows the shell of the sublet that was last typed in, runs the command there, with its aliases, functions\n" +
+			"and environment, in front of its user's eyes, and passes on its output and exit status. One argument is shell text;\n" +
+			"several are the words of one command. Exit status 124: the command took longer than --timeout; 125: there was no\n" +
+			"shell to borrow, or it was not lent.",
+		Example: "  sublet lease run -- make test\n  sublet lease run -- 'cd ~/src && ls | wc -l'",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			b.command = args[0]
+			if len(args) > 1 {
+				b.command = shellWords(args)
+			}
+			return a.runLease(b)
+		},
+	}
+	f := c.Flags()
+	f.DurationVar(&b.wait, "wait", 0, "how long to queue for the shell (default: [lease] wait of the settings)")
+	f.DurationVar(&b.timeout, "timeout", 0, "how long the command may run (default: [shell] command_timeout)")
+	f.BoolVar(&b.json, "json", false, "print output as {\"data\": …} lines, then one object with the result")
+	f.StringVar(&b.cwd, "cwd", "", "run it in this folder (default: where the shell is)")
+	f.IntVar(&b.client, "client", 0, "pid of the sublet to borrow from (see lease ls)")
+	f.SetInterspersed(false)
+	return c
+}
+
+func (a *app) runLease(b borrow) error {
+	if b.cwd != "" {
+		dir, err := filepath.Abs(b.cwd)
+		if err != nil {
+			return err
+		}
+		b.cwd = dir
+	}
+	if b.wait < 0 || b.timeout < 0 {
+		return &usageError{errors.New("--wait and --timeout must not be negative")}
+	}
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	c, err := a.dial(ctx, true, func(o *client.Options) { o.Name = "sublet lease run" })
+	if errors.Is(err, client.ErrNoDaemon) {
+		err = hinted{"no sublet is open whose shell could be borrowed", "start `sublet` in a terminal"}
+	}
+	if err != nil {
+		return coded{err, exitLeaseFailed}
+	}
+	defer c.Close()
+	out := &borrowed{app: a, json: b.json, cook: !isTerminal(os.Stdout)}
+	end, err := c.LeaseRun(ctx, &wire.LeaseRunRequest{
+		ClientPID: b.client, Command: wire.OSString(b.command), Cwd: wire.OSString(b.cwd),
+		WaitMS: b.wait.Milliseconds(), TimeoutMS: b.timeout.Milliseconds(), CallerPID: os.Getpid(),
+	}, out.show)
+	if err != nil {
+		if ctx.Err() != nil {
+			return coded{errInterrupted, exitCancelled}
+		}
+		return coded{err, exitLeaseFailed}
+	}
+	if err := out.finish(end); err != nil {
+		return coded{err, exitLeaseFailed}
+	}
+	return leaseStatus(ctx, end)
+}
+
+// leaseStatus is the exit status of a borrowed command.
+func leaseStatus(ctx context.Context, end *wire.CommandCompleted) error {
+	switch {
+	case end.Status == wire.StatusTimeout:
+		return coded{fmt.Errorf("the command was ended: it took longer than its time-out"), exitLeaseTimeout}
+	case end.Status == wire.StatusCancelled && ctx.Err() != nil:
+		return exitCode(exitCancelled)
+	case end.Status == wire.StatusCancelled:
+		return coded{errors.New("the user took the shell back"), exitLeaseFailed}
+	case end.Status != wire.StatusOK && end.ExitCode == nil:
+		return coded{fmt.Errorf("the command did not end as it should: %s", end.Status), exitLeaseFailed}
+	case end.ExitCode != nil && *end.ExitCode != 0:
+		return exitCode(*end.ExitCode)
+	case end.ExitCode == nil && end.Signal != "":
+		return coded{fmt.Errorf("the command was ended by %s", end.Signal), exitLeaseFailed}
+	}
+	return nil
+}
+
+// borrowed prints a borrowed command's output as it comes.
+type borrowed struct {
+	app  *app
+	json bool
+	cook bool  // standard output is no terminal: line ends are \n, not the \r\n of one
+	next int64 // offset of the byte that comes next
+	gap  int64 // bytes left out because this end was slow
+	held []byte
+}
+
+func (o *borrowed) show(m wire.LeaseMessage) {
+	out, ok := m.(*wire.CommandOutput)
+	if !ok {
+		return
+	}
+	if out.Offset > o.next {
+		o.gap += out.Offset - o.next
+	}
+	o.next = out.Offset + int64(len(out.Data))
+	o.write(out.Data, false)
+}
+
+// write prints data, but for an end that may be the first half of something.
+func (o *borrowed) write(data []byte, last bool) {
+	data = append(o.held, data...)
+	o.held = nil
+	if !last {
+		n := len(data) - unfinished(data)
+		o.held = bytes.Clone(data[n:])
+		data = data[:n]
+	}
+	if o.cook {
+		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	}
+	switch {
+	case len(data) == 0:
+	case !o.json:
+		_, _ = o.app.stdout.Write(data)
+	case utf8.Valid(data):
+		_ = o.app.printJSON(map[string]string{"data": string(data)})
+	default:
+		_ = o.app.printJSON(map[string][]byte{"data_base64": data})
+	}
+}
+
+// unfinished is how many bytes at the end of p are a \r or the beginning of a UTF-8 character.
+func unfinished(p []byte) int {
+	if bytes.HasSuffix(p, []byte("\r")) {
+		return 1
+	}
+	for n := 1; n <= min(3, len(p)); n++ {
+		if tail := p[len(p)-n:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+func (o *borrowed) finish(end *wire.CommandCompleted) error {
+	o.write(nil, true)
+	if !o.json {
+		for _, note := range end.Notes {
+			fmt.Fprintf(o.app.stderr, "sublet: %s\n", oneLine(note))
+		}
+		if o.gap > 0 {
+			fmt.Fprintf(o.app.stderr, "sublet: %d bytes of output were left out here, since they came faster than they were read\n", o.gap)
+		}
+		return nil
+	}
+	fields, err := view(end)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"lease_id", "fence", "execution_id"} {
+		delete(fields, name)
+	}
+	return o.app.printJSON(fields)
+}
+
+// shellWords quotes words so that a shell reads them back as they are.
+func shellWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if w != "" && strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+:,./-") == "" {
+			quoted[i] = w
+			continue
+		}
+		quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return strings.Join(quoted, " ")
+}
+
+func (a *app) leaseList() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "ls", Short: "List the shells that are lent, to whom, and who waits", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			ctx, stop := interruptible(context.Background())
+			defer stop()
+			c, err := a.dial(ctx, true)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			s, err := c.Status(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printElements(s, "leases")
+			}
+			if len(s.Leases) == 0 {
+				a.printf("no shell is open to be lent\n")
+				return nil
+			}
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "CLIENT\tHOLDER\tFOR\tTERM\tPURPOSE\tWAITING\tLEASE")
+			for _, l := range s.Leases {
+				holder, held, termMS := "nobody", "", ""
+				if l.Holder != "" {
+					holder, held, termMS = plain(l.Holder), ms(l.HeldMS), ms(l.TermMS)
+				}
+				fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", l.ClientPID, holder, held, termMS, firstLine(l.Purpose, 50), len(l.Queue), l.LeaseID)
+				for _, q := range l.Queue {
+					fmt.Fprintf(w, "\t%s\t%s\t\t%s\twaits\t%s\n", plain(q.Agent), ms(q.WaitedMS), firstLine(q.Purpose, 50), q.LeaseID)
+				}
+			}
+			return w.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a shell")
+	return c
+}
+
+func (a *app) leaseRevoke() *cobra.Command {
+	var pid int
+	c := &cobra.Command{
+		Use: "revoke [LEASE]", Short: "Take a shell back from whoever holds it", Args: cobra.MaximumNArgs(1),
+		Long: "revoke ends the lease with the given id (see lease ls), or with --client every lease of that sublet's shell. Without\n" +
+			"either it ends the one lease that is held.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			ctx, stop := interruptible(context.Background())
+			defer stop()
+			c, err := a.dial(ctx, true)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			r := &wire.LeaseRevokeRequest{ClientPID: pid}
+			switch {
+			case len(args) == 1:
+				r.LeaseID = wire.LeaseID(args[0])
+			case pid == 0:
+				if r.LeaseID, err = onlyLease(ctx, c); err != nil {
+					return err
+				}
+			}
+			_, err = c.RevokeLease(ctx, r)
+			return err
+		},
+	}
+	c.Flags().IntVar(&pid, "client", 0, "pid of the sublet whose shell is to be free")
+	return c
+}
+
+// onlyLease finds the lease that is held, if there is just one.
+func onlyLease(ctx context.Context, c *client.Conn) (wire.LeaseID, error) {
+	s, err := c.Status(ctx)
+	if err != nil {
+		return "", err
+	}
+	var held []wire.LeaseID
+	for _, l := range s.Leases {
+		if l.LeaseID != "" {
+			held = append(held, l.LeaseID)
+		}
+	}
+	switch len(held) {
+	case 0:
+		return "", errors.New("nobody holds a shell")
+	case 1:
+		return held[0], nil
+	}
+	return "", hinted{fmt.Sprintf("%d shells are lent", len(held)), "name one: `sublet lease ls` lists them"}
+}

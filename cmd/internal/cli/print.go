@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/charmbracelet/x/term"
+
+	"sublet/wire"
+)
+
+func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.stdout, format, args...) }
+
+// printJSON prints v on one line.
+func (a *app) printJSON(v any) error {
+	e := json.NewEncoder(a.stdout)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// printMessage prints the JSON view of m on one line.
+func (a *app) printMessage(m wire.Message) error {
+	line, err := wire.ToJSON(m)
+	if err != nil {
+		return err
+	}
+	_, err = a.stdout.Write(append(line, '\n'))
+	return err
+}
+
+// view is the JSON view of m by its fields, without those that belong to the protocol alone.
+func view(m wire.Message) (map[string]json.RawMessage, error) {
+	line, err := wire.ToJSON(m)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return nil, err
+	}
+	delete(fields, "kind")
+	delete(fields, "request_id")
+	return fields, nil
+}
+
+// printElements prints each element of the list named field of m's JSON view, one a line.
+func (a *app) printElements(m wire.Message, field string) error {
+	fields, err := view(m)
+	if err != nil {
+		return err
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(fields[field], &list); err != nil {
+		return err
+	}
+	for _, e := range list {
+		if _, err := a.stdout.Write(append(e, '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plain is text of models, programs and files without what would steer a terminal: control characters but newline and
+// tab, and the characters that turn the direction of writing round.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r), r >= 0x200e && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+// firstLine is the first line of plain text, cut to n characters.
+func firstLine(s string, n int) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(plain(s)), "\n")
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(f.Fd()) }
+
+// ms is a duration in milliseconds, rounded for people.
+func ms(n int64) string {
+	d := time.Duration(n) * time.Millisecond
+	if d >= time.Minute {
+		return d.Round(time.Second).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}
+
+func when(atMS int64) string { return time.UnixMilli(atMS).Format("2006-01-02 15:04") }

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sublet/client"
+	"sublet/wire"
+)
+
+func (a *app) tool() *cobra.Command {
+	return &cobra.Command{
+		Use:   "tool NAME [--argument VALUE]... [--json-in] [--json-out]",
+		Short: "Run one of the agents' tools, under the same policy",
+		Long: "tool runs bash, read, write, edit, glob, grep or fetch as an agent would, and prints what the agent would see.\n" +
+			"--path, --command and so on are the tool's arguments; with --json-in they are read as one JSON object from standard\n" +
+			"input, with --json-out the result is printed as one.",
+		Example:            "  sublet tool read --path go.mod --limit 10\n  echo '{\"pattern\":\"TODO\"}' | sublet tool grep --json-in --json-out",
+		DisableFlagParsing: true, // the arguments are the tool's
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 || slices.Contains(args, "--help") || args[0] == "-h" {
+				return c.Help()
+			}
+			call, err := parseTool(args)
+			if err != nil {
+				return &usageError{err}
+			}
+			return a.runTool(call)
+		},
+	}
+}
+
+type toolCall struct {
+	name            string
+	arguments       map[string]any
+	jsonIn, jsonOut bool
+}
+
+// parseTool reads NAME and --key value, --key=value or --flag. Values of numbers and truth are told by the tools'
+// arguments that have such, so that a --pattern of 42 stays text.
+func parseTool(args []string) (toolCall, error) {
+	call := toolCall{name: args[0], arguments: map[string]any{}}
+	if strings.HasPrefix(call.name, "-") {
+		return call, errors.New("the tool's name comes first")
+	}
+	for rest := args[1:]; len(rest) > 0; {
+		word := rest[0]
+		rest = rest[1:]
+		name, value, has := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		if !strings.HasPrefix(word, "--") || name == "" {
+			return call, fmt.Errorf("%q is not a --argument", word)
+		}
+		switch name {
+		case "json-in":
+			call.jsonIn = true
+			continue
+		case "json-out":
+			call.jsonOut = true
+			continue
+		}
+		name = strings.ReplaceAll(name, "-", "_")
+		switch name {
+		case "ignore_case", "replace_all", "private":
+			if !has {
+				value = "true"
+			}
+			b, err := strconv.ParseBool(value)
+			if err != nil {
+				return call, fmt.Errorf("--%s: %q is neither true nor false", name, value)
+			}
+			call.arguments[name] = b
+			continue
+		}
+		if !has {
+			if len(rest) == 0 {
+				return call, fmt.Errorf("--%s lacks its value", name)
+			}
+			value, rest = rest[0], rest[1:]
+		}
+		switch name {
+		case "offset", "limit", "context", "timeout_ms":
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return call, fmt.Errorf("--%s: %q is not a number", name, value)
+			}
+			call.arguments[name] = n
+		case "todos", "tasks":
+			if !json.Valid([]byte(value)) {
+				return call, fmt.Errorf("--%s is a JSON list", name)
+			}
+			call.arguments[name] = json.RawMessage(value)
+		default:
+			call.arguments[name] = value
+		}
+	}
+	return call, nil
+}
+
+func (a *app) runTool(call toolCall) error {
+	arguments, err := json.Marshal(call.arguments)
+	if err != nil {
+		return err
+	}
+	if call.jsonIn {
+		if len(call.arguments) > 0 {
+			return &usageError{errors.New("--json-in and arguments exclude each other")}
+		}
+		if arguments, err = io.ReadAll(io.LimitReader(a.stdin, maxStdin+1)); err != nil {
+			return err
+		}
+		if !json.Valid(arguments) {
+			return errors.New("standard input is not JSON")
+		}
+	}
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	asker := newAsker(a, call.jsonOut)
+	defer asker.close()
+	c, err := a.dial(ctx, false, func(o *client.Options) { o.Name, o.Confirm = "sublet tool", asker != nil })
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	var result *wire.CommandResult
+	var failed *wire.Error
+	end, err := c.Tool(ctx, &wire.ToolRequest{Tool: call.name, Arguments: string(arguments), Cwd: wire.OSString(dir)}, func(m wire.Message) {
+		switch m := m.(type) {
+		case *wire.ConfirmationRequest:
+			if asker != nil {
+				asker.ask(ctx, c, m)
+			}
+		case *wire.CommandResult:
+			result = m
+		case *wire.Error:
+			failed = m
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if result != nil {
+		if call.jsonOut {
+			fields, err := view(result)
+			if err != nil {
+				return err
+			}
+			if err := a.printJSON(fields); err != nil {
+				return err
+			}
+		} else {
+			a.printOutput(result)
+		}
+		if result.Status != wire.StatusSuccess && result.Status != wire.StatusOK {
+			return statusOfTurn(&wire.AgentComplete{Status: result.Status})
+		}
+	}
+	if failed != nil {
+		return failed
+	}
+	return statusOfTurn(end)
+}
+
+// printOutput prints a result as it is where it succeeded, and on standard error where it did not.
+func (a *app) printOutput(r *wire.CommandResult) {
+	text := string(r.Output)
+	if isTerminal(os.Stdout) {
+		text = plain(text)
+	}
+	to := a.stdout
+	if r.Status != wire.StatusSuccess && r.Status != wire.StatusOK {
+		to = a.stderr
+	}
+	fmt.Fprint(to, text)
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		fmt.Fprintln(to)
+	}
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sublet/client"
+	"sublet/wire"
+)
+
+func TestParseTool(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want map[string]any
+		err  string
+	}{
+		{"read --path go.mod --limit 10", map[string]any{"path": "go.mod", "limit": int64(10)}, ""},
+		{"grep --pattern=42 --ignore-case --path .", map[string]any{"pattern": "42", "ignore_case": true, "path": "."}, ""},
+		{"edit --replace-all=false --old a --new --b", map[string]any{"replace_all": false, "old": "a", "new": "--b"}, ""},
+		{"bash --command=a=b", map[string]any{"command": "a=b"}, ""},
+		{"read --path", nil, "lacks its value"},
+		{"read path", nil, "not a --argument"},
+		{"read --=x", nil, "not a --argument"},
+		{"--path x", nil, "name comes first"},
+		{"grep --ignore-case=maybe", nil, "neither true nor false"},
+		{"task --tasks {", nil, "JSON list"},
+	} {
+		call, err := parseTool(strings.Fields(c.args))
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: got %v, want %q", c.args, err, c.err)
+			}
+			continue
+		}
+		if err != nil || !reflect.DeepEqual(call.arguments, c.want) {
+			t.Errorf("%s: got %v, %v, want %v", c.args, call.arguments, err, c.want)
+		}
+	}
+}
+
+// Several arguments of lease run are the words of one command, whatever is in them.
+func TestShellWords(t *testing.T) {
+	for _, c := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"make", "-j2", "a/b.c=d"}, "make '-j2' 'a/b.c=d'"},
+		{[]string{"echo", "", "it's", "$HOME", "a b"}, `echo '' 'it'\''s' '$HOME' 'a b'`},
+		{[]string{"FOO=1", "x\ny"}, "'FOO=1' 'x\ny'"},
+	} {
+		got := shellWords(c.words)
+		want := strings.ReplaceAll(c.want, "'-j2'", "-j2")
+		if got != want {
+			t.Errorf("%q: got %s, want %s", c.words, got, want)
+		}
+	}
+}
+
+// A borrowed command's output comes in pieces: no character is torn, line ends are those of a pipe, and what was left
+// out is told.
+func TestBorrowedOutput(t *testing.T) {
+	pieces := func(sizes int, data string) []*wire.CommandOutput {
+		var all []*wire.CommandOutput
+		for i := 0; i < len(data); i += sizes {
+			all = append(all, &wire.CommandOutput{Offset: int64(i), Data: []byte(data[i:min(i+sizes, len(data))])})
+		}
+		return all
+	}
+	const data = "ä€𝔘\r\nx\ry\r\n\xff\xfe"
+	for size := 1; size <= len(data); size++ {
+		var out bytes.Buffer
+		o := &borrowed{app: &app{stdout: &out, stderr: &out}, cook: true}
+		for _, p := range pieces(size, data) {
+			o.show(p)
+		}
+		if err := o.finish(&wire.CommandCompleted{}); err != nil {
+			t.Fatal(err)
+		}
+		if want := "ä€𝔘\nx\ry\n\xff\xfe"; out.String() != want {
+			t.Errorf("pieces of %d: got %q, want %q", size, out.String(), want)
+		}
+	}
+	var out, errs bytes.Buffer
+	o := &borrowed{app: &app{stdout: &out, stderr: &errs}, json: true}
+	o.show(&wire.CommandOutput{Offset: 0, Data: []byte("caf\xc3")})
+	o.show(&wire.CommandOutput{Offset: 4, Data: []byte("\xa9\xff")})
+	code := 3
+	if err := o.finish(&wire.CommandCompleted{Status: wire.StatusOK, ExitCode: &code, Output: []byte("café"), Cwd: "/"}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`{"data":"caf"}`, `{"data_base64":"w6n/"}`}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 3 || lines[0] != want[0] || lines[1] != want[1] {
+		t.Errorf("got %q, want %q and the result", lines, want)
+	}
+	for _, part := range []string{`"exit_code":3`, `"status":"ok"`, `"output":"café"`, `"cwd":"/"`, `"duration_ms":0`, `"truncated":null`} {
+		if !strings.Contains(lines[len(lines)-1], part) {
+			t.Errorf("%s is not in %s", part, lines[len(lines)-1])
+		}
+	}
+	errs.Reset()
+	o = &borrowed{app: &app{stdout: &out, stderr: &errs}}
+	o.show(&wire.CommandOutput{Offset: 100, Data: []byte("x")})
+	if err := o.finish(&wire.CommandCompleted{}); err != nil || !strings.Contains(errs.String(), "100 bytes of output were left out") {
+		t.Errorf("got %v, %q", err, errs.String())
+	}
+}
+
+func TestExitStatus(t *testing.T) {
+	code := 7
+	done := context.Background()
+	stopped, cancel := context.WithCancelCause(done)
+	cancel(errInterrupted)
+	for _, c := range []struct {
+		name string
+		err  error
+		want int
+	}{
+		{"success", statusOfTurn(&wire.AgentComplete{Status: wire.StatusSuccess}), 0},
+		{"refused", statusOfTurn(&wire.AgentComplete{Status: wire.StatusSuccess, Refused: []wire.RefusedTool{{Tool: "bash"}}}), exitDenied},
+		{"failed", statusOfTurn(&wire.AgentComplete{Status: wire.StatusError}), exitFailed},
+		{"timeout", statusOfTurn(&wire.AgentComplete{Status: wire.StatusTimeout}), exitTimeout},
+		{"cancelled", statusOfTurn(&wire.AgentComplete{Status: wire.StatusCancelled}), exitCancelled},
+		{"usage", &usageError{errors.New("x")}, exitUsage},
+		{"no daemon", fmt.Errorf("x: %w", client.ErrNoDaemon), exitNoDaemon},
+		{"did not start", &client.StartError{}, exitNoDaemon},
+		{"denied", &wire.Error{Code: wire.CodePermissionDenied}, exitDenied},
+		{"cancelled before it began", &wire.Error{Code: wire.CodeCancelled}, exitCancelled},
+		{"other", &wire.Error{Code: wire.CodeInternal}, exitFailed},
+		{"interrupted", errInterrupted, exitCancelled},
+		{"lease: exit code", leaseStatus(done, &wire.CommandCompleted{Status: wire.StatusOK, ExitCode: &code}), 7},
+		{"lease: timeout", leaseStatus(done, &wire.CommandCompleted{Status: wire.StatusTimeout}), exitLeaseTimeout},
+		{"lease: taken back", leaseStatus(done, &wire.CommandCompleted{Status: wire.StatusCancelled, ExitCode: &code}), exitLeaseFailed},
+		{"lease: interrupted", leaseStatus(stopped, &wire.CommandCompleted{Status: wire.StatusCancelled}), exitCancelled},
+		{"lease: refused", leaseStatus(done, &wire.CommandCompleted{Status: wire.StatusRefused}), exitLeaseFailed},
+		{"lease: signal", leaseStatus(done, &wire.CommandCompleted{Status: wire.StatusOK, Signal: "SIGKILL"}), exitLeaseFailed},
+	} {
+		got := 0
+		if c.err != nil {
+			got = (&app{stderr: &bytes.Buffer{}}).report(c.err)
+		}
+		if got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// What models and programs say must not steer the terminal, and an error is one line.
+func TestTextOfOthers(t *testing.T) {
+	if got, want := plain("a\x1b[2J\u202eb\u009bc\r\n\td\xff"), "a[2Jbc\n\td\uFFFD"; got != want {
+		t.Errorf("plain: got %q, want %q", got, want)
+	}
+	if got, want := visible("rm\x1b[8m -rf\u202e \u200b/\n"), "rm^[[8m -rf<U+202E> <U+200B>/\n"; got != want {
+		t.Errorf("visible: got %q, want %q", got, want)
+	}
+	var errs bytes.Buffer
+	(&app{stderr: &errs}).report(&wire.Error{Code: wire.CodeInternal, Message: "first\nsecond\x1b[0m", Hint: "do\nthis"})
+	if want := "sublet: error: first; second[0m\nsublet: hint: do; this\n"; errs.String() != want {
+		t.Errorf("got %q, want %q", errs.String(), want)
+	}
+}

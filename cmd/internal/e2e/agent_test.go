@@ -1,0 +1,307 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// ask switches to AI mode, where the terminal is not in it, and asks.
+func (term *terminal) ask(question string) {
+	term.t.Helper()
+	term.mode(true)
+	term.send(question, enter)
+}
+
+// mode waits until the line the cursor is on is one of the two prompts, and presses Tab where it is the other.
+func (term *terminal) mode(ai bool) {
+	term.t.Helper()
+	pressed := false
+	term.w.await("the prompt of the other mode", func() bool {
+		line := term.cursorLine()
+		inAI, inShell := strings.HasPrefix(line, ">"), strings.Contains(line, "$")
+		switch {
+		case inAI && ai, inShell && !ai:
+			return true
+		case (inAI || inShell) && !pressed:
+			term.send(tab)
+			pressed = true
+		}
+		return false
+	})
+}
+
+func (term *terminal) cursorLine() string {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	lines := strings.Split(term.screen.String(), "\n")
+	if y := term.screen.CursorPosition().Y; y < len(lines) {
+		return strings.TrimRight(lines[y], " \r")
+	}
+	return ""
+}
+
+// The whole path of S1: the question, the model, the lease, the command in the user's own shell, the answer. What the
+// agent changed is there for the user, and the other way round (I1 to I9, D12, T3).
+func TestAgentBorrowsTheShell(t *testing.T) {
+	w := newWorld(t, "alias hello='echo hi from an alias'", script{
+		{Match: "^look", Steps: []step{
+			{Text: "I look first.\n\n", ToolCalls: []call{bash("hello; echo mine=$MINE; mkdir -p sub; cd sub; export THEIRS=yes")}},
+			{Text: "Found **it**.\n\n| a | b |\n|---|---|\n| one | two |\n"},
+		}},
+	}, "[policy]\nmode = \"auto\"")
+	term := w.open()
+	term.see(prompt)
+	term.run("export MINE=of-the-user; echo set", `^set$`)
+	term.ask("look around")
+	term.see(`hi from an alias`)
+	term.see(`mine=of-the-user`)
+	term.see(`Found it`)
+	term.see(`one.*two`)
+	term.mode(false)
+	term.see(`^sub\$`)
+	term.run(`echo "$THEIRS in ${PWD##*/}"`, `^yes in sub$`)
+	// Every step of the lease went over the wire and was stored with its end.
+	out, _, code := w.sublet("session", "show", "--json", w.lastSession())
+	if code != 0 {
+		t.Fatalf("session show: exit %d", code)
+	}
+	kinds := map[string]int{}
+	for line := range strings.Lines(out) {
+		var e struct {
+			Kind string `json:"kind"`
+			Cwd  string `json:"cwd"`
+			Tool string `json:"tool"`
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		kinds[e.Kind]++
+		if e.Kind == "CommandResult" && e.Tool == "bash" && e.Cwd != filepath.Join(w.project, "sub") {
+			t.Errorf("the tool's result says cwd %q, want the new one (D12)", e.Cwd)
+		}
+	}
+	for _, kind := range []string{"TurnStarted", "AgentStreamChunk", "AgentThinking", "CommandResult", "AgentComplete"} {
+		if kinds[kind] == 0 {
+			t.Errorf("no %s in the session: %v", kind, kinds)
+		}
+	}
+	if kinds["AgentComplete"] != 1 {
+		t.Errorf("%d ends of one turn (E20)", kinds["AgentComplete"])
+	}
+}
+
+// lastSession is the id of the session used last.
+func (w *world) lastSession() string {
+	w.t.Helper()
+	out, errs, code := w.sublet("session", "ls", "--json")
+	first, _, _ := strings.Cut(out, "\n")
+	var s struct{ ID string }
+	if err := json.Unmarshal([]byte(first), &s); err != nil || s.ID == "" {
+		w.t.Fatalf("session ls: exit %d, %v in %q %q", code, err, out, errs)
+	}
+	return s.ID
+}
+
+// H1, H2, H11, T3n: a risky command is shown with level and reasons; the default is no; what was typed before is no
+// answer; denied does not run and the agent goes on; allow runs exactly what was shown.
+func TestConfirmation(t *testing.T) {
+	w := newWorld(t, "", script{{Match: "remove", Steps: []step{
+		{ToolCalls: []call{bash("rm -r old && touch ran")}},
+		{Text: "The tool said its piece."},
+	}}})
+	old := filepath.Join(w.project, "old", "file")
+	exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
+	w.write(old, "x")
+	term := w.open()
+	term.see(prompt)
+
+	term.ask("remove old") // Enter, with nothing chosen, is no
+	term.see(`rm -r old && touch ran`)
+	term.see(`(?i)(medium|high|critical)`)
+	term.see(`\[n\] no`)
+	term.answer(enter, func() bool { return term.sees("The tool said its piece") })
+	if !exists(old) || exists(filepath.Join(w.project, "ran")) {
+		t.Fatal("a denied command ran")
+	}
+
+	term.ask("remove old again") // y types yes, but only once it is armed
+	term.answer("y", func() bool { return !exists(old) })
+	w.await("what was approved to have run whole", func() bool { return exists(filepath.Join(w.project, "ran")) })
+}
+
+// answer presses a key until the question took it: a question that is not armed yet takes none, and every key puts its
+// arming off, so the key is pressed with pauses, as a person would.
+func (term *terminal) answer(key string, done func() bool) {
+	term.t.Helper()
+	var last time.Time
+	term.w.await("the question to be armed and answered", func() bool {
+		if done() {
+			return true
+		}
+		if time.Since(last) > 2*time.Second {
+			term.send(key)
+			last = time.Now()
+		}
+		return false
+	})
+}
+
+// E14, T2a, I8: Esc reaches the model call and the running command; both are proved ended, nothing keeps the shell.
+func TestCancel(t *testing.T) {
+	gate := filepath.Join("/tmp", fmt.Sprintf("never-%d", os.Getpid()))
+	w := newWorld(t, "", script{
+		{Match: "run", Steps: []step{{ToolCalls: []call{bash("sleep 5000")}}, {Text: "not reached"}}},
+		{Match: "think", Steps: []step{{WaitFile: gate, Text: "not reached"}}},
+	}, "[policy]\nmode = \"auto\"")
+	term := w.open()
+	term.see(prompt)
+	for _, key := range []string{escape, ctrlC} {
+		term.ask("run it")
+		w.await("the agent's sleep to run", func() bool { return strings.Contains(w.processes(), "sleep 5000") })
+		term.send(key)
+		w.await("the command to be gone", func() bool { return !strings.Contains(w.processes(), "sleep 5000") })
+		w.await("the lease and the turn to be over", func() bool { return idle(w.status()) })
+	}
+	term.ask("think hard")
+	w.await("the turn to run", func() bool { return !idle(w.status()) })
+	term.send(escape)
+	w.await("the turn to be over", func() bool { return idle(w.status()) })
+	if term.sees("not reached") {
+		t.Error("a cancelled turn went on")
+	}
+	term.mode(false)
+	term.run("echo shell is mine", `^shell is mine$`)
+}
+
+// idle tells that no turn runs and nobody holds or awaits a shell.
+func idle(status map[string]any) bool {
+	if status["turns"] != 0.0 {
+		return false
+	}
+	leases, _ := status["leases"].([]any)
+	for _, l := range leases {
+		l := l.(map[string]any)
+		queue, _ := l["queue"].([]any)
+		if l["lease_id"] != "" || len(queue) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Nothing that was shown is lost when the window is killed, and the turn goes on without it (T4d).
+func TestKillTheClientInMidTurn(t *testing.T) {
+	w := newWorld(t, "", nil, "[policy]\nmode = \"auto\"")
+	gate := w.path("gate")
+	w.script(script{{Match: "story", Steps: []step{
+		{Text: "The first part.\n\n", ToolCalls: []call{{"glob", map[string]any{"pattern": "*"}}}},
+		{WaitFile: gate, Text: "The second part."},
+	}}})
+	term := w.open()
+	term.see(prompt)
+	term.ask("tell a story")
+	term.see(`The first part\.`)
+	if err := term.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	term.wait()
+	w.write(gate, "")
+	w.await("the turn to end without its window", func() bool { return idle(w.status()) })
+	again := w.open()
+	again.see(prompt)
+	again.send("/resume", enter)
+	again.see(`tell a story`)
+	again.send(enter)
+	again.see(`The first part\.`)
+	again.see(`The second part\.`)
+}
+
+// The shell outlives the daemon; a new one is started and nothing shown is lost.
+func TestKillTheDaemon(t *testing.T) {
+	w := newWorld(t, "", script{
+		{Match: "one", Steps: []step{{Text: "Answer the first."}}},
+		{Match: "two", Steps: []step{{Text: "Answer the second."}}},
+	})
+	term := w.open()
+	term.see(prompt)
+	term.ask("question one")
+	term.see(`Answer the first\.`)
+	old := w.daemonPID()
+	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	term.mode(false)
+	term.run("echo still a shell", `^still a shell$`)
+	w.await("a new daemon", func() bool { pid := w.daemonPID(); return pid != 0 && pid != old })
+	term.ask("question two")
+	w.await("the next question to be answered", func() bool {
+		return term.sees(`Answer the second\.`)
+	})
+	out, _, _ := w.sublet("session", "show", "--json", w.lastSession())
+	for _, want := range []string{"Answer the first.", "Answer the second."} {
+		if !strings.Contains(joinText(t, out), want) {
+			t.Errorf("%q is not in the session", want)
+		}
+	}
+}
+
+// joinText puts the pieces of all answers of `session show --json` together.
+func joinText(t *testing.T, events string) string {
+	t.Helper()
+	var b strings.Builder
+	for line := range strings.Lines(events) {
+		var e struct {
+			Chunk struct{ Type, Text string } `json:"chunk"`
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		if e.Chunk.Type == "text" {
+			b.WriteString(e.Chunk.Text)
+		}
+	}
+	return b.String()
+}
+
+// I10: engineer and reviewer run in private shells, side by side, and the user's shell is not touched.
+func TestTasksRunInPrivateShells(t *testing.T) {
+	w := newWorld(t, "", nil, "[policy]\nmode = \"auto\"")
+	gate := w.path("gate")
+	w.script(script{
+		{Match: "^both", Steps: []step{
+			{ToolCalls: []call{{"task", map[string]any{"tasks": []map[string]string{
+				{"role": "engineer", "title": "build", "prompt": "ENGINEER: build"},
+				{"role": "reviewer", "title": "look", "prompt": "REVIEWER: look"},
+			}}}}},
+			{Text: "Both came back."},
+		}},
+		// The engineer waits for what is written only once the reviewer is done: one after the other would hang.
+		{Match: "ENGINEER", Steps: []step{
+			{WaitFile: gate, ToolCalls: []call{bash("export LEAK=1; cd /; echo engineer in a shell of its own")}},
+			{Text: "engineer done"},
+		}},
+		{Match: "REVIEWER", Steps: []step{
+			{ToolCalls: []call{bash("cat notes.txt")}},
+			{Text: "reviewer done"},
+		}},
+	})
+	w.write(filepath.Join(w.project, "notes.txt"), "read by the reviewer\n")
+	term := w.open()
+	term.see(prompt)
+	term.ask("both please")
+	term.see(`reviewer`)
+	w.await("the reviewer to have read", func() bool {
+		out, _, code := w.sublet("session", "show", "--json", w.lastSession())
+		return code == 0 && strings.Contains(out, "read by the reviewer")
+	})
+	w.write(gate, "")
+	term.see(`Both came back\.`)
+	term.mode(false)
+	term.run(`echo "leak=[$LEAK] in ${PWD##*/}"`, `^leak=\[\] in project$`)
+}

@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Two that want the shell at once get it one after the other, in the user's own shell, with its state (I3, I9).
+func TestLeaseRunQueues(t *testing.T) {
+	w := newWorld(t, "", nil)
+	gate := w.path("gate")
+	term := w.open()
+	term.see(prompt)
+	term.run("export MINE=yes; echo set", `^set$`)
+	first := w.command("lease", "run", "--json", "--", "echo first $MINE; until [ -e "+gate+" ]; do sleep 0.05; done; echo first done")
+	second := w.command("lease", "run", "--json", "--", "echo second $MINE; exit 3")
+	results := make(chan string, 2)
+	run := func(name string, cmd *exec.Cmd) {
+		out, _ := cmd.CombinedOutput() // the exit status is checked below
+		results <- name + " " + string(out)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); run("first", first) }()
+	term.see(`first yes`)
+	done2 := make(chan struct{})
+	go func() { defer close(done2); run("second", second) }()
+	w.await("the second to wait in the queue", func() bool {
+		out, _, _ := w.sublet("lease", "ls", "--json")
+		return strings.Contains(out, `"queue":[{`)
+	})
+	if term.sees(`^second yes`) {
+		t.Error("the second ran while the first held the shell")
+	}
+	w.write(gate, "")
+	<-done
+	<-done2
+	for range 2 {
+		name, out, _ := strings.Cut(<-results, " ")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		var end struct {
+			ExitCode *int   `json:"exit_code"`
+			Status   string `json:"status"`
+			Output   string `json:"output"`
+		}
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &end); err != nil {
+			t.Fatalf("%s: %v in %q", name, err, out)
+		}
+		want := map[string]int{"first": 0, "second": 3}[name]
+		if end.ExitCode == nil || *end.ExitCode != want || !strings.Contains(end.Output, name+" yes") {
+			t.Errorf("%s: got %+v, want exit code %d and the user's variable", name, end, want)
+		}
+	}
+	if got := second.ProcessState.ExitCode(); got != 3 {
+		t.Errorf("lease run: exit status %d, want the command's own 3", got)
+	}
+	w.await("the shell to be free", func() bool { return idle(w.status()) })
+	// An agent's `exit` does not end the user's shell.
+	term.run("echo alive $MINE", `^alive yes$`)
+}
+
+// The user comes first: while their command runs the shell is not lent, and whoever waits too long is told who has it.
+func TestUserComesFirst(t *testing.T) {
+	w := newWorld(t, "", nil)
+	term := w.open()
+	term.see(prompt)
+	userSleep(term)
+	out, errs, code := w.sublet("lease", "run", "--wait", "1s", "--", "echo never")
+	if code != 125 || !strings.Contains(errs, "user") {
+		t.Errorf("got exit %d, %q %q; want 125 and who has the shell", code, out, errs)
+	}
+	term.send(ctrlC)
+	term.see(prompt)
+	if out, errs, code := w.sublet("lease", "run", "--", "echo now"); code != 0 || !strings.Contains(out, "now") {
+		t.Errorf("got exit %d, %q %q; want 0 and its output", code, out, errs)
+	}
+	if term.sees("never") {
+		t.Error("a lease that was given up ran all the same (T2b)")
+	}
+}
+
+// Enter keeps the line and says who holds the shell; Enter again takes it back (T2c).
+func TestTakeTheShellBack(t *testing.T) {
+	w := newWorld(t, "", script{{Match: "long", Steps: []step{
+		{ToolCalls: []call{bash("sleep 3000")}}, {Text: "The agent was told."},
+	}}}, "[policy]\nmode = \"auto\"")
+	term := w.open()
+	term.see(prompt)
+	agentSleep(term)
+	term.mode(false)
+	term.send("echo mine again", enter)
+	term.see(`(?i)orchestrator.*(has|holds|shell)|shell.*orchestrator`)
+	if term.sees(`^mine again$`) {
+		t.Fatal("the user's command ran inside the agent's")
+	}
+	term.send(enter)
+	term.see(`^mine again$`)
+	w.await("the agent's command to be gone", func() bool { return !strings.Contains(w.processes(), "sleep 3000") })
+	term.see(`The agent was told\.`)
+}
+
+// A script without a window to borrow from is told so.
+func TestLeaseRunWithoutAShell(t *testing.T) {
+	w := newWorld(t, "", nil)
+	_, errs, code := w.sublet("lease", "run", "--", "true")
+	if code != 125 || !strings.Contains(errs, "hint:") {
+		t.Errorf("got exit %d, %q; want 125 and a hint", code, errs)
+	}
+}

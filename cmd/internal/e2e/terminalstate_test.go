@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// modesLeftOn finds the private modes that were set and never reset, and a hidden cursor (T6c).
+func modesLeftOn(raw string) []string {
+	on := map[string]bool{}
+	for _, m := range regexp.MustCompile(`\x1b\[\?([0-9;]+)([hl])`).FindAllStringSubmatch(raw, -1) {
+		for mode := range strings.SplitSeq(m[1], ";") {
+			on[mode] = m[2] == "h"
+		}
+	}
+	kitty := 0
+	for _, m := range regexp.MustCompile(`\x1b\[([<>])[0-9;]*u`).FindAllStringSubmatch(raw, -1) {
+		if m[1] == ">" {
+			kitty++
+		} else {
+			kitty = max(0, kitty-1)
+		}
+	}
+	var left []string
+	for _, mode := range []string{"1000", "1002", "1003", "1006", "1004", "2004", "2026", "2027", "1049", "1047", "47"} {
+		if on[mode] {
+			left = append(left, mode)
+		}
+	}
+	if on, seen := on["25"]; seen && !on {
+		left = append(left, "cursor hidden")
+	}
+	if kitty > 0 {
+		left = append(left, "kitty keyboard")
+	}
+	return left
+}
+
+// T6c: however the program ends, the terminal is as it was and no process is left (newWorld's end checks the latter).
+func TestTerminalIsWholeAfterAnyEnd(t *testing.T) {
+	s := script{{Match: "long", Steps: []step{{ToolCalls: []call{bash("sleep 3000")}}}}}
+	for _, tc := range []struct {
+		name string
+		busy func(*terminal) // what runs when it ends
+		end  func(*terminal)
+		want int
+	}{
+		{"exit", nil, func(term *terminal) { term.send("exit", enter) }, 0},
+		{"ctrl-d", nil, func(term *terminal) { term.send(ctrlD) }, 0},
+		{"SIGTERM idle", nil, signal(syscall.SIGTERM), 143},
+		{"SIGHUP idle", nil, signal(syscall.SIGHUP), 129},
+		{"SIGKILL idle", nil, signal(syscall.SIGKILL), 137},
+		{"SIGTERM in a user's command", userSleep, signal(syscall.SIGTERM), 143},
+		{"SIGKILL in a user's command", userSleep, signal(syscall.SIGKILL), 137},
+		{"SIGKILL in AI mode", func(term *terminal) { term.mode(true) }, signal(syscall.SIGKILL), 137},
+		{"SIGTERM in an agent's command", agentSleep, signal(syscall.SIGTERM), 143},
+		{"SIGKILL in an agent's command", agentSleep, signal(syscall.SIGKILL), 137},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, "", s, "[policy]\nmode = \"auto\"")
+			term := w.open()
+			before := term.modes()
+			term.see(prompt)
+			if tc.busy != nil {
+				tc.busy(term)
+			}
+			tc.end(term)
+			if got := term.wait(); got != tc.want {
+				t.Errorf("exit status %d, want %d", got, tc.want)
+			}
+			w.await("the terminal to be as it was", func() bool {
+				return term.modes() == before && len(modesLeftOn(term.bytes())) == 0
+			})
+			w.await("the shell and what ran in it to be gone", func() bool {
+				left := w.processes()
+				return !strings.Contains(left, "sleep") && !strings.Contains(left, "bash")
+			})
+		})
+	}
+}
+
+func signal(sig syscall.Signal) func(*terminal) {
+	return func(term *terminal) {
+		if err := term.cmd.Process.Signal(sig); err != nil {
+			term.t.Fatal(err)
+		}
+	}
+}
+
+func userSleep(term *terminal) {
+	term.atPrompt()
+	term.send("sleep 4000", enter)
+	term.w.await("sleep to run", func() bool { return strings.Contains(term.w.processes(), "sleep 4000") })
+}
+
+func agentSleep(term *terminal) {
+	term.ask("long one please")
+	term.w.await("the agent's sleep to run", func() bool { return strings.Contains(term.w.processes(), "sleep 3000") })
+}

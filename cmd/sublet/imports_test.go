@@ -1,0 +1,85 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// ranks is the architecture: a package imports only packages of ours with a higher rank. The leaves share the last one,
+// so none of them imports another.
+var ranks = map[string]int{
+	"sublet/cmd/sublet":         0,
+	"sublet/cmd/internal/cli":   1,
+	"sublet/cmd/internal/bench": 1,
+	"sublet/cmd/internal/e2e":   1,
+
+	"sublet/client":                 2,
+	"sublet/client/internal/launch": 3,
+	"sublet/client/internal/tui":    4,
+	"sublet/client/internal/lender": 5,
+	"sublet/client/internal/remote": 6,
+
+	"sublet/daemon":                             2,
+	"sublet/daemon/internal/server":             3,
+	"sublet/daemon/internal/hub":                4,
+	"sublet/daemon/internal/agent":              5,
+	"sublet/daemon/internal/tool":               6,
+	"sublet/daemon/internal/store":              6,
+	"sublet/daemon/internal/provider/open":      6,
+	"sublet/daemon/internal/provider/anthropic": 7,
+	"sublet/daemon/internal/provider/openai":    7,
+	"sublet/daemon/internal/provider/offline":   7,
+	"sublet/daemon/internal/provider/scripted":  7,
+	"sublet/daemon/internal/provider":           8,
+
+	"sublet/wire/wiretest": 7,
+	"sublet/wire/socket":   8,
+}
+
+const leaf = 100
+
+var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/shell", "sublet/compaction", "sublet/daemon/config", "sublet/daemon/internal/risk"}
+
+func rank(t *testing.T, pkg string) int {
+	for _, l := range leaves {
+		if pkg == l {
+			return leaf
+		}
+	}
+	if r, ok := ranks[pkg]; ok {
+		return r
+	}
+	t.Errorf("%s stands nowhere in the import order: give it a rank", pkg)
+	return -1
+}
+
+// Imports point down the list in docs/architecture.md only, leaves import nothing of ours, and client and daemon never
+// meet but in cmd.
+func TestImports(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "sublet/...").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	packages := 0
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		from := fields[0]
+		packages++
+		for _, to := range fields[1:] {
+			if !strings.HasPrefix(to, "sublet/") {
+				continue
+			}
+			if rank(t, to) <= rank(t, from) {
+				t.Errorf("%s imports %s, which does not stand below it", from, to)
+			}
+			if strings.HasPrefix(from, "sublet/client") && strings.HasPrefix(to, "sublet/daemon") ||
+				strings.HasPrefix(from, "sublet/daemon") && strings.HasPrefix(to, "sublet/client") {
+				t.Errorf("%s imports %s: client and daemon meet only over the wire", from, to)
+			}
+		}
+	}
+	if packages < 10 {
+		t.Errorf("saw %d packages: go list found nothing to check", packages)
+	}
+}
