@@ -1,0 +1,63 @@
+# make run builds sublet and opens it; make test runs everything that needs only Go and bash.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X sublet/cmd/internal/cli.version=$(VERSION)
+
+# The race detector needs a C compiler. Where there is none the tests still run, and CI fails rather than go without.
+CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
+RACE := $(if $(CC_FOUND),-race)
+
+.PHONY: help run build install uninstall test lint bench fuzz clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: build ## build sublet and open it
+	@exec ./bin/sublet
+
+build: ## build ./bin/sublet
+	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/sublet ./cmd/sublet
+
+PREFIX ?= $(HOME)/.local
+install: build ## copy it to PREFIX/bin (default ~/.local)
+	install -d '$(PREFIX)/bin'
+	install -m 755 bin/sublet '$(PREFIX)/bin/sublet'
+
+uninstall: ## stop the daemon and remove the program; sessions and settings stay
+	-'$(PREFIX)/bin/sublet' daemon stop
+	rm -f '$(PREFIX)/bin/sublet'
+
+test: ## unit and end-to-end tests, race detector on; each fuzz seed and each benchmark once
+ifeq ($(RACE),)
+	@if [ -n "$${CI:-}" ]; then echo 'make test: no C compiler for the race detector: install gcc or clang' >&2; exit 1; fi
+	@echo 'make test: no C compiler, so without the race detector; install gcc or clang to have it'
+endif
+	go test $(RACE) -timeout 10m ./...
+	go test -run '^$$' -bench . -benchtime 1x ./... >/dev/null
+
+lint: ## format, vet, staticcheck, imports point one way, nothing left unformatted
+	@unformatted="$$(go tool gofumpt -l cmd wire daemon client lease compaction)"; \
+	if [ -n "$$unformatted" ]; then echo "not gofumpt'ed (run: go tool gofumpt -w .):" >&2; echo "$$unformatted" >&2; exit 1; fi
+	go vet ./...
+	GOOS=darwin go vet ./...
+	go tool staticcheck ./...
+	go test -count=1 -run '^TestImports' ./cmd/sublet
+	go mod verify >/dev/null
+
+bench: build ## one table: ours, a baseline measured in the same run, the ratio, the goal
+	@go run ./cmd/internal/bench
+
+FUZZ ?= 200000x
+fuzz: ## each fuzz target FUZZ times (default 200000x)
+	@for target in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
+		for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+).*/\1/p' $$target); do \
+			echo "$$(dirname $$target) $$name"; \
+			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ) ./$$(dirname $$target); \
+		done; \
+	done
+
+clean: ## remove what was built
+	rm -rf bin
