@@ -34,6 +34,8 @@ type Options struct {
 }
 
 const (
+	// drainBound is what running turns get where a signal stops the daemon; a client's request says its own.
+	drainBound = 30 * time.Second
 	closeBound = 15 * time.Second // for turns, leases and private shells to end, once cancelled
 	// settleConfig is how long the settings file must be left alone before it is read: editors write in several steps.
 	settleConfig = 100 * time.Millisecond
@@ -194,7 +196,7 @@ func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, changed <-c
 			rest()
 		case s := <-signals:
 			if s != syscall.SIGHUP {
-				return stop{why: s.String(), asked: true}, nil
+				return stop{why: s.String(), drain: drainBound, asked: true}, nil
 			}
 			d.reload(m)
 			rest()
@@ -209,10 +211,14 @@ func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, changed <-c
 func (d *daemon) end(s stop, signals <-chan os.Signal) {
 	d.hub.Refuse()
 	text := "the daemon stops: " + s.why
-	if !s.asked || s.drain > 0 && d.hub.Running() > 0 { // else the farewell says it at once
+	working, waiting := d.hub.Work()
+	if !s.asked || s.drain > 0 && working > 0 { // else the farewell says it at once
 		n := &wire.Notice{Level: "warning", Text: text, Hint: "the next request starts a new one"}
-		if s.drain > 0 {
+		if s.drain > 0 && working > 0 {
 			n.Text += fmt.Sprintf("; what runs has %s to end", s.drain)
+		}
+		if waiting > 0 {
+			n.Text += "; what waits for an answer ends"
 		}
 		d.hub.Notify(n)
 	}
@@ -223,9 +229,13 @@ func (d *daemon) end(s stop, signals <-chan os.Signal) {
 			defer close(drained)
 			d.hub.Drain(ctx)
 		}()
-		select {
-		case <-drained:
-		case <-signals:
+		for draining := true; draining; {
+			select {
+			case <-drained:
+				draining = false
+			case s := <-signals:
+				draining = s == syscall.SIGHUP // about settings, which nobody needs any more
+			}
 		}
 		cancel()
 		<-drained

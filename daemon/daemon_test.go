@@ -266,6 +266,35 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// A stop gives running turns half a minute, but does not wait for a person (patience is less than drainBound): whoever is
+// there is told, and the turn has its end in the store.
+func TestStopWhileAQuestionIsOpen(t *testing.T) {
+	p := home(t, "")
+	script := filepath.Join(filepath.Dir(p.Config), "script.json")
+	write(t, p.Config, "model = \"test/m\"\n[provider.test]\nkind = \"scripted\"\nscript = \""+script+"\"\n")
+	write(t, script, `[{"match": "go", "steps": [{"tool_calls": [{"name": "bash", "arguments": {"command": "git push"}}]}, {"text": "done"}]}]`)
+	_, ended := run(t, Options{Paths: p})
+	c := client(t, p)
+	if err := c.Send(&wire.AgentRequest{RequestID: "r", Prompt: "go"}); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, c, func(*wire.ConfirmationRequest) bool { return true })
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	e := receive(t, c, func(m *wire.Error) bool { return true })
+	if e.Code != wire.CodeShuttingDown || e.RequestID != "r" || e.Seq == 0 || !strings.Contains(e.Message, "waited for an answer") {
+		t.Errorf("error: %+v", e)
+	}
+	if end := receive(t, c, func(m *wire.AgentComplete) bool { return true }); end.Status != wire.StatusError {
+		t.Errorf("end: %s", end.Status)
+	}
+	farewell(t, c)
+	if err := over(t, ended); err != nil {
+		t.Error(err)
+	}
+}
+
 // Settings that cannot be read change nothing and are told with their place, by SIGHUP and by watching (T5d).
 func TestSettings(t *testing.T) {
 	p := home(t, "[policy]\nmode = \"auto\"\n")

@@ -65,10 +65,13 @@ func (a *app) daemonStop() *cobra.Command {
 		Use: "stop", Short: "Stop the daemon, once running turns have ended", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.stop(drain, ifIdle) },
 	}
-	c.Flags().DurationVar(&drain, "drain", time.Minute, "how long running turns may still take (0 = they are cancelled)")
+	c.Flags().DurationVar(&drain, "drain", drainDefault, "how long running turns may still take; those that wait for an answer are not waited for")
 	c.Flags().BoolVar(&ifIdle, "if-idle", false, "do nothing, with exit status 1, while turns run")
 	return c
 }
+
+// drainDefault is what running turns get at a stop.
+const drainDefault = 30 * time.Second
 
 // stopBound is how long a daemon may take to end once its turns have.
 const stopBound = 30 * time.Second
@@ -132,7 +135,7 @@ func (a *app) daemonRestart() *cobra.Command {
 			return a.start()
 		},
 	}
-	c.Flags().DurationVar(&drain, "drain", time.Minute, "how long running turns may still take (0 = they are cancelled)")
+	c.Flags().DurationVar(&drain, "drain", drainDefault, "how long running turns may still take; those that wait for an answer are not waited for")
 	return c
 }
 

@@ -50,6 +50,9 @@ type BusyDaemonError struct{ Turns int }
 
 func (e *BusyDaemonError) Error() string { return fmt.Sprintf("%d turns run", e.Turns) }
 
+// errStopped is why work ends that a stop of the daemon did not wait for: no person cancelled it.
+var errStopped = fmt.Errorf("%w: %w", ErrShuttingDown, context.Canceled)
+
 // stopped is the cause with which a turn's context ends.
 type stopped struct {
 	status string // wire.StatusCancelled, wire.StatusTimeout, wire.StatusError

@@ -10,7 +10,9 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -141,25 +143,49 @@ func (h *Hub) Refuse() {
 	h.mu.Unlock()
 }
 
-// Drain waits until nothing runs or ctx ends, and reports whether nothing runs any more.
-func (h *Hub) Drain(ctx context.Context) bool {
+// Drain waits until nothing runs any more that ends by itself, or ctx ends. A turn that waits for a person's decision,
+// and what is queued behind it, is not waited for: the person may be gone for a day.
+func (h *Hub) Drain(ctx context.Context) {
 	for {
-		if h.Running() == 0 {
-			return true
+		if working, _ := h.Work(); working == 0 {
+			return
 		}
 		select {
 		case <-h.activity:
 		case <-ctx.Done():
-			return h.Running() == 0
+			return
 		}
 	}
+}
+
+// Work returns how many turns and borrowed commands run or wait for each other, and how many turns wait for a person's
+// decision, those queued behind them included.
+func (h *Hub) Work() (working, waiting int) {
+	h.mu.Lock()
+	running := h.running
+	turns := slices.Collect(maps.Values(h.turns))
+	h.mu.Unlock()
+	for _, t := range turns {
+		if t.s.asking() != nil {
+			waiting++
+		}
+	}
+	return running - waiting, waiting
 }
 
 // Close refuses new work, cancels every turn, ends every lease, closes private shells and returns when the last turn has
 // ended, or when ctx ends, with its error. Clients stay attached until their connections end.
 func (h *Hub) Close(ctx context.Context) error {
 	h.Refuse()
-	h.cancel(&stopped{wire.StatusCancelled, "the daemon is stopping", context.Canceled})
+	h.mu.Lock()
+	turns := slices.Collect(maps.Values(h.turns))
+	h.mu.Unlock()
+	for _, t := range turns {
+		if t.s.asking() == t {
+			t.cancel(&stopped{wire.StatusError, "the daemon was stopped while this waited for an answer", errStopped})
+		}
+	}
+	h.cancel(&stopped{wire.StatusError, "the daemon was stopped", errStopped})
 	h.mu.Lock()
 	lenders := make([]*lender, 0, len(h.lenders))
 	for _, l := range h.lenders {

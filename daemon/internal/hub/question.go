@@ -53,6 +53,7 @@ func (s *session) ask(ctx context.Context, t *turn, q agent.Question, v risk.Ver
 		s.watchQuestionsLocked()
 	}
 	s.mu.Unlock()
+	s.hub.stir() // a stop does not wait for it
 	if err != nil {
 		return agent.Decision{}, fmt.Errorf("the question could not be stored: %w", err)
 	}

@@ -10,6 +10,9 @@ import (
 // restarted is what an unfinished turn of an earlier daemon is ended with.
 const restarted = "daemon restarted"
 
+// askAgain is the hint for a turn that ended with its daemon.
+const askAgain = "ask again; what was done before is in the conversation"
+
 // endUnfinished gives every turn that an earlier daemon left open its end: open questions are resolved, an Error and an
 // AgentComplete are stored. What had been shown is there; a command that ran is not adopted.
 func (h *Hub) endUnfinished(ctx context.Context) error {
@@ -62,7 +65,7 @@ func (s *session) endTurn(ctx context.Context, id wire.TurnID, request wire.Requ
 		}
 	}
 	if err := s.emit(&wire.Error{
-		Event: of, Code: wire.CodeInternal, Message: restarted, Hint: "ask again; what was done before is in the conversation",
+		Event: of, Code: wire.CodeInternal, Message: restarted, Hint: askAgain,
 		Details: map[string]string{}, Recoverable: true,
 	}); err != nil {
 		return err

@@ -149,6 +149,16 @@ func (s *session) infoLocked() wire.SessionInfo {
 	return info
 }
 
+// asking is the turn that waits for a person's decision, nil where none does.
+func (s *session) asking() *turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, qu := range s.questions {
+		return qu.turn
+	}
+	return nil
+}
+
 // emit gives an event its number, masks it, stores it, and sends it to everyone attached, in this order and under one
 // lock, so that all clients see the same numbers and none sees what is not on disk (T4d). The error is the store's; the
 // event was not sent then.

@@ -1,7 +1,9 @@
 package hub
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -139,7 +141,14 @@ func (t *turn) play() {
 		defer stop()
 	}
 	out := t.guard(ctx)
+	if why, ok := errors.AsType[*stopped](context.Cause(t.ctx)); ok && out.Status == wire.StatusCancelled && why.status == wire.StatusError {
+		out.Status, out.StopReason, out.Err = wire.StatusError, wire.StatusError, why // no person cancelled it
+		out.Summary = cmp.Or(out.Summary, why.why)
+	}
 	if failure := out.Failure(); failure != nil {
+		if errors.Is(out.Err, errStopped) {
+			failure.Code, failure.Hint = wire.CodeShuttingDown, askAgain
+		}
 		if err := t.emit(failure); err != nil {
 			h.log.Error("a turn's error could not be stored", "turn", t.id, "err", err)
 		}

@@ -273,13 +273,71 @@ func TestStop(t *testing.T) {
 		t.Errorf("new work: %s", e.Code)
 	}
 	r.close()
-	if end := p.ended(id); end.Status != wire.StatusCancelled {
-		t.Errorf("end: %s", end.Status)
+	if end := p.ended(id); end.Status != wire.StatusError {
+		t.Errorf("end: %s, but nobody cancelled it", end.Status)
+	}
+	if e := p.refused(id); e.Code != wire.CodeShuttingDown || e.Message != "the daemon was stopped" || e.Seq == 0 {
+		t.Errorf("error: %s %q, number %d", e.Code, e.Message, e.Seq)
 	}
 	if !p.shell.free() {
 		t.Error("the client's shell is still lent")
 	}
 	p.over()
+}
+
+// A stop waits for what runs, and not for what waits for a person, nor for what is queued behind that; its end says so,
+// and what was shown is kept.
+func TestStopDoesNotWaitForAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, bash("clean", "rm -rf build"), bash("hang", "block"))
+		asking(r)
+		p, other := r.dial(), r.dial()
+		waits := p.ask("clean")
+		q := question(p, anyQuestion)
+		behind := p.ask("clean")
+		runs := other.ask("hang", func(a *wire.AgentRequest) { a.Options.Mode = "full" })
+		executing(other, "block")
+
+		begun := time.Now()
+		drained := make(chan time.Duration, 1)
+		go func() { // ends with Drain
+			r.hub.Refuse()
+			r.hub.Drain(t.Context())
+			drained <- time.Since(begun)
+		}()
+		time.Sleep(20 * time.Second)
+		other.shell.finish()
+		if end := other.ended(runs); end.Status != wire.StatusSuccess {
+			t.Errorf("what ran: %s", end.Status)
+		}
+		if d := <-drained; d < 20*time.Second || d > 21*time.Second {
+			t.Errorf("the drain took %v, want the 20s that the running turn took", d)
+		}
+
+		r.close()
+		if end := p.ended(waits); end.Status != wire.StatusError || end.StopReason != wire.StatusError || end.Summary == "" {
+			t.Errorf("end: %s, %s, %q", end.Status, end.StopReason, end.Summary)
+		}
+		if e := p.refused(waits); e.Code != wire.CodeShuttingDown || e.Message != "the daemon was stopped while this waited for an answer" || e.Hint == "" {
+			t.Errorf("error: %s %q", e.Code, e.Message)
+		}
+		if res := p.resolved(q); res.Decision != wire.DecisionDeny || res.By != "cancel" {
+			t.Errorf("question: %s by %s", res.Decision, res.By)
+		}
+		if e := p.refused(behind); e.Code != wire.CodeCancelled || e.Message != "the daemon was stopped before it began" || e.TurnID != "" {
+			t.Errorf("the one behind: %s %q", e.Code, e.Message)
+		}
+		p.close()
+		other.close()
+
+		r.start()
+		late := r.dial(inSession(p.session, 0))
+		late.resolved(q)
+		late.ended(waits)
+		checkNumbers(t, late, 0)
+		r.close()
+		late.close()
+	})
 }
 
 // Serve over a real socket: the peer is the same user, and closing it ends every connection.
