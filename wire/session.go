@@ -48,7 +48,7 @@ type LedgerCommand struct {
 type SessionRequest struct {
 	RequestID      RequestID  `msgpack:"request_id"`
 	Op             string     `msgpack:"op"`         // list, get, new, resume, rename, delete, clear, save, load, export, search
-	SessionID      *SessionID `msgpack:"session_id"` // nil: the connection's
+	SessionID      *SessionID `msgpack:"session_id"` // nil: the connection's; for new, one of the daemon's choosing
 	Name           string     `msgpack:"name"`
 	Query          string     `msgpack:"query"`  // search
 	Path           OSString   `msgpack:"path"`   // save, load
@@ -87,6 +87,7 @@ type SessionInfo struct {
 	UpdatedAtMS int64     `msgpack:"updated_at_ms"`
 	LastSeq     int64     `msgpack:"last_seq"`
 	Turns       int       `msgpack:"turns"`
+	Agent       string    `msgpack:"agent"` // of the latest turn; "" = none yet
 	Running     bool      `msgpack:"running"`
 	Stored      bool      `msgpack:"stored"` // false: nothing happened in it yet
 }

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -49,13 +50,46 @@ const storeBound = 10 * time.Second
 
 // newSession makes a session that nobody has stored yet; the caller holds it and lets it go with release.
 func (h *Hub) newSession(cwd wire.OSString) *session {
+	s, _ := h.addSession(wire.SessionID(wire.NewID()), cwd) // a fresh id is nobody else's
+	return s
+}
+
+// addSession is newSession under an id; ErrSessionExists where it is in memory already, ErrNoSession where it was deleted.
+func (h *Hub) addSession(id wire.SessionID, cwd wire.OSString) (*session, error) {
 	now := time.Now().UnixMilli()
-	s := h.makeSession(wire.SessionInfo{ID: wire.SessionID(wire.NewID()), Cwd: cwd, CreatedAtMS: now, UpdatedAtMS: now})
+	s := h.makeSession(wire.SessionInfo{ID: id, Cwd: cwd, CreatedAtMS: now, UpdatedAtMS: now})
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sessions[s.id] = s
+	if old := h.sessions[id]; old != nil && old.deleted.Load() {
+		return nil, ErrNoSession
+	} else if old != nil {
+		return nil, ErrSessionExists
+	}
+	h.sessions[id] = s
 	s.holds = 1
-	return s
+	return s, nil
+}
+
+// sessionIDs are the ids that a client may choose: they stand in command lines, logs and other protocols.
+var sessionIDs = regexp.MustCompile(`^[A-Za-z0-9._:@][A-Za-z0-9._:@-]{0,127}$`)
+
+// namedSession is newSession under an id of the client's choosing. ErrSessionExists where it is taken, ErrNoSession where
+// a session of that id was deleted: what was deleted does not come back under the same name.
+func (h *Hub) namedSession(ctx context.Context, id wire.SessionID, cwd wire.OSString) (*session, error) {
+	if !sessionIDs.MatchString(string(id)) {
+		return nil, invalid("session_id: want 1 to 128 of A-Z a-z 0-9 . _ : @ -, not beginning with -")
+	}
+	if gone, err := h.opts.Store.Deleted(ctx, id); err != nil {
+		return nil, err
+	} else if gone {
+		return nil, ErrNoSession
+	}
+	if _, err := h.opts.Store.Session(ctx, id); err == nil {
+		return nil, ErrSessionExists
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	return h.addSession(id, cwd)
 }
 
 func (h *Hub) makeSession(info wire.SessionInfo) *session {
@@ -194,6 +228,7 @@ func (s *session) emitLocked(m wire.EventMessage) error {
 	s.info.UpdatedAtMS = e.AtMS
 	if t, ok := m.(*wire.TurnStarted); ok {
 		s.info.Turns++
+		s.info.Agent = t.Agent
 		if s.info.Title == "" {
 			s.info.Title = store.Title(t.Prompt)
 		}

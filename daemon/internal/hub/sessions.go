@@ -15,6 +15,9 @@ const (
 	maxName     = 200 // bytes of a session's name
 )
 
+// ErrSessionExists says that the id which a client chose for a new session is taken.
+var ErrSessionExists = errors.New("there is such a session already")
+
 // ErrSessionBusy says that a turn runs in the session.
 var ErrSessionBusy = errors.New("a turn runs in this session")
 
@@ -147,7 +150,14 @@ func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.S
 		}
 	} else {
 		_, cwd := c.environ()
-		to = c.hub.newSession(cwd)
+		if r.SessionID != nil && *r.SessionID != "" {
+			var err error
+			if to, err = c.hub.namedSession(ctx, *r.SessionID, cwd); err != nil {
+				return err
+			}
+		} else {
+			to = c.hub.newSession(cwd)
+		}
 		to.mu.Lock()
 		to.info.Name = risk.Visible(cut(r.Name, maxName))
 		to.mu.Unlock()

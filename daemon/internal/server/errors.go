@@ -30,6 +30,7 @@ var codes = []struct {
 	{hub.ErrNoLease, wire.CodeLeaseStale, "`sublet lease ls` lists the leases"},
 	{hub.ErrLeaseDenied, wire.CodeLeaseDenied, ""},
 	{hub.ErrNoRule, wire.CodeInvalidMessage, "the policy's list has the ids"},
+	{hub.ErrSessionExists, wire.CodeDuplicateID, "resume it, or choose another id"},
 	{hub.ErrSessionBusy, wire.CodeTooManyQueries, "cancel it or wait for its end"},
 	{tool.ErrNoShell, wire.CodeLeaseDenied, "start `sublet` in a terminal"},
 }

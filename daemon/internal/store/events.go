@@ -26,10 +26,10 @@ func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 			e.SessionID, e.Seq, e.TurnID, m.Kind(), e.AtMS, payload); err != nil {
 			return err
 		}
-		turns, title := 0, ""
+		turns, title, agent := 0, "", ""
 		switch m := m.(type) {
 		case *wire.TurnStarted:
-			turns, title = 1, Title(m.Prompt)
+			turns, title, agent = 1, Title(m.Prompt), m.Agent
 			if _, err := tx.ExecContext(ctx, "INSERT INTO open_turns (turn_id, session_id, request_id, agent, first_seq) VALUES (?, ?, ?, ?, ?)",
 				e.TurnID, e.SessionID, e.RequestID, m.Agent, e.Seq); err != nil {
 				return err
@@ -48,7 +48,7 @@ func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 			}
 		}
 		return exactlyOne(tx.StmtContext(ctx, s.touchSession).ExecContext(ctx,
-			e.Seq, e.AtMS, turns, title, e.SessionID))
+			e.Seq, e.AtMS, turns, title, e.SessionID, agent))
 	})
 	if err != nil {
 		return fmt.Errorf("append event %d of session %s: %w", e.Seq, e.SessionID, err)

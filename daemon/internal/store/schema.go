@@ -45,4 +45,9 @@ CREATE TABLE rules (
 	created_at INTEGER NOT NULL,
 	expires_at INTEGER -- NULL: never
 ) STRICT;
+`, `
+ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT ''; -- of the latest turn
+
+-- Ids that were deleted. A client may choose a session's id, and one that was deleted must not come back to life.
+CREATE TABLE deleted_sessions (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 `}

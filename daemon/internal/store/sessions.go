@@ -11,7 +11,7 @@ import (
 	"sublet/wire"
 )
 
-// CreateSession adds a session. LastSeq, Turns, Running and Stored of info are ignored.
+// CreateSession adds a session. LastSeq, Turns, Agent, Running and Stored of info are ignored.
 func (s *Store) CreateSession(ctx context.Context, info wire.SessionInfo) error {
 	_, err := s.db.ExecContext(ctx,
 		"INSERT INTO sessions (id, name, title, cwd, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)",
@@ -22,12 +22,12 @@ func (s *Store) CreateSession(ctx context.Context, info wire.SessionInfo) error 
 	return nil
 }
 
-const sessionColumns = "id, name, title, cwd, created_at, updated_at, last_seq, turns"
+const sessionColumns = "id, name, title, cwd, created_at, updated_at, last_seq, turns, agent"
 
 func scanSession(row interface{ Scan(...any) error }) (wire.SessionInfo, error) {
 	info := wire.SessionInfo{Stored: true}
 	var cwd []byte
-	err := row.Scan(&info.ID, &info.Name, &info.Title, &cwd, &info.CreatedAtMS, &info.UpdatedAtMS, &info.LastSeq, &info.Turns)
+	err := row.Scan(&info.ID, &info.Name, &info.Title, &cwd, &info.CreatedAtMS, &info.UpdatedAtMS, &info.LastSeq, &info.Turns, &info.Agent)
 	info.Cwd = wire.OSString(cwd)
 	return info, err
 }
@@ -84,14 +84,27 @@ func (s *Store) Rename(ctx context.Context, id wire.SessionID, name string) erro
 	return s.one(ctx, "rename session", "UPDATE sessions SET name = ? WHERE id = ?", name, id)
 }
 
-// Delete removes a session and its events, or returns ErrNotFound.
+// Delete removes a session and its events for good: Deleted knows its id from then on. ErrNotFound where there is none.
 func (s *Store) Delete(ctx context.Context, id wire.SessionID) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM texts WHERE session_id = ?", id); err != nil {
 			return fmt.Errorf("delete session: %w", err)
 		}
-		return exactlyOne(tx.ExecContext(ctx, "DELETE FROM sessions WHERE id = ?", id))
+		if err := exactlyOne(tx.ExecContext(ctx, "DELETE FROM sessions WHERE id = ?", id)); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO deleted_sessions (id) VALUES (?)", id)
+		return err
 	})
+}
+
+// Deleted reports whether a session of that id was deleted.
+func (s *Store) Deleted(ctx context.Context, id wire.SessionID) (bool, error) {
+	var n int
+	if err := s.db.QueryRowContext(ctx, "SELECT count(*) FROM deleted_sessions WHERE id = ?", id).Scan(&n); err != nil {
+		return false, fmt.Errorf("look for a deleted session: %w", err)
+	}
+	return n > 0, nil
 }
 
 // Clear removes a session's events; the session stays and its numbers go on, so that no client takes a new event for

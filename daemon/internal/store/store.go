@@ -64,7 +64,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	s.touchSession, err = s.db.PrepareContext(ctx, `UPDATE sessions SET last_seq = ?1, updated_at = max(updated_at, ?2), turns = turns + ?3,
-		title = CASE title WHEN '' THEN ?4 ELSE title END WHERE id = ?5 AND last_seq < ?1`)
+		title = CASE title WHEN '' THEN ?4 ELSE title END, agent = CASE ?6 WHEN '' THEN agent ELSE ?6 END WHERE id = ?5 AND last_seq < ?1`)
 	return err
 }
 

@@ -192,8 +192,14 @@ func TestRenameClearDelete(t *testing.T) {
 		t.Errorf("got %+v, %v; want the name kept and numbers that go on from 1", info, err)
 	}
 	mustAppend(t, s, text(id, 2, "b"))
+	if gone, err := s.Deleted(t.Context(), id); err != nil || gone {
+		t.Errorf("deleted before Delete: %v, %v", gone, err)
+	}
 	if err := s.Delete(t.Context(), id); err != nil {
 		t.Fatal(err)
+	}
+	if gone, err := s.Deleted(t.Context(), id); err != nil || !gone {
+		t.Errorf("deleted after Delete: %v, %v", gone, err)
 	}
 	if events, _, err := s.Events(t.Context(), id, 0, 10); err != nil || len(events) != 0 {
 		t.Errorf("got %d events of a deleted session, %v", len(events), err)
