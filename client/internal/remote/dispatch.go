@@ -67,6 +67,7 @@ func (c *Conn) moved(r *wire.SessionReply) {
 	case r.Session.ID == "":
 	case r.Op == "resume" || r.Op == "new":
 		c.session, c.want = r.Session, r.Session.ID
+		c.settleLocked(r.Session)
 		if c.ready != nil {
 			ready := *c.ready
 			ready.Session = r.Session

@@ -264,6 +264,7 @@ func (c *Conn) attach(wc *wire.Conn, ready *wire.Ready) *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.link, c.ready, c.session, c.want, c.asleep = l, ready, ready.Session, ready.Session.ID, false
+	c.settleLocked(ready.Session)
 	return l
 }
 

@@ -196,12 +196,21 @@ func (c *Conn) Sessions(ctx context.Context, r *wire.SessionRequest) (*wire.Sess
 	return call[*wire.SessionReply](ctx, c, &r.RequestID, r)
 }
 
-// expect makes the events after seq new again, so that a replay is not taken for a repeat.
+// expect makes the events after seq new again, so that a replay is not taken for a repeat. With -1 it is settled when the
+// daemon tells the session's last number.
 func (c *Conn) expect(id wire.SessionID, seq int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if seq >= 0 && seq < c.seen[id] {
+	if seq < 0 || seq < c.seen[id] {
 		c.seen[id] = seq
+	}
+}
+
+// settleLocked takes a session whose old events are not wanted as seen to its end: what happens from here on, also while
+// the link is down, is new.
+func (c *Conn) settleLocked(s wire.SessionInfo) {
+	if seen, ok := c.seen[s.ID]; ok && seen < 0 {
+		c.seen[s.ID] = s.LastSeq
 	}
 }
 

@@ -89,7 +89,7 @@ func (a *app) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("work", a.ask(), a.explain(), a.lease(), a.session(), a.tool())
+	add("work", a.ask(), a.explain(), a.lease(), a.session(), a.tool(), a.serve())
 	add("look", a.policy(), a.daemon(), a.config(), a.doctor(), a.versionCommand())
 	return root
 }

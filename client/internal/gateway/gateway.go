@@ -1,0 +1,99 @@
+// Package gateway is what the translators of foreign protocols have in common: a session of the daemon that outlives its
+// connection, lines of JSON in and out with their limits, and files that a request names. What a dialect says is left to
+// the packages below this one; none of them holds agents, or state that the daemon should hold.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"sublet/wire"
+)
+
+// linkBound is how long a request waits for the daemon to come back.
+const linkBound = 20 * time.Second
+
+// ErrClosed says that the session's Close was called.
+var ErrClosed = errors.New("the session was closed")
+
+// ErrAway says that the daemon did not come back in time.
+var ErrAway error = awayError{}
+
+type awayError struct{}
+
+func (awayError) Error() string {
+	return "the daemon is not reachable and did not come back within 20 s"
+}
+
+func (awayError) Hint() string {
+	return "`sublet daemon status` and `sublet doctor` look for the reason"
+}
+
+// Opener dials and shakes hands, as launch.Launcher.Open does.
+type Opener func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error)
+
+// Daemon is how the daemon is reached. Open is required.
+type Daemon struct {
+	Open        Opener // starts a daemon where none runs
+	Find        Opener // starts none: for one that was told to stop; nil = Open
+	Version     string // of this build
+	Cwd         string
+	Env         map[string]wire.OSString // no value of a variable that looks like a secret
+	Credentials map[string]string        // only what the settings name; kept in the daemon's memory
+	Log         *slog.Logger             // nil = none
+}
+
+// Options for Connect.
+type Options struct {
+	Name     string         // who connects, as the audit log shows it, such as "sublet serve jsonrpc"
+	Session  wire.SessionID // to attach to; "" = a new one
+	AfterSeq int64          // with Session: its events after that number are handed on; -1: none of the old ones
+	Confirm  bool           // somebody is there to answer questions
+	Place    Place          // where the client is; zero = where the gateway was started
+}
+
+// Place is the environment that a client works in. What is zero is taken from the gateway's own.
+type Place struct {
+	Cwd  string
+	Env  map[string]wire.OSString
+	Term wire.TermInfo
+}
+
+// snapshot describes a client.
+func (d *Daemon) snapshot(o Options) *wire.EnvSnapshot {
+	s := &wire.EnvSnapshot{
+		Client: wire.ClientInfo{Name: o.Name, Version: d.Version},
+		Cwd:    wire.OSString(o.Place.Cwd), Env: o.Place.Env, Term: o.Place.Term,
+		Credentials: d.Credentials, Capabilities: []string{}, Leases: []wire.HeldLease{},
+	}
+	if s.Cwd == "" {
+		s.Cwd = wire.OSString(d.Cwd)
+	}
+	if s.Env == nil {
+		s.Env = d.Env
+	}
+	if s.Env == nil {
+		s.Env = map[string]wire.OSString{}
+	}
+	if s.Credentials == nil {
+		s.Credentials = map[string]string{}
+	}
+	if o.Confirm {
+		s.Capabilities = append(s.Capabilities, wire.CapConfirm)
+	}
+	return s
+}
+
+// Check reports whether the daemon can be reached, and starts it where none runs, so that the first client does not wait
+// for that.
+func (d *Daemon) Check(ctx context.Context) error {
+	s := d.snapshot(Options{Name: "sublet serve"})
+	s.ProtocolMin, s.ProtocolMax = wire.MinVersion, wire.Version
+	wc, _, err := d.Open(ctx, s)
+	if err != nil {
+		return err
+	}
+	return wc.Close()
+}

@@ -1,0 +1,205 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// MaxLine is how long a message of a foreign protocol may be unless the settings say otherwise, in bytes without its
+// newline (N1). It fits into one frame of the native protocol.
+const MaxLine = 10 << 20
+
+// A LineTooLongError reports a line over the limit. It was read to its newline and forgotten: the next one can be read.
+type LineTooLongError struct{ Limit int }
+
+func (e *LineTooLongError) Error() string {
+	return fmt.Sprintf("message is over the limit of %d bytes", e.Limit)
+}
+
+// LineReader reads newline-delimited messages.
+type LineReader struct {
+	r   *bufio.Reader
+	max int
+	buf []byte
+}
+
+// NewLineReader reads lines of at most most bytes from r; 0 = MaxLine.
+func NewLineReader(r io.Reader, most int) *LineReader {
+	if most <= 0 {
+		most = MaxLine
+	}
+	return &LineReader{r: bufio.NewReaderSize(r, 32<<10), max: most}
+}
+
+// Next returns the next line that is not blank, without its end (\n or \r\n); it is good until the next call. Errors are
+// *LineTooLongError, after which reading goes on, and those of the reader. A last line that has no newline counts as a
+// line: what was cut off in the middle of a JSON object is none.
+func (l *LineReader) Next() ([]byte, error) {
+	for {
+		line, err := l.line()
+		if line = bytes.TrimSpace(line); len(line) > 0 && (err == nil || errors.Is(err, io.EOF)) {
+			return line, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (l *LineReader) line() ([]byte, error) {
+	if cap(l.buf) > 1<<20 {
+		l.buf = nil // one long message is no reason to keep its memory
+	}
+	l.buf = l.buf[:0]
+	for {
+		piece, err := l.r.ReadSlice('\n')
+		long := len(l.buf)+len(piece) > l.max+len("\r\n")
+		if long || errors.Is(err, bufio.ErrBufferFull) || len(l.buf) > 0 || err != nil {
+			if long {
+				return nil, l.discard(err)
+			}
+			l.buf = append(l.buf, piece...)
+			if errors.Is(err, bufio.ErrBufferFull) {
+				continue
+			}
+			return l.checked(l.buf, err)
+		}
+		return l.checked(piece, nil)
+	}
+}
+
+// checked refuses a line whose length without its end is over the limit.
+func (l *LineReader) checked(line []byte, err error) ([]byte, error) {
+	if len(bytes.TrimRight(line, "\r\n")) > l.max {
+		return nil, &LineTooLongError{Limit: l.max}
+	}
+	return line, err
+}
+
+// discard forgets the rest of a line; err is that of its last piece.
+func (l *LineReader) discard(err error) error {
+	l.buf = nil
+	for errors.Is(err, bufio.ErrBufferFull) {
+		_, err = l.r.ReadSlice('\n')
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return &LineTooLongError{Limit: l.max}
+}
+
+// ErrWriterClosed says that a Writer's Close was called.
+var ErrWriterClosed = errors.New("the writer was closed")
+
+// writerBound is how many bytes may wait for a client that does not read. Who sends then waits: that stops the translator,
+// then the session's inbox fills, and so memory is bounded whatever the client does.
+const writerBound = 256 << 10
+
+// Writer sends whole messages in order. What piles up while one write is under way goes out with the next: a lone message
+// is never held back. It owns one goroutine; Close ends it.
+type Writer struct {
+	w    io.Writer
+	stir chan struct{} // capacity 1: there is something to write, or it is over
+	done chan struct{} // closed when the goroutine has ended
+
+	mu sync.Mutex
+	// guarded by mu
+	pending []byte
+	room    chan struct{} // closed and made anew when pending was taken
+	err     error         // of the write that failed, or ErrWriterClosed
+	closing bool
+}
+
+// NewWriter writes to w, one Write for whatever waits.
+func NewWriter(w io.Writer) *Writer {
+	o := &Writer{w: w, stir: make(chan struct{}, 1), done: make(chan struct{}), room: make(chan struct{})}
+	go o.run() // Close waits for it
+	return o
+}
+
+func (o *Writer) run() {
+	defer close(o.done)
+	var spare []byte
+	for range o.stir {
+		o.mu.Lock()
+		batch, over := o.pending, o.closing
+		o.pending = spare[:0]
+		close(o.room)
+		o.room = make(chan struct{})
+		o.mu.Unlock()
+		if len(batch) > 0 {
+			if _, err := o.w.Write(batch); err != nil {
+				o.mu.Lock()
+				if o.err == nil {
+					o.err = err
+				}
+				close(o.room)
+				o.room = make(chan struct{})
+				o.mu.Unlock()
+				return
+			}
+			o.wake() // more may have come, or the end
+		} else if over {
+			return
+		}
+		if spare = batch; cap(spare) > 4*writerBound {
+			spare = nil
+		}
+	}
+}
+
+func (o *Writer) wake() {
+	select {
+	case o.stir <- struct{}{}:
+	default:
+	}
+}
+
+// Send queues one message as it is, its newline included; it waits while the client does not read. Errors are that of a write before, after
+// which nothing is sent any more, ErrWriterClosed, and ctx's cause. It is safe for concurrent use.
+func (o *Writer) Send(ctx context.Context, message []byte) error {
+	for {
+		o.mu.Lock()
+		err, room := o.err, o.room
+		if err == nil && (len(o.pending) == 0 || len(o.pending)+len(message) <= writerBound) {
+			o.pending = append(o.pending, message...)
+			o.mu.Unlock()
+			o.wake()
+			return nil
+		}
+		o.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Close sends what waits and ends the writer. It waits for the write under way: who wants to leave a client that does not
+// read closes the connection below it, or gives it a deadline, first.
+func (o *Writer) Close() error {
+	o.mu.Lock()
+	o.closing = true
+	err := o.err
+	if err == nil {
+		o.err = ErrWriterClosed
+	}
+	o.mu.Unlock()
+	o.wake()
+	<-o.done
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err == nil && !errors.Is(o.err, ErrWriterClosed) {
+		err = o.err
+	}
+	return err
+}

@@ -1,0 +1,409 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"sublet/client/internal/remote"
+	"sublet/wire"
+)
+
+const (
+	// inboxBound is how many bytes of events may wait for a translator whose client reads slowly. Beyond it the
+	// connection to the daemon is given up, and made again when they are read: the store has what was missed (F19).
+	inboxBound = 4 << 20
+	// liveBound is from when on live output is left out: what it says is said again at the tool's end.
+	liveBound = 256 << 10
+)
+
+// Session is one conversation as a translator sees it. It goes back to its events after a lost connection, a restart of
+// the daemon, or a client that did not read for a while; what was asked and never began is asked again. Its methods are
+// safe for concurrent use, Next by one goroutine. It owns its goroutines; Close ends them all.
+type Session struct {
+	d      *Daemon
+	log    *slog.Logger
+	ctx    context.Context // the session's lifetime
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup
+	wake   chan struct{} // capacity 1: the inbox has something, or the session is over
+
+	mu sync.Mutex
+	// below: guarded by mu
+	o       Options
+	conn    *remote.Conn // nil while paused
+	number  int          // of conn: what an older one still hands on is dropped
+	links   int          // how often a link came up
+	linked  bool
+	id      wire.SessionID
+	seq     int64 // of the newest event in the inbox
+	ready   *wire.Ready
+	down    error         // why there is no link
+	changed chan struct{} // closed and made anew when linked, down or paused changes
+	inbox   []wire.Message
+	size    int // bytes in inbox
+	paused  bool
+	asks    []*ask // that have not ended, in order
+	recheck bool   // asks of an older link may still be waiting their turn
+}
+
+// ask is a request that has not ended.
+type ask struct {
+	req       *wire.AgentRequest
+	turn      wire.TurnID // "" = not begun
+	link      int         // on which it was sent; 0 = being sent
+	cancelled string      // why; "" = not
+}
+
+// Connect attaches to a session, or to a new one, and returns when the daemon has answered. ctx bounds the connecting only; the
+// session lives until Close. Errors are those of d.Open, and *wire.Error such as not_found_session.
+func (d *Daemon) Connect(ctx context.Context, o Options) (*Session, error) {
+	s := &Session{
+		d: d, log: d.Log, o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		id: o.Session, seq: o.AfterSeq,
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	s.mu.Lock()
+	s.openLocked()
+	s.mu.Unlock()
+	for {
+		s.mu.Lock()
+		linked, down, changed := s.linked, s.down, s.changed
+		s.mu.Unlock()
+		switch {
+		case linked:
+			return s, nil
+		case down != nil:
+			s.Close()
+			return nil, down
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			s.Close()
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// openLocked starts connecting to the session from its newest event on.
+func (s *Session) openLocked() {
+	s.number++
+	number := s.number
+	s.paused = false
+	s.conn = remote.Keep(s.ctx, remote.Options{
+		Open: s.d.Open, Find: s.d.Find, Session: s.id, AfterSeq: s.seq, Log: s.log,
+		Snapshot: func() *wire.EnvSnapshot {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.d.snapshot(s.o)
+		},
+		Handle: func(m wire.Message) { s.handle(number, m) },
+		Up:     func(r *wire.Ready) { s.up(number, r) },
+		Down:   func(err error) { s.lost(number, err) },
+	})
+}
+
+// stirLocked wakes whoever waits for the link.
+func (s *Session) stirLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *Session) up(number int, r *wire.Ready) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if number != s.number {
+		return
+	}
+	s.linked, s.down, s.ready = true, nil, r
+	s.links++
+	if s.id != r.Session.ID {
+		s.moveLocked(r.Session.ID)
+	}
+	if s.seq < 0 {
+		s.seq = r.Session.LastSeq
+	}
+	s.stirLocked()
+	if len(s.asks) > 0 {
+		s.work.Go(s.reconcile) // Close waits for it
+	}
+}
+
+// moveLocked goes to the new session that the daemon gave. What ran in one that is gone will not be heard of again.
+func (s *Session) moveLocked(id wire.SessionID) {
+	was := s.id
+	s.id, s.seq = id, 0
+	if was == "" {
+		return
+	}
+	for _, a := range slices.Clone(s.asks) {
+		if a.turn != "" {
+			s.endLocked(a, wire.CodeNotFoundSession, "the session was deleted while the daemon was away")
+		}
+	}
+}
+
+func (s *Session) lost(number int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if number != s.number {
+		return
+	}
+	s.linked, s.down = false, err
+	s.stirLocked()
+}
+
+// handle takes what the daemon sends. It runs in the connection's reader and never waits.
+func (s *Session) handle(number int, m wire.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if number != s.number {
+		return
+	}
+	n := sizeOf(m)
+	if isLive(m) && s.size+n > liveBound {
+		return
+	}
+	e, event := m.(wire.EventMessage)
+	if event && s.size+n > inboxBound && s.size > 0 && e.Meta().Seq > 0 {
+		s.pauseLocked()
+		return
+	}
+	if event {
+		if meta := e.Meta(); meta.SessionID == s.id {
+			s.seq = max(s.seq, meta.Seq)
+		}
+		s.followLocked(e)
+	}
+	s.pushLocked(m)
+}
+
+func (s *Session) pushLocked(m wire.Message) {
+	s.inbox = append(s.inbox, m)
+	s.size += sizeOf(m)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pauseLocked gives the connection up until the inbox is read.
+func (s *Session) pauseLocked() {
+	s.log.Debug("paused: the client reads slowly", "session", s.id, "seq", s.seq, "bytes", s.size)
+	conn := s.conn
+	s.conn, s.linked, s.paused = nil, false, true
+	s.number++
+	s.stirLocked()
+	s.work.Go(func() { conn.Close() }) // not here: this is its reader
+}
+
+// followLocked keeps the record of what was asked.
+func (s *Session) followLocked(e wire.EventMessage) {
+	meta := e.Meta()
+	i := slices.IndexFunc(s.asks, func(a *ask) bool { return meta.RequestID != "" && a.req.RequestID == meta.RequestID })
+	switch e := e.(type) {
+	case *wire.TurnStarted:
+		if i >= 0 {
+			s.asks[i].turn = meta.TurnID
+			if why := s.asks[i].cancelled; why != "" {
+				s.cancelLocked(s.asks[i])
+			}
+		}
+	case *wire.AgentComplete:
+		if i >= 0 {
+			s.asks = slices.Delete(s.asks, i, i+1)
+		}
+		if s.recheck && len(s.asks) > 0 {
+			s.recheck = false
+			s.work.Go(s.reconcile)
+		}
+	case *wire.Error:
+		if i >= 0 && e.TurnID == "" { // refused
+			s.asks = slices.Delete(s.asks, i, i+1)
+		}
+	}
+}
+
+// reconcile settles, after a link came up, what became of requests that had not begun on an older one. Everything that the
+// daemon had to send again came before its answer to this question.
+func (s *Session) reconcile() {
+	s.mu.Lock()
+	conn, link := s.conn, s.links
+	s.mu.Unlock()
+	if conn == nil {
+		return
+	}
+	r, err := conn.Sessions(s.ctx, &wire.SessionRequest{Op: "get"})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil || conn != s.conn || link != s.links {
+		return // the next link asks again
+	}
+	for _, a := range slices.Clone(s.asks) {
+		switch {
+		case a.turn != "":
+			if a.cancelled != "" {
+				s.cancelLocked(a)
+			}
+		case a.link == 0 || a.link == link:
+		case r.Session.Running:
+			s.recheck = true // it waits its turn, or never arrived: the end of the one that runs tells
+		case a.cancelled != "":
+			s.endLocked(a, wire.CodeCancelled, a.cancelled+", before it began")
+		default:
+			a.link = link
+			s.log.Info("asked again", "request", a.req.RequestID)
+			again := *a.req
+			s.work.Go(func() { _ = conn.Ask(s.ctx, &again) }) // a link that is lost again brings this here again
+		}
+	}
+}
+
+// endLocked ends a request in the daemon's place.
+func (s *Session) endLocked(a *ask, code, message string) {
+	s.asks = slices.DeleteFunc(s.asks, func(b *ask) bool { return a == b })
+	s.pushLocked(&wire.Error{
+		Event: wire.Event{SessionID: s.id, RequestID: a.req.RequestID, AtMS: time.Now().UnixMilli()},
+		Code:  code, Message: message, Details: map[string]string{}, Recoverable: true,
+	})
+}
+
+// Next waits for the next message: an event of the session, a refusal (a *wire.Error without a turn), a notice. It returns
+// ctx's cause, and ErrClosed after Close. The message is the caller's.
+func (s *Session) Next(ctx context.Context) (wire.Message, error) {
+	for {
+		s.mu.Lock()
+		if len(s.inbox) > 0 {
+			m := s.inbox[0]
+			s.inbox[0] = nil
+			s.inbox = s.inbox[1:]
+			s.size -= sizeOf(m)
+			s.mu.Unlock()
+			return m, nil
+		}
+		if s.paused && s.ctx.Err() == nil {
+			s.openLocked()
+		}
+		s.mu.Unlock()
+		if s.ctx.Err() != nil {
+			return nil, ErrClosed
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-s.ctx.Done():
+			return nil, ErrClosed
+		}
+	}
+}
+
+// ID is the session attached to; it changes with Attach.
+func (s *Session) ID() wire.SessionID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// Ready is the daemon's last greeting. It is shared: do not change it.
+func (s *Session) Ready() *wire.Ready {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ready
+}
+
+// Running is how many of this session's own requests have not ended, queued ones included.
+func (s *Session) Running() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asks)
+}
+
+// Close ends the session's goroutines; turns that run go on in the daemon.
+func (s *Session) Close() {
+	s.cancel(ErrClosed)
+	s.mu.Lock()
+	conn := s.conn
+	s.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
+	s.work.Wait()
+}
+
+// sizeOf is about what a message holds in memory, in bytes.
+func sizeOf(m wire.Message) int {
+	const head = 256
+	switch m := m.(type) {
+	case *wire.AgentStreamChunk:
+		n := head + len(m.Chunk.Text) + len(m.Chunk.Arguments) + len(m.Chunk.Data)
+		if m.Chunk.Block != nil {
+			n += len(m.Chunk.Block.Content)
+		}
+		return n
+	case *wire.CommandResult:
+		return head + len(m.Command) + len(m.Output) + len(m.OutputTail)
+	case *wire.TurnStarted:
+		return head + len(m.Prompt)
+	case *wire.AgentComplete:
+		return head + len(m.Summary)
+	case *wire.ConfirmationRequest:
+		return head + len(m.Command) + len(m.Arguments) + len(m.Preview.Content)
+	}
+	return head
+}
+
+func isLive(m wire.Message) bool {
+	switch m := m.(type) {
+	case *wire.AgentStreamChunk:
+		return m.Chunk.Type == wire.ChunkToolOutput || m.Chunk.Type == wire.ChunkToolCallDelta
+	case *wire.CommandOutput:
+		return true
+	}
+	return false
+}
+
+// transient reports an error that the next link mends.
+func transient(err error) bool {
+	return errors.Is(err, remote.ErrDisconnected) || errors.Is(err, wire.ErrClosed) || errors.Is(err, wire.ErrSlow)
+}
+
+// on runs f with a connection, again with the next one where that was lost, for linkBound at most.
+func (s *Session) on(ctx context.Context, f func(c *remote.Conn, link int) error) error {
+	bound := time.NewTimer(linkBound)
+	defer bound.Stop()
+	for {
+		s.mu.Lock()
+		conn, link, linked, down, changed := s.conn, s.links, s.linked, s.down, s.changed
+		s.mu.Unlock()
+		if s.ctx.Err() != nil {
+			return ErrClosed
+		}
+		if conn != nil && (linked || conn.Connected()) { // asking hurries the next attempt
+			err := f(conn, link)
+			if !transient(err) {
+				return err
+			}
+		}
+		select {
+		case <-changed:
+		case <-bound.C:
+			if down != nil {
+				return fmt.Errorf("%w: %w", ErrAway, down)
+			}
+			return ErrAway
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.ctx.Done():
+			return ErrClosed
+		}
+	}
+}
