@@ -134,7 +134,8 @@ func TestInteractivePrograms(t *testing.T) {
 	term.send("quit", "\n")
 	for name, steps := range map[string][][2]string{
 		"less": {{"less page.txt\r", `^line$`}, {"G", `^the last line$`}, {"q", prompt}},
-		"vi":   {{"vi -u NONE page.txt\r", `page\.txt`}, {":q!\r", prompt}},
+		// Its status line, not the echo of what was typed: keys that come before it has the terminal are not its.
+		"vi": {{"vi -u NONE page.txt\r", `^"?page\.txt"?:? `}, {":q!\r", prompt}},
 	} {
 		if _, err := exec.LookPath(name); err != nil {
 			t.Logf("%s is not on this machine", name)
