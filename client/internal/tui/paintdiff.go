@@ -36,11 +36,10 @@ func (p *painter) diff(b []byte, f frame) []byte {
 	}
 	if len(f.lines) < len(p.shown) {
 		if len(f.lines) == 0 {
-			b = p.moveTo(b, 0, 0)
+			b = p.wipe(b)
 		} else {
-			b = p.moveTo(b, len(f.lines), 0)
+			b = append(p.moveTo(b, len(f.lines), 0), "\x1b[J"...)
 		}
-		b = append(b, "\x1b[J"...)
 	}
 	b = p.moveTo(b, f.row, f.col)
 	if many {
@@ -157,6 +156,17 @@ func (p *painter) toTop(b []byte) []byte {
 	}
 	p.row, p.col = 0, 0
 	return append(b, '\r')
+}
+
+// wipe goes to the first cell of the live part and erases it. The first line is erased by itself: from the screen's first
+// cell tmux takes "erase below" for a clear, and moves what stood there into its scrollback.
+func (p *painter) wipe(b []byte) []byte {
+	below := len(p.shown) > 1 || p.row > 0
+	b = append(p.toTop(b), "\x1b[K"...)
+	if below {
+		b = append(b, "\x1b[B\x1b[J\x1b[A"...)
+	}
+	return b
 }
 
 // reflowed reckons how many rows of a narrower terminal the live part above the cursor takes, as terminals that wrap

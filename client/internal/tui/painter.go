@@ -210,8 +210,7 @@ func (p *painter) close() {
 	if p.held {
 		b = p.tidy(b)
 	}
-	b = p.toTop(b)
-	b = append(b, "\x1b[J"...)
+	b = p.wipe(b)
 	b = appendPrints(b, prints)
 	if p.open {
 		b = append(b, pasteOff...)
@@ -262,8 +261,7 @@ func (p *painter) holdLocked(commit string) {
 	p.prints = nil
 	p.want, p.fresh = frame{}, false // not to be seen again when the program is done
 	p.mu.Unlock()
-	b := p.toTop(p.buf[:0])
-	b = append(b, "\x1b[J"...)
+	b := p.wipe(p.buf[:0])
 	b = appendPrints(b, prints)
 	b = append(b, pasteOff...)
 	b = append(b, commit...)
@@ -336,8 +334,7 @@ func (p *painter) drawLocked() {
 	whole := resized || len(prints) > 0 || (len(p.shown) == 0 && len(f.lines) > 0)
 	if whole {
 		b = append(b, "\x1b[?2026h"...)
-		b = p.toTop(b)
-		b = append(b, "\x1b[J"...)
+		b = p.wipe(b)
 		b = appendPrints(b, prints)
 		for i, l := range f.lines {
 			if i > 0 {

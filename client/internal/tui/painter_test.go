@@ -43,6 +43,22 @@ func TestPainterDrawsAndPrints(t *testing.T) {
 	}
 }
 
+// tmux takes "erase below" from the screen's first cell for a clear, and keeps what stood there in its scrollback: a
+// live part at the top of the screen would be seen twice.
+func TestPainterErasesWithoutClearing(t *testing.T) {
+	p, s := canvas(20, 6)
+	p.drawNow(frame{lines: []string{"$ "}, row: 0, col: 2})
+	p.print("note")
+	p.drawNow(frame{lines: []string{"status", "$ "}, row: 1, col: 2})
+	p.print("more")
+	p.drawNow(frame{lines: []string{"$ "}, row: 0, col: 2})
+	p.hold("$ ls\r\n")
+	p.work()
+	if got := s.all(); got != "note\nmore\n$ ls" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // T2: a key costs at most 4 bytes beside its own, wide characters beside it or not; an unchanged picture costs none.
 func TestPainterBytesPerKey(t *testing.T) {
 	for _, tc := range []struct{ name, before, key string }{

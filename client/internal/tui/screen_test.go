@@ -136,6 +136,9 @@ func (s *termScreen) control(seq string) {
 	case 'J':
 		switch params {
 		case "", "0":
+			if s.row == 0 && s.col == 0 && !s.alt {
+				s.keepUsed()
+			}
 			copy(s.rows[s.row][s.col:], s.emptyRow())
 			for r := s.row + 1; r < s.h; r++ {
 				s.rows[r] = s.emptyRow()
@@ -187,6 +190,16 @@ func (s *termScreen) all() string {
 		return s.textLocked()
 	}
 	return strings.Join(s.scroll, "\n") + "\n" + s.textLocked()
+}
+
+// keepUsed moves what is on the screen into the scrollback, as tmux does before it erases the whole of it.
+func (s *termScreen) keepUsed() {
+	used := strings.TrimRight(s.textLocked(), "\n")
+	if used == "" {
+		return
+	}
+	s.scroll = append(s.scroll, strings.Split(used, "\n")...)
+	s.rows = s.blank()
 }
 
 // odd lists the modes that are not as a shell expects them.
