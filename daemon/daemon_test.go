@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -359,7 +360,7 @@ func TestPrivateShell(t *testing.T) {
 	write(t, script, `[{"match": "go", "steps": [
 		{"tool_calls": [{"name": "bash", "arguments": {"command": "cd /usr"}}]},
 		{"tool_calls": [{"name": "bash", "arguments": {"command": "pwd"}}]},
-		{"text": "done"}]}]`)
+		{"text": "done"}]}, {"match": "where", "steps": [{"tool_calls": [{"name": "bash", "arguments": {"command": "echo at $PWD"}}]}, {"text": "there"}]}]`)
 	stop, ended := run(t, Options{Paths: p})
 	c := client(t, p)
 	if err := c.Send(&wire.AgentRequest{RequestID: "r", Prompt: "go", Options: wire.RequestOptions{Mode: "full"}}); err != nil {
@@ -370,6 +371,21 @@ func TestPrivateShell(t *testing.T) {
 		t.Errorf("pwd: got %q (%s)", res.Output, res.Status)
 	}
 	receive(t, c, func(m *wire.AgentComplete) bool { return m.Status == "success" })
+	for i, want := range []string{"success", "error"} { // once is all there is
+		if err := c.Send(&wire.UndoRequest{RequestID: wire.RequestID(strconv.Itoa(i)), What: "shell"}); err != nil {
+			t.Fatal(err)
+		}
+		undone := receive(t, c, func(m *wire.CommandResult) bool { return m.Tool == "undo" })
+		if undone.Status != want || want == "success" && !strings.HasPrefix(string(undone.Output), "put back in the shell: left you in ") {
+			t.Errorf("undo: got %s %q, want %s", undone.Status, undone.Output, want)
+		}
+	}
+	if err := c.Send(&wire.AgentRequest{RequestID: "s", Prompt: "where", Options: wire.RequestOptions{Mode: "full"}}); err != nil {
+		t.Fatal(err)
+	}
+	if res = receive(t, c, func(m *wire.CommandResult) bool { return m.Tool == "bash" }); string(res.Output) != "at "+p.State+"\n" {
+		t.Errorf("after undo: got %q, want %s", res.Output, p.State)
+	}
 	stop()
 	if err := over(t, ended); err != nil {
 		t.Error(err)

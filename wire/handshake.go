@@ -6,7 +6,7 @@ type EnvSnapshot struct {
 	ProtocolMin  int                 `msgpack:"protocol_min"`
 	ProtocolMax  int                 `msgpack:"protocol_max"`
 	Client       ClientInfo          `msgpack:"client"`
-	Capabilities []string            `msgpack:"capabilities"` // CapShell, CapConfirm
+	Capabilities []string            `msgpack:"capabilities"` // CapShell, CapConfirm, CapRestore
 	Env          map[string]OSString `msgpack:"env"`          // no value of a variable that looks like a secret
 	Cwd          OSString            `msgpack:"cwd"`
 	Shell        ShellInfo           `msgpack:"shell"`
@@ -21,6 +21,7 @@ type EnvSnapshot struct {
 const (
 	CapShell   = "shell"   // has a shell to lend
 	CapConfirm = "confirm" // somebody is there to answer questions
+	CapRestore = "restore" // knows RestoreShellState
 )
 
 type ClientInfo struct {

@@ -77,6 +77,7 @@ func init() {
 		row[CommandOutput](Both),
 		row[CommandCompleted](Both),
 		row[CancelLeasedCommand](ToClient),
+		row[RestoreShellState](ToClient),
 		row[ReleaseShellLease](ToClient),
 		row[ShellLeaseReleased](Both),
 		row[LeaseRunRequest](ToDaemon),

@@ -117,6 +117,15 @@ type CancelLeasedCommand struct {
 	Reason      string      `msgpack:"reason"` // user_abort, timeout, stale
 }
 
+// RestoreShellState puts back what the last borrowed command that changed the shell's state changed in it, under a lease
+// like a command: CommandStarted and exactly one CommandCompleted answer, and CancelLeasedCommand ends it. Only for
+// clients with CapRestore. Since protocol 1.
+type RestoreShellState struct {
+	LeaseRef
+	ExecutionID ExecutionID `msgpack:"execution_id"`
+	TimeoutMS   int64       `msgpack:"timeout_ms"`
+}
+
 // ReleaseShellLease gives the shell back, or leaves the queue. Idempotent; ShellLeaseReleased answers each. Since protocol 1.
 type ReleaseShellLease struct {
 	LeaseRef
@@ -165,6 +174,7 @@ func (*CommandStarted) Kind() string       { return "CommandStarted" }
 func (*CommandOutput) Kind() string        { return "CommandOutput" }
 func (*CommandCompleted) Kind() string     { return "CommandCompleted" }
 func (*CancelLeasedCommand) Kind() string  { return "CancelLeasedCommand" }
+func (*RestoreShellState) Kind() string    { return "RestoreShellState" }
 func (*ReleaseShellLease) Kind() string    { return "ReleaseShellLease" }
 func (*ShellLeaseReleased) Kind() string   { return "ShellLeaseReleased" }
 func (*LeaseRunRequest) Kind() string      { return "LeaseRunRequest" }

@@ -155,6 +155,38 @@ func TestAgentAndUserShareOneShell(t *testing.T) {
 	}
 }
 
+// The daemon asks for the same under a lease of its own: the state is told before its answer, and a second time there is
+// nothing to put back.
+func TestRestoreUnderALease(t *testing.T) {
+	b := openBash(t)
+	dir := b.sh.Dir()
+	b.lend(1)
+	b.execute(1, "x1", "export FOO=1; cd /")
+	b.await("CommandCompleted")
+	b.await("ShellState")
+	b.l.Handle(&wire.ReleaseShellLease{LeaseRef: ref(1)})
+	b.await("ShellLeaseReleased")
+	b.lend(2)
+	b.l.Handle(&wire.RestoreShellState{LeaseRef: ref(2), ExecutionID: "x2", TimeoutMS: 10_000})
+	b.await("CommandStarted")
+	if state := b.await("ShellState").(*wire.ShellState); string(state.Cwd) != dir || !slices.Contains(state.Env.Unset, "FOO") {
+		t.Errorf("got %s, unset %q, want %s without FOO", state.Cwd, state.Env.Unset, dir)
+	}
+	done := b.await("CommandCompleted").(*wire.CommandCompleted)
+	if done.ExecutionID != "x2" || done.Status != wire.StatusOK || !strings.HasPrefix(string(done.Output), "left you in ~, unset FOO") {
+		t.Errorf("got %s %q %q", done.Status, done.Output, done.Notes)
+	}
+	b.l.Handle(&wire.RestoreShellState{LeaseRef: ref(2), ExecutionID: "x3", TimeoutMS: 10_000})
+	b.await("CommandStarted")
+	if done := b.await("CommandCompleted").(*wire.CommandCompleted); done.Status != wire.StatusOK || len(done.Output) != 0 {
+		t.Errorf("nothing to put back: got %s %q", done.Status, done.Output)
+	}
+	b.l.Handle(&wire.RestoreShellState{LeaseRef: ref(1), ExecutionID: "x4", TimeoutMS: 10_000})
+	if done := b.await("CommandCompleted").(*wire.CommandCompleted); done.Status != wire.StatusRefused {
+		t.Errorf("a lease that is over: got %s", done.Status)
+	}
+}
+
 // T2a: what is cancelled is the process, not only the wait for it; T2c: the user's act is told.
 func TestCancelReachesTheProcess(t *testing.T) {
 	b := openBash(t)

@@ -28,7 +28,9 @@ func (l *Lender) Handle(m wire.LeaseMessage) {
 	case *wire.AcquireShellLease:
 		l.acquireLocked(m)
 	case *wire.ExecuteLeasedCommand:
-		l.executeLocked(m)
+		l.executeLocked(m, false)
+	case *wire.RestoreShellState:
+		l.executeLocked(&wire.ExecuteLeasedCommand{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, TimeoutMS: m.TimeoutMS}, true)
 	case *wire.CancelLeasedCommand:
 		l.cancelLocked(m)
 	case *wire.ReleaseShellLease:
@@ -117,9 +119,9 @@ func (l *Lender) acquiredLocked(g *grant) {
 	l.send(&wire.ShellLeaseAcquired{LeaseRef: g.ref(), Cwd: wire.OSString(l.sh.Dir()), State: l.sh.Digest()})
 }
 
-// executeLocked accepts a command or refuses it. From here to its start nothing else can run in the shell; the
+// executeLocked accepts a command, or the wish to put the state back, or refuses it. From here to its start nothing else can run in the shell; the
 // fingerprint is looked at just before that, when the shell's state is known.
-func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand) {
+func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand, undo bool) {
 	g := l.grant
 	switch {
 	case g == nil || g.ref().LeaseID != m.LeaseID || g.ref().Fence != m.Fence || g.ending != "":
@@ -139,7 +141,7 @@ func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand) {
 	case l.closing != "":
 		l.refuse(m, "the shell is closing")
 	default:
-		e := &execution{msg: m, grant: g, done: make(chan struct{})}
+		e := &execution{msg: m, undo: undo, grant: g, done: make(chan struct{})}
 		e.ctx, e.cancel = context.WithCancelCause(l.ctx)
 		g.exec = e
 		l.changedLocked()

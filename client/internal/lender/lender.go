@@ -158,8 +158,9 @@ func (g *grant) ref() wire.LeaseRef { return g.acquire.LeaseRef }
 
 // execution is one borrowed command.
 type execution struct {
-	msg    *wire.ExecuteLeasedCommand
-	grant  *grant // its own, whichever is in force when it ends (T2e)
+	msg    *wire.ExecuteLeasedCommand // of a RestoreShellState: without a command
+	undo   bool                       // puts the state back instead
+	grant  *grant                     // its own, whichever is in force when it ends (T2e)
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the shell is free of it

@@ -157,6 +157,15 @@ func (l *Lender) execute(e *execution) {
 		return
 	}
 	l.look(e.ctx) // the daemon knows the state a command starts in
+	if e.undo {
+		l.restore(e)
+		l.mu.Lock()
+		l.settledLocked(e)
+		l.giveLocked()
+		l.changedLocked()
+		l.mu.Unlock()
+		return
+	}
 	l.mu.Lock()
 	before := l.state
 	if m.Fingerprint != wire.Fingerprint(m.Command, m.Cwd, l.sh.Digest()) {
@@ -198,7 +207,7 @@ func (l *Lender) execute(e *execution) {
 	l.mu.Lock()
 	changed := ""
 	if before.Digest != "" && l.state.Digest != before.Digest {
-		changed = difference(before, l.state)
+		changed = shell.Difference(before, l.state)
 		if changed != "" {
 			l.before = &before
 		}
@@ -210,6 +219,20 @@ func (l *Lender) execute(e *execution) {
 	l.giveLocked()
 	l.changedLocked()
 	l.mu.Unlock()
+}
+
+// restore is RestoreShellState once the shell is its own.
+func (l *Lender) restore(e *execution) {
+	ctx, cancel := context.WithTimeoutCause(e.ctx, time.Duration(e.msg.TimeoutMS)*time.Millisecond, errTooLong)
+	defer cancel()
+	begun := time.Now()
+	l.send(&wire.CommandStarted{LeaseRef: e.msg.LeaseRef, ExecutionID: e.msg.ExecutionID})
+	changed, err := l.putBack(ctx)
+	r := shell.Result{Output: []byte(changed), Dir: l.sh.Dir(), Duration: time.Since(begun)}
+	if err == nil {
+		r.Status = wire.StatusOK
+	}
+	l.complete(e, r, err)
 }
 
 // settledLocked ends an execution, and its lease if that was to end with it.

@@ -63,27 +63,32 @@ func (l *Lender) History(ctx context.Context) (lines []string, err error) {
 // UndoShell puts the shell's state back to what it was before the last borrowed command that changed it, and tells in one
 // line what that changed; "" where there is nothing to put back.
 func (l *Lender) UndoShell(ctx context.Context) (changed string, err error) {
+	err = l.idle(ctx, func() (err error) {
+		changed, err = l.putBack(ctx)
+		return err
+	})
+	return changed, err
+}
+
+// putBack does it for whoever has the token. The daemon is told the state.
+func (l *Lender) putBack(ctx context.Context) (changed string, err error) {
 	l.mu.Lock()
 	before := l.before
 	l.mu.Unlock()
 	if before == nil {
 		return "", nil
 	}
-	err = l.idle(ctx, func() error {
-		if err := l.sh.Restore(ctx, *before); err != nil {
-			return err
-		}
-		l.mu.Lock()
-		was := l.state
-		l.before, l.dirty = nil, true
-		l.mu.Unlock()
-		l.look(ctx)
-		l.mu.Lock()
-		changed = difference(was, l.state)
-		l.mu.Unlock()
-		return nil
-	})
-	return changed, err
+	if err := l.sh.Restore(ctx, *before); err != nil {
+		return "", err
+	}
+	l.mu.Lock()
+	was := l.state
+	l.before, l.dirty = nil, true
+	l.mu.Unlock()
+	l.look(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return shell.Difference(was, l.state), nil
 }
 
 // idle runs f with the shell, unless a command has it. A look at the state, or another question, is waited for: those

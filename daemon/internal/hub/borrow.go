@@ -17,6 +17,7 @@ type borrow struct {
 	turn   wire.TurnID
 	lease  *lease.Lease
 	watch  watcher
+	undo   bool // puts the shell's state back
 
 	granted   chan struct{}
 	ended     chan struct{}
@@ -50,6 +51,7 @@ type wish struct {
 	timeout   time.Duration
 	approved  *tool.ShellPlace // nil: wherever the shell stands
 	vetted    bool             // a person wanted this very command
+	undo      bool             // no command: put back what the last one changed in the shell
 	watch     watcher
 }
 
@@ -106,7 +108,7 @@ func (ln *lender) run(ctx context.Context, w wish) (*wire.CommandCompleted, erro
 // ask puts a wish into the queue.
 func (ln *lender) ask(w wish) *borrow {
 	b := &borrow{
-		lender: ln, turn: w.turn, watch: w.watch,
+		lender: ln, turn: w.turn, watch: w.watch, undo: w.undo,
 		granted: make(chan struct{}), ended: make(chan struct{}), completed: make(chan *wire.CommandCompleted, 1),
 	}
 	ln.mu.Lock()
@@ -137,14 +139,19 @@ func (ln *lender) execute(b *borrow, w wish) error {
 	if err := ln.m.Execute(time.Now(), b.lease, string(w.execution), w.timeout); err != nil {
 		return fmt.Errorf("%w: %w", ErrLeaseDenied, err)
 	}
+	ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
+	if w.undo {
+		ln.tell(&wire.RestoreShellState{LeaseRef: ref, ExecutionID: w.execution, TimeoutMS: b.lease.Timeout().Milliseconds()})
+		ln.arm()
+		return nil
+	}
 	ln.blame = !w.vetted
 	cwd := w.cwd
 	if cwd == "" {
 		cwd = b.cwd
 	}
 	ln.tell(&wire.ExecuteLeasedCommand{
-		LeaseRef:    wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence},
-		ExecutionID: w.execution, Command: wire.OSString(w.command), Cwd: wire.OSString(cwd),
+		LeaseRef: ref, ExecutionID: w.execution, Command: wire.OSString(w.command), Cwd: wire.OSString(cwd),
 		TimeoutMS:   b.lease.Timeout().Milliseconds(),
 		Fingerprint: wire.Fingerprint(wire.OSString(w.command), wire.OSString(cwd), b.digest),
 	})

@@ -22,6 +22,7 @@ type lender struct {
 	// below: guarded by mu
 	m      *lease.Manager
 	client *Client // nil while the link is down
+	undoes bool    // the client knows RestoreShellState
 	timer  *time.Timer
 	grace  *time.Timer // closes the lender after a lost link
 	closed bool
@@ -73,6 +74,7 @@ func (ln *lender) link(c *Client, env *wire.EnvSnapshot, ready *wire.Ready) bool
 		ln.grace.Stop()
 	}
 	ln.client = c
+	ln.undoes = slices.Contains(env.Capabilities, wire.CapRestore)
 	ln.env = maps.Clone(env.Env)
 	ln.cwd = string(env.Cwd)
 	ln.digest, ln.known = "", "" // the client tells it anew, bodies of functions too
@@ -246,7 +248,8 @@ func (ln *lender) stateChanged(st *wire.ShellState) {
 		}
 		functions[f.Name] = ln.hashes[f.Hash]
 	}
-	if !first { // a client that has just come has changed nothing
+	// A client that has just come has changed nothing; and what is put back is as much to blame for as it was before.
+	if !first && !ln.undoingLocked() {
 		ln.markLocked(st, changed(ln.aliases, aliases), changed(ln.functions, functions))
 	}
 	ln.aliases, ln.functions = aliases, functions
@@ -261,6 +264,11 @@ func (ln *lender) stateChanged(st *wire.ShellState) {
 	ln.env = env
 	close(ln.told)
 	ln.told = make(chan struct{})
+}
+
+func (ln *lender) undoingLocked() bool {
+	l := ln.m.Current()
+	return l != nil && l.Owner.(*borrow).undo
 }
 
 // markLocked notes who changed what: names that an unapproved command changed are suspect, those that the user changes

@@ -3,6 +3,7 @@ package hub
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -21,6 +22,10 @@ import (
 type privateShell struct {
 	sh   *shell.Shell
 	turn chan struct{} // holds one: whoever took it may run
+
+	// What undo needs; guarded by turn.
+	last   *shell.State // before the last command
+	before *shell.State // before the last one, but that, that changed something
 }
 
 // privateShell returns the session's private shell, started when first needed.
@@ -148,6 +153,7 @@ func (p *privateShell) Run(ctx context.Context, c tool.Command, live func([]byte
 		stream = newBatch(live)
 		cmd.Output = stream.add
 	}
+	p.look(ctx)
 	r, err := p.sh.Run(ctx, cmd)
 	if stream != nil {
 		stream.close()
@@ -163,6 +169,46 @@ func (p *privateShell) Run(ctx context.Context, c tool.Command, live func([]byte
 		res.Leftovers = append(res.Leftovers, fmt.Sprintf("%d %s", left.PID, left.Command))
 	}
 	return res, nil
+}
+
+// look notes the shell's state between two commands; the caller has the turn. One that cannot be had is left out: the
+// command that is about to run says itself what is wrong with the shell.
+func (p *privateShell) look(ctx context.Context) (now shell.State, ok bool) {
+	now, err := p.sh.State(ctx) // waits until what the last command changed is known
+	if err != nil {
+		return now, false
+	}
+	if p.last != nil && p.last.Digest != now.Digest {
+		p.before = p.last
+	}
+	p.last = &now
+	return now, true
+}
+
+// undo puts back what the last command that changed something changed, and tells that in one line; "" for nothing.
+func (p *privateShell) undo(ctx context.Context) (changed string, err error) {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, restoreBound)
+	defer cancel()
+	was, ok := p.look(ctx)
+	if !ok || p.before == nil {
+		return "", nil
+	}
+	if err := p.sh.Restore(ctx, *p.before); err != nil {
+		return "", err
+	}
+	p.last = nil // not a command's change
+	now, ok := p.look(ctx)
+	p.before = nil
+	if !ok {
+		return "", errors.New("whether the shell's state was put back is not known")
+	}
+	return shell.Difference(was, now), nil
 }
 
 func (p *privateShell) gone() bool {

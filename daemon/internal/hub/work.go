@@ -173,52 +173,6 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 	return c.hub.enqueue(t)
 }
 
-// Undo puts back the last change that the session's file tools made.
-func (c *Client) Undo(ctx context.Context, r *wire.UndoRequest) error {
-	if err := c.Seen(r.RequestID); err != nil {
-		return err
-	}
-	switch r.What {
-	case "file":
-	case "shell":
-		// What a lease changed in the shell is put back by the client, which alone can reach the shell: see lease/shell.
-		return fmt.Errorf("%w: undo of shell state is not there yet; undo knows files", ErrNoTool)
-	default:
-		return invalid("what: %q is neither file nor shell", risk.Visible(cut(r.What, 64)))
-	}
-	s, err := c.sessionOf(ctx, r.SessionID)
-	if err != nil {
-		return err
-	}
-	t := c.turn(s, r.RequestID)
-	t.agent = "you"
-	t.work = func(_ context.Context, t *turn) agent.Outcome { return t.undoFile() }
-	return c.hub.enqueue(t)
-}
-
-func (t *turn) undoFile() agent.Outcome {
-	begun := time.Now()
-	change, err := t.s.files.Undo()
-	res := &wire.CommandResult{
-		Agent: t.agent, ExecutionID: wire.ExecutionID(wire.NewID()), Tool: "undo", Status: wire.StatusSuccess,
-		FilesModified: []wire.OSString{}, StartedAtMS: begun.UnixMilli(), DurationMS: time.Since(begun).Milliseconds(),
-	}
-	if err != nil {
-		res.Status, res.Output = wire.StatusError, []byte(err.Error())
-		t.fromAgent(res)
-		return t.failed(t.ctx, &agent.ToolError{Tool: "undo", Status: wire.StatusError, Message: err.Error()})
-	}
-	text := "put back " + change.Path
-	if !change.Existed {
-		text = "removed " + change.Path + ", which was not there before"
-	}
-	res.Output, res.FilesModified = []byte(text), []wire.OSString{wire.OSString(change.Path)}
-	t.fromAgent(res)
-	return agent.Outcome{
-		Agent: t.agent, Status: wire.StatusSuccess, StopReason: string(provider.EndTurn), Summary: text, ToolsExecuted: []string{"undo"},
-	}
-}
-
 // failed is the outcome of a turn that did not come to its agent. If ctx has ended, that is why.
 func (t *turn) failed(ctx context.Context, err error) agent.Outcome {
 	if cause := context.Cause(ctx); cause != nil {

@@ -16,7 +16,8 @@ type fakeShell struct {
 	mu sync.Mutex
 	// below: guarded by mu
 	cwd      string
-	version  int // of the state
+	before   string // before the last cd
+	version  int    // of the state
 	user     bool
 	waiting  []wire.LeaseRef
 	held     *wire.LeaseRef
@@ -94,6 +95,8 @@ func (s *fakeShell) receive(m wire.Message) {
 		s.lendLocked()
 	case *wire.ExecuteLeasedCommand:
 		s.executeLocked(m)
+	case *wire.RestoreShellState:
+		s.restoreLocked(m)
 	case *wire.CancelLeasedCommand:
 		if s.running != nil && s.held != nil && *s.held == m.LeaseRef && s.running.ExecutionID == m.ExecutionID {
 			s.finishLocked(wire.StatusCancelled, nil)
@@ -111,6 +114,22 @@ func (s *fakeShell) receive(m wire.Message) {
 		s.send(&wire.ShellLeaseReleased{LeaseRef: m.LeaseRef, Reason: wire.ReleasedReleased})
 		s.lendLocked()
 	}
+}
+
+// restoreLocked goes back to where the last cd came from.
+func (s *fakeShell) restoreLocked(m *wire.RestoreShellState) {
+	done := &wire.CommandCompleted{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Status: wire.StatusOK}
+	if s.held == nil || *s.held != m.LeaseRef {
+		done.Status, done.Notes = wire.StatusRefused, []string{"the lease is over"}
+	} else if s.before != "" {
+		s.send(&wire.CommandStarted{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID})
+		s.cwd, s.before = s.before, ""
+		s.version++
+		s.tellLocked()
+		done.Output = []byte("left you in " + s.cwd)
+	}
+	done.Cwd = wire.OSString(s.cwd)
+	s.send(done)
 }
 
 func (s *fakeShell) executeLocked(m *wire.ExecuteLeasedCommand) {
@@ -132,6 +151,7 @@ func (s *fakeShell) executeLocked(m *wire.ExecuteLeasedCommand) {
 	}
 	code := 0
 	if dir, ok := strings.CutPrefix(command, "cd "); ok {
+		s.before = s.cwd
 		s.cwd = dir
 		s.version++
 	}

@@ -240,7 +240,7 @@ func TestRefusals(t *testing.T) {
 		{&wire.AgentRequest{RequestID: "c", Options: wire.RequestOptions{Mode: "yolo"}}, wire.CodeInvalidMessage},
 		{&wire.AgentRequest{RequestID: ""}, wire.CodeInvalidMessage},
 		{&wire.ToolRequest{RequestID: "d", Tool: "nothing", Arguments: "{}"}, wire.CodeToolNotAvailable},
-		{&wire.UndoRequest{RequestID: "e", What: "shell"}, wire.CodeToolNotAvailable},
+		{&wire.UndoRequest{RequestID: "e", What: "everything"}, wire.CodeInvalidMessage},
 		{&wire.CompactRequest{RequestID: "f", Op: "squeeze"}, wire.CodeInvalidMessage},
 		{&wire.SessionRequest{RequestID: "g", Op: "juggle"}, wire.CodeInvalidMessage},
 		{&wire.PolicyRequest{RequestID: "h", Op: "set_mode", Mode: "yolo"}, wire.CodeInvalidMessage},
@@ -291,6 +291,48 @@ func TestToolAndUndo(t *testing.T) {
 	p.send(&wire.ToolRequest{RequestID: id, Tool: "bash", Arguments: `{"command":"ls"}`})
 	if end := p.ended(id); end.Status != wire.StatusSuccess || !slices.Equal(p.shell.ran(), []string{"ls"}) {
 		t.Errorf("bash: got %s, ran %q", end.Status, p.shell.ran())
+	}
+}
+
+func canRestore(env *wire.EnvSnapshot) { env.Capabilities = append(env.Capabilities, wire.CapRestore) }
+
+// Any client of a session may have the shell's state put back: the client that lends the shell does it, under a lease of
+// its own, so after whatever the user runs. One that does not know how is not asked.
+func TestUndoShell(t *testing.T) {
+	r := newRig(t, bash("go there", "cd /there"))
+	p := r.dial(canRestore)
+	second := r.dial(withoutShell, inSession(p.session, 0))
+	p.ended(p.ask("go there"))
+
+	p.shell.userRuns()
+	id := requestID()
+	second.send(&wire.UndoRequest{RequestID: id, What: "shell"})
+	await(p, func(m *wire.AcquireShellLease) bool { return m.Agent == "you" && m.Purpose != "" })
+	p.shell.userDone()
+	if end := second.ended(id); end.Status != wire.StatusSuccess || end.Summary != "put back in the shell: left you in /w" {
+		t.Errorf("undo: %s %q\n%s", end.Status, end.Summary, second.story())
+	}
+	// The window itself is told, as of everything that happens in its session.
+	await(p, func(m *wire.CommandResult) bool { return m.Tool == "undo" && strings.Contains(string(m.Output), "/w") })
+	nothingLent(t, p)
+
+	id = requestID()
+	second.send(&wire.UndoRequest{RequestID: id, What: "shell"})
+	if end := second.ended(id); end.Status != wire.StatusError {
+		t.Errorf("nothing to undo: %s", end.Status)
+	}
+	if e := second.refused(id); e.Code != wire.CodeToolFailed || !strings.Contains(e.Message, "no borrowed command changed") {
+		t.Errorf("nothing to undo: %s %q", e.Code, e.Message)
+	}
+
+	older := r.dial()
+	id = requestID()
+	older.send(&wire.UndoRequest{RequestID: id, What: "shell"})
+	if e := older.refused(id); !strings.Contains(e.Message, "older") {
+		t.Errorf("an older client: %s %q", e.Code, e.Message)
+	}
+	if has(older, func(*wire.RestoreShellState) bool { return true }) {
+		t.Error("a client was asked for what it does not know")
 	}
 }
 

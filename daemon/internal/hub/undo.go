@@ -1,0 +1,126 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/risk"
+	"sublet/wire"
+)
+
+// restoreBound is how long a shell may take to put its state back, in which it runs nothing but builtins.
+const restoreBound = 10 * time.Second
+
+// Undo puts back the last change that the session's file tools made, or that a borrowed command made in the shell.
+func (c *Client) Undo(ctx context.Context, r *wire.UndoRequest) error {
+	if err := c.Seen(r.RequestID); err != nil {
+		return err
+	}
+	var undo func(t *turn, ctx context.Context) (text, path string, err error)
+	switch r.What {
+	case "file":
+		undo = (*turn).undoFile
+	case "shell":
+		undo = (*turn).undoShell
+	default:
+		return invalid("what: %q is neither file nor shell", risk.Visible(cut(r.What, 64)))
+	}
+	s, err := c.sessionOf(ctx, r.SessionID)
+	if err != nil {
+		return err
+	}
+	t := c.turn(s, r.RequestID)
+	t.agent = "you"
+	t.work = func(ctx context.Context, t *turn) agent.Outcome { return t.undo(ctx, undo) }
+	return c.hub.enqueue(t)
+}
+
+func (t *turn) undo(ctx context.Context, undo func(*turn, context.Context) (text, path string, err error)) agent.Outcome {
+	begun := time.Now()
+	text, path, err := undo(t, ctx)
+	res := &wire.CommandResult{
+		Agent: t.agent, ExecutionID: wire.ExecutionID(wire.NewID()), Tool: "undo", Status: wire.StatusSuccess, Output: []byte(text),
+		FilesModified: []wire.OSString{}, StartedAtMS: begun.UnixMilli(), DurationMS: time.Since(begun).Milliseconds(),
+	}
+	if err != nil {
+		res.Status, res.Output = wire.StatusError, []byte(err.Error())
+		t.fromAgent(res)
+		return t.failed(ctx, &agent.ToolError{Tool: "undo", Status: wire.StatusError, Message: err.Error()})
+	}
+	if path != "" {
+		res.FilesModified = []wire.OSString{wire.OSString(path)}
+	}
+	t.fromAgent(res)
+	return agent.Outcome{
+		Agent: t.agent, Status: wire.StatusSuccess, StopReason: string(provider.EndTurn), Summary: text, ToolsExecuted: []string{"undo"},
+	}
+}
+
+func (t *turn) undoFile(context.Context) (text, path string, err error) {
+	change, err := t.s.files.Undo()
+	switch {
+	case err != nil:
+		return "", "", err
+	case !change.Existed:
+		return "removed " + change.Path + ", which was not there before", change.Path, nil
+	}
+	return "put back " + change.Path, change.Path, nil
+}
+
+// undoShell asks whoever has the shell: the client that lends it, which puts it back under a lease of its own, or the
+// session's private shell.
+func (t *turn) undoShell(ctx context.Context) (text, path string, err error) {
+	ln, err := (&userShell{t: t}).pick()
+	if err != nil {
+		return "", "", err
+	}
+	changed := ""
+	if ln == nil {
+		changed, err = t.s.undoPrivate(ctx)
+	} else {
+		changed, err = t.undoLent(ctx, ln)
+	}
+	switch {
+	case err != nil:
+		return "", "", err
+	case changed == "":
+		return "", "", errors.New("no borrowed command changed anything in the shell that could be put back")
+	}
+	return "put back in the shell: " + changed, "", nil
+}
+
+func (t *turn) undoLent(ctx context.Context, ln *lender) (changed string, err error) {
+	ln.mu.Lock()
+	undoes := ln.undoes
+	ln.mu.Unlock()
+	if !undoes {
+		return "", errors.New("the client that lends the shell cannot put its state back; it is older than the daemon")
+	}
+	cfg := t.hub.opts.Config()
+	done, err := ln.run(ctx, wish{
+		turn: t.id, holder: t.agent, purpose: "put back what changed in the shell", wait: cfg.Lease.Wait, term: cfg.Lease.Term,
+		execution: wire.ExecutionID(wire.NewID()), timeout: restoreBound, undo: true,
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case done.Status != wire.StatusOK:
+		return "", fmt.Errorf("the shell's state was not put back (%s): %s", done.Status, strings.Join(done.Notes, "; "))
+	}
+	return string(done.Output), nil
+}
+
+func (s *session) undoPrivate(ctx context.Context) (changed string, err error) {
+	s.mu.Lock()
+	p := s.private
+	s.mu.Unlock()
+	if p == nil || p.gone() {
+		return "", nil
+	}
+	return p.undo(ctx)
+}
