@@ -25,6 +25,7 @@ const (
 	escape = "\x1b"
 	ctrlC  = "\x03"
 	ctrlD  = "\x04"
+	ctrlU  = "\x15"
 	ctrlZ  = "\x1a"
 )
 

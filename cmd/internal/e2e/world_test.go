@@ -18,7 +18,7 @@ import (
 
 // patience bounds every wait for something that another process does. It is long because these machines are slow under
 // the race detector; nothing is ever slept for.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // A world is one user on one machine: a home, a project, runtime and state folders, settings, and a daemon that the
 // first program starts.

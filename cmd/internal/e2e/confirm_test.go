@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// H3, H5: "always" shows what it would cover before it is taken, and the same command runs unasked from then on; a refusal
+// with a comment reaches the model; a file that a tool would change is shown as a diff first, and stays as it was.
+func TestAlwaysAndBecause(t *testing.T) {
+	w := newWorld(t, "", script{
+		{Match: "^remove", Steps: []step{{ToolCalls: []call{bash("rm -r old && touch ran")}}, {Text: "First done."}}},
+		{Match: "^once more", Steps: []step{{ToolCalls: []call{bash("rm -r old && touch ran")}}, {Text: "Second done."}}},
+		{Match: "^ship", Steps: []step{{ToolCalls: []call{bash("git push --force")}}, {Text: "Third done."}}},
+		{Match: "^change", Steps: []step{
+			{ToolCalls: []call{{"read", map[string]any{"path": "notes.txt"}}}},
+			{ToolCalls: []call{{"edit", map[string]any{"path": "notes.txt", "old": "blue", "new": "green"}}}},
+			{Text: "Fourth done."},
+		}},
+	})
+	exists := func(path string) bool { _, err := os.Stat(filepath.Join(w.project, path)); return err == nil }
+	w.write(filepath.Join(w.project, "old", "file"), "x")
+	w.write(filepath.Join(w.project, "notes.txt"), "the sky is blue\n")
+	term := w.open()
+	term.see(prompt)
+
+	term.ask("remove old")
+	term.see(`\[a\] always`)
+	term.answer("a", func() bool { return term.sees(`(?i)from now on|this session|project`) && !term.sees(`\[a\] always`) })
+	if exists("ran") {
+		t.Fatal("it ran before the grant was taken")
+	}
+	term.send(enter)
+	term.see(`First done\.`)
+	if exists("old") || !exists("ran") {
+		t.Error("what was allowed did not run whole")
+	}
+
+	w.write(filepath.Join(w.project, "old", "file"), "x")
+	term.send(ctrlU) // a key that came before the question was armed is in the line
+	term.ask("once more")
+	term.see(`Second done\.`)
+	if exists("old") {
+		t.Error("what is always allowed did not run")
+	}
+
+	term.send(ctrlU)
+	term.ask("ship it")
+	term.see(`git push --force`)
+	term.answer("c", func() bool { return !term.sees(`\[c\] no, because`) })
+	term.send(ctrlU, "the branch is protected", enter)
+	term.see(`Third done\.`)
+	out, _, _ := w.sublet("session", "show", "--json", w.lastSession())
+	told := false
+	for line := range strings.Lines(out) {
+		told = told || strings.Contains(line, `"kind":"CommandResult"`) && strings.Contains(line, "the branch is protected")
+	}
+	if !told {
+		t.Error("the comment did not reach the model")
+	}
+
+	term.send(ctrlU)
+	term.ask("change the sky")
+	term.see(`-.*the sky is blue`)
+	term.see(`\+.*the sky is green`)
+	term.answer(enter, func() bool { return term.sees(`Fourth done\.`) })
+	if b, err := os.ReadFile(filepath.Join(w.project, "notes.txt")); err != nil || string(b) != "the sky is blue\n" {
+		t.Errorf("a refused edit: %q, %v", b, err)
+	}
+}
+
+// I5, T2d: who holds the shell longer than their time loses it: the command is gone and the shell is the user's.
+func TestLeaseHeldTooLong(t *testing.T) {
+	w := newWorld(t, "", nil)
+	term := w.open()
+	term.see(prompt)
+	_, errs, code := w.sublet("lease", "run", "--timeout", "500ms", "--", "trap '' TERM; sleep 4000")
+	if code != 124 {
+		t.Errorf("got exit %d, %q; want 124", code, errs)
+	}
+	w.await("the command to be gone", func() bool { return !strings.Contains(w.processes(), "sleep 4000") })
+	w.await("the shell to be free", func() bool { return idle(w.status()) })
+	term.run("echo mine", `^mine$`)
+}
