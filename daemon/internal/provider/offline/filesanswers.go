@@ -166,6 +166,9 @@ func biggestFiles(j *job) string {
 	if len(rows) == 0 {
 		return "There are no files with anything in them below this folder."
 	}
+	if len(rows) == 1 {
+		return fmt.Sprintf("The only file with anything in it is %s, with %s.", rows[0][1], rows[0][0])
+	}
 	return fmt.Sprintf("The biggest is %s with %s; the %s below hold %s together.\n\n", rows[0][1], rows[0][0], count(len(rows), "file"), size(total)) +
 		mdTable([]string{"size", "file"}, rows)
 }

@@ -20,6 +20,9 @@ import (
 func TestLookingAtFiles(t *testing.T) {
 	b := newBench(t)
 	b.want("what is in here?", "empty")
+	b.do(`printf 'x' >alone.txt`)
+	b.want("biggest files", "only file with anything in it is `alone.txt`, with 1 B")
+	b.do(`rm alone.txt`)
 	b.do(`mkdir -p src 'a folder'; printf 'package main\n\n// main begins.\nfunc main() {}\nfunc help() {}\n' > src/main.go; printf 'one\ntwo TODO\nthree\n' > notes.txt; head -c 70000 /dev/zero > big.bin
 		printf '# Title\n\nText\n\n## Part\n' > README.md; touch 'with blank.txt'; ln -s notes.txt link; printf '#!/bin/bash\n# Says hi.\necho hi\n' > run.sh
 		printf 'x INFO\nx WARN low\nx ERROR boom\nx INFO\n' > app.log; printf 'one\n2\nthree\n' > notes2.txt; printf '[a]\nx = 1\n' > conf.toml`)
