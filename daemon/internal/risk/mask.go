@@ -276,7 +276,8 @@ func (m *masker) assignment(start, end int) (from, to int, kind string) {
 	default:
 		return 0, 0, ""
 	}
-	if !secretWordIn(name) {
+	sure := judgeName(name)
+	if sure == plainName {
 		return 0, 0, ""
 	}
 	blank := i
@@ -292,7 +293,16 @@ func (m *masker) assignment(start, end int) (from, to int, kind string) {
 	if header {
 		return headerValue(s, i)
 	}
-	return plainValue(s, i, sep, sep == ':' && lineStart(s, start))
+	from, to, kind = plainValue(s, i, sep, sep == ':' && lineStart(s, start))
+	if sure == likelyName && !keyLike(s[from:to]) {
+		return 0, 0, ""
+	}
+	return from, to, kind
+}
+
+// keyLike tells that a value looks like a key rather than like the name of a field.
+func keyLike(v string) bool {
+	return len(v) >= 16 && strings.ContainsAny(v, "0123456789") && !wordOnly(v) && entropy(v) >= 3
 }
 
 // lineStart tells that only blanks, dashes and quotes stand before i in its line: a key of a settings file, not prose.
