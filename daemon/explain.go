@@ -1,23 +1,37 @@
 package daemon
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/worktree"
 	"sublet/wire"
 )
 
 // Explain judges a command as `sublet explain` does: offline, for a fresh shell in cwd ("" is the present folder), which
-// has no aliases or functions. The project is what git calls its top level. It reads nothing of the command's files, and
-// is fast enough for thousands of calls a second; it is safe for concurrent use.
+// has no aliases or functions. The project is what git calls its top level. It reads nothing of the command's files and
+// runs nothing of the project's; where a command would delete or run files of a project, git is asked which of them it
+// tracks, once until the index changes. It is fast enough for thousands of calls a second, and safe for concurrent use.
 func Explain(command, cwd string) wire.Verdict {
+	return wireVerdict(risk.Analyze(command, freshShell(cwd)))
+}
+
+var explainTrees worktree.Trees
+
+// freshShell is the context of a shell that has just been opened in cwd.
+func freshShell(cwd string) risk.Context {
 	if cwd == "" {
 		cwd, _ = os.Getwd()
 	}
 	home, _ := os.UserHomeDir()
-	return wireVerdict(risk.Analyze(command, risk.Context{Cwd: cwd, Home: home, ProjectRoot: projectRoot(cwd, home)}))
+	c := risk.Context{Cwd: cwd, Home: home, ProjectRoot: projectRoot(cwd, home)}
+	if worktree.At(c.ProjectRoot) {
+		c.Tracked = func(path string) bool { return explainTrees.Tracked(context.Background(), c.ProjectRoot, path) }
+	}
+	return c
 }
 
 // wireVerdict writes a verdict in the terms of the wire.

@@ -44,7 +44,7 @@ var ranks = map[string]int{
 
 const leaf = 100
 
-var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/shell", "sublet/compaction", "sublet/daemon/config", "sublet/daemon/internal/risk"}
+var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/shell", "sublet/compaction", "sublet/daemon/config", "sublet/daemon/internal/risk", "sublet/daemon/internal/worktree"}
 
 func rank(t *testing.T, pkg string) int {
 	for _, l := range leaves {

@@ -3,12 +3,14 @@ package hub
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/worktree"
 	"sublet/wire"
 )
 
@@ -72,22 +74,28 @@ func (a *approver) wanted(q agent.Question) bool {
 func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	act := q.Action
 	env, cwd := a.t.origin.environ()
-	c := risk.Context{
-		Cwd: act.Cwd, Home: home(env), ProjectRoot: projectRoot(act.Cwd),
-		Env: make(map[string]string, len(env)),
-	}
+	c := risk.Context{Cwd: act.Cwd, Home: home(env), Env: make(map[string]string, len(env))}
 	if c.Cwd == "" {
 		c.Cwd = string(cwd)
-		c.ProjectRoot = projectRoot(c.Cwd)
 	}
 	for name, value := range env {
 		c.Env[name] = string(value)
 	}
 	if act.Command == "" {
+		// A file tool's paths have their links resolved: so must the places they are compared with (T3o).
+		c.Cwd, c.Home = real(c.Cwd), real(c.Home)
+	}
+	c.ProjectRoot = projectRoot(c.Cwd)
+	if worktree.At(c.ProjectRoot) {
+		c.Tracked = func(path string) bool { return a.t.hub.projects.trees.Tracked(ctx, c.ProjectRoot, path) }
+	}
+	if act.Command == "" {
 		return risk.AnalyzeFile(risk.FileAction{Reads: act.Reads, Writes: act.Writes, Network: act.Network}, c)
 	}
 	known := true
-	if !act.Private {
+	if act.Private {
+		known = a.t.privateFacts(ctx, act.StateDigest, &c)
+	} else {
 		if ln, err := (&userShell{t: a.t}).pick(); err == nil && ln != nil {
 			// The state that the call was planned in: wait for it as Where does.
 			ln.where(ctx)
@@ -102,6 +110,14 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 		})
 	}
 	return v
+}
+
+// real is path with its links resolved, or path where it leads nowhere.
+func real(path string) string {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		return to
+	}
+	return path
 }
 
 // policy is the rules and the mode that hold for this turn now.

@@ -20,8 +20,10 @@ import (
 // privateShell is a shell of the daemon's own: of one sub-agent, or of a session whose client lends none. It implements
 // tool.Shell. Commands run one at a time, in the order in which they came.
 type privateShell struct {
-	sh   *shell.Shell
-	turn chan struct{} // holds one: whoever took it may run
+	sh    *shell.Shell
+	by    *turn         // that started it
+	turn  chan struct{} // holds one: whoever took it may run
+	state privateState
 
 	// What undo needs; guarded by turn.
 	last   *shell.State // before the last command
@@ -88,7 +90,9 @@ func (t *turn) startShell(ctx context.Context) (*privateShell, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &privateShell{sh: sh, turn: make(chan struct{}, 1)}, nil
+	p := &privateShell{sh: sh, by: t, turn: make(chan struct{}, 1)}
+	t.keepShell(p)
+	return p, nil
 }
 
 // privateEnv is the client's environment without secrets, but for those that the settings name. A client does not send
@@ -129,17 +133,31 @@ func home(env map[string]wire.OSString) string {
 }
 
 // Where implements tool.Shell.
-func (p *privateShell) Where(context.Context) (tool.ShellPlace, error) {
+func (p *privateShell) Where(ctx context.Context) (tool.ShellPlace, error) {
+	// Not the state of a moment ago: what the last command left behind is written down a little after its end.
+	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	defer cancel()
+	if st, err := p.sh.State(ctx); err == nil {
+		return tool.ShellPlace{Cwd: st.Dir, StateDigest: st.Digest, Private: true}, nil
+	}
 	return tool.ShellPlace{Cwd: p.sh.Dir(), StateDigest: p.sh.Digest(), Private: true}, nil
 }
 
-// Run implements tool.Shell.
+// Run implements tool.Shell, for the turn that started the shell.
 func (p *privateShell) Run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
+	return p.run(ctx, c, live, p.by.vetted(wire.ExecutionID(c.ExecutionID)))
+}
+
+// run runs a command; vetted says that a person allowed this very one.
+func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte), vetted bool) (tool.CommandResult, error) {
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
 		return tool.CommandResult{}, context.Cause(ctx)
+	}
+	if found, ok := p.look(ctx); ok {
+		p.state.begin(found)
 	}
 	if c.Approved.Cwd != p.sh.Dir() || c.Approved.StateDigest != p.sh.Digest() {
 		return tool.CommandResult{}, tool.ErrChanged
@@ -153,13 +171,15 @@ func (p *privateShell) Run(ctx context.Context, c tool.Command, live func([]byte
 		stream = newBatch(live)
 		cmd.Output = stream.add
 	}
-	p.look(ctx)
 	r, err := p.sh.Run(ctx, cmd)
 	if stream != nil {
 		stream.close()
 	}
 	if err != nil {
 		return tool.CommandResult{}, err
+	}
+	if vetted {
+		p.state.accept(ctx, p.sh)
 	}
 	res := tool.CommandResult{
 		Output: r.Output, Truncated: r.Truncated, SpoolPath: r.SpoolPath, ExitCode: r.ExitCode, Signal: r.Signal,

@@ -13,11 +13,14 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/worktree"
 	"sublet/wire"
 )
 
-// projects remembers the projects' own files (config.ProjectFile) as they were when last looked at.
+// projects remembers the projects' own files (config.ProjectFile) as they were when last looked at, and what git tracks.
 type projects struct {
+	trees worktree.Trees
+
 	mu    sync.Mutex
 	files map[string]projectFile // by path; guarded by mu
 }

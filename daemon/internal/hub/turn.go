@@ -36,6 +36,7 @@ type turn struct {
 
 	mu       sync.Mutex
 	approved map[wire.ExecutionID]bool // guarded by mu: allowed, and whether by a person
+	shells   []*privateShell           // guarded by mu: that this turn started
 }
 
 // enqueue puts a turn at the end of its session's line and sees that somebody plays it. The caller's hold on the session

@@ -78,7 +78,7 @@ func (u *userShell) Run(ctx context.Context, c tool.Command, live func([]byte)) 
 		if err != nil {
 			return tool.CommandResult{}, err
 		}
-		return private.Run(ctx, c, live)
+		return private.run(ctx, c, live, u.t.vetted(wire.ExecutionID(c.ExecutionID)))
 	}
 	cfg := u.t.hub.opts.Config()
 	w := wish{

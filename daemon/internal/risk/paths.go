@@ -170,10 +170,10 @@ func (a *analysis) zoneOf(p string) zone {
 	case "sys":
 		return zoneDevice
 	case "tmp":
-		return tempZone(rest, deep)
+		return a.inTemp("/tmp", p)
 	case "var":
-		if r, ok := strings.CutPrefix(p, "/var/tmp"); ok && (r == "" || r[0] == '/') {
-			return tempZone(strings.TrimPrefix(r, "/"), r != "")
+		if under(p, "/var/tmp") {
+			return a.inTemp("/var/tmp", p)
 		}
 	}
 	if a.c.ProjectRoot != "" && under(p, a.c.ProjectRoot) {
@@ -204,6 +204,21 @@ func (a *analysis) zoneOf(p string) zone {
 		return zoneRoot
 	}
 	return zoneOutside
+}
+
+// inTemp is the zone of a path in a folder of temporary files. What lies there is temporary, but for a project that is in
+// version control, and for what is run by itself or secret in a home that was put there.
+func (a *analysis) inTemp(temp, p string) zone {
+	if a.c.Tracked != nil && a.c.ProjectRoot != temp && under(p, a.c.ProjectRoot) {
+		return a.projectZone(p)
+	}
+	if h := a.c.Home; h != temp && under(h, temp) && under(p, h) {
+		switch z := homeZone(h, strings.TrimPrefix(p[len(h):], "/")); {
+		case z == zoneStartup, z == zoneCredential, p == h:
+			return z
+		}
+	}
+	return tempZone(strings.TrimPrefix(p[len(temp):], "/"), p != temp)
 }
 
 func tempZone(rest string, deep bool) zone {

@@ -68,8 +68,8 @@ type Context struct {
 	Cwd         string
 	Home        string
 	ProjectRoot string // git top level or Cwd
-	// Tracked tells whether a file of the project is in version control, and so can be had back; nil: unknown. It is
-	// called for files that a command would delete or overwrite, at most MaxTracked times a text.
+	// Tracked tells whether a file of the project is in version control, and so can be had back; nil: the project is in
+	// none. It is called for files that a command would delete, overwrite or run, at most MaxTracked times a text.
 	Tracked   func(path string) bool
 	Aliases   map[string]string // of the live shell; nil = a fresh shell
 	Functions map[string]string // name to body

@@ -197,6 +197,8 @@ func (a *analysis) touchPath(e Effect, p string, f *field, o touchOptions, where
 	p = a.followLinks(p)
 	z := a.zoneOf(p)
 	switch {
+	case z == zoneTemp && e == Read && credentialBase(p[strings.LastIndexByte(p, '/')+1:]):
+		z = zoneCredential
 	case z == zoneCredential && e != Read && matchAny(p, systemKeys):
 		z = zoneSystemKey
 	case e == Read && o.tree && (a.zoneOf(cleanPath(p+"/_")) == zoneCredential || p == a.c.Home || p == "/"):

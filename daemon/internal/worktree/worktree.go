@@ -1,0 +1,236 @@
+// Package worktree answers one question about a git working tree: is this file in version control just as it lies on
+// disk, so that it can be had back? It asks the git program, and in a way that runs nothing of the repository's: no
+// hooks, no filters, no file system monitor, no pager (T3g). It is a leaf; what the answer means for a command is left to
+// package risk.
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// askBound is how long git may take for its list, maxList how many bytes it may hold. A tree beyond either has no
+	// file that is known to be tracked.
+	askBound = 3 * time.Second
+	maxList  = 64 << 20
+	// maxTrees is how many lists are remembered.
+	maxTrees = 16
+)
+
+// Trees remembers what git listed, each list until the tree's index changes. The zero value is ready; it is safe for
+// concurrent use and must not be copied.
+type Trees struct {
+	mu sync.Mutex
+	// below: guarded by mu
+	byRoot map[string]*tree
+	turn   int
+}
+
+type tree struct {
+	used int // guarded by Trees.mu
+
+	mu sync.Mutex // held while git is asked
+	// below: guarded by mu
+	index stamp
+	files map[string]stamp // by path below the root, as they were when they were last added
+}
+
+// stamp tells whether a file is still the one it was.
+type stamp struct {
+	sec, nsec int64
+	size      uint32 // git keeps the low 32 bits
+	inode     uint64 // of the index; 0 for files in it
+}
+
+// At reports whether root is the top of a working tree.
+func At(root string) bool {
+	_, err := os.Lstat(filepath.Join(root, ".git"))
+	return err == nil
+}
+
+// Tracked reports whether path, which is absolute and cleaned, is a regular file below root that git's index holds, and
+// unchanged since by size and time. root is the folder that holds .git. What cannot be told is false. The first call for
+// a root, and the first after its index changed, waits for git, at most askBound.
+func (t *Trees) Tracked(ctx context.Context, root, path string) bool {
+	rel, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
+	if !ok || rel == "" {
+		return false
+	}
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	was, ok := t.of(root).file(ctx, root, rel)
+	now := stampOf(info)
+	return ok && was.size == now.size && was.sec == now.sec && (was.nsec == now.nsec || was.nsec == 0)
+}
+
+// of finds or makes the memory of a tree; the one that was not used for longest makes room.
+func (t *Trees) of(root string) *tree {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tr := t.byRoot[root]
+	if tr == nil {
+		if t.byRoot == nil {
+			t.byRoot = map[string]*tree{}
+		}
+		if len(t.byRoot) >= maxTrees {
+			oldest := ""
+			for r, tr := range t.byRoot {
+				if oldest == "" || tr.used < t.byRoot[oldest].used {
+					oldest = r
+				}
+			}
+			delete(t.byRoot, oldest)
+		}
+		tr = &tree{}
+		t.byRoot[root] = tr
+	}
+	t.turn++
+	tr.used = t.turn
+	return tr
+}
+
+func (tr *tree) file(ctx context.Context, root, rel string) (stamp, bool) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	index, err := indexOf(root)
+	if err != nil {
+		return stamp{}, false
+	}
+	if tr.index != index {
+		// A list that could not be had is not asked for again until the index changes.
+		files, err := list(ctx, root)
+		if err != nil && ctx.Err() != nil {
+			return stamp{}, false
+		}
+		tr.index, tr.files = index, files
+	}
+	was, ok := tr.files[rel]
+	return was, ok
+}
+
+// indexOf finds the index of the tree at root: below .git, or below the folder that a .git file names.
+func indexOf(root string) (stamp, error) {
+	git := filepath.Join(root, ".git")
+	info, err := os.Lstat(git)
+	if err != nil {
+		return stamp{}, err
+	}
+	if info.Mode().IsRegular() && info.Size() < 4096 {
+		text, err := os.ReadFile(git)
+		if err != nil {
+			return stamp{}, err
+		}
+		dir, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+		if !ok {
+			return stamp{}, errors.New("no gitdir")
+		}
+		if git = dir; !filepath.IsAbs(git) {
+			git = filepath.Join(root, dir)
+		}
+	}
+	info, err = os.Stat(filepath.Join(git, "index"))
+	if err != nil {
+		return stamp{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return stamp{}, errors.New("the index is no file")
+	}
+	s := stampOf(info)
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.inode = st.Ino
+	}
+	return s, nil
+}
+
+func stampOf(info fs.FileInfo) stamp {
+	at := info.ModTime()
+	return stamp{sec: at.Unix(), nsec: int64(at.Nanosecond()), size: uint32(info.Size())}
+}
+
+// list asks git what its index holds. `ls-files` alone compares nothing with the files, so it runs no filter; the rest
+// is switched off by name. The user's and the system's settings are left out, and so is whatever the environment says.
+func list(ctx context.Context, root string) (map[string]stamp, error) {
+	program, err := exec.LookPath("git")
+	if err != nil {
+		return nil, err
+	}
+	if program, err = filepath.EvalSymlinks(program); err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(program, strings.TrimSuffix(root, "/")+"/") {
+		return nil, fmt.Errorf("%s is the repository's own", program)
+	}
+	ctx, cancel := context.WithTimeout(ctx, askBound)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+		"-c", "core.untrackedCache=false", "-C", root, "ls-files", "-z", "--debug", "--cached")
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_CEILING_DIRECTORIES=" + filepath.Dir(root),
+	}
+	cmd.WaitDelay = time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(out, maxList+1))
+	if len(text) > maxList {
+		err = fmt.Errorf("the list is over %d bytes", maxList)
+	}
+	if err != nil {
+		cancel()
+	}
+	if err := errors.Join(err, cmd.Wait()); err != nil {
+		return nil, err
+	}
+	return parse(text)
+}
+
+// parse reads what --debug prints: a path and a NUL, then five lines of what the index holds. An entry that is part of a
+// conflict, or only meant to be added, cannot be had back as it is.
+func parse(text []byte) (map[string]stamp, error) {
+	const conflict, meant = 0x3000, 1 << 29
+	files := make(map[string]stamp, bytes.Count(text, []byte{0}))
+	for len(text) > 0 {
+		path, rest, ok := bytes.Cut(text, []byte{0})
+		if !ok {
+			return nil, errors.New("git ls-files: a path does not end")
+		}
+		var lines [5][]byte
+		for i := range lines {
+			if lines[i], rest, ok = bytes.Cut(rest, []byte{'\n'}); !ok {
+				return nil, fmt.Errorf("git ls-files: what it says of %q is cut off", path)
+			}
+		}
+		text = rest
+		var s stamp
+		var flags uint64
+		if _, err := fmt.Sscanf(string(lines[1]), "  mtime: %d:%d", &s.sec, &s.nsec); err != nil {
+			return nil, fmt.Errorf("git ls-files: %q: %w", path, err)
+		}
+		if _, err := fmt.Sscanf(string(lines[4]), "  size: %d\tflags: %x", &s.size, &flags); err != nil {
+			return nil, fmt.Errorf("git ls-files: %q: %w", path, err)
+		}
+		if flags&(conflict|meant) == 0 {
+			files[string(path)] = s
+		}
+	}
+	return files, nil
+}
