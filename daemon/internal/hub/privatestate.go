@@ -51,7 +51,8 @@ func (p *privateState) accept(ctx context.Context, sh *shell.Shell) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range []struct{ trusted, before, now map[string]string }{
-		{p.trusted.Vars, p.before.Vars, now.Vars}, {p.trusted.Aliases, p.before.Aliases, now.Aliases},
+		{p.trusted.Vars, p.before.Vars, now.Vars},
+		{p.trusted.Aliases, p.before.Aliases, now.Aliases},
 		{p.trusted.Functions, p.before.Functions, now.Functions},
 	} {
 		for _, name := range changed(m.before, m.now) {
