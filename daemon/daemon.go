@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -118,7 +117,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	audit, err := store.OpenAudit(filepath.Join(d.o.Paths.State, "audit.log"))
+	audit, err := store.OpenAudit(AuditLog(d.o.Paths))
 	if err != nil {
 		return err
 	}

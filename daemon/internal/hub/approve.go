@@ -31,34 +31,35 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 		switch {
 		case d.Outcome == risk.Deny:
 			verdict.Reason = d.Why
-			return a.decided(q, v, verdict), nil
+			return a.decided(q, v, d, verdict), nil
 		case q.ReadOnly && v.Level > risk.Low:
 			verdict.By, verdict.Reason = "role "+q.Role, "the role "+q.Role+" only reads, and this is "+v.Level.String()
-			return a.decided(q, v, verdict), nil
+			return a.decided(q, v, d, verdict), nil
 		case d.Outcome == risk.Allow && (d.Rule != nil || !a.wanted(q)):
 			verdict.Allowed = true
-			return a.decided(q, v, verdict), nil
+			return a.decided(q, v, d, verdict), nil
 		case !a.t.confirm:
 			verdict.By = "nobody"
 			verdict.Reason = d.Why + "; it was not asked, because the request came from a client that cannot confirm"
-			return a.decided(q, v, verdict), nil
+			return a.decided(q, v, d, verdict), nil
 		}
 		answer, err := a.t.s.ask(ctx, a.t, q, v, d.Grants)
 		if err != nil {
-			a.decided(q, v, agent.Decision{By: "cancel", Reason: err.Error()})
+			a.decided(q, v, d, agent.Decision{By: "cancel", Reason: err.Error()})
 			return agent.Decision{}, err
 		}
 		if answer.EditedCommand == nil || *answer.EditedCommand == q.Action.Command {
 			answer.EditedCommand = own
-			return a.decided(q, v, answer), nil
+			return a.decided(q, v, d, answer), nil
 		}
 		// A command of the user's own: what rules forbid stays forbidden, and what is riskier than they were shown is
 		// shown once more, as it would run.
 		own = answer.EditedCommand
 		q.Action.Command = *own
 		again := a.judge(ctx, q)
-		if again.Level <= v.Level && a.policy(ctx, q).Decide(again, a.action(q)).Outcome != risk.Deny {
-			return a.decided(q, again, answer), nil
+		d = a.policy(ctx, q).Decide(again, a.action(q))
+		if again.Level <= v.Level && d.Outcome != risk.Deny {
+			return a.decided(q, again, d, answer), nil
 		}
 	}
 	return agent.Decision{By: "nobody", Reason: "the command was changed too often while it was asked about"}, nil
@@ -161,11 +162,21 @@ func by(d risk.Decision) string {
 	return "policy"
 }
 
-// decided writes a decision into the audit log.
-func (a *approver) decided(q agent.Question, v risk.Verdict, d agent.Decision) agent.Decision {
+// decided writes a decision into the audit log. p is what the policy said: that a person was to be asked, and why.
+func (a *approver) decided(q agent.Question, v risk.Verdict, p risk.Decision, d agent.Decision) agent.Decision {
 	e := store.AuditEntry{
 		At: time.Now(), Event: "decision", Session: string(a.t.s.id), Turn: string(a.t.id), Agent: q.Agent, Model: a.t.model,
 		Tool: q.Tool, Command: risk.Mask(subject(q)), Cwd: q.Action.Cwd, Level: v.Level.String(), Decision: "deny", By: d.By,
+		Why: risk.Mask(p.Why),
+	}
+	if p.Rule != nil {
+		e.Rule = risk.Mask(p.Rule.Pattern)
+	}
+	if d.Reason != "" && d.Reason != p.Why {
+		e.Why = risk.Mask(d.Reason)
+	}
+	if d.Comment != "" {
+		e.Why += ": " + risk.Mask(d.Comment)
 	}
 	if d.Allowed {
 		e.Decision = "allow"
@@ -209,8 +220,11 @@ func subject(q agent.Question) string {
 	return ""
 }
 
-// auditExecution writes what a tool did into the audit log.
+// auditExecution writes what a tool did into the audit log. What was refused did nothing: the decision is there.
 func (t *turn) auditExecution(r *wire.CommandResult) {
+	if r.Status == wire.StatusDenied {
+		return
+	}
 	t.hub.audit(store.AuditEntry{
 		At: time.Now(), Event: "execution", Session: string(t.s.id), Turn: string(t.id), Agent: r.Agent, Model: t.model,
 		Tool: r.Tool, Command: risk.Mask(string(r.Command)), Cwd: string(r.Cwd), Status: r.Status, ExitCode: r.ExitCode,

@@ -283,6 +283,7 @@ func TestAuditLines(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
 	var got AuditEntry
+	want.Seq, want.Prev = 2, auditHash([]byte(lines[0]))
 	if len(lines) != 2 || json.Unmarshal([]byte(lines[1]), &got) != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want two lines of %+v", raw, want)
 	}

@@ -1,0 +1,293 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func openAudit(t *testing.T, path string) *Audit {
+	t.Helper()
+	a, err := OpenAudit(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	return a
+}
+
+func record(t *testing.T, a *Audit, commands ...string) {
+	t.Helper()
+	for _, c := range commands {
+		if err := a.Record(AuditEntry{At: time.Unix(1, 0), Event: "decision", Command: c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func audited(t *testing.T, path string) (commands []string) {
+	t.Helper()
+	if err := ReadAudit(path, func(e AuditEntry) error { commands = append(commands, e.Command); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return commands
+}
+
+func verify(t *testing.T, path string) AuditReport {
+	t.Helper()
+	rep, err := VerifyAudit(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rep
+}
+
+// A log goes on over restarts as one chain, and its files are for their owner alone.
+func TestAuditChain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if rep := verify(t, path); len(rep.Faults) != 0 || rep.Entries != 0 {
+		t.Errorf("no log: got %+v", rep)
+	}
+	for i := range 3 {
+		a := openAudit(t, path)
+		record(t, a, fmt.Sprint(i, "a"), fmt.Sprint(i, "b\n\"quoted\" é"))
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Record(AuditEntry{}); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("record after close: got %v", err)
+		}
+	}
+	if rep := verify(t, path); len(rep.Faults)+len(rep.Notes) != 0 || rep.Entries != 6 || rep.First != 1 || rep.Last != 6 {
+		t.Errorf("got %+v, want 6 entries without a fault", rep)
+	}
+	if got := audited(t, path); len(got) != 6 || got[5] != "2b\n\"quoted\" é" {
+		t.Errorf("got %q", got)
+	}
+	for _, name := range []string{path, path + ".head"} {
+		info, err := os.Stat(name)
+		if err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s: got %v, %v; want mode 0600", name, info.Mode(), err)
+		}
+	}
+}
+
+// Whatever is done to a log shows, at once and also after the daemon has gone on with it.
+func TestAuditTampering(t *testing.T) {
+	lines := func(f func([]string) []string) func(t *testing.T, path string) {
+		return func(t *testing.T, path string) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list := strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
+			list[len(list)-1] += "\n"
+			if err := os.WriteFile(path, []byte(strings.Join(f(list), "")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	change := func(i int) func([]string) []string {
+		return func(l []string) []string {
+			l[i] = strings.Replace(l[i], "decision", "Decision", 1)
+			return l
+		}
+	}
+	for name, tamper := range map[string]func(t *testing.T, path string){
+		"a line changed":            lines(change(2)),
+		"the first line changed":    lines(change(0)),
+		"the last line changed":     lines(change(4)),
+		"a line taken out":          lines(func(l []string) []string { return append(l[:2:2], l[3:]...) }),
+		"the first line taken out":  lines(func(l []string) []string { return l[1:] }),
+		"the last lines cut off":    lines(func(l []string) []string { return l[:3] }),
+		"all lines taken out":       lines(func([]string) []string { return nil }),
+		"two lines exchanged":       lines(func(l []string) []string { l[1], l[2] = l[2], l[1]; return l }),
+		"a line put in":             lines(func(l []string) []string { return append(l[:2:2], append([]string{l[1]}, l[2:]...)...) }),
+		"a line added":              lines(func(l []string) []string { return append(l, `{"seq":6,"prev":"","event":"decision"}`+"\n") }),
+		"a line made unreadable":    lines(func(l []string) []string { l[2] = "x\n"; return l }),
+		"the log removed":           func(t *testing.T, path string) { remove(t, path) },
+		"the log and its head gone": nil, // see below
+		"the head changed": func(t *testing.T, path string) {
+			if err := os.WriteFile(path+".head", []byte(auditHead{5, strings.Repeat("a", 64)}.String()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		if tamper == nil {
+			continue // as on a new machine: nothing is left that could tell
+		}
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.log")
+			a := openAudit(t, path)
+			record(t, a, "one", "two", "three", "four", "five")
+			a.Close()
+			tamper(t, path)
+			if rep := verify(t, path); len(rep.Faults) == 0 {
+				t.Errorf("at once: got %+v, want a fault", rep)
+			}
+			a = openAudit(t, path)
+			record(t, a, "six", "seven")
+			a.Close()
+			if rep := verify(t, path); len(rep.Faults) == 0 {
+				t.Errorf("later: got %+v, want a fault", rep)
+			}
+		})
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A crash is no tampering: a line that was cut off, and a head that is one line behind.
+func TestAuditAfterACrash(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	a := openAudit(t, path)
+	record(t, a, "one", "two")
+	head, err := os.ReadFile(path + ".head")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record(t, a, "three")
+	a.Close()
+	if err := os.WriteFile(path+".head", head, 0o600); err != nil { // killed between line and head
+		t.Fatal(err)
+	}
+	a = openAudit(t, path)
+	record(t, a, "four")
+	a.Close()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"seq":5,"prev":"cut o`); err != nil { // killed in mid-line
+		t.Fatal(err)
+	}
+	f.Close()
+	if rep := verify(t, path); len(rep.Faults) != 0 {
+		t.Errorf("before the restart: got %+v, want no fault", rep)
+	}
+	a = openAudit(t, path)
+	record(t, a, "five", "six")
+	if rep := verify(t, path); len(rep.Faults) != 0 || len(rep.Notes) != 1 || rep.Entries != 6 || rep.Last != 6 {
+		t.Errorf("after the restart: got %+v, want 6 entries and one note", rep)
+	}
+	if got := strings.Join(audited(t, path), " "); got != "one two three four five six" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Full files are put aside, the oldest go, and the chain runs through what is left.
+func TestAuditRotation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	a := openAudit(t, path)
+	a.max = 2000
+	const n = 200
+	for i := range n {
+		record(t, a, fmt.Sprint("command ", i))
+		if i%50 == 49 {
+			a.Close()
+			a = openAudit(t, path)
+			a.max = 2000
+		}
+	}
+	files, err := filepath.Glob(path + "*")
+	if err != nil || len(files) != maxAuditFiles+2 { // the log and its head
+		t.Errorf("got files %q, %v", files, err)
+	}
+	rep := verify(t, path)
+	if len(rep.Faults) != 0 || rep.First <= 1 || rep.Last != n || rep.Entries != int(rep.Last-rep.First)+1 {
+		t.Errorf("got %+v", rep)
+	}
+	for _, name := range files {
+		if info, err := os.Stat(name); err != nil || info.Size() > a.max || info.Mode() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if err := os.Remove(auditFile(path, 3)); err != nil {
+		t.Fatal(err)
+	}
+	if rep := verify(t, path); len(rep.Faults) == 0 {
+		t.Error("a file is gone, and nothing shows it")
+	}
+	// A restart right after a file was put aside goes on with its last line.
+	a.Close()
+	if err := os.Rename(path, filepath.Join(t.TempDir(), "x")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A log of a time without numbers is kept and not checked; what follows is.
+func TestAuditWithoutNumbers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(path, []byte("{\"event\":\"decision\",\"command\":\"old\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	record(t, openAudit(t, path), "new", "newer")
+	if rep := verify(t, path); len(rep.Faults) != 0 || len(rep.Notes) != 1 || rep.Entries != 3 {
+		t.Errorf("got %+v", rep)
+	}
+}
+
+// Many goroutines write one chain, and somebody reads it meanwhile.
+func TestAuditConcurrent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	a := openAudit(t, path)
+	var all sync.WaitGroup
+	for w := range 4 {
+		all.Go(func() {
+			for i := range 25 {
+				if err := a.Record(AuditEntry{Command: fmt.Sprint(w, " ", i)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for range 10 {
+			if rep, err := VerifyAudit(path); err != nil || len(rep.Faults) != 0 {
+				t.Errorf("while it is written: %+v, %v", rep, err)
+			}
+		}
+	})
+	all.Wait()
+	if rep := verify(t, path); len(rep.Faults) != 0 || rep.Entries != 100 {
+		t.Errorf("got %+v", rep)
+	}
+}
+
+// A head that is no head is an error that says what to do, and a long line is read whole.
+func TestAuditOddFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	a := openAudit(t, path)
+	record(t, a, "first", strings.Repeat("x", 1<<20))
+	a.Close()
+	a = openAudit(t, path)
+	record(t, a, "after a long one")
+	a.Close()
+	if rep := verify(t, path); len(rep.Faults) != 0 || rep.Entries != 3 {
+		t.Errorf("got %d entries, %q", rep.Entries, rep.Faults)
+	}
+	if err := os.WriteFile(path+".head", []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenAudit(path); err == nil || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("got %v, want an error that says what to do", err)
+	}
+	if rep := verify(t, path); len(rep.Faults) == 0 {
+		t.Error("a head that cannot be read is no fault")
+	}
+	var e AuditEntry
+	if err := json.Unmarshal([]byte(`{"exit_code":null}`), &e); err != nil || e.ExitCode != nil {
+		t.Errorf("got %+v, %v", e, err)
+	}
+}

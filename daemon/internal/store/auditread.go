@@ -1,0 +1,234 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// auditLine is a line as it was read.
+type auditLine struct {
+	AuditEntry
+	raw  []byte // without its newline; nil = there is none
+	hash string
+	torn bool // it is no entry: a crash cut it off
+	open bool // it has no newline
+}
+
+func auditHash(line []byte) string {
+	sum := sha256.Sum256(line)
+	return hex.EncodeToString(sum[:])
+}
+
+// auditFile is the name of the i-th file put aside; 0 is the one that is written.
+func auditFile(path string, i int) string {
+	if i == 0 {
+		return path
+	}
+	return path + "." + strconv.Itoa(i)
+}
+
+func readLine(raw []byte, whole bool) auditLine {
+	l := auditLine{raw: raw, hash: auditHash(raw), open: !whole}
+	l.torn = json.Unmarshal(raw, &l.AuditEntry) != nil
+	if l.torn {
+		l.AuditEntry = AuditEntry{}
+	}
+	return l
+}
+
+// lastLine reads the end of the log: the last line of the newest file that has one. torn says that it has no newline.
+func lastLine(path string) (last auditLine, torn bool, err error) {
+	for i := range 2 { // a rotation may have been cut off before the new file had a line
+		text, err := tail(auditFile(path, i))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return last, false, err
+		}
+		if len(text) == 0 {
+			continue
+		}
+		whole := text[len(text)-1] == '\n'
+		text = bytes.TrimSuffix(text, []byte{'\n'})
+		last = readLine(bytes.Clone(text[bytes.LastIndexByte(text, '\n')+1:]), whole)
+		return last, !whole && i == 0, nil
+	}
+	return last, false, nil
+}
+
+// maxAuditLine bounds one line, in bytes: a command may have a megabyte, and JSON writes a byte in up to six.
+const maxAuditLine = 16 << 20
+
+// tail is as much of a file's end as the longest line takes.
+func tail(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	for n := int64(64 << 10); ; n *= 16 {
+		from := max(0, info.Size()-n)
+		text := make([]byte, info.Size()-from)
+		if _, err := f.ReadAt(text, from); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if from == 0 || n >= maxAuditLine || bytes.Count(bytes.TrimSuffix(text, []byte{'\n'}), []byte{'\n'}) > 0 {
+			return text, nil
+		}
+	}
+}
+
+// eachLine goes over the log's lines, the oldest first. where names file and line.
+func eachLine(path string, f func(where string, l auditLine) error) error {
+	for i := maxAuditFiles; i >= 0; i-- {
+		if err := linesOf(auditFile(path, i), f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func linesOf(name string, f func(where string, l auditLine) error) error {
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	r := bufio.NewReaderSize(file, 256<<10)
+	for n := 1; ; n++ {
+		raw, err := r.ReadBytes('\n')
+		if len(raw) > 0 {
+			l := readLine(bytes.TrimSuffix(raw, []byte{'\n'}), err == nil)
+			if err := f(name+":"+strconv.Itoa(n), l); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// ReadAudit goes over the entries of the log at path, the oldest first, until f returns an error, which it passes on.
+// Lines that a crash cut off are left out; a log that is not there has none.
+func ReadAudit(path string, f func(AuditEntry) error) error {
+	return eachLine(path, func(_ string, l auditLine) error {
+		if l.torn {
+			return nil
+		}
+		return f(l.AuditEntry)
+	})
+}
+
+// AuditReport is what VerifyAudit found.
+type AuditReport struct {
+	Entries     int
+	First, Last int64    // numbers of the oldest and the newest entry; the oldest files go with time
+	Faults      []string // what is not as it was written, with file and line; nil = nothing
+	Notes       []string // what is odd and explained: a line that a crash cut off
+}
+
+// maxAuditFaults bounds Faults and Notes: after the first few every line may be wrong.
+const maxAuditFaults = 20
+
+// VerifyAudit checks the chain of the log at path, from the oldest line that is kept to the last that was written. The
+// log may be written meanwhile.
+func VerifyAudit(path string) (AuditReport, error) {
+	rep, err := verifyAudit(path)
+	if err == nil && len(rep.Faults) > 0 {
+		rep, err = verifyAudit(path) // files may have been put aside while they were read
+	}
+	return rep, err
+}
+
+func verifyAudit(path string) (AuditReport, error) {
+	var rep AuditReport
+	head, err := readHead(path) // before the log, which may grow meanwhile
+	if err != nil {
+		rep.fault("%v", err)
+	}
+	var last auditHead
+	met := head.seq == 0
+	first := true
+	err = eachLine(path, func(where string, l auditLine) error {
+		switch {
+		case l.torn && l.open:
+			return nil // being written
+		case l.torn:
+			rep.note("%s: a line that was cut off", where)
+			last.hash, first = l.hash, false
+			return nil
+		}
+		rep.Entries++
+		switch {
+		case l.Seq == 0 && last.seq == 0: // before entries had numbers
+			if first {
+				rep.note("%s: begins with entries that have no numbers, which are not checked", where)
+			}
+			last.hash, first = l.hash, false
+			return nil
+		case first:
+			rep.First = l.Seq
+			if l.Seq < 1 || (l.Seq == 1) != (l.Prev == "") {
+				rep.fault("%s: entry %d cannot be the first", where, l.Seq)
+			}
+			// The oldest entries go with the oldest file, and only once there are as many as are kept.
+			if l.Seq > 1 && !strings.HasPrefix(where, auditFile(path, maxAuditFiles)+":") {
+				rep.fault("%s: begins at entry %d; those before it are gone", where, l.Seq)
+			}
+		case l.Prev != last.hash:
+			rep.fault("%s: entry %d does not follow on what stands before it: that was changed, or something between them is gone", where, l.Seq)
+		case l.Seq != last.seq+1:
+			rep.fault("%s: entry %d comes after %d", where, l.Seq, last.seq)
+		}
+		if l.Event == "broken" {
+			rep.fault("%s: the daemon found at its start that %s", where, l.Why)
+		}
+		if l.Seq == head.seq {
+			met = true
+			if l.hash != head.hash {
+				rep.fault("%s: entry %d is not the one that was written last", where, l.Seq)
+			}
+		}
+		last, first = auditHead{l.Seq, l.hash}, false
+		rep.Last = l.Seq
+		return nil
+	})
+	if err != nil {
+		return rep, err
+	}
+	if !met {
+		rep.fault("%s: ends at entry %d, although %d were written", path, last.seq, head.seq)
+	}
+	return rep, nil
+}
+
+func (r *AuditReport) fault(format string, args ...any) {
+	if len(r.Faults) < maxAuditFaults {
+		r.Faults = append(r.Faults, fmt.Sprintf(format, args...))
+	}
+}
+
+func (r *AuditReport) note(format string, args ...any) {
+	if len(r.Notes) < maxAuditFaults {
+		r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+	}
+}
