@@ -291,9 +291,9 @@ func TestPromptBeforeDaemon(t *testing.T) {
 	began := time.Now()
 	x := start(t, w, true, "TEST_DAEMON=wedged")
 	x.sees(ready)
-	// A second, of which half is for a machine that runs other tests beside this one, under the race detector.
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("got a prompt after %v, want under a second", took)
+	// Long, for a machine that runs other tests beside this one under the race detector; a daemon is given up after 15 s.
+	if took := time.Since(began); took > 12*time.Second {
+		t.Errorf("got a prompt after %v: it waited for the daemon", took)
 	}
 	x.keys("hi\r")
 	x.sees("hello from the rc")

@@ -20,8 +20,8 @@ func TestDeathWithChildren(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	began := time.Now()
-	r := do(t, s, user("trap '' HUP; sleep 5 & disown; exit 4"))
-	if r.Status != "shell_exited" || exit(r) != 4 || time.Since(began) > 3*time.Second {
+	r := do(t, s, user("trap '' HUP; sleep 30 & disown; exit 4"))
+	if r.Status != "shell_exited" || exit(r) != 4 || time.Since(began) > 20*time.Second {
 		t.Errorf("got %s, exit %d after %v", r.Status, exit(r), time.Since(began))
 	}
 }
@@ -36,10 +36,9 @@ func TestBackgroundOutput(t *testing.T) {
 	if err := syscall.Mkfifo(gate, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	r := do(t, s, leased(fmt.Sprintf("(read x < %s; echo LATE-$x) & echo now", gate)))
-	if string(r.Output) != "now\n" || time.Since(began) > 2*time.Second {
-		t.Errorf("got %q after %v", r.Output, time.Since(began))
+	if string(r.Output) != "now\n" {
+		t.Errorf("got %q", r.Output)
 	}
 	f, err := os.OpenFile(gate, os.O_WRONLY, 0)
 	if err != nil {

@@ -105,15 +105,12 @@ func TestStreamingCost(t *testing.T) {
 	text := b.String()
 	md := &markdown{profile: th.profile}
 	md.Render(text, 80) // warm
-	best := time.Duration(1 << 62)
-	for range 3 {
+	best, stream := time.Duration(1<<62), time.Duration(1<<62)
+	for try := 0; try < 10 && stream > 5*best || try < 3; try++ { // the best of both: other tests run beside this one
 		start := time.Now()
 		md.Render(text, 80)
 		best = min(best, time.Since(start))
-	}
-	stream := time.Duration(1 << 62)
-	for range 3 {
-		start := time.Now()
+		start = time.Now()
 		var m mdStream
 		for i := 0; i < len(text); i += 60 {
 			for _, block := range m.add(text[i:min(len(text), i+60)]) {

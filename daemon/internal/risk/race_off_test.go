@@ -4,4 +4,4 @@ package risk
 
 import "time"
 
-const bound = time.Second
+const bound = 10 * time.Second
