@@ -1,15 +1,29 @@
 package client
 
 import (
+	"context"
 	"os"
 
 	"sublet/client/internal/gateway"
+	"sublet/client/internal/gateway/jsonrpc"
 )
+
+// JSONRPC are the options of ServeJSONRPC; its Daemon is filled in.
+type JSONRPC = jsonrpc.Options
+
+// ServeJSONRPC serves JSON-RPC 2.0 over a unix socket until ctx ends. Its errors are those of the socket and of Dial.
+func ServeJSONRPC(ctx context.Context, o Options, j JSONRPC) error {
+	j.Daemon, j.Log = gatewayDaemon(o), o.Log
+	return jsonrpc.Serve(ctx, j)
+}
+
+// JSONRPCSocket is where ServeJSONRPC's socket is by default; compat gives it the name that its document has.
+func JSONRPCSocket(getenv func(string) string, pid int, compat bool) string {
+	return jsonrpc.Path(getenv, pid, compat)
+}
 
 // gatewayDaemon is the daemon as the translators of foreign protocols reach it. They lend no shell: the agents of their
 // clients get private ones.
-//
-//lint:ignore U1000 the dialects, which follow, are made with it
 func gatewayDaemon(o Options) *gateway.Daemon {
 	d := &gateway.Daemon{
 		Open: launcher(o).Open, Find: finder(o).Open, Version: o.Version, Cwd: o.Cwd, Env: environment(o.Env),

@@ -65,6 +65,7 @@ func (c *Config) check() error {
 		{"limits.requests_per_second", c.Limits.RequestsPerSecond, 1, 100_000},
 		{"limits.running_turns", c.Limits.RunningTurns, 1, 1000},
 		{"limits.max_agents", c.Limits.MaxAgents, 1, 64},
+		{"limits.message_bytes", c.Limits.MessageBytes, 1 << 10, 15 << 20}, // it travels on in one frame of 16 MiB
 	} {
 		if n.got < n.low || n.got > n.high {
 			return fmt.Errorf("%s: %d is outside %d to %d", n.key, n.got, n.low, n.high)

@@ -68,6 +68,7 @@ type Limits struct {
 	RequestsPerSecond int // per connection
 	RunningTurns      int // per connection, queued ones count
 	MaxAgents         int // sub-agents of one turn at once
+	MessageBytes      int // of one message of a foreign protocol
 }
 
 type Daemon struct {
@@ -106,7 +107,7 @@ func Default() Config {
 		Shell:      Shell{CommandTimeout: 2 * time.Minute, OutputHead: 32 << 10, OutputTail: 32 << 10},
 		Policy:     Policy{Mode: "ask"},
 		Compaction: Compaction{Threshold: 0.8},
-		Limits:     Limits{RequestsPerSecond: 100, RunningTurns: 3, MaxAgents: 4},
+		Limits:     Limits{RequestsPerSecond: 100, RunningTurns: 3, MaxAgents: 4, MessageBytes: 10 << 20},
 		Daemon:     Daemon{IdleExit: 30 * time.Minute, LogLevel: "info"},
 		Agents:     map[string]Agent{},
 		MCP:        map[string]MCP{},
@@ -139,6 +140,7 @@ type file struct {
 		RequestsPerSecond *int `toml:"requests_per_second"`
 		RunningTurns      *int `toml:"running_turns"`
 		MaxAgents         *int `toml:"max_agents"`
+		MessageBytes      *int `toml:"message_bytes"`
 	} `toml:"limits"`
 	Daemon struct {
 		IdleExit *span   `toml:"idle_exit"`
@@ -258,6 +260,7 @@ func (f *file) merge(c Config) Config {
 	set(&c.Limits.RequestsPerSecond, f.Limits.RequestsPerSecond)
 	set(&c.Limits.RunningTurns, f.Limits.RunningTurns)
 	set(&c.Limits.MaxAgents, f.Limits.MaxAgents)
+	set(&c.Limits.MessageBytes, f.Limits.MessageBytes)
 	set((*span)(&c.Daemon.IdleExit), f.Daemon.IdleExit)
 	set(&c.Daemon.LogLevel, f.Daemon.LogLevel)
 	for name, a := range f.Agents {

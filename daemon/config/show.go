@@ -37,6 +37,7 @@ threshold = {{.Compaction.Threshold}}  # share of the context window at which a 
 requests_per_second = {{.Limits.RequestsPerSecond}}  # per connection
 running_turns = {{.Limits.RunningTurns}}  # per connection; queued ones count
 max_agents = {{.Limits.MaxAgents}}  # engineers and reviewers of one turn at once
+message_bytes = {{.Limits.MessageBytes}}  # of one message to sublet serve
 
 [daemon]
 idle_exit = {{d .Daemon.IdleExit}}  # without client, turn or lease; "0s" = never

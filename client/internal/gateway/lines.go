@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -202,4 +203,16 @@ func (o *Writer) Close() error {
 		err = o.err
 	}
 	return err
+}
+
+// Line is v as one line of JSON with its newline. v is one of our own structs, so that it cannot fail; what is not UTF-8 in it
+// becomes U+FFFD, and there is no raw newline inside (A11).
+func Line(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("gateway: %T does not encode: %v", v, err))
+	}
+	return b.Bytes()
 }

@@ -279,15 +279,26 @@ func (s *Session) endLocked(a *ask, code, message string) {
 // Next waits for the next message: an event of the session, a refusal (a *wire.Error without a turn), a notice. It returns
 // ctx's cause, and ErrClosed after Close. The message is the caller's.
 func (s *Session) Next(ctx context.Context) (wire.Message, error) {
+	list, err := s.NextBatch(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// NextBatch is Next for what is there already, at most so many: it waits for the first one only.
+func (s *Session) NextBatch(ctx context.Context, most int) ([]wire.Message, error) {
 	for {
 		s.mu.Lock()
-		if len(s.inbox) > 0 {
-			m := s.inbox[0]
-			s.inbox[0] = nil
-			s.inbox = s.inbox[1:]
-			s.size -= sizeOf(m)
+		if n := min(len(s.inbox), most); n > 0 {
+			list := slices.Clone(s.inbox[:n])
+			for i, m := range list {
+				s.inbox[i] = nil
+				s.size -= sizeOf(m)
+			}
+			s.inbox = s.inbox[n:]
 			s.mu.Unlock()
-			return m, nil
+			return list, nil
 		}
 		if s.paused && s.ctx.Err() == nil {
 			s.openLocked()

@@ -42,6 +42,10 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 			verdict.By = "nobody"
 			verdict.Reason = d.Why + "; it was not asked, because the request came from a client that cannot confirm"
 			return a.decided(q, v, d, verdict), nil
+		case a.t.approve != nil && !*a.t.approve:
+			verdict.By = "nobody"
+			verdict.Reason = d.Why + "; it was not asked, because the request said not to ask"
+			return a.decided(q, v, d, verdict), nil
 		}
 		answer, err := a.t.s.ask(ctx, a.t, q, v, d.Grants)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -28,14 +29,19 @@ type privateShell struct {
 	// What undo needs; guarded by turn.
 	last   *shell.State // before the last command
 	before *shell.State // before the last one, but that, that changed something
+
+	// What the client told of itself when it was started.
+	env map[string]wire.OSString
+	cwd wire.OSString
 }
 
-// privateShell returns the session's private shell, started when first needed.
+// privateShell returns the session's private shell, started when first needed, and anew when the client that asks is
+// somewhere else by now: its next command is meant for where it is.
 func (s *session) privateShell(ctx context.Context, t *turn) (*privateShell, error) {
 	s.mu.Lock()
 	p := s.private
 	s.mu.Unlock()
-	if p != nil && !p.gone() {
+	if p != nil && !p.gone() && p.fits(t) {
 		return p, nil
 	}
 	// Turns of a session run one after the other, so nobody else starts one meanwhile.
@@ -90,9 +96,15 @@ func (t *turn) startShell(ctx context.Context) (*privateShell, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &privateShell{sh: sh, by: t, turn: make(chan struct{}, 1)}
+	p := &privateShell{sh: sh, by: t, turn: make(chan struct{}, 1), env: env, cwd: cwd}
 	t.keepShell(p)
 	return p, nil
+}
+
+// fits reports whether the shell was started from where the turn's client is.
+func (p *privateShell) fits(t *turn) bool {
+	env, cwd := t.origin.environ()
+	return t.origin.lender != nil || cwd == p.cwd && maps.Equal(env, p.env)
 }
 
 // privateEnv is the client's environment without secrets, but for those that the settings name. A client does not send

@@ -18,7 +18,7 @@ import (
 )
 
 // maxPrompt bounds a prompt in bytes: more belongs in a file.
-const maxPrompt = 4 << 20
+const maxPrompt = 10 << 20
 
 // Ask begins a turn of an agent. It returns an error if the request is refused before it began; afterwards the turn's
 // own AgentComplete is the answer.

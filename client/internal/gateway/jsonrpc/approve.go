@@ -1,0 +1,180 @@
+package jsonrpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"sublet/wire"
+)
+
+// question is a tool that waits for the client's word.
+type question struct {
+	ask    *wire.ConfirmationRequest
+	timer  *time.Timer
+	closed bool // answered; the daemon's ConfirmationResolved takes it out
+}
+
+// categories of our tools, in the document's word (G8).
+var categories = map[string]string{
+	"bash": "shell", "read": "file_system", "write": "file_system", "edit": "file_system", "glob": "file_system", "grep": "file_system",
+	"fetch": "network", "task": "agent", "todo": "planning",
+}
+
+// ask puts a question to the client. Unanswered it is a no (H3, H6 to H10).
+func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
+	bound := c.s.o.approvalTimeout
+	qu := &question{ask: m}
+	c.mu.Lock()
+	c.asked[m.ExecutionID] = qu
+	c.mu.Unlock()
+	qu.timer = time.AfterFunc(bound, func() { c.expire(m.ExecutionID) })
+	description := m.Tool
+	if m.Command != "" {
+		description = fmt.Sprintf("Run `%s` in %s", oneLine(string(m.Command)), m.Cwd)
+	} else if s := summary(m.Arguments); s != "" {
+		description += " " + s
+	}
+	category := categories[m.Tool]
+	if category == "" {
+		category = "other"
+	}
+	preview := map[string]any{"type": m.Preview.Type, "content": m.Preview.Content}
+	if m.Preview.Type == "none" {
+		preview = map[string]any{"type": "text", "content": string(m.Command)}
+	}
+	reasons := make([]string, 0, len(m.Verdict.Reasons))
+	for _, r := range m.Verdict.Reasons {
+		reasons = append(reasons, r.Text)
+	}
+	var arguments any = json.RawMessage(m.Arguments)
+	if !json.Valid([]byte(m.Arguments)) {
+		arguments = map[string]any{}
+	}
+	if q.blocks {
+		c.block(q, &block{
+			Type: "interactive", Content: description, Metadata: blockMetadata{Execution: string(m.ExecutionID)}, Annotations: []annotation{},
+		})
+	}
+	c.notify("tool.request_approval", map[string]any{
+		"execution_id": m.ExecutionID, "query_id": q.id,
+		"tool":      map[string]any{"name": m.Tool, "description": description, "category": category},
+		"arguments": arguments, "preview": preview,
+		"risk_assessment": map[string]any{"level": m.Verdict.Level, "reasons": reasons, "reversible": m.Verdict.Reversible},
+		"timeout":         int(bound.Round(time.Second) / time.Second),
+	})
+}
+
+// take closes a question for an answer; nil if there is none that is open.
+func (c *conn) take(id wire.ExecutionID) *question {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.asked[id]
+	if q == nil || q.closed {
+		return nil
+	}
+	q.closed = true
+	c.answered = remembered(c.answered, id)
+	return q
+}
+
+func (c *conn) expire(id wire.ExecutionID) {
+	q := c.take(id)
+	if q == nil {
+		return
+	}
+	r := &wire.ConfirmationResponse{
+		ConfirmationID: q.ask.ConfirmationID, Decision: wire.DecisionDeny,
+		Comment: fmt.Sprintf("not answered within %v", c.s.o.approvalTimeout),
+	}
+	if err := c.session.Confirm(c.ctx, r); err != nil {
+		c.log.Warn("the end of a question could not be told", "execution", id, "err", err)
+	}
+}
+
+// resolved takes a question out that has ended, however.
+func (c *conn) resolved(m *wire.ConfirmationResolved) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, q := range c.asked {
+		if q.ask.ConfirmationID == m.ConfirmationID {
+			q.timer.Stop()
+			delete(c.asked, id)
+			if !q.closed {
+				c.answered = remembered(c.answered, id)
+			}
+		}
+	}
+}
+
+// approve answers a question (H4, H5, H13).
+func (c *conn) approve(r *request) (any, func(), *failure) {
+	var p struct {
+		Execution *string `json:"execution_id"`
+		Approved  *bool   `json:"approved"`
+		Options   struct {
+			Remember bool `json:"remember_choice"`
+			Similar  bool `json:"apply_to_similar"`
+		} `json:"options"`
+	}
+	if f := r.decode([]string{"execution_id", "approved", "options"}, &p); f != nil {
+		return nil, nil, f
+	}
+	switch {
+	case p.Execution == nil:
+		return nil, nil, failed(codeParams, "execution_id: is missing")
+	case p.Approved == nil:
+		return nil, nil, failed(codeParams, "approved: is missing")
+	}
+	id := wire.ExecutionID(*p.Execution)
+	q := c.take(id)
+	if q == nil {
+		c.mu.Lock()
+		known := slices.Contains(c.answered, id)
+		c.mu.Unlock()
+		if known {
+			return nil, nil, failed(codeTimeout, "the question about %s is over: it was answered, its time of %v ran out, or its query ended", clip(*p.Execution), c.s.o.approvalTimeout)
+		}
+		return nil, nil, failed(codeParams, "execution_id: nothing is asked about %q", clip(*p.Execution))
+	}
+	q.timer.Stop()
+	response := &wire.ConfirmationResponse{ConfirmationID: q.ask.ConfirmationID, Decision: wire.DecisionDeny}
+	status := "rejected"
+	if *p.Approved {
+		response.Decision, status = wire.DecisionAllow, "approved"
+	}
+	if g := grant(q.ask.Grants, p.Options.Remember, p.Options.Similar); g != nil && q.ask.Verdict.Level != "critical" {
+		response.Grant = g
+		response.Decision += "_always"
+	}
+	if err := c.session.Confirm(c.ctx, response); err != nil {
+		return nil, nil, failureOf(err)
+	}
+	result := map[string]any{"status": status, "execution_id": *p.Execution}
+	if p.Options.Remember || p.Options.Similar {
+		result["remembered"] = response.Grant != nil
+		if response.Grant != nil {
+			result["covers"] = response.Grant.Covers
+		}
+	}
+	return result, nil, nil
+}
+
+// grant picks what is to be remembered among what was offered, narrowest first: remember_choice this very action, for the
+// project; apply_to_similar the widest rule on offer, for the project with remember_choice, else for this session.
+func grant(offered []wire.Grant, remember, similar bool) *wire.Grant {
+	scope := "session"
+	if remember {
+		scope = "project"
+	} else if !similar {
+		return nil
+	}
+	var picked *wire.Grant
+	for i := range offered {
+		if g := &offered[i]; g.Scope == scope && (picked == nil || similar) {
+			picked = g
+		}
+	}
+	return picked
+}

@@ -1,0 +1,335 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// block is a piece of content with structure of its own (F4 to F6).
+type block struct {
+	Type        string        `json:"type"` // text, code, diff, error, tool_output, interactive
+	Language    string        `json:"language"`
+	Content     string        `json:"content"`
+	Metadata    blockMetadata `json:"metadata"`
+	Annotations []annotation  `json:"annotations"`
+}
+
+type blockMetadata struct {
+	File       string `json:"file,omitempty"`
+	Lines      string `json:"lines,omitempty"` // such as 10-15
+	Diff       bool   `json:"diff"`
+	Executable bool   `json:"executable"`
+	Execution  string `json:"execution_id,omitempty"` // tool_output, interactive: the tool's
+}
+
+type annotation struct {
+	Line    int    `json:"line"` // of the content, from 1
+	Type    string `json:"type"` // suggestion, note, warning, error
+	Message string `json:"message"`
+}
+
+// maxBlock bounds one block in bytes; a longer one comes in several.
+const maxBlock = 1 << 20
+
+// piece is what a splitter gives out: text, or a block.
+type piece struct {
+	text  string
+	block *block
+}
+
+// splitter finds fenced code, diffs and errors in a text that comes in pieces of any size. Plain text passes at once, but
+// for the beginning of a line that could still become the beginning of a block.
+type splitter struct {
+	held  []byte // of the line that is being read, not given out yet
+	open  bool   // the beginning of that line was given out: it is plain text
+	in    string // what is being collected: "", fence, diff, error; maybe: a line that is a diff's first if the next one says so
+	fence string // the characters that opened it
+	info  string // what stands behind them
+	body  bytes.Buffer
+}
+
+// add takes the next piece of the text.
+func (s *splitter) add(text string) (out []piece) {
+	for text != "" {
+		i := strings.IndexByte(text, '\n')
+		if i < 0 {
+			s.held = append(s.held, text...)
+			return s.partial(out)
+		}
+		s.held = append(s.held, text[:i+1]...)
+		text = text[i+1:]
+		out = s.line(out)
+	}
+	return out
+}
+
+// end is called after the last piece: what was held back is given out.
+func (s *splitter) end() (out []piece) {
+	if len(s.held) > 0 {
+		out = s.line(out)
+	}
+	return s.finish(out)
+}
+
+// partial looks at a line that has not ended.
+func (s *splitter) partial(out []piece) []piece {
+	switch {
+	case s.in == "" && (s.open || !mayBegin(string(s.held))):
+		out = plain(out, string(s.held))
+		s.held, s.open = s.held[:0], true
+	case s.in != "" && s.body.Len()+len(s.held) > maxBlock:
+		s.body.Write(s.held)
+		s.held = s.held[:0]
+		out = s.emit(out)
+	}
+	return out
+}
+
+// line looks at a whole line.
+func (s *splitter) line(out []piece) []piece {
+	line := string(s.held)
+	s.held = s.held[:0]
+	if s.open {
+		s.open = false
+		return plain(out, line)
+	}
+	switch s.in {
+	case "fence":
+		if closes(line, s.fence) {
+			return s.finish(out)
+		}
+	case "diff":
+		if !diffLine(line) {
+			return s.begin(s.finish(out), line)
+		}
+	case "error":
+		if strings.TrimSpace(line) == "" {
+			return s.begin(s.finish(out), line)
+		}
+	case "maybe":
+		if !strings.HasPrefix(line, "+++ ") {
+			return s.begin(s.finish(out), line)
+		}
+		s.in = "diff"
+	default:
+		return s.begin(out, line)
+	}
+	s.body.WriteString(line)
+	if s.body.Len() > maxBlock {
+		out = s.emit(out)
+	}
+	return out
+}
+
+// begin looks at the first line of whatever comes next.
+func (s *splitter) begin(out []piece, line string) []piece {
+	if fence, info, ok := opens(line); ok {
+		s.in, s.fence, s.info = "fence", fence, info
+		return out
+	}
+	switch {
+	case strings.HasPrefix(line, "diff --git "):
+		s.in = "diff"
+	case strings.HasPrefix(line, "--- "):
+		s.in = "maybe"
+	case errorLine.MatchString(line):
+		s.in = "error"
+	default:
+		return plain(out, line)
+	}
+	s.body.WriteString(line)
+	return out
+}
+
+// finish ends what is being collected.
+func (s *splitter) finish(out []piece) []piece {
+	if s.in == "maybe" {
+		out = plain(out, s.body.String())
+	} else if s.in != "" && (s.body.Len() > 0 || s.in == "fence") {
+		out = s.emit(out)
+	}
+	s.in, s.fence, s.info = "", "", ""
+	s.body.Reset()
+	return out
+}
+
+func (s *splitter) emit(out []piece) []piece {
+	content := strings.TrimSuffix(s.body.String(), "\n")
+	s.body.Reset()
+	b := &block{Type: s.in, Content: content, Annotations: []annotation{}}
+	if s.in == "fence" {
+		describe(b, s.info)
+	}
+	switch b.Type {
+	case "diff":
+		b.Language, b.Metadata.Diff = "diff", true
+		fromDiff(b)
+	case "error":
+		b.Annotations = append(b.Annotations, places(content)...)
+	case "code":
+		b.Annotations = append(b.Annotations, remarks(content)...)
+	}
+	return append(out, piece{block: b})
+}
+
+func plain(out []piece, text string) []piece {
+	if n := len(out); n > 0 && out[n-1].block == nil {
+		out[n-1].text += text
+		return out
+	}
+	if text == "" {
+		return out
+	}
+	return append(out, piece{text: text})
+}
+
+var (
+	errorLine  = regexp.MustCompile(`^(?:Traceback \(most recent call last\):|[Ee]rror(?:\[\w+\])?: |panic: |fatal: )`)
+	fenceLine  = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})[ \t]*(.*?)[ \t]*\r?\n?$")
+	beginnings = []string{"```", "~~~", "diff --git ", "--- ", "Traceback (most recent call last):", "error: ", "Error: ", "error[", "Error[", "panic: ", "fatal: "}
+)
+
+// mayBegin reports whether the beginning of a line can be that of a block.
+func mayBegin(line string) bool {
+	trimmed := strings.TrimLeft(line, " ")
+	if len(line)-len(trimmed) > 3 {
+		return false
+	}
+	for _, b := range beginnings {
+		if strings.HasPrefix(b, trimmed) || strings.HasPrefix(trimmed, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// opens reports whether a line opens a fence. A backquote behind the opening ones makes it code within a line.
+func opens(line string) (fence, info string, ok bool) {
+	m := fenceLine.FindStringSubmatch(line)
+	if m == nil || m[1][0] == '`' && strings.Contains(m[2], "`") {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}
+
+func closes(line, fence string) bool {
+	m := fenceLine.FindStringSubmatch(line)
+	return m != nil && m[2] == "" && m[1][0] == fence[0] && len(m[1]) >= len(fence)
+}
+
+func diffLine(line string) bool {
+	for _, p := range []string{
+		"+", "-", "@@", " ", "\\ No newline", "diff --git ", "index ", "new file mode", "deleted file mode", "old mode", "new mode",
+		"similarity index", "rename from", "rename to", "copy from", "copy to", "Binary files",
+	} {
+		if strings.HasPrefix(line, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// shells are the languages that can be run as they stand in the user's terminal.
+var shells = map[string]bool{"bash": true, "sh": true, "shell": true, "zsh": true, "fish": true, "console": true, "shell-session": true}
+
+var placeInInfo = regexp.MustCompile(`^([^\s:=]*[./][^\s:]*)(?::(\d+(?:-\d+)?))?$`)
+
+// describe reads a fence's info string: a language, then file=NAME, title=NAME, lines=10-15, or NAME:10-15.
+func describe(b *block, info string) {
+	fields := strings.Fields(info)
+	for i, field := range fields {
+		key, value, named := strings.Cut(field, "=")
+		value = strings.Trim(value, `"'`)
+		switch m := placeInInfo.FindStringSubmatch(field); {
+		case named && (key == "file" || key == "title" || key == "filename" || key == "path"):
+			b.Metadata.File = value
+		case named && key == "lines":
+			b.Metadata.Lines = value
+		case m != nil:
+			b.Metadata.File, b.Metadata.Lines = m[1], m[2]
+		case i == 0 && !named:
+			b.Language = strings.ToLower(strings.Trim(field, "{}."))
+		}
+	}
+	switch b.Language {
+	case "diff", "patch", "udiff":
+		b.Type = "diff"
+	case "error", "traceback", "stacktrace", "panic":
+		b.Type, b.Language = "error", ""
+	default:
+		b.Type, b.Metadata.Executable = "code", shells[b.Language]
+	}
+}
+
+var hunk = regexp.MustCompile(`(?m)^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
+
+// fromDiff fills in which file a diff changes, and where it first does.
+func fromDiff(b *block) {
+	for line := range strings.Lines(b.Content) {
+		if name, ok := strings.CutPrefix(line, "+++ "); ok && b.Metadata.File == "" {
+			name, _, _ = strings.Cut(strings.TrimSpace(name), "\t")
+			b.Metadata.File = strings.TrimPrefix(name, "b/")
+		}
+	}
+	if m := hunk.FindStringSubmatch(b.Content); m != nil && b.Metadata.Lines == "" {
+		first, _ := strconv.Atoi(m[1]) // digits; one too large to hold is no line of a file
+		count := 1
+		if m[2] != "" {
+			count, _ = strconv.Atoi(m[2])
+		}
+		b.Metadata.Lines = fmt.Sprintf("%d-%d", first, first+max(count, 1)-1)
+	}
+}
+
+// maxAnnotations bounds those of one block.
+const maxAnnotations = 100
+
+var (
+	placeInError = regexp.MustCompile(`^\s*(?:-->\s*)?[^\s:]+:(\d+)(?::\d+)?:?\s*(?:(error|warning|note)\b[^:]*:\s*)?(.*)$`)
+	remarkInCode = regexp.MustCompile(`(?:^|\s)(?://|#|--|/\*|;)\s*(?i:(suggestion|hint|note|todo|fixme|warning|error))\s*:\s*(.+?)\s*(?:\*/)?$`)
+)
+
+// places annotates the lines of an error that name a place.
+func places(content string) (list []annotation) {
+	n := 0
+	for line := range strings.Lines(content) {
+		n++
+		m := placeInError.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
+		if m == nil || len(list) == maxAnnotations {
+			continue
+		}
+		a := annotation{Line: n, Type: m[2], Message: m[3]}
+		if a.Type == "" {
+			a.Type = "error"
+		}
+		if a.Message == "" {
+			a.Message = strings.TrimSpace(line)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// remarks annotates the lines of code whose comment is addressed to the reader.
+func remarks(content string) (list []annotation) {
+	n := 0
+	for line := range strings.Lines(content) {
+		n++
+		m := remarkInCode.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
+		if m == nil || len(list) == maxAnnotations {
+			continue
+		}
+		kind := strings.ToLower(m[1])
+		switch kind {
+		case "hint":
+			kind = "suggestion"
+		case "todo", "fixme":
+			kind = "note"
+		}
+		list = append(list, annotation{Line: n, Type: kind, Message: m[2]})
+	}
+	return list
+}

@@ -1,0 +1,265 @@
+package jsonrpc
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"sublet/client/internal/gateway"
+	"sublet/wire"
+)
+
+const (
+	// protocolVersion is the document's. A client of another major version is refused (B3, B4).
+	protocolVersion = "1.0.0"
+	protocolMajor   = 1
+
+	connectBound = 15 * time.Second // for the daemon to answer a client's handshake
+	closeBound   = 5 * time.Second  // for running queries to report their end when the server stops
+	writeBound   = 2 * time.Second  // for a client to read what is left then
+)
+
+// conn is one client: a reader that answers requests in their order, and, once there is a session, a translator.
+type conn struct {
+	s   *server
+	log *slog.Logger
+	out *gateway.Writer
+	ctx context.Context // the connection's lifetime
+
+	rate    gateway.Rate // the reader's
+	session *gateway.Session
+	can     map[string]bool // the client's capabilities; set with session
+	work    sync.WaitGroup
+
+	mu sync.Mutex
+	// guarded by mu
+	queries  map[wire.RequestID]*query // running and queued
+	over     []wire.RequestID          // the last that ended
+	asked    map[wire.ExecutionID]*question
+	answered []wire.ExecutionID // the last questions that ended
+	history  history
+}
+
+// serve talks to one client until it goes or ctx ends. It owns nc.
+func (s *server) serve(ctx context.Context, nc net.Conn) {
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	c := &conn{
+		s: s, log: s.log, out: gateway.NewWriter(nc), ctx: own,
+		queries: map[wire.RequestID]*query{}, asked: map[wire.ExecutionID]*question{},
+	}
+	s.log.Debug("client connected")
+	// What comes is not read any more once the server stops; what runs still reports its end.
+	stop := context.AfterFunc(ctx, func() { _ = nc.SetReadDeadline(time.Unix(1, 0)) })
+	err := c.read(gateway.NewLineReader(nc, s.o.MaxLine))
+	stop()
+	s.log.Debug("client leaves", "err", err)
+	c.settle(ctx.Err() != nil)
+	_ = nc.SetWriteDeadline(time.Now().Add(writeBound)) // a client that went has one anyway
+	_ = c.out.Close()                                   // why it could not be written to does not matter any more
+	cancel(gateway.ErrClosed)
+	if c.session != nil {
+		c.session.Close()
+	}
+	c.work.Wait()
+	nc.Close()
+}
+
+// settle ends what the client began: with it nobody is left to read an answer, or to be asked. When the server stops, the
+// client is still told how its queries end.
+func (c *conn) settle(stopping bool) {
+	if c.session == nil {
+		return
+	}
+	why := "the client left"
+	if stopping {
+		why = "the server stops"
+	}
+	c.mu.Lock()
+	var done []chan struct{}
+	for _, q := range c.asked {
+		q.timer.Stop()
+	}
+	for id, q := range c.queries {
+		c.session.Cancel(id, why)
+		done = append(done, q.done)
+	}
+	c.mu.Unlock()
+	if !stopping {
+		return
+	}
+	bound := time.NewTimer(closeBound)
+	defer bound.Stop()
+	for _, d := range done {
+		select {
+		case <-d:
+		case <-bound.C:
+			return
+		}
+	}
+}
+
+// read serves lines until there are no more.
+func (c *conn) read(in *gateway.LineReader) error {
+	for {
+		line, err := in.Next()
+		if long, ok := errors.AsType[*gateway.LineTooLongError](err); ok {
+			// The connection goes on behind its newline (T7a). Nothing is known of the message, so neither is its id.
+			err = c.send(answer(nil, nil, failed(codeRequest, "%s", long).with("limit", long.Limit)))
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.message(line); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *conn) send(v any) error { return c.out.Send(c.ctx, gateway.Line(v)) }
+
+// notify sends a notification. That the client is gone shows in the reader.
+func (c *conn) notify(method string, params any) {
+	_ = c.send(&notification{Version: "2.0", Method: method, Params: params})
+}
+
+// message serves one line. The checks come in this order: parse, rate, envelope, initialized, method, params, concurrency.
+func (c *conn) message(line []byte) error {
+	if !utf8.Valid(line) {
+		return c.send(answer(nil, nil, failed(codeParse, "the line is not UTF-8")))
+	}
+	list, batch, f := values(line)
+	if f != nil {
+		return c.send(answer(nil, nil, f))
+	}
+	var (
+		answers []*response
+		after   []func()
+		seen    []json.RawMessage
+	)
+	for _, raw := range list {
+		a, then := c.one(raw, seen)
+		if a != nil {
+			answers = append(answers, a)
+			if batch {
+				seen = append(seen, a.ID)
+			}
+		}
+		if then != nil {
+			after = append(after, then)
+		}
+	}
+	var err error
+	switch {
+	case len(answers) == 0: // only notifications: no answer, not even an empty one
+	case batch:
+		err = c.send(answers)
+	default:
+		err = c.send(answers[0])
+	}
+	for _, f := range after {
+		f()
+	}
+	return err
+}
+
+// one serves one message of a line. then is what it begins, to be called once the answer is on its way, so that nothing
+// overtakes it.
+func (c *conn) one(raw json.RawMessage, seen []json.RawMessage) (a *response, then func()) {
+	limit := c.limit(wire.LimitRequestsPerSecond, 100)
+	ok, retry := c.rate.Take(limit)
+	r, bad := parse(raw)
+	switch {
+	case !ok:
+		if bad == nil && r.ID == nil {
+			c.log.Info("notification over the rate limit", "method", clip(r.Method))
+			return nil, nil
+		}
+		f := failed(codeAgent, "rate limit: more than %d requests in a second", limit)
+		return answer(r.ID, nil, f.with("limit", limit).with("retry_after_ms", max(retry.Milliseconds(), 1))), nil
+	case bad != nil:
+		return answer(r.ID, nil, bad), nil
+	case r.ID != nil && repeats(seen, r.ID):
+		return answer(r.ID, nil, failed(codeRequest, "id: the batch has it twice")), nil
+	}
+	result, then, f := c.dispatch(&r)
+	if f != nil {
+		then = nil
+		c.log.Debug("refused", "method", clip(r.Method), "code", f.Code, "message", f.Message)
+	}
+	if r.ID == nil {
+		return nil, then // a notification has no answer, whatever becomes of it
+	}
+	if f != nil {
+		result = nil
+	}
+	return answer(r.ID, result, f), then
+}
+
+// limit is one of the daemon's, as it told them, else the document's.
+func (c *conn) limit(name string, otherwise int) int {
+	if c.session == nil {
+		return otherwise
+	}
+	if n := c.session.Ready().Limits[name]; n > 0 {
+		return int(n)
+	}
+	return otherwise
+}
+
+type method func(c *conn, r *request) (result any, then func(), f *failure)
+
+var methods = map[string]method{
+	"agent.query":    (*conn).query,
+	"agent.cancel":   (*conn).cancel,
+	"tool.approve":   (*conn).approve,
+	"context.update": (*conn).update,
+	"session.save":   (*conn).save,
+	"session.load":   (*conn).load,
+}
+
+func (c *conn) dispatch(r *request) (any, func(), *failure) {
+	if r.Method == "initialize" {
+		if c.session != nil {
+			return nil, nil, failed(codeRequest, "initialize was called before")
+		}
+		return c.initialize(r)
+	}
+	if c.session == nil {
+		return nil, nil, failed(codeRequest, "initialize must come first")
+	}
+	m, ok := methods[r.Method]
+	if !ok {
+		return nil, nil, failed(codeMethod, "%s", strconv.Quote(clip(r.Method)))
+	}
+	return m(c, r)
+}
+
+// authentic compares tokens without telling by its time where they differ.
+func (c *conn) authentic(token string) bool {
+	return c.s.o.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(c.s.o.Token)) == 1
+}
+
+// clip bounds text of the client that goes into an answer or the log.
+func clip(s string) string {
+	const most = 64
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,203 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Codes of the document's table.
+const (
+	codeParse      = -32700
+	codeRequest    = -32600
+	codeMethod     = -32601
+	codeParams     = -32602
+	codeInternal   = -32603
+	codeAgent      = -32000
+	codeModel      = -32001
+	codeTool       = -32002
+	codeTimeout    = -32003
+	codeCancelled  = -32004
+	codePermission = -32005
+)
+
+// failure is an error of the protocol. Message begins with the table's words.
+type failure struct {
+	Code    int            `json:"code"`
+	Message string         `json:"message"`
+	Data    map[string]any `json:"data,omitempty"`
+}
+
+func (f *failure) Error() string { return f.Message }
+
+func failed(code int, format string, args ...any) *failure {
+	return &failure{Code: code, Message: titles[code] + ": " + fmt.Sprintf(format, args...)}
+}
+
+func (f *failure) with(key string, value any) *failure {
+	if f.Data == nil {
+		f.Data = map[string]any{}
+	}
+	f.Data[key] = value
+	return f
+}
+
+var titles = map[int]string{
+	codeParse: "Parse error", codeRequest: "Invalid Request", codeMethod: "Method not found", codeParams: "Invalid params",
+	codeInternal: "Internal error", codeAgent: "Agent error", codeModel: "Model error", codeTool: "Tool error",
+	codeTimeout: "Timeout", codeCancelled: "Cancelled", codePermission: "Permission denied",
+}
+
+// request is a request, or a notification: then ID is nil.
+type request struct {
+	ID     json.RawMessage
+	Method string
+	Params json.RawMessage
+}
+
+var null = json.RawMessage("null")
+
+type response struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"` // null where the request had none that could be read (T7b)
+	Result  any             `json:"result,omitempty"`
+	Error   *failure        `json:"error,omitempty"`
+}
+
+func answer(id json.RawMessage, result any, f *failure) *response {
+	if id == nil {
+		id = null
+	}
+	return &response{Version: "2.0", ID: id, Result: result, Error: f}
+}
+
+type notification struct {
+	Version string `json:"jsonrpc"`
+	Method  string `json:"method"`
+	Params  any    `json:"params"`
+}
+
+// values splits a line into its messages: one, or those of a batch. The error is a *failure.
+func values(line []byte) (list []json.RawMessage, batch bool, f *failure) {
+	var whole json.RawMessage
+	d := json.NewDecoder(bytes.NewReader(line))
+	if err := d.Decode(&whole); err != nil {
+		return nil, false, failed(codeParse, "%s", reason(err))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, false, failed(codeParse, "more than one JSON value on the line")
+	}
+	if whole[0] != '[' {
+		return []json.RawMessage{whole}, false, nil
+	}
+	if err := json.Unmarshal(whole, &list); err != nil {
+		return nil, false, failed(codeParse, "%s", reason(err))
+	}
+	if len(list) == 0 {
+		return nil, false, failed(codeRequest, "an empty batch")
+	}
+	return list, true, nil
+}
+
+// reason is a decoder's error without its Go words.
+func reason(err error) string {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return "the JSON ends in the middle"
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if wrong.Field == "" {
+			return fmt.Sprintf("got %s, want %s", wrong.Value, kind(wrong.Type.Kind().String()))
+		}
+		return fmt.Sprintf("%s: got %s, want %s", wrong.Field, wrong.Value, kind(wrong.Type.Kind().String()))
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
+}
+
+// kind is JSON's word for a Go kind.
+func kind(k string) string {
+	switch k {
+	case "struct", "map":
+		return "an object"
+	case "slice":
+		return "an array"
+	case "bool":
+		return "true or false"
+	case "int", "int64":
+		return "a whole number"
+	case "float64":
+		return "a number"
+	}
+	return "a " + k
+}
+
+// parse checks the envelope of one message (P4, A15, A16). The id is given also with an error, where it could be read.
+func parse(raw json.RawMessage) (r request, f *failure) {
+	var fields map[string]json.RawMessage
+	if raw[0] != '{' {
+		return r, failed(codeRequest, "a message is an object")
+	}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return r, failed(codeRequest, "%s", reason(err))
+	}
+	if id, ok := fields["id"]; ok {
+		switch c := id[0]; {
+		case c == '"', c == '-', c >= '0' && c <= '9':
+			r.ID = id
+		default:
+			return r, failed(codeRequest, "id: want a number or a string")
+		}
+	}
+	var version string
+	if err := json.Unmarshal(fields["jsonrpc"], &version); fields["jsonrpc"] == nil || err != nil || version != "2.0" {
+		return r, failed(codeRequest, `jsonrpc: want "2.0"`)
+	}
+	method, ok := fields["method"]
+	if !ok || method[0] != '"' {
+		return r, failed(codeRequest, "method: want a string")
+	}
+	if err := json.Unmarshal(method, &r.Method); err != nil {
+		return r, failed(codeRequest, "method: %s", reason(err))
+	}
+	if params, ok := fields["params"]; ok {
+		if params[0] != '{' && params[0] != '[' {
+			return r, failed(codeRequest, "params: want an object or an array")
+		}
+		r.Params = params
+	}
+	return r, nil
+}
+
+// decode reads params into to; an array stands for an object whose names are those of names, in order.
+func (r *request) decode(names []string, to any) *failure {
+	params := r.Params
+	if params == nil {
+		params = json.RawMessage("{}")
+	}
+	if params[0] == '[' {
+		var list []json.RawMessage
+		if err := json.Unmarshal(params, &list); err != nil {
+			return failed(codeParams, "%s", reason(err))
+		}
+		if len(list) > len(names) {
+			return failed(codeParams, "%d of them, want at most %d: %s", len(list), len(names), strings.Join(names, ", "))
+		}
+		object := map[string]json.RawMessage{}
+		for i, v := range list {
+			object[names[i]] = v
+		}
+		params, _ = json.Marshal(object) // raw values that were read as JSON: cannot fail
+	}
+	if err := json.Unmarshal(params, to); err != nil {
+		return failed(codeParams, "%s", reason(err))
+	}
+	return nil
+}
+
+// repeats reports whether an id of a batch was there before: its answer could not be told from the other's (T7a).
+func repeats(seen []json.RawMessage, id json.RawMessage) bool {
+	return slices.ContainsFunc(seen, func(s json.RawMessage) bool { return bytes.Equal(s, id) })
+}

@@ -1,0 +1,66 @@
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+
+	"sublet/client/internal/gateway"
+	"sublet/wire"
+)
+
+// codes is the one table from the daemon's codes to the document's.
+var codes = map[string]int{
+	wire.CodeInvalidMessage:   codeParams,
+	wire.CodeUnknownKind:      codeInternal,
+	wire.CodeVersion:          codeInternal,
+	wire.CodeTooLarge:         codeParams,
+	wire.CodeRateLimited:      codeAgent,
+	wire.CodeTooManyQueries:   codeAgent,
+	wire.CodeDuplicateID:      codeInternal,
+	wire.CodeNotFoundSession:  codeAgent,
+	wire.CodeNotFoundAgent:    codeAgent,
+	wire.CodeToolNotAvailable: codeTool,
+	wire.CodeToolFailed:       codeTool,
+	wire.CodeProvider:         codeModel,
+	wire.CodeModel:            codeModel,
+	wire.CodeTokenLimit:       codeModel,
+	wire.CodePermissionDenied: codePermission,
+	wire.CodeCancelled:        codeCancelled,
+	wire.CodeTimeout:          codeTimeout,
+	wire.CodeLeaseStale:       codeTool,
+	wire.CodeLeaseDenied:      codeTool,
+	wire.CodeShuttingDown:     codeInternal,
+	wire.CodeInternal:         codeInternal,
+}
+
+// failureOf is an error of the daemon, or of the way to it, in the document's terms.
+func failureOf(err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f
+	}
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		code, ok := codes[e.Code]
+		if !ok {
+			code = codeAgent
+		}
+		f := failed(code, "%s", e.Error()).with("code", e.Code).with("recoverable", e.Recoverable)
+		if e.Hint != "" {
+			f.with("hint", e.Hint)
+		}
+		return f
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return failed(codeTimeout, "the daemon did not answer in time")
+	case errors.Is(err, context.Canceled), errors.Is(err, gateway.ErrClosed):
+		return failed(codeCancelled, "the server is stopping")
+	}
+	f := failed(codeInternal, "%s", err)
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok && h.Hint() != "" {
+		f.with("hint", h.Hint())
+	}
+	return f
+}

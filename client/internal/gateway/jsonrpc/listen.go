@@ -1,0 +1,117 @@
+// Package jsonrpc serves agents by JSON-RPC 2.0 over a unix socket, one message a line, as OpenAgent-Terminal's protocol
+// specification 1.0.0 describes it. What sessions and agents are is left to the daemon.
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"sublet/client/internal/gateway"
+	"sublet/wire/socket"
+)
+
+// Options for Serve. Daemon and Socket are required.
+type Options struct {
+	Daemon  *gateway.Daemon
+	Socket  string // see Path
+	Token   string // initialize must carry it; "" = none is asked for (P2)
+	MaxLine int    // bytes of a message; 0 = gateway.MaxLine (N1)
+	// Ready, if not nil, is called once clients can connect.
+	Ready func()
+	Log   *slog.Logger // nil = none
+
+	approvalTimeout time.Duration // for tests; 0 = approvalBound
+}
+
+// approvalBound is how long a question waits for its answer; then it is a no (H10).
+const approvalBound = 30 * time.Second
+
+// Path is where the socket is unless somebody says otherwise: in $XDG_RUNTIME_DIR, else in /tmp, named after the process
+// that serves it; with compat under the name that the protocol's document gives it (A2).
+func Path(getenv func(string) string, pid int, compat bool) string {
+	dir := getenv("XDG_RUNTIME_DIR")
+	if !filepath.IsAbs(dir) {
+		dir = "/tmp"
+	}
+	name := "sublet-"
+	if compat {
+		name = "openagent-terminal-"
+	}
+	return filepath.Join(dir, name+strconv.Itoa(pid)+".sock")
+}
+
+// server is one Serve.
+type server struct {
+	o   Options
+	log *slog.Logger
+}
+
+// Serve makes the socket, mode 0600, serves every client of the same user that connects, and removes the socket when ctx
+// ends (A3, A4). Running queries are cancelled then, and their clients told. It returns nil after such a stop; errors are
+// those of the socket and of a daemon that cannot be reached at the start.
+func Serve(ctx context.Context, o Options) error {
+	if o.approvalTimeout == 0 {
+		o.approvalTimeout = approvalBound
+	}
+	s := &server{o: o, log: o.Log}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	ln, err := socket.Listen(o.Socket)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(o.Socket)
+	defer ln.Close()
+	if err := o.Daemon.Check(ctx); err != nil {
+		return err
+	}
+	s.log.Info("serving", "socket", o.Socket)
+	if o.Ready != nil {
+		o.Ready()
+	}
+	return s.accept(ctx, ln)
+}
+
+func (s *server) accept(ctx context.Context, ln net.Listener) error {
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil) // runs before Wait: connections end with ctx
+	stop := context.AfterFunc(ctx, func() { ln.Close() })
+	defer stop()
+	for {
+		nc, err := ln.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				nc.Close()
+			}
+			return nil // asked to stop: not a failure
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("accept: %w", err)
+		case err != nil:
+			// Too many open files, most likely: those that are served go on.
+			s.log.Warn("a client could not be accepted", "err", err)
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if err := socket.CheckPeer(nc); err != nil {
+			s.log.Warn("a client was refused", "err", err)
+			nc.Close()
+			continue
+		}
+		conns.Go(func() { s.serve(ctx, nc) })
+	}
+}

@@ -1,0 +1,297 @@
+package jsonrpc
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sublet/client/internal/gateway"
+	"sublet/wire"
+)
+
+type terminalSize struct {
+	Cols        int `json:"cols"`
+	Rows        int `json:"rows"`
+	PixelWidth  int `json:"pixel_width"`
+	PixelHeight int `json:"pixel_height"`
+}
+
+func (t *terminalSize) term() (wire.TermInfo, *failure) {
+	if t == nil {
+		return wire.TermInfo{}, nil
+	}
+	for _, n := range []int{t.Cols, t.Rows, t.PixelWidth, t.PixelHeight} {
+		if n < 0 || n > 1<<16 {
+			return wire.TermInfo{}, failed(codeParams, "terminal_size: %d is outside 0 to %d", n, 1<<16)
+		}
+	}
+	return wire.TermInfo{Cols: t.Cols, Rows: t.Rows, PixelWidth: t.PixelWidth, PixelHeight: t.PixelHeight}, nil
+}
+
+type initializeParams struct {
+	Version string `json:"protocol_version"`
+	Client  struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	} `json:"client_info"`
+	Terminal     *terminalSize  `json:"terminal_size"`
+	Capabilities []string       `json:"capabilities"`
+	Config       map[string]any `json:"config"` // theme, font_size: the client's own affair
+	Token        string         `json:"token"`
+}
+
+type initializeResult struct {
+	Status       string     `json:"status"`
+	Version      string     `json:"protocol_version"`
+	Server       serverInfo `json:"server_info"`
+	Capabilities []string   `json:"capabilities"`
+	Models       []model    `json:"models"`
+}
+
+type serverInfo struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+type model struct {
+	Name   string `json:"name"`
+	Type   string `json:"type"` // code or chat
+	Loaded bool   `json:"loaded"`
+}
+
+// What a client may say it can do (B7). One that does not say is taken to be able to do all of it.
+var clientCapabilities = []string{"streaming", "blocks", "syntax_highlighting", "tool_approval", "session_persistence"}
+
+// initialize settles version and capabilities, and opens the client's session (B1 to B13).
+func (c *conn) initialize(r *request) (any, func(), *failure) {
+	var p initializeParams
+	if f := r.decode([]string{"protocol_version", "client_info", "terminal_size", "capabilities", "config", "token"}, &p); f != nil {
+		return nil, nil, f
+	}
+	if f := negotiate(p.Version); f != nil {
+		return nil, nil, f
+	}
+	term, f := p.Terminal.term()
+	if f != nil {
+		return nil, nil, f
+	}
+	if !c.authentic(p.Token) {
+		return nil, nil, failed(codePermission, "token: missing or wrong").with("hint", "the server was started with --token-file; params.token must hold that file's text")
+	}
+	can := map[string]bool{}
+	if p.Capabilities == nil {
+		p.Capabilities = clientCapabilities
+	}
+	for _, name := range p.Capabilities {
+		can[name] = true
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, connectBound)
+	defer cancel()
+	session, err := c.s.o.Daemon.Connect(ctx, gateway.Options{
+		Name: "sublet serve jsonrpc", Confirm: can["tool_approval"], Place: gateway.Place{Term: term},
+	})
+	if err != nil {
+		return nil, nil, failureOf(err)
+	}
+	c.session, c.can = session, can
+	ready := session.Ready()
+	result := &initializeResult{
+		Status: "ready", Version: protocolVersion, Server: serverInfo{Name: "sublet", Version: ready.Daemon.Version},
+		Capabilities: []string{"streaming", "blocks", "tool_execution", "context_aware"}, Models: []model{},
+	}
+	for _, m := range ready.Models {
+		kind := "chat"
+		if strings.Contains(strings.ToLower(m.Name), "code") {
+			kind = "code"
+		}
+		result.Models = append(result.Models, model{Name: m.Name, Type: kind, Loaded: m.Loaded})
+	}
+	c.log.Info("client ready", "client", clip(p.Client.Name), "version", clip(p.Client.Version), "session", session.ID())
+	return result, func() { c.work.Go(c.translate) }, nil // serve waits for it
+}
+
+// negotiate accepts every version of the same major number.
+func negotiate(version string) *failure {
+	major, rest, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(major)
+	switch {
+	case version == "":
+		return failed(codeParams, "protocol_version: is missing").with("supported", protocolVersion)
+	case err != nil || rest == "":
+		return failed(codeParams, "protocol_version: %q is not MAJOR.MINOR.PATCH", clip(version)).with("supported", protocolVersion)
+	case n != protocolMajor:
+		return failed(codeParams, "protocol_version: %s is another major version than %s", clip(version), protocolVersion).
+			with("supported", protocolVersion).with("requested", clip(version))
+	}
+	return nil
+}
+
+// cancel ends a query; its stream.complete follows (E14).
+func (c *conn) cancel(r *request) (any, func(), *failure) {
+	var p struct {
+		Query *string `json:"query_id"`
+	}
+	if f := r.decode([]string{"query_id"}, &p); f != nil {
+		return nil, nil, f
+	}
+	if p.Query == nil {
+		return nil, nil, failed(codeParams, "query_id: is missing")
+	}
+	id := wire.RequestID(*p.Query)
+	c.mu.Lock()
+	q, over := c.queries[id], slices.Contains(c.over, id)
+	if q != nil {
+		q.cancelled = true
+	}
+	c.mu.Unlock()
+	if q == nil && !over {
+		return nil, nil, failed(codeParams, "query_id: there is no query %q on this connection", clip(*p.Query))
+	}
+	result := map[string]any{"cancelled": q != nil, "query_id": *p.Query}
+	if q == nil {
+		return result, nil, nil // it ended meanwhile
+	}
+	return result, func() { c.session.Cancel(id, "cancelled by the client") }, nil
+}
+
+// update takes the client's folder, environment and terminal (D2).
+func (c *conn) update(r *request) (any, func(), *failure) {
+	var p struct {
+		Cwd      string            `json:"cwd"`
+		Env      map[string]string `json:"env"`
+		Terminal *terminalSize     `json:"terminal_size"`
+		Recent   []recentCommand   `json:"recent_commands"`
+	}
+	if f := r.decode([]string{"cwd", "env", "terminal_size"}, &p); f != nil {
+		return nil, nil, f
+	}
+	term, f := p.Terminal.term()
+	if f != nil {
+		return nil, nil, f
+	}
+	place, err := c.session.Place().With(c.s.o.Daemon.Env, p.Cwd, p.Env)
+	if err != nil {
+		return nil, nil, failed(codeParams, "%s", err)
+	}
+	if p.Terminal != nil {
+		place.Term = term
+	}
+	if err := c.session.Move(c.ctx, place); err != nil {
+		return nil, nil, failureOf(err)
+	}
+	return map[string]any{"status": "updated"}, func() { c.suggest(p.Recent) }, nil
+}
+
+// save writes the session to a file (K1).
+func (c *conn) save(r *request) (any, func(), *failure) {
+	p := struct {
+		Path    string `json:"path"`
+		History *bool  `json:"include_history"`
+		Blocks  *bool  `json:"include_blocks"`
+	}{}
+	if f := r.decode([]string{"path", "include_history", "include_blocks"}, &p); f != nil {
+		return nil, nil, f
+	}
+	if p.Path == "" {
+		return nil, nil, failed(codeParams, "path: is missing")
+	}
+	reply, err := c.do(&wire.SessionRequest{
+		Op: "save", Path: wire.OSString(p.Path),
+		IncludeHistory: p.History == nil || *p.History, IncludeBlocks: p.Blocks == nil || *p.Blocks,
+	})
+	if err != nil {
+		return nil, nil, failureOf(err)
+	}
+	return map[string]any{"saved": true, "path": string(reply.Path), "size": reply.Size}, nil, nil
+}
+
+// load makes a saved session the connection's own (K2).
+func (c *conn) load(r *request) (any, func(), *failure) {
+	var p struct {
+		Path string `json:"path"`
+	}
+	if f := r.decode([]string{"path"}, &p); f != nil {
+		return nil, nil, f
+	}
+	if p.Path == "" {
+		return nil, nil, failed(codeParams, "path: is missing")
+	}
+	c.mu.Lock()
+	running := len(c.queries)
+	c.mu.Unlock()
+	if running > 0 {
+		return nil, nil, failed(codeAgent, "%d queries run in the session that would be left; cancel them or wait for their end", running)
+	}
+	reply, err := c.do(&wire.SessionRequest{Op: "load", Path: wire.OSString(p.Path)})
+	if err != nil {
+		return nil, nil, failureOf(err)
+	}
+	id := reply.Session.ID
+	ctx, cancel := context.WithTimeout(c.ctx, connectBound)
+	defer cancel()
+	if err := c.session.Attach(ctx, id, -1); err != nil {
+		return nil, nil, failureOf(err)
+	}
+	blocks, messages, err := c.count(id)
+	if err != nil {
+		return nil, nil, failureOf(err)
+	}
+	return map[string]any{"loaded": true, "session": map[string]any{
+		"id": id, "created": reply.Session.CreatedAtMS / time.Second.Milliseconds(), "blocks_count": blocks, "messages_count": messages,
+	}}, nil, nil
+}
+
+// do is one request about sessions.
+func (c *conn) do(r *wire.SessionRequest) (*wire.SessionReply, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, connectBound)
+	defer cancel()
+	return c.session.Do(ctx, r)
+}
+
+// count reads a session's history and counts its messages, the user's and the agents', and their blocks.
+func (c *conn) count(id wire.SessionID) (blocks, messages int, err error) {
+	var split splitter
+	found := func(list []piece) {
+		for _, p := range list {
+			if p.block != nil {
+				blocks++
+			}
+		}
+	}
+	speaking := false
+	for after := int64(0); ; {
+		page, err := c.do(&wire.SessionRequest{Op: "get", SessionID: &id, IncludeHistory: true, IncludeBlocks: true, AfterSeq: after, Limit: 1000})
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, e := range page.Events {
+			switch m := e.Message.(type) {
+			case *wire.TurnStarted:
+				messages, speaking = messages+1, false
+			case *wire.CommandResult:
+				blocks, speaking = blocks+1, false
+			case *wire.AgentComplete:
+				found(split.end())
+				speaking = false
+			case *wire.AgentStreamChunk:
+				switch m.Chunk.Type {
+				case wire.ChunkText:
+					if !speaking {
+						messages, speaking = messages+1, true
+					}
+					found(split.add(m.Chunk.Text))
+				case wire.ChunkBlock:
+					blocks++
+				}
+			}
+			if event, ok := e.Message.(wire.EventMessage); ok {
+				after = event.Meta().Seq
+			}
+		}
+		if !page.More || len(page.Events) == 0 {
+			return blocks, messages, nil
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package jsonrpc
+
+import (
+	"strings"
+	"time"
+
+	"sublet/wire"
+)
+
+// query is one agent.query from its answer to its stream.complete. All but done and cancelled is the translator's.
+type query struct {
+	id        string
+	done      chan struct{} // closed after stream.complete
+	cancelled bool          // by the client; guarded by conn.mu
+
+	stream  bool // the text comes in pieces
+	blocks  bool // what has structure comes as blocks
+	index   int  // of the next token
+	numbers int  // of the next block
+	split   splitter
+	text    strings.Builder // with stream false: what was said so far
+	error   *failure        // what went wrong, as the turn told
+	began   time.Time
+	shown   map[wire.ExecutionID]time.Time // when a running tool's progress was last told
+}
+
+type recentCommand struct {
+	Command   string  `json:"command"`
+	ExitCode  *int    `json:"exit_code"`
+	Timestamp float64 `json:"timestamp"` // seconds since 1970; milliseconds are taken too
+	Output    string  `json:"output"`
+}
+
+func (r recentCommand) startedMS() int64 {
+	const yearsFromNow = 1e11 // as seconds that is the year 5138
+	if r.Timestamp < yearsFromNow {
+		return int64(r.Timestamp * 1000)
+	}
+	return int64(r.Timestamp)
+}
+
+type queryParams struct {
+	Message *string `json:"message"`
+	Context struct {
+		Cwd            string            `json:"cwd"`
+		Shell          string            `json:"shell"` // agents have bash, whatever the user's own is
+		Env            map[string]string `json:"env"`
+		RecentCommands []recentCommand   `json:"recent_commands"`
+		RecentOutput   string            `json:"recent_output"`
+		OpenFiles      []string          `json:"open_files"`
+	} `json:"context"`
+	Options struct {
+		Stream          *bool    `json:"stream"`
+		MaxTokens       *int     `json:"max_tokens"`
+		Temperature     *float64 `json:"temperature"`
+		ToolsEnabled    *bool    `json:"tools_enabled"`
+		RequireApproval *bool    `json:"require_approval"`
+	} `json:"options"`
+}
+
+// request is the native form of a query.
+func (p *queryParams) request(id string) (*wire.AgentRequest, *failure) {
+	if p.Message == nil {
+		return nil, failed(codeParams, "message: is missing")
+	}
+	if strings.TrimSpace(*p.Message) == "" {
+		return nil, failed(codeParams, "message: is empty")
+	}
+	req := &wire.AgentRequest{
+		RequestID: wire.RequestID(id), Prompt: *p.Message,
+		Context: wire.RequestContext{
+			Cwd: wire.OSString(p.Context.Cwd), RecentOutput: []byte(p.Context.RecentOutput),
+			RecentCommands: []wire.RecentCommand{}, OpenFiles: []wire.OSString{},
+		},
+		Attachments: []wire.Attachment{},
+	}
+	for _, r := range p.Context.RecentCommands {
+		req.Context.RecentCommands = append(req.Context.RecentCommands, wire.RecentCommand{
+			Command: wire.OSString(r.Command), ExitCode: r.ExitCode, StartedAtMS: r.startedMS(), OutputTail: []byte(r.Output),
+		})
+	}
+	for _, f := range p.Context.OpenFiles {
+		req.Context.OpenFiles = append(req.Context.OpenFiles, wire.OSString(f))
+	}
+	o := &p.Options
+	switch {
+	case o.MaxTokens != nil && *o.MaxTokens < 1:
+		return nil, failed(codeParams, "options.max_tokens: %d is less than 1", *o.MaxTokens)
+	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > 2):
+		return nil, failed(codeParams, "options.temperature: %v is outside 0 to 2", *o.Temperature)
+	}
+	req.Options.MaxTokens, req.Options.Temperature = o.MaxTokens, o.Temperature
+	if o.ToolsEnabled != nil && !*o.ToolsEnabled {
+		req.Options.Tools = []string{} // an empty list is none
+	}
+	if o.RequireApproval != nil && !*o.RequireApproval {
+		req.Options.RequireApproval = o.RequireApproval // what the policy would ask is refused
+	}
+	return req, nil
+}
+
+// query begins a turn. It is answered at once; what comes of it follows as notifications (E2 to E4).
+func (c *conn) query(r *request) (any, func(), *failure) {
+	var p queryParams
+	if f := r.decode([]string{"message", "context", "options"}, &p); f != nil {
+		return nil, nil, f
+	}
+	id := "q-" + wire.NewID()
+	req, f := p.request(id)
+	if f != nil {
+		return nil, nil, f
+	}
+	was := c.session.Place()
+	place, err := was.With(c.s.o.Daemon.Env, p.Context.Cwd, p.Context.Env)
+	if err != nil {
+		return nil, nil, failed(codeParams, "context.%s", err)
+	}
+	limit := c.limit(wire.LimitRunningTurns, 3)
+	q := &query{
+		id: id, done: make(chan struct{}), began: time.Now(), shown: map[wire.ExecutionID]time.Time{},
+		stream: c.can["streaming"] && (p.Options.Stream == nil || *p.Options.Stream), blocks: c.can["blocks"],
+	}
+	c.mu.Lock()
+	if running := len(c.queries); running >= limit {
+		c.mu.Unlock()
+		return nil, nil, failed(codeAgent, "concurrent queries: %d run, and more than %d are not taken", running, limit).
+			with("limit", limit).with("retry_after_ms", 1000)
+	}
+	c.queries[req.RequestID] = q
+	c.mu.Unlock()
+	begin := func() {
+		if p.Context.Cwd != "" && place.Cwd != was.Cwd || len(p.Context.Env) > 0 {
+			err = c.session.Move(c.ctx, place)
+		}
+		if err == nil {
+			err = c.session.Ask(c.ctx, req)
+		}
+		if err != nil {
+			q.error = failureOf(err)
+			c.end(q, wire.StatusError, nil)
+			return
+		}
+		c.suggest(p.Context.RecentCommands)
+	}
+	return map[string]any{"query_id": id, "status": "processing"}, begin, nil
+}
+
+// end tells that a query is over: what went wrong, if something did, and then stream.complete, exactly once (E17, E20).
+func (c *conn) end(q *query, status string, m *wire.AgentComplete) {
+	if status == wire.StatusError || status == wire.StatusTimeout {
+		if q.error == nil {
+			code := codeAgent
+			if status == wire.StatusTimeout {
+				code = codeTimeout
+			}
+			q.error = failed(code, "the query ended with status %s", status)
+		}
+		message, details, _ := strings.Cut(q.error.Message, ": ")
+		c.notify("stream.error", map[string]any{
+			"query_id": q.id,
+			"error":    map[string]any{"code": q.error.Code, "message": longTitles[q.error.Code], "details": orElse(details, message)},
+		})
+	}
+	metadata := map[string]any{
+		"total_tokens": 0, "tokens_per_second": 0.0, "tools_executed": []string{}, "model_used": "",
+		"duration_ms": time.Since(q.began).Milliseconds(),
+	}
+	if m != nil {
+		metadata["total_tokens"], metadata["tools_executed"] = m.Usage.Total, m.ToolsExecuted
+		metadata["model_used"], metadata["duration_ms"] = m.Model, m.DurationMS
+		if m.DurationMS > 0 {
+			metadata["tokens_per_second"] = float64(m.Usage.Output*1000*100/m.DurationMS) / 100
+		}
+		if len(m.Refused) > 0 {
+			refused := make([]map[string]string, 0, len(m.Refused))
+			for _, r := range m.Refused {
+				refused = append(refused, map[string]string{"tool": r.Tool, "reason": r.Reason})
+			}
+			metadata["tools_refused"] = refused
+		}
+	}
+	c.mu.Lock()
+	delete(c.queries, wire.RequestID(q.id))
+	c.over = remembered(c.over, wire.RequestID(q.id))
+	c.mu.Unlock()
+	c.notify("stream.complete", map[string]any{"query_id": q.id, "status": status, "metadata": metadata})
+	close(q.done)
+}
+
+var longTitles = map[int]string{
+	codeParams: "Invalid params", codeInternal: "Internal server error", codeAgent: "Agent processing failed",
+	codeModel: "LLM inference failed", codeTool: "Tool execution failed", codeTimeout: "Operation timed out",
+	codeCancelled: "Operation was cancelled", codePermission: "Operation not permitted",
+}
+
+func orElse(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// remembered is list with id at its end, bounded: these ids only tell what ended from what never was.
+func remembered[T any](list []T, id T) []T {
+	if list = append(list, id); len(list) > 1024 {
+		list = list[1:]
+	}
+	return list
+}

@@ -1,0 +1,329 @@
+package jsonrpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"sublet/wire"
+)
+
+// progressEvery bounds how often a running tool's output is told; the whole comes with its end.
+const progressEvery = 100 * time.Millisecond
+
+// batchMost is how many waiting events are looked at together: tokens among them that follow each other go out in one
+// notification.
+const batchMost = 256
+
+type tokenMetadata struct {
+	Type       string  `json:"type"`
+	Confidence float64 `json:"confidence"` // models tell none: always 1
+}
+
+type token struct {
+	Token    string        `json:"token"`
+	Index    int           `json:"index"`
+	Metadata tokenMetadata `json:"metadata"`
+}
+
+type oneToken struct {
+	Query string `json:"query_id"`
+	token
+}
+
+type manyTokens struct {
+	Query  string  `json:"query_id"`
+	Tokens []token `json:"tokens"`
+}
+
+// translate turns the session's events into notifications until the connection is over.
+func (c *conn) translate() {
+	for {
+		list, err := c.session.NextBatch(c.ctx, batchMost)
+		if err != nil {
+			return // the connection is over
+		}
+		var (
+			of      *query // whose tokens wait
+			waiting []token
+		)
+		flush := func() {
+			switch len(waiting) {
+			case 0:
+			case 1:
+				c.notify("stream.token", oneToken{of.id, waiting[0]})
+			default:
+				c.notify("stream.tokens", manyTokens{of.id, waiting})
+			}
+			waiting = nil
+		}
+		for _, m := range list {
+			q := c.queryOf(m)
+			if text, ok := spoken(m); ok && q != nil {
+				if q != of {
+					flush()
+					of = q
+				}
+				for _, p := range q.said(text) {
+					if p.block != nil {
+						flush()
+						c.block(q, p.block)
+						continue
+					}
+					waiting = append(waiting, token{p.text, q.index, tokenMetadata{"text", 1}})
+					q.index++
+				}
+				continue
+			}
+			flush()
+			if q != nil {
+				c.event(q, m)
+			}
+		}
+		flush()
+	}
+}
+
+// queryOf is whose event m is; nil: none of this connection's.
+func (c *conn) queryOf(m wire.Message) *query {
+	e, ok := m.(wire.EventMessage)
+	if !ok {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.queries[e.Meta().RequestID]
+}
+
+// spoken is a piece of the agent's own answer. What an agent that works for another one says is not.
+func spoken(m wire.Message) (string, bool) {
+	chunk, ok := m.(*wire.AgentStreamChunk)
+	if !ok || chunk.Chunk.Type != wire.ChunkText || isDelegate(chunk.Agent) {
+		return "", false
+	}
+	return chunk.Chunk.Text, true
+}
+
+// isDelegate reports whether an agent works for another one: a task's name carries its number.
+func isDelegate(agent string) bool {
+	_, number, ok := strings.Cut(agent, "-")
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
+}
+
+// said takes a piece of the answer and returns what goes out now.
+func (q *query) said(text string) []piece {
+	if !q.stream {
+		q.text.WriteString(text)
+		return nil
+	}
+	if !q.blocks {
+		return []piece{{text: text}}
+	}
+	return q.split.add(text)
+}
+
+// rest is what was held back at the end of an answer, or of the text before a tool's call.
+func (q *query) rest() []piece {
+	switch {
+	case q.stream:
+		return q.split.end()
+	case q.text.Len() == 0:
+		return nil
+	}
+	text := q.text.String()
+	q.text.Reset()
+	if !q.blocks {
+		return []piece{{text: text}}
+	}
+	// Not streamed: the text between the blocks is blocks too.
+	list := append(q.split.add(text), q.split.end()...)
+	for i, p := range list {
+		if p.block == nil {
+			list[i] = piece{block: &block{Type: "text", Content: strings.Trim(p.text, "\n"), Annotations: []annotation{}}}
+		}
+	}
+	return list
+}
+
+func (c *conn) flushText(q *query) {
+	for _, p := range q.rest() {
+		switch {
+		case p.block != nil && p.block.Content == "" && p.block.Type == "text":
+		case p.block != nil:
+			c.block(q, p.block)
+		default:
+			c.notify("stream.token", oneToken{q.id, token{p.text, q.index, tokenMetadata{"text", 1}}})
+			q.index++
+		}
+	}
+}
+
+func (c *conn) block(q *query, b *block) {
+	q.numbers++
+	c.notify("stream.block", map[string]any{
+		"query_id": q.id, "block_id": "block-" + strconv.Itoa(q.numbers) + "-" + strings.TrimPrefix(q.id, "q-"), "block": b,
+	})
+}
+
+// event translates what is no text.
+func (c *conn) event(q *query, m wire.Message) {
+	switch m := m.(type) {
+	case *wire.AgentThinking:
+		c.thinking(q, m.Phase, m.Message)
+	case *wire.AgentStreamChunk:
+		c.chunk(q, m)
+	case *wire.ConfirmationRequest:
+		if q.stream {
+			c.flushText(q) // what the agent said of it comes first
+		}
+		c.ask(q, m)
+	case *wire.ConfirmationResolved:
+		c.resolved(m)
+	case *wire.CommandResult:
+		c.toolEnd(q, m)
+	case *wire.Error:
+		q.error = failureOf(m)
+		if m.TurnID != "" {
+			return // stored before the turn's end, which follows
+		}
+		c.flushText(q)
+		status := wire.StatusError
+		if m.Code == wire.CodeCancelled {
+			status = wire.StatusCancelled // before it began
+		}
+		c.end(q, status, nil)
+	case *wire.AgentComplete:
+		c.flushText(q)
+		c.end(q, m.Status, m)
+	}
+}
+
+func (c *conn) thinking(q *query, phase, message string) {
+	c.notify("agent.thinking", map[string]any{"query_id": q.id, "phase": phase, "message": message})
+}
+
+func (c *conn) chunk(q *query, m *wire.AgentStreamChunk) {
+	chunk := &m.Chunk
+	switch chunk.Type {
+	case wire.ChunkReasoning:
+		if chunk.Text != "" {
+			c.thinking(q, wire.PhasePlanning, chunk.Text)
+		}
+	case wire.ChunkText: // of an agent that works for another one
+		c.thinking(q, wire.PhaseExecuting, m.Agent+": "+chunk.Text)
+	case wire.ChunkNotice:
+		c.thinking(q, wire.PhaseExecuting, chunk.Text)
+	case wire.ChunkToolCall:
+		if q.stream {
+			c.flushText(q)
+		}
+		c.progress(chunk.ExecutionID, 0, chunk.Tool+" "+summary(chunk.Arguments))
+	case wire.ChunkToolOutput:
+		now := time.Now()
+		if now.Sub(q.shown[chunk.ExecutionID]) < progressEvery {
+			return
+		}
+		q.shown[chunk.ExecutionID] = now
+		if line := lastLine(chunk.Data); line != "" {
+			c.progress(chunk.ExecutionID, percentage(line), line)
+		}
+	case wire.ChunkBlock:
+		if b := chunk.Block; b != nil {
+			c.block(q, native(b))
+		}
+	}
+}
+
+// native is a block of the daemon's own.
+func native(b *wire.Block) *block {
+	out := &block{
+		Type: b.Type, Language: b.Language, Content: b.Content, Annotations: []annotation{},
+		Metadata: blockMetadata{File: b.Metadata["file"], Lines: b.Metadata["lines"], Diff: b.Type == "diff"},
+	}
+	for _, a := range b.Annotations {
+		out.Annotations = append(out.Annotations, annotation{Line: a.Line, Type: a.Type, Message: a.Message})
+	}
+	return out
+}
+
+func (c *conn) progress(id wire.ExecutionID, percentage int, message string) {
+	c.notify("tool.progress", map[string]any{
+		"execution_id": id,
+		"progress":     map[string]any{"percentage": percentage, "status": "processing", "message": message},
+	})
+}
+
+// toolEnd tells a tool's end, and shows what it printed as a block of the answer (G2, G6).
+func (c *conn) toolEnd(q *query, m *wire.CommandResult) {
+	if m.ExecutionID == "" {
+		return // a command that a person ran in a session that is shared
+	}
+	delete(q.shown, m.ExecutionID)
+	files := make([]string, 0, len(m.FilesModified))
+	for _, f := range m.FilesModified {
+		files = append(files, string(f))
+	}
+	result := map[string]any{"output": string(m.Output), "files_modified": files, "duration_ms": m.DurationMS}
+	if m.ExitCode != nil {
+		result["exit_code"] = *m.ExitCode
+	}
+	c.notify("tool.complete", map[string]any{"execution_id": m.ExecutionID, "status": m.Status, "result": result})
+	if q.blocks && m.Tool == "bash" && len(m.Output) > 0 {
+		c.block(q, &block{
+			Type: "tool_output", Content: string(m.Output), Metadata: blockMetadata{Execution: string(m.ExecutionID)}, Annotations: []annotation{},
+		})
+	}
+}
+
+// summary is a call's arguments in one line.
+func summary(arguments string) string {
+	var fields map[string]any
+	if json.Unmarshal([]byte(arguments), &fields) != nil {
+		return oneLine(arguments)
+	}
+	for _, name := range []string{"command", "path", "pattern", "url", "description"} {
+		if v, ok := fields[name]; ok {
+			return oneLine(fmt.Sprint(v))
+		}
+	}
+	return oneLine(arguments)
+}
+
+func oneLine(s string) string {
+	const most = 200
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+// lastLine is the last line of output that says something; a progress bar's lines end with \r.
+func lastLine(data []byte) string {
+	text := controls.ReplaceAllString(strings.ToValidUTF8(string(data), "\uFFFD"), "")
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := len(lines) - 1; i >= 0; i-- {
+		if line := oneLine(lines[i]); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// controls are the terminal's: colours, cursor movements, titles, and single bytes but line ends and tabs (P8).
+var controls = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]`)
+
+var percent = regexp.MustCompile(`(\d{1,3})(?:\.\d+)?\s?%`)
+
+// percentage is what a program itself says of how far it is; 0 where it says nothing.
+func percentage(line string) int {
+	found := percent.FindAllStringSubmatch(line, -1)
+	if found == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(found[len(found)-1][1]) // three digits
+	return min(n, 100)
+}

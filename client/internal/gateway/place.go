@@ -1,0 +1,47 @@
+package gateway
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+
+	"sublet/client/internal/lender"
+	"sublet/wire"
+)
+
+// With is p with what a client told of itself: "" and nil leave things as they are. Values of variables that look like
+// secrets are left out: a client does not tell them by its protocol either.
+func (p Place) With(base map[string]wire.OSString, cwd string, env map[string]string) (Place, error) {
+	if cwd != "" {
+		if !filepath.IsAbs(cwd) || strings.ContainsRune(cwd, 0) {
+			return p, fmt.Errorf("cwd: %q is not an absolute path", clip(cwd, 200))
+		}
+		p.Cwd = filepath.Clean(cwd)
+	}
+	if len(env) > 0 {
+		merged := maps.Clone(p.Env)
+		if merged == nil {
+			merged = maps.Clone(base)
+		}
+		if merged == nil {
+			merged = map[string]wire.OSString{}
+		}
+		for name := range env {
+			if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(env[name], 0) {
+				return p, fmt.Errorf("env: %q cannot be a variable", clip(name, 100))
+			}
+		}
+		maps.Copy(merged, lender.Public(env))
+		p.Env = merged
+	}
+	return p, nil
+}
+
+// clip bounds text of the other side that goes into an answer.
+func clip(s string, most int) string {
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
