@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -35,6 +36,8 @@ type Options struct {
 const (
 	// drainBound is what running turns get where a signal stops the daemon; a client's request says its own.
 	drainBound = 30 * time.Second
+	// dozeAfter is how long nothing may have come or gone before the daemon gives back the memory that only work needs.
+	dozeAfter  = 10 * time.Second
 	closeBound = 15 * time.Second // for turns, leases and private shells to end, once cancelled
 	// settleConfig is how long the settings file must be left alone before it is read: editors write in several steps.
 	settleConfig = 100 * time.Millisecond
@@ -169,10 +172,12 @@ func (d *daemon) ask(s stop) {
 
 // wait returns when the daemon is to end, and why.
 func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, changed <-chan struct{}, served <-chan error, m *models) (stop, error) {
-	idle := time.NewTimer(time.Hour)
+	idle, doze := time.NewTimer(time.Hour), time.NewTimer(dozeAfter)
 	defer idle.Stop()
+	defer doze.Stop()
 	rest := func() { // the idle clock runs while nobody is there, from when the last one left
 		idle.Stop()
+		doze.Reset(dozeAfter)
 		if limit := d.conf.get().Daemon.IdleExit; limit > 0 && d.hub.Idle() {
 			idle.Reset(limit)
 		}
@@ -193,6 +198,10 @@ func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, changed <-c
 				return stop{why: "nobody needed it"}, nil
 			}
 			rest()
+		case <-doze.C:
+			if d.hub.Running() == 0 {
+				d.giveBack()
+			}
 		case s := <-signals:
 			if s != syscall.SIGHUP {
 				return stop{why: s.String(), drain: drainBound, asked: true}, nil
@@ -203,6 +212,15 @@ func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, changed <-c
 			d.reload(m)
 			rest()
 		}
+	}
+}
+
+// giveBack returns memory that an idle daemon does not need to the system: freed heap, and the pages of the program that
+// its start has read.
+func (d *daemon) giveBack() {
+	debug.FreeOSMemory()
+	if err := releaseText(); err != nil {
+		d.log.Debug("the program's pages were not given back", "err", err)
 	}
 }
 
