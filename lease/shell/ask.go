@@ -19,12 +19,8 @@ type question struct {
 	done   chan struct{}
 }
 
-// nudgeAfter is how long an answer may take, after signals were sent, before it is looked whether the shell has heard the
-// question; nudgeAnyway is the same where none was sent.
-const (
-	nudgeAfter  = 50 * time.Millisecond
-	nudgeAnyway = 2 * time.Second
-)
+// nudgeAfter is how long an answer may take before it is looked whether the shell has heard the question.
+const nudgeAfter = 50 * time.Millisecond
 
 // lockTurn waits until nothing of ours is being asked. A question gives way to a command: it returns ErrBusy at once.
 func (s *Shell) lockTurn(ctx context.Context, command bool) error {
@@ -83,10 +79,10 @@ func (s *Shell) awaitIdle(ctx context.Context) error {
 // before made bash drop its prompt hook, or what it read next. One too many does no harm: the shell prompts once more, and
 // unexpectedLocked takes that for what it is.
 func (s *Shell) nudge(p *process, event <-chan struct{}, since time.Time) {
-	if !s.shaky.Load() && (p.lineBuf == 0 || time.Since(since) < nudgeAnyway) {
-		return
+	if p.lineBuf.Load() == 0 && !s.shaky.Load() {
+		return // what an rc file asks while the shell starts is not for us
 	}
-	if p.reads(nudgeAfter, event) {
+	if s.unheard(p, since, func() bool { return closed(event) }) {
 		p.stream.question(p.stream.current())
 		_, _ = p.write([]byte("\n"))
 	}

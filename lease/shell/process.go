@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,10 +23,9 @@ type process struct {
 	exited chan struct{} // closed after the wait; state and killed may then be read
 	state  *os.ProcessState
 	read   sync.WaitGroup // the reader
-	// lineBuf is where the shell reads its lines to, as seen once when it was idle; 0 where that cannot be seen. Only who
-	// has the turn uses it.
-	lineBuf uint64
-	hidden  bool // it cannot be seen here
+	// lineBuf is where the shell reads its lines to, as seen once when it was idle; 0 where that cannot be seen.
+	lineBuf atomic.Uint64
+	hidden  bool // it cannot be seen here; like looked, for who has the turn
 	looked  bool
 
 	mu     sync.Mutex
@@ -128,11 +128,12 @@ func (p *process) waitLoop(s *Shell) {
 
 // learn notes where the idle shell reads its lines to. It takes a moment once, and nothing afterwards.
 func (p *process) learn() {
-	if p == nil || p.lineBuf != 0 || p.hidden {
+	if p == nil || p.lineBuf.Load() != 0 || p.hidden {
 		return
 	}
 	for tries := 50; tries > 0; tries-- {
-		if p.lineBuf = lineBuffer(p.pid); p.lineBuf != 0 {
+		if buf := lineBuffer(p.pid); buf != 0 {
+			p.lineBuf.Store(buf)
 			return
 		}
 		if p.hidden = !showsCalls(p.pid); p.hidden || p.looked {

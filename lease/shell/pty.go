@@ -109,3 +109,29 @@ func control(file *os.File, f func(fd int) error) error {
 	}
 	return inner
 }
+
+// inputEmpty proves that a program that read the terminal now would find nothing, or no whole line where it gives lines.
+// What was written to the other end before the call counts: Linux passes that on by a worker of its own, and poll waits
+// for it (n_tty_poll).
+func inputEmpty(tty string) bool {
+	fd, err := retry(func() (int, error) {
+		return unix.Open(tty, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	n, err := retry(func() (int, error) {
+		return unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	})
+	return err == nil && n == 0
+}
+
+// retry repeats a system call that a signal interrupted.
+func retry(call func() (int, error)) (n int, err error) {
+	for {
+		if n, err = call(); err != unix.EINTR {
+			return n, err
+		}
+	}
+}

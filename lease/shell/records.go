@@ -29,6 +29,7 @@ type endRecord struct {
 //	E nonce status 1 pid next [v] SOH dir        the same, and the shell is ready for a line, which it answers with next
 //	R pid next [v] [d]                           the shell is ready; v: by line editor; d: its state lies in the file s
 //	Q id status                                  a question of ours was answered
+//	B id                                         Go's own: all before it was read
 //	X                                            Close
 func (s *Shell) recordLoop() {
 	r := bufio.NewReader(s.fifo)
@@ -45,6 +46,8 @@ func (s *Shell) recordLoop() {
 			s.onReady(strings.Fields(rest))
 		case "Q":
 			s.onAnswer(rest)
+		case "B":
+			s.onBarrier(rest)
 		case "X":
 			return
 		}

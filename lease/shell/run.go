@@ -221,8 +221,10 @@ func (s *Shell) await(ctx context.Context, r *run, p *process) Result {
 		done    = ctx.Done()
 		begun   = r.begun
 		watch   = newWatcher(s, p, r)
+		late    *sight
 	)
 	defer watch.stop()
+	defer func() { late.stop() }()
 	stop := func(why string) {
 		done, timeout = nil, nil
 		res.Status = why
@@ -252,7 +254,15 @@ func (s *Shell) await(ctx context.Context, r *run, p *process) Result {
 			watch.look()
 			continue
 		case <-r.late:
-			s.loseLine(r, p, cancel != nil)
+			late.stop()
+			late = newSight()
+			continue
+		case <-late.tick():
+			if s.unheard(p, late.from, func() bool { return s.hasTold(r) }) {
+				s.loseLine(r, p, cancel != nil)
+			} else if !r.hasBegun() {
+				late.again()
+			}
 			continue
 		case rec := <-r.end:
 			waitMark(r.marked, p)
@@ -300,12 +310,8 @@ func (s *Shell) settle(r *run, p *process) {
 	}
 }
 
-// loseLine handles a line that a late ^C may have taken from the shell before it began: where the shell waits for another,
-// or it does not begin within a second, it never will. It is typed once more; in vain or after a cancel its end is told.
+// loseLine handles a line that was proved never to begin. It is typed once more; in vain or after a cancel its end is told.
 func (s *Shell) loseLine(r *run, p *process, cancelled bool) {
-	if !p.reads(time.Second, r.begun) {
-		return
-	}
 	// A comment, an empty alias or a syntax error was read and is done; after a ^C the line was dropped.
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,32 +334,6 @@ func (s *Shell) loseLine(r *run, p *process, cancelled bool) {
 	r.ended = true
 	r.end <- endRecord{nonce: r.nonce, status: r.status}
 	close(s.idle)
-}
-
-// reads tells whether the shell waits for a line: where the system does not show it, after d without an event. It returns
-// false as soon as the event comes or the shell ends.
-func (p *process) reads(d time.Duration, event <-chan struct{}) bool {
-	limit := time.NewTimer(d)
-	defer limit.Stop()
-	look := time.NewTicker(2 * time.Millisecond)
-	defer look.Stop()
-	for seen := 0; seen < 5; {
-		select {
-		case <-event:
-			return false
-		case <-p.exited:
-			return false
-		case <-limit.C:
-			return true
-		case <-look.C:
-			if p.lineBuf != 0 && lineBuffer(p.pid) == p.lineBuf {
-				seen++
-			} else {
-				seen = 0
-			}
-		}
-	}
-	return true
 }
 
 func (s *Shell) isClosing() bool {
@@ -398,14 +378,14 @@ func (s *Shell) buried(r *run, d death, res *Result) {
 // began is when execution began, or the line was typed.
 func (r *run) began() time.Time { return time.Unix(0, r.start.Load()) }
 
-func (r *run) hasBegun() bool {
-	select {
-	case <-r.begun:
-		return true
-	default:
-		return false
-	}
+// hasTold tells whether the shell has told that the line began or ended.
+func (s *Shell) hasTold(r *run) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.ended || r.hasBegun()
 }
+
+func (r *run) hasBegun() bool { return closed(r.begun) }
 
 func (s *Shell) note(r *run, text string) { r.out.notes = append(r.out.notes, text) }
 

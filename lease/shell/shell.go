@@ -53,6 +53,8 @@ type Shell struct {
 	nonce      string        // the one the shell will answer its next line with
 	flags      string        // what the file next holds
 	ask        *question     // in flight
+	taken      chan struct{} // closed when the record takenID was read
+	takenID    string
 	snap       snapshot      // last known state
 	spawned    time.Time
 	deaths     int // in a row, soon after the start
@@ -445,7 +447,8 @@ func (s *Shell) calm(p *process) bool {
 		}
 		select {
 		case <-idle:
-			return p.reads(20*time.Millisecond, nil) // it told so from its hook, a moment before
+			p.awaitRead(20 * time.Millisecond) // it told so from its hook, a moment before
+			return true
 		case <-p.exited:
 			return true
 		case <-again.C:

@@ -110,7 +110,7 @@ func TestNoDescriptorsLeft(t *testing.T) {
 	if _, err := s.State(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.proc.reads(time.Second, nil) // at its prompt
+	s.proc.awaitRead(time.Second) // at its prompt
 	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.PID()))
 	if err != nil {
 		return // not Linux

@@ -110,13 +110,12 @@ func (w *watcher) rescue() {
 		_ = syscall.Kill(w.p.pid, syscall.SIGCONT) // `suspend`: there is no shell above this one to go back to
 		return
 	}
-	switch {
-	case !own:
+	if !own {
 		return
-	case w.p.lineBuf != 0 && lineBuffer(w.p.pid) == w.p.lineBuf:
-	case w.p.lineBuf == 0 && w.s.shaky.Load():
-		// It cannot be seen here; but after a ^C no builtin reads any more.
-	default:
+	}
+	// Where it cannot be seen, after a ^C no builtin reads any more.
+	waits, seen := w.p.waits()
+	if !waits || !seen && !w.s.shaky.Load() || !w.s.takeRecords(w.p) {
 		return
 	}
 	w.s.mu.Lock()
