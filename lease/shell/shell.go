@@ -55,7 +55,7 @@ type Shell struct {
 	ask        *question     // in flight
 	taken      chan struct{} // closed when the record takenID was read
 	takenID    string
-	snap       snapshot      // last known state
+	snap       snapshot // last known state
 	spawned    time.Time
 	deaths     int // in a row, soon after the start
 	exitStatus int
