@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X sublet/cmd/internal/cli.version=$(VERSION)
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race)
 
-.PHONY: help run build install uninstall test lint bench fuzz clean
+.PHONY: help run build install uninstall test test-outside lint bench fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,11 @@ ifeq ($(RACE),)
 endif
 	go test $(RACE) -timeout 10m ./...
 	go test -run '^$$' -bench . -benchtime 1x ./... >/dev/null
+
+test-outside: build ## a client in JavaScript, written from PROTOCOL.md alone, against the vectors and a real daemon (needs node 20, npm)
+	@command -v npm >/dev/null || { echo 'make test-outside: npm is not installed: install node 20 or newer' >&2; exit 1; }
+	npm ci --no-audit --no-fund --prefix wire/testdata/outside
+	cd wire/testdata/outside && node --test
 
 lint: ## format, vet, staticcheck, imports point one way, nothing left unformatted
 	@unformatted="$$(go tool gofumpt -l cmd wire daemon client lease compaction)"; \

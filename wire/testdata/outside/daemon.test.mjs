@@ -1,0 +1,274 @@
+// A real daemon with a scripted model, spoken to by the page alone.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { Client, frame, maxFrame, snapshot } from "./protocol.mjs";
+import { Shell } from "./shell.mjs";
+
+const program = new URL("../../../bin/sublet", import.meta.url).pathname;
+const root = realpathSync(mkdtempSync("/tmp/sl"));
+const env = {
+  ...process.env, HOME: root, SUBLET_RUNTIME_DIR: `${root}/run`, SUBLET_STATE_DIR: `${root}/state`, SUBLET_CONFIG: `${root}/config.toml`,
+};
+const sublet = (...args) => execFileSync(program, args, { env, encoding: "utf8" });
+const bash = (command) => ({ tool_calls: [{ name: "bash", arguments: { command } }] });
+
+before(() => {
+  mkdirSync(`${root}/work`);
+  writeFileSync(`${root}/config.toml`, `model = "test/m"\n[provider.test]\nkind = "scripted"\nscript = "${root}/script.json"\n`);
+  writeFileSync(`${root}/script.json`, JSON.stringify([
+    { match: "talk", steps: [{ text: "one two three four five six seven eight nine ten", chunk_bytes: 4 }] },
+    { match: "run", steps: [bash("echo from $PWD; exit 3"), { text: "it said so" }] },
+    { match: "move", steps: [bash("cd /"), { text: "moved" }] },
+    { match: "clean", steps: [bash("touch made && rm made"), { text: "cleaned" }] },
+    { match: "hang", steps: [bash("sleep 100"), { text: "never" }] },
+    { match: "wait", steps: [{ wait_file: `${root}/gate`, text: "never" }] },
+  ]));
+  sublet("daemon", "start");
+});
+
+after(() => {
+  sublet("daemon", "stop", "--drain", "0s");
+  rmSync(root, { recursive: true });
+});
+
+const connect = () => Client.connect(`${root}/run/daemon.sock`);
+
+// lender is a window: it has a shell, and somebody who answers.
+async function lender(answer = "deny") {
+  const c = await connect();
+  const shell = new Shell(c, `${root}/work`);
+  c.on("ConfirmationRequest", (m) =>
+    c.send("ConfirmationResponse", { confirmation_id: m.confirmation_id, decision: answer, grant: null, edited_command: null, comment: "" }));
+  await c.hello({ capabilities: ["shell", "confirm", "restore"], cwd: shell.cwd });
+  shell.tell();
+  return { c, shell };
+}
+
+async function during(client, work) {
+  try {
+    await work(client.c ?? client, client.shell);
+  } finally {
+    (client.c ?? client).close();
+  }
+}
+
+const inOrder = (numbers, from) => assert.deepEqual(numbers, numbers.map((_, i) => from + 1 + i), "numbers have a gap or a repeat");
+
+test("a turn: text in pieces, one end, numbers without a gap (section 6)", async () => {
+  await during(await connect(), async (c) => {
+    const ready = await c.hello();
+    assert.equal(ready.protocol, 1);
+    assert.equal(ready.limits.frame, maxFrame);
+    assert.ok(ready.daemon.pid > 0 && ready.models[0].name === "test/m");
+    const id = c.ask("talk to me");
+    const end = await c.complete(id);
+    assert.equal(end.status, "success");
+    const said = c.received.filter((m) => m.kind === "AgentStreamChunk" && m.body.chunk.type === "text").map((m) => m.body.chunk.text);
+    assert.equal(said.join(""), "one two three four five six seven eight nine ten");
+    assert.equal((await c.next("TurnStarted")).request_id, id);
+    inOrder(c.numbers(), 0);
+  });
+});
+
+test("a lent shell: lease, fingerprint, output, exit code, release (section 9)", async () => {
+  await during(await lender(), async (c, shell) => {
+    const end = await c.complete(c.ask("run it"));
+    assert.equal(end.status, "success");
+    const result = await c.next("CommandResult");
+    assert.equal(result.exit_code, 3);
+    assert.match(Buffer.from(result.output).toString(), new RegExp(`from ${root}/work`));
+    assert.deepEqual(shell.ran, ["echo from $PWD; exit 3"]);
+    assert.equal(shell.held, null);
+  });
+});
+
+test("what a command changed in the shell is put back, also by another client of the session", async () => {
+  await during(await lender("allow"), async (c, shell) => {
+    await c.complete(c.ask("move away"));
+    assert.equal(shell.cwd, "/");
+    await during(await connect(), async (other) => {
+      await other.hello({ session_id: c.ready.session.id });
+      const request_id = other.id();
+      other.send("UndoRequest", { request_id, session_id: null, what: "shell" });
+      const end = await other.complete(request_id);
+      assert.equal(end.status, "success", end.summary);
+      assert.match(end.summary, new RegExp(`left you in ${root}/work`));
+    });
+    assert.equal(shell.cwd, `${root}/work`);
+  });
+});
+
+for (const [answer, ran] of [["allow", 1], ["deny", 0]])
+  test(`a question is asked before the lease, and answered with ${answer}`, async () => {
+    await during(await lender(answer), async (c, shell) => {
+      await c.complete(c.ask("clean up"));
+      const question = await c.next("ConfirmationRequest");
+      assert.equal(question.command, "touch made && rm made");
+      assert.ok(question.verdict.reasons.length > 0 && question.expires_at_ms === null);
+      const resolved = await c.next("ConfirmationResolved");
+      assert.equal(resolved.decision, answer);
+      assert.equal(shell.ran.length, ran);
+      if (!ran) assert.ok(!c.received.some((m) => m.kind === "AcquireShellLease"), "a lease was asked for what was denied");
+    });
+  });
+
+test("who cannot be asked is refused what would need a question", async () => {
+  await during(await connect(), async (c) => {
+    await c.hello();
+    const end = await c.complete(c.ask("clean up"));
+    assert.equal(end.refused.length, 1);
+  });
+});
+
+test("cancel reaches the command in the shell, and the turn ends once", async () => {
+  await during(await lender("allow"), async (c, shell) => {
+    const request_id = c.ask("hang about");
+    await c.next("ExecuteLeasedCommand");
+    c.send("CancelRequest", { turn_id: null, request_id, reason: "enough" });
+    assert.equal((await c.complete(request_id)).status, "cancelled");
+    assert.equal((await c.next("CancelLeasedCommand")).reason, "user_abort");
+    assert.equal(shell.running, null);
+    assert.equal(c.received.filter((m) => m.kind === "AgentComplete").length, 1);
+  });
+});
+
+test("a client that comes back gets what it missed, whatever it had seen", async () => {
+  await during(await connect(), async (c) => {
+    await c.hello();
+    const end = await c.complete(c.ask("talk to me"));
+    for (let seen = 0; seen <= end.seq; seen++)
+      await during(await connect(), async (late) => {
+        await late.hello({ session_id: c.ready.session.id, after_seq: seen });
+        if (seen < end.seq) await late.complete(end.request_id);
+        inOrder(late.numbers(), seen);
+        assert.equal(late.numbers().length, end.seq - seen);
+      });
+  });
+});
+
+test("a daemon that was killed: the turn has its end in the next one, and nothing that was shown is gone", async () => {
+  const c = await connect();
+  await c.hello();
+  const id = c.ask("wait for me");
+  const begun = await c.next("TurnStarted");
+  process.kill(c.ready.daemon.pid, "SIGKILL");
+  await c.end();
+  assert.ok(!c.received.some((m) => m.kind === "Error"), "it said farewell");
+  sublet("daemon", "start");
+  await during(await connect(), async (late) => {
+    const ready = await late.hello({ session_id: c.ready.session.id, after_seq: begun.seq, leases: [] });
+    assert.notEqual(ready.daemon.pid, c.ready.daemon.pid);
+    const end = await late.complete(id);
+    assert.equal(end.status, "error");
+    assert.equal((await late.refused(id)).message, "daemon restarted");
+    inOrder(late.numbers(), begun.seq);
+  });
+});
+
+test("what is wrong is answered, and the connection goes on (section 11)", async () => {
+  await during(await connect(), async (c) => {
+    c.send("StatusRequest", { request_id: "early" });
+    assert.match((await c.refused("early")).hint, /EnvSnapshot/);
+    await c.hello();
+    c.send("FromTheFuture", { anything: 1 });
+    const unknown = await c.next("Error", (m) => m.code === "unknown_kind");
+    assert.equal(unknown.details.kind, "FromTheFuture");
+    c.send("StatusRequest", { request_id: 7 });
+    const wrong = await c.next("Error", (m) => m.code === "invalid_message" && m.details.field);
+    assert.equal(wrong.details.kind, "StatusRequest");
+    c.send("StatusRequest", { request_id: "s", a_field_of_tomorrow: { deep: [1] } });
+    assert.equal((await c.next("StatusReply")).state, "idle");
+    c.send("StatusRequest", { request_id: "s" });
+    assert.equal((await c.next("Error", (m) => m.code === "duplicate_id")).request_id, "s");
+    c.send("AgentRequest", { request_id: "n", agent: "nobody", prompt: "" });
+    assert.equal((await c.refused("n")).code, "not_found_agent");
+    c.send("Ready", {});
+    await c.next("Error", (m) => m.message.includes("daemon to client"));
+    assert.ok(!c.closed);
+  });
+});
+
+test("limits are named: running turns, requests a second", async () => {
+  await during(await connect(), async (c) => {
+    const { limits } = await c.hello();
+    const waiting = Array.from({ length: limits.running_turns }, () => c.ask("wait for me"));
+    const over = await c.refused(c.ask("talk"));
+    assert.equal(over.code, "too_many_queries");
+    assert.equal(over.details.limit, String(limits.running_turns));
+    for (const request_id of waiting) c.send("CancelRequest", { turn_id: null, request_id, reason: "" });
+    for (let i = 0; i < 2 * limits.requests_per_second; i++) c.send("StatusRequest", { request_id: `many-${i}` });
+    const rate = await c.next("Error", (m) => m.code === "rate_limited");
+    assert.equal(rate.details.requests_per_second, String(limits.requests_per_second));
+    await c.complete(waiting[0]);
+  });
+});
+
+test("a payload over the limit is refused by name, before it is there (section 3)", async () => {
+  for (const hello of [false, true]) {
+    const c = await connect();
+    const limit = hello ? (await c.hello()).limits.frame : 4 * 1024 * 1024;
+    const header = Buffer.alloc(4);
+    header.writeUInt32BE(limit + 1);
+    c.socket.write(header);
+    const e = await c.next("Error");
+    assert.equal(e.code, "too_large");
+    assert.equal(e.details.limit, String(limit));
+    c.socket.end();
+    await c.end();
+  }
+  const c = await connect();
+  c.socket.write(Buffer.alloc(4));
+  assert.equal((await c.next("Error")).code, "invalid_message");
+  c.socket.end();
+  await c.end();
+});
+
+test("no common version: both ranges are named, and the connection ends (section 5)", async () => {
+  for (const range of [[2, 9], [0, 0]]) {
+    const c = await connect();
+    c.send("EnvSnapshot", { ...snapshot(), protocol_min: range[0], protocol_max: range[1] });
+    const e = await c.next("Error");
+    assert.equal(e.code, "version");
+    assert.deepEqual([e.details.protocol_min, e.details.protocol_max], ["1", "1"]);
+    assert.notEqual(e.hint, "");
+    await c.end();
+  }
+  await during(await connect(), async (c) => {
+    assert.equal((await c.hello({ protocol_min: 1, protocol_max: 7 })).protocol, 1);
+  });
+});
+
+test("frames may come in any pieces", async () => {
+  await during(await connect(), async (c) => {
+    const bytes = frame("EnvSnapshot", snapshot());
+    for (const byte of bytes) c.socket.write(Buffer.from([byte]));
+    await c.next("Ready");
+    c.socket.write(Buffer.concat(["a", "b", "c"].map((request_id) => frame("StatusRequest", { request_id }))));
+    for (const id of ["a", "b", "c"]) await c.next("StatusReply", (m) => m.request_id === id);
+  });
+});
+
+test("sessions: listed, read, exported, deleted", async () => {
+  await during(await connect(), async (c) => {
+    await c.hello();
+    await c.complete(c.ask("talk to me"));
+    const request = async (op, more = {}) => {
+      const request_id = c.id();
+      c.send("SessionRequest", {
+        request_id, op, session_id: null, name: "", query: "", path: "", format: "", cursor: "", limit: 0, after_seq: 0, include_history: true,
+        include_blocks: true, ...more,
+      });
+      return c.next("SessionReply", (m) => m.request_id === request_id);
+    };
+    const id = c.ready.session.id;
+    assert.ok((await request("list")).sessions.some((s) => s.id === id));
+    const got = await request("get");
+    assert.deepEqual(got.events.map((e) => e[1].seq), got.events.map((_, i) => i + 1));
+    assert.match((await request("export", { format: "markdown" })).text, /talk to me/);
+    assert.equal((await request("search", { query: "seven" })).hits.length > 0, true);
+    await request("delete");
+    assert.ok(!(await request("list")).sessions.some((s) => s.id === id));
+  });
+});
