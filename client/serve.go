@@ -6,6 +6,7 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/client/internal/gateway/jsonrpc"
+	"sublet/client/internal/gateway/stdio"
 )
 
 // JSONRPC are the options of ServeJSONRPC; its Daemon is filled in.
@@ -20,6 +21,16 @@ func ServeJSONRPC(ctx context.Context, o Options, j JSONRPC) error {
 // JSONRPCSocket is where ServeJSONRPC's socket is by default; compat gives it the name that its document has.
 func JSONRPCSocket(getenv func(string) string, pid int, compat bool) string {
 	return jsonrpc.Path(getenv, pid, compat)
+}
+
+// Stdio are the options of ServeStdio; its Daemon is filled in.
+type Stdio = stdio.Options
+
+// ServeStdio serves JSON lines on standard input and output until input ends or ctx does. Its errors are those of Dial, and
+// of an output that cannot be written to.
+func ServeStdio(ctx context.Context, o Options, s Stdio) error {
+	s.Daemon, s.Log = gatewayDaemon(o), o.Log
+	return stdio.Serve(ctx, s)
 }
 
 // gatewayDaemon is the daemon as the translators of foreign protocols reach it. They lend no shell: the agents of their

@@ -25,6 +25,7 @@ func (a *app) serve() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(a.serveJSONRPC())
+	c.AddCommand(a.serveStdio())
 	return c
 }
 
@@ -52,6 +53,28 @@ func (a *app) serving(trace bool, run func(ctx context.Context, o client.Options
 	}
 	return err
 }
+
+// approval is the policy mode behind --approve=LEVEL, the riskiest that runs where nobody can be asked. chosen says that the
+// level was named and is not the default, which does not loosen settings that are stricter. Critical never runs.
+func approval(level string, chosen bool, c config.Config) (mode string, err error) {
+	switch level {
+	case "deny":
+		return "plan", nil
+	case "low":
+		if !chosen && c.Policy.Mode == "plan" {
+			return "plan", nil
+		}
+		return "ask", nil
+	case "medium":
+		return "auto", nil
+	case "high":
+		return "full", nil
+	}
+	return "", &usageError{fmt.Errorf("--approve %q is none of deny, low, medium, high", level)}
+}
+
+// approveUsage is what --approve says of itself.
+const approveUsage = "the riskiest that runs, since nobody can be asked: low, medium, high; deny is low whatever your rules allow"
 
 // secret is the first line of a file, without its end.
 func secret(path string) (string, error) {

@@ -1,0 +1,250 @@
+package stdio
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"sublet/client/internal/gateway"
+	"sublet/wire"
+)
+
+// request is a line that came in. Fields that are not known are ignored.
+type request struct {
+	ID          string       `json:"id"`
+	Kind        string       `json:"kind"`
+	Message     *string      `json:"message"`
+	Attachments []attachment `json:"attachments"`
+	Metadata    struct {
+		Conversation string `json:"conversationId"`
+		User         string `json:"userId"`
+	} `json:"metadata"`
+}
+
+type attachment struct {
+	Path string `json:"path"`
+	MIME string `json:"mime"`
+}
+
+// read serves lines until there are no more.
+func (s *server) read(ctx context.Context) error {
+	in := gateway.NewLineReader(s.o.In, s.o.MaxLine)
+	for ctx.Err() == nil {
+		line, err := in.Next()
+		if long, ok := errors.AsType[*gateway.LineTooLongError](err); ok {
+			s.log.Error("a line was left out", "err", long)
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read standard input: %w", err)
+		}
+		if err := s.line(line); err != nil {
+			return fmt.Errorf("write standard output: %w", err)
+		}
+	}
+	return nil
+}
+
+// line serves one line. The error is that of a parent that is gone.
+func (s *server) line(line []byte) error {
+	r, id, err := parse(line)
+	if s.o.Trace != nil {
+		s.o.Trace("RECV", clip(r.Kind), clip(id))
+	}
+	if err != nil {
+		// Malformed input is logged and survived (C11); where it says whose it is, that one is told.
+		s.log.Error("a line was not understood", "err", err, "line", clip(string(line)))
+		if id != "" {
+			return s.fail(id, err.Error())
+		}
+		return nil
+	}
+	if ok, retry := s.rate.Take(s.limit.rate); !ok {
+		return s.fail(id, fmt.Sprintf("rate limit: more than %d requests in a second; try again in %v", s.limit.rate, retry))
+	}
+	switch r.Kind {
+	case "user_message":
+		err = s.userMessage(r)
+	case "clear_history":
+		err = s.clearHistory(r)
+	case "get_status":
+		err = s.status(r)
+	default:
+		err = fmt.Errorf("kind: %q is none of user_message, clear_history, get_status", clip(r.Kind))
+	}
+	if err != nil {
+		return s.fail(id, explain(err))
+	}
+	return nil
+}
+
+// parse reads a line. id is given also with an error, where the line tells it.
+func parse(line []byte) (r *request, id string, err error) {
+	r = &request{}
+	if !utf8.Valid(line) {
+		return r, "", errors.New("not UTF-8")
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return r, "", fmt.Errorf("not a JSON object: %w", err)
+	}
+	raw, there := fields["id"]
+	if err := json.Unmarshal(raw, &id); !there || err != nil {
+		// A number is told in its own words, so that its sender finds it.
+		if there && raw[0] != '{' && raw[0] != '[' && string(raw) != "null" {
+			return r, clip(string(raw)), errors.New("id: want a string")
+		}
+		return r, "", errors.New("id: want a string")
+	}
+	if id == "" {
+		return r, "", errors.New("id: is empty")
+	}
+	if len(id) > 1000 {
+		return r, clip(id), errors.New("id: is over 1000 bytes long")
+	}
+	if err := json.Unmarshal(line, r); err != nil {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return r, id, fmt.Errorf("%s: got %s, want %s", wrong.Field, wrong.Value, word(wrong.Type.Kind().String()))
+		}
+		return r, id, err
+	}
+	return r, id, nil
+}
+
+// word is JSON's for a Go kind.
+func word(kind string) string {
+	switch kind {
+	case "struct", "map":
+		return "an object"
+	case "slice":
+		return "an array"
+	}
+	return "a " + kind
+}
+
+// userMessage begins a turn (E10). What comes of it follows.
+func (s *server) userMessage(r *request) error {
+	if r.Message == nil || strings.TrimSpace(*r.Message) == "" {
+		return errors.New("message: is missing or empty")
+	}
+	files, err := s.attachments(r.Attachments)
+	if err != nil {
+		return err
+	}
+	j := &job{id: r.ID, request: wire.RequestID(wire.NewID()), over: make(chan struct{}), tools: map[wire.ExecutionID]string{}}
+	s.mu.Lock()
+	switch {
+	case s.running[r.ID] != nil:
+		s.mu.Unlock()
+		return fmt.Errorf("id: %q is that of a request that still runs", clip(r.ID)) // E22
+	case len(s.running) >= s.limit.running:
+		n := len(s.running)
+		s.mu.Unlock()
+		return fmt.Errorf("concurrent requests: %d run, and more than %d are not taken", n, s.limit.running)
+	}
+	s.running[r.ID] = j
+	s.mu.Unlock()
+	t, err := s.conversation(r.Metadata.Conversation)
+	if err == nil {
+		err = t.ask(j, &wire.AgentRequest{
+			RequestID: j.request, Prompt: *r.Message, Attachments: files, Options: wire.RequestOptions{Mode: s.o.Mode},
+		})
+	}
+	if err != nil {
+		s.forget(j)
+	}
+	return err
+}
+
+// forget takes out a request that has ended, or never began.
+func (s *server) forget(j *job) {
+	s.mu.Lock()
+	delete(s.running, j.id)
+	s.mu.Unlock()
+	close(j.over)
+}
+
+// attachments checks that the files are there (P6): an agent that is told of a file that is not would make something up.
+func (s *server) attachments(list []attachment) ([]wire.Attachment, error) {
+	files := []wire.Attachment{}
+	for i, a := range list {
+		path := a.Path
+		if path == "" || strings.ContainsRune(path, 0) {
+			return nil, fmt.Errorf("attachments[%d].path: is missing or not a path", i)
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(s.o.Daemon.Cwd, path)
+		}
+		path = filepath.Clean(path)
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("attachments[%d].path: %w", i, err)
+		case !info.Mode().IsRegular():
+			return nil, fmt.Errorf("attachments[%d].path: %s is not a file", i, clip(path))
+		}
+		files = append(files, wire.Attachment{Path: wire.OSString(path), MIME: a.MIME})
+	}
+	return files, nil
+}
+
+// clearHistory forgets a conversation (E11, K11).
+func (s *server) clearHistory(r *request) error {
+	t, err := s.conversation(r.Metadata.Conversation)
+	if err != nil {
+		return err
+	}
+	if err := t.clear(); err != nil {
+		return err
+	}
+	return s.send(message{Type: "done", ID: &r.ID})
+}
+
+// status tells how a conversation is (E12, M6).
+func (s *server) status(r *request) error {
+	t, err := s.conversation(r.Metadata.Conversation)
+	if err != nil {
+		return err
+	}
+	data, err := t.status()
+	if err != nil {
+		return err
+	}
+	return s.send(message{Type: "status", ID: &r.ID, Data: data})
+}
+
+// explain is an error with what to do about it, in one line.
+func explain(err error) string {
+	text := err.Error()
+	hint := ""
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		hint = e.Hint
+	} else if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		hint = h.Hint()
+	}
+	if hint != "" {
+		text += " (" + hint + ")"
+	}
+	return text
+}
+
+// clip bounds text of the other side that goes into an answer or the log.
+func clip(s string) string {
+	const most = 100
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,202 @@
+// Package stdio serves agents over standard input and output, one JSON object a line, as the agent runtime's IPC protocol
+// 1.0.0 describes it. What sessions and agents are is left to the daemon.
+package stdio
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"sublet/client/internal/gateway"
+	"sublet/wire"
+)
+
+const (
+	// protocolVersion is the document's.
+	protocolVersion = "1.0.0"
+
+	connectBound = 15 * time.Second // for the daemon to answer about a conversation
+	closeBound   = 5 * time.Second  // for running requests to report their end when the server stops
+)
+
+// Options for Serve. Daemon, In and Out are required.
+type Options struct {
+	Daemon  *gateway.Daemon
+	In      io.Reader
+	Out     io.Writer
+	Mode    string // policy mode of every request: plan, ask, auto, full; nobody can be asked (decision 8)
+	MaxLine int    // bytes of a message; 0 = gateway.MaxLine (N1)
+	// Trace, if not nil, is told each message: direction SEND or RECV, its type or kind, its id (T9).
+	Trace func(direction, what, id string)
+	Log   *slog.Logger // nil = none; it must not go to Out (A20)
+}
+
+// server is one Serve.
+type server struct {
+	o     Options
+	log   *slog.Logger
+	out   *gateway.Writer
+	begun time.Time
+	ctx   context.Context // its lifetime
+	rate  gateway.Rate    // the reader's
+	work  sync.WaitGroup
+	limit struct{ rate, running int } // as the daemon told them last
+
+	mu sync.Mutex
+	// guarded by mu
+	running map[string]*job // by the request's id
+	talks   map[string]*conversation
+}
+
+// job is one user_message from its line to its done or error. All but over is its conversation's translator's.
+type job struct {
+	id      string
+	request wire.RequestID
+	over    chan struct{} // closed after the end was sent
+	problem string        // what went wrong, as the turn told
+	tools   map[wire.ExecutionID]string
+}
+
+// Serve says that it is ready and answers lines until In ends; then what runs is finished first. When ctx ends, what runs is
+// cancelled and told so, and Serve returns nil (C4). An error means that the daemon cannot be reached at the start, or that
+// Out cannot be written to. A Read of In that is under way when ctx ends is left behind.
+func Serve(ctx context.Context, o Options) error {
+	s := &server{o: o, log: o.Log, begun: time.Now(), running: map[string]*job{}, talks: map[string]*conversation{}}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if err := o.Daemon.Check(ctx); err != nil {
+		return err
+	}
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	s.ctx = own
+	s.limit.rate, s.limit.running = 100, 3 // the document's, until a conversation's daemon tells its own
+	s.out = gateway.NewWriter(o.Out)
+	err := s.send(message{Type: "ready", Version: protocolVersion, Capabilities: []string{"streaming", "tools", "attachments"}})
+	if err == nil {
+		err = s.serve(ctx)
+	}
+	closed := s.flush(ctx)
+	cancel(gateway.ErrClosed)
+	for _, t := range s.conversations() {
+		t.session.Close()
+	}
+	s.work.Wait()
+	return errors.Join(err, closed)
+}
+
+// flush sends what is left. A parent that does not read is not waited for once the server is to stop.
+func (s *server) flush(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- s.out.Close() }() // ends with the write under way, or with the process
+	stopping := ctx.Done()
+	var bound <-chan time.Time
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-stopping:
+			stopping, bound = nil, time.After(closeBound)
+		case <-bound:
+			return errors.New("nobody reads standard output: the last messages were not taken")
+		}
+	}
+}
+
+// serve reads lines until there are no more or ctx ends, and waits for what runs.
+func (s *server) serve(ctx context.Context) error {
+	over := make(chan error, 1)
+	go func() { over <- s.read(ctx) }() // a blocked read of a pipe cannot be taken back: it ends with the process
+	var err error
+	select {
+	case err = <-over:
+	case <-ctx.Done():
+	}
+	if err != nil || ctx.Err() != nil {
+		s.cancelAll("the runtime stops")
+	}
+	var bound <-chan time.Time
+	stopping := ctx.Done()
+	for _, j := range s.jobs() {
+		for waiting := true; waiting; {
+			select {
+			case <-j.over:
+				waiting = false
+			case <-stopping:
+				stopping, bound = nil, time.After(closeBound)
+				s.cancelAll("the runtime stops")
+			case <-bound:
+				s.log.Warn("a request did not end in time", "id", clip(j.id))
+				return err
+			}
+		}
+	}
+	return err
+}
+
+func (s *server) jobs() []*job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*job, 0, len(s.running))
+	for _, j := range s.running {
+		list = append(list, j)
+	}
+	return list
+}
+
+func (s *server) conversations() []*conversation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*conversation, 0, len(s.talks))
+	for _, t := range s.talks {
+		list = append(list, t)
+	}
+	return list
+}
+
+func (s *server) cancelAll(why string) {
+	for _, t := range s.conversations() {
+		t.cancelAll(why)
+	}
+}
+
+// message is a response. Its fields are in the order of the document.
+type message struct {
+	Type         string   `json:"type"`
+	ID           *string  `json:"id,omitempty"` // of its request (E21); only ready has none
+	Version      string   `json:"version,omitempty"`
+	Capabilities []string `json:"capabilities,omitempty"`
+	Token        *string  `json:"token,omitempty"`
+	Data         any      `json:"data,omitempty"`
+	Error        *string  `json:"error,omitempty"`
+	Timestamp    int64    `json:"timestamp"` // milliseconds since 1970 (F18)
+}
+
+// toolData is that of tool_use and of tool_result.
+type toolData struct {
+	ID     string `json:"toolId"`
+	Name   string `json:"toolName"`
+	Input  any    `json:"input,omitempty"`
+	Result any    `json:"result,omitempty"`
+}
+
+// send writes one message. The error is that of a parent that is gone.
+func (s *server) send(m message) error {
+	m.Timestamp = time.Now().UnixMilli()
+	if s.o.Trace != nil {
+		id := ""
+		if m.ID != nil {
+			id = *m.ID
+		}
+		s.o.Trace("SEND", m.Type, id)
+	}
+	return s.out.Send(s.ctx, gateway.Line(&m))
+}
+
+// fail answers a request with an error.
+func (s *server) fail(id, text string) error {
+	return s.send(message{Type: "error", ID: &id, Error: &text})
+}
