@@ -19,6 +19,17 @@ func Explain(command, cwd string) wire.Verdict {
 	return wireVerdict(risk.Analyze(command, freshShell(cwd)))
 }
 
+// ExplainModes is Explain, and what each mode would do with the command where no rule speaks of it.
+func ExplainModes(command, cwd string) (wire.Verdict, []wire.PolicyOutcome) {
+	v := risk.Analyze(command, freshShell(cwd))
+	var outcomes []wire.PolicyOutcome
+	for _, mode := range []risk.Mode{risk.ModePlan, risk.ModeAsk, risk.ModeAuto, risk.ModeFull} {
+		d := risk.Policy{Mode: mode}.Decide(v, risk.Action{Tool: "bash", Command: command, Cwd: cwd})
+		outcomes = append(outcomes, wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: d.Why})
+	}
+	return wireVerdict(v), outcomes
+}
+
 var explainTrees worktree.Trees
 
 // freshShell is the context of a shell that has just been opened in cwd.

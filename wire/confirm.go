@@ -80,10 +80,14 @@ type ConfirmationResolved struct {
 type PolicyRequest struct {
 	RequestID RequestID  `msgpack:"request_id"`
 	SessionID *SessionID `msgpack:"session_id"`
-	Op        string     `msgpack:"op"` // get, set_mode, list, add, revoke
+	Op        string     `msgpack:"op"` // get, set_mode, list, add, revoke, test, accept, set_secrets
 	Mode      string     `msgpack:"mode"`
 	Rule      *Rule      `msgpack:"rule"`
 	RuleID    RuleID     `msgpack:"rule_id"`
+	Command   OSString   `msgpack:"command"` // with test: shell text that is judged, and not run
+	Cwd       OSString   `msgpack:"cwd"`     // with test: where; "" is where the shell stands
+	Live      bool       `msgpack:"live"`    // with test: in the shell last typed in, or an error where there is none
+	Secrets   string     `msgpack:"secrets"` // with set_secrets: mask, show
 }
 
 type PolicyReply struct {
@@ -91,6 +95,21 @@ type PolicyReply struct {
 	Op        string    `msgpack:"op"`
 	Mode      string    `msgpack:"mode"`
 	Rules     []Rule    `msgpack:"rules"`
+	// Secrets says what models are given of what looks like a secret, in this session: mask, show.
+	Secrets string `msgpack:"secrets"`
+	// Suspects are what agents' commands changed in the shell without a person's word: variables, aliases, functions.
+	Suspects []string        `msgpack:"suspects"`
+	Verdict  *Verdict        `msgpack:"verdict"`  // of test
+	Outcomes []PolicyOutcome `msgpack:"outcomes"` // of test: one for each mode
+}
+
+// PolicyOutcome is what would be done with a command in a mode.
+type PolicyOutcome struct {
+	Mode     string `msgpack:"mode"`     // plan, ask, auto, full
+	Decision string `msgpack:"decision"` // allow, ask, deny
+	RuleID   RuleID `msgpack:"rule_id"`  // that decided; "" = the mode did
+	Rule     string `msgpack:"rule"`     // its pattern
+	Why      string `msgpack:"why"`
 }
 
 // Rule is a standing decision.
@@ -103,6 +122,9 @@ type Rule struct {
 	Source      string   `msgpack:"source"`  // user, config, project file
 	CreatedAtMS int64    `msgpack:"created_at_ms"`
 	ExpiresAtMS *int64   `msgpack:"expires_at_ms"`
+	Match       []string `msgpack:"match"`    // examples that it must be about: commands, paths, hosts, by its kind
+	NoMatch     []string `msgpack:"no_match"` // and that it must not be about
+	Fault       string   `msgpack:"fault"`    // "": none; else why it is not as it says: one that allows is then not in force
 }
 
 func (*ConfirmationRequest) Kind() string  { return "ConfirmationRequest" }

@@ -78,6 +78,15 @@ func (c *Config) check() error {
 	if err := oneOf("policy.mode", c.Policy.Mode, "plan", "ask", "auto"); err != nil {
 		return err
 	}
+	for i, r := range c.Policy.Rules {
+		key := fmt.Sprintf("policy.rules[%d]", i)
+		if err := oneOf(key+".decision", r.Decision, "allow", "ask", "deny"); err != nil {
+			return err
+		}
+		if r.Pattern == "" {
+			return fmt.Errorf("%s.pattern: is missing", key)
+		}
+	}
 	return oneOf("daemon.log_level", c.Daemon.LogLevel, "debug", "info", "warn", "error")
 }
 

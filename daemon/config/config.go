@@ -58,6 +58,15 @@ type Policy struct {
 	Mode  string // plan, ask, auto
 	Allow []string
 	Deny  []string
+	Rules []Rule
+}
+
+// Rule is one with examples: commands, paths or hosts, by its kind, that it must and must not be about.
+type Rule struct {
+	Decision string   `toml:"decision"` // allow, ask, deny
+	Pattern  string   `toml:"pattern"`
+	Match    []string `toml:"match"`
+	NoMatch  []string `toml:"no_match"`
 }
 
 type Compaction struct {
@@ -132,6 +141,7 @@ type file struct {
 		Mode  *string  `toml:"mode"`
 		Allow []string `toml:"allow"`
 		Deny  []string `toml:"deny"`
+		Rules []Rule   `toml:"rules"`
 	} `toml:"policy"`
 	Compaction struct {
 		Threshold *float64 `toml:"threshold"`
@@ -255,7 +265,7 @@ func (f *file) merge(c Config) Config {
 	set(&c.Shell.OutputTail, f.Shell.OutputTail)
 	c.Shell.Pass = f.Shell.Pass
 	set(&c.Policy.Mode, f.Policy.Mode)
-	c.Policy.Allow, c.Policy.Deny = f.Policy.Allow, f.Policy.Deny
+	c.Policy.Allow, c.Policy.Deny, c.Policy.Rules = f.Policy.Allow, f.Policy.Deny, f.Policy.Rules
 	set(&c.Compaction.Threshold, f.Compaction.Threshold)
 	set(&c.Limits.RequestsPerSecond, f.Limits.RequestsPerSecond)
 	set(&c.Limits.RunningTurns, f.Limits.RunningTurns)

@@ -28,6 +28,10 @@ func TestShowReadsBack(t *testing.T) {
 	full.Shell.Pass = []string{"GH_TOKEN"}
 	full.Policy.Allow = []string{`bash: git push "x" *`}
 	full.Policy.Deny = []string{"bash: rm *"}
+	full.Policy.Rules = []Rule{
+		{Decision: "allow", Pattern: `bash: go test *`, Match: []string{"go test ./..."}, NoMatch: []string{`go test && echo "x"`}},
+		{Decision: "ask", Pattern: "effect: network", Match: []string{}, NoMatch: []string{}},
+	}
 	full.Agents["docs"] = Agent{Description: "writes", Model: "work/m", Prompt: "a\nb\t\x1b", Tools: []string{"read"}}
 	full.MCP["fs"] = MCP{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A B": "1"}, URL: "http://x"}
 	for _, want := range []Config{Default(), full} {
@@ -66,6 +70,9 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[provider.x]\nbase_url = \"http://x\"", "", "provider.x.kind: \"\" is none of"},
 		{"[compaction]\nthreshold = 2.0", ":2:1:", "outside 0.1 to 0.95"},
 		{"[shell]\noutput_head = 1", ":2:1:", "outside 1024"},
+		{"[[policy.rules]]\npattern = \"bash: ls\"\ndecision = \"never\"", ":3:1:", "none of allow, ask, deny"},
+		{"[[policy.rules]]\ndecision = \"deny\"", "", "policy.rules[0].pattern: is missing"},
+		{"[[policy.rules]]\nmatches = []", ":2:1:", "no such key"},
 	} {
 		path := filepath.Join(t.TempDir(), "config.toml")
 		if err := os.WriteFile(path, []byte(tc.text), 0o600); err != nil {

@@ -29,7 +29,13 @@ pass = {{list .Shell.Pass}}  # variables that look like secrets, given to the ag
 mode = {{q .Policy.Mode}}  # plan: only reading runs; ask: the rest is asked; auto: medium runs too
 allow = {{list .Policy.Allow}}  # rules, as a question offers them
 deny = {{list .Policy.Deny}}  # deny wins
-
+{{range .Policy.Rules}}
+[[policy.rules]]  # one with examples, which are checked: what it must and must not be about
+decision = {{q .Decision}}
+pattern = {{q .Pattern}}
+match = {{list .Match}}
+no_match = {{list .NoMatch}}
+{{end}}
 [compaction]
 threshold = {{.Compaction.Threshold}}  # share of the context window at which a long conversation is folded
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode"
 
 	"sublet/client"
 	"sublet/wire"
@@ -88,6 +89,11 @@ func (q *asker) readLine(ctx context.Context) string {
 	}
 }
 
+// unseen are characters that take a place, or none, and show nothing.
+var unseen = map[rune]bool{
+	'\u034f': true, '\u115f': true, '\u1160': true, '\u17b4': true, '\u17b5': true, '\u2800': true, '\u3164': true, '\uffa0': true,
+}
+
 // visible shows control characters as caret or hexadecimal notation: what is approved must be seen.
 func visible(s string) string {
 	var b strings.Builder
@@ -97,7 +103,7 @@ func visible(s string) string {
 			b.WriteRune(r)
 		case r < 0x20:
 			b.WriteString("^" + string(r+0x40))
-		case plain(string(r)) == "" || r == '\u200b' || r == '\u200c' || r == '\u200d' || r == '\ufeff' || r == '\u2060':
+		case plain(string(r)) == "" || r > 0x7f && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Zs, unicode.Co, unicode.Variation_Selector) || unseen[r]:
 			fmt.Fprintf(&b, "<U+%04X>", r)
 		default:
 			b.WriteRune(r)

@@ -16,34 +16,60 @@ import (
 )
 
 func (a *app) explain() *cobra.Command {
-	var asJSON bool
+	var asJSON, live bool
 	c := &cobra.Command{
 		Use:   "explain 'CMD'",
 		Short: "Say what a command would do and how risky it is; runs nothing",
 		Long: "explain judges a command as the agents' commands are judged, for a fresh shell in the current folder, without a\n" +
-			"daemon and without running anything. With --json and - it reads one {\"command\", \"cwd\"} a line and answers each,\n" +
-			"in order.",
+			"daemon and without running anything: its level, what in it is the reason, and what each mode would do with it, rules\n" +
+			"aside. --live judges it for the shell of the window last typed in, with its aliases, functions and folder. With --json\n" +
+			"and - it reads one {\"command\", \"cwd\"} a line and answers each, in order. Rules: `sublet policy test`.",
 		Example: "  sublet explain 'rm -rf build && git push --force'\n  jq -c '{command: .}' list.json | sublet explain --json -",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if asJSON && len(args) == 1 && args[0] == "-" {
+				if live {
+					return &usageError{errors.New("--live judges one command, not a batch")}
+				}
 				return a.explainLines()
 			}
-			dir, err := os.Getwd()
+			command := strings.Join(args, " ")
+			v, outcomes, err := a.verdict(command, live)
 			if err != nil {
 				return err
 			}
-			command := strings.Join(args, " ")
-			v := daemon.Explain(command, dir)
 			if asJSON {
 				return a.printJSON(explained{Command: command, Verdict: verdictOf(v)})
 			}
-			a.printVerdict(command, v)
+			a.drawVerdict(command, v)
+			a.drawOutcomes(outcomes, "")
 			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&live, "live", false, "for the shell of the window last typed in")
 	return c
+}
+
+// verdict judges a command offline, or with the daemon's help for the live shell.
+func (a *app) verdict(command string, live bool) (v wire.Verdict, outcomes []wire.PolicyOutcome, err error) {
+	if !live {
+		dir, err := os.Getwd()
+		if err != nil {
+			return v, nil, err
+		}
+		v, outcomes = daemon.ExplainModes(command, dir)
+		return v, outcomes, nil
+	}
+	r := &wire.PolicyRequest{Op: "test", Command: wire.OSString(command), Live: true}
+	err = a.policies("", r, func(reply *wire.PolicyReply) error {
+		if reply.Verdict == nil {
+			return errors.New("the daemon is older than `explain --live`; `sublet daemon restart` starts this one")
+		}
+		v, outcomes = *reply.Verdict, reply.Outcomes
+		return nil
+	})
+	return v, outcomes, err
 }
 
 type explained struct {
@@ -151,27 +177,5 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return []byte(strings.TrimRight(string(line), "\r\n")), err
 		}
-	}
-}
-
-func (a *app) printVerdict(command string, v wire.Verdict) {
-	a.printf("%s\n", v.Level)
-	for _, r := range v.Reasons {
-		where := ""
-		if r.Span != nil && r.Span.Start >= 0 && r.Span.Start < r.Span.End && r.Span.End <= len(command) && r.Span.End-r.Span.Start < len(command) {
-			where = "  `" + firstLine(visible(command[r.Span.Start:r.Span.End]), 60) + "`"
-		}
-		a.printf("  %-12s %s%s\n", r.Effect, plain(r.Text), where)
-	}
-	if v.Level != "low" {
-		if v.Reversible {
-			a.printf("  can be undone")
-		} else {
-			a.printf("  cannot be undone")
-		}
-		if v.UndoHint != "" {
-			a.printf(": %s", plain(v.UndoHint))
-		}
-		a.printf("\n")
 	}
 }

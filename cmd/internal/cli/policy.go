@@ -23,7 +23,8 @@ func (a *app) policy() *cobra.Command {
 			"deny by command; deny wins.",
 	}
 	c.PersistentFlags().StringVar(&session, "session", "", "for this session, where a rule or mode is a session's")
-	c.AddCommand(a.policyList(&session), a.policyAdd(&session), a.policyRemove(&session), a.policyMode(&session))
+	c.AddCommand(a.policyList(&session), a.policyAdd(&session), a.policyRemove(&session), a.policyMode(&session), a.policyTest(&session),
+		a.policySuspects(&session), a.policyAccept(&session), a.policySecrets(&session))
 	return c
 }
 
@@ -69,7 +70,15 @@ func (a *app) policyList(session *string) *cobra.Command {
 					}
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Decision, plain(scope), expires, plain(r.Source), firstLine(r.Pattern, 80))
 				}
-				return w.Flush()
+				if err := w.Flush(); err != nil {
+					return err
+				}
+				for _, r := range reply.Rules {
+					if r.Fault != "" {
+						a.printf("%s: %s\n", r.ID, plain(r.Fault))
+					}
+				}
+				return nil
 			})
 		},
 	}
@@ -79,13 +88,16 @@ func (a *app) policyList(session *string) *cobra.Command {
 
 func (a *app) policyAdd(session *string) *cobra.Command {
 	var decision, scope string
+	var match, noMatch []string
 	var expires time.Duration
 	c := &cobra.Command{
 		Use: "add PATTERN", Short: "Add a rule", Args: cobra.MinimumNArgs(1),
 		Long: "add makes a rule for what PATTERN names: `bash: git push *`, `write: src/**`, `fetch: HOST`, `tool: NAME` and so on. It is\n" +
-			"matched on each simple command after it was judged, so\n" +
-			"allowing one never allows what is chained to it.",
-		Example: "  sublet policy add 'bash: go test *'\n  sublet policy add --decision deny --scope project 'bash: git push *'",
+			"matched on each simple command after it was judged, so allowing one never allows what is chained to it. --match and\n" +
+			"--no-match are examples: what the rule must and must not be about. They are checked now and whenever it is loaded; one\n" +
+			"that allows and does not do what they say allows nothing.",
+		Example: "  sublet policy add 'bash: go test *' --match 'go test ./...' --no-match 'go test ./... && rm -rf ~'\n" +
+			"  sublet policy add --decision deny --scope project 'bash: git push *'",
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {
 			case decision != "allow" && decision != "ask" && decision != "deny":
@@ -97,7 +109,7 @@ func (a *app) policyAdd(session *string) *cobra.Command {
 			case expires < 0:
 				return &usageError{errors.New("--expires must not be negative")}
 			}
-			rule := &wire.Rule{Decision: decision, Pattern: strings.Join(args, " "), Scope: scope}
+			rule := &wire.Rule{Decision: decision, Pattern: strings.Join(args, " "), Scope: scope, Match: match, NoMatch: noMatch}
 			if expires > 0 {
 				at := time.Now().Add(expires).UnixMilli()
 				rule.ExpiresAtMS = &at
@@ -108,6 +120,8 @@ func (a *app) policyAdd(session *string) *cobra.Command {
 	c.Flags().StringVar(&decision, "decision", "allow", "allow, ask or deny")
 	c.Flags().StringVar(&scope, "scope", "always", "session, project (the one of the current folder) or always")
 	c.Flags().DurationVar(&expires, "expires", 0, "forget it after this time (0 = never)")
+	c.Flags().StringArrayVar(&match, "match", nil, "an example that the rule must be about; may be repeated")
+	c.Flags().StringArrayVar(&noMatch, "no-match", nil, "an example that the rule must not be about; may be repeated")
 	return c
 }
 

@@ -37,6 +37,7 @@ type Turn struct {
 	MaxSteps    int                     // model calls; 0 = DefaultMaxSteps
 	MaxAgents   int                     // sub-agents at once; 0 = DefaultMaxAgents
 	Log         *slog.Logger            // nil = discard
+	ShowSecrets func() bool             // the user lets the model see what looks like a secret; nil = no
 
 	// NewPrivateShell starts a shell of the daemon's own for the agent of that name; closing it ends whatever runs in it
 	// and waits. It is called when the first command needs it. nil: sub-agents and private calls have no shell.

@@ -246,7 +246,7 @@ func (r *runner) finish(c call, begun time.Time, f finished) finished {
 		}
 	}
 	res.IsError = res.Status != wire.StatusSuccess
-	res.Content = mask(strings.ToValidUTF8(res.Content, "\uFFFD"))
+	res.Content = r.forModel(strings.ToValidUTF8(res.Content, "\uFFFD"))
 	if res.Duration == 0 {
 		res.Duration = time.Since(begun)
 	}

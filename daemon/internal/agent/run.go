@@ -133,7 +133,7 @@ func (r *runner) selectTools() {
 // run is the loop.
 func (r *runner) run(ctx context.Context) Outcome {
 	r.system = r.systemPrompt()
-	r.entries = append(r.entries, promptEntry(mask(r.t.Prompt), r.promptContext(), r.t.StartSeq))
+	r.entries = append(r.entries, promptEntry(r.forModel(r.t.Prompt), r.promptContext(), r.t.StartSeq))
 	cutCalls := 0
 	for step := 0; ; step++ {
 		if ctx.Err() != nil {

@@ -127,11 +127,17 @@ func real(path string) string {
 
 // policy is the rules and the mode that hold for this turn now.
 func (a *approver) policy(ctx context.Context, q agent.Question) risk.Policy {
-	p := risk.Policy{Mode: a.t.s.policyMode()}
+	mode := a.t.s.policyMode()
 	if a.t.mode != "" { // checked when the request came
-		p.Mode = risk.Mode(a.t.mode)
+		mode = risk.Mode(a.t.mode)
 	}
-	rules, err := a.t.hub.rules(ctx, a.t.s)
+	return a.policyIn(ctx, q, mode)
+}
+
+// policyIn is the rules that hold now, with a mode that a project's file may still narrow.
+func (a *approver) policyIn(ctx context.Context, q agent.Question, mode risk.Mode) risk.Policy {
+	p := risk.Policy{Mode: mode}
+	rules, faults, err := a.t.hub.rules(ctx, a.t.s)
 	if err != nil {
 		// Without its rules the store could have said no: nothing runs unasked.
 		a.t.hub.log.Error("rules could not be read", "err", err)
@@ -139,7 +145,7 @@ func (a *approver) policy(ctx context.Context, q agent.Question) risk.Policy {
 	}
 	p.Rules = rules
 	t := a.t.origin.tighten(a.t.s, q.Action.Cwd)
-	a.t.s.tellProjects(t.bad)
+	a.t.s.tellBroken(t.bad, faults...)
 	return t.apply(p)
 }
 

@@ -14,17 +14,34 @@ import (
 // ErrNoRule says that no rule has that id.
 var ErrNoRule = errors.New("there is no such rule")
 
-// rules are all that the user has made for a session: the settings', the stored ones and its own.
-func (h *Hub) rules(ctx context.Context, s *session) ([]risk.Rule, error) {
+// rules are all that the user has made for a session and that hold: the settings', the stored ones and its own. faults
+// tells of those that do not do what their examples say; of these, what allows does not hold.
+func (h *Hub) rules(ctx context.Context, s *session) (rules []risk.Rule, faults []fault, err error) {
 	list, err := h.listRules(ctx, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	rules := make([]risk.Rule, 0, len(list))
 	for _, r := range list {
+		if r.Fault != "" {
+			faults = append(faults, ruleFault(r))
+			if r.Decision == string(risk.Allow) {
+				continue
+			}
+		}
 		rules = append(rules, riskRule(r))
 	}
-	return rules, nil
+	return rules, faults, nil
+}
+
+func ruleFault(r wire.Rule) fault {
+	f := fault{"a rule of your settings does not do what it says: " + r.Fault, "it still holds; `sublet policy ls` lists all"}
+	if r.Source == "user" {
+		f.text = "a rule that you made does not do what it says: " + r.Fault
+	}
+	if r.Decision == string(risk.Allow) {
+		f.hint = "until it is mended it allows nothing; `sublet policy ls` lists all"
+	}
+	return f
 }
 
 func riskRule(r wire.Rule) risk.Rule {
@@ -52,11 +69,31 @@ func (h *Hub) listRules(ctx context.Context, s *session) ([]wire.Rule, error) {
 			})
 		}
 	}
+	for i, r := range cfg.Policy.Rules {
+		list = append(list, wire.Rule{
+			ID: wire.RuleID(fmt.Sprintf("config-%d", i+1)), Decision: r.Decision, Pattern: r.Pattern, Scope: risk.ScopeAlways,
+			Source: "config", Match: r.Match, NoMatch: r.NoMatch,
+		})
+	}
 	stored, err := h.opts.Store.Rules(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return append(append(list, stored...), s.policyRules()...), nil
+	list = append(append(list, stored...), s.policyRules()...)
+	for i := range list {
+		r := &list[i]
+		if r.Match == nil {
+			r.Match = []string{}
+		}
+		if r.NoMatch == nil {
+			r.NoMatch = []string{}
+		}
+		// Judged anew each time: what is known of programs changes with the daemon.
+		if err := risk.CheckExamples(riskRule(*r), r.Match, r.NoMatch); err != nil {
+			r.Fault = err.Error()
+		}
+	}
+	return list, nil
 }
 
 // Policy reads or changes mode and rules.
@@ -69,8 +106,23 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		return nil, err
 	}
 	defer c.hub.release(s)
+	reply := &wire.PolicyReply{RequestID: r.RequestID, Op: r.Op, Outcomes: []wire.PolicyOutcome{}}
 	switch r.Op {
 	case "get", "list":
+	case "test":
+		if err := c.try(ctx, s, r, reply); err != nil {
+			return nil, err
+		}
+	case "accept":
+		c.accept(ctx, s)
+	case "set_secrets":
+		if r.Secrets != secretsMask && r.Secrets != secretsShow {
+			return nil, invalid("secrets: %q is neither mask nor show", risk.Visible(cut(r.Secrets, 64)))
+		}
+		s.mu.Lock()
+		s.showSecrets = r.Secrets == secretsShow
+		s.mu.Unlock()
+		c.hub.log.Info("secrets set", "session", s.id, "secrets", r.Secrets, "by", c.who())
 	case "set_mode":
 		mode, err := risk.ParseMode(r.Mode)
 		if err != nil {
@@ -90,16 +142,34 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		}
 		c.hub.log.Info("rule revoked", "rule", r.RuleID, "by", c.who())
 	default:
-		return nil, invalid("op: %q is none of get, set_mode, list, add, revoke", risk.Visible(cut(r.Op, 64)))
+		return nil, invalid("op: %q is none of get, set_mode, list, add, revoke, test, accept, set_secrets", risk.Visible(cut(r.Op, 64)))
 	}
 	list, err := c.hub.listRules(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	t := c.tighten(s)
-	s.tellProjects(t.bad)
-	mode := t.apply(risk.Policy{Mode: s.policyMode()}).Mode
-	return &wire.PolicyReply{RequestID: r.RequestID, Op: r.Op, Mode: string(mode), Rules: append(list, t.rules...)}, nil
+	s.tellBroken(t.bad)
+	reply.Mode = string(t.apply(risk.Policy{Mode: s.policyMode()}).Mode)
+	reply.Rules = append(list, t.rules...)
+	reply.Secrets = secretsMask
+	if s.secretsShown() {
+		reply.Secrets = secretsShow
+	}
+	reply.Suspects = c.suspects(ctx, s)
+	return reply, nil
+}
+
+// What models are given of what looks like a secret.
+const (
+	secretsMask = "mask"
+	secretsShow = "show"
+)
+
+func (s *session) secretsShown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.showSecrets
 }
 
 // addRule adds a rule that the user wrote.
@@ -116,7 +186,10 @@ func (s *session) addRule(ctx context.Context, given *wire.Rule, project string)
 	default:
 		return invalid("rule.decision: %q is none of allow, ask, deny", risk.Visible(cut(rule.Decision, 64)))
 	}
-	rule.ID, rule.Source, rule.CreatedAtMS = wire.RuleID(wire.NewID()), "user", time.Now().UnixMilli()
+	rule.ID, rule.Source, rule.CreatedAtMS, rule.Fault = wire.RuleID(wire.NewID()), "user", time.Now().UnixMilli(), ""
+	if err := risk.CheckExamples(riskRule(rule), rule.Match, rule.NoMatch); err != nil {
+		return invalid("%v", err)
+	}
 	switch rule.Scope {
 	case risk.ScopeSession:
 		rule.Subject = wire.OSString(s.id)

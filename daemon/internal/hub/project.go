@@ -187,25 +187,29 @@ func (t tightening) apply(p risk.Policy) risk.Policy {
 	return p
 }
 
-// tellProjects tells everyone attached which files cannot be used, once until something about it changes.
-func (s *session) tellProjects(bad []error) {
-	var lines []string
+// fault is something of the policy that is not as it was meant, in words.
+type fault struct{ text, hint string }
+
+// tellBroken tells everyone attached which projects' files cannot be used and which rules do not do what they say, once
+// until something about it changes.
+func (s *session) tellBroken(bad []error, rules ...fault) {
+	var faults []fault
 	for _, err := range bad {
-		lines = append(lines, err.Error())
+		faults = append(faults, fault{
+			"the project's file is not taken: " + err.Error(), "until it is mended, everything but reading is asked about here",
+		})
 	}
+	faults = append(faults, rules...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.clients) == 0 {
 		return // whoever comes next is told
 	}
-	for _, line := range lines {
-		if !slices.Contains(s.badProjects, line) {
-			s.hub.log.Warn("project's file not taken", "session", s.id, "err", line)
-			s.sendLocked(&wire.Notice{
-				Level: "warning", Text: "the project's file is not taken: " + risk.Visible(line),
-				Hint: "until it is mended, everything but reading is asked about here",
-			})
+	for _, f := range faults {
+		if !slices.Contains(s.broken, f) {
+			s.hub.log.Warn("policy is not as it was meant", "session", s.id, "what", f.text)
+			s.sendLocked(&wire.Notice{Level: "warning", Text: risk.Visible(f.text), Hint: f.hint})
 		}
 	}
-	s.badProjects = lines
+	s.broken = faults
 }

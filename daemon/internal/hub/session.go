@@ -39,7 +39,8 @@ type session struct {
 	recent    []wire.RecentCommand
 	private   *privateShell // for clients that lend none
 
-	badProjects []string // what is wrong with projects' files, as last told
+	broken      []fault // what is wrong with projects' files and rules, as last told
+	showSecrets bool    // models are given what looks like a secret as it is
 }
 
 // maxRecent bounds the user's own commands remembered for the next question.

@@ -97,7 +97,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 		Role: role, Tools: agent.Tools(cfg, roles), Roles: roles, Project: project,
 		Env:      tool.Env{Cwd: cwd, Files: &t.s.files, Todo: &t.s.todo},
 		Approver: &approver{t: t}, Emit: t.fromAgent, Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
-		Log: t.hub.log, NewPrivateShell: t.newPrivateShell,
+		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, ShowSecrets: t.s.secretsShown,
 	}
 	if !role.Private {
 		at.Env.Shell = &userShell{t: t, holder: role.Name}

@@ -46,6 +46,7 @@ type rig struct {
 	stops  chan time.Duration
 	log    *slog.Logger
 	closed bool
+	spy    atomic.Pointer[spy]
 }
 
 func newRig(t testing.TB, scripts ...scripted.Script) *rig {
@@ -104,7 +105,11 @@ func (r *rig) start() {
 	r.hub, err = hub.New(r.ctx, hub.Options{
 		Store: r.store, Audit: r.audit, Config: config, Runtime: runtime, Spool: r.dir, Version: "test", Log: r.log,
 		OpenModel: func(_ context.Context, name string, _ map[string]string) (provider.Model, error) {
-			return open.Open(provider.Config{Name: "test", Model: "model", Kind: "scripted", Script: r.script, Log: r.log})
+			m, err := open.Open(provider.Config{Name: "test", Model: "model", Kind: "scripted", Script: r.script, Log: r.log})
+			if spy := r.spy.Load(); spy != nil && err == nil {
+				return &spied{m, spy}, nil
+			}
+			return m, err
 		},
 		Stop: func(drain time.Duration) { r.stops <- drain },
 	})

@@ -2,16 +2,27 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"sublet/wire"
 )
 
+// examples are a rule's, as they are stored.
+type examples struct {
+	Match   []string `json:"match"`
+	NoMatch []string `json:"no_match"`
+}
+
 // AddRule stores a rule of scope project or always.
 func (s *Store) AddRule(ctx context.Context, r wire.Rule) error {
-	_, err := s.db.ExecContext(ctx,
-		"INSERT INTO rules (id, decision, pattern, scope, subject, source, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		r.ID, r.Decision, r.Pattern, r.Scope, []byte(r.Subject), r.Source, r.CreatedAtMS, r.ExpiresAtMS)
+	text, err := json.Marshal(examples{r.Match, r.NoMatch})
+	if err != nil {
+		return fmt.Errorf("add rule: %w", err)
+	}
+	_, err = s.db.ExecContext(ctx,
+		"INSERT INTO rules (id, decision, pattern, scope, subject, source, created_at, expires_at, examples) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		r.ID, r.Decision, r.Pattern, r.Scope, []byte(r.Subject), r.Source, r.CreatedAtMS, r.ExpiresAtMS, string(text))
 	if err != nil {
 		return fmt.Errorf("add rule: %w", err)
 	}
@@ -20,7 +31,7 @@ func (s *Store) AddRule(ctx context.Context, r wire.Rule) error {
 
 // Rules lists all stored rules, the oldest first, expired ones too.
 func (s *Store) Rules(ctx context.Context) ([]wire.Rule, error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT id, decision, pattern, scope, subject, source, created_at, expires_at FROM rules ORDER BY created_at, id")
+	rows, err := s.db.QueryContext(ctx, "SELECT id, decision, pattern, scope, subject, source, created_at, expires_at, examples FROM rules ORDER BY created_at, id")
 	if err != nil {
 		return nil, fmt.Errorf("list rules: %w", err)
 	}
@@ -28,11 +39,15 @@ func (s *Store) Rules(ctx context.Context) ([]wire.Rule, error) {
 	var list []wire.Rule
 	for rows.Next() {
 		var r wire.Rule
-		var subject []byte
-		if err := rows.Scan(&r.ID, &r.Decision, &r.Pattern, &r.Scope, &subject, &r.Source, &r.CreatedAtMS, &r.ExpiresAtMS); err != nil {
+		var subject, text []byte
+		if err := rows.Scan(&r.ID, &r.Decision, &r.Pattern, &r.Scope, &subject, &r.Source, &r.CreatedAtMS, &r.ExpiresAtMS, &text); err != nil {
 			return nil, fmt.Errorf("list rules: %w", err)
 		}
-		r.Subject = wire.OSString(subject)
+		var e examples
+		if err := json.Unmarshal(text, &e); err != nil {
+			return nil, fmt.Errorf("list rules: examples of %s: %w", r.ID, err)
+		}
+		r.Subject, r.Match, r.NoMatch = wire.OSString(subject), e.Match, e.NoMatch
 		list = append(list, r)
 	}
 	return list, rows.Err()

@@ -50,4 +50,6 @@ ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT ''; -- of the latest
 
 -- Ids that were deleted. A client may choose a session's id, and one that was deleted must not come back to life.
 CREATE TABLE deleted_sessions (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+`, `
+ALTER TABLE rules ADD COLUMN examples TEXT NOT NULL DEFAULT '{}'; -- JSON: match and no_match, lists of text
 `}

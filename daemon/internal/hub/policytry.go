@@ -1,0 +1,101 @@
+package hub
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// try judges a command as an agent's would be in this session, in every mode.
+func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, reply *wire.PolicyReply) error {
+	origin, cwd := c, string(r.Cwd)
+	if r.Live {
+		ln := c.hub.lenderFor(0)
+		if ln == nil {
+			return &NoShellError{}
+		}
+		ln.mu.Lock()
+		origin = ln.client
+		ln.mu.Unlock()
+		if origin == nil {
+			return &NoShellError{}
+		}
+		origin.mu.Lock()
+		s = origin.session
+		origin.mu.Unlock()
+	}
+	if ln := origin.lender; ln != nil && cwd == "" {
+		cwd, _ = ln.where(ctx)
+	}
+	if cwd == "" {
+		_, at := origin.environ()
+		cwd = string(at)
+	}
+	if !filepath.IsAbs(cwd) {
+		return invalid("cwd: %q is not absolute", risk.Visible(cut(cwd, 64)))
+	}
+	a := &approver{t: &turn{hub: c.hub, s: s, origin: origin}}
+	q := agent.Question{Tool: "bash", Action: tool.Action{Command: string(r.Command), Cwd: cwd}}
+	v := a.judge(ctx, q)
+	verdict := Verdict(v)
+	reply.Verdict = &verdict
+	for _, mode := range []risk.Mode{risk.ModePlan, risk.ModeAsk, risk.ModeAuto, risk.ModeFull} {
+		d := a.policyIn(ctx, q, mode).Decide(v, a.action(q))
+		o := wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: risk.Visible(d.Why)}
+		if d.Rule != nil {
+			o.RuleID, o.Rule = wire.RuleID(d.Rule.ID), d.Rule.Pattern
+		}
+		reply.Outcomes = append(reply.Outcomes, o)
+	}
+	return nil
+}
+
+// shellOf is the shell that a client speaks of: its own, else the one last typed in; nil where none is lent.
+func (c *Client) shellOf() *lender {
+	if c.lender != nil {
+		return c.lender
+	}
+	return c.hub.lenderFor(0)
+}
+
+// accept takes what agents' commands changed, in the shell and in the session's private one, for the user's own (T3g).
+func (c *Client) accept(ctx context.Context, s *session) {
+	if ln := c.shellOf(); ln != nil {
+		ln.mu.Lock()
+		names := slices.Sorted(maps.Keys(ln.poisoned))
+		ln.poisoned = nil
+		ln.mu.Unlock()
+		c.hub.log.Info("changes of the shell accepted", "names", names, "by", c.who())
+	}
+	s.mu.Lock()
+	p := s.private
+	s.mu.Unlock()
+	if p != nil {
+		p.state.acceptAll(ctx, p.sh)
+	}
+}
+
+// suspects are what accept would take.
+func (c *Client) suspects(ctx context.Context, s *session) []string {
+	names := []string{}
+	if ln := c.shellOf(); ln != nil {
+		ln.mu.Lock()
+		names = append(names, slices.Sorted(maps.Keys(ln.poisoned))...)
+		ln.mu.Unlock()
+	}
+	s.mu.Lock()
+	p := s.private
+	s.mu.Unlock()
+	var there risk.Context
+	if p != nil && p.state.facts(ctx, p.sh, p.sh.Digest(), &there) {
+		names = append(names, there.Poisoned...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
