@@ -69,6 +69,7 @@ __sublet_load() {
 
 __sublet_complete() {
 	{
+		local - # the hook keeps the options only where the user has odd ones
 		\builtin set +m
 		(__sublet_candidates) </dev/null >|"$__sublet_dir/o"
 	} 2>/dev/null
