@@ -74,8 +74,8 @@ func newWorld(t *testing.T, bashrc string, s script, settings ...string) *world 
 	w.env = []string{
 		"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "SHELL=/bin/bash", "TERM=xterm-256color", "LANG=C.UTF-8", "USER=tester",
 		"SUBLET_RUNTIME_DIR=" + filepath.Join(root, "run"), "SUBLET_STATE_DIR=" + w.state, "SUBLET_CONFIG=" + filepath.Join(root, "config.toml"),
-		// A race found in the program under test must fail the test: it ends that program and is in its log.
-		"GORACE=halt_on_error=1 log_path=" + filepath.Join(root, "race"),
+		// A race found in the program under test must fail the test: it ends that program, at once, and is in its log.
+		"GORACE=halt_on_error=1 atexit_sleep_ms=0 log_path=" + filepath.Join(root, "race"),
 	}
 	t.Cleanup(w.end)
 	return w
