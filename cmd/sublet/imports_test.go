@@ -25,6 +25,7 @@ var ranks = map[string]int{
 	"sublet/client/internal/tui":                 4,
 	"sublet/client/internal/lender":              5,
 	"sublet/client/internal/remote":              6,
+	"sublet/client/web":                          8,
 
 	"sublet/daemon":                             2,
 	"sublet/daemon/internal/server":             3,

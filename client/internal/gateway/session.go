@@ -177,6 +177,9 @@ func (s *Session) handle(number int, m wire.Message) {
 		s.pauseLocked()
 		return
 	}
+	if event && s.takenLocked(e) {
+		return
+	}
 	if event {
 		if meta := e.Meta(); meta.SessionID == s.id {
 			s.seq = max(s.seq, meta.Seq)
@@ -184,6 +187,14 @@ func (s *Session) handle(number int, m wire.Message) {
 		s.followLocked(e)
 	}
 	s.pushLocked(m)
+}
+
+// takenLocked reports the daemon's refusal of a request that it has already: one asked again while the first asking was
+// still on its way over the same link. The request itself goes on.
+func (s *Session) takenLocked(e wire.EventMessage) bool {
+	refused, ok := e.(*wire.Error)
+	return ok && refused.Code == wire.CodeDuplicateID &&
+		slices.ContainsFunc(s.asks, func(a *ask) bool { return a.req.RequestID == refused.RequestID })
 }
 
 func (s *Session) pushLocked(m wire.Message) {

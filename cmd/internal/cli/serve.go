@@ -26,6 +26,7 @@ func (a *app) serve() *cobra.Command {
 	}
 	c.AddCommand(a.serveJSONRPC())
 	c.AddCommand(a.serveStdio())
+	c.AddCommand(a.serveOperator())
 	return c
 }
 

@@ -1,0 +1,11 @@
+package operator
+
+// native is an agent's name as the daemon knows it. architect, which the documents' examples use, is the orchestrator
+// (decision 10).
+func native(agent string) string {
+	switch agent {
+	case "architect", "":
+		return "orchestrator"
+	}
+	return agent
+}

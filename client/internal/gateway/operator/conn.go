@@ -1,0 +1,196 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"sublet/client/internal/gateway"
+	"sublet/wire"
+)
+
+const (
+	maxIDs     = 4096 // ids remembered to refuse repeats (E22)
+	maxStreams = 16   // streams open at once on one connection
+	maxLinks   = 8    // sessions a connection stays attached to, so that their shells live on
+)
+
+// conn is one client. Requests are begun in the order they came, by its reader; what takes its time goes on beside. It owns
+// its goroutines.
+type conn struct {
+	s      *Server
+	t      transport
+	out    *gateway.Writer
+	ctx    context.Context // the connection's
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	// The reader's own.
+	authorized bool
+	s4         bool // the dialect spoken last
+	rate       gateway.Rate
+	ids        map[string]bool
+	order      []string
+
+	mu sync.Mutex
+	// below: guarded by mu
+	links   []*link // used longest ago first
+	queries int     // turns of this connection, queued ones included
+	streams int
+}
+
+func newConn(ctx context.Context, s *Server, t transport, authorized bool) *conn {
+	c := &conn{s: s, t: t, authorized: authorized, ids: map[string]bool{}}
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	c.out = gateway.NewWriter(t)
+	return c
+}
+
+// serve reads until the peer closes, or the server stops; then the turns of S3 are cancelled, those of S4 left to the
+// daemon (decision 17).
+func (c *conn) serve() error {
+	err := c.read()
+	c.cancel()
+	c.abandon()
+	c.work.Wait()
+	c.t.close() // whoever still writes is let go
+	_ = c.out.Close()
+	return err
+}
+
+func (c *conn) read() error {
+	for {
+		raw, err := c.t.next()
+		long := (*gateway.LineTooLongError)(nil)
+		switch {
+		case errors.As(err, &long):
+		case errors.Is(err, errPlain):
+			_ = c.out.Send(c.ctx, []byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
+			_ = c.out.Close()
+			return err
+		case err != nil:
+			return err
+		}
+		if ok, retry := c.rate.Take(c.s.o.RequestsPerSecond); !ok {
+			c.refuse(&request{s4: c.s4, id: idOf(raw)}, &problem{
+				s3: codeRate, s4: codeRateExceeds, recoverable: true,
+				message: fmt.Sprintf("rate limit: at most %d requests a second", c.s.o.RequestsPerSecond),
+				details: map[string]any{"limit": c.s.o.RequestsPerSecond, "retryAfterMs": retry.Milliseconds()},
+			})
+			continue
+		}
+		if long != nil {
+			p := invalid("%v", long).with("limit", long.Limit)
+			p.s4 = codeTooLarge
+			c.refuse(&request{s4: c.s4}, p)
+			continue
+		}
+		r, p := parse(raw, c.s4)
+		c.s4 = r.s4
+		if p == nil {
+			p = c.check(r)
+		}
+		if p == nil {
+			p = c.begin(r)
+		}
+		if p != nil {
+			c.refuse(r, p)
+		}
+		if c.ctx.Err() != nil {
+			return context.Cause(c.ctx)
+		}
+	}
+}
+
+// check is what every request must pass: it is allowed to ask, and its id is new.
+func (c *conn) check(r *request) *problem {
+	if !c.authorized && !c.s.isToken(r.token) {
+		return invalid("metadata.token is missing, or not this server's").with("field", "metadata.token").with("reason", "unauthorized")
+	}
+	if r.id == "" {
+		return nil
+	}
+	if c.ids[r.id] {
+		return invalid("id %q was used before on this connection", r.id).with("field", "id")
+	}
+	c.ids[r.id] = true
+	if c.order = append(c.order, r.id); len(c.order) > maxIDs {
+		delete(c.ids, c.order[0])
+		c.order = c.order[1:]
+	}
+	return nil
+}
+
+// refuse answers a request that came to nothing, in its dialect.
+func (c *conn) refuse(r *request, p *problem) {
+	c.s.log.Debug("request refused", "peer", c.t.peer(), "kind", r.kind, "code", p.s3, "why", p.message)
+	if r.s4 {
+		c.send(s4Refusal(r.id, r.session, r.agent, p).encode())
+		return
+	}
+	c.send(line(s3Refusal(r.id, p, 0)))
+}
+
+// send queues a line. It waits while the client does not read, and is what holds everything behind it back (F19).
+func (c *conn) send(l []byte) {
+	if err := c.out.Send(c.ctx, l); err != nil {
+		c.cancel()
+		c.t.close() // unblocks the reader
+	}
+}
+
+// begin starts what a request asks for. What it returns is the answer to a request that was refused.
+func (c *conn) begin(r *request) *problem {
+	switch r.kind {
+	case kindDispatch, kindQuery, kindContext:
+		return c.dispatch(r)
+	case kindStream:
+		return c.stream(r)
+	case kindGet:
+		return c.getSession(r)
+	case kindList:
+		return c.listSessions(r)
+	case kindDelete:
+		return c.deleteSession(r)
+	case kindCancel:
+		return c.cancelRequest(r)
+	default:
+		return c.confirm(r)
+	}
+}
+
+// away is an error of the gateway, or of the daemon, as an answer.
+func away(err error) *problem {
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		return problemOf(e)
+	}
+	p := &problem{s3: codeInternal, s4: codeInternal, message: err.Error(), recoverable: true}
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		p.hint = h.Hint()
+	}
+	return p
+}
+
+// reserve takes one of the places for running queries (N3); done gives it back.
+func (c *conn) reserve() *problem {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if limit := c.s.o.RunningQueries; c.queries >= limit {
+		return &problem{
+			s3: codeRate, s4: codeRateExceeds, recoverable: true,
+			message: fmt.Sprintf("at most %d concurrent queries on one connection", limit), details: map[string]any{"limit": limit},
+		}
+	}
+	c.queries++
+	return nil
+}
+
+func (c *conn) done() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queries--
+}

@@ -1,0 +1,236 @@
+package operator
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"sublet/wire"
+)
+
+// A turn is one request and what came of it, folded from its native events. Both dialects are views of it.
+type turn struct {
+	id      wire.TurnID
+	request wire.RequestID
+	agent   string
+	prompt  string
+	startMS int64
+	items   []item // what the agent said and did, in order
+	tools   []*toolRun
+	failure *wire.Error
+	usage   usage
+	status  string // of AgentComplete; "" = it runs
+	stop    string // of AgentComplete
+	summary string
+}
+
+// item is a piece of an answer: exactly one of its fields is set.
+type item struct {
+	text  *strings.Builder
+	block *wire.Block
+	tool  *toolRun
+}
+
+// toolRun is one run of a tool.
+type toolRun struct {
+	id       wire.ExecutionID
+	name     string
+	agent    string
+	input    json.RawMessage // a JSON object
+	output   string
+	status   string // "" = it runs
+	startMS  int64
+	duration int64 // milliseconds
+}
+
+// failed reports whether the tool ran and failed, or was not let run.
+func (t *toolRun) failed() bool {
+	return t.status != "" && t.status != wire.StatusSuccess && t.status != wire.StatusOK
+}
+
+type usage struct{ input, output int64 }
+
+func (u usage) plus(o usage) usage { return usage{u.input + o.input, u.output + o.output} }
+
+// history is the turns of a session, oldest first.
+type history struct {
+	turns []*turn
+	byID  map[wire.TurnID]*turn
+}
+
+// apply takes one event and returns the turn it belongs to; nil for what belongs to none, such as a user's own command.
+// Events come in the order of their numbers.
+func (h *history) apply(m wire.EventMessage) *turn {
+	id := m.Meta().TurnID
+	if id == "" {
+		return nil
+	}
+	if begun, ok := m.(*wire.TurnStarted); ok {
+		t := &turn{
+			id: id, request: begun.RequestID, agent: begun.Agent, prompt: begun.Prompt, startMS: begun.AtMS,
+		}
+		if h.byID == nil {
+			h.byID = map[wire.TurnID]*turn{}
+		}
+		h.byID[id] = t
+		h.turns = append(h.turns, t)
+		return t
+	}
+	t := h.byID[id]
+	if t != nil {
+		t.apply(m)
+	}
+	return t
+}
+
+// apply takes one of the turn's events after its TurnStarted.
+func (t *turn) apply(m wire.EventMessage) {
+	switch m := m.(type) {
+	case *wire.AgentStreamChunk:
+		t.chunk(m)
+	case *wire.CommandResult:
+		run := t.tool(m.ExecutionID)
+		if run == nil { // announced by nobody: a tool that a person ran
+			run = t.call(m.ExecutionID, m.Tool, m.Agent, commandInput(string(m.Command)))
+		}
+		run.output = strings.ToValidUTF8(string(m.Output), "\uFFFD")
+		run.status, run.startMS, run.duration = m.Status, m.StartedAtMS, m.DurationMS
+		if run.status == "" {
+			run.status = wire.StatusSuccess
+		}
+	case *wire.Error:
+		t.failure = m
+	case *wire.AgentComplete:
+		t.status, t.stop, t.summary = m.Status, m.StopReason, m.Summary
+		t.usage = usage{m.Usage.Input + m.Usage.CacheRead + m.Usage.CacheWrite, m.Usage.Output}
+		if t.status == "" {
+			t.status = wire.StatusSuccess
+		}
+	}
+}
+
+func (t *turn) chunk(m *wire.AgentStreamChunk) {
+	switch m.Chunk.Type {
+	case wire.ChunkText:
+		if t.own(m) {
+			t.say(m.Chunk.Text)
+		}
+	case wire.ChunkBlock:
+		if t.own(m) && m.Chunk.Block != nil {
+			t.items = append(t.items, item{block: m.Chunk.Block})
+		}
+	case wire.ChunkToolCall:
+		if t.tool(m.Chunk.ExecutionID) == nil {
+			t.call(m.Chunk.ExecutionID, m.Chunk.Tool, m.Agent, object(m.Chunk.Arguments))
+		}
+	}
+}
+
+// own reports whether the turn's agent itself speaks; what those say that work for it is in their task's result.
+func (t *turn) own(m *wire.AgentStreamChunk) bool { return m.Agent == "" || m.Agent == t.agent }
+
+func (t *turn) say(text string) {
+	if n := len(t.items); n > 0 && t.items[n-1].text != nil {
+		t.items[n-1].text.WriteString(text)
+		return
+	}
+	b := &strings.Builder{}
+	b.WriteString(text)
+	t.items = append(t.items, item{text: b})
+}
+
+func (t *turn) call(id wire.ExecutionID, name, agent string, input json.RawMessage) *toolRun {
+	run := &toolRun{id: id, name: name, agent: agent, input: input}
+	t.tools = append(t.tools, run)
+	t.items = append(t.items, item{tool: run})
+	return run
+}
+
+func (t *turn) tool(id wire.ExecutionID) *toolRun {
+	for _, run := range slices.Backward(t.tools) { // the one asked about is nearly always the last
+		if run.id == id {
+			return run
+		}
+	}
+	return nil
+}
+
+func (t *turn) over() bool { return t.status != "" }
+
+// text is the whole of what the agent said; the summary of a turn in which it said nothing.
+func (t *turn) text() string {
+	var b strings.Builder
+	for _, it := range t.items {
+		switch {
+		case it.text != nil:
+			b.WriteString(it.text.String())
+		case it.block != nil:
+			b.WriteString(blockText(it.block))
+		}
+	}
+	if b.Len() == 0 {
+		return t.summary
+	}
+	return b.String()
+}
+
+// stopReason is one of the four that the documents know (M2, M3); "" while the turn runs.
+func (t *turn) stopReason() string {
+	switch {
+	case !t.over():
+		return ""
+	case t.status != wire.StatusSuccess:
+		return stopError
+	case t.stop == stopMaxTokens, t.stop == stopToolUse, t.stop == stopEndTurn:
+		return t.stop
+	case t.stop == "":
+		return stopEndTurn
+	}
+	return stopError
+}
+
+const (
+	stopEndTurn   = "end_turn"
+	stopMaxTokens = "max_tokens"
+	stopToolUse   = "tool_use"
+	stopError     = "error"
+	stopStart     = "stream_start" // S4: of a stream's first result only (M4, decision 17)
+)
+
+// blockText is a block of structure as Markdown, for a dialect that has text only.
+func blockText(b *wire.Block) string {
+	switch b.Type {
+	case "text", "":
+		return b.Content
+	case "error":
+		return "\n" + b.Content + "\n"
+	}
+	lang := b.Language
+	if b.Type == "diff" {
+		lang = "diff"
+	}
+	fence := "```"
+	for strings.Contains(b.Content, fence) {
+		fence += "`"
+	}
+	return "\n" + fence + lang + "\n" + strings.TrimSuffix(b.Content, "\n") + "\n" + fence + "\n"
+}
+
+// object is a call's arguments as the JSON object that both dialects promise, whatever the model wrote.
+func object(arguments string) json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal([]byte(arguments), &m) == nil && m != nil {
+		return json.RawMessage(arguments)
+	}
+	if strings.TrimSpace(arguments) == "" {
+		return json.RawMessage(`{}`)
+	}
+	return mustJSON(map[string]string{"arguments": strings.ToValidUTF8(arguments, "\uFFFD")})
+}
+
+func commandInput(command string) json.RawMessage {
+	if command == "" {
+		return json.RawMessage(`{}`)
+	}
+	return mustJSON(map[string]string{"command": strings.ToValidUTF8(command, "\uFFFD")})
+}

@@ -1,0 +1,140 @@
+package operator
+
+import (
+	"fmt"
+	"strings"
+
+	"sublet/wire"
+)
+
+// A problem is why a request was refused or failed, in both dialects' codes.
+type problem struct {
+	s3, s4      string
+	message     string
+	hint        string
+	details     map[string]any
+	recoverable bool // the session can go on (L27)
+}
+
+func (p *problem) Error() string { return p.message }
+
+// The codes of the documents: S3 (L13 to L25) and S4 (L13 to L23). CANCELLED is ours: neither has a word for a turn that
+// somebody else ended.
+const (
+	codeInvalid     = "INVALID_REQUEST"
+	codeNoAgent     = "AGENT_NOT_FOUND"
+	codeNoSession   = "SESSION_NOT_FOUND"
+	codeTool        = "TOOL_ERROR"
+	codeNoTool      = "TOOL_NOT_AVAILABLE"
+	codeToolFailed  = "TOOL_EXECUTION_FAILED"
+	codeProvider    = "PROVIDER_ERROR"
+	codeTokens      = "TOKEN_LIMIT"
+	codeTooLarge    = "CONTEXT_TOO_LARGE"
+	codeRate        = "RATE_LIMIT"
+	codeRateExceeds = "RATE_LIMIT_EXCEEDED"
+	codeInternal    = "INTERNAL_ERROR"
+	codeTimeout     = "TIMEOUT"
+	codeCancelled   = "CANCELLED"
+)
+
+// codes are the daemon's error codes in both dialects.
+var codes = map[string][2]string{
+	wire.CodeInvalidMessage:   {codeInvalid, codeInvalid},
+	wire.CodeUnknownKind:      {codeInternal, codeInternal},
+	wire.CodeVersion:          {codeInternal, codeInternal},
+	wire.CodeTooLarge:         {codeInvalid, codeTooLarge},
+	wire.CodeRateLimited:      {codeRate, codeRateExceeds},
+	wire.CodeTooManyQueries:   {codeRate, codeRateExceeds},
+	wire.CodeDuplicateID:      {codeInvalid, codeInvalid},
+	wire.CodeNotFoundSession:  {codeNoSession, codeNoSession},
+	wire.CodeNotFoundAgent:    {codeNoAgent, codeNoAgent},
+	wire.CodeToolNotAvailable: {codeTool, codeNoTool},
+	wire.CodeToolFailed:       {codeTool, codeToolFailed},
+	wire.CodeProvider:         {codeProvider, codeProvider},
+	wire.CodeModel:            {codeProvider, codeProvider},
+	wire.CodeTokenLimit:       {codeTokens, codeTooLarge},
+	wire.CodePermissionDenied: {codeTool, codeToolFailed},
+	wire.CodeCancelled:        {codeCancelled, codeCancelled},
+	wire.CodeTimeout:          {codeTimeout, codeTimeout},
+	wire.CodeLeaseStale:       {codeTool, codeToolFailed},
+	wire.CodeLeaseDenied:      {codeTool, codeToolFailed},
+	wire.CodeShuttingDown:     {codeInternal, codeInternal},
+	wire.CodeInternal:         {codeInternal, codeInternal},
+}
+
+// problemOf is an error of the daemon in both dialects.
+func problemOf(e *wire.Error) *problem {
+	both, ok := codes[e.Code]
+	if !ok {
+		both = codes[wire.CodeInternal]
+	}
+	if e.Code == wire.CodeProvider && e.Details["kind"] == "overloaded" {
+		both = codes[wire.CodeRateLimited] // L22: the provider's own limit
+	}
+	p := &problem{s3: both[0], s4: both[1], message: e.Error(), hint: e.Hint, recoverable: e.Recoverable, details: map[string]any{}}
+	for k, v := range e.Details {
+		p.details[k] = v
+	}
+	return p
+}
+
+// invalid refuses a request whose form is wrong.
+func invalid(format string, args ...any) *problem {
+	return &problem{s3: codeInvalid, s4: codeInvalid, message: fmt.Sprintf(format, args...), recoverable: true}
+}
+
+func (p *problem) with(key string, value any) *problem {
+	if p.details == nil {
+		p.details = map[string]any{}
+	}
+	p.details[key] = value
+	return p
+}
+
+// problem is why a turn that is over did not succeed.
+func (t *turn) problem() *problem {
+	if t.failure != nil {
+		return problemOf(t.failure)
+	}
+	code := wire.CodeInternal
+	switch t.status {
+	case wire.StatusCancelled:
+		code = wire.CodeCancelled
+	case wire.StatusTimeout:
+		code = wire.CodeTimeout
+	}
+	message := t.summary
+	if message == "" {
+		message = "the turn ended with status " + t.status
+	}
+	return problemOf(&wire.Error{Code: code, Message: message, Recoverable: true})
+}
+
+// toolProblem is why a tool did not do its work, in S4's codes. A tool that the request did not allow is told apart by the
+// words of its result, the only place where the daemon says so.
+func toolProblem(t *toolRun) (code, message string) {
+	message = firstLine(t.output)
+	if message == "" {
+		message = t.status
+	}
+	message = fmt.Sprintf("Tool '%s' failed: %s", t.name, message)
+	if notAllowed(t) {
+		return codeNoTool, fmt.Sprintf("Tool '%s' not available in this context", t.name)
+	}
+	return codeToolFailed, message
+}
+
+func notAllowed(t *toolRun) bool {
+	return strings.HasPrefix(t.output, "the tool "+t.name+" is not in this agent's allow-list") ||
+		strings.HasPrefix(t.output, "there is no tool ")
+}
+
+// firstLine is the start of a text, for one line of a message.
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	const most = 300
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,126 @@
+package operator
+
+import (
+	"bufio"
+	"bytes"
+	"net"
+	"regexp"
+	"sync"
+	"time"
+)
+
+// What a peer's first bytes say it speaks.
+const (
+	speaksJSON    = iota // or something that is answered as bad JSON
+	speaksHTTP           // a request line
+	speaksTLS            // a handshake record
+	speaksNothing        // it closed without a word, or with an endless one
+)
+
+// sniffSize holds an HTTP request line of reasonable length.
+const sniffSize = 32 << 10
+
+// httpLine is a line that begins an HTTP request, whatever its method. A browser can be made to send one to any port of
+// this machine, with a body of JSON lines behind it (T5e): none of that may ever be read as messages.
+var httpLine = regexp.MustCompile(`(?i)\sHTTP/[0-9.]+\s*$`)
+
+const tooLong = "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+type sniffer struct {
+	nc net.Conn
+	r  *bufio.Reader
+}
+
+func newSniffer(nc net.Conn) *sniffer { return &sniffer{nc, bufio.NewReaderSize(nc, sniffSize)} }
+
+// kind waits for the first byte that is no white space, as long as the peer likes: a client may connect long before it
+// asks. A line that could be HTTP must then come within helloBound. Nothing but white space is consumed.
+func (s *sniffer) kind() int {
+	for {
+		first, err := s.r.Peek(1)
+		if err != nil {
+			return speaksNothing
+		}
+		switch first[0] {
+		case ' ', '\t', '\r', '\n':
+			if _, err := s.r.Discard(1); err != nil {
+				return speaksNothing
+			}
+			continue
+		case '{':
+			return speaksJSON // no HTTP method begins so: RFC 9110, token
+		case 0x16:
+			return speaksTLS
+		}
+		break
+	}
+	_ = s.nc.SetReadDeadline(time.Now().Add(helloBound))
+	defer s.nc.SetReadDeadline(time.Time{})
+	for n := 1; ; n = s.r.Buffered() + 1 {
+		if n > sniffSize { // whatever it is, what follows it must not be read
+			_, _ = s.nc.Write([]byte(tooLong)) // the peer may have left
+			return speaksNothing
+		}
+		_, err := s.r.Peek(n)
+		head, _ := s.r.Peek(s.r.Buffered())
+		if l, _, whole := bytes.Cut(head, []byte("\n")); whole || err != nil {
+			if httpLine.Match(l) {
+				return speaksHTTP
+			}
+			return speaksJSON
+		}
+	}
+}
+
+// sniffed is a connection whose first bytes were read already.
+type sniffed struct {
+	net.Conn
+	r      *bufio.Reader
+	once   sync.Once
+	closed func()
+}
+
+func (c *sniffed) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+func (c *sniffed) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.closed)
+	return err
+}
+
+// handover is a net.Listener that gets its connections from the one that sniffs.
+type handover struct {
+	addr  net.Addr
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newHandover(addr net.Addr) *handover {
+	return &handover{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+// give passes a connection on, or closes it once there is nobody to take it.
+func (h *handover) give(nc net.Conn) {
+	select {
+	case h.conns <- nc:
+	case <-h.done:
+		nc.Close()
+	}
+}
+
+func (h *handover) Accept() (net.Conn, error) {
+	select {
+	case nc := <-h.conns:
+		return nc, nil
+	case <-h.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (h *handover) Close() error {
+	h.once.Do(func() { close(h.done) })
+	return nil
+}
+
+func (h *handover) Addr() net.Addr { return h.addr }

@@ -1,0 +1,200 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sublet/client/internal/gateway"
+	"sublet/wire"
+)
+
+// stream follows a session and answers with results that grow, until the turn it follows is over (E8, F11, F12, C6, C7).
+// Which turn that is: the one that runs; where none does, the last one after lastTurnID, which is told at once; where there
+// is none, the next.
+func (c *conn) stream(r *request) *problem {
+	c.mu.Lock()
+	full := c.streams >= maxStreams
+	if !full {
+		c.streams++
+	}
+	c.mu.Unlock()
+	if full {
+		return &problem{
+			s3: codeRate, s4: codeRateExceeds, recoverable: true,
+			message: fmt.Sprintf("at most %d streams on one connection", maxStreams), details: map[string]any{"limit": maxStreams},
+		}
+	}
+	release := func() {
+		c.mu.Lock()
+		c.streams--
+		c.mu.Unlock()
+	}
+	sess, err := c.s.o.Daemon.Connect(c.ctx, gateway.Options{
+		Name: "sublet serve operator", Session: wire.SessionID(r.session), Place: gateway.Place{Cwd: c.s.o.Project},
+	})
+	if err != nil {
+		release()
+		return away(err)
+	}
+	c.work.Go(func() { // ends with its turn or the connection; serve waits for it
+		defer release()
+		defer sess.Close()
+		if p := c.follow(r, sess); p != nil {
+			c.refuse(r, p)
+		}
+	})
+	return nil
+}
+
+// follower is one stream.
+type follower struct {
+	c    *conn
+	r    *request
+	h    history
+	sent int64 // version of what was sent last
+	seen int64 // version of what is known
+}
+
+func (c *conn) follow(r *request, sess *gateway.Session) *problem {
+	start := snapshot(r.id, r.session, r.agent, nil)
+	start.StopReason = stopStart
+	if start.AgentID == "" {
+		start.AgentID = sess.Ready().Session.Agent
+	}
+	c.send(start.encode())
+	f := &follower{c: c, r: r}
+	info, err := f.catchUp(sess)
+	if err != nil {
+		if c.ctx.Err() != nil {
+			return nil
+		}
+		return away(err)
+	}
+	target, p := f.target(info)
+	if p != nil {
+		return p
+	}
+	if target != nil && !target.over() && len(target.items) > 0 {
+		f.seen++
+	}
+	for {
+		if target != nil && target.over() {
+			f.send(target)
+			return nil
+		}
+		f.flush(target)
+		m, err := sess.Next(c.ctx)
+		for ; err == nil; m, err = sess.Next(passed) { // what waits already goes into the same result
+			e, ok := m.(wire.EventMessage)
+			if !ok {
+				continue
+			}
+			if turning(e) {
+				f.flush(target) // the document's order: content, tool, completion (F12)
+			}
+			t := f.h.apply(e)
+			if target == nil {
+				target = t
+			}
+			if t != nil && t == target {
+				if visible(e) {
+					f.seen++
+				}
+				if t.over() {
+					break
+				}
+			}
+		}
+		if err != nil && !errors.Is(err, context.Canceled) || c.ctx.Err() != nil {
+			return nil // the connection is over
+		}
+	}
+}
+
+// passed is over already: Next with it returns what is there, and does not wait.
+var passed = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// catchUp takes all that was stored before now. The daemon sends it before it answers a question asked after.
+func (f *follower) catchUp(sess *gateway.Session) (info wire.SessionInfo, err error) {
+	ctx, cancel := context.WithCancel(f.c.ctx)
+	defer cancel()
+	asked := make(chan struct{})
+	go func() { // catchUp waits for it
+		defer close(asked)
+		defer cancel()
+		var reply *wire.SessionReply
+		if reply, err = sess.Do(ctx, &wire.SessionRequest{Op: "get"}); err == nil {
+			info = reply.Session
+		}
+	}()
+	for {
+		m, over := sess.Next(ctx)
+		if over != nil {
+			break
+		}
+		if e, ok := m.(wire.EventMessage); ok {
+			f.h.apply(e)
+		}
+	}
+	<-asked
+	return info, err
+}
+
+// target is the turn to follow; nil = the next one.
+func (f *follower) target(info wire.SessionInfo) (*turn, *problem) {
+	turns, known := f.h.after(wire.TurnID(f.r.lastTurn))
+	if !known {
+		return nil, invalid("lastTurnID %q is no turn of this session", f.r.lastTurn).with("field", "lastTurnID")
+	}
+	all := f.h.turns
+	switch last := len(all) - 1; {
+	case last >= 0 && !all[last].over():
+		return all[last], nil
+	case len(turns) > 0 && !info.Running:
+		return turns[len(turns)-1], nil
+	}
+	return nil, nil
+}
+
+// flush sends where the turn stands, if that is news.
+func (f *follower) flush(t *turn) {
+	if t != nil && f.seen != f.sent && len(t.items) > 0 {
+		f.send(t)
+	}
+}
+
+func (f *follower) send(t *turn) {
+	f.sent = f.seen
+	turns, _ := f.h.after(wire.TurnID(f.r.lastTurn))
+	if len(turns) == 0 { // the client named the turn that still runs
+		turns = []*turn{t}
+	}
+	f.c.send(snapshot(f.r.id, f.r.session, f.r.agent, turns).encode())
+}
+
+// turning reports whether an event begins something else than more of the same text.
+func turning(e wire.EventMessage) bool {
+	switch e := e.(type) {
+	case *wire.AgentStreamChunk:
+		return e.Chunk.Type == wire.ChunkToolCall
+	case *wire.CommandResult, *wire.AgentComplete:
+		return true
+	}
+	return false
+}
+
+// visible reports whether an event changes what a result says.
+func visible(e wire.EventMessage) bool {
+	switch e := e.(type) {
+	case *wire.AgentStreamChunk:
+		return e.Chunk.Type == wire.ChunkText || e.Chunk.Type == wire.ChunkBlock || e.Chunk.Type == wire.ChunkToolCall
+	case *wire.CommandResult, *wire.AgentComplete:
+		return true
+	}
+	return false
+}

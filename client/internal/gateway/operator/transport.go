@@ -1,0 +1,134 @@
+package operator
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/coder/websocket"
+
+	"sublet/client/internal/gateway"
+)
+
+// transport carries whole messages, one JSON object each.
+type transport interface {
+	// next returns a message; it is good until the next call. After a *gateway.LineTooLongError reading goes on; errPlain
+	// and every other error end the connection.
+	next() ([]byte, error)
+	// Write sends lines, whole ones, and waits while the peer does not read.
+	io.Writer
+	// close ends the connection, and a Write that waits.
+	close()
+	peer() string
+}
+
+// errPlain says that the peer began to speak HTTP in the middle of a connection.
+var errPlain = errors.New("an HTTP request in place of a message")
+
+// raw is newline-delimited JSON on a stream (A10).
+type raw struct {
+	nc    net.Conn
+	lines *gateway.LineReader
+}
+
+func newRaw(nc net.Conn, r *bufio.Reader) *raw {
+	return &raw{nc: nc, lines: gateway.NewLineReader(r, maxMessage)}
+}
+
+func (t *raw) next() ([]byte, error) {
+	l, err := t.lines.Next()
+	if err == nil && l[0] != '{' && (len(l) > sniffSize || httpLine.Match(l)) {
+		return nil, errPlain
+	}
+	return l, err
+}
+
+func (t *raw) Write(p []byte) (int, error) { return t.nc.Write(p) }
+func (t *raw) close()                      { t.nc.Close() }
+func (t *raw) peer() string                { return t.nc.RemoteAddr().String() }
+
+// ws is one message for each object over WebSocket (A6).
+type ws struct {
+	c      *websocket.Conn
+	ctx    context.Context // the connection's
+	from   string
+	queue  [][]byte // the rest of a message that had several lines
+	buf    bytes.Buffer
+	once   sync.Once
+	cancel context.CancelFunc
+}
+
+func newWS(ctx context.Context, c *websocket.Conn, from string) *ws {
+	c.SetReadLimit(-1) // next has the limit, and goes on after a message that is over it
+	t := &ws{c: c, from: from}
+	t.ctx, t.cancel = context.WithCancel(ctx)
+	return t
+}
+
+func (t *ws) next() ([]byte, error) {
+	for {
+		if len(t.queue) > 0 {
+			m := t.queue[0]
+			t.queue = t.queue[1:]
+			if m = bytes.TrimSpace(m); len(m) > 0 {
+				return m, nil
+			}
+			continue
+		}
+		_, r, err := t.c.Reader(t.ctx)
+		if err != nil {
+			return nil, wsEnd(err)
+		}
+		if t.buf.Cap() > 1<<20 {
+			t.buf = bytes.Buffer{} // one long message is no reason to keep its memory
+		}
+		t.buf.Reset()
+		if _, err := io.Copy(&t.buf, io.LimitReader(r, maxMessage+1)); err != nil {
+			return nil, wsEnd(err)
+		}
+		if t.buf.Len() > maxMessage {
+			if _, err := io.Copy(io.Discard, r); err != nil {
+				return nil, wsEnd(err)
+			}
+			return nil, &gateway.LineTooLongError{Limit: maxMessage}
+		}
+		t.queue = bytes.Split(t.buf.Bytes(), []byte("\n"))
+		if len(bytes.TrimSpace(t.buf.Bytes())) == 0 {
+			return []byte{}, nil // an empty message is wrong, and is answered
+		}
+	}
+}
+
+// wsEnd is io.EOF for every orderly end.
+func wsEnd(err error) error {
+	switch websocket.CloseStatus(err) {
+	case websocket.StatusNormalClosure, websocket.StatusGoingAway, websocket.StatusNoStatusRcvd:
+		return io.EOF
+	}
+	return err
+}
+
+// Write sends each line as a message of its own.
+func (t *ws) Write(p []byte) (int, error) {
+	for l := range bytes.Lines(p) {
+		if err := t.c.Write(t.ctx, websocket.MessageText, bytes.TrimSuffix(l, []byte("\n"))); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// close says goodbye where the peer still listens. The library bounds that by 5 s for each half.
+func (t *ws) close() {
+	t.once.Do(func() {
+		t.c.Close(websocket.StatusNormalClosure, "")
+		t.cancel()
+		t.c.CloseNow()
+	})
+}
+
+func (t *ws) peer() string { return t.from }
