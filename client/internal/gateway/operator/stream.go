@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
@@ -64,15 +65,8 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	}
 	c.send(start.encode())
 	f := &follower{c: c, r: r}
-	info, err := f.catchUp(sess)
-	if err != nil {
-		if c.ctx.Err() != nil {
-			return nil
-		}
-		return away(err)
-	}
-	target, p := f.target(info)
-	if p != nil {
+	target, p := f.begin(sess)
+	if p != nil || c.ctx.Err() != nil {
 		return p
 	}
 	if target != nil && !target.over() && len(target.items) > 0 {
@@ -108,6 +102,31 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 		}
 		if err != nil && !errors.Is(err, context.Canceled) || c.ctx.Err() != nil {
 			return nil // the connection is over
+		}
+	}
+}
+
+// settleEvery is how often a session is asked again that is said to run and shows no turn that does: its turn has just
+// ended, or the next is about to begin, or it is being compacted.
+const settleEvery = 50 * time.Millisecond
+
+// begin finds the turn to follow; nil = the next one.
+func (f *follower) begin(sess *gateway.Session) (*turn, *problem) {
+	for {
+		info, err := f.catchUp(sess)
+		if err != nil {
+			return nil, away(err)
+		}
+		target, p := f.target(info)
+		if n := len(f.h.turns); p != nil || target != nil || n == 0 || !info.Running {
+			return target, p
+		}
+		wait := time.NewTimer(settleEvery)
+		select {
+		case <-wait.C:
+		case <-f.c.ctx.Done():
+			wait.Stop()
+			return nil, nil
 		}
 	}
 }
