@@ -72,8 +72,8 @@ type Result struct {
 	Leftovers []Process // still running in the command's session
 	Notes     []string  // what a borrower should know: ran in a subshell, shell was respawned, was answered at the keyboard
 	Respawned bool
-	// Unread is what was typed while a User command ran and what nobody read, as the terminal's line discipline left it
-	// (Enter is a line feed); it is the caller's to use.
+	// Unread is what was typed while the command ran and what nobody read, as the terminal's line discipline left it:
+	// Enter is a line feed, and what was erased is gone. It never reaches the shell; it is the caller's to use.
 	Unread []byte
 }
 

@@ -27,6 +27,7 @@ type process struct {
 	lineBuf atomic.Uint64
 	hidden  bool // it cannot be seen here; like looked, for who has the turn
 	looked  bool
+	ready   bool // it was, once; guarded by Shell.mu
 
 	mu     sync.Mutex
 	master *os.File // guarded against use after close

@@ -41,7 +41,10 @@ __sublet_ret() { \builtin return "$1"; }
 # those print belongs to no command; where there are none, and nothing is left to do, the record says ready, too. Where
 # no command began, a question may lie in the file q (flag q in the file n).
 __sublet_h() {
-	[[ $__sublet_ok == q && $__sublet_s == 0 ]] && \builtin return "$1" # it was told already
+	if [[ $__sublet_ok == q && $__sublet_s == 0 ]]; then # it was told already
+		[[ ! -s $__sublet_dir/n ]] || __sublet_stand
+		\builtin return "$1"
+	fi
 	__sublet_ok=
 	[[ ! $__sublet_so || :$__sublet_so: == *:errexit:* ]] || \builtin set +e
 	__sublet_trace=
@@ -61,6 +64,7 @@ __sublet_h() {
 		if [[ $began == 1 && $# == 1 && $__sublet_alone && ! $__sublet_tr && ! -s $__sublet_dir/n && ${PROMPT_COMMAND[*]-} == "$__sublet_pc" ]]; then
 			__sublet_next "$1"
 			\builtin printf 'E %s %d 1 %d %s%s\1%s\0' "$n" "$1" $$ "$__sublet_n" "$__sublet_v" "${PWD-}" >"$__sublet_fifo"
+			[[ ! -s $__sublet_dir/n ]] || __sublet_stand
 			__sublet_ok=1
 			\builtin return "$1"
 		fi
@@ -118,7 +122,10 @@ __sublet_z() {
 	fi
 	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "$__sublet_traced" ]] || __sublet_arm
 	__sublet_f=
-	[[ ! -s $__sublet_dir/n ]] || \builtin read -r __sublet_f __sublet_n <"$__sublet_dir/n"
+	if [[ -s $__sublet_dir/n ]]; then
+		__sublet_wait
+		\builtin read -r __sublet_f __sublet_n <"$__sublet_dir/n"
+	fi
 	__sublet_next "$s"
 	[[ $__sublet_f != *a* ]] || __sublet_tr+='
 \builtin . "$__sublet_dir/q"'
@@ -131,6 +138,26 @@ __sublet_r'
 		__sublet_r
 	fi
 	\builtin return "$s"
+}
+
+# wait stands still while Go takes what was typed and nobody read (flag w): else it would be the next line. The flags
+# are looked at after the end was told, so that whoever lays one knows whether it was seen.
+__sublet_wait() {
+	local f n t IFS=$' \t\n'
+	while \builtin read -r f n <"$__sublet_dir/n" && [[ $f == *w* ]]; do
+		\builtin printf 'W\0' >"$__sublet_fifo"
+		\builtin read -r t <"$__sublet_dir/w" || \builtin break
+	done
+}
+
+# stand does so where the end told that the shell is ready, too, and tells that again.
+__sublet_stand() {
+	local f n IFS=$' \t\n'
+	\builtin read -r f n <"$__sublet_dir/n"
+	if [[ $f == *w* ]]; then
+		__sublet_wait
+		\builtin printf 'R %d %s%s\0' $$ "$__sublet_n" "$__sublet_v" >"$__sublet_fifo"
+	fi
 }
 
 # r tells that the shell is ready, and whether its state was written down.

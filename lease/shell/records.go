@@ -29,6 +29,7 @@ type endRecord struct {
 //	E nonce status 1 pid next [v] SOH dir        the same, and the shell is ready for a line, which it answers with next
 //	R pid next [v] [d]                           the shell is ready; v: by line editor; d: its state lies in the file s
 //	Q id status                                  a question of ours was answered
+//	W                                            the shell stands still until what was typed ahead is taken
 //	B id                                         Go's own: all before it was read
 //	X                                            Close
 func (s *Shell) recordLoop() {
@@ -46,6 +47,8 @@ func (s *Shell) recordLoop() {
 			s.onReady(strings.Fields(rest))
 		case "Q":
 			s.onAnswer(rest)
+		case "W":
+			s.onWait()
 		case "B":
 			s.onBarrier(rest)
 		case "X":
@@ -64,33 +67,35 @@ func (s *Shell) onEnd(rest string) {
 	if err != nil {
 		return
 	}
-	s.end(endRecord{nonce: f[0], status: status, started: f[2] == "1", dir: dir})
-	if len(f) >= 5 {
+	stands := s.end(endRecord{nonce: f[0], status: status, started: f[2] == "1", dir: dir})
+	if len(f) >= 5 && !stands {
 		s.onReady(f[3:])
 	}
 }
 
-func (s *Shell) end(rec endRecord) {
+// end takes in the end of a command. It tells whether the shell will stand still before it is ready.
+func (s *Shell) end(rec endRecord) (stands bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.run
 	if r == nil || r.ended {
-		return // a prompt without a command
+		return false // a prompt without a command
 	}
 	r.status = rec.status
 	if rec.nonce != r.nonce {
-		return // or a forger
+		return false // or a forger
 	}
 	if !rec.started {
 		// The line has not begun: the shell prompted once more before it, and onReady tells the new nonce; or it never
 		// will, for it is a comment, an empty alias, a syntax error.
-		return
+		return false
 	}
 	r.ended = true
 	if rec.dir != "" {
 		s.setDirLocked(rec.dir)
 	}
 	r.end <- rec
+	return r.watched
 }
 
 // onReady takes in the state the shell wrote down before it told, and wakes who waits for the shell.
@@ -126,7 +131,7 @@ func (s *Shell) onReady(f []string) {
 	if next != nil {
 		s.takeSnapshotLocked(*next)
 	}
-	s.nonce = nonce
+	s.nonce, p.ready = nonce, true
 	if r := s.run; r != nil && !r.ended {
 		s.unexpectedLocked(p, r, nonce)
 		return

@@ -34,6 +34,12 @@ type run struct {
 	dead    chan death
 	late    chan struct{} // told when the shell prompted once more before the line began
 
+	watched bool          // somebody typed: the shell will stand still at the end
+	writing bool          // a Write is under way
+	zero    bool          // zero bytes were typed
+	unread  []byte        // typed, and not read by the command
+	stands  chan struct{} // told when the shell stands still
+
 	status int // $? of the last prompt
 	out    *sink
 	start  atomic.Int64  // of execution, Unix nanoseconds
@@ -156,6 +162,7 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	r := &run{
 		c: c, plan: pl, nonce: s.nonce, sourced: mode == modeSourced, line: line,
 		begun: make(chan struct{}), end: make(chan endRecord, 1), dead: make(chan death, 1), late: make(chan struct{}, 1),
+		stands: make(chan struct{}, 1),
 	}
 	r.start.Store(time.Now().UnixNano())
 	r.modes, _ = p.modes()
@@ -278,6 +285,7 @@ func (s *Shell) await(ctx context.Context, r *run, p *process) Result {
 		break
 	}
 	watch.over()
+	s.takeAhead(r, p)
 	s.settle(r, p)
 	s.finish(r, p, cancel, &res)
 	return res
@@ -394,6 +402,7 @@ func (s *Shell) finish(r *run, p *process, c *canceller, res *Result) {
 	res.Duration = time.Since(r.began())
 	s.mu.Lock()
 	s.run = nil
+	res.Unread, s.stray = append(s.stray, r.unread...), nil
 	s.mu.Unlock()
 	if c != nil && res.Status != "shell_exited" && !res.Respawned {
 		c.prove(res)

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -34,6 +33,7 @@ type Shell struct {
 	folder        string // ours, removed by Close
 	log           *slog.Logger
 	fifo          *os.File
+	gate          *os.File // what a shell that stands still waits for
 	oldBash       bool     // before 5.1
 	text, next    *os.File // the text to source; what is wanted at the end of a command
 	workers       sync.WaitGroup
@@ -41,6 +41,7 @@ type Shell struct {
 
 	turn    chan struct{} // capacity 1: who has it may type
 	shaky   atomic.Bool   // a cancel sent signals that may strike late; the next answered question proves that none is left
+	keys    sync.Mutex    // held through Write
 	running atomic.Bool   // a command runs (as opposed to a question of ours)
 
 	exited chan struct{}
@@ -48,14 +49,14 @@ type Shell struct {
 	mu         sync.Mutex
 	proc       *process
 	size       Size
-	run        *run          // the command in flight
-	idle       chan struct{} // closed while the shell waits for a line
-	nonce      string        // the one the shell will answer its next line with
-	flags      string        // what the file next holds
-	ask        *question     // in flight
-	taken      chan struct{} // closed when the record takenID was read
-	takenID    string
-	snap       snapshot // last known state
+	run        *run                     // the command in flight
+	idle       chan struct{}            // closed while the shell waits for a line
+	nonce      string                   // the one the shell will answer its next line with
+	flags      string                   // what the file next holds
+	ask        *question                // in flight
+	taken      map[string]chan struct{} // by record: closed when it was read
+	stray      []byte                   // typed when no command ran
+	snap       snapshot                 // last known state
 	spawned    time.Time
 	deaths     int // in a row, soon after the start
 	exitStatus int
@@ -71,6 +72,7 @@ func Start(ctx context.Context, o Options) (*Shell, error) {
 	s := &Shell{
 		o: o, path: o.Path, env: o.Env, log: o.Log, size: o.Size,
 		turn: make(chan struct{}, 1), exited: make(chan struct{}), idle: make(chan struct{}),
+		taken: make(map[string]chan struct{}),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -200,15 +202,25 @@ func (s *Shell) makeFolder() (err error) {
 	if s.next, err = create("n"); err != nil {
 		return err
 	}
-	fifo := filepath.Join(s.folder, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		return fmt.Errorf("make side channel: %w", err)
+	if s.fifo, err = makeFIFO(filepath.Join(s.folder, "fifo")); err != nil {
+		return err
 	}
-	// Open for both: the shell's open for writing never blocks, and a closed writer is no end of file.
-	if s.fifo, err = os.OpenFile(fifo, os.O_RDWR|syscall.O_NONBLOCK, 0); err != nil {
-		return fmt.Errorf("open side channel: %w", err)
+	if s.gate, err = makeFIFO(filepath.Join(s.folder, "w")); err != nil {
+		s.fifo.Close()
 	}
-	return nil
+	return err
+}
+
+// makeFIFO makes a FIFO and opens it for both: the shell's open never blocks, and a closed writer is no end of file.
+func makeFIFO(path string) (*os.File, error) {
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		return nil, fmt.Errorf("make side channel: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open side channel: %w", err)
+	}
+	return f, nil
 }
 
 // writeRC writes the start-up file for a terminal and returns its path.
@@ -320,25 +332,6 @@ func (s *Shell) ExitStatus() int {
 	return s.exitStatus
 }
 
-// Write passes keyboard bytes to the program that has the terminal. It is not for commands: use Run.
-func (s *Shell) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	p := s.proc
-	closed := s.closed || s.gone || p == nil
-	s.mu.Unlock()
-	if closed {
-		return 0, ErrClosed
-	}
-	if bytes.ContainsAny(b, "\x03\x1a\x1c") {
-		s.shaky.Store(true)
-	}
-	n, err := p.write(b)
-	if errors.Is(err, os.ErrClosed) {
-		err = ErrClosed
-	}
-	return n, err
-}
-
 // Resize sets the terminal's size; the program in it gets SIGWINCH.
 func (s *Shell) Resize(z Size) error {
 	s.mu.Lock()
@@ -415,6 +408,7 @@ func (s *Shell) Close() error {
 	_, _ = s.fifo.Write([]byte("\x00X\x00"))
 	s.workers.Wait()
 	s.fifo.Close()
+	s.gate.Close()
 	s.text.Close()
 	s.next.Close()
 	if err := os.RemoveAll(s.folder); err != nil {

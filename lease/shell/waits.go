@@ -45,17 +45,19 @@ func (s *Shell) takeRecords(p *process) bool {
 	done := make(chan struct{})
 	id := newNonce()[:8]
 	s.mu.Lock()
-	s.taken, s.takenID = done, id
+	s.taken[id] = done
 	s.mu.Unlock()
-	if _, err := s.fifo.Write([]byte("B " + id + "\x00")); err != nil {
-		return false
+	if _, err := s.fifo.Write([]byte("B " + id + "\x00")); err == nil {
+		select {
+		case <-done:
+			return true
+		case <-p.exited:
+		}
 	}
-	select {
-	case <-done:
-		return true
-	case <-p.exited:
-		return false
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.taken, id)
+	return false
 }
 
 // awaitRead waits, for at most d, until the shell is blocked in the read of a line, where that can be seen.
@@ -91,9 +93,9 @@ func closed(c <-chan struct{}) bool {
 func (s *Shell) onBarrier(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken != nil && s.takenID == id {
-		close(s.taken)
-		s.taken = nil
+	if done := s.taken[id]; done != nil {
+		close(done)
+		delete(s.taken, id)
 	}
 }
 
