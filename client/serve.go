@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"sublet/client/internal/gateway"
+	"sublet/client/internal/gateway/acp"
 	"sublet/client/internal/gateway/jsonrpc"
 	"sublet/client/internal/gateway/stdio"
 )
@@ -31,6 +32,16 @@ type Stdio = stdio.Options
 func ServeStdio(ctx context.Context, o Options, s Stdio) error {
 	s.Daemon, s.Log = gatewayDaemon(o), o.Log
 	return stdio.Serve(ctx, s)
+}
+
+// ACP are the options of ServeACP; its Daemon is filled in.
+type ACP = acp.Options
+
+// ServeACP serves the Agent Client Protocol on standard input and output until input ends or ctx does. Its errors are those
+// of Dial.
+func ServeACP(ctx context.Context, o Options, s ACP) error {
+	s.Daemon, s.Log = gatewayDaemon(o), o.Log
+	return acp.Serve(ctx, s)
 }
 
 // gatewayDaemon is the daemon as the translators of foreign protocols reach it. They lend no shell: the agents of their

@@ -148,3 +148,13 @@ func (s *Session) Place() Place {
 	defer s.mu.Unlock()
 	return s.o.Place
 }
+
+// Policy reads or changes mode and rules.
+func (s *Session) Policy(ctx context.Context, r *wire.PolicyRequest) (reply *wire.PolicyReply, err error) {
+	err = s.on(ctx, func(c *remote.Conn, _ int) error {
+		again := *r
+		reply, err = c.Policy(ctx, &again)
+		return err
+	})
+	return reply, err
+}

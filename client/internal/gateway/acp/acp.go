@@ -1,0 +1,203 @@
+// Package acp serves agents to editors that speak the Agent Client Protocol, version 1, over standard input and output. The
+// protocol's envelope and types are the SDK's; what sessions and agents are is left to the daemon.
+package acp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"sublet/client/internal/gateway"
+)
+
+const (
+	connectBound = 15 * time.Second // for the daemon to answer about a session
+	closeBound   = 5 * time.Second  // for running prompts to report their end when the server stops
+)
+
+// Options for Serve. Daemon, In and Out are required.
+type Options struct {
+	Daemon  *gateway.Daemon
+	In      io.Reader
+	Out     io.Writer
+	MaxLine int          // bytes of a message; 0 = gateway.MaxLine, which is also the most
+	Log     *slog.Logger // nil = none; it must not go to Out
+}
+
+// Serve talks to one editor until In ends or ctx does; prompts that run are cancelled then. The error is that of a daemon
+// that cannot be reached at the start. A Read of In that is under way when ctx ends is left behind.
+func Serve(ctx context.Context, o Options) error {
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if err := o.Daemon.Check(ctx); err != nil {
+		return err
+	}
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	g := &gate{out: gateway.NewWriter(o.Out), ctx: own, log: log, quiet: make(chan struct{})}
+	a := &agent{o: o, log: log, ctx: own, sessions: map[sdk.SessionId]*session{}}
+	inR, inW := io.Pipe()
+	most := o.MaxLine
+	if most <= 0 || most > gateway.MaxLine {
+		most = gateway.MaxLine
+	}
+	conn := sdk.NewAgentSideConnection(a, g, inR)
+	conn.SetLogger(log)
+	a.start(conn)
+	over := make(chan struct{})
+	go func() { // a blocked read of a pipe cannot be taken back: it ends with the process
+		defer close(over)
+		g.read(gateway.NewLineReader(o.In, most), inW)
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+	a.cancelAll()
+	g.wait(closeBound)
+	inW.Close() // ends the SDK's reader, and with it its prompts
+	<-conn.Done()
+	cancel(gateway.ErrClosed)
+	a.close()
+	flushed := make(chan struct{})
+	go func() { // ends with the write under way, or with the process
+		defer close(flushed)
+		_ = g.out.Close() // an editor that is gone needs no last words
+	}()
+	select {
+	case <-flushed:
+	case <-time.After(closeBound):
+	}
+	return nil
+}
+
+// gate stands between the editor and the SDK, which gives a connection up at a line that is too long and says nothing to one
+// that is no message (T7a, T7b).
+type gate struct {
+	out *gateway.Writer
+	ctx context.Context
+	log *slog.Logger
+
+	mu sync.Mutex
+	// guarded by mu
+	open  int           // requests of the editor that were not answered
+	quiet chan struct{} // closed while open is 0 and the end is waited for
+	ended bool
+}
+
+type envelope struct {
+	ID     json.RawMessage `json:"id"`
+	Method *string         `json:"method"`
+}
+
+// read passes lines on that are messages and answers the others.
+func (g *gate) read(in *gateway.LineReader, to *io.PipeWriter) {
+	for {
+		line, err := in.Next()
+		if long, ok := errors.AsType[*gateway.LineTooLongError](err); ok {
+			g.refuse(nil, -32600, "Invalid request", long.Error())
+			continue
+		}
+		if err != nil {
+			return
+		}
+		var m envelope
+		if err := json.Unmarshal(line, &m); err != nil {
+			if json.Valid(line) {
+				g.refuse(nil, -32600, "Invalid request", "a message is an object")
+			} else {
+				g.refuse(nil, -32700, "Parse error", err.Error())
+			}
+			continue
+		}
+		hasID := len(m.ID) > 0
+		switch {
+		case hasID && !bytes.ContainsAny(m.ID[:1], `"-0123456789`):
+			g.refuse(nil, -32600, "Invalid request", "id: want a number or a string")
+			continue
+		case m.Method == nil && !hasID:
+			g.refuse(nil, -32600, "Invalid request", "a message has a method, or answers a request by its id")
+			continue
+		case m.Method != nil && hasID:
+			g.count(1)
+		}
+		if _, err := to.Write(append(line, '\n')); err != nil {
+			return
+		}
+	}
+}
+
+func (g *gate) refuse(id json.RawMessage, code int, message, details string) {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	g.log.Warn("refused", "code", code, "details", details)
+	_ = g.out.Send(g.ctx, gateway.Line(map[string]any{ // an editor that is gone shows in the next read
+		"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": message, "data": map[string]string{"details": details}},
+	}))
+}
+
+// Write implements io.Writer for the SDK, which writes whole messages.
+func (g *gate) Write(p []byte) (int, error) {
+	if err := g.out.Send(g.ctx, p); err != nil {
+		return 0, err
+	}
+	if !bytes.HasPrefix(p, []byte(`{"jsonrpc":"2.0","method":`)) {
+		var m envelope
+		if err := json.Unmarshal(p, &m); err == nil && m.Method == nil {
+			g.count(-1)
+		}
+	}
+	return len(p), nil
+}
+
+func (g *gate) count(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open += n
+	if g.ended && g.open <= 0 {
+		select {
+		case <-g.quiet:
+		default:
+			close(g.quiet)
+		}
+	}
+}
+
+// wait waits until every request was answered.
+func (g *gate) wait(bound time.Duration) {
+	g.mu.Lock()
+	g.ended = true
+	g.mu.Unlock()
+	g.count(0)
+	select {
+	case <-g.quiet:
+	case <-time.After(bound):
+		g.log.Warn("requests were left without an answer")
+	}
+}
+
+// requestError is an error of the daemon, or of the way to it, in the protocol's terms.
+func requestError(err error) error {
+	data := map[string]any{"details": err.Error()}
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok && h.Hint() != "" {
+		data["hint"] = h.Hint()
+	}
+	return sdk.NewInternalError(data)
+}
+
+func invalid(format string, args ...any) error {
+	return sdk.NewInvalidParams(map[string]any{"details": fmt.Sprintf(format, args...)})
+}

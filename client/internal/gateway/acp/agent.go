@@ -1,0 +1,257 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"sublet/client/internal/gateway"
+	"sublet/wire"
+)
+
+// agent implements the SDK's Agent and AgentLoader: what an editor may ask.
+type agent struct {
+	o    Options
+	log  *slog.Logger
+	ctx  context.Context // the connection's lifetime
+	conn *sdk.AgentSideConnection
+	work sync.WaitGroup
+
+	mu sync.Mutex
+	// guarded by mu
+	sessions map[sdk.SessionId]*session
+	closed   bool
+}
+
+var (
+	_ sdk.Agent       = (*agent)(nil)
+	_ sdk.AgentLoader = (*agent)(nil)
+)
+
+func (a *agent) start(conn *sdk.AgentSideConnection) { a.conn = conn }
+
+// Initialize settles the version: ours, whatever the editor has; one that cannot speak it leaves.
+func (a *agent) Initialize(_ context.Context, p sdk.InitializeRequest) (sdk.InitializeResponse, error) {
+	if p.ClientInfo != nil {
+		a.log.Info("editor", "name", clip(p.ClientInfo.Name), "version", clip(p.ClientInfo.Version))
+	}
+	title := "sublet"
+	return sdk.InitializeResponse{
+		ProtocolVersion: sdk.ProtocolVersionNumber,
+		AgentInfo:       &sdk.Implementation{Name: "sublet", Title: &title, Version: a.o.Daemon.Version},
+		AuthMethods:     []sdk.AuthMethod{},
+		AgentCapabilities: sdk.AgentCapabilities{
+			LoadSession:        true,
+			PromptCapabilities: sdk.PromptCapabilities{EmbeddedContext: true},
+			SessionCapabilities: sdk.SessionCapabilities{
+				List: &sdk.SessionListCapabilities{}, Resume: &sdk.SessionResumeCapabilities{}, Close: &sdk.SessionCloseCapabilities{},
+			},
+		},
+	}, nil
+}
+
+// Authenticate has no method to offer: whoever can start this process is the user.
+func (a *agent) Authenticate(context.Context, sdk.AuthenticateRequest) (sdk.AuthenticateResponse, error) {
+	return sdk.AuthenticateResponse{}, invalid("methodId: there are no methods, and none is needed")
+}
+
+// SetSessionConfigOption has no option to set.
+func (a *agent) SetSessionConfigOption(context.Context, sdk.SetSessionConfigOptionRequest) (sdk.SetSessionConfigOptionResponse, error) {
+	return sdk.SetSessionConfigOptionResponse{}, invalid("configId: there are no options")
+}
+
+// NewSession begins a conversation in a folder.
+func (a *agent) NewSession(ctx context.Context, p sdk.NewSessionRequest) (sdk.NewSessionResponse, error) {
+	s, err := a.connect(ctx, p.Cwd, "", p.McpServers)
+	if err != nil {
+		return sdk.NewSessionResponse{}, err
+	}
+	return sdk.NewSessionResponse{SessionId: s.id, Modes: s.modes()}, nil
+}
+
+// LoadSession takes a stored conversation up again and tells the editor what was said in it.
+func (a *agent) LoadSession(ctx context.Context, p sdk.LoadSessionRequest) (sdk.LoadSessionResponse, error) {
+	s, err := a.connect(ctx, p.Cwd, p.SessionId, p.McpServers)
+	if err != nil {
+		return sdk.LoadSessionResponse{}, err
+	}
+	if err := s.replay(ctx); err != nil {
+		return sdk.LoadSessionResponse{}, requestError(err)
+	}
+	return sdk.LoadSessionResponse{Modes: s.modes()}, nil
+}
+
+// ResumeSession is LoadSession without what was said.
+func (a *agent) ResumeSession(ctx context.Context, p sdk.ResumeSessionRequest) (sdk.ResumeSessionResponse, error) {
+	s, err := a.connect(ctx, p.Cwd, p.SessionId, p.McpServers)
+	if err != nil {
+		return sdk.ResumeSessionResponse{}, err
+	}
+	return sdk.ResumeSessionResponse{Modes: s.modes()}, nil
+}
+
+// connect opens a session, "" for a new one; one that is open already is used again.
+func (a *agent) connect(ctx context.Context, cwd string, id sdk.SessionId, servers []sdk.McpServer) (*session, error) {
+	if !filepath.IsAbs(cwd) {
+		return nil, invalid("cwd: %q is not an absolute path", clip(cwd))
+	}
+	if len(servers) > 0 {
+		a.log.Warn("the editor's MCP servers are not used; [mcp] in sublet's settings names them", "servers", len(servers))
+	}
+	a.mu.Lock()
+	open := a.sessions[id]
+	a.mu.Unlock()
+	if open != nil {
+		return open, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectBound)
+	defer cancel()
+	gs, err := a.o.Daemon.Connect(ctx, gateway.Options{
+		Name: "sublet serve acp", Session: wire.SessionID(id), AfterSeq: -1, Confirm: true, Place: gateway.Place{Cwd: filepath.Clean(cwd)},
+	})
+	if errors.Is(err, wire.ErrNotFoundSession) {
+		return nil, &sdk.RequestError{Code: -32002, Message: "Resource not found", Data: map[string]any{"details": "there is no session " + clip(string(id))}}
+	}
+	if err != nil {
+		return nil, requestError(err)
+	}
+	s := newSession(a, gs)
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		gs.Close()
+		return nil, requestError(gateway.ErrClosed)
+	}
+	a.sessions[s.id] = s
+	a.work.Go(s.translate) // close waits for it
+	a.mu.Unlock()
+	return s, nil
+}
+
+func (a *agent) session(id sdk.SessionId) (*session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.sessions[id]; s != nil {
+		return s, nil
+	}
+	return nil, invalid("sessionId: there is no open session %q; session/new and session/load open one", clip(string(id)))
+}
+
+// ListSessions lists the stored ones, those of a folder where one is given.
+func (a *agent) ListSessions(ctx context.Context, p sdk.ListSessionsRequest) (sdk.ListSessionsResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectBound)
+	defer cancel()
+	gs, err := a.o.Daemon.Connect(ctx, gateway.Options{Name: "sublet serve acp"})
+	if err != nil {
+		return sdk.ListSessionsResponse{}, requestError(err)
+	}
+	defer gs.Close()
+	r := &wire.SessionRequest{Op: "list"}
+	if p.Cursor != nil {
+		r.Cursor = *p.Cursor
+	}
+	reply, err := gs.Do(ctx, r)
+	if err != nil {
+		return sdk.ListSessionsResponse{}, requestError(err)
+	}
+	list := sdk.ListSessionsResponse{Sessions: []sdk.SessionInfo{}}
+	for _, info := range reply.Sessions {
+		if p.Cwd != nil && string(info.Cwd) != filepath.Clean(*p.Cwd) {
+			continue
+		}
+		title := info.Name
+		if title == "" {
+			title = info.Title
+		}
+		at := time.UnixMilli(info.UpdatedAtMS).UTC().Format(time.RFC3339)
+		list.Sessions = append(list.Sessions, sdk.SessionInfo{SessionId: sdk.SessionId(info.ID), Cwd: string(info.Cwd), Title: &title, UpdatedAt: &at})
+	}
+	if reply.More {
+		list.NextCursor = &reply.Cursor
+	}
+	return list, nil
+}
+
+// CloseSession cancels what runs and lets the session go; it stays in the store.
+func (a *agent) CloseSession(_ context.Context, p sdk.CloseSessionRequest) (sdk.CloseSessionResponse, error) {
+	s, err := a.session(p.SessionId)
+	if err != nil {
+		return sdk.CloseSessionResponse{}, err
+	}
+	a.mu.Lock()
+	delete(a.sessions, p.SessionId)
+	a.mu.Unlock()
+	s.cancelAll("the editor closed the session")
+	s.settle(closeBound)
+	s.gs.Close()
+	return sdk.CloseSessionResponse{}, nil
+}
+
+// Cancel ends the session's prompts; each is answered with the stop reason cancelled.
+func (a *agent) Cancel(_ context.Context, p sdk.CancelNotification) error {
+	s, err := a.session(p.SessionId)
+	if err != nil {
+		return err
+	}
+	s.cancelAll("cancelled by the editor")
+	return nil
+}
+
+// SetSessionMode changes the policy's mode for the session.
+func (a *agent) SetSessionMode(ctx context.Context, p sdk.SetSessionModeRequest) (sdk.SetSessionModeResponse, error) {
+	s, err := a.session(p.SessionId)
+	if err != nil {
+		return sdk.SetSessionModeResponse{}, err
+	}
+	if modeNames[p.ModeId].Id == "" {
+		return sdk.SetSessionModeResponse{}, invalid("modeId: %q is none of plan, ask, auto", clip(string(p.ModeId)))
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectBound)
+	defer cancel()
+	if _, err := s.gs.Policy(ctx, &wire.PolicyRequest{Op: "set_mode", Mode: string(p.ModeId)}); err != nil {
+		return sdk.SetSessionModeResponse{}, requestError(err)
+	}
+	return sdk.SetSessionModeResponse{}, nil
+}
+
+func (a *agent) all() []*session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list := make([]*session, 0, len(a.sessions))
+	for _, s := range a.sessions {
+		list = append(list, s)
+	}
+	return list
+}
+
+func (a *agent) cancelAll() {
+	for _, s := range a.all() {
+		s.cancelAll("the editor left")
+	}
+}
+
+// close ends every session and waits for what works for them.
+func (a *agent) close() {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	for _, s := range a.all() {
+		s.gs.Close()
+	}
+	a.work.Wait()
+}
+
+// clip bounds text of the editor that goes into an answer or the log.
+func clip(s string) string {
+	const most = 100
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

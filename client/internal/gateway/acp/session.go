@@ -1,0 +1,309 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"sublet/client/internal/gateway"
+	"sublet/wire"
+)
+
+// session is one conversation as the editor has it.
+type session struct {
+	a  *agent
+	gs *gateway.Session
+	id sdk.SessionId
+
+	calls map[wire.ExecutionID]*toolCall // the translator's: tools that run
+
+	mu sync.Mutex
+	// guarded by mu
+	jobs  map[wire.RequestID]*job
+	asked map[wire.ConfirmationID]context.CancelFunc // questions that wait for the editor
+}
+
+// job is one prompt from its request to its end.
+type job struct {
+	over    chan struct{} // closed when end or problem is set
+	end     *wire.AgentComplete
+	problem *wire.Error
+}
+
+func newSession(a *agent, gs *gateway.Session) *session {
+	return &session{
+		a: a, gs: gs, id: sdk.SessionId(gs.ID()), calls: map[wire.ExecutionID]*toolCall{},
+		jobs: map[wire.RequestID]*job{}, asked: map[wire.ConfirmationID]context.CancelFunc{},
+	}
+}
+
+// modeNames are the policy's modes that an editor may choose; full is a flag of the command line alone.
+var modeNames = map[sdk.SessionModeId]sdk.SessionMode{
+	"plan": mode("plan", "Plan", "what only reads runs; the rest is refused"),
+	"ask":  mode("ask", "Ask", "what only reads runs; the rest is asked for"),
+	"auto": mode("auto", "Auto", "everyday changes inside the project run too; the rest is asked for"),
+}
+
+func mode(id, name, description string) sdk.SessionMode {
+	return sdk.SessionMode{Id: sdk.SessionModeId(id), Name: name, Description: &description}
+}
+
+func (s *session) modes() *sdk.SessionModeState {
+	current := sdk.SessionModeId(s.gs.Ready().Mode)
+	if modeNames[current].Id == "" {
+		return nil
+	}
+	return &sdk.SessionModeState{
+		CurrentModeId: current, AvailableModes: []sdk.SessionMode{modeNames["plan"], modeNames["ask"], modeNames["auto"]},
+	}
+}
+
+// Prompt plays one turn: its updates first, then its answer with the stop reason.
+func (a *agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResponse, error) {
+	s, err := a.session(p.SessionId)
+	if err != nil {
+		return sdk.PromptResponse{}, err
+	}
+	r, err := request(p.Prompt)
+	if err != nil {
+		return sdk.PromptResponse{}, err
+	}
+	j := &job{over: make(chan struct{})}
+	r.RequestID = wire.RequestID(wire.NewID())
+	s.mu.Lock()
+	s.jobs[r.RequestID] = j // before asking: the answer may come before Ask returns
+	s.mu.Unlock()
+	if err := s.gs.Ask(ctx, r); err != nil {
+		s.mu.Lock()
+		delete(s.jobs, r.RequestID)
+		s.mu.Unlock()
+		close(j.over)
+		if ctx.Err() != nil {
+			return sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}, nil
+		}
+		return sdk.PromptResponse{}, requestError(err)
+	}
+	stop := ctx.Done()
+	for {
+		select {
+		case <-j.over:
+			return j.response()
+		case <-stop:
+			stop = nil
+			s.gs.Cancel(r.RequestID, "cancelled by the editor") // its end follows
+		case <-a.ctx.Done():
+			return sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}, nil
+		}
+	}
+}
+
+func (j *job) response() (sdk.PromptResponse, error) {
+	switch {
+	case j.end == nil && j.problem != nil && j.problem.Code == wire.CodeCancelled, j.end != nil && j.end.Status == wire.StatusCancelled:
+		return sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}, nil
+	case j.end != nil && j.end.Status == wire.StatusSuccess:
+		reason := sdk.StopReasonEndTurn
+		switch j.end.StopReason {
+		case "max_tokens":
+			reason = sdk.StopReasonMaxTokens
+		case "tool_use": // the limit of steps
+			reason = sdk.StopReasonMaxTurnRequests
+		case "refusal":
+			reason = sdk.StopReasonRefusal
+		}
+		return sdk.PromptResponse{StopReason: reason}, nil
+	case j.problem != nil:
+		data := map[string]any{"details": j.problem.Message, "code": j.problem.Code}
+		if j.problem.Hint != "" {
+			data["hint"] = j.problem.Hint
+		}
+		return sdk.PromptResponse{}, &sdk.RequestError{Code: -32603, Message: j.problem.Message, Data: data}
+	}
+	return sdk.PromptResponse{}, sdk.NewInternalError(map[string]any{"details": "the turn ended with status " + j.end.Status})
+}
+
+// request is a prompt in the daemon's terms: texts and embedded files in their order, links to files as attachments.
+func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, error) {
+	var text strings.Builder
+	r := &wire.AgentRequest{}
+	say := func(part string) {
+		if text.Len() > 0 && !strings.HasSuffix(text.String(), "\n") {
+			text.WriteString("\n")
+		}
+		text.WriteString(part)
+	}
+	for i, b := range blocks {
+		switch {
+		case b.Text != nil:
+			say(b.Text.Text)
+		case b.ResourceLink != nil:
+			u, err := url.Parse(b.ResourceLink.Uri)
+			if err != nil || u.Scheme != "file" || u.Path == "" {
+				say(fmt.Sprintf("[%s](%s)", b.ResourceLink.Name, b.ResourceLink.Uri))
+				continue
+			}
+			say("@" + u.Path)
+			a := wire.Attachment{Path: wire.OSString(u.Path)}
+			if b.ResourceLink.MimeType != nil {
+				a.MIME = *b.ResourceLink.MimeType
+			}
+			r.Attachments = append(r.Attachments, a)
+		case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
+			c := b.Resource.Resource.TextResourceContents
+			fence := "```"
+			for strings.Contains(c.Text, fence) {
+				fence += "`"
+			}
+			say(fmt.Sprintf("%s:\n%s\n%s\n%s", c.Uri, fence, c.Text, fence))
+		default:
+			return nil, invalid("prompt[%d]: only text, links and embedded texts are taken", i)
+		}
+	}
+	if r.Prompt = text.String(); strings.TrimSpace(r.Prompt) == "" {
+		return nil, invalid("prompt: is empty")
+	}
+	return r, nil
+}
+
+func (s *session) cancelAll(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.jobs {
+		s.gs.Cancel(id, why)
+	}
+}
+
+// settle waits until no prompt runs.
+func (s *session) settle(bound time.Duration) {
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	s.mu.Lock()
+	list := make([]*job, 0, len(s.jobs))
+	for _, j := range s.jobs {
+		list = append(list, j)
+	}
+	s.mu.Unlock()
+	for _, j := range list {
+		select {
+		case <-j.over:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// update tells the editor one thing. That it is gone shows in the reader.
+func (s *session) update(u sdk.SessionUpdate) {
+	_ = s.a.conn.SessionUpdate(s.a.ctx, sdk.SessionNotification{SessionId: s.id, Update: u})
+}
+
+// translate turns the session's events into updates until the session is closed.
+func (s *session) translate() {
+	for {
+		m, err := s.gs.Next(s.a.ctx)
+		if err != nil {
+			return
+		}
+		e, ok := m.(wire.EventMessage)
+		if !ok {
+			continue
+		}
+		s.mu.Lock()
+		j := s.jobs[e.Meta().RequestID]
+		s.mu.Unlock()
+		if j == nil {
+			continue // somebody else's turn in a session that is shared
+		}
+		switch m := m.(type) {
+		case *wire.Error:
+			j.problem = m
+			if m.TurnID == "" { // it never began
+				s.over(m.RequestID, j)
+			}
+		case *wire.AgentComplete:
+			j.end = m
+			s.over(m.RequestID, j)
+		case *wire.ConfirmationRequest:
+			s.ask(m)
+		case *wire.ConfirmationResolved:
+			s.resolved(m.ConfirmationID)
+		default:
+			s.show(m)
+		}
+	}
+}
+
+func (s *session) over(id wire.RequestID, j *job) {
+	s.mu.Lock()
+	delete(s.jobs, id)
+	s.mu.Unlock()
+	close(j.over)
+}
+
+// replay tells what was said and done in the session so far.
+func (s *session) replay(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connectBound)
+	defer cancel()
+	id := wire.SessionID(s.id)
+	past := &session{a: s.a, id: s.id, calls: map[wire.ExecutionID]*toolCall{}}
+	for after := int64(0); ; {
+		page, err := s.gs.Do(ctx, &wire.SessionRequest{Op: "get", SessionID: &id, IncludeHistory: true, AfterSeq: after, Limit: 1000})
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Events {
+			if m, ok := e.Message.(wire.EventMessage); ok {
+				after = m.Meta().Seq
+			}
+			if t, ok := e.Message.(*wire.TurnStarted); ok {
+				s.update(sdk.UpdateUserMessageText(t.Prompt))
+				continue
+			}
+			past.show(e.Message)
+		}
+		if !page.More || len(page.Events) == 0 {
+			return nil
+		}
+	}
+}
+
+// show translates what an agent says and does.
+func (s *session) show(m wire.Message) {
+	switch m := m.(type) {
+	case *wire.AgentStreamChunk:
+		c := &m.Chunk
+		switch {
+		case c.Type == wire.ChunkText && c.Text != "" && !isDelegate(m.Agent):
+			s.update(sdk.UpdateAgentMessageText(c.Text))
+		case c.Type == wire.ChunkReasoning && c.Text != "":
+			s.update(sdk.UpdateAgentThoughtText(c.Text))
+		case c.Type == wire.ChunkToolCall:
+			s.began(m)
+		case c.Type == wire.ChunkToolOutput:
+			s.output(c.ExecutionID, c.Data)
+		}
+	case *wire.CommandResult:
+		s.ended(m)
+	}
+}
+
+// isDelegate reports whether an agent works for another one: a task's name carries its number.
+func isDelegate(agent string) bool {
+	_, number, ok := strings.Cut(agent, "-")
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
+}
+
+// object is a call's arguments; what is no object is kept as text.
+func object(arguments string) map[string]any {
+	var fields map[string]any
+	if json.Unmarshal([]byte(arguments), &fields) != nil || fields == nil {
+		return map[string]any{"text": arguments}
+	}
+	return fields
+}

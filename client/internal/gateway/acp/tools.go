@@ -1,0 +1,288 @@
+package acp
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"sublet/wire"
+)
+
+const (
+	// outputEvery bounds how often a running tool's output is told: each update replaces the one before.
+	outputEvery = 200 * time.Millisecond
+	// outputTail is how much of it the editor is shown while the tool runs, in bytes; the whole comes at its end.
+	outputTail = 8 << 10
+	// diffMost is up to how many bytes of a file are read for the left side of a diff.
+	diffMost = 1 << 20
+)
+
+// toolCall is a tool that runs.
+type toolCall struct {
+	tool string
+	diff []sdk.ToolCallContent // what it is to change
+	tail []byte
+	told time.Time
+}
+
+var kinds = map[string]sdk.ToolKind{
+	"bash": sdk.ToolKindExecute, "read": sdk.ToolKindRead, "write": sdk.ToolKindEdit, "edit": sdk.ToolKindEdit, "glob": sdk.ToolKindSearch,
+	"grep": sdk.ToolKindSearch, "fetch": sdk.ToolKindFetch, "task": sdk.ToolKindThink, "todo": sdk.ToolKindThink,
+}
+
+func kindOf(tool string) sdk.ToolKind {
+	if k, ok := kinds[tool]; ok {
+		return k
+	}
+	return sdk.ToolKindOther
+}
+
+// began tells a tool's call; the agent's own plan is told as the protocol's.
+func (s *session) began(m *wire.AgentStreamChunk) {
+	c := &m.Chunk
+	args := object(c.Arguments)
+	if c.Tool == "todo" {
+		if entries := plan(args); entries != nil {
+			s.update(sdk.UpdatePlan(entries...))
+			return
+		}
+	}
+	call := &toolCall{tool: c.Tool, diff: s.diff(c.Tool, args)}
+	s.calls[c.ExecutionID] = call
+	options := []sdk.ToolCallStartOpt{
+		sdk.WithStartKind(kindOf(c.Tool)), sdk.WithStartStatus(sdk.ToolCallStatusPending), sdk.WithStartRawInput(args),
+	}
+	if path, ok := args["path"].(string); ok && path != "" {
+		options = append(options, sdk.WithStartLocations([]sdk.ToolCallLocation{{Path: s.absolute(path)}}))
+	}
+	if call.diff != nil {
+		options = append(options, sdk.WithStartContent(call.diff))
+	}
+	s.update(sdk.StartToolCall(sdk.ToolCallId(c.ExecutionID), title(c.Tool, args), options...))
+}
+
+// title is a call in one line, as the editor shows it.
+func title(tool string, args map[string]any) string {
+	if command, ok := args["command"].(string); ok && tool == "bash" {
+		return "`" + oneLine(command) + "`"
+	}
+	for _, name := range []string{"path", "pattern", "url", "description", "prompt"} {
+		if v, ok := args[name].(string); ok && v != "" {
+			return tool + " " + oneLine(v)
+		}
+	}
+	return tool
+}
+
+func oneLine(s string) string {
+	const most = 200
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+// absolute is a path of a call against the session's folder.
+func (s *session) absolute(path string) string {
+	if filepath.IsAbs(path) || s.gs == nil {
+		return path
+	}
+	return filepath.Join(s.gs.Place().Cwd, path)
+}
+
+// diff is what write and edit are to change.
+func (s *session) diff(tool string, args map[string]any) []sdk.ToolCallContent {
+	path, _ := args["path"].(string)
+	if path == "" {
+		return nil
+	}
+	path = s.absolute(path)
+	switch tool {
+	case "write":
+		content, ok := args["content"].(string)
+		if !ok {
+			return nil
+		}
+		info, err := os.Stat(path)
+		if err != nil || !info.Mode().IsRegular() || info.Size() > diffMost || s.gs == nil {
+			return []sdk.ToolCallContent{sdk.ToolDiffContent(path, content)}
+		}
+		old, err := os.ReadFile(path)
+		if err != nil {
+			return []sdk.ToolCallContent{sdk.ToolDiffContent(path, content)}
+		}
+		return []sdk.ToolCallContent{sdk.ToolDiffContent(path, content, string(old))}
+	case "edit":
+		from, ok1 := args["old"].(string)
+		to, ok2 := args["new"].(string)
+		if ok1 && ok2 {
+			return []sdk.ToolCallContent{sdk.ToolDiffContent(path, to, from)}
+		}
+	}
+	return nil
+}
+
+// plan is the todo tool's list as the protocol has it; nil where there is none.
+func plan(args map[string]any) []sdk.PlanEntry {
+	list, _ := args["todos"].([]any)
+	var entries []sdk.PlanEntry
+	for _, v := range list {
+		item, _ := v.(map[string]any)
+		text, _ := item["text"].(string)
+		e := sdk.PlanEntry{Content: text, Priority: sdk.PlanEntryPriorityMedium, Status: sdk.PlanEntryStatusPending}
+		switch item["status"] {
+		case "in_progress":
+			e.Status = sdk.PlanEntryStatusInProgress
+		case "done":
+			e.Status = sdk.PlanEntryStatusCompleted
+		}
+		if text != "" {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// output tells what a tool prints while it runs.
+func (s *session) output(id wire.ExecutionID, data []byte) {
+	call := s.calls[id]
+	if call == nil {
+		return
+	}
+	if call.tail = append(call.tail, data...); len(call.tail) > outputTail {
+		call.tail = call.tail[len(call.tail)-outputTail:]
+	}
+	now := time.Now()
+	if now.Sub(call.told) < outputEvery {
+		return
+	}
+	call.told = now
+	s.update(sdk.UpdateToolCall(
+		sdk.ToolCallId(id), sdk.WithUpdateStatus(sdk.ToolCallStatusInProgress), sdk.WithUpdateContent(printed(call.tail)),
+	))
+}
+
+// printed is output as the editor shows it: in a fence longer than any in it.
+func printed(output []byte) []sdk.ToolCallContent {
+	text := strings.ToValidUTF8(string(output), "\uFFFD")
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(fence + "\n" + strings.TrimRight(text, "\n") + "\n" + fence))}
+}
+
+// ended tells a tool's result.
+func (s *session) ended(m *wire.CommandResult) {
+	call := s.calls[m.ExecutionID]
+	if call == nil {
+		return // the plan, or a command that a person ran
+	}
+	delete(s.calls, m.ExecutionID)
+	status := sdk.ToolCallStatusCompleted
+	if m.Status != wire.StatusSuccess {
+		status = sdk.ToolCallStatusFailed
+	}
+	raw := map[string]any{"status": m.Status, "output": string(m.Output), "durationMs": m.DurationMS}
+	if m.ExitCode != nil {
+		raw["exitCode"] = *m.ExitCode
+	}
+	content := call.diff
+	if content == nil || status == sdk.ToolCallStatusFailed {
+		content = append(content[:len(content):len(content)], printed(m.Output)...)
+	}
+	options := []sdk.ToolCallUpdateOpt{sdk.WithUpdateStatus(status), sdk.WithUpdateContent(content), sdk.WithUpdateRawOutput(raw)}
+	if len(m.FilesModified) > 0 {
+		var at []sdk.ToolCallLocation
+		for _, f := range m.FilesModified {
+			at = append(at, sdk.ToolCallLocation{Path: s.absolute(string(f))})
+		}
+		options = append(options, sdk.WithUpdateLocations(at))
+	}
+	s.update(sdk.UpdateToolCall(sdk.ToolCallId(m.ExecutionID), options...))
+}
+
+// ask has the editor ask its user. It does not wait: the answer, or the question's end, comes later.
+func (s *session) ask(m *wire.ConfirmationRequest) {
+	ctx, cancel := context.WithCancel(s.a.ctx)
+	s.mu.Lock()
+	s.asked[m.ConfirmationID] = cancel
+	s.mu.Unlock()
+	s.a.work.Go(func() { // ends with the answer, the question, or the connection; close waits for it
+		defer cancel()
+		reply, err := s.a.conn.RequestPermission(ctx, permission(s.id, m))
+		if err != nil && ctx.Err() != nil {
+			return // the question ended otherwise, or the editor is gone: then it is cancelled with its turn
+		}
+		r := &wire.ConfirmationResponse{ConfirmationID: m.ConfirmationID, Decision: wire.DecisionDeny}
+		switch {
+		case err != nil:
+			s.a.log.Warn("the editor could not ask", "err", err)
+			r.Comment = "the editor could not ask: " + oneLine(err.Error())
+		case reply.Outcome.Selected != nil:
+			chosen(r, m, string(reply.Outcome.Selected.OptionId))
+		default:
+			r.Comment = "the question was closed without an answer"
+		}
+		if err := s.gs.Confirm(ctx, r); err != nil && ctx.Err() == nil {
+			s.a.log.Warn("an answer could not be told", "err", err)
+		}
+	})
+}
+
+func (s *session) resolved(id wire.ConfirmationID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel := s.asked[id]; cancel != nil {
+		cancel()
+		delete(s.asked, id)
+	}
+}
+
+// permission is a question with its options: this once, and each standing permission that the daemon offers.
+func permission(id sdk.SessionId, m *wire.ConfirmationRequest) sdk.RequestPermissionRequest {
+	args := object(m.Arguments)
+	name, kind, pending := title(m.Tool, args), kindOf(m.Tool), sdk.ToolCallStatusPending
+	why := make([]string, 0, len(m.Verdict.Reasons))
+	for _, r := range m.Verdict.Reasons {
+		why = append(why, r.Text)
+	}
+	risk := fmt.Sprintf("Risk: %s. %s", m.Verdict.Level, strings.Join(why, "; "))
+	content := []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(risk))}
+	if m.Preview.Type == "diff" {
+		content = append(content, sdk.ToolContent(sdk.TextBlock("```diff\n"+m.Preview.Content+"\n```")))
+	}
+	options := []sdk.PermissionOption{{Kind: sdk.PermissionOptionKindAllowOnce, Name: "Allow once", OptionId: "allow"}}
+	for i, g := range m.Grants {
+		options = append(options, sdk.PermissionOption{
+			Kind: sdk.PermissionOptionKindAllowAlways, Name: "Always allow " + g.Covers, OptionId: sdk.PermissionOptionId("always-" + strconv.Itoa(i)),
+		})
+	}
+	options = append(options, sdk.PermissionOption{Kind: sdk.PermissionOptionKindRejectOnce, Name: "Refuse", OptionId: "deny"})
+	return sdk.RequestPermissionRequest{
+		SessionId: id, Options: options,
+		ToolCall: sdk.ToolCallUpdate{
+			ToolCallId: sdk.ToolCallId(m.ExecutionID), Title: &name, Kind: &kind, Status: &pending, RawInput: args, Content: content,
+		},
+	}
+}
+
+// chosen fills in what the user chose; an option that was not offered is a no.
+func chosen(r *wire.ConfirmationResponse, m *wire.ConfirmationRequest, option string) {
+	if option == "allow" {
+		r.Decision = wire.DecisionAllow
+		return
+	}
+	number, ok := strings.CutPrefix(option, "always-")
+	i, err := strconv.Atoi(number)
+	if ok && err == nil && i >= 0 && i < len(m.Grants) {
+		r.Decision, r.Grant = wire.DecisionAllowAlways, &m.Grants[i]
+	}
+}
