@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X sublet/cmd/internal/cli.version=$(VERSION)
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race)
 
-.PHONY: help run build install uninstall test test-outside lint bench fuzz clean
+.PHONY: help run build install install-service uninstall test test-outside lint bench fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,7 +26,33 @@ install: build ## copy it to PREFIX/bin (default ~/.local)
 	install -d '$(PREFIX)/bin'
 	install -m 755 bin/sublet '$(PREFIX)/bin/sublet'
 
-uninstall: ## stop the daemon and remove the program; sessions and settings stay
+# Where a user's own services are: systemd.unit(5), launchd.plist(5).
+UNITS ?= $(or $(XDG_CONFIG_HOME),$(HOME)/.config)/systemd/user
+AGENTS ?= $(HOME)/Library/LaunchAgents
+SERVICE := cmd/sublet/service
+fill = sed 's|@BIN@|$(PREFIX)/bin/sublet|' '$(1)' >'$(2)'
+
+install-service: install ## let systemd (by its socket) or launchd keep the daemon, instead of the first client starting it
+	@if [ "$$(uname)" = Darwin ]; then \
+		mkdir -p '$(AGENTS)'; $(call fill,$(SERVICE)/sublet.daemon.plist,$(AGENTS)/sublet.daemon.plist); \
+		'$(PREFIX)/bin/sublet' daemon stop 2>/dev/null || true; \
+		launchctl bootout "gui/$$(id -u)/sublet.daemon" 2>/dev/null || true; \
+		launchctl bootstrap "gui/$$(id -u)" '$(AGENTS)/sublet.daemon.plist'; \
+	else \
+		install -d '$(UNITS)'; install -m 644 $(SERVICE)/sublet.socket '$(UNITS)/sublet.socket'; \
+		$(call fill,$(SERVICE)/sublet.service,$(UNITS)/sublet.service); \
+		if systemctl --user show-environment >/dev/null 2>&1; then \
+			'$(PREFIX)/bin/sublet' daemon stop 2>/dev/null || true; \
+			systemctl --user daemon-reload; systemctl --user enable --now sublet.socket; \
+		else \
+			echo 'no systemd user session here: once there is one, run `systemctl --user enable --now sublet.socket`'; \
+		fi; \
+	fi
+
+uninstall: ## stop the daemon and remove the program and its service; sessions and settings stay
+	-if [ "$$(uname)" = Darwin ]; then launchctl bootout "gui/$$(id -u)/sublet.daemon" 2>/dev/null; \
+	else systemctl --user disable --now sublet.socket sublet.service 2>/dev/null; fi
+	rm -f '$(UNITS)/sublet.socket' '$(UNITS)/sublet.service' '$(AGENTS)/sublet.daemon.plist'
 	-'$(PREFIX)/bin/sublet' daemon stop
 	rm -f '$(PREFIX)/bin/sublet'
 

@@ -27,10 +27,14 @@ type Options struct {
 	Paths   socket.Paths
 	Version string
 	// Listener and LockFile are inherited from whoever started the daemon, which owns them from now on. Both nil: those
-	// that the environment names (SUBLET_LISTEN_FD, SUBLET_LOCK_FD), else Run takes the lock and listens itself.
+	// that the environment names (SUBLET_LISTEN_FD, SUBLET_LOCK_FD; LISTEN_FDS for a listener alone), else Run takes the
+	// lock and listens itself.
 	Listener net.Listener
 	LockFile *os.File
 	Log      *slog.Logger // nil: the log file in Paths.State, mode 0600
+	Stay     bool         // it does not leave when it is idle, whatever the settings say: a service manager keeps it
+
+	activation bool // the socket is a service manager's
 }
 
 const (
@@ -74,7 +78,7 @@ type stop struct {
 // Run serves until ctx ends, SIGTERM or SIGINT arrives, a client asks it to stop, or it was idle for as long as the
 // settings say. It returns nil after an ordered stop: work refused, clients told, turns cancelled, leases ended, private
 // shells closed, store flushed, socket removed, lock dropped. Errors are those of starting: *RunningError,
-// *socket.PathError, *config.Error and those of files. It owns Listener and LockFile, and leaves no process behind.
+// *socket.PathError, *ActivationError, *config.Error and those of files. It owns Listener and LockFile, and leaves no process behind.
 func Run(ctx context.Context, o Options) (err error) {
 	if err := o.inherit(); err != nil {
 		return err
@@ -88,7 +92,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	// The lock is dropped last: who gets it finds no socket, or its own.
 	defer o.LockFile.Close()
-	defer os.Remove(o.Paths.Socket)
+	if !o.activation {
+		defer os.Remove(o.Paths.Socket)
+	}
 	defer o.Listener.Close()
 
 	d := &daemon{o: o, log: o.Log, level: new(slog.LevelVar), stops: make(chan stop, 1)}
@@ -178,7 +184,7 @@ func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, changed <-c
 	rest := func() { // the idle clock runs while nobody is there, from when the last one left
 		idle.Stop()
 		doze.Reset(dozeAfter)
-		if limit := d.conf.get().Daemon.IdleExit; limit > 0 && d.hub.Idle() {
+		if limit := d.conf.get().Daemon.IdleExit; limit > 0 && !d.o.Stay && d.hub.Idle() {
 			idle.Reset(limit)
 		}
 	}

@@ -29,7 +29,7 @@ func (o *Options) inherit() error {
 	}
 	listen, lock := os.Getenv(listenFD), os.Getenv(lockFD)
 	if listen == "" && lock == "" {
-		return nil
+		return o.activated()
 	}
 	os.Unsetenv(listenFD)
 	os.Unsetenv(lockFD)
@@ -55,17 +55,65 @@ func (o *Options) inherit() error {
 	return nil
 }
 
+// activated takes the listener that a service manager passes as descriptor 3: sd_listen_fds(3). The socket is the
+// manager's, and stays when the daemon leaves; the lock is the daemon's own.
+func (o *Options) activated() error {
+	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
+	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
+		os.Unsetenv(name)
+	}
+	if pid != strconv.Itoa(os.Getpid()) { // unset, or meant for another process
+		return nil
+	}
+	if count != "1" {
+		return fmt.Errorf("daemon: the service manager passes %s sockets, want 1: %s", count, o.Paths.Socket)
+	}
+	const first = 3
+	syscall.CloseOnExec(first)
+	file := os.NewFile(first, "activated")
+	defer file.Close() // FileListener works on a copy
+	ln, err := net.FileListener(file)
+	if err != nil {
+		return fmt.Errorf("daemon: the service manager's socket: %w", err)
+	}
+	unix, ok := ln.(*net.UnixListener)
+	if at := ln.Addr().String(); !ok || at != o.Paths.Socket {
+		ln.Close()
+		return &ActivationError{Listens: at, Want: o.Paths.Socket}
+	}
+	unix.SetUnlinkOnClose(false)
+	o.Listener, o.activation = ln, true
+	return nil
+}
+
+// An ActivationError says that the service manager listens where no client looks.
+type ActivationError struct{ Listens, Want string }
+
+func (e *ActivationError) Error() string {
+	return fmt.Sprintf("the service manager listens on %s, clients look for %s", e.Listens, e.Want)
+}
+
+// Hint tells what mends it.
+func (e *ActivationError) Hint() string {
+	return "set ListenStream in sublet.socket to " + e.Want + ", or SUBLET_RUNTIME_DIR in sublet.service"
+}
+
 // acquire takes the lock and listens, where they were not inherited (T5a).
 func (o *Options) acquire() error {
-	if o.Listener != nil {
+	if o.LockFile != nil {
 		return nil
 	}
 	lock, err := socket.TryLock(o.Paths.Lock)
 	if errors.Is(err, socket.ErrLocked) {
-		return &RunningError{o.Paths.Socket}
+		err = &RunningError{o.Paths.Socket}
 	}
 	if err != nil {
+		o.abandon()
 		return err
+	}
+	if o.activation {
+		o.LockFile = lock
+		return nil
 	}
 	ln, err := socket.Listen(o.Paths.Socket)
 	if err != nil {

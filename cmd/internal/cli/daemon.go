@@ -18,6 +18,7 @@ import (
 	"sublet/client"
 	"sublet/daemon"
 	"sublet/wire"
+	"sublet/wire/socket"
 )
 
 func (a *app) daemon() *cobra.Command {
@@ -27,16 +28,19 @@ func (a *app) daemon() *cobra.Command {
 }
 
 func (a *app) daemonRun() *cobra.Command {
-	return &cobra.Command{
+	var stay bool
+	c := &cobra.Command{
 		Use: "run", Short: "Be the daemon, in the foreground (sublet starts it by itself)", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			paths, err := a.paths()
 			if err != nil {
 				return err
 			}
-			return daemon.Run(context.Background(), daemon.Options{Paths: paths, Version: Version()})
+			return daemon.Run(context.Background(), daemon.Options{Paths: paths, Version: Version(), Stay: stay})
 		},
 	}
+	c.Flags().BoolVar(&stay, "stay", false, "do not leave when idle: for service managers")
+	return c
 }
 
 func (a *app) daemonStart() *cobra.Command {
@@ -107,17 +111,20 @@ func (a *app) stop(drain time.Duration, ifIdle bool) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	// The last thing a daemon does with its socket is to remove it.
+	// The last things a daemon does are to remove its socket, if that is not a service manager's, and to drop its lock.
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		if _, err := os.Lstat(paths.Socket); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
+		if lock, err := socket.TryLock(paths.Lock); err == nil {
+			return lock.Close()
+		}
 		select {
 		case <-tick.C:
 		case <-bound:
-			return coded{fmt.Errorf("the daemon, pid %d, has not removed its socket", reply.PID), exitTimeout}
+			return coded{fmt.Errorf("the daemon, pid %d, has not let go of its socket", reply.PID), exitTimeout}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
