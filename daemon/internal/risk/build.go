@@ -111,7 +111,7 @@ func (a *analysis) doPip(c *cmdCall) {
 	}
 	for i := range c.opts {
 		switch o := &c.opts[i]; o.name {
-		case "--index-url", "-i", "--extra-index-url", "--registry", "--trusted-host", "--find-links", "--break-system-packages", "--target", "--prefix", "--root":
+		case "--index-url", "-i", "--extra-index-url", "--registry", "--trusted-host", "--find-links", "--break-system-packages", "--target", "--prefix", "--root", "--user":
 			a.note(High, Network, o.span, "installs from or to another place than usual")
 		}
 	}

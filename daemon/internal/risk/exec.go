@@ -160,7 +160,8 @@ func (a *analysis) known(c *cmdCall) (ends bool) {
 func helpOnly(c *cmdCall) bool {
 	n := len(c.fields)
 	if n < 2 || c.spec.args == roleRun || c.spec.args == roleShell || c.spec.handler == "shell" || c.name == "test" || c.name == "[" {
-		return n == 2 && c.fields[1].known && (c.fields[1].s == "--help" || c.fields[1].s == "--version")
+		return n == 2 && c.fields[1].known &&
+			(c.fields[1].s == "--help" || c.fields[1].s == "--version" || c.fields[1].s == "-V" && c.spec.handler == "ssh")
 	}
 	last := c.fields[n-1]
 	if !last.known || isBuiltin(c.name) {
@@ -171,8 +172,10 @@ func helpOnly(c *cmdCall) bool {
 		return n <= c.verb+1
 	case "--version":
 		return n == 2
-	case "-h", "help", "-V", "-version", "version":
-		return n == 2 && c.spec.subs != nil && last.s != "-h"
+	case "-V":
+		return n == 2 && (c.spec.subs != nil || c.spec.handler == "scp")
+	case "help", "-version", "version":
+		return n == 2 && c.spec.subs != nil
 	}
 	return false
 }

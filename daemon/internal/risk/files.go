@@ -323,7 +323,11 @@ func (a *analysis) doTar(c *cmdCall) {
 			a.touch(Write, &g, c.st, touchOptions{tree: true, verb: "unpacks into"})
 		}
 	default:
-		a.note(Medium, Write, c.span, "packs an archive")
+		if archive != nil && archive.s == "-" && archive.known && mode == 'c' {
+			a.note(Low, Read, c.span, "packs an archive to its output")
+		} else {
+			a.note(Medium, Write, c.span, "packs an archive")
+		}
 		if archive != nil && archive.s != "-" {
 			if strings.Contains(archive.s, ":") && !strings.HasPrefix(archive.s, "/") && !strings.HasPrefix(archive.s, ".") {
 				a.note(High, Network, archive.span, "writes the archive on another machine")

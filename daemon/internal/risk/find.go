@@ -147,6 +147,9 @@ func (p *findNames) found(roots []field) (list []string) {
 		root := strings.TrimRight(r.s, "/")
 		for _, n := range p.names {
 			list = append(list, root+"/"+n)
+			if root == "" {
+				list = append(list, "/usr/lib/"+n) // at any depth: the system's folders too
+			}
 		}
 		if len(p.names) == 0 {
 			if root == "" {

@@ -60,7 +60,7 @@ zip,zipcloak,zipnote,zipsplit : medium write args=archive -x,-i,-P,-n,-t,-tt,-b=
 	--unzip-command=shell -m!high,delete="deletes what it packed" ; packs files
 unzip,funzip,unar,lsar,7z,7za,7zr,unrar,rar,cabextract,unsquashfs : medium write do=unzip -d=val -o,-x,-P,-O=val ; packs or unpacks an
 	archive
-gzip,gunzip,bzip2,bunzip2,xz,unxz,lzma,zstd,unzstd,lz4,compress,uncompress,pigz,brotli : medium write args=write -S,--suffix,-T,--threads,
+gzip,gunzip,bzip2,bunzip2,xz,unxz,lzma,zstd,unzstd,lz4,compress,uncompress,pigz,brotli : medium write do=pack args=write -S,--suffix,-T,--threads,
 	-b,-p=val -o,--output=write -c,--stdout,--to-stdout,-l,--list,-t,--test? ; packs or unpacks files in place
 cpio,pax,ar : medium write args=write -D,-F,-O,-f,-E=val --rsh-command=shell ; packs or unpacks an archive
 zipinfo,zipgrep,zgrep,zegrep,zfgrep,zdiff,zcmp,zless,bzgrep,xzgrep,lzgrep : low read args=pattern -e,-f=val ; looks into packed files
@@ -131,8 +131,9 @@ pbpaste,wl-paste : medium secret args=text ; reads the clipboard
 notify-send,say,espeak,zenity,dialog,whiptail,logger,wall,write,mesg : medium write args=text ; shows or logs a message
 screencapture,scrot,gnome-screenshot,import,grim,xwd : high secret args=write ; takes a picture of the screen
 xdotool,ydotool,wtype,cliclick,xte : high run-code args=text ; types or clicks in other windows
-gpg,gpg2,gpgv,age,rage,minisign,signify,ssh-keygen,ssh-add,ssh-agent,ssh-copy-id,pass,gopass,secret-tool,keyring,security,op,bw,lpass,vault,
+gpg,gpg2,gpgv,age,rage,minisign,signify,ssh-add,ssh-agent,ssh-copy-id,pass,gopass,secret-tool,keyring,security,op,bw,lpass,vault,
 	doppler,sops,chamber,aws-vault,kwallet-query : high secret args=text -o,--output,-f=write ; works with keys or passwords
+ssh-keygen : high secret do=sshkey args=text -f=write -t,-b,-C,-N,-P,-E,-F,-I,-n,-O,-V,-s,-z,-R,-a,-m,-D,-Z=val ; works with keys
 ssh-keyscan : medium network args=host ; asks machines for their keys
 openssl : medium read do=openssl long -in,-inkey,-key,-CAkey,-out,-keyout,-writerand,-engine,-provider,-provider-path,-config,-CA,-CAfile,
 	-days,-subj,-newkey,-name,-passin,-passout,-pass,-connect,-servername,-k,-K,-iv,-md,-text=val ; works with keys and certificates

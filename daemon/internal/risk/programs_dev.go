@@ -64,7 +64,9 @@ git worktree add,lock,unlock,repair,prune,move : medium write args=text -b,-B,--
 git worktree remove : high delete args=text ; deletes a work tree
 git submodule : low read args=text ; looks at submodules
 git submodule status,summary : low read args=text ; looks at submodules
-git submodule add,update,init,sync,absorbgitdirs,set-url,set-branch : high network args=text -b,--branch,--name,--reference,--depth=val ;
+git submodule update,init,sync : medium network args=text --recommend-shallow,-j,--jobs,--reference,--depth=val --remote!high,
+	network="takes what the remotes hold now" ; fetches submodules
+git submodule add,absorbgitdirs,set-url,set-branch : high network args=text -b,--branch,--name,--reference,--depth=val ;
 	fetches or changes submodules
 git submodule foreach : high run-code args=shell ; runs a command in every submodule
 git submodule deinit : high delete args=text ; drops submodules
@@ -72,7 +74,8 @@ git bisect,bundle,notes,sparse-checkout,rerere,update-index,update-ref,symbolic-
 	mktree,maintenance,pack-refs,repack,commit-graph,multi-pack-index,format-patch,archive,bugreport,diagnose,mergetool,difftool,gc,prune,lfs :
 	medium write args=text -o,--output,-m,-d,--prefix,-x,--extcmd,-t,--tool,--remote,--exec=val -d,--delete!high,history="deletes a reference"
 	; changes git's own data
-git bisect start,good,bad,skip,reset,log,view,next,old,new : medium write args=text ; looks for the commit that broke something
+git bisect log,view,visualize,terms : low read args=text ; looks at the search for a commit
+git bisect start,good,bad,skip,reset,next,old,new : medium write args=text ; looks for the commit that broke something
 git bisect run : medium run-code args=run ; runs a command for every step
 git send-email,imap-send,request-pull,instaweb,daemon,http-backend,svn,p4,cvsimport,credential,credential-cache,credential-store : high
 	network args=text ; sends or serves something
@@ -177,10 +180,12 @@ deno test,check,lint,fmt,info,doc,bench,cache,types,task,compile : medium run-co
 php,php8,php7,hhvm : high run-code do=code -r,-B,-R,-E,-F,-d,-c,-S,-t,-z,-f=val ; runs php
 lua,luajit,lua5.1,lua5.3,lua5.4,texlua : high run-code do=code -e,-l=val ; runs lua
 Rscript,R,julia,elixir,iex,groovy,osascript,guile,racket,ghci,runghc,runhaskell,tclsh,wish,expect,scala,swift,erl,escript,pwsh,powershell,
-	jshell,jython,octave,matlab,gdb,lldb,sbcl,clisp,clojure,clj,bb,ocaml,utop,coqtop,prolog,swipl,nodemon,cscript,wscript,mono,wine,java,javaw,
+	jshell,jython,octave,matlab,sbcl,clisp,clojure,clj,bb,ocaml,utop,coqtop,prolog,swipl,nodemon,cscript,wscript,mono,wine,java,javaw,
 	kotlin,dotnet-script,fsi,csi,smalltalk,forth,gforth,io,janet,fennel,nu,xonsh,elvish,q,node-gyp,gjs,qjs,quickjs,wasmtime,wasmer,dart,
 	flutter,love,processing,scheme,mit-scheme,chez,newlisp,rexx : high run-code do=code -e,-E,-eval,--eval,-c,-Command,-EncodedCommand,-jar,
 	-cp,-classpath,-ex,-x,-f,-l,-s,-p,-g,-L=val ; runs a program of another language
+gdb,lldb,rust-gdb,rust-lldb,pwndbg : high run-code do=debugger args=text long -ex,-iex,-eval-command,-o,-x,-s,-S,-p,-pid,-c,-core,-cd,-d=val ;
+	runs or looks into a program step by step
 ruff,black,isort,autopep8,yapf,flake8,pylint,mypy,pyright,bandit,pydocstyle,vulture,pyflakes,pycodestyle,djlint,prettier,eslint,standard,
 	stylelint,biome,rubocop,standardrb,phpcs,phpcbf,phpstan,psalm,shellcheck,shfmt,hadolint,yamllint,markdownlint,ansible-lint,tflint,sqlfluff,
 	clang-format,clang-tidy,cppcheck,astyle,ktlint,detekt,checkstyle,swiftlint,swiftformat,stylua,luacheck,nixfmt,alejandra,ormolu,hlint,credo,

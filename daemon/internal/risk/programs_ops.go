@@ -200,12 +200,12 @@ nix,nix-shell,nix-build,nix-store,nix-instantiate,nix-channel,nix-collect-garbag
 	--packages,-A,-I,-E,-f=val ; builds or runs packages
 nix develop,shell,run,build,flake,profile,search,eval,repl,fmt,log,show-config,path-info,why-depends,store : medium run-code args=text -c,
 	--command=shell ; builds or runs packages
-aws : high network args=text --profile,--region,--output,--query,--endpoint-url,--filters,--cli-input-json,--page-size,--max-items,
+aws : high network do=cloud args=text --profile,--region,--output,--query,--endpoint-url,--filters,--cli-input-json,--page-size,--max-items,
 	--instance-ids,--bucket,--key,--function-name,--name,--stack-name,--cluster,--service,--payload,--cli-binary-format=val ; works in a cloud
 aws s3,ec2,ecs,eks,lambda,iam,sts,rds,cloudformation,logs,cloudwatch,dynamodb,route53,sns,sqs,ssm,secretsmanager,ecr,elbv2,elb,autoscaling,
 	kms,acm,apigateway,cloudfront,athena,glue,stepfunctions,events,s3api,configure,sso,organizations,ce,batch,emr,redshift,kinesis,firehose,
 	elasticache,opensearch,codebuild,codepipeline,cognito-idp,waf,wafv2,guardduty,config,backup,budgets,pricing,support,efs,fsx,sagemaker,
-	bedrock,apprunner,lightsail : high network args=text --profile,--region,--output,--query,--include,--exclude=val ; works in a cloud
+	bedrock,apprunner,lightsail : high network do=cloud args=text --profile,--region,--output,--query,--include,--exclude=val ; works in a cloud
 aws s3 ls,presign : medium network args=text --profile,--region=val ; looks into a cloud
 aws s3 cp,sync,mv,mb,website : high network args=text --profile,--region,--include,--exclude=val --delete!critical,
 	delete="deletes what is not in the source" --acl!high,network="may make it public" --dryrun? ; copies files from or to a cloud
@@ -216,12 +216,12 @@ gcloud,gsutil,bq,az,azcopy,yc,s3cmd,mc,rclone,b2cli,fastly,cloudflared,ngrok,tai
 	localtunnel,lt,bore,frpc,chisel : high network args=text --project,--region,--zone,--format,--filter,--config,-g,-n,-o,--output,--query,
 	--subscription=val ; works in a cloud or a network
 gcloud auth,config,compute,container,projects,services,iam,run,functions,app,sql,storage,logging,builds,artifacts,secrets,kms,dns,pubsub,
-	info,version : high network args=text --project,--region,--zone,--format,--filter=val ; works in a cloud
+	info,version : high network do=cloud args=text --project,--region,--zone,--format,--filter=val ; works in a cloud
 gcloud info,version : low read args=text ; asks gcloud about itself
 gcloud config,auth,projects,compute,container,run,services,sql list,describe,get-value : medium network args=text --project,--region,--zone,
 	--format,--filter=val ; asks a cloud
 az account,vm,group,aks,webapp,storage,network,resource,functionapp,acr,sql,keyvault,monitor,login,logout,rest,version : high network
-	args=text -g,-n,-o,--output,--query,--subscription=val ; works in a cloud
+	do=cloud args=text -g,-n,-o,--output,--query,--subscription=val ; works in a cloud
 az account,vm,group,aks,webapp,network,resource,functionapp,acr,sql,monitor list,show : medium network args=text -g,-n,-o,--output,--query,
 	--subscription=val ; asks a cloud
 gsutil ls,du,stat,cat,version : medium network args=text ; looks into a cloud

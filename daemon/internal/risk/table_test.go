@@ -2,6 +2,9 @@ package risk
 
 import (
 	_ "embed"
+	"flag"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -9,24 +12,36 @@ import (
 //go:embed testdata/commands.txt
 var commandsText string
 
+//go:embed testdata/tricky.txt
+var trickyText string
+
 type tableRow struct {
 	level   string
 	command string
-	line    int
+	place   string
 }
 
-// commandTable reads testdata/commands.txt.
+// commandTable reads testdata/commands.txt and testdata/tricky.txt.
 func commandTable(t testing.TB) (rows []tableRow) {
 	t.Helper()
-	for i, line := range strings.Split(commandsText, "\n") {
-		if line == "" || line[0] == '#' {
-			continue
+	seen := map[string]string{}
+	for _, file := range []struct{ name, text string }{{"commands.txt", commandsText}, {"tricky.txt", trickyText}} {
+		for i, line := range strings.Split(file.text, "\n") {
+			if line == "" || line[0] == '#' {
+				continue
+			}
+			place := fmt.Sprintf("%s:%d", file.name, i+1)
+			level, command, ok := strings.Cut(line, "\t")
+			if !ok {
+				t.Fatalf("%s: no tab", place)
+			}
+			if seen[command] != "" {
+				t.Errorf("%s: %q stands in %s already", place, command, seen[command])
+			}
+			seen[command] = place
+			command = strings.ReplaceAll(strings.ReplaceAll(command, "«»", "\n"), "«", "\n")
+			rows = append(rows, tableRow{level, command, place})
 		}
-		level, command, ok := strings.Cut(line, "\t")
-		if !ok {
-			t.Fatalf("commands.txt:%d: no tab", i+1)
-		}
-		rows = append(rows, tableRow{level, strings.ReplaceAll(command, "«»", "\n"), i + 1})
 	}
 	return rows
 }
@@ -40,12 +55,50 @@ func here() Context {
 // looks dangerous is not taken for it (T3c to T3k, H9).
 func TestCommandTable(t *testing.T) {
 	rows := commandTable(t)
-	if len(rows) < 600 {
-		t.Errorf("got %d commands, want at least 600", len(rows))
+	if len(rows) < 1200 {
+		t.Errorf("got %d commands, want at least 1200", len(rows))
 	}
 	for _, r := range rows {
 		if v := Analyze(r.command, here()); v.Level.String() != r.level {
-			t.Errorf("commands.txt:%d: %q: got %s, want %s%s", r.line, r.command, v.Level, r.level, reasonsText(v))
+			t.Errorf("%s: %q: got %s, want %s%s", r.place, r.command, v.Level, r.level, reasonsText(v))
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "write testdata/reasons.txt anew")
+
+// TestReasons keeps the main reason of every command of the table: look at the diff after -update, a reason that is not
+// the one a person would give is as wrong as a level.
+func TestReasons(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Effect and text of the highest reason of each command: go test ./daemon/internal/risk -run TestReasons -update\n")
+	for _, r := range commandTable(t) {
+		v := Analyze(r.command, here())
+		var top Reason
+		for _, reason := range v.Reasons {
+			if reason.Level > top.Level {
+				top = reason
+			}
+		}
+		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", v.Level, top.Effect, strings.ReplaceAll(Visible(r.command), "\n", "«»"), top.Text)
+	}
+	const path = "testdata/reasons.txt"
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (-update writes it)", err)
+	}
+	got, want := strings.Split(b.String(), "\n"), strings.Split(string(text), "\n")
+	if len(got) != len(want) {
+		t.Errorf("got %d lines, %s has %d: run with -update and look at the diff", len(got), path, len(want))
+	}
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			t.Fatalf("%s:%d:\ngot  %s\nwant %s", path, i+1, got[i], want[i])
 		}
 	}
 }

@@ -29,7 +29,8 @@ func init() {
 		"curl": usual((*analysis).doCurl), "wget": usual((*analysis).doWget), "rsync": usual((*analysis).doRsync), "scp": usual((*analysis).doScp),
 		"docker": usual((*analysis).doDockerRun), "make": usual((*analysis).doMake), "vim": usual((*analysis).doVim), "crontab": usual((*analysis).doCrontab),
 		"sql": usual((*analysis).doSQL), "npx": usual((*analysis).doNpx), "gorun": usual((*analysis).doGoRun), "install": usual((*analysis).doInstall), "unzip": usual((*analysis).doUnzip),
-		"sysctl": usual((*analysis).doSysctl), "printenv": usual((*analysis).doPrintenv), "mktemp": usual((*analysis).doMktemp), "pip": usual((*analysis).doPip), "touchonly": usual((*analysis).doTouchOnly), "api": usual((*analysis).doAPI), "openssl": usual((*analysis).doOpenssl),
+		"sysctl": usual((*analysis).doSysctl), "printenv": usual((*analysis).doPrintenv), "mktemp": usual((*analysis).doMktemp), "pip": usual((*analysis).doPip), "touchonly": usual((*analysis).doTouchOnly), "api": usual((*analysis).doAPI), "cloud": usual((*analysis).doCloud),
+		"pack": usual((*analysis).doPack), "sshkey": usual((*analysis).doSSHKey), "debugger": usual((*analysis).doDebugger), "openssl": usual((*analysis).doOpenssl),
 	}
 }
 
