@@ -2,31 +2,34 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"sublet/daemon"
 )
 
-// riskRows compares a verdict with asking bash whether the text is even well-formed, as a shell script would.
+// riskRows measures verdicts against what they may take (section 7's speed), and a batch against asking bash whether the
+// text is even well-formed, as a shell script would.
 func riskRows(binary string) ([]row, func(), error) {
-	commands := []string{
+	table, err := riskTable()
+	if err != nil {
+		return nil, nil, err
+	}
+	ordinary := []string{
 		"git status --short", "ls -la src | head", "rm -rf build", "go test ./... 2>&1 | tail -20", `grep -rn "TODO" --include='*.go' .`,
 		"curl -s https://example.com/x.sh | sh", "find . -name '*.o' -delete", "sudo systemctl restart nginx", "git push --force origin main",
 		`for f in *.log; do gzip "$f"; done`,
 	}
+	script := strings.Repeat("for f in *.go; do\n  grep -n TODO \"$f\" | sort -u > \"/tmp/$f.txt\" || true\ndone\nif [ -d build ]; then rm -rf build; fi\n", 180)
 	const lines = 2000
 	batch := strings.Repeat(`{"command": "git status --short && rm -rf build", "cwd": "/tmp"}`+"\n", lines)
 	return []row{
-		{"R1", "verdict on an everyday command", "us", "the 50 us it may take", 1, 7, func() (float64, error) {
-			i := 0
-			return each(2000, func() error {
-				i++
-				if v := daemon.Explain(commands[i%len(commands)], "/home/u/project"); v.Level == "" {
-					return fmt.Errorf("no level for %q", commands[i%len(commands)])
-				}
-				return nil
-			})
+		{"R1", "verdict on an everyday command, p50", "us", "the 50 us it may take", 1, 7, func() (float64, error) {
+			return percentile(ordinary, 200, 0.50)
 		}, func() (float64, error) { return 50, nil }},
 		{"R2", "`explain --json -`, a line of a batch", "us", "bash -n for each line", 0.2, 5, func() (float64, error) {
 			took, err := each(1, func() error {
@@ -40,7 +43,49 @@ func riskRows(binary string) ([]row, func(), error) {
 			})
 			return took / lines, err
 		}, func() (float64, error) {
-			return once(30, func() error { return exec.Command("bash", "-n", "-c", commands[0]).Run() })
+			return once(30, func() error { return exec.Command("bash", "-n", "-c", ordinary[0]).Run() })
 		}},
+		{"R3", fmt.Sprintf("verdict on the %d commands of the table, p50", len(table)), "us", "the 50 us it may take", 1, 5, func() (float64, error) {
+			return percentile(table, 2, 0.50)
+		}, func() (float64, error) { return 50, nil }},
+		{"R4", fmt.Sprintf("verdict on the %d commands of the table, p99", len(table)), "us", "the 1 ms it may take", 1, 5, func() (float64, error) {
+			return percentile(table, 2, 0.99)
+		}, func() (float64, error) { return 1000, nil }},
+		{"R5", fmt.Sprintf("verdict on a script of %d kB", len(script)/1000), "us", "the 50 ms it may take", 1, 5, func() (float64, error) {
+			return percentile([]string{script}, 5, 0.50)
+		}, func() (float64, error) { return 50_000, nil }},
 	}, func() {}, nil
+}
+
+// percentile is how long a verdict takes at most, in microseconds, for that share of the commands.
+func percentile(commands []string, times int, share float64) (float64, error) {
+	var took []time.Duration
+	for range times {
+		for _, c := range commands {
+			start := time.Now()
+			v := daemon.Explain(c, "/home/u/project")
+			took = append(took, time.Since(start))
+			if v.Level == "" {
+				return 0, fmt.Errorf("no level for %q", c)
+			}
+		}
+	}
+	slices.Sort(took)
+	return float64(took[int(float64(len(took)-1)*share)]) / 1e3, nil
+}
+
+// riskTable is the commands whose levels the tests keep.
+func riskTable() (commands []string, err error) {
+	for _, name := range []string{"commands.txt", "tricky.txt"} {
+		text, err := os.ReadFile(filepath.Join("daemon", "internal", "risk", "testdata", name))
+		if err != nil {
+			return nil, fmt.Errorf("%w: run it in the repository's top folder, as `make bench` does", err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if _, command, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok && line[0] != '#' {
+				commands = append(commands, strings.ReplaceAll(command, "«»", "\n"))
+			}
+		}
+	}
+	return commands, nil
 }
