@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"syscall"
@@ -64,6 +65,7 @@ type daemon struct {
 	level *slog.LevelVar
 	conf  *settings
 	hub   *hub.Hub
+	debug *debugServer
 
 	stops chan stop // holds one: what was asked for first counts
 }
@@ -99,7 +101,7 @@ func Run(ctx context.Context, o Options) (err error) {
 
 	d := &daemon{o: o, log: o.Log, level: new(slog.LevelVar), stops: make(chan stop, 1)}
 	if d.log == nil {
-		file, err := openLog(o.Paths.Log())
+		file, err := openLog(o.Paths.Log(), maxLog)
 		if err != nil {
 			return err
 		}
@@ -117,7 +119,9 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	if err := d.conf.load(); err != nil {
 		return err
 	}
-	d.applyLevel()
+	d.debug = &debugServer{path: filepath.Join(d.o.Paths.Runtime, "debug.sock"), log: d.log}
+	defer d.debug.set(false)
+	d.apply()
 	if err := os.MkdirAll(d.o.Paths.Spool(), 0o700); err != nil {
 		return fmt.Errorf("make the spool folder: %w", err)
 	}
@@ -284,15 +288,18 @@ func (d *daemon) reload(m *models) {
 	}
 	if changed {
 		m.forget()
-		d.applyLevel()
+		d.apply()
 		d.log.Info("settings read again")
 		d.hub.Notify(&wire.Notice{Level: "info", Text: "settings read again"})
 	}
 }
 
-func (d *daemon) applyLevel() {
+// apply puts into force what does not look at the settings by itself.
+func (d *daemon) apply() {
+	c := d.conf.get().Daemon
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(d.conf.get().Daemon.LogLevel)); err == nil {
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err == nil {
 		d.level.Set(level)
 	}
+	d.debug.set(c.Debug)
 }

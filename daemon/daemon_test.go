@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -334,6 +336,43 @@ func TestSettings(t *testing.T) {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
+	if err := over(t, ended); err != nil {
+		t.Error(err)
+	}
+}
+
+// Profiles are served on a socket of their own, for the user alone, and only while the settings ask for it.
+func TestDebug(t *testing.T) {
+	p := home(t, "")
+	stop, ended := run(t, Options{Paths: p})
+	c := client(t, p)
+	path := filepath.Join(p.Runtime, "debug.sock")
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("profiles are served unasked")
+	}
+	write(t, p.Config, "[daemon]\ndebug = true\n")
+	receive(t, c, func(n *wire.Notice) bool { return n.Level == "info" })
+	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600|fs.ModeSocket {
+		t.Errorf("socket: %v, %v", info, err)
+	}
+	get := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return socket.Dial(ctx, path)
+	}}}
+	resp, err := get.Get("http://sublet/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(text), "goroutine profile") {
+		t.Errorf("profile: %s, %v", resp.Status, err)
+	}
+	write(t, p.Config, "[daemon]\ndebug = false\n")
+	receive(t, c, func(n *wire.Notice) bool { return n.Level == "info" })
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("profiles are still served")
+	}
+	stop()
 	if err := over(t, ended); err != nil {
 		t.Error(err)
 	}

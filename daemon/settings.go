@@ -1,10 +1,7 @@
 package daemon
 
 import (
-	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"reflect"
 	"sync"
@@ -107,21 +104,4 @@ func (s *settings) watch(log *slog.Logger) (changed <-chan struct{}, stop func()
 		watcher.Close()
 		done.Wait()
 	}
-}
-
-// maxLog is the size at which the log of the daemon before is put aside, in bytes.
-const maxLog = 10 << 20
-
-// openLog opens the log, mode 0600, after putting a long one aside.
-func openLog(path string) (io.WriteCloser, error) {
-	if info, err := os.Lstat(path); err == nil && info.Size() > maxLog {
-		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, fmt.Errorf("put the old log aside: %w", err)
-		}
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
-	}
-	return f, nil
 }

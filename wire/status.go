@@ -18,6 +18,7 @@ type StatusReply struct {
 	ConversationLength int           `msgpack:"conversation_length"` // events of this connection's session
 	Memory             int64         `msgpack:"memory"`              // bytes the daemon has from the system
 	Goroutines         int           `msgpack:"goroutines"`
+	StoreSize          int64         `msgpack:"store_size"` // bytes of the stored sessions on disk, journal included
 }
 
 // LeaseStatus is one lendable shell and who has it.

@@ -83,6 +83,7 @@ type Limits struct {
 type Daemon struct {
 	IdleExit time.Duration // without client, turn or lease; 0 = never
 	LogLevel string        // debug, info, warn, error
+	Debug    bool          // serve /debug/pprof on debug.sock in the runtime folder
 }
 
 // Agent is a role the user defines.
@@ -155,6 +156,7 @@ type file struct {
 	Daemon struct {
 		IdleExit *span   `toml:"idle_exit"`
 		LogLevel *string `toml:"log_level"`
+		Debug    *bool   `toml:"debug"`
 	} `toml:"daemon"`
 	Agents map[string]Agent `toml:"agents"`
 	MCP    map[string]MCP   `toml:"mcp"`
@@ -273,6 +275,7 @@ func (f *file) merge(c Config) Config {
 	set(&c.Limits.MessageBytes, f.Limits.MessageBytes)
 	set((*span)(&c.Daemon.IdleExit), f.Daemon.IdleExit)
 	set(&c.Daemon.LogLevel, f.Daemon.LogLevel)
+	set(&c.Daemon.Debug, f.Daemon.Debug)
 	for name, a := range f.Agents {
 		c.Agents[name] = a
 	}

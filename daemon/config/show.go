@@ -48,6 +48,7 @@ message_bytes = {{.Limits.MessageBytes}}  # of one message to sublet serve
 [daemon]
 idle_exit = {{d .Daemon.IdleExit}}  # without client, turn or lease; "0s" = never
 log_level = {{q .Daemon.LogLevel}}  # debug, info, warn, error
+debug = {{.Daemon.Debug}}  # profiles at /debug/pprof on debug.sock, beside the daemon's socket
 
 # Where models come from. Keys never stand here: api_key_env names a variable, api_key_command prints the key.
 {{range .Provider}}[provider.{{.Name}}]

@@ -98,6 +98,9 @@ func tail(path string, from int64) []string {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil {
+		if info.Size() < from {
+			from = 0 // it was begun anew meanwhile
+		}
 		from = max(from, info.Size()-lastBytes)
 	}
 	b, err := io.ReadAll(io.NewSectionReader(f, from, lastBytes))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"text/tabwriter"
@@ -170,8 +171,15 @@ func (a *app) daemonStatus() *cobra.Command {
 				return a.printJSON(fields)
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintf(w, "state\t%s\npid\t%d\nversion\t%s\nup\t%s\nclients\t%d\nturns\t%d\nshells\t%d\nmemory\t%.1f MiB\n",
-				plain(s.State), s.PID, plain(s.Version), ms(s.UptimeMS), s.Clients, s.Turns, len(s.Leases), float64(s.Memory)/(1<<20))
+			const mib = 1 << 20
+			fmt.Fprintf(w, "state\t%s\npid\t%d\nversion\t%s\nup\t%s\nclients\t%d\nturns\t%d\nshells\t%d\nmemory\t%.1f MiB, %d goroutines\nstore\t%.1f MiB\n",
+				plain(s.State), s.PID, plain(s.Version), ms(s.UptimeMS), s.Clients, s.Turns, len(s.Leases), float64(s.Memory)/mib, s.Goroutines,
+				float64(s.StoreSize)/mib)
+			for _, l := range s.Leases {
+				if l.LeaseID != "" {
+					fmt.Fprintf(w, "lease\t%s has the shell of %d for %s, %d wait: %s\n", plain(l.Holder), l.ClientPID, ms(l.HeldMS), len(l.Queue), plain(l.Purpose))
+				}
+			}
 			return w.Flush()
 		},
 	}
@@ -263,7 +271,8 @@ func (a *app) tail(path string, lines int) (size int64, err error) {
 	return info.Size(), nil
 }
 
-// since prints what was added to a file after an offset; a file that became shorter was begun anew.
+// since prints what was added to a file after an offset. A file that became shorter was begun anew, and what was added
+// before that is in the one put aside.
 func (a *app) since(path string, at int64) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -275,6 +284,14 @@ func (a *app) since(path string, at int64) (int64, error) {
 		return at, err
 	}
 	if info.Size() < at {
+		if old, err := os.Open(path + ".1"); err == nil {
+			text, err := io.ReadAll(io.NewSectionReader(old, at, math.MaxInt64-at))
+			old.Close()
+			if err != nil {
+				return at, err
+			}
+			a.printf("%s", plain(string(text)))
+		}
 		at = 0
 	}
 	text, err := io.ReadAll(io.NewSectionReader(f, at, info.Size()-at))

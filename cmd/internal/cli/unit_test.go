@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -162,5 +164,32 @@ func TestTextOfOthers(t *testing.T) {
 	(&app{stderr: &errs}).report(&wire.Error{Code: wire.CodeInternal, Message: "first\nsecond\x1b[0m", Hint: "do\nthis"})
 	if want := "sublet: error: first; second[0m\nsublet: hint: do; this\n"; errs.String() != want {
 		t.Errorf("got %q, want %q", errs.String(), want)
+	}
+}
+
+// Who follows a log sees each line once, also when the log begins anew in between.
+func TestFollowedLogBeginsAnew(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{stdout: &out}
+	path := filepath.Join(t.TempDir(), "daemon.log")
+	put := func(name, text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(path, "one\ntwo\n")
+	at, err := a.tail(path, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(path+".1", "one\ntwo\nthree\n")
+	put(path, "four\n")
+	for range 2 {
+		if at, err = a.since(path, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := out.String(); got != "two\nthree\nfour\n" {
+		t.Errorf("got %q", got)
 	}
 }

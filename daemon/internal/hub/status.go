@@ -25,6 +25,7 @@ func (c *Client) status(id wire.RequestID) *wire.StatusReply {
 		RequestID: id, State: "idle", Version: h.daemonInfo().Version, PID: os.Getpid(),
 		UptimeMS: time.Since(h.started).Milliseconds(), Clients: len(h.clients), Turns: len(h.turns),
 		Leases: []wire.LeaseStatus{}, Goroutines: runtime.NumGoroutine(), Memory: memory(),
+		StoreSize: h.opts.Store.Size(),
 	}
 	closing, running := h.closing, h.running
 	lenders := make([]*lender, 0, len(h.lenders))
@@ -48,11 +49,11 @@ func (c *Client) status(id wire.RequestID) *wire.StatusReply {
 	return out
 }
 
-// memory is what the daemon has from the system, in bytes, without stopping the world for it.
+// memory is what the daemon has from the system and has not given back, in bytes, without stopping the world for it.
 func memory() int64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(sample)
-	return int64(sample[0].Value.Uint64())
+	return int64(sample[0].Value.Uint64() - sample[1].Value.Uint64())
 }
 
 func (ln *lender) status(now time.Time) wire.LeaseStatus {

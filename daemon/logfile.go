@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// maxLog is the size at which the log begins anew, in bytes; what was in it is kept beside it, as NAME.1.
+const maxLog = 10 << 20
+
+// logFile is the daemon's log. It is emptied in place, after a copy was made: the daemon's error stream, where a crash
+// reports itself, is the same file, and so is what `sublet daemon logs -f` reads.
+type logFile struct {
+	path string
+	most int64
+
+	mu   sync.Mutex
+	file *os.File // guarded by mu
+}
+
+// openLog opens the log for appending, mode 0600.
+func openLog(path string, most int64) (*logFile, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	return &logFile{path: path, most: most, file: f}, nil
+}
+
+// Write appends one record. It implements io.Writer for slog, which writes a record at once.
+func (l *logFile) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// The size is looked up, not counted: it is not the only one that writes.
+	if info, err := l.file.Stat(); err == nil && info.Size() > 0 && info.Size()+int64(len(p)) > l.most {
+		if err := l.turnLocked(info.Size()); err != nil {
+			return 0, err // slog drops it; a disk that is full would not take this record either
+		}
+	}
+	return l.file.Write(p)
+}
+
+func (l *logFile) turnLocked(size int64) error {
+	old, err := os.OpenFile(l.path+".1", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("put the old log aside: %w", err)
+	}
+	_, err = io.Copy(old, io.NewSectionReader(l.file, 0, size))
+	if err = errors.Join(err, old.Close()); err != nil {
+		return fmt.Errorf("put the old log aside: %w", err)
+	}
+	return l.file.Truncate(0)
+}
+
+func (l *logFile) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.file.Close()
+}
