@@ -210,6 +210,13 @@ func (s *Shell) probe(d time.Duration) bool {
 	return err == nil
 }
 
+// readyWithin tells whether the shell becomes ready for a line within d.
+func (s *Shell) readyWithin(d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	return s.awaitIdle(ctx) == nil
+}
+
 // Prompt is the user's prompt as bash would print it now (${PS1@P}), with its escape sequences; \[ and \] are gone.
 // ErrBusy while a command runs.
 func (s *Shell) Prompt(ctx context.Context) (string, error) {

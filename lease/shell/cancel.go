@@ -11,6 +11,7 @@ const (
 	killAfter    = 4 * time.Second
 	replaceAfter = 4500 * time.Millisecond
 	provedWithin = 5 * time.Second
+	pressFirst   = 2 * time.Millisecond // a program that was only just being started has lost its SIGINT
 	pressEvery   = 20 * time.Millisecond
 	againEvery   = 100 * time.Millisecond
 	stuckAfter   = 300 * time.Millisecond
@@ -25,14 +26,14 @@ type canceller struct {
 	began time.Time
 	sent  map[int]syscall.Signal // last signal by process group, or by process, negative
 	again time.Time              // when to look for a lost SIGINT
+	pause time.Duration          // until the next such look
 	timer *time.Ticker
 }
 
 func newCanceller(s *Shell, p *process, r *run) *canceller {
-	s.shaky.Store(true)
 	return &canceller{
 		s: s, p: p, r: r, began: time.Now(), sent: make(map[int]syscall.Signal),
-		timer: time.NewTicker(pressEvery),
+		timer: time.NewTicker(pressFirst),
 	}
 }
 
@@ -46,6 +47,9 @@ func (c *canceller) tick() <-chan time.Time {
 // press sends what is due to the foreground group.
 func (c *canceller) press() {
 	age := time.Since(c.began)
+	if age >= againEvery {
+		c.timer.Reset(pressEvery)
+	}
 	due := syscall.SIGINT
 	switch {
 	case age >= killAfter:
@@ -66,9 +70,10 @@ func (c *canceller) press() {
 		return
 	}
 	c.sent[pgid] = due
-	c.again = time.Now().Add(againEvery)
+	c.wait(pressFirst)
 	if err := syscall.Kill(-pgid, due); err == syscall.EPERM {
 		// A program of another user (sudo): the terminal may what we may not.
+		c.s.shaky.Store(true)
 		key := byte(3) // ^C
 		if due != syscall.SIGINT {
 			key = 28 // ^\
@@ -87,13 +92,16 @@ func (c *canceller) pressAgain(pgid int, due syscall.Signal) {
 	if due != syscall.SIGINT || time.Now().Before(c.again) {
 		return
 	}
-	c.again = time.Now().Add(againEvery)
+	c.wait(min(2*c.pause, againEvery))
 	for _, pid := range groupMembers(pgid) {
 		if pid != c.p.pid && diesOf(pid, syscall.SIGINT) {
 			_ = syscall.Kill(pid, syscall.SIGINT)
 		}
 	}
 }
+
+// wait sets when to look for a lost SIGINT.
+func (c *canceller) wait(d time.Duration) { c.pause, c.again = d, time.Now().Add(d) }
 
 // pressChildren ends what the command started, where the shell has the terminal and still waits: a ^C that struck while a
 // pipeline was being started makes bash wait for the rest of it without giving it the terminal.
@@ -111,7 +119,8 @@ func (c *canceller) pressChildren(due syscall.Signal) {
 func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 	if c.sent[c.p.pid] != due {
 		c.sent[c.p.pid] = due
-		c.again = time.Now().Add(againEvery)
+		c.s.shaky.Store(true)
+		c.wait(againEvery)
 		_ = syscall.Kill(-c.p.pid, syscall.SIGINT)
 		_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
 		if due != syscall.SIGINT {
@@ -124,7 +133,7 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 	} else if !time.Now().Before(c.again) {
 		_ = syscall.Kill(c.p.pid, syscall.SIGINT)
 		c.pressAgain(c.p.pid, due)
-		c.again = time.Now().Add(againEvery)
+		c.wait(againEvery)
 	}
 	if age >= stuckAfter {
 		c.pressChildren(due)
@@ -135,11 +144,16 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 	}
 }
 
-// prove makes sure that the shell answers, in what is left of the time; a borrower's is replaced where it does not.
+// prove makes sure that the shell answers, in what is left of the time; a borrower's is replaced where it does not. Where
+// nothing was sent to the shell itself, its being ready again is an answer that nothing can spoil later.
 func (c *canceller) prove(res *Result) {
 	c.timer.Stop()
 	left := max(provedWithin-time.Since(c.began), 500*time.Millisecond)
-	if c.s.probe(left) || c.r.c.User {
+	answers := c.s.readyWithin
+	if c.s.shaky.Load() {
+		answers = c.s.probe
+	}
+	if answers(left) || c.r.c.User {
 		return
 	}
 	select {

@@ -313,10 +313,6 @@ func TestClose(t *testing.T) {
 }
 
 func sessionOf(sid int) (list []string) {
-	eachProcess(func(st procStat) {
-		if st.session == sid {
-			list = append(list, itoa(st.pid)+" "+st.name)
-		}
-	})
+	eachProcess(inSession(sid), func(st procStat) { list = append(list, itoa(st.pid)+" "+st.name) })
 	return list
 }

@@ -11,38 +11,28 @@ import (
 )
 
 type procStat struct {
-	pid, pgrp, session int
-	age                time.Duration
-	name               string
+	pid  int
+	age  time.Duration
+	name string
 }
 
 // eachProcess asks ps: there is no /proc. It is used after a cancel and at the end of a private shell only.
-func eachProcess(f func(procStat)) {
-	out, err := exec.Command("ps", "-axo", "pid=,pgid=,sess=,stat=,etime=,command=").Output()
+func eachProcess(of func(pid int) bool, f func(procStat)) {
+	out, err := exec.Command("ps", "-axo", "pid=,stat=,etime=,command=").Output()
 	if err != nil {
 		return
 	}
 	for line := range strings.Lines(string(out)) {
 		w := strings.Fields(line)
-		if len(w) < 6 || strings.HasPrefix(w[3], "Z") {
+		if len(w) < 4 || strings.HasPrefix(w[1], "Z") {
 			continue
 		}
-		st := procStat{name: strings.Join(w[5:], " "), age: elapsed(w[4])}
+		st := procStat{name: strings.Join(w[3:], " "), age: elapsed(w[2])}
 		st.pid, _ = strconv.Atoi(w[0])
-		st.pgrp, _ = strconv.Atoi(w[1])
-		if sid, err := getsid(st.pid); err == nil {
-			st.session = sid
+		if of(st.pid) {
+			f(st)
 		}
-		f(st)
 	}
-}
-
-func getsid(pid int) (int, error) {
-	sid, _, errno := syscall.Syscall(syscall.SYS_GETSID, uintptr(pid), 0, 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return int(sid), nil
 }
 
 // elapsed reads [[days-]hours:]minutes:seconds.
@@ -63,20 +53,11 @@ func elapsed(s string) (d time.Duration) {
 	return d
 }
 
-func groupMembers(pgid int) (pids []int) {
-	eachProcess(func(st procStat) {
-		if st.pgrp == pgid {
-			pids = append(pids, st.pid)
-		}
-	})
-	return pids
-}
-
 // leftovers lists what runs in the shell's session and began after from.
 func leftovers(shell int, from time.Time) (list []Process) {
 	limit := time.Since(from) + time.Second
-	eachProcess(func(st procStat) {
-		if st.session == shell && st.pid != shell && st.age <= limit {
+	eachProcess(inSession(shell), func(st procStat) {
+		if st.pid != shell && st.age <= limit {
 			list = append(list, Process{PID: st.pid, Command: st.name})
 		}
 	})

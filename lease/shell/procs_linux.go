@@ -11,10 +11,10 @@ import (
 
 // procStat is what is needed of /proc/PID/stat (proc(5)).
 type procStat struct {
-	pid, ppid, pgrp, session int
-	state                    byte
-	start                    int64 // clock ticks since boot
-	name                     string
+	pid   int
+	state byte
+	start int64 // clock ticks since boot
+	name  string
 }
 
 func readStat(pid int) (procStat, bool) {
@@ -31,15 +31,12 @@ func readStat(pid int) (procStat, bool) {
 		return procStat{}, false
 	}
 	st := procStat{pid: pid, state: f[0][0], name: string(b[open+1 : end])}
-	st.ppid, _ = strconv.Atoi(f[1])
-	st.pgrp, _ = strconv.Atoi(f[2])
-	st.session, _ = strconv.Atoi(f[3])
 	st.start, _ = strconv.ParseInt(f[19], 10, 64)
 	return st, true
 }
 
-// eachProcess calls f for every process there is, zombies left out.
-func eachProcess(f func(procStat)) {
+// eachProcess calls f for every process that of selects, zombies left out.
+func eachProcess(of func(pid int) bool, f func(procStat)) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return
@@ -47,21 +44,12 @@ func eachProcess(f func(procStat)) {
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
 	for _, n := range names {
-		if pid, err := strconv.Atoi(n); err == nil {
+		if pid, err := strconv.Atoi(n); err == nil && of(pid) {
 			if st, ok := readStat(pid); ok && st.state != 'Z' {
 				f(st)
 			}
 		}
 	}
-}
-
-func groupMembers(pgid int) (pids []int) {
-	eachProcess(func(st procStat) {
-		if st.pgrp == pgid {
-			pids = append(pids, st.pid)
-		}
-	})
-	return pids
 }
 
 // uptime is in clock ticks; 0 where it cannot be read.
@@ -86,8 +74,8 @@ func leftovers(shell int, from time.Time) (list []Process) {
 		return nil
 	}
 	began := now - int64(time.Since(from)*ticks/time.Second) - 1
-	eachProcess(func(st procStat) {
-		if st.session == shell && st.pid != shell && st.start >= began {
+	eachProcess(inSession(shell), func(st procStat) {
+		if st.pid != shell && st.start >= began {
 			list = append(list, Process{PID: st.pid, Command: commandLine(st)})
 		}
 	})
