@@ -4,11 +4,13 @@
 package socket
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -71,6 +73,28 @@ func FindPaths(getenv func(string) string, uid int) (Paths, error) {
 	p.Socket = filepath.Join(p.Runtime, "daemon.sock")
 	p.Lock = filepath.Join(p.Runtime, "daemon.lock")
 	return p, checkLength(p.Socket)
+}
+
+// Elsewhere lists the sockets of the user uid's other daemons: where a shell with another XDG_RUNTIME_DIR, or with none,
+// would look, and somebody answers (T5c).
+func Elsewhere(ctx context.Context, p Paths, getenv func(string) string, uid int) []string {
+	id := strconv.Itoa(uid)
+	folders := []string{"/run/user/" + id + "/sublet", "/tmp/sublet-" + id}
+	if xdg := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(xdg) {
+		folders = append(folders, filepath.Join(xdg, "sublet"))
+	}
+	var found []string
+	for _, folder := range folders {
+		path := filepath.Join(folder, filepath.Base(p.Socket))
+		if folder == p.Runtime || slices.Contains(found, path) {
+			continue
+		}
+		if c, err := Dial(ctx, path); err == nil {
+			c.Close()
+			found = append(found, path)
+		}
+	}
+	return found
 }
 
 // pick takes a path from the variable own as it is, else from the folder that xdg names, else from the home folder.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -286,4 +287,41 @@ func TestSuite(t *testing.T) {
 		}
 		return c, s
 	})
+}
+
+// T5c: a daemon in the folder of another environment is found; a socket that nobody serves is none.
+func TestElsewhere(t *testing.T) {
+	dir, err := os.MkdirTemp("", "else") // t.TempDir may be too long for a socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	getenv := func(name string) string {
+		return map[string]string{"XDG_RUNTIME_DIR": dir, "HOME": dir, "SUBLET_RUNTIME_DIR": dir + "/own"}[name]
+	}
+	const nobody = 1 << 30 // no such user: /run/user and /tmp hold nothing of theirs
+	p, err := socket.FindPaths(getenv, nobody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(dir, "sublet", "daemon.sock")
+	if err := os.Mkdir(filepath.Dir(other), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := socket.Listen(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := socket.Elsewhere(t.Context(), p, getenv, nobody); !slices.Equal(got, []string{other}) {
+		t.Errorf("got %q, want %q", got, other)
+	}
+	p.Runtime, p.Socket = filepath.Dir(other), other
+	if got := socket.Elsewhere(t.Context(), p, getenv, nobody); len(got) != 0 {
+		t.Errorf("its own: got %q", got)
+	}
+	p.Runtime, p.Socket = dir+"/own", dir+"/own/daemon.sock"
+	ln.Close()
+	if got := socket.Elsewhere(t.Context(), p, getenv, nobody); len(got) != 0 {
+		t.Errorf("nobody listens: got %q", got)
+	}
 }

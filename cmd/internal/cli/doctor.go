@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"sublet/client"
 	"sublet/daemon/config"
 	"sublet/lease/shell"
 	"sublet/wire"
+	"sublet/wire/socket"
 )
 
 func (a *app) doctor() *cobra.Command {
@@ -63,6 +67,20 @@ func (a *app) runDoctor() error {
 			d := conn.Ready().Daemon
 			return fmt.Sprintf("pid %d, version %s, protocol %d", d.PID, plain(d.Version), conn.Ready().Protocol), nil
 		}},
+		{name: "upgrade", warn: true, run: func() (string, error) { return sameBuild(conn) }},
+		{name: "one only", warn: true, run: func() (string, error) {
+			others := socket.Elsewhere(ctx, paths, a.env, os.Getuid())
+			if len(others) == 0 {
+				return "no daemon of yours in another runtime folder", nil
+			}
+			return "", hinted{
+				"another daemon of yours listens on " + strings.Join(others, ", "),
+				"shells with different XDG_RUNTIME_DIR do not see each other's: set SUBLET_RUNTIME_DIR for all, and stop the other one",
+			}
+		}},
+		{name: "store", run: func() (string, error) { return checkStore(ctx, conn, paths) }},
+		{name: "disk", run: func() (string, error) { return checkDisk(paths.State) }},
+		{name: "log", warn: true, run: func() (string, error) { return checkLog(paths.Log()) }},
 		{name: "model", warn: true, run: func() (string, error) { return a.checkModel(conn) }},
 		{name: "terminal", warn: true, run: func() (string, error) {
 			if !isTerminal(a.stdin) || !isTerminal(os.Stdout) {
@@ -85,18 +103,18 @@ func (a *app) runDoctor() error {
 	for _, c := range checks {
 		found, err := c.run()
 		if err == nil {
-			a.printf("ok    %-9s %s\n", c.name, oneLine(found))
+			a.printf("ok       %-9s %s\n", c.name, oneLine(found))
 			continue
 		}
-		word := "FAIL"
+		word := "error"
 		if c.warn {
-			word = "warn"
+			word = "warning"
 		} else {
 			failed++
 		}
-		a.printf("%s  %-9s %s\n", word, c.name, oneLine(err.Error()))
+		a.printf("%-8s %-9s %s\n", word, c.name, oneLine(err.Error()))
 		if hint := hintOf(err); hint != "" {
-			a.printf("      %-9s hint: %s\n", "", oneLine(hint))
+			a.printf("         %-9s hint: %s\n", "", oneLine(hint))
 		}
 	}
 	if failed > 0 {
@@ -105,10 +123,85 @@ func (a *app) runDoctor() error {
 	return nil
 }
 
+// sameBuild tells a daemon that was left running when the program was replaced.
+func sameBuild(c *client.Conn) (string, error) {
+	if c == nil {
+		return "", errNoDaemonToAsk
+	}
+	if theirs := c.Ready().Daemon.Version; theirs != Version() {
+		return "", hinted{
+			fmt.Sprintf("the daemon is version %s, this program %s", plain(theirs), Version()),
+			"run `sublet daemon restart`; running turns are finished first",
+		}
+	}
+	return "the daemon is of this build", nil
+}
+
+var errNoDaemonToAsk = errors.New("not known without a daemon")
+
+// checkStore tells whether the sessions can be read, by reading them.
+func checkStore(ctx context.Context, c *client.Conn, p socket.Paths) (string, error) {
+	if c == nil {
+		return "", errNoDaemonToAsk
+	}
+	if _, err := c.Sessions(ctx, &wire.SessionRequest{Op: "list", Limit: 1}); err != nil {
+		return "", fmt.Errorf("sessions cannot be read: %w", err)
+	}
+	s, err := c.Status(ctx)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s, %.1f MiB", p.Database(), float64(s.StoreSize)/(1<<20)), nil
+}
+
+// checkDisk tells whether there is room for what turns write down.
+func checkDisk(dir string) (string, error) {
+	const least = 64 << 20 // bytes
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return "", fmt.Errorf("look at %s: %w", dir, err)
+	}
+	free := st.Bavail * uint64(st.Bsize)
+	found := fmt.Sprintf("%d MiB free for %s", free>>20, dir)
+	if free < least {
+		return "", hinted{found, "a turn that cannot be written down ends: make room, or set SUBLET_STATE_DIR to another disk"}
+	}
+	return found, nil
+}
+
+// checkLog looks for what the daemon could not do lately.
+func checkLog(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	const most = 256 << 10 // bytes looked back
+	from := max(0, info.Size()-most)
+	text, err := io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
+	if err != nil {
+		return "", err
+	}
+	count, last := 0, ""
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, " level=ERROR ") || strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			count, last = count+1, line
+		}
+	}
+	if count > 0 {
+		return "", hinted{fmt.Sprintf("%d errors, the last: %s", count, plain(last)), "`sublet daemon logs` shows what led to them"}
+	}
+	return path + ", no errors", nil
+}
+
 // checkModel tells which model answers.
 func (a *app) checkModel(c *client.Conn) (string, error) {
 	if c == nil {
-		return "", errors.New("not known without a daemon")
+		return "", errNoDaemonToAsk
 	}
 	models := c.Ready().Models
 	if len(models) == 0 {
