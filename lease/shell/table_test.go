@@ -31,50 +31,98 @@ func TestFidelity(t *testing.T) {
 	for _, c := range fidelityTable {
 		t.Run(label(c.text), func(t *testing.T) {
 			t.Parallel()
-			typed, typedAfter, typedExit := "", "", 0
-			if !strings.Contains(c.differs, "typed") && c.only == "" {
-				b := startBaseline(t)
-				typed, typedExit = b.run(t, c.text)
-				if c.after != "" {
-					typedAfter, _ = b.run(t, c.after)
-				}
-				if typedExit != c.exit {
-					t.Errorf("typed into bash: got exit %d, want %d", typedExit, c.exit)
-				}
-			}
-			for _, way := range []string{"user", "leased"} {
-				if c.only != "" && c.only != way {
-					continue
-				}
-				s := start(t, nil)
-				var live collector
-				res := do(t, s, Command{Text: c.text, User: way == "user", Output: live.add})
-				if res.Status != "ok" || exit(res) != c.exit {
-					t.Errorf("%s: got status %s, exit %d, want ok, %d\n%s", way, res.Status, exit(res), c.exit, res.Output)
-				}
-				if c.out != "" && !strings.Contains(string(res.Output), c.out) {
-					t.Errorf("%s: got output %q, want %q in it", way, res.Output, c.out)
-				}
-				if strings.Contains(live.String(), "__sublet") || strings.Contains(strings.ReplaceAll(live.String(), "7701;E;00", ""), "7701") {
-					t.Errorf("%s: our own text shows: %q %q", way, res.Output, live.String())
-				}
-				if got := string(Render([]byte(live.String()), 80)); got != string(res.Output) {
-					t.Errorf("%s: live %q, rendered %q", way, got, res.Output)
-				}
-				if c.only != "" || strings.Contains(c.differs, "typed") || strings.Contains(c.differs, way) {
-					continue
-				}
-				if got, want := plain(string(res.Output)), plain(typed); got != want {
-					t.Errorf("%s: got output %q, typed into bash %q", way, got, want)
-				}
-				if c.after != "" {
-					r := do(t, s, user(c.after))
-					if got, want := plain(string(r.Output)), plain(typedAfter); got != want {
-						t.Errorf("%s: afterwards got %q, typed into bash %q", way, got, want)
-					}
-				}
+			c.check(t, &ways{t: t})
+		})
+	}
+}
+
+// TestFidelityOfMany runs more of the table in shells that live through a whole group: what one leaves behind the next
+// meets, in each way the same.
+func TestFidelityOfMany(t *testing.T) {
+	t.Parallel()
+	n := len(fidelityTable)
+	for name, group := range fidelityGroups {
+		n += len(group)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &ways{t: t}
+			for _, c := range group {
+				t.Run(label(c.text), func(t *testing.T) { c.check(t, w) })
 			}
 		})
+	}
+	if n < 250 {
+		t.Errorf("the table has %d commands, want at least 250", n)
+	}
+}
+
+// ways are the shells commands are run in: each is started at its first use and lives as long as t.
+type ways struct {
+	t    *testing.T
+	bash *baseline
+	lent map[string]*Shell
+}
+
+func (w *ways) typed() *baseline {
+	if w.bash == nil {
+		w.bash = startBaseline(w.t)
+	}
+	return w.bash
+}
+
+func (w *ways) shell(way string) *Shell {
+	if w.lent[way] == nil {
+		if w.lent == nil {
+			w.lent = make(map[string]*Shell)
+		}
+		w.lent[way] = start(w.t, nil)
+	}
+	return w.lent[way]
+}
+
+func (c fidelity) check(t *testing.T, w *ways) {
+	typed, typedAfter, typedExit := "", "", 0
+	if !strings.Contains(c.differs, "typed") && c.only == "" {
+		b := w.typed()
+		typed, typedExit = b.run(t, c.text)
+		if c.after != "" {
+			typedAfter, _ = b.run(t, c.after)
+		}
+		if typedExit != c.exit {
+			t.Errorf("typed into bash: got exit %d, want %d", typedExit, c.exit)
+		}
+	}
+	for _, way := range []string{"user", "leased"} {
+		if c.only != "" && c.only != way {
+			continue
+		}
+		s := w.shell(way)
+		var live collector
+		res := do(t, s, Command{Text: c.text, User: way == "user", Output: live.add})
+		if res.Status != "ok" || exit(res) != c.exit {
+			t.Errorf("%s: got status %s, exit %d, want ok, %d\n%s", way, res.Status, exit(res), c.exit, res.Output)
+		}
+		if c.out != "" && !strings.Contains(string(res.Output), c.out) {
+			t.Errorf("%s: got output %q, want %q in it", way, res.Output, c.out)
+		}
+		if strings.Contains(live.String(), "__sublet") || strings.Contains(strings.ReplaceAll(live.String(), "7701;E;00", ""), "7701") {
+			t.Errorf("%s: our own text shows: %q %q", way, res.Output, live.String())
+		}
+		if got := string(Render([]byte(live.String()), 80)); got != string(res.Output) {
+			t.Errorf("%s: live %q, rendered %q", way, got, res.Output)
+		}
+		if c.only != "" || strings.Contains(c.differs, "typed") || strings.Contains(c.differs, way) {
+			continue
+		}
+		if got, want := plain(string(res.Output)), plain(typed); got != want {
+			t.Errorf("%s: got output %q, typed into bash %q", way, got, want)
+		}
+		if c.after != "" {
+			r := do(t, s, user(c.after))
+			if got, want := plain(string(r.Output)), plain(typedAfter); got != want {
+				t.Errorf("%s: afterwards got %q, typed into bash %q", way, got, want)
+			}
+		}
 	}
 }
 
