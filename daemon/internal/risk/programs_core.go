@@ -50,7 +50,7 @@ umask,ulimit : medium shell-state look args=text ; shows or sets limits of this 
 mktemp,tempfile : medium write do=mktemp -p,--tmpdir=val --suffix=val ; makes a temporary file
 stty,tset : medium shell-state look args=text -F,--file=val -a,-g,--all,--save? ; shows or changes settings of the terminal
 truncate,fallocate : medium write args=write -s,--size,-r,--reference,-l,--length,-o,--offset=val ; changes the size of files
-split,csplit : medium write args=pattern -l,-b,-C,-n,-a,-d,--lines,--bytes,--additional-suffix,-f,--prefix=val --filter=shell ; splits files
+split,csplit : medium write do=split args=text -l,-b,-C,-n,-a,-d,--lines,--bytes,--additional-suffix,-f,--prefix=val --filter=shell ; splits files
 	into new ones
 dd,dcfldd : low read args=text do=dd ; copies blocks
 ddrescue : medium read args=filter ; copies blocks

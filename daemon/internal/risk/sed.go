@@ -44,13 +44,55 @@ func (a *analysis) doSed(c *cmdCall) {
 		a.sedScript(c, &ops[0])
 		ops = ops[1:]
 	}
+	suffix := ""
+	if inPlace {
+		suffix = sedSuffix(c)
+	}
 	for i := range ops {
 		if inPlace {
 			a.touch(Write, &ops[i], c.st, touchOptions{verb: "edits"})
+			a.sedBackup(&ops[i], suffix, c)
 		} else {
 			a.touch(Read, &ops[i], c.st, touchOptions{})
 		}
 	}
+}
+
+// sedSuffix is what -i is given: the ending of the copies that are kept, "" for none.
+func sedSuffix(c *cmdCall) string {
+	for i := range c.opts {
+		if o := &c.opts[i]; strings.HasPrefix(o.name, "--in-pl") && o.val != nil {
+			return o.val.s
+		}
+	}
+	for _, f := range c.fields[1:] {
+		if !strings.HasPrefix(f.s, "-") || strings.HasPrefix(f.s, "--") {
+			continue
+		}
+		if i := strings.IndexByte(f.s, 'i'); i > 0 && strings.Trim(f.s[1:i], "nErsuz") == "" {
+			return f.s[i+1:]
+		}
+	}
+	return ""
+}
+
+// sedBackup judges the copy of a file that is edited in place: the file's name with a suffix, or a name in which * stands
+// for it, which may lead elsewhere.
+func (a *analysis) sedBackup(f *field, suffix string, c *cmdCall) {
+	if suffix == "" {
+		return
+	}
+	v := *f
+	dir, base := f.s[:strings.LastIndexByte(f.s, '/')+1], f.s[strings.LastIndexByte(f.s, '/')+1:]
+	switch name := strings.ReplaceAll(suffix, "*", base); {
+	case !strings.Contains(suffix, "*"):
+		v.s = f.s + suffix
+	case strings.Contains(name, "/"):
+		v.s = name
+	default:
+		v.s = dir + name
+	}
+	a.touch(Write, &v, c.st, touchOptions{verb: "keeps a copy as"})
 }
 
 // sedScript goes through a script command by command. What it does not understand is High.
