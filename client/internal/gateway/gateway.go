@@ -43,6 +43,7 @@ type Daemon struct {
 	Env         map[string]wire.OSString // no value of a variable that looks like a secret
 	Credentials map[string]string        // only what the settings name; kept in the daemon's memory
 	Log         *slog.Logger             // nil = none
+	Inbox       int                      // bytes of events that may wait for a slow client; 0 = 4 MiB
 }
 
 // Options for Connect.

@@ -185,6 +185,9 @@ func (o *Writer) Send(ctx context.Context, message []byte) error {
 	}
 }
 
+// Broken closes when nothing can be written any more: a write failed, or Close has ended.
+func (o *Writer) Broken() <-chan struct{} { return o.done }
+
 // Close sends what waits and ends the writer. It waits for the write under way: who wants to leave a client that does not
 // read closes the connection below it, or gives it a deadline, first.
 func (o *Writer) Close() error {

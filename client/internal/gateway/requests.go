@@ -64,9 +64,25 @@ func (s *Session) Cancel(id wire.RequestID, why string) bool {
 	if i < 0 {
 		return false
 	}
-	s.asks[i].cancelled = why
-	s.cancelLocked(s.asks[i])
+	a := s.asks[i]
+	a.cancelled = why
+	s.cancelLocked(a)
+	s.endWaitingLocked()
 	return true
+}
+
+// endWaitingLocked ends what is cancelled and waits behind a request that runs. The daemon tells its end when its turn
+// comes, which may be long; nobody who has cancelled wants to wait for that.
+func (s *Session) endWaitingLocked() {
+	runs := slices.IndexFunc(s.asks, func(a *ask) bool { return a.turn != "" })
+	if runs < 0 {
+		return
+	}
+	for _, a := range slices.Clone(s.asks[runs:]) {
+		if a.turn == "" && a.cancelled != "" {
+			s.endLocked(a, wire.CodeCancelled, a.cancelled+", before it began")
+		}
+	}
 }
 
 // cancelLocked sends a cancel; without a link the next reconcile does.

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// inboxBound is how many bytes of events may wait for a translator whose client reads slowly. Beyond it the
+	// inboxBound is how many bytes, unless the Daemon says otherwise, of events may wait for a translator whose client reads slowly. Beyond it the
 	// connection to the daemon is given up, and made again when they are read: the store has what was missed (F19).
 	inboxBound = 4 << 20
 	// liveBound is from when on live output is left out: what it says is said again at the tool's end.
@@ -173,7 +173,7 @@ func (s *Session) handle(number int, m wire.Message) {
 		return
 	}
 	e, event := m.(wire.EventMessage)
-	if event && s.size+n > inboxBound && s.size > 0 && e.Meta().Seq > 0 {
+	if event && s.size+n > s.inboxBound() && s.size > 0 && e.Meta().Seq > 0 {
 		s.pauseLocked()
 		return
 	}
@@ -195,6 +195,13 @@ func (s *Session) takenLocked(e wire.EventMessage) bool {
 	refused, ok := e.(*wire.Error)
 	return ok && refused.Code == wire.CodeDuplicateID &&
 		slices.ContainsFunc(s.asks, func(a *ask) bool { return a.req.RequestID == refused.RequestID })
+}
+
+func (s *Session) inboxBound() int {
+	if s.d.Inbox > 0 {
+		return s.d.Inbox
+	}
+	return inboxBound
 }
 
 func (s *Session) pushLocked(m wire.Message) {
@@ -227,6 +234,7 @@ func (s *Session) followLocked(e wire.EventMessage) {
 			if why := s.asks[i].cancelled; why != "" {
 				s.cancelLocked(s.asks[i])
 			}
+			s.endWaitingLocked()
 		}
 	case *wire.AgentComplete:
 		if i >= 0 {

@@ -61,6 +61,9 @@ func (s *server) serve(ctx context.Context, nc net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetReadDeadline(time.Unix(1, 0)) })
 	err := c.read(gateway.NewLineReader(nc, s.o.MaxLine))
 	stop()
+	if err == nil {
+		c.linger(ctx)
+	}
 	s.log.Debug("client leaves", "err", err)
 	c.settle(ctx.Err() != nil)
 	_ = nc.SetWriteDeadline(time.Now().Add(writeBound)) // a client that went has one anyway
@@ -73,6 +76,31 @@ func (s *server) serve(ctx context.Context, nc net.Conn) {
 	nc.Close()
 }
 
+// linger lets what runs go on after the client's last line for as long as the client takes what is written to it: a script
+// may close its side once it has asked (C3).
+func (c *conn) linger(ctx context.Context) {
+	for _, d := range c.running() {
+		select {
+		case <-d:
+		case <-c.out.Broken():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// running are the ends of the queries that run.
+func (c *conn) running() []<-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []<-chan struct{}
+	for _, q := range c.queries {
+		list = append(list, q.done)
+	}
+	return list
+}
+
 // settle ends what the client began: with it nobody is left to read an answer, or to be asked. When the server stops, the
 // client is still told how its queries end.
 func (c *conn) settle(stopping bool) {
@@ -83,14 +111,13 @@ func (c *conn) settle(stopping bool) {
 	if stopping {
 		why = "the server stops"
 	}
+	done := c.running()
 	c.mu.Lock()
-	var done []chan struct{}
 	for _, q := range c.asked {
 		q.timer.Stop()
 	}
-	for id, q := range c.queries {
+	for id := range c.queries {
 		c.session.Cancel(id, why)
-		done = append(done, q.done)
 	}
 	c.mu.Unlock()
 	if !stopping {

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"sublet/client/internal/gateway"
 	"sublet/client/internal/gateway/gatewaytest"
 	"sublet/daemon"
 	"sublet/wire/socket"
@@ -251,3 +252,5 @@ func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
+
+var gatewayOptions = gateway.Options{Name: "test"}

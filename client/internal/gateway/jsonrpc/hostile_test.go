@@ -1,0 +1,349 @@
+package jsonrpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sublet/client/internal/gateway/gatewaytest"
+)
+
+// N1, T7a: 10 MB are taken; one byte more is answered, and the connection goes on behind its newline.
+func TestN1_MessageSize(t *testing.T) {
+	const limit = 64 << 10
+	w := newWorld(t, common, func(o *Options) { o.MaxLine = limit })
+	c := w.ready()
+	line := func(n int) string {
+		head := `{"jsonrpc":"2.0","id":9,"method":"agent.cancel","params":{"query_id":"`
+		return head + strings.Repeat("x", n-len(head)-3) + `"}}` + "\n"
+	}
+	c.write(line(limit))
+	if m := c.next(); errorCode(m) != codeParams || m["id"] != 9.0 {
+		t.Errorf("at the limit: got %v", m)
+	}
+	for _, n := range []int{limit + 1, limit + 2, 3 * limit} {
+		c.write(line(n))
+		m := c.next()
+		e, _ := m["error"].(map[string]any)
+		data, _ := e["data"].(map[string]any)
+		if errorCode(m) != codeRequest || m["id"] != nil || data["limit"] != float64(limit) {
+			t.Errorf("%d bytes: got %v", n, m)
+		}
+	}
+	c.outcome(c.query("say"))
+}
+
+// T7a: a long line goes through to the agent. (10 MB do too, in 4 s: most of it is the search for secrets in the prompt.)
+func TestN1_AMegabyteIsAPrompt(t *testing.T) {
+	w := newWorld(t, []scene{{Match: "needle$", Steps: []step{{Text: "found"}}}})
+	c := w.ready()
+	head, tail := `{"jsonrpc":"2.0","id":5,"method":"agent.query","params":{"message":"`, `needle"}}`
+	go io.WriteString(c.conn, head+strings.Repeat("hay ", (1<<20-len(head)-len(tail))/4)+tail+"\n") //nolint:errcheck // the answer tells
+	m := c.next()
+	text, complete, _ := c.outcome(result(t, m)["query_id"].(string))
+	if complete["status"] != "success" || text != "found" {
+		t.Errorf("got %q %v", text, complete)
+	}
+}
+
+// N2: more than 100 requests in a second are refused with the number and how long to wait; the connection goes on.
+func TestN2_Rate(t *testing.T) {
+	w := newWorld(t, common)
+	c := w.ready()
+	const n = 300
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"jsonrpc":"2.0","id":%d,"method":"agent.cancel","params":{"query_id":"none"}}`+"\n", i)
+	}
+	go io.WriteString(c.conn, b.String()) //nolint:errcheck // the answers tell
+	taken, refused := 0, 0
+	for range n {
+		m := c.next()
+		switch errorCode(m) {
+		case codeParams:
+			taken++
+		case codeAgent:
+			refused++
+			e := m["error"].(map[string]any)
+			data := e["data"].(map[string]any)
+			if !strings.Contains(e["message"].(string), "rate limit") || data["limit"] != 100.0 || data["retry_after_ms"].(float64) < 1 {
+				t.Fatalf("got %v", m)
+			}
+		default:
+			t.Fatalf("got %v", m)
+		}
+	}
+	if taken < 90 || refused == 0 {
+		t.Errorf("%d were taken and %d refused", taken, refused)
+	}
+	other := w.ready() // another connection has a rate of its own
+	other.outcome(other.query("say"))
+}
+
+// N3: a fourth query at a time is refused with the number; when one ends there is room again.
+func TestN3_ConcurrentQueries(t *testing.T) {
+	w := newWorld(t, common)
+	c := w.ready()
+	var ids []string
+	for range 3 {
+		ids = append(ids, c.query("endless"))
+	}
+	m := c.call("agent.query", `{"message":"say"}`)
+	e, _ := m["error"].(map[string]any)
+	data, _ := e["data"].(map[string]any)
+	if errorCode(m) != codeAgent || !strings.Contains(e["message"].(string), "concurrent queries") || data["limit"] != 3.0 {
+		t.Errorf("got %v", m)
+	}
+	for i := len(ids) - 1; i >= 0; i-- { // those that wait first
+		if r := result(t, c.call("agent.cancel", `{"query_id":"`+ids[i]+`"}`)); r["cancelled"] != true {
+			t.Errorf("got %v", r)
+		}
+		for {
+			complete, _ := c.until("stream.complete")
+			if complete["query_id"] == ids[i] {
+				if complete["status"] != "cancelled" {
+					t.Errorf("got %v", complete)
+				}
+				break
+			}
+		}
+	}
+	c.outcome(c.query("say"))
+}
+
+// P2: a token, where the server asks for one.
+func TestP2_Token(t *testing.T) {
+	w := newWorld(t, common, func(o *Options) { o.Token = "secret-token" })
+	for params, code := range map[string]int{
+		`{"protocol_version":"1.0.0"}`: codePermission, `{"protocol_version":"1.0.0","token":"secret-toke"}`: codePermission,
+		`{"protocol_version":"1.0.0","token":""}`: codePermission, `{"protocol_version":"1.0.0","token":"secret-token"}`: 0,
+	} {
+		c := w.dial()
+		if m := c.call("initialize", params); errorCode(m) != code {
+			t.Errorf("%s: got %v, want code %d", params, m, code)
+		}
+		if m := c.call("agent.query", `{"message":"say"}`); code != 0 && errorCode(m) != codeRequest {
+			t.Errorf("%s: a query after that: %v", params, m)
+		}
+	}
+}
+
+// H10: nobody answers: a no, and the agent goes on.
+func TestH10_ApprovalTimeout(t *testing.T) {
+	w := newWorld(t, common, func(o *Options) { o.approvalTimeout = 50 * time.Millisecond })
+	c := w.ready()
+	_, complete, seen := c.outcome(c.query("risky"))
+	if complete["status"] != "success" || exists(filepath.Join(w.Project, "made.txt")) {
+		t.Errorf("got %v", complete)
+	}
+	if !strings.Contains(fmt.Sprint(seen), "not answered within") {
+		t.Errorf("the agent was not told: %v", seen)
+	}
+}
+
+// H5: what was remembered is not asked for again.
+func TestH5_RememberChoice(t *testing.T) {
+	w := newWorld(t, common)
+	c := w.ready()
+	id := c.query("write")
+	ask, _ := c.until("tool.request_approval")
+	r := result(t, c.call("tool.approve", `{"execution_id":"`+ask["execution_id"].(string)+`","approved":true,"options":{"remember_choice":true}}`))
+	if r["remembered"] != true || r["covers"] == "" {
+		t.Errorf("got %v", r)
+	}
+	c.outcome(id)
+	other := w.ready() // for the project, so for another connection too
+	_, complete, seen := other.outcome(other.query("write"))
+	for _, m := range seen {
+		if m["method"] == "tool.request_approval" {
+			t.Errorf("asked again: %v", m)
+		}
+	}
+	if complete["status"] != "success" {
+		t.Errorf("got %v", complete)
+	}
+}
+
+// P11: a client may go at every byte of a message; others are served as ever and nothing is left behind.
+func TestP11_DisconnectAtEveryByte(t *testing.T) {
+	w := newWorld(t, common)
+	message := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol_version":"1.0.0","client_info":{"name":"é","version":"1"}}}` + "\n"
+	for i := range len(message) {
+		conn, err := net.Dial("unix", w.o.Socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, message[:i]); err != nil {
+			t.Fatalf("byte %d: %v", i, err)
+		}
+		conn.Close()
+	}
+	c := w.ready()
+	c.outcome(c.query("say"))
+}
+
+// A message may come in pieces of any size.
+func TestA10_MessageInPieces(t *testing.T) {
+	w := newWorld(t, common)
+	c := w.dial()
+	for _, b := range []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol_version":"1.0.0"}}` + "\r\n") {
+		c.write(string(b))
+	}
+	if m := c.next(); result(t, m)["status"] != "ready" {
+		t.Errorf("got %v", m)
+	}
+}
+
+// C3: a client that closes its side after its last line still gets its answer; one that is gone has its query cancelled.
+func TestC3_EitherSideCloses(t *testing.T) {
+	w := newWorld(t, common)
+	c := w.ready()
+	id := c.query("tool")
+	if err := c.conn.(*net.UnixConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if _, complete, _ := c.outcome(id); complete["status"] != "success" {
+		t.Errorf("got %v", complete)
+	}
+	if _, err := c.r.ReadByte(); err != io.EOF {
+		t.Errorf("after the end: %v, want EOF", err)
+	}
+	gone := w.ready()
+	gone.query("endless")
+	gone.until("stream.token")
+	gone.conn.Close()
+	w.awaitIdle()
+}
+
+// awaitIdle waits until no turn runs.
+func (w *world) awaitIdle() {
+	w.T.Helper()
+	s, err := w.o.Daemon.Connect(w.T.Context(), gatewayOptions)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	defer s.Close()
+	for deadline := time.Now().Add(gatewaytest.Patience); ; time.Sleep(25 * time.Millisecond) { // there is no event of another's turn
+		st, err := s.Status(w.T.Context())
+		if err != nil {
+			w.T.Fatal(err)
+		}
+		if st.Turns == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.T.Fatalf("%d turns still run", st.Turns)
+		}
+	}
+}
+
+// C4, A4: a server that stops tells its clients how their queries ended, and removes its socket.
+func TestC4_Stop(t *testing.T) {
+	w := newWorld(t, common)
+	c := w.ready()
+	id := c.query("endless")
+	c.until("stream.token")
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		w.stop()
+	}()
+	if _, complete, _ := c.outcome(id); complete["status"] != "cancelled" {
+		t.Errorf("got %v", complete)
+	}
+	if _, err := c.r.ReadByte(); err != io.EOF {
+		t.Errorf("after the end: %v, want EOF", err)
+	}
+	<-stopped
+	if exists(w.o.Socket) {
+		t.Error("the socket is still there")
+	}
+}
+
+// C6: a daemon that is restarted is found again. What it was doing ends with an error, the conversation goes on.
+func TestC6_DaemonRestarts(t *testing.T) {
+	w := newWorld(t, common)
+	c := w.ready()
+	c.outcome(c.query("say"))
+	id := c.query("endless")
+	c.until("stream.token")
+	w.Stop()
+	w.Start()
+	_, complete, _ := c.outcome(id)
+	if complete["status"] == "success" {
+		t.Errorf("got %v", complete)
+	}
+	if text, complete, _ := c.outcome(c.query("say")); text != "hello there" || complete["status"] != "success" {
+		t.Errorf("afterwards: got %q %v", text, complete)
+	}
+}
+
+// F19: a client that does not read loses nothing, however much there is, and the others are served meanwhile.
+func TestF19_SlowReader(t *testing.T) {
+	const words = 6000
+	w := newWorld(t, append([]scene{{Match: "^flood$", Steps: []step{{Text: strings.Repeat("0123456789abcdef ", words), ChunkBytes: 17}}}}, common...), func(o *Options) { o.Daemon.Inbox = 32 << 10 })
+	slow := w.ready()
+	id := slow.query("flood")
+	slow.until("stream.token") // it began; from here on nothing is read
+	other := w.ready()
+	other.outcome(other.query("say"))
+	w.awaitIdle() // the turn has ended: nobody waited for the one who does not read
+	text, complete, _ := slow.outcome(id)
+	if complete["status"] != "success" {
+		t.Errorf("got %v", complete)
+	}
+	if want := 17 * (words - 1); len(text) < want-17*300 || !strings.HasSuffix(text, "0123456789abcdef ") {
+		t.Errorf("got %d bytes of text, want about %d", len(text), want)
+	}
+	for i := 0; i+17 <= len(text); i += 17 {
+		if text[i:i+17] != "0123456789abcdef " {
+			t.Fatalf("at byte %d: %q", i, text[i:i+17])
+		}
+	}
+}
+
+// 200 clients at once, each served.
+func TestTwoHundredClients(t *testing.T) {
+	w := newWorld(t, common)
+	var wg sync.WaitGroup
+	failed := make(chan string, 200)
+	for range 200 {
+		wg.Go(func() {
+			conn, err := net.Dial("unix", w.o.Socket)
+			if err != nil {
+				failed <- err.Error()
+				return
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(gatewaytest.Patience))
+			_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol_version":"1.0.0"}}`+"\n"+
+				`{"jsonrpc":"2.0","id":2,"method":"agent.query","params":{"message":"say"}}`+"\n") // the read tells
+			d := json.NewDecoder(conn)
+			for {
+				var m map[string]any
+				if err := d.Decode(&m); err != nil {
+					failed <- err.Error()
+					return
+				}
+				if m["error"] != nil {
+					failed <- fmt.Sprint(m)
+					return
+				}
+				if m["method"] == "stream.complete" {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(failed)
+	for f := range failed {
+		t.Error(f)
+	}
+}
