@@ -18,6 +18,7 @@ type OperatorOptions struct {
 	Hosts, Origins    []string // names and pages, beside this server's own, that browsers may use
 	RequestsPerSecond int      // of one connection; 0 = 100
 	RunningQueries    int      // of one connection; 0 = 3
+	MaxMessage        int      // bytes of one that comes in; 0 = 10 MiB
 }
 
 // ServeOperator speaks the operator's two dialects, over TCP and WebSocket, until ctx is done. It starts the daemon where
@@ -33,6 +34,6 @@ func ServeOperator(ctx context.Context, o Options, so OperatorOptions) error {
 	}
 	return operator.New(operator.Options{
 		Daemon: d, Project: d.Cwd, Mode: so.Mode, Token: so.Token, Page: page, Hosts: so.Hosts, Origins: so.Origins,
-		RequestsPerSecond: so.RequestsPerSecond, RunningQueries: so.RunningQueries, Log: o.Log,
+		RequestsPerSecond: so.RequestsPerSecond, RunningQueries: so.RunningQueries, MaxMessage: so.MaxMessage, Log: o.Log,
 	}).Serve(ctx, so.Listener)
 }

@@ -66,7 +66,7 @@ func (a *app) runOperator(f operatorFlags, chosen bool) error {
 		}
 		so := client.OperatorOptions{
 			UI: f.ui, Hosts: f.hosts, Origins: f.origins, Mode: mode,
-			RequestsPerSecond: c.Limits.RequestsPerSecond, RunningQueries: c.Limits.RunningTurns,
+			RequestsPerSecond: c.Limits.RequestsPerSecond, RunningQueries: c.Limits.RunningTurns, MaxMessage: c.Limits.MessageBytes,
 		}
 		return a.operate(ctx, o, so, f, local)
 	})

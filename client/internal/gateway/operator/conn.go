@@ -126,7 +126,7 @@ func (c *conn) check(r *request) *problem {
 func (c *conn) refuse(r *request, p *problem) {
 	c.s.log.Debug("request refused", "peer", c.t.peer(), "kind", r.kind, "code", p.s3, "why", p.message)
 	if r.s4 {
-		c.send(s4Refusal(r.id, r.session, r.agent, p).encode())
+		c.send(s4Refusal(r.id, r.session, r.agent, p).encode(maxMessage))
 		return
 	}
 	c.send(line(s3Refusal(r.id, p, 0)))

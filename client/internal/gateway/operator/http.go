@@ -112,7 +112,7 @@ func (s *Server) upgrade(ctx context.Context, w http.ResponseWriter, r *http.Req
 		s.log.Debug("no WebSocket", "peer", r.RemoteAddr, "err", err) // Accept answered
 		return
 	}
-	s.serve(ctx, newWS(ctx, c, r.RemoteAddr), authorized)
+	s.serve(ctx, newWS(ctx, c, r.RemoteAddr, s.o.MaxMessage), authorized)
 }
 
 // isToken compares in constant time.

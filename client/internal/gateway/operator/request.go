@@ -87,7 +87,8 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 	if p.err == nil && f.has("type") {
 		r.s4 = r.kind == kindQuery || r.kind == kindStream || r.kind == kindContext || r.kind == kindDispatch && !f.has("content") && f.has("messages")
 	}
-	if id := (&parser{}).text(f, "id", maxID); id != "" { // an id of a wrong type is told below
+	own := &parser{} // an id that is wrong is told below
+	if id := own.text(f, "id", maxID); own.err == nil {
 		r.id = id
 	}
 	if p.err != nil {

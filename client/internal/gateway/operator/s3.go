@@ -164,7 +164,7 @@ func (s *s3Turn) translate(m wire.EventMessage) [][]byte {
 		out = append(out, line(s.error(problemOf(m), m.AtMS)))
 	case *wire.AgentComplete:
 		s.ended = true
-		out = append(out, s.completed(m.AtMS))
+		out = append(out, s.completed(m.AtMS, maxMessage))
 	}
 	return out
 }
@@ -333,12 +333,12 @@ func s3Refusal(id string, p *problem, at int64) s3Error {
 }
 
 // completed is the turn's one end (E18, E20). It fits into a message whatever the tools printed.
-func (s *s3Turn) completed(at int64) []byte {
+func (s *s3Turn) completed(at int64, limit int) []byte {
 	e := s3Completed{
 		s3Head: s.head("turn-completed", at), Content: s.turn.text(), ToolCalls: s3Calls(s.turn),
 		Usage: s3UsageOf(s.turn.usage), StopReason: s.turn.stopReason(),
 	}
-	return fit(maxMessage, func(most int) []byte {
+	return fit(limit, func(most int) []byte {
 		if most > 0 {
 			e.Content, e.ToolCalls, e.Truncated = cut(e.Content, most), cutCalls(e.ToolCalls, most), true
 		}

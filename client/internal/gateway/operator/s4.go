@@ -106,18 +106,18 @@ func snapshot(id, session, agent string, turns []*turn) s4Result {
 }
 
 // encode is the result as a line that fits into a message: the oldest turns go first, then long texts are cut.
-func (r s4Result) encode() []byte {
+func (r s4Result) encode(limit int) []byte {
 	l := line(r)
-	for len(l) > maxMessage && len(r.Turns) > 1 {
+	for len(l) > limit && len(r.Turns) > 1 {
 		r.Turns, r.Truncated = r.Turns[(len(r.Turns)+1)/2:], true
 		l = line(r)
 	}
-	if len(l) <= maxMessage {
+	if len(l) <= limit {
 		return l
 	}
 	r.Truncated = true
 	whole := r
-	return fit(maxMessage, func(most int) []byte {
+	return fit(limit, func(most int) []byte {
 		if most == 0 {
 			return l
 		}

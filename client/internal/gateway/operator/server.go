@@ -35,6 +35,7 @@ type Options struct {
 
 	RequestsPerSecond int // 0 = 100 (N2)
 	RunningQueries    int // 0 = 3 (N3)
+	MaxMessage        int // bytes of one that comes in; 0 = 10 MiB (N1)
 
 	Log *slog.Logger // nil = none
 }
@@ -60,6 +61,9 @@ func New(o Options) *Server {
 	}
 	if o.RunningQueries <= 0 {
 		o.RunningQueries = 3
+	}
+	if o.MaxMessage <= 0 {
+		o.MaxMessage = maxMessage
 	}
 	return &Server{o: o, log: o.Log, open: map[net.Conn]struct{}{}}
 }
@@ -168,7 +172,7 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn, conns *sync.WaitGro
 	case speaksNothing:
 		return false
 	}
-	s.serve(ctx, newRaw(nc, in.r), s.o.Token == "")
+	s.serve(ctx, newRaw(nc, in.r, s.o.MaxMessage), s.o.Token == "")
 	return false
 }
 

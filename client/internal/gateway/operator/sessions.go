@@ -123,22 +123,22 @@ func (c *conn) getSession(r *request) *problem {
 	}
 	u := s3UsageOf(total)
 	v.Usage = &u
-	c.send(v.encode(reply(r, "session")))
+	c.send(v.encode(reply(r, "session"), maxMessage))
 	return nil
 }
 
 // encode is a session in one message: the oldest turns go first, then long texts are cut.
-func (v s3Session) encode(head s3Head) []byte {
+func (v s3Session) encode(head s3Head, limit int) []byte {
 	l := line(s3SessionReply{head, v})
-	for len(l) > maxMessage && len(v.Turns) > 1 {
+	for len(l) > limit && len(v.Turns) > 1 {
 		v.Turns, v.Truncated = v.Turns[(len(v.Turns)+1)/2:], true
 		l = line(s3SessionReply{head, v})
 	}
-	if len(l) <= maxMessage {
+	if len(l) <= limit {
 		return l
 	}
 	whole := v.Turns[0]
-	return fit(maxMessage, func(most int) []byte {
+	return fit(limit, func(most int) []byte {
 		if most == 0 {
 			return l
 		}

@@ -63,7 +63,7 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	if start.AgentID == "" {
 		start.AgentID = sess.Ready().Session.Agent
 	}
-	c.send(start.encode())
+	c.send(start.encode(maxMessage))
 	f := &follower{c: c, r: r}
 	target, p := f.begin(sess)
 	if p != nil || c.ctx.Err() != nil {
@@ -193,7 +193,7 @@ func (f *follower) send(t *turn) {
 	if len(turns) == 0 { // the client named the turn that still runs
 		turns = []*turn{t}
 	}
-	f.c.send(snapshot(f.r.id, f.r.session, f.r.agent, turns).encode())
+	f.c.send(snapshot(f.r.id, f.r.session, f.r.agent, turns).encode(maxMessage))
 }
 
 // turning reports whether an event begins something else than more of the same text.

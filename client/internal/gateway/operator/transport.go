@@ -35,8 +35,8 @@ type raw struct {
 	lines *gateway.LineReader
 }
 
-func newRaw(nc net.Conn, r *bufio.Reader) *raw {
-	return &raw{nc: nc, lines: gateway.NewLineReader(r, maxMessage)}
+func newRaw(nc net.Conn, r *bufio.Reader, most int) *raw {
+	return &raw{nc: nc, lines: gateway.NewLineReader(r, most)}
 }
 
 func (t *raw) next() ([]byte, error) {
@@ -56,15 +56,16 @@ type ws struct {
 	c      *websocket.Conn
 	ctx    context.Context // the connection's
 	from   string
+	most   int      // bytes of a message
 	queue  [][]byte // the rest of a message that had several lines
 	buf    bytes.Buffer
 	once   sync.Once
 	cancel context.CancelFunc
 }
 
-func newWS(ctx context.Context, c *websocket.Conn, from string) *ws {
+func newWS(ctx context.Context, c *websocket.Conn, from string, most int) *ws {
 	c.SetReadLimit(-1) // next has the limit, and goes on after a message that is over it
-	t := &ws{c: c, from: from}
+	t := &ws{c: c, from: from, most: most}
 	t.ctx, t.cancel = context.WithCancel(ctx)
 	return t
 }
@@ -87,14 +88,14 @@ func (t *ws) next() ([]byte, error) {
 			t.buf = bytes.Buffer{} // one long message is no reason to keep its memory
 		}
 		t.buf.Reset()
-		if _, err := io.Copy(&t.buf, io.LimitReader(r, maxMessage+1)); err != nil {
+		if _, err := io.Copy(&t.buf, io.LimitReader(r, int64(t.most)+1)); err != nil {
 			return nil, wsEnd(err)
 		}
-		if t.buf.Len() > maxMessage {
+		if t.buf.Len() > t.most {
 			if _, err := io.Copy(io.Discard, r); err != nil {
 				return nil, wsEnd(err)
 			}
-			return nil, &gateway.LineTooLongError{Limit: maxMessage}
+			return nil, &gateway.LineTooLongError{Limit: t.most}
 		}
 		t.queue = bytes.Split(t.buf.Bytes(), []byte("\n"))
 		if len(bytes.TrimSpace(t.buf.Bytes())) == 0 {

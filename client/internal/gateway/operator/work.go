@@ -70,7 +70,7 @@ func (c *conn) accepted(r *request, l *link, t *task) *problem {
 			return nil
 		}
 	}
-	c.send(snapshot(r.id, r.session, agentName(r), nil).encode())
+	c.send(snapshot(r.id, r.session, agentName(r), nil).encode(maxMessage))
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (c *conn) whole(r *request, l *link, t *task) {
 			break
 		}
 	}
-	c.send(snapshot(r.id, r.session, agentName(r), turns).encode())
+	c.send(snapshot(r.id, r.session, agentName(r), turns).encode(maxMessage))
 }
 
 // agentName is the agent as the client named it.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -73,21 +74,18 @@ func (w *world) serve(o Options) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	go func() { over <- New(o).Serve(ctx, ln) }()
-	w.stop = func() {
+	w.stop = sync.OnceFunc(func() {
 		cancel()
 		select {
-		case err, first := <-over:
-			if first && err != nil {
+		case err := <-over:
+			if err != nil {
 				w.T.Errorf("serve: %v", err)
 			}
 		case <-time.After(gatewaytest.Patience):
 			w.T.Error("the server did not stop")
 		}
-	}
-	w.T.Cleanup(func() {
-		w.stop()
-		close(over)
 	})
+	w.T.Cleanup(func() { w.stop() })
 }
 
 // msg is a message as it came.

@@ -1,0 +1,402 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sublet/client/internal/gateway/gatewaytest"
+)
+
+// C11, C12, L13, P4, P5, P11, T7a, N1: each bad line gets one answer that says what is wrong, in its dialect and with its id
+// where that can be told; the connection goes on, and the daemon never hears of it.
+func TestBadLines(t *testing.T) {
+	w := quiet(t)
+	c := w.dial()
+	tok := `"metadata":{"token":"` + token + `"}`
+	for i, tc := range []struct{ line, id, want string }{
+		{`{`, "", "not JSON"},
+		{`{"type":`, "", "not JSON"},
+		{`nonsense`, "", "not a JSON object"},
+		{`[]`, "", "not a JSON object"},
+		{`"dispatch"`, "", "not a JSON object"},
+		{`null`, "", "not a JSON object"},
+		{`12`, "", "not a JSON object"},
+		{`{} {}`, "", "not JSON"},
+		{`{}`, "", "type is missing"},
+		{`{"type":null}`, "", "type is missing"},
+		{`{"type":3}`, "", "type must be a string"},
+		{`{"type":"jump","id":"a1"}`, "a1", "none of dispatch"},
+		{`{"type":["dispatch"],"id":"a2"}`, "a2", "type must be"},
+		{"{\"type\":\"dispatch\xff\"}", "", "not UTF-8"},
+		{"\x00", "", "not a JSON object"},
+		{`{"type":"dispatch","id":7,"agentID":"architect","content":"x",` + tok + `}`, "", "id must be a string"},
+		{`{"type":"dispatch","agentID":"architect","content":"x",` + tok + `}`, "", "id is missing"},
+		{`{"type":"dispatch","id":"b1","content":"x",` + tok + `}`, "b1", "agentID is missing"},
+		{`{"type":"dispatch","id":"b2","agentID":"architect",` + tok + `}`, "b2", "content is missing"},
+		{`{"type":"dispatch","id":"b3","agentID":"architect","content":"  ",` + tok + `}`, "b3", "content is empty"},
+		{`{"type":"dispatch","id":"b4","agentID":"architect","content":{"a":1},` + tok + `}`, "b4", "content must be a string"},
+		{`{"type":"dispatch","id":"b5","agentID":{"a":1},"content":"x",` + tok + `}`, "b5", "agentID must be"},
+		{`{"type":"dispatch","id":"b6","agentID":"architect","content":"x","files":"a",` + tok + `}`, "b6", "files must be"},
+		{`{"type":"dispatch","id":"b7","agentID":"architect","content":"x","files":[1],` + tok + `}`, "b7", "files must be"},
+		{`{"type":"dispatch","id":"b8","agentID":"architect","content":"x","sessionID":"a/b",` + tok + `}`, "b8", "sessionID"},
+		{`{"type":"dispatch","id":"b9","agentID":"architect","content":"x","sessionID":"` + strings.Repeat("s", 129) + `",` + tok + `}`, "b9", "at most 128"},
+		{`{"type":"dispatch","id":"c1","agentID":"architect","content":"x","metadata":"x"}`, "c1", "metadata must be"},
+		{`{"type":"dispatch","id":"c2","agentID":"architect","content":"x","metadata":{"token":3}}`, "c2", "metadata.token must be"},
+		{`{"type":"dispatch","id":"c3","agentID":"architect","content":"x","metadata":{"timeoutMs":-1}}`, "c3", "timeoutMs"},
+		{`{"type":"dispatch","id":"c4","agentID":"architect","content":"x","metadata":{"timeoutMs":1e30}}`, "c4", "timeoutMs"},
+		{`{"type":"dispatch","id":"c5","agentID":"architect","content":"x","metadata":{"compression":"br"}}`, "c5", "neither gzip nor none"},
+		{`{"type":"dispatch","id":"c6","agentID":"architect","content":"x","version":"2.0",` + tok + `}`, "c6", "not supported"},
+		{`{"type":"dispatch","id":"c7","agentID":"architect","content":"x","version":1,` + tok + `}`, "c7", "version must be"},
+		{`{"type":"dispatch","id":"` + strings.Repeat("i", 129) + `","agentID":"architect","content":"x",` + tok + `}`, "", "at most 128"},
+		{`{"type":"getSession","id":"d1",` + tok + `}`, "d1", "sessionID is missing"},
+		{`{"type":"cancel","id":"d2",` + tok + `}`, "d2", "requestID"},
+		{`{"type":"cancel","id":"d3","requestID":"none",` + tok + `}`, "d3", "no such request"},
+		{`{"type":"confirm","id":"d4","sessionID":"s","confirmationID":"c","decision":"maybe",` + tok + `}`, "d4", "none of allow"},
+		{`{"type":"confirm","id":"d5","sessionID":"s","confirmationID":"c","decision":"allow",` + tok + `}`, "d5", "asks questions"},
+		{`{"type":"query","id":"e1",` + tok + `}`, "e1", "messages is missing"},
+		{`{"type":"query","id":"e2","messages":[{"role":"user","content":"x"}],"tools":"bash",` + tok + `}`, "e2", "tools must be"},
+		{`{"type":"stream","id":"e3",` + tok + `}`, "e3", "sessionID is missing"},
+		{`{"type":"send_context_request","id":"e4",` + tok + `}`, "e4", "context is missing"},
+		{`{"type":"send_context_request","id":"e5","context":{"project":3,"userMessage":"x"},` + tok + `}`, "e5", "context.project must be"},
+		{`{"type":"send_context_request","id":"e6","context":{"project":{"path":3},"userMessage":"x"},` + tok + `}`, "e6", "context.project.path"},
+		{`{"type":"query","id":"e7","messages":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `,` + tok + `}`, "e7", "messages must be"},
+		{strings.Repeat("[", 20000), "", "not a JSON object"},
+		{`{"a":` + strings.Repeat("[", 20000), "", "not JSON"},
+	} {
+		c.write(tc.line + "\n")
+		m := c.next()
+		code, text := m.str("code"), m.str("message")
+		if m.str("type") == "" {
+			code = s4Code(m)
+			for _, b := range m.list("content") {
+				text += msg(b.(map[string]any)).str("message")
+			}
+		}
+		if code != "INVALID_REQUEST" || m.str("id") != tc.id || !strings.Contains(text, tc.want) || len(text) > 1000 {
+			t.Errorf("%d %.80q: got %.400v, want id %q and %q", i, tc.line, m, tc.id, tc.want)
+		}
+	}
+	// A blank line is nothing.
+	c.write("\n \r\n\t\n")
+	c.write(`{"type":"jump","id":"last"}` + "\n")
+	if m := c.next(); m.str("id") != "last" {
+		t.Errorf("after blank lines: %v", m)
+	}
+}
+
+// N1, L21, T7a: a line over 10 MB is answered with the limit's number and forgotten, and the connection goes on; one of 70 KB
+// is nothing special.
+func TestLongLines(t *testing.T) {
+	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "read it"}}}})
+	c := w.dial()
+	c.write(`{"type":"dispatch","id":"1","content":"` + strings.Repeat("x", maxMessage) + "\"}\n")
+	if m := c.next(); m.str("code") != "INVALID_REQUEST" || !strings.Contains(m.str("message"), "10485760") || m.obj("details")["limit"] != 10485760.0 {
+		t.Errorf("too long: %v", m)
+	}
+	c.send(ask("2", strings.Repeat("word ", 14<<10)))
+	if all := c.turn("2"); said(all) != "read it" {
+		t.Errorf("70 KB: %v", all)
+	}
+	c.send(msg{"type": "query", "id": "3", "messages": user(strings.Repeat("x", maxPrompt+1))})
+	if m := c.next(); s4Code(m) != "CONTEXT_TOO_LARGE" {
+		t.Errorf("5 MB: %.300v", m)
+	}
+	c.write(strings.Repeat("y", maxMessage+1) + "\n") // the last dialect was S4
+	if m := c.next(); s4Code(m) != "CONTEXT_TOO_LARGE" {
+		t.Errorf("too long in S4: %.300v", m)
+	}
+}
+
+// N2, N3, L22, L23, E22: the limits of a connection, each with its number in the answer.
+func TestLimits(t *testing.T) {
+	w := newWorld(t, nil, func(o *Options) { o.RequestsPerSecond, o.RunningQueries = 20, 2 })
+	gate := w.Path("gate")
+	w.Script([]scene{{Match: "", Steps: []step{{WaitFile: gate, Text: "done"}}}})
+	c := w.dial()
+	for i := range 3 {
+		c.send(ask(fmt.Sprint(i), "x"))
+	}
+	var over msg
+	for over == nil {
+		if m := c.next(); m.str("type") == "error" {
+			over = m
+		}
+	}
+	if over.str("id") != "2" || over.str("code") != "RATE_LIMIT" || !strings.Contains(over.str("message"), "2 concurrent queries") || over["recoverable"] != true {
+		t.Errorf("a third query: %v", over)
+	}
+	c.send(msg{"type": "query", "id": "q", "messages": user("x")})
+	if m := next(c, "q"); s4Code(m) != "RATE_LIMIT_EXCEEDED" {
+		t.Errorf("in S4: %v", m)
+	}
+	c.send(ask("0", "again"))
+	if m := next(c, "0"); m.str("code") != "INVALID_REQUEST" || !strings.Contains(m.str("message"), "used before") {
+		t.Errorf("a repeated id: %v", m)
+	}
+	w.Write("gate", "")
+	for ended := 0; ended < 2; {
+		if c.next().str("type") == "turn-completed" {
+			ended++
+		}
+	}
+	c.send(ask("3", "x")) // a place is free again
+	if all := c.turn("3"); all[len(all)-1].str("stopReason") != "end_turn" {
+		t.Errorf("afterwards: %v", all)
+	}
+
+	d := w.dial()
+	flood := strings.Repeat(`{"type":"jump"}`+"\n", 200)
+	d.write(flood)
+	limited, refused := 0, 0
+	for range 200 {
+		m := d.next()
+		switch m.str("code") {
+		case "RATE_LIMIT":
+			limited++
+			if m.obj("details")["limit"] != 20.0 || !strings.Contains(m.str("message"), "20 requests a second") {
+				t.Fatalf("over the rate: %v", m)
+			}
+		case "INVALID_REQUEST":
+			refused++
+		}
+	}
+	if limited == 0 || refused < 20 || limited+refused != 200 {
+		t.Errorf("%d over the rate, %d others", limited, refused)
+	}
+}
+
+// next skips what belongs to other requests.
+func next(c *client, id string) msg {
+	c.t.Helper()
+	for {
+		if m := c.next(); m.str("id") == id && m.str("type") != "turn-started" {
+			return m
+		}
+	}
+}
+
+// P11: a client that goes away at any byte of a request leaves nothing behind, and others are served.
+func TestDisconnectAtEveryByte(t *testing.T) {
+	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "hi"}}}}, func(o *Options) { o.RequestsPerSecond = 10000 })
+	for _, m := range []msg{ask("1", "x"), {"type": "query", "id": "1", "messages": user("x")}} {
+		request := withToken(t, m) + "\n"
+		for n := range len(request) + 1 {
+			conn, err := net.Dial("tcp", w.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Write([]byte(request[:n])); err != nil {
+				t.Fatal(err)
+			}
+			conn.Close()
+		}
+	}
+	c := w.dial()
+	c.send(ask("1", "x"))
+	if all := c.turn("1"); said(all) != "hi" {
+		t.Errorf("afterwards: %v", all)
+	}
+}
+
+// F19, F20: a client that stops reading for a while holds its own turn back and nobody else's; nothing is lost, in order,
+// and what waits in memory is bounded.
+func TestSlowReader(t *testing.T) {
+	var want strings.Builder
+	for i := 0; want.Len() < 3<<20; i++ { // far more than sockets and writer hold
+		fmt.Fprintf(&want, "%d: %s\n", i, strings.Repeat("0123456789abcdef", 60))
+	}
+	w := newWorld(t, []scene{{Match: "much", Steps: []step{{Text: want.String(), ChunkBytes: 32 << 10}}}, {Match: "", Steps: []step{{Text: "quick"}}}})
+	slow := w.dial()
+	if err := slow.conn.(*net.TCPConn).SetReadBuffer(512 << 10); err != nil {
+		t.Fatal(err)
+	}
+	m := ask("1", "much")
+	m["sessionID"] = "slow"
+	slow.send(m)
+	quick := w.dial()
+	w.await("the turn to end although its client does not read", func(n int) bool {
+		quick.send(msg{"type": "listSessions", "id": fmt.Sprint("g", n)})
+		all := quick.next().list("sessions")
+		return len(all) == 1 && all[0].(map[string]any)["turnCount"] == 1.0 && all[0].(map[string]any)["running"] == false
+	})
+	quick.send(ask("2", "x"))
+	if all := quick.turn("2"); said(all) != "quick" {
+		t.Errorf("another client: %v", all)
+	}
+	all := slow.turn("1")
+	if got := said(all); got != want.String() {
+		t.Errorf("got %d bytes, want %d, the first difference at %d", len(got), want.Len(), differ(got, want.String()))
+	}
+	end := all[len(all)-1]
+	if end.str("content") != want.String() {
+		t.Errorf("end: %d bytes", len(end.str("content")))
+	}
+}
+
+func differ(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return min(len(a), len(b))
+}
+
+// The whole of the issue's load: 200 clients at once, each with its own session, all served.
+func TestManyClients(t *testing.T) {
+	const clients = 200
+	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "for you"}}}})
+	var all sync.WaitGroup
+	errs := make(chan error, clients)
+	for i := range clients {
+		c := w.dial()
+		all.Go(func() {
+			m := ask("1", "x")
+			m["sessionID"] = fmt.Sprint("client-", i)
+			if _, err := c.conn.Write([]byte(withToken(t, m) + "\n")); err != nil {
+				errs <- err
+				return
+			}
+			text := ""
+			for {
+				m, err := c.read()
+				if err != nil {
+					errs <- fmt.Errorf("client %d: %w", i, err)
+					return
+				}
+				text += m.str("delta")
+				if m.str("type") == "response-block" {
+					text = m.str("content")
+				}
+				if final(m) {
+					if text != "for you" || m.str("stopReason") != "end_turn" {
+						errs <- fmt.Errorf("client %d: %q, %v", i, text, m)
+					}
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		t.Error(err)
+	}
+}
+
+// C3: the server's end closes every connection, of clients that wait, that do not read, and that said nothing.
+func TestServerStops(t *testing.T) {
+	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "so", ToolCalls: []call{bash("true")}}, {WaitFile: "/nonexistent/ever"}}}})
+	waiting, silent := w.dial(), w.dial()
+	socket := w.ws(nil)
+	waiting.send(ask("1", "x"))
+	for waiting.next().str("type") != "tool-result" {
+	}
+	socket.write(`{"type":"jump","id":"1"}`)
+	socket.next()
+	silent.write("{")
+	w.stop()
+	for _, c := range []*client{waiting, silent} {
+		for {
+			if _, err := c.read(); err != nil {
+				break
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), gatewaytest.Patience)
+	defer cancel()
+	if _, _, err := socket.c.Read(ctx); err == nil || ctx.Err() != nil {
+		t.Errorf("the WebSocket: %v", err)
+	}
+}
+
+// H1, H2, H11, T2: a client of the page is asked, and its answer counts; without --ui the same request asks nobody.
+func TestApprovals(t *testing.T) {
+	w := newWorld(t, []scene{{Match: "remove", Steps: []step{{ToolCalls: []call{bash("rm -r old")}}, {Text: "done"}}}})
+	old := filepath.Join(w.Project, "old")
+	for i, decision := range []string{"deny", "allow"} {
+		if err := os.MkdirAll(old, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c := w.dial()
+		m := ask("1", "remove it")
+		m["metadata"] = msg{"approvals": true}
+		c.send(m)
+		var q msg
+		session := ""
+		for q == nil {
+			m := c.next()
+			switch m.str("type") {
+			case "turn-started":
+				session = m.str("sessionID")
+			case "confirmation-request":
+				q = m
+			}
+		}
+		if q.str("command") != "rm -r old" || q.str("tool") != "bash" || q.str("level") == "" || len(q.list("reasons")) == 0 || q.str("cwd") == "" || q.list("grants") == nil {
+			t.Errorf("question: %v", q)
+		}
+		c.send(msg{"type": "confirm", "id": "2", "sessionID": session, "confirmationID": q.str("confirmationID"), "decision": decision, "comment": "I say"})
+		c.send(msg{"type": "confirm", "id": "3", "sessionID": session, "confirmationID": "nonsense", "decision": "allow"})
+		seen := map[string]msg{}
+		for seen["turn-completed"] == nil || seen["error 3"] == nil {
+			m := c.next()
+			key := m.str("type")
+			if m.str("id") == "3" {
+				key += " 3"
+			}
+			seen[key] = m
+		}
+		if seen["ok"].str("id") != "2" || seen["confirmation-resolved"].str("decision") != decision || seen["error 3"].str("code") != "INVALID_REQUEST" {
+			t.Errorf("answers: %v", seen)
+		}
+		if _, err := os.Stat(old); (err == nil) != (i == 0) {
+			t.Errorf("%s: %v", decision, err)
+		}
+	}
+}
+
+// A whole session that is longer than a message is cut, and says so (N1).
+func TestFit(t *testing.T) {
+	const limit = 64 << 10
+	long := strings.Repeat("é", 30<<10)
+	one := &turn{id: "t", agent: "a", prompt: long, status: "success", stop: "end_turn"}
+	one.say(long)
+	for name, l := range map[string][]byte{
+		"S4":      snapshot("1", "s", "a", []*turn{one, one}).encode(limit),
+		"session": s3Session{Turns: []s3SessionTurn{s3TurnOf(one), s3TurnOf(one)}}.encode(s3Head{}, limit),
+		"end":     (&s3Turn{turn: one}).completed(1, limit/2),
+	} {
+		var m msg
+		if err := json.Unmarshal(l, &m); err != nil || len(l) > limit || len(l) < 1000 {
+			t.Errorf("%s: %d bytes, %v", name, len(l), err)
+		}
+		if s := m.obj("session"); m["truncated"] != true && s["truncated"] != true {
+			t.Errorf("%s does not say that it was cut", name)
+		}
+	}
+}
+
+// Nothing of ours sleeps for long in a test: what is measured here is only that a peer that says nothing costs nothing.
+func TestSilentPeers(t *testing.T) {
+	w := quiet(t)
+	for range 50 {
+		w.dial()
+	}
+	c := w.dial()
+	c.write(`{"type":"jump","id":"1"}` + "\n")
+	if err := c.conn.SetReadDeadline(time.Now().Add(gatewaytest.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	if m := c.next(); m.str("id") != "1" {
+		t.Errorf("got %v", m)
+	}
+}
