@@ -34,6 +34,18 @@ func TestChunkCosts(t *testing.T) {
 	}
 }
 
+// The other kinds that travel often are encoded without allocating too.
+func TestHotKindsEncodeWithoutAllocating(t *testing.T) {
+	buf := make([]byte, 0, 64<<10)
+	for _, m := range []wire.Message{
+		benchChunk(), wiretest.Full("CommandOutput"), &wire.CommandOutput{Data: make([]byte, 32<<10)}, wiretest.Full("Heartbeat"),
+	} {
+		if n := testing.AllocsPerRun(1000, func() { wire.AppendFrame(buf, m) }); n != 0 {
+			t.Errorf("%s: %v allocations, want 0", m.Kind(), n)
+		}
+	}
+}
+
 func BenchmarkEncode(b *testing.B) {
 	for _, kind := range []string{"AgentStreamChunk", "CommandOutput", "Heartbeat", "CommandResult", "EnvSnapshot"} {
 		m := wiretest.Full(kind)

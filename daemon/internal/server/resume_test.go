@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"sublet/daemon/internal/provider/scripted"
 	"sublet/wire"
@@ -110,4 +112,98 @@ func cutAfterEvery(r *rig, id wire.SessionID, n int) (seen []wire.EventMessage) 
 			return seen
 		}
 	}
+}
+
+// A client that is stopped for a minute (SIGSTOP: it reads nothing) while a turn streams does not slow another one by a
+// millisecond; it is cut off meanwhile, and when it continues and comes back it has missed nothing.
+func TestStoppedClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pieces, size = 1200, 400 // more than the pipe holds
+		r := newRig(t, scripted.Script{Match: "talk", Steps: []scripted.Step{
+			{Text: strings.Repeat("x", pieces*size), ChunkBytes: size, ChunkMS: 50}, // for a minute
+		}})
+		p := r.dial(withoutShell)
+		attach := func(after int64) *wire.Conn {
+			client, daemon := wiretest.Pipe()
+			r.conns.Go(func() { r.server.ServeConn(r.ctx, daemon, 0) })
+			conn := wire.NewConn(client, wire.Options{})
+			if err := conn.Send(hello(withoutShell, inSession(p.session, after))); err != nil {
+				t.Fatal(err)
+			}
+			if m, err := conn.Receive(); err != nil {
+				t.Fatalf("handshake: %v, %v", m, err)
+			}
+			return conn
+		}
+		// read returns the numbers that come, up to the turn's end or the connection's.
+		read := func(conn *wire.Conn, each func(wire.EventMessage)) (numbers []int64, over bool) {
+			for !over {
+				m, err := conn.Receive()
+				if err != nil {
+					return numbers, false
+				}
+				e, ok := m.(wire.EventMessage)
+				if !ok || e.Meta().Seq == 0 {
+					if h, ok := m.(*wire.Heartbeat); ok && !h.Reply {
+						_ = conn.Send(&wire.Heartbeat{Nonce: h.Nonce, Reply: true})
+					}
+					continue
+				}
+				if each != nil {
+					each(e)
+				}
+				first := e.Meta().Seq
+				if c, ok := m.(*wire.AgentStreamChunk); ok {
+					first = c.SeqFirst
+				}
+				for ; first <= e.Meta().Seq; first++ {
+					numbers = append(numbers, first)
+				}
+				_, over = m.(*wire.AgentComplete)
+			}
+			return numbers, true
+		}
+
+		stopped, other := attach(0), attach(0)
+		late := time.Duration(0)
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			if _, over := read(other, func(e wire.EventMessage) {
+				late = max(late, time.Since(time.UnixMilli(e.Meta().AtMS)))
+			}); !over {
+				t.Error("the other client was cut off")
+			}
+		})
+		id := p.ask("talk")
+		time.Sleep(time.Minute)
+		end := p.ended(id)
+		reading.Wait()
+		if late >= time.Millisecond {
+			t.Errorf("the other client got an event %v late", late)
+		}
+
+		got, over := read(stopped, nil) // what had reached it
+		stopped.Close()
+		if over || len(got) >= int(end.Seq) {
+			t.Errorf("it was not cut off: %d of %d events", len(got), end.Seq)
+		}
+		stopped = attach(got[len(got)-1])
+		rest, over := read(stopped, nil)
+		if !over {
+			t.Error("it did not get the end")
+		}
+		got = append(got, rest...)
+		for i, seq := range got {
+			if seq != int64(i+1) {
+				t.Fatalf("event %d after %d", seq, i)
+			}
+		}
+		if int64(len(got)) != end.Seq {
+			t.Errorf("%d events, want %d", len(got), end.Seq)
+		}
+		stopped.Close()
+		other.Close()
+		r.close()
+		p.close()
+	})
 }
