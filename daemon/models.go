@@ -15,6 +15,7 @@ import (
 	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/open"
+	"sublet/daemon/internal/risk"
 	"sublet/wire"
 )
 
@@ -54,6 +55,7 @@ func (m *models) open(ctx context.Context, name string, creds map[string]string)
 			return nil, err
 		}
 	}
+	risk.KeepSecret(pc.APIKey)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.opened[pc]; known != nil {

@@ -107,6 +107,7 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 			known = ln.facts(&c)
 		}
 	}
+	c.Shadow = shadow(c.Env["PATH"], c.ProjectRoot, c.Home, c.Env["TMPDIR"])
 	v := risk.Analyze(act.Command, c)
 	if !known && v.Level < risk.Medium {
 		v.Level, v.Rest = risk.Medium, max(v.Rest, risk.Medium)

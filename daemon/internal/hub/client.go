@@ -65,6 +65,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	}
 	c.info.Name = risk.Visible(cut(c.info.Name, 64))
 	c.env, c.cwd = maps.Clone(env.Env), env.Cwd
+	risk.KeepSecret(slices.Collect(maps.Values(c.creds))...)
 	if c.info.PID == 0 {
 		c.info.PID = peer.PID()
 	}

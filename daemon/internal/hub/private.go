@@ -120,6 +120,7 @@ func privateEnv(env map[string]wire.OSString, pass []string) []string {
 	for _, name := range pass {
 		if value, ok := os.LookupEnv(name); ok && env[name] == "" {
 			list = append(list, name+"="+value)
+			risk.KeepSecret(value) // programs there may print it
 		}
 	}
 	if len(env) == 0 { // a client that tells nothing of its own

@@ -42,7 +42,8 @@ type analysis struct {
 	src      source
 	depth    int
 	steps    int
-	tracked  int // calls of c.Tracked so far
+	tracked  int               // calls of c.Tracked so far
+	shadows  map[string]string // answers of c.Shadow
 	unread   bool
 	loose    bool     // PATH finds programs in the present folder first
 	raising  bool     // what is judged is only a guess: see raiseBy

@@ -133,6 +133,9 @@ func (a *analysis) known(c *cmdCall) (ends bool) {
 	if a.loose || len(a.c.Poisoned) > 0 || len(c.st.changed) > 0 {
 		a.poisoned(c)
 	}
+	if a.c.Shadow != nil {
+		a.shadowed(c)
+	}
 	s := lookup(c.name)
 	if s == nil {
 		a.unknownProgram(c)

@@ -7,10 +7,11 @@ import (
 
 // Mask replaces secrets of known formats in a text: keys of AWS, GitHub, GitLab, Anthropic, OpenAI, Slack, Stripe, Google,
 // npm, PyPI, SendGrid, Hugging Face and others, JSON web tokens, private keys in PEM, Authorization headers, passwords in
-// URLs, and the values of assignments whose name says that it is a secret. Each becomes `[masked:KIND:xxxx]`, where
+// URLs, the values of assignments whose name says that it is a secret, and whatever KeepSecret was told. Each becomes `[masked:KIND:xxxx]`, where
 // xxxx tells two secrets apart without telling anything about them. The rest of the text is unchanged, byte for byte; a
 // text without secrets is returned as it is. Mask(Mask(s)) is Mask(s). Time grows linearly with the text.
 func Mask(s string) string {
+	s = maskKept(s)
 	// A second look finds what stood in the name of a secret, and makes twice the same as once.
 	for range 8 {
 		m := masker{in: s}

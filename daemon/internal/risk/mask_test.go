@@ -140,6 +140,27 @@ func FuzzMask(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { checkMask(t, text) })
 }
 
+// TestKeepSecret: a value that is known to be a secret is hidden, whatever it looks like and wherever it stands.
+func TestKeepSecret(t *testing.T) {
+	const key, longer = "correct-horse-battery", "correct-horse-battery-staple"
+	if got := Mask("x " + key); got != "x "+key {
+		t.Fatalf("hidden before it was known: %q", got)
+	}
+	KeepSecret(key, longer, longer, "short", "  spaced-secret  ")
+	for _, text := range []string{key, "a" + key + "b", "k=" + longer + " " + key, "spaced-secret\n"} {
+		got := Mask(text)
+		if strings.Contains(got, "horse") || strings.Contains(got, "spaced") || strings.Contains(got, "staple") || !strings.Contains(got, maskedPrefix) {
+			t.Errorf("Mask(%q) = %q", text, got)
+		}
+		if Mask(got) != got || string(MaskBytes([]byte(text))) != got {
+			t.Errorf("%q: masked twice, or as bytes, it differs", text)
+		}
+	}
+	if got := Mask("a short text"); got != "a short text" {
+		t.Errorf("a short value hides words: %q", got)
+	}
+}
+
 // TestMaskBoundedTime: what makes the masker look ahead, as much as a tool may return.
 func TestMaskBoundedTime(t *testing.T) {
 	for _, piece := range []string{"password=(", "-----BEGIN PRIVATE KEY-----!", "://", "://a:", "token: ", "eyJ.", "sk-a ", "a", "password", "Authorization: Bearer ", "\\\"", "_", "AKIA-", "x=\"", "password=\"", "key_"} {

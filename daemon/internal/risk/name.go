@@ -150,6 +150,37 @@ func (a *analysis) unknownProgram(c *cmdCall) {
 	}
 }
 
+// shadowed judges a program that PATH finds in a folder where agents write (T3h): what it does may be what its name says,
+// and is not known.
+func (a *analysis) shadowed(c *cmdCall) {
+	if isBuiltin(c.name) || c.st.remote || strings.Contains(c.fields[0].s, "/") {
+		return
+	}
+	file, seen := a.shadows[c.name]
+	switch {
+	case seen:
+	case len(a.shadows) >= MaxTracked:
+		a.note(Medium, RunCode, c.span, "too many programs to look up in your PATH, which leads through the project")
+		return
+	default:
+		file = a.c.Shadow(c.name)
+		if a.shadows == nil {
+			a.shadows = map[string]string{}
+		}
+		a.shadows[c.name] = file
+	}
+	switch {
+	case file == "":
+	case strings.Contains(file, "/node_modules/.bin/") || strings.Contains(file, "/venv/bin/") || strings.Contains(file, "/.venv/bin/"):
+		a.note(Medium, RunCode, c.span, "your PATH finds "+show(c.name)+" among the project's packages")
+	case a.isTracked(file):
+		a.note(Medium, RunCode, c.span, "your PATH finds "+show(c.name)+" in the project, where it is in version control")
+	default:
+		a.runs()
+		a.note(High, RunCode, c.span, "your PATH finds "+show(c.name)+" at "+show(file)+", whose text is not known here")
+	}
+}
+
 // poisoned raises a command that a changed variable, alias or function concerns (T3g).
 func (a *analysis) poisoned(c *cmdCall) {
 	if a.loose && !isBuiltin(c.name) && !strings.Contains(c.fields[0].s, "/") {

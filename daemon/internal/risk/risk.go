@@ -74,10 +74,13 @@ type Context struct {
 	Aliases   map[string]string // of the live shell; nil = a fresh shell
 	Functions map[string]string // name to body
 	Env       map[string]string // names matter (PATH, GIT_*); values of secrets are not needed
-	Poisoned  []string          // variables, aliases or functions a lease changed and the user has not accepted
+	// Shadow tells which file a program's name runs, where that lies in a folder of PATH in which agents write unasked; ""
+	// = it lies elsewhere. nil: PATH has no such folder. It is called at most MaxTracked times a text.
+	Shadow   func(name string) string
+	Poisoned []string // variables, aliases or functions a lease changed and the user has not accepted
 }
 
-// MaxTracked bounds the calls of Context.Tracked during one Analyze.
+// MaxTracked bounds the calls of Context.Tracked, and those of Context.Shadow, during one Analyze.
 const MaxTracked = 32
 
 // Verdict is what was found. Reasons are ordered by where they stand in the text.

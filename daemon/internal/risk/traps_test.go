@@ -358,3 +358,24 @@ func TestBoundedTime(t *testing.T) {
 		}
 	}
 }
+
+// T3h: a name that PATH finds in the project is not the system's program of that name.
+func TestT3hShadowedByPath(t *testing.T) {
+	asked := 0
+	c := tracked("/home/u/proj")
+	c.Shadow = func(name string) string {
+		asked++
+		return map[string]string{
+			"ls": "/home/u/proj/bin/ls", "grep": "/home/u/proj/src/grep", "git": "/tmp/x/git", "jq": "/home/u/proj/node_modules/.bin/jq",
+			"black": "/home/u/proj/.venv/bin/black", "echo": "/home/u/proj/bin/echo", "cat": "/home/u/proj/bin/cat",
+		}[name]
+	}
+	exactly(t, High, c, "ls", "env ls", "git status", "echo x | xargs cat", "x=ls; $x")
+	exactly(t, Medium, c, "grep x y", "jq . a.json", "black .")
+	exactly(t, Low, c, "echo x", "wc -l a", "/bin/ls", "/usr/bin/git status", "command -v ls")
+	asked = 0
+	atLeast(t, Medium, c, strings.Repeat("wc; ", 500)+strings.Join(strings.Fields("head tail sort uniq cut tr wc od nl tac rev fold fmt pr join paste comm diff cmp stat file du df ps top free uptime date cal who id uname env nice sum cksum b2sum"), "; "))
+	if asked > MaxTracked {
+		t.Errorf("asked %d times, want at most %d", asked, MaxTracked)
+	}
+}

@@ -205,3 +205,30 @@ func TestSecretsShown(t *testing.T) {
 		t.Errorf("set_secrets maybe: got %s", e.Code)
 	}
 }
+
+// A key that a client brought along is masked wherever it turns up, whatever it looks like.
+func TestCredentialsAreMasked(t *testing.T) {
+	const key = "four-plain-words-here"
+	r := newRig(t, bash("tell", "echo "+key))
+	p := r.dial(func(env *wire.EnvSnapshot) { env.Credentials = map[string]string{"SOME_API_KEY": key} })
+	seen := r.seenByModel()
+	p.ended(p.ask("tell"))
+	res := await(p, func(*wire.CommandResult) bool { return true })
+	if strings.Contains(string(res.Output), key) || !strings.Contains(string(res.Output), "[masked:") {
+		t.Errorf("stored and sent: %q", res.Output)
+	}
+	for line := range strings.Lines(seen()) {
+		if strings.Contains(line, "ran: ") && strings.Contains(line, key) {
+			t.Errorf("the model saw %q", line)
+		}
+	}
+	events, _, err := r.store.Events(t.Context(), p.session, 0, 100)
+	if err != nil || len(events) == 0 {
+		t.Fatal(events, err)
+	}
+	for _, e := range events {
+		if text, err := wire.ToJSON(e); err != nil || strings.Contains(string(text), key) {
+			t.Errorf("stored: %s, %v", text, err)
+		}
+	}
+}

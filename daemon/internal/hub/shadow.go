@@ -1,0 +1,61 @@
+package hub
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// shadow looks a program's name up as the shell does, along a PATH that leads through folders in which agents write
+// without being asked, those of the project and of temporary files: whoever puts a file named ls there decides what ls
+// does (T3h). It tells which file of such a folder a name would run, "" where the name leads elsewhere first. It is nil
+// for a PATH without such folders, which most are.
+func shadow(path, project, home, temp string) func(name string) string {
+	return shadowIn(path, project, home, []string{"/tmp", "/var/tmp", temp})
+}
+
+func shadowIn(path, project, home string, temps []string) func(name string) string {
+	open := func(dir string) bool {
+		for _, root := range temps {
+			if within(root, dir) {
+				return true
+			}
+		}
+		// A shell that stands at home, or above it, is in no project: ~/bin is not written to unasked.
+		return !within(project, home) && within(project, dir)
+	}
+	dirs := strings.Split(path, ":")
+	some := false
+	for i, dir := range dirs {
+		if !filepath.IsAbs(dir) {
+			dirs[i] = "" // the present folder: judged by itself
+			continue
+		}
+		dirs[i] = filepath.Clean(dir)
+		some = some || open(dirs[i])
+	}
+	if !some {
+		return nil
+	}
+	return func(name string) string {
+		for _, dir := range dirs {
+			if dir == "" {
+				continue
+			}
+			file := filepath.Join(dir, name)
+			if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+				continue
+			}
+			if open(dir) {
+				return file
+			}
+			return ""
+		}
+		return ""
+	}
+}
+
+// within reports whether path is dir or lies below it; "" holds nothing.
+func within(dir, path string) bool {
+	return dir != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
+}
