@@ -1,0 +1,194 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"sublet/client/internal/gateway"
+	"sublet/client/internal/gateway/gatewaytest"
+	"sublet/daemon"
+	"sublet/wire"
+	"sublet/wire/socket"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func runDaemon(ctx context.Context, p socket.Paths, log *slog.Logger) error {
+	return daemon.Run(ctx, daemon.Options{Paths: p, Version: "test", Log: log})
+}
+
+type (
+	scene = gatewaytest.Scene
+	step  = gatewaytest.Step
+)
+
+func connect(t *testing.T, d *gateway.Daemon, o gateway.Options) *gateway.Session {
+	t.Helper()
+	o.Name = "test"
+	s, err := d.Connect(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// ask begins a turn.
+func ask(t *testing.T, s *gateway.Session, prompt string) wire.RequestID {
+	t.Helper()
+	r := &wire.AgentRequest{Prompt: prompt}
+	if err := s.Ask(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	return r.RequestID
+}
+
+// turn reads one turn: its text, and its end.
+func turn(t *testing.T, s *gateway.Session, id wire.RequestID) (text string, end *wire.AgentComplete) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), gatewaytest.Patience)
+	defer cancel()
+	var b strings.Builder
+	begun := 0
+	for {
+		m, err := s.Next(ctx)
+		if err != nil {
+			t.Fatalf("%v after %d bytes", err, b.Len())
+		}
+		switch m := m.(type) {
+		case *wire.TurnStarted:
+			if m.RequestID == id {
+				begun++
+			}
+		case *wire.AgentStreamChunk:
+			if m.RequestID == id && m.Chunk.Type == wire.ChunkText {
+				b.WriteString(m.Chunk.Text)
+			}
+		case *wire.Error:
+			if m.RequestID == id && m.TurnID == "" {
+				t.Fatalf("refused: %v", m)
+			}
+		case *wire.AgentComplete:
+			if m.RequestID == id {
+				if begun != 1 {
+					t.Errorf("it began %d times", begun)
+				}
+				return b.String(), m
+			}
+		}
+	}
+}
+
+// F19: who does not read is detached at a bound, and gets all of it later, once and in order.
+func TestASessionThatIsNotReadIsPaused(t *testing.T) {
+	var long strings.Builder
+	for i := range 1500 {
+		long.WriteString("piece ")
+		long.WriteString(strings.Repeat(string(rune('a'+i%26)), 3))
+		long.WriteByte('\n')
+	}
+	w := gatewaytest.New(t, runDaemon, []scene{{Match: "^flood$", Steps: []step{{Text: long.String(), ChunkBytes: 10}}}, {Match: "^say$", Steps: []step{{Text: "hello"}}}})
+	d := w.Daemon()
+	d.Inbox = 20 << 10
+	s := connect(t, d, gateway.Options{})
+	id := ask(t, s, "flood")
+	// Another one waits for the turn's end: nothing of it waits for the first.
+	other := connect(t, w.Daemon(), gateway.Options{Session: s.ID()})
+	if text, end := turn(t, other, id); text != long.String() || end.Status != wire.StatusSuccess {
+		t.Fatalf("other: got %d bytes, %v", len(text), end.Status)
+	}
+	if text, end := turn(t, s, id); text != long.String() || end.Status != wire.StatusSuccess {
+		t.Errorf("got %d bytes, want %d; %v", len(text), long.Len(), end.Status)
+	}
+	if text, _ := turn(t, s, ask(t, s, "say")); text != "hello" {
+		t.Errorf("afterwards: got %q", text)
+	}
+}
+
+// C6: what ran when the daemon went ends with an error; what waited is asked again, and plays once.
+func TestARestartedDaemonIsFoundAgain(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, []scene{
+		{Match: "^hang$", Steps: []step{{Text: "begun", ChunkBytes: 1}, {}}},
+		{Match: "^wait$", Steps: []step{{Text: "begun", WaitFile: "/nowhere/at/all"}}},
+		{Match: "^say$", Steps: []step{{Text: "hello"}}},
+	})
+	s := connect(t, w.Daemon(), gateway.Options{})
+	first := ask(t, s, "wait")
+	for {
+		m, err := s.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := m.(*wire.TurnStarted); ok {
+			break
+		}
+	}
+	second := ask(t, s, "say") // waits behind the first
+	w.Stop()
+	w.Start()
+	ended := map[wire.RequestID]string{}
+	ctx, cancel := context.WithTimeout(t.Context(), gatewaytest.Patience)
+	defer cancel()
+	for len(ended) < 2 {
+		m, err := s.Next(ctx)
+		if err != nil {
+			t.Fatalf("%v; ended: %v", err, ended)
+		}
+		switch m := m.(type) {
+		case *wire.AgentComplete:
+			ended[m.RequestID] += m.Status
+		case *wire.Error:
+			if m.TurnID == "" {
+				ended[m.RequestID] += m.Code
+			}
+		}
+	}
+	if ended[first] == "" || ended[first] == wire.StatusSuccess {
+		t.Errorf("what ran: got %q", ended[first])
+	}
+	// A daemon that stops in order may have told that the second one was cancelled before it began.
+	if got := ended[second]; got != wire.StatusSuccess && got != wire.CodeCancelled && got != wire.CodeShuttingDown {
+		t.Errorf("what waited: got %q", got)
+	}
+	if text, _ := turn(t, s, ask(t, s, "say")); text != "hello" {
+		t.Errorf("afterwards: got %q", text)
+	}
+}
+
+func TestConnectErrors(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	if _, err := w.Daemon().Connect(t.Context(), gateway.Options{Session: "none"}); !errors.Is(err, wire.ErrNotFoundSession) {
+		t.Errorf("got %v", err)
+	}
+	w.Stop()
+	if _, err := w.Daemon().Connect(t.Context(), gateway.Options{}); err == nil {
+		t.Error("connected to a daemon that is not there")
+	}
+	if err := w.Daemon().Check(t.Context()); err == nil {
+		t.Error("Check found a daemon that is not there")
+	}
+}
+
+// A session attached to without its old events is told only what happens from there on, also after another attach.
+func TestAttachWithoutThePast(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, []scene{{Match: "say", Steps: []step{{Text: "hello"}}}})
+	one, two := connect(t, w.Daemon(), gateway.Options{}), connect(t, w.Daemon(), gateway.Options{})
+	turn(t, one, ask(t, one, "say one"))
+	turn(t, two, ask(t, two, "say two"))
+	if err := one.Attach(t.Context(), two.ID(), -1); err != nil {
+		t.Fatal(err)
+	}
+	id := ask(t, one, "say three")
+	m, err := one.Next(t.Context())
+	if started, ok := m.(*wire.TurnStarted); err != nil || !ok || started.RequestID != id {
+		t.Errorf("first: got %T %v", m, err)
+	}
+	if err := one.Attach(t.Context(), "none", -1); !errors.Is(err, wire.ErrNotFoundSession) || one.ID() != two.ID() {
+		t.Errorf("got %v, now at %s", err, one.ID())
+	}
+}
