@@ -272,7 +272,7 @@ func (a *analysis) poison(name string, f *field, st *state, kind assignKind, sp 
 	} else if level == Critical {
 		eff = Persistence
 	}
-	a.note(level, eff, sp, "sets "+name+", which "+k.what)
+	a.note(level, eff, sp, "sets "+show(name)+", which "+k.what)
 	if kind != assignPrefix && level >= High && !slices.Contains(st.changed, name) {
 		st.changed = append(slices.Clip(st.changed), name)
 	}
