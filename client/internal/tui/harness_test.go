@@ -139,6 +139,8 @@ type fakeDaemon struct {
 	sessions  []wire.SessionInfo
 	resumed   func(id wire.SessionID)
 	onAsk     func(*wire.AgentRequest)
+	accepted  bool
+	secrets   string
 }
 
 var errDown = errors.New("not connected")
@@ -176,7 +178,19 @@ func (d *fakeDaemon) Sessions(_ context.Context, r *wire.SessionRequest) (*wire.
 }
 
 func (d *fakeDaemon) Policy(_ context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
-	return &wire.PolicyReply{Op: r.Op, Mode: firstOf(r.Mode, "ask")}, nil
+	reply := &wire.PolicyReply{Op: r.Op, Mode: firstOf(r.Mode, "ask")}
+	return reply, d.with(func() {
+		switch r.Op {
+		case "accept":
+			d.accepted = true
+		case "set_secrets":
+			d.secrets = r.Secrets
+		}
+		reply.Secrets = firstOf(d.secrets, "mask")
+		if !d.accepted {
+			reply.Suspects = []string{"PATH", "ls"}
+		}
+	})
 }
 
 func (d *fakeDaemon) Status(context.Context) (*wire.StatusReply, error) {

@@ -36,6 +36,8 @@ func slashCommands() []slashCommand {
 		{"/undo", "[file|shell]", "put back an agent's last change of a file, or of your shell", (*model).slashUndo},
 		{"/mode", "[plan|ask|auto]", "what agents may do unasked", (*model).slashMode},
 		{"/rules", "[rm ID]", "list or revoke what you allowed for good", (*model).slashRules},
+		{"/accept", "", "take what agents changed in your shell for your own", (*model).slashAccept},
+		{"/secrets", "[mask|show]", "whether models see what looks like a secret, in this conversation", (*model).slashSecrets},
 		{"/model", "", "which model answers", (*model).slashModel},
 		{"/status", "", "the daemon, its turns, who has which shell", (*model).slashStatus},
 		{"/export", "[FILE]", "write the conversation as Markdown", (*model).slashExport},
