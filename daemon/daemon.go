@@ -290,7 +290,7 @@ func (d *daemon) reload(m *models) {
 		m.forget()
 		d.apply()
 		d.log.Info("settings read again")
-		d.hub.Notify(&wire.Notice{Level: "info", Text: "settings read again"})
+		d.hub.Notify(&wire.Notice{Level: "info", Text: "settings read again; agents use " + d.conf.get().Model})
 	}
 }
 

@@ -73,7 +73,7 @@ func (m *model) input(room int) (lines []string, row, col int) {
 		lines = append(lines, m.comp.Render(&m.th, m.w, room-len(lines), (lead+start)%max(1, m.w))...)
 	}
 	for _, h := range m.hint {
-		lines = append(lines, fit(h, m.w))
+		lines = append(lines, wrap(h, m.w)...)
 	}
 	if m.ai && m.comp == nil && m.hint == nil && room > 6 {
 		if f := m.footer(); f != "" {

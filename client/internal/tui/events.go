@@ -141,6 +141,7 @@ func (m *model) onTurn(e *wire.TurnStarted) {
 	}
 	t := m.turnOf(e.Meta())
 	t.prompt = e.Prompt
+	m.answers(e.Model)
 	said := false
 	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
 		if a.request != e.RequestID || e.RequestID == "" {
@@ -157,6 +158,19 @@ func (m *model) onTurn(e *wire.TurnStarted) {
 	if t.cancel {
 		m.cancelTurn("stopped by the user")
 	}
+}
+
+// answers moves the model that answers to the front: the settings may have changed since the handshake.
+func (m *model) answers(name string) {
+	if name == "" || len(m.models) > 0 && m.models[0].Name == name {
+		return
+	}
+	use := wire.ModelInfo{Name: name, Loaded: true}
+	if i := slices.IndexFunc(m.models, func(i wire.ModelInfo) bool { return i.Name == name }); i >= 0 {
+		use = m.models[i]
+	}
+	rest := slices.DeleteFunc(slices.Clone(m.models), func(i wire.ModelInfo) bool { return i.Name == name })
+	m.models = append([]wire.ModelInfo{use}, rest...)
 }
 
 // echo prints a question.

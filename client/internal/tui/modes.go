@@ -5,6 +5,11 @@ import "bytes"
 const (
 	pasteOn  = "\x1b[?2004h"
 	pasteOff = "\x1b[?2004l"
+	// endString ends a string (a title, a graphic) that a program, killed, or a binary file left open: a terminal would
+	// swallow everything behind it, the prompt too. Where none is open it does nothing.
+	endString = "\x1b\\"
+	// quiet is what no program may leave behind and what costs nothing to undo: an open string, line drawing, insert mode.
+	quiet = endString + "\x0f\x1b(B\x1b[4l"
 )
 
 // ResetSequences returns what brings a terminal back from any mode that sublet, or a program that ran in it, may have
@@ -12,9 +17,9 @@ const (
 // kitty keyboard, a hidden cursor, colours. It is safe on a terminal where none of them is on: the alternate screen is
 // left by 1047, which unlike 1049 does not move the cursor.
 func ResetSequences() string {
-	return "\x1b[?1047l\x1b[?2026l" +
+	return quiet + "\x1b[?1047l\x1b[?2026l" +
 		"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1004l" +
-		pasteOff + "\x1b[?1l\x1b>\x1b[?7h\x1b[=0;1u\x1b[>4;0m\x1b[?25h\x1b[m\x1b(B"
+		pasteOff + "\x1b[?1l\x1b>\x1b[?7h\x1b[=0;1u\x1b[>4;0m\x1b[?25h\x1b[m"
 }
 
 // trackedModes are the modes that a prompt must not find on, and mode 25 and 7, which it must not find off.
@@ -26,6 +31,7 @@ type modeTracker struct {
 	odd    map[int]bool // modes that are not as they should be
 	kitty  int          // entries pushed on the kitty keyboard's stack
 	keypad bool
+	margin bool   // only a part of the screen scrolls
 	other  bool   // modifyOtherKeys is on
 	part   []byte // an escape sequence cut by the end of a chunk
 }
@@ -94,6 +100,9 @@ func (t *modeTracker) sequence(b []byte) (n int, ok bool) {
 		return i, i >= longestMode // longer than any that matters
 	}
 	final, params := b[i], b[2:i]
+	if final == 'r' && (len(params) == 0 || params[0] != '?') { // a '?' is of XTRESTORE
+		t.margin = len(params) > 0
+	}
 	if len(params) == 0 {
 		return i + 1, true
 	}
@@ -149,6 +158,9 @@ func (t *modeTracker) reset(b []byte) []byte {
 	}
 	if t.keypad {
 		b = append(b, "\x1b>"...)
+	}
+	if t.margin { // setting it moves the cursor
+		b = append(b, "\x1b7\x1b[r\x1b8"...)
 	}
 	if t.other {
 		b = append(b, "\x1b[>4;0m"...)

@@ -176,12 +176,12 @@ func (p *painter) isHeld() bool {
 	return p.held
 }
 
-// mark writes a sequence that shows nothing and leaves the cursor where it is, while a program has the terminal.
+// mark writes a sequence that shows nothing and leaves the cursor where it is, when a program is done with the terminal.
 func (p *painter) mark(seq string) {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
 	if p.held {
-		_, _ = p.out.Write([]byte(seq))
+		_, _ = p.out.Write([]byte(endString + seq))
 	}
 }
 
@@ -287,7 +287,7 @@ func (p *painter) releaseLocked() {
 // known: a mark and a line's width of spaces wrap to the next line unless the cursor stood at column 0, in which case
 // the mark is erased again.
 func (p *painter) tidy(b []byte) []byte {
-	b = p.modes.reset(b)
+	b = p.modes.reset(append(b, quiet...))
 	p.takeSize()
 	if p.lastByte != '\n' {
 		b = append(b, "\x1b[m"...)

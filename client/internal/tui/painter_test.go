@@ -160,6 +160,7 @@ func TestPainterHold(t *testing.T) {
 		{"no line feed at the end", "a\r\nb", "cmd\na\nb⏎\nnote\n$"},
 		{"nothing", "", "cmd\nnote\n$"},
 		{"a full line without line feed", strings.Repeat("x", 20), "cmd\n" + strings.Repeat("x", 20) + "\n⏎\nnote\n$"},
+		{"a string left open", "a\r\n\x1bP+qb", "cmd\na\nnote\n$"},
 		{"killed in the alternate screen with the mouse on", "\x1b[?1049h\x1b[?1002;1006h\x1b[?25l\x1b[2Jeditor", "cmd\nnote\n$"},
 	} {
 		p, s := canvas(20, 8)
@@ -206,6 +207,8 @@ func TestModeTracker(t *testing.T) {
 		{"\x1b[?2026h\x1b[?1004h", "\x1b[?2026l\x1b[?1004l"},
 		{"\x1b=", "\x1b>"},
 		{"\x1b[>4;2m", "\x1b[>4;0m"},
+		{"\x1b[2;5r", "\x1b7\x1b[r\x1b8"},
+		{"\x1b[2;5r\x1b[r\x1b[?1r", ""},
 		{"\x1b[?1049h\x1bc", ""},
 		{"\x1b[?", ""},
 		{"\x1b[" + strings.Repeat("9", 300) + "h", ""},
@@ -284,3 +287,21 @@ func BenchmarkPainterKey(b *testing.B) {
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// A binary file on the screen ends in the middle of a string, in line drawing or insert mode; what is written behind it
+// must be seen as text again, the mark of the end included.
+func TestPainterEndsStrings(t *testing.T) {
+	for _, left := range []string{"\x1bP+qb", "\x1b]0;title", "\x1b_x", "\x0e", "\x1b(0", "\x1b[4h"} {
+		p, s := canvas(20, 8)
+		p.hold("cmd\r\n")
+		p.work()
+		p.raw([]byte(left))
+		from := len(s.rawText())
+		p.mark("\x1b]133;D;0\a")
+		p.release()
+		p.work()
+		if got, want := s.rawText()[from:], "\x1b\\\x1b]133;D;0\a"+quiet; !strings.HasPrefix(got, want) {
+			t.Errorf("after %q: got %q, want first %q", left, got, want)
+		}
+	}
+}

@@ -183,7 +183,7 @@ Then I run it.
 · 1.5s · 1.2k in · 34 out · context 2%
 
 > ask an agent · tab: shell · /help
-  context 2%`
+  m · context 2%`
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

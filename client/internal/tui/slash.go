@@ -119,7 +119,16 @@ func (m *model) completeSlash(insert bool) {
 func (m *model) slashHelp(string) {
 	var b strings.Builder
 	put := func(left, right string) {
-		b.WriteString("  " + m.th.accent.Render(pad(left, 24)) + " " + m.th.dim.Render(fit(right, max(10, m.w-28))) + "\n")
+		column := 27
+		left = "  " + m.th.accent.Render(left)
+		if m.w < 2*column { // too narrow for two
+			b.WriteString(left + "\n")
+			left, column = "", 4
+		}
+		for _, l := range wrap(right, max(10, m.w-column-1)) {
+			b.WriteString(pad(left, column) + m.th.dim.Render(l) + "\n")
+			left = ""
+		}
 	}
 	b.WriteString(m.th.bold.Render("Two modes") + "\n")
 	put("tab", "on an empty line: from the shell to asking an agent, and back")
@@ -221,7 +230,7 @@ func (m *model) slashRename(args string) {
 func (m *model) slashClear(string) {
 	if now := m.now(); m.clearOK.IsZero() || now.Sub(m.clearOK) > 20*time.Second {
 		m.clearOK = now
-		m.emit(kindNote, m.th.warn.Render("! ")+"this deletes what was said in this conversation for good; /clear again does it, /new only begins another")
+		m.emit(kindNote, m.marked(m.th.warn.Render("!"), "this deletes what was said in this conversation for good; /clear again does it, /new only begins another", false))
 		return
 	}
 	m.clearOK = time.Time{}
@@ -268,6 +277,10 @@ func (m *model) slashMode(args string) {
 
 func (m *model) slashRules(args string) {
 	daemon, th := m.daemon, m.th
+	if args == "rm" {
+		m.fail("/rules rm needs the ID of a rule", "/rules lists them with their IDs")
+		return
+	}
 	if id, ok := strings.CutPrefix(args, "rm "); ok {
 		m.op("/rules", func(ctx context.Context) (printText, error) {
 			_, err := daemon.Policy(ctx, &wire.PolicyRequest{Op: "revoke", RuleID: wire.RuleID(strings.TrimSpace(id))})
@@ -308,7 +321,10 @@ func (m *model) slashModel(string) {
 		if i == 0 {
 			mark = m.th.accent.Render(m.th.glyph("▸ ", "> "))
 		}
-		state := ""
+		kind, state := "", ""
+		if mod.ProviderKind != "" && mod.ProviderKind != mod.Name {
+			kind = " · " + visibleLine(mod.ProviderKind)
+		}
 		if !mod.Loaded {
 			state = " · has no key"
 		}
@@ -316,7 +332,7 @@ func (m *model) slashModel(string) {
 		if mod.ContextWindow > 0 {
 			window = " · " + count(int64(mod.ContextWindow)) + " tokens"
 		}
-		lines = append(lines, mark+visibleLine(mod.Name)+m.th.dim.Render(" · "+visibleLine(mod.ProviderKind)+window+state))
+		lines = append(lines, mark+visibleLine(mod.Name)+m.th.dim.Render(kind+window+state))
 	}
 	lines = append(lines, m.th.dim.Render("choose with `model = \"provider/name\"`: sublet config edit"))
 	m.emit(kindText, strings.Join(lines, "\n"))

@@ -153,6 +153,37 @@ func TestSlashCommands(t *testing.T) {
 	w.see("daemon 1 · pid 7")
 	w.keys("/undo shell\r")
 	w.see("put back in your shell: cd /home/u")
+	w.keys("/rules rm\r")
+	w.see("/rules rm needs the ID of a rule")
 	w.keys("/new\r")
 	w.see("a new conversation")
+}
+
+// In a narrow window help and hints are wrapped between words, and nothing of them is lost.
+func TestNarrowWords(t *testing.T) {
+	w := open(t, 40, 40)
+	w.keys("\t/help\r")
+	w.see("other words say")
+	w.see("    leave")
+	w.keys("/nothing-of-that-name\r")
+	w.see("/help lists what there is")
+	w.keys("\x03/clear\r")
+	w.see("/new only")
+	if text := w.screen.text(); strings.Contains(text, "…") {
+		t.Errorf("cut:\n%s", text)
+	}
+}
+
+// The settings may change while the window is open: the footer and /model name the model that answers now.
+func TestModelChanges(t *testing.T) {
+	w := open(t, 80, 24)
+	w.p.Send(&wire.Ready{Session: wire.SessionInfo{ID: "s1"}, Models: []wire.ModelInfo{{Name: "offline", ProviderKind: "offline", Loaded: true}}})
+	w.keys("\t")
+	w.see("  offline")
+	w.p.Send(&wire.TurnStarted{Event: wire.Event{SessionID: "s1", TurnID: "t1", Seq: 1}, Agent: "orchestrator", Prompt: "go", Model: "ollama/x"})
+	w.p.Send(&wire.AgentComplete{Event: wire.Event{SessionID: "s1", TurnID: "t1", Seq: 2}, Status: "success"})
+	w.see("  ollama/x")
+	w.keys("/model\r")
+	w.see("▸ ollama/x")
+	w.see("  offline")
 }

@@ -110,6 +110,25 @@ func (f Fault) Broken(err error) *Error {
 	}
 }
 
+// WebPage is an answer for people: base_url lacks its path, or a proxy asks to log in. Another try would not mend it.
+func (f Fault) WebPage() *Error {
+	return &Error{
+		Kind: ErrNotFound, Provider: f.Config.Name, Message: "a web page answers at " + hostOf(f.BaseURL) + ", not a model",
+		HintText: "check `base_url` under [provider." + f.Config.Name + "] (compatible servers mostly end in /v1), and whether a proxy is between",
+	}
+}
+
+// unbegun is e told of a call that showed nothing: a broken stream then has no middle.
+func (e *Error) unbegun() *Error {
+	if e.Kind != ErrBroken || errors.Is(e.Err, ErrStalled) {
+		return e
+	}
+	return &Error{
+		Kind: e.Kind, Provider: e.Provider, Err: e,
+		Message: "the connection broke off before an answer came", HintText: "ask again, or choose another model",
+	}
+}
+
 // NoKey is what a back end answers that needs a key and has none.
 func (f Fault) NoKey() *Error {
 	return &Error{Kind: ErrAuth, Provider: f.Config.Name, Message: "no API key", HintText: f.keyHint()}

@@ -38,7 +38,11 @@ func (b Backoff) Do(ctx context.Context, log *slog.Logger, attempt func() (began
 			return context.Cause(ctx)
 		}
 		pe, ok := errors.AsType[*Error](err)
-		if !ok || began || try >= b.Tries || !pe.temporary() {
+		if !ok || began {
+			return err
+		}
+		err = pe.unbegun()
+		if try >= b.Tries || !pe.temporary() {
 			return err
 		}
 		// A quarter of jitter keeps several agents, refused together, from coming back together.

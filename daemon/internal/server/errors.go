@@ -29,7 +29,7 @@ var codes = []struct {
 	{hub.ErrNotShellOwner, wire.CodeInvalidMessage, "a client that lends a shell says so in its EnvSnapshot"},
 	{hub.ErrNoLease, wire.CodeLeaseStale, "`sublet lease ls` lists the leases"},
 	{hub.ErrLeaseDenied, wire.CodeLeaseDenied, ""},
-	{hub.ErrNoRule, wire.CodeInvalidMessage, "the policy's list has the ids"},
+	{hub.ErrNoRule, wire.CodeInvalidMessage, "the list of rules has the IDs (`/rules`)"},
 	{hub.ErrSessionExists, wire.CodeDuplicateID, "resume it, or choose another id"},
 	{hub.ErrSessionBusy, wire.CodeTooManyQueries, "cancel it or wait for its end"},
 	{tool.ErrNoShell, wire.CodeLeaseDenied, "start `sublet` in a terminal"},

@@ -130,6 +130,9 @@ func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(prov
 	if httpResp.StatusCode != http.StatusOK {
 		return false, provider.Response{}, m.refused(httpResp)
 	}
+	if strings.HasPrefix(httpResp.Header.Get("Content-Type"), "text/html") {
+		return false, provider.Response{}, m.fault.WebPage()
+	}
 	a := newAssembly(m.config, func(d provider.Delta) { began = true; onDelta(d) })
 	err = readChunks(httpResp.Body, func(data []byte) error {
 		dog.Fed()

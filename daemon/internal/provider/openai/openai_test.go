@@ -285,7 +285,25 @@ func TestBrokenStreams(t *testing.T) {
 			if !ok || pe.Kind != provider.ErrBroken || s.count() != c.calls || c.calls == 1 && len(deltas) != 1 {
 				t.Errorf("got %v after %d calls and %q, want broken after %d", err, s.count(), deltas, c.calls)
 			}
+			// What is said of it must be true: without a word there is no middle, and nothing to keep.
+			if middle := strings.Contains(err.Error(), "in the middle"); middle != (len(deltas) > 0) {
+				t.Errorf("got %q of an answer of %d pieces", err, len(deltas))
+			}
 		})
+	}
+}
+
+// A base_url without its path, or a proxy's log-in page: said at once, and not tried again.
+func TestWebPage(t *testing.T) {
+	s := serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, "<html>log in</html>")
+	})
+	m, _ := open(t, s)
+	_, _, err := run(t, m, prompt("q"))
+	pe, ok := errors.AsType[*provider.Error](err)
+	if !ok || pe.Kind != provider.ErrNotFound || s.count() != 1 || !strings.Contains(pe.Message, "a web page answers at 127.0.0.1:") || !strings.Contains(pe.Hint(), "base_url") {
+		t.Errorf("got %v after %d calls, want a web page after 1", err, s.count())
 	}
 }
 
