@@ -11,8 +11,21 @@ import (
 // decoder reads values from a payload that passed precheck, so lengths need no second look. It owns buf for good:
 // strings and bytes of the message may lie in it (see keep).
 type decoder struct {
-	buf []byte
-	pos int
+	buf   []byte
+	pos   int
+	spent int // bytes of memory taken for lists and maps
+}
+
+// maxUnfolded bounds the memory of a message's lists and maps, in bytes: an element of one byte may be a struct of two
+// hundred.
+const maxUnfolded = MaxFrame
+
+// spend takes memory for n elements of a list, or entries of a map, before they are made.
+func (d *decoder) spend(n int, each uintptr) *fieldError {
+	if d.spent += n * int(each); d.spent > maxUnfolded {
+		return wrong("lists and maps of the message take more than " + strconv.Itoa(maxUnfolded) + " bytes")
+	}
+	return nil
 }
 
 // fieldError is what is wrong with a value, and where; struct, list and map decoders prepend to path on the way up.

@@ -258,13 +258,21 @@ func planSlice(t reflect.Type) plan {
 			if err != nil {
 				return err
 			}
-			// An element of one byte may be a struct of two hundred, so the list grows as its elements prove to be there.
+			// The list grows as its elements prove to be there.
 			const first = 1024
-			list := reflect.MakeSlice(t, min(n, first), min(n, first))
+			list := reflect.New(t).Elem() // Grow wants it addressable
+			if err := d.spend(min(n, first), t.Elem().Size()); err != nil {
+				return err
+			}
+			list.Set(reflect.MakeSlice(t, min(n, first), min(n, first)))
 			for i := range n {
 				if i == list.Len() {
-					list.Grow(1)
-					list.SetLen(min(n, list.Cap()))
+					more := min(n-i, i) // the double of what there is, at most
+					if err := d.spend(i+more, t.Elem().Size()); err != nil {
+						return err
+					}
+					list.Grow(more)
+					list.SetLen(i + more)
 				}
 				if err := p.dec(d, list.Index(i)); err != nil {
 					return inIndex(i, err)
@@ -301,7 +309,11 @@ func planMap(t reflect.Type) plan {
 				return err
 			}
 			m := reflect.MakeMapWithSize(t, min(n, 1024))
+			entry := 4 * (t.Key().Size() + t.Elem().Size()) // with the room that maps keep, and grow through
 			for range n {
+				if err := d.spend(1, entry); err != nil {
+					return err
+				}
 				key, err := d.readStr()
 				if err != nil {
 					return err
