@@ -87,14 +87,14 @@ func turn(t *testing.T, s *gateway.Session, id wire.RequestID) (text string, end
 // F19: who does not read is detached at a bound, and gets all of it later, once and in order.
 func TestASessionThatIsNotReadIsPaused(t *testing.T) {
 	var long strings.Builder
-	for i := range 1500 {
+	for i := range 500 {
 		long.WriteString("piece ")
 		long.WriteString(strings.Repeat(string(rune('a'+i%26)), 3))
 		long.WriteByte('\n')
 	}
 	w := gatewaytest.New(t, runDaemon, []scene{{Match: "^flood$", Steps: []step{{Text: long.String(), ChunkBytes: 10}}}, {Match: "^say$", Steps: []step{{Text: "hello"}}}})
 	d := w.Daemon()
-	d.Inbox = 20 << 10
+	d.Inbox = 4 << 10
 	s := connect(t, d, gateway.Options{})
 	id := ask(t, s, "flood")
 	// Another one waits for the turn's end: nothing of it waits for the first.

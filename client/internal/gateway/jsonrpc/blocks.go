@@ -284,8 +284,10 @@ func fromDiff(b *block) {
 	}
 }
 
-// maxAnnotations bounds those of one block.
-const maxAnnotations = 100
+const (
+	maxAnnotations = 100  // of one block
+	maxRemarked    = 2000 // bytes of a line that is looked at for them
+)
 
 var (
 	placeInError = regexp.MustCompile(`^\s*(?:-->\s*)?[^\s:]+:(\d+)(?::\d+)?:?\s*(?:(error|warning|note)\b[^:]*:\s*)?(.*)$`)
@@ -297,8 +299,11 @@ func places(content string) (list []annotation) {
 	n := 0
 	for line := range strings.Lines(content) {
 		n++
+		if len(line) > maxRemarked || len(list) == maxAnnotations {
+			continue
+		}
 		m := placeInError.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
-		if m == nil || len(list) == maxAnnotations {
+		if m == nil {
 			continue
 		}
 		a := annotation{Line: n, Type: m[2], Message: m[3]}
@@ -318,8 +323,11 @@ func remarks(content string) (list []annotation) {
 	n := 0
 	for line := range strings.Lines(content) {
 		n++
+		if len(line) > maxRemarked || len(list) == maxAnnotations {
+			continue
+		}
 		m := remarkInCode.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
-		if m == nil || len(list) == maxAnnotations {
+		if m == nil {
 			continue
 		}
 		kind := strings.ToLower(m[1])

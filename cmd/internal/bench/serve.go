@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// serveRows times `serve jsonrpc` in front of a real daemon against the targets of its document (O1 to O5).
+func serveRows(binary string) ([]row, func(), error) {
+	dir, err := os.MkdirTemp("/tmp", "bench") // short: a socket's path holds 104 bytes
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &served{dir: dir, gate: filepath.Join(dir, "gate")}
+	stop := func() { _ = errors.Join(s.stop(binary), os.RemoveAll(dir)) } // measured already
+	if err := s.start(binary); err != nil {
+		stop()
+		return nil, nil, err
+	}
+	target := func(ms float64) func() (float64, error) { return func() (float64, error) { return ms, nil } }
+	const words = 2000
+	return []row{
+		{"O1", "jsonrpc: connect and initialize", "ms", "the document's 50 ms", 1, 9, s.handshake, target(50)},
+		{"O2", "jsonrpc: agent.query to its answer", "ms", "the document's 10 ms", 1, 9, s.submit, target(10)},
+		{
+			"O3", "jsonrpc: model to token (5 ms: the script)", "ms", "the document's 50 ms", 1, 9,
+			func() (float64, error) { return s.reaction("token", "stream.token") }, target(50),
+		},
+		{
+			"O4", "jsonrpc: call to tool.request_approval", "ms", "the document's 100 ms", 1, 9,
+			func() (float64, error) { return s.reaction("question", "tool.request_approval") }, target(100),
+		},
+		{
+			"O5", "jsonrpc: 1000 tokens", "ms", "a second", 1, 5,
+			func() (float64, error) { ms, err := s.flood(); return ms * 1000 / words, err }, target(1000),
+		},
+	}, stop, nil
+}
+
+// served is a daemon with a scripted model, and `serve jsonrpc` in front of it.
+type served struct {
+	dir, gate, socket string
+	env               []string
+	cmd               *exec.Cmd
+}
+
+func (s *served) start(binary string) error {
+	script := []map[string]any{
+		{"match": "^say$", "steps": []any{map[string]any{"text": "hello"}}},
+		{"match": "^token$", "steps": []any{map[string]any{"wait_file": s.gate, "text": "hello"}}},
+		{"match": "^question$", "steps": []any{map[string]any{"wait_file": s.gate, "tool_calls": []any{
+			map[string]any{"name": "bash", "arguments": map[string]any{"command": "touch made"}},
+		}}}},
+		{"match": "^flood$", "steps": []any{map[string]any{"text": strings.Repeat("word ", 2000), "chunk_bytes": 5}}},
+	}
+	raw, err := json.Marshal(script)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(s.dir, "script.json")
+	settings := fmt.Sprintf("model = \"test/m\"\n[provider.test]\nkind = \"scripted\"\nscript = %q\n", path)
+	if err := errors.Join(os.WriteFile(path, raw, 0o600), os.WriteFile(filepath.Join(s.dir, "config.toml"), []byte(settings), 0o600)); err != nil {
+		return err
+	}
+	s.socket = filepath.Join(s.dir, "rpc.sock")
+	s.env = append(os.Environ(), "SUBLET_RUNTIME_DIR="+filepath.Join(s.dir, "run"), "SUBLET_STATE_DIR="+filepath.Join(s.dir, "state"),
+		"SUBLET_CONFIG="+filepath.Join(s.dir, "config.toml"), "HOME="+s.dir)
+	s.cmd = exec.Command(binary, "serve", "jsonrpc", "--socket", s.socket)
+	s.cmd.Env, s.cmd.Dir, s.cmd.Stderr = s.env, s.dir, os.Stderr
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	_, err = bufio.NewReader(out).ReadString('\n') // its socket's path: it serves
+	return err
+}
+
+func (s *served) stop(binary string) error {
+	var err error
+	if s.cmd != nil && s.cmd.Process != nil {
+		err = errors.Join(s.cmd.Process.Signal(syscall.SIGTERM), s.cmd.Wait())
+	}
+	down := exec.Command(binary, "daemon", "stop", "--drain", "0s")
+	down.Env = s.env
+	return errors.Join(err, down.Run())
+}
+
+// rpc is one client.
+type rpc struct {
+	net.Conn
+	lines *bufio.Reader
+}
+
+func (s *served) dial() (*rpc, error) {
+	c, err := net.Dial("unix", s.socket)
+	if err != nil {
+		return nil, err
+	}
+	r := &rpc{c, bufio.NewReaderSize(c, 1<<20)}
+	_, err = r.call("initialize", map[string]any{"protocol_version": "1.0.0"})
+	return r, err
+}
+
+// call makes a request and returns its answer; nothing else comes before it here.
+func (r *rpc) call(method string, params any) (map[string]any, error) {
+	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.Write(append(line, '\n')); err != nil {
+		return nil, err
+	}
+	return r.until("")
+}
+
+// until reads to the next notification of a method, or, with "", to the next answer.
+func (r *rpc) until(method string) (map[string]any, error) {
+	for {
+		line, err := r.lines.ReadBytes('\n')
+		if err != nil {
+			return nil, err
+		}
+		var m map[string]any
+		if err := json.Unmarshal(line, &m); err != nil {
+			return nil, err
+		}
+		if m["error"] != nil {
+			return nil, fmt.Errorf("jsonrpc: %s", line)
+		}
+		if got, _ := m["method"].(string); got == method {
+			return m, nil
+		}
+	}
+}
+
+func millis(since time.Time) float64 { return float64(time.Since(since).Microseconds()) / 1e3 }
+
+func (s *served) handshake() (float64, error) {
+	begun := time.Now()
+	c, err := s.dial()
+	if err != nil {
+		return 0, err
+	}
+	return millis(begun), c.Close()
+}
+
+func (s *served) submit() (float64, error) {
+	c, err := s.dial()
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	begun := time.Now()
+	if _, err := c.call("agent.query", map[string]any{"message": "say"}); err != nil {
+		return 0, err
+	}
+	took := millis(begun)
+	_, err = c.until("stream.complete")
+	return took, err
+}
+
+// reaction is the time from the moment at which the model may answer to the notification that it leads to.
+func (s *served) reaction(prompt, method string) (float64, error) {
+	c, err := s.dial()
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	if _, err := c.call("agent.query", map[string]any{"message": prompt}); err != nil {
+		return 0, err
+	}
+	if _, err := c.until("agent.thinking"); err != nil { // it began
+		return 0, err
+	}
+	begun := time.Now()
+	if err := os.WriteFile(s.gate, nil, 0o600); err != nil {
+		return 0, err
+	}
+	_, err = c.until(method)
+	return millis(begun), errors.Join(err, os.Remove(s.gate))
+}
+
+func (s *served) flood() (float64, error) {
+	c, err := s.dial()
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	begun := time.Now()
+	if _, err := io.WriteString(c, `{"jsonrpc":"2.0","id":2,"method":"agent.query","params":{"message":"flood"}}`+"\n"); err != nil {
+		return 0, err
+	}
+	_, err = c.until("stream.complete")
+	return millis(begun), err
+}
