@@ -64,10 +64,12 @@ endif
 	go test $(RACE) -timeout 10m ./...
 	go test -run '^$$' -bench . -benchtime 1x ./... >/dev/null
 
-test-outside: build ## a client in JavaScript, written from PROTOCOL.md alone, against the vectors and a real daemon (needs node 20, npm)
+test-outside: build ## clients in JavaScript: one written from PROTOCOL.md alone, and the one of the Agent Client Protocol (needs node 20, npm)
 	@command -v npm >/dev/null || { echo 'make test-outside: npm is not installed: install node 20 or newer' >&2; exit 1; }
-	npm ci --no-audit --no-fund --prefix wire/testdata/outside
-	cd wire/testdata/outside && node --test
+	@for dir in wire/testdata/outside client/internal/gateway/acp/testdata/outside; do \
+		npm ci --no-audit --no-fund --prefix $$dir; \
+		(cd $$dir && node --test); \
+	done
 
 lint: ## format, vet, staticcheck, imports point one way, nothing left unformatted
 	@unformatted="$$(go tool gofumpt -l cmd wire daemon client lease compaction)"; \

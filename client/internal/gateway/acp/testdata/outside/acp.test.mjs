@@ -1,0 +1,119 @@
+// The protocol's own JavaScript client, which checks every message against its schema, and a real daemon with a scripted model.
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { Readable, Writable } from "node:stream";
+import { after, before, test } from "node:test";
+import { client, methods, ndJsonStream } from "@agentclientprotocol/sdk";
+
+const program = new URL("../../../../../../bin/sublet", import.meta.url).pathname;
+const root = realpathSync(mkdtempSync("/tmp/sl"));
+const env = {
+  ...process.env, HOME: root, SUBLET_RUNTIME_DIR: `${root}/run`, SUBLET_STATE_DIR: `${root}/state`, SUBLET_CONFIG: `${root}/config.toml`,
+};
+
+before(() => {
+  mkdirSync(`${root}/work`);
+  writeFileSync(`${root}/config.toml`, `model = "test/m"\n[provider.test]\nkind = "scripted"\nscript = "${root}/script.json"\n`);
+  const write = { tool_calls: [{ name: "write", arguments: { path: "made.txt", content: "made\n" } }] };
+  const plan = { tool_calls: [{ name: "todo", arguments: { todos: [{ text: "one", status: "done" }, { text: "two", status: "in_progress" }] } }] };
+  writeFileSync(`${root}/script.json`, JSON.stringify([
+    { match: "talk", steps: [{ reasoning: "hm", text: "one two three", chunk_bytes: 4 }] },
+    { match: "run", steps: [{ tool_calls: [{ name: "bash", arguments: { command: "echo from $PWD" } }] }, { text: "it said so" }] },
+    { match: "write", steps: [write, { text: "written" }] },
+    { match: "plan", steps: [plan, { text: "planned" }] },
+    { match: "hang", steps: [{ text: "word ".repeat(5000), chunk_bytes: 5, chunk_ms: 20 }] },
+    { match: "fail", steps: [{ error: "auth" }] },
+  ]));
+});
+
+after(() => {
+  execFileSync(program, ["daemon", "stop", "--drain", "0s"], { env });
+  rmSync(root, { recursive: true });
+});
+
+// editor starts the agent, shakes hands, opens a session and gives it to work.
+async function editor(work, decide = (p) => p.options.find((o) => o.kind === "allow_once")) {
+  const agent = spawn(program, ["serve", "acp"], { env, stdio: ["pipe", "pipe", "inherit"] });
+  const ended = new Promise((resolve) => agent.on("exit", resolve));
+  const updates = [];
+  const asked = [];
+  let first;
+  const begun = new Promise((resolve) => (first = resolve));
+  await client({ name: "outside" })
+    .onNotification(methods.client.session.update, ({ params }) => {
+      updates.push(params.update);
+      first();
+    })
+    .onRequest(methods.client.session.requestPermission, ({ params }) => {
+      asked.push(params);
+      const chosen = decide(params);
+      return { outcome: chosen ? { outcome: "selected", optionId: chosen.optionId } : { outcome: "cancelled" } };
+    })
+    .connectWith(ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout)), async (ctx) => {
+      const hello = await ctx.request(methods.agent.initialize, { protocolVersion: 1, clientCapabilities: {} });
+      assert.equal(hello.protocolVersion, 1);
+      assert.equal(hello.agentCapabilities.loadSession, true);
+      const { sessionId } = await ctx.request(methods.agent.session.new, { cwd: `${root}/work`, mcpServers: [] });
+      const prompt = (text) => ctx.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] });
+      await work({ ctx, sessionId, prompt, updates, asked, begun });
+    });
+  agent.stdin.end();
+  assert.equal(await ended, 0, "exit status");
+}
+
+const said = (updates) => updates.filter((u) => u.sessionUpdate === "agent_message_chunk").map((u) => u.content.text).join("");
+
+test("text and thoughts", () => editor(async ({ prompt, updates }) => {
+  assert.equal((await prompt("talk")).stopReason, "end_turn");
+  assert.equal(said(updates), "one two three");
+  assert.ok(updates.some((u) => u.sessionUpdate === "agent_thought_chunk"));
+}));
+
+test("a tool's call and its end", () => editor(async ({ prompt, updates }) => {
+  await prompt("run");
+  const call = updates.find((u) => u.sessionUpdate === "tool_call");
+  const end = updates.findLast((u) => u.sessionUpdate === "tool_call_update");
+  assert.equal(call.kind, "execute");
+  assert.equal(end.toolCallId, call.toolCallId);
+  assert.equal(end.status, "completed");
+  assert.match(end.content[0].content.text, new RegExp(`from ${root}/work`));
+}));
+
+test("a question, allowed and refused", async () => {
+  await editor(async ({ prompt, asked }) => {
+    await prompt("write");
+    assert.equal(asked.length, 1);
+    assert.equal(readFileSync(`${root}/work/made.txt`, "utf8"), "made\n");
+  });
+  rmSync(`${root}/work/made.txt`);
+  await editor(async ({ prompt }) => {
+    assert.equal((await prompt("write")).stopReason, "end_turn");
+    assert.ok(!existsSync(`${root}/work/made.txt`));
+  }, () => undefined);
+});
+
+test("a plan", () => editor(async ({ prompt, updates }) => {
+  await prompt("plan");
+  assert.deepEqual(updates.find((u) => u.sessionUpdate === "plan").entries.map((e) => e.status), ["completed", "in_progress"]);
+}));
+
+test("cancel", () => editor(async ({ ctx, sessionId, prompt, begun }) => {
+  const answer = prompt("hang");
+  await begun;
+  await ctx.notify(methods.agent.session.cancel, { sessionId });
+  assert.equal((await answer).stopReason, "cancelled");
+}));
+
+test("a model that fails", () => editor(async ({ prompt }) => {
+  await assert.rejects(prompt("fail"), /scripted auth/);
+}));
+
+test("list and load", () => editor(async ({ ctx, sessionId, prompt, updates }) => {
+  await prompt("talk");
+  const list = await ctx.request(methods.agent.session.list, { cwd: `${root}/work` });
+  assert.ok(list.sessions.some((s) => s.sessionId === sessionId));
+  updates.length = 0;
+  await ctx.request(methods.agent.session.load, { sessionId, cwd: `${root}/work`, mcpServers: [] });
+  assert.equal(said(updates), "one two three");
+}));
