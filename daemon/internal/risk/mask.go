@@ -7,7 +7,8 @@ import (
 
 // Mask replaces secrets of known formats in a text: keys of AWS, GitHub, GitLab, Anthropic, OpenAI, Slack, Stripe, Google,
 // npm, PyPI, SendGrid, Hugging Face and others, JSON web tokens, private keys in PEM, Authorization headers, passwords in
-// URLs, the values of assignments whose name says that it is a secret, and whatever KeepSecret was told. Each becomes `[masked:KIND:xxxx]`, where
+// URLs, the values of assignments whose name says that it is a secret, random-looking values of
+// variables and of headers beginning with X-, and whatever KeepSecret was told. Each becomes `[masked:KIND:xxxx]`, where
 // xxxx tells two secrets apart without telling anything about them. The rest of the text is unchanged, byte for byte; a
 // text without secrets is returned as it is. Mask(Mask(s)) is Mask(s). Time grows linearly with the text.
 func Mask(s string) string {
@@ -279,7 +280,14 @@ func (m *masker) assignment(start, end int) (from, to int, kind string) {
 	}
 	sure := judgeName(name)
 	if sure == plainName {
-		return 0, 0, ""
+		if start > 0 && s[start-1] == '-' || !openName(name, sep) {
+			return 0, 0, ""
+		}
+		from, to, kind = plainValue(s, skipBlanks(s, i), sep, false)
+		if !randomLooking(s[from:to]) {
+			return 0, 0, ""
+		}
+		return from, to, kind
 	}
 	blank := i
 	for i < len(s) && (s[i] == ' ' || s[i] == '\t') && i-blank < 8 {
@@ -299,6 +307,53 @@ func (m *masker) assignment(start, end int) (from, to int, kind string) {
 		return 0, 0, ""
 	}
 	return from, to, kind
+}
+
+// skipBlanks is the place behind a few blanks.
+func skipBlanks(s string, i int) int {
+	for end := min(len(s), i+8); i < end && (s[i] == ' ' || s[i] == '\t'); {
+		i++
+	}
+	return i
+}
+
+// openName tells that what a name's value is cannot be told from it, and that it is set as an environment's variable or
+// sent as a header of somebody's own: FOO=…, X-Foo: …. Names of check sums and numbers are none.
+func openName(name string, sep byte) bool {
+	lower := strings.ToLower(name)
+	switch {
+	case sep == '=' && strings.ToUpper(name) == name:
+	case sep == ':' && strings.HasPrefix(lower, "x-"):
+	default:
+		return false
+	}
+	for _, about := range [...]string{"sum", "hash", "sha", "digest", "integrity", "etag", "nonce", "commit", "rev", "version", "path", "uuid", "trace", "request"} {
+		if strings.Contains(lower, about) {
+			return false
+		}
+	}
+	return true
+}
+
+// randomLooking tells that a value can only be a key: long, of letters of both kinds and digits, without order.
+func randomLooking(v string) bool {
+	if len(v) < 32 || len(v) > 512 || v[0] == '/' || v[0] == '.' {
+		return false
+	}
+	var lower, upper, digit bool
+	for i := 0; i < len(v); i++ {
+		switch c := v[i]; {
+		case c >= 'a' && c <= 'z':
+			lower = true
+		case c >= 'A' && c <= 'Z':
+			upper = true
+		case c >= '0' && c <= '9':
+			digit = true
+		case c != '+' && c != '/' && c != '_' && c != '-' && c != '=' && c != '.':
+			return false
+		}
+	}
+	return lower && upper && digit && entropy(v) >= 4.3
 }
 
 // keyLike tells that a value looks like a key rather than like the name of a field.

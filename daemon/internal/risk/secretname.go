@@ -1,6 +1,6 @@
 package risk
 
-import "strings"
+import "bytes"
 
 // How names of variables are judged. The client has the same rule for what it sends to the daemon
 // (client/internal/lender/secret.go), which a leaf cannot import; wire/testdata/secret-names.txt holds the two together.
@@ -35,20 +35,44 @@ const (
 // LooksSecret tells from a variable's name that its value is a secret and never travels.
 func LooksSecret(name string) bool { return judgeName(name) != plainName }
 
-// judgeName looks for words that mean a secret.
+// judgeName looks for words that mean a secret. It allocates nothing: masking asks it for every assignment of a text.
 func judgeName(name string) sureness {
 	if len(name) > 128 {
 		name = name[:128]
 	}
-	var lower [192]byte
-	var parts [16]string
-	n := nameParts(name, lower[:0], &parts)
-	for n > 1 && isDigits(parts[n-1]) { // MAILGUN_KEY_2
+	// The name's words in lower case, cut at _, - and . and where a capital follows a small letter.
+	var buf [257]byte
+	var parts [16][]byte
+	n, end, start := 0, 0, 0
+	for i := 0; i <= len(name); i++ {
+		c := byte('_')
+		if i < len(name) {
+			c = name[i]
+		}
+		capital := c >= 'A' && c <= 'Z'
+		if c == '_' || c == '-' || c == '.' || capital && i > 0 && name[i-1] >= 'a' && name[i-1] <= 'z' {
+			if end > start && n < len(parts) {
+				parts[n] = buf[start:end]
+				n++
+			}
+			start = end
+		}
+		switch {
+		case capital:
+			buf[end] = c + 'a' - 'A'
+			end++
+		case c != '_' && c != '-' && c != '.':
+			buf[end] = c
+			end++
+		}
+	}
+	for n > 1 && isNumber(parts[n-1]) { // MAILGUN_KEY_2
 		n--
 	}
 	likely := plainName
 	for i, part := range parts[:n] {
-		last, before, next := i == n-1, "", ""
+		last := i == n-1
+		var before, next []byte
 		if i > 0 {
 			before = parts[i-1]
 		}
@@ -56,23 +80,23 @@ func judgeName(name string) sureness {
 			next = parts[i+1]
 		}
 		switch {
-		case part == "key":
+		case string(part) == "key":
 			switch {
-			case keyKinds[before] && !aboutSecret[next]:
+			case keyKinds[string(before)] && !aboutSecret[string(next)]:
 				return secretName
-			case last && i > 0 && !openKeys[before]:
+			case last && i > 0 && !openKeys[string(before)]:
 				likely = likelyName
 			}
-		case secretEnds[part]:
-			if last && (i > 0 || wholeNames[part]) || part == "pass" && i > 0 && !aboutSecret[next] { // DB_PASS_PROD
+		case secretEnds[string(part)]:
+			if last && (i > 0 || wholeNames[string(part)]) || string(part) == "pass" && i > 0 && !aboutSecret[string(next)] { // DB_PASS_PROD
 				return secretName
 			}
-		case part == "url" || part == "uri":
-			if last && databases[before] {
+		case string(part) == "url" || string(part) == "uri":
+			if last && databases[string(before)] {
 				return secretName
 			}
-		case secretWords[part] || writtenSecret(part):
-			if !aboutSecret[next] {
+		case secretWords[string(part)] || writtenSecret(part):
+			if !aboutSecret[string(next)] {
 				return secretName
 			}
 		}
@@ -80,37 +104,23 @@ func judgeName(name string) sureness {
 	return likely
 }
 
-// writtenSecret reports a secret's word at the end of a part: PGPASSWORD, GITHUBTOKEN.
-func writtenSecret(part string) bool {
-	for _, end := range [...]string{"password", "passwd", "apikey", "token", "secret"} {
-		if len(part) > len(end) && strings.HasSuffix(part, end) {
+// secretEndings are words at the end of a part: PGPASSWORD, GITHUBTOKEN.
+var secretEndings = [...][]byte{[]byte("password"), []byte("passwd"), []byte("apikey"), []byte("token"), []byte("secret")}
+
+func writtenSecret(part []byte) bool {
+	for _, end := range secretEndings {
+		if len(part) > len(end) && bytes.HasSuffix(part, end) {
 			return true
 		}
 	}
 	return false
 }
 
-// nameParts cuts a name into its words, in lower case, at _, - and . and where a capital follows a small letter. buf is
-// where they are written; what does not fit into parts is left out.
-func nameParts(name string, buf []byte, parts *[16]string) (n int) {
-	for i := 0; i < len(name); i++ {
-		c := name[i]
-		switch {
-		case c == '-' || c == '.':
-			c = '_'
-		case c >= 'A' && c <= 'Z':
-			if i > 0 && name[i-1] >= 'a' && name[i-1] <= 'z' {
-				buf = append(buf, '_')
-			}
-			c += 'a' - 'A'
-		}
-		buf = append(buf, c)
-	}
-	for part := range strings.SplitSeq(string(buf), "_") {
-		if part != "" && n < len(parts) {
-			parts[n] = part
-			n++
+func isNumber(b []byte) bool {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return false
 		}
 	}
-	return n
+	return true
 }
