@@ -143,9 +143,12 @@ var fileOpIntents = []intent{
 		},
 	},
 	{
-		name:     "delete",
-		example:  "delete FILE",
-		patterns: []string{`^(?:delete|remove|rm|erase|trash|get rid of)(?: -[rf]+)?(?: the)?(?: (?P<kind>file|folder|directory|dir))?(?: called| named)? {file}$`},
+		name:    "delete",
+		example: "delete FILE",
+		patterns: []string{
+			`^(?:delete|remove|rm|erase|trash|get rid of)(?: -[rf]+)?(?: the)?(?: (?:file|folder|directory|dir))?(?: called| named)? {file}$`,
+			`^(?:delete|remove|erase|trash|get rid of)(?: the| my)? {file} (?:file|folder|directory|dir)$`,
+		},
 		plan: steps(
 			func(j *job) *call { // what would go
 				return bash("look at what would be deleted", "command ls -ld --", file(strings.TrimRight(j.args["file"], "/")))
@@ -207,7 +210,8 @@ var fileOpIntents = []intent{
 		name:    "compress",
 		example: "compress FOLDER",
 		patterns: []string{
-			`^(?:compress|archive|pack|tar|zip(?: up)?|gzip|bundle)(?: the)?(?: (?:file|folder|directory))? {file}(?: (?:to|into|as) {to})?$`, `^(?:make|create) (?:an? )?(?:archive|tarball|zip|zip file|tar file|tar)(?: file)? (?:of|from) (?:the )?(?:folder |directory )?{file}(?: (?:called|named|as|to|in) {to})?$`,
+			`^(?:compress|archive|pack|tar|zip(?: up)?|gzip|bundle)(?: the)?(?: (?:file|folder|directory))? {file}(?: (?:to|into|as) {to})?$`, `^(?:compress|archive|pack|tar|zip(?: up)?|gzip|bundle)(?: the| my)? {file} (?:file|folder|directory|dir)(?: (?:to|into|as) {to})?$`,
+			`^(?:make|create) (?:an? )?(?:archive|tarball|zip|zip file|tar file|tar)(?: file)? (?:of|from) (?:the )?(?:folder |directory )?{file}(?: (?:called|named|as|to|in) {to})?$`,
 		},
 		plan: steps(
 			func(j *job) *call {

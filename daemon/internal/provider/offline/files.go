@@ -215,6 +215,7 @@ var fileIntents = []intent{
 		patterns: []string{
 			`^(?:explain|summari[sz]e|describe|outline|analy[sz]e)(?: me)?(?: the)?(?: file| script| code in| code of)? (?P<file>"[^"]+"|'[^']+'|` + "`[^`]+`" + `|[\w~][\w./~+-]*\.\w+|[\w./~+-]*/[\w./+-]+|makefile|dockerfile|readme|license)$`,
 			`^what (?:is|does|kind of file is|sort of file is|type of file is|'s in)(?: the)?(?: file| script)? (?P<file>[\w~][\w./~+-]*\.\w+|[\w./~+-]+/[\w.+-]+|makefile|dockerfile)(?: do| about| for| contain)?$`,
+			`^(?:explain|describe|tell)(?: me)? what(?: the)?(?: file| script)? (?P<file>[\w~][\w./~+-]*\.\w+|[\w./~+-]+/[\w.+-]+|makefile|dockerfile) (?:does|is|is for|is about|contains)$`,
 			`^what(?:'s| is) (?P<file>[\w~][\w./~+-]*\.[a-z]\w*|[\w./~+-]+/[\w.+-]+|makefile|dockerfile)(?: for| about)?$`, `^what (?:kind|type|sort) of file is {file}$`,
 		},
 		plan: steps(func(j *job) *call {
@@ -228,11 +229,24 @@ var fileIntents = []intent{
 		patterns: []string{
 			`^(?:cat|less|more|bat|type|read|open|view|dump) (?:the )?(?:file )?(?:contents? of )?(?:the )?{file}$`,
 			`^{show} (?:the )?(?:contents? (?:of|in)|file|text of) (?:the )?(?:file )?{file}$`, `^what(?:'s| is) in (?:the )?(?:file )?(?P<file>"[^"]+"|'[^']+'|` + "`[^`]+`" + `|[\w./~+-]*\.\w+)$`,
-			`^(?:{show}|open) (?:the )?(?P<file>[\w./~+-]*[\w+-]\.\w{1,8}|makefile|dockerfile|readme|license)$`,
+			`^(?:{show}|open) (?:the )?(?P<file>[\w./~+-]*[\w+-]\.\w{1,8}|makefile|dockerfile|readme|license|changelog)(?: file)?$`,
 		},
-		plan: steps(func(j *job) *call {
-			return &call{tool: "read", args: map[string]any{"path": j.args["file"]}}
-		}),
+		plan: func(j *job) []call {
+			if m := byFirstWord.FindString(j.args["file"]); m != "" {
+				if len(j.results) == 0 {
+					return []call{*bash("how it is spelled here", "find . -maxdepth 1 -type f -iname", quote(m+"*"), "| sort")}
+				}
+				if l := j.results[0].lines(); j.results[0].ok() && len(l) > 0 {
+					j.args["file"] = strings.TrimPrefix(l[0], "./")
+				}
+				if len(j.results) > 1 {
+					return nil
+				}
+			} else if len(j.results) > 0 {
+				return nil
+			}
+			return []call{{tool: "read", args: map[string]any{"path": j.args["file"]}}}
+		},
 		answer: func(j *job) string { return shown(j, 120) }, no: "I did not look",
 	},
 	{
@@ -240,7 +254,7 @@ var fileIntents = []intent{
 		example: "what is in here",
 		patterns: []string{
 			`^(?:ls|ll|dir|l)(?: -\w+)*(?: {file})?$`, `^what(?:'s| is| files are| do we have| is there)?(?: there)? {here}$`, `^what(?:'s| is) (?:in|inside|under) (?P<file>[\w./~+-]+/?|"[^"]+"|'[^']+')$`, `^{show} (?:files|folders|contents?|everything|directory listing|files and folders|what(?:'s| is))(?: {here})?$`,
-			`^{show} (?:the )?(?:files|contents?) (?:in|of|inside|under) (?:the )?(?:folder |directory )?{file}$`, `^(?:which|what) files (?:are|do (?:i|we) have|exist)(?: there)?(?: {here})?$`, `^(?:describe|explain|summari[sz]e|explore|overview(?: of)?|look around|what about)(?: {here}| this)?$`,
+			`^{show} (?:the )?(?:files|contents?) (?:in|of|inside|under) (?:the )?(?:folder |directory )?{file}$`, `^{show} (?:the )?hidden files(?: {here})?$`, `^(?:which|what) files (?:are|do (?:i|we) have|exist)(?: there)?(?: {here})?$`, `^(?:describe|explain|summari[sz]e|explore|overview(?: of)?|look around|what about)(?: {here}| this)?$`,
 			`^what (?:kind|sort|type) of project is (?:this|it)`, `^(?:{show} )?(?:directory |file |folder )?(?:listing|tree)(?: {here})?$`, `^list$`, `^look around(?: here)?$`, `^what (?:is|does) this (?:project|repo|repository|code)(?: do| about)?$`,
 		},
 		plan: steps(func(j *job) *call {
@@ -356,3 +370,6 @@ func namePattern(name string) string {
 	}
 	return dir + "*" + b.String() + "*"
 }
+
+// byFirstWord are files that people call by the first word of their name, whatever the case and the ending.
+var byFirstWord = rx(`(?i)^(?:readme|license|changelog)$`)

@@ -51,7 +51,7 @@ var gitIntents = []intent{
 		name:    "who changed",
 		example: "who changed FILE",
 		patterns: []string{
-			`^who (?:has |last )?(?:last )?(?:changed|modified|edited|touched|wrote|committed|made|authored|works? on|worked on|created)(?: to| in)?(?: the)?(?: file| folder)? (?P<file>[\w./~+-]+|"[^"]+"|'[^']+')$`, `^(?:{show} )?(?:the )?(?:git )?(?:history|log|commits|changes|authors?) (?:of|for|to|in) (?:the )?(?:file |folder )?(?P<file>[\w./~+-]*[\w~+-]\.\w+|[\w./~+-]+/[\w./~+-]*)$`,
+			`^who (?:has |last )?(?:last )?(?:changed|modified|edited|touched|wrote|committed|made|authored|works? on|worked on|created)(?: to| in)?(?: the)?(?: file| folder)? (?P<file>[\w./~+-]+|"[^"]+"|'[^']+')(?: last| lately| recently)?$`, `^(?:{show} )?(?:the )?(?:git )?(?:history|log|commits|changes|authors?) (?:of|for|to|in) (?:the )?(?:file |folder )?(?P<file>[\w./~+-]*[\w~+-]\.\w+|[\w./~+-]+/[\w./~+-]*)$`,
 			`^(?:git )?blame (?P<file>[\w./~+-]+)$`, `^when was (?P<file>\S+) last (?:changed|modified|edited|committed|touched)$`,
 		},
 		plan: steps(func(j *job) *call {

@@ -157,8 +157,11 @@ var again = rx(`(?i)^(?:(?:do (?:it|that) )?(?:once )?again|repeat(?: that| it)?
 // beyond is work that no rule can do, whatever else the prompt speaks of: “write a program that lists the biggest files”.
 var beyond = rx(`(?i)^(?:(?:write|generate|create|make|develop|build|code|draft|compose|add|give)(?: me| us)? (?:an?|some|the|another|more) (?:[\w-]+ ){0,3}(?:program|function|class|method|story|poem|song|joke|email|essay|letter|article|app|application|website|web server|library|component|feature|unit tests?|tests?|error handling|documentation|regex)\b(?:.*\b(?:that|which|to|for|in|about)\b|$)|(?:implement|refactor|translate|rewrite|optimi[sz]e|design|invent|fix|debug|improve|port|convert|document)\b)`)
 
+// named is making something that has a name, which may be a word of beyond: a branch called feature.
+var named = rx(`(?i)^(?:create|make|add|start|open)(?: me)?(?: an?| the)?(?: new)?(?: git)? (?:branch|file|folder|directory|dir|tag)(?: called| named)? \S+$`)
+
 func matchOne(said string) (clause, bool) {
-	if beyond.MatchString(said) {
+	if beyond.MatchString(said) && !named.MatchString(said) {
 		return clause{}, false
 	}
 	for _, c := range table() {
