@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X sublet/cmd/internal/cli.version=$(VERSION)
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race)
 
-.PHONY: help run build install install-service uninstall test test-outside lint bench fuzz clean
+.PHONY: help run build install install-service uninstall test test-outside test-web test-browser lint bench fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -70,6 +70,19 @@ test-outside: build ## clients in JavaScript: one written from PROTOCOL.md alone
 		npm ci --no-audit --no-fund --prefix $$dir; \
 		(cd $$dir && node --test); \
 	done
+
+test-web: ## the operator's front end in node, against the real program (needs node 20; part of make test where node is)
+	@command -v node >/dev/null || { echo 'make test-web: node is not installed: install node 20 or newer' >&2; exit 1; }
+	CI=1 go test -count=1 -run '^TestOperatorModule$$' ./cmd/internal/e2e
+
+# Chromium is Debian's; playwright-core drives it and brings no browser of its own. Screenshots are left in bin/browser.
+BROWSER := $(CURDIR)/bin/browser
+PLAYWRIGHT := 1.65.1
+test-browser: ## the operator's page in a real Chromium, which is installed on Debian (needs node 20, npm); screenshots in bin/browser
+	@command -v $${CHROMIUM:-chromium} >/dev/null || apt-get install -y chromium
+	@mkdir -p '$(BROWSER)'; [ -f '$(BROWSER)/package.json' ] || echo '{"private":true}' >'$(BROWSER)/package.json'
+	@[ -d '$(BROWSER)/node_modules/playwright-core' ] || npm install --no-audit --no-fund --prefix '$(BROWSER)' playwright-core@$(PLAYWRIGHT)
+	CI=1 SUBLET_BROWSER='$(BROWSER)' CHROMIUM="$$(command -v $${CHROMIUM:-chromium})" go test -count=1 -run '^TestOperatorPage$$' ./cmd/internal/e2e
 
 lint: ## format, vet, staticcheck, imports point one way, nothing left unformatted
 	@unformatted="$$(go tool gofumpt -l cmd wire daemon client lease compaction)"; \

@@ -32,7 +32,8 @@ if (fromURL) {
 
 let operator;
 let session;
-let running = null; // AbortController of the turn under way
+let running = null; // AbortController of the turn under way, with its request's id
+let asked = 0;
 let phase = '';
 let reconnecting = false;
 
@@ -146,18 +147,18 @@ async function remove(s) {
 async function ask(content) {
   const mine = session;
   const control = new AbortController();
+  control.id = `page-${Date.now()}-${++asked}`;
   running = control;
   buttons();
   fail(null);
   try {
-    await mine.run({ agentID: $('agent').value, content }, {
+    await mine.run({ id: control.id, agentID: $('agent').value, content }, {
       signal: control.signal,
       each: (event) => mine === session && notice(event),
     });
-    if (mine === session && mine.error && mine.error.code !== 'TOOL_ERROR') fail(mine.error);
+    if (mine === session && mine.error && !['TOOL_ERROR', 'CANCELLED'].includes(mine.error.code)) fail(mine.error);
   } catch (error) {
     if (!control.signal.aborted) fail(error);
-    else if (mine === session && mine.sessionID) await mine.load(mine.sessionID).catch(() => {});
   }
   if (running === control) running = null;
   phase = '';
@@ -213,6 +214,9 @@ function question(q) {
     el('div', { className: 'row' }, deny, ...yes, comment));
   box.dataset.question = q.confirmationID;
   $('questions').append(box);
+  phase = 'waiting for your answer';
+  buttons();
+  $('turns').scrollTop = $('turns').scrollHeight; // the box takes its place
   deny.focus();
   setTimeout(() => yes.forEach((b) => (b.disabled = false)), ARMED_AFTER);
 }
@@ -319,7 +323,7 @@ $('content').addEventListener('keydown', (e) => {
     $('ask').requestSubmit();
   }
 });
-$('stop').addEventListener('click', () => running?.abort(new Error('stopped')));
+$('stop').addEventListener('click', () => running && operator.cancel(running.id)); // its end comes as an event
 $('new').addEventListener('click', () => begin());
 $('login').addEventListener('submit', (e) => {
   e.preventDefault();

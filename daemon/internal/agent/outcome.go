@@ -45,6 +45,7 @@ func (o Outcome) Failure() *wire.Error {
 	}
 	if pe, ok := errors.AsType[*provider.Error](o.Err); ok {
 		e.Code, e.Hint = wire.CodeProvider, pe.Hint()
+		e.Details["kind"] = string(pe.Kind)
 		switch pe.Kind {
 		case provider.ErrContextTooLong:
 			e.Code = wire.CodeTokenLimit

@@ -180,11 +180,12 @@ func TestS3ProviderErrors(t *testing.T) {
 		{Match: "auth", Steps: []step{{Error: "auth"}}},
 		{Match: "long", Steps: []step{{Error: "context_too_long"}}},
 		{Match: "broken", Steps: []step{{Text: "half an", Error: "broken"}}},
+		{Match: "busy", Steps: []step{{Error: "overloaded"}}},
 		{Match: "cut", Steps: []step{{Text: "to the limit", StopReason: "max_tokens"}}},
 	})
 	c := w.dial()
 	for _, tc := range []struct{ prompt, code, stop string }{
-		{"auth", "PROVIDER_ERROR", "error"}, {"long", "TOKEN_LIMIT", "error"}, {"broken", "PROVIDER_ERROR", "error"}, {"cut", "", "max_tokens"},
+		{"auth", "PROVIDER_ERROR", "error"}, {"long", "TOKEN_LIMIT", "error"}, {"broken", "PROVIDER_ERROR", "error"}, {"busy", "RATE_LIMIT", "error"}, {"cut", "", "max_tokens"},
 	} {
 		c.send(ask(tc.prompt, tc.prompt))
 		all := c.turn(tc.prompt)
