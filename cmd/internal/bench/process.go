@@ -1,15 +1,20 @@
 package main
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"sublet/wire"
 )
 
 // processRows times whole processes: the start of the daemon, an answer from one that runs, its memory and its sleep.
@@ -28,7 +33,20 @@ func processRows(binary string) ([]row, func(), error) {
 		}
 		return nil
 	}
-	stop := func() { _ = errors.Join(sublet("daemon", "stop"), os.RemoveAll(dir)) } // measured already
+	echo, err := net.Listen("unix", filepath.Join(dir, "echo"))
+	if err != nil {
+		return nil, nil, err
+	}
+	go func() { // ends with the listener
+		for {
+			nc, err := echo.Accept()
+			if err != nil {
+				return
+			}
+			go rawEcho(nc) // ends with its connection
+		}
+	}()
+	stop := func() { _ = errors.Join(sublet("daemon", "stop"), echo.Close(), os.RemoveAll(dir)) } // measured already
 	version := func() (float64, error) { return once(15, func() error { return sublet("version") }) }
 	return []row{
 		{"S1", "no daemon: start it and get an answer", "us", "exec to exit of the same binary", 3, 5, func() (float64, error) {
@@ -49,6 +67,13 @@ func processRows(binary string) ([]row, func(), error) {
 			return once(15, func() error { return sublet("daemon", "status") })
 		}, version},
 		{
+			"S2h", "daemon up: connect and handshake", "us", "connect and one exchange with a bare echo", 15, 7,
+			func() (float64, error) {
+				return once(50, func() error { return handshake(filepath.Join(dir, "run", "daemon.sock")) })
+			},
+			func() (float64, error) { return once(50, func() error { return exchange(echo.Addr().String()) }) },
+		},
+		{
 			"S4", "idle daemon: resident memory", "MB", "the 15 MB it may have", 1, 1,
 			func() (float64, error) { return idleDaemon(binary, env, resident("VmRSS:")) },
 			func() (float64, error) { return 15, nil },
@@ -64,6 +89,40 @@ func processRows(binary string) ([]row, func(), error) {
 			func() (float64, error) { return 30, nil },
 		},
 	}, stop, nil
+}
+
+// handshake connects to the daemon and waits for its Ready, as every command does that needs it.
+func handshake(path string) error {
+	nc, err := net.Dial("unix", path)
+	if err != nil {
+		return err
+	}
+	c := wire.NewConn(nc, wire.Options{})
+	defer c.Close()
+	if err := c.Send(&wire.EnvSnapshot{ProtocolMin: wire.MinVersion, ProtocolMax: wire.Version, Cwd: "/", AfterSeq: -1}); err != nil {
+		return err
+	}
+	m, err := c.Receive()
+	if err == nil && m.Kind() != "Ready" {
+		err = fmt.Errorf("handshake: answered with %s", m.Kind())
+	}
+	return err
+}
+
+// exchange is the same with as many bytes and nothing behind them.
+func exchange(path string) error {
+	nc, err := net.Dial("unix", path)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	frame := make([]byte, 4+400)
+	binary.BigEndian.PutUint32(frame, 400)
+	if _, err := nc.Write(frame); err != nil {
+		return err
+	}
+	_, err = io.ReadFull(nc, frame)
+	return err
 }
 
 func idleDaemon(binary string, env []string, measure func(pid int) (float64, error)) (float64, error) {
