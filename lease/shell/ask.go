@@ -44,7 +44,7 @@ func (s *Shell) lockTurn(ctx context.Context, command bool) error {
 // awaitIdle waits until the shell reads a line. The caller has the turn.
 func (s *Shell) awaitIdle(ctx context.Context) error {
 	asked := time.Now()
-	nudge := time.NewTimer(nudgeAfter)
+	nudge, nudges := time.NewTimer(nudgeAfter), 0
 	defer nudge.Stop()
 	for {
 		s.mu.Lock()
@@ -58,7 +58,7 @@ func (s *Shell) awaitIdle(ctx context.Context) error {
 		case <-idle:
 			return nil
 		case <-nudge.C:
-			s.nudge(p, idle, asked)
+			s.nudge(p, idle, asked, &nudges)
 			nudge.Reset(5 * nudgeAfter)
 		case <-p.exited: // perhaps another is started
 			s.mu.Lock()
@@ -78,11 +78,16 @@ func (s *Shell) awaitIdle(ctx context.Context) error {
 // nudge types a newline again, where the shell is at its prompt and yet has not told what event stands for: a ^C just
 // before made bash drop its prompt hook, or what it read next. One too many does no harm: the shell prompts once more, and
 // unexpectedLocked takes that for what it is.
-func (s *Shell) nudge(p *process, event <-chan struct{}, since time.Time) {
+// Where that does not help the rest of a line, torn by a ^C, has the shell wait for more of it, and it is interrupted.
+func (s *Shell) nudge(p *process, event <-chan struct{}, since time.Time, nudges *int) {
 	if p.lineBuf.Load() == 0 && !s.shaky.Load() {
 		return // what an rc file asks while the shell starts is not for us
 	}
 	if s.unheard(p, since, func() bool { return closed(event) }) {
+		if *nudges++; *nudges%2 == 0 && s.shaky.Load() {
+			_ = syscall.Kill(p.pid, syscall.SIGINT)
+			return
+		}
 		p.stream.question(p.stream.current())
 		_, _ = p.write([]byte("\n"))
 	}
@@ -114,7 +119,7 @@ func (s *Shell) askShell(ctx context.Context, where, script string) (out []byte,
 		return nil, 0, err
 	}
 	asked := time.Now()
-	nudge := time.NewTimer(nudgeAfter)
+	nudge, nudges := time.NewTimer(nudgeAfter), 0
 	defer nudge.Stop()
 wait:
 	for {
@@ -122,7 +127,7 @@ wait:
 		case <-q.done:
 			break wait
 		case <-nudge.C:
-			s.nudge(p, q.done, asked)
+			s.nudge(p, q.done, asked, &nudges)
 			nudge.Reset(5 * nudgeAfter)
 		case <-p.exited:
 			return nil, 0, fmt.Errorf("ask the shell: %w", ErrClosed)

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"syscall"
 	"time"
 )
@@ -11,7 +12,8 @@ const (
 	killAfter    = 4 * time.Second
 	replaceAfter = 4500 * time.Millisecond
 	provedWithin = 5 * time.Second
-	pressFirst   = 2 * time.Millisecond // a program that was only just being started has lost its SIGINT
+	forksEvery   = 2 * time.Millisecond
+	startWithin  = 250 * time.Millisecond // what a line may take to begin before the shell itself is interrupted
 	pressEvery   = 20 * time.Millisecond
 	againEvery   = 100 * time.Millisecond
 	stuckAfter   = 300 * time.Millisecond
@@ -25,15 +27,16 @@ type canceller struct {
 	r     *run
 	began time.Time
 	sent  map[int]syscall.Signal // last signal by process group, or by process, negative
+	next  time.Time              // when to press
 	again time.Time              // when to look for a lost SIGINT
-	pause time.Duration          // until the next such look
+	forks []int                  // of the shell, not yet their program when SIGINT struck
 	timer *time.Ticker
 }
 
 func newCanceller(s *Shell, p *process, r *run) *canceller {
 	return &canceller{
 		s: s, p: p, r: r, began: time.Now(), sent: make(map[int]syscall.Signal),
-		timer: time.NewTicker(pressFirst),
+		timer: time.NewTicker(pressEvery),
 	}
 }
 
@@ -46,10 +49,12 @@ func (c *canceller) tick() <-chan time.Time {
 
 // press sends what is due to the foreground group.
 func (c *canceller) press() {
-	age := time.Since(c.began)
-	if age >= againEvery {
-		c.timer.Reset(pressEvery)
+	c.pressForks()
+	if time.Now().Before(c.next) {
+		return
 	}
+	c.next = time.Now().Add(pressEvery)
+	age := time.Since(c.began)
 	due := syscall.SIGINT
 	switch {
 	case age >= killAfter:
@@ -58,6 +63,10 @@ func (c *canceller) press() {
 		due = syscall.SIGTERM
 	}
 	pgid, own := c.p.foreground()
+	if own && !c.r.hasBegun() && age < startWithin {
+		c.next = time.Time{}
+		return // SIGINT would tear the line that the shell is reading: it drops a part of it, and runs the rest
+	}
 	if own {
 		c.pressShell(due, age)
 		return
@@ -70,7 +79,7 @@ func (c *canceller) press() {
 		return
 	}
 	c.sent[pgid] = due
-	c.wait(pressFirst)
+	c.again = time.Now().Add(againEvery)
 	if err := syscall.Kill(-pgid, due); err == syscall.EPERM {
 		// A program of another user (sudo): the terminal may what we may not.
 		c.s.shaky.Store(true)
@@ -82,6 +91,28 @@ func (c *canceller) press() {
 	}
 	if due != syscall.SIGINT {
 		_ = syscall.Kill(-pgid, syscall.SIGCONT) // a stopped program does not hear
+		return
+	}
+	c.forks = slices.DeleteFunc(groupMembers(pgid), func(pid int) bool { return !isFork(pid) })
+	if len(c.forks) > 0 {
+		c.timer.Reset(forksEvery)
+	}
+}
+
+// pressForks repeats SIGINT for those that were forks of the shell when it struck and have become their program since. A
+// subshell stays a fork, and may be running its EXIT trap.
+func (c *canceller) pressForks() {
+	c.forks = slices.DeleteFunc(c.forks, func(pid int) bool {
+		if isFork(pid) {
+			return false
+		}
+		if diesOf(pid, syscall.SIGINT) {
+			_ = syscall.Kill(pid, syscall.SIGINT)
+		}
+		return true
+	})
+	if len(c.forks) == 0 {
+		c.timer.Reset(pressEvery)
 	}
 }
 
@@ -92,16 +123,13 @@ func (c *canceller) pressAgain(pgid int, due syscall.Signal) {
 	if due != syscall.SIGINT || time.Now().Before(c.again) {
 		return
 	}
-	c.wait(min(2*c.pause, againEvery))
+	c.again = time.Now().Add(againEvery)
 	for _, pid := range groupMembers(pgid) {
 		if pid != c.p.pid && diesOf(pid, syscall.SIGINT) {
 			_ = syscall.Kill(pid, syscall.SIGINT)
 		}
 	}
 }
-
-// wait sets when to look for a lost SIGINT.
-func (c *canceller) wait(d time.Duration) { c.pause, c.again = d, time.Now().Add(d) }
 
 // pressChildren ends what the command started, where the shell has the terminal and still waits: a ^C that struck while a
 // pipeline was being started makes bash wait for the rest of it without giving it the terminal.
@@ -120,7 +148,7 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 	if c.sent[c.p.pid] != due {
 		c.sent[c.p.pid] = due
 		c.s.shaky.Store(true)
-		c.wait(againEvery)
+		c.again = time.Now().Add(againEvery)
 		_ = syscall.Kill(-c.p.pid, syscall.SIGINT)
 		_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
 		if due != syscall.SIGINT {
@@ -133,7 +161,7 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 	} else if !time.Now().Before(c.again) {
 		_ = syscall.Kill(c.p.pid, syscall.SIGINT)
 		c.pressAgain(c.p.pid, due)
-		c.wait(againEvery)
+		c.again = time.Now().Add(againEvery)
 	}
 	if age >= stuckAfter {
 		c.pressChildren(due)

@@ -159,8 +159,8 @@ func TestRespawn(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		r := do(t, s, user(`echo "$PWD|$KEPT|$(hi)|$(f)|${ARR[1]}|$plain"; shopt nullglob`))
-		if got, want := string(r.Output), "/usr|a b|alias|function|2 3|5\nnullglob       \ton\n"; got != want {
+		r := do(t, s, user(`echo "$PWD|$KEPT|$(hi)|$(f)|${ARR[1]}|$plain"; shopt -q nullglob && echo on`))
+		if got, want := string(r.Output), "/usr|a b|alias|function|2 3|5\non\n"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

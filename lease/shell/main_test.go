@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -16,12 +17,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// envBash names the bash the tests run with; unset, it is the system's. `make test-matrix` sets it.
+const envBash = "SUBLET_TEST_BASH"
+
 // start starts a shell without the user's rc in a folder of its own; it is closed at the end of the test.
 func start(t testing.TB, change func(*Options)) *Shell {
 	t.Helper()
 	o := Options{
 		RC: NoRC, Dir: t.TempDir(), Folder: t.TempDir(), Env: testEnv(t),
-		Log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Path: os.Getenv(envBash),
+		Log:  slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	if change != nil {
 		change(&o)
@@ -56,17 +61,20 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// do runs a command and fails the test on an error or when it takes more than 20 s.
+// patience bounds what a command of the tests may take, also on a machine with much else to do.
+const patience = time.Minute
+
+// do runs a command and fails the test on an error or when it takes more than patience.
 func do(t testing.TB, s *Shell, c Command) Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	res, err := s.Run(ctx, c)
 	if err != nil {
 		t.Fatalf("run %q: %v", c.Text, err)
 	}
 	if ctx.Err() != nil {
-		t.Fatalf("run %q: not ended after 20 s: %+v", c.Text, res)
+		t.Fatalf("run %q: not ended after %v: %.2000s", c.Text, patience, fmt.Sprintf("%+v", res))
 	}
 	return res
 }

@@ -82,6 +82,12 @@ func leftovers(shell int, from time.Time) (list []Process) {
 	return list
 }
 
+// isFork tells whether a process is still a fork of the shell, not a program it started. A zombie is none.
+func isFork(pid int) bool {
+	st, ok := readStat(pid)
+	return ok && st.state != 'Z' && forked(commandLine(st))
+}
+
 func commandLine(st procStat) string {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(st.pid) + "/cmdline")
 	if err != nil || len(b) == 0 {

@@ -344,11 +344,17 @@ __sublet_d() {
 
 # b and k stand around a text that runs in a subshell: what it leaves behind is written down for the shell itself.
 __sublet_b() {
+	__sublet_sub=$BASHPID
 	\builtin trap '__sublet_k' EXIT
+	# Without one, SIGINT now and then ends a subshell that no EXIT trap is run in.
+	\builtin trap '__sublet_k; \builtin trap - INT; \builtin kill -INT $BASHPID' INT
 	\builtin return "$__sublet_st"
 }
 __sublet_k() {
 	{ __sublet_st=$?; } 2>/dev/null
+	# A child that SIGINT strikes before it is its program runs the trap, too.
+	[[ $BASHPID == "$__sublet_sub" ]] || \builtin return "$__sublet_st"
+	\builtin trap '' INT # a second one would cut it off
 	__sublet_f=f __sublet_dir=$__sublet_dir/k __sublet_d
 	\builtin return "$__sublet_st"
 }

@@ -26,6 +26,7 @@ type run struct {
 	sourced bool
 	line    string // what was typed
 	retyped bool
+	doubted bool          // see doubt
 	started func()        // at the start mark
 	marked  chan struct{} // closed at the end mark
 	ended   bool          // its end record came
@@ -242,6 +243,9 @@ func (s *Shell) await(ctx context.Context, r *run, p *process) Result {
 		select {
 		case <-begun:
 			begun = nil
+			if cancel != nil {
+				cancel.press()
+			}
 			if r.c.Timeout > 0 {
 				t := time.NewTimer(r.c.Timeout)
 				defer t.Stop()
@@ -272,7 +276,12 @@ func (s *Shell) await(ctx context.Context, r *run, p *process) Result {
 			}
 			continue
 		case rec := <-r.end:
-			waitMark(r.marked, p)
+			if !waitMark(r.marked) {
+				if rec.started && s.doubt(r, p, rec) {
+					continue
+				}
+				p.stream.finish()
+			}
 			code := rec.status
 			res.ExitCode = &code
 			res.Signal = signalName(code)
@@ -323,7 +332,7 @@ func (s *Shell) loseLine(r *run, p *process, cancelled bool) {
 	// A comment, an empty alias or a syntax error was read and is done; after a ^C the line was dropped.
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	again := !cancelled && !r.retyped && (r.sourced || r.status == 130)
+	again := !cancelled && !r.retyped && !r.doubted && (r.sourced || r.status == 130)
 	if r.ended {
 		return
 	}
@@ -350,14 +359,35 @@ func (s *Shell) isClosing() bool {
 	return s.closing
 }
 
-func waitMark(marked chan struct{}, p *process) {
+func waitMark(marked chan struct{}) bool {
 	t := time.NewTimer(markWait)
 	defer t.Stop()
 	select {
 	case <-marked:
+		return true
 	case <-t.C:
-		p.stream.finish()
+		return false
 	}
+}
+
+// doubt handles an end of a command whose start was never seen: a SIGINT in the moment of the start can have bash tell the
+// end and yet run what it has read of the line. So the line is taken for one that is still to come, until it begins after
+// all or is proved not to; it is never typed again. False where the command did begin, or where this was asked before.
+func (s *Shell) doubt(r *run, p *process, rec endRecord) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.doubted || r.hasBegun() || s.proc != p {
+		return false
+	}
+	r.doubted, r.ended, r.status = true, false, rec.status
+	if s.nonce == r.nonce {
+		return true // unexpectedLocked takes it from here
+	}
+	if closed(s.idle) {
+		s.idle = make(chan struct{})
+	}
+	s.unexpectedLocked(p, r, s.nonce)
+	return true
 }
 
 // buried fills in the result of a command whose shell died.

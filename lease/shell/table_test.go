@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -164,7 +165,8 @@ func startBaseline(t *testing.T) *baseline {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("bash", "--noediting", "--norc", "-i")
+	cmd := exec.Command(cmp.Or(os.Getenv(envBash), "bash"), "--noediting", "--norc", "-i")
+	cmd.Args[0] = "bash"
 	cmd.Env = append(testEnv(t), "PS1="+baselinePrompt, "PS2=")
 	cmd.Dir = t.TempDir()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave

@@ -108,3 +108,24 @@ func TestWaits(t *testing.T) {
 	}
 	waits("when all is read", true)
 }
+
+// A ^C that strikes while the shell takes in a line can leave it with the rest, and that may want more lines. A question
+// then interrupts it.
+func TestTornLine(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	do(t, s, leased("true"))
+	s.proc.awaitRead(10 * time.Second)
+	if _, err := s.proc.write([]byte("true \"open\n")); err != nil {
+		t.Fatal(err)
+	}
+	s.shaky.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := s.Prompt(ctx); err != nil {
+		t.Fatalf("the shell does not answer: %v", err)
+	}
+	if r := do(t, s, leased("echo whole")); string(r.Output) != "whole\n" {
+		t.Errorf("then got %q", r.Output)
+	}
+}
