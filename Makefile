@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X sublet/cmd/internal/cli.version=$(VERSION)
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race)
 
-.PHONY: help run build install install-service uninstall test test-outside test-web test-browser lint bench fuzz clean
+.PHONY: help run build install install-service uninstall test test-matrix test-outside test-web test-browser lint bench fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -83,6 +83,13 @@ test-browser: ## the operator's page in a real Chromium, which is installed on D
 	@mkdir -p '$(BROWSER)'; [ -f '$(BROWSER)/package.json' ] || echo '{"private":true}' >'$(BROWSER)/package.json'
 	@[ -d '$(BROWSER)/node_modules/playwright-core' ] || npm install --no-audit --no-fund --prefix '$(BROWSER)' playwright-core@$(PLAYWRIGHT)
 	CI=1 SUBLET_BROWSER='$(BROWSER)' CHROMIUM="$$(command -v $${CHROMIUM:-chromium})" go test -count=1 -run '^TestOperatorPage$$' ./cmd/internal/e2e
+
+test-matrix: ## the shell's tests with bash 5.1, 5.2 and 5.3 of Debian's releases (needs a Debian with apt; installs nothing)
+	@for release in bullseye trixie forky; do \
+		bash="$$(.ci/bash-of $$release)"; \
+		echo "$$release: $$("$$bash" --version | head -1)"; \
+		SUBLET_TEST_BASH="$$bash" go test -count=1 ./lease/shell; \
+	done
 
 lint: ## format, vet, staticcheck, imports point one way, nothing left unformatted
 	@unformatted="$$(go tool gofumpt -l cmd wire daemon client lease compaction)"; \
