@@ -162,6 +162,7 @@ func (c *conn) send(v any) error { return c.out.Send(c.ctx, gateway.Line(v)) }
 
 // notify sends a notification. That the client is gone shows in the reader.
 func (c *conn) notify(method string, params any) {
+	c.log.Debug("sent", "method", method)
 	_ = c.send(&notification{Version: "2.0", Method: method, Params: params})
 }
 
@@ -211,6 +212,7 @@ func (c *conn) one(raw json.RawMessage, seen []json.RawMessage) (a *response, th
 	limit := c.limit(wire.LimitRequestsPerSecond, 100)
 	ok, retry := c.rate.Take(limit)
 	r, bad := parse(raw)
+	c.log.Debug("received", "method", clip(r.Method), "bytes", len(raw))
 	switch {
 	case !ok:
 		if bad == nil && r.ID == nil {
