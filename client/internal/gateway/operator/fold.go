@@ -65,7 +65,7 @@ func (h *history) apply(m wire.EventMessage) *turn {
 	if id == "" {
 		return nil
 	}
-	if begun, ok := m.(*wire.TurnStarted); ok {
+	if begun, ok := m.(*wire.TurnStarted); ok && h.byID[id] == nil { // one that is told twice began once
 		t := &turn{
 			id: id, request: begun.RequestID, agent: begun.Agent, prompt: begun.Prompt, startMS: begun.AtMS,
 		}

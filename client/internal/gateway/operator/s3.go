@@ -130,7 +130,12 @@ func (s *s3Turn) translate(m wire.EventMessage) [][]byte {
 		}
 		return nil
 	}
-	s.turn = t
+	if begun {
+		s.turn = t
+	}
+	if _, again := m.(*wire.TurnStarted); t != s.turn || again && !begun { // a request is one turn, and begins once
+		return nil
+	}
 	if !amongResults(m) {
 		out = s.flush(out, m.Meta().AtMS)
 	}
