@@ -59,7 +59,11 @@ func (m *model) onError(e *wire.Error) {
 	}
 	if e.TurnID != "" {
 		m.flushText("")
-		m.turnOf(e.Meta()).failed = true
+		t := m.turnOf(e.Meta())
+		t.failed = true
+		if e.Code == wire.CodeCancelled && t.cancel {
+			return // the turn's last line says so
+		}
 	}
 	m.fail(firstOf(e.Message, e.Code), e.Hint)
 }

@@ -325,8 +325,10 @@ func TestInterrupts(t *testing.T) {
 	w.keys("\x03")
 	w.see("stopping")
 	w.until("the cancel", func() bool { w.d.mu.Lock(); defer w.d.mu.Unlock(); return len(w.d.cancelled) == 1 })
-	w.p.Send(&wire.AgentComplete{Event: event(9), Status: wire.StatusCancelled, DurationMS: 100})
+	w.p.Send(&wire.Error{Event: event(9), Code: wire.CodeCancelled, Message: "cancelled by client sublet 1"})
+	w.p.Send(&wire.AgentComplete{Event: event(10), Status: wire.StatusCancelled, DurationMS: 100})
 	w.see("stopped")
+	w.seeNot("cancelled by") // once is enough
 	select {
 	case <-w.done:
 		t.Error("^C ended the program")
