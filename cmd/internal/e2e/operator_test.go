@@ -103,7 +103,7 @@ func TestOperatorModule(t *testing.T) {
 	w := newWorld(t, "", nil)
 	w.script(webScript(w))
 	addr, token := w.operator("--ui")
-	w.runNode([]string{"--test", "operator.test.js"}, "OPERATOR_ADDR="+addr, "OPERATOR_TOKEN="+token, "OPERATOR_GATE="+w.path("gate"))
+	w.runNode([]string{"--test", "--test-timeout=120000", "operator.test.js"}, "OPERATOR_ADDR="+addr, "OPERATOR_TOKEN="+token, "OPERATOR_GATE="+w.path("gate"))
 }
 
 // The page in a real Chromium; `make test-browser` installs what it needs and says so by SUBLET_BROWSER, a folder with

@@ -99,6 +99,8 @@ func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, li
 	var err error
 	switch r.Op {
 	case "get":
+		// Before its events: a turn that ends in between is told as running with its end, never as ended without it.
+		out.Session = s.snapshot()
 		if r.IncludeHistory {
 			events, more, err := c.hub.opts.Store.Events(ctx, s.id, r.AfterSeq, limit)
 			if err != nil {
@@ -106,6 +108,7 @@ func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, li
 			}
 			out.Events, out.More = envelopes(events, r.IncludeBlocks), more
 		}
+		return nil
 	case "rename":
 		if len(r.Name) > maxName {
 			return invalid("name: %d bytes is more than the limit of %d", len(r.Name), maxName)
