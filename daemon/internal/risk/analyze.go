@@ -206,6 +206,23 @@ func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
 	return &a.findings[len(a.findings)-1]
 }
 
+// maxUndo is how many steps back a hint names; more are nobody's plan.
+const maxUndo = 3
+
+// undoHint is the way back: what was done last is undone first.
+func (a *analysis) undoHint() string {
+	var steps []string
+	for i := len(a.findings) - 1; i >= 0; i-- {
+		if how := a.findings[i].undo; how != "" && !slices.Contains(steps, how) {
+			steps = append(steps, how)
+		}
+	}
+	if len(steps) > maxUndo {
+		return ""
+	}
+	return strings.Join(steps, ", then ")
+}
+
 func (f *finding) cannotUndo() *finding        { f.hard = true; return f }
 func (f *finding) canUndo(how string) *finding { f.undo = how; return f }
 
@@ -227,12 +244,9 @@ func (a *analysis) finish(size int) Verdict {
 		case f.Level >= High && (f.Effect == Unknown || f.Effect == Network || f.Effect == Secret || f.Effect == RunCode):
 			v.Reversible = false // what was sent, seen or run by code that is not known stays so
 		}
-		if f.undo != "" && v.UndoHint == "" {
-			v.UndoHint = f.undo
-		}
 	}
-	if !v.Reversible {
-		v.UndoHint = ""
+	if v.Reversible {
+		v.UndoHint = a.undoHint()
 	}
 	fs := a.findings
 	if len(fs) > maxReasons {
