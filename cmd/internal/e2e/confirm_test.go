@@ -48,7 +48,7 @@ func TestAlwaysAndBecause(t *testing.T) {
 
 	term.send(ctrlU)
 	term.ask("ship it")
-	term.see(`git push --force`)
+	term.see(`\[c\] no, because`)
 	term.answer("c", func() bool { return !term.sees(`\[c\] no, because`) })
 	term.send(ctrlU, "the branch is protected", enter)
 	term.see(`Third done\.`)
