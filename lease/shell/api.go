@@ -89,6 +89,9 @@ type State struct {
 	Aliases   map[string]string
 	Functions map[string]string // name to body
 	Options   []string          // set -o and shopt names that are on, sorted
+	Hashed    map[string]string // names that the hash table runs as another file than PATH finds (hash -p), with that file
+	Disabled  []string          // builtins that are switched off (enable -n), sorted
+	Loaded    []string          // builtins that were loaded from a file under a name of their own (enable -f), sorted
 	Digest    string            // lower-case hex SHA-256 over all above
 }
 

@@ -55,23 +55,33 @@ func Difference(a, b State) string {
 	added, changed, removed = compare(a.Functions, b.Functions, nil)
 	say("defined function", slices.Concat(added, changed))
 	say("removed function", removed)
-	var on, off []string
-	for _, o := range b.Options {
-		if !slices.Contains(a.Options, o) {
-			on = append(on, o)
-		}
-	}
-	for _, o := range a.Options {
-		if !slices.Contains(b.Options, o) {
-			off = append(off, o)
-		}
-	}
-	say("switched on", on)
-	say("switched off", off)
+	added, changed, removed = compare(a.Hashed, b.Hashed, nil)
+	say("made another file run as", slices.Concat(added, changed))
+	say("put back what runs as", removed)
+	say("switched off builtin", without(b.Disabled, a.Disabled))
+	say("switched on builtin", without(a.Disabled, b.Disabled))
+	say("loaded builtin", without(b.Loaded, a.Loaded))
+	say("removed builtin", without(a.Loaded, b.Loaded))
+	watch = append(watch, added...)
+	watch = append(watch, changed...)
+	watch = append(watch, without(b.Disabled, a.Disabled)...)
+	watch = append(watch, without(b.Loaded, a.Loaded)...)
+	say("switched on", without(b.Options, a.Options))
+	say("switched off", without(a.Options, b.Options))
 	if len(watch) > 0 {
 		parts = append(parts, "look at "+strings.Join(watch, ", ")+": it decides what later commands run")
 	}
 	return printable(strings.Join(parts, ", "))
+}
+
+// without is what of list is not in other.
+func without(list, other []string) (rest []string) {
+	for _, s := range list {
+		if !slices.Contains(other, s) {
+			rest = append(rest, s)
+		}
+	}
+	return rest
 }
 
 func compare(a, b map[string]string, skip map[string]bool) (added, changed, removed []string) {

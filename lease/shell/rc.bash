@@ -338,8 +338,18 @@ __sublet_d() {
 		\builtin printf '\0'
 		[[ $__sublet_f != *f* ]] || \builtin declare -f
 		\builtin printf '\0'
+		__sublet_commands
+		\builtin printf '\0'
 	} >|"$__sublet_dir/s" 2>/dev/null
 	\builtin return 0
+}
+
+# commands lists the hash table, which bash goes by under set +h too but shows only under set -h, and the builtins.
+__sublet_commands() {
+	local -
+	\builtin set -h
+	\builtin hash -l
+	\builtin enable -a
 }
 
 # b and k stand around a text that runs in a subshell: what it leaves behind is written down for the shell itself.

@@ -57,6 +57,7 @@ type Shell struct {
 	taken      map[string]chan struct{} // by record: closed when it was read
 	stray      []byte                   // typed when no command ran
 	snap       snapshot                 // last known state
+	usual      usualFile                // names that the hash table found along PATH
 	spawned    time.Time
 	deaths     int // in a row, soon after the start
 	exitStatus int

@@ -19,6 +19,8 @@ type snapshot struct {
 	order []string          // names, as listed
 	alias map[string]string // name to its alias statement
 	funcs map[string]string // name to its full text
+	hash  map[string]string // the hash table: name to file
+	path  string            // PATH, exported or not
 }
 
 func (s *Shell) setDirLocked(dir string) {
@@ -32,6 +34,7 @@ func (s *Shell) takeSnapshotLocked(next snapshot) {
 	if next.funcs == nil { // only asked for where it may have changed
 		next.funcs, next.State.Functions = s.snap.funcs, s.snap.State.Functions
 	}
+	next.State.Hashed = s.usual.strange(next.hash, next.path)
 	next.State.Digest = next.State.digest()
 	s.snap = next
 }
@@ -118,11 +121,32 @@ func restoreScript(now, want State) string {
 			b.WriteString(want.Functions[name] + "\n")
 		}
 	}
+	writeCommands(&b, now, want)
 	writeOptions(&b, now.Options, want.Options)
 	if want.Dir != "" && want.Dir != now.Dir {
 		fmt.Fprintf(&b, "\\builtin cd -- %s >/dev/null 2>&1\n", quote(want.Dir))
 	}
 	return b.String()
+}
+
+// writeCommands puts back what names mean beside aliases and functions.
+func writeCommands(b *strings.Builder, now, want State) {
+	each := func(line string, from, in []string) {
+		for _, name := range from {
+			if !slices.Contains(in, name) {
+				fmt.Fprintf(b, "\\builtin %s %s\n", line, quote(name))
+			}
+		}
+	}
+	each("enable -d --", now.Loaded, want.Loaded)
+	each("enable --", now.Disabled, want.Disabled)
+	each("enable -n --", want.Disabled, now.Disabled)
+	each("hash -d --", slices.Sorted(maps.Keys(now.Hashed)), slices.Sorted(maps.Keys(want.Hashed)))
+	for _, name := range slices.Sorted(maps.Keys(want.Hashed)) {
+		if now.Hashed[name] != want.Hashed[name] {
+			fmt.Fprintf(b, "\\builtin hash -p %s -- %s\n", quote(want.Hashed[name]), quote(name))
+		}
+	}
 }
 
 // writeOptions switches options; names of set -o stand as they are, those of shopt too: the two lists share none.
@@ -233,15 +257,18 @@ func (st State) digest() string {
 	h := sha256.New()
 	put := func(s string) { fmt.Fprintf(h, "%d:%s", len(s), s) }
 	put(st.Dir)
-	for _, m := range []map[string]string{st.Vars, st.Aliases, st.Functions} {
+	for _, m := range []map[string]string{st.Vars, st.Aliases, st.Functions, st.Hashed} {
 		put(fmt.Sprint(len(m)))
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			put(k)
 			put(m[k])
 		}
 	}
-	for _, o := range st.Options {
-		put(o)
+	for _, list := range [][]string{st.Options, st.Disabled, st.Loaded} {
+		put(fmt.Sprint(len(list)))
+		for _, o := range list {
+			put(o)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -253,7 +280,7 @@ func (s *Shell) readState(path string) (snapshot, error) {
 		return snapshot{}, fmt.Errorf("read shell state: %w", err)
 	}
 	f := strings.Split(string(raw), "\x00")
-	if len(f) < 9 {
+	if len(f) < 10 {
 		return snapshot{}, errors.New("read shell state: cut short")
 	}
 	dir, setOpts, shopts, full := f[0], f[1], f[2], f[3]
@@ -272,5 +299,6 @@ func (s *Shell) readState(path string) (snapshot, error) {
 	if full != "" {
 		sn.readFunctions(f[6], f[7])
 	}
+	sn.readCommands(f[8])
 	return sn, nil
 }

@@ -108,6 +108,66 @@ func differs(a, b State) (out []string) {
 	return out
 }
 
+// A name that runs another file than PATH finds, or a builtin no more, is part of the state (T3h): `hash -p`, `enable -n`
+// and `enable -f` decide what a later `ls` is. What PATH finds and bash only remembers is not.
+func TestStateOfCommandNames(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	file := filepath.Join(t.TempDir(), "it's \"odd\"")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\necho other\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	do(t, s, user("ls / >/dev/null; cat /dev/null; sort </dev/null; :; x=1"))
+	before := stateOf(t, s)
+	if len(before.Hashed)+len(before.Disabled)+len(before.Loaded) > 0 {
+		t.Errorf("before: got %v %v %v, want none", before.Hashed, before.Disabled, before.Loaded)
+	}
+	for _, c := range []struct {
+		text  string
+		check func(State) bool
+	}{
+		{"hash -p " + quote(file) + " ls", func(st State) bool { return st.Hashed["ls"] == file && len(st.Hashed) == 1 }},
+		{"set +h; x=2", func(st State) bool { return st.Hashed["ls"] == file }}, // bash goes by it all the same
+		{"set -h; hash -p rel/x cat", func(st State) bool { return st.Hashed["cat"] == "rel/x" && len(st.Hashed) == 2 }},
+		{"enable -n test '['", func(st State) bool { return slices.Equal(st.Disabled, []string{"[", "test"}) }},
+		{"eval 'enable -n kill'", func(st State) bool { return len(st.Disabled) == 3 }},
+		{"enable -n enable; x=3", func(st State) bool { return slices.Contains(st.Disabled, "enable") }},
+	} {
+		last := stateOf(t, s).Digest
+		do(t, s, user(c.text))
+		st := stateOf(t, s)
+		if !c.check(st) {
+			t.Errorf("%q: got %v %v %v", c.text, st.Hashed, st.Disabled, st.Loaded)
+		}
+		if st.Digest == last {
+			t.Errorf("%q: the digest stayed", c.text)
+		}
+	}
+	if r := do(t, s, user("ls")); string(r.Output) != "other\n" {
+		t.Errorf("ls: got %q", r.Output)
+	}
+}
+
+// Both are put back with the rest of the state.
+func TestRestoreCommandNames(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	do(t, s, user("enable -n times; hash -p /bin/true keep; hash -p /bin/true change"))
+	before := stateOf(t, s)
+	do(t, s, leased("enable -n test; enable times; hash -p /bin/echo ls; hash -p /bin/echo change; hash -d keep"))
+	changed := stateOf(t, s)
+	if want := "made another file run as ls, change, put back what runs as keep, switched off builtin test, " +
+		"switched on builtin times, look at ls, change, test: it decides what later commands run"; Difference(before, changed) != want {
+		t.Errorf("got %q, want %q", Difference(before, changed), want)
+	}
+	if err := s.Restore(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	if after := stateOf(t, s); after.Digest != before.Digest {
+		t.Errorf("not restored: %v %v, want %v %v", after.Hashed, after.Disabled, before.Hashed, before.Disabled)
+	}
+}
+
 // What a borrower changed can be put back, to the digest.
 func TestRestore(t *testing.T) {
 	t.Parallel()

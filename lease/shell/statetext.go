@@ -35,6 +35,9 @@ func (sn *snapshot) readVars(text string) {
 			continue
 		}
 		sn.vars[name] = statement
+		if name == "PATH" {
+			sn.path = value
+		}
 		sn.order = append(sn.order, name)
 		if strings.Contains(flags, "x") && set && !strings.ContainsAny(flags, "aA") && name != "_" && name != EnvInside {
 			sn.State.Vars[name] = value
