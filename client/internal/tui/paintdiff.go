@@ -159,12 +159,13 @@ func (p *painter) toTop(b []byte) []byte {
 }
 
 // wipe goes to the first cell of the live part and erases it. The first line is erased by itself: from the screen's first
-// cell tmux takes "erase below" for a clear, and moves what stood there into its scrollback.
+// cell tmux takes "erase below" for a clear, and moves what stood there into its scrollback. The way back is a saved
+// cursor and not a move up: a window that became lower may have cut off the rows below, and then there is no way down.
 func (p *painter) wipe(b []byte) []byte {
 	below := len(p.shown) > 1 || p.row > 0
 	b = append(p.toTop(b), "\x1b[K"...)
 	if below {
-		b = append(b, "\x1b[B\x1b[J\x1b[A"...)
+		b = append(b, "\x1b7\x1b[B\x1b[J\x1b8"...)
 	}
 	return b
 }

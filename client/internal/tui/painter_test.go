@@ -261,6 +261,24 @@ func TestPainterResize(t *testing.T) {
 	}
 }
 
+// A window made lower: the terminal cuts off what stood below the cursor's row and scrolls the rest up. The picture is
+// drawn in its own place, not over the line above it.
+func TestPainterResizeLower(t *testing.T) {
+	p, s := canvas(20, 6)
+	p.print("one\ntwo\nthree")
+	p.drawNow(frame{lines: []string{"> ask", "  footer"}, row: 0, col: 2})
+	p.resize(20, 3)
+	s.mu.Lock()
+	s.h = 3
+	s.rows = [][]string{cellsOf("two", 20), cellsOf("three", 20), cellsOf("> ask", 20)}
+	s.row, s.col = 2, 2
+	s.mu.Unlock()
+	p.drawNow(frame{lines: []string{"> ask", "  footer"}, row: 0, col: 2})
+	if got, want := s.text(), "three\n> ask\n  footer"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func cellsOf(text string, w int) []string {
 	r := strings.Split(text, "")
 	for len(r) < w {

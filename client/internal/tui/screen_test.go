@@ -21,6 +21,8 @@ type termScreen struct {
 	saved    [][]string
 	srow     int
 	scol     int
+	krow     int // the cursor kept by DECSC
+	kcol     int
 	raw      []byte
 	part     []byte
 	written  int
@@ -108,6 +110,12 @@ func (s *termScreen) control(seq string) {
 		return
 	case "\b":
 		s.col, s.wrapNext = max(0, s.col-1), false
+		return
+	case "\x1b7":
+		s.krow, s.kcol = s.row, s.col
+		return
+	case "\x1b8":
+		s.row, s.col, s.wrapNext = s.krow, s.kcol, false
 		return
 	}
 	if !strings.HasPrefix(seq, "\x1b[") || len(seq) < 3 {
