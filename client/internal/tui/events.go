@@ -21,6 +21,7 @@ type turn struct {
 	calls   int  // tools that were called
 	failed  bool // an Error event came
 	cancel  bool // the user asked for its end
+	bare    bool // nothing was asked: a tool run for the user, as /undo is; its card says it all
 }
 
 // speaker is one agent in a turn.
@@ -140,7 +141,7 @@ func (m *model) onTurn(e *wire.TurnStarted) {
 		m.endTurn()
 	}
 	t := m.turnOf(e.Meta())
-	t.prompt = e.Prompt
+	t.prompt, t.bare = e.Prompt, strings.TrimSpace(e.Prompt) == ""
 	m.answers(e.Model)
 	said := false
 	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
@@ -151,7 +152,7 @@ func (m *model) onTurn(e *wire.TurnStarted) {
 		t.cancel = a.cancel
 		return true
 	})
-	if !said && strings.TrimSpace(e.Prompt) != "" {
+	if !said && !t.bare {
 		m.asks.add(e.Prompt)
 		m.echo(e.Prompt)
 	}
@@ -369,7 +370,9 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 		m.use = e.Context
 	}
 	m.questions = slices.DeleteFunc(m.questions, func(q *confirm) bool { return q.req.TurnID == e.TurnID && e.TurnID != "" })
-	m.emit(kindEnd, m.endLine(e, t))
+	if !t.bare || t.calls == 0 {
+		m.emit(kindEnd, m.endLine(e, t))
+	}
 	m.tryHand()
 }
 

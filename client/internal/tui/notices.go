@@ -64,6 +64,9 @@ func (m *model) onError(e *wire.Error) {
 		if e.Code == wire.CodeCancelled && t.cancel {
 			return // the turn's last line says so
 		}
+		if t.bare && t.calls > 0 {
+			return // the tool's card said so
+		}
 	}
 	m.fail(firstOf(e.Message, e.Code), e.Hint)
 }

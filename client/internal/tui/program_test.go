@@ -189,6 +189,30 @@ Then I run it.
 	}
 }
 
+// What was run for the user without a question, as /undo is, is told by its card alone: no second telling of the error,
+// no line about a turn that nobody asked for.
+func TestToolTurn(t *testing.T) {
+	w := open(t, 80, 24)
+	w.keys("\t")
+	w.see("ask an agent")
+	meta := func(seq int64) wire.Event { e := event(seq); e.TurnID = "u1"; return e }
+	w.p.Send(&wire.TurnStarted{Event: meta(1), Agent: "orchestrator"})
+	w.p.Send(&wire.CommandResult{Event: meta(2), Agent: "orchestrator", ExecutionID: "x", Tool: "undo", Status: wire.StatusError, Output: []byte("no file change to undo\n")})
+	w.p.Send(&wire.Error{Event: meta(3), Code: wire.CodeToolFailed, Message: "undo: no file change to undo"})
+	w.p.Send(&wire.AgentComplete{Event: meta(4), Agent: "orchestrator", Status: wire.StatusError, DurationMS: 3})
+	w.p.Send(&wire.Notice{Level: "info", Text: "the end"})
+	w.see("the end")
+	got := w.screen.all()
+	want := `✗ undo
+  │ no file change to undo
+  └ failed
+· the end
+> ask an agent`
+	if !strings.Contains(got, want) || strings.Contains(got, "✗ failed") {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // Events of a session that is resumed render as what they were: finished cards and answers.
 func TestResume(t *testing.T) {
 	w := open(t, 80, 24, func(w *window) {
