@@ -99,6 +99,9 @@ func (a *app) open(session wire.SessionID, goOn bool) error {
 	if !isTerminal(a.stdin) || !isTerminal(os.Stdout) {
 		return &usageError{hinted{"sublet opens on a terminal, and this is none", "scripts use `sublet ask 'PROMPT'`"}}
 	}
+	if a.env("TERM") == "dumb" { // an editor's shell window
+		return &usageError{hinted{"sublet moves the cursor, and this terminal cannot (TERM=dumb)", "`sublet ask 'PROMPT'` works here"}}
+	}
 	o, err := a.options()
 	if err != nil {
 		return err

@@ -99,3 +99,21 @@ func agentSleep(term *terminal) {
 	term.ask("long one please")
 	term.w.await("the agent's sleep to run", func() bool { return strings.Contains(term.w.processes(), "sleep 3000") })
 }
+
+// A terminal that cannot move its cursor (an editor's shell window) is told apart before anything is drawn, and before a
+// daemon or a shell is started.
+func TestDumbTerminal(t *testing.T) {
+	w := newWorld(t, "", nil)
+	w.env = append(w.env, "TERM=dumb")
+	term := w.open()
+	if code := term.wait(); code != 2 {
+		t.Errorf("exit %d, want 2", code)
+	}
+	term.see(`this terminal cannot \(TERM=dumb\)`)
+	if got := term.bytes(); strings.Contains(got, "\x1b") {
+		t.Errorf("it was sent control sequences: %q", got)
+	}
+	if _, _, code := w.sublet("daemon", "status"); code != 4 {
+		t.Errorf("daemon status: exit %d, want 4: none was needed", code)
+	}
+}
