@@ -37,8 +37,13 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 // compact is a CompactRequest when its turn has come. Its events belong to no turn.
 func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 	of := wire.Event{RequestID: t.request}
-	emit := func(m wire.EventMessage) {
+	started := func(m *wire.CompactionStarted) {
 		if err := t.s.emit(m); err != nil {
+			t.failStore(err)
+		}
+	}
+	emit := func(m *wire.CompactionComplete) {
+		if err := t.end(m); err != nil {
 			t.failStore(err)
 		}
 	}
@@ -74,7 +79,7 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 				t.answer(m)
 				return
 			}
-			emit(m)
+			started(m)
 		},
 	})
 	done.Event = of
@@ -82,6 +87,7 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 	case err != nil && done.Status != wire.StatusCancelled:
 		fail(err, done)
 	case r.Op == "preview": // shown to whoever asked, and nowhere kept
+		t.out()
 		t.answer(done)
 	default:
 		emit(done)

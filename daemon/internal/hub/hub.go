@@ -228,7 +228,8 @@ func (h *Hub) daemonInfo() wire.DaemonInfo {
 	}
 }
 
-// begin counts a piece of work in; it fails while the daemon stops. Its end is done.
+// begin counts a piece of work in; it fails while the daemon stops. It is counted out by over, before anybody is told its
+// end, and Close waits for it until work.Done.
 func (h *Hub) begin() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -240,10 +241,9 @@ func (h *Hub) begin() error {
 	return nil
 }
 
-func (h *Hub) done() {
+func (h *Hub) over() {
 	h.mu.Lock()
 	h.running--
 	h.mu.Unlock()
-	h.work.Done()
 	h.stir()
 }

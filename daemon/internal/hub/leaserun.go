@@ -74,17 +74,18 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 	c.mu.Lock()
 	c.borrowed[r.RequestID] = stop
 	c.mu.Unlock()
-	c.hub.work.Go(func() { // ends with the command; Close waits for it
-		defer c.hub.done()
-		defer c.untrack(r.RequestID)
-		defer func() {
-			cancel(nil)
-			c.mu.Lock()
-			delete(c.borrowed, r.RequestID)
-			c.mu.Unlock()
-		}()
-		c.borrowFor(ctx, cancel, ln, r)
-	})
+	over := func() {
+		c.untrack(r.RequestID)
+		c.mu.Lock()
+		delete(c.borrowed, r.RequestID)
+		c.mu.Unlock()
+		c.hub.over()
+	}
+	go func() { // ends with the command; Close waits for it
+		defer c.hub.work.Done()
+		defer cancel(nil)
+		c.borrowFor(ctx, cancel, over, ln, r)
+	}()
 	return nil
 }
 
@@ -111,7 +112,8 @@ func (h *Hub) lenderFor(pid int) *lender {
 	return best
 }
 
-func (c *Client) borrowFor(ctx context.Context, cancel context.CancelCauseFunc, ln *lender, r *wire.LeaseRunRequest) {
+// borrowFor runs the command and tells its events. over counts it out; it is called before the end is told, like a turn's.
+func (c *Client) borrowFor(ctx context.Context, cancel context.CancelCauseFunc, over func(), ln *lender, r *wire.LeaseRunRequest) {
 	cfg := c.hub.opts.Config()
 	execution := wire.ExecutionID(wire.NewID())
 	var at atomic.Pointer[wire.LeaseRef] // ids are known once the shell is ours
@@ -153,6 +155,7 @@ func (c *Client) borrowFor(ctx context.Context, cancel context.CancelCauseFunc, 
 	}
 	c.hub.audit(entry)
 	done, err := ln.run(ctx, w)
+	over()
 	ref := *at.Load()
 	entry.Event, entry.Decision, entry.At, entry.DurationMS = "execution", "", time.Now(), time.Since(started).Milliseconds()
 	if err != nil {

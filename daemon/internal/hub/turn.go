@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +34,8 @@ type turn struct {
 
 	ctx    context.Context // ends when the turn is cancelled, also while it waits
 	cancel context.CancelCauseFunc
+	count  sync.Once // see over
+	begun  bool      // guarded by the session's mu: it waits no more
 
 	mu       sync.Mutex
 	approved map[wire.ExecutionID]bool // guarded by mu: allowed, and whether by a person
@@ -43,10 +46,6 @@ type turn struct {
 // passes to the turn; an error gives it back.
 func (h *Hub) enqueue(t *turn) error {
 	c, s := t.origin, t.s
-	if s.deleted.Load() {
-		h.release(s)
-		return ErrNoSession
-	}
 	limit := h.opts.Config().Limits.RunningTurns
 	c.mu.Lock()
 	if c.running+len(c.borrowed) >= limit {
@@ -66,12 +65,18 @@ func (h *Hub) enqueue(t *turn) error {
 	h.mu.Lock()
 	h.turns[t.id] = t
 	h.mu.Unlock()
-	c.track(t.request, func(why *stopped) { t.cancel(why) })
+	c.track(t.request, t.stop)
 	s.mu.Lock()
-	s.turns = append(s.turns, t)
-	start := !s.working
-	s.working = true
+	gone, start := s.deleted.Load(), !s.working
+	if !gone {
+		s.turns = append(s.turns, t)
+		s.working = true
+	}
 	s.mu.Unlock()
+	if gone {
+		t.leave()
+		return ErrNoSession
+	}
 	if start {
 		h.work.Go(func() { s.play() }) // ends when the session's line is empty; Close waits for it
 	}
@@ -94,43 +99,108 @@ func (s *session) play() {
 			return
 		}
 		t := s.turns[0]
+		t.begun = true
 		s.mu.Unlock()
 		t.play()
-		s.mu.Lock()
-		s.turns = s.turns[1:]
-		s.mu.Unlock()
-		s.hub.release(s)
+		t.leave()
 	}
 }
 
-// play runs one turn to its one end: AgentComplete, after a stored Error where it failed. A turn that was cancelled
-// while it waited never began; its request is answered by one Error.
-func (t *turn) play() {
-	h := t.hub
-	defer func() {
-		t.cancel(nil)
+// dropLocked takes a turn out of the line.
+func (s *session) dropLocked(t *turn) {
+	if i := slices.Index(s.turns, t); i >= 0 {
+		s.turns = slices.Delete(s.turns, i, i+1)
+	}
+}
+
+// over counts the turn out of everything but the session's line. It comes before the turn's end is told, so that whoever
+// reads the end may do at once what one turn too many forbids.
+func (t *turn) over() {
+	t.count.Do(func() {
+		h := t.hub
 		h.mu.Lock()
 		delete(h.turns, t.id)
 		h.mu.Unlock()
 		t.origin.untrack(t.request)
 		t.origin.ended()
-		h.done()
-	}()
+		h.over()
+	})
+}
+
+// end sends the turn's last event, or that of a request which is no turn; nobody who sees it finds the turn in the
+// session. An event that cannot be stored is not sent.
+func (t *turn) end(m wire.EventMessage) error {
+	t.over()
+	maskEvent(m)
+	s := t.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropLocked(t)
+	return s.emitLocked(m)
+}
+
+// out is over and takes the turn out of the line: before an answer that is no event.
+func (t *turn) out() {
+	t.over()
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	t.s.dropLocked(t)
+}
+
+// leave is the last thing of every turn, however it went.
+func (t *turn) leave() {
+	t.cancel(nil)
+	t.out()
+	t.hub.release(t.s)
+	t.hub.work.Done()
+}
+
+// stop cancels the turn. One that still waits ends here and now, without having begun.
+func (t *turn) stop(why *stopped) {
+	t.cancel(why)
+	s := t.s
+	s.mu.Lock()
+	waits := !t.begun && slices.Contains(s.turns, t)
+	if waits {
+		s.dropLocked(t) // or it would begin meanwhile
+	}
+	s.mu.Unlock()
+	if waits {
+		t.neverBegan(why)
+		t.leave()
+	}
+}
+
+// neverBegan answers the request of a turn that was cancelled while it waited: by one Error, nothing is stored.
+func (t *turn) neverBegan(why error) {
+	t.out()
+	t.origin.send(&wire.Error{
+		Event: wire.Event{SessionID: t.s.id, RequestID: t.request}, Code: wire.CodeCancelled,
+		Message: why.Error() + " before it began", Details: map[string]string{}, Recoverable: true,
+	})
+}
+
+// play runs one turn to its one end: AgentComplete, after a stored Error where it failed.
+func (t *turn) play() {
+	h := t.hub
 	if err := context.Cause(t.ctx); err != nil {
-		t.origin.send(&wire.Error{
-			Event: wire.Event{SessionID: t.s.id, RequestID: t.request}, Code: wire.CodeCancelled,
-			Message: err.Error() + " before it began", Details: map[string]string{}, Recoverable: true,
-		})
+		t.neverBegan(err)
 		return
 	}
 	if t.bare != nil {
-		t.guard(t.ctx)
+		if out := t.guard(t.ctx); out.Err != nil {
+			t.out()
+			failure := out.Failure()
+			failure.RequestID = t.request
+			t.origin.send(failure)
+		}
 		return
 	}
 	started := time.Now()
 	h.log.Info("turn started", "turn", t.id, "session", t.s.id, "agent", t.agent)
 	begun := &wire.TurnStarted{Agent: t.agent, Prompt: t.prompt, Model: t.model}
 	if err := t.emit(begun); err != nil {
+		t.out()
 		t.failStore(err)
 		return
 	}
@@ -171,7 +241,9 @@ func (t *turn) play() {
 	if end.Agent == "" {
 		end.Agent = t.agent
 	}
-	if err := t.emit(end); err != nil {
+	of := end.Meta()
+	of.TurnID, of.RequestID = t.id, t.request
+	if err := t.end(end); err != nil {
 		t.failStore(err)
 		t.s.emitUnstored(end) // whoever waits must not wait for ever
 	}
@@ -239,7 +311,7 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 		t := c.hub.turns[*r.TurnID]
 		c.hub.mu.Unlock()
 		if t != nil {
-			t.cancel(why)
+			t.stop(why)
 		}
 	case r.RequestID != nil && *r.RequestID != "":
 		c.mu.Lock()

@@ -138,6 +138,8 @@ func TestRuleExamples(t *testing.T) {
 type spy struct {
 	mu   sync.Mutex
 	text strings.Builder // guarded by mu
+
+	fault string // what the model panics with; "" = it does not
 }
 
 type spied struct {
@@ -156,6 +158,9 @@ func (m *spied) Stream(ctx context.Context, r provider.Request, onDelta func(pro
 		}
 	}
 	m.spy.mu.Unlock()
+	if m.spy.fault != "" {
+		panic(m.spy.fault)
+	}
 	return m.Model.Stream(ctx, r, onDelta)
 }
 

@@ -102,18 +102,8 @@ func (t *conversation) clear() error {
 	}
 	ctx, cancel := context.WithTimeout(t.s.ctx, connectBound)
 	defer cancel()
-	for {
-		_, err := t.session.Do(ctx, &wire.SessionRequest{Op: "clear"})
-		if !errors.Is(err, wire.ErrTooManyQueries) {
-			return err
-		}
-		// The daemon tells a turn's end a moment before it takes the turn out of its line, and does not tell the latter.
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
-			return err
-		}
-	}
+	_, err := t.session.Do(ctx, &wire.SessionRequest{Op: "clear"})
+	return err
 }
 
 type status struct {
