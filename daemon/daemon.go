@@ -44,8 +44,6 @@ const (
 	// dozeAfter is how long nothing may have come or gone before the daemon gives back the memory that only work needs.
 	dozeAfter  = 10 * time.Second
 	closeBound = 15 * time.Second // for turns, leases and private shells to end, once cancelled
-	// settleConfig is how long the settings file must be left alone before it is read: editors write in several steps.
-	settleConfig = 100 * time.Millisecond
 )
 
 // A RunningError says that another daemon runs for this user.
@@ -64,6 +62,7 @@ type daemon struct {
 	log   *slog.Logger
 	level *slog.LevelVar
 	conf  *settings
+	place *place
 	hub   *hub.Hub
 	debug *debugServer
 
@@ -92,14 +91,14 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := o.acquire(); err != nil {
 		return err
 	}
-	// The lock is dropped last: who gets it finds no socket, or its own.
-	defer o.LockFile.Close()
-	if !o.activation {
-		defer os.Remove(o.Paths.Socket)
+	place, err := newPlace(o)
+	if err != nil {
+		o.abandon()
+		return err
 	}
-	defer o.Listener.Close()
+	defer func() { err = errors.Join(err, place.leave()) }()
 
-	d := &daemon{o: o, log: o.Log, level: new(slog.LevelVar), stops: make(chan stop, 1)}
+	d := &daemon{o: o, log: o.Log, level: new(slog.LevelVar), place: place, stops: make(chan stop, 1)}
 	if d.log == nil {
 		file, err := openLog(o.Paths.Log(), maxLog)
 		if err != nil {
@@ -108,14 +107,17 @@ func Run(ctx context.Context, o Options) (err error) {
 		defer file.Close()
 		d.log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: d.level}))
 	}
+	place.log = d.log
 	return d.run(ctx)
 }
 
 func (d *daemon) run(ctx context.Context) (err error) {
 	// Watched before they are read: no change in between is missed.
 	d.conf = &settings{path: d.o.Paths.Config}
-	changed, stopWatching := d.conf.watch(d.log)
+	changed, stopWatching := watch(d.log, "settings", d.o.Paths.Config)
 	defer stopWatching()
+	moved, stopGuarding := watch(d.log, "the daemon's folder", d.o.Paths.Socket, d.o.Paths.Lock)
+	defer stopGuarding()
 	if err := d.conf.load(); err != nil {
 		return err
 	}
@@ -125,6 +127,11 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	if err := os.MkdirAll(d.o.Paths.Spool(), 0o700); err != nil {
 		return fmt.Errorf("make the spool folder: %w", err)
 	}
+	held, err := holdStore(d.o.Paths, d.log)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
 	st, err := store.Open(ctx, d.o.Paths.Database(), d.log)
 	if err != nil {
 		return err
@@ -153,23 +160,36 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	defer stopServing()
 	var parts sync.WaitGroup
 	defer parts.Wait()
-	served := make(chan error, 1)
-	parts.Go(func() { served <- d.serve(serving) })
+	served := make(chan error, 1) // holds one: the first that fails counts
+	srv := server.New(server.Options{Hub: d.hub, Config: d.conf.get, Log: d.log})
+	serve := func(ln net.Listener) {
+		parts.Go(func() { // ends with serving
+			if err := srv.Serve(serving, ln); err != nil {
+				select {
+				case served <- err:
+				default:
+				}
+			}
+		})
+	}
+	serve(d.o.Listener)
 
 	d.log.Info("daemon started", "version", d.o.Version, "pid", os.Getpid(), "socket", d.o.Paths.Socket)
-	why, failure := d.wait(ctx, signals, changed, served, models)
+	why, failure := d.wait(ctx, events{signals, changed, moved, served}, models, serve)
 	d.log.Info("daemon stops", "why", why.why, "drain", why.drain)
 	d.end(why, signals)
 	stopServing()
-	if failure == nil {
-		failure = <-served
-	}
+	parts.Wait()
 	d.log.Info("daemon stopped")
 	return failure
 }
 
-func (d *daemon) serve(ctx context.Context) error {
-	return server.New(server.Options{Hub: d.hub, Config: d.conf.get, Log: d.log}).Serve(ctx, d.o.Listener)
+// events are what the daemon waits for, besides its clients.
+type events struct {
+	signals <-chan os.Signal
+	changed <-chan struct{} // the settings
+	moved   <-chan struct{} // something in the runtime folder
+	served  <-chan error    // a listener failed
 }
 
 // ask passes a wish to end to whoever waits in wait; a second one changes nothing.
@@ -180,8 +200,8 @@ func (d *daemon) ask(s stop) {
 	}
 }
 
-// wait returns when the daemon is to end, and why.
-func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, changed <-chan struct{}, served <-chan error, m *models) (stop, error) {
+// wait returns when the daemon is to end, and why. serve serves one more listener.
+func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.Listener)) (stop, error) {
 	idle, doze := time.NewTimer(time.Hour), time.NewTimer(dozeAfter)
 	defer idle.Stop()
 	defer doze.Stop()
@@ -199,7 +219,7 @@ func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, changed <-c
 			return stop{why: "told to", asked: true}, nil
 		case s := <-d.stops:
 			return s, nil
-		case err := <-served:
+		case err := <-on.served:
 			return stop{why: "the listener failed"}, err
 		case <-d.hub.Activity():
 			rest()
@@ -212,15 +232,24 @@ func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, changed <-c
 			if d.hub.Running() == 0 {
 				d.giveBack()
 			}
-		case s := <-signals:
+		case s := <-on.signals:
 			if s != syscall.SIGHUP {
 				return stop{why: s.String(), drain: drainBound, asked: true}, nil
 			}
 			d.reload(m)
 			rest()
-		case <-changed:
+		case <-on.changed:
 			d.reload(m)
 			rest()
+		case <-on.moved:
+			ln, err := d.place.mend()
+			if err != nil {
+				d.log.Error("clients cannot find the daemon any more", "err", err)
+				return stop{why: err.Error(), drain: drainBound}, nil
+			}
+			if ln != nil {
+				serve(ln)
+			}
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TryLock(path string) (*os.File, error) {
 			f.Close()
 			return nil, err
 		}
-		if same(f, path) {
+		if Same(f, path) {
 			return f, nil
 		}
 		f.Close() // somebody cleaned the folder in between: what is locked is no longer what others will open
@@ -47,7 +47,8 @@ func flock(f *os.File) error {
 	}
 }
 
-func same(f *os.File, path string) bool {
+// Same reports whether f is the file that is at path now: it may have been removed or replaced since it was opened.
+func Same(f *os.File, path string) bool {
 	a, err := f.Stat()
 	if err != nil {
 		return false

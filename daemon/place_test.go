@@ -1,0 +1,229 @@
+package daemon
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/wire"
+	"sublet/wire/socket"
+)
+
+// awaits polls for what another goroutine does, which nothing tells.
+func awaits(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited in vain for " + what)
+		}
+	}
+}
+
+func listens(p socket.Paths) bool {
+	c, err := net.Dial("unix", p.Socket)
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
+}
+
+// A daemon whose socket, lock or folder somebody removes puts it back: it used to live on until it was idle, found by
+// nobody, while its lock kept clients from starting another. Those attached do not notice.
+func TestRemovedUnderADaemon(t *testing.T) {
+	for name, remove := range map[string]func(p socket.Paths) error{
+		"socket": func(p socket.Paths) error { return os.Remove(p.Socket) },
+		"lock":   func(p socket.Paths) error { return os.Remove(p.Lock) },
+		"folder": func(p socket.Paths) error { return os.RemoveAll(p.Runtime) },
+		"folder, replaced": func(p socket.Paths) error {
+			return errors.Join(os.Rename(p.Runtime, p.Runtime+".old"), os.Mkdir(p.Runtime, 0o700))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := home(t, "")
+			stop, ended := run(t, Options{Paths: p})
+			old := client(t, p)
+			for n := range 2 { // what was made again is watched over like the first
+				if err := remove(p); err != nil {
+					t.Fatal(err)
+				}
+				awaits(t, "the socket", func() bool { return listens(p) })
+				if name != "socket" {
+					// Not tried before: who tries it may have it.
+					awaits(t, "the lock", func() bool {
+						log, err := os.ReadFile(p.Log())
+						return err == nil && strings.Count(string(log), "the lock was removed") > n
+					})
+				}
+				if _, err := socket.TryLock(p.Lock); !errors.Is(err, socket.ErrLocked) {
+					t.Errorf("lock: %v, want held", err)
+				}
+				os.RemoveAll(p.Runtime + ".old")
+				status(t, old)
+				status(t, client(t, p))
+			}
+			stop()
+			if err := over(t, ended); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Lstat(p.Socket); err == nil {
+				t.Error("the socket is left")
+			}
+		})
+	}
+}
+
+// Where it cannot be put back the daemon ends in order, tells whoever is attached, and leaves alone what is another's.
+func TestPlaceIsLost(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, p socket.Paths) (want string){
+		"folder and the one above": func(t *testing.T, p socket.Paths) string {
+			if err := os.RemoveAll(filepath.Dir(p.Runtime)); err != nil {
+				t.Fatal(err)
+			}
+			return "its runtime folder was removed"
+		},
+		"taken": func(t *testing.T, p socket.Paths) string {
+			if err := os.Rename(p.Runtime, p.Runtime+".old"); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Prepare(); err != nil {
+				t.Fatal(err)
+			}
+			lock, err := socket.TryLock(p.Lock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { lock.Close() })
+			ln, err := socket.Listen(p.Socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				ln.Close()
+				if _, err := os.Lstat(p.Socket); err != nil {
+					t.Errorf("the other daemon's socket is gone: %v", err)
+				}
+			})
+			return "another daemon has taken its place"
+		},
+		"open to others": func(t *testing.T, p socket.Paths) string {
+			if err := errors.Join(os.Remove(p.Socket), os.Chmod(p.Runtime, 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			return "is open to others (mode 0755)"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := home(t, "")
+			p.Runtime = filepath.Join(filepath.Dir(p.Runtime), "a", "run")
+			p.Socket, p.Lock = filepath.Join(p.Runtime, "daemon.sock"), filepath.Join(p.Runtime, "daemon.lock")
+			_, ended := run(t, Options{Paths: p})
+			c := client(t, p)
+			want := lose(t, p)
+			if n := receive(t, c, func(*wire.Notice) bool { return true }); !strings.Contains(n.Text, want) {
+				t.Errorf("notice: %q, want %q", n.Text, want)
+			}
+			if err := over(t, ended); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Two daemons of different runtime folders on one store end each other's turns (T5c): the second does not start, and says
+// where the first is.
+func TestOneDaemonForAStore(t *testing.T) {
+	p := home(t, "")
+	stop, ended := run(t, Options{Paths: p})
+	client(t, p)
+	other := p
+	other.Runtime = p.Runtime + "2"
+	other.Socket, other.Lock = filepath.Join(other.Runtime, "daemon.sock"), filepath.Join(other.Runtime, "daemon.lock")
+	err := Run(t.Context(), Options{Paths: other})
+	used, ok := errors.AsType[*StoreInUseError](err)
+	if !ok || used.State != p.State || used.Socket != p.Socket || !strings.Contains(used.Error(), "pid "+used.PID) {
+		t.Fatalf("got %v, want that %s is used by a daemon on %s", err, p.State, p.Socket)
+	}
+	if want := "SUBLET_RUNTIME_DIR=" + p.Runtime + " for all"; !strings.Contains(used.Hint(), want) {
+		t.Errorf("hint %q, want %q", used.Hint(), want)
+	}
+	if _, err := os.Lstat(other.Socket); err == nil {
+		t.Error("the refused daemon left its socket")
+	}
+	stop()
+	if err := over(t, ended); err != nil {
+		t.Error(err)
+	}
+	stop, ended = run(t, Options{Paths: other}) // the lock is let go of with its daemon
+	client(t, other)
+	stop()
+	if err := over(t, ended); err != nil {
+		t.Error(err)
+	}
+}
+
+// Settings are read again however an editor, or whoever manages them, saves them.
+func TestWaysOfSaving(t *testing.T) {
+	p := home(t, "")
+	dir := filepath.Dir(p.Config)
+	dots := filepath.Join(dir, "dots")
+	for _, at := range []string{dots, filepath.Join(dots, "1"), filepath.Join(dots, "2")} {
+		if err := os.Mkdir(at, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must := func(errs ...error) {
+		t.Helper()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := func(path, mode string) error {
+		return os.WriteFile(path, []byte("[policy]\nmode = \""+mode+"\"\n"), 0o600)
+	}
+	link := func(to, at string) error { // as ln -sfn: the new link is renamed over the old one
+		return errors.Join(os.Symlink(to, at+".new"), os.Rename(at+".new", at))
+	}
+	must(put(filepath.Join(dots, "1", "c"), "auto"), put(filepath.Join(dots, "2", "c"), "plan"))
+	stop, ended := run(t, Options{Paths: p})
+	c := client(t, p)
+	for _, step := range []struct {
+		how  string
+		save func()
+		mode string
+	}{
+		{"made", func() { must(put(p.Config, "plan")) }, "plan"},
+		{"truncated and written", func() { must(os.Truncate(p.Config, 0), put(p.Config, "auto")) }, "auto"},
+		{"renamed over", func() { must(put(p.Config+"~", "plan"), os.Rename(p.Config+"~", p.Config)) }, "plan"},
+		{"moved away and made anew (vim)", func() { must(os.Rename(p.Config, p.Config+"~"), put(p.Config, "auto")) }, "auto"},
+		{"removed", func() { must(os.Remove(p.Config)) }, "ask"},
+		{"a link put there", func() { must(link("dots/now/c", p.Config), link("1", filepath.Join(dots, "now"))) }, "auto"},
+		{"the link's target written", func() { must(put(filepath.Join(dots, "1", "c"), "plan")) }, "plan"},
+		{"the link's target replaced", func() {
+			must(put(filepath.Join(dots, "1", "x"), "auto"), os.Rename(filepath.Join(dots, "1", "x"), filepath.Join(dots, "1", "c")))
+		}, "auto"},
+		{"a folder on its way swapped", func() { must(link("2", filepath.Join(dots, "now"))) }, "plan"},
+		{"the new target written", func() { must(put(filepath.Join(dots, "2", "c"), "auto")) }, "auto"},
+		{"the link replaced by a file", func() { must(put(p.Config+"~", "plan"), os.Rename(p.Config+"~", p.Config)) }, "plan"},
+	} {
+		step.save()
+		n := receive(t, c, func(*wire.Notice) bool { return true })
+		if n.Level != "info" {
+			t.Errorf("%s: %q", step.how, n.Text)
+		}
+		id := wire.RequestID(wire.NewID())
+		if err := c.Send(&wire.PolicyRequest{RequestID: id, Op: "get"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := receive(t, c, func(m *wire.PolicyReply) bool { return m.RequestID == id }).Mode; got != step.mode {
+			t.Errorf("%s: mode %s, want %s", step.how, got, step.mode)
+		}
+	}
+	stop()
+	if err := over(t, ended); err != nil {
+		t.Error(err)
+	}
+}
