@@ -103,7 +103,12 @@ type ShellState struct {
 	Aliases   map[string]OSString `msgpack:"aliases"`
 	Functions []ShellFunction     `msgpack:"functions"`
 	Options   []string            `msgpack:"options"` // set -o and shopt names that are on, sorted
-	Env       EnvChange           `msgpack:"env"`     // against the last ShellState, or against EnvSnapshot.Env
+	// Hashed are the names that the shell's hash table runs as another file than PATH finds (hash -p), with that file;
+	// Disabled the builtins that are switched off (enable -n), Loaded those loaded from a file (enable -f), both sorted.
+	Hashed   map[string]OSString `msgpack:"hashed"`
+	Disabled []string            `msgpack:"disabled"`
+	Loaded   []string            `msgpack:"loaded"`
+	Env      EnvChange           `msgpack:"env"` // against the last ShellState, or against EnvSnapshot.Env
 }
 
 // ShellFunction is a function defined in the shell. Body is empty when its hash was sent before on this connection.

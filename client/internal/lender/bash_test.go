@@ -155,6 +155,23 @@ func TestAgentAndUserShareOneShell(t *testing.T) {
 	}
 }
 
+// T3h: what hash and enable made of names is told like an alias, and put back like one.
+func TestHashedNamesAreTold(t *testing.T) {
+	b := openBash(t)
+	b.lend(1)
+	b.execute(1, "x1", "hash -p /bin/echo ls; enable -n times")
+	b.completed()
+	state := b.await("ShellState").(*wire.ShellState)
+	if state.Hashed["ls"] != "/bin/echo" || !slices.Equal(state.Disabled, []string{"times"}) || state.Loaded == nil {
+		t.Errorf("got %+v", state)
+	}
+	b.l.Handle(&wire.ReleaseShellLease{LeaseRef: ref(1)})
+	b.await("ShellLeaseReleased")
+	if changed, err := b.l.UndoShell(t.Context()); err != nil || changed != "put back what runs as ls, switched on builtin times" {
+		t.Errorf("got %q, %v", changed, err)
+	}
+}
+
 // The daemon asks for the same under a lease of its own: the state is told before its answer, and a second time there is
 // nothing to put back.
 func TestRestoreUnderALease(t *testing.T) {

@@ -63,10 +63,16 @@ func (l *Lender) tellLocked() {
 	s := &wire.ShellState{
 		Digest: l.state.Digest, Cwd: wire.OSString(l.state.Dir),
 		Aliases: map[string]wire.OSString{}, Functions: []wire.ShellFunction{}, Options: slices.Clone(l.state.Options),
+		Hashed: map[string]wire.OSString{}, Disabled: slices.Clone(l.state.Disabled), Loaded: slices.Clone(l.state.Loaded),
 		Env: wire.EnvChange{Set: map[string]wire.OSString{}, Unset: []string{}},
 	}
-	if s.Options == nil {
-		s.Options = []string{}
+	for _, list := range []*[]string{&s.Options, &s.Disabled, &s.Loaded} {
+		if *list == nil {
+			*list = []string{}
+		}
+	}
+	for name, file := range l.state.Hashed {
+		s.Hashed[name] = wire.OSString(file)
 	}
 	for name, text := range l.state.Aliases {
 		s.Aliases[name] = wire.OSString(text)

@@ -28,8 +28,10 @@ type lender struct {
 	closed bool
 	env    map[string]wire.OSString
 	aliases,
-	functions map[string]string
-	hashes map[string]string // functions by hash: bodies travel once for each connection
+	functions,
+	hashed map[string]string
+	disabled, loaded []string
+	hashes           map[string]string // functions by hash: bodies travel once for each connection
 	// What borrowed commands that no person approved changed: it may decide what later ones do (T3g). blame holds while
 	// the state that the client tells is such a command's work.
 	poisoned map[string]bool
@@ -78,7 +80,8 @@ func (ln *lender) link(c *Client, env *wire.EnvSnapshot, ready *wire.Ready) bool
 	ln.env = maps.Clone(env.Env)
 	ln.cwd = string(env.Cwd)
 	ln.digest, ln.known = "", "" // the client tells it anew, bodies of functions too
-	ln.aliases, ln.functions, ln.hashes = nil, nil, map[string]string{}
+	ln.aliases, ln.functions, ln.hashed, ln.disabled, ln.loaded = nil, nil, nil, nil, nil
+	ln.hashes = map[string]string{}
 	ln.blame = false
 	ln.answer()
 	var refs []lease.Ref
@@ -249,10 +252,15 @@ func (ln *lender) stateChanged(st *wire.ShellState) {
 		functions[f.Name] = ln.hashes[f.Hash]
 	}
 	// A client that has just come has changed nothing; and what is put back is as much to blame for as it was before.
-	if !first && !ln.undoingLocked() {
-		ln.markLocked(st, changed(ln.aliases, aliases), changed(ln.functions, functions))
+	hashed := make(map[string]string, len(st.Hashed))
+	for name, file := range st.Hashed {
+		hashed[name] = string(file)
 	}
-	ln.aliases, ln.functions = aliases, functions
+	if !first && !ln.undoingLocked() {
+		ln.markLocked(st, changed(ln.aliases, aliases), changed(ln.functions, functions), changed(ln.hashed, hashed),
+			differ(ln.disabled, st.Disabled), differ(ln.loaded, st.Loaded))
+	}
+	ln.aliases, ln.functions, ln.hashed, ln.disabled, ln.loaded = aliases, functions, hashed, st.Disabled, st.Loaded
 	env := maps.Clone(ln.env)
 	if env == nil {
 		env = map[string]wire.OSString{}
@@ -301,6 +309,19 @@ func changed(before, now map[string]string) []string {
 	for name := range before {
 		if _, ok := now[name]; !ok {
 			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// differ lists what is in one list only.
+func differ(before, now []string) []string {
+	var names []string
+	for _, lists := range [][2][]string{{before, now}, {now, before}} {
+		for _, name := range lists[0] {
+			if !slices.Contains(lists[1], name) {
+				names = append(names, name)
+			}
 		}
 	}
 	return names
@@ -359,7 +380,8 @@ func (ln *lender) facts(c *risk.Context) (known bool) {
 	for name, value := range ln.env {
 		c.Env[name] = string(value)
 	}
-	c.Aliases, c.Functions = ln.aliases, ln.functions // replaced, never changed in place
+	// Replaced, never changed in place.
+	c.Aliases, c.Functions, c.Hashed, c.Disabled, c.Loaded = ln.aliases, ln.functions, ln.hashed, ln.disabled, ln.loaded
 	c.Poisoned = slices.Sorted(maps.Keys(ln.poisoned))
 	return ln.known != "" && ln.known == ln.digest
 }

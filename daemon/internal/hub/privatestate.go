@@ -31,7 +31,10 @@ func (p *privateState) begin(now shell.State) {
 func (p *privateState) startLocked(now shell.State) {
 	if !p.known {
 		p.known = true
-		p.trusted = shell.State{Vars: copied(now.Vars), Aliases: copied(now.Aliases), Functions: copied(now.Functions)}
+		p.trusted = shell.State{
+			Vars: copied(now.Vars), Aliases: copied(now.Aliases), Functions: copied(now.Functions), Hashed: copied(now.Hashed),
+			Disabled: slices.Clone(now.Disabled), Loaded: slices.Clone(now.Loaded),
+		}
 	}
 }
 
@@ -54,6 +57,7 @@ func (p *privateState) accept(ctx context.Context, sh *shell.Shell) {
 		{p.trusted.Vars, p.before.Vars, now.Vars},
 		{p.trusted.Aliases, p.before.Aliases, now.Aliases},
 		{p.trusted.Functions, p.before.Functions, now.Functions},
+		{p.trusted.Hashed, p.before.Hashed, now.Hashed},
 	} {
 		for _, name := range changed(m.before, m.now) {
 			if value, ok := m.now[name]; ok {
@@ -63,6 +67,19 @@ func (p *privateState) accept(ctx context.Context, sh *shell.Shell) {
 			}
 		}
 	}
+	p.trusted.Disabled = trusting(p.trusted.Disabled, p.before.Disabled, now.Disabled)
+	p.trusted.Loaded = trusting(p.trusted.Loaded, p.before.Loaded, now.Loaded)
+}
+
+// trusting is a trusted list after a change from before to now that is trusted too.
+func trusting(trusted, before, now []string) []string {
+	for _, name := range differ(before, now) {
+		trusted = slices.DeleteFunc(trusted, func(s string) bool { return s == name })
+		if slices.Contains(now, name) {
+			trusted = append(trusted, name)
+		}
+	}
+	return trusted
 }
 
 // acceptAll trusts the state as it is.
@@ -95,8 +112,12 @@ func (p *privateState) facts(ctx context.Context, sh *shell.Shell, digest string
 	suspect := changed(p.trusted.Vars, now.Vars)
 	suspect = append(suspect, changed(p.trusted.Aliases, now.Aliases)...)
 	suspect = append(suspect, changed(p.trusted.Functions, now.Functions)...)
+	suspect = append(suspect, changed(p.trusted.Hashed, now.Hashed)...)
+	suspect = append(suspect, differ(p.trusted.Disabled, now.Disabled)...)
+	suspect = append(suspect, differ(p.trusted.Loaded, now.Loaded)...)
 	slices.Sort(suspect)
 	c.Env, c.Aliases, c.Functions, c.Poisoned = now.Vars, now.Aliases, now.Functions, slices.Compact(suspect)
+	c.Hashed, c.Disabled, c.Loaded = now.Hashed, now.Disabled, now.Loaded
 	return true
 }
 

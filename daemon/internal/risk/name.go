@@ -120,7 +120,48 @@ func (a *analysis) resolve(c *cmdCall) (ends bool) {
 		return a.liveFunction(c, body)
 	}
 	c.name = name
-	return a.known(c)
+	return a.byName(c)
+}
+
+// builtin tells that the shell runs a name itself.
+func (a *analysis) builtin(name string) bool {
+	return isBuiltin(name) && !slices.Contains(a.c.Disabled, name)
+}
+
+// byName judges a command by what its name says, and by what hash and enable made of that in the live shell (T3h). It is
+// both, because what other programs start (env, xargs) does not ask the shell.
+func (a *analysis) byName(c *cmdCall) (ends bool) {
+	name := c.name
+	file, hashed := a.c.Hashed[name]
+	if hashed && !a.builtin(name) && !c.st.remote {
+		a.hashed(c, file)
+	}
+	if slices.Contains(a.c.Loaded, name) && !c.st.remote {
+		a.note(Medium, RunCode, c.span, show(name)+" is a builtin that was loaded into your shell, whose code is not known here")
+	}
+	if !isBuiltin(name) || a.builtin(name) {
+		return a.known(c)
+	}
+	a.note(Medium, RunCode, c.span, "the builtin "+show(name)+" is switched off in your shell, so that a program of that name runs")
+	before := c.st.cwd
+	a.known(c)
+	c.st.mayBe(before) // a program cannot leave the folder, nor end the list
+	return false
+}
+
+// hashed judges the file that the hash table names.
+func (a *analysis) hashed(c *cmdCall, file string) {
+	dir, base := file[:strings.LastIndexByte(file, '/')+1], file[strings.LastIndexByte(file, '/')+1:]
+	if base == c.name && systemBin(strings.TrimSuffix(dir, "/")) && strings.HasPrefix(dir, "/") {
+		return // the same program
+	}
+	a.note(Medium, RunCode, c.span, "your shell runs "+show(file)+" by the name "+show(c.name))
+	if dir == "" {
+		file = "./" + file
+	}
+	fs := slices.Clone(c.fields)
+	fs[0] = field{s: file, known: true, span: fs[0].span}
+	a.byPath(&cmdCall{fields: fs, st: c.st.clone(), span: c.span, prefix: c.prefix})
 }
 
 // unknownProgram judges what is not in the table: nobody here knows what it does.
@@ -153,7 +194,7 @@ func (a *analysis) unknownProgram(c *cmdCall) {
 // shadowed judges a program that PATH finds in a folder where agents write (T3h): what it does may be what its name says,
 // and is not known.
 func (a *analysis) shadowed(c *cmdCall) {
-	if isBuiltin(c.name) || c.st.remote || strings.Contains(c.fields[0].s, "/") {
+	if a.builtin(c.name) || c.st.remote || strings.Contains(c.fields[0].s, "/") {
 		return
 	}
 	file, seen := a.shadows[c.name]
@@ -183,10 +224,10 @@ func (a *analysis) shadowed(c *cmdCall) {
 
 // poisoned raises a command that a changed variable, alias or function concerns (T3g).
 func (a *analysis) poisoned(c *cmdCall) {
-	if a.loose && !isBuiltin(c.name) && !strings.Contains(c.fields[0].s, "/") {
+	if a.loose && !a.builtin(c.name) && !strings.Contains(c.fields[0].s, "/") {
 		a.note(Medium, RunCode, c.span, "your PATH holds the present folder, so that "+show(c.name)+" may be a file in it")
 	}
-	if isBuiltin(c.name) && c.name != "cd" && c.name != "history" && c.name != "fc" && c.name != "read" {
+	if a.builtin(c.name) && c.name != "cd" && c.name != "history" && c.name != "fc" && c.name != "read" {
 		return
 	}
 	for _, n := range a.c.Poisoned {

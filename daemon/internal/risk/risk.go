@@ -73,7 +73,11 @@ type Context struct {
 	Tracked   func(path string) bool
 	Aliases   map[string]string // of the live shell; nil = a fresh shell
 	Functions map[string]string // name to body
-	Env       map[string]string // names matter (PATH, GIT_*); values of secrets are not needed
+	// What hash and enable made of names in the live shell; see the fields of these names in wire.ShellState.
+	Hashed   map[string]string
+	Disabled []string
+	Loaded   []string
+	Env      map[string]string // names matter (PATH, GIT_*); values of secrets are not needed
 	// Shadow tells which file a program's name runs, where that lies in a folder of PATH in which agents write unasked; ""
 	// = it lies elsewhere. nil: PATH has no such folder. It is called at most MaxTracked times a text.
 	Shadow   func(name string) string

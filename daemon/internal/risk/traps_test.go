@@ -213,6 +213,32 @@ func TestT3hShadowing(t *testing.T) {
 	exactly(t, Low, c, "show", "command cat x", "\\show", "again")
 }
 
+// T3h: what earlier commands made of names with hash and enable counts, and what other programs start does not ask the
+// shell, so both readings do.
+func TestT3hHashedNames(t *testing.T) {
+	c := here()
+	c.Hashed = map[string]string{
+		"ls": "/home/u/proj/ls", "rm": "/bin/true", "cat": "rel/cat", "true": "/tmp/x", "cp": "/usr/bin/rm", "grep": "/bin/grep",
+		"jq": "/tmp/run\x1b[2K", "test": "/tmp/y",
+	}
+	exactly(t, High, c, "ls", "ls -l | wc", "command ls", "x=1 ls", "cat README.md", "jq . x", "cp -r src notes.txt", "LC_ALL=C ls")
+	exactly(t, Critical, c, "rm -rf /", "env rm -rf /", "cp -rf / x", "ls; rm -rf ~")
+	exactly(t, Low, c, "grep x y", "true", "test -f x", "/bin/ls", "echo ls", "wc -l x", "ssh -V")
+	v := Analyze("ls", c)
+	if !strings.Contains(reasonsText(v), "/home/u/proj/ls") {
+		t.Errorf("the file is not named:%s", reasonsText(v))
+	}
+	c.Disabled = []string{"true", "test", "cd", "exit"}
+	exactly(t, High, c, "true", "test -f x")
+	exactly(t, Critical, c, "cd build; rm -rf *", "cd build && rm -rf *", "exit; rm -rf /")
+	c = here()
+	c.Loaded = []string{"sleep", "rm"}
+	exactly(t, Medium, c, "sleep 1")
+	exactly(t, Critical, c, "rm -rf /")
+	c.Poisoned = []string{"sleep"}
+	exactly(t, High, c, "sleep 1")
+}
+
 // T3i: options however they are written.
 func TestT3iOptions(t *testing.T) {
 	for _, o := range []string{"-rf /", "-r -f /", "-fr /", "-f -r -- /", "-rfv /", "--recursive --force /", "--recursive /", "--recurs /", "-R /", "/ -r", "-r / x", "-v -r -i /", "--force -r /", "-r --preserve-root=no /"} {

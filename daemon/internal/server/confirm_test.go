@@ -335,8 +335,17 @@ func TestAudit(t *testing.T) {
 // T3g: what an agent's command changed in the shell without a person's word is told to the risk analysis, so that a later
 // harmless command that it decides is asked for; what a person approved is not.
 func TestPoisonedShell(t *testing.T) {
-	for _, approved := range []bool{false, true} {
-		r := newRig(t, bash("change", "export PATH=/tmp/x:/usr/bin"), bash("list", "ls"))
+	for _, c := range []struct {
+		change, named string
+		approved      bool
+	}{
+		{"export PATH=/tmp/x:/usr/bin", "PATH", false},
+		{"export PATH=/tmp/x:/usr/bin", "PATH", true},
+		{"hash -p /bin/echo ls", "ls was changed", false},
+		{"hash -p /bin/echo ls", "/bin/echo", true}, // allowed, and still another program: judged as that
+	} {
+		approved := c.approved
+		r := newRig(t, bash("change", c.change), bash("list", "ls"))
 		asking(r)
 		p := r.dial()
 		id := p.ask("change", func(r *wire.AgentRequest) {
@@ -349,12 +358,12 @@ func TestPoisonedShell(t *testing.T) {
 		}
 		p.ended(id)
 		id = p.ask("list")
-		if approved {
+		if approved && c.named == "PATH" {
 			p.ended(id)
 			continue
 		}
 		q := question(p, func(m *wire.ConfirmationRequest) bool { return m.Command == "ls" })
-		if !strings.Contains(q.Verdict.Reasons[len(q.Verdict.Reasons)-1].Text+q.Verdict.Reasons[0].Text, "PATH") {
+		if !slices.ContainsFunc(q.Verdict.Reasons, func(r wire.Reason) bool { return strings.Contains(r.Text, c.named) }) {
 			t.Errorf("asked for another reason: %+v", q.Verdict)
 		}
 		p.answer(q, "deny")

@@ -18,6 +18,7 @@ type fakeShell struct {
 	cwd      string
 	before   string // before the last cd
 	version  int    // of the state
+	hashed   map[string]wire.OSString
 	user     bool
 	waiting  []wire.LeaseRef
 	held     *wire.LeaseRef
@@ -43,7 +44,7 @@ func (s *fakeShell) announce() {
 
 func (s *fakeShell) tellLocked() {
 	if !s.silent {
-		s.send(&wire.ShellState{Digest: s.digest(), Cwd: wire.OSString(s.cwd)})
+		s.send(&wire.ShellState{Digest: s.digest(), Cwd: wire.OSString(s.cwd), Hashed: s.hashed})
 	}
 }
 
@@ -204,6 +205,11 @@ func (s *fakeShell) finishLocked(status string, code *int) {
 		s.send(&wire.ShellState{Digest: s.digest(), Cwd: wire.OSString(s.cwd), Env: wire.EnvChange{
 			Set: map[string]wire.OSString{"PATH": m.Command[len("export PATH="):]},
 		}})
+	case strings.HasPrefix(string(m.Command), "hash -p "):
+		s.version++
+		words := strings.Fields(string(m.Command))
+		s.hashed = map[string]wire.OSString{words[3]: wire.OSString(words[2])}
+		s.tellLocked()
 	}
 }
 

@@ -26,7 +26,7 @@ export class Shell {
 
   tell() {
     this.client.send("ShellState", {
-      digest: this.digest(), cwd: this.cwd, aliases: {}, functions: [], options: [], env: { set: {}, unset: [] },
+      digest: this.digest(), cwd: this.cwd, aliases: {}, functions: [], options: [], hashed: {}, disabled: [], loaded: [], env: { set: {}, unset: [] },
     });
   }
 
