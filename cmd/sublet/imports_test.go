@@ -26,6 +26,7 @@ var ranks = map[string]int{
 	"sublet/client/internal/lender":              5,
 	"sublet/client/internal/remote":              6,
 	"sublet/client/web":                          8,
+	"sublet/client/marks":                        8,
 
 	"sublet/daemon":                             2,
 	"sublet/daemon/internal/server":             3,

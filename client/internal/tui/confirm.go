@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/marks"
 	"sublet/wire"
 )
 
@@ -39,7 +40,13 @@ const (
 	stepEdit
 )
 
-type confirmKey struct{ width int }
+type confirmKey struct {
+	width  int
+	marked bool
+}
+
+// markedFrom is the height from which there is room for marks below a command.
+const markedFrom = 14
 
 // option is one possible answer.
 type option struct {
@@ -73,16 +80,27 @@ func (c *confirm) armed(now, lastKey time.Time) bool {
 }
 
 // body is the question without its answers: what would run, where, why that is risky, what it would change.
-func (c *confirm) body(th *theme, width int) []string {
-	if c.lines != nil && c.key == (confirmKey{width}) {
+func (c *confirm) body(th *theme, width int, marked bool) []string {
+	if c.lines != nil && c.key == (confirmKey{width, marked}) {
 		return c.lines
 	}
-	c.key = confirmKey{width}
+	c.key = confirmKey{width, marked}
 	r := c.req
 	inner := width - 2
 	var out []string
-	if r.Command != "" {
-		for _, l := range strings.Split(marked(th, string(r.Command), r.Verdict.Reasons), "\n") {
+	list, numbers := marks.Of(string(r.Command), r.Verdict.Reasons)
+	if !marked {
+		list, numbers = nil, make([]int, len(numbers))
+	}
+	if len(list) > 0 {
+		for _, row := range marks.Draw(string(r.Command), list, inner-2, visible) {
+			out = append(out, "  "+row.Text)
+			for _, under := range row.Marks {
+				out = append(out, "  "+th.hot.Render(under))
+			}
+		}
+	} else if r.Command != "" {
+		for _, l := range strings.Split(visible(string(r.Command)), "\n") {
 			out = append(out, indent(hardwrap(l, inner-2), "  ")...)
 		}
 	} else {
@@ -98,11 +116,15 @@ func (c *confirm) body(th *theme, width int) []string {
 		out = append(out, th.dim.Render("  in ")+th.path.Render(fit(visibleLine(string(r.Cwd)), inner-5)))
 	}
 	out = append(out, "")
-	for _, reason := range r.Verdict.Reasons {
-		lead := th.dim.Render(th.glyph("• ", "* "))
-		for i, l := range wrap(visibleLine(reason.Text), inner-2) {
+	wide := len(itoa(len(list)))
+	for i, reason := range r.Verdict.Reasons {
+		lead := strings.Repeat(" ", wide-1) + th.dim.Render(th.glyph("• ", "* "))
+		if n := numbers[i]; n > 0 {
+			lead = strings.Repeat(" ", wide-len(itoa(n))) + th.hot.Render(itoa(n)) + " "
+		}
+		for i, l := range wrap(visibleLine(reason.Text), inner-1-wide) {
 			if i > 0 {
-				lead = "  "
+				lead = strings.Repeat(" ", wide+1)
 			}
 			out = append(out, lead+l)
 		}
@@ -138,44 +160,6 @@ func (c *confirm) body(th *theme, width int) []string {
 	return out
 }
 
-// marked is the command with everything visible and the parts that the reasons point at underlined.
-func marked(th *theme, command string, reasons []wire.Reason) string {
-	hot := make([]bool, len(command)+1)
-	any := false
-	for _, r := range reasons {
-		if s := r.Span; s != nil && s.Start >= 0 && s.Start < s.End && s.End <= len(command) && s.End-s.Start < len(command) {
-			for i := s.Start; i < s.End; i++ {
-				hot[i] = true
-			}
-			any = true
-		}
-	}
-	if !any {
-		return visible(command)
-	}
-	var b strings.Builder
-	for at := 0; at < len(command); {
-		end := at
-		for end < len(command) && hot[end] == hot[at] {
-			end++
-		}
-		if hot[at] {
-			for i, l := range strings.Split(visible(command[at:end]), "\n") {
-				if i > 0 {
-					b.WriteByte('\n')
-				}
-				if l != "" {
-					b.WriteString(th.hot.Render(l))
-				}
-			}
-		} else {
-			b.WriteString(visible(command[at:end]))
-		}
-		at = end
-	}
-	return b.String()
-}
-
 // title says how risky it is, first and so never cut off, and who asks for what.
 func (c *confirm) title(th *theme, width, of int) string {
 	what := "run this"
@@ -199,8 +183,8 @@ func (c *confirm) Render(th *theme, width, height, of int, armed bool) (lines []
 	if c.req.Verdict.Level == "critical" {
 		bar = th.level2.Render(th.glyph("▌", "|")) + " "
 	}
-	foot, frow, fcol := c.foot(th, width-2, armed)
-	body := c.body(th, width)
+	foot, frow, fcol := c.foot(th, width-2, max(3, height-4), armed)
+	body := c.body(th, width, height >= markedFrom)
 	room := max(1, height-1-1-len(foot))
 	c.scroll = min(c.scroll, max(0, len(body)-room))
 	more := ""
@@ -216,8 +200,8 @@ func (c *confirm) Render(th *theme, width, height, of int, armed bool) (lines []
 	return lines, row, fcol + 2
 }
 
-// foot is the part with the answers.
-func (c *confirm) foot(th *theme, width int, armed bool) (lines []string, row, col int) {
+// foot is the part with the answers, in at most height lines.
+func (c *confirm) foot(th *theme, width, height int, armed bool) (lines []string, row, col int) {
 	switch c.step {
 	case stepComment, stepEdit:
 		label := "why not? "
@@ -230,22 +214,7 @@ func (c *confirm) foot(th *theme, width int, armed bool) (lines []string, row, c
 		lines = append(slices.Clone(lines), th.dim.Render(fit(help, width)))
 		return lines, row, col
 	case stepGrant:
-		lines = append(lines, th.dim.Render("allow from now on:"))
-		for i, g := range c.req.Grants {
-			label := visibleLine(g.Scope) + ": " + visibleLine(g.Rule)
-			covers := th.dim.Render("   " + fit(visibleLine(g.Covers), width-3))
-			if i == c.choice {
-				lines = append(lines, th.accent.Render(th.glyph("▸ ", "> "))+th.bold.Render(fit(label, width-2)))
-				row = len(lines) - 1
-			} else {
-				lines = append(lines, "  "+fit(label, width-2))
-			}
-			if g.Covers != "" {
-				lines = append(lines, covers)
-			}
-		}
-		lines = append(lines, th.dim.Render(fit("enter allows it · esc goes back", width)))
-		return lines, row, 0
+		return c.grants(th, width, height)
 	}
 	var cells0 []string
 	at := 0
@@ -288,6 +257,42 @@ func (c *confirm) foot(th *theme, width int, armed bool) (lines []string, row, c
 		lines = append(lines, th.dim.Render("answering…"))
 	}
 	return lines, row, col
+}
+
+// grants lists what can be allowed from now on. The chosen one says in full what it covers; the others do in a line where
+// there is room for that, and where there is not even room for all of them, those around it are shown.
+func (c *confirm) grants(th *theme, width, height int) (lines []string, row, col int) {
+	offers, from, room := c.req.Grants, 0, height-2
+	covers := wrap(visibleLine(offers[c.choice].Covers), width-3)
+	all := 2*len(offers)-1+len(covers) <= room
+	if !all {
+		covers = covers[:min(len(covers), max(1, room-min(len(offers), 2)))]
+		if most := max(1, room-len(covers)); len(offers) > most {
+			from = min(max(0, c.choice-most/2), len(offers)-most)
+			offers = offers[from : from+most]
+		}
+	}
+	head := "allow from now on:"
+	if len(offers) < len(c.req.Grants) {
+		head = "allow from now on (" + itoa(c.choice+1) + " of " + itoa(len(c.req.Grants)) + "):"
+	}
+	lines = append(lines, th.dim.Render(fit(head, width)))
+	for i, g := range offers {
+		label := visibleLine(g.Scope) + ": " + visibleLine(g.Rule)
+		switch {
+		case from+i == c.choice:
+			row = len(lines)
+			lines = append(lines, th.accent.Render(th.glyph("▸ ", "> "))+th.bold.Render(fit(label, width-2)))
+			for _, l := range covers {
+				lines = append(lines, th.dim.Render("   "+l))
+			}
+		case all:
+			lines = append(lines, "  "+fit(label, width-2), th.dim.Render("   "+fit(visibleLine(g.Covers), width-3)))
+		default:
+			lines = append(lines, "  "+fit(label, width-2))
+		}
+	}
+	return append(lines, th.dim.Render(fit("enter allows it · esc goes back", width))), row, 0
 }
 
 // press takes a key and returns an answer, or nil while there is none. It must only be called when the question is

@@ -80,7 +80,7 @@ func (t *theme) build() {
 	t.hunk = color(6)
 	t.level1 = t.warn.Bold(true)
 	t.level2 = color(1).Bold(true)
-	t.hot = color(1).Underline(true)
+	t.hot = color(1)
 	t.chosen = s().Reverse(true)
 }
 

@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"unicode"
 
 	"sublet/client"
+	"sublet/client/marks"
 	"sublet/wire"
 )
 
@@ -42,18 +44,25 @@ func (q *asker) close() {
 // ask shows the question and answers it. Only y or yes allows, once; everything else, and the end of ctx, is no. What was
 // typed before the question stood there is no answer (T3n).
 func (q *asker) ask(ctx context.Context, c *client.Conn, m *wire.ConfirmationRequest) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s wants to run, in %s (risk: %s):\n\n", plain(m.Agent), plain(string(m.Cwd)), plain(m.Verdict.Level))
 	what := string(m.Command)
+	list, numbers := marks.Of(what, m.Verdict.Reasons)
 	if what == "" {
 		what = m.Tool + " " + m.Arguments
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s wants to run, in %s (risk: %s):\n\n", plain(m.Agent), plain(string(m.Cwd)), plain(m.Verdict.Level))
-	for line := range strings.Lines(visible(what)) {
-		b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
+	for _, row := range marks.Draw(what, list, columns(q.tty)-4, visible) { // every row: all of it would run
+		for _, line := range append([]string{row.Text}, row.Marks...) {
+			b.WriteString("    " + line + "\n")
+		}
 	}
 	b.WriteString("\n")
-	for _, r := range m.Verdict.Reasons {
-		fmt.Fprintf(&b, "  - %s\n", plain(r.Text))
+	for i, r := range m.Verdict.Reasons {
+		number := "-"
+		if numbers[i] > 0 {
+			number = strconv.Itoa(numbers[i])
+		}
+		fmt.Fprintf(&b, "  %*s %s\n", len(strconv.Itoa(len(list))), number, plain(r.Text))
 	}
 	if m.Preview.Type != "none" && m.Preview.Content != "" {
 		fmt.Fprintf(&b, "\n%s\n", plain(m.Preview.Content))

@@ -242,13 +242,13 @@ func grants(v Verdict, a Action, free Level) []Grant {
 		return nil
 	}
 	if a.Command == "" {
-		return offer(v, a, free, fileRules(v, a))
+		return offer(v, a, free, fileRules(v, a), v.Level <= Medium)
 	}
 	if len(v.Commands) == 0 || v.Rest > free {
 		return nil
 	}
 	var exact, prefix []string
-	top, dir, wide := Low, "", true
+	top, dir, wide, safe := Low, "", true, true
 	for i := range v.Commands {
 		c := &v.Commands[i]
 		if c.Level <= free {
@@ -261,6 +261,7 @@ func grants(v Verdict, a Action, free Level) []Grant {
 		if e := quoteWords(c.Argv); !slices.Contains(exact, e) {
 			exact = append(exact, e)
 		}
+		safe = safe && !c.Runs
 		if c.Runs || c.Verb == 0 || c.Level > Medium {
 			wide = false
 		} else if w := quoteWords(c.Argv[:c.Verb]); !slices.Contains(prefix, w) {
@@ -282,7 +283,7 @@ func grants(v Verdict, a Action, free Level) []Grant {
 			"every command that begins with " + orList(prefix) + " and is no more than medium",
 		})
 	}
-	return offer(v, a, free, rules)
+	return offer(v, a, free, rules, safe && top <= Medium)
 }
 
 // fileRules are grants, still without scope, for a file tool's action.
@@ -303,9 +304,9 @@ func fileRules(v Verdict, a Action) []Grant {
 	return nil
 }
 
-// offer gives each rule its scopes. A rule that would not let this very action through, or is too long to be read, is
-// not offered.
-func offer(v Verdict, a Action, free Level, rules []Grant) []Grant {
+// offer gives each rule its scopes: everywhere only where that is safe, so never for what runs other code or is high. A
+// rule that would not let this very action through, or is too long to be read, is not offered.
+func offer(v Verdict, a Action, free Level, rules []Grant, safe bool) []Grant {
 	var gs []Grant
 	for _, g := range rules {
 		pr, err := parseRule(g.Rule)
@@ -319,6 +320,9 @@ func offer(v Verdict, a Action, free Level, rules []Grant) []Grant {
 		gs = append(gs, Grant{ScopeSession, g.Rule, Visible(g.Covers) + ", in this session"})
 		if a.Project != "" {
 			gs = append(gs, Grant{ScopeProject, g.Rule, Visible(g.Covers) + ", in the project " + Visible(a.Project)})
+		}
+		if safe {
+			gs = append(gs, Grant{ScopeAlways, g.Rule, Visible(g.Covers) + ", in every folder and session, until you revoke it"})
 		}
 	}
 	return gs

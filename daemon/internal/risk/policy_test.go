@@ -114,21 +114,24 @@ func TestGrantsOffered(t *testing.T) {
 	rules := func(text string) (list []string) {
 		for _, g := range (Policy{}).Decide(Analyze(text, here()), act(text)).Grants {
 			list = append(list, g.Scope+" "+g.Rule)
-			if g.Covers == "" || g.Scope == ScopeProject && !strings.Contains(g.Covers, "/home/u/proj") {
+			if where := map[string]string{ScopeSession: "in this session", ScopeProject: "/home/u/proj", ScopeAlways: "in every folder and session"}[g.Scope]; !strings.Contains(g.Covers, where) {
 				t.Errorf("%q: grant %q says only that it covers %q", text, g.Rule, g.Covers)
 			}
 		}
 		return list
 	}
 	for text, want := range map[string]string{
-		"go test ./...":                 "session bash[medium]: go test ./...|project bash[medium]: go test ./...|session bash[medium]: go test *|project bash[medium]: go test *",
-		"make":                          "session bash[medium]: make|project bash[medium]: make|session bash[medium]: make *|project bash[medium]: make *",
+		"go test ./...":                 "session bash[medium]: go test ./...|project bash[medium]: go test ./...|always bash[medium]: go test ./...|session bash[medium]: go test *|project bash[medium]: go test *|always bash[medium]: go test *",
+		"make":                          "session bash[medium]: make|project bash[medium]: make|always bash[medium]: make|session bash[medium]: make *|project bash[medium]: make *|always bash[medium]: make *",
 		"git push origin main":          "session bash[high, in /home/u/proj]: git push origin main|project bash[high, in /home/u/proj]: git push origin main",
-		"go vet && go build && go test": "session bash[medium]: go build ; go test|project bash[medium]: go build ; go test|session bash[medium]: go build * ; go test *|project bash[medium]: go build * ; go test *",
-		"touch 'a b' \"c;d\"":           "session bash[medium]: touch 'a b' 'c;d'|project bash[medium]: touch 'a b' 'c;d'|session bash[medium]: touch *|project bash[medium]: touch *",
+		"go vet && go build && go test": "session bash[medium]: go build ; go test|project bash[medium]: go build ; go test|always bash[medium]: go build ; go test|session bash[medium]: go build * ; go test *|project bash[medium]: go build * ; go test *|always bash[medium]: go build * ; go test *",
+		"touch 'a b' \"c;d\"":           "session bash[medium]: touch 'a b' 'c;d'|project bash[medium]: touch 'a b' 'c;d'|always bash[medium]: touch 'a b' 'c;d'|session bash[medium]: touch *|project bash[medium]: touch *|always bash[medium]: touch *",
 		"rm -rf /":                      "", "echo x > y": "", "touch $x": "", "git push --force": "", "ls; if (": "", "LD_PRELOAD=x ls": "", "ls": "", "sh x.sh": "session bash[high, in /home/u/proj]: sh x.sh|project bash[high, in /home/u/proj]: sh x.sh",
 		"cd .. && touch x":      "session bash[high, in /home/u]: touch x|project bash[high, in /home/u]: touch x",
 		"cd \"$X\" && git push": "",
+		// Nothing that runs other code is offered everywhere.
+		"python3 -c 'print(1)'": "session bash[medium]: python3 -c 'print(1)'|project bash[medium]: python3 -c 'print(1)'",
+		"npx tsc":               "session bash[medium]: npx tsc|project bash[medium]: npx tsc",
 	} {
 		if got := strings.Join(rules(text), "|"); got != want {
 			t.Errorf("%q:\n got %s\nwant %s", text, got, want)
@@ -207,8 +210,8 @@ func TestFileRules(t *testing.T) {
 	}
 	act := write("/home/u/proj/src/a[1].go")
 	d := Policy{}.Decide(AnalyzeFile(FileAction{Writes: act.Writes}, here()), act)
-	if len(d.Grants) != 4 {
-		t.Fatalf("got %d grants for a file of the project, want 4: %v", len(d.Grants), d.Grants)
+	if len(d.Grants) != 6 {
+		t.Fatalf("got %d grants for a file of the project, want 6: %v", len(d.Grants), d.Grants)
 	}
 	for _, g := range d.Grants {
 		r := Rule{Decision: Allow, Pattern: g.Rule}

@@ -296,6 +296,28 @@ func TestAlways(t *testing.T) {
 	}
 }
 
+// A grant of the scope always holds in every other session, and says so when it is offered.
+func TestAlwaysEverywhere(t *testing.T) {
+	r := newRig(t, bash("make it", "make build"))
+	asking(r)
+	p := r.dial()
+	id := p.ask("make it")
+	q := question(p, anyQuestion)
+	i := slices.IndexFunc(q.Grants, func(g wire.Grant) bool { return g.Scope == "always" })
+	if i < 0 || !strings.Contains(q.Grants[i].Covers, "every folder and session") {
+		t.Fatalf("got %+v, want one of the scope always that says what it covers", q.Grants)
+	}
+	p.answer(q, "allow_always", func(r *wire.ConfirmationResponse) { r.Grant = &q.Grants[i] })
+	p.ended(id)
+	other := r.dial() // a session of its own
+	if end := other.ended(other.ask("make it")); end.Status != wire.StatusSuccess || count[*wire.ConfirmationRequest](other) != 0 {
+		t.Errorf("in another session: %+v, %d questions", end, count[*wire.ConfirmationRequest](other))
+	}
+	if list := other.policy(&wire.PolicyRequest{Op: "list"}).Rules; len(list) != 1 || list[0].Scope != "always" || list[0].Subject != "" {
+		t.Errorf("rules: %+v", list)
+	}
+}
+
 func (p *peer) policy(r *wire.PolicyRequest) *wire.PolicyReply {
 	p.t.Helper()
 	r.RequestID = requestID()

@@ -1,0 +1,145 @@
+// Package marks draws a command with the parts marked that the reasons of its verdict speak of: ~~1~~ below each. How a
+// character is made visible, which rows are shown and in what colours is left to the caller.
+package marks
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"sublet/wire"
+)
+
+// A Mark is a part of a command, in bytes, that reasons speak of by its number.
+type Mark struct{ Start, End, Number int }
+
+// Of numbers the spans by where they begin; reasons about the same span share a number. A span of the whole command
+// is none.
+func Of(command string, reasons []wire.Reason) (marks []Mark, numbers []int) {
+	for _, r := range reasons {
+		s := r.Span
+		if s == nil || s.Start < 0 || s.Start >= s.End || s.End > len(command) || s.End-s.Start == len(command) {
+			continue
+		}
+		if !slices.ContainsFunc(marks, func(m Mark) bool { return m.Start == s.Start && m.End == s.End }) {
+			marks = append(marks, Mark{Start: s.Start, End: s.End})
+		}
+	}
+	slices.SortFunc(marks, func(x, y Mark) int { return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.End, y.End)) })
+	for i := range marks {
+		marks[i].Number = i + 1
+	}
+	numbers = make([]int, len(reasons))
+	for i, r := range reasons {
+		if r.Span == nil {
+			continue
+		}
+		for _, m := range marks {
+			if m.Start == r.Span.Start && m.End == r.Span.End {
+				numbers[i] = m.Number
+			}
+		}
+	}
+	return marks, numbers
+}
+
+// glyph is one character as it is shown, and where it stands.
+type glyph struct {
+	text     string
+	from, to int // bytes of the command
+	col      int // cells from the row's start
+	cells    int
+}
+
+// A Row is a part of a command that fits a line, with the lines of marks below it.
+type Row struct {
+	Text  string
+	Marks []string
+}
+
+// minWidth is the least number of cells that a command is drawn in.
+const minWidth = 20
+
+// Draw is the command in rows of at most width cells, minWidth at least. visible writes out one character that could act
+// on the terminal or hide; line feeds end rows and are not passed to it.
+func Draw(command string, marks []Mark, width int, visible func(string) string) []Row {
+	lines := rowsOf(command, max(width, minWidth), visible)
+	rows := make([]Row, len(lines))
+	for i, line := range lines {
+		var text strings.Builder
+		for _, g := range line {
+			text.WriteString(g.text)
+		}
+		rows[i] = Row{text.String(), marksUnder(line, marks)}
+	}
+	return rows
+}
+
+func rowsOf(command string, width int, visible func(string) string) (rows [][]glyph) {
+	var row []glyph
+	col := 0
+	end := func() { rows, row, col = append(rows, row), nil, 0 }
+	for i := 0; i < len(command); {
+		r, n := utf8.DecodeRuneInString(command[i:])
+		if r == '\n' {
+			end()
+			i++
+			continue
+		}
+		text := visible(command[i : i+n])
+		switch {
+		case r == '\t':
+			text = "    "
+		case !utf8.ValidString(text):
+			text = "\uFFFD"
+		}
+		cells := ansi.StringWidth(text)
+		if col+cells > width {
+			end()
+		}
+		row = append(row, glyph{text: text, from: i, to: i + n, col: col, cells: cells})
+		col += cells
+		i += n
+	}
+	end()
+	return rows
+}
+
+// marksUnder draws the marks of one row: ~~1~~ below each part, in as many lines as it takes for none to lie on another.
+func marksUnder(row []glyph, marks []Mark) (lines []string) {
+	var drawn [][]byte
+	for _, m := range marks {
+		from, to := -1, -1
+		for _, g := range row {
+			if g.to > m.Start && g.from < m.End {
+				if from < 0 {
+					from = g.col
+				}
+				to = g.col + g.cells
+			}
+		}
+		number := strconv.Itoa(m.Number)
+		if from < 0 {
+			continue
+		}
+		to = max(to, from+len(number))
+		line := slices.IndexFunc(drawn, func(d []byte) bool { return len(d) < from || from == 0 && len(d) == 0 })
+		if line < 0 {
+			drawn = append(drawn, nil)
+			line = len(drawn) - 1
+		}
+		d := drawn[line]
+		d = append(d, strings.Repeat(" ", from-len(d))...)
+		bar := []byte(strings.Repeat("~", to-from))
+		copy(bar[(len(bar)-len(number))/2:], number)
+		drawn[line] = append(d, bar...)
+	}
+	for _, d := range drawn {
+		lines = append(lines, string(d))
+	}
+	return lines
+}
