@@ -71,8 +71,11 @@ func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply fun
 
 func (h *Hub) list(ctx context.Context, r *wire.SessionRequest, limit int, out *wire.SessionReply) error {
 	list, next, err := h.opts.Store.Sessions(ctx, r.Cursor, limit)
-	if err != nil {
+	if errors.Is(err, store.ErrCursor) {
 		return invalid("cursor: %v", err)
+	}
+	if err != nil {
+		return err
 	}
 	h.mu.Lock()
 	inMemory := make(map[wire.SessionID]*session, len(h.sessions))

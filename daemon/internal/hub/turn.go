@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/store"
 	"sublet/wire"
 )
 
@@ -267,10 +268,14 @@ func (t *turn) guard(ctx context.Context) (out agent.Outcome) {
 
 // failStore tells whoever is attached that nothing can be kept; it is not stored, for that is what fails.
 func (t *turn) failStore(err error) {
+	hint := "is the disk full? `sublet doctor` looks"
+	if fault, ok := errors.AsType[*store.FaultError](err); ok {
+		hint = fault.Hint()
+	}
 	t.hub.log.Error("event could not be stored", "turn", t.id, "session", t.s.id, "err", err)
 	t.s.emitUnstored(&wire.Error{
 		Event: wire.Event{TurnID: t.id, RequestID: t.request}, Code: wire.CodeInternal,
-		Message: "the session cannot be written: " + err.Error(), Hint: "is the disk full? `sublet doctor` looks",
+		Message: "the session cannot be written: " + err.Error(), Hint: hint,
 		Details: map[string]string{},
 	})
 }

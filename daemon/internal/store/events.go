@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -29,6 +30,9 @@ func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 		turns, title, agent := 0, "", ""
 		switch m := m.(type) {
 		case *wire.TurnStarted:
+			if err := s.there(); err != nil {
+				return err
+			}
 			turns, title, agent = 1, Title(m.Prompt), m.Agent
 			if _, err := tx.ExecContext(ctx, "INSERT INTO open_turns (turn_id, session_id, request_id, agent, first_seq) VALUES (?, ?, ?, ?, ?)",
 				e.TurnID, e.SessionID, e.RequestID, m.Agent, e.Seq); err != nil {
@@ -51,7 +55,16 @@ func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 			e.Seq, e.AtMS, turns, title, e.SessionID, agent))
 	})
 	if err != nil {
-		return fmt.Errorf("append event %d of session %s: %w", e.Seq, e.SessionID, err)
+		return s.fault(fmt.Errorf("append event %d of session %s: %w", e.Seq, e.SessionID, err))
+	}
+	return nil
+}
+
+// there looks that the database is still where the next daemon looks for it. SQLite goes on with a file that was removed,
+// and all of it would be gone with the daemon.
+func (s *Store) there() error {
+	if now, err := os.Stat(s.path); err != nil || !os.SameFile(s.opened, now) {
+		return errGone
 	}
 	return nil
 }
@@ -122,7 +135,7 @@ func Title(prompt string) string {
 func (s *Store) Events(ctx context.Context, id wire.SessionID, after int64, limit int) (events []wire.EventMessage, more bool, err error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT seq, payload FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?", id, after, limit+1)
 	if err != nil {
-		return nil, false, fmt.Errorf("read events: %w", err)
+		return nil, false, s.fault(fmt.Errorf("read events: %w", err))
 	}
 	defer rows.Close()
 	for n := 0; rows.Next(); n++ {
@@ -132,7 +145,7 @@ func (s *Store) Events(ctx context.Context, id wire.SessionID, after int64, limi
 		var seq int64
 		var payload []byte
 		if err := rows.Scan(&seq, &payload); err != nil {
-			return nil, false, fmt.Errorf("read events: %w", err)
+			return nil, false, s.fault(fmt.Errorf("read events: %w", err))
 		}
 		m, err := wire.Unmarshal(payload)
 		event, ok := m.(wire.EventMessage)
@@ -143,7 +156,7 @@ func (s *Store) Events(ctx context.Context, id wire.SessionID, after int64, limi
 		events = append(events, event)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, false, fmt.Errorf("read events: %w", err)
+		return nil, false, s.fault(fmt.Errorf("read events: %w", err))
 	}
 	return events, false, nil
 }
@@ -156,7 +169,7 @@ func (s *Store) LastSeq(ctx context.Context, id wire.SessionID) (int64, error) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read session: %w", err)
+		return 0, s.fault(fmt.Errorf("read session: %w", err))
 	}
 	return seq, nil
 }
@@ -173,14 +186,14 @@ type Unfinished struct {
 func (s *Store) Unfinished(ctx context.Context) ([]Unfinished, error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT session_id, turn_id, request_id, agent FROM open_turns ORDER BY turn_id")
 	if err != nil {
-		return nil, fmt.Errorf("list unfinished turns: %w", err)
+		return nil, s.fault(fmt.Errorf("list unfinished turns: %w", err))
 	}
 	defer rows.Close()
 	var list []Unfinished
 	for rows.Next() {
 		var u Unfinished
 		if err := rows.Scan(&u.SessionID, &u.TurnID, &u.RequestID, &u.Agent); err != nil {
-			return nil, fmt.Errorf("list unfinished turns: %w", err)
+			return nil, s.fault(fmt.Errorf("list unfinished turns: %w", err))
 		}
 		list = append(list, u)
 	}
@@ -201,14 +214,14 @@ func (s *Store) Search(ctx context.Context, query string, limit int) ([]wire.Sea
 		"SELECT session_id, seq, at, snippet(texts, 3, '', '', '…', 16) FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?",
 		strings.Join(words, " "), limit)
 	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
+		return nil, s.fault(fmt.Errorf("search: %w", err))
 	}
 	defer rows.Close()
 	var hits []wire.SearchHit
 	for rows.Next() {
 		var h wire.SearchHit
 		if err := rows.Scan(&h.SessionID, &h.Seq, &h.AtMS, &h.Snippet); err != nil {
-			return nil, fmt.Errorf("search: %w", err)
+			return nil, s.fault(fmt.Errorf("search: %w", err))
 		}
 		hits = append(hits, h)
 	}

@@ -18,13 +18,13 @@ type examples struct {
 func (s *Store) AddRule(ctx context.Context, r wire.Rule) error {
 	text, err := json.Marshal(examples{r.Match, r.NoMatch})
 	if err != nil {
-		return fmt.Errorf("add rule: %w", err)
+		return s.fault(fmt.Errorf("add rule: %w", err))
 	}
 	_, err = s.db.ExecContext(ctx,
 		"INSERT INTO rules (id, decision, pattern, scope, subject, source, created_at, expires_at, examples) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		r.ID, r.Decision, r.Pattern, r.Scope, []byte(r.Subject), r.Source, r.CreatedAtMS, r.ExpiresAtMS, string(text))
 	if err != nil {
-		return fmt.Errorf("add rule: %w", err)
+		return s.fault(fmt.Errorf("add rule: %w", err))
 	}
 	return nil
 }
@@ -33,7 +33,7 @@ func (s *Store) AddRule(ctx context.Context, r wire.Rule) error {
 func (s *Store) Rules(ctx context.Context) ([]wire.Rule, error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT id, decision, pattern, scope, subject, source, created_at, expires_at, examples FROM rules ORDER BY created_at, id")
 	if err != nil {
-		return nil, fmt.Errorf("list rules: %w", err)
+		return nil, s.fault(fmt.Errorf("list rules: %w", err))
 	}
 	defer rows.Close()
 	var list []wire.Rule
@@ -41,7 +41,7 @@ func (s *Store) Rules(ctx context.Context) ([]wire.Rule, error) {
 		var r wire.Rule
 		var subject, text []byte
 		if err := rows.Scan(&r.ID, &r.Decision, &r.Pattern, &r.Scope, &subject, &r.Source, &r.CreatedAtMS, &r.ExpiresAtMS, &text); err != nil {
-			return nil, fmt.Errorf("list rules: %w", err)
+			return nil, s.fault(fmt.Errorf("list rules: %w", err))
 		}
 		var e examples
 		if err := json.Unmarshal(text, &e); err != nil {

@@ -17,7 +17,7 @@ func (s *Store) CreateSession(ctx context.Context, info wire.SessionInfo) error 
 		"INSERT INTO sessions (id, name, title, cwd, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)",
 		info.ID, info.Name, info.Title, []byte(info.Cwd), info.CreatedAtMS, info.UpdatedAtMS)
 	if err != nil {
-		return fmt.Errorf("create session: %w", err)
+		return s.fault(fmt.Errorf("create session: %w", err))
 	}
 	return nil
 }
@@ -39,10 +39,13 @@ func (s *Store) Session(ctx context.Context, id wire.SessionID) (wire.SessionInf
 		return wire.SessionInfo{}, ErrNotFound
 	}
 	if err != nil {
-		return wire.SessionInfo{}, fmt.Errorf("read session: %w", err)
+		return wire.SessionInfo{}, s.fault(fmt.Errorf("read session: %w", err))
 	}
 	return info, nil
 }
+
+// ErrCursor says that a cursor is not one that an earlier page gave.
+var ErrCursor = errors.New("not the cursor of an earlier page")
 
 // Sessions lists up to limit sessions, the latest used first, from cursor on ("" = the start). next is "" at the end.
 func (s *Store) Sessions(ctx context.Context, cursor string, limit int) (list []wire.SessionInfo, next string, err error) {
@@ -51,25 +54,25 @@ func (s *Store) Sessions(ctx context.Context, cursor string, limit int) (list []
 		at, rest, ok := strings.Cut(cursor, ":")
 		before, err = strconv.ParseInt(at, 10, 64)
 		if !ok || err != nil {
-			return nil, "", fmt.Errorf("cursor %q is not one that an earlier page gave", cursor)
+			return nil, "", fmt.Errorf("%w: %q", ErrCursor, cursor)
 		}
 		id = rest
 	}
 	rows, err := s.db.QueryContext(ctx, "SELECT "+sessionColumns+
 		" FROM sessions WHERE (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?", before, id, limit+1)
 	if err != nil {
-		return nil, "", fmt.Errorf("list sessions: %w", err)
+		return nil, "", s.fault(fmt.Errorf("list sessions: %w", err))
 	}
 	defer rows.Close()
 	for rows.Next() {
 		info, err := scanSession(rows)
 		if err != nil {
-			return nil, "", fmt.Errorf("list sessions: %w", err)
+			return nil, "", s.fault(fmt.Errorf("list sessions: %w", err))
 		}
 		list = append(list, info)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, "", fmt.Errorf("list sessions: %w", err)
+		return nil, "", s.fault(fmt.Errorf("list sessions: %w", err))
 	}
 	if len(list) > limit {
 		list = list[:limit]
@@ -88,7 +91,7 @@ func (s *Store) Rename(ctx context.Context, id wire.SessionID, name string) erro
 func (s *Store) Delete(ctx context.Context, id wire.SessionID) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM texts WHERE session_id = ?", id); err != nil {
-			return fmt.Errorf("delete session: %w", err)
+			return s.fault(fmt.Errorf("delete session: %w", err))
 		}
 		if err := exactlyOne(tx.ExecContext(ctx, "DELETE FROM sessions WHERE id = ?", id)); err != nil {
 			return err
@@ -102,7 +105,7 @@ func (s *Store) Delete(ctx context.Context, id wire.SessionID) error {
 func (s *Store) Deleted(ctx context.Context, id wire.SessionID) (bool, error) {
 	var n int
 	if err := s.db.QueryRowContext(ctx, "SELECT count(*) FROM deleted_sessions WHERE id = ?", id).Scan(&n); err != nil {
-		return false, fmt.Errorf("look for a deleted session: %w", err)
+		return false, s.fault(fmt.Errorf("look for a deleted session: %w", err))
 	}
 	return n > 0, nil
 }
@@ -113,7 +116,7 @@ func (s *Store) Clear(ctx context.Context, id wire.SessionID) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		for _, table := range []string{"texts", "events", "open_turns"} {
 			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE session_id = ?", id); err != nil {
-				return fmt.Errorf("clear session: %w", err)
+				return s.fault(fmt.Errorf("clear session: %w", err))
 			}
 		}
 		return exactlyOne(tx.ExecContext(ctx, "UPDATE sessions SET turns = 0, title = '' WHERE id = ?", id))
@@ -125,7 +128,7 @@ func (s *Store) one(ctx context.Context, doing, query string, args ...any) error
 		if errors.Is(err, ErrNotFound) {
 			return err
 		}
-		return fmt.Errorf("%s: %w", doing, err)
+		return s.fault(fmt.Errorf("%s: %w", doing, err))
 	}
 	return nil
 }

@@ -8,10 +8,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
+	"time"
 
 	_ "modernc.org/sqlite" // pure Go: no compiler needed where sublet is built
 )
@@ -21,34 +24,49 @@ var ErrNotFound = errors.New("store: not found")
 
 // A Store is safe for concurrent use.
 type Store struct {
-	db   *sql.DB
-	path string
-	log  *slog.Logger
+	db     *sql.DB
+	path   string
+	opened fs.FileInfo // of the file at path
+	log    *slog.Logger
 	// Prepared once: half of the time of an Append was spent on parsing these.
 	insertEvent, touchSession *sql.Stmt
 }
 
+// busyBound is how long a call waits for another process that holds the database locked.
+const busyBound = 5 * time.Second
+
 // Open opens or makes the database file at path, mode 0600, in a folder that exists, and brings its schema up to date.
-// A database newer than this build is refused.
+// One that is newer than this build, broken, or locked by somebody else for longer than 5 s is refused, and not changed: a
+// *FaultError where its user can do something about it.
 func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
+	s, err := openWithin(ctx, path, log, busyBound)
+	if err != nil {
+		return nil, (&Store{path: path}).fault(err)
+	}
+	return s, nil
+}
+
+func openWithin(ctx context.Context, path string, log *slog.Logger, busy time.Duration) (*Store, error) {
 	// SQLite makes files by the umask; the journal files copy the mode of this one.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	if err := f.Close(); err != nil {
+	opened, err := f.Stat()
+	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	// NORMAL: a commit survives kill -9 of any process (the write has reached the system); only a power cut may lose
 	// the last ones, and never the order. FULL costs twelve times as much.
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
-		"?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_txlock=immediate"
+		"?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=busy_timeout(" +
+		strconv.FormatInt(busy.Milliseconds(), 10) + ")&_pragma=foreign_keys(1)&_txlock=immediate"
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	db.SetMaxOpenConns(4)
-	s := &Store{db: db, path: path, log: log}
+	s := &Store{db: db, path: path, opened: opened, log: log}
 	if err := s.migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), db.Close())
 	}
@@ -77,7 +95,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		return err
 	}
 	if version > len(migrations) {
-		return fmt.Errorf("made by a newer sublet (schema %d, this build knows %d)", version, len(migrations))
+		return fmt.Errorf("%w (schema %d, this build knows %d)", errNewer, version, len(migrations))
 	}
 	for ; version < len(migrations); version++ {
 		err := s.tx(ctx, func(tx *sql.Tx) error {

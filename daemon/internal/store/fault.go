@@ -1,0 +1,63 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+
+	"modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+)
+
+// A FaultError is why the database cannot be opened or written, with what its user can do about it. Nothing in the file
+// was changed by whoever returns it.
+type FaultError struct {
+	Path string // of the database
+	Err  error
+	what string
+}
+
+func (e *FaultError) Error() string { return e.Err.Error() }
+func (e *FaultError) Unwrap() error { return e.Err }
+
+// Hint tells what to do.
+func (e *FaultError) Hint() string { return e.what }
+
+// fault adds to an error what its user can do about it, where that is known.
+func (s *Store) fault(err error) error {
+	if what := remedy(s.path, err); what != "" {
+		return &FaultError{Path: s.path, Err: err, what: what}
+	}
+	return err
+}
+
+var errNewer = errors.New("made by a newer sublet")
+
+// errGone says that the database's file is not the one that was opened: what is written now is nowhere afterwards.
+var errGone = errors.New("its file was removed or replaced while the daemon ran")
+
+func remedy(path string, err error) string {
+	code := -1
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		code = e.Code() & 0xff // the rest tells apart what is the same to a user: sqlite.org/rescode.html
+	}
+	folder := filepath.Dir(path)
+	switch {
+	case errors.Is(err, errNewer):
+		return "start the newer sublet, or set SUBLET_STATE_DIR to another folder; nothing was changed"
+	case errors.Is(err, errGone):
+		return "`sublet daemon restart` begins a new one, or goes on with the one that is there now"
+	case code == codes.SQLITE_NOTADB, code == codes.SQLITE_CORRUPT:
+		return "it was left as it is; `mv " + path + " " + path + ".broken` begins a new one, `sqlite3 " + path + ".broken .recover` shows what can be saved"
+	case code == codes.SQLITE_BUSY, code == codes.SQLITE_LOCKED:
+		return "another program holds it locked, a backup or sqlite3: `fuser " + path + "` names it"
+	case code == codes.SQLITE_FULL, errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "make room on the disk of " + folder + ", or set SUBLET_STATE_DIR to another one; what is there is kept"
+	case code == codes.SQLITE_READONLY, code == codes.SQLITE_PERM, errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		return "make " + folder + " writable, or set SUBLET_STATE_DIR to another folder"
+	case code == codes.SQLITE_CANTOPEN, code == codes.SQLITE_IOERR, errors.Is(err, syscall.EISDIR):
+		return "look at " + folder + " and its disk, or set SUBLET_STATE_DIR to another folder"
+	}
+	return ""
+}
