@@ -371,12 +371,14 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 	}
 	m.questions = slices.DeleteFunc(m.questions, func(q *confirm) bool { return q.req.TurnID == e.TurnID && e.TurnID != "" })
 	if !t.bare || t.calls == 0 {
-		m.emit(kindEnd, m.endLine(e, t))
+		if line := m.endLine(e, t); line != "" {
+			m.emit(kindEnd, line)
+		}
 	}
 	m.tryHand()
 }
 
-// endLine is the last line of a turn: how it ended, how long it took, what it used.
+// endLine is the last line of a turn: how it ended, how long it took, what it used; "" where that was said already.
 func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 	var mark, word string
 	switch e.Status {
@@ -423,6 +425,9 @@ func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 	}
 	if n := len(e.Refused); n > 0 {
 		add(plural(n, "call", "calls") + " not allowed")
+	}
+	if e.Status == wire.StatusError && t.failed && len(parts) == 0 {
+		return "" // nothing but `failed`, below the line that says why: a turn that died with its daemon
 	}
 	s := mark
 	if word != "" {

@@ -68,7 +68,11 @@ func (m *model) onError(e *wire.Error) {
 			return // the tool's card said so
 		}
 	}
-	m.fail(firstOf(e.Message, e.Code), e.Hint)
+	text, hint := firstOf(e.Message, e.Code), e.Hint
+	if one := text + "; " + hint; hint != "" && e.TurnID != "" && cells(one) <= m.w-2 {
+		text, hint = one, ""
+	}
+	m.fail(text, hint)
 }
 
 // onLink is told that the daemon was lost or is back.

@@ -332,6 +332,20 @@ func TestScreenHandOver(t *testing.T) {
 	}
 }
 
+// A turn that died with its daemon is told in one line; it took three, the last of which said only that it failed.
+func TestDaemonRestarted(t *testing.T) {
+	w := open(t, 80, 24)
+	w.keys("?why\r")
+	w.until("the question", func() bool { return len(w.d.questions()) == 1 })
+	playTurn(w, w.d.questions()[0].RequestID)
+	w.see("ctrl+c stops")
+	w.p.Send(&wire.Error{Event: event(9), Code: wire.CodeInternal, Message: "daemon restarted", Hint: "ask again; what was done before is in the conversation"})
+	w.p.Send(&wire.AgentComplete{Event: event(10), Status: wire.StatusError, StopReason: wire.StatusError, Summary: "daemon restarted"})
+	w.see("daemon restarted; ask again; what was done before is in the conversation")
+	w.seeNot("ctrl+c stops")
+	w.seeNot("failed")
+}
+
 // T6d: one ^C never ends the program; on an idle empty line the second tells how to leave; while a turn runs it stops it.
 func TestInterrupts(t *testing.T) {
 	w := open(t, 80, 24)

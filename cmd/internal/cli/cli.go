@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -76,6 +77,9 @@ func (a *app) root() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return a.open("", goOn) },
 	}
 	root.Flags().BoolVarP(&goOn, "continue", "c", false, "go on with the last session")
+	root.Flags().BoolP("version", "V", false, "print the version") // cobra's own would be -v
+	root.Version = versionLine()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddGroup(
 		&cobra.Group{ID: "work", Title: "Work:"},
@@ -195,6 +199,11 @@ func interruptible(parent context.Context) (context.Context, context.CancelFunc)
 	}
 }
 
+func versionLine() string {
+	return fmt.Sprintf("sublet %s (protocol %d, %s, %s/%s)",
+		Version(), wire.Version, strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -206,7 +215,7 @@ func (a *app) versionCommand() *cobra.Command {
 					"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 				})
 			}
-			a.printf("sublet %s (protocol %d, %s, %s/%s)\n", Version(), wire.Version, strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
+			a.printf("%s\n", versionLine())
 			return nil
 		},
 	}
