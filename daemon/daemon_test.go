@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const patience = 20 * time.Second
 
 // home is a folder with everything a daemon has, and its settings.
-func home(t *testing.T, settings string) socket.Paths {
+func home(t testing.TB, settings string) socket.Paths {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sublet") // t.TempDir may be too long for a socket's path
 	if err != nil {
@@ -45,7 +45,7 @@ func home(t *testing.T, settings string) socket.Paths {
 	return p
 }
 
-func write(t *testing.T, path, text string) {
+func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

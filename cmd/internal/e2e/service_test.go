@@ -80,12 +80,22 @@ func (w *world) activate(ln net.Listener, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// systemd finds one of its programs. It is needed in CI, and left out elsewhere where there is none.
+func systemd(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s is needed for the tests of the service: apt-get install systemd", name)
+		}
+		t.Skip("no " + name)
+	}
+	return path
+}
+
 // The same by systemd's own program, where it is installed; it starts the daemon when the first client connects.
 func TestSystemdSocketActivate(t *testing.T) {
-	path, err := exec.LookPath("systemd-socket-activate")
-	if err != nil {
-		t.Skip("systemd-socket-activate is not installed: apt-get install systemd")
-	}
+	path := systemd(t, "systemd-socket-activate")
 	w := newWorld(t, "", nil)
 	cmd := exec.CommandContext(t.Context(), path, append(setenv(w.env), "--listen", w.path("run/daemon.sock"), binary, "daemon", "run", "--stay")...)
 	cmd.Env, cmd.Dir = w.env, "/"
@@ -117,10 +127,7 @@ func setenv(env []string) (flags []string) {
 
 // The units name the folder that the program looks in, and systemd has nothing against them.
 func TestUnits(t *testing.T) {
-	path, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("systemd-analyze is not installed: apt-get install systemd")
-	}
+	path := systemd(t, "systemd-analyze")
 	dir := t.TempDir()
 	for _, name := range []string{"sublet.service", "sublet.socket"} {
 		text, err := os.ReadFile("../../sublet/service/" + name)
