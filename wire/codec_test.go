@@ -100,7 +100,8 @@ func fieldNames(t reflect.Type) (names []string) {
 	return names
 }
 
-// A reader skips keys it does not know and leaves absent ones at zero: that is how the protocol grows.
+// A reader skips keys it does not know and leaves absent ones at zero: that is how the protocol grows
+// (L31).
 func TestUnknownAndAbsentFields(t *testing.T) {
 	deep := any("x")
 	for range 20 {
@@ -224,6 +225,7 @@ type impostor struct{}
 func (impostor) Kind() string { return "Notice" }
 
 // Text that is not UTF-8, from a program or a model, must not make a message that its reader refuses.
+// O7: no byte of a payload is a delimiter.
 func TestBrokenTextTravels(t *testing.T) {
 	m := &wire.Ready{Daemon: wire.DaemonInfo{Name: "a\xffb"}, Limits: map[string]int64{"ok": 1, "\xff": 2, "\xfe": 3}}
 	got, err := wire.Unmarshal(mustMarshal(t, m))

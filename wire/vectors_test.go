@@ -38,6 +38,7 @@ func vectors() map[string]wire.Message {
 }
 
 // Every kind has a vector, and each is read and written both ways: frame to message to frame, JSON to message to JSON.
+// A8, A9: the length in four bytes, then msgpack.
 func TestVectors(t *testing.T) {
 	dir := filepath.Join("testdata", "vectors")
 	want := vectors()

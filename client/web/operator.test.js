@@ -17,7 +17,7 @@ async function connected(options = {}) {
 
 const messages = (text) => [{ role: 'user', content: [{ type: 'text', text }] }];
 
-test('Q1, Q4: dispatch, dispatchStream and sessions', async () => {
+test('Q1, Q4, L26: dispatch, dispatchStream and sessions', async () => {
   const operator = await connected();
   assert.equal(operator.isConnected.value, true);
   const result = await operator.dispatch({ agentID: 'architect', sessionID: 'web-1', content: 'look around' });
@@ -107,11 +107,15 @@ test('A19, G10, F19: compressed deltas, batches, and a reader that pauses, lose 
   await operator.disconnect();
 });
 
-test('Q2: useAgentSession as S3 has it', async () => {
+test('Q2, Q5, Q7, R4: useAgentSession as S3 has it', async () => {
   const operator = await connected();
   let changes = 0;
   const session = useAgentSession('architect', { operator });
-  session.subscribe(() => changes++);
+  const loading = []; // one event tells of every change, and the view sees there whether something is awaited
+  session.subscribe(() => {
+    changes++;
+    if (loading.at(-1) !== session.isLoading) loading.push(session.isLoading);
+  });
   const running = session.run('look around');
   assert.equal(session.isLoading, true);
   await running;
@@ -122,6 +126,7 @@ test('Q2: useAgentSession as S3 has it', async () => {
   assert.match(turn.response.content, /Found/);
   assert.equal(turn.toolCalls[0].output, 'found\n');
   assert.ok(changes > 5);
+  assert.deepEqual(loading, [true, false]);
   session.apply({ type: 'of-tomorrow' }); // C13
   session.setError({ code: 'X', message: 'm', recoverable: true });
   assert.equal(session.error.code, 'X');

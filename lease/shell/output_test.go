@@ -140,7 +140,7 @@ func TestYes(t *testing.T) {
 	}
 }
 
-// The clock starts at execution (T2h).
+// The clock starts at execution (T2h, N7).
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -32,6 +32,7 @@ func TestRender(t *testing.T) {
 		{"tab kept", "a\tb\r\n", "a\tb\n"},
 		{"tab over text", "abcdefghij\r\tX\r\n", "abcdefghXj\n"},
 		{"tabs in a row", "\t\tx\r\n", "\t\tx\n"},
+		{"clipboard and queries (T6f)", "\x1b]52;c;aGk=\a\x1b]52;c;?\x1b\\\x1b[c\x1b[6n\x1b]11;?\atext\r\n", "text\n"},
 		{"title", "\x1b]0;title\atext\r\n", "text\n"},
 		{"hyperlink", "\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\r\n", "link\n"},
 		{"device control string", "\x1bPq#0;2;0;0;0\x1b\\text\r\n", "text\n"},

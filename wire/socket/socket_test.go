@@ -133,6 +133,7 @@ func TestPrepare(t *testing.T) {
 
 func socketPath(t *testing.T) string { return filepath.Join(t.TempDir(), "daemon.sock") }
 
+// A1, A3, P1: a unix socket, mode 0600, and both ends tell whose the other is.
 func TestListenAndDial(t *testing.T) {
 	path := socketPath(t)
 	if _, err := socket.Dial(t.Context(), path); !errors.Is(err, socket.ErrNoDaemon) {

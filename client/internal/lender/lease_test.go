@@ -12,7 +12,7 @@ import (
 	"sublet/wire"
 )
 
-func TestLeaseFromAcquireToRelease(t *testing.T) { // I1 to I7
+func TestLeaseFromAcquireToRelease(t *testing.T) { // I1 to I7, M7
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t)
 		defer d.close()
@@ -141,7 +141,7 @@ func TestReleaseOfAQueuedLeaseLeavesNoGhost(t *testing.T) { // T2b
 	})
 }
 
-func TestCancelEndsTheCommandItself(t *testing.T) { // T2a, I8
+func TestCancelEndsTheCommandItself(t *testing.T) { // T2a, I8, I11, M7
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t)
 		defer d.close()

@@ -291,6 +291,7 @@ func TestSessionUnknownToANewDaemon(t *testing.T) {
 	})
 }
 
+// C1: both ways, and sixty seconds of silence.
 func TestHeartbeats(t *testing.T) {
 	t.Run("answered with their nonce", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -158,7 +158,7 @@ func TestTypedRightAfterAnAnswer(t *testing.T) {
 	}
 }
 
-// The preselected answer is no; Enter and Esc are no.
+// The preselected answer is no; Enter and Esc are no (Q6).
 func TestDefaultIsNo(t *testing.T) {
 	for _, k := range []string{"enter", "esc", "n"} {
 		d := newDesk(t)

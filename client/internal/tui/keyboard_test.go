@@ -193,6 +193,7 @@ func TestTail(t *testing.T) {
 		{"gone\n\x1b[2Jhere", []string{"here"}},
 		{"\x1bP1$r\x1b\\dcs\x1b(B", []string{"dcs"}},
 		{"evil \u202e\n", []string{"evil ⟨U+202E⟩"}},
+		{"\x1b]52;c;aGVsbG8=\a\x1b]52;c;?\x1b\\\x1b[c\x1b[6n\x1b]11;?\aend\n", []string{"end"}}, // T6f: the clipboard, and what a terminal would answer
 	} {
 		for size := 1; size <= len(tc.in); size += 3 {
 			var l tail

@@ -17,7 +17,7 @@ import (
 	"sublet/wire"
 )
 
-// processRows times whole processes: the start of the daemon, an answer from one that runs, its memory and its sleep.
+// processRows times whole processes: the start of the daemon, an answer from one that runs, its memory and its sleep (O8).
 func processRows(binary string) ([]row, func(), error) {
 	dir, err := os.MkdirTemp("/tmp", "bench") // short: a socket's path holds 104 bytes
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // A program one protocol newer, beside this one, both ways round: each client works with each daemon. An older daemon is
-// replaced by a newer client when it is idle, and left alone, with its turns, while it is busy (B2, B3, T5b).
+// replaced by a newer client when it is idle, and left alone, with its turns, while it is busy (B2, B3, B15, R2, T5b).
 func TestOneVersionApart(t *testing.T) {
 	newer := buildNewer(t)
 	w := newWorld(t, "", nil)

@@ -279,7 +279,8 @@ func TestAutomaticCompaction(t *testing.T) {
 	}
 }
 
-// T4b: a turn folded in its own middle still has its request, and a provider's "too long" is mended once more.
+// T4b: a turn folded in its own middle still has its request, and a provider's "too long" is mended once more (J4: no
+// error reaches the user).
 func TestTooLongIsMendedWithinTheTurn(t *testing.T) {
 	long := &provider.Error{Kind: provider.ErrContextTooLong, Provider: "x", Message: "too long"}
 	var steps []step

@@ -420,6 +420,7 @@ func TestRunTool(t *testing.T) {
 	}
 }
 
+// D4 to D6, D9.
 func TestWhatGoesWithThePrompt(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

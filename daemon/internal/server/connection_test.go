@@ -109,7 +109,7 @@ func (p *peer) sessions(r *wire.SessionRequest) *wire.SessionReply {
 	return await(p, func(m *wire.SessionReply) bool { return m.RequestID == r.RequestID })
 }
 
-// Heartbeats flow only while something runs; then a minute of silence ends the connection. An idle one is left asleep.
+// Heartbeats flow only while something runs; then a minute of silence ends the connection. An idle one is left asleep (C1).
 func TestHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := filepath.Join(t.TempDir(), "gate")

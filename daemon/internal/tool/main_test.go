@@ -84,10 +84,13 @@ func wantErr(t *testing.T, err error, part string) {
 	}
 }
 
-// Every schema is a JSON object that names the fields its tool decodes, and closes the list.
+// Every schema is a JSON object that names the fields its tool decodes, and closes the list. The tools' names are our own,
+// not those of the documents' examples (G11).
 func TestSchemasAreValid(t *testing.T) {
+	var names []string
 	for _, tl := range []Tool{Bash(1e9, 2e9), Read(), Write(), Edit(), Glob(), Grep(), Fetch(), Task("engineer: x"), Todo()} {
 		s := tl.Spec()
+		names = append(names, s.Name)
 		var schema struct {
 			Type                 string                     `json:"type"`
 			Properties           map[string]json.RawMessage `json:"properties"`
@@ -100,6 +103,9 @@ func TestSchemasAreValid(t *testing.T) {
 		if schema.Type != "object" || len(schema.Properties) == 0 || schema.AdditionalProperties == nil || *schema.AdditionalProperties {
 			t.Errorf("%s: got schema %s", s.Name, s.Schema)
 		}
+	}
+	if got := strings.Join(names, " "); got != "bash read write edit glob grep fetch task todo" {
+		t.Errorf("names: got %s", got)
 	}
 }
 

@@ -19,6 +19,8 @@ var common = []scene{
 	{Match: "^write$", Steps: []step{{ToolCalls: []call{{Name: "write", Arguments: map[string]any{"path": "new.txt", "content": "one\ntwo\n"}}}}, {Text: "ok"}}},
 	{Match: "^env$", Steps: []step{{ToolCalls: []call{bash("pwd; echo color=$FAVOURITE")}}, {Text: "ok"}}},
 	{Match: "^endless$", Steps: []step{{Text: strings.Repeat("word ", 2000), ChunkBytes: 5, ChunkMS: 20}}},
+	{Match: "^code$", Steps: []step{{Text: "Look:\n```go\nx := 1\n```\n"}}},
+	{Match: "^odd$", Steps: []step{{Text: "a\nb\u2028\u00e9\U0001f600\n", ChunkBytes: 1, ToolCalls: []call{bash(`printf 'one\ntwo\r\n\377\0end'`)}}, {Text: "ok"}}},
 	{Match: "^auth$", Steps: []step{{Error: "auth"}}},
 	{Match: "^broken$", Steps: []step{{Text: "begun", Error: "broken"}}},
 }
@@ -41,7 +43,8 @@ func TestA2_SocketPath(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
-	w := newWorld(t, common)
+	w := newWorld(t, nil)
+	w.Script(append([]scene{{Match: "^gate$", Steps: []step{{WaitFile: w.Path("gate-E4"), Text: "opened"}}}}, common...))
 	run := func(name string, f func(t *testing.T, w *world)) {
 		t.Run(name, func(t *testing.T) {
 			own := *w
@@ -50,7 +53,8 @@ func TestConformance(t *testing.T) {
 			f(t, &own)
 		})
 	}
-	run("A3 P1 socket mode 0600", func(t *testing.T, w *world) {
+	run("A1 A3 C8 P1 the socket, mode 0600, is there before a client is told of it", func(t *testing.T, w *world) {
+		w.dial() // at once: nothing is tried twice
 		info, err := os.Stat(w.o.Socket)
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("got %v %v, want mode 0600", info.Mode(), err)
@@ -104,6 +108,54 @@ func TestConformance(t *testing.T) {
 			t.Errorf("models: got %v", r["models"])
 		}
 	})
+	run("B5 B7 B11 what a client says of itself", func(t *testing.T, w *world) {
+		for _, bad := range []string{
+			`"client_info":"me"`, `"client_info":{"name":7}`, `"client_info":{"version":[]}`, `"capabilities":"streaming"`, `"capabilities":[1]`,
+			`"config":[]`, `"config":"monokai"`, `"terminal_size":{"cols":"80"}`,
+		} {
+			if m := w.dial().call("initialize", `{"protocol_version":"1.0.0",`+bad+`}`); errorCode(m) != codeParams {
+				t.Errorf("%s: got %v", bad, m)
+			}
+		}
+		// A capability decides what comes: without blocks code is text, without streaming it comes at once. One that is not
+		// known is no mistake. Themes and fonts are the client's own affair.
+		for _, c := range []struct {
+			capabilities   string
+			blocks, pieces bool
+		}{{`"blocks","streaming"`, true, true}, {`"streaming"`, false, true}, {`"syntax_highlighting","session_persistence","of_tomorrow"`, false, false}} {
+			cl := w.ready(`{"protocol_version":"1.0.0","client_info":{"name":"é","version":""},"config":{"theme":"monokai","font_size":14,"x":[1]},"capabilities":[` + c.capabilities + `]}`)
+			text, _, seen := cl.outcome(cl.query("code"))
+			blocks := slices.ContainsFunc(seen, func(m map[string]any) bool { return m["method"] == "stream.block" })
+			if blocks != c.blocks || strings.Contains(text, "x := 1") == c.blocks {
+				t.Errorf("%s: got %q, blocks %v", c.capabilities, text, blocks)
+			}
+			_, _, seen = cl.outcome(cl.query("odd"))
+			if n := len(slices.DeleteFunc(seen, func(m map[string]any) bool { return m["method"] != "stream.token" && m["method"] != "stream.tokens" })); n == 0 || !c.pieces && n > 2 {
+				t.Errorf("%s: %d pieces", c.capabilities, n)
+			}
+		}
+	})
+	run("A11 A12 no raw newline in a message, and UTF-8 whatever a program prints", func(t *testing.T, w *world) {
+		c := w.ready() // its reader takes every line as one JSON text
+		text, _, seen := c.outcome(c.query("odd"))
+		if want := "a\nb\u2028\u00e9\U0001f600\nok"; text != want {
+			t.Errorf("text: got %q, want %q", text, want)
+		}
+		if out := output(seen); !strings.HasPrefix(out, "one\ntwo\n\uFFFD") || !strings.Contains(out, "end") {
+			t.Errorf("output: got %q", out)
+		}
+	})
+	run("E4 M5 a query is answered before its model says anything", func(t *testing.T, w *world) {
+		c := w.ready()
+		r := result(t, c.call("agent.query", `{"message":"gate"}`))
+		if id, _ := r["query_id"].(string); id == "" || r["status"] != "processing" || len(r) != 2 {
+			t.Errorf("got %v", r)
+		}
+		w.Write("gate-E4", "")
+		if _, complete, _ := c.outcome(r["query_id"].(string)); complete["status"] != "success" {
+			t.Errorf("got %v", complete)
+		}
+	})
 	run("B2 B3 B4 the version is negotiated", func(t *testing.T, w *world) {
 		for version, ok := range map[string]bool{"1.0.0": true, "1.9.2": true, "1.0.7": true, "2.0.0": false, "0.9.0": false, "one": false, "": false, "1": false} {
 			m := w.dial().call("initialize", `{"protocol_version":"`+version+`","client_info":{"name":"t","version":"0"}}`)
@@ -117,7 +169,7 @@ func TestConformance(t *testing.T) {
 			t.Errorf("got %v", m)
 		}
 	})
-	run("D2 D3 E2 context and context.update move the agent's shell", func(t *testing.T, w *world) {
+	run("D1 D2 D3 E2 context and context.update move the agent's shell", func(t *testing.T, w *world) {
 		c := w.ready()
 		one, two := filepath.Join(w.Project, "one"), filepath.Join(w.Project, "two")
 		for _, d := range []string{one, two} {
@@ -185,7 +237,7 @@ func TestConformance(t *testing.T) {
 			t.Errorf("unknown: got %v", m)
 		}
 	})
-	run("E20 K9 O6 one end, with its metadata", func(t *testing.T, w *world) {
+	run("E17 E20 K9 O6 one end, with its metadata", func(t *testing.T, w *world) {
 		c := w.ready()
 		_, complete, _ := c.outcome(c.query("tool"))
 		m := complete["metadata"].(map[string]any)
@@ -322,7 +374,7 @@ func TestConformance(t *testing.T) {
 			t.Errorf("got %v", complete)
 		}
 	})
-	run("H12 a client without tool_approval is never asked", func(t *testing.T, w *world) {
+	run("B7 H12 a client without tool_approval is never asked", func(t *testing.T, w *world) {
 		c := w.ready(`{"protocol_version":"1.0.0","client_info":{"name":"t","version":"0"},"capabilities":["streaming"]}`)
 		_, complete, _ := c.outcome(c.query("risky"))
 		if exists(filepath.Join(w.Project, "made.txt")) || !strings.Contains(fmt.Sprint(complete["metadata"]), "cannot confirm") {

@@ -284,7 +284,7 @@ func TestC6_DaemonRestarts(t *testing.T) {
 	}
 }
 
-// F19: a client that does not read loses nothing, however much there is, and the others are served meanwhile.
+// F19, N4: a client that does not read loses nothing, however much there is, and the others are served meanwhile.
 func TestF19_SlowReader(t *testing.T) {
 	const words = 800
 	w := newWorld(t, append([]scene{{Match: "^flood$", Steps: []step{{Text: strings.Repeat("0123456789abcdef ", words), ChunkBytes: 17}}}}, common...), func(o *Options) { o.Daemon.Inbox = 32 << 10 })

@@ -92,7 +92,7 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
-// N1, L21, T7a: a line over 10 MB is answered with the limit's number and forgotten, and the connection goes on; one of 70 KB
+// N1, N5, L21, T7a: a line over 10 MB is answered with the limit's number and forgotten, and the connection goes on; one of 70 KB
 // is nothing special.
 func TestLongLines(t *testing.T) {
 	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "read it"}}}})
@@ -115,7 +115,7 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// N2, N3, L22, L23, E22: the limits of a connection, each with its number in the answer.
+// N2, N3, N6, L22, L23, E22: the limits of a connection, each with its number in the answer.
 func TestLimits(t *testing.T) {
 	w := newWorld(t, nil, func(o *Options) { o.RequestsPerSecond, o.RunningQueries = 20, 2 })
 	gate := w.Path("gate")

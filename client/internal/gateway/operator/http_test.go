@@ -222,7 +222,7 @@ func (c *wsClient) next() msg {
 	return decode(c.t, raw)
 }
 
-// A6, P3, decision 6: both dialects over WebSocket; the token in each request, or once in the Authorization header.
+// A6, R3, P3, decision 6: both dialects over WebSocket; the token in each request, or once in the Authorization header.
 func TestWebSocket(t *testing.T) {
 	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "over a socket"}}}})
 	c := w.ws(nil)

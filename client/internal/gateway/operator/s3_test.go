@@ -26,7 +26,8 @@ func TestS3Dispatch(t *testing.T) {
 	for _, id := range []string{"req-1", "req-2"} {
 		m := ask(id, "look around")
 		m["sessionID"], m["version"] = "sess-abc-123", "1.0"
-		m["unknownField"] = msg{"a": 1} // R1
+		m["unknownField"] = msg{"a": 1}                                                                       // R1
+		m["metadata"] = msg{"priority": "high", "context": []any{"security-review"}, "nested": msg{"a": nil}} // D10: the client's own
 		c.send(m)
 		all := c.turn(id)
 		if got, want := types(all), "turn-started response-block tool-call tool-result response-chunk turn-completed"; got != want {
@@ -70,7 +71,7 @@ func TestS3Dispatch(t *testing.T) {
 	}
 }
 
-// K3, K5, K10, decision 9: sessions are created under the name a client chose, listed by agent, fetched whole, and stay
+// K3, K5, K10, L15, decision 9: sessions are created under the name a client chose, listed by agent, fetched whole, and stay
 // deleted.
 func TestS3Sessions(t *testing.T) {
 	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "an answer"}}}})
@@ -174,7 +175,7 @@ func TestApproveLevels(t *testing.T) {
 	}
 }
 
-// L19, L20, L22, M3: what the provider does becomes an error event in the turn, then the turn's one end (E20).
+// L19, L20, L22, L27, M2, M3: what the provider does becomes an error event in the turn, then the turn's one end (E20).
 func TestS3ProviderErrors(t *testing.T) {
 	w := newWorld(t, []scene{
 		{Match: "auth", Steps: []step{{Error: "auth"}}},
@@ -206,7 +207,7 @@ func TestS3ProviderErrors(t *testing.T) {
 	}
 }
 
-// L25, C10: a request's own time-out.
+// L25, C10, N7: a request's own time-out.
 func TestS3Timeout(t *testing.T) {
 	w := newWorld(t, []scene{{Match: "wait", Steps: []step{{WaitFile: "/nonexistent/ever"}}}})
 	c := w.dial()
@@ -317,6 +318,26 @@ func TestGzipDeltas(t *testing.T) {
 	}
 	if len(raw) > len(long)/4 {
 		t.Errorf("compressed: %d of %d bytes", len(raw), len(long))
+	}
+}
+
+// F16, F21, R1, R4: events that the document does not have come only to those that asked for them.
+func TestExtendedEvents(t *testing.T) {
+	w := newWorld(t, []scene{{Match: "", Steps: []step{{Reasoning: "let me see", Text: "I look.", ToolCalls: []call{bash("echo live")}}, {Text: "done"}}}})
+	c := w.dial()
+	for _, extended := range []bool{false, true} {
+		m := ask(fmt.Sprint(extended), "x")
+		m["metadata"] = msg{"extended": extended}
+		c.send(m)
+		all := c.turn(m.str("id"))
+		for _, kind := range []string{"thinking", "reasoning-chunk"} {
+			if got := len(of(all, kind)) > 0; got != extended {
+				t.Errorf("extended %v: %s %v in %s", extended, kind, got, types(all))
+			}
+		}
+		if said(all) != "I look.done" {
+			t.Errorf("extended %v: got %q", extended, said(all))
+		}
 	}
 }
 

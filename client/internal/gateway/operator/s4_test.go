@@ -9,8 +9,8 @@ import (
 	"sublet/client/internal/gateway/gatewaytest"
 )
 
-// E6, E7, E8, E9, K4, K6, F11, F12, F13, F14, M4, G7, decision 17: dispatch answers at once with the session; its stream begins
-// with stream_start, grows, shows tools, and ends with the turn. query has it all at once.
+// E6, E7, E8, E9, K4, K6, L15, L30, F11, F12, F13, F14, M4, G7, decision 17: dispatch answers at once with the session; its
+// stream begins with stream_start, grows, shows tools, and ends with the turn. query has it all at once.
 func TestS4DispatchAndStream(t *testing.T) {
 	text := "Here:\n\n```go\nfunc main() {}\n```\n\n```svg\n<svg width=\"40\" height='20.5px'><rect/></svg>\n```\n![a cat](https://example.org/cat.png)\nDone."
 	gate := "GATE"
@@ -272,7 +272,7 @@ func TestDialectsMixed(t *testing.T) {
 	}
 }
 
-// K1 of the web's second chance: a daemon that was restarted is found again, and a stream tells how its turn ended.
+// C6: a daemon that was restarted is found again, and a stream tells how its turn ended.
 func TestDaemonRestart(t *testing.T) {
 	w := newWorld(t, []scene{{Match: "wait", Steps: []step{{WaitFile: "/nonexistent/ever"}}}, {Match: "", Steps: []step{{Text: "back"}}}})
 	c := w.dial()

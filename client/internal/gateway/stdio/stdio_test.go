@@ -41,6 +41,7 @@ var common = []scene{
 	{Match: "^medium$", Steps: []step{{ToolCalls: []call{{Name: "write", Arguments: map[string]any{"path": "made.txt", "content": "x"}}}}, {Text: "ok"}}},
 	{Match: "^fails$", Steps: []step{{ToolCalls: []call{{Name: "read", Arguments: map[string]any{"path": "not-there.txt"}}}}, {Text: "went on"}}},
 	{Match: "^file$", Steps: []step{{Text: "seen"}}},
+	{Match: "^odd$", Steps: []step{{Text: "a\nb\u2028\u00e9\U0001f600", ChunkBytes: 1, ToolCalls: []call{bash(`printf 'one\ntwo\377'`)}}, {Text: "ok"}}},
 	{Match: "^auth$", Steps: []step{{Error: "auth"}}},
 	{Match: "^endless$", Steps: []step{{Text: strings.Repeat("word ", 5000), ChunkBytes: 5, ChunkMS: 20}}},
 	{Match: "^remember$", Steps: []step{{Text: "noted"}}},
@@ -217,6 +218,48 @@ func TestConformance(t *testing.T) {
 		}
 		if out := res["result"].(map[string]any); out["output"] != "tool-ran\n" || out["exitCode"] != 0.0 || out["error"] != nil {
 			t.Errorf("result: got %v", out)
+		}
+	})
+	run("A7 A11 A12 A17 Q7 T8 whatever is said, each response is one line of its own, in one shape", func(t *testing.T, r *runtime) {
+		r.send(ask("req-1", "odd"))
+		list := r.answer("req-1") // its reader takes every line as one JSON text, with type, id and timestamp
+		if got, want := text(list), "a\nb\u2028\u00e9\U0001f600ok"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		i := slices.IndexFunc(list, func(m map[string]any) bool { return m["type"] == "tool_result" })
+		if i < 0 || list[i]["data"].(map[string]any)["result"].(map[string]any)["output"] != "one\ntwo\uFFFD" {
+			t.Errorf("got %v", list)
+		}
+	})
+	t.Run("A13 C9 M6 N7 what is said comes at once; a parent may give up on a request and ask another", func(t *testing.T) {
+		gate := w.Path("gate")
+		w.Script(append([]scene{{Match: "^gate$", Steps: []step{{Text: "first ", ToolCalls: []call{bash("true")}}, {WaitFile: gate, Text: "late"}}}}, common...))
+		r := start(t, w)
+		meta := `,"metadata":{"conversationId":"gated"}`
+		r.send(ask("slow", "gate", meta))
+		if m := r.next(); m["token"] != "first " { // the turn has not ended, and nothing else is there to push it out
+			t.Fatalf("got %v", m)
+		}
+		r.send(`{"id":"s","kind":"get_status"` + meta + `}`)
+		m := r.next()
+		for m["type"] != "status" {
+			m = r.next()
+		}
+		if d := m["data"].(map[string]any); d["state"] != "processing" || d["conversationLength"] != 1.0 {
+			t.Errorf("status while it runs: %v", d)
+		}
+		r.send(ask("other", "say"))
+		ended := map[any]bool{}
+		for !ended["slow"] {
+			m := r.next()
+			if m["type"] == "done" {
+				if ended[m["id"]] = true; m["id"] == "other" {
+					w.Write("gate", "")
+				}
+			}
+		}
+		if !ended["other"] {
+			t.Error("the other request did not end before the slow one")
 		}
 	})
 	run("G9 L33 a tool that fails tells it in its result, and the request goes on", func(t *testing.T, r *runtime) {

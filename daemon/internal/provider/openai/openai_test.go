@@ -350,6 +350,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// L32: what may pass by itself is tried again here, and only what does not reaches a client.
 func TestRetriesThenAnswers(t *testing.T) {
 	s := serve(t, nil, func(n int, w http.ResponseWriter, _ *http.Request) {
 		if n < 3 {
