@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"io"
 	"os"
 
 	"sublet/client/internal/gateway"
@@ -42,6 +43,12 @@ type ACP = acp.Options
 func ServeACP(ctx context.Context, o Options, s ACP) error {
 	s.Daemon, s.Log = gatewayDaemon(o), o.Log
 	return acp.Serve(ctx, s)
+}
+
+// ShowTerminal prints what a command of an ACP session prints, in an editor's terminal; path is what the server gave as the
+// last argument. It returns the status to exit with.
+func ShowTerminal(ctx context.Context, path string, w io.Writer) (status int, err error) {
+	return acp.Show(ctx, path, w)
 }
 
 // gatewayDaemon is the daemon as the translators of foreign protocols reach it. They lend no shell: the agents of their

@@ -28,7 +28,11 @@ type Options struct {
 	Daemon  *gateway.Daemon
 	In      io.Reader
 	Out     io.Writer
-	MaxLine int          // bytes of a message; 0 = gateway.MaxLine, which is also the most
+	MaxLine int // bytes of a message; 0 = gateway.MaxLine, which is also the most
+	// Show is a program with its first arguments that calls Show with one more, a path in Runtime, a folder that only the
+	// user can enter: the output of commands is then shown in terminals of an editor that has them. nil = in tool calls.
+	Show    []string
+	Runtime string
 	Log     *slog.Logger // nil = none; it must not go to Out
 }
 

@@ -23,7 +23,17 @@ import (
 	"sublet/wire/socket"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain is also what runs in the editor's terminals.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "show" {
+		status, err := Show(context.Background(), os.Args[2], os.Stdout)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(status)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func runDaemon(ctx context.Context, p socket.Paths, log *slog.Logger) error {
 	return daemon.Run(ctx, daemon.Options{Paths: p, Version: "test", Log: log})
@@ -63,6 +73,9 @@ type editor struct {
 	first   chan struct{} // closed at the first update
 	once    sync.Once
 	answer  func(context.Context, sdk.RequestPermissionRequest) sdk.RequestPermissionOutcome
+
+	can   bool // it has terminals
+	terms terminals
 }
 
 var _ sdk.Client = (*editor)(nil)
@@ -93,27 +106,7 @@ func (e *editor) WriteTextFile(context.Context, sdk.WriteTextFileRequest) (sdk.W
 	return sdk.WriteTextFileResponse{}, errNotHere
 }
 
-func (e *editor) CreateTerminal(context.Context, sdk.CreateTerminalRequest) (sdk.CreateTerminalResponse, error) {
-	return sdk.CreateTerminalResponse{}, errNotHere
-}
-
-func (e *editor) KillTerminal(context.Context, sdk.KillTerminalRequest) (sdk.KillTerminalResponse, error) {
-	return sdk.KillTerminalResponse{}, errNotHere
-}
-
-func (e *editor) TerminalOutput(context.Context, sdk.TerminalOutputRequest) (sdk.TerminalOutputResponse, error) {
-	return sdk.TerminalOutputResponse{}, errNotHere
-}
-
-func (e *editor) ReleaseTerminal(context.Context, sdk.ReleaseTerminalRequest) (sdk.ReleaseTerminalResponse, error) {
-	return sdk.ReleaseTerminalResponse{}, errNotHere
-}
-
-func (e *editor) WaitForTerminalExit(context.Context, sdk.WaitForTerminalExitRequest) (sdk.WaitForTerminalExitResponse, error) {
-	return sdk.WaitForTerminalExitResponse{}, errNotHere
-}
-
-func start(t testing.TB, w *gatewaytest.World) *editor {
+func start(t testing.TB, w *gatewaytest.World, change ...func(*editor)) *editor {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -121,10 +114,15 @@ func start(t testing.TB, w *gatewaytest.World) *editor {
 	e.answer = func(context.Context, sdk.RequestPermissionRequest) sdk.RequestPermissionOutcome {
 		return sdk.NewRequestPermissionOutcomeSelected("allow")
 	}
+	for _, f := range change {
+		f(e)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		e.over <- Serve(context.Background(), Options{Daemon: w.Daemon(), In: inR, Out: outW})
+		e.over <- Serve(context.Background(), Options{
+			Daemon: w.Daemon(), In: inR, Out: outW, Show: []string{os.Args[0], "show"}, Runtime: filepath.Dir(w.Paths.Socket),
+		})
 		outW.Close()
 	}()
 	e.conn = sdk.NewClientSideConnection(e, inW, outR)
@@ -134,7 +132,9 @@ func start(t testing.TB, w *gatewaytest.World) *editor {
 		<-done
 		<-e.conn.Done()
 	})
-	r, err := e.conn.Initialize(t.Context(), sdk.InitializeRequest{ProtocolVersion: sdk.ProtocolVersionNumber})
+	r, err := e.conn.Initialize(t.Context(), sdk.InitializeRequest{
+		ProtocolVersion: sdk.ProtocolVersionNumber, ClientCapabilities: sdk.ClientCapabilities{Terminal: e.can},
+	})
 	if err != nil || r.ProtocolVersion != 1 || !r.AgentCapabilities.LoadSession || r.AgentInfo.Name != "sublet" {
 		t.Fatalf("initialize: %+v, %v", r, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -22,6 +23,8 @@ type agent struct {
 	ctx  context.Context // the connection's lifetime
 	conn *sdk.AgentSideConnection
 	work sync.WaitGroup
+
+	terminals atomic.Bool // the editor has terminals
 
 	mu sync.Mutex
 	// guarded by mu
@@ -41,6 +44,7 @@ func (a *agent) Initialize(_ context.Context, p sdk.InitializeRequest) (sdk.Init
 	if p.ClientInfo != nil {
 		a.log.Info("editor", "name", clip(p.ClientInfo.Name), "version", clip(p.ClientInfo.Version))
 	}
+	a.terminals.Store(p.ClientCapabilities.Terminal)
 	title := "sublet"
 	return sdk.InitializeResponse{
 		ProtocolVersion: sdk.ProtocolVersionNumber,
@@ -101,13 +105,11 @@ func (a *agent) connect(ctx context.Context, cwd string, id sdk.SessionId, serve
 	if !filepath.IsAbs(cwd) {
 		return nil, invalid("cwd: %q is not an absolute path", clip(cwd))
 	}
-	if len(servers) > 0 {
-		a.log.Warn("the editor's MCP servers are not used; [mcp] in sublet's settings names them", "servers", len(servers))
-	}
 	a.mu.Lock()
 	open := a.sessions[id]
 	a.mu.Unlock()
 	if open != nil {
+		open.ignored(servers)
 		return open, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectBound)
@@ -122,6 +124,7 @@ func (a *agent) connect(ctx context.Context, cwd string, id sdk.SessionId, serve
 		return nil, requestError(err)
 	}
 	s := newSession(a, gs)
+	s.ignored(servers)
 	a.mu.Lock()
 	if a.closed {
 		a.mu.Unlock()

@@ -25,8 +25,9 @@ type session struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	jobs  map[wire.RequestID]*job
-	asked map[wire.ConfirmationID]context.CancelFunc // questions that wait for the editor
+	notice string // for the user, told with the next prompt; "" = none
+	jobs   map[wire.RequestID]*job
+	asked  map[wire.ConfirmationID]context.CancelFunc // questions that wait for the editor
 }
 
 // job is one prompt from its request to its end.
@@ -64,6 +65,29 @@ func (s *session) modes() *sdk.SessionModeState {
 	}
 }
 
+// ignored notes that MCP servers which the editor named are not used, so that the user is told: the daemon, which runs the
+// agents, has those of its own settings.
+func (s *session) ignored(servers []sdk.McpServer) {
+	var names []string
+	for _, m := range servers {
+		switch {
+		case m.Stdio != nil:
+			names = append(names, oneLine(m.Stdio.Name))
+		case m.Http != nil:
+			names = append(names, oneLine(m.Http.Name))
+		case m.Sse != nil:
+			names = append(names, oneLine(m.Sse.Name))
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	s.a.log.Warn("the editor's MCP servers are not used", "servers", strings.Join(names, ", "))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notice = fmt.Sprintf("The editor's MCP servers (%s) are not used here: `[mcp]` in sublet's settings names those that are.\n\n", strings.Join(names, ", "))
+}
+
 // Prompt plays one turn: its updates first, then its answer with the stop reason.
 func (a *agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResponse, error) {
 	s, err := a.session(p.SessionId)
@@ -78,7 +102,12 @@ func (a *agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 	r.RequestID = wire.RequestID(wire.NewID())
 	s.mu.Lock()
 	s.jobs[r.RequestID] = j // before asking: the answer may come before Ask returns
+	notice := s.notice
+	s.notice = ""
 	s.mu.Unlock()
+	if notice != "" {
+		s.update(sdk.UpdateAgentMessageText(notice))
+	}
 	if err := s.gs.Ask(ctx, r); err != nil {
 		s.mu.Lock()
 		delete(s.jobs, r.RequestID)
@@ -286,7 +315,7 @@ func (s *session) show(m wire.Message) {
 		case c.Type == wire.ChunkToolCall:
 			s.began(m)
 		case c.Type == wire.ChunkToolOutput:
-			s.output(c.ExecutionID, c.Data)
+			s.output(m)
 		}
 	case *wire.CommandResult:
 		s.ended(m)

@@ -29,6 +29,7 @@ type toolCall struct {
 	diff []sdk.ToolCallContent // what it is to change
 	tail []byte
 	told time.Time
+	term *terminal // where the output is shown; nil: in the call itself
 }
 
 var kinds = map[string]sdk.ToolKind{
@@ -151,13 +152,20 @@ func plan(args map[string]any) []sdk.PlanEntry {
 }
 
 // output tells what a tool prints while it runs.
-func (s *session) output(id wire.ExecutionID, data []byte) {
+func (s *session) output(m *wire.AgentStreamChunk) {
+	id, data := m.Chunk.ExecutionID, m.Chunk.Data
 	call := s.calls[id]
 	if call == nil {
 		return
 	}
+	if call.tool == "bash" && call.term == nil {
+		call.term = s.terminal(id, m.RequestID)
+	}
 	if call.tail = append(call.tail, data...); len(call.tail) > outputTail {
 		call.tail = call.tail[len(call.tail)-outputTail:]
+	}
+	if call.term != nil && call.term.write(data) {
+		return
 	}
 	now := time.Now()
 	if now.Sub(call.told) < outputEvery {
@@ -195,7 +203,10 @@ func (s *session) ended(m *wire.CommandResult) {
 		raw["exitCode"] = *m.ExitCode
 	}
 	content := call.diff
-	if content == nil || status == sdk.ToolCallStatusFailed {
+	if call.term != nil {
+		content = call.term.finish(m)
+	}
+	if content == nil || call.diff != nil && status == sdk.ToolCallStatusFailed {
 		content = append(content[:len(content):len(content)], printed(m.Output)...)
 	}
 	options := []sdk.ToolCallUpdateOpt{sdk.WithUpdateStatus(status), sdk.WithUpdateContent(content), sdk.WithUpdateRawOutput(raw)}

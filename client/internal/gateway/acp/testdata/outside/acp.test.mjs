@@ -33,14 +33,26 @@ after(() => {
 });
 
 // editor starts the agent, shakes hands, opens a session and gives it to work.
-async function editor(work, decide = (p) => p.options.find((o) => o.kind === "allow_once")) {
+async function editor(work, decide = (p) => p.options.find((o) => o.kind === "allow_once"), clientCapabilities = {}) {
   const agent = spawn(program, ["serve", "acp"], { env, stdio: ["pipe", "pipe", "inherit"] });
   const ended = new Promise((resolve) => agent.on("exit", resolve));
   const updates = [];
   const asked = [];
   let first;
   const begun = new Promise((resolve) => (first = resolve));
+  const terminals = new Map();
   await client({ name: "outside" })
+    .onRequest(methods.client.terminal.create, ({ params }) => {
+      const child = spawn(params.command, params.args, { cwd: params.cwd, stdio: ["ignore", "pipe", "pipe"] });
+      const t = { output: "", released: false, exit: new Promise((resolve) => child.on("close", (exitCode, signal) => resolve({ exitCode, signal }))), child };
+      for (const s of [child.stdout, child.stderr]) s.on("data", (d) => (t.output += d));
+      const terminalId = `t${terminals.size}`;
+      terminals.set(terminalId, t);
+      return { terminalId };
+    })
+    .onRequest(methods.client.terminal.waitForExit, ({ params }) => terminals.get(params.terminalId).exit)
+    .onRequest(methods.client.terminal.kill, ({ params }) => (terminals.get(params.terminalId).child.kill(), {}))
+    .onRequest(methods.client.terminal.release, ({ params }) => ((terminals.get(params.terminalId).released = true), {}))
     .onNotification(methods.client.session.update, ({ params }) => {
       updates.push(params.update);
       first();
@@ -51,12 +63,18 @@ async function editor(work, decide = (p) => p.options.find((o) => o.kind === "al
       return { outcome: chosen ? { outcome: "selected", optionId: chosen.optionId } : { outcome: "cancelled" } };
     })
     .connectWith(ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout)), async (ctx) => {
-      const hello = await ctx.request(methods.agent.initialize, { protocolVersion: 1, clientCapabilities: {} });
+      const hello = await ctx.request(methods.agent.initialize, { protocolVersion: 1, clientCapabilities });
       assert.equal(hello.protocolVersion, 1);
       assert.equal(hello.agentCapabilities.loadSession, true);
       const { sessionId } = await ctx.request(methods.agent.session.new, { cwd: `${root}/work`, mcpServers: [] });
-      const prompt = (text) => ctx.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] });
-      await work({ ctx, sessionId, prompt, updates, asked, begun });
+      // An answer overtakes, in this client, the updates that came before it and still go from handler to handler.
+      const call = (...request) => ctx.request(...request).finally(() => new Promise((resolve) => setImmediate(resolve)));
+      const prompt = (text) => call(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] });
+      await work({ ctx, sessionId, prompt, updates, asked, begun, terminals, call });
+    })
+    .catch((error) => {
+      agent.kill(); // a test that failed does not wait for it
+      throw error;
     });
   agent.stdin.end();
   assert.equal(await ended, 0, "exit status");
@@ -78,6 +96,26 @@ test("a tool's call and its end", () => editor(async ({ prompt, updates }) => {
   assert.equal(end.toolCallId, call.toolCallId);
   assert.equal(end.status, "completed");
   assert.match(end.content[0].content.text, new RegExp(`from ${root}/work`));
+}));
+
+test("a command's output in a terminal of the editor's", () => editor(async ({ prompt, updates, terminals }) => {
+  await prompt("run");
+  const end = updates.findLast((u) => u.sessionUpdate === "tool_call_update");
+  assert.equal(end.status, "completed");
+  assert.deepEqual(end.content, [{ type: "terminal", terminalId: "t0" }]);
+  assert.equal(terminals.get("t0").output, `from ${root}/work\n`);
+  assert.deepEqual(await terminals.get("t0").exit, { exitCode: 0, signal: null });
+  assert.ok(terminals.get("t0").released);
+}, undefined, { terminal: true }));
+
+test("a mode, and servers that are not used", () => editor(async ({ ctx, sessionId, prompt, asked }) => {
+  await ctx.request(methods.agent.session.setMode, { sessionId, modeId: "plan" });
+  await prompt("write");
+  assert.equal(asked.length, 0);
+  assert.ok(!existsSync(`${root}/work/made.txt`));
+  const mcpServers = [{ name: "files", command: "/bin/false", args: [], env: [] }];
+  const other = await ctx.request(methods.agent.session.new, { cwd: `${root}/work`, mcpServers });
+  assert.notEqual(other.sessionId, sessionId);
 }));
 
 test("a question, allowed and refused", async () => {
@@ -109,11 +147,11 @@ test("a model that fails", () => editor(async ({ prompt }) => {
   await assert.rejects(prompt("fail"), /scripted auth/);
 }));
 
-test("list and load", () => editor(async ({ ctx, sessionId, prompt, updates }) => {
+test("list and load", () => editor(async ({ ctx, call, sessionId, prompt, updates }) => {
   await prompt("talk");
   const list = await ctx.request(methods.agent.session.list, { cwd: `${root}/work` });
   assert.ok(list.sessions.some((s) => s.sessionId === sessionId));
   updates.length = 0;
-  await ctx.request(methods.agent.session.load, { sessionId, cwd: `${root}/work`, mcpServers: [] });
+  await call(methods.agent.session.load, { sessionId, cwd: `${root}/work`, mcpServers: [] });
   assert.equal(said(updates), "one two three");
 }));

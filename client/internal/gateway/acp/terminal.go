@@ -1,0 +1,267 @@
+package acp
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"sublet/wire"
+	"sublet/wire/socket"
+)
+
+const (
+	// showBound is how long the editor may take to make a terminal and begin what shows in it, and to end it.
+	showBound = 5 * time.Second
+	// showMost bounds what waits to be shown, in bytes; beyond it the oldest goes. The tool's result has what counts.
+	showMost = 1 << 20
+	// showKept is how much of it the editor is to keep, in bytes.
+	showKept = 1 << 20
+)
+
+// What goes to the process in the editor's terminal: a kind, and then a length in four bytes with so much output, or one
+// byte, the status to exit with.
+const (
+	showOutput = 'o'
+	showExit   = 'x'
+)
+
+// terminal is one of the editor's, in which the output of one command is shown as it comes. The command itself runs where
+// it always does, judged and in the session's own shell; in the terminal runs this program again (Show). To end that is to
+// end the command. A terminal belongs to the translator; its goroutine ends with finish or the connection.
+type terminal struct {
+	s       *session
+	call    wire.ExecutionID
+	request wire.RequestID
+	stir    chan struct{} // capacity 1: there is output, or the end
+	done    chan struct{} // closed when the goroutine has ended
+	id      string        // the editor's name for it; set before done is closed
+	shown   bool          // all was shown there; set before done is closed
+
+	mu sync.Mutex
+	// guarded by mu
+	pending []byte
+	over    bool
+	status  byte
+	failed  bool // nothing is shown there: output goes into the tool call
+}
+
+// terminal begins one for a command that prints; nil where the editor has none.
+func (s *session) terminal(call wire.ExecutionID, request wire.RequestID) *terminal {
+	if !s.a.terminals.Load() || len(s.a.o.Show) == 0 {
+		return nil
+	}
+	t := &terminal{s: s, call: call, request: request, stir: make(chan struct{}, 1), done: make(chan struct{})}
+	s.a.work.Go(func() { // ends with finish, or the connection; close waits for it
+		defer close(t.done)
+		if err := t.run(s.a.ctx); err != nil {
+			s.a.log.Warn("a command's output could not be shown in the editor's terminal", "err", err)
+			t.mu.Lock()
+			t.failed = true
+			t.mu.Unlock()
+		}
+	})
+	return t
+}
+
+// write shows output; false: it cannot be shown there.
+func (t *terminal) write(data []byte) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failed {
+		return false
+	}
+	t.pending = append(t.pending, data...)
+	if n := len(t.pending) - showMost; n > 0 {
+		t.pending = t.pending[n:]
+	}
+	t.wake()
+	return true
+}
+
+func (t *terminal) wake() {
+	select {
+	case t.stir <- struct{}{}:
+	default:
+	}
+}
+
+// finish ends the terminal's process with the command's status and waits, with a bound, until the editor saw that. The
+// result is what the tool call shows from then on; nil: nothing was shown in a terminal.
+func (t *terminal) finish(m *wire.CommandResult) []sdk.ToolCallContent {
+	status := byte(0)
+	switch {
+	case m.ExitCode != nil:
+		status = byte(*m.ExitCode)
+	case m.Status != wire.StatusSuccess:
+		status = 1
+	}
+	t.mu.Lock()
+	t.over, t.status = true, status
+	t.mu.Unlock()
+	t.wake()
+	<-t.done // each step of run has its bound
+	if !t.shown {
+		return nil
+	}
+	return []sdk.ToolCallContent{sdk.ToolTerminalRef(t.id)}
+}
+
+// run makes the terminal, shows it in the tool call, feeds it, and lets it go.
+func (t *terminal) run(ctx context.Context) error {
+	a := t.s.a
+	path := filepath.Join(a.o.Runtime, "acp-"+wire.NewID()[24:]+".sock")
+	ln, err := socket.Listen(path)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(path)
+	defer ln.Close()
+	making, cancel := context.WithTimeout(ctx, showBound)
+	defer cancel()
+	cwd, kept := t.s.gs.Place().Cwd, showKept
+	made, err := a.conn.CreateTerminal(making, sdk.CreateTerminalRequest{
+		SessionId: t.s.id, Command: a.o.Show[0], Args: append(append([]string{}, a.o.Show[1:]...), path), Cwd: &cwd, OutputByteLimit: &kept,
+	})
+	if err != nil {
+		return fmt.Errorf("terminal/create: %w", err)
+	}
+	t.id = made.TerminalId
+	defer func() {
+		ctx, cancel := context.WithTimeout(ctx, showBound)
+		defer cancel()
+		if _, err := a.conn.ReleaseTerminal(ctx, sdk.ReleaseTerminalRequest{SessionId: t.s.id, TerminalId: t.id}); err != nil && ctx.Err() == nil {
+			a.log.Warn("the editor did not take its terminal back", "err", err)
+		}
+	}()
+	nc, err := accept(making, ln)
+	if err != nil {
+		return fmt.Errorf("the editor's terminal did not begin: %w", err)
+	}
+	defer nc.Close()
+	t.s.update(sdk.UpdateToolCall(
+		sdk.ToolCallId(t.call), sdk.WithUpdateStatus(sdk.ToolCallStatusInProgress), sdk.WithUpdateContent([]sdk.ToolCallContent{sdk.ToolTerminalRef(t.id)}),
+	))
+	err = t.feed(ctx, nc)
+	t.shown = true
+	switch {
+	case err == nil:
+		ending, stop := context.WithTimeout(ctx, showBound)
+		defer stop()
+		_, err = a.conn.WaitForTerminalExit(ending, sdk.WaitForTerminalExitRequest{SessionId: t.s.id, TerminalId: t.id})
+	case errors.Is(err, errEnded):
+		t.s.gs.Cancel(t.request, "ended in the editor's terminal")
+		return nil
+	}
+	if err != nil {
+		killing, stop := context.WithTimeout(ctx, showBound)
+		defer stop()
+		_, _ = a.conn.KillTerminal(killing, sdk.KillTerminalRequest{SessionId: t.s.id, TerminalId: t.id}) // it is let go next
+	}
+	return err
+}
+
+// errEnded says that the user ended the process that shows the output.
+var errEnded = errors.New("ended in the editor's terminal")
+
+// accept takes the one process that shows the output, of the same user.
+func accept(ctx context.Context, ln net.Listener) (net.Conn, error) {
+	stop := context.AfterFunc(ctx, func() { ln.Close() })
+	defer stop()
+	nc, err := ln.Accept()
+	if err != nil {
+		return nil, errors.Join(context.Cause(ctx), err)
+	}
+	if err := socket.CheckPeer(nc); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return nc, nil
+}
+
+// feed sends output as it comes, and the end. Errors are errEnded, and that of a terminal that takes nothing any more.
+func (t *terminal) feed(ctx context.Context, nc net.Conn) error {
+	gone := make(chan struct{})
+	t.s.a.work.Go(func() { // ends with the connection, which run closes
+		defer close(gone)
+		_, _ = nc.Read(make([]byte, 1)) // it never says anything
+	})
+	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	defer stop()
+	for {
+		t.mu.Lock()
+		data, over, status := t.pending, t.over, t.status
+		t.pending = nil
+		t.mu.Unlock()
+		if len(data) > 0 {
+			head := binary.BigEndian.AppendUint32([]byte{showOutput}, uint32(len(data)))
+			if err := t.send(nc, append(head, data...)); err != nil {
+				return err
+			}
+			continue
+		}
+		if over {
+			return t.send(nc, []byte{showExit, status})
+		}
+		select {
+		case <-t.stir:
+		case <-gone:
+			return errEnded
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// send writes, with a bound: what does not take output is no reason for a command to wait.
+func (t *terminal) send(nc net.Conn, p []byte) error {
+	_ = nc.SetWriteDeadline(time.Now().Add(showBound)) // a connection that cannot have one is told by the write
+	_, err := nc.Write(p)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return errEnded
+	}
+	return err
+}
+
+// Show prints to w what the server that listens at path sends, until it says with which status to exit: it is what runs in
+// an editor's terminal.
+func Show(ctx context.Context, path string, w io.Writer) (status int, err error) {
+	nc, err := socket.Dial(ctx, path)
+	if err != nil {
+		return 1, err
+	}
+	defer nc.Close()
+	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	defer stop()
+	r := bufio.NewReader(nc)
+	for {
+		kind, err := r.ReadByte()
+		if err != nil {
+			return 1, fmt.Errorf("the command's output broke off: %w", err)
+		}
+		switch kind {
+		case showOutput:
+			var head [4]byte
+			if _, err := io.ReadFull(r, head[:]); err != nil {
+				return 1, fmt.Errorf("the command's output broke off: %w", err)
+			}
+			if _, err := io.CopyN(w, r, int64(binary.BigEndian.Uint32(head[:]))); err != nil {
+				return 1, err
+			}
+		case showExit:
+			code, err := r.ReadByte()
+			return int(code), err
+		default:
+			return 1, errors.New("this is not what a command prints")
+		}
+	}
+}
