@@ -22,14 +22,15 @@ const ProjectFile = ".sublet.toml"
 const maxProjectFile = 64 << 10
 
 // onlyTightens is told of every other key.
-const onlyTightens = "a project's file can only tighten: it may hold [policy] mode, deny and ask"
+const onlyTightens = "a project's file can only tighten: it may hold [policy] mode, deny, ask, and rules that deny or ask"
 
 // Project is what a project's file asks for. The zero value asks for nothing.
 type Project struct {
-	Path string   // of the file; "" = there is none
-	Mode string   // plan, ask or auto; "" = none. Whoever applies it takes the stricter of this and the user's
-	Deny []string // rules, not checked here
-	Ask  []string
+	Path string // of the file; "" = there is none
+	Mode string // plan, ask or auto; "" = none. Whoever applies it takes the stricter of this and the user's
+	// Rules are not checked here but for their decision, which is deny or ask. Those of the lists stand first and have
+	// no examples.
+	Rules []Rule
 
 	text []byte
 }
@@ -51,6 +52,8 @@ func LoadProject(dir string) (Project, error) {
 			Mode *string  `toml:"mode"`
 			Deny []string `toml:"deny"`
 			Ask  []string `toml:"ask"`
+
+			Rules []Rule `toml:"rules"`
 		} `toml:"policy"`
 	}
 	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&f); err != nil {
@@ -60,7 +63,30 @@ func LoadProject(dir string) (Project, error) {
 		}
 		return Project{}, bad
 	}
-	p := Project{Path: path, Deny: f.Policy.Deny, Ask: f.Policy.Ask, text: text}
+	p := Project{Path: path, text: text}
+	for _, list := range []struct {
+		decision string
+		patterns []string
+	}{{"deny", f.Policy.Deny}, {"ask", f.Policy.Ask}} {
+		for _, pattern := range list.patterns {
+			p.Rules = append(p.Rules, Rule{Decision: list.decision, Pattern: pattern})
+		}
+	}
+	for i, r := range f.Policy.Rules {
+		var err error
+		switch key := fmt.Sprintf("policy.rules[%d]", i); {
+		case r.Decision == "allow":
+			err = errors.New(key + ".decision: " + onlyTightens)
+		case r.Pattern == "":
+			err = errors.New(key + ".pattern: is missing")
+		default:
+			err = oneOf(key+".decision", r.Decision, "deny", "ask")
+		}
+		if err != nil {
+			return Project{}, p.Fault(r.Pattern, err)
+		}
+		p.Rules = append(p.Rules, r)
+	}
 	if f.Policy.Mode != nil {
 		p.Mode = *f.Policy.Mode
 		if err := oneOf("policy.mode", p.Mode, "plan", "ask", "auto"); err != nil {
@@ -74,6 +100,9 @@ func LoadProject(dir string) (Project, error) {
 func (p Project) Fault(rule string, err error) error {
 	e := &Error{Path: p.Path, Message: err.Error()}
 	for i, line := range bytes.Split(p.text, []byte("\n")) {
+		if rule == "" {
+			break
+		}
 		if at := bytes.Index(line, []byte(rule)); at >= 0 {
 			e.Row, e.Column = i+1, at+1
 			break

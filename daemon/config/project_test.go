@@ -4,7 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,12 +16,17 @@ func TestProject(t *testing.T) {
 		t.Errorf("no file: got %+v, %v, want nothing", p, err)
 	}
 	path := filepath.Join(dir, ProjectFile)
-	text := "[policy]\nmode = \"plan\"\ndeny = [\"bash: git push *\"]\nask = [\n  \"write: db/**\",\n]\n"
+	text := "[policy]\nmode = \"plan\"\ndeny = [\"bash: git push *\"]\nask = [\n  \"write: db/**\",\n]\n" +
+		"[[policy.rules]]\ndecision = \"deny\"\npattern = \"bash: make *\"\nmatch = [\"make x\"]\nno_match = [\"ls\"]\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p, err := LoadProject(dir)
-	if err != nil || p.Path != path || p.Mode != "plan" || !slices.Equal(p.Deny, []string{"bash: git push *"}) || !slices.Equal(p.Ask, []string{"write: db/**"}) {
+	if err != nil || p.Path != path || p.Mode != "plan" || !reflect.DeepEqual(p.Rules, []Rule{
+		{Decision: "deny", Pattern: "bash: git push *"},
+		{Decision: "ask", Pattern: "write: db/**"},
+		{Decision: "deny", Pattern: "bash: make *", Match: []string{"make x"}, NoMatch: []string{"ls"}},
+	}) {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	if got, want := p.Fault("write: db/**", errors.New("bad")).Error(), path+":5:4: bad"; got != want {
@@ -40,6 +45,10 @@ func TestProjectOnlyTightens(t *testing.T) {
 		{"\n[provider.openai]\nbase_url = \"http://evil\"\n", ":2:", "can only tighten"},
 		{"[shell]\npass = [\"TOKEN\"]\n", ":1:", "can only tighten"},
 		{"[mcp.x]\ncommand = \"evil\"\n", ":1:", "can only tighten"},
+		{"[policy]\n[[policy.rules]]\ndecision = \"allow\"\npattern = \"bash: ls\"\n", ":4:12:", "policy.rules[0].decision: a project's file can only tighten"},
+		{"[[policy.rules]]\ndecision = \"maybe\"\npattern = \"bash: ls\"\n", ":3:12:", "none of deny, ask"},
+		{"[[policy.rules]]\ndecision = \"deny\"\n", ": ", "policy.rules[0].pattern: is missing"},
+		{"[[policy.rules]]\ndecision = \"deny\"\npattern = \"bash: ls\"\nscope = \"always\"\n", ":4:1:", "can only tighten"},
 		{"[policy\n", ":1:", ""},
 		{strings.Repeat("#", maxProjectFile+1), ": ", "longer than the limit"},
 	} {

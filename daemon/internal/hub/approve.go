@@ -146,7 +146,7 @@ func (a *approver) policyIn(ctx context.Context, q agent.Question, mode risk.Mod
 	}
 	p.Rules = rules
 	t := a.t.origin.tighten(a.t.s, q.Action.Cwd)
-	a.t.s.tellBroken(t.bad, faults...)
+	a.t.s.tellBroken(t, faults...)
 	return t.apply(p)
 }
 

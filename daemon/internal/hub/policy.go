@@ -35,8 +35,11 @@ func (h *Hub) rules(ctx context.Context, s *session) (rules []risk.Rule, faults 
 
 func ruleFault(r wire.Rule) fault {
 	f := fault{"a rule of your settings does not do what it says: " + r.Fault, "it still holds; `sublet policy ls` lists all"}
-	if r.Source == "user" {
+	switch r.Source {
+	case "user":
 		f.text = "a rule that you made does not do what it says: " + r.Fault
+	case risk.SourceProject:
+		f.text = "a rule of the project's file does not do what it says: " + r.Fault
 	}
 	if r.Decision == string(risk.Allow) {
 		f.hint = "until it is mended it allows nothing; `sublet policy ls` lists all"
@@ -149,7 +152,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		return nil, err
 	}
 	t := c.tighten(s)
-	s.tellBroken(t.bad)
+	s.tellBroken(t)
 	reply.Mode = string(t.apply(risk.Policy{Mode: s.policyMode()}).Mode)
 	reply.Rules = append(list, t.rules...)
 	reply.Secrets = secretsMask

@@ -115,19 +115,20 @@ func readProject(dir string) projectFile {
 		return projectFile{err: err}
 	}
 	f := projectFile{mode: risk.Mode(p.Mode)}
-	for _, from := range []struct {
-		decision risk.Outcome
-		patterns []string
-	}{{risk.Deny, p.Deny}, {risk.Ask, p.Ask}} {
-		for i, pattern := range from.patterns {
-			if err := risk.ParseRule(pattern); err != nil {
-				return projectFile{err: p.Fault(pattern, err)}
-			}
-			f.rules = append(f.rules, wire.Rule{
-				ID:       wire.RuleID(fmt.Sprintf("project-%s-%d", from.decision, i+1)),
-				Decision: string(from.decision), Pattern: below(dir, pattern), Scope: risk.ScopeAlways, Source: risk.SourceProject,
-			})
+	for i, r := range p.Rules {
+		if err := risk.ParseRule(r.Pattern); err != nil {
+			return projectFile{err: p.Fault(r.Pattern, err)}
 		}
+		rule := wire.Rule{
+			ID:       wire.RuleID(fmt.Sprintf("project-%s-%d", r.Decision, i+1)),
+			Decision: r.Decision, Pattern: r.Pattern, Scope: risk.ScopeAlways, Source: risk.SourceProject,
+			Match: append([]string{}, r.Match...), NoMatch: append([]string{}, r.NoMatch...),
+		}
+		if err := risk.CheckExamples(riskRule(rule), r.Match, r.NoMatch); err != nil {
+			rule.Fault = p.Fault(r.Pattern, err).Error()
+		}
+		rule.Pattern = below(dir, r.Pattern)
+		f.rules = append(f.rules, rule)
 	}
 	return f
 }
@@ -192,12 +193,17 @@ type fault struct{ text, hint string }
 
 // tellBroken tells everyone attached which projects' files cannot be used and which rules do not do what they say, once
 // until something about it changes.
-func (s *session) tellBroken(bad []error, rules ...fault) {
+func (s *session) tellBroken(t tightening, rules ...fault) {
 	var faults []fault
-	for _, err := range bad {
+	for _, err := range t.bad {
 		faults = append(faults, fault{
 			"the project's file is not taken: " + err.Error(), "until it is mended, everything but reading is asked about here",
 		})
+	}
+	for _, r := range t.rules {
+		if r.Fault != "" {
+			faults = append(faults, ruleFault(r))
+		}
 	}
 	faults = append(faults, rules...)
 	s.mu.Lock()

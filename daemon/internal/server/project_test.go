@@ -120,3 +120,40 @@ func TestProjectFileCannotLoosen(t *testing.T) {
 		}
 	}
 }
+
+// A rule of a project's file is held to its examples whenever the file is read: one that does not do what they say is told
+// with its place, shown with its fault, and still forbids.
+func TestProjectRuleExamples(t *testing.T) {
+	dir := project(t)
+	r := newRig(t, bash("^make", "touch made"))
+	r.set(func(c *config.Config) { c.Policy.Mode = "full" })
+	rule := "[[policy.rules]]\ndecision = \"deny\"\npattern = \"bash: touch *\"\nmatch = [\"touch x\", \"ls; touch y\"]\nno_match = [\"ls\"]\n"
+	projectFile(t, dir, rule)
+	p := r.dial(inProject(dir))
+	denied := func(prompt string) {
+		t.Helper()
+		id := p.ask(prompt)
+		p.ended(id)
+		if res := await(p, func(m *wire.CommandResult) bool { return m.RequestID == id }); res.Status != "denied" {
+			t.Errorf("got %s, want denied", res.Status)
+		}
+	}
+	denied("make 1")
+	if list := p.policy(&wire.PolicyRequest{Op: "list"}).Rules; len(list) != 1 || list[0].Fault != "" || len(list[0].Match) != 2 || len(list[0].NoMatch) != 1 {
+		t.Errorf("got %+v, want the rule with its examples", list)
+	}
+	if n := count[*wire.Notice](p); n != 0 {
+		t.Errorf("got %d notices for a rule that does what it says\n%s", n, p.story())
+	}
+	projectFile(t, dir, strings.Replace(rule, `"touch x"`, `"mkdir x"`, 1))
+	denied("make 2")
+	place := filepath.Join(dir, config.ProjectFile) + ":3:12: "
+	if !has(p, func(n *wire.Notice) bool {
+		return strings.Contains(n.Text, place) && strings.Contains(n.Text, "mkdir x") && n.Hint != ""
+	}) {
+		t.Errorf("no notice names %s\n%s", place, p.story())
+	}
+	if list := p.policy(&wire.PolicyRequest{Op: "list"}).Rules; len(list) != 1 || !strings.Contains(list[0].Fault, "mkdir x") {
+		t.Errorf("got %+v, want the fault", list)
+	}
+}
