@@ -76,7 +76,7 @@ func Unmarshal(payload []byte) (m Message, err error) {
 		return nil, &InvalidError{Reason: err.Error()}
 	}
 	d := decoders.Get().(*decoder)
-	*d = decoder{buf: payload}
+	*d = decoderOf(payload)
 	defer func() {
 		*d = decoder{}
 		decoders.Put(d)
@@ -116,6 +116,9 @@ func (d *decoder) readMessage() (Message, *fieldError) {
 	if k == nil {
 		return nil, errUnknownKind
 	}
+	if err := d.spend(allocated(int(k.typ.Size()))); err != nil {
+		return nil, err
+	}
 	m := k.new()
 	switch m := m.(type) {
 	case *AgentStreamChunk:
@@ -136,7 +139,7 @@ func (d *decoder) readMessage() (Message, *fieldError) {
 // peek finds kind and request_id of a payload that passed precheck and could not be decoded, so that the answer can
 // name what it answers.
 func peek(payload []byte) (kind string, id RequestID) {
-	d := &decoder{buf: payload}
+	d := decoderOf(payload)
 	if n, err := d.arrayHead(); err != nil || n != 2 {
 		return "", ""
 	}

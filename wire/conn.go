@@ -256,9 +256,10 @@ func (c *Conn) Receive() (Message, error) {
 	return Unmarshal(payload)
 }
 
-// payload reads n bytes. Long ones are allocated as they arrive: an announced length alone costs at most 2 MiB.
+// payload reads n bytes. Long ones are allocated as they arrive: an announced length alone costs 256 KiB, and what came
+// at most eight times as much again.
 func (c *Conn) payload(n int) ([]byte, error) {
-	const first = 2 << 20
+	const first, step = 256 << 10, 8
 	p := make([]byte, min(n, first))
 	read := 0
 	for {
@@ -268,7 +269,7 @@ func (c *Conn) payload(n int) ([]byte, error) {
 		if read = len(p); read == n {
 			return p, nil
 		}
-		longer := make([]byte, min(n, 4*read))
+		longer := make([]byte, min(n, step*read))
 		copy(longer, p)
 		p = longer
 	}

@@ -11,22 +11,30 @@ import (
 // decoder reads values from a payload that passed precheck, so lengths need no second look. It owns buf for good:
 // strings and bytes of the message may lie in it (see keep).
 type decoder struct {
-	buf   []byte
-	pos   int
-	spent int // bytes of memory taken for lists and maps
+	buf    []byte
+	pos    int
+	room   int // bytes that lists, maps and messages may still take
+	copies int // bytes of small values that may still be copied out of buf
 }
 
-// maxUnfolded bounds the memory of a message's lists and maps, in bytes: an element of one byte may be a struct of two
-// hundred.
-const maxUnfolded = MaxFrame
+// A payload of n bytes takes at most 2n + 256 KiB of memory to decode, its own bytes not counted: 7n/4 + 192 KiB for what
+// it unfolds to (an element of one byte may be a struct of two hundred), n/4 + 48 KiB for copies of small values, and the
+// rest for errors. Honest messages stay below: they write every field, and names are longer than what the values become;
+// the constant is for lists of short texts, of which Go's own headers are the most.
+func decoderOf(payload []byte) decoder {
+	return decoder{buf: payload, room: len(payload)*7/4 + 192<<10, copies: len(payload)/4 + 48<<10}
+}
 
-// spend takes memory for n elements of a list, or entries of a map, before they are made.
-func (d *decoder) spend(n int, each uintptr) *fieldError {
-	if d.spent += n * int(each); d.spent > maxUnfolded {
-		return wrong("lists and maps of the message take more than " + strconv.Itoa(maxUnfolded) + " bytes")
+// spend takes memory before it is allocated.
+func (d *decoder) spend(bytes int) *fieldError {
+	if d.room -= bytes; d.room < 0 {
+		return wrong("lists and maps of the message take more than twice its bytes")
 	}
 	return nil
 }
+
+// allocated is at least what an object of that size takes: Go's size classes waste up to an eighth, the smallest more.
+func allocated(size int) int { return size + size/8 + 16 }
 
 // fieldError is what is wrong with a value, and where; struct, list and map decoders prepend to path on the way up.
 type fieldError struct{ path, reason string }
@@ -227,12 +235,14 @@ func (d *decoder) readBin() ([]byte, *fieldError) {
 }
 
 // keep returns b as the message may hold it. The payload belongs to the message, so most values stay where they are; but
-// a small value of a large payload is copied, or an id in a map would hold megabytes for as long as it lives.
+// a small value of a large payload is copied, or an id in a map would hold megabytes for as long as it lives. A payload
+// of very many small values keeps those that come late.
 func (d *decoder) keep(b []byte) []byte {
 	const small = 4 << 10
-	if len(d.buf) <= small || len(b) >= len(d.buf)/4 {
+	if len(d.buf) <= small || len(b) >= len(d.buf)/4 || allocated(len(b)) > d.copies {
 		return b
 	}
+	d.copies -= allocated(len(b))
 	return append(make([]byte, 0, len(b)), b...)
 }
 

@@ -15,6 +15,8 @@ const (
 	MaxDepth = 32
 	// MaxElements is how many values a payload may hold.
 	MaxElements = 1 << 20
+	// MaxEntries is how many entries one map may have: to find a key among them costs more than to read a value.
+	MaxEntries = 1 << 16
 
 	HeartbeatEvery = 15 * time.Second
 	DeadAfter      = 60 * time.Second // of silence while heartbeats flow

@@ -225,6 +225,9 @@ func planPointer(t reflect.Type) plan {
 			if d.null() {
 				return nil
 			}
+			if err := d.spend(allocated(int(t.Size()))); err != nil {
+				return err
+			}
 			e := reflect.New(t)
 			if err := p.dec(d, e.Elem()); err != nil {
 				return err
@@ -258,22 +261,13 @@ func planSlice(t reflect.Type) plan {
 			if err != nil {
 				return err
 			}
-			// The list grows as its elements prove to be there.
-			const first = 1024
-			list := reflect.New(t).Elem() // Grow wants it addressable
-			if err := d.spend(min(n, first), t.Elem().Size()); err != nil {
+			// Its elements are there: precheck counted them.
+			const head = 24 // the slice's own, which reflect allocates
+			if err := d.spend(allocated(head + n*int(t.Elem().Size()))); err != nil {
 				return err
 			}
-			list.Set(reflect.MakeSlice(t, min(n, first), min(n, first)))
+			list := reflect.MakeSlice(t, n, n)
 			for i := range n {
-				if i == list.Len() {
-					more := min(n-i, i) // the double of what there is, at most
-					if err := d.spend(i+more, t.Elem().Size()); err != nil {
-						return err
-					}
-					list.Grow(more)
-					list.SetLen(i + more)
-				}
 				if err := p.dec(d, list.Index(i)); err != nil {
 					return inIndex(i, err)
 				}
@@ -308,30 +302,42 @@ func planMap(t reflect.Type) plan {
 			if err != nil {
 				return err
 			}
-			m := reflect.MakeMapWithSize(t, min(n, 1024))
-			entry := 4 * (t.Key().Size() + t.Elem().Size()) // with the room that maps keep, and grow through
-			for range n {
-				if err := d.spend(1, entry); err != nil {
-					return err
-				}
+			if err := d.spend(mapSize(n, int(t.Key().Size()+t.Elem().Size()))); err != nil {
+				return err
+			}
+			m := reflect.MakeMapWithSize(t, n)
+			k, e := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
+			for i := range n {
 				key, err := d.readStr()
 				if err != nil {
 					return err
 				}
-				k := reflect.ValueOf(key).Convert(t.Key())
-				if m.MapIndex(k).IsValid() {
-					return inKey(key, wrong("it is there twice"))
-				}
-				e := reflect.New(t.Elem()).Elem()
+				k.SetString(key)
+				e.SetZero()
 				if err := p.dec(d, e); err != nil {
 					return inKey(key, err)
 				}
-				m.SetMapIndex(k, e)
+				if m.SetMapIndex(k, e); m.Len() == i {
+					return inKey(key, wrong("it is there twice"))
+				}
 			}
 			v.Set(m)
 			return nil
 		},
 	}
+}
+
+// mapSize is at least what a map of n entries takes, each of that many bytes: a group of eight, and beyond that tables
+// that Go rounds up to powers of two and splits where they fill unevenly (measured up to 100,000 entries).
+func mapSize(n, entry int) int {
+	const head = 48 + 32 // its own, and the key and the value through which reflect fills it
+	switch {
+	case n == 0:
+		return head
+	case n <= 8:
+		return head + allocated(8*(entry+1))
+	}
+	return head + 128 + n*(entry+1)*3
 }
 
 // sortedKeys returns the keys of a map of strings that can travel, sorted.
@@ -378,6 +384,6 @@ func readEnvelope(d *decoder, v reflect.Value) *fieldError {
 	if err != nil {
 		return err
 	}
-	v.Set(reflect.ValueOf(Envelope{m}))
+	v.Addr().Interface().(*Envelope).Message = m
 	return nil
 }

@@ -131,8 +131,8 @@ func holds(p []byte, width int, each uint64) (int, int, error) {
 }
 
 // precheck walks a payload without recursion and without allocating, and refuses whatever a decoder must not meet:
-// lengths beyond the bytes that are there, more than MaxDepth nested or MaxElements values, keys that are no strings,
-// extension types, and bytes after the end. msgpack/v5 dies of each of the first three (dependencies: "hostile input").
+// lengths beyond the bytes that are there, more than MaxDepth nested or MaxElements values, maps of more than MaxEntries,
+// keys that are no strings, extension types, and bytes after the end. msgpack/v5 dies of each of the first three (dependencies: "hostile input").
 func precheck(p []byte) error {
 	type level struct {
 		left  int
@@ -157,6 +157,9 @@ func precheck(p []byte) error {
 			top.left--
 		}
 		p = p[size:]
+		if children > 2*MaxEntries && isMap(c) {
+			return malformed(fmt.Sprintf("a map of it has more than %d entries", MaxEntries))
+		}
 		if children > 0 {
 			if depth == MaxDepth {
 				return malformed(fmt.Sprintf("it nests deeper than %d", MaxDepth))
