@@ -5,10 +5,15 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,8 +24,11 @@ import (
 )
 
 // FuzzConversation plays a client that says anything at any time, before its handshake and after, in any order, with ids
-// that fit and ids that do not. Whatever it says, nothing panics, and the daemon answers it at the end or has closed the
-// connection; another client is always answered.
+// that fit and ids that do not. Whatever it says, nothing panics, what the daemon says is well formed, and the daemon
+// answers it at the end or has closed the connection; another client is always answered.
+//
+// The server runs in the fuzzer's own goroutine on bytes in memory, and the frames of the client are made once, or this
+// would be a hundred conversations a second.
 func FuzzConversation(f *testing.F) {
 	kinds := slices.DeleteFunc(wire.Kinds(), func(k string) bool {
 		return k == "ShutdownRequest" // it works, and there would be nobody left to talk to
@@ -32,69 +40,85 @@ func FuzzConversation(f *testing.F) {
 			f.Add([]byte{hello, fitting, at(k), variant, status, fitting})
 		}
 		f.Add([]byte{at(k), fitting, hello, fitting, at(k), fitting, at(k), 0})
+		f.Add([]byte{hello, fitting + 5, at("AgentRequest"), fitting, at(k), fitting + 5, at(k), fitting + 5})
 	}
 	f.Add([]byte{hello, fitting, hello, 2, at("AgentRequest"), fitting, at("CancelRequest"), 0, at("CompactRequest"), fitting})
 	f.Add([]byte{hello, fitting, garbage, 0x93, 0xdd, 0xff, 0xff, 0xff, 0xff})
 	f.Add([]byte{garbage, 0x92, 0xa1, 'x', 0x80})
+	f.Add([]byte{hello, fitting, noFrame, 0, 0, 0, 0})
+	f.Add([]byte{hello, fitting, noFrame, 1, 0, 0, 0, 0xc0})
+	f.Add([]byte{noFrame, 0, 0, 0, 9, 0x92})
 	f.Add([]byte{})
 
+	var frames [256][]byte // of one kind, by its variant, are five
+	frame := func(kind, variant byte) []byte {
+		made := &frames[int(kind)%len(kinds)*5+int(variant)%5]
+		if *made == nil {
+			*made, _ = wire.AppendFrame(nil, message(kinds[int(kind)%len(kinds)], variant))
+		}
+		return *made
+	}
 	var panicked atomic.Pointer[string]
 	r := newRig(f, scripted.Script{Match: ".", Steps: []scripted.Step{{Text: "well"}}})
-	r.close()
 	r.log = slog.New(watchFor{"panicked", &panicked})
-	r.start()
-	other := r.dial(withoutShell)
-	f.Fuzz(func(t *testing.T, script []byte) {
-		client, daemon := wiretest.Pipe()
-		done := make(chan struct{})
-		go func() { // ends with the connection
-			defer close(done)
-			r.server.ServeConn(r.ctx, daemon, 0)
-		}()
-		conn := wire.NewConn(client, wire.Options{})
-		answered := make(chan struct{})
-		go func() { // ends with the connection
-			defer close(answered)
-			for {
-				m, err := conn.Receive()
-				if wire.Recoverable(err) {
-					continue
-				}
-				if err != nil {
-					return
-				}
-				if reply, ok := m.(*wire.StatusReply); ok && reply.RequestID == "last" {
-					return
-				}
-				if e, ok := m.(*wire.Error); ok && e.RequestID == "last" { // too many requests, or no handshake
-					return
-				}
-			}
-		}()
-		for len(script) >= 2 && conn.Err() == nil {
-			if script[0] == garbage {
-				frame := binary.BigEndian.AppendUint32(nil, uint32(len(script)-1))
-				_, _ = client.Write(append(frame, script[1:]...))
-				break
-			}
-			_ = conn.Send(message(kinds[int(script[0])%len(kinds)], script[1]))
-			script = script[2:]
+	var other *peer
+	played, root := 0, r.dir
+	renew := func(t testing.TB) { // or the store would grow and grow
+		if other != nil {
+			other.t = t
+			other.close()
 		}
-		_ = conn.Send(&wire.StatusRequest{RequestID: "last"})
-		bound := time.NewTimer(20 * time.Second)
-		defer bound.Stop()
-		select {
-		case <-answered:
-		case <-bound.C:
+		r.t = lasting{t}
+		r.close()
+		if r.dir != root {
+			_ = os.RemoveAll(r.dir)
+		}
+		r.dir = filepath.Join(root, fmt.Sprint(played))
+		if err := os.Mkdir(r.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		r.start()
+		other = r.dial(withoutShell)
+	}
+	f.Cleanup(func() {
+		r.t = f
+		if other != nil {
+			other.close()
+		}
+	})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		if played++; other == nil || played%1000 == 0 {
+			renew(t)
+		}
+		c := &talker{answered: make(chan struct{}), closed: make(chan struct{})}
+		for i := byte(0); len(script) >= 2 && !c.hangsUp; i++ {
+			switch script[0] {
+			case garbage:
+				c.says = append(binary.BigEndian.AppendUint32(c.says, uint32(len(script)-1)), script[1:]...)
+				script = nil
+			case noFrame:
+				c.says = append(c.says, script[1:]...)
+				c.hangsUp = true
+			default:
+				start := len(c.says)
+				c.says = append(c.says, frame(script[0], script[1])...)
+				if id := bytes.Index(c.says[start:], anyID); id >= 0 && script[1] < 250 { // else one that was there
+					copy(c.says[start+id:], fmt.Sprintf("r%03d", i))
+				}
+				if pid := bytes.Index(c.says[start:], anyPID); pid >= 0 { // one of the clients that come back
+					c.says[start+pid+len(anyPID)-1] = script[1] / 5 % 4
+				}
+				script = script[2:]
+			}
+		}
+		if !c.hangsUp {
+			c.says, _ = wire.AppendFrame(c.says, &wire.StatusRequest{RequestID: lastID})
+		}
+		r.server.ServeConn(r.ctx, c, 0)
+		if c.silent {
 			t.Error("no answer, and the connection is open")
 		}
-		conn.Close()
-		select {
-		case <-done:
-		case <-bound.C:
-			t.Fatal("the server does not let go of the connection")
-		}
-		<-answered
+		c.wellFormed(t)
 		if why := panicked.Load(); why != nil {
 			t.Fatal(*why)
 		}
@@ -105,14 +129,95 @@ func FuzzConversation(f *testing.F) {
 			t.Error("the other client has no answer")
 		}
 		other.forget()
-		other.t = f
 	})
 }
 
+// lasting is a test whose end is not that of what it starts.
+type lasting struct{ testing.TB }
+
+func (lasting) Cleanup(func()) {}
+func (lasting) Helper()        {}
+
 const (
-	fitting = 3 // the variant whose ids fit
-	garbage = 255
+	fitting = 3   // the variant whose ids fit
+	garbage = 255 // the rest is one frame of these bytes
+	noFrame = 254 // the rest is bytes, and then the client is gone
+
+	lastID = "the last of its requests"
 )
+
+// What a frame holds in place of a request's id and of a client's process id, to be written over.
+var (
+	anyID  = []byte("r***")
+	anyPID = []byte{0xa3, 'p', 'i', 'd', 0xce, 0x00, 0x0f, 0x42, 0x40} // 1,000,000
+)
+
+// talker is the client's end of a connection: it says what it has to say, and then listens until its last request is
+// answered.
+type talker struct {
+	says     []byte
+	hangsUp  bool // instead of listening
+	silent   bool // there was nothing to hear. Read's
+	heard    []byte
+	answered chan struct{}
+	closed   chan struct{}
+	once     sync.Once
+}
+
+func (c *talker) Read(p []byte) (int, error) {
+	if len(c.says) == 0 && !c.hangsUp {
+		bound := time.NewTimer(20 * time.Second)
+		defer bound.Stop()
+		select {
+		case <-c.answered:
+		case <-c.closed:
+		case <-bound.C:
+			c.silent = true
+		}
+	}
+	if len(c.says) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.says)
+	c.says = c.says[n:]
+	return n, nil
+}
+
+func (c *talker) Write(p []byte) (int, error) { // from the one writer
+	before := len(c.heard)
+	c.heard = append(c.heard, p...)
+	if bytes.Contains(c.heard[max(0, before-len(lastID)):], []byte(lastID)) {
+		select {
+		case <-c.answered:
+		default:
+			close(c.answered)
+		}
+	}
+	return len(p), nil
+}
+
+func (c *talker) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return nil
+}
+
+// wellFormed reads what was heard. ServeConn has returned, so nobody writes any more.
+func (c *talker) wellFormed(t *testing.T) {
+	t.Helper()
+	for rest := c.heard; len(rest) > 0; {
+		n := uint32(math.MaxUint32)
+		if len(rest) >= 4 {
+			n = binary.BigEndian.Uint32(rest)
+		}
+		if uint64(n) > uint64(len(rest)-4) {
+			t.Fatalf("the daemon's last frame is cut: % x", rest)
+		}
+		if _, err := wire.Unmarshal(rest[4 : 4+n]); err != nil {
+			t.Fatalf("the daemon says what is no message: %v: % x", err, rest[4:4+n])
+		}
+		rest = rest[4+n:]
+	}
+}
 
 // message is one of that kind: everything set, nothing set, odd values, or everything set and ids that fit.
 func message(kind string, variant byte) wire.Message {
@@ -130,7 +235,7 @@ func message(kind string, variant byte) wire.Message {
 	}
 	v := reflect.ValueOf(m).Elem()
 	if id := v.FieldByName("RequestID"); id.IsValid() && id.Kind() == reflect.String {
-		id.SetString(string(requestID()))
+		id.SetString(string(anyID))
 	}
 	for _, name := range []string{"SessionID", "Agent", "Model"} { // the connection's own, and the usual ones
 		if field := v.FieldByName(name); field.IsValid() {
@@ -140,7 +245,7 @@ func message(kind string, variant byte) wire.Message {
 	switch m := m.(type) {
 	case *wire.EnvSnapshot:
 		m.ProtocolMin, m.ProtocolMax, m.Capabilities = 1, 1, []string{wire.CapShell, wire.CapConfirm, wire.CapRestore}
-		m.Client.PID = int(1_000_000 + pids.Add(1))
+		m.Client.PID = 1_000_000 // anyPID
 	case *wire.AgentRequest:
 		m.Options = wire.RequestOptions{}
 		m.Attachments = nil
