@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,13 +26,33 @@ func processRows(binary string) ([]row, func(), error) {
 	}
 	env := append(os.Environ(), "SUBLET_RUNTIME_DIR="+filepath.Join(dir, "run"), "SUBLET_STATE_DIR="+filepath.Join(dir, "state"),
 		"SUBLET_CONFIG="+filepath.Join(dir, "config.toml"), "HOME="+dir)
-	sublet := func(args ...string) error {
-		cmd := exec.Command(binary, args...)
+	call := func(program string, args ...string) error {
+		cmd := exec.Command(program, args...)
 		cmd.Env = env
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("sublet %s: %w: %s", strings.Join(args, " "), err, out)
 		}
 		return nil
+	}
+	sublet := func(args ...string) error { return call(binary, args...) }
+	start := func(program string, prepare func() error) func() (float64, error) {
+		return func() (float64, error) {
+			list := make([]float64, 10)
+			for i := range list {
+				if err := sublet("daemon", "stop"); err != nil && i > 0 {
+					return 0, err
+				}
+				if err := prepare(); err != nil {
+					return 0, err
+				}
+				took, err := each(1, func() error { return call(program, "daemon", "start") })
+				if err != nil {
+					return 0, err
+				}
+				list[i] = took
+			}
+			return median(list), nil
+		}
 	}
 	echo, err := net.Listen("unix", filepath.Join(dir, "echo"))
 	if err != nil {
@@ -48,21 +69,8 @@ func processRows(binary string) ([]row, func(), error) {
 	}()
 	stop := func() { _ = errors.Join(sublet("daemon", "stop"), echo.Close(), os.RemoveAll(dir)) } // measured already
 	version := func() (float64, error) { return once(15, func() error { return sublet("version") }) }
-	return []row{
-		{"S1", "no daemon: start it and get an answer", "us", "exec to exit of the same binary", 3, 5, func() (float64, error) {
-			list := make([]float64, 10)
-			for i := range list {
-				if err := sublet("daemon", "stop"); err != nil && i > 0 {
-					return 0, err
-				}
-				took, err := each(1, func() error { return sublet("daemon", "start") })
-				if err != nil {
-					return 0, err
-				}
-				list[i] = took
-			}
-			return median(list), nil
-		}, version},
+	rows := []row{
+		{"S1", "no daemon: start it and get an answer", "us", "exec to exit of the same binary", 3, 5, start(binary, func() error { return nil }), version},
 		{"S2", "daemon up: `daemon status`", "us", "exec to exit of the same binary", 1.5, 5, func() (float64, error) {
 			return once(15, func() error { return sublet("daemon", "status") })
 		}, version},
@@ -88,25 +96,63 @@ func processRows(binary string) ([]row, func(), error) {
 			func() (float64, error) { return idleDaemon(binary, env, switchesIn3s) },
 			func() (float64, error) { return 30, nil },
 		},
-	}, stop, nil
+	}
+	cold := filepath.Join(dir, "cold")
+	if err := coldCopy(binary, cold); errors.Is(err, errors.ErrUnsupported) {
+		return rows, stop, nil
+	} else if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return slices.Insert(rows, 1, row{
+		"S1c", "the same, the program not in memory", "us", "exec to exit, not in memory", 3, 5,
+		start(cold, func() error { return chill(cold) }),
+		func() (float64, error) {
+			list := make([]float64, 10)
+			if err := sublet("daemon", "stop"); err != nil { // it may run from the copy
+				return 0, err
+			}
+			for i := range list {
+				if err := chill(cold); err != nil {
+					return 0, err
+				}
+				took, err := each(1, func() error { return call(cold, "version") })
+				if err != nil {
+					return 0, err
+				}
+				list[i] = took
+			}
+			return median(list), nil
+		},
+	}), stop, nil
 }
 
 // handshake connects to the daemon and waits for its Ready, as every command does that needs it.
 func handshake(path string) error {
-	nc, err := net.Dial("unix", path)
+	c, err := shakeHands(path)
 	if err != nil {
 		return err
 	}
+	return c.Close()
+}
+
+func shakeHands(path string) (*wire.Conn, error) {
+	nc, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, err
+	}
 	c := wire.NewConn(nc, wire.Options{})
-	defer c.Close()
-	if err := c.Send(&wire.EnvSnapshot{ProtocolMin: wire.MinVersion, ProtocolMax: wire.Version, Cwd: "/", AfterSeq: -1}); err != nil {
-		return err
+	err = c.Send(&wire.EnvSnapshot{ProtocolMin: wire.MinVersion, ProtocolMax: wire.Version, Cwd: "/", AfterSeq: -1})
+	if err == nil {
+		var m wire.Message
+		if m, err = c.Receive(); err == nil && m.Kind() != "Ready" {
+			err = fmt.Errorf("handshake: answered with %s", m.Kind())
+		}
 	}
-	m, err := c.Receive()
-	if err == nil && m.Kind() != "Ready" {
-		err = fmt.Errorf("handshake: answered with %s", m.Kind())
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
-	return err
+	return c, nil
 }
 
 // exchange is the same with as many bytes and nothing behind them.

@@ -77,6 +77,11 @@ func wireRows(string) ([]row, func(), error) {
 	}
 	source, sink := wire.NewConn(c, wire.Options{}), wire.NewConn(d, wire.Options{})
 	ends = append(ends, source, sink)
+	rawSource, rawSink, err := pair()
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
 	events, stopEvents, err := serverSentEvents(dir)
 	if err != nil {
 		stop()
@@ -90,8 +95,12 @@ func wireRows(string) ([]row, func(), error) {
 	}, row{
 		id: "W7", name: "encode a chunk of 33 B of text", unit: "us", baseline: "encoding/json of the same struct", goal: 0.3, rounds: 9,
 		ours: encodeChunk, base: encodeJSON,
+	}, row{
+		id: "W8", name: "one way, 64 KiB chunks of output", unit: "s/GB", baseline: "the same frames over a raw socket", goal: 1.3, rounds: 9,
+		ours: func() (float64, error) { return streamOutput(source, sink) },
+		base: func() (float64, error) { return streamBytes(rawSource, rawSink) },
 	})
-	return rows, stop, nil
+	return append(rows, hostileRows()...), stop, nil
 }
 
 type closer func()
@@ -192,6 +201,73 @@ func streamChunks(source, sink *wire.Conn) (float64, error) {
 		return <-done
 	})
 	return took / chunks, err
+}
+
+const (
+	outputs    = 4000
+	outputSize = 64 << 10
+)
+
+// perGB is the seconds that a gigabyte takes at the rate of outputs that took so many microseconds.
+func perGB(us float64) float64 { return us / 1e6 / (outputs * outputSize) * 1e9 }
+
+// streamOutput sends what a leased command prints. It never lets 4 MiB wait: from there on live output is left out.
+func streamOutput(source, sink *wire.Conn) (float64, error) {
+	done := make(chan error, 1)
+	go func() { // ends with the last message
+		for range outputs {
+			m, err := sink.Receive()
+			if out, ok := m.(*wire.CommandOutput); err == nil && (!ok || len(out.Data) != outputSize) {
+				err = fmt.Errorf("got %s", m.Kind())
+			}
+			if err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	m := &wire.CommandOutput{LeaseRef: wire.LeaseRef{LeaseID: "l", Fence: 1}, ExecutionID: "e", Data: bytes.Repeat([]byte{'x'}, outputSize)}
+	took, err := each(1, func() error {
+		for range outputs {
+			if source.Pending() > 1<<20 {
+				if err := source.Flush(context.Background()); err != nil {
+					return err
+				}
+			}
+			m.Offset += outputSize
+			if err := source.Send(m); err != nil {
+				return err
+			}
+		}
+		return <-done
+	})
+	return perGB(took), err
+}
+
+// streamBytes is the same without a queue, a codec or a message: one write and one read each.
+func streamBytes(source, sink net.Conn) (float64, error) {
+	done := make(chan error, 1)
+	frame := make([]byte, 4+outputSize)
+	go func() { // ends with the last frame
+		r, into := bufio.NewReaderSize(sink, 32<<10), make([]byte, len(frame))
+		for range outputs {
+			if _, err := io.ReadFull(r, into); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	took, err := each(1, func() error {
+		for range outputs {
+			if _, err := source.Write(frame); err != nil {
+				return err
+			}
+		}
+		return <-done
+	})
+	return perGB(took), err
 }
 
 // serverSentEvents measures the stream that most peers use, over the same kind of socket.
