@@ -20,7 +20,7 @@ func (s *Store) AddRule(ctx context.Context, r wire.Rule) error {
 	if err != nil {
 		return s.fault(fmt.Errorf("add rule: %w", err))
 	}
-	_, err = s.db.ExecContext(ctx,
+	_, err = s.exec(ctx,
 		"INSERT INTO rules (id, decision, pattern, scope, subject, source, created_at, expires_at, examples) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		r.ID, r.Decision, r.Pattern, r.Scope, []byte(r.Subject), r.Source, r.CreatedAtMS, r.ExpiresAtMS, string(text))
 	if err != nil {

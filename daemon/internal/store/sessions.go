@@ -13,7 +13,7 @@ import (
 
 // CreateSession adds a session. LastSeq, Turns, Agent, Running and Stored of info are ignored.
 func (s *Store) CreateSession(ctx context.Context, info wire.SessionInfo) error {
-	_, err := s.db.ExecContext(ctx,
+	_, err := s.exec(ctx,
 		"INSERT INTO sessions (id, name, title, cwd, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)",
 		info.ID, info.Name, info.Title, []byte(info.Cwd), info.CreatedAtMS, info.UpdatedAtMS)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *Store) Clear(ctx context.Context, id wire.SessionID) error {
 }
 
 func (s *Store) one(ctx context.Context, doing, query string, args ...any) error {
-	if err := exactlyOne(s.db.ExecContext(ctx, query, args...)); err != nil {
+	if err := exactlyOne(s.exec(ctx, query, args...)); err != nil {
 		if errors.Is(err, ErrNotFound) {
 			return err
 		}

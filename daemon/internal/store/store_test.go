@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -350,5 +352,35 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportAllocs()
 	for seq := int64(1); b.Loop(); seq++ {
 		mustAppend(b, s, text(id, seq, "a piece of text, as models write"))
+	}
+}
+
+// Sessions that write all at once have their turns in order. SQLite's own way is to sleep and try again, and of five hundred
+// that did some found no gap for longer than a turn waits: their turns failed.
+func TestWritersTakeTurns(t *testing.T) {
+	const writers, each = 200, 10
+	s := open(t, filepath.Join(t.TempDir(), "s.db"))
+	var ready, all sync.WaitGroup
+	var done, longest atomic.Int64
+	ready.Add(writers)
+	for i := range writers {
+		id := newSession(t, s, fmt.Sprint("s", i), 1)
+		all.Go(func() {
+			ready.Done()
+			ready.Wait()
+			for seq := range int64(each) {
+				before := done.Load()
+				if err := s.Append(t.Context(), text(id, seq+1, "x")); err != nil {
+					t.Error(err)
+				}
+				if n := done.Add(1) - before; n > longest.Load() {
+					longest.Store(n)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if limit := int64(4 * writers); longest.Load() > limit {
+		t.Errorf("a write waited for %d others of %d writers, want at most %d", longest.Load(), writers, limit)
 	}
 }
