@@ -15,7 +15,7 @@ import (
 
 const (
 	crowd       = 500 // clients
-	crowdPieces = 20  // chunks of text of a turn
+	crowdPieces = 8   // chunks of text of a turn
 )
 
 // crowdRows time five hundred clients that stream at once from a real daemon, against one client that streams as much, and
@@ -32,11 +32,11 @@ func crowdRows(binary string) ([]row, func(), error) {
 		return nil, nil, err
 	}
 	return []row{{
-		id: "M1", name: "500 clients stream at once: an event", unit: "us", baseline: "one client that streams as much", goal: 1.2, rounds: 5,
+		id: "M1", name: "500 clients stream at once: an event", unit: "us", baseline: "one client that streams as much", goal: 1.2, rounds: 3,
 		ours: func() (float64, error) { return d.stream(d.conns, "short") },
 		base: func() (float64, error) { return d.stream(d.conns[:1], "long") },
 	}, {
-		id: "M2", name: "the daemon's own memory after six rounds of it", unit: "MB", baseline: "after the first", goal: 1.2, rounds: 1,
+		id: "M2", name: "the daemon's own memory after five rounds of it", unit: "MB", baseline: "after the first", goal: 1.2, rounds: 1,
 		ours: func() (float64, error) { return idleDaemon(binary, d.env, memory) },
 		base: func() (float64, error) { return d.first, nil },
 	}}, stop, nil
