@@ -50,7 +50,7 @@ func analyze(text string, user bool, known func(name string) bool) plan {
 	if user {
 		p.subshell = ""
 		p.typed = file != nil && typable(text)
-		p.bang = strings.ContainsAny(text, "!^")
+		p.bang = strings.Contains(text, "!") || strings.HasPrefix(text, "^")
 	}
 	return p
 }

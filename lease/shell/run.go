@@ -101,7 +101,7 @@ var historyEvent = regexp.MustCompile(`![^\s:;&|"'()]+`)
 // refuseHistory asks bash whether history expansion fails for a line: then it would never become a command, and no
 // prompt hook would tell (T1c). The line is not run, as in a terminal.
 func (s *Shell) refuseHistory(ctx context.Context, c Command) (Result, bool, error) {
-	// history -p takes the last entry out, as its own line: in the subshell another is put behind it before.
+	// history -p may take the last entry out, as its own line: in the subshell the last line stands twice.
 	out, status, err := s.askShell(ctx, inHook, `\builtin printf '' >|"$__sublet_dir/o"
 if [[ :$SHELLOPTS: == *:histexpand:* && :$SHELLOPTS: == *:history:* ]]; then
 	(
@@ -110,7 +110,7 @@ if [[ :$SHELLOPTS: == *:histexpand:* && :$SHELLOPTS: == *:history:* ]]; then
 		if IFS= \builtin read -r -d '' t <"$__sublet_dir/h"; [[ $t ]]; then
 			[[ $t =~ ^\ *[0-9]+\*?\ +(.*)$ ]] && t=${BASH_REMATCH[1]}
 			\builtin history -s -- "${t%$'\n'}"
-			\builtin history -s -- :
+			\builtin history -s -- "${t%$'\n'}"
 		fi
 		\builtin history -p -- `+quote(c.Text)+`
 	) </dev/null >/dev/null 2>|"$__sublet_dir/o"
@@ -127,7 +127,11 @@ fi`)
 		if m := historyEvent.FindString(c.Text); m != "" {
 			event = m
 		}
-		text = "bash: " + event + ": event not found\n" // as the prompt says it
+		why := ": event not found\n" // as the prompt says it
+		if strings.HasPrefix(c.Text, "^") {
+			event, why = ":s"+strings.TrimSuffix(c.Text, "\n"), ": substitution failed\n"
+		}
+		text = "bash: " + event + why
 	} else if i := strings.LastIndex(text, "history: "); i >= 0 {
 		text = "bash: " + text[i+len("history: "):]
 	}

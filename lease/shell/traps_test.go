@@ -253,6 +253,8 @@ func TestHistoryExpansion(t *testing.T) {
 	}{
 		{user("!!"), "echo first\nfirst\n", 0}, // bash shows what it made of the line
 		{user("echo again !$"), "echo again first\nagain first\n", 0},
+		{user("^again^once more^"), "echo once more first\nonce more first\n", 0},
+		{user("^again^no"), "bash: :s^again^no: substitution failed\n", 1},
 		{user("!nosuch"), "bash: !nosuch: event not found\n", 1},
 		{user("echo \"wow!bang\""), "bash: !bang: event not found\n", 1},
 		{user("echo 'single!quoted'"), "single!quoted\n", 0},
