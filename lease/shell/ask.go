@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -222,27 +223,34 @@ func (s *Shell) readyWithin(d time.Duration) bool {
 	return s.awaitIdle(ctx) == nil
 }
 
-// Prompt is the user's prompt as bash would print it now (${PS1@P}), with its escape sequences; \[ and \] are gone.
-// ErrBusy while a command runs.
-func (s *Shell) Prompt(ctx context.Context) (string, error) {
+// Prompt is what bash would ask for a line with.
+type Prompt struct {
+	Text    string // ${PS1@P}, with its escape sequences; \[ and \] are gone
+	Editing string // "vi" or "emacs", as the user set it with set -o; "" is neither
+}
+
+// Prompt is the user's prompt as it is now. ErrBusy while a command runs.
+func (s *Shell) Prompt(ctx context.Context) (Prompt, error) {
 	if err := s.lockTurn(ctx, false); err != nil {
-		return "", err
+		return Prompt{}, err
 	}
 	defer func() { <-s.turn }()
-	out, _, err := s.askShell(ctx, inHook, `\builtin shopt $__sublet_pv promptvars
+	out, _, err := s.askShell(ctx, inHook, `\builtin printf '%s\n' "$__sublet_ed" >|"$__sublet_dir/o"
+\builtin shopt $__sublet_pv promptvars
 __sublet_ret "$s"
-\builtin printf %s "${__sublet_ps1@P}" >|"$__sublet_dir/o"
+\builtin printf %s "${__sublet_ps1@P}" >>"$__sublet_dir/o"
 \builtin shopt -s promptvars`)
 	if err != nil {
-		return "", err
+		return Prompt{}, err
 	}
-	clean := make([]byte, 0, len(out))
-	for _, b := range out {
+	editing, text, _ := bytes.Cut(out, []byte("\n"))
+	clean := make([]byte, 0, len(text))
+	for _, b := range text {
 		if b != 1 && b != 2 {
 			clean = append(clean, b)
 		}
 	}
-	return string(clean), nil
+	return Prompt{Text: string(clean), Editing: string(editing)}, nil
 }
 
 // History is bash's own list, oldest first. ErrBusy while a command runs.

@@ -23,6 +23,7 @@ __sublet_tz=                     # text for the top level, run behind y
 __sublet_ps1=                    # the user's PS1 while it is hidden
 __sublet_hid=                    # 1: PS1 is hidden
 __sublet_pc=                     # PROMPT_COMMAND as arm left it
+__sublet_ed=                     # the user's editing mode: vi, emacs, or neither was asked for
 __sublet_x=                      # the user's only prompt hook, where there is one
 __sublet_alone=                  # 1: the user has no prompt hook
 __sublet_trace= __sublet_traced= # x under set -x; and what it was when arm ran
@@ -83,6 +84,14 @@ __sublet_h() {
 	\builtin return "$1"
 }
 
+# keys notes which editing mode the user has asked for: whoever edits the line, it is theirs.
+__sublet_keys() {
+	case :$SHELLOPTS: in
+	*:vi:*) __sublet_v=' v' __sublet_ed=vi ;;
+	*:emacs:*) __sublet_v=' v' __sublet_ed=emacs ;;
+	esac
+}
+
 # next re-arms everything, hides the prompt (the screen draws its own) and makes the next nonce.
 __sublet_next() {
 	__sublet_st=$1
@@ -99,7 +108,7 @@ __sublet_next() {
 			__sublet_pv=-u
 		fi
 		__sublet_v= # the line editor is back: only a typed line of Go's can switch it off
-		[[ :$SHELLOPTS: != *:vi:* && :$SHELLOPTS: != *:emacs:* ]] || __sublet_v=' v'
+		__sublet_keys
 		__sublet_opts=$SHELLOPTS$BASHOPTS
 	fi
 	if [[ $__sublet_own || $1 == 130 ]]; then __sublet_unlist; fi
@@ -378,6 +387,8 @@ if [[ $__sublet_rc && -r $__sublet_rc ]]; then
 	. "$__sublet_rc"
 	\builtin unset -f bind
 fi
+__sublet_keys
+__sublet_v=
 \builtin set +o vi +o emacs
 if [[ $__sublet_private == 1 ]]; then
 	\builtin unset -v HISTFILE

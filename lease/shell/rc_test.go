@@ -119,8 +119,11 @@ func TestStartUpFiles(t *testing.T) {
 			}
 			do(t, s, user("true"))
 			p, err := s.Prompt(t.Context())
-			if err != nil || !strings.Contains(p, c.prompt) {
+			if err != nil || !strings.Contains(p.Text, c.prompt) {
 				t.Errorf("prompt: got %q, %v, want %q in it", p, err, c.prompt)
+			}
+			if want := map[string]string{"vi": "vi", "emacs": "emacs"}[c.name]; p.Editing != want {
+				t.Errorf("editing mode: got %q, want %q", p.Editing, want)
 			}
 			if c.unowned != "" && !strings.Contains(between.String(), c.unowned) {
 				t.Errorf("between commands: got %q, want %q", between.String(), c.unowned)

@@ -328,16 +328,22 @@ func TestPrompt(t *testing.T) {
 	if os.Geteuid() == 0 {
 		sign = "#"
 	}
-	if want := "\x1b[1musr 3 0" + sign + "\x1b[0m sub "; err != nil || p != want {
+	if want := "\x1b[1musr 3 0" + sign + "\x1b[0m sub "; err != nil || p.Text != want {
 		t.Errorf("got %q, %v, want %q", p, err, want)
 	}
 	do(t, s, leased("PS1='new> '"))
-	if p, _ := s.Prompt(t.Context()); p != "new> " {
+	if p, _ := s.Prompt(t.Context()); p.Text != "new> " {
 		t.Errorf("got %q", p)
 	}
 	do(t, s, user("PS1="))
-	if p, _ := s.Prompt(t.Context()); p != "" {
+	if p, _ := s.Prompt(t.Context()); p.Text != "" {
 		t.Errorf("got %q", p)
+	}
+	for _, mode := range []string{"vi", "emacs"} {
+		do(t, s, user("set -o "+mode))
+		if p, err := s.Prompt(t.Context()); err != nil || p.Editing != mode {
+			t.Errorf("got %q, %v, want %s", p, err, mode)
+		}
 	}
 	if r := do(t, s, user(`PS1='x> '; echo "[$PS1]"`)); string(r.Output) != "[x> ]\n" {
 		t.Errorf("got %q", r.Output)

@@ -352,7 +352,7 @@ func TestPromptWhileLent(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	prompt, err := b.l.Prompt(ctx)
-	if err != nil || prompt != "~> " {
+	if err != nil || prompt.Text != "~> " {
 		t.Errorf("got %q, %v, want ~> ", prompt, err)
 	}
 	b.lend(1)

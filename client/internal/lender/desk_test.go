@@ -119,7 +119,7 @@ func (c *clock) Write(p []byte) (int, error) { return len(p), nil }
 
 func (c *clock) Resize(shell.Size) error { return nil }
 
-func (c *clock) Prompt(context.Context) (string, error) { return "$ ", nil }
+func (c *clock) Prompt(context.Context) (shell.Prompt, error) { return shell.Prompt{Text: "$ "}, nil }
 
 func (c *clock) History(context.Context) ([]string, error) { return []string{"ls"}, nil }
 

@@ -82,7 +82,7 @@ type Shell interface {
 	Restore(ctx context.Context, s shell.State) error
 	Digest() string
 	Dir() string
-	Prompt(ctx context.Context) (string, error)
+	Prompt(ctx context.Context) (shell.Prompt, error)
 	Complete(ctx context.Context, line string, cursor int) (from int, cs []shell.Completion, err error)
 	History(ctx context.Context) ([]string, error)
 	Exited() <-chan struct{}
@@ -135,7 +135,7 @@ type Lender struct {
 	hashes  map[string]bool          // function bodies sent on this link
 	sentEnv map[string]wire.OSString // what the daemon believes the environment is
 	before  *shell.State             // before the last borrowed command that changed something
-	prompt  string                   // as last expanded
+	prompt  shell.Prompt             // as last expanded
 }
 
 // use is a command of the user.

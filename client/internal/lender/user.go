@@ -26,8 +26,8 @@ func (l *Lender) Exited() <-chan struct{} { return l.sh.Exited() }
 func (l *Lender) ExitStatus() int { return l.sh.ExitStatus() }
 
 // Prompt is the user's own prompt, expanded. While the shell is in use it is the last one known.
-func (l *Lender) Prompt(ctx context.Context) (string, error) {
-	var prompt string
+func (l *Lender) Prompt(ctx context.Context) (shell.Prompt, error) {
+	var prompt shell.Prompt
 	err := l.idle(ctx, func() (err error) {
 		prompt, err = l.sh.Prompt(ctx)
 		return err
@@ -36,7 +36,7 @@ func (l *Lender) Prompt(ctx context.Context) (string, error) {
 	defer l.mu.Unlock()
 	if err == nil {
 		l.prompt = prompt
-	} else if l.prompt != "" {
+	} else if l.prompt.Text != "" {
 		return l.prompt, nil
 	}
 	return prompt, err

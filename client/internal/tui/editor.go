@@ -21,6 +21,8 @@ type editor struct {
 	kills   []string // newest last
 	yankAt  int      // where the last yank began, -1: the last action was no yank
 	yankIdx int
+
+	vi viState
 }
 
 type editorState struct {
@@ -55,14 +57,17 @@ func (e *editor) set(text string) {
 // reset empties the editor after its text was used; nothing remains to undo.
 func (e *editor) reset() {
 	e.text, e.pos, e.undo, e.kind, e.yankAt = "", 0, nil, editNone, -1
+	e.vi.record = nil
+	e.viInsert()
 }
 
 // empty tells that there is no text.
 func (e *editor) empty() bool { return e.text == "" }
 
-// save remembers the state before a change. Typed characters are undone together, word by word.
+// save remembers the state before a change. Typed characters are undone together, word by word; in vi mode all that was
+// typed in one go.
 func (e *editor) save(kind editKind) {
-	if kind == editInsert && e.kind == editInsert && !strings.HasSuffix(e.text[:e.pos], " ") {
+	if kind == editInsert && e.kind == editInsert && (e.vi.on || !strings.HasSuffix(e.text[:e.pos], " ")) {
 		return
 	}
 	e.undo = append(e.undo, editorState{e.text, e.pos})

@@ -33,6 +33,7 @@ type fakeShell struct {
 	lending  lender.Lending
 	taken    int
 	undone   string
+	editing  string // of set -o
 	boom     atomic.Bool
 	exited   chan struct{}
 	status   int
@@ -96,8 +97,11 @@ func (s *fakeShell) commands() []string {
 	defer s.mu.Unlock()
 	return append([]string(nil), s.ran...)
 }
-func (s *fakeShell) Resize(shell.Size) error                { return nil }
-func (s *fakeShell) Prompt(context.Context) (string, error) { return "u@box:~$ ", nil }
+func (s *fakeShell) Resize(shell.Size) error { return nil }
+func (s *fakeShell) Prompt(context.Context) (shell.Prompt, error) {
+	return shell.Prompt{Text: "u@box:~$ ", Editing: s.editing}, nil
+}
+
 func (s *fakeShell) Complete(_ context.Context, line string, cursor int) (int, []shell.Completion, error) {
 	if s.complete == nil {
 		return 0, nil, nil

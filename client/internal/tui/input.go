@@ -104,6 +104,9 @@ func (m *model) onKey(k, text string) {
 			return
 		}
 	}
+	if m.ed.vi.on && m.viKey(k, text) {
+		return
+	}
 	switch k {
 	case "enter":
 		m.enter()

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"sublet/client/internal/lender"
+	"sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -109,7 +110,7 @@ type (
 		e    *entry
 		text string
 	}
-	promptRead    struct{ text string }
+	promptRead    struct{ prompt shell.Prompt }
 	promptOverdue struct{}
 	historyRead   struct{ lines []string }
 	taskFailed    struct{ text, hint string }
@@ -196,7 +197,7 @@ func (m *model) handle(msg any) {
 	case rendered:
 		msg.e.text, msg.e.ready = msg.text, true
 	case promptRead:
-		m.onPrompt(msg.text)
+		m.onPrompt(msg.prompt)
 	case promptOverdue:
 		m.readPrompt()
 	case historyRead:
@@ -410,23 +411,27 @@ func (m *model) hintLines(lines ...string) {
 func (m *model) readPrompt() {
 	sh := m.shell
 	m.task(func(ctx context.Context) tea.Msg {
-		text, err := boundedPrompt(ctx, sh)
+		p, err := boundedPrompt(ctx, sh)
 		if err != nil {
-			text = "" // the last one stays
+			p = shell.Prompt{} // the last one stays
 		}
-		return promptRead{text}
+		return promptRead{p}
 	})
 }
 
 // onPrompt takes the user's prompt in. A shell that did not tell it in time is asked again, a few times: on a busy machine
 // the very first answer may take longer than promptWait, and a bare $ must not stay for that.
-func (m *model) onPrompt(text string) {
+func (m *model) onPrompt(p shell.Prompt) {
+	text := p.Text
 	const tries, pause = 10, 300 * time.Millisecond
 	if text == "" && !m.prompted && m.promptTries < tries && m.userRun == nil {
 		m.promptTries++
 		m.after(pause, promptOverdue{})
 	}
 	m.prompted = m.prompted || text != ""
+	if text != "" || p.Editing != "" {
+		m.ed.setVi(p.Editing == "vi" || p.Editing == "" && m.opt.Vi)
+	}
 	m.prompt = firstOf(text, m.prompt, "$ ")
 }
 
@@ -446,7 +451,7 @@ func (m *model) readHistory() {
 // promptWait bounds how long the user's prompt may take (a slow prompt theme must not hide that the command is done).
 const promptWait = 500 * time.Millisecond
 
-func boundedPrompt(ctx context.Context, sh Shell) (string, error) {
+func boundedPrompt(ctx context.Context, sh Shell) (shell.Prompt, error) {
 	ctx, cancel := context.WithTimeout(ctx, promptWait)
 	defer cancel()
 	return sh.Prompt(ctx)

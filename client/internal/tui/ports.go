@@ -37,7 +37,7 @@ type Shell interface {
 	Run(ctx context.Context, text string, takeBack bool, out func([]byte)) (shell.Result, error)
 	Write(p []byte) (int, error) // keyboard bytes for the program that has the terminal
 	Resize(s shell.Size) error
-	Prompt(ctx context.Context) (string, error)
+	Prompt(ctx context.Context) (shell.Prompt, error)
 	Complete(ctx context.Context, line string, cursor int) (from int, cs []shell.Completion, err error)
 	History(ctx context.Context) ([]string, error)
 	Dir() string

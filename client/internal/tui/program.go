@@ -44,7 +44,9 @@ type Options struct {
 	Notice []string
 	// Connect is the line that tells how to connect a real model; "" = the environment variable.
 	Connect string
-	Log     *slog.Logger // nil = none
+	// Vi tells that the user's ~/.inputrc asks for vi mode; `set -o vi` and `set -o emacs` in the shell come before it.
+	Vi  bool
+	Log *slog.Logger // nil = none
 
 	stderr io.Writer                 // for the report of a panic; nil = os.Stderr
 	now    func() time.Time          // nil = time.Now

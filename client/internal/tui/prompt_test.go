@@ -1,6 +1,10 @@
 package tui
 
-import "testing"
+import (
+	"testing"
+
+	"sublet/lease/shell"
+)
 
 // On a busy machine the shell's first answer came too late, and a bare $ stood there until the next command.
 func TestPromptIsAskedForAgain(t *testing.T) {
@@ -10,7 +14,7 @@ func TestPromptIsAskedForAgain(t *testing.T) {
 	if d.prompt != "$ " || d.promptTries != 1 {
 		t.Fatalf("got prompt %q after %d tries, want a bare one and another try", d.prompt, d.promptTries)
 	}
-	d.send(promptRead{"mine> "})
+	d.send(promptRead{shell.Prompt{Text: "mine> "}})
 	if d.prompt != "mine> " {
 		t.Errorf("got prompt %q, want the shell's", d.prompt)
 	}

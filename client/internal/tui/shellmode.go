@@ -38,7 +38,7 @@ type runDone struct {
 	run    *userRun
 	res    shell.Result
 	err    error
-	prompt string
+	prompt shell.Prompt
 	raw    []byte // the last of what it printed
 	alt    bool   // it took the whole screen: its output is no text
 }
@@ -261,7 +261,7 @@ func (m *model) onRunDone(d runDone) {
 	m.userRun = nil
 	m.unshow()
 	defer func() { m.keys.unpark(d.err == nil) }() // a command that did not run takes what was typed behind it along
-	if d.prompt != "" {
+	if d.prompt.Text != "" {
 		m.onPrompt(d.prompt)
 	}
 	var lent *lender.LentError
