@@ -108,6 +108,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		d.log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: d.level}))
 	}
 	place.log = d.log
+	place.sign()
 	return d.run(ctx)
 }
 

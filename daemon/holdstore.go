@@ -3,7 +3,6 @@ package daemon
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -54,10 +53,7 @@ func holdStore(p socket.Paths, log *slog.Logger) (*os.File, error) {
 		log.Warn("the state folder cannot be locked", "err", err)
 		return nil, nil
 	}
-	if err = f.Truncate(0); err == nil {
-		_, err = io.WriteString(f, fmt.Sprintf("%d %s\n", os.Getpid(), p.Socket))
-	}
-	if err != nil {
+	if err := socket.Sign(f, p.Socket); err != nil {
 		log.Warn("the state folder's lock cannot be written", "err", err) // it holds all the same
 	}
 	return f, nil

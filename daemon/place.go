@@ -54,6 +54,7 @@ func (p *place) mend() (net.Listener, error) {
 		p.log.Warn("the lock was removed, and is held again", "lock", p.paths.Lock)
 		p.lock.Close()
 		p.lock = lock
+		p.sign()
 	}
 	if p.ours() {
 		return nil, nil
@@ -69,6 +70,13 @@ func (p *place) mend() (net.Listener, error) {
 	p.listens = append(p.listens, ln)
 	p.socket, err = os.Lstat(p.paths.Socket)
 	return ln, err
+}
+
+// sign says in the lock whose it is, for whoever finds a daemon that does not answer.
+func (p *place) sign() {
+	if err := socket.Sign(p.lock, p.paths.Socket); err != nil {
+		p.log.Warn("the lock cannot be written", "err", err) // it holds all the same
+	}
 }
 
 // ours reports whether the socket that clients find is the one we listen on.

@@ -32,6 +32,33 @@ func TryLock(path string) (*os.File, error) {
 	}
 }
 
+// Sign writes into a lock that is held whose it is: this process's, listening on the socket at path. Holder and whoever
+// looks into the file read it.
+func Sign(lock *os.File, path string) error {
+	if err := lock.Truncate(0); err != nil {
+		return err
+	}
+	_, err := lock.WriteAt(fmt.Appendf(nil, "%d %s\n", os.Getpid(), path), 0)
+	return err
+}
+
+// Holder is the process that signed the lock at path, if the lock is held.
+func Holder(path string) (pid int, ok bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	if _, err := fmt.Sscan(string(text), &pid); err != nil || pid <= 0 {
+		return 0, false
+	}
+	lock, err := TryLock(path)
+	if err == nil { // nobody's any more
+		lock.Close()
+		return 0, false
+	}
+	return pid, errors.Is(err, ErrLocked)
+}
+
 func flock(f *os.File) error {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

@@ -2,10 +2,13 @@ package launch
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"sublet/wire/socket"
@@ -16,6 +19,7 @@ type StartError struct {
 	Err     error
 	LogPath string
 	Last    []string // the last lines of its log since the start, made safe to display
+	Advice  string   // what the daemon itself advised there; "" = nothing
 }
 
 func (e *StartError) Error() string {
@@ -27,8 +31,11 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// Hint says where to look.
+// Hint says what the daemon advised, else where to look.
 func (e *StartError) Hint() string {
+	if e.Advice != "" {
+		return e.Advice
+	}
 	return "its log is " + e.LogPath + "; `sublet doctor` checks what it needs, `sublet daemon run` starts it in the foreground"
 }
 
@@ -42,9 +49,28 @@ type WedgedError struct {
 func (e *WedgedError) Error() string { return "the daemon does not answer: " + e.Err.Error() }
 func (e *WedgedError) Unwrap() error { return e.Err }
 
-// Hint says how to find it.
+// Hint says how to end it, or to let it go on.
 func (e *WedgedError) Hint() string {
-	return "`sublet daemon logs` shows what it did last; `fuser " + e.Paths.Lock + "` names its process, end that and start again"
+	const look = "`sublet daemon logs` shows what it did last; "
+	pid, ok := socket.Holder(e.Paths.Lock)
+	switch {
+	case !ok:
+		return look + "`fuser " + e.Paths.Lock + "` names its process, end that and start again"
+	case isStopped(pid):
+		return fmt.Sprintf("its process is stopped: `kill -CONT %d` lets it go on", pid)
+	}
+	return look + fmt.Sprintf("`kill %d` ends it, `kill -9 %d` if it must be; nothing that was shown is lost. Then start again", pid, pid)
+}
+
+// isStopped reports whether a process was stopped, as by ^Z or SIGSTOP. Where /proc does not tell it is not.
+func isStopped(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	// "pid (name) state …", where the name may hold anything: proc(5).
+	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
+	return strings.HasPrefix(rest, "T")
 }
 
 // A SkewError reports a daemon of another protocol that was not replaced.
@@ -79,14 +105,31 @@ func (e *SkewError) Hint() string {
 const (
 	lastLines = 5
 	lastBytes = 8 << 10
+	// lastWordsBound is how long a daemon that gave up may take to say why and end.
+	lastWordsBound = 2 * time.Second
 )
 
-// startError explains with what the daemon wrote since it was started.
-func (l *Launcher) startError(err error) error {
+// startError explains with what the daemon wrote since it was started. It says that last: its socket is closed by then, and
+// what is waited for is its end.
+func (l *Launcher) startError(ctx context.Context, err error) error {
+	deadline := time.Now().Add(lastWordsBound)
+	for wait := time.Millisecond; l.alive() && time.Now().Before(deadline); wait = min(2*wait, 50*time.Millisecond) {
+		if pause(ctx, wait) != nil {
+			break
+		}
+	}
 	l.mu.Lock()
 	from := l.logged
 	l.mu.Unlock()
-	return &StartError{Err: err, LogPath: l.o.Paths.Log(), Last: tail(l.o.Paths.Log(), from)}
+	e := &StartError{Err: err, LogPath: l.o.Paths.Log()}
+	for _, line := range tail(e.LogPath, from) {
+		if advice, ok := strings.CutPrefix(line, "sublet: hint: "); ok {
+			e.Advice = advice
+			continue
+		}
+		e.Last = append(e.Last, strings.TrimPrefix(line, "sublet: error: ")) // ours says it already
+	}
+	return e
 }
 
 // tail returns the last lines of a file after an offset, without control characters: a log is data. A file that cannot
@@ -115,7 +158,6 @@ func tail(path string, from int64) []string {
 			}
 			return r
 		}, string(bytes.ToValidUTF8(line, []byte("?")))))
-		clean = strings.TrimPrefix(clean, "sublet: error: ") // ours says it already
 		if clean != "" {
 			lines = append(lines, clean)
 		}

@@ -132,7 +132,7 @@ func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.
 				leaving = time.Now().Add(leaveBound)
 			}
 		case errors.Is(err, errCut) && started:
-			return nil, nil, l.startError(err)
+			return nil, nil, l.startError(ctx, err)
 		case errors.Is(err, errCut) && (!cut || going):
 			cut = true // it died with our connection in its queue; the next one is ours to start
 			continue
@@ -218,7 +218,7 @@ func (l *Launcher) start(ctx context.Context, lock *os.File) (net.Conn, bool, er
 	}
 	nc, err := socket.Dial(ctx, p.Socket)
 	if err != nil {
-		return nil, true, l.startError(err)
+		return nil, true, l.startError(ctx, err)
 	}
 	return nc, true, nil
 }
@@ -264,6 +264,14 @@ func (l *Launcher) spawn(ln net.Listener, lock *os.File) error {
 	l.log.Info("daemon started", "pid", cmd.Process.Pid)
 	_ = cmd.Process.Release() // it outlives us; Reap collects one that does not
 	return nil
+}
+
+// alive reports whether a daemon that this process started has not ended.
+func (l *Launcher) alive() bool {
+	l.Reap()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.child != 0
 }
 
 // Reap collects the daemon that this process started, if it has ended, so that no zombie stays. It never waits. Whoever

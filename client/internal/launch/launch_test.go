@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,6 +41,12 @@ func daemon(how string) int {
 		fmt.Fprintln(os.Stderr, "giving up")
 		return 1
 	}
+	if how == "advising" {
+		os.NewFile(3, "listener").Close() // the client notices at once
+		time.Sleep(50 * time.Millisecond) // a store that is closed
+		fmt.Fprintln(os.Stderr, "sublet: error: the store is broken\nsublet: hint: move it aside")
+		return 1
+	}
 	var st syscall.Stat_t
 	if err := syscall.Fstat(4, &st); err != nil || os.Getenv("SUBLET_LISTEN_FD") != "3" || os.Getenv("SUBLET_LOCK_FD") != "4" {
 		fmt.Fprintln(os.Stderr, "no lock was passed")
@@ -51,6 +58,10 @@ func daemon(how string) int {
 		return 1
 	}
 	time.AfterFunc(time.Minute, func() { os.Exit(3) })
+	if err := socket.Sign(os.NewFile(4, "lock"), ln.Addr().String()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	protocol, busy := wire.Version, strings.HasPrefix(how, "busy")
 	if n, err := strconv.Atoi(strings.TrimPrefix(how, "busy")); err == nil {
 		protocol = n
@@ -247,6 +258,13 @@ func TestFailedStartShowsTheLog(t *testing.T) {
 	} else {
 		lock.Close()
 	}
+
+	// What the daemon advised is the advice, and not the end of a long line.
+	_, _, err = launcher(t, p, "advising").Open(t.Context(), &wire.EnvSnapshot{})
+	failed, ok = errors.AsType[*StartError](err)
+	if !ok || failed.Error() != "the daemon did not start: the store is broken" || failed.Hint() != "move it aside" {
+		t.Errorf("advising: got %v", err)
+	}
 }
 
 // T5a: a daemon with a live pid that answers nothing is reported, and not killed.
@@ -255,13 +273,30 @@ func TestWedgedDaemonIsReported(t *testing.T) {
 	l := launcher(t, p, "wedged")
 	l.o.answerBound = 200 * time.Millisecond
 	_, _, err := l.Open(t.Context(), &wire.EnvSnapshot{})
-	wedged, ok := errors.AsType[*WedgedError](err)
-	if !ok || wedged.Hint() == "" {
-		t.Fatalf("got %v, want *WedgedError with a hint", err)
-	}
 	l.mu.Lock()
 	pid := l.child
 	l.mu.Unlock()
+	wedged, ok := errors.AsType[*WedgedError](err)
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if _, signed := socket.Holder(p.Lock); signed {
+			break // a process that has just been started may take longer than the bound above
+		}
+	}
+	if want := fmt.Sprintf("`kill %d` ends it", pid); !ok || !strings.Contains(wedged.Hint(), want) {
+		t.Errorf("got %v (%v), want *WedgedError with the hint %s", err, wedged.Hint(), want)
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("stopping it: %v, %v", status, err)
+	}
+	_, _, err = l.Open(t.Context(), &wire.EnvSnapshot{})
+	wedged, ok = errors.AsType[*WedgedError](err)
+	if want := fmt.Sprintf("`kill -CONT %d` lets it go on", pid); !ok || runtime.GOOS == "linux" && !strings.Contains(wedged.Hint(), want) {
+		t.Errorf("stopped: got %v, want the hint %s", err, want)
+	}
 	if err := syscall.Kill(pid, 0); err != nil {
 		t.Errorf("the wedged daemon is gone: %v", err)
 	}

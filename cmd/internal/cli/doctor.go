@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,16 +48,18 @@ func (a *app) runDoctor() error {
 			conn.Close()
 		}
 	}()
-	paths, err := a.paths()
-	if err != nil {
-		return err
-	}
 	checks := []check{
-		{name: "version", run: func() (string, error) { return Version(), nil }},
+		{name: "version", run: func() (string, error) { return versionLine(), nil }},
 		{name: "bash", run: func() (string, error) {
 			path, version, err := shell.Find(os.Environ())
 			return path + " " + version, err
 		}},
+	}
+	paths, err := a.paths()
+	if err != nil { // nothing else can be looked at
+		return a.examine(append(checks, check{name: "folders", run: func() (string, error) { return "", err }}))
+	}
+	checks = append(checks, []check{
 		{name: "folders", run: func() (string, error) { return paths.Runtime + ", " + paths.State, paths.Prepare() }},
 		{name: "settings", run: func() (string, error) {
 			_, err := config.Load(paths.Config)
@@ -81,7 +86,7 @@ func (a *app) runDoctor() error {
 		{name: "store", run: func() (string, error) { return checkStore(ctx, conn, paths) }},
 		{name: "disk", run: func() (string, error) { return checkDisk(paths.State) }},
 		{name: "log", warn: true, run: func() (string, error) { return checkLog(paths.Log()) }},
-		{name: "model", warn: true, run: func() (string, error) { return a.checkModel(conn) }},
+		{name: "model", warn: true, run: func() (string, error) { return checkModel(conn, paths) }},
 		{name: "terminal", warn: true, run: func() (string, error) {
 			if !isTerminal(a.stdin) || !isTerminal(os.Stdout) {
 				return "", hinted{"standard input or output is none", "run it in the terminal where you use sublet"}
@@ -98,8 +103,14 @@ func (a *app) runDoctor() error {
 			}
 			return path, nil
 		}},
-	}
-	failed := 0
+	}...)
+	return a.examine(checks)
+}
+
+// examine prints a line for each check, and a hint below what is not well. What fails for the reason of an earlier check
+// names that one: it is mended there.
+func (a *app) examine(checks []check) error {
+	failed, told := 0, map[string]string{} // the check that told a fault first
 	for _, c := range checks {
 		found, err := c.run()
 		if err == nil {
@@ -107,14 +118,20 @@ func (a *app) runDoctor() error {
 			continue
 		}
 		word := "error"
-		if c.warn {
+		if c.warn || errors.Is(err, errNoDaemonToAsk) {
 			word = "warning"
 		} else {
 			failed++
 		}
-		a.printf("%-8s %-9s %s\n", word, c.name, oneLine(err.Error()))
-		if hint := hintOf(err); hint != "" {
-			a.printf("         %-9s hint: %s\n", "", oneLine(hint))
+		text, hint := oneLine(err.Error()), oneLine(hintOf(err))
+		if first := told[text]; first != "" {
+			text, hint = "not before `"+first+"` is mended", ""
+		} else if !errors.Is(err, errNoDaemonToAsk) {
+			told[text] = c.name
+		}
+		a.printf("%-8s %-9s %s\n", word, c.name, text)
+		if hint != "" {
+			a.printf("         %-9s hint: %s\n", "", hint)
 		}
 	}
 	if failed > 0 {
@@ -158,7 +175,14 @@ func checkStore(ctx context.Context, c *client.Conn, p socket.Paths) (string, er
 func checkDisk(dir string) (string, error) {
 	const least = 64 << 20 // bytes
 	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
+	at := dir
+	for { // one that is still to be made comes on the disk of the one above it
+		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			break
+		}
+		at = filepath.Dir(at)
+	}
+	if err := unix.Statfs(at, &st); err != nil {
 		return "", fmt.Errorf("look at %s: %w", dir, err)
 	}
 	free := st.Bavail * uint64(st.Bsize)
@@ -172,6 +196,9 @@ func checkDisk(dir string) (string, error) {
 // checkLog looks for what the daemon could not do lately.
 func checkLog(path string) (string, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return "none yet", nil
+	}
 	if err != nil {
 		return "", err
 	}
@@ -199,7 +226,7 @@ func checkLog(path string) (string, error) {
 }
 
 // checkModel tells which model answers.
-func (a *app) checkModel(c *client.Conn) (string, error) {
+func checkModel(c *client.Conn, p socket.Paths) (string, error) {
 	if c == nil {
 		return "", errNoDaemonToAsk
 	}
@@ -216,9 +243,20 @@ func (a *app) checkModel(c *client.Conn) (string, error) {
 			"for a real one put `model = \"anthropic/NAME\"` into the settings (`sublet config edit`) and set ANTHROPIC_API_KEY",
 		}
 	case !m.Loaded:
-		return "", hinted{name + " cannot be used yet", "its key is missing: see `sublet config show`, provider." + plain(m.Provider)}
+		return "", hinted{name + " cannot be used yet", missingKey(p.Config, m.Provider)}
 	}
 	return fmt.Sprintf("%s, context window %d tokens", name, contextWindow(m)), nil
+}
+
+// missingKey tells how a provider gets its key.
+func missingKey(settings, provider string) string {
+	where := "see `sublet config show`, provider." + plain(provider)
+	if c, err := config.Load(settings); err == nil {
+		if name := c.Providers[provider].APIKeyEnv; name != "" {
+			return "its key is missing: set " + plain(name) + " where you start sublet, or api_key_command; " + where
+		}
+	}
+	return "its key is missing: " + where
 }
 
 func contextWindow(m wire.ModelInfo) int {
