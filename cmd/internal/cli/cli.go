@@ -180,6 +180,29 @@ func (a *app) dial(ctx context.Context, running bool, change ...func(*client.Opt
 	return client.Dial(ctx, o)
 }
 
+// connected dials, as dial does, for a command that asks the daemon something and ends.
+func (a *app) connected(running bool, do func(ctx context.Context, c *client.Conn) error) error {
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	c, err := a.dial(ctx, running)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(ctx, c)
+}
+
+// status calls do with the status of the daemon that runs.
+func (a *app) status(do func(*wire.StatusReply) error) error {
+	return a.connected(true, func(ctx context.Context, c *client.Conn) error {
+		s, err := c.Status(ctx)
+		if err != nil {
+			return err
+		}
+		return do(s)
+	})
+}
+
 // interruptible returns a context that ends with SIGINT, SIGTERM or SIGHUP, its cause then being errInterrupted.
 func interruptible(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)

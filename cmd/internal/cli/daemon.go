@@ -152,39 +152,32 @@ func (a *app) daemonStatus() *cobra.Command {
 	c := &cobra.Command{
 		Use: "status", Short: "Tell how the daemon is; exit status 4 where none runs", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			ctx, stop := interruptible(context.Background())
-			defer stop()
-			c, err := a.dial(ctx, true)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			s, err := c.Status(ctx)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				fields, err := view(s)
-				if err != nil {
-					return err
-				}
-				return a.printJSON(fields)
-			}
-			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			const mib = 1 << 20
-			fmt.Fprintf(w, "state\t%s\npid\t%d\nversion\t%s\nup\t%s\nclients\t%d\nturns\t%d\nshells\t%d\nmemory\t%.1f MiB, %d goroutines\nstore\t%.1f MiB\n",
-				plain(s.State), s.PID, plain(s.Version), ms(s.UptimeMS), s.Clients, s.Turns, len(s.Leases), float64(s.Memory)/mib, s.Goroutines,
-				float64(s.StoreSize)/mib)
-			for _, l := range s.Leases {
-				if l.LeaseID != "" {
-					fmt.Fprintf(w, "lease\t%s has the shell of %d for %s, %d wait: %s\n", plain(l.Holder), l.ClientPID, ms(l.HeldMS), len(l.Queue), plain(l.Purpose))
-				}
-			}
-			return w.Flush()
+			return a.status(func(s *wire.StatusReply) error { return a.printStatus(s, asJSON) })
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
+}
+
+func (a *app) printStatus(s *wire.StatusReply, asJSON bool) error {
+	if asJSON {
+		fields, err := view(s)
+		if err != nil {
+			return err
+		}
+		return a.printJSON(fields)
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	const mib = 1 << 20
+	fmt.Fprintf(w, "state\t%s\npid\t%d\nversion\t%s\nup\t%s\nclients\t%d\nturns\t%d\nshells\t%d\nmemory\t%.1f MiB, %d goroutines\nstore\t%.1f MiB\n",
+		plain(s.State), s.PID, plain(s.Version), ms(s.UptimeMS), s.Clients, s.Turns, len(s.Leases), float64(s.Memory)/mib, s.Goroutines,
+		float64(s.StoreSize)/mib)
+	for _, l := range s.Leases {
+		if l.LeaseID != "" {
+			fmt.Fprintf(w, "lease\t%s has the shell of %d for %s, %d wait: %s\n", plain(l.Holder), l.ClientPID, ms(l.HeldMS), len(l.Queue), plain(l.Purpose))
+		}
+	}
+	return w.Flush()
 }
 
 func (a *app) daemonLogs() *cobra.Command {

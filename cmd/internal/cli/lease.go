@@ -234,41 +234,34 @@ func (a *app) leaseList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Short: "List the shells that are lent, to whom, and who waits", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			ctx, stop := interruptible(context.Background())
-			defer stop()
-			c, err := a.dial(ctx, true)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			s, err := c.Status(ctx)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return a.printElements(s, "leases")
-			}
-			if len(s.Leases) == 0 {
-				a.printf("no shell is open to be lent\n")
-				return nil
-			}
-			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "CLIENT\tHOLDER\tFOR\tTERM\tPURPOSE\tWAITING\tLEASE")
-			for _, l := range s.Leases {
-				holder, held, termMS := "nobody", "", ""
-				if l.Holder != "" {
-					holder, held, termMS = plain(l.Holder), ms(l.HeldMS), ms(l.TermMS)
-				}
-				fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", l.ClientPID, holder, held, termMS, firstLine(l.Purpose, 50), len(l.Queue), l.LeaseID)
-				for _, q := range l.Queue {
-					fmt.Fprintf(w, "\t%s\t%s\t\t%s\twaits\t%s\n", plain(q.Agent), ms(q.WaitedMS), firstLine(q.Purpose, 50), q.LeaseID)
-				}
-			}
-			return w.Flush()
+			return a.status(func(s *wire.StatusReply) error { return a.printLeases(s, asJSON) })
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a shell")
 	return c
+}
+
+func (a *app) printLeases(s *wire.StatusReply, asJSON bool) error {
+	if asJSON {
+		return a.printElements(s, "leases")
+	}
+	if len(s.Leases) == 0 {
+		a.printf("no shell is open to be lent\n")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CLIENT\tHOLDER\tFOR\tTERM\tPURPOSE\tWAITING\tLEASE")
+	for _, l := range s.Leases {
+		holder, held, termMS := "nobody", "", ""
+		if l.Holder != "" {
+			holder, held, termMS = plain(l.Holder), ms(l.HeldMS), ms(l.TermMS)
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", l.ClientPID, holder, held, termMS, firstLine(l.Purpose, 50), len(l.Queue), l.LeaseID)
+		for _, q := range l.Queue {
+			fmt.Fprintf(w, "\t%s\t%s\t\t%s\twaits\t%s\n", plain(q.Agent), ms(q.WaitedMS), firstLine(q.Purpose, 50), q.LeaseID)
+		}
+	}
+	return w.Flush()
 }
 
 func (a *app) leaseRevoke() *cobra.Command {
@@ -278,24 +271,19 @@ func (a *app) leaseRevoke() *cobra.Command {
 		Long: "revoke ends the lease with the given id (see lease ls), or with --client every lease of that sublet's shell. Without\n" +
 			"either it ends the one lease that is held.",
 		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := interruptible(context.Background())
-			defer stop()
-			c, err := a.dial(ctx, true)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			r := &wire.LeaseRevokeRequest{ClientPID: pid}
-			switch {
-			case len(args) == 1:
-				r.LeaseID = wire.LeaseID(args[0])
-			case pid == 0:
-				if r.LeaseID, err = onlyLease(ctx, c); err != nil {
-					return err
+			return a.connected(true, func(ctx context.Context, c *client.Conn) (err error) {
+				r := &wire.LeaseRevokeRequest{ClientPID: pid}
+				switch {
+				case len(args) == 1:
+					r.LeaseID = wire.LeaseID(args[0])
+				case pid == 0:
+					if r.LeaseID, err = onlyLease(ctx, c); err != nil {
+						return err
+					}
 				}
-			}
-			_, err = c.RevokeLease(ctx, r)
-			return err
+				_, err = c.RevokeLease(ctx, r)
+				return err
+			})
 		},
 	}
 	c.Flags().IntVar(&pid, "client", 0, "pid of the sublet whose shell is to be free")

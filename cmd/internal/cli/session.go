@@ -24,14 +24,7 @@ func (a *app) session() *cobra.Command {
 
 // sessions calls f with a connection for requests on sessions.
 func (a *app) sessions(f func(ctx context.Context, c *client.Conn) error) error {
-	ctx, stop := interruptible(context.Background())
-	defer stop()
-	c, err := a.dial(ctx, false)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return f(ctx, c)
+	return a.connected(false, f)
 }
 
 func id(s string) *wire.SessionID {
