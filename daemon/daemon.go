@@ -231,7 +231,7 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 			rest()
 		case <-doze.C:
 			if d.hub.Running() == 0 {
-				d.giveBack()
+				d.tidy()
 			}
 		case s := <-on.signals:
 			if s != syscall.SIGHUP {
@@ -255,9 +255,15 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 	}
 }
 
-// giveBack returns memory that an idle daemon does not need to the system: freed heap, and the pages of the program that
-// its start has read.
-func (d *daemon) giveBack() {
+// tidy gives back what an idle daemon does not need: outputs on disk that are too old, freed heap, and the pages of the
+// program that its start has read.
+func (d *daemon) tidy() {
+	switch removed, err := sweepSpool(d.o.Paths.Spool(), time.Now(), spoolMost); {
+	case err != nil:
+		d.log.Warn("old outputs", "err", err)
+	case removed > 0:
+		d.log.Info("old outputs removed", "files", removed)
+	}
 	debug.FreeOSMemory()
 	if err := releaseText(); err != nil {
 		d.log.Debug("the program's pages were not given back", "err", err)
