@@ -19,11 +19,15 @@ func TestSweepSpool(t *testing.T) {
 	}{
 		{"too old", map[string]time.Duration{"output-1.raw": spoolAge + time.Hour, "output-2.raw": spoolAge - time.Hour}, 100, []string{"output-2.raw"}},
 		{
-			"too much: the oldest go", map[string]time.Duration{"output-1.raw": 5 * time.Hour, "output-2.raw": 9 * time.Hour, "output-3.raw": 2 * time.Hour}, 20,
+			"too much: the oldest go",
+			map[string]time.Duration{"output-1.raw": 5 * time.Hour, "output-2.raw": 9 * time.Hour, "output-3.raw": 2 * time.Hour},
+			20,
 			[]string{"output-1.raw", "output-3.raw"},
 		},
 		{
-			"too much, but all may still be written", map[string]time.Duration{"output-1.raw": time.Minute, "output-2.raw": 2 * time.Minute}, 5,
+			"too much, but all may still be written",
+			map[string]time.Duration{"output-1.raw": time.Minute, "output-2.raw": 2 * time.Minute},
+			5,
 			[]string{"output-1.raw", "output-2.raw"},
 		},
 		{"not ours", map[string]time.Duration{"notes.txt": 10 * spoolAge, "output-1.txt": 10 * spoolAge}, 5, []string{"notes.txt", "output-1.txt"}},

@@ -66,8 +66,12 @@ type Hub struct {
 	running  int // turns running and queued, and commands that other clients borrowed a shell for
 }
 
-// maxIdleSessions bounds the sessions kept in memory for their undo log and session rules.
-const maxIdleSessions = 100
+const (
+	// maxIdleSessions bounds the sessions kept in memory for their undo log and session rules.
+	maxIdleSessions = 100
+	// maxIdleUndo bounds what their undo logs hold together, in bytes; one may hold 32 MiB.
+	maxIdleUndo = 64 << 20
+)
 
 // New returns a Hub. It ends the turns that an earlier daemon left open as errors, so that every turn has one end.
 func New(ctx context.Context, o Options) (*Hub, error) {

@@ -136,6 +136,21 @@ func TestIdleSessionsAreBounded(t *testing.T) {
 	h.release(held)
 }
 
+// What idle sessions could undo is bounded for all of them together, too: each may keep 32 MiB, and there are a hundred.
+func TestIdleUndoIsBounded(t *testing.T) {
+	h := newHub(t)
+	var all []*session
+	for range 5 {
+		s := h.newSession("/w")
+		s.files.Changed(tool.Change{Path: "/w/f", Before: make([]byte, maxIdleUndo/4)})
+		all = append(all, s)
+		h.release(s)
+	}
+	if len(h.idle) != 4 || h.sessions[all[0].id] != nil || h.sessions[all[4].id] != all[4] {
+		t.Errorf("%d sessions are kept, want the last 4", len(h.idle))
+	}
+}
+
 // Numbers have no gap when an event cannot be stored (T4d).
 func TestNumbers(t *testing.T) {
 	h := newHub(t)

@@ -73,10 +73,7 @@ func (c *Client) accept(ctx context.Context, s *session) {
 		ln.mu.Unlock()
 		c.hub.log.Info("changes of the shell accepted", "names", names, "by", c.who())
 	}
-	s.mu.Lock()
-	p := s.private
-	s.mu.Unlock()
-	if p != nil {
+	if p := s.ownShell(); p != nil {
 		p.state.acceptAll(ctx, p.sh)
 	}
 }
@@ -89,11 +86,8 @@ func (c *Client) suspects(ctx context.Context, s *session) []string {
 		names = append(names, slices.Sorted(maps.Keys(ln.poisoned))...)
 		ln.mu.Unlock()
 	}
-	s.mu.Lock()
-	p := s.private
-	s.mu.Unlock()
 	var there risk.Context
-	if p != nil && p.state.facts(ctx, p.sh, p.sh.Digest(), &there) {
+	if p := s.ownShell(); p != nil && p.state.facts(ctx, p.sh, p.sh.Digest(), &there) {
 		names = append(names, there.Poisoned...)
 	}
 	slices.Sort(names)

@@ -38,9 +38,7 @@ type privateShell struct {
 // privateShell returns the session's private shell, started when first needed, and anew when the client that asks is
 // somewhere else by now: its next command is meant for where it is.
 func (s *session) privateShell(ctx context.Context, t *turn) (*privateShell, error) {
-	s.mu.Lock()
-	p := s.private
-	s.mu.Unlock()
+	p := s.ownShell()
 	if p != nil && !p.gone() && p.fits(t) {
 		return p, nil
 	}
@@ -49,21 +47,28 @@ func (s *session) privateShell(ctx context.Context, t *turn) (*privateShell, err
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
+	s.hub.mu.Lock()
 	s.private = fresh
-	s.mu.Unlock()
+	s.hub.mu.Unlock()
 	if p != nil {
 		p.close()
 	}
 	return fresh, nil
 }
 
+// ownShell is the session's private shell, nil where it has none.
+func (s *session) ownShell() *privateShell {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return s.private
+}
+
 // closePrivate ends the session's private shell and whatever runs in it.
 func (s *session) closePrivate() {
-	s.mu.Lock()
+	s.hub.mu.Lock()
 	p := s.private
 	s.private = nil
-	s.mu.Unlock()
+	s.hub.mu.Unlock()
 	if p != nil {
 		p.close()
 	}

@@ -134,11 +134,9 @@ func (t *turn) privateFacts(ctx context.Context, digest string, c *risk.Context)
 	t.mu.Lock()
 	shells := slices.Clone(t.shells)
 	t.mu.Unlock()
-	t.s.mu.Lock()
-	if p := t.s.private; p != nil {
+	if p := t.s.ownShell(); p != nil {
 		shells = append(shells, p)
 	}
-	t.s.mu.Unlock()
 	for _, p := range shells {
 		suspects := c.Poisoned
 		if p.sh.Digest() == digest && p.state.facts(ctx, p.sh, digest, c) {

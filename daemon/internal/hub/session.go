@@ -24,7 +24,9 @@ type session struct {
 	todo  tool.TodoList
 
 	deleted atomic.Bool
-	holds   int // guarded by Hub.mu: clients attached, turns, requests that look at it
+	// guarded by Hub.mu
+	holds   int           // clients attached, turns, requests that look at it
+	private *privateShell // for clients that lend none; it goes with the last hold
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -37,7 +39,6 @@ type session struct {
 	rules     []wire.Rule // of scope session
 	mode      string      // set for this session; "" = the configured one
 	recent    []wire.RecentCommand
-	private   *privateShell // for clients that lend none
 
 	broken      []fault // what is wrong with projects' files and rules, as last told
 	showSecrets bool    // models are given what looks like a secret as it is
@@ -148,25 +149,37 @@ func (h *Hub) keep(s *session) {
 }
 
 // release lets a session go. When nobody holds it its private shell is closed, and the session itself stays in memory
-// among the last maxIdleSessions, for its undo log and its rules.
+// among the last maxIdleSessions, for its undo log and its rules, unless those logs take more than maxIdleUndo together.
 func (h *Hub) release(s *session) {
 	h.mu.Lock()
+	var left *privateShell
 	s.holds--
-	last := s.holds == 0
-	switch {
-	case !last:
-	case s.deleted.Load():
-		delete(h.sessions, s.id)
-	default:
-		h.idle = append(h.idle, s)
-		if len(h.idle) > maxIdleSessions {
-			delete(h.sessions, h.idle[0].id)
-			h.idle = slices.Delete(h.idle, 0, 1)
+	if s.holds == 0 {
+		// Taken out at once: whoever holds the session next starts one of its own, which is not ours to close.
+		left, s.private = s.private, nil
+		if s.deleted.Load() {
+			delete(h.sessions, s.id)
+		} else {
+			h.idle = append(h.idle, s)
+			h.forgetLocked()
 		}
 	}
 	h.mu.Unlock()
-	if last {
-		s.closePrivate()
+	if left != nil {
+		left.close()
+	}
+}
+
+// forgetLocked drops the sessions that were idle for longest, where there are too many or their undo logs are too large.
+func (h *Hub) forgetLocked() {
+	size := 0
+	for _, s := range h.idle {
+		size += s.files.Size()
+	}
+	for len(h.idle) > maxIdleSessions || size > maxIdleUndo {
+		size -= h.idle[0].files.Size()
+		delete(h.sessions, h.idle[0].id)
+		h.idle = slices.Delete(h.idle, 0, 1)
 	}
 }
 

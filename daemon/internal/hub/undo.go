@@ -116,9 +116,7 @@ func (t *turn) undoLent(ctx context.Context, ln *lender) (changed string, err er
 }
 
 func (s *session) undoPrivate(ctx context.Context) (changed string, err error) {
-	s.mu.Lock()
-	p := s.private
-	s.mu.Unlock()
+	p := s.ownShell()
 	if p == nil || p.gone() {
 		return "", nil
 	}

@@ -76,6 +76,13 @@ func (l *FileLog) Changed(c Change) {
 	}
 }
 
+// Size is the bytes that it keeps of earlier file contents.
+func (l *FileLog) Size() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.size
+}
+
 // Last returns the change that Undo would put back, and whether there is one.
 func (l *FileLog) Last() (Change, bool) {
 	l.mu.Lock()
