@@ -65,6 +65,19 @@ func (a *analysis) awkProgram(c *cmdCall, f *field) {
 		a.runs()
 		a.note(High, RunCode, f.span, "an awk program that runs commands")
 		a.commandsIn(c, text, f.span)
+		fl := c.st.stdin.flow
+		for i := range c.operands {
+			fl |= c.operands[i].flow | a.fileFlow(&c.operands[i], c.st)
+		}
+		if fl&flowNet != 0 {
+			a.note(Critical, RunCode, f.span, "runs commands with what was just fetched from the network").cannotUndo()
+		}
+		for i := range c.opts { // -v c='rm -rf /' and system(c)
+			if o := &c.opts[i]; o.val != nil && (o.name == "-v" || o.name == "--assign") {
+				_, value, _ := strings.Cut(o.val.s, "=")
+				a.raiseBy(value, o.span, c.st)
+			}
+		}
 	}
 	for _, m := range awkWriteRe().FindAllStringSubmatch(text, 16) {
 		if !strings.Contains(bare, ">") {

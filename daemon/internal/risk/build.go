@@ -24,11 +24,11 @@ func (a *analysis) doMake(c *cmdCall) {
 			if o.val != nil && o.val.span != o.span && !isDigits(o.val.s) {
 				c.operands = append(c.operands, *o.val)
 			}
-		case "-f", "--file", "--makefile":
+		case "-f", "--file", "--makefile", "--justfile", "--taskfile", "-t":
 			if o.val != nil {
 				a.runFile(c, o.val)
 			}
-		case "-C", "--directory":
+		case "-C", "--directory", "-d", "--working-directory", "--dir":
 			if o.val != nil {
 				if p := a.pathOf(o.val, c.st); p == "" || a.c.ProjectRoot != "" && !under(p, a.c.ProjectRoot) {
 					a.note(High, RunCode, o.span, "runs the code of a build outside the project")
@@ -78,6 +78,7 @@ func (a *analysis) doNpx(c *cmdCall) {
 	}
 	if everydayTools[name] {
 		a.note(Medium, RunCode, c.span, "runs "+name+", fetching it where it is missing")
+		a.dropsData(c)
 		a.facts.fetched = true
 		return
 	}
@@ -90,6 +91,25 @@ func (a *analysis) doNpx(c *cmdCall) {
 var everydayTools = wordSet(`tsc eslint prettier jest vitest mocha ava tap c8 nyc vite webpack rollup esbuild tsx ts-node tsup turbo nx next nuxt astro playwright cypress biome @biomejs/biome
 	stylelint markdownlint markdownlint-cli typedoc swc babel sass postcss tailwindcss husky lint-staged commitlint depcheck madge knip npm-check-updates ncu typescript svelte-check vue-tsc ng
 	storybook expo prisma drizzle-kit knex create-react-app ruff black mypy pytest flake8 isort pylint pyright tox nox pre-commit cookiecutter httpie`)
+
+// dropsDataWords are tasks of frameworks that empty or drop their database.
+var dropsDataWords = wordSet(`flush reset_db sqlflush db:drop db:drop:_unsafe db:reset db:purge db:truncate_all db:wipe migrate:fresh migrate:reset migrate:refresh schema:drop
+	doctrine:database:drop doctrine:schema:drop ecto.drop ecto.reset db:migrate:reset db:schema:load`)
+
+// dropsData judges the tasks that a framework's own command is told to run.
+func (a *analysis) dropsData(c *cmdCall) {
+	text := joinFields(c.fields)
+	for i := range c.fields[1:] {
+		if f := &c.fields[i+1]; dropsDataWords[f.s] {
+			a.note(Critical, Delete, f.span, "drops or empties the database").cannotUndo()
+		}
+	}
+	for _, words := range []string{"migrate reset", "--force-reset", "downgrade base", "migrate zero"} {
+		if strings.Contains(text, words) {
+			a.note(Critical, Delete, c.span, "drops or empties the database").cannotUndo()
+		}
+	}
+}
 
 // doPip judges pip and its kin.
 func (a *analysis) doPip(c *cmdCall) {

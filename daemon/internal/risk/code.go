@@ -15,7 +15,7 @@ func lazyRe(expr string) func() *regexp.Regexp {
 var codeOptions = map[string][]string{
 	"python": {"-c"}, "perl": {"-e", "-E"}, "ruby": {"-e"}, "node": {"-e", "--eval", "-p", "--print"}, "nodejs": {"-e", "--eval", "-p", "--print"}, "bun": {"-e", "--eval", "-p"}, "deno": {"eval"},
 	"php": {"-r", "-B", "-R", "-E"}, "lua": {"-e"}, "luajit": {"-e"}, "Rscript": {"-e"}, "R": {"-e"}, "julia": {"-e", "-E"}, "elixir": {"-e"}, "groovy": {"-e"},
-	"osascript": {"-e"}, "guile": {"-c"}, "racket": {"-e"}, "ghc": {"-e"}, "tclsh": {}, "scala": {"-e"}, "swift": {"-e"}, "erl": {"-eval"}, "pwsh": {"-c", "-Command", "-EncodedCommand"}, "raku": {"-e"}, "jshell": {},
+	"osascript": {"-e"}, "guile": {"-c"}, "racket": {"-e"}, "ghc": {"-e"}, "tclsh": {}, "scala": {"-e"}, "swift": {"-e"}, "erl": {"-eval"}, "pwsh": {"-c", "-Command", "-EncodedCommand"}, "powershell": {"-c", "-Command", "-EncodedCommand"}, "raku": {"-e"}, "jshell": {},
 }
 
 // doCode judges interpreters of other languages.
@@ -44,6 +44,13 @@ func (a *analysis) doCode(c *cmdCall) {
 				return
 			}
 		}
+	}
+	if name == "deno" && len(c.operands) > 1 && c.operands[0].s == "eval" {
+		a.code(c, &c.operands[1])
+		return
+	}
+	if name == "expect" {
+		a.expect(c)
 	}
 	for i := range c.opts {
 		switch o := &c.opts[i]; {
@@ -83,6 +90,22 @@ func (a *analysis) doCode(c *cmdCall) {
 	a.fromStdin(c, show(c.name))
 }
 
+// expect judges what a script given to expect starts.
+func (a *analysis) expect(c *cmdCall) {
+	text := ""
+	if o := c.opt("-c"); o != nil && o.val != nil {
+		text = o.val.s
+	} else if t := c.st.stdin.text; t != nil {
+		text = *t
+	}
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' || r == '[' || r == ']' }) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if word == "spawn" || word == "exec" || word == "system" {
+			a.raiseBy(rest, c.span, c.st)
+		}
+	}
+}
+
 func (a *analysis) pythonModule(c *cmdCall, m *field) {
 	switch m.s {
 	case "json.tool", "this", "timeit", "calendar", "dis", "tokenize", "ast", "pydoc", "sysconfig", "site", "platform", "base64":
@@ -117,6 +140,8 @@ var (
 	codeNetRe    = lazyRe(`\b(socket|urllib\w*|requests|httpx|aiohttp|http\.client|ftplib|smtplib|telnetlib|paramiko|fetch|XMLHttpRequest|https?\.(?:get|request|createServer)|net\.(?:connect|createServer|Socket)|dgram|LWP|Net::\w+|open-uri|URI\.open|TCPSocket|curl_\w+|fsockopen|IO::Socket|dns|xmlrpc|websocket\w*|boto3|WebClient|Invoke-WebRequest)\b`)
 	codeWriteRe  = lazyRe(`\b(write\w*|writelines|dump|save\w*|to_csv|to_json|makedirs?|mkdir\w*|rename\w*|move|copy\w*|chmod\w*|chown\w*|symlink\w*|link|touch|appendFile\w*|createWriteStream|file_put_contents|fwrite|fputs|shutil|File\.write|File\.open|tempfile|open)\b`)
 	codeSecretRe = lazyRe(`(?i)(\.ssh/|id_rsa|id_ed25519|\.aws/|\.env\b|\.netrc|/etc/shadow|\.gnupg|\.kube/config|secret|passw|api_?key|token|credential|os\.environ\b|process\.env\b|getenv|%ENV|\bENV\[|\$_ENV)`)
+	// What runs a text that it is given.
+	codeMakesRe  = lazyRe(`\b(exec|eval|execfile|instance_eval|Function|runInThisContext|loadstring|do_string|iex|Invoke-Expression)\s*[({ ]|\b(system|popen|spawn\w*|subprocess\.\w+|execSync|shell_exec)\s*\(?\s*[^'"\s(\[]`)
 	openModeRe   = lazyRe(`open\s*\(([^()]*)\)`)
 	openSafeRe   = lazyRe(`^\s*(?:0|r?['"][^'"]*['"]|sys\.argv\[\d\])\s*(?:,\s*(?:mode\s*=\s*)?['"]rb?t?['"])?\s*(?:,\s*(?:encoding|errors|newline)\s*=\s*['"][\w-]*['"]\s*)*$`)
 	codeStringRe = lazyRe(`"((?:[^"\\\n]|\\.){1,1000})"|'((?:[^'\\\n]|\\.){1,1000})'` + "|`([^`]{1,1000})`")
@@ -149,6 +174,9 @@ func (a *analysis) code(c *cmdCall, f *field) {
 	case codeWriteRe().MatchString(text) && !onlyReads(text):
 		a.note(High, Write, f.span, "runs code that writes files")
 	}
+	if codeMakesRe().MatchString(text) && (codeNetRe().MatchString(text) || c.st.stdin.flow&flowNet != 0) {
+		a.note(Critical, RunCode, f.span, "runs code that fetches code, or is given it from the network, and runs that").cannotUndo()
+	}
 	if codeNetRe().MatchString(text) {
 		a.facts.fetched, a.facts.send = true, true
 		a.seen |= flowNet
@@ -164,6 +192,9 @@ func (a *analysis) code(c *cmdCall, f *field) {
 	}
 	a.note(level, RunCode, f.span, what)
 	a.wideLoss(text, f.span)
+	if c.name == "pwsh" || c.name == "powershell" || c.name == "nu" || c.name == "xonsh" || c.name == "elvish" {
+		a.raiseBy(text, f.span, c.st) // shells, which know the same programs
+	}
 }
 
 // onlyReads tells that the only opens in a piece of code are for reading.
@@ -185,7 +216,7 @@ func onlyReads(text string) bool {
 	return true
 }
 
-var wideLossRe = lazyRe(`(?:rmtree|rm_rf|rmSync|remove_entry_secure|removedirs|rm|unlink|remove_dir_all|RemoveAll)\s*\(?\s*(?:os\.path\.expanduser\(\s*)?['"](/|~/?|/(?:home|etc|usr|var|boot|root|bin|lib)[^'"]*)['"]`)
+var wideLossRe = lazyRe(`(?:rmtree|rm_rf|delete|delete-directory|delete-file|removeSync|rmSync|remove_entry_secure|removedirs|rm|unlink|remove_dir_all|RemoveAll)\s*\(?\s*(?:os\.path\.expanduser\(\s*|glob\s*\(?\s*)?['"](/\*?|~/?\*?|/(?:home|etc|usr|var|boot|root|bin|lib)[^'"]*)['"]`)
 
 // wideLoss finds code that deletes the root, home or the system.
 func (a *analysis) wideLoss(text string, sp Span) {

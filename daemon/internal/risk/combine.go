@@ -5,7 +5,9 @@ type facts struct {
 	secret  bool // reads secrets
 	send    bool // sends over the network
 	fetched bool // reads from the network
+	netfd   bool // a descriptor is a network connection
 	files   map[string]written
+	trees   []string // folders that were filled from the network
 	links   []link
 }
 
@@ -18,7 +20,22 @@ type written struct {
 // link is a symbolic link that this text makes; both paths are absolute.
 type link struct{ from, to string }
 
-func (f *facts) fileFlow(p string) flow { return f.files[p].flow }
+func (f *facts) fileFlow(p string) flow {
+	fl := f.files[p].flow
+	for _, dir := range f.trees {
+		if under(p, dir) {
+			fl |= flowNet
+		}
+	}
+	return fl
+}
+
+// fetchedTree notes that any file below a folder may come from the network.
+func (f *facts) fetchedTree(dir string) {
+	if dir != "" && len(f.trees) < 32 {
+		f.trees = append(f.trees, dir)
+	}
+}
 
 func (f *facts) wrote(p string, w written) {
 	if p == "" || w.flow == 0 && w.text == nil || len(f.files) > 256 {

@@ -262,8 +262,8 @@ func (a *analysis) poison(name string, f *field, st *state, kind assignKind, sp 
 			if !strings.Contains(f.s, "$(") && !strings.Contains(f.s, "`") {
 				level = Medium
 			}
-		} else if name != "LESSOPEN" && name != "LESSCLOSE" {
-			a.inline(f.s, sp, st.clone())
+		} else {
+			a.inline(strings.ReplaceAll(strings.TrimLeft(f.s, "|-"), "%s", "_"), sp, st.clone()) // LESSOPEN='|cmd %s'
 		}
 	}
 	eff := ShellState

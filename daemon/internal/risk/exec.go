@@ -175,9 +175,13 @@ func helpOnly(c *cmdCall) bool {
 		return n <= c.verb+1
 	case "--version":
 		return n == 2
+	case "-v":
+		return n == 2 && (c.name == "mvn" || c.name == "gradle" || c.name == "ant")
 	case "-V":
 		return n == 2 && (c.spec.subs != nil || c.spec.handler == "scp")
-	case "help", "-version", "version":
+	case "-version":
+		return n == 2 && (c.spec.subs != nil || c.name == "java" || c.name == "javac" || c.name == "scala")
+	case "help", "version":
 		return n == 2 && c.spec.subs != nil
 	}
 	return false
@@ -187,6 +191,9 @@ func helpOnly(c *cmdCall) bool {
 func (a *analysis) usual(c *cmdCall) {
 	a.base(c)
 	a.roles(c)
+	if slices.Contains(c.spec.effects, RunCode) {
+		a.dropsData(c)
+	}
 }
 
 // base notes the level of the line, as the options change it.
@@ -209,6 +216,11 @@ func (a *analysis) base(c *cmdCall) {
 	if s.sub && s.subs != nil && len(c.operands) > 0 && level < High {
 		level = High
 		says = "a sub-command of " + show(c.name) + " that is not known here"
+	}
+	if level > Low && slices.Contains(s.effects, Network) && (s.handler == "" || s.handler == "cloud") && c.name != "git" {
+		if i := slices.IndexFunc(c.operands[:min(4, len(c.operands))], func(f field) bool { return deletes(&f) }); i >= 0 {
+			a.note(Critical, Delete, c.operands[i].span, "deletes what is elsewhere, with "+show(c.operands[i].s)).cannotUndo()
+		}
 	}
 	f := a.note(level, s.effects[0], c.span, says)
 	if s.hard && level > Low {
@@ -234,6 +246,13 @@ func (a *analysis) base(c *cmdCall) {
 			}
 		}
 	}
+	if level >= Medium && (slices.Contains(s.effects, RunCode) || slices.Contains(s.effects, Privilege)) {
+		for i := range c.operands {
+			if o := &c.operands[i]; (o.flow|a.fileFlow(o, c.st))&flowNet != 0 {
+				a.note(Critical, RunCode, o.span, "installs or runs what was just fetched from the network").cannotUndo()
+			}
+		}
+	}
 	if slices.Contains(s.effects, Network) && level > Low {
 		a.seen |= flowNet
 		a.facts.fetched = true
@@ -244,6 +263,17 @@ func (a *analysis) base(c *cmdCall) {
 	if slices.Contains(s.effects, Secret) && level > Low {
 		a.seen |= flowSecret
 		a.facts.secret = true
+	}
+	if c.name == "nc" || c.name == "ncat" || c.name == "netcat" || c.name == "socat" {
+		exec := c.opt("-e", "--exec", "-c", "--sh-exec")
+		for i := range c.operands {
+			if s := strings.ToLower(c.operands[i].s); c.name == "socat" && (strings.HasPrefix(s, "exec:") || strings.HasPrefix(s, "system:")) {
+				exec = &option{span: c.operands[i].span}
+			}
+		}
+		if exec != nil {
+			a.note(Critical, RunCode, exec.span, "hands a program, a shell perhaps, to another machine").cannotUndo()
+		}
 	}
 	for i := range c.opts {
 		o := &c.opts[i]
@@ -256,6 +286,16 @@ func (a *analysis) base(c *cmdCall) {
 		}
 	}
 	c.spec = s
+}
+
+// deletes tells that a word of a program that works elsewhere says that something is deleted: delete, apps:destroy.
+func deletes(f *field) bool {
+	s := f.s[strings.LastIndexByte(f.s, ':')+1:]
+	switch s {
+	case "delete", "destroy", "drop", "purge", "terminate", "flushall", "undefine", "wipe", "del", "remove-all", "delete-all":
+		return f.known
+	}
+	return false
 }
 
 // switchedOff tells that an option was given to say no: --dry-run=none.
@@ -303,8 +343,11 @@ func (a *analysis) roles(c *cmdCall) {
 		for i := range ops {
 			if i == 0 {
 				a.role(c, roleWrite, &ops[i])
-			} else {
-				a.role(c, roleRead, &ops[i])
+				continue
+			}
+			a.role(c, roleRead, &ops[i])
+			if c.name == "zip" && c.has("-m", "--move") {
+				a.touch(Delete, &ops[i], c.st, touchOptions{tree: c.has("-r", "--recurse-paths")})
 			}
 		}
 	case roleFilter:

@@ -36,15 +36,7 @@ func (a *analysis) arithm(x syntax.ArithmExpr, st *state) {
 			a.arithm(x.X, st)
 		}
 	case *syntax.Word:
-		f := a.quotedWord(x, st)
-		a.evalText(f.s, st, a.span(x))
-		if name := x.Lit(); name != "" {
-			if v, ok := st.vars[name]; ok {
-				for _, s := range v.words {
-					a.evalText(s, st, a.span(x))
-				}
-			}
-		}
+		a.evalNumber(a.quotedWord(x, st).s, st, a.span(x), 0)
 	case nil:
 	default:
 		a.unreadable(a.span(x), "an arithmetic expression that is not known here")
@@ -58,6 +50,29 @@ func assigns(op syntax.BinAritOperator) bool {
 		return true
 	}
 	return false
+}
+
+// evalNumber walks text that bash evaluates as a number: the values of the variables that it names are evaluated in their
+// turn, so that x=y, y='a[$(rm z)]' and $((x)) run rm.
+func (a *analysis) evalNumber(s string, st *state, sp Span, depth int) {
+	a.evalText(s, st, sp)
+	if len(st.vars) == 0 || depth > 8 || len(s) > 1024 {
+		return
+	}
+	for i := 0; i < len(s); {
+		end := i
+		for end < len(s) && isNameByte(s[end]) {
+			end++
+		}
+		if v, ok := st.vars[s[i:end]]; ok && end > i && (s[i] < '0' || s[i] > '9') {
+			for _, w := range v.words {
+				if w != s {
+					a.evalNumber(w, st, sp, depth+1)
+				}
+			}
+		}
+		i = max(end, i+1)
+	}
 }
 
 // evalText walks text that bash expands once more: what stands in it as $(…) or `…` runs.
@@ -186,7 +201,7 @@ func (a *analysis) declare(c *syntax.DeclClause, st *state) {
 					}
 				case f.known:
 					a.assignText(f, st, kind)
-					if integer {
+					if integer || ref {
 						a.evalText(f.s, st, f.span)
 					}
 				default:
@@ -208,11 +223,22 @@ func (a *analysis) declare(c *syntax.DeclClause, st *state) {
 			if as.Index != nil {
 				a.arithm(as.Index, st)
 			}
+			if v, ok := st.vars[as.Name.Value]; ok && (integer || ref) {
+				for _, s := range v.words {
+					a.evalNumber(s, st, a.span(as), 0)
+				}
+			}
+			if integer {
+				st.integer(as.Name.Value)
+			}
 			continue
 		}
 		f := a.assign(as, st, kind)
-		if integer {
-			a.evalText(f.s, st, a.span(as))
+		if integer || ref { // a reference may be to an element, whose index is evaluated
+			a.evalNumber(f.s, st, a.span(as), 0)
+		}
+		if integer && as.Name != nil {
+			st.integer(as.Name.Value)
 		}
 		if ref && as.Name != nil && poisonOf(f.s).level > 0 {
 			a.note(High, ShellState, a.span(as), show(as.Name.Value)+" becomes another name for "+show(f.s))
@@ -270,6 +296,11 @@ func (a *analysis) assign(as *syntax.Assign, st *state, kind assignKind) field {
 	f.span = a.span(as)
 	name := as.Name.Value
 	a.poison(name, &f, st, kind, f.span)
+	if st.ints[name] {
+		for _, s := range v.words {
+			a.evalNumber(s, st, f.span, 0)
+		}
+	}
 	old, had := st.vars[name]
 	switch {
 	case as.Append && v.array:

@@ -47,6 +47,9 @@ func (a *analysis) doChmod(c *cmdCall) {
 	}
 	tree := c.has("-R", "-r", "--recursive")
 	a.note(Medium, Write, c.span, "changes who may do what with files")
+	if c.name == "setcap" {
+		a.note(Critical, Privilege, c.span, "lets everybody run a program with rights of root").cannotUndo()
+	}
 	if strings.Contains(mode, "u+s") || strings.Contains(mode, "+s") || strings.Contains(mode, "g+s") || len(strings.TrimLeft(mode, "0")) == 4 && isDigits(mode) && strings.ContainsAny(strings.TrimLeft(mode, "0")[:1], "4567") {
 		a.note(Critical, Privilege, c.span, "lets everybody run a program with its owner's rights").cannotUndo()
 	}
@@ -223,6 +226,7 @@ func (a *analysis) doTar(c *cmdCall) {
 	}
 	var archive, dir *field
 	var files []field
+	removes := false
 	expect := ""
 	bundle := func(s string, from int) {
 		for k := from; k < len(s); k++ {
@@ -281,6 +285,7 @@ func (a *analysis) doTar(c *cmdCall) {
 					i++
 				}
 			case strings.HasPrefix(name, "--remove-f"):
+				removes = true
 				a.note(High, Delete, f.span, "deletes the files that it packed").cannotUndo()
 			case strings.HasPrefix(name, "--absolute"):
 				a.note(High, Write, f.span, "may write anywhere")
@@ -315,12 +320,7 @@ func (a *analysis) doTar(c *cmdCall) {
 			dir = &field{s: ".", known: true, span: c.span}
 		}
 		if !strings.HasPrefix(dir.s, "-") && !tarToStdout(args) {
-			g := *dir
-			g.s = strings.TrimSuffix(g.s, "/") + "/_"
-			if dir.s == "/" {
-				g.s = "/"
-			}
-			a.touch(Write, &g, c.st, touchOptions{tree: true, verb: "unpacks into"})
+			a.unpack(dir, c.st)
 		}
 	default:
 		if archive != nil && archive.s == "-" && archive.known && mode == 'c' {
@@ -338,6 +338,9 @@ func (a *analysis) doTar(c *cmdCall) {
 		}
 		for i := range files {
 			a.touch(Read, &files[i], c.st, touchOptions{verb: "packs", tree: true})
+			if removes {
+				a.touch(Delete, &files[i], c.st, touchOptions{tree: true})
+			}
 		}
 	}
 }
@@ -372,6 +375,25 @@ func (a *analysis) tarOption(c *cmdCall, o byte, f *field, archive, dir **field)
 
 // doSort judges sort, less and other readers with an option that writes or runs.
 func (a *analysis) doSort(c *cmdCall) {
+	if c.name == "less" || c.name == "more" || c.name == "most" {
+		files := c.operands[:0:0]
+		for i := range c.operands {
+			f := c.operands[i]
+			if !strings.HasPrefix(f.s, "+") {
+				files = append(files, f)
+				continue
+			}
+			// A command for the pager itself: +G, +/text, +!program, +|xprogram
+			if k := strings.IndexAny(f.s, "!|"); k >= 0 && !strings.HasPrefix(f.s, "+/") && !strings.HasPrefix(f.s, "+?") {
+				a.note(High, RunCode, f.span, show(c.name)+" runs a command")
+				f.s = strings.TrimLeft(f.s[k:], "!|")
+				a.shellText(c, &f, c.st)
+			} else if strings.ContainsAny(f.s, "vso") && !strings.HasPrefix(f.s, "+/") {
+				a.note(Medium, Write, f.span, "gives "+show(c.name)+" commands")
+			}
+		}
+		c.operands = files
+	}
 	a.usual(c)
 	for i := range c.opts {
 		o := &c.opts[i]
@@ -409,25 +431,69 @@ func (a *analysis) doInstall(c *cmdCall) {
 
 // doUnzip judges unpackers of other archives.
 func (a *analysis) doUnzip(c *cmdCall) {
-	if c.has("-l", "-t", "-Z", "-v", "-p", "-c", "--list", "--test", "--stdout", "-z") || c.name == "7z" && len(c.operands) > 0 && (c.operands[0].s == "l" || c.operands[0].s == "t") || c.name == "unrar" && len(c.operands) > 0 && strings.IndexByte("lvtp", c.operands[0].s[0]) >= 0 {
+	lists := c.name == "lsar" || c.name == "unzip" && c.has("-l", "-t", "-Z", "-v", "-p", "-c", "-z") || c.name == "unsquashfs" && c.has("-l", "-ll", "-s") ||
+		c.name == "cabextract" && c.has("-l", "-t", "-p")
+	if packsByWord(c.name) && len(c.operands) > 0 && c.operands[0].s != "" {
+		lists = strings.IndexByte("ltvpi", c.operands[0].s[0]) >= 0 && c.operands[0].known
+	}
+	if lists {
 		a.note(Low, Read, c.span, "lists or shows an archive")
 		return
 	}
 	a.note(Medium, Write, c.span, "packs or unpacks an archive")
 	dir := field{s: ".", known: true, span: c.span}
-	if o := c.opt("-d", "-o"); o != nil && o.val != nil {
-		dir = *o.val
-	}
-	for i := range c.operands {
-		a.touch(Read, &c.operands[i], c.st, touchOptions{})
-		if c.name == "7z" || c.name == "unrar" {
-			continue
+	for _, name := range []string{"-d", "-output-directory", "-o"} {
+		if o := c.opt(name); o != nil && o.val != nil {
+			dir = *o.val
+			break
 		}
-		break
 	}
-	g := dir
-	g.s = strings.TrimSuffix(g.s, "/") + "/_"
-	a.touch(Write, &g, c.st, touchOptions{tree: true, verb: "unpacks into"})
+	switch c.name {
+	case "7z", "7za", "7zr", "7zz":
+		for i := range c.fields {
+			if f := c.fields[i]; strings.HasPrefix(f.s, "-o") {
+				f.s = f.s[2:]
+				dir = f
+			}
+		}
+		a.archives(c, 1)
+	case "unrar", "rar":
+		if n := len(c.operands); n > 2 && strings.HasSuffix(c.operands[n-1].s, "/") {
+			dir = c.operands[n-1]
+		}
+		a.archives(c, 1)
+	default:
+		a.archives(c, 0)
+	}
+	a.unpack(&dir, c.st)
+}
+
+// packsByWord tells of archivers whose first word says what they do.
+func packsByWord(name string) bool {
+	switch name {
+	case "7z", "7za", "7zr", "7zz", "unrar", "rar":
+		return true
+	}
+	return false
+}
+
+// archives judges the first archive, which stands behind skip words.
+func (a *analysis) archives(c *cmdCall, skip int) {
+	if len(c.operands) > skip {
+		a.touch(Read, &c.operands[skip], c.st, touchOptions{})
+	}
+}
+
+// unpack judges what an archive may hold: any file below dir.
+func (a *analysis) unpack(dir *field, st *state) {
+	if (a.seen|st.stdin.flow)&flowNet != 0 {
+		a.facts.fetchedTree(a.pathOf(dir, st))
+	}
+	g := *dir
+	if g.s != "/" {
+		g.s = strings.TrimSuffix(g.s, "/") + "/_"
+	}
+	a.touch(Write, &g, st, touchOptions{tree: true, verb: "unpacks into"})
 }
 
 func (a *analysis) doMktemp(c *cmdCall) {

@@ -44,13 +44,23 @@ func (a *analysis) doFind(c *cmdCall) {
 					found = strings.TrimRight(found, "/") + "/*"
 				}
 				cmd := append([]field(nil), args[i+1:min(end, len(args))]...)
+				told := false
 				for k := range cmd {
 					if strings.Contains(cmd[k].s, "{}") {
+						told = true
 						cmd[k].s = strings.ReplaceAll(cmd[k].s, "{}", found)
 						cmd[k].known, cmd[k].glob = false, true
 					}
 				}
+				known := len(a.findings)
 				a.exec(cmd, st.clone(), sp, nil)
+				for _, f := range a.findings[min(known, len(a.findings)):] {
+					if told && len(picks.names) == 0 && f.Effect == Delete && f.Level >= High { // it is told every file of the tree
+						root := field{s: found, glob: true, span: sp}
+						a.touch(Delete, &root, st, touchOptions{tree: true})
+						break
+					}
+				}
 			}
 			i = end
 		case "-delete":

@@ -23,7 +23,11 @@ func (a *analysis) literalOutput(s *syntax.Stmt, st *state) *string {
 	if !ok || len(c.Args) == 0 || s.Background {
 		return nil
 	}
-	switch c.Args[0].Lit() {
+	switch name := c.Args[0].Lit(); name {
+	case "base64", "base32", "xxd", "rev", "tr":
+		cat := &syntax.Stmt{Cmd: &syntax.CallExpr{Args: []*syntax.Word{{Parts: []syntax.WordPart{&syntax.Lit{Value: "cat"}}}}}, Redirs: s.Redirs}
+		plain := &syntax.Stmt{Cmd: c}
+		return a.literalFilter(plain, stdin{text: a.literalOutput(cat, st)})
 	case "cat":
 		if len(c.Args) > 1 && !(len(c.Args) == 2 && c.Args[1].Lit() == "-") {
 			return nil

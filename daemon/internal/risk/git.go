@@ -60,6 +60,15 @@ func (a *analysis) gitGlobals(c *cmdCall) {
 	case "clone":
 		if len(c.operands) > 1 {
 			a.touch(Write, &c.operands[1], c.st, touchOptions{tree: true, verb: "clones into"})
+			a.facts.fetchedTree(a.pathOf(&c.operands[1], c.st))
+		} else if len(c.operands) == 1 && c.operands[0].known {
+			name := strings.TrimSuffix(strings.TrimRight(c.operands[0].s, "/"), ".git")
+			a.facts.fetchedTree(joinPath(c.st.cwd, name[strings.LastIndexAny(name, "/:")+1:]))
+		}
+		for i := range c.opts {
+			if o := &c.opts[i]; o.name == "--config" && o.val != nil {
+				a.gitSetting(c, o.val)
+			}
 		}
 	case "worktree":
 		if len(c.operands) > 0 && c.spec.level == Medium {
@@ -141,6 +150,17 @@ func (a *analysis) gitSetting(c *cmdCall, f *field) {
 	v.s = strings.TrimPrefix(val, "!")
 	if strings.TrimSpace(v.s) != "" && !strings.HasPrefix(strings.ToLower(key), "remote.") && !strings.HasPrefix(strings.ToLower(key), "url.") {
 		a.raiseBy(v.s, f.span, c.st)
+	}
+}
+
+// doGitAdd judges git add: what is noted now is pushed later.
+func (a *analysis) doGitAdd(c *cmdCall) {
+	a.usual(c)
+	for i := range c.operands {
+		if o := &c.operands[i]; a.secretWord(o, c.st) && !c.has("-n", "--dry-run") {
+			a.facts.secret = true
+			a.note(High, Secret, o.span, "puts "+show(o.s)+", keys or passwords, into version control")
+		}
 	}
 }
 

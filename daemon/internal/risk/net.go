@@ -360,6 +360,14 @@ func (a *analysis) doScp(c *cmdCall) {
 			a.address(f)
 		case i == len(ops)-1:
 			a.touch(Write, f, c.st, touchOptions{})
+			for k := range ops[:i] {
+				if s := ops[k].s; remotePath(s) && ops[k].known {
+					a.facts.wrote(a.fileKey(f, c.st), written{flow: flowNet})
+					if p := a.pathOf(f, c.st); p != "" {
+						a.facts.wrote(joinPath(p, s[strings.LastIndexAny(s, "/:")+1:]), written{flow: flowNet})
+					}
+				}
+			}
 		default:
 			a.touch(Read, f, c.st, touchOptions{verb: "sends", tree: c.has("-r")})
 		}

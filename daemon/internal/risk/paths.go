@@ -117,7 +117,8 @@ var credentialDirs = []string{
 // harmlessCredential are exceptions: public keys, known hosts, examples.
 func harmlessCredential(base string) bool {
 	switch base {
-	case "known_hosts", "known_hosts.old", "authorized_keys", "config.example", ".ssh":
+	case "cert.pem", "fullchain.pem", "chain.pem", "ca.pem", "cacert.pem", "ca-cert.pem", "public.pem", "pubkey.pem", "ca-certificates.pem",
+		"known_hosts", "known_hosts.old", "authorized_keys", "config.example", ".ssh":
 		return true
 	}
 	for _, end := range []string{".pub", ".example", ".sample", ".template", ".dist", ".tmpl", ".md", ".crt"} {

@@ -58,11 +58,12 @@ sync : low read args=text ; writes what is buffered to the disks
 tar,bsdtar,gtar : medium write do=tar ; packs or unpacks
 zip,zipcloak,zipnote,zipsplit : medium write args=archive -x,-i,-P,-n,-t,-tt,-b=val -T!medium,write="tests the archive" -TT,
 	--unzip-command=shell -m!high,delete="deletes what it packed" ; packs files
-unzip,funzip,unar,lsar,7z,7za,7zr,unrar,rar,cabextract,unsquashfs : medium write do=unzip -d=val -o,-x,-P,-O=val ; packs or unpacks an
-	archive
+unzip,funzip,cabextract,unsquashfs : medium write do=unzip -d,-P,-p,-O,-I=val ; unpacks an archive
+unar,lsar : medium write do=unzip -o,-output-directory,-p,-password,-e,-E=val long ; unpacks an archive
+7z,7za,7zr,7zz,unrar,rar : medium write do=unzip args=text long ; packs or unpacks an archive
 gzip,gunzip,bzip2,bunzip2,xz,unxz,lzma,zstd,unzstd,lz4,compress,uncompress,pigz,brotli : medium write do=pack args=write -S,--suffix,-T,--threads,
 	-b,-p=val -o,--output=write -c,--stdout,--to-stdout,-l,--list,-t,--test? ; packs or unpacks files in place
-cpio,pax,ar : medium write args=write -D,-F,-O,-f,-E=val --rsh-command=shell ; packs or unpacks an archive
+cpio,pax,ar : medium write args=write -F,-O,-f,-E=val -D,--directory=write --rsh-command=shell ; packs or unpacks an archive
 zipinfo,zipgrep,zgrep,zegrep,zfgrep,zdiff,zcmp,zless,bzgrep,xzgrep,lzgrep : low read args=pattern -e,-f=val ; looks into packed files
 locate,mlocate,plocate,whereis,which,whatis,apropos,man,info,tldr,help : low read args=text -P,--pager,-H,--html=shell -d,-n,-l,-S,-s,-M,-m,
 	-C=val ; looks something up
@@ -114,7 +115,7 @@ vim,vi,nvim,view,ex,gvim,vimr,nano,pico,emacs,emacsclient,micro,hx,helix,joe,mce
 	editor, which needs a person
 code,subl,atom,gedit,kate,mousepad,zed,cursor,idea,goland,pycharm : medium write args=write --goto,-g,--user-data-dir,--extensions-dir=val
 	--install-extension!high,run-code="installs an extension" ; opens files in an editor
-patch : medium write args=write -p,-d,-D,-F,-B,-z,-Y,-V=val -i,--input=read -o,--output,-r,--reject-file=write -e,--ed!high,
+patch : medium write args=write -p,-D,-F,-B,-z,-Y,-V=val -d,--directory=write -i,--input=read -o,--output,-r,--reject-file=write -e,--ed!high,
 	run-code="runs an ed script, which can run commands" --dry-run? ; applies a patch
 dos2unix,unix2dos,fromdos,todos : medium write args=write ; changes line ends of files
 sponge : medium write args=write ; writes what it reads to a file
@@ -122,9 +123,15 @@ tee : low read do=tee ; copies its input to files
 pandoc,asciidoctor,markdown,pdftotext,pdfinfo,exiftool,identify,mediainfo,ffprobe,soxi : medium write -o,--output=write -f,-t,--from,--to,
 	--metadata,--template,-V,-i,-show_entries,-v,-of,-print_format,-select_streams=val --filter,-F,--lua-filter=code long ; converts or looks
 	at documents
-convert,magick,mogrify,montage,composite,ffmpeg,sox,inkscape,gs,qpdf,pdfunite,pdftk,cwebp,optipng,pngquant,jpegoptim,svgo,dot,gnuplot,mmdc,
-	plantuml,wkhtmltopdf,libreoffice,soffice,rsvg-convert,potrace,gifsicle : medium write args=text -i=read -o,--output,-outfile=write long ;
+convert,magick,montage,composite,sox,qpdf,pdfunite,pdftk,potrace : medium write args=copy -resize,-quality,-crop,-size,-density,-depth,-format,
+	-colorspace,-rotate,-gravity,-geometry,-fill,-font,-pointsize,-draw,-annotate,-extent,-background=val -o,--output=write long ; converts media
+	or documents
+ffmpeg,mogrify,optipng,pngquant,jpegoptim,svgo : medium write args=write -i=read -o,--output,-out=write -f,-c,-b,-r,-s,-t,-ss,-to,-vf,-af,-map,
+	-preset,-crf,-resize,-quality,-format,-vcodec,-acodec,-filter_complex,-threads,-loglevel,-v=val long ; converts media
+inkscape,gs,cwebp,dot,gnuplot,mmdc,plantuml,wkhtmltopdf,libreoffice,soffice,rsvg-convert,gifsicle : medium write args=text -i=read -o,--output,-outfile=write long ;
 	converts media or documents
+xdg-mime,xdg-icon-resource,xdg-desktop-menu,xdg-desktop-icon,xdg-email : high write args=text ; changes what the desktop knows
+xdg-mime query : low read args=text ; looks something up
 open,xdg-open,gio,gnome-open,start,wslview : high run-code args=text ; opens something in a program of the desktop
 pbcopy,xclip,xsel,wl-copy,clip : medium write args=text ; puts text on the clipboard
 pbpaste,wl-paste : medium secret args=text ; reads the clipboard

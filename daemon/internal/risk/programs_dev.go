@@ -12,7 +12,7 @@ git status,log,show,diff,shortlog,describe,rev-parse,rev-list,ls-files,ls-tree,c
 git reflog : low read args=text ; looks at where branches were
 git reflog expire,delete : critical history args=text hard ; drops what could bring lost commits back
 git ls-remote : medium network args=text -o,--upload-pack,--exec=val ; asks a remote for its branches
-git add,stage : medium write args=text --chmod,--pathspec-from-file=val -n,--dry-run? undo="git restore --staged" ; notes changes for the
+git add,stage : medium write do=gitadd args=text --chmod,--pathspec-from-file=val -n,--dry-run? undo="git restore --staged" ; notes changes for the
 	next commit
 git commit : medium write args=text -m,--message,-F,--file,-C,-c,--author,--date,-t,--template,--fixup,--squash,--cleanup,--trailer,
 	--pathspec-from-file=val --amend!high,history="rewrites the last commit" -n,--no-verify!high,
@@ -47,7 +47,10 @@ git apply : medium write args=text -p,--directory,--exclude,--include=val --unsa
 	--apply!medium,write="applies it" --check,--stat,--numstat,--summary? undo="git apply -R" ; applies a patch
 git merge,cherry-pick,revert,am : medium write args=text -m,-X,-s,--strategy,--into-name,-F,--directory,-p,--exclude,--include,
 	--mainline=val --abort,--quit!high,delete="drops what was not committed" undo="git reset --hard ORIG_HEAD" ; changes the branch
-git rebase,filter-branch,filter-repo,replace,fast-import : high history args=text -x,--exec,--onto,-s,-X,--tree-filter,--index-filter,
+git gc : medium write args=text --prune!high,history="drops for good what no branch holds" ; tidies git's own data
+git prune : high history args=text hard -n,--dry-run? ; drops for good what no branch holds
+git filter-repo : critical history args=text hard ; rewrites all commits, and forgets the old ones
+git rebase,filter-branch,replace,fast-import : high history args=text -x,--exec,--onto,-s,-X,--tree-filter,--index-filter,
 	--msg-filter,--env-filter,--commit-filter,--setup,--parent-filter,--tag-name-filter=shell -i,--interactive!high,history="opens an editor" ;
 	rewrites commits
 git clean : high delete do=gitclean -e,--exclude=val ; deletes what is not in version control
@@ -71,7 +74,7 @@ git submodule add,absorbgitdirs,set-url,set-branch : high network args=text -b,-
 git submodule foreach : high run-code args=shell ; runs a command in every submodule
 git submodule deinit : high delete args=text ; drops submodules
 git bisect,bundle,notes,sparse-checkout,rerere,update-index,update-ref,symbolic-ref,read-tree,write-tree,commit-tree,hash-object,mktag,
-	mktree,maintenance,pack-refs,repack,commit-graph,multi-pack-index,format-patch,archive,bugreport,diagnose,mergetool,difftool,gc,prune,lfs :
+	mktree,maintenance,pack-refs,repack,commit-graph,multi-pack-index,format-patch,archive,bugreport,diagnose,mergetool,difftool,lfs :
 	medium write args=text -o,--output,-m,-d,--prefix,-x,--extcmd,-t,--tool,--remote,--exec=val -d,--delete!high,history="deletes a reference"
 	; changes git's own data
 git bisect log,view,visualize,terms : low read args=text ; looks at the search for a commit
@@ -142,7 +145,9 @@ go telemetry : high network args=text ; changes what go reports
 gofmt,gofumpt,goimports,golines,gci : low read -w!medium,write="rewrites the files" -r,-local,-m,-lang,-modpath,-extra,-cpuprofile=val long
 	; checks how code is written
 golangci-lint,staticcheck,govulncheck,revive,errcheck,gosec,gopls,godoc,gotestsum,benchstat,dlv,ginkgo,mockgen,wire,buf,air,goreleaser,ko,
-	task,mage,just,sqlc,templ,stringer : medium run-code args=text ; checks, builds or tests the project's code
+	mage,sqlc,templ,stringer : medium run-code args=text ; checks, builds or tests the project's code
+just,task,go-task : medium run-code do=make -f,--justfile,--taskfile,-t=val -d,--working-directory,--dir=val --set=val -n,--dry-run,--dry,-l,
+	--list,--summary,--evaluate? ; runs the project's recipes
 make,gmake,bmake,remake,ninja,samu : medium run-code do=make -f,--file,--makefile,-C,--directory,-j,--jobs,-l,-o,-W,-I,--eval,-E,-t,
 	--old-file=val ; runs the project's build
 cmake,ctest,cpack,meson,autoconf,automake,autoreconf,libtoolize,aclocal,autoheader,scons,waf,bazel,bazelisk,buck,buck2,please,pants,xmake,
@@ -170,11 +175,16 @@ rustup : medium network args=text ; manages rust
 rustup show,which,doc,check,help : low read args=text ; looks at rust's versions
 rustfmt,rust-analyzer,cbindgen,bindgen : medium write args=write ; rewrites or makes code
 python,python2,python3,pypy,pypy3,ipython,ipython3,bpython : high run-code do=code -c,-m,-W,-X,-Q=val ; runs python
-perl,raku : high run-code do=code -e,-E,-I=val ; runs perl
+perl,raku : high run-code do=code -e,-E,-I,-M,-m=val ; runs perl
 ruby,irb,pry,jruby,truffleruby,macruby : high run-code do=code -e,-r,-I,-E,-C=val ; runs ruby
 node,nodejs,tsx,ts-node,electron : high run-code do=code -e,--eval,-p,--print,-r,--require,--import,--loader,--experimental-loader,-C,
 	--inspect-port,--title=val ; runs javascript
 deno : high run-code do=code args=text -A,--allow-all!high,run-code="lets the program do everything" -c,--config=val ; runs javascript
+dotnet : medium run-code args=text -c,--configuration,-f,-o,--output,-r,-v,--project=val sub --info,--list-sdks,--list-runtimes? ; builds or runs
+	the project
+dotnet build,run,test,restore,clean,publish,pack,format,watch,msbuild,new,add,remove,sln,list : medium run-code args=text -c,--configuration,-f,-r,
+	-v,--project,--filter=val -o,--output=write ; builds or runs the project
+dotnet nuget,tool,workload,ef : high run-code args=text ; publishes packages, installs tools or changes a database
 deno test,check,lint,fmt,info,doc,bench,cache,types,task,compile : medium run-code args=text -c,--config=val ; checks or tests the project's
 	code
 php,php8,php7,hhvm : high run-code do=code -r,-B,-R,-E,-F,-d,-c,-S,-t,-z,-f=val ; runs php
@@ -199,7 +209,9 @@ pytest,py.test,tox,nox,coverage,nosetests,unittest,hypothesis,locust,behave,robo
 django-admin,flask,uvicorn,gunicorn,hypercorn,celery,alembic,rails,rake,puma,unicorn,sidekiq,artisan,symfony,nest,serverless,sls,prisma,
 	typeorm,sequelize,knex,drizzle-kit,dbmate,migrate,flyway,liquibase,sqitch,atlas : high run-code args=text ; runs the project's code or
 	changes its database
-strip,objdump,nm,readelf,ldd,size,addr2line,c++filt,otool,lipo,dwarfdump,pahole,pkg-config,llvm-objdump,llvm-nm,objcopy,ranlib : medium read
+objdump,nm,readelf,size,c++filt,addr2line,dwarfdump,pahole,llvm-objdump,llvm-nm : low read args=read -j,-d,--section,-l,-s,-e,-x=val ; looks into
+	programs
+strip,ldd,otool,lipo,pkg-config,objcopy,ranlib : medium read
 	args=read -j,-d,--section,-l,-s=val ; looks into programs
 gcov,lcov,genhtml,gprof,ctags,etags,cscope,global,gtags,universal-ctags,bear,compiledb,ccache,sccache,distcc : medium write args=text -o,
 	-f=write ; makes indexes or reports

@@ -42,6 +42,8 @@ pip,pip3,pip2 install : medium run-code do=pip -r,--requirement,-c,--constraint=
 	--target,--prefix,--root,-e,--editable,--platform,--python-version,--trusted-host,--upgrade-strategy,--no-binary,--only-binary=val ;
 	installs packages, whose code runs
 pip,pip3,pip2 uninstall,cache,config : medium write args=text ; removes packages or changes settings
+pip,pip3,pip2 config set,edit,unset : high persistence args=text ; changes settings, which decide where packages come from
+pip,pip3,pip2 config list,get,debug : medium secret args=text ; shows settings, which can hold passwords
 pipx,uv,poetry,pdm,pipenv,rye,hatch install,sync,add,remove,lock,update,init,new,build,venv,export,pip,dev,test,fmt,lint,uninstall,upgrade,
 	dep,self,cache,python,tool,shell : medium run-code do=pip -p,--python,--group,-G,--extra,--source,--index-url,--with,-r,--requirement=val ;
 	installs or changes the project's packages
@@ -66,8 +68,8 @@ composer : medium run-code args=text -d,--working-dir=val ; manages the project'
 composer show,info,outdated,validate,licenses,why,depends,why-not,prohibits,search,status,about,help,diagnose,fund : low read args=text ;
 	asks about packages
 composer global,exec,create-project,run-script,self-update : high run-code args=text ; installs or runs code
-luarocks,opam,cpan,cpanm,cpm,raco,pub,dotnet,nuget,paket,carthage,hex,nix-env,guix,spack,brew,port,fink,choco,scoop,winget,snap,flatpak,
-	appimage,apk,pacman,yay,paru,dnf,yum,zypper,rpm,emerge,xbps-install,eopkg,swupd,pkg,pkg_add,pkgin,apt,apt-get,aptitude,dpkg-reconfigure,
+luarocks,opam,cpan,cpanm,cpm,raco,pub,nuget,paket,carthage,hex,nix-env,guix,spack,brew,port,fink,choco,scoop,winget,snap,flatpak,
+	appimage,apk,dnf,yum,zypper,emerge,xbps-install,eopkg,swupd,pkg,pkg_add,pkgin,apt,apt-get,aptitude,dpkg-reconfigure,
 	add-apt-repository,apt-key,apt-mark,debconf-set-selections,update-alternatives,alternatives,tdnf,microdnf,rpm-ostree,transactional-update,
 	nala,alien,checkinstall : high privilege args=text -o,-c,-t,--config-file,-q,-f,-p,-s,--showformat,-W,--installroot,--root=val -Syu,-S,-R,
 	-U!high,write="installs or removes programs" ; installs or removes programs of this machine
@@ -77,6 +79,9 @@ brew,port,snap,flatpak,apk,dnf,yum,zypper,apt,apt-get,aptitude,choco,scoop,winge
 apt,apt-get,dnf,yum,apk,nala update,makecache : high privilege args=text ; fetches lists of packages
 apt-cache,apt-file,apt-show-versions,dpkg-query,rpmquery,repoquery,equery,qlist,xbps-query,pkg_info,dpkg-deb,debsums,deborphan : low read
 	args=text -W,-f,-S,-L,-s,-l,--showformat=val -x,-X,-e,-R!medium,write="unpacks a package" ; asks about packages
+rpm : high privilege args=text -q,-qa,-qi,-ql,-qf,-qp,-V,--query,--verify,--version? -U,-i,-e!high,write="installs or removes programs" ; installs or
+	removes programs of this machine
+pacman,yay,paru : high privilege args=text -Q,-Qi,-Ql,-Qs,-Qo,-Qe,-Qm,-Qu,-Ss,-Si,-F,--query? ; installs or removes programs of this machine
 dpkg : high privilege args=text -l,--list,-L,--listfiles,-s,--status,-S,--search,--get-selections,-p,--print-avail,--print-architecture,-I,
 	-c,--info,--contents? --root,--admindir=val ; installs or removes programs of this machine
 `
@@ -110,7 +115,7 @@ docker,podman container,image,volume,network,system,context,builder,manifest,plu
 	things
 docker,podman container,image,volume,network,builder,pod,node,service,stack,secret,config,context,machine,plugin rm,remove : high delete
 	args=text hard ; deletes docker's things
-docker,podman volume,system rm,prune : critical delete args=text hard --filter=val ; deletes volumes and the data in them
+docker,podman volume,system rm,prune,reset : critical delete args=text hard --filter=val ; deletes volumes and the data in them
 docker,podman container,image,network,builder prune : high delete args=text --filter=val hard ; deletes what docker does not use
 docker,podman container run,create : high run-code do=docker -v,--volume,--mount,-e,--env,-p,--name,-w,-u,--network,--entrypoint,--cap-add,
 	--device,--security-opt=val ; runs a container
@@ -123,6 +128,7 @@ docker,podman,nerdctl compose ps,logs,config,images,top,ls,version,port,events,s
 	the project's containers
 docker-compose,podman-compose ps,logs,config,images,top,ls,version,port,events : low read args=text --tail,--since,-n=val ; looks at the
 	project's containers
+docker,podman,nerdctl compose config : medium secret args=text -q,--services,--volumes,--images,--profiles? ; shows the settings, with the secrets put in
 docker,podman,nerdctl compose up,start,stop,restart,build,pull,create,pause,unpause,watch : medium run-code args=text --scale,-t,
 	--timeout=val ; starts or stops the project's containers
 docker-compose,podman-compose up,start,stop,restart,build,pull,create,pause,unpause : medium run-code args=text --scale,-t,--timeout=val ;
@@ -178,6 +184,7 @@ terraform,tofu,terragrunt,cdktf : high network args=text long -chdir,-var,-var-f
 	-parallelism,-refresh,-replace=val sub ; changes infrastructure
 terraform,tofu,terragrunt,cdktf version,fmt,validate,show,output,graph,providers,workspace,console,get,metadata,test,help,init,plan,refresh
 	: medium network args=text long -chdir,-var,-var-file,-target,-out,-backend-config=val ; looks at infrastructure
+terraform,tofu fmt : medium write args=text long -check? -chdir=val ; rewrites the files
 terraform,tofu,terragrunt version,validate,show,graph,help : low read args=text long -chdir=val ; looks at infrastructure
 terraform,tofu,terragrunt,cdktf apply,destroy,import,taint,untaint,force-unlock,deploy,run-all : critical network args=text long -chdir,
 	-var,-var-file,-target,-out=val hard ; changes real infrastructure
@@ -198,8 +205,9 @@ ansible-vault,chezmoi view,decrypt,edit,create,encrypt : high secret args=text ;
 chezmoi,stow,yadm status,diff,managed,list,doctor : low read args=text ; looks at settings
 nix,nix-shell,nix-build,nix-store,nix-instantiate,nix-channel,nix-collect-garbage : high run-code args=text --run,--command=shell -p,
 	--packages,-A,-I,-E,-f=val ; builds or runs packages
-nix develop,shell,run,build,flake,profile,search,eval,repl,fmt,log,show-config,path-info,why-depends,store : medium run-code args=text -c,
+nix develop,build,flake,profile,search,eval,repl,fmt,log,show-config,path-info,why-depends,store : medium run-code args=text -c,
 	--command=shell ; builds or runs packages
+nix run,shell : high run-code args=text -c,--command=shell ; fetches packages and runs them
 aws : high network do=cloud args=text --profile,--region,--output,--query,--endpoint-url,--filters,--cli-input-json,--page-size,--max-items,
 	--instance-ids,--bucket,--key,--function-name,--name,--stack-name,--cluster,--service,--payload,--cli-binary-format=val ; works in a cloud
 aws s3,ec2,ecs,eks,lambda,iam,sts,rds,cloudformation,logs,cloudwatch,dynamodb,route53,sns,sqs,ssm,secretsmanager,ecr,elbv2,elb,autoscaling,
@@ -220,7 +228,8 @@ gcloud auth,config,compute,container,projects,services,iam,run,functions,app,sql
 gcloud info,version : low read args=text ; asks gcloud about itself
 gcloud config,auth,projects,compute,container,run,services,sql list,describe,get-value : medium network args=text --project,--region,--zone,
 	--format,--filter=val ; asks a cloud
-az account,vm,group,aks,webapp,storage,network,resource,functionapp,acr,sql,keyvault,monitor,login,logout,rest,version : high network
+az version : low read args=text ; asks az about itself
+az account,vm,group,aks,webapp,storage,network,resource,functionapp,acr,sql,keyvault,monitor,login,logout,rest : high network
 	do=cloud args=text -g,-n,-o,--output,--query,--subscription=val ; works in a cloud
 az account,vm,group,aks,webapp,network,resource,functionapp,acr,sql,monitor list,show : medium network args=text -g,-n,-o,--output,--query,
 	--subscription=val ; asks a cloud
@@ -245,10 +254,12 @@ pg_dump,pg_dumpall,mysqldump,mongodump,mongoexport,redis-dump : high read args=t
 	-t,-n,-F,-u=val ; copies a database
 pg_restore,mongorestore,mongoimport,mysqlimport,createdb,createuser,pg_ctl,initdb,vacuumdb,reindexdb,pg_upgrade,mysqladmin,mysqlcheck,
 	mysqld,postgres,mongod,redis-server,pg_ctlcluster,pg_createcluster : high write args=text ; changes or starts a database
+mysqladmin drop : critical delete args=text hard ; deletes a database
 dropdb,dropuser,pg_dropcluster : critical delete args=text hard ; deletes a database
 pg_isready,pg_config,pg_lsclusters : low read args=text -h,-p,-U,-d,-t=val ; asks whether a database is there
 kafka-topics,kafka-console-consumer,kafka-console-producer,kafkacat,kcat,rabbitmqctl,rabbitmqadmin,nats,mosquitto_pub,mosquitto_sub,etcdctl,
-	consul,zkCli.sh,memcstat : high network args=text ; works on a service
+	consul,zkCli.sh,memcstat : high network args=text --delete!critical,delete="deletes what a service holds" ; works on a service
+rabbitmqctl reset,force_reset,delete_vhost,delete_queue,purge_queue : critical delete args=text hard ; deletes what a service holds
 sendmail,mail,mailx,mutt,swaks,msmtp,s-nail,neomutt : critical network args=text -e!critical,run-code="runs a command" ; sends mail
 `
 
@@ -265,7 +276,10 @@ wget,wget2 : medium network do=wget -O,--output-document,-o,-a,--output-file,--a
 	--body-data,--body-file,--method,--header,-U,--user-agent,--user,--password,--http-user,--http-password,-i,--input-file,-e,--execute,
 	--config,-t,--tries,-T,--timeout,-w,--wait,-Q,-l,--level,-A,-R,-D,--domains,-I,-X,-B,--base,--load-cookies,--save-cookies,--ca-certificate,
 	--limit-rate,--use-askpass=val ; fetches from the network
-aria2c,axel,lftp,ftp,tftp,ncftp,youtube-dl,yt-dlp,httrack,gallery-dl : medium network do=wget -o,--out,-O,--output,-a,-P,-d,--dir,-x,-s,-n,
+lftp,ftp,tftp,ncftp : high network args=text -e,-c,-f,-u,-p=val ; talks to a server, in both directions
+fetch,lwp-request,lwp-download,lwp-mirror,GET,HEAD : medium network args=url -o,--output=write -d,-b,--body!high,network="sends" ; fetches
+	from the network
+aria2c,axel,youtube-dl,yt-dlp,httrack,gallery-dl : medium network do=wget -o,--out,-O,--output,-a,-P,-d,--dir,-x,-s,-n,
 	-f,--format=val -i,--input-file,--batch-file=read -e,--exec=shell ; fetches from the network
 ssh,mosh,autossh,et,tsh,dbclient,slogin : high network do=ssh args=run skip=1 -b,-B,-c,-D,-E,-e,-F,-I,-i,-J,-L,-l,-m,-O,-o,-p,-Q,-R,-S,-W,
 	-w,-P,-M=val ; works on another machine
@@ -295,6 +309,7 @@ ufw status,version,show : low read args=text ; looks at the firewall
 xdg-settings,gsettings,dconf,kwriteconfig5,defaults,reg,plutil,scutil,networksetup,pmset,launchctl,spctl,csrutil,nvram,profiles,dscl,
 	systemsetup,softwareupdate,diskutil,hdiutil,tmutil,codesign,xattr,mdutil : high persistence args=text ; changes settings of this machine
 defaults,dconf,gsettings read,get,list,list-schemas,list-keys,dump : low read args=text ; shows settings
+launchctl load,bootstrap,submit,enable,kickstart : critical persistence args=text ; makes a program run by itself
 diskutil,launchctl,tmutil,hdiutil,pmset list,info,print,listbackups,status,-g : low read args=text ; shows settings
 ollama,llm,aichat,claude,codex,gemini,aider,opencode,crush,goose,copilot-cli,mods,sgpt,fabric,cursor-agent,amp : high run-code args=text ;
 	starts another agent or model
@@ -458,7 +473,8 @@ test,[ : low read do=test args=text ; tests a condition
 export,declare,typeset,local,readonly : low shell-state do=export args=text ; sets variables
 printf : low read do=printf args=text ; prints text
 echo : low read do=echo args=text ; prints text
-true,false,:,pwd,type,times,jobs,wait,caller,shift,bg,fg,let : low read args=text -n,-p,-a=val ; does next to nothing
+wait : low read do=wait args=text -p=val ; waits for jobs
+true,false,:,pwd,type,times,jobs,caller,shift,bg,fg,let : low read args=text -n,-p,-a=val ; does next to nothing
 disown : medium shell-state args=text ; lets a job outlive the shell
 hash,enable : low read do=hash args=text -p,-f,-t=val ; what the shell knows of commands
 bind,complete,compopt,compgen : medium shell-state do=bind args=text -x,-f,-m,-q,-u,-r,-F,-C,-A,-G,-P,-S,-W,-X,-o=val ; changes keys or

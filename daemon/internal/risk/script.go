@@ -63,11 +63,12 @@ func (a *analysis) runFile(c *cmdCall, f *field) {
 	if p != "" {
 		key = p
 	}
+	if a.facts.fileFlow(key)&flowNet != 0 {
+		a.note(Critical, RunCode, f.span, "runs what was just fetched from the network").cannotUndo()
+		return
+	}
 	if w, ok := a.facts.files[key]; ok {
 		switch {
-		case w.flow&flowNet != 0:
-			a.note(Critical, RunCode, f.span, "runs what was just fetched from the network").cannotUndo()
-			return
 		case w.text != nil && shellFile(f.s, *w.text):
 			a.note(Medium, RunCode, f.span, "runs "+show(f.s)+", which this text wrote")
 			a.inline(*w.text, f.span, c.st.clone())
@@ -82,6 +83,7 @@ func (a *analysis) runFile(c *cmdCall, f *field) {
 		switch {
 		case projectScripts[base]:
 			a.note(Medium, RunCode, f.span, "runs the project's "+show(base))
+			a.dropsData(c)
 		case strings.Contains(p, "/node_modules/.bin/") || strings.Contains(p, "/venv/bin/") || strings.Contains(p, "/.venv/bin/"):
 			if s := lookup(base); s != nil && s.level <= Medium && s.handler == "" && s.args != roleRun {
 				a.note(Medium, RunCode, f.span, "runs "+show(base)+" of the project's packages")

@@ -24,6 +24,30 @@ func wideSQL(s string) bool {
 	return false
 }
 
+// dotCommands judges the files that sqlite's own commands write or run.
+func (a *analysis) dotCommands(s string, sp Span, st *state) {
+	for line := range strings.Lines(s) {
+		words := strings.Fields(line)
+		if len(words) < 2 {
+			continue
+		}
+		f := field{s: strings.Trim(words[len(words)-1], `"'`), known: true, span: sp}
+		switch words[0] {
+		case ".output", ".once", ".save", ".backup", ".clone", ".log", ".excel", ".archive":
+			if f.s != "stdout" && f.s != "off" {
+				a.touch(Write, &f, st, touchOptions{})
+			}
+		case ".read", ".load", ".import":
+			f.s = strings.Trim(words[1], `"'`)
+			if rest, ok := strings.CutPrefix(f.s, "|"); ok {
+				a.raiseBy(rest, sp, st)
+			} else if words[0] != ".import" {
+				a.note(High, RunCode, sp, "runs statements or code from "+show(f.s))
+			}
+		}
+	}
+}
+
 // doSQL judges clients of databases by the statement they are given.
 func (a *analysis) doSQL(c *cmdCall) {
 	var text *field
@@ -76,11 +100,14 @@ func (a *analysis) doSQL(c *cmdCall) {
 		a.facts.fetched = true
 	}
 	s := text.s
+	if !remote {
+		a.dotCommands(s, text.span, c.st)
+	}
 	switch {
 	case sqlRunRe().MatchString(s):
 		a.runs()
 		a.note(High, RunCode, text.span, "a statement that runs programs or reaches files")
-		for _, mark := range []string{`\!`, ".shell", ".system"} {
+		for _, mark := range []string{`\!`, ".shell", ".system", "system ", `\o |`, `\o|`} {
 			if i := strings.Index(s, mark); i >= 0 {
 				a.raiseBy(s[i+len(mark):], text.span, c.st)
 			}

@@ -33,6 +33,7 @@ type state struct {
 	vars    map[string]value
 	funcs   map[string]function
 	aliases map[string]string // defined in this text
+	ints    map[string]bool   // variables whose every value is evaluated: declare -i; never changed in place
 	args    []field           // $1 …
 	argsOK  bool              // args are known
 	errexit bool
@@ -81,6 +82,14 @@ func (s *state) own() {
 func (s *state) set(name string, v value) {
 	s.own()
 	s.vars[name] = v
+}
+
+// integer notes that bash evaluates whatever is assigned to a variable.
+func (s *state) integer(name string) {
+	ints := make(map[string]bool, len(s.ints)+1)
+	maps.Copy(ints, s.ints)
+	ints[name] = true
+	s.ints = ints
 }
 
 func (s *state) unknown(names []string) {
@@ -158,6 +167,11 @@ func (s *state) join(o *state) {
 		}
 		for n, f := range o.aliases {
 			s.aliases[n] = f
+		}
+	}
+	for n := range o.ints {
+		if !s.ints[n] {
+			s.integer(n)
 		}
 	}
 	s.errexit = s.errexit && o.errexit

@@ -15,17 +15,20 @@ var commandsText string
 //go:embed testdata/tricky.txt
 var trickyText string
 
+//go:embed testdata/attacks.txt
+var attacksText string
+
 type tableRow struct {
 	level   string
 	command string
 	place   string
 }
 
-// commandTable reads testdata/commands.txt and testdata/tricky.txt.
+// commandTable reads the tables in testdata.
 func commandTable(t testing.TB) (rows []tableRow) {
 	t.Helper()
 	seen := map[string]string{}
-	for _, file := range []struct{ name, text string }{{"commands.txt", commandsText}, {"tricky.txt", trickyText}} {
+	for _, file := range []struct{ name, text string }{{"commands.txt", commandsText}, {"tricky.txt", trickyText}, {"attacks.txt", attacksText}} {
 		for i, line := range strings.Split(file.text, "\n") {
 			if line == "" || line[0] == '#' {
 				continue

@@ -124,6 +124,9 @@ func (a *analysis) touchRemote(e Effect, f *field, o touchOptions) {
 		if o.tree && (strings.Count(p, "/") <= 1 && strings.HasPrefix(p, "/") || p == "~" || f.opaque() || strings.HasPrefix(p, "/home/\x01") && strings.Count(p, "/") <= 3) {
 			l = Critical
 		}
+		if z := a.zoneOf(p); o.tree && strings.HasPrefix(p, "/") && (z == zoneSystem || z == zoneSystemKey || z == zoneRoot) {
+			l = Critical // the system's folders are the same everywhere
+		}
 		a.note(l, Delete, f.span, "deletes "+show(f.s)+" on another machine").cannotUndo()
 	default:
 		a.note(High, Write, f.span, "writes "+show(f.s)+" on another machine")

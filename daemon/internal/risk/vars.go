@@ -30,6 +30,8 @@ func (a *analysis) doUnset(c *cmdCall) {
 func (a *analysis) doSet(c *cmdCall) {
 	args := c.fields[1:]
 	if len(args) == 0 {
+		a.seen |= flowSecret
+		a.facts.secret = true
 		a.note(Medium, Secret, c.span, "prints all variables, with the secrets among them")
 		return
 	}
@@ -107,6 +109,17 @@ func (a *analysis) doRead(c *cmdCall) {
 	}
 }
 
+// doWait judges wait: -p names a variable, whose index is evaluated.
+func (a *analysis) doWait(c *cmdCall) {
+	a.note(Low, Read, c.span, "waits for jobs")
+	if o := c.opt("-p"); o != nil && o.val != nil {
+		a.evalText(o.val.s, c.st, o.span)
+		v := field{s: string(tamePart)}
+		a.poison(o.val.s, &v, c.st, assignPlain, o.span)
+		c.st.unknown([]string{o.val.s})
+	}
+}
+
 // doTest judges [ and test: an index in a name is evaluated (T3c).
 func (a *analysis) doTest(c *cmdCall) {
 	a.note(Low, Read, c.span, "tests a condition")
@@ -139,6 +152,9 @@ func (a *analysis) doExport(c *cmdCall) {
 		if f.opaque() && !strings.Contains(strings.SplitN(f.s, "\x00", 2)[0], "=") {
 			a.note(High, ShellState, f.span, "sets variables whose names are not known here")
 			continue
+		}
+		if c.has("-i", "-n") {
+			a.evalText(f.s, c.st, f.span)
 		}
 		a.assignText(f, c.st, kind)
 	}

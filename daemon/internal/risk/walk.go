@@ -131,6 +131,7 @@ func (a *analysis) stmt(s *syntax.Stmt, st *state) (ends bool) {
 		}
 	}
 	from := st.clone()
+	a.seen |= st.stdin.flow
 	if s.Cmd != nil {
 		ends = a.command(s.Cmd, st)
 	}

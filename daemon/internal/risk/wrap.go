@@ -20,12 +20,12 @@ func init() {
 		"shell": usual((*analysis).doShell), "eval": (*analysis).doEval, "source": usual((*analysis).doSource), "exec": (*analysis).doExec,
 		"command": (*analysis).doCommand, "trap": usual((*analysis).doTrap), "cd": usual((*analysis).doCd), "exit": (*analysis).doExit,
 		"alias": usual((*analysis).doAlias), "unset": usual((*analysis).doUnset), "set": usual((*analysis).doSet), "read": usual((*analysis).doRead),
-		"test": usual((*analysis).doTest), "export": usual((*analysis).doExport), "printf": usual((*analysis).doPrintf), "hash": usual((*analysis).doHash),
+		"test": usual((*analysis).doTest), "wait": usual((*analysis).doWait), "export": usual((*analysis).doExport), "printf": usual((*analysis).doPrintf), "hash": usual((*analysis).doHash),
 		"kill": usual((*analysis).doKill), "bind": usual((*analysis).doBind), "echo": usual((*analysis).doEcho), "tee": usual((*analysis).doTee),
 		// programs
 		"rm": usual((*analysis).doRm), "chmod": usual((*analysis).doChmod), "ln": usual((*analysis).doLn), "dd": usual((*analysis).doDd),
 		"sed": usual((*analysis).doSed), "awk": usual((*analysis).doAwk), "code": usual((*analysis).doCode), "tar": usual((*analysis).doTar), "sort": usual((*analysis).doSort),
-		"git": usual((*analysis).doGit), "gitconfig": usual((*analysis).doGitConfig), "gitpush": usual((*analysis).doGitPush), "gitcheckout": usual((*analysis).doGitCheckout), "gitclean": usual((*analysis).doGitClean),
+		"git": usual((*analysis).doGit), "gitconfig": usual((*analysis).doGitConfig), "gitpush": usual((*analysis).doGitPush), "gitcheckout": usual((*analysis).doGitCheckout), "gitclean": usual((*analysis).doGitClean), "gitadd": usual((*analysis).doGitAdd),
 		"curl": usual((*analysis).doCurl), "wget": usual((*analysis).doWget), "rsync": usual((*analysis).doRsync), "scp": usual((*analysis).doScp),
 		"docker": usual((*analysis).doDockerRun), "make": usual((*analysis).doMake), "vim": usual((*analysis).doVim), "crontab": usual((*analysis).doCrontab),
 		"sql": usual((*analysis).doSQL), "npx": usual((*analysis).doNpx), "gorun": usual((*analysis).doGoRun), "install": usual((*analysis).doInstall), "unzip": usual((*analysis).doUnzip),
@@ -206,6 +206,7 @@ func (a *analysis) doEnv(c *cmdCall) {
 			v.s = val
 			a.poison(name, &v, st, assignPrefix, f.span)
 			prefix = append(prefix, name)
+			st.set(name, value{words: []string{val}, flow: f.flow}) // the words are expanded already: a shell below sees it
 			continue
 		}
 		break

@@ -56,19 +56,23 @@ func (a *analysis) doXargs(c *cmdCall) {
 		}
 		f := field{known: true, span: c.tailSpan()}
 		text := joinFields(cmd)
-		arg := "\x00"
-		if len(more) == 1 && more[0].known {
-			arg = more[0].s
-		}
 		if !strings.Contains(text, "{") {
-			text += " " + arg
+			text += " {}"
 		}
-		f.s = strings.NewReplacer("{}", arg, "{.}", arg, "{/}", arg, "{//}", arg, "{/.}", arg).Replace(text)
-		f.known = !strings.Contains(f.s, "\x00")
-		if !f.known {
-			a.opaque()
+		for i, m := range more {
+			arg := string(unknownPart)
+			if m.known && i < maxUnroll {
+				arg = m.s
+			}
+			f.s = strings.NewReplacer("{}", arg, "{.}", arg, "{/}", arg, "{//}", arg, "{/.}", arg).Replace(text)
+			if strings.Contains(f.s, "\x00") {
+				a.opaque()
+			}
+			a.inline(f.s, f.span, c.st.clone())
+			if i >= maxUnroll {
+				break
+			}
 		}
-		a.inline(f.s, f.span, c.st.clone())
 		return
 	}
 	repl := ""
@@ -96,5 +100,14 @@ func (a *analysis) doXargs(c *cmdCall) {
 			}
 		}
 	}
+	known := len(a.findings)
 	a.exec(cmd, c.st.clone(), c.tailSpan(), c.prefix)
+	if root, ok := strings.CutSuffix(in.list, "/*"); ok {
+		for _, f := range a.findings[min(known, len(a.findings)):] {
+			if f.Effect == Delete && f.Level >= High { // the list may hold every file of the tree
+				a.touch(Delete, &field{s: root, glob: true, span: c.tailSpan()}, c.st, touchOptions{tree: true})
+				break
+			}
+		}
+	}
 }
