@@ -97,18 +97,24 @@ func TestBadLines(t *testing.T) {
 func TestLongLines(t *testing.T) {
 	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "read it"}}}})
 	c := w.dial()
-	c.write(`{"type":"dispatch","id":"1","content":"` + strings.Repeat("x", maxMessage) + "\"}\n")
+	head := `{"type":"jump","id":"at the limit","content":"`
+	c.write(head + strings.Repeat("x", maxMessage-len(head)-2) + "\"}\n")
+	if m := c.next(); m.str("id") != "at the limit" || !strings.Contains(m.str("message"), "none of dispatch") {
+		t.Errorf("at the limit: %.300v", m)
+	}
+	c.write(head + strings.Repeat("x", maxMessage-len(head)-1) + "\"}\n")
 	if m := c.next(); m.str("code") != "INVALID_REQUEST" || !strings.Contains(m.str("message"), "10485760") || m.obj("details")["limit"] != 10485760.0 {
-		t.Errorf("too long: %v", m)
+		t.Errorf("one byte over: %.300v", m)
 	}
 	c.send(ask("2", strings.Repeat("word ", 14<<10)))
 	if all := c.turn("2"); said(all) != "read it" {
 		t.Errorf("70 KB: %v", all)
 	}
-	c.send(msg{"type": "query", "id": "3", "messages": user(strings.Repeat("x", maxPrompt+1))})
-	if m := c.next(); s4Code(m) != "CONTEXT_TOO_LARGE" {
-		t.Errorf("5 MB: %.300v", m)
+	if _, p := parse([]byte(`{"type":"query","messages":[{"role":"user","content":"`+strings.Repeat("x", maxPrompt+1)+`"}]}`), false); p == nil || p.s4 != "CONTEXT_TOO_LARGE" {
+		t.Errorf("a prompt over the daemon's bound, where the settings allow a longer message: %v", p)
 	}
+	c.send(msg{"type": "query", "id": "3", "sessionID": "nowhere", "messages": user("x")})
+	c.next()
 	c.write(strings.Repeat("y", maxMessage+1) + "\n") // the last dialect was S4
 	if m := c.next(); s4Code(m) != "CONTEXT_TOO_LARGE" {
 		t.Errorf("too long in S4: %.300v", m)
@@ -200,7 +206,9 @@ func TestDisconnectAtEveryByte(t *testing.T) {
 		}
 	}
 	c := w.dial()
-	c.send(ask("1", "x"))
+	for _, b := range []byte(withToken(t, ask("1", "x")) + "\n") { // a slow writer
+		c.write(string(b))
+	}
 	if all := c.turn("1"); said(all) != "hi" {
 		t.Errorf("afterwards: %v", all)
 	}
@@ -209,13 +217,17 @@ func TestDisconnectAtEveryByte(t *testing.T) {
 // F19, F20: a client that stops reading for a while holds its own turn back and nobody else's; nothing is lost, in order,
 // and what waits in memory is bounded.
 func TestSlowReader(t *testing.T) {
+	var pauses *gatewaytest.Pauses
 	var want strings.Builder
-	for i := 0; want.Len() < 3<<20; i++ { // far more than sockets and writer hold
+	for i := 0; want.Len() < 3<<20; i++ { // far more than sockets, writer and inbox hold
 		fmt.Fprintf(&want, "%d: %s\n", i, strings.Repeat("0123456789abcdef", 60))
 	}
-	w := newWorld(t, []scene{{Match: "much", Steps: []step{{Text: want.String(), ChunkBytes: 32 << 10}}}, {Match: "", Steps: []step{{Text: "quick"}}}})
+	w := newWorld(t, []scene{{Match: "much", Steps: []step{{Text: want.String(), ChunkBytes: 32 << 10}}}, {Match: "", Steps: []step{{Text: "quick"}}}}, func(o *Options) {
+		o.Daemon.Inbox = 64 << 10
+		pauses = gatewaytest.Count(o.Daemon)
+	})
 	slow := w.dial()
-	if err := slow.conn.(*net.TCPConn).SetReadBuffer(512 << 10); err != nil {
+	if err := slow.conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
 		t.Fatal(err)
 	}
 	m := ask("1", "much")
@@ -230,6 +242,9 @@ func TestSlowReader(t *testing.T) {
 	quick.send(ask("2", "x"))
 	if all := quick.turn("2"); said(all) != "quick" {
 		t.Errorf("another client: %v", all)
+	}
+	if pauses.N() == 0 {
+		t.Error("nothing was paused: the test does not reach what it tests")
 	}
 	all := slow.turn("1")
 	if got := said(all); got != want.String() {

@@ -56,7 +56,7 @@ const (
 const (
 	maxID       = 128 // bytes of an id or a name
 	maxList     = 1000
-	maxPrompt   = 4 << 20 // the daemon's own bound
+	maxPrompt   = 10 << 20 // the daemon's own bound
 	maxTokenLen = 4096
 )
 
