@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"bufio"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,6 +57,7 @@ func TestScripts(t *testing.T) {
 			"expand":   expand,
 			"take":     take,
 			"waitfile": waitFile,
+			"operator": operator,
 		},
 	})
 }
@@ -93,6 +97,37 @@ func take(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Setenv(args[0], found[1])
 }
+
+// operator sends one line, with the token, to the `serve operator` whose standard error is operator.log, and prints what
+// comes back up to the request's end.
+func operator(ts *testscript.TestScript, _ bool, args []string) {
+	var at [][]byte
+	for deadline := time.Now().Add(30 * time.Second); at == nil; time.Sleep(10 * time.Millisecond) { // another process's log has no event
+		log, err := os.ReadFile(ts.MkAbs("operator.log"))
+		if at = operatorAt.FindSubmatch(log); at == nil && time.Now().After(deadline) {
+			ts.Fatalf("serve operator did not say where it is: %s, %v", log, err)
+		}
+	}
+	nc, err := net.Dial("tcp", string(at[1]))
+	ts.Check(err)
+	defer nc.Close()
+	ts.Check(nc.SetDeadline(time.Now().Add(30 * time.Second)))
+	_, err = fmt.Fprintf(nc, "{\"metadata\":{\"token\":%q},%s\n", at[2], strings.TrimPrefix(args[0], "{"))
+	ts.Check(err)
+	for r := bufio.NewReader(nc); ; {
+		line, err := r.ReadString('\n')
+		ts.Check(err)
+		fmt.Fprint(ts.Stdout(), line)
+		if operatorEnd.MatchString(line) {
+			return
+		}
+	}
+}
+
+var (
+	operatorAt  = regexp.MustCompile(`(?s)operator on (\S+),.*token (\S+) \(also`)
+	operatorEnd = regexp.MustCompile(`"type":"(?:turn-completed|session|error)"|"stopReason":"e`)
+)
 
 // waitFile waits until a file is there, which another process makes: there is no event to wait for.
 func waitFile(ts *testscript.TestScript, _ bool, args []string) {

@@ -21,6 +21,10 @@ import (
 const (
 	connectBound = 15 * time.Second // for the daemon to answer about a session
 	closeBound   = 5 * time.Second  // for running prompts to report their end when the server stops
+
+	// sdkMost is the longest line that the SDK reads, in bytes: its buffer has 10 MiB, with the newline. At a longer one it
+	// gives the connection up without a word.
+	sdkMost = gateway.MaxLine - 1
 )
 
 // Options for Serve. Daemon, In and Out are required.
@@ -28,7 +32,7 @@ type Options struct {
 	Daemon  *gateway.Daemon
 	In      io.Reader
 	Out     io.Writer
-	MaxLine int // bytes of a message; 0 = gateway.MaxLine, which is also the most
+	MaxLine int // bytes of a message; 0 = 10 MiB less one, which is also the most
 	// Show is a program with its first arguments that calls Show with one more, a path in Runtime, a folder that only the
 	// user can enter: the output of commands is then shown in terminals of an editor that has them. nil = in tool calls.
 	Show    []string
@@ -51,8 +55,8 @@ func Serve(ctx context.Context, o Options) error {
 	a := &agent{o: o, log: log, ctx: own, sessions: map[sdk.SessionId]*session{}}
 	inR, inW := io.Pipe()
 	most := o.MaxLine
-	if most <= 0 || most > gateway.MaxLine {
-		most = gateway.MaxLine
+	if most <= 0 || most > sdkMost {
+		most = sdkMost
 	}
 	conn := sdk.NewAgentSideConnection(a, g, inR)
 	conn.SetLogger(log)

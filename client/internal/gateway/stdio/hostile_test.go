@@ -1,0 +1,125 @@
+package stdio
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"sublet/client/internal/gateway"
+	"sublet/client/internal/gateway/gatewaytest"
+)
+
+// serve runs `serve stdio` over the whole of in and returns the lines it answered, ready among them.
+func serve(w *gatewaytest.World, in io.Reader) (lines []map[string]any, err error) {
+	var out bytes.Buffer
+	if err := Serve(context.Background(), Options{Daemon: w.Daemon(), In: in, Out: &out, Mode: "ask"}); err != nil {
+		return nil, err
+	}
+	for d := json.NewDecoder(&out); ; {
+		var m map[string]any
+		if err := d.Decode(&m); err == io.EOF {
+			return lines, nil
+		} else if err != nil {
+			return lines, err
+		}
+		lines = append(lines, m)
+	}
+}
+
+// P11: a parent that goes at any byte of a message; what is no whole one is nothing, and the runtime ends in order.
+func TestDisconnectAtEveryByte(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, common)
+	message := ask("1", "say", `,"metadata":{"conversationId":"é"}`)
+	for n := range len(message) + 1 {
+		lines, err := serve(w, strings.NewReader(message[:n]))
+		if err != nil || lines[0]["type"] != "ready" {
+			t.Fatalf("byte %d: %v, %v", n, lines, err)
+		}
+		if whole := n == len(message); (len(lines) > 1) != whole {
+			t.Errorf("byte %d: answered %v", n, lines[1:])
+		}
+	}
+}
+
+// T10: a message may come one byte at a time.
+func TestSlowWriter(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, common)
+	r := start(t, w)
+	for _, b := range []byte(ask("1", "say") + "\r\n") {
+		if _, err := r.in.Write([]byte{b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := text(r.answer("1")); got != "hello there" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// N1: 10 MB are a message, one byte more is none, and reading goes on.
+func TestLimit(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, common)
+	r := start(t, w)
+	for _, n := range []int{gateway.MaxLine, gateway.MaxLine + 1} {
+		head := `{"id":"big","kind":"dance","message":"`
+		r.send(head + strings.Repeat("x", n-len(head)-2) + `"}`)
+	}
+	r.send(ask("ok", "say"))
+	if m := r.next(); m["id"] != "big" || !strings.Contains(m["error"].(string), "dance") {
+		t.Errorf("at the limit: %v", m)
+	}
+	if got := text(r.answer("ok")); got != "hello there" || strings.Count(r.log.String(), "10485760") != 1 {
+		t.Errorf("got %q, log %s", got, r.log)
+	}
+}
+
+// 200 runtimes at once, each with its own parent; every tenth asks something.
+func TestManyRuntimes(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, common)
+	var all sync.WaitGroup
+	errs := make(chan error, 200)
+	for i := range 200 {
+		all.Go(func() {
+			line, want := `{"id":"1","kind":"get_status"}`, "status"
+			if i%10 == 0 {
+				line, want = ask("1", "say"), "done"
+			}
+			lines, err := serve(w, strings.NewReader(line))
+			if err != nil || len(lines) < 2 || lines[len(lines)-1]["type"] != want {
+				errs <- fmt.Errorf("runtime %d: %v, %v", i, lines, err)
+			}
+		})
+	}
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		t.Error(err)
+	}
+}
+
+// What comes in is taken, or refused with a reason; whatever is told of it is short and UTF-8.
+func FuzzParse(f *testing.F) {
+	for _, line := range []string{
+		ask("1", "say"), `{"id":5,"kind":"get_status"}`, `{"id":"x","kind":7}`, `{}`, `[]`, `{"id":{"a":1}}`, "\xff", `{"id":"\ud800","metadata":[]}`,
+		`{"id":"a","id":"b","kind":"clear_history","metadata":{"conversationId":"c"}}`,
+	} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		r, id, err := parse(line)
+		if r == nil || !utf8.ValidString(id) || len(id) > 1000 {
+			t.Fatalf("got %v, id %q", r, id)
+		}
+		if err == nil && (r.ID == "" || r.ID != id) {
+			t.Fatalf("id %q of %q was taken", r.ID, id)
+		}
+		if err != nil && err.Error() == "" {
+			t.Fatal("no reason")
+		}
+	})
+}
