@@ -22,6 +22,7 @@ type plan struct {
 	subshell  string // why it runs in a subshell; "" = in the shell itself
 	functions bool   // it may have changed functions
 	state     bool   // it may have changed anything of the shell at all
+	held      string // what it asks for that holds until its end only; "" = nothing
 }
 
 // flags are what the prompt hook shall do at the end.
@@ -44,11 +45,14 @@ func analyze(text string, user bool, known func(name string) bool) plan {
 		a.file(file)
 		p.state, p.functions = a.state, a.functions
 		p.subshell = a.subshell
+		if p.subshell == "" {
+			p.held = a.held
+		}
 	} else if why := wild(text); why != "" {
 		p.subshell = why
 	}
 	if user {
-		p.subshell = ""
+		p.subshell, p.held = "", ""
 		p.typed = file != nil && typable(text)
 		p.bang = strings.Contains(text, "!") || strings.HasPrefix(text, "^")
 	}
@@ -111,7 +115,7 @@ func wild(text string) string {
 type analysis struct {
 	known            func(string) bool
 	state, functions bool
-	subshell         string
+	subshell, held   string
 }
 
 func (a *analysis) file(f *syntax.File) {
@@ -196,6 +200,9 @@ func (a *analysis) call(c *syntax.CallExpr) {
 	}
 	if why := needsSubshell(words); why != "" && a.subshell == "" {
 		a.subshell = why
+	}
+	if name == "exec" && len(words) == 1 || name == "trap" && len(words) > 2 {
+		a.held = name
 	}
 }
 

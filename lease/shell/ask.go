@@ -23,6 +23,9 @@ type question struct {
 // nudgeAfter is how long an answer may take before it is looked whether the shell has heard the question.
 const nudgeAfter = 50 * time.Millisecond
 
+// nudgeMost is how many newlines a shell may swallow before it is taken for deaf.
+const nudgeMost = 5
+
 // lockTurn waits until nothing of ours is being asked. A question gives way to a command: it returns ErrBusy at once.
 func (s *Shell) lockTurn(ctx context.Context, command bool) error {
 	if !command && s.running.Load() {
@@ -62,6 +65,7 @@ func (s *Shell) awaitIdle(ctx context.Context) error {
 			s.nudge(p, idle, asked, &nudges)
 			nudge.Reset(5 * nudgeAfter)
 		case <-p.exited: // perhaps another is started
+			<-p.buried
 			s.mu.Lock()
 			same := s.proc == p
 			s.mu.Unlock()
@@ -85,7 +89,13 @@ func (s *Shell) nudge(p *process, event <-chan struct{}, since time.Time, nudges
 		return // what an rc file asks while the shell starts is not for us
 	}
 	if s.unheard(p, since, func() bool { return closed(event) }) {
-		if *nudges++; *nudges%2 == 0 && s.shaky.Load() {
+		if *nudges++; *nudges > nudgeMost && p.lineBuf.Load() != 0 {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.replaceLocked(p)
+			return
+		}
+		if *nudges%2 == 0 && s.shaky.Load() {
 			_ = syscall.Kill(p.pid, syscall.SIGINT)
 			return
 		}
@@ -146,7 +156,7 @@ wait:
 }
 
 func (s *Shell) questionLocked(q *question, flags, script string) error {
-	text := "__sublet_id=" + q.id + "\n" + script + "\n__sublet_answer " + q.id + " $?\n"
+	text := "__sublet_id=" + q.id + "\n" + script + "\n\\__sublet_answer " + q.id + " \"$?\"\n"
 	if err := os.WriteFile(filepath.Join(s.folder, "q"), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write question: %w", err)
 	}
@@ -237,7 +247,7 @@ func (s *Shell) Prompt(ctx context.Context) (Prompt, error) {
 	defer func() { <-s.turn }()
 	out, _, err := s.askShell(ctx, inHook, `\builtin printf '%s\n' "$__sublet_ed" >|"$__sublet_dir/o"
 \builtin shopt $__sublet_pv promptvars
-__sublet_ret "$s"
+\__sublet_ret "$s"
 \builtin printf %s "${__sublet_ps1@P}" >>"$__sublet_dir/o"
 \builtin shopt -s promptvars`)
 	if err != nil {

@@ -192,5 +192,6 @@ func (c *canceller) prove(res *Result) {
 	_ = syscall.Kill(c.p.pid, syscall.SIGKILL)
 	<-c.p.exited
 	res.Respawned = true
-	c.s.note(c.r, "the shell did not answer after the cancel and was started again where it was")
+	res.Why = "the shell did not answer after the cancel and was started again where it was"
+	c.s.note(c.r, res.Why)
 }

@@ -4,8 +4,9 @@
 
 # candidates runs in a subshell, so whatever a user's completion function does stays in there.
 __sublet_candidates() {
-	local cmd=${words[0]} spec= fn= opts= r
-	local -a rest=()
+	\builtin local cmd="${words[0]}" spec= fn= opts= r
+	\builtin local -a rest
+	rest=()
 	if [[ $word == '$'* ]]; then
 		\builtin printf '\1variable\n' && \builtin compgen -v -P '$' -- "${word#\$}"
 		\builtin return
@@ -58,7 +59,7 @@ __sublet_candidates() {
 
 # load does in the shell itself what a loader did in the subshell, behind the answer, so that the next time is faster.
 __sublet_load() {
-	local cmd=${words[0]} spec=
+	\builtin local cmd="${words[0]}" spec=
 	\builtin complete -p -- "$cmd" >/dev/null && \builtin return
 	\builtin complete -p -D >|"$__sublet_dir/h" || \builtin return
 	\builtin read -r spec <"$__sublet_dir/h"
@@ -69,7 +70,7 @@ __sublet_load() {
 
 __sublet_complete() {
 	{
-		local - # the hook keeps the options only where the user has odd ones
+		\builtin local - # the hook keeps the options only where the user has odd ones
 		\builtin set +m
 		(__sublet_candidates) </dev/null >|"$__sublet_dir/o"
 	} 2>/dev/null

@@ -42,7 +42,7 @@ func (s *Shell) Complete(ctx context.Context, line string, cursor int) (from int
 	s.mu.Lock()
 	dir := s.snap.State.Dir
 	s.mu.Unlock()
-	script := fmt.Sprintf("local -a words=(%s); local cword=%d word=%s line=%s point=%d\n__sublet_complete \"$__sublet_id\"",
+	script := fmt.Sprintf("\\builtin local -a words; words=(%s); \\builtin local cword=%d word=%s line=%s point=%d\n\\__sublet_complete \"$__sublet_id\"",
 		strings.Join(quoted, " "), len(w.words)-1, quote(w.prefix), quote(line[w.start:cursor]), cursor-w.start)
 	out, _, err := s.askShell(bound, inHook, script)
 	if err != nil {

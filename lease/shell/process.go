@@ -21,6 +21,7 @@ type process struct {
 	tty    string // the slave's path
 	stream *stream
 	exited chan struct{} // closed after the wait; state and killed may then be read
+	buried chan struct{} // closed when it is decided what the death means: another may be current then
 	state  *os.ProcessState
 	read   sync.WaitGroup // the reader
 	// lineBuf is where the shell reads its lines to, as seen once when it was idle; 0 where that cannot be seen.
@@ -28,6 +29,7 @@ type process struct {
 	hidden  bool // it cannot be seen here; like looked, for who has the turn
 	looked  bool
 	ready   bool // it was, once; guarded by Shell.mu
+	deaf    bool // it no longer tells what it does, and is replaced; guarded by Shell.mu
 
 	mu     sync.Mutex
 	master *os.File // guarded against use after close
@@ -45,7 +47,7 @@ func (s *Shell) spawn(size Size, restore string) (*process, error) {
 	p := &process{
 		tty: slave.Name(), master: master,
 		stream: &stream{unowned: s.o.Unowned},
-		exited: make(chan struct{}),
+		exited: make(chan struct{}), buried: make(chan struct{}),
 	}
 	rc, err := s.writeRC(p.tty, restore)
 	if err != nil {
@@ -125,6 +127,7 @@ func (p *process) waitLoop(s *Shell) {
 	p.read.Wait()
 	close(p.exited)
 	s.died(p)
+	close(p.buried)
 }
 
 // learn notes where the idle shell reads its lines to. It takes a moment once, and nothing afterwards.

@@ -69,3 +69,9 @@ func isFork(pid int) bool { return false }
 
 // diesOf cannot be told here: SIGTERM follows.
 func diesOf(pid int, sig syscall.Signal) bool { return false }
+
+// workingDir is not known here.
+func workingDir(pid int) string { return "" }
+
+// imageOf is not asked here.
+func imageOf(pid int) string { return "" }

@@ -89,11 +89,10 @@ func isFork(pid int) bool {
 }
 
 func commandLine(st procStat) string {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(st.pid) + "/cmdline")
-	if err != nil || len(b) == 0 {
-		return st.name
+	if line := imageOf(st.pid); line != "" {
+		return line
 	}
-	return strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
+	return st.name
 }
 
 // diesOf tells whether a process takes sig as the system does: neither caught nor ignored nor blocked (proc(5), status).
@@ -115,4 +114,22 @@ func diesOf(pid int, sig syscall.Signal) bool {
 		}
 	}
 	return found
+}
+
+// imageOf is the command line of what a process runs; "" where it cannot be told.
+func imageOf(pid int) string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
+}
+
+// workingDir is a process's working directory; "" where it cannot be told.
+func workingDir(pid int) string {
+	dir, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
+	if err != nil || strings.HasSuffix(dir, " (deleted)") {
+		return ""
+	}
+	return dir
 }

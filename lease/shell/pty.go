@@ -110,6 +110,21 @@ func control(file *os.File, f func(fd int) error) error {
 	return inner
 }
 
+// unreadOutput tells whether something that was printed is still to be read.
+func (p *process) unreadOutput() (unread bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	err := control(p.master, func(fd int) error {
+		n, err := retry(func() (int, error) { return unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) })
+		unread = n > 0
+		return err
+	})
+	return err == nil && unread
+}
+
 // inputEmpty proves that a program that read the terminal now would find nothing, or no whole line where it gives lines.
 // What was written to the other end before the call counts: Linux passes that on by a worker of its own, and poll waits
 // for it (n_tty_poll).

@@ -8,7 +8,8 @@
 # h begins the prompt hook and tells the end of a command; z ends the hook and tells that the shell is ready; next makes it
 # so; g and e stand before and behind a sourced text, q behind one that changes nothing; guard and y note and put back
 # what a borrower may bend; d writes the state down. They take $? as an argument, which no option of the user bends
-# (set -k, set -a), and return it. All is builtins, spelled so that no alias and no function of the user comes in between,
+# (set -k, set -a), and return it; h and z do so in an old bash only, for later ones put it back behind each element of
+# PROMPT_COMMAND, and an ERR trap would see it. All is builtins, spelled so that no alias and no function of the user comes in between,
 # and nothing forks.
 
 __sublet_fifo=$__sublet_dir/fifo # records for Go: opened, written and closed each time (T1e)
@@ -26,6 +27,7 @@ __sublet_pc=                     # PROMPT_COMMAND as arm left it
 __sublet_ed=                     # the user's editing mode: vi, emacs, or neither was asked for
 __sublet_x=                      # the user's only prompt hook, where there is one
 __sublet_alone=                  # 1: the user has no prompt hook
+__sublet_t=                      # says that builtin is bash's own
 __sublet_trace= __sublet_traced= # x under set -x; and what it was when arm ran
 __sublet_ok=                     # that the shell is ready was told: 1 at this prompt, q before it
 __sublet_opts=                   # SHELLOPTS and BASHOPTS, looked through once
@@ -44,44 +46,72 @@ __sublet_ret() { \builtin return "$1"; }
 __sublet_h() {
 	if [[ $__sublet_ok == q && $__sublet_s == 0 ]]; then # it was told already
 		[[ ! -s $__sublet_dir/n ]] || __sublet_stand
-		\builtin return "$1"
+		\builtin return "$((__sublet_old * $1))"
 	fi
 	__sublet_ok=
 	[[ ! $__sublet_so || :$__sublet_so: == *:errexit:* ]] || \builtin set +e
 	__sublet_trace=
 	if [[ $- == *[aefkuvxC]* ]]; then
 		__sublet_trace=${-//[!x]/}
-		local -
+		\builtin local -
 		\builtin set +aefkuvxC
 	fi
+	__sublet_t=
+	\builtin printf -v __sublet_t 1
+	[[ $__sublet_t ]] || __sublet_mend
+	if [[ -s $__sublet_dir/n ]]; then
+		\builtin enable "${__sublet_needs[@]}"
+		\builtin unset -f . exec # these two cannot be called by builtin: see fixedLine, reopen
+	fi
 	if [[ $__sublet_n ]]; then
-		local n=$__sublet_n began=$__sublet_s
+		\builtin local n="$__sublet_n" began="$__sublet_s"
 		__sublet_hid=
 		if [[ -t 1 ]]; then
 			\builtin printf '\e]7701;E;%s\a' "$n"
 		else
 			\builtin printf '\e]7701;E;%s\a' "$n" >"$__sublet_tty"
 		fi
-		if [[ $began == 1 && $# == 1 && $__sublet_alone && ! $__sublet_tr && ! -s $__sublet_dir/n && ${PROMPT_COMMAND[*]-} == "$__sublet_pc" ]]; then
+		if [[ $began == 1 && $# == 1 && -t 0 && -t 1 && -t 2 && $__sublet_alone && ! $__sublet_tr && ! -s $__sublet_dir/n && ${PROMPT_COMMAND[*]-} == "$__sublet_pc" ]]; then
 			__sublet_next "$1"
-			\builtin printf 'E %s %d 1 %d %s%s\1%s\0' "$n" "$1" $$ "$__sublet_n" "$__sublet_v" "${PWD-}" >"$__sublet_fifo"
+			\builtin printf 'E %s %d 1 %d %s%s\1%s\0' "$n" "$1" "$$" "$__sublet_n" "$__sublet_v" "${PWD-}" >"$__sublet_fifo"
 			[[ ! -s $__sublet_dir/n ]] || __sublet_stand
 			__sublet_ok=1
-			\builtin return "$1"
+			\builtin return "$((__sublet_old * $1))"
 		fi
 		\builtin printf 'E %s %d %d\1%s\0' "$n" "$1" "$began" "${PWD-}" >"$__sublet_fifo"
 		__sublet_n=
 	fi
+	[[ $# == 2 || $__sublet_traced || -t 0 && -t 1 && -t 2 ]] || __sublet_reopen
 	__sublet_hid=
 	if [[ $__sublet_s == 0 ]]; then
 		[[ ${PS1-} ]] || PS1=$__sublet_ps1
 		if [[ -s $__sublet_dir/n ]]; then
-			local s=$1 f IFS=$' \t\n'
+			\builtin local s="$1" f IFS=$' \t\n'
 			\builtin read -r f n <"$__sublet_dir/n"
 			[[ $f != *q* ]] || \builtin . "$__sublet_dir/q"
 		fi
 	fi
-	\builtin return "$1"
+	\builtin return "$((__sublet_old * $1))"
+}
+
+# mend takes a function named builtin away, and switches builtins on again: all here stands on them. In posix mode unset is
+# found before any function, and an assignment brings that about.
+__sublet_needs=(. alias builtin command compgen complete declare enable eval exec exit history kill local printf read return set
+	shopt trap unset)
+__sublet_mend() {
+	POSIXLY_CORRECT=1
+	\unset -f builtin enable
+	\unset -v POSIXLY_CORRECT
+	\enable builtin
+	\builtin enable "${__sublet_needs[@]}"
+	\builtin printf 'sublet: a function in the place of `builtin`, or `enable -n`, would keep the shell from being lent: it was undone\n' >"$__sublet_tty"
+}
+
+# reopen puts the terminal back where an exec closed or redirected the shell's own input or output: without the one it
+# would end, or run what lies in a file, and without the other nobody would see that a command begins.
+__sublet_reopen() {
+	\exec 0<>"$__sublet_tty" 1<>"$__sublet_tty" 2<>"$__sublet_tty" # builtin would take it back
+	\builtin printf 'sublet: an exec had sent the input or output of the shell itself elsewhere; it is the terminal again\n'
 }
 
 # keys notes which editing mode the user has asked for: whoever edits the line, it is theirs.
@@ -119,15 +149,15 @@ __sublet_next() {
 
 # z makes the shell ready and tells so. Flags: a the file q is for the top level, d write the state down, f with functions.
 __sublet_z() {
-	[[ ! $__sublet_ok ]] || \builtin return "$1"
+	[[ ! $__sublet_ok ]] || \builtin return "$((__sublet_old * $1))"
 	if [[ $- == *[aefkuvxC]* ]]; then
-		local -
+		\builtin local -
 		\builtin set +aefkuvxC
 	fi
-	local s=$1 IFS=$' \t\n'
+	\builtin local s="$1" IFS=$' \t\n'
 	if [[ $__sublet_n ]]; then # a hook of the user was put in its place
 		__sublet_h "$s"
-		[[ ! $__sublet_ok ]] || \builtin return "$s"
+		[[ ! $__sublet_ok ]] || \builtin return "$((__sublet_old * s))"
 	fi
 	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "$__sublet_traced" ]] || __sublet_arm
 	__sublet_f=
@@ -139,20 +169,20 @@ __sublet_z() {
 	[[ $__sublet_f != *a* ]] || __sublet_tr+='
 \builtin . "$__sublet_dir/q"'
 	[[ $__sublet_f != *d* ]] || __sublet_tr+='
-__sublet_d'
+\__sublet_d'
 	if [[ $__sublet_tr ]]; then
 		__sublet_tr+='
-__sublet_r'
+\__sublet_r'
 	else
 		__sublet_r
 	fi
-	\builtin return "$s"
+	\builtin return "$((__sublet_old * s))"
 }
 
 # wait stands still while Go takes what was typed and nobody read (flag w): else it would be the next line. The flags
 # are looked at after the end was told, so that whoever lays one knows whether it was seen.
 __sublet_wait() {
-	local f n t IFS=$' \t\n'
+	\builtin local f n t IFS=$' \t\n'
 	while \builtin read -r f n <"$__sublet_dir/n" && [[ $f == *w* ]]; do
 		\builtin printf 'W\0' >"$__sublet_fifo"
 		\builtin read -r t <"$__sublet_dir/w" || \builtin break
@@ -161,18 +191,18 @@ __sublet_wait() {
 
 # stand does so where the end told that the shell is ready, too, and tells that again.
 __sublet_stand() {
-	local f n IFS=$' \t\n'
+	\builtin local f n IFS=$' \t\n'
 	\builtin read -r f n <"$__sublet_dir/n"
 	if [[ $f == *w* ]]; then
 		__sublet_wait
-		\builtin printf 'R %d %s%s\0' $$ "$__sublet_n" "$__sublet_v" >"$__sublet_fifo"
+		\builtin printf 'R %d %s%s\0' "$$" "$__sublet_n" "$__sublet_v" >"$__sublet_fifo"
 	fi
 }
 
 # r tells that the shell is ready, and whether its state was written down.
 __sublet_r() {
 	__sublet_tr=
-	\builtin printf 'R %d %s%s %s\0' $$ "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}" >"$__sublet_fifo"
+	\builtin printf 'R %d %s%s %s\0' "$$" "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}" >"$__sublet_fifo"
 	__sublet_ok=1
 }
 
@@ -193,7 +223,7 @@ fi
 __sublet_unlist() {
 	__sublet_own=
 	[[ -o history && ${HISTCMD-} != "$__sublet_hc" ]] || \builtin return 0
-	local IFS=$' \t\n' n t HISTTIMEFORMAT=
+	\builtin local IFS=$' \t\n' n t HISTTIMEFORMAT=
 	\builtin history 1 >|"$__sublet_dir/h"
 	\builtin read -r n t <"$__sublet_dir/h"
 	[[ $t != *__sublet_* ]] || \builtin history -d "${n%\*}"
@@ -207,8 +237,8 @@ __sublet_answer() {
 # arm puts h before and z behind the user's prompt hooks. A ^C ends the element it strikes, and bash goes on with the
 # next: what z did not finish is done by the last. From 5.1 on PROMPT_COMMAND may be an array, and a plain assignment
 # replaces element 0 only: z survives an rc file that is sourced again, and puts h back (T1b).
-__sublet_first='__sublet_h $?'
-__sublet_last='__sublet_z $?; \builtin eval "$__sublet_tr"'
+__sublet_first='\__sublet_h "$?"'
+__sublet_last='\__sublet_z "$?"; \builtin eval "$__sublet_tr"'
 __sublet_sure=$__sublet_last'; __sublet_ok='
 __sublet_strip() {
 	e=${e//"{ $__sublet_sure; } 2>/dev/null"/}
@@ -222,8 +252,9 @@ __sublet_strip() {
 }
 if [[ $__sublet_old == 0 ]]; then
 	__sublet_arm() {
-		local -a user=("${PROMPT_COMMAND[@]}") ours=("$__sublet_first" "$__sublet_last" "$__sublet_sure")
-		local e i=0 replaced=
+		\builtin local -a user ours
+		\builtin local e i=0 replaced=
+		user=("${PROMPT_COMMAND[@]}") ours=("$__sublet_first" "$__sublet_last" "$__sublet_sure")
 		# Under set -x they are hidden, where it is not, that would cost two system calls more each.
 		[[ ! $__sublet_trace ]] || ours=("{ ${ours[0]}; } 2>/dev/null" "{ ${ours[1]}; } 2>/dev/null" "{ ${ours[2]}; } 2>/dev/null")
 		# Element 0 was assigned: the user's only hook, which followed it, was meant to go.
@@ -242,7 +273,7 @@ if [[ $__sublet_old == 0 ]]; then
 	}
 else
 	__sublet_arm() {
-		local e=${PROMPT_COMMAND-}
+		\builtin local e="${PROMPT_COMMAND-}"
 		__sublet_strip
 		\builtin unset -v PROMPT_COMMAND # an exported one would reach shells that have no such functions
 		PROMPT_COMMAND=$__sublet_first$'\n'${e:+$e$'\n'}$__sublet_last$'\n'$__sublet_sure
@@ -256,11 +287,11 @@ __sublet_q() {
 	__sublet_own=1
 	if [[ $__sublet_alone && $__sublet_fast && -t 1 && $- != *[aefkuvxC]* ]]; then
 		[[ ! $HISTCMD || $HISTCMD != "$__sublet_hc" ]] || \builtin history -d "$HISTCMD"
-		local n=$__sublet_n
+		\builtin local n="$__sublet_n"
 		__sublet_nonce
 		__sublet_m=$'\e]7701;S;'$__sublet_n$'\a'
 		\builtin printf '\e]7701;E;%s\a' "$n"
-		\builtin printf 'E %s %d 1 %d %s\1%s\0' "$n" "$1" $$ "$__sublet_n" "${PWD-}" >"$__sublet_fifo"
+		\builtin printf 'E %s %d 1 %d %s\1%s\0' "$n" "$1" "$$" "$__sublet_n" "${PWD-}" >"$__sublet_fifo"
 		__sublet_s=0 __sublet_st=$1 __sublet_ok=q __sublet_own= __sublet_hid=1
 		[[ ${PS1@a} == *r* ]] || PS1=
 	fi
@@ -271,10 +302,10 @@ __sublet_fast= # HISTCMD is the number of the line that runs; before 5.2 that wa
 
 # g stands before a sourced text. Our own line leaves the history; with h the text takes its place there.
 __sublet_g() {
-	local -
+	\builtin local -
 	\builtin set +aefkuvxC
 	if [[ -o history && ${1-} == h ]]; then
-		local t
+		\builtin local t
 		IFS= \builtin read -r -d '' t <"$__sublet_c"
 		\builtin history -s -- "${t%$'\n'}" # takes the line it stands on out by itself
 	else
@@ -287,7 +318,7 @@ __sublet_g() {
 # guard notes what a borrower may bend. Traps are noted at the top level before it: a function does not see DEBUG.
 __sublet_guard() {
 	__sublet_so=$SHELLOPTS __sublet_bo=$BASHOPTS __sublet_ifs=${IFS-unset}
-	__sublet_tr='\builtin trap -p >|"$__sublet_dir/u"; __sublet_y "$SHELLOPTS" "$BASHOPTS" "${IFS-unset}"; \builtin eval "$__sublet_tz"'
+	__sublet_tr='\builtin trap -p >|"$__sublet_dir/u"; \__sublet_y "$SHELLOPTS" "$BASHOPTS" "${IFS-unset}"; \builtin eval "$__sublet_tz"'
 	\builtin return "$__sublet_st"
 }
 
@@ -300,17 +331,17 @@ __sublet_e() {
 
 # again arms where options may be bent.
 __sublet_again() {
-	local -
+	\builtin local -
 	\builtin set +aefkuvxC
-	local IFS=$' \t\n'
+	\builtin local IFS=$' \t\n'
 	__sublet_arm
 }
 
 # y compares with what guard noted and leaves in __sublet_tz the text that puts it back.
 __sublet_y() {
-	local -
+	\builtin local -
 	\builtin set +aefkuvxC
-	local so=$1 bo=$2 ifs=$3 IFS=: o now was
+	\builtin local so="$1" bo="$2" ifs="$3" IFS=: o now was
 	__sublet_tz=
 	if [[ $so != "$__sublet_so" ]]; then
 		for o in $so; do [[ :$__sublet_so: == *:"$o":* ]] || __sublet_tz+="\\builtin set +o $o;"; done
@@ -364,9 +395,9 @@ __sublet_commands() {
 # b and k stand around a text that runs in a subshell: what it leaves behind is written down for the shell itself.
 __sublet_b() {
 	__sublet_sub=$BASHPID
-	\builtin trap '__sublet_k' EXIT
+	\builtin trap '\__sublet_k' EXIT
 	# Without one, SIGINT now and then ends a subshell that no EXIT trap is run in.
-	\builtin trap '__sublet_k; \builtin trap - INT; \builtin kill -INT $BASHPID' INT
+	\builtin trap '\__sublet_k; \builtin trap - INT; \builtin kill -INT $BASHPID' INT
 	\builtin return "$__sublet_st"
 }
 __sublet_k() {
@@ -377,6 +408,12 @@ __sublet_k() {
 	__sublet_f=f __sublet_dir=$__sublet_dir/k __sublet_d
 	\builtin return "$__sublet_st"
 }
+
+# What ends a command is not to be replaced by accident: a text that tries is told so by bash.
+\builtin readonly -f __sublet_ret __sublet_h __sublet_mend __sublet_reopen __sublet_next __sublet_z __sublet_wait \
+	__sublet_stand __sublet_r __sublet_nonce __sublet_unlist __sublet_answer __sublet_strip __sublet_arm __sublet_q \
+	__sublet_g __sublet_guard __sublet_e __sublet_again __sublet_y __sublet_d __sublet_b __sublet_k \
+	__sublet_candidates __sublet_load __sublet_complete
 
 if [[ $__sublet_private == 1 ]]; then
 	unset -v HISTFILE
@@ -397,4 +434,4 @@ fi
 [[ ! $__sublet_restore ]] || \builtin . "$__sublet_restore"
 \builtin unset -v __sublet_rc __sublet_private __sublet_restore
 __sublet_s=1 # PS1 is the user's now, also where it is empty
-__sublet_again
+\__sublet_again

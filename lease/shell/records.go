@@ -2,13 +2,10 @@ package shell
 
 import (
 	"bufio"
-	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -180,7 +177,7 @@ func (s *Shell) plainInputLocked() {
 	}
 	s.proc.stream.hush(s.nonce)
 	// Not typeLocked: who waits for the shell goes on waiting.
-	if _, err := s.proc.write([]byte(" \\builtin set +o vi +o emacs; { __sublet_g; } 2>/dev/null\n")); err != nil {
+	if _, err := s.proc.write([]byte(" \\builtin set +o vi +o emacs; { \\__sublet_g; } 2>/dev/null\n")); err != nil {
 		s.log.Warn("line editor", "error", err)
 	}
 }
@@ -196,64 +193,4 @@ func (s *Shell) onAnswer(rest string) {
 	q.told = true
 	q.status, _ = strconv.Atoi(status)
 	close(q.done)
-}
-
-// died decides what the end of a bash means: the user's own exit ends the Shell; anything else, a borrower's exit and a
-// crash, starts another where it was.
-func (s *Shell) died(p *process) {
-	p.hangUp()
-	p.stream.finish()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc != p || s.closed || s.starting {
-		if s.run != nil {
-			s.run.tellDeath(death{status: p.state})
-		}
-		return
-	}
-	ws, _ := p.state.Sys().(syscall.WaitStatus)
-	r := s.run
-	if (r == nil || r.c.User) && ws.Exited() {
-		s.leaveLocked(p.state.ExitCode())
-		if r != nil {
-			r.tellDeath(death{status: p.state})
-		}
-		return
-	}
-	if time.Since(s.spawned) < 2*time.Second {
-		s.deaths++
-	}
-	if s.deaths >= 3 {
-		s.log.Error("the shell dies again and again", "status", p.state.String())
-		s.leaveLocked(1)
-		if r != nil {
-			r.tellDeath(death{status: p.state})
-		}
-		return
-	}
-	s.log.Info("shell respawned", "status", p.state.String())
-	err := s.respawnLocked()
-	if err != nil {
-		s.log.Error("respawn", "error", err)
-		s.leaveLocked(1)
-	}
-	if r != nil {
-		r.tellDeath(death{status: p.state, respawned: err == nil})
-	}
-}
-
-func (s *Shell) leaveLocked(status int) {
-	s.gone = true
-	s.exitStatus = status
-	close(s.exited)
-}
-
-// respawnLocked starts a bash with the last known state.
-func (s *Shell) respawnLocked() error {
-	path := filepath.Join(s.folder, "a")
-	if err := os.WriteFile(path, []byte(s.snap.script(nil)), 0o600); err != nil {
-		return fmt.Errorf("write state: %w", err)
-	}
-	_, err := s.spawnLocked(path)
-	return err
 }

@@ -8,15 +8,17 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// markWait bounds the wait for the end mark after the record came. The mark is written first, so it is there, unless the
-// terminal was flushed by a ^C in between.
-const markWait = 250 * time.Millisecond
+// The end mark is written before the record, so it is on its way when that came, unless the terminal was flushed by a ^C in
+// between: then nothing is left to read. On a busy machine it may be the reader that is late.
+const (
+	markWait = 250 * time.Millisecond
+	markMost = 5 * time.Second
+)
 
 // run is a command in flight.
 type run struct {
@@ -45,12 +47,6 @@ type run struct {
 	out    *sink
 	start  atomic.Int64  // of execution, Unix nanoseconds
 	modes  *unix.Termios // of the terminal, before; nil where they could not be read
-}
-
-// death tells a run that its bash is gone.
-type death struct {
-	status    *os.ProcessState
-	respawned bool
 }
 
 func (r *run) tellDeath(d death) {
@@ -171,6 +167,9 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	}
 	r.start.Store(time.Now().UnixNano())
 	r.modes, _ = p.modes()
+	if pl.held != "" {
+		defer s.note(r, "what `"+pl.held+"` set was put back at its end: traps, options, IFS and redirections of the shell itself hold for one command")
+	}
 	r.out = newSink(s.size.Cols, s.o.Head, s.o.Tail, s.o.Spool, s.textPath(), c)
 	if err := s.arrangeLocked(pl.flags()); err != nil {
 		return nil, nil, err
@@ -198,20 +197,20 @@ func (s *Shell) textPath() string { return filepath.Join(s.folder, "c") }
 // fixedLine is what is typed in place of a text that lies in a file. Its history entry is removed by g, its echo dropped.
 func fixedLine(c Command, pl plan) string {
 	const (
-		source = `\. "$__sublet_c"`
-		end    = `{ __sublet_e $?; } 2>/dev/null` // silent under set -x
+		source = `\. "$__sublet_c"`                  // builtin before it would bring a set -e into a list (CMD_IGNORE_RETURN)
+		end    = `{ \__sublet_e "$?"; } 2>/dev/null` // silent under set -x
 	)
 	switch {
 	case c.User:
-		return ` { __sublet_g h; } 2>/dev/null; ` + source + `; ` + end
+		return ` { \__sublet_g h; } 2>/dev/null; ` + source + `; ` + end
 	case pl.subshell != "":
-		return ` __sublet_g; ( __sublet_b; ` + source + `; __sublet_k ); ` + end
+		return ` \__sublet_g; ( \__sublet_b; ` + source + `; \__sublet_k ); ` + end
 	case !pl.state:
-		return ` ` + source + `; __sublet_q $?`
+		return ` ` + source + `; \__sublet_q "$?"`
 	}
 	// Redirected, so that an exec inside does not bend the shell's own descriptors, nor a program their flags; in a list,
 	// so that a set -e that slipped in does not end it.
-	return ` { \trap -p >|"$__sublet_dir/t"; __sublet_guard; __sublet_g; } 2>/dev/null; ` + source +
+	return ` { \builtin trap -p >|"$__sublet_dir/t"; \__sublet_guard; \__sublet_g; } 2>/dev/null; ` + source +
 		` <"$__sublet_tty" >"$__sublet_tty" 2>"$__sublet_tty" && ` + end + ` || ` + end +
 		`; { \builtin eval "$__sublet_tr"; } 2>/dev/null`
 }
@@ -280,7 +279,7 @@ func (s *Shell) await(ctx context.Context, r *run, p *process) Result {
 			}
 			continue
 		case rec := <-r.end:
-			if !waitMark(r.marked) {
+			if !p.waitMark(r.marked) {
 				if rec.started && s.doubt(r, p, rec) {
 					continue
 				}
@@ -299,36 +298,11 @@ func (s *Shell) await(ctx context.Context, r *run, p *process) Result {
 	}
 	watch.over()
 	s.takeAhead(r, p)
-	s.settle(r, p)
+	if s.settle(r, p) {
+		s.note(r, "it left the terminal's modes changed (stty): they were put back")
+	}
 	s.finish(r, p, cancel, &res)
 	return res
-}
-
-// settle puts the terminal back: as it was, behind a borrower's command; so that the shell reads lines, behind a person's.
-func (s *Shell) settle(r *run, p *process) {
-	now, err := p.modes()
-	if err != nil || r.modes == nil || *now == *r.modes {
-		return
-	}
-	want := *r.modes
-	if r.c.User {
-		if now.Lflag&unix.ICANON != 0 {
-			return
-		}
-		want = *now
-		want.Lflag |= unix.ICANON | unix.ISIG
-		want.Iflag |= unix.ICRNL
-		want.Oflag |= r.modes.Oflag & (unix.OPOST | unix.ONLCR)
-		want.Cc = r.modes.Cc
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return
-	}
-	if err := setModes(p.master, &want); err != nil {
-		s.log.Warn("restore terminal modes", "error", err)
-	}
 }
 
 // loseLine handles a line that was proved never to begin. It is typed once more; in vain or after a cancel its end is told.
@@ -363,14 +337,22 @@ func (s *Shell) isClosing() bool {
 	return s.closing
 }
 
-func waitMark(marked chan struct{}) bool {
+// waitMark waits for the end mark; false when it was lost.
+func (p *process) waitMark(marked chan struct{}) bool {
 	t := time.NewTimer(markWait)
 	defer t.Stop()
-	select {
-	case <-marked:
-		return true
-	case <-t.C:
-		return false
+	for from, empty := time.Now(), 0; ; t.Reset(markWait) {
+		select {
+		case <-marked:
+			return true
+		case <-t.C:
+		}
+		if empty++; p.unreadOutput() {
+			empty = 0
+		}
+		if empty > 1 || time.Since(from) > markMost { // once more: the reader may have it in its hands
+			return false
+		}
 	}
 }
 
@@ -392,29 +374,6 @@ func (s *Shell) doubt(r *run, p *process, rec endRecord) bool {
 	}
 	s.unexpectedLocked(p, r, s.nonce)
 	return true
-}
-
-// buried fills in the result of a command whose shell died.
-func (s *Shell) buried(r *run, d death, res *Result) {
-	ws, _ := d.status.Sys().(syscall.WaitStatus)
-	if res.Status == "ok" {
-		res.Status = "shell_exited"
-	}
-	if ws.Signaled() {
-		res.Signal = nameOf(ws.Signal())
-	} else {
-		code := d.status.ExitCode()
-		res.ExitCode = &code
-	}
-	res.Respawned = d.respawned
-	if d.respawned {
-		s.note(r, "the shell ended and was started again where it was; its jobs, open descriptors and history of this session are gone")
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := s.awaitIdle(ctx); err != nil {
-			s.log.Warn("shell not ready after respawn", "error", err)
-		}
-	}
 }
 
 // began is when execution began, or the line was typed.

@@ -65,10 +65,8 @@ func (s *stream) hush(nonce string) {
 func (s *stream) retype(echo string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mode == modeRunning {
-		s.flushLocked()
-		s.mode, s.echo = modeSourced, []byte(echo)
-	}
+	s.flushLocked()
+	s.mode, s.echo = modeSourced, []byte(echo)
 }
 
 // renonce changes the nonce a line that was typed already will answer with. Its start mark may have come before.
@@ -220,7 +218,7 @@ func (s *stream) scanLocked(p []byte) {
 			return
 		}
 		for i >= 0 {
-			kind, state := s.matchLocked(p[i:])
+			kind, size, state := s.matchLocked(p[i:])
 			if state == matchPart {
 				s.emitLocked(s.mode, p[:i])
 				s.held = bytes.Clone(p[i:])
@@ -232,7 +230,7 @@ func (s *stream) scanLocked(p []byte) {
 				} else {
 					s.emitLocked(s.mode, p[:i])
 				}
-				p = p[i+s.markLen():]
+				p = p[i+size:]
 				s.markLocked(kind)
 				break
 			}
@@ -254,23 +252,42 @@ const (
 	matchFull
 )
 
-// matchLocked tells whether p begins with a mark of the current nonce. Without a command there is none, but a mark that
-// comes a second time (an interrupted hook begins again) is taken out all the same.
-func (s *stream) matchLocked(p []byte) (kind byte, m match) {
+// matchLocked tells whether p begins with a mark, and how long it is. While a command runs only that of its nonce is one.
+// Between commands all are, for one may come behind the record that told of it (T1f): they are taken out.
+func (s *stream) matchLocked(p []byte) (kind byte, size int, m match) {
+	if s.mode == modeIdle {
+		return matchAny(p)
+	}
 	if s.nonce == "" {
-		return 0, matchNo
+		return 0, 0, matchNo
 	}
 	for _, kind := range []byte{'E', 'S'} {
 		mark := markIntro + string(kind) + ";" + s.nonce + "\a"
-		if len(p) >= len(mark) {
-			if string(p[:len(mark)]) == mark {
-				return kind, matchFull
+		if len(p) < len(mark) {
+			if strings.HasPrefix(mark, string(p)) {
+				return 0, 0, matchPart
 			}
-		} else if strings.HasPrefix(mark, string(p)) {
-			return kind, matchPart
+		} else if string(p[:len(mark)]) == mark {
+			return kind, len(mark), matchFull
 		}
 	}
-	return 0, matchNo
+	return 0, 0, matchNo
+}
+
+func matchAny(p []byte) (kind byte, size int, m match) {
+	const most = len(markIntro) + 2 + nonceMax + 1
+	intro := p[:min(len(p), len(markIntro))]
+	if !strings.HasPrefix(markIntro, string(intro)) {
+		return 0, 0, matchNo
+	}
+	end := bytes.IndexByte(p[:min(len(p), most)], '\a')
+	switch {
+	case end > len(markIntro):
+		return 0, end + 1, matchFull
+	case end < 0 && len(p) < most:
+		return 0, 0, matchPart
+	}
+	return 0, 0, matchNo
 }
 
 func (s *stream) markLocked(kind byte) {

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,6 +24,8 @@ type watcher struct {
 	wait time.Duration
 	t    *time.Timer
 	seen int64 // activity at the last look
+	puts int   // how often the hook was put back
+	gone bool  // another program has taken the shell's place (exec), and that was told
 }
 
 func newWatcher(s *Shell, p *process, r *run) *watcher {
@@ -70,8 +73,8 @@ func (w *watcher) wants(quiet bool) string {
 		return ""
 	}
 	echo, canon := m.Lflag&unix.ECHO != 0, m.Lflag&unix.ICANON != 0
-	if !echo && canon {
-		return "password"
+	if was := w.r.modes; !echo && canon && (was == nil || was.Lflag&unix.ECHO != 0) {
+		return "password" // where it was off before, the user wants it so
 	}
 	if !quiet {
 		return w.why
@@ -106,6 +109,9 @@ func (w *watcher) over() {
 // line that does it tells the end, too.
 func (w *watcher) rescue() {
 	_, own := w.p.foreground()
+	if w.gone || own && w.replaced() {
+		return
+	}
 	if own && stopped(w.p.pid) {
 		_ = syscall.Kill(w.p.pid, syscall.SIGCONT) // `suspend`: there is no shell above this one to go back to
 		return
@@ -123,10 +129,32 @@ func (w *watcher) rescue() {
 	if w.r.ended || w.s.proc != w.p {
 		return
 	}
+	if w.puts++; seen && w.puts > 2 {
+		w.s.replaceLocked(w.p)
+		return
+	}
 	w.s.log.Info("prompt hook was taken away and is put back")
-	const line = " { __sublet_h $? tail; __sublet_g; __sublet_again; } 2>/dev/null"
+	const line = ` { \__sublet_h "$?" tail; \__sublet_g; \__sublet_again; } 2>/dev/null`
 	w.p.stream.retype(line)
 	_, _ = w.p.write([]byte(line + "\n"))
+}
+
+// replaced tells whether another program has taken the shell's place, and says so once: it is the user's, nothing of ours
+// may be typed into it, and what it ends with the shell ends with.
+func (w *watcher) replaced() bool {
+	name := imageOf(w.p.pid)
+	if name == "" || forked(name) || !w.r.c.User {
+		return false
+	}
+	w.gone = true
+	name, _, _ = strings.Cut(name, " ")
+	text := "sublet: `" + printable(name) + "` has taken the place of the shell that is lent: agents cannot use it, and sublet ends with it\r\n"
+	w.p.stream.do(func() {
+		if !w.r.out.alt { // its screen is its own
+			w.r.out.write([]byte("\r\n" + text))
+		}
+	})
+	return true
 }
 
 func (p *process) modes() (*unix.Termios, error) {
