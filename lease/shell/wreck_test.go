@@ -146,7 +146,7 @@ func whole(t *testing.T, s *Shell, person bool) {
 	if st, err := s.State(t.Context()); err != nil || st.Dir != "/usr" {
 		t.Errorf("state: got %s, %v", st.Dir, err)
 	}
-	if p, err := s.Prompt(t.Context()); err != nil || !strings.Contains(p, ":/usr") && !strings.Contains(p, "bash") {
+	if p, err := s.Prompt(t.Context()); err != nil || !strings.Contains(p.Text, ":/usr") && !strings.Contains(p.Text, "bash") {
 		t.Errorf("prompt: got %q, %v", p, err)
 	}
 	for end := time.Now().Add(patience); ; { // it is given up after 500 ms, which a busy machine may need

@@ -87,7 +87,7 @@ func (l *Lender) Run(ctx context.Context, text string, takeBack bool, out func([
 	}
 	r, err := l.sh.Run(ctx, c)
 	if r.Respawned {
-		l.events.put(Respawned{Why: "the shell had to be started anew"})
+		l.events.put(Respawned{Why: r.Why})
 	}
 	return r, err
 }
@@ -202,7 +202,7 @@ func (l *Lender) execute(e *execution) {
 	l.look(l.ctx)
 
 	if r.Respawned {
-		l.events.put(Respawned{Why: "an agent's command ended the shell; it was started anew where it was"})
+		l.events.put(Respawned{Why: "an agent's command ended it: " + r.Why})
 	}
 	l.mu.Lock()
 	changed := ""
