@@ -60,7 +60,7 @@ __sublet_h() {
 	\builtin printf -v __sublet_t 1
 	[[ $__sublet_t ]] || __sublet_mend
 	if [[ -s $__sublet_dir/n ]]; then
-		\builtin enable "${__sublet_needs[@]}"
+		{ \builtin enable "${__sublet_needs[@]}"; } 2>/dev/null
 		\builtin unset -f . exec # these two cannot be called by builtin: see fixedLine, reopen
 	fi
 	if [[ $__sublet_n ]]; then
@@ -96,8 +96,7 @@ __sublet_h() {
 
 # mend takes a function named builtin away, and switches builtins on again: all here stands on them. In posix mode unset is
 # found before any function, and an assignment brings that about.
-__sublet_needs=(. alias builtin command compgen complete declare enable eval exec exit history kill local printf read return set
-	shopt trap unset)
+__sublet_needs=(. alias builtin declare enable eval exec history local printf read return set shopt trap unset)
 __sublet_mend() {
 	POSIXLY_CORRECT=1
 	\unset -f builtin enable
@@ -412,7 +411,7 @@ __sublet_k() {
 # What ends a command is not to be replaced by accident: a text that tries is told so by bash.
 \builtin readonly -f __sublet_ret __sublet_h __sublet_mend __sublet_reopen __sublet_next __sublet_z __sublet_wait \
 	__sublet_stand __sublet_r __sublet_nonce __sublet_unlist __sublet_answer __sublet_strip __sublet_arm __sublet_q \
-	__sublet_g __sublet_guard __sublet_e __sublet_again __sublet_y __sublet_d __sublet_b __sublet_k \
+	__sublet_g __sublet_guard __sublet_e __sublet_again __sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k \
 	__sublet_candidates __sublet_load __sublet_complete
 
 if [[ $__sublet_private == 1 ]]; then
