@@ -94,6 +94,10 @@ type State struct {
 	Disabled  []string          // builtins that are switched off (enable -n), sorted
 	Loaded    []string          // builtins that were loaded from a file under a name of their own (enable -f), sorted
 	Digest    string            // lower-case hex SHA-256 over all above
+
+	// What no later command inherits, so that it is not judged by: seen by Difference and put back by Restore only.
+	kept  map[string]string // variables that are not exported: name to the statement that makes them
+	umask string
 }
 
 // Completion is one candidate for the word at the cursor.

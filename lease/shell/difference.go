@@ -40,6 +40,16 @@ func Difference(a, b State) string {
 		parts = append(parts, "left you in "+shortDir(b.Dir, b.Vars["HOME"]))
 	}
 	added, changed, removed := compare(a.Vars, b.Vars, noise)
+	if a.kept != nil && b.kept != nil {
+		more, other, fewer := compare(a.kept, b.kept, nil)
+		added = slices.Concat(added, without(more, sortedNames(a.Vars)))
+		removed = slices.Concat(without(removed, sortedNames(b.kept)), without(fewer, sortedNames(b.Vars)))
+		for _, name := range other { // a prompt hook that counts is no change worth telling
+			if poisonous(name) {
+				changed = append(changed, name)
+			}
+		}
+	}
 	say("set", added)
 	say("changed", changed)
 	say("unset", removed)
@@ -68,6 +78,9 @@ func Difference(a, b State) string {
 	watch = append(watch, without(b.Loaded, a.Loaded)...)
 	say("switched on", without(b.Options, a.Options))
 	say("switched off", without(a.Options, b.Options))
+	if a.umask != b.umask && a.umask != "" && b.umask != "" {
+		parts = append(parts, "changed the umask to "+b.umask)
+	}
 	if len(watch) > 0 {
 		parts = append(parts, "look at "+strings.Join(watch, ", ")+": it decides what later commands run")
 	}

@@ -377,7 +377,9 @@ __sublet_d() {
 		\builtin printf '\0'
 		[[ $__sublet_f != *f* ]] || \builtin declare -f
 		\builtin printf '\0'
-		__sublet_commands
+		\__sublet_commands
+		\builtin printf '\0'
+		\builtin umask
 		\builtin printf '\0'
 	} >|"$__sublet_dir/s" 2>/dev/null
 	\builtin return 0

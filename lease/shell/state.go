@@ -101,6 +101,7 @@ func restoreScript(now, want State) string {
 			fmt.Fprintf(&b, "\\builtin export %s=%s 2>/dev/null\n", name, quote(want.Vars[name]))
 		}
 	}
+	writeKept(&b, now, want)
 	for _, name := range slices.Sorted(maps.Keys(now.Aliases)) {
 		if _, ok := want.Aliases[name]; !ok {
 			fmt.Fprintf(&b, "\\builtin unalias -- %s\n", quote(name))
@@ -127,6 +128,25 @@ func restoreScript(now, want State) string {
 		fmt.Fprintf(&b, "\\builtin cd -- %s >/dev/null 2>&1\n", quote(want.Dir))
 	}
 	return b.String()
+}
+
+// writeKept puts back variables that are not exported, of every kind, and the umask. Read-only ones stay: bash knows no way
+// back.
+func writeKept(b *strings.Builder, now, want State) {
+	for _, name := range slices.Sorted(maps.Keys(now.kept)) {
+		_, exported := want.Vars[name]
+		if want.kept != nil && want.kept[name] != now.kept[name] && !exported {
+			fmt.Fprintf(b, "\\builtin unset -v %s 2>/dev/null\n", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.kept)) {
+		if now.kept[name] != want.kept[name] {
+			b.WriteString(want.kept[name] + " 2>/dev/null\n")
+		}
+	}
+	if want.umask != "" && want.umask != now.umask {
+		fmt.Fprintf(b, "\\builtin umask %s\n", want.umask)
+	}
 }
 
 // writeCommands puts back what names mean beside aliases and functions.
@@ -188,7 +208,7 @@ var fixedOption = map[string]bool{
 
 // special names are the shell's own: they change by themselves, or are ours.
 func special(name string) bool {
-	if strings.HasPrefix(name, "__sublet_") || strings.HasPrefix(name, "BASH") || strings.HasPrefix(name, "EPOCH") ||
+	if strings.HasPrefix(name, "__sublet_") || strings.HasPrefix(name, "BASH") && name != "BASH_ENV" || strings.HasPrefix(name, "EPOCH") ||
 		strings.HasPrefix(name, "COMP_") {
 		return true
 	}
@@ -280,7 +300,7 @@ func (s *Shell) readState(path string) (snapshot, error) {
 		return snapshot{}, fmt.Errorf("read shell state: %w", err)
 	}
 	f := strings.Split(string(raw), "\x00")
-	if len(f) < 10 {
+	if len(f) < 11 {
 		return snapshot{}, errors.New("read shell state: cut short")
 	}
 	dir, setOpts, shopts, full := f[0], f[1], f[2], f[3]
@@ -300,5 +320,6 @@ func (s *Shell) readState(path string) (snapshot, error) {
 		sn.readFunctions(f[6], f[7])
 	}
 	sn.readCommands(f[8])
+	sn.State.umask = strings.TrimSpace(f[9])
 	return sn, nil
 }

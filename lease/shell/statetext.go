@@ -8,7 +8,7 @@ import (
 // readVars splits what `declare -p` prints into statements: `declare -x NAME="value"`, where the value may have lines of
 // its own, an array in parentheses, or $'…'.
 func (sn *snapshot) readVars(text string) {
-	sn.vars, sn.State.Vars = make(map[string]string), make(map[string]string)
+	sn.vars, sn.State.Vars, sn.State.kept = make(map[string]string), make(map[string]string), make(map[string]string)
 	for len(text) > 0 {
 		rest, ok := strings.CutPrefix(text, "declare -")
 		if !ok { // not ours to understand: to the next line
@@ -39,10 +39,25 @@ func (sn *snapshot) readVars(text string) {
 			sn.path = value
 		}
 		sn.order = append(sn.order, name)
+		if keeps(name) && !strings.Contains(flags, "x") {
+			sn.State.kept[name] = statement
+		}
 		if strings.Contains(flags, "x") && set && !strings.ContainsAny(flags, "aA") && name != "_" && name != EnvInside {
 			sn.State.Vars[name] = value
 		}
 	}
+}
+
+// keeps tells whether a variable that is not exported is for a command to leave behind: most of bash's own change by
+// themselves, and guard puts IFS back.
+func keeps(name string) bool {
+	switch name {
+	case "PROMPT_COMMAND", "PS0":
+		return true
+	case "IFS", "REPLY", "OPTARG":
+		return false
+	}
+	return !special(name)
 }
 
 // readAliases splits what `alias -p` prints: `alias name='value'`.

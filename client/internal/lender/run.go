@@ -206,7 +206,7 @@ func (l *Lender) execute(e *execution) {
 	}
 	l.mu.Lock()
 	changed := ""
-	if before.Digest != "" && l.state.Digest != before.Digest {
+	if before.Digest != "" { // the digest is over what later commands are judged by only
 		changed = shell.Difference(before, l.state)
 		if changed != "" {
 			l.before = &before
