@@ -387,7 +387,7 @@ __sublet_d() {
 
 # commands lists the hash table, which bash goes by under set +h too but shows only under set -h, and the builtins.
 __sublet_commands() {
-	local -
+	\builtin local -
 	\builtin set -h
 	\builtin hash -l
 	\builtin enable -a
