@@ -151,6 +151,32 @@ func TestIdleUndoIsBounded(t *testing.T) {
 	}
 }
 
+// A turn whose own client lends no shell borrows that of the window last typed in, and the same one from the question where
+// a command would run to the run itself: it was whichever came first out of a map, anew each time.
+func TestPickOfOtherWindows(t *testing.T) {
+	h := newHub(t)
+	s := h.newSession("/w")
+	defer h.release(s)
+	var want *lender
+	for n := range 8 {
+		c := &Client{hub: h, info: wire.ClientInfo{PID: 100 + n}}
+		c.lender = h.lenderOf(c)
+		c.lender.client = c
+		c.lender.typedAt = time.Unix(int64(n%5), 0) // 4 was typed in last
+		s.clients[c] = struct{}{}
+		if n == 4 {
+			want = c.lender
+		}
+	}
+	u := &userShell{t: &turn{hub: h, s: s, origin: &Client{}}}
+	for range 50 {
+		if got, err := u.pick(); err != nil || got != want {
+			t.Fatalf("got the shell of %d, %v, want that of %d", got.pid, err, want.pid)
+		}
+	}
+	clear(s.clients)
+}
+
 // Numbers have no gap when an event cannot be stored (T4d).
 func TestNumbers(t *testing.T) {
 	h := newHub(t)

@@ -99,13 +99,19 @@ func (h *Hub) lenderFor(pid int) *lender {
 		}
 	}
 	h.mu.Unlock()
+	return lastTyped(lenders)
+}
+
+// lastTyped is the shell that its user typed in last, of those whose client is there; nil for none. Asked twice about the
+// same shells it answers the same.
+func lastTyped(lenders []*lender) *lender {
 	var best *lender
 	var last time.Time
 	for _, ln := range lenders {
 		ln.mu.Lock()
 		linked, typed := ln.client != nil, ln.typedAt
 		ln.mu.Unlock()
-		if linked && (best == nil || typed.After(last)) {
+		if linked && (best == nil || typed.After(last) || typed.Equal(last) && ln.pid < best.pid) {
 			best, last = ln, typed
 		}
 	}

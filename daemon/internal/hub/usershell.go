@@ -16,8 +16,8 @@ type userShell struct {
 	holder string
 }
 
-// pick finds the shell: that of the client that asked, else of another window of the same session. One whose link is
-// down is waited for within its grace.
+// pick finds the shell: that of the client that asked, else of the window of the same session that was typed in last. One
+// whose link is down is waited for within its grace.
 func (u *userShell) pick() (*lender, error) {
 	own := u.t.origin.lender
 	if own != nil {
@@ -33,10 +33,8 @@ func (u *userShell) pick() (*lender, error) {
 		}
 	}
 	u.t.s.mu.Unlock()
-	for _, ln := range others {
-		if linked, _ := ln.linked(); linked {
-			return ln, nil
-		}
+	if ln := lastTyped(others); ln != nil {
+		return ln, nil
 	}
 	if own == nil {
 		return nil, nil // lends none: a private shell
