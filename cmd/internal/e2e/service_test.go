@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"encoding/xml"
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -142,5 +144,38 @@ func TestUnits(t *testing.T) {
 	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "HOME="+dir, "SYSTEMD_LOG_LEVEL=warning")
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}
+
+// launchd is on no machine here: the property list is held to being one, and to starting the daemon as the unit does.
+func TestPropertyList(t *testing.T) {
+	file, err := os.Open("../../sublet/service/sublet.daemon.plist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var list struct {
+		XMLName xml.Name `xml:"plist"`
+		Keys    []string `xml:"dict>key"`
+		Strings []string `xml:"dict>string"`
+		Args    []string `xml:"dict>array>string"`
+	}
+	if err := xml.NewDecoder(file).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	unit, err := os.ReadFile("../../sublet/service/sublet.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "ExecStart=" + strings.Join(list.Args, " ") + "\n"; !strings.Contains(string(unit), want) {
+		t.Errorf("the unit does not say %q", want)
+	}
+	for _, key := range []string{"Label", "ProgramArguments", "RunAtLoad", "KeepAlive", "ExitTimeOut"} {
+		if !slices.Contains(list.Keys, key) {
+			t.Errorf("no %s among %q", key, list.Keys)
+		}
+	}
+	if !slices.Contains(list.Strings, "sublet.daemon") { // what install-service and uninstall call it
+		t.Errorf("label: %q", list.Strings)
 	}
 }
