@@ -140,6 +140,7 @@ type fakeDaemon struct {
 	cancelled []*wire.CancelRequest
 	confirmed []*wire.ConfirmationResponse
 	commands  []*wire.CommandResult
+	export    string
 	sessions  []wire.SessionInfo
 	resumed   func(id wire.SessionID)
 	onAsk     func(*wire.AgentRequest)
@@ -178,7 +179,7 @@ func (d *fakeDaemon) Confirm(_ context.Context, r *wire.ConfirmationResponse) er
 func (d *fakeDaemon) Compact(context.Context, *wire.CompactRequest) error { return nil }
 func (d *fakeDaemon) Undo(context.Context, *wire.UndoRequest) error       { return nil }
 func (d *fakeDaemon) Sessions(_ context.Context, r *wire.SessionRequest) (*wire.SessionReply, error) {
-	return &wire.SessionReply{Op: r.Op, Sessions: d.sessions, Session: wire.SessionInfo{ID: "s-new"}}, nil
+	return &wire.SessionReply{Op: r.Op, Sessions: d.sessions, Text: d.export, Session: wire.SessionInfo{ID: "s-new"}}, nil
 }
 
 func (d *fakeDaemon) Policy(_ context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
@@ -257,7 +258,7 @@ func open(t *testing.T, w, h int, setup ...func(*window)) *window {
 	}
 	o := Options{
 		Daemon: win.d, Shell: win.sh, Stdin: slave, Stdout: slave, Version: "test",
-		Env: []string{"TERM=xterm-256color", "LANG=C.UTF-8"},
+		Env: []string{"TERM=xterm-256color", "LANG=C.UTF-8", "HOME=" + t.TempDir()},
 	}
 	win.p = New(o)
 	for _, f := range setup {

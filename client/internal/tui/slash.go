@@ -369,7 +369,9 @@ func (m *model) slashStatus(string) {
 func (m *model) slashExport(args string) {
 	dir := m.shell.Dir()
 	name := firstOf(args, "sublet-"+m.now().Format("2006-01-02-1504")+".md")
-	if !filepath.IsAbs(name) {
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		name = filepath.Join(lookup(m.opt.Env)("HOME"), rest)
+	} else if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
 	}
 	daemon := m.daemon

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -157,6 +158,22 @@ func TestSlashCommands(t *testing.T) {
 	w.see("/rules rm needs the ID of a rule")
 	w.keys("/new\r")
 	w.see("a new conversation")
+}
+
+// /export writes where it is told to, also below ~, for the user's eyes only, and never over a file that is there.
+func TestExport(t *testing.T) {
+	w := open(t, 100, 24, func(w *window) { w.d.export = "# a talk\n" })
+	name := filepath.Join(lookup(w.p.opt.Env)("HOME"), "talk.md")
+	w.keys("\t/export ~/talk.md\r")
+	w.see("written to")
+	if got, err := os.ReadFile(name); err != nil || string(got) != "# a talk\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v, want mode 0600", info, err)
+	}
+	w.keys("/export ~/talk.md\r")
+	w.see("file exists")
 }
 
 // In a narrow window help and hints are wrapped between words, and nothing of them is lost.
