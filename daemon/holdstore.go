@@ -31,6 +31,9 @@ func (e *StoreInUseError) Hint() string {
 	if e.Socket == "" {
 		return "stop it, or set SUBLET_STATE_DIR to another folder"
 	}
+	if _, err := os.Lstat(e.Socket); err != nil { // a home folder that several machines have
+		return "it is not on this machine, or nobody finds it any more: stop it there, or set SUBLET_STATE_DIR to a folder of this machine"
+	}
 	folder := filepath.Dir(e.Socket)
 	return fmt.Sprintf("it listens in %s: set SUBLET_RUNTIME_DIR=%s for all your shells, or stop it: `SUBLET_RUNTIME_DIR=%s sublet daemon stop`",
 		folder, folder, folder)

@@ -133,6 +133,33 @@ func TestPlaceIsLost(t *testing.T) {
 	}
 }
 
+// A service manager's socket is not the daemon's to make again: it ends, and the next client starts one.
+func TestActivatedSocketIsRemoved(t *testing.T) {
+	p := home(t, "")
+	if err := p.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := socket.TryLock(p.Lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := socket.Listen(p.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ended := run(t, Options{Paths: p, Listener: ln, LockFile: lock, activation: true})
+	c := client(t, p)
+	if err := os.Remove(p.Socket); err != nil {
+		t.Fatal(err)
+	}
+	if n := receive(t, c, func(*wire.Notice) bool { return true }); !strings.Contains(n.Text, "the service manager's socket was removed") {
+		t.Errorf("notice: %q", n.Text)
+	}
+	if err := over(t, ended); err != nil {
+		t.Error(err)
+	}
+}
+
 // Two daemons of different runtime folders on one store end each other's turns (T5c): the second does not start, and says
 // where the first is.
 func TestOneDaemonForAStore(t *testing.T) {
@@ -152,6 +179,10 @@ func TestOneDaemonForAStore(t *testing.T) {
 	}
 	if _, err := os.Lstat(other.Socket); err == nil {
 		t.Error("the refused daemon left its socket")
+	}
+	elsewhere := StoreInUseError{State: p.State, PID: "7", Socket: other.Socket} // on a machine that shares the folder
+	if want := "set SUBLET_STATE_DIR to a folder of this machine"; !strings.Contains(elsewhere.Hint(), want) {
+		t.Errorf("hint %q, want %q", elsewhere.Hint(), want)
 	}
 	stop()
 	if err := over(t, ended); err != nil {
