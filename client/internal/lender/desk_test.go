@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -24,8 +25,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type clock struct {
 	dies, looks time.Duration
 	gone        chan struct{}
+	began       func(shell.Command) // nil = none
 
 	mu    sync.Mutex
+	clash []string // commands that were to run while another did
 	state shell.State
 	calls []string
 	cmd   *shell.Command
@@ -39,22 +42,40 @@ func newClock() *clock {
 func (c *clock) Run(ctx context.Context, cmd shell.Command) (shell.Result, error) {
 	c.mu.Lock()
 	if c.cmd != nil {
+		c.clash = append(c.clash, cmd.Text+" while "+c.cmd.Text+" runs")
 		c.mu.Unlock()
 		return shell.Result{}, shell.ErrBusy
+	}
+	if ctx.Err() != nil {
+		c.mu.Unlock()
+		return shell.Result{}, context.Cause(ctx)
 	}
 	end := make(chan shell.Result, 1)
 	c.cmd, c.end = &cmd, end
 	c.calls = append(c.calls, cmd.Text)
+	dies := c.dies
 	c.mu.Unlock()
+	if c.began != nil {
+		c.began(cmd)
+	}
 	if cmd.Started != nil {
 		cmd.Started()
 	}
 	began := time.Now()
+	timeout := make(<-chan time.Time)
+	if cmd.Timeout > 0 {
+		timer := time.NewTimer(cmd.Timeout)
+		defer timer.Stop()
+		timeout = timer.C
+	}
 	var r shell.Result
 	select {
 	case r = <-end:
+	case <-timeout:
+		time.Sleep(dies)
+		r = shell.Result{Status: wire.StatusTimeout, Signal: "SIGINT"}
 	case <-ctx.Done():
-		time.Sleep(c.dies)
+		time.Sleep(dies)
 		r = shell.Result{Status: wire.StatusCancelled, Signal: "SIGINT"}
 	}
 	c.mu.Lock()
@@ -71,7 +92,32 @@ func (c *clock) finish(code int, s shell.State) {
 	if s.Digest != "" {
 		c.state = s
 	}
-	c.end <- shell.Result{Status: wire.StatusOK, ExitCode: &code, Output: []byte("out")}
+	if c.end == nil {
+		panic("nothing was run yet")
+	}
+	select {
+	case c.end <- shell.Result{Status: wire.StatusOK, ExitCode: &code, Output: []byte("out")}:
+	default: // it has ended, or is dying
+	}
+}
+
+// runs reports whether a command runs whose text begins with prefix.
+func (c *clock) runs(prefix string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cmd != nil && strings.HasPrefix(c.cmd.Text, prefix)
+}
+
+func (c *clock) dying(after time.Duration) {
+	c.mu.Lock()
+	c.dies = after
+	c.mu.Unlock()
+}
+
+func (c *clock) clashes() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.clash
 }
 
 func (c *clock) print(text string) {
@@ -87,8 +133,12 @@ func (c *clock) ran() []string {
 	return slices.Clone(c.calls)
 }
 
-func (c *clock) State(context.Context) (shell.State, error) {
-	time.Sleep(c.looks)
+func (c *clock) State(ctx context.Context) (shell.State, error) {
+	select {
+	case <-time.After(c.looks):
+	case <-ctx.Done():
+		return shell.State{}, context.Cause(ctx)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.state

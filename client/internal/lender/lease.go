@@ -55,24 +55,26 @@ func (l *Lender) acquireLocked(m *wire.AcquireShellLease) {
 		l.acquiredLocked(g) // asked twice, told twice
 		return
 	}
-	if m.Fence <= l.newest {
-		// It was superseded or is over: nothing may wait for it (T2b).
-		reason := wire.ReleasedReleased
-		if g := l.endedLocked(m.LeaseRef); g != nil {
-			reason = g.reason
-		}
-		l.send(&wire.ShellLeaseReleased{LeaseRef: m.LeaseRef, Reason: reason})
-		return
-	}
 	if i := slices.IndexFunc(l.waiting, func(w *wire.AcquireShellLease) bool { return w.LeaseRef == m.LeaseRef }); i >= 0 {
 		l.waiting[i] = m
 		l.queuedLocked(m)
 		return
 	}
+	if m.Fence <= l.newest {
+		// It was superseded or is over: nothing may wait for it (T2b).
+		l.overLocked(m.LeaseRef, wire.ReleasedReleased)
+		return
+	}
+	// The daemon offers to the next only when it holds the last one's lease for over: what is older is stale, whatever
+	// became of the message that said so.
+	l.newest = m.Fence
+	for _, w := range l.waiting {
+		l.overLocked(w.LeaseRef, wire.ReleasedReleased)
+	}
+	l.waiting = l.waiting[:0:0]
 	l.waiting = append(l.waiting, m)
 	if g := l.grant; g != nil {
-		// One holder at most. The daemon offers to the next only when it holds the last one's lease for over, so ours is
-		// stale: it ends now, its command first.
+		// One holder at most: it ends now, its command first.
 		l.endLocked(g, wire.ReleasedExpired, errLeaseOver)
 	}
 	if !l.grantLocked() {
@@ -108,8 +110,7 @@ func (l *Lender) grantLocked() bool {
 	}
 	m := l.waiting[0]
 	l.waiting = l.waiting[1:]
-	l.grant = &grant{acquire: m, since: time.Now()}
-	l.newest = m.Fence
+	l.grant = &grant{acquire: m, since: time.Now(), seen: map[wire.ExecutionID]bool{}}
 	l.log.Info("shell lent", "lease", m.LeaseID, "fence", m.Fence, "agent", m.Agent)
 	l.acquiredLocked(l.grant)
 	return true
@@ -123,8 +124,11 @@ func (l *Lender) acquiredLocked(g *grant) {
 // fingerprint is looked at just before that, when the shell's state is known.
 func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand, undo bool) {
 	g := l.grant
+	if g != nil && g.ref() == refOf(m) {
+		defer func() { g.seen[m.ExecutionID] = true }()
+	}
 	switch {
-	case g == nil || g.ref().LeaseID != m.LeaseID || g.ref().Fence != m.Fence || g.ending != "":
+	case g == nil || g.ref() != refOf(m) || g.ending != "":
 		if old := l.endedLocked(m.LeaseRef); old != nil && old.last != nil && old.last.ExecutionID == m.ExecutionID {
 			l.send(old.last)
 			return
@@ -134,6 +138,8 @@ func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand, undo bool) {
 		// A repeat of what is being done.
 	case g.last != nil && g.last.ExecutionID == m.ExecutionID:
 		l.send(g.last)
+	case g.seen[m.ExecutionID]:
+		l.refuse(m, "it was asked for before")
 	case g.exec != nil:
 		l.refuse(m, "another command of this lease is running")
 	case l.user != nil:
@@ -147,6 +153,11 @@ func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand, undo bool) {
 		l.changedLocked()
 		l.stir()
 	}
+}
+
+// refOf is the lease that a message is of, as it is kept here.
+func refOf(m wire.LeaseMessage) wire.LeaseRef {
+	return wire.LeaseRef{LeaseID: m.Ref().LeaseID, Fence: m.Ref().Fence}
 }
 
 func (l *Lender) refuse(m *wire.ExecuteLeasedCommand, why string) {
@@ -204,10 +215,16 @@ func (l *Lender) releaseLocked(m *wire.ReleaseShellLease) {
 			l.changedLocked()
 		}
 	}
-	if g := l.endedLocked(m.LeaseRef); g != nil {
+	l.newest = max(l.newest, m.Fence) // should the offer itself come only now, it is over
+	l.overLocked(m.LeaseRef, reason)
+}
+
+// overLocked says that a lease is over: for its own reason where it was in force here, else for the one given.
+func (l *Lender) overLocked(ref wire.LeaseRef, reason string) {
+	if g := l.endedLocked(ref); g != nil {
 		reason = g.reason
 	}
-	l.send(&wire.ShellLeaseReleased{LeaseRef: m.LeaseRef, Reason: reason})
+	l.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: reason})
 }
 
 // endLocked ends a lease: at once, or once its running command has been cancelled, has ended (T2i) and its change of the

@@ -131,13 +131,39 @@ func TestReleaseOfAQueuedLeaseLeavesNoGhost(t *testing.T) { // T2b
 		d.take()
 		d.release(7, "cancelled") // never heard of: answered all the same
 		d.take("ShellLeaseReleased")
-		d.acquire(2)
+		d.acquire(7) // and over when it comes
+		d.take("ShellLeaseReleased")
+		d.acquire(8)
 		d.take("ShellLeaseAcquired")
 		d.acquire(1) // late, with an old fence
 		d.take("ShellLeaseReleased")
-		if n := d.l.Lending(); n.Holder != "agent-2" {
-			t.Errorf("got holder %q, want agent-2", n.Holder)
+		if n := d.l.Lending(); n.Holder != "agent-8" {
+			t.Errorf("got holder %q, want agent-8", n.Holder)
 		}
+	})
+}
+
+// What the daemon offered before is over when it offers to the next, though nothing has said so; it is not lent later,
+// under a fence that has gone down.
+func TestOlderOffersAreOver(t *testing.T) { // T2b
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		done := d.run("vim", false)
+		d.acquire(1)
+		d.take("ShellLeaseQueued")
+		d.acquire(3)
+		over := d.take("ShellLeaseReleased", "ShellLeaseQueued")[0].(*wire.ShellLeaseReleased)
+		if over.LeaseRef != ref(1) {
+			t.Errorf("got %+v told as over, want %+v", over.LeaseRef, ref(1))
+		}
+		d.acquire(2)
+		d.take("ShellLeaseReleased")
+		d.sh.finish(0, shell.State{})
+		<-done
+		d.take("ShellLeaseAcquired")
+		d.release(3, "completed")
+		d.take("ShellLeaseReleased")
 	})
 }
 
@@ -309,5 +335,59 @@ func TestReleaseEndsTheRunningCommandFirst(t *testing.T) { // T2i
 		if r := sent[1].(*wire.ShellLeaseReleased); r.Reason != wire.ReleasedExpired {
 			t.Errorf("got reason %s, want expired", r.Reason)
 		}
+	})
+}
+
+// A shell that does not say what state it is in keeps nobody from typing: what a borrowed command left behind is looked
+// at for a moment, and then the shell is the user's.
+func TestTheUserHardlyWaitsForALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		d.acquire(1)
+		d.execute(1, "x1", "make")
+		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.sh.looks = 2 * time.Second // from here on
+		d.sh.finish(0, shell.State{})
+		synctest.Wait()
+		done := d.run("ls", false)
+		time.Sleep(lookWanted)
+		synctest.Wait()
+		if got := d.sh.ran(); !slices.Equal(got, []string{"make", "ls"}) {
+			t.Errorf("got %v run %v after the user's Enter, want make, ls", got, lookWanted)
+		}
+		d.sh.finish(0, shell.State{})
+		<-done
+	})
+}
+
+// A command runs once, however often it is asked for: also when another ran meanwhile, or when it was refused before.
+func TestEachCommandRunsOnce(t *testing.T) { // T2e
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		d.acquire(1)
+		first := d.execute(1, "x1", "make")
+		d.take("ShellLeaseAcquired", "CommandStarted")
+		second := d.execute(1, "x2", "make install")
+		d.take("CommandCompleted") // refused
+		d.sh.finish(0, shell.State{})
+		d.take("CommandCompleted")
+		d.execute(1, "x3", "make check")
+		d.take("CommandStarted")
+		d.sh.finish(0, shell.State{})
+		d.take("CommandCompleted")
+		d.l.Handle(first)
+		d.l.Handle(second)
+		for _, m := range d.take("CommandCompleted", "CommandCompleted") {
+			if done := m.(*wire.CommandCompleted); done.Status != wire.StatusRefused {
+				t.Errorf("got %s for %s, which came again, want refused", done.Status, done.ExecutionID)
+			}
+		}
+		if got := d.sh.ran(); !slices.Equal(got, []string{"make", "make check"}) {
+			t.Errorf("got %v run, want make, make check", got)
+		}
+		d.release(1, "completed")
+		d.take("ShellLeaseReleased")
 	})
 }

@@ -124,9 +124,9 @@ type Lender struct {
 	grant   *grant                    // the lease in force
 	waiting []*wire.AcquireShellLease // offered by the daemon, not granted yet
 	ended   []*grant                  // the last ones, for messages that come late
-	newest  uint64                    // newest fence granted on this link
+	newest  uint64                    // newest fence seen on this link: what comes with an older one is over
 	grace   *time.Timer               // ends a grant whose link is down
-	looking context.CancelFunc        // ends a look at the state: the user wants the shell
+	looking func()                    // ends a look at the state, now or soon: the user wants the shell
 
 	// What the daemon and the user were told of the shell's state.
 	dirty   bool                     // a command ran since state was looked at
@@ -147,14 +147,15 @@ type use struct {
 type grant struct {
 	acquire *wire.AcquireShellLease
 	since   time.Time
-	exec    *execution             // the one command that runs or is about to
-	last    *wire.CommandCompleted // of its last command
-	settles bool                   // its command has ended; what that changed is being looked at
-	ending  string                 // to be released for this reason once exec ended; one of wire.Released…
-	reason  string                 // why it ended
+	exec    *execution                // the one command that runs or is about to
+	last    *wire.CommandCompleted    // of its last command
+	seen    map[wire.ExecutionID]bool // that were asked for under it: each runs once at most, however often it is
+	settles bool                      // its command has ended; what that changed is being looked at
+	ending  string                    // to be released for this reason once exec ended; one of wire.Released…
+	reason  string                    // why it ended
 }
 
-func (g *grant) ref() wire.LeaseRef { return g.acquire.LeaseRef }
+func (g *grant) ref() wire.LeaseRef { return refOf(g.acquire) }
 
 // execution is one borrowed command.
 type execution struct {

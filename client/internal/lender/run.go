@@ -199,7 +199,7 @@ func (l *Lender) execute(e *execution) {
 	})
 	p.close()
 	status := l.complete(e, r, err)
-	l.look(l.ctx)
+	l.lookAfter()
 
 	if r.Respawned {
 		l.events.put(Respawned{Why: "an agent's command ended it: " + r.Why})

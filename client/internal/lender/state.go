@@ -11,8 +11,12 @@ import (
 	"sublet/wire"
 )
 
-// lookBound is how long a look at the shell's state may take.
-const lookBound = 3 * time.Second
+// lookBound is how long a look at the shell's state may take; lookWanted, how much longer one at what a borrowed command
+// left behind may go on when the user wants the shell.
+const (
+	lookBound  = 3 * time.Second
+	lookWanted = 250 * time.Millisecond
+)
 
 // bodiesMost bounds the function bodies of one message; the rest go without.
 const bodiesMost = wire.MaxFrame / 4
@@ -53,6 +57,27 @@ func (l *Lender) look(ctx context.Context) {
 	}
 	l.state = s
 	l.tellLocked()
+}
+
+// lookAfter looks at what a borrowed command left behind, for the caller, who holds the token. A user who wants the
+// shell waits for that lookWanted at most, and is then not told what the command changed.
+func (l *Lender) lookAfter() {
+	ctx, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	var timer *time.Timer
+	hurry := func() { timer = time.AfterFunc(lookWanted, cancel) }
+	l.mu.Lock()
+	if l.looking = hurry; l.user != nil {
+		hurry()
+	}
+	l.mu.Unlock()
+	l.look(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.looking = nil
+	if timer != nil {
+		timer.Stop()
+	}
 }
 
 // tellLocked sends the state to the daemon, if there is a link that does not have it.
