@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -98,18 +96,20 @@ func (a *app) runLease(b borrow) error {
 		return coded{err, exitLeaseFailed}
 	}
 	defer c.Close()
-	out := &borrowed{app: a, json: b.json, cook: !isTerminal(os.Stdout)}
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	out := newBorrowed(a, b.json, !isTerminal(os.Stdout), abort)
 	end, err := c.LeaseRun(ctx, &wire.LeaseRunRequest{
 		ClientPID: b.client, Command: wire.OSString(b.command), Cwd: wire.OSString(b.cwd),
 		WaitMS: b.wait.Milliseconds(), TimeoutMS: b.timeout.Milliseconds(), CallerPID: os.Getpid(),
 	}, out.show)
+	if printed := out.finish(end); printed != nil {
+		return coded{fmt.Errorf("print the output: %w", printed), exitLeaseFailed}
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return coded{errInterrupted, exitCancelled}
 		}
-		return coded{err, exitLeaseFailed}
-	}
-	if err := out.finish(end); err != nil {
 		return coded{err, exitLeaseFailed}
 	}
 	return leaseStatus(ctx, end)
@@ -132,88 +132,6 @@ func leaseStatus(ctx context.Context, end *wire.CommandCompleted) error {
 		return coded{fmt.Errorf("the command was ended by %s", end.Signal), exitLeaseFailed}
 	}
 	return nil
-}
-
-// borrowed prints a borrowed command's output as it comes.
-type borrowed struct {
-	app  *app
-	json bool
-	cook bool  // standard output is no terminal: line ends are \n, not the \r\n of one
-	next int64 // offset of the byte that comes next
-	gap  int64 // bytes left out because this end was slow
-	held []byte
-}
-
-func (o *borrowed) show(m wire.LeaseMessage) {
-	out, ok := m.(*wire.CommandOutput)
-	if !ok {
-		return
-	}
-	if out.Offset > o.next {
-		o.gap += out.Offset - o.next
-	}
-	o.next = out.Offset + int64(len(out.Data))
-	o.write(out.Data, false)
-}
-
-// write prints data, but for an end that may be the first half of something.
-func (o *borrowed) write(data []byte, last bool) {
-	data = append(o.held, data...)
-	o.held = nil
-	if !last {
-		n := len(data) - unfinished(data)
-		o.held = bytes.Clone(data[n:])
-		data = data[:n]
-	}
-	if o.cook {
-		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
-	}
-	switch {
-	case len(data) == 0:
-	case !o.json:
-		_, _ = o.app.stdout.Write(data)
-	case utf8.Valid(data):
-		_ = o.app.printJSON(map[string]string{"data": string(data)})
-	default:
-		_ = o.app.printJSON(map[string][]byte{"data_base64": data})
-	}
-}
-
-// unfinished is how many bytes at the end of p are a \r or the beginning of a UTF-8 character.
-func unfinished(p []byte) int {
-	if bytes.HasSuffix(p, []byte("\r")) {
-		return 1
-	}
-	for n := 1; n <= min(3, len(p)); n++ {
-		if tail := p[len(p)-n:]; utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				return n
-			}
-			return 0
-		}
-	}
-	return 0
-}
-
-func (o *borrowed) finish(end *wire.CommandCompleted) error {
-	o.write(nil, true)
-	if !o.json {
-		for _, note := range end.Notes {
-			fmt.Fprintf(o.app.stderr, "sublet: %s\n", oneLine(note))
-		}
-		if o.gap > 0 {
-			fmt.Fprintf(o.app.stderr, "sublet: %d bytes of output were left out here, since they came faster than they were read\n", o.gap)
-		}
-		return nil
-	}
-	fields, err := view(end)
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{"lease_id", "fence", "execution_id"} {
-		delete(fields, name)
-	}
-	return o.app.printJSON(fields)
 }
 
 // shellWords quotes words so that a shell reads them back as they are.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -76,7 +77,7 @@ func TestBorrowedOutput(t *testing.T) {
 	const data = "ä€𝔘\r\nx\ry\r\n\xff\xfe"
 	for size := 1; size <= len(data); size++ {
 		var out bytes.Buffer
-		o := &borrowed{app: &app{stdout: &out, stderr: &out}, cook: true}
+		o := newBorrowed(&app{stdout: &out, stderr: &out}, false, true, nil)
 		for _, p := range pieces(size, data) {
 			o.show(p)
 		}
@@ -88,7 +89,7 @@ func TestBorrowedOutput(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	o := &borrowed{app: &app{stdout: &out, stderr: &errs}, json: true}
+	o := newBorrowed(&app{stdout: &out, stderr: &errs}, true, false, nil)
 	o.show(&wire.CommandOutput{Offset: 0, Data: []byte("caf\xc3")})
 	o.show(&wire.CommandOutput{Offset: 4, Data: []byte("\xa9\xff")})
 	code := 3
@@ -106,10 +107,50 @@ func TestBorrowedOutput(t *testing.T) {
 		}
 	}
 	errs.Reset()
-	o = &borrowed{app: &app{stdout: &out, stderr: &errs}}
+	o = newBorrowed(&app{stdout: &out, stderr: &errs}, false, false, nil)
 	o.show(&wire.CommandOutput{Offset: 100, Data: []byte("x")})
 	if err := o.finish(&wire.CommandCompleted{}); err != nil || !strings.Contains(errs.String(), "100 bytes of output were left out") {
 		t.Errorf("got %v, %q", err, errs.String())
+	}
+}
+
+// A reader that rests, such as a pager, keeps nothing waiting and loses nothing; one that never reads costs a bounded
+// amount of memory and is told what is missing; one that is gone ends the command.
+func TestBorrowedOutputAndItsReader(t *testing.T) {
+	const chunk = 1 << 20
+	data := bytes.Repeat([]byte("x"), chunk)
+	for _, c := range []struct {
+		chunks int
+		lost   string
+	}{{unreadMost / chunk, ""}, {unreadMost/chunk + 2, "2097152 bytes of output were left out"}} {
+		r, w := io.Pipe()
+		var errs bytes.Buffer
+		o := newBorrowed(&app{stdout: w, stderr: &errs}, false, false, nil)
+		for i := range c.chunks {
+			o.show(&wire.CommandOutput{Offset: int64(i) * chunk, Data: data}) // returns though nobody reads
+		}
+		read := make(chan int64, 1)
+		go func() {
+			n, _ := io.Copy(io.Discard, r) // ends with the pipe
+			read <- n
+		}()
+		if err := o.finish(nil); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		if n := <-read; n != unreadMost || (c.lost == "") != (errs.String() == "") || !strings.Contains(errs.String(), c.lost) {
+			t.Errorf("%d MiB: read %d, told %q, want %d and %q", c.chunks, n, errs.String(), unreadMost, c.lost)
+		}
+	}
+	full := errors.New("no space left on device")
+	r, w := io.Pipe()
+	r.CloseWithError(full)
+	ctx, stop := context.WithCancelCause(t.Context())
+	o := newBorrowed(&app{stdout: w, stderr: w}, false, false, stop)
+	o.show(&wire.CommandOutput{Data: []byte("x")})
+	<-ctx.Done()
+	if err := o.finish(&wire.CommandCompleted{}); !errors.Is(err, full) || !errors.Is(context.Cause(ctx), full) {
+		t.Errorf("got %v and cause %v, want %v", err, context.Cause(ctx), full)
 	}
 }
 

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"unicode/utf8"
+
+	"sublet/wire"
+)
+
+// unreadMost is how many bytes of a borrowed command's output are kept for a reader that is slower than the command, such
+// as a pager: as many as the spool of the shell keeps.
+const unreadMost = 64 << 20
+
+// borrowed prints a borrowed command's output as it comes, from a goroutine of its own: a reader of standard output that
+// rests must not keep the connection waiting, which would cost output after 4 MiB and the command itself after 30 s.
+type borrowed struct {
+	app  *app
+	json bool
+	cook bool // standard output is no terminal: line ends are \n, not the \r\n of one
+	stop context.CancelCauseFunc
+	work sync.WaitGroup
+	wake chan struct{} // capacity 1
+	part []byte        // printed with what comes next
+
+	mu sync.Mutex
+	// below: guarded by mu
+	queue  [][]byte
+	size   int   // of what is not printed yet
+	next   int64 // offset of the byte that comes next
+	gap    int64 // bytes left out
+	closed bool
+	err    error // of the first write that failed; then nothing is printed any more
+}
+
+// newBorrowed starts printing. stop is called with the error when standard output takes no more. finish must be called.
+func newBorrowed(a *app, json, cook bool, stop context.CancelCauseFunc) *borrowed {
+	o := &borrowed{app: a, json: json, cook: cook, stop: stop, wake: make(chan struct{}, 1)}
+	o.work.Go(o.run)
+	return o
+}
+
+// show takes a message of the lease and never waits.
+func (o *borrowed) show(m wire.LeaseMessage) {
+	out, ok := m.(*wire.CommandOutput)
+	if !ok {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if out.Offset > o.next {
+		o.gap += out.Offset - o.next
+	}
+	o.next = out.Offset + int64(len(out.Data))
+	if o.size+len(out.Data) > unreadMost {
+		o.gap += int64(len(out.Data))
+		return
+	}
+	o.queue = append(o.queue, out.Data)
+	o.size += len(out.Data)
+	o.stir()
+}
+
+func (o *borrowed) stir() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run prints until finish, and then what is left.
+func (o *borrowed) run() {
+	for {
+		o.mu.Lock()
+		batch, closed, failed := o.queue, o.closed, o.err != nil
+		o.queue = nil
+		o.mu.Unlock()
+		for _, data := range batch {
+			failed = failed || !o.write(data, false)
+			o.mu.Lock()
+			o.size -= len(data)
+			o.mu.Unlock()
+		}
+		switch {
+		case len(batch) > 0:
+		case closed:
+			if !failed {
+				o.write(nil, true)
+			}
+			return
+		default:
+			<-o.wake
+		}
+	}
+}
+
+// write prints data, but for an end that may be the first half of something. It reports whether that went well.
+func (o *borrowed) write(data []byte, last bool) bool {
+	data = append(o.part, data...)
+	o.part = nil
+	if !last {
+		n := len(data) - unfinished(data)
+		o.part = bytes.Clone(data[n:])
+		data = data[:n]
+	}
+	if o.cook {
+		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	}
+	var err error
+	switch {
+	case len(data) == 0:
+	case !o.json:
+		_, err = o.app.stdout.Write(data)
+	case utf8.Valid(data):
+		err = o.app.printJSON(map[string]string{"data": string(data)})
+	default:
+		err = o.app.printJSON(map[string][]byte{"data_base64": data})
+	}
+	if err != nil {
+		o.mu.Lock()
+		o.err = err
+		o.mu.Unlock()
+		o.stop(err)
+	}
+	return err == nil
+}
+
+// unfinished is how many bytes at the end of p are a \r or the beginning of a UTF-8 character.
+func unfinished(p []byte) int {
+	if bytes.HasSuffix(p, []byte("\r")) {
+		return 1
+	}
+	for n := 1; n <= min(3, len(p)); n++ {
+		if tail := p[len(p)-n:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// finish prints what is left and how the command ended (nil: it never began, or its end is not known), and waits for
+// that. The error is that of standard output.
+func (o *borrowed) finish(end *wire.CommandCompleted) error {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.stir()
+	o.work.Wait()
+	if o.err != nil {
+		return o.err
+	}
+	if o.gap > 0 {
+		fmt.Fprintf(o.app.stderr, "sublet: %d bytes of output were left out here, since they came faster than they were read\n", o.gap)
+	}
+	if end == nil {
+		return nil
+	}
+	if !o.json {
+		for _, note := range end.Notes {
+			fmt.Fprintf(o.app.stderr, "sublet: %s\n", oneLine(note))
+		}
+		return nil
+	}
+	fields, err := view(end)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"lease_id", "fence", "execution_id"} {
+		delete(fields, name)
+	}
+	return o.app.printJSON(fields)
+}
