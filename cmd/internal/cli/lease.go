@@ -40,7 +40,7 @@ func needsSubcommand(c *cobra.Command, _ []string) error {
 // borrow is what `lease run` was asked to do.
 type borrow struct {
 	wait, timeout time.Duration
-	json          bool
+	json, plain   bool
 	cwd           string
 	client        int
 	command       string
@@ -69,6 +69,7 @@ func (a *app) leaseRun() *cobra.Command {
 	f.DurationVar(&b.wait, "wait", 0, "how long to queue for the shell (default: [lease] wait of the settings)")
 	f.DurationVar(&b.timeout, "timeout", 0, "how long the command may run (default: [shell] command_timeout)")
 	f.BoolVar(&b.json, "json", false, "print output as {\"data\": …} lines, then one object with the result")
+	f.BoolVar(&b.plain, "plain", false, "print output without colours and other control sequences: the command has a terminal, and prints as to one")
 	f.StringVar(&b.cwd, "cwd", "", "run it in this folder (default: where the shell is)")
 	f.IntVar(&b.client, "client", 0, "pid of the sublet to borrow from (see lease ls)")
 	f.SetInterspersed(false)
@@ -98,7 +99,7 @@ func (a *app) runLease(b borrow) error {
 	defer c.Close()
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	out := newBorrowed(a, b.json, !isTerminal(os.Stdout), abort)
+	out := newBorrowed(a, b.json, !isTerminal(os.Stdout), b.plain, abort)
 	end, err := c.LeaseRun(ctx, &wire.LeaseRunRequest{
 		ClientPID: b.client, Command: wire.OSString(b.command), Cwd: wire.OSString(b.cwd),
 		WaitMS: b.wait.Milliseconds(), TimeoutMS: b.timeout.Milliseconds(), CallerPID: os.Getpid(),

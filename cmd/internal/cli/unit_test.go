@@ -77,7 +77,7 @@ func TestBorrowedOutput(t *testing.T) {
 	const data = "ä€𝔘\r\nx\ry\r\n\xff\xfe"
 	for size := 1; size <= len(data); size++ {
 		var out bytes.Buffer
-		o := newBorrowed(&app{stdout: &out, stderr: &out}, false, true, nil)
+		o := newBorrowed(&app{stdout: &out, stderr: &out}, false, true, false, nil)
 		for _, p := range pieces(size, data) {
 			o.show(p)
 		}
@@ -89,7 +89,7 @@ func TestBorrowedOutput(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	o := newBorrowed(&app{stdout: &out, stderr: &errs}, true, false, nil)
+	o := newBorrowed(&app{stdout: &out, stderr: &errs}, true, false, false, nil)
 	o.show(&wire.CommandOutput{Offset: 0, Data: []byte("caf\xc3")})
 	o.show(&wire.CommandOutput{Offset: 4, Data: []byte("\xa9\xff")})
 	code := 3
@@ -107,10 +107,25 @@ func TestBorrowedOutput(t *testing.T) {
 		}
 	}
 	errs.Reset()
-	o = newBorrowed(&app{stdout: &out, stderr: &errs}, false, false, nil)
+	o = newBorrowed(&app{stdout: &out, stderr: &errs}, false, false, false, nil)
 	o.show(&wire.CommandOutput{Offset: 100, Data: []byte("x")})
 	if err := o.finish(&wire.CommandCompleted{}); err != nil || !strings.Contains(errs.String(), "100 bytes of output were left out") {
 		t.Errorf("got %v, %q", err, errs.String())
+	}
+}
+
+// --plain leaves out colours, titles and the like, wherever the pieces of output are cut.
+func TestBorrowedPlain(t *testing.T) {
+	const data = "\x1b[01;31merr\x1b[Kor\x1b[m ä\x1b]0;a title\x07\r\n\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\t\x1b(B.\x1b7\x1b[?25l\x1b["
+	for size := 1; size <= len(data); size++ {
+		var out bytes.Buffer
+		o := newBorrowed(&app{stdout: &out, stderr: &out}, false, true, true, nil)
+		for i := 0; i < len(data); i += size {
+			o.show(&wire.CommandOutput{Offset: int64(i), Data: []byte(data[i:min(i+size, len(data))])})
+		}
+		if err := o.finish(nil); err != nil || out.String() != "error ä\nlink\t." {
+			t.Errorf("pieces of %d: got %q, %v", size, out.String(), err)
+		}
 	}
 }
 
@@ -125,7 +140,7 @@ func TestBorrowedOutputAndItsReader(t *testing.T) {
 	}{{unreadMost / chunk, ""}, {unreadMost/chunk + 2, "2097152 bytes of output were left out"}} {
 		r, w := io.Pipe()
 		var errs bytes.Buffer
-		o := newBorrowed(&app{stdout: w, stderr: &errs}, false, false, nil)
+		o := newBorrowed(&app{stdout: w, stderr: &errs}, false, false, false, nil)
 		for i := range c.chunks {
 			o.show(&wire.CommandOutput{Offset: int64(i) * chunk, Data: data}) // returns though nobody reads
 		}
@@ -146,7 +161,7 @@ func TestBorrowedOutputAndItsReader(t *testing.T) {
 	r, w := io.Pipe()
 	r.CloseWithError(full)
 	ctx, stop := context.WithCancelCause(t.Context())
-	o := newBorrowed(&app{stdout: w, stderr: w}, false, false, stop)
+	o := newBorrowed(&app{stdout: w, stderr: w}, false, false, false, stop)
 	o.show(&wire.CommandOutput{Data: []byte("x")})
 	<-ctx.Done()
 	if err := o.finish(&wire.CommandCompleted{}); !errors.Is(err, full) || !errors.Is(context.Cause(ctx), full) {
