@@ -45,7 +45,7 @@ func run(only []string) error {
 		pinned bool
 		make   func(binary string) (rows []row, stop func(), err error)
 	}{
-		{"W", true, wireRows}, {"L", true, leaseRows}, {"C", false, shellRows}, {"S", false, processRows}, {"M", false, crowdRows}, {"R", false, riskRows}, {"O", false, serveRows},
+		{"W", true, wireRows}, {"L", true, leaseRows}, {"C", false, shellRows}, {"E", false, lendRows}, {"S", false, processRows}, {"M", false, crowdRows}, {"R", false, riskRows}, {"O", false, serveRows},
 	}
 	fmt.Printf("%-4s %-44s %14s %14s %8s %8s  %s\n", "", "", "ours", "baseline", "ratio", "goal", "baseline is")
 	for _, g := range groups {
