@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"sublet/client"
 	"sublet/wire"
@@ -247,5 +248,28 @@ func TestFollowedLogBeginsAnew(t *testing.T) {
 	}
 	if got := out.String(); got != "two\nthree\nfour\n" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// --since takes a time back from now, a date or a time, and nothing that could be read in two ways.
+func TestSinceTime(t *testing.T) {
+	here := time.FixedZone("here", 2*3600)
+	now := time.Date(2026, 3, 31, 12, 0, 0, 0, here)
+	for in, want := range map[string]time.Time{
+		"": {}, "90m": now.Add(-90 * time.Minute), "24h": now.Add(-24 * time.Hour), "1h30m": now.Add(-90 * time.Minute), "0s": now,
+		"7d": now.AddDate(0, 0, -7), "0d": now, "2026-03-01": time.Date(2026, 3, 1, 0, 0, 0, 0, here),
+		"2026-03-01 08:30":          time.Date(2026, 3, 1, 8, 30, 0, 0, here),
+		"2026-03-01 08:30:15":       time.Date(2026, 3, 1, 8, 30, 15, 0, here),
+		"2026-03-01T08:30:15Z":      time.Date(2026, 3, 1, 8, 30, 15, 0, time.UTC),
+		"2026-03-01T08:30:15+05:00": time.Date(2026, 3, 1, 3, 30, 15, 0, time.UTC),
+	} {
+		if got, err := sinceTime(in, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q: got %v, %v, want %v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"-1h", "-2d", "d", "1.5d", "yesterday", "2026-13-01", "01/02/2026", "7", "10 minutes"} {
+		if got, err := sinceTime(in, now); err == nil || !strings.Contains(err.Error(), in) {
+			t.Errorf("%q: got %v, %v, want an error that names it", in, got, err)
+		}
 	}
 }

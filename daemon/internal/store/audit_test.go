@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -289,5 +290,50 @@ func TestAuditOddFiles(t *testing.T) {
 	var e AuditEntry
 	if err := json.Unmarshal([]byte(`{"exit_code":null}`), &e); err != nil || e.ExitCode != nil {
 		t.Errorf("got %+v, %v", e, err)
+	}
+}
+
+// envAuditWriter makes the test program write the log named by it until it is killed.
+const envAuditWriter = "SUBLET_TEST_AUDIT_WRITER"
+
+// A daemon that is killed at any moment leaves a log that the next one goes on with, and no fault in it.
+func TestAuditSurvivesKill(t *testing.T) {
+	if path := os.Getenv(envAuditWriter); path != "" {
+		a, err := OpenAudit(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.max = 20_000 // files are put aside too
+		for i := 0; ; i++ {
+			if err := a.Record(AuditEntry{At: time.Now(), Event: "decision", Command: strings.Repeat("x", i%700)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "audit.log")
+	var last int64
+	for round := range 6 {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestAuditSurvivesKill$")
+		cmd.Env = append(os.Environ(), envAuditWriter+"="+path)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for grown := false; !grown; { // until this round's process has written something
+			if h, err := readHead(path); err == nil {
+				grown = h.seq > last+int64(20+round*37)
+			}
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // killed
+		a := openAudit(t, path)
+		record(t, a, "after the kill")
+		a.Close()
+		rep := verify(t, path)
+		if len(rep.Faults) != 0 || rep.Last <= last {
+			t.Fatalf("round %d: got %+v, want no fault", round, rep)
+		}
+		last = rep.Last
 	}
 }
