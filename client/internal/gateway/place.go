@@ -15,7 +15,7 @@ import (
 func (p Place) With(base map[string]wire.OSString, cwd string, env map[string]string) (Place, error) {
 	if cwd != "" {
 		if !filepath.IsAbs(cwd) || strings.ContainsRune(cwd, 0) {
-			return p, fmt.Errorf("cwd: %q is not an absolute path", clip(cwd, 200))
+			return p, fmt.Errorf("cwd: %q is not an absolute path", Clip(cwd, 200))
 		}
 		p.Cwd = filepath.Clean(cwd)
 	}
@@ -29,19 +29,11 @@ func (p Place) With(base map[string]wire.OSString, cwd string, env map[string]st
 		}
 		for name := range env {
 			if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(env[name], 0) {
-				return p, fmt.Errorf("env: %q cannot be a variable", clip(name, 100))
+				return p, fmt.Errorf("env: %q cannot be a variable", Clip(name, 100))
 			}
 		}
 		maps.Copy(merged, lender.Public(env))
 		p.Env = merged
 	}
 	return p, nil
-}
-
-// clip bounds text of the other side that goes into an answer.
-func clip(s string, most int) string {
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
 }

@@ -197,11 +197,8 @@ func (g *gate) wait(bound time.Duration) {
 // requestError is an error of the daemon, or of the way to it, in the protocol's terms.
 func requestError(err error) error {
 	data := map[string]any{"details": err.Error()}
-	if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok && h.Hint() != "" {
-		data["hint"] = h.Hint()
+	if hint := gateway.Hint(err); hint != "" {
+		data["hint"] = hint
 	}
 	return sdk.NewInternalError(data)
 }

@@ -72,11 +72,11 @@ func (s *session) ignored(servers []sdk.McpServer) {
 	for _, m := range servers {
 		switch {
 		case m.Stdio != nil:
-			names = append(names, oneLine(m.Stdio.Name))
+			names = append(names, gateway.OneLine(m.Stdio.Name))
 		case m.Http != nil:
-			names = append(names, oneLine(m.Http.Name))
+			names = append(names, gateway.OneLine(m.Http.Name))
 		case m.Sse != nil:
-			names = append(names, oneLine(m.Sse.Name))
+			names = append(names, gateway.OneLine(m.Sse.Name))
 		}
 	}
 	if len(names) == 0 {
@@ -308,7 +308,7 @@ func (s *session) show(m wire.Message) {
 	case *wire.AgentStreamChunk:
 		c := &m.Chunk
 		switch {
-		case c.Type == wire.ChunkText && c.Text != "" && !isDelegate(m.Agent):
+		case c.Type == wire.ChunkText && c.Text != "" && !gateway.IsDelegate(m.Agent):
 			s.update(sdk.UpdateAgentMessageText(c.Text))
 		case c.Type == wire.ChunkReasoning && c.Text != "":
 			s.update(sdk.UpdateAgentThoughtText(c.Text))
@@ -320,12 +320,6 @@ func (s *session) show(m wire.Message) {
 	case *wire.CommandResult:
 		s.ended(m)
 	}
-}
-
-// isDelegate reports whether an agent works for another one: a task's name carries its number.
-func isDelegate(agent string) bool {
-	_, number, ok := strings.Cut(agent, "-")
-	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 // object is a call's arguments; what is no object is kept as text.

@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"sublet/client/internal/gateway"
 	"sublet/wire"
 )
 
@@ -71,23 +72,14 @@ func (s *session) began(m *wire.AgentStreamChunk) {
 // title is a call in one line, as the editor shows it.
 func title(tool string, args map[string]any) string {
 	if command, ok := args["command"].(string); ok && tool == "bash" {
-		return "`" + oneLine(command) + "`"
+		return "`" + gateway.OneLine(command) + "`"
 	}
 	for _, name := range []string{"path", "pattern", "url", "description", "prompt"} {
 		if v, ok := args[name].(string); ok && v != "" {
-			return tool + " " + oneLine(v)
+			return tool + " " + gateway.OneLine(v)
 		}
 	}
 	return tool
-}
-
-func oneLine(s string) string {
-	const most = 200
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
 }
 
 // absolute is a path of a call against the session's folder.
@@ -236,7 +228,7 @@ func (s *session) ask(m *wire.ConfirmationRequest) {
 		switch {
 		case err != nil:
 			s.a.log.Warn("the editor could not ask", "err", err)
-			r.Comment = "the editor could not ask: " + oneLine(err.Error())
+			r.Comment = "the editor could not ask: " + gateway.OneLine(err.Error())
 		case reply.Outcome.Selected != nil:
 			chosen(r, m, string(reply.Outcome.Selected.OptionId))
 		default:

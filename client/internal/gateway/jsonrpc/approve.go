@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"sublet/client/internal/gateway"
 	"sublet/wire"
 )
 
@@ -32,7 +33,7 @@ func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 	qu.timer = time.AfterFunc(bound, func() { c.expire(m.ExecutionID) })
 	description := m.Tool
 	if m.Command != "" {
-		description = fmt.Sprintf("Run `%s` in %s", oneLine(string(m.Command)), m.Cwd)
+		description = fmt.Sprintf("Run `%s` in %s", gateway.OneLine(string(m.Command)), m.Cwd)
 	} else if s := summary(m.Arguments); s != "" {
 		description += " " + s
 	}

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -285,10 +284,4 @@ func (c *conn) authentic(token string) bool {
 }
 
 // clip bounds text of the client that goes into an answer or the log.
-func clip(s string) string {
-	const most = 64
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return gateway.Clip(s, 64) }

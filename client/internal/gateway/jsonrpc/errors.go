@@ -43,11 +43,7 @@ func failureOf(err error) *failure {
 		if !ok {
 			code = codeAgent
 		}
-		f := failed(code, "%s", e.Error()).with("code", e.Code).with("recoverable", e.Recoverable)
-		if e.Hint != "" {
-			f.with("hint", e.Hint)
-		}
-		return f
+		return hinted(failed(code, "%s", e.Error()).with("code", e.Code).with("recoverable", e.Recoverable), err)
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -55,12 +51,12 @@ func failureOf(err error) *failure {
 	case errors.Is(err, context.Canceled), errors.Is(err, gateway.ErrClosed):
 		return failed(codeCancelled, "the server is stopping")
 	}
-	f := failed(codeInternal, "%s", err)
-	if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok && h.Hint() != "" {
-		f.with("hint", h.Hint())
+	return hinted(failed(codeInternal, "%s", err), err)
+}
+
+func hinted(f *failure, err error) *failure {
+	if hint := gateway.Hint(err); hint != "" {
+		f.with("hint", hint)
 	}
 	return f
 }

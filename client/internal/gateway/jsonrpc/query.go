@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -158,7 +159,7 @@ func (c *conn) end(q *query, status string, m *wire.AgentComplete) {
 		message, details, _ := strings.Cut(q.error.Message, ": ")
 		c.notify("stream.error", map[string]any{
 			"query_id": q.id,
-			"error":    map[string]any{"code": q.error.Code, "message": longTitles[q.error.Code], "details": orElse(details, message)},
+			"error":    map[string]any{"code": q.error.Code, "message": longTitles[q.error.Code], "details": cmp.Or(details, message)},
 		})
 	}
 	metadata := map[string]any{
@@ -191,13 +192,6 @@ var longTitles = map[int]string{
 	codeParams: "Invalid params", codeInternal: "Internal server error", codeAgent: "Agent processing failed",
 	codeModel: "LLM inference failed", codeTool: "Tool execution failed", codeTimeout: "Operation timed out",
 	codeCancelled: "Operation was cancelled", codePermission: "Operation not permitted",
-}
-
-func orElse(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // remembered is list with id at its end, bounded: these ids only tell what ended from what never was.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"sublet/client/internal/gateway"
 )
 
 // history is the client's own commands as it told them, the oldest first.
@@ -100,7 +102,7 @@ func (h history) helped(last recentCommand) *suggestion {
 	}
 	return &suggestion{
 		Suggestion: best, Confidence: float64(counts[best]) / float64(total+1), Source: "command_history",
-		Context: fmt.Sprintf("after `%s` failed before, this succeeded", oneLine(last.Command)),
+		Context: fmt.Sprintf("after `%s` failed before, this succeeded", gateway.OneLine(last.Command)),
 	}
 }
 
@@ -120,7 +122,7 @@ func (h history) meant(last recentCommand) *suggestion {
 		}
 		return &suggestion{
 			Suggestion: strings.TrimSpace(known + " " + rest), Confidence: 0.8, Source: "last_failed_command",
-			Context: fmt.Sprintf("`%s` was not found; you have used `%s`", oneLine(name), oneLine(known)),
+			Context: fmt.Sprintf("`%s` was not found; you have used `%s`", gateway.OneLine(name), gateway.OneLine(known)),
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/gateway"
 	"sublet/wire"
 )
 
@@ -101,16 +102,10 @@ func (c *conn) queryOf(m wire.Message) *query {
 // spoken is a piece of the agent's own answer. What an agent that works for another one says is not.
 func spoken(m wire.Message) (string, bool) {
 	chunk, ok := m.(*wire.AgentStreamChunk)
-	if !ok || chunk.Chunk.Type != wire.ChunkText || isDelegate(chunk.Agent) {
+	if !ok || chunk.Chunk.Type != wire.ChunkText || gateway.IsDelegate(chunk.Agent) {
 		return "", false
 	}
 	return chunk.Chunk.Text, true
-}
-
-// isDelegate reports whether an agent works for another one: a task's name carries its number.
-func isDelegate(agent string) bool {
-	_, number, ok := strings.Cut(agent, "-")
-	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 // said takes a piece of the answer and returns what goes out now.
@@ -282,23 +277,14 @@ func (c *conn) toolEnd(q *query, m *wire.CommandResult) {
 func summary(arguments string) string {
 	var fields map[string]any
 	if json.Unmarshal([]byte(arguments), &fields) != nil {
-		return oneLine(arguments)
+		return gateway.OneLine(arguments)
 	}
 	for _, name := range []string{"command", "path", "pattern", "url", "description"} {
 		if v, ok := fields[name]; ok {
-			return oneLine(fmt.Sprint(v))
+			return gateway.OneLine(fmt.Sprint(v))
 		}
 	}
-	return oneLine(arguments)
-}
-
-func oneLine(s string) string {
-	const most = 200
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
+	return gateway.OneLine(arguments)
 }
 
 // lastLine is the last line of output that says something; a progress bar's lines end with \r.
@@ -306,7 +292,7 @@ func lastLine(data []byte) string {
 	text := controls.ReplaceAllString(strings.ToValidUTF8(string(data), "\uFFFD"), "")
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := len(lines) - 1; i >= 0; i-- {
-		if line := oneLine(lines[i]); line != "" {
+		if line := gateway.OneLine(lines[i]); line != "" {
 			return line
 		}
 	}

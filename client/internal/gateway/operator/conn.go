@@ -165,14 +165,7 @@ func away(err error) *problem {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return problemOf(e)
 	}
-	p := &problem{s3: codeInternal, s4: codeInternal, message: err.Error(), recoverable: true}
-	if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok {
-		p.hint = h.Hint()
-	}
-	return p
+	return &problem{s3: codeInternal, s4: codeInternal, message: err.Error(), hint: gateway.Hint(err), recoverable: true}
 }
 
 // reserve takes one of the places for running queries (N3); done gives it back.

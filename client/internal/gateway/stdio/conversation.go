@@ -1,11 +1,11 @@
 package stdio
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -155,7 +155,7 @@ func (t *conversation) event(j *job, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
 		switch {
-		case m.Chunk.Type == wire.ChunkText && m.Chunk.Text != "" && !isDelegate(m.Agent):
+		case m.Chunk.Type == wire.ChunkText && m.Chunk.Text != "" && !gateway.IsDelegate(m.Agent):
 			_ = t.s.send(message{Type: "token", ID: &j.id, Token: &m.Chunk.Text}) // a lost parent is told to the reader
 		case m.Chunk.Type == wire.ChunkToolCall:
 			j.tools[m.Chunk.ExecutionID] = m.Chunk.Tool
@@ -181,11 +181,11 @@ func (t *conversation) event(j *job, m wire.Message) {
 		case wire.StatusSuccess:
 			t.end(j, "done", "")
 		case wire.StatusCancelled:
-			t.end(j, "error", "cancelled: "+orElse(j.problem, "the request was cancelled"))
+			t.end(j, "error", "cancelled: "+cmp.Or(j.problem, "the request was cancelled"))
 		case wire.StatusTimeout:
-			t.end(j, "error", "timeout: "+orElse(j.problem, "the request took too long"))
+			t.end(j, "error", "timeout: "+cmp.Or(j.problem, "the request took too long"))
 		default:
-			t.end(j, "error", orElse(j.problem, "the request failed"))
+			t.end(j, "error", cmp.Or(j.problem, "the request failed"))
 		}
 	}
 }
@@ -226,18 +226,4 @@ func input(arguments string) any {
 		return map[string]string{"text": arguments}
 	}
 	return object
-}
-
-// isDelegate reports whether an agent works for another one: a task's name carries its number. What it says is part of a
-// tool's result, not of the answer.
-func isDelegate(agent string) bool {
-	_, number, ok := strings.Cut(agent, "-")
-	return ok && number != "" && strings.Trim(number, "0123456789") == ""
-}
-
-func orElse(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

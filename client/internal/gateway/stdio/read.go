@@ -224,16 +224,7 @@ func (s *server) status(r *request) error {
 
 // explain is an error with what to do about it, in one line.
 func explain(err error) string {
-	text := err.Error()
-	hint := ""
-	if e, ok := errors.AsType[*wire.Error](err); ok {
-		hint = e.Hint
-	} else if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok {
-		hint = h.Hint()
-	}
+	text, hint := err.Error(), gateway.Hint(err)
 	if hint != "" {
 		text += " (" + hint + ")"
 	}
@@ -241,10 +232,4 @@ func explain(err error) string {
 }
 
 // clip bounds text of the other side that goes into an answer or the log.
-func clip(s string) string {
-	const most = 100
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return gateway.Clip(s, 100) }
