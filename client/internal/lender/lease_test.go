@@ -59,6 +59,9 @@ func TestLeaseFromAcquireToRelease(t *testing.T) { // I1 to I7, M7
 		if ended == nil || ended.Changed != "left you in ~/src, set FOO" {
 			t.Errorf("got end %+v, want: left you in ~/src, set FOO", ended)
 		}
+		if ended != nil && len(ended.Result.Unread) > 0 {
+			t.Errorf("keys that the command left unread are handed on: %q", ended.Result.Unread)
+		}
 	})
 }
 

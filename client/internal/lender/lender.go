@@ -44,7 +44,7 @@ type (
 		ExecutionID wire.ExecutionID
 		Why         string
 	}
-	// LeasedEnded ends it. Changed is one line of what it left different in the shell, "" for nothing.
+	// LeasedEnded ends it. Changed is one line of what it left different in the shell, "" for nothing. Result.Unread is never set.
 	LeasedEnded struct {
 		ExecutionID wire.ExecutionID
 		Result      shell.Result

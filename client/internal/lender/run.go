@@ -213,6 +213,9 @@ func (l *Lender) execute(e *execution) {
 		}
 	}
 	if began {
+		// What was typed for the agent's program, and not read by it, may be a password: it is nobody's now. A user's own
+		// typing ahead stays in the editor, which had the keyboard unless the program asked for it.
+		r.Unread = nil
 		l.events.put(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: status})
 	}
 	l.settledLocked(e)
