@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"syscall"
 
 	"github.com/vmihailenco/msgpack/v5"
 
@@ -53,15 +52,6 @@ func walk(payload []byte, f func([]byte)) float64 {
 		least = min(least, processorTime()-before)
 	}
 	return least
-}
-
-// processorTime is what this process has used so far, in milliseconds.
-func processorTime() float64 {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		panic(err) // it takes no argument that could be wrong
-	}
-	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e6
 }
 
 // Some are messages and some are errors; what counts is what either takes.
