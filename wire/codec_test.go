@@ -304,3 +304,11 @@ var sentinels = []error{
 	wire.ErrModel, wire.ErrTokenLimit, wire.ErrPermissionDenied, wire.ErrCancelled, wire.ErrTimeout, wire.ErrLeaseStale,
 	wire.ErrLeaseDenied, wire.ErrShuttingDown, wire.ErrInternal,
 }
+
+// PROTOCOL.md has this one, for whoever computes it in another language.
+func TestFingerprint(t *testing.T) {
+	const want = "90d486c7d1d5154e73b1f42da8832807d1dc3d9e96dbdd1ba14cdeaebce20c16"
+	if got := wire.Fingerprint("ls -l", "/home/u", "d1"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -65,7 +65,7 @@ type ExecuteLeasedCommand struct {
 	LeaseRef
 	ExecutionID ExecutionID `msgpack:"execution_id"`
 	Command     OSString    `msgpack:"command"`
-	Cwd         OSString    `msgpack:"cwd"` // "" = the shell's own
+	Cwd         OSString    `msgpack:"cwd"` // where it runs; always set
 	TimeoutMS   int64       `msgpack:"timeout_ms"`
 	Fingerprint string      `msgpack:"fingerprint"`
 }

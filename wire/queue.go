@@ -1,5 +1,7 @@
 package wire
 
+import "sync"
+
 // queue holds encoded frames that wait for the writer, in batches of about 32 KiB that are written whole. While the
 // queue is long, its last frame is remembered, to be replaced by one that also holds its successor's text. A Conn's
 // mutex guards it.
@@ -28,14 +30,14 @@ func (q *queue) add(m Message) error {
 		*last = (*last)[:q.tailAt]
 		m = q.tail
 	} else if len(q.batches) == 0 || len(q.batches[len(q.batches)-1]) >= batchSize {
-		q.batches = append(q.batches, q.spare[:0])
-		q.spare = nil
+		q.batches = append(q.batches, q.fresh())
 	}
 	last := &q.batches[len(q.batches)-1]
 	at := len(*last)
 	out, err := AppendFrame(*last, m)
 	if err != nil {
 		if at == 0 {
+			q.recycle(*last)
 			q.batches = q.batches[:len(q.batches)-1]
 		}
 		return err
@@ -62,10 +64,26 @@ func (q *queue) take() []byte {
 	return batch
 }
 
+// spares are written batches of all connections: one that sends much fills several while one is written.
+var spares = sync.Pool{New: func() any { return new([]byte) }}
+
+// fresh returns an empty batch.
+func (q *queue) fresh() []byte {
+	batch := q.spare
+	if q.spare = nil; batch == nil {
+		batch = *spares.Get().(*[]byte)
+	}
+	return batch[:0]
+}
+
 // recycle takes a written batch back, unless it grew beyond what is worth keeping.
 func (q *queue) recycle(batch []byte) {
-	if cap(batch) <= 4*batchSize {
+	switch {
+	case cap(batch) > 4*batchSize:
+	case q.spare == nil:
 		q.spare = batch
+	default:
+		spares.Put(&batch)
 	}
 }
 
