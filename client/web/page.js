@@ -65,9 +65,8 @@ async function connect() {
 }
 
 function showLink(up) {
-  $('link').textContent = up ? 'connected' : 'offline, trying again…';
+  $('link').textContent = up ? 'connected' : 'offline';
   $('link').className = up ? '' : 'off';
-  buttons(); // nothing can be sent meanwhile; what is written stays
 }
 
 async function dropped() {
@@ -228,7 +227,7 @@ function clearQuestions() {
 
 function buttons() {
   $('stop').hidden = !running;
-  $('send').disabled = !!running || !operator?.isConnected.value;
+  $('send').disabled = !!running;
   $('state').textContent = running ? visible(phase || 'waiting') + '…' : '';
 }
 

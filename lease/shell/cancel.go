@@ -4,6 +4,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The steps of a cancel, from its beginning. A borrower's command has ended, with proof, within 5 s.
@@ -17,6 +19,8 @@ const (
 	pressEvery   = 20 * time.Millisecond
 	againEvery   = 100 * time.Millisecond
 	stuckAfter   = 300 * time.Millisecond
+	sweepEvery   = 20 * time.Millisecond
+	sweepMost    = 10 // times
 )
 
 // canceller ends the command in flight. A list goes on with its next command when a program takes SIGINT as an ordinary
@@ -134,7 +138,7 @@ func (c *canceller) pressAgain(pgid int, due syscall.Signal) {
 // pressChildren ends what the command started, where the shell has the terminal and still waits: a ^C that struck while a
 // pipeline was being started makes bash wait for the rest of it without giving it the terminal.
 func (c *canceller) pressChildren(due syscall.Signal) {
-	for _, p := range leftovers(c.p.pid, c.r.began()) {
+	for _, p := range leftovers(c.p.pid, c.r.typed) {
 		if c.sent[-p.PID] != due && (due != syscall.SIGINT || diesOf(p.PID, due)) {
 			c.sent[-p.PID] = due
 			_ = syscall.Kill(p.PID, due)
@@ -194,4 +198,31 @@ func (c *canceller) prove(res *Result) {
 	res.Respawned = true
 	res.Why = "the shell did not answer after the cancel and was started again where it was"
 	c.s.note(c.r, res.Why)
+}
+
+// sweep lists what the command left running, and gives it a moment first: what was killed goes, a fork of the shell becomes
+// its program. One that was still a fork when SIGINT struck has lost it, with the handler of the shell, and gets it again.
+func (c *canceller) sweep() []Process {
+	list := leftovers(c.p.pid, c.r.typed)
+	for again := 0; len(list) > 0 && again < sweepMost; again++ {
+		time.Sleep(sweepEvery)
+		going := false
+		list = leftovers(c.p.pid, c.r.typed)
+		for _, p := range list {
+			pgid, err := unix.Getpgid(p.PID)
+			if err != nil || c.sent[pgid] == 0 {
+				continue // of a group of its own: a background job
+			}
+			if fork := isFork(p.PID); fork || diesOf(p.PID, c.sent[pgid]) {
+				going = true
+				if !fork {
+					_ = syscall.Kill(p.PID, c.sent[pgid])
+				}
+			}
+		}
+		if !going {
+			break
+		}
+	}
+	return list
 }

@@ -49,7 +49,9 @@ __sublet_candidates() {
 		fi
 		\builtin break
 	done
-	if [[ ! $spec || " $opts " == *default* ]]; then
+	if [[ ! $spec && $cmd == @(cd|pushd|rmdir) ]]; then # as bash-completion has it
+		\builtin printf '\1directory\n' && \builtin compgen -d -- "$word"
+	elif [[ ! $spec || " $opts " == *default* ]]; then
 		((${#COMPREPLY[@]})) || \builtin printf '\1file\n' && \builtin compgen -f -- "$word"
 	elif [[ " $opts " == *dirs* || " $opts " == *dirnames* ]]; then
 		\builtin printf '\1directory\n' && \builtin compgen -d -- "$word"

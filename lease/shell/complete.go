@@ -193,6 +193,9 @@ func (w wordAt) candidates(out, dir string) []Completion {
 		}
 		cs = append(cs, Completion{Text: text, Description: desc})
 	}
+	if len(cs) == 1 && w.quote != 0 && !noSpace && cs[0].Description != "directory" {
+		cs[0].Text += string(w.quote) // as readline closes the quote of a word that is complete
+	}
 	slices.SortStableFunc(cs, func(a, b Completion) int { return strings.Compare(a.Text, b.Text) })
 	return cs[:min(len(cs), completeMost)]
 }

@@ -148,6 +148,44 @@ func (p *process) learn() {
 	p.looked = true // on a machine this busy, later looks are single
 }
 
+// learnIdle does the same while nobody wants the shell, for a machine so busy that learn came too early each time: without
+// it a shell that lost its hook could not be told from one that reads for a command. It ends when it knows, after
+// learnMost, or with the shell.
+func (p *process) learnIdle(s *Shell) {
+	limit := time.NewTimer(learnMost)
+	defer limit.Stop()
+	look := newSight()
+	defer look.stop()
+	for p.lineBuf.Load() == 0 {
+		select {
+		case <-p.exited:
+			return
+		case <-limit.C:
+			return
+		case <-look.tick():
+			look.again()
+		}
+		s.mu.Lock()
+		idle, free := s.idle, s.proc == p && s.run == nil && closed(s.idle)
+		s.mu.Unlock()
+		if !free {
+			continue
+		}
+		buf := lineBuffer(p.pid)
+		s.mu.Lock()
+		if buf != 0 && s.idle == idle && s.run == nil {
+			p.lineBuf.Store(buf)
+		}
+		s.mu.Unlock()
+		if buf == 0 && !showsCalls(p.pid) {
+			return
+		}
+	}
+}
+
+// learnMost bounds learnIdle.
+const learnMost = 10 * time.Second
+
 // write types into the terminal. It fails with os.ErrClosed after stop.
 func (p *process) write(b []byte) (int, error) {
 	p.mu.Lock()

@@ -3,7 +3,6 @@ package shell
 import (
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,15 +42,3 @@ func groupMembers(pgid int) (pids []int) {
 
 // forked tells by its command line that a process is the shell's fork: of a lent shell, that is.
 func forked(command string) bool { return strings.Contains(command, "--noediting --rcfile") }
-
-// settledLeftovers gives children that the shell has forked but that are not yet their program a moment to become it.
-func settledLeftovers(shell int, from time.Time) []Process {
-	list := leftovers(shell, from)
-	for _, p := range list {
-		if forked(p.Command) {
-			time.Sleep(20 * time.Millisecond)
-			return leftovers(shell, from)
-		}
-	}
-	return list
-}

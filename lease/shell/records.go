@@ -128,6 +128,9 @@ func (s *Shell) onReady(f []string) {
 	if next != nil {
 		s.takeSnapshotLocked(*next)
 	}
+	if !p.ready {
+		s.workers.Go(func() { p.learnIdle(s) })
+	}
 	s.nonce, p.ready = nonce, true
 	if r := s.run; r != nil && !r.ended {
 		s.unexpectedLocked(p, r, nonce)

@@ -45,6 +45,7 @@ type run struct {
 
 	status int // $? of the last prompt
 	out    *sink
+	typed  time.Time     // when the line went in: what the command starts is younger, however late its start is told
 	start  atomic.Int64  // of execution, Unix nanoseconds
 	modes  *unix.Termios // of the terminal, before; nil where they could not be read
 }
@@ -165,7 +166,8 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 		begun: make(chan struct{}), end: make(chan endRecord, 1), dead: make(chan death, 1), late: make(chan struct{}, 1),
 		stands: make(chan struct{}, 1),
 	}
-	r.start.Store(time.Now().UnixNano())
+	r.typed = time.Now()
+	r.start.Store(r.typed.UnixNano())
 	r.modes, _ = p.modes()
 	if pl.held != "" {
 		defer s.note(r, "what `"+pl.held+"` set was put back at its end: traps, options, IFS and redirections of the shell itself hold for one command")
@@ -404,7 +406,7 @@ func (s *Shell) finish(r *run, p *process, c *canceller, res *Result) {
 		s.handBack(r)
 	}
 	if c != nil {
-		res.Leftovers = settledLeftovers(p.pid, r.began())
+		res.Leftovers = c.sweep()
 	}
 	p.stream.do(func() {
 		var err error

@@ -269,9 +269,11 @@ complete -F _zz_args zz_args
 		{"zz_words al", 9, []string{"alpha "}},
 		{"cat pl", 4, []string{"loaded-cat "}}, // by the default spec
 		{"zz_files with", 9, []string{"with\\ space.txt file"}},
-		{"zz_files 'with", 9, []string{"'with space.txt file"}},
-		{`zz_files "with`, 9, []string{`"with space.txt file`}},
+		{"zz_files 'with", 9, []string{"'with space.txt' file"}},
+		{`zz_files "with`, 9, []string{`"with space.txt" file`}},
 		{"zz_files q", 9, []string{`q\'uote file`}},
+		{`zz_files "su`, 9, []string{`"sub/ directory`}},
+		{`zz_tool "sto`, 8, []string{`"stop" `}},
 		{"zz_files su", 9, []string{"sub/ directory"}},
 		{"zz_files sub/", 9, []string{"sub/inner file"}},
 		{"zz_opts --a", 8, []string{"--all option", "--any= option"}},
