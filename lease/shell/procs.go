@@ -3,6 +3,7 @@ package shell
 import (
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,3 +43,16 @@ func groupMembers(pgid int) (pids []int) {
 
 // forked tells by its command line that a process is the shell's fork: of a lent shell, that is.
 func forked(command string) bool { return strings.Contains(command, "--noediting --rcfile") }
+
+// awaitPrograms waits a moment for the shell's forks to become their programs: one that is hung up before has SIGHUP taken by
+// the shell's own handler, and stays. A subshell stays a fork, so it is a moment only.
+func awaitPrograms(shell int) {
+	for range 25 {
+		forks := false
+		eachProcess(inSession(shell), func(st procStat) { forks = forks || st.pid != shell && isFork(st.pid) })
+		if !forks {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}

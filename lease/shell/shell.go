@@ -21,9 +21,6 @@ import (
 //go:embed rc.bash
 var rcText string
 
-// closeGrace is how long a shell that was hung up may take for its exit traps and its history.
-const closeGrace = time.Second
-
 // Shell is one bash that can be lent. Its methods are safe for concurrent use; it runs one command at a time.
 // It owns its goroutines (reader, waiter, record reader); Close waits for them.
 type Shell struct {
@@ -370,87 +367,6 @@ func (p *process) foreground() (pgid int, shell bool) {
 	}
 	pgid = foregroundOf(p.master)
 	return pgid, pgid == p.pid
-}
-
-// Close hangs the shell up, waits up to a second for its traps and its history, kills it, and removes its folder. In a
-// private shell everything left in its session is killed too; a person's nohup is respected. A command that runs is
-// interrupted and ends with status cancelled or shell_exited. Close is idempotent and returns after the last goroutine has ended.
-func (s *Shell) Close() error {
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
-		s.workers.Wait()
-		return nil
-	}
-	s.closing = true
-	p := s.proc
-	s.mu.Unlock()
-	fg := 0
-	if p != nil {
-		if pgid, own := p.foreground(); !own {
-			fg = pgid
-		}
-	}
-	calm := s.calm(p)
-	s.mu.Lock()
-	s.closed = true
-	p = s.proc
-	s.mu.Unlock()
-	if p != nil {
-		if killed := p.stop(fg, closeGrace); killed || !calm {
-			hangUpSession(p.pid) // as bash would have its jobs, had it been at its prompt
-		}
-		if s.o.Private {
-			killSession(p.pid)
-		}
-	}
-	// Wakes the record reader also where a FIFO cannot be polled. The first NUL ends what a shell may have left there: hung
-	// up in the middle of a record, it ran its EXIT trap with its output still redirected.
-	_, _ = s.fifo.Write([]byte("\x00X\x00"))
-	s.workers.Wait()
-	s.fifo.Close()
-	s.gate.Close()
-	s.text.Close()
-	s.next.Close()
-	if err := os.RemoveAll(s.folder); err != nil {
-		return fmt.Errorf("remove shell folder: %w", err)
-	}
-	return nil
-}
-
-// calmWithin is how long Close waits for the shell to come to its prompt: only there does bash save its history when it
-// is hung up.
-const calmWithin = 300 * time.Millisecond
-
-// calm interrupts what runs and waits for the prompt; true when the shell is there. Not hung up: a list would go on with
-// its next command.
-func (s *Shell) calm(p *process) bool {
-	if p == nil || s.o.Private {
-		return true
-	}
-	s.mu.Lock()
-	idle, busy := s.idle, s.run != nil
-	s.mu.Unlock()
-	timer := time.NewTimer(calmWithin)
-	defer timer.Stop()
-	again := time.NewTicker(calmWithin / 5)
-	defer again.Stop()
-	for {
-		if busy {
-			pgid, _ := p.foreground()
-			signalGroup(pgid, syscall.SIGINT)
-		}
-		select {
-		case <-idle:
-			p.awaitRead(20 * time.Millisecond) // it told so from its hook, a moment before
-			return true
-		case <-p.exited:
-			return true
-		case <-again.C:
-		case <-timer.C:
-			return false
-		}
-	}
 }
 
 func newNonce() string {
