@@ -30,12 +30,12 @@ func serve(w *gatewaytest.World, in io.Reader) (string, error) {
 func TestDisconnectAtEveryByte(t *testing.T) {
 	w := gatewaytest.New(t, runDaemon, common)
 	message := `{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"` + w.Project + `","mcpServers":[]}}`
-	for n := range len(message) + 1 {
+	for n := range len(message) {
 		out, err := serve(w, strings.NewReader(hello+message[:n]))
 		if err != nil || !strings.Contains(out, `"protocolVersion":1`) {
 			t.Fatalf("byte %d: %v in %q", n, err, out)
 		}
-		if whole := n == len(message); strings.Contains(out, `"sessionId"`) != whole || strings.Contains(out, "-32700") == (whole || n == 0) {
+		if strings.Contains(out, `"sessionId"`) || strings.Contains(out, "-32700") != (n > 0) {
 			t.Errorf("byte %d: answered %s", n, out)
 		}
 	}
@@ -79,6 +79,21 @@ func TestSlowWriterAndLimit(t *testing.T) {
 	}
 }
 
+// until calls found once want was written to it, or an error.
+type until struct {
+	bytes.Buffer
+	want  string
+	found func()
+}
+
+func (u *until) Write(p []byte) (int, error) {
+	n, err := u.Buffer.Write(p)
+	if strings.Contains(u.String(), u.want) || strings.Contains(u.String(), `"error"`) {
+		u.found()
+	}
+	return n, err
+}
+
 // 200 editors at once; each opens a session, every tenth asks something.
 func TestManyEditors(t *testing.T) {
 	w := gatewaytest.New(t, runDaemon, common)
@@ -91,7 +106,11 @@ func TestManyEditors(t *testing.T) {
 			if i%10 == 0 {
 				in, want = hello+`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"`+w.Project+`","mcpServers":[]}}`+"\n", `"sessionId"`
 			}
-			if out, err := serve(w, strings.NewReader(in)); err != nil || !strings.Contains(out, want) {
+			// An editor that leaves is not waited for long: this one stays until it has its answer.
+			stay, leave := io.Pipe()
+			out := &until{want: want, found: func() { leave.Close() }}
+			err := Serve(context.Background(), Options{Daemon: w.Daemon(), In: io.MultiReader(strings.NewReader(in), stay), Out: out})
+			if err != nil || !strings.Contains(out.String(), want) {
 				errs <- fmt.Errorf("editor %d: %v in %q", i, err, out)
 			}
 		})
