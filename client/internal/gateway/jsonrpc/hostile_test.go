@@ -27,14 +27,12 @@ func TestN1_MessageSize(t *testing.T) {
 	if m := c.next(); errorCode(m) != codeParams || m["id"] != 9.0 {
 		t.Errorf("at the limit: got %v", m)
 	}
-	for _, n := range []int{limit + 1, limit + 2, 2 * limit} {
-		c.write(line(n))
-		m := c.next()
-		e, _ := m["error"].(map[string]any)
-		data, _ := e["data"].(map[string]any)
-		if errorCode(m) != codeRequest || m["id"] != nil || data["limit"] != float64(limit) {
-			t.Errorf("%d bytes: got %v", n, m)
-		}
+	c.write(line(limit + 1)) // other lengths are TestLineReader's: 10 MB take their time under the race detector
+	m := c.next()
+	e, _ := m["error"].(map[string]any)
+	data, _ := e["data"].(map[string]any)
+	if errorCode(m) != codeRequest || m["id"] != nil || data["limit"] != float64(limit) {
+		t.Errorf("one byte over: got %v", m)
 	}
 	c.outcome(c.query("say"))
 }
