@@ -4,7 +4,7 @@ import "strings"
 
 // doMake judges make and its kin: they run the project's code.
 func (a *analysis) doMake(c *cmdCall) {
-	if c.has("-n", "--dry-run", "--just-print", "--recon", "-q", "--question", "-p", "--print-data-base") && c.name != "ninja" {
+	if c.has("-n", "--dry-run", "--just-print", "--recon", "-q", "--question", "-p", "--print-data-base") && c.name != "ninja" && !strings.Contains(joinFields(c.operands), "=") {
 		a.note(Medium, RunCode, c.span, "shows what the build would do, which may run parts of it")
 		return
 	}

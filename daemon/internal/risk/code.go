@@ -111,6 +111,10 @@ func (a *analysis) pythonModule(c *cmdCall, m *field) {
 	case "json.tool", "this", "timeit", "calendar", "dis", "tokenize", "ast", "pydoc", "sysconfig", "site", "platform", "base64":
 		a.note(Low, Read, c.span, "runs python's "+m.s)
 		for i := range c.operands {
+			if i == 1 && m.s == "json.tool" {
+				a.touch(Write, &c.operands[i], c.st, touchOptions{})
+				continue
+			}
 			a.touch(Read, &c.operands[i], c.st, touchOptions{})
 		}
 	case "pytest", "unittest", "doctest", "mypy", "black", "ruff", "flake8", "pylint", "isort", "coverage", "build", "tox", "nox", "py_compile", "compileall", "cProfile", "trace", "pdb", "django", "flask", "uvicorn", "gunicorn", "ipykernel", "bandit", "pyright", "sphinx", "mkdocs":

@@ -180,7 +180,7 @@ func (a *analysis) declare(c *syntax.DeclClause, st *state) {
 		kind = assignExport
 	}
 	integer, ref, functions := false, word == "nameref", false
-	words := 0
+	words, given := 0, false
 	for _, as := range c.Args {
 		if as.Naked && as.Value != nil {
 			fs := a.words([]*syntax.Word{as.Value}, st)
@@ -191,7 +191,7 @@ func (a *analysis) declare(c *syntax.DeclClause, st *state) {
 					if f.s[0] == '-' {
 						integer = integer || strings.ContainsRune(f.s, 'i')
 						ref = ref || strings.ContainsRune(f.s, 'n') && word != "export"
-						functions = functions || strings.ContainsRune(f.s, 'f')
+						functions = functions || strings.ContainsAny(f.s, "fF")
 						if strings.ContainsRune(f.s, 'x') {
 							kind = assignExport
 						}
@@ -200,11 +200,13 @@ func (a *analysis) declare(c *syntax.DeclClause, st *state) {
 						}
 					}
 				case f.known:
+					given = true
 					a.assignText(f, st, kind)
 					if integer || ref {
 						a.evalText(f.s, st, f.span)
 					}
 				default:
+					given = true
 					if name, _, ok := strings.Cut(f.s, "="); ok && name != "" && !strings.ContainsAny(name, "\x00\x01") {
 						a.assignText(f, st, kind)
 						break
@@ -243,6 +245,11 @@ func (a *analysis) declare(c *syntax.DeclClause, st *state) {
 		if ref && as.Name != nil && poisonOf(f.s).level > 0 {
 			a.note(High, ShellState, a.span(as), show(as.Name.Value)+" becomes another name for "+show(f.s))
 		}
+	}
+	if words == 0 && !given && !functions { // alone, or with options only, they print all variables
+		a.seen |= flowSecret
+		a.facts.secret = true
+		a.note(Medium, Secret, a.span(c), "prints all variables, with the secrets among them")
 	}
 	if functions && kind == assignExport {
 		a.note(High, ShellState, a.span(c), "exports a function, which every bash started later takes over")

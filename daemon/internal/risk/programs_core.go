@@ -23,7 +23,7 @@ head,tail : low read -n,-c,--lines,--bytes,-s,--pid=val ; prints a part of files
 wc : low read args=text --files0-from=read ; counts lines and words
 stat,file,readlink,realpath,basename,dirname,pathchk,namei,lsattr,getfacl : low read args=text -c,--format,-f,--printf,-m,--magic-file,-s,
 	-t=val ; looks at files
-du,df,ncdu,dust,duf : low read args=text -d,--max-depth,-t,--threshold,-B,--block-size,--exclude,-X,--time-style,--output,-x=val -o=write ;
+du,df,ncdu,dust,duf : low read args=text --files0-from=read -d,--max-depth,-t,--threshold,-B,--block-size,--exclude,-X,--time-style,--output,-x=val -o=write ;
 	shows how much space is used
 diff,colordiff,difft,delta,vimdiff : low read -U,-C,-W,--width,--label,-x,--exclude,-I,-F,--to-file,--from-file,--tabsize=val -X,
 	--exclude-from=read ; compares files
@@ -65,11 +65,12 @@ gzip,gunzip,bzip2,bunzip2,xz,unxz,lzma,zstd,unzstd,lz4,compress,uncompress,pigz,
 	-b,-p=val -o,--output=write -c,--stdout,--to-stdout,-l,--list,-t,--test? ; packs or unpacks files in place
 cpio,pax,ar : medium write args=write -F,-O,-f,-E=val -D,--directory=write --rsh-command=shell ; packs or unpacks an archive
 zipinfo,zipgrep,zgrep,zegrep,zfgrep,zdiff,zcmp,zless,bzgrep,xzgrep,lzgrep : low read args=pattern -e,-f=val ; looks into packed files
-locate,mlocate,plocate,whereis,which,whatis,apropos,man,info,tldr,help : low read args=text -P,--pager,-H,--html=shell -d,-n,-l,-S,-s,-M,-m,
-	-C=val ; looks something up
+locate,mlocate,plocate,whereis,which,whatis,apropos,man,info,tldr,help : low read args=text -P,--pager,-H,--html=shell -o,--output=write -C,--config-file!high,
+	run-code="takes settings, which can name programs, from a file" -d,-n,-l,-S,-s,-M,-m=val ; looks something up
 find,gfind : low read args=text do=find ; looks for files
 fd,fdfind : low read args=text do=fd ; looks for files
-date,cal,ncal,uptime,w,who,whoami,id,groups,users,logname,hostid,uname,arch,nproc,tty,locale,getconf,lsb_release,hostnamectl,timedatectl,
+date : low read args=text -f,--file=read -d,--date,-r,-I=val -s,--set!high,write="sets the clock" ; tells the time
+cal,ncal,uptime,w,who,whoami,id,groups,users,logname,hostid,uname,arch,nproc,tty,locale,getconf,lsb_release,hostnamectl,timedatectl,
 	loginctl,localectl,last,lastlog,finger,pinky,sw_vers,system_profiler,neofetch,fastfetch,screenfetch,inxi : low read args=text -d,--date,-f,
 	-r,--reference=val -s,--set!high,write="sets the clock" ; shows something about this machine
 hostnamectl,timedatectl,localectl set-hostname,set-time,set-timezone,set-ntp,set-locale,set-keymap : high write args=text ; changes settings

@@ -164,7 +164,8 @@ cargo build,b,check,c,test,t,run,r,bench,clippy,doc,d,rustc,rustdoc,fix,fmt,next
 	tauri,udeps,hack,deny,audit,outdated,machete : medium run-code args=text -p,--package,--features,--target,--bin,--example,--test,--bench,
 	--profile,-j,--jobs,--manifest-path,--target-dir,--message-format,--exclude=val --config!high,
 	run-code="changes cargo's settings, which can run programs" ; builds or tests the project's code
-cargo metadata,tree,version,locate-project,pkgid,read-manifest,verify-project,help,search,info : low read args=text --manifest-path,
+cargo metadata,tree,version,locate-project,pkgid,read-manifest,verify-project,help,search,info : low read args=text
+	--config!high,run-code="changes settings, which can name programs" --manifest-path,
 	--format-version,-p,-i,-e,--features,--target=val ; looks at the project
 cargo new,init,add,remove,rm,update,generate-lockfile,fetch,vendor : medium write args=text --name,--vcs,--edition,--features,
 	--manifest-path,-p,--path,--git,--branch=val ; changes the project

@@ -295,7 +295,8 @@ nc,ncat,netcat,socat,telnet,nmap,masscan,zmap,hping3,rustscan,nikto,sqlmap,hydra
 	--sh-exec=shell ; talks to other machines in ways that may send or attack
 ping,ping6,traceroute,tracepath,mtr,dig,nslookup,host,whois,drill,kdig,delv,resolvectl,arp,arping,fping,speedtest,speedtest-cli,ipcalc,
 	sipcalc : medium network args=text -c,-i,-W,-w,-t,-s,-I,-m,-q,-p,-x,-f=val ; asks other machines
-ip,ifconfig,route,iwconfig,ethtool,iw,brctl,tc,bridge,rfkill : low read args=text -f,-n,-s=val ; looks at networks
+ifconfig,route,iwconfig : high write args=text -a,-v,-s,-n,-e,-ee? -A=val bare ; changes networks
+ip,ethtool,iw,brctl,tc,bridge,rfkill : low read args=text -f,-n,-s=val ; looks at networks
 ss,netstat,nstat,lnstat,nethogs,iftop,bmon,vnstat : low read args=text -f,-A,-i=val -K,--kill!high,signal="ends connections" ; looks at
 	networks
 ip link,addr,address,route,rule,neigh,netns,tunnel,maddress,xfrm,a,l,r : low read args=text ; looks at networks
