@@ -64,13 +64,28 @@ try {
   await see(page, '.session.now', 'look around');
   await shot(page, '2-conversation');
 
+  // Markup in every place that shows what others wrote: names of tools and files, output, code, links, titles, errors (P8).
+  await page.locator('#new').click();
+  await page.locator('.asked').first().waitFor({ state: 'detached' });
+  await ask(page, 'markup <img src=x onerror=alert(9)>');
+  await see(page, '.said', '<svg onload=alert(8)>');
+  assert.equal(await page.locator('details.tool').count(), 3);
+  for (const summary of await page.locator('details.tool summary').all()) await summary.click();
+  await see(page, 'details.tool pre', '<script>alert(5)</script>');
+  await see(page, 'details.tool strong', '<img src=x onerror=alert(3)>');
+  await see(page, '.session.now', 'markup <img src=x');
+  await ask(page, 'fail <b>now</b>');
+  await see(page, '#problem', 'scripted auth');
+  assert.equal(await page.locator('main img, main script, main svg, main b, main a, aside img').count(), 0);
+  await shot(page, '2b-markup');
+
   // A question: no comes first, yes only after a moment; the answer counts (H1, T3n).
   await ask(page, 'remove the old ones');
   await page.locator('.question').waitFor();
   await see(page, '.question pre', 'rm -r old');
   assert.equal(await page.evaluate(() => document.activeElement.textContent), 'No');
   await shot(page, '3-question');
-  await page.locator('.question .deny').click();
+  await page.keyboard.press('Enter'); // the keyboard alone: what has the focus is no
   await see(page, 'details.tool .mark', 'failed');
   await page.locator('.question').waitFor({ state: 'detached' });
   assert.ok(existsSync(join(project, 'old')), 'it ran although it was denied');
@@ -103,10 +118,45 @@ try {
   await page.locator('.session', { hasText: 'wait at the gate' }).locator('.remove').click();
   await page.waitForFunction((n) => document.querySelectorAll('.session').length === n - 1, before);
 
+  // The keyboard alone asks, too, and Shift+Enter begins a line.
+  await page.locator('#content').focus();
+  await page.keyboard.type('look');
+  await page.keyboard.press('Shift+Enter');
+  await page.keyboard.type('twice');
+  await page.keyboard.press('Enter');
+  await see(page, '.asked', 'look\ntwice');
+  await page.locator('#stop').waitFor({ state: 'hidden' });
+
   // Small and dark.
   await page.setViewportSize({ width: 420, height: 700 });
   await page.emulateMedia({ colorScheme: 'dark' });
   await shot(page, '6-small-dark');
+
+  // A question on a small screen can be read and answered.
+  await ask(page, 'remove what is left');
+  await page.locator('.question').waitFor();
+  await shot(page, '7-small-question');
+  const box = await page.locator('.question .deny').boundingBox();
+  assert.ok(box && box.x >= 0 && box.x + box.width <= 420 && box.y + box.height <= 700, `the answer is outside: ${JSON.stringify(box)}`);
+  await page.locator('.question .deny').click();
+  await page.locator('#stop').waitFor({ state: 'hidden' });
+
+  // A connection that is lost is shown, and comes back by itself.
+  const other = await context.newPage();
+  let socket;
+  await other.routeWebSocket(/.*/, (ws) => {
+    socket = ws;
+    ws.connectToServer();
+  });
+  await other.goto(`http://${addr}/#token=${token}`);
+  await see(other, '#link', 'connected');
+  await socket.close();
+  await see(other, '#link', 'offline, trying again');
+  await other.locator('#send:disabled').waitFor();
+  await shot(other, '8-offline');
+  await see(other, '#link', 'connected');
+  await other.locator('#send:enabled').waitFor();
+  await other.close();
 
   // A page of somebody else's reaches nothing: not by WebSocket, not by fetch (T5e).
   const foreign = await context.newPage();

@@ -65,8 +65,9 @@ async function connect() {
 }
 
 function showLink(up) {
-  $('link').textContent = up ? 'connected' : 'offline';
+  $('link').textContent = up ? 'connected' : 'offline, trying again…';
   $('link').className = up ? '' : 'off';
+  buttons(); // nothing can be sent meanwhile; what is written stays
 }
 
 async function dropped() {
@@ -227,7 +228,7 @@ function clearQuestions() {
 
 function buttons() {
   $('stop').hidden = !running;
-  $('send').disabled = !!running;
+  $('send').disabled = !!running || !operator?.isConnected.value;
   $('state').textContent = running ? visible(phase || 'waiting') + '…' : '';
 }
 

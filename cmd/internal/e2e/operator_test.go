@@ -73,6 +73,11 @@ func webScript(w *world) script {
 		{Match: "^wait at the gate", Steps: []step{{Text: "before ", ToolCalls: []call{bash("true")}}, {WaitFile: w.path("gate"), Text: "through"}}},
 		{Match: "^long", Steps: []step{{Text: strings.Repeat("0123456789", 200*200), ChunkBytes: 1000}}},
 		{Match: "^read both", Steps: []step{{ToolCalls: []call{read("a.txt"), read("b.txt")}}, {Text: "both read"}}},
+		{Match: "^markup", Steps: []step{
+			{ToolCalls: []call{{"<img src=x onerror=alert(3)>", map[string]any{"path": "x"}}, read("<img src=x onerror=alert(4)>"), bash("echo '<script>alert(5)</script>'")}},
+			{Text: "```<img src=x onerror=alert(6)>\n<b>code</b>\n```\n[link](javascript:alert(7)) <svg onload=alert(8)>"},
+		}},
+		{Match: "^fail", Steps: []step{{Error: "auth"}}},
 		{Match: "^remove", Steps: []step{{ToolCalls: []call{bash("rm -r old")}}, {Text: "It said its piece."}}},
 		{Match: "", Steps: []step{{Text: "hello"}}},
 	}

@@ -14,6 +14,7 @@ import (
 
 	"sublet/compaction"
 	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -202,6 +203,24 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 			r.stepFirst = seq
 		}
 	}
+	// A secret may be cut anywhere: what may be the beginning of one waits for the next piece.
+	streams := map[string]*risk.Stream{wire.ChunkText: {}, wire.ChunkReasoning: {}}
+	flush := func(but string) {
+		for _, kind := range []string{wire.ChunkReasoning, wire.ChunkText} {
+			if kind == but {
+				continue
+			}
+			if text := streams[kind].Flush(); text != "" {
+				emit(wire.Chunk{Type: kind, Text: text})
+			}
+		}
+	}
+	pass := func(kind, text string) {
+		flush(kind)
+		if text = streams[kind].Add(clean(text)); text != "" {
+			emit(wire.Chunk{Type: kind, Text: text})
+		}
+	}
 	resp, err := r.t.Model.Stream(ctx, req, func(d provider.Delta) {
 		if d.Text == "" {
 			return
@@ -213,9 +232,9 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 		switch d.Type {
 		case provider.DeltaText:
 			said.WriteString(d.Text)
-			emit(wire.Chunk{Type: wire.ChunkText, Text: clean(d.Text)})
+			pass(wire.ChunkText, d.Text)
 		case provider.DeltaReasoning:
-			emit(wire.Chunk{Type: wire.ChunkReasoning, Text: clean(d.Text)})
+			pass(wire.ChunkReasoning, d.Text)
 		case provider.DeltaToolCall:
 			if d.CallID == "" {
 				return // cannot be told from another
@@ -223,9 +242,11 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 			if _, ok := ids[d.CallID]; !ok {
 				ids[d.CallID] = wire.ExecutionID(wire.NewID())
 			}
+			flush("")
 			emit(wire.Chunk{Type: wire.ChunkToolCallDelta, ExecutionID: ids[d.CallID], Tool: d.Tool, Text: clean(d.Text)})
 		}
 	})
+	flush("")
 	if r.partial = said.String(); err != nil {
 		return resp, ids, err
 	}

@@ -497,3 +497,37 @@ func TestSecretsDoNotReachTheModel(t *testing.T) {
 		t.Errorf("got the key in\n%s", s)
 	}
 }
+
+// A secret that the pieces of an answer cut in two leaves masked: each piece is stored by itself. What was held back comes
+// before a call's arguments and before the end, also where the stream breaks off.
+func TestSecretCutByPieces(t *testing.T) {
+	for name, last := range map[string]step{
+		"end": {}, "call": {calls: []provider.ToolCall{calling("c1", "sh", `{"command":"ls"}`)}}, "broken": {err: errors.New("broke off")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			last.text = "Set DB_PASSWORD = hunter22!x and then login with a token"
+			steps := []step{last}
+			if name == "call" {
+				steps = append(steps, step{text: "Done."})
+			}
+			rec := &recorder{}
+			rec.play(t.Context(), Turn{Model: newModel(steps...), Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Env: tool.Env{Cwd: "/w"}})
+			text := ""
+			for _, ev := range rec.events {
+				c, ok := ev.(*wire.AgentStreamChunk)
+				if !ok {
+					continue
+				}
+				if c.Chunk.Type == wire.ChunkToolCallDelta {
+					break
+				}
+				if c.Chunk.Type == wire.ChunkText {
+					text += c.Chunk.Text
+				}
+			}
+			if strings.Contains(text, "hunter22") || !strings.HasPrefix(text, "Set DB_PASSWORD = [masked:secret:") || !strings.HasSuffix(strings.TrimSuffix(text, "Done."), " and then login with a token") {
+				t.Errorf("got %q", text)
+			}
+		})
+	}
+}

@@ -92,13 +92,44 @@ func (m *masker) run() {
 				i = end
 				continue
 			}
+			if start, end := hook(s, i+3); end > start {
+				m.replace(start, end, "webhook")
+				i = end
+				continue
+			}
 			i += 3
 			continue
+		}
+		if c == 'L' && wordStart {
+			if end := packedKey(s, i); end > i {
+				m.replace(i, end, "private-key")
+				i = end
+				continue
+			}
+		}
+		if c == '-' && (i == 0 || s[i-1] <= ' ') && i+1 < len(s) {
+			if start, end := optionSecret(s, i); end > start {
+				m.replace(start, end, "password")
+				i = end
+				continue
+			}
+		}
+		if i == 0 || s[i-1] == '\n' {
+			if start, end := passwordLine(s, i); end > start {
+				m.replace(start, end, "password")
+				i = end
+				continue
+			}
 		}
 		if wordStart && isNameByte(c) {
 			end := i
 			for end < len(s) && (isNameByte(s[end]) || s[end] == '-' || s[end] == '.') && end-i < 128 {
 				end++
+			}
+			if start, stop := loginEntry(s, end, i); stop > start {
+				m.replace(start, stop, "password")
+				i = stop
+				continue
 			}
 			if start, stop, kind := m.assignment(i, end); stop > start {
 				m.replace(start, stop, kind)
@@ -279,6 +310,12 @@ func (m *masker) assignment(start, end int) (from, to int, kind string) {
 		return 0, 0, ""
 	}
 	sure := judgeName(name)
+	if sure == plainName && signedName(s, start, name) {
+		if from, to, kind = plainValue(s, i, sep, false); to-from >= 20 {
+			return from, to, kind
+		}
+		return 0, 0, ""
+	}
 	if sure == plainName {
 		if start > 0 && s[start-1] == '-' || !openName(name, sep) {
 			return 0, 0, ""

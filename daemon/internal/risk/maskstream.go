@@ -1,0 +1,119 @@
+package risk
+
+import "strings"
+
+// Stream masks a text that arrives in pieces, in which a secret may be cut anywhere. It passes on what a continuation can
+// no longer change and holds the rest back: most often nothing. The zero value is ready; it is for one goroutine.
+type Stream struct {
+	before string // the end of what was passed on, as it came: what follows is masked by it
+	held   string
+}
+
+const (
+	maxHeld   = 16 << 10 // bytes that are held back; a private key is shorter
+	maxBefore = 200
+)
+
+// Add takes the next piece and returns what can be shown of all that came, masked.
+func (s *Stream) Add(piece string) string {
+	if piece == "" {
+		return ""
+	}
+	text := s.before + s.held + piece
+	k := settled(text, len(s.before))
+	if len(text)-k > maxHeld {
+		k = len(text)
+	}
+	return s.pass(text, k)
+}
+
+// Flush returns what was held back, masked: nothing follows.
+func (s *Stream) Flush() string {
+	text := s.before + s.held
+	out := s.pass(text, len(text))
+	*s = Stream{}
+	return out
+}
+
+// pass masks the text up to k, of which s.before is out already.
+func (s *Stream) pass(text string, k int) string {
+	out, ok := strings.CutPrefix(Mask(text[:k]), Mask(s.before))
+	if !ok {
+		out = Mask(text[len(s.before):k])
+	}
+	s.held = text[k:]
+	if s.before = text[:k]; len(s.before) > maxBefore {
+		s.before = s.before[len(s.before)-maxBefore:]
+		if at := strings.IndexAny(s.before, " \n"); at >= 0 {
+			s.before = s.before[at:]
+		}
+	}
+	return out
+}
+
+// probes are continuations that make a secret of what may be the beginning of one.
+var probes = [...]string{"k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEuX1", " k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEuX1", ":k9Jx2mQ7vR4t@h", "=k9Jx2mQ7vR4tYb8L"}
+
+// settled is how many bytes of a text, from at least, are masked alike whatever follows, as far as probes can tell.
+func settled(text string, least int) int {
+	limit := len(text)
+	if at := strings.LastIndex(text, "-----BEGIN "); at >= least && !strings.Contains(text[at:], "-----END ") {
+		limit = at
+	}
+	limit -= begun(text[:limit])
+	var follows [len(probes)]string
+	for i, p := range probes {
+		follows[i] = Mask(text + p)
+	}
+	// The end of the text, else the beginning of one of its last words.
+	const most = 24
+	for tries, k := 0, limit; k > least && tries < most; tries++ {
+		masked, same := Mask(text[:k]), true
+		for i := range follows {
+			same = same && strings.HasPrefix(follows[i], masked)
+		}
+		if same {
+			return k
+		}
+		k = strings.LastIndexAny(text[:k-1], " \t\n\"'") + 1
+	}
+	return least
+}
+
+// begun is the length of the end of a text that may be the beginning of a known prefix, or of a name that means a secret.
+func begun(text string) int {
+	longest := 0
+	check := func(prefix string) {
+		for n := min(len(prefix), len(text)); n > longest; n-- {
+			if strings.HasSuffix(text, prefix[:n]) && (len(text) == n || !keyByte(text[len(text)-n-1]) || text[len(text)-n-1] == '-' || text[len(text)-n-1] == '_') {
+				longest = n
+				return
+			}
+		}
+	}
+	for _, k := range tokenKinds {
+		check(k.prefix)
+	}
+	check("-----BEGIN ")
+	word := len(text)
+	for word > 0 && (keyByte(text[word-1]) || text[word-1] == '.') {
+		word--
+	}
+	for _, k := range tokenKinds { // a key that goes on
+		if strings.HasPrefix(text[word:], k.prefix) {
+			return max(longest, len(text)-word)
+		}
+	}
+	if name := strings.ToLower(text[word:]); name != "" && len(name) <= 64 {
+		last := name[strings.LastIndexAny(name, "_-.")+1:]
+		for _, words := range []map[string]bool{secretWords, secretEnds} {
+			for w := range words {
+				if last != "" && strings.HasPrefix(w, last) || strings.HasSuffix(last, w) {
+					return max(longest, len(text)-word)
+				}
+			}
+		}
+	}
+	check("LS0tLS1CRUdJTi")
+	return longest
+}

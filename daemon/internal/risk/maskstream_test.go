@@ -1,0 +1,88 @@
+package risk
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// A secret that is cut anywhere, into two pieces or into its bytes, is masked all the same, and nothing else changes.
+func TestStreamMasksWhatIsCut(t *testing.T) {
+	texts := []string{
+		"PASSWORD=hunter22!xyz and more", "curl -H 'Authorization: Bearer abc.def.ghi1' x", "see postgres://bob:s3cretpw@db/x there", "api_key = \"abcd1234efgh5678\"",
+		"-----BEGIN RSA PRIVATE KEY-----\nMIIabcdef\nMIIabcdef\n-----END RSA PRIVATE KEY-----\nand on",
+		"machine h.example login bob password hunter22\n", "curl -u bob:hunter22pw x",
+	}
+	secrets := []string{"hunter22!xyz", "abc.def.ghi1", "s3cretpw", "abcd1234efgh5678", "MIIabcdef", "hunter22", "hunter22pw"}
+	for _, s := range secretSamples {
+		texts = append(texts, "the key is "+s+", keep it")
+		secrets = append(secrets, s)
+	}
+	for i, text := range texts {
+		want := Mask(text)
+		if strings.Contains(want, secrets[i]) {
+			t.Fatalf("%q: the whole is not masked", text)
+		}
+		var bytes Stream
+		got := ""
+		for k := range len(text) {
+			got += bytes.Add(text[k : k+1])
+		}
+		if got += bytes.Flush(); got != want {
+			t.Errorf("byte by byte: got %q, want %q", got, want)
+		}
+		for k := range len(text) {
+			var s Stream
+			if got := s.Add(text[:k]) + s.Add(text[k:]) + s.Flush(); got != want {
+				t.Errorf("cut at %d: got %q, want %q", k, got, want)
+			}
+		}
+	}
+}
+
+// Prose is held back for a word at most, where that may become a name that means a secret ("to" of a token), and else not.
+func TestStreamHoldsProseNot(t *testing.T) {
+	var s Stream
+	late := 0
+	for _, piece := range []string{"I", " will", " look", " at", " the", " files", " in", " src", ".", "\n\n", "Then", " run", " `go", " test", " ./...`", ",", " and", " commit", ":", " it", " is", " done", "."} {
+		s.Add(piece)
+		if s.held != "" {
+			late++
+		}
+		if len(s.held) >= len(" commit") {
+			t.Errorf("%q: held %q", piece, s.held)
+		}
+	}
+	if late > 5 {
+		t.Errorf("held something back after %d pieces", late)
+	}
+}
+
+// Whatever the text and its pieces: where nothing was masked, nothing is lost, doubled or changed.
+func TestStreamProperties(t *testing.T) {
+	parts := []string{"password", "=", ": ", " ", "\n", "token", "://", "@", "user", "Authorization: Bearer ", "é", "$X", "abc", "a", "-----BEGIN PRIVATE KEY-----\n", "--", "sk-", "gh"}
+	rapid.Check(t, func(t *rapid.T) {
+		pieces := rapid.SliceOfN(rapid.SampledFrom(parts), 0, 8).Draw(t, "pieces")
+		var s Stream
+		got := ""
+		for _, p := range pieces {
+			got += s.Add(p)
+		}
+		got += s.Flush()
+		if text := strings.Join(pieces, ""); !strings.Contains(got, maskedPrefix) && got != text {
+			t.Fatalf("%q: got %q, want it unchanged", pieces, got)
+		}
+	})
+}
+
+func BenchmarkStream(b *testing.B) {
+	pieces := strings.SplitAfter("I will look at the files in src and then run the tests of the package that changed. ", " ")
+	for b.Loop() {
+		var s Stream
+		for _, p := range pieces {
+			s.Add(p)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(pieces)), "ns/piece")
+}
