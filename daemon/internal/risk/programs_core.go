@@ -79,7 +79,8 @@ hostname,domainname : high write bare args=text -f,-i,-I,-d,-s,-A,-y,-a,--fqdn,-
 	--file=read ; shows or sets the name of this machine
 loginctl terminate-session,terminate-user,kill-session,kill-user,enable-linger,lock-sessions : high signal args=text ; ends sessions or lets
 	them live on
-ps,pgrep,pidof,pstree,top,htop,btop,atop,free,vmstat,iostat,mpstat,sar,pidstat,lscpu,lsmem,lsblk,lspci,lsusb,lsmod,lsof,blkid,findmnt,
+ps : low read do=ps args=text -o,-p,-u,-U,-g,-G,-t,-s,-C,-n,-O,-N,--sort,--format,--pid,--ppid,--user,--cols,--rows=val ; shows the programs that run
+pgrep,pidof,pstree,top,htop,btop,atop,free,vmstat,iostat,mpstat,sar,pidstat,lscpu,lsmem,lsblk,lspci,lsusb,lsmod,lsof,blkid,findmnt,
 	numastat,slabtop,dstat,nvidia-smi,sensors,acpi,modinfo,getent,lsns,lslocks,lsipc,ipcs,prlimit,pmap,pwdx,vm_stat,glances,iotop,nvtop : low
 	read args=text -o,-p,-u,-U,-g,-G,-t,-s,-C,-n,-d,-i,-c,-e,-F,-b,-H,-P,-T,-N,--sort,--format=val ; shows the state of this machine
 cut : low read -d,--delimiter,-f,--fields,-c,--characters,-b,--bytes,--output-delimiter=val ; cuts columns
@@ -89,8 +90,9 @@ tr,seq,yes,factor,bc,dc,expr,numfmt,sleep,usleep,clear,reset,tput,banner,figlet,
 	args=text ; works through text or waits
 fuser : low read args=text -k,-i,--kill!high,signal="kills processes" -n,-s=val ; looks who uses a file
 printenv : medium secret do=printenv args=text ; prints variables, with the secrets among them
-jq,gojq,jaq : low read args=pattern -f,--from-file,-L=read --indent=val ; works through data
-yq : low read args=pattern --from-file=read -p,--input-format,-o,--output-format,-I,--indent=val -i,--inplace!medium,
+jq,gojq,jaq : low read do=query args=pattern -f,--from-file,-L=read --indent=val ; works through data
+yq : low read do=query args=pattern --enable-system-operator,--security-enable-system-operator!high,run-code="lets the
+	expression run commands" --from-file=read -p,--input-format,-o,--output-format,-I,--indent=val -i,--inplace!medium,
 	write="edits the file in place" ; works through data
 fx,dasel,xq,tomlq,gron,jless,xmllint,xmlstarlet,htmlq,pup,csvcut,csvlook,csvgrep,csvstat,csvsort,mlr,xsv,qsv,datamash,miller : low read -o,
 	--output=write -i,--inplace,--in-place!medium,write="edits the file in place" ; works through data

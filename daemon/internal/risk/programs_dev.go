@@ -77,6 +77,8 @@ git bisect,bundle,notes,sparse-checkout,rerere,update-index,update-ref,symbolic-
 	mktree,maintenance,pack-refs,repack,commit-graph,multi-pack-index,format-patch,archive,bugreport,diagnose,mergetool,difftool,lfs :
 	medium write args=text -o,--output,-m,-d,--prefix,-x,--extcmd,-t,--tool,--remote,--exec=val -d,--delete!high,history="deletes a reference"
 	; changes git's own data
+git bundle create : medium write do=gitbundle args=text ; packs the history into a file
+git bundle verify,list-heads : low read args=read ; looks at a packed history
 git bisect log,view,visualize,terms : low read args=text ; looks at the search for a commit
 git bisect start,good,bad,skip,reset,next,old,new : medium write args=text ; looks for the commit that broke something
 git bisect run : medium run-code args=run ; runs a command for every step

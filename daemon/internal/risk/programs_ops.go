@@ -21,7 +21,7 @@ npm,pnpm,yarn,bun exec,x,dlx,create,execute : high run-code do=npx args=text -c,
 npm,pnpm,yarn,bun publish,unpublish,deprecate,dist-tag,owner,access,team,org,star,unstar,hook : critical network args=text hard ; publishes,
 	or changes what was published
 npm,pnpm,yarn,bun login,logout,adduser,token,profile : high secret args=text ; works with your account
-npm,pnpm,yarn,bun config,c,get : low read args=text ; shows settings
+npm,pnpm,yarn,bun config,c,get : medium secret do=printenv args=text ; shows settings, with the tokens among them
 npm,pnpm,yarn,bun config,c set,delete,edit,rm,unset : high persistence args=text ; changes settings, which can run programs
 npm,pnpm,yarn,bun cache,store : medium write args=text ; manages the cache
 npx,bunx,pnpx,uvx : high run-code do=npx -c,--call,-p,--package,--from,--with,--python=val ; fetches a package and runs its code
@@ -36,6 +36,7 @@ pip,pip3,pip2,pipx,uv,poetry,pdm,pipenv,rye,hatch,conda,mamba,micromamba,flit,tw
 	--directory,-C,--proxy,--cache-dir,--log,-n,--name,--prefix=val sub ; manages packages
 pip,pip3,pip2,pipx,uv,poetry,pdm,pipenv,rye,conda,mamba,micromamba list,show,freeze,check,search,info,help,version,graph,tree,env,about,
 	index,hash,inspect,debug,doctor : low read args=text ; asks about packages
+pip,pip3,pip2 list,show,freeze,check,search,help,index,hash,inspect,debug : low read do=pipask args=text --python=val ; asks about packages
 pip,pip3,pip2 download,wheel : medium network do=pip -r,--requirement,-c,--constraint,-i,--index-url,--extra-index-url,-f,--find-links,-t,
 	--target,--prefix,--root,-d,--dest,-e,--editable,--platform,--python-version,-w=val ; fetches packages
 pip,pip3,pip2 install : medium run-code do=pip -r,--requirement,-c,--constraint=read -i,--index-url,--extra-index-url,-f,--find-links,-t,
@@ -337,8 +338,9 @@ shutdown,reboot,halt,poweroff,init,telinit,pm-suspend,suspend : critical signal 
 systemctl,service,rc-service,rc-update,initctl,sv,svc,s6-svc,supervisorctl,pm2,monit,chkconfig,invoke-rc.d,update-rc.d : high privilege
 	args=text -t,--type,-p,--property,-n,--lines,-o,--output,-M,-H,--state,--signal,-s,--root=val ; changes services of this machine
 systemctl status,show,list-units,list-unit-files,list-timers,list-sockets,list-dependencies,list-jobs,list-machines,is-active,is-enabled,
-	is-failed,is-system-running,cat,get-default,help,show-environment : low read args=text -t,--type,-p,--property,-n,--lines,-o,--output,
+	is-failed,is-system-running,cat,get-default,help : low read args=text -t,--type,-p,--property,-n,--lines,-o,--output,
 	--state=val ; looks at services
+systemctl show-environment : medium secret args=text ; prints variables, with the secrets among them
 systemctl enable,disable,mask,unmask,link,preset,edit,set-default,daemon-reload,reenable,set-property,revert,set-environment,
 	import-environment,add-wants : critical persistence args=text hard ; changes which services run by themselves
 systemctl poweroff,reboot,halt,suspend,hibernate,kexec,rescue,emergency,isolate : critical signal args=text hard ; stops this machine

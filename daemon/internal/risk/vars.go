@@ -197,7 +197,7 @@ func (a *analysis) doPrintenv(c *cmdCall) {
 		harmless = harmless && f.known && !LooksSecret(f.s)
 	}
 	if harmless {
-		a.note(Low, Read, c.span, "prints a variable")
+		a.note(Low, Read, c.span, "prints settings or variables")
 		return
 	}
 	a.base(c)

@@ -29,7 +29,7 @@ func init() {
 		"curl": usual((*analysis).doCurl), "wget": usual((*analysis).doWget), "rsync": usual((*analysis).doRsync), "scp": usual((*analysis).doScp),
 		"docker": usual((*analysis).doDockerRun), "make": usual((*analysis).doMake), "vim": usual((*analysis).doVim), "crontab": usual((*analysis).doCrontab),
 		"sql": usual((*analysis).doSQL), "npx": usual((*analysis).doNpx), "gorun": usual((*analysis).doGoRun), "install": usual((*analysis).doInstall), "unzip": usual((*analysis).doUnzip),
-		"sysctl": usual((*analysis).doSysctl), "printenv": usual((*analysis).doPrintenv), "mktemp": usual((*analysis).doMktemp), "pip": usual((*analysis).doPip), "touchonly": usual((*analysis).doTouchOnly), "api": usual((*analysis).doAPI), "cloud": usual((*analysis).doCloud),
+		"sysctl": usual((*analysis).doSysctl), "printenv": usual((*analysis).doPrintenv), "query": usual((*analysis).doQuery), "pipask": usual((*analysis).doPipAsk), "ps": usual((*analysis).doPs), "gitbundle": usual((*analysis).doGitBundle), "mktemp": usual((*analysis).doMktemp), "pip": usual((*analysis).doPip), "touchonly": usual((*analysis).doTouchOnly), "api": usual((*analysis).doAPI), "cloud": usual((*analysis).doCloud),
 		"pack": usual((*analysis).doPack), "split": usual((*analysis).doSplit), "sshkey": usual((*analysis).doSSHKey), "debugger": usual((*analysis).doDebugger), "openssl": usual((*analysis).doOpenssl),
 	}
 }
