@@ -35,6 +35,8 @@ type canceller struct {
 	again time.Time              // when to look for a lost SIGINT
 	forks []int                  // of the shell, not yet their program when SIGINT struck
 	timer *time.Ticker
+
+	replaced bool
 }
 
 func newCanceller(s *Shell, p *process, r *run) *canceller {
@@ -59,6 +61,10 @@ func (c *canceller) press() {
 	}
 	c.next = time.Now().Add(pressEvery)
 	age := time.Since(c.began)
+	if age >= replaceAfter && !c.r.c.User {
+		c.replace()
+		return
+	}
 	due := syscall.SIGINT
 	switch {
 	case age >= killAfter:
@@ -170,10 +176,17 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 	if age >= stuckAfter {
 		c.pressChildren(due)
 	}
-	if age >= replaceAfter && !c.r.c.User {
-		c.s.log.Warn("the shell does not answer SIGINT and is replaced")
-		_ = syscall.Kill(c.p.pid, syscall.SIGKILL)
+}
+
+// replace ends a shell that goes on with a borrower's command whatever is signalled: it is deaf to SIGINT, and whoever has
+// the terminal at the moment is only the next program of its list, or one of another user's.
+func (c *canceller) replace() {
+	if c.replaced {
+		return
 	}
+	c.replaced = true
+	c.s.log.Warn("the shell does not answer SIGINT and is replaced")
+	_ = syscall.Kill(c.p.pid, syscall.SIGKILL)
 }
 
 // prove makes sure that the shell answers, in what is left of the time; a borrower's is replaced where it does not. Where
