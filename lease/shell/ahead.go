@@ -122,7 +122,7 @@ func dropFlag(flags string, f byte) string {
 
 // goOn wakes a shell that stands still; it looks at the flags itself.
 func (s *Shell) goOn() {
-	if _, err := s.gate.Write([]byte("\n")); err != nil {
+	if _, err := s.gate.Load().Write([]byte("\n")); err != nil {
 		s.log.Warn("let the shell go on", "error", err)
 	}
 }

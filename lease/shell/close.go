@@ -45,12 +45,9 @@ func (s *Shell) Close() error {
 			killSession(p.pid)
 		}
 	}
-	// Wakes the record reader also where a FIFO cannot be polled. The first NUL ends what a shell may have left there: hung
-	// up in the middle of a record, it ran its EXIT trap with its output still redirected.
-	_, _ = s.fifo.Write([]byte("\x00X\x00"))
+	_, _ = s.fifo.Load().Write(lastRecord)
 	s.workers.Wait()
-	s.fifo.Close()
-	s.gate.Close()
+	s.gate.Load().Close()
 	s.text.Close()
 	s.next.Close()
 	if err := os.RemoveAll(s.folder); err != nil {
@@ -58,6 +55,10 @@ func (s *Shell) Close() error {
 	}
 	return nil
 }
+
+// lastRecord wakes the record reader also where a FIFO cannot be polled. The first NUL ends what a shell may have left
+// there: hung up in the middle of a record, it ran its EXIT trap with its output still redirected.
+var lastRecord = []byte("\x00X\x00")
 
 // calmWithin is how long Close waits for the shell to come to its prompt: only there does bash save its history when it
 // is hung up.

@@ -106,6 +106,9 @@ func (s *Shell) leaveLocked(status int) {
 
 // respawnLocked starts a bash with the last known state.
 func (s *Shell) respawnLocked() error {
+	if err := s.refurnishLocked(); err != nil {
+		return err
+	}
 	path := filepath.Join(s.folder, "a")
 	if err := os.WriteFile(path, []byte(s.snap.script(nil)), 0o600); err != nil {
 		return fmt.Errorf("write state: %w", err)

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bufio"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,8 +30,9 @@ type endRecord struct {
 //	W                                            the shell stands still until what was typed ahead is taken
 //	B id                                         Go's own: all before it was read
 //	X                                            Close
-func (s *Shell) recordLoop() {
-	r := bufio.NewReader(s.fifo)
+func (s *Shell) recordLoop(fifo *os.File) {
+	defer fifo.Close()
+	r := bufio.NewReader(fifo)
 	for {
 		rec, err := r.ReadString(0)
 		if err != nil {

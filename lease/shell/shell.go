@@ -29,10 +29,10 @@ type Shell struct {
 	env           []string
 	folder        string // ours, removed by Close
 	log           *slog.Logger
-	fifo          *os.File
-	gate          *os.File // what a shell that stands still waits for
-	oldBash       bool     // before 5.1
-	text, next    *os.File // the text to source; what is wanted at the end of a command
+	fifo          atomic.Pointer[os.File] // the side channel
+	gate          atomic.Pointer[os.File] // what a shell that stands still waits for
+	oldBash       bool                    // before 5.1
+	text, next    *os.File                // the text to source; what is wanted at the end of a command
 	workers       sync.WaitGroup
 	activity      atomic.Int64 // when the terminal last printed, in Unix nanoseconds
 
@@ -92,7 +92,6 @@ func Start(ctx context.Context, o Options) (*Shell, error) {
 	if err := s.makeFolder(); err != nil {
 		return nil, err
 	}
-	s.workers.Go(s.recordLoop)
 	if err := s.startFirst(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -177,6 +176,11 @@ func (s *Shell) makeFolder() (err error) {
 	if s.folder, err = filepath.Abs(s.folder); err != nil {
 		return fmt.Errorf("make shell folder: %w", err)
 	}
+	return s.furnish()
+}
+
+// furnish makes the files in the folder, opens those that stay open, and begins to read the side channel.
+func (s *Shell) furnish() error {
 	if err := os.Mkdir(filepath.Join(s.folder, "k"), 0o700); err != nil {
 		return fmt.Errorf("make shell folder: %w", err)
 	}
@@ -194,19 +198,52 @@ func (s *Shell) makeFolder() (err error) {
 		}
 		f.Close()
 	}
+	var err error
 	if s.text, err = create("c"); err != nil {
 		return err
 	}
 	if s.next, err = create("n"); err != nil {
 		return err
 	}
-	if s.fifo, err = makeFIFO(filepath.Join(s.folder, "fifo")); err != nil {
+	fifo, err := makeFIFO(filepath.Join(s.folder, "fifo"))
+	if err != nil {
 		return err
 	}
-	if s.gate, err = makeFIFO(filepath.Join(s.folder, "w")); err != nil {
-		s.fifo.Close()
+	gate, err := makeFIFO(filepath.Join(s.folder, "w"))
+	if err != nil {
+		fifo.Close()
+		return err
 	}
-	return err
+	s.fifo.Store(fifo)
+	s.gate.Store(gate)
+	s.workers.Go(func() { s.recordLoop(fifo) })
+	return nil
+}
+
+// refurnishLocked makes the folder anew where it was removed under us: what cleans /tmp knows no better. Only a shell that
+// starts anew finds what is in it. No command runs.
+func (s *Shell) refurnishLocked() error {
+	if _, err := os.Lstat(filepath.Join(s.folder, "fifo")); err == nil {
+		return nil
+	}
+	if err := os.RemoveAll(s.folder); err != nil { // half of it may be there
+		return fmt.Errorf("remove shell folder: %w", err)
+	}
+	if err := os.MkdirAll(s.folder, 0o700); err != nil {
+		return fmt.Errorf("make shell folder: %w", err)
+	}
+	s.log.Warn("the shell's folder was removed and is made anew", "folder", s.folder)
+	old := []*os.File{s.fifo.Load(), s.gate.Load(), s.text, s.next}
+	if _, err := old[0].Write(lastRecord); err != nil { // it ends the reader, who closes it
+		old[0].Close()
+	}
+	if err := s.furnish(); err != nil {
+		return err
+	}
+	for _, f := range old[1:] {
+		f.Close()
+	}
+	return nil
 }
 
 // makeFIFO makes a FIFO and opens it for both: the shell's open never blocks, and a closed writer is no end of file.

@@ -47,7 +47,7 @@ func (s *Shell) takeRecords(p *process) bool {
 	s.mu.Lock()
 	s.taken[id] = done
 	s.mu.Unlock()
-	if _, err := s.fifo.Write([]byte("B " + id + "\x00")); err == nil {
+	if _, err := s.fifo.Load().Write([]byte("B " + id + "\x00")); err == nil {
 		select {
 		case <-done:
 			return true

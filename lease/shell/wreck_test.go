@@ -55,6 +55,7 @@ func TestWrecks(t *testing.T) {
 		{"__sublet_h() { :; }", stays, stays, "", ""},
 		{"unset -f __sublet_h __sublet_z", stays, stays, "", ""},
 		{"unset __sublet_dir __sublet_fifo __sublet_c", again, again, anew, anew},
+		{`rm -rf "$__sublet_dir"`, again, again, anew, anew}, // as a cleaner of /tmp may
 		{"readonly __sublet_n=x", again, again, anew, anew},
 		{"readonly __sublet_s __sublet_ok __sublet_st __sublet_m", again, again, anew, anew},
 		{"printf() { :; }; source() { :; }; history() { :; }; unset() { :; }; cd() { :; }; read() { :; }", stays, stays, "", ""},
