@@ -424,6 +424,10 @@ if [[ $__sublet_rc && -r $__sublet_rc ]]; then
 	bind() { :; } # there is no line editor here to bind keys in, and bash would say so each time
 	. "$__sublet_rc"
 	\builtin unset -f bind
+	if [[ ${PROMPT_COMMAND+x} && ${PROMPT_COMMAND@a} == *r* ]]; then
+		\builtin printf 'it makes PROMPT_COMMAND read-only, which sublet needs a place in\n' >&2
+		\builtin exit 1
+	fi
 fi
 __sublet_keys
 __sublet_v=

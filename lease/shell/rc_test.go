@@ -220,6 +220,8 @@ func TestStartFails(t *testing.T) {
 		{"exits", "echo leaving; exit 3", "leaving"},
 		{"execs another shell", "exec sh -i", ""},
 		{"loops", "while :; do :; done", ""},
+		{"keeps the prompt hook", "readonly PROMPT_COMMAND='history -a'", "PROMPT_COMMAND read-only"},
+		{"keeps the prompt hooks", "readonly -a PROMPT_COMMAND=('history -a' :)", "PROMPT_COMMAND read-only"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
