@@ -73,7 +73,7 @@ func (w *world) serve(o Options) {
 	w.addr = ln.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
-	go func() { over <- New(o).Serve(ctx, ln) }()
+	go func() { over <- New(o).Serve(ctx, tight{ln}) }()
 	w.stop = sync.OnceFunc(func() {
 		cancel()
 		select {
@@ -86,6 +86,18 @@ func (w *world) serve(o Options) {
 		}
 	})
 	w.T.Cleanup(func() { w.stop() })
+}
+
+// tight is a listener whose connections have small buffers: left alone the kernel takes up to 4 MiB for a client that does
+// not read (tcp_wmem), or not, as it likes.
+type tight struct{ net.Listener }
+
+func (l tight) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if tcp, ok := c.(*net.TCPConn); ok {
+		err = errors.Join(err, tcp.SetWriteBuffer(64<<10))
+	}
+	return c, err
 }
 
 // msg is a message as it came.
