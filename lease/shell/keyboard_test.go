@@ -305,6 +305,11 @@ func TestClose(t *testing.T) {
 	r := do(t, s, user("nohup sleep 1002 >/dev/null 2>&1 & echo $!"))
 	pid := strings.TrimSpace(string(r.Output))
 	pid = pid[strings.LastIndexByte(pid, '\n')+1:]
+	for end := time.Now().Add(slack); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { // nohup takes a moment to be deaf
+		if name, err := exec.Command("ps", "-o", "comm=", "-p", pid).Output(); err == nil && strings.TrimSpace(string(name)) == "sleep" {
+			break
+		}
+	}
 	s.Close()
 	if err := exec.Command("kill", "-0", pid).Run(); err != nil {
 		t.Errorf("nohup was not respected: %v", err)
