@@ -148,6 +148,7 @@ func TestLeaseListAndRevoke(t *testing.T) {
 	}
 	term := w.open()
 	term.see(prompt)
+	term.see(`agents use`) // the window is at the daemon
 	if _, errs, code := w.sublet("lease", "revoke"); code != 1 || !strings.Contains(errs, "nobody holds") {
 		t.Errorf("revoke of nothing: exit %d, %q", code, errs)
 	}

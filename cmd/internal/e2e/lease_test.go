@@ -13,6 +13,7 @@ func TestLeaseRunQueues(t *testing.T) {
 	gate := w.path("gate")
 	term := w.open()
 	term.see(prompt)
+	term.see(`agents use`) // the window is at the daemon
 	term.run("export MINE=yes; echo set", `^set$`)
 	first := w.command("lease", "run", "--json", "--", "echo first $MINE; until [ -e "+gate+" ]; do sleep 0.05; done; echo first done")
 	second := w.command("lease", "run", "--json", "--", "echo second $MINE; exit 3")
@@ -65,6 +66,7 @@ func TestUserComesFirst(t *testing.T) {
 	w := newWorld(t, "", nil)
 	term := w.open()
 	term.see(prompt)
+	term.see(`agents use`)
 	userSleep(term)
 	out, errs, code := w.sublet("lease", "run", "--wait", "1s", "--", "echo never")
 	if code != 125 || !strings.Contains(errs, "user") {
