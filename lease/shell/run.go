@@ -169,10 +169,10 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	r.typed = time.Now()
 	r.start.Store(r.typed.UnixNano())
 	r.modes, _ = p.modes()
-	if pl.held != "" {
-		defer s.note(r, "what `"+pl.held+"` set was put back at its end: traps, options, IFS and redirections of the shell itself hold for one command")
-	}
 	r.out = newSink(s.size.Cols, s.o.Head, s.o.Tail, s.o.Spool, s.textPath(), c)
+	if pl.held != "" {
+		s.note(r, "what `"+pl.held+"` set was put back at its end: traps, options, IFS and redirections of the shell itself hold for one command")
+	}
 	if err := s.arrangeLocked(pl.flags()); err != nil {
 		return nil, nil, err
 	}

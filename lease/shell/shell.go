@@ -220,19 +220,19 @@ func (s *Shell) furnish() error {
 	return nil
 }
 
-// refurnishLocked makes the folder anew where it was removed under us: what cleans /tmp knows no better. Only a shell that
-// starts anew finds what is in it. No command runs.
+// refurnishLocked makes a folder anew where ours was removed under us: what cleans /tmp knows no better. Not in the place
+// of the old one, for whoever may have made the folders above it since could put another start-up file there. Only a
+// shell that starts anew finds it.
 func (s *Shell) refurnishLocked() error {
 	if _, err := os.Lstat(filepath.Join(s.folder, "fifo")); err == nil {
 		return nil
 	}
-	if err := os.RemoveAll(s.folder); err != nil { // half of it may be there
-		return fmt.Errorf("remove shell folder: %w", err)
-	}
-	if err := os.MkdirAll(s.folder, 0o700); err != nil {
+	folder, err := os.MkdirTemp("", "sublet-sh-") // 0700
+	if err != nil {
 		return fmt.Errorf("make shell folder: %w", err)
 	}
-	s.log.Warn("the shell's folder was removed and is made anew", "folder", s.folder)
+	s.log.Warn("the shell's folder was removed: it has another", "folder", s.folder, "now", folder)
+	s.folder = folder
 	old := []*os.File{s.fifo.Load(), s.gate.Load(), s.text, s.next}
 	if _, err := old[0].Write(lastRecord); err != nil { // it ends the reader, who closes it
 		old[0].Close()
