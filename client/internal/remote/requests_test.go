@@ -159,6 +159,28 @@ func TestTurn(t *testing.T) {
 			wc.Close()
 		})
 	})
+	t.Run("cancelled while the caller does not read", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d, s := newDaemon(), &screen{}
+			c, wc := dial(t, d, s)
+			ctx, cancel := context.WithCancel(t.Context())
+			reads := make(chan struct{})
+			go func() {
+				r := mustReceive[*wire.AgentRequest](t, wc)
+				mustSend(t, wc, &wire.TurnStarted{Event: wire.Event{RequestID: r.RequestID}})
+				synctest.Wait()
+				cancel()
+				mustReceive[*wire.CancelRequest](t, wc)
+				close(reads)
+				mustSend(t, wc, &wire.AgentComplete{Event: wire.Event{RequestID: r.RequestID}, Status: wire.StatusCancelled})
+			}()
+			if end, err := c.Turn(ctx, &wire.AgentRequest{}, func(wire.Message) { <-reads }); err != nil || end.Status != wire.StatusCancelled {
+				t.Errorf("got %+v, %v, want status cancelled", end, err)
+			}
+			c.Close()
+			wc.Close()
+		})
+	})
 	t.Run("cancelled and never ended", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d, s := newDaemon(), &screen{}

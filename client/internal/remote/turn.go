@@ -134,24 +134,29 @@ func (c *Conn) follow(ctx context.Context, id *wire.RequestID, m wire.Message, s
 	if err := l.send(m); err != nil {
 		return err
 	}
-	wait, cancelled := ctx, false
+	wait, over := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer over(nil)
+	defer context.AfterFunc(ctx, func() { // at once, also while step waits for a reader of its own
+		cause := context.Cause(ctx)
+		if l.send(&wire.CancelRequest{RequestID: id, Reason: "cancelled by the caller"}) != nil {
+			over(cause)
+			return
+		}
+		bound := time.NewTimer(cancelBound)
+		defer bound.Stop()
+		select {
+		case <-bound.C:
+			over(cause)
+		case <-wait.Done():
+		}
+	})()
 	for {
 		m, err := s.next(wait)
 		if err != nil {
-			if cancelled || ctx.Err() == nil {
-				if cancelled {
-					return context.Cause(ctx)
-				}
-				return err
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
 			}
-			cancelled = true
-			if err := l.send(&wire.CancelRequest{RequestID: id, Reason: "cancelled by the caller"}); err != nil {
-				return context.Cause(ctx)
-			}
-			var stop context.CancelFunc
-			wait, stop = context.WithTimeout(context.WithoutCancel(ctx), cancelBound)
-			defer stop()
-			continue
+			return err
 		}
 		if stop, err := step(m); stop {
 			return err
