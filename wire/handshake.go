@@ -6,7 +6,7 @@ type EnvSnapshot struct {
 	ProtocolMin  int                 `msgpack:"protocol_min"`
 	ProtocolMax  int                 `msgpack:"protocol_max"`
 	Client       ClientInfo          `msgpack:"client"`
-	Capabilities []string            `msgpack:"capabilities"` // CapShell, CapConfirm, CapRestore
+	Capabilities []string            `msgpack:"capabilities"` // CapShell, CapConfirm, CapRestore, CapQueue
 	Env          map[string]OSString `msgpack:"env"`          // no value of a variable that looks like a secret
 	Cwd          OSString            `msgpack:"cwd"`
 	Shell        ShellInfo           `msgpack:"shell"`
@@ -22,6 +22,7 @@ const (
 	CapShell   = "shell"   // has a shell to lend
 	CapConfirm = "confirm" // somebody is there to answer questions
 	CapRestore = "restore" // knows RestoreShellState
+	CapQueue   = "queue"   // knows ShellQueueChanged
 )
 
 type ClientInfo struct {

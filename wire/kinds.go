@@ -80,6 +80,7 @@ func init() {
 		row[RestoreShellState](ToClient),
 		row[ReleaseShellLease](ToClient),
 		row[ShellLeaseReleased](Both),
+		row[ShellQueueChanged](ToClient),
 		row[LeaseRunRequest](ToDaemon),
 		row[LeaseRevokeRequest](ToDaemon),
 

@@ -146,6 +146,17 @@ const (
 	ReleasedDisconnected = "disconnected"
 )
 
+// ShellQueueNamed is how many of those who wait ShellQueueChanged names.
+const ShellQueueNamed = 16
+
+// ShellQueueChanged tells a client who waits for its shell behind the lease that is offered to it or held, in order. It
+// replaces the one before, is sent when the queue changed, and only to clients with CapQueue; on a new link nobody waits
+// until it says so. Since protocol 1.
+type ShellQueueChanged struct {
+	Waiting []LeaseWaiter `msgpack:"waiting"` // the first ShellQueueNamed of them
+	More    int           `msgpack:"more"`    // how many wait behind those
+}
+
 // LeaseRunRequest borrows the shell of another client of the same user. Lease events answer, in the direction daemon to
 // client and with request_id set, up to ShellLeaseReleased or ShellLeaseDenied; CancelRequest ends it. Since protocol 1.
 type LeaseRunRequest struct {
@@ -177,5 +188,6 @@ func (*CancelLeasedCommand) Kind() string  { return "CancelLeasedCommand" }
 func (*RestoreShellState) Kind() string    { return "RestoreShellState" }
 func (*ReleaseShellLease) Kind() string    { return "ReleaseShellLease" }
 func (*ShellLeaseReleased) Kind() string   { return "ShellLeaseReleased" }
+func (*ShellQueueChanged) Kind() string    { return "ShellQueueChanged" }
 func (*LeaseRunRequest) Kind() string      { return "LeaseRunRequest" }
 func (*LeaseRevokeRequest) Kind() string   { return "LeaseRevokeRequest" }

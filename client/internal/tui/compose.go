@@ -119,17 +119,8 @@ func (m *model) above(room int) []string {
 	if m.question() == nil {
 		work = m.working()
 	}
-	if len(m.lending.Waiting) > 0 {
-		waiting := make([]string, len(m.lending.Waiting))
-		for i, w := range m.lending.Waiting {
-			waiting[i] = visibleLine(w)
-		}
-		who := firstOf(m.lending.Holder, "nobody")
-		line := "your shell: " + visibleLine(who)
-		if m.lending.Purpose != "" && who != "user" {
-			line += " (" + visibleLine(firstLine(m.lending.Purpose)) + ")"
-		}
-		work = append(work, m.th.dim.Render("  "+line+" · waiting: "+strings.Join(waiting, ", ")))
+	if line := m.shellLine(); line != "" {
+		work = append(work, line)
 	}
 	for i, l := range work {
 		work[i] = fit(l, m.w)
@@ -184,6 +175,46 @@ func (m *model) above(room int) []string {
 		out = append(out, "")
 	}
 	return append(out, work...)
+}
+
+// shellLine says who has the shell and for how long, and who waits for it and for what: "" while nobody waits. What the
+// holder runs stands in its card.
+func (m *model) shellLine() string {
+	const purposeWidth = 24
+	var names, full []string
+	for _, name := range m.lending.Waiting {
+		names, full = append(names, visibleLine(name)), append(full, visibleLine(name))
+	}
+	for _, w := range m.queue.Waiting {
+		name := visibleLine(w.Agent)
+		names = append(names, name)
+		if w.Purpose != "" {
+			name += " (" + fit(visibleLine(firstLine(w.Purpose)), purposeWidth) + ")"
+		}
+		full = append(full, name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	line := "  " + visibleLine(firstOf(m.lending.Holder, "nobody")) + " has your shell"
+	if !m.lending.Since.IsZero() {
+		line += ", " + ticking(m.now().Sub(m.lending.Since))
+	}
+	line += " · waiting: "
+	room := m.w - cells(line)
+	some := func(of []string, n int) string {
+		s := strings.Join(of[:n], ", ")
+		if rest := m.queue.More + len(of) - n; rest > 0 {
+			s += " and " + itoa(rest) + " more"
+		}
+		return s
+	}
+	for n := len(full); n > 0; n-- { // as many as there is room for
+		if s := some(full, n); cells(s) <= room {
+			return m.th.dim.Render(line + s)
+		}
+	}
+	return m.th.dim.Render(fit(line+some(names, 1), m.w))
 }
 
 // liveText is what agents have said and done and is not printed yet.

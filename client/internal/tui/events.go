@@ -81,6 +81,8 @@ func (m *model) onWire(msg wire.Message) {
 		m.onQuestion(e)
 	case *wire.ConfirmationResolved:
 		m.onResolved(e)
+	case *wire.ShellQueueChanged:
+		m.queue = *e
 	case *wire.CompactionStarted:
 		m.flushText("")
 		m.note("folding " + plural(e.Events, "event", "events") + " of the conversation (" + count(e.TokensBefore) + " tokens)…")

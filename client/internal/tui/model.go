@@ -58,7 +58,8 @@ type model struct {
 	// The shell.
 	userRun *userRun
 	lending lender.Lending
-	offer   bool // Enter was pressed while the shell is lent: Enter again takes it back
+	queue   wire.ShellQueueChanged // who waits behind whom lending names, as the daemon last said
+	offer   bool                   // Enter was pressed while the shell is lent: Enter again takes it back
 	hand    *handover
 	recent  []wire.RecentCommand
 	envBusy bool // an EnvChanged is on its way

@@ -97,7 +97,7 @@ func (m *model) onLink(l LinkChanged) {
 		return
 	}
 	// What it asked cannot be answered now; it asks again, or says how it ended.
-	m.questions = nil
+	m.questions, m.queue = nil, wire.ShellQueueChanged{}
 	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
 		if !a.unsent {
 			m.note("this question may not have arrived; ask again if no answer comes: " + firstLine(visible(a.prompt)))

@@ -21,8 +21,10 @@ type lender struct {
 	mu sync.Mutex
 	// below: guarded by mu
 	m      *lease.Manager
-	client *Client // nil while the link is down
-	undoes bool    // the client knows RestoreShellState
+	client *Client                 // nil while the link is down
+	undoes bool                    // the client knows RestoreShellState
+	queues bool                    // the client wants ShellQueueChanged
+	shown  *wire.ShellQueueChanged // the last one sent on this link; nil = nobody waits
 	timer  *time.Timer
 	grace  *time.Timer // closes the lender after a lost link
 	closed bool
@@ -77,6 +79,7 @@ func (ln *lender) link(c *Client, env *wire.EnvSnapshot, ready *wire.Ready) bool
 	}
 	ln.client = c
 	ln.undoes = slices.Contains(env.Capabilities, wire.CapRestore)
+	ln.queues, ln.shown = slices.Contains(env.Capabilities, wire.CapQueue), nil
 	ln.env = maps.Clone(env.Env)
 	ln.cwd = string(env.Cwd)
 	ln.digest, ln.known = "", "" // the client tells it anew, bodies of functions too
@@ -171,7 +174,44 @@ func (ln *lender) apply(effects []lease.Effect) {
 		}
 	}
 	ln.arm()
+	ln.tellQueue()
 }
+
+// tellQueue tells the client who else waits for its shell, where that is not what it was told last. A command that
+// nobody queues behind costs nothing here.
+func (ln *lender) tellQueue() {
+	if ln.client == nil || !ln.queues || ln.m.Len() < 2 && ln.shown == nil {
+		return
+	}
+	now := &wire.ShellQueueChanged{Waiting: []wire.LeaseWaiter{}}
+	behind := 0
+	for l := range ln.m.Waiting {
+		if l.State == lease.Offered {
+			continue // the client has it in hand
+		}
+		if behind++; behind > wire.ShellQueueNamed {
+			break
+		}
+		now.Waiting = append(now.Waiting, wire.LeaseWaiter{
+			LeaseID: wire.LeaseID(l.ID), Agent: l.Holder, Purpose: l.Purpose, WaitedMS: time.Since(l.Asked).Milliseconds(),
+		})
+	}
+	if behind > wire.ShellQueueNamed { // all but the one in hand, and the named
+		now.More = ln.m.Len() - 1 - wire.ShellQueueNamed
+	}
+	switch {
+	case ln.shown == nil && len(now.Waiting) == 0:
+		return
+	case ln.shown != nil && ln.shown.More == now.More && slices.EqualFunc(ln.shown.Waiting, now.Waiting, sameWaiter):
+		return
+	}
+	ln.tell(now)
+	if ln.shown = now; len(now.Waiting) == 0 {
+		ln.shown = nil
+	}
+}
+
+func sameWaiter(a, b wire.LeaseWaiter) bool { return a.LeaseID == b.LeaseID }
 
 // answer lets go whoever waits for the client's answer to a release.
 func (ln *lender) answer() {

@@ -36,12 +36,12 @@ after(() => {
 const connect = () => Client.connect(`${root}/run/daemon.sock`);
 
 // lender is a window: it has a shell, and somebody who answers.
-async function lender(answer = "deny") {
+async function lender(answer = "deny", more = []) {
   const c = await connect();
   const shell = new Shell(c, `${root}/work`);
   c.on("ConfirmationRequest", (m) =>
     c.send("ConfirmationResponse", { confirmation_id: m.confirmation_id, decision: answer, grant: null, edited_command: null, comment: "" }));
-  await c.hello({ capabilities: ["shell", "confirm", "restore"], cwd: shell.cwd });
+  await c.hello({ capabilities: ["shell", "confirm", "restore", ...more], cwd: shell.cwd });
   shell.tell();
   return { c, shell };
 }
@@ -131,6 +131,26 @@ test("cancel reaches the command in the shell, and the turn ends once", async ()
     assert.equal((await c.next("CancelLeasedCommand")).reason, "user_abort");
     assert.equal(shell.running, null);
     assert.equal(c.received.filter((m) => m.kind === "AgentComplete").length, 1);
+  });
+});
+
+test("who waits for the shell is told to its owner", async () => {
+  await during(await lender("allow", ["queue"]), async (c) => {
+    await during(await connect(), async (other) => {
+      await other.hello();
+      const run = (command) => {
+        const request_id = other.id();
+        other.send("LeaseRunRequest", { request_id, client_pid: process.pid, command, cwd: "", wait_ms: 0, timeout_ms: 0, caller_pid: 0 });
+        return request_id;
+      };
+      const first = run("sleep 300");
+      await c.next("ExecuteLeasedCommand");
+      run("echo second");
+      const { waiting, more } = await c.next("ShellQueueChanged");
+      assert.deepEqual([waiting.map((w) => w.purpose), more], [["echo second"], 0]);
+      other.send("CancelRequest", { turn_id: null, request_id: first, reason: "" });
+      await c.next("ShellQueueChanged", (m) => m.waiting.length === 0);
+    });
   });
 });
 
