@@ -50,7 +50,8 @@ type Client struct {
 const maxRequestIDs = 1 << 16
 
 // Attach takes a client in. It sends Ready and then, in order and with nothing left out or repeated, the events that the
-// client missed; from there on whatever happens. Errors leave nothing behind: the client may try again.
+// client missed; from there on whatever happens. Errors leave nothing behind: the client may try again, after a *CutOffError
+// on another connection, for Ready was sent.
 func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Client, error) {
 	h.mu.Lock()
 	closing := h.closing
@@ -79,6 +80,11 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		s = h.newSession(env.Cwd)
 	}
 	c.session = s
+	first, err := s.missed(ctx, env.AfterSeq)
+	if err != nil {
+		h.release(s)
+		return nil, err
+	}
 
 	ready := h.ready(c, s)
 	if slices.Contains(env.Capabilities, wire.CapShell) {
@@ -91,7 +97,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	} else {
 		c.send(ready)
 	}
-	if err := s.join(ctx, c, env.AfterSeq); err != nil {
+	if err := s.join(ctx, c, first); err != nil {
 		if c.lender != nil {
 			c.lender.unlink(c)
 		}

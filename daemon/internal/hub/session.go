@@ -284,40 +284,64 @@ func (s *session) sendLocked(m wire.Message) {
 // resumePage is how many stored events are read at once.
 const resumePage = 500
 
-// join sends c what it missed after the number after (-1: nothing) and attaches it: what is stored from then on reaches
-// it live. The caller holds the session, and c's hold is given back by leave. No event is left out and none comes twice, whatever runs meanwhile.
-func (s *session) join(ctx context.Context, c *Client, after int64) error {
+// A CutOffError says that what a client missed could not be read to its end, after it had been told of the session. The
+// connection is to end: the client resumes from what it has.
+type CutOffError struct{ Err error }
+
+func (e *CutOffError) Error() string { return "the session cannot be read: " + e.Err.Error() }
+func (e *CutOffError) Unwrap() error { return e.Err }
+func (e *CutOffError) Hint() string {
+	return "connect again and resume; `sublet doctor` looks at the store"
+}
+
+// missed is the first page of what a client missed.
+type missed struct {
+	after  int64 // -1: the client wants none
+	events []wire.EventMessage
+	more   bool
+}
+
+// missed reads the first page of what a client missed that has seen the event after; -1: it wants none. It comes before
+// the client is told of the session, so that a store that cannot be read is the one answer.
+func (s *session) missed(ctx context.Context, after int64) (m missed, err error) {
+	m.after = after
 	if after >= 0 {
-		// Long histories are read without the lock, so that a running turn does not wait for them; only the last page
-		// is read under it.
-		for {
-			events, more, err := s.hub.opts.Store.Events(ctx, s.id, after, resumePage)
-			if err != nil {
-				return err
-			}
-			if !more {
-				break
-			}
-			for _, m := range events {
-				c.send(m)
-				after = m.Meta().Seq
-			}
-			if err := c.peer.Flush(ctx); err != nil {
-				return err
-			}
+		m.events, m.more, err = s.hub.opts.Store.Events(ctx, s.id, after, resumePage)
+	}
+	return m, err
+}
+
+// join sends c what it missed and attaches it: what is stored from then on reaches it live. The caller holds the session,
+// and c's hold is given back by leave. No event is left out and none comes twice, whatever runs meanwhile. An error is a
+// *CutOffError; c is not attached then.
+func (s *session) join(ctx context.Context, c *Client, from missed) error {
+	after := from.after
+	// Long histories are read without the lock, so that a running turn does not wait for them; only the last page is read
+	// under it.
+	for events, more := from.events, from.more; more; {
+		for _, m := range events {
+			c.send(m)
+			after = m.Meta().Seq
+		}
+		err := c.peer.Flush(ctx)
+		if err == nil {
+			events, more, err = s.hub.opts.Store.Events(ctx, s.id, after, resumePage)
+		}
+		if err != nil {
+			return &CutOffError{err}
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.deleted.Load() {
-		return ErrNoSession
+		return &CutOffError{ErrNoSession}
 	}
 	if after >= 0 {
 		for more := true; more; {
 			var events []wire.EventMessage
 			var err error
 			if events, more, err = s.hub.opts.Store.Events(ctx, s.id, after, resumePage); err != nil {
-				return err
+				return &CutOffError{err}
 			}
 			for _, m := range events {
 				c.send(s.openQuestionLocked(m))

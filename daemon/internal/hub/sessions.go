@@ -146,18 +146,17 @@ func envelopes(events []wire.EventMessage, blocks bool) []wire.Envelope {
 // reply as messages like any other. Turns of the session that is left go on.
 func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.SessionReply, reply func(*wire.SessionReply)) error {
 	var to *session
+	var err error
 	if r.Op == "resume" {
 		if r.SessionID == nil || *r.SessionID == "" {
 			return invalid("session_id: is missing")
 		}
-		var err error
 		if to, err = c.hub.session(ctx, *r.SessionID); err != nil {
 			return err
 		}
 	} else {
 		_, cwd := c.environ()
 		if r.SessionID != nil && *r.SessionID != "" {
-			var err error
 			if to, err = c.hub.namedSession(ctx, *r.SessionID, cwd); err != nil {
 				return err
 			}
@@ -168,6 +167,11 @@ func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.S
 		to.info.Name = risk.Visible(cut(r.Name, maxName))
 		to.mu.Unlock()
 	}
+	first, err := to.missed(ctx, r.AfterSeq)
+	if err != nil {
+		c.hub.release(to)
+		return err // the connection stays where it is
+	}
 	c.mu.Lock()
 	from := c.session
 	c.session = to
@@ -176,7 +180,7 @@ func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.S
 	from.leave(c)
 	out.Session = to.snapshot()
 	reply(out)
-	return to.join(ctx, c, r.AfterSeq)
+	return to.join(ctx, c, first)
 }
 
 func (s *session) rename(ctx context.Context, name string) error {

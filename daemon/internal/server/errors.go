@@ -87,6 +87,11 @@ func (c *conn) fail(id wire.RequestID, err error) {
 
 // done answers if err is one.
 func (c *conn) done(id wire.RequestID, err error) {
+	if _, ok := errors.AsType[*hub.CutOffError](err); ok {
+		c.fail("", err) // its request has its answer
+		c.Close()
+		return
+	}
 	if err != nil {
 		c.fail(id, err)
 	}

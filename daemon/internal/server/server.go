@@ -157,7 +157,8 @@ func (c *conn) handshake(ctx context.Context) bool {
 		client, err := c.server.hub.Attach(ctx, c, env)
 		if err != nil {
 			c.fail("", err)
-			if errors.Is(err, hub.ErrNoSession) {
+			_, told := errors.AsType[*hub.CutOffError](err)
+			if errors.Is(err, hub.ErrNoSession) && !told {
 				continue
 			}
 			return false
