@@ -69,10 +69,23 @@ func (s *Store) there() error {
 	return nil
 }
 
+// index makes a text searchable. Its number is kept beside it: see deleteTexts.
 func index(ctx context.Context, tx *sql.Tx, e *wire.Event, text string) error {
-	_, err := tx.ExecContext(ctx, "INSERT INTO texts (session_id, seq, at, body) VALUES (?, ?, ?, ?)", e.SessionID, e.Seq, e.AtMS, text)
+	res, err := tx.ExecContext(ctx, "INSERT INTO text_rows (session_id) VALUES (?)", e.SessionID)
+	if err != nil {
+		return err
+	}
+	row, err := res.LastInsertId()
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO texts (rowid, session_id, seq, at, body) VALUES (?, ?, ?, ?, ?)", row, e.SessionID, e.Seq, e.AtMS, text)
 	return err
 }
+
+// deleteTexts takes a session's texts out of the index, row by row: by session, fts5 would read all there are. Their
+// numbers in text_rows go afterwards.
+const deleteTexts = "DELETE FROM texts WHERE rowid IN (SELECT row FROM text_rows WHERE session_id = ?)"
 
 // indexAnswer makes a turn's answer searchable as one text: it was stored in pieces of a few bytes, and words that
 // stand in different pieces would never be found together.

@@ -52,4 +52,13 @@ ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT ''; -- of the latest
 CREATE TABLE deleted_sessions (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 `, `
 ALTER TABLE rules ADD COLUMN examples TEXT NOT NULL DEFAULT '{}'; -- JSON: match and no_match, lists of text
+`, `
+-- Which rows of texts are a session's: the index finds words and rows, never sessions.
+CREATE TABLE text_rows (
+	row        INTEGER PRIMARY KEY,
+	session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX text_rows_by_session ON text_rows (session_id);
+DELETE FROM texts WHERE session_id NOT IN (SELECT id FROM sessions);
+INSERT INTO text_rows (row, session_id) SELECT rowid, session_id FROM texts;
 `}

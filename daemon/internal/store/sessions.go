@@ -90,7 +90,7 @@ func (s *Store) Rename(ctx context.Context, id wire.SessionID, name string) erro
 // Delete removes a session and its events for good: Deleted knows its id from then on. ErrNotFound where there is none.
 func (s *Store) Delete(ctx context.Context, id wire.SessionID) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM texts WHERE session_id = ?", id); err != nil {
+		if _, err := tx.ExecContext(ctx, deleteTexts, id); err != nil {
 			return s.fault(fmt.Errorf("delete session: %w", err))
 		}
 		if err := exactlyOne(tx.ExecContext(ctx, "DELETE FROM sessions WHERE id = ?", id)); err != nil {
@@ -114,8 +114,11 @@ func (s *Store) Deleted(ctx context.Context, id wire.SessionID) (bool, error) {
 // one it has seen. ErrNotFound where there is none.
 func (s *Store) Clear(ctx context.Context, id wire.SessionID) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		for _, table := range []string{"texts", "events", "open_turns"} {
-			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE session_id = ?", id); err != nil {
+		for _, query := range []string{
+			deleteTexts, "DELETE FROM text_rows WHERE session_id = ?",
+			"DELETE FROM events WHERE session_id = ?", "DELETE FROM open_turns WHERE session_id = ?",
+		} {
+			if _, err := tx.ExecContext(ctx, query, id); err != nil {
 				return s.fault(fmt.Errorf("clear session: %w", err))
 			}
 		}
