@@ -95,9 +95,10 @@ type State struct {
 	Loaded    []string          // builtins that were loaded from a file under a name of their own (enable -f), sorted
 	Digest    string            // lower-case hex SHA-256 over all above
 
-	// What no later command inherits, so that it is not judged by: seen by Difference and put back by Restore only.
+	// What no later command inherits, so that it is not judged by: seen by Difference and put back by Undo only.
 	kept  map[string]string // variables that are not exported: name to the statement that makes them
 	umask string
+	own   map[string]bool // the variables that the borrower's command before it, or the undo, changed itself; nil: all that differ
 }
 
 // Completion is one candidate for the word at the cursor.

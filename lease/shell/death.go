@@ -110,7 +110,7 @@ func (s *Shell) respawnLocked() error {
 		return err
 	}
 	path := filepath.Join(s.folder, "a")
-	if err := os.WriteFile(path, []byte(s.snap.script(nil)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(s.snap.script(nil, nil)), 0o600); err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
 	_, err := s.spawnLocked(path)

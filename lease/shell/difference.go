@@ -42,13 +42,10 @@ func Difference(a, b State) string {
 	added, changed, removed := compare(a.Vars, b.Vars, noise)
 	if a.kept != nil && b.kept != nil {
 		more, other, fewer := compare(a.kept, b.kept, nil)
-		added = slices.Concat(added, without(more, sortedNames(a.Vars)))
-		removed = slices.Concat(without(removed, sortedNames(b.kept)), without(fewer, sortedNames(b.Vars)))
-		for _, name := range other { // a prompt hook that counts is no change worth telling
-			if poisonous(name) {
-				changed = append(changed, name)
-			}
-		}
+		others := func(name string) bool { return !b.owns(name) }
+		added = slices.Concat(added, slices.DeleteFunc(without(more, sortedNames(a.Vars)), others))
+		removed = slices.Concat(without(removed, sortedNames(b.kept)), slices.DeleteFunc(without(fewer, sortedNames(b.Vars)), others))
+		changed = slices.Concat(changed, slices.DeleteFunc(other, others))
 	}
 	say("set", added)
 	say("changed", changed)
@@ -86,6 +83,10 @@ func Difference(a, b State) string {
 	}
 	return printable(strings.Join(parts, ", "))
 }
+
+// owns tells whether a change of a variable that is not exported is for the command to answer for, not for a prompt hook.
+// What decides what later commands run is told whoever changed it.
+func (st State) owns(name string) bool { return st.own == nil || st.own[name] || poisonous(name) }
 
 // without is what of list is not in other.
 func without(list, other []string) (rest []string) {

@@ -239,7 +239,7 @@ func TestBusy(t *testing.T) {
 				if _, err := s.State(t.Context()); err != ErrBusy {
 					t.Errorf("state: got %v", err)
 				}
-				if err := s.Restore(t.Context(), State{}); err != ErrBusy {
+				if err := s.Undo(t.Context(), State{}, State{}); err != ErrBusy {
 					t.Errorf("restore: got %v", err)
 				}
 			}()

@@ -34,6 +34,7 @@ __sublet_opts=                   # SHELLOPTS and BASHOPTS, looked through once
 __sublet_own=                    # 1: the line that ran was ours, and must leave the history
 __sublet_hc=                     # number the next line will have in the history
 __sublet_pv=-s                   # whether the user wants promptvars
+__sublet_vars=                   # the variables were written down: 1 before a borrower's command, 2 behind it, too
 __sublet_so= __sublet_bo= __sublet_ifs=
 # PS0 is expanded in the shell itself, so it can note the start and give PS1 its value back without a command.
 __sublet_ours='${__sublet_s:$((__sublet_s=1)):0}${__sublet_m%"${PS1:=$__sublet_ps1}"}'
@@ -63,6 +64,7 @@ __sublet_h() {
 		{ \builtin enable "${__sublet_needs[@]}"; } 2>/dev/null
 		\builtin unset -f . exec # these two cannot be called by builtin: see fixedLine, reopen
 	fi
+	[[ $__sublet_vars != 1 || $# == 2 ]] || __sublet_note m 2 # an interrupt skipped e
 	if [[ $__sublet_n ]]; then
 		\builtin local n="$__sublet_n" began="$__sublet_s"
 		__sublet_hid=
@@ -198,11 +200,12 @@ __sublet_stand() {
 	fi
 }
 
-# r tells that the shell is ready, and whether its state was written down.
+# r tells that the shell is ready, whether its state was written down, and whether its variables were around the command.
 __sublet_r() {
 	__sublet_tr=
-	\builtin printf 'R %d %s%s %s\0' "$$" "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}" >"$__sublet_fifo"
-	__sublet_ok=1
+	[[ $__sublet_vars == 2 ]] || __sublet_vars=
+	\builtin printf 'R %d %s%s %s\0' "$$" "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}${__sublet_vars:+ o}" >"$__sublet_fifo"
+	__sublet_ok=1 __sublet_vars=
 }
 
 # nonce makes one that is new for each command. Bash before 5.1 has no good random numbers: Go lays one beside the flags.
@@ -318,12 +321,22 @@ __sublet_g() {
 __sublet_guard() {
 	__sublet_so=$SHELLOPTS __sublet_bo=$BASHOPTS __sublet_ifs=${IFS-unset}
 	__sublet_tr='\builtin trap -p >|"$__sublet_dir/u"; \__sublet_y "$SHELLOPTS" "$BASHOPTS" "${IFS-unset}"; \builtin eval "$__sublet_tz"'
+	__sublet_vars=
+	[[ $__sublet_alone && ${PS0-} == "$__sublet_ours" && ! -s $__sublet_dir/t ]] || __sublet_note v 1
 	\builtin return "$__sublet_st"
+}
+
+# note writes the variables down around a borrower's command, where hooks or traps of the user may change some, too: who
+# changed what is told from that. It has no variable of its own: declare would list it.
+__sublet_note() {
+	\builtin declare -p >|"$__sublet_dir/$1" 2>/dev/null
+	__sublet_vars=$2
 }
 
 # e stands behind a sourced text and tells its end; h does where an interrupt skipped it.
 __sublet_e() {
 	__sublet_h "$1" tail
+	[[ ! $__sublet_vars ]] || __sublet_note m 2
 	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" ]] || __sublet_again
 	\builtin return "$1"
 }
@@ -396,6 +409,7 @@ __sublet_commands() {
 # b and k stand around a text that runs in a subshell: what it leaves behind is written down for the shell itself.
 __sublet_b() {
 	__sublet_sub=$BASHPID
+	__sublet_note v ''
 	\builtin trap '\__sublet_k' EXIT
 	# Without one, SIGINT now and then ends a subshell that no EXIT trap is run in.
 	\builtin trap '\__sublet_k; \builtin trap - INT; \builtin kill -INT $BASHPID' INT
@@ -413,7 +427,7 @@ __sublet_k() {
 # What ends a command is not to be replaced by accident: a text that tries is told so by bash.
 \builtin readonly -f __sublet_ret __sublet_h __sublet_mend __sublet_reopen __sublet_next __sublet_z __sublet_wait \
 	__sublet_stand __sublet_r __sublet_nonce __sublet_unlist __sublet_answer __sublet_strip __sublet_arm __sublet_q \
-	__sublet_g __sublet_guard __sublet_e __sublet_again __sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k \
+	__sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again __sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k \
 	__sublet_candidates __sublet_load __sublet_complete
 
 if [[ $__sublet_private == 1 ]]; then

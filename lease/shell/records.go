@@ -25,7 +25,8 @@ type endRecord struct {
 //
 //	E nonce status started SOH dir               a command ended
 //	E nonce status 1 pid next [v] SOH dir        the same, and the shell is ready for a line, which it answers with next
-//	R pid next [v] [d]                           the shell is ready; v: by line editor; d: its state lies in the file s
+//	R pid next [v] [d] [o]                       the shell is ready; v: by line editor; d: its state lies in the file s; o:
+//	                                             its variables before and behind the command in the files v and m
 //	Q id status                                  a question of ours was answered
 //	W                                            the shell stands still until what was typed ahead is taken
 //	B id                                         Go's own: all before it was read
@@ -120,6 +121,9 @@ func (s *Shell) onReady(f []string) {
 			s.log.Warn("shell state", "error", err)
 		} else {
 			next = &snap
+		}
+		if next != nil && slices.Contains(f[2:], "o") {
+			next.State.own = s.ownVars()
 		}
 	}
 	s.mu.Lock()

@@ -438,7 +438,17 @@ func (s *Shell) handBack(r *run) {
 	s.mu.Lock()
 	base := s.snap
 	s.mu.Unlock()
-	script := sn.script(&base)
+	var began snapshot // the variables as the subshell found them: a prompt hook may have changed some since
+	if raw, err := os.ReadFile(s.folder + "/v"); err == nil {
+		began.readVars(string(raw))
+	}
+	own := changedNames(began.vars, sn.vars)
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.snap.State.own = own
+	}()
+	script := sn.script(&base, own)
 	if script != "" {
 		if _, _, err := s.askShell(ctx, topLine, script+"\\builtin :"); err != nil {
 			s.note(r, "what the subshell changed could not be handed back: "+err.Error())

@@ -191,7 +191,7 @@ func (s *Shell) furnish() error {
 		}
 		return f, nil
 	}
-	for _, name := range []string{"q", "s", "o", "h", "t", "u", "k/s", "a"} {
+	for _, name := range []string{"q", "s", "o", "h", "t", "u", "v", "m", "k/s", "a"} {
 		f, err := create(name)
 		if err != nil {
 			return err

@@ -65,29 +65,6 @@ func (s *Shell) State(ctx context.Context) (State, error) {
 	return s.snap.State, nil
 }
 
-// Restore puts the shell back into a state that State returned: directory, exported variables, aliases, functions and
-// options. ErrBusy while a command runs.
-func (s *Shell) Restore(ctx context.Context, want State) error {
-	if err := s.lockTurn(ctx, false); err != nil {
-		return err
-	}
-	defer func() { <-s.turn }()
-	if err := s.awaitIdle(ctx); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	now := s.snap.State
-	s.mu.Unlock()
-	_, status, err := s.askShell(ctx, topLine, restoreScript(now, want)+"\n\\builtin :")
-	if err != nil {
-		return err
-	}
-	if status != 0 {
-		return fmt.Errorf("restore: the shell answered %d", status)
-	}
-	return s.awaitIdle(ctx)
-}
-
 // restoreScript leads from one state to another.
 func restoreScript(now, want State) string {
 	var b strings.Builder
@@ -221,18 +198,18 @@ func special(name string) bool {
 	return false
 }
 
-// script puts back everything that differs from base; nil: everything.
-func (sn snapshot) script(base *snapshot) string {
+// script puts back everything that differs from base, of the variables only own; base nil: everything.
+func (sn snapshot) script(base *snapshot, own map[string]bool) string {
 	var b strings.Builder
 	if base != nil {
 		for _, name := range base.order {
-			if _, ok := sn.vars[name]; !ok && !special(name) {
+			if _, ok := sn.vars[name]; !ok && !special(name) && own[name] {
 				fmt.Fprintf(&b, "\\builtin unset -v %s 2>/dev/null\n", name)
 			}
 		}
 	}
 	for _, name := range sn.order {
-		if special(name) || name == "IFS" || base != nil && base.vars[name] == sn.vars[name] {
+		if special(name) || name == "IFS" || base != nil && (!own[name] || base.vars[name] == sn.vars[name]) {
 			continue
 		}
 		b.WriteString(sn.vars[name] + " 2>/dev/null\n")

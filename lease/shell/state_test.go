@@ -160,7 +160,7 @@ func TestRestoreCommandNames(t *testing.T) {
 		"switched on builtin times, look at ls, change, test: it decides what later commands run"; Difference(before, changed) != want {
 		t.Errorf("got %q, want %q", Difference(before, changed), want)
 	}
-	if err := s.Restore(t.Context(), before); err != nil {
+	if err := s.Undo(t.Context(), before, changed); err != nil {
 		t.Fatal(err)
 	}
 	if after := stateOf(t, s); after.Digest != before.Digest {
@@ -181,7 +181,7 @@ func TestRestore(t *testing.T) {
 		t.Fatalf("got %+v", changed)
 	}
 	do(t, s, user("(exit 5)"))
-	if err := s.Restore(t.Context(), before); err != nil {
+	if err := s.Undo(t.Context(), before, changed); err != nil {
 		t.Fatal(err)
 	}
 	after := stateOf(t, s)

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -14,11 +15,11 @@ func TestChangeToldAndUndone(t *testing.T) {
 		{"exported", "export E=old", "export E=new N=1", "set N, changed E", `echo $E ${N-none}; printenv E N`},
 		{"un-exported", "export E=old", "export -n E", "", "printenv E"},
 		{"newly exported", "E=old", "export E", "set E", "declare -p E"},
-		{"plain", "p=$'a\\nb'", "p=other; q=1", "set q", `echo "$p ${q-none}"`},
-		{"array", "a=(1 '2 3' [7]=x)", "a=(other); b=(1)", "set b", `declare -p a; echo ${b-none}`},
-		{"array made a string", "a=(1 2)", "unset a; a=s; v=1", "set v", `declare -p a`},
-		{"map", "declare -A m=([k]='v w')", "m[k]=x; m[l]=y; v=1", "set v", `echo "${m[k]} ${#m[@]}"`},
-		{"integer", "declare -i n=3", "n=4; v=1", "set v", "declare -p n"},
+		{"plain", "p=$'a\\nb'", "p=other; q=1", "set q, changed p", `echo "$p ${q-none}"`},
+		{"array", "a=(1 '2 3' [7]=x)", "a=(other); b=(1)", "set b, changed a", `declare -p a; echo ${b-none}`},
+		{"array made a string", "a=(1 2)", "unset a; a=s; v=1", "set v, changed a", `declare -p a`},
+		{"map", "declare -A m=([k]='v w')", "m[k]=x; m[l]=y; v=1", "set v, changed m", `echo "${m[k]} ${#m[@]}"`},
+		{"integer", "declare -i n=3", "n=4; v=1", "set v, changed n", "declare -p n"},
 		{"removed array", "a=(1 2)", "unset a", "unset a", "declare -p a"},
 		{"function", "f() { echo old; }", "f() { echo new; }; g() { :; }", "defined function g, f", `f; type -t g`},
 		{"removed function", "f() { echo old; }", "unset -f f", "removed function f", "f"},
@@ -42,15 +43,91 @@ func TestChangeToldAndUndone(t *testing.T) {
 			if told != c.told {
 				t.Errorf("told %q, want %q", told, c.told)
 			}
-			if err := s.Restore(t.Context(), before); err != nil {
+			if err := s.Undo(t.Context(), before, after); err != nil {
 				t.Fatal(err)
-			}
-			if got := string(do(t, s, user(c.look)).Output); got != look {
-				t.Errorf("undone: %s prints %q, was %q", c.look, got, look)
 			}
 			if left := Difference(before, stateOf(t, s)); left != "" && !strings.Contains(left, "OLDPWD") {
 				t.Errorf("after the undo still: %q", left)
 			}
+			if got := string(do(t, s, user(c.look)).Output); got != look {
+				t.Errorf("undone: %s prints %q, was %q", c.look, got, look)
+			}
 		})
+	}
+}
+
+// Variables that prompt hooks and traps change by themselves are no borrower's: neither told nor put back.
+func TestHooksAreNotTold(t *testing.T) {
+	t.Parallel()
+	const told = "changed x"
+	cases := []struct{ name, rc, change, told string }{
+		{"none", "", "x=2", told},
+		{"counter", `PROMPT_COMMAND='n=$((n+1))'`, "x=2", told},
+		{"counter in a function", `hook() { local st=$?; n=$((n+1)); last=$st; }; PROMPT_COMMAND=hook`, "x=2; (exit 3)", told},
+		{"a hook of an array", `PROMPT_COMMAND=(true 'n=$((n+1))')`, "x=2", told},
+		{"one that tells what failed", `PROMPT_COMMAND='st=$?; old=$now; now=$RANDOM'`, "x=2; (exit 4)", told},
+		{"one that makes and takes away", `PROMPT_COMMAND='[[ $odd ]] && unset odd || odd=1'`, "x=2", told},
+		{"a timer", `trap 't0=${t0:-$EPOCHREALTIME}' DEBUG; PROMPT_COMMAND='took=$EPOCHREALTIME; unset t0'`, "x=2; sleep 0.01", told},
+		{"the command itself", `note() { last=$BASH_COMMAND; k=$((k+1)); }; trap note DEBUG`, "x=2", told},
+		{"a start mark", `PS0='${none[began=SRANDOM]}'; PROMPT_COMMAND='unset began'`, "x=2", told},
+		{"in a subshell", `PROMPT_COMMAND='n=$((n+1))'`, "x=2; exit 3", told},
+		{"cancelled", `PROMPT_COMMAND='n=$((n+1))'`, "x=2; kill -INT $$; sleep 5", told},
+		{"by a hook and by the command", `PROMPT_COMMAND='n=$((n+1))'`, "x=2; n=70", "changed n, x"},
+		{"nothing", `PROMPT_COMMAND='n=$((n+1))'`, "y=$x; unset y", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, func(o *Options) { o.RC = rcFile(t, c.rc) })
+			do(t, s, user("x=1; n=0"))
+			before := stateOf(t, s)
+			for range 2 { // questions run the hooks, too
+				if _, err := s.Prompt(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			do(t, s, leased(c.change))
+			after := stateOf(t, s)
+			if got := Difference(before, after); got != c.told {
+				t.Errorf("told %q, want %q", got, c.told)
+			}
+			do(t, s, user("mine=1; cd /usr"))
+			count := func() int {
+				n, err := strconv.Atoi(strings.TrimSpace(string(do(t, s, user("echo $n")).Output)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			n := count()
+			if err := s.Undo(t.Context(), before, after); err != nil {
+				t.Fatal(err)
+			}
+			if got := string(do(t, s, user("echo $x $mine $PWD")).Output); got != "1 1 /usr\n" {
+				t.Errorf("undone: got %q", got)
+			}
+			if m := count(); strings.Contains(c.rc, "n+1") && m <= n {
+				t.Errorf("the undo took the hook's count back from %d to %d", n, m)
+			}
+		})
+	}
+}
+
+// What was changed since the borrower's command, by the user, is not undone with it.
+func TestUndoIsOfTheBorrower(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	do(t, s, user("a=1 b=1; export E=1; alias al=ls; f() { echo 1; }; shopt -s nullglob; cd /usr"))
+	before := stateOf(t, s)
+	do(t, s, leased("a=2 b=2 c=2; export E=2 F=2; alias al=cat am=cat; f() { echo 2; }; g() { echo 2; }; eval 'umask 077'; cd /etc"))
+	after := stateOf(t, s)
+	do(t, s, user("b=3 d=3; export F=3 G=3; alias an=df; g() { echo 3; }; h() { echo 3; }; shopt -s dotglob; cd /var"))
+	if err := s.Undo(t.Context(), before, after); err != nil {
+		t.Fatal(err)
+	}
+	r := do(t, s, user(`echo $a $b ${c-none} $d $E $F $G $PWD $(f) $(g) $(h) $(umask); alias; shopt nullglob dotglob`))
+	want := "1 3 none 3 1 3 3 /var 1 3 3 0022\nalias al='ls'\nalias an='df'\nnullglob       \ton\ndotglob        \ton\n"
+	if string(r.Output) != want {
+		t.Errorf("got %q, want %q", r.Output, want)
 	}
 }

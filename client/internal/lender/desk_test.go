@@ -146,10 +146,10 @@ func (c *clock) State(ctx context.Context) (shell.State, error) {
 	return s, nil
 }
 
-func (c *clock) Restore(_ context.Context, s shell.State) error {
+func (c *clock) Undo(_ context.Context, before, _ shell.State) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.state = s
+	c.state = before
 	return nil
 }
 

@@ -79,7 +79,7 @@ type Shell interface {
 	Write(p []byte) (int, error)
 	Resize(shell.Size) error
 	State(ctx context.Context) (shell.State, error)
-	Restore(ctx context.Context, s shell.State) error
+	Undo(ctx context.Context, before, after shell.State) error
 	Digest() string
 	Dir() string
 	Prompt(ctx context.Context) (shell.Prompt, error)
@@ -134,7 +134,7 @@ type Lender struct {
 	told    string                   // digest last sent on this link
 	hashes  map[string]bool          // function bodies sent on this link
 	sentEnv map[string]wire.OSString // what the daemon believes the environment is
-	before  *shell.State             // before the last borrowed command that changed something
+	change  *change                  // by the last borrowed command that changed something; nil where there is none to undo
 	prompt  shell.Prompt             // as last expanded
 }
 

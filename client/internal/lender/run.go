@@ -209,7 +209,7 @@ func (l *Lender) execute(e *execution) {
 	if before.Digest != "" { // the digest is over what later commands are judged by only
 		changed = shell.Difference(before, l.state)
 		if changed != "" {
-			l.before = &before
+			l.change = &change{before: before, after: l.state}
 		}
 	}
 	if began {

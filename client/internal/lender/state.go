@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -20,6 +21,9 @@ const (
 
 // bodiesMost bounds the function bodies of one message; the rest go without.
 const bodiesMost = wire.MaxFrame / 4
+
+// change is what a borrowed command did to the shell's state.
+type change struct{ before, after shell.State }
 
 // staleLocked reports whether the shell's state is not known, or not told.
 func (l *Lender) staleLocked() bool {

@@ -60,8 +60,8 @@ func (l *Lender) History(ctx context.Context) (lines []string, err error) {
 	return lines, err
 }
 
-// UndoShell puts the shell's state back to what it was before the last borrowed command that changed it, and tells in one
-// line what that changed; "" where there is nothing to put back.
+// UndoShell puts back what the last borrowed command that changed the shell's state changed in it, as far as it is still so,
+// and tells in one line what that changed; "" where there is nothing to put back.
 func (l *Lender) UndoShell(ctx context.Context) (changed string, err error) {
 	err = l.idle(ctx, func() (err error) {
 		changed, err = l.putBack(ctx)
@@ -73,17 +73,17 @@ func (l *Lender) UndoShell(ctx context.Context) (changed string, err error) {
 // putBack does it for whoever has the token. The daemon is told the state.
 func (l *Lender) putBack(ctx context.Context) (changed string, err error) {
 	l.mu.Lock()
-	before := l.before
+	change := l.change
 	l.mu.Unlock()
-	if before == nil {
+	if change == nil {
 		return "", nil
 	}
-	if err := l.sh.Restore(ctx, *before); err != nil {
+	if err := l.sh.Undo(ctx, change.before, change.after); err != nil {
 		return "", err
 	}
 	l.mu.Lock()
 	was := l.state
-	l.before, l.dirty = nil, true
+	l.change, l.dirty = nil, true
 	l.mu.Unlock()
 	l.look(ctx)
 	l.mu.Lock()

@@ -44,8 +44,8 @@ type Shell interface {
 	Lending() lender.Lending
 	// TakeBack cancels the running leased command and revokes its lease.
 	TakeBack()
-	// UndoShell puts the shell's state back to what it was before the last borrowed command that changed it, and tells in
-	// one line what that changed; "" where there was nothing.
+	// UndoShell puts back what the last borrowed command that changed the shell's state changed in it, and tells in one line
+	// what that changed; "" where there was nothing.
 	UndoShell(ctx context.Context) (changed string, err error)
 	// Exited closes when the user's own `exit` ended the shell.
 	Exited() <-chan struct{}

@@ -29,6 +29,7 @@ type privateShell struct {
 	// What undo needs; guarded by turn.
 	last   *shell.State // before the last command
 	before *shell.State // before the last one, but that, that changed something
+	after  *shell.State // and after it
 
 	// What the client told of itself when it was started.
 	env map[string]wire.OSString
@@ -216,8 +217,8 @@ func (p *privateShell) look(ctx context.Context) (now shell.State, ok bool) {
 	if err != nil {
 		return now, false
 	}
-	if p.last != nil && p.last.Digest != now.Digest {
-		p.before = p.last
+	if p.last != nil && shell.Difference(*p.last, now) != "" {
+		p.before, p.after = p.last, &now
 	}
 	p.last = &now
 	return now, true
@@ -237,12 +238,12 @@ func (p *privateShell) undo(ctx context.Context) (changed string, err error) {
 	if !ok || p.before == nil {
 		return "", nil
 	}
-	if err := p.sh.Restore(ctx, *p.before); err != nil {
+	if err := p.sh.Undo(ctx, *p.before, *p.after); err != nil {
 		return "", err
 	}
 	p.last = nil // not a command's change
 	now, ok := p.look(ctx)
-	p.before = nil
+	p.before, p.after = nil, nil
 	if !ok {
 		return "", errors.New("whether the shell's state was put back is not known")
 	}
