@@ -31,8 +31,10 @@ type annotation struct {
 	Message string `json:"message"`
 }
 
-// maxBlock bounds one block in bytes; a longer one comes in several.
-const maxBlock = 1 << 20
+const (
+	maxBlock   = 1 << 20 // bytes of one block; a longer one comes in several
+	maxOpening = 4 << 10 // bytes of a line that begins a block, with its end; a longer one is text
+)
 
 // piece is what a splitter gives out: text, or a block.
 type piece struct {
@@ -49,6 +51,7 @@ type splitter struct {
 	fence string // the characters that opened it
 	info  string // what stands behind them
 	body  bytes.Buffer
+	plain strings.Builder // text that goes out next
 }
 
 // add takes the next piece of the text.
@@ -57,13 +60,14 @@ func (s *splitter) add(text string) (out []piece) {
 		i := strings.IndexByte(text, '\n')
 		if i < 0 {
 			s.held = append(s.held, text...)
-			return s.partial(out)
+			out = s.partial(out)
+			break
 		}
 		s.held = append(s.held, text[:i+1]...)
 		text = text[i+1:]
 		out = s.line(out)
 	}
-	return out
+	return s.flush(out)
 }
 
 // end is called after the last piece: what was held back is given out.
@@ -71,14 +75,24 @@ func (s *splitter) end() (out []piece) {
 	if len(s.held) > 0 {
 		out = s.line(out)
 	}
-	return s.finish(out)
+	return s.flush(s.finish(out))
+}
+
+// flush gives out the text that was found.
+func (s *splitter) flush(out []piece) []piece {
+	if s.plain.Len() == 0 {
+		return out
+	}
+	out = append(out, piece{text: s.plain.String()})
+	s.plain.Reset()
+	return out
 }
 
 // partial looks at a line that has not ended.
 func (s *splitter) partial(out []piece) []piece {
 	switch {
-	case s.in == "" && (s.open || !mayBegin(string(s.held))):
-		out = plain(out, string(s.held))
+	case s.in == "" && (s.open || len(s.held) > maxOpening || !mayBegin(string(s.held))):
+		s.plain.Write(s.held)
 		s.held, s.open = s.held[:0], true
 	case s.in != "" && s.body.Len()+len(s.held) > maxBlock:
 		s.body.Write(s.held)
@@ -94,7 +108,8 @@ func (s *splitter) line(out []piece) []piece {
 	s.held = s.held[:0]
 	if s.open {
 		s.open = false
-		return plain(out, line)
+		s.plain.WriteString(line)
+		return out
 	}
 	switch s.in {
 	case "fence":
@@ -126,6 +141,10 @@ func (s *splitter) line(out []piece) []piece {
 
 // begin looks at the first line of whatever comes next.
 func (s *splitter) begin(out []piece, line string) []piece {
+	if len(line) > maxOpening {
+		s.plain.WriteString(line)
+		return out
+	}
 	if fence, info, ok := opens(line); ok {
 		s.in, s.fence, s.info = "fence", fence, info
 		return out
@@ -138,7 +157,8 @@ func (s *splitter) begin(out []piece, line string) []piece {
 	case errorLine.MatchString(line):
 		s.in = "error"
 	default:
-		return plain(out, line)
+		s.plain.WriteString(line)
+		return out
 	}
 	s.body.WriteString(line)
 	return out
@@ -147,7 +167,7 @@ func (s *splitter) begin(out []piece, line string) []piece {
 // finish ends what is being collected.
 func (s *splitter) finish(out []piece) []piece {
 	if s.in == "maybe" {
-		out = plain(out, s.body.String())
+		s.plain.Write(s.body.Bytes())
 	} else if s.in != "" && (s.body.Len() > 0 || s.in == "fence") {
 		out = s.emit(out)
 	}
@@ -172,18 +192,7 @@ func (s *splitter) emit(out []piece) []piece {
 	case "code":
 		b.Annotations = append(b.Annotations, remarks(content)...)
 	}
-	return append(out, piece{block: b})
-}
-
-func plain(out []piece, text string) []piece {
-	if n := len(out); n > 0 && out[n-1].block == nil {
-		out[n-1].text += text
-		return out
-	}
-	if text == "" {
-		return out
-	}
-	return append(out, piece{text: text})
+	return append(s.flush(out), piece{block: b})
 }
 
 var (

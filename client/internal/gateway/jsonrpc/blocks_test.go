@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -102,6 +103,30 @@ func TestABlockIsBounded(t *testing.T) {
 	count(s.end())
 	if most > 2*maxBlock || n < 100*99999 {
 		t.Errorf("got %d bytes, the largest block has %d", n, most)
+	}
+}
+
+// What an answer costs grows with its length, not with its square: neither a line that could begin a block for ever, nor many
+// lines that come at once.
+func TestLongTextIsCheap(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const n = 10_000
+	var s splitter
+	first := s.add("--- ")
+	for range n {
+		first = append(first, s.add("abcd ")...)
+	}
+	if len(first) == 0 || !strings.HasPrefix(first[0].text, "--- abcd ") {
+		t.Errorf("a line that goes on was held back: %d pieces", len(first))
+	}
+	lines := strings.Repeat("a line\n", n)
+	if out := split(lines, len(lines)); len(out) != 1 || out[0].text != lines {
+		t.Errorf("got %d pieces", len(out))
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 400<<20 { // the race detector alone costs 200 MB
+		t.Errorf("%d bytes for %d", got, 12*n)
 	}
 }
 
