@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"sublet/client/internal/gateway"
 )
 
 // Codes of the document's table.
@@ -94,9 +96,11 @@ func values(line []byte) (list []json.RawMessage, batch bool, f *failure) {
 	if whole[0] != '[' {
 		return []json.RawMessage{whole}, false, nil
 	}
-	if err := json.Unmarshal(whole, &list); err != nil {
-		return nil, false, failed(codeParse, "%s", reason(err))
+	var few gateway.Few[json.RawMessage]
+	if err := json.Unmarshal(whole, &few); err != nil {
+		return nil, false, failed(codeRequest, "a batch: %s", reason(err)).with("limit", gateway.MaxList)
 	}
+	list = few
 	if len(list) == 0 {
 		return nil, false, failed(codeRequest, "an empty batch")
 	}

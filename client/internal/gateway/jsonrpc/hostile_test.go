@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/client/internal/gateway"
 	"sublet/client/internal/gateway/gatewaytest"
 )
 
@@ -190,6 +192,39 @@ func TestP11_DisconnectAtEveryByte(t *testing.T) {
 	}
 	w.awaitIdle() // the one that was whole was cancelled
 	c := w.ready()
+	c.outcome(c.query("say"))
+}
+
+// P11: a list as long as a message can be costs no more than a short one, in memory and in time: a batch is refused whole,
+// and of recent commands the newest count.
+func TestP11_LongLists(t *testing.T) {
+	w := newWorld(t, common)
+	c := w.ready()
+	c.write("[" + strings.Repeat("1,", gateway.MaxList) + "1]\n")
+	m := c.next()
+	e, _ := m["error"].(map[string]any)
+	data, _ := e["data"].(map[string]any)
+	if errorCode(m) != codeRequest || data["limit"] != float64(gateway.MaxList) {
+		t.Errorf("a long batch: got %v", m)
+	}
+	long := strings.Repeat(`"",`, gateway.MaxList) + `""`
+	for field, m := range map[string]map[string]any{
+		"open_files":   c.call("agent.query", `{"message":"say","context":{"open_files":[`+long+`]}}`),
+		"capabilities": w.dial().call("initialize", `{"protocol_version":"1.0.0","capabilities":[`+long+`]}`),
+	} {
+		if errorCode(m) != codeParams {
+			t.Errorf("%s: got %.300v", field, m)
+		}
+	}
+	for _, n := range []int{1, maxHistory, maxHistory + 1, 2 * maxHistory, 7*maxHistory + 3} {
+		list := make([]recentCommand, n)
+		list[n-1].Command = "the newest"
+		raw, err := json.Marshal(list)
+		var got recentCommands
+		if err = errors.Join(err, json.Unmarshal(raw, &got)); err != nil || len(got) != min(n, maxHistory) || got[len(got)-1].Command != "the newest" {
+			t.Errorf("of %d commands: got %d, %v", n, len(got), err)
+		}
+	}
 	c.outcome(c.query("say"))
 }
 

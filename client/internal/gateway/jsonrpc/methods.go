@@ -36,10 +36,10 @@ type initializeParams struct {
 		Name    string `json:"name"`
 		Version string `json:"version"`
 	} `json:"client_info"`
-	Terminal     *terminalSize  `json:"terminal_size"`
-	Capabilities []string       `json:"capabilities"`
-	Config       map[string]any `json:"config"` // theme, font_size: the client's own affair
-	Token        string         `json:"token"`
+	Terminal     *terminalSize       `json:"terminal_size"`
+	Capabilities gateway.Few[string] `json:"capabilities"`
+	Config       map[string]any      `json:"config"` // theme, font_size: the client's own affair
+	Token        string              `json:"token"`
 }
 
 type initializeResult struct {
@@ -162,7 +162,7 @@ func (c *conn) update(r *request) (any, func(), *failure) {
 		Cwd      string            `json:"cwd"`
 		Env      map[string]string `json:"env"`
 		Terminal *terminalSize     `json:"terminal_size"`
-		Recent   []recentCommand   `json:"recent_commands"`
+		Recent   recentCommands    `json:"recent_commands"`
 	}
 	if f := r.decode([]string{"cwd", "env", "terminal_size"}, &p); f != nil {
 		return nil, nil, f

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/gateway"
 	"sublet/wire"
 )
 
@@ -40,15 +41,32 @@ func (r recentCommand) startedMS() int64 {
 	return int64(r.Timestamp)
 }
 
+// recentCommands are the newest of a client's commands, at most maxHistory, the oldest first; what came before them in its
+// list is not kept.
+type recentCommands []recentCommand
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *recentCommands) UnmarshalJSON(raw []byte) error {
+	var list recentCommands
+	err := gateway.EachElement(raw, func(r recentCommand) error {
+		if list = append(list, r); len(list) >= 2*maxHistory {
+			list = append(list[:0], list[len(list)-maxHistory:]...)
+		}
+		return nil
+	})
+	*l = list[max(0, len(list)-maxHistory):]
+	return err
+}
+
 type queryParams struct {
 	Message *string `json:"message"`
 	Context struct {
-		Cwd            string            `json:"cwd"`
-		Shell          string            `json:"shell"` // agents have bash, whatever the user's own is
-		Env            map[string]string `json:"env"`
-		RecentCommands []recentCommand   `json:"recent_commands"`
-		RecentOutput   string            `json:"recent_output"`
-		OpenFiles      []string          `json:"open_files"`
+		Cwd            string              `json:"cwd"`
+		Shell          string              `json:"shell"` // agents have bash, whatever the user's own is
+		Env            map[string]string   `json:"env"`
+		RecentCommands recentCommands      `json:"recent_commands"`
+		RecentOutput   string              `json:"recent_output"`
+		OpenFiles      gateway.Few[string] `json:"open_files"`
 	} `json:"context"`
 	Options struct {
 		Stream          *bool    `json:"stream"`

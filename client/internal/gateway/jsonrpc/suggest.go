@@ -14,7 +14,8 @@ type history []recentCommand
 // maxHistory bounds the commands remembered of one connection.
 const maxHistory = 500
 
-// merge takes in what a client told and had not told before. It reports whether the newest command is a new one.
+// merge takes in what a client told and had not told before, at most maxHistory. It reports whether the newest command is a
+// new one.
 func (h *history) merge(list []recentCommand) bool {
 	fresh := false
 	for _, r := range list {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"sublet/client/internal/gateway"
 	"sublet/wire"
 	"sublet/wire/wiretest"
 )
@@ -44,7 +45,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if len(r.id) > maxID || len(r.session) > maxID || len(r.prompt) > maxPrompt || !utf8.ValidString(r.prompt) || len(r.files) > maxList+1 || !r.s4 && r.id == "" {
+		if len(r.id) > maxID || len(r.session) > maxID || len(r.prompt) > maxPrompt || !utf8.ValidString(r.prompt) || len(r.files) > gateway.MaxList+1 || !r.s4 && r.id == "" {
 			t.Fatalf("out of bounds: %+v", r)
 		}
 	})

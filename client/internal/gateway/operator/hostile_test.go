@@ -68,6 +68,9 @@ func TestBadLines(t *testing.T) {
 		{`{"type":"send_context_request","id":"e5","context":{"project":3,"userMessage":"x"},` + tok + `}`, "e5", "context.project must be"},
 		{`{"type":"send_context_request","id":"e6","context":{"project":{"path":3},"userMessage":"x"},` + tok + `}`, "e6", "context.project.path"},
 		{`{"type":"query","id":"e7","messages":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `,` + tok + `}`, "e7", "messages must be"},
+		{`{"type":"query","id":"f1","messages":[` + strings.Repeat("{},", 1000) + `{}],` + tok + `}`, "f1", "messages has a list of more than 1000 elements"},
+		{`{"type":"query","id":"f2","messages":[{"role":"user","content":[` + strings.Repeat("{},", 1000) + `{}]}],` + tok + `}`, "f2", "messages[0].content has a list of more than 1000"},
+		{`{"type":"dispatch","id":"f3","agentID":"architect","content":"x","files":[` + strings.Repeat(`"",`, 1000) + `""],` + tok + `}`, "f3", "files has a list of more than 1000"},
 		{strings.Repeat("[", 20000), "", "not a JSON object"},
 		{`{"a":` + strings.Repeat("[", 20000), "", "not JSON"},
 	} {

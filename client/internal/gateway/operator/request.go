@@ -3,10 +3,13 @@ package operator
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"sublet/client/internal/gateway"
 )
 
 // A request is one line of a client, checked and in one form for both dialects.
@@ -54,8 +57,7 @@ const (
 )
 
 const (
-	maxID       = 128 // bytes of an id or a name
-	maxList     = 1000
+	maxID       = 128      // bytes of an id or a name
 	maxPrompt   = 10 << 20 // the daemon's own bound
 	maxTokenLen = 4096
 )
@@ -142,11 +144,14 @@ func (p *parser) into(f fields, path, name string, to any, want string) bool {
 	if p.err != nil || !f.has(name) {
 		return false
 	}
-	if err := json.Unmarshal(f[name], to); err != nil {
+	err := json.Unmarshal(f[name], to)
+	switch {
+	case errors.Is(err, gateway.ErrListTooLong):
+		p.fail(path+name, "has %v", err)
+	case err != nil:
 		p.fail(path+name, "must be %s", want)
-		return false
 	}
-	return true
+	return err == nil
 }
 
 func (p *parser) text(f fields, name string, most int) string {
@@ -166,10 +171,8 @@ func (p *parser) need(f fields, name string, most int) string {
 }
 
 func (p *parser) list(f fields, name string) []string {
-	var l []string
-	if p.into(f, "", name, &l, "a list of strings") && len(l) > maxList {
-		p.fail(name, "has %d elements, at most %d are allowed", len(l), maxList)
-	}
+	var l gateway.Few[string]
+	p.into(f, "", name, &l, "a list of strings")
 	return l
 }
 
@@ -254,7 +257,7 @@ func (p *parser) parseS4(r *request, f fields) {
 		return
 	}
 	r.tools = p.allowed(f)
-	var messages []s4Incoming
+	var messages gateway.Few[s4Incoming]
 	if !p.into(f, "", "messages", &messages, "a list of {role, content}") {
 		p.fail("messages", "is missing")
 		return
@@ -313,9 +316,6 @@ func (p *parser) conversation(r *request, messages []s4Incoming) {
 	if p.err == nil && len(messages) == 0 {
 		p.fail("messages", "is empty")
 	}
-	if len(messages) > maxList {
-		p.fail("messages", "has %d elements, at most %d are allowed", len(messages), maxList)
-	}
 	var before strings.Builder
 	for i, m := range messages {
 		at := fmt.Sprintf("messages[%d]", i)
@@ -354,8 +354,12 @@ func (p *parser) content(r *request, at string, raw json.RawMessage) string {
 	if json.Unmarshal(raw, &plain) == nil && len(raw) > 0 && raw[0] == '"' {
 		return plain
 	}
-	var blocks []s4RequestBlock
-	if err := json.Unmarshal(raw, &blocks); err != nil || blocks == nil {
+	var blocks gateway.Few[s4RequestBlock]
+	switch err := json.Unmarshal(raw, &blocks); {
+	case errors.Is(err, gateway.ErrListTooLong):
+		p.fail(at, "has %v", err)
+		return ""
+	case err != nil || blocks == nil:
 		p.fail(at, "must be a list of blocks {type, …}")
 		return ""
 	}
@@ -390,8 +394,8 @@ func (p *parser) content(r *request, at string, raw json.RawMessage) string {
 			p.fail(field+".type", "%q is none of text, image, file", firstLine(b.Type))
 			return ""
 		}
-		if len(r.files) > maxList {
-			p.fail(at, "has more than %d files", maxList)
+		if len(r.files) > gateway.MaxList {
+			p.fail(at, "has more than %d files", gateway.MaxList)
 		}
 	}
 	return strings.Join(parts, "\n\n")

@@ -17,10 +17,10 @@ import (
 
 // request is a line that came in. Fields that are not known are ignored.
 type request struct {
-	ID          string       `json:"id"`
-	Kind        string       `json:"kind"`
-	Message     *string      `json:"message"`
-	Attachments []attachment `json:"attachments"`
+	ID          string                  `json:"id"`
+	Kind        string                  `json:"kind"`
+	Message     *string                 `json:"message"`
+	Attachments gateway.Few[attachment] `json:"attachments"`
 	Metadata    struct {
 		Conversation string `json:"conversationId"`
 		User         string `json:"userId"`
@@ -115,7 +115,7 @@ func parse(line []byte) (r *request, id string, err error) {
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return r, id, fmt.Errorf("%s: got %s, want %s", wrong.Field, wrong.Value, word(wrong.Type.Kind().String()))
 		}
-		return r, id, err
+		return r, id, err // such as gateway.ErrListTooLong
 	}
 	return r, id, nil
 }
