@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -132,15 +133,50 @@ func (c *client) next() map[string]any {
 		if err := json.Unmarshal([]byte(line), &list); err != nil {
 			c.t.Fatalf("%v in %q", err, line)
 		}
+		for _, one := range list {
+			c.check(one.(map[string]any))
+		}
 		return map[string]any{"batch": list}
 	}
 	if err := json.Unmarshal([]byte(line), &m); err != nil {
 		c.t.Fatalf("%v in %q", err, line)
 	}
-	if m["jsonrpc"] != "2.0" {
-		c.t.Fatalf(`jsonrpc: got %v, want "2.0" in %q`, m["jsonrpc"], line)
-	}
+	c.check(m)
 	return m
+}
+
+var (
+	s2 = gatewaytest.Document("S2")
+	// The types of its notifications, and of its methods' results.
+	notified = map[string]string{
+		"stream.token": "Token", "stream.tokens": "Tokens", "stream.block": "Block", "stream.complete": "Complete", "stream.error": "StreamError",
+		"tool.request_approval": "RequestApproval", "tool.progress": "Progress", "tool.complete": "ToolComplete", "agent.thinking": "Thinking",
+		"suggestion.inline": "Suggestion",
+	}
+	answered = map[string]string{
+		"initialize": "Initialized", "agent.query": "Queried", "agent.cancel": "Cancelled", "tool.approve": "Approved", "session.save": "Saved",
+		"session.load": "Loaded",
+	}
+)
+
+// check holds every message that any test reads to the document's types.
+func (c *client) check(m map[string]any) {
+	c.t.Helper()
+	var err error
+	switch method, ok := m["method"].(string); {
+	case ok:
+		err = errors.Join(s2.Check("Notification", m), s2.Check(notified[method], m["params"]))
+	case m["error"] != nil:
+		err = s2.Check("Failure", m)
+		if _, both := m["result"]; both {
+			err = errors.New("a result beside an error")
+		}
+	default:
+		err = s2.Check("Answer", m)
+	}
+	if err != nil {
+		c.t.Errorf("%v: %v", m, err)
+	}
 }
 
 // call makes a request and returns its answer; notifications meanwhile are kept.
@@ -153,6 +189,11 @@ func (c *client) call(method, params string) map[string]any {
 		if _, ok := m["id"]; ok {
 			if m["id"] != float64(c.id) {
 				c.t.Fatalf("answer to %v, want %d: %v", m["id"], c.id, m)
+			}
+			if name := answered[method]; name != "" && m["error"] == nil {
+				if err := s2.Check(name, m["result"]); err != nil {
+					c.t.Errorf("%s: %v", method, err)
+				}
 			}
 			return m
 		}

@@ -88,7 +88,7 @@ func FuzzMarkdownBlocks(f *testing.F) {
 	})
 }
 
-// Any order of any native events becomes lines of JSON, and at most one end.
+// Any order of any native events becomes lines of the documents' types, and at most one end.
 func FuzzTranslate(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, true)
 	f.Add([]byte{0, 3, 9, 3, 3, 8, 0}, false)
@@ -105,9 +105,9 @@ func FuzzTranslate(f *testing.F) {
 		for _, i := range order[:min(len(order), 64)] {
 			e := events[int(i)%len(events)]
 			for _, l := range s.translate(e) {
-				var m map[string]any
-				if err := json.Unmarshal(l, &m); err != nil || l[len(l)-1] != '\n' || m["type"] == nil || m["timestamp"] == nil {
-					t.Fatalf("%v: %q", err, l)
+				var m msg
+				if err := json.Unmarshal(l, &m); err != nil || l[len(l)-1] != '\n' || m["type"] == nil || m["timestamp"] == nil || typed(m) != nil {
+					t.Fatalf("%v, %v: %q", err, typed(m), l)
 				}
 				if m["type"] == "turn-completed" || m["type"] == "error" && m["turnID"] == nil {
 					ends++
@@ -118,8 +118,10 @@ func FuzzTranslate(f *testing.F) {
 		if ends > 1 {
 			t.Fatalf("%d ends", ends)
 		}
-		if l := snapshot("", "s", "", h.turns).encode(maxMessage); !json.Valid(l) {
-			t.Fatalf("%q", l)
+		var m msg
+		l := snapshot("", "s", "", h.turns).encode(maxMessage)
+		if err := json.Unmarshal(l, &m); err != nil || typed(m) != nil {
+			t.Fatalf("%v, %v: %q", err, typed(m), l)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -193,11 +194,41 @@ func (c *client) read() (msg, error) {
 	if strings.TrimSpace(l) == "" {
 		c.t.Fatal("an empty line")
 	}
-	var m msg
-	if err := json.Unmarshal([]byte(l), &m); err != nil {
-		c.t.Fatalf("%v in %q", err, l)
+	return decode(c.t, []byte(l)), nil
+}
+
+var s3, s4 = gatewaytest.Document("S3"), gatewaytest.Document("S4")
+
+// check holds every message that any test reads to the types of its document.
+func check(t testing.TB, m msg) {
+	t.Helper()
+	err := typed(m)
+	if at, ok := m["timestamp"].(float64); m.str("type") != "" && (!ok || time.Since(time.UnixMilli(int64(at))).Abs() > time.Hour) { // F18
+		err = errors.Join(err, errors.New("its timestamp"))
 	}
-	return m, nil
+	if err != nil {
+		t.Errorf("%.2000v: %v", m, err)
+	}
+}
+
+// typed says where a message is not of its document's type.
+func typed(m msg) (err error) {
+	switch kind := m.str("type"); kind {
+	case "":
+		err = s4.Check("DispatchResult", map[string]any(m))
+	case "turn-started", "response-block", "tool-call", "tool-result", "response-chunk", "turn-completed", "error":
+		err = s3.Check("ResponseEvent", map[string]any(m))
+	case "tool-results-batch":
+		err = s3.Check("ToolResultsBatch", map[string]any(m))
+	case "session":
+		for _, turn := range m.obj("session").list("turns") {
+			err = errors.Join(err, s3.Check("Turn", turn))
+		}
+	case "sessions", "session-deleted", "ok", "confirmation-request", "confirmation-resolved", "thinking", "reasoning-chunk", "tool-output", "notice":
+	default:
+		err = fmt.Errorf("an event %q that nobody told of", kind)
+	}
+	return err
 }
 
 // final reports whether m ends an S3 request.
@@ -301,5 +332,6 @@ func decode(t testing.TB, raw []byte) msg {
 	if err := json.Unmarshal(raw, &m); err != nil {
 		t.Fatalf("%v in %q", err, raw)
 	}
+	check(t, m)
 	return m
 }

@@ -28,6 +28,7 @@ func serve(w *gatewaytest.World, in io.Reader) (lines []map[string]any, err erro
 		} else if err != nil {
 			return lines, err
 		}
+		check(w.T, m)
 		lines = append(lines, m)
 	}
 }
