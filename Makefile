@@ -100,8 +100,8 @@ lint: ## format, vet, staticcheck, imports point one way, nothing left unformatt
 	go test -count=1 -run '^TestImports' ./cmd/sublet
 	go mod verify >/dev/null
 
-bench: build ## one table: ours, a baseline measured in the same run, the ratio, the goal
-	@go run ./cmd/internal/bench
+bench: build ## one table: ours, a baseline measured in the same run, the ratio, the goal; ROWS="E1 C" for some, OLD=SUBLET against another build
+	@go run ./cmd/internal/bench $(if $(OLD),-old '$(OLD)') $(ROWS)
 
 # New inputs are kept as they are found: to shorten them takes longer than all the rest where goroutines make coverage vary.
 FUZZ ?= 200000x

@@ -5,6 +5,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,15 +25,40 @@ type row struct {
 	base     func() (float64, error)
 }
 
+// A group makes rows that share what they measure with. binary is the sublet to measure.
+type group struct {
+	ids    string // what its rows' ids begin with, a letter each
+	pinned bool
+	other  bool // its rows measure what the binary does, so that two of them can be compared
+	rows   func(binary string) (rows []row, stop func(), err error)
+}
+
+var groups = []group{
+	{"W", true, false, wireRows},
+	{"L", true, false, leaseRows},
+	{"CO", false, false, shellRows},
+	{"E", false, true, lendRows},
+	{"S", false, true, processRows},
+	{"M", false, true, crowdRows},
+	{"R", false, false, riskRows},
+	{"J", false, true, serveRows},
+}
+
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	old := flag.String("old", "", "compare with this other sublet, instead of the baselines (only rows of the program itself)")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-old SUBLET] [ID…]\nRows whose id begins with one of the IDs; all without.")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if err := run(*old, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// run prints the rows whose id starts with one of the words given, or all.
-func run(only []string) error {
+// run prints the rows whose id begins with one of the words given, or all.
+func run(old string, only []string) error {
 	binary, err := filepath.Abs("bin/sublet")
 	if err != nil {
 		return err
@@ -40,39 +66,50 @@ func run(only []string) error {
 	if _, err := os.Stat(binary); err != nil {
 		return fmt.Errorf("no bin/sublet: run `make bench`, which builds it")
 	}
-	groups := []struct {
-		prefix string
-		pinned bool
-		make   func(binary string) (rows []row, stop func(), err error)
-	}{
-		{"W", true, wireRows}, {"L", true, leaseRows}, {"C", false, shellRows}, {"E", false, lendRows}, {"S", false, processRows}, {"M", false, crowdRows}, {"R", false, riskRows}, {"O", false, serveRows},
+	wanted := func(id string) bool {
+		return len(only) == 0 || slices.ContainsFunc(only, func(o string) bool { return strings.HasPrefix(id, o) })
 	}
 	fmt.Printf("%-4s %-44s %14s %14s %8s %8s  %s\n", "", "", "ours", "baseline", "ratio", "goal", "baseline is")
 	for _, g := range groups {
-		if len(only) > 0 && !slices.ContainsFunc(only, func(o string) bool { return strings.HasPrefix(o, g.prefix) }) {
+		named := slices.ContainsFunc(only, func(o string) bool { return o != "" && strings.Contains(g.ids, o[:1]) })
+		if len(only) > 0 && !named || old != "" && !g.other {
 			continue
 		}
-		if err := group(binary, g.pinned, g.make); err != nil {
-			return fmt.Errorf("%s: %w", g.prefix, err)
+		if err := g.run(binary, old, wanted); err != nil {
+			return fmt.Errorf("%s: %w", g.ids, err)
 		}
 	}
 	return nil
 }
 
-func group(binary string, pinned bool, rows func(string) ([]row, func(), error)) (err error) {
-	if pinned {
+func (g group) run(binary, old string, wanted func(id string) bool) (err error) {
+	if g.pinned {
 		unpin, err := pin()
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, unpin()) }()
 	}
-	list, stop, err := rows(binary)
+	list, stop, err := g.rows(binary)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	for _, r := range list {
+	var others []row
+	if old != "" {
+		var stop func()
+		if others, stop, err = g.rows(old); err != nil {
+			return fmt.Errorf("%s: %w", old, err)
+		}
+		defer stop()
+	}
+	for i, r := range list {
+		if !wanted(r.id) {
+			continue
+		}
+		if old != "" {
+			r.base, r.baseline, r.goal = others[i].ours, old, 1
+		}
 		if err := r.print(); err != nil {
 			return fmt.Errorf("%s %s: %w", r.id, r.name, err)
 		}

@@ -30,18 +30,18 @@ func serveRows(binary string) ([]row, func(), error) {
 	target := func(ms float64) func() (float64, error) { return func() (float64, error) { return ms, nil } }
 	const words = 2000
 	return []row{
-		{"O1", "jsonrpc: connect and initialize", "ms", "the document's 50 ms", 1, 9, s.handshake, target(50)},
-		{"O2", "jsonrpc: agent.query to its answer", "ms", "the document's 10 ms", 1, 9, s.submit, target(10)},
+		{"J1", "jsonrpc: connect and initialize", "ms", "the document's 50 ms", 1, 9, s.handshake, target(50)},
+		{"J2", "jsonrpc: agent.query to its answer", "ms", "the document's 10 ms", 1, 9, s.submit, target(10)},
 		{
-			"O3", "jsonrpc: model to token (5 ms: the script)", "ms", "the document's 50 ms", 1, 9,
+			"J3", "jsonrpc: model to token (5 ms: the script)", "ms", "the document's 50 ms", 1, 9,
 			func() (float64, error) { return s.reaction("token", "stream.token") }, target(50),
 		},
 		{
-			"O4", "jsonrpc: call to tool.request_approval", "ms", "the document's 100 ms", 1, 9,
+			"J4", "jsonrpc: call to tool.request_approval", "ms", "the document's 100 ms", 1, 9,
 			func() (float64, error) { return s.reaction("question", "tool.request_approval") }, target(100),
 		},
 		{
-			"O5", "jsonrpc: 1000 tokens", "ms", "a second", 1, 5,
+			"J5", "jsonrpc: 1000 tokens", "ms", "a second", 1, 5,
 			func() (float64, error) { ms, err := s.flood(); return ms * 1000 / words, err }, target(1000),
 		},
 	}, stop, nil
