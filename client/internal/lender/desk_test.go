@@ -27,12 +27,13 @@ type clock struct {
 	gone        chan struct{}
 	began       func(shell.Command) // nil = none
 
-	mu    sync.Mutex
-	clash []string // commands that were to run while another did
-	state shell.State
-	calls []string
-	cmd   *shell.Command
-	end   chan shell.Result
+	mu      sync.Mutex
+	clash   []string // commands that were to run while another did
+	state   shell.State
+	calls   []string
+	prompts int
+	cmd     *shell.Command
+	end     chan shell.Result
 }
 
 func newClock() *clock {
@@ -169,7 +170,13 @@ func (c *clock) Write(p []byte) (int, error) { return len(p), nil }
 
 func (c *clock) Resize(shell.Size) error { return nil }
 
-func (c *clock) Prompt(context.Context) (shell.Prompt, error) { return shell.Prompt{Text: "$ "}, nil }
+// Prompt tells how often it was called.
+func (c *clock) Prompt(context.Context) (shell.Prompt, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.prompts++
+	return shell.Prompt{Text: fmt.Sprint(c.prompts, "$ ")}, nil
+}
 
 func (c *clock) History(context.Context) ([]string, error) { return []string{"ls"}, nil }
 

@@ -110,7 +110,8 @@ func (l *Lender) grantLocked() bool {
 	}
 	m := l.waiting[0]
 	l.waiting = l.waiting[1:]
-	l.grant = &grant{acquire: m, since: time.Now(), seen: map[wire.ExecutionID]bool{}}
+	l.lentAt = time.Now()
+	l.grant = &grant{acquire: m, since: l.lentAt, seen: map[wire.ExecutionID]bool{}}
 	l.log.Info("shell lent", "lease", m.LeaseID, "fence", m.Fence, "agent", m.Agent)
 	l.acquiredLocked(l.grant)
 	return true
@@ -149,7 +150,7 @@ func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand, undo bool) {
 	default:
 		e := &execution{msg: m, undo: undo, grant: g, done: make(chan struct{})}
 		e.ctx, e.cancel = context.WithCancelCause(l.ctx)
-		g.exec = e
+		g.exec, l.lentAt = e, time.Now()
 		l.changedLocked()
 		l.stir()
 	}

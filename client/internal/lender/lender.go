@@ -135,7 +135,11 @@ type Lender struct {
 	hashes  map[string]bool          // function bodies sent on this link
 	sentEnv map[string]wire.OSString // what the daemon believes the environment is
 	change  *change                  // by the last borrowed command that changed something; nil where there is none to undo
-	prompt  shell.Prompt             // as last expanded
+
+	prompt   shell.Prompt // as last expanded
+	prompted time.Time    // when that began
+	lentAt   time.Time    // when a borrower was given the shell, or began or ended a command, last
+	userAt   time.Time    // when the user's last command ended
 }
 
 // use is a command of the user.

@@ -72,7 +72,7 @@ func (l *Lender) Run(ctx context.Context, text string, takeBack bool, out func([
 
 	defer func() {
 		l.mu.Lock()
-		l.user, l.dirty = nil, true
+		l.user, l.dirty, l.userAt = nil, true, time.Now()
 		l.changedLocked()
 		l.mu.Unlock()
 		l.stir() // whoever waited may have it now
@@ -253,7 +253,7 @@ func (l *Lender) complete(e *execution, r shell.Result, err error) (status strin
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g := e.grant
-	g.exec, g.last, g.settles, l.dirty = nil, done, true, true
+	g.exec, g.last, g.settles, l.dirty, l.lentAt = nil, done, true, true, time.Now()
 	l.send(done)
 	return done.Status
 }

@@ -3,6 +3,7 @@ package lender
 import (
 	"context"
 	"slices"
+	"time"
 
 	"sublet/lease/shell"
 )
@@ -25,21 +26,63 @@ func (l *Lender) Exited() <-chan struct{} { return l.sh.Exited() }
 // ExitStatus is the status of that exit.
 func (l *Lender) ExitStatus() int { return l.sh.ExitStatus() }
 
-// Prompt is the user's own prompt, expanded. While the shell is in use it is the last one known.
+// promptRest is how long the shell must have been left alone by borrowers before it is asked for the prompt: no person
+// notices, and a borrower with several commands does not wait for a prompt, which may run programs, after each of them.
+const promptRest = 100 * time.Millisecond
+
+// Prompt is the user's own prompt, expanded. It gives way to borrowers, but for the one after the user's own command.
+// While the shell is in use, and where ctx ends first, it is the last one known.
 func (l *Lender) Prompt(ctx context.Context) (shell.Prompt, error) {
-	var prompt shell.Prompt
-	err := l.idle(ctx, func() (err error) {
-		prompt, err = l.sh.Prompt(ctx)
-		return err
-	})
+	called := time.Now()
+	err := l.rest(ctx)
+	if err == nil {
+		err = l.idle(ctx, func() error { return l.expand(ctx, called) })
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err == nil {
-		l.prompt = prompt
-	} else if l.prompt.Text != "" {
+	if err != nil && l.prompt.Text != "" {
 		return l.prompt, nil
 	}
-	return prompt, err
+	return l.prompt, err
+}
+
+// rest waits until borrowers have left the shell alone for promptRest.
+func (l *Lender) rest(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		left := time.Until(l.lentAt.Add(promptRest))
+		owed := l.prompted.Before(l.userAt)
+		l.mu.Unlock()
+		if left <= 0 || owed {
+			return nil
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// expand asks the shell for the prompt, unless somebody else did after called. The caller holds the token.
+func (l *Lender) expand(ctx context.Context, called time.Time) error {
+	l.mu.Lock()
+	begun := time.Now()
+	known := l.prompted.After(called)
+	l.mu.Unlock()
+	if known {
+		return nil
+	}
+	prompt, err := l.sh.Prompt(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.prompt, l.prompted = prompt, begun
+	return nil
 }
 
 // Complete asks the shell for completions. While it is in use it returns *LentError or ErrBusy at once.
