@@ -3,7 +3,10 @@ package tool
 import (
 	"bytes"
 	"fmt"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/rogpeppe/go-internal/diff"
 )
@@ -11,9 +14,9 @@ import (
 // maxPreview bounds a preview in bytes.
 const maxPreview = 64 << 10
 
-// preview is the unified diff of a file change, as the user is shown it.
-func preview(path string, before, after []byte, existed bool) Preview {
-	oldName, newName := "a"+path, "b"+path
+// preview is the unified diff of a file change, as the user is shown it: a file below cwd by its path from there.
+func preview(cwd, path string, before, after []byte, existed bool) Preview {
+	oldName, newName := diffNames(cwd, path)
 	if !existed {
 		oldName = "/dev/null"
 	}
@@ -30,6 +33,21 @@ func preview(path string, before, after []byte, existed bool) Preview {
 	}
 	content, _ := Bound(text, maxPreview)
 	return Preview{Type: "diff", Content: content}
+}
+
+// diffNames are path's names in the header of a diff, as git writes them: a/main.go and b/main.go below cwd, elsewhere the
+// path itself. One that would break the header's line is quoted.
+func diffNames(cwd, path string) (before, after string) {
+	before, after = path, path
+	if root, err := resolve(cwd, "."); err == nil { // path has no links in it any more
+		if below, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(below) {
+			before, after = "a/"+below, "b/"+below
+		}
+	}
+	if strings.ContainsFunc(path, unicode.IsControl) {
+		before, after = strconv.Quote(before), strconv.Quote(after)
+	}
+	return before, after
 }
 
 // changeSummary counts the lines of a diff.

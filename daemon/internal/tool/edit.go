@@ -78,7 +78,7 @@ func (t editTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action
 	if err != nil {
 		return Action{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return Action{Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(path, before, after, true)}, nil
+	return Action{Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(env.Cwd, path, before, after, true)}, nil
 }
 
 func (t editTool) Run(_ context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {

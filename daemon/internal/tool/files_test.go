@@ -2,7 +2,6 @@ package tool
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -168,12 +167,27 @@ func TestPreviewIsADiff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("--- a%s/f\n+++ b%[1]s/f\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n", env.Cwd)
+	want := "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"
 	if a.Preview.Type != "diff" || a.Preview.Content != want {
 		t.Errorf("got %s %q, want %q", a.Preview.Type, a.Preview.Content, want)
 	}
 	a, err = Write().Plan(t.Context(), env, args(t, m{"path": "n", "content": "x\n"}))
-	if err != nil || !strings.HasPrefix(a.Preview.Content, "--- /dev/null\n+++ b") || !strings.HasSuffix(a.Preview.Content, "+x\n") {
+	if err != nil || !strings.HasPrefix(a.Preview.Content, "--- /dev/null\n+++ b/") || !strings.HasSuffix(a.Preview.Content, "+x\n") {
+		t.Errorf("got %q, %v", a.Preview.Content, err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(env.Cwd, link); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := diffNames(link, filepath.Join(env.Cwd, "sub", "f")); got != "a/sub/f" {
+		t.Errorf("a folder behind a link: got %q", got)
+	}
+	// What is not below the folder is named in full; a name cannot add lines to the header.
+	elsewhere := put(t, t.TempDir(), "g", "a\n")
+	if a, err = Write().Plan(t.Context(), env, args(t, m{"path": elsewhere, "content": "b\n"})); err != nil || !strings.HasPrefix(a.Preview.Content, "--- "+elsewhere+"\n+++ "+elsewhere+"\n@@") {
+		t.Errorf("got %q, %v", a.Preview.Content, err)
+	}
+	if a, err = Write().Plan(t.Context(), env, args(t, m{"path": "x\n+++ b/y", "content": "b\n"})); err != nil || !strings.HasPrefix(a.Preview.Content, "--- /dev/null\n+++ \"b/x\\n+++ b/y\"\n") {
 		t.Errorf("got %q, %v", a.Preview.Content, err)
 	}
 }

@@ -60,7 +60,7 @@ func (t writeTool) Plan(_ context.Context, env Env, args json.RawMessage) (Actio
 		return Action{}, err
 	}
 	return Action{
-		Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(path, before, content, digest != ""),
+		Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(env.Cwd, path, before, content, digest != ""),
 	}, nil
 }
 
@@ -114,5 +114,5 @@ func change(env Env, path string, approved Action, next func(before []byte) ([]b
 		return Preview{}, err
 	}
 	env.Files.Changed(Change{Path: path, Existed: digest != "", Before: before, Mode: mode, After: Digest(after)})
-	return preview(path, before, after, digest != ""), nil
+	return preview(env.Cwd, path, before, after, digest != ""), nil
 }
