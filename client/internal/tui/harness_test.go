@@ -141,6 +141,7 @@ type fakeDaemon struct {
 	confirmed []*wire.ConfirmationResponse
 	commands  []*wire.CommandResult
 	export    string
+	turns     int
 	sessions  []wire.SessionInfo
 	resumed   func(id wire.SessionID)
 	onAsk     func(*wire.AgentRequest)
@@ -179,7 +180,7 @@ func (d *fakeDaemon) Confirm(_ context.Context, r *wire.ConfirmationResponse) er
 func (d *fakeDaemon) Compact(context.Context, *wire.CompactRequest) error { return nil }
 func (d *fakeDaemon) Undo(context.Context, *wire.UndoRequest) error       { return nil }
 func (d *fakeDaemon) Sessions(_ context.Context, r *wire.SessionRequest) (*wire.SessionReply, error) {
-	return &wire.SessionReply{Op: r.Op, Sessions: d.sessions, Text: d.export, Session: wire.SessionInfo{ID: "s-new"}}, nil
+	return &wire.SessionReply{Op: r.Op, Sessions: d.sessions, Text: d.export, Session: wire.SessionInfo{ID: "s-new", Turns: d.turns}}, nil
 }
 
 func (d *fakeDaemon) Policy(_ context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {

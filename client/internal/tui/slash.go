@@ -88,6 +88,7 @@ func (m *model) slash(text string) bool {
 		m.hintLines(m.th.warn.Render("there is no "+visibleLine(name)) + m.th.dim.Render(" · /help lists what there is"))
 		return false
 	}
+	m.echo(strings.TrimSpace(found.name + " " + strings.TrimSpace(args))) // what it prints is read later, too
 	found.run(m, strings.TrimSpace(args))
 	return true
 }
@@ -379,6 +380,9 @@ func (m *model) slashExport(args string) {
 		r, err := daemon.Sessions(ctx, &wire.SessionRequest{Op: "export", Format: "markdown"})
 		if err != nil {
 			return printText{}, err
+		}
+		if r.Session.Turns == 0 {
+			return m.quiet("nothing to export: no agent was asked in this conversation yet"), nil
 		}
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // never over a file that is there
 		if err != nil {

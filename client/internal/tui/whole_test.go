@@ -2,7 +2,9 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -162,7 +164,7 @@ func TestSlashCommands(t *testing.T) {
 
 // /export writes where it is told to, also below ~, for the user's eyes only, and never over a file that is there.
 func TestExport(t *testing.T) {
-	w := open(t, 100, 24, func(w *window) { w.d.export = "# a talk\n" })
+	w := open(t, 100, 24, func(w *window) { w.d.export, w.d.turns = "# a talk\n", 1 })
 	name := filepath.Join(lookup(w.p.opt.Env)("HOME"), "talk.md")
 	w.keys("\t/export ~/talk.md\r")
 	w.see("written to")
@@ -174,6 +176,35 @@ func TestExport(t *testing.T) {
 	}
 	w.keys("/export ~/talk.md\r")
 	w.see("file exists")
+}
+
+// A conversation in which nobody was asked anything is no file.
+func TestExportNothing(t *testing.T) {
+	w := open(t, 100, 24, func(w *window) { w.d.export = "# \n" })
+	name := filepath.Join(lookup(w.p.opt.Env)("HOME"), "talk.md")
+	w.keys("\t/export ~/talk.md\r")
+	w.see("nothing to export")
+	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file was written: %v", err)
+	}
+}
+
+// What a / command prints is read later: above it stands what was asked, in both modes. One that does not exist leaves
+// the line as it is and nothing above it.
+func TestSlashIsEchoed(t *testing.T) {
+	w := open(t, 100, 24)
+	w.keys("/sta\x15\t/status\r")
+	w.see("> /status\n")
+	w.see("daemon 1 · pid 7")
+	w.keys("/sess\r")
+	w.see("> /sessions\n")
+	w.keys("/nothing\r")
+	w.see("there is no /nothing")
+	w.keys("\x03\t/accept\r")
+	w.see("> /accept\n")
+	if text := w.screen.all(); strings.Contains(text, "/nothing") {
+		t.Errorf("what was not done is above:\n%s", text)
+	}
 }
 
 // In a narrow window help and hints are wrapped between words, and nothing of them is lost.
