@@ -58,5 +58,5 @@ if [ "$pid" ]; then
 	done
 fi
 case $GUARD_FOLDER in
-*/client-*) rm -rf -- "$GUARD_FOLDER" ;;
+*/client-* | */sublet-client-*) rm -rf -- "$GUARD_FOLDER" ;;
 esac

@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -32,8 +31,10 @@ func enterAgain(o Options) (code int, inside bool, err error) {
 	if lookup(o.Env, envPlain) != "" {
 		return 0, true, nil
 	}
-	if _, err := os.Stat(filepath.Join(clientFolder(o, owner), startingName)); err == nil {
-		return 0, true, nil
+	for _, folder := range []string{clientFolder(o, owner), spareFolder(owner)} {
+		if _, err := os.Stat(filepath.Join(folder, startingName)); err == nil {
+			return 0, true, nil
+		}
 	}
 	path, _, err := shell.Find(o.Env)
 	if err != nil {
@@ -118,19 +119,4 @@ func lookup(env []string, name string) string {
 		}
 	}
 	return ""
-}
-
-// logMost is the size in bytes at which a client's log gives way to a new one; one old one is kept.
-const logMost = 4 << 20
-
-// openLog opens the client's log, 0600: the terminal belongs to the screen.
-func openLog(path string) (*slog.Logger, *os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > logMost {
-		_ = os.Rename(path, path+".1") // a log that cannot be moved goes on growing
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, nil, fmt.Errorf("open the client's log: %w", err)
-	}
-	return slog.New(slog.NewTextHandler(f, nil)).With("pid", os.Getpid()), f, nil
 }

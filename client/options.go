@@ -14,7 +14,7 @@ import (
 	"sublet/wire/socket"
 )
 
-// Options for Run and Dial. Paths and Executable are required.
+// Options for Run and Dial. Executable is required, and Paths, unless NoDaemon is set.
 type Options struct {
 	Paths       socket.Paths
 	Executable  string         // this program, to start the daemon and the terminal's guard with
@@ -26,6 +26,7 @@ type Options struct {
 	Stdin       *os.File       // Run only: the terminal
 	Stdout      *os.File       // Run only: the terminal
 	Connect     string         // Run only: the line that tells how to connect a real model; "" = a general one
+	NoDaemon    error          // Run only: why there can be no daemon, so that Paths may be empty; nil: there can
 	OutputHead  int            // Run only: bytes of a command's rendered output kept from its start; 0 = 32 KiB
 	OutputTail  int            // Run only: bytes kept from its end; 0 = 32 KiB
 	Log         *slog.Logger   // nil: Run logs to client.log in the state folder, Dial nowhere
@@ -100,6 +101,14 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// opener is how a launcher opens a connection, unless it is known that there is nothing to connect to.
+func (o Options) opener(l *launch.Launcher) func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
+	if o.NoDaemon == nil {
+		return l.Open
+	}
+	return func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) { return nil, nil, o.NoDaemon }
 }
 
 // finder is a launcher that starts nothing.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -34,9 +33,10 @@ func (*TerminalError) Hint() string { return "from a script use `sublet ask` or 
 // Run is the terminal program: the user's bash and their agents on one screen. It returns when the user leaves, the
 // shell ends, or SIGTERM, SIGHUP or SIGINT comes, with the exit status for the process; the terminal is as it was and
 // nothing is left running but the daemon. An error is for people and may have a Hint: *TerminalError, *shell.NoBashError
-// and *shell.StartError of lease/shell, those of socket.Paths.Prepare, or a panic of the screen.
+// and *shell.StartError of lease/shell, or a panic of the screen.
 //
-// Shell and screen do not wait for the daemon, which is found or started beside them.
+// Shell and screen do not wait for the daemon, which is found or started beside them. Where none can be, since the folders
+// of o.Paths cannot be used, there is a shell all the same, and the screen says why nobody can be asked.
 func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	if code, inside, err := enterAgain(o); inside {
 		return code, err
@@ -45,23 +45,20 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	if _, outErr := getTermios(o.Stdout); err != nil || outErr != nil {
 		return 1, &TerminalError{}
 	}
-	if err := o.Paths.Prepare(); err != nil {
+	folder, err := makeFolder(o)
+	if err != nil {
 		return 1, err
 	}
-	if o.Log == nil {
-		log, file, err := openLog(filepath.Join(o.Paths.State, "client.log"))
-		if err != nil {
-			return 1, err
-		}
-		defer file.Close()
-		o.Log = log
-	}
-	sweep(o)
-	folder := clientFolder(o, os.Getpid())
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return 1, fmt.Errorf("make the shell's folder: %w", err)
-	}
 	defer os.RemoveAll(folder)
+	var early []string
+	if o.Log == nil {
+		log, notice, done := openLog(o.Paths.State)
+		defer done()
+		o.Log = log
+		if notice != "" {
+			early = append(early, notice)
+		}
+	}
 
 	// Before bash starts: a child is born with what its parent ignores. The screen adds its own.
 	signals := make(chan os.Signal, 8)
@@ -74,9 +71,13 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	}
 	defer guard.done()
 
+	spool := o.Paths.Spool()
+	if o.Paths.State == "" {
+		spool = "" // nobody is told of one
+	}
 	late := newLate()
 	sh, notices, code, err := startShell(ctx, o, shell.Options{
-		Env: o.Env, Size: sizeOf(o.Stdout), Folder: folder, Spool: o.Paths.Spool(), Termios: saved,
+		Env: o.Env, Size: sizeOf(o.Stdout), Folder: folder, Spool: spool, Termios: saved,
 		Head: o.OutputHead, Tail: o.OutputTail, Unowned: late.unowned, Log: o.Log,
 	}, signals)
 	if err != nil || code != 0 {
@@ -84,7 +85,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	}
 	defer sh.Close()
 	guard.shell(sh.PID())
-	return (&window{o: o, sh: sh, guard: guard, late: late, log: o.Log, signals: signals}).run(ctx, notices)
+	return (&window{o: o, sh: sh, guard: guard, late: late, log: o.Log, signals: signals}).run(ctx, append(early, notices...))
 }
 
 // window is the running terminal program.
@@ -114,7 +115,7 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	w.lender = lender.New(lender.Options{Shell: w.sh, Send: w.late.send, Observer: w, Env: o.Env, Log: w.log})
 	defer w.lender.Close()
 	w.conn = remote.Keep(context.WithoutCancel(ctx), remote.Options{
-		Open: w.launcher.Open, Find: finder(o).Open, Snapshot: w.snapshot, Session: o.Session,
+		Open: o.opener(w.launcher), Find: o.opener(finder(o)), Snapshot: w.snapshot, Session: o.Session,
 		Handle: w.handle, Up: func(r *wire.Ready) { w.up(ctx, r) }, Down: w.down, Log: w.log,
 	})
 	defer w.closeLink()
@@ -378,8 +379,4 @@ func sizeOf(f *os.File) shell.Size {
 		return shell.Size{Cols: 80, Rows: 24}
 	}
 	return shell.Size{Cols: int(w.Col), Rows: int(w.Row), PixelWidth: int(w.Xpixel), PixelHeight: int(w.Ypixel)}
-}
-
-func clientFolder(o Options, pid int) string {
-	return filepath.Join(o.Paths.Runtime, "client-"+strconv.Itoa(pid))
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -237,7 +238,11 @@ func (l *Launcher) spawn(ln net.Listener, lock *os.File) error {
 	defer lf.Close()
 	out, err := os.OpenFile(l.o.Paths.Log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("open the daemon's log: %w", err)
+		reason := err.Error()
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			reason = e.Err.Error()
+		}
+		return &socket.PathError{Path: l.o.Paths.Log(), Reason: "cannot be written: " + reason, What: "set SUBLET_STATE_DIR to a folder of yours"}
 	}
 	defer out.Close()
 	var size int64

@@ -106,11 +106,12 @@ func (a *app) open(session wire.SessionID, goOn bool) error {
 	if a.env("TERM") == "dumb" { // an editor's shell window
 		return &usageError{hinted{"sublet moves the cursor, and this terminal cannot (TERM=dumb)", "`sublet ask 'PROMPT'` works here"}}
 	}
-	o, err := a.options()
+	paths, noDaemon := a.paths()
+	o, err := a.optionsFor(paths)
 	if err != nil {
 		return err
 	}
-	o.Session, o.Continue = session, goOn
+	o.Session, o.Continue, o.NoDaemon = session, goOn, noDaemon
 	o.Stdin, o.Stdout, o.Log = a.stdin, os.Stdout, nil
 	if c, err := config.Load(o.Paths.Config); err == nil { // the daemon says what is wrong with it
 		o.OutputHead, o.OutputTail = c.Shell.OutputHead, c.Shell.OutputTail
@@ -133,6 +134,10 @@ func (a *app) options() (client.Options, error) {
 	if err != nil {
 		return client.Options{}, err
 	}
+	return a.optionsFor(paths)
+}
+
+func (a *app) optionsFor(paths socket.Paths) (client.Options, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return client.Options{}, err
