@@ -16,7 +16,8 @@ type blocking struct {
 
 func (b *blocking) acquire(wake chan struct{}) *Lease {
 	b.mu.Lock()
-	l, effects := b.m.Request(time.Now(), Request{ID: "x", Owner: wake})
+	l := new(Lease)
+	effects := b.m.Request(time.Now(), l, Request{ID: "x", Owner: wake})
 	granted := b.drive(effects, l)
 	b.mu.Unlock()
 	if !granted {

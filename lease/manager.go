@@ -29,8 +29,9 @@ func NewManager(fences *Fences) *Manager {
 }
 
 // Request puts a borrower at the end of the queue. If nobody is before it, the lender is asked at once; after Close the
-// lease ends at once.
-func (m *Manager) Request(now time.Time, r Request) (*Lease, []Effect) {
+// lease ends at once. l is the borrower's memory, which the Manager uses up to the End: new, or that of a lease that has
+// ended.
+func (m *Manager) Request(now time.Time, l *Lease, r Request) []Effect {
 	m.out = m.out[:0]
 	if r.Wait <= 0 {
 		r.Wait = DefaultWait
@@ -38,10 +39,10 @@ func (m *Manager) Request(now time.Time, r Request) (*Lease, []Effect) {
 	if r.Term <= 0 {
 		r.Term = DefaultTerm
 	}
-	l := &Lease{Request: r, State: Queued, Asked: now, heap: -1, bound: now.Add(r.Wait)}
+	*l = Lease{Request: r, State: Queued, Asked: now, heap: -1, bound: now.Add(r.Wait)}
 	if m.closed != "" {
 		m.end(now, l, m.closed)
-		return l, m.out
+		return m.out
 	}
 	if m.tail == nil {
 		m.head = l
@@ -52,7 +53,7 @@ func (m *Manager) Request(now time.Time, r Request) (*Lease, []Effect) {
 	m.length++
 	m.push(l)
 	m.offerHead()
-	return l, m.out
+	return m.out
 }
 
 // offerHead asks the lender for the first in line, if it can be asked and was not.

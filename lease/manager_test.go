@@ -35,7 +35,8 @@ func expect(t *testing.T, what string, effects []Effect, want string) {
 func after(d time.Duration) time.Time { return t0.Add(d) }
 
 func ask(m *Manager, at time.Time, id string) *Lease {
-	l, _ := m.Request(at, Request{ID: id, Holder: "agent-" + id})
+	l := new(Lease)
+	m.Request(at, l, Request{ID: id, Holder: "agent-" + id})
 	return l
 }
 
@@ -52,9 +53,10 @@ func hold(t *testing.T, m *Manager, at time.Time, id string) *Lease {
 // The whole life of one lease, and a second in line (I1 to I7).
 func TestLife(t *testing.T) {
 	m := NewManager(new(Fences))
-	a, effects := m.Request(t0, Request{ID: "a", Holder: "orchestrator"})
+	a, b := new(Lease), new(Lease)
+	effects := m.Request(t0, a, Request{ID: "a", Holder: "orchestrator"})
 	expect(t, "request", effects, "offer a")
-	b, effects := m.Request(t0, Request{ID: "b"})
+	effects = m.Request(t0, b, Request{ID: "b"})
 	expect(t, "second request", effects, "")
 	if got := m.Position(b); got != 1 {
 		t.Errorf("position: got %d, want 1", got)
@@ -194,7 +196,7 @@ func TestReconnect(t *testing.T) {
 		_ = m.Execute(t0, a, "x", 0)
 		m.Started(t0, a.Ref(), "x")
 		expect(t, c.name+": drop", m.Disconnect(t0), "")
-		m.Request(after(10*time.Second), Request{ID: "b", Wait: time.Hour})
+		m.Request(after(10*time.Second), new(Lease), Request{ID: "b", Wait: time.Hour})
 		var held []Ref
 		if c.held {
 			held = []Ref{a.Ref()}
@@ -226,7 +228,7 @@ func TestClose(t *testing.T) {
 	ask(m, t0, "b")
 	expect(t, "close", m.Close(t0, ShuttingDown),
 		"cancel a stale, release a cancelled, end a shutting_down, end b shutting_down")
-	_, effects := m.Request(t0, Request{ID: "c"})
+	effects := m.Request(t0, new(Lease), Request{ID: "c"})
 	expect(t, "afterwards", effects, "end c shutting_down")
 	if _, ok := m.NextDeadline(); ok {
 		t.Error("a deadline is left")

@@ -122,7 +122,8 @@ func (w *world) request(t *rapid.T) {
 	if len(w.all) > 40 {
 		return
 	}
-	l, effects := w.m.Request(w.now, Request{
+	l := new(Lease)
+	effects := w.m.Request(w.now, l, Request{
 		ID:   fmt.Sprint("l", len(w.all)),
 		Wait: time.Duration(rapid.IntRange(1, 90_000).Draw(t, "wait")) * time.Millisecond,
 	})
@@ -398,7 +399,8 @@ func (w *world) finish() {
 		}
 	}
 	w.user = false
-	l, effects := w.m.Request(w.now, Request{ID: "last"})
+	l := new(Lease)
+	effects := w.m.Request(w.now, l, Request{ID: "last"})
 	w.all = append(w.all, l)
 	w.apply(effects)
 	w.down = w.down[1:]

@@ -136,7 +136,8 @@ func (s *sides) request(t *rapid.T) {
 	if len(s.all) >= 30 {
 		t.Skip("enough")
 	}
-	l, effects := s.m.Request(time.Now(), lease.Request{
+	l := new(lease.Lease)
+	effects := s.m.Request(time.Now(), l, lease.Request{
 		ID: s.id("l"), Holder: "agent", Wait: rapid.SampledFrom([]time.Duration{time.Minute, 90 * time.Second, 10 * time.Second, 10 * time.Millisecond}).Draw(t, "wait"),
 	})
 	s.all = append(s.all, l)

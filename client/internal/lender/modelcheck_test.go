@@ -242,7 +242,8 @@ func (s *sides) settle() {
 	if left {
 		s.t.Fatalf("the client has something left: %+v", s.l.Lending())
 	}
-	l, effects := s.m.Request(time.Now(), lease.Request{ID: "last"})
+	l := new(lease.Lease)
+	effects := s.m.Request(time.Now(), l, lease.Request{ID: "last"})
 	s.all = append(s.all, l)
 	s.apply(effects)
 	s.rest()

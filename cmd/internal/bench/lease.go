@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -15,10 +16,10 @@ func leaseRows(string) ([]row, func(), error) {
 	rows := []row{{
 		id: "L1", name: "lease: acquire and release, nobody waits", unit: "us", baseline: "a channel of one", goal: 4, rounds: 9,
 		ours: func() (float64, error) {
-			m := lease.NewManager(new(lease.Fences))
+			m, l := lease.NewManager(new(lease.Fences)), new(lease.Lease)
 			now := time.Now()
-			return each(n, func() error {
-				l, _ := m.Request(now, lease.Request{ID: "l", Holder: "agent"})
+			return work(n, func() error {
+				m.Request(now, l, lease.Request{ID: "l", Holder: "agent"})
 				m.Acquired(now, l.Ref())
 				m.Release(now, l)
 				m.Gone(now, l.Ref(), lease.Released)
@@ -27,24 +28,38 @@ func leaseRows(string) ([]row, func(), error) {
 		},
 		base: func() (float64, error) {
 			c := make(chan struct{}, 1)
-			return each(n, func() error {
+			return work(n, func() error {
 				c <- struct{}{}
 				<-c
 				return nil
 			})
 		},
 	}}
-	// Each waiter is a goroutine with a bound on its wait; a grant is a hand-over from one to the next.
+	// Each waiter is a goroutine with a bound on its wait. Who has the lease lets the others run before it is given back, so
+	// that all of them want it and each grant is a hand-over from one to the next.
 	for i, waiters := range []int{2, 100, 10_000} {
 		rows = append(rows, row{
 			id: fmt.Sprintf("L2%c", 'a'+i), name: fmt.Sprintf("lease: one grant, %d want it", waiters), unit: "us", baseline: "a channel of one", goal: 3.5, rounds: 7,
 			ours: func() (float64, error) {
 				d := &lending{m: lease.NewManager(new(lease.Fences))}
-				return among(n, waiters, func(wake chan struct{}) { d.release(d.acquire(wake)) }), nil
+				return among(n, waiters, func() func() {
+					l, wake := new(lease.Lease), make(chan struct{}, 1)
+					return func() {
+						d.acquire(l, wake)
+						runtime.Gosched()
+						d.release(l)
+					}
+				})
 			},
 			base: func() (float64, error) {
 				c := make(chan struct{}, 1)
-				return among(n, waiters, func(chan struct{}) { c <- struct{}{}; <-c }), nil
+				return among(n, waiters, func() func() {
+					return func() {
+						c <- struct{}{}
+						runtime.Gosched()
+						<-c
+					}
+				})
 			},
 		})
 	}
@@ -57,13 +72,11 @@ type lending struct {
 	m  *lease.Manager
 }
 
-func (d *lending) acquire(wake chan struct{}) *lease.Lease {
+func (d *lending) acquire(l *lease.Lease, wake chan struct{}) {
 	d.mu.Lock()
-	l, effects := d.m.Request(time.Now(), lease.Request{ID: "x", Owner: wake})
-	d.grantLocked(effects)
+	d.grantLocked(d.m.Request(time.Now(), l, lease.Request{ID: "x", Owner: wake}))
 	d.mu.Unlock()
 	<-wake
-	return l
 }
 
 func (d *lending) release(l *lease.Lease) {
@@ -82,18 +95,21 @@ func (d *lending) grantLocked(effects []lease.Effect) {
 	}
 }
 
-// among runs do total times, spread over n goroutines, and returns the microseconds that each took.
-func among(total, n int, do func(wake chan struct{})) float64 {
-	var work sync.WaitGroup
-	begun := time.Now()
-	for range n {
-		work.Go(func() {
-			wake := make(chan struct{}, 1)
-			for range total / n {
-				do(wake)
-			}
-		})
-	}
-	work.Wait()
-	return float64(time.Since(begun).Microseconds()) / float64(total/n*n)
+// among has n goroutines do total things together, each what borrower gives it, and returns the microseconds of processor
+// time of one.
+func among(total, n int, borrower func() func()) (float64, error) {
+	var borrowers sync.WaitGroup
+	took, err := work(1, func() error {
+		for range n {
+			borrowers.Go(func() {
+				do := borrower()
+				for range total / n {
+					do()
+				}
+			})
+		}
+		borrowers.Wait()
+		return nil
+	})
+	return took / float64(total/n*n), err
 }

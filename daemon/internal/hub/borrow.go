@@ -15,7 +15,7 @@ import (
 type borrow struct {
 	lender *lender
 	turn   wire.TurnID
-	lease  *lease.Lease
+	lease  lease.Lease // the lender's, under its lock
 	watch  watcher
 	undo   bool // puts the shell's state back
 
@@ -89,7 +89,7 @@ func (ln *lender) run(ctx context.Context, w wish) (*wire.CommandCompleted, erro
 	case <-b.ended:
 	case <-ctx.Done():
 		ln.mu.Lock()
-		ln.apply(ln.m.CancelCommand(time.Now(), b.lease, cancelReason(ctx)))
+		ln.apply(ln.m.CancelCommand(time.Now(), &b.lease, cancelReason(ctx)))
 		ln.mu.Unlock()
 		select { // the lease expires when the command does not end
 		case done := <-b.completed:
@@ -114,14 +114,12 @@ func (ln *lender) ask(w wish) *borrow {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	now := time.Now()
-	l, effects := ln.m.Request(now, lease.Request{
+	ln.apply(ln.m.Request(now, &b.lease, lease.Request{
 		ID: wire.NewID(), Holder: w.holder, Purpose: w.purpose, Wait: w.wait, Term: w.term, Owner: b,
-	})
-	b.lease = l
-	ln.apply(effects)
-	if l.State == lease.Queued && w.watch.queued != nil {
+	}))
+	if b.lease.State == lease.Queued && w.watch.queued != nil {
 		holder, held := ln.m.Holder(now)
-		w.watch.queued(holder, held, ln.m.Position(l))
+		w.watch.queued(holder, held, ln.m.Position(&b.lease))
 	}
 	return b
 }
@@ -129,14 +127,14 @@ func (ln *lender) ask(w wish) *borrow {
 func (ln *lender) giveBack(b *borrow) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	ln.apply(ln.m.Release(time.Now(), b.lease))
+	ln.apply(ln.m.Release(time.Now(), &b.lease))
 }
 
 // execute hands the command to the client, bound to the place where it was approved.
 func (ln *lender) execute(b *borrow, w wish) error {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	if err := ln.m.Execute(time.Now(), b.lease, string(w.execution), w.timeout); err != nil {
+	if err := ln.m.Execute(time.Now(), &b.lease, string(w.execution), w.timeout); err != nil {
 		return fmt.Errorf("%w: %w", ErrLeaseDenied, err)
 	}
 	ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
