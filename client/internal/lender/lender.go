@@ -132,7 +132,7 @@ type Lender struct {
 	dirty   bool                     // a command ran since state was looked at
 	state   shell.State              // as last looked at; Digest "" = never
 	told    string                   // digest last sent on this link
-	hashes  map[string]bool          // function bodies sent on this link
+	bodies  map[string]bool          // of functions, by hash: those that the daemon has from the last state told on this link
 	sentEnv map[string]wire.OSString // what the daemon believes the environment is
 	change  *change                  // by the last borrowed command that changed something; nil where there is none to undo
 
@@ -178,7 +178,7 @@ const endedKept = 16
 func New(o Options) *Lender {
 	l := &Lender{
 		sh: o.Shell, out: o.Send, log: o.Log, stirred: make(chan struct{}, 1),
-		events: newOutbox(o.Observer), hashes: map[string]bool{}, sentEnv: Public(vars(o.Env)), dirty: true,
+		events: newOutbox(o.Observer), sentEnv: Public(vars(o.Env)), dirty: true,
 	}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)

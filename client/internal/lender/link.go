@@ -45,7 +45,7 @@ func (l *Lender) Up(r *wire.Ready) {
 	defer l.mu.Unlock()
 	l.up = true
 	l.told, l.newest = "", 0 // fences are the daemon's; nothing of an earlier link can arrive on this one
-	clear(l.hashes)
+	l.bodies = nil
 	if l.grace != nil {
 		l.grace.Stop()
 		l.grace = nil

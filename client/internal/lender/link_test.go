@@ -160,6 +160,19 @@ func TestFunctionBodiesTravelOnce(t *testing.T) {
 		if first.Functions[0].Body == "" || second.Functions[0].Body != "" || second.Functions[1].Body == "" {
 			t.Errorf("got %+v then %+v, want each body once", first.Functions, second.Functions)
 		}
+		// What is gone is forgotten on both sides, or they would keep every body there ever was.
+		look(shell.State{Digest: "d3", Functions: map[string]string{"g": "g () { rm; }"}})
+		if back := look(shell.State{Digest: "d2", Functions: map[string]string{"f": "f () { ls; }", "g": "g () { rm; }"}}); back.Functions[0].Body == "" || back.Functions[1].Body != "" {
+			t.Errorf("got %+v, want the body of f again and not that of g", back.Functions)
+		}
+		for n := range 100 {
+			look(shell.State{Digest: fmt.Sprint("n", n), Functions: map[string]string{"f": fmt.Sprint("f () { ", n, "; }")}})
+		}
+		d.l.mu.Lock()
+		if n := len(d.l.bodies); n != 1 {
+			t.Errorf("got %d bodies remembered, want 1", n)
+		}
+		d.l.mu.Unlock()
 		d.drop()
 		d.up()
 		again := d.take("ShellState")[0].(*wire.ShellState)

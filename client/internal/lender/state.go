@@ -106,15 +106,18 @@ func (l *Lender) tellLocked() {
 	for name, text := range l.state.Aliases {
 		s.Aliases[name] = wire.OSString(text)
 	}
-	size := 0
+	size, bodies := 0, map[string]bool{}
 	for _, name := range sortedKeys(l.state.Functions) {
 		body := l.state.Functions[name]
 		sum := sha256.Sum256([]byte(body))
 		f := wire.ShellFunction{Name: name, Hash: hex.EncodeToString(sum[:])}
-		if !l.hashes[f.Hash] && size+len(body) <= bodiesMost {
+		switch {
+		case l.bodies[f.Hash] || bodies[f.Hash]:
+			bodies[f.Hash] = true
+		case size+len(body) <= bodiesMost:
 			size += len(body)
 			f.Body = wire.OSString(body)
-			l.hashes[f.Hash] = true
+			bodies[f.Hash] = true
 		}
 		s.Functions = append(s.Functions, f)
 	}
@@ -130,7 +133,7 @@ func (l *Lender) tellLocked() {
 		}
 	}
 	if l.send(s) {
-		l.told, l.sentEnv = s.Digest, env
+		l.told, l.sentEnv, l.bodies = s.Digest, env, bodies
 	}
 }
 

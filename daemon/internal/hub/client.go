@@ -30,6 +30,7 @@ type Client struct {
 	hub     *Hub
 	peer    Peer
 	info    wire.ClientInfo
+	owner   owner
 	confirm bool              // somebody is there to answer questions
 	creds   map[string]string // never stored or logged
 	lender  *lender           // nil: lends no shell
@@ -70,6 +71,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	if c.info.PID == 0 {
 		c.info.PID = peer.PID()
 	}
+	c.owner = ownerOf(c.info.PID, peer.PID())
 	var s *session
 	if env.SessionID != nil && *env.SessionID != "" {
 		var err error

@@ -61,7 +61,7 @@ type Hub struct {
 	sessions map[wire.SessionID]*session
 	idle     []*session // nobody attached, nothing runs; the oldest first
 	clients  map[*Client]struct{}
-	lenders  map[int]*lender // by the client's pid, which outlives a connection
+	lenders  map[owner]*lender // by the process that lends: it outlives a connection
 	turns    map[wire.TurnID]*turn
 	running  int // turns running and queued, and commands that other clients borrowed a shell for
 }
@@ -81,7 +81,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	h := &Hub{
 		opts: o, log: o.Log, started: time.Now(), activity: make(chan struct{}, 1),
 		sessions: map[wire.SessionID]*session{}, clients: map[*Client]struct{}{},
-		lenders: map[int]*lender{}, turns: map[wire.TurnID]*turn{},
+		lenders: map[owner]*lender{}, turns: map[wire.TurnID]*turn{},
 	}
 	// The hub's lifetime is its own: Close ends it in order.
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))

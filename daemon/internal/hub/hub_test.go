@@ -159,7 +159,7 @@ func TestPickOfOtherWindows(t *testing.T) {
 	defer h.release(s)
 	var want *lender
 	for n := range 8 {
-		c := &Client{hub: h, info: wire.ClientInfo{PID: 100 + n}}
+		c := &Client{hub: h, info: wire.ClientInfo{PID: 100 + n}, owner: owner{says: 100 + n}}
 		c.lender = h.lenderOf(c)
 		c.lender.client = c
 		c.lender.typedAt = time.Unix(int64(n%5), 0) // 4 was typed in last
@@ -214,5 +214,66 @@ func TestForStore(t *testing.T) {
 	kept := forStore(q).(*wire.ConfirmationRequest)
 	if q.Command != secret || strings.Contains(string(kept.Command), "ghp_0123") {
 		t.Errorf("shown %q, kept %q", q.Command, kept.Command)
+	}
+}
+
+// A shell is its process's: two clients of two pid namespaces call themselves by the same pid, and the pid of one that is
+// gone may be the next one's. Who came second had the first one's queue, leases and state.
+func TestOwnerOfAShell(t *testing.T) {
+	h := newHub(t)
+	lenderOf := func(says, pid int) *lender {
+		c := &Client{hub: h, info: wire.ClientInfo{PID: says}, owner: ownerOf(says, pid)}
+		return h.lenderOf(c)
+	}
+	first := lenderOf(7, os.Getpid())
+	if lenderOf(7, os.Getpid()) != first {
+		t.Error("a client that came back has another lender")
+	}
+	if lenderOf(7, os.Getppid()) == first {
+		t.Error("a client with the same pid in another namespace has the lender of the first")
+	}
+	if lenderOf(8, os.Getpid()) == first {
+		t.Error("another client behind the same relay has the lender of the first")
+	}
+	old := ownerOf(7, os.Getpid())
+	if old.started == "" {
+		t.Skip("no /proc")
+	}
+	again := old
+	again.started += "0"
+	next := &Client{hub: h, info: wire.ClientInfo{PID: 7}, owner: again}
+	if h.lenderOf(next) == first {
+		t.Error("a client with a pid that was used before has the lender of the first")
+	}
+	if !descends(os.Getpid(), os.Getppid()) || descends(os.Getppid(), os.Getpid()) {
+		t.Error("got the wrong word on who descends from whom")
+	}
+	for _, n := range []int{-1, 0, 1 << 30} {
+		if procStat(n) != nil || descends(n, 1) {
+			t.Errorf("process %d: got something, want nothing", n)
+		}
+	}
+}
+
+// The bodies of functions that are gone are forgotten: a shell that defines new ones at each prompt would fill the daemon.
+func TestBodiesOfFunctions(t *testing.T) {
+	h := newHub(t)
+	ln := h.lenderOf(&Client{hub: h})
+	f := func(name, hash, body string) wire.ShellFunction {
+		return wire.ShellFunction{Name: name, Hash: hash, Body: wire.OSString(body)}
+	}
+	for n := range 100 {
+		hash := fmt.Sprint("h", n)
+		ln.stateChanged(&wire.ShellState{Functions: []wire.ShellFunction{f("kept", "k", map[bool]string{true: "kept () { :; }"}[n == 0]), f("new", hash, "new () { :; }"), f("same", hash, "")}})
+		if ln.functions["kept"] != "kept () { :; }" || ln.functions["same"] != "new () { :; }" {
+			t.Fatalf("state %d: got %q, want the bodies that were told", n, ln.functions)
+		}
+	}
+	if len(ln.bodies) != 2 {
+		t.Errorf("got %d bodies kept, want 2", len(ln.bodies))
+	}
+	ln.stateChanged(&wire.ShellState{Functions: []wire.ShellFunction{f("back", "h3", "")}})
+	if body := ln.functions["back"]; body != "" {
+		t.Errorf("got %q for a body that was forgotten, want none: it is asked about", body)
 	}
 }

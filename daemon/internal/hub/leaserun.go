@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -220,33 +218,6 @@ func (c *Client) cancelBorrowed() {
 	for _, cancel := range cancels {
 		cancel(cancelledBy(c.who(), "its connection ended"))
 	}
-}
-
-// descends reports whether process pid has ancestor above it. Where that cannot be read (no /proc) it is false, and the
-// queue's bound answers instead.
-func descends(pid, ancestor int) bool {
-	for range 64 {
-		if pid == ancestor && pid > 0 {
-			return true
-		}
-		if pid <= 1 {
-			return false
-		}
-		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		if err != nil {
-			return false
-		}
-		// "pid (name) state ppid …", where the name may hold anything.
-		rest := string(stat[strings.LastIndexByte(string(stat), ')')+1:])
-		fields := strings.Fields(rest)
-		if len(fields) < 2 {
-			return false
-		}
-		if pid, err = strconv.Atoi(fields[1]); err != nil {
-			return false
-		}
-	}
-	return false
 }
 
 func firstLine(s string) string {

@@ -15,8 +15,9 @@ import (
 // lender is one client's shell: what is known of it, and the queue for it. It outlives the connection by LeaseGrace, so
 // that a client that comes back finds its running command, and those who wait their place.
 type lender struct {
-	hub *Hub
-	pid int
+	hub   *Hub
+	owner owner
+	pid   int // the owner's, as shown and named
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -33,7 +34,7 @@ type lender struct {
 	functions,
 	hashed map[string]string
 	disabled, loaded []string
-	hashes           map[string]string // functions by hash: bodies travel once for each connection
+	bodies           map[string]string // of functions, by hash: a state names those of the one before, and brings the others
 	// What borrowed commands that no person approved changed: it may decide what later ones do (T3g). blame holds while
 	// the state that the client tells is such a command's work.
 	poisoned map[string]bool
@@ -55,13 +56,13 @@ const settleBound = 250 * time.Millisecond
 func (h *Hub) lenderOf(c *Client) *lender {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if ln := h.lenders[c.info.PID]; ln != nil {
+	if ln := h.lenders[c.owner]; ln != nil {
 		return ln
 	}
 	ln := &lender{
-		hub: h, pid: c.info.PID, m: lease.NewManager(&h.fences), typedAt: time.Now(), told: make(chan struct{}),
+		hub: h, owner: c.owner, pid: c.info.PID, m: lease.NewManager(&h.fences), typedAt: time.Now(), told: make(chan struct{}),
 	}
-	h.lenders[c.info.PID] = ln
+	h.lenders[c.owner] = ln
 	return ln
 }
 
@@ -84,7 +85,7 @@ func (ln *lender) link(c *Client, env *wire.EnvSnapshot, ready *wire.Ready) bool
 	ln.cwd = string(env.Cwd)
 	ln.digest, ln.known = "", "" // the client tells it anew, bodies of functions too
 	ln.aliases, ln.functions, ln.hashed, ln.disabled, ln.loaded = nil, nil, nil, nil, nil
-	ln.hashes = map[string]string{}
+	ln.bodies = nil
 	ln.blame = false
 	ln.answer()
 	var refs []lease.Ref
@@ -128,8 +129,8 @@ func (ln *lender) unlink(c *Client) {
 func (ln *lender) close(outcome string) {
 	h := ln.hub
 	h.mu.Lock()
-	if h.lenders[ln.pid] == ln {
-		delete(h.lenders, ln.pid)
+	if h.lenders[ln.owner] == ln {
+		delete(h.lenders, ln.owner)
 	}
 	h.mu.Unlock()
 	ln.mu.Lock()
@@ -284,13 +285,17 @@ func (ln *lender) stateChanged(st *wire.ShellState) {
 	for name, text := range st.Aliases {
 		aliases[name] = string(text)
 	}
-	functions := make(map[string]string, len(st.Functions))
+	functions, bodies := make(map[string]string, len(st.Functions)), make(map[string]string, len(st.Functions))
 	for _, f := range st.Functions {
-		if f.Body != "" {
-			ln.hashes[f.Hash] = string(f.Body)
+		switch {
+		case f.Body != "":
+			bodies[f.Hash] = string(f.Body)
+		case bodies[f.Hash] == "":
+			bodies[f.Hash] = ln.bodies[f.Hash]
 		}
-		functions[f.Name] = ln.hashes[f.Hash]
+		functions[f.Name] = bodies[f.Hash]
 	}
+	ln.bodies = bodies
 	// A client that has just come has changed nothing; and what is put back is as much to blame for as it was before.
 	hashed := make(map[string]string, len(st.Hashed))
 	for name, file := range st.Hashed {

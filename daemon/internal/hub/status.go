@@ -111,8 +111,8 @@ func (c *Client) RevokeLease(r *wire.LeaseRevokeRequest) (*wire.StatusReply, err
 	h := c.hub
 	h.mu.Lock()
 	var lenders []*lender
-	for pid, ln := range h.lenders {
-		if r.ClientPID == 0 || pid == r.ClientPID {
+	for _, ln := range h.lenders {
+		if r.ClientPID == 0 || ln.pid == r.ClientPID {
 			lenders = append(lenders, ln)
 		}
 	}
