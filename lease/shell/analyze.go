@@ -2,6 +2,7 @@ package shell
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -23,6 +24,8 @@ type plan struct {
 	functions bool   // it may have changed functions
 	state     bool   // it may have changed anything of the shell at all
 	held      string // what it asks for that holds until its end only; "" = nothing
+	errexit   bool   // the user's shell has set -e: not for a borrower's command
+	traced    bool   // the user's shell has set -x: what sources the text is traced, too
 }
 
 // flags are what the prompt hook shall do at the end.
@@ -99,7 +102,20 @@ func typable(text string) bool {
 		return false
 	}
 	first, _, _ := strings.Cut(trimmed, " ")
-	return first != "." && first != "source" && !strings.Contains(text, "PROMPT_COMMAND") && !strings.Contains(text, "__sublet_")
+	return first != "." && first != "source" && !strings.Contains(text, "PROMPT_COMMAND") && !strings.Contains(text, "__sublet_") &&
+		(!tracing.MatchString(text) || strings.Contains(text, "exec"))
+}
+
+// tracing finds what may have bash print what it runs or reads: the line's tail hides what is ours of that. The hook that
+// hides it cannot put back a standard error that an exec took away in the same line.
+var tracing = regexp.MustCompile(`\bset\s[^;&|]*(-\w*[xv]|xtrace|verbose)`)
+
+// fit makes a plan do for a shell with these options.
+func (p *plan) fit(options []string, user bool) {
+	p.traced = slices.Contains(options, "xtrace")
+	p.errexit = !user && slices.Contains(options, "errexit")
+	// The short way behind a text that changes nothing is neither silent nor safe then.
+	p.state = p.state || p.traced || p.errexit || slices.Contains(options, "verbose")
 }
 
 var wildWords = regexp.MustCompile(`\b(exit|logout|exec|errexit)\b|\bset\s+[-+]\w*e|\btrap\b.*\b(EXIT|0)\b`)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -99,10 +100,15 @@ func (s *Shell) nudge(p *process, event <-chan struct{}, since time.Time, nudges
 			_ = syscall.Kill(p.pid, syscall.SIGINT)
 			return
 		}
-		p.stream.question(p.stream.current())
+		s.mu.Lock()
+		verbose := s.verboseLocked()
+		s.mu.Unlock()
+		p.stream.question(p.stream.current(), verbose)
 		_, _ = p.write([]byte("\n"))
 	}
 }
+
+func (s *Shell) verboseLocked() bool { return slices.Contains(s.snap.State.Options, "verbose") }
 
 // where a script of ours runs
 const (
@@ -164,7 +170,7 @@ func (s *Shell) questionLocked(q *question, flags, script string) error {
 		return err
 	}
 	s.ask = q
-	s.proc.stream.question(s.nonce)
+	s.proc.stream.question(s.nonce, s.verboseLocked())
 	return s.typeLocked("")
 }
 

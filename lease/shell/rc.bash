@@ -28,7 +28,7 @@ __sublet_ed=                     # the user's editing mode: vi, emacs, or neithe
 __sublet_x=                      # the user's only prompt hook, where there is one
 __sublet_alone=                  # 1: the user has no prompt hook
 __sublet_t=                      # says that builtin is bash's own
-__sublet_trace= __sublet_traced= # x under set -x; and what it was when arm ran
+__sublet_trace= __sublet_traced= # x under set -x, v under set -v; and what it was when arm ran
 __sublet_ok=                     # that the shell is ready was told: 1 at this prompt, q before it
 __sublet_opts=                   # SHELLOPTS and BASHOPTS, looked through once
 __sublet_own=                    # 1: the line that ran was ours, and must leave the history
@@ -52,10 +52,10 @@ __sublet_h() {
 	__sublet_ok=
 	[[ ! $__sublet_so || :$__sublet_so: == *:errexit:* ]] || \builtin set +e
 	__sublet_trace=
-	if [[ $- == *[aefkuvxC]* ]]; then
-		__sublet_trace=${-//[!x]/}
+	if [[ $- == *[aefkuvxCET]* ]]; then
+		__sublet_trace=${-//[!xv]/}
 		\builtin local -
-		\builtin set +aefkuvxC
+		\builtin set +aefkuvxCET
 	fi
 	__sublet_t=
 	\builtin printf -v __sublet_t 1
@@ -83,7 +83,8 @@ __sublet_h() {
 		\builtin printf 'E %s %d %d\1%s\0' "$n" "$1" "$began" "${PWD-}" >"$__sublet_fifo"
 		__sublet_n=
 	fi
-	[[ $# == 2 || $__sublet_traced || -t 0 && -t 1 && -t 2 ]] || __sublet_reopen
+	# Hidden, it does not see the shell's own standard error.
+	[[ $# == 2 || -t 0 && -t 1 && ( $__sublet_traced || -t 2 ) ]] || __sublet_reopen
 	__sublet_hid=
 	if [[ $__sublet_s == 0 ]]; then
 		[[ ${PS1-} ]] || PS1=$__sublet_ps1
@@ -151,9 +152,9 @@ __sublet_next() {
 # z makes the shell ready and tells so. Flags: a the file q is for the top level, d write the state down, f with functions.
 __sublet_z() {
 	[[ ! $__sublet_ok ]] || \builtin return "$((__sublet_old * $1))"
-	if [[ $- == *[aefkuvxC]* ]]; then
+	if [[ $- == *[aefkuvxCET]* ]]; then
 		\builtin local -
-		\builtin set +aefkuvxC
+		\builtin set +aefkuvxCET
 	fi
 	\builtin local s="$1" IFS=$' \t\n'
 	if [[ $__sublet_n ]]; then # a hook of the user was put in its place
@@ -257,8 +258,10 @@ if [[ $__sublet_old == 0 ]]; then
 		\builtin local -a user ours
 		\builtin local e i=0 replaced=
 		user=("${PROMPT_COMMAND[@]}") ours=("$__sublet_first" "$__sublet_last" "$__sublet_sure")
-		# Under set -x they are hidden, where it is not, that would cost two system calls more each.
+		# Under set -x or -v they are hidden; where neither is, that would cost two system calls more each.
 		[[ ! $__sublet_trace ]] || ours=("{ ${ours[0]}; } 2>/dev/null" "{ ${ours[1]}; } 2>/dev/null" "{ ${ours[2]}; } 2>/dev/null")
+		# Bash prints the text of each under set -v: none after it was told that the shell is ready.
+		[[ $__sublet_trace != *v* ]] || \builtin unset -v 'ours[1]'
 		# Element 0 was assigned: the user's only hook, which followed it, was meant to go.
 		[[ $__sublet_x && ${user[0]-} != *"$__sublet_first"* ]] && replaced=1
 		PROMPT_COMMAND=("${ours[0]}")
@@ -287,7 +290,7 @@ fi
 # once, where that is simple; else the hook does.
 __sublet_q() {
 	__sublet_own=1
-	if [[ $__sublet_alone && $__sublet_fast && -t 1 && $- != *[aefkuvxC]* ]]; then
+	if [[ $__sublet_alone && $__sublet_fast && -t 1 && $- != *[aefkuvxCET]* ]]; then
 		[[ ! $HISTCMD || $HISTCMD != "$__sublet_hc" ]] || \builtin history -d "$HISTCMD"
 		\builtin local n="$__sublet_n"
 		__sublet_nonce
@@ -305,10 +308,10 @@ __sublet_fast= # HISTCMD is the number of the line that runs; before 5.2 that wa
 # g stands before a sourced text. Our own line leaves the history; with h the text takes its place there.
 __sublet_g() {
 	\builtin local -
-	\builtin set +aefkuvxC
+	\builtin set +aefkuvxCET
 	if [[ -o history && ${1-} == h ]]; then
 		\builtin local t
-		IFS= \builtin read -r -d '' t <"$__sublet_c"
+		IFS= \builtin read -r -d '' t <"$__sublet_c" || \builtin :
 		\builtin history -s -- "${t%$'\n'}" # takes the line it stands on out by itself
 	else
 		__sublet_hc=
@@ -317,11 +320,13 @@ __sublet_g() {
 	\builtin return "$__sublet_st"
 }
 
-# guard notes what a borrower may bend. Traps are noted at the top level before it: a function does not see DEBUG.
+# guard notes what a borrower may bend; its argument is an option that was switched off for it. Traps are noted at the top
+# level before it: a function does not see DEBUG.
 __sublet_guard() {
-	__sublet_so=$SHELLOPTS __sublet_bo=$BASHOPTS __sublet_ifs=${IFS-unset}
+	__sublet_so=$SHELLOPTS${1:+:$1} __sublet_bo=$BASHOPTS __sublet_ifs=${IFS-unset}
 	__sublet_tr='\builtin trap -p >|"$__sublet_dir/u"; \__sublet_y "$SHELLOPTS" "$BASHOPTS" "${IFS-unset}"; \builtin eval "$__sublet_tz"'
 	__sublet_vars=
+	[[ ! -s $__sublet_dir/t ]] || __sublet_st=0 # an ERR trap would see what g returns
 	[[ $__sublet_alone && ${PS0-} == "$__sublet_ours" && ! -s $__sublet_dir/t ]] || __sublet_note v 1
 	\builtin return "$__sublet_st"
 }
@@ -337,14 +342,14 @@ __sublet_note() {
 __sublet_e() {
 	__sublet_h "$1" tail
 	[[ ! $__sublet_vars ]] || __sublet_note m 2
-	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" ]] || __sublet_again
+	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "$__sublet_traced" ]] || __sublet_again
 	\builtin return "$1"
 }
 
 # again arms where options may be bent.
 __sublet_again() {
 	\builtin local -
-	\builtin set +aefkuvxC
+	\builtin set +aefkuvxCET
 	\builtin local IFS=$' \t\n'
 	__sublet_arm
 }
@@ -352,7 +357,7 @@ __sublet_again() {
 # y compares with what guard noted and leaves in __sublet_tz the text that puts it back.
 __sublet_y() {
 	\builtin local -
-	\builtin set +aefkuvxC
+	\builtin set +aefkuvxCET
 	\builtin local so="$1" bo="$2" ifs="$3" IFS=: o now was
 	__sublet_tz=
 	if [[ $so != "$__sublet_so" ]]; then
@@ -370,8 +375,8 @@ __sublet_y() {
 			__sublet_tz+='IFS=$__sublet_ifs;'
 		fi
 	fi
-	IFS= \builtin read -r -d '' was <"$__sublet_dir/t"
-	IFS= \builtin read -r -d '' now <"$__sublet_dir/u"
+	IFS= \builtin read -r -d '' was <"$__sublet_dir/t" || \builtin : # an ERR trap under set -E would see it
+	IFS= \builtin read -r -d '' now <"$__sublet_dir/u" || \builtin :
 	if [[ $was != "$now" ]]; then
 		__sublet_tz+='\builtin trap - EXIT DEBUG RETURN ERR 1 2 3 4 5 6 7 8 10 11 12 13 14 15 16 18 20 21 22 23 24 25 26 27 28 30 31 2>/dev/null;'$was
 	fi
@@ -410,9 +415,9 @@ __sublet_commands() {
 __sublet_b() {
 	__sublet_sub=$BASHPID
 	__sublet_note v ''
-	\builtin trap '\__sublet_k' EXIT
+	\builtin trap '{ \__sublet_k; } 2>/dev/null' EXIT # silent under set -x
 	# Without one, SIGINT now and then ends a subshell that no EXIT trap is run in.
-	\builtin trap '\__sublet_k; \builtin trap - INT; \builtin kill -INT $BASHPID' INT
+	\builtin trap '{ \__sublet_k; } 2>/dev/null; \builtin trap - INT; \builtin kill -INT $BASHPID' INT
 	\builtin return "$__sublet_st"
 }
 __sublet_k() {

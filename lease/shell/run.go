@@ -45,6 +45,7 @@ type run struct {
 
 	status int // $? of the last prompt
 	out    *sink
+	output func([]byte)  // to out
 	typed  time.Time     // when the line went in: what the command starts is younger, however late its start is told
 	start  atomic.Int64  // of execution, Unix nanoseconds
 	modes  *unix.Termios // of the terminal, before; nil where they could not be read
@@ -81,6 +82,9 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		}
 	}
 	plan := analyze(c.Text, c.User, s.known)
+	s.mu.Lock()
+	plan.fit(s.snap.State.Options, c.User)
+	s.mu.Unlock()
 	if plan.typed && plan.bang {
 		if res, refused, err := s.refuseHistory(ctx, c); err != nil || refused {
 			return res, err
@@ -170,6 +174,7 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	r.start.Store(r.typed.UnixNano())
 	r.modes, _ = p.modes()
 	r.out = newSink(s.size.Cols, s.o.Head, s.o.Tail, s.o.Spool, s.textPath(), c)
+	r.output = r.out.write
 	if pl.held != "" {
 		s.note(r, "what `"+pl.held+"` set was put back at its end: traps, options, IFS and redirections of the shell itself hold for one command")
 	}
@@ -184,7 +189,10 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 			c.Started()
 		}
 	}
-	r.marked = p.stream.expect(mode, r.nonce, line, r.started, r.out.write)
+	if pl.traced && r.sourced {
+		r.output = withoutSource(s.textPath(), r.out.write)
+	}
+	r.marked = p.stream.expect(mode, r.nonce, line, r.started, r.output)
 	if err := s.typeLocked(line); err != nil {
 		s.run = nil
 		p.stream.finish()
@@ -195,27 +203,6 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 
 // textPath is the file sourced texts lie in; bash names it in syntax errors.
 func (s *Shell) textPath() string { return filepath.Join(s.folder, "c") }
-
-// fixedLine is what is typed in place of a text that lies in a file. Its history entry is removed by g, its echo dropped.
-func fixedLine(c Command, pl plan) string {
-	const (
-		source = `\. "$__sublet_c"`                  // builtin before it would bring a set -e into a list (CMD_IGNORE_RETURN)
-		end    = `{ \__sublet_e "$?"; } 2>/dev/null` // silent under set -x
-	)
-	switch {
-	case c.User:
-		return ` { \__sublet_g h; } 2>/dev/null; ` + source + `; ` + end
-	case pl.subshell != "":
-		return ` \__sublet_g; ( \__sublet_b; ` + source + `; \__sublet_k ); ` + end
-	case !pl.state:
-		return ` ` + source + `; \__sublet_q "$?"`
-	}
-	// Redirected, so that an exec inside does not bend the shell's own descriptors, nor a program their flags; in a list,
-	// so that a set -e that slipped in does not end it.
-	return ` { \builtin trap -p >|"$__sublet_dir/t"; \__sublet_guard; \__sublet_g; } 2>/dev/null; ` + source +
-		` <"$__sublet_tty" >"$__sublet_tty" 2>"$__sublet_tty" && ` + end + ` || ` + end +
-		`; { \builtin eval "$__sublet_tr"; } 2>/dev/null`
-}
 
 // rewrite replaces a file's content in place.
 func rewrite(f *os.File, text string) error {
@@ -322,7 +309,7 @@ func (s *Shell) loseLine(r *run, p *process, cancelled bool) {
 		if r.sourced {
 			mode = modeSourced
 		}
-		r.marked = p.stream.expect(mode, r.nonce, r.line, r.started, r.out.write)
+		r.marked = p.stream.expect(mode, r.nonce, r.line, r.started, r.output)
 		if _, err := p.write([]byte(r.line + "\n")); err == nil {
 			return
 		}

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 	"sync"
 )
@@ -39,6 +38,7 @@ type stream struct {
 	ended   chan struct{} // closed at the end mark
 	closed  bool          // ended is
 	drop    int           // echoes of bare newlines (our questions) still to be dropped
+	cutting bool          // the rest of a line of ours is to be dropped
 }
 
 // expect prepares for a command whose line is about to be typed.
@@ -79,12 +79,16 @@ func (s *stream) renonce(nonce string) {
 	}
 }
 
-// question notes that a bare newline is about to be typed while no command runs. Its mark is taken out, too.
-func (s *stream) question(nonce string) {
+// question notes that a bare newline is about to be typed while no command runs; under set -v bash prints it again. Its mark
+// is taken out, too.
+func (s *stream) question(nonce string, verbose bool) {
 	s.mu.Lock()
 	s.flushLocked()
 	s.nonce = nonce
 	s.drop++
+	if verbose {
+		s.drop++
+	}
 	s.mu.Unlock()
 }
 
@@ -146,7 +150,7 @@ func (s *stream) beginLocked() {
 			s.emitLocked(modeIdle, before)
 		case s.mode == modeTyped: // bash shows what history expansion made of the line
 			s.emitLocked(modeIdle, early)
-			rest = append(bytes.Clone(shown), rest...)
+			rest = append(bytes.Clone(s.withoutOursLocked(shown)), rest...)
 		default:
 			s.emitLocked(modeIdle, append(bytes.Clone(early), shown...))
 		}
@@ -214,6 +218,10 @@ func (s *stream) scanLocked(p []byte) {
 	for len(p) > 0 {
 		i := bytes.IndexByte(p, '\x1b')
 		if i < 0 {
+			if at := hookBegins(p); at < len(p) && s.mode == modeRunning {
+				s.held = bytes.Clone(p[at:])
+				p = p[:at]
+			}
 			s.emitLocked(s.mode, p)
 			return
 		}
@@ -299,25 +307,6 @@ func (s *stream) markLocked(kind byte) {
 	}
 }
 
-var traceOfOurs = regexp.MustCompile(`(?:(?:^|\n)\+*(?: \{)? ?__sublet_[^\n]*\r?(?:\n\+[^\n]*\r?)*)+\n?$`)
-
-// cutTrace takes off what set -x prints of our own line's tail and hook, up to where they switch it off.
-func cutTrace(p []byte) []byte {
-	from := max(0, len(p)-1024)
-	if !bytes.Contains(p[from:], []byte("+ __sublet_")) {
-		return p
-	}
-	loc := traceOfOurs.FindIndex(p[from:])
-	if loc == nil {
-		return p
-	}
-	end := from + loc[0]
-	if end < len(p) && p[end] == '\n' {
-		end++
-	}
-	return p[:end]
-}
-
 func (s *stream) startLocked() {
 	s.begun = true
 	if s.started != nil {
@@ -331,11 +320,18 @@ func (s *stream) emitLocked(mode streamMode, p []byte) {
 		return
 	}
 	if mode == modeRunning {
-		if s.output != nil {
+		if !s.begun { // a typed line's echo came, its start mark did not
+			p = s.withoutOursLocked(p)
+		}
+		if s.output != nil && len(p) > 0 {
 			s.output(p)
 		}
 		return
 	}
+	if bytes.Contains(p, []byte(markIntro)) { // of a question, behind the next line's echo
+		p = markOfOurs.ReplaceAll(p, nil)
+	}
+	p = s.withoutOursLocked(p)
 	for s.drop > 0 {
 		i := bytes.IndexByte(p, '\n')
 		if i < 0 {
