@@ -28,18 +28,19 @@ var ranks = map[string]int{
 	"sublet/client/web":                          8,
 	"sublet/client/marks":                        8,
 
-	"sublet/daemon":                             2,
-	"sublet/daemon/internal/server":             3,
-	"sublet/daemon/internal/hub":                4,
-	"sublet/daemon/internal/agent":              5,
-	"sublet/daemon/internal/tool":               6,
-	"sublet/daemon/internal/store":              6,
-	"sublet/daemon/internal/provider/open":      6,
-	"sublet/daemon/internal/provider/anthropic": 7,
-	"sublet/daemon/internal/provider/openai":    7,
-	"sublet/daemon/internal/provider/offline":   7,
-	"sublet/daemon/internal/provider/scripted":  7,
-	"sublet/daemon/internal/provider":           8,
+	"sublet/daemon":                                2,
+	"sublet/daemon/internal/server":                3,
+	"sublet/daemon/internal/hub":                   4,
+	"sublet/daemon/internal/agent":                 5,
+	"sublet/daemon/internal/tool":                  6,
+	"sublet/daemon/internal/store":                 6,
+	"sublet/daemon/internal/provider/open":         6,
+	"sublet/daemon/internal/provider/anthropic":    7,
+	"sublet/daemon/internal/provider/openai":       7,
+	"sublet/daemon/internal/provider/offline":      7,
+	"sublet/daemon/internal/provider/scripted":     7,
+	"sublet/daemon/internal/provider/providertest": 7,
+	"sublet/daemon/internal/provider":              8,
 
 	"sublet/wire/wiretest": 7,
 	"sublet/wire/socket":   8,
@@ -47,7 +48,7 @@ var ranks = map[string]int{
 
 const leaf = 100
 
-var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/shell", "sublet/compaction", "sublet/daemon/config", "sublet/daemon/internal/risk", "sublet/daemon/internal/worktree"}
+var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/shell", "sublet/compaction", "sublet/daemon/config", "sublet/daemon/internal/risk", "sublet/daemon/internal/worktree", "sublet/daemon/internal/picture"}
 
 func rank(t *testing.T, pkg string) int {
 	for _, l := range leaves {

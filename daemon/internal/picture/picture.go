@@ -1,0 +1,115 @@
+// Package picture knows the image files that models take: what kind one is, how large, whether it is whole and within
+// what providers accept. It reads headers only: no pixel is ever decoded here, whatever a header promises. Who may read
+// which file, and what a model is told of it, is left to others.
+package picture
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"image"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"net/http"
+
+	"golang.org/x/image/webp"
+)
+
+// What providers take. Anthropic's are the tightest that are published (platform.claude.com/docs/en/build-with-claude/vision):
+// 5 MiB for one image, counted on its base64 text ("image exceeds 5 MB maximum: 5272940 bytes > 5242880 bytes"), 8000 pixels a
+// side, 2000 in requests of more than 20 images, 32 MB for a request. OpenAI takes 50 MB a request.
+const (
+	MaxBytes   = 5 << 20 / 4 * 3 // of one file: its base64 is 5 MiB
+	MaxSide    = 8000            // pixels
+	MaxMany    = 20              // in one request
+	MaxRequest = 16 << 20        // bytes of all in one request: 22 MB of base64 beside up to 10 MB of prompt
+)
+
+// Image is an image file as it was read. It is not changed afterwards.
+type Image struct {
+	Name          string // the path it was read from, as models and people are told
+	MIME          string // image/png, image/jpeg, image/gif, image/webp
+	Width, Height int    // pixels
+	Size          int    // bytes of the file
+	Data          []byte // the file; nil: no longer kept
+}
+
+// kinds of images, by what http.DetectContentType calls them.
+var kinds = map[string]struct {
+	name   string
+	config func(io.Reader) (image.Config, error)
+	whole  func([]byte) bool
+}{
+	"image/png":  {"PNG", png.DecodeConfig, wholePNG},
+	"image/jpeg": {"JPEG", jpeg.DecodeConfig, func(b []byte) bool { return bytes.Contains(b[2:], []byte{0xFF, 0xD9}) }},
+	"image/gif":  {"GIF", gif.DecodeConfig, func(b []byte) bool { return bytes.IndexByte(b[10:], 0x3B) >= 0 }},
+	"image/webp": {"WebP", webp.DecodeConfig, func(b []byte) bool { return int64(binary.LittleEndian.Uint32(b[4:]))+8 <= int64(len(b)) }},
+}
+
+// Is reports whether a file that begins with head, its first 512 bytes or all of it, is an image that models take. What
+// the file is called, and what others say it is, does not count.
+func Is(head []byte) bool {
+	_, ok := kinds[http.DetectContentType(head)]
+	return ok
+}
+
+// Read reads an image of a name from r. What is too large, cut off or no image is an error in words for people and
+// models, after at most MaxBytes+1 bytes.
+func Read(name string, r io.Reader) (*Image, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("an image of more than %.1f MB, the most that models take; make it smaller first", MaxBytes/1e6)
+	}
+	i := &Image{Name: name, MIME: http.DetectContentType(data), Size: len(data), Data: data}
+	kind, ok := kinds[i.MIME]
+	if !ok {
+		return nil, errors.New("not a PNG, JPEG, GIF or WebP image")
+	}
+	c, err := kind.config(bytes.NewReader(data))
+	if err != nil || c.Width <= 0 || c.Height <= 0 {
+		return nil, fmt.Errorf("a %s image with a broken header", kind.name)
+	}
+	i.Width, i.Height = c.Width, c.Height
+	switch {
+	case c.Width > MaxSide || c.Height > MaxSide:
+		return nil, fmt.Errorf("an image of %d×%d pixels; models take %d a side", c.Width, c.Height, MaxSide)
+	case !kind.whole(data):
+		return nil, fmt.Errorf("a %s image that is cut off", kind.name)
+	}
+	return i, nil
+}
+
+// wholePNG reports whether a PNG's chunks go on to its IEND. Providers refuse a conversation that has a broken image in it,
+// and each one after it.
+func wholePNG(b []byte) bool {
+	for at := 8; at+12 <= len(b); {
+		size := int64(binary.BigEndian.Uint32(b[at:]))
+		if string(b[at+4:at+8]) == "IEND" {
+			return true
+		}
+		next := int64(at) + 12 + size
+		if next > int64(len(b)) {
+			return false
+		}
+		at = int(next)
+	}
+	return false
+}
+
+// String describes the image in a few words: its name, kind and size.
+func (i *Image) String() string {
+	return fmt.Sprintf("%s (%s, %d×%d)", i.Name, kinds[i.MIME].name, i.Width, i.Height)
+}
+
+// Tokens estimates what the image costs: a token for each patch of 28×28 pixels, after providers have made what is larger
+// smaller (Anthropic: to about 1,600 tokens, newer models to more; OpenAI: to 1,105 or 1,536). The provider's own count
+// corrects the estimate with the first answer.
+func (i *Image) Tokens() int {
+	return min((i.Width+27)/28*((i.Height+27)/28), 1600)
+}
