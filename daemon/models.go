@@ -87,6 +87,7 @@ func lookUp(c config.Config, name string) (provider.Config, config.Provider, err
 	}
 	return provider.Config{
 		Name: from, Kind: p.Kind, BaseURL: p.BaseURL, Model: model, Script: p.Script, APIKeyEnv: p.APIKeyEnv, ContextWindow: p.ContextWindow,
+		NoImages: p.Images != nil && !*p.Images,
 	}, p, nil
 }
 

@@ -37,6 +37,7 @@ type Provider struct {
 	APIKeyCommand string `toml:"api_key_command"`
 	Script        string `toml:"script"`         // scripted: a JSON file
 	ContextWindow int    `toml:"context_window"` // tokens; 0 = what the provider says
+	Images        *bool  `toml:"images"`         // false: its models are never sent any; else they are, until one refuses them
 }
 
 type Lease struct {

@@ -23,7 +23,7 @@ func TestMissingFileMeansDefaults(t *testing.T) {
 func TestShowReadsBack(t *testing.T) {
 	full := Default()
 	full.Model = "work/m"
-	full.Providers["work"] = Provider{Kind: "openai", BaseURL: "http://localhost:1/v1", APIKeyCommand: "pass \"x\"", ContextWindow: 9}
+	full.Providers["work"] = Provider{Kind: "openai", BaseURL: "http://localhost:1/v1", APIKeyCommand: "pass \"x\"", ContextWindow: 9, Images: new(bool)}
 	full.Providers["odd name"] = Provider{Kind: "scripted", Script: "/s.json"}
 	full.Shell.Pass = []string{"GH_TOKEN"}
 	full.Policy.Allow = []string{`bash: git push "x" *`}

@@ -57,6 +57,7 @@ kind = {{q .Kind}}
 {{end}}{{if .APIKeyEnv}}api_key_env = {{q .APIKeyEnv}}
 {{end}}{{if .APIKeyCommand}}api_key_command = {{q .APIKeyCommand}}
 {{end}}{{if .Script}}script = {{q .Script}}
+{{end}}{{with .Images}}images = {{.}}
 {{end}}{{if .ContextWindow}}context_window = {{.ContextWindow}}
 {{end}}
 {{end}}{{range .Agent}}[agents.{{.Name}}]

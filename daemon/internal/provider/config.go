@@ -26,6 +26,7 @@ type Config struct {
 	APIKeyEnv string
 	// ContextWindow, in tokens, overrules what the provider says; 0 = ask it.
 	ContextWindow int
+	NoImages      bool // never send it any
 	Log           *slog.Logger
 	// HTTP is for tests and proxies; nil is a client of the package's own, without an overall time-out (streams are long).
 	HTTP *http.Client

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"sublet/daemon/internal/picture"
 )
 
 // LastPrompt returns the newest real prompt, and what the conversation holds after it. A user message that carries tool
@@ -35,12 +37,32 @@ func PromptOf(m Message) (string, bool) {
 	return prompt, prompt != ""
 }
 
-// Bytes is the size of a request's text: system prompt, messages and tool descriptions. Four bytes are about a token.
+// Images lists the images of a conversation, in their order, those of tool results too.
+func Images(messages []Message) []*picture.Image {
+	var list []*picture.Image
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			if p.Image != nil {
+				list = append(list, p.Image)
+			}
+			if p.ToolResult != nil {
+				list = append(list, p.ToolResult.Images...)
+			}
+		}
+	}
+	return list
+}
+
+// Bytes is the size of a request's text: system prompt, messages and tool descriptions. Four bytes are about a token, and
+// an image counts as the text of as many tokens.
 func (r Request) Bytes() int {
 	n := len(r.System)
 	for _, m := range r.Messages {
 		for _, p := range m.Parts {
 			n += len(p.Text)
+			if p.Image != nil {
+				n += 4 * p.Image.Tokens()
+			}
 			if p.Reasoning != nil {
 				n += len(p.Reasoning.Text)
 			}
@@ -49,6 +71,9 @@ func (r Request) Bytes() int {
 			}
 			if p.ToolResult != nil {
 				n += len(p.ToolResult.Content)
+				for _, i := range p.ToolResult.Images {
+					n += 4 * i.Tokens()
+				}
 			}
 		}
 	}

@@ -33,6 +33,9 @@ func (f Fault) Status(status int, code, message string, header http.Header) *Err
 		e.Message = strings.ToLower(http.StatusText(status))
 	}
 	switch {
+	case isAny(message, noImages...): // some servers call it their own fault, or a missing model: it is neither
+		e.Kind = ErrImages
+		e.HintText = "`images = false` under [provider." + f.Config.Name + "] keeps images from it"
 	case TooLong(code, message):
 		e.Kind = ErrContextTooLong
 		e.HintText = "`/compact` folds the conversation; `/clear` begins a new one"
@@ -185,6 +188,18 @@ var tooLong = []string{
 	"reduce the length of the messages", "context length of only", "context the overflows", "context overflow", "request_too_large",
 	"larger than the maximum context",
 }
+
+// noImages is how servers say that a model takes no images. Lower case. In this order: OpenAI; OpenRouter (404); llama.cpp
+// (500) and older ones of it; vLLM; Ollama, LM Studio and others; DeepSeek, and before; Groq; Mistral.
+var noImages = []string{
+	"image_url is only supported by certain models", "no endpoints found that support image", "image input is not supported",
+	`unsupported content part type: "image_url"`, "is not a multimodal model", "not support image", "unknown variant `image_url`",
+	"unknown variant image_url", "did not match any variant of untagged enum chatcompletionrequestcontent", "content must be a string",
+	"image input is not enabled", "images are not supported", "not support vision", "missing data required for image input",
+}
+
+// AboutImage reports whether a refusal speaks of an image: one that the provider cannot read, or finds too large.
+func (e *Error) AboutImage() bool { return e.Kind == ErrInvalid && isAny(e.Message, "image") }
 
 // TooLong recognises, by what it says, an error that compaction mends.
 func TooLong(code, message string) bool { return isAny(code+" "+message, tooLong...) }

@@ -7,12 +7,14 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"sublet/daemon/internal/picture"
 )
 
 // A Model answers conversations. Implementations are safe for concurrent use.
 type Model interface {
 	// Info is cheap and does no I/O. ContextWindow and MaxOutput may become exact after the first Stream, when the server
-	// has been asked; the rest is constant.
+	// has been asked, and NoImages true after one that failed with ErrImages; the rest is constant.
 	Info() Info
 	// Stream sends req and calls onDelta, from one goroutine, for each piece as it arrives. It returns the whole message
 	// once the provider said why it stopped; a stream that breaks off before is an error. When ctx ends it returns at
@@ -27,7 +29,8 @@ type Info struct {
 	Kind          string // anthropic, openai, google, offline, scripted
 	Loaded        bool   // has what it needs (its key, or needs none)
 	ContextWindow int
-	MaxOutput     int // tokens; 0 = unknown
+	MaxOutput     int  // tokens; 0 = unknown
+	NoImages      bool // takes no images: the settings say so, or it has refused one; false: it may
 }
 
 // DefaultContextWindow is assumed where a provider does not tell, in tokens.
@@ -50,6 +53,7 @@ type Message struct {
 // Part is a union; the one that is not zero counts.
 type Part struct {
 	Text       string
+	Image      *picture.Image // of a user; its Data is there
 	Reasoning  *Reasoning
 	ToolCall   *ToolCall
 	ToolResult *ToolResult
@@ -72,6 +76,7 @@ type ToolResult struct {
 	CallID  string
 	Content string
 	IsError bool
+	Images  []*picture.Image // beside Content; their Data is there
 }
 
 type ToolSpec struct {
@@ -150,6 +155,7 @@ const (
 	ErrBroken         ErrorKind = "broken"           // the stream broke off
 	ErrUnreachable    ErrorKind = "unreachable"      // nobody answers at base_url
 	ErrInvalid        ErrorKind = "invalid"          // the provider refused the request
+	ErrImages         ErrorKind = "images"           // the model takes no images
 	ErrOther          ErrorKind = "other"
 )
 

@@ -43,12 +43,13 @@ type Model struct {
 	adaptive      *bool // thinking without a budget; nil: go by the name
 	noTemperature bool
 	noEffort      bool
+	noImages      bool
 }
 
 // Open does no I/O.
 func Open(c provider.Config) *Model {
 	m := &Model{
-		config: c, base: c.BaseURL, retry: provider.DefaultBackoff(), limit: provider.KnownLimit(c.Model),
+		config: c, base: c.BaseURL, retry: provider.DefaultBackoff(), limit: provider.KnownLimit(c.Model), noImages: c.NoImages,
 		firstByte: provider.FirstByteLimit, silence: provider.SilenceLimit,
 	}
 	if m.base == "" {
@@ -75,7 +76,7 @@ func (m *Model) Info() provider.Info {
 	info := provider.Info{
 		Name: m.config.FullName(), Provider: m.config.Name, Kind: provider.KindAnthropic,
 		Loaded:        m.config.APIKey != "",
-		ContextWindow: m.limit.ContextWindow, MaxOutput: m.limit.MaxOutput,
+		ContextWindow: m.limit.ContextWindow, MaxOutput: m.limit.MaxOutput, NoImages: m.noImages,
 	}
 	if info.ContextWindow == 0 {
 		info.ContextWindow = provider.DefaultContextWindow
@@ -112,6 +113,11 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 		}
 	})
 	if err != nil {
+		if pe, ok := errors.AsType[*provider.Error](err); ok && pe.Kind == provider.ErrImages {
+			m.mu.Lock()
+			m.noImages = true
+			m.mu.Unlock()
+		}
 		cancel() // a failed call does not wait for the probe
 		return provider.Response{}, err
 	}

@@ -2,73 +2,52 @@ package anthropic
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/provider/providertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type server struct {
-	*httptest.Server
-	mu       sync.Mutex
-	requests []map[string]any
-}
-
-func (s *server) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.requests)
-}
-
 // serve speaks the Messages API: handle answers the n-th POST; info answers the question for the model ("" = 404).
-func serve(t *testing.T, info string, handle func(n int, w http.ResponseWriter, r *http.Request)) *server {
+func serve(t *testing.T, info string, handle func(n int, w http.ResponseWriter, r *http.Request)) *providertest.Server {
 	t.Helper()
-	s := &server{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	headers := func(r *http.Request) {
 		if r.Header.Get("X-Api-Key") != "sk-ant-0123456789" || r.Header.Get("Anthropic-Version") == "" {
 			t.Errorf("headers: got %v", r.Header)
 		}
-		if strings.HasPrefix(r.URL.Path, "/v1/models/") {
-			if info == "" {
-				http.NotFound(w, r)
-				return
-			}
+	}
+	return providertest.Serve(t, "/v1/messages", func(w http.ResponseWriter, r *http.Request) {
+		headers(r)
+		switch {
+		case !strings.HasPrefix(r.URL.Path, "/v1/models/"):
+			t.Errorf("path: got %s", r.URL.Path)
+		case info == "":
+			http.NotFound(w, r)
+		default:
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, info)
-			return
 		}
-		if r.URL.Path != "/v1/messages" {
-			t.Errorf("path: got %s", r.URL.Path)
-		}
-		var body map[string]any
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-			t.Errorf("request: %v", err)
-		}
-		s.mu.Lock()
-		s.requests = append(s.requests, body)
-		n := len(s.requests)
-		s.mu.Unlock()
+	}, func(n int, w http.ResponseWriter, r *http.Request) {
+		headers(r)
 		handle(n, w, r)
-	}))
-	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
-	return s
+	})
 }
 
-func open(s *server, model string) (*Model, *[]time.Duration) {
+func open(s *providertest.Server, model string) (*Model, *[]time.Duration) {
 	m := Open(provider.Config{Name: "anthropic", Kind: provider.KindAnthropic, BaseURL: s.URL, APIKey: "sk-ant-0123456789", APIKeyEnv: "ANTHROPIC_API_KEY", Model: model, HTTP: s.Client()})
 	var slept []time.Duration
 	m.retry.Sleep = func(_ context.Context, d time.Duration) error { slept = append(slept, d); return nil }
@@ -77,12 +56,10 @@ func open(s *server, model string) (*Model, *[]time.Duration) {
 
 // sse writes events; each is JSON whose type is also the event's name.
 func sse(w http.ResponseWriter, events ...string) {
-	w.Header().Set("Content-Type", "text/event-stream")
 	for _, e := range events {
 		var head struct{ Type string }
 		_ = json.Unmarshal([]byte(e), &head)
-		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", head.Type, e)
-		w.(http.Flusher).Flush()
+		providertest.Stream(w, "event: "+head.Type+"\ndata: "+e)
 	}
 }
 
@@ -115,18 +92,10 @@ func end(reason string) []string {
 	return []string{fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":15}}`, reason), stop}
 }
 
-func prompt(s string) provider.Request {
-	return provider.Request{System: "be brief", Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: s}}}}}
-}
-
-func run(t *testing.T, m *Model, req provider.Request) (provider.Response, []string, error) {
-	t.Helper()
-	var deltas []string
-	resp, err := m.Stream(t.Context(), req, func(d provider.Delta) {
-		deltas = append(deltas, strings.TrimSuffix(string(d.Type)+":"+d.Tool, ":")+":"+d.Text)
-	})
-	return resp, deltas, err
-}
+var (
+	prompt = providertest.Prompt
+	run    = providertest.Ask
+)
 
 func TestStream(t *testing.T) {
 	s := serve(t, "", func(_ int, w http.ResponseWriter, _ *http.Request) {
@@ -166,14 +135,14 @@ func TestStream(t *testing.T) {
 	if _, _, err := run(t, m, req); err != nil {
 		t.Fatal(err)
 	}
-	b, _ := json.Marshal(s.requests[1]["messages"])
+	b, _ := json.Marshal(s.Requests[1]["messages"])
 	want := `[{"content":[{"text":"hi","type":"text"}],"role":"user"},` +
 		`{"content":[{"signature":"SIG","thinking":"hmm","type":"thinking"},{"data":"XYZ","type":"redacted_thinking"},{"text":"I look","type":"text"},{"id":"toolu_1","input":{"command":"ls"},"name":"bash","type":"tool_use"}],"role":"assistant"},` +
 		`{"content":[{"content":[{"text":"a.txt","type":"text"}],"is_error":true,"tool_use_id":"toolu_1","type":"tool_result"},{"cache_control":{"type":"ephemeral"},"text":"and then?","type":"text"}],"role":"user"}]`
 	if string(b) != want {
 		t.Errorf("messages:\ngot  %s\nwant %s", b, want)
 	}
-	b, _ = json.Marshal([]any{s.requests[1]["system"], s.requests[1]["tools"], s.requests[1]["stream"], s.requests[1]["max_tokens"]})
+	b, _ = json.Marshal([]any{s.Requests[1]["system"], s.Requests[1]["tools"], s.Requests[1]["stream"], s.Requests[1]["max_tokens"]})
 	want = `[[{"cache_control":{"type":"ephemeral"},"text":"be brief","type":"text"}],` +
 		`[{"description":"r","input_schema":{"properties":{},"type":"object"},"name":"read"},{"cache_control":{"type":"ephemeral"},"description":"runs","input_schema":{"additionalProperties":false,"properties":{"command":{"type":"string"}},"type":"object"},"name":"bash"}],true,32000]`
 	if string(b) != want {
@@ -201,7 +170,7 @@ func TestForeignHistory(t *testing.T) {
 	if _, _, err := run(t, m, req); err != nil {
 		t.Fatal(err)
 	}
-	b, _ := json.Marshal(s.requests[0]["messages"].([]any)[1:3])
+	b, _ := json.Marshal(s.Requests[0]["messages"].([]any)[1:3])
 	want := `[{"content":[{"id":"call_1_2","input":{"invalid_arguments":"oops"},"name":"bash","type":"tool_use"}],"role":"assistant"},{"content":[{"content":[{"text":"r","type":"text"}],"is_error":false,"tool_use_id":"call_1_2","type":"tool_result"}],"role":"user"}]`
 	if string(b) != want {
 		t.Errorf("got  %s\nwant %s", b, want)
@@ -236,15 +205,7 @@ func TestCutOffCallKeepsWhatWasWritten(t *testing.T) {
 
 // T4f: a stream without its end is an error, and is not tried again once something was shown.
 func TestBrokenStreams(t *testing.T) {
-	hijack := func(w http.ResponseWriter) {
-		c, _, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		c.(*net.TCPConn).SetLinger(0)
-		c.Close()
-	}
+	hijack := func(w http.ResponseWriter) { providertest.Reset(t, w) }
 	for _, c := range []struct {
 		name  string
 		calls int
@@ -267,8 +228,8 @@ func TestBrokenStreams(t *testing.T) {
 			m, _ := open(s, "m")
 			_, deltas, err := run(t, m, prompt("q"))
 			pe, ok := errors.AsType[*provider.Error](err)
-			if !ok || pe.Kind != provider.ErrBroken || s.count() != c.calls || c.calls == 1 && len(deltas) != 1 {
-				t.Errorf("got %v (%T) after %d calls and %q, want broken after %d", err, err, s.count(), deltas, c.calls)
+			if !ok || pe.Kind != provider.ErrBroken || s.Count() != c.calls || c.calls == 1 && len(deltas) != 1 {
+				t.Errorf("got %v (%T) after %d calls and %q, want broken after %d", err, err, s.Count(), deltas, c.calls)
 			}
 		})
 	}
@@ -305,8 +266,8 @@ func TestErrors(t *testing.T) {
 			m, _ := open(s, "m")
 			_, _, err := run(t, m, prompt("q"))
 			pe, ok := errors.AsType[*provider.Error](err)
-			if !ok || pe.Kind != c.want || s.count() != c.calls {
-				t.Fatalf("got %v (%+v) after %d calls, want %s after %d", err, pe, s.count(), c.want, c.calls)
+			if !ok || pe.Kind != c.want || s.Count() != c.calls {
+				t.Fatalf("got %v (%+v) after %d calls, want %s after %d", err, pe, s.Count(), c.want, c.calls)
 			}
 			if strings.Contains(err.Error(), "0123456789") || strings.Contains(err.Error(), "http://") {
 				t.Errorf("not clean: %q", err)
@@ -335,8 +296,8 @@ func TestOverloadedInTheStream(t *testing.T) {
 	})
 	m, _ = open(s, "m")
 	_, _, err := run(t, m, prompt("q"))
-	if pe, ok := errors.AsType[*provider.Error](err); !ok || pe.Kind != provider.ErrOverloaded || s.count() != 1 || pe.Message != "Overloaded" {
-		t.Errorf("got %v after %d calls", err, s.count())
+	if pe, ok := errors.AsType[*provider.Error](err); !ok || pe.Kind != provider.ErrOverloaded || s.Count() != 1 || pe.Message != "Overloaded" {
+		t.Errorf("got %v after %d calls", err, s.Count())
 	}
 }
 
@@ -402,12 +363,12 @@ func TestLimitsAndThinkingOfTheModel(t *testing.T) {
 		if _, _, err := run(t, m, req); err != nil {
 			t.Fatal(err)
 		}
-		b, _ := json.Marshal(s.requests[0]["thinking"])
+		b, _ := json.Marshal(s.Requests[0]["thinking"])
 		if string(b) != c.want || m.Info().ContextWindow != c.window {
 			t.Errorf("%s %q: got %s, %d, want %s, %d", c.model, c.thinking, b, m.Info().ContextWindow, c.want, c.window)
 		}
-		if thinking := c.thinking != "" && c.thinking != "off"; (s.requests[0]["temperature"] == nil) != thinking {
-			t.Errorf("%s %q: temperature %v", c.model, c.thinking, s.requests[0]["temperature"])
+		if thinking := c.thinking != "" && c.thinking != "off"; (s.Requests[0]["temperature"] == nil) != thinking {
+			t.Errorf("%s %q: temperature %v", c.model, c.thinking, s.Requests[0]["temperature"])
 		}
 	}
 }
@@ -426,7 +387,7 @@ func TestRefusedFormsAreLearned(t *testing.T) {
 	if _, _, err := run(t, m, req); err != nil || len(*slept) != 0 {
 		t.Fatal(err, *slept)
 	}
-	if b, _ := json.Marshal(s.requests[1]["thinking"]); string(b) != `{"budget_tokens":2048,"type":"enabled"}` {
+	if b, _ := json.Marshal(s.Requests[1]["thinking"]); string(b) != `{"budget_tokens":2048,"type":"enabled"}` {
 		t.Errorf("got %s", b)
 	}
 }
@@ -437,6 +398,40 @@ func TestNoKeyReadsNoEnvironment(t *testing.T) {
 	_, _, err := run(t, m, prompt("q"))
 	pe, ok := errors.AsType[*provider.Error](err)
 	if !ok || pe.Kind != provider.ErrAuth || !strings.Contains(pe.Hint(), "ANTHROPIC_API_KEY") || m.Info().Loaded {
+		t.Errorf("got %v, %+v", err, m.Info())
+	}
+}
+
+// Images are blocks beside the text, in the prompt and in a tool's result; a model that takes none is known after its
+// refusal.
+func TestImages(t *testing.T) {
+	s := serve(t, "", func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n == 2 {
+			fail(w, 400, "invalid_request_error", "this model does not support image input (ref: 1)") // Ollama's Messages API
+			return
+		}
+		sse(w, slices.Concat([]string{begin}, text(0, "ok"), end("end_turn"))...)
+	})
+	m, slept := open(s, "m")
+	if _, _, err := run(t, m, providertest.Pictured()); err != nil || m.Info().NoImages {
+		t.Fatal(err, m.Info())
+	}
+	messages := s.Requests[0]["messages"].([]any)
+	content := func(i int) []any { return messages[i].(map[string]any)["content"].([]any) }
+	pic := func(name string) map[string]any {
+		return map[string]any{"type": "base64", "media_type": "image/png", "data": base64.StdEncoding.EncodeToString([]byte("\x89PNG" + name))}
+	}
+	if got := content(0); len(got) != 3 || !reflect.DeepEqual(got[2].(map[string]any)["source"], pic("a.png")) || got[2].(map[string]any)["type"] != "image" {
+		t.Errorf("prompt: got %v", got)
+	}
+	result := content(2)[0].(map[string]any)
+	parts := result["content"].([]any)
+	if len(parts) != 2 || parts[0].(map[string]any)["text"] != "[the image b.png]" || !reflect.DeepEqual(parts[1].(map[string]any)["source"], pic("b.png")) ||
+		result["cache_control"] == nil {
+		t.Errorf("result: got %v", result)
+	}
+	_, _, err := run(t, m, providertest.Pictured())
+	if pe, ok := errors.AsType[*provider.Error](err); !ok || pe.Kind != provider.ErrImages || !m.Info().NoImages || len(*slept) != 0 {
 		t.Errorf("got %v, %+v", err, m.Info())
 	}
 }

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 
@@ -80,7 +81,12 @@ func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
 		switch {
 		case p.ToolResult != nil:
 			r := p.ToolResult
-			list = append(list, sdk.NewToolResultBlock(toolID(r.CallID), r.Content, r.IsError))
+			block := sdk.NewToolResultBlock(toolID(r.CallID), r.Content, r.IsError)
+			for _, i := range r.Images {
+				image := sdk.NewImageBlockBase64(i.MIME, base64.StdEncoding.EncodeToString(i.Data)).OfImage
+				block.OfToolResult.Content = append(block.OfToolResult.Content, sdk.ToolResultBlockParamContentUnion{OfImage: image})
+			}
+			list = append(list, block)
 		case p.ToolCall != nil:
 			c := p.ToolCall
 			list = append(append(list, texts...), sdk.NewToolUseBlock(toolID(c.ID), provider.ArgumentsObject(c.Arguments), c.Name))
@@ -97,6 +103,8 @@ func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
 			} else {
 				list = append(list, sdk.NewThinkingBlock(sign, p.Reasoning.Text))
 			}
+		case p.Image != nil:
+			texts = append(texts, sdk.NewImageBlockBase64(p.Image.MIME, base64.StdEncoding.EncodeToString(p.Image.Data)))
 		case strings.TrimSpace(p.Text) != "": // the API refuses blank text
 			texts = append(texts, sdk.NewTextBlock(p.Text))
 		}
@@ -113,6 +121,8 @@ func markLast(messages []sdk.MessageParam) {
 	switch last := content[len(content)-1]; {
 	case last.OfText != nil:
 		last.OfText.CacheControl = sdk.NewCacheControlEphemeralParam()
+	case last.OfImage != nil:
+		last.OfImage.CacheControl = sdk.NewCacheControlEphemeralParam()
 	case last.OfToolResult != nil:
 		last.OfToolResult.CacheControl = sdk.NewCacheControlEphemeralParam()
 	}

@@ -38,6 +38,9 @@ func (m *Model) Info() provider.Info { return m.info }
 // Stream answers at once. It fails only with the cause of ctx.
 func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (provider.Response, error) {
 	text, calls := reply(req)
+	if len(calls) == 0 {
+		text += unseen(req.Messages)
+	}
 	msg := provider.Message{Role: provider.Assistant}
 	written := len(text)
 	for _, piece := range pieces(text) {
@@ -67,6 +70,20 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 		resp.StopReason = provider.ToolUse
 	}
 	return resp, nil
+}
+
+// unseen says that the images of this turn were not looked at, and by name which they were.
+func unseen(messages []provider.Message) string {
+	_, after := provider.LastPrompt(messages)
+	images := provider.Images(messages[max(len(messages)-len(after)-1, 0):])
+	if len(images) == 0 {
+		return ""
+	}
+	names := make([]string, 0, len(images))
+	for _, i := range images {
+		names = append(names, code(i.String()))
+	}
+	return "\n\nI work by rules and cannot look at images: " + strings.Join(names, ", ") + ". A real model can."
 }
 
 // maxSteps bounds the calls of one prompt: rules that went in a circle would go on for ever.

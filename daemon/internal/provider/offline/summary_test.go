@@ -9,6 +9,7 @@ import (
 	"sublet/compaction"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/offline"
+	"sublet/daemon/internal/provider/providertest"
 	"sublet/daemon/internal/tool"
 )
 
@@ -94,5 +95,20 @@ func TestCancelled(t *testing.T) {
 	_, err := offline.Open(provider.Config{}).Stream(ctx, provider.Request{Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: "help"}}}}}, func(provider.Delta) {})
 	if !errors.Is(err, cause) {
 		t.Errorf("got %v, want the cause", err)
+	}
+}
+
+// Images are not looked at, and that is said where it is not seen otherwise.
+func TestImagesAreNotLookedAt(t *testing.T) {
+	m := offline.Open(provider.Config{})
+	req := providertest.Pictured()
+	req.Messages = req.Messages[:1]
+	resp, _, err := providertest.Ask(t, m, req)
+	if err != nil || !strings.Contains(resp.Message.Parts[0].Text, "cannot look at images: `a.png (PNG, 3×2)`") {
+		t.Errorf("got %+v, %v", resp, err)
+	}
+	req.Messages = append(req.Messages, resp.Message, providertest.Prompt("hello").Messages[0])
+	if resp, _, err = providertest.Ask(t, m, req); err != nil || strings.Contains(resp.Message.Parts[0].Text, "images") {
+		t.Errorf("the next turn: got %+v, %v", resp, err)
 	}
 }

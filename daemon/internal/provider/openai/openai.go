@@ -54,7 +54,7 @@ func Open(c provider.Config) *Model {
 		m.http = &http.Client{}
 	}
 	m.fault = provider.Fault{Config: c, BaseURL: m.base}
-	m.quirks.maxCompletionTokens = m.base == openaiURL
+	m.quirks.maxCompletionTokens, m.quirks.noImages = m.base == openaiURL, c.NoImages
 	m.probe.limit = provider.KnownLimit(c.Model)
 	return m
 }
@@ -68,7 +68,7 @@ func (m *Model) Info() provider.Info {
 	limit := m.probe.known()
 	info := provider.Info{
 		Name: m.config.FullName(), Provider: m.config.Name, Kind: m.config.Kind, Loaded: m.loaded(),
-		ContextWindow: limit.ContextWindow, MaxOutput: limit.MaxOutput,
+		ContextWindow: limit.ContextWindow, MaxOutput: limit.MaxOutput, NoImages: m.quirks.get().noImages,
 	}
 	if info.ContextWindow == 0 {
 		info.ContextWindow = provider.DefaultContextWindow
@@ -181,17 +181,26 @@ func (m *Model) refused(resp *http.Response) *provider.Error {
 type quirks struct {
 	mu sync.Mutex
 	// guarded by mu:
-	maxCompletionTokens, noStreamOptions, noTemperature, noEffort, noReasoningBack, noTools bool
+	quirksNow
 }
 
-// learn looks whether a refusal names something that can be left out, and whether that is news.
+type quirksNow struct {
+	maxCompletionTokens, noStreamOptions, noTemperature, noEffort, noReasoningBack, noTools, noImages bool
+}
+
+// learn looks whether a refusal names something that can be left out, and whether that is news. Images are not left out
+// here: who asked has to know.
 func (q *quirks) learn(err error) bool {
 	e, ok := err.(*provider.Error)
-	if !ok || e.Kind != provider.ErrInvalid {
+	if !ok || e.Kind != provider.ErrInvalid && e.Kind != provider.ErrImages {
 		return false
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if e.Kind == provider.ErrImages {
+		q.noImages = true
+		return false
+	}
 	said := strings.ToLower(e.Message)
 	for _, known := range []struct {
 		words string
@@ -215,9 +224,5 @@ func (q *quirks) learn(err error) bool {
 func (q *quirks) get() quirksNow {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return quirksNow{q.maxCompletionTokens, q.noStreamOptions, q.noTemperature, q.noEffort, q.noReasoningBack, q.noTools}
-}
-
-type quirksNow struct {
-	maxCompletionTokens, noStreamOptions, noTemperature, noEffort, noReasoningBack, noTools bool
+	return q.quirksNow
 }

@@ -2,81 +2,46 @@ package openai
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/provider/providertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server answers chat completions with what handle writes, and everything else with what it has in paths.
-type server struct {
-	*httptest.Server
-	mu       sync.Mutex
-	requests []map[string]any
-	calls    int
-}
-
-func serve(t *testing.T, paths map[string]string, handle func(n int, w http.ResponseWriter, r *http.Request)) *server {
+// serve answers chat completions with what handle writes, and everything else with what it has in paths.
+func serve(t *testing.T, paths map[string]string, handle func(n int, w http.ResponseWriter, r *http.Request)) *providertest.Server {
 	t.Helper()
-	s := &server{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if body, ok := paths[r.URL.Path]; ok {
-			_, _ = io.WriteString(w, body)
-			return
-		}
-		if !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+	return providertest.Serve(t, "/chat/completions", func(w http.ResponseWriter, r *http.Request) {
+		body, ok := paths[r.URL.Path]
+		if !ok {
 			http.NotFound(w, r)
 			return
 		}
-		var body map[string]any
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-			t.Errorf("request: %v", err)
-		}
-		s.mu.Lock()
-		s.calls++
-		n := s.calls
-		s.requests = append(s.requests, body)
-		s.mu.Unlock()
-		handle(n, w, r)
-	}))
-	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
-	return s
+		_, _ = io.WriteString(w, body)
+	}, handle)
 }
 
-func (s *server) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.calls
-}
-
-func open(t *testing.T, s *server) (*Model, *[]time.Duration) {
+func open(t *testing.T, s *providertest.Server) (*Model, *[]time.Duration) {
 	t.Helper()
 	m := Open(provider.Config{Name: "local", Kind: provider.KindOpenAI, BaseURL: s.URL + "/v1", APIKey: "sk-test-0123456789", Model: "m", HTTP: s.Client()})
 	var slept []time.Duration
 	m.retry.Sleep = func(ctx context.Context, d time.Duration) error { slept = append(slept, d); return nil }
 	return m, &slept
-}
-
-func sse(w http.ResponseWriter, lines ...string) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	for _, l := range lines {
-		fmt.Fprintf(w, "%s\n\n", l)
-		w.(http.Flusher).Flush()
-	}
 }
 
 func data(format string, args ...any) string { return "data: " + fmt.Sprintf(format, args...) }
@@ -92,18 +57,11 @@ func finish(reason string) string {
 
 const done = "data: [DONE]"
 
-func prompt(s string) provider.Request {
-	return provider.Request{System: "be brief", Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: s}}}}}
-}
-
-func run(t *testing.T, m *Model, req provider.Request) (provider.Response, []string, error) {
-	t.Helper()
-	var deltas []string
-	resp, err := m.Stream(t.Context(), req, func(d provider.Delta) {
-		deltas = append(deltas, strings.TrimSuffix(string(d.Type)+":"+d.Tool, ":")+":"+d.Text)
-	})
-	return resp, deltas, err
-}
+var (
+	prompt = providertest.Prompt
+	run    = providertest.Ask
+	sse    = providertest.Stream
+)
 
 func TestStreamsTextReasoningUsage(t *testing.T) {
 	s := serve(t, nil, func(_ int, w http.ResponseWriter, r *http.Request) {
@@ -125,7 +83,7 @@ func TestStreamsTextReasoningUsage(t *testing.T) {
 	if resp.StopReason != provider.EndTurn || resp.Usage.Input != 40 || resp.Usage.CacheRead != 60 || resp.Usage.Output != 7 {
 		t.Errorf("got %+v", resp)
 	}
-	req := s.requests[0]
+	req := s.Requests[0]
 	if req["stream"] != true || req["stream_options"].(map[string]any)["include_usage"] != true || req["model"] != "m" {
 		t.Errorf("request: %v", req)
 	}
@@ -255,15 +213,7 @@ func TestStopReasons(t *testing.T) {
 
 // T4f: a truncated stream is an error; with text shown it is not tried again.
 func TestBrokenStreams(t *testing.T) {
-	hijack := func(w http.ResponseWriter) {
-		c, _, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		c.(*net.TCPConn).SetLinger(0)
-		c.Close()
-	}
+	hijack := func(w http.ResponseWriter) { providertest.Reset(t, w) }
 	for _, c := range []struct {
 		name  string
 		calls int
@@ -282,8 +232,8 @@ func TestBrokenStreams(t *testing.T) {
 			m, _ := open(t, s)
 			_, deltas, err := run(t, m, prompt("q"))
 			pe, ok := errors.AsType[*provider.Error](err)
-			if !ok || pe.Kind != provider.ErrBroken || s.count() != c.calls || c.calls == 1 && len(deltas) != 1 {
-				t.Errorf("got %v after %d calls and %q, want broken after %d", err, s.count(), deltas, c.calls)
+			if !ok || pe.Kind != provider.ErrBroken || s.Count() != c.calls || c.calls == 1 && len(deltas) != 1 {
+				t.Errorf("got %v after %d calls and %q, want broken after %d", err, s.Count(), deltas, c.calls)
 			}
 			// What is said of it must be true: without a word there is no middle, and nothing to keep.
 			if middle := strings.Contains(err.Error(), "in the middle"); middle != (len(deltas) > 0) {
@@ -302,8 +252,8 @@ func TestWebPage(t *testing.T) {
 	m, _ := open(t, s)
 	_, _, err := run(t, m, prompt("q"))
 	pe, ok := errors.AsType[*provider.Error](err)
-	if !ok || pe.Kind != provider.ErrNotFound || s.count() != 1 || !strings.Contains(pe.Message, "a web page answers at 127.0.0.1:") || !strings.Contains(pe.Hint(), "base_url") {
-		t.Errorf("got %v after %d calls, want a web page after 1", err, s.count())
+	if !ok || pe.Kind != provider.ErrNotFound || s.Count() != 1 || !strings.Contains(pe.Message, "a web page answers at 127.0.0.1:") || !strings.Contains(pe.Hint(), "base_url") {
+		t.Errorf("got %v after %d calls, want a web page after 1", err, s.Count())
 	}
 }
 
@@ -340,8 +290,8 @@ func TestErrors(t *testing.T) {
 			m, _ := open(t, s)
 			_, _, err := run(t, m, prompt("q"))
 			pe, ok := errors.AsType[*provider.Error](err)
-			if !ok || pe.Kind != c.kind || s.count() != c.calls || !strings.Contains(pe.Message, c.says) {
-				t.Fatalf("got %v (%+v) after %d calls, want %s after %d", err, pe, s.count(), c.kind, c.calls)
+			if !ok || pe.Kind != c.kind || s.Count() != c.calls || !strings.Contains(pe.Message, c.says) {
+				t.Fatalf("got %v (%+v) after %d calls, want %s after %d", err, pe, s.Count(), c.kind, c.calls)
 			}
 			if strings.Contains(err.Error(), "sk-test") || strings.ContainsRune(err.Error(), 0x1b) {
 				t.Errorf("not clean: %q", err)
@@ -382,8 +332,8 @@ func TestErrorsInsideTheStream(t *testing.T) {
 		m, _ := open(t, s)
 		_, _, err := run(t, m, prompt("q"))
 		pe, ok := errors.AsType[*provider.Error](err)
-		if !ok || pe.Kind != c.kind || s.count() != c.calls {
-			t.Errorf("%q: got %v (%T) after %d calls, want %s after %d", c.lines, err, err, s.count(), c.kind, c.calls)
+		if !ok || pe.Kind != c.kind || s.Count() != c.calls {
+			t.Errorf("%q: got %v (%T) after %d calls, want %s after %d", c.lines, err, err, s.Count(), c.kind, c.calls)
 		}
 	}
 }
@@ -443,5 +393,68 @@ func TestNoKey(t *testing.T) {
 	pe, ok := errors.AsType[*provider.Error](err)
 	if !ok || pe.Kind != provider.ErrAuth || !strings.Contains(pe.Hint(), "OPENAI_API_KEY") || m.Info().Loaded {
 		t.Errorf("got %v, %+v", err, m.Info())
+	}
+}
+
+// Images are parts with a data URL; those of a tool's result follow it as the user's, for a result is text. What a server
+// says that takes none is known for what it is, and not tried again.
+func TestImages(t *testing.T) {
+	refusal, status := "", 0
+	s := serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		if refusal != "" {
+			w.WriteHeader(status)
+			_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": refusal, "code": status}})
+			return
+		}
+		sse(w, text("ok"), finish("stop"), done)
+	})
+	m, _ := open(t, s)
+	if _, _, err := run(t, m, providertest.Pictured()); err != nil || m.Info().NoImages {
+		t.Fatal(err, m.Info())
+	}
+	url := func(name string) any {
+		return map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte("\x89PNG"+name))}}
+	}
+	words := func(s string) any { return map[string]any{"type": "text", "text": s} }
+	messages := s.Requests[0]["messages"].([]any)[1:]
+	want := []any{
+		map[string]any{"role": "user", "content": []any{words("what is it?"), words("a.png:"), url("a.png")}},
+		messages[1],
+		map[string]any{"role": "tool", "tool_call_id": "c1", "content": "[the image b.png]"},
+		map[string]any{"role": "user", "content": []any{words("The image that the tool gave, b.png (PNG, 3×2):"), url("b.png")}},
+	}
+	if !reflect.DeepEqual(messages, want) {
+		t.Errorf("got %v\nwant %v", messages, want)
+	}
+	for _, c := range []struct {
+		status  int
+		refusal string
+	}{
+		{400, "Invalid content type. image_url is only supported by certain models."},
+		{404, "No endpoints found that support image input"},
+		{500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"},
+		{500, `Failed to parse messages: Unsupported content part type: "image_url"; messages = […]`},
+		{400, "/config/models/instruct is not a multimodal model"},
+		{400, "this model does not support image input (ref: b8bd630e)"},
+		{400, "Failed to deserialize the JSON body into the target type: messages[7]: unknown variant `image_url`, expected `text` at line 1 column 114708"},
+		{422, "Failed to deserialize the JSON body into the target type: messages[1]: data did not match any variant of untagged enum ChatCompletionRequestContent at line 1 column 18231"},
+		{400, "Model does not support images. Please use a model that does."},
+	} {
+		m, slept := open(t, s)
+		refusal, status = c.refusal, c.status
+		_, _, err := run(t, m, providertest.Pictured())
+		if pe, ok := errors.AsType[*provider.Error](err); !ok || pe.Kind != provider.ErrImages || !m.Info().NoImages || len(*slept) != 0 || !strings.Contains(pe.Hint(), "images = false") {
+			t.Errorf("%d %s: got %v, %+v", c.status, c.refusal, err, m.Info())
+		}
+	}
+	// A refusal of one image is not one of all.
+	m, _ = open(t, s)
+	refusal, status = "Invalid image data: could not decode", 400
+	_, _, err := run(t, m, providertest.Pictured())
+	if pe, ok := errors.AsType[*provider.Error](err); !ok || !pe.AboutImage() || m.Info().NoImages {
+		t.Errorf("got %v, %+v", err, m.Info())
+	}
+	if m := Open(provider.Config{Name: "local", Kind: provider.KindOpenAI, Model: "m", NoImages: true}); !m.Info().NoImages {
+		t.Error("the settings are not heeded")
 	}
 }

@@ -1,9 +1,11 @@
 package openai
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 
+	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/provider"
 )
 
@@ -23,13 +25,28 @@ type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-// wireMessage's Content is a pointer: an assistant that only calls has null, which some servers insist on.
+// wireMessage's Content is a *string, nil where an assistant only calls: some servers insist on null. With images it is a
+// []wirePart; text alone goes as text, for not every server takes a list.
 type wireMessage struct {
 	Role             string     `json:"role"`
-	Content          *string    `json:"content"`
+	Content          any        `json:"content"`
 	ReasoningContent string     `json:"reasoning_content,omitempty"`
 	ToolCalls        []wireCall `json:"tool_calls,omitempty"`
 	ToolCallID       string     `json:"tool_call_id,omitempty"`
+}
+
+type wirePart struct {
+	Type     string        `json:"type"` // text, image_url
+	Text     string        `json:"text,omitempty"`
+	ImageURL *wireImageURL `json:"image_url,omitempty"`
+}
+
+type wireImageURL struct {
+	URL string `json:"url"`
+}
+
+func imagePart(i *picture.Image) wirePart {
+	return wirePart{Type: "image_url", ImageURL: &wireImageURL{"data:" + i.MIME + ";base64," + base64.StdEncoding.EncodeToString(i.Data)}}
 }
 
 type wireCall struct {
@@ -136,21 +153,41 @@ func (m *Model) assistant(msg provider.Message, reasoning bool) wireMessage {
 	return w
 }
 
-// userMessages splits results from text: results are messages of their own here, and come first.
+// userMessages splits results from the rest: results are messages of their own here, and come first. They are text only, so
+// the images of results follow as the user's.
 func userMessages(msg provider.Message) (list []wireMessage) {
+	var parts []wirePart
 	var texts []string
+	images := false
+	text := func(s string) {
+		texts = append(texts, s)
+		parts = append(parts, wirePart{Type: "text", Text: s})
+	}
 	for _, p := range msg.Parts {
-		if r := p.ToolResult; r != nil {
+		switch {
+		case p.ToolResult != nil:
+			r := p.ToolResult
 			content := r.Content
 			if r.IsError && content == "" {
 				content = "error"
 			}
 			list = append(list, wireMessage{Role: "tool", ToolCallID: r.CallID, Content: &content})
-		} else if p.Text != "" {
-			texts = append(texts, p.Text)
+			for _, i := range r.Images {
+				text("The image that the tool gave, " + i.String() + ":")
+				parts = append(parts, imagePart(i))
+				images = true
+			}
+		case p.Image != nil:
+			parts = append(parts, imagePart(p.Image))
+			images = true
+		case p.Text != "":
+			text(p.Text)
 		}
 	}
-	if len(texts) > 0 {
+	switch {
+	case images:
+		list = append(list, wireMessage{Role: "user", Content: parts})
+	case len(texts) > 0:
 		s := strings.Join(texts, "\n\n")
 		list = append(list, wireMessage{Role: "user", Content: &s})
 	}

@@ -28,7 +28,7 @@ func TestQuirksAreLearned(t *testing.T) {
 	if _, _, err := run(t, m, req); err != nil {
 		t.Fatal(err)
 	}
-	last := s.requests[2]
+	last := s.Requests[2]
 	if last["max_completion_tokens"] != 10.0 || last["max_tokens"] != nil || last["temperature"] != nil || len(*slept) != 0 {
 		t.Errorf("got %v", last)
 	}

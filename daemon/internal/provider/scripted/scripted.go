@@ -5,15 +5,18 @@ package scripted
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"regexp"
+	"strings"
 	"time"
 	"unicode/utf8"
 
+	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/provider"
 )
 
@@ -35,7 +38,7 @@ type Script struct {
 // A Step is one answer of the model. The step used is the number of assistant messages since the last real prompt;
 // beyond the last one the answer is "done".
 type Step struct {
-	Text      string `json:"text"`
+	Text      string `json:"text"` // {images} stands for the images that the request carried
 	Reasoning string `json:"reasoning"`
 	ToolCalls []Call `json:"tool_calls"`
 	// WaitFile is a path that must exist before this step answers.
@@ -43,7 +46,7 @@ type Step struct {
 	DelayMS    int    `json:"delay_ms"`    // before the first piece, after WaitFile
 	ChunkBytes int    `json:"chunk_bytes"` // size of text pieces, rounded up to whole characters; 0 = one piece
 	ChunkMS    int    `json:"chunk_ms"`    // pause after each piece
-	Error      string `json:"error"`       // broken (after the text), overloaded, context_too_long, auth, unreachable
+	Error      string `json:"error"`       // broken (after the text), overloaded, context_too_long, auth, unreachable, images (if there are any)
 	// ErrorOverBytes limits Error to conversations longer than this; 0 = always. With it a step fails until the
 	// conversation is compacted.
 	ErrorOverBytes int             `json:"error_over_bytes"`
@@ -115,7 +118,9 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	if err := step.wait(ctx); err != nil {
 		return provider.Response{}, err
 	}
-	failing := step.Error != "" && (step.ErrorOverBytes == 0 || req.Bytes() > step.ErrorOverBytes)
+	images := provider.Images(req.Messages)
+	step.Text = strings.ReplaceAll(step.Text, "{images}", describe(images))
+	failing := step.Error != "" && (step.Error != string(provider.ErrImages) || len(images) > 0) && (step.ErrorOverBytes == 0 || req.Bytes() > step.ErrorOverBytes)
 	if failing && step.Error != string(provider.ErrBroken) {
 		return provider.Response{}, m.fail(provider.ErrorKind(step.Error), "scripted "+step.Error, nil)
 	}
@@ -158,6 +163,18 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 		msg.Parts = append(msg.Parts, provider.Part{ToolCall: &provider.ToolCall{ID: id, Name: c.Name, Arguments: args}})
 	}
 	return provider.Response{Message: msg, StopReason: step.stopReason(), Usage: step.usage(req, out)}, nil
+}
+
+// describe says which images came, and that they came whole.
+func describe(images []*picture.Image) string {
+	if len(images) == 0 {
+		return "no image"
+	}
+	list := make([]string, 0, len(images))
+	for _, i := range images {
+		list = append(list, fmt.Sprintf("%s of %d bytes, sha256 %x", i, len(i.Data), sha256.Sum256(i.Data)))
+	}
+	return strings.Join(list, "; ")
 }
 
 // step picks the answer to req.
