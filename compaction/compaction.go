@@ -27,6 +27,7 @@ type Item struct {
 	Calls   []Call   // Answer
 	Results []Result // Results
 	Extra   int      // tokens beyond the text: reasoning, attachments
+	Images  []string // Request: the names of those that came with it; a summary keeps them, and no pixels
 	Ledger  *Ledger  // Summary: what it carried
 }
 
@@ -48,6 +49,7 @@ type Result struct {
 	Files    []string // changed
 	Cwd      string   // afterwards; "" = as it was
 	Decision string   // what the user said when asked about it
+	Extra    int      // tokens beyond Content: images, which Content names; 0 in what a plan shortened
 }
 
 // Tokens estimates an item's size.
@@ -57,7 +59,7 @@ func (it Item) Tokens() int {
 		n += 12 + EstimateTokens(c.Tool) + EstimateTokens(c.Arguments)
 	}
 	for _, r := range it.Results {
-		n += 12 + EstimateTokens(r.Content)
+		n += 12 + r.Extra + EstimateTokens(r.Content)
 	}
 	return n
 }
@@ -212,8 +214,8 @@ func (p *Plan) shorten(from, to, size, target int) {
 		results := slices.Clone(p.Items[i].Results)
 		for j, r := range results {
 			short := shortOutput(r, size)
-			if EstimateTokens(short) < EstimateTokens(r.Content) {
-				results[j].Content = short
+			if r.Extra > 0 || EstimateTokens(short) < EstimateTokens(r.Content) {
+				results[j].Content, results[j].Extra = short, 0
 				p.Shortened++
 			}
 		}

@@ -70,12 +70,20 @@ func Prompt(items []Item, instructions string, maxTokens int) (system, prompt st
 	return systemPrompt, b.String()
 }
 
+// withImages names the images that came with a request after its text.
+func withImages(text string, it Item) string {
+	if len(it.Images) == 0 {
+		return text
+	}
+	return text + " [with " + line(strings.Join(it.Images, ", "), 1000) + "]"
+}
+
 func transcript(items []Item, output int) string {
 	var b strings.Builder
 	for _, it := range items {
 		switch it.Kind {
 		case Request:
-			fmt.Fprintf(&b, "USER: %s\n", it.Text)
+			fmt.Fprintf(&b, "USER: %s\n", withImages(it.Text, it))
 		case Summary:
 			fmt.Fprintf(&b, "EARLIER SUMMARY: %s\n", it.Text)
 		case Answer:
@@ -208,7 +216,7 @@ func Extract(items []Item) string {
 		case Summary:
 			lines = append(lines, "Before that: "+line(it.Text, 1500))
 		case Request:
-			lines = append(lines, "The user asked: "+line(it.Text, 400))
+			lines = append(lines, "The user asked: "+withImages(line(it.Text, 400), it))
 		case Answer:
 			if s := strings.TrimSpace(it.Text); s != "" && len(it.Calls) == 0 {
 				lines = append(lines, "The agent answered: "+line(s, 400))

@@ -61,4 +61,18 @@ CREATE TABLE text_rows (
 CREATE INDEX text_rows_by_session ON text_rows (session_id);
 DELETE FROM texts WHERE session_id NOT IN (SELECT id FROM sessions);
 INSERT INTO text_rows (row, session_id) SELECT rowid, session_id FROM texts;
+`, `
+-- The images that models were shown, by the event that brought them: events themselves hold no pixels.
+CREATE TABLE images (
+	session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+	seq        INTEGER NOT NULL,
+	n          INTEGER NOT NULL, -- its place among those of the event
+	name       TEXT NOT NULL,
+	mime       TEXT NOT NULL,
+	width      INTEGER NOT NULL,
+	height     INTEGER NOT NULL,
+	size       INTEGER NOT NULL,
+	data       BLOB, -- NULL: no longer kept
+	PRIMARY KEY (session_id, seq, n)
+) STRICT;
 `}

@@ -116,7 +116,7 @@ func (s *Store) Clear(ctx context.Context, id wire.SessionID) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		for _, query := range []string{
 			deleteTexts, "DELETE FROM text_rows WHERE session_id = ?",
-			"DELETE FROM events WHERE session_id = ?", "DELETE FROM open_turns WHERE session_id = ?",
+			"DELETE FROM images WHERE session_id = ?", "DELETE FROM events WHERE session_id = ?", "DELETE FROM open_turns WHERE session_id = ?",
 		} {
 			if _, err := tx.ExecContext(ctx, query, id); err != nil {
 				return s.fault(fmt.Errorf("clear session: %w", err))

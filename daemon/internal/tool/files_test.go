@@ -51,13 +51,14 @@ func TestReadIsBounded(t *testing.T) {
 func TestReadRefusesWhatIsNoText(t *testing.T) {
 	env := newEnv(t)
 	put(t, env.Cwd, "pic", "\x89PNG\x0d\x0a\x1a\x0a0000")
+	put(t, env.Cwd, "pic.bmp", "BM\x00\x00")
 	put(t, env.Cwd, "bin", "ab\x00cd")
 	put(t, env.Cwd, "doc.pdf", "%PDF-1.7 xx")
 	if err := syscall.Mkfifo(filepath.Join(env.Cwd, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"pic": "an image", "bin": "binary", "doc.pdf": "a PDF", ".": "a folder", "pipe": "a pipe", "/dev/zero": "a device", "none": "no such file",
+		"pic": "a broken header", "pic.bmp": "an image (image/bmp)", "bin": "binary", "doc.pdf": "a PDF", ".": "a folder", "pipe": "a pipe", "/dev/zero": "a device", "none": "no such file",
 	} {
 		_, err := do(t, Read(), env, m{"path": name})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -145,7 +145,7 @@ type grepOutput struct {
 
 func (g *grepOutput) file(rel string) {
 	path := filepath.Join(g.plan.root, rel)
-	f, info, err := openRegular(path)
+	f, info, err := OpenRegular(path)
 	if err != nil {
 		return // deleted meanwhile, or not for us to read
 	}

@@ -59,8 +59,9 @@ func resolve(cwd, path string) (string, error) {
 	return done, nil
 }
 
-// openRegular opens a file for reading that is neither a folder nor a pipe or device, without waiting for a writer.
-func openRegular(path string) (*os.File, fs.FileInfo, error) {
+// OpenRegular opens a file for reading that is neither a folder nor a pipe or device, without waiting for a writer. The
+// caller closes it.
+func OpenRegular(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
@@ -92,7 +93,7 @@ func kindOf(m fs.FileMode) string {
 
 // readWhole reads a regular file of at most maxFile bytes.
 func readWhole(path string) ([]byte, fs.FileInfo, error) {
-	f, info, err := openRegular(path)
+	f, info, err := OpenRegular(path)
 	if err != nil {
 		return nil, nil, err
 	}

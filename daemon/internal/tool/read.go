@@ -14,6 +14,8 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"sublet/daemon/internal/picture"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 
 type readTool struct{}
 
-// Read returns the tool that shows a text file with line numbers.
+// Read returns the tool that shows a text file with line numbers, or an image.
 func Read() Tool { return readTool{} }
 
 type readArgs struct {
@@ -35,7 +37,7 @@ type readArgs struct {
 func (readTool) Spec() Spec {
 	return Spec{
 		Name:        "read",
-		Description: "Show a text file with line numbers (number, tab, line). Long files come in pieces: use offset and limit.",
+		Description: "Show a text file with line numbers (number, tab, line), or an image (PNG, JPEG, GIF, WebP). Long texts come in pieces: use offset and limit.",
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"path":{"type":"string","description":"absolute, or relative to the working directory"},` +
 			`"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},` +
@@ -80,13 +82,24 @@ func (t readTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	if len(approved.Reads) != 1 || approved.Reads[0] != path {
 		return Result{}, ErrChanged // a link was turned round meanwhile
 	}
-	f, info, err := openRegular(path)
+	f, info, err := OpenRegular(path)
 	if err != nil {
 		return Result{}, err
 	}
 	defer f.Close()
-	if err := refuseBinary(f, path); err != nil {
+	head, err := headOf(f)
+	if err != nil {
 		return Result{}, err
+	}
+	if picture.Is(head) {
+		i, err := picture.Read(path, f)
+		if err != nil {
+			return Result{}, fmt.Errorf("%s: %w", path, err)
+		}
+		return Result{Content: "[the image " + i.String() + "]", Images: []*picture.Image{i}}, nil
+	}
+	if kind := binaryKind(head); kind != "" {
+		return Result{}, fmt.Errorf("%s: is %s, not text", path, kind)
 	}
 	var in io.Reader = f
 	sum := sha256.New()
@@ -175,20 +188,15 @@ func readLine(r *bufio.Reader) (line string, n int, err error) {
 	}
 }
 
-// refuseBinary looks at the start of f and rewinds it.
-func refuseBinary(f *os.File, path string) error {
+// headOf is the start of f, which is rewound.
+func headOf(f *os.File) ([]byte, error) {
 	head := make([]byte, 8000)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return err
+		return nil, err
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	if kind := binaryKind(head[:n]); kind != "" {
-		return fmt.Errorf("%s: is %s, not text", path, kind)
-	}
-	return nil
+	_, err = f.Seek(0, io.SeekStart)
+	return head[:n], err
 }
 
 // binaryKind says what kind of non-text a file begins like; "" for text.
@@ -196,7 +204,7 @@ func binaryKind(head []byte) string {
 	kind := http.DetectContentType(head)
 	switch {
 	case strings.HasPrefix(kind, "image/"):
-		return "an image (" + kind + "), which this tool cannot show"
+		return "an image (" + kind + "); convert it to PNG with a command first"
 	case bytes.HasPrefix(head, []byte("%PDF-")):
 		return "a PDF; convert it with a command first"
 	case bytes.IndexByte(head, 0) >= 0:

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"sublet/daemon/internal/picture"
 )
 
 // Spec is what the model is told.
@@ -65,7 +67,8 @@ type Result struct {
 	FilesModified []string
 	TruncatedBy   int64 // bytes left out of Content
 	SpoolPath     string
-	Duration      time.Duration // 0: the caller measures
+	Images        []*picture.Image // beside Content, which names them
+	Duration      time.Duration    // 0: the caller measures
 }
 
 // Env is where a tool works. The agent makes one for each turn and sets ExecutionID in a copy for each call.

@@ -1,0 +1,88 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"sublet/daemon/internal/picture"
+	"sublet/wire"
+)
+
+// maxImages bounds what the images of one session take, in bytes: those of the oldest events are let go first, of which
+// names and sizes stay.
+const maxImages = 64 << 20
+
+// KeepImages keeps the images that the event of that number brought. The session exists.
+func (s *Store) KeepImages(ctx context.Context, id wire.SessionID, seq int64, images []*picture.Image) error {
+	err := s.tx(ctx, func(tx *sql.Tx) error {
+		for n, i := range images {
+			if _, err := tx.ExecContext(ctx,
+				"INSERT INTO images (session_id, seq, n, name, mime, width, height, size, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+				id, seq, n, i.Name, i.MIME, i.Width, i.Height, i.Size, i.Data); err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE images SET data = NULL WHERE session_id = ?1 AND data IS NOT NULL AND (seq, n) IN (
+			SELECT seq, n FROM (SELECT seq, n, sum(size) OVER (ORDER BY seq DESC, n DESC) AS newer FROM images WHERE session_id = ?1 AND data IS NOT NULL)
+			WHERE newer > ?2)`, id, maxImages)
+		return err
+	})
+	if err != nil {
+		return s.fault(fmt.Errorf("keep images of event %d of session %s: %w", seq, id, err))
+	}
+	return nil
+}
+
+// Images returns what was kept with the events that want names, by their numbers and in order. Pixels come with the newest
+// of them only, as many as one request may carry.
+func (s *Store) Images(ctx context.Context, id wire.SessionID, want func(seq int64) bool) (map[int64][]*picture.Image, error) {
+	fault := func(err error) (map[int64][]*picture.Image, error) {
+		return nil, s.fault(fmt.Errorf("read images of session %s: %w", id, err))
+	}
+	rows, err := s.db.QueryContext(ctx,
+		"SELECT seq, n, name, mime, width, height, size, data IS NOT NULL FROM images WHERE session_id = ? ORDER BY seq DESC, n DESC", id)
+	if err != nil {
+		return fault(err)
+	}
+	defer rows.Close()
+	type place struct {
+		seq, n int64
+		image  *picture.Image
+	}
+	var kept []place
+	found := map[int64][]*picture.Image{}
+	count, size := 0, 0
+	for rows.Next() {
+		p := place{image: &picture.Image{}}
+		i, there := p.image, false
+		if err := rows.Scan(&p.seq, &p.n, &i.Name, &i.MIME, &i.Width, &i.Height, &i.Size, &there); err != nil {
+			return fault(err)
+		}
+		if !want(p.seq) {
+			continue
+		}
+		found[p.seq] = append([]*picture.Image{i}, found[p.seq]...)
+		if there && count < picture.MaxMany && size+i.Size <= picture.MaxRequest {
+			count, size = count+1, size+i.Size
+			kept = append(kept, p)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fault(err)
+	}
+	for _, p := range kept {
+		if err := s.db.QueryRowContext(ctx, "SELECT data FROM images WHERE session_id = ? AND seq = ? AND n = ?", id, p.seq, p.n).Scan(&p.image.Data); err != nil {
+			return fault(err)
+		}
+	}
+	return found, nil
+}
+
+// ForgetImages lets the pixels go that were kept with an event.
+func (s *Store) ForgetImages(ctx context.Context, id wire.SessionID, seq int64) error {
+	if _, err := s.exec(ctx, "UPDATE images SET data = NULL WHERE session_id = ? AND seq = ?", id, seq); err != nil {
+		return s.fault(fmt.Errorf("forget images: %w", err))
+	}
+	return nil
+}
