@@ -12,9 +12,11 @@ type AgentRequest struct {
 	Options     RequestOptions `msgpack:"options"`
 }
 
+// Attachment is a file that goes with a prompt: a text or an image as such, any other by its name. It is read when the turn
+// begins.
 type Attachment struct {
 	Path OSString `msgpack:"path"`
-	MIME string   `msgpack:"mime"`
+	MIME string   `msgpack:"mime"` // a hint: what a file is, its content says
 }
 
 // RequestContext is what the user had in front of them.

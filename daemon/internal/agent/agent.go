@@ -24,7 +24,8 @@ type Turn struct {
 	History     Conversation            // History of the session's events before this turn's TurnStarted
 	StartSeq    int64                   // number of this turn's TurnStarted, for compactions inside the turn; 0 = unknown
 	Prompt      string                  // of the user
-	Attachments []wire.Attachment       // text files are read into the prompt; others are named
+	Attachments []wire.Attachment       // texts and images go with the prompt; others are named
+	Images      Images                  // keeps what images were shown; nil: only this turn knows them
 	Context     wire.RequestContext     // what the user had in front of them
 	Options     wire.RequestOptions     // Tools is the allow-list; Model, Mode, RequireApproval and TimeoutMS are the hub's
 	Tools       []tool.Tool             // what exists; role and Options.Tools select from it

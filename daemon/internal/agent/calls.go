@@ -94,10 +94,12 @@ func (r *runner) results(done []finished) {
 	e := entry{kind: compaction.Results, msg: provider.Message{Role: provider.User}, facts: map[string]fact{}}
 	for _, d := range done {
 		id := string(d.call.id)
-		e.msg.Parts = append(e.msg.Parts, resultPart(id, d.result.Content, d.result.IsError))
+		part := resultPart(id, d.result.Content, d.result.IsError)
+		part.ToolResult.Images = d.result.Images
+		e.msg.Parts = append(e.msg.Parts, part)
 		e.facts[id] = fact{
 			tool: d.call.name, command: mask(d.command), exitCode: d.result.ExitCode, files: d.result.FilesModified,
-			cwd: d.result.Cwd, decision: decisionText(d.command, d.comment),
+			cwd: d.result.Cwd, decision: decisionText(d.command, d.comment), seq: d.seq,
 		}
 		if e.first == 0 || d.seq < e.first {
 			e.first = d.seq
@@ -262,6 +264,7 @@ func (r *runner) finish(c call, begun time.Time, f finished) finished {
 		m.Truncated = &wire.Truncation{Bytes: res.TruncatedBy, SpoolPath: wire.OSString(res.SpoolPath)}
 	}
 	f.seq = r.emit(m)
+	r.keepImages(f.seq, res.Images)
 	r.chunk(wire.Chunk{Type: wire.ChunkToolResult, ExecutionID: c.id, Tool: m.Tool, Status: res.Status})
 	return f
 }

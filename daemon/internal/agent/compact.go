@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sublet/compaction"
+	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/provider"
 	"sublet/wire"
 )
@@ -28,7 +29,8 @@ const (
 
 // Compaction is a compaction that the user asks for.
 type Compaction struct {
-	Events       []wire.EventMessage // the session's, all
+	Events       []wire.EventMessage        // the session's, all
+	Images       map[int64][]*picture.Image // that were kept with them, by their numbers
 	Model        provider.Model
 	Instructions string                        // the user's wishes for the summary
 	Preview      bool                          // make it, but do not let it count
@@ -44,7 +46,7 @@ func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	conv := History(c.Events)
+	conv := History(c.Events).WithImages(c.Images)
 	items := toItems(conv.entries)
 	before := compaction.Tokens(items)
 	complete := &wire.CompactionComplete{Status: CompactionNothing, TokensBefore: int64(before), TokensAfter: int64(before), Ledger: toWire(compaction.Ledger{})}
@@ -207,6 +209,13 @@ func (r *runner) shrink(ctx context.Context, err error) (again bool, _ error) {
 // compact makes the conversation fit target, leaving tail as it is, both in estimated tokens of the whole request.
 func (r *runner) compact(ctx context.Context, target, tail int) error {
 	size, fixed := r.size(), r.fixed()
+	// Cheap first: the images of earlier requests, whose names stay. The request in hand keeps its own.
+	for i := range r.entries {
+		e := &r.entries[i]
+		if e.kind == compaction.Request && len(imagesOf(r.entries[i:i+1])) > 0 && slices.ContainsFunc(r.entries[i+1:], isRequest) && r.size() > target {
+			*e = e.noted("left out to save room")
+		}
+	}
 	items := toItems(r.entries)
 	p := compaction.Make(items, compaction.Options{Target: max(target-fixed, 200), Tail: tail})
 	entries := r.entries
@@ -230,6 +239,8 @@ func (r *runner) compact(ctx context.Context, target, tail int) error {
 	}
 	return nil
 }
+
+func isRequest(e entry) bool { return e.kind == compaction.Request }
 
 // fold replaces the plan's middle, and tells the user and the store. nil: there was nothing to gain.
 func (r *runner) fold(ctx context.Context, items []compaction.Item, p compaction.Plan) (*entry, error) {
@@ -307,6 +318,10 @@ func shortened(entries []entry, items []compaction.Item) []entry {
 		for j, res := range it.Results {
 			tr := *parts[j].ToolResult
 			tr.Content = res.Content
+			if res.Extra == 0 && tr.Images != nil {
+				tr.Images = nil
+				tr.Content += " [no longer shown]"
+			}
 			parts[j] = provider.Part{ToolResult: &tr}
 		}
 		entries[i].msg.Parts = parts
@@ -330,13 +345,22 @@ func toItems(entries []entry) []compaction.Item {
 		}
 		for _, p := range e.msg.Parts {
 			switch {
+			case p.Image != nil:
+				it.Extra += p.Image.Tokens()
+				it.Images = append(it.Images, p.Image.String())
 			case p.Reasoning != nil:
 				it.Extra += compaction.EstimateTokens(p.Reasoning.Text) + len(p.Reasoning.Signature)/4
 			case p.ToolCall != nil:
 				it.Calls = append(it.Calls, compaction.Call{ID: p.ToolCall.ID, Tool: p.ToolCall.Name, Arguments: string(p.ToolCall.Arguments)})
 			case p.ToolResult != nil:
 				f := e.facts[p.ToolResult.CallID]
+				extra := 0
+				for _, i := range p.ToolResult.Images {
+					extra += i.Tokens()
+				}
 				it.Results = append(it.Results, compaction.Result{
+					Extra: extra,
+
 					CallID: p.ToolResult.CallID, Content: p.ToolResult.Content, IsError: p.ToolResult.IsError,
 					Tool: f.tool, Command: f.command, ExitCode: f.exitCode, Files: f.files, Cwd: f.cwd, Decision: f.decision,
 				})

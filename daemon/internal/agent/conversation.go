@@ -43,6 +43,7 @@ type fact struct {
 	files    []string
 	cwd      string
 	decision string // what the user said when asked about it
+	seq      int64  // of the result's event
 }
 
 // decisionText is a user's comment on a call, as the ledger keeps it; "" without one.
@@ -255,7 +256,7 @@ func (h *folder) result(m *wire.CommandResult, seq int64) {
 	e := &h.entries[len(h.entries)-1]
 	e.facts[id] = fact{
 		tool: m.Tool, command: string(m.Command), exitCode: m.ExitCode, cwd: string(m.Cwd),
-		files: fromOS(m.FilesModified), decision: decisionText(string(m.Command), h.comments[m.ExecutionID]),
+		files: fromOS(m.FilesModified), decision: decisionText(string(m.Command), h.comments[m.ExecutionID]), seq: seq,
 	}
 }
 

@@ -169,6 +169,7 @@ type recorder struct {
 	events []wire.EventMessage // stored
 	live   []wire.EventMessage
 	watch  func(wire.EventMessage) // may be nil
+	images album
 }
 
 func (r *recorder) emit(m wire.EventMessage) {
@@ -189,11 +190,11 @@ func (r *recorder) emit(m wire.EventMessage) {
 
 // play runs a turn as the hub does, with its first and last event.
 func (r *recorder) play(ctx context.Context, t Turn) Outcome {
-	history := History(r.events)
+	history := History(r.events).WithImages(r.images.kept)
 	r.turn = wire.TurnID(fmt.Sprintf("t%d", len(r.events)))
 	begun := &wire.TurnStarted{Agent: Orchestrator, Prompt: t.Prompt, Model: "stub/one"}
 	r.emit(begun)
-	t.History, t.StartSeq, t.Emit = history, begun.Seq, r.emit
+	t.History, t.StartSeq, t.Emit, t.Images = history, begun.Seq, r.emit, &r.images
 	if t.Role.Name == "" {
 		t.Role = Role{Name: Orchestrator, System: "be good"}
 	}
@@ -272,7 +273,7 @@ func validate(messages []provider.Message) error {
 				if json.Unmarshal(p.ToolCall.Arguments, &object) != nil {
 					return fmt.Errorf("message %d: arguments are no object", i)
 				}
-			case p.Reasoning == nil && p.Text == "":
+			case p.Reasoning == nil && p.Image == nil && p.Text == "":
 				return fmt.Errorf("message %d: empty text", i)
 			}
 		}

@@ -52,7 +52,7 @@ func (o Outcome) Failure() *wire.Error {
 			if e.Hint == "" {
 				e.Hint = "start a new session, or use a model with a larger context window"
 			}
-		case provider.ErrNotFound, provider.ErrInvalid:
+		case provider.ErrNotFound, provider.ErrInvalid, provider.ErrImages:
 			e.Code = wire.CodeModel
 		}
 	}

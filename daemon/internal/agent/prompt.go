@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
@@ -18,9 +16,7 @@ import (
 
 const (
 	maxInstructions = 48 << 10 // bytes of one instruction file
-	maxAttachment   = 64 << 10 // bytes of one attached file
-	maxAttached     = 192 << 10
-	maxOutputTail   = 4 << 10 // bytes of the screen's newest output
+	maxOutputTail   = 4 << 10  // bytes of the screen's newest output
 )
 
 // instructionFiles are read from the project's root down to the working directory, in this order in each.
@@ -111,26 +107,11 @@ func instructions(root, cwd string) []instructionFile {
 
 // promptContext is what goes with the prompt: attached files, what the user just did, and the open files.
 func (r *runner) promptContext() []provider.Part {
-	var parts []provider.Part
+	parts := r.attachments()
 	add := func(text string) {
 		if text = strings.TrimSpace(text); text != "" {
 			parts = append(parts, provider.Part{Text: mask(text)})
 		}
-	}
-	room := maxAttached
-	for _, a := range r.t.Attachments {
-		path := string(a.Path)
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(r.environment().Cwd, path)
-		}
-		text, err := attached(path)
-		if err != nil || len(text) > room {
-			add(fmt.Sprintf("Attached, not shown: %s (%s)", clean(path), reason(err)))
-			continue
-		}
-		room -= len(text)
-		r.env.Files.Saw(path, tool.Digest([]byte(text)))
-		add(fmt.Sprintf("Attached file %s:\n%s", clean(path), text))
 	}
 	c := r.t.Context
 	recent := c.RecentCommands
@@ -172,22 +153,4 @@ func readStart(path string, limit int64) (string, error) {
 		return "", err
 	}
 	return tool.CutHead(strings.ToValidUTF8(string(head), "\uFFFD"), int(limit)) + "\n[the rest is left out]", nil
-}
-
-func attached(path string) (string, error) {
-	text, err := readSmall(path, maxAttachment)
-	if err != nil {
-		return "", err
-	}
-	if !utf8.ValidString(text) || !strings.HasPrefix(http.DetectContentType([]byte(text)), "text/") {
-		return "", errNotText
-	}
-	return text, nil
-}
-
-func reason(err error) string {
-	if err == nil {
-		return "too much at once"
-	}
-	return err.Error()
 }

@@ -206,5 +206,9 @@ func readSmall(path string, limit int64) (string, error) {
 
 var (
 	errTooLong = errors.New("the file is too long")
-	errNotText = errors.New("not a text file")
+	errNotText = errors.New("neither text nor an image")
+	errTooMuch = errors.New("too much at once")
+
+	errNoImages    = errors.New("this model takes no images")
+	errSecretPlace = errors.New("it lies where keys and passwords are")
 )

@@ -26,22 +26,23 @@ const (
 
 // runner is one turn of one agent while it runs.
 type runner struct {
-	t       Turn
-	log     *slog.Logger
-	begun   time.Time
-	name    string
-	allowed map[string]tool.Tool
-	order   []string // names of allowed, as the model is told
-	exists  map[string]bool
-	system  string
-	private *lazyShell // bash's private shell; nil: none
-	tally   *tally
-	entries []entry
-	scale   float64 // tokens the provider counted for each one we estimate
-	used    int64   // tokens of the newest request and answer, as counted or estimated
-	futile  int     // below this many tokens another compaction gains nothing
-	tooLong int     // how often the provider said so in a row
-	partial string  // text of the newest answer, also of one that broke off
+	t        Turn
+	log      *slog.Logger
+	begun    time.Time
+	name     string
+	allowed  map[string]tool.Tool
+	order    []string // names of allowed, as the model is told
+	exists   map[string]bool
+	system   string
+	private  *lazyShell // bash's private shell; nil: none
+	tally    *tally
+	entries  []entry
+	scale    float64 // tokens the provider counted for each one we estimate
+	used     int64   // tokens of the newest request and answer, as counted or estimated
+	futile   int     // below this many tokens another compaction gains nothing
+	noImages bool    // the model refused images
+	tooLong  int     // how often the provider said so in a row
+	partial  string  // text of the newest answer, also of one that broke off
 
 	stepFirst int64 // number of the newest answer's first event
 
@@ -134,7 +135,9 @@ func (r *runner) selectTools() {
 // run is the loop.
 func (r *runner) run(ctx context.Context) Outcome {
 	r.system = r.systemPrompt()
-	r.entries = append(r.entries, promptEntry(r.forModel(r.t.Prompt), r.promptContext(), r.t.StartSeq))
+	prompt := promptEntry(r.forModel(r.t.Prompt), r.promptContext(), r.t.StartSeq)
+	r.keepImages(r.t.StartSeq, imagesOf([]entry{prompt}))
+	r.entries = append(r.entries, prompt)
 	cutCalls := 0
 	for step := 0; ; step++ {
 		if ctx.Err() != nil {
@@ -156,6 +159,10 @@ func (r *runner) run(ctx context.Context) Outcome {
 		if err != nil {
 			if ctx.Err() != nil {
 				return r.ended(ctx)
+			}
+			if pe, ok := errors.AsType[*provider.Error](err); ok && r.refusedImages(pe) {
+				step--
+				continue
 			}
 			again, ferr := r.shrink(ctx, err)
 			if again {
@@ -256,7 +263,7 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 
 func (r *runner) request() provider.Request {
 	req := provider.Request{
-		System: r.system, Messages: render(r.entries),
+		System: r.system, Messages: r.shownImages(render(r.entries)),
 		MaxTokens: r.t.Options.MaxTokens, Temperature: r.t.Options.Temperature, Thinking: r.t.Options.Thinking,
 		Facts: provider.Facts{Cwd: r.environment().Cwd},
 	}

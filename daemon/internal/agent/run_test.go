@@ -459,7 +459,7 @@ func TestWhatGoesWithThePrompt(t *testing.T) {
 		t.Errorf("got first part %q, want the prompt itself", parts[0].Text)
 	}
 	all := show(req.Messages) + fmt.Sprint(parts)
-	for _, want := range []string{"attached text", "pic.png (not a text file)", "`make` (exit code 1):\nError 2", "/x/main.go"} {
+	for _, want := range []string{"attached text", "pic.png (a PNG image with a broken header)", "`make` (exit code 1):\nError 2", "/x/main.go"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("got %s, want %q in it", all, want)
 		}

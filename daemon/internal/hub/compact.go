@@ -71,7 +71,13 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 		fail(err, none)
 		return
 	}
+	images, err := t.s.images(ctx, agent.History(events))
+	if err != nil {
+		fail(err, none)
+		return
+	}
 	done, err := agent.Compact(ctx, agent.Compaction{
+		Images: images,
 		Events: events, Model: model, Instructions: r.Instructions, Preview: r.Op == "preview", Log: t.hub.log,
 		Started: func(m *wire.CompactionStarted) {
 			m.RequestID = t.request

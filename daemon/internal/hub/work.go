@@ -81,9 +81,14 @@ func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentReque
 	if err != nil {
 		return t.failed(ctx, err)
 	}
+	images, err := t.s.images(ctx, history)
+	if err != nil {
+		return t.failed(ctx, err)
+	}
 	at := t.agentTurn(role, string(r.Context.Cwd))
-	at.Model, at.History, at.StartSeq = model, history, begun
+	at.Model, at.History, at.StartSeq = model, history.WithImages(images), begun
 	at.Prompt, at.Attachments, at.Context, at.Options = r.Prompt, r.Attachments, r.Context, r.Options
+	at.Images = keptImages{t}
 	at.OpenModel = func(name string) (provider.Model, error) { return h.opts.OpenModel(ctx, name, t.creds) }
 	return agent.Run(ctx, at)
 }

@@ -1,0 +1,322 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"sublet/compaction"
+	"sublet/daemon/internal/picture"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
+)
+
+const (
+	maxAttachment = 64 << 10  // bytes of one attached text file
+	maxAttached   = 192 << 10 // of all
+	maxNamed      = 20        // attachments that are not shown and named to the user
+)
+
+// attachments are the files that go with the prompt: texts as text, images as images, others by name. The user is told
+// which the model does not see, and why.
+func (r *runner) attachments() []provider.Part {
+	var parts []provider.Part
+	add := func(text string) { parts = append(parts, provider.Part{Text: mask(strings.TrimSpace(text))}) }
+	var unseen []string
+	texts, images, pixels := maxAttached, picture.MaxMany, picture.MaxRequest
+	for _, a := range r.t.Attachments {
+		path := string(a.Path)
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(r.environment().Cwd, path)
+		}
+		name := mask(clean(path))
+		text, image, err := readAttached(path, name)
+		switch {
+		case err != nil:
+		case image == nil && len(text) > texts:
+			err = errTooMuch
+		case image == nil:
+			texts -= len(text)
+			r.env.Files.Saw(path, tool.Digest([]byte(text)))
+			add(fmt.Sprintf("Attached file %s:\n%s", name, text))
+			continue
+		case r.withoutImages():
+			err = errNoImages
+		case images == 0:
+			err = fmt.Errorf("more than %d images", picture.MaxMany)
+		case image.Size > pixels:
+			err = errTooMuch
+		default:
+			images, pixels = images-1, pixels-image.Size
+			parts = append(parts, imageParts(image)...)
+			continue
+		}
+		add(fmt.Sprintf("Attached, not shown: %s (%v)", name, err))
+		unseen = append(unseen, fmt.Sprintf("%s (%v)", name, err))
+	}
+	if more := len(unseen) - maxNamed; more > 0 {
+		unseen = append(unseen[:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	if len(unseen) > 0 {
+		r.notice("Attached, but not shown to the model: " + strings.Join(unseen, ", "))
+	}
+	return parts
+}
+
+// imageParts are an image as a model is shown it: its name first, for there may be several.
+func imageParts(i *picture.Image) []provider.Part {
+	return []provider.Part{{Text: "Attached image " + i.String() + ":"}, {Image: i}}
+}
+
+// readAttached reads what was attached: a text, or an image that may be shown. The content says which it is. It is opened
+// once, so that what is looked at is what is read, and never waited for; a file that grows is read to its bound.
+func readAttached(path, name string) (text string, _ *picture.Image, _ error) {
+	f, info, err := tool.OpenRegular(path)
+	if err != nil {
+		return "", nil, err
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, err := io.ReadFull(f, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return "", nil, err
+	}
+	if head = head[:n]; picture.Is(head) {
+		// Nothing masks what is in a picture, so one that lies among keys, or that a link leads to there, is not shown.
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return "", nil, err
+		}
+		home, _ := os.UserHomeDir() // without one, nothing lies in it
+		if risk.AnalyzeFile(risk.FileAction{Reads: []string{real}}, risk.Context{Home: home}).Level > risk.Low {
+			return "", nil, errSecretPlace
+		}
+		image, err := picture.Read(name, io.MultiReader(strings.NewReader(string(head)), f))
+		return "", image, err
+	}
+	if info.Size() > maxAttachment {
+		return "", nil, errTooLong
+	}
+	rest, err := io.ReadAll(io.LimitReader(f, maxAttachment+1))
+	if text = string(head) + string(rest); err == nil && len(text) > maxAttachment {
+		err = errTooLong
+	}
+	if err == nil && (!utf8.ValidString(text) || !strings.HasPrefix(http.DetectContentType(head), "text/")) {
+		err = errNotText
+	}
+	return text, nil, err
+}
+
+// Images keeps what a model was shown beside the session's events, which hold no pixels. The hub implements it. Errors are
+// its own to log: a later turn then finds a note in the image's place.
+type Images interface {
+	// Keep keeps images with the event of that number.
+	Keep(seq int64, images []*picture.Image)
+	// Forget drops the pixels that were kept with an event: a provider refused them.
+	Forget(seq int64)
+}
+
+// keepImages keeps the images of an event, where the conversation is one that later turns derive from events.
+func (r *runner) keepImages(seq int64, images []*picture.Image) {
+	if r.t.Images != nil && !r.t.subAgent && seq > 0 && len(images) > 0 {
+		r.t.Images.Keep(seq, images)
+	}
+}
+
+// withoutImages reports whether the model takes none.
+func (r *runner) withoutImages() bool {
+	return r.noImages || r.t.Model != nil && r.t.Model.Info().NoImages
+}
+
+// refusedImages answers an error of the model: again says that it was about images, that they were taken out, and that the
+// request should be sent once more. An image that a provider refuses would otherwise end every later turn too. No tool has
+// run since the request was sent (T4f).
+func (r *runner) refusedImages(pe *provider.Error) (again bool) {
+	if len(imagesOf(r.entries)) == 0 {
+		return false
+	}
+	switch {
+	case pe.Kind == provider.ErrImages && !r.noImages:
+		r.noImages = true // request leaves them out from now on
+		r.notice("This model takes no images; it is told their names only.")
+		return true
+	case pe.AboutImage() && !r.noImages:
+	default:
+		return false
+	}
+	// Which one it was is not always said: first those that this turn brought, then all.
+	from := 0
+	for i, e := range r.entries {
+		if e.first > 0 && e.first == r.t.StartSeq {
+			from = i
+		}
+	}
+	if len(imagesOf(r.entries[from:])) == 0 {
+		from = 0
+	}
+	var names []string
+	for i := from; i < len(r.entries); i++ {
+		for _, image := range imagesOf(r.entries[i : i+1]) {
+			names = append(names, image.Name)
+		}
+		if e := &r.entries[i]; len(imagesOf(r.entries[i:i+1])) > 0 {
+			if r.t.Images != nil && !r.t.subAgent {
+				for _, seq := range e.imageSeqs() {
+					r.t.Images.Forget(seq)
+				}
+			}
+			*e = e.noted("the provider refused it")
+		}
+	}
+	r.notice(clip("Taken out, because the provider refused it: "+strings.Join(names, ", ")+". It said: "+clean(pe.Message), 500))
+	return true
+}
+
+// imagesOf lists the images of entries that are still whole.
+func imagesOf(entries []entry) []*picture.Image {
+	var list []*picture.Image
+	for _, e := range entries {
+		for _, p := range e.msg.Parts {
+			if p.Image != nil {
+				list = append(list, p.Image)
+			}
+			if p.ToolResult != nil {
+				list = append(list, p.ToolResult.Images...)
+			}
+		}
+	}
+	return list
+}
+
+// imageSeqs are the numbers of the events that images of the entry may be kept with.
+func (e entry) imageSeqs() []int64 {
+	if e.kind == compaction.Request {
+		return []int64{e.first}
+	}
+	var seqs []int64
+	for _, f := range e.facts {
+		seqs = append(seqs, f.seq)
+	}
+	return seqs
+}
+
+// noted is the entry with a note in the place of each image.
+func (e entry) noted(why string) entry {
+	e.msg.Parts = notedParts(e.msg.Parts, func(*picture.Image) string { return why })
+	return e
+}
+
+// notedParts is parts with a note in the place of each image for which why gives a reason. parts is left alone.
+func notedParts(parts []provider.Part, why func(*picture.Image) string) []provider.Part {
+	out := make([]provider.Part, 0, len(parts))
+	for _, p := range parts {
+		switch {
+		case p.Image != nil:
+			if reason := why(p.Image); reason != "" {
+				p = provider.Part{Text: note(p.Image, reason)}
+			}
+		case p.ToolResult != nil && len(p.ToolResult.Images) > 0:
+			tr := *p.ToolResult
+			tr.Images = nil
+			for _, i := range p.ToolResult.Images {
+				if reason := why(i); reason != "" {
+					tr.Content += "\n" + note(i, reason)
+				} else {
+					tr.Images = append(tr.Images, i)
+				}
+			}
+			p.ToolResult = &tr
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func note(i *picture.Image, why string) string {
+	return "[" + i.String() + " is not shown: " + why + "]"
+}
+
+// shownImages bounds what a request carries: the newest images, as many and as large as every provider takes, and none
+// for a model that takes none. Of the others the model is told the names.
+func (r *runner) shownImages(messages []provider.Message) []provider.Message {
+	none := r.withoutImages()
+	count, size := 0, 0
+	for i := len(messages) - 1; i >= 0; i-- {
+		m := &messages[i]
+		over := map[*picture.Image]string{}
+		for _, p := range slices.Backward(m.Parts) {
+			list := []*picture.Image{p.Image}
+			if p.ToolResult != nil {
+				list = p.ToolResult.Images
+			}
+			for _, image := range slices.Backward(list) {
+				switch {
+				case image == nil:
+				case none:
+					over[image] = "this model takes no images"
+				case image.Data == nil:
+					over[image] = "it is no longer kept"
+				case count == picture.MaxMany || size+image.Size > picture.MaxRequest:
+					over[image] = "newer images take the room"
+				default:
+					count, size = count+1, size+image.Size
+				}
+			}
+		}
+		if len(over) > 0 {
+			m.Parts = notedParts(m.Parts, func(i *picture.Image) string { return over[i] })
+		}
+	}
+	return messages
+}
+
+// WithImages is the conversation with the images that were kept with its events, by their numbers.
+func (c Conversation) WithImages(kept map[int64][]*picture.Image) Conversation {
+	if len(kept) == 0 {
+		return c
+	}
+	entries := slices.Clone(c.entries)
+	for i := range entries {
+		e := &entries[i]
+		switch e.kind {
+		case compaction.Request:
+			var shown []provider.Part
+			for _, image := range kept[e.first] {
+				shown = append(shown, imageParts(image)...)
+			}
+			if len(shown) > 0 && len(e.msg.Parts) > 0 {
+				e.msg.Parts = slices.Concat(e.msg.Parts[:1], shown, e.msg.Parts[1:])
+			}
+		case compaction.Results:
+			parts := slices.Clone(e.msg.Parts)
+			for j, p := range parts {
+				if images := kept[e.facts[p.ToolResult.CallID].seq]; len(images) > 0 {
+					tr := *p.ToolResult
+					tr.Images = images
+					parts[j].ToolResult = &tr
+				}
+			}
+			e.msg.Parts = parts
+		}
+	}
+	return Conversation{entries}
+}
+
+// Events are the numbers of the events that the conversation would show images of.
+func (c Conversation) Events() map[int64]bool {
+	seqs := map[int64]bool{}
+	for _, e := range c.entries {
+		if e.kind == compaction.Request || e.kind == compaction.Results {
+			for _, seq := range e.imageSeqs() {
+				seqs[seq] = true
+			}
+		}
+	}
+	return seqs
+}
