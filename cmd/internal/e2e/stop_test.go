@@ -12,7 +12,7 @@ func TestStopWithAWindowOpen(t *testing.T) {
 	w := newWorld(t, "", script{{Match: "^go", Steps: []step{{Text: "here again"}}}})
 	term := w.open()
 	term.see(prompt)
-	w.await("the window at the daemon", func() bool { return w.daemonPID() != 0 && w.status()["clients"] == float64(2) })
+	w.await("the window at the daemon", func() bool { return w.daemonPID() != 0 && w.status()["clients"] == float64(1) })
 	if out, errs, code := w.sublet("daemon", "stop"); code != 0 {
 		t.Fatalf("daemon stop: exit %d, %s%s", code, out, errs)
 	}
@@ -27,11 +27,11 @@ func TestStopWithAWindowOpen(t *testing.T) {
 	if _, errs, code := w.sublet("daemon", "start"); code != 0 {
 		t.Fatalf("daemon start: exit %d, %s", code, errs)
 	}
-	w.await("the window back", func() bool { return w.status()["clients"] == float64(2) })
+	w.await("the window back", func() bool { return w.status()["clients"] == float64(1) })
 	if _, errs, code := w.sublet("daemon", "restart"); code != 0 {
 		t.Fatalf("daemon restart: exit %d, %s", code, errs)
 	}
-	w.await("the window back again", func() bool { return w.status()["clients"] == float64(2) })
+	w.await("the window back again", func() bool { return w.status()["clients"] == float64(1) })
 	if _, errs, code := w.sublet("daemon", "stop"); code != 0 {
 		t.Fatalf("daemon stop: exit %d, %s", code, errs)
 	}
