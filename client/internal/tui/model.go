@@ -68,6 +68,8 @@ type model struct {
 	// The conversation.
 	linked     bool
 	lost       bool // it was linked, and is not
+	lostSaid   bool // the user was told
+	losses     int  // how often it was lost
 	linkWord   string
 	session    wire.SessionInfo
 	policy     string
@@ -234,6 +236,8 @@ func (m *model) handle(msg any) {
 		m.quit(msg.code)
 	case LinkChanged:
 		m.onLink(msg)
+	case stillGone:
+		m.onStillGone(msg)
 	case lender.LeaseChanged:
 		m.onLease(msg.Lending)
 	case lender.LeasedStarted, lender.LeasedOutput, lender.LeasedKeyboard, lender.LeasedEnded:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"sublet/wire"
 )
@@ -75,17 +76,36 @@ func (m *model) onError(e *wire.Error) {
 	m.fail(text, hint)
 }
 
+// goneWait is how long the daemon may be away before that is worth a line: one that crashed is started anew within
+// moments, and its turn's last line says what became of it.
+const goneWait = 1500 * time.Millisecond
+
+// stillGone asks whether the daemon that was lost for the n-th time is away yet.
+type stillGone struct{ n int }
+
 // onLink is told that the daemon was lost or is back.
 func (m *model) onLink(l LinkChanged) {
 	was := m.linked
 	m.linked, m.linkWord = l.Connected, l.Detail
 	switch {
 	case l.Connected && !was && m.lost:
-		m.note("the daemon is back" + detail(l.Detail))
-		m.lost = false
+		switch {
+		case m.lostSaid:
+			m.note("the daemon is back" + detail(l.Detail))
+		case m.turn == nil && l.Detail != "":
+			m.note("the daemon was lost and is back" + detail(l.Detail))
+		}
+		m.lost, m.lostSaid = false, false
 	case !l.Connected && was:
-		m.note("the daemon is gone; your shell goes on, agents come back with it" + detail(l.Detail))
 		m.lost = true
+		m.losses++
+		if l.Detail != "" {
+			m.sayLost()
+		} else {
+			m.after(goneWait, stillGone{m.losses})
+		}
+	case !l.Connected && l.Detail != "" && m.lost && !m.lostSaid:
+		m.sayLost()
 	case !l.Connected && l.Detail != "":
 		m.note("no daemon yet" + detail(l.Detail))
 	}
@@ -104,6 +124,17 @@ func (m *model) onLink(l LinkChanged) {
 		}
 		return !a.unsent
 	})
+}
+
+func (m *model) onStillGone(g stillGone) {
+	if m.lost && !m.lostSaid && g.n == m.losses {
+		m.sayLost()
+	}
+}
+
+func (m *model) sayLost() {
+	m.lostSaid = true
+	m.note("the daemon is gone; your shell goes on, agents come back with it" + detail(m.linkWord))
 }
 
 func detail(s string) string {

@@ -1,0 +1,40 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+
+	"sublet/wire"
+)
+
+// A daemon that died in mid-turn and was started anew is told in one line: the turn's own end, with what to do.
+func TestCrashIsOneLine(t *testing.T) {
+	w := open(t, 100, 24)
+	event := func(seq int64) wire.Event { return wire.Event{SessionID: "s1", TurnID: "t1", Seq: seq} }
+	ready := &wire.Ready{Session: wire.SessionInfo{ID: "s1"}, Models: []wire.ModelInfo{{Name: "m", Loaded: true}}}
+	w.p.Send(ready)
+	w.p.Send(LinkChanged{Connected: true})
+	w.p.Send(&wire.TurnStarted{Event: event(1), Agent: "orchestrator", Prompt: "go"})
+	w.see("thinking")
+	w.p.Send(LinkChanged{})
+	w.see("the daemon is gone; what came of this is told") // below, while it is so
+	w.p.Send(ready)
+	w.p.Send(LinkChanged{Connected: true, Detail: "it is a new one, and what ran in the last one has ended"})
+	w.p.Send(&wire.Error{Event: event(2), Code: wire.CodeInternal, Message: "daemon restarted", Hint: "ask again"})
+	w.p.Send(&wire.AgentComplete{Event: event(3), Status: wire.StatusError})
+	w.see("daemon restarted; ask again")
+	w.prompt()
+	if text := w.screen.all(); strings.Count(text, "daemon") != 1 {
+		t.Errorf("told more than once:\n%s", text)
+	}
+
+	// With nothing running, that it is another one is all there is to say.
+	w.p.Send(LinkChanged{})
+	w.p.Send(LinkChanged{Connected: true, Detail: "it is a new one, and what ran in the last one has ended"})
+	w.see("the daemon was lost and is back: it is a new one")
+	// One that stays away is told after a moment, and then that it is back.
+	w.p.Send(LinkChanged{})
+	w.see("the daemon is gone; your shell goes on")
+	w.p.Send(LinkChanged{Connected: true})
+	w.see("the daemon is back\n")
+}
