@@ -334,6 +334,9 @@ func (m *masker) assignment(start, end int) (from, to int, kind string) {
 		// NAME= value is an empty assignment in a shell, a setting elsewhere: only with blanks on both sides.
 		return 0, 0, ""
 	}
+	if promptText(s, start, i) {
+		return 0, 0, ""
+	}
 	lower := strings.ToLower(name)
 	header := strings.HasSuffix(lower, "authorization") || strings.HasSuffix(lower, "cookie")
 	if header {
@@ -344,6 +347,22 @@ func (m *masker) assignment(start, end int) (from, to int, kind string) {
 		return 0, 0, ""
 	}
 	return from, to, kind
+}
+
+// promptText tells that the text around the name at start is what a program asks with, and ends at i: read -rsp 'Enter
+// password: ' p. What the secret will be is not in it, and behind it comes the rest of the command.
+func promptText(s string, start, i int) bool {
+	if i >= len(s) || s[i] != '\'' && s[i] != '"' {
+		return false
+	}
+	const most = 64 // bytes before the name that are looked at
+	line := s[max(0, start-most):start]
+	open := strings.LastIndexByte(line, s[i])
+	if open < 2 || line[open-1] != ' ' || strings.IndexByte(line[open:], '\n') >= 0 {
+		return false
+	}
+	option := line[strings.LastIndexAny(line[:open-1], " \t\n")+1 : open-1]
+	return len(option) > 1 && option[0] == '-' && (option[len(option)-1] == 'p' || strings.HasSuffix(option, "prompt"))
 }
 
 // skipBlanks is the place behind a few blanks.
