@@ -59,7 +59,7 @@ func (e *editor) viNote(k, text string) {
 	}
 }
 
-// viKey takes a key of command mode. The action, where there is one, is the screen's: up, down, search or comment.
+// viKey takes a key of command mode. The action, where there is one, is the screen's: up, down, search, comment or edit.
 func (e *editor) viKey(k string) (action string) {
 	if k == "space" {
 		k = " "
@@ -83,6 +83,8 @@ func (e *editor) viKey(k string) (action string) {
 		return "search"
 	case "#":
 		return "comment"
+	case "v":
+		return "edit"
 	case ".":
 		e.viRepeat()
 		return ""
@@ -127,7 +129,7 @@ const (
 
 // viSimple are the commands of one key, viMotions those that move, also behind an operator.
 const (
-	viSimple  = "kj+-/?#.xXDCYsSpP~iIaAuU"
+	viSimple  = "kj+-/?#.vxXDCYsSpP~iIaAuU"
 	viMotions = "hl0^$wWbBeE%|;,"
 )
 

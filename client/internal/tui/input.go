@@ -76,6 +76,16 @@ func (m *model) onKey(k, text string) {
 		m.insertQuoted(k, text)
 		return
 	}
+	if m.prefixed {
+		m.prefixed = false
+		switch k {
+		case "ctrl+e":
+			m.editVisual()
+		case "ctrl+u":
+			m.ed.undoOnce()
+		}
+		return
+	}
 	hadHint := m.hint != nil
 	m.hint = nil
 	switch {
@@ -134,6 +144,8 @@ func (m *model) onKey(k, text string) {
 		m.ed.key(k)
 	case "ctrl+v", "ctrl+q":
 		m.quoted = true
+	case "ctrl+x":
+		m.prefixed = true
 	case "alt+.", "alt+_":
 		m.lastArgument()
 	case "ctrl+g":

@@ -51,6 +51,7 @@ type model struct {
 	dotted      int  // how often M-. was pressed in a row
 	dotAt       int  // where its word begins
 	quoted      bool // ^V: the next key goes in as it is
+	prefixed    bool // ^X: the next key is one of readline's C-x commands
 	idleC       time.Time
 	leave       time.Time // ^D on an empty line while a turn runs
 	clearOK     time.Time // /clear was asked for once

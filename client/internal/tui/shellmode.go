@@ -30,7 +30,9 @@ const (
 type userRun struct {
 	text    string
 	started time.Time
-	back    bool // taken back from an agent
+	back    bool        // taken back from an agent
+	edit    *visualEdit // no command of theirs, but their editor
+	line    string      // what stood in the line, then
 }
 
 // runDone is its end.
@@ -196,16 +198,22 @@ func (m *model) runShell(text string, takeBack bool) {
 		m.lines.add(text)
 	}
 	run := &userRun{text: text, started: m.now(), back: takeBack}
+	commit := strings.ReplaceAll(m.promptLine(text), "\n", "\r\n") + "\x1b[m\r\n" + markOutput
+	m.giveTerminal(run, commit)
+}
+
+// giveTerminal runs a command of the user's: keyboard and screen are its own, from commit on, until it ends.
+func (m *model) giveTerminal(run *userRun, commit string) {
 	m.userRun = run
 	// From here on every key is the command's, also those that were read together with this one.
 	m.keys.route(true)
 	m.flushOut()
-	commit := ""
-	if gap(m.lastKind, kindShell) {
-		commit = "\r\n"
+	if commit != "" {
+		if gap(m.lastKind, kindShell) {
+			commit = "\r\n" + commit
+		}
+		m.lastKind = kindShell
 	}
-	commit += strings.ReplaceAll(m.promptLine(text), "\n", "\r\n") + "\x1b[m\r\n" + markOutput
-	m.lastKind = kindShell
 	sh, paint, keys := m.shell, m.paint, m.keys
 	m.task(func(ctx context.Context) tea.Msg {
 		done := runDone{run: run}
@@ -215,18 +223,20 @@ func (m *model) runShell(text string, takeBack bool) {
 		case <-ctx.Done():
 			return nil
 		}
-		done.res, done.err = sh.Run(ctx, text, takeBack, func(p []byte) {
+		done.res, done.err = sh.Run(ctx, run.text, run.back, func(p []byte) {
 			keys.begin()
 			paint.raw(p)
 			kept.keepRaw(p)
 			done.alt = done.alt || kept.tookScreen(p)
 		})
 		keys.park(done.res.Unread)
-		code := ""
-		if done.res.ExitCode != nil {
-			code = ";" + itoa(*done.res.ExitCode)
+		if run.edit == nil {
+			code := ""
+			if done.res.ExitCode != nil {
+				code = ";" + itoa(*done.res.ExitCode)
+			}
+			paint.mark("\x1b]133;D" + code + "\a")
 		}
-		paint.mark("\x1b]133;D" + code + "\a")
 		if prompt, err := boundedPrompt(ctx, sh); err == nil {
 			done.prompt = prompt
 		}
@@ -260,6 +270,11 @@ func (m *model) onRunDone(d runDone) {
 	}
 	m.userRun = nil
 	m.unshow()
+	if d.run.edit != nil {
+		m.keys.unpark(d.err == nil)
+		m.onEdited(d)
+		return
+	}
 	defer func() { m.keys.unpark(d.err == nil) }() // a command that did not run takes what was typed behind it along
 	if d.prompt.Text != "" {
 		m.onPrompt(d.prompt)

@@ -42,6 +42,8 @@ func (m *model) viKey(k, text string) bool {
 		m.viHistory(k == "k" || k == "-" || k == "up" || k == "ctrl+p")
 	case "search":
 		m.beginSearch()
+	case "edit":
+		m.editVisual()
 	case "comment":
 		e.pos = 0
 		e.insertWhole("#")
