@@ -402,9 +402,7 @@ func isLive(m wire.Message) bool {
 }
 
 // transient reports an error that the next link mends.
-func transient(err error) bool {
-	return errors.Is(err, remote.ErrDisconnected) || errors.Is(err, wire.ErrClosed) || errors.Is(err, wire.ErrSlow)
-}
+func transient(err error) bool { return errors.Is(err, remote.ErrDisconnected) }
 
 // on runs f with a connection, again with the next one where that was lost, for linkBound at most.
 func (s *Session) on(ctx context.Context, f func(c *remote.Conn, link int) error) error {

@@ -74,10 +74,14 @@ func (c *Conn) Send(m wire.Message) error {
 
 func (l *link) send(m wire.Message) error {
 	l.note(m, true) // before sending: the answer may arrive before Send returns
-	if err := l.wc.Send(m); err != nil {
-		return fmt.Errorf("send %s: %w", m.Kind(), err)
+	err := l.wc.Send(m)
+	switch {
+	case err == nil:
+		return nil
+	case l.wc.Err() != nil: // the link broke, and its reader has not said so yet
+		return fmt.Errorf("send %s: %w: %w", m.Kind(), ErrDisconnected, err)
 	}
-	return nil
+	return fmt.Errorf("send %s: %w", m.Kind(), err)
 }
 
 // post sends a request whose answers are events.

@@ -259,3 +259,33 @@ func TestResumeReplaysWhatWasSeen(t *testing.T) {
 		}
 	})
 }
+
+// A link that has broken is told as such also before its reader has said so: who repeats what was lost goes by that.
+func TestABrokenLinkIsDisconnected(t *testing.T) {
+	d := newDaemon()
+	o := options(d, &screen{})
+	entered, leave := make(chan struct{}), make(chan struct{})
+	o.Handle = func(wire.Message) {
+		close(entered)
+		<-leave
+	}
+	c, err := Dial(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	defer close(leave)
+	theirs := <-d.conns
+	defer theirs.Close()
+	mustSend(t, theirs, &wire.Notice{})
+	<-entered
+	c.mu.Lock()
+	c.link.wc.Close()
+	c.mu.Unlock()
+	if err := c.Send(&wire.Notice{}); !errors.Is(err, ErrDisconnected) || !errors.Is(err, wire.ErrClosed) {
+		t.Errorf("send: %v", err)
+	}
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrDisconnected) {
+		t.Errorf("status: %v", err)
+	}
+}
