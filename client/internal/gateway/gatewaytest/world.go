@@ -42,6 +42,14 @@ type Step struct {
 	ChunkMS    int    `json:"chunk_ms,omitempty"`
 	Error      string `json:"error,omitempty"`
 	StopReason string `json:"stop_reason,omitempty"`
+	Usage      *Usage `json:"usage,omitempty"` // nil = estimated
+}
+
+// Usage is what a step costs, in tokens.
+type Usage struct {
+	Input     int
+	CacheRead int
+	Output    int
 }
 
 // A Call is one of a tool.

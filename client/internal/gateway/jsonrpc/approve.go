@@ -145,7 +145,7 @@ func (c *conn) approve(r *request) (any, func(), *failure) {
 	if *p.Approved {
 		response.Decision, status = wire.DecisionAllow, "approved"
 	}
-	if g := grant(q.ask.Grants, p.Options.Remember, p.Options.Similar); g != nil && q.ask.Verdict.Level != "critical" {
+	if g := grant(q.ask, p.Options.Remember, p.Options.Similar); g != nil {
 		response.Grant = g
 		response.Decision += "_always"
 	}
@@ -163,17 +163,19 @@ func (c *conn) approve(r *request) (any, func(), *failure) {
 }
 
 // grant picks what is to be remembered among what was offered, narrowest first: remember_choice this very action, for the
-// project; apply_to_similar the widest rule on offer, for the project with remember_choice, else for this session.
-func grant(offered []wire.Grant, remember, similar bool) *wire.Grant {
+// project; apply_to_similar the widest rule on offer, for the project with remember_choice, else for this session. Critical
+// is never remembered.
+func grant(ask *wire.ConfirmationRequest, remember, similar bool) *wire.Grant {
 	scope := "session"
 	if remember {
 		scope = "project"
-	} else if !similar {
+	}
+	if !remember && !similar || ask.Verdict.Level == "critical" {
 		return nil
 	}
 	var picked *wire.Grant
-	for i := range offered {
-		if g := &offered[i]; g.Scope == scope && (picked == nil || similar) {
+	for i := range ask.Grants {
+		if g := &ask.Grants[i]; g.Scope == scope && (picked == nil || similar) {
 			picked = g
 		}
 	}

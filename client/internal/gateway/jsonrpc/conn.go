@@ -20,7 +20,7 @@ import (
 const (
 	// protocolVersion is the document's. A client of another major version is refused (B3, B4).
 	protocolVersion = "1.0.0"
-	protocolMajor   = 1
+	protocolMajor   = "1"
 
 	connectBound = 15 * time.Second // for the daemon to answer a client's handshake
 	closeBound   = 5 * time.Second  // for running queries to report their end when the server stops

@@ -45,7 +45,7 @@ func TestErrorCodes(t *testing.T) {
 		if f.Code != c.code || !strings.HasPrefix(f.Message, titles[c.code]+": ") {
 			t.Errorf("%v: got %d %q, want %d", c.err, f.Code, f.Message, c.code)
 		}
-		if e, ok := errors.AsType[*wire.Error](c.err); ok && f.Data["code"] != e.Code {
+		if e, ok := errors.AsType[*wire.Error](c.err); ok && (f.Data["code"] != e.Code || f.Data["recoverable"] != e.Recoverable) {
 			t.Errorf("%v: data %v", c.err, f.Data)
 		}
 	}

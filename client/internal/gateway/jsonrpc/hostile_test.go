@@ -82,8 +82,15 @@ func TestN2_Rate(t *testing.T) {
 	if taken < 90 || refused == 0 {
 		t.Errorf("%d were taken and %d refused", taken, refused)
 	}
-	other := w.ready() // another connection has a rate of its own
-	other.outcome(other.query("say"))
+	other := w.ready()                                      // another connection has a rate of its own
+	go io.WriteString(other.conn, strings.Repeat("7\n", n)) //nolint:errcheck // the answers tell
+	codes := map[int]int{}
+	for range n {
+		codes[errorCode(other.next())]++
+	}
+	if codes[codeRequest] < 90 || codes[codeAgent] == 0 { // decision 14: what is no request counts, and the rate comes first
+		t.Errorf("of what is no request: %v", codes)
+	}
 }
 
 // N3: a fourth query at a time is refused with the number; when one ends there is room again.

@@ -2,8 +2,8 @@ package jsonrpc
 
 import (
 	"context"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -112,16 +112,17 @@ func (c *conn) initialize(r *request) (any, func(), *failure) {
 	return result, func() { c.work.Go(c.translate) }, nil // serve waits for it
 }
 
+var semantic = regexp.MustCompile(`^([0-9]{1,9})\.[0-9]{1,9}(\.[0-9]{1,9})?(?:[-+][0-9A-Za-z.+-]{1,64})?$`)
+
 // negotiate accepts every version of the same major number.
 func negotiate(version string) *failure {
-	major, rest, _ := strings.Cut(version, ".")
-	n, err := strconv.Atoi(major)
+	m := semantic.FindStringSubmatch(version)
 	switch {
 	case version == "":
 		return failed(codeParams, "protocol_version: is missing").with("supported", protocolVersion)
-	case err != nil || rest == "":
+	case m == nil:
 		return failed(codeParams, "protocol_version: %q is not MAJOR.MINOR.PATCH", clip(version)).with("supported", protocolVersion)
-	case n != protocolMajor:
+	case m[1] != protocolMajor:
 		return failed(codeParams, "protocol_version: %s is another major version than %s", clip(version), protocolVersion).
 			with("supported", protocolVersion).with("requested", clip(version))
 	}

@@ -47,45 +47,50 @@ func (c *conn) translate() {
 		if err != nil {
 			return // the connection is over
 		}
-		var (
-			of      *query // whose tokens wait
-			waiting []token
-		)
-		flush := func() {
-			switch len(waiting) {
-			case 0:
-			case 1:
-				c.notify("stream.token", oneToken{of.id, waiting[0]})
-			default:
-				c.notify("stream.tokens", manyTokens{of.id, waiting})
-			}
-			waiting = nil
+		c.batch(list)
+	}
+}
+
+// batch translates messages that wait, in order.
+func (c *conn) batch(list []wire.Message) {
+	var (
+		of      *query // whose tokens wait
+		waiting []token
+	)
+	flush := func() {
+		switch len(waiting) {
+		case 0:
+		case 1:
+			c.notify("stream.token", oneToken{of.id, waiting[0]})
+		default:
+			c.notify("stream.tokens", manyTokens{of.id, waiting})
 		}
-		for _, m := range list {
-			q := c.queryOf(m)
-			if text, ok := spoken(m); ok && q != nil {
-				if q != of {
+		waiting = nil
+	}
+	for _, m := range list {
+		q := c.queryOf(m)
+		if text, ok := spoken(m); ok && q != nil {
+			if q != of {
+				flush()
+				of = q
+			}
+			for _, p := range q.said(text) {
+				if p.block != nil {
 					flush()
-					of = q
+					c.block(q, p.block)
+					continue
 				}
-				for _, p := range q.said(text) {
-					if p.block != nil {
-						flush()
-						c.block(q, p.block)
-						continue
-					}
-					waiting = append(waiting, token{p.text, q.index, tokenMetadata{"text", 1}})
-					q.index++
-				}
-				continue
+				waiting = append(waiting, token{p.text, q.index, tokenMetadata{"text", 1}})
+				q.index++
 			}
-			flush()
-			if q != nil {
-				c.event(q, m)
-			}
+			continue
 		}
 		flush()
+		if q != nil {
+			c.event(q, m)
+		}
 	}
+	flush()
 }
 
 // queryOf is whose event m is; nil: none of this connection's.
