@@ -78,7 +78,7 @@ func (l *link) send(m wire.Message) error {
 	switch {
 	case err == nil:
 		return nil
-	case l.wc.Err() != nil: // the link broke, and its reader has not said so yet
+	case errors.Is(err, wire.ErrClosed) || l.wc.Err() != nil: // the link broke, and its reader has not said so yet
 		return fmt.Errorf("send %s: %w: %w", m.Kind(), ErrDisconnected, err)
 	}
 	return fmt.Errorf("send %s: %w", m.Kind(), err)
