@@ -119,12 +119,15 @@ func (r *runner) promptContext() []provider.Part {
 		recent = recent[len(recent)-maxContextCommands:]
 	}
 	var lines []string
+	told := false // some command came with its output
 	for _, rc := range recent {
 		lines = append(lines, describeCommand(string(rc.Command), rc.ExitCode, string(rc.OutputTail)))
+		told = told || len(rc.OutputTail) > 0
 	}
 	if len(lines) > 0 {
 		add("Recent commands of the user, newest last:\n" + strings.Join(lines, "\n"))
-	} else if len(c.RecentOutput) > 0 {
+	}
+	if !told && len(c.RecentOutput) > 0 {
 		add("Newest output on the user's screen:\n" + tool.CutTail(clean(string(c.RecentOutput)), maxOutputTail))
 	}
 	lines = nil

@@ -485,6 +485,27 @@ func TestWhatGoesWithThePrompt(t *testing.T) {
 	}
 }
 
+// D5: the newest output goes along where no command brought its own, also beside commands that did not.
+func TestRecentOutputGoesAlong(t *testing.T) {
+	one := 1
+	for _, c := range []struct {
+		tail string
+		want bool
+	}{{"", true}, {"its own output", false}} {
+		model := newModel(step{text: "ok"})
+		(&recorder{}).play(t.Context(), Turn{
+			Model: model, Prompt: "why?", Env: tool.Env{Cwd: t.TempDir()},
+			Context: wire.RequestContext{
+				RecentCommands: []wire.RecentCommand{{Command: "cargo test", ExitCode: &one, OutputTail: []byte(c.tail)}}, RecentOutput: []byte("thread 'main' panicked at..."),
+			},
+		})
+		all := show(model.requests()[0].Messages) + fmt.Sprint(model.requests()[0].Messages[0].Parts)
+		if !strings.Contains(all, "cargo test") || strings.Contains(all, "thread 'main' panicked") != c.want {
+			t.Errorf("output %q: got %s", c.tail, all)
+		}
+	}
+}
+
 func TestSecretsDoNotReachTheModel(t *testing.T) {
 	key := "ghp_" + strings.Repeat("a1B2", 9)
 	sh := &stubTool{name: "sh", run: func(context.Context, tool.Action, func([]byte)) (tool.Result, error) {
