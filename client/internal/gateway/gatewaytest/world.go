@@ -41,6 +41,7 @@ type Step struct {
 	ChunkBytes int    `json:"chunk_bytes,omitempty"`
 	ChunkMS    int    `json:"chunk_ms,omitempty"`
 	Error      string `json:"error,omitempty"`
+	ErrorOver  int    `json:"error_over_bytes,omitempty"` // only where the model is told more than so much
 	StopReason string `json:"stop_reason,omitempty"`
 	Usage      *Usage `json:"usage,omitempty"` // nil = estimated
 }

@@ -222,15 +222,15 @@ func TestDisconnectAtEveryByte(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	var pauses *gatewaytest.Pauses
 	var want strings.Builder
-	for i := 0; want.Len() < 3<<20; i++ { // far more than sockets, writer and inbox hold
+	for i := 0; want.Len() < 1<<20; i++ { // far more than sockets, writer and inbox hold
 		fmt.Fprintf(&want, "%d: %s\n", i, strings.Repeat("0123456789abcdef", 60))
 	}
 	w := newWorld(t, []scene{{Match: "much", Steps: []step{{Text: want.String(), ChunkBytes: 32 << 10}}}, {Match: "", Steps: []step{{Text: "quick"}}}}, func(o *Options) {
-		o.Daemon.Inbox = 64 << 10
+		o.Daemon.Inbox = 256 << 10
 		pauses = gatewaytest.Count(o.Daemon)
 	})
 	slow := w.dial()
-	if err := slow.conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+	if err := slow.conn.(*net.TCPConn).SetReadBuffer(16 << 10); err != nil {
 		t.Fatal(err)
 	}
 	m := ask("1", "much")

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -38,6 +39,12 @@ func TestErrorCodes(t *testing.T) {
 			}
 		}
 	}
+	for _, recoverable := range []bool{true, false} {
+		e := s3Refusal("1", &problem{s3: "X", message: "y", hint: "do so", recoverable: recoverable, details: map[string]any{"a": 1}}, 1)
+		if e.Recoverable != recoverable || e.Details["hint"] != "do so" || e.Details["a"] != 1 {
+			t.Errorf("got %+v", e)
+		}
+	}
 	for _, err := range []error{gateway.ErrAway, errors.New("x")} {
 		if p := away(err); p.s3 != "INTERNAL_ERROR" || !p.recoverable || errors.Is(err, gateway.ErrAway) && p.hint == "" {
 			t.Errorf("%v: got %+v", err, p)
@@ -62,4 +69,27 @@ func TestStopReasons(t *testing.T) {
 			t.Errorf("%q %q: got %q, want %q", c.status, c.stop, got, c.want)
 		}
 	}
+}
+
+// G4: what a tool's result says is what the daemon told.
+func TestToolResult(t *testing.T) {
+	of := wire.Event{SessionID: "s", TurnID: "t", RequestID: "r"}
+	s := &s3Turn{id: "1", agent: "architect"}
+	s.translate(&wire.TurnStarted{Event: of, Agent: "orchestrator"})
+	s.translate(&wire.AgentStreamChunk{Event: of, Agent: "orchestrator", Chunk: wire.Chunk{Type: wire.ChunkToolCall, ExecutionID: "e", Tool: "bash", Arguments: "{}"}})
+	for status, failed := range map[string]string{wire.StatusSuccess: "", wire.StatusError: "Tool 'bash' failed: made"} {
+		out := s.translate(&wire.CommandResult{Event: of, ExecutionID: "e", Tool: "bash", Status: status, Output: []byte("made\nmore"), DurationMS: 125})
+		if m := decodeTyped(t, out[0]); m["duration"] != 125.0 || m.str("output") != "made\nmore" || m.str("error") != failed || m.str("toolID") != "e" {
+			t.Errorf("%s: got %v", status, m)
+		}
+	}
+}
+
+// decodeTyped is decode without a look at the time.
+func decodeTyped(t *testing.T, raw []byte) (m msg) {
+	t.Helper()
+	if err := errors.Join(json.Unmarshal(raw, &m), typed(m)); err != nil {
+		t.Fatalf("%v in %q", err, raw)
+	}
+	return m
 }

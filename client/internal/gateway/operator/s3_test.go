@@ -71,10 +71,10 @@ func TestS3Dispatch(t *testing.T) {
 	}
 }
 
-// K3, K5, K10, L15, decision 9: sessions are created under the name a client chose, listed by agent, fetched whole, and stay
+// K3, K5, K7, K8, K10, L15, decision 9: sessions are created under the name a client chose, listed by agent, fetched whole, and stay
 // deleted.
 func TestS3Sessions(t *testing.T) {
-	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "an answer"}}}})
+	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "an answer", Usage: &gatewaytest.Usage{Input: 100, CacheRead: 20, Output: 30}}}}})
 	c := w.dial()
 	send := func(m msg) msg {
 		t.Helper()
@@ -110,8 +110,21 @@ func TestS3Sessions(t *testing.T) {
 	}
 	one := msg(turns[0].(map[string]any))
 	if one.obj("request").str("content") != "question engineer" || one.obj("response").str("content") != "an answer" || one.str("id") == "" ||
-		one.obj("usage")["totalTokens"].(float64) <= 0 || one["timestamp"].(float64) <= 0 || one.list("toolCalls") == nil {
+		fmt.Sprint(one.obj("usage")) != "map[inputTokens:120 outputTokens:30 totalTokens:150]" || one["timestamp"].(float64) <= 0 || one.list("toolCalls") == nil {
 		t.Errorf("turn: %v", one)
+	}
+	more := ask("d5", "a second question")
+	more["sessionID"] = "of-engineer"
+	c.send(more)
+	if end := c.turn("d5"); fmt.Sprint(end[len(end)-1].obj("usage")) != "map[inputTokens:120 outputTokens:30 totalTokens:150]" {
+		t.Errorf("a turn's usage: %v", end)
+	}
+	if s := send(msg{"type": "getSession", "id": "g2", "sessionID": "of-engineer"}).obj("session"); fmt.Sprint(s.obj("usage")) != "map[inputTokens:240 outputTokens:60 totalTokens:300]" ||
+		s["updatedAt"].(float64) < s["createdAt"].(float64) || s["turnCount"] != 2.0 {
+		t.Errorf("a session's usage: %v", s)
+	}
+	if m := send(msg{"type": "query", "id": "u", "sessionID": "of-engineer", "messages": user("x")}); fmt.Sprint(m.obj("usage")) != "map[inputTokens:120 outputTokens:30]" {
+		t.Errorf("usage in S4: %v", m)
 	}
 	if m := send(msg{"type": "deleteSession", "id": "x", "sessionID": "of-engineer"}); m.str("type") != "session-deleted" || m.str("sessionID") != "of-engineer" {
 		t.Errorf("delete: %v", m)
@@ -203,6 +216,21 @@ func TestS3ProviderErrors(t *testing.T) {
 		}
 		if code != tc.code {
 			t.Errorf("%s: got %q, want %q in %v", tc.prompt, code, tc.code, all)
+		}
+	}
+}
+
+// D10: a request may name its model.
+func TestS3Model(t *testing.T) {
+	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "hi"}}}})
+	c := w.dial()
+	for model, want := range map[string]string{"test/m": "end_turn", "nowhere/m": "error"} {
+		m := ask(model, "x")
+		m["metadata"] = msg{"model": model}
+		c.send(m)
+		all := c.turn(model)
+		if end := all[len(all)-1]; end.str("stopReason") != want && end.str("type") != want {
+			t.Errorf("%s: %v", model, all)
 		}
 	}
 }

@@ -189,6 +189,16 @@ func TestS4Context(t *testing.T) {
 	if m := request("4", "fail", []string{"bash"}, there); s4Code(m) != "TOOL_EXECUTION_FAILED" || m.str("stopReason") != "end_turn" {
 		t.Errorf("a tool that fails: %v", m)
 	}
+	// The list counts as well in query and dispatch.
+	c.send(msg{"type": "query", "id": "5", "messages": user("where"), "tools": []string{"read"}})
+	if m := c.next(); s4Code(m) != "TOOL_NOT_AVAILABLE" {
+		t.Errorf("a tool not on a query's list: %v", m)
+	}
+	c.send(msg{"type": "dispatch", "id": "6", "messages": user("where"), "tools": []string{"read"}})
+	c.send(msg{"type": "stream", "id": "7", "sessionID": c.next().str("sessionID")})
+	if all := c.results("7"); s4Code(all[len(all)-1]) != "TOOL_NOT_AVAILABLE" {
+		t.Errorf("a tool not on a dispatch's list: %v", all)
+	}
 	for i, path := range []string{"relative", "/nonexistent/x", there + "/..", "/etc/passwd", "/\x00"} {
 		if m := request(fmt.Sprint("p", i), "where", nil, path); s4Code(m) != "INVALID_REQUEST" {
 			t.Errorf("project %q: %v", path, m)

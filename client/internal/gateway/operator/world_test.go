@@ -96,7 +96,7 @@ type tight struct{ net.Listener }
 func (l tight) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if tcp, ok := c.(*net.TCPConn); ok {
-		err = errors.Join(err, tcp.SetWriteBuffer(64<<10))
+		err = errors.Join(err, tcp.SetWriteBuffer(16<<10))
 	}
 	return c, err
 }

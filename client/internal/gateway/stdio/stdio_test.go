@@ -41,7 +41,7 @@ var common = []scene{
 	{Match: "^tool$", Steps: []step{{Text: "looking ", ToolCalls: []call{bash("echo tool-ran")}}, {Text: "ok"}}},
 	{Match: "^medium$", Steps: []step{{ToolCalls: []call{{Name: "write", Arguments: map[string]any{"path": "made.txt", "content": "x"}}}}, {Text: "ok"}}},
 	{Match: "^fails$", Steps: []step{{ToolCalls: []call{{Name: "read", Arguments: map[string]any{"path": "not-there.txt"}}}}, {Text: "went on"}}},
-	{Match: "^file$", Steps: []step{{Text: "seen"}}},
+	{Match: "^file$", Steps: []step{{Text: "seen", Error: "auth", ErrorOver: 30_000}}},
 	{Match: "^odd$", Steps: []step{{Text: "a\nb\u2028\u00e9\U0001f600", ChunkBytes: 1, ToolCalls: []call{bash(`printf 'one\ntwo\377'`)}}, {Text: "ok"}}},
 	{Match: "^auth$", Steps: []step{{Error: "auth"}}},
 	{Match: "^endless$", Steps: []step{{Text: strings.Repeat("word ", 5000), ChunkBytes: 5, ChunkMS: 20}}},
@@ -317,12 +317,15 @@ func TestConformance(t *testing.T) {
 	})
 	run("D9 attachments", func(t *testing.T, r *runtime) {
 		path := filepath.Join(w.Project, "note.txt")
-		if err := os.WriteFile(path, []byte("attached words"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(strings.Repeat("attached words\n", 3000)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r.send(ask("req-1", "file", fmt.Sprintf(`,"attachments":[{"path":%q,"mime":"text/plain"}]`, path)))
-		if m := last(r.answer("req-1")); m["type"] != "done" {
-			t.Errorf("got %v", m)
+		files := fmt.Sprintf(`,"attachments":[{"path":%q,"mime":"text/plain"}]`, path)
+		for id, c := range map[string]struct{ with, want string }{"without": {"", "done"}, "with": {`,"metadata":{"conversationId":"with"}` + files, "error"}} { // the model is given them
+			r.send(ask(id, "file", c.with))
+			if m := last(r.answer(id)); m["type"] != c.want {
+				t.Errorf("%s: got %v", id, m)
+			}
 		}
 		for i, bad := range []string{`[{"path":"/not/there","mime":"x"}]`, `[{"path":"/","mime":"x"}]`, `[{"mime":"x"}]`, `[{"path":1}]`, `{}`} {
 			id := fmt.Sprint("bad-", i)
@@ -334,11 +337,18 @@ func TestConformance(t *testing.T) {
 	})
 	run("D11 E11 E12 K11 conversations by id, status, clear_history", func(t *testing.T, r *runtime) {
 		meta := `,"metadata":{"conversationId":"conv-456","userId":"user-789","other":1}`
+		var first time.Duration
+		var at time.Time
 		length := func(id, more string) float64 {
+			sent := time.Now()
 			r.send(`{"id":"` + id + `","kind":"get_status"` + more + `}`)
 			d := last(r.answer(id))["data"].(map[string]any)
-			if d["state"] != "idle" || d["uptime"].(float64) < 0 {
-				t.Errorf("got %v", d)
+			up := time.Duration(d["uptime"].(float64)) * time.Millisecond
+			if first == 0 {
+				first, at = up, time.Now()
+			}
+			if d["state"] != "idle" || up < 0 || up-first < sent.Sub(at)-time.Millisecond {
+				t.Errorf("got %v after %v at %v", d, first, at)
 			}
 			return d["conversationLength"].(float64)
 		}
