@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -44,6 +45,12 @@ type Daemon struct {
 	Credentials map[string]string        // only what the settings name; kept in the daemon's memory
 	Log         *slog.Logger             // nil = none
 	Inbox       int                      // bytes of events that may wait for a slow client; 0 = 4 MiB
+	Patience    time.Duration            // how long a request of a client waits for the daemon's answer; 0 = 15 s
+}
+
+// Bound is ctx for a request that waits for the daemon's answer.
+func (d *Daemon) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(d.Patience, 15*time.Second))
 }
 
 // Options for Connect.

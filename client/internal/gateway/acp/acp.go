@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	connectBound = 15 * time.Second // for the daemon to answer about a session
-	closeBound   = 5 * time.Second  // for running prompts to report their end when the server stops
+	closeBound = 5 * time.Second // for running prompts to report their end when the server stops
 
 	// sdkMost is the longest line that the SDK reads, in bytes: its buffer has 10 MiB, with the newline. At a longer one it
 	// gives the connection up without a word.

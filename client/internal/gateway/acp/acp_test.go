@@ -213,7 +213,8 @@ func TestEditor(t *testing.T) {
 		if err := os.WriteFile(path, []byte("one\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, updates, err := e.prompt(e.open(w), sdk.TextBlock("write"))
+		id := e.open(w)
+		_, updates, err := e.prompt(id, sdk.TextBlock("write"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,6 +229,20 @@ func TestEditor(t *testing.T) {
 		}
 		if got, _ := os.ReadFile(path); string(got) != "two\n" {
 			t.Errorf("file: %q", got)
+		}
+		if at := updates[i].ToolCall.Locations; len(at) != 1 || at[0].Path != path || updates[i].ToolCall.RawInput.(map[string]any)["content"] != "two\n" {
+			t.Errorf("call: %+v", updates[i].ToolCall)
+		}
+		// Told again, the paths are absolute too, which the protocol asks, and what the file held before is not made up.
+		other := start(t, w)
+		if _, err := other.conn.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: w.Project, McpServers: []sdk.McpServer{}}); err != nil {
+			t.Fatal(err)
+		}
+		other.mu.Lock()
+		defer other.mu.Unlock()
+		i = slices.IndexFunc(other.updates, func(u sdk.SessionUpdate) bool { return u.ToolCall != nil })
+		if c := other.updates[i].ToolCall; c.Content[0].Diff.Path != path || c.Content[0].Diff.OldText != nil || c.Locations[0].Path != path {
+			t.Errorf("loaded: %+v", c)
 		}
 	})
 	run("a refusal, and an option that was not offered", func(t *testing.T, e *editor) {
@@ -354,6 +369,11 @@ func TestEditor(t *testing.T) {
 		other.mu.Unlock()
 		if len(replayed) < 4 || replayed[0].UserMessageChunk == nil || replayed[0].UserMessageChunk.Content.Text.Text != "tool" || text(replayed) != "lookingok" {
 			t.Errorf("load: got %+v", replayed)
+		}
+		for _, update := range replayed {
+			if c := update.ToolCall; c != nil && (c.Kind != sdk.ToolKindExecute || c.Title != "`echo tool-ran`") {
+				t.Errorf("load: got %+v", c)
+			}
 		}
 		if _, updates, err := other.prompt(id, sdk.TextBlock("say")); err != nil || text(updates) != "hello there" {
 			t.Errorf("after the load: %q %v", text(updates), err)

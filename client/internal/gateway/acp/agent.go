@@ -111,7 +111,7 @@ func (a *agent) connect(ctx context.Context, cwd string, id sdk.SessionId, serve
 		open.ignored(servers)
 		return open, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectBound)
+	ctx, cancel := a.o.Daemon.Bound(ctx)
 	defer cancel()
 	gs, err := a.o.Daemon.Connect(ctx, gateway.Options{
 		Name: "sublet serve acp", Session: wire.SessionID(id), AfterSeq: -1, Confirm: true, Place: gateway.Place{Cwd: filepath.Clean(cwd)},
@@ -147,7 +147,7 @@ func (a *agent) session(id sdk.SessionId) (*session, error) {
 
 // ListSessions lists the stored ones, those of a folder where one is given.
 func (a *agent) ListSessions(ctx context.Context, p sdk.ListSessionsRequest) (sdk.ListSessionsResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectBound)
+	ctx, cancel := a.o.Daemon.Bound(ctx)
 	defer cancel()
 	gs, err := a.o.Daemon.Connect(ctx, gateway.Options{Name: "sublet serve acp"})
 	if err != nil {
@@ -214,7 +214,7 @@ func (a *agent) SetSessionMode(ctx context.Context, p sdk.SetSessionModeRequest)
 	if modeNames[p.ModeId].Id == "" {
 		return sdk.SetSessionModeResponse{}, invalid("modeId: %q is none of plan, ask, auto", clip(string(p.ModeId)))
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectBound)
+	ctx, cancel := a.o.Daemon.Bound(ctx)
 	defer cancel()
 	if _, err := s.gs.Policy(ctx, &wire.PolicyRequest{Op: "set_mode", Mode: string(p.ModeId)}); err != nil {
 		return sdk.SetSessionModeResponse{}, requestError(err)

@@ -21,6 +21,7 @@ type session struct {
 	gs *gateway.Session
 	id sdk.SessionId
 
+	past  bool                           // it tells what was: files have changed since
 	calls map[wire.ExecutionID]*toolCall // the translator's: tools that run
 
 	mu sync.Mutex
@@ -277,29 +278,15 @@ func (s *session) over(id wire.RequestID, j *job) {
 
 // replay tells what was said and done in the session so far.
 func (s *session) replay(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, connectBound)
-	defer cancel()
-	id := wire.SessionID(s.id)
-	past := &session{a: s.a, id: s.id, calls: map[wire.ExecutionID]*toolCall{}}
-	for after := int64(0); ; {
-		page, err := s.gs.Do(ctx, &wire.SessionRequest{Op: "get", SessionID: &id, IncludeHistory: true, AfterSeq: after, Limit: 1000})
-		if err != nil {
-			return err
+	past := &session{a: s.a, gs: s.gs, id: s.id, past: true, calls: map[wire.ExecutionID]*toolCall{}}
+	_, err := s.gs.History(ctx, wire.SessionID(s.id), func(m wire.EventMessage) {
+		if t, ok := m.(*wire.TurnStarted); ok {
+			s.update(sdk.UpdateUserMessageText(t.Prompt))
+			return
 		}
-		for _, e := range page.Events {
-			if m, ok := e.Message.(wire.EventMessage); ok {
-				after = m.Meta().Seq
-			}
-			if t, ok := e.Message.(*wire.TurnStarted); ok {
-				s.update(sdk.UpdateUserMessageText(t.Prompt))
-				continue
-			}
-			past.show(e.Message)
-		}
-		if !page.More || len(page.Events) == 0 {
-			return nil
-		}
-	}
+		past.show(m)
+	})
+	return err
 }
 
 // show translates what an agent says and does.

@@ -84,7 +84,7 @@ func title(tool string, args map[string]any) string {
 
 // absolute is a path of a call against the session's folder.
 func (s *session) absolute(path string) string {
-	if filepath.IsAbs(path) || s.gs == nil {
+	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(s.gs.Place().Cwd, path)
@@ -104,7 +104,7 @@ func (s *session) diff(tool string, args map[string]any) []sdk.ToolCallContent {
 			return nil
 		}
 		info, err := os.Stat(path)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > diffMost || s.gs == nil {
+		if err != nil || !info.Mode().IsRegular() || info.Size() > diffMost || s.past {
 			return []sdk.ToolCallContent{sdk.ToolDiffContent(path, content)}
 		}
 		old, err := os.ReadFile(path)
@@ -150,7 +150,7 @@ func (s *session) output(m *wire.AgentStreamChunk) {
 	if call == nil {
 		return
 	}
-	if call.tool == "bash" && call.term == nil {
+	if call.tool == "bash" && call.term == nil && !s.past {
 		call.term = s.terminal(id, m.RequestID)
 	}
 	if call.tail = append(call.tail, data...); len(call.tail) > outputTail {

@@ -206,7 +206,7 @@ func (p *Pauses) N() int { return int(p.n.Load()) }
 func (w *World) Daemon() *gateway.Daemon {
 	l := launch.New(launch.Options{Paths: w.Paths, NoStart: true})
 	return &gateway.Daemon{
-		Open: l.Open, Version: "test", Cwd: w.Project,
+		Open: l.Open, Version: "test", Cwd: w.Project, Patience: Patience,
 		Env: map[string]wire.OSString{"HOME": wire.OSString(w.Path("home")), "PATH": wire.OSString(os.Getenv("PATH")), "USER": "tester"},
 	}
 }

@@ -22,9 +22,8 @@ const (
 	protocolVersion = "1.0.0"
 	protocolMajor   = "1"
 
-	connectBound = 15 * time.Second // for the daemon to answer a client's handshake
-	closeBound   = 5 * time.Second  // for running queries to report their end when the server stops
-	writeBound   = 2 * time.Second  // for a client to read what is left then
+	closeBound = 5 * time.Second // for running queries to report their end when the server stops
+	writeBound = 2 * time.Second // for a client to read what is left then
 )
 
 // conn is one client: a reader that answers requests in their order, and, once there is a session, a translator.

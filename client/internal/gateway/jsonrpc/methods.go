@@ -1,7 +1,6 @@
 package jsonrpc
 
 import (
-	"context"
 	"regexp"
 	"slices"
 	"strings"
@@ -87,7 +86,7 @@ func (c *conn) initialize(r *request) (any, func(), *failure) {
 	for _, name := range p.Capabilities {
 		can[name] = true
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, connectBound)
+	ctx, cancel := c.s.o.Daemon.Bound(c.ctx)
 	defer cancel()
 	session, err := c.s.o.Daemon.Connect(ctx, gateway.Options{
 		Name: "sublet serve jsonrpc", Confirm: can["tool_approval"], Place: gateway.Place{Term: term},
@@ -230,7 +229,7 @@ func (c *conn) load(r *request) (any, func(), *failure) {
 		return nil, nil, failureOf(err)
 	}
 	id := reply.Session.ID
-	ctx, cancel := context.WithTimeout(c.ctx, connectBound)
+	ctx, cancel := c.s.o.Daemon.Bound(c.ctx)
 	defer cancel()
 	if err := c.session.Attach(ctx, id, -1); err != nil {
 		return nil, nil, failureOf(err)
@@ -246,7 +245,7 @@ func (c *conn) load(r *request) (any, func(), *failure) {
 
 // do is one request about sessions.
 func (c *conn) do(r *wire.SessionRequest) (*wire.SessionReply, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, connectBound)
+	ctx, cancel := c.s.o.Daemon.Bound(c.ctx)
 	defer cancel()
 	return c.session.Do(ctx, r)
 }
@@ -262,37 +261,26 @@ func (c *conn) count(id wire.SessionID) (blocks, messages int, err error) {
 		}
 	}
 	speaking := false
-	for after := int64(0); ; {
-		page, err := c.do(&wire.SessionRequest{Op: "get", SessionID: &id, IncludeHistory: true, IncludeBlocks: true, AfterSeq: after, Limit: 1000})
-		if err != nil {
-			return 0, 0, err
-		}
-		for _, e := range page.Events {
-			switch m := e.Message.(type) {
-			case *wire.TurnStarted:
-				messages, speaking = messages+1, false
-			case *wire.CommandResult:
-				blocks, speaking = blocks+1, false
-			case *wire.AgentComplete:
-				found(split.end())
-				speaking = false
-			case *wire.AgentStreamChunk:
-				switch m.Chunk.Type {
-				case wire.ChunkText:
-					if !speaking {
-						messages, speaking = messages+1, true
-					}
-					found(split.add(m.Chunk.Text))
-				case wire.ChunkBlock:
-					blocks++
+	_, err = c.session.History(c.ctx, id, func(m wire.EventMessage) {
+		switch m := m.(type) {
+		case *wire.TurnStarted:
+			messages, speaking = messages+1, false
+		case *wire.CommandResult:
+			blocks, speaking = blocks+1, false
+		case *wire.AgentComplete:
+			found(split.end())
+			speaking = false
+		case *wire.AgentStreamChunk:
+			switch m.Chunk.Type {
+			case wire.ChunkText:
+				if !speaking {
+					messages, speaking = messages+1, true
 				}
-			}
-			if event, ok := e.Message.(wire.EventMessage); ok {
-				after = event.Meta().Seq
+				found(split.add(m.Chunk.Text))
+			case wire.ChunkBlock:
+				blocks++
 			}
 		}
-		if !page.More || len(page.Events) == 0 {
-			return blocks, messages, nil
-		}
-	}
+	})
+	return blocks, messages, err
 }

@@ -58,31 +58,14 @@ func s3TurnOf(t *turn) s3SessionTurn {
 	}
 }
 
-// pageSize is how many events are read at once, and how many sessions listed.
+// pageSize is how many sessions are listed at once.
 const pageSize = 1000
 
 // readSession reads a session's whole history and folds it into turns.
 func readSession(ctx context.Context, sess *gateway.Session, id wire.SessionID) (*history, wire.SessionInfo, error) {
 	h := &history{}
-	for after := int64(0); ; {
-		reply, err := sess.Do(ctx, &wire.SessionRequest{
-			Op: "get", SessionID: &id, IncludeHistory: true, IncludeBlocks: true, AfterSeq: after, Limit: pageSize,
-		})
-		if err != nil {
-			return nil, wire.SessionInfo{}, err
-		}
-		last := after
-		for _, e := range reply.Events {
-			if m, ok := e.Message.(wire.EventMessage); ok { // not one of a kind that this build does not know
-				last = m.Meta().Seq
-				h.apply(m)
-			}
-		}
-		if !reply.More || last == after {
-			return h, reply.Session, nil
-		}
-		after = last
-	}
+	info, err := sess.History(ctx, id, func(m wire.EventMessage) { h.apply(m) })
+	return h, info, err
 }
 
 type s3SessionReply struct {

@@ -2,7 +2,6 @@ package stdio
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +31,7 @@ func (s *server) conversation(name string) (*conversation, error) {
 	if t != nil {
 		return t, t.ensure()
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, connectBound)
+	ctx, cancel := s.o.Daemon.Bound(s.ctx)
 	defer cancel()
 	const client = "sublet serve stdio"
 	session, err := s.o.Daemon.Connect(ctx, gateway.Options{Name: client, Session: wire.SessionID(name), AfterSeq: -1})
@@ -63,7 +62,7 @@ func (t *conversation) ensure() error {
 	if t.name == "" || t.session.ID() == t.name {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(t.s.ctx, connectBound)
+	ctx, cancel := t.s.o.Daemon.Bound(t.s.ctx)
 	defer cancel()
 	err := t.session.Attach(ctx, t.name, -1)
 	if errors.Is(err, wire.ErrNotFoundSession) {
@@ -100,7 +99,7 @@ func (t *conversation) clear() error {
 	if running > 0 {
 		return fmt.Errorf("the conversation is not cleared while %d requests run in it", running)
 	}
-	ctx, cancel := context.WithTimeout(t.s.ctx, connectBound)
+	ctx, cancel := t.s.o.Daemon.Bound(t.s.ctx)
 	defer cancel()
 	_, err := t.session.Do(ctx, &wire.SessionRequest{Op: "clear"})
 	return err
@@ -113,7 +112,7 @@ type status struct {
 }
 
 func (t *conversation) status() (*status, error) {
-	ctx, cancel := context.WithTimeout(t.s.ctx, connectBound)
+	ctx, cancel := t.s.o.Daemon.Bound(t.s.ctx)
 	defer cancel()
 	reply, err := t.session.Do(ctx, &wire.SessionRequest{Op: "get"})
 	if err != nil {

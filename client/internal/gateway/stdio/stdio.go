@@ -18,8 +18,7 @@ const (
 	// protocolVersion is the document's.
 	protocolVersion = "1.0.0"
 
-	connectBound = 15 * time.Second // for the daemon to answer about a conversation
-	closeBound   = 5 * time.Second  // for running requests to report their end when the server stops
+	closeBound = 5 * time.Second // for running requests to report their end when the server stops
 )
 
 // Options for Serve. Daemon, In and Out are required.

@@ -1,0 +1,36 @@
+package gateway
+
+import (
+	"context"
+
+	"sublet/wire"
+)
+
+// History reads all that is stored of a session, which may be any, and hands it on in order. Errors are those of Do.
+func (s *Session) History(ctx context.Context, id wire.SessionID, each func(wire.EventMessage)) (wire.SessionInfo, error) {
+	for after := int64(0); ; {
+		reply, err := s.page(ctx, id, after)
+		if err != nil {
+			return wire.SessionInfo{}, err
+		}
+		last := after
+		for _, e := range reply.Events {
+			if m, ok := e.Message.(wire.EventMessage); ok { // not one of a kind that this build does not know
+				last = max(last, m.Meta().Seq)
+				each(m)
+			}
+		}
+		if !reply.More || last == after { // a page without a number would come again for ever
+			return reply.Session, nil
+		}
+		after = last
+	}
+}
+
+func (s *Session) page(ctx context.Context, id wire.SessionID, after int64) (*wire.SessionReply, error) {
+	ctx, cancel := s.d.Bound(ctx)
+	defer cancel()
+	return s.Do(ctx, &wire.SessionRequest{
+		Op: "get", SessionID: &id, IncludeHistory: true, IncludeBlocks: true, AfterSeq: after, Limit: 1000,
+	})
+}
