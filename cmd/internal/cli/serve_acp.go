@@ -27,7 +27,7 @@ func (a *app) serveACP() *cobra.Command {
 			}
 			return a.serving(trace, func(ctx context.Context, o client.Options, conf config.Config) error {
 				signal.Ignore(syscall.SIGPIPE) // an editor that is gone is an error of a write
-				s := client.ACP{In: a.stdin, Out: a.stdout, MaxLine: conf.Limits.MessageBytes, Runtime: o.Paths.Runtime}
+				s := client.ACP{In: a.stdin, Out: a.stdout, MaxLine: conf.Limits.MessageBytes, RequestsPerSecond: conf.Limits.RequestsPerSecond, Runtime: o.Paths.Runtime}
 				if self, err := os.Executable(); err == nil { // else output is shown in the tool calls
 					s.Show = []string{self, "serve", "acp", "--show"}
 				}

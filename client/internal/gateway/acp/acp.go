@@ -4,6 +4,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,8 @@ type Options struct {
 	In      io.Reader
 	Out     io.Writer
 	MaxLine int // bytes of a message; 0 = 10 MiB less one, which is also the most
+	// RequestsPerSecond is how many requests of the editor are taken; 0 = 100 (N2). Its answers and notifications do not count.
+	RequestsPerSecond int
 	// Show is a program with its first arguments that calls Show with one more, a path in Runtime, a folder that only the
 	// user can enter: the output of commands is then shown in terminals of an editor that has them. nil = in tool calls.
 	Show    []string
@@ -50,7 +53,7 @@ func Serve(ctx context.Context, o Options) error {
 		return err
 	}
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	g := &gate{out: gateway.NewWriter(o.Out), ctx: own, log: log, quiet: make(chan struct{})}
+	g := &gate{limit: cmp.Or(o.RequestsPerSecond, 100), out: gateway.NewWriter(o.Out), ctx: own, log: log, quiet: make(chan struct{})}
 	a := &agent{o: o, log: log, ctx: own, sessions: map[sdk.SessionId]*session{}}
 	inR, inW := io.Pipe()
 	most := o.MaxLine
@@ -90,9 +93,11 @@ func Serve(ctx context.Context, o Options) error {
 // gate stands between the editor and the SDK, which gives a connection up at a line that is too long and says nothing to one
 // that is no message (T7a, T7b).
 type gate struct {
-	out *gateway.Writer
-	ctx context.Context
-	log *slog.Logger
+	out   *gateway.Writer
+	ctx   context.Context
+	log   *slog.Logger
+	limit int          // requests in a second
+	rate  gateway.Rate // the reader's
 
 	mu sync.Mutex
 	// guarded by mu
@@ -135,6 +140,10 @@ func (g *gate) read(in *gateway.LineReader, to *io.PipeWriter) {
 			g.refuse(nil, -32600, "Invalid request", "a message has a method, or answers a request by its id")
 			continue
 		case m.Method != nil && hasID:
+			if ok, retry := g.rate.Take(g.limit); !ok { // the SDK would begin them all at once
+				g.refuse(m.ID, -32600, "Invalid request", fmt.Sprintf("rate limit: more than %d requests in a second; try again in %v", g.limit, retry))
+				continue
+			}
 			g.count(1)
 		}
 		if _, err := to.Write(append(line, '\n')); err != nil {

@@ -19,9 +19,11 @@ import (
 const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n"
 
 // serve runs `serve acp` over the whole of in and returns what it answered.
-func serve(w *gatewaytest.World, in io.Reader) (string, error) {
+func serve(w *gatewaytest.World, in io.Reader) (string, error) { return serveAt(w, in, 0) }
+
+func serveAt(w *gatewaytest.World, in io.Reader, requestsPerSecond int) (string, error) {
 	var out bytes.Buffer
-	err := Serve(context.Background(), Options{Daemon: w.Daemon(), In: in, Out: &out})
+	err := Serve(context.Background(), Options{Daemon: w.Daemon(), In: in, Out: &out, RequestsPerSecond: requestsPerSecond})
 	return out.String(), err
 }
 
@@ -79,6 +81,31 @@ func TestSlowWriterAndLimit(t *testing.T) {
 	}
 }
 
+// N2: a flood is answered, each request with its id, and the editor is served afterwards; the daemon hears of no more than the
+// limit.
+func TestFlood(t *testing.T) {
+	const n, limit = 300, 20
+	w := gatewaytest.New(t, runDaemon, common)
+	in := strings.Builder{}
+	in.WriteString(hello)
+	for i := range n {
+		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":"f%d","method":"session/new","params":{"cwd":%q,"mcpServers":[]}}`+"\n", i, w.Project)
+	}
+	out, err := serveAt(w, strings.NewReader(in.String()), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, refused := strings.Count(out, `"sessionId"`), strings.Count(out, "rate limit: more than 20 requests in a second")
+	if taken+refused != n || taken < limit-1 || refused < n/2 {
+		t.Errorf("%d were taken and %d refused", taken, refused)
+	}
+	for i := range n {
+		if strings.Count(out, fmt.Sprintf(`"id":"f%d",`, i)) != 1 {
+			t.Errorf("request f%d has no answer, or two", i)
+		}
+	}
+}
+
 // until calls found once want was written to it, or an error.
 type until struct {
 	bytes.Buffer
@@ -129,7 +156,7 @@ func FuzzGate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
 		var answers bytes.Buffer
-		g := &gate{out: gateway.NewWriter(&answers), ctx: t.Context(), log: slog.New(slog.DiscardHandler), quiet: make(chan struct{})}
+		g := &gate{limit: 1000, out: gateway.NewWriter(&answers), ctx: t.Context(), log: slog.New(slog.DiscardHandler), quiet: make(chan struct{})}
 		r, w := io.Pipe()
 		var passed bytes.Buffer
 		done := make(chan struct{})

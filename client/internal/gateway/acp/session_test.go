@@ -1,0 +1,47 @@
+package acp
+
+import (
+	"errors"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"sublet/wire"
+)
+
+// Every end of a turn has one of the protocol's stop reasons, or is an error that says what to do.
+func TestStopReason(t *testing.T) {
+	for _, c := range []struct {
+		status, stop string
+		want         sdk.StopReason
+	}{
+		{wire.StatusSuccess, "end_turn", sdk.StopReasonEndTurn},
+		{wire.StatusSuccess, "", sdk.StopReasonEndTurn},
+		{wire.StatusSuccess, "max_tokens", sdk.StopReasonMaxTokens},
+		{wire.StatusSuccess, "tool_use", sdk.StopReasonMaxTurnRequests},
+		{wire.StatusSuccess, "refusal", sdk.StopReasonRefusal},
+		{wire.StatusCancelled, "cancelled", sdk.StopReasonCancelled},
+	} {
+		r, err := (&job{end: &wire.AgentComplete{Status: c.status, StopReason: c.stop}}).response()
+		if err != nil || r.StopReason != c.want || r.Validate() != nil {
+			t.Errorf("%s %s: got %v, %v, want %s", c.status, c.stop, r.StopReason, err, c.want)
+		}
+	}
+	if r, err := (&job{problem: &wire.Error{Code: wire.CodeCancelled}}).response(); err != nil || r.StopReason != sdk.StopReasonCancelled {
+		t.Errorf("cancelled before it began: %v, %v", r, err)
+	}
+	for _, j := range []*job{
+		{problem: &wire.Error{Code: wire.CodeModel, Message: "no such model", Hint: "name another"}},
+		{end: &wire.AgentComplete{Status: wire.StatusError}, problem: &wire.Error{Code: wire.CodeModel, Message: "no such model", Hint: "name another"}},
+		{end: &wire.AgentComplete{Status: wire.StatusTimeout}},
+	} {
+		_, err := j.response()
+		e, ok := errors.AsType[*sdk.RequestError](err)
+		if !ok || e.Code != -32603 {
+			t.Fatalf("got %v", err)
+		}
+		if data, _ := e.Data.(map[string]any); j.problem != nil && (e.Message != "no such model" || data["hint"] != "name another" || data["code"] != wire.CodeModel) {
+			t.Errorf("got %+v", e)
+		}
+	}
+}
