@@ -15,8 +15,9 @@
 __sublet_fifo=$__sublet_dir/fifo # records for Go: opened, written and closed each time (T1e)
 __sublet_c=$__sublet_dir/c       # the text to source
 __sublet_n=                      # nonce of the command that runs; empty once its end was told
+__sublet_p=                      # the one before
 __sublet_m=                      # start mark with that nonce, printed by PS0
-__sublet_s=0                     # 1: PS0 was printed, so a command began
+__sublet_s=                      # 1: PS0 was printed, so a command began
 __sublet_st=0                    # status the last prompt saw
 __sublet_f=                      # what Go wants done at the end of this command
 __sublet_tr=                     # text for the top level, run behind z
@@ -36,17 +37,41 @@ __sublet_hc=                     # number the next line will have in the history
 __sublet_pv=-s                   # whether the user wants promptvars
 __sublet_vars=                   # the variables were written down: 1 before a borrower's command, 2 behind it, too
 __sublet_so= __sublet_bo= __sublet_ifs=
-# PS0 is expanded in the shell itself, so it can note the start and give PS1 its value back without a command.
-__sublet_ours='${__sublet_s:$((__sublet_s=1)):0}${__sublet_m%"${PS1:=$__sublet_ps1}"}'
+# PS0 is expanded in the shell itself, so it can note the start and give PS1 its value back without a command: nothing
+# ends in what is taken off. Expansion costs by the character.
+__sublet_ours='${__sublet_m%"${PS1:=$__sublet_ps1}${__sublet_s:=1}"}'
 
 __sublet_ret() { \builtin return "$1"; }
 
 # h tells the end once: first the mark on the terminal, then the record. It stands before the user's hooks, so what
-# those print belongs to no command; where there are none, and nothing is left to do, the record says ready, too. Where
-# no command began, a question may lie in the file q (flag q in the file n).
+# those print belongs to no command. Where no command began, a question may lie in the file q (flag q in the file n).
+# What runs at every prompt is short: bash copies a function whole before it runs it, and a call, a builtin or a
+# hundred characters expanded cost as much as ten comparisons.
 __sublet_h() {
-	if [[ $__sublet_ok == q && $__sublet_s == 0 ]]; then # it was told already
+	[[ $__sublet_ok$__sublet_s == q && ! -s $__sublet_dir/n ]] || __sublet_simple "$@" # q told it already
+}
+
+# simple tells the end, and that the shell is ready, too: where there are no hooks but ours, and nothing is left to do.
+__sublet_simple() {
+	if [[ $__sublet_n && $__sublet_s && $# == 1 && $__sublet_alone && ! $__sublet_so$__sublet_tr$__sublet_vars && $- != *[aefkuvxCET]* &&
+		${#PROMPT_COMMAND[@]} == 3 && -t 0 && -t 1 && -t 2 && ! -s $__sublet_dir/n ]] &&
+		__sublet_t= && \builtin printf -v __sublet_t 1 && [[ $__sublet_t ]]; then
+		__sublet_ok= __sublet_hid=
+		\builtin printf '\e]7701;E;%s\a' "$__sublet_n"
+		__sublet_p=$__sublet_n
+		__sublet_next "$1"
+		\builtin printf '%s\0' "E $__sublet_p $1 1 $$ $__sublet_n$__sublet_v"$'\1'"${PWD-}" >"$__sublet_fifo"
 		[[ ! -s $__sublet_dir/n ]] || __sublet_stand
+		__sublet_ok=1
+	else
+		__sublet_hook "$@"
+	fi
+}
+
+# hook does all that h may have to do.
+__sublet_hook() {
+	if [[ $__sublet_ok$__sublet_s == q ]]; then
+		__sublet_stand
 		\builtin return "$((__sublet_old * $1))"
 	fi
 	__sublet_ok=
@@ -66,30 +91,22 @@ __sublet_h() {
 	fi
 	[[ $__sublet_vars != 1 || $# == 2 ]] || __sublet_note m 2 # an interrupt skipped e
 	if [[ $__sublet_n ]]; then
-		\builtin local n="$__sublet_n" began="$__sublet_s"
 		__sublet_hid=
 		if [[ -t 1 ]]; then
-			\builtin printf '\e]7701;E;%s\a' "$n"
+			\builtin printf '\e]7701;E;%s\a' "$__sublet_n"
 		else
-			\builtin printf '\e]7701;E;%s\a' "$n" >"$__sublet_tty"
+			\builtin printf '\e]7701;E;%s\a' "$__sublet_n" >"$__sublet_tty"
 		fi
-		if [[ $began == 1 && $# == 1 && -t 0 && -t 1 && -t 2 && $__sublet_alone && ! $__sublet_tr && ! -s $__sublet_dir/n && ${PROMPT_COMMAND[*]-} == "$__sublet_pc" ]]; then
-			__sublet_next "$1"
-			\builtin printf 'E %s %d 1 %d %s%s\1%s\0' "$n" "$1" "$$" "$__sublet_n" "$__sublet_v" "${PWD-}" >"$__sublet_fifo"
-			[[ ! -s $__sublet_dir/n ]] || __sublet_stand
-			__sublet_ok=1
-			\builtin return "$((__sublet_old * $1))"
-		fi
-		\builtin printf 'E %s %d %d\1%s\0' "$n" "$1" "$began" "${PWD-}" >"$__sublet_fifo"
+		\builtin printf '%s\0' "E $__sublet_n $1 ${__sublet_s:-0}"$'\1'"${PWD-}" >"$__sublet_fifo"
 		__sublet_n=
 	fi
 	# Hidden, it does not see the shell's own standard error.
 	[[ $# == 2 || -t 0 && -t 1 && ( $__sublet_traced || -t 2 ) ]] || __sublet_reopen
 	__sublet_hid=
-	if [[ $__sublet_s == 0 ]]; then
+	if [[ ! $__sublet_s ]]; then
 		[[ ${PS1-} ]] || PS1=$__sublet_ps1
 		if [[ -s $__sublet_dir/n ]]; then
-			\builtin local s="$1" f IFS=$' \t\n'
+			\builtin local s="$1" f n IFS=$' \t\n'
 			\builtin read -r f n <"$__sublet_dir/n"
 			[[ $f != *q* ]] || \builtin . "$__sublet_dir/q"
 		fi
@@ -132,26 +149,34 @@ __sublet_next() {
 		__sublet_hid=1
 		[[ ${PS1@a} == *r* ]] || PS1=
 	fi
-	__sublet_s=0
+	__sublet_s=
 	[[ ${PS0-} == "$__sublet_ours"* ]] || PS0=$__sublet_ours${PS0-}
-	if [[ $SHELLOPTS$BASHOPTS != "$__sublet_opts" ]]; then
-		if [[ :$BASHOPTS: != *:promptvars:* ]]; then # PS0 needs it; Prompt does without where the user does
-			\builtin shopt -s promptvars
-			__sublet_pv=-u
-		fi
-		__sublet_v= # the line editor is back: only a typed line of Go's can switch it off
-		__sublet_keys
-		__sublet_opts=$SHELLOPTS$BASHOPTS
-	fi
-	if [[ $__sublet_own || $1 == 130 ]]; then __sublet_unlist; fi
+	[[ $SHELLOPTS$BASHOPTS == "$__sublet_opts" ]] || __sublet_options
+	[[ ! $__sublet_own && $1 != 130 ]] || __sublet_unlist
 	__sublet_hc=${HISTCMD-}
-	__sublet_nonce
+	[[ $__sublet_old == 1 ]] || __sublet_n=${SRANDOM-}-${SRANDOM-}-${SRANDOM-}
+	[[ $__sublet_n != -* ]] || __sublet_nonce
 	__sublet_m=$'\e]7701;S;'$__sublet_n$'\a'
 }
 
-# z makes the shell ready and tells so. Flags: a the file q is for the top level, d write the state down, f with functions.
+# options looks through them, where they are not those of the last prompt.
+__sublet_options() {
+	if [[ :$BASHOPTS: != *:promptvars:* ]]; then # PS0 needs it; Prompt does without where the user does
+		\builtin shopt -s promptvars
+		__sublet_pv=-u
+	fi
+	__sublet_v= # the line editor is back: only a typed line of Go's can switch it off
+	__sublet_keys
+	__sublet_opts=$SHELLOPTS$BASHOPTS
+}
+
+# z makes sure that the shell is ready and that it was told.
 __sublet_z() {
-	[[ ! $__sublet_ok ]] || \builtin return "$((__sublet_old * $1))"
+	[[ $__sublet_ok ]] || __sublet_ready "$1"
+}
+
+# ready makes the shell ready and tells so. Flags: a the file q is for the top level, d write the state down, f with functions.
+__sublet_ready() {
 	if [[ $- == *[aefkuvxCET]* ]]; then
 		\builtin local -
 		\builtin set +aefkuvxCET
@@ -209,18 +234,9 @@ __sublet_r() {
 	__sublet_ok=1 __sublet_vars=
 }
 
-# nonce makes one that is new for each command. Bash before 5.1 has no good random numbers: Go lays one beside the flags.
-if [[ $__sublet_old == 0 ]]; then
-	__sublet_nonce() {
-		if [[ ${SRANDOM-} ]]; then
-			__sublet_n=$SRANDOM-$SRANDOM-$SRANDOM
-		else # the user unset it
-			__sublet_n=${RANDOM-}-$$-${EPOCHREALTIME-}
-		fi
-	}
-else
-	__sublet_nonce() { :; }
-fi
+# nonce makes one that is new for each command, where the user unset SRANDOM. Bash before 5.1 has no good random
+# numbers: Go lays one beside the flags.
+__sublet_nonce() { __sublet_n=${RANDOM-}-$$-${EPOCHREALTIME-}; }
 
 # unlist takes our own line out of the history, if it is there: by its text, for HISTCONTROL and HISTIGNORE decide that.
 __sublet_unlist() {
@@ -291,16 +307,17 @@ fi
 __sublet_q() {
 	__sublet_own=1
 	if [[ $__sublet_alone && $__sublet_fast && -t 1 && $- != *[aefkuvxCET]* ]]; then
-		[[ ! $HISTCMD || $HISTCMD != "$__sublet_hc" ]] || \builtin history -d "$HISTCMD"
-		\builtin local n="$__sublet_n"
-		__sublet_nonce
+		\builtin printf '\e]7701;E;%s\a' "$__sublet_n"
+		__sublet_p=$__sublet_n __sublet_n=${SRANDOM-}-${SRANDOM-}-${SRANDOM-}
+		[[ $__sublet_n != -* ]] || __sublet_nonce
 		__sublet_m=$'\e]7701;S;'$__sublet_n$'\a'
-		\builtin printf '\e]7701;E;%s\a' "$n"
-		\builtin printf 'E %s %d 1 %d %s\1%s\0' "$n" "$1" "$$" "$__sublet_n" "${PWD-}" >"$__sublet_fifo"
-		__sublet_s=0 __sublet_st=$1 __sublet_ok=q __sublet_own= __sublet_hid=1
+		__sublet_s= # before the record: a ^C behind it must not have h tell the end of the next
+		\builtin printf '%s\0' "E $__sublet_p $1 1 $$ $__sublet_n"$'\1'"${PWD-}" >"$__sublet_fifo"
+		[[ ! $HISTCMD || $HISTCMD != "$__sublet_hc" ]] || \builtin history -d "$HISTCMD"
 		[[ ${PS1@a} == *r* ]] || PS1=
+		__sublet_st=$1 __sublet_own= __sublet_hid=1 __sublet_ok=q
 	fi
-	\builtin return "$1"
+	[[ $1 == 0 ]] || \builtin return "$1"
 }
 __sublet_fast= # HISTCMD is the number of the line that runs; before 5.2 that was not tried
 [[ $__sublet_old == 1 ]] || ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 502)) || __sublet_fast=1
@@ -313,7 +330,9 @@ __sublet_g() {
 		\builtin local t
 		IFS= \builtin read -r -d '' t <"$__sublet_c" || \builtin :
 		\builtin history -s -- "${t%$'\n'}" # takes the line it stands on out by itself
-	else
+	elif [[ $__sublet_fast && ${HISTCMD-} && $HISTCMD == "$__sublet_hc" ]]; then
+		\builtin history -d "$HISTCMD"
+	elif [[ ! $__sublet_fast || ${HISTCMD-} != "$((__sublet_hc - 1))" ]]; then # that is one HISTCONTROL left out
 		__sublet_hc=
 		__sublet_unlist
 	fi
@@ -340,7 +359,7 @@ __sublet_note() {
 
 # e stands behind a sourced text and tells its end; h does where an interrupt skipped it.
 __sublet_e() {
-	__sublet_h "$1" tail
+	__sublet_hook "$1" tail
 	[[ ! $__sublet_vars ]] || __sublet_note m 2
 	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "$__sublet_traced" ]] || __sublet_again
 	\builtin return "$1"
@@ -430,10 +449,10 @@ __sublet_k() {
 }
 
 # What ends a command is not to be replaced by accident: a text that tries is told so by bash.
-\builtin readonly -f __sublet_ret __sublet_h __sublet_mend __sublet_reopen __sublet_next __sublet_z __sublet_wait \
-	__sublet_stand __sublet_r __sublet_nonce __sublet_unlist __sublet_answer __sublet_strip __sublet_arm __sublet_q \
-	__sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again __sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k \
-	__sublet_candidates __sublet_load __sublet_complete
+\builtin readonly -f __sublet_ret __sublet_h __sublet_simple __sublet_hook __sublet_mend __sublet_reopen __sublet_next \
+	__sublet_options __sublet_z __sublet_ready __sublet_wait __sublet_stand __sublet_r __sublet_nonce __sublet_unlist \
+	__sublet_answer __sublet_strip __sublet_arm __sublet_q __sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again \
+	__sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete
 
 if [[ $__sublet_private == 1 ]]; then
 	unset -v HISTFILE
