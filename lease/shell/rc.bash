@@ -61,6 +61,7 @@ __sublet_simple() {
 		__sublet_p=$__sublet_n
 		__sublet_next "$1"
 		\builtin printf '%s\0' "E $__sublet_p $1 1 $$ $__sublet_n$__sublet_v"$'\1'"${PWD-}" >"$__sublet_fifo"
+		__sublet_line "$1"
 		[[ ! -s $__sublet_dir/n ]] || __sublet_stand
 		__sublet_ok=1
 	else
@@ -152,8 +153,6 @@ __sublet_next() {
 	__sublet_s=
 	[[ ${PS0-} == "$__sublet_ours"* ]] || PS0=$__sublet_ours${PS0-}
 	[[ $SHELLOPTS$BASHOPTS == "$__sublet_opts" ]] || __sublet_options
-	[[ ! $__sublet_own && $1 != 130 ]] || __sublet_unlist
-	__sublet_hc=${HISTCMD-}
 	[[ $__sublet_old == 1 ]] || __sublet_n=${SRANDOM-}-${SRANDOM-}-${SRANDOM-}
 	[[ $__sublet_n != -* ]] || __sublet_nonce
 	__sublet_m=$'\e]7701;S;'$__sublet_n$'\a'
@@ -192,6 +191,7 @@ __sublet_ready() {
 		__sublet_wait
 		\builtin read -r __sublet_f __sublet_n <"$__sublet_dir/n"
 	fi
+	__sublet_line "$s"
 	__sublet_next "$s"
 	[[ $__sublet_f != *a* ]] || __sublet_tr+='
 \builtin . "$__sublet_dir/q"'
@@ -246,6 +246,12 @@ __sublet_unlist() {
 	\builtin history 1 >|"$__sublet_dir/h"
 	\builtin read -r n t <"$__sublet_dir/h"
 	[[ $t != *__sublet_* ]] || \builtin history -d "${n%\*}"
+}
+
+# line notes the number of the next line, when ours has left the history: one that a ^C struck could not by itself.
+__sublet_line() {
+	[[ ! $__sublet_own && $1 != 130 ]] || __sublet_unlist
+	__sublet_hc=${HISTCMD-}
 }
 
 # answer tells that a question was answered.
@@ -451,7 +457,7 @@ __sublet_k() {
 # What ends a command is not to be replaced by accident: a text that tries is told so by bash.
 \builtin readonly -f __sublet_ret __sublet_h __sublet_simple __sublet_hook __sublet_mend __sublet_reopen __sublet_next \
 	__sublet_options __sublet_z __sublet_ready __sublet_wait __sublet_stand __sublet_r __sublet_nonce __sublet_unlist \
-	__sublet_answer __sublet_strip __sublet_arm __sublet_q __sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again \
+	__sublet_line __sublet_answer __sublet_strip __sublet_arm __sublet_q __sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again \
 	__sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete
 
 if [[ $__sublet_private == 1 ]]; then
