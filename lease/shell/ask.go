@@ -163,7 +163,7 @@ wait:
 
 func (s *Shell) questionLocked(q *question, flags, script string) error {
 	text := "__sublet_id=" + q.id + "\n" + script + "\n\\__sublet_answer " + q.id + " \"$?\"\n"
-	if err := os.WriteFile(filepath.Join(s.folder, "q"), []byte(text), 0o600); err != nil {
+	if err := rewrite(s.asked, text); err != nil {
 		return fmt.Errorf("write question: %w", err)
 	}
 	if err := s.arrangeLocked(flags); err != nil {

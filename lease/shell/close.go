@@ -50,6 +50,7 @@ func (s *Shell) Close() error {
 	s.gate.Load().Close()
 	s.text.Close()
 	s.next.Close()
+	s.asked.Close()
 	if err := os.RemoveAll(s.folder); err != nil {
 		return fmt.Errorf("remove shell folder: %w", err)
 	}

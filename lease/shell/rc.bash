@@ -32,6 +32,7 @@ __sublet_t=                      # says that builtin is bash's own
 __sublet_trace= __sublet_traced= # x under set -x, v under set -v; and what it was when arm ran
 __sublet_ok=                     # that the shell is ready was told: 1 at this prompt, q before it
 __sublet_opts=                   # SHELLOPTS and BASHOPTS, looked through once
+__sublet_i=0                     # how often the state was written down
 __sublet_own=                    # 1: the line that ran was ours, and must leave the history
 __sublet_hc=                     # number the next line will have in the history
 __sublet_pv=-s                   # whether the user wants promptvars
@@ -243,7 +244,7 @@ __sublet_unlist() {
 	__sublet_own=
 	[[ -o history && ${HISTCMD-} != "$__sublet_hc" ]] || \builtin return 0
 	\builtin local IFS=$' \t\n' n t HISTTIMEFORMAT=
-	\builtin history 1 >|"$__sublet_dir/h"
+	\builtin history 1 1<>"$__sublet_dir/h" # see d
 	\builtin read -r n t <"$__sublet_dir/h"
 	[[ $t != *__sublet_* ]] || \builtin history -d "${n%\*}"
 }
@@ -408,9 +409,13 @@ __sublet_y() {
 	__sublet_so= __sublet_tr=
 }
 
-# d writes down what a command can leave behind. It has no variable of its own: declare would list it.
+# d writes down what a command can leave behind. It has no variable of its own: declare would list it. A file that is
+# emptied and written again is put on the disk when it is closed (ext4: auto_da_alloc, 3 ms), so it is written over; the
+# number at both ends tells where it is whole, and what lies behind is of an earlier, longer one.
 __sublet_d() {
+	((++__sublet_i))
 	{
+		\builtin printf '%s\0' "$__sublet_i"
 		\builtin printf '%s\0' "${PWD-}" "$SHELLOPTS" "$BASHOPTS" "${__sublet_f//[!f]/}"
 		\builtin declare -p
 		\builtin printf '\0'
@@ -423,8 +428,8 @@ __sublet_d() {
 		\__sublet_commands
 		\builtin printf '\0'
 		\builtin umask
-		\builtin printf '\0'
-	} >|"$__sublet_dir/s" 2>/dev/null
+		\builtin printf '\0%s\0' "$__sublet_i"
+	} 1<>"$__sublet_dir/s" 2>/dev/null
 	\builtin return 0
 }
 

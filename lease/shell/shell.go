@@ -33,6 +33,7 @@ type Shell struct {
 	gate          atomic.Pointer[os.File] // what a shell that stands still waits for
 	oldBash       bool                    // before 5.1
 	text, next    *os.File                // the text to source; what is wanted at the end of a command
+	asked         *os.File                // the question
 	workers       sync.WaitGroup
 	activity      atomic.Int64 // when the terminal last printed, in Unix nanoseconds
 
@@ -191,7 +192,7 @@ func (s *Shell) furnish() error {
 		}
 		return f, nil
 	}
-	for _, name := range []string{"q", "s", "o", "h", "t", "u", "v", "m", "k/s", "a"} {
+	for _, name := range []string{"s", "o", "h", "t", "u", "v", "m", "k/s", "a"} {
 		f, err := create(name)
 		if err != nil {
 			return err
@@ -203,6 +204,9 @@ func (s *Shell) furnish() error {
 		return err
 	}
 	if s.next, err = create("n"); err != nil {
+		return err
+	}
+	if s.asked, err = create("q"); err != nil {
 		return err
 	}
 	fifo, err := makeFIFO(filepath.Join(s.folder, "fifo"))
@@ -233,7 +237,7 @@ func (s *Shell) refurnishLocked() error {
 	}
 	s.log.Warn("the shell's folder was removed: it has another", "folder", s.folder, "now", folder)
 	s.folder = folder
-	old := []*os.File{s.fifo.Load(), s.gate.Load(), s.text, s.next}
+	old := []*os.File{s.fifo.Load(), s.gate.Load(), s.text, s.next, s.asked}
 	if _, err := old[0].Write(lastRecord); err != nil { // it ends the reader, who closes it
 		old[0].Close()
 	}

@@ -276,9 +276,10 @@ func (s *Shell) readState(path string) (snapshot, error) {
 	if err != nil {
 		return snapshot{}, fmt.Errorf("read shell state: %w", err)
 	}
-	f := strings.Split(string(raw), "\x00")
-	if len(f) < 11 {
-		return snapshot{}, errors.New("read shell state: cut short")
+	number, text, _ := strings.Cut(string(raw), "\x00")
+	f := strings.SplitN(text, "\x00", 12)
+	if len(f) < 12 || f[10] != number {
+		return snapshot{}, errors.New("read shell state: not whole")
 	}
 	dir, setOpts, shopts, full := f[0], f[1], f[2], f[3]
 	var sn snapshot

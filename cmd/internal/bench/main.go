@@ -37,6 +37,7 @@ var groups = []group{
 	{"W", true, false, wireRows},
 	{"L", true, false, leaseRows},
 	{"CO", false, false, shellRows},
+	{"D", false, false, stateRows},
 	{"E", false, true, lendRows},
 	{"S", false, true, processRows},
 	{"M", false, true, crowdRows},
