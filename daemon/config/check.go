@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -22,12 +24,8 @@ func (c *Config) check() error {
 			return err
 		}
 		if p.BaseURL != "" {
-			u, err := url.Parse(p.BaseURL)
-			if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-				return fmt.Errorf("%s.base_url: %q is not an http or https address", key, p.BaseURL)
-			}
-			if u.User != nil {
-				return fmt.Errorf("%s.base_url: a password does not belong in the file; use api_key_env", key)
+			if err := address(key+".base_url", p.BaseURL, "api_key_env"); err != nil {
+				return err
 			}
 		}
 		if p.Kind == "scripted" && p.Script == "" {
@@ -36,6 +34,9 @@ func (c *Config) check() error {
 		if p.ContextWindow < 0 {
 			return fmt.Errorf("%s.context_window: %d tokens is less than 0", key, p.ContextWindow)
 		}
+	}
+	if err := c.checkMCP(); err != nil {
+		return err
 	}
 	if provider, name, _ := strings.Cut(c.Model, "/"); c.Providers[provider].Kind == "" {
 		return fmt.Errorf("model: no provider %q; there is %s", provider, strings.Join(providers, ", "))
@@ -88,6 +89,52 @@ func (c *Config) check() error {
 		}
 	}
 	return oneOf("daemon.log_level", c.Daemon.LogLevel, "debug", "info", "warn", "error")
+}
+
+// serverName is what stands in the names of an MCP server's tools, mcp__NAME__TOOL, and must be told from both.
+var serverName = regexp.MustCompile(`^[A-Za-z0-9](_?[A-Za-z0-9-]){0,31}$`)
+
+const maxServerName = 32 // bytes
+
+func (c *Config) checkMCP() error {
+	for _, name := range slices.Sorted(maps.Keys(c.MCP)) {
+		m, key := c.MCP[name], "mcp."+name
+		switch {
+		case len(name) > maxServerName || !serverName.MatchString(name):
+			return fmt.Errorf("%s: a server's name is 1 to 32 letters, digits, - and single _ between them", key)
+		case m.Command == "" && m.URL == "":
+			return fmt.Errorf("%s: needs a command or a url", key)
+		case m.Command != "" && m.URL != "":
+			return fmt.Errorf("%s.url: there is a command already; a server has one or the other", key)
+		case m.URL != "" && len(m.Args)+len(m.Env) > 0:
+			return fmt.Errorf("%s.url: args and env are for a command", key)
+		case m.Command != "" && len(m.Headers) > 0:
+			return fmt.Errorf("%s.headers: are for a url", key)
+		}
+		if m.URL != "" {
+			if err := address(key+".url", m.URL, "headers"); err != nil {
+				return err
+			}
+		}
+		for variable := range m.Env {
+			if variable == "" || strings.ContainsAny(variable, "=\x00") {
+				return fmt.Errorf("%s.env: %q cannot be a variable", key, variable)
+			}
+		}
+	}
+	return nil
+}
+
+// address checks an http address; instead names the key for what must not stand in it.
+func address(key, text, instead string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return fmt.Errorf("%s: %q is not an http or https address", key, text)
+	}
+	if u.User != nil {
+		return fmt.Errorf("%s: a password does not belong in the file; use %s", key, instead)
+	}
+	return nil
 }
 
 func oneOf(key, got string, allowed ...string) error {

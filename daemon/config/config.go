@@ -95,12 +95,14 @@ type Agent struct {
 	Tools       []string `toml:"tools"`
 }
 
-// MCP is a tool server. Command and Args start one on stdio; URL names one that runs.
+// MCP is a tool server. Command, Args and Env start one that talks over its standard input and output; URL and Headers
+// reach one that runs. A value of Env and Headers may hold ${NAME}: that variable of the daemon's environment.
 type MCP struct {
 	Command string            `toml:"command"`
 	Args    []string          `toml:"args"`
 	Env     map[string]string `toml:"env"`
 	URL     string            `toml:"url"`
+	Headers map[string]string `toml:"headers"`
 }
 
 // Default is what holds without a file.

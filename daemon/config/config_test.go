@@ -33,7 +33,8 @@ func TestShowReadsBack(t *testing.T) {
 		{Decision: "ask", Pattern: "effect: network", Match: []string{}, NoMatch: []string{}},
 	}
 	full.Agents["docs"] = Agent{Description: "writes", Model: "work/m", Prompt: "a\nb\t\x1b", Tools: []string{"read"}}
-	full.MCP["fs"] = MCP{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A B": "1"}, URL: "http://x"}
+	full.MCP["fs"] = MCP{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A B": "1", "C": "${D}"}}
+	full.MCP["remote-1"] = MCP{URL: "http://x/mcp", Headers: map[string]string{"Authorization": "Bearer ${KEY}"}}
 	for _, want := range []Config{Default(), full} {
 		shown := Show(want)
 		got, err := Parse("shown", []byte(shown))
@@ -73,6 +74,16 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[[policy.rules]]\npattern = \"bash: ls\"\ndecision = \"never\"", ":3:1:", "none of allow, ask, deny"},
 		{"[[policy.rules]]\ndecision = \"deny\"", "", "policy.rules[0].pattern: is missing"},
 		{"[[policy.rules]]\nmatches = []", ":2:1:", "no such key"},
+		{"[mcp.db]\nargs = [\"x\"]", "", "mcp.db: needs a command or a url"},
+		{"[mcp.db]\ncommand = \"x\"\nurl = \"http://x\"", ":3:1:", "one or the other"},
+		{"[mcp.db]\nurl = \"ftp://x\"", ":2:1:", "not an http or https address"},
+		{"[mcp.db]\nurl = \"https://me:secret@x\"", ":2:1:", "a password does not belong"},
+		{"[mcp.db]\nurl = \"https://x\"\nenv = { A = \"1\" }", ":2:1:", "args and env are for a command"},
+		{"[mcp.db]\ncommand = \"x\"\nheaders = { A = \"1\" }", ":3:1:", "are for a url"},
+		{"[mcp.db]\ncommand = \"x\"\nenv = { \"A=\" = \"1\" }", ":3:1:", "cannot be a variable"},
+		{"[mcp.\"a b\"]\ncommand = \"x\"", "", "a server's name is"},
+		{"[mcp.a__b]\ncommand = \"x\"", "", "a server's name is"},
+		{"[mcp.a_]\ncommand = \"x\"", "", "a server's name is"},
 	} {
 		path := filepath.Join(t.TempDir(), "config.toml")
 		if err := os.WriteFile(path, []byte(tc.text), 0o600); err != nil {

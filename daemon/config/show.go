@@ -11,7 +11,7 @@ import (
 
 // page is every key with its comment; Show fills in the values, and a test parses the result back.
 var page = template.Must(template.New("config").Funcs(template.FuncMap{
-	"q": quote, "list": quoteList, "d": func(d time.Duration) string { return quote(d.String()) },
+	"q": quote, "list": quoteList, "table": quoteTable, "d": func(d time.Duration) string { return quote(d.String()) },
 }).Parse(`# The model that answers: "provider/name". "offline" is built in and needs no network.
 model = {{q .Model}}
 
@@ -66,11 +66,13 @@ model = {{q .Model}}
 prompt = {{q .Prompt}}
 tools = {{list .Tools}}
 
-{{end}}{{range .Server}}[mcp.{{.Name}}]
+{{end}}# Servers whose tools agents have beside the built-in ones, as mcp__NAME__TOOL: command, args, env or url, headers.
+{{range .Server}}[mcp.{{.Name}}]
 {{if .Command}}command = {{q .Command}}
 {{end}}{{if .Args}}args = {{list .Args}}
+{{end}}{{if .Env}}env = {{table .Env}}
 {{end}}{{if .URL}}url = {{q .URL}}
-{{end}}{{if .Env}}env = { {{range $i, $v := .Vars}}{{if $i}}, {{end}}{{$v}}{{end}} }
+{{end}}{{if .Headers}}headers = {{table .Headers}}
 {{end}}
 {{end}}`))
 
@@ -100,7 +102,6 @@ func Show(c Config) string {
 	type server struct {
 		Name string
 		MCP
-		Vars []string
 	}
 	data := struct {
 		Config
@@ -115,11 +116,7 @@ func Show(c Config) string {
 		data.Agent = append(data.Agent, agent{bareKey(a.Name), a.Item})
 	}
 	for _, m := range sorted(c.MCP) {
-		s := server{Name: bareKey(m.Name), MCP: m.Item}
-		for _, v := range sorted(m.Item.Env) {
-			s.Vars = append(s.Vars, bareKey(v.Name)+" = "+quote(v.Item))
-		}
-		data.Server = append(data.Server, s)
+		data.Server = append(data.Server, server{bareKey(m.Name), m.Item})
 	}
 	var out strings.Builder
 	if err := page.Execute(&out, data); err != nil {
@@ -170,4 +167,12 @@ func quoteList(list []string) string {
 		quoted[i] = quote(s)
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+func quoteTable(m map[string]string) string {
+	var pairs []string
+	for _, v := range sorted(m) {
+		pairs = append(pairs, bareKey(v.Name)+" = "+quote(v.Item))
+	}
+	return "{ " + strings.Join(pairs, ", ") + " }"
 }
