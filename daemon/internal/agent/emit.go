@@ -1,10 +1,7 @@
 package agent
 
 import (
-	"regexp"
-	"strings"
-	"unicode"
-
+	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
 
@@ -35,23 +32,5 @@ func (r *runner) thinking(phase, message string) {
 	r.emit(&wire.AgentThinking{Agent: r.name, Phase: phase, Message: message})
 }
 
-var escapes = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
-
-// clean takes control sequences and control characters but line ends and tabs out of text that models and programs
-// wrote, and makes it valid UTF-8.
-func clean(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.IsControl(r) && r != '\n' && r != '\t' || r == unicode.ReplacementChar
-	}) {
-		return s
-	}
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	s = escapes.ReplaceAllString(s, "")
-	s = strings.ReplaceAll(s, "\r\n", "\n")
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, s)
-}
+// clean is tool.Clean.
+func clean(s string) string { return tool.Clean(s) }
