@@ -32,6 +32,7 @@ var ranks = map[string]int{
 	"sublet/daemon/internal/server":                3,
 	"sublet/daemon/internal/hub":                   4,
 	"sublet/daemon/internal/agent":                 5,
+	"sublet/daemon/internal/mcp":                   5,
 	"sublet/daemon/internal/tool":                  6,
 	"sublet/daemon/internal/store":                 6,
 	"sublet/daemon/internal/provider/open":         6,

@@ -1,4 +1,5 @@
-// Package tool holds what an agent may call, one file each: bash, read, write, edit, glob, grep, fetch, task, todo.
+// Package tool holds what an agent may call, one file each: bash, read, write, edit, glob, grep, fetch, task, todo; the
+// tools of MCP servers are in package mcp.
 // A tool says what a call would do before it does it, so that the agent can ask the policy; it judges nothing itself.
 package tool
 
@@ -36,8 +37,8 @@ type Tool interface {
 // ErrChanged says that cwd, shell state or file are no longer those that were judged. Nothing was done.
 var ErrChanged = errors.New("tool: what was approved is no longer what would run")
 
-// Action is what a call would do, in the policy's terms. At most one of Command and the paths is set; neither for calls
-// without effects of their own.
+// Action is what a call would do, in the policy's terms. At most one of Command, the paths and Server is set; none for
+// calls without effects of their own.
 type Action struct {
 	Command     string // shell text
 	Cwd         string
@@ -45,9 +46,12 @@ type Action struct {
 	Private     bool     // Command would run in a shell of the daemon's, not in the user's
 	Reads       []string // absolute, cleaned paths, symlinks resolved as far as they exist
 	Writes      []string
-	Network     string  // a host, for fetch
-	Preview     Preview // what the user is shown
-	FileDigest  string  // for write and edit: lower-case hex SHA-256 of the file when it was planned, "" = absent
+	Network     string // a host, for fetch
+	Server      string // an MCP server that is called: what that does is not known here
+	// ServerPassing says that the server is a client's: no permission outlives the session.
+	ServerPassing bool
+	Preview       Preview // what the user is shown
+	FileDigest    string  // for write and edit: lower-case hex SHA-256 of the file when it was planned, "" = absent
 }
 
 // Preview shows what an Action would change.

@@ -1,0 +1,154 @@
+package mcp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"sublet/daemon/internal/risk"
+)
+
+const (
+	// maxMessage bounds one message of a server, in bytes.
+	maxMessage = 12 << 20
+	// A server that sends more lines than this is ended: each costs the daemon work, whoever asked for it.
+	linesPerSecond = 250
+	linesAtOnce    = 4096
+)
+
+var (
+	errFlood = errors.New("it sends without end")
+	errLong  = fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
+)
+
+// meter counts the lines that a server sends, and how long they are. Once a bound is passed, every Read fails.
+type meter struct {
+	io.ReadCloser
+	limit *rate.Limiter
+	line  int                   // bytes so far
+	fault atomic.Pointer[error] // why it does not go on; nil: it does
+}
+
+func newMeter(r io.ReadCloser) *meter {
+	return &meter{ReadCloser: r, limit: rate.NewLimiter(linesPerSecond, linesAtOnce)}
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	if fault := m.fault.Load(); fault != nil {
+		return 0, *fault
+	}
+	n, err := m.ReadCloser.Read(p)
+	lines := bytes.Count(p[:n], []byte{'\n'})
+	if m.line += n; lines > 0 {
+		m.line = n - 1 - bytes.LastIndexByte(p[:n], '\n')
+	}
+	fault := errLong
+	if m.line <= maxMessage {
+		if lines == 0 || m.limit.AllowN(time.Now(), lines) {
+			return n, err
+		}
+		fault = errFlood
+	}
+	m.fault.Store(&fault)
+	return 0, fault
+}
+
+// newHTTPClient sends the headers with every request, to the one host that the user named.
+func newHTTPClient(headers map[string]string) *http.Client {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	return &http.Client{
+		Transport: &sender{base, headers},
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			if req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
+				return errors.New("redirected to another host")
+			}
+			if len(via) > 5 {
+				return errors.New("redirected too often")
+			}
+			return nil
+		},
+	}
+}
+
+type sender struct {
+	*http.Transport
+	headers map[string]string
+}
+
+func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
+	if len(s.headers) > 0 {
+		r = r.Clone(r.Context())
+		for name, value := range s.headers {
+			r.Header.Set(name, value)
+		}
+	}
+	resp, err := s.Transport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	body := io.ReadCloser(newMeter(resp.Body))
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // of which the SDK bounds each event
+		body = &bounded{body, maxMessage}
+	}
+	resp.Body = body
+	return resp, nil
+}
+
+// bounded is a body of which only so many bytes are read.
+type bounded struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errLong
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// expand puts variables of this process into values, and sees that those which are secrets are masked from now on. One
+// that is not set is an error.
+func expand(values map[string]string, variables bool) (map[string]string, error) {
+	out := make(map[string]string, len(values))
+	for name, value := range values {
+		var missing error
+		if variables {
+			value = variable.ReplaceAllStringFunc(value, func(ref string) string {
+				of := ref[2 : len(ref)-1]
+				v, ok := os.LookupEnv(of)
+				if !ok {
+					missing = fmt.Errorf("%s: the daemon has no variable %s; `sublet daemon restart` from a shell that has it", name, of)
+				}
+				if risk.LooksSecret(of) {
+					risk.KeepSecret(v)
+				}
+				return v
+			})
+		}
+		if missing != nil {
+			return nil, missing
+		}
+		if risk.LooksSecret(name) {
+			risk.KeepSecret(value)
+		}
+		if words := strings.Fields(value); strings.EqualFold(name, "Authorization") && len(words) > 0 {
+			risk.KeepSecret(words[len(words)-1])
+		}
+		out[name] = value
+	}
+	return out, nil
+}

@@ -1,0 +1,258 @@
+package mcp
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
+)
+
+const (
+	// endGrace is what a server gets to end after its input was closed, and again after SIGTERM.
+	endGrace = time.Second
+	// maxLine bounds what is looked at of one line of a server's standard error, in bytes.
+	maxLine = 1 << 10
+	// maxWords bounds a server's last words in a message, in bytes.
+	maxWords = 200
+)
+
+// guardScript leads the server's process group and outlives nobody: when the daemon is gone, in whatever way, its input
+// ends and it kills the group, itself included. As long as it is there the group's number is nobody else's.
+const guardScript = `trap '' TERM INT HUP QUIT; read -r _; kill -KILL 0`
+
+// process is a server that was started here, with everything it starts, unless that leaves the group on purpose.
+type process struct {
+	name   string
+	stdin  *os.File
+	stdout *os.File
+	cmd    *exec.Cmd
+	guard  *exec.Cmd
+	leash  *os.File // the guard's input
+	log    *slog.Logger
+
+	exited chan struct{} // closed when the server has ended and its group was killed
+	once   sync.Once
+	reader sync.WaitGroup
+
+	mu sync.Mutex
+	// below: guarded by mu
+	ended bool   // by a signal of ours
+	over  bool   // the group is gone
+	how   string // how the server ended, where no signal of ours did it
+	last  string // its newest line on standard error
+}
+
+// startProcess starts a server. Errors are for people.
+func startProcess(spec Spec, at Place, log *slog.Logger) (_ *process, err error) {
+	own, err := expand(spec.Env, spec.Expand)
+	if err != nil {
+		return nil, err
+	}
+	env := slices.DeleteFunc(slices.Clone(at.Env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		_, again := own[name]
+		return again
+	})
+	for name, value := range own {
+		env = append(env, name+"="+value)
+	}
+	dir := "/"
+	for _, d := range []string{spec.Dir, at.Home} {
+		if info, err := os.Stat(d); filepath.IsAbs(d) && err == nil && info.IsDir() {
+			dir = d
+			break
+		}
+	}
+	path, err := find(spec.Command, env, dir, at.Home)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{name: spec.Name, log: log, exited: make(chan struct{})}
+	var files []*os.File
+	pipe := func() (r, w *os.File) {
+		if err == nil {
+			r, w, err = os.Pipe()
+			files = append(files, r, w)
+		}
+		return r, w
+	}
+	leashR, leashW := pipe()
+	inR, inW := pipe()
+	outR, outW := pipe()
+	errR, errW := pipe()
+	keep := func(keep ...*os.File) {
+		for _, f := range files {
+			if f != nil && !slices.Contains(keep, f) {
+				f.Close()
+			}
+		}
+	}
+	if err != nil {
+		keep()
+		return nil, err
+	}
+	p.guard = &exec.Cmd{
+		Path: "/bin/sh", Args: []string{"sublet-guard", "-c", guardScript}, Env: []string{}, Dir: "/", Stdin: leashR,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	if err := p.guard.Start(); err != nil {
+		keep()
+		return nil, fmt.Errorf("start its guard: %w", err)
+	}
+	p.cmd = &exec.Cmd{
+		Path: path, Args: append([]string{spec.Command}, spec.Args...), Env: env, Dir: dir, Stdin: inR, Stdout: outW, Stderr: errW,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pgid: p.guard.Process.Pid},
+	}
+	if err := p.cmd.Start(); err != nil {
+		keep() // ends the guard
+		_ = p.guard.Wait()
+		return nil, err
+	}
+	p.leash, p.stdin, p.stdout = leashW, inW, outR
+	keep(leashW, inW, outR, errR)
+	p.reader.Go(func() { p.listen(errR) }) // ends with the pipe, which end closes
+	p.reader.Go(func() { p.watch(errR) })  // ends with the process; end waits for both
+	return p, nil
+}
+
+// find looks a program up as a shell in that environment would.
+func find(command string, env []string, dir, home string) (string, error) {
+	if rest, ok := strings.CutPrefix(command, "~/"); ok {
+		return filepath.Join(home, rest), nil
+	}
+	if strings.Contains(command, "/") {
+		if !filepath.IsAbs(command) {
+			command = filepath.Join(dir, command)
+		}
+		return command, nil
+	}
+	path := ""
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = v
+		}
+	}
+	for _, folder := range filepath.SplitList(path) {
+		if !filepath.IsAbs(folder) {
+			continue // whatever stands in the present folder is not what was meant
+		}
+		file := filepath.Join(folder, command)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("%q is not found on PATH", command)
+}
+
+// listen writes what the server says into the log, a bounded number of lines, and keeps the last one.
+func (p *process) listen(r io.ReadCloser) {
+	defer r.Close()
+	lines := bufio.NewReaderSize(r, maxLine)
+	limit := rate.NewLimiter(10, 100)
+	for {
+		line, more, err := lines.ReadLine()
+		if err != nil {
+			return
+		}
+		text := strings.TrimSpace(risk.Mask(tool.Clean(string(line))))
+		for more && err == nil {
+			_, more, err = lines.ReadLine()
+		}
+		if text == "" {
+			continue
+		}
+		p.mu.Lock()
+		p.last = clip(oneLine(text), maxWords)
+		p.mu.Unlock()
+		if limit.Allow() {
+			p.log.Debug("mcp server says", "server", p.name, "line", text)
+		}
+	}
+}
+
+// watch waits for the server's end and sees that nothing of its group is left.
+func (p *process) watch(errR *os.File) {
+	err := p.cmd.Wait()
+	p.mu.Lock()
+	if !p.ended {
+		p.how = "it ended"
+		if err != nil {
+			p.how = "it ended: " + err.Error()
+		}
+	}
+	p.signalLocked(syscall.SIGKILL)
+	p.over = true
+	p.mu.Unlock()
+	_ = p.guard.Wait() // killed
+	p.leash.Close()
+	p.stdin.Close()
+	// What it still said is in the pipe; a child that left the group may hold it open for ever.
+	_ = errR.SetReadDeadline(time.Now().Add(endGrace))
+	close(p.exited)
+}
+
+// signalLocked sends to the whole group. The guard is waited for only afterwards, so the number is the group's.
+func (p *process) signalLocked(s syscall.Signal) {
+	if !p.over {
+		_ = syscall.Kill(-p.guard.Process.Pid, s) // nobody there: as it should be
+	}
+}
+
+// hangUp closes the server's input, which tells it to end and breaks whatever is being written to it.
+func (p *process) hangUp() { p.stdin.Close() }
+
+// end ends the server with its group, first politely, and waits. A second call waits as well.
+func (p *process) end() {
+	p.once.Do(func() {
+		p.hangUp()
+		timer := time.NewTimer(endGrace)
+		defer timer.Stop()
+		for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+			select {
+			case <-p.exited:
+				return
+			case <-timer.C:
+			}
+			p.mu.Lock()
+			p.ended = true
+			p.signalLocked(s)
+			p.mu.Unlock()
+			timer.Reset(endGrace)
+		}
+	})
+	<-p.exited
+	p.reader.Wait()
+	p.stdout.Close()
+}
+
+// fate tells how the server ended, "" where it runs or a signal of ours ended it.
+func (p *process) fate() string {
+	select {
+	case <-p.exited:
+	default:
+		return ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.how
+}
+
+// lastWords is the newest line that the server wrote on its standard error.
+func (p *process) lastWords() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}

@@ -1,0 +1,215 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
+)
+
+// server is one server with its life: down, starting, up. What was started last counts, under mu; slow work is done
+// without it.
+type server struct {
+	of     *Servers
+	o      *Options
+	spec   Spec
+	ctx    context.Context // the server's lifetime
+	cancel context.CancelFunc
+
+	mu sync.Mutex
+	// below: guarded by mu
+	conn     *conn         // that is up; nil: down
+	starting chan struct{} // closed when the start under way is over; nil: none is
+	place    Place         // of the last start
+	starts   int           // so far
+	failures int           // in a row
+	retryAt  time.Time     // not before, after a failure
+	err      error         // of the last start or of the connection's end
+	holds    int
+	idle     *time.Timer // runs while nobody holds it and it is up
+	closed   bool
+}
+
+func (s *Servers) server(spec Spec) *server {
+	srv := &server{of: s, o: &s.o, spec: spec}
+	srv.ctx, srv.cancel = context.WithCancel(s.ctx) // close ends it
+	return srv
+}
+
+var (
+	errClosed = errors.New("it is not there any more")
+	errLate   = errors.New("it has not answered yet")
+)
+
+// ready is Servers.Ready for one server.
+func (s *server) ready(ctx context.Context, at Place) ([]tool.Tool, Note) {
+	c, err := s.get(ctx, &at)
+	if err == nil {
+		c.refresh(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := Note{Server: s.spec.Name, Number: s.starts, Err: err, What: s.what()}
+	if err != nil {
+		return nil, n
+	}
+	tools, left := c.offered()
+	n.Left = left
+	return tools, n
+}
+
+// what names the server's program or address for people; values of its environment and headers are in neither.
+func (s *server) what() string {
+	if s.spec.URL != "" {
+		return clip(risk.Mask(oneLine(s.spec.URL)), 200)
+	}
+	return clip(risk.Mask(oneLine(strings.Join(append([]string{s.spec.Command}, s.spec.Args...), " "))), 200)
+}
+
+// get returns the connection, and starts the server where it is down and may be started again. It waits for a start that
+// is under way until ctx ends; the start itself goes on. at nil: where it was started before.
+func (s *server) get(ctx context.Context, at *Place) (*conn, error) {
+	s.mu.Lock()
+	if at != nil {
+		s.place = *at
+	}
+	switch wait := time.Until(s.retryAt); {
+	case s.closed:
+		s.mu.Unlock()
+		return nil, errClosed
+	case s.conn != nil:
+		c := s.conn
+		s.mu.Unlock()
+		return c, nil
+	case s.starting == nil && wait > 0:
+		err := s.err
+		s.mu.Unlock()
+		return nil, err
+	case s.starting == nil:
+		s.starting = make(chan struct{})
+		s.starts++
+		place := s.place
+		s.of.work.Go(func() { s.start(place) }) // Close waits for it: under mu, so before closed is set
+	}
+	starting := s.starting
+	s.mu.Unlock()
+	select {
+	case <-starting:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.conn == nil {
+			return nil, s.err
+		}
+		return s.conn, nil
+	case <-ctx.Done():
+		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			return nil, errLate
+		}
+		return nil, context.Cause(ctx)
+	}
+}
+
+// start connects, and says how it went.
+func (s *server) start(at Place) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.o.Start)
+	defer cancel()
+	begun := time.Now()
+	c, err := s.connect(ctx, at)
+	if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		err = fmt.Errorf("it did not answer within %s", s.o.Start)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.starting)
+	s.starting = nil
+	switch {
+	case err == nil && s.closed:
+		s.err = errClosed
+		s.of.work.Go(c.close)
+		return
+	case err != nil:
+		s.failedLocked(err)
+		s.o.Log.Warn("mcp server not had", "server", s.spec.Name, "err", err, "again", s.retryAt)
+		return
+	}
+	s.conn, s.err = c, nil
+	s.restLocked()
+	s.of.work.Go(func() { s.watch(c) }) // ends with the connection, which close ends
+	s.o.Log.Info("mcp server up", "server", s.spec.Name, "ms", time.Since(begun).Milliseconds())
+}
+
+// failedLocked notes a failure and when the server may be started again.
+func (s *server) failedLocked(err error) {
+	s.failures++
+	pause := s.o.Retry << min(s.failures-1, 10)
+	s.err, s.retryAt = err, time.Now().Add(min(pause, max(maxRetry, s.o.Retry)))
+}
+
+// watch waits for the end of a connection, whoever ends it.
+func (s *server) watch(c *conn) { s.lost(c, c.wait()) }
+
+// lost notes that a connection is over. One that was ended by us, or is noted, is so already.
+func (s *server) lost(c *conn, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != c {
+		return
+	}
+	s.conn = nil
+	s.restLocked()
+	if time.Since(c.since) > steady {
+		s.failures = 0
+	}
+	s.failedLocked(err)
+	s.o.Log.Warn("mcp server ended", "server", s.spec.Name, "err", err, "again", s.retryAt)
+}
+
+// hold counts who uses the server; while nobody does, the idle clock runs.
+func (s *server) hold(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds += n
+	s.restLocked()
+}
+
+// restLocked starts or stops the idle clock.
+func (s *server) restLocked() {
+	if s.idle != nil {
+		s.idle.Stop()
+		s.idle = nil
+	}
+	if c := s.conn; c != nil && s.holds == 0 && !s.closed {
+		s.idle = time.AfterFunc(s.o.Idle, func() { s.rest(c) })
+	}
+}
+
+// rest ends a connection that nobody has used for a while.
+func (s *server) rest(c *conn) {
+	s.mu.Lock()
+	if s.conn != c || s.holds > 0 || s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.conn = nil
+	s.of.work.Go(c.close) // under mu and before closed: Close waits for it
+	s.mu.Unlock()
+	s.o.Log.Info("mcp server ended: nobody used it", "server", s.spec.Name)
+}
+
+// close ends the server for good and waits for that.
+func (s *server) close() {
+	s.mu.Lock()
+	c := s.conn
+	s.closed, s.conn = true, nil
+	s.cancel()
+	s.restLocked()
+	s.mu.Unlock()
+	if c != nil {
+		c.close()
+	}
+}

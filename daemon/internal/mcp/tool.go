@@ -1,0 +1,294 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
+)
+
+const (
+	// Prefix is how the names of all these tools begin: mcp__SERVER__TOOL.
+	Prefix = "mcp__"
+
+	maxName        = 64 // bytes of a tool's whole name: what models' providers take
+	maxTools       = 128
+	maxDescription = 4 << 10
+	maxSchema      = 16 << 10 // bytes
+	maxSchemaDepth = 24
+	maxProgress    = 64 << 10  // bytes that a call may show while it runs
+	maxPart        = 256 << 10 // bytes of one part of a result that are looked at
+)
+
+// Name makes a server's name of what somebody calls it: letters, digits, - and single _ between them, at most 32.
+func Name(text string) string {
+	text = clip(strings.Trim(runs.ReplaceAllString(odd.ReplaceAllString(text, "_"), "_"), "_-"), 32)
+	return strings.TrimRight(text, "_-…")
+}
+
+var (
+	odd  = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+	runs = regexp.MustCompile(`_+`)
+)
+
+// toolName is the name under which agents know a server's tool. Those that are too long are cut, and end in a digest.
+func toolName(server, name string) string {
+	full := Prefix + server + "__" + odd.ReplaceAllString(name, "_")
+	if len(full) <= maxName {
+		return full
+	}
+	sum := sha256.Sum256([]byte(name))
+	digest := "_" + hex.EncodeToString(sum[:4])
+	return full[:maxName-len(digest)] + digest
+}
+
+// remote is one tool of a server. It implements tool.Tool.
+type remote struct {
+	server *server
+	name   string // as the server has it
+	spec   tool.Spec
+}
+
+// offer makes tools of what a server lists. left says which are left out, and why.
+func (s *server) offer(list []*sdk.Tool) (tools []*remote, left string) {
+	var out []string
+	leave := func(name, why string) {
+		if len(out) < 4 {
+			out = append(out, clip(risk.Visible(oneLine(name)), 40)+" ("+why+")")
+		} else if len(out) == 4 {
+			out = append(out, "…")
+		}
+	}
+	taken := map[string]bool{}
+	for _, t := range list {
+		name := toolName(s.spec.Name, t.Name)
+		schema, err := schemaOf(t.InputSchema)
+		switch {
+		case strings.Trim(t.Name, " \t\r\n") == "":
+			leave(t.Name, "has no name")
+		case taken[name]:
+			leave(t.Name, "another one has this name")
+		case err != nil:
+			leave(t.Name, err.Error())
+		case len(tools) >= maxTools:
+			leave(t.Name, fmt.Sprintf("more than %d", maxTools))
+		default:
+			taken[name] = true
+			text, _ := tool.Bound(shown(t.Description), maxDescription)
+			tools = append(tools, &remote{server: s, name: t.Name, spec: tool.Spec{
+				Name: name, Schema: schema, Description: strings.TrimSpace("[tool of the MCP server " + s.spec.Name + "] " + text),
+			}})
+		}
+	}
+	return tools, strings.Join(out, ", ")
+}
+
+// shown is text of a server without what a person would not see.
+func shown(text string) string { return risk.Visible(tool.Clean(text)) }
+
+// schemaOf is a tool's schema as models are given it: an object's, bounded, its texts without what is invisible.
+func schemaOf(given any) (json.RawMessage, error) {
+	fields, ok := given.(map[string]any)
+	if !ok {
+		return nil, errors.New("its schema is no object")
+	}
+	if kind, ok := fields["type"]; !ok {
+		fields["type"] = "object"
+	} else if kind != "object" {
+		return nil, errors.New("its schema is not an object's")
+	}
+	if p, ok := fields["properties"]; !ok || p == nil {
+		fields["properties"] = map[string]any{} // some providers want it
+	} else if _, ok := p.(map[string]any); !ok {
+		return nil, errors.New("the properties of its schema are no object")
+	}
+	cleaned, err := cleanSchema(fields, 0)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(cleaned)
+	if err != nil {
+		return nil, errors.New("its schema cannot be written")
+	}
+	if len(raw) > maxSchema {
+		return nil, fmt.Errorf("its schema is longer than %d KiB", maxSchema>>10)
+	}
+	return raw, nil
+}
+
+func cleanSchema(v any, depth int) (any, error) {
+	if depth > maxSchemaDepth {
+		return nil, errors.New("its schema is too deep")
+	}
+	switch v := v.(type) {
+	case string:
+		return shown(v), nil
+	case []any:
+		for i := range v {
+			var err error
+			if v[i], err = cleanSchema(v[i], depth+1); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for name, value := range v {
+			if shown(name) != name {
+				return nil, errors.New("its schema has a name with invisible characters")
+			}
+			var err error
+			if v[name], err = cleanSchema(value, depth+1); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+var errNoArguments = errors.New("arguments: want a JSON object")
+
+// Spec implements tool.Tool. What a server says of its tools' effects is not heeded.
+func (t *remote) Spec() tool.Spec { return t.spec }
+
+// Plan implements tool.Tool. Nothing is known of what a call does.
+func (t *remote) Plan(_ context.Context, _ tool.Env, args json.RawMessage) (tool.Action, error) {
+	if trimmed := bytes.TrimSpace(args); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(trimmed) {
+		return tool.Action{}, errNoArguments
+	}
+	return tool.Action{
+		Server: t.server.spec.Name, ServerPassing: t.server.spec.Passing,
+		Preview: tool.Preview{Type: "text", Content: t.preview(args)},
+	}, nil
+}
+
+// preview shows the arguments as they are sent, set out in lines.
+func (t *remote) preview(args json.RawMessage) string {
+	var b bytes.Buffer
+	if err := json.Indent(&b, args, "", "  "); err != nil {
+		return string(args)
+	}
+	text, _ := tool.Bound(b.String(), tool.MaxResult)
+	return text
+}
+
+// Run implements tool.Tool. The arguments go out as they are, byte for byte. A call is never repeated.
+func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, approved tool.Action, live func([]byte)) (tool.Result, error) {
+	name := t.server.spec.Name
+	if approved.Server != name {
+		return tool.Result{}, tool.ErrChanged
+	}
+	wait, cancel := context.WithTimeout(ctx, t.server.o.Patience)
+	c, err := t.server.get(wait, nil)
+	cancel()
+	if err != nil {
+		if ctx.Err() != nil {
+			return tool.Result{}, context.Cause(ctx)
+		}
+		return tool.Result{}, fmt.Errorf("not called: the MCP server %s is not there: %w", name, err)
+	}
+	left := maxProgress
+	res, err := c.call(ctx, t.name, args, func(p *sdk.ProgressNotificationParams) {
+		if line := progressLine(p); live != nil && left >= len(line) {
+			left -= len(line)
+			live([]byte(line))
+		}
+	})
+	if err == nil {
+		return result(res), nil
+	}
+	if ctx.Err() != nil {
+		return tool.Result{}, context.Cause(ctx)
+	}
+	if said, ok := errors.AsType[*jsonrpc.Error](err); ok && !sdkOwn[said.Message] {
+		text, _ := tool.Bound(tool.Clean(said.Message), tool.MaxResult/4)
+		return tool.Result{Content: "the MCP server " + name + " refuses: " + text, IsError: true}, nil
+	}
+	if late, ok := errors.AsType[*timeoutError](err); ok {
+		return tool.Result{}, late
+	}
+	// The connection is of no more use, whatever the SDK makes of it.
+	why := c.fail(err)
+	t.server.lost(c, why)
+	return tool.Result{}, fmt.Errorf("the MCP server %s was lost during the call (%w); whether it did anything is not known", name, why)
+}
+
+// sdkOwn are the SDK's own words, in errors of the same type as a server's, for a connection that failed.
+var sdkOwn = map[string]bool{"rejected by transport": true, "server is closing": true, "client is closing": true}
+
+func progressLine(p *sdk.ProgressNotificationParams) string {
+	line := fmt.Sprintf("%g", p.Progress)
+	if p.Total > 0 {
+		line += fmt.Sprintf("/%g", p.Total)
+	}
+	if p.Message != "" {
+		line += " " + clip(oneLine(tool.Clean(clip(p.Message, 2<<10))), 500)
+	}
+	return line + "\n"
+}
+
+// result is what a call gave in text. Pictures and sounds are named.
+func result(res *sdk.CallToolResult) tool.Result {
+	var parts []string
+	var cut int64
+	add := func(text string) {
+		text, n := tool.Bound(text, maxPart)
+		cut += n
+		parts = append(parts, tool.Clean(text))
+	}
+	for _, part := range res.Content {
+		switch part := part.(type) {
+		case *sdk.TextContent:
+			add(part.Text)
+		case *sdk.ImageContent:
+			add(fmt.Sprintf("[an image, %s, %d bytes: not shown]", clip(oneLine(part.MIMEType), 60), len(part.Data)))
+		case *sdk.AudioContent:
+			add(fmt.Sprintf("[a sound, %s, %d bytes: not heard]", clip(oneLine(part.MIMEType), 60), len(part.Data)))
+		case *sdk.ResourceLink:
+			add(fmt.Sprintf("[resource %s: %s]", clip(oneLine(part.Name), 200), clip(oneLine(part.URI), 1000)))
+		case *sdk.EmbeddedResource:
+			switch r := part.Resource; {
+			case r == nil:
+			case r.Text != "":
+				add(clip(oneLine(r.URI), 1000) + ":\n" + r.Text)
+			default:
+				add(fmt.Sprintf("[resource %s, %s, %d bytes: not shown]", clip(oneLine(r.URI), 1000), clip(oneLine(r.MIMEType), 60), len(r.Blob)))
+			}
+		default:
+			add("[something that is not known here]")
+		}
+		if len(parts) >= 256 {
+			parts = append(parts, fmt.Sprintf("[%d more parts left out]", len(res.Content)-len(parts)))
+			break
+		}
+	}
+	if len(parts) == 0 && res.StructuredContent != nil {
+		if raw, err := json.Marshal(res.StructuredContent); err == nil {
+			add(string(raw))
+		}
+	}
+	text, n := tool.Bound(strings.Join(parts, "\n"), tool.MaxResult)
+	return tool.Result{Content: text, IsError: res.IsError, TruncatedBy: cut + n}
+}
+
+// oneLine puts text on one line, without what a person would not see.
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(shown(s)), " ")
+}
+
+// clip bounds text by bytes, between characters.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return tool.CutHead(s, most) + "…"
+}
