@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/hub"
+	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/server"
 	"sublet/daemon/internal/store"
 	"sublet/wire"
@@ -64,6 +65,7 @@ type daemon struct {
 	conf  *settings
 	place *place
 	hub   *hub.Hub
+	mcp   *mcp.Servers // the settings'
 	debug *debugServer
 
 	stops chan stop // holds one: what was asked for first counts
@@ -124,6 +126,8 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	}
 	d.debug = &debugServer{path: filepath.Join(d.o.Paths.Runtime, "debug.sock"), log: d.log}
 	defer d.debug.set(false)
+	d.mcp = mcp.New(mcp.Options{Version: d.o.Version, Log: d.log})
+	defer d.mcp.Close()
 	d.apply()
 	if err := os.MkdirAll(d.o.Paths.Spool(), 0o700); err != nil {
 		return fmt.Errorf("make the spool folder: %w", err)
@@ -146,6 +150,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	models := &models{conf: d.conf, log: d.log}
 	if d.hub, err = hub.New(ctx, hub.Options{
 		Store: st, Audit: audit, Config: d.conf.get, OpenModel: models.open, Models: models.describe,
+		MCP:     d.mcp,
 		Stop:    func(drain time.Duration) { d.ask(stop{"a client asked for it", drain, true}) },
 		Runtime: d.o.Paths.Runtime, Spool: d.o.Paths.Spool(), Version: d.o.Version, Log: d.log,
 	}); err != nil {
@@ -332,10 +337,11 @@ func (d *daemon) reload(m *models) {
 
 // apply puts into force what does not look at the settings by itself.
 func (d *daemon) apply() {
-	c := d.conf.get().Daemon
+	c := d.conf.get()
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.LogLevel)); err == nil {
+	if err := level.UnmarshalText([]byte(c.Daemon.LogLevel)); err == nil {
 		d.level.Set(level)
 	}
-	d.debug.set(c.Debug)
+	d.debug.set(c.Daemon.Debug)
+	d.mcp.Set(mcp.FromConfig(c.MCP))
 }

@@ -1,7 +1,8 @@
 package wire
 
 // EnvSnapshot is the client's first message, and is sent again whenever cwd, env or terminal size changed; then
-// protocol_min, protocol_max, session_id, after_seq, leases and credentials are ignored. Since protocol 1.
+// protocol_min, protocol_max, session_id, after_seq, leases and credentials are ignored, and nil mcp_servers leaves them as
+// they are. Since protocol 1.
 type EnvSnapshot struct {
 	ProtocolMin  int                 `msgpack:"protocol_min"`
 	ProtocolMax  int                 `msgpack:"protocol_max"`
@@ -15,6 +16,19 @@ type EnvSnapshot struct {
 	SessionID    *SessionID          `msgpack:"session_id"`  // nil: a new session, stored once something happens in it
 	AfterSeq     int64               `msgpack:"after_seq"`   // events after this number are sent again; -1: none
 	Leases       []HeldLease         `msgpack:"leases"`      // what the client believes it has lent
+	// MCPServers are servers whose tools agents have in this connection's turns, beside those of the settings; kept in
+	// memory, never stored or logged, and ended with the connection and its last turn.
+	MCPServers []MCPServer `msgpack:"mcp_servers"`
+}
+
+// MCPServer is a server of the Model Context Protocol: Command is started, or URL is reached.
+type MCPServer struct {
+	Name    string              `msgpack:"name"`    // what agents call it, in the names of its tools: mcp__NAME__TOOL
+	Command OSString            `msgpack:"command"` // talks over standard input and output
+	Args    []OSString          `msgpack:"args"`
+	Env     map[string]OSString `msgpack:"env"` // beside that of a private shell
+	URL     string              `msgpack:"url"` // streamable HTTP
+	Headers map[string]string   `msgpack:"headers"`
 }
 
 // Client capabilities.
@@ -24,6 +38,9 @@ const (
 	CapRestore = "restore" // knows RestoreShellState
 	CapQueue   = "queue"   // knows ShellQueueChanged
 )
+
+// CapMCPServers, in Ready.Capabilities, says that the daemon takes EnvSnapshot.MCPServers.
+const CapMCPServers = "mcp_servers"
 
 type ClientInfo struct {
 	Name    string `msgpack:"name"`

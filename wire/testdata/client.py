@@ -30,7 +30,7 @@ def receive():
 send("EnvSnapshot", protocol_min=1, protocol_max=1, client={"name": "client.py", "version": "1", "pid": os.getpid()},
      capabilities=[], env={"PATH": os.environ["PATH"]}, cwd=os.getcwd(), shell={"path": "", "version": ""},
      term={"cols": 80, "rows": 24, "pixel_width": 0, "pixel_height": 0, "term": ""}, credentials={}, session_id=None,
-     after_seq=-1, leases=[])
+     after_seq=-1, leases=[], mcp_servers=None)
 kind, ready = receive()
 if kind == "Error":
     sys.exit(ready["message"] + "; " + ready["hint"])

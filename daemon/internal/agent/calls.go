@@ -345,7 +345,7 @@ func withCommand(args json.RawMessage, command string) (json.RawMessage, error) 
 // describe is one line for the screen.
 func describe(name string, a tool.Action) string {
 	what := a.Command
-	for _, s := range slices.Concat(a.Writes, a.Reads, []string{a.Network}) {
+	for _, s := range slices.Concat(a.Writes, a.Reads, []string{a.Network, a.Server}) {
 		if what == "" {
 			what = s
 		}

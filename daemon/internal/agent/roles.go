@@ -27,7 +27,7 @@ type Role struct {
 	Description string   // one line, for the model that delegates
 	System      string   // what the role is told about itself
 	Model       string   // "provider/name"; "" = the turn's
-	Tools       []string // allow-list; nil = all that exist
+	Tools       []string // allow-list, in which mcp__NAME__* stands for a server's; nil = all that exist, see Offers
 	Private     bool     // works in a shell of the daemon's own
 	ReadOnly    bool     // whatever is not low is refused, without a question
 }
@@ -72,6 +72,37 @@ func Roles(cfg config.Config, project string) map[string]Role {
 	return roles
 }
 
+// Offers reports whether the role may have a tool. What only reads has an MCP server's only where it is named: nobody
+// knows what that does.
+func (r Role) Offers(name string) bool {
+	switch {
+	case r.Tools == nil:
+		return !r.ReadOnly || !isRemote(name) && name != "write" && name != "edit"
+	case r.ReadOnly && (name == "write" || name == "edit"):
+		return false
+	}
+	return listed(r.Tools, name)
+}
+
+// OffersServers reports whether the role may have any MCP server's tool, itself or through those it delegates to.
+func (r Role) OffersServers() bool {
+	if r.Tools == nil {
+		return !r.ReadOnly
+	}
+	return slices.ContainsFunc(r.Tools, func(t string) bool { return isRemote(t) || t == "task" })
+}
+
+// isRemote tells the tools of MCP servers by their names.
+func isRemote(name string) bool { return strings.HasPrefix(name, "mcp__") }
+
+// listed finds a name in an allow-list, where a last * of a server's tools stands for any text.
+func listed(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(entry string) bool {
+		head, wild := strings.CutSuffix(entry, "*")
+		return entry == name || wild && isRemote(entry) && strings.HasPrefix(name, head)
+	})
+}
+
 // Tools returns the built-in tools. roles are named to the model as those that task may start.
 func Tools(cfg config.Config, roles map[string]Role) []tool.Tool {
 	var names []string
@@ -104,7 +135,7 @@ func builtin() []Role {
 				"Read before you change, keep to the project's style, run its tests, and leave nothing half done. " +
 				"Your last message is your report: what you changed, how you checked it, what is open.",
 			Private: true,
-			Tools:   []string{"bash", "read", "write", "edit", "glob", "grep", "fetch", "todo"},
+			Tools:   []string{"bash", "read", "write", "edit", "glob", "grep", "fetch", "todo", "mcp__*"},
 		},
 		{
 			Name:        Reviewer,

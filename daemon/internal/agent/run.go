@@ -121,10 +121,9 @@ func (r *runner) selectTools() {
 		spec := t.Spec()
 		r.exists[spec.Name] = true
 		switch {
-		case r.t.Role.Tools != nil && !slices.Contains(r.t.Role.Tools, spec.Name),
-			r.t.Options.Tools != nil && !slices.Contains(r.t.Options.Tools, spec.Name),
-			spec.Name == "task" && r.env.Delegate == nil,
-			r.t.Role.ReadOnly && (spec.Name == "write" || spec.Name == "edit"):
+		case !r.t.Role.Offers(spec.Name),
+			r.t.Options.Tools != nil && !listed(r.t.Options.Tools, spec.Name),
+			spec.Name == "task" && r.env.Delegate == nil:
 			continue
 		}
 		r.allowed[spec.Name] = t

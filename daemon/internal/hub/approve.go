@@ -32,7 +32,7 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 		case d.Outcome == risk.Deny:
 			verdict.Reason = d.Why
 			return a.decided(q, v, d, verdict), nil
-		case q.ReadOnly && v.Level > risk.Low:
+		case q.ReadOnly && v.Level > risk.Low && q.Action.Server == "": // such a role has a server's tool only where the user named it
 			verdict.By, verdict.Reason = "role "+q.Role, "the role "+q.Role+" only reads, and this is "+v.Level.String()
 			return a.decided(q, v, d, verdict), nil
 		case d.Outcome == risk.Allow && (d.Rule != nil || !a.wanted(q)):
@@ -71,7 +71,7 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 
 // wanted reports whether the request asked for a question about everything that does something.
 func (a *approver) wanted(q agent.Question) bool {
-	does := q.Action.Command != "" || len(q.Action.Writes) > 0 || q.Action.Network != ""
+	does := q.Action.Command != "" || len(q.Action.Writes) > 0 || q.Action.Network != "" || q.Action.Server != ""
 	return does && a.t.approve != nil && *a.t.approve
 }
 
@@ -95,7 +95,7 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 		c.Tracked = func(path string) bool { return a.t.hub.projects.trees.Tracked(ctx, c.ProjectRoot, path) }
 	}
 	if act.Command == "" {
-		return risk.AnalyzeFile(risk.FileAction{Reads: act.Reads, Writes: act.Writes, Network: act.Network}, c)
+		return risk.AnalyzeFile(risk.FileAction{Reads: act.Reads, Writes: act.Writes, Network: act.Network, Server: act.Server}, c)
 	}
 	known := true
 	if act.Private {
@@ -158,7 +158,7 @@ func (a *approver) action(q agent.Question) risk.Action {
 	}
 	return risk.Action{
 		Tool: q.Tool, Command: q.Action.Command, Cwd: at, Reads: q.Action.Reads, Writes: q.Action.Writes,
-		Network: q.Action.Network, Session: string(a.t.s.id), Project: projectRoot(at), Home: home(env), Now: time.Now(),
+		Network: q.Action.Network, Server: q.Action.Server, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: projectRoot(at), Home: home(env), Now: time.Now(),
 	}
 }
 
@@ -215,6 +215,9 @@ func (t *turn) vetted(id wire.ExecutionID) bool {
 	return person
 }
 
+// maxSubject bounds a call's arguments in the audit log, in bytes.
+const maxSubject = 4 << 10
+
 // subject is what a call works on, in one text.
 func subject(q agent.Question) string {
 	act := q.Action
@@ -225,6 +228,8 @@ func subject(q agent.Question) string {
 		return fmt.Sprint("write ", act.Writes)
 	case act.Network != "":
 		return "fetch " + act.Network
+	case act.Server != "":
+		return cut(q.Tool+" "+string(q.Arguments), maxSubject)
 	case len(act.Reads) > 0:
 		return fmt.Sprint("read ", act.Reads)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/risk"
 	"sublet/wire"
 )
@@ -44,6 +45,8 @@ type Client struct {
 	order    []wire.RequestID                  // of requests, the oldest first
 	borrowed map[wire.RequestID]func(*stopped) // commands in other clients' shells
 	running  int                               // turns running and queued
+	servers  *mcp.Servers                      // MCP servers that it brought along; nil: none
+	faults   []string                          // what is wrong with others that it brought
 	detached bool
 }
 
@@ -87,6 +90,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		h.release(s)
 		return nil, err
 	}
+	c.bring(env.MCPServers, env.Cwd)
 
 	ready := h.ready(c, s)
 	if slices.Contains(env.Capabilities, wire.CapShell) {
@@ -103,6 +107,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		if c.lender != nil {
 			c.lender.unlink(c)
 		}
+		c.retire()
 		h.release(s)
 		return nil, err
 	}
@@ -123,7 +128,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 func (h *Hub) ready(c *Client, s *session) *wire.Ready {
 	cfg := h.opts.Config()
 	r := &wire.Ready{
-		Protocol: wire.Version, Daemon: h.daemonInfo(), Capabilities: []string{},
+		Protocol: wire.Version, Daemon: h.daemonInfo(), Capabilities: []string{wire.CapMCPServers},
 		Limits: map[string]int64{
 			wire.LimitFrame:             wire.MaxFrame,
 			wire.LimitRequestsPerSecond: int64(cfg.Limits.RequestsPerSecond),
@@ -162,7 +167,15 @@ func (c *Client) Detach() {
 	delete(h.clients, c)
 	h.mu.Unlock()
 	h.stir()
+	c.retire()
 	h.log.Info("client detached", "name", c.info.Name, "pid", c.info.PID, "session", s.id)
+}
+
+// retire lets the client's MCP servers go: those that no turn uses end now.
+func (c *Client) retire() {
+	if servers, _ := c.brought(); servers != nil {
+		servers.Retire()
+	}
 }
 
 // send queues m; that the connection is over shows elsewhere.
@@ -232,11 +245,12 @@ func (c *Client) sessionOf(ctx context.Context, id *wire.SessionID) (*session, e
 	return c.session, nil
 }
 
-// EnvChanged takes a later EnvSnapshot: only cwd, environment and terminal count.
+// EnvChanged takes a later EnvSnapshot: only cwd, environment, terminal and, where there is such a list, MCP servers count.
 func (c *Client) EnvChanged(env *wire.EnvSnapshot) {
 	c.mu.Lock()
 	c.env, c.cwd = maps.Clone(env.Env), env.Cwd
 	c.mu.Unlock()
+	c.bring(env.MCPServers, env.Cwd)
 	if c.lender != nil {
 		c.lender.envChanged(env)
 	}

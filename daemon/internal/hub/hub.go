@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/store"
 	"sublet/lease"
@@ -34,8 +35,9 @@ type Options struct {
 	Models func(creds map[string]string) []wire.ModelInfo
 	// Stop asks the daemon to end: called once, when a client's ShutdownRequest was accepted. nil: such are refused.
 	Stop    func(drain time.Duration)
-	Runtime string // private folder for the files of private shells
-	Spool   string // folder for raw output that was cut
+	MCP     *mcp.Servers // the settings'; whoever made it closes it, after the Hub. nil: none
+	Runtime string       // private folder for the files of private shells
+	Spool   string       // folder for raw output that was cut
 	Version string
 	Log     *slog.Logger
 }

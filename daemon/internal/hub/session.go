@@ -40,8 +40,9 @@ type session struct {
 	mode      string      // set for this session; "" = the configured one
 	recent    []wire.RecentCommand
 
-	broken      []fault // what is wrong with projects' files and rules, as last told
-	showSecrets bool    // models are given what looks like a secret as it is
+	told        map[string]bool // what was said of MCP servers
+	broken      []fault         // what is wrong with projects' files and rules, as last told
+	showSecrets bool            // models are given what looks like a secret as it is
 }
 
 // maxRecent bounds the user's own commands remembered for the next question.

@@ -41,6 +41,7 @@ type turn struct {
 	mu       sync.Mutex
 	approved map[wire.ExecutionID]bool // guarded by mu: allowed, and whether by a person
 	shells   []*privateShell           // guarded by mu: that this turn started
+	ends     []func()                  // guarded by mu: to be called when it is over
 }
 
 // enqueue puts a turn at the end of its session's line and sees that somebody plays it. The caller's hold on the session
@@ -153,7 +154,21 @@ func (t *turn) leave() {
 	t.cancel(nil)
 	t.out()
 	t.hub.release(t.s)
+	t.mu.Lock()
+	ends := t.ends
+	t.ends = nil
+	t.mu.Unlock()
+	for _, end := range ends {
+		end()
+	}
 	t.hub.work.Done()
+}
+
+// later has something done when the turn is over and its end was told.
+func (t *turn) later(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ends = append(t.ends, f)
 }
 
 // stop cancels the turn. One that still waits ends here and now, without having begun.

@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
@@ -87,6 +89,9 @@ func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentReque
 	}
 	at := t.agentTurn(role, string(r.Context.Cwd))
 	at.Model, at.History, at.StartSeq = model, history.WithImages(images), begun
+	if usesServers(model) {
+		at.Tools = append(at.Tools, t.serverTools(ctx, role, r.Options.Tools)...)
+	}
 	at.Prompt, at.Attachments, at.Context, at.Options = r.Prompt, r.Attachments, r.Context, r.Options
 	at.Images = keptImages{t}
 	at.OpenModel = func(name string) (provider.Model, error) { return h.opts.OpenModel(ctx, name, t.creds) }
@@ -152,7 +157,7 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 		return err
 	}
 	role := agent.Role{Name: "you"}
-	known := false
+	known := strings.HasPrefix(r.Tool, mcp.Prefix)
 	for _, t := range agent.Tools(c.hub.opts.Config(), nil) {
 		known = known || t.Spec().Name == r.Tool && r.Tool != "task"
 	}
@@ -173,6 +178,9 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 	t.work = func(ctx context.Context, t *turn) agent.Outcome {
 		at := t.agentTurn(role, cwd)
 		at.Roles = nil
+		if strings.HasPrefix(r.Tool, mcp.Prefix) {
+			at.Tools = append(at.Tools, t.serverTools(ctx, role, []string{r.Tool})...)
+		}
 		return agent.RunTool(ctx, at, r.Tool, json.RawMessage(r.Arguments))
 	}
 	return c.hub.enqueue(t)

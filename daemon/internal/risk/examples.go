@@ -2,6 +2,7 @@ package risk
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -72,7 +73,10 @@ func (r *parsedRule) about(rule Rule, text string) (bool, string) {
 		v = AnalyzeFile(FileAction{Network: text}, c)
 	case "tool":
 		a.Tool = text
-		v = AnalyzeFile(FileAction{}, c)
+		if strings.HasPrefix(text, "mcp__") {
+			a.Server = text
+		}
+		v = AnalyzeFile(FileAction{Server: a.Server}, c)
 	default:
 		a.Tool, a.Command = "bash", text
 		v = Analyze(text, c)

@@ -4,7 +4,8 @@ import "path"
 
 // AnalyzeFile judges what a file tool would do. Reading is low unless the file holds secrets; writing is judged by where
 // the file is (T3o), as a command that writes it would be. Paths have to be absolute with symbolic links resolved; one
-// that is not absolute is High. An action without paths and host has no effects and is low.
+// that is not absolute is High. A call of another program's tool is High: nothing is known of what it does, whatever that
+// program says of it. An action without any of these has no effects and is low.
 func AnalyzeFile(f FileAction, c Context) Verdict {
 	a := newAnalysis(c)
 	st := &state{cwd: a.c.Cwd}
@@ -34,6 +35,9 @@ func AnalyzeFile(f FileAction, c Context) Verdict {
 			a.facts.secret = true
 			a.note(High, Secret, Span{}, "asks the cloud's service for credentials of this machine")
 		}
+	}
+	if f.Server != "" {
+		a.note(High, Unknown, Span{}, "calls a tool of the MCP server "+show(f.Server)+": what it does is not known here").cannotUndo()
 	}
 	v := a.finish(0)
 	for i := range v.Reasons {

@@ -78,7 +78,8 @@ type Policy struct {
 	Rules []Rule
 }
 
-// Action is what is to be decided. Command and Cwd are set for bash, Reads, Writes and Network for file tools.
+// Action is what is to be decided. Command and Cwd are set for bash, Reads, Writes and Network for file tools, Server for
+// those of MCP servers.
 type Action struct {
 	Tool    string // bash, write, edit, read, fetch, …
 	Command string
@@ -86,6 +87,8 @@ type Action struct {
 	Reads   []string
 	Writes  []string
 	Network string // a host
+	Server  string // an MCP server whose tool is called
+	Passing bool   // what Tool names is gone with the session: no permission holds longer
 	Session string // for rules of that scope
 	Project string // root folder; "" when there is none
 	Home    string // for rules that begin with ~/
@@ -241,6 +244,10 @@ func grants(v Verdict, a Action, free Level) []Grant {
 	if v.Level >= Critical {
 		return nil
 	}
+	if a.Server != "" {
+		// What any call of a tool does is as little known as what this one does: the rule can only name the tool.
+		return offer(v, a, free, []Grant{{"", "tool: " + a.Tool, "every call of " + a.Tool + ", whatever its arguments"}}, true)
+	}
 	if a.Command == "" {
 		return offer(v, a, free, fileRules(v, a), v.Level <= Medium)
 	}
@@ -318,6 +325,9 @@ func offer(v Verdict, a Action, free Level, rules []Grant, safe bool) []Grant {
 			continue
 		}
 		gs = append(gs, Grant{ScopeSession, g.Rule, Visible(g.Covers) + ", in this session"})
+		if a.Passing {
+			continue
+		}
 		if a.Project != "" {
 			gs = append(gs, Grant{ScopeProject, g.Rule, Visible(g.Covers) + ", in the project " + Visible(a.Project)})
 		}

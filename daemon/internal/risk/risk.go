@@ -168,8 +168,9 @@ type Command struct {
 	Runs bool
 }
 
-// FileAction is what a file tool would do.
+// FileAction is what a tool would do that is no shell.
 type FileAction struct {
 	Reads, Writes []string // absolute, symlinks resolved
 	Network       string   // host
+	Server        string   // an MCP server whose tool is called
 }

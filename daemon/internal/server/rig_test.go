@@ -16,6 +16,7 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/hub"
+	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/open"
 	"sublet/daemon/internal/provider/scripted"
@@ -25,7 +26,13 @@ import (
 	"sublet/wire/wiretest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("SUBLET_TEST_MCP") != "" { // this program is the MCP servers as well
+		serveMCP()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience bounds every wait of a test for something that must happen.
 const patience = 5 * time.Second
@@ -38,6 +45,7 @@ type rig struct {
 	conf   atomic.Pointer[config.Config]
 	store  *store.Store
 	audit  *store.Audit
+	mcp    *mcp.Servers
 	hub    *hub.Hub
 	server *server.Server
 	ctx    context.Context
@@ -84,6 +92,7 @@ func (r *rig) set(change func(*config.Config)) {
 	c := *r.conf.Load()
 	change(&c)
 	r.conf.Store(&c)
+	r.mcp.Set(mcp.FromConfig(c.MCP))
 }
 
 func (r *rig) start() {
@@ -102,8 +111,11 @@ func (r *rig) start() {
 	if err := os.MkdirAll(runtime, 0o700); err != nil {
 		r.t.Fatal(err)
 	}
+	r.mcp = mcp.New(mcp.Options{Patience: time.Minute, Log: r.log})
+	r.mcp.Set(mcp.FromConfig(r.conf.Load().MCP))
 	r.hub, err = hub.New(r.ctx, hub.Options{
 		Store: r.store, Audit: r.audit, Config: config, Runtime: runtime, Spool: r.dir, Version: "test", Log: r.log,
+		MCP: r.mcp,
 		OpenModel: func(_ context.Context, name string, _ map[string]string) (provider.Model, error) {
 			m, err := open.Open(provider.Config{Name: "test", Model: "model", Kind: "scripted", Script: r.script, Log: r.log})
 			if spy := r.spy.Load(); spy != nil && err == nil {
@@ -131,6 +143,7 @@ func (r *rig) close() {
 	if err := r.hub.Close(ctx); err != nil {
 		r.t.Errorf("close: %v", err)
 	}
+	r.mcp.Close()
 	r.cancel()
 	r.conns.Wait()
 	r.audit.Close()

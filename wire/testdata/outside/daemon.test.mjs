@@ -23,6 +23,7 @@ before(() => {
     { match: "move", steps: [bash("cd /"), { text: "moved" }] },
     { match: "clean", steps: [bash("touch made && rm made"), { text: "cleaned" }] },
     { match: "hang", steps: [bash("sleep 100"), { text: "never" }] },
+    { match: "count", steps: [{ tool_calls: [{ name: "mcp__counter__add", arguments: { by: 2 } }] }, { text: "counted" }] },
     { match: "wait", steps: [{ wait_file: `${root}/gate`, text: "never" }] },
   ]));
   sublet("daemon", "start");
@@ -151,6 +152,46 @@ test("who waits for the shell is told to its owner", async () => {
       other.send("CancelRequest", { turn_id: null, request_id: first, reason: "" });
       await c.next("ShellQueueChanged", (m) => m.waiting.length === 0);
     });
+  });
+});
+
+// A server of the Model Context Protocol with one tool, in a few lines.
+const counter = `
+let n = 0;
+require("readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) return;
+  const result = {
+    initialize: () => ({ protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "counter", version: "1" } }),
+    "tools/list": () => ({ tools: [{ name: "add", inputSchema: { type: "object", properties: { by: { type: "number" } } } }] }),
+    "tools/call": () => ({ content: [{ type: "text", text: process.env.SAYS + (n += params.arguments.by) }] }),
+  }[method];
+  console.log(JSON.stringify(result ? { jsonrpc: "2.0", id, result: result() } : { jsonrpc: "2.0", id, error: { code: -32601, message: "no such method" } }));
+});`;
+
+test("a client's MCP server is told, and its calls are asked for (section 8)", async () => {
+  await during(await connect(), async (c) => {
+    c.on("ConfirmationRequest", (m) =>
+      c.send("ConfirmationResponse", { confirmation_id: m.confirmation_id, decision: "allow", grant: null, edited_command: null, comment: "" }));
+    const ready = await c.hello({
+      capabilities: ["confirm"],
+      mcp_servers: [{ name: "counter", command: process.execPath, args: ["-e", counter], env: { SAYS: "it is " }, url: "", headers: {} }],
+    });
+    assert.ok(ready.capabilities.includes("mcp_servers"));
+    for (const [i, said] of ["it is 2", "it is 4"].entries()) {
+      const id = c.ask("count on");
+      assert.equal((await c.complete(id)).status, "success");
+      const result = c.received.filter((m) => m.kind === "CommandResult")[i].body;
+      assert.equal(Buffer.from(result.output).toString(), said);
+      const question = c.received.filter((m) => m.kind === "ConfirmationRequest")[i].body;
+      assert.equal(question.tool, "mcp__counter__add");
+      assert.equal(question.arguments, '{"by":2}');
+      assert.equal(question.verdict.level, "high");
+      assert.deepEqual(question.grants.map((g) => g.scope), ["session"]);
+    }
+    const told = c.received.filter((m) => m.kind === "AgentStreamChunk" && m.body.chunk.type === "notice").map((m) => m.body.chunk.text);
+    assert.equal(told.length, 1);
+    assert.match(told[0], /^The client's MCP server counter is in use: /);
   });
 });
 

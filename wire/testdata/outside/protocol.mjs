@@ -255,5 +255,6 @@ export function snapshot() {
     protocol_min: 1, protocol_max: 1, client: { name: "outside", version: "1", pid: process.pid }, capabilities: [],
     env: { PATH: process.env.PATH, HOME: process.env.HOME ?? "/" }, cwd: process.cwd(), shell: { path: "", version: "" },
     term: { cols: 80, rows: 24, pixel_width: 0, pixel_height: 0, term: "" }, credentials: {}, session_id: null, after_seq: 0, leases: [],
+    mcp_servers: null,
   };
 }
