@@ -13,9 +13,9 @@ var standardBuiltins = strings.Fields(`. : [ alias bg bind break builtin caller 
 	logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap true
 	type typeset ulimit umask unalias unset wait`)
 
-// readCommands reads what `hash -l` and `enable -a` print: which names mean something else than builtins and PATH say
-// (T3h).
-func (sn *snapshot) readCommands(text string) {
+// readCommands reads what `hash -l` and, where builtins were asked for, `enable -a` print: which names mean something else
+// than builtins and PATH say (T3h).
+func (sn *snapshot) readCommands(text string, builtins bool) {
 	sn.hash = make(map[string]string)
 	listed := false
 	for line := range strings.Lines(text) {
@@ -35,7 +35,7 @@ func (sn *snapshot) readCommands(text string) {
 			}
 		}
 	}
-	if !listed { // the one that lists them
+	if builtins && !listed { // the one that lists them
 		sn.State.Disabled = []string{"enable"}
 	}
 	slices.Sort(sn.State.Disabled)

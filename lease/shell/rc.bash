@@ -421,7 +421,7 @@ __sublet_d() {
 		\builtin printf '\0'
 		\builtin alias -p
 		\builtin printf '\0'
-		\builtin declare -F
+		[[ $__sublet_f != *f* ]] || \builtin declare -F
 		\builtin printf '\0'
 		[[ $__sublet_f != *f* ]] || \builtin declare -f
 		\builtin printf '\0'
@@ -433,12 +433,13 @@ __sublet_d() {
 	\builtin return 0
 }
 
-# commands lists the hash table, which bash goes by under set +h too but shows only under set -h, and the builtins.
+# commands lists the hash table, which bash goes by under set +h too but shows only under set -h, and the builtins, which
+# only what may change functions may change: each line printed is a system call.
 __sublet_commands() {
 	\builtin local -
 	\builtin set -h
 	\builtin hash -l
-	\builtin enable -a
+	[[ $__sublet_f != *f* ]] || \builtin enable -a
 }
 
 # b and k stand around a text that runs in a subshell: what it leaves behind is written down for the shell itself.

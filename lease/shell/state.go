@@ -33,6 +33,7 @@ func (s *Shell) setDirLocked(dir string) {
 func (s *Shell) takeSnapshotLocked(next snapshot) {
 	if next.funcs == nil { // only asked for where it may have changed
 		next.funcs, next.State.Functions = s.snap.funcs, s.snap.State.Functions
+		next.State.Disabled, next.State.Loaded = s.snap.State.Disabled, s.snap.State.Loaded
 	}
 	next.State.Hashed = s.usual.strange(next.hash, next.path)
 	next.State.Digest = next.State.digest()
@@ -297,7 +298,7 @@ func (s *Shell) readState(path string) (snapshot, error) {
 	if full != "" {
 		sn.readFunctions(f[6], f[7])
 	}
-	sn.readCommands(f[8])
+	sn.readCommands(f[8], full != "")
 	sn.State.umask = strings.TrimSpace(f[9])
 	return sn, nil
 }

@@ -130,6 +130,7 @@ func TestStateOfCommandNames(t *testing.T) {
 		{"set +h; x=2", func(st State) bool { return st.Hashed["ls"] == file }}, // bash goes by it all the same
 		{"set -h; hash -p rel/x cat", func(st State) bool { return st.Hashed["cat"] == "rel/x" && len(st.Hashed) == 2 }},
 		{"enable -n test '['", func(st State) bool { return slices.Equal(st.Disabled, []string{"[", "test"}) }},
+		{"export zz_x=1", func(st State) bool { return slices.Equal(st.Disabled, []string{"[", "test"}) }}, // not listed again
 		{"eval 'enable -n kill'", func(st State) bool { return len(st.Disabled) == 3 }},
 		{"enable -n enable; x=3", func(st State) bool { return slices.Contains(st.Disabled, "enable") }},
 	} {
