@@ -21,6 +21,7 @@ const (
 	stuckAfter   = 300 * time.Millisecond
 	sweepEvery   = 20 * time.Millisecond
 	sweepMost    = 10 // times
+	sweepForks   = 3  // times for a fork in a group of its own: a background job, mostly on its way to be its program
 )
 
 // canceller ends the command in flight. A list goes on with its next command when a program takes SIGINT as an ordinary
@@ -33,6 +34,7 @@ type canceller struct {
 	sent  map[int]syscall.Signal // last signal by process group, or by process, negative
 	next  time.Time              // when to press
 	again time.Time              // when to look for a lost SIGINT
+	group int                    // that SIGINT struck, and whose members were not looked at yet; 0: none
 	forks []int                  // of the shell, not yet their program when SIGINT struck
 	timer *time.Ticker
 
@@ -103,15 +105,17 @@ func (c *canceller) press() {
 		_ = syscall.Kill(-pgid, syscall.SIGCONT) // a stopped program does not hear
 		return
 	}
-	c.forks = slices.DeleteFunc(groupMembers(pgid), func(pid int) bool { return !isFork(pid) })
-	if len(c.forks) > 0 {
-		c.timer.Reset(forksEvery)
-	}
+	// Mostly the end comes first, and nobody needs to be looked for.
+	c.group = pgid
+	c.timer.Reset(forksEvery)
 }
 
 // pressForks repeats SIGINT for those that were forks of the shell when it struck and have become their program since. A
-// subshell stays a fork, and may be running its EXIT trap.
+// subshell stays a fork, and may be running its EXIT trap. Who would die of it and lives on has lost it as a fork.
 func (c *canceller) pressForks() {
+	if c.group != 0 {
+		c.forks, c.group = groupMembers(c.group), 0
+	}
 	c.forks = slices.DeleteFunc(c.forks, func(pid int) bool {
 		if isFork(pid) {
 			return false
@@ -223,14 +227,15 @@ func (c *canceller) sweep() []Process {
 		list = leftovers(c.p.pid, c.r.typed)
 		for _, p := range list {
 			pgid, err := unix.Getpgid(p.PID)
-			if err != nil || c.sent[pgid] == 0 {
-				continue // of a group of its own: a background job
+			if err != nil {
+				continue
 			}
-			if fork := isFork(p.PID); fork || diesOf(p.PID, c.sent[pgid]) {
+			switch sent := c.sent[pgid]; {
+			case isFork(p.PID):
+				going = going || sent != 0 || again < sweepForks
+			case sent != 0 && diesOf(p.PID, sent): // where nothing was sent it is a background job
 				going = true
-				if !fork {
-					_ = syscall.Kill(p.PID, c.sent[pgid])
-				}
+				_ = syscall.Kill(p.PID, sent)
 			}
 		}
 		if !going {
