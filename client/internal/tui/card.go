@@ -42,6 +42,7 @@ type card struct {
 	why       string // why it was refused
 	keyboard  string // why the program has the keyboard
 	shellSaid bool   // LeasedEnded came
+	waits     bool   // has not begun
 }
 
 // subject is what the header says behind the tool's name.
@@ -128,15 +129,17 @@ func (c *card) Render(th *theme, width, height int, spin int, now time.Time) []s
 	if height <= 0 {
 		return nil
 	}
-	suffix := ""
-	if !c.started.IsZero() {
+	suffix, mark := "", th.accent.Render(th.spin(spin))
+	if c.waits { // nothing that looks like work
+		suffix, mark = " · waits", th.dim.Render(th.glyph("○", "-"))
+	} else if !c.started.IsZero() {
 		suffix = " · " + ticking(now.Sub(c.started))
 	}
 	if c.leased && width >= 60 {
 		suffix += " · in your shell"
 	}
 	head := c.header(th, width-2-cells(suffix), 4)
-	head[0] = th.accent.Render(th.spin(spin)) + " " + head[0] + th.dim.Render(suffix)
+	head[0] = mark + " " + head[0] + th.dim.Render(suffix)
 	bar := th.dim.Render(th.glyph("  │ ", "  | "))
 	for _, l := range c.out.last(min(liveTail, height-len(head))) {
 		head = append(head, bar+fit(l, width-4))

@@ -150,6 +150,7 @@ func (m *model) above(room int) []string {
 		if left < 1 {
 			break
 		}
+		c.waits = m.waits(i)
 		lines := c.Render(&m.th, m.w, max(1, min(left, (m.h-4)/max(1, len(m.live)-i))), m.spinAt, now)
 		if c.keyboard != "" && len(lines) < left {
 			lines = append(lines, m.th.warn.Render(fit("  it waits for the keyboard", m.w)))
@@ -175,6 +176,20 @@ func (m *model) above(room int) []string {
 		out = append(out, "")
 	}
 	return append(out, work...)
+}
+
+// waits tells that the i-th running card has not begun: an agent's calls of bash run one after the other, and while one of
+// them is asked about nothing does.
+func (m *model) waits(i int) bool {
+	c := m.live[i]
+	if c.tool != "bash" || c.leased || c.out.total > 0 {
+		return false
+	}
+	same := func(o *card) bool { return o.agent == c.agent && o.tool == "bash" }
+	if slices.ContainsFunc(m.live[:i], same) {
+		return true
+	}
+	return slices.ContainsFunc(m.questions, func(q *confirm) bool { return q.req.Agent == c.agent && q.req.ExecutionID != c.id })
 }
 
 // shellLine says who has the shell and for how long, and who waits for it and for what: "" while nobody waits. What the

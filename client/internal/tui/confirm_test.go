@@ -6,6 +6,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"sublet/wire"
 )
@@ -320,5 +321,33 @@ func TestQuestionSurvivesANewSession(t *testing.T) {
 	d.send(&wire.TurnStarted{Event: e, Prompt: "why?"})
 	if n := strings.Count(strings.Join(d.paint.prints, "\n"), "why?"); n != 1 {
 		t.Errorf("printed %d times, want once", n)
+	}
+}
+
+// What waits behind a question has not begun, and must not look as if it ran: an agent's calls of bash run one by one.
+func TestWhatWaitsDoesNotRun(t *testing.T) {
+	d := newDesk(t)
+	call := func(seq int64, id wire.ExecutionID, agent, command string) {
+		d.send(&wire.AgentStreamChunk{
+			Event: wire.Event{SessionID: "s1", TurnID: "t1", Seq: seq}, Agent: agent,
+			Chunk: wire.Chunk{Type: wire.ChunkToolCall, ExecutionID: id, Tool: "bash", Arguments: `{"command":"` + command + `"}`},
+		})
+	}
+	d.send(&wire.TurnStarted{Event: wire.Event{SessionID: "s1", TurnID: "t1", Seq: 1}, Agent: "orchestrator", Prompt: "go"})
+	call(2, "x1", "orchestrator", "rm one")
+	call(3, "x2", "orchestrator", "rm two")
+	call(4, "x3", "engineer-1", "make")
+	shown := func() string { return ansi.Strip(strings.Join(d.picture().lines, "\n")) }
+	if got := shown(); !strings.Contains(got, "bash  rm one · 0s") || !strings.Contains(got, "○ bash  rm two · waits") || !strings.Contains(got, "make · 0s") {
+		t.Errorf("got\n%s", got)
+	}
+	d.send(&wire.ConfirmationRequest{Event: wire.Event{SessionID: "s1", TurnID: "t1", Seq: 5}, ConfirmationID: "c1", ExecutionID: "x1", Agent: "orchestrator", Tool: "bash", Command: "rm one"})
+	if got := shown(); !strings.Contains(got, "○ bash  rm two · waits") || !strings.Contains(got, "make · 0s") {
+		t.Errorf("behind the question:\n%s", got)
+	}
+	d.send(&wire.ConfirmationResolved{Event: wire.Event{SessionID: "s1", TurnID: "t1", Seq: 6}, ConfirmationID: "c1", Decision: wire.DecisionAllow})
+	d.send(&wire.CommandResult{Event: wire.Event{SessionID: "s1", TurnID: "t1", Seq: 7}, Agent: "orchestrator", ExecutionID: "x1", Tool: "bash", Command: "rm one", Status: wire.StatusSuccess, ExitCode: ptr(0)})
+	if got := shown(); !strings.Contains(got, "bash  rm two · 0s") {
+		t.Errorf("its turn:\n%s", got)
 	}
 }
