@@ -264,7 +264,7 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal, before *t
 					p.tea.Send(sizeChanged{size.Cols, size.Rows})
 				}
 			case syscall.SIGTSTP:
-				p.suspend(before)
+				p.suspend(ctx, signals, before)
 			case syscall.SIGCONT: // stopped by SIGSTOP: somebody else may have had the terminal meanwhile
 				p.retake()
 			default:
@@ -275,7 +275,7 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal, before *t
 }
 
 // suspend stops the process with the terminal in order, as a SIGTSTP from outside asks; SIGCONT takes it back.
-func (p *Program) suspend(before *term.State) {
+func (p *Program) suspend(ctx context.Context, signals <-chan os.Signal, before *term.State) {
 	busy := p.paint.isHeld() // by a program, which goes on having the terminal
 	if !busy {
 		select {
@@ -285,6 +285,21 @@ func (p *Program) suspend(before *term.State) {
 	}
 	_ = term.Restore(p.opt.Stdin.Fd(), before)
 	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+	// The stop may reach this thread last: what stands here may run before it. Only SIGCONT says that it is over.
+	for continued := false; !continued; {
+		select {
+		case <-ctx.Done():
+			continued = true
+		case s := <-signals:
+			switch s {
+			case syscall.SIGCONT:
+				continued = true
+			case syscall.SIGTSTP, syscall.SIGWINCH: // retake asks for the size
+			default:
+				p.tea.Send(stopAsked{128 + int(s.(syscall.Signal))})
+			}
+		}
+	}
 	p.retake()
 	if !busy {
 		p.paint.release()
