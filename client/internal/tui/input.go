@@ -15,6 +15,10 @@ func (m *model) onInput(msg tea.Msg) {
 	case tea.KeyPressMsg:
 		m.onKey(keyName(msg), msg.Text)
 		m.lastKey = m.now()
+	case pasteTooLong:
+		m.hintLines(m.th.warn.Render("nothing was pasted: it is "+count(int64(msg.bytes))+"B long, and a line may have "+count(maxPaste)+"B") +
+			m.th.dim.Render(" · put it into a file"))
+		m.lastKey = m.now()
 	case tea.PasteMsg:
 		m.onPaste(msg.Content)
 		m.lastKey = m.now()

@@ -18,7 +18,7 @@ import (
 const (
 	// escWait is how long an escape byte may stay alone before it is the Escape key.
 	escWait = 40 * time.Millisecond
-	// maxPaste bounds a paste, in bytes; the rest is dropped.
+	// maxPaste bounds a paste, in bytes. Of a longer one nothing is taken: half of a command is another command.
 	maxPaste = 4 << 20
 	// maxAhead bounds what is typed while nobody can have it, in bytes: a terminal's own input queue holds as much
 	// (N_TTY_BUF_SIZE).
@@ -51,7 +51,11 @@ type keyboard struct {
 	dec     uv.EventDecoder
 	pending []byte // an incomplete sequence
 	paste   []byte // nil: no bracketed paste is open
+	pasted  int    // its length so far, also of what is not kept
 }
+
+// pasteTooLong is a paste of which nothing was taken.
+type pasteTooLong struct{ bytes int }
 
 // receiver is who gets what is typed.
 type receiver int
@@ -248,6 +252,9 @@ func (k *keyboard) next(b []byte, expired bool) (int, tea.Msg) {
 			k.addPaste(b[:end])
 			text := k.paste
 			k.paste = nil
+			if k.pasted > maxPaste {
+				return end + len(pasteEnd), pasteTooLong{k.pasted}
+			}
 			return end + len(pasteEnd), tea.PasteMsg{Content: pasted(text)}
 		}
 		keep := 0 // the end may have begun
@@ -261,7 +268,7 @@ func (k *keyboard) next(b []byte, expired bool) (int, tea.Msg) {
 		return len(b) - keep, nil
 	}
 	if bytes.HasPrefix(b, pasteStart) {
-		k.paste = []byte{}
+		k.paste, k.pasted = []byte{}, 0
 		return len(pasteStart), nil
 	}
 	if n := printableRun(b); n >= pasteRun {
@@ -287,6 +294,7 @@ func (k *keyboard) next(b []byte, expired bool) (int, tea.Msg) {
 }
 
 func (k *keyboard) addPaste(b []byte) {
+	k.pasted += len(b)
 	if room := maxPaste - len(k.paste); room < len(b) {
 		b = b[:max(0, room)]
 	}

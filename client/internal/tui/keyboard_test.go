@@ -220,3 +220,21 @@ func TestTail(t *testing.T) {
 		t.Errorf("from the alternate screen: got %q", got)
 	}
 }
+
+// Half of a paste is another text, perhaps another command: one that is longer than the line may be is not taken at all,
+// and the user is told. The keys behind it are keys.
+func TestPasteTooLong(t *testing.T) {
+	w := open(t, 100, 24)
+	w.keys("echo \x1b[200~")
+	line := strings.Repeat("rm -rf build # a line of a paste\n", 2000)
+	for sent := 0; sent <= maxPaste; sent += len(line) {
+		w.keys(line)
+	}
+	w.keys("\x1b[201~")
+	w.see("nothing was pasted")
+	w.keys("x\r")
+	w.until("the command", func() bool { return len(w.sh.commands()) == 1 })
+	if got := w.sh.commands()[0]; got != "echo x" {
+		t.Errorf("ran %d bytes: %.40q", len(got), got)
+	}
+}
