@@ -60,6 +60,8 @@ type Options struct {
 	AfterSeq int64          // with Session: its events after that number are handed on; -1: none of the old ones
 	Confirm  bool           // somebody is there to answer questions
 	Place    Place          // where the client is; zero = where the gateway was started
+	// MCPServers are those whose tools agents have in this session's requests; see wire.EnvSnapshot.
+	MCPServers []wire.MCPServer
 }
 
 // Place is the environment that a client works in. What is zero is taken from the gateway's own.
@@ -75,6 +77,7 @@ func (d *Daemon) snapshot(o Options) *wire.EnvSnapshot {
 		Client: wire.ClientInfo{Name: o.Name, Version: d.Version},
 		Cwd:    wire.OSString(o.Place.Cwd), Env: o.Place.Env, Term: o.Place.Term,
 		Credentials: d.Credentials, Capabilities: []string{}, Leases: []wire.HeldLease{},
+		MCPServers: o.MCPServers,
 	}
 	if s.Cwd == "" {
 		s.Cwd = wire.OSString(d.Cwd)

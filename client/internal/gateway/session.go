@@ -336,6 +336,17 @@ func (s *Session) NextBatch(ctx context.Context, most int) ([]wire.Message, erro
 	}
 }
 
+// UseMCPServers replaces the session's MCP servers: with the next request, and again after a lost connection.
+func (s *Session) UseMCPServers(ctx context.Context, servers []wire.MCPServer) {
+	s.mu.Lock()
+	s.o.MCPServers = servers
+	conn := s.conn
+	s.mu.Unlock()
+	if conn != nil {
+		_ = conn.EnvChanged(ctx) // a link that is down brings them with its greeting
+	}
+}
+
 // ID is the session attached to; it changes with Attach.
 func (s *Session) ID() wire.SessionID {
 	s.mu.Lock()

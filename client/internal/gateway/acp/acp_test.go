@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	sdk "github.com/coder/acp-go-sdk"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
 	"sublet/client/internal/gateway/gatewaytest"
@@ -31,6 +32,10 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		os.Exit(status)
+	}
+	if len(os.Args) == 2 && os.Args[1] == "mcp" { // an editor's server
+		_ = greeter().Run(context.Background(), &mcp.StdioTransport{})
+		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
 }

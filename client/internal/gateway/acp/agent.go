@@ -51,6 +51,7 @@ func (a *agent) Initialize(_ context.Context, p sdk.InitializeRequest) (sdk.Init
 		AuthMethods:     []sdk.AuthMethod{},
 		AgentCapabilities: sdk.AgentCapabilities{
 			LoadSession:        true,
+			McpCapabilities:    sdk.McpCapabilities{Http: true},
 			PromptCapabilities: sdk.PromptCapabilities{EmbeddedContext: true},
 			SessionCapabilities: sdk.SessionCapabilities{
 				List: &sdk.SessionListCapabilities{}, Resume: &sdk.SessionResumeCapabilities{}, Close: &sdk.SessionCloseCapabilities{},
@@ -108,7 +109,7 @@ func (a *agent) connect(ctx context.Context, cwd string, id sdk.SessionId, serve
 	open := a.sessions[id]
 	a.mu.Unlock()
 	if open != nil {
-		open.ignored(servers)
+		open.gs.UseMCPServers(ctx, open.servers(servers))
 		return open, nil
 	}
 	ctx, cancel := a.o.Daemon.Bound(ctx)
@@ -123,7 +124,7 @@ func (a *agent) connect(ctx context.Context, cwd string, id sdk.SessionId, serve
 		return nil, requestError(err)
 	}
 	s := newSession(a, gs)
-	s.ignored(servers)
+	s.gs.UseMCPServers(ctx, s.servers(servers))
 	a.mu.Lock()
 	if a.closed {
 		a.mu.Unlock()

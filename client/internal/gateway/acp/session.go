@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -66,27 +67,54 @@ func (s *session) modes() *sdk.SessionModeState {
 	}
 }
 
-// ignored notes that MCP servers which the editor named are not used, so that the user is told: the daemon, which runs the
-// agents, has those of its own settings.
-func (s *session) ignored(servers []sdk.McpServer) {
-	var names []string
-	for _, m := range servers {
+// servers are the MCP servers that the editor named, as the daemon takes them, never nil: it starts or reaches them for this
+// session's prompts. Those that cannot be used are told with the next prompt.
+func (s *session) servers(list []sdk.McpServer) []wire.MCPServer {
+	out, unused := []wire.MCPServer{}, []string{}
+	known := slices.Contains(s.gs.Ready().Capabilities, wire.CapMCPServers)
+	for _, m := range list {
 		switch {
+		case m.Stdio != nil && known:
+			out = append(out, stdioServer(m.Stdio))
+		case m.Http != nil && known:
+			out = append(out, httpServer(m.Http))
 		case m.Stdio != nil:
-			names = append(names, gateway.OneLine(m.Stdio.Name))
+			unused = append(unused, gateway.OneLine(m.Stdio.Name)+": the daemon is older than this program")
 		case m.Http != nil:
-			names = append(names, gateway.OneLine(m.Http.Name))
+			unused = append(unused, gateway.OneLine(m.Http.Name)+": the daemon is older than this program")
 		case m.Sse != nil:
-			names = append(names, gateway.OneLine(m.Sse.Name))
+			unused = append(unused, gateway.OneLine(m.Sse.Name)+": server-sent events alone are not spoken here")
 		}
 	}
-	if len(names) == 0 {
-		return
+	if len(unused) > 0 {
+		text := strings.Join(unused, "; ")
+		s.a.log.Warn("MCP servers of the editor's that are not used", "servers", text)
+		s.mu.Lock()
+		s.notice = fmt.Sprintf("MCP servers of the editor's that are not used (%s).\n\n", text)
+		s.mu.Unlock()
 	}
-	s.a.log.Warn("the editor's MCP servers are not used", "servers", strings.Join(names, ", "))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.notice = fmt.Sprintf("The editor's MCP servers (%s) are not used here: `[mcp]` in sublet's settings names those that are.\n\n", strings.Join(names, ", "))
+	return out
+}
+
+func stdioServer(m *sdk.McpServerStdio) wire.MCPServer {
+	s := wire.MCPServer{
+		Name: m.Name, Command: wire.OSString(m.Command), Args: []wire.OSString{}, Env: map[string]wire.OSString{}, Headers: map[string]string{},
+	}
+	for _, arg := range m.Args {
+		s.Args = append(s.Args, wire.OSString(arg))
+	}
+	for _, v := range m.Env {
+		s.Env[v.Name] = wire.OSString(v.Value)
+	}
+	return s
+}
+
+func httpServer(m *sdk.McpServerHttpInline) wire.MCPServer {
+	s := wire.MCPServer{Name: m.Name, URL: m.Url, Args: []wire.OSString{}, Env: map[string]wire.OSString{}, Headers: map[string]string{}}
+	for _, h := range m.Headers {
+		s.Headers[h.Name] = h.Value
+	}
+	return s
 }
 
 // Prompt plays one turn: its updates first, then its answer with the stop reason.
@@ -299,6 +327,8 @@ func (s *session) show(m wire.Message) {
 			s.update(sdk.UpdateAgentMessageText(c.Text))
 		case c.Type == wire.ChunkReasoning && c.Text != "":
 			s.update(sdk.UpdateAgentThoughtText(c.Text))
+		case c.Type == wire.ChunkNotice && c.Text != "" && !gateway.IsDelegate(m.Agent):
+			s.update(sdk.UpdateAgentMessageText(c.Text + "\n\n"))
 		case c.Type == wire.ChunkToolCall:
 			s.began(m)
 		case c.Type == wire.ChunkToolOutput:

@@ -199,20 +199,3 @@ func TestTerminals(t *testing.T) {
 		})
 	}
 }
-
-// MCP servers of the editor's are answered plainly: the user is told once that they are not used.
-func TestEditorsServers(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, common)
-	e := start(t, w)
-	servers := []sdk.McpServer{{Stdio: &sdk.McpServerStdio{Name: "files", Command: "/bin/false", Args: []string{}, Env: []sdk.EnvVariable{}}}}
-	r, err := e.conn.NewSession(t.Context(), sdk.NewSessionRequest{Cwd: w.Project, McpServers: servers})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []bool{true, false} {
-		_, updates, err := e.prompt(r.SessionId, sdk.TextBlock("say"))
-		if got := strings.Contains(text(updates), "MCP servers (files) are not used"); err != nil || got != want || !strings.HasSuffix(text(updates), "hello there") {
-			t.Errorf("prompt %d: got %q %v", i, text(updates), err)
-		}
-	}
-}

@@ -22,6 +22,7 @@ before(() => {
     { match: "run", steps: [{ tool_calls: [{ name: "bash", arguments: { command: "echo from $PWD" } }] }, { text: "it said so" }] },
     { match: "write", steps: [write, { text: "written" }] },
     { match: "plan", steps: [plan, { text: "planned" }] },
+    { match: "files", steps: [{ tool_calls: [{ name: "mcp__files__read_text_file", arguments: { path: `${root}/work/note.txt` } }] }, { text: "read" }] },
     { match: "hang", steps: [{ text: "word ".repeat(5000), chunk_bytes: 5, chunk_ms: 20 }] },
     { match: "fail", steps: [{ error: "auth" }] },
   ]));
@@ -108,14 +109,29 @@ test("a command's output in a terminal of the editor's", () => editor(async ({ p
   assert.ok(terminals.get("t0").released);
 }, undefined, { terminal: true }));
 
-test("a mode, and servers that are not used", () => editor(async ({ ctx, sessionId, prompt, asked }) => {
+test("a mode", () => editor(async ({ ctx, sessionId, prompt, asked }) => {
   await ctx.request(methods.agent.session.setMode, { sessionId, modeId: "plan" });
   await prompt("write");
   assert.equal(asked.length, 0);
   assert.ok(!existsSync(`${root}/work/made.txt`));
-  const mcpServers = [{ name: "files", command: "/bin/false", args: [], env: [] }];
-  const other = await ctx.request(methods.agent.session.new, { cwd: `${root}/work`, mcpServers });
-  assert.notEqual(other.sessionId, sessionId);
+}));
+
+// The protocol's own server of files, as an editor would name it.
+test("an editor's MCP servers", () => editor(async ({ ctx, call, updates, asked }) => {
+  writeFileSync(`${root}/work/note.txt`, "from the server\n");
+  const server = new URL("node_modules/@modelcontextprotocol/server-filesystem/dist/index.js", import.meta.url).pathname;
+  const mcpServers = [
+    { name: "files", command: process.execPath, args: [server, `${root}/work`], env: [] },
+    { name: "broken", command: "/bin/false", args: [], env: [] },
+  ];
+  const { sessionId } = await ctx.request(methods.agent.session.new, { cwd: `${root}/work`, mcpServers });
+  const answer = await call(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text: "files" }] });
+  assert.equal(answer.stopReason, "end_turn");
+  assert.equal(asked.length, 1);
+  assert.match(said(updates), /The client's MCP server broken cannot be used \(\/bin\/false\): it ended: exit status 1/);
+  assert.match(said(updates), /The client's MCP server files is in use: /);
+  const result = updates.findLast((u) => u.sessionUpdate === "tool_call_update" && u.content?.length);
+  assert.match(result.content[0].content.text, /^```\nfrom the server\n```$/);
 }));
 
 test("a question, allowed and refused", async () => {
