@@ -147,7 +147,7 @@ func (s *fakeShell) executeLocked(m *wire.ExecuteLeasedCommand) {
 		s.onExec(m)
 	}
 	command := string(m.Command)
-	if command == "block" {
+	if command == "block" || strings.HasPrefix(command, "block ") {
 		return
 	}
 	code := 0
