@@ -52,6 +52,7 @@ type wish struct {
 	approved  *tool.ShellPlace // nil: wherever the shell stands
 	vetted    bool             // a person wanted this very command
 	undo      bool             // no command: put back what the last one changed in the shell
+	record    func()           // writes down that it may run, while the shell is asked for and before anything runs; nil = it is written
 	watch     watcher
 }
 
@@ -62,6 +63,9 @@ func (ln *lender) run(ctx context.Context, w wish) (*wire.CommandCompleted, erro
 	b := ln.ask(w)
 	defer ln.giveBack(b)
 	asked := time.Now()
+	if w.record != nil {
+		w.record()
+	}
 	select {
 	case <-b.granted:
 	case <-b.ended:

@@ -157,7 +157,8 @@ func (c *Client) borrowFor(ctx context.Context, cancel context.CancelCauseFunc, 
 		At: started, Event: "decision", Agent: c.who(), Tool: "lease run", Command: risk.Mask(string(r.Command)),
 		Cwd: string(r.Cwd), Decision: "allow", By: "the user's own act",
 	}
-	c.hub.audit(entry)
+	decision := entry
+	w.record = func() { c.hub.audit(decision) }
 	done, err := ln.run(ctx, w)
 	over()
 	ref := *at.Load()
