@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/client"
+	"sublet/daemon"
 	"sublet/daemon/config"
 	"sublet/lease/shell"
 	"sublet/wire"
@@ -104,7 +108,42 @@ func (a *app) runDoctor() error {
 			return path, nil
 		}},
 	}...)
-	return a.examine(checks)
+	return a.examine(append(checks, checkServers(ctx, paths.Config)...))
+}
+
+// serverPatience is how long the doctor waits for MCP servers: one that is fetched first takes longer than others.
+const serverPatience = 15 * time.Second
+
+// checkServers starts the MCP servers of the settings, each for its own line.
+func checkServers(ctx context.Context, settings string) []check {
+	c, err := config.Load(settings)
+	if err != nil {
+		return nil // the line of the settings says so
+	}
+	started := sync.OnceValue(func() []daemon.ServerCheck {
+		return daemon.CheckServers(ctx, c.MCP, Version(), serverPatience)
+	})
+	var checks []check
+	for i, name := range slices.Sorted(maps.Keys(c.MCP)) {
+		checks = append(checks, check{name: "mcp", warn: true, run: func() (string, error) {
+			s := started()[i]
+			if s.Err != nil {
+				return "", hinted{
+					fmt.Sprintf("%s (%s): %s", name, plain(s.What), plain(s.Err.Error())),
+					"agents go on without its tools; run its command by hand, or change [mcp." + name + "] in the settings",
+				}
+			}
+			found := name + " starts; it has no tools"
+			if len(s.Tools) > 0 {
+				found = name + " starts; its tools: " + plain(strings.Join(s.Tools, ", "))
+			}
+			if s.Left != "" {
+				found += "; left out: " + plain(s.Left)
+			}
+			return found, nil
+		}})
+	}
+	return checks
 }
 
 // examine prints a line for each check, and a hint below what is not well. What fails for the reason of an earlier check

@@ -23,7 +23,8 @@ func (a *app) tool() *cobra.Command {
 		Short: "Run one of the agents' tools, under the same policy",
 		Long: "tool runs bash, read, write, edit, glob, grep or fetch as an agent would, and prints what the agent would see.\n" +
 			"--path, --command and so on are the tool's arguments; with --json-in they are read as one JSON object from standard\n" +
-			"input, with --json-out the result is printed as one.",
+			"input, with --json-out the result is printed as one. mcp__SERVER__TOOL is a tool of an MCP server; `sublet doctor` lists\n" +
+			"them. Its arguments are JSON where they can be read as such, else text.",
 		Example:            "  sublet tool read --path go.mod --limit 10\n  echo '{\"pattern\":\"TODO\"}' | sublet tool grep --json-in --json-out",
 		DisableFlagParsing: true, // the arguments are the tool's
 		RunE: func(c *cobra.Command, args []string) error {
@@ -38,6 +39,9 @@ func (a *app) tool() *cobra.Command {
 		},
 	}
 }
+
+// mcpPrefix begins the names of MCP servers' tools.
+const mcpPrefix = "mcp__"
 
 type toolCall struct {
 	name            string
@@ -67,8 +71,15 @@ func parseTool(args []string) (toolCall, error) {
 			call.jsonOut = true
 			continue
 		}
-		name = strings.ReplaceAll(name, "-", "_")
-		switch name {
+		remote := strings.HasPrefix(call.name, mcpPrefix) // its arguments are not known here: named as they are, of any type
+		if !remote {
+			name = strings.ReplaceAll(name, "-", "_")
+		}
+		kind := name
+		if remote {
+			kind = ""
+		}
+		switch kind {
 		case "ignore_case", "replace_all", "private":
 			if !has {
 				value = "true"
@@ -86,7 +97,12 @@ func parseTool(args []string) (toolCall, error) {
 			}
 			value, rest = rest[0], rest[1:]
 		}
-		switch name {
+		switch kind {
+		case "":
+			call.arguments[name] = value
+			if json.Valid([]byte(value)) {
+				call.arguments[name] = json.RawMessage(value)
+			}
 		case "offset", "limit", "context", "timeout_ms":
 			n, err := strconv.ParseInt(value, 10, 64)
 			if err != nil {

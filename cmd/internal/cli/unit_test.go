@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,9 @@ func TestParseTool(t *testing.T) {
 		{"grep --pattern=42 --ignore-case --path .", map[string]any{"pattern": "42", "ignore_case": true, "path": "."}, ""},
 		{"edit --replace-all=false --old a --new --b", map[string]any{"replace_all": false, "old": "a", "new": "--b"}, ""},
 		{"bash --command=a=b", map[string]any{"command": "a=b"}, ""},
+		{"mcp__db__query --sql x --limit 5 --all=true --ids [1,2] --dry-run \"yes\"", map[string]any{
+			"sql": "x", "limit": json.RawMessage("5"), "all": json.RawMessage("true"), "ids": json.RawMessage("[1,2]"), "dry-run": json.RawMessage(`"yes"`),
+		}, ""},
 		{"read --path", nil, "lacks its value"},
 		{"read path", nil, "not a --argument"},
 		{"read --=x", nil, "not a --argument"},

@@ -1,0 +1,47 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/mcp"
+	"sublet/daemon/internal/risk"
+)
+
+// ServerCheck is what came of starting one MCP server.
+type ServerCheck struct {
+	Name  string
+	What  string   // its command or address, in one line
+	Tools []string // as agents know them
+	Left  string   // tools that are left out, and why
+	Err   error
+}
+
+// CheckServers starts every MCP server of the settings at once, as the daemon would in this process's environment, lists its
+// tools and ends it. It takes as long as the slowest, within wait.
+func CheckServers(ctx context.Context, servers map[string]config.MCP, version string, wait time.Duration) []ServerCheck {
+	s := mcp.New(mcp.Options{Version: version, Patience: wait, Start: wait})
+	defer s.Close()
+	s.Set(mcp.FromConfig(servers))
+	at := mcp.Place{Env: slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return risk.LooksSecret(name)
+	})}
+	at.Home, _ = os.UserHomeDir()
+	tools, notes := s.Ready(ctx, at, nil)
+	var checks []ServerCheck
+	for _, n := range notes {
+		c := ServerCheck{Name: n.Server, What: n.What, Left: n.Left, Err: n.Err}
+		for _, t := range tools {
+			if name := t.Spec().Name; strings.HasPrefix(name, mcp.Prefix+n.Server+"__") {
+				c.Tools = append(c.Tools, name)
+			}
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
