@@ -78,7 +78,7 @@ func (m *model) onError(e *wire.Error) {
 
 // goneWait is how long the daemon may be away before that is worth a line: one that crashed is started anew within
 // moments, and its turn's last line says what became of it.
-const goneWait = 1500 * time.Millisecond
+const goneWait = 3 * time.Second
 
 // stillGone asks whether the daemon that was lost for the n-th time is away yet.
 type stillGone struct{ n int }
