@@ -23,6 +23,7 @@ type card struct {
 	args    string // JSON, as far as it came
 	command string // shell text, for bash
 	leased  bool   // runs in the user's shell
+	turn    wire.TurnID
 	started time.Time
 	out     tail
 

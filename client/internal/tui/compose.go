@@ -215,8 +215,8 @@ func (m *model) shellLine() string {
 	if !m.lending.Since.IsZero() {
 		line += ", " + ticking(m.now().Sub(m.lending.Since))
 	}
-	line += " · waiting: "
-	room := m.w - cells(line)
+	waiting := line + " · waiting: "
+	room := m.w - cells(waiting)
 	some := func(of []string, n int) string {
 		s := strings.Join(of[:n], ", ")
 		if rest := m.queue.More + len(of) - n; rest > 0 {
@@ -226,10 +226,13 @@ func (m *model) shellLine() string {
 	}
 	for n := len(full); n > 0; n-- { // as many as there is room for
 		if s := some(full, n); cells(s) <= room {
-			return m.th.dim.Render(line + s)
+			return m.th.dim.Render(waiting + s)
 		}
 	}
-	return m.th.dim.Render(fit(line+some(names, 1), m.w))
+	if s := some(names, 1); cells(s) <= room {
+		return m.th.dim.Render(waiting + s)
+	}
+	return m.th.dim.Render(fit(line+" · waiting: "+itoa(len(names)+m.queue.More), m.w))
 }
 
 // liveText is what agents have said and done and is not printed yet.

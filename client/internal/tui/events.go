@@ -342,6 +342,9 @@ func (m *model) onUserCommand(e *wire.CommandResult) {
 func (m *model) endTurn() {
 	m.flushText("")
 	for _, k := range slices.Clone(m.live) {
+		if k.leased && k.turn != m.turn.id {
+			continue // it goes on: of a script that borrowed the shell, or of another conversation
+		}
 		if k.leased && !k.shellSaid {
 			m.reserve(k) // the shell says how it ends
 			continue

@@ -52,7 +52,7 @@ func (m *model) onLeased(event any) {
 	case lender.LeasedStarted:
 		m.flushText("") // what was said before comes first
 		c := m.card(e.ExecutionID, e.Agent, "bash")
-		c.command, c.leased, c.started = e.Command, true, m.now()
+		c.command, c.leased, c.started, c.turn = e.Command, true, m.now(), e.TurnID
 		m.show(c)
 	case lender.LeasedOutput:
 		c := m.card(e.ExecutionID, "", "bash")

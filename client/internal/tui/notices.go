@@ -144,12 +144,18 @@ func detail(s string) string {
 	return ": " + visibleLine(s)
 }
 
-// forget empties everything that belongs to a session.
+// forget empties everything that belongs to a session. What runs in the user's shell goes on, whoever it is for.
 func (m *model) forget() {
+	running := map[wire.ExecutionID]*card{}
+	for _, c := range m.live {
+		if c.leased && !c.shellSaid {
+			running[c.id], c.turn = c, ""
+		}
+	}
 	if m.turn != nil {
 		m.endTurn()
 	}
-	m.waiting, m.questions, m.live = nil, nil, nil
-	m.cards = map[wire.ExecutionID]*card{}
+	m.waiting, m.questions, m.cards = nil, nil, running
+	m.live = slices.DeleteFunc(m.live, func(c *card) bool { return running[c.id] == nil })
 	m.lastSeq, m.use = 0, wire.ContextUse{}
 }
