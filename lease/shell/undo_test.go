@@ -125,8 +125,8 @@ func TestUndoIsOfTheBorrower(t *testing.T) {
 	if err := s.Undo(t.Context(), before, after); err != nil {
 		t.Fatal(err)
 	}
-	r := do(t, s, user(`echo $a $b ${c-none} $d $E $F $G $PWD $(f) $(g) $(h) $(umask); alias; shopt nullglob dotglob`))
-	want := "1 3 none 3 1 3 3 /var 1 3 3 0022\nalias al='ls'\nalias an='df'\nnullglob       \ton\ndotglob        \ton\n"
+	r := do(t, s, user(`echo $a $b ${c-none} $d $E $F $G $PWD $(f) $(g) $(h) $(umask); alias; shopt -p nullglob dotglob`))
+	want := "1 3 none 3 1 3 3 /var 1 3 3 0022\nalias al='ls'\nalias an='df'\nshopt -s nullglob\nshopt -s dotglob\n"
 	if string(r.Output) != want {
 		t.Errorf("got %q, want %q", r.Output, want)
 	}
