@@ -346,8 +346,8 @@ func TestEditor(t *testing.T) {
 		if _, updates, err = e.prompt(id, sdk.ResourceBlock(res)); err != nil || text(updates) != "embedded" {
 			t.Errorf("embedded: got %q %v", text(updates), err)
 		}
-		if _, _, err = e.prompt(id, sdk.ImageBlock("aaaa", "image/png")); err == nil {
-			t.Error("an image was taken")
+		if _, _, err = e.prompt(id, sdk.AudioBlock("aaaa", "audio/wav")); err == nil {
+			t.Error("sound was taken")
 		}
 	})
 	run("list, load, resume, close", func(t *testing.T, e *editor) {

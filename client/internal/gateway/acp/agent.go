@@ -24,6 +24,7 @@ type agent struct {
 	work sync.WaitGroup
 
 	terminals atomic.Bool // the editor has terminals
+	handed    gateway.Handed
 
 	mu sync.Mutex
 	// guarded by mu
@@ -52,7 +53,7 @@ func (a *agent) Initialize(_ context.Context, p sdk.InitializeRequest) (sdk.Init
 		AgentCapabilities: sdk.AgentCapabilities{
 			LoadSession:        true,
 			McpCapabilities:    sdk.McpCapabilities{Http: true},
-			PromptCapabilities: sdk.PromptCapabilities{EmbeddedContext: true},
+			PromptCapabilities: sdk.PromptCapabilities{EmbeddedContext: true, Image: true},
 			SessionCapabilities: sdk.SessionCapabilities{
 				List: &sdk.SessionListCapabilities{}, Resume: &sdk.SessionResumeCapabilities{}, Close: &sdk.SessionCloseCapabilities{},
 			},
@@ -248,6 +249,9 @@ func (a *agent) close() {
 		s.gs.Close()
 	}
 	a.work.Wait()
+	if err := a.handed.Close(); err != nil {
+		a.log.Warn("files of the editor could not be removed", "err", err)
+	}
 }
 
 // clip bounds text of the editor that goes into an answer or the log.

@@ -123,9 +123,17 @@ func (a *agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 	if err != nil {
 		return sdk.PromptResponse{}, err
 	}
-	r, err := request(p.Prompt)
+	r, images, err := request(p.Prompt)
 	if err != nil {
 		return sdk.PromptResponse{}, err
+	}
+	for _, i := range images {
+		path, err := a.handed.Keep(i.content, i.mime)
+		if err != nil {
+			return sdk.PromptResponse{}, requestError(err)
+		}
+		defer a.handed.Remove(path) // the turn has ended by then
+		r.Attachments = append(r.Attachments, wire.Attachment{Path: wire.OSString(path), MIME: i.mime})
 	}
 	j := &job{over: make(chan struct{})}
 	r.RequestID = wire.RequestID(wire.NewID())
@@ -186,9 +194,17 @@ func (j *job) response() (sdk.PromptResponse, error) {
 	return sdk.PromptResponse{}, sdk.NewInternalError(map[string]any{"details": "the turn ended with status " + j.end.Status})
 }
 
-// request is a prompt in the daemon's terms: texts and embedded files in their order, links to files as attachments.
-func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, error) {
+// handed is an image that came as bytes.
+type handed struct {
+	content []byte
+	mime    string
+}
+
+// request is a prompt in the daemon's terms: texts and embedded files in their order, links to files as attachments, and the
+// images that have yet to become files.
+func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, []handed, error) {
 	var text strings.Builder
+	var images []handed
 	r := &wire.AgentRequest{}
 	say := func(part string) {
 		if text.Len() > 0 && !strings.HasSuffix(text.String(), "\n") {
@@ -196,10 +212,36 @@ func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, error) {
 		}
 		text.WriteString(part)
 	}
+	image := func(at, data, mime, uri string) error {
+		content, err := gateway.Decode(data)
+		if err != nil {
+			return invalid("%s: %v", at, err)
+		}
+		images = append(images, handed{content, mime})
+		name := fmt.Sprintf("[image %d]", len(images))
+		if uri != "" {
+			name = fmt.Sprintf("[image %d: %s]", len(images), clip(uri))
+		}
+		say(name)
+		return nil
+	}
 	for i, b := range blocks {
 		switch {
 		case b.Text != nil:
 			say(b.Text.Text)
+		case b.Image != nil:
+			uri := ""
+			if b.Image.Uri != nil {
+				uri = *b.Image.Uri
+			}
+			if err := image(fmt.Sprintf("prompt[%d].data", i), b.Image.Data, b.Image.MimeType, uri); err != nil {
+				return nil, nil, err
+			}
+		case b.Resource != nil && b.Resource.Resource.BlobResourceContents != nil && isImage(b.Resource.Resource.BlobResourceContents.MimeType):
+			c := b.Resource.Resource.BlobResourceContents
+			if err := image(fmt.Sprintf("prompt[%d].resource.blob", i), c.Blob, *c.MimeType, c.Uri); err != nil {
+				return nil, nil, err
+			}
 		case b.ResourceLink != nil:
 			u, err := url.Parse(b.ResourceLink.Uri)
 			if err != nil || u.Scheme != "file" || u.Path == "" {
@@ -220,14 +262,16 @@ func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, error) {
 			}
 			say(fmt.Sprintf("%s:\n%s\n%s\n%s", c.Uri, fence, c.Text, fence))
 		default:
-			return nil, invalid("prompt[%d]: only text, links and embedded texts are taken", i)
+			return nil, nil, invalid("prompt[%d]: only text, images, links and embedded texts and images are taken", i)
 		}
 	}
 	if r.Prompt = text.String(); strings.TrimSpace(r.Prompt) == "" {
-		return nil, invalid("prompt: is empty")
+		return nil, nil, invalid("prompt: is empty")
 	}
-	return r, nil
+	return r, images, nil
 }
+
+func isImage(mime *string) bool { return mime != nil && strings.HasPrefix(*mime, "image/") }
 
 func (s *session) cancelAll(why string) {
 	s.mu.Lock()
@@ -325,6 +369,8 @@ func (s *session) show(m wire.Message) {
 		switch {
 		case c.Type == wire.ChunkText && c.Text != "" && !gateway.IsDelegate(m.Agent):
 			s.update(sdk.UpdateAgentMessageText(c.Text))
+		case c.Type == wire.ChunkNotice && c.Text != "" && !gateway.IsDelegate(m.Agent): // such as an image that is not shown
+			s.update(sdk.UpdateAgentThoughtText(c.Text))
 		case c.Type == wire.ChunkReasoning && c.Text != "":
 			s.update(sdk.UpdateAgentThoughtText(c.Text))
 		case c.Type == wire.ChunkNotice && c.Text != "" && !gateway.IsDelegate(m.Agent):

@@ -31,6 +31,7 @@ type task struct {
 	ended   chan struct{} // closed with the end
 	refusal *problem      // set before ended is closed
 	turn    wire.TurnID   // set before began is closed
+	handed  []string      // files that are removed with its end
 }
 
 // attach finds or makes the link to a session: a new one where id is "", and where create says so also under the id given
@@ -183,6 +184,7 @@ func (c *conn) pump(l *link) {
 				delete(l.tasks, id)
 				l.mu.Unlock()
 				c.done()
+				c.s.handed.Remove(t.handed...)
 				close(t.ended)
 			}
 		case id == "":

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	neturl "net/url"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -23,6 +24,7 @@ type request struct {
 
 	prompt  string
 	files   []string // as the client named them; checked against the project later (P6)
+	images  []image  // that came as data: URLs
 	tools   []string // the only ones allowed; nil = all (D8)
 	project string   // "" = where the server was started
 	timeout int64    // milliseconds; 0 = none
@@ -36,6 +38,12 @@ type request struct {
 	target   string // cancel: a request's id
 	turn     string // cancel: a turn's id
 	answer   answer // confirm
+}
+
+// image is one that came as bytes.
+type image struct {
+	content []byte
+	mime    string // as the client says
 }
 
 type answer struct {
@@ -347,8 +355,9 @@ func (p *parser) conversation(r *request, messages []s4Incoming) {
 	}
 }
 
-// content reads a message's blocks (F15): text as it is, files for later, images by their address, which models here
-// are not shown.
+// content reads a message's blocks (F15): text as it is, files and images for later. An image is shown to the
+// model where it comes in a data: URL, or lies in the project (file:); one at another address is only named, for fetching it
+// would be a request that nobody allowed.
 func (p *parser) content(r *request, at string, raw json.RawMessage) string {
 	var plain string
 	if json.Unmarshal(raw, &plain) == nil && len(raw) > 0 && raw[0] == '"' {
@@ -386,6 +395,29 @@ func (p *parser) content(r *request, at string, raw json.RawMessage) string {
 				p.fail(field+".url", "is missing")
 			}
 			url := b.URL
+			if data, ok := strings.CutPrefix(url, "data:"); ok {
+				head, body, _ := strings.Cut(data, ",")
+				if kind, ok := strings.CutSuffix(head, ";base64"); ok && strings.HasPrefix(kind, "image/") {
+					content, err := gateway.Decode(body)
+					if err != nil {
+						p.fail(field+".url", "%v", err)
+						return ""
+					}
+					r.images = append(r.images, image{content, kind})
+					parts = append(parts, fmt.Sprintf("[image %d]", len(r.images)))
+					continue
+				}
+			}
+			if path, ok := strings.CutPrefix(url, "file://"); ok {
+				path, err := neturl.PathUnescape(path)
+				if err != nil {
+					p.fail(field+".url", "is no file's address")
+					return ""
+				}
+				r.files = append(r.files, path)
+				parts = append(parts, "[image "+firstLine(path)+"]")
+				continue
+			}
 			if len(url) > 200 { // such as data: with the image in it
 				url = strings.ToValidUTF8(url[:60], "") + "…"
 			}

@@ -46,6 +46,8 @@ type Server struct {
 	log   *slog.Logger
 	names map[string]bool // host:port, as Host headers have it
 
+	handed gateway.Handed
+
 	mu sync.Mutex
 	// guarded by mu
 	open map[net.Conn]struct{}
@@ -88,6 +90,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		s.closeAll()
 		conns.Wait()
 		serving.Wait()
+		if err := s.handed.Close(); err != nil {
+			s.log.Warn("files of clients could not be removed", "err", err)
+		}
 	}()
 	context.AfterFunc(ctx, func() { ln.Close() }) // unblocks Accept
 	for {

@@ -20,11 +20,22 @@ func (c *conn) dispatch(r *request) *problem {
 		request: wire.RequestID(wire.NewID()), id: r.id, cancels: !r.s4,
 		began: make(chan struct{}), ended: make(chan struct{}),
 	}
+	for _, i := range r.images {
+		path, err := c.s.handed.Keep(i.content, i.mime)
+		if err != nil {
+			c.s.handed.Remove(t.handed...)
+			c.done()
+			return away(err)
+		}
+		t.handed = append(t.handed, path)
+		files = append(files, wire.Attachment{Path: wire.OSString(path), MIME: i.mime})
+	}
 	if !r.s4 {
 		t.s3 = &s3Turn{id: r.id, agent: r.agent, options: r.options}
 	}
 	l, p := c.attach(wire.SessionID(r.session), !r.s4, r.approvals && c.s.o.Page != nil, project)
 	if p != nil {
+		c.s.handed.Remove(t.handed...)
 		c.done()
 		return p
 	}
@@ -41,6 +52,7 @@ func (c *conn) dispatch(r *request) *problem {
 		l.mu.Lock()
 		delete(l.tasks, t.request)
 		l.mu.Unlock()
+		c.s.handed.Remove(t.handed...)
 		c.done()
 		return away(err)
 	}
