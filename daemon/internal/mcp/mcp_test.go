@@ -134,7 +134,7 @@ func TestResults(t *testing.T) {
 	w := newWorld(t, Options{}, program("db", "plain"))
 	tools := w.up()
 	r, err := call(t.Context(), tools["mcp__db__odd"], `{"text":""}`, nil)
-	want := "red text\nnext\n[an image, image/png, 4 bytes: not shown]\nfile:///x:\ninside\n[resource link: file:///y]"
+	want := "red text\nnext\n[an image, image/png, 4 bytes: not shown: not a PNG, JPEG, GIF or WebP image]\nfile:///x:\ninside\n[resource link: file:///y]"
 	if err != nil || r.Content != want {
 		t.Errorf("got %q, %v, want %q", r.Content, err, want)
 	}
@@ -144,6 +144,12 @@ func TestResults(t *testing.T) {
 	r, err = call(t.Context(), newWorld(t, Options{}, program("db", "big")).up()["mcp__db__a"], `{}`, nil)
 	if err != nil || len(r.Content) > tool.MaxResult+100 || r.TruncatedBy < 2<<20-tool.MaxResult || !strings.HasPrefix(r.Content, "first ü") || !strings.HasSuffix(r.Content, "ü last") {
 		t.Errorf("got %d bytes, %d left out, %v", len(r.Content), r.TruncatedBy, err)
+	}
+	r, err = call(t.Context(), tools["mcp__db__picture"], `{"text":""}`, nil)
+	if err != nil || len(r.Images) != maxImages || r.Images[3].MIME != "image/png" || r.Images[3].Width != 3 ||
+		!strings.HasPrefix(r.Content, "[the image 1 of mcp__db__picture (PNG, 3×2)]\n") ||
+		!strings.HasSuffix(r.Content, "[an image more than 4: not shown]\n[an image, image/png, 40 bytes: not shown: a PNG image that is cut off]") {
+		t.Errorf("got %+v, %v", r, err)
 	}
 	var live []string
 	fifo := mkfifo(t)

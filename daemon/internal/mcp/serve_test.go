@@ -2,9 +2,12 @@ package mcp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"slices"
 	"strings"
@@ -159,6 +162,17 @@ func newServer() *sdk.Server {
 			&sdk.ImageContent{MIMEType: "image/png", Data: []byte("1234")},
 			&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///x", Text: "inside"}},
 			&sdk.ResourceLink{URI: "file:///y", Name: "link"})
+	})
+	add("picture", func(context.Context, *sdk.CallToolRequest, text) (*sdk.CallToolResult, error) {
+		var data bytes.Buffer
+		if err := png.Encode(&data, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
+			return nil, err
+		}
+		var list []sdk.Content
+		for range maxImages + 1 {
+			list = append(list, &sdk.ImageContent{MIMEType: "text/html", Data: data.Bytes()}) // whatever it says it is
+		}
+		return say(append(list, &sdk.ImageContent{MIMEType: "image/png", Data: data.Bytes()[:40]})...)
 	})
 	add("progress", func(ctx context.Context, r *sdk.CallToolRequest, in text) (*sdk.CallToolResult, error) {
 		for i := range 3 {

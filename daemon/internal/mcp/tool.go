@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 )
@@ -28,6 +30,7 @@ const (
 	maxSchema      = 16 << 10 // bytes
 	maxSchemaDepth = 24
 	maxProgress    = 64 << 10  // bytes that a call may show while it runs
+	maxImages      = 4         // of one result
 	maxPart        = 256 << 10 // bytes of one part of a result that are looked at
 )
 
@@ -204,7 +207,7 @@ func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, appr
 		}
 	})
 	if err == nil {
-		return result(res), nil
+		return result(t.spec.Name, res), nil
 	}
 	if ctx.Err() != nil {
 		return tool.Result{}, context.Cause(ctx)
@@ -236,9 +239,10 @@ func progressLine(p *sdk.ProgressNotificationParams) string {
 	return line + "\n"
 }
 
-// result is what a call gave in text. Pictures and sounds are named.
-func result(res *sdk.CallToolResult) tool.Result {
+// result is what a call of the tool gave: text, and pictures that models take. Other pictures, and sounds, are named.
+func result(name string, res *sdk.CallToolResult) tool.Result {
 	var parts []string
+	var images []*picture.Image
 	var cut int64
 	add := func(text string) {
 		text, n := tool.Bound(text, maxPart)
@@ -250,7 +254,16 @@ func result(res *sdk.CallToolResult) tool.Result {
 		case *sdk.TextContent:
 			add(part.Text)
 		case *sdk.ImageContent:
-			add(fmt.Sprintf("[an image, %s, %d bytes: not shown]", clip(oneLine(part.MIMEType), 60), len(part.Data)))
+			img, err := picture.Read(fmt.Sprintf("image %d of %s", len(images)+1, name), bytes.NewReader(part.Data))
+			switch {
+			case err != nil:
+				add(fmt.Sprintf("[an image, %s, %d bytes: not shown: %v]", clip(oneLine(part.MIMEType), 60), len(part.Data), err))
+			case len(images) == maxImages:
+				add("[an image more than " + strconv.Itoa(maxImages) + ": not shown]")
+			default:
+				images = append(images, img)
+				add("[the " + img.String() + "]")
+			}
 		case *sdk.AudioContent:
 			add(fmt.Sprintf("[a sound, %s, %d bytes: not heard]", clip(oneLine(part.MIMEType), 60), len(part.Data)))
 		case *sdk.ResourceLink:
@@ -277,7 +290,7 @@ func result(res *sdk.CallToolResult) tool.Result {
 		}
 	}
 	text, n := tool.Bound(strings.Join(parts, "\n"), tool.MaxResult)
-	return tool.Result{Content: text, IsError: res.IsError, TruncatedBy: cut + n}
+	return tool.Result{Content: text, IsError: res.IsError, TruncatedBy: cut + n, Images: images}
 }
 
 // oneLine puts text on one line, without what a person would not see.
