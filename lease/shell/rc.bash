@@ -360,7 +360,7 @@ __sublet_guard() {
 # note writes the variables down around a borrower's command, where hooks or traps of the user may change some, too: who
 # changed what is told from that. It has no variable of its own: declare would list it.
 __sublet_note() {
-	\builtin declare -p >|"$__sublet_dir/$1" 2>/dev/null
+	{ \builtin declare -p; \builtin printf '\0'; } 1<>"$__sublet_dir/$1" 2>/dev/null # see d; what lies behind the NUL is old
 	__sublet_vars=$2
 }
 

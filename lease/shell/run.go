@@ -426,8 +426,8 @@ func (s *Shell) handBack(r *run) {
 	base := s.snap
 	s.mu.Unlock()
 	var began snapshot // the variables as the subshell found them: a prompt hook may have changed some since
-	if raw, err := os.ReadFile(s.folder + "/v"); err == nil {
-		began.readVars(string(raw))
+	if text, err := s.noted("v"); err == nil {
+		began.readVars(text)
 	}
 	own := changedNames(began.vars, sn.vars)
 	defer func() {

@@ -104,12 +104,12 @@ func changedNames(a, b map[string]string) map[string]bool {
 func (s *Shell) ownVars() map[string]bool {
 	var around [2]snapshot
 	for i, name := range []string{"v", "m"} {
-		raw, err := os.ReadFile(filepath.Join(s.folder, name))
+		text, err := s.noted(name)
 		if err != nil {
 			s.log.Warn("shell variables", "error", err)
 			return nil
 		}
-		around[i].readVars(string(raw))
+		around[i].readVars(text)
 	}
 	own := changedNames(around[0].vars, around[1].vars)
 	if traps, err := os.ReadFile(filepath.Join(s.folder, "t")); err == nil {
@@ -118,6 +118,16 @@ func (s *Shell) ownVars() map[string]bool {
 		}
 	}
 	return own
+}
+
+// noted reads what the shell wrote down under a name (note in rc.bash).
+func (s *Shell) noted(name string) (string, error) {
+	raw, err := os.ReadFile(filepath.Join(s.folder, name))
+	if err != nil {
+		return "", fmt.Errorf("read what the shell noted: %w", err)
+	}
+	text, _, _ := strings.Cut(string(raw), "\x00")
+	return text, nil
 }
 
 // debugTrap finds the text of the DEBUG trap in what `trap -p` prints: trap -- 'text' NAME.
