@@ -85,7 +85,11 @@ func (s *Shell) calm(p *process) bool {
 		}
 		select {
 		case <-idle:
-			p.awaitRead(20 * time.Millisecond) // it told so from its hook, a moment before
+			late := 20 * time.Millisecond // it told so from its hook, a moment before
+			if p.lineBuf.Load() != 0 {
+				late = calmWithin // where it is seen, that costs what it takes
+			}
+			p.awaitRead(late)
 			return true
 		case <-p.exited:
 			return true

@@ -15,7 +15,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if home := os.Getenv(envWindow); home != "" {
+		window(home)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // envBash names the bash the tests run with; unset, it is the system's. `make test-matrix` sets it.
 const envBash = "SUBLET_TEST_BASH"

@@ -101,6 +101,7 @@ __sublet_hook() {
 		fi
 		\builtin printf '%s\0' "E $__sublet_n $1 ${__sublet_s:-0}"$'\1'"${PWD-}" >"$__sublet_fifo"
 		__sublet_n=
+		[[ ! $__sublet_own && $1 != 130 ]] || __sublet_unlist # before a hook of the user saves it (history -a)
 	fi
 	# Hidden, it does not see the shell's own standard error.
 	[[ $# == 2 || -t 0 && -t 1 && ( $__sublet_traced || -t 2 ) ]] || __sublet_reopen

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -156,19 +157,28 @@ type baseline struct {
 	master *os.File
 	out    chan []byte
 	buf    []byte
+	ended  func() // waits until it is gone
 }
 
 const baselinePrompt = "@@PROMPT@@"
 
 func startBaseline(t *testing.T) *baseline {
 	t.Helper()
+	b := startBash(t, t.TempDir(), "--norc")
+	b.run(t, "export -n PS1 PS2")
+	return b
+}
+
+// startBash starts one in a home of its own and waits for its prompt.
+func startBash(t *testing.T, home string, args ...string) *baseline {
+	t.Helper()
 	master, slave, err := openTerminal(Size{Cols: 80, Rows: 24}, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(cmp.Or(os.Getenv(envBash), "bash"), "--noediting", "--norc", "-i")
+	cmd := exec.Command(cmp.Or(os.Getenv(envBash), "bash"), append(append([]string{"--noediting"}, args...), "-i")...)
 	cmd.Args[0] = "bash"
-	cmd.Env = append(testEnv(t), "PS1="+baselinePrompt, "PS2=")
+	cmd.Env = append(withoutEnv(testEnv(t), "HOME"), "HOME="+home, "PS1="+baselinePrompt, "PS2=")
 	cmd.Dir = t.TempDir()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -177,6 +187,7 @@ func startBaseline(t *testing.T) *baseline {
 	}
 	slave.Close()
 	b := &baseline{master: master, out: make(chan []byte, 1024)}
+	b.ended = sync.OnceFunc(func() { _ = cmd.Wait() })
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -199,10 +210,9 @@ func startBaseline(t *testing.T) *baseline {
 		for range b.out {
 		}
 		<-done
-		_ = cmd.Wait()
+		b.ended()
 	})
 	b.until(t, baselinePrompt)
-	b.run(t, "export -n PS1 PS2")
 	return b
 }
 
