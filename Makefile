@@ -78,10 +78,13 @@ test-web: ## the operator's front end in node, against the real program (needs n
 # Chromium is Debian's; playwright-core drives it and brings no browser of its own. Screenshots are left in bin/browser.
 BROWSER := $(CURDIR)/bin/browser
 PLAYWRIGHT := 1.65.1
-test-browser: ## the operator's page in a real Chromium, which is installed on Debian (needs node 20, npm); screenshots in bin/browser
+TYPESCRIPT := 5.9.3
+test-browser: ## the operator's page in a real Chromium, which is installed on Debian, and its types (needs node 20, npm); screenshots in bin/browser
 	@command -v $${CHROMIUM:-chromium} >/dev/null || apt-get install -y chromium
 	@mkdir -p '$(BROWSER)'; [ -f '$(BROWSER)/package.json' ] || echo '{"private":true}' >'$(BROWSER)/package.json'
 	@[ -d '$(BROWSER)/node_modules/playwright-core' ] || npm install --no-audit --no-fund --prefix '$(BROWSER)' playwright-core@$(PLAYWRIGHT)
+	@[ -d '$(BROWSER)/node_modules/typescript' ] || npm install --no-audit --no-fund --prefix '$(BROWSER)' typescript@$(TYPESCRIPT)
+	'$(BROWSER)/node_modules/.bin/tsc' --strict --exactOptionalPropertyTypes --noEmit --target es2022 --lib es2022,dom --module nodenext client/web/testdata/consumer.ts
 	CI=1 SUBLET_BROWSER='$(BROWSER)' CHROMIUM="$$(command -v $${CHROMIUM:-chromium})" go test -count=1 -run '^TestOperatorPage$$' ./cmd/internal/e2e
 
 test-matrix: ## the shell's tests with bash 5.1, 5.2 and 5.3 of Debian's releases (needs a Debian with apt; installs nothing)

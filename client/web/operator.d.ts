@@ -230,6 +230,7 @@ export interface RequestOptions {
 }
 
 export class OperatorError extends Error {
+  constructor(error: { code: string; message: string; details?: Record<string, unknown>; recoverable?: boolean; turnID?: string });
   code: string;
   details: Record<string, unknown>;
   recoverable: boolean;
@@ -277,6 +278,7 @@ export interface Operator {
 export function useOperator(options?: OperatorOptions): Operator;
 
 export interface AgentSessionOptions {
+  /** Without one: the operator that was made last, or one of its own at localhost:60100. */
   operator?: Operator;
   sessionID?: string;
   ref?: <T>(value: T) => Ref<T>;

@@ -4,8 +4,11 @@
 const FIRST_DELAY = 1000; // ms before the second try; doubles (C5)
 const TRIES = 3;
 const RESUME_DELAY = 1000; // ms before a dropped stream is asked for again (C6)
+const ADDRESS = 'localhost:60100'; // where useAgentSession() finds an operator that nobody gave it (A5)
 const HIGH_WATER = 256; // events that wait for their reader before the socket is paused (F19)
 const isNode = typeof process !== 'undefined' && !!process.versions?.node;
+
+let newest = null; // the operator that was made last
 
 /** An error that the server told, or STREAM_ERROR where the connection was lost. */
 export class OperatorError extends Error {
@@ -416,16 +419,18 @@ export function useOperator(options = {}) {
     }
   }
 
-  return {
+  newest = {
     connect, disconnect, isConnected, send, dispatch, dispatchStream, getSession, listSessions, deleteSession, // S3
     cancel, confirm,
     query, sendContextRequest, begin, results, // S4
   };
+  return newest;
 }
 
 /**
  * useAgentSession holds one conversation: the turns that are over, the one under way, whether something is awaited. The
  * functions of S3 change it event by event; run() does so for a whole stream. dispatch, stream, loading and result are S4's.
+ * Without options.operator it uses the one that was made last, as S4's example does, or else one of its own.
  */
 export function useAgentSession(agentID, options = {}) {
   const ref = options.ref ?? plainRef;
@@ -435,10 +440,13 @@ export function useAgentSession(agentID, options = {}) {
   const result = ref(null);
   const listeners = new Set();
   const changed = () => listeners.forEach((f) => f());
-  const operator = () => {
-    if (!options.operator) throw new TypeError('useAgentSession needs options.operator for this');
-    return options.operator;
-  };
+  async function operator() {
+    const given = options.operator ?? newest;
+    if (given) return given;
+    const own = useOperator();
+    await own.connect(ADDRESS);
+    return own;
+  }
   const turn = () => {
     if (!state.currentTurn) startTurn('');
     return state.currentTurn;
@@ -509,7 +517,7 @@ export function useAgentSession(agentID, options = {}) {
     const req = typeof request === 'string' ? { content: request } : request;
     startTurn('', { content: req.content });
     try {
-      const events = await operator().dispatchStream({ agentID, ...(state.sessionID && { sessionID: state.sessionID }), ...req }, { signal });
+      const events = await (await operator()).dispatchStream({ agentID, ...(state.sessionID && { sessionID: state.sessionID }), ...req }, { signal });
       for await (const event of events) {
         if (event.sessionID) state.sessionID = event.sessionID;
         each?.(event);
@@ -535,20 +543,21 @@ export function useAgentSession(agentID, options = {}) {
 
   /** dispatch resolves with the whole result. */
   const dispatch = (req, o) =>
-    waiting(async () => (result.value = await operator().query(withAgent(req), o)));
+    waiting(async () => (result.value = await (await operator()).query(withAgent(req), o)));
 
   /** stream resolves with the session's id once the request was taken; result then follows, and loading ends with the turn. */
   async function stream(req, { signal, onResult, onError } = {}) {
     loading.value = true;
-    let sessionID;
+    let sessionID, from;
     try {
-      sessionID = await operator().begin(withAgent(req), { signal });
+      from = await operator();
+      sessionID = await from.begin(withAgent(req), { signal });
     } catch (error) {
       loading.value = false;
       throw error;
     }
     waiting(async () => {
-      for await (const r of operator().results(sessionID, { signal })) {
+      for await (const r of from.results(sessionID, { signal })) {
         result.value = r;
         onResult?.(r);
         changed();
@@ -562,7 +571,7 @@ export function useAgentSession(agentID, options = {}) {
 
   /** load shows a session that is stored. */
   async function load(sessionID, o) {
-    const session = await operator().getSession(sessionID, o);
+    const session = await (await operator()).getSession(sessionID, o);
     state.turns = session.turns;
     state.currentTurn = null;
     state.isLoading = false;

@@ -138,7 +138,7 @@ test('Q2, Q5, Q7, R4: useAgentSession as S3 has it', async () => {
 
 test('Q3, C6, C7: useAgentSession as S4 has it; a dropped stream goes on', async () => {
   const operator = await connected({ resumeDelay: 5 });
-  const { dispatch, stream, loading, result } = useAgentSession(undefined, { operator });
+  const { dispatch, stream, loading, result } = useAgentSession(); // as the document's example has it: with the newest operator
   const whole = await dispatch({ messages: messages('look around'), agentID: 'architect' });
   assert.equal(whole.stopReason, 'end_turn');
   assert.equal(result.value, whole);

@@ -152,7 +152,11 @@ func (c *Conn) keep() {
 			c.mu.Lock()
 			c.err = err
 			c.mu.Unlock()
-			c.log.Warn("daemon not reached", "err", err)
+			if refused, ok := errors.AsType[*wire.Error](err); ok { // what it refused is the caller's affair, such as a session that is to be made
+				c.log.Debug("refused by the daemon", "code", refused.Code, "err", err)
+			} else {
+				c.log.Warn("daemon not reached", "err", err)
+			}
 			if c.o.Down != nil {
 				c.o.Down(err)
 			}
