@@ -140,7 +140,7 @@ func start(t testing.TB, w *gatewaytest.World, change ...func(*editor)) *editor 
 	r, err := e.conn.Initialize(t.Context(), sdk.InitializeRequest{
 		ProtocolVersion: sdk.ProtocolVersionNumber, ClientCapabilities: sdk.ClientCapabilities{Terminal: e.can},
 	})
-	if err != nil || r.ProtocolVersion != 1 || !r.AgentCapabilities.LoadSession || r.AgentInfo.Name != "sublet" {
+	if err != nil || r.ProtocolVersion != 1 || !r.AgentCapabilities.LoadSession || !r.AgentCapabilities.PromptCapabilities.EmbeddedContext || r.AgentInfo.Name != "sublet" {
 		t.Fatalf("initialize: %+v, %v", r, err)
 	}
 	return e
@@ -208,6 +208,9 @@ func TestEditor(t *testing.T) {
 		}
 		if began == nil || ended == nil || began.ToolCallId != ended.ToolCallId || began.Kind != sdk.ToolKindExecute || began.Title != "`echo tool-ran`" {
 			t.Fatalf("got %+v %+v", began, ended)
+		}
+		if raw, _ := ended.RawOutput.(map[string]any); raw["output"] != "tool-ran\n" || raw["exitCode"] != 0.0 || raw["status"] != "success" {
+			t.Errorf("raw: %v", ended.RawOutput)
 		}
 		if *ended.Status != sdk.ToolCallStatusCompleted || !strings.Contains(ended.Content[0].Content.Content.Text.Text, "tool-ran") {
 			t.Errorf("got %+v", ended)
@@ -358,6 +361,10 @@ func TestEditor(t *testing.T) {
 		list, err := e.conn.ListSessions(t.Context(), sdk.ListSessionsRequest{Cwd: &w.Project})
 		if err != nil || !slices.ContainsFunc(list.Sessions, func(s sdk.SessionInfo) bool { return s.SessionId == id && *s.Title == "tool" }) {
 			t.Errorf("list: %+v %v", list, err)
+		}
+		elsewhere := "/"
+		if list, err := e.conn.ListSessions(t.Context(), sdk.ListSessionsRequest{Cwd: &elsewhere}); err != nil || len(list.Sessions) != 0 {
+			t.Errorf("of another folder: %+v %v", list, err)
 		}
 		if _, err := e.conn.CloseSession(t.Context(), sdk.CloseSessionRequest{SessionId: id}); err != nil {
 			t.Errorf("close: %v", err)

@@ -45,3 +45,21 @@ func TestStopReason(t *testing.T) {
 		}
 	}
 }
+
+// The option chosen is the permission that stood there; one that was not offered is a no.
+func TestChosen(t *testing.T) {
+	m := &wire.ConfirmationRequest{Grants: []wire.Grant{{Rule: "one"}, {Rule: "two"}}}
+	for option, want := range map[string]string{
+		"allow": "allow ", "deny": "deny ", "always-0": "allow_always one", "always-1": "allow_always two", "always-2": "deny ", "always--1": "deny ", "always-": "deny ", "": "deny ",
+	} {
+		r := &wire.ConfirmationResponse{Decision: wire.DecisionDeny}
+		chosen(r, m, option)
+		got := r.Decision + " "
+		if r.Grant != nil {
+			got += r.Grant.Rule
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", option, got, want)
+		}
+	}
+}

@@ -272,6 +272,33 @@ func TestWebSocket(t *testing.T) {
 	}
 }
 
+// from is a connection of another machine's.
+type from struct{ net.Conn }
+
+func (from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 7} }
+
+// decision 6: without a token only this machine is served.
+func TestNoTokenFromElsewhere(t *testing.T) {
+	w := quiet(t)
+	for _, tok := range []string{"", token} {
+		s := New(Options{Daemon: w.Daemon(), Project: w.Project, Token: tok})
+		theirs, ours := net.Pipe()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.serveConn(t.Context(), from{ours}, nil, nil)
+			ours.Close()
+		}()
+		_, sent := io.WriteString(theirs, `{"type":"jump","id":"1"}`+"\n")
+		_, err := theirs.Read(make([]byte, 1))
+		if served := sent == nil && err == nil; served != (tok != "") {
+			t.Errorf("token %q: served %v (%v, %v)", tok, served, sent, err)
+		}
+		theirs.Close()
+		<-done
+	}
+}
+
 // P3, P12: no request passes without the token, of whatever kind and dialect; none is needed where the server was told so.
 func TestToken(t *testing.T) {
 	w := quiet(t)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/client/internal/gateway/gatewaytest"
+	"sublet/wire"
 )
 
 // serve runs `serve stdio` over the whole of in and returns the lines it answered, ready among them.
@@ -76,6 +78,46 @@ func TestLimit(t *testing.T) {
 	}
 	if got := text(r.answer("ok")); got != "hello there" || strings.Count(r.log.String(), "10485760") != 1 {
 		t.Errorf("got %q, log %s", got, r.log)
+	}
+}
+
+// N2: a flood is answered line by line, and what is over the rate says so.
+func TestFlood(t *testing.T) {
+	const n = 300
+	w := gatewaytest.New(t, runDaemon, common)
+	var in strings.Builder
+	for i := range n {
+		fmt.Fprintf(&in, `{"id":"f%d","kind":"dance"}`+"\n", i)
+	}
+	lines, err := serve(w, strings.NewReader(in.String()))
+	if err != nil || len(lines) != n+1 {
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	refused := 0
+	for i, m := range lines[1:] {
+		if m["id"] != fmt.Sprint("f", i) {
+			t.Fatalf("line %d: %v", i, m)
+		}
+		if strings.Contains(m["error"].(string), "rate limit: more than 100 requests in a second") {
+			refused++
+		}
+	}
+	if refused == 0 || refused > n-100 {
+		t.Errorf("%d of %d were over the rate", refused, n)
+	}
+}
+
+// G2, L33: what a tool's result says, of one that worked and of one that failed.
+func TestResult(t *testing.T) {
+	three := 3
+	m := &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte("made"), FilesModified: []wire.OSString{"a", "b"}, DurationMS: 125, ExitCode: &three}
+	want := map[string]any{"status": "success", "output": "made", "filesModified": []string{"a", "b"}, "durationMs": int64(125), "exitCode": 3}
+	if got := resultOf(m); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	m.Status, want["status"], want["error"] = wire.StatusError, "error", "made"
+	if got := resultOf(m); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
