@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"sublet/client/internal/gateway"
@@ -124,28 +123,39 @@ func (u *until) Write(p []byte) (int, error) {
 // 200 editors at once; each opens a session, every tenth asks something.
 func TestManyEditors(t *testing.T) {
 	w := gatewaytest.New(t, runDaemon, common)
-	var all sync.WaitGroup
-	errs := make(chan error, 200)
-	for i := range 200 {
-		all.Go(func() {
-			in := hello + `{"jsonrpc":"2.0","id":2,"method":"session/list","params":{}}` + "\n"
-			want := `"sessions"`
-			if i%10 == 0 {
-				in, want = hello+`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"`+w.Project+`","mcpServers":[]}}`+"\n", `"sessionId"`
-			}
-			// An editor that leaves is not waited for long: this one stays until it has its answer.
-			stay, leave := io.Pipe()
-			out := &until{want: want, found: func() { leave.Close() }}
-			err := Serve(context.Background(), Options{Daemon: w.Daemon(), In: io.MultiReader(strings.NewReader(in), stay), Out: out})
-			if err != nil || !strings.Contains(out.String(), want) {
-				errs <- fmt.Errorf("editor %d: %v in %q", i, err, out)
-			}
-		})
+	gatewaytest.Crowd(t, 200, func(i int) error {
+		in := hello + `{"jsonrpc":"2.0","id":2,"method":"session/list","params":{}}` + "\n"
+		want := `"sessions"`
+		if i%10 == 0 {
+			in, want = hello+`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"`+w.Project+`","mcpServers":[]}}`+"\n", `"sessionId"`
+		}
+		// An editor that leaves is not waited for long: this one stays until it has its answer.
+		stay, leave := io.Pipe()
+		out := &until{want: want, found: func() { leave.Close() }}
+		err := Serve(context.Background(), Options{Daemon: w.Daemon(), In: io.MultiReader(strings.NewReader(in), stay), Out: out})
+		if err != nil || !strings.Contains(out.String(), want) {
+			return fmt.Errorf("%v in %q", err, out)
+		}
+		return nil
+	})
+}
+
+// P11: a request wrong in any one byte has at most one answer, and the next one is answered as ever.
+func TestEveryByteMangled(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, common)
+	var in strings.Builder
+	in.WriteString(hello)
+	list := gatewaytest.Mangled(`{"jsonrpc":"2.0","id":7,"method":"session/set_mode","params":{"sessionId":"é","modeId":"plan"}}`)
+	for _, line := range list {
+		in.WriteString(line + "\n")
 	}
-	all.Wait()
-	close(errs)
-	for err := range errs {
-		t.Error(err)
+	in.WriteString(`{"jsonrpc":"2.0","id":"last","method":"session/list","params":{}}` + "\n")
+	out, err := serveAt(w, strings.NewReader(in.String()), 1_000_000)
+	if err != nil || !strings.Contains(out, `"sessions"`) {
+		t.Fatalf("%v in %.2000q", err, out)
+	}
+	if n := strings.Count(out, "\n"); n > len(list)+2 || n < len(list)/2 {
+		t.Errorf("%d lines answer %d", n, len(list)+2)
 	}
 }
 

@@ -346,45 +346,58 @@ func TestF19_SlowReader(t *testing.T) {
 // 200 clients at once, each served; every tenth asks something.
 func TestTwoHundredClients(t *testing.T) {
 	w := newWorld(t, common)
-	var wg sync.WaitGroup
-	failed := make(chan string, 200)
 	var together sync.WaitGroup
 	together.Add(200)
-	for i := range 200 {
-		wg.Go(func() {
-			defer together.Wait() // nobody leaves before all are in
-			defer together.Done()
-			conn, err := net.Dial("unix", w.o.Socket)
-			if err != nil {
-				failed <- err.Error()
-				return
+	gatewaytest.Crowd(t, 200, func(i int) error {
+		defer together.Wait() // nobody leaves before all are in
+		defer together.Done()
+		conn, err := net.Dial("unix", w.o.Socket)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(gatewaytest.Patience))
+		_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol_version":"1.0.0"}}`+"\n") // the read tells
+		if i%10 == 0 {
+			_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":2,"method":"agent.query","params":{"message":"say"}}`+"\n")
+		}
+		for d := json.NewDecoder(conn); ; {
+			var m map[string]any
+			if err := d.Decode(&m); err != nil {
+				return err
 			}
-			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(gatewaytest.Patience))
-			_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol_version":"1.0.0"}}`+"\n") // the read tells
-			if i%10 == 0 {
-				_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":2,"method":"agent.query","params":{"message":"say"}}`+"\n")
+			if m["error"] != nil {
+				return fmt.Errorf("got %v", m)
 			}
-			d := json.NewDecoder(conn)
-			for {
-				var m map[string]any
-				if err := d.Decode(&m); err != nil {
-					failed <- err.Error()
-					return
-				}
-				if m["error"] != nil {
-					failed <- fmt.Sprint(m)
-					return
-				}
-				if m["method"] == "stream.complete" || i%10 != 0 && m["result"] != nil {
-					return
-				}
+			if m["method"] == "stream.complete" || i%10 != 0 && m["result"] != nil {
+				return nil
 			}
-		})
+		}
+	})
+}
+
+// P11: a request wrong in any one byte is answered, or is a notification or an unknown field; the connection goes on, and
+// the next client is served.
+func TestP11_EveryByteMangled(t *testing.T) {
+	w := settled(t, common, "[limits]\nrequests_per_second = 100000")
+	c := w.ready()
+	var in strings.Builder
+	for _, line := range gatewaytest.Mangled(`{"jsonrpc":"2.0","id":7,"method":"tool.approve","params":{"execution_id":"é","approved":true,"options":{"remember_choice":false}}}`) {
+		in.WriteString(line + "\n")
 	}
-	wg.Wait()
-	close(failed)
-	for f := range failed {
-		t.Error(f)
+	in.WriteString(`{"jsonrpc":"2.0","id":"last","method":"agent.cancel","params":{"query_id":"none"}}` + "\n")
+	go io.WriteString(c.conn, in.String()) //nolint:errcheck // the answers tell
+	codes := map[int]int{}
+	for {
+		m := c.next()
+		codes[errorCode(m)]++
+		if m["id"] == "last" {
+			break
+		}
 	}
+	if codes[codeParse] == 0 || codes[codeRequest] == 0 || codes[codeMethod] == 0 || codes[codeParams] == 0 || codes[0] != 0 || codes[codeAgent] != 0 {
+		t.Errorf("answers by code: %v", codes)
+	}
+	other := w.ready()
+	other.outcome(other.query("say"))
 }

@@ -43,7 +43,13 @@ type world struct {
 
 func newWorld(t testing.TB, scenes []scene, change ...func(*Options)) *world {
 	t.Helper()
-	w := &world{World: gatewaytest.New(t, runDaemon, scenes)}
+	return settled(t, scenes, "", change...)
+}
+
+// settled is newWorld with lines for the settings file.
+func settled(t testing.TB, scenes []scene, settings string, change ...func(*Options)) *world {
+	t.Helper()
+	w := &world{World: gatewaytest.New(t, runDaemon, scenes, settings)}
 	w.o = Options{Daemon: w.Daemon(), Socket: w.Path("rpc.sock")}
 	for _, f := range change {
 		f(&w.o)
@@ -72,6 +78,7 @@ func (w *world) serve() {
 	select {
 	case <-ready:
 	case err := <-over:
+		over <- nil // told here; stop looks for it too
 		w.T.Fatalf("serve: %v", err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -272,41 +271,59 @@ func differ(a, b string) int {
 func TestManyClients(t *testing.T) {
 	const clients = 200
 	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "for you"}}}})
-	var all sync.WaitGroup
-	errs := make(chan error, clients)
-	for i := range clients {
-		c := w.dial()
-		all.Go(func() {
-			m := ask("1", "x")
-			m["sessionID"] = fmt.Sprint("client-", i)
-			if _, err := c.conn.Write([]byte(withToken(t, m) + "\n")); err != nil {
-				errs <- err
-				return
-			}
-			text := ""
-			for {
-				m, err := c.read()
-				if err != nil {
-					errs <- fmt.Errorf("client %d: %w", i, err)
-					return
-				}
-				text += m.str("delta")
-				if m.str("type") == "response-block" {
-					text = m.str("content")
-				}
-				if final(m) {
-					if text != "for you" || m.str("stopReason") != "end_turn" {
-						errs <- fmt.Errorf("client %d: %q, %v", i, text, m)
-					}
-					return
-				}
-			}
-		})
+	var all [clients]*client
+	for i := range all {
+		all[i] = w.dial()
 	}
-	all.Wait()
-	close(errs)
-	for err := range errs {
-		t.Error(err)
+	gatewaytest.Crowd(t, clients, func(i int) error {
+		m := ask("1", "x")
+		m["sessionID"] = fmt.Sprint("client-", i)
+		if _, err := all[i].conn.Write([]byte(withToken(t, m) + "\n")); err != nil {
+			return err
+		}
+		text := ""
+		for {
+			m, err := all[i].read()
+			if err != nil {
+				return err
+			}
+			text += m.str("delta")
+			if m.str("type") == "response-block" {
+				text = m.str("content")
+			}
+			if final(m) {
+				if text != "for you" || m.str("stopReason") != "end_turn" {
+					return fmt.Errorf("%q, %v", text, m)
+				}
+				return nil
+			}
+		}
+	})
+}
+
+// P11: a request of either dialect that is wrong in any one byte is answered, and the connection goes on.
+func TestEveryByteMangled(t *testing.T) {
+	w := newWorld(t, nil, func(o *Options) { o.RequestsPerSecond = 1_000_000 })
+	for _, whole := range []msg{{"type": "getSession", "id": "1", "sessionID": "none"}, {"type": "stream", "id": "1", "sessionID": "none"}} {
+		c := w.dial()
+		var in strings.Builder
+		lines := gatewaytest.Mangled(withToken(t, whole))
+		for _, line := range lines {
+			in.WriteString(line + "\n")
+		}
+		go c.conn.Write([]byte(in.String())) //nolint:errcheck // the answers tell
+		codes := map[string]int{}
+		for range lines { // every one is answered, once
+			m := c.next()
+			codes[m.str("code")+s4Code(m)]++
+		}
+		if codes["INVALID_REQUEST"] < len(lines)/2 || codes["SESSION_NOT_FOUND"] == 0 || codes[""]+codes["INTERNAL_ERROR"] != 0 {
+			t.Errorf("%v: answers by code: %v", whole, codes)
+		}
+		c.send(msg{"type": "listSessions", "id": "last"})
+		if m := c.next(); m.str("id") != "last" {
+			t.Errorf("afterwards: %v", m)
+		}
 	}
 }
 

@@ -277,7 +277,7 @@ type from struct{ net.Conn }
 
 func (from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 7} }
 
-// decision 6: without a token only this machine is served.
+// P12, decision 6: without a token only this machine is served.
 func TestNoTokenFromElsewhere(t *testing.T) {
 	w := quiet(t)
 	for _, tok := range []string{"", token} {

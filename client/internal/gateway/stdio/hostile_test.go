@@ -8,7 +8,6 @@ import (
 	"io"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -124,24 +123,42 @@ func TestResult(t *testing.T) {
 // 200 runtimes at once, each with its own parent; every tenth asks something.
 func TestManyRuntimes(t *testing.T) {
 	w := gatewaytest.New(t, runDaemon, common)
-	var all sync.WaitGroup
-	errs := make(chan error, 200)
-	for i := range 200 {
-		all.Go(func() {
-			line, want := `{"id":"1","kind":"get_status"}`, "status"
-			if i%10 == 0 {
-				line, want = ask("1", "say"), "done"
-			}
-			lines, err := serve(w, strings.NewReader(line))
-			if err != nil || len(lines) < 2 || lines[len(lines)-1]["type"] != want {
-				errs <- fmt.Errorf("runtime %d: %v, %v", i, lines, err)
-			}
-		})
+	gatewaytest.Crowd(t, 200, func(i int) error {
+		line, want := `{"id":"1","kind":"get_status"}`, "status"
+		if i%10 == 0 {
+			line, want = ask("1", "say"), "done"
+		}
+		lines, err := serve(w, strings.NewReader(line))
+		if err != nil || len(lines) < 2 || lines[len(lines)-1]["type"] != want {
+			return fmt.Errorf("%v, %v", lines, err)
+		}
+		return nil
+	})
+}
+
+// P11: a request wrong in any one byte is answered where it tells an id, else logged; the runtime goes on.
+func TestEveryByteMangled(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, common, "[limits]\nrequests_per_second = 100000")
+	var in strings.Builder
+	in.WriteString(`{"id":"first","kind":"get_status"}` + "\n") // the daemon's limits are known from here on
+	list := gatewaytest.Mangled(`{"id":"1","kind":"get_status","metadata":{"userId":"é"}}`)
+	for _, line := range list {
+		in.WriteString(line + "\n")
 	}
-	all.Wait()
-	close(errs)
-	for err := range errs {
-		t.Error(err)
+	in.WriteString(ask("last", "say"))
+	lines, err := serve(w, strings.NewReader(in.String()))
+	if err != nil || text(lines) != "hello there" || last(lines)["id"] != "last" {
+		t.Fatalf("%v, %v", last(lines), err)
+	}
+	kinds := map[any]int{}
+	for _, m := range lines {
+		kinds[m["type"]]++
+		if e, _ := m["error"].(string); strings.Contains(e, "rate limit") {
+			t.Fatalf("got %v", m)
+		}
+	}
+	if kinds["error"] == 0 || kinds["status"] == 0 || len(lines) > len(list)+6 {
+		t.Errorf("answers: %v of %d", kinds, len(list))
 	}
 }
 
