@@ -40,6 +40,9 @@ func (c *Client) status(id wire.RequestID) *wire.StatusReply {
 		out.State = "busy"
 	}
 	for _, ln := range lenders {
+		if linked, _ := ln.linked(); !linked && !ln.busy() {
+			continue // its window is gone: for a minute it could still come back, but there is nothing to come back to
+		}
 		out.Leases = append(out.Leases, ln.status(time.Now()))
 	}
 	c.mu.Lock()
