@@ -277,3 +277,25 @@ func TestSurroundings(t *testing.T) {
 		})
 	}
 }
+
+// The shell may tell that the line editor is back before Run has taken in the end of the command that brought it: the
+// next line is still read without it.
+func TestLineEditorGoesBeforeTheNextLine(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.mu.Lock()
+	p, nonce := s.proc, s.nonce
+	s.mu.Unlock()
+	c := user("set -o emacs; echo x")
+	c.Output = func([]byte) { // the end mark is not read before this returns
+		for told := false; !told && s.takeRecords(p); {
+			s.mu.Lock()
+			told = s.nonce != nonce
+			s.mu.Unlock()
+		}
+	}
+	do(t, s, c)
+	if r := do(t, s, user("echo still")); string(r.Output) != "still\n" {
+		t.Errorf("got %q", r.Output)
+	}
+}

@@ -143,8 +143,10 @@ func (s *Shell) onReady(f []string) {
 		return
 	}
 	s.deaths = 0
-	if slices.Contains(f[2:], "v") && s.run == nil {
-		s.plainInputLocked()
+	if slices.Contains(f[2:], "v") {
+		if s.edits = s.run != nil; !s.edits { // else finish does it: the end mark is still to be read
+			s.plainInputLocked()
+		}
 		return
 	}
 	select {

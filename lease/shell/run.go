@@ -385,6 +385,10 @@ func (s *Shell) finish(r *run, p *process, c *canceller, res *Result) {
 	s.mu.Lock()
 	s.run = nil
 	res.Unread, s.stray = append(s.stray, r.unread...), nil
+	if s.edits && s.proc == p && !closed(s.idle) {
+		s.plainInputLocked()
+	}
+	s.edits = false
 	s.mu.Unlock()
 	if c != nil && res.Status != "shell_exited" && !res.Respawned {
 		c.prove(res)

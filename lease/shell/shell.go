@@ -52,6 +52,7 @@ type Shell struct {
 	nonce      string                   // the one the shell will answer its next line with
 	flags      string                   // what the file next holds
 	ask        *question                // in flight
+	edits      bool                     // the line editor is back, and must go before the next line
 	taken      map[string]chan struct{} // by record: closed when it was read
 	stray      []byte                   // typed when no command ran
 	snap       snapshot                 // last known state
