@@ -38,8 +38,8 @@ func TestImages(t *testing.T) {
 	_, updates, err = e.prompt(id, sdk.ImageBlock(encode(one[:40]), "image/png"))
 	told := ""
 	for _, u := range updates {
-		if u.AgentThoughtChunk != nil && u.AgentThoughtChunk.Content.Text != nil {
-			told += u.AgentThoughtChunk.Content.Text.Text
+		if u.AgentMessageChunk != nil && u.AgentMessageChunk.Content.Text != nil {
+			told += u.AgentMessageChunk.Content.Text.Text
 		}
 	}
 	if err != nil || !strings.Contains(told, "not shown to the model") || !strings.Contains(told, "cut off") {

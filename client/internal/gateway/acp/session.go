@@ -369,11 +369,9 @@ func (s *session) show(m wire.Message) {
 		switch {
 		case c.Type == wire.ChunkText && c.Text != "" && !gateway.IsDelegate(m.Agent):
 			s.update(sdk.UpdateAgentMessageText(c.Text))
-		case c.Type == wire.ChunkNotice && c.Text != "" && !gateway.IsDelegate(m.Agent): // such as an image that is not shown
-			s.update(sdk.UpdateAgentThoughtText(c.Text))
 		case c.Type == wire.ChunkReasoning && c.Text != "":
 			s.update(sdk.UpdateAgentThoughtText(c.Text))
-		case c.Type == wire.ChunkNotice && c.Text != "" && !gateway.IsDelegate(m.Agent):
+		case c.Type == wire.ChunkNotice && c.Text != "" && !gateway.IsDelegate(m.Agent): // such as an image that is not shown, a server in use
 			s.update(sdk.UpdateAgentMessageText(c.Text + "\n\n"))
 		case c.Type == wire.ChunkToolCall:
 			s.began(m)
