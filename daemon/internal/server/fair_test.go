@@ -21,7 +21,7 @@ func inLine(p *peer, commands ...string) {
 	})
 }
 
-// Fairness between sessions: the agents of two sessions and a script of a third want one shell, again and again. First
+// I3: fairness between sessions: the agents of two sessions and a script of a third want one shell, again and again. First
 // come, first served, whichever session they are of: nobody has it twice while another waits, and nobody starves.
 func TestSessionsTakeTurns(t *testing.T) {
 	const rounds = 4

@@ -11,7 +11,7 @@ import (
 	"sublet/client/internal/gateway/gatewaytest"
 )
 
-// Images reach the model from both dialects: by path in the project, and in S4 also as bytes.
+// F15: images reach the model from both dialects: by path in the project, and in S4 also as bytes.
 func TestImages(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	w := newWorld(t, []scene{{Match: ".", Steps: []step{{Text: "saw {images}"}}}})

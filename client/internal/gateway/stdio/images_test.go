@@ -8,7 +8,7 @@ import (
 	"sublet/client/internal/gateway/gatewaytest"
 )
 
-// An attached image is shown to the model, whatever its mime says, and stays in its conversation.
+// D9: an attached image is shown to the model, whatever its mime says, and stays in its conversation.
 func TestImages(t *testing.T) {
 	w := gatewaytest.New(t, runDaemon, []gatewaytest.Scene{{Match: ".", Steps: []gatewaytest.Step{{Text: "saw {images}"}}}})
 	file := gatewaytest.PNG(t, 31, 17)
