@@ -101,22 +101,28 @@ func UndoCompaction(events []wire.EventMessage) *wire.CompactionComplete {
 func compactions(events []wire.EventMessage) []*wire.CompactionComplete {
 	var stack []*wire.CompactionComplete
 	for _, ev := range events {
-		m, ok := ev.(*wire.CompactionComplete)
-		switch {
-		case !ok:
-		case m.Status == wire.StatusSuccess && m.FirstSeq > 0 && m.LastSeq >= m.FirstSeq:
-			stack = append(stack, m)
-		case m.Status == CompactionUndone && len(stack) > 0:
-			stack = stack[:len(stack)-1]
+		if m, ok := ev.(*wire.CompactionComplete); ok {
+			stack = counted(stack, m)
 		}
 	}
 	return stack
 }
 
-// activeRanges are the compactions that no later one contains, in the order of their events.
-func activeRanges(events []wire.EventMessage) []*wire.CompactionComplete {
+// counted is the compactions that count after m, which follows them.
+func counted(stack []*wire.CompactionComplete, m *wire.CompactionComplete) []*wire.CompactionComplete {
+	switch {
+	case m.Status == wire.StatusSuccess && m.FirstSeq > 0 && m.LastSeq >= m.FirstSeq:
+		return append(stack, m)
+	case m.Status == CompactionUndone && len(stack) > 0:
+		return stack[:len(stack)-1]
+	}
+	return stack
+}
+
+// outermost are the compactions that no later one contains, in the order of their events.
+func outermost(all []*wire.CompactionComplete) []*wire.CompactionComplete {
 	var out []*wire.CompactionComplete
-	for _, m := range compactions(events) {
+	for _, m := range all {
 		out = slices.DeleteFunc(out, func(old *wire.CompactionComplete) bool {
 			return old.LastSeq >= m.FirstSeq && old.FirstSeq <= m.LastSeq
 		})

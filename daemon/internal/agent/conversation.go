@@ -143,7 +143,7 @@ func History(events []wire.EventMessage) Conversation {
 		h.add(ev)
 	}
 	h.endTurn("interrupted", "")
-	return Conversation{entries: foldRanges(h.entries, activeRanges(events))}
+	return Conversation{entries: foldRanges(h.entries, outermost(compactions(events)))}
 }
 
 // folder builds entries while it walks over events.
@@ -177,7 +177,7 @@ func (h *folder) add(ev wire.EventMessage) {
 		return
 	}
 	if m, ok := ev.(*wire.CommandResult); ok && m.Tool == "" {
-		h.pending = append(h.pending, describeCommand(string(m.Command), m.ExitCode, string(m.OutputTail)))
+		h.pend(describeCommand(string(m.Command), m.ExitCode, string(m.OutputTail)))
 		return
 	}
 	if !h.open || meta.TurnID != h.turn {
@@ -191,7 +191,7 @@ func (h *folder) add(ev wire.EventMessage) {
 		}
 	case *wire.CommandResult:
 		if h.modelless {
-			h.pending = append(h.pending, fmt.Sprintf("The user ran the tool %s: %s", m.Tool, clip(string(m.Output), 2000)))
+			h.pend(fmt.Sprintf("The user ran the tool %s: %s", m.Tool, clip(string(m.Output), 2000)))
 		} else if m.Agent == h.agent {
 			h.seq = meta.Seq
 			h.result(m, meta.Seq)
@@ -331,15 +331,20 @@ func (h *folder) endTurn(status, failure string) {
 	})
 }
 
+// pend keeps what the user did for the next prompt, of many the newest.
+func (h *folder) pend(text string) {
+	h.pending = append(h.pending, text)
+	if n := len(h.pending) - maxContextCommands; n > 0 {
+		h.pending = slices.Clone(h.pending[n:])
+	}
+}
+
 // context returns what the user did themselves since the last prompt, and forgets it.
 func (h *folder) context() []provider.Part {
 	if len(h.pending) == 0 {
 		return nil
 	}
 	list := h.pending
-	if n := len(list); n > maxContextCommands {
-		list = list[n-maxContextCommands:]
-	}
 	h.pending = nil
 	return []provider.Part{{Text: "Since the last prompt, in their shell:\n" + strings.Join(list, "\n")}}
 }

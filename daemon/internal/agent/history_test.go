@@ -86,35 +86,44 @@ assistant: "[this turn ended early: interrupted]"
 	}
 }
 
+// anyEvents are events in any order that a crash can leave.
+func anyEvents(t *rapid.T) []wire.EventMessage {
+	var events []wire.EventMessage
+	turn, id := wire.TurnID("t0"), 0
+	for range rapid.IntRange(0, 40).Draw(t, "n") {
+		name := rapid.SampledFrom([]string{Orchestrator, Orchestrator, "engineer-1"}).Draw(t, "agent")
+		switch rapid.IntRange(0, 6).Draw(t, "kind") {
+		case 0:
+			turn = wire.TurnID(fmt.Sprint("t", len(events)))
+			events = append(events, started(turn, rapid.StringN(0, 5, -1).Draw(t, "prompt")))
+		case 1:
+			events = append(events, said(turn, name, rapid.StringN(0, 5, -1).Draw(t, "text")))
+		case 2:
+			id++
+			events = append(events, called(turn, name, fmt.Sprint("c", id)))
+		case 3, 4:
+			events = append(events, result(turn, name, fmt.Sprint("c", rapid.IntRange(1, id+1).Draw(t, "of")), "out"))
+		case 5:
+			events = append(events, ended(turn, rapid.SampledFrom([]string{wire.StatusSuccess, wire.StatusError}).Draw(t, "status")))
+		case 6:
+			if rapid.Bool().Draw(t, "the user's own") {
+				events = append(events, &wire.CommandResult{Command: wire.OSString(fmt.Sprint("cmd", len(events)))})
+				continue
+			}
+			first := rapid.Int64Range(1, 40).Draw(t, "first")
+			events = append(events, &wire.CompactionComplete{
+				Status:   rapid.SampledFrom([]string{wire.StatusSuccess, CompactionUndone}).Draw(t, "compaction"),
+				FirstSeq: first, LastSeq: first + rapid.Int64Range(0, 20).Draw(t, "span"), Summary: "s",
+			})
+		}
+	}
+	return numbered(events...)
+}
+
 // A history derived from any prefix and any order a crash can leave is one that providers accept (T4c).
 func TestHistoryIsAlwaysValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var events []wire.EventMessage
-		turn, id := wire.TurnID("t0"), 0
-		for range rapid.IntRange(0, 40).Draw(t, "n") {
-			name := rapid.SampledFrom([]string{Orchestrator, Orchestrator, "engineer-1"}).Draw(t, "agent")
-			switch rapid.IntRange(0, 6).Draw(t, "kind") {
-			case 0:
-				turn = wire.TurnID(fmt.Sprint("t", len(events)))
-				events = append(events, started(turn, rapid.StringN(0, 5, -1).Draw(t, "prompt")))
-			case 1:
-				events = append(events, said(turn, name, rapid.StringN(0, 5, -1).Draw(t, "text")))
-			case 2:
-				id++
-				events = append(events, called(turn, name, fmt.Sprint("c", id)))
-			case 3, 4:
-				events = append(events, result(turn, name, fmt.Sprint("c", rapid.IntRange(1, id+1).Draw(t, "of")), "out"))
-			case 5:
-				events = append(events, ended(turn, rapid.SampledFrom([]string{wire.StatusSuccess, wire.StatusError}).Draw(t, "status")))
-			case 6:
-				first := rapid.Int64Range(1, 40).Draw(t, "first")
-				events = append(events, &wire.CompactionComplete{
-					Status:   rapid.SampledFrom([]string{wire.StatusSuccess, CompactionUndone}).Draw(t, "compaction"),
-					FirstSeq: first, LastSeq: first + rapid.Int64Range(0, 20).Draw(t, "span"), Summary: "s",
-				})
-			}
-		}
-		msgs := History(numbered(events...)).Messages()
+		msgs := History(anyEvents(t)).Messages()
 		if err := validate(msgs); err != nil {
 			t.Fatalf("%v in\n%s", err, show(msgs))
 		}

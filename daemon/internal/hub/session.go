@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
@@ -39,6 +40,7 @@ type session struct {
 	rules     []wire.Rule // of scope session
 	mode      string      // set for this session; "" = the configured one
 	recent    []wire.RecentCommand
+	thread    *agent.Thread // the stored events as the last turn found them; nil: to be read anew
 
 	told        map[string]bool // what was said of MCP servers
 	broken      []fault         // what is wrong with projects' files and rules, as last told
@@ -155,7 +157,8 @@ func (h *Hub) release(s *session) {
 	h.mu.Lock()
 	var left *privateShell
 	s.holds--
-	if s.holds == 0 {
+	idle := s.holds == 0
+	if idle {
 		// Taken out at once: whoever holds the session next starts one of its own, which is not ours to close.
 		left, s.private = s.private, nil
 		if s.deleted.Load() {
@@ -166,6 +169,11 @@ func (h *Hub) release(s *session) {
 		}
 	}
 	h.mu.Unlock()
+	if idle {
+		s.mu.Lock()
+		s.thread = nil // an idle daemon holds no conversations
+		s.mu.Unlock()
+	}
 	if left != nil {
 		left.close()
 	}

@@ -224,7 +224,7 @@ func (s *session) clear(ctx context.Context) error {
 		}
 	}
 	s.info.Title, s.info.Turns = "", 0
-	s.recent = nil
+	s.recent, s.thread = nil, nil
 	s.todo.Set(nil)
 	return nil
 }

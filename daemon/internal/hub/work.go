@@ -115,18 +115,41 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	return at
 }
 
-// history is the conversation before the turn, and the number of the turn's first event.
+// maxThread bounds what a session's conversation may take in memory between two turns, in bytes.
+const maxThread = 16 << 20
+
+// history is the conversation before the turn, and the number of the turn's first event. Only what was stored since the
+// turn before is read: a long session's turns would each begin with all of it. It is called by the turn that runs.
 func (s *session) history(ctx context.Context, id wire.TurnID) (agent.Conversation, int64, error) {
-	events, err := s.events(ctx, 0)
-	if err != nil {
-		return agent.Conversation{}, 0, err
+	s.mu.Lock()
+	thread := s.thread
+	s.thread = nil
+	s.mu.Unlock()
+	if thread == nil {
+		thread = &agent.Thread{}
 	}
-	for i, m := range events {
-		if _, ok := m.(*wire.TurnStarted); ok && m.Meta().TurnID == id {
-			return agent.History(events[:i]), m.Meta().Seq, nil
+	begun := int64(0)
+	for more := true; more && begun == 0; {
+		var page []wire.EventMessage
+		var err error
+		if page, more, err = s.hub.opts.Store.Events(ctx, s.id, thread.Last(), resumePage); err != nil {
+			return agent.Conversation{}, 0, err
 		}
+		for _, m := range page {
+			if _, ok := m.(*wire.TurnStarted); ok && m.Meta().TurnID == id {
+				begun = m.Meta().Seq
+				break
+			}
+			thread.Add(m)
+		}
+		more = more && len(page) > 0
 	}
-	return agent.History(events), 0, nil
+	if thread.Size() <= maxThread {
+		s.mu.Lock()
+		s.thread = thread
+		s.mu.Unlock()
+	}
+	return thread.Conversation(), begun, nil
 }
 
 // events reads all stored events after a number.

@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"sublet/wire"
+)
+
+// A thread that is asked at any moments, and goes on, has the conversation that all events give at once, entry by entry;
+// what it gave out before does not change.
+func TestThreadIsHistory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		events := anyEvents(t)
+		var thread Thread
+		type given struct{ got, want Conversation }
+		var earlier []given
+		for i, m := range events {
+			if rapid.Bool().Draw(t, "ask") {
+				got, want := thread.Conversation(), History(events[:i])
+				if !reflect.DeepEqual(got, want) {
+					t.Fatalf("after %d events: got\n%s\nwant\n%s", i, show(got.Messages()), show(want.Messages()))
+				}
+				earlier = append(earlier, given{got, want})
+			}
+			thread.Add(m)
+		}
+		if got, want := thread.Conversation(), History(events); !reflect.DeepEqual(got, want) {
+			t.Fatalf("got\n%s\nwant\n%s", show(got.Messages()), show(want.Messages()))
+		}
+		if n := int64(len(events)); thread.Last() != n {
+			t.Fatalf("last: got %d, want %d", thread.Last(), n)
+		}
+		for _, g := range earlier {
+			if !reflect.DeepEqual(g.got, g.want) {
+				t.Fatalf("what was given out changed: got\n%s\nwant\n%s", show(g.got.Messages()), show(g.want.Messages()))
+			}
+		}
+	})
+}
+
+// What a thread holds is known, so that it can be bounded.
+func TestThreadSize(t *testing.T) {
+	var thread Thread
+	rec := &recorder{}
+	long(t, rec, 3)
+	bytes := 0
+	for _, m := range rec.events {
+		thread.Add(m)
+		if r, ok := m.(*wire.CommandResult); ok {
+			bytes += len(r.Output)
+		}
+	}
+	if thread.Size() < bytes || thread.Size() < 3*1200 {
+		t.Errorf("got %d bytes for three turns that say 1,200 each", thread.Size())
+	}
+}
