@@ -15,7 +15,6 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
-	"sublet/wire/wiretest"
 )
 
 // D3 to D6, E2, E3: what the document's own example asks is what the daemon is told, whole.
@@ -305,48 +304,4 @@ func TestL28_StreamError(t *testing.T) {
 			t.Errorf("%v: got %v", c.event, got)
 		}
 	}
-}
-
-// Any order of any native events becomes notifications of the document's types, and at most one end of each query (E20).
-func FuzzTranslate(f *testing.F) {
-	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, true, true)
-	f.Add([]byte{0, 3, 9, 3, 3, 8, 0}, false, true)
-	var events []wire.Message
-	for _, m := range wiretest.All() {
-		if wire.Directions(m.Kind())&wire.ToClient != 0 {
-			events = append(events, m)
-		}
-	}
-	f.Fuzz(func(t *testing.T, order []byte, stream, blocks bool) {
-		c, q, told := stage(t)
-		q.stream, q.blocks = stream, blocks
-		var list []wire.Message
-		for _, i := range order[:min(len(order), 64)] {
-			m := events[int(i)%len(events)]
-			if e, ok := m.(wire.EventMessage); ok {
-				delete(c.queries, "q-1")
-				if q != nil {
-					c.queries[e.Meta().RequestID] = q // whoever asked for it
-				}
-			}
-			if list = append(list, m); i%3 == 0 || len(c.asked) > 0 {
-				c.batch(list)
-				list = nil
-			}
-			select {
-			case <-q.done:
-				q = &query{id: "q-2", done: make(chan struct{}), shown: map[wire.ExecutionID]time.Time{}}
-			default:
-			}
-		}
-		ends := map[any]int{}
-		for _, m := range told() {
-			if m["method"] == "stream.complete" {
-				ends[m["query_id"]]++
-			}
-		}
-		if ends["q-1"] > 1 {
-			t.Fatalf("ends: %v", ends)
-		}
-	})
 }
