@@ -207,6 +207,22 @@ func (s *Shell) abandon(p *process) {
 	}
 }
 
+// settleSignals makes sure that no signal is on its way to the idle shell, for it would tear the next line: bash drops what
+// it has read of it and runs the rest. A question that is struck is only asked again; but the prompt that the signal brings
+// may answer it, and then its newline is still to be read. The caller has the turn.
+func (s *Shell) settleSignals(ctx context.Context) error {
+	if !s.shaky.Load() {
+		return nil
+	}
+	if _, _, err := s.askShell(ctx, inHook, "\\builtin :"); err != nil {
+		return err
+	}
+	p := s.current()
+	p.awaitRead(nudgeAfter)
+	s.takeRecords(p) // of the prompt behind that newline, whose nonce the next command has
+	return s.awaitIdle(ctx)
+}
+
 // enter changes the shell's directory; *DirError if it cannot. The caller has the turn.
 func (s *Shell) enter(ctx context.Context, dir string) error {
 	_, status, err := s.askShell(ctx, topLine, "\\builtin cd -- "+quote(dir)+" >/dev/null 2>&1")

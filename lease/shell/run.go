@@ -75,6 +75,9 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if err := s.awaitIdle(ctx); err != nil {
 		return Result{}, err
 	}
+	if err := s.settleSignals(ctx); err != nil {
+		return Result{}, err
+	}
 	s.current().learn()
 	if c.Dir != "" && c.Dir != s.Dir() {
 		if err := s.enter(ctx, c.Dir); err != nil {

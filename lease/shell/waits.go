@@ -60,7 +60,8 @@ func (s *Shell) takeRecords(p *process) bool {
 	return false
 }
 
-// awaitRead waits, for at most d, until the shell is blocked in the read of a line, where that can be seen.
+// awaitRead waits, for at most d, until the shell has taken in what was typed and is blocked in the read of a line, where
+// that can be seen.
 func (p *process) awaitRead(d time.Duration) {
 	limit := time.NewTimer(d)
 	defer limit.Stop()
@@ -73,7 +74,7 @@ func (p *process) awaitRead(d time.Duration) {
 		case <-limit.C:
 			return
 		case <-look.tick():
-			if p.readsLine() {
+			if waits, seen := p.waits(); waits && seen {
 				return
 			}
 			look.again()

@@ -129,3 +129,20 @@ func TestTornLine(t *testing.T) {
 		t.Errorf("then got %q", r.Output)
 	}
 }
+
+// A completion that is given up interrupts the shell, which may be idle again in that very moment: the line that came next
+// lost its beginning, and the rest of it ran.
+func TestLineBehindAnInterrupt(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	do(t, s, leased("true"))
+	for i := range 200 {
+		s.shaky.Store(true) // as abandon does
+		if err := syscall.Kill(s.proc.pid, syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		if r := do(t, s, user("echo whole")); string(r.Output) != "whole\n" || r.Status != "ok" {
+			t.Fatalf("%d: got %q, %s", i, r.Output, r.Status)
+		}
+	}
+}
