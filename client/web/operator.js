@@ -171,6 +171,7 @@ export function useOperator(options = {}) {
   const requests = new Map(); // id → { queue } or { resolve, reject }
   let transport = null;
   let address = '';
+  let reopening = null; // for all streams that were dropped
   let singles = 0; // requests that wait for one answer: the socket is not paused then
   let paused = false;
 
@@ -218,11 +219,14 @@ export function useOperator(options = {}) {
   }
 
   async function open(addr) {
-    const on = { message: receive, close: closed };
+    let mine = null; // a connection that was left tells its end later, when there may be another
+    const on = { message: (text) => mine === transport && receive(text), close: (why) => mine === transport && closed(why) };
     const WS = options.WebSocket ?? globalThis.WebSocket;
     const viaWebSocket = /^wss?:/.test(addr) || (!isNode && !/^tcp:/.test(addr));
     if (viaWebSocket && !WS) throw new TypeError('this program has no WebSocket; connect to HOST:PORT, or give one as options.WebSocket');
-    transport = await (viaWebSocket ? openWebSocket(addr, on, WS) : openTCP(addr, on));
+    mine = await (viaWebSocket ? openWebSocket(addr, on, WS) : openTCP(addr, on));
+    transport?.close(); // of somebody who opened one at the same time
+    transport = mine;
     address = addr;
     isConnected.value = true;
   }
@@ -415,7 +419,7 @@ export function useOperator(options = {}) {
         if (error?.code !== 'STREAM_ERROR' || !address) throw error;
       }
       await sleep(options.resumeDelay ?? RESUME_DELAY, signal);
-      if (!transport) await connect(address, { signal });
+      if (!transport) await (reopening ??= connect(address).finally(() => (reopening = null)));
     }
   }
 

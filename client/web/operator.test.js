@@ -87,6 +87,35 @@ test('C5: connect tries three times, doubling the wait', async () => {
   late.close();
 });
 
+test('C6: a connection that was left does not end the one after it', async () => {
+  const open = new Set();
+  class Slow extends EventTarget { // tells its close when the next connection is there
+    constructor() {
+      super();
+      open.add(this);
+      setTimeout(() => this.dispatchEvent(new Event('open')));
+    }
+    send() {}
+    close() {
+      open.delete(this);
+      this.closed = () => this.dispatchEvent(Object.assign(new Event('close'), { reason: 'late' }));
+      Slow.left = this;
+    }
+  }
+  let ends = 0;
+  const operator = useOperator({ WebSocket: Slow, onClose: () => ends++ });
+  await operator.connect('ws://x');
+  await operator.disconnect();
+  await operator.connect('ws://x');
+  Slow.left.closed();
+  assert.equal(operator.isConnected.value, true);
+  assert.equal(ends, 1);
+  await Promise.all([operator.connect('ws://x'), operator.connect('ws://x')]);
+  assert.equal(open.size, 1);
+  await operator.disconnect();
+  assert.equal(open.size, 0);
+});
+
 test('A19, G10, F19: compressed deltas, batches, and a reader that pauses, lose nothing', async () => {
   const operator = await connected({ metadata: { compression: 'gzip', batchToolResults: true } });
   let text = '';
