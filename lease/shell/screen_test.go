@@ -2,6 +2,9 @@ package shell
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +85,31 @@ func TestRender(t *testing.T) {
 }
 
 // More lines than the window come out in order.
+// What real programs print on a terminal of 80 columns reads as tmux showed it; testdata/progress/record took both. Blanks at
+// the ends of lines are no difference.
+func TestRenderProgress(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob("testdata/progress/*.raw")
+	if err != nil || len(names) < 10 {
+		t.Fatal(names, err)
+	}
+	blanks := regexp.MustCompile(`[ \t]+\n|\n+$`)
+	read := func(text []byte) string { return blanks.ReplaceAllString(string(text)+"\n", "\n") }
+	for _, name := range names {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(strings.TrimSuffix(name, "raw") + "txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := read(Render(raw, 80)); got != read(want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, read(want))
+		}
+	}
+}
+
 func TestRenderScrolls(t *testing.T) {
 	t.Parallel()
 	var raw, want strings.Builder
