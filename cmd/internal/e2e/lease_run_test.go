@@ -17,6 +17,7 @@ func TestLeaseRun(t *testing.T) {
 	w := newWorld(t, "alias greet='echo hello from an alias'\nadd() { echo $(($1 + $2)); }\nexport MINE='of the user'", nil)
 	term := w.open()
 	term.see(prompt)
+	term.see(`agents use`) // the window is at the daemon
 	odd := []string{"a b", "", "it's", `"q"`, "$HOME", "`id`", "x\ny", "*", "~", ";", "|", "&&", "!!", `back\slash`, "é", "#no", "-n", "tab\tend", "(", "a=b"}
 	for _, c := range []struct {
 		name   string
@@ -112,6 +113,7 @@ func TestLeaseRunIsEnded(t *testing.T) {
 	w := newWorld(t, "", nil)
 	term := w.open()
 	term.see(prompt)
+	term.see(`agents use`) // the window is at the daemon
 	for _, c := range []struct {
 		name   string
 		end    func(cmd *exec.Cmd, out io.Closer) error
