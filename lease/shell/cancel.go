@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"slices"
 	"syscall"
 	"time"
@@ -146,9 +147,18 @@ func (c *canceller) pressAgain(pgid int, due syscall.Signal) {
 }
 
 // pressChildren ends what the command started, where the shell has the terminal and still waits: a ^C that struck while a
-// pipeline was being started makes bash wait for the rest of it without giving it the terminal.
-func (c *canceller) pressChildren(due syscall.Signal) {
-	for _, p := range leftovers(c.p.pid, c.r.typed) {
+// pipeline was being started makes bash wait for the rest of it without giving it the terminal. What bash waits for was
+// started last; background jobs stand before it, and a cancel leaves them unless that was not enough.
+func (c *canceller) pressChildren(due syscall.Signal, age time.Duration) {
+	list := leftovers(c.p.pid, c.r.typed)
+	if len(list) > 0 && age < 2*stuckAfter {
+		last, _ := unix.Getpgid(slices.MaxFunc(list, func(a, b Process) int { return cmp.Compare(a.PID, b.PID) }).PID)
+		list = slices.DeleteFunc(list, func(p Process) bool {
+			group, err := unix.Getpgid(p.PID)
+			return err != nil || group != last
+		})
+	}
+	for _, p := range list {
 		if c.sent[-p.PID] != due && (due != syscall.SIGINT || diesOf(p.PID, due)) {
 			c.sent[-p.PID] = due
 			_ = syscall.Kill(p.PID, due)
@@ -178,7 +188,7 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 		c.again = time.Now().Add(againEvery)
 	}
 	if age >= stuckAfter {
-		c.pressChildren(due)
+		c.pressChildren(due, age)
 	}
 }
 
