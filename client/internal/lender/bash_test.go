@@ -100,10 +100,16 @@ func (b *bench) completed() *wire.CommandCompleted {
 
 func (b *bench) changed() string {
 	b.t.Helper()
+	return b.changedBy("")
+}
+
+// changedBy waits for the end of a command, "" = any, and returns what was told that it changed.
+func (b *bench) changedBy(id wire.ExecutionID) string {
+	b.t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		b.mu.Lock()
 		for _, e := range slices.Backward(b.events) {
-			if e, ok := e.(LeasedEnded); ok {
+			if e, ok := e.(LeasedEnded); ok && (id == "" || id == e.ExecutionID) {
 				b.mu.Unlock()
 				return e.Changed
 			}
