@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -236,8 +237,11 @@ func TestOwnerOfAShell(t *testing.T) {
 		t.Error("another client behind the same relay has the lender of the first")
 	}
 	old := ownerOf(7, os.Getpid())
+	if runtime.GOOS != "linux" {
+		return // which process it is cannot be told from another of the same pid
+	}
 	if old.started == "" {
-		t.Skip("no /proc")
+		t.Fatal("when this process was started is not known")
 	}
 	again := old
 	again.started += "0"
