@@ -15,8 +15,10 @@ RACE := $(if $(CC_FOUND),-race)
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
+# A sublet that is killed leaves its terminal to its guard, and make's caller would be there first.
 run: build ## build sublet and open it
-	@exec ./bin/sublet
+	@modes=$$(stty -g 2>/dev/null || true); status=0; ./bin/sublet || status=$$?; \
+	if [ "$$status" -gt 128 ] && [ -n "$$modes" ]; then stty "$$modes"; fi; exit "$$status"
 
 build: ## build ./bin/sublet
 	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/sublet ./cmd/sublet
