@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/lease/procstat"
 	"sublet/lease/shell"
 )
 
@@ -53,40 +53,8 @@ func descends(pid, ancestor int) bool {
 	if ancestor <= 1 || !alive(ancestor) {
 		return false
 	}
-	for range 256 { // a depth no process tree has
-		if pid == ancestor {
-			return true
-		}
-		if pid <= 1 {
-			return false
-		}
-		parent, err := parentOf(pid)
-		if err != nil {
-			return true
-		}
-		pid = parent
-	}
-	return false
-}
-
-// parentOf is the parent of a process.
-func parentOf(pid int) (int, error) {
-	_, parent, err := procStat(pid)
-	return parent, err
-}
-
-// procStat reads /proc: "pid (name) state ppid …", where the name may hold anything.
-func procStat(pid int) (state byte, parent int, err error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, 0, err
-	}
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 2 {
-		return 0, 0, fmt.Errorf("process %d: %q", pid, stat)
-	}
-	parent, err = strconv.Atoi(string(fields[1]))
-	return fields[0][0], parent, err
+	below, err := procstat.Descends(pid, ancestor)
+	return below || err != nil
 }
 
 // alive reports whether a process runs. One that has ended and was not collected by its new parent does not.
@@ -94,8 +62,8 @@ func alive(pid int) bool {
 	if err := unix.Kill(pid, 0); err != nil {
 		return err == unix.EPERM
 	}
-	state, _, err := procStat(pid)
-	return err != nil || state != 'Z' && state != 'X'
+	st, err := procstat.Read(pid)
+	return err != nil || st.State != 'Z' && st.State != 'X'
 }
 
 // sweep removes the folders of clients that are gone and whose guard is gone too.

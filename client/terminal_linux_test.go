@@ -14,6 +14,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"sublet/lease/procstat"
 )
 
 // terminal is a client on a terminal of its own.
@@ -139,7 +141,7 @@ func children(pid int) (found []int) {
 		if err != nil {
 			continue
 		}
-		if _, parent, err := procStat(child); err == nil && parent == pid {
+		if st, err := procstat.Read(child); err == nil && st.Parent == pid {
 			found = append(found, child)
 		}
 	}

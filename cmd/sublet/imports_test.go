@@ -45,11 +45,13 @@ var ranks = map[string]int{
 
 	"sublet/wire/wiretest": 7,
 	"sublet/wire/socket":   8,
+
+	"sublet/lease/shell": 9,
 }
 
 const leaf = 100
 
-var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/shell", "sublet/compaction", "sublet/daemon/config", "sublet/daemon/internal/risk", "sublet/daemon/internal/worktree", "sublet/daemon/internal/picture"}
+var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/procstat", "sublet/compaction", "sublet/daemon/config", "sublet/daemon/internal/risk", "sublet/daemon/internal/worktree", "sublet/daemon/internal/picture"}
 
 func rank(t *testing.T, pkg string) int {
 	for _, l := range leaves {

@@ -107,8 +107,8 @@ func gone(t *testing.T, shell int) {
 	for end := time.Now().Add(slack); ; time.Sleep(5 * time.Millisecond) { // reaping is the system's
 		rest = nil
 		eachProcess(inSession(shell), func(st procStat) {
-			if st.pid != shell {
-				rest = append(rest, strconv.Itoa(st.pid)+" "+st.name)
+			if st.PID != shell {
+				rest = append(rest, strconv.Itoa(st.PID)+" "+st.Name)
 			}
 		})
 		if len(rest) == 0 || time.Now().After(end) {

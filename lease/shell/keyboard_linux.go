@@ -4,6 +4,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"sublet/lease/procstat"
 )
 
 // waitsForKeys tells whether a program in the foreground group waits for the terminal: blocked in a read of it, or, in a
@@ -70,8 +72,8 @@ func isTerminal(pid int, fd uint64, tty string) bool {
 
 // stopped tells whether a process is stopped by a signal.
 func stopped(pid int) bool {
-	st, ok := readStat(pid)
-	return ok && st.state == 'T'
+	st, err := procstat.Read(pid)
+	return err == nil && st.State == 'T'
 }
 
 // showsCalls tells whether the system lets us see what a process is blocked in.

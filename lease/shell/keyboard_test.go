@@ -318,6 +318,6 @@ func TestClose(t *testing.T) {
 }
 
 func sessionOf(sid int) (list []string) {
-	eachProcess(inSession(sid), func(st procStat) { list = append(list, itoa(st.pid)+" "+st.name) })
+	eachProcess(inSession(sid), func(st procStat) { list = append(list, itoa(st.PID)+" "+st.Name) })
 	return list
 }

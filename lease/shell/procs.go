@@ -10,14 +10,14 @@ import (
 
 // killSession kills what is left of a session whose leader is gone.
 func killSession(session int) {
-	eachProcess(inSession(session), func(st procStat) { _ = syscall.Kill(st.pid, syscall.SIGKILL) })
+	eachProcess(inSession(session), func(st procStat) { _ = syscall.Kill(st.PID, syscall.SIGKILL) })
 }
 
 // hangUpSession tells what is left of a session that its terminal is gone.
 func hangUpSession(session int) {
 	eachProcess(inSession(session), func(st procStat) {
-		_ = syscall.Kill(st.pid, syscall.SIGHUP)
-		_ = syscall.Kill(st.pid, syscall.SIGCONT)
+		_ = syscall.Kill(st.PID, syscall.SIGHUP)
+		_ = syscall.Kill(st.PID, syscall.SIGCONT)
 	})
 }
 
@@ -37,7 +37,7 @@ func inGroup(pgid int) func(pid int) bool {
 }
 
 func groupMembers(pgid int) (pids []int) {
-	eachProcess(inGroup(pgid), func(st procStat) { pids = append(pids, st.pid) })
+	eachProcess(inGroup(pgid), func(st procStat) { pids = append(pids, st.PID) })
 	return pids
 }
 
@@ -49,7 +49,7 @@ func forked(command string) bool { return strings.Contains(command, "--noediting
 func awaitPrograms(shell int) {
 	for range 25 {
 		forks := false
-		eachProcess(inSession(shell), func(st procStat) { forks = forks || st.pid != shell && isFork(st.pid) })
+		eachProcess(inSession(shell), func(st procStat) { forks = forks || st.PID != shell && isFork(st.PID) })
 		if !forks {
 			return
 		}

@@ -11,9 +11,9 @@ import (
 )
 
 type procStat struct {
-	pid  int
+	PID  int
 	age  time.Duration
-	name string
+	Name string
 }
 
 // eachProcess asks ps: there is no /proc. It is used after a cancel and at the end of a private shell only.
@@ -27,9 +27,9 @@ func eachProcess(of func(pid int) bool, f func(procStat)) {
 		if len(w) < 4 || strings.HasPrefix(w[1], "Z") {
 			continue
 		}
-		st := procStat{name: strings.Join(w[3:], " "), age: elapsed(w[2])}
-		st.pid, _ = strconv.Atoi(w[0])
-		if of(st.pid) {
+		st := procStat{Name: strings.Join(w[3:], " "), age: elapsed(w[2])}
+		st.PID, _ = strconv.Atoi(w[0])
+		if of(st.PID) {
 			f(st)
 		}
 	}
@@ -57,8 +57,8 @@ func elapsed(s string) (d time.Duration) {
 func leftovers(shell int, from time.Time) (list []Process) {
 	limit := time.Since(from) + time.Second
 	eachProcess(inSession(shell), func(st procStat) {
-		if st.pid != shell && st.age <= limit {
-			list = append(list, Process{PID: st.pid, Command: st.name})
+		if st.PID != shell && st.age <= limit {
+			list = append(list, Process{PID: st.PID, Command: st.Name})
 		}
 	})
 	return list

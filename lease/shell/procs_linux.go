@@ -1,39 +1,16 @@
 package shell
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"sublet/lease/procstat"
 )
 
-// procStat is what is needed of /proc/PID/stat (proc(5)).
-type procStat struct {
-	pid   int
-	state byte
-	start int64 // clock ticks since boot
-	name  string
-}
-
-func readStat(pid int) (procStat, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return procStat{}, false
-	}
-	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')') // a name may hold anything
-	if open < 0 || end < open {
-		return procStat{}, false
-	}
-	f := strings.Fields(string(b[end+1:]))
-	if len(f) < 20 {
-		return procStat{}, false
-	}
-	st := procStat{pid: pid, state: f[0][0], name: string(b[open+1 : end])}
-	st.start, _ = strconv.ParseInt(f[19], 10, 64)
-	return st, true
-}
+type procStat = procstat.Stat
 
 // eachProcess calls f for every process that of selects, zombies left out.
 func eachProcess(of func(pid int) bool, f func(procStat)) {
@@ -45,7 +22,7 @@ func eachProcess(of func(pid int) bool, f func(procStat)) {
 	names, _ := dir.Readdirnames(-1)
 	for _, n := range names {
 		if pid, err := strconv.Atoi(n); err == nil && of(pid) {
-			if st, ok := readStat(pid); ok && st.state != 'Z' {
+			if st, err := procstat.Read(pid); err == nil && st.State != 'Z' {
 				f(st)
 			}
 		}
@@ -75,8 +52,8 @@ func leftovers(shell int, from time.Time) (list []Process) {
 	}
 	began := now - int64(time.Since(from)*ticks/time.Second) - 1
 	eachProcess(inSession(shell), func(st procStat) {
-		if st.pid != shell && st.start >= began {
-			list = append(list, Process{PID: st.pid, Command: commandLine(st)})
+		if st.PID != shell && st.Start >= began {
+			list = append(list, Process{PID: st.PID, Command: commandLine(st)})
 		}
 	})
 	return list
@@ -84,15 +61,15 @@ func leftovers(shell int, from time.Time) (list []Process) {
 
 // isFork tells whether a process is still a fork of the shell, not a program it started. A zombie is none.
 func isFork(pid int) bool {
-	st, ok := readStat(pid)
-	return ok && st.state != 'Z' && forked(commandLine(st))
+	st, err := procstat.Read(pid)
+	return err == nil && st.State != 'Z' && forked(commandLine(st))
 }
 
 func commandLine(st procStat) string {
-	if line := imageOf(st.pid); line != "" {
+	if line := imageOf(st.PID); line != "" {
 		return line
 	}
-	return st.name
+	return st.Name
 }
 
 // diesOf tells whether a process takes sig as the system does: neither caught nor ignored nor blocked (proc(5), status).

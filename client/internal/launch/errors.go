@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
+	"sublet/lease/procstat"
 	"sublet/wire/socket"
 )
 
@@ -64,13 +64,8 @@ func (e *WedgedError) Hint() string {
 
 // isStopped reports whether a process was stopped, as by ^Z or SIGSTOP. Where /proc does not tell it is not.
 func isStopped(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return false
-	}
-	// "pid (name) state …", where the name may hold anything: proc(5).
-	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
-	return strings.HasPrefix(rest, "T")
+	st, err := procstat.Read(pid)
+	return err == nil && st.State == 'T'
 }
 
 // A SkewError reports a daemon of another protocol that was not replaced.

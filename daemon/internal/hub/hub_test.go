@@ -240,11 +240,11 @@ func TestOwnerOfAShell(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // which process it is cannot be told from another of the same pid
 	}
-	if old.started == "" {
+	if old.started == 0 {
 		t.Fatal("when this process was started is not known")
 	}
 	again := old
-	again.started += "0"
+	again.started++
 	next := &Client{hub: h, info: wire.ClientInfo{PID: 7}, owner: again}
 	if h.lenderOf(next) == first {
 		t.Error("a client with a pid that was used before has the lender of the first")
@@ -253,7 +253,7 @@ func TestOwnerOfAShell(t *testing.T) {
 		t.Error("got the wrong word on who descends from whom")
 	}
 	for _, n := range []int{-1, 0, 1 << 30} {
-		if procStat(n) != nil || descends(n, 1) {
+		if o := ownerOf(7, n); o.started != 0 || descends(n, 1) {
 			t.Errorf("process %d: got something, want nothing", n)
 		}
 	}

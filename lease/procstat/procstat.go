@@ -1,0 +1,81 @@
+// Package procstat reads what Linux tells of a process in /proc/PID/stat: what it does, whose child it is, when it was
+// started. Where there is no /proc every answer is an error, and what that means is left to the caller; so are signals,
+// command lines and the listing of processes.
+package procstat
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// A Stat is what a process was when it was read.
+type Stat struct {
+	PID    int
+	Name   string // at most 15 bytes of its program's name, or what it calls itself: any bytes but NUL
+	State  byte   // R, S, D, T, Z …: proc_pid_stat(5)
+	Parent int    // 0 for the first process, and where the parent is of another namespace
+	Start  int64  // clock ticks from boot to its start: with the pid it tells a process from a later one
+}
+
+// Read asks the kernel about a process. The error is an fs.ErrNotExist where there is none, or no /proc.
+func Read(pid int) (Stat, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return Stat{}, err
+	}
+	st, err := parse(b)
+	if err != nil {
+		return Stat{}, fmt.Errorf("process %d: %w", pid, err)
+	}
+	st.PID = pid
+	return st, nil
+}
+
+// Fields behind the name. proc_pid_stat(5) counts from 1 and the name is its second, so these are its 3, 4 and 22.
+const (
+	state  = 0
+	parent = 1
+	start  = 19
+)
+
+// parse reads "pid (name) state ppid …". The name may hold anything, blanks and brackets too, and nothing behind it does.
+func parse(b []byte) (Stat, error) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 0 || end < open {
+		return Stat{}, fmt.Errorf("no name in %q", b)
+	}
+	fields := bytes.Fields(b[end+1:])
+	if len(fields) <= start {
+		return Stat{}, fmt.Errorf("%d fields behind the name, want %d: %q", len(fields), start+1, b)
+	}
+	st := Stat{Name: string(b[open+1 : end]), State: fields[state][0]}
+	var err error
+	if st.Parent, err = strconv.Atoi(string(fields[parent])); err != nil {
+		return Stat{}, fmt.Errorf("parent: %w", err)
+	}
+	if st.Start, err = strconv.ParseInt(string(fields[start]), 10, 64); err != nil {
+		return Stat{}, fmt.Errorf("start: %w", err)
+	}
+	return st, nil
+}
+
+// Descends reports whether ancestor is process pid or stands above it. The error is that of a process in between that
+// cannot be read: it has ended, or there is no /proc.
+func Descends(pid, ancestor int) (bool, error) {
+	for range 256 { // a depth no process tree has
+		if pid <= 0 {
+			return false, nil
+		}
+		if pid == ancestor {
+			return true, nil
+		}
+		st, err := Read(pid)
+		if err != nil {
+			return false, err
+		}
+		pid = st.Parent
+	}
+	return false, nil
+}

@@ -1,0 +1,93 @@
+package procstat
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// called runs a copy of cat by another name until the test ends; it runs when called returns.
+func called(t *testing.T, name string) (pid int) {
+	t.Helper()
+	cat, err := exec.LookPath("cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); cmd.Wait() })
+	in.Write([]byte("x"))
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it was executed: its name is its own
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid
+}
+
+// A process may call itself what it likes: nothing of it is taken for the fields behind it.
+func TestReadOfAnyName(t *testing.T) {
+	for _, name := range []string{"cat", "a b", "a) Z 1 1 (b", ")", "((", ") T 1", "a\nb) R 0", "fifteen bytes of it and more"} {
+		pid := called(t, name)
+		st, err := Read(pid)
+		if err != nil {
+			t.Fatalf("%q: %v", name, err)
+		}
+		if want := name[:min(15, len(name))]; st.PID != pid || st.Name != want || st.Parent != os.Getpid() || !strings.ContainsRune("RSD", rune(st.State)) {
+			t.Errorf("%q: got %+v, want process %d, child of %d, that runs", name, st, pid, os.Getpid())
+		}
+		self, err := Read(os.Getpid())
+		if err != nil || st.Start < self.Start || self.Start <= 0 {
+			t.Errorf("%q: started at %d, its parent at %d, %v", name, st.Start, self.Start, err)
+		}
+		for _, c := range []struct {
+			pid, ancestor int
+			want          bool
+		}{{pid, os.Getpid(), true}, {pid, pid, true}, {pid, os.Getppid(), true}, {os.Getpid(), pid, false}, {0, 0, false}, {-1, -1, false}, {pid, 0, false}} {
+			if got, err := Descends(c.pid, c.ancestor); got != c.want || err != nil {
+				t.Errorf("%q: Descends(%d, %d) = %v, %v; want %v", name, c.pid, c.ancestor, got, err, c.want)
+			}
+		}
+	}
+	for _, pid := range []int{-1, 0, 1 << 30} {
+		if st, err := Read(pid); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("process %d: got %+v, %v", pid, st, err)
+		}
+	}
+	if got, err := Descends(1<<30, 1); got || err == nil {
+		t.Errorf("of a process that is not there: got %v, %v", got, err)
+	}
+}
+
+// What is no such line is an error, not a process with zeros for answers.
+func TestParseRefuses(t *testing.T) {
+	const good = "7 (x) S 6 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0"
+	if st, err := parse([]byte(good)); err != nil || st.Start != 99 || st.Parent != 6 || st.State != 'S' {
+		t.Fatalf("got %+v, %v", st, err)
+	}
+	for _, bad := range []string{"", "7", "7 (x", "7 x) S 6", ") (", "7 (x) S 6 0", strings.Replace(good, "S 6", "S x", 1), strings.Replace(good, " 99 ", " x ", 1)} {
+		if st, err := parse([]byte(bad)); err == nil {
+			t.Errorf("%q: got %+v, want an error", bad, st)
+		}
+	}
+}
