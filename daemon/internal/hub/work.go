@@ -142,7 +142,6 @@ func (s *session) history(ctx context.Context, id wire.TurnID) (agent.Conversati
 			}
 			thread.Add(m)
 		}
-		more = more && len(page) > 0
 	}
 	if thread.Size() <= maxThread {
 		s.mu.Lock()
@@ -161,7 +160,7 @@ func (s *session) events(ctx context.Context, after int64) ([]wire.EventMessage,
 			return nil, err
 		}
 		all = append(all, page...)
-		if !more || len(page) == 0 {
+		if !more {
 			return all, nil
 		}
 		after = page[len(page)-1].Meta().Seq

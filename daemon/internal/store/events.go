@@ -142,17 +142,18 @@ func Title(prompt string) string {
 	return line[:cut] + "…"
 }
 
-// Events returns up to limit events of a session with numbers above after, in order. more tells that there are others.
-// An event that this build cannot decode is left out with a warning in the log: it stays in the file and its number
-// stays taken.
+// Events returns up to limit events of a session with numbers above after, in order. more tells that there is something
+// behind the last of them; a page with none is the end. An event that this build cannot decode is passed over, which the
+// log tells once of each session: it stays in the file and its number stays taken.
 func (s *Store) Events(ctx context.Context, id wire.SessionID, after int64, limit int) (events []wire.EventMessage, more bool, err error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT seq, payload FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?", id, after, limit+1)
+	// No LIMIT: how many rows make a page is not known before they are decoded. SQLite finds each when it is asked for.
+	rows, err := s.db.QueryContext(ctx, "SELECT seq, payload FROM events WHERE session_id = ? AND seq > ? ORDER BY seq", id, after)
 	if err != nil {
 		return nil, false, s.fault(fmt.Errorf("read events: %w", err))
 	}
 	defer rows.Close()
-	for n := 0; rows.Next(); n++ {
-		if n == limit {
+	for rows.Next() {
+		if len(events) == limit {
 			return events, true, nil
 		}
 		var seq int64
@@ -163,7 +164,9 @@ func (s *Store) Events(ctx context.Context, id wire.SessionID, after int64, limi
 		m, err := wire.Unmarshal(payload)
 		event, ok := m.(wire.EventMessage)
 		if err != nil || !ok {
-			s.log.Warn("stored event left out", "session", id, "seq", seq, "err", err)
+			if _, told := s.leftOut.LoadOrStore(id, true); !told {
+				s.log.Warn("stored events left out", "session", id, "first_seq", seq, "err", err)
+			}
 			continue
 		}
 		events = append(events, event)

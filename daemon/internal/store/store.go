@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // pure Go: no compiler needed where sublet is built
@@ -33,6 +34,7 @@ type Store struct {
 	// writing is a token. SQLite has one writer at a time, and others sleep, longer and longer, until they happen to find it
 	// free: of five hundred sessions that wrote at once some never did. Here they wait in order.
 	writing chan struct{}
+	leftOut sync.Map // the sessions, by id, of which the log tells that some of their events cannot be decoded
 }
 
 // busyBound is how long a call waits for another process that holds the database locked.

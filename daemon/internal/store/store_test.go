@@ -2,6 +2,7 @@ package store
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -136,6 +138,47 @@ func TestUndecodableEventKeepsItsNumber(t *testing.T) {
 	got, _, err := s.Events(t.Context(), id, 0, 10)
 	if err != nil || len(got) != 2 || got[1].Meta().Seq != 3 {
 		t.Errorf("got %v, %v; want events 1 and 3", got, err)
+	}
+}
+
+// Reading goes on past any number of events that cannot be decoded, and one line in the log tells of them. It stopped at
+// the first page of which none could be: what came later was never seen again.
+func TestManyUndecodableEvents(t *testing.T) {
+	var log bytes.Buffer
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "sublet.db"), slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	id := newSession(t, s, "s1", 1)
+	mustAppend(t, s, text(id, 1, "a"), text(id, 2, "b"), text(id, 1000, "c"), text(id, 1001, "d"))
+	for seq := range int64(600) {
+		if _, err := s.db.Exec("INSERT INTO events (session_id, seq, turn_id, kind, at, payload) VALUES (?, ?, '', 'FromTheFuture', 1, x'00')", id, 100+seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		var got []int64
+		after := int64(0)
+		for more, pages := true, 0; more; pages++ {
+			var page []wire.EventMessage
+			if page, more, err = s.Events(t.Context(), id, after, 3); err != nil {
+				t.Fatal(err)
+			}
+			if more && len(page) != 3 || pages > 2 {
+				t.Fatalf("page %d: got %d events and more %v", pages, len(page), more)
+			}
+			for _, m := range page {
+				after = m.Meta().Seq
+				got = append(got, after)
+			}
+		}
+		if !slices.Equal(got, []int64{1, 2, 1000, 1001}) {
+			t.Errorf("got events %v", got)
+		}
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "session=s1 first_seq=100") {
+		t.Errorf("got %d lines in the log, want one of session s1: %s", lines, log.String())
 	}
 }
 
