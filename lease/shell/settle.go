@@ -34,6 +34,7 @@ func (s *Shell) settle(r *run, p *process) (changed bool) {
 // mendModes puts back of was what no shell without a line editor can live with: raw input, and printable characters that
 // would end, stop or rub out what is typed (`stty intr x`). All else is the user's to set.
 func mendModes(t, was *unix.Termios) {
+	t.Iflag &^= unix.INLCR // a line would never end
 	if t.Lflag&unix.ICANON == 0 {
 		t.Lflag |= unix.ICANON | unix.ISIG
 		t.Iflag |= unix.ICRNL
