@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -112,7 +114,7 @@ func (s *Shell) verboseLocked() bool { return slices.Contains(s.snap.State.Optio
 
 // where a script of ours runs
 const (
-	inHook  = "q" // inside the prompt hook, with options and IFS of our own; $s is the last status
+	inHook  = "q" // inside the prompt hook, with options and IFS of our own; $__sublet__s is the last status
 	topLine = "a" // at the top level
 )
 
@@ -269,7 +271,7 @@ func (s *Shell) Prompt(ctx context.Context) (Prompt, error) {
 	defer func() { <-s.turn }()
 	out, _, err := s.askShell(ctx, inHook, `\builtin printf '%s\n' "$__sublet_ed" >|"$__sublet_dir/o"
 \builtin shopt $__sublet_pv promptvars
-\__sublet_ret "$s"
+\__sublet_ret "$__sublet__s"
 \builtin printf %s "${__sublet_ps1@P}" >>"$__sublet_dir/o"
 \builtin shopt -s promptvars`)
 	if err != nil {
@@ -291,11 +293,25 @@ func (s *Shell) History(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer func() { <-s.turn }()
-	out, _, err := s.askShell(ctx, inHook, `HISTTIMEFORMAT=$'\1' \builtin history >|"$__sublet_dir/o"`)
+	out, _, err := s.askShell(ctx, inHook, `\__sublet_list`)
 	if err != nil {
 		return nil, err
 	}
+	if entry := stampedEntry.FindIndex(out); entry != nil && entry[0] == 0 {
+		return parseStamped(out), nil
+	}
 	return parseHistory(string(out)), nil
+}
+
+// stampedEntry begins an entry where `history -w` writes when each was typed, as it does under HISTTIMEFORMAT. That is what
+// is read where the user made that variable read-only.
+var stampedEntry = regexp.MustCompile(`(?m)^#[0-9]+\n`)
+
+func parseStamped(out []byte) (entries []string) {
+	for _, text := range stampedEntry.Split(strings.TrimSuffix(string(out), "\n"), -1)[1:] {
+		entries = append(entries, strings.TrimSuffix(text, "\n"))
+	}
+	return entries
 }
 
 // parseHistory splits what `history` prints: "  12  \x01text", where text may have lines of its own.

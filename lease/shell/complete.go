@@ -42,7 +42,7 @@ func (s *Shell) Complete(ctx context.Context, line string, cursor int) (from int
 	s.mu.Lock()
 	dir := s.snap.State.Dir
 	s.mu.Unlock()
-	script := fmt.Sprintf("\\builtin local -a words; words=(%s); \\builtin local cword=%d word=%s line=%s point=%d\n\\__sublet_complete \"$__sublet_id\"",
+	script := fmt.Sprintf("\\builtin local -a __sublet__words; __sublet__words=(%s); \\builtin local __sublet__cword=%d __sublet__word=%s __sublet__line=%s __sublet__point=%d\n\\__sublet_complete \"$__sublet_id\"",
 		strings.Join(quoted, " "), len(w.words)-1, quote(w.prefix), quote(line[w.start:cursor]), cursor-w.start)
 	out, _, err := s.askShell(bound, inHook, script)
 	if err != nil {
@@ -169,7 +169,7 @@ func (w wordAt) candidates(out, dir string) []Completion {
 			continue
 		}
 		var known bool
-		if desc, known = kinds[kind]; !known || text == "" || seen[text] || strings.HasPrefix(text, "__sublet") {
+		if desc, known = kinds[kind]; !known || text == "" || seen[text] || strings.HasPrefix(strings.TrimPrefix(text, "$"), "__sublet") {
 			continue
 		}
 		seen[text] = true

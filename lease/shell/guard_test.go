@@ -35,6 +35,7 @@ func TestGuards(t *testing.T) {
 		{name: "trap EXIT runs at its end", text: "trap 'echo bye' EXIT; echo hi", out: "hi\nbye\n"},
 		{name: "trap EXIT with exit", text: "trap 'echo bye' EXIT; exit 3", exit: 3, out: "bye\n"},
 		{name: "trap INT", text: "trap '' INT; trap 'echo d' DEBUG; trap 'echo e' ERR; trap 'echo r' RETURN; true"},
+		{name: "trap of every signal", text: "for i in {1..64}; do trap ': x' $i 2>/dev/null; done; unset i"},
 		{name: "IFS", text: "IFS=,; x=a,b; echo $x", out: "a b"},
 		{name: "IFS unset", text: "unset IFS"},
 		{name: "exec redirection", text: "exec >/dev/null 2>&1 </dev/null; echo hidden"},

@@ -10,7 +10,8 @@
 # what a borrower may bend; d writes the state down. They take $? as an argument, which no option of the user bends
 # (set -k, set -a), and return it; h and z do so in an old bash only, for later ones put it back behind each element of
 # PROMPT_COMMAND, and an ERR trap would see it. All is builtins, spelled so that no alias and no function of the user comes in between,
-# and nothing forks.
+# and nothing forks. Local variables begin with __sublet__: bash refuses one whose name the user made read-only, and has it
+# take over the attributes of theirs under localvar_inherit.
 
 __sublet_fifo=$__sublet_dir/fifo # records for Go: opened, written and closed each time (T1e)
 __sublet_c=$__sublet_dir/c       # the text to source
@@ -38,6 +39,8 @@ __sublet_hc=                     # number the next line will have in the history
 __sublet_pv=-s                   # whether the user wants promptvars
 __sublet_vars=                   # the variables were written down: 1 before a borrower's command, 2 behind it, too
 __sublet_so= __sublet_bo= __sublet_ifs=
+__sublet_signals='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39' # not each
+__sublet_signals+=' 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64'                               # system has all
 # PS0 is expanded in the shell itself, so it can note the start and give PS1 its value back without a command: nothing
 # ends in what is taken off. Expansion costs by the character.
 __sublet_ours='${__sublet_m%"${PS1:=$__sublet_ps1}${__sublet_s:=1}"}'
@@ -109,9 +112,10 @@ __sublet_hook() {
 	if [[ ! $__sublet_s ]]; then
 		[[ ${PS1-} ]] || PS1=$__sublet_ps1
 		if [[ -s $__sublet_dir/n ]]; then
-			\builtin local s="$1" f n IFS=$' \t\n'
-			\builtin read -r f n <"$__sublet_dir/n"
-			[[ $f != *q* ]] || \builtin . "$__sublet_dir/q"
+			\builtin local __sublet__s="$1" __sublet__f __sublet__n
+			[[ ${IFS@a} == *r* ]] || \builtin local IFS=$' \t\n'
+			\builtin read -r __sublet__f __sublet__n <"$__sublet_dir/n"
+			[[ $__sublet__f != *q* ]] || \builtin . "$__sublet_dir/q"
 		fi
 	fi
 	\builtin return "$((__sublet_old * $1))"
@@ -182,9 +186,10 @@ __sublet_ready() {
 		\builtin local -
 		\builtin set +aefkuvxCET
 	fi
-	\builtin local s="$1" IFS=$' \t\n'
+	\builtin local __sublet__s="$1"
+	[[ ${IFS@a} == *r* ]] || \builtin local IFS=$' \t\n'
 	if [[ $__sublet_n ]]; then # a hook of the user was put in its place
-		__sublet_h "$s"
+		__sublet_h "$__sublet__s"
 		[[ ! $__sublet_ok ]] || \builtin return "$((__sublet_old * s))"
 	fi
 	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "$__sublet_traced" ]] || __sublet_arm
@@ -193,8 +198,8 @@ __sublet_ready() {
 		__sublet_wait
 		\builtin read -r __sublet_f __sublet_n <"$__sublet_dir/n"
 	fi
-	__sublet_line "$s"
-	__sublet_next "$s"
+	__sublet_line "$__sublet__s"
+	__sublet_next "$__sublet__s"
 	[[ $__sublet_f != *a* ]] || __sublet_tr+='
 \builtin . "$__sublet_dir/q"'
 	[[ $__sublet_f != *d* ]] || __sublet_tr+='
@@ -211,18 +216,20 @@ __sublet_ready() {
 # wait stands still while Go takes what was typed and nobody read (flag w): else it would be the next line. The flags
 # are looked at after the end was told, so that whoever lays one knows whether it was seen.
 __sublet_wait() {
-	\builtin local f n t IFS=$' \t\n'
-	while \builtin read -r f n <"$__sublet_dir/n" && [[ $f == *w* ]]; do
+	\builtin local __sublet__f __sublet__n __sublet__t
+	[[ ${IFS@a} == *r* ]] || \builtin local IFS=$' \t\n'
+	while \builtin read -r __sublet__f __sublet__n <"$__sublet_dir/n" && [[ $__sublet__f == *w* ]]; do
 		\builtin printf 'W\0' >"$__sublet_fifo"
-		\builtin read -r t <"$__sublet_dir/w" || \builtin break
+		\builtin read -r __sublet__t <"$__sublet_dir/w" || \builtin break
 	done
 }
 
 # stand does so where the end told that the shell is ready, too, and tells that again.
 __sublet_stand() {
-	\builtin local f n IFS=$' \t\n'
-	\builtin read -r f n <"$__sublet_dir/n"
-	if [[ $f == *w* ]]; then
+	\builtin local __sublet__f __sublet__n
+	[[ ${IFS@a} == *r* ]] || \builtin local IFS=$' \t\n'
+	\builtin read -r __sublet__f __sublet__n <"$__sublet_dir/n"
+	if [[ $__sublet__f == *w* ]]; then
 		__sublet_wait
 		\builtin printf 'R %d %s%s\0' "$$" "$__sublet_n" "$__sublet_v" >"$__sublet_fifo"
 	fi
@@ -244,10 +251,12 @@ __sublet_nonce() { __sublet_n=${RANDOM-}-$$-${EPOCHREALTIME-}; }
 __sublet_unlist() {
 	__sublet_own=
 	[[ -o history && ${HISTCMD-} != "$__sublet_hc" ]] || \builtin return 0
-	\builtin local IFS=$' \t\n' n t HISTTIMEFORMAT=
+	\builtin local __sublet__n __sublet__t
+	[[ ${IFS@a} == *r* ]] || \builtin local IFS=$' \t\n'
+	[[ ${HISTTIMEFORMAT@a} == *r* ]] || \builtin local HISTTIMEFORMAT=
 	\builtin history 1 1<>"$__sublet_dir/h" # see d
-	\builtin read -r n t <"$__sublet_dir/h"
-	[[ $t != *__sublet_* ]] || \builtin history -d "${n%\*}"
+	\builtin read -r __sublet__n __sublet__t <"$__sublet_dir/h"
+	[[ $__sublet__t != *__sublet_* ]] || \builtin history -d "${__sublet__n%\*}"
 }
 
 # line notes the number of the next line, when ours has left the history: one that a ^C struck could not by itself.
@@ -268,44 +277,44 @@ __sublet_first='\__sublet_h "$?"'
 __sublet_last='\__sublet_z "$?"; \builtin eval "$__sublet_tr"'
 __sublet_sure=$__sublet_last'; __sublet_ok='
 __sublet_strip() {
-	e=${e//"{ $__sublet_sure; } 2>/dev/null"/}
-	e=${e//"{ $__sublet_last; } 2>/dev/null"/}
-	e=${e//"{ $__sublet_first; } 2>/dev/null"/}
-	e=${e//"$__sublet_sure"/}
-	e=${e//"$__sublet_last"/}
-	e=${e//"$__sublet_first"/}
-	while [[ $e == [[:space:]\;]* ]]; do e=${e#?}; done
-	while [[ $e == *[[:space:]\;] ]]; do e=${e%?}; done
+	__sublet__e=${__sublet__e//"{ $__sublet_sure; } 2>/dev/null"/}
+	__sublet__e=${__sublet__e//"{ $__sublet_last; } 2>/dev/null"/}
+	__sublet__e=${__sublet__e//"{ $__sublet_first; } 2>/dev/null"/}
+	__sublet__e=${__sublet__e//"$__sublet_sure"/}
+	__sublet__e=${__sublet__e//"$__sublet_last"/}
+	__sublet__e=${__sublet__e//"$__sublet_first"/}
+	while [[ $__sublet__e == [[:space:]\;]* ]]; do __sublet__e=${__sublet__e#?}; done
+	while [[ $__sublet__e == *[[:space:]\;] ]]; do __sublet__e=${__sublet__e%?}; done
 }
 if [[ $__sublet_old == 0 ]]; then
 	__sublet_arm() {
-		\builtin local -a user ours
-		\builtin local e i=0 replaced=
-		user=("${PROMPT_COMMAND[@]}") ours=("$__sublet_first" "$__sublet_last" "$__sublet_sure")
+		\builtin local -a __sublet__user __sublet__ours
+		\builtin local __sublet__e __sublet__i=0 __sublet__replaced=
+		__sublet__user=("${PROMPT_COMMAND[@]}") __sublet__ours=("$__sublet_first" "$__sublet_last" "$__sublet_sure")
 		# Under set -x or -v they are hidden; where neither is, that would cost two system calls more each.
-		[[ ! $__sublet_trace ]] || ours=("{ ${ours[0]}; } 2>/dev/null" "{ ${ours[1]}; } 2>/dev/null" "{ ${ours[2]}; } 2>/dev/null")
+		[[ ! $__sublet_trace ]] || __sublet__ours=("{ ${__sublet__ours[0]}; } 2>/dev/null" "{ ${__sublet__ours[1]}; } 2>/dev/null" "{ ${__sublet__ours[2]}; } 2>/dev/null")
 		# Bash prints the text of each under set -v: none after it was told that the shell is ready.
-		[[ $__sublet_trace != *v* ]] || \builtin unset -v 'ours[1]'
+		[[ $__sublet_trace != *v* ]] || \builtin unset -v '__sublet__ours[1]'
 		# Element 0 was assigned: the user's only hook, which followed it, was meant to go.
-		[[ $__sublet_x && ${user[0]-} != *"$__sublet_first"* ]] && replaced=1
-		PROMPT_COMMAND=("${ours[0]}")
-		for e in "${user[@]}"; do
-			[[ $replaced && $((i++)) -gt 0 && $e == "$__sublet_x" ]] && continue
+		[[ $__sublet_x && ${__sublet__user[0]-} != *"$__sublet_first"* ]] && __sublet__replaced=1
+		PROMPT_COMMAND=("${__sublet__ours[0]}")
+		for __sublet__e in "${__sublet__user[@]}"; do
+			[[ $__sublet__replaced && $((__sublet__i++)) -gt 0 && $__sublet__e == "$__sublet_x" ]] && continue
 			__sublet_strip
-			[[ ! $e ]] || PROMPT_COMMAND+=("$e")
+			[[ ! $__sublet__e ]] || PROMPT_COMMAND+=("$__sublet__e")
 		done
 		__sublet_x= __sublet_alone= __sublet_traced=$__sublet_trace
 		[[ ${#PROMPT_COMMAND[@]} != 2 ]] || __sublet_x=${PROMPT_COMMAND[1]}
 		[[ ${#PROMPT_COMMAND[@]} != 1 ]] || __sublet_alone=1
-		PROMPT_COMMAND+=("${ours[@]:1}")
+		PROMPT_COMMAND+=("${__sublet__ours[@]:1}")
 		__sublet_pc=${PROMPT_COMMAND[*]}
 	}
 else
 	__sublet_arm() {
-		\builtin local e="${PROMPT_COMMAND-}"
+		\builtin local __sublet__e="${PROMPT_COMMAND-}"
 		__sublet_strip
 		\builtin unset -v PROMPT_COMMAND # an exported one would reach shells that have no such functions
-		PROMPT_COMMAND=$__sublet_first$'\n'${e:+$e$'\n'}$__sublet_last$'\n'$__sublet_sure
+		PROMPT_COMMAND=$__sublet_first$'\n'${__sublet__e:+$__sublet__e$'\n'}$__sublet_last$'\n'$__sublet_sure
 		__sublet_pc=$PROMPT_COMMAND
 	}
 fi
@@ -335,9 +344,9 @@ __sublet_g() {
 	\builtin local -
 	\builtin set +aefkuvxCET
 	if [[ -o history && ${1-} == h ]]; then
-		\builtin local t
-		IFS= \builtin read -r -d '' t <"$__sublet_c" || \builtin :
-		\builtin history -s -- "${t%$'\n'}" # takes the line it stands on out by itself
+		\builtin local __sublet__t
+		IFS= \builtin read -r -d '' __sublet__t <"$__sublet_c" || \builtin :
+		\builtin history -s -- "${__sublet__t%$'\n'}" # takes the line it stands on out by itself
 	elif [[ $__sublet_fast && ${HISTCMD-} && $HISTCMD == "$__sublet_hc" ]]; then
 		\builtin history -d "$HISTCMD"
 	elif [[ ! $__sublet_fast || ${HISTCMD-} != "$((__sublet_hc - 1))" ]]; then # that is one HISTCONTROL left out
@@ -377,35 +386,44 @@ __sublet_e() {
 __sublet_again() {
 	\builtin local -
 	\builtin set +aefkuvxCET
-	\builtin local IFS=$' \t\n'
+	[[ ${IFS@a} == *r* ]] || \builtin local IFS=$' \t\n'
 	__sublet_arm
+}
+
+# missing adds a command to __sublet_tz for each option in the list $1 that is not in the list $2; IFS may be read-only.
+__sublet_missing() {
+	\builtin local __sublet__rest="$1:"
+	while [[ $__sublet__rest ]]; do
+		[[ :$2: == *:"${__sublet__rest%%:*}":* ]] || __sublet_tz+="$3 ${__sublet__rest%%:*};"
+		__sublet__rest=${__sublet__rest#*:}
+	done
 }
 
 # y compares with what guard noted and leaves in __sublet_tz the text that puts it back.
 __sublet_y() {
 	\builtin local -
 	\builtin set +aefkuvxCET
-	\builtin local so="$1" bo="$2" ifs="$3" IFS=: o now was
+	\builtin local __sublet__ifs="$3" __sublet__now __sublet__was
 	__sublet_tz=
-	if [[ $so != "$__sublet_so" ]]; then
-		for o in $so; do [[ :$__sublet_so: == *:"$o":* ]] || __sublet_tz+="\\builtin set +o $o;"; done
-		for o in $__sublet_so; do [[ :$so: == *:"$o":* ]] || __sublet_tz+="\\builtin set -o $o;"; done
+	if [[ $1 != "$__sublet_so" ]]; then
+		__sublet_missing "$1" "$__sublet_so" '\builtin set +o'
+		__sublet_missing "$__sublet_so" "$1" '\builtin set -o'
 	fi
-	if [[ $bo != "$__sublet_bo" ]]; then
-		for o in $bo; do [[ :$__sublet_bo: == *:"$o":* ]] || __sublet_tz+="\\builtin shopt -u $o;"; done
-		for o in $__sublet_bo; do [[ :$bo: == *:"$o":* ]] || __sublet_tz+="\\builtin shopt -s $o;"; done
+	if [[ $2 != "$__sublet_bo" ]]; then
+		__sublet_missing "$2" "$__sublet_bo" '\builtin shopt -u'
+		__sublet_missing "$__sublet_bo" "$2" '\builtin shopt -s'
 	fi
-	if [[ $ifs != "$__sublet_ifs" ]]; then
+	if [[ $__sublet__ifs != "$__sublet_ifs" && ${IFS@a} != *r* ]]; then
 		if [[ $__sublet_ifs == unset ]]; then
 			__sublet_tz+='\builtin unset -v IFS;'
 		else
 			__sublet_tz+='IFS=$__sublet_ifs;'
 		fi
 	fi
-	IFS= \builtin read -r -d '' was <"$__sublet_dir/t" || \builtin : # an ERR trap under set -E would see it
-	IFS= \builtin read -r -d '' now <"$__sublet_dir/u" || \builtin :
-	if [[ $was != "$now" ]]; then
-		__sublet_tz+='\builtin trap - EXIT DEBUG RETURN ERR 1 2 3 4 5 6 7 8 10 11 12 13 14 15 16 18 20 21 22 23 24 25 26 27 28 30 31 2>/dev/null;'$was
+	IFS= \builtin read -r -d '' __sublet__was <"$__sublet_dir/t" || \builtin : # an ERR trap under set -E would see it
+	IFS= \builtin read -r -d '' __sublet__now <"$__sublet_dir/u" || \builtin :
+	if [[ $__sublet__was != "$__sublet__now" ]]; then
+		__sublet_tz+='\builtin trap - EXIT DEBUG RETURN ERR '$__sublet_signals' 2>/dev/null;'$__sublet__was
 	fi
 	__sublet_so= __sublet_tr=
 }
@@ -465,7 +483,8 @@ __sublet_k() {
 \builtin readonly -f __sublet_ret __sublet_h __sublet_simple __sublet_hook __sublet_mend __sublet_reopen __sublet_next \
 	__sublet_options __sublet_z __sublet_ready __sublet_wait __sublet_stand __sublet_r __sublet_nonce __sublet_unlist \
 	__sublet_line __sublet_answer __sublet_strip __sublet_arm __sublet_q __sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again \
-	__sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete
+	__sublet_missing __sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete __sublet_list \
+	__sublet_expands
 
 if [[ $__sublet_private == 1 ]]; then
 	unset -v HISTFILE
@@ -475,10 +494,15 @@ if [[ $__sublet_rc && -r $__sublet_rc ]]; then
 	bind() { :; } # there is no line editor here to bind keys in, and bash would say so each time
 	. "$__sublet_rc"
 	\builtin unset -f bind
-	if [[ ${PROMPT_COMMAND+x} && ${PROMPT_COMMAND@a} == *r* ]]; then
-		\builtin printf 'it makes PROMPT_COMMAND read-only, which sublet needs a place in\n' >&2
-		\builtin exit 1
-	fi
+	for __sublet_i in PROMPT_COMMAND PS0; do
+		\builtin declare -n __sublet_x=$__sublet_i
+		if [[ ${__sublet_x+x} && ${__sublet_x@a} == *r* ]]; then
+			\builtin printf 'it makes %s read-only, which sublet needs a place in\n' "$__sublet_i" >&2
+			\builtin exit 1
+		fi
+		\builtin unset -n __sublet_x
+	done
+	__sublet_i=0 __sublet_x=
 fi
 __sublet_keys
 __sublet_v=

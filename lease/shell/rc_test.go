@@ -221,6 +221,7 @@ func TestStartFails(t *testing.T) {
 		{"execs another shell", "exec sh -i", ""},
 		{"loops", "while :; do :; done", ""},
 		{"keeps the prompt hook", "readonly PROMPT_COMMAND='history -a'", "PROMPT_COMMAND read-only"},
+		{"keeps PS0", "readonly PS0=", "PS0 read-only"},
 		{"keeps the prompt hooks", "readonly -a PROMPT_COMMAND=('history -a' :)", "PROMPT_COMMAND read-only"},
 	}
 	for _, c := range cases {

@@ -105,20 +105,7 @@ var historyEvent = regexp.MustCompile(`![^\s:;&|"'()]+`)
 // refuseHistory asks bash whether history expansion fails for a line: then it would never become a command, and no
 // prompt hook would tell (T1c). The line is not run, as in a terminal.
 func (s *Shell) refuseHistory(ctx context.Context, c Command) (Result, bool, error) {
-	// history -p may take the last entry out, as its own line: in the subshell the last line stands twice.
-	out, status, err := s.askShell(ctx, inHook, `\builtin printf '' >|"$__sublet_dir/o"
-if [[ :$SHELLOPTS: == *:histexpand:* && :$SHELLOPTS: == *:history:* ]]; then
-	(
-		HISTCONTROL= HISTIGNORE= HISTTIMEFORMAT=
-		\builtin history 1 >|"$__sublet_dir/h"
-		if IFS= \builtin read -r -d '' t <"$__sublet_dir/h"; [[ $t ]]; then
-			[[ $t =~ ^\ *[0-9]+\*?\ +(.*)$ ]] && t=${BASH_REMATCH[1]}
-			\builtin history -s -- "${t%$'\n'}"
-			\builtin history -s -- "${t%$'\n'}"
-		fi
-		\builtin history -p -- `+quote(c.Text)+`
-	) </dev/null >/dev/null 2>|"$__sublet_dir/o"
-fi`)
+	out, status, err := s.askShell(ctx, inHook, `\__sublet_expands `+quote(c.Text))
 	if err != nil {
 		return Result{}, false, err
 	}
