@@ -199,7 +199,7 @@ func TestKeepSecret(t *testing.T) {
 
 // TestMaskBoundedTime: what makes the masker look ahead, as much as a tool may return.
 func TestMaskBoundedTime(t *testing.T) {
-	for _, piece := range []string{"password=(", "-----BEGIN PRIVATE KEY-----!", "://", "://a:", "token: ", "eyJ.", "sk-a ", "a", "password", "Authorization: Bearer ", "\\\"", "_", "AKIA-", "x=\"", "password=\"", "key_"} {
+	for _, piece := range []string{"password=(", "-----BEGIN PRIVATE KEY-----!", "://", "://a:", "token: ", "eyJ.", "sk-a ", "a", "password", "Authorization: Bearer ", "\\\"", "_", "AKIA-", "x=\"", "password=\"", "key_", "A=", "x-y:", "a-", "eyJ-", "password:(", "token=${", "- "} {
 		text := strings.Repeat(piece, 256<<10/len(piece))
 		start := time.Now()
 		Mask(text)

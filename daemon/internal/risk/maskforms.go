@@ -78,6 +78,9 @@ func passwordLine(s string, i int) (from, to int) {
 // optionSecret finds a password that a program is given by an option without a telling name: curl -u NAME:PASSWORD,
 // mysql -pPASSWORD, sshpass -p PASSWORD, docker login -p PASSWORD.
 func optionSecret(s string, i int) (from, to int) {
+	if at := i + 1; s[at] != 'p' && s[at] != 'u' && s[at] != 'U' && s[at] != '-' {
+		return 0, 0
+	}
 	line := lineBefore(s, i)
 	start, end := wordEnd(s, i)
 	word := s[start:end]
@@ -116,6 +119,32 @@ func optionSecret(s string, i int) (from, to int) {
 		return 0, 0
 	}
 	return from, to
+}
+
+// userinfo finds the password of scheme://user:password@host; from is behind the "://".
+func userinfo(s string, from int) (start, end int) {
+	colon := -1
+	for i := from; i < len(s) && i < from+512; i++ {
+		switch c := s[i]; {
+		case c == '@':
+			if colon < 0 {
+				// scheme://token@host
+				if i-from >= 20 && entropy(s[from:i]) > 3.2 {
+					return from, i
+				}
+				return 0, 0
+			}
+			if i == colon+1 || secretReference(s[colon+1:i]) {
+				return 0, 0
+			}
+			return colon + 1, i
+		case c == ':' && colon < 0:
+			colon = i
+		case c <= ' ' || c == '/' || c == '"' || c == '\'' || c == '<' || c == '>' || c == '`':
+			return 0, 0
+		}
+	}
+	return 0, 0
 }
 
 // hookHosts are addresses whose path is all that it takes to use them.

@@ -12,12 +12,14 @@ func placeholder(kind, secret string) string {
 	return maskedPrefix + kind + ":" + hex.EncodeToString(sum[:2]) + "]"
 }
 
-// tokenKinds are keys that are known by how they begin. more is the least number of key characters that follow.
-var tokenKinds = []struct {
+// tokenKind is a key that is known by how it begins.
+type tokenKind struct {
 	prefix string
-	more   int
+	more   int // the least number of key characters that follow
 	kind   string
-}{
+}
+
+var tokenKinds = []tokenKind{
 	{"AKIA", 16, "aws"},
 	{"ASIA", 16, "aws"},
 	{"ABIA", 16, "aws"},
@@ -92,13 +94,29 @@ var tokenKinds = []struct {
 	{"eyJ", 20, "jwt"},
 }
 
-// tokenStart has the bytes with which a known key begins.
-var tokenStart = func() (t [256]bool) {
+// tokenStart has the known keys by their first byte, and which may be the second and the third: sets of their low six bits.
+var tokenStart = func() (t [256]struct {
+	second, third uint64
+	kinds         []tokenKind
+},
+) {
 	for _, k := range tokenKinds {
-		t[k.prefix[0]] = true
+		of := &t[k.prefix[0]]
+		of.second |= 1 << (k.prefix[1] & 63)
+		of.third |= 1 << (k.prefix[2] & 63)
+		of.kinds = append(of.kinds, k)
 	}
 	return t
 }()
+
+// mayBeToken rules out most words that are no known key.
+func mayBeToken(s string, i int) bool {
+	if i+2 >= len(s) {
+		return false
+	}
+	of := &tokenStart[s[i]]
+	return (of.second>>(s[i+1]&63))&(of.third>>(s[i+2]&63))&1 != 0
+}
 
 // secretReference tells that a value only names where the secret is: $X, ${X}, $(cmd), %X%, <x>, {{x}}, ***.
 func secretReference(v string) bool {

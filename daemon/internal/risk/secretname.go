@@ -41,30 +41,31 @@ func judgeName(name string) sureness {
 		name = name[:128]
 	}
 	// The name's words in lower case, cut at _, - and . and where a capital follows a small letter.
-	var buf [257]byte
+	var buf [128]byte
 	var parts [16][]byte
 	n, end, start := 0, 0, 0
+	known := false
 	for i := 0; i <= len(name); i++ {
-		c := byte('_')
+		c, low := byte('_'), byte('_')
 		if i < len(name) {
 			c = name[i]
+			low = lowered[c]
 		}
-		capital := c >= 'A' && c <= 'Z'
-		if c == '_' || c == '-' || c == '.' || capital && i > 0 && name[i-1] >= 'a' && name[i-1] <= 'z' {
+		if low == '_' || low != c && i > 0 && name[i-1] >= 'a' && name[i-1] <= 'z' {
 			if end > start && n < len(parts) {
 				parts[n] = buf[start:end]
+				known = known || mayBeSecretWord(parts[n])
 				n++
 			}
 			start = end
 		}
-		switch {
-		case capital:
-			buf[end] = c + 'a' - 'A'
-			end++
-		case c != '_' && c != '-' && c != '.':
-			buf[end] = c
+		if low != '_' {
+			buf[end] = low
 			end++
 		}
+	}
+	if !known {
+		return plainName
 	}
 	for n > 1 && isNumber(parts[n-1]) { // MAILGUN_KEY_2
 		n--
@@ -102,6 +103,42 @@ func judgeName(name string) sureness {
 		}
 	}
 	return likely
+}
+
+// lowered has a byte of a name in lower case, and _ for what cuts it.
+var lowered = func() (t [256]byte) {
+	for c := range t {
+		t[c] = byte(c)
+		switch {
+		case c >= 'A' && c <= 'Z':
+			t[c] += 'a' - 'A'
+		case c == '-', c == '.':
+			t[c] = '_'
+		}
+	}
+	return t
+}()
+
+// secretLengths has, by their first byte, how long words are that judgeName knows: a bit for each length.
+var secretLengths = func() (t [256]uint32) {
+	for _, words := range []map[string]bool{secretWords, secretEnds, wordSet("key url uri")} {
+		for w := range words {
+			t[w[0]] |= 1 << len(w)
+		}
+	}
+	return t
+}()
+
+// mayBeSecretWord rules out most words of names that mean no secret.
+func mayBeSecretWord(part []byte) bool {
+	if len(part) < 32 && secretLengths[part[0]]>>len(part)&1 != 0 {
+		return true
+	}
+	switch part[len(part)-1] {
+	case 'd', 'y', 'n', 't': // see secretEndings
+		return writtenSecret(part)
+	}
+	return false
 }
 
 // secretEndings are words at the end of a part: PGPASSWORD, GITHUBTOKEN.

@@ -1,0 +1,279 @@
+package risk
+
+import "strings"
+
+// mayAssign rules out most names that no value follows.
+func mayAssign(s string, start, end int) bool {
+	if end == len(s) {
+		return false
+	}
+	switch s[end] {
+	case '=', ':', '"', '\'', '\\':
+		return true
+	case ' ':
+		return end+1 < len(s) && class[s[end+1]]&letterByte == 0 || start > 0 && s[start-1] == '-'
+	}
+	return false
+}
+
+// assignment masks the value that follows a name: NAME=value, name: value, "name": "value", --name value, and
+// Authorization headers.
+func (m *masker) assignment(start, end int) (from, to int, kind string) {
+	s := m.in
+	name := s[start:end]
+	for len(name) > 0 && (name[len(name)-1] == '.' || name[len(name)-1] == '-') {
+		name, end = name[:len(name)-1], end-1
+	}
+	i := end
+	if i < len(s) && (s[i] == '"' || s[i] == '\'') { // "name": …
+		i++
+	} else if i+1 < len(s) && s[i] == '\\' && s[i+1] == '"' { // in JSON inside a string
+		i += 2
+	}
+	spaces := i
+	for i < len(s) && s[i] == ' ' && i-spaces < 4 {
+		i++
+	}
+	if i >= len(s) {
+		return 0, 0, ""
+	}
+	option := start >= 2 && s[start-1] == '-' && s[start-2] == '-'
+	sep := s[i]
+	switch {
+	case sep == ':' && i+1 < len(s) && s[i+1] == '=':
+		i += 2
+	case sep == '=' && i+1 < len(s) && (s[i+1] == '=' || s[i+1] == '~'):
+		return 0, 0, ""
+	case sep == '=' && i+1 < len(s) && s[i+1] == '>':
+		i += 2
+	case sep == '=' || sep == ':':
+		i++
+	case option && i > spaces:
+	default:
+		return 0, 0, ""
+	}
+	sure := judgeName(name)
+	if sure == plainName && signedName(s, start, name) {
+		if from, to, kind = m.plainValue(i, sep, false); to-from >= 20 {
+			return from, to, kind
+		}
+		return 0, 0, ""
+	}
+	if sure == plainName {
+		if start > 0 && s[start-1] == '-' || !openName(name, sep) {
+			return 0, 0, ""
+		}
+		if from, to = m.randomValue(skipBlanks(s, i)); to == from || aboutNumber(name) {
+			return 0, 0, ""
+		}
+		return from, to, "secret"
+	}
+	blank := i
+	for i < len(s) && (s[i] == ' ' || s[i] == '\t') && i-blank < 8 {
+		i++
+	}
+	if sep == '=' && i > blank && !(spaces < blank-1) {
+		// NAME= value is an empty assignment in a shell, a setting elsewhere: only with blanks on both sides.
+		return 0, 0, ""
+	}
+	if promptText(s, start, i) {
+		return 0, 0, ""
+	}
+	lower := strings.ToLower(name)
+	header := strings.HasSuffix(lower, "authorization") || strings.HasSuffix(lower, "cookie")
+	if header {
+		return headerValue(s, i)
+	}
+	from, to, kind = m.plainValue(i, sep, sep == ':' && lineStart(s, start))
+	if sure == likelyName && !keyLike(s[from:to]) {
+		return 0, 0, ""
+	}
+	return from, to, kind
+}
+
+// promptText tells that the text around the name at start is what a program asks with, and ends at i: read -rsp 'Enter
+// password: ' p. What the secret will be is not in it, and behind it comes the rest of the command.
+func promptText(s string, start, i int) bool {
+	if i >= len(s) || s[i] != '\'' && s[i] != '"' {
+		return false
+	}
+	const most = 64 // bytes before the name that are looked at
+	line := s[max(0, start-most):start]
+	open := strings.LastIndexByte(line, s[i])
+	if open < 2 || line[open-1] != ' ' || strings.IndexByte(line[open:], '\n') >= 0 {
+		return false
+	}
+	option := line[strings.LastIndexAny(line[:open-1], " \t\n")+1 : open-1]
+	return len(option) > 1 && option[0] == '-' && (option[len(option)-1] == 'p' || strings.HasSuffix(option, "prompt"))
+}
+
+// skipBlanks is the place behind a few blanks.
+func skipBlanks(s string, i int) int {
+	for end := min(len(s), i+8); i < end && (s[i] == ' ' || s[i] == '\t'); {
+		i++
+	}
+	return i
+}
+
+// openName tells that what a name's value is cannot be told from it, and that it is set as an environment's variable or
+// sent as a header of somebody's own: FOO=…, X-Foo: …. Names of check sums and numbers are none: see aboutNumber.
+func openName(name string, sep byte) bool {
+	if sep == ':' {
+		return len(name) > 1 && name[0]|0x20 == 'x' && name[1] == '-'
+	}
+	for i := 0; i < len(name); i++ {
+		if name[i] >= 'a' && name[i] <= 'z' {
+			return false
+		}
+	}
+	return sep == '='
+}
+
+func aboutNumber(name string) bool {
+	lower := strings.ToLower(name)
+	for _, about := range [...]string{"sum", "hash", "sha", "digest", "integrity", "etag", "nonce", "commit", "rev", "version", "path", "uuid", "trace", "request"} {
+		if strings.Contains(lower, about) {
+			return true
+		}
+	}
+	return false
+}
+
+// randomValue finds the value at i, quoted or bare, that can only be a key: long, of letters of both kinds and digits,
+// without order.
+func (m *masker) randomValue(i int) (from, to int) {
+	s := m.in
+	quote := byte(0)
+	switch {
+	case i >= len(s):
+		return 0, 0
+	case s[i] == '\\' && i+1 < len(s) && s[i+1] == '"': // in JSON inside a string
+		quote = '\\'
+		i += 2
+	case s[i] == '"' || s[i] == '\'' || s[i] == '`':
+		quote = s[i]
+		i++
+	}
+	const shortest, longest = 32, 512
+	end := m.values.endAt(s, i, valueByte)
+	if end-i < shortest || end-i > longest || s[i] == '/' || s[i] == '.' || !valueEnds(s, end, quote) {
+		return 0, 0
+	}
+	var lower, upper, digit bool
+	for j := i; j < end; j++ {
+		switch c := s[j]; {
+		case c >= 'a' && c <= 'z':
+			lower = true
+		case c >= 'A' && c <= 'Z':
+			upper = true
+		case c >= '0' && c <= '9':
+			digit = true
+		}
+	}
+	if !lower || !upper || !digit || entropy(s[i:end]) < 4.3 {
+		return 0, 0
+	}
+	return i, end
+}
+
+// valueEnds tells that a value in a quote, 0 for none, that goes on to i ends there.
+func valueEnds(s string, i int, quote byte) bool {
+	switch {
+	case i == len(s) || s[i] == '\n':
+		return true
+	case quote == '\\':
+		return s[i] == '\\' && i+1 < len(s) && s[i+1] == '"'
+	case quote != 0:
+		return s[i] == quote
+	}
+	return class[s[i]]&bareByte == 0
+}
+
+// keyLike tells that a value looks like a key rather than like the name of a field.
+func keyLike(v string) bool {
+	return len(v) >= 16 && strings.ContainsAny(v, "0123456789") && !wordOnly(v) && entropy(v) >= 3
+}
+
+// lineStart tells that only blanks, dashes and quotes stand before i in its line: a key of a settings file, not prose.
+func lineStart(s string, i int) bool {
+	for i--; i >= 0 && s[i] != '\n'; i-- {
+		if strings.IndexByte(" \t-\"'", s[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// headerValue keeps the scheme of an Authorization header and masks the rest of the value.
+func headerValue(s string, i int) (from, to int, kind string) {
+	if i < len(s) && (s[i] == '"' || s[i] == '\'') {
+		i++
+	}
+	for _, scheme := range []string{"bearer ", "basic ", "token ", "digest ", "negotiate ", "apikey "} {
+		if len(s) >= i+len(scheme) && strings.EqualFold(s[i:i+len(scheme)], scheme) {
+			i += len(scheme)
+			break
+		}
+	}
+	j := i
+	for j < len(s) && s[j] != '"' && s[j] != '\'' && s[j] != '\n' && s[j] != '\r' && s[j] != '\\' && s[j] != '`' && s[j] != '<' && j-i < 4096 {
+		j++
+	}
+	for j > i && s[j-1] == ' ' {
+		j--
+	}
+	if j-i < 4 || secretReference(s[i:j]) {
+		return 0, 0, ""
+	}
+	return i, j, "header"
+}
+
+// plainValue masks a quoted or bare value, unless it is a reference, a word of prose or empty.
+func (m *masker) plainValue(i int, sep byte, key bool) (from, to int, kind string) {
+	s := m.in
+	if i >= len(s) {
+		return 0, 0, ""
+	}
+	var j int
+	escaped := s[i] == '\\' && i+1 < len(s) && s[i+1] == '"'
+	switch {
+	case escaped:
+		i += 2
+		j = i
+		for j < len(s) && !(s[j] == '\\' && j+1 < len(s) && s[j+1] == '"') && s[j] != '\n' && j-i < 4096 {
+			j++
+		}
+	case s[i] == '"' || s[i] == '\'' || s[i] == '`':
+		q := s[i]
+		i++
+		j = i
+		for j < len(s) && s[j] != q && s[j] != '\n' && j-i < 4096 {
+			if s[j] == '\\' && q == '"' {
+				j++
+			}
+			j++
+		}
+		j = min(j, len(s))
+	default:
+		j = min(m.bare.endAt(s, i, bareByte), i+4096)
+	}
+	v := s[i:j]
+	bare := i == 0 || s[i-1] != '"' && s[i-1] != '\''
+	if len(v) < 4 || secretReference(v) || strings.HasPrefix(v, maskedPrefix) {
+		return 0, 0, ""
+	}
+	if key && (j == len(s) || s[j] == '\n' || s[j] == '\r') && len(v) >= 6 && !notASecret(v) && !strings.ContainsAny(v, "([{") {
+		return i, j, "secret"
+	}
+	// Code: token = getToken(x), os.environ["X"], a function's parameter.
+	if bare && strings.ContainsAny(v, "([{") {
+		return 0, 0, ""
+	}
+	if bare && sep == ':' && (wordOnly(v) || entropy(v) < 2.5) {
+		return 0, 0, "" // prose: "password: required", types in code: `token: string`
+	}
+	if wordOnly(v) && notASecret(v) {
+		return 0, 0, ""
+	}
+	return i, j, "secret"
+}
