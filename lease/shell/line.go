@@ -9,9 +9,9 @@ import (
 // What is ours in it is silent under the user's set -x.
 func fixedLine(c Command, pl plan) string {
 	const (
-		source = `\. "$__sublet_c"`                  // builtin before it would bring a set -e into a list (CMD_IGNORE_RETURN)
-		end    = `{ \__sublet_e "$?"; } 2>/dev/null` // silent under set -x
-		last   = `{ \builtin eval "$__sublet_tr"; } 2>/dev/null`
+		source = `\. "$__sublet_c"`                                                                          // builtin before it would bring a set -e into a list (CMD_IGNORE_RETURN)
+		end    = `{ \__sublet_e "$?"; } 2>/dev/null`                                                         // silent under set -x
+		last   = `{ \builtin eval "$__sublet_tr"; \__sublet_ret "$__sublet_st" && \builtin :; } 2>/dev/null` // in a list, for an ERR trap
 	)
 	switch {
 	case c.User:

@@ -250,7 +250,7 @@ __sublet_nonce() { __sublet_n=${RANDOM-}-$$-${EPOCHREALTIME-}; }
 # unlist takes our own line out of the history, if it is there: by its text, for HISTCONTROL and HISTIGNORE decide that.
 __sublet_unlist() {
 	__sublet_own=
-	[[ -o history && ${HISTCMD-} != "$__sublet_hc" ]] || \builtin return 0
+	[[ -o history && ( ! ${HISTCMD-} || $HISTCMD != "$__sublet_hc" ) ]] || \builtin return 0
 	\builtin local __sublet__n __sublet__t
 	[[ ${IFS@a} == *r* ]] || \builtin local IFS=$' \t\n'
 	[[ ${HISTTIMEFORMAT@a} == *r* ]] || \builtin local HISTTIMEFORMAT=
@@ -323,14 +323,14 @@ fi
 # once, where that is simple; else the hook does.
 __sublet_q() {
 	__sublet_own=1
-	if [[ $__sublet_alone && $__sublet_fast && -t 1 && $- != *[aefkuvxCET]* ]]; then
+	if [[ $__sublet_alone && $__sublet_fast && -t 1 && ${HISTCMD-} && $- != *[aefkuvxCET]* ]]; then
 		\builtin printf '\e]7701;E;%s\a' "$__sublet_n"
 		__sublet_p=$__sublet_n __sublet_n=${SRANDOM-}-${SRANDOM-}-${SRANDOM-}
 		[[ $__sublet_n != -* ]] || __sublet_nonce
 		__sublet_m=$'\e]7701;S;'$__sublet_n$'\a'
 		__sublet_s= # before the record: a ^C behind it must not have h tell the end of the next
 		\builtin printf '%s\0' "E $__sublet_p $1 1 $$ $__sublet_n"$'\1'"${PWD-}" >"$__sublet_fifo"
-		[[ ! $HISTCMD || $HISTCMD != "$__sublet_hc" ]] || \builtin history -d "$HISTCMD"
+		[[ $HISTCMD != "$__sublet_hc" ]] || \builtin history -d "$HISTCMD"
 		[[ ${PS1@a} == *r* ]] || PS1=
 		__sublet_st=$1 __sublet_own= __sublet_hid=1 __sublet_ok=q
 	fi
@@ -378,6 +378,7 @@ __sublet_note() {
 __sublet_e() {
 	__sublet_hook "$1" tail
 	[[ ! $__sublet_vars ]] || __sublet_note m 2
+	__sublet_st=$1
 	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "$__sublet_traced" ]] || __sublet_again
 	\builtin return "$1"
 }

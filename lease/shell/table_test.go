@@ -287,9 +287,11 @@ func TestWhatTypingKeeps(t *testing.T) {
 	if r := do(t, s, user(`echo "$? ${PIPESTATUS[*]}"`)); string(r.Output) != "3 1 0 3\n" {
 		t.Errorf("after questions: got %q", r.Output)
 	}
-	do(t, s, leased("(exit 7)"))
-	if r := do(t, s, user(`echo "$?"`)); string(r.Output) != "7\n" {
-		t.Errorf("$? after a borrower: got %q", r.Output)
+	for _, text := range []string{"(exit 7)", "x=1; (exit 7)", "set -e; exit 7", "set -f; trap : ERR; (exit 7)"} {
+		do(t, s, leased(text))
+		if r := do(t, s, user(`echo "$?"`)); string(r.Output) != "7\n" {
+			t.Errorf("$? after a borrower's %q: got %q", text, r.Output)
+		}
 	}
 }
 
