@@ -494,6 +494,7 @@ fi
 if [[ $__sublet_rc && -r $__sublet_rc ]]; then
 	bind() { :; } # there is no line editor here to bind keys in, and bash would say so each time
 	. "$__sublet_rc"
+	__sublet_u=$_
 	\builtin unset -f bind
 	for __sublet_i in PROMPT_COMMAND PS0; do
 		\builtin declare -n __sublet_x=$__sublet_i
@@ -516,3 +517,4 @@ fi
 \builtin unset -v __sublet_rc __sublet_private __sublet_restore
 __sublet_s=1 # PS1 is the user's now, also where it is empty
 \__sublet_again
+\builtin : "${__sublet_u-}" # which $_ then is

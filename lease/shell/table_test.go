@@ -265,6 +265,9 @@ func (b *baseline) run(t *testing.T, text string) (string, int) {
 func TestWhatTypingKeeps(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
+	if r := do(t, s, user(`echo "$_"`)); strings.Contains(string(r.Output), "sublet") {
+		t.Errorf("$_ at first: got %q", r.Output)
+	}
 	do(t, s, user("false | true | (exit 3)"))
 	if r := do(t, s, user(`echo "${PIPESTATUS[*]}"`)); string(r.Output) != "1 0 3\n" {
 		t.Errorf("PIPESTATUS: got %q", r.Output)
