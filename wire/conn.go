@@ -44,6 +44,7 @@ type Conn struct {
 	writer  sync.WaitGroup
 	rwClose sync.Once
 	stall   *time.Timer // cuts the peer off; runs while one write does
+	now     *atOnce     // nil where the transport has no such write; guarded by mu
 
 	mu      sync.Mutex
 	out     queue
@@ -60,7 +61,7 @@ func NewConn(rw io.ReadWriteCloser, o Options) *Conn {
 	c := &Conn{
 		rw: rw, r: bufio.NewReaderSize(rw, batchSize),
 		slowAfter: o.SlowAfter, closeWait: o.CloseAfter,
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		wake: make(chan struct{}, 1), done: make(chan struct{}), now: newAtOnce(rw),
 	}
 	if c.slowAfter <= 0 {
 		c.slowAfter = 30 * time.Second
@@ -88,7 +89,7 @@ func (c *Conn) SetMaxFrame(n int) {
 }
 
 // Send queues m and returns; it never waits for the peer. m is encoded before Send returns, so the caller may go on
-// using it. While more than 32 KiB wait, neighbouring text chunks of one agent become one (SeqFirst tells the first),
+// using it. While nothing is queued, what is not part of a stream is written at once, as far as a socket takes it. While more than 32 KiB wait, neighbouring text chunks of one agent become one (SeqFirst tells the first),
 // and so does neighbouring output; while more than 4 MiB wait, live output (CommandOutput, tool_output,
 // tool_call_delta) is left out. Nothing else is ever dropped: a peer that accepts nothing for SlowAfter, keeps 4 MiB
 // waiting for as long, or lets 64 MiB pile up, is cut off instead.
@@ -115,9 +116,15 @@ func (c *Conn) Send(m Message) error {
 	if before <= softQueue && c.out.size > softQueue {
 		c.over.Reset(c.slowAfter)
 	}
-	if !c.writing {
-		c.signal()
+	if c.writing {
+		return nil
 	}
+	if c.now != nil && before == 0 && c.out.size <= batchSize && awaited(m) {
+		if c.out.wrote(c.now.write(c.out.batches[0])); c.out.size == 0 {
+			return nil
+		}
+	}
+	c.signal()
 	return nil
 }
 

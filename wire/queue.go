@@ -64,6 +64,22 @@ func (q *queue) take() []byte {
 	return batch
 }
 
+// wrote takes the first n bytes of the first batch out: they were written.
+func (q *queue) wrote(n int) {
+	batch := q.batches[0]
+	q.size -= n
+	switch {
+	case n == len(batch):
+		q.batches = append(q.batches[:0], q.batches[1:]...)
+		q.recycle(batch)
+	case n > 0:
+		q.batches[0] = batch[n:]
+	}
+	if n > 0 {
+		q.tail = nil // it begins elsewhere now, and a part of it is gone
+	}
+}
+
 // spares are written batches of all connections: one that sends much fills several while one is written.
 var spares = sync.Pool{New: func() any { return new([]byte) }}
 
