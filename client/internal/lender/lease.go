@@ -112,8 +112,8 @@ func (l *Lender) grantLocked() bool {
 	l.waiting = l.waiting[1:]
 	l.lentAt = time.Now()
 	l.grant = &grant{acquire: m, since: l.lentAt, seen: map[wire.ExecutionID]bool{}}
-	l.log.Info("shell lent", "lease", m.LeaseID, "fence", m.Fence, "agent", m.Agent)
 	l.acquiredLocked(l.grant)
+	l.log.Info("shell lent", "lease", m.LeaseID, "fence", m.Fence, "agent", m.Agent)
 	return true
 }
 
@@ -151,8 +151,8 @@ func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand, undo bool) {
 		e := &execution{msg: m, undo: undo, grant: g, done: make(chan struct{})}
 		e.ctx, e.cancel = context.WithCancelCause(l.ctx)
 		g.exec, l.lentAt = e, time.Now()
-		l.changedLocked()
 		l.stir()
+		l.changedLocked()
 	}
 }
 
@@ -251,8 +251,8 @@ func (l *Lender) endLocked(g *grant, reason string, cause error) {
 	if l.grant == g {
 		l.grant = nil
 	}
-	l.log.Info("lease over", "lease", g.ref().LeaseID, "fence", g.ref().Fence, "reason", reason)
 	l.send(&wire.ShellLeaseReleased{LeaseRef: g.ref(), Reason: reason})
+	l.log.Info("lease over", "lease", g.ref().LeaseID, "fence", g.ref().Fence, "reason", reason)
 	l.stir()
 }
 

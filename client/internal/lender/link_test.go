@@ -244,7 +244,6 @@ func TestUndoPutsTheStateBack(t *testing.T) {
 func TestLiveOutputIsBounded(t *testing.T) {
 	block := make(chan struct{})
 	p := newPump(func(wire.Message) bool { <-block; return true }, ref(1), "x")
-	go p.run()
 	chunk := make([]byte, 4096)
 	for range 10_000 { // 40 MB
 		p.add(chunk)

@@ -20,9 +20,10 @@ type pump struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	buf    []byte
-	offset int64 // of buf[0], in bytes since the command's start
-	closed bool
+	buf     []byte
+	offset  int64 // of buf[0], in bytes since the command's start
+	running bool  // most commands print nothing or little: run starts with the first of it
+	closed  bool
 }
 
 func newPump(send func(wire.Message) bool, ref wire.LeaseRef, id wire.ExecutionID) *pump {
@@ -37,6 +38,10 @@ func (p *pump) add(data []byte) {
 		p.offset += int64(cut)
 		p.buf = append([]byte(nil), p.buf[cut:]...)
 	}
+	if !p.running {
+		p.running = true
+		go p.run() // ends with close
+	}
 	p.mu.Unlock()
 	p.stir()
 }
@@ -48,13 +53,16 @@ func (p *pump) stir() {
 	}
 }
 
-// close sends what is left and waits until it is on its way, so that the command's end follows it.
+// close sends what is left and waits until it is on its way, so that the command's end follows it. Nothing is added after it.
 func (p *pump) close() {
 	p.mu.Lock()
 	p.closed = true
+	running := p.running
 	p.mu.Unlock()
-	p.stir()
-	<-p.done
+	if running {
+		p.stir()
+		<-p.done
+	}
 }
 
 // run sends until close.

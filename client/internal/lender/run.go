@@ -180,7 +180,6 @@ func (l *Lender) execute(e *execution) {
 	l.mu.Unlock()
 
 	p := newPump(l.send, m.LeaseRef, m.ExecutionID)
-	go p.run() // ends with p.close below
 	began := false
 	r, err := l.sh.Run(e.ctx, shell.Command{
 		Text: string(m.Command), Dir: string(m.Cwd), Timeout: time.Duration(m.TimeoutMS) * time.Millisecond,

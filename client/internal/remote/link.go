@@ -14,7 +14,7 @@ type link struct {
 	wc      *wire.Conn
 	born    time.Time
 	last    atomic.Int64  // when the peer was last heard, in nanoseconds since born
-	stirred chan struct{} // capacity 1: what runs changed
+	stirred chan struct{} // capacity 1: something runs, and pulse sleeps
 	over    chan struct{} // closed by end
 	stopped bool          // the daemon said that it was told to stop; the reader's
 
@@ -25,6 +25,7 @@ type link struct {
 	turns   map[wire.TurnID]struct{}    // running, as far as this client knows
 	asks    map[wire.RequestID]struct{} // sent, and not begun or refused yet
 	leases  map[wire.LeaseID]struct{}   // lent by this client
+	beating bool                        // pulse does not sleep
 	why     error
 	ended   bool
 }
@@ -60,8 +61,9 @@ func (l *link) cause() error {
 	return l.why
 }
 
-// pulse sends heartbeats while a turn or a lease runs, and cuts the link off after DeadAfter of silence. While nothing
-// runs it sleeps without a timer: a unix socket tells a dead peer by itself. It returns when the link is over.
+// pulse sends heartbeats while a turn or a lease runs, and cuts the link off after DeadAfter of silence. Once nothing
+// has run for a round it sleeps without a timer: a unix socket tells a dead peer by itself. So what runs shortly, one
+// after the other, wakes it once. It returns when the link is over.
 func (l *link) pulse() {
 	var timer *time.Timer
 	var tick <-chan time.Time
@@ -74,17 +76,16 @@ func (l *link) pulse() {
 			}
 			return
 		case <-l.stirred:
-			busy := l.busy()
-			switch {
-			case busy && tick == nil:
+			if tick == nil {
 				l.heard() // silence while idle does not count
 				timer = time.NewTimer(wire.HeartbeatEvery)
 				tick = timer.C
-			case !busy && tick != nil:
-				timer.Stop()
-				tick = nil
 			}
 		case <-tick:
+			if l.rests() {
+				tick = nil
+				continue
+			}
 			silent := time.Since(l.born) - time.Duration(l.last.Load())
 			if silent >= wire.DeadAfter {
 				l.mu.Lock()
@@ -102,11 +103,15 @@ func (l *link) pulse() {
 	}
 }
 
-func (l *link) busy() bool {
+// rests reports whether nothing runs; pulse sleeps then, until note wakes it.
+func (l *link) rests() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.turns)+len(l.asks)+len(l.leases) > 0
+	l.beating = l.busyLocked()
+	return !l.beating
 }
+
+func (l *link) busyLocked() bool { return len(l.turns)+len(l.asks)+len(l.leases) > 0 }
 
 // note keeps the record of what runs, which is what heartbeats are for.
 func (l *link) note(m wire.Message, outgoing bool) {
@@ -152,9 +157,10 @@ func (l *link) note(m wire.Message, outgoing bool) {
 		l.mu.Unlock()
 		return
 	}
+	wake := !l.beating && l.busyLocked()
+	l.beating = l.beating || wake
 	l.mu.Unlock()
-	select {
-	case l.stirred <- struct{}{}:
-	default: // pulse looks at the newest record anyway
+	if wake {
+		l.stirred <- struct{}{} // taken before the next: it is sent again only after pulse has slept again
 	}
 }

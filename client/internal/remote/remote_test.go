@@ -366,6 +366,26 @@ func TestHeartbeats(t *testing.T) {
 			wc.Close()
 		})
 	})
+	t.Run("they go on with the next turn, whenever it comes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d, s := newDaemon(), &screen{}
+			c, wc := dial(t, d, s)
+			seq := int64(0)
+			for _, rest := range []time.Duration{0, time.Second, wire.HeartbeatEvery - 1, wire.HeartbeatEvery, wire.HeartbeatEvery + 1, time.Hour} {
+				time.Sleep(rest)
+				began := time.Now()
+				mustSend(t, wc, &wire.TurnStarted{Event: event(seq + 1)})
+				mustReceive[*wire.Heartbeat](t, wc)
+				if took := time.Since(began); took > wire.HeartbeatEvery {
+					t.Errorf("after a rest of %v: the first heartbeat after %v", rest, took)
+				}
+				mustSend(t, wc, &wire.AgentComplete{Event: event(seq + 2)})
+				seq += 2
+			}
+			c.Close()
+			wc.Close()
+		})
+	})
 }
 
 func TestCloseEndsEverythingAtOnce(t *testing.T) {
