@@ -14,17 +14,20 @@ import (
 // under its own lock, so each is closed once.
 type borrow struct {
 	lender *lender
-	turn   wire.TurnID
+	ctx    context.Context // the borrower's: once it has ended nothing begins
+	wish   wish
 	lease  lease.Lease // the lender's, under its lock
-	watch  watcher
-	undo   bool // puts the shell's state back
 
-	granted   chan struct{}
 	ended     chan struct{}
 	completed chan *wire.CommandCompleted // holds one
+	unfit     chan error                  // holds one: why the command was not handed over although the shell was had
+
+	// guarded by the lender's mu
+	ready bool // what is to be written down before the command runs is, and it is still wanted
+	begun bool // it was handed to the client
 
 	// Written before the channel that announces them is closed.
-	cwd, digest     string        // granted
+	cwd, digest     string        // where the shell stood when it was had; the lender's
 	outcome, holder string        // ended
 	heldFor         time.Duration // ended
 }
@@ -49,10 +52,11 @@ type wish struct {
 	command   string
 	cwd       string // "" = the shell's own
 	timeout   time.Duration
-	approved  *tool.ShellPlace // nil: wherever the shell stands
-	vetted    bool             // a person wanted this very command
-	undo      bool             // no command: put back what the last one changed in the shell
-	record    func()           // writes down that it may run, while the shell is asked for and before anything runs; nil = it is written
+	approved  *tool.ShellPlace             // nil: wherever the shell stands
+	vetted    bool                         // a person wanted this very command
+	undo      bool                         // no command: put back what the last one changed in the shell
+	record    func()                       // writes down that it may run, while the shell is asked for and before anything runs; nil = it is written
+	told      func(*wire.CommandCompleted) // takes its end, before the shell goes back; nil = run's result does
 	watch     watcher
 }
 
@@ -60,41 +64,40 @@ type wish struct {
 // taking it; what the command did is in the result. When ctx ends, the command is cancelled at once and run returns with
 // its end, or when the lease's own bound has passed (T2a).
 func (ln *lender) run(ctx context.Context, w wish) (*wire.CommandCompleted, error) {
-	b := ln.ask(w)
+	return ln.see(ln.ask(ctx, w))
+}
+
+// see is run for a wish that is in the queue already.
+func (ln *lender) see(b *borrow) (*wire.CommandCompleted, error) {
 	defer ln.giveBack(b)
-	asked := time.Now()
-	if w.record != nil {
-		w.record()
+	if b.wish.record != nil {
+		b.wish.record()
 	}
-	select {
-	case <-b.granted:
-	case <-b.ended:
-		return nil, b.refusal(time.Since(asked))
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	ln.recorded(b)
+	done, err := ln.await(b)
+	if err == nil && b.wish.told != nil {
+		b.wish.told(done)
 	}
-	if a := w.approved; a != nil && (a.Cwd != b.cwd || a.StateDigest != b.digest) {
-		return nil, tool.ErrChanged // given back, judged again (T2d, T3l)
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if err := ln.execute(b, w); err != nil {
-		select {
-		case <-b.ended:
-			return nil, b.refusal(time.Since(asked))
-		default:
-			return nil, err
-		}
-	}
+	return done, err
+}
+
+// await waits for the command's end.
+func (ln *lender) await(b *borrow) (*wire.CommandCompleted, error) {
 	select {
 	case done := <-b.completed:
 		return done, nil
+	case err := <-b.unfit:
+		return nil, err
 	case <-b.ended:
-	case <-ctx.Done():
+	case <-b.ctx.Done():
 		ln.mu.Lock()
-		ln.apply(ln.m.CancelCommand(time.Now(), &b.lease, cancelReason(ctx)))
+		b.ready = false // not begun yet: it never will be
+		begun := b.begun
+		ln.apply(ln.m.CancelCommand(time.Now(), &b.lease, cancelReason(b.ctx)))
 		ln.mu.Unlock()
+		if !begun {
+			return nil, context.Cause(b.ctx)
+		}
 		select { // the lease expires when the command does not end
 		case done := <-b.completed:
 			return done, nil
@@ -104,16 +107,21 @@ func (ln *lender) run(ctx context.Context, w wish) (*wire.CommandCompleted, erro
 	select { // both at once: the command's own end says more
 	case done := <-b.completed:
 		return done, nil
+	case err := <-b.unfit:
+		return nil, err
 	default:
-		return b.cutOff(w.execution), nil
 	}
+	if !b.begun { // not written any more once the lease has ended
+		return nil, b.refusal(time.Since(b.lease.Asked))
+	}
+	return b.cutOff(b.wish.execution), nil
 }
 
 // ask puts a wish into the queue.
-func (ln *lender) ask(w wish) *borrow {
+func (ln *lender) ask(ctx context.Context, w wish) *borrow {
 	b := &borrow{
-		lender: ln, turn: w.turn, watch: w.watch, undo: w.undo,
-		granted: make(chan struct{}), ended: make(chan struct{}), completed: make(chan *wire.CommandCompleted, 1),
+		lender: ln, ctx: ctx, wish: w,
+		ended: make(chan struct{}), completed: make(chan *wire.CommandCompleted, 1), unfit: make(chan error, 1),
 	}
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -134,18 +142,39 @@ func (ln *lender) giveBack(b *borrow) {
 	ln.apply(ln.m.Release(time.Now(), &b.lease))
 }
 
-// execute hands the command to the client, bound to the place where it was approved.
-func (ln *lender) execute(b *borrow, w wish) error {
+// recorded notes that the command may run as far as its borrower is concerned.
+func (ln *lender) recorded(b *borrow) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	if err := ln.m.Execute(time.Now(), &b.lease, string(w.execution), w.timeout); err != nil {
-		return fmt.Errorf("%w: %w", ErrLeaseDenied, err)
+	b.ready = true
+	if b.lease.State == lease.Held {
+		ln.beginLocked(b)
 	}
+}
+
+// beginLocked hands the command to the client as soon as both are there, the shell and the borrower's leave, by whoever
+// brings the second of them: the borrower need not be woken for it. It is bound to the place where it was approved.
+func (ln *lender) beginLocked(b *borrow) {
+	w := &b.wish
+	if !b.ready || b.begun || b.ctx.Err() != nil {
+		return
+	}
+	if a := w.approved; a != nil && (a.Cwd != b.cwd || a.StateDigest != b.digest) {
+		b.ready = false
+		b.unfit <- tool.ErrChanged // given back, judged again (T2d, T3l)
+		return
+	}
+	if err := ln.m.Execute(time.Now(), &b.lease, string(w.execution), w.timeout); err != nil {
+		b.ready = false
+		b.unfit <- fmt.Errorf("%w: %w", ErrLeaseDenied, err)
+		return
+	}
+	b.begun = true
 	ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
 	if w.undo {
 		ln.tell(&wire.RestoreShellState{LeaseRef: ref, ExecutionID: w.execution, TimeoutMS: b.lease.Timeout().Milliseconds()})
 		ln.arm()
-		return nil
+		return
 	}
 	ln.blame = !w.vetted
 	cwd := w.cwd
@@ -158,7 +187,6 @@ func (ln *lender) execute(b *borrow, w wish) error {
 		Fingerprint: wire.Fingerprint(wire.OSString(w.command), wire.OSString(cwd), b.digest),
 	})
 	ln.arm()
-	return nil
 }
 
 // refusal is why a borrower did not get the shell.
@@ -222,22 +250,24 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 		held := time.Duration(m.HeldMS) * time.Millisecond
 		ln.m.Wait(now, ref, m.Holder, held)
 		for l := range ln.m.Waiting {
-			if b := l.Owner.(*borrow); l.Ref() == ref && b.watch.queued != nil {
-				b.watch.queued(m.Holder, held, 0)
+			if b := l.Owner.(*borrow); l.Ref() == ref && b.wish.watch.queued != nil {
+				b.wish.watch.queued(m.Holder, held, 0)
 			}
 		}
 	case *wire.ShellLeaseAcquired:
-		for l := range ln.m.Waiting { // before the grant wakes its borrower
+		var acquired func(ref wire.LeaseRef, cwd, digest string)
+		for l := range ln.m.Waiting { // before the grant hands the command over
 			if b := l.Owner.(*borrow); l.Ref() == ref && l.State == lease.Offered {
 				b.cwd, b.digest = string(m.Cwd), m.State
-				if b.watch.acquired != nil {
-					b.watch.acquired(wire.LeaseRef{LeaseID: m.LeaseID, Fence: m.Fence}, b.cwd, b.digest)
-				}
+				acquired = b.wish.watch.acquired
 			}
 			break
 		}
 		ln.cwd, ln.digest = string(m.Cwd), m.State
 		ln.apply(ln.m.Acquired(now, ref))
+		if acquired != nil {
+			acquired(wire.LeaseRef{LeaseID: m.LeaseID, Fence: m.Fence}, string(m.Cwd), m.State)
+		}
 	case *wire.ShellLeaseDenied:
 		outcome := lease.Denied
 		switch m.Reason {
@@ -252,8 +282,8 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 		ln.apply(ln.m.Refused(now, ref, outcome))
 	case *wire.CommandStarted:
 		if ln.m.Started(now, ref, string(m.ExecutionID)) {
-			if b := ln.m.Current().Owner.(*borrow); b.watch.started != nil {
-				b.watch.started()
+			if b := ln.m.Current().Owner.(*borrow); b.wish.watch.started != nil {
+				b.wish.watch.started()
 			}
 		}
 		ln.arm()
@@ -267,6 +297,9 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 			l.Owner.(*borrow).completed <- m
 		}
 		ln.apply(effects)
+		if ok && ln.m.Len() > 1 { // who waits need not wait for the borrower as well
+			ln.apply(ln.m.Release(now, l))
+		}
 	case *wire.ShellLeaseReleased:
 		outcome := lease.Revoked
 		switch m.Reason {
@@ -293,7 +326,7 @@ func (ln *lender) output(c *Client, ref lease.Ref, m *wire.CommandOutput) {
 	ln.mu.Lock()
 	var to func(int64, []byte)
 	if ln.client == c && ln.m.Output(ref, string(m.ExecutionID)) {
-		to = ln.m.Current().Owner.(*borrow).watch.output
+		to = ln.m.Current().Owner.(*borrow).wish.watch.output
 	}
 	ln.mu.Unlock()
 	if to != nil {

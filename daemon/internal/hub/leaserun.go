@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -79,10 +80,12 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 		c.mu.Unlock()
 		c.hub.over()
 	}
+	l := c.ask(ctx, cancel, ln, r) // from here on others are behind it; the rest is for a goroutine of its own
+	l.over = over
 	go func() { // ends with the command; Close waits for it
 		defer c.hub.work.Done()
 		defer cancel(nil)
-		c.borrowFor(ctx, cancel, over, ln, r)
+		l.see()
 	}()
 	return nil
 }
@@ -116,34 +119,53 @@ func lastTyped(lenders []*lender) *lender {
 	return best
 }
 
-// borrowFor runs the command and tells its events. over counts it out; it is called before the end is told, like a turn's.
-func (c *Client) borrowFor(ctx context.Context, cancel context.CancelCauseFunc, over func(), ln *lender, r *wire.LeaseRunRequest) {
+// loan is a command that a client borrows another's shell for.
+type loan struct {
+	client *Client
+	borrow *borrow
+	entry  store.AuditEntry
+	began  time.Time
+	over   func()                        // counts it out, before its end is told, like a turn's
+	ref    atomic.Pointer[wire.LeaseRef] // ids are known once the shell is ours
+}
+
+// ask puts the wish into the queue.
+func (c *Client) ask(ctx context.Context, cancel context.CancelCauseFunc, ln *lender, r *wire.LeaseRunRequest) *loan {
 	cfg := c.hub.opts.Config()
 	execution := wire.ExecutionID(wire.NewID())
-	var at atomic.Pointer[wire.LeaseRef] // ids are known once the shell is ours
-	at.Store(&wire.LeaseRef{RequestID: r.RequestID})
-	inside := descends(r.CallerPID, ln.pid)
-	started := time.Now()
+	l := &loan{client: c, began: time.Now()}
+	l.entry = store.AuditEntry{
+		At: l.began, Event: "decision", Agent: c.who(), Tool: "lease run", Command: risk.Mask(string(r.Command)),
+		Cwd: string(r.Cwd), Decision: "allow", By: "the user's own act",
+	}
+	decision := l.entry
+	l.ref.Store(&wire.LeaseRef{RequestID: r.RequestID})
+	inside := sync.OnceValue(func() bool { return descends(r.CallerPID, ln.pid) })
+	if ln.busy() {
+		inside() // here rather than under the lender's lock
+	}
 	w := wish{
 		holder: "lease run", purpose: cut(firstLine(string(r.Command)), 120),
 		wait: cfg.Lease.Wait, term: cfg.Lease.Term, execution: execution,
 		command: string(r.Command), cwd: string(r.Cwd), timeout: cfg.Shell.CommandTimeout, vetted: true,
+		record: func() { c.hub.audit(decision) },
+		told:   l.told,
 		watch: watcher{
 			queued: func(holder string, held time.Duration, position int) {
-				if inside { // whoever holds the shell is waiting for this very call, or may be
+				if inside() { // whoever holds the shell is waiting for this very call, or may be
 					cancel(errSelf)
 					return
 				}
-				c.send(&wire.ShellLeaseQueued{LeaseRef: *at.Load(), Holder: holder, HeldMS: held.Milliseconds(), Position: position})
+				c.send(&wire.ShellLeaseQueued{LeaseRef: *l.ref.Load(), Holder: holder, HeldMS: held.Milliseconds(), Position: position})
 			},
 			acquired: func(ref wire.LeaseRef, cwd, digest string) {
 				ref.RequestID = r.RequestID
-				at.Store(&ref)
+				l.ref.Store(&ref)
 				c.send(&wire.ShellLeaseAcquired{LeaseRef: ref, Cwd: wire.OSString(cwd), State: digest})
 			},
-			started: func() { c.send(&wire.CommandStarted{LeaseRef: *at.Load(), ExecutionID: execution}) },
+			started: func() { c.send(&wire.CommandStarted{LeaseRef: *l.ref.Load(), ExecutionID: execution}) },
 			output: func(offset int64, data []byte) {
-				c.send(&wire.CommandOutput{LeaseRef: *at.Load(), ExecutionID: execution, Offset: offset, Data: data})
+				c.send(&wire.CommandOutput{LeaseRef: *l.ref.Load(), ExecutionID: execution, Offset: offset, Data: data})
 			},
 		},
 	}
@@ -153,32 +175,46 @@ func (c *Client) borrowFor(ctx context.Context, cancel context.CancelCauseFunc, 
 	if r.TimeoutMS > 0 {
 		w.timeout = ms(r.TimeoutMS)
 	}
-	entry := store.AuditEntry{
-		At: started, Event: "decision", Agent: c.who(), Tool: "lease run", Command: risk.Mask(string(r.Command)),
-		Cwd: string(r.Cwd), Decision: "allow", By: "the user's own act",
-	}
-	decision := entry
-	w.record = func() { c.hub.audit(decision) }
-	done, err := ln.run(ctx, w)
-	over()
-	ref := *at.Load()
-	entry.Event, entry.Decision, entry.At, entry.DurationMS = "execution", "", time.Now(), time.Since(started).Milliseconds()
+	l.borrow = ln.ask(ctx, w)
+	return l
+}
+
+// see runs the command and tells its events.
+func (l *loan) see() {
+	c := l.client
+	done, err := l.borrow.lender.see(l.borrow)
+	ref := *l.ref.Load()
 	if err != nil {
+		l.over()
+		entry := l.ended()
 		entry.Status = wire.StatusRefused
 		c.hub.audit(entry)
 		c.denied(ref, err)
 		return
 	}
-	entry.Status, entry.ExitCode = done.Status, done.ExitCode
-	c.hub.audit(entry)
-	out := *done
-	out.LeaseRef = ref
-	c.send(&out)
 	reason := wire.ReleasedReleased
-	if done.Status == wire.StatusCancelled && ctx.Err() == nil {
+	if done.Status == wire.StatusCancelled && l.borrow.ctx.Err() == nil {
 		reason = wire.ReleasedByUser
 	}
 	c.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: reason})
+}
+
+// told tells the command's end, which is in the audit log by then.
+func (l *loan) told(done *wire.CommandCompleted) {
+	l.over()
+	entry := l.ended()
+	entry.Status, entry.ExitCode = done.Status, done.ExitCode
+	l.client.hub.audit(entry)
+	out := *done
+	out.LeaseRef = *l.ref.Load()
+	l.client.send(&out)
+}
+
+// ended is the log's second entry for it.
+func (l *loan) ended() store.AuditEntry {
+	e := l.entry
+	e.Event, e.Decision, e.At, e.DurationMS = "execution", "", time.Now(), time.Since(l.began).Milliseconds()
+	return e
 }
 
 // denied answers a borrower that did not get the shell.

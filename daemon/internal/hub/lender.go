@@ -154,12 +154,12 @@ func (ln *lender) apply(effects []lease.Effect) {
 		switch e.Do {
 		case lease.Offer:
 			ln.tell(&wire.AcquireShellLease{
-				LeaseRef: ref, TurnID: b.turn, Agent: e.Lease.Holder, Purpose: e.Lease.Purpose,
+				LeaseRef: ref, TurnID: b.wish.turn, Agent: e.Lease.Holder, Purpose: e.Lease.Purpose,
 				WaitMS: max(0, e.Lease.Wait-time.Since(e.Lease.Asked)).Milliseconds(), TermMS: e.Lease.Term.Milliseconds(),
 			})
 		case lease.Grant:
+			ln.beginLocked(b)
 			ln.hub.log.Info("lease granted", "lease", e.Ref.ID, "fence", e.Ref.Fence, "agent", e.Lease.Holder, "client", ln.pid)
-			close(b.granted)
 		case lease.Cancel:
 			ln.tell(&wire.CancelLeasedCommand{LeaseRef: ref, ExecutionID: wire.ExecutionID(e.Execution), Reason: e.Reason})
 		case lease.Release:
@@ -169,9 +169,9 @@ func (ln *lender) apply(effects []lease.Effect) {
 				ln.unanswered, ln.answered = e.Ref, make(chan struct{})
 			}
 		case lease.End:
-			ln.hub.log.Info("lease ended", "lease", e.Ref.ID, "outcome", e.Reason, "client", ln.pid)
 			b.outcome, b.holder, b.heldFor = e.Reason, e.Holder, e.HeldFor
 			close(b.ended)
+			ln.hub.log.Info("lease ended", "lease", e.Ref.ID, "outcome", e.Reason, "client", ln.pid)
 		}
 	}
 	ln.arm()
@@ -321,7 +321,7 @@ func (ln *lender) stateChanged(st *wire.ShellState) {
 
 func (ln *lender) undoingLocked() bool {
 	l := ln.m.Current()
-	return l != nil && l.Owner.(*borrow).undo
+	return l != nil && l.Owner.(*borrow).wish.undo
 }
 
 // markLocked notes who changed what: names that an unapproved command changed are suspect, those that the user changes

@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -287,4 +289,72 @@ func TestTwoAgents(t *testing.T) {
 	await(other, func(m *wire.CommandCompleted) bool { return m.RequestID == second })
 	p.ended(id)
 	nothingLent(t, p)
+}
+
+// The audit log has its line before the client is told the command, and the other before the borrower is told the end: a
+// daemon that is killed in between has lost neither.
+func TestLeaseRunIsAuditedFirst(t *testing.T) {
+	r := newRig(t)
+	p := r.dial()
+	s := r.dial(script)
+	last := func() string {
+		text, err := os.ReadFile(filepath.Join(r.dir, "audit.log"))
+		if err != nil {
+			t.Error(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		return lines[len(lines)-1]
+	}
+	for n := range 20 {
+		command := fmt.Sprint("ls ", n)
+		decided := make(chan string, 1)
+		p.shell.mu.Lock()
+		p.shell.onExec = func(*wire.ExecuteLeasedCommand) { decided <- last() }
+		p.shell.mu.Unlock()
+		id := requestID()
+		s.send(&wire.LeaseRunRequest{RequestID: id, Command: wire.OSString(command)})
+		await(s, func(m *wire.CommandCompleted) bool { return m.RequestID == id })
+		ended := last()
+		if line := <-decided; !strings.Contains(line, `"decision"`) || !strings.Contains(line, command) {
+			t.Errorf("when the client was told %q the log ended with %s", command, line)
+		}
+		if !strings.Contains(ended, `"execution"`) || !strings.Contains(ended, command) {
+			t.Errorf("when the borrower was told the end of %q the log ended with %s", command, ended)
+		}
+		await(s, func(m *wire.ShellLeaseReleased) bool { return m.RequestID == id })
+	}
+}
+
+// The shell comes at the moment in which its borrower goes: either the command runs and its end is told, or it never runs
+// and the borrower was told that.
+func TestGoneBorrowerBeginsNothing(t *testing.T) {
+	r := newRig(t)
+	p := r.dial()
+	s := r.dial(script)
+	told := 0
+	for range 20 {
+		p.shell.userRuns()
+		id := requestID()
+		s.send(&wire.LeaseRunRequest{RequestID: id, Command: "ls"})
+		await(s, func(m *wire.ShellLeaseQueued) bool { return m.RequestID == id })
+		s.send(&wire.CancelRequest{RequestID: &id})
+		p.shell.userDone() // at the same time
+		await(s, func(m wire.Message) bool {
+			switch m := m.(type) {
+			case *wire.CommandCompleted:
+				if m.RequestID == id {
+					told++
+				}
+			case *wire.ShellLeaseReleased:
+				return m.RequestID == id
+			case *wire.Error:
+				return m.RequestID == id
+			}
+			return false
+		})
+		nothingLent(t, p)
+	}
+	if ran := p.shell.ran(); len(ran) != told {
+		t.Errorf("%d commands ran, the end of %d was told", len(ran), told)
+	}
 }
