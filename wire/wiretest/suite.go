@@ -119,11 +119,15 @@ func Run(t *testing.T, connect Connect) {
 		m := &wire.CommandResult{Output: make([]byte, 64<<10)}
 		for range 100 { // over what a socket holds
 			start := time.Now()
-			if err := x.Send(m); err != nil {
-				t.Fatal(err)
-			}
+			err := x.Send(m)
 			if d := time.Since(start); d > time.Second {
 				t.Fatalf("Send took %v", d)
+			}
+			if errors.Is(err, wire.ErrSlow) { // a busy machine did not come to the end in time
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
 			}
 		}
 		<-x.Done()
