@@ -190,7 +190,7 @@ __sublet_ready() {
 	[[ ${IFS@a} == *r* ]] || \builtin local IFS=$' \t\n'
 	if [[ $__sublet_n ]]; then # a hook of the user was put in its place
 		__sublet_h "$__sublet__s"
-		[[ ! $__sublet_ok ]] || \builtin return "$((__sublet_old * s))"
+		[[ ! $__sublet_ok ]] || \builtin return "$((__sublet_old * __sublet__s))"
 	fi
 	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "$__sublet_traced" ]] || __sublet_arm
 	__sublet_f=
@@ -210,7 +210,7 @@ __sublet_ready() {
 	else
 		__sublet_r
 	fi
-	\builtin return "$((__sublet_old * s))"
+	\builtin return "$((__sublet_old * __sublet__s))"
 }
 
 # wait stands still while Go takes what was typed and nobody read (flag w): else it would be the next line. The flags

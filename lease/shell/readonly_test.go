@@ -15,7 +15,7 @@ func TestReadOnlyNames(t *testing.T) {
 		"declare -i e f n s t word line; declare -n i=e o=f; declare -u user ours; shopt -s localvar_inherit 2>/dev/null",
 		"readonly IFS", "readonly IFS=$' \\t\\n'",
 		"readonly HISTTIMEFORMAT='%F %T ' HISTCONTROL=ignorespace HISTIGNORE HISTSIZE=500 HISTFILESIZE=500",
-		"readonly PS2 PS4", "unset HISTCMD SRANDOM",
+		"readonly PS2 PS4", "unset HISTCMD SRANDOM", "s='not a number'",
 	} {
 		t.Run(rc, func(t *testing.T) {
 			t.Parallel()
