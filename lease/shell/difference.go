@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,8 +42,11 @@ func Difference(a, b State) string {
 	if a.kept != nil && b.kept != nil {
 		more, other, fewer := compare(a.kept, b.kept, nil)
 		others := func(name string) bool { return !b.owns(name) }
-		added = slices.Concat(added, slices.DeleteFunc(without(more, sortedNames(a.Vars)), others))
-		removed = slices.Concat(without(removed, sortedNames(b.kept)), slices.DeleteFunc(without(fewer, sortedNames(b.Vars)), others))
+		in := func(m map[string]string) func(string) bool {
+			return func(name string) bool { _, ok := m[name]; return ok }
+		}
+		added = slices.Concat(added, slices.DeleteFunc(slices.DeleteFunc(more, in(a.Vars)), others))
+		removed = slices.Concat(slices.DeleteFunc(removed, in(b.kept)), slices.DeleteFunc(slices.DeleteFunc(fewer, in(b.Vars)), others))
 		changed = slices.Concat(changed, slices.DeleteFunc(other, others))
 	}
 	say("set", added)
@@ -98,22 +100,26 @@ func without(list, other []string) (rest []string) {
 	return rest
 }
 
+// compare tells, sorted, which names b has and a has not, which have other values, and which only a has.
 func compare(a, b map[string]string, skip map[string]bool) (added, changed, removed []string) {
-	for _, name := range sortedNames(b) {
-		old, had := a[name]
+	for name, is := range b {
+		was, had := a[name]
 		switch {
-		case skip[name]:
-		case !had:
-			added = append(added, name)
-		case old != b[name]:
+		case had && was == is || skip[name]:
+		case had:
 			changed = append(changed, name)
+		default:
+			added = append(added, name)
 		}
 	}
-	for _, name := range sortedNames(a) {
+	for name := range a {
 		if _, has := b[name]; !has && !skip[name] {
 			removed = append(removed, name)
 		}
 	}
+	slices.Sort(added)
+	slices.Sort(changed)
+	slices.Sort(removed)
 	return added, changed, removed
 }
 
@@ -138,5 +144,3 @@ func printable(s string) string {
 		return r
 	}, strings.ToValidUTF8(s, "?"))
 }
-
-func sortedNames(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

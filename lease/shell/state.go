@@ -1,9 +1,9 @@
 package shell
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,22 +21,26 @@ type snapshot struct {
 	funcs map[string]string // name to its full text
 	hash  map[string]string // the hash table: name to file
 	path  string            // PATH, exported or not
+
+	funcsSum [sha256.Size]byte // sumOf(State.Functions)
 }
 
 func (s *Shell) setDirLocked(dir string) {
 	if s.snap.State.Dir != dir {
 		s.snap.State.Dir = dir
-		s.snap.State.Digest = s.snap.State.digest()
+		s.snap.State.Digest = s.snap.digest()
 	}
 }
 
 func (s *Shell) takeSnapshotLocked(next snapshot) {
 	if next.funcs == nil { // only asked for where it may have changed
-		next.funcs, next.State.Functions = s.snap.funcs, s.snap.State.Functions
+		next.funcs, next.State.Functions, next.funcsSum = s.snap.funcs, s.snap.State.Functions, s.snap.funcsSum
 		next.State.Disabled, next.State.Loaded = s.snap.State.Disabled, s.snap.State.Loaded
+	} else {
+		next.funcsSum = sumOf(next.State.Functions)
 	}
 	next.State.Hashed = s.usual.strange(next.hash, next.path)
-	next.State.Digest = next.State.digest()
+	next.State.Digest = next.digest()
 	s.snap = next
 }
 
@@ -250,39 +254,25 @@ func (sn snapshot) script(base *snapshot, own map[string]bool) string {
 	return b.String()
 }
 
-// digest is a SHA-256 over all of it, each part with its length so that none can pass for another.
-func (st State) digest() string {
-	h := sha256.New()
-	put := func(s string) { fmt.Fprintf(h, "%d:%s", len(s), s) }
-	put(st.Dir)
-	for _, m := range []map[string]string{st.Vars, st.Aliases, st.Functions, st.Hashed} {
-		put(fmt.Sprint(len(m)))
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			put(k)
-			put(m[k])
-		}
-	}
-	for _, list := range [][]string{st.Options, st.Disabled, st.Loaded} {
-		put(fmt.Sprint(len(list)))
-		for _, o := range list {
-			put(o)
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
 // readState reads what the shell wrote down (d in rc.bash).
 func (s *Shell) readState(path string) (snapshot, error) {
-	raw, err := os.ReadFile(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return snapshot{}, fmt.Errorf("read shell state: %w", err)
 	}
-	number, text, _ := strings.Cut(string(raw), "\x00")
-	f := strings.SplitN(text, "\x00", 12)
-	if len(f) < 12 || f[10] != number {
+	defer file.Close()
+	var f [12]string
+	for i, r := 0, bufio.NewReaderSize(file, 32<<10); i < len(f); i++ { // what lies behind is of an earlier, longer one
+		part, err := r.ReadString(0)
+		if err != nil {
+			return snapshot{}, fmt.Errorf("read shell state: %w", err)
+		}
+		f[i] = part[:len(part)-1]
+	}
+	if f[0] != f[11] {
 		return snapshot{}, errors.New("read shell state: not whole")
 	}
-	dir, setOpts, shopts, full := f[0], f[1], f[2], f[3]
+	dir, setOpts, shopts, full := f[1], f[2], f[3], f[4]
 	var sn snapshot
 	sn.State.Dir = dir
 	for _, list := range []string{setOpts, shopts} {
@@ -293,12 +283,12 @@ func (s *Shell) readState(path string) (snapshot, error) {
 		}
 	}
 	slices.Sort(sn.State.Options)
-	sn.readVars(f[4])
-	sn.readAliases(f[5])
+	sn.readVars(f[5])
+	sn.readAliases(f[6])
 	if full != "" {
-		sn.readFunctions(f[6], f[7])
+		sn.readFunctions(f[7], f[8])
 	}
-	sn.readCommands(f[8], full != "")
-	sn.State.umask = strings.TrimSpace(f[9])
+	sn.readCommands(f[9], full != "")
+	sn.State.umask = strings.TrimSpace(f[10])
 	return sn, nil
 }

@@ -8,7 +8,7 @@ import (
 // readVars splits what `declare -p` prints into statements: `declare -x NAME="value"`, where the value may have lines of
 // its own, an array in parentheses, or $'…'.
 func (sn *snapshot) readVars(text string) {
-	sn.vars, sn.State.Vars, sn.State.kept = make(map[string]string), make(map[string]string), make(map[string]string)
+	sn.vars, sn.State.Vars, sn.State.kept = make(map[string]string, 128), make(map[string]string, 64), make(map[string]string)
 	for len(text) > 0 {
 		rest, ok := strings.CutPrefix(text, "declare -")
 		if !ok { // not ours to understand: to the next line
@@ -128,6 +128,11 @@ func (sn *snapshot) readFunctions(names, text string) {
 // readWord reads one word as bash prints it for reading back: "…", '…', $'…', \c, (…) and plain text, in any sequence.
 // It returns its value and how many bytes it took. The value of an array is its text.
 func readWord(s string) (value string, n int) {
+	if len(s) > 0 && s[0] == '"' { // nearly each: nothing in it to take off, nothing behind it
+		if end := strings.IndexAny(s[1:], "\"\\") + 1; end > 0 && s[end] == '"' && (end+1 == len(s) || s[end+1] == '\n') {
+			return s[1:end], end + 1
+		}
+	}
 	var b strings.Builder
 	i := 0
 	for i < len(s) {
