@@ -9,9 +9,11 @@ import (
 // What is ours in it is silent under the user's set -x.
 func fixedLine(c Command, pl plan) string {
 	const (
-		source = `\. "$__sublet_c"`                                                                          // builtin before it would bring a set -e into a list (CMD_IGNORE_RETURN)
-		end    = `{ \__sublet_e "$?"; } 2>/dev/null`                                                         // silent under set -x
-		last   = `{ \builtin eval "$__sublet_tr"; \__sublet_ret "$__sublet_st" && \builtin :; } 2>/dev/null` // in a list, for an ERR trap
+		source = `\. "$__sublet_c"`                  // builtin before it would bring a set -e into a list (CMD_IGNORE_RETURN)
+		end    = `{ \__sublet_e "$?"; } 2>/dev/null` // silent under set -x
+		// In a list, for an ERR trap.
+		last  = `{ \builtin eval "$__sublet_tr"; \__sublet_ret "$__sublet_st" && \builtin :; } 2>/dev/null`
+		early = `{ \builtin eval "$__sublet_tr"; \__sublet_early "$__sublet_st" && \builtin :; } 2>/dev/null`
 	)
 	switch {
 	case c.User:
@@ -26,15 +28,18 @@ func fixedLine(c Command, pl plan) string {
 	case !pl.state:
 		return ` ` + source + `; \__sublet_q "$?"`
 	}
-	first, guard := ``, `\__sublet_guard`
+	first, guard := ``, `\__sublet_guard `+pl.flags()
 	if pl.errexit {
 		first, guard = `\builtin set +e; `, guard+` errexit`
 	}
 	// Redirected, so that an exec inside does not bend the shell's own descriptors, nor a program their flags; in a list,
 	// so that a set -e that slipped in does not end it.
 	return ` { ` + first + `\builtin trap -p >|"$__sublet_dir/t"; ` + guard + `; \__sublet_g; } 2>/dev/null; ` + source +
-		` <"$__sublet_tty" >"$__sublet_tty" 2>"$__sublet_tty" && ` + end + ` || { \__sublet_e "$?" || \builtin :; } 2>/dev/null; ` + last
+		` <"$__sublet_tty" >"$__sublet_tty" 2>"$__sublet_tty" && ` + end + ` || { \__sublet_e "$?" || \builtin :; } 2>/dev/null; ` + early
 }
+
+// guarded tells whether what the text may bend in the shell is noted before it and put back behind it.
+func (p plan) guarded(c Command) bool { return !p.typed && p.state && p.subshell == "" && !c.User }
 
 // withoutSource takes off what set -x prints where a text is sourced: the first line, whatever PS4 is.
 func withoutSource(path string, write func([]byte)) func([]byte) {

@@ -39,8 +39,6 @@ __sublet_hc=                     # number the next line will have in the history
 __sublet_pv=-s                   # whether the user wants promptvars
 __sublet_vars=                   # the variables were written down: 1 before a borrower's command, 2 behind it, too
 __sublet_so= __sublet_bo= __sublet_ifs=
-__sublet_signals='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39' # not each
-__sublet_signals+=' 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64'                               # system has all
 # PS0 is expanded in the shell itself, so it can note the start and give PS1 its value back without a command: nothing
 # ends in what is taken off. Expansion costs by the character.
 __sublet_ours='${__sublet_m%"${PS1:=$__sublet_ps1}${__sublet_s:=1}"}'
@@ -193,17 +191,18 @@ __sublet_ready() {
 		[[ ! $__sublet_ok ]] || \builtin return "$((__sublet_old * __sublet__s))"
 	fi
 	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "$__sublet_traced" ]] || __sublet_arm
-	__sublet_f=
 	if [[ -s $__sublet_dir/n ]]; then
+		\builtin local __sublet__f
 		__sublet_wait
-		\builtin read -r __sublet_f __sublet_n <"$__sublet_dir/n"
+		\builtin read -r __sublet__f __sublet_n <"$__sublet_dir/n"
+		__sublet_f+=$__sublet__f
 	fi
 	__sublet_line "$__sublet__s"
 	__sublet_next "$__sublet__s"
 	[[ $__sublet_f != *a* ]] || __sublet_tr+='
 \builtin . "$__sublet_dir/q"'
 	[[ $__sublet_f != *d* ]] || __sublet_tr+='
-\__sublet_d'
+\__sublet_d 2>/dev/null'
 	if [[ $__sublet_tr ]]; then
 		__sublet_tr+='
 \__sublet_r'
@@ -240,7 +239,7 @@ __sublet_r() {
 	__sublet_tr=
 	[[ $__sublet_vars == 2 ]] || __sublet_vars=
 	\builtin printf 'R %d %s%s %s\0' "$$" "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}${__sublet_vars:+ o}" >"$__sublet_fifo"
-	__sublet_ok=1 __sublet_vars=
+	__sublet_ok=1 __sublet_f= __sublet_vars=
 }
 
 # nonce makes one that is new for each command, where the user unset SRANDOM. Bash before 5.1 has no good random
@@ -356,10 +355,11 @@ __sublet_g() {
 	\builtin return "$__sublet_st"
 }
 
-# guard notes what a borrower may bend; its argument is an option that was switched off for it. Traps are noted at the top
-# level before it: a function does not see DEBUG.
+# guard notes what a borrower may bend; its arguments are the flags for the end of the command, and an option that was
+# switched off for it. Traps are noted at the top level before it: a function does
+# not see DEBUG.
 __sublet_guard() {
-	__sublet_so=$SHELLOPTS${1:+:$1} __sublet_bo=$BASHOPTS __sublet_ifs=${IFS-unset}
+	__sublet_f=$1 __sublet_so=$SHELLOPTS${2:+:$2} __sublet_bo=$BASHOPTS __sublet_ifs=${IFS-unset}
 	__sublet_tr='\builtin trap -p >|"$__sublet_dir/u"; \__sublet_y "$SHELLOPTS" "$BASHOPTS" "${IFS-unset}"; \builtin eval "$__sublet_tz"'
 	__sublet_vars=
 	[[ ! -s $__sublet_dir/t ]] || __sublet_st=0 # an ERR trap would see what g returns
@@ -400,8 +400,27 @@ __sublet_missing() {
 	done
 }
 
+# early stands behind that: it writes the state down and tells that the shell is ready while the line still runs, where no
+# hook of the user can change anything behind it. Else the prompt hook does.
+__sublet_early() {
+	if [[ $__sublet_alone && $__sublet_fast && ! $__sublet_n$__sublet_tr$__sublet_vars && -t 0 && -t 1 && $- != *[aefkuvxCET]* &&
+		${#PROMPT_COMMAND[@]} == 3 ]]; then
+		__sublet_hc=
+		[[ ${HISTCMD:-x} == *[!0-9]* ]] || __sublet_hc=$((HISTCMD + 1)) # here it is still that of a line that is gone
+		__sublet_next "$1"
+		__sublet_d # silent: the line is
+		__sublet_r
+		__sublet_ok=q
+	fi
+	\builtin return "$1"
+}
+
 # y compares with what guard noted and leaves in __sublet_tz the text that puts it back.
 __sublet_y() {
+	if [[ $1 == "$__sublet_so" && $2 == "$__sublet_bo" && $3 == "$__sublet_ifs" && ! -s $__sublet_dir/t && ! -s $__sublet_dir/u ]]; then
+		__sublet_tz= __sublet_so= __sublet_tr=
+		\builtin return
+	fi
 	\builtin local -
 	\builtin set +aefkuvxCET
 	\builtin local __sublet__ifs="$3" __sublet__now __sublet__was
@@ -424,7 +443,9 @@ __sublet_y() {
 	IFS= \builtin read -r -d '' __sublet__was <"$__sublet_dir/t" || \builtin : # an ERR trap under set -E would see it
 	IFS= \builtin read -r -d '' __sublet__now <"$__sublet_dir/u" || \builtin :
 	if [[ $__sublet__was != "$__sublet__now" ]]; then
-		__sublet_tz+='\builtin trap - EXIT DEBUG RETURN ERR '$__sublet_signals' 2>/dev/null;'$__sublet__was
+		# Not each system has all these signals, and bash says so of each by itself.
+		__sublet_tz+='\builtin trap - EXIT DEBUG RETURN ERR 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34'
+		__sublet_tz+=' 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64 2>/dev/null;'$__sublet__was
 	fi
 	__sublet_so= __sublet_tr=
 }
@@ -435,29 +456,34 @@ __sublet_y() {
 __sublet_d() {
 	((++__sublet_i))
 	{
-		\builtin printf '%s\0' "$__sublet_i"
-		\builtin printf '%s\0' "${PWD-}" "$SHELLOPTS" "$BASHOPTS" "${__sublet_f//[!f]/}"
+		\builtin printf '%s\0' "$__sublet_i" "${PWD-}" "$SHELLOPTS" "$BASHOPTS" "${__sublet_f//[!f]/}"
 		\builtin declare -p
 		\builtin printf '\0'
 		\builtin alias -p
-		\builtin printf '\0'
-		[[ $__sublet_f != *f* ]] || \builtin declare -F
-		\builtin printf '\0'
-		[[ $__sublet_f != *f* ]] || \builtin declare -f
-		\builtin printf '\0'
+		if [[ $__sublet_f == *f* ]]; then
+			\builtin printf '\0'
+			\builtin declare -F
+			\builtin printf '\0'
+			\builtin declare -f
+			\builtin printf '\0'
+		else
+			\builtin printf '\0\0\0'
+		fi
 		\__sublet_commands
 		\builtin printf '\0'
 		\builtin umask
 		\builtin printf '\0%s\0' "$__sublet_i"
-	} 1<>"$__sublet_dir/s" 2>/dev/null
+	} 1<>"$__sublet_dir/s"
 	\builtin return 0
 }
 
 # commands lists the hash table, which bash goes by under set +h too but shows only under set -h, and the builtins, which
 # only what may change functions may change: each line printed is a system call.
 __sublet_commands() {
-	\builtin local -
-	\builtin set -h
+	if [[ $- != *h* ]]; then
+		\builtin local -
+		\builtin set -h
+	fi
 	\builtin hash -l
 	[[ $__sublet_f != *f* ]] || \builtin enable -a
 }
@@ -484,7 +510,7 @@ __sublet_k() {
 \builtin readonly -f __sublet_ret __sublet_h __sublet_simple __sublet_hook __sublet_mend __sublet_reopen __sublet_next \
 	__sublet_options __sublet_z __sublet_ready __sublet_wait __sublet_stand __sublet_r __sublet_nonce __sublet_unlist \
 	__sublet_line __sublet_answer __sublet_strip __sublet_arm __sublet_q __sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again \
-	__sublet_missing __sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete __sublet_list \
+	__sublet_missing __sublet_early __sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete __sublet_list \
 	__sublet_expands
 
 if [[ $__sublet_private == 1 ]]; then

@@ -168,7 +168,11 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	if pl.held != "" {
 		s.note(r, "what `"+pl.held+"` set was put back at its end: traps, options, IFS and redirections of the shell itself hold for one command")
 	}
-	if err := s.arrangeLocked(pl.flags()); err != nil {
+	flags := pl.flags()
+	if pl.guarded(c) {
+		flags = "" // guard has them
+	}
+	if err := s.arrangeLocked(flags); err != nil {
 		return nil, nil, err
 	}
 	s.run = r
