@@ -60,9 +60,7 @@ func (s *Shell) spawn(size Size, restore string) (*process, error) {
 	p.cmd.Dir = s.o.Dir
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
-	restoreSignals := unignore()
-	err = p.cmd.Start()
-	restoreSignals()
+	err = startUnignored(p.cmd)
 	if err != nil {
 		master.Close()
 		return nil, fmt.Errorf("start %s: %w", s.path, err)
@@ -71,6 +69,18 @@ func (s *Shell) spawn(size Size, restore string) (*process, error) {
 	p.read.Go(func() { p.readLoop(s) })
 	s.workers.Go(func() { p.waitLoop(s) })
 	return p, nil
+}
+
+// unignoring is held while ignored signals are not: of shells that are started at the same moment, the first to be done
+// would have the next inherit them.
+var unignoring sync.Mutex
+
+// startUnignored starts a command that ignores no signal, whatever this process ignores.
+func startUnignored(cmd *exec.Cmd) error {
+	unignoring.Lock()
+	defer unignoring.Unlock()
+	defer unignore()()
+	return cmd.Start()
 }
 
 // unignore undoes ignored signals for children started now: a client started by `&` in a script or by nohup ignores

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -180,6 +181,31 @@ func TestIgnoredSignals(t *testing.T) {
 	if r := do(t, s, leased("trap -p; grep SigIgn /proc/self/status")); strings.Contains(string(r.Output), "trap --") {
 		t.Errorf("got %q", r.Output)
 	}
+}
+
+// So do shells that are started at the same moment: the first to be done must not have the next inherit what is ignored.
+func TestIgnoredSignalsOfMany(t *testing.T) {
+	ignoreSignals(t)
+	var done sync.WaitGroup
+	for range 8 {
+		done.Go(func() {
+			for range 3 {
+				s, err := Start(t.Context(), Options{RC: NoRC, Folder: t.TempDir(), Env: testEnv(t), Path: os.Getenv(envBash)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r, err := s.Run(t.Context(), leased("sh -c 'kill -INT $$; echo deaf'"))
+				if err != nil || exit(r) != 130 {
+					t.Errorf("got %q, exit %d, %v", r.Output, exit(r), err)
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done.Wait()
 }
 
 // History is bash's: our lines are not in it, the user's are, by bash's rules, and a borrower's are not.
