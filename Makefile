@@ -111,12 +111,14 @@ bench: build ## one table: ours, a baseline measured in the same run, the ratio,
 # New inputs are kept as they are found: to shorten them takes longer than all the rest where goroutines make coverage vary.
 FUZZ ?= 200000x
 MODEL ?= 100000
-fuzz: ## each fuzz target FUZZ times (default 200000x), and the models of the lease MODEL times (default 100000)
+SEQUENCES ?= 3000x
+fuzz: ## each fuzz target FUZZ times (default 200000x), sequences of commands SEQUENCES (3000x), and the models of the lease MODEL times (default 100000)
 	go test -count=1 -timeout 60m -run '^(TestModel|TestBothSides)$$' ./lease ./client/internal/lender -rapid.checks=$(MODEL)
 	@for target in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
 		for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+).*/\1/p' $$target); do \
 			echo "$$(dirname $$target) $$name"; \
-			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ) -fuzzminimizetime 10x ./$$(dirname $$target); \
+			case $$name in FuzzSequences) times=$(SEQUENCES) ;; *) times=$(FUZZ) ;; esac; \
+			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $$times -fuzzminimizetime 10x ./$$(dirname $$target); \
 		done; \
 	done
 

@@ -1,6 +1,9 @@
 package shell
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // What the user had set of what is put back behind a borrower's command is as it was, not as it comes with bash.
 func TestGuardsKeepWhatTheUserHad(t *testing.T) {
@@ -45,5 +48,61 @@ func TestAddedHookComesBeforeTheNextCommand(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The directory is told with the end of a command, not behind the user's prompt hooks (D12).
+func TestDirComesWithTheEnd(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(o *Options) { o.RC = rcFile(t, "PROMPT_COMMAND='sleep 0.1'") })
+	for i, dir := range []string{"/usr", "/", "/etc", "/usr/bin"} {
+		if r := do(t, s, Command{Text: "cd " + dir, User: i%2 == 0}); r.Dir != dir {
+			t.Errorf("cd %s: got %s", dir, r.Dir)
+		}
+	}
+}
+
+// What a cancelled command changed is told as its own, and what a prompt hook changed is not; a subshell hands back what it
+// had changed until then.
+func TestChangesOfCancelled(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(o *Options) { o.RC = rcFile(t, "n=0; PROMPT_COMMAND='n=$((n+1))'") })
+	theirs := 0
+	for _, c := range []struct{ text, told string }{
+		{"plain=1; cd /usr; echo go; sleep 100", "left you in /usr, set plain"},
+		{"set -e; plain=2; cd /etc; echo go; sleep 100", "left you in /etc, changed plain"},
+		{"plain=3; cd /; echo go; while :; do :; done", "left you in /, changed plain"},
+		{"plain=5; cd /etc; echo go; sleep 100", "left you in /etc, changed plain"},
+		{"set -e; plain=4; cd /usr; echo go; sleep 100", "left you in /usr, changed plain"},
+	} {
+		before := stateOf(t, s)
+		if r, _ := cancelled(t, s, leased(c.text)); r.Status != "cancelled" {
+			t.Fatalf("%s: got %+v", c.text, r)
+		}
+		told := Difference(before, stateOf(t, s))
+		if !strings.HasPrefix(told, c.told) {
+			t.Errorf("%s: told %q, want %q", c.text, told, c.told)
+		}
+		if strings.HasSuffix(told, ", changed n") && !strings.HasPrefix(c.text, "set -e") {
+			theirs++
+		}
+	}
+	if theirs == 3 { // a second SIGINT may strike our part of the hook, which then comes behind theirs
+		t.Error("what the prompt hook changed is told each time")
+	}
+}
+
+// A start-up file that binds keys is not told each time that there is no line editor.
+func TestBindIsSilent(t *testing.T) {
+	t.Parallel()
+	var said collector
+	s := start(t, func(o *Options) {
+		o.RC, o.Unowned = rcFile(t, `bind '"\C-x": "y"'; bind 'set completion-ignore-case on'; bind -x '"\C-t": true'`), said.add
+	})
+	if r := do(t, s, user("type -t bind")); string(r.Output) != "builtin\n" {
+		t.Errorf("then bind is %q", r.Output)
+	}
+	if strings.Contains(said.String(), "bind") {
+		t.Errorf("it is said %q", said.String())
 	}
 }

@@ -139,7 +139,7 @@ func label(text string) string {
 var (
 	jobLine  = regexp.MustCompile(`(?m)^\[\d+\] \d+$`)
 	lineNo   = regexp.MustCompile(`bash: (eval: )?line \d+: `)
-	testDirs = regexp.MustCompile(`/tmp/Test[^ \n'"]*/\d+`)
+	testDirs = regexp.MustCompile(`/tmp/(?:Test|Fuzz)[^ \n'"]*/\d+`)
 	shellPID = regexp.MustCompile(`\b\d{4,7}\b`)
 )
 
