@@ -106,3 +106,60 @@ func TestBindIsSilent(t *testing.T) {
 		t.Errorf("it is said %q", said.String())
 	}
 }
+
+// What the user made of IFS, PS1 and promptvars bends neither what is told nor what is asked.
+func TestOddSettingsAreTheUsersOnly(t *testing.T) {
+	t.Parallel()
+	t.Run("IFS", func(t *testing.T) {
+		t.Parallel()
+		s := start(t, func(o *Options) { o.RC = rcFile(t, "IFS='dfaqwo 0123456789-'") })
+		do(t, s, leased("NEW=1; export NEW; f() { :; }"))
+		if st := stateOf(t, s); st.Vars["NEW"] != "1" || st.Functions["f"] == "" {
+			t.Errorf("the state has no NEW or no f: %v", st.Vars)
+		}
+		if r := do(t, s, user(`printf %s "$IFS"`)); string(r.Output) != "dfaqwo 0123456789-" {
+			t.Errorf("IFS: got %q", r.Output)
+		}
+	})
+	t.Run("promptvars", func(t *testing.T) {
+		t.Parallel()
+		s := start(t, func(o *Options) { o.RC = rcFile(t, "shopt -u promptvars; PS1='$HOME> '") })
+		for range 2 {
+			if p, err := s.Prompt(t.Context()); err != nil || p.Text != "$HOME> " {
+				t.Errorf("prompt: got %q, %v", p.Text, err)
+			}
+			do(t, s, user("true"))
+		}
+	})
+	t.Run("PS1", func(t *testing.T) {
+		t.Parallel()
+		var said collector
+		s := start(t, func(o *Options) { o.RC, o.Unowned = rcFile(t, "readonly PS1='p> '"), said.add })
+		for _, u := range []bool{true, false, true} {
+			r := do(t, s, Command{Text: "echo a", User: u})
+			if exit(r) != 0 || strings.Contains(string(r.Output), "readonly") {
+				t.Errorf("user %v: got %q, exit %d", u, r.Output, exit(r))
+			}
+		}
+		if strings.Contains(said.String(), "readonly") {
+			t.Errorf("it is said %q", said.String())
+		}
+	})
+	t.Run("SRANDOM", func(t *testing.T) {
+		t.Parallel()
+		s := start(t, nil)
+		do(t, s, user("unset SRANDOM"))
+		seen := make(map[string]bool)
+		for range 3 {
+			do(t, s, leased("true"))
+			stateOf(t, s)
+			s.mu.Lock()
+			nonce := s.nonce
+			s.mu.Unlock()
+			if len(nonce) < 12 || seen[nonce] {
+				t.Errorf("a nonce is %q", nonce)
+			}
+			seen[nonce] = true
+		}
+	})
+}

