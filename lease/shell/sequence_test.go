@@ -3,6 +3,7 @@ package shell
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -70,7 +71,7 @@ func seen(t *testing.T, path string, steps []step) (state string, history []stri
 	sn.readFunctions(names.String(), functions)
 	var b strings.Builder
 	b.WriteString(shellPID.ReplaceAllString(depth.ReplaceAllString(head, "+ "), "PID"))
-	for _, name := range sortedNames(sn.funcs) {
+	for _, name := range slices.Sorted(maps.Keys(sn.funcs)) {
 		b.WriteString(sn.funcs[name] + "\n")
 	}
 	skip := false
