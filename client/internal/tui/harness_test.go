@@ -125,7 +125,13 @@ func (s *fakeShell) Lending() lender.Lending {
 	defer s.mu.Unlock()
 	return s.lending
 }
-func (s *fakeShell) TakeBack() {}
+
+func (s *fakeShell) TakeBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken++
+}
+
 func (s *fakeShell) UndoShell(context.Context) (string, error) {
 	return s.undone, nil
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -202,6 +203,9 @@ func (m *model) interrupt() {
 		m.hint = nil
 	case m.turn != nil || len(m.waiting) > 0:
 		m.cancelTurn("interrupted by the user")
+	case m.lending.Command != "" && m.lending.Holder != "user": // a script's, or that of a turn which is shown elsewhere
+		sh := m.shell
+		m.task(func(context.Context) tea.Msg { sh.TakeBack(); return nil })
 	default:
 		now := m.now()
 		if !m.idleC.IsZero() && now.Sub(m.idleC) < 2*time.Second {

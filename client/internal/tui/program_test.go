@@ -277,6 +277,35 @@ func TestTakeBack(t *testing.T) {
 	}
 }
 
+// Ctrl-C ends what a script runs in the shell, as it ends what an agent does; it did nothing, because no turn was there to
+// cancel. What is being typed goes first, then the turn, and without a leased command nothing is taken.
+func TestInterruptTakesTheShellBack(t *testing.T) {
+	w := open(t, 80, 24)
+	taken := func() int {
+		w.sh.mu.Lock()
+		defer w.sh.mu.Unlock()
+		return w.sh.taken
+	}
+	w.p.Observe(lender.LeaseChanged{Lending: lender.Lending{Holder: "lease run", Purpose: "make", Command: "make", Since: time.Now()}})
+	w.p.Observe(leasedStart("x1", "make"))
+	w.see("in your shell")
+	w.keys("ls\x03")
+	w.seeNot("$ ls")
+	if got := taken(); got != 0 {
+		t.Fatalf("taken back %d times by what empties the line", got)
+	}
+	w.keys("\x03")
+	w.until("the shell to be taken back", func() bool { return taken() == 1 })
+	w.p.Observe(lender.LeaseChanged{})
+	w.p.Observe(lender.LeasedEnded{ExecutionID: "x1", Status: "cancelled", Result: shell.Result{Status: "cancelled", ExitCode: ptr(130)}})
+	w.see("exit 130")
+	w.keys("\x03\x03")
+	w.see("to leave")
+	if got := taken(); got != 1 {
+		t.Errorf("taken back %d times, want once", got)
+	}
+}
+
 // The screen was told late that the shell is lent: the line comes back, nothing is taken.
 func TestLentWithoutNotice(t *testing.T) {
 	w := open(t, 80, 24)
