@@ -28,6 +28,7 @@ type lender struct {
 	shown  *wire.ShellQueueChanged // the last one sent on this link; nil = nobody waits
 	timer  *time.Timer
 	grace  *time.Timer // closes the lender after a lost link
+	lostAt time.Time   // when that was lost
 	closed bool
 	env    map[string]wire.OSString
 	aliases,
@@ -115,14 +116,27 @@ func (ln *lender) unlink(c *Client) {
 	ln.client = nil
 	ln.answer()
 	ln.apply(ln.m.Disconnect(time.Now()))
-	ln.grace = time.AfterFunc(lease.Grace, func() {
-		ln.mu.Lock()
-		lost := ln.client == nil
+	ln.lostAt = time.Now()
+	ln.grace = time.AfterFunc(goneEvery, ln.lost)
+}
+
+// goneEvery is how often it is looked whether a client whose link dropped has ended: then nobody waits for it to come back.
+const goneEvery = time.Second
+
+// lost closes the lender of a client that has ended, or has not come back within the grace.
+func (ln *lender) lost() {
+	ln.mu.Lock()
+	if ln.client != nil || ln.closed {
 		ln.mu.Unlock()
-		if lost {
-			ln.close(lease.NoShell)
-		}
-	})
+		return
+	}
+	if left := time.Until(ln.lostAt.Add(lease.Grace)); left > 0 && !ln.owner.gone() {
+		ln.grace.Reset(min(left, goneEvery))
+		ln.mu.Unlock()
+		return
+	}
+	ln.mu.Unlock()
+	ln.close(lease.NoShell)
 }
 
 // close ends every lease and forgets the lender.

@@ -1,6 +1,11 @@
 package hub
 
-import "sublet/lease/procstat"
+import (
+	"errors"
+	"syscall"
+
+	"sublet/lease/procstat"
+)
 
 // owner is the process that lends a shell, whichever of its connections it is on. The client's own word for its pid is not
 // enough: it is one of the client's namespace, and pids are used again.
@@ -17,6 +22,18 @@ func ownerOf(says, pid int) owner {
 		o.started = st.Start
 	}
 	return o
+}
+
+// gone reports whether the process has ended, so that it cannot come back. It is false where the kernel did not tell which
+// process it is.
+func (o owner) gone() bool {
+	if o.pid <= 0 {
+		return false
+	}
+	if st, err := procstat.Read(o.pid); err == nil {
+		return st.Start != o.started || st.State == 'Z' || st.State == 'X'
+	}
+	return errors.Is(syscall.Kill(o.pid, 0), syscall.ESRCH)
 }
 
 // descends reports whether process pid has ancestor above it. Where that cannot be read (no /proc) it is false, and the
