@@ -80,7 +80,7 @@ func (e *DeniedError) Error() string {
 	case wire.DeniedShuttingDown:
 		return "the daemon is stopping"
 	case wire.DeniedUser:
-		return "the user refused to lend the shell"
+		return "the lease was revoked before the command could begin"
 	}
 	return "the shell was not lent: " + e.Reason
 }

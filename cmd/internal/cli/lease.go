@@ -111,6 +111,9 @@ func (a *app) runLease(b borrow) error {
 		if ctx.Err() != nil {
 			return coded{errInterrupted, exitCancelled}
 		}
+		if errors.Is(err, client.ErrDisconnected) {
+			err = hinted{"the daemon was lost before it told the command's end", "look at the window before you run it again: it may have run"}
+		}
 		return coded{err, exitLeaseFailed}
 	}
 	return leaseStatus(ctx, end)
@@ -124,7 +127,11 @@ func leaseStatus(ctx context.Context, end *wire.CommandCompleted) error {
 	case end.Status == wire.StatusCancelled && ctx.Err() != nil:
 		return exitCode(exitCancelled)
 	case end.Status == wire.StatusCancelled:
-		return coded{errors.New("the user took the shell back"), exitLeaseFailed}
+		return coded{errors.New("the command was cut off"), exitLeaseFailed} // the notes say by what
+	case end.Status == wire.StatusRefused:
+		return coded{errors.New("the command was not run"), exitLeaseFailed}
+	case end.Status == wire.StatusShellExited && end.ExitCode == nil:
+		return coded{errors.New("the shell ended with the command"), exitLeaseFailed}
 	case end.Status != wire.StatusOK && end.ExitCode == nil:
 		return coded{fmt.Errorf("the command did not end as it should: %s", end.Status), exitLeaseFailed}
 	case end.ExitCode != nil && *end.ExitCode != 0:

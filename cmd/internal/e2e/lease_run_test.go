@@ -41,7 +41,7 @@ func TestLeaseRun(t *testing.T) {
 		{"syntax error", nil, []string{"if"}, "syntax error", 2, ""},
 		{"folder", []string{"--cwd", "/usr"}, []string{"pwd"}, "/usr\n", 0, ""},
 		{"relative folder", []string{"--cwd", "."}, []string{"pwd"}, w.project + "\n", 0, ""},
-		{"no such folder", []string{"--cwd", "/no/such"}, []string{"pwd"}, "", 125, "/no/such"},
+		{"no such folder", []string{"--cwd", "/no/such"}, []string{"pwd"}, "", 125, "cannot enter /no/such: stat /no/such: no such file or directory\nsublet: error: the command was not run\n"},
 		{"time-out", []string{"--timeout", "300ms"}, []string{"echo begun; sleep 5000"}, "begun\n", 124, "took longer"},
 		{"its own standard input is not passed on", nil, []string{"read -rt 0.2 line; echo \"[$line]\""}, "[]\n", 0, ""},
 		{"no such window", []string{"--client", "1"}, []string{"true"}, "", 125, "hint:"},
@@ -210,7 +210,7 @@ func TestLeaseListAndRevoke(t *testing.T) {
 		t.Errorf("revoke: exit %d, %q", code, errs)
 	}
 	_ = first.Wait() // the exit status is looked at
-	if got := first.ProcessState.ExitCode(); got != 125 || !strings.Contains(errs.String(), "took the shell back") {
+	if got := first.ProcessState.ExitCode(); got != 125 || !strings.Contains(errs.String(), "its lease was revoked") {
 		t.Errorf("revoked: got exit %d, %q, want 125 and why", got, errs)
 	}
 	if strings.Contains(w.processes(), "sleep 6000") {

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"sublet/daemon/internal/tool"
@@ -291,6 +292,9 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 		l := ln.m.Current()
 		ok, effects := ln.m.Completed(now, ref, string(m.ExecutionID))
 		if ok {
+			if m.Status == wire.StatusCancelled && slices.ContainsFunc(effects, revoked) {
+				m.Notes = []string{"its lease was revoked"}
+			}
 			if m.Cwd != "" {
 				ln.cwd = string(m.Cwd)
 			}
@@ -320,6 +324,9 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 	}
 	return nil
 }
+
+// revoked reports whether an effect is the end of a lease that was taken back through the daemon.
+func revoked(e lease.Effect) bool { return e.Do == lease.End && e.Reason == lease.Revoked }
 
 // output passes live output on, without the lock: it comes from the connection's one reader, so it stays in order.
 func (ln *lender) output(c *Client, ref lease.Ref, m *wire.CommandOutput) {

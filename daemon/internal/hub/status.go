@@ -66,6 +66,8 @@ func (ln *lender) status(now time.Time) wire.LeaseStatus {
 	if l := ln.m.Current(); l != nil {
 		st.LeaseID, st.Holder, st.Purpose = wire.LeaseID(l.ID), l.Holder, l.Purpose
 		st.HeldMS, st.TermMS = now.Sub(l.Since).Milliseconds(), l.Term.Milliseconds()
+	} else if who, held := ln.m.Holder(now); who != "" { // the user, as far as somebody wanted the shell
+		st.Holder, st.HeldMS = who, held.Milliseconds()
 	}
 	for l := range ln.m.Waiting {
 		st.Queue = append(st.Queue, wire.LeaseWaiter{
@@ -120,6 +122,9 @@ func (c *Client) RevokeLease(r *wire.LeaseRevokeRequest) (*wire.StatusReply, err
 		}
 	}
 	h.mu.Unlock()
+	if len(lenders) == 0 && r.LeaseID == "" {
+		return nil, &NoShellError{PID: r.ClientPID}
+	}
 	found := false
 	for _, ln := range lenders {
 		found = ln.revoke(r.LeaseID) || found
