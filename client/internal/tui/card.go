@@ -250,6 +250,7 @@ func (c *card) text() string {
 		at := strings.LastIndexByte(text, '\n') + 1
 		switch note := text[at:]; {
 		case strings.HasPrefix(note, "[exit code ") && c.exit != nil, note == "[no output]", strings.HasPrefix(note, "[now in ") && c.leased,
+			strings.HasPrefix(note, "[ran in ") && c.leased,
 			strings.HasPrefix(note, "[the program asked for the keyboard") && c.leased: // the user did that
 			text = strings.TrimRight(text[:at], "\n ")
 			continue

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/provider/scripted"
 	"sublet/wire"
 )
 
@@ -357,4 +358,30 @@ func TestGoneBorrowerBeginsNothing(t *testing.T) {
 	if ran := p.shell.ran(); len(ran) != told {
 		t.Errorf("%d commands ran, the end of %d was told", len(ran), told)
 	}
+}
+
+// Two commands of one answer are two leases: who waits has the shell in between. Where that moves it, the second is judged
+// anew, by what the shell is then, and the agent is told where it ran.
+func TestBetweenTwoCommandsOfOneAnswer(t *testing.T) {
+	first, second := scripted.Call{Name: "bash", Arguments: []byte(`{"command":"block"}`)}, scripted.Call{Name: "bash", Arguments: []byte(`{"command":"ls"}`)}
+	r := newRig(t)
+	r.play(scripted.Script{Match: "both", Steps: []scripted.Step{{ToolCalls: []scripted.Call{first, second}}, {Text: "done"}}})
+	p := r.dial(wantsQueue)
+	s := r.dial(script)
+	id := p.ask("both")
+	executing(p, "block")
+	between := requestID()
+	s.send(&wire.LeaseRunRequest{RequestID: between, Command: "cd /elsewhere", ClientPID: p.pid})
+	inLine(p, "cd /elsewhere")
+	p.shell.finish()
+	await(s, func(m *wire.CommandCompleted) bool { return m.RequestID == between })
+	p.ended(id)
+	if ran := p.shell.ran(); !slices.Equal(ran, []string{"block", "cd /elsewhere", "ls"}) {
+		t.Errorf("ran %q", ran)
+	}
+	res := await(p, func(m *wire.CommandResult) bool { return m.Command == "ls" })
+	if want := "[ran in /elsewhere, where the shell is by now, not in /w]"; res.Cwd != "/elsewhere" || !strings.Contains(string(res.Output), want) {
+		t.Errorf("got %q in %s, want %q", res.Output, res.Cwd, want)
+	}
+	nothingLent(t, p)
 }

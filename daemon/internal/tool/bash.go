@@ -121,7 +121,11 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	if err != nil {
 		return Result{}, shellError(err, env)
 	}
-	res := commandResult(r, approved, timeout)
+	was := ""
+	if own {
+		was = env.Cwd
+	}
+	res := commandResult(r, approved, was, timeout)
 	if own {
 		res.Cwd = r.Cwd
 	}
@@ -138,8 +142,9 @@ func purpose(a bashArgs) string {
 	return CutHead(strings.ToValidUTF8(p, "\uFFFD"), 120)
 }
 
-// commandResult tells the model what a command did: its output, then what the output does not show, one line each.
-func commandResult(r CommandResult, approved Action, timeout time.Duration) Result {
+// commandResult tells the model what a command did: its output, then what the output does not show, one line each. was is
+// where the agent believes its shell to be; "" where that does not matter.
+func commandResult(r CommandResult, approved Action, was string, timeout time.Duration) Result {
 	res := Result{
 		ExitCode: r.ExitCode, TruncatedBy: r.Truncated, SpoolPath: r.SpoolPath,
 		Duration: r.Duration,
@@ -181,6 +186,9 @@ func commandResult(r CommandResult, approved Action, timeout time.Duration) Resu
 	}
 	if b.Len() == 0 {
 		note("no output")
+	}
+	if was != "" && was != approved.Cwd { // by the user, or by who had the shell meanwhile
+		note("ran in %s, where the shell is by now, not in %s", approved.Cwd, was)
 	}
 	if r.Cwd != "" && r.Cwd != approved.Cwd {
 		note("now in %s", r.Cwd)

@@ -33,6 +33,7 @@ func code(n int) *int { return &n }
 
 func TestBashCarriesWhatWasApproved(t *testing.T) {
 	env := newEnv(t)
+	env.Cwd = "/work"
 	sh := &stubShell{
 		place:  ShellPlace{Cwd: "/work", StateDigest: "d1"},
 		result: CommandResult{Output: []byte("hi\n"), ExitCode: code(0), Status: wire.StatusOK, Cwd: "/work"},
@@ -127,9 +128,30 @@ func TestBashResultText(t *testing.T) {
 		},
 		{"odd bytes", CommandResult{Output: []byte("a\xffb"), Status: wire.StatusOK, ExitCode: code(0), Cwd: "/a"}, wire.StatusSuccess, "a\uFFFDb"},
 	} {
-		r := commandResult(tc.in, approved, time.Minute)
+		r := commandResult(tc.in, approved, "/a", time.Minute)
 		if r.Content != tc.want || r.Status != tc.status || r.IsError != (tc.status != wire.StatusSuccess) {
 			t.Errorf("%s: got %q, status %s, error %v; want %q, %s", tc.name, r.Content, r.Status, r.IsError, tc.want, tc.status)
+		}
+	}
+}
+
+// Somebody, the user or another borrower, moved the shell since the agent's last command: it is told where this one ran. It
+// went on believing that it was where its own last `cd` had gone.
+func TestBashTellsWhereItRan(t *testing.T) {
+	env := newEnv(t)
+	env.Cwd = "/work/sub"
+	sh := &stubShell{place: ShellPlace{Cwd: "/elsewhere"}, result: CommandResult{ExitCode: code(0), Status: wire.StatusOK, Cwd: "/elsewhere"}}
+	env.Shell, env.Private = sh, &stubShell{place: ShellPlace{Cwd: "/own", Private: true}, result: CommandResult{ExitCode: code(0), Status: wire.StatusOK, Cwd: "/own"}}
+	b := Bash(time.Minute, time.Hour)
+	for _, c := range []struct {
+		args m
+		want string
+	}{
+		{m{"command": "make"}, "[no output]\n[ran in /elsewhere, where the shell is by now, not in /work/sub]"},
+		{m{"command": "make", "private": true}, "[no output]"},
+	} {
+		if r, err := do(t, b, env, c.args); err != nil || r.Content != c.want {
+			t.Errorf("%v: got %q, %v, want %q", c.args, r.Content, err, c.want)
 		}
 	}
 }
