@@ -1,0 +1,239 @@
+package lease
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// design.md section 6 and PROTOCOL.md name these.
+func TestNumbers(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		got, want time.Duration
+	}{
+		{"wait", DefaultWait, time.Minute},
+		{"term", DefaultTerm, 30 * time.Second},
+		{"time-out", DefaultTimeout, 2 * time.Minute},
+		{"longest time-out", MaxTimeout, time.Hour},
+		{"grace", Grace, time.Minute},
+		{"cancel", CancelBound, 8 * time.Second},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+func due(t *testing.T, what string, m *Manager, want time.Time) {
+	t.Helper()
+	if at, ok := m.NextDeadline(); !ok || !at.Equal(want) {
+		t.Errorf("%s: the next deadline is %v, %v, want %v", what, at.Sub(t0), ok, want.Sub(t0))
+	}
+}
+
+// I4: the term is the borrower's; a command that is handed over and does not start is bound by it, and each end of a
+// command renews it.
+func TestOwnTerm(t *testing.T) {
+	m := NewManager(new(Fences))
+	a := new(Lease)
+	m.Request(t0, a, Request{ID: "a", Term: 5 * time.Second})
+	m.Acquired(t0, a.Ref())
+	due(t, "granted", m, after(5*time.Second))
+	if err := m.Execute(after(4*time.Second), a, "x", 0); err != nil || a.Timeout() != DefaultTimeout {
+		t.Errorf("execute: %v, time-out %v, want %v", err, a.Timeout(), DefaultTimeout)
+	}
+	due(t, "handed over", m, after(9*time.Second))
+	m.Started(after(5*time.Second), a.Ref(), "x")
+	due(t, "started", m, after(5*time.Second+DefaultTimeout+TimeoutSlack))
+	m.Completed(after(60*time.Second), a.Ref(), "x")
+	due(t, "completed", m, after(65*time.Second))
+	expect(t, "just before", m.Tick(after(65*time.Second-1)), "")
+	expect(t, "then", m.Tick(after(65*time.Second)), "release a expired, end a expired")
+}
+
+// A refusal is an answer to an offer: the lender is told nothing, and a lease that is held does not end by it.
+func TestRefused(t *testing.T) {
+	m := NewManager(new(Fences))
+	a, b := ask(m, t0, "a"), ask(m, t0, "b")
+	expect(t, "offered", m.Refused(t0, a.Ref(), Denied), "end a denied, offer b")
+	m.Acquired(t0, b.Ref())
+	expect(t, "held", m.Refused(t0, b.Ref(), Denied), "")
+}
+
+// The first reason for an end stands, whatever comes while its command is being cancelled, and is told when that has ended
+// or did not end in time.
+func TestFirstReasonStands(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		m := NewManager(new(Fences))
+		a := hold(t, m, t0, "a")
+		_ = m.Execute(t0, a, "x", 0)
+		expect(t, "revoke", m.Revoke(after(time.Second), a), "cancel a stale")
+		due(t, "revoked", m, after(time.Second+CancelBound))
+		expect(t, "release", m.Release(after(2*time.Second), a), "")
+		if m.Started(after(3*time.Second), a.Ref(), "x"); ends {
+			_, effects := m.Completed(after(3*time.Second), a.Ref(), "x")
+			expect(t, "its end", effects, "release a cancelled, end a revoked")
+			continue
+		}
+		due(t, "started late", m, after(time.Second+CancelBound))
+		expect(t, "no end", m.Tick(after(time.Second+CancelBound)), "release a cancelled, end a revoked")
+	}
+	m := NewManager(new(Fences))
+	a := hold(t, m, t0, "a")
+	_ = m.Execute(t0, a, "x", 0)
+	expect(t, "never started", m.Tick(after(DefaultTerm)), "cancel a stale")
+	_, effects := m.Completed(after(DefaultTerm+time.Second), a.Ref(), "x")
+	expect(t, "its end", effects, "release a expired, end a expired")
+}
+
+// A cancel has a bound of its own, from when it was asked for.
+func TestCancelBound(t *testing.T) {
+	m := NewManager(new(Fences))
+	a := hold(t, m, t0, "a")
+	_ = m.Execute(t0, a, "x", time.Hour)
+	m.Started(t0, a.Ref(), "x")
+	expect(t, "cancel", m.CancelCommand(after(time.Minute), a, CancelUser), "cancel a user_abort")
+	due(t, "cancelled", m, after(time.Minute+CancelBound))
+	expect(t, "again", m.CancelCommand(after(time.Minute+time.Second), a, CancelUser), "")
+	due(t, "cancelled again", m, after(time.Minute+CancelBound))
+	expect(t, "no end", m.Tick(after(time.Minute+CancelBound)), "release a expired, end a expired")
+}
+
+// T2b: an offer that a lost link took along is made again, under a new fence; the old one's answer, which comes late, grants
+// nothing, whether or not the loss was noticed.
+func TestOfferOverALostLink(t *testing.T) {
+	for _, noticed := range []bool{true, false} {
+		m := NewManager(new(Fences))
+		a := ask(m, t0, "a")
+		old := a.Ref()
+		if noticed {
+			expect(t, "lost", m.Disconnect(t0), "")
+			expect(t, "late answer without a link", m.Acquired(t0, old), "release a stale")
+		}
+		_, effects := m.Reconnect(t0, nil, nil)
+		expect(t, "back", effects, "offer a")
+		if a.Fence <= old.Fence {
+			t.Errorf("fence %d after %d", a.Fence, old.Fence)
+		}
+		expect(t, "late answer", m.Acquired(t0, old), "release a stale")
+		expect(t, "answer", m.Acquired(t0, a.Ref()), "grant a")
+	}
+}
+
+// What a lender that is back believes is adopted only where it is what is believed here: this lease, this fence, this
+// command. Its fences are never used again.
+func TestAdopted(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		other func(Ref) Ref
+		exec  string
+		runs  bool
+		want  bool
+	}{
+		{"the same", func(r Ref) Ref { return r }, "x", true, true},
+		{"another fence", func(r Ref) Ref { return Ref{r.ID, r.Fence + 1} }, "x", true, false},
+		{"another lease", func(r Ref) Ref { return Ref{"b", r.Fence} }, "x", true, false},
+		{"another command", func(r Ref) Ref { return r }, "y", true, false},
+		{"no command", func(r Ref) Ref { return r }, "", false, false},
+	} {
+		m := NewManager(new(Fences))
+		a := hold(t, m, t0, "a")
+		if c.runs {
+			_ = m.Execute(t0, a, "x", 0)
+		}
+		adopted, _ := m.Reconnect(t0, []Ref{c.other(a.Ref())}, []string{c.exec})
+		if (adopted == a) != c.want || (a.State == Held) != c.want {
+			t.Errorf("%s: adopted %v, the lease is %v", c.name, adopted, a.State)
+		}
+	}
+	m := NewManager(new(Fences))
+	m.Disconnect(t0)
+	m.Reconnect(t0, []Ref{{"of the last daemon", 500}}, []string{""})
+	if a := ask(m, t0, "a"); a.Fence <= 500 {
+		t.Errorf("fence %d after 500", a.Fence)
+	}
+}
+
+// The clock of a running command goes on over a lost link; one whose start was said to the link that was gone is taken to
+// have started when the lender is back. Nobody is heard of for Grace: then the lease is over.
+func TestClockOverALostLink(t *testing.T) {
+	for _, started := range []bool{true, false} {
+		m := NewManager(new(Fences))
+		a := hold(t, m, t0, "a")
+		_ = m.Execute(t0, a, "x", 5*time.Minute)
+		want := after(50 * time.Second)
+		if started {
+			want = after(2 * time.Second)
+			m.Started(want, a.Ref(), "x")
+		}
+		m.Disconnect(after(10 * time.Second))
+		due(t, "lost", m, after(10*time.Second+Grace))
+		expect(t, "within the grace", m.Tick(after(10*time.Second+Grace-1)), "")
+		m.Reconnect(after(50*time.Second), []Ref{a.Ref()}, []string{"x"})
+		due(t, "back", m, want.Add(5*time.Minute+TimeoutSlack))
+	}
+	m := NewManager(new(Fences))
+	a := hold(t, m, t0, "a")
+	_ = m.Execute(t0, a, "x", 0)
+	m.Disconnect(t0)
+	_, effects := m.Completed(t0, a.Ref(), "x")
+	expect(t, "an end that was on its way", effects, "end a disconnected")
+}
+
+// Who is out of time is not offered what the one before leaves behind.
+func TestOutOfTimeTogether(t *testing.T) {
+	m := NewManager(new(Fences))
+	ask(m, t0, "a")
+	ask(m, t0, "b")
+	expect(t, "both", m.Tick(after(DefaultWait)), "release a cancelled, end a timeout, end b timeout")
+}
+
+// Who waited in vain is told how long the holder has had it, not how long that waited for it; and of nobody where nobody
+// was named for the offer that is out.
+func TestWhoHeldIt(t *testing.T) {
+	m := NewManager(new(Fences))
+	a := ask(m, t0, "a")
+	m.Acquired(after(10*time.Second), a.Ref())
+	_ = m.Execute(after(10*time.Second), a, "x", time.Hour)
+	m.Started(after(10*time.Second), a.Ref(), "x")
+	ask(m, after(20*time.Second), "b")
+	expect(t, "behind a", m.Tick(after(80*time.Second)), "end b timeout behind agent-a 1m10s")
+
+	m = NewManager(new(Fences))
+	a = ask(m, t0, "a")
+	m.Wait(t0, a.Ref(), "user", time.Second)
+	ask(m, t0, "b")
+	m.Release(t0, a)
+	expect(t, "behind nobody known", m.Tick(after(DefaultWait)), "release b cancelled, end b timeout")
+}
+
+// T2h: the next deadline is that of whoever's patience ends first, whoever came and went in between.
+func TestFirstBoundOfMany(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		m := NewManager(new(Fences))
+		var all []*Lease
+		for n := range 200 {
+			if len(all) > 0 && r.IntN(3) == 0 {
+				i := r.IntN(len(all))
+				m.Release(t0, all[i])
+				all = append(all[:i], all[i+1:]...)
+			} else {
+				l := new(Lease)
+				m.Request(t0, l, Request{ID: string(rune('a' + n)), Wait: time.Duration(1+r.IntN(1_000_000)) * time.Millisecond})
+				all = append(all, l)
+			}
+			first := time.Hour
+			for _, l := range all {
+				first = min(first, l.Wait)
+			}
+			if len(all) > 0 {
+				due(t, "first", m, after(first))
+			}
+			if t.Failed() {
+				t.FailNow()
+			}
+		}
+	}
+}
