@@ -164,7 +164,9 @@ func TestOlderOffersAreOver(t *testing.T) { // T2b
 		d.take("ShellLeaseReleased")
 		d.sh.finish(0, shell.State{})
 		<-done
-		d.take("ShellLeaseAcquired")
+		if got := d.take("ShellLeaseAcquired")[0].(*wire.ShellLeaseAcquired); got.LeaseRef != ref(3) {
+			t.Errorf("lent %+v, want %+v", got.LeaseRef, ref(3))
+		}
 		d.release(3, "completed")
 		d.take("ShellLeaseReleased")
 	})

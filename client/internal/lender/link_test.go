@@ -189,7 +189,11 @@ func TestCloseLeavesNothing(t *testing.T) {
 		d.acquire(1)
 		d.execute(1, "x1", "sleep 1000")
 		d.take("ShellLeaseAcquired", "CommandStarted")
+		begun := time.Now()
 		d.l.Close()
+		if took := time.Since(begun); took != time.Second {
+			t.Errorf("closed after %v, want 1s, when the command has ended", took)
+		}
 		d.take("CommandCompleted", "ShellLeaseReleased")
 		d.acquire(2)
 		if m := d.take("ShellLeaseDenied")[0].(*wire.ShellLeaseDenied); m.Reason != wire.DeniedShuttingDown {
