@@ -278,6 +278,69 @@ func TestHandOverWaitsForQuestionAndTyping(t *testing.T) {
 	}
 }
 
+// T2g: a password that sudo refused was typed once more before sudo asked again: it went to the editor, with the Enter to the
+// model. The keyboard stays the command's until it ends, or has asked for nothing and was typed nothing for long.
+func TestHandOverLingers(t *testing.T) {
+	for _, why := range []string{"password", "input", "screen"} {
+		d := newDesk(t)
+		var typed []byte
+		d.keys.program = func(p []byte) error {
+			typed = append(typed, p...)
+			return nil
+		}
+		d.wait(time.Hour)
+		over := func() {
+			t.Helper()
+			h := d.hand
+			if h == nil {
+				t.Fatalf("%s: the keyboard is the editor's", why)
+			}
+			d.send(handOver{h})
+		}
+		d.send(leasedStart("x1", "sudo make install"))
+		d.send(leasedKeyboard("x1", why))
+		d.keys.feed([]byte("one"))
+		d.send(leasedKeyboard("x1", ""))
+		d.wait(2 * time.Second)
+		d.keys.feed([]byte("two"))
+		want := "onetwo"
+		if why == "password" {
+			want = "one" // it would be shown
+		}
+		if string(typed) != want {
+			t.Errorf("%s: not asked, the program got %q", why, typed)
+		}
+		d.wait(handLinger - time.Second) // less than that behind the last key
+		over()
+		d.send(leasedKeyboard("x1", why))
+		d.keys.feed([]byte("three"))
+		if string(typed) != "onetwothree" {
+			t.Errorf("%s: asked again, the program got %q", why, typed)
+		}
+		d.wait(2 * handLinger)
+		over()
+		if d.hand == nil || !d.keys.routed() {
+			t.Fatalf("%s: the keyboard was taken from a program that asks", why)
+		}
+		d.send(leasedKeyboard("x1", ""))
+		d.wait(handLinger - time.Millisecond)
+		over()
+		d.wait(time.Millisecond)
+		over()
+		if d.hand != nil || d.held() || d.keys.routed() || d.ed.text != "" {
+			t.Errorf("%s: the keyboard did not come back: line %q", why, d.ed.text)
+		}
+		d.send(leasedKeyboard("x1", "input"))
+		d.wait(handLinger)
+		d.send(handRetry{})
+		d.send(leasedKeyboard("x1", ""))
+		d.send(leasedEnd("x1", 0))
+		if d.held() || d.keys.routed() {
+			t.Errorf("%s: the command has ended, and has the keyboard", why)
+		}
+	}
+}
+
 // A card whose result is there before the shell said what changed keeps its place: what follows is printed after it.
 func TestCardWaitsForTheShell(t *testing.T) {
 	for _, said := range []bool{true, false} {

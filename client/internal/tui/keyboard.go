@@ -64,8 +64,12 @@ const (
 	toEditor  receiver = iota
 	toSoon             // a program that does not run yet: what is typed waits for begin
 	toProgram          // the program that has the terminal
+	toAgain            // that program, once it asks again: see pause
 	toLater            // the editor, once the event loop knows that the program is done
 )
+
+// signalKeys are ^C, ^Z and ^\.
+const signalKeys = "\x03\x1a\x1c"
 
 // What is written to wake.
 const (
@@ -86,12 +90,22 @@ func (k *keyboard) route(program bool) {
 	}
 }
 
-// begin says that the program runs, and gives it what was typed ahead: had it come earlier, the shell would have read it
-// in place of the command.
+// pause keeps what is typed from now on until begin: the program asked for a secret, and may ask once more. Typed too early
+// the secret would be shown, and be output. What interrupts or stops the program goes to it at once.
+func (k *keyboard) pause() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.to == toProgram {
+		k.to = toAgain
+	}
+}
+
+// begin says that the program runs, or asks again, and gives it what was typed ahead: had it come earlier, the shell would
+// have read it in place of the command.
 func (k *keyboard) begin() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.to == toSoon {
+	if k.to == toSoon || k.to == toAgain {
 		k.to = toProgram
 		if len(k.ahead) > 0 {
 			_ = k.program(k.ahead) // at most maxAhead, which a terminal takes at once
@@ -359,6 +373,11 @@ func (k *keyboard) forOthers(p []byte) bool {
 		k.mu.Unlock()
 		_ = k.program(p) // a program that is gone needs no keys
 		return true
+	}
+	if at := bytes.LastIndexAny(p, signalKeys); at >= 0 && k.to == toAgain {
+		k.ahead = nil // as a terminal forgets it
+		_ = k.program(p[at : at+1])
+		p = p[at+1:]
 	}
 	k.ahead = append(k.ahead, p[:min(len(p), max(0, maxAhead-len(k.ahead)))]...)
 	k.mu.Unlock()

@@ -122,6 +122,37 @@ func TestKeyboardHandsOverBehindEnter(t *testing.T) {
 	}
 }
 
+// T2g: what is typed for a program that asked for a secret, before it asks again, waits for that: neither the editor nor the
+// terminal, which would show it, has it meanwhile. What ends or stops the program does not wait, and nothing typed before it
+// is typed after it.
+func TestKeyboardPause(t *testing.T) {
+	ty := newTypist()
+	ty.k.route(true)
+	ty.k.begin()
+	ty.k.feed([]byte("wrong\r"))
+	ty.k.pause()
+	ty.k.feed([]byte("se"))
+	ty.k.feed([]byte("cret\r"))
+	if got := string(ty.program); got != "wrong\r" {
+		t.Errorf("paused: the program got %q", got)
+	}
+	ty.k.begin()
+	ty.k.feed([]byte("more"))
+	if got := string(ty.program); got != "wrong\rsecret\rmore" {
+		t.Errorf("asked again: the program got %q", got)
+	}
+	ty.k.pause()
+	ty.k.feed([]byte("sec\x03\x1aret"))
+	if got := string(ty.program); got != "wrong\rsecret\rmore\x1a" {
+		t.Errorf("interrupted: the program got %q", got)
+	}
+	ty.k.route(false)
+	ty.k.feed([]byte("l"))
+	if !slices.Equal(ty.events, []string{"l"}) {
+		t.Errorf("editor: got %q, want l", ty.events)
+	}
+}
+
 func FuzzKeyboard(f *testing.F) {
 	f.Add([]byte("\x1b[200~x\x1b[201~\x1b[1;5A\xe6\xbc"), uint8(3))
 	f.Fuzz(func(t *testing.T, in []byte, size uint8) {

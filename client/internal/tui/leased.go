@@ -14,14 +14,22 @@ import (
 // is writing stays in the editor (T2g).
 const handQuiet = 300 * time.Millisecond
 
+// handLinger is how long a program that asked for nothing more, and was typed nothing, keeps the keyboard: one that asks
+// again (a wrong password takes sudo two seconds) finds it its own, and what is typed for it goes nowhere else.
+const handLinger = 5 * time.Second
+
 // handover is the keyboard lent to a running command of an agent's.
 type handover struct {
-	id  wire.ExecutionID
-	why string
-	on  bool // the program has terminal and keyboard
+	id    wire.ExecutionID
+	why   string    // "": it does not ask now
+	on    bool      // the program has terminal and keyboard
+	since time.Time // when it ceased to ask
 }
 
-type handRetry struct{}
+type (
+	handRetry struct{}
+	handOver  struct{ h *handover } // it may have lingered long enough
+)
 
 // card is the card of an execution, made when it is first heard of.
 func (m *model) card(id wire.ExecutionID, agent, tool string) *card {
@@ -61,12 +69,22 @@ func (m *model) onLeased(event any) {
 			m.paint.rawLater(e.Data)
 		}
 	case lender.LeasedKeyboard:
-		if e.Why == "" {
+		h := m.hand
+		mine := h != nil && h.id == e.ExecutionID && h.on
+		switch {
+		case e.Why == "" && mine:
+			if h.why == "password" {
+				m.keys.pause()
+			}
+			h.why, h.since = "", m.now()
+			m.after(handLinger, handOver{h})
+			return
+		case e.Why == "":
 			m.endHand(e.ExecutionID)
 			return
-		}
-		if m.hand != nil && m.hand.id == e.ExecutionID && m.hand.on {
-			m.hand.why = e.Why
+		case mine:
+			h.why = e.Why
+			m.keys.begin()
 			return
 		}
 		m.hand = &handover{id: e.ExecutionID, why: e.Why}
@@ -110,6 +128,22 @@ func (m *model) tryHand() {
 	} else {
 		m.paint.rawLater(slices.Clone(c.out.unfinished()))
 	}
+}
+
+// lingered takes the keyboard back from a program that has long asked for nothing.
+func (m *model) lingered(h *handover) {
+	if m.hand != h || h.why != "" {
+		return
+	}
+	last := h.since
+	if typed := m.keys.last(); typed.After(last) {
+		last = typed
+	}
+	if left := handLinger - m.now().Sub(last); left > 0 {
+		m.after(left, handOver{h})
+		return
+	}
+	m.endHand(h.id)
 }
 
 // handSign is the line that says whose the keyboard is now.

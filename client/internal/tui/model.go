@@ -249,6 +249,8 @@ func (m *model) handle(msg any) {
 		}
 	case handRetry:
 		m.tryHand()
+	case handOver:
+		m.lingered(msg.h)
 	case lender.Unowned:
 		m.onUnowned(msg.Data)
 	case lender.Respawned:
