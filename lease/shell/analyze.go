@@ -26,6 +26,7 @@ type plan struct {
 	held      string // what it asks for that holds until its end only; "" = nothing
 	errexit   bool   // the user's shell has set -e: not for a borrower's command
 	traced    bool   // the user's shell has set -x: what sources the text is traced, too
+	stops     bool   // its end is sure when a program of it is stopped: nothing comes behind
 }
 
 // flags are what the prompt hook shall do at the end.
@@ -47,7 +48,7 @@ func analyze(text string, user bool, known func(name string) bool) plan {
 		a := analysis{known: known}
 		a.file(file)
 		p.state, p.functions = a.state, a.functions
-		p.subshell = a.subshell
+		p.subshell, p.stops = a.subshell, len(file.Stmts) == 1 && a.stops(file.Stmts[0])
 		if p.subshell == "" {
 			p.held = a.held
 		}
@@ -167,6 +168,24 @@ func (a *analysis) walk(root syntax.Node) {
 		}
 		return true
 	})
+}
+
+// stops tells whether bash runs nothing more of a statement once a program of it was stopped, as it would of `a; b`.
+func (a *analysis) stops(s *syntax.Stmt) bool {
+	if s.Background || s.Coprocess || s.Disown || s.Negated {
+		return false
+	}
+	switch c := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		if len(c.Args) == 0 {
+			return false
+		}
+		name := literal(c.Args[0])
+		return name != "" && (a.known == nil || !a.known(name)) && !definers[name]
+	case *syntax.BinaryCmd:
+		return c.Op != syntax.OrStmt && a.stops(c.X) && a.stops(c.Y)
+	}
+	return false
 }
 
 // quiet are builtins that leave nothing behind, as long as their name is still theirs.

@@ -5,6 +5,7 @@ package shell
 
 import (
 	"log/slog"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -78,9 +79,20 @@ type Result struct {
 	Unread []byte
 }
 
+// Process is one that a command left.
 type Process struct {
 	PID     int
 	Command string
+	User    string // whose it is where the shell's user may not signal it; "" otherwise
+}
+
+// String is what a person is told of it.
+func (p Process) String() string {
+	text := strconv.Itoa(p.PID) + " " + p.Command
+	if p.User != "" {
+		text += " (" + p.User + "'s: `sudo kill -KILL " + strconv.Itoa(p.PID) + "` ends it)"
+	}
+	return text
 }
 
 // State is what a command can change in the shell and leave behind.

@@ -93,17 +93,15 @@ func (c *canceller) press() {
 	}
 	c.sent[pgid] = due
 	c.again = time.Now().Add(againEvery)
-	if err := syscall.Kill(-pgid, due); err == syscall.EPERM {
-		// A program of another user (sudo): the terminal may what we may not.
-		c.s.shaky.Store(true)
-		key := byte(3) // ^C
-		if due != syscall.SIGINT {
-			key = 28 // ^\
-		}
-		_, _ = c.p.write([]byte{key})
-	}
+	err := syscall.Kill(-pgid, due)
 	if due != syscall.SIGINT {
 		_ = syscall.Kill(-pgid, syscall.SIGCONT) // a stopped program does not hear
+	}
+	if err == syscall.EPERM || due != syscall.SIGINT && slices.ContainsFunc(groupMembers(pgid), foreign) {
+		c.pressForeign(due)
+		return
+	}
+	if due != syscall.SIGINT {
 		return
 	}
 	// Mostly the end comes first, and nobody needs to be looked for.
@@ -116,6 +114,9 @@ func (c *canceller) press() {
 func (c *canceller) pressForks() {
 	if c.group != 0 {
 		c.forks, c.group = groupMembers(c.group), 0
+		if slices.ContainsFunc(c.forks, foreign) {
+			c.pressForeign(syscall.SIGINT)
+		}
 	}
 	c.forks = slices.DeleteFunc(c.forks, func(pid int) bool {
 		if isFork(pid) {
@@ -131,6 +132,26 @@ func (c *canceller) pressForks() {
 	}
 }
 
+// pressForeign has the terminal signal its foreground group, in which another user's program is (sudo): it may what we may
+// not, but SIGINT, SIGQUIT and SIGTSTP are all it knows. One that is deaf to the first two is stopped, which gives the shell
+// back, unless bash would go on with the rest of a list then; it is among what is left.
+func (c *canceller) pressForeign(due syscall.Signal) {
+	sig := due
+	switch due {
+	case syscall.SIGTERM:
+		sig = syscall.SIGQUIT
+	case syscall.SIGKILL:
+		if !c.r.plan.stops {
+			return
+		}
+		sig = syscall.SIGTSTP
+	}
+	c.s.shaky.Store(true) // it may be the shell that has the terminal by now
+	if err := c.p.signalForeground(sig); err != nil {
+		c.s.log.Warn("signal by the terminal", "signal", sig, "error", err)
+	}
+}
+
 // pressAgain repeats SIGINT for those who cannot have got it: a child that the shell had forked but which was not yet the
 // program takes it with the shell's own handler, and it is lost. Programs that catch it are spared a second one, which
 // many take for an order to stop without cleaning up.
@@ -140,8 +161,8 @@ func (c *canceller) pressAgain(pgid int, due syscall.Signal) {
 	}
 	c.again = time.Now().Add(againEvery)
 	for _, pid := range groupMembers(pgid) {
-		if pid != c.p.pid && diesOf(pid, syscall.SIGINT) {
-			_ = syscall.Kill(pid, syscall.SIGINT)
+		if pid != c.p.pid && diesOf(pid, syscall.SIGINT) && syscall.Kill(pid, syscall.SIGINT) == syscall.EPERM {
+			c.pressForeign(syscall.SIGINT)
 		}
 	}
 }
@@ -175,12 +196,14 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 		c.again = time.Now().Add(againEvery)
 		_ = syscall.Kill(-c.p.pid, syscall.SIGINT)
 		_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
+		others := slices.DeleteFunc(groupMembers(c.p.pid), func(pid int) bool { return pid == c.p.pid })
 		if due != syscall.SIGINT {
-			for _, pid := range groupMembers(c.p.pid) {
-				if pid != c.p.pid {
-					_ = syscall.Kill(pid, due)
-				}
+			for _, pid := range others {
+				_ = syscall.Kill(pid, due)
 			}
+		}
+		if slices.ContainsFunc(others, foreign) {
+			c.pressForeign(due)
 		}
 	} else if !time.Now().Before(c.again) {
 		_ = syscall.Kill(c.p.pid, syscall.SIGINT)
@@ -243,6 +266,8 @@ func (c *canceller) sweep() []Process {
 			switch sent := c.sent[pgid]; {
 			case isFork(p.PID):
 				going = going || sent != 0 || again < sweepForks
+			case p.User != "":
+				going = going || sent != 0 && again < sweepForks
 			case sent != 0 && diesOf(p.PID, sent): // where nothing was sent it is a background job
 				going = true
 				_ = syscall.Kill(p.PID, sent)

@@ -36,6 +36,18 @@ func inGroup(pgid int) func(pid int) bool {
 	}
 }
 
+// foreign tells that a process is another user's, which signals of ours do not reach.
+func foreign(pid int) bool { return syscall.Kill(pid, 0) == syscall.EPERM }
+
+// leftover describes a process that a command left.
+func leftover(pid int, command string) Process {
+	p := Process{PID: pid, Command: command}
+	if foreign(pid) {
+		p.User = ownerOf(pid)
+	}
+	return p
+}
+
 func groupMembers(pgid int) (pids []int) {
 	eachProcess(inGroup(pgid), func(st procStat) { pids = append(pids, st.PID) })
 	return pids

@@ -3,6 +3,7 @@
 package shell
 
 import (
+	"bytes"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -58,7 +59,7 @@ func leftovers(shell int, from time.Time) (list []Process) {
 	limit := time.Since(from) + time.Second
 	eachProcess(inSession(shell), func(st procStat) {
 		if st.PID != shell && st.age <= limit {
-			list = append(list, Process{PID: st.PID, Command: st.Name})
+			list = append(list, leftover(st.PID, st.Name))
 		}
 	})
 	return list
@@ -75,3 +76,12 @@ func workingDir(pid int) string { return "" }
 
 // imageOf is not asked here.
 func imageOf(pid int) string { return "" }
+
+// ownerOf names the user a process belongs to.
+func ownerOf(pid int) string {
+	name, err := exec.Command("ps", "-o", "user=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil || len(bytes.TrimSpace(name)) == 0 {
+		return "another user"
+	}
+	return string(bytes.TrimSpace(name))
+}

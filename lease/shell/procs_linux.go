@@ -2,6 +2,7 @@ package shell
 
 import (
 	"os"
+	osuser "os/user"
 	"strconv"
 	"strings"
 	"syscall"
@@ -53,7 +54,7 @@ func leftovers(shell int, from time.Time) (list []Process) {
 	began := now - int64(time.Since(from)*ticks/time.Second) - 1
 	eachProcess(inSession(shell), func(st procStat) {
 		if st.PID != shell && st.Start >= began {
-			list = append(list, Process{PID: st.PID, Command: commandLine(st)})
+			list = append(list, leftover(st.PID, commandLine(st)))
 		}
 	})
 	return list
@@ -91,6 +92,19 @@ func diesOf(pid int, sig syscall.Signal) bool {
 		}
 	}
 	return found
+}
+
+// ownerOf names the user a process belongs to, by number where it has no name.
+func ownerOf(pid int) string {
+	fi, err := os.Stat("/proc/" + strconv.Itoa(pid))
+	if err != nil {
+		return "another user"
+	}
+	uid := strconv.FormatUint(uint64(fi.Sys().(*syscall.Stat_t).Uid), 10)
+	if u, err := osuser.LookupId(uid); err == nil {
+		return u.Username
+	}
+	return "uid " + uid
 }
 
 // imageOf is the command line of what a process runs; "" where it cannot be told.

@@ -3,6 +3,7 @@ package shell
 import (
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
@@ -95,6 +96,17 @@ func foregroundOf(master *os.File) int {
 		return 0
 	}
 	return pgid
+}
+
+// signalForeground has the terminal signal its foreground group as its keys do, whoever it belongs to and whatever the keys
+// are at the moment: SIGINT, SIGQUIT or SIGTSTP.
+func (p *process) signalForeground(sig syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil // it was hung up, which is more
+	}
+	return control(p.master, func(fd int) error { return unix.IoctlSetInt(fd, unix.TIOCSIG, int(sig)) })
 }
 
 // control runs f with the descriptor of file without making it blocking, as file.Fd would.

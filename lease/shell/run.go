@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -392,6 +393,9 @@ func (s *Shell) finish(r *run, p *process, c *canceller, res *Result) {
 	}
 	if c != nil {
 		res.Leftovers = c.sweep()
+		if slices.ContainsFunc(res.Leftovers, func(p Process) bool { return p.User != "" }) {
+			s.note(r, "what is left of it is another user's and heeds nothing that sublet or the terminal may send: it was stopped where it can be (`fg` goes on with it), and is the user's to end")
+		}
 	}
 	p.stream.do(func() {
 		var err error

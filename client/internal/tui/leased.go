@@ -192,7 +192,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 	}
 	var after []string
 	for _, p := range e.Result.Leftovers {
-		after = append(after, "still running: "+itoa(p.PID)+" "+p.Command)
+		after = append(after, "still running: "+p.String())
 	}
 	if e.Changed != "" {
 		after = append(after, "changed in your shell: "+e.Changed+" (/undo shell puts it back)")

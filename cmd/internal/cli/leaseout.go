@@ -196,6 +196,9 @@ func (o *borrowed) finish(end *wire.CommandCompleted) error {
 		for _, note := range end.Notes {
 			fmt.Fprintf(o.app.stderr, "sublet: %s\n", oneLine(note))
 		}
+		for _, p := range end.Leftovers {
+			fmt.Fprintf(o.app.stderr, "sublet: still running: %d %s\n", p.PID, oneLine(string(p.Command)))
+		}
 		return nil
 	}
 	fields, err := view(end)

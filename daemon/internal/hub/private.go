@@ -205,7 +205,7 @@ func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte
 		Status: r.Status, Cwd: r.Dir, Duration: r.Duration, Notes: r.Notes,
 	}
 	for _, left := range r.Leftovers {
-		res.Leftovers = append(res.Leftovers, fmt.Sprintf("%d %s", left.PID, left.Command))
+		res.Leftovers = append(res.Leftovers, left.String())
 	}
 	return res, nil
 }

@@ -1,0 +1,177 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What a command starts as another user (sudo) is out of reach of the shell's user. These tests are run by an ordinary
+// user, with a program that makes root of whoever calls it, like sudo without its settings: where the tests run as root
+// they leave that for a user that has no rights, and bring a set-uid copy of setpriv; where they do not, there must be a
+// sudo that asks for no password.
+const (
+	envOrdinary = "SUBLET_TEST_ORDINARY" // the program that makes root, and its arguments
+	nobody      = 65534
+)
+
+// asOrdinary runs the calling test as an ordinary user; for that user it returns the words before a command of root's.
+func asOrdinary(t *testing.T) (root string) {
+	t.Helper()
+	if root := os.Getenv(envOrdinary); root != "" {
+		return root
+	}
+	if os.Getuid() != 0 {
+		if err := exec.Command("sudo", "-n", "true").Run(); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatalf("neither root nor able to become root (sudo -n true: %v): what becomes of another user's programs is untested", err)
+			}
+			t.Skipf("neither root nor able to become root (sudo -n true: %v)", err)
+		}
+		return "sudo -n"
+	}
+	dir, err := os.MkdirTemp("", "sublet-ordinary") // not t.TempDir: its parents are root's alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	setpriv, err := exec.LookPath("setpriv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmp := filepath.Join(dir, "tmp")
+	rooted, tests := filepath.Join(dir, "rooted"), filepath.Join(dir, "tests")
+	if err := errors.Join(os.Chmod(dir, 0o711), os.Mkdir(tmp, 0o700), os.Chown(tmp, nobody, nobody),
+		copyFile(rooted, setpriv, 0o711|os.ModeSetuid), copyFile(tests, self, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), tests, "-test.v", "-test.parallel=16", "-test.run=^"+t.Name()+"$", "-test.timeout=3m")
+	cmd.Dir = tmp
+	cmd.Env = append(os.Environ(), envOrdinary+"="+rooted+" --reuid=0 --regid=0 --clear-groups", "TMPDIR="+tmp, "HOME="+tmp)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("as an ordinary user: %v\n%s", err, out)
+	}
+	return ""
+}
+
+func copyFile(to, from string, mode os.FileMode) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close(), os.Chmod(to, mode))
+}
+
+// killRooted kills as root, which the canceller cannot.
+func killRooted(t *testing.T, root string, pid int) {
+	t.Helper()
+	args := append(strings.Fields(root), "kill", "-KILL", strconv.Itoa(pid))
+	_ = exec.Command(args[0], args[1:]...).Run() // it may have ended
+}
+
+// A cancelled command of another user ends by what the terminal may send it. One that is deaf to that is stopped, and the
+// shell is free; what stops for nobody is hung up on with the shell, which is started again where it was. What is left is
+// listed with whose it is. T2a, T6a, T6d.
+func TestCancelAnotherUsers(t *testing.T) {
+	t.Parallel()
+	root := asOrdinary(t)
+	if root == "" {
+		return
+	}
+	const soon, quit, stop, replaced = time.Second, 3 * time.Second, 5 * time.Second, 6 * time.Second
+	sh := func(trap, rest string) string {
+		return fmt.Sprintf(`%s sh -c 'trap "" %s; echo go; while :; do sleep 0.1; done %s'`, root, trap, rest)
+	}
+	cases := []struct {
+		name, text string
+		within     time.Duration
+		left       string // in the command line of what is left; it is root's
+		respawned  bool
+	}{
+		{"listens", root + " sh -c 'echo go; exec sleep 1000'", soon, "", false},
+		{"in a list", root + " sh -c 'echo go; exec sleep 1000'; echo after", soon, "", false},
+		{"in a pipeline", root + " sh -c 'echo go; exec sleep 1000' | cat", soon, "", false},
+		{"raw terminal", root + ` sh -c 'stty raw -echo; echo go; exec sleep 1000'`, soon, "", false},
+		{"deaf to INT", sh("INT TERM", ""), quit, "", false},
+		{"deaf to INT, in a pipeline", sh("INT TERM", "") + " | cat", quit, "", false},
+		{"in a substitution", "echo go; x=$(" + root + " sleep 1000)", soon, "", false},
+		{"deaf to INT, in a substitution", "x=$(" + sh("INT TERM", "") + " >/dev/tty)", quit, "", false},
+		{"deaf to INT and QUIT", sh("INT TERM QUIT", ""), stop, "trap", false},
+		{"deaf to INT and QUIT, in a pipeline behind a cd", "cd /usr && " + sh("INT TERM QUIT", "") + " | cat && echo after", stop, "trap", false},
+		{"deaf to INT and QUIT, in a list", sh("INT TERM QUIT", "") + "; echo after", replaced, "", true},
+		{"deaf to INT and QUIT, in a loop", "while true; do " + sh("INT TERM QUIT", "") + "; echo after; done", replaced, "", true},
+		{"stops for nobody", sh("INT TERM QUIT TSTP", ""), replaced, "", true},
+		{"deaf to all", sh("INT TERM QUIT TSTP HUP", ""), replaced, "trap", true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, nil)
+			do(t, s, user("cd /usr; export KEPT=1"))
+			pid := s.PID()
+			res, took := cancelled(t, s, leased(c.text))
+			t.Cleanup(func() {
+				for _, p := range res.Leftovers {
+					killRooted(t, root, p.PID)
+				}
+				eachProcess(inSession(pid), func(st procStat) {
+					if st.PID != pid {
+						killRooted(t, root, st.PID)
+					}
+				})
+			})
+			if res.Status != "cancelled" && !(c.respawned && res.Status == "shell_exited") || took > c.within+slack {
+				t.Errorf("got %s after %v, want cancelled within %v", res.Status, took, c.within)
+			}
+			if (s.PID() != pid) != c.respawned || res.Respawned != c.respawned {
+				t.Errorf("got pid %d, was %d, respawned %v: %q", s.PID(), pid, res.Respawned, res.Notes)
+			}
+			if strings.Contains(string(res.Output), "after") {
+				t.Errorf("the list went on: %q", res.Output)
+			}
+			var left []string
+			for _, p := range res.Leftovers {
+				left = append(left, p.Command)
+				if p.User != "root" {
+					t.Errorf("left over: %+v is not told as root's", p)
+				}
+			}
+			if noted := strings.Contains(strings.Join(res.Notes, "\n"), "another user's"); noted != (c.left != "") {
+				t.Errorf("got notes %q", res.Notes)
+			}
+			if got := strings.Join(left, "\n"); !strings.Contains(got, c.left) || c.left == "" && got != "" {
+				t.Errorf("left over: got %q, want %q", got, c.left)
+			}
+			if r := do(t, s, user("jobs")); strings.Contains(string(r.Output), "Stopped") != (c.left != "" && !c.respawned) {
+				t.Errorf("then the jobs are %q", r.Output)
+			}
+			if r := do(t, s, user(`echo "$KEPT $PWD"`)); string(r.Output) != "1 /usr\n" {
+				t.Errorf("then got %q", r.Output)
+			}
+		})
+	}
+}
