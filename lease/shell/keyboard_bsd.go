@@ -2,8 +2,10 @@
 
 package shell
 
-// waitsForKeys cannot be told here; echo and the alternate screen still are.
-func waitsForKeys(shell, pgid int, own bool, tty string, raw bool) bool { return raw && !own }
+// waitsForKeys cannot be told here but by what is on the screen; echo and the alternate screen still are.
+func waitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() bool) bool {
+	return raw && !own || asks()
+}
 
 // lineBuffer cannot be told here.
 func lineBuffer(shell int) uint64 { return 0 }

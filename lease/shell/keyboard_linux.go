@@ -8,30 +8,61 @@ import (
 	"sublet/lease/procstat"
 )
 
-// waitsForKeys tells whether a program in the foreground group waits for the terminal: blocked in a read of it, or, in a
-// program that took the line discipline's place (raw), in select, poll or epoll.
-func waitsForKeys(shell, pgid int, own bool, tty string, raw bool) bool {
+// waitsForKeys tells whether a program in the foreground group waits for the terminal: blocked in a read of it, on any of
+// its threads, or in select, poll or epoll where it took the line discipline's place (raw), or asks and has the terminal
+// among what it watches. Where the system shows nothing of that, which is so of another user's program (sudo), that it asks must do.
+func waitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() bool) bool {
 	if own {
-		c, ok := syscallOf(shell)
+		c, ok := syscallOf(shell, shell)
 		return ok && c.nr == sysRead && isTerminal(shell, c.args[0], tty)
 	}
 	for _, pid := range groupMembers(pgid) {
-		c, ok := syscallOf(pid)
-		switch {
-		case !ok:
-		case c.nr == sysRead && isTerminal(pid, c.args[0], tty):
-			return true
-		case raw && waitCalls[c.nr]:
-			return true
+		if !showsCalls(pid) {
+			if asks() {
+				return true
+			}
+			continue
+		}
+		for _, tid := range threads(pid) {
+			c, ok := syscallOf(pid, tid)
+			switch {
+			case !ok:
+			case c.nr == sysRead:
+				if isTerminal(pid, c.args[0], tty) {
+					return true
+				}
+			case waitCalls[c.nr] != nil:
+				if raw || asks() && waitCalls[c.nr](pid, c, func(fd uint64) bool { return isTerminal(pid, fd, tty) }) {
+					return true
+				}
+			}
 		}
 	}
 	return false
 }
 
+// threadsMost bounds how many threads of a program are looked at.
+const threadsMost = 64
+
+func threads(pid int) (tids []int) {
+	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/task")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(threadsMost)
+	for _, n := range names {
+		if tid, err := strconv.Atoi(n); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	return tids
+}
+
 // lineBuffer is the address bash reads command lines to, where the shell is blocked in that read now; 0 otherwise. It is
 // a static buffer of its input code, and no other code of bash reads into it: the read builtin has its own.
 func lineBuffer(shell int) uint64 {
-	c, ok := syscallOf(shell)
+	c, ok := syscallOf(shell, shell)
 	if !ok || c.nr != sysRead || c.args[0] != 0 {
 		return 0
 	}
@@ -44,9 +75,9 @@ type blocked struct {
 	args [3]uint64
 }
 
-// syscallOf reads /proc/PID/syscall (proc(5)).
-func syscallOf(pid int) (c blocked, ok bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/syscall")
+// syscallOf reads what a thread is blocked in (proc(5), /proc/PID/syscall).
+func syscallOf(pid, tid int) (c blocked, ok bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(tid) + "/syscall")
 	if err != nil {
 		return c, false
 	}

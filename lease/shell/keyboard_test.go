@@ -125,6 +125,12 @@ func TestHandOver(t *testing.T) {
 		{"question in a pipeline", `sh -c 'printf "q? " >/dev/tty; read a </dev/tty; echo got $a' | cat`, []string{"input", ""}, map[string]string{"input": "k\n"}, "got k", true},
 		{"question in a subshell", "set -e; read -p 'sure? ' x; echo got $x", []string{"input", ""}, map[string]string{"input": "y\n"}, "got y", true},
 		{"full screen", `printf '\e[?1049h'; read -n1 x; printf '\e[?1049l'; echo out`, []string{"screen", ""}, map[string]string{"screen": "q"}, "out", false},
+		{"question on a thread", python(`from threading import Thread; t = Thread(target=lambda: print("got", input("more? "))); t.start(); t.join()`), []string{"input", ""}, map[string]string{"input": "yes\n"}, "got yes", true},
+		{"question, then poll", python(`import select; print("more? ", end="", flush=True); p = select.poll(); p.register(0, 1); p.poll(); print("got", input())`), []string{"input", ""}, map[string]string{"input": "yes\n"}, "got yes", true},
+		{"question, then select", python(`import select; print("Do you want to continue? [Y/n]", end="", flush=True); select.select([0], [], []); print("got", input())`), []string{"input", ""}, map[string]string{"input": "yes\n"}, "got yes", true},
+		{"question, then epoll", python(`import select; print("name: ", end="", flush=True); p = select.epoll(); p.register(0, 1); p.poll(); print("got", input())`), []string{"input", ""}, map[string]string{"input": "yes\n"}, "got yes", true},
+		{"question, waits for others", python(`import select, os; print("connecting: ", end="", flush=True); select.select([os.pipe()[0]], [], [], 0.6); p = select.poll(); p.register(os.pipe()[0], 1); p.poll(300); print("done")`), nil, nil, "done", true},
+		{"no question", python(`import select; print("building... 45%", end="", flush=True); select.select([0], [], [], 0.6); print(); print("done"); select.select([0], [], [], 0.6)`), nil, nil, "done", true},
 		{"none", "sleep 0.6; echo quiet", nil, nil, "quiet", false},
 		{"busy", "for i in 1 2 3 4 5; do sleep 0.15; echo $i; done", nil, nil, "5", false},
 	}
@@ -162,6 +168,27 @@ func TestHandOver(t *testing.T) {
 				t.Errorf("notes: got %q", r.Notes)
 			}
 		})
+	}
+}
+
+func python(program string) string { return "python3 -c " + quote(program) }
+
+// What asks, by the look of it.
+func TestAsks(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"Do you want to continue? [Y/n] ": true, "sure? ": true, "Enter a value: ": true, "\x1b[1mOk to proceed?\x1b[0m (y) ": true,
+		"root@vm:/# ": true, ">>> ": true, "$ ": true, "Stage this hunk [y,n,q,a,d,e,?]? ": true, "--More--(45%)": true,
+		"Press [ENTER] to continue or Ctrl-c to cancel.\r\n": true, "Press any key to continue . . . ": true, "Pick one [1-3]": true,
+		"": false, "done\r\n": false, "what?\r\n": false, "Reading package lists... ": false, "building 45%": false, "[=====>    ]": false,
+		"####": false, "=====>": false, "Progress: [ 45%]": false, "Unpacking foo (1.2.3) ...": false, "name: \r": false,
+		"\x1b[?1049hname: ": false,
+	} {
+		scr := newScreen(80, func([]byte) {})
+		scr.Write([]byte(text))
+		if got := scr.asks(); got != want {
+			t.Errorf("%q: got %v", text, got)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,7 +18,7 @@ import (
 // What a command starts as another user (sudo) is out of reach of the shell's user. These tests are run by an ordinary
 // user, with a program that makes root of whoever calls it, like sudo without its settings: where the tests run as root
 // they leave that for a user that has no rights, and bring a set-uid copy of setpriv; where they do not, there must be a
-// sudo that asks for no password.
+// sudo that asks for no password, to make that copy.
 const (
 	envOrdinary = "SUBLET_TEST_ORDINARY" // the program that makes root, and its arguments
 	nobody      = 65534
@@ -29,15 +30,6 @@ func asOrdinary(t *testing.T) (root string) {
 	if root := os.Getenv(envOrdinary); root != "" {
 		return root
 	}
-	if os.Getuid() != 0 {
-		if err := exec.Command("sudo", "-n", "true").Run(); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("neither root nor able to become root (sudo -n true: %v): what becomes of another user's programs is untested", err)
-			}
-			t.Skipf("neither root nor able to become root (sudo -n true: %v)", err)
-		}
-		return "sudo -n"
-	}
 	dir, err := os.MkdirTemp("", "sublet-ordinary") // not t.TempDir: its parents are root's alone
 	if err != nil {
 		t.Fatal(err)
@@ -47,23 +39,32 @@ func asOrdinary(t *testing.T) (root string) {
 			t.Error(err)
 		}
 	})
-	setpriv, err := exec.LookPath("setpriv")
-	if err != nil {
+	setpriv, err1 := exec.LookPath("setpriv")
+	self, err2 := os.Executable()
+	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	rooted := filepath.Join(dir, "rooted")
+	const asRoot = " --reuid=0 --regid=0 --clear-groups"
+	if os.Getuid() != 0 {
+		out, err := exec.Command("sudo", "-n", "install", "-m", "4711", setpriv, rooted).CombinedOutput()
+		if err != nil {
+			why := fmt.Sprintf("neither root nor able to become root: %v: %s", err, out)
+			if os.Getenv("CI") != "" {
+				t.Fatal(why + ": what becomes of another user's programs is untested")
+			}
+			t.Skip(why)
+		}
+		return rooted + asRoot
 	}
-	tmp := filepath.Join(dir, "tmp")
-	rooted, tests := filepath.Join(dir, "rooted"), filepath.Join(dir, "tests")
-	if err := errors.Join(os.Chmod(dir, 0o711), os.Mkdir(tmp, 0o700), os.Chown(tmp, nobody, nobody),
+	tmp, tests := filepath.Join(dir, "tmp"), filepath.Join(dir, "tests")
+	if err := errors.Join(os.Chown(dir, 0, nobody), os.Chmod(dir, 0o710), os.Mkdir(tmp, 0o700), os.Chown(tmp, nobody, nobody),
 		copyFile(rooted, setpriv, 0o711|os.ModeSetuid), copyFile(tests, self, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), tests, "-test.v", "-test.parallel=16", "-test.run=^"+t.Name()+"$", "-test.timeout=3m")
 	cmd.Dir = tmp
-	cmd.Env = append(os.Environ(), envOrdinary+"="+rooted+" --reuid=0 --regid=0 --clear-groups", "TMPDIR="+tmp, "HOME="+tmp)
+	cmd.Env = append(os.Environ(), envOrdinary+"="+rooted+asRoot, "TMPDIR="+tmp, "HOME="+tmp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
@@ -171,6 +172,45 @@ func TestCancelAnotherUsers(t *testing.T) {
 			}
 			if r := do(t, s, user(`echo "$KEPT $PWD"`)); string(r.Output) != "1 /usr\n" {
 				t.Errorf("then got %q", r.Output)
+			}
+		})
+	}
+}
+
+// What another user's program waits in cannot be seen; that it asks, and waits, can. `sudo apt install` asks so, and under
+// sudo's own terminal (use_pty) ours is raw. T6a.
+func TestHandOverToAnotherUsers(t *testing.T) {
+	t.Parallel()
+	root := asOrdinary(t)
+	if root == "" {
+		return
+	}
+	cases := []struct {
+		name, text, typed, out string
+		want                   []string
+	}{
+		{"question", root + ` sh -c 'printf "continue? [Y/n] "; read x; echo "got $x"'`, "y\n", "got y", []string{"input", ""}},
+		{"question on a raw terminal", root + ` sh -c 'stty raw -echo; printf "continue? [Y/n] "; dd bs=1 count=1 2>/dev/null | od -An -c; stty sane'`, "y", "y", []string{"input", ""}},
+		{"password", root + ` bash -c 'read -rsp "Password: " x; echo; echo "${#x} letters"'`, "hunter2\n", "7 letters", []string{"password", ""}},
+		{"none", root + ` sh -c 'printf "building... "; sleep 0.7; echo done'`, "", "done", nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, nil)
+			var got []string
+			cmd := leased(c.text)
+			cmd.Keyboard = func(why string) {
+				got = append(got, why)
+				if why != "" {
+					if _, err := s.Write([]byte(c.typed)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			r := do(t, s, cmd)
+			if !slices.Equal(got, c.want) || !strings.Contains(string(r.Output), c.out) || exit(r) != 0 {
+				t.Errorf("told %q, want %q; exit %d, %q, want %q", got, c.want, exit(r), r.Output, c.out)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -80,7 +81,11 @@ func (w *watcher) wants(quiet bool) string {
 		return w.why
 	}
 	pgid, own := w.p.foreground()
-	if waitsForKeys(w.p.pid, pgid, own, w.p.tty, !canon) {
+	asks := sync.OnceValue(func() (asks bool) {
+		w.p.stream.do(func() { asks = w.r.out.scr.asks() })
+		return asks
+	})
+	if waitsForKeys(w.p.pid, pgid, own, w.p.tty, !canon, asks) {
 		return "input"
 	}
 	return ""
