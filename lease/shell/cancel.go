@@ -12,6 +12,7 @@ import (
 // The steps of a cancel, from its beginning. A borrower's command has ended, with proof, within 5 s.
 const (
 	termAfter    = 2 * time.Second
+	stopAfter    = 3 * time.Second // another user's program, which cannot be killed
 	killAfter    = 4 * time.Second
 	replaceAfter = 4500 * time.Millisecond
 	provedWithin = 5 * time.Second
@@ -37,14 +38,17 @@ type canceller struct {
 	again time.Time              // when to look for a lost SIGINT
 	group int                    // that SIGINT struck, and whose members were not looked at yet; 0: none
 	forks []int                  // of the shell, not yet their program when SIGINT struck
+	alien int                    // the last group with another user's program in it; 0: none
+	kin   map[int]int64          // what the groups that were signalled had started: see family
 	timer *time.Ticker
 
+	goesOn   bool // alien is not stopped, or was told to go on
 	replaced bool
 }
 
 func newCanceller(s *Shell, p *process, r *run) *canceller {
 	return &canceller{
-		s: s, p: p, r: r, began: time.Now(), sent: make(map[int]syscall.Signal),
+		s: s, p: p, r: r, began: time.Now(), sent: make(map[int]syscall.Signal), kin: make(map[int]int64),
 		timer: time.NewTicker(pressEvery),
 	}
 }
@@ -88,16 +92,22 @@ func (c *canceller) press() {
 		return
 	}
 	if c.sent[pgid] == due {
-		c.pressAgain(pgid, due)
+		if c.alien == pgid && age >= stopAfter {
+			c.pressStop(pgid)
+		} else {
+			c.pressAgain(pgid, due)
+		}
 		return
 	}
 	c.sent[pgid] = due
 	c.again = time.Now().Add(againEvery)
+	family(c.p.pid, pgid, c.kin)
 	err := syscall.Kill(-pgid, due)
 	if due != syscall.SIGINT {
 		_ = syscall.Kill(-pgid, syscall.SIGCONT) // a stopped program does not hear
 	}
 	if err == syscall.EPERM || due != syscall.SIGINT && slices.ContainsFunc(groupMembers(pgid), foreign) {
+		c.alien, c.goesOn = pgid, true
 		c.pressForeign(due)
 		return
 	}
@@ -149,6 +159,20 @@ func (c *canceller) pressForeign(due syscall.Signal) {
 	c.s.shaky.Store(true) // it may be the shell that has the terminal by now
 	if err := c.p.signalForeground(sig); err != nil {
 		c.s.log.Warn("signal by the terminal", "signal", sig, "error", err)
+	}
+}
+
+// pressStop stops such a group. One that is struck in the middle of a vfork does not stop: its child does, and holds it up. So
+// it goes on for a moment, again and again, until the shell has the terminal.
+func (c *canceller) pressStop(pgid int) {
+	switch {
+	case c.goesOn:
+		c.goesOn = false
+		c.again = time.Now().Add(againEvery)
+		c.pressForeign(syscall.SIGKILL)
+	case !time.Now().Before(c.again):
+		c.goesOn = true
+		_ = syscall.Kill(-pgid, syscall.SIGCONT)
 	}
 }
 
@@ -230,12 +254,18 @@ func (c *canceller) replace() {
 // nothing was sent to the shell itself, its being ready again is an answer that nothing can spoil later.
 func (c *canceller) prove(res *Result) {
 	c.timer.Stop()
+	if c.replaced { // and its end was told in that very moment
+		<-c.p.buried
+		d := death{status: c.p.state}
+		res.Respawned, res.Why = true, d.why()
+		c.s.note(c.r, res.Why)
+	}
 	left := max(provedWithin-time.Since(c.began), 500*time.Millisecond)
 	answers := c.s.readyWithin
 	if c.s.shaky.Load() {
 		answers = c.s.probe
 	}
-	if answers(left) || c.r.c.User {
+	if answers(left) || c.r.c.User || res.Respawned {
 		return
 	}
 	select {
@@ -250,14 +280,15 @@ func (c *canceller) prove(res *Result) {
 	c.s.note(c.r, res.Why)
 }
 
-// sweep lists what the command left running, and gives it a moment first: what was killed goes, a fork of the shell becomes
+// sweep lists what the command left running, also in sessions of their own, where no terminal's signal would have reached it
+// and none of ours was sent. It gives it a moment first: what was killed goes, a fork of the shell becomes
 // its program. One that was still a fork when SIGINT struck has lost it, with the handler of the shell, and gets it again.
 func (c *canceller) sweep() []Process {
-	list := leftovers(c.p.pid, c.r.typed)
-	for again := 0; len(list) > 0 && again < sweepMost; again++ {
+	list, gone := leftovers(c.p.pid, c.r.typed), away(c.p.pid, c.kin)
+	for again := 0; len(list)+len(gone) > 0 && again < sweepMost; again++ {
 		time.Sleep(sweepEvery)
-		going := false
-		list = leftovers(c.p.pid, c.r.typed)
+		list, gone = leftovers(c.p.pid, c.r.typed), away(c.p.pid, c.kin)
+		going := len(gone) > 0 && again < sweepForks // a program that had it in its care may be ending it
 		for _, p := range list {
 			pgid, err := unix.Getpgid(p.PID)
 			if err != nil {
@@ -277,5 +308,5 @@ func (c *canceller) sweep() []Process {
 			break
 		}
 	}
-	return list
+	return append(list, gone...)
 }

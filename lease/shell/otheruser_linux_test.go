@@ -3,7 +3,6 @@ package shell
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,12 +43,11 @@ func asOrdinary(t *testing.T) (root string) {
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	rooted := filepath.Join(dir, "rooted")
+	rooted, tests, tmp := filepath.Join(dir, "rooted"), filepath.Join(dir, "tests"), filepath.Join(dir, "tmp")
 	const asRoot = " --reuid=0 --regid=0 --clear-groups"
 	if os.Getuid() != 0 {
-		out, err := exec.Command("sudo", "-n", "install", "-m", "4711", setpriv, rooted).CombinedOutput()
-		if err != nil {
-			why := fmt.Sprintf("neither root nor able to become root: %v: %s", err, out)
+		if err := install("4711", setpriv, rooted, "sudo", "-n"); err != nil {
+			why := fmt.Sprintf("neither root nor able to become root: %v", err)
 			if os.Getenv("CI") != "" {
 				t.Fatal(why + ": what becomes of another user's programs is untested")
 			}
@@ -57,9 +55,8 @@ func asOrdinary(t *testing.T) (root string) {
 		}
 		return rooted + asRoot
 	}
-	tmp, tests := filepath.Join(dir, "tmp"), filepath.Join(dir, "tests")
 	if err := errors.Join(os.Chown(dir, 0, nobody), os.Chmod(dir, 0o710), os.Mkdir(tmp, 0o700), os.Chown(tmp, nobody, nobody),
-		copyFile(rooted, setpriv, 0o711|os.ModeSetuid), copyFile(tests, self, 0o755)); err != nil {
+		install("4711", setpriv, rooted), install("755", self, tests)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), tests, "-test.v", "-test.parallel=16", "-test.run=^"+t.Name()+"$", "-test.timeout=3m")
@@ -73,18 +70,14 @@ func asOrdinary(t *testing.T) (root string) {
 	return ""
 }
 
-func copyFile(to, from string, mode os.FileMode) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
+// install copies a program. Had this process it open for writing, a child that another test starts meanwhile would too, and
+// it could not be run.
+func install(mode, from, to string, as ...string) error {
+	args := append(as, "install", "-m", mode, from, to)
+	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%q: %w: %s", args, err, out)
 	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close(), os.Chmod(to, mode))
+	return nil
 }
 
 // killRooted kills as root, which the canceller cannot.

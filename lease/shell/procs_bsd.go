@@ -65,6 +65,11 @@ func leftovers(shell int, from time.Time) (list []Process) {
 	return list
 }
 
+// family is not told here: it would take a ps before each signal.
+func family(shell, pgid int, list map[int]int64) {}
+
+func away(shell int, list map[int]int64) []Process { return nil }
+
 // isFork is not asked: without diesOf nobody is pressed again.
 func isFork(pid int) bool { return false }
 

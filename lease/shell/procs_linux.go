@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sublet/lease/procstat"
 )
 
@@ -58,6 +60,52 @@ func leftovers(shell int, from time.Time) (list []Process) {
 		}
 	})
 	return list
+}
+
+// family adds to list what the programs of a group, started by the shell, have started, with when it was started, as far as
+// those in between still live. What the system does not tell is left out.
+func family(shell, pgid int, list map[int]int64) {
+	var follow func(pid int)
+	follow = func(pid int) {
+		for _, child := range children(pid) {
+			if st, err := procstat.Read(child); err == nil {
+				list[child] = st.Start
+			}
+			follow(child)
+		}
+	}
+	for _, pid := range children(shell) {
+		if group, err := unix.Getpgid(pid); err == nil && group == pgid {
+			follow(pid)
+		}
+	}
+}
+
+// children are those of a process, of all its threads (proc(5), /proc/PID/task/TID/children).
+func children(pid int) (pids []int) {
+	for _, tid := range threads(pid) {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(tid) + "/children")
+		if err != nil {
+			continue
+		}
+		for _, f := range strings.Fields(string(b)) {
+			if child, err := strconv.Atoi(f); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+// away describes those of list that still run and have left the shell's session (setsid).
+func away(shell int, list map[int]int64) (ps []Process) {
+	in := inSession(shell)
+	for pid, start := range list {
+		if st, err := procstat.Read(pid); err == nil && st.Start == start && st.State != 'Z' && !in(pid) {
+			ps = append(ps, leftover(pid, commandLine(st)))
+		}
+	}
+	return ps
 }
 
 // isFork tells whether a process is still a fork of the shell, not a program it started. A zombie is none.
