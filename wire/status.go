@@ -18,8 +18,37 @@ type StatusReply struct {
 	ConversationLength int           `msgpack:"conversation_length"` // events of this connection's session
 	Memory             int64         `msgpack:"memory"`              // bytes the daemon has from the system
 	Goroutines         int           `msgpack:"goroutines"`
-	StoreSize          int64         `msgpack:"store_size"` // bytes of the stored sessions on disk, journal included
+	StoreSize          int64         `msgpack:"store_size"`  // bytes of the stored sessions on disk, journal included
+	Connections        []Connections `msgpack:"connections"` // those that Clients counts, by what they are
+	// MCPServers are those of the settings and those that the asking connection brought along.
+	MCPServers []MCPServerStatus `msgpack:"mcp_servers"`
 }
+
+// Connections are those of one kind of client.
+type Connections struct {
+	Name  string `msgpack:"name"`  // by their own word: ClientInfo.Name
+	Shell bool   `msgpack:"shell"` // they lend a shell: windows
+	Count int    `msgpack:"count"`
+}
+
+// MCPServerStatus is a server whose tools agents may call, and how it is.
+type MCPServerStatus struct {
+	Name   string   `msgpack:"name"`
+	Client bool     `msgpack:"client"` // the connection's; else it is of the settings
+	What   string   `msgpack:"what"`   // the command or the address, without what is secret
+	State  string   `msgpack:"state"`  // one of MCP…
+	Error  string   `msgpack:"error"`  // of MCPFailed
+	Tools  []string `msgpack:"tools"`  // as agents call them; what it had when it was last up
+	Left   string   `msgpack:"left"`   // tools that are left out, and why
+}
+
+// States of an MCP server.
+const (
+	MCPResting  = "resting" // started when a turn needs it
+	MCPStarting = "starting"
+	MCPUp       = "up"
+	MCPFailed   = "failed" // started again when a turn needs it, after a pause
+)
 
 // LeaseStatus is one lendable shell and who has it.
 type LeaseStatus struct {

@@ -153,6 +153,7 @@ type fakeDaemon struct {
 	onAsk     func(*wire.AgentRequest)
 	accepted  bool
 	secrets   string
+	servers   []wire.MCPServerStatus
 }
 
 var errDown = errors.New("not connected")
@@ -206,7 +207,10 @@ func (d *fakeDaemon) Policy(_ context.Context, r *wire.PolicyRequest) (*wire.Pol
 }
 
 func (d *fakeDaemon) Status(context.Context) (*wire.StatusReply, error) {
-	return &wire.StatusReply{State: "idle", Version: "1", PID: 7}, nil
+	reply := &wire.StatusReply{State: "idle", Version: "1", PID: 7, Connections: []wire.Connections{
+		{Name: "sublet", Shell: true, Count: 2}, {Name: "sublet lease run", Count: 3}, {Name: "sublet serve acp", Count: 1},
+	}}
+	return reply, d.with(func() { reply.MCPServers = d.servers })
 }
 
 func (d *fakeDaemon) Resume(_ context.Context, id wire.SessionID, _ int64) (*wire.Ready, error) {

@@ -40,6 +40,7 @@ func slashCommands() []slashCommand {
 		{"/secrets", "[mask|show]", "whether models see what looks like a secret, in this conversation", (*model).slashSecrets},
 		{"/model", "", "which model answers", (*model).slashModel},
 		{"/status", "", "the daemon, its turns, who has which shell", (*model).slashStatus},
+		{"/mcp", "", "the MCP servers, how they are, and their tools", (*model).slashMCP},
 		{"/export", "[FILE]", "write the conversation as Markdown", (*model).slashExport},
 		{"/quit", "", "leave", (*model).slashQuit},
 	}
@@ -347,8 +348,8 @@ func (m *model) slashStatus(string) {
 		if err != nil {
 			return printText{}, err
 		}
-		lines := []string{fmt.Sprintf("daemon %s · pid %d · up %s · %s · %s", visibleLine(s.Version), s.PID,
-			elapsed(time.Duration(s.UptimeMS)*time.Millisecond), plural(s.Clients, "window", "windows"), plural(s.Turns, "turn", "turns"))}
+		lines := []string{fmt.Sprintf("daemon %s · pid %d · up %s · %s", visibleLine(s.Version), s.PID,
+			elapsed(time.Duration(s.UptimeMS)*time.Millisecond), plural(s.Turns, "turn", "turns")), "  " + connections(s)}
 		for _, l := range s.Leases {
 			who := "free"
 			if l.Holder != "" {
@@ -364,6 +365,57 @@ func (m *model) slashStatus(string) {
 			lines = append(lines, line)
 		}
 		lines = append(lines, th.dim.Render(fmt.Sprintf("  this conversation: %s", plural(s.ConversationLength, "event", "events"))))
+		return printText{strings.Join(lines, "\n"), kindText}, nil
+	})
+}
+
+// connections counts who is connected by what they are: windows, then the others by their names.
+func connections(s *wire.StatusReply) string {
+	windows := 0
+	var others []string
+	for _, of := range s.Connections {
+		switch {
+		case of.Shell:
+			windows += of.Count
+		case of.Count == 1:
+			others = append(others, visibleLine(of.Name))
+		default:
+			others = append(others, fmt.Sprintf("%d %s", of.Count, visibleLine(of.Name)))
+		}
+	}
+	return strings.Join(append([]string{plural(windows, "window", "windows")}, others...), " · ")
+}
+
+func (m *model) slashMCP(string) {
+	daemon, th := m.daemon, m.th
+	m.op("/mcp", func(ctx context.Context) (printText, error) {
+		s, err := daemon.Status(ctx)
+		if err != nil {
+			return printText{}, err
+		}
+		if len(s.MCPServers) == 0 {
+			return m.quiet("no MCP servers: [mcp.NAME] in the settings gives agents the tools of one (`sublet config edit`)"), nil
+		}
+		var lines []string
+		for _, srv := range s.MCPServers {
+			state := srv.State
+			if state == wire.MCPResting {
+				state = "started when a turn needs it"
+			}
+			if srv.Client {
+				state += " · this window's"
+			}
+			lines = append(lines, visibleLine(srv.Name)+th.dim.Render(" · "+state+" · "+visibleLine(srv.What)))
+			if srv.State == wire.MCPFailed {
+				lines = append(lines, "  "+th.warn.Render(visibleLine(srv.Error)))
+			}
+			if len(srv.Tools) > 0 {
+				lines = append(lines, "  "+visibleLine(strings.Join(srv.Tools, ", ")))
+			}
+			if srv.Left != "" {
+				lines = append(lines, th.dim.Render("  left out: "+visibleLine(srv.Left)))
+			}
+		}
 		return printText{strings.Join(lines, "\n"), kindText}, nil
 	})
 }

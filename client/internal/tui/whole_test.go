@@ -154,12 +154,34 @@ func TestSlashCommands(t *testing.T) {
 	w.see("/secrets takes mask or show")
 	w.keys("\x03/status\r")
 	w.see("daemon 1 · pid 7")
+	w.see("2 windows · 3 sublet lease run · sublet serve acp\n") // each for what it is: all were called windows
 	w.keys("/undo shell\r")
 	w.see("put back in your shell: cd /home/u")
 	w.keys("/rules rm\r")
 	w.see("/rules rm needs the ID of a rule")
 	w.keys("/new\r")
 	w.see("a new conversation")
+}
+
+// /mcp says which MCP servers there are, how they are, and which tools agents have of them. What servers say of themselves
+// moves nothing on the screen.
+func TestSlashMCP(t *testing.T) {
+	w := open(t, 100, 30)
+	w.keys("\t/mcp\r")
+	w.see("no MCP servers: [mcp.NAME] in the settings")
+	servers := []wire.MCPServerStatus{
+		{Name: "db", What: "db-mcp --read", State: wire.MCPUp, Tools: []string{"mcp__db__query", "mcp__db__drop"}, Left: "odd\x1b[2J (its schema is no object)"},
+		{Name: "files", What: "files-mcp", State: wire.MCPFailed, Error: "it ended: exit status 3", Client: true},
+		{Name: "web", What: "https://mcp.example.com", State: wire.MCPResting},
+	}
+	if err := w.d.with(func() { w.d.servers = servers }); err != nil {
+		t.Fatal(err)
+	}
+	w.keys("/mcp\r")
+	w.see("db · up · db-mcp --read\n  mcp__db__query, mcp__db__drop\n  left out: odd")
+	w.see("files · failed · this window's · files-mcp\n  it ended: exit status 3")
+	w.see("web · started when a turn needs it · https://mcp.example.com")
+	w.see("no MCP servers") // nothing was cleared
 }
 
 // /export writes where it is told to, also below ~, for the user's eyes only, and never over a file that is there.

@@ -92,7 +92,7 @@ func (a *app) runAsk(q question) error {
 	asker := newAsker(a, q.json)
 	defer asker.close()
 	c, err := a.dial(ctx, false, func(o *client.Options) {
-		o.Name, o.Session, o.Confirm = "sublet ask", q.session, asker != nil
+		o.Session, o.Confirm = q.session, asker != nil
 	})
 	if err != nil {
 		return err

@@ -41,7 +41,8 @@ type app struct {
 	stdin          *os.File
 	stdout, stderr io.Writer
 	env            func(string) string
-	began          bool // a command's own code runs: errors are no longer about how it was called
+	began          bool   // a command's own code runs: errors are no longer about how it was called
+	command        string // that command: "sublet session ls"
 }
 
 // Main runs the program with its arguments, without its name, and returns the exit status.
@@ -71,8 +72,8 @@ func (a *app) root() *cobra.Command {
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(*cobra.Command, []string) {
-			a.began = true
+		PersistentPreRun: func(c *cobra.Command, _ []string) {
+			a.began, a.command = true, c.CommandPath()
 		},
 		RunE: func(*cobra.Command, []string) error { return a.open("", goOn) },
 	}
@@ -144,7 +145,7 @@ func (a *app) optionsFor(paths socket.Paths) (client.Options, error) {
 	}
 	return client.Options{
 		Paths: paths, Executable: exe, Version: Version(), Env: os.Environ(), Credentials: credentials(paths.Config),
-		Log: slog.New(slog.DiscardHandler), AfterSeq: -1,
+		Log: slog.New(slog.DiscardHandler), AfterSeq: -1, Name: a.command,
 	}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -160,7 +161,7 @@ func (a *app) daemonStatus() *cobra.Command {
 }
 
 func (a *app) printStatus(s *wire.StatusReply, asJSON bool) error {
-	s.Clients = max(0, s.Clients-1) // this very call is none that anybody looks for
+	a.leaveOut(s) // this very call is none that anybody looks for
 	if asJSON {
 		fields, err := view(s)
 		if err != nil {
@@ -178,7 +179,25 @@ func (a *app) printStatus(s *wire.StatusReply, asJSON bool) error {
 			fmt.Fprintf(w, "lease\t%s has the shell of %d for %s, %d wait: %s\n", plain(l.Holder), l.ClientPID, ms(l.HeldMS), len(l.Queue), plain(l.Purpose))
 		}
 	}
+	for _, m := range s.MCPServers {
+		how := m.State
+		if m.Error != "" {
+			how += ": " + plain(m.Error)
+		}
+		fmt.Fprintf(w, "mcp\t%s, %d tools, %s\n", plain(m.Name), len(m.Tools), how)
+	}
 	return w.Flush()
+}
+
+// leaveOut takes this command's own connection out of a status.
+func (a *app) leaveOut(s *wire.StatusReply) {
+	s.Clients = max(0, s.Clients-1)
+	for i, of := range s.Connections {
+		if of.Name == a.command && !of.Shell {
+			s.Connections[i].Count--
+		}
+	}
+	s.Connections = slices.DeleteFunc(s.Connections, func(of wire.Connections) bool { return of.Count <= 0 })
 }
 
 func (a *app) daemonLogs() *cobra.Command {

@@ -89,7 +89,7 @@ func (a *app) runLease(b borrow) error {
 	}
 	ctx, stop := interruptible(context.Background())
 	defer stop()
-	c, err := a.dial(ctx, true, func(o *client.Options) { o.Name = "sublet lease run" })
+	c, err := a.dial(ctx, true)
 	if errors.Is(err, client.ErrNoDaemon) {
 		err = hinted{"no sublet is open whose shell could be borrowed", "start `sublet` in a terminal"}
 	}

@@ -141,7 +141,7 @@ func (a *app) runTool(call toolCall) error {
 	defer stop()
 	asker := newAsker(a, call.jsonOut)
 	defer asker.close()
-	c, err := a.dial(ctx, false, func(o *client.Options) { o.Name, o.Confirm = "sublet tool", asker != nil })
+	c, err := a.dial(ctx, false, func(o *client.Options) { o.Confirm = asker != nil })
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,15 @@
 package hub
 
 import (
+	"cmp"
 	"os"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"time"
 
+	"sublet/daemon/internal/mcp"
+	"sublet/daemon/internal/risk"
 	"sublet/lease"
 	"sublet/wire"
 )
@@ -27,6 +31,7 @@ func (c *Client) status(id wire.RequestID) *wire.StatusReply {
 		Leases: []wire.LeaseStatus{}, Goroutines: runtime.NumGoroutine(), Memory: memory(),
 		StoreSize: h.opts.Store.Size(),
 	}
+	out.Connections = h.connectionsLocked()
 	closing, running := h.closing, h.running
 	lenders := make([]*lender, 0, len(h.lenders))
 	for _, ln := range h.lenders {
@@ -49,7 +54,45 @@ func (c *Client) status(id wire.RequestID) *wire.StatusReply {
 	s := c.session
 	c.mu.Unlock()
 	out.ConversationLength = int(s.snapshot().LastSeq)
+	own, _ := c.brought()
+	out.MCPServers = append(serverStatus(h.opts.MCP, false), serverStatus(own, true)...)
 	return out
+}
+
+// connectionsLocked counts clients by what they are, in the order of their names.
+func (h *Hub) connectionsLocked() []wire.Connections {
+	all := map[wire.Connections]int{}
+	for c := range h.clients {
+		all[wire.Connections{Name: c.info.Name, Shell: c.lender != nil}]++
+	}
+	list := make([]wire.Connections, 0, len(all))
+	for of, n := range all {
+		of.Count = n
+		list = append(list, of)
+	}
+	slices.SortFunc(list, func(a, b wire.Connections) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(b.Count, a.Count))
+	})
+	return list
+}
+
+// serverStatus tells how MCP servers are; nil: there are none.
+func serverStatus(servers *mcp.Servers, clients bool) []wire.MCPServerStatus {
+	list := []wire.MCPServerStatus{}
+	if servers == nil {
+		return list
+	}
+	for _, s := range servers.Status() {
+		st := wire.MCPServerStatus{
+			Name: s.Server, Client: clients, What: s.What, Tools: append([]string{}, s.Tools...), Left: s.Left,
+			State: [...]string{mcp.Resting: wire.MCPResting, mcp.Starting: wire.MCPStarting, mcp.Up: wire.MCPUp, mcp.Failed: wire.MCPFailed}[s.State],
+		}
+		if s.State == mcp.Failed {
+			st.Error = risk.Visible(s.Err.Error())
+		}
+		list = append(list, st)
+	}
+	return list
 }
 
 // memory is what the daemon has from the system and has not given back, in bytes, without stopping the world for it.

@@ -191,6 +191,39 @@ type Note struct {
 	Left   string // tools that are left out, and why; "" = none
 }
 
+// State of a server.
+type State int
+
+// States. One that rests was not needed yet, or not for a while.
+const (
+	Resting State = iota
+	Starting
+	Up
+	Failed
+)
+
+// Status is how a server is.
+type Status struct {
+	Server string
+	What   string // as in Note
+	State  State
+	Err    error    // of Failed
+	Tools  []string // their names, of when it was last up
+	Left   string   // as in Note
+}
+
+// Status tells how the servers are, by name, and starts none.
+func (s *Servers) Status() []Status {
+	s.mu.Lock()
+	list := s.list
+	s.mu.Unlock()
+	all := make([]Status, len(list))
+	for i, srv := range list {
+		all[i] = srv.status()
+	}
+	return all
+}
+
 // Ready starts the servers that are not up and returns the tools of all that are, after Patience at most: a server that
 // takes longer is there for a later turn. Each server has a Note. skip leaves servers out by their names; nil: none.
 func (s *Servers) Ready(ctx context.Context, at Place, skip func(server string) bool) ([]tool.Tool, []Note) {

@@ -30,6 +30,8 @@ type server struct {
 	failures int           // in a row
 	retryAt  time.Time     // not before, after a failure
 	err      error         // of the last start or of the connection's end
+	known    []string      // its tools, and those left out, of when it was last up
+	left     string
 	holds    int
 	idle     *time.Timer // runs while nobody holds it and it is up
 	closed   bool
@@ -61,6 +63,34 @@ func (s *server) ready(ctx context.Context, at Place) ([]tool.Tool, Note) {
 	tools, left := c.offered()
 	n.Left = left
 	return tools, n
+}
+
+// status is Servers.Status for one server.
+func (s *server) status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil {
+		s.learnLocked(s.conn)
+	}
+	st := Status{Server: s.spec.Name, What: s.what(), Err: s.err, Tools: s.known, Left: s.left}
+	switch {
+	case s.conn != nil:
+		st.State = Up
+	case s.starting != nil:
+		st.State = Starting
+	case s.err != nil:
+		st.State = Failed
+	}
+	return st
+}
+
+// learnLocked notes the tools of a connection.
+func (s *server) learnLocked(c *conn) {
+	tools, left := c.offered()
+	s.known, s.left = make([]string, len(tools)), left
+	for i, t := range tools {
+		s.known[i] = t.Spec().Name
+	}
 }
 
 // what names the server's program or address for people; values of its environment and headers are in neither.
@@ -160,6 +190,7 @@ func (s *server) lost(c *conn, err error) {
 	if s.conn != c {
 		return
 	}
+	s.learnLocked(c)
 	s.conn = nil
 	s.restLocked()
 	if time.Since(c.since) > steady {
@@ -195,6 +226,7 @@ func (s *server) rest(c *conn) {
 		s.mu.Unlock()
 		return
 	}
+	s.learnLocked(c)
 	s.conn = nil
 	s.of.work.Go(c.close) // under mu and before closed: Close waits for it
 	s.mu.Unlock()

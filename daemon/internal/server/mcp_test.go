@@ -388,6 +388,40 @@ func TestClientsServers(t *testing.T) {
 	if res := resultOf(other, id); !strings.Contains(string(res.Output), "there is no tool") {
 		t.Errorf("another client: got %s", res.Output)
 	}
+	// How they are is told to those who have them; nothing is started for it.
+	type how struct {
+		name, state string
+		client      bool
+		tools       int
+	}
+	status := func(p *peer) (list []how, of []wire.Connections) {
+		ask := requestID()
+		p.send(&wire.StatusRequest{RequestID: ask})
+		reply := await(p, func(m *wire.StatusReply) bool { return m.RequestID == ask })
+		for _, s := range reply.MCPServers {
+			if strings.Contains(s.What, key) || s.What != os.Args[0] || len(s.Tools) > 0 && !slices.Contains(s.Tools, "mcp__"+s.Name+"__query") {
+				t.Errorf("got %+v", s)
+			}
+			list = append(list, how{s.Name, s.State, s.Client, len(s.Tools)})
+		}
+		return list, reply.Connections
+	}
+	settings := how{"db", wire.MCPUp, false, 5} // the other client's turn needed it
+	if list, _ := status(p); !slices.Equal(list, []how{settings, {"db", wire.MCPResting, true, 0}, {"my_files", wire.MCPUp, true, 5}}) {
+		t.Errorf("the client: got %+v", list)
+	}
+	script := r.dial(withoutShell, func(env *wire.EnvSnapshot) { env.Client.Name = "sublet lease run" })
+	list, connections := status(script)
+	if !slices.Equal(list, []how{settings}) {
+		t.Errorf("a script: got %+v", list)
+	}
+	if want := []wire.Connections{{Name: "sublet lease run", Count: 1}, {Name: "test", Count: 2}}; !slices.Equal(connections, want) {
+		t.Errorf("got connections %+v, want %+v", connections, want)
+	}
+	window := r.dial()
+	if _, connections := status(window); !slices.Contains(connections, wire.Connections{Name: "test", Shell: true, Count: 1}) {
+		t.Errorf("got connections %+v, want a window among them", connections)
+	}
 	// A new list replaces them, nil does not.
 	p.send(&wire.EnvSnapshot{Client: wire.ClientInfo{Name: "test"}, Env: map[string]wire.OSString{"HOME": "/home/u"}, Cwd: wire.OSString(dir)})
 	id = p.ask("key")
