@@ -4,125 +4,29 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
+	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/risk"
 	"sublet/wire"
 )
 
 // A saved session is a file: one line that says what it is, then frames as on the wire: a SessionReply that holds the
-// session, and its events in order.
-const savedHeader = "sublet session 1\n"
+// session, its events in order, and then their images, each a frame with a JSON object.
+const (
+	savedHeader = "sublet session 1\n"
+	imageMark   = '{' // how the frame of an image begins: a message begins with a msgpack array
 
-// maxSaved bounds a file that is loaded, in bytes.
-const maxSaved = 1 << 30
-
-// export writes a session as text: json (one object, as `session show --json` has its lines) or markdown.
-func (s *session) export(ctx context.Context, r *wire.SessionRequest) (string, error) {
-	events, err := s.events(ctx, 0)
-	if err != nil {
-		return "", err
-	}
-	info := s.snapshot()
-	switch r.Format {
-	case "json", "":
-		return exportJSON(info, events)
-	case "markdown":
-		return exportMarkdown(info, events), nil
-	}
-	return "", invalid("format: %q is neither json nor markdown", risk.Visible(cut(r.Format, 64)))
-}
-
-func exportJSON(info wire.SessionInfo, events []wire.EventMessage) (string, error) {
-	head, err := wire.ToJSON(&wire.SessionReply{Session: info})
-	if err != nil {
-		return "", err
-	}
-	var reply struct {
-		Session json.RawMessage `json:"session"`
-	}
-	if err := json.Unmarshal(head, &reply); err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "{\"session\": %s,\n\"events\": [", reply.Session)
-	for i, m := range events {
-		line, err := wire.ToJSON(m)
-		if err != nil {
-			return "", err
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString("\n")
-		b.Write(line)
-	}
-	b.WriteString("\n]}\n")
-	return b.String(), nil
-}
-
-func exportMarkdown(info wire.SessionInfo, events []wire.EventMessage) string {
-	var b strings.Builder
-	title := info.Name
-	if title == "" {
-		title = info.Title
-	}
-	fmt.Fprintf(&b, "# %s\n\n", risk.Visible(title))
-	fmt.Fprintf(&b, "%s, in `%s`\n", time.UnixMilli(info.CreatedAtMS).Format(time.DateTime), risk.Visible(string(info.Cwd)))
-	speaking := "" // whose text comes in pieces just now
-	for _, m := range events {
-		if c, ok := m.(*wire.AgentStreamChunk); ok {
-			if c.Chunk.Type != wire.ChunkText {
-				continue
-			}
-			if speaking != c.Agent {
-				fmt.Fprintf(&b, "\n**%s:**\n\n", risk.Visible(c.Agent))
-				speaking = c.Agent
-			}
-			b.WriteString(c.Chunk.Text)
-			continue
-		}
-		speaking = ""
-		switch m := m.(type) {
-		case *wire.TurnStarted:
-			fmt.Fprintf(&b, "\n\n## %s\n", risk.Visible(m.Prompt))
-		case *wire.CommandResult:
-			what := string(m.Command)
-			if what == "" {
-				what = m.Tool
-			}
-			out := m.Output
-			if m.Tool == "" {
-				out = m.OutputTail
-			}
-			fence := fenceFor(what + string(out))
-			fmt.Fprintf(&b, "\n\n%sconsole\n$ %s\n%s\n%s\n", fence, risk.Visible(what), strings.TrimRight(risk.Visible(string(out)), "\n"), fence)
-		case *wire.ConfirmationResolved:
-			fmt.Fprintf(&b, "\n*%s by %s*\n", m.Decision, risk.Visible(m.By))
-		case *wire.CompactionComplete:
-			fmt.Fprintf(&b, "\n*compaction: %s*\n", m.Status)
-		case *wire.Error:
-			fmt.Fprintf(&b, "\n*error: %s*\n", risk.Visible(m.Message))
-		}
-	}
-	return b.String()
-}
-
-// fenceFor is a code fence longer than any in the text.
-func fenceFor(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence
-}
+	maxSaved       = 1 << 30 // bytes of a file that is loaded
+	maxEventImages = 2 * picture.MaxMany
+	maxImageName   = 4 << 10 // bytes
+)
 
 // save writes a session to a file, atomically and readable by the user alone.
 func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, out *wire.SessionReply) error {
@@ -138,30 +42,22 @@ func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, o
 	defer os.Remove(f.Name())
 	defer f.Close()
 	w := bufio.NewWriter(f)
-	frames := [][]byte{[]byte(savedHeader)}
-	head, err := wire.AppendFrame(nil, &wire.SessionReply{Session: info})
-	if err != nil {
+	write := func(frame []byte, err error) error {
+		out.Size += int64(len(frame))
+		if err == nil {
+			_, err = w.Write(frame)
+		}
 		return err
 	}
-	frames = append(frames, head)
-	if r.IncludeHistory {
-		events, err := s.events(ctx, 0)
-		if err != nil {
-			return err
-		}
-		for _, e := range envelopes(events, r.IncludeBlocks) {
-			frame, err := wire.AppendFrame(nil, e.Message)
-			if err != nil {
-				return err
-			}
-			frames = append(frames, frame)
-		}
+	err = write([]byte(savedHeader), nil)
+	if err == nil {
+		err = write(wire.AppendFrame(nil, &wire.SessionReply{Session: info}))
 	}
-	for _, frame := range frames {
-		out.Size += int64(len(frame))
-		if _, err := w.Write(frame); err != nil {
-			return fmt.Errorf("save session: %w", err)
-		}
+	if err == nil && r.IncludeHistory {
+		err = c.saveHistory(ctx, s, r.IncludeBlocks, write)
+	}
+	if err != nil {
+		return fmt.Errorf("save session: %w", err)
 	}
 	if err := errors.Join(w.Flush(), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("save session: %w", err)
@@ -171,6 +67,22 @@ func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, o
 	}
 	out.Path = wire.OSString(path)
 	return nil
+}
+
+// saveHistory writes the events of a session and their images.
+func (c *Client) saveHistory(ctx context.Context, s *session, blocks bool, write func([]byte, error) error) error {
+	events, err := s.events(ctx, 0)
+	if err != nil {
+		return err
+	}
+	for _, e := range envelopes(events, blocks) {
+		if err := write(wire.AppendFrame(nil, e.Message)); err != nil {
+			return err
+		}
+	}
+	return c.hub.opts.Store.EachImage(ctx, s.id, func(seq int64, i *picture.Image) error {
+		return write(imageFrame(savedImage{seq, i.Name, i.MIME, i.Width, i.Height, i.Size, i.Data}))
+	})
 }
 
 // path is a path that the client named, against the client's folder.
@@ -209,7 +121,11 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	if _, err := io.ReadFull(in, head); err != nil || !bytes.Equal(head, []byte(savedHeader)) {
 		return invalid("path: %s is not a saved session", risk.Visible(path))
 	}
-	first, err := readFrame(in)
+	payload, err := readPayload(in)
+	if err != nil {
+		return invalid("path: %s: the session's own record cannot be read", risk.Visible(path))
+	}
+	first, err := wire.Unmarshal(payload)
 	saved, ok := first.(*wire.SessionReply)
 	if err != nil || !ok {
 		return invalid("path: %s: the session's own record cannot be read", risk.Visible(path))
@@ -220,10 +136,22 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	s.info.Name = risk.Visible(cut(saved.Session.Name, maxName))
 	s.mu.Unlock()
 	turns := map[wire.TurnID]wire.TurnID{} // a turn's id is unique in the store, so a copy has one of its own
+	numbers := map[int64]int64{}           // new ones of events, by those in the file
 	for n := 1; ; n++ {
-		m, err := readFrame(in)
+		payload, err := readPayload(in)
 		if errors.Is(err, io.EOF) {
 			break
+		}
+		if err == nil && payload[0] == imageMark {
+			if err := c.loadImages(ctx, s, numbers, in, payload); err != nil {
+				_ = s.remove(ctx)
+				return err
+			}
+			break
+		}
+		var m wire.Message
+		if err == nil {
+			m, err = wire.Unmarshal(payload)
 		}
 		event, ok := m.(wire.EventMessage)
 		if err != nil || !ok {
@@ -237,9 +165,11 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 			}
 			e.TurnID = turns[e.TurnID]
 		}
+		before := e.Seq
 		if err := s.emit(event); err != nil {
 			return err
 		}
+		numbers[before] = event.Meta().Seq
 	}
 	// A turn that was under way when the session was saved has no end in the file.
 	if err := c.hub.endUnfinishedOf(ctx, s); err != nil {
@@ -249,8 +179,44 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	return nil
 }
 
-// readFrame reads one frame of a saved session; io.EOF at the end.
-func readFrame(r io.Reader) (wire.Message, error) {
+// loadImages reads the images of a saved session, of which payload is the first, and keeps them with their events. What is
+// no image that models take, in a file that anybody may have written, is an error.
+func (c *Client) loadImages(ctx context.Context, s *session, numbers map[int64]int64, in io.Reader, payload []byte) error {
+	var of int64 // the event whose images these are, as the file numbers it
+	var images []*picture.Image
+	size := 0
+	keep := func() error {
+		seq := numbers[of]
+		if seq == 0 || len(images) == 0 {
+			return nil // of an event that was left out
+		}
+		return c.hub.opts.Store.KeepImages(ctx, s.id, seq, images)
+	}
+	for n := 1; ; n++ {
+		i, seq, err := readImage(payload)
+		if err != nil || seq < of {
+			return invalid("path: image %d of the file cannot be read", n)
+		}
+		if seq > of {
+			if err := keep(); err != nil {
+				return err
+			}
+			of, images, size = seq, nil, 0
+		}
+		images, size = append(images, i), size+len(i.Data)
+		if len(images) > maxEventImages || size > picture.MaxRequest {
+			return invalid("path: image %d of the file is more than an event can have", n)
+		}
+		if payload, err = readPayload(in); errors.Is(err, io.EOF) {
+			return keep()
+		} else if err != nil {
+			return invalid("path: image %d of the file cannot be read", n+1)
+		}
+	}
+}
+
+// readPayload reads one frame of a saved session; io.EOF at the end.
+func readPayload(r io.Reader) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
@@ -263,5 +229,41 @@ func readFrame(r io.Reader) (wire.Message, error) {
 	if _, err := io.ReadFull(r, payload); err != nil {
 		return nil, io.ErrUnexpectedEOF
 	}
-	return wire.Unmarshal(payload)
+	return payload, nil
+}
+
+// savedImage is an image in a saved session.
+type savedImage struct {
+	Seq    int64  `json:"seq"` // of its event, in the file
+	Name   string `json:"name"`
+	MIME   string `json:"mime"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+	Size   int    `json:"size"`
+	Data   []byte `json:"data"` // null: the pixels are not kept any more
+}
+
+func imageFrame(i savedImage) ([]byte, error) {
+	payload, err := json.Marshal(i)
+	if err != nil {
+		return nil, err
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...), nil
+}
+
+// readImage trusts nothing of an image's record but its name: what it is, its bytes say.
+func readImage(payload []byte) (*picture.Image, int64, error) {
+	var r savedImage
+	if err := json.Unmarshal(payload, &r); err != nil {
+		return nil, 0, err
+	}
+	name := risk.Visible(cut(r.Name, maxImageName))
+	if r.Data != nil {
+		i, err := picture.Read(name, bytes.NewReader(r.Data))
+		return i, r.Seq, err
+	}
+	if r.Width <= 0 || r.Height <= 0 || r.Width > picture.MaxSide || r.Height > picture.MaxSide || r.Size < 0 || r.Size > picture.MaxBytes || !picture.Known(r.MIME) {
+		return nil, 0, errors.New("no image")
+	}
+	return &picture.Image{Name: name, MIME: r.MIME, Width: r.Width, Height: r.Height, Size: r.Size}, r.Seq, nil
 }

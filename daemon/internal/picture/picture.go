@@ -56,6 +56,12 @@ func Is(head []byte) bool {
 	return ok
 }
 
+// Known reports whether images of a kind, such as image/png, are among those that models take.
+func Known(mime string) bool {
+	_, ok := kinds[mime]
+	return ok
+}
+
 // Read reads an image of a name from r. What is too large, cut off or no image is an error in words for people and
 // models, after at most MaxBytes+1 bytes.
 func Read(name string, r io.Reader) (*Image, error) {

@@ -64,6 +64,50 @@ func TestAttachedImage(t *testing.T) {
 	if end := p.ended(p.ask("what was it?")); end.Summary != "saw "+saw+"; "+saw {
 		t.Errorf("after a restart: got %q", end.Summary)
 	}
+	// It is in a saved session, and there again when that is loaded; a file with something else in its place is not.
+	into := filepath.Join(dir, "saved")
+	transfer := func(op, path string) wire.Message {
+		id := requestID()
+		p.send(&wire.SessionRequest{RequestID: id, Op: op, Path: wire.OSString(path), IncludeHistory: true, IncludeBlocks: true})
+		return await(p, func(m wire.Message) bool {
+			switch m := m.(type) {
+			case *wire.SessionReply:
+				return m.RequestID == id
+			case *wire.Error:
+				return m.RequestID == id
+			}
+			return false
+		})
+	}
+	transfer("save", into)
+	saved, err := os.ReadFile(into)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, ok := transfer("load", into).(*wire.SessionReply)
+	if !ok {
+		t.Fatal("a saved session with images is not loaded")
+	}
+	again := r.dial(withoutShell, inSession(loaded.Session.ID, -1))
+	if end := again.ended(again.ask("what was it?")); end.Summary != "saw "+saw+"; "+saw {
+		t.Errorf("saved and loaded: got %q", end.Summary)
+	}
+	for what, change := range map[string]func([]byte) []byte{
+		"no image": func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("iVBORw0KGgo"), []byte("aVBORw0KGgo")) },
+		"cut off":  func(b []byte) []byte { return b[:len(b)-9] },
+		"backward": func(b []byte) []byte { // the first event's once more, at the end
+			at := bytes.Index(b, []byte(`{"seq"`)) - 4
+			return append(bytes.Clone(b), b[at:at+4+int(b[at+2])<<8+int(b[at+3])]...)
+		},
+	} {
+		path := filepath.Join(dir, "odd")
+		if err := os.WriteFile(path, change(bytes.Clone(saved)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := transfer("load", path).(*wire.Error); !ok || e.Code != wire.CodeInvalidMessage || !strings.Contains(e.Message, "image ") {
+			t.Errorf("%s: got %+v", what, e)
+		}
+	}
 	// One that is not shown is told, and the turn goes on.
 	end := p.ended(p.ask("what about this?", attached))
 	await(p, func(m *wire.AgentStreamChunk) bool {

@@ -79,6 +79,30 @@ func (s *Store) Images(ctx context.Context, id wire.SessionID, want func(seq int
 	return found, nil
 }
 
+// EachImage calls f for everything that was kept of a session's images, in the order of their events; Data is nil where the
+// pixels are not kept any more. f's error ends it and is returned.
+func (s *Store) EachImage(ctx context.Context, id wire.SessionID, f func(seq int64, i *picture.Image) error) error {
+	rows, err := s.db.QueryContext(ctx, "SELECT seq, name, mime, width, height, size, data FROM images WHERE session_id = ? ORDER BY seq, n", id)
+	if err != nil {
+		return s.fault(fmt.Errorf("read images of session %s: %w", id, err))
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var seq int64
+		i := &picture.Image{}
+		if err := rows.Scan(&seq, &i.Name, &i.MIME, &i.Width, &i.Height, &i.Size, &i.Data); err != nil {
+			return s.fault(fmt.Errorf("read images of session %s: %w", id, err))
+		}
+		if err := f(seq, i); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return s.fault(fmt.Errorf("read images of session %s: %w", id, err))
+	}
+	return nil
+}
+
 // ForgetImages lets the pixels go that were kept with an event.
 func (s *Store) ForgetImages(ctx context.Context, id wire.SessionID, seq int64) error {
 	if _, err := s.exec(ctx, "UPDATE images SET data = NULL WHERE session_id = ? AND seq = ?", id, seq); err != nil {

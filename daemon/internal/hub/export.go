@@ -1,0 +1,112 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"sublet/daemon/internal/risk"
+	"sublet/wire"
+)
+
+// export writes a session as text: json (one object, as `session show --json` has its lines) or markdown.
+func (s *session) export(ctx context.Context, r *wire.SessionRequest) (string, error) {
+	events, err := s.events(ctx, 0)
+	if err != nil {
+		return "", err
+	}
+	info := s.snapshot()
+	switch r.Format {
+	case "json", "":
+		return exportJSON(info, events)
+	case "markdown":
+		return exportMarkdown(info, events), nil
+	}
+	return "", invalid("format: %q is neither json nor markdown", risk.Visible(cut(r.Format, 64)))
+}
+
+func exportJSON(info wire.SessionInfo, events []wire.EventMessage) (string, error) {
+	head, err := wire.ToJSON(&wire.SessionReply{Session: info})
+	if err != nil {
+		return "", err
+	}
+	var reply struct {
+		Session json.RawMessage `json:"session"`
+	}
+	if err := json.Unmarshal(head, &reply); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "{\"session\": %s,\n\"events\": [", reply.Session)
+	for i, m := range events {
+		line, err := wire.ToJSON(m)
+		if err != nil {
+			return "", err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n")
+		b.Write(line)
+	}
+	b.WriteString("\n]}\n")
+	return b.String(), nil
+}
+
+func exportMarkdown(info wire.SessionInfo, events []wire.EventMessage) string {
+	var b strings.Builder
+	title := info.Name
+	if title == "" {
+		title = info.Title
+	}
+	fmt.Fprintf(&b, "# %s\n\n", risk.Visible(title))
+	fmt.Fprintf(&b, "%s, in `%s`\n", time.UnixMilli(info.CreatedAtMS).Format(time.DateTime), risk.Visible(string(info.Cwd)))
+	speaking := "" // whose text comes in pieces just now
+	for _, m := range events {
+		if c, ok := m.(*wire.AgentStreamChunk); ok {
+			if c.Chunk.Type != wire.ChunkText {
+				continue
+			}
+			if speaking != c.Agent {
+				fmt.Fprintf(&b, "\n**%s:**\n\n", risk.Visible(c.Agent))
+				speaking = c.Agent
+			}
+			b.WriteString(c.Chunk.Text)
+			continue
+		}
+		speaking = ""
+		switch m := m.(type) {
+		case *wire.TurnStarted:
+			fmt.Fprintf(&b, "\n\n## %s\n", risk.Visible(m.Prompt))
+		case *wire.CommandResult:
+			what := string(m.Command)
+			if what == "" {
+				what = m.Tool
+			}
+			out := m.Output
+			if m.Tool == "" {
+				out = m.OutputTail
+			}
+			fence := fenceFor(what + string(out))
+			fmt.Fprintf(&b, "\n\n%sconsole\n$ %s\n%s\n%s\n", fence, risk.Visible(what), strings.TrimRight(risk.Visible(string(out)), "\n"), fence)
+		case *wire.ConfirmationResolved:
+			fmt.Fprintf(&b, "\n*%s by %s*\n", m.Decision, risk.Visible(m.By))
+		case *wire.CompactionComplete:
+			fmt.Fprintf(&b, "\n*compaction: %s*\n", m.Status)
+		case *wire.Error:
+			fmt.Fprintf(&b, "\n*error: %s*\n", risk.Visible(m.Message))
+		}
+	}
+	return b.String()
+}
+
+// fenceFor is a code fence longer than any in the text.
+func fenceFor(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence
+}
