@@ -271,3 +271,17 @@ func TestStderr(t *testing.T) {
 		t.Errorf("got %d bytes of last words", len(notes[0].Err.Error()))
 	}
 }
+
+// Of a result in very many parts the first are passed on, and how many are not is told: none, where none is left out.
+func TestManyParts(t *testing.T) {
+	for n, want := range map[int]string{maxParts - 1: "p", maxParts: "p", maxParts + 44: "[44 more parts left out]"} {
+		res := &sdk.CallToolResult{}
+		for range n {
+			res.Content = append(res.Content, &sdk.TextContent{Text: "p"})
+		}
+		lines := strings.Split(result("mcp__db__x", res).Content, "\n")
+		if last := lines[len(lines)-1]; last != want || strings.Count(strings.Join(lines, ""), "p") < min(n, maxParts) {
+			t.Errorf("%d parts: got %d lines, the last %q, want %q", n, len(lines), last, want)
+		}
+	}
+}

@@ -32,6 +32,7 @@ const (
 	maxProgress    = 64 << 10  // bytes that a call may show while it runs
 	maxImages      = 4         // of one result
 	maxPart        = 256 << 10 // bytes of one part of a result that are looked at
+	maxParts       = 256       // of one result
 )
 
 // Name makes a server's name of what somebody calls it: letters, digits, - and single _ between them, at most 32.
@@ -249,7 +250,11 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 		cut += n
 		parts = append(parts, tool.Clean(text))
 	}
-	for _, part := range res.Content {
+	for n, part := range res.Content {
+		if n == maxParts {
+			parts = append(parts, fmt.Sprintf("[%d more parts left out]", len(res.Content)-n))
+			break
+		}
 		switch part := part.(type) {
 		case *sdk.TextContent:
 			add(part.Text)
@@ -278,10 +283,6 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 			}
 		default:
 			add("[something that is not known here]")
-		}
-		if len(parts) >= 256 {
-			parts = append(parts, fmt.Sprintf("[%d more parts left out]", len(res.Content)-len(parts)))
-			break
 		}
 	}
 	if len(parts) == 0 && res.StructuredContent != nil {
