@@ -53,6 +53,7 @@ type follower struct {
 	c    *conn
 	r    *request
 	h    history
+	put  func([]byte)
 	sent int64 // version of what was sent last
 	seen int64 // version of what is known
 }
@@ -64,7 +65,7 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 		start.AgentID = sess.Ready().Session.Agent
 	}
 	c.send(start.encode(maxMessage))
-	f := &follower{c: c, r: r}
+	f := &follower{c: c, r: r, put: c.send}
 	target, p := f.begin(sess)
 	if p != nil || c.ctx.Err() != nil {
 		return p
@@ -72,14 +73,20 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	if target != nil && !target.over() && len(target.items) > 0 {
 		f.seen++
 	}
+	f.results(c.ctx, target, sess.Next)
+	return nil
+}
+
+// results sends the results of a turn, nil for the next one, until it is over or the connection is.
+func (f *follower) results(ctx context.Context, target *turn, next func(context.Context) (wire.Message, error)) {
 	for {
 		if target != nil && target.over() {
 			f.send(target)
-			return nil
+			return
 		}
 		f.flush(target)
-		m, err := sess.Next(c.ctx)
-		for ; err == nil; m, err = sess.Next(passed) { // what waits already goes into the same result
+		m, err := next(ctx)
+		for ; err == nil; m, err = next(passed) { // what waits already goes into the same result
 			e, ok := m.(wire.EventMessage)
 			if !ok {
 				continue
@@ -100,8 +107,8 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 				}
 			}
 		}
-		if err != nil && !errors.Is(err, context.Canceled) || c.ctx.Err() != nil {
-			return nil // the connection is over
+		if err != nil && !errors.Is(err, context.Canceled) || ctx.Err() != nil {
+			return // the connection is over
 		}
 	}
 }
@@ -193,7 +200,7 @@ func (f *follower) send(t *turn) {
 	if len(turns) == 0 { // the client named the turn that still runs
 		turns = []*turn{t}
 	}
-	f.c.send(snapshot(f.r.id, f.r.session, f.r.agent, turns).encode(maxMessage))
+	f.put(snapshot(f.r.id, f.r.session, f.r.agent, turns).encode(maxMessage))
 }
 
 // turning reports whether an event begins something else than more of the same text.
