@@ -116,5 +116,13 @@ func (c *collector) String() string {
 // ignoreSignals ignores SIGINT and SIGQUIT as nohup or a script would have before the program began.
 func ignoreSignals(t *testing.T) {
 	signal.Ignore(syscall.SIGINT, syscall.SIGQUIT)
-	t.Cleanup(func() { signal.Reset(syscall.SIGINT, syscall.SIGQUIT) })
+	t.Cleanup(func() {
+		if c := make(chan os.Signal, 1); signal.Ignored(syscall.SIGINT) { // Reset leaves ignored what is ignored
+			signal.Notify(c, syscall.SIGINT, syscall.SIGQUIT)
+			signal.Stop(c)
+		}
+		if signal.Ignored(syscall.SIGINT) || signal.Ignored(syscall.SIGQUIT) {
+			t.Error("the signals are ignored by all that follows")
+		}
+	})
 }

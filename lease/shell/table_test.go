@@ -182,7 +182,7 @@ func startBash(t *testing.T, home string, args ...string) *baseline {
 	cmd.Dir = t.TempDir()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
+	if err := startUnignored(cmd); err != nil {
 		t.Fatal(err)
 	}
 	slave.Close()
