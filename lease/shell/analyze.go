@@ -59,6 +59,9 @@ func analyze(text string, user bool, known func(name string) bool) plan {
 		p.subshell, p.held = "", ""
 		p.typed = file != nil && typable(text)
 		p.bang = strings.Contains(text, "!") || strings.HasPrefix(text, "^")
+		if p.bang { // what runs is not known here
+			p.state, p.functions = true, true
+		}
 	}
 	return p
 }
@@ -226,7 +229,7 @@ func (a *analysis) call(c *syntax.CallExpr) {
 	}
 	name := words[0]
 	switch {
-	case name == "", a.known != nil && a.known(name):
+	case name == "", name != "[" && strings.ContainsAny(name, "{*?["), a.known != nil && a.known(name): // {cd,/} is cd /
 		a.state, a.functions = true, true
 	case quiet[name]:
 	case loud[name]:

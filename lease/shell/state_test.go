@@ -18,6 +18,29 @@ func stateOf(t *testing.T, s *Shell) State {
 	return st
 }
 
+// What a line becomes is not always what it says: history and braces make other commands of it.
+func TestStateOfWhatALineBecomes(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for _, c := range []struct {
+		text string
+		user bool
+		want string
+	}{
+		{"export V=${V}x", true, "x"},
+		{"!!", true, "xx"},
+		{"!export", true, "xxx"},
+		{"^}x^}y^", true, "xxxy"},
+		{"{export,V=brace}", true, "brace"},
+		{"{export,V=leased}", false, "leased"},
+	} {
+		do(t, s, Command{Text: c.text, User: c.user})
+		if st := stateOf(t, s); st.Vars["V"] != c.want {
+			t.Errorf("%s (user %v): V is %q, want %q", c.text, c.user, st.Vars["V"], c.want)
+		}
+	}
+}
+
 // State is what commands leave behind, whoever ran them; its digest tells that something changed, and only then.
 func TestState(t *testing.T) {
 	t.Parallel()
