@@ -26,7 +26,7 @@ func fixedLine(c Command, pl plan) string {
 		return ` { ` + first + `\__sublet_g; } 2>/dev/null; ( { \__sublet_b; } 2>/dev/null; ` + source +
 			`; { \__sublet_k; } 2>/dev/null ); ` + end + behind
 	case !pl.state:
-		return ` ` + source + `; \__sublet_q "$?"`
+		return ` ` + source + `; \__sublet_h q`
 	}
 	first, guard := ``, `\__sublet_guard `+pl.flags()
 	if pl.errexit {
@@ -70,9 +70,9 @@ func withoutSource(path string, write func([]byte)) func([]byte) {
 // it off, under set -v the text of the hook and of the subshell's trap.
 var (
 	traceOfOurs = regexp.MustCompile(`(?:(?:^|\n)\+*(?: \{)? ?__sublet_[^\n]*\r?(?:\n\+[^\n]*\r?)*)+\n?$`)
-	hookOfOurs  = regexp.MustCompile(`(?:(?:^|\n)(?:\{ )?\\__sublet_[hk](?: "\$\?")?(?:; \} 2>/dev/null)?\r?)+\n?$`)
+	hookOfOurs  = regexp.MustCompile(`(?:(?:^|\n)(?:\{ )?(?:\\__sublet_k|\$\{__sublet_w:\+"__sublet_h"\})(?:; \} 2>/dev/null)?\r?)+\n?$`)
 	ourName     = []byte("__sublet_")
-	markOfOurs  = regexp.MustCompile(`\x1b\]7701;[ES];[0-9a-f-]{1,64}\a`)
+	markOfOurs  = regexp.MustCompile(`\x1b\]7701;[2E];[0-9a-f-]{1,64}\a`)
 )
 
 // cutTrace takes that off.

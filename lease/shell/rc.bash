@@ -6,25 +6,25 @@
 #   __sublet_old      1: bash before 5.1, where PROMPT_COMMAND is no array and there is no SRANDOM
 #
 # h begins the prompt hook and tells the end of a command; z ends the hook and tells that the shell is ready; next makes it
-# so; g and e stand before and behind a sourced text, q behind one that changes nothing; guard and y note and put back
-# what a borrower may bend; d writes the state down. They take $? as an argument, which no option of the user bends
-# (set -k, set -a), and return it; h and z do so in an old bash only, for later ones put it back behind each element of
-# PROMPT_COMMAND, and an ERR trap would see it. All is builtins, spelled so that no alias and no function of the user comes in between,
-# and nothing forks. Local variables begin with __sublet__: bash refuses one whose name the user made read-only, and has it
-# take over the attributes of theirs under localvar_inherit.
+# so; g and e stand before and behind a sourced text, h behind one that changes nothing; guard and y note and put back
+# what a borrower may bend; d writes the state down. They return $?; h and z do so in an old bash only, for later ones put it
+# back behind each element of PROMPT_COMMAND, and an ERR trap would see it. All is builtins, spelled so that no alias and no
+# function of the user comes in between, and nothing forks. Local variables begin with __sublet__: bash refuses one whose
+# name the user made read-only, and has it take over the attributes of theirs under localvar_inherit.
 
 __sublet_fifo=$__sublet_dir/fifo # records for Go: opened, written and closed each time (T1e)
 __sublet_c=$__sublet_dir/c       # the text to source
 __sublet_n=                      # nonce of the command that runs; empty once its end was told
 __sublet_p=                      # the one before
-__sublet_m=                      # start mark with that nonce, printed by PS0
-__sublet_s=                      # 1: PS0 was printed, so a command began
+__sublet_w=1                     # 2: PS0 was printed, so a command began; empty: the prompt hook has nothing to do
+__sublet_quick=                  # $- where the end of a command that changes nothing is simple to tell; else empty
 __sublet_st=0                    # status the last prompt saw
 __sublet_f=                      # what Go wants done at the end of this command
 __sublet_tr=                     # text for the top level, run behind z
+__sublet_l=()                    # the command that runs it
 __sublet_tz=                     # text for the top level, run behind y
 __sublet_ps1=                    # the user's PS1 while it is hidden
-__sublet_hid=                    # 1: PS1 is hidden
+__sublet_hid=                    # 1: PS1 is hidden; r: it is read-only
 __sublet_pc=                     # PROMPT_COMMAND as arm left it
 __sublet_ed=                     # the user's editing mode: vi, emacs, or neither was asked for
 __sublet_x=                      # the user's only prompt hook, where there is one
@@ -32,6 +32,7 @@ __sublet_alone=                  # 1: the user has no prompt hook
 __sublet_t=                      # says that builtin is bash's own
 __sublet_trace= __sublet_traced= # x under set -x, v under set -v; and what it was when arm ran
 __sublet_ok=                     # that the shell is ready was told: 1 at this prompt, q before it
+__sublet_b=';'                   # what stands behind the kind of a mark
 __sublet_opts=                   # SHELLOPTS and BASHOPTS, looked through once
 __sublet_i=0                     # how often the state was written down
 __sublet_own=                    # 1: the line that ran was ours, and must leave the history
@@ -39,41 +40,61 @@ __sublet_hc=                     # number the next line will have in the history
 __sublet_pv=-s                   # whether the user wants promptvars
 __sublet_vars=                   # the variables were written down: 1 before a borrower's command, 2 behind it, too
 __sublet_so= __sublet_bo= __sublet_ifs=
-# PS0 is expanded in the shell itself, so it can note the start and give PS1 its value back without a command: nothing
-# ends in what is taken off. Expansion costs by the character.
-__sublet_ours='${__sublet_m%"${PS1:=$__sublet_ps1}${__sublet_s:=1}"}'
+# PS0 is expanded in the shell itself, so it can note the start and give PS1 its value back without a command: what it notes
+# is the kind of the mark, and what PS1 is would be taken off a semicolon if it stood there behind a 2. Expansion costs by the
+# character. The prompt's own escapes are no control characters where somebody lists the variables.
+__sublet_ours='\e]7701;$((__sublet_w=2))${__sublet_b%2${PS1:=$__sublet_ps1}}${__sublet_n}\a'
 
 __sublet_ret() { \builtin return "$1"; }
 
 # h tells the end once: first the mark on the terminal, then the record. It stands before the user's hooks, so what
-# those print belongs to no command. Where no command began, a question may lie in the file q (flag q in the file n).
-# What runs at every prompt is short: bash copies a function whole before it runs it, and a call, a builtin or a
-# hundred characters expanded cost as much as ten comparisons.
+# those print belongs to no command; with q, behind a sourced text that changes nothing of the shell. Such a text, and a
+# line for which nothing lies in the file n, leave the shell as r found it: then the record tells that it is ready, too, and
+# the prompt hook has nothing more to do. That way is short: bash copies a function whole before it runs it, and a call, a
+# builtin or a hundred characters expanded cost as much as ten comparisons. The next nonce is there before the record: a ^C
+# behind it must not have the end of the next command told.
 __sublet_h() {
-	[[ $__sublet_ok$__sublet_s == q && ! -s $__sublet_dir/n ]] || __sublet_simple "$@" # q told it already
+	case $- in # leaves $? alone, and an assignment would be exported under set -a
+	$__sublet_quick)
+		__sublet_st=$?
+		if [[ -t 1 && ( $1 == $__sublet_fast || ! $1 && $__sublet_own$__sublet_w == 2 && $__sublet_st != 130 && ! -s $__sublet_dir/n ) ]]; then
+			__sublet_p=$__sublet_n __sublet_n=${SRANDOM:-$RANDOM-$$-$EPOCHREALTIME}-$SRANDOM __sublet_w=1
+			\builtin printf '\e]7701;E;%s\a' "$__sublet_p"
+			\builtin printf '%s\0' "E $__sublet_p $__sublet_st 1 $$ $__sublet_n"$'\1'"$PWD" >"$__sublet_fifo"
+			if [[ ! $1 ]]; then
+				__sublet_hc=$HISTCMD
+			elif [[ $HISTCMD == $__sublet_hc ]]; then
+				\builtin history -d "$HISTCMD"
+			fi
+			PS1=
+			if [[ ! -s $__sublet_dir/n ]]; then
+				__sublet_w=
+			elif [[ $1 ]]; then
+				__sublet_ok=q # the prompt hook stands still
+			else
+				__sublet_stand
+				__sublet_ok=1
+			fi
+			[[ ! $1 || $__sublet_st == 0 ]] || \builtin return "$__sublet_st"
+		else
+			__sublet_hook "$__sublet_st" "$@"
+		fi
+		;;
+	*) __sublet_hook "$?" "$@" ;;
+	esac
 }
+# HISTCMD is the number of the line that runs; before 5.2 that was not tried.
+__sublet_fast=-
+[[ $__sublet_old == 1 ]] || ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 502)) || __sublet_fast=q
 
-# simple tells the end, and that the shell is ready, too: where there are no hooks but ours, and nothing is left to do.
-__sublet_simple() {
-	if [[ $__sublet_n && $__sublet_s && $# == 1 && $__sublet_alone && ! $__sublet_so$__sublet_tr$__sublet_vars && $- != *[aefkuvxCET]* &&
-		${#PROMPT_COMMAND[@]} == 3 && -t 0 && -t 1 && -t 2 && ! -s $__sublet_dir/n ]] &&
-		__sublet_t= && \builtin printf -v __sublet_t 1 && [[ $__sublet_t ]]; then
-		__sublet_ok= __sublet_hid=
-		\builtin printf '\e]7701;E;%s\a' "$__sublet_n"
-		__sublet_p=$__sublet_n
-		__sublet_next "$1"
-		\builtin printf '%s\0' "E $__sublet_p $1 1 $$ $__sublet_n$__sublet_v"$'\1'"${PWD-}" >"$__sublet_fifo"
-		__sublet_line "$1"
-		[[ ! -s $__sublet_dir/n ]] || __sublet_stand
-		__sublet_ok=1
-	else
-		__sublet_hook "$@"
-	fi
-}
-
-# hook does all that h may have to do.
+# hook does all that h may have to do. With tail the end of the line tells it; with q it is left to the prompt. Where no
+# command began, a question may lie in the file q (flag q in the file n).
 __sublet_hook() {
-	if [[ $__sublet_ok$__sublet_s == q ]]; then
+	if [[ ${2-} == q ]]; then
+		__sublet_own=1
+		\builtin return "$1"
+	fi
+	if [[ $__sublet_ok == q && $__sublet_w != 2 ]]; then
 		__sublet_stand
 		\builtin return "$((__sublet_old * $1))"
 	fi
@@ -100,14 +121,14 @@ __sublet_hook() {
 		else
 			\builtin printf '\e]7701;E;%s\a' "$__sublet_n" >"$__sublet_tty"
 		fi
-		\builtin printf '%s\0' "E $__sublet_n $1 ${__sublet_s:-0}"$'\1'"${PWD-}" >"$__sublet_fifo"
+		\builtin printf '%s\0' "E $__sublet_n $1 $((__sublet_w == 2))"$'\1'"${PWD-}" >"$__sublet_fifo"
 		__sublet_n=
 		[[ ! $__sublet_own && $1 != 130 ]] || __sublet_unlist # before a hook of the user saves it (history -a)
 	fi
 	# Hidden, it does not see the shell's own standard error.
 	[[ $# == 2 || -t 0 && -t 1 && ( $__sublet_traced || -t 2 ) ]] || __sublet_reopen
 	__sublet_hid=
-	if [[ ! $__sublet_s ]]; then
+	if [[ $__sublet_w != 2 ]]; then
 		[[ ${PS1-} ]] || PS1=$__sublet_ps1
 		if [[ -s $__sublet_dir/n ]]; then
 			\builtin local __sublet__s="$1" __sublet__f __sublet__n
@@ -151,15 +172,14 @@ __sublet_next() {
 	__sublet_st=$1
 	if [[ ${PS1-} || ! $__sublet_hid ]]; then
 		__sublet_ps1=${PS1-}
-		__sublet_hid=1
-		[[ ${PS1@a} == *r* ]] || PS1=
+		__sublet_hid=r
+		[[ ${PS1@a} == *r* ]] || PS1= __sublet_hid=1
 	fi
-	__sublet_s=
+	__sublet_w=1
 	[[ ${PS0-} == "$__sublet_ours"* ]] || PS0=$__sublet_ours${PS0-}
 	[[ $SHELLOPTS$BASHOPTS == "$__sublet_opts" ]] || __sublet_options
-	[[ $__sublet_old == 1 ]] || __sublet_n=${SRANDOM-}-${SRANDOM-}-${SRANDOM-}
-	[[ $__sublet_n != -* ]] || __sublet_nonce
-	__sublet_m=$'\e]7701;S;'$__sublet_n$'\a'
+	# New for each command. Bash before 5.1 has no good random numbers: Go lays one beside the flags.
+	[[ $__sublet_old == 1 ]] || __sublet_n=${SRANDOM:-${RANDOM-}-$$-${EPOCHREALTIME-}}-${SRANDOM-}
 }
 
 # options looks through them, where they are not those of the last prompt.
@@ -175,7 +195,10 @@ __sublet_options() {
 
 # z makes sure that the shell is ready and that it was told.
 __sublet_z() {
-	[[ $__sublet_ok ]] || __sublet_ready "$1"
+	case $__sublet_ok in
+	'') __sublet_ready "$?" ;;
+	esac
+	[[ ! $__sublet_tr ]] || __sublet_l=(builtin eval "$__sublet_tr")
 }
 
 # ready makes the shell ready and tells so. Flags: a the file q is for the top level, d write the state down, f with functions.
@@ -187,7 +210,7 @@ __sublet_ready() {
 	\builtin local __sublet__s="$1"
 	[[ ${IFS@a} == *r* ]] || \builtin local IFS=$' \t\n'
 	if [[ $__sublet_n ]]; then # a hook of the user was put in its place
-		__sublet_h "$__sublet__s"
+		__sublet_hook "$__sublet__s"
 		[[ ! $__sublet_ok ]] || \builtin return "$((__sublet_old * __sublet__s))"
 	fi
 	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "$__sublet_traced" ]] || __sublet_arm
@@ -236,15 +259,12 @@ __sublet_stand() {
 
 # r tells that the shell is ready, whether its state was written down, and whether its variables were around the command.
 __sublet_r() {
-	__sublet_tr=
+	__sublet_tr= __sublet_l=() __sublet_quick=
+	[[ $__sublet_alone$__sublet_hid$__sublet_v != 11 || ! ${HISTCMD-} || $- == *[aefkuvxCET]* ]] || __sublet_quick=$-
 	[[ $__sublet_vars == 2 ]] || __sublet_vars=
 	\builtin printf 'R %d %s%s %s\0' "$$" "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}${__sublet_vars:+ o}" >"$__sublet_fifo"
 	__sublet_ok=1 __sublet_f= __sublet_vars=
 }
-
-# nonce makes one that is new for each command, where the user unset SRANDOM. Bash before 5.1 has no good random
-# numbers: Go lays one beside the flags.
-__sublet_nonce() { __sublet_n=${RANDOM-}-$$-${EPOCHREALTIME-}; }
 
 # unlist takes our own line out of the history, if it is there: by its text, for HISTCONTROL and HISTIGNORE decide that.
 __sublet_unlist() {
@@ -272,9 +292,14 @@ __sublet_answer() {
 # arm puts h before and z behind the user's prompt hooks. A ^C ends the element it strikes, and bash goes on with the
 # next: what z did not finish is done by the last. From 5.1 on PROMPT_COMMAND may be an array, and a plain assignment
 # replaces element 0 only: z survives an rc file that is sourced again, and puts h back (T1b).
-__sublet_first='\__sublet_h "$?"'
-__sublet_last='\__sublet_z "$?"; \builtin eval "$__sublet_tr"'
-__sublet_sure=$__sublet_last'; __sublet_ok='
+#
+# Where there are no hooks but ours two elements do. The words are quoted in case IFS splits them; a line each, for bash is
+# quicker at that than at a list.
+__sublet_first='${__sublet_w:+"__sublet_h"}'
+__sublet_last='${__sublet_w:+"__sublet_z"}
+"${__sublet_l[@]}"'
+__sublet_sure=$__sublet_last'
+__sublet_w=1 __sublet_ok='
 __sublet_strip() {
 	__sublet__e=${__sublet__e//"{ $__sublet_sure; } 2>/dev/null"/}
 	__sublet__e=${__sublet__e//"{ $__sublet_last; } 2>/dev/null"/}
@@ -305,6 +330,7 @@ if [[ $__sublet_old == 0 ]]; then
 		__sublet_x= __sublet_alone= __sublet_traced=$__sublet_trace
 		[[ ${#PROMPT_COMMAND[@]} != 2 ]] || __sublet_x=${PROMPT_COMMAND[1]}
 		[[ ${#PROMPT_COMMAND[@]} != 1 ]] || __sublet_alone=1
+		[[ ! $__sublet_alone ]] || \builtin unset -v '__sublet__ours[1]'
 		PROMPT_COMMAND+=("${__sublet__ours[@]:1}")
 		__sublet_pc=${PROMPT_COMMAND[*]}
 	}
@@ -318,37 +344,18 @@ else
 	}
 fi
 
-# q stands behind a sourced text that changes nothing of the shell, and tells its end and that the shell is ready at
-# once, where that is simple; else the hook does.
-__sublet_q() {
-	__sublet_own=1
-	if [[ $__sublet_alone && $__sublet_fast && -t 1 && ${HISTCMD-} && $- != *[aefkuvxCET]* ]]; then
-		\builtin printf '\e]7701;E;%s\a' "$__sublet_n"
-		__sublet_p=$__sublet_n __sublet_n=${SRANDOM-}-${SRANDOM-}-${SRANDOM-}
-		[[ $__sublet_n != -* ]] || __sublet_nonce
-		__sublet_m=$'\e]7701;S;'$__sublet_n$'\a'
-		__sublet_s= # before the record: a ^C behind it must not have h tell the end of the next
-		\builtin printf '%s\0' "E $__sublet_p $1 1 $$ $__sublet_n"$'\1'"${PWD-}" >"$__sublet_fifo"
-		[[ $HISTCMD != "$__sublet_hc" ]] || \builtin history -d "$HISTCMD"
-		[[ ${PS1@a} == *r* ]] || PS1=
-		__sublet_st=$1 __sublet_own= __sublet_hid=1 __sublet_ok=q
-	fi
-	[[ $1 == 0 ]] || \builtin return "$1"
-}
-__sublet_fast= # HISTCMD is the number of the line that runs; before 5.2 that was not tried
-[[ $__sublet_old == 1 ]] || ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 502)) || __sublet_fast=1
-
 # g stands before a sourced text. Our own line leaves the history; with h the text takes its place there.
 __sublet_g() {
 	\builtin local -
 	\builtin set +aefkuvxCET
+	__sublet_quick=
 	if [[ -o history && ${1-} == h ]]; then
 		\builtin local __sublet__t
 		IFS= \builtin read -r -d '' __sublet__t <"$__sublet_c" || \builtin :
 		\builtin history -s -- "${__sublet__t%$'\n'}" # takes the line it stands on out by itself
-	elif [[ $__sublet_fast && ${HISTCMD-} && $HISTCMD == "$__sublet_hc" ]]; then
+	elif [[ $__sublet_fast == q && ${HISTCMD-} && $HISTCMD == "$__sublet_hc" ]]; then
 		\builtin history -d "$HISTCMD"
-	elif [[ ! $__sublet_fast || ${HISTCMD-} != "$((__sublet_hc - 1))" ]]; then # that is one HISTCONTROL left out
+	elif [[ $__sublet_fast != q || ${HISTCMD-} != "$((__sublet_hc - 1))" ]]; then # that is one HISTCONTROL left out
 		__sublet_hc=
 		__sublet_unlist
 	fi
@@ -403,8 +410,8 @@ __sublet_missing() {
 # early stands behind that: it writes the state down and tells that the shell is ready while the line still runs, where no
 # hook of the user can change anything behind it. Else the prompt hook does.
 __sublet_early() {
-	if [[ $__sublet_alone && $__sublet_fast && ! $__sublet_n$__sublet_tr$__sublet_vars && -t 0 && -t 1 && $- != *[aefkuvxCET]* &&
-		${#PROMPT_COMMAND[@]} == 3 ]]; then
+	if [[ $__sublet_alone && $__sublet_fast == q && ! $__sublet_n$__sublet_tr$__sublet_vars && -t 0 && -t 1 && $- != *[aefkuvxCET]* &&
+		${#PROMPT_COMMAND[@]} == 2 ]]; then
 		__sublet_hc=
 		[[ ${HISTCMD:-x} == *[!0-9]* ]] || __sublet_hc=$((HISTCMD + 1)) # here it is still that of a line that is gone
 		__sublet_next "$1"
@@ -507,9 +514,9 @@ __sublet_k() {
 }
 
 # What ends a command is not to be replaced by accident: a text that tries is told so by bash.
-\builtin readonly -f __sublet_ret __sublet_h __sublet_simple __sublet_hook __sublet_mend __sublet_reopen __sublet_next \
-	__sublet_options __sublet_z __sublet_ready __sublet_wait __sublet_stand __sublet_r __sublet_nonce __sublet_unlist \
-	__sublet_line __sublet_answer __sublet_strip __sublet_arm __sublet_q __sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again \
+\builtin readonly -f __sublet_ret __sublet_h __sublet_hook __sublet_mend __sublet_reopen __sublet_next \
+	__sublet_options __sublet_z __sublet_ready __sublet_wait __sublet_stand __sublet_r __sublet_unlist \
+	__sublet_line __sublet_answer __sublet_strip __sublet_arm __sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again \
 	__sublet_missing __sublet_early __sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete __sublet_list \
 	__sublet_expands
 
@@ -541,6 +548,6 @@ if [[ $__sublet_private == 1 ]]; then
 fi
 [[ ! $__sublet_restore ]] || \builtin . "$__sublet_restore"
 \builtin unset -v __sublet_rc __sublet_private __sublet_restore
-__sublet_s=1 # PS1 is the user's now, also where it is empty
+__sublet_w=2 # PS1 is the user's now, also where it is empty
 \__sublet_again
 \builtin : "${__sublet_u-}" # which $_ then is

@@ -173,7 +173,7 @@ func FuzzStream(f *testing.F) {
 		s := stream{unowned: func(p []byte) { un = append(un, p...) }}
 		began := false
 		ended := s.expect(modeSourced, nonce, " line", func() { began = true }, func(p []byte) { out = append(out, p...) })
-		raw := []byte("early line\r\nlate" + markIntro + "S;" + nonce + "\a")
+		raw := []byte("early line\r\nlate" + markIntro + string(markStart) + ";" + nonce + "\a")
 		raw = append(raw, body...)
 		raw = append(raw, markIntro+"E;"+nonce+"\aafter"...)
 		for i := 0; i < len(raw); i += size {

@@ -7,8 +7,12 @@ import (
 )
 
 // A mark is what the shell prints to the terminal where a command begins (PS0) and ends (the hook or the line's tail):
-// ESC ] 7701 ; S|E ; nonce BEL. Only the nonce of the command that runs is a mark; all else is output.
-const markIntro = "\x1b]7701;"
+// ESC ] 7701 ; 2|E ; nonce BEL. Only the nonce of the command that runs is a mark; all else is output.
+const (
+	markIntro = "\x1b]7701;"
+	markStart = '2'
+	markEnd   = 'E'
+)
 
 // echoLimit bounds what is held back while the echo of a typed line is awaited.
 const echoLimit = 64 << 10
@@ -141,7 +145,7 @@ func (s *stream) feed(p []byte) {
 // beginLocked looks for the start mark or, for a typed line, for the end of its echo.
 func (s *stream) beginLocked() {
 	data := s.held
-	if i := bytes.Index(data, s.markBytes('S')); i >= 0 {
+	if i := bytes.Index(data, s.markBytes(markStart)); i >= 0 {
 		before, rest := data[:i], data[i+s.markLen():]
 		s.held = nil
 		early, shown, ok := s.splitEcho(before)
@@ -169,7 +173,7 @@ func (s *stream) beginLocked() {
 			return
 		}
 	}
-	if i := bytes.Index(data, s.markBytes('E')); i >= 0 {
+	if i := bytes.Index(data, s.markBytes(markEnd)); i >= 0 {
 		// It cannot end before it began: the shell prompted once more, or what was typed is no command.
 		s.held = append(data[:i], data[i+s.markLen():]...)
 	}
@@ -233,7 +237,7 @@ func (s *stream) scanLocked(p []byte) {
 				return
 			}
 			if state == matchFull {
-				if kind == 'E' && s.mode == modeRunning {
+				if kind == markEnd && s.mode == modeRunning {
 					s.emitLocked(s.mode, cutTrace(p[:i]))
 				} else {
 					s.emitLocked(s.mode, p[:i])
@@ -269,7 +273,7 @@ func (s *stream) matchLocked(p []byte) (kind byte, size int, m match) {
 	if s.nonce == "" {
 		return 0, 0, matchNo
 	}
-	for _, kind := range []byte{'E', 'S'} {
+	for _, kind := range []byte{markEnd, markStart} {
 		mark := markIntro + string(kind) + ";" + s.nonce + "\a"
 		if len(p) < len(mark) {
 			if strings.HasPrefix(mark, string(p)) {
@@ -300,9 +304,9 @@ func matchAny(p []byte) (kind byte, size int, m match) {
 
 func (s *stream) markLocked(kind byte) {
 	switch {
-	case kind == 'S' && s.mode == modeRunning:
+	case kind == markStart && s.mode == modeRunning:
 		s.startLocked()
-	case kind == 'E' && s.mode == modeRunning && s.begun:
+	case kind == markEnd && s.mode == modeRunning && s.begun:
 		s.endLocked()
 	}
 }

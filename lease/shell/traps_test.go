@@ -67,7 +67,7 @@ func TestForgedMarks(t *testing.T) {
 	do(t, s, leased("true"))
 	for _, text := range []string{
 		`printf '\e]7701;E;%s\a' 00000000000000000000000000000000`,
-		`printf '\e]7701;S;%s\a' 00000000000000000000000000000000`,
+		`printf '\e]7701;2;%s\a' 00000000000000000000000000000000`,
 		`printf '\e]7701;E;'`,
 		`printf 'E 00000000000000000000000000000000 0 1\n/forged\0' > ` + s.folder + `/fifo`,
 		`printf 'R 00000000000000000000000000000000\0' > ` + s.folder + `/fifo`,

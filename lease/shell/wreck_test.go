@@ -59,7 +59,7 @@ func TestWrecks(t *testing.T) {
 		{"unset __sublet_dir __sublet_fifo __sublet_c", again, again, anew, anew},
 		{`rm -rf "$__sublet_dir"`, again, again, anew, anew}, // as a cleaner of /tmp may
 		{"readonly __sublet_n=x", again, again, anew, anew},
-		{"readonly __sublet_s __sublet_ok __sublet_st __sublet_m", again, again, anew, anew},
+		{"readonly __sublet_w __sublet_ok __sublet_st", again, again, anew, anew},
 		{"printf() { :; }; source() { :; }; history() { :; }; unset() { :; }; cd() { :; }; read() { :; }", stays, stays, "", ""},
 		{"set() { :; }; local() { :; }; shopt() { :; }; return() { :; }; eval() { :; }; trap() { :; }", stays, stays, "", ""},
 		{"builtin() { :; }", stays, stays, "", mended},
