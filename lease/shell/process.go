@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -83,26 +84,40 @@ func startUnignored(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// unignore undoes ignored signals for children started now: a client started by `&` in a script or by nohup ignores
-// SIGINT, bash would inherit that and be deaf to every ^C (measured, perf-limits.md section 2).
-func unignore() (restore func()) {
-	var ignored []os.Signal
-	for _, sig := range []os.Signal{
-		syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGPIPE,
-		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGCHLD,
-	} {
+// bequeathed are the signals that bash would pass on to what it runs, where it begins with them ignored.
+var bequeathed = []os.Signal{
+	syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGPIPE,
+	syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGCHLD,
+}
+
+// inherited are those that this process began with ignored. After Notify and Stop the kernel ignores them again, and
+// signal.Ignored denies it.
+var inherited = ignoredOf(bequeathed)
+
+func ignoredOf(list []os.Signal) (ignored []os.Signal) {
+	for _, sig := range list {
 		if signal.Ignored(sig) {
 			ignored = append(ignored, sig)
 		}
 	}
-	if len(ignored) == 0 {
+	return ignored
+}
+
+// unignore undoes ignored signals for children started now: a client started by `&` in a script or by nohup ignores
+// SIGINT, bash would inherit that and be deaf to every ^C (measured, perf-limits.md section 2).
+func unignore() (restore func()) {
+	ignored := ignoredOf(bequeathed)
+	undone := slices.Concat(ignored, inherited)
+	if len(undone) == 0 {
 		return func() {}
 	}
-	sink := make(chan os.Signal, len(ignored))
-	signal.Notify(sink, ignored...)
+	sink := make(chan os.Signal, len(undone))
+	signal.Notify(sink, undone...)
 	return func() {
 		signal.Stop(sink)
-		signal.Ignore(ignored...)
+		if len(ignored) > 0 {
+			signal.Ignore(ignored...)
+		}
 	}
 }
 
