@@ -417,7 +417,11 @@ __sublet_early() {
 		__sublet_next "$1"
 		__sublet_d # silent: the line is
 		__sublet_r
-		__sublet_ok=q
+		if [[ -s $__sublet_dir/n ]]; then
+			__sublet_ok=q # the prompt hook stands still
+		else
+			__sublet_w=
+		fi
 	fi
 	\builtin return "$1"
 }
