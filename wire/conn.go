@@ -89,13 +89,11 @@ func (c *Conn) SetMaxFrame(n int) {
 }
 
 // Send queues m and returns; it never waits for the peer. m is encoded before Send returns, so the caller may go on
-// using it. While nothing is queued, what is not part of a stream is written at once, as far as a socket takes it. While more than 32 KiB wait, neighbouring text chunks of one agent become one (SeqFirst tells the first),
-// and so does neighbouring output; while more than 4 MiB wait, live output (CommandOutput, tool_output,
-// tool_call_delta) is left out. Nothing else is ever dropped: a peer that accepts nothing for SlowAfter, keeps 4 MiB
-// waiting for as long, or lets 64 MiB pile up, is cut off instead.
-//
-// Errors: *TooLargeError and those of Marshal, after which the connection is as it was; once it is over, ErrSlow,
-// ErrClosed or what broke it.
+// using it. While nothing is queued, what is not part of a stream is written at once, as far as a socket takes it. While
+// more than 32 KiB wait, neighbouring text chunks of one agent become one (SeqFirst tells the first), and so does
+// neighbouring output; while more than 4 MiB wait, live output (CommandOutput, tool_output, tool_call_delta) is left out.
+// Nothing else is ever dropped: a peer that accepts nothing for SlowAfter, keeps 4 MiB waiting for as long, or lets 64 MiB
+// pile up, is cut off instead.
 func (c *Conn) Send(m Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
