@@ -57,11 +57,12 @@ __sublet_h() {
 	case $- in # leaves $? alone, and an assignment would be exported under set -a
 	$__sublet_quick)
 		__sublet_st=$?
-		if [[ -t 1 && ( $1 == $__sublet_fast || ! $1 && $__sublet_own$__sublet_w == 2 && $__sublet_st != 130 && ! -s $__sublet_dir/n ) ]]; then
+		if [[ -t 1 && ( $1 == $__sublet_fast || ! $1 && $__sublet_own$__sublet_w == 2 && ! -s $__sublet_dir/n ) ]]; then
 			__sublet_p=$__sublet_n __sublet_n=${SRANDOM:-$RANDOM-$$-$EPOCHREALTIME}-$SRANDOM __sublet_w=1
 			\builtin printf '\e]7701;E;%s\a' "$__sublet_p"
 			\builtin printf '%s\0' "E $__sublet_p $__sublet_st 1 $$ $__sublet_n"$'\1'"$PWD" >"$__sublet_fifo"
 			if [[ ! $1 ]]; then
+				[[ $__sublet_st != 130 ]] || __sublet_unlist # a ^C struck before it could leave the history by itself
 				__sublet_hc=$HISTCMD
 			elif [[ $HISTCMD == $__sublet_hc ]]; then
 				\builtin history -d "$HISTCMD"
