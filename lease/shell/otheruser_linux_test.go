@@ -59,10 +59,19 @@ func asOrdinary(t *testing.T) (root string) {
 		install("4711", setpriv, rooted), install("755", self, tests)); err != nil {
 		t.Fatal(err)
 	}
+	ordinary := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	cmd := exec.CommandContext(t.Context(), tests, "-test.v", "-test.parallel=16", "-test.run=^"+t.Name()+"$", "-test.timeout=3m")
 	cmd.Dir = tmp
 	cmd.Env = append(os.Environ(), envOrdinary+"="+rooted+asRoot, "TMPDIR="+tmp, "HOME="+tmp)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = ordinary
+	if bash := os.Getenv(envBash); bash != "" {
+		try := exec.Command(bash, "--version")
+		try.SysProcAttr = ordinary
+		if err := try.Run(); err != nil { // it lies in root's home
+			t.Logf("with the system's bash: %v", err)
+			cmd.Env = append(cmd.Env, envBash+"=")
+		}
+	}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		t.Errorf("as an ordinary user: %v\n%s", err, out)
