@@ -45,7 +45,7 @@ var tooEarly = regexp.MustCompile(`(?m)^bash: kill: \(\d+\) - No such process\n?
 // depth is what set -x shows: a line that is sourced stands one deeper.
 var depth = regexp.MustCompile(`(?m)^\++ `)
 
-var jobNotice = regexp.MustCompile(`(?m)^\[\d+\][-+ ] +(Done|Running|Stopped|Terminated|Killed|Exit|Interrupt|Hangup).*\n?`)
+var jobNotice = regexp.MustCompile(`(?m)^\(wd now: .*\)\n?|^\[\d+\][-+ ] +(Done|Running|Stopped|Terminated|Killed|Exit|Interrupt|Hangup).*\n?`)
 
 // seen reads what probe wrote. What differs by its nature is taken out, and of borrowers' steps what docs/shell.md says.
 func seen(t *testing.T, path string, steps []step) (state string, history []string) {
