@@ -156,7 +156,7 @@ func testCards() []*card {
 		{tool: "bash", agent: "orchestrator", command: "go test ./...", status: "success", exit: ptr(0), took: 3200 * time.Millisecond, output: []byte(strings.Join(long, "\n") + "\n")},
 		{tool: "bash", agent: "engineer-1", command: "set -e\nmake\nmake install", status: "error", exit: ptr(2), took: 800 * time.Millisecond, output: []byte("make: *** [Makefile:3: all] Error 1\n")},
 		{tool: "bash", agent: "orchestrator", command: "rm -rf /", status: "denied", why: "not on my machine"},
-		{tool: "bash", agent: "orchestrator", command: "sleep 100", status: "cancelled", signal: "SIGINT", took: 4 * time.Second, notes: []string{"changed in your shell: cd /tmp (/undo shell puts it back)"}},
+		{tool: "bash", agent: "orchestrator", command: "sleep 100", status: "cancelled", signal: "SIGINT", took: 4 * time.Second, notes: []string{"changed in your shell: cd /tmp (/undo-shell puts it back)"}},
 		{tool: "read", agent: "orchestrator", args: `{"path":"client/run.go"}`, status: "success", output: []byte("a\nb\nc\n")},
 		{tool: "grep", agent: "reviewer-1", args: `{"pattern":"TODO","path":"."}`, status: "success", output: []byte("x.go:1: TODO\n")},
 		{tool: "edit", agent: "orchestrator", args: `{"path":"main.go"}`, status: "success", output: []byte("--- a/main.go\n+++ b/main.go\n@@ -1 +1,2 @@\n package main\n+// 漢字 \u200b\n")},

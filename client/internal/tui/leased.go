@@ -195,7 +195,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 		after = append(after, "still running: "+p.String())
 	}
 	if e.Changed != "" {
-		after = append(after, "changed in your shell: "+e.Changed+" (/undo shell puts it back)")
+		after = append(after, "changed in your shell: "+e.Changed+" (/undo-shell puts it back)")
 	}
 	if c.printed {
 		for _, line := range after {

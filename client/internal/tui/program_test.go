@@ -179,7 +179,7 @@ Then I run it.
 ✓ bash  make
   │ built
   └ exit 0
-  ± changed in your shell: cd /tmp (/undo shell puts it back)
+  ± changed in your shell: cd /tmp (/undo-shell puts it back)
 · 1.5s · 1.2k in · 34 out · context 2%
 
 > ask an agent · tab: shell · /help

@@ -34,6 +34,7 @@ func slashCommands() []slashCommand {
 		{"/compact", "[preview|undo]", "fold the conversation to make room; other words say what to keep", (*model).slashCompact},
 		{"/clear", "", "delete what was said in this conversation", (*model).slashClear},
 		{"/undo", "[file|shell]", "put back an agent's last change of a file, or of your shell", (*model).slashUndo},
+		{"/undo-shell", "", "the same as /undo shell", (*model).slashUndoShell},
 		{"/mode", "[plan|ask|auto]", "what agents may do unasked", (*model).slashMode},
 		{"/rules", "[rm ID]", "list or revoke what you allowed for good", (*model).slashRules},
 		{"/accept", "", "take what agents changed in your shell for your own", (*model).slashAccept},
@@ -198,23 +199,27 @@ func (m *model) slashUndo(args string) {
 			return printText{}, daemon.Undo(ctx, &wire.UndoRequest{What: "file"})
 		})
 	case "shell":
-		sh := m.shell
-		m.task(func(ctx context.Context) tea.Msg {
-			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-			defer cancel()
-			changed, err := sh.UndoShell(ctx)
-			switch {
-			case err != nil:
-				return taskFailed{"/undo shell: " + err.Error(), ""}
-			case changed == "":
-				return m.quiet("no agent changed anything in your shell")
-			}
-			return m.quiet("put back in your shell: " + visibleLine(changed))
-		})
-		m.readPrompt()
+		m.slashUndoShell("")
 	default:
 		m.fail("/undo takes file or shell", "")
 	}
+}
+
+func (m *model) slashUndoShell(string) {
+	sh := m.shell
+	m.task(func(ctx context.Context) tea.Msg {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		changed, err := sh.UndoShell(ctx)
+		switch {
+		case err != nil:
+			return taskFailed{"/undo-shell: " + err.Error(), ""}
+		case changed == "":
+			return m.quiet("no agent changed anything in your shell")
+		}
+		return m.quiet("put back in your shell: " + visibleLine(changed))
+	})
+	m.readPrompt()
 }
 
 func (m *model) slashRename(args string) {

@@ -157,6 +157,8 @@ func TestSlashCommands(t *testing.T) {
 	w.see("2 windows · 3 sublet lease run · sublet serve acp\n") // each for what it is: all were called windows
 	w.keys("/undo shell\r")
 	w.see("put back in your shell: cd /home/u")
+	w.keys("/undo-shell\r")
+	w.see("put back in your shell: cd /home/u")
 	w.keys("/rules rm\r")
 	w.see("/rules rm needs the ID of a rule")
 	w.keys("/new\r")
