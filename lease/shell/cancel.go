@@ -42,7 +42,8 @@ type canceller struct {
 	kin   map[int]int64          // what the groups that were signalled had started: see family
 	timer *time.Ticker
 
-	goesOn   bool // alien is not stopped, or was told to go on
+	goesOn   bool          // alien is not stopped, or was told to go on
+	given    time.Duration // how long the last stop was left to be seen by the shell
 	replaced bool
 }
 
@@ -163,12 +164,14 @@ func (c *canceller) pressForeign(due syscall.Signal) {
 }
 
 // pressStop stops such a group. One that is struck in the middle of a vfork does not stop: its child does, and holds it up. So
-// it goes on for a moment, again and again, until the shell has the terminal.
+// it goes on for a moment, again and again, until the shell has the terminal. The shell of a busy machine needs longer than
+// the vfork to see that it stopped, and what went on meanwhile was not seen at all: each stop is left twice as long.
 func (c *canceller) pressStop(pgid int) {
 	switch {
 	case c.goesOn:
 		c.goesOn = false
-		c.again = time.Now().Add(againEvery)
+		c.given = max(againEvery, 2*c.given)
+		c.again = time.Now().Add(c.given)
 		c.pressForeign(syscall.SIGKILL)
 	case !time.Now().Before(c.again):
 		c.goesOn = true
