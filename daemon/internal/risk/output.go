@@ -11,10 +11,14 @@ func (b *wordBuilder) subst(c *syntax.CmdSubst, quoted bool) {
 	a := b.a
 	before := a.seen
 	a.seen = 0
-	a.stmts(c.Stmts, b.st.clone())
+	st := b.st.clone()
+	if inShell(c) {
+		st = b.st
+	}
+	a.stmts(c.Stmts, st)
 	fl := a.seen
 	a.seen |= before
-	if len(c.Stmts) == 1 {
+	if len(c.Stmts) == 1 && !c.ReplyVar {
 		s, ok := a.outputOf(c.Stmts[0], b.st)
 		if !ok {
 			if t := a.pipeText(c.Stmts[0], b.st); t != nil {
@@ -35,7 +39,7 @@ func (b *wordBuilder) subst(c *syntax.CmdSubst, quoted bool) {
 			return
 		}
 	}
-	if len(c.Stmts) == 1 && fl&(flowNet|flowSecret) == 0 {
+	if len(c.Stmts) == 1 && !c.ReplyVar && fl&(flowNet|flowSecret) == 0 {
 		if s, ok := a.listing(c.Stmts[0], b.st); ok {
 			b.add(s)
 			b.bad, b.cur.glob = true, true
@@ -46,6 +50,9 @@ func (b *wordBuilder) subst(c *syntax.CmdSubst, quoted bool) {
 	}
 	b.addUnknown(unknownPart, fl|flowOutput, quoted)
 }
+
+// inShell tells whether a substitution is one that bash from 5.3 on runs in the shell itself: ${ cmd; } and ${| cmd; }.
+func inShell(c *syntax.CmdSubst) bool { return c.TempFile || c.ReplyVar }
 
 // outputOf tells what a simple command prints, where that needs no running: the usual parts of commands that models
 // write. It judges nothing.

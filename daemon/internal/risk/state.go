@@ -189,8 +189,10 @@ func mutations(nodes ...syntax.Node) (names []string, moves bool) {
 		}
 		syntax.Walk(n, func(n syntax.Node) bool {
 			switch n := n.(type) {
-			case *syntax.Subshell, *syntax.CmdSubst, *syntax.ProcSubst:
+			case *syntax.Subshell, *syntax.ProcSubst:
 				return false
+			case *syntax.CmdSubst:
+				return inShell(n)
 			case *syntax.Assign:
 				if n.Name != nil {
 					names = append(names, n.Name.Value)
