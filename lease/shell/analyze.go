@@ -150,8 +150,16 @@ func (a *analysis) walk(root syntax.Node) {
 		switch n := n.(type) {
 		case nil, *syntax.Comment:
 			return false
-		case *syntax.Subshell, *syntax.CmdSubst, *syntax.ProcSubst:
+		case *syntax.Subshell, *syntax.ProcSubst:
 			return false // a process of its own
+		case *syntax.CmdSubst:
+			if n.TempFile || n.ReplyVar { // ${ cmd; } and ${| cmd; }: bash from 5.3 on runs them in the shell itself
+				a.state, a.functions = true, true
+				return true
+			}
+			return false
+		case *syntax.Redirect:
+			a.state = a.state || n.N != nil && strings.HasPrefix(n.N.Value, "{") // {name}>file assigns
 		case *syntax.Stmt:
 			if n.Background || n.Coprocess || n.Disown {
 				a.state = a.state || n.Coprocess
@@ -162,15 +170,20 @@ func (a *analysis) walk(root syntax.Node) {
 		case *syntax.FuncDecl:
 			a.state, a.functions = true, true
 		case *syntax.ParamExp:
-			if n.Exp != nil {
-				a.state = true // ${x:=y}, ${x:?y}
-			}
+			// ${x:=y}, ${x:?y}; and arithmetic, which may assign: ${x[i=1]}, ${x:i=1}, ${!x} where x is such a text.
+			a.state = a.state || n.Exp != nil || n.Excl || n.Slice != nil || n.Index != nil && !constant(n.Index)
 		case *syntax.ForClause, *syntax.DeclClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.ArithmExp,
 			*syntax.CoprocClause, *syntax.WhileClause, *syntax.TestClause:
 			a.state = true
 		}
 		return true
 	})
+}
+
+// constant tells whether an array's index is one, or all of it.
+func constant(index syntax.ArithmExpr) bool {
+	w, ok := index.(*syntax.Word)
+	return ok && strings.Trim(w.Lit(), "0123456789@*") == "" && w.Lit() != ""
 }
 
 // stops tells whether bash runs nothing more of a statement once a program of it was stopped, as it would of `a; b`.
@@ -232,6 +245,12 @@ func (a *analysis) call(c *syntax.CallExpr) {
 	case name == "", name != "[" && strings.ContainsAny(name, "{*?["), a.known != nil && a.known(name): // {cd,/} is cd /
 		a.state, a.functions = true, true
 	case quiet[name]:
+		switch name {
+		case ":", "times":
+			a.state = a.state || len(c.Assigns) > 0 // which stays in posix mode
+		case "test", "[":
+			a.state = a.state || slices.Contains(words, "-v") || slices.Contains(words, "") // the index of a name is arithmetic
+		}
 	case loud[name]:
 		a.state = true
 		a.functions = a.functions || definers[name]

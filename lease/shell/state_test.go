@@ -41,6 +41,47 @@ func TestStateOfWhatALineBecomes(t *testing.T) {
 	}
 }
 
+// What is expanded may change the shell as a command does.
+func TestStateOfWhatIsExpanded(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	do(t, s, user(`set -o posix; a=(x y) r='a[V=7]' i=V=8; export V=0`))
+	for _, c := range []struct{ text, want string }{
+		{`: "${a[V=1]}"`, "1"},
+		{`: "${#a[V=2]}"`, "2"},
+		{`: "${PATH:V=3:1}"`, "3"},
+		{`: "${PATH:0:V=4}"`, "4"},
+		{`test -v 'a[V=5]'`, "5"},
+		{`[ -v 'a[V=6]' ]`, "6"},
+		{`: "${!r}"`, "7"},
+		{`: "${a[i]}"`, "8"},
+		{`V=11 :`, "11"},
+		{`: <<<"${a[V=12]}"`, "12"},
+		{`echo >"/dev/null${a[V=13]:0:0}"`, "13"},
+		{`: ${ V=14; }`, "14"}, // from here on by bash 5.3
+		{`: "${|V=15; }"`, "15"},
+		{`: ${ export V=16; }`, "16"},
+		{`: ${ f() { :; }; V=17; }`, "17"},
+	} {
+		if strings.Contains(c.text, "; }") && !atLeast(s.Version(), 5, 3) {
+			break
+		}
+		do(t, s, leased(c.text))
+		if st := stateOf(t, s); st.Vars["V"] != c.want {
+			t.Errorf("%s: V is %q, want %q", c.text, st.Vars["V"], c.want)
+		}
+	}
+	pid := s.PID()
+	do(t, s, leased(": ${ exit 3; }"))
+	if s.PID() != pid {
+		t.Error("an exit in a substitution ended the shell")
+	}
+	do(t, s, leased("echo {V}>/dev/null"))
+	if st := stateOf(t, s); st.Vars["V"] != string(do(t, s, user(`printf %s "$V"`)).Output) {
+		t.Errorf("V is %q where {V}> assigned", st.Vars["V"])
+	}
+}
+
 // State is what commands leave behind, whoever ran them; its digest tells that something changed, and only then.
 func TestState(t *testing.T) {
 	t.Parallel()
