@@ -63,6 +63,8 @@ ifeq ($(RACE),)
 	@if [ -n "$${CI:-}" ]; then echo 'make test: no C compiler for the race detector: install gcc or clang' >&2; exit 1; fi
 	@echo 'make test: no C compiler, so without the race detector; install gcc or clang to have it'
 endif
+	@[ -n "$${CI:-}" ] || [ "$$(uname)" != Linux ] || [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || \
+		echo "make test: neither root nor sudo without a password, so without the tests of other users' programs"
 	go test $(RACE) -timeout 10m ./...
 	go test -run '^$$' -bench . -benchtime 1x ./... >/dev/null
 
