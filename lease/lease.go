@@ -31,7 +31,8 @@ var ErrStale = errors.New("lease: not held any more")
 // ErrBusy says that a command runs under the lease already.
 var ErrBusy = errors.New("lease: a command runs already")
 
-// State of a Lease. It only moves forward, but for an offer that goes back to the queue when the lender's link drops.
+// State of a Lease. It only moves forward, but for an offer that goes back to the queue when the lender's link drops, and
+// for a holder that does when the lender's user came before its command.
 type State uint8
 
 const (
@@ -108,6 +109,9 @@ type Lease struct {
 
 // Running returns the execution that runs under the lease, "" for none.
 func (l *Lease) Running() string { return l.execution }
+
+// Began reports whether a command has begun under the lease, as far as the lender said.
+func (l *Lease) Began() bool { return !l.startedAt.IsZero() }
 
 // Timeout returns the bound of the running command from its start; zero when none runs.
 func (l *Lease) Timeout() time.Duration { return l.timeout }

@@ -221,6 +221,31 @@ func (m *Manager) Gone(now time.Time, ref Ref, outcome string) []Effect {
 	return m.out
 }
 
+// Preempted records that the lender took the thing for user before the holder's command began there: the lease goes back
+// to the head of the queue, with the bound that it had, and is offered again. A borrower that is being rid of it is, and
+// one whose command had begun has lost it.
+func (m *Manager) Preempted(now time.Time, ref Ref, user string) []Effect {
+	m.out = m.out[:0]
+	switch l := m.current(ref); {
+	case l == nil:
+	case l.ending != "":
+		m.finish(now, l, l.ending, false)
+	case l.cancelled != "":
+		m.finish(now, l, Released, false)
+	case l.State == Offered || l.Began():
+		m.finish(now, l, Revoked, false)
+	case !l.bound.After(now): // it has waited as long as it would
+		l.State, m.user, m.userAt = Offered, user, now
+		m.finish(now, l, TimedOut, false)
+	default:
+		l.State, l.execution, l.timeout = Queued, "", 0
+		m.push(l)
+		m.offerHead()
+		m.user, m.userAt = user, now
+	}
+	return m.out
+}
+
 // Disconnect records that the lender's link dropped. Waiters keep their place; an offer goes back to the queue; a holder
 // without a command loses its lease; a running command has Grace to be heard of again.
 func (m *Manager) Disconnect(now time.Time) []Effect {

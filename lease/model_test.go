@@ -23,7 +23,7 @@ func TestModel(t *testing.T) {
 			"to client":   w.toClient,
 			"to daemon":   w.toDaemon,
 			"again":       w.again,
-			"user begins": func(*rapid.T) { w.user = true },
+			"user begins": w.userBegins,
 			"user ends":   w.userEnds,
 			"take back":   w.takeBack,
 			"completes":   w.completes,
@@ -42,14 +42,15 @@ type message struct {
 }
 
 type world struct {
-	t      *rapid.T
-	now    time.Time
-	fences *Fences
-	m      *Manager
-	all    []*Lease
-	ends   map[*Lease]int
-	grants map[*Lease]int
-	execs  int
+	t         *rapid.T
+	now       time.Time
+	fences    *Fences
+	m         *Manager
+	all       []*Lease
+	ends      map[*Lease]int
+	grants    map[*Lease]int
+	preempted map[*Lease]int
+	execs     int
 
 	down, up []message // on the link, towards the client and towards the daemon
 	history  []message // what ever went up
@@ -61,6 +62,7 @@ type world struct {
 	held     Ref
 	newest   uint64
 	running  string
+	asked    bool // for a command under held
 	lostAt   time.Time
 	answered map[string]bool
 }
@@ -70,7 +72,7 @@ func newWorld(t *rapid.T) *world {
 	f.Above(uint64(rapid.IntRange(0, 1000).Draw(t, "seed")))
 	return &world{
 		t: t, now: time.UnixMilli(1_000_000), fences: f, m: NewManager(f), link: true,
-		ends: map[*Lease]int{}, grants: map[*Lease]int{}, answered: map[string]bool{},
+		ends: map[*Lease]int{}, grants: map[*Lease]int{}, preempted: map[*Lease]int{}, answered: map[string]bool{},
 	}
 }
 
@@ -180,6 +182,7 @@ func (w *world) toClient(t *rapid.T) {
 		}
 		w.lend()
 	case "execute":
+		w.asked = w.asked || msg.ref == w.held
 		if msg.ref != w.held || msg.ref.Fence < w.newest || w.running != "" {
 			w.answer(message{"completed", msg.ref, msg.exec}) // status refused
 			return
@@ -219,9 +222,21 @@ func (w *world) lend() {
 	if ref.Fence <= w.newest {
 		w.t.Fatalf("fence %d granted after %d", ref.Fence, w.newest)
 	}
-	w.held, w.newest = ref, ref.Fence
+	w.held, w.newest, w.asked = ref, ref.Fence, false
 	w.answer(message{"acquired", ref, ""})
 }
+
+// userBegins comes before a holder that has not asked for a command.
+func (w *world) userBegins(*rapid.T) {
+	w.user = true
+	if w.held != (Ref{}) && !w.asked {
+		w.answer(message{"gone", w.held, preempted})
+		w.held = Ref{}
+	}
+}
+
+// preempted is how the client's message is told from the ends of a lease.
+const preempted = "user first"
 
 func (w *world) userEnds(*rapid.T) {
 	w.user = false
@@ -288,8 +303,16 @@ func (w *world) receive(msg message) {
 		w.apply(effects)
 	case "gone":
 		outcome := msg.exec
-		if outcome == "" {
+		switch outcome {
+		case "":
 			outcome = Released
+		case preempted:
+			l := w.m.Current()
+			w.apply(w.m.Preempted(w.now, msg.ref, "user"))
+			if l != nil && l.Ref() != msg.ref && l.State != Ended {
+				w.preempted[l]++
+			}
+			return
 		}
 		w.apply(w.m.Gone(w.now, msg.ref, outcome))
 	}
@@ -362,7 +385,7 @@ func (w *world) check(*rapid.T) {
 				w.t.Fatalf("%s waits past its bound", l.ID)
 			}
 		}
-		if w.grants[l] > 1 {
+		if w.grants[l] > 1+w.preempted[l] {
 			w.t.Fatalf("%s granted %d times", l.ID, w.grants[l])
 		}
 	}

@@ -237,3 +237,51 @@ func TestFirstBoundOfMany(t *testing.T) {
 		}
 	}
 }
+
+// The user who comes before a command that was asked for, or not yet, has its borrower wait again: at the head of the line,
+// under a new fence, and no longer in all than it would.
+func TestPreempted(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		m := NewManager(new(Fences))
+		a, b := hold(t, m, t0, "a"), ask(m, t0, "b")
+		old := a.Ref()
+		if asked {
+			_ = m.Execute(after(time.Second), a, "x", 0)
+		}
+		expect(t, "the user comes", m.Preempted(after(10*time.Second), old, "user"), "offer a")
+		expect(t, "again", m.Preempted(after(10*time.Second), old, "user"), "")
+		if ok, _ := m.Completed(after(11*time.Second), old, "x"); ok || a.State != Offered || a.Fence <= old.Fence || m.Position(b) != 1 {
+			t.Errorf("%v under fence %d after %d, b at %d", a.State, a.Fence, old.Fence, m.Position(b))
+		}
+		if who, held := m.Holder(after(12 * time.Second)); who != "user" || held != 2*time.Second {
+			t.Errorf("held by %q for %v, want the user for 2s", who, held)
+		}
+		due(t, "waits", m, after(DefaultWait))
+		expect(t, "lent again", m.Acquired(after(20*time.Second), a.Ref()), "grant a")
+		if err := m.Execute(after(20*time.Second), a, "x", 0); err != nil || !m.Started(after(20*time.Second), a.Ref(), "x") || !a.Began() {
+			t.Errorf("its command: %v, began %v", err, a.Began())
+		}
+		expect(t, "once it has begun", m.Preempted(after(21*time.Second), a.Ref(), "user"), "end a revoked, offer b")
+		expect(t, "an offer", m.Preempted(after(21*time.Second), b.Ref(), "user"), "end b revoked")
+	}
+	// Who was to be rid of its command, or of its lease, is.
+	m := NewManager(new(Fences))
+	a := hold(t, m, t0, "a")
+	_ = m.Execute(t0, a, "x", 0)
+	expect(t, "cancel", m.CancelCommand(t0, a, CancelUser), "cancel a user_abort")
+	expect(t, "cancelled", m.Preempted(t0, a.Ref(), "user"), "end a released")
+	b := hold(t, m, t0, "b")
+	_ = m.Execute(t0, b, "x", 0)
+	expect(t, "revoke", m.Revoke(t0, b), "cancel b stale")
+	expect(t, "revoked", m.Preempted(t0, b.Ref(), "user"), "end b revoked")
+	// Who has waited as long as it would does not wait again.
+	late := hold(t, m, t0, "late")
+	expect(t, "late", m.Preempted(after(DefaultWait), late.Ref(), "user"), "end late timeout behind user 0s")
+	// Without a link it waits for one.
+	c := hold(t, m, t0, "c")
+	_ = m.Execute(t0, c, "x", 0)
+	m.Disconnect(t0)
+	expect(t, "no link", m.Preempted(t0, c.Ref(), "user"), "")
+	_, effects := m.Reconnect(t0, nil, nil)
+	expect(t, "link back", effects, "offer c")
+}

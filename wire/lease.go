@@ -142,6 +142,7 @@ const (
 	ReleasedReleased     = "released"
 	ReleasedExpired      = "expired"
 	ReleasedByUser       = "revoked_by_user"
+	ReleasedUserFirst    = "user_first" // the user began a command before the borrower did: the lease goes back into the queue
 	ReleasedShellExited  = "shell_exited"
 	ReleasedDisconnected = "disconnected"
 )

@@ -222,7 +222,7 @@ func (l *Lender) releaseLocked(m *wire.ReleaseShellLease) {
 
 // overLocked says that a lease is over: for its own reason where it was in force here, else for the one given.
 func (l *Lender) overLocked(ref wire.LeaseRef, reason string) {
-	if g := l.endedLocked(ref); g != nil {
+	if g := l.endedLocked(ref); g != nil && g.acquire.Fence == ref.Fence { // it may have been lent twice
 		reason = g.reason
 	}
 	l.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: reason})

@@ -239,6 +239,13 @@ func TestWhatIsRefused(t *testing.T) {
 			t.Error("a refused command ran")
 		}
 	}
+	used := func(d *desk) { // a lease that has run a command; one that has not goes back into the line
+		d.acquire(1)
+		d.execute(1, "x0", "ls")
+		synctest.Wait()
+		d.sh.finish(0, shell.State{})
+		d.take("ShellLeaseAcquired", "CommandStarted", "CommandCompleted")
+	}
 	tests := []struct {
 		name, why string
 		do        func(d *desk)
@@ -266,8 +273,7 @@ func TestWhatIsRefused(t *testing.T) {
 			d.l.Handle(&wire.ExecuteLeasedCommand{LeaseRef: ref(1), Command: "rm -rf x"})
 		}},
 		{"changed shell", "changed since", func(d *desk) { // T2d, T3l
-			d.acquire(1)
-			d.take("ShellLeaseAcquired")
+			used(d)
 			print := wire.Fingerprint("rm -rf x", "/home/u", "d0")
 			done := d.run("cd /tmp", false)
 			d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1"})
@@ -276,8 +282,7 @@ func TestWhatIsRefused(t *testing.T) {
 			d.l.Handle(&wire.ExecuteLeasedCommand{LeaseRef: ref(1), Command: "rm -rf x", Cwd: "/home/u", Fingerprint: print})
 		}},
 		{"user is running", "the user is running", func(d *desk) {
-			d.acquire(1)
-			d.take("ShellLeaseAcquired")
+			used(d)
 			d.run("vim", false)
 			d.execute(1, "x", "rm -rf x")
 		}},

@@ -92,22 +92,23 @@ type sides struct {
 	fences *lease.Fences
 	m      *lease.Manager
 
-	all      []*lease.Lease
-	outcome  map[*lease.Lease]int     // how often it ended
-	granted  map[*lease.Lease]int     // how often it was granted
-	running  map[string]time.Duration // executions that their borrower waits for, with the time they may take
-	commands map[string]*lease.Lease  // every execution there was
-	knows    bool                     // the daemon believes in a link
-	ready    *wire.Ready              // on its way to a client that has just come
-	down, up []wire.LeaseMessage      // on their way to the client, and to the daemon
-	was      [2][]wire.LeaseMessage   // all that were sent on this link, to the client and to the daemon
-	n        int
+	all       []*lease.Lease
+	outcome   map[*lease.Lease]int     // how often it ended
+	granted   map[*lease.Lease]int     // how often it was granted
+	preempted map[*lease.Lease]int     // how often it went back because the user came before its command
+	running   map[string]time.Duration // executions that their borrower waits for, with the time they may take
+	commands  map[string]*lease.Lease  // every execution there was
+	knows     bool                     // the daemon believes in a link
+	ready     *wire.Ready              // on its way to a client that has just come
+	down, up  []wire.LeaseMessage      // on their way to the client, and to the daemon
+	was       [2][]wire.LeaseMessage   // all that were sent on this link, to the client and to the daemon
+	n         int
 }
 
 func newSides(t *rapid.T) *sides {
 	s := &sides{
 		record: newRecord(), t: t, sh: newClock(), fences: &lease.Fences{},
-		outcome: map[*lease.Lease]int{}, granted: map[*lease.Lease]int{}, running: map[string]time.Duration{}, commands: map[string]*lease.Lease{},
+		outcome: map[*lease.Lease]int{}, granted: map[*lease.Lease]int{}, preempted: map[*lease.Lease]int{}, running: map[string]time.Duration{}, commands: map[string]*lease.Lease{},
 	}
 	s.sh.began = s.begins
 	s.sh.looks = rapid.SampledFrom([]time.Duration{0, time.Millisecond, 2 * lookBound}).Draw(t, "looks")
@@ -343,7 +344,21 @@ func (s *sides) receive(m wire.LeaseMessage) {
 		}
 		s.apply(effects)
 	case *wire.ShellLeaseReleased:
-		s.apply(s.m.Gone(now, ref, lease.Released))
+		if m.Reason != wire.ReleasedUserFirst {
+			s.apply(s.m.Gone(now, ref, lease.Released))
+			return
+		}
+		l := s.m.Current()
+		if l == nil || l.Ref() != ref {
+			s.apply(s.m.Preempted(now, ref, "user"))
+			return
+		}
+		x := l.Running()
+		s.apply(s.m.Preempted(now, ref, "user"))
+		if l.State != lease.Ended {
+			s.preempted[l]++
+			delete(s.running, x) // its borrower waits for another turn
+		}
 	}
 }
 

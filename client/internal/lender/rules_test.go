@@ -98,12 +98,58 @@ func TestCancelNamesItsCommand(t *testing.T) { // T2e
 	})
 }
 
-// The user has the shell while a borrower that holds it has no command: the screen says so.
+// The user comes before a borrower that holds the shell and has not asked for a command yet: its lease goes back into the
+// line, and what it asks for under that one is not run. `lease run` was refused for good.
+func TestTheUserComesBeforeACommand(t *testing.T) { // T2d
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		d.acquire(1)
+		d.take("ShellLeaseAcquired")
+		done := d.run("vim", false)
+		if r := d.take("ShellLeaseReleased")[0].(*wire.ShellLeaseReleased); r.Reason != wire.ReleasedUserFirst {
+			t.Errorf("got %s, want %s", r.Reason, wire.ReleasedUserFirst)
+		}
+		if n := d.l.Lending(); n.Holder != "user" {
+			t.Errorf("shown as lent to %q, want user", n.Holder)
+		}
+		d.execute(1, "x1", "ls") // was on its way
+		if done := d.take("CommandCompleted")[0].(*wire.CommandCompleted); done.Status != wire.StatusRefused {
+			t.Errorf("got %s, want it refused", done.Status)
+		}
+		again := &wire.AcquireShellLease{LeaseRef: ref(1), Agent: "agent-1"}
+		again.Fence = 2
+		d.l.Handle(again)
+		d.take("ShellLeaseQueued")
+		d.sh.finish(0, shell.State{Dir: "/", Digest: "d1"})
+		<-done
+		d.take("ShellState", "ShellLeaseAcquired")
+		d.l.Handle(&wire.ExecuteLeasedCommand{
+			LeaseRef: again.LeaseRef, ExecutionID: "x1", Command: "ls", Cwd: "/", Fingerprint: wire.Fingerprint("ls", "/", "d1"),
+		})
+		d.take("CommandStarted")
+		d.sh.finish(0, shell.State{})
+		d.take("CommandCompleted")
+		d.l.Handle(&wire.ReleaseShellLease{LeaseRef: again.LeaseRef, Reason: "completed"})
+		if r := d.take("ShellLeaseReleased")[0].(*wire.ShellLeaseReleased); r.Reason != wire.ReleasedReleased {
+			t.Errorf("got %s, want %s", r.Reason, wire.ReleasedReleased)
+		}
+		if ran := d.sh.ran(); !slices.Equal(ran, []string{"vim", "ls"}) {
+			t.Errorf("ran %q", ran)
+		}
+	})
+}
+
+// The user has the shell while a borrower that holds it, and has run one command, has none: the screen says so.
 func TestTheUserIsShownFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t)
 		defer d.close()
 		d.acquire(1)
+		d.execute(1, "x1", "ls")
+		synctest.Wait()
+		d.sh.finish(0, shell.State{})
+		synctest.Wait()
 		if n := d.l.Lending(); n.Holder != "" && n.Holder != "agent-1" {
 			t.Errorf("shown as lent to %q", n.Holder)
 		}

@@ -62,6 +62,8 @@ func (l *Lender) Run(ctx context.Context, text string, takeBack bool, out func([
 			return shell.Result{}, &LentError{Lending: l.lendingLocked()}
 		}
 		l.endLocked(g, wire.ReleasedByUser, errTakenBack)
+	} else if g != nil && len(g.seen) == 0 {
+		l.endLocked(g, wire.ReleasedUserFirst, nil) // whose command is still on its way has not had its turn
 	}
 	l.user = &use{since: time.Now()}
 	if l.looking != nil {

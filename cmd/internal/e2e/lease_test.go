@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -108,5 +110,46 @@ func TestLeaseRunWithoutAShell(t *testing.T) {
 	_, errs, code := w.sublet("lease", "run", "--", "true")
 	if code != 125 || !strings.Contains(errs, "hint:") {
 		t.Errorf("got exit %d, %q; want 125 and a hint", code, errs)
+	}
+}
+
+// A command of the user's that comes between the grant and the borrowed command goes first, and the borrower has its turn
+// after it, where the shell is then: `lease run` ended with 125, "the user is running a command", although it had time
+// left to wait. The daemon stands still meanwhile, which makes that moment long.
+func TestUserComesBetweenGrantAndCommand(t *testing.T) {
+	w := newWorld(t, "", nil)
+	term := w.open()
+	term.see(prompt)
+	term.see(`agents use`) // the window is at the daemon
+	term.atPrompt()
+	term.send("read -r go_on", enter)
+	script := w.command("lease", "run", "--", "echo borrowed in $PWD")
+	out := make(chan string, 1)
+	go func() {
+		text, err := script.CombinedOutput()
+		out <- fmt.Sprintf("%s%v", text, err)
+	}()
+	waits := func() bool {
+		list, _, _ := w.sublet("lease", "ls", "--json")
+		return strings.Contains(list, `"holder":"user"`) && strings.Contains(list, "echo borrowed in")
+	}
+	w.await("the script to wait for the user", waits)
+	daemon := w.daemonPID()
+	if err := syscall.Kill(daemon, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Kill(daemon, syscall.SIGCONT) // where the test ends early
+	term.send("now", enter)
+	w.await("the grant", func() bool { return strings.Contains(w.clientLog(), "shell lent") })
+	term.atPrompt()
+	term.send("cd / && sleep 4000", enter)
+	w.await("the user's sleep", func() bool { return strings.Contains(w.processes(), "sleep 4000") })
+	if err := syscall.Kill(daemon, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	w.await("the script to wait for the user again", waits)
+	term.send(ctrlC)
+	if got, want := <-out, "borrowed in /\n<nil>"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -193,6 +194,15 @@ func (w *world) logTail() string {
 	return string(raw[max(0, len(raw)-4000):])
 }
 
+// clientLog is what the windows have logged, "" where there was none.
+func (w *world) clientLog() string {
+	raw, err := os.ReadFile(filepath.Join(w.state, "client.log"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		w.t.Error(err)
+	}
+	return string(raw)
+}
+
 // end stops the daemon and fails the test when a process or a race report is left behind.
 func (w *world) end() {
 	cmd := exec.Command(binary, "daemon", "stop")
@@ -222,9 +232,8 @@ func (w *world) end() {
 	}
 	if w.t.Failed() {
 		w.t.Logf("daemon log:\n%s", w.logTail())
-		if raw, err := os.ReadFile(filepath.Join(w.state, "client.log")); err == nil {
-			w.t.Logf("client log:\n%s", raw[max(0, len(raw)-4000):])
-		}
+		raw := w.clientLog()
+		w.t.Logf("client log:\n%s", raw[max(0, len(raw)-4000):])
 	}
 	if err := os.RemoveAll(w.root); err != nil {
 		w.t.Error(err)

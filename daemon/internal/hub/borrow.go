@@ -25,7 +25,7 @@ type borrow struct {
 
 	// guarded by the lender's mu
 	ready bool // what is to be written down before the command runs is, and it is still wanted
-	begun bool // it was handed to the client
+	begun bool // it was handed to the client, and the user did not come before it
 
 	// Written before the channel that announces them is closed.
 	cwd, digest     string        // where the shell stood when it was had; the lender's
@@ -112,10 +112,13 @@ func (ln *lender) await(b *borrow) (*wire.CommandCompleted, error) {
 		return nil, err
 	default:
 	}
-	if !b.begun { // not written any more once the lease has ended
-		return nil, b.refusal(time.Since(b.lease.Asked))
+	switch { // begun is not written any more once the lease has ended
+	case b.begun:
+		return b.cutOff(b.wish.execution), nil
+	case b.ctx.Err() != nil: // cancelled while it was handed over, and the user came before it
+		return nil, context.Cause(b.ctx)
 	}
-	return b.cutOff(b.wish.execution), nil
+	return nil, b.refusal(time.Since(b.lease.Asked))
 }
 
 // ask puts a wish into the queue.
@@ -319,10 +322,27 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 		if ref == ln.unanswered {
 			ln.answer()
 		}
-		ln.blame = ln.m.Current() != nil && ln.blame
+		if m.Reason == wire.ReleasedUserFirst && ln.preempted(now, ref) {
+			return nil
+		}
 		ln.apply(ln.m.Gone(now, ref, outcome))
+		ln.blame = ln.m.Current() != nil && ln.blame
 	}
 	return nil
+}
+
+// preempted puts a borrower back into the line whose command the user came before, between the grant and its start. It
+// reports false where that command has begun, or ended.
+func (ln *lender) preempted(now time.Time, ref lease.Ref) bool {
+	if l := ln.m.Current(); l != nil && l.Ref() == ref {
+		b := l.Owner.(*borrow)
+		if b.begun && (l.Running() == "" || l.Began()) {
+			return false
+		}
+		b.begun, ln.blame = false, false
+	}
+	ln.apply(ln.m.Preempted(now, ref, "user"))
+	return true
 }
 
 // revoked reports whether an effect is the end of a lease that was taken back through the daemon.

@@ -156,6 +156,7 @@ func (c *Client) ask(ctx context.Context, cancel context.CancelCauseFunc, ln *le
 					cancel(errSelf)
 					return
 				}
+				l.ref.Store(&wire.LeaseRef{RequestID: r.RequestID}) // also for who had it and goes back into the line
 				c.send(&wire.ShellLeaseQueued{LeaseRef: *l.ref.Load(), Holder: holder, HeldMS: held.Milliseconds(), Position: position})
 			},
 			acquired: func(ref wire.LeaseRef, cwd, digest string) {

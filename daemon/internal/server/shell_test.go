@@ -20,6 +20,8 @@ type fakeShell struct {
 	version  int    // of the state
 	hashed   map[string]wire.OSString
 	user     bool
+	first    bool // the user comes before the next borrowed command
+	late     bool // after it was asked for
 	waiting  []wire.LeaseRef
 	held     *wire.LeaseRef
 	running  *wire.ExecuteLeasedCommand
@@ -71,6 +73,24 @@ func (s *fakeShell) userDone() {
 	s.lendLocked()
 }
 
+// userFirst is the user's command between the next grant and the start of its command: late ends the lease only once that
+// command has been asked for.
+func (s *fakeShell) userFirst(late bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.first, s.late = true, late
+}
+
+func (s *fakeShell) comesFirstLocked(late bool) bool {
+	if !s.first || s.late != late {
+		return false
+	}
+	ref := *s.held
+	s.first, s.held, s.user = false, nil, true
+	s.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedUserFirst})
+	return true
+}
+
 func (s *fakeShell) lendLocked() {
 	if s.user || s.held != nil || len(s.waiting) == 0 {
 		return
@@ -79,6 +99,7 @@ func (s *fakeShell) lendLocked() {
 	s.waiting = s.waiting[1:]
 	s.held = &ref
 	s.send(&wire.ShellLeaseAcquired{LeaseRef: ref, Cwd: wire.OSString(s.cwd), State: s.digest()})
+	s.comesFirstLocked(false)
 }
 
 func (s *fakeShell) receive(m wire.Message) {
@@ -134,6 +155,9 @@ func (s *fakeShell) restoreLocked(m *wire.RestoreShellState) {
 }
 
 func (s *fakeShell) executeLocked(m *wire.ExecuteLeasedCommand) {
+	if s.held != nil && *s.held == m.LeaseRef && s.comesFirstLocked(true) {
+		return
+	}
 	print := wire.Fingerprint(m.Command, m.Cwd, s.digest())
 	if s.held == nil || *s.held != m.LeaseRef || m.Fingerprint != print {
 		s.send(&wire.CommandCompleted{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Status: wire.StatusRefused})
