@@ -42,7 +42,7 @@ func (p plan) flags() string {
 
 // analyze decides. known tells whether a name is an alias or a function of the shell.
 func analyze(text string, user bool, known func(name string) bool) plan {
-	file := parse(text)
+	file, unfinished := parse(text)
 	p := plan{state: true, functions: true}
 	if file != nil {
 		a := analysis{known: known}
@@ -54,6 +54,9 @@ func analyze(text string, user bool, known func(name string) bool) plan {
 		}
 	} else if why := wild(text); why != "" {
 		p.subshell = why
+	} else if unfinished {
+		// Where an assigned $( ) ends with the sourced text, bash 5.2.15 damages its memory and dies of it, then or later.
+		p.subshell = "unfinished syntax"
 	}
 	if user {
 		p.subshell, p.held = "", ""
@@ -66,16 +69,17 @@ func analyze(text string, user bool, known func(name string) bool) plan {
 	return p
 }
 
-// parse returns nil for what is too long, too deep or not understood. That never means harmless (pitfall 8).
-func parse(text string) *syntax.File {
+// parse returns nil for what is too long, too deep or not understood. That never means harmless (pitfall 8). unfinished
+// tells that the text ends in the middle of something.
+func parse(text string) (file *syntax.File, unfinished bool) {
 	if len(text) > parseMax || nesting(text) > nestMax {
-		return nil
+		return nil, false
 	}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
-		return nil
+		return nil, syntax.IsIncomplete(err)
 	}
-	return f
+	return f, false
 }
 
 // nesting is an upper bound of how deep the parser would go.
@@ -122,7 +126,7 @@ func (p *plan) fit(options []string, user bool) {
 	p.state = p.state || p.traced || p.errexit || slices.Contains(options, "verbose")
 }
 
-var wildWords = regexp.MustCompile(`\b(exit|logout|exec|errexit)\b|\bset\s+[-+]\w*e|\btrap\b.*\b(EXIT|0)\b`)
+var wildWords = regexp.MustCompile(`\b(exit|logout|exec|errexit)\b|\bset\s+[-+]\w*e|\btrap\b.*\b(EXIT|0)\b|\bulimit\s+(-\w+\s+)*\w`)
 
 // wild looks for the words that need a subshell in a text that cannot be parsed.
 func wild(text string) string {
@@ -288,6 +292,12 @@ func needsSubshell(words []string) string {
 		for _, w := range words[1:] {
 			if w == "errexit" {
 				return "shopt -o errexit"
+			}
+		}
+	case "ulimit": // what was lowered cannot be raised again
+		for _, w := range words[1:] {
+			if !strings.HasPrefix(w, "-") {
+				return "ulimit"
 			}
 		}
 	case "trap":

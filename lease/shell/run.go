@@ -447,5 +447,5 @@ func (s *Shell) handBack(r *run) {
 			return
 		}
 	}
-	s.note(r, "ran in a subshell because of `"+r.plan.subshell+"`; directory, variables, functions and aliases were handed back, background jobs and open descriptors were not")
+	s.note(r, "ran in a subshell because of `"+r.plan.subshell+"`; directory, variables, functions and aliases were handed back, background jobs, open descriptors and limits were not")
 }

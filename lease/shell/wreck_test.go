@@ -72,7 +72,7 @@ func TestWrecks(t *testing.T) {
 		{"unset PROMPT_COMMAND PS0", stays, stays, "", ""},
 		{"readonly PS0 PROMPT_COMMAND", stays, stays, "", ""},
 		{"trap 'echo R' RETURN; trap - EXIT", subshell, stays, "ran in a subshell because of `trap EXIT`", ""},
-		{"ulimit -n 12", stays, stays, "", ""},
+		{"ulimit -n 12", subshell, stays, "ran in a subshell because of `ulimit`", ""},
 		{"umask 777", stays, stays, "", ""},
 		{"sleep 100 & disown -a", stays, stays, "", ""},
 		{"kill -STOP $$", stays, stays, "", ""},
