@@ -48,6 +48,12 @@ func Difference(a, b State) string {
 		added = slices.Concat(added, slices.DeleteFunc(slices.DeleteFunc(more, in(a.Vars)), others))
 		removed = slices.Concat(slices.DeleteFunc(removed, in(b.kept)), slices.DeleteFunc(slices.DeleteFunc(fewer, in(b.Vars)), others))
 		changed = slices.Concat(changed, slices.DeleteFunc(other, others))
+		for name, was := range a.Vars { // no longer exported
+			if is, kept := b.kept[name]; kept && valueOf(is) != was {
+				changed = append(changed, name)
+			}
+		}
+		slices.Sort(changed)
 	}
 	say("set", added)
 	say("changed", changed)
@@ -87,8 +93,10 @@ func Difference(a, b State) string {
 }
 
 // owns tells whether a change of a variable that is not exported is for the command to answer for, not for a prompt hook.
-// What decides what later commands run is told whoever changed it.
-func (st State) owns(name string) bool { return st.own == nil || st.own[name] || poisonous(name) }
+// What decides what later commands run is told whoever changed it, but for the prompt, which many hooks make anew each time.
+func (st State) owns(name string) bool {
+	return st.own == nil || st.own[name] || poisonous(name) && name != "PS1"
+}
 
 // without is what of list is not in other.
 func without(list, other []string) (rest []string) {

@@ -73,6 +73,11 @@ func (s *Shell) State(ctx context.Context) (State, error) {
 // restoreScript leads from one state to another.
 func restoreScript(now, want State) string {
 	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(now.kept)) {
+		if want.kept != nil && want.kept[name] != now.kept[name] && isReference(now.kept[name]) {
+			fmt.Fprintf(&b, "\\builtin unset -n %s 2>/dev/null\n", name)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(now.Vars)) {
 		if _, ok := want.Vars[name]; !ok && !special(name) {
 			fmt.Fprintf(&b, "\\builtin unset -v %s 2>/dev/null\n", name)
@@ -117,7 +122,7 @@ func restoreScript(now, want State) string {
 func writeKept(b *strings.Builder, now, want State) {
 	for _, name := range slices.Sorted(maps.Keys(now.kept)) {
 		_, exported := want.Vars[name]
-		if want.kept != nil && want.kept[name] != now.kept[name] && !exported {
+		if want.kept != nil && want.kept[name] != now.kept[name] && !exported && !isReference(now.kept[name]) {
 			fmt.Fprintf(b, "\\builtin unset -v %s 2>/dev/null\n", name)
 		}
 	}
@@ -208,7 +213,12 @@ func (sn snapshot) script(base *snapshot, own map[string]bool) string {
 	var b strings.Builder
 	if base != nil {
 		for _, name := range base.order {
-			if _, ok := sn.vars[name]; !ok && !special(name) && own[name] {
+			_, ok := sn.vars[name]
+			switch {
+			case special(name) || !own[name] || base.vars[name] == sn.vars[name]:
+			case isReference(base.vars[name]):
+				fmt.Fprintf(&b, "\\builtin unset -n %s 2>/dev/null\n", name)
+			case !ok:
 				fmt.Fprintf(&b, "\\builtin unset -v %s 2>/dev/null\n", name)
 			}
 		}

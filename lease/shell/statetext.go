@@ -31,6 +31,9 @@ func (sn *snapshot) readVars(text string) {
 		}
 		statement := text[:head]
 		_, text, _ = strings.Cut(text[head:], "\n")
+		if name == "__sublet_ps1" { // PS1 itself is hidden
+			sn.State.kept["PS1"] = statement
+		}
 		if strings.HasPrefix(name, "__sublet_") || strings.Contains(flags, "r") && special(name) {
 			continue
 		}
@@ -39,10 +42,11 @@ func (sn *snapshot) readVars(text string) {
 			sn.path = value
 		}
 		sn.order = append(sn.order, name)
-		if keeps(name) && !strings.Contains(flags, "x") {
+		exported := strings.Contains(flags, "x") && !strings.Contains(flags, "n")
+		if keeps(name) && !exported {
 			sn.State.kept[name] = statement
 		}
-		if strings.Contains(flags, "x") && set && !strings.ContainsAny(flags, "aA") && name != "_" && name != EnvInside {
+		if exported && set && !strings.ContainsAny(flags, "aA") && name != "_" && name != EnvInside {
 			sn.State.Vars[name] = value
 		}
 	}
@@ -52,12 +56,26 @@ func (sn *snapshot) readVars(text string) {
 // themselves, and guard puts IFS back.
 func keeps(name string) bool {
 	switch name {
-	case "PROMPT_COMMAND", "PS0":
+	case "PROMPT_COMMAND", "PS0", "HISTFILE":
 		return true
 	case "IFS", "REPLY", "OPTARG":
 		return false
 	}
 	return !special(name)
+}
+
+// isReference tells by its declare statement that a variable is a reference to another (declare -n): to unset it is to unset
+// that.
+func isReference(statement string) bool {
+	flags, _, _ := strings.Cut(strings.TrimPrefix(statement, "declare -"), " ")
+	return strings.Contains(flags, "n")
+}
+
+// valueOf is the value in a declare statement.
+func valueOf(statement string) string {
+	_, word, _ := strings.Cut(statement, "=")
+	value, _ := readWord(word)
+	return value
 }
 
 // readAliases splits what `alias -p` prints: `alias name='value'`.
