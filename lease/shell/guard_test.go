@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -220,5 +221,47 @@ func TestDir(t *testing.T) {
 	}
 	if r := do(t, s, user("echo $?")); string(r.Output) != "0\n" {
 		t.Errorf("got %q", r.Output)
+	}
+}
+
+// What a command makes of PWD is not where the shell is: the next one would be judged for another folder than it runs in.
+func TestDirIsWhereTheShellIs(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("where a process is is looked up in /proc")
+	}
+	for _, text := range []string{
+		"cd /etc; PWD=/usr", "cd /etc; read PWD <<< /usr", "cd /etc; PWD=/nonexistent; true", "declare -n PWD=mine; cd /etc; mine=/usr",
+		"readonly PWD; cd /etc", "declare -u PWD; cd /etc", "cd /etc; unset PWD", "set -e; cd /etc; PWD=/usr",
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			for _, u := range []bool{false, true} {
+				s := start(t, func(o *Options) { o.Dir = "/usr" })
+				want := "/etc"
+				if strings.HasPrefix(text, "set -e") && !u {
+					want = "/usr" // so the subshell handed it back, and there the shell went
+				}
+				r := do(t, s, Command{Text: text, User: u})
+				if st := stateOf(t, s); r.Dir != want || s.Dir() != want || st.Dir != want {
+					t.Errorf("user %v: told %s, then %s, then %s, want %s", u, r.Dir, s.Dir(), st.Dir, want)
+				}
+				if r := do(t, s, leased("readlink /proc/$$/cwd")); string(r.Output) != want+"\n" {
+					t.Errorf("user %v: it is in %s, want %s", u, r.Output, want)
+				}
+			}
+		})
+	}
+	// The way there may lead through a link, and a folder may be gone.
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("/etc", link); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, nil)
+	for _, c := range [][2]string{{"cd " + link, link}, {"x=1", link}, {"mkdir " + dir + "/d; cd " + dir + "/d; rmdir ../d", dir + "/d"}, {"cd /", "/"}} {
+		if r := do(t, s, leased(c[0])); r.Dir != c[1] || stateOf(t, s).Dir != c[1] {
+			t.Errorf("%s: told %s, then %s", c[0], r.Dir, stateOf(t, s).Dir)
+		}
 	}
 }

@@ -211,6 +211,21 @@ func (p *process) learnIdle(s *Shell) {
 // learnMost bounds learnIdle.
 const learnMost = 10 * time.Second
 
+// placed is where the shell is: what it tells is PWD, in which the way there may lead through links, but which a command can
+// set to anything (`read PWD`). Where that cannot be seen, what was told must do.
+func (p *process) placed(told string) string {
+	is := workingDir(p.pid)
+	if is == "" || is == told {
+		return told
+	}
+	a, errA := os.Stat(told)
+	b, errB := os.Stat(is)
+	if errA == nil && errB == nil && os.SameFile(a, b) {
+		return told
+	}
+	return is
+}
+
 // write types into the terminal. It fails with os.ErrClosed after stop.
 func (p *process) write(b []byte) (int, error) {
 	p.mu.Lock()

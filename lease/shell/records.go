@@ -67,6 +67,9 @@ func (s *Shell) onEnd(rest string) {
 	if err != nil {
 		return
 	}
+	if p := s.current(); p != nil {
+		dir = p.placed(dir)
+	}
 	stands := s.end(endRecord{nonce: f[0], status: status, started: f[2] == "1", dir: dir})
 	if len(f) >= 5 && !stands {
 		s.onReady(f[3:])
@@ -121,6 +124,7 @@ func (s *Shell) onReady(f []string) {
 			s.log.Warn("shell state", "error", err)
 		} else {
 			next = &snap
+			next.State.Dir = p.placed(next.State.Dir)
 		}
 		if next != nil && slices.Contains(f[2:], "o") {
 			next.State.own = s.ownVars()
