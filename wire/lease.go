@@ -129,7 +129,7 @@ type RestoreShellState struct {
 // ReleaseShellLease gives the shell back, or leaves the queue. Idempotent; ShellLeaseReleased answers each. Since protocol 1.
 type ReleaseShellLease struct {
 	LeaseRef
-	Reason string `msgpack:"reason"` // completed, cancelled, disconnected, expired, state_changed
+	Reason string `msgpack:"reason"` // completed, cancelled, disconnected, expired, stale
 }
 
 // ShellLeaseReleased says that a lease is over, whoever ended it. Since protocol 1.
