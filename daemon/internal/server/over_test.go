@@ -141,6 +141,7 @@ func TestCancelOfAQueuedTurnIsToldAtOnce(t *testing.T) {
 // compaction's used to be swallowed. The daemon and the session go on.
 func TestFaultEndsOneRequest(t *testing.T) {
 	r := newRig(t, say("hello", strings.Repeat("a long answer ", 2000)))
+	r.faulty.Store(true)
 	p := r.dial(withoutShell)
 	for range 6 {
 		p.ended(p.ask("hello"))

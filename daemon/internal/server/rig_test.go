@@ -55,11 +55,13 @@ type rig struct {
 	log    *slog.Logger
 	closed bool
 	spy    atomic.Pointer[spy]
+	faulty atomic.Bool // errors in the log are what the test wants
 }
 
 func newRig(t testing.TB, scripts ...scripted.Script) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), log: slog.New(slog.DiscardHandler)}
+	r := &rig{t: t, dir: t.TempDir()}
+	r.log = slog.New(faults{r})
 	if testing.Verbose() && os.Getenv("SUBLET_TEST_LOG") != "" {
 		r.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
@@ -73,6 +75,23 @@ func newRig(t testing.TB, scripts ...scripted.Script) *rig {
 	r.start()
 	t.Cleanup(r.close)
 	return r
+}
+
+// faults is a log in which nothing may be that somebody must act on: a panic in the work for a message is answered with an
+// error, which few tests look for.
+type faults struct{ r *rig }
+
+func (faults) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelError }
+func (f faults) WithAttrs([]slog.Attr) slog.Handler             { return f }
+func (f faults) WithGroup(string) slog.Handler                  { return f }
+
+func (f faults) Handle(_ context.Context, r slog.Record) error {
+	text := r.Message
+	r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
+	if !f.r.faulty.Load() {
+		f.r.t.Errorf("logged as an error: %s", text)
+	}
+	return nil
 }
 
 // play replaces the model's script.

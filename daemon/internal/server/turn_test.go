@@ -319,6 +319,9 @@ func TestUndoShell(t *testing.T) {
 	if end := second.ended(id); end.Status != wire.StatusSuccess || end.Summary != "put back in the shell: left you in /w" {
 		t.Errorf("undo: %s %q\n%s", end.Status, end.Summary, second.story())
 	}
+	if has(p, func(m *wire.ExecuteLeasedCommand) bool { return m.Command != "cd /there" }) {
+		t.Error("beside being put back, it was given a command")
+	}
 	// The window itself is told, as of everything that happens in its session.
 	await(p, func(m *wire.CommandResult) bool { return m.Tool == "undo" && strings.Contains(string(m.Output), "/w") })
 	nothingLent(t, p)
@@ -372,6 +375,7 @@ func TestRate(t *testing.T) {
 // T4d: what cannot be stored is not shown; the turn ends, and whoever waits is told why.
 func TestStoreFails(t *testing.T) {
 	r := newRig(t)
+	r.faulty.Store(true)
 	gate := filepath.Join(r.dir, "gate")
 	r.play(scripted.Script{Match: "wait", Steps: []scripted.Step{{WaitFile: gate, Text: "never shown"}}})
 	p := r.dial()
