@@ -13,6 +13,7 @@ import (
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
+	"sublet/lease"
 	"sublet/wire"
 )
 
@@ -183,7 +184,7 @@ func (c *Client) ask(ctx context.Context, cancel context.CancelCauseFunc, ln *le
 // see runs the command and tells its events.
 func (l *loan) see() {
 	c := l.client
-	done, err := l.borrow.lender.see(l.borrow)
+	_, err := l.borrow.lender.see(l.borrow)
 	ref := *l.ref.Load()
 	if err != nil {
 		l.over()
@@ -193,11 +194,22 @@ func (l *loan) see() {
 		c.denied(ref, err)
 		return
 	}
-	reason := wire.ReleasedReleased
-	if done.Status == wire.StatusCancelled && l.borrow.ctx.Err() == nil {
-		reason = wire.ReleasedByUser
+	c.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: releasedFor(l.borrow.outcome)})
+}
+
+// releasedFor is how a lease ended, in the words for its borrower.
+func releasedFor(outcome string) string {
+	switch outcome {
+	case lease.Revoked:
+		return wire.ReleasedByUser
+	case lease.Expired:
+		return wire.ReleasedExpired
+	case lease.ShellExited:
+		return wire.ReleasedShellExited
+	case lease.Disconnected, lease.NoShell, lease.ShuttingDown:
+		return wire.ReleasedDisconnected
 	}
-	c.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: reason})
+	return wire.ReleasedReleased
 }
 
 // told tells the command's end, which is in the audit log by then.
