@@ -252,7 +252,7 @@ func (c *Client) EnvChanged(env *wire.EnvSnapshot) {
 	c.mu.Unlock()
 	c.bring(env.MCPServers, env.Cwd)
 	if c.lender != nil {
-		c.lender.envChanged(env)
+		c.lender.envChanged(c, env)
 	}
 }
 
@@ -261,7 +261,9 @@ func (c *Client) ShellState(st *wire.ShellState) error {
 	if c.lender == nil {
 		return ErrNotShellOwner
 	}
-	c.lender.stateChanged(st)
+	if err := c.lender.stateChanged(c, st); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	c.cwd = st.Cwd
 	c.mu.Unlock()

@@ -262,13 +262,21 @@ func TestOwnerOfAShell(t *testing.T) {
 // The bodies of functions that are gone are forgotten: a shell that defines new ones at each prompt would fill the daemon.
 func TestBodiesOfFunctions(t *testing.T) {
 	h := newHub(t)
-	ln := h.lenderOf(&Client{hub: h})
+	c := &Client{hub: h}
+	ln := h.lenderOf(c)
+	ln.client = c
+	state := func(list ...wire.ShellFunction) {
+		t.Helper()
+		if err := ln.stateChanged(c, &wire.ShellState{Functions: list}); err != nil {
+			t.Error(err)
+		}
+	}
 	f := func(name, hash, body string) wire.ShellFunction {
 		return wire.ShellFunction{Name: name, Hash: hash, Body: wire.OSString(body)}
 	}
 	for n := range 100 {
 		hash := fmt.Sprint("h", n)
-		ln.stateChanged(&wire.ShellState{Functions: []wire.ShellFunction{f("kept", "k", map[bool]string{true: "kept () { :; }"}[n == 0]), f("new", hash, "new () { :; }"), f("same", hash, "")}})
+		state(f("kept", "k", map[bool]string{true: "kept () { :; }"}[n == 0]), f("new", hash, "new () { :; }"), f("same", hash, ""))
 		if ln.functions["kept"] != "kept () { :; }" || ln.functions["same"] != "new () { :; }" {
 			t.Fatalf("state %d: got %q, want the bodies that were told", n, ln.functions)
 		}
@@ -276,7 +284,7 @@ func TestBodiesOfFunctions(t *testing.T) {
 	if len(ln.bodies) != 2 {
 		t.Errorf("got %d bodies kept, want 2", len(ln.bodies))
 	}
-	ln.stateChanged(&wire.ShellState{Functions: []wire.ShellFunction{f("back", "h3", "")}})
+	state(f("back", "h3", ""))
 	if body := ln.functions["back"]; body != "" {
 		t.Errorf("got %q for a body that was forgotten, want none: it is asked about", body)
 	}

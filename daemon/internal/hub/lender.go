@@ -279,20 +279,26 @@ func (ln *lender) linked() (linked, open bool) {
 	return ln.client != nil, !ln.closed
 }
 
-// envChanged takes a later EnvSnapshot.
-func (ln *lender) envChanged(env *wire.EnvSnapshot) {
+// envChanged takes a later EnvSnapshot. What a connection says that was replaced is older than what is known.
+func (ln *lender) envChanged(c *Client, env *wire.EnvSnapshot) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
+	if ln.client != c {
+		return
+	}
 	ln.env = maps.Clone(env.Env)
 	if ln.digest == "" { // ShellState knows better
 		ln.cwd = string(env.Cwd)
 	}
 }
 
-// stateChanged takes what the live shell looks like now.
-func (ln *lender) stateChanged(st *wire.ShellState) {
+// stateChanged takes what the live shell looks like now; ErrNotShellOwner from a connection that was replaced.
+func (ln *lender) stateChanged(c *Client, st *wire.ShellState) error {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
+	if ln.client != c {
+		return ErrNotShellOwner
+	}
 	first := ln.known == ""
 	ln.cwd, ln.digest, ln.known = string(st.Cwd), st.Digest, st.Digest
 	aliases := make(map[string]string, len(st.Aliases))
@@ -331,6 +337,7 @@ func (ln *lender) stateChanged(st *wire.ShellState) {
 	ln.env = env
 	close(ln.told)
 	ln.told = make(chan struct{})
+	return nil
 }
 
 func (ln *lender) undoingLocked() bool {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sublet/daemon/config"
@@ -139,6 +140,105 @@ func TestStaleMessages(t *testing.T) {
 		}
 	}
 	nothingLent(t, p)
+}
+
+// Nobody who waits is told anything by a message of another lease, or by one from a connection that the client has replaced or
+// that lends nothing.
+func TestMessagesOfOthers(t *testing.T) { // T2e
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		old := r.dial()
+		p := r.dial(asPID(old.pid))
+		p.shell.userRuns()
+		s := borrow(r, &wire.LeaseRunRequest{Command: "ls", ClientPID: p.pid})
+		await(s, func(*wire.ShellLeaseQueued) bool { return true })
+		ref := await(p, func(*wire.AcquireShellLease) bool { return true }).LeaseRef
+		another := wire.LeaseRef{LeaseID: ref.LeaseID, Fence: ref.Fence - 1}
+		p.send(&wire.ShellLeaseAcquired{LeaseRef: another, Cwd: "/w", State: "#"})
+		p.send(&wire.ShellLeaseQueued{LeaseRef: another, Holder: "nobody"})
+		for _, from := range []*peer{old, s} {
+			for n, m := range []wire.Message{
+				&wire.ShellLeaseQueued{LeaseRef: ref, Holder: "nobody"},
+				&wire.ShellLeaseAcquired{LeaseRef: ref, Cwd: "/w", State: "#"},
+				&wire.ShellState{Digest: "another", Cwd: "/another"},
+			} {
+				before := count[*wire.Error](from)
+				from.send(m)
+				synctest.Wait()
+				if count[*wire.Error](from) != before+1 {
+					t.Errorf("message %d of a connection whose shell it is not is taken", n+1)
+				}
+			}
+		}
+		if count[*wire.ShellLeaseQueued](s) != 1 || count[*wire.ShellLeaseAcquired](s) != 0 {
+			t.Errorf("the borrower was told: %s", s.story())
+		}
+		p.shell.userDone()
+		await(s, func(m *wire.CommandCompleted) bool { return m.Status == wire.StatusOK })
+		r.close()
+		for _, c := range []*peer{old, p, s} {
+			c.close()
+		}
+	})
+}
+
+// T2d, T3l: what was judged for a folder and a state of the shell runs in those, or is judged again: also where a person
+// changed one of them while the agent waited for the shell.
+func TestJudgedAgainWhenTheShellChanged(t *testing.T) {
+	for name, change := range map[string]func(*fakeShell){
+		"state":  func(s *fakeShell) { s.version++ },
+		"folder": func(s *fakeShell) { s.cwd, s.fixed = "/elsewhere", s.digest() },
+		"none":   func(*fakeShell) {},
+	} {
+		r := newRig(t, bash("list", "ls"))
+		p := r.dial()
+		p.shell.userRuns()
+		id := p.ask("list")
+		first := await(p, func(*wire.AcquireShellLease) bool { return true })
+		p.shell.mu.Lock()
+		change(p.shell)
+		p.shell.tellLocked()
+		p.shell.mu.Unlock()
+		p.shell.userDone()
+		p.ended(id)
+		exec := executing(p, "ls")
+		if again := exec.LeaseID != first.LeaseID; again != (name != "none") {
+			t.Errorf("%s changed: judged again %v", name, again)
+		}
+		if ran := p.shell.ran(); !slices.Equal(ran, []string{"ls"}) {
+			t.Errorf("%s changed: ran %q", name, ran)
+		}
+		nothingLent(t, p)
+	}
+}
+
+// The next command is judged as soon as the client has answered for the last one, and where that left the shell, also by a
+// client that is slow to tell its state.
+func TestTheNextCommandWaitsForTheStateOnly(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, bash("two", "cd /there", "rm -rf x"))
+			asking(r)
+			p := r.dial()
+			p.shell.mu.Lock()
+			p.shell.silent = silent
+			p.shell.mu.Unlock()
+			begun := time.Now()
+			id := p.ask("two")
+			if silent { // it cannot be known that all is told
+				time.Sleep(time.Second)
+				begun = time.Now()
+			}
+			q := question(p, func(m *wire.ConfirmationRequest) bool { return m.Command == "rm -rf x" })
+			if q.Cwd != "/there" || time.Since(begun) != 0 {
+				t.Errorf("silent %v: asked for %s after %v, want /there at once", silent, q.Cwd, time.Since(begun))
+			}
+			p.answer(q, "deny")
+			p.ended(id)
+			r.close()
+			p.close()
+		})
+	}
 }
 
 // T2f: an output near the frame's limit neither breaks the connection nor is stored whole.

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 
@@ -28,12 +29,15 @@ type fakeShell struct {
 	commands []string // that ran
 	deaf     bool     // answers nothing
 	silent   bool     // does not tell its state by itself
+	fixed    string   // its digest, whatever changed; "" = one that tells
 	onExec   func(*wire.ExecuteLeasedCommand)
 }
 
 func newFakeShell(p *peer) *fakeShell { return &fakeShell{p: p, cwd: "/w"} }
 
-func (s *fakeShell) digest() string { return s.cwd + "#" + strings.Repeat("i", s.version) }
+func (s *fakeShell) digest() string {
+	return cmp.Or(s.fixed, s.cwd+"#"+strings.Repeat("i", s.version))
+}
 
 func (s *fakeShell) send(m wire.Message) { _ = s.p.conn.Send(m) }
 
