@@ -92,8 +92,7 @@ func (ln *lender) await(b *borrow) (*wire.CommandCompleted, error) {
 	case <-b.ended:
 	case <-b.ctx.Done():
 		ln.mu.Lock()
-		b.ready = false // not begun yet: it never will be
-		begun := b.begun
+		begun := b.begun // if not, it never will be
 		ln.apply(ln.m.CancelCommand(time.Now(), &b.lease, cancelReason(b.ctx)))
 		ln.mu.Unlock()
 		if !begun {
@@ -177,7 +176,6 @@ func (ln *lender) beginLocked(b *borrow) {
 	ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
 	if w.undo {
 		ln.tell(&wire.RestoreShellState{LeaseRef: ref, ExecutionID: w.execution, TimeoutMS: b.lease.Timeout().Milliseconds()})
-		ln.arm()
 		return
 	}
 	ln.blame = !w.vetted
@@ -190,7 +188,6 @@ func (ln *lender) beginLocked(b *borrow) {
 		TimeoutMS:   b.lease.Timeout().Milliseconds(),
 		Fingerprint: wire.Fingerprint(wire.OSString(w.command), wire.OSString(cwd), b.digest),
 	})
-	ln.arm()
 }
 
 // refusal is why a borrower did not get the shell.
