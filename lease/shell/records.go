@@ -136,7 +136,10 @@ func (s *Shell) onReady(f []string) {
 		return
 	}
 	if next != nil {
+		s.missed = s.missed && next.funcs == nil
 		s.takeSnapshotLocked(*next)
+	} else if slices.Contains(f[2:], "d") {
+		s.missed = true
 	}
 	if !p.ready {
 		s.workers.Go(func() { p.learnIdle(s) })

@@ -88,6 +88,9 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	plan := analyze(c.Text, c.User, s.known)
 	s.mu.Lock()
 	plan.fit(s.snap.State.Options, c.User)
+	if s.missed {
+		plan.state, plan.functions = true, true
+	}
 	s.mu.Unlock()
 	if plan.typed && plan.bang {
 		if res, refused, err := s.refuseHistory(ctx, c); err != nil || refused {

@@ -58,7 +58,8 @@ type Shell struct {
 	snap       snapshot                 // last known state
 	usual      usualFile                // names that the hash table found along PATH
 	spawned    time.Time
-	deaths     int // in a row, soon after the start
+	deaths     int  // in a row, soon after the start
+	missed     bool // a state that the shell wrote down could not be read
 	exitStatus int
 	closing    bool // Close was called
 	closed     bool
