@@ -323,7 +323,9 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 			return nil
 		}
 		ln.apply(ln.m.Gone(now, ref, outcome))
-		ln.blame = ln.m.Current() != nil && ln.blame
+		if ln.known != "" && ln.m.Current() == nil { // on a new link the state comes later
+			ln.blame = false
+		}
 	}
 	return nil
 }

@@ -159,11 +159,15 @@ func TestPickOfOtherWindows(t *testing.T) {
 	s := h.newSession("/w")
 	defer h.release(s)
 	var want *lender
-	for n := range 8 {
+	for n := range 10 {
 		c := &Client{hub: h, info: wire.ClientInfo{PID: 100 + n}, owner: owner{says: 100 + n}}
 		c.lender = h.lenderOf(c)
-		c.lender.client = c
-		c.lender.typedAt = time.Unix(int64(n%5), 0) // 4 was typed in last
+		c.lender.typedAt = time.Unix(int64(n%5), 0) // 4 and 9 were typed in last, at the same time
+		if n > 0 {
+			c.lender.client = c
+		} else {
+			c.lender.typedAt = time.Unix(10, 0) // later still, and its link is down
+		}
 		s.clients[c] = struct{}{}
 		if n == 4 {
 			want = c.lender
@@ -176,6 +180,24 @@ func TestPickOfOtherWindows(t *testing.T) {
 		}
 	}
 	clear(s.clients)
+}
+
+// A command that a shell was borrowed for leaves nothing behind: its id may be forgotten in its time, and others may run.
+func TestALoanLeavesNothing(t *testing.T) {
+	h := newHub(t)
+	openWindow(t, h)
+	c := &Client{hub: h, peer: deaf{}, requests: map[wire.RequestID]func(*stopped){}, borrowed: map[wire.RequestID]func(*stopped){}}
+	id := wire.RequestID("r")
+	if err := c.LeaseRun(&wire.LeaseRunRequest{RequestID: id, Command: "ls"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Cancel(&wire.CancelRequest{RequestID: &id}); err != nil {
+		t.Fatal(err)
+	}
+	h.work.Wait()
+	if cancel, known := c.requests[id]; !known || cancel != nil || len(c.borrowed) > 0 || h.running > 0 {
+		t.Errorf("known %v, to be cancelled %v, %d borrowed, %d running", known, cancel != nil, len(c.borrowed), h.running)
+	}
 }
 
 // Numbers have no gap when an event cannot be stored (T4d).

@@ -84,10 +84,7 @@ func (ln *lender) link(c *Client, env *wire.EnvSnapshot, ready *wire.Ready) bool
 	ln.queues, ln.shown = slices.Contains(env.Capabilities, wire.CapQueue), nil
 	ln.env = maps.Clone(env.Env)
 	ln.cwd = string(env.Cwd)
-	ln.digest, ln.known = "", "" // the client tells it anew, bodies of functions too
-	ln.aliases, ln.functions, ln.hashed, ln.disabled, ln.loaded = nil, nil, nil, nil, nil
-	ln.bodies = nil
-	ln.blame = false
+	ln.digest, ln.known = "", "" // the client tells it anew
 	ln.answer()
 	var refs []lease.Ref
 	var executions []string
@@ -125,30 +122,35 @@ const goneEvery = time.Second
 
 // lost closes the lender of a client that has ended, or has not come back within the grace.
 func (ln *lender) lost() {
+	ln.hub.mu.Lock()
+	defer ln.hub.mu.Unlock()
 	ln.mu.Lock()
+	defer ln.mu.Unlock()
 	if ln.client != nil || ln.closed {
-		ln.mu.Unlock()
 		return
 	}
 	if left := time.Until(ln.lostAt.Add(lease.Grace)); left > 0 && !ln.owner.gone() {
 		ln.grace.Reset(min(left, goneEvery))
-		ln.mu.Unlock()
 		return
 	}
-	ln.mu.Unlock()
-	ln.close(lease.NoShell)
+	ln.closeLocked(lease.NoShell)
 }
 
 // close ends every lease and forgets the lender.
 func (ln *lender) close(outcome string) {
-	h := ln.hub
-	h.mu.Lock()
-	if h.lenders[ln.owner] == ln {
-		delete(h.lenders, ln.owner)
-	}
-	h.mu.Unlock()
+	ln.hub.mu.Lock()
+	defer ln.hub.mu.Unlock()
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
+	ln.closeLocked(outcome)
+}
+
+// closeLocked is close for who holds both locks, the hub's first: a client that comes back is taken in by this lender or
+// by another, and never by one that is being closed.
+func (ln *lender) closeLocked(outcome string) {
+	if ln.hub.lenders[ln.owner] == ln {
+		delete(ln.hub.lenders, ln.owner)
+	}
 	ln.closed = true
 	ln.apply(ln.m.Close(time.Now(), outcome))
 	if ln.grace != nil {
@@ -299,7 +301,7 @@ func (ln *lender) stateChanged(c *Client, st *wire.ShellState) error {
 	if ln.client != c {
 		return ErrNotShellOwner
 	}
-	first := ln.known == ""
+	back, first := ln.known == "", ln.aliases == nil // of this link, and of all
 	ln.cwd, ln.digest, ln.known = string(st.Cwd), st.Digest, st.Digest
 	aliases := make(map[string]string, len(st.Aliases))
 	for name, text := range st.Aliases {
@@ -316,16 +318,19 @@ func (ln *lender) stateChanged(c *Client, st *wire.ShellState) error {
 		functions[f.Name] = bodies[f.Hash]
 	}
 	ln.bodies = bodies
-	// A client that has just come has changed nothing; and what is put back is as much to blame for as it was before.
 	hashed := make(map[string]string, len(st.Hashed))
 	for name, file := range st.Hashed {
 		hashed[name] = string(file)
 	}
+	// A client that has just come has changed nothing; and what is put back is as much to blame for as it was before.
 	if !first && !ln.undoingLocked() {
 		ln.markLocked(st, changed(ln.aliases, aliases), changed(ln.functions, functions), changed(ln.hashed, hashed),
 			differ(ln.disabled, st.Disabled), differ(ln.loaded, st.Loaded))
 	}
 	ln.aliases, ln.functions, ln.hashed, ln.disabled, ln.loaded = aliases, functions, hashed, st.Disabled, st.Loaded
+	if back && ln.m.Current() == nil { // of a command whose lease was over before it was told
+		ln.blame = false
+	}
 	env := maps.Clone(ln.env)
 	if env == nil {
 		env = map[string]wire.OSString{}

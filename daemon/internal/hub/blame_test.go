@@ -1,0 +1,226 @@
+package hub
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sublet/lease"
+	"sublet/wire"
+)
+
+// window is a client by its messages: what it is sent is kept, and what it says goes in by its methods.
+type window struct {
+	deaf
+	t *testing.T
+	c *Client
+
+	mu   sync.Mutex
+	sent []wire.Message
+}
+
+func openWindow(t *testing.T, h *Hub, leases ...wire.HeldLease) *window {
+	t.Helper()
+	w := &window{t: t}
+	w.c = &Client{hub: h, peer: w, info: wire.ClientInfo{PID: 1}, owner: owner{says: 1}}
+	w.c.lender = h.lenderOf(w.c)
+	w.c.lender.link(w.c, &wire.EnvSnapshot{Capabilities: []string{wire.CapRestore}, Leases: leases}, &wire.Ready{})
+	return w
+}
+
+func (w *window) Send(m wire.Message) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent = append(w.sent, m)
+	return nil
+}
+
+func (w *window) says(m wire.LeaseMessage) {
+	w.t.Helper()
+	if err := w.c.Lease(m); err != nil {
+		w.t.Errorf("%T: %v", m, err)
+	}
+}
+
+// state tells a state in which PATH, and the alias ls, are value.
+func (w *window) state(value string) {
+	w.t.Helper()
+	err := w.c.ShellState(&wire.ShellState{
+		Digest: value, Env: wire.EnvChange{Set: map[string]wire.OSString{"PATH": wire.OSString(value)}},
+		Aliases: map[string]wire.OSString{"ls": wire.OSString(value), "ll": "ls -l"},
+	})
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
+// lend lends the shell for a wish, and is told the command.
+func (w *window) lend(wish wish) (b *borrow, ref wire.LeaseRef) {
+	w.t.Helper()
+	wish.execution = "x"
+	ln := w.c.lender
+	b = ln.ask(w.t.Context(), wish)
+	ln.recorded(b)
+	ref = wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
+	w.says(&wire.ShellLeaseAcquired{LeaseRef: ref})
+	w.says(&wire.CommandStarted{LeaseRef: ref, ExecutionID: "x"})
+	return b, ref
+}
+
+// T3g: what an unapproved command changed in the shell is suspect, until a person changes it: also where the link was lost
+// before that was told, and where it is put back only. A window that was cut off in the middle of an agent's command came
+// back with nothing to blame for.
+func TestBlame(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(t *testing.T, h *Hub, w *window)
+		want []string
+	}{
+		{"the user's own change", func(_ *testing.T, _ *Hub, w *window) { w.state("new") }, nil},
+		{"an unapproved one", func(_ *testing.T, _ *Hub, w *window) {
+			b, ref := w.lend(wish{})
+			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+			w.c.lender.giveBack(b)
+			w.state("new")
+		}, []string{"PATH", "ls"}},
+		{"one that a person wanted", func(_ *testing.T, _ *Hub, w *window) {
+			_, ref := w.lend(wish{vetted: true})
+			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+			w.state("new")
+		}, nil},
+		{"an unapproved one, and then the user's", func(_ *testing.T, _ *Hub, w *window) {
+			b, ref := w.lend(wish{})
+			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+			w.state("new")
+			w.c.lender.giveBack(b)
+			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
+			w.state("newer")
+		}, nil},
+		{"an unapproved one, put back", func(_ *testing.T, _ *Hub, w *window) {
+			b, ref := w.lend(wish{})
+			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+			w.state("new")
+			w.c.lender.giveBack(b)
+			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
+			w.lend(wish{undo: true})
+			w.state("old")
+		}, []string{"PATH", "ls"}},
+		{"an unapproved one that goes on over a lost link", func(t *testing.T, h *Hub, w *window) {
+			_, ref := w.lend(wish{})
+			w.c.lender.unlink(w.c)
+			back := openWindow(t, h, wire.HeldLease{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"})
+			back.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+			back.state("new")
+		}, []string{"PATH", "ls"}},
+		{"an unapproved one that ends while the link is lost", func(t *testing.T, h *Hub, w *window) {
+			_, ref := w.lend(wish{})
+			back := openWindow(t, h, wire.HeldLease{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"}) // before it was noticed
+			back.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+			back.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
+			back.state("new")
+		}, []string{"PATH", "ls"}},
+		{"the user's own one after that", func(t *testing.T, h *Hub, w *window) {
+			w.lend(wish{})
+			w.c.lender.unlink(w.c)
+			back := openWindow(t, h) // it has forgotten
+			back.state("new")
+			back.state("newer")
+		}, nil},
+		{"the user's own while the link is lost", func(t *testing.T, h *Hub, w *window) {
+			w.c.lender.unlink(w.c)
+			openWindow(t, h).state("new")
+		}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHub(t)
+			w := openWindow(t, h)
+			w.state("old")
+			c.do(t, h, w)
+			if got := slices.Sorted(maps.Keys(w.c.lender.poisoned)); !slices.Equal(got, c.want) {
+				t.Errorf("suspect is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Who waits is asked for as soon as the command before is told to have ended: its borrower, which may be busy, has no part in
+// that.
+func TestTheNextNeedNotWaitForTheBorrower(t *testing.T) {
+	w := openWindow(t, newHub(t))
+	_, ref := w.lend(wish{})
+	next := w.c.lender.ask(t.Context(), wish{holder: "next"})
+	w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+	if last, ok := w.sent[len(w.sent)-1].(*wire.AcquireShellLease); !ok || last.Agent != "next" || next.lease.State != lease.Offered {
+		t.Errorf("last sent is %+v, and the next is %v", w.sent[len(w.sent)-1], next.lease.State)
+	}
+}
+
+// Where a command would run is told when all that is to come of the last one was: its state, or the answer to the release,
+// and not that to another one. A client that says nothing is waited for settleBound.
+func TestWhereWaitsForWhatIsToCome(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		tell func(w *window, ref wire.LeaseRef)
+		want time.Duration
+	}{
+		{"nothing", func(*window, wire.LeaseRef) {}, settleBound},
+		{"the answer", func(w *window, ref wire.LeaseRef) { w.says(&wire.ShellLeaseReleased{LeaseRef: ref}) }, 0},
+		{"another answer", func(w *window, ref wire.LeaseRef) {
+			w.says(&wire.ShellLeaseReleased{LeaseRef: wire.LeaseRef{LeaseID: ref.LeaseID, Fence: ref.Fence - 1}})
+		}, settleBound},
+		{"the end of the link", func(w *window, _ wire.LeaseRef) { w.c.lender.unlink(w.c) }, 0},
+		{"the end of the shell", func(w *window, _ wire.LeaseRef) { w.c.lender.close(lease.NoShell) }, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := openWindow(t, newHub(t))
+			b, ref := w.lend(wish{})
+			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+			w.c.lender.giveBack(b)
+			w.state("known")
+			begun := time.Now()
+			var waited time.Duration
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				w.c.lender.where(t.Context())
+				waited = time.Since(begun)
+			}()
+			synctest.Wait()
+			c.tell(w, ref)
+			<-done
+			if waited != c.want {
+				t.Errorf("%s: waited %v, want %v", c.name, waited, c.want)
+			}
+			w.c.lender.close(lease.NoShell)
+		})
+	}
+}
+
+// A window that is back in the moment in which it was given up has its shell lent: it was taken in by what was being
+// closed, and lent nothing for as long as it stayed.
+func TestBackWhenGivenUp(t *testing.T) {
+	h := newHub(t)
+	w := openWindow(t, h)
+	ln := w.c.lender
+	ln.unlink(w.c)
+	ln.mu.Lock()
+	ln.lostAt = time.Now().Add(-lease.Grace)
+	ln.mu.Unlock()
+	h.mu.Lock() // what closes the lender waits for this
+	done := make(chan struct{})
+	go func() { defer close(done); ln.lost() }()
+	for range 10_000 { // it has looked for the client by then, if it does so before
+		runtime.Gosched()
+	}
+	back := &Client{hub: h, peer: w, info: w.c.info, owner: w.c.owner, lender: ln}
+	linked := ln.link(back, &wire.EnvSnapshot{}, &wire.Ready{})
+	h.mu.Unlock()
+	<-done
+	if linked && (ln.closed || h.lenders[ln.owner] != ln) {
+		t.Error("the window is at a shell that is not lent any more")
+	}
+}
