@@ -42,6 +42,7 @@ type card struct {
 	notes     []string
 	why       string // why it was refused
 	keyboard  string // why the program has the keyboard
+	handed    int    // lines of out when it last gave the keyboard back
 	shellSaid bool   // LeasedEnded came
 	waits     bool   // has not begun
 }

@@ -118,7 +118,11 @@ func (m *model) tryHand() {
 	}
 	head := c.header(&m.th, m.w-2, 4)
 	head[0] = m.th.accent.Render(m.th.glyph("▶", ">")) + " " + head[0]
-	for _, l := range append(head, m.handSign(h.why)) {
+	head = append(head, m.handSign(h.why))
+	if h.why != "screen" {
+		head = append(head, m.asksAbout(c, m.h-len(head)-1)...)
+	}
+	for _, l := range head {
 		b.WriteString(l + "\r\n")
 	}
 	m.lastKind = kindShell
@@ -128,6 +132,22 @@ func (m *model) tryHand() {
 	} else {
 		m.paint.rawLater(slices.Clone(c.out.unfinished()))
 	}
+}
+
+// asksAbout is what the command printed before the line it waits in, as far as it fits into rows: the packages that would
+// be removed, the fingerprint of the host. What was there when it last had the keyboard is in the scrollback.
+func (m *model) asksAbout(c *card, rows int) []string {
+	lines := c.out.since(c.handed)
+	at := len(lines)
+	for ; at > 0; at-- {
+		if rows -= max(1, (cells(lines[at-1])+m.w-1)/m.w); rows < 0 || rows == 0 && at > 1 { // one for what is left out
+			break
+		}
+	}
+	if left := c.out.total - c.handed - (len(lines) - at); left > 0 {
+		return append([]string{m.th.dim.Render("… " + plural(left, "more line", "more lines") + " before")}, lines[at:]...)
+	}
+	return lines
 }
 
 // lingered takes the keyboard back from a program that has long asked for nothing.
@@ -172,8 +192,11 @@ func (m *model) endHand(id wire.ExecutionID) {
 		m.paint.release()
 		m.unshow()
 	}
-	m.hand = nil
-	m.card(id, "", "bash").keyboard = ""
+	c := m.card(id, "", "bash")
+	if m.hand.on {
+		c.handed = c.out.total
+	}
+	m.hand, c.keyboard = nil, ""
 }
 
 // leasedEnded is the shell's word on how a command ended; the daemon's CommandResult may come before or after.

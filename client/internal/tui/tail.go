@@ -175,6 +175,15 @@ func (t *tail) last(n int) []string {
 	return out
 }
 
+// since returns the complete lines after the first n, as far as they are kept.
+func (t *tail) since(n int) []string {
+	var out []string
+	for _, l := range lastLines(t.lines, t.total-n) {
+		out = append(out, visibleLine(l))
+	}
+	return out
+}
+
 // unfinished is the raw output since the last line feed: the question that a program waits with.
 func (t *tail) unfinished() []byte {
 	for i := len(t.raw) - 1; i >= 0; i-- {
