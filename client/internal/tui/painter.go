@@ -293,7 +293,9 @@ func (p *painter) tidy(b []byte) []byte {
 		b = append(b, "\x1b[m"...)
 		b = append(b, p.eol...)
 		b = append(b, strings.Repeat(" ", max(0, p.w-1))...)
-		b = append(b, '\r')
+		// Where the cursor was in the first column the mark goes again. Its line first: what is left of the screen when all of
+		// it is cleared from its top, as after `clear`, goes to tmux's scrollback.
+		b = append(b, "\r\x1b[m\x1b[K"...)
 	}
 	return append(b, "\x1b[m\x1b[J"...)
 }

@@ -196,6 +196,22 @@ func TestPainterHold(t *testing.T) {
 	}
 }
 
+// After a `clear` the mark for a missing line feed stood in the first row when the screen was cleared from there. tmux keeps
+// what such a clear takes away: each `clear` left a mark in its scrollback.
+func TestNoMarkIsLeftByClear(t *testing.T) {
+	p, s := canvas(20, 8)
+	p.start()
+	p.hold("")
+	p.work()
+	p.raw([]byte("\x1b[H\x1b[J"))
+	p.release()
+	p.work()
+	p.drawNow(frame{lines: []string{"$"}, col: 1})
+	if got := s.all(); got != "$" {
+		t.Errorf("got\n%s\nwant the prompt alone", got)
+	}
+}
+
 func TestModeTracker(t *testing.T) {
 	for _, tc := range []struct{ out, want string }{
 		{"plain text", ""},
