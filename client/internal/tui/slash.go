@@ -141,7 +141,7 @@ func (m *model) slashHelp(string) {
 	put("esc, ctrl+c", "stop the agent and its command")
 	put("ctrl+o", "all of an agent's last output; again: of the one before")
 	put("ctrl+r", "search what you entered before")
-	put("alt+enter", "a new line")
+	put("alt+enter, ctrl+j", "a new line")
 	put("ctrl+x ctrl+e", "the line in your $EDITOR")
 	put("enter, enter", "while an agent's command runs: takes your shell back")
 	put("ctrl+d", "on an empty line: leave")

@@ -12,6 +12,9 @@ func (m *model) viKey(k, text string) bool {
 	if rest, ok := strings.CutPrefix(k, "alt+"); ok && utf8.RuneCountInString(rest) == 1 { // Esc and a key typed at once
 		e.viEscape()
 		k, text = rest, rest
+	} else if k == "alt+enter" && !m.ai { // tmux makes one key of Esc and Enter that are typed within half a second
+		e.viEscape()
+		k = "enter"
 	}
 	if !e.vi.command {
 		unsent := slices.ContainsFunc(m.waiting, func(a *asked) bool { return a.unsent })
@@ -25,7 +28,8 @@ func (m *model) viKey(k, text string) bool {
 	switch k {
 	case "enter":
 		m.viLeave()
-		return false
+		m.enter()
+		return true
 	case "esc":
 		pending := len(e.vi.typed) > 0
 		e.vi.typed = nil

@@ -13,6 +13,7 @@ func TestViMode(t *testing.T) {
 		{"\x1bkk$r!\r", "echo one thre!"},
 		{"\x1bk0\x1bjiecho\r", "echo"}, // down again to the line that was empty
 		{"oops\x1b#", "#oops"},
+		{"echo done\x1b\r", "echo done"},
 		{"for i in 1; do\x1b0\rdone\r", "for i in 1; do\ndone"}, // not complete: the next line
 		{"\x1b/one t\r\r", "echo one thre!"},
 	} {
