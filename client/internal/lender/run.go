@@ -203,7 +203,7 @@ func (l *Lender) execute(e *execution) {
 	l.lookAfter()
 
 	if r.Respawned {
-		l.events.put(Respawned{Why: "an agent's command ended it: " + r.Why})
+		l.events.put(Respawned{Why: "a borrowed command ended it: " + r.Why})
 	}
 	l.mu.Lock()
 	changed := ""

@@ -254,7 +254,7 @@ func (m *model) handle(msg any) {
 	case lender.Unowned:
 		m.onUnowned(msg.Data)
 	case lender.Respawned:
-		m.emit(kindNote, m.th.warn.Render(m.th.glyph("● ", "* "))+"the shell was started anew: "+visibleLine(msg.Why))
+		m.emit(kindNote, m.marked(m.th.warn.Render(m.th.glyph("●", "*")), "the shell was started anew: "+visibleLine(msg.Why), false))
 		m.readPrompt()
 	case wire.Message:
 		m.onWire(msg)
