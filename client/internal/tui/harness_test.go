@@ -34,6 +34,7 @@ type fakeShell struct {
 	taken    int
 	undone   string
 	editing  string // of set -o
+	prompts  int    // how often it was asked for
 	boom     atomic.Bool
 	exited   chan struct{}
 	status   int
@@ -99,6 +100,9 @@ func (s *fakeShell) commands() []string {
 }
 func (s *fakeShell) Resize(shell.Size) error { return nil }
 func (s *fakeShell) Prompt(context.Context) (shell.Prompt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.prompts++
 	return shell.Prompt{Text: "u@box:~$ ", Editing: s.editing}, nil
 }
 

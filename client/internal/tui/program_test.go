@@ -318,6 +318,34 @@ func TestLentWithoutNotice(t *testing.T) {
 	if w.sh.taken != 0 {
 		t.Error("the shell was taken back unasked")
 	}
+	if n := strings.Count(w.screen.all(), "u@box:~$ ls"); n != 1 {
+		t.Errorf("the line stands there %d times, want once: it was not run", n)
+	}
+}
+
+// A borrower begins between Enter and the user's command: the line comes back at once. The prompt was asked for first,
+// which a shell that is lent tells after half a second, and what was typed meanwhile was lost.
+func TestLentInTheMomentOfEnter(t *testing.T) {
+	w := open(t, 80, 24)
+	w.prompt()
+	asked := func() int {
+		w.sh.mu.Lock()
+		defer w.sh.mu.Unlock()
+		return w.sh.prompts
+	}
+	before := asked()
+	w.sh.mu.Lock()
+	w.sh.run = func(context.Context, string, func([]byte)) (shell.Result, error) {
+		return shell.Result{}, &lender.LentError{Lending: lender.Lending{Holder: "lease run", Command: "make"}}
+	}
+	w.sh.mu.Unlock()
+	w.keys("ls\r")
+	w.see("lease run has your shell")
+	if n := asked() - before; n != 0 {
+		t.Errorf("the prompt was asked for %d times of a shell that is lent", n)
+	}
+	w.keys(" -l")
+	w.see("u@box:~$ ls -l")
 }
 
 // A leased program that asks for a secret gets keyboard and screen, with a sign; nothing of it stays with us (T2g, T6a).

@@ -184,7 +184,7 @@ func (m *model) runShell(text string, takeBack bool) {
 	if m.userRun != nil {
 		return
 	}
-	lend := m.lending
+	lend := m.shell.Lending() // rather than what was told last: a borrower may have begun since
 	if !takeBack && lend.Command != "" && lend.Holder != "" && lend.Holder != "user" {
 		m.offerTakeBack(lend)
 		return
@@ -237,8 +237,11 @@ func (m *model) giveTerminal(run *userRun, commit string) {
 			}
 			paint.mark("\x1b]133;D" + code + "\a")
 		}
-		if prompt, err := boundedPrompt(ctx, sh); err == nil {
-			done.prompt = prompt
+		// A shell that is lent has no prompt to tell until its borrowers rest, and until then no key would be the editor's.
+		if _, lent := errors.AsType[*lender.LentError](done.err); !lent {
+			if prompt, err := boundedPrompt(ctx, sh); err == nil {
+				done.prompt = prompt
+			}
 		}
 		select {
 		case <-paint.release():
