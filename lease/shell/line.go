@@ -17,7 +17,8 @@ func fixedLine(c Command, pl plan) string {
 	)
 	switch {
 	case c.User:
-		return ` { \__sublet_g h; } 2>/dev/null; ` + source + `; ` + end
+		// Not source: see known in rc.bash.
+		return ` { \__sublet_g h; } 2>/dev/null; \. "${__sublet_c}"; ` + end
 	case pl.subshell != "":
 		first, behind := ``, ``
 		if pl.errexit { // put back by z where an interrupt skips the rest

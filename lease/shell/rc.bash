@@ -38,6 +38,7 @@ __sublet_i=0                     # how often the state was written down
 __sublet_own=                    # 1: the line that ran was ours, and must leave the history
 __sublet_hc=                     # number the next line will have in the history
 __sublet_pv=-s                   # whether the user wants promptvars
+__sublet_bp=                     # bash-preexec: 1 is to be installed, 2 is in use
 __sublet_vars=                   # the variables were written down: 1 before a borrower's command, 2 behind it, too
 __sublet_so= __sublet_bo= __sublet_ifs=
 # PS0 is expanded in the shell itself, so it can note the start and give PS1 its value back without a command: what it notes
@@ -301,7 +302,22 @@ __sublet_last='${__sublet_w:+"__sublet_z"}
 "${__sublet_l[@]}"'
 __sublet_sure=$__sublet_last'
 __sublet_w=1 __sublet_ok='
+# Bash-preexec takes for a person's line what comes behind its last hook and is no line of PROMPT_COMMAND; some versions look
+# at element 0 only. So where it is in use, that hook comes once more behind ours, and a line of element 0 is each of ours that
+# stands behind it, or first in a line that Go types. What installs it is to be gone once it is installed.
+__sublet_again_bp='\__bp_interactive_mode'
+__sublet_known=$'\n\\builtin : \'\n'$__sublet_first$'\n'$__sublet_sure$'\n\\. "$__sublet_c"\n\\__sublet_g\n\\__sublet_g h\n\\builtin set +e
+\\builtin set +o vi +o emacs\n\\builtin trap -p >| "$__sublet_dir/t"\n\''
+__sublet_preexec() {
+	__sublet_bp=
+	[[ $1 != *__bp_install* ]] || __sublet_bp=1
+	[[ $1 != *__bp_precmd_invoke_cmd* ]] || __sublet_bp=2
+	[[ ! $__sublet_bp ]] || \builtin declare -F __bp_interactive_mode >/dev/null || __sublet_bp=
+}
 __sublet_strip() {
+	__sublet__e=${__sublet__e//"$__sublet_known"/}
+	__sublet__e=${__sublet__e//"$__sublet_again_bp"/}
+	[[ $__sublet_bp != 2 ]] || __sublet__e=${__sublet__e//"${__bp_install_string-}"/}
 	__sublet__e=${__sublet__e//"{ $__sublet_sure; } 2>/dev/null"/}
 	__sublet__e=${__sublet__e//"{ $__sublet_last; } 2>/dev/null"/}
 	__sublet__e=${__sublet__e//"{ $__sublet_first; } 2>/dev/null"/}
@@ -314,8 +330,10 @@ __sublet_strip() {
 if [[ $__sublet_old == 0 ]]; then
 	__sublet_arm() {
 		\builtin local -a __sublet__user __sublet__ours
-		\builtin local __sublet__e __sublet__i=0 __sublet__replaced=
+		\builtin local __sublet__e __sublet__i=0 __sublet__replaced= __sublet__bp
 		__sublet__user=("${PROMPT_COMMAND[@]}") __sublet__ours=("$__sublet_first" "$__sublet_last" "$__sublet_sure")
+		__sublet_preexec "${__sublet__user[*]}"
+		[[ ! $__sublet_bp ]] || __sublet__ours[0]+=$__sublet_known
 		# Under set -x or -v they are hidden; where neither is, that would cost two system calls more each.
 		[[ ! $__sublet_trace ]] || __sublet__ours=("{ ${__sublet__ours[0]}; } 2>/dev/null" "{ ${__sublet__ours[1]}; } 2>/dev/null" "{ ${__sublet__ours[2]}; } 2>/dev/null")
 		# Bash prints the text of each under set -v: none after it was told that the shell is ready.
@@ -325,22 +343,30 @@ if [[ $__sublet_old == 0 ]]; then
 		PROMPT_COMMAND=("${__sublet__ours[0]}")
 		for __sublet__e in "${__sublet__user[@]}"; do
 			[[ $__sublet__replaced && $((__sublet__i++)) -gt 0 && $__sublet__e == "$__sublet_x" ]] && continue
+			__sublet__bp=$__sublet__e
 			__sublet_strip
-			[[ ! $__sublet__e ]] || PROMPT_COMMAND+=("$__sublet__e")
+			if [[ $__sublet_bp == 2 && $__sublet__bp == *"${__bp_install_string:-__bp_install}"* ]]; then
+				PROMPT_COMMAND=("${PROMPT_COMMAND[0]}" ${__sublet__e:+"$__sublet__e"} "${PROMPT_COMMAND[@]:1}")
+			elif [[ $__sublet__e ]]; then
+				PROMPT_COMMAND+=("$__sublet__e")
+			fi
 		done
 		__sublet_x= __sublet_alone= __sublet_traced=$__sublet_trace
 		[[ ${#PROMPT_COMMAND[@]} != 2 ]] || __sublet_x=${PROMPT_COMMAND[1]}
 		[[ ${#PROMPT_COMMAND[@]} != 1 ]] || __sublet_alone=1
 		[[ ! $__sublet_alone ]] || \builtin unset -v '__sublet__ours[1]'
 		PROMPT_COMMAND+=("${__sublet__ours[@]:1}")
+		[[ ! $__sublet_bp ]] || PROMPT_COMMAND+=("$__sublet_again_bp")
 		__sublet_pc=${PROMPT_COMMAND[*]}
 	}
 else
 	__sublet_arm() {
 		\builtin local __sublet__e="${PROMPT_COMMAND-}"
+		__sublet_preexec "$__sublet__e"
 		__sublet_strip
 		\builtin unset -v PROMPT_COMMAND # an exported one would reach shells that have no such functions
-		PROMPT_COMMAND=$__sublet_first$'\n'${__sublet__e:+$__sublet__e$'\n'}$__sublet_last$'\n'$__sublet_sure
+		PROMPT_COMMAND=$__sublet_first${__sublet_bp:+$__sublet_known}$'\n'${__sublet__e:+$__sublet__e$'\n'}$__sublet_last$'\n'$__sublet_sure
+		PROMPT_COMMAND+=${__sublet_bp:+$'\n'$__sublet_again_bp}
 		__sublet_pc=$PROMPT_COMMAND
 	}
 fi
@@ -354,6 +380,7 @@ __sublet_g() {
 		\builtin local __sublet__t
 		IFS= \builtin read -r -d '' __sublet__t <"$__sublet_c" || \builtin :
 		\builtin history -s -- "${__sublet__t%$'\n'}" # takes the line it stands on out by itself
+		[[ ! $__sublet_bp ]] || __bp_interactive_mode
 	elif [[ $__sublet_fast == q && ${HISTCMD-} && $HISTCMD == "$__sublet_hc" ]]; then
 		\builtin history -d "$HISTCMD"
 	elif [[ $__sublet_fast != q || ${HISTCMD-} != "$((__sublet_hc - 1))" ]]; then # that is one HISTCONTROL left out
@@ -521,7 +548,7 @@ __sublet_k() {
 # What ends a command is not to be replaced by accident: a text that tries is told so by bash.
 \builtin readonly -f __sublet_ret __sublet_h __sublet_hook __sublet_mend __sublet_reopen __sublet_next \
 	__sublet_options __sublet_z __sublet_ready __sublet_wait __sublet_stand __sublet_r __sublet_unlist \
-	__sublet_line __sublet_answer __sublet_strip __sublet_arm __sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again \
+	__sublet_line __sublet_answer __sublet_preexec __sublet_strip __sublet_arm __sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again \
 	__sublet_missing __sublet_early __sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete __sublet_list \
 	__sublet_expands
 

@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,6 +160,90 @@ __bp_install() {
 }
 PROMPT_COMMAND="${PROMPT_COMMAND:+$PROMPT_COMMAND$'\n'}__bp_install"
 `
+
+// How bash-preexec (0.4, 0.5) tells a person's line from its own hooks: what comes behind the last of PROMPT_COMMAND, and does
+// not stand in it. It takes PROMPT_COMMAND over from a hook of its own, which it takes out.
+const preexecParts = `
+__bp_install_string=$'__bp_traps="$(trap -p DEBUG)"\ntrap - DEBUG\n__bp_install'
+__bp_mode= lines=() ends=()
+__bp_precmd_invoke_cmd() { ends+=("$?"); }
+__bp_interactive_mode() { __bp_mode=on; }
+__bp_in_prompt_command() {
+	local hooks hook
+	IFS=$'\n;' read -rd '' -a hooks <<<"${PROMPT_COMMAND@}"
+	for hook in "${hooks[@]}"; do
+		hook=${hook#"${hook%%[![:space:]]*}"}
+		[[ ${hook%"${hook##*[![:space:]]}"} == "$1" ]] && return
+	done
+	return 1
+}
+__bp_preexec_invoke_exec() {
+	[[ -t 1 && $__bp_mode ]] || return
+	((BASH_SUBSHELL)) || __bp_mode=
+	if __bp_in_prompt_command "$BASH_COMMAND"; then
+		__bp_mode=
+		return
+	fi
+	lines+=("$(HISTTIMEFORMAT= builtin history 1 | sed '1 s/^ *[0-9]*[* ] //')")
+}
+__bp_install() {
+	[[ ${PROMPT_COMMAND[*]} != *__bp_precmd_invoke_cmd* ]] || return 1
+	trap '__bp_preexec_invoke_exec "$_"' DEBUG
+	local old=${PROMPT_COMMAND//"$__bp_install_string"/:}
+	PROMPT_COMMAND=__bp_precmd_invoke_cmd$'\n'$old
+	PROMPT_COMMAND+=@
+	__bp_precmd_invoke_cmd
+	__bp_interactive_mode
+}
+PROMPT_COMMAND=${PROMPT_COMMAND:+$PROMPT_COMMAND$'\n'}$__bp_install_string
+`
+
+// The hooks of bash-preexec, and with it of what stands on it (atuin, iTerm2, WezTerm), see each line of the person once, as it
+// stands in the history, and nothing of ours.
+func TestPreexec(t *testing.T) {
+	t.Parallel()
+	array := strings.NewReplacer("${PROMPT_COMMAND@}", "${PROMPT_COMMAND[*]}", "PROMPT_COMMAND+=@", "PROMPT_COMMAND+=(__bp_interactive_mode)")
+	text := strings.NewReplacer("${PROMPT_COMMAND@}", "$PROMPT_COMMAND", "PROMPT_COMMAND+=@", `PROMPT_COMMAND+=$'\n__bp_interactive_mode'`)
+	for name, rc := range map[string]string{
+		"array":           array.Replace(preexecParts),
+		"text":            text.Replace(preexecParts),
+		"beside a hook":   "PROMPT_COMMAND='n=$((n+1))'" + array.Replace(preexecParts),
+		"text and a hook": "PROMPT_COMMAND='n=$((n+1));'" + text.Replace(preexecParts),
+		"with options":    "set -o functrace" + array.Replace(preexecParts),
+		"traced":          "exec 9>/dev/null; BASH_XTRACEFD=9; set -x" + array.Replace(preexecParts),
+	} {
+		for _, old := range []bool{false, true} {
+			if old && strings.Contains(rc, "+=(") {
+				continue // there are no arrays there
+			}
+			t.Run(fmt.Sprint(name, old), func(t *testing.T) {
+				t.Parallel()
+				s := start(t, func(o *Options) { o.RC, o.old = rcFile(t, rc), old })
+				var want []string
+				for range 2 {
+					for _, c := range []Command{
+						user("echo one"), leased("true"), leased("x=1"), leased("set -e; false"), user("(exit 3) | cat"), leased("echo l"),
+						user("echo two\necho three"), leased("PS1='> '"), user("false"), user("echo \"a;b\""),
+					} {
+						do(t, s, c)
+						if c.User {
+							want = append(want, c.Text)
+						}
+						if _, err := s.Prompt(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				show := `printf '<%s>\n' "${lines[@]}"`
+				want = append(want, show)
+				r := do(t, s, user(show))
+				if got := string(r.Output); got != "<"+strings.Join(want, ">\n<")+">\n" {
+					t.Errorf("the hooks saw %s\nwant %q", got, want)
+				}
+			})
+		}
+	}
+}
 
 // What starship does: a prompt hook that reads PIPESTATUS and sets PS1, and a start time in PS0.
 const starshipLike = `
