@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -208,6 +209,16 @@ func open(t *testing.T) *desk {
 	return d
 }
 
+// atDesk runs a test in a bubble of its own, with nothing lent.
+func atDesk(t *testing.T, f func(t *testing.T, d *desk)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t)
+		defer d.close()
+		f(t, d)
+	})
+}
+
 func (d *desk) close() {
 	d.l.Close()
 	synctest.Wait()
@@ -249,14 +260,30 @@ func (d *desk) drop() {
 func (d *desk) kinds() []string {
 	d.t.Helper()
 	synctest.Wait()
+	d.l.mu.Lock()
+	now, ending := d.l.lendingLocked(), d.l.grant != nil && d.l.grant.settles // its end is shown when what it changed is known
+	d.l.mu.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if shown := latest[LeaseChanged](d); shown != nil && !reflect.DeepEqual(shown.Lending, now) && !ending {
+		d.t.Errorf("the screen shows %+v, it is %+v", shown.Lending, now)
+	}
 	kinds := []string{}
 	for _, m := range d.sent {
 		kinds = append(kinds, m.Kind())
 	}
 	d.sent = nil
 	return kinds
+}
+
+// latest is the last event of its type that the screen was told, nil for none. d.mu is held.
+func latest[E any](d *desk) *E {
+	for _, e := range slices.Backward(d.events) {
+		if e, ok := e.(E); ok {
+			return &e
+		}
+	}
+	return nil
 }
 
 // take checks the kinds sent since the last call and returns the messages.
@@ -287,6 +314,14 @@ func (d *desk) execute(n int, id, text string) *wire.ExecuteLeasedCommand {
 	}
 	d.l.Handle(m)
 	return m
+}
+
+// begin lends the shell and has a command begin there.
+func (d *desk) begin(n int, id, text string) {
+	d.t.Helper()
+	d.acquire(n)
+	d.execute(n, id, text)
+	d.take("ShellLeaseAcquired", "CommandStarted")
 }
 
 func (d *desk) release(n int, reason string) {

@@ -13,9 +13,7 @@ import (
 )
 
 func TestLeaseFromAcquireToRelease(t *testing.T) { // I1 to I7, M7
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		d.acquire(1)
 		got := d.take("ShellLeaseAcquired")[0].(*wire.ShellLeaseAcquired)
 		if got.Cwd != "/home/u" || got.State != "d0" || got.Fence != 1 {
@@ -50,12 +48,7 @@ func TestLeaseFromAcquireToRelease(t *testing.T) { // I1 to I7, M7
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		var ended *LeasedEnded
-		for _, e := range d.events {
-			if e, ok := e.(LeasedEnded); ok {
-				ended = &e
-			}
-		}
+		ended := latest[LeasedEnded](d)
 		if ended == nil || ended.Changed != "left you in ~/src, set FOO" {
 			t.Errorf("got end %+v, want: left you in ~/src, set FOO", ended)
 		}
@@ -67,13 +60,9 @@ func TestLeaseFromAcquireToRelease(t *testing.T) { // I1 to I7, M7
 
 // The daemon takes the answer to its release as the sign that it knows what the command left behind.
 func TestStateIsToldBeforeTheReleaseIsAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		d.sh.looks = time.Millisecond
-		d.acquire(1)
-		d.execute(1, "x1", "cd /tmp")
-		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.begin(1, "x1", "cd /tmp")
 		d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1"})
 		d.take("CommandCompleted")
 		d.release(1, "completed")
@@ -84,9 +73,7 @@ func TestStateIsToldBeforeTheReleaseIsAnswered(t *testing.T) {
 }
 
 func TestNothingIsLentWhileTheUserRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		done := d.run("vim", false)
 		time.Sleep(2 * time.Second)
 		d.acquire(1)
@@ -103,9 +90,7 @@ func TestNothingIsLentWhileTheUserRuns(t *testing.T) {
 
 // After the user's command the daemon learns the new state before it gets the shell, so that it judges by what is there.
 func TestStateIsToldBeforeTheShellIsLent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		d.run("alias ls=rm", false)
 		d.acquire(1)
 		d.take("ShellLeaseQueued")
@@ -121,9 +106,7 @@ func TestStateIsToldBeforeTheShellIsLent(t *testing.T) {
 }
 
 func TestReleaseOfAQueuedLeaseLeavesNoGhost(t *testing.T) { // T2b
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		done := d.run("vim", false)
 		d.acquire(1)
 		d.take("ShellLeaseQueued")
@@ -149,9 +132,7 @@ func TestReleaseOfAQueuedLeaseLeavesNoGhost(t *testing.T) { // T2b
 // What the daemon offered before is over when it offers to the next, though nothing has said so; it is not lent later,
 // under a fence that has gone down.
 func TestOlderOffersAreOver(t *testing.T) { // T2b
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		done := d.run("vim", false)
 		d.acquire(1)
 		d.take("ShellLeaseQueued")
@@ -173,13 +154,9 @@ func TestOlderOffersAreOver(t *testing.T) { // T2b
 }
 
 func TestCancelEndsTheCommandItself(t *testing.T) { // T2a, I8, I11, M7
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		d.sh.dies = 3 * time.Second
-		d.acquire(1)
-		d.execute(1, "x1", "sleep 1000")
-		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.begin(1, "x1", "sleep 1000")
 		began := time.Now()
 		cancel := &wire.CancelLeasedCommand{LeaseRef: ref(1), ExecutionID: "x1", Reason: "timeout"}
 		d.l.Handle(cancel)
@@ -196,13 +173,9 @@ func TestCancelEndsTheCommandItself(t *testing.T) { // T2a, I8, I11, M7
 }
 
 func TestUserTakesTheShellBack(t *testing.T) { // T2c
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		d.sh.dies = time.Second
-		d.acquire(1)
-		d.execute(1, "x1", "sleep 1000")
-		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.begin(1, "x1", "sleep 1000")
 		_, err := d.l.Run(t.Context(), "ls", false, nil)
 		if lent, ok := errors.AsType[*LentError](err); !ok || lent.Lending.Holder != "agent-1" || lent.Lending.Command != "sleep 1000" {
 			t.Fatalf("got %v, want *LentError of agent-1", err)
@@ -287,9 +260,7 @@ func TestWhatIsRefused(t *testing.T) {
 			d.execute(1, "x", "rm -rf x")
 		}},
 		{"a second one at once", "another command", func(d *desk) {
-			d.acquire(1)
-			d.execute(1, "x1", "sleep 9")
-			d.take("ShellLeaseAcquired", "CommandStarted")
+			d.begin(1, "x1", "sleep 9")
 			d.execute(1, "x2", "rm -rf x")
 		}},
 	}
@@ -316,13 +287,9 @@ func TestWhatIsRefused(t *testing.T) {
 
 // A lease that the daemon holds for over ends here with its command, and the next gets the shell after that (T2e, T2i).
 func TestNextLeaseWaitsForTheLastCommand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		d.sh.dies = time.Second
-		d.acquire(1)
-		d.execute(1, "x1", "sleep 1000")
-		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.begin(1, "x1", "sleep 1000")
 		d.acquire(2)
 		d.take("ShellLeaseQueued")
 		time.Sleep(time.Second)
@@ -334,12 +301,8 @@ func TestNextLeaseWaitsForTheLastCommand(t *testing.T) {
 }
 
 func TestReleaseEndsTheRunningCommandFirst(t *testing.T) { // T2i
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
-		d.acquire(1)
-		d.execute(1, "x1", "sleep 1000")
-		d.take("ShellLeaseAcquired", "CommandStarted")
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.begin(1, "x1", "sleep 1000")
 		d.release(1, "expired")
 		sent := d.take("CommandCompleted", "ShellLeaseReleased")
 		if r := sent[1].(*wire.ShellLeaseReleased); r.Reason != wire.ReleasedExpired {
@@ -351,12 +314,8 @@ func TestReleaseEndsTheRunningCommandFirst(t *testing.T) { // T2i
 // A shell that does not say what state it is in keeps nobody from typing: what a borrowed command left behind is looked
 // at for a moment, and then the shell is the user's.
 func TestTheUserHardlyWaitsForALook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
-		d.acquire(1)
-		d.execute(1, "x1", "make")
-		d.take("ShellLeaseAcquired", "CommandStarted")
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.begin(1, "x1", "make")
 		d.sh.looks = 2 * time.Second // from here on
 		d.sh.finish(0, shell.State{})
 		synctest.Wait()
@@ -373,9 +332,7 @@ func TestTheUserHardlyWaitsForALook(t *testing.T) {
 
 // A command runs once, however often it is asked for: also when another ran meanwhile, or when it was refused before.
 func TestEachCommandRunsOnce(t *testing.T) { // T2e
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		d.acquire(1)
 		first := d.execute(1, "x1", "make")
 		d.take("ShellLeaseAcquired", "CommandStarted")

@@ -17,9 +17,7 @@ func TestLinkDropsInMidCommand(t *testing.T) {
 	held := wire.HeldLease{LeaseID: "lease-1", Fence: 1, ExecutionID: "x1"}
 	start := func(t *testing.T) *desk {
 		d := open(t)
-		d.acquire(1)
-		d.execute(1, "x1", "make")
-		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.begin(1, "x1", "make")
 		d.drop()
 		return d
 	}
@@ -124,9 +122,7 @@ func TestLinkDropsInMidCommand(t *testing.T) {
 }
 
 func TestSecretsStayHere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		var s wire.EnvSnapshot
 		d.l.Snapshot(&s)
 		if v, listed := s.Env["API_TOKEN"]; !listed || v != "" {
@@ -146,9 +142,7 @@ func TestSecretsStayHere(t *testing.T) {
 }
 
 func TestFunctionBodiesTravelOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		look := func(s shell.State) *wire.ShellState {
 			done := d.run("x", false)
 			d.sh.finish(0, s)
@@ -186,9 +180,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t)
 		d.sh.dies = time.Second
-		d.acquire(1)
-		d.execute(1, "x1", "sleep 1000")
-		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.begin(1, "x1", "sleep 1000")
 		begun := time.Now()
 		d.l.Close()
 		if took := time.Since(begun); took != time.Second {
@@ -207,9 +199,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 }
 
 func TestTheUsersExitEndsLending(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		done := d.run("exit 3", false)
 		d.acquire(1)
 		d.take("ShellLeaseQueued")
@@ -223,9 +213,7 @@ func TestTheUsersExitEndsLending(t *testing.T) {
 }
 
 func TestUndoPutsTheStateBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		d.acquire(1)
 		d.execute(1, "x1", "cd /tmp")
 		synctest.Wait()

@@ -28,14 +28,10 @@ func (d *desk) ask(wait time.Duration) <-chan string {
 // The screen wants the prompt twice at the end of each borrowed command. A borrower with several of them waited for both
 // each time, and a prompt may run git.
 func TestPromptGivesWayToBorrowers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		var asked []<-chan string
 		for n := 1; n <= 3; n++ {
-			d.acquire(n)
-			d.execute(n, "x", "make")
-			d.take("ShellLeaseAcquired", "CommandStarted")
+			d.begin(n, "x", "make")
 			d.sh.finish(0, shell.State{})
 			d.take("CommandCompleted")
 			asked = append(asked, d.ask(time.Minute))
@@ -64,12 +60,8 @@ func TestPromptGivesWayToBorrowers(t *testing.T) {
 
 // The prompt after the user's own command does not wait for borrowers to rest.
 func TestUsersPromptDoesNotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
-		d.acquire(1)
-		d.execute(1, "x", "make")
-		d.take("ShellLeaseAcquired", "CommandStarted")
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.begin(1, "x", "make")
 		d.sh.finish(0, shell.State{})
 		d.take("CommandCompleted")
 		ended := d.run("ls", false)

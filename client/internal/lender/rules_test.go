@@ -13,9 +13,7 @@ import (
 // The shell is not lent while what the user's last command made of it is still being looked at: the borrower would be judged
 // by what was.
 func TestNothingIsLentDuringALook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		done := d.run("alias ls=rm", false)
 		d.sh.looks = 10 * time.Millisecond
 		d.sh.finish(0, shell.State{Dir: "/", Digest: "d1"})
@@ -33,9 +31,7 @@ func TestNothingIsLentDuringALook(t *testing.T) {
 
 // T3l: a command that comes before the user's last one was looked at is refused by what that changed, after it was told.
 func TestALookComesBeforeACommand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		d.acquire(1)
 		d.take("ShellLeaseAcquired")
 		late := &wire.ExecuteLeasedCommand{
@@ -55,13 +51,9 @@ func TestALookComesBeforeACommand(t *testing.T) {
 
 // A lease that is to end once its command's change is told takes no other command meanwhile.
 func TestALeaseThatEndsTakesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		d.sh.looks = time.Millisecond
-		d.acquire(1)
-		d.execute(1, "x1", "make")
-		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.begin(1, "x1", "make")
 		d.sh.finish(0, shell.State{})
 		d.take("CommandCompleted")
 		d.release(1, "completed")
@@ -79,12 +71,8 @@ func TestALeaseThatEndsTakesNothing(t *testing.T) {
 
 // A cancel ends the command that it names, not the one that happens to run, and its reason is told.
 func TestCancelNamesItsCommand(t *testing.T) { // T2e
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
-		d.acquire(1)
-		d.execute(1, "x1", "make")
-		d.take("ShellLeaseAcquired", "CommandStarted")
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.begin(1, "x1", "make")
 		cancel := func(id string) {
 			d.l.Handle(&wire.CancelLeasedCommand{LeaseRef: ref(1), ExecutionID: wire.ExecutionID(id), Reason: "stale"})
 		}
@@ -101,9 +89,7 @@ func TestCancelNamesItsCommand(t *testing.T) { // T2e
 // The user comes before a borrower that holds the shell and has not asked for a command yet: its lease goes back into the
 // line, and what it asks for under that one is not run. `lease run` was refused for good.
 func TestTheUserComesBeforeACommand(t *testing.T) { // T2d
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		d.acquire(1)
 		d.take("ShellLeaseAcquired")
 		done := d.run("vim", false)
@@ -142,9 +128,7 @@ func TestTheUserComesBeforeACommand(t *testing.T) { // T2d
 
 // The user has the shell while a borrower that holds it, and has run one command, has none: the screen says so.
 func TestTheUserIsShownFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
+	atDesk(t, func(t *testing.T, d *desk) {
 		d.acquire(1)
 		d.execute(1, "x1", "ls")
 		synctest.Wait()
@@ -169,12 +153,8 @@ func TestTheUserIsShownFirst(t *testing.T) {
 // The user takes the shell back while the link is down: when it is back, the daemon, which still waits for the command,
 // is told its end and why the lease is over.
 func TestTakenBackWithoutALink(t *testing.T) { // T2c
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		defer d.close()
-		d.acquire(1)
-		d.execute(1, "x1", "make")
-		d.take("ShellLeaseAcquired", "CommandStarted")
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.begin(1, "x1", "make")
 		d.drop()
 		d.l.TakeBack()
 		synctest.Wait()
