@@ -27,6 +27,7 @@ type clock struct {
 	dies, looks time.Duration
 	gone        chan struct{}
 	began       func(shell.Command) // nil = none
+	fails       error               // what Run and Undo return, who do nothing then
 
 	mu      sync.Mutex
 	clash   []string // commands that were to run while another did
@@ -42,6 +43,9 @@ func newClock() *clock {
 }
 
 func (c *clock) Run(ctx context.Context, cmd shell.Command) (shell.Result, error) {
+	if c.fails != nil {
+		return shell.Result{}, c.fails
+	}
 	c.mu.Lock()
 	if c.cmd != nil {
 		c.clash = append(c.clash, cmd.Text+" while "+c.cmd.Text+" runs")
@@ -149,6 +153,9 @@ func (c *clock) State(ctx context.Context) (shell.State, error) {
 }
 
 func (c *clock) Undo(_ context.Context, before, _ shell.State) error {
+	if c.fails != nil {
+		return c.fails
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state = before

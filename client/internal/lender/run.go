@@ -155,6 +155,7 @@ func (l *Lender) execute(e *execution) {
 		l.complete(e, shell.Result{Status: wire.StatusCancelled, Dir: l.sh.Dir()}, nil)
 		l.mu.Lock()
 		l.settledLocked(e)
+		l.changedLocked()
 		l.mu.Unlock()
 		return
 	}

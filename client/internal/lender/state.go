@@ -45,13 +45,13 @@ func (l *Lender) look(ctx context.Context) {
 		return
 	}
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, lookBound)
+	bound, cancel := context.WithTimeout(ctx, lookBound)
 	defer cancel()
-	s, err := l.sh.State(ctx)
+	s, err := l.sh.State(bound)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil && l.user != nil {
-		return // the user wanted the shell; after their command is another time
+	if err != nil && (l.user != nil || ctx.Err() != nil) {
+		return // the user wanted the shell, or who looked gave up: another time
 	}
 	l.dirty = false
 	if err != nil {
