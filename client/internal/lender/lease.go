@@ -94,11 +94,6 @@ func (l *Lender) queuedLocked(m *wire.AcquireShellLease) {
 	default:
 		return // the shell's state is being looked at; ShellLeaseAcquired follows within milliseconds
 	}
-	for i, w := range l.waiting {
-		if w == m {
-			q.Position = i
-		}
-	}
 	l.send(q)
 }
 
@@ -145,8 +140,6 @@ func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand, undo bool) {
 		l.refuse(m, "another command of this lease is running")
 	case l.user != nil:
 		l.refuse(m, "the user is running a command")
-	case l.closing != "":
-		l.refuse(m, "the shell is closing")
 	default:
 		e := &execution{msg: m, undo: undo, grant: g, done: make(chan struct{})}
 		e.ctx, e.cancel = context.WithCancelCause(l.ctx)
@@ -240,17 +233,12 @@ func (l *Lender) endLocked(g *grant, reason string, cause error) {
 		}
 		return
 	}
-	if g.ending != "" {
-		reason = g.ending
-	}
 	g.reason = reason
 	l.ended = append(l.ended, g)
 	if len(l.ended) > endedKept {
 		l.ended = slices.Delete(l.ended, 0, 1)
 	}
-	if l.grant == g {
-		l.grant = nil
-	}
+	l.grant = nil
 	l.send(&wire.ShellLeaseReleased{LeaseRef: g.ref(), Reason: reason})
 	l.log.Info("lease over", "lease", g.ref().LeaseID, "fence", g.ref().Fence, "reason", reason)
 	l.stir()

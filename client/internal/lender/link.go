@@ -93,7 +93,7 @@ func (l *Lender) Down() {
 	}
 	l.up = false
 	l.waiting = nil
-	if l.grant != nil && l.grace == nil {
+	if l.grant != nil {
 		l.grace = time.AfterFunc(wire.LeaseGrace, l.graceOver)
 	}
 	l.changedLocked()
@@ -105,7 +105,6 @@ func (l *Lender) graceOver() {
 	if l.up || l.grant == nil {
 		return
 	}
-	l.grace = nil
 	l.endLocked(l.grant, wire.ReleasedDisconnected, errLinkLost)
 	l.changedLocked()
 }
