@@ -391,6 +391,34 @@ func TestALookThatWasGivenUp(t *testing.T) {
 	})
 }
 
+// A state that cannot be had keeps nobody from the shell for longer than lookBound: what was known stays known, and is looked
+// at again behind the next command.
+func TestAStateThatCannotBeHad(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.begin(1, "x1", "cd /tmp")
+		d.sh.looks = time.Hour
+		d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1", Vars: d.sh.state.Vars})
+		d.take("CommandCompleted")
+		d.release(1, "completed")
+		d.acquire(2)
+		d.take("ShellLeaseQueued")
+		time.Sleep(lookBound)
+		d.take("ShellLeaseReleased", "ShellLeaseAcquired")
+		d.sh.looks = 0
+		d.execute(2, "x2", "ls")
+		d.take("CommandStarted")
+		d.sh.finish(0, shell.State{})
+		if s := d.take("CommandCompleted", "ShellState")[1].(*wire.ShellState); s.Digest != "d1" || s.Cwd != "/tmp" || len(s.Env.Set)+len(s.Env.Unset) > 0 {
+			t.Errorf("got %+v", s)
+		}
+		d.release(2, "completed")
+		d.take("ShellLeaseReleased")
+		if e := latest[LeasedEnded](d); e.Changed != "left you in /tmp" {
+			t.Errorf("told as changed: %q", e.Changed)
+		}
+	})
+}
+
 // What the daemon is told of a command's end, from what the shell and its canceller say.
 func TestCompleted(t *testing.T) {
 	boom := errors.New("boom")

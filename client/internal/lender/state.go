@@ -27,7 +27,7 @@ type change struct{ before, after shell.State }
 
 // staleLocked reports whether the shell's state is not known, or not told.
 func (l *Lender) staleLocked() bool {
-	return l.dirty || l.up && l.told != l.state.Digest && l.state.Digest != ""
+	return l.dirty || l.up && l.told != l.state.Digest
 }
 
 // look brings what is known and told of the shell's state up to date. The caller holds the token. The shell has written
