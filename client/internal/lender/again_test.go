@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -485,11 +487,93 @@ func TestSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // before anything is known of it: what it was started with
 		d := &desk{t: t, sh: newClock()}
 		d.sh.looks = time.Second
-		d.l = New(Options{Shell: d.sh, Send: d.send, Observer: d, Env: []string{"OLD=1"}})
+		d.l = New(Options{Shell: d.sh, Send: d.send, Observer: d, Env: []string{"OLD=1", "=x", "odd"}})
 		defer d.close()
 		var s wire.EnvSnapshot
 		if d.l.Snapshot(&s); len(s.Env) != 1 || s.Env["OLD"] != "1" {
 			t.Errorf("got %+v", s.Env)
 		}
+	})
+}
+
+// What of the environment changed is told, and nothing else; a secret by its name.
+func TestTheEnvironmentIsToldByWhatChanged(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		told := func(vars map[string]string) wire.EnvChange {
+			t.Helper()
+			done := d.run("export", false)
+			d.sh.finish(0, shell.State{Digest: fmt.Sprint(vars), Vars: vars})
+			<-done
+			return d.take("ShellState")[0].(*wire.ShellState).Env
+		}
+		told(map[string]string{"PATH": "/bin", "KEPT": "1", "GONE": "1"})
+		got := told(map[string]string{"PATH": "/tmp/x", "KEPT": "1", "DB_PASSWORD": "hush"})
+		want := wire.EnvChange{Set: map[string]wire.OSString{"PATH": "/tmp/x", "DB_PASSWORD": ""}, Unset: []string{"GONE"}}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
+}
+
+// Functions are told with their bodies as far as one message may hold them.
+func TestManyFunctionsAreToldInPart(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		body := func(of string) string { return of + strings.Repeat("x", bodiesMost*2/3) }
+		done := d.run("source all", false)
+		d.sh.finish(0, shell.State{Digest: "d1", Functions: map[string]string{"a": body("a"), "b": body("b"), "c": "c () { :; }"}})
+		<-done
+		var with []string
+		functions := d.take("ShellState")[0].(*wire.ShellState).Functions
+		for _, f := range functions {
+			if f.Body != "" {
+				with = append(with, f.Name)
+			}
+		}
+		if len(functions) != 3 || !slices.Equal(with, []string{"a", "c"}) {
+			t.Errorf("told %d functions, %q with their bodies", len(functions), with)
+		}
+	})
+}
+
+// What a borrowed command left behind is looked at as long as that takes, but for a user who took the shell back.
+func TestALookBehindACommand(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		atDesk(t, func(t *testing.T, d *desk) {
+			d.begin(1, "x1", "make")
+			d.sh.looks = 2 * time.Second
+			if taken {
+				done := d.run("ls", true)
+				time.Sleep(lookWanted)
+				d.take("CommandCompleted", "ShellLeaseReleased")
+				d.sh.finish(0, shell.State{})
+				<-done
+				return
+			}
+			d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1"})
+			d.take("CommandCompleted")
+			time.Sleep(2 * time.Second)
+			d.take("ShellState")
+		})
+	}
+}
+
+// The shell's own history, and what the terminal prints between commands, are passed on; neither while it is taken.
+func TestHistoryAndUnowned(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		if lines, err := d.l.History(t.Context()); err != nil || !slices.Equal(lines, []string{"ls"}) {
+			t.Errorf("got %q, %v", lines, err)
+		}
+		text := []byte("[1]+ Done")
+		d.l.Unowned(text)
+		clear(text)
+		d.begin(1, "x1", "make")
+		if u := latest[Unowned](d); u == nil || string(u.Data) != "[1]+ Done" {
+			t.Errorf("got %+v", u)
+		}
+		if _, err := d.l.History(t.Context()); !errors.As(err, new(*LentError)) {
+			t.Errorf("while it is lent: got %v", err)
+		}
+		d.sh.finish(0, shell.State{})
+		d.take("CommandCompleted")
 	})
 }
