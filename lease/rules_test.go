@@ -285,3 +285,130 @@ func TestPreempted(t *testing.T) {
 	_, effects := m.Reconnect(t0, nil, nil)
 	expect(t, "link back", effects, "offer c")
 }
+
+// What a borrower asks for holds; zero stands for the defaults.
+func TestAsked(t *testing.T) {
+	for _, c := range []struct{ ask, want time.Duration }{{0, 0}, {-1, 0}, {time.Millisecond, time.Millisecond}} {
+		m := NewManager(new(Fences))
+		a := new(Lease)
+		m.Request(t0, a, Request{ID: "a", Wait: c.ask, Term: c.ask})
+		wait, term := c.want, c.want
+		if c.want == 0 {
+			wait, term = DefaultWait, DefaultTerm
+		}
+		due(t, "asked", m, after(wait))
+		m.Acquired(t0, a.Ref())
+		due(t, "granted", m, after(term))
+	}
+}
+
+// T2e: a message counts for the lease and the command that it names, both, and a start once.
+func TestNamedBoth(t *testing.T) {
+	m := NewManager(new(Fences))
+	a := ask(m, t0, "a")
+	expect(t, "another's answer", m.Acquired(t0, Ref{"b", a.Fence}), "release b stale")
+	m.Acquired(t0, a.Ref())
+	before := func(what string, ref Ref, x string) {
+		t.Helper()
+		if m.Started(t0, ref, x) || m.Output(ref, x) {
+			t.Errorf("%s: start or output is taken", what)
+		}
+		if ok, effects := m.Completed(t0, ref, x); ok || len(effects) > 0 {
+			t.Errorf("%s: its end is taken", what)
+		}
+	}
+	before("no command", a.Ref(), "")
+	before("not handed over", a.Ref(), "x")
+	_ = m.Execute(t0, a, "x", time.Minute)
+	before("another command", a.Ref(), "y")
+	before("another lease", Ref{"b", a.Fence}, "x")
+	before("another fence", Ref{"a", a.Fence + 1}, "x")
+	if !m.Started(t0, a.Ref(), "x") || m.Started(after(time.Second), a.Ref(), "x") {
+		t.Error("a start is taken twice, or not at all")
+	}
+	due(t, "started once", m, after(time.Minute+TimeoutSlack))
+}
+
+// Whatever is due first is next, a waiter's patience or the holder's term.
+func TestFirstOfWaiterAndHolder(t *testing.T) {
+	for _, wait := range []time.Duration{DefaultTerm - 1, DefaultTerm + 1} {
+		m := NewManager(new(Fences))
+		hold(t, m, t0, "a")
+		m.Request(t0, new(Lease), Request{ID: "b", Wait: wait})
+		due(t, "both", m, after(min(wait, DefaultTerm)))
+	}
+}
+
+// T2a: a cancel that the link took along is repeated when the lender is back. What the lender does not say of its commands,
+// and a loss that is noticed twice, change nothing.
+func TestCancelOverALostLink(t *testing.T) {
+	m := NewManager(new(Fences))
+	a := hold(t, m, t0, "a")
+	_ = m.Execute(t0, a, "x", time.Hour)
+	m.Started(t0, a.Ref(), "x")
+	m.CancelCommand(t0, a, CancelUser)
+	m.Disconnect(t0)
+	m.Disconnect(after(Grace / 2))
+	due(t, "lost", m, after(Grace))
+	_, effects := m.Reconnect(after(Grace/2), []Ref{a.Ref()}, []string{"x"})
+	expect(t, "back", effects, "cancel a user_abort")
+	due(t, "back", m, after(Grace/2+CancelBound))
+	adopted, effects := m.Reconnect(after(Grace/2), []Ref{a.Ref()}, nil)
+	if expect(t, "without its command", effects, "release a disconnected, end a disconnected"); adopted != nil {
+		t.Errorf("adopted %+v", adopted)
+	}
+}
+
+// Who goes back into the line keeps the bound that it had.
+func TestPreemptedIsBounded(t *testing.T) {
+	m := NewManager(new(Fences))
+	a := hold(t, m, after(time.Second), "a")
+	expect(t, "preempted", m.Preempted(after(2*time.Second), a.Ref(), "user"), "offer a")
+	due(t, "preempted", m, after(time.Second+DefaultWait))
+	expect(t, "in vain", m.Tick(after(time.Second+DefaultWait)), "release a cancelled, end a timeout behind user 59s")
+}
+
+// Who is asked about is who there is: nobody has it before it is granted, but whom the lender named for the offer that is
+// out; all but the holder wait, in order.
+func TestWhoHasAndWaits(t *testing.T) {
+	m := NewManager(new(Fences))
+	has := func(what, want string, length time.Duration, waiting string) {
+		t.Helper()
+		who, held := m.Holder(after(time.Minute))
+		var names string
+		for l := range m.Waiting {
+			names += l.ID
+		}
+		if who != want || held != length || names != waiting {
+			t.Errorf("%s: %q has it for %v, %q wait, want %q for %v, %q", what, who, held, names, want, length, waiting)
+		}
+		if l := m.Current(); (l != nil) != (what == "granted") {
+			t.Errorf("%s: held as %+v", what, l)
+		}
+	}
+	has("nobody asked", "", 0, "")
+	a := ask(m, t0, "a")
+	ask(m, t0, "b")
+	has("asked", "", 0, "ab")
+	m.Wait(t0, a.Ref(), "user", time.Second)
+	has("the user has it", "user", 61*time.Second, "ab")
+	m.Disconnect(t0)
+	has("the link is lost", "", 0, "ab")
+	m.Reconnect(t0, nil, nil)
+	m.Acquired(t0, a.Ref())
+	has("granted", "agent-a", time.Minute, "b")
+	for l := range m.Waiting {
+		m.Release(t0, l)
+		break
+	}
+	has("granted", "agent-a", time.Minute, "")
+}
+
+// What is closed ends everybody once, and who comes later, for the first reason.
+func TestClosedTwice(t *testing.T) {
+	m := NewManager(new(Fences))
+	ask(m, t0, "a")
+	expect(t, "closed", m.Close(t0, NoShell), "release a cancelled, end a no_shell")
+	expect(t, "again", m.Close(t0, ShuttingDown), "")
+	expect(t, "later", m.Request(t0, new(Lease), Request{ID: "b"}), "end b no_shell")
+}
