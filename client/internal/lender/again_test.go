@@ -330,7 +330,7 @@ func TestTheScreenIsTold(t *testing.T) {
 			}
 		}
 		want := []string{
-			"keyboard password", "start x1agent-1make", "output x1 out", "respawned an agent's command ended it: gone", "end x1cancelled", "respawned ended",
+			"keyboard password", "start x1agent-1make", "output x1 out", "respawned a borrowed command ended it: gone", "end x1cancelled", "respawned ended",
 		}
 		if !slices.Equal(told, want) {
 			t.Errorf("told %q, want %q", told, want)
