@@ -59,7 +59,19 @@ func (m *model) onPaste(text string) {
 	m.comp = nil
 	m.hint = nil
 	m.offer = false
+	m.below(text)
 	m.ed.insertWhole(text)
+}
+
+// below begins a new line behind one that was entered and has to wait: who types on without having seen that has the next
+// command in mind, and `rm old` and `ls` must not become `rm oldls`. What begins with a space goes on with the same one.
+func (m *model) below(text string) {
+	entered := m.entered
+	m.entered = ""
+	if entered == "" || entered != m.ed.text || m.ed.pos != len(entered) || m.ed.vi.command || strings.TrimLeft(text, " \t") != text || text == "" {
+		return
+	}
+	m.ed.insert("\n")
 }
 
 // onKey deals with one key: k is its name, text what it writes.
@@ -119,7 +131,7 @@ func (m *model) onKey(k, text string) {
 			return
 		}
 	}
-	if m.ed.vi.on && m.viKey(k, text) {
+	if m.below(text); m.ed.vi.on && m.viKey(k, text) {
 		return
 	}
 	switch k {

@@ -60,6 +60,7 @@ type model struct {
 	userRun *userRun
 	lending lender.Lending
 	queue   wire.ShellQueueChanged // who waits behind whom lending names, as the daemon last said
+	entered string                 // the line that Enter was pressed on while the shell is lent, and no key since
 	offer   bool                   // Enter was pressed while the shell is lent: Enter again takes it back
 	hand    *handover
 	recent  []wire.RecentCommand

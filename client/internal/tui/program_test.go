@@ -323,6 +323,48 @@ func TestLentWithoutNotice(t *testing.T) {
 	}
 }
 
+// What is typed behind a line that Enter did not run is another command, unless it goes on with a space: typed without
+// looking, `rm old` and `ls` became `rm oldls`.
+func TestTypingOnBehindALineThatWaits(t *testing.T) {
+	for _, c := range []struct{ keys, want string }{
+		{"ls\r", "rm old\nls"},
+		{"\x1b[200~ls\x1b[201~\r", "rm old\nls"},
+		{" -r\r", "rm old -r"},
+		{"\x7f\x7fut\r", "rm out"},
+		{"\x02x\r", "rm olxd"},
+		{"\x1b", "rm old"},
+	} {
+		w := open(t, 80, 24)
+		lend := lender.Lending{Holder: "orchestrator", Purpose: "make", Command: "make", Since: time.Now()}
+		tell := func(l lender.Lending) {
+			w.sh.mu.Lock()
+			w.sh.lending = l
+			w.sh.mu.Unlock()
+			w.p.Observe(lender.LeaseChanged{Lending: l})
+		}
+		tell(lend)
+		w.keys("rm old\r")
+		w.see("orchestrator has your shell")
+		if c.keys == "\x1b" {
+			w.keys(c.keys)
+			w.see("your line stays")
+		}
+		tell(lender.Lending{})
+		if c.keys == "\x1b" {
+			w.seeNot("has your shell")
+			w.keys("\r")
+		} else {
+			w.see("your shell is free again")
+			w.keys(c.keys)
+		}
+		w.until("the command", func() bool { return len(w.sh.commands()) == 1 })
+		if got := w.sh.commands()[0]; got != c.want {
+			t.Errorf("%q: ran %q, want %q", c.keys, got, c.want)
+		}
+		w.keys("\x04")
+	}
+}
+
 // A borrower begins between Enter and the user's command: the line comes back at once. The prompt was asked for first,
 // which a shell that is lent tells after half a second, and what was typed meanwhile was lost.
 func TestLentInTheMomentOfEnter(t *testing.T) {

@@ -255,6 +255,9 @@ func (m *model) giveTerminal(run *userRun, commit string) {
 // offerTakeBack says who has the shell; the line stays.
 func (m *model) offerTakeBack(l lender.Lending) {
 	m.offer = true
+	if !m.ai {
+		m.entered = m.ed.text
+	}
 	what := firstLine(firstOf(l.Command, l.Purpose))
 	held := ""
 	if !l.Since.IsZero() {
