@@ -178,9 +178,12 @@ func (a *app) printLeases(s *wire.StatusReply, asJSON bool) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CLIENT\tHOLDER\tFOR\tTERM\tPURPOSE\tWAITING\tLEASE")
 	for _, l := range s.Leases {
-		holder, held, termMS := "nobody", "", ""
+		holder, held, termMS := "not lent", "", "" // a command of the user's may run: the daemon is told once somebody waits for it
 		if l.Holder != "" {
-			holder, held, termMS = plain(l.Holder), ms(l.HeldMS), ms(l.TermMS)
+			holder, held = plain(l.Holder), ms(l.HeldMS)
+		}
+		if l.LeaseID != "" {
+			termMS = ms(l.TermMS)
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", l.ClientPID, holder, held, termMS, firstLine(l.Purpose, 50), len(l.Queue), l.LeaseID)
 		for _, q := range l.Queue {

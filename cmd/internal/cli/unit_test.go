@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -275,5 +276,33 @@ func TestSinceTime(t *testing.T) {
 		if got, err := sinceTime(in, now); err == nil || !strings.Contains(err.Error(), in) {
 			t.Errorf("%q: got %v, %v, want an error that names it", in, got, err)
 		}
+	}
+}
+
+// `lease ls` said that nobody had a shell in which a command of the user's ran, which is told to the daemon only once
+// somebody waits for it, and that the user then had it for a term of 0 s.
+func TestLeaseListSaysWhatIsKnown(t *testing.T) {
+	var out bytes.Buffer
+	err := (&app{stdout: &out}).printLeases(&wire.StatusReply{Leases: []wire.LeaseStatus{
+		{ClientPID: 1},
+		{ClientPID: 2, Holder: "user", HeldMS: 2000, Queue: []wire.LeaseWaiter{{LeaseID: "l9", Agent: "lease run", Purpose: "make", WaitedMS: 1000}}},
+		{ClientPID: 3, LeaseID: "l3", Holder: "orchestrator", HeldMS: 3000, TermMS: 30000, Purpose: "ls"},
+	}}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.TrimRight(line, " \n"))
+	}
+	want := []string{
+		"CLIENT  HOLDER        FOR  TERM  PURPOSE  WAITING  LEASE",
+		"1       not lent                          0",
+		"2       user          2s                  1",
+		"        lease run     1s         make     waits    l9",
+		"3       orchestrator  3s   30s   ls       0        l3",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
