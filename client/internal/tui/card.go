@@ -250,7 +250,9 @@ func (c *card) text() string {
 	for c.tool == "bash" && strings.HasSuffix(text, "]") {
 		at := strings.LastIndexByte(text, '\n') + 1
 		switch note := text[at:]; {
-		case strings.HasPrefix(note, "[exit code ") && c.exit != nil, note == "[no output]", strings.HasPrefix(note, "[now in ") && c.leased,
+		case strings.HasPrefix(note, "[exit code ") && c.exit != nil, note == "[no output]",
+			strings.HasPrefix(note, "[ended: ") && (c.status == wire.StatusCancelled || c.status == wire.StatusTimeout),
+			note == "[cancelled]" && c.status == wire.StatusCancelled, note == "[ended by "+c.signal+"]", strings.HasPrefix(note, "[now in ") && c.leased,
 			strings.HasPrefix(note, "[ran in ") && c.leased,
 			strings.HasPrefix(note, "[the program asked for the keyboard") && c.leased: // the user did that
 			text = strings.TrimRight(text[:at], "\n ")

@@ -7,7 +7,27 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"sublet/client/internal/lender"
+	"sublet/wire"
 )
+
+// What a result tells the model of how a command ended, the card's last line tells the user: a cancelled `sleep` had a blank
+// line and three notes of it above.
+func TestCardTellsTheEndOnce(t *testing.T) {
+	for _, c := range []struct {
+		status, signal, output, want string
+		exit                         *int
+	}{
+		{wire.StatusCancelled, "SIGINT", "\n[ended: the user cancelled it]\n[exit code 130]\n[cancelled]", "■ bash  x · cancelled · exit 130 · SIGINT", ptr(130)},
+		{wire.StatusTimeout, "SIGINT", "[ended: it ran longer than 2m0s]\n[exit code 130]", "✗ bash  x · timed out · exit 130 · SIGINT", ptr(130)},
+		{wire.StatusError, "SIGKILL", "[ended by SIGKILL]", "✗ bash  x · failed · SIGKILL", nil},
+		{wire.StatusSuccess, "", "[ended: well]\n[cancelled]", "✓ bash  x\n  │ [ended: well]\n  │ [cancelled]\n  └ exit 0", ptr(0)}, // its own words
+	} {
+		card := &card{tool: "bash", command: "x", status: c.status, signal: c.signal, exit: c.exit, output: []byte(c.output)}
+		if got := ansi.Strip(card.Finished(testTheme(), 80)); got != c.want {
+			t.Errorf("%q: got\n%s\nwant\n%s", c.output, got, c.want)
+		}
+	}
+}
 
 // What is told of a shell that was started anew is longer than a window is wide: it is broken between words.
 func TestRespawnIsToldInWholeWords(t *testing.T) {

@@ -356,7 +356,7 @@ func (m *model) slashStatus(string) {
 		lines := []string{fmt.Sprintf("daemon %s · pid %d · up %s · %s", visibleLine(s.Version), s.PID,
 			elapsed(time.Duration(s.UptimeMS)*time.Millisecond), plural(s.Turns, "turn", "turns")), "  " + connections(s)}
 		for _, l := range s.Leases {
-			who := "free"
+			who := "not lent"
 			if l.Holder != "" {
 				who = visibleLine(l.Holder) + " for " + ticking(time.Duration(l.HeldMS)*time.Millisecond)
 				if l.Purpose != "" {
