@@ -244,15 +244,29 @@ func (m *model) escape(hadHint bool) {
 
 // endOfInput is ^D on an empty line: leave, as bash does.
 func (m *model) endOfInput() {
-	if m.turn != nil || len(m.waiting) > 0 {
-		if now := m.now(); m.leave.IsZero() || now.Sub(m.leave) > 5*time.Second {
-			m.leave = now
-			m.hintLines(m.th.dim.Render("an agent is at work; it goes on without you, but cannot use your shell. ctrl+d again leaves"))
-			return
+	lend := m.shell.Lending()
+	works := m.turn != nil || len(m.waiting) > 0
+	if now := m.now(); (works || lent(lend)) && (m.leave.IsZero() || now.Sub(m.leave) > 5*time.Second) {
+		m.leave = now
+		var lines []string
+		if lent(lend) {
+			lines = append(lines, m.lentLine(lend))
 		}
+		what := "ctrl+d again leaves"
+		if lent(lend) {
+			what = "ctrl+d again ends that command and leaves"
+		}
+		if works {
+			what = "an agent is at work; it goes on without you, but cannot use your shell. " + what
+		}
+		for _, l := range wrap(what, m.w) {
+			lines = append(lines, m.th.dim.Render(l))
+		}
+		m.hintLines(lines...)
+		return
 	}
 	m.ai = false
-	m.runShell("exit", false)
+	m.runShell("exit", lent(lend))
 }
 
 // here is the history of the mode.

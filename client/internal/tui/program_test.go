@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -362,6 +363,31 @@ func TestTypingOnBehindALineThatWaits(t *testing.T) {
 			t.Errorf("%q: ran %q, want %q", c.keys, got, c.want)
 		}
 		w.keys("\x04")
+	}
+}
+
+// ^D twice leaves while a borrowed command runs: the second one was told that the shell is lent, and an Enter then took it
+// back for nothing.
+func TestLeavingWhileTheShellIsLent(t *testing.T) {
+	w := open(t, 80, 24)
+	w.prompt()
+	lend := lender.Lending{Holder: "lease run", Purpose: "make", Command: "make", Since: time.Now()}
+	w.sh.mu.Lock()
+	w.sh.lending = lend
+	w.sh.mu.Unlock()
+	w.p.Observe(lender.LeaseChanged{Lending: lend})
+	w.keys("\x04")
+	w.see("lease run has your shell")
+	w.see("ctrl+d again ends that command and leaves")
+	w.keys("x\x7f\x04") // any other key is no second one
+	w.see("ctrl+d again ends that command and leaves")
+	if got := w.sh.commands(); len(got) != 0 {
+		t.Fatalf("ran %q", got)
+	}
+	w.keys("\x04")
+	w.end()
+	if got := w.sh.commands(); !slices.Equal(got, []string{"exit"}) || w.sh.taken != 1 {
+		t.Errorf("ran %q, taken back %d times; want exit, once", got, w.sh.taken)
 	}
 }
 

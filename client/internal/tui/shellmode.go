@@ -185,7 +185,7 @@ func (m *model) runShell(text string, takeBack bool) {
 		return
 	}
 	lend := m.shell.Lending() // rather than what was told last: a borrower may have begun since
-	if !takeBack && lend.Command != "" && lend.Holder != "" && lend.Holder != "user" {
+	if !takeBack && lent(lend) {
 		m.offerTakeBack(lend)
 		return
 	}
@@ -258,16 +258,21 @@ func (m *model) offerTakeBack(l lender.Lending) {
 	if !m.ai {
 		m.entered = m.ed.text
 	}
-	what := firstLine(firstOf(l.Command, l.Purpose))
+	m.hintLines(m.lentLine(l), m.th.dim.Render("enter again takes it back (ends that command) · esc waits"))
+}
+
+// lentLine says who has the shell, since when and for what.
+func (m *model) lentLine(l lender.Lending) string {
 	held := ""
 	if !l.Since.IsZero() {
 		held = ", for " + ticking(m.now().Sub(l.Since))
 	}
-	m.hintLines(
-		fit(m.th.warn.Render(visibleLine(l.Holder)+" has your shell")+m.th.dim.Render(held+": ")+visibleLine(what), m.w),
-		m.th.dim.Render("enter again takes it back (ends that command) · esc waits"),
-	)
+	what := firstLine(firstOf(l.Command, l.Purpose))
+	return fit(m.th.warn.Render(visibleLine(l.Holder)+" has your shell")+m.th.dim.Render(held+": ")+visibleLine(what), m.w)
 }
+
+// lent tells that a borrower's command runs.
+func lent(l lender.Lending) bool { return l.Command != "" && l.Holder != "" && l.Holder != "user" }
 
 // onRunDone takes the terminal back after a command of the user's.
 func (m *model) onRunDone(d runDone) {
