@@ -59,6 +59,7 @@ func (s *Shell) Write(b []byte) (int, error) {
 			continue
 		}
 		r.writing = true
+		r.secret = r.secret || p.hides(r.modes)
 		r.zero = r.zero || bytes.IndexByte(b, 0) >= 0
 		s.mu.Unlock()
 		n, err := p.write(b)

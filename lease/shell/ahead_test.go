@@ -72,6 +72,8 @@ func TestTypeAhead(t *testing.T) {
 		{"control bytes", "echo go; read -r _ <GATE", []string{"a\x04b\x16\x04\x1b[A\x01\r\x04"}, "a\x04b\x04\x1b[A\x01\n\x04", ""},
 		{"a zero byte", "echo go; read -r _ <GATE", []string{"a\x00b\r"}, "a\x00b\n", ""},
 		{"3000 bytes", "echo go; read -r _ <GATE", []string{long}, long, ""},
+		{"a password that came too late", "stty -echo; echo go; read -r _ <GATE; stty echo", []string{"sec", "ret\r"}, "", ""},
+		{"and what was typed before it", "echo go; read x; stty -echo; read -r _ <GATE; stty echo", []string{"one\rtwo"}, "two", ""},
 		{"read takes one line", "echo go; read x; echo got $x; read -r _ <GATE", []string{"one\rtwo\rthr"}, "two\nthr", "got one"},
 		{"a program took the terminal raw", "stty raw -echo; echo go; read -r _ <GATE; stty sane", []string{"q:x\r"}, "q:x\n", ""},
 		{"and left it so", "stty raw -echo; echo go; read -r _ <GATE", []string{"q\rab"}, "q\nab", ""},

@@ -41,6 +41,7 @@ type run struct {
 	watched bool          // somebody typed: the shell will stand still at the end
 	writing bool          // a Write is under way
 	zero    bool          // zero bytes were typed
+	secret  bool          // something was typed while a program had echo off
 	unread  []byte        // typed, and not read by the command
 	stands  chan struct{} // told when the shell stands still
 
@@ -383,6 +384,9 @@ func (s *Shell) finish(r *run, p *process, c *canceller, res *Result) {
 	s.mu.Lock()
 	s.run = nil
 	res.Unread, s.stray = append(s.stray, r.unread...), nil
+	if r.secret {
+		res.Unread = nil
+	}
 	if s.edits && s.proc == p && !closed(s.idle) {
 		s.plainInputLocked()
 	}

@@ -73,9 +73,8 @@ func (w *watcher) wants(quiet bool) string {
 	if err != nil {
 		return ""
 	}
-	echo, canon := m.Lflag&unix.ECHO != 0, m.Lflag&unix.ICANON != 0
-	if was := w.r.modes; !echo && canon && (was == nil || was.Lflag&unix.ECHO != 0) {
-		return "password" // where it was off before, the user wants it so
+	if hidden(m, w.r.modes) {
+		return "password"
 	}
 	if !quiet {
 		return w.why
@@ -85,10 +84,21 @@ func (w *watcher) wants(quiet bool) string {
 		w.p.stream.do(func() { asks = w.r.out.scr.asks() })
 		return asks
 	})
-	if waitsForKeys(w.p.pid, pgid, own, w.p.tty, !canon, asks) {
+	if waitsForKeys(w.p.pid, pgid, own, w.p.tty, m.Lflag&unix.ICANON == 0, asks) {
 		return "input"
 	}
 	return ""
+}
+
+// hidden tells whether a program has echo off for a line; where it was off before, the user wants it so.
+func hidden(m, was *unix.Termios) bool {
+	return m.Lflag&(unix.ECHO|unix.ICANON) == unix.ICANON && (was == nil || was.Lflag&unix.ECHO != 0)
+}
+
+// hides tells so of the program that runs.
+func (p *process) hides(was *unix.Termios) bool {
+	m, err := p.modes()
+	return err == nil && hidden(m, was)
 }
 
 func (w *watcher) tell(why string) {
