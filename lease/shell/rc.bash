@@ -112,8 +112,7 @@ __sublet_hook() {
 	\builtin printf -v __sublet_t 1
 	[[ $__sublet_t ]] || __sublet_mend
 	if [[ -s $__sublet_dir/n ]]; then
-		{ \builtin enable "${__sublet_needs[@]}"; } 2>/dev/null
-		\builtin unset -f . exec # these two cannot be called by builtin: see fixedLine, reopen
+		{ __sublet_needs; } 2>/dev/null
 	fi
 	[[ $__sublet_vars != 1 || $# == 2 ]] || __sublet_note m 2 # an interrupt skipped e
 	if [[ $__sublet_n ]]; then
@@ -144,13 +143,16 @@ __sublet_hook() {
 
 # mend takes a function named builtin away, and switches builtins on again: all here stands on them. In posix mode unset is
 # found before any function, and an assignment brings that about.
-__sublet_needs=(. alias builtin declare enable eval exec history local printf read return set shopt trap unset)
+__sublet_needs() {
+	\builtin enable . alias builtin declare enable eval exec hash history local printf read return set shopt trap umask unset
+	\builtin unset -f . exec # these two cannot be called by builtin: see fixedLine, reopen
+}
 __sublet_mend() {
 	POSIXLY_CORRECT=1
 	\unset -f builtin enable
 	\unset -v POSIXLY_CORRECT
 	\enable builtin
-	\builtin enable "${__sublet_needs[@]}"
+	__sublet_needs
 	\builtin printf 'sublet: a function in the place of `builtin`, or `enable -n`, would keep the shell from being lent: it was undone\n' >"$__sublet_tty"
 }
 
@@ -443,6 +445,7 @@ __sublet_early() {
 		__sublet_hc=
 		[[ ${HISTCMD:-x} == *[!0-9]* ]] || __sublet_hc=$((HISTCMD + 1)) # here it is still that of a line that is gone
 		__sublet_next "$1"
+		[[ $__sublet_f != *f* ]] || __sublet_needs
 		__sublet_d # silent: the line is
 		__sublet_r
 		if [[ -s $__sublet_dir/n ]]; then
@@ -546,7 +549,7 @@ __sublet_k() {
 }
 
 # What ends a command is not to be replaced by accident: a text that tries is told so by bash.
-\builtin readonly -f __sublet_ret __sublet_h __sublet_hook __sublet_mend __sublet_reopen __sublet_next \
+\builtin readonly -f __sublet_ret __sublet_h __sublet_hook __sublet_needs __sublet_mend __sublet_reopen __sublet_next \
 	__sublet_options __sublet_z __sublet_ready __sublet_wait __sublet_stand __sublet_r __sublet_unlist \
 	__sublet_line __sublet_answer __sublet_preexec __sublet_strip __sublet_arm __sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again \
 	__sublet_missing __sublet_early __sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete __sublet_list \
