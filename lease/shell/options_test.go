@@ -148,3 +148,27 @@ func TestTraces(t *testing.T) {
 		})
 	}
 }
+
+// Under set -a no more of ours comes to the programs that run than two flags, which PS0 and PROMPT_COMMAND set at the top level,
+// and afterwards nothing of it: `set -a`, `. .env` and `set +a` are a habit.
+func TestAllexportLeavesOursAlone(t *testing.T) {
+	t.Parallel()
+	look := "env | grep __sublet | grep -vx '__sublet_w=2' | grep -vx '__sublet_ok='; true"
+	s := start(t, nil)
+	do(t, s, user("set -a"))
+	for _, c := range []Command{user(look), leased(look), leased("x=1; " + look), leased("y=1; " + look), user(look)} {
+		if got := string(do(t, s, c).Output); got != "" {
+			t.Errorf("%q (user %v) under set -a: got %q", c.Text, c.User, got)
+		}
+	}
+	do(t, s, user("set +a"))
+	look = "env | grep __sublet; true"
+	for _, c := range []Command{user(look), leased(look), leased("x=2; " + look), user(look)} {
+		if got := string(do(t, s, c).Output); got != "" {
+			t.Errorf("%q (user %v) after set +a: got %q", c.Text, c.User, got)
+		}
+	}
+	if got := string(do(t, s, user(`echo "$x"; bash -c 'echo "$x"'`)).Output); got != "2\n2\n" {
+		t.Errorf("a variable assigned under set -a: got %q", got)
+	}
+}

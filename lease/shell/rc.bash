@@ -263,6 +263,11 @@ __sublet_stand() {
 
 # r tells that the shell is ready, whether its state was written down, and whether its variables were around the command.
 __sublet_r() {
+	if [[ $- == *a* || ${__sublet_w@a} == *x* ]]; then # PS0 sets it under set -a
+		\builtin local -
+		\builtin set +a
+		\builtin export -n "${!__sublet_@}"
+	fi
 	__sublet_tr= __sublet_l=() __sublet_quick=
 	[[ $__sublet_alone$__sublet_hid$__sublet_v != 11 || ! ${HISTCMD-} || $- == *[aefkuvxCET]* ]] || __sublet_quick=$-
 	[[ $__sublet_vars == 2 ]] || __sublet_vars=
@@ -396,7 +401,10 @@ __sublet_g() {
 # switched off for it. Traps are noted at the top level before it: a function does
 # not see DEBUG.
 __sublet_guard() {
-	__sublet_f=$1 __sublet_so=$SHELLOPTS${2:+:$2} __sublet_bo=$BASHOPTS __sublet_ifs=${IFS-unset}
+	\builtin set -- "$1" "$SHELLOPTS${2:+:$2}"
+	\builtin local -
+	\builtin set +a # else its program would get what is assigned here
+	__sublet_f=$1 __sublet_so=$2 __sublet_bo=$BASHOPTS __sublet_ifs=${IFS-unset}
 	__sublet_tr='\builtin trap -p >|"$__sublet_dir/u"; \__sublet_y "$SHELLOPTS" "$BASHOPTS" "${IFS-unset}"; \builtin eval "$__sublet_tz"'
 	__sublet_vars=
 	[[ ! -s $__sublet_dir/t ]] || __sublet_st=0 # an ERR trap would see what g returns
