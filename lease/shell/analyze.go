@@ -22,11 +22,13 @@ type plan struct {
 	bang      bool   // history expansion may refuse it
 	subshell  string // why it runs in a subshell; "" = in the shell itself
 	functions bool   // it may have changed functions
-	state     bool   // it may have changed anything of the shell at all
-	held      string // what it asks for that holds until its end only; "" = nothing
-	errexit   bool   // the user's shell has set -e: not for a borrower's command
-	traced    bool   // the user's shell has set -x: what sources the text is traced, too
-	stops     bool   // its end is sure when a program of it is stopped: nothing comes behind
+	// assigns are the variables it may assign or unset itself; nil: any.
+	assigns map[string]bool
+	state   bool   // it may have changed anything of the shell at all
+	held    string // what it asks for that holds until its end only; "" = nothing
+	errexit bool   // the user's shell has set -e: not for a borrower's command
+	traced  bool   // the user's shell has set -x: what sources the text is traced, too
+	stops   bool   // its end is sure when a program of it is stopped: nothing comes behind
 }
 
 // flags are what the prompt hook shall do at the end.
@@ -34,6 +36,8 @@ func (p plan) flags() string {
 	switch {
 	case p.functions:
 		return "df"
+	case p.state && p.assigns != nil:
+		return "db"
 	case p.state:
 		return "d"
 	}
@@ -45,9 +49,12 @@ func analyze(text string, user bool, known func(name string) bool) plan {
 	file, unfinished := parse(text)
 	p := plan{state: true, functions: true}
 	if file != nil {
-		a := analysis{known: known}
+		a := analysis{known: known, assigns: map[string]bool{}}
 		a.file(file)
 		p.state, p.functions = a.state, a.functions
+		if !a.functions && !a.assignsAny {
+			p.assigns = a.assigns
+		}
 		p.subshell, p.stops = a.subshell, len(file.Stmts) == 1 && a.stops(file.Stmts[0])
 		if p.subshell == "" {
 			p.held = a.held
@@ -59,7 +66,7 @@ func analyze(text string, user bool, known func(name string) bool) plan {
 		p.subshell = "unfinished syntax"
 	}
 	if user {
-		p.subshell, p.held = "", ""
+		p.subshell, p.held, p.assigns = "", "", nil
 		p.typed = file != nil && typable(text)
 		p.bang = strings.Contains(text, "!") || strings.HasPrefix(text, "^")
 		if p.bang { // what runs is not known here
@@ -118,8 +125,15 @@ func typable(text string) bool {
 // hides it cannot put back a standard error that an exec took away in the same line.
 var tracing = regexp.MustCompile(`\bset\s[^;&|]*(-\w*[xv]|xtrace|verbose)`)
 
-// fit makes a plan do for a shell with these options.
-func (p *plan) fit(options []string, user bool) {
+// fit makes a plan do for a shell with these options and variables.
+func (p *plan) fit(options []string, vars map[string]string, user bool) {
+	for name := range p.assigns {
+		// An integer's value is arithmetic, and a reference is another variable.
+		if flags, _, _ := strings.Cut(strings.TrimPrefix(vars[name], "declare -"), " "); strings.ContainsAny(flags, "inaA") {
+			p.assigns = nil
+			break
+		}
+	}
 	p.traced = slices.Contains(options, "xtrace")
 	p.errexit = !user && slices.Contains(options, "errexit")
 	// The short way behind a text that changes nothing is neither silent nor safe then.
@@ -139,6 +153,8 @@ func wild(text string) string {
 type analysis struct {
 	known            func(string) bool
 	state, functions bool
+	assigns          map[string]bool // names
+	assignsAny       bool            // others, too
 	subshell, held   string
 }
 
@@ -163,7 +179,9 @@ func (a *analysis) walk(root syntax.Node) {
 			}
 			return false
 		case *syntax.Redirect:
-			a.state = a.state || n.N != nil && strings.HasPrefix(n.N.Value, "{") // {name}>file assigns
+			if n.N != nil && strings.HasPrefix(n.N.Value, "{") { // {name}>file
+				a.state, a.assignsAny = true, true
+			}
 		case *syntax.Stmt:
 			if n.Background || n.Coprocess || n.Disown {
 				a.state = a.state || n.Coprocess
@@ -175,10 +193,26 @@ func (a *analysis) walk(root syntax.Node) {
 			a.state, a.functions = true, true
 		case *syntax.ParamExp:
 			// ${x:=y}, ${x:?y}; and arithmetic, which may assign: ${x[i=1]}, ${x:i=1}, ${!x} where x is such a text.
-			a.state = a.state || n.Exp != nil || n.Excl || n.Slice != nil || n.Index != nil && !constant(n.Index)
-		case *syntax.ForClause, *syntax.DeclClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.ArithmExp,
-			*syntax.CoprocClause, *syntax.WhileClause, *syntax.TestClause:
+			if n.Exp != nil || n.Excl || n.Slice != nil || n.Index != nil && !constant(n.Index) {
+				a.state, a.assignsAny = true, true
+			}
+		case *syntax.WordIter:
+			a.assigns[n.Name.Value] = true
+		case *syntax.WhileClause:
 			a.state = true
+		case *syntax.ForClause:
+			a.state = true
+			_, words := n.Loop.(*syntax.WordIter)
+			a.assignsAny = a.assignsAny || !words || n.Select
+		case *syntax.DeclClause:
+			a.state = true
+			if v := n.Variant.Value; v == "export" || v == "readonly" {
+				a.assign(n.Args)
+			} else {
+				a.assignsAny = true
+			}
+		case *syntax.LetClause, *syntax.ArithmCmd, *syntax.ArithmExp, *syntax.CoprocClause, *syntax.TestClause:
+			a.state, a.assignsAny = true, true
 		}
 		return true
 	})
@@ -231,9 +265,27 @@ var definers = map[string]bool{
 	"declare": true, "typeset": true, "trap": true, "exec": true,
 }
 
+// assignsNone are loud builtins that assign no variable but what the shell keeps by itself (PWD); printf where no -v is.
+var assignsNone = map[string]bool{
+	"alias": true, "bg": true, "break": true, "cd": true, "continue": true, "dirs": true, "disown": true, "fg": true, "hash": true,
+	"jobs": true, "popd": true, "printf": true, "pushd": true, "umask": true, "unalias": true,
+}
+
+// assign takes in plain assignments.
+func (a *analysis) assign(list []*syntax.Assign) {
+	for _, as := range list {
+		if as.Name == nil || as.Index != nil || as.Array != nil {
+			a.assignsAny = true
+		} else {
+			a.assigns[as.Name.Value] = true
+		}
+	}
+}
+
 func (a *analysis) call(c *syntax.CallExpr) {
 	if len(c.Args) == 0 {
-		a.state = true // assignments
+		a.state = true
+		a.assign(c.Assigns)
 		return
 	}
 	words := make([]string, len(c.Args))
@@ -251,13 +303,22 @@ func (a *analysis) call(c *syntax.CallExpr) {
 	case quiet[name]:
 		switch name {
 		case ":", "times":
-			a.state = a.state || len(c.Assigns) > 0 // which stays in posix mode
+			if len(c.Assigns) > 0 { // which stays in posix mode
+				a.state, a.assignsAny = true, true
+			}
 		case "test", "[":
-			a.state = a.state || slices.Contains(words, "-v") || slices.Contains(words, "") // the index of a name is arithmetic
+			if slices.Contains(words, "-v") || slices.Contains(words, "") { // the index of a name is arithmetic
+				a.state, a.assignsAny = true, true
+			}
 		}
 	case loud[name]:
 		a.state = true
 		a.functions = a.functions || definers[name]
+		assigns := !assignsNone[name] || len(c.Assigns) > 0 // those stay before some, in posix mode
+		if name == "printf" {
+			assigns = assigns || len(words) < 2 || words[1] == "" || words[1][0] == '-'
+		}
+		a.assignsAny = a.assignsAny || assigns
 	}
 	if why := needsSubshell(words); why != "" && a.subshell == "" {
 		a.subshell = why

@@ -163,3 +163,43 @@ func TestOddSettingsAreTheUsersOnly(t *testing.T) {
 		}
 	})
 }
+
+// Where hooks or traps of the user change variables, too, a command answers for what it changed itself: for what it assigns,
+// where that can be told from its text, and else for what differs around it.
+func TestWhoChangedWhat(t *testing.T) {
+	t.Parallel()
+	for _, rc := range []string{
+		"PROMPT_COMMAND='n=$((n+1))'",
+		"PROMPT_COMMAND=('n=$((n+1))' 'm=$n')",
+		"trap '(( ++n ))' DEBUG",
+	} {
+		t.Run(rc, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, func(o *Options) {
+				o.RC = rcFile(t, "n=0 m=0 target=0 value=0; declare -n ref=target; declare -i number=0; declare -a array=(a); "+rc)
+			})
+			do(t, s, user("x=1")) // the hook has run
+			for _, c := range []struct{ text, told string }{
+				{"cd /usr && export A=1", "left you in /usr, set A"},
+				{"B=1; for i in 1 2; do :; done", "set B, i"},
+				{"unalias -a; printf %s x >/dev/null; pushd /tmp; popd", ""},
+				{"B=2 /bin/true; cd /usr", ""},
+				{"ref=5", "changed target"},
+				{"number=k=3", "set k, changed number"},
+				{"array=([value=7]=x)", "changed array, value"},
+				{"eval C=1", "set C"},
+				{"echo ${D:=1}", "set D"},
+				{"read E <<<1", "set E"},
+				{"f() { F=1; }; f", "set F, defined function f"},
+				{"f", ""},
+				{"unset A B; export -n k", "unset A, B"},
+			} {
+				before := stateOf(t, s)
+				do(t, s, leased(c.text))
+				if got := Difference(before, stateOf(t, s)); got != c.told {
+					t.Errorf("%s: got %q, want %q", c.text, got, c.told)
+				}
+			}
+		})
+	}
+}

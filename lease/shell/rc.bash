@@ -39,7 +39,7 @@ __sublet_own=                    # 1: the line that ran was ours, and must leave
 __sublet_hc=                     # number the next line will have in the history
 __sublet_pv=-s                   # whether the user wants promptvars
 __sublet_bp=                     # bash-preexec: 1 is to be installed, 2 is in use
-__sublet_vars=                   # the variables were written down: 1 before a borrower's command, 2 behind it, too
+__sublet_vars=                   # the variables were written down: 1 before a borrower's command, o around it; b: Go knows which it may change
 __sublet_so= __sublet_bo= __sublet_ifs=
 # PS0 is expanded in the shell itself, so it can note the start and give PS1 its value back without a command: what it notes
 # is the kind of the mark, and what PS1 is would be taken off a semicolon if it stood there behind a 2. Expansion costs by the
@@ -114,7 +114,7 @@ __sublet_hook() {
 	if [[ -s $__sublet_dir/n ]]; then
 		{ __sublet_needs; } 2>/dev/null
 	fi
-	[[ $__sublet_vars != 1 || $# == 2 ]] || __sublet_note m 2 # an interrupt skipped e
+	[[ $__sublet_vars != 1 || $# == 2 ]] || __sublet_note m o # an interrupt skipped e
 	if [[ $__sublet_n ]]; then
 		__sublet_hid=
 		if [[ -t 1 ]]; then
@@ -261,7 +261,7 @@ __sublet_stand() {
 	fi
 }
 
-# r tells that the shell is ready, whether its state was written down, and whether its variables were around the command.
+# r tells that the shell is ready, whether its state was written down, and from what to tell who changed a variable.
 __sublet_r() {
 	if [[ $- == *a* || ${__sublet_w@a} == *x* ]]; then # PS0 sets it under set -a
 		\builtin local -
@@ -270,8 +270,8 @@ __sublet_r() {
 	fi
 	__sublet_tr= __sublet_l=() __sublet_quick=
 	[[ $__sublet_alone$__sublet_hid$__sublet_v != 11 || ! ${HISTCMD-} || $- == *[aefkuvxCET]* ]] || __sublet_quick=$-
-	[[ $__sublet_vars == 2 ]] || __sublet_vars=
-	\builtin printf 'R %d %s%s %s\0' "$$" "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}${__sublet_vars:+ o}" >"$__sublet_fifo"
+	[[ $__sublet_vars != 1 ]] || __sublet_vars=
+	\builtin printf 'R %d %s%s %s\0' "$$" "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}${__sublet_vars:+ $__sublet_vars}" >"$__sublet_fifo"
 	__sublet_ok=1 __sublet_f= __sublet_vars=
 }
 
@@ -408,7 +408,12 @@ __sublet_guard() {
 	__sublet_tr='\builtin trap -p >|"$__sublet_dir/u"; \__sublet_y "$SHELLOPTS" "$BASHOPTS" "${IFS-unset}"; \builtin eval "$__sublet_tz"'
 	__sublet_vars=
 	[[ ! -s $__sublet_dir/t ]] || __sublet_st=0 # an ERR trap would see what g returns
-	[[ $__sublet_alone && ${PS0-} == "$__sublet_ours" && ! -s $__sublet_dir/t ]] || __sublet_note v 1
+	if [[ ! $__sublet_alone || ${PS0-} != "$__sublet_ours" || -s $__sublet_dir/t ]]; then
+		case $1 in
+		*b*) __sublet_vars=b ;;
+		*) __sublet_note v 1 ;;
+		esac
+	fi
 	\builtin return "$__sublet_st"
 }
 
@@ -422,7 +427,7 @@ __sublet_note() {
 # e stands behind a sourced text and tells its end; h does where an interrupt skipped it.
 __sublet_e() {
 	__sublet_hook "$1" tail
-	[[ ! $__sublet_vars ]] || __sublet_note m 2
+	[[ $__sublet_vars != 1 ]] || __sublet_note m o
 	__sublet_st=$1
 	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "$__sublet_traced" ]] || __sublet_again
 	\builtin return "$1"

@@ -25,8 +25,9 @@ type endRecord struct {
 //
 //	E nonce status started SOH dir               a command ended
 //	E nonce status 1 pid next [v] SOH dir        the same, and the shell is ready for a line, which it answers with next
-//	R pid next [v] [d] [o]                       the shell is ready; v: by line editor; d: its state lies in the file s; o:
-//	                                             its variables before and behind the command in the files v and m
+//	R pid next [v] [d] [o|b]                     the shell is ready; v: by line editor; d: its state lies in the file s; o:
+//	                                             its variables before and behind the command in the files v and m; b: what
+//	                                             the command did not assign was changed by hooks or traps of the user
 //	Q id status                                  a question of ours was answered
 //	W                                            the shell stands still until what was typed ahead is taken
 //	B id                                         Go's own: all before it was read
@@ -126,8 +127,14 @@ func (s *Shell) onReady(f []string) {
 			next = &snap
 			next.State.Dir = p.placed(next.State.Dir)
 		}
-		if next != nil && slices.Contains(f[2:], "o") {
+		switch {
+		case next == nil:
+		case slices.Contains(f[2:], "o"):
 			next.State.own = s.ownVars()
+		case slices.Contains(f[2:], "b"):
+			s.mu.Lock()
+			next.State.own = s.assigned
+			s.mu.Unlock()
 		}
 	}
 	s.mu.Lock()

@@ -88,9 +88,9 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	plan := analyze(c.Text, c.User, s.known)
 	s.mu.Lock()
-	plan.fit(s.snap.State.Options, c.User)
+	plan.fit(s.snap.State.Options, s.snap.vars, c.User)
 	if s.missed {
-		plan.state, plan.functions = true, true
+		plan.state, plan.functions, plan.assigns = true, true, nil
 	}
 	s.mu.Unlock()
 	if plan.typed && plan.bang {
@@ -180,7 +180,7 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	if err := s.arrangeLocked(flags); err != nil {
 		return nil, nil, err
 	}
-	s.run = r
+	s.run, s.assigned = r, pl.assigns
 	r.started = func() {
 		r.start.Store(time.Now().UnixNano())
 		close(r.begun)

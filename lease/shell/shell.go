@@ -56,6 +56,7 @@ type Shell struct {
 	taken      map[string]chan struct{} // by record: closed when it was read
 	stray      []byte                   // typed when no command ran
 	snap       snapshot                 // last known state
+	assigned   map[string]bool          // what the last command may have assigned; nil: any variable
 	usual      usualFile                // names that the hash table found along PATH
 	spawned    time.Time
 	deaths     int  // in a row, soon after the start
