@@ -259,7 +259,7 @@ var loud = map[string]bool{
 	"suspend": true, "trap": true, "typeset": true, "ulimit": true, "umask": true, "unset": true, "wait": true,
 }
 
-// definers may bring or take functions.
+// definers may bring or take functions, or bend traps.
 var definers = map[string]bool{
 	".": true, "source": true, "eval": true, "unset": true, "builtin": true, "command": true, "enable": true,
 	"declare": true, "typeset": true, "trap": true, "exec": true,

@@ -269,8 +269,8 @@ func (s *Shell) Prompt(ctx context.Context) (Prompt, error) {
 		return Prompt{}, err
 	}
 	defer func() { <-s.turn }()
-	out, _, err := s.askShell(ctx, inHook, `\builtin printf '%s\n' "$__sublet_ed" >|"$__sublet_dir/o"
-\builtin shopt $__sublet_pv promptvars
+	out, _, err := s.askShell(ctx, inHook, `\builtin printf '%s\n' "${__sublet_ed-}" >|"$__sublet_dir/o"
+\builtin shopt ${__sublet_pv:--s} promptvars
 \__sublet_ret "$__sublet__s"
 \builtin printf %s "${__sublet_ps1@P}" >>"$__sublet_dir/o"
 \builtin shopt -s promptvars`)

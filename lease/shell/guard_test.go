@@ -274,7 +274,7 @@ func TestNeededBuiltins(t *testing.T) {
 	for _, text := range []string{
 		"function . { echo fake; }",
 		"function exec { echo fake; }",
-		"enable -n declare alias umask hash read printf builtin",
+		"enable -n declare compgen alias umask hash read printf builtin",
 		"eval 'enable -n .; function . { echo fake; }'",
 	} {
 		do(t, s, leased(text))
@@ -284,5 +284,16 @@ func TestNeededBuiltins(t *testing.T) {
 		if r := do(t, s, leased("echo hi")); string(r.Output) != "hi\n" {
 			t.Errorf("%s: the next command printed %q", text, r.Output)
 		}
+	}
+}
+
+// A read-only IFS hides no function.
+func TestFunctionsUnderReadOnlyIFS(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	do(t, s, user("f() { :; }; IFS=x; readonly IFS"))
+	do(t, s, leased("g() { :; }"))
+	if st := stateOf(t, s); len(st.Functions) != 2 || st.Functions["g"] != "g () \n{ \n    :\n}" {
+		t.Errorf("got %q", st.Functions)
 	}
 }

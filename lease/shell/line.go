@@ -9,16 +9,17 @@ import (
 // What is ours in it is silent under the user's set -x.
 func fixedLine(c Command, pl plan) string {
 	const (
-		source = `\. "$__sublet_c"`                  // builtin before it would bring a set -e into a list (CMD_IGNORE_RETURN)
+		source = `\. "$__sublet_dir/c"`              // builtin before it would bring a set -e into a list (CMD_IGNORE_RETURN)
 		end    = `{ \__sublet_e "$?"; } 2>/dev/null` // silent under set -x
 		// In a list, for an ERR trap.
 		last  = `{ \builtin eval "$__sublet_tr"; \__sublet_ret "$__sublet_st" && \builtin :; } 2>/dev/null`
 		early = `{ \builtin eval "$__sublet_tr"; \__sublet_early "$__sublet_st" && \builtin :; } 2>/dev/null`
+		quick = `{ \__sublet_y || \builtin eval "$__sublet_tz"; \__sublet_early "$__sublet_st" && \builtin :; } 2>/dev/null`
 	)
 	switch {
 	case c.User:
 		// Not source: see known in rc.bash.
-		return ` { \__sublet_g h; } 2>/dev/null; \. "${__sublet_c}"; ` + end
+		return ` { \__sublet_g h; } 2>/dev/null; \. "${__sublet_dir}/c"; ` + end
 	case pl.subshell != "":
 		first, behind := ``, ``
 		if pl.errexit { // put back by z where an interrupt skips the rest
@@ -29,14 +30,17 @@ func fixedLine(c Command, pl plan) string {
 	case !pl.state:
 		return ` ` + source + `; \__sublet_h q`
 	}
-	first, guard := ``, `\__sublet_guard `+pl.flags()
+	first, guard, behind := ``, `\__sublet_guard `+pl.flags(), early
+	if !pl.functions {
+		behind = quick
+	}
 	if pl.errexit {
 		first, guard = `\builtin set +e; `, guard+` errexit`
 	}
 	// Redirected, so that an exec inside does not bend the shell's own descriptors, nor a program their flags; in a list,
 	// so that a set -e that slipped in does not end it.
 	return ` { ` + first + `\builtin trap -p >|"$__sublet_dir/t"; ` + guard + `; \__sublet_g; } 2>/dev/null; ` + source +
-		` <"$__sublet_tty" >"$__sublet_tty" 2>"$__sublet_tty" && ` + end + ` || { \__sublet_e "$?" || \builtin :; } 2>/dev/null; ` + early
+		` <"$__sublet_tty" >"$__sublet_tty" 2>"$__sublet_tty" && ` + end + ` || { \__sublet_e "$?" || \builtin :; } 2>/dev/null; ` + behind
 }
 
 // guarded tells whether what the text may bend in the shell is noted before it and put back behind it.

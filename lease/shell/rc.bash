@@ -12,8 +12,6 @@
 # function of the user comes in between, and nothing forks. Local variables begin with __sublet__: bash refuses one whose
 # name the user made read-only, and has it take over the attributes of theirs under localvar_inherit.
 
-__sublet_fifo=$__sublet_dir/fifo # records for Go: opened, written and closed each time (T1e)
-__sublet_c=$__sublet_dir/c       # the text to source
 __sublet_n=                      # nonce of the command that runs; empty once its end was told
 __sublet_p=                      # the one before
 __sublet_w=1                     # 2: PS0 was printed, so a command began; empty: the prompt hook has nothing to do
@@ -22,25 +20,22 @@ __sublet_st=0                    # status the last prompt saw
 __sublet_f=                      # what Go wants done at the end of this command
 __sublet_tr=                     # text for the top level, run behind z
 __sublet_l=()                    # the command that runs it
-__sublet_tz=                     # text for the top level, run behind y
 __sublet_ps1=                    # the user's PS1 while it is hidden
 __sublet_hid=                    # 1: PS1 is hidden; r: it is read-only
 __sublet_pc=                     # PROMPT_COMMAND as arm left it
-__sublet_ed=                     # the user's editing mode: vi, emacs, or neither was asked for
-__sublet_x=                      # the user's only prompt hook, where there is one
 __sublet_alone=                  # 1: the user has no prompt hook
-__sublet_t=                      # says that builtin is bash's own
-__sublet_trace= __sublet_traced= # x under set -x, v under set -v; and what it was when arm ran
+__sublet_trace=                  # x under set -x, v under set -v
 __sublet_ok=                     # that the shell is ready was told: 1 at this prompt, q before it
 __sublet_b=';'                   # what stands behind the kind of a mark
-__sublet_opts=                   # SHELLOPTS and BASHOPTS, looked through once
 __sublet_i=0                     # how often the state was written down
 __sublet_own=                    # 1: the line that ran was ours, and must leave the history
 __sublet_hc=                     # number the next line will have in the history
-__sublet_pv=-s                   # whether the user wants promptvars
 __sublet_bp=                     # bash-preexec: 1 is to be installed, 2 is in use
 __sublet_vars=                   # the variables were written down: 1 before a borrower's command, o around it; b: Go knows which it may change
-__sublet_so= __sublet_bo= __sublet_ifs=
+__sublet_so=                     # the options and IFS before a borrower's command
+# Each variable is a system call more where all are written down, so what is seldom wanted is set only then: ed, the editing
+# mode the user asked for (vi, emacs); x, their only prompt hook; traced, what trace was when arm ran; pv, -u where they want no
+# promptvars; tz, the text that puts back what a borrower bent.
 # PS0 is expanded in the shell itself, so it can note the start and give PS1 its value back without a command: what it notes
 # is the kind of the mark, and what PS1 is would be taken off a semicolon if it stood there behind a 2. Expansion costs by the
 # character. The prompt's own escapes are no control characters where somebody lists the variables.
@@ -61,7 +56,7 @@ __sublet_h() {
 		if [[ -t 1 && ( $1 == $__sublet_fast || ! $1 && $__sublet_own$__sublet_w == 2 && ! -s $__sublet_dir/n ) ]]; then
 			__sublet_p=$__sublet_n __sublet_n=${SRANDOM:-$RANDOM-$$-$EPOCHREALTIME}-$SRANDOM __sublet_w=1
 			\builtin printf '\e]7701;E;%s\a' "$__sublet_p"
-			\builtin printf '%s\0' "E $__sublet_p $__sublet_st 1 $$ $__sublet_n"$'\1'"$PWD" >"$__sublet_fifo"
+			\builtin printf '%s\0' "E $__sublet_p $__sublet_st 1 $$ $__sublet_n"$'\1'"$PWD" >"$__sublet_dir/fifo"
 			if [[ ! $1 ]]; then
 				[[ $__sublet_st != 130 ]] || __sublet_unlist # a ^C struck before it could leave the history by itself
 				__sublet_hc=$HISTCMD
@@ -101,16 +96,16 @@ __sublet_hook() {
 		\builtin return "$((__sublet_old * $1))"
 	fi
 	__sublet_ok=
-	[[ ! $__sublet_so || :$__sublet_so: == *:errexit:* ]] || \builtin set +e
+	[[ ! $__sublet_so || :${__sublet_so%%;*}: == *:errexit:* ]] || \builtin set +e
 	__sublet_trace=
 	if [[ $- == *[aefkuvxCET]* ]]; then
 		__sublet_trace=${-//[!xv]/}
 		\builtin local -
 		\builtin set +aefkuvxCET
 	fi
-	__sublet_t=
-	\builtin printf -v __sublet_t 1
-	[[ $__sublet_t ]] || __sublet_mend
+	\builtin printf -v __sublet_ok 1
+	[[ $__sublet_ok ]] || __sublet_mend
+	__sublet_ok=
 	if [[ -s $__sublet_dir/n ]]; then
 		{ __sublet_needs; } 2>/dev/null
 	fi
@@ -122,7 +117,7 @@ __sublet_hook() {
 		else
 			\builtin printf '\e]7701;E;%s\a' "$__sublet_n" >"$__sublet_tty"
 		fi
-		\builtin printf '%s\0' "E $__sublet_n $1 $((__sublet_w == 2))"$'\1'"${PWD-}" >"$__sublet_fifo"
+		\builtin printf '%s\0' "E $__sublet_n $1 $((__sublet_w == 2))"$'\1'"${PWD-}" >"$__sublet_dir/fifo"
 		__sublet_n=
 		[[ ! $__sublet_own && $1 != 130 ]] || __sublet_unlist # before a hook of the user saves it (history -a)
 	fi
@@ -141,12 +136,14 @@ __sublet_hook() {
 	\builtin return "$((__sublet_old * $1))"
 }
 
-# mend takes a function named builtin away, and switches builtins on again: all here stands on them. In posix mode unset is
-# found before any function, and an assignment brings that about.
+# needs switches on what all here stands on, and takes away what cannot be gone round.
 __sublet_needs() {
-	\builtin enable . alias builtin declare enable eval exec hash history local printf read return set shopt trap umask unset
+	\builtin enable . alias builtin compgen declare enable eval exec hash history local printf read return set shopt trap umask unset
 	\builtin unset -f . exec # these two cannot be called by builtin: see fixedLine, reopen
 }
+
+# mend takes a function named builtin away. In posix mode unset is found before any function, and an assignment brings that
+# about.
 __sublet_mend() {
 	POSIXLY_CORRECT=1
 	\unset -f builtin enable
@@ -181,20 +178,14 @@ __sublet_next() {
 	fi
 	__sublet_w=1
 	[[ ${PS0-} == "$__sublet_ours"* ]] || PS0=$__sublet_ours${PS0-}
-	[[ $SHELLOPTS$BASHOPTS == "$__sublet_opts" ]] || __sublet_options
-	# New for each command. Bash before 5.1 has no good random numbers: Go lays one beside the flags.
-	[[ $__sublet_old == 1 ]] || __sublet_n=${SRANDOM:-${RANDOM-}-$$-${EPOCHREALTIME-}}-${SRANDOM-}
-}
-
-# options looks through them, where they are not those of the last prompt.
-__sublet_options() {
+	__sublet_v= # the line editor is back: only a typed line of Go's can switch it off
+	[[ ! -o vi && ! -o emacs ]] || __sublet_keys
 	if [[ :$BASHOPTS: != *:promptvars:* ]]; then # PS0 needs it; Prompt does without where the user does
 		\builtin shopt -s promptvars
 		__sublet_pv=-u
 	fi
-	__sublet_v= # the line editor is back: only a typed line of Go's can switch it off
-	__sublet_keys
-	__sublet_opts=$SHELLOPTS$BASHOPTS
+	# New for each command. Bash before 5.1 has no good random numbers: Go lays one beside the flags.
+	[[ $__sublet_old == 1 ]] || __sublet_n=${SRANDOM:-${RANDOM-}-$$-${EPOCHREALTIME-}}-${SRANDOM-}
 }
 
 # z makes sure that the shell is ready and that it was told.
@@ -217,7 +208,7 @@ __sublet_ready() {
 		__sublet_hook "$__sublet__s"
 		[[ ! $__sublet_ok ]] || \builtin return "$((__sublet_old * __sublet__s))"
 	fi
-	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "$__sublet_traced" ]] || __sublet_arm
+	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "${__sublet_traced-}" ]] || __sublet_arm
 	if [[ -s $__sublet_dir/n ]]; then
 		\builtin local __sublet__f
 		__sublet_wait
@@ -245,7 +236,7 @@ __sublet_wait() {
 	\builtin local __sublet__f __sublet__n __sublet__t
 	[[ ${IFS@a} == *r* ]] || \builtin local IFS=$' \t\n'
 	while \builtin read -r __sublet__f __sublet__n <"$__sublet_dir/n" && [[ $__sublet__f == *w* ]]; do
-		\builtin printf 'W\0' >"$__sublet_fifo"
+		\builtin printf 'W\0' >"$__sublet_dir/fifo"
 		\builtin read -r __sublet__t <"$__sublet_dir/w" || \builtin break
 	done
 }
@@ -257,7 +248,7 @@ __sublet_stand() {
 	\builtin read -r __sublet__f __sublet__n <"$__sublet_dir/n"
 	if [[ $__sublet__f == *w* ]]; then
 		__sublet_wait
-		\builtin printf 'R %d %s%s\0' "$$" "$__sublet_n" "$__sublet_v" >"$__sublet_fifo"
+		\builtin printf 'R %d %s%s\0' "$$" "$__sublet_n" "$__sublet_v" >"$__sublet_dir/fifo"
 	fi
 }
 
@@ -271,7 +262,7 @@ __sublet_r() {
 	__sublet_tr= __sublet_l=() __sublet_quick=
 	[[ $__sublet_alone$__sublet_hid$__sublet_v != 11 || ! ${HISTCMD-} || $- == *[aefkuvxCET]* ]] || __sublet_quick=$-
 	[[ $__sublet_vars != 1 ]] || __sublet_vars=
-	\builtin printf 'R %d %s%s %s\0' "$$" "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}${__sublet_vars:+ $__sublet_vars}" >"$__sublet_fifo"
+	\builtin printf 'R %d %s%s %s\0' "$$" "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}${__sublet_vars:+ $__sublet_vars}" >"$__sublet_dir/fifo"
 	__sublet_ok=1 __sublet_f= __sublet_vars=
 }
 
@@ -295,7 +286,7 @@ __sublet_line() {
 
 # answer tells that a question was answered.
 __sublet_answer() {
-	\builtin printf 'Q %s %d\0' "$1" "$2" >"$__sublet_fifo"
+	\builtin printf 'Q %s %d\0' "$1" "$2" >"$__sublet_dir/fifo"
 }
 
 # arm puts h before and z behind the user's prompt hooks. A ^C ends the element it strikes, and bash goes on with the
@@ -304,17 +295,18 @@ __sublet_answer() {
 #
 # Where there are no hooks but ours two elements do. The words are quoted in case IFS splits them; a line each, for bash is
 # quicker at that than at a list.
-__sublet_first='${__sublet_w:+"__sublet_h"}'
-__sublet_last='${__sublet_w:+"__sublet_z"}
+__sublet_arm() {
+	\builtin local __sublet__first='${__sublet_w:+"__sublet_h"}' __sublet__last='${__sublet_w:+"__sublet_z"}
 "${__sublet_l[@]}"'
-__sublet_sure=$__sublet_last'
+	\builtin local __sublet__sure="$__sublet__last"'
 __sublet_w=1 __sublet_ok='
-# Bash-preexec takes for a person's line what comes behind its last hook and is no line of PROMPT_COMMAND; some versions look
-# at element 0 only. So where it is in use, that hook comes once more behind ours, and a line of element 0 is each of ours that
-# stands behind it, or first in a line that Go types. What installs it is to be gone once it is installed.
-__sublet_again_bp='\__bp_interactive_mode'
-__sublet_known=$'\n\\builtin : \'\n'$__sublet_first$'\n'$__sublet_sure$'\n\\. "$__sublet_c"\n\\__sublet_g\n\\__sublet_g h\n\\builtin set +e
+	# Bash-preexec takes for a person's line what comes behind its last hook and is no line of PROMPT_COMMAND; some versions look
+	# at element 0 only. So where it is in use, that hook comes once more behind ours, and a line of element 0 is each of ours that
+	# stands behind it, or first in a line that Go types. What installs it is to be gone once it is installed.
+	\builtin local __sublet__again_bp='\__bp_interactive_mode' __sublet__known=$'\n\\builtin : \'\n'"$__sublet__first"$'\n'"$__sublet__sure"$'\n\\. "$__sublet_dir/c"\n\\__sublet_g\n\\__sublet_g h\n\\builtin set +e
 \\builtin set +o vi +o emacs\n\\builtin trap -p >| "$__sublet_dir/t"\n\''
+	__sublet_elements
+}
 __sublet_preexec() {
 	__sublet_bp=
 	[[ $1 != *__bp_install* ]] || __sublet_bp=1
@@ -322,31 +314,31 @@ __sublet_preexec() {
 	[[ ! $__sublet_bp ]] || \builtin declare -F __bp_interactive_mode >/dev/null || __sublet_bp=
 }
 __sublet_strip() {
-	__sublet__e=${__sublet__e//"$__sublet_known"/}
-	__sublet__e=${__sublet__e//"$__sublet_again_bp"/}
+	__sublet__e=${__sublet__e//"$__sublet__known"/}
+	__sublet__e=${__sublet__e//"$__sublet__again_bp"/}
 	[[ $__sublet_bp != 2 ]] || __sublet__e=${__sublet__e//"${__bp_install_string-}"/}
-	__sublet__e=${__sublet__e//"{ $__sublet_sure; } 2>/dev/null"/}
-	__sublet__e=${__sublet__e//"{ $__sublet_last; } 2>/dev/null"/}
-	__sublet__e=${__sublet__e//"{ $__sublet_first; } 2>/dev/null"/}
-	__sublet__e=${__sublet__e//"$__sublet_sure"/}
-	__sublet__e=${__sublet__e//"$__sublet_last"/}
-	__sublet__e=${__sublet__e//"$__sublet_first"/}
+	__sublet__e=${__sublet__e//"{ $__sublet__sure; } 2>/dev/null"/}
+	__sublet__e=${__sublet__e//"{ $__sublet__last; } 2>/dev/null"/}
+	__sublet__e=${__sublet__e//"{ $__sublet__first; } 2>/dev/null"/}
+	__sublet__e=${__sublet__e//"$__sublet__sure"/}
+	__sublet__e=${__sublet__e//"$__sublet__last"/}
+	__sublet__e=${__sublet__e//"$__sublet__first"/}
 	while [[ $__sublet__e == [[:space:]\;]* ]]; do __sublet__e=${__sublet__e#?}; done
 	while [[ $__sublet__e == *[[:space:]\;] ]]; do __sublet__e=${__sublet__e%?}; done
 }
 if [[ $__sublet_old == 0 ]]; then
-	__sublet_arm() {
+	__sublet_elements() {
 		\builtin local -a __sublet__user __sublet__ours
 		\builtin local __sublet__e __sublet__i=0 __sublet__replaced= __sublet__bp
-		__sublet__user=("${PROMPT_COMMAND[@]}") __sublet__ours=("$__sublet_first" "$__sublet_last" "$__sublet_sure")
+		__sublet__user=("${PROMPT_COMMAND[@]}") __sublet__ours=("$__sublet__first" "$__sublet__last" "$__sublet__sure")
 		__sublet_preexec "${__sublet__user[*]}"
-		[[ ! $__sublet_bp ]] || __sublet__ours[0]+=$__sublet_known
+		[[ ! $__sublet_bp ]] || __sublet__ours[0]+=$__sublet__known
 		# Under set -x or -v they are hidden; where neither is, that would cost two system calls more each.
 		[[ ! $__sublet_trace ]] || __sublet__ours=("{ ${__sublet__ours[0]}; } 2>/dev/null" "{ ${__sublet__ours[1]}; } 2>/dev/null" "{ ${__sublet__ours[2]}; } 2>/dev/null")
 		# Bash prints the text of each under set -v: none after it was told that the shell is ready.
 		[[ $__sublet_trace != *v* ]] || \builtin unset -v '__sublet__ours[1]'
 		# Element 0 was assigned: the user's only hook, which followed it, was meant to go.
-		[[ $__sublet_x && ${__sublet__user[0]-} != *"$__sublet_first"* ]] && __sublet__replaced=1
+		[[ ${__sublet_x-} && ${__sublet__user[0]-} != *"$__sublet__first"* ]] && __sublet__replaced=1
 		PROMPT_COMMAND=("${__sublet__ours[0]}")
 		for __sublet__e in "${__sublet__user[@]}"; do
 			[[ $__sublet__replaced && $((__sublet__i++)) -gt 0 && $__sublet__e == "$__sublet_x" ]] && continue
@@ -358,22 +350,24 @@ if [[ $__sublet_old == 0 ]]; then
 				PROMPT_COMMAND+=("$__sublet__e")
 			fi
 		done
-		__sublet_x= __sublet_alone= __sublet_traced=$__sublet_trace
+		\builtin unset -v __sublet_x __sublet_traced
+		__sublet_alone=
+		[[ ! $__sublet_trace ]] || __sublet_traced=$__sublet_trace
 		[[ ${#PROMPT_COMMAND[@]} != 2 ]] || __sublet_x=${PROMPT_COMMAND[1]}
 		[[ ${#PROMPT_COMMAND[@]} != 1 ]] || __sublet_alone=1
 		[[ ! $__sublet_alone ]] || \builtin unset -v '__sublet__ours[1]'
 		PROMPT_COMMAND+=("${__sublet__ours[@]:1}")
-		[[ ! $__sublet_bp ]] || PROMPT_COMMAND+=("$__sublet_again_bp")
+		[[ ! $__sublet_bp ]] || PROMPT_COMMAND+=("$__sublet__again_bp")
 		__sublet_pc=${PROMPT_COMMAND[*]}
 	}
 else
-	__sublet_arm() {
+	__sublet_elements() {
 		\builtin local __sublet__e="${PROMPT_COMMAND-}"
 		__sublet_preexec "$__sublet__e"
 		__sublet_strip
 		\builtin unset -v PROMPT_COMMAND # an exported one would reach shells that have no such functions
-		PROMPT_COMMAND=$__sublet_first${__sublet_bp:+$__sublet_known}$'\n'${__sublet__e:+$__sublet__e$'\n'}$__sublet_last$'\n'$__sublet_sure
-		PROMPT_COMMAND+=${__sublet_bp:+$'\n'$__sublet_again_bp}
+		PROMPT_COMMAND=$__sublet__first${__sublet_bp:+$__sublet__known}$'\n'${__sublet__e:+$__sublet__e$'\n'}$__sublet__last$'\n'$__sublet__sure
+		PROMPT_COMMAND+=${__sublet_bp:+$'\n'$__sublet__again_bp}
 		__sublet_pc=$PROMPT_COMMAND
 	}
 fi
@@ -385,7 +379,7 @@ __sublet_g() {
 	__sublet_quick=
 	if [[ -o history && ${1-} == h ]]; then
 		\builtin local __sublet__t
-		IFS= \builtin read -r -d '' __sublet__t <"$__sublet_c" || \builtin :
+		IFS= \builtin read -r -d '' __sublet__t <"$__sublet_dir/c" || \builtin :
 		\builtin history -s -- "${__sublet__t%$'\n'}" # takes the line it stands on out by itself
 		[[ ! $__sublet_bp ]] || __bp_interactive_mode
 	elif [[ $__sublet_fast == q && ${HISTCMD-} && $HISTCMD == "$__sublet_hc" ]]; then
@@ -401,11 +395,12 @@ __sublet_g() {
 # switched off for it. Traps are noted at the top level before it: a function does
 # not see DEBUG.
 __sublet_guard() {
-	\builtin set -- "$1" "$SHELLOPTS${2:+:$2}"
+	\builtin set -- "$1" "$SHELLOPTS${2:+:$2};$BASHOPTS;${IFS-unset}"
 	\builtin local -
 	\builtin set +a # else its program would get what is assigned here
-	__sublet_f=$1 __sublet_so=$2 __sublet_bo=$BASHOPTS __sublet_ifs=${IFS-unset}
-	__sublet_tr='\builtin trap -p >|"$__sublet_dir/u"; \__sublet_y "$SHELLOPTS" "$BASHOPTS" "${IFS-unset}"; \builtin eval "$__sublet_tz"'
+	__sublet_f=$1 __sublet_so=$2
+	__sublet_tr='\__sublet_y || \builtin eval "$__sublet_tz"'
+	[[ $1 != *f* ]] || __sublet_tr='\builtin trap -p >|"$__sublet_dir/u"; '$__sublet_tr
 	__sublet_vars=
 	[[ ! -s $__sublet_dir/t ]] || __sublet_st=0 # an ERR trap would see what g returns
 	if [[ ! $__sublet_alone || ${PS0-} != "$__sublet_ours" || -s $__sublet_dir/t ]]; then
@@ -429,7 +424,7 @@ __sublet_e() {
 	__sublet_hook "$1" tail
 	[[ $__sublet_vars != 1 ]] || __sublet_note m o
 	__sublet_st=$1
-	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "$__sublet_traced" ]] || __sublet_again
+	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "${__sublet_traced-}" ]] || __sublet_again
 	\builtin return "$1"
 }
 
@@ -470,33 +465,41 @@ __sublet_early() {
 	\builtin return "$1"
 }
 
-# y compares with what guard noted and leaves in __sublet_tz the text that puts it back.
+# y compares with what guard noted. Where that is bent it fails, and unbend leaves the text that puts it back in __sublet_tz. Traps
+# are bent only by what may define functions, too (definers).
 __sublet_y() {
-	if [[ $1 == "$__sublet_so" && $2 == "$__sublet_bo" && $3 == "$__sublet_ifs" && ! -s $__sublet_dir/t && ! -s $__sublet_dir/u ]]; then
-		__sublet_tz= __sublet_so= __sublet_tr=
-		\builtin return
+	if [[ "$SHELLOPTS;$BASHOPTS;${IFS-unset}" == "$__sublet_so" && ( $__sublet_f != *f* || ! -s $__sublet_dir/t && ! -s $__sublet_dir/u ) ]]; then
+		__sublet_so= __sublet_tr=
+	else
+		__sublet_unbend "$SHELLOPTS" "$BASHOPTS" "${IFS-unset}"
+		\builtin return 1
 	fi
+}
+__sublet_unbend() {
 	\builtin local -
 	\builtin set +aefkuvxCET
-	\builtin local __sublet__ifs="$3" __sublet__now __sublet__was
+	\builtin local __sublet__so="${__sublet_so%%;*}" __sublet__bo="${__sublet_so#*;}" __sublet__ifs __sublet__now __sublet__was
+	__sublet__ifs=${__sublet__bo#*;} __sublet__bo=${__sublet__bo%%;*}
 	__sublet_tz=
-	if [[ $1 != "$__sublet_so" ]]; then
-		__sublet_missing "$1" "$__sublet_so" '\builtin set +o'
-		__sublet_missing "$__sublet_so" "$1" '\builtin set -o'
+	if [[ $1 != "$__sublet__so" ]]; then
+		__sublet_missing "$1" "$__sublet__so" '\builtin set +o'
+		__sublet_missing "$__sublet__so" "$1" '\builtin set -o'
 	fi
-	if [[ $2 != "$__sublet_bo" ]]; then
-		__sublet_missing "$2" "$__sublet_bo" '\builtin shopt -u'
-		__sublet_missing "$__sublet_bo" "$2" '\builtin shopt -s'
+	if [[ $2 != "$__sublet__bo" ]]; then
+		__sublet_missing "$2" "$__sublet__bo" '\builtin shopt -u'
+		__sublet_missing "$__sublet__bo" "$2" '\builtin shopt -s'
 	fi
-	if [[ $__sublet__ifs != "$__sublet_ifs" && ${IFS@a} != *r* ]]; then
-		if [[ $__sublet_ifs == unset ]]; then
+	if [[ $3 != "$__sublet__ifs" && ${IFS@a} != *r* ]]; then
+		if [[ $__sublet__ifs == unset ]]; then
 			__sublet_tz+='\builtin unset -v IFS;'
 		else
-			__sublet_tz+='IFS=$__sublet_ifs;'
+			__sublet_tz+="IFS=${__sublet__ifs@Q};"
 		fi
 	fi
-	IFS= \builtin read -r -d '' __sublet__was <"$__sublet_dir/t" || \builtin : # an ERR trap under set -E would see it
-	IFS= \builtin read -r -d '' __sublet__now <"$__sublet_dir/u" || \builtin :
+	if [[ $__sublet_f == *f* ]]; then
+		IFS= \builtin read -r -d '' __sublet__was <"$__sublet_dir/t" || \builtin : # an ERR trap under set -E would see it
+		IFS= \builtin read -r -d '' __sublet__now <"$__sublet_dir/u" || \builtin :
+	fi
 	if [[ $__sublet__was != "$__sublet__now" ]]; then
 		# Not each system has all these signals, and bash says so of each by itself.
 		__sublet_tz+='\builtin trap - EXIT DEBUG RETURN ERR 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34'
@@ -517,14 +520,17 @@ __sublet_d() {
 		\builtin alias -p
 		if [[ $__sublet_f == *f* ]]; then
 			\builtin printf '\0'
-			\builtin declare -F
-			\builtin printf '\0'
-			\builtin declare -f
+			__sublet_functions
 			\builtin printf '\0'
 		else
 			\builtin printf '\0\0\0'
 		fi
-		\__sublet_commands
+		if [[ $- != *h* ]]; then # bash goes by the hash table under set +h, too, but does not show it
+			\builtin local -
+			\builtin set -h
+		fi
+		\builtin hash -l
+		[[ $__sublet_f != *f* ]] || \builtin enable -a # only what may change functions may change these
 		\builtin printf '\0'
 		\builtin umask
 		\builtin printf '\0%s\0' "$__sublet_i"
@@ -532,15 +538,24 @@ __sublet_d() {
 	\builtin return 0
 }
 
-# commands lists the hash table, which bash goes by under set +h too but shows only under set -h, and the builtins, which
-# only what may change functions may change: each line printed is a system call.
-__sublet_commands() {
-	if [[ $- != *h* ]]; then
-		\builtin local -
-		\builtin set -h
+# functions lists names and texts: the user's, for bash takes half a millisecond to print ours.
+__sublet_functions() {
+	if [[ ${IFS@a} == *r* ]]; then # the names could not be told apart
+		\builtin compgen -A function
+		\builtin printf '\0'
+		\builtin declare -f
+		\builtin return
 	fi
-	\builtin hash -l
-	[[ $__sublet_f != *f* ]] || \builtin enable -a
+	\builtin local IFS=$' \t\n'
+	\builtin local -a __sublet__names
+	{
+		\builtin compgen -A function -X '__sublet_*' || \builtin : # there may be none
+		\builtin printf '\0'
+	} 1<>"$__sublet_dir/h" # see d
+	\builtin read -r -d '' -a __sublet__names <"$__sublet_dir/h"
+	\builtin printf '%s\n' "${__sublet__names[@]}"
+	\builtin printf '\0'
+	((${#__sublet__names[@]} == 0)) || \builtin declare -f "${__sublet__names[@]}"
 }
 
 # b and k stand around a text that runs in a subshell: what it leaves behind is written down for the shell itself.
@@ -563,9 +578,9 @@ __sublet_k() {
 
 # What ends a command is not to be replaced by accident: a text that tries is told so by bash.
 \builtin readonly -f __sublet_ret __sublet_h __sublet_hook __sublet_needs __sublet_mend __sublet_reopen __sublet_next \
-	__sublet_options __sublet_z __sublet_ready __sublet_wait __sublet_stand __sublet_r __sublet_unlist \
-	__sublet_line __sublet_answer __sublet_preexec __sublet_strip __sublet_arm __sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again \
-	__sublet_missing __sublet_early __sublet_y __sublet_d __sublet_commands __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete __sublet_list \
+	__sublet_z __sublet_ready __sublet_wait __sublet_stand __sublet_r __sublet_unlist \
+	__sublet_line __sublet_answer __sublet_preexec __sublet_strip __sublet_elements __sublet_arm __sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again \
+	__sublet_missing __sublet_early __sublet_y __sublet_unbend __sublet_d __sublet_functions __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete __sublet_list \
 	__sublet_expands
 
 if [[ $__sublet_private == 1 ]]; then
@@ -575,7 +590,7 @@ fi
 if [[ $__sublet_rc && -r $__sublet_rc ]]; then
 	bind() { :; } # there is no line editor here to bind keys in, and bash would say so each time
 	. "$__sublet_rc"
-	__sublet_u=$_
+	__sublet_tz=$_
 	\builtin unset -f bind
 	for __sublet_i in PROMPT_COMMAND PS0; do
 		\builtin declare -n __sublet_x=$__sublet_i
@@ -585,7 +600,8 @@ if [[ $__sublet_rc && -r $__sublet_rc ]]; then
 		fi
 		\builtin unset -n __sublet_x
 	done
-	__sublet_i=0 __sublet_x=
+	__sublet_i=0
+	\builtin unset -v __sublet_x
 fi
 __sublet_keys
 __sublet_v=
@@ -598,4 +614,4 @@ fi
 \builtin unset -v __sublet_rc __sublet_private __sublet_restore
 __sublet_w=2 # PS1 is the user's now, also where it is empty
 \__sublet_again
-\builtin : "${__sublet_u-}" # which $_ then is
+\builtin : "${__sublet_tz-}" # which $_ then is

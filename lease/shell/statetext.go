@@ -103,12 +103,7 @@ func (sn *snapshot) readAliases(text string) {
 // lines that look like an end.
 func (sn *snapshot) readFunctions(names, text string) {
 	sn.funcs, sn.State.Functions = make(map[string]string), make(map[string]string)
-	var list []string
-	for line := range strings.Lines(names) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "declare" {
-			list = append(list, f[2])
-		}
-	}
+	list := strings.Fields(names)
 	header := func(s, name string, from int) int {
 		for _, h := range []string{name + " () \n", "function " + name + " () \n"} {
 			if from == 0 && strings.HasPrefix(s, h) {
