@@ -23,11 +23,15 @@ func stateRows(string) (rows []row, stop func(), err error) {
 	for _, r := range []struct {
 		id, name  string
 		functions int
+		rc, text  string
 	}{
-		{"D1", "what a command changed, in an ordinary shell", 3},
-		{"D2", "with 100 functions more, as bash-completion has", 103},
+		{"D1", "what a command changed, in an ordinary shell", 3, "", export},
+		{"D2", "with 100 functions more, as bash-completion has", 103, "", export},
+		{"D3", "with a prompt hook of the user", 3, "PROMPT_COMMAND='n=$((n+1))'\n", export},
+		{"D4", "by a text that may do anything", 3, "", "eval '" + export + "'"},
+		{"D5", "the same, with a prompt hook", 3, "PROMPT_COMMAND='n=$((n+1))'\n", "eval '" + export + "'"},
 	} {
-		sh, err := ordinaryShell(filepath.Join(dir, r.id), r.functions)
+		sh, err := ordinaryShell(filepath.Join(dir, r.id), r.functions, r.rc)
 		if err != nil {
 			stop()
 			return nil, nil, err
@@ -36,16 +40,20 @@ func stateRows(string) (rows []row, stop func(), err error) {
 		stop = func() { _ = sh.Close(); rest() } // measured already
 		rows = append(rows, row{
 			id: r.id, name: r.name, unit: "us", baseline: "the millisecond it may take", goal: 1, rounds: 7,
-			ours: func() (float64, error) { return changeKnown(sh) },
+			ours: func() (float64, error) { return changeKnown(sh, r.text) },
 			base: func() (float64, error) { return 1000, nil },
 		})
 	}
 	return rows, stop, nil
 }
 
-// ordinaryShell has sixty variables, Debian's aliases, and functions of twenty lines.
-func ordinaryShell(home string, functions int) (*shell.Shell, error) {
+// export changes a variable; it takes a number.
+const export = "export ORDINARY_1=%d"
+
+// ordinaryShell has sixty variables, Debian's aliases, functions of twenty lines, and what begin has in its start-up file.
+func ordinaryShell(home string, functions int, begin string) (*shell.Shell, error) {
 	var rc strings.Builder
+	rc.WriteString(begin)
 	for _, alias := range []string{"ls=ls --color=auto", "grep=grep --color=auto", "ll=ls -alF", "la=ls -A", "l=ls -CF"} {
 		fmt.Fprintf(&rc, "alias %s='%s'\n", strings.SplitN(alias, "=", 2)[0], strings.SplitN(alias, "=", 2)[1])
 	}
@@ -63,8 +71,8 @@ func ordinaryShell(home string, functions int) (*shell.Shell, error) {
 	return shell.Start(context.Background(), shell.Options{Folder: home, RC: file, Env: env})
 }
 
-// changeKnown is the median of forty such times, in microseconds.
-func changeKnown(sh *shell.Shell) (float64, error) {
+// changeKnown is the median of forty such times after a command that text makes, in microseconds.
+func changeKnown(sh *shell.Shell, text string) (float64, error) {
 	ctx := context.Background()
 	before, err := sh.State(ctx)
 	if err != nil {
@@ -72,7 +80,7 @@ func changeKnown(sh *shell.Shell) (float64, error) {
 	}
 	list := make([]float64, 40)
 	for i := range list {
-		if _, err := sh.Run(ctx, shell.Command{Text: fmt.Sprintf("export ORDINARY_1=%d", time.Now().UnixNano())}); err != nil {
+		if _, err := sh.Run(ctx, shell.Command{Text: fmt.Sprintf(text, time.Now().UnixNano())}); err != nil {
 			return 0, err
 		}
 		begun := time.Now()
