@@ -91,8 +91,8 @@ __sublet_list() {
 	fi
 }
 
-# expands tells whether history expansion takes a line, and what bash says where it does not. history -p may take the last
-# entry out, as its own line: in the subshell the last line stands twice.
+# expands tells whether history expansion takes a line, what it makes of it (file h), and what bash says where it does not.
+# history -p takes out the entry that was made last, as its own line: then one is made for it to take.
 __sublet_expands() {
 	\builtin printf '' >|"$__sublet_dir/o"
 	[[ :$SHELLOPTS: == *:histexpand:* && :$SHELLOPTS: == *:history:* ]] || \builtin return 0
@@ -111,10 +111,11 @@ __sublet_expands() {
 			IFS= \builtin read -r -d '' __sublet__t <"$__sublet_dir/h"
 			[[ $__sublet__t =~ ^\ *[0-9]+\*?\ +(.*)$ ]] && __sublet__t=${BASH_REMATCH[1]}
 		fi
-		if [[ $__sublet__t ]]; then
-			\builtin history -s -- "${__sublet__t%$'\n'}"
-			\builtin history -s -- "${__sublet__t%$'\n'} " # another text: a read-only HISTCONTROL may leave out the same
+		__sublet__t=${__sublet__t%$'\n'}
+		if [[ $__sublet__t && $(\builtin history -p '!!') != "$__sublet__t" ]]; then
+			\builtin history -s -- "$__sublet__t " # another text: a read-only HISTCONTROL may leave out the same
+			\builtin history -d -1 || \builtin :   # bash 5.0 and later
 		fi
-		\builtin history -p -- "$1"
+		\builtin history -p -- "$1" >|"$__sublet_dir/h"
 	) </dev/null >/dev/null 2>|"$__sublet_dir/o"
 }

@@ -115,6 +115,9 @@ func (s *Shell) refuseHistory(ctx context.Context, c Command) (Result, bool, err
 		return Result{}, false, err
 	}
 	if status == 0 {
+		if res, verified := s.verifyHistory(c); verified {
+			return res, true, s.awaitIdle(ctx)
+		}
 		return Result{}, false, s.awaitIdle(ctx)
 	}
 	text := string(out)
@@ -140,6 +143,37 @@ func (s *Shell) refuseHistory(ctx context.Context, c Command) (Result, bool, err
 	}
 	one := 1
 	return Result{Status: "ok", ExitCode: &one, Dir: s.Dir(), Output: []byte(text)}, true, nil
+}
+
+// verifyHistory does under the user's histverify what a line editor would: what history expansion made of a line is not run,
+// but theirs to look at. Bash, which has no editor here, drops such a line without a word. What keys cannot type is shown.
+func (s *Shell) verifyHistory(c Command) (Result, bool) {
+	s.mu.Lock()
+	options := s.snap.State.Options
+	s.mu.Unlock()
+	for _, o := range []string{"histverify", "histexpand", "history"} {
+		if !slices.Contains(options, o) {
+			return Result{}, false
+		}
+	}
+	raw, err := os.ReadFile(filepath.Join(s.folder, "h"))
+	text := strings.TrimSuffix(string(raw), "\n")
+	if err != nil || text == strings.TrimSuffix(c.Text, "\n") || strings.Contains(c.Text, ":p") { // that bash shows itself
+		return Result{}, false
+	}
+	if c.Started != nil {
+		c.Started()
+	}
+	res := Result{Status: "ok", Dir: s.Dir()}
+	if typable(text) {
+		res.Unread = []byte(text)
+		return res, true
+	}
+	if c.Output != nil {
+		c.Output([]byte(strings.ReplaceAll(text, "\n", "\r\n") + "\r\n"))
+	}
+	res.Output = []byte(text + "\n")
+	return res, true
 }
 
 // begin types the command. The caller has the turn and the shell is idle.

@@ -314,6 +314,35 @@ func TestHistoryExpansion(t *testing.T) {
 	}
 }
 
+// Under histverify what history expansion made of a line is not run: it is the person's to look at, in their editor. Bash
+// without one drops it without a word.
+func TestHistoryVerified(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for _, c := range []struct{ text, out, unread string }{
+		{"shopt -s histverify", "", ""},
+		{"echo 'a b'", "a b\n", ""},
+		{"!!", "", "echo 'a b'"},
+		{"!ec && x=1", "", "echo 'a b' && x=1"},
+		{"echo 'a!b' \\!", "a!b !\n", ""},
+		{"!-2", "", "echo 'a b'"},
+		{"!-2:p", "echo 'a b'\n", ""},
+		{"echo one\necho two", "one\ntwo\n", ""},
+		{"!!", "echo one\necho two\n", ""}, // keys would run the first of two lines
+		{"^two^three^", "echo one\necho three\n", ""},
+		{"echo x", "x\n", ""},
+		{"set +H", "", ""},
+		{"echo a!x", "a!x\n", ""},
+		{"set -H; shopt -u histverify", "", ""},
+		{"!e:p", "echo a!x\n", ""},
+	} {
+		r := do(t, s, user(c.text))
+		if string(r.Output) != c.out || string(r.Unread) != c.unread || r.Status != "ok" {
+			t.Errorf("%q: got %q, unread %q, want %q, %q", c.text, r.Output, r.Unread, c.out, c.unread)
+		}
+	}
+}
+
 // Every cancel is told, whenever it strikes (C5; T2a), and the shell is there at once for the next command.
 func TestCancelAtAnyTime(t *testing.T) {
 	t.Parallel()
