@@ -180,18 +180,21 @@ func (a *app) printLeases(s *wire.StatusReply, asJSON bool) error {
 	for _, l := range s.Leases {
 		holder, held, termMS := "not lent", "", "" // a command of the user's may run: the daemon is told once somebody waits for it
 		if l.Holder != "" {
-			holder, held = plain(l.Holder), ms(l.HeldMS)
+			holder, held = cell(l.Holder), ms(l.HeldMS)
 		}
 		if l.LeaseID != "" {
 			termMS = ms(l.TermMS)
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", l.ClientPID, holder, held, termMS, firstLine(l.Purpose, 50), len(l.Queue), l.LeaseID)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", l.ClientPID, holder, held, termMS, cell(l.Purpose), len(l.Queue), l.LeaseID)
 		for _, q := range l.Queue {
-			fmt.Fprintf(w, "\t%s\t%s\t\t%s\twaits\t%s\n", plain(q.Agent), ms(q.WaitedMS), firstLine(q.Purpose, 50), q.LeaseID)
+			fmt.Fprintf(w, "\t%s\t%s\t\t%s\twaits\t%s\n", cell(q.Agent), ms(q.WaitedMS), cell(q.Purpose), q.LeaseID)
 		}
 	}
 	return w.Flush()
 }
+
+// cell is a text of others in a table: it makes neither lines nor columns.
+func cell(s string) string { return strings.ReplaceAll(firstLine(s, 50), "\t", " ") }
 
 func (a *app) leaseRevoke() *cobra.Command {
 	var pid int

@@ -103,7 +103,6 @@ func (o *borrowed) run() {
 // write prints data, but for an end that may be the first half of something. It reports whether that went well.
 func (o *borrowed) write(data []byte, last bool) bool {
 	data = append(o.part, data...)
-	o.part = nil
 	n := len(data)
 	if !last {
 		n -= unfinished(data)
