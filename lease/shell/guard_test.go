@@ -269,20 +269,22 @@ func TestDirIsWhereTheShellIs(t *testing.T) {
 // What a borrower takes from the shell's own commands is there again for the next one, and no state is lost over it.
 func TestNeededBuiltins(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(o *Options) { o.RC = rcFile(t, "f() { :; }; alias a=b") })
-	before := stateOf(t, s)
-	for _, text := range []string{
-		"function . { echo fake; }",
-		"function exec { echo fake; }",
-		"enable -n declare compgen alias umask hash read printf builtin",
-		"eval 'enable -n .; function . { echo fake; }'",
-	} {
-		do(t, s, leased(text))
-		if got := Difference(before, stateOf(t, s)); got != "" {
-			t.Errorf("%s: told %q", text, got)
-		}
-		if r := do(t, s, leased("echo hi")); string(r.Output) != "hi\n" {
-			t.Errorf("%s: the next command printed %q", text, r.Output)
+	for _, rc := range []string{"", "PROMPT_COMMAND=:"} {
+		s := start(t, func(o *Options) { o.RC = rcFile(t, "f() { :; }; alias a=b; "+rc) })
+		before := stateOf(t, s)
+		for _, text := range []string{
+			"function . { echo fake; }",
+			"function exec { echo fake; }",
+			"enable -n declare compgen alias umask hash read printf builtin",
+			"eval 'enable -n .; function . { echo fake; }'",
+		} {
+			do(t, s, leased(text))
+			if got := Difference(before, stateOf(t, s)); got != "" {
+				t.Errorf("%q: %s: told %q", rc, text, got)
+			}
+			if r := do(t, s, leased("echo hi")); string(r.Output) != "hi\n" {
+				t.Errorf("%q: %s: the next command printed %q", rc, text, r.Output)
+			}
 		}
 	}
 }

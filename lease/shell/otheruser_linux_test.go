@@ -121,7 +121,7 @@ func TestCancelAnotherUsers(t *testing.T) {
 		{"raw terminal", root + ` sh -c 'stty raw -echo; echo go; exec sleep 1000'`, soon, "", false},
 		{"deaf to INT", sh("INT TERM", ""), quit, "", false},
 		{"deaf to INT, in a pipeline", sh("INT TERM", "") + " | cat", quit, "", false},
-		{"in a substitution", "echo go; x=$(" + root + " sleep 1000)", soon, "", false},
+		{"in a substitution", "x=$(" + root + " sh -c 'echo go >/dev/tty; exec sleep 1000')", soon, "", false},
 		{"deaf to INT, in a substitution", "x=$(" + sh("INT TERM", "") + " >/dev/tty)", quit, "", false},
 		{"deaf to INT and QUIT", sh("INT TERM QUIT", ""), stop, "trap", false},
 		{"deaf to INT and QUIT, in a pipeline behind a cd", "cd /usr && " + sh("INT TERM QUIT", "") + " | cat && echo after", stop, "trap", false},

@@ -106,7 +106,7 @@ __sublet_hook() {
 	\builtin printf -v __sublet_ok 1
 	[[ $__sublet_ok ]] || __sublet_mend
 	__sublet_ok=
-	if [[ -s $__sublet_dir/n ]]; then
+	if [[ $__sublet_f == *f* || -s $__sublet_dir/n ]]; then
 		{ __sublet_needs; } 2>/dev/null
 	fi
 	[[ $__sublet_vars != 1 || $# == 2 ]] || __sublet_note m o # an interrupt skipped e
@@ -453,7 +453,6 @@ __sublet_early() {
 		__sublet_hc=
 		[[ ${HISTCMD:-x} == *[!0-9]* ]] || __sublet_hc=$((HISTCMD + 1)) # here it is still that of a line that is gone
 		__sublet_next "$1"
-		[[ $__sublet_f != *f* ]] || __sublet_needs
 		__sublet_d # silent: the line is
 		__sublet_r
 		if [[ -s $__sublet_dir/n ]]; then
