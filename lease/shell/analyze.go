@@ -51,8 +51,8 @@ func analyze(text string, user bool, known func(name string) bool) plan {
 	if file != nil {
 		a := analysis{known: known, assigns: map[string]bool{}}
 		a.file(file)
-		p.state, p.functions = a.state, a.functions
-		if !a.functions && !a.assignsAny {
+		p.state, p.functions = a.state, a.functions || strings.Contains(text, "BASH_ALIASES")
+		if !p.functions && !a.assignsAny {
 			p.assigns = a.assigns
 		}
 		p.subshell, p.stops = a.subshell, len(file.Stmts) == 1 && a.stops(file.Stmts[0])
@@ -205,12 +205,7 @@ func (a *analysis) walk(root syntax.Node) {
 			_, words := n.Loop.(*syntax.WordIter)
 			a.assignsAny = a.assignsAny || !words || n.Select
 		case *syntax.DeclClause:
-			a.state = true
-			if v := n.Variant.Value; v == "export" || v == "readonly" {
-				a.assign(n.Args)
-			} else {
-				a.assignsAny = true
-			}
+			a.declare(n)
 		case *syntax.LetClause, *syntax.ArithmCmd, *syntax.ArithmExp, *syntax.CoprocClause, *syntax.TestClause:
 			a.state, a.assignsAny = true, true
 		}
@@ -259,16 +254,36 @@ var loud = map[string]bool{
 	"suspend": true, "trap": true, "typeset": true, "ulimit": true, "umask": true, "unset": true, "wait": true,
 }
 
-// definers may bring or take functions, or bend traps.
+// definers may bring or take functions, or bend traps, for what they run is in no tree: an alias is another text on the next line,
+// and mapfile, compgen, fc and jobs run one, too.
 var definers = map[string]bool{
 	".": true, "source": true, "eval": true, "unset": true, "builtin": true, "command": true, "enable": true,
 	"declare": true, "typeset": true, "trap": true, "exec": true,
+	"alias": true, "mapfile": true, "readarray": true, "compgen": true, "fc": true, "jobs": true,
 }
 
 // assignsNone are loud builtins that assign no variable but what the shell keeps by itself (PWD); printf where no -v is.
 var assignsNone = map[string]bool{
-	"alias": true, "bg": true, "break": true, "cd": true, "continue": true, "dirs": true, "disown": true, "fg": true, "hash": true,
-	"jobs": true, "popd": true, "printf": true, "pushd": true, "umask": true, "unalias": true,
+	"bg": true, "break": true, "cd": true, "continue": true, "dirs": true, "disown": true, "fg": true, "hash": true, "popd": true, "printf": true, "pushd": true, "umask": true, "unalias": true,
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+
+// declare takes in what declares variables. One whose name is not plain may be an alias (BASH_ALIASES), and so may one that
+// another is made to stand for.
+func (a *analysis) declare(d *syntax.DeclClause) {
+	a.state = true
+	if v := d.Variant.Value; v == "export" || v == "readonly" {
+		a.assign(d.Args)
+	} else {
+		a.assignsAny = true
+	}
+	for _, as := range d.Args {
+		if as.Name == nil {
+			option := literal(as.Value)
+			a.functions = a.functions || option == "" || !strings.ContainsAny(option[:1], "-+") || strings.ContainsAny(option, "nf")
+		}
+	}
 }
 
 // assign takes in plain assignments.
@@ -315,8 +330,14 @@ func (a *analysis) call(c *syntax.CallExpr) {
 		a.state = true
 		a.functions = a.functions || definers[name]
 		assigns := !assignsNone[name] || len(c.Assigns) > 0 // those stay before some, in posix mode
-		if name == "printf" {
-			assigns = assigns || len(words) < 2 || words[1] == "" || words[1][0] == '-'
+		switch name {
+		case "printf":
+			if len(words) > 1 && (words[1] == "" || words[1][0] == '-') {
+				assigns = true
+				a.functions = a.functions || len(words) < 3 || !variableName.MatchString(words[2])
+			}
+		case "read":
+			a.functions = a.functions || slices.ContainsFunc(words[1:], func(w string) bool { return w == "" || strings.Contains(w, "[") })
 		}
 		a.assignsAny = a.assignsAny || assigns
 	}

@@ -82,6 +82,36 @@ func TestStateOfWhatIsExpanded(t *testing.T) {
 	}
 }
 
+// What a text makes run without naming it changes the shell, too: functions are told, and a borrower's traps are taken back.
+func TestStateOfWhatIsRunUnnamed(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"alias run='trap : USR1; made() { :; }'\nrun",
+		"BASH_ALIASES[run]='trap : USR1; made() { :; }'\nrun",
+		"printf -v 'BASH_ALIASES[run]' %s 'trap : USR1; made() { :; }'\nrun",
+		"printf -v BASH_AL'IASES[run]' %s 'trap : USR1; made() { :; }'\nrun",
+		"read -r BASH_AL'IASES[run]' <<<'trap : USR1; made() { :; }'\nrun",
+		"declare BASH_AL'IASES[run]=trap : USR1; made() { :; }'\nrun",
+		"declare -n other=BASH_AL'IASES'; other[run]='trap : USR1; made() { :; }'\nrun",
+		"mapfile -C 'trap : USR1; made() { :; }; :' -c 1 a <<<x",
+		"history -s 'trap : USR1; made() { :; }'; fc -s",
+		"jobs -x eval 'trap : USR1; made() { :; }'",
+		"compgen -F makes",
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, func(o *Options) { o.RC = rcFile(t, "makes() { eval 'trap : USR1; made() { :; }'; }") })
+			do(t, s, leased(text))
+			if st := stateOf(t, s); st.Functions["made"] == "" {
+				t.Error("the function is not told")
+			}
+			if r := do(t, s, user("trap -p USR1; declare -F made")); string(r.Output) != "made\n" {
+				t.Errorf("got %q, want the function and no trap", r.Output)
+			}
+		})
+	}
+}
+
 // State is what commands leave behind, whoever ran them; its digest tells that something changed, and only then.
 func TestState(t *testing.T) {
 	t.Parallel()
