@@ -67,6 +67,29 @@ func TestWhatAQuestionIsAboutIsShown(t *testing.T) {
 	}
 }
 
+// The keyboard goes to a command that has begun: what reads the terminal before (what an earlier one left behind took the
+// line that begins it) had the user's keys under a header without a name.
+func TestNoHandOverBeforeTheCommand(t *testing.T) {
+	d := newDesk(t)
+	d.wait(time.Hour)
+	d.send(leasedKeyboard("x1", "input"))
+	if d.keys.routed() {
+		t.Fatal("the keyboard went to a command that has not begun")
+	}
+	d.send(leasedStart("x1", "make"))
+	if !d.keys.routed() || !strings.Contains(d.handed(), "bash  make") {
+		t.Error("it has begun, and does not have the keyboard")
+	}
+	d.send(leasedEnd("x1", 0))
+	d.handed()
+	d.send(leasedKeyboard("x2", "input"))
+	d.send(leasedKeyboard("x2", ""))
+	d.send(leasedStart("x2", "true"))
+	if d.keys.routed() {
+		t.Error("the keyboard went to a command that does not ask any more")
+	}
+}
+
 // However much a command printed before it asks, the sign that it has the keyboard stays on the screen, and a line tells
 // what is missing.
 func TestAQuestionLeavesItsSignOnTheScreen(t *testing.T) {

@@ -62,6 +62,7 @@ func (m *model) onLeased(event any) {
 		c := m.card(e.ExecutionID, e.Agent, "bash")
 		c.command, c.leased, c.started, c.turn = e.Command, true, m.now(), e.TurnID
 		m.show(c)
+		m.tryHand()
 	case lender.LeasedOutput:
 		c := m.card(e.ExecutionID, "", "bash")
 		c.out.write(e.Data)
@@ -96,7 +97,7 @@ func (m *model) onLeased(event any) {
 	}
 }
 
-// tryHand gives the keyboard to the command that asked for it, unless a question is on the screen, a command of the
+// tryHand gives the keyboard to the command that asked for it, unless it has not begun, a question is on the screen, a command of the
 // user's runs, or the user is in the middle of typing.
 func (m *model) tryHand() {
 	h := m.hand
@@ -108,6 +109,9 @@ func (m *model) tryHand() {
 		return
 	}
 	c := m.card(h.id, "", "bash")
+	if !c.leased {
+		return // not begun: something else in the shell reads its terminal
+	}
 	h.on = true
 	m.keys.route(true)
 	m.keys.begin()
