@@ -16,9 +16,10 @@ const (
 	// strayMax bounds what is kept of keys that came when no command ran, in bytes: as much as a terminal's own queue
 	// holds (N_TTY_BUF_SIZE).
 	strayMax = 4 << 10
-	// standWithin is how long the shell may take, after the end of a command, to come to where it stands still. Only the
-	// user's own prompt hooks lie between.
+	// standWithin is how long the shell may take, after the end of a command, to come to where it stands still, and standMost,
+	// how long where it is seen that it does not wait for a line yet. Only the user's own prompt hooks lie between.
 	standWithin = 2 * time.Second
+	standMost   = time.Minute
 )
 
 // Write passes keyboard bytes to the program that has the terminal. It is not for commands: use Run. What comes when the
@@ -44,9 +45,17 @@ func (s *Shell) Write(b []byte) (int, error) {
 			s.mu.Unlock()
 			return p.write(b)
 		case r.ended:
-			r.unread = append(r.unread, b...)
+			at := bytes.LastIndexAny(b, "\x03\x1a\x1c")
+			if !r.watched || r.taken || at < 0 {
+				r.unread = append(r.unread, b...)
+				s.mu.Unlock()
+				return len(b), nil
+			}
+			// The user's prompt hooks run: the signal is for them, and what was typed before it goes, as in a terminal.
+			r.unread = bytes.Clone(b[at+1:])
 			s.mu.Unlock()
-			return len(b), nil
+			_, err := p.write(b[at : at+1])
+			return len(b), err
 		case !r.watched:
 			r.watched = true
 			err := s.arrangeLocked(s.flags + "w")
@@ -97,20 +106,24 @@ func (s *Shell) takeAhead(r *run, p *process) {
 	if !watched {
 		return
 	}
-	if s.standsStill(r, p) {
-		for more := true; more; {
-			b, err := takeInput(p.tty, r.zero)
-			if err != nil {
-				s.log.Warn("take what was typed ahead", "error", err)
-			}
-			s.mu.Lock()
-			more = r.writing || len(b) > 0
-			r.unread = append(r.unread, b...)
-			s.mu.Unlock()
+	stands := s.standsStill(r, p)
+	s.mu.Lock()
+	r.taken = true
+	s.mu.Unlock()
+	var left []byte
+	for more := stands; more; {
+		b, err := takeInput(p.tty, r.zero)
+		if err != nil {
+			s.log.Warn("take what was typed ahead", "error", err)
 		}
+		left = append(left, b...)
+		s.mu.Lock()
+		more = r.writing || len(b) > 0
+		s.mu.Unlock()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r.unread = append(left, r.unread...) // what came since the command's end was typed last
 	if err := s.arrangeLocked(dropFlag(s.flags, 'w')); err != nil {
 		s.log.Warn("let the shell go on", "error", err)
 	}
@@ -130,6 +143,7 @@ func (s *Shell) goOn() {
 
 // standsStill waits until the shell stands still. After a ^C it may not, and wait for a line already.
 func (s *Shell) standsStill(r *run, p *process) bool {
+	from := time.Now()
 	limit := time.NewTimer(standWithin)
 	defer limit.Stop()
 	look := newSight()
@@ -141,6 +155,10 @@ func (s *Shell) standsStill(r *run, p *process) bool {
 		case <-p.exited:
 			return false
 		case <-limit.C:
+			if waits, seen := p.waits(); seen && !waits && time.Since(from) < standMost {
+				limit.Reset(standWithin)
+				continue
+			}
 			s.log.Warn("the shell did not wait for what was typed ahead to be taken")
 			return false
 		case <-look.tick():

@@ -43,6 +43,7 @@ type run struct {
 	zero    bool          // zero bytes were typed
 	secret  bool          // something was typed while a program had echo off
 	unread  []byte        // typed, and not read by the command
+	taken   bool          // what nobody read was taken from the terminal, or cannot be
 	stands  chan struct{} // told when the shell stands still
 
 	status int // $? of the last prompt
