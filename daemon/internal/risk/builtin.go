@@ -284,6 +284,11 @@ func (a *analysis) doBind(c *cmdCall) {
 				}
 				a.shellText(c, &v, c.st)
 			}
+		case c.name != "bind" && o.name == "-W" && o.val != nil: // its words are expanded once more
+			if o.val.opaque() {
+				a.note(High, RunCode, c.span, "expands text that is not known here")
+			}
+			a.evalText(o.val.s, c.st, c.span)
 		}
 	}
 	if c.name == "compgen" && !code {
@@ -295,6 +300,15 @@ func (a *analysis) doBind(c *cmdCall) {
 		return
 	}
 	a.note(Medium, ShellState, c.span, "changes keys or completion of this shell")
+}
+
+// doJobs judges the command that jobs -x runs, in the shell itself.
+func (a *analysis) doJobs(c *cmdCall) {
+	a.base(c)
+	if c.has("-x") && c.tail > 0 {
+		a.runs()
+		a.exec(c.fields[c.tail:], c.st, c.tailSpan(), c.prefix)
+	}
 }
 
 func (a *analysis) doKill(c *cmdCall) {

@@ -477,7 +477,8 @@ export,declare,typeset,local,readonly : low shell-state do=export args=text ; se
 printf : low read do=printf args=text ; prints text
 echo : low read do=echo args=text ; prints text
 wait : low read do=wait args=text -p=val ; waits for jobs
-true,false,:,pwd,type,times,jobs,caller,shift,bg,fg,let : low read args=text -n,-p,-a=val ; does next to nothing
+jobs : low read do=jobs args=run ; lists jobs
+true,false,:,pwd,type,times,caller,shift,bg,fg,let : low read args=text -n,-p,-a=val ; does next to nothing
 disown : medium shell-state args=text ; lets a job outlive the shell
 hash,enable : low read do=hash args=text -p,-f,-t=val ; what the shell knows of commands
 bind,complete,compopt,compgen : medium shell-state do=bind args=text -x,-f,-m,-q,-u,-r,-F,-C,-A,-G,-P,-S,-W,-X,-o=val ; changes keys or

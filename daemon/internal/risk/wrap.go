@@ -21,7 +21,7 @@ func init() {
 		"command": (*analysis).doCommand, "trap": usual((*analysis).doTrap), "cd": usual((*analysis).doCd), "exit": (*analysis).doExit,
 		"alias": usual((*analysis).doAlias), "unset": usual((*analysis).doUnset), "set": usual((*analysis).doSet), "read": usual((*analysis).doRead),
 		"test": usual((*analysis).doTest), "wait": usual((*analysis).doWait), "export": usual((*analysis).doExport), "printf": usual((*analysis).doPrintf), "hash": usual((*analysis).doHash),
-		"kill": usual((*analysis).doKill), "bind": usual((*analysis).doBind), "echo": usual((*analysis).doEcho), "tee": usual((*analysis).doTee),
+		"kill": usual((*analysis).doKill), "jobs": usual((*analysis).doJobs), "bind": usual((*analysis).doBind), "echo": usual((*analysis).doEcho), "tee": usual((*analysis).doTee),
 		// programs
 		"rm": usual((*analysis).doRm), "chmod": usual((*analysis).doChmod), "ln": usual((*analysis).doLn), "dd": usual((*analysis).doDd),
 		"sed": usual((*analysis).doSed), "awk": usual((*analysis).doAwk), "code": usual((*analysis).doCode), "tar": usual((*analysis).doTar), "sort": usual((*analysis).doSort),
