@@ -33,9 +33,16 @@ func TestOutbox(t *testing.T) {
 		}
 	}))
 	for _, e := range []any{
-		LeasedOutput{ExecutionID: "x1", Data: []byte("a")}, LeasedOutput{ExecutionID: "x1", Data: []byte("b")}, LeasedOutput{ExecutionID: "x2", Data: []byte("c")},
-		Unowned{Data: []byte("d")}, Unowned{Data: []byte("e")}, LeasedOutput{ExecutionID: "x2", Data: []byte("f")}, Unowned{Data: []byte("g")},
-		LeaseChanged{Lending{Holder: "one"}}, LeaseChanged{Lending{Holder: "two"}}, Respawned{Why: "once"},
+		LeasedOutput{ExecutionID: "x1", Data: []byte("a")},
+		LeasedOutput{ExecutionID: "x1", Data: []byte("b")},
+		LeasedOutput{ExecutionID: "x2", Data: []byte("c")},
+		Unowned{Data: []byte("d")},
+		Unowned{Data: []byte("e")},
+		LeasedOutput{ExecutionID: "x2", Data: []byte("f")},
+		Unowned{Data: []byte("g")},
+		LeaseChanged{Lending{Holder: "one"}},
+		LeaseChanged{Lending{Holder: "two"}},
+		Respawned{Why: "once"},
 	} {
 		o.put(e)
 	}

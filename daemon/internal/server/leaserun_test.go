@@ -27,7 +27,8 @@ func borrow(r *rig, m *wire.LeaseRunRequest) *peer {
 func lastExecution(r *rig) (e struct {
 	Event, Command, Status string
 	ExitCode               *int `json:"exit_code"`
-}) {
+},
+) {
 	r.t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.dir, "audit.log"))
 	if err != nil {
@@ -91,10 +92,14 @@ func TestHowALeaseRunEnds(t *testing.T) {
 			code := 0
 			e.p.send(&wire.CommandCompleted{LeaseRef: e.exec.LeaseRef, ExecutionID: e.exec.ExecutionID, Status: wire.StatusOK, ExitCode: &code, Notes: []string{"all done"}})
 		}, wire.StatusOK, "all done", wire.ReleasedByUser, 0},
-		{"the window is lost", func(e ends) { e.p.close() }, wire.StatusCancelled,
-			"the user's window was lost while it ran; whether it came to its end is not known", wire.ReleasedDisconnected, wire.LeaseGrace},
-		{"the window does not tell its end", gone, wire.StatusTimeout,
-			"the shell did not report its end in time; it was told to end it", wire.ReleasedExpired, 3*time.Second + 2*time.Second + 8*time.Second},
+		{
+			"the window is lost", func(e ends) { e.p.close() }, wire.StatusCancelled,
+			"the user's window was lost while it ran; whether it came to its end is not known", wire.ReleasedDisconnected, wire.LeaseGrace,
+		},
+		{
+			"the window does not tell its end", gone, wire.StatusTimeout,
+			"the shell did not report its end in time; it was told to end it", wire.ReleasedExpired, 3*time.Second + 2*time.Second + 8*time.Second,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
