@@ -100,6 +100,20 @@ func TestBlame(t *testing.T) {
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
 			w.state("newer")
 		}, nil},
+		{"the user's, who took the shell back from an unapproved one", func(_ *testing.T, _ *Hub, w *window) {
+			_, ref := w.lend(wish{})
+			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
+			w.state("new")
+		}, nil},
+		{"the user's, who came before an unapproved one", func(t *testing.T, _ *Hub, w *window) {
+			ln := w.c.lender
+			b := ln.ask(t.Context(), wish{execution: "x"})
+			ln.recorded(b)
+			ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
+			w.says(&wire.ShellLeaseAcquired{LeaseRef: ref})
+			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedUserFirst})
+			w.state("new")
+		}, nil},
 		{"an unapproved one, put back", func(_ *testing.T, _ *Hub, w *window) {
 			b, ref := w.lend(wish{})
 			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
