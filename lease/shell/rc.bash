@@ -419,8 +419,19 @@ __sublet_note() {
 	__sublet_vars=$2
 }
 
+# plain switches the line editor off that a sourced text brought in (`. ~/.bashrc`, `set -o vi` in it): bash ran no prompt hook
+# any more. Here it may, for nothing else is read meanwhile; out of a text that is evaluated it would read on in the terminal.
+__sublet_plain() {
+	[[ $__sublet_so ]] || __sublet_keys # a borrower's holds for the command
+	\builtin set +o vi +o emacs
+	__sublet_v=
+}
+
 # e stands behind a sourced text and tells its end; h does where an interrupt skipped it.
 __sublet_e() {
+	case :$SHELLOPTS: in
+	*:vi:* | *:emacs:*) __sublet_plain ;;
+	esac
 	__sublet_hook "$1" tail
 	[[ $__sublet_vars != 1 ]] || __sublet_note m o
 	__sublet_st=$1
@@ -481,7 +492,7 @@ __sublet_unbend() {
 	__sublet__ifs=${__sublet__bo#*;} __sublet__bo=${__sublet__bo%%;*}
 	__sublet_tz=
 	if [[ $1 != "$__sublet__so" ]]; then
-		__sublet_missing "$1" "$__sublet__so" '\builtin set +o'
+		__sublet_missing "$1" "$__sublet__so:vi:emacs" '\builtin set +o'
 		__sublet_missing "$__sublet__so" "$1" '\builtin set -o'
 	fi
 	if [[ $2 != "$__sublet__bo" ]]; then
@@ -578,7 +589,7 @@ __sublet_k() {
 # What ends a command is not to be replaced by accident: a text that tries is told so by bash.
 \builtin readonly -f __sublet_ret __sublet_h __sublet_hook __sublet_needs __sublet_mend __sublet_reopen __sublet_next \
 	__sublet_z __sublet_ready __sublet_wait __sublet_stand __sublet_r __sublet_unlist \
-	__sublet_line __sublet_answer __sublet_preexec __sublet_strip __sublet_elements __sublet_arm __sublet_g __sublet_guard __sublet_note __sublet_e __sublet_again \
+	__sublet_line __sublet_answer __sublet_preexec __sublet_strip __sublet_elements __sublet_arm __sublet_g __sublet_guard __sublet_note __sublet_plain __sublet_e __sublet_again \
 	__sublet_missing __sublet_early __sublet_y __sublet_unbend __sublet_d __sublet_functions __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete __sublet_list \
 	__sublet_expands
 

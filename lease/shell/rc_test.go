@@ -245,6 +245,37 @@ func TestPreexec(t *testing.T) {
 	}
 }
 
+// A start-up file that asks for vi or emacs keys can be sourced again, by whomever: bash without its line editor has no
+// prompt hook run behind that.
+func TestEditingModeSourced(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"vi", "emacs"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			rc := rcFile(t, "set -o "+mode+"; n=$((n+1))")
+			s := start(t, func(o *Options) { o.RC = rc })
+			plain := start(t, nil)
+			for _, s := range []*Shell{s, plain} {
+				pid := s.PID()
+				for _, c := range []Command{
+					leased(". " + rc), user("echo a"), leased("x=1; echo b"), user(". " + rc), user("echo a"), leased("echo b"),
+					leased("set -o " + mode + "; x=2"), user("echo a"), user("set -o " + mode + "\nx=3"), user("echo a"), leased("exit 0"),
+					user("set -o " + mode), leased(". " + rc + "; exit 0"), user("echo a"), leased("set -e; . " + rc), user("echo a"),
+				} {
+					r := do(t, s, c)
+					want := map[string]string{"echo a": "a\n", "echo b": "b\n", "x=1; echo b": "b\n"}[c.Text]
+					if string(r.Output) != want || exit(r) != 0 || s.PID() != pid {
+						t.Fatalf("%q (user %v): got %q, exit %d, pid %d, was %d", c.Text, c.User, r.Output, exit(r), s.PID(), pid)
+					}
+				}
+				if p, err := s.Prompt(t.Context()); err != nil || p.Editing != mode {
+					t.Errorf("got %q, %v, want %s", p, err, mode)
+				}
+			}
+		})
+	}
+}
+
 // What starship does: a prompt hook that reads PIPESTATUS and sets PS1, and a start time in PS0.
 const starshipLike = `
 starship_preexec() { start=$SECONDS; }
