@@ -47,6 +47,10 @@ func TestAskedTwice(t *testing.T) { // T2e
 		d.release(2, "completed")
 		d.take("ShellLeaseAcquired", "ShellLeaseReleased")
 		again()
+		d.execute(1, "x2", "make install")
+		if c := d.take("CommandCompleted")[0].(*wire.CommandCompleted); c.Status != wire.StatusRefused {
+			t.Errorf("another command of a lease that is over: %s", c.Status)
+		}
 		if ran := d.sh.ran(); !slices.Equal(ran, []string{"vim", "make"}) {
 			t.Errorf("ran %q", ran)
 		}
@@ -108,6 +112,18 @@ func TestWhyALeaseIsOver(t *testing.T) {
 			over(wire.ReleasedByUser)
 			d.release(1, "completed")
 			over(want)
+
+			d.acquire(3)
+			d.take("ShellLeaseAcquired")
+			done := d.run("vim", false)
+			if _, err := d.l.Run(t.Context(), "ls", false, nil); !errors.Is(err, ErrBusy) {
+				t.Errorf("a second command of the user's: %v", err)
+			}
+			over(wire.ReleasedUserFirst)
+			d.l.Handle(&wire.ReleaseShellLease{LeaseRef: wire.LeaseRef{LeaseID: ref(3).LeaseID, Fence: 4}, Reason: asked}) // the same, lent anew
+			over(want)
+			d.sh.finish(0, shell.State{})
+			<-done
 		})
 	}
 }
@@ -167,6 +183,63 @@ func TestEachLossHasItsGrace(t *testing.T) {
 		}
 		d.up()
 		d.take("ShellState")
+	})
+}
+
+// Both sides name what they believe in: the running command; what the daemon does not name is over, also on the screen, and
+// what it offered before the lease that it does name.
+func TestWhatBothSidesName(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.begin(5, "x1", "make")
+		d.acquire(6)
+		d.take("ShellLeaseQueued", "CommandCompleted", "ShellLeaseReleased", "ShellLeaseAcquired")
+		d.drop()
+		d.up()
+		d.take("ShellLeaseReleased", "ShellState")
+		d.acquire(7)
+		d.drop()
+		d.up()
+		d.take("ShellLeaseAcquired", "ShellLeaseReleased", "ShellState")
+		held := wire.HeldLease{LeaseID: "lease-8", Fence: 8, ExecutionID: "x2"}
+		d.begin(8, "x2", "make")
+		var s wire.EnvSnapshot
+		if d.l.Snapshot(&s); s.Leases[len(s.Leases)-1] != held {
+			t.Errorf("named %+v, want %+v last", s.Leases, held)
+		}
+		d.drop()
+		d.up(held)
+		d.acquire(3)
+		d.take("ShellLeaseReleased")
+		d.sh.finish(0, shell.State{})
+		d.take("CommandCompleted", "ShellState")
+		d.release(8, "completed")
+		d.take("ShellLeaseReleased")
+
+		done := d.run("vim", false)
+		d.acquire(9)
+		d.take("ShellLeaseQueued")
+		d.drop() // nobody waits any more
+		d.take()
+		d.sh.finish(0, shell.State{})
+		<-done
+		d.up()
+		d.take("ShellState")
+	})
+}
+
+// A lease that is released while its command is about to be refused is over with it.
+func TestReleasedAsItIsRefused(t *testing.T) { // T2b
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.acquire(1)
+		d.take("ShellLeaseAcquired")
+		d.sh.looks = time.Second
+		d.l.mu.Lock()
+		d.l.dirty = true
+		d.l.mu.Unlock()
+		d.l.Handle(&wire.ExecuteLeasedCommand{LeaseRef: ref(1), ExecutionID: "x1", Command: "ls"})
+		d.take()
+		d.release(1, "completed")
+		d.take("CommandCompleted", "ShellLeaseReleased")
 	})
 }
 
@@ -349,12 +422,17 @@ func TestWhatIsPutBack(t *testing.T) {
 			synctest.Wait()
 		}
 		d.kinds()
+		var kinds []string // sent for the last of them
 		restore := func(id string) *wire.CommandCompleted {
 			d.l.Handle(&wire.RestoreShellState{LeaseRef: ref(1), ExecutionID: wire.ExecutionID(id), TimeoutMS: 1000})
 			synctest.Wait()
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			done := d.sent[len(d.sent)-1].(*wire.CommandCompleted)
+			kinds = nil
+			for _, m := range d.sent {
+				kinds = append(kinds, m.Kind())
+			}
 			d.sent = nil
 			return done
 		}
@@ -365,6 +443,9 @@ func TestWhatIsPutBack(t *testing.T) {
 		d.sh.fails = nil
 		if done := restore("x4"); done.Status != wire.StatusOK || string(done.Output) != "left you in ~" {
 			t.Errorf("got %s %q", done.Status, done.Output)
+		}
+		if want := []string{"CommandStarted", "ShellState", "CommandCompleted"}; !slices.Equal(kinds, want) {
+			t.Errorf("sent %q, want %q", kinds, want)
 		}
 		if done := restore("x5"); done.Status != wire.StatusOK || len(done.Output) > 0 {
 			t.Errorf("nothing to put back: got %s %q", done.Status, done.Output)
@@ -474,10 +555,11 @@ func TestCompleted(t *testing.T) {
 // A link begins with what the shell is: its folder, its environment as it is known by then.
 func TestSnapshot(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
+		d.drop() // what changes then is in the next one
 		done := d.run("cd /tmp", false)
 		d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1", Vars: map[string]string{"NEW": "1", "API_TOKEN": "hush"}})
 		<-done
-		d.take("ShellState")
+		d.take()
 		var s wire.EnvSnapshot
 		d.l.Snapshot(&s)
 		if s.Cwd != "/tmp" || s.Leases == nil || len(s.Env) != 2 || s.Env["NEW"] != "1" || s.Env["API_TOKEN"] != "" {
