@@ -2,6 +2,7 @@ package shell
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,9 +13,20 @@ import (
 // its threads, or in select, poll or epoll where it took the line discipline's place (raw), or asks and has the terminal
 // among what it watches. Where the system shows nothing of that, which is so of another user's program (sudo), that it asks must do.
 func waitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() bool) bool {
+	waits := func(pid, tid int) bool {
+		c, ok := syscallOf(pid, tid)
+		switch {
+		case !ok:
+			return false
+		case c.nr == sysRead:
+			return isTerminal(pid, c.args[0], tty)
+		case waitCalls[c.nr] == nil:
+			return false
+		}
+		return raw || asks() && waitCalls[c.nr](pid, c, func(fd uint64) bool { return isTerminal(pid, fd, tty) })
+	}
 	if own {
-		c, ok := syscallOf(shell, shell)
-		return ok && c.nr == sysRead && isTerminal(shell, c.args[0], tty)
+		return waits(shell, shell) // in select: the builtin read -t, and -e
 	}
 	for _, pid := range groupMembers(pgid) {
 		if !showsCalls(pid) {
@@ -23,19 +35,8 @@ func waitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() b
 			}
 			continue
 		}
-		for _, tid := range threads(pid) {
-			c, ok := syscallOf(pid, tid)
-			switch {
-			case !ok:
-			case c.nr == sysRead:
-				if isTerminal(pid, c.args[0], tty) {
-					return true
-				}
-			case waitCalls[c.nr] != nil:
-				if raw || asks() && waitCalls[c.nr](pid, c, func(fd uint64) bool { return isTerminal(pid, fd, tty) }) {
-					return true
-				}
-			}
+		if slices.ContainsFunc(threads(pid), func(tid int) bool { return waits(pid, tid) }) {
+			return true
 		}
 	}
 	return false

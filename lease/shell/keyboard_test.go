@@ -121,6 +121,8 @@ func TestHandOver(t *testing.T) {
 		{"password by read", "read -s -p 'Password: ' x; echo; echo len ${#x}", []string{"password", ""}, map[string]string{"password": "hunter2\n"}, "len 7", false},
 		{"password by a program", `python3 -c 'import getpass; print(len(getpass.getpass()))'`, []string{"password", ""}, map[string]string{"password": "abc\n"}, "3", false},
 		{"question", "read -p 'sure? [y/n] ' x; echo got $x", []string{"input", ""}, map[string]string{"input": "y\n"}, "got y", true},
+		{"question with a time-out", "read -t 50 -p 'sure? [y/n] ' x; echo got $x", []string{"input", ""}, map[string]string{"input": "y\n"}, "got y", true},
+		{"question with a line editor", "read -e -p 'name: ' x; echo got $x", []string{"input", ""}, map[string]string{"input": "bob\n"}, "got bob", true},
 		{"question of a program", `python3 -c 'print(input("more? "))'`, []string{"input", ""}, map[string]string{"input": "yes\n"}, "yes", true},
 		{"question in a pipeline", `sh -c 'printf "q? " >/dev/tty; read a </dev/tty; echo got $a' | cat`, []string{"input", ""}, map[string]string{"input": "k\n"}, "got k", true},
 		{"question in a subshell", "set -e; read -p 'sure? ' x; echo got $x", []string{"input", ""}, map[string]string{"input": "y\n"}, "got y", true},
