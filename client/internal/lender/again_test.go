@@ -139,6 +139,9 @@ func TestWhoIsWaitedFor(t *testing.T) {
 		if q := d.take("ShellLeaseQueued")[0].(*wire.ShellLeaseQueued); q.Holder != "agent-1" || q.HeldMS != 1000 {
 			t.Errorf("got %+v, want agent-1 for 1 s", q)
 		}
+		if n := d.l.Lending(); n.Holder != "agent-1" || !slices.Equal(n.Waiting, []string{"agent-2"}) {
+			t.Errorf("shown as %+v, want agent-2 to wait", n)
+		}
 		time.Sleep(time.Second)
 		d.take("CommandCompleted", "ShellLeaseReleased", "ShellLeaseAcquired")
 	})
@@ -183,6 +186,11 @@ func TestEachLossHasItsGrace(t *testing.T) {
 		}
 		d.up()
 		d.take("ShellState")
+		d.acquire(2)
+		d.take("ShellLeaseAcquired")
+		d.drop()
+		time.Sleep(wire.LeaseGrace)
+		d.take() // the screen knows, too
 	})
 }
 
@@ -657,5 +665,15 @@ func TestHistoryAndUnowned(t *testing.T) {
 		}
 		d.sh.finish(0, shell.State{})
 		d.take("CommandCompleted")
+		d.run("vim", false)
+		if _, err := d.l.History(t.Context()); !errors.Is(err, ErrBusy) {
+			t.Errorf("while the user's command runs: got %v", err)
+		}
+		d.sh.finish(0, shell.State{})
+		synctest.Wait()
+		d.l.Close()
+		if _, err := d.l.History(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("after the end: got %v", err)
+		}
 	})
 }

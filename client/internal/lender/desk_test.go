@@ -272,7 +272,11 @@ func (d *desk) kinds() []string {
 	d.l.mu.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if shown := latest[LeaseChanged](d); shown != nil && !reflect.DeepEqual(shown.Lending, now) && !ending {
+	var shown LeaseChanged
+	if told := latest[LeaseChanged](d); told != nil {
+		shown = *told
+	}
+	if !reflect.DeepEqual(shown.Lending, now) && !ending {
 		d.t.Errorf("the screen shows %+v, it is %+v", shown.Lending, now)
 	}
 	kinds := []string{}
