@@ -268,6 +268,14 @@ func TestEditingModeSourced(t *testing.T) {
 						t.Fatalf("%q (user %v): got %q, exit %d, pid %d, was %d", c.Text, c.User, r.Output, exit(r), s.PID(), pid)
 					}
 				}
+				for _, c := range []Command{user("set -o " + mode + "\n(sleep 0.2; echo go) & sleep 100"), leased("set -o " + mode + "; (sleep 0.2; echo go) & sleep 100")} {
+					if r := drive(t, s, c, []keys{{"go", "\x03"}}); exit(r) != 130 || s.PID() != pid {
+						t.Errorf("%q (user %v): got exit %d, pid %d, was %d", c.Text, c.User, exit(r), s.PID(), pid)
+					}
+					if r := do(t, s, user("echo a")); string(r.Output) != "a\n" || s.PID() != pid {
+						t.Errorf("behind %q (user %v): got %q, pid %d, was %d", c.Text, c.User, r.Output, s.PID(), pid)
+					}
+				}
 				if p, err := s.Prompt(t.Context()); err != nil || p.Editing != mode {
 					t.Errorf("got %q, %v, want %s", p, err, mode)
 				}
