@@ -148,6 +148,7 @@ func TestMessagesOfOthers(t *testing.T) { // T2e
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		old := r.dial()
+		synctest.Wait() // its state is told
 		p := r.dial(asPID(old.pid))
 		p.shell.userRuns()
 		s := borrow(r, &wire.LeaseRunRequest{Command: "ls", ClientPID: p.pid})
