@@ -62,6 +62,7 @@ func TestGuards(t *testing.T) {
 		{name: "PROMPT_COMMAND set", text: "PROMPT_COMMAND='false; true'; echo x", out: "x"},
 		{name: "PROMPT_COMMAND array", text: "PROMPT_COMMAND=('false' 'true')", stays: "echo ok", prints: "ok"},
 		{name: "stty", text: "stty raw -echo; echo x", out: "x"},
+		{name: "stty of the size", text: "stty cols 200 rows 5; tput cols", out: "200", stays: "stty size", prints: "24 80"},
 		{name: "function named like a builtin", text: "printf() { echo fake; }; printf x; unset -f printf", out: "fake"},
 		{name: "alias named like a builtin", text: "alias printf=false; alias echo=false"},
 		{name: "history", text: "history -c; history -s forged; fc -l >/dev/null"},

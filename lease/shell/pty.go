@@ -59,11 +59,15 @@ func setUp(master, slave *os.File, size Size, modes *unix.Termios, private bool)
 	return setSize(master, size)
 }
 
-func setSize(f *os.File, s Size) error {
+func windowSize(s Size) *unix.Winsize {
 	if s.Cols <= 0 || s.Rows <= 0 {
 		s.Cols, s.Rows = 80, 24
 	}
-	ws := &unix.Winsize{Row: clamp16(s.Rows), Col: clamp16(s.Cols), Xpixel: clamp16(s.PixelWidth), Ypixel: clamp16(s.PixelHeight)}
+	return &unix.Winsize{Row: clamp16(s.Rows), Col: clamp16(s.Cols), Xpixel: clamp16(s.PixelWidth), Ypixel: clamp16(s.PixelHeight)}
+}
+
+func setSize(f *os.File, s Size) error {
+	ws := windowSize(s)
 	err := control(f, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, ws) })
 	if err != nil {
 		return fmt.Errorf("set terminal size: %w", err)

@@ -42,6 +42,7 @@ func TestWrecks(t *testing.T) {
 		{"stty -icanon -isig -opost", stays, stays, "modes changed (stty)", ""},
 		{"stty inlcr igncr", stays, stays, "modes changed (stty)", ""},
 		{"stty intr x quit e", stays, stays, "modes changed (stty)", ""},
+		{"stty cols 20 rows 5", stays, stays, "modes changed (stty)", ""},
 		{"stty 0 2>/dev/null; true", stays, stays, "modes changed (stty)", ""},
 		{"trap '' INT", stays, stays, "what `trap` set was put back", ""},
 		{"trap 'return 1' DEBUG; shopt -s extdebug", stays, again, "what `trap` set was put back", anew},
