@@ -153,7 +153,7 @@ func TestTypeAheadAndInterrupt(t *testing.T) {
 	s := start(t, nil)
 	for i := range 20 {
 		r := typeDuring(t, s, user("echo go; read -r _ <GATE"), "echo a\r", "\x03", "echo b\r")
-		if r.Status != "ok" || strings.Contains(string(r.Output), "\nb") {
+		if r.Status != "ok" || strings.Contains(string(r.Output), "\nb\n") {
 			t.Fatalf("%d: got %+v, output %q", i, r, r.Output)
 		}
 		if r := do(t, s, user("echo next")); string(r.Output) != "next\n" {
