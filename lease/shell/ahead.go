@@ -68,7 +68,7 @@ func (s *Shell) Write(b []byte) (int, error) {
 			continue
 		}
 		r.writing = true
-		r.secret = r.secret || p.hides(r.modes)
+		r.noteSecret(p, b)
 		r.zero = r.zero || bytes.IndexByte(b, 0) >= 0
 		s.mu.Unlock()
 		n, err := p.write(b)
@@ -76,6 +76,17 @@ func (s *Shell) Write(b []byte) (int, error) {
 		r.writing = false
 		s.mu.Unlock()
 		return n, err
+	}
+}
+
+// noteSecret notes whether what is typed may be, or stand behind, a password that nobody has read. One that was ended by Enter
+// is read once echo is on again and no whole line is left: what is typed ahead of what runs behind it is none.
+func (r *run) noteSecret(p *process, b []byte) {
+	switch {
+	case p.hides(r.modes):
+		r.secret, r.entered = true, bytes.ContainsAny(b[max(0, len(b)-1):], "\r\n")
+	case r.secret && r.entered && inputEmpty(p.tty):
+		r.secret = false
 	}
 }
 

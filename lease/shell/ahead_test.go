@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -144,6 +145,49 @@ func TestTypeAheadAtTheEnd(t *testing.T) {
 		if strings.ReplaceAll(got, "\r", "\n") != "exit 7\n" {
 			t.Fatalf("%d: unread is %q", i, got)
 		}
+	}
+}
+
+// What is typed ahead behind a password that was read is kept.
+func TestTypeAheadBehindAPassword(t *testing.T) {
+	t.Parallel()
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(gate, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s := start(t, nil)
+	c := leased(`read -rsp "Password: " x; echo "${#x} letters"; read -r _ <` + gate)
+	c.Keyboard = func(why string) {
+		if why == "password" {
+			if _, err := s.Write([]byte("hunter2\r")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	var out collector
+	var typed sync.Once
+	c.Output = func(p []byte) {
+		out.add(p)
+		if strings.Contains(out.String(), "7 letters") {
+			typed.Do(func() {
+				go func() {
+					if _, err := s.Write([]byte("next\r")); err != nil {
+						t.Error(err)
+					}
+					if _, err := f.WriteString("\n"); err != nil {
+						t.Error(err)
+					}
+				}()
+			})
+		}
+	}
+	if r := do(t, s, c); string(r.Unread) != "next\n" || strings.Contains(string(r.Output), "hunter2") {
+		t.Errorf("unread is %q, want what came behind the password; output %q", r.Unread, r.Output)
 	}
 }
 

@@ -76,7 +76,7 @@ type Result struct {
 	Why       string // the shell was started again, and what is gone with it; "" unless Respawned
 	// Unread is what was typed while the command ran and what nobody read, as the terminal's line discipline left it:
 	// Enter is a line feed, and what was erased is gone. It never reaches the shell; it is the caller's to use. nil where
-	// something was typed while a program had echo off: that may be a password.
+	// something typed while a program had echo off may be in it: that may be a password.
 	Unread []byte
 }
 

@@ -41,7 +41,8 @@ type run struct {
 	watched bool          // somebody typed: the shell will stand still at the end
 	writing bool          // a Write is under way
 	zero    bool          // zero bytes were typed
-	secret  bool          // something was typed while a program had echo off
+	secret  bool          // something was typed while a program had echo off, and may not have been read
+	entered bool          // it ended with Enter
 	unread  []byte        // typed, and not read by the command
 	taken   bool          // what nobody read was taken from the terminal, or cannot be
 	stands  chan struct{} // told when the shell stands still
