@@ -252,8 +252,11 @@ func (b *wordBuilder) literal(s string, first bool) {
 			b.home()
 			s = rest
 		case name == "+":
-			b.add(b.st.cwd)
-			b.bad = b.bad || b.st.cwd == ""
+			if v, ok := b.a.lookupVar("PWD", b.st); ok && len(v.words) == 1 { // the variable, whatever it was made
+				b.value(v.words[0])
+			} else {
+				b.addUnknown(unknownPart, 0, true)
+			}
 			s = rest
 		case name == "-" || isDigits(strings.TrimLeft(name, "+-")):
 			b.addUnknown(unknownPart, 0, true)
