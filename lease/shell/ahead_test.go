@@ -11,19 +11,26 @@ import (
 	"time"
 )
 
-// typeDuring types into a command once it has printed "go"; GATE in it is a file it can then read a line from.
-func typeDuring(t *testing.T, s *Shell, c Command, keys ...string) Result {
+// newGate is a FIFO, open for both, that a command waits at for a line.
+func newGate(t *testing.T) *os.File {
 	t.Helper()
-	gate := filepath.Join(t.TempDir(), "gate")
-	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+	path := filepath.Join(t.TempDir(), "gate")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.OpenFile(gate, os.O_RDWR, 0)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	c.Text = strings.ReplaceAll(c.Text, "GATE", gate)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// typeDuring types into a command once it has printed "go"; GATE in it is a file it can then read a line from.
+func typeDuring(t *testing.T, s *Shell, c Command, keys ...string) Result {
+	t.Helper()
+	f := newGate(t)
+	c.Text = strings.ReplaceAll(c.Text, "GATE", f.Name())
 	var out collector
 	typed := make(chan error, 1)
 	ready := make(chan struct{})
@@ -151,17 +158,9 @@ func TestTypeAheadAtTheEnd(t *testing.T) {
 // What is typed ahead behind a password that was read is kept.
 func TestTypeAheadBehindAPassword(t *testing.T) {
 	t.Parallel()
-	gate := filepath.Join(t.TempDir(), "gate")
-	if err := syscall.Mkfifo(gate, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(gate, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := newGate(t)
 	s := start(t, nil)
-	c := leased(`read -rsp "Password: " x; echo "${#x} letters"; read -r _ <` + gate)
+	c := leased(`read -rsp "Password: " x; echo "${#x} letters"; read -r _ <` + f.Name())
 	c.Keyboard = func(why string) {
 		if why == "password" {
 			if _, err := s.Write([]byte("hunter2\r")); err != nil {

@@ -129,7 +129,7 @@ var tracing = regexp.MustCompile(`\bset\s[^;&|]*(-\w*[xv]|xtrace|verbose)`)
 func (p *plan) fit(options []string, vars map[string]string, user bool) {
 	for name := range p.assigns {
 		// An integer's value is arithmetic, and a reference is another variable.
-		if flags, _, _ := strings.Cut(strings.TrimPrefix(vars[name], "declare -"), " "); strings.ContainsAny(flags, "inaA") {
+		if strings.ContainsAny(attributes(vars[name]), "inaA") {
 			p.assigns = nil
 			break
 		}

@@ -229,7 +229,7 @@ func TestDir(t *testing.T) {
 func TestDirIsWhereTheShellIs(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("where a process is is looked up in /proc")
+		t.Skip("only /proc tells the folder of another process")
 	}
 	for _, text := range []string{
 		"cd /etc; PWD=/usr", "cd /etc; read PWD <<< /usr", "cd /etc; PWD=/nonexistent; true", "declare -n PWD=mine; cd /etc; mine=/usr",

@@ -66,9 +66,12 @@ func keeps(name string) bool {
 
 // isReference tells by its declare statement that a variable is a reference to another (declare -n): to unset it is to unset
 // that.
-func isReference(statement string) bool {
+func isReference(statement string) bool { return strings.Contains(attributes(statement), "n") }
+
+// attributes are the flags in a declare statement, without their dash.
+func attributes(statement string) string {
 	flags, _, _ := strings.Cut(strings.TrimPrefix(statement, "declare -"), " ")
-	return strings.Contains(flags, "n")
+	return flags
 }
 
 // valueOf is the value in a declare statement.
