@@ -21,7 +21,7 @@ type plan struct {
 	typed     bool   // as a person would type it
 	bang      bool   // history expansion may refuse it
 	subshell  string // why it runs in a subshell; "" = in the shell itself
-	functions bool   // it may have changed functions
+	functions bool   // it may have changed functions, or what only what may do that changes: traps, open files
 	// assigns are the variables it may assign or unset itself; nil: any.
 	assigns map[string]bool
 	state   bool   // it may have changed anything of the shell at all
@@ -179,8 +179,8 @@ func (a *analysis) walk(root syntax.Node) {
 			}
 			return false
 		case *syntax.Redirect:
-			if n.N != nil && strings.HasPrefix(n.N.Value, "{") { // {name}>file
-				a.state, a.assignsAny = true, true
+			if n.N != nil && strings.HasPrefix(n.N.Value, "{") { // {name}>file, which stays open
+				a.state, a.functions, a.assignsAny = true, true, true
 			}
 		case *syntax.Stmt:
 			if n.Background || n.Coprocess || n.Disown {

@@ -86,6 +86,17 @@ func Difference(a, b State) string {
 	if a.umask != b.umask && a.umask != "" && b.umask != "" {
 		parts = append(parts, "changed the umask to "+b.umask)
 	}
+	var lost []string                                     // what Undo cannot put back
+	if a.files != nil && b.files != nil && b.own == nil { // else a prompt hook may have done it
+		added, changed, removed = compare(a.files, b.files, nil)
+		say("opened", added)
+		say("sent elsewhere", changed)
+		say("closed", removed)
+		lost = slices.Concat(lost, changed, removed)
+	}
+	if len(lost) > 0 {
+		parts = append(parts, "cannot be put back: "+strings.Join(lost, ", "))
+	}
 	if len(watch) > 0 {
 		parts = append(parts, "look at "+strings.Join(watch, ", ")+": it decides what later commands run")
 	}

@@ -90,3 +90,6 @@ func ownerOf(pid int) string {
 	}
 	return string(bytes.TrimSpace(name))
 }
+
+// descriptors are the files that a process has open and hands on: not told here.
+func descriptors(int) map[string]string { return nil }

@@ -172,3 +172,39 @@ func workingDir(pid int) string {
 	}
 	return dir
 }
+
+// descriptors are the files that a process has open beyond its standard ones and hands on to what it starts: "descriptor 7" to
+// what tells the file from others. Bash has its own closed there (proc(5), fdinfo). nil where that cannot be told.
+func descriptors(pid int) map[string]string {
+	at := "/proc/" + strconv.Itoa(pid)
+	dir, err := os.Open(at + "/fd")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	list := make(map[string]string)
+	for _, name := range names {
+		n, err := strconv.Atoi(name)
+		if err != nil || n <= 2 {
+			continue
+		}
+		info, err := os.ReadFile(at + "/fdinfo/" + name)
+		if err != nil {
+			continue // closed since
+		}
+		_, flags, _ := strings.Cut(string(info), "flags:")
+		flags, _, _ = strings.Cut(flags, "\n")
+		if f, err := strconv.ParseUint(strings.TrimSpace(flags), 8, 64); err != nil || f&unix.O_CLOEXEC != 0 {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat(at+"/fd/"+name, &st) == nil {
+			list["descriptor "+name] = strconv.FormatUint(st.Dev, 10) + ":" + strconv.FormatUint(st.Ino, 10)
+		}
+	}
+	return list
+}

@@ -82,6 +82,9 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if err := s.settleSignals(ctx); err != nil {
 		return Result{}, err
 	}
+	if err := s.tidy(ctx); err != nil {
+		return Result{}, err
+	}
 	s.current().learn()
 	if c.Dir != "" && c.Dir != s.Dir() {
 		if err := s.enter(ctx, c.Dir); err != nil {
@@ -206,17 +209,28 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	r.modes, _ = p.modes()
 	r.out = newSink(s.size.Cols, s.o.Head, s.o.Tail, s.o.Spool, s.textPath(), c)
 	r.output = r.out.write
-	if pl.held != "" {
-		s.note(r, "what `"+pl.held+"` set was put back at its end: traps, options, IFS and redirections of the shell itself hold for one command")
-	}
 	flags := pl.flags()
+	var opened *opening
+	if pl.functions && pl.subshell == "" {
+		opened = &opening{p: p}
+	}
 	if pl.guarded(c) {
 		flags = "" // guard has them
+		if pl.functions {
+			opened.before = descriptors(p.pid)
+		}
+	}
+	if pl.held != "" {
+		note := "what `" + pl.held + "` set was put back at its end: traps, options, IFS and redirections of the shell itself hold for one command"
+		if pl.held == "exec" && opened != nil && opened.before == nil {
+			note += "; descriptors above 2 stay open: close them (`exec 7>&-`)"
+		}
+		s.note(r, note)
 	}
 	if err := s.arrangeLocked(flags); err != nil {
 		return nil, nil, err
 	}
-	s.run, s.assigned = r, pl.assigns
+	s.run, s.assigned, s.opened = r, pl.assigns, opened
 	r.started = func() {
 		r.start.Store(time.Now().UnixNano())
 		close(r.begun)

@@ -57,6 +57,7 @@ type Shell struct {
 	stray      []byte                   // typed when no command ran
 	snap       snapshot                 // last known state
 	assigned   map[string]bool          // what the last command may have assigned; nil: any variable
+	opened     *opening                 // what is to be looked at of its open files; nil: nothing may have opened any
 	usual      usualFile                // names that the hash table found along PATH
 	spawned    time.Time
 	deaths     int  // in a row, soon after the start
@@ -156,7 +157,7 @@ func (s *Shell) spawnLocked(restore string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.proc, s.spawned = p, time.Now()
+	s.proc, s.spawned, s.opened = p, time.Now(), &opening{p: p}
 	return p, nil
 }
 
@@ -195,7 +196,7 @@ func (s *Shell) furnish() error {
 		}
 		return f, nil
 	}
-	for _, name := range []string{"s", "o", "h", "t", "u", "v", "m", "k/s", "a"} {
+	for _, name := range []string{"s", "o", "h", "t", "u", "v", "m", "x", "k/s", "a"} {
 		f, err := create(name)
 		if err != nil {
 			return err

@@ -40,6 +40,7 @@ func (s *Shell) takeSnapshotLocked(next snapshot) {
 		next.funcsSum = sumOf(next.State.Functions)
 	}
 	next.State.Hashed = s.usual.strange(next.hash, next.path)
+	next.State.files = s.snap.State.files
 	next.State.Digest = next.digest()
 	s.snap = next
 }
@@ -63,6 +64,9 @@ func (s *Shell) State(ctx context.Context) (State, error) {
 	}
 	defer func() { <-s.turn }()
 	if err := s.awaitIdle(ctx); err != nil {
+		return State{}, err
+	}
+	if err := s.tidy(ctx); err != nil {
 		return State{}, err
 	}
 	s.mu.Lock()
