@@ -59,7 +59,9 @@ func TestDescriptors(t *testing.T) {
 	})
 	t.Run("a prompt hook's", func(t *testing.T) {
 		t.Parallel()
-		s := start(t, func(o *Options) { o.RC = rcFile(t, "PROMPT_COMMAND='[[ ! $h ]] || : >&$h || gone=1; exec {h}>hook.file'") })
+		s := start(t, func(o *Options) {
+			o.RC = rcFile(t, "PROMPT_COMMAND='[[ ! $h ]] || : >&$h || gone=1; exec {h}>hook.file'")
+		})
 		for range 3 {
 			do(t, s, leased("exec 7>x.file"))
 			if r := do(t, s, user("echo $gone; echo >&7")); exit(r) == 0 || !strings.HasPrefix(string(r.Output), "\n") {

@@ -30,7 +30,8 @@ func fixedLine(c Command, pl plan) string {
 	case !pl.state:
 		return ` ` + source + `; \__sublet_h q`
 	}
-	first, guard, behind := ``, `\__sublet_guard `+pl.flags(), early
+	// What is open is listed where no redirection of ours has bash keep the old ones as descriptors, too.
+	first, guard, behind := ``, `\__sublet_guard `+pl.flags(), `__sublet_fd=(/dev/fd/*); `+early
 	if !pl.functions {
 		behind = quick
 	}

@@ -400,7 +400,10 @@ __sublet_guard() {
 	\builtin set +a # else its program would get what is assigned here
 	__sublet_f=$1 __sublet_so=$2
 	__sublet_tr='\__sublet_y || \builtin eval "$__sublet_tz"'
-	[[ $1 != *f* ]] || __sublet_tr='\builtin trap -p >|"$__sublet_dir/u"; '$__sublet_tr'; \builtin printf "%s\0" /dev/fd/* >|"$__sublet_dir/x"'
+	if [[ $1 == *f* ]]; then
+		__sublet_fd=()
+		__sublet_tr='\builtin trap -p >|"$__sublet_dir/u"; '$__sublet_tr'; \builtin printf "%s\0" "${__sublet_fd[@]}" >|"$__sublet_dir/x"'
+	fi
 	__sublet_vars=
 	[[ ! -s $__sublet_dir/t ]] || __sublet_st=0 # an ERR trap would see what g returns
 	if [[ ! $__sublet_alone || ${PS0-} != "$__sublet_ours" || -s $__sublet_dir/t ]]; then
