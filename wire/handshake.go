@@ -127,6 +127,9 @@ type ShellState struct {
 	Disabled []string            `msgpack:"disabled"`
 	Loaded   []string            `msgpack:"loaded"`
 	Env      EnvChange           `msgpack:"env"` // against the last ShellState, or against EnvSnapshot.Env
+	// Executions are the borrowed commands that ran since the last ShellState: what changed may be their
+	// work. Empty: it is the user's. Nil, of a client that does not tell: of the command that the messages before name.
+	Executions []ExecutionID `msgpack:"executions"`
 }
 
 // ShellFunction is a function defined in the shell. Body is empty when its hash was sent before on this connection.

@@ -210,6 +210,27 @@ func TestRestoreUnderALease(t *testing.T) {
 	}
 }
 
+// A user who takes the shell back does not wait for a slow prompt hook, and so not for the look at what the borrower changed
+// either: that is told behind the user's own command, and not as the user's alone.
+func TestTakenBackBehindASlowPrompt(t *testing.T) {
+	b := openBash(t)
+	if _, err := b.l.Run(t.Context(), "PROMPT_COMMAND='sleep 0.5'", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.lend(1)
+	b.execute(1, "x1", "PATH=$PWD:$PATH; echo set; while :; do :; done") // a ^C of bash's own leaves it to the hook to tell
+	b.await("CommandOutput")
+	if _, err := b.l.Run(t.Context(), "true", true, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.completed()
+	b.await("ShellLeaseReleased") // before it
+	s := b.await("ShellState").(*wire.ShellState)
+	if s.Env.Set["PATH"] == "" || !slices.Equal(s.Executions, []wire.ExecutionID{"x1"}) {
+		t.Errorf("PATH is %q, the work of %q, want x1's", s.Env.Set["PATH"], s.Executions)
+	}
+}
+
 // T2a: what is cancelled is the process, not only the wait for it; T2c: the user's act is told.
 func TestCancelReachesTheProcess(t *testing.T) {
 	b := openBash(t)

@@ -135,6 +135,8 @@ type Lender struct {
 	bodies  map[string]bool          // of functions, by hash: those that the daemon has from the last state told on this link
 	sentEnv map[string]wire.OSString // what the daemon believes the environment is
 	change  *change                  // by the last borrowed command that changed something; nil where there is none to undo
+	// Borrowed commands whose work may be in what is there but not in state; in state, but not told; in what was told last.
+	ran, untold, toldOf []wire.ExecutionID
 
 	prompt   shell.Prompt // as last expanded
 	prompted time.Time    // when that began

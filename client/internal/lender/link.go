@@ -46,6 +46,7 @@ func (l *Lender) Up(r *wire.Ready) {
 	l.up = true
 	l.told, l.newest = "", 0 // fences are the daemon's; nothing of an earlier link can arrive on this one
 	l.bodies = nil
+	l.untold, l.toldOf = joined(l.toldOf, l.untold...), nil // what was told last may not have come
 	if l.grace != nil {
 		l.grace.Stop()
 		l.grace = nil

@@ -180,6 +180,7 @@ func (l *Lender) execute(e *execution) {
 		l.mu.Unlock()
 		return
 	}
+	l.ran = joined(l.ran, m.ExecutionID)
 	l.mu.Unlock()
 
 	p := newPump(l.send, m.LeaseRef, m.ExecutionID)

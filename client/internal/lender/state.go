@@ -22,8 +22,22 @@ const (
 // bodiesMost bounds the function bodies of one message; the rest go without.
 const bodiesMost = wire.MaxFrame / 4
 
+// ranKept bounds the executions of one message.
+const ranKept = 64
+
 // change is what a borrowed command did to the shell's state.
 type change struct{ before, after shell.State }
+
+// joined is two lists of executions, one after the other. Of very many the oldest become one without a name: the daemon
+// trusts what it does not know as little as what nobody approved.
+func joined(ids []wire.ExecutionID, more ...wire.ExecutionID) []wire.ExecutionID {
+	all := slices.Concat(ids, more)
+	if over := len(all) - ranKept; over > 0 {
+		all = all[over:]
+		all[0] = ""
+	}
+	return all
+}
 
 // staleLocked reports whether the shell's state is not known, or not told.
 func (l *Lender) staleLocked() bool {
@@ -60,6 +74,7 @@ func (l *Lender) look(ctx context.Context) {
 		return
 	}
 	l.state = s
+	l.untold, l.ran = joined(l.untold, l.ran...), nil
 	l.tellLocked()
 }
 
@@ -86,14 +101,19 @@ func (l *Lender) lookAfter() {
 
 // tellLocked sends the state to the daemon, if there is a link that does not have it.
 func (l *Lender) tellLocked() {
-	if !l.up || l.told == l.state.Digest {
+	if !l.up {
+		return
+	}
+	if l.told == l.state.Digest {
+		l.untold = nil // they changed nothing
 		return
 	}
 	s := &wire.ShellState{
 		Digest: l.state.Digest, Cwd: wire.OSString(l.state.Dir),
 		Aliases: map[string]wire.OSString{}, Functions: []wire.ShellFunction{}, Options: slices.Clone(l.state.Options),
 		Hashed: map[string]wire.OSString{}, Disabled: slices.Clone(l.state.Disabled), Loaded: slices.Clone(l.state.Loaded),
-		Env: wire.EnvChange{Set: map[string]wire.OSString{}, Unset: []string{}},
+		Env:        wire.EnvChange{Set: map[string]wire.OSString{}, Unset: []string{}},
+		Executions: append([]wire.ExecutionID{}, l.untold...),
 	}
 	for _, list := range []*[]string{&s.Options, &s.Disabled, &s.Loaded} {
 		if *list == nil {
@@ -134,6 +154,7 @@ func (l *Lender) tellLocked() {
 	}
 	if l.send(s) {
 		l.told, l.sentEnv, l.bodies = s.Digest, env, bodies
+		l.toldOf, l.untold = s.Executions, nil
 	}
 }
 

@@ -58,6 +58,19 @@ func (w *window) state(value string) {
 	}
 }
 
+// stateBy is state from a client that tells whose work it may be.
+func (w *window) stateBy(value string, executions ...wire.ExecutionID) {
+	w.t.Helper()
+	err := w.c.ShellState(&wire.ShellState{
+		Digest: value, Env: wire.EnvChange{Set: map[string]wire.OSString{"PATH": wire.OSString(value)}},
+		Aliases:    map[string]wire.OSString{"ls": wire.OSString(value), "ll": "ls -l"},
+		Executions: append([]wire.ExecutionID{}, executions...),
+	})
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
 // lend lends the shell for a wish, and is told the command.
 func (w *window) lend(wish wish) (b *borrow, ref wire.LeaseRef) {
 	w.t.Helper()
@@ -148,6 +161,44 @@ func TestBlame(t *testing.T) {
 			w.c.lender.unlink(w.c)
 			openWindow(t, h).state("new")
 		}, nil},
+		{"an unapproved one, told behind the command of the user who took the shell back", func(_ *testing.T, _ *Hub, w *window) {
+			_, ref := w.lend(wish{})
+			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
+			w.stateBy("new", "x")
+		}, []string{"PATH", "ls"}},
+		{"one that a person wanted, told so", func(_ *testing.T, _ *Hub, w *window) {
+			_, ref := w.lend(wish{vetted: true})
+			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
+			w.stateBy("new", "x")
+		}, nil},
+		{"one of several", func(_ *testing.T, _ *Hub, w *window) {
+			_, ref := w.lend(wish{vetted: true})
+			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
+			w.stateBy("new", "w", "x")
+		}, []string{"PATH", "ls"}},
+		{"the user's, told so while an unapproved one has the shell still", func(_ *testing.T, _ *Hub, w *window) {
+			_, ref := w.lend(wish{})
+			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+			w.stateBy("new", "x")
+			w.stateBy("newer")
+		}, nil},
+		{"an unapproved one whose state was lost with the link", func(t *testing.T, h *Hub, w *window) {
+			w.lend(wish{})
+			w.c.lender.unlink(w.c)
+			openWindow(t, h).stateBy("new") // it has told whose it was
+		}, []string{"PATH", "ls"}},
+		{"the environment of an unapproved one that ended while the link was lost", func(_ *testing.T, _ *Hub, w *window) {
+			_, ref := w.lend(wish{})
+			w.c.lender.unlink(w.c)
+			env := map[string]wire.OSString{"PATH": "new"}
+			w.c.lender.link(w.c, &wire.EnvSnapshot{
+				Env: env, Leases: []wire.HeldLease{{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"}},
+			}, &wire.Ready{})
+			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+			if err := w.c.ShellState(&wire.ShellState{Digest: "new", Aliases: map[string]wire.OSString{"ls": "old", "ll": "ls -l"}}); err != nil {
+				t.Error(err)
+			}
+		}, []string{"PATH"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHub(t)

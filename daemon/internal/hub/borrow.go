@@ -179,6 +179,9 @@ func (ln *lender) beginLocked(b *borrow) {
 		return
 	}
 	ln.blame = !w.vetted
+	if w.vetted {
+		ln.vetted = append(ln.vetted[max(0, len(ln.vetted)-vettedKept+1):], w.execution)
+	}
 	cwd := w.cwd
 	if cwd == "" {
 		cwd = b.cwd
@@ -189,6 +192,9 @@ func (ln *lender) beginLocked(b *borrow) {
 		Fingerprint: wire.Fingerprint(wire.OSString(w.command), wire.OSString(cwd), b.digest),
 	})
 }
+
+// vettedKept is how many commands that a person wanted are remembered by a lender: more than what is told late is the work of.
+const vettedKept = 64
 
 // refusal is why a borrower did not get the shell.
 func (b *borrow) refusal(waited time.Duration) error {

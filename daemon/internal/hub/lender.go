@@ -37,9 +37,12 @@ type lender struct {
 	disabled, loaded []string
 	bodies           map[string]string // of functions, by hash: a state names those of the one before, and brings the others
 	// What borrowed commands that no person approved changed: it may decide what later ones do (T3g). blame holds while
-	// the state that the client tells is such a command's work.
+	// the state that the client tells is such a command's work, as far as the order of the messages says so; vetted are
+	// the last that a person wanted.
 	poisoned map[string]bool
 	blame    bool
+	vetted   []wire.ExecutionID
+	toldEnv  map[string]wire.OSString // with the last state told; env may be newer
 	cwd      string
 	digest   string // "" = not known yet
 	known    string // the digest that aliases, functions and env are those of; "" = none
@@ -322,15 +325,6 @@ func (ln *lender) stateChanged(c *Client, st *wire.ShellState) error {
 	for name, file := range st.Hashed {
 		hashed[name] = string(file)
 	}
-	// A client that has just come has changed nothing; and what is put back is as much to blame for as it was before.
-	if !first && !ln.undoingLocked() {
-		ln.markLocked(st, changed(ln.aliases, aliases), changed(ln.functions, functions), changed(ln.hashed, hashed),
-			differ(ln.disabled, st.Disabled), differ(ln.loaded, st.Loaded))
-	}
-	ln.aliases, ln.functions, ln.hashed, ln.disabled, ln.loaded = aliases, functions, hashed, st.Disabled, st.Loaded
-	if back && ln.m.Current() == nil { // of a command whose lease was over before it was told
-		ln.blame = false
-	}
 	env := maps.Clone(ln.env)
 	if env == nil {
 		env = map[string]wire.OSString{}
@@ -339,7 +333,19 @@ func (ln *lender) stateChanged(c *Client, st *wire.ShellState) error {
 	for _, name := range st.Env.Unset {
 		delete(env, name)
 	}
-	ln.env = env
+	unapproved := slices.ContainsFunc(st.Executions, func(id wire.ExecutionID) bool { return !slices.Contains(ln.vetted, id) })
+	// A client that has just come has changed nothing; and what is put back is as much to blame for as it was before.
+	if !first && (unapproved || !ln.undoingLocked()) {
+		blame := unapproved || ln.blame && (st.Executions == nil || back) // what was named on the link before may be lost with it
+		// Against what was told last, not by st.Env: what changed while the link was down came with the EnvSnapshot.
+		ln.markLocked(blame, changed(ln.toldEnv, env), changed(ln.aliases, aliases), changed(ln.functions, functions),
+			changed(ln.hashed, hashed), differ(ln.disabled, st.Disabled), differ(ln.loaded, st.Loaded))
+	}
+	ln.env, ln.toldEnv = env, env
+	ln.aliases, ln.functions, ln.hashed, ln.disabled, ln.loaded = aliases, functions, hashed, st.Disabled, st.Loaded
+	if back && ln.m.Current() == nil { // of a command whose lease was over before it was told
+		ln.blame = false
+	}
 	close(ln.told)
 	ln.told = make(chan struct{})
 	return nil
@@ -352,13 +358,9 @@ func (ln *lender) undoingLocked() bool {
 
 // markLocked notes who changed what: names that an unapproved command changed are suspect, those that the user changes
 // are theirs again.
-func (ln *lender) markLocked(st *wire.ShellState, more ...[]string) {
-	names := append(slices.Collect(maps.Keys(st.Env.Set)), st.Env.Unset...)
-	for _, list := range more {
-		names = append(names, list...)
-	}
-	for _, name := range names {
-		if !ln.blame {
+func (ln *lender) markLocked(blame bool, lists ...[]string) {
+	for _, name := range slices.Concat(lists...) {
+		if !blame {
 			delete(ln.poisoned, name)
 			continue
 		}
@@ -370,7 +372,7 @@ func (ln *lender) markLocked(st *wire.ShellState, more ...[]string) {
 }
 
 // changed lists the names whose values differ.
-func changed(before, now map[string]string) []string {
+func changed[V ~string](before, now map[string]V) []string {
 	var names []string
 	for name, value := range now {
 		if old, ok := before[name]; !ok || old != value {

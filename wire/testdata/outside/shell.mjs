@@ -24,9 +24,11 @@ export class Shell {
     return fingerprint(this.cwd, String(this.changes), "");
   }
 
-  tell() {
+  // tell tells the state, and which borrowed command it may be the work of.
+  tell(...executions) {
     this.client.send("ShellState", {
       digest: this.digest(), cwd: this.cwd, aliases: {}, functions: [], options: [], hashed: {}, disabled: [], loaded: [], env: { set: {}, unset: [] },
+      executions,
     });
   }
 
@@ -69,7 +71,7 @@ export class Shell {
       if (this.cwd !== before) {
         this.before = before;
         this.changes++;
-        this.tell();
+        this.tell(m.execution_id);
       }
     });
   }
