@@ -12,6 +12,9 @@ var (
 	ErrClosed = errors.New("shell: closed")
 )
 
+// errDeaf is the cause where a shell reads lines and yet runs nothing of sublet's.
+var errDeaf = errors.New("it reads lines, but what sublet puts before its prompt is not run")
+
 // A StartError reports a shell that did not come to its first prompt: its start-up file asks something, starts another
 // shell in its place, or hangs. Output is the end of what it printed.
 type StartError struct {
@@ -28,6 +31,9 @@ func (e *StartError) Unwrap() error { return e.Cause }
 
 // Hint names the usual reason.
 func (e *StartError) Hint() string {
+	if errors.Is(e.Cause, errDeaf) {
+		return "look at ~/.bashrc: under `shopt -s extdebug` a DEBUG trap that fails or returns keeps every command from running; or it starts another bash with exec"
+	}
 	return "look at ~/.bashrc: it may ask a question or start another shell; `bash -i` in a terminal shows what it does"
 }
 

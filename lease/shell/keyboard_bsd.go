@@ -10,6 +10,9 @@ func waitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() b
 // lineBuffer cannot be told here.
 func lineBuffer(shell int) uint64 { return 0 }
 
+// readsLines cannot be told here.
+func readsLines(shell int) bool { return false }
+
 // stopped cannot be told without a ps for each look; so a suspended shell is only woken by a cancel.
 func stopped(pid int) bool { return false }
 

@@ -70,6 +70,13 @@ func lineBuffer(shell int) uint64 {
 	return c.args[1]
 }
 
+// readsLines tells whether the shell is blocked in the read of command lines, by how much that asks for: the read builtin asks
+// for one byte or 4096.
+func readsLines(shell int) bool {
+	c, ok := syscallOf(shell, shell)
+	return ok && c.nr == sysRead && c.args[0] == 0 && c.args[2] == 1024
+}
+
 // blocked is the system call a process is blocked in.
 type blocked struct {
 	nr   int

@@ -3,6 +3,7 @@
 #   __sublet_dir      the shell's private folder       __sublet_tty      its terminal
 #   __sublet_rc       the user's start-up file, or ''  __sublet_private  1: no person types here
 #   __sublet_restore  what puts a dead shell's state back, or ''
+#   __sublet_inherit  what takes options over from the environment
 #   __sublet_old      1: bash before 5.1, where PROMPT_COMMAND is no array and there is no SRANDOM
 #
 # h begins the prompt hook and tells the end of a command; z ends the hook and tells that the shell is ready; next makes it
@@ -624,7 +625,17 @@ if [[ $__sublet_private == 1 ]]; then
 	\builtin set +o history
 fi
 [[ ! $__sublet_restore ]] || \builtin . "$__sublet_restore"
+if [[ ${FUNCNEST-} == [1-9] || ${FUNCNEST-} == 1[0-9] ]]; then
+	if [[ ${FUNCNEST@a} == *r* ]]; then
+		\builtin printf 'FUNCNEST is read-only and %s: the functions of sublet need 20\n' "$FUNCNEST" >&2
+		\builtin exit 1
+	fi
+	\builtin printf 'sublet: FUNCNEST was %s; its functions need 20, so it is 20 here\n' "$FUNCNEST" >&2
+	FUNCNEST=20
+fi
 \builtin unset -v __sublet_rc __sublet_private __sublet_restore
 __sublet_w=2 # PS1 is the user's now, also where it is empty
+\builtin eval "$__sublet_inherit"
+\builtin unset -v __sublet_inherit
 \__sublet_again
 \builtin : "${__sublet_tz-}" # which $_ then is

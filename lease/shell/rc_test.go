@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -347,6 +348,7 @@ func TestStartFails(t *testing.T) {
 		{"keeps the prompt hook", "readonly PROMPT_COMMAND='history -a'", "PROMPT_COMMAND read-only"},
 		{"keeps PS0", "readonly PS0=", "PS0 read-only"},
 		{"keeps the prompt hooks", "readonly -a PROMPT_COMMAND=('history -a' :)", "PROMPT_COMMAND read-only"},
+		{"keeps functions from nesting", "readonly FUNCNEST=2", "FUNCNEST is read-only"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -365,6 +367,74 @@ func TestStartFails(t *testing.T) {
 			}
 			if ents, _ := os.ReadDir(folder); len(ents) > 0 {
 				t.Errorf("left behind: %v", ents)
+			}
+		})
+	}
+}
+
+// A shell in which nothing runs any more is told of within two seconds, and why.
+func TestStartSkipsEverything(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("only /proc tells that a shell reads lines")
+	}
+	for _, trap := range []string{"return 2", "return", "false"} {
+		t.Run(trap, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			s, err := Start(t.Context(), Options{RC: rcFile(t, "shopt -s extdebug; trap '"+trap+"' DEBUG"), Folder: t.TempDir(), Env: testEnv(t), Path: os.Getenv(envBash)})
+			if err == nil {
+				s.Close()
+				t.Fatal("got a shell")
+			}
+			se, ok := errors.AsType[*StartError](err)
+			if !ok || !errors.Is(err, errDeaf) || !strings.Contains(se.Hint(), "extdebug") || time.Since(began) > patience/2 {
+				t.Errorf("got %v after %v, hint %q", err, time.Since(began), se.Hint())
+			}
+		})
+	}
+	// What only takes its time, or asks, is waited for.
+	for _, rc := range []string{"sleep 1.5", "read -t 1.5 x"} {
+		s := start(t, func(o *Options) { o.RC = rcFile(t, rc) })
+		do(t, s, user("true"))
+	}
+}
+
+// What bash takes from its environment holds in the shell, too, though it is not started with it: in posix mode it would read
+// no start-up file but $ENV, under set -x show what is not the user's.
+func TestInheritedOptions(t *testing.T) {
+	t.Parallel()
+	const asLong = "sublet: FUNCNEST was 2; its functions need 20, so it is 20 here\r\n"
+	for _, c := range []struct{ env, prints, said string }{
+		{"POSIXLY_CORRECT=1", "posix on 1 mine", ""},
+		{"POSIXLY_CORRECT=", "posix on mine", ""},
+		{"SHELLOPTS=posix:nounset:nosuch", "posix on y mine", ""},
+		{"SHELLOPTS=braceexpand:xtrace:noexec:onecmd", "posix off mine", "+"},
+		{"FUNCNEST=2", "posix off mine", asLong},
+		{"BASHOPTS=extdebug:nullglob", "posix off mine", ""},
+	} {
+		t.Run(c.env, func(t *testing.T) {
+			t.Parallel()
+			var said collector
+			s := start(t, func(o *Options) { o.Env, o.RC, o.Unowned = append(o.Env, c.env), rcFile(t, "mine=mine"), said.add })
+			for _, u := range []bool{true, false} {
+				r := do(t, s, Command{Text: `echo $(set -o | grep posix) ${POSIXLY_CORRECT-} $mine; (exit 3)`, User: u})
+				if got := strings.TrimSpace(withoutTrace(string(r.Output))); got != c.prints || exit(r) != 3 {
+					t.Errorf("user %v: got %q, exit %d, want %q", u, got, exit(r), c.prints)
+				}
+			}
+			if name, _, _ := strings.Cut(c.env, "="); name != "BASHOPTS" {
+				if r := do(t, s, user("printenv "+name)); exit(r) != 0 {
+					t.Error("it is no longer exported")
+				}
+			}
+			if got := said.String(); got != c.said && (c.said != "+" || got == "") {
+				t.Errorf("it is said %q, want %q", got, c.said)
+			}
+			pid := s.PID()
+			do(t, s, leased("kill -9 $$"))
+			if r := do(t, s, leased("set -o | grep -c 'posix.*on'; true")); s.PID() == pid || strings.Contains(c.prints, "on") != strings.Contains(string(r.Output), "1") {
+				t.Errorf("started again: %q", r.Output)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ type Shell struct {
 	o             Options
 	path, version string
 	env           []string
+	inherit       string // what it takes over from its environment in its start-up file: see takenOver
 	folder        string // ours, removed by Close
 	log           *slog.Logger
 	fifo          atomic.Pointer[os.File] // the side channel
@@ -93,7 +95,8 @@ func Start(ctx context.Context, o Options) (*Shell, error) {
 		return nil, err
 	}
 	s.oldBash = o.old || !atLeast(s.version, 5, 1)
-	s.env = append(withoutEnv(s.env, EnvInside, "PROMPT_COMMAND", "PS0", "PS1"), EnvInside+"="+strconv.Itoa(os.Getpid()))
+	s.inherit = takenOver(s.env)
+	s.env = append(withoutEnv(s.env, EnvInside, "PROMPT_COMMAND", "PS0", "PS1", "POSIXLY_CORRECT", "SHELLOPTS"), EnvInside+"="+strconv.Itoa(os.Getpid()))
 	if err := s.makeFolder(); err != nil {
 		return nil, err
 	}
@@ -122,19 +125,52 @@ func (s *Shell) startFirst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case <-idle:
-		p.stream.do(func() { p.stream.unowned = user })
-		s.mu.Lock()
-		s.o.Unowned, s.starting = user, false
-		s.mu.Unlock()
-		return nil
-	case <-p.exited:
-		err = errors.New(describe(p.state))
-	case <-ctx.Done():
-		err = context.Cause(ctx)
+	look := time.NewTicker(startLook)
+	defer look.Stop()
+	for reads := 0; ; {
+		select {
+		case <-idle:
+			p.stream.do(func() { p.stream.unowned = user })
+			s.mu.Lock()
+			s.o.Unowned, s.starting = user, false
+			s.mu.Unlock()
+			return nil
+		case <-look.C:
+			if reads++; !readsLines(p.pid) {
+				reads = 0
+			}
+			if reads < 3 || !s.takeRecords(p) || closed(idle) {
+				continue
+			}
+			err = errDeaf
+		case <-p.exited:
+			err = errors.New(describe(p.state))
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		return &StartError{Path: s.path, Output: tail.string(), Cause: err}
 	}
-	return &StartError{Path: s.path, Output: tail.string(), Cause: err}
+}
+
+// startLook is how often it is looked whether a shell that did not tell that it is ready reads lines all the same.
+const startLook = 200 * time.Millisecond
+
+// takenOver is what a start-up file does in place of variables of the environment by which bash would not read that file, or
+// not as sublet needs it: in posix mode it reads none of its own, and under set -x it would show sublet's.
+func takenOver(env []string) string {
+	var b strings.Builder
+	if options := getEnv(env, "SHELLOPTS"); options != "" {
+		for o := range strings.SplitSeq(options, ":") {
+			if setOption[o] && !fixedOption[o] && o != "noexec" && o != "onecmd" {
+				fmt.Fprintf(&b, "\\builtin set -o %s\n", o)
+			}
+		}
+		b.WriteString("\\builtin export SHELLOPTS\n")
+	}
+	if i := slices.IndexFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "POSIXLY_CORRECT=") }); i >= 0 {
+		fmt.Fprintf(&b, "\\builtin export POSIXLY_CORRECT=%s\n", quote(getEnv(env, "POSIXLY_CORRECT")))
+	}
+	return b.String()
 }
 
 func describe(st *os.ProcessState) string {
@@ -288,6 +324,7 @@ func (s *Shell) writeRC(tty, restore string) (string, error) {
 		{"rc", rc},
 		{"private", private},
 		{"restore", restore},
+		{"inherit", s.inherit},
 		{"old", map[bool]string{true: "1", false: "0"}[s.oldBash]},
 	} {
 		fmt.Fprintf(&b, "__sublet_%s=%s\n", kv[0], quote(kv[1]))
