@@ -127,7 +127,7 @@ type ShellState struct {
 	Disabled []string            `msgpack:"disabled"`
 	Loaded   []string            `msgpack:"loaded"`
 	Env      EnvChange           `msgpack:"env"` // against the last ShellState, or against EnvSnapshot.Env
-	// Executions are the borrowed commands that ran since the last ShellState: what changed may be their
+	// Executions are the borrowed commands that ran, or were put back, since the last ShellState: what changed may be their
 	// work. Empty: it is the user's. Nil, of a client that does not tell: of the command that the messages before name.
 	Executions []ExecutionID `msgpack:"executions"`
 }

@@ -212,7 +212,7 @@ func (l *Lender) execute(e *execution) {
 	if before.Digest != "" { // the digest is over what later commands are judged by only
 		changed = shell.Difference(before, l.state)
 		if changed != "" {
-			l.change = &change{before: before, after: l.state}
+			l.change = &change{by: m.ExecutionID, before: before, after: l.state}
 		}
 	}
 	if began {

@@ -26,7 +26,10 @@ const bodiesMost = wire.MaxFrame / 4
 const ranKept = 64
 
 // change is what a borrowed command did to the shell's state.
-type change struct{ before, after shell.State }
+type change struct {
+	by            wire.ExecutionID
+	before, after shell.State
+}
 
 // joined is two lists of executions, one after the other. Of very many the oldest become one without a name: the daemon
 // trusts what it does not know as little as what nobody approved.

@@ -384,6 +384,13 @@ func TestWhoseWorkAStateIs(t *testing.T) {
 			users(d, state("d2"))
 			told(d, []string{"ShellState"}, "x1")
 		}},
+		{"put back by the user", func(d *desk) {
+			lent(d, 1, "x1", state("d1"))
+			if _, err := d.l.UndoShell(d.t.Context()); err != nil {
+				d.t.Error(err)
+			}
+			told(d, []string{"ShellState"}, "x1")
+		}},
 		{"told on a link that was lost", func(d *desk) {
 			lent(d, 1, "x1", state("d1"))
 			d.drop()

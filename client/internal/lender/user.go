@@ -126,6 +126,7 @@ func (l *Lender) putBack(ctx context.Context) (changed string, err error) {
 	}
 	l.mu.Lock()
 	was := l.state
+	l.ran = joined(l.ran, change.by) // what was suspect before it is so again
 	l.change, l.dirty = nil, true
 	l.mu.Unlock()
 	l.look(ctx)

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -84,8 +83,8 @@ func (w *window) lend(wish wish) (b *borrow, ref wire.LeaseRef) {
 	return b, ref
 }
 
-// T3g: what an unapproved command changed in the shell is suspect, until a person changes it: also where the link was lost
-// before that was told, and where it is put back only. A window that was cut off in the middle of an agent's command came
+// T3g: what an unapproved command changed in the shell is suspect, until a person changes it or it is what it was: also where
+// the link was lost before that was told. A window that was cut off in the middle of an agent's command came
 // back with nothing to blame for.
 func TestBlame(t *testing.T) {
 	for _, c := range []struct {
@@ -135,7 +134,37 @@ func TestBlame(t *testing.T) {
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
 			w.lend(wish{undo: true})
 			w.state("old")
+		}, nil},
+		{"the second of two, put back", func(_ *testing.T, _ *Hub, w *window) {
+			for _, value := range []string{"new", "newer"} {
+				b, ref := w.lend(wish{})
+				w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+				w.state(value)
+				w.c.lender.giveBack(b)
+				w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
+			}
+			w.lend(wish{undo: true})
+			w.state("new")
 		}, []string{"PATH", "ls"}},
+		{"one that a person wanted, put back", func(_ *testing.T, _ *Hub, w *window) {
+			b, ref := w.lend(wish{vetted: true})
+			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+			w.state("new")
+			w.c.lender.giveBack(b)
+			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
+			w.lend(wish{undo: true})
+			w.state("old")
+		}, nil},
+		{"the second of two, put back by the user", func(_ *testing.T, _ *Hub, w *window) {
+			w.stateBy("new", "x")
+			w.stateBy("newer", "y")
+			w.stateBy("new", "y")
+		}, []string{"PATH", "ls"}},
+		{"both, put back by the user", func(_ *testing.T, _ *Hub, w *window) {
+			w.stateBy("new", "x")
+			w.stateBy("newer", "y")
+			w.stateBy("old", "y")
+		}, nil},
 		{"an unapproved one that goes on over a lost link", func(t *testing.T, h *Hub, w *window) {
 			_, ref := w.lend(wish{})
 			w.c.lender.unlink(w.c)
@@ -205,7 +234,7 @@ func TestBlame(t *testing.T) {
 			w := openWindow(t, h)
 			w.state("old")
 			c.do(t, h, w)
-			if got := slices.Sorted(maps.Keys(w.c.lender.poisoned)); !slices.Equal(got, c.want) {
+			if got := w.c.lender.suspects; !slices.Equal(got, c.want) {
 				t.Errorf("suspect is %q, want %q", got, c.want)
 			}
 		})

@@ -299,15 +299,15 @@ func TestBodiesOfFunctions(t *testing.T) {
 	for n := range 100 {
 		hash := fmt.Sprint("h", n)
 		state(f("kept", "k", map[bool]string{true: "kept () { :; }"}[n == 0]), f("new", hash, "new () { :; }"), f("same", hash, ""))
-		if ln.functions["kept"] != "kept () { :; }" || ln.functions["same"] != "new () { :; }" {
-			t.Fatalf("state %d: got %q, want the bodies that were told", n, ln.functions)
+		if ln.state.Functions["kept"] != "kept () { :; }" || ln.state.Functions["same"] != "new () { :; }" {
+			t.Fatalf("state %d: got %q, want the bodies that were told", n, ln.state.Functions)
 		}
 	}
 	if len(ln.bodies) != 2 {
 		t.Errorf("got %d bodies kept, want 2", len(ln.bodies))
 	}
 	state(f("back", "h3", ""))
-	if body := ln.functions["back"]; body != "" {
+	if body := ln.state.Functions["back"]; body != "" {
 		t.Errorf("got %q for a body that was forgotten, want none: it is asked about", body)
 	}
 }

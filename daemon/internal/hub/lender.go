@@ -9,6 +9,7 @@ import (
 
 	"sublet/daemon/internal/risk"
 	"sublet/lease"
+	"sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -31,18 +32,16 @@ type lender struct {
 	lostAt time.Time   // when that was lost
 	closed bool
 	env    map[string]wire.OSString
-	aliases,
-	functions,
-	hashed map[string]string
-	disabled, loaded []string
-	bodies           map[string]string // of functions, by hash: a state names those of the one before, and brings the others
-	// What borrowed commands that no person approved changed: it may decide what later ones do (T3g). blame holds while
-	// the state that the client tells is such a command's work, as far as the order of the messages says so; vetted are
-	// the last that a person wanted.
-	poisoned map[string]bool
+	state  shell.State       // as last told, on whatever link; env may be newer
+	stated bool              // it was told
+	bodies map[string]string // of functions, by hash: a state names those of the one before, and brings the others
+	// What borrowed commands that no person approved changed may decide what later ones do (T3g): suspects are the names whose
+	// meaning is another than the trusted one. blame holds while the state that the client tells is such a command's work, as
+	// far as the order of the messages says so; vetted are the last that a person wanted.
+	trusted  trusted
+	suspects []string
 	blame    bool
 	vetted   []wire.ExecutionID
-	toldEnv  map[string]wire.OSString // with the last state told; env may be newer
 	cwd      string
 	digest   string // "" = not known yet
 	known    string // the digest that aliases, functions and env are those of; "" = none
@@ -304,27 +303,8 @@ func (ln *lender) stateChanged(c *Client, st *wire.ShellState) error {
 	if ln.client != c {
 		return ErrNotShellOwner
 	}
-	back, first := ln.known == "", ln.aliases == nil // of this link, and of all
+	back := ln.known == "" // on a new link
 	ln.cwd, ln.digest, ln.known = string(st.Cwd), st.Digest, st.Digest
-	aliases := make(map[string]string, len(st.Aliases))
-	for name, text := range st.Aliases {
-		aliases[name] = string(text)
-	}
-	functions, bodies := make(map[string]string, len(st.Functions)), make(map[string]string, len(st.Functions))
-	for _, f := range st.Functions {
-		switch {
-		case f.Body != "":
-			bodies[f.Hash] = string(f.Body)
-		case bodies[f.Hash] == "":
-			bodies[f.Hash] = ln.bodies[f.Hash]
-		}
-		functions[f.Name] = bodies[f.Hash]
-	}
-	ln.bodies = bodies
-	hashed := make(map[string]string, len(st.Hashed))
-	for name, file := range st.Hashed {
-		hashed[name] = string(file)
-	}
 	env := maps.Clone(ln.env)
 	if env == nil {
 		env = map[string]wire.OSString{}
@@ -333,16 +313,22 @@ func (ln *lender) stateChanged(c *Client, st *wire.ShellState) error {
 	for _, name := range st.Env.Unset {
 		delete(env, name)
 	}
-	unapproved := slices.ContainsFunc(st.Executions, func(id wire.ExecutionID) bool { return !slices.Contains(ln.vetted, id) })
-	// A client that has just come has changed nothing; and what is put back is as much to blame for as it was before.
-	if !first && (unapproved || !ln.undoingLocked()) {
-		blame := unapproved || ln.blame && (st.Executions == nil || back) // what was named on the link before may be lost with it
-		// Against what was told last, not by st.Env: what changed while the link was down came with the EnvSnapshot.
-		ln.markLocked(blame, changed(ln.toldEnv, env), changed(ln.aliases, aliases), changed(ln.functions, functions),
-			changed(ln.hashed, hashed), differ(ln.disabled, st.Disabled), differ(ln.loaded, st.Loaded))
+	ln.env = env
+	now := shell.State{
+		Vars: texts(env), Aliases: texts(st.Aliases), Functions: ln.functionsOf(st), Hashed: texts(st.Hashed),
+		Disabled: st.Disabled, Loaded: st.Loaded,
 	}
-	ln.env, ln.toldEnv = env, env
-	ln.aliases, ln.functions, ln.hashed, ln.disabled, ln.loaded = aliases, functions, hashed, st.Disabled, st.Loaded
+	unapproved := slices.ContainsFunc(st.Executions, func(id wire.ExecutionID) bool { return !slices.Contains(ln.vetted, id) })
+	switch {
+	case !ln.stated: // a client that has just come has changed nothing
+		ln.trusted.all(now)
+	case unapproved || ln.blame && (back || st.Executions == nil): // what was named on the link before may be lost with it
+	case st.Executions == nil && ln.undoingLocked() && len(ln.suspects) > 0: // put back, to what may have been suspect before
+	default:
+		ln.trusted.change(ln.state, now)
+	}
+	ln.state, ln.stated = now, true
+	ln.suspects = ln.trusted.suspects(now)
 	if back && ln.m.Current() == nil { // of a command whose lease was over before it was told
 		ln.blame = false
 	}
@@ -356,48 +342,29 @@ func (ln *lender) undoingLocked() bool {
 	return l != nil && l.Owner.(*borrow).wish.undo
 }
 
-// markLocked notes who changed what: names that an unapproved command changed are suspect, those that the user changes
-// are theirs again.
-func (ln *lender) markLocked(blame bool, lists ...[]string) {
-	for _, name := range slices.Concat(lists...) {
-		if !blame {
-			delete(ln.poisoned, name)
-			continue
+// functionsOf are the functions of a state with their bodies, "" for one that is not known.
+func (ln *lender) functionsOf(st *wire.ShellState) map[string]string {
+	functions, bodies := make(map[string]string, len(st.Functions)), make(map[string]string, len(st.Functions))
+	for _, f := range st.Functions {
+		switch {
+		case f.Body != "":
+			bodies[f.Hash] = string(f.Body)
+		case bodies[f.Hash] == "":
+			bodies[f.Hash] = ln.bodies[f.Hash]
 		}
-		if ln.poisoned == nil {
-			ln.poisoned = map[string]bool{}
-		}
-		ln.poisoned[name] = true
+		functions[f.Name] = bodies[f.Hash]
 	}
+	ln.bodies = bodies
+	return functions
 }
 
-// changed lists the names whose values differ.
-func changed[V ~string](before, now map[string]V) []string {
-	var names []string
-	for name, value := range now {
-		if old, ok := before[name]; !ok || old != value {
-			names = append(names, name)
-		}
+// texts is a map of a message as the rest of the daemon has it.
+func texts(m map[string]wire.OSString) map[string]string {
+	out := make(map[string]string, len(m))
+	for name, value := range m {
+		out[name] = string(value)
 	}
-	for name := range before {
-		if _, ok := now[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// differ lists what is in one list only.
-func differ(before, now []string) []string {
-	var names []string
-	for _, lists := range [][2][]string{{before, now}, {now, before}} {
-		for _, name := range lists[0] {
-			if !slices.Contains(lists[1], name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
+	return out
 }
 
 // typed notes that the user typed a command there.
@@ -449,12 +416,9 @@ func (ln *lender) environ() map[string]wire.OSString {
 func (ln *lender) facts(c *risk.Context) (known bool) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	c.Env = make(map[string]string, len(ln.env))
-	for name, value := range ln.env {
-		c.Env[name] = string(value)
-	}
+	c.Env = texts(ln.env)
 	// Replaced, never changed in place.
-	c.Aliases, c.Functions, c.Hashed, c.Disabled, c.Loaded = ln.aliases, ln.functions, ln.hashed, ln.disabled, ln.loaded
-	c.Poisoned = slices.Sorted(maps.Keys(ln.poisoned))
+	c.Aliases, c.Functions, c.Hashed = ln.state.Aliases, ln.state.Functions, ln.state.Hashed
+	c.Disabled, c.Loaded, c.Poisoned = ln.state.Disabled, ln.state.Loaded, slices.Clone(ln.suspects)
 	return ln.known != "" && ln.known == ln.digest
 }

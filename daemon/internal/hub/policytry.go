@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"maps"
 	"path/filepath"
 	"slices"
 
@@ -68,8 +67,9 @@ func (c *Client) shellOf() *lender {
 func (c *Client) accept(ctx context.Context, s *session) {
 	if ln := c.shellOf(); ln != nil {
 		ln.mu.Lock()
-		names := slices.Sorted(maps.Keys(ln.poisoned))
-		ln.poisoned = nil
+		names := ln.suspects
+		ln.trusted.all(ln.state)
+		ln.suspects = nil
 		ln.mu.Unlock()
 		c.hub.log.Info("changes of the shell accepted", "names", names, "by", c.who())
 	}
@@ -83,7 +83,7 @@ func (c *Client) suspects(ctx context.Context, s *session) []string {
 	names := []string{}
 	if ln := c.shellOf(); ln != nil {
 		ln.mu.Lock()
-		names = append(names, slices.Sorted(maps.Keys(ln.poisoned))...)
+		names = append(names, ln.suspects...)
 		ln.mu.Unlock()
 	}
 	var there risk.Context

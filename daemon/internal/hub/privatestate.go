@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 
@@ -10,12 +9,11 @@ import (
 	"sublet/lease/shell"
 )
 
-// privateState is what a private shell's state was when a person last stood behind it: at its start, and after each
-// command that a person allowed. What differs from it since may decide what later commands do (T3g).
+// privateState is what a private shell's state was when a person last stood behind it.
 type privateState struct {
 	mu sync.Mutex
 	// below: guarded by mu
-	trusted shell.State
+	trusted trusted
 	before  shell.State // as the command that runs found it
 	known   bool        // trusted is set
 }
@@ -31,18 +29,8 @@ func (p *privateState) begin(now shell.State) {
 func (p *privateState) startLocked(now shell.State) {
 	if !p.known {
 		p.known = true
-		p.trusted = shell.State{
-			Vars: copied(now.Vars), Aliases: copied(now.Aliases), Functions: copied(now.Functions), Hashed: copied(now.Hashed),
-			Disabled: slices.Clone(now.Disabled), Loaded: slices.Clone(now.Loaded),
-		}
+		p.trusted.all(now)
 	}
-}
-
-// copied is a map of its own, never nil.
-func copied(m map[string]string) map[string]string {
-	own := make(map[string]string, len(m))
-	maps.Copy(own, m)
-	return own
 }
 
 // accept trusts what the last command changed. What an earlier one changed stays suspect.
@@ -53,33 +41,7 @@ func (p *privateState) accept(ctx context.Context, sh *shell.Shell) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, m := range []struct{ trusted, before, now map[string]string }{
-		{p.trusted.Vars, p.before.Vars, now.Vars},
-		{p.trusted.Aliases, p.before.Aliases, now.Aliases},
-		{p.trusted.Functions, p.before.Functions, now.Functions},
-		{p.trusted.Hashed, p.before.Hashed, now.Hashed},
-	} {
-		for _, name := range changed(m.before, m.now) {
-			if value, ok := m.now[name]; ok {
-				m.trusted[name] = value
-			} else {
-				delete(m.trusted, name)
-			}
-		}
-	}
-	p.trusted.Disabled = trusting(p.trusted.Disabled, p.before.Disabled, now.Disabled)
-	p.trusted.Loaded = trusting(p.trusted.Loaded, p.before.Loaded, now.Loaded)
-}
-
-// trusting is a trusted list after a change from before to now that is trusted too.
-func trusting(trusted, before, now []string) []string {
-	for _, name := range differ(before, now) {
-		trusted = slices.DeleteFunc(trusted, func(s string) bool { return s == name })
-		if slices.Contains(now, name) {
-			trusted = append(trusted, name)
-		}
-	}
-	return trusted
+	p.trusted.change(p.before, now)
 }
 
 // acceptAll trusts the state as it is.
@@ -109,14 +71,7 @@ func (p *privateState) facts(ctx context.Context, sh *shell.Shell, digest string
 		return false
 	}
 	p.startLocked(now)
-	suspect := changed(p.trusted.Vars, now.Vars)
-	suspect = append(suspect, changed(p.trusted.Aliases, now.Aliases)...)
-	suspect = append(suspect, changed(p.trusted.Functions, now.Functions)...)
-	suspect = append(suspect, changed(p.trusted.Hashed, now.Hashed)...)
-	suspect = append(suspect, differ(p.trusted.Disabled, now.Disabled)...)
-	suspect = append(suspect, differ(p.trusted.Loaded, now.Loaded)...)
-	slices.Sort(suspect)
-	c.Env, c.Aliases, c.Functions, c.Poisoned = now.Vars, now.Aliases, now.Functions, slices.Compact(suspect)
+	c.Env, c.Aliases, c.Functions, c.Poisoned = now.Vars, now.Aliases, now.Functions, p.trusted.suspects(now)
 	c.Hashed, c.Disabled, c.Loaded = now.Hashed, now.Disabled, now.Loaded
 	return true
 }

@@ -69,9 +69,9 @@ export class Shell {
         output: new Uint8Array(output), exit_code: code, signal: signal ?? "", cwd: this.cwd, duration_ms: Date.now() - begun,
       });
       if (this.cwd !== before) {
-        this.before = before;
+        Object.assign(this, { before, changer: m.execution_id });
         this.changes++;
-        this.tell(m.execution_id);
+        this.tell(this.changer);
       }
     });
   }
@@ -84,7 +84,7 @@ export class Shell {
       this.before = null;
       this.changes++;
       output = `left you in ${this.cwd}`;
-      this.tell();
+      this.tell(this.changer);
     }
     this.client.send("CommandCompleted", {
       ...ref(m), execution_id: m.execution_id, output: new TextEncoder().encode(output), truncated: null, exit_code: null, signal: "",

@@ -1,0 +1,97 @@
+package hub
+
+import (
+	"maps"
+	"slices"
+
+	"sublet/lease/shell"
+)
+
+// trusted is what the names of a shell meant when a person last stood behind it: at its start, and after each change of the
+// user's own or of a command that a person wanted. What differs from it may decide what later commands do (T3g).
+type trusted struct{ state shell.State }
+
+// all trusts a state as it is.
+func (t *trusted) all(now shell.State) {
+	t.state = shell.State{
+		Vars: copied(now.Vars), Aliases: copied(now.Aliases), Functions: copied(now.Functions), Hashed: copied(now.Hashed),
+		Disabled: slices.Clone(now.Disabled), Loaded: slices.Clone(now.Loaded),
+	}
+}
+
+// change trusts what differs between two states. What differed before stays suspect.
+func (t *trusted) change(before, now shell.State) {
+	for _, m := range []struct{ trusted, before, now map[string]string }{
+		{t.state.Vars, before.Vars, now.Vars},
+		{t.state.Aliases, before.Aliases, now.Aliases},
+		{t.state.Functions, before.Functions, now.Functions},
+		{t.state.Hashed, before.Hashed, now.Hashed},
+	} {
+		for _, name := range changed(m.before, m.now) {
+			if value, ok := m.now[name]; ok {
+				m.trusted[name] = value
+			} else {
+				delete(m.trusted, name)
+			}
+		}
+	}
+	t.state.Disabled = trusting(t.state.Disabled, before.Disabled, now.Disabled)
+	t.state.Loaded = trusting(t.state.Loaded, before.Loaded, now.Loaded)
+}
+
+// suspects lists the names that mean something else now, sorted.
+func (t *trusted) suspects(now shell.State) []string {
+	names := slices.Concat(
+		changed(t.state.Vars, now.Vars), changed(t.state.Aliases, now.Aliases), changed(t.state.Functions, now.Functions),
+		changed(t.state.Hashed, now.Hashed), differ(t.state.Disabled, now.Disabled), differ(t.state.Loaded, now.Loaded),
+	)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// copied is a map of its own, never nil.
+func copied(m map[string]string) map[string]string {
+	own := make(map[string]string, len(m))
+	maps.Copy(own, m)
+	return own
+}
+
+// trusting is a trusted list after a change from before to now that is trusted too.
+func trusting(trusted, before, now []string) []string {
+	for _, name := range differ(before, now) {
+		trusted = slices.DeleteFunc(trusted, func(s string) bool { return s == name })
+		if slices.Contains(now, name) {
+			trusted = append(trusted, name)
+		}
+	}
+	return trusted
+}
+
+// changed lists the names whose values differ.
+func changed(before, now map[string]string) []string {
+	var names []string
+	for name, value := range now {
+		if old, ok := before[name]; !ok || old != value {
+			names = append(names, name)
+		}
+	}
+	for name := range before {
+		if _, ok := now[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// differ lists what is in one list only.
+func differ(before, now []string) []string {
+	var names []string
+	for _, lists := range [][2][]string{{before, now}, {now, before}} {
+		for _, name := range lists[0] {
+			if !slices.Contains(lists[1], name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
