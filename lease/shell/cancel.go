@@ -18,6 +18,7 @@ const (
 	provedWithin = 5 * time.Second
 	forksEvery   = 2 * time.Millisecond
 	startWithin  = 250 * time.Millisecond // what a line may take to begin before the shell itself is interrupted
+	waitWithin   = 50 * time.Millisecond  // what the shell may take to start a pipeline and to wait for it
 	pressEvery   = 20 * time.Millisecond
 	againEvery   = 100 * time.Millisecond
 	stuckAfter   = 300 * time.Millisecond
@@ -26,8 +27,9 @@ const (
 	sweepForks   = 3  // times for a fork in a group of its own: a background job, mostly on its way to be its program
 )
 
-// canceller ends the command in flight. A list goes on with its next command when a program takes SIGINT as an ordinary
-// end, so it looks again and again, and each new foreground group gets the signal that is due.
+// canceller ends the command in flight. Bash goes on with a list when a program takes SIGINT for an ordinary end, or is ended
+// by another signal; not where the shell itself had SIGINT, too, while it waited for the program. Where it traps that, it goes
+// on nevertheless: so the canceller looks again and again, and each new foreground group gets the signal that is due.
 type canceller struct {
 	s     *Shell
 	p     *process
@@ -36,6 +38,8 @@ type canceller struct {
 	sent  map[int]syscall.Signal // last signal by process group, or by process, negative
 	next  time.Time              // when to press
 	again time.Time              // when to look for a lost SIGINT
+	fresh int                    // the group that the shell is about to wait for
+	since time.Time              // fresh was seen
 	group int                    // that SIGINT struck, and whose members were not looked at yet; 0: none
 	forks []int                  // of the shell, not yet their program when SIGINT struck
 	alien int                    // the last group with another user's program in it; 0: none
@@ -100,8 +104,15 @@ func (c *canceller) press() {
 		}
 		return
 	}
+	if !c.awaited(pgid) {
+		c.next = time.Time{}
+		c.timer.Reset(forksEvery)
+		return
+	}
 	c.sent[pgid] = due
 	c.again = time.Now().Add(againEvery)
+	c.s.shaky.Store(true)
+	_ = syscall.Kill(c.p.pid, syscall.SIGINT) // before the program ends: bash remembers it until then
 	family(c.p.pid, pgid, c.kin)
 	err := syscall.Kill(-pgid, due)
 	if due != syscall.SIGINT {
@@ -118,6 +129,16 @@ func (c *canceller) press() {
 	// Mostly the end comes first, and nobody needs to be looked for.
 	c.group = pgid
 	c.timer.Reset(forksEvery)
+}
+
+// awaited tells whether the shell is seen to wait for a group, or has had the time for it. Before that it may still be
+// starting a pipeline, and SIGINT would leave one without its end.
+func (c *canceller) awaited(pgid int) bool {
+	if c.fresh != pgid {
+		c.fresh, c.since = pgid, time.Now()
+	}
+	waits, seen := waitsForChild(c.p.pid)
+	return waits || !seen || time.Since(c.since) >= waitWithin
 }
 
 // pressForks repeats SIGINT for those that were forks of the shell when it struck and have become their program since. A

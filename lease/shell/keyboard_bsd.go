@@ -13,6 +13,9 @@ func lineBuffer(shell int) uint64 { return 0 }
 // readsLines cannot be told here.
 func readsLines(shell int) bool { return false }
 
+// waitsForChild cannot be told here.
+func waitsForChild(shell int) (waits, seen bool) { return false, false }
+
 // stopped cannot be told without a ps for each look; so a suspended shell is only woken by a cancel.
 func stopped(pid int) bool { return false }
 

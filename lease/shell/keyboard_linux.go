@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"sublet/lease/procstat"
 )
 
@@ -75,6 +77,12 @@ func lineBuffer(shell int) uint64 {
 func readsLines(shell int) bool {
 	c, ok := syscallOf(shell, shell)
 	return ok && c.nr == sysRead && c.args[0] == 0 && c.args[2] == 1024
+}
+
+// waitsForChild tells whether the shell waits for one of its children. seen is false where the system does not show it.
+func waitsForChild(shell int) (waits, seen bool) {
+	c, ok := syscallOf(shell, shell)
+	return ok && c.nr == unix.SYS_WAIT4, ok || showsCalls(shell)
 }
 
 // blocked is the system call a process is blocked in.

@@ -1,0 +1,90 @@
+package shell
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Programs that take a cancel in their own way, under the names that the texts of TestCancelEndsWhole have for them.
+const wholePrograms = `#!/bin/sh
+case ${0##*/} in
+catches) trap 'exit 0' INT ;;
+exits130) trap 'exit 130' INT ;;
+fails) trap 'exit 3' INT ;;
+slow) trap 'sleep 0.3; exit 0' INT ;;
+ignores) trap '' INT ;;
+stays) trap '' INT TERM ;;
+esac
+echo go
+while :; do sleep 0.02; done
+`
+
+// A cancelled list went on: a program that took SIGINT for an ordinary end, or had to be ended by another signal, was
+// followed by the next of its text (`server; rm -rf build`). T2a.
+func TestCancelEndsWhole(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir()
+	for _, name := range []string{"catches", "exits130", "fails", "slow", "ignores", "stays"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(wholePrograms), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	texts := []struct{ name, text, programs string }{ // P is the program, S what must not begin; catches where programs is empty
+		{"list", `P; S`, "catches exits130 fails slow ignores"},
+		{"lines", "P\nS\n", ""},
+		{"and or", `P && S || S`, ""},
+		{"condition", `if P; then S; else S; fi`, ""},
+		{"function", `f() { P; S; }; f; S`, "catches ignores"},
+		{"functions", `g() { P; S; }; f() { g; S; }; f; S`, ""},
+		{"loop", `while :; do P; S; done; S`, "catches ignores stays"},
+		{"words", `for x in a b; do P; S; done; S`, ""},
+		{"eval", `eval 'P; S'; S`, ""},
+		{"group", `{ P; S; }; S`, ""},
+		{"negated", `! P; S`, ""},
+		{"pipeline", `P | cat; S`, "catches ignores"},
+		{"end of a pipeline", `true | P; S`, ""},
+		{"subshell", `(P; S); S`, "ignores"},
+		{"debug trap", `set -T; trap 'x=1' DEBUG; P; S`, ""},
+		{"timed", `time P; S`, ""},
+	}
+	for _, x := range texts {
+		for _, program := range strings.Fields(cmp.Or(x.programs, "catches")) {
+			for _, u := range []bool{false, true} {
+				if u && program != "catches" {
+					continue
+				}
+				name := x.name + " " + program + map[bool]string{false: "", true: " user"}[u]
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					within := map[string]time.Duration{"ignores": 3 * time.Second, "stays": 5 * time.Second}[program]
+					s := start(t, func(o *Options) { o.Env = append(o.Env, "PATH="+bin+":"+os.Getenv("PATH")) })
+					mark := filepath.Join(t.TempDir(), "second")
+					text := strings.NewReplacer("P", program, "S", "touch "+mark).Replace(x.text)
+					pid := s.PID()
+					res, took := cancelled(t, s, Command{Text: ": 'echo go'\n" + text, User: u})
+					for _, p := range res.Leftovers {
+						_ = syscall.Kill(p.PID, syscall.SIGKILL)
+						t.Errorf("left over: %q", p.Command)
+					}
+					if res.Status != "cancelled" || took > max(within, time.Second)+slack {
+						t.Errorf("got %s after %v", res.Status, took)
+					}
+					if s.PID() != pid || res.Respawned {
+						t.Errorf("the shell was replaced: %q", res.Notes)
+					}
+					if r := do(t, s, leased("echo whole")); string(r.Output) != "whole\n" {
+						t.Errorf("then got %q", r.Output)
+					}
+					if _, err := os.Stat(mark); err == nil {
+						t.Errorf("it went on: %q", res.Output)
+					}
+				})
+			}
+		}
+	}
+}
