@@ -73,7 +73,7 @@ type Result struct {
 	Leftovers []Process // still running in the command's session
 	Notes     []string  // what a borrower should know: ran in a subshell, shell was respawned, was answered at the keyboard
 	Respawned bool
-	Why       string // the shell was started again, and what is gone with it; "" unless Respawned
+	Why       string // what became of the shell: it was started again and what is gone with it, or it could not be ended; else ""
 	// Unread is what was typed while the command ran and what nobody read, as the terminal's line discipline left it:
 	// Enter is a line feed, and what was erased is gone. It never reaches the shell; it is the caller's to use. nil where
 	// something typed while a program had echo off may be in it: that may be a password.

@@ -278,31 +278,30 @@ func (c *canceller) replace() {
 // nothing was sent to the shell itself, its being ready again is an answer that nothing can spoil later.
 func (c *canceller) prove(res *Result) {
 	c.timer.Stop()
-	if c.replaced { // and its end was told in that very moment
-		<-c.p.buried
-		d := death{status: c.p.state}
-		res.Respawned, res.Why = true, d.why()
-		c.s.note(c.r, res.Why)
-	}
 	left := max(provedWithin-time.Since(c.began), 500*time.Millisecond)
-	answers := c.s.readyWithin
-	if c.s.shaky.Load() {
-		answers = c.s.probe
-	}
-	if answers(left) || c.r.c.User || res.Respawned {
-		return
+	if !c.replaced {
+		answers := c.s.readyWithin
+		if c.s.shaky.Load() {
+			answers = c.s.probe
+		}
+		if answers(left) || c.r.c.User || closed(c.p.exited) {
+			return
+		}
+		c.s.log.Warn("the shell does not answer after a cancel and is replaced")
+		_ = syscall.Kill(c.p.pid, syscall.SIGKILL)
+		left = 500 * time.Millisecond
 	}
 	select {
-	case <-c.p.exited:
-		return
-	default:
+	case <-c.p.buried:
+		res.Respawned, res.Why = c.s.current() != c.p, death{status: c.p.state}.why()
+	case <-time.After(left):
+		res.Why = "the shell does not answer, and has not ended of SIGKILL either: the system holds it; what comes next waits until it lets go"
 	}
-	_ = syscall.Kill(c.p.pid, syscall.SIGKILL)
-	<-c.p.exited
-	res.Respawned = true
-	res.Why = "the shell did not answer after the cancel and was started again where it was"
 	c.s.note(c.r, res.Why)
 }
+
+// overdue tells that the shell was replaced and its end has not come in time. It ends the wait for the command, too.
+func (c *canceller) overdue() bool { return c.replaced && time.Since(c.began) >= provedWithin }
 
 // sweep lists what the command left running, also in sessions of their own, where no terminal's signal would have reached it
 // and none of ours was sent. It gives it a moment first: what was killed goes, a fork of the shell becomes

@@ -301,7 +301,10 @@ func (s *Shell) await(ctx context.Context, r *run, p *process) Result {
 			continue
 		case <-cancel.tick():
 			cancel.press()
-			continue
+			if !cancel.overdue() {
+				continue
+			}
+			p.stream.finish()
 		case <-watch.tick():
 			watch.look()
 			continue
@@ -445,7 +448,7 @@ func (s *Shell) finish(r *run, p *process, c *canceller, res *Result) {
 	if c != nil && res.Status != "shell_exited" && !res.Respawned {
 		c.prove(res)
 	}
-	if r.plan.subshell != "" && !res.Respawned && res.Status != "shell_exited" {
+	if r.plan.subshell != "" && res.Why == "" && res.Status != "shell_exited" {
 		s.handBack(r)
 	}
 	if c != nil {

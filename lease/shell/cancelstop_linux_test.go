@@ -1,0 +1,85 @@
+package shell
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// envTracer makes the test binary the tracer of a process: each signal but SIGKILL stops that one for good, and of SIGKILL it
+// dies untold, as one does that the system has in an uninterruptible sleep.
+const envTracer = "SUBLET_TEST_TRACER"
+
+func init() {
+	if pid := os.Getenv(envTracer); pid != "" {
+		tracer(pid)
+	}
+}
+
+func tracer(pid string) {
+	runtime.LockOSThread()
+	n, err := strconv.Atoi(pid)
+	if err == nil {
+		err = unix.PtraceSeize(n)
+	}
+	fmt.Println(err)
+	_, _ = os.Stdin.Read(make([]byte, 1))
+	os.Exit(0)
+}
+
+// hold makes a shell one that no signal ends, until release.
+func hold(t *testing.T, s *Shell) (release func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envTracer+"="+strconv.Itoa(s.PID()))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() {
+		in.Close()
+		_ = cmd.Wait()
+	})
+	if told, err := bufio.NewReader(out).ReadString('\n'); err != nil || told != "<nil>\n" {
+		release()
+		t.Skipf("no process may be traced here: %s%v", told, err)
+	}
+	return release
+}
+
+// A cancel waited without end for a shell that not even SIGKILL ends.
+func TestCancelOfAShellThatCannotBeEnded(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	pid := s.PID()
+	release := hold(t, s)
+	defer time.AfterFunc(30*time.Second, release).Stop() // where the cancel waits for the end
+	defer release()
+	res, took := cancelled(t, s, leased("echo go; sleep 1000"))
+	if res.Status != "cancelled" || res.Respawned || took < replaceAfter || took > provedWithin+slack {
+		t.Errorf("got %s after %v, respawned %v", res.Status, took, res.Respawned)
+	}
+	if notes := strings.Join(res.Notes, "\n"); !strings.Contains(notes, "SIGKILL") {
+		t.Errorf("got notes %q", res.Notes)
+	}
+	release()
+	if r := do(t, s, leased("echo whole")); string(r.Output) != "whole\n" || s.PID() == pid {
+		t.Errorf("then got %q", r.Output)
+	}
+}
