@@ -84,6 +84,9 @@ func (c *canceller) press() {
 	case age >= termAfter:
 		due = syscall.SIGTERM
 	}
+	if stopped(c.p.pid) { // by a child
+		_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
+	}
 	pgid, own := c.p.foreground()
 	if own && !c.r.hasBegun() && age < startWithin {
 		c.next = time.Time{}

@@ -83,3 +83,37 @@ func TestCancelOfAShellThatCannotBeEnded(t *testing.T) {
 		t.Errorf("then got %q", r.Output)
 	}
 }
+
+// A child that stops the shell cost it on a cancel: nobody let it go on, and it was taken for deaf.
+func TestCancelOfAStoppedShell(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`kill -STOP $$; echo go; sleep 1000`,
+		`sh -c 'echo go; kill -STOP $PPID; sleep 1000'; echo after`,
+		`sh -c 'echo go; while :; do kill -STOP $PPID; sleep 0.01; done'; echo after`,
+		`(echo go; kill -STOP $$; sleep 1000); echo after`,
+		`echo go; x=$(kill -STOP $$; sleep 1000); echo after`,
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, nil)
+			pid := s.PID()
+			res, took := cancelled(t, s, leased(text))
+			if res.Status != "cancelled" || res.Respawned || s.PID() != pid || took > slack || strings.Contains(string(res.Output), "after") {
+				t.Errorf("got %s after %v, respawned %v: %q %q", res.Status, took, res.Respawned, res.Output, res.Notes)
+			}
+			if r := do(t, s, leased("echo whole")); string(r.Output) != "whole\n" {
+				t.Errorf("then got %q", r.Output)
+			}
+		})
+	}
+}
+
+// Nor did it go on by itself, where the child that stopped it had the terminal.
+func TestShellStoppedByAChild(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	if r := do(t, s, leased(`sh -c 'kill -STOP $PPID'; echo on`)); string(r.Output) != "on\n" {
+		t.Errorf("got %q", r.Output)
+	}
+}

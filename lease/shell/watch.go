@@ -127,8 +127,8 @@ func (w *watcher) rescue() {
 	if w.gone || own && w.replaced() {
 		return
 	}
-	if own && stopped(w.p.pid) {
-		_ = syscall.Kill(w.p.pid, syscall.SIGCONT) // `suspend`: there is no shell above this one to go back to
+	if stopped(w.p.pid) {
+		_ = syscall.Kill(w.p.pid, syscall.SIGCONT) // `suspend`, or a child: there is no shell above this one to go back to
 		return
 	}
 	if !own {
