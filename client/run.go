@@ -160,7 +160,7 @@ func (w *window) snapshot() *wire.EnvSnapshot {
 	size := sizeOf(w.o.Stdout)
 	s := &wire.EnvSnapshot{
 		Client:       wire.ClientInfo{Name: "sublet", Version: w.o.Version, PID: os.Getpid()},
-		Capabilities: []string{wire.CapShell, wire.CapConfirm, wire.CapRestore, wire.CapQueue},
+		Capabilities: []string{wire.CapShell, wire.CapConfirm, wire.CapRestore, wire.CapQueue, wire.CapUse},
 		Shell:        wire.ShellInfo{Path: wire.OSString(w.sh.Path()), Version: w.sh.Version()},
 		Term: wire.TermInfo{
 			Cols: size.Cols, Rows: size.Rows, PixelWidth: size.PixelWidth, PixelHeight: size.PixelHeight, Term: lookup(w.o.Env, "TERM"),
@@ -174,11 +174,14 @@ func (w *window) snapshot() *wire.EnvSnapshot {
 // handle takes the daemon's messages in order.
 func (w *window) handle(m wire.Message) {
 	w.late.bound()
-	if lm, ok := m.(wire.LeaseMessage); ok {
-		w.lender.Handle(lm)
-		return
+	switch m := m.(type) {
+	case wire.LeaseMessage:
+		w.lender.Handle(m)
+	case *wire.ShellUseRequest:
+		w.lender.Used(m)
+	default:
+		w.screen.Send(m)
 	}
-	w.screen.Send(m)
 }
 
 func (w *window) up(ctx context.Context, r *wire.Ready) {

@@ -7,7 +7,7 @@ type EnvSnapshot struct {
 	ProtocolMin  int                 `msgpack:"protocol_min"`
 	ProtocolMax  int                 `msgpack:"protocol_max"`
 	Client       ClientInfo          `msgpack:"client"`
-	Capabilities []string            `msgpack:"capabilities"` // CapShell, CapConfirm, CapRestore, CapQueue
+	Capabilities []string            `msgpack:"capabilities"` // CapShell, CapConfirm, CapRestore, CapQueue, CapUse
 	Env          map[string]OSString `msgpack:"env"`          // no value of a variable that looks like a secret
 	Cwd          OSString            `msgpack:"cwd"`
 	Shell        ShellInfo           `msgpack:"shell"`
@@ -37,6 +37,7 @@ const (
 	CapConfirm = "confirm" // somebody is there to answer questions
 	CapRestore = "restore" // knows RestoreShellState
 	CapQueue   = "queue"   // knows ShellQueueChanged
+	CapUse     = "use"     // answers ShellUseRequest
 )
 
 // CapMCPServers, in Ready.Capabilities, says that the daemon takes EnvSnapshot.MCPServers.

@@ -81,6 +81,8 @@ func init() {
 		row[ReleaseShellLease](ToClient),
 		row[ShellLeaseReleased](Both),
 		row[ShellQueueChanged](ToClient),
+		row[ShellUseRequest](ToClient),
+		row[ShellUseReply](ToDaemon),
 		row[LeaseRunRequest](ToDaemon),
 		row[LeaseRevokeRequest](ToDaemon),
 

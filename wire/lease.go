@@ -158,6 +158,19 @@ type ShellQueueChanged struct {
 	More    int           `msgpack:"more"`    // how many wait behind those
 }
 
+// ShellUseRequest asks a client with CapUse who has its shell, for somebody who wants to see it: while nobody waits, the
+// daemon is not told that the user runs a command. ShellUseReply answers at once. Since protocol 1.
+type ShellUseRequest struct {
+	Nonce uint64 `msgpack:"nonce"`
+}
+
+// ShellUseReply tells who has the client's shell, with the nonce of the ShellUseRequest. Since protocol 1.
+type ShellUseReply struct {
+	Nonce  uint64 `msgpack:"nonce"`
+	Holder string `msgpack:"holder"` // "" = nobody, "user" or an agent
+	HeldMS int64  `msgpack:"held_ms"`
+}
+
 // LeaseRunRequest borrows the shell of another client of the same user. Lease events answer, in the direction daemon to
 // client and with request_id set, up to ShellLeaseReleased or ShellLeaseDenied; CancelRequest ends it. Since protocol 1.
 type LeaseRunRequest struct {
@@ -190,5 +203,7 @@ func (*RestoreShellState) Kind() string    { return "RestoreShellState" }
 func (*ReleaseShellLease) Kind() string    { return "ReleaseShellLease" }
 func (*ShellLeaseReleased) Kind() string   { return "ShellLeaseReleased" }
 func (*ShellQueueChanged) Kind() string    { return "ShellQueueChanged" }
+func (*ShellUseRequest) Kind() string      { return "ShellUseRequest" }
+func (*ShellUseReply) Kind() string        { return "ShellUseReply" }
 func (*LeaseRunRequest) Kind() string      { return "LeaseRunRequest" }
 func (*LeaseRevokeRequest) Kind() string   { return "LeaseRevokeRequest" }

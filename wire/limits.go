@@ -19,8 +19,9 @@ const (
 	MaxEntries = 1 << 16
 
 	HeartbeatEvery = 15 * time.Second
-	DeadAfter      = 60 * time.Second // of silence while heartbeats flow
-	LeaseGrace     = 60 * time.Second // how long a fence is good after the link dropped in mid-command
+	DeadAfter      = 60 * time.Second       // of silence while heartbeats flow
+	LeaseGrace     = 60 * time.Second       // how long a fence is good after the link dropped in mid-command
+	ShellUseBound  = 200 * time.Millisecond // how long the daemon waits for a ShellUseReply
 )
 
 // Fingerprint binds an approval to what was approved: lower-case hex SHA-256 of command NUL cwd NUL state digest.

@@ -3,6 +3,7 @@ package wire
 // StatusRequest asks how the daemon is. StatusReply answers. Since protocol 1.
 type StatusRequest struct {
 	RequestID RequestID `msgpack:"request_id"`
+	Shells    bool      `msgpack:"shells"` // ask the clients who has their shells; the answer waits ShellUseBound for them at most
 }
 
 // StatusReply also answers ShutdownRequest and LeaseRevokeRequest. Since protocol 1.
@@ -55,6 +56,7 @@ type LeaseStatus struct {
 	ClientPID int           `msgpack:"client_pid"`
 	LeaseID   LeaseID       `msgpack:"lease_id"` // "" = nobody holds it
 	Holder    string        `msgpack:"holder"`
+	Silent    bool          `msgpack:"silent"` // the client was asked who has it, and did not answer
 	Purpose   string        `msgpack:"purpose"`
 	Queue     []LeaseWaiter `msgpack:"queue"`
 	HeldMS    int64         `msgpack:"held_ms"`

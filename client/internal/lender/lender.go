@@ -264,6 +264,18 @@ func (l *Lender) lendingLocked() Lending {
 	return n
 }
 
+// Used answers who has the shell. It never waits.
+func (l *Lender) Used(m *wire.ShellUseRequest) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.lendingLocked()
+	r := &wire.ShellUseReply{Nonce: m.Nonce, Holder: now.Holder}
+	if now.Holder != "" {
+		r.HeldMS = time.Since(now.Since).Milliseconds()
+	}
+	l.send(r)
+}
+
 // changedLocked tells the screen who has the shell now.
 func (l *Lender) changedLocked() { l.events.put(LeaseChanged{Lending: l.lendingLocked()}) }
 

@@ -444,6 +444,34 @@ func TestWhoseWorkAStateIs(t *testing.T) {
 	}
 }
 
+// Who has the shell is told when it is asked for, with how long already.
+func TestWhoHasTheShellIsTold(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		told := func(holder string, held time.Duration) {
+			t.Helper()
+			d.l.Used(&wire.ShellUseRequest{Nonce: 7})
+			if r := d.take("ShellUseReply")[0].(*wire.ShellUseReply); *r != (wire.ShellUseReply{Nonce: 7, Holder: holder, HeldMS: held.Milliseconds()}) {
+				t.Errorf("got %+v, want %s for %v", r, holder, held)
+			}
+		}
+		told("", 0)
+		done := d.run("vim", false)
+		time.Sleep(2 * time.Second)
+		told("user", 2*time.Second)
+		d.sh.finish(0, shell.State{})
+		<-done
+		told("", 0)
+		d.begin(1, "x1", "make")
+		time.Sleep(time.Second)
+		told("agent-1", time.Second)
+		d.sh.finish(0, shell.State{})
+		d.take("CommandCompleted")
+		d.release(1, "completed")
+		d.take("ShellLeaseReleased")
+		told("", 0)
+	})
+}
+
 // The shell's own history, and what the terminal prints between commands, are passed on; neither while it is taken.
 func TestHistoryAndUnowned(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {

@@ -229,6 +229,12 @@ func (c *Conn) Status(ctx context.Context) (*wire.StatusReply, error) {
 	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
 }
 
+// Leases is Status for which the clients are asked who has their shells; it may take wire.ShellUseBound.
+func (c *Conn) Leases(ctx context.Context) (*wire.StatusReply, error) {
+	r := &wire.StatusRequest{Shells: true}
+	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
+}
+
 // Shutdown stops the daemon; the connection closes when it is gone. With IfIdle a busy one refuses: errors.Is(err,
 // wire.ErrShuttingDown), and the *wire.Error's details tell how many turns run.
 func (c *Conn) Shutdown(ctx context.Context, r *wire.ShutdownRequest) (*wire.StatusReply, error) {

@@ -160,7 +160,13 @@ func (a *app) leaseList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Short: "List the shells that are lent, to whom, and who waits", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return a.status(func(s *wire.StatusReply) error { return a.printLeases(s, asJSON) })
+			return a.connected(true, func(ctx context.Context, c *client.Conn) error {
+				s, err := c.Leases(ctx)
+				if err != nil {
+					return err
+				}
+				return a.printLeases(s, asJSON)
+			})
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a shell")
@@ -178,14 +184,19 @@ func (a *app) printLeases(s *wire.StatusReply, asJSON bool) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CLIENT\tHOLDER\tFOR\tTERM\tPURPOSE\tWAITING\tLEASE")
 	for _, l := range s.Leases {
-		holder, held, termMS := "not lent", "", "" // a command of the user's may run: the daemon is told once somebody waits for it
-		if l.Holder != "" {
+		holder, held, termMS, purpose := "not lent", "", "", cell(l.Purpose)
+		switch {
+		case l.Silent:
+			holder, purpose = "not lent", "the window does not answer"
+		case l.Holder == "user" && l.LeaseID == "":
+			holder, held, purpose = "user", ms(l.HeldMS), "the user's own command"
+		case l.Holder != "":
 			holder, held = cell(l.Holder), ms(l.HeldMS)
 		}
 		if l.LeaseID != "" {
 			termMS = ms(l.TermMS)
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", l.ClientPID, holder, held, termMS, cell(l.Purpose), len(l.Queue), l.LeaseID)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", l.ClientPID, holder, held, termMS, purpose, len(l.Queue), l.LeaseID)
 		for _, q := range l.Queue {
 			fmt.Fprintf(w, "\t%s\t%s\t\t%s\twaits\t%s\n", cell(q.Agent), ms(q.WaitedMS), cell(q.Purpose), q.LeaseID)
 		}

@@ -279,13 +279,14 @@ func TestSinceTime(t *testing.T) {
 	}
 }
 
-// `lease ls` said that nobody had a shell in which a command of the user's ran, which is told to the daemon only once
-// somebody waits for it, and that the user then had it for a term of 0 s.
+// `lease ls` said that nobody had a shell in which a command of the user's ran, or, once somebody waited for it, that the user
+// had it for a term of 0 s.
 func TestLeaseListSaysWhatIsKnown(t *testing.T) {
 	var out bytes.Buffer
 	err := (&app{stdout: &out}).printLeases(&wire.StatusReply{Leases: []wire.LeaseStatus{
 		{ClientPID: 1},
 		{ClientPID: 2, Holder: "user", HeldMS: 2000, Queue: []wire.LeaseWaiter{{LeaseID: "l9", Agent: "lease run", Purpose: "make", WaitedMS: 1000}}},
+		{ClientPID: 4, Silent: true},
 		{ClientPID: 3, LeaseID: "l3", Holder: "orchestrator", HeldMS: 3000, TermMS: 30000, Purpose: "ls"},
 	}}, false)
 	if err != nil {
@@ -296,11 +297,12 @@ func TestLeaseListSaysWhatIsKnown(t *testing.T) {
 		got = append(got, strings.TrimRight(line, " \n"))
 	}
 	want := []string{
-		"CLIENT  HOLDER        FOR  TERM  PURPOSE  WAITING  LEASE",
-		"1       not lent                          0",
-		"2       user          2s                  1",
-		"        lease run     1s         make     waits    l9",
-		"3       orchestrator  3s   30s   ls       0        l3",
+		"CLIENT  HOLDER        FOR  TERM  PURPOSE                     WAITING  LEASE",
+		"1       not lent                                             0",
+		"2       user          2s         the user's own command      1",
+		"        lease run     1s         make                        waits    l9",
+		"4       not lent                 the window does not answer  0",
+		"3       orchestrator  3s   30s   ls                          0        l3",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

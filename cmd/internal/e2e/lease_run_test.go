@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -162,6 +163,17 @@ func TestLeaseListAndRevoke(t *testing.T) {
 	if _, errs, code := w.sublet("lease", "revoke"); code != 1 || !strings.Contains(errs, "nobody holds") {
 		t.Errorf("revoke of nothing: exit %d, %q", code, errs)
 	}
+	term.send("echo mine; sleep 6000\r")
+	term.see(`^mine$`)
+	if out, _, _ := w.sublet("lease", "ls"); !regexp.MustCompile(`(?m)^\d+ +user +\d+m?s +the user's own command +0`).MatchString(out) {
+		t.Errorf("while the user's own command runs: %s", out)
+	}
+	term.send("\x03")
+	term.see(`\^C`)
+	w.await("lease ls to show a free shell", func() bool {
+		out, _, _ := w.sublet("lease", "ls")
+		return strings.Contains(out, "not lent")
+	})
 	start := func(text string) (*exec.Cmd, *bytes.Buffer) {
 		var errs bytes.Buffer
 		cmd := w.command("lease", "run", "--", text)

@@ -27,14 +27,18 @@ type lender struct {
 	undoes bool                    // the client knows RestoreShellState
 	queues bool                    // the client wants ShellQueueChanged
 	shown  *wire.ShellQueueChanged // the last one sent on this link; nil = nobody waits
-	timer  *time.Timer
-	grace  *time.Timer // closes the lender after a lost link
-	lostAt time.Time   // when that was lost
-	closed bool
-	env    map[string]wire.OSString
-	state  shell.State       // as last told, on whatever link; env may be newer
-	stated bool              // it was told
-	bodies map[string]string // of functions, by hash: a state names those of the one before, and brings the others
+	// Questions for who has the shell, by their nonce, and how many there were.
+	tellsUse bool // the client knows them
+	asked    map[uint64]chan<- *wire.ShellUseReply
+	asks     uint64
+	timer    *time.Timer
+	grace    *time.Timer // closes the lender after a lost link
+	lostAt   time.Time   // when that was lost
+	closed   bool
+	env      map[string]wire.OSString
+	state    shell.State       // as last told, on whatever link; env may be newer
+	stated   bool              // it was told
+	bodies   map[string]string // of functions, by hash: a state names those of the one before, and brings the others
 	// What borrowed commands that no person approved changed may decide what later ones do (T3g): suspects are the names whose
 	// meaning is another than the trusted one. blame holds while the state that the client tells is such a command's work, as
 	// far as the order of the messages says so; vetted are the last that a person wanted.
@@ -64,6 +68,7 @@ func (h *Hub) lenderOf(c *Client) *lender {
 	}
 	ln := &lender{
 		hub: h, owner: c.owner, pid: c.info.PID, m: lease.NewManager(&h.fences), typedAt: time.Now(), told: make(chan struct{}),
+		asked: map[uint64]chan<- *wire.ShellUseReply{},
 	}
 	h.lenders[c.owner] = ln
 	return ln
@@ -84,6 +89,7 @@ func (ln *lender) link(c *Client, env *wire.EnvSnapshot, ready *wire.Ready) bool
 	ln.client = c
 	ln.undoes = slices.Contains(env.Capabilities, wire.CapRestore)
 	ln.queues, ln.shown = slices.Contains(env.Capabilities, wire.CapQueue), nil
+	ln.tellsUse = slices.Contains(env.Capabilities, wire.CapUse)
 	ln.env = maps.Clone(env.Env)
 	ln.cwd = string(env.Cwd)
 	ln.digest, ln.known = "", "" // the client tells it anew

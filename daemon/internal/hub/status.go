@@ -2,6 +2,7 @@ package hub
 
 import (
 	"cmp"
+	"maps"
 	"os"
 	"runtime"
 	"runtime/metrics"
@@ -14,15 +15,27 @@ import (
 	"sublet/wire"
 )
 
-// Status tells how the daemon is.
-func (c *Client) Status(r *wire.StatusRequest) (*wire.StatusReply, error) {
+// Status tells how the daemon is: at once, or when the clients have said who has their shells.
+func (c *Client) Status(r *wire.StatusRequest) error {
 	if err := c.Seen(r.RequestID); err != nil {
-		return nil, err
+		return err
 	}
-	return c.status(r.RequestID), nil
+	h := c.hub
+	h.mu.Lock()
+	ask := r.Shells && !h.closing
+	if ask {
+		lenders := slices.Collect(maps.Values(h.lenders))
+		// The answers may come by the connection whose reader called this. It ends within wire.ShellUseBound; Close waits for it.
+		h.work.Go(func() { c.send(c.status(r.RequestID, askUses(h.ctx, lenders))) })
+	}
+	h.mu.Unlock()
+	if !ask {
+		c.send(c.status(r.RequestID, nil))
+	}
+	return nil
 }
 
-func (c *Client) status(id wire.RequestID) *wire.StatusReply {
+func (c *Client) status(id wire.RequestID, uses map[*lender]*usage) *wire.StatusReply {
 	h := c.hub
 	h.mu.Lock()
 	out := &wire.StatusReply{
@@ -48,7 +61,7 @@ func (c *Client) status(id wire.RequestID) *wire.StatusReply {
 		if linked, _ := ln.linked(); !linked && !ln.busy() {
 			continue // its window is gone: for a minute it could still come back, but there is nothing to come back to
 		}
-		out.Leases = append(out.Leases, ln.status(time.Now()))
+		out.Leases = append(out.Leases, ln.status(time.Now(), uses[ln]))
 	}
 	c.mu.Lock()
 	s := c.session
@@ -102,7 +115,7 @@ func memory() int64 {
 	return int64(sample[0].Value.Uint64() - sample[1].Value.Uint64())
 }
 
-func (ln *lender) status(now time.Time) wire.LeaseStatus {
+func (ln *lender) status(now time.Time, use *usage) wire.LeaseStatus {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	st := wire.LeaseStatus{ClientPID: ln.pid, Queue: []wire.LeaseWaiter{}}
@@ -111,6 +124,10 @@ func (ln *lender) status(now time.Time) wire.LeaseStatus {
 		st.HeldMS, st.TermMS = now.Sub(l.Since).Milliseconds(), l.Term.Milliseconds()
 	} else if who, held := ln.m.Holder(now); who != "" { // the user, as far as somebody wanted the shell
 		st.Holder, st.HeldMS = who, held.Milliseconds()
+	} else if use != nil && ln.m.Len() == 0 {
+		if st.Silent = use.reply == nil; !st.Silent {
+			st.Holder, st.HeldMS = use.reply.Holder, use.reply.HeldMS
+		}
 	}
 	for l := range ln.m.Waiting {
 		st.Queue = append(st.Queue, wire.LeaseWaiter{
@@ -145,7 +162,7 @@ func (c *Client) Shutdown(r *wire.ShutdownRequest) (reply *wire.StatusReply, sto
 	h.closing = true // under the same lock: nothing begins in between
 	h.mu.Unlock()
 	h.log.Info("stop asked for", "by", c.who(), "drain_ms", r.DrainMS)
-	return c.status(r.RequestID), func() { h.opts.Stop(min(ms(r.DrainMS), maxDrain)) }, nil
+	return c.status(r.RequestID, nil), func() { h.opts.Stop(min(ms(r.DrainMS), maxDrain)) }, nil
 }
 
 // RevokeLease takes leases back from their borrowers: one by its id, or all of a client's.
@@ -176,7 +193,7 @@ func (c *Client) RevokeLease(r *wire.LeaseRevokeRequest) (*wire.StatusReply, err
 		return nil, ErrNoLease
 	}
 	h.log.Info("leases revoked", "lease", r.LeaseID, "client", r.ClientPID, "by", c.who())
-	return c.status(r.RequestID), nil
+	return c.status(r.RequestID, nil), nil
 }
 
 // revoke ends the lease with that id, or all ("").

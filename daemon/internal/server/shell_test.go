@@ -119,6 +119,12 @@ func (s *fakeShell) receive(m wire.Message) {
 			s.send(&wire.ShellLeaseQueued{LeaseRef: m.LeaseRef, Holder: "user", HeldMS: 1000})
 		}
 		s.lendLocked()
+	case *wire.ShellUseRequest:
+		r := &wire.ShellUseReply{Nonce: m.Nonce}
+		if s.user {
+			r.Holder, r.HeldMS = "user", 1000
+		}
+		s.send(r)
 	case *wire.ExecuteLeasedCommand:
 		s.executeLocked(m)
 	case *wire.RestoreShellState:

@@ -155,6 +155,16 @@ test("who waits for the shell is told to its owner", async () => {
   });
 });
 
+test("who has the shell is told when somebody asks", async () => {
+  await during(await lender("allow", ["use"]), async (c) => {
+    c.on("ShellUseRequest", (m) => c.send("ShellUseReply", { nonce: m.nonce, holder: "user", held_ms: 1500 }));
+    c.send("StatusRequest", { request_id: "who", shells: true });
+    const { leases } = await c.next("StatusReply", (m) => m.request_id === "who");
+    const own = leases.find((l) => l.client_pid === process.pid);
+    assert.deepEqual([own.holder, own.held_ms, own.lease_id, own.silent], ["user", 1500, "", false]);
+  });
+});
+
 // A server of the Model Context Protocol with one tool, in a few lines.
 const counter = `
 let n = 0;
