@@ -255,10 +255,11 @@ var loud = map[string]bool{
 }
 
 // definers may bring or take functions, or bend traps, for what they run is in no tree: an alias is another text on the next line,
-// and mapfile, compgen, fc and jobs run one, too.
+// and mapfile, compgen, fc and jobs run one, too. What changes the rest that is asked for with functions (more) is here, too.
 var definers = map[string]bool{
 	".": true, "source": true, "eval": true, "unset": true, "builtin": true, "command": true, "enable": true,
-	"declare": true, "typeset": true, "trap": true, "exec": true,
+	"declare": true, "typeset": true, "trap": true, "exec": true, "shift": true,
+	"complete": true, "compopt": true, "pushd": true, "popd": true, "dirs": true, "history": true, "disown": true,
 	"alias": true, "mapfile": true, "readarray": true, "compgen": true, "fc": true, "jobs": true,
 }
 
@@ -336,6 +337,10 @@ func (a *analysis) call(c *syntax.CallExpr) {
 				assigns = true
 				a.functions = a.functions || len(words) < 3 || !variableName.MatchString(words[2])
 			}
+		case "set":
+			if arguments(words) {
+				a.functions, a.held = true, "set --"
+			}
 		case "read":
 			a.functions = a.functions || slices.ContainsFunc(words[1:], func(w string) bool { return w == "" || strings.Contains(w, "[") })
 		}
@@ -347,6 +352,19 @@ func (a *analysis) call(c *syntax.CallExpr) {
 	if name == "exec" && len(words) == 1 || name == "trap" && len(words) > 2 {
 		a.held = name
 	}
+}
+
+// arguments tells whether a set may change the positional parameters.
+func arguments(words []string) bool {
+	for i := 1; i < len(words); i++ {
+		switch w := words[i]; {
+		case w == "" || w[0] != '-' && w[0] != '+' || w == "-" || w == "--":
+			return true
+		case strings.HasSuffix(w, "o"):
+			i++
+		}
+	}
+	return false
 }
 
 // needsSubshell names what would end or bend the shell itself.

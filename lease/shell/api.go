@@ -110,6 +110,8 @@ type State struct {
 
 	// What no later command inherits, so that it is not judged by: seen by Difference and put back by Undo only.
 	kept  map[string]string // variables that are not exported: name to the statement that makes them
+	marks map[string]string // attributes of exported variables that have others, too, as in declare
+	more  more
 	umask string
 	files map[string]string // "descriptor 7" for each that what it starts inherits, but the standard ones, with what tells the file from others; nil: unknown
 	own   map[string]bool   // the variables that the borrower's command before it, or the undo, changed itself; nil: all that differ

@@ -69,6 +69,7 @@ __sublet_load() {
 	[[ $__sublet__spec == *' -F '* ]] || \builtin return
 	__sublet__spec=${__sublet__spec##* -F }
 	"${__sublet__spec%% *}" "$__sublet__cmd" '' "$__sublet__cmd"
+	__sublet_f=df # no borrower's command will have changed it
 }
 
 __sublet_complete() {

@@ -53,6 +53,11 @@ func Difference(a, b State) string {
 				changed = append(changed, name)
 			}
 		}
+		for name, is := range b.Vars {
+			if was, had := a.Vars[name]; had && was == is && strings.Trim(a.marks[name], "rx") != strings.Trim(b.marks[name], "rx") {
+				changed = append(changed, name)
+			}
+		}
 		slices.Sort(changed)
 	}
 	say("set", added)
@@ -86,7 +91,7 @@ func Difference(a, b State) string {
 	if a.umask != b.umask && a.umask != "" && b.umask != "" {
 		parts = append(parts, "changed the umask to "+b.umask)
 	}
-	var lost []string                                     // what Undo cannot put back
+	lost := tellMore(a, b, say)                           // what Undo cannot put back
 	if a.files != nil && b.files != nil && b.own == nil { // else a prompt hook may have done it
 		added, changed, removed = compare(a.files, b.files, nil)
 		say("opened", added)

@@ -30,13 +30,16 @@ func fixedLine(c Command, pl plan) string {
 	case !pl.state:
 		return ` ` + source + `; \__sublet_h q`
 	}
-	// What is open is listed where no redirection of ours has bash keep the old ones as descriptors, too.
-	first, guard, behind := ``, `\__sublet_guard `+pl.flags(), `__sublet_fd=(/dev/fd/*); `+early
-	if !pl.functions {
+	// What is open is listed where no redirection of ours has bash keep the old ones as descriptors, too; and by how much the
+	// history grew, behind the flags, before a prompt.
+	first, guard, behind := ``, `\__sublet_guard `+pl.flags(), `__sublet_fd=(/dev/fd/*) __sublet_f+=$((${HISTCMD:-0}-${__sublet_hc:-${__sublet_hq:-1}}+1)); `+early
+	if pl.functions {
+		first = `__sublet_at=("$@"); `
+	} else {
 		behind = quick
 	}
 	if pl.errexit {
-		first, guard = `\builtin set +e; `, guard+` errexit`
+		first, guard = `\builtin set +e; `+first, guard+` errexit`
 	}
 	// Redirected, so that an exec inside does not bend the shell's own descriptors, nor a program their flags; in a list,
 	// so that a set -e that slipped in does not end it.

@@ -388,6 +388,7 @@ __sublet_g() {
 	elif [[ $__sublet_fast != q || ${HISTCMD-} != "$((__sublet_hc - 1))" ]]; then # that is one HISTCONTROL left out
 		__sublet_hc=
 		__sublet_unlist
+		[[ $__sublet_f != *f* ]] || __sublet_hq=$((${HISTCMD:-0} + 1))
 	fi
 	\builtin return "$__sublet_st"
 }
@@ -402,8 +403,9 @@ __sublet_guard() {
 	__sublet_f=$1 __sublet_so=$2
 	__sublet_tr='\__sublet_y || \builtin eval "$__sublet_tz"'
 	if [[ $1 == *f* ]]; then
-		__sublet_fd=()
-		__sublet_tr='\builtin trap -p >|"$__sublet_dir/u"; '$__sublet_tr'; \builtin printf "%s\0" "${__sublet_fd[@]}" >|"$__sublet_dir/x"'
+		__sublet_fd=() __sublet_hq=
+		\builtin jobs -p >|"$__sublet_dir/j"
+		__sublet_tr='\builtin set -- "${__sublet_at[@]}"; \builtin trap -p >|"$__sublet_dir/u"; '$__sublet_tr'; \builtin printf "%s\0" "${__sublet_fd[@]}" >|"$__sublet_dir/x"'
 	fi
 	__sublet_vars=
 	[[ ! -s $__sublet_dir/t ]] || __sublet_st=0 # an ERR trap would see what g returns
@@ -535,9 +537,9 @@ __sublet_d() {
 		if [[ $__sublet_f == *f* ]]; then
 			\builtin printf '\0'
 			__sublet_functions
-			\builtin printf '\0'
+			__sublet_more
 		else
-			\builtin printf '\0\0\0'
+			\builtin printf '\0\0\0\0\0\0\0\0'
 		fi
 		if [[ $- != *h* ]]; then # bash goes by the hash table under set +h, too, but does not show it
 			\builtin local -
@@ -572,6 +574,19 @@ __sublet_functions() {
 	((${#__sublet__names[@]} == 0)) || \builtin declare -f "${__sublet__names[@]}"
 }
 
+# more lists what is seldom changed; by how many lines the history grew stands behind the flags.
+__sublet_more() {
+	\builtin printf '\0'
+	\builtin declare -Fx
+	\builtin printf '\0'
+	\builtin complete -p
+	\builtin printf '\0'
+	\builtin jobs -p
+	\builtin printf '\0'
+	\builtin dirs -l -p
+	\builtin printf '\0%s\0' "${__sublet_f//[!0-9-]/}"
+}
+
 # b and k stand around a text that runs in a subshell: what it leaves behind is written down for the shell itself.
 __sublet_b() {
 	__sublet_sub=$BASHPID
@@ -594,7 +609,7 @@ __sublet_k() {
 \builtin readonly -f __sublet_ret __sublet_h __sublet_hook __sublet_needs __sublet_mend __sublet_reopen __sublet_next \
 	__sublet_z __sublet_ready __sublet_wait __sublet_stand __sublet_r __sublet_unlist \
 	__sublet_line __sublet_answer __sublet_preexec __sublet_strip __sublet_elements __sublet_arm __sublet_g __sublet_guard __sublet_note __sublet_plain __sublet_e __sublet_again \
-	__sublet_missing __sublet_early __sublet_y __sublet_unbend __sublet_d __sublet_functions __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete __sublet_list \
+	__sublet_missing __sublet_early __sublet_y __sublet_unbend __sublet_d __sublet_functions __sublet_more __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete __sublet_list \
 	__sublet_expands
 
 if [[ $__sublet_private == 1 ]]; then

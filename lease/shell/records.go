@@ -127,6 +127,9 @@ func (s *Shell) onReady(f []string) {
 			next = &snap
 			next.State.Dir = p.placed(next.State.Dir)
 		}
+		if next != nil && next.guarded {
+			next.disown(s.foundJobs())
+		}
 		switch {
 		case next == nil:
 		case slices.Contains(f[2:], "o"):

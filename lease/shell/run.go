@@ -221,7 +221,7 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 		}
 	}
 	if pl.held != "" {
-		note := "what `" + pl.held + "` set was put back at its end: traps, options, IFS and redirections of the shell itself hold for one command"
+		note := "what `" + pl.held + "` set was put back at its end: traps, options, IFS, positional parameters and redirections of the shell itself hold for one command"
 		if pl.held == "exec" && opened != nil && opened.before == nil {
 			note += "; descriptors above 2 stay open: close them (`exec 7>&-`)"
 		}

@@ -232,7 +232,7 @@ func (s *Shell) furnish() error {
 		}
 		return f, nil
 	}
-	for _, name := range []string{"s", "o", "h", "t", "u", "v", "m", "x", "k/s", "a"} {
+	for _, name := range []string{"s", "o", "h", "t", "u", "v", "m", "x", "j", "k/s", "a"} {
 		f, err := create(name)
 		if err != nil {
 			return err

@@ -21,6 +21,9 @@ type snapshot struct {
 	funcs map[string]string // name to its full text
 	hash  map[string]string // the hash table: name to file
 	path  string            // PATH, exported or not
+	jobs  []string          // their processes
+
+	guarded bool // it is that behind a borrower's text, which found the jobs in the file j
 
 	funcsSum [sha256.Size]byte // sumOf(State.Functions)
 }
@@ -36,6 +39,7 @@ func (s *Shell) takeSnapshotLocked(next snapshot) {
 	if next.funcs == nil { // only asked for where it may have changed
 		next.funcs, next.State.Functions, next.funcsSum = s.snap.funcs, s.snap.State.Functions, s.snap.funcsSum
 		next.State.Disabled, next.State.Loaded = s.snap.State.Disabled, s.snap.State.Loaded
+		next.State.more = s.snap.State.more.carried()
 	} else {
 		next.funcsSum = sumOf(next.State.Functions)
 	}
@@ -87,11 +91,13 @@ func restoreScript(now, want State) string {
 			fmt.Fprintf(&b, "\\builtin unset -v %s 2>/dev/null\n", name)
 		}
 	}
+	writeMarks(&b, now, want, "+") // an integer or upper-case one would make another value of it
 	for _, name := range slices.Sorted(maps.Keys(want.Vars)) {
 		if v, ok := now.Vars[name]; (!ok || v != want.Vars[name]) && !special(name) {
 			fmt.Fprintf(&b, "\\builtin export %s=%s 2>/dev/null\n", name, quote(want.Vars[name]))
 		}
 	}
+	writeMarks(&b, want, now, "-")
 	writeKept(&b, now, want)
 	for _, name := range slices.Sorted(maps.Keys(now.Aliases)) {
 		if _, ok := want.Aliases[name]; !ok {
@@ -118,6 +124,7 @@ func restoreScript(now, want State) string {
 	if want.Dir != "" && want.Dir != now.Dir {
 		fmt.Fprintf(&b, "\\builtin cd -- %s >/dev/null 2>&1\n", quote(want.Dir))
 	}
+	writeMore(&b, now.more, want.more)
 	return b.String()
 }
 
@@ -275,7 +282,7 @@ func (s *Shell) readState(path string) (snapshot, error) {
 		return snapshot{}, fmt.Errorf("read shell state: %w", err)
 	}
 	defer file.Close()
-	var f [12]string
+	var f [17]string
 	for i, r := 0, bufio.NewReaderSize(file, 32<<10); i < len(f); i++ { // what lies behind is of an earlier, longer one
 		part, err := r.ReadString(0)
 		if err != nil {
@@ -283,7 +290,7 @@ func (s *Shell) readState(path string) (snapshot, error) {
 		}
 		f[i] = part[:len(part)-1]
 	}
-	if f[0] != f[11] {
+	if f[0] != f[16] {
 		return snapshot{}, errors.New("read shell state: not whole")
 	}
 	dir, setOpts, shopts, full := f[1], f[2], f[3], f[4]
@@ -301,8 +308,9 @@ func (s *Shell) readState(path string) (snapshot, error) {
 	sn.readAliases(f[6])
 	if full != "" {
 		sn.readFunctions(f[7], f[8])
+		sn.readMore(f[9:14])
 	}
-	sn.readCommands(f[9], full != "")
-	sn.State.umask = strings.TrimSpace(f[10])
+	sn.readCommands(f[14], full != "")
+	sn.State.umask = strings.TrimSpace(f[15])
 	return sn, nil
 }

@@ -9,6 +9,7 @@ import (
 // its own, an array in parentheses, or $'…'.
 func (sn *snapshot) readVars(text string) {
 	sn.vars, sn.State.Vars, sn.State.kept = make(map[string]string, 128), make(map[string]string, 64), make(map[string]string)
+	sn.State.marks = make(map[string]string)
 	for len(text) > 0 {
 		rest, ok := strings.CutPrefix(text, "declare -")
 		if !ok { // not ours to understand: to the next line
@@ -48,6 +49,9 @@ func (sn *snapshot) readVars(text string) {
 		}
 		if exported && set && !strings.ContainsAny(flags, "aA") && name != "_" && name != EnvInside {
 			sn.State.Vars[name] = value
+			if len(flags) > 1 {
+				sn.State.marks[name] = flags
+			}
 		}
 	}
 }

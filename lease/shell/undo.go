@@ -12,7 +12,7 @@ import (
 )
 
 // Undo puts back what led from before to after, two states that State returned: directory, variables, aliases, functions,
-// options, what names run, umask. What was changed once more since stays as it is now, as does what prompt hooks keep.
+// options, what names run, umask, completions, the directory stack. What was changed once more since stays as it is now, as does what prompt hooks keep.
 // ErrBusy while a command runs.
 func (s *Shell) Undo(ctx context.Context, before, after State) error {
 	if err := s.lockTurn(ctx, false); err != nil {
@@ -54,6 +54,8 @@ func (st State) without(before, after State) State {
 		is, has := after.Vars[name]
 		return after.owns(name) || had != has || was != is
 	})
+	st.marks = reversed(st.marks, before.marks, after.marks, always)
+	st.more = st.more.without(before.more, after.more)
 	st.Options = reversedList(st.Options, before.Options, after.Options)
 	st.Disabled = reversedList(st.Disabled, before.Disabled, after.Disabled)
 	st.Loaded = reversedList(st.Loaded, before.Loaded, after.Loaded)

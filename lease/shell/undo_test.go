@@ -35,6 +35,15 @@ func TestChangeToldAndUndone(t *testing.T) {
 		{"PATH", "", "PATH=/evil:$PATH", "changed PATH, look at PATH: it decides what later commands run", "echo $PATH"},
 		{"prompt hook", "", "PROMPT_COMMAND=:", "changed PROMPT_COMMAND, look at PROMPT_COMMAND: it decides what later commands run", `declare -p PROMPT_COMMAND | grep -c '"hook='`},
 		{"loader", "", "export LD_PRELOAD=/nonexistent.so GIT_PAGER=x BASH_ENV=/y PAGER=z", "set BASH_ENV, GIT_PAGER, LD_PRELOAD, PAGER, look at BASH_ENV, GIT_PAGER, LD_PRELOAD, PAGER: it decides what later commands run", `echo "${LD_PRELOAD-none} ${GIT_PAGER-none} ${BASH_ENV-none} ${PAGER-none}"`},
+		{"completion", "complete -W old -o nospace x; complete -C old y; complete -W 'a\nb' z", "complete -F f x; complete -r y; complete -W n -D; complete -C 'a b' c-d", "set the completion of -D, c-d, x, removed the completion of y", "complete -p | sort"},
+		{"completion by an option", "complete -W old x", "eval 'compopt -o nospace x'", "set the completion of x", "complete -p"},
+		{"exported function", "f() { :; }; g() { :; }; export -f g", "export -f f; export -fn g", "exported function f, no longer exports function g", "declare -Fx"},
+		{"attributes of an exported variable", "export E=old F=old I=7; declare -u F; declare -i I", "declare -u E; declare +u F; I=2; declare +i I; v=1", "set v, changed E, F, I", `declare -p E F I; (E=x F=x; echo $E $F)`},
+		{"directory stack", "cd /; pushd /usr >/dev/null; pushd /etc >/dev/null", "popd; pushd /tmp; pushd /var", "left you in /var, changed the directory stack", "dirs -l"},
+		{"emptied directory stack", "cd /; pushd /usr >/dev/null; pushd /etc >/dev/null", "dirs -c", "changed the directory stack", "dirs -l"},
+		{"the same directory stack", "cd /; pushd /usr >/dev/null", "pushd /etc; popd", "", "dirs -l"},
+		{"positional parameters hold for the command", "set -- a 'b c'", "set -- x; shift; set a; shift; eval 'set -- y'", "", `printf '<%s>' "$@"`},
+		{"positional parameters by name", "set --", "set -o pipefail foo", "", `printf '<%s>' "$@"`},
 		{"traps and IFS hold for the command", "trap 'echo u' USR1", "trap 'echo v' USR1; IFS=x; set -f", "", `trap -p; printf %q "$IFS"; echo $-`},
 	}
 	for _, c := range cases {
@@ -137,5 +146,94 @@ func TestUndoIsOfTheBorrower(t *testing.T) {
 	want := "1 3 none 3 1 3 3 /var 1 3 3 0022\nalias al='ls'\nalias an='df'\nshopt -s nullglob\nshopt -s dotglob\n"
 	if string(r.Output) != want {
 		t.Errorf("got %q, want %q", r.Output, want)
+	}
+}
+
+// What cannot be put back is told with what it is, once, and only of a borrower's command.
+func TestLostIsTold(t *testing.T) {
+	t.Parallel()
+	type change struct{ text, told string }
+	for _, c := range []struct {
+		before  string
+		changes []change
+	}{
+		{"export E=1; plain=1", []change{
+			{"readonly E plain; declare -r new=1", "set new, changed plain, made read-only E, new, plain, cannot be put back: E, new, plain"},
+			{"v=1", "set v"},
+			{"eval true", ""},
+		}},
+		{"echo one\necho two", []change{
+			{"eval true", ""},
+			{"history -s new; history -s other", "added 2 lines to the history"},
+			{"history -d 3", "took lines out of the history, cannot be put back: the history"},
+			{"eval 'history -c'", "took lines out of the history, cannot be put back: the history"},
+			{"history -c", ""},
+			{"v=1; eval true", "set v"},
+			{"history >/dev/null; fc -l >/dev/null", ""},
+		}},
+	} {
+		for _, rc := range []string{"", "HISTCONTROL=ignoreboth:erasedups", "PROMPT_COMMAND=:; HISTSIZE=4", "set -a -u"} {
+			t.Run(c.before+rc, func(t *testing.T) {
+				t.Parallel()
+				s := start(t, func(o *Options) { o.RC = rcFile(t, rc) })
+				for text := range strings.Lines(c.before) {
+					do(t, s, user(strings.TrimSpace(text)))
+				}
+				for _, c := range c.changes {
+					before := stateOf(t, s)
+					do(t, s, leased(c.text))
+					after := stateOf(t, s)
+					if got := Difference(before, after); got != c.told && !strings.Contains(rc, "-a") {
+						t.Errorf("%s: told %q, want %q", c.text, got, c.told)
+					}
+					if err := s.Undo(t.Context(), before, after); err != nil {
+						t.Fatal(err)
+					}
+					if got := Difference(after, stateOf(t, s)); strings.Contains(got, "history") || strings.Contains(got, "read-only") {
+						t.Errorf("%s: the undo is told as %q", c.text, got)
+					}
+				}
+			})
+		}
+	}
+	t.Run("jobs", func(t *testing.T) {
+		t.Parallel()
+		s := start(t, nil)
+		do(t, s, user("sleep 100 &"))
+		pid := strings.TrimSpace(string(do(t, s, user("echo $!")).Output))
+		for _, c := range []change{
+			{"eval true", ""},
+			{"sleep 0.01 & disown", ""},
+			{"disown %1", "disowned process " + pid + ", cannot be put back: process " + pid},
+			{"eval true", ""},
+		} {
+			before := stateOf(t, s)
+			do(t, s, leased(c.text))
+			if got := Difference(before, stateOf(t, s)); got != c.told {
+				t.Errorf("%s: told %q, want %q", c.text, got, c.told)
+			}
+		}
+		do(t, s, user("kill "+pid))
+	})
+}
+
+// Completions that a loader brought in when the user asked for them are no borrower's.
+func TestLoadedCompletionsAreNotTold(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(o *Options) {
+		o.RC = rcFile(t, `load() { eval "_$1() { COMPREPLY=(loaded); }"; complete -F _$1 $1; return 124; }; complete -D -F load`)
+	})
+	before := stateOf(t, s)
+	if _, cs, err := s.Complete(t.Context(), "tool x", 6); err != nil || len(cs) != 1 {
+		t.Fatalf("got %v, %v", cs, err)
+	}
+	before.Dir = "/"
+	loaded := stateOf(t, s)
+	if got := Difference(before, loaded); !strings.Contains(got, "set the completion of tool") {
+		t.Errorf("the loader's: told %q", got)
+	}
+	do(t, s, leased("eval true"))
+	if got := Difference(loaded, stateOf(t, s)); got != "" {
+		t.Errorf("told %q", got)
 	}
 }
