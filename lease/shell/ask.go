@@ -49,7 +49,10 @@ func (s *Shell) lockTurn(ctx context.Context, command bool) error {
 }
 
 // awaitIdle waits until the shell reads a line. The caller has the turn.
-func (s *Shell) awaitIdle(ctx context.Context) error {
+func (s *Shell) awaitIdle(ctx context.Context) error { return s.awaitIdleOr(ctx, nil) }
+
+// awaitIdleOr waits until the shell reads a line, or event.
+func (s *Shell) awaitIdleOr(ctx context.Context, event <-chan struct{}) error {
 	asked := time.Now()
 	nudge, nudges := time.NewTimer(nudgeAfter), 0
 	defer nudge.Stop()
@@ -63,6 +66,8 @@ func (s *Shell) awaitIdle(ctx context.Context) error {
 		s.mu.Unlock()
 		select {
 		case <-idle:
+			return nil
+		case <-event:
 			return nil
 		case <-nudge.C:
 			s.nudge(p, idle, asked, &nudges)

@@ -32,7 +32,7 @@ __sublet_i=0                     # how often the state was written down
 __sublet_own=                    # 1: the line that ran was ours, and must leave the history
 __sublet_hc=                     # number the next line will have in the history
 __sublet_bp=                     # bash-preexec: 1 is to be installed, 2 is in use
-__sublet_vars=                   # the variables were written down: 1 before a borrower's command, o around it; b: Go knows which it may change
+__sublet_vars=                   # hooks or traps of the user run around a borrower's command: what it changed is told before them
 __sublet_so=                     # the options and IFS before a borrower's command
 # Each variable is a system call more where all are written down, so what is seldom wanted is set only then: ed, the editing
 # mode the user asked for (vi, emacs); x, their only prompt hook; traced, what trace was when arm ran; pv, -u where they want no
@@ -110,7 +110,6 @@ __sublet_hook() {
 	if [[ $__sublet_f == *f* || -s $__sublet_dir/n ]]; then
 		{ __sublet_needs; } 2>/dev/null
 	fi
-	[[ $__sublet_vars != 1 || $# == 2 ]] || __sublet_note m o # an interrupt skipped e
 	if [[ $__sublet_n ]]; then
 		__sublet_hid=
 		if [[ -t 1 ]]; then
@@ -121,6 +120,9 @@ __sublet_hook() {
 		\builtin printf '%s\0' "E $__sublet_n $1 $((__sublet_w == 2))"$'\1'"${PWD-}" >"$__sublet_dir/fifo"
 		__sublet_n=
 		[[ ! $__sublet_own && $1 != 130 ]] || __sublet_unlist # before a hook of the user saves it (history -a)
+	fi
+	if [[ $__sublet_vars && $# != 2 ]]; then # an interrupt skipped early
+		{ __sublet_left i; } 2>/dev/null
 	fi
 	# Hidden, it does not see the shell's own standard error.
 	[[ $# == 2 || -t 0 && -t 1 && ( $__sublet_traced || -t 2 ) ]] || __sublet_reopen
@@ -253,7 +255,7 @@ __sublet_stand() {
 	fi
 }
 
-# r tells that the shell is ready, whether its state was written down, and from what to tell who changed a variable.
+# r tells that the shell is ready, and whether its state was written down.
 __sublet_r() {
 	if [[ $- == *a* || ${__sublet_w@a} == *x* ]]; then # PS0 sets it under set -a
 		\builtin local -
@@ -262,8 +264,7 @@ __sublet_r() {
 	fi
 	__sublet_tr= __sublet_l=() __sublet_quick=
 	[[ $__sublet_alone$__sublet_hid$__sublet_v != 11 || ! ${HISTCMD-} || $- == *[aefkuvxCET]* ]] || __sublet_quick=$-
-	[[ $__sublet_vars != 1 ]] || __sublet_vars=
-	\builtin printf 'R %d %s%s %s\0' "$$" "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}${__sublet_vars:+ $__sublet_vars}" >"$__sublet_dir/fifo"
+	\builtin printf 'R %d %s%s %s %d\0' "$$" "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}" "$__sublet_i" >"$__sublet_dir/fifo"
 	__sublet_ok=1 __sublet_f= __sublet_vars=
 }
 
@@ -410,19 +411,28 @@ __sublet_guard() {
 	__sublet_vars=
 	[[ ! -s $__sublet_dir/t ]] || __sublet_st=0 # an ERR trap would see what g returns
 	if [[ ! $__sublet_alone || ${PS0-} != "$__sublet_ours" || -s $__sublet_dir/t ]]; then
-		case $1 in
-		*b*) __sublet_vars=b ;;
-		*) __sublet_note v 1 ;;
-		esac
+		[[ $1 == *b* ]] || __sublet_note # else Go knows which variables it may change
+		__sublet_vars=1
 	fi
 	\builtin return "$__sublet_st"
 }
 
-# note writes the variables down around a borrower's command, where hooks or traps of the user may change some, too: who
-# changed what is told from that. It has no variable of its own: declare would list it.
+# note writes the variables down as a borrower's command finds them: hooks and traps of the user may have changed some since
+# the state was. It has no variable of its own: declare would list it.
 __sublet_note() {
-	{ \builtin declare -p; \builtin printf '\0'; } 1<>"$__sublet_dir/$1" 2>/dev/null # see d; what lies behind the NUL is old
-	__sublet_vars=$2
+	{ \builtin declare -p; \builtin printf '\0'; } 1<>"$__sublet_dir/v" 2>/dev/null # see d; what lies behind the NUL is old
+}
+
+# left writes down and tells what a borrower's command left behind before a hook of the user can change that or take its
+# time; i: what it bent is not yet put back.
+__sublet_left() {
+	__sublet_vars=
+	if [[ $- == *[aefkuvxCET]* ]]; then
+		\builtin local -
+		\builtin set +aefkuvxCET
+	fi
+	__sublet_d l
+	\builtin printf 'S %d %s %d\0' "$$" "${1-}" "$__sublet_i" >"$__sublet_dir/fifo"
 }
 
 # plain switches the line editor off that a sourced text brought in (`. ~/.bashrc`, `set -o vi` in it): bash ran no prompt hook
@@ -439,7 +449,6 @@ __sublet_e() {
 	*:vi:* | *:emacs:*) __sublet_plain ;;
 	esac
 	__sublet_hook "$1" tail
-	[[ $__sublet_vars != 1 ]] || __sublet_note m o
 	__sublet_st=$1
 	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "${__sublet_traced-}" ]] || __sublet_again
 	\builtin return "$1"
@@ -465,7 +474,9 @@ __sublet_missing() {
 # early stands behind that: it writes the state down and tells that the shell is ready while the line still runs, where no
 # hook of the user can change anything behind it. Else the prompt hook does.
 __sublet_early() {
-	if [[ $__sublet_alone && $__sublet_fast == q && ! $__sublet_n$__sublet_tr$__sublet_vars && -t 0 && -t 1 && $- != *[aefkuvxCET]* &&
+	if [[ $__sublet_vars ]]; then
+		__sublet_left
+	elif [[ $__sublet_alone && $__sublet_fast == q && ! $__sublet_n$__sublet_tr && -t 0 && -t 1 && $- != *[aefkuvxCET]* &&
 		${#PROMPT_COMMAND[@]} == 2 ]]; then
 		__sublet_hc=
 		[[ ${HISTCMD:-x} == *[!0-9]* ]] || __sublet_hc=$((HISTCMD + 1)) # here it is still that of a line that is gone
@@ -524,7 +535,7 @@ __sublet_unbend() {
 	__sublet_so= __sublet_tr=
 }
 
-# d writes down what a command can leave behind. It has no variable of its own: declare would list it. A file that is
+# d writes down what a command can leave behind, in the file $1 (s). It has no variable of its own: declare would list it. A file that is
 # emptied and written again is put on the disk when it is closed (ext4: auto_da_alloc, 3 ms), so it is written over; the
 # number at both ends tells where it is whole, and what lies behind is of an earlier, longer one.
 __sublet_d() {
@@ -550,7 +561,7 @@ __sublet_d() {
 		\builtin printf '\0'
 		\builtin umask
 		\builtin printf '\0%s\0' "$__sublet_i"
-	} 1<>"$__sublet_dir/s"
+	} 1<>"$__sublet_dir/${1:-s}"
 	\builtin return 0
 }
 
@@ -590,7 +601,7 @@ __sublet_more() {
 # b and k stand around a text that runs in a subshell: what it leaves behind is written down for the shell itself.
 __sublet_b() {
 	__sublet_sub=$BASHPID
-	__sublet_note v ''
+	__sublet_note
 	\builtin trap '{ \__sublet_k; } 2>/dev/null' EXIT # silent under set -x
 	# Without one, SIGINT now and then ends a subshell that no EXIT trap is run in.
 	\builtin trap '{ \__sublet_k; } 2>/dev/null; \builtin trap - INT; \builtin kill -INT $BASHPID' INT
@@ -608,7 +619,7 @@ __sublet_k() {
 # What ends a command is not to be replaced by accident: a text that tries is told so by bash.
 \builtin readonly -f __sublet_ret __sublet_h __sublet_hook __sublet_needs __sublet_mend __sublet_reopen __sublet_next \
 	__sublet_z __sublet_ready __sublet_wait __sublet_stand __sublet_r __sublet_unlist \
-	__sublet_line __sublet_answer __sublet_preexec __sublet_strip __sublet_elements __sublet_arm __sublet_g __sublet_guard __sublet_note __sublet_plain __sublet_e __sublet_again \
+	__sublet_line __sublet_answer __sublet_preexec __sublet_strip __sublet_elements __sublet_arm __sublet_g __sublet_guard __sublet_note __sublet_left __sublet_plain __sublet_e __sublet_again \
 	__sublet_missing __sublet_early __sublet_y __sublet_unbend __sublet_d __sublet_functions __sublet_more __sublet_b __sublet_k __sublet_candidates __sublet_load __sublet_complete __sublet_list \
 	__sublet_expands
 

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,9 +26,9 @@ type endRecord struct {
 //
 //	E nonce status started SOH dir               a command ended
 //	E nonce status 1 pid next [v] SOH dir        the same, and the shell is ready for a line, which it answers with next
-//	R pid next [v] [d] [o|b]                     the shell is ready; v: by line editor; d: its state lies in the file s; o:
-//	                                             its variables before and behind the command in the files v and m; b: what
-//	                                             the command did not assign was changed by hooks or traps of the user
+//	S pid [i] number                             what a borrower's command left behind lies in the file l, as it was before
+//	                                             hooks of the user run; i: what it bent was not put back yet
+//	R pid next [v] [d] number                    the shell is ready; v: by line editor; d: its state lies in the file s
 //	Q id status                                  a question of ours was answered
 //	W                                            the shell stands still until what was typed ahead is taken
 //	B id                                         Go's own: all before it was read
@@ -44,6 +45,8 @@ func (s *Shell) recordLoop(fifo *os.File) {
 		switch kind {
 		case "E":
 			s.onEnd(rest)
+		case "S":
+			s.onLeft(strings.Fields(rest))
 		case "R":
 			s.onReady(strings.Fields(rest))
 		case "Q":
@@ -102,6 +105,58 @@ func (s *Shell) end(rec endRecord) (stands bool) {
 	return r.watched
 }
 
+// onLeft takes in what a borrower's command left behind, and from what the variables were before it which of them it changed.
+func (s *Shell) onLeft(f []string) {
+	if len(f) < 2 {
+		return
+	}
+	s.mu.Lock()
+	p, own := s.proc, s.own
+	s.mu.Unlock()
+	if p == nil || strconv.Itoa(p.pid) != f[0] {
+		return // of one that died
+	}
+	next := s.readTold(p, "l", f[len(f)-1])
+	if next == nil {
+		return // onReady has it
+	}
+	if own == nil {
+		own = s.ownVars(*next)
+	}
+	next.State.own = own
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc != p {
+		return
+	}
+	s.own = own
+	if !slices.Contains(f[1:], "i") && s.left != nil && !closed(s.left) {
+		s.takeSnapshotLocked(*next)
+		close(s.left)
+	}
+}
+
+// readTold reads a state of which the shell told that it is written down, and as the how manieth; nil where it cannot be read.
+func (s *Shell) readTold(p *process, name, number string) *snapshot {
+	snap, err := s.readState(filepath.Join(s.folder, name))
+	for tries := 0; err != nil && tries < 50; tries++ { // a second prompt is writing it again
+		time.Sleep(2 * time.Millisecond)
+		snap, err = s.readState(filepath.Join(s.folder, name))
+	}
+	if told, _ := strconv.Atoi(number); err == nil && snap.number < told {
+		err = errors.New("the shell could not write it: what is there is an earlier one")
+	}
+	if err != nil {
+		s.log.Warn("shell state", "error", err)
+		return nil
+	}
+	snap.State.Dir = p.placed(snap.State.Dir)
+	if snap.guarded {
+		snap.disown(s.foundJobs())
+	}
+	return &snap
+}
+
 // onReady takes in the state the shell wrote down before it told, and wakes who waits for the shell.
 func (s *Shell) onReady(f []string) {
 	if len(f) < 2 || len(f[1]) > nonceMax {
@@ -115,30 +170,9 @@ func (s *Shell) onReady(f []string) {
 		return // of one that died
 	}
 	var next *snapshot
-	if slices.Contains(f[2:], "d") {
-		snap, err := s.readState(filepath.Join(s.folder, "s"))
-		for tries := 0; err != nil && tries < 50; tries++ { // a second prompt is writing it again
-			time.Sleep(2 * time.Millisecond)
-			snap, err = s.readState(filepath.Join(s.folder, "s"))
-		}
-		if err != nil {
-			s.log.Warn("shell state", "error", err)
-		} else {
-			next = &snap
-			next.State.Dir = p.placed(next.State.Dir)
-		}
-		if next != nil && next.guarded {
-			next.disown(s.foundJobs())
-		}
-		switch {
-		case next == nil:
-		case slices.Contains(f[2:], "o"):
-			next.State.own = s.ownVars()
-		case slices.Contains(f[2:], "b"):
-			s.mu.Lock()
-			next.State.own = s.assigned
-			s.mu.Unlock()
-		}
+	told := slices.Contains(f[2:], "d")
+	if told {
+		next = s.readTold(p, "s", f[len(f)-1])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,9 +180,9 @@ func (s *Shell) onReady(f []string) {
 		return
 	}
 	if next != nil {
-		s.missed = s.missed && next.funcs == nil
+		next.State.own, s.own = s.own, nil
 		s.takeSnapshotLocked(*next)
-	} else if slices.Contains(f[2:], "d") {
+	} else if told {
 		s.missed = true
 	}
 	if !p.ready {

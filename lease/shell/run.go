@@ -230,7 +230,7 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	if err := s.arrangeLocked(flags); err != nil {
 		return nil, nil, err
 	}
-	s.run, s.assigned, s.opened = r, pl.assigns, opened
+	s.run, s.own, s.left, s.opened = r, pl.assigns, make(chan struct{}), opened
 	r.started = func() {
 		r.start.Store(time.Now().UnixNano())
 		close(r.begun)
@@ -488,7 +488,7 @@ func (s *Shell) handBack(r *run) {
 	base := s.snap
 	s.mu.Unlock()
 	var began snapshot // the variables as the subshell found them: a prompt hook may have changed some since
-	if text, err := s.noted("v"); err == nil {
+	if text, err := s.noted(); err == nil {
 		began.readVars(text)
 	}
 	own := changedNames(began.vars, sn.vars)

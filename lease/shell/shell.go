@@ -58,7 +58,8 @@ type Shell struct {
 	taken      map[string]chan struct{} // by record: closed when it was read
 	stray      []byte                   // typed when no command ran
 	snap       snapshot                 // last known state
-	assigned   map[string]bool          // what the last command may have assigned; nil: any variable
+	own        map[string]bool          // the variables that the last command changed, or may have; nil: any
+	left       chan struct{}            // closed when it is known what the last command left behind, before hooks of the user
 	opened     *opening                 // what is to be looked at of its open files; nil: nothing may have opened any
 	usual      usualFile                // names that the hash table found along PATH
 	spawned    time.Time
@@ -232,7 +233,7 @@ func (s *Shell) furnish() error {
 		}
 		return f, nil
 	}
-	for _, name := range []string{"s", "o", "h", "t", "u", "v", "m", "x", "j", "k/s", "a"} {
+	for _, name := range []string{"s", "o", "h", "t", "u", "v", "l", "x", "j", "k/s", "a"} {
 		f, err := create(name)
 		if err != nil {
 			return err

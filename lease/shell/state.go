@@ -9,19 +9,21 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // snapshot is a State with what is needed to put it back: the shell's own texts.
 type snapshot struct {
-	State State
-	vars  map[string]string // every variable: name to its declare statement
-	order []string          // names, as listed
-	alias map[string]string // name to its alias statement
-	funcs map[string]string // name to its full text
-	hash  map[string]string // the hash table: name to file
-	path  string            // PATH, exported or not
-	jobs  []string          // their processes
+	State  State
+	number int               // how often the shell had written it down
+	vars   map[string]string // every variable: name to its declare statement
+	order  []string          // names, as listed
+	alias  map[string]string // name to its alias statement
+	funcs  map[string]string // name to its full text
+	hash   map[string]string // the hash table: name to file
+	path   string            // PATH, exported or not
+	jobs   []string          // their processes
 
 	guarded bool // it is that behind a borrower's text, which found the jobs in the file j
 
@@ -36,6 +38,7 @@ func (s *Shell) setDirLocked(dir string) {
 }
 
 func (s *Shell) takeSnapshotLocked(next snapshot) {
+	s.missed = s.missed && next.funcs == nil
 	if next.funcs == nil { // only asked for where it may have changed
 		next.funcs, next.State.Functions, next.funcsSum = s.snap.funcs, s.snap.State.Functions, s.snap.funcsSum
 		next.State.Disabled, next.State.Loaded = s.snap.State.Disabled, s.snap.State.Loaded
@@ -71,6 +74,24 @@ func (s *Shell) State(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	if err := s.tidy(ctx); err != nil {
+		return State{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snap.State, nil
+}
+
+// Left is what the last command left behind. It is State, but behind a borrower's command it does not wait for prompt hooks
+// of the user, nor hold what they change: State has that.
+func (s *Shell) Left(ctx context.Context) (State, error) {
+	if err := s.lockTurn(ctx, false); err != nil {
+		return State{}, err
+	}
+	defer func() { <-s.turn }()
+	s.mu.Lock()
+	left := s.left
+	s.mu.Unlock()
+	if err := s.awaitIdleOr(ctx, left); err != nil {
 		return State{}, err
 	}
 	s.mu.Lock()
@@ -295,6 +316,10 @@ func (s *Shell) readState(path string) (snapshot, error) {
 	}
 	dir, setOpts, shopts, full := f[1], f[2], f[3], f[4]
 	var sn snapshot
+	sn.number, err = strconv.Atoi(f[0])
+	if err != nil {
+		return snapshot{}, fmt.Errorf("read shell state: its number: %w", err)
+	}
 	sn.State.Dir = dir
 	for _, list := range []string{setOpts, shopts} {
 		for o := range strings.SplitSeq(list, ":") {

@@ -477,3 +477,30 @@ func TestStateIsAskedForAgain(t *testing.T) {
 		t.Errorf("got aliases %v, E=%s, functions %v", st.Aliases, st.Vars["E"], st.Functions)
 	}
 }
+
+// Where the shell cannot write its state down what lies there of an earlier one is not taken for it.
+func TestStateThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	for _, hook := range []string{"", "PROMPT_COMMAND='n=$((n+1))'"} {
+		t.Run(hook, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, func(o *Options) { o.RC = rcFile(t, hook) })
+			do(t, s, user("trap '' XFSZ; ulimit -S -f 0")) // writes to files fail, as on a full disk
+			do(t, s, leased("export E=1"))
+			if left, err := s.Left(t.Context()); err != nil || left.Vars["E"] != "" {
+				t.Errorf("E=%q, %v: how can that be known?", left.Vars["E"], err)
+			}
+			s.mu.Lock()
+			missed := s.missed
+			s.mu.Unlock()
+			if !missed {
+				t.Error("an earlier state was taken for this one")
+			}
+			do(t, s, user("ulimit -S -f unlimited"))
+			do(t, s, leased("true"))
+			if st := stateOf(t, s); st.Vars["E"] != "1" {
+				t.Errorf("E=%q", st.Vars["E"])
+			}
+		})
+	}
+}

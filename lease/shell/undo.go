@@ -101,19 +101,17 @@ func changedNames(a, b map[string]string) map[string]bool {
 	return names
 }
 
-// ownVars are the variables that a borrower's command changed, by what the shell wrote down before and behind it; nil where
-// that cannot be read. A DEBUG trap of the user is run in between, too: what it names is its own.
-func (s *Shell) ownVars() map[string]bool {
-	var around [2]snapshot
-	for i, name := range []string{"v", "m"} {
-		text, err := s.noted(name)
-		if err != nil {
-			s.log.Warn("shell variables", "error", err)
-			return nil
-		}
-		around[i].readVars(text)
+// ownVars are the variables that a borrower's command changed, by what the shell wrote down before it; nil where that cannot
+// be read. A DEBUG trap of the user is run in between, too: what it names is its own.
+func (s *Shell) ownVars(left snapshot) map[string]bool {
+	text, err := s.noted()
+	if err != nil {
+		s.log.Warn("shell variables", "error", err)
+		return nil
 	}
-	own := changedNames(around[0].vars, around[1].vars)
+	var began snapshot
+	began.readVars(text)
+	own := changedNames(began.vars, left.vars)
 	if traps, err := os.ReadFile(filepath.Join(s.folder, "t")); err == nil {
 		for name := range s.namedBy(debugTrap(string(traps))) {
 			delete(own, name)
@@ -122,9 +120,9 @@ func (s *Shell) ownVars() map[string]bool {
 	return own
 }
 
-// noted reads what the shell wrote down under a name (note in rc.bash).
-func (s *Shell) noted(name string) (string, error) {
-	raw, err := os.ReadFile(filepath.Join(s.folder, name))
+// noted reads the variables as a borrower's command found them (note in rc.bash).
+func (s *Shell) noted() (string, error) {
+	raw, err := os.ReadFile(filepath.Join(s.folder, "v"))
 	if err != nil {
 		return "", fmt.Errorf("read what the shell noted: %w", err)
 	}

@@ -1,8 +1,10 @@
 package shell
 
 import (
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -104,6 +106,13 @@ func TestHooksAreNotTold(t *testing.T) {
 				}
 			}
 			do(t, s, leased(c.change))
+			left, err := s.Left(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := Difference(before, left); got != c.told {
+				t.Errorf("told at once %q, want %q", got, c.told)
+			}
 			after := stateOf(t, s)
 			if got := Difference(before, after); got != c.told {
 				t.Errorf("told %q, want %q", got, c.told)
@@ -125,6 +134,49 @@ func TestHooksAreNotTold(t *testing.T) {
 			}
 			if m := count(); strings.Contains(c.rc, "n+1") && m <= n {
 				t.Errorf("the undo took the hook's count back from %d to %d", n, m)
+			}
+		})
+	}
+}
+
+// What a borrower's command left behind is known before a prompt hook of the user is through, and without what that does.
+func TestLeftBeforeHooks(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"named": "export E=1; cd /usr", "anything": "eval 'export E=1; f() { :; }; alias al=ls; cd /usr'", "bent": "set -f; export E=1; cd /usr; eval :",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gate := filepath.Join(t.TempDir(), "gate")
+			if err := syscall.Mkfifo(gate, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := start(t, func(o *Options) {
+				o.RC = rcFile(t, `PROMPT_COMMAND='if [[ ${E-} && ! ${HOOK-} ]]; then read -r HOOK <'`+gate+`'; export HOOK; alias hook=ls; cd /; fi'`)
+			})
+			before := stateOf(t, s)
+			do(t, s, leased(change))
+			left, err := s.Left(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := "left you in /usr, set E"
+			if name == "anything" {
+				want += ", set alias al, defined function f"
+			}
+			if got := Difference(before, left); got != want {
+				t.Errorf("told %q, want %q", got, want)
+			}
+			write(t, gate, "held\n") // opens when the hook does: what it does is not done yet
+			after := stateOf(t, s)
+			if after.Vars["HOOK"] != "held" || after.Aliases["hook"] == "" || after.Dir != "/" {
+				t.Errorf("what the hook did is not known: HOOK=%q, %v, in %s", after.Vars["HOOK"], after.Aliases, after.Dir)
+			}
+			if err := s.Undo(t.Context(), before, left); err != nil {
+				t.Fatal(err)
+			}
+			if st := stateOf(t, s); st.Vars["E"] != "" || st.Vars["HOOK"] != "held" || st.Aliases["al"] != "" || st.Aliases["hook"] == "" {
+				t.Errorf("undone: E=%q HOOK=%q %v", st.Vars["E"], st.Vars["HOOK"], st.Aliases)
 			}
 		})
 	}

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // takes dies. The rules of lending are proved here; that a real bash obeys is proved in bash_test.go.
 type clock struct {
 	dies, looks time.Duration
+	hooks       time.Duration // how long prompt hooks take behind that
 	gone        chan struct{}
 	began       func(shell.Command) // nil = none
 	fails       error               // what Run and Undo return, who do nothing then
@@ -34,6 +35,7 @@ type clock struct {
 	state   shell.State
 	calls   []string
 	prompts int
+	left    bool // what the last command left behind was told
 	cmd     *shell.Command
 	end     chan shell.Result
 }
@@ -57,7 +59,7 @@ func (c *clock) Run(ctx context.Context, cmd shell.Command) (shell.Result, error
 		return shell.Result{}, context.Cause(ctx)
 	}
 	end := make(chan shell.Result, 1)
-	c.cmd, c.end = &cmd, end
+	c.cmd, c.end, c.left = &cmd, end, false
 	c.calls = append(c.calls, cmd.Text)
 	dies := c.dies
 	c.mu.Unlock()
@@ -140,8 +142,26 @@ func (c *clock) ran() []string {
 }
 
 func (c *clock) State(ctx context.Context) (shell.State, error) {
+	c.mu.Lock()
+	takes := c.looks
+	if c.left {
+		takes = c.hooks
+	}
+	c.mu.Unlock()
+	return c.told(ctx, takes)
+}
+
+func (c *clock) Left(ctx context.Context) (shell.State, error) {
+	s, err := c.told(ctx, c.looks)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = err == nil
+	return s, err
+}
+
+func (c *clock) told(ctx context.Context, takes time.Duration) (shell.State, error) {
 	select {
-	case <-time.After(c.looks):
+	case <-time.After(takes):
 	case <-ctx.Done():
 		return shell.State{}, context.Cause(ctx)
 	}
@@ -158,7 +178,7 @@ func (c *clock) Undo(_ context.Context, before, _ shell.State) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.state = before
+	c.state, c.left = before, false
 	return nil
 }
 

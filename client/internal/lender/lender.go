@@ -79,6 +79,7 @@ type Shell interface {
 	Write(p []byte) (int, error)
 	Resize(shell.Size) error
 	State(ctx context.Context) (shell.State, error)
+	Left(ctx context.Context) (shell.State, error)
 	Undo(ctx context.Context, before, after shell.State) error
 	Digest() string
 	Dir() string

@@ -202,25 +202,25 @@ func (l *Lender) execute(e *execution) {
 	})
 	p.close()
 	status := l.complete(e, r, err)
-	l.lookAfter()
-
-	if r.Respawned {
-		l.events.put(Respawned{Why: "a borrowed command ended it: " + r.Why})
-	}
-	l.mu.Lock()
-	changed := ""
-	if before.Digest != "" { // the digest is over what later commands are judged by only
-		changed = shell.Difference(before, l.state)
-		if changed != "" {
-			l.change = &change{by: m.ExecutionID, before: before, after: l.state}
+	l.lookAfter(func() { // the lock is held
+		if r.Respawned {
+			l.events.put(Respawned{Why: "a borrowed command ended it: " + r.Why})
 		}
-	}
-	if began {
-		// What was typed for the agent's program, and not read by it, may be a password: it is nobody's now. A user's own
-		// typing ahead stays in the editor, which had the keyboard unless the program asked for it.
-		r.Unread = nil
-		l.events.put(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: status})
-	}
+		changed := ""
+		if before.Digest != "" { // the digest is over what later commands are judged by only
+			changed = shell.Difference(before, l.state)
+			if changed != "" {
+				l.change = &change{by: m.ExecutionID, before: before, after: l.state}
+			}
+		}
+		if began {
+			// What was typed for the agent's program, and not read by it, may be a password: it is nobody's now. A user's own
+			// typing ahead stays in the editor, which had the keyboard unless the program asked for it.
+			r.Unread = nil
+			l.events.put(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: status})
+		}
+	})
+	l.mu.Lock()
 	l.settledLocked(e)
 	l.giveLocked()
 	l.changedLocked()

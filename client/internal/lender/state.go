@@ -34,7 +34,7 @@ type change struct {
 // joined is two lists of executions, one after the other. Of very many the oldest become one without a name: the daemon
 // trusts what it does not know as little as what nobody approved.
 func joined(ids []wire.ExecutionID, more ...wire.ExecutionID) []wire.ExecutionID {
-	all := slices.Concat(ids, more)
+	all := slices.Concat(ids, slices.DeleteFunc(slices.Clone(more), func(id wire.ExecutionID) bool { return slices.Contains(ids, id) }))
 	if over := len(all) - ranKept; over > 0 {
 		all = all[over:]
 		all[0] = ""
@@ -62,28 +62,37 @@ func (l *Lender) look(ctx context.Context) {
 		return
 	}
 	l.mu.Unlock()
+	l.learn(ctx, l.sh.State, false)
+}
+
+// learn takes the shell's state from what tells it; more: there may be more to know soon.
+func (l *Lender) learn(ctx context.Context, from func(context.Context) (shell.State, error), more bool) {
 	bound, cancel := context.WithTimeout(ctx, lookBound)
 	defer cancel()
-	s, err := l.sh.State(bound)
+	s, err := from(bound)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil && (l.user != nil || ctx.Err() != nil) {
 		return // the user wanted the shell, or who looked gave up: another time
 	}
-	l.dirty = false
+	l.dirty = more && err == nil
 	if err != nil {
 		l.log.Warn("shell state not known", "err", err)
 		l.told = l.state.Digest
 		return
 	}
 	l.state = s
-	l.untold, l.ran = joined(l.untold, l.ran...), nil
+	l.untold = joined(l.untold, l.ran...)
+	if !more { // what hooks make of it is no more trusted than it is
+		l.ran = nil
+	}
 	l.tellLocked()
 }
 
-// lookAfter looks at what a borrowed command left behind, for the caller, who holds the token. A user who wants the
-// shell waits for that lookWanted at most, and is then not told what the command changed.
-func (l *Lender) lookAfter() {
+// lookAfter looks at what a borrowed command left behind, for the caller, who holds the token, and calls known with the
+// lock held when that is known; then at what prompt hooks of the user made of it. A user who wants the shell waits for that
+// lookWanted at most, and may then not be told what the command changed.
+func (l *Lender) lookAfter(known func()) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
 	var timer *time.Timer
@@ -92,6 +101,10 @@ func (l *Lender) lookAfter() {
 	if l.looking = hurry; l.user != nil {
 		hurry()
 	}
+	l.mu.Unlock()
+	l.learn(ctx, l.sh.Left, true)
+	l.mu.Lock()
+	known()
 	l.mu.Unlock()
 	l.look(ctx)
 	l.mu.Lock()

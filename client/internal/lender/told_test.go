@@ -472,6 +472,47 @@ func TestWhoHasTheShellIsTold(t *testing.T) {
 	})
 }
 
+// What a borrowed command left behind is told while prompt hooks of the user run behind it; what they change is told later,
+// if only when the user, who does not wait for that, has had the shell.
+func TestHooksBehindACommand(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		atDesk(t, func(t *testing.T, d *desk) {
+			d.begin(1, "x1", "cd /tmp")
+			d.sh.hooks = 2 * time.Second
+			d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1", Vars: d.sh.state.Vars})
+			sent := d.take("CommandCompleted", "ShellState")
+			if e := latest[LeasedEnded](d); e == nil || e.Changed != "left you in /tmp" {
+				t.Fatalf("told as changed: %+v", e)
+			}
+			d.sh.mu.Lock()
+			d.sh.state.Digest = "d2" // by a hook
+			d.sh.mu.Unlock()
+			d.release(1, "completed")
+			d.take()
+			if taken {
+				done := d.run("ls", true)
+				time.Sleep(lookWanted)
+				synctest.Wait()
+				if !d.sh.runs("ls") {
+					t.Fatal("the user waits for the hooks")
+				}
+				d.take("ShellLeaseReleased")
+				d.sh.finish(0, shell.State{})
+				<-done
+				sent = append(sent, d.take("ShellState")...)
+			} else {
+				time.Sleep(2 * time.Second)
+				sent = append(sent, d.take("ShellState", "ShellLeaseReleased")...)
+			}
+			for _, i := range []int{1, 2} {
+				if s := sent[i].(*wire.ShellState); !slices.Equal(s.Executions, []wire.ExecutionID{"x1"}) {
+					t.Errorf("%s is told as the work of %q", s.Digest, s.Executions)
+				}
+			}
+		})
+	}
+}
+
 // The shell's own history, and what the terminal prints between commands, are passed on; neither while it is taken.
 func TestHistoryAndUnowned(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {

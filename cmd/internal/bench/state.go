@@ -84,7 +84,7 @@ func changeKnown(sh *shell.Shell, text string) (float64, error) {
 			return 0, err
 		}
 		begun := time.Now()
-		after, err := sh.State(ctx)
+		after, err := sh.Left(ctx)
 		if err != nil {
 			return 0, err
 		}
