@@ -89,6 +89,9 @@ func (l *Lender) expand(ctx context.Context, called time.Time) error {
 func (l *Lender) Complete(ctx context.Context, line string, cursor int) (from int, cs []shell.Completion, err error) {
 	err = l.idle(ctx, func() (err error) {
 		from, cs, err = l.sh.Complete(ctx, line, cursor)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.dirty = true // it may have loaded functions and completions
 		return err
 	})
 	return from, cs, err
