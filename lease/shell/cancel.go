@@ -31,20 +31,23 @@ const (
 // by another signal; not where the shell itself had SIGINT, too, while it waited for the program. Where it traps that, it goes
 // on nevertheless: so the canceller looks again and again, and each new foreground group gets the signal that is due.
 type canceller struct {
-	s     *Shell
-	p     *process
-	r     *run
-	began time.Time
-	sent  map[int]syscall.Signal // last signal by process group, or by process, negative
-	next  time.Time              // when to press
-	again time.Time              // when to look for a lost SIGINT
-	fresh int                    // the group that the shell is about to wait for
-	since time.Time              // fresh was seen
-	group int                    // that SIGINT struck, and whose members were not looked at yet; 0: none
-	forks []int                  // of the shell, not yet their program when SIGINT struck
-	alien int                    // the last group with another user's program in it; 0: none
-	kin   map[int]int64          // what the groups that were signalled had started: see family
-	timer *time.Ticker
+	s      *Shell
+	p      *process
+	r      *run
+	began  time.Time
+	sent   map[int]syscall.Signal // last signal by process group, or by process, negative
+	next   time.Time              // when to press
+	again  time.Time              // when to look for a lost SIGINT
+	fresh  int                    // the group that the shell is about to wait for
+	since  time.Time              // fresh was seen
+	group  int                    // that SIGINT struck, and whose members were not looked at yet; 0: none
+	forks  []int                  // of the shell, not yet their program when SIGINT struck
+	frozen []int                  // subshells that were stopped: see freeze
+	thawed []int                  // those that were let go on
+	groups []int                  // theirs
+	alien  int                    // the last group with another user's program in it; 0: none
+	kin    map[int]int64          // what the groups that were signalled had started: see family
+	timer  *time.Ticker
 
 	goesOn   bool          // alien is not stopped, or was told to go on
 	given    time.Duration // how long the last stop was left to be seen by the shell
@@ -68,6 +71,7 @@ func (c *canceller) tick() <-chan time.Time {
 // press sends what is due to the foreground group.
 func (c *canceller) press() {
 	c.pressForks()
+	c.thaw()
 	if time.Now().Before(c.next) {
 		return
 	}
@@ -84,7 +88,7 @@ func (c *canceller) press() {
 	case age >= termAfter:
 		due = syscall.SIGTERM
 	}
-	if stopped(c.p.pid) { // by a child
+	if !c.r.frozen && stopped(c.p.pid) { // by a child
 		_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
 	}
 	pgid, own := c.p.foreground()
@@ -107,7 +111,7 @@ func (c *canceller) press() {
 		}
 		return
 	}
-	if !c.awaited(pgid) {
+	if !c.r.frozen && !c.awaited(pgid) {
 		c.next = time.Time{}
 		c.timer.Reset(forksEvery)
 		return
@@ -117,7 +121,15 @@ func (c *canceller) press() {
 	c.s.shaky.Store(true)
 	_ = syscall.Kill(c.p.pid, syscall.SIGINT) // before the program ends: bash remembers it until then
 	family(c.p.pid, pgid, c.kin)
+	if due == syscall.SIGINT {
+		c.freeze(pgid, c.p.pid)
+	}
 	err := syscall.Kill(-pgid, due)
+	if c.r.frozen {
+		for _, pid := range beside(c.p.pid, c.r.typed) { // <( )
+			_ = syscall.Kill(pid, due)
+		}
+	}
 	if due != syscall.SIGINT {
 		_ = syscall.Kill(-pgid, syscall.SIGCONT) // a stopped program does not hear
 	}
@@ -162,7 +174,7 @@ func (c *canceller) pressForks() {
 		}
 		return true
 	})
-	if len(c.forks) == 0 {
+	if len(c.forks) == 0 && !c.r.frozen {
 		c.timer.Reset(pressEvery)
 	}
 }
@@ -245,8 +257,13 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 		c.sent[c.p.pid] = due
 		c.s.shaky.Store(true)
 		c.again = time.Now().Add(againEvery)
+		if due == syscall.SIGINT {
+			c.freeze(c.p.pid)
+		}
 		_ = syscall.Kill(-c.p.pid, syscall.SIGINT)
-		_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
+		if !c.r.frozen {
+			_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
+		}
 		others := slices.DeleteFunc(groupMembers(c.p.pid), func(pid int) bool { return pid == c.p.pid })
 		if due != syscall.SIGINT {
 			for _, pid := range others {
@@ -281,6 +298,7 @@ func (c *canceller) replace() {
 // nothing was sent to the shell itself, its being ready again is an answer that nothing can spoil later.
 func (c *canceller) prove(res *Result) {
 	c.timer.Stop()
+	c.release()
 	left := max(provedWithin-time.Since(c.began), 500*time.Millisecond)
 	if !c.replaced {
 		answers := c.s.readyWithin

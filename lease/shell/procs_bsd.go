@@ -76,6 +76,13 @@ func isFork(pid int) bool { return false }
 // diesOf cannot be told here: SIGTERM follows.
 func diesOf(pid int, sig syscall.Signal) bool { return false }
 
+// waitingForks and beside are not told here: who is whose child, ps would tell for each look.
+func waitingForks(shell int, pgids []int, from time.Time) []int { return nil }
+
+func lastDiedOf(parent int, sig syscall.Signal) bool { return false }
+
+func beside(shell int, from time.Time) []int { return nil }
+
 // workingDir is not known here.
 func workingDir(pid int) string { return "" }
 

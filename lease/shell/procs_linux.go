@@ -1,8 +1,10 @@
 package shell
 
 import (
+	"bytes"
 	"os"
 	osuser "os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,17 +51,77 @@ const ticks = 100
 
 // leftovers lists what runs in the shell's session and began after from, to a hundredth of a second.
 func leftovers(shell int, from time.Time) (list []Process) {
-	now := uptime()
-	if now == 0 {
+	began := ticksAt(from)
+	if began == 0 {
 		return nil
 	}
-	began := now - int64(time.Since(from)*ticks/time.Second) - 1
 	eachProcess(inSession(shell), func(st procStat) {
 		if st.PID != shell && st.Start >= began {
 			list = append(list, leftover(st.PID, commandLine(st)))
 		}
 	})
 	return list
+}
+
+// ticksAt is a moment as the start of a process is told, a hundredth of a second early; 0 where that cannot be known.
+func ticksAt(from time.Time) int64 {
+	now := uptime()
+	if now == 0 {
+		return 0
+	}
+	return now - int64(time.Since(from)*ticks/time.Second) - 1
+}
+
+// waitingForks are the forks of the shell in these groups, younger than from, that have a child beside their background jobs:
+// those, without job control, begin with SIGINT and SIGQUIT ignored.
+func waitingForks(shell int, pgids []int, from time.Time) (forks []int) {
+	began := ticksAt(from)
+	waits := map[int]bool{}
+	eachProcess(inGroups(pgids), func(st procStat) {
+		if st.Parent != shell && st.Start >= began && !waits[st.Parent] {
+			waits[st.Parent] = !ignores(st.PID, syscall.SIGINT) || !ignores(st.PID, syscall.SIGQUIT)
+		}
+	})
+	for pid, waits := range waits {
+		if waits && pid != shell && inGroups(pgids)(pid) && isFork(pid) {
+			forks = append(forks, pid)
+		}
+	}
+	return forks
+}
+
+// lastDiedOf tells whether the last child of a process that has ended, and that it does not know of yet, died of sig.
+func lastDiedOf(parent int, sig syscall.Signal) bool {
+	const exitCode = 52 - 2 // the last field but the name's two: proc_pid_stat(5)
+	last, died := 0, false
+	for _, pid := range children(parent) {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+		if err != nil || pid < last || len(f) < exitCode || f[0] != "Z" {
+			continue
+		}
+		status, err := strconv.Atoi(f[exitCode-1])
+		last, died = pid, err == nil && syscall.WaitStatus(status).Signal() == sig
+	}
+	return died
+}
+
+func inGroups(pgids []int) func(pid int) bool {
+	return func(pid int) bool {
+		group, err := unix.Getpgid(pid)
+		return err == nil && slices.Contains(pgids, group)
+	}
+}
+
+// beside are the processes in the shell's own group, younger than from, but for background jobs.
+func beside(shell int, from time.Time) (pids []int) {
+	began := ticksAt(from)
+	eachProcess(inGroup(shell), func(st procStat) {
+		if st.PID != shell && st.Start >= began && !(ignores(st.PID, syscall.SIGINT) && ignores(st.PID, syscall.SIGQUIT)) {
+			pids = append(pids, st.PID)
+		}
+	})
+	return pids
 }
 
 // family adds to list what the programs of a group, started by the shell, have started, with when it was started, as far as
@@ -121,25 +183,32 @@ func commandLine(st procStat) string {
 	return st.Name
 }
 
-// diesOf tells whether a process takes sig as the system does: neither caught nor ignored nor blocked (proc(5), status).
+// diesOf tells whether a process takes sig as the system does: neither caught nor ignored nor blocked.
 func diesOf(pid int, sig syscall.Signal) bool {
+	is, ok := dispositions(pid)
+	return ok && (is["SigBlk"]|is["SigIgn"]|is["SigCgt"])&(1<<(sig-1)) == 0
+}
+
+func ignores(pid int, sig syscall.Signal) bool {
+	is, _ := dispositions(pid)
+	return is["SigIgn"]&(1<<(sig-1)) != 0
+}
+
+// dispositions are the masks of a process's signals (proc(5), status).
+func dispositions(pid int) (masks map[string]uint64, ok bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
-		return false
+		return nil, false
 	}
-	found := false
+	masks = make(map[string]uint64)
 	for line := range strings.Lines(string(b)) {
-		for _, field := range []string{"SigBlk:", "SigIgn:", "SigCgt:"} {
-			if mask, ok := strings.CutPrefix(line, field); ok {
-				m, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
-				if err != nil || m&(1<<(sig-1)) != 0 {
-					return false
-				}
-				found = true
+		if name, mask, _ := strings.Cut(line, ":"); len(name) == 6 && strings.HasPrefix(name, "Sig") {
+			if masks[name], err = strconv.ParseUint(strings.TrimSpace(mask), 16, 64); err != nil {
+				return nil, false
 			}
 		}
 	}
-	return found
+	return masks, len(masks) > 0
 }
 
 // ownerOf names the user a process belongs to, by number where it has no name.

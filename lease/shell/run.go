@@ -47,6 +47,8 @@ type run struct {
 	taken   bool          // what nobody read was taken from the terminal, or cannot be
 	stands  chan struct{} // told when the shell stands still
 
+	frozen bool // a cancel has the shell stopped: see freeze
+
 	status int // $? of the last prompt
 	out    *sink
 	output func([]byte)  // to out

@@ -127,7 +127,7 @@ func (w *watcher) rescue() {
 	if w.gone || own && w.replaced() {
 		return
 	}
-	if stopped(w.p.pid) {
+	if !w.r.frozen && stopped(w.p.pid) {
 		_ = syscall.Kill(w.p.pid, syscall.SIGCONT) // `suspend`, or a child: there is no shell above this one to go back to
 		return
 	}
