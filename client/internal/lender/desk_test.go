@@ -223,6 +223,7 @@ type desk struct {
 	sh *clock
 
 	mu     sync.Mutex
+	slow   time.Duration // what an event takes to be shown
 	down   bool
 	sent   []wire.Message
 	events []any
@@ -263,8 +264,18 @@ func (d *desk) send(m wire.Message) error {
 
 func (d *desk) Observe(event any) {
 	d.mu.Lock()
+	slow := d.slow
+	d.mu.Unlock()
+	time.Sleep(slow)
+	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.events = append(d.events, event)
+}
+
+func (d *desk) showing(takes time.Duration) {
+	d.mu.Lock()
+	d.slow = takes
+	d.mu.Unlock()
 }
 
 func (d *desk) up(leases ...wire.HeldLease) {

@@ -20,6 +20,9 @@ type outbox struct {
 
 func newOutbox(to Observer) *outbox { return &outbox{to: to, wake: make(chan struct{}, 1)} }
 
+// shown is closed when all that was put before it is delivered.
+type shown chan struct{}
+
 // put queues an event; data in it is the outbox's from now on.
 func (o *outbox) put(event any) {
 	o.mu.Lock()
@@ -94,6 +97,10 @@ func (o *outbox) run() {
 		o.queue = nil
 		o.mu.Unlock()
 		for _, event := range batch {
+			if all, ok := event.(shown); ok {
+				close(all)
+				continue
+			}
 			o.to.Observe(event)
 		}
 		if len(batch) > 0 {

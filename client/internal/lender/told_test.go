@@ -513,6 +513,33 @@ func TestHooksBehindACommand(t *testing.T) {
 	}
 }
 
+// A command of the user's who took the shell back begins when the screen was told all of the borrower's: its end is to stand
+// before what the user's own prints.
+func TestTheEndIsToldBeforeWhatComesNext(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.begin(1, "x1", "make")
+		d.showing(100 * time.Millisecond)
+		var told *LeasedEnded
+		done := make(chan error, 1)
+		go func() {
+			_, err := d.l.Run(t.Context(), "ls", true, func([]byte) {
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				told = latest[LeasedEnded](d)
+			})
+			done <- err
+		}()
+		time.Sleep(time.Minute)
+		d.sh.finish(0, shell.State{})
+		if err := <-done; err != nil || told == nil || told.ExecutionID != "x1" {
+			t.Errorf("%v, and told %+v", err, told)
+		}
+		d.showing(0)
+		time.Sleep(time.Minute)
+		d.take("CommandCompleted", "ShellLeaseReleased")
+	})
+}
+
 // The shell's own history, and what the terminal prints between commands, are passed on; neither while it is taken.
 func TestHistoryAndUnowned(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {

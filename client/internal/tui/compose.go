@@ -28,6 +28,13 @@ func (m *model) picture() frame {
 
 // input is the lower part: question, list to choose from, or the line with what hangs on it.
 func (m *model) input(room int) (lines []string, row, col int) {
+	if r := m.userRun; r != nil { // which waits: no key is for anything else
+		v := &m.view
+		v.text, v.pos, v.ghost, v.prompt, v.more = r.text, len(r.text), "", m.shellPrompt(), m.th.dim.Render("> ")
+		lines, row, col = v.Render(m.w, max(1, room-2))
+		lines = append(slices.Clone(lines), wrap(m.th.dim.Render("ending that command: your line runs when it has ended"), m.w)...)
+		return lines[:min(len(lines), max(room, row+1))], row, col
+	}
 	if q := m.question(); q != nil {
 		armed := m.ready(q)
 		lines, row, col = q.Render(&m.th, m.w, max(6, room), len(m.questions), armed)

@@ -34,7 +34,7 @@ func (m *model) editVisual() {
 		return
 	}
 	m.comp, m.search = nil, nil
-	m.giveTerminal(&userRun{text: e.command(), started: m.now(), line: m.ed.text, edit: e}, "")
+	m.giveTerminal(&userRun{text: e.command(), started: m.now(), line: m.ed.text, edit: e})
 }
 
 func (m *model) noEditor(holder string) {

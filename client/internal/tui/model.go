@@ -244,6 +244,8 @@ func (m *model) handle(msg any) {
 		m.onLease(msg.Lending)
 	case lender.LeasedStarted, lender.LeasedOutput, lender.LeasedKeyboard, lender.LeasedEnded:
 		m.onLeased(msg)
+	case terminalFree:
+		msg.held <- m.holdFor(msg.run)
 	case overdue:
 		if msg.c.place != nil {
 			m.finish(msg.c)
@@ -283,7 +285,9 @@ func (m *model) busy() bool {
 }
 
 // held tells that a program has the terminal.
-func (m *model) held() bool { return m.userRun != nil || (m.hand != nil && m.hand.on) }
+func (m *model) held() bool {
+	return m.userRun != nil && !m.userRun.waits || (m.hand != nil && m.hand.on)
+}
 
 func (m *model) quit(code int) {
 	m.exitCode, m.quitting = code, true

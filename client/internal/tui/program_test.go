@@ -3,6 +3,7 @@ package tui
 import (
 	"bytes"
 	"context"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -275,6 +276,58 @@ func TestTakeBack(t *testing.T) {
 	w.until("the command", func() bool { return len(w.sh.commands()) == 1 })
 	if got := w.sh.commands(); got[0] != "ls" || w.sh.taken != 1 {
 		t.Errorf("ran %q, taken back %d times; want ls, once", got, w.sh.taken)
+	}
+}
+
+// Of a command from which the user takes the shell back, the end stands before the line that did it: the card was printed below
+// what the user's own command printed. Until then the line is seen to wait.
+func TestTakenBackIsToldFirst(t *testing.T) {
+	for _, daemonFirst := range []bool{false, true} {
+		w := open(t, 80, 24)
+		w.sh.mu.Lock()
+		w.sh.lending = lender.Lending{Holder: "lease run", Purpose: "make", Command: "make", Since: time.Now()}
+		ended := make(chan struct{})
+		w.sh.run = func(_ context.Context, _ string, out func([]byte)) (shell.Result, error) {
+			<-ended
+			w.p.Observe(lender.LeasedEnded{ExecutionID: "x1", Status: "cancelled", Result: shell.Result{Status: "cancelled", ExitCode: ptr(130)}})
+			out(nil)
+			out([]byte("mine\r\n"))
+			return shell.Result{Status: "ok", ExitCode: ptr(0)}, nil
+		}
+		w.sh.mu.Unlock()
+		w.p.Observe(leasedStart("x1", "make"))
+		w.see("in your shell")
+		w.keys("ls\r")
+		w.see("enter again takes it back")
+		w.keys("\r")
+		w.see("your line runs when it has ended")
+		w.see("u@box:~$ ls")
+		if daemonFirst { // its word on the result
+			w.p.Send(&wire.CommandResult{ExecutionID: "x1", Tool: "bash", Status: "cancelled", ExitCode: ptr(130)})
+		}
+		close(ended)
+		w.see("mine")
+		w.see("exit 130")
+		all := w.screen.all()
+		if card, line, own := strings.Index(all, "exit 130"), strings.Index(all, "$ ls"), strings.Index(all, "mine"); card > line || line > own || strings.Count(all, "$ ls") != 1 {
+			t.Errorf("daemon first %v: got\n%s\nwant the end of make, the line, and what it printed", daemonFirst, all)
+		}
+	}
+}
+
+// What did not begin although the shell was taken back is told below its line.
+func TestTakenBackInVain(t *testing.T) {
+	w := open(t, 80, 24)
+	w.sh.mu.Lock()
+	w.sh.lending = lender.Lending{Holder: "lease run", Purpose: "make", Command: "make", Since: time.Now()}
+	w.sh.run = func(context.Context, string, func([]byte)) (shell.Result, error) {
+		return shell.Result{}, errors.New("it is on fire")
+	}
+	w.sh.mu.Unlock()
+	w.keys("ls\r\r")
+	w.see("it is on fire")
+	if all := w.screen.all(); strings.Count(all, "$ ls") != 1 || strings.Index(all, "$ ls") > strings.Index(all, "on fire") {
+		t.Errorf("got\n%s", all)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -31,8 +32,16 @@ type userRun struct {
 	text    string
 	started time.Time
 	back    bool        // taken back from an agent
+	waits   bool        // for the end of the agent's command, which has the shell still
 	edit    *visualEdit // no command of theirs, but their editor
 	line    string      // what stood in the line, then
+}
+
+// terminalFree asks for the terminal for a command of the user's that waited for the end of another: what is to be told of that
+// one was sent before. The screen answers with when the terminal is its own.
+type terminalFree struct {
+	run  *userRun
+	held chan<- (<-chan struct{})
 }
 
 // runDone is its end.
@@ -197,38 +206,50 @@ func (m *model) runShell(text string, takeBack bool) {
 	if !m.ai && strings.TrimSpace(text) != "" && !strings.HasPrefix(text, " ") {
 		m.lines.add(text)
 	}
-	run := &userRun{text: text, started: m.now(), back: takeBack}
-	commit := strings.ReplaceAll(m.promptLine(text), "\n", "\r\n") + "\x1b[m\r\n" + markOutput
-	m.giveTerminal(run, commit)
+	m.giveTerminal(&userRun{text: text, started: m.now(), back: takeBack, waits: takeBack})
 }
 
-// giveTerminal runs a command of the user's: keyboard and screen are its own, from commit on, until it ends.
-func (m *model) giveTerminal(run *userRun, commit string) {
+// giveTerminal runs a command of the user's: keyboard and screen are its own until it ends; the screen, where the shell was
+// taken back for it, from its beginning on.
+func (m *model) giveTerminal(run *userRun) {
 	m.userRun = run
 	// From here on every key is the command's, also those that were read together with this one.
 	m.keys.route(true)
-	m.flushOut()
-	if commit != "" {
-		if gap(m.lastKind, kindShell) {
-			commit = "\r\n" + commit
-		}
-		m.lastKind = kindShell
+	held := make(chan (<-chan struct{}), 1)
+	if !run.waits {
+		held <- m.holdFor(run)
 	}
-	sh, paint, keys := m.shell, m.paint, m.keys
+	sh, paint, keys, inbox := m.shell, m.paint, m.keys, m.inbox
 	m.task(func(ctx context.Context) tea.Msg {
 		done := runDone{run: run}
 		var kept tail
-		select {
-		case <-paint.hold(commit):
-		case <-ctx.Done():
+		own := sync.OnceFunc(func() { // with ctx all of this ends
+			if run.back {
+				inbox.push(terminalFree{run, held})
+			}
+			select {
+			case drawn := <-held:
+				select {
+				case <-drawn:
+				case <-ctx.Done():
+				}
+			case <-ctx.Done():
+			}
+		})
+		if !run.back {
+			own()
+		}
+		if ctx.Err() != nil {
 			return nil
 		}
 		done.res, done.err = sh.Run(ctx, run.text, run.back, func(p []byte) {
+			own()
 			keys.begin()
 			paint.raw(p)
 			kept.keepRaw(p)
 			done.alt = done.alt || kept.tookScreen(p)
 		})
+		own() // what did not begin has its line too
 		keys.park(done.res.Unread)
 		if run.edit == nil {
 			code := ""
@@ -250,6 +271,21 @@ func (m *model) giveTerminal(run *userRun, commit string) {
 		done.raw = kept.raw
 		return done
 	})
+}
+
+// holdFor leaves the terminal to a command of the user's, below its line. The channel closes when that is done.
+func (m *model) holdFor(run *userRun) <-chan struct{} {
+	run.waits = false
+	m.flushOut()
+	commit := ""
+	if run.edit == nil {
+		commit = strings.ReplaceAll(m.promptLine(run.text), "\n", "\r\n") + "\x1b[m\r\n" + markOutput
+		if gap(m.lastKind, kindShell) {
+			commit = "\r\n" + commit
+		}
+		m.lastKind = kindShell
+	}
+	return m.paint.hold(commit)
 }
 
 // offerTakeBack says who has the shell; the line stays.
