@@ -25,6 +25,8 @@ type plan struct {
 	// assigns are the variables it may assign or unset itself; nil: any.
 	assigns map[string]bool
 	state   bool   // it may have changed anything of the shell at all
+	disowns bool   // it names disown
+	opens   bool   // it names what opens and closes files of the shell
 	held    string // what it asks for that holds until its end only; "" = nothing
 	errexit bool   // the user's shell has set -e: not for a borrower's command
 	traced  bool   // the user's shell has set -x: what sources the text is traced, too
@@ -34,6 +36,8 @@ type plan struct {
 // flags are what the prompt hook shall do at the end.
 func (p plan) flags() string {
 	switch {
+	case p.disowns:
+		return "dfj"
 	case p.functions:
 		return "df"
 	case p.state && p.assigns != nil:
@@ -55,6 +59,7 @@ func analyze(text string, user bool, known func(name string) bool) plan {
 		if !p.functions && !a.assignsAny {
 			p.assigns = a.assigns
 		}
+		p.disowns, p.opens = a.disowns, a.opens
 		p.subshell, p.stops = a.subshell, len(file.Stmts) == 1 && a.stops(file.Stmts[0])
 		if p.subshell == "" {
 			p.held = a.held
@@ -153,6 +158,7 @@ func wild(text string) string {
 type analysis struct {
 	known            func(string) bool
 	state, functions bool
+	disowns, opens   bool
 	assigns          map[string]bool // names
 	assignsAny       bool            // others, too
 	subshell, held   string
@@ -180,7 +186,7 @@ func (a *analysis) walk(root syntax.Node) {
 			return false
 		case *syntax.Redirect:
 			if n.N != nil && strings.HasPrefix(n.N.Value, "{") { // {name}>file, which stays open
-				a.state, a.functions, a.assignsAny = true, true, true
+				a.state, a.functions, a.opens, a.assignsAny = true, true, true, true
 			}
 		case *syntax.Stmt:
 			if n.Background || n.Coprocess || n.Disown {
@@ -330,6 +336,7 @@ func (a *analysis) call(c *syntax.CallExpr) {
 	case loud[name]:
 		a.state = true
 		a.functions = a.functions || definers[name]
+		a.disowns, a.opens = a.disowns || name == "disown", a.opens || name == "exec"
 		assigns := !assignsNone[name] || len(c.Assigns) > 0 // those stay before some, in posix mode
 		switch name {
 		case "printf":

@@ -30,9 +30,9 @@ func fixedLine(c Command, pl plan) string {
 	case !pl.state:
 		return ` ` + source + `; \__sublet_h q`
 	}
-	// What is open is listed where no redirection of ours has bash keep the old ones as descriptors, too; and by how much the
-	// history grew, behind the flags, before a prompt.
-	first, guard, behind := ``, `\__sublet_guard `+pl.flags(), `__sublet_fd=(/dev/fd/*) __sublet_f+=$((${HISTCMD:-0}-${__sublet_hc:-${__sublet_hq:-1}}+1)); `+early
+	// What is open is listed, where hooks may open more, while no redirection of ours has bash keep the old ones as descriptors,
+	// too; and by how much the history grew, behind the flags, before a prompt.
+	first, guard, behind := ``, `\__sublet_guard `+pl.flags(), `[[ $__sublet_alone ]] || __sublet_fd=(/dev/fd/*); __sublet_f+=$((${HISTCMD:-0}-${__sublet_hc:-${__sublet_hq:-1}}+1)); `+early
 	if pl.functions {
 		first = `__sublet_at=("$@"); `
 	} else {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,17 +24,24 @@ type more struct {
 	disowned []string // jobs it found and took off the list while they run, by process
 }
 
-// readMore reads what more in rc.bash writes: `declare -Fx`, `complete -p`, `jobs -p`, `dirs -l -p`, by how many lines the history
-// grew.
-func (sn *snapshot) readMore(f []string) {
+// readMore reads what more in rc.bash writes: lines of `declare -Fx`, `jobs -p`, `dirs -l -p` and `complete -p`; what is open; by how
+// many lines the history grew.
+func (sn *snapshot) readMore(list, open, grew string) {
 	m := &sn.State.more
-	for line := range strings.Lines(f[0]) {
-		if w := strings.Fields(line); len(w) == 3 {
-			m.exported = append(m.exported, w[2])
+	m.specs = make(map[string]string)
+	for dirs := 0; list != "" && !strings.HasPrefix(list, "complete "); {
+		line, rest, _ := strings.Cut(list, "\n")
+		list = rest
+		if name, ok := strings.CutPrefix(line, "declare -f"); ok {
+			_, name, _ = strings.Cut(name, " ")
+			m.exported = append(m.exported, name)
+		} else if _, err := strconv.Atoi(line); err == nil {
+			sn.jobs = append(sn.jobs, line)
+		} else if dirs++; dirs > 1 {
+			m.stack = append(m.stack, line)
 		}
 	}
-	m.specs = make(map[string]string)
-	for text := f[1]; strings.HasPrefix(text, "complete "); {
+	for text := list; strings.HasPrefix(text, "complete "); {
 		end, name := len("complete"), ""
 		for end < len(text) && text[end] == ' ' {
 			word, n := readWord(text[end+1:])
@@ -43,13 +51,24 @@ func (sn *snapshot) readMore(f []string) {
 		m.specs[name] = text[:end]
 		text = strings.TrimPrefix(text[end:], "\n")
 	}
-	sn.jobs = strings.Fields(f[2])
-	if dirs := strings.Split(strings.TrimSuffix(f[3], "\n"), "\n"); len(dirs) > 1 {
-		m.stack = dirs[1:]
+	for _, n := range descriptorPath.FindAllStringSubmatch(open, -1) {
+		if sn.seen == nil {
+			sn.seen = make(map[string]bool)
+		}
+		sn.seen["descriptor "+n[1]] = true
 	}
 	var err error
-	m.history, err = strconv.Atoi(f[4])
+	m.history, err = strconv.Atoi(grew)
 	sn.guarded = err == nil
+}
+
+var descriptorPath = regexp.MustCompile(`/dev/fd/(\d+)`)
+
+// disowns tells whether the text that ran last may have taken jobs off the list.
+func (s *Shell) disowns() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.disowned
 }
 
 // foundJobs are the jobs that the last borrower's text found.

@@ -243,7 +243,7 @@ func workingDir(pid int) string {
 }
 
 // descriptors are the files that a process has open beyond its standard ones and hands on to what it starts: "descriptor 7" to
-// what tells the file from others. Bash has its own closed there (proc(5), fdinfo). nil where that cannot be told.
+// what tells the file from others; bash has its own closed there (proc(5), fdinfo). nil where that cannot be told.
 func descriptors(pid int) map[string]string {
 	at := "/proc/" + strconv.Itoa(pid)
 	dir, err := os.Open(at + "/fd")

@@ -405,8 +405,8 @@ __sublet_guard() {
 	__sublet_tr='\__sublet_y || \builtin eval "$__sublet_tz"'
 	if [[ $1 == *f* ]]; then
 		__sublet_fd=() __sublet_hq=
-		\builtin jobs -p >|"$__sublet_dir/j"
-		__sublet_tr='\builtin set -- "${__sublet_at[@]}"; \builtin trap -p >|"$__sublet_dir/u"; '$__sublet_tr'; \builtin printf "%s\0" "${__sublet_fd[@]}" >|"$__sublet_dir/x"'
+		[[ $1 != *j* ]] || \builtin jobs -p >|"$__sublet_dir/j"
+		__sublet_tr='\builtin set -- "${__sublet_at[@]}"; \builtin trap -p >|"$__sublet_dir/u"; '$__sublet_tr
 	fi
 	__sublet_vars=
 	[[ ! -s $__sublet_dir/t ]] || __sublet_st=0 # an ERR trap would see what g returns
@@ -550,7 +550,7 @@ __sublet_d() {
 			__sublet_functions
 			__sublet_more
 		else
-			\builtin printf '\0\0\0\0\0\0\0\0'
+			\builtin printf '\0\0\0\0\0\0'
 		fi
 		if [[ $- != *h* ]]; then # bash goes by the hash table under set +h, too, but does not show it
 			\builtin local -
@@ -585,17 +585,16 @@ __sublet_functions() {
 	((${#__sublet__names[@]} == 0)) || \builtin declare -f "${__sublet__names[@]}"
 }
 
-# more lists what is seldom changed; by how many lines the history grew stands behind the flags.
+# more lists what is seldom changed; what was open behind a borrower's text, and by how many lines the history grew: that stands
+# behind the flags.
 __sublet_more() {
 	\builtin printf '\0'
 	\builtin declare -Fx
-	\builtin printf '\0'
-	\builtin complete -p
-	\builtin printf '\0'
-	\builtin jobs -p
-	\builtin printf '\0'
+	[[ $__sublet_f != *j* ]] || \builtin jobs -p
 	\builtin dirs -l -p
-	\builtin printf '\0%s\0' "${__sublet_f//[!0-9-]/}"
+	\builtin complete -p
+	\builtin printf '\0%s\0%s\0' "${__sublet_fd[*]-}" "${__sublet_f//[!0-9-]/}"
+	[[ ! ${__sublet_at+x}${__sublet_fd+x}${__sublet_hq+x} ]] || \builtin unset -v __sublet_at __sublet_fd __sublet_hq
 }
 
 # b and k stand around a text that runs in a subshell: what it leaves behind is written down for the shell itself.

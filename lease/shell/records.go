@@ -151,7 +151,7 @@ func (s *Shell) readTold(p *process, name, number string) *snapshot {
 		return nil
 	}
 	snap.State.Dir = p.placed(snap.State.Dir)
-	if snap.guarded {
+	if snap.guarded && s.disowns() {
 		snap.disown(s.foundJobs())
 	}
 	return &snap

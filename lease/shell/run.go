@@ -84,7 +84,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if err := s.settleSignals(ctx); err != nil {
 		return Result{}, err
 	}
-	if err := s.tidy(ctx); err != nil {
+	if err := s.tidy(ctx, true); err != nil {
 		return Result{}, err
 	}
 	s.current().learn()
@@ -214,7 +214,7 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	flags := pl.flags()
 	var opened *opening
 	if pl.functions && pl.subshell == "" {
-		opened = &opening{p: p}
+		opened = &opening{p: p, named: pl.opens}
 	}
 	if pl.guarded(c) {
 		flags = "" // guard has them
@@ -232,7 +232,8 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	if err := s.arrangeLocked(flags); err != nil {
 		return nil, nil, err
 	}
-	s.run, s.own, s.left, s.opened = r, pl.assigns, make(chan struct{}), opened
+	s.run, s.own, s.left = r, pl.assigns, make(chan struct{})
+	s.opened, s.disowned = opened, pl.disowns
 	r.started = func() {
 		r.start.Store(time.Now().UnixNano())
 		close(r.begun)

@@ -60,6 +60,7 @@ type Shell struct {
 	snap       snapshot                 // last known state
 	own        map[string]bool          // the variables that the last command changed, or may have; nil: any
 	left       chan struct{}            // closed when it is known what the last command left behind, before hooks of the user
+	disowned   bool                     // the last command may have taken jobs off the list
 	opened     *opening                 // what is to be looked at of its open files; nil: nothing may have opened any
 	usual      usualFile                // names that the hash table found along PATH
 	spawned    time.Time
@@ -194,7 +195,7 @@ func (s *Shell) spawnLocked(restore string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.proc, s.spawned, s.opened = p, time.Now(), &opening{p: p}
+	s.proc, s.spawned, s.opened = p, time.Now(), &opening{p: p, named: true}
 	return p, nil
 }
 
@@ -233,7 +234,7 @@ func (s *Shell) furnish() error {
 		}
 		return f, nil
 	}
-	for _, name := range []string{"s", "o", "h", "t", "u", "v", "l", "x", "j", "k/s", "a"} {
+	for _, name := range []string{"s", "o", "h", "t", "u", "v", "l", "j", "k/s", "a"} {
 		f, err := create(name)
 		if err != nil {
 			return err

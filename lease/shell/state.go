@@ -25,7 +25,8 @@ type snapshot struct {
 	path   string            // PATH, exported or not
 	jobs   []string          // their processes
 
-	guarded bool // it is that behind a borrower's text, which found the jobs in the file j
+	guarded bool            // it is that behind a borrower's text, which found the jobs in the file j
+	seen    map[string]bool // what was open there; nil where that cannot be told
 
 	funcsSum [sha256.Size]byte // sumOf(State.Functions)
 }
@@ -45,6 +46,9 @@ func (s *Shell) takeSnapshotLocked(next snapshot) {
 		next.State.more = s.snap.State.more.carried()
 	} else {
 		next.funcsSum = sumOf(next.State.Functions)
+	}
+	if s.opened != nil && next.seen != nil {
+		s.opened.seen = next.seen
 	}
 	next.State.Hashed = s.usual.strange(next.hash, next.path)
 	next.State.files = s.snap.State.files
@@ -73,7 +77,7 @@ func (s *Shell) State(ctx context.Context) (State, error) {
 	if err := s.awaitIdle(ctx); err != nil {
 		return State{}, err
 	}
-	if err := s.tidy(ctx); err != nil {
+	if err := s.tidy(ctx, false); err != nil {
 		return State{}, err
 	}
 	s.mu.Lock()
@@ -303,7 +307,7 @@ func (s *Shell) readState(path string) (snapshot, error) {
 		return snapshot{}, fmt.Errorf("read shell state: %w", err)
 	}
 	defer file.Close()
-	var f [17]string
+	var f [15]string
 	for i, r := 0, bufio.NewReaderSize(file, 32<<10); i < len(f); i++ { // what lies behind is of an earlier, longer one
 		part, err := r.ReadString(0)
 		if err != nil {
@@ -311,7 +315,7 @@ func (s *Shell) readState(path string) (snapshot, error) {
 		}
 		f[i] = part[:len(part)-1]
 	}
-	if f[0] != f[16] {
+	if f[0] != f[14] {
 		return snapshot{}, errors.New("read shell state: not whole")
 	}
 	dir, setOpts, shopts, full := f[1], f[2], f[3], f[4]
@@ -333,9 +337,9 @@ func (s *Shell) readState(path string) (snapshot, error) {
 	sn.readAliases(f[6])
 	if full != "" {
 		sn.readFunctions(f[7], f[8])
-		sn.readMore(f[9:14])
+		sn.readMore(f[9], f[10], f[11])
 	}
-	sn.readCommands(f[14], full != "")
-	sn.State.umask = strings.TrimSpace(f[15])
+	sn.readCommands(f[12], full != "")
+	sn.State.umask = strings.TrimSpace(f[13])
 	return sn, nil
 }
