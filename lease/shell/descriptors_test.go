@@ -35,7 +35,11 @@ func TestDescriptors(t *testing.T) {
 				mine := string(do(t, s, user("set +f; "+look)).Output)
 				before := stateOf(t, s)
 				do(t, s, leased(c.text))
-				told := Difference(before, stateOf(t, s))
+				left, err := s.Left(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				told := Difference(before, left)
 				if rc == "" && told != c.told || rc != "" && told != "" && told != c.told {
 					t.Errorf("told %q, want %q", told, c.told)
 				}

@@ -427,11 +427,11 @@ __sublet_note() {
 # time; i: what it bent is not yet put back.
 __sublet_left() {
 	__sublet_vars=
+	__sublet_d l # with the options as they are
 	if [[ $- == *[aefkuvxCET]* ]]; then
 		\builtin local -
 		\builtin set +aefkuvxCET
 	fi
-	__sublet_d l
 	\builtin printf 'S %d %s %d\0' "$$" "${1-}" "$__sublet_i" >"$__sublet_dir/fifo"
 }
 

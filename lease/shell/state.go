@@ -98,6 +98,11 @@ func (s *Shell) Left(ctx context.Context) (State, error) {
 	if err := s.awaitIdleOr(ctx, left); err != nil {
 		return State{}, err
 	}
+	if !closed(left) { // it is idle, for there are no such hooks
+		if err := s.tidy(ctx, false); err != nil {
+			return State{}, err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.snap.State, nil

@@ -289,3 +289,18 @@ func TestLoadedCompletionsAreNotTold(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 }
+
+// Options of the user that sublet's own lines do without are not told to be switched off, though hooks have it told early.
+func TestOptionsBehindHooksAreTold(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(o *Options) { o.RC = rcFile(t, "PROMPT_COMMAND=:; set -u -C -f -T -E") })
+	before := stateOf(t, s)
+	do(t, s, leased("x=1"))
+	left, err := s.Left(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Difference(before, left); got != "set x" {
+		t.Errorf("told %q", got)
+	}
+}
