@@ -238,6 +238,9 @@ func TestKilledClient(t *testing.T) {
 			if tt.below {
 				x.sees("left with 137")
 			}
+			if tt.name == "idle" { // before the guard can have done anything
+				x.sees("left with 137\r\n")
+			}
 			if !alive(daemon) {
 				t.Error("the daemon went with the client")
 			}

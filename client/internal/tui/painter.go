@@ -25,9 +25,12 @@ type frame struct {
 // picture into the new one, puts finished text above it, where the terminal's own scrollback takes it, and steps aside
 // while a program has the terminal. Its goroutine is run; set, print and the other requests never wait for the terminal.
 type painter struct {
-	out  io.Writer
-	eol  string // shown where a program's last line has no line feed
-	wake chan struct{}
+	out io.Writer
+	eol string // shown where a program's last line has no line feed
+	// lines switches the terminal's own output processing for the editor, and off for a program's bytes, which have had theirs.
+	// nil: there is none.
+	lines func(on bool)
+	wake  chan struct{}
 
 	mu sync.Mutex
 	// Guarded by mu, never held while writing.
@@ -190,7 +193,21 @@ func (p *painter) start() {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
 	p.open = true
+	p.cook(true)
 	_, _ = p.out.Write([]byte(pasteOn))
+}
+
+func (p *painter) cook(on bool) {
+	if p.lines != nil {
+		p.lines(on)
+	}
+}
+
+// rawMode says that the terminal was switched to raw mode again.
+func (p *painter) rawMode() {
+	p.wmu.Lock()
+	defer p.wmu.Unlock()
+	p.cook(!p.held)
 }
 
 // close erases the live part, writes what is still to be printed, and leaves the terminal as a program found it. The
@@ -268,6 +285,7 @@ func (p *painter) holdLocked(commit string) {
 	p.held, p.shown, p.row, p.col, p.lastByte = true, nil, 0, 0, '\n'
 	p.buf = b
 	_, _ = p.out.Write(b)
+	p.cook(false)
 }
 
 func (p *painter) releaseLocked() {
@@ -275,6 +293,7 @@ func (p *painter) releaseLocked() {
 		return
 	}
 	p.held = false
+	p.cook(true)
 	b := p.tidy(p.buf[:0])
 	if p.open {
 		b = append(b, pasteOn...)

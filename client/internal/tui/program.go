@@ -146,6 +146,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	if _, err := term.MakeRaw(o.Stdin.Fd()); err != nil {
 		return 1, fmt.Errorf("switch the terminal to raw mode: %w", err)
 	}
+	p.paint.lines = func(on bool) { processLines(o.Stdin.Fd(), on) }
 	p.keys.cooked = unread(o.Stdin.Fd())
 	p.paint.start()
 	code, err := p.loop(ctx, before)
@@ -308,10 +309,25 @@ func (p *Program) suspend(ctx context.Context, signals <-chan os.Signal, before 
 
 func (p *Program) retake() {
 	_, _ = term.MakeRaw(p.opt.Stdin.Fd()) // a terminal that is gone ends the keyboard
+	p.paint.rawMode()
 	if size, ok := p.opt.size(); ok {
 		p.tea.Send(sizeChanged{size.Cols, size.Rows})
 	}
 	p.inbox.push(redraw{})
+}
+
+// processLines has the terminal begin each line in the first column, or leave bytes as they are. Nothing of the editor's needs
+// it, which writes carriage returns: but whoever waits for a sublet that is killed prints before anybody can put the modes
+// back, and its lines stood askew. ONLRET changes nothing beside ONLCR; the guard knows our raw mode by it (client/guard.sh).
+func processLines(fd uintptr, on bool) {
+	s, err := term.GetState(fd)
+	if err != nil {
+		return // the terminal is gone
+	}
+	if s.Oflag &^= unix.OPOST | unix.ONLRET; on {
+		s.Oflag = unix.OPOST | unix.ONLCR | unix.ONLRET
+	}
+	_ = term.SetState(fd, s)
 }
 
 // guard ends the program in order when its goroutine panics (T6c).
