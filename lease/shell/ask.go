@@ -247,14 +247,6 @@ func (s *Shell) enter(ctx context.Context, dir string) error {
 	return s.awaitIdle(ctx)
 }
 
-// probe proves that the shell answers, within d.
-func (s *Shell) probe(d time.Duration) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
-	_, _, err := s.askShell(ctx, inHook, "\\builtin :")
-	return err == nil
-}
-
 // readyWithin tells whether the shell becomes ready for a line within d.
 func (s *Shell) readyWithin(d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), d)

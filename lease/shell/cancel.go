@@ -294,18 +294,14 @@ func (c *canceller) replace() {
 	_ = syscall.Kill(c.p.pid, syscall.SIGKILL)
 }
 
-// prove makes sure that the shell answers, in what is left of the time; a borrower's is replaced where it does not. Where
-// nothing was sent to the shell itself, its being ready again is an answer that nothing can spoil later.
+// prove makes sure that the shell is ready again, in what is left of the time; a borrower's is replaced where it is not. A
+// SIGINT that was sent to it and strikes late is settled before the next command (settleSignals).
 func (c *canceller) prove(res *Result) {
 	c.timer.Stop()
 	c.release()
 	left := max(provedWithin-time.Since(c.began), 500*time.Millisecond)
 	if !c.replaced {
-		answers := c.s.readyWithin
-		if c.s.shaky.Load() {
-			answers = c.s.probe
-		}
-		if answers(left) || c.r.c.User || closed(c.p.exited) {
+		if c.s.readyWithin(left) || c.r.c.User || closed(c.p.exited) {
 			return
 		}
 		c.s.log.Warn("the shell does not answer after a cancel and is replaced")
