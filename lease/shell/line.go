@@ -21,14 +21,14 @@ func fixedLine(c Command, pl plan) string {
 		// Not source: see known in rc.bash.
 		return ` { \__sublet_g h; } 2>/dev/null; \. "${__sublet_dir}/c"; ` + end
 	case pl.subshell != "":
-		first, behind := ``, ``
+		first, behind := ``, `; { \__sublet_ret "$__sublet_st" && \builtin :; } 2>/dev/null`
 		if pl.errexit { // put back by z where an interrupt skips the rest
 			first, behind = `\builtin set +e; __sublet_tr='\builtin set -e'; `, `; `+last+`; __sublet_tr=`
 		}
 		return ` { ` + first + `\__sublet_g; } 2>/dev/null; ( { \__sublet_b; } 2>/dev/null; ` + source +
 			`; { \__sublet_k; } 2>/dev/null ); ` + end + behind
 	case !pl.state:
-		return ` ` + source + `; \__sublet_h q`
+		return ` ` + source + `; \__sublet_h q && [[ 1 ]]`
 	}
 	// What is open is listed, where hooks may open more, while no redirection of ours has bash keep the old ones as descriptors,
 	// too; and by how much the history grew, behind the flags, before a prompt.

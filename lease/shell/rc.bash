@@ -14,10 +14,10 @@
 # name the user made read-only, and has it take over the attributes of theirs under localvar_inherit.
 
 __sublet_n=                      # nonce of the command that runs; empty once its end was told
-__sublet_p=                      # the one before
-__sublet_w=1                     # 2: PS0 was printed, so a command began; empty: the prompt hook has nothing to do
+__sublet_p=                      # status of the line that ended last
+__sublet_w=1                     # 2: PS0 was printed, so a command began; empty: the prompt hook has nothing to do; while h tells an end, its nonce
 __sublet_quick=                  # $- where the end of a command that changes nothing is simple to tell; else empty
-__sublet_st=0                    # status the last prompt saw
+__sublet_st=0                    # status of the last line of the user's, which they find as $? also behind a borrower's
 __sublet_f=                      # what Go wants done at the end of this command
 __sublet_tr=                     # text for the top level, run behind z
 __sublet_l=()                    # the command that runs it
@@ -29,10 +29,10 @@ __sublet_trace=                  # x under set -x, v under set -v
 __sublet_ok=                     # that the shell is ready was told: 1 at this prompt, q before it
 __sublet_b=';'                   # what stands behind the kind of a mark
 __sublet_i=0                     # how often the state was written down
-__sublet_own=                    # 1: the line that ran was ours, and must leave the history
+__sublet_own=                    # the line that ran was ours, and must leave the history: its status
 __sublet_hc=                     # number the next line will have in the history
 __sublet_bp=                     # bash-preexec: 1 is to be installed, 2 is in use
-__sublet_vars=                   # hooks or traps of the user run around a borrower's command: what it changed is told before them
+__sublet_vars=                   # hooks or traps of the user run around a borrower's command: what it changed is told before them; $? of the user's
 __sublet_so=                     # the options and IFS before a borrower's command
 # Each variable is a system call more where all are written down, so what is seldom wanted is set only then: ed, the editing
 # mode the user asked for (vi, emacs); x, their only prompt hook; traced, what trace was when arm ran; pv, -u where they want no
@@ -53,14 +53,14 @@ __sublet_ret() { \builtin return "$1"; }
 __sublet_h() {
 	case $- in # leaves $? alone, and an assignment would be exported under set -a
 	$__sublet_quick)
-		__sublet_st=$?
+		__sublet_p=$?
 		if [[ -t 1 && ( $1 == $__sublet_fast || ! $1 && $__sublet_own$__sublet_w == 2 && ! -s $__sublet_dir/n ) ]]; then
-			__sublet_p=$__sublet_n __sublet_n=${SRANDOM:-$RANDOM-$$-$EPOCHREALTIME}-$SRANDOM __sublet_w=1
-			\builtin printf '\e]7701;E;%s\a' "$__sublet_p"
-			\builtin printf '%s\0' "E $__sublet_p $__sublet_st 1 $$ $__sublet_n"$'\1'"$PWD" >"$__sublet_dir/fifo"
+			__sublet_w=$__sublet_n __sublet_n=${SRANDOM:-$RANDOM-$$-$EPOCHREALTIME}-$SRANDOM
+			\builtin printf '\e]7701;E;%s\a' "$__sublet_w"
+			\builtin printf '%s\0' "E $__sublet_w $__sublet_p 1 $$ $__sublet_n"$'\1'"$PWD" >"$__sublet_dir/fifo"
 			if [[ ! $1 ]]; then
-				[[ $__sublet_st != 130 ]] || __sublet_unlist # a ^C struck before it could leave the history by itself
-				__sublet_hc=$HISTCMD
+				[[ $__sublet_p != 130 ]] || __sublet_unlist # a ^C struck before it could leave the history by itself
+				__sublet_st=$__sublet_p __sublet_hc=$HISTCMD
 			elif [[ $HISTCMD == $__sublet_hc ]]; then
 				\builtin history -d "$HISTCMD"
 			fi
@@ -68,14 +68,14 @@ __sublet_h() {
 			if [[ ! -s $__sublet_dir/n ]]; then
 				__sublet_w=
 			elif [[ $1 ]]; then
-				__sublet_ok=q # the prompt hook stands still
+				__sublet_ok=q __sublet_w=1 # the prompt hook stands still
 			else
 				__sublet_stand
-				__sublet_ok=1
+				__sublet_ok=1 __sublet_w=1
 			fi
 			[[ ! $1 || $__sublet_st == 0 ]] || \builtin return "$__sublet_st"
 		else
-			__sublet_hook "$__sublet_st" "$@"
+			__sublet_hook "$__sublet_p" "$@"
 		fi
 		;;
 	*) __sublet_hook "$?" "$@" ;;
@@ -89,8 +89,8 @@ __sublet_fast=-
 # command began, a question may lie in the file q (flag q in the file n).
 __sublet_hook() {
 	if [[ ${2-} == q ]]; then
-		__sublet_own=1
-		\builtin return "$1"
+		__sublet_own=$1
+		\builtin return "$__sublet_st"
 	fi
 	if [[ $__sublet_ok == q && $__sublet_w != 2 ]]; then
 		__sublet_stand
@@ -117,7 +117,7 @@ __sublet_hook() {
 		else
 			\builtin printf '\e]7701;E;%s\a' "$__sublet_n" >"$__sublet_tty"
 		fi
-		\builtin printf '%s\0' "E $__sublet_n $1 $((__sublet_w == 2))"$'\1'"${PWD-}" >"$__sublet_dir/fifo"
+		\builtin printf '%s\0' "E $__sublet_n ${__sublet_own:-$1} $((__sublet_w == 2))"$'\1'"${PWD-}" >"$__sublet_dir/fifo"
 		__sublet_n=
 		[[ ! $__sublet_own && $1 != 130 ]] || __sublet_unlist # before a hook of the user saves it (history -a)
 	fi
@@ -409,10 +409,10 @@ __sublet_guard() {
 		__sublet_tr='\builtin set -- "${__sublet_at[@]}"; \builtin trap -p >|"$__sublet_dir/u"; '$__sublet_tr
 	fi
 	__sublet_vars=
-	[[ ! -s $__sublet_dir/t ]] || __sublet_st=0 # an ERR trap would see what g returns
 	if [[ ! $__sublet_alone || ${PS0-} != "$__sublet_ours" || -s $__sublet_dir/t ]]; then
 		[[ $1 == *b* ]] || __sublet_note # else Go knows which variables it may change
-		__sublet_vars=1
+		__sublet_vars=$__sublet_st
+		[[ ! -s $__sublet_dir/t ]] || __sublet_st=0 # an ERR trap would see what g returns
 	fi
 	\builtin return "$__sublet_st"
 }
@@ -449,7 +449,6 @@ __sublet_e() {
 	*:vi:* | *:emacs:*) __sublet_plain ;;
 	esac
 	__sublet_hook "$1" tail
-	__sublet_st=$1
 	[[ ${PROMPT_COMMAND[*]-} == "$__sublet_pc" && $__sublet_trace == "${__sublet_traced-}" ]] || __sublet_again
 	\builtin return "$1"
 }
@@ -475,6 +474,7 @@ __sublet_missing() {
 # hook of the user can change anything behind it. Else the prompt hook does.
 __sublet_early() {
 	if [[ $__sublet_vars ]]; then
+		__sublet_st=$__sublet_vars
 		__sublet_left
 	elif [[ $__sublet_alone && $__sublet_fast == q && ! $__sublet_n$__sublet_tr && -t 0 && -t 1 && $- != *[aefkuvxCET]* &&
 		${#PROMPT_COMMAND[@]} == 2 ]]; then
@@ -489,7 +489,7 @@ __sublet_early() {
 			__sublet_w=
 		fi
 	fi
-	\builtin return "$1"
+	\builtin return "$__sublet_st"
 }
 
 # y compares with what guard noted. Where that is bent it fails, and unbend leaves the text that puts it back in __sublet_tz. Traps

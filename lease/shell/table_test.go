@@ -261,7 +261,7 @@ func (b *baseline) run(t *testing.T, text string) (string, int) {
 	return string(Render([]byte(raw), 80)), n
 }
 
-// A person's command that is typed keeps PIPESTATUS, $_ and $?; a sourced one only $?.
+// A person's command that is typed keeps PIPESTATUS, $_ and $?; a sourced one only $?; a borrower's keeps theirs.
 func TestWhatTypingKeeps(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -291,8 +291,11 @@ func TestWhatTypingKeeps(t *testing.T) {
 		t.Errorf("after questions: got %q", r.Output)
 	}
 	for _, text := range []string{"(exit 7)", "x=1; (exit 7)", "set -e; exit 7", "set -f; trap : ERR; (exit 7)"} {
-		do(t, s, leased(text))
-		if r := do(t, s, user(`echo "$?"`)); string(r.Output) != "7\n" {
+		do(t, s, user("(exit 5)\n:; (exit 5)"))
+		if r := do(t, s, leased(text)); exit(r) != 7 {
+			t.Errorf("%q: got exit %d", text, exit(r))
+		}
+		if r := do(t, s, user(`echo "$?"`)); string(r.Output) != "5\n" {
 			t.Errorf("$? after a borrower's %q: got %q", text, r.Output)
 		}
 	}
