@@ -67,7 +67,7 @@ func (b bashTool) parse(args json.RawMessage) (bashArgs, error) {
 // shell picks the shell for a call; own says that it is the agent's usual one, whose directory counts for later calls.
 func (a bashArgs) shell(env Env) (sh Shell, own bool, err error) {
 	if a.Private && env.Private != nil {
-		return env.Private, false, nil
+		return env.Private, env.Private == env.Shell, nil
 	}
 	if env.Shell == nil {
 		return nil, false, ErrNoShell

@@ -101,6 +101,26 @@ func TestBashPrivateStreams(t *testing.T) {
 	}
 }
 
+// An agent whose only shell is a private one moves with it, also where it asks for a private one: its file tools went on looking
+// in the folder before.
+func TestBashInItsOnlyShell(t *testing.T) {
+	env := newEnv(t)
+	own := &stubShell{
+		place:  ShellPlace{Cwd: "/own", Private: true},
+		result: CommandResult{Output: []byte("out"), ExitCode: code(0), Status: wire.StatusOK, Cwd: "/own/sub"},
+	}
+	env.Shell, env.Private = own, own
+	raw := args(t, m{"command": "cd sub", "private": true})
+	b := Bash(time.Minute, time.Hour)
+	action, err := b.Plan(t.Context(), env, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := b.Run(t.Context(), env, raw, action, nil); err != nil || r.Cwd != "/own/sub" {
+		t.Errorf("got %+v, %v, want it adopted", r, err)
+	}
+}
+
 func TestBashResultText(t *testing.T) {
 	approved := Action{Command: "x", Cwd: "/a"}
 	for _, tc := range []struct {
