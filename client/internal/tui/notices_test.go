@@ -17,7 +17,7 @@ func TestCardTellsTheEndOnce(t *testing.T) {
 		status, signal, output, want string
 		exit                         *int
 	}{
-		{wire.StatusCancelled, "SIGINT", "\n[ended: the user cancelled it]\n[exit code 130]\n[cancelled]", "■ bash  x · cancelled · exit 130 · SIGINT", ptr(130)},
+		{wire.StatusCancelled, "SIGINT", "\n[ended: it was cut off]\n[exit code 130]\n[cancelled]", "■ bash  x · cancelled · exit 130 · SIGINT", ptr(130)},
 		{wire.StatusTimeout, "SIGINT", "[ended: it ran longer than 2m0s]\n[exit code 130]", "✗ bash  x · timed out · exit 130 · SIGINT", ptr(130)},
 		{wire.StatusError, "SIGKILL", "[ended by SIGKILL]", "✗ bash  x · failed · SIGKILL", nil},
 		{wire.StatusSuccess, "", "[ended: well]\n[cancelled]", "✓ bash  x\n  │ [ended: well]\n  │ [cancelled]\n  └ exit 0", ptr(0)}, // its own words

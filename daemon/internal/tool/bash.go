@@ -167,7 +167,7 @@ func commandResult(r CommandResult, approved Action, was string, timeout time.Du
 		note("ended: it ran longer than %s", timeout)
 	case wire.StatusCancelled:
 		res.Status = wire.StatusCancelled
-		note("ended: the user cancelled it")
+		note("ended: it was cut off") // notes say by what: the user, a lost window, the end of the lease
 	case wire.StatusShellExited:
 		res.Status = wire.StatusError
 		note("the shell ended with it")

@@ -133,7 +133,12 @@ func TestBashResultText(t *testing.T) {
 		{"failed", CommandResult{Output: []byte("boom"), Status: wire.StatusOK, ExitCode: code(2), Cwd: "/a"}, wire.StatusError, "boom\n[exit code 2]"},
 		{"moved", CommandResult{Output: []byte("ok\n"), Status: wire.StatusOK, ExitCode: code(0), Cwd: "/b"}, wire.StatusSuccess, "ok\n[now in /b]"},
 		{"timeout", CommandResult{Output: []byte("…"), Status: wire.StatusTimeout, Cwd: "/a"}, wire.StatusTimeout, "…\n[ended: it ran longer than 1m0s]"},
-		{"cancelled", CommandResult{Status: wire.StatusCancelled, Signal: "SIGINT", Cwd: "/a"}, wire.StatusCancelled, "[ended: the user cancelled it]\n[ended by SIGINT]"},
+		{"cancelled", CommandResult{Status: wire.StatusCancelled, Signal: "SIGINT", Cwd: "/a"}, wire.StatusCancelled, "[ended: it was cut off]\n[ended by SIGINT]"},
+		{
+			"a lost window",
+			CommandResult{Status: wire.StatusCancelled, Notes: []string{"the user's window was lost while it ran"}},
+			wire.StatusCancelled, "[ended: it was cut off]\n[the user's window was lost while it ran]",
+		},
 		{"shell exited", CommandResult{Status: wire.StatusShellExited}, wire.StatusError, "[the shell ended with it]"},
 		{"refused", CommandResult{Status: wire.StatusRefused}, wire.StatusError, "[refused: the shell did not run it]"},
 		{

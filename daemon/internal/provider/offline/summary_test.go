@@ -72,7 +72,7 @@ func TestStoppedCalls(t *testing.T) {
 	for content, want := range map[string]string{
 		"stopped: the turn was cancelled":        "It was cancelled",
 		"interrupted: no result was recorded":    "That was interrupted",
-		"half\n[ended: the user cancelled it]":   "It was cancelled",
+		"half\n[ended: it was cut off]":          "It was cancelled",
 		"Denied: all of it.\n[exit code 1]":      "That failed", // T3m: a program's words, not the agent's
 		"half\n[ended: it ran longer than 2m0s]": "took too long",
 	} {
