@@ -286,6 +286,10 @@ func (a *analysis) declare(d *syntax.DeclClause) {
 		a.assignsAny = true
 	}
 	for _, as := range d.Args {
+		// Bash assigns _ behind each command: where that fails it says so each time, or comes to no prompt (-i).
+		if as.Name != nil && as.Name.Value == "_" && a.subshell == "" {
+			a.subshell = d.Variant.Value + " _"
+		}
 		if as.Name == nil {
 			option := literal(as.Value)
 			a.functions = a.functions || option == "" || !strings.ContainsAny(option[:1], "-+") || strings.ContainsAny(option, "nf")

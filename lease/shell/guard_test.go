@@ -64,6 +64,9 @@ func TestGuards(t *testing.T) {
 		{name: "stty", text: "stty raw -echo; echo x", out: "x"},
 		{name: "stty of the size", text: "stty cols 200 rows 5; tput cols", out: "200", stays: "stty size", prints: "24 80"},
 		{name: "function named like a builtin", text: "printf() { echo fake; }; printf x; unset -f printf", out: "fake"},
+		{name: "integer _", text: "declare -i _; cd /usr", exit: 1, note: "because of `declare _`"},
+		{name: "read-only _", text: "readonly _", out: "readonly variable", note: "because of `readonly _`"},
+		{name: "aliases named like reserved words", text: "alias {=echo }=echo [[=false !=false\n:"},
 		{name: "alias named like a builtin", text: "alias printf=false; alias echo=false"},
 		{name: "history", text: "history -c; history -s forged; fc -l >/dev/null"},
 	}

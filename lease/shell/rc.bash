@@ -143,6 +143,7 @@ __sublet_hook() {
 __sublet_needs() {
 	\builtin enable . alias builtin compgen declare enable eval exec hash history local printf read return set shopt trap umask unset
 	\builtin unset -f . exec # these two cannot be called by builtin: see fixedLine, reopen
+	! \builtin unalias '{' '}' '[[' || \builtin : # reserved words of fixedLine, which cannot be quoted
 }
 
 # mend takes a function named builtin away. In posix mode unset is found before any function, and an assignment brings that
@@ -604,6 +605,7 @@ __sublet_b() {
 	\builtin trap '{ \__sublet_k; } 2>/dev/null' EXIT # silent under set -x
 	# Without one, SIGINT now and then ends a subshell that no EXIT trap is run in.
 	\builtin trap '{ \__sublet_k; } 2>/dev/null; \builtin trap - INT; \builtin kill -INT $BASHPID' INT
+	[[ $- != *E* ]] || __sublet_st=0 # an ERR trap would see it
 	\builtin return "$__sublet_st"
 }
 __sublet_k() {
