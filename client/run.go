@@ -121,7 +121,7 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	defer w.closeLink()
 	w.screen = tui.New(tui.Options{
 		Daemon: w.conn, Shell: w.lender, Stdin: o.Stdin, Stdout: o.Stdout, Env: o.Env, Version: o.Version,
-		Notice: notices, Connect: o.Connect, Vi: wantsVi(o.Env), Log: w.log,
+		Notice: notices, Connect: o.Connect, Vi: wantsVi(o.Env), InUse: w.sh.InUse, Log: w.log,
 	})
 	w.late.bind(w.lender, w.conn)
 	w.work.Go(func() { w.watch(ctx, cancel) })

@@ -649,6 +649,7 @@ __sublet_v=
 \builtin set +o vi +o emacs
 if [[ $__sublet_private == 1 ]]; then
 	\builtin unset -v HISTFILE
+	[[ ${TMOUT@a} == *r* ]] || \builtin unset -v TMOUT # nobody can have left it
 	\builtin set +o history
 fi
 [[ ! $__sublet_restore ]] || \builtin . "$__sublet_restore"

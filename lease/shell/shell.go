@@ -63,6 +63,7 @@ type Shell struct {
 	disowned   bool                     // the last command may have taken jobs off the list
 	opened     *opening                 // what is to be looked at of its open files; nil: nothing may have opened any
 	usual      usualFile                // names that the hash table found along PATH
+	kept       time.Time                // when it was last kept from TMOUT
 	spawned    time.Time
 	deaths     int  // in a row, soon after the start
 	missed     bool // a state that the shell wrote down could not be read

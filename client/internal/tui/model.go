@@ -169,6 +169,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		switch msg := msg.(type) {
 		case keyEvent:
 			defer close(msg.done)
+			m.inUse()
 			m.onInput(msg.msg)
 		case batch:
 			for _, one := range msg {
@@ -188,6 +189,12 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // View implements tea.Model; the painter draws instead of bubbletea's renderer.
 func (m *model) View() tea.View { return tea.View{} }
 
+func (m *model) inUse() {
+	if m.opt.InUse != nil {
+		m.opt.InUse()
+	}
+}
+
 // handle deals with one message.
 func (m *model) handle(msg any) {
 	m.dirty = true
@@ -195,6 +202,7 @@ func (m *model) handle(msg any) {
 	case sizeChanged:
 		m.resized(msg.w, msg.h)
 	case tick:
+		m.inUse()
 		m.spinAt++
 		m.spinning = false
 	case redraw:

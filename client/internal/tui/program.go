@@ -45,8 +45,11 @@ type Options struct {
 	// Connect is the line that tells how to connect a real model; "" = the environment variable.
 	Connect string
 	// Vi tells that the user's ~/.inputrc asks for vi mode; `set -o vi` and `set -o emacs` in the shell come before it.
-	Vi  bool
-	Log *slog.Logger // nil = none
+	Vi bool
+	// InUse is called at each key and while an agent is at work: the shell's own idle time (TMOUT) begins anew. It must not
+	// wait; nil = none.
+	InUse func()
+	Log   *slog.Logger // nil = none
 
 	stderr io.Writer                 // for the report of a panic; nil = os.Stderr
 	now    func() time.Time          // nil = time.Now

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,19 @@ import (
 	"sublet/lease/shell"
 	"sublet/wire"
 )
+
+// Whoever types, and an agent at work, keep the shell from the end of its idle time; a window that only stands there does not.
+func TestInUse(t *testing.T) {
+	var n atomic.Int64
+	w := open(t, 80, 24, func(w *window) { w.p.opt.InUse = func() { n.Add(1) } })
+	if n.Load() != 0 {
+		t.Errorf("%d times before anybody did anything", n.Load())
+	}
+	w.keys("a")
+	w.until("the key", func() bool { return n.Load() == 1 })
+	w.p.Observe(lender.LeasedStarted{ExecutionID: "x9", Agent: "lease run", Command: "make all"})
+	w.until("the agent", func() bool { return n.Load() > 3 })
+}
 
 func TestCommandMode(t *testing.T) {
 	w := open(t, 80, 24)
