@@ -273,7 +273,7 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 		if slices.ContainsFunc(others, foreign) {
 			c.pressForeign(due)
 		}
-	} else if !time.Now().Before(c.again) {
+	} else if !time.Now().Before(c.again) && !c.p.readsLine() { // else rescue has it
 		_ = syscall.Kill(c.p.pid, syscall.SIGINT)
 		c.pressAgain(c.p.pid, due)
 		c.again = time.Now().Add(againEvery)

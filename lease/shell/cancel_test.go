@@ -100,3 +100,31 @@ func cancelOnce(t testing.TB, s *Shell) float64 {
 	}
 	return float64(time.Since(at)) / float64(time.Microsecond)
 }
+
+// A ^C in a text that has switched the line editor on leaves bash reading lines without a prompt or its hook. The cancel went
+// on to interrupt that, so that the shell was never silent for long enough to be looked at: a person's cancel never ended,
+// and a borrower's cost the shell.
+func TestCancelBehindALineEditor(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"set -o vi\necho go; sleep 1000", "set -o emacs\necho go; read x", "set -o vi\necho go\nwhile :; do :; done"} {
+		for _, u := range []bool{false, true} {
+			t.Run(map[bool]string{false: "leased ", true: "user "}[u]+text, func(t *testing.T) {
+				t.Parallel()
+				s := start(t, nil)
+				pid := s.PID()
+				end := time.AfterFunc(slack, func() { s.Close() })
+				res, took := cancelled(t, s, Command{Text: text, User: u})
+				if !end.Stop() || res.Status != "cancelled" || res.Respawned || s.PID() != pid {
+					t.Errorf("got %s after %v, respawned %v: %q", res.Status, took, res.Respawned, res.Notes)
+				}
+				if r := do(t, s, leased("echo whole")); string(r.Output) != "whole\n" {
+					t.Errorf("then got %q", r.Output)
+				}
+				p, err := s.Prompt(t.Context())
+				if want := map[bool]string{true: strings.Fields(text)[2]}[u]; err != nil || p.Editing != want {
+					t.Errorf("then the editing mode is %q, %v, want %q", p.Editing, err, want)
+				}
+			})
+		}
+	}
+}
