@@ -157,7 +157,7 @@ func (c *canceller) awaited(pgid int) bool {
 }
 
 // pressForks repeats SIGINT for those that were forks of the shell when it struck and have become their program since. A
-// subshell stays a fork, and may be running its EXIT trap. Who would die of it and lives on has lost it as a fork.
+// subshell stays a fork, and may be running its EXIT trap.
 func (c *canceller) pressForks() {
 	if c.group != 0 {
 		c.forks, c.group = groupMembers(c.group), 0
@@ -169,7 +169,7 @@ func (c *canceller) pressForks() {
 		if isFork(pid) {
 			return false
 		}
-		if diesOf(pid, syscall.SIGINT) {
+		if c.mayHaveLost(pid) {
 			_ = syscall.Kill(pid, syscall.SIGINT)
 		}
 		return true
@@ -177,6 +177,12 @@ func (c *canceller) pressForks() {
 	if len(c.forks) == 0 && !c.r.frozen {
 		c.timer.Reset(pressEvery)
 	}
+}
+
+// mayHaveLost tells that a process of a group that was sent SIGINT may not have got it: it would have died of it. Not one that
+// a program began: that may be what it cleans up with.
+func (c *canceller) mayHaveLost(pid int) bool {
+	return pid != c.p.pid && diesOf(pid, syscall.SIGINT) && ofShell(pid, c.p.pid)
 }
 
 // pressForeign has the terminal signal its foreground group, in which another user's program is (sudo): it may what we may
@@ -224,7 +230,7 @@ func (c *canceller) pressAgain(pgid int, due syscall.Signal) {
 	}
 	c.again = time.Now().Add(againEvery)
 	for _, pid := range groupMembers(pgid) {
-		if pid != c.p.pid && diesOf(pid, syscall.SIGINT) && syscall.Kill(pid, syscall.SIGINT) == syscall.EPERM {
+		if c.mayHaveLost(pid) && syscall.Kill(pid, syscall.SIGINT) == syscall.EPERM {
 			c.pressForeign(syscall.SIGINT)
 		}
 	}
@@ -243,7 +249,9 @@ func (c *canceller) pressChildren(due syscall.Signal, age time.Duration) {
 		})
 	}
 	for _, p := range list {
-		if c.sent[-p.PID] != due && (due != syscall.SIGINT || diesOf(p.PID, due)) {
+		group, _ := unix.Getpgid(p.PID)
+		lost := group != c.p.pid && diesOf(p.PID, due) || c.mayHaveLost(p.PID) // the shell's own group was sent it
+		if c.sent[-p.PID] != due && (due != syscall.SIGINT || lost) {
 			c.sent[-p.PID] = due
 			_ = syscall.Kill(p.PID, due)
 		}

@@ -128,3 +128,19 @@ func TestCancelBehindALineEditor(t *testing.T) {
 		}
 	}
 }
+
+// What a program began on SIGINT, to clean up with, was killed: it was taken for one that had lost the signal.
+func TestCancelLeavesCleaningUp(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"P", "(P; echo after)", "P >/dev/tty | cat", "x=$(P >/dev/tty)", "(P >/dev/tty; echo after) | cat"} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, nil)
+			const program = `sh -c 'trap "sleep 0.4 && echo cleaned; exit" INT; echo go; while :; do sleep 0.02; done'`
+			res, took := cancelled(t, s, leased(strings.ReplaceAll(text, "P", program)))
+			if got := string(res.Output); !strings.Contains(got, "cleaned") || strings.Contains(got, "after") || took < 400*time.Millisecond {
+				t.Errorf("got %q after %v", got, took)
+			}
+		})
+	}
+}

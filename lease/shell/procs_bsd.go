@@ -73,6 +73,9 @@ func away(shell int, list map[int]int64) []Process { return nil }
 // isFork is not asked: without diesOf nobody is pressed again.
 func isFork(pid int) bool { return false }
 
+// ofShell is not asked, either.
+func ofShell(pid, shell int) bool { return false }
+
 // diesOf cannot be told here: SIGTERM follows.
 func diesOf(pid int, sig syscall.Signal) bool { return false }
 
