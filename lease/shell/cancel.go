@@ -119,7 +119,7 @@ func (c *canceller) press() {
 	c.sent[pgid] = due
 	c.again = time.Now().Add(againEvery)
 	c.s.shaky.Store(true)
-	_ = syscall.Kill(c.p.pid, syscall.SIGINT) // before the program ends: bash remembers it until then
+	c.interrupt() // before the program ends: bash remembers it until then
 	family(c.p.pid, pgid, c.kin)
 	if due == syscall.SIGINT {
 		c.freeze(pgid, c.p.pid)
@@ -176,6 +176,15 @@ func (c *canceller) pressForks() {
 	})
 	if len(c.forks) == 0 && !c.r.frozen {
 		c.timer.Reset(pressEvery)
+	}
+}
+
+// interrupt has the shell itself discard what it runs. SIGINT does; where a borrower's text may trap that, a trap of ours for a
+// signal that does nothing otherwise puts it back first: see guard in rc.bash.
+func (c *canceller) interrupt() {
+	_ = syscall.Kill(c.p.pid, syscall.SIGINT)
+	if c.r.plan.functions && c.r.plan.guarded(c.r.c) {
+		_ = syscall.Kill(c.p.pid, syscall.SIGURG)
 	}
 }
 
@@ -269,6 +278,7 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 			c.freeze(c.p.pid)
 		}
 		_ = syscall.Kill(-c.p.pid, syscall.SIGINT)
+		c.interrupt()
 		if !c.r.frozen {
 			_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
 		}
@@ -282,7 +292,7 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 			c.pressForeign(due)
 		}
 	} else if !time.Now().Before(c.again) && !c.p.readsLine() { // else rescue has it
-		_ = syscall.Kill(c.p.pid, syscall.SIGINT)
+		c.interrupt()
 		c.pressAgain(c.p.pid, due)
 		c.again = time.Now().Add(againEvery)
 	}

@@ -407,7 +407,9 @@ __sublet_guard() {
 	if [[ $1 == *f* ]]; then
 		__sublet_fd=() __sublet_hq=
 		[[ $1 != *j* ]] || \builtin jobs -p >|"$__sublet_dir/j"
-		__sublet_tr='\builtin set -- "${__sublet_at[@]}"; \builtin trap -p >|"$__sublet_dir/u"; '$__sublet_tr
+		# Where the text traps INT a cancel has bash end it by this signal, which does nothing elsewhere: interrupt in cancel.go.
+		\builtin trap '\builtin trap - INT URG; \builtin kill -INT $$' URG
+		__sublet_tr='\builtin set -- "${__sublet_at[@]}"; \builtin trap - URG; \builtin trap -p >|"$__sublet_dir/u"; '$__sublet_tr
 	fi
 	__sublet_vars=
 	if [[ ! $__sublet_alone || ${PS0-} != "$__sublet_ours" || -s $__sublet_dir/t ]]; then

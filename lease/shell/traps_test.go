@@ -193,7 +193,7 @@ func cancelsByINT(t *testing.T) {
 	if r.Status != "cancelled" || exit(r) != 130 || took > time.Second {
 		t.Errorf("got %s, exit %d after %v", r.Status, exit(r), took)
 	}
-	if r := do(t, s, leased("trap -p; grep SigIgn /proc/self/status")); strings.Contains(string(r.Output), "trap --") {
+	if r := do(t, s, leased("trap -p INT QUIT HUP TERM PIPE TSTP TTIN TTOU CHLD; grep SigIgn /proc/self/status")); strings.Contains(string(r.Output), "trap --") {
 		t.Errorf("got %q", r.Output)
 	}
 }
