@@ -173,6 +173,30 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
+// A question behind a long silence was noticed up to 2 s late. What is late once may be the machine's doing.
+func TestQuestionBehindASilence(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	var late time.Duration
+	for range 3 {
+		var asked time.Time
+		cmd := leased(`sleep 3.5; sh -c 'printf "name? "; read x'`)
+		cmd.Output = func([]byte) { asked = time.Now() }
+		cmd.Keyboard = func(why string) {
+			if why == "input" {
+				late = time.Since(asked)
+				if _, err := s.Write([]byte("\n")); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if do(t, s, cmd); late < time.Second {
+			return
+		}
+	}
+	t.Errorf("noticed after %v", late)
+}
+
 func python(program string) string { return "python3 -c " + quote(program) }
 
 // What asks, by the look of it.
