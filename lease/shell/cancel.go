@@ -18,7 +18,7 @@ const (
 	provedWithin = 5 * time.Second
 	forksEvery   = 2 * time.Millisecond
 	startWithin  = 250 * time.Millisecond // what a line may take to begin before the shell itself is interrupted
-	waitWithin   = 50 * time.Millisecond  // what the shell may take to start a pipeline and to wait for it
+	waitWithin   = 150 * time.Millisecond // what the shell may take to start a pipeline and to wait for it
 	pressEvery   = 20 * time.Millisecond
 	againEvery   = 100 * time.Millisecond
 	stuckAfter   = 300 * time.Millisecond
@@ -95,6 +95,11 @@ func (c *canceller) press() {
 	if own && !c.r.hasBegun() && age < startWithin {
 		c.next = time.Time{}
 		return // SIGINT would tear the line that the shell is reading: it drops a part of it, and runs the rest
+	}
+	if own && age < waitWithin && busy(c.p.pid) && len(leftovers(c.p.pid, c.r.typed)) > 0 {
+		c.next = time.Time{}
+		c.timer.Reset(forksEvery)
+		return // it may be starting a pipeline, and has not given it the terminal yet: see awaited
 	}
 	if own {
 		c.pressShell(due, age)

@@ -13,6 +13,9 @@ func lineBuffer(shell int) uint64 { return 0 }
 // readsLines cannot be told here.
 func readsLines(shell int) bool { return false }
 
+// busy cannot be told here.
+func busy(shell int) bool { return false }
+
 // waitsForChild cannot be told here.
 func waitsForChild(shell int) (waits, seen bool) { return false, false }
 

@@ -85,6 +85,12 @@ func waitsForChild(shell int) (waits, seen bool) {
 	return ok && c.nr == unix.SYS_WAIT4, ok || showsCalls(shell)
 }
 
+// busy tells whether the shell is seen to do something, not to wait for a child or for what it reads.
+func busy(shell int) bool {
+	c, ok := syscallOf(shell, shell)
+	return showsCalls(shell) && !(ok && (c.nr == unix.SYS_WAIT4 || c.nr == sysRead || waitCalls[c.nr] != nil))
+}
+
 // blocked is the system call a process is blocked in.
 type blocked struct {
 	nr   int
