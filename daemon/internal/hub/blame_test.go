@@ -155,6 +155,24 @@ func TestBlame(t *testing.T) {
 			w.lend(wish{undo: true})
 			w.state("old")
 		}, nil},
+		{"one that a person wanted, put back beside what is suspect", func(_ *testing.T, _ *Hub, w *window) {
+			tell := func(path, ls string, by wire.ExecutionID) {
+				err := w.c.ShellState(&wire.ShellState{
+					Digest: path + ls, Env: wire.EnvChange{Set: map[string]wire.OSString{"PATH": wire.OSString(path)}},
+					Aliases: map[string]wire.OSString{"ls": wire.OSString(ls), "ll": "ls -l"}, Executions: []wire.ExecutionID{by},
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			tell("old", "new", "nobody's")
+			_, ref := w.lend(wish{vetted: true})
+			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+			tell("new", "new", "x")
+			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
+			w.lend(wish{undo: true})
+			tell("old", "new", "x")
+		}, []string{"ls"}},
 		{"the second of two, put back by the user", func(_ *testing.T, _ *Hub, w *window) {
 			w.stateBy("new", "x")
 			w.stateBy("newer", "y")
@@ -172,6 +190,35 @@ func TestBlame(t *testing.T) {
 			back.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			back.state("new")
 		}, []string{"PATH", "ls"}},
+		{"an unapproved one that goes on over a lost link, and changes it then", func(t *testing.T, h *Hub, w *window) {
+			_, ref := w.lend(wish{})
+			w.c.lender.unlink(w.c)
+			back := openWindow(t, h, wire.HeldLease{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"})
+			back.state("old")
+			back.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+			back.state("new")
+		}, []string{"PATH", "ls"}},
+		{"what is unset and defined", func(_ *testing.T, _ *Hub, w *window) {
+			err := w.c.ShellState(&wire.ShellState{
+				Digest: "new", Env: wire.EnvChange{Unset: []string{"PATH"}}, Aliases: map[string]wire.OSString{"ls": "old"},
+				Functions: []wire.ShellFunction{{Name: "f", Hash: "h", Body: "f () { :; }"}}, Hashed: map[string]wire.OSString{"make": "/x"},
+				Disabled: []string{"times"}, Loaded: []string{"sleep"}, Executions: []wire.ExecutionID{"x"},
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}, []string{"PATH", "f", "ll", "make", "sleep", "times"}},
+		{"what the user unset and defined, and takes back", func(_ *testing.T, _ *Hub, w *window) {
+			for _, st := range []*wire.ShellState{{
+				Digest: "new", Env: wire.EnvChange{Unset: []string{"PATH"}}, Aliases: map[string]wire.OSString{"ls": "old"},
+				Functions: []wire.ShellFunction{{Name: "f", Hash: "h", Body: "f () { :; }"}}, Hashed: map[string]wire.OSString{"make": "/x"},
+				Disabled: []string{"times"}, Loaded: []string{"sleep"}, Executions: []wire.ExecutionID{},
+			}, {Digest: "newer", Aliases: map[string]wire.OSString{"ls": "old"}, Executions: []wire.ExecutionID{}}} {
+				if err := w.c.ShellState(st); err != nil {
+					t.Error(err)
+				}
+			}
+		}, nil},
 		{"an unapproved one that ends while the link is lost", func(t *testing.T, h *Hub, w *window) {
 			_, ref := w.lend(wish{})
 			back := openWindow(t, h, wire.HeldLease{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"}) // before it was noticed

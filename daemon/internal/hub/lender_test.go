@@ -2,13 +2,19 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
+	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"sublet/daemon/config"
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
 	"sublet/lease"
 	"sublet/wire"
 )
@@ -58,6 +64,180 @@ func TestEndOfAClientIsSeen(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who is the user's own, or was typed in last, decides which shell a turn's commands run in; one whose link is down is waited
+// for, and one that is gone is none.
+func TestPick(t *testing.T) {
+	h := newHub(t)
+	open := func(pid int) *Client {
+		c := &Client{hub: h, peer: deaf{}, info: wire.ClientInfo{PID: pid}, owner: owner{says: pid}}
+		c.lender = h.lenderOf(c)
+		c.lender.link(c, &wire.EnvSnapshot{}, &wire.Ready{})
+		return c
+	}
+	own, latest, other, script := open(1), open(2), open(3), &Client{}
+	latest.lender.typed(time.Now().Add(time.Hour))
+	other.lender.typed(time.Now().Add(time.Minute))
+	s := &session{clients: map[*Client]struct{}{own: {}, other: {}, latest: {}, script: {}}}
+	for _, c := range []struct {
+		name   string
+		before func()
+		origin *Client
+		want   *lender
+		err    error
+	}{
+		{"its own", func() {}, own, own.lender, nil},
+		{"that of a client that lends none", func() {}, script, latest.lender, nil},
+		{"while its own is away", func() { own.lender.unlink(own) }, own, latest.lender, nil},
+		{"while all are away", func() { latest.lender.unlink(latest); other.lender.unlink(other) }, own, own.lender, nil},
+		{"where none is lent", func() {}, script, nil, nil},
+		{"when its own is gone", func() { own.lender.close(lease.NoShell) }, own, nil, tool.ErrNoShell},
+	} {
+		c.before()
+		got, err := (&userShell{t: &turn{origin: c.origin, s: s}}).pick()
+		if got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: got %+v, %v", c.name, got, err)
+		}
+	}
+	if own.lender.link(own, &wire.EnvSnapshot{}, &wire.Ready{}) {
+		t.Error("a shell that was given up is lent")
+	}
+	for _, c := range []*Client{other, latest} {
+		c.lender.close(lease.NoShell)
+	}
+}
+
+// What is known of a shell is known for the state that it is in: not before it is told on this link, nor when the lease says
+// that it is another by now. A command's place is waited for then, unless the window is away or who asks has gone.
+func TestWhatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openWindow(t, newHub(t))
+		ln := w.c.lender
+		defer ln.close(lease.NoShell)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		check := func(name string, ctx context.Context, known bool, want time.Duration) {
+			t.Helper()
+			if got := ln.facts(&risk.Context{}); got != known {
+				t.Errorf("%s: known is %v", name, got)
+			}
+			begun := time.Now()
+			ln.where(ctx)
+			if waited := time.Since(begun); waited != want {
+				t.Errorf("%s: waited %v, want %v", name, waited, want)
+			}
+		}
+		check("nothing told", t.Context(), false, settleBound)
+		check("nothing told, and nobody asks", gone, false, 0)
+		if ln.busy() {
+			t.Error("busy")
+		}
+		w.state("old")
+		check("told", t.Context(), true, 0)
+		w.c.EnvChanged(&wire.EnvSnapshot{Cwd: "/elsewhere", Env: map[string]wire.OSString{"NEW": "1"}})
+		if cwd, _ := ln.where(t.Context()); cwd != "" || ln.environ()["NEW"] != "1" {
+			t.Errorf("in %q with %v: the state knows better where, and not what is set", cwd, ln.environ())
+		}
+		replaced := &Client{hub: ln.hub, lender: ln}
+		ln.envChanged(replaced, &wire.EnvSnapshot{Env: map[string]wire.OSString{"NEW": "2"}})
+		if ln.environ()["NEW"] != "1" {
+			t.Error("a connection that was replaced is believed")
+		}
+		b := ln.ask(t.Context(), wish{execution: "x"})
+		if !ln.busy() {
+			t.Error("not busy")
+		}
+		ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
+		w.says(&wire.ShellLeaseAcquired{LeaseRef: ref, State: "newer"})
+		check("another by now", t.Context(), false, settleBound)
+		ln.unlink(w.c)
+		check("away", t.Context(), false, 0)
+	})
+}
+
+// What a turn asks for is what the client is asked for, bounded as the settings say and bound to where it was judged; and what
+// the client answers is the tool's result.
+func TestATurnInTheUsersShell(t *testing.T) {
+	h := newHub(t)
+	cfg := config.Default()
+	cfg.Lease.Wait, cfg.Lease.Term = 50*time.Second, 7*time.Second
+	h.opts.Config = func() config.Config { return cfg }
+	w := openWindow(t, h)
+	w.state("old")
+	s := &session{clients: map[*Client]struct{}{w.c: {}}}
+	u := &userShell{t: &turn{hub: h, origin: w.c, s: s, id: "t1"}, holder: "orchestrator"}
+	if _, err := u.Run(t.Context(), tool.Command{Approved: tool.ShellPlace{Private: true}}, nil); !errors.Is(err, tool.ErrChanged) {
+		t.Errorf("judged for a private shell: got %v", err)
+	}
+	none := &userShell{t: &turn{hub: h, origin: &Client{}, s: &session{}}}
+	if _, err := none.Run(t.Context(), tool.Command{}, nil); !errors.Is(err, tool.ErrChanged) {
+		t.Errorf("judged for a shell that is gone: got %v", err)
+	}
+	done := make(chan tool.CommandResult, 1)
+	var live []byte
+	go func() {
+		r, err := u.Run(t.Context(), tool.Command{
+			ExecutionID: "x", Text: "make", Cwd: "/w", Approved: tool.ShellPlace{Cwd: "/w", StateDigest: "old"}, Timeout: time.Minute, Purpose: "build",
+		}, func(p []byte) { live = append(live, p...) })
+		if err != nil {
+			t.Error(err)
+		}
+		done <- r
+	}()
+	asked := awaitSent[*wire.AcquireShellLease](w)
+	if waits := time.Duration(asked.WaitMS) * time.Millisecond; asked.TurnID != "t1" || asked.Agent != "orchestrator" || asked.Purpose != "build" ||
+		asked.TermMS != cfg.Lease.Term.Milliseconds() || waits > cfg.Lease.Wait || waits < cfg.Lease.Wait-10*time.Second {
+		t.Errorf("asked for %+v", asked)
+	}
+	w.says(&wire.ShellLeaseAcquired{LeaseRef: asked.LeaseRef, Cwd: "/w", State: "old"})
+	if m := awaitSent[*wire.ExecuteLeasedCommand](w); m.ExecutionID != "x" || m.Command != "make" || m.Cwd != "/w" || m.TimeoutMS != 60_000 {
+		t.Errorf("asked for %+v", m)
+	}
+	w.says(&wire.CommandStarted{LeaseRef: asked.LeaseRef, ExecutionID: "x"})
+	w.says(&wire.CommandOutput{LeaseRef: asked.LeaseRef, ExecutionID: "x", Data: []byte("out")})
+	code := 2
+	w.says(&wire.CommandCompleted{
+		LeaseRef: asked.LeaseRef, ExecutionID: "x", Output: []byte("out"), ExitCode: &code, Signal: "SIGINT", Status: wire.StatusCancelled, Cwd: "/v",
+		DurationMS: 7, Truncated: &wire.Truncation{Bytes: 5, SpoolPath: "/spool"}, Leftovers: []wire.Process{{PID: 9, Command: "sleep 1"}},
+	})
+	want := tool.CommandResult{
+		Output: []byte("out"), ExitCode: &code, Signal: "SIGINT", Status: wire.StatusCancelled, Cwd: "/v", Duration: 7 * time.Millisecond,
+		Truncated: 5, SpoolPath: "/spool", Leftovers: []string{"9 sleep 1"}, Notes: []string{"the user stopped this command"},
+	}
+	if got := <-done; !reflect.DeepEqual(got, want) || string(live) != "out" {
+		t.Errorf("got %+v, want %+v; live %q", got, want, live)
+	}
+	for _, c := range []struct {
+		m    wire.CommandCompleted
+		ours bool
+		want []string
+	}{
+		{wire.CommandCompleted{Status: wire.StatusCancelled}, true, nil},
+		{wire.CommandCompleted{Status: wire.StatusOK}, false, nil},
+		{wire.CommandCompleted{Status: wire.StatusCancelled, Notes: []string{"why"}}, false, []string{"why"}},
+	} {
+		if got := resultOf(&c.m, c.ours).Notes; !slices.Equal(got, c.want) {
+			t.Errorf("%+v, ours %v: got %q, want %q", c.m, c.ours, got, c.want)
+		}
+	}
+}
+
+// awaitSent waits for the first message of its kind that the window was sent.
+func awaitSent[M wire.Message](w *window) (found M) {
+	w.t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		w.mu.Lock()
+		for _, m := range w.sent {
+			if m, ok := m.(M); ok {
+				w.mu.Unlock()
+				return m
+			}
+		}
+		w.mu.Unlock()
+	}
+	w.t.Fatalf("was sent no %T", found)
+	return found
 }
 
 // deaf is a connection whose other end says nothing.

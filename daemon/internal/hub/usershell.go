@@ -28,7 +28,7 @@ func (u *userShell) pick() (*lender, error) {
 	u.t.s.mu.Lock()
 	var others []*lender
 	for c := range u.t.s.clients {
-		if c.lender != nil && c.lender != own {
+		if c.lender != nil { // its own is away, and so not picked
 			others = append(others, c.lender)
 		}
 	}
