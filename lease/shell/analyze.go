@@ -14,6 +14,7 @@ const (
 	typedMax = 1 << 10 // bytes of a line that is still typed
 	parseMax = 8 << 10 // the parser's cost grows faster than the text, and deep nesting ends the process (pitfall 8)
 	nestMax  = 100
+	evalMost = 10 // evals of a text that are looked into
 )
 
 // A plan says how a text goes in and what must be looked at afterwards.
@@ -162,6 +163,7 @@ type analysis struct {
 	assigns          map[string]bool // names
 	assignsAny       bool            // others, too
 	subshell, held   string
+	evals            int
 }
 
 func (a *analysis) file(f *syntax.File) {
@@ -348,6 +350,8 @@ func (a *analysis) call(c *syntax.CallExpr) {
 				assigns = true
 				a.functions = a.functions || len(words) < 3 || !variableName.MatchString(words[2])
 			}
+		case "eval":
+			a.eval(words[1:])
 		case "set":
 			if arguments(words) {
 				a.functions, a.held = true, "set --"
@@ -362,6 +366,20 @@ func (a *analysis) call(c *syntax.CallExpr) {
 	}
 	if name == "exec" && len(words) == 1 || name == "trap" && len(words) > 2 {
 		a.held = name
+	}
+}
+
+// eval takes in what an eval runs, where that stands in the text.
+func (a *analysis) eval(words []string) {
+	if slices.Contains(words, "") {
+		return // it is expanded, or empty
+	}
+	text := strings.Join(words, " ")
+	a.evals++
+	if inner, _ := parse(text); inner != nil && a.evals <= evalMost {
+		a.file(inner)
+	} else if why := wild(text); why != "" && a.subshell == "" {
+		a.subshell = why
 	}
 }
 

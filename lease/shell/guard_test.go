@@ -28,6 +28,9 @@ func TestGuards(t *testing.T) {
 		{name: "exit in a pipeline", text: "echo x | { cat; exit 2; }", exit: 2, out: "x\n"},
 		{name: "limits", text: "ulimit -v 4000000; ulimit -S -t 60; ulimit -Sv; cd /usr", out: "4000000\n", stays: "pwd", prints: "/usr", note: "because of `ulimit`"},
 		{name: "limits shown", text: "ulimit -n >/dev/null; ulimit -Ha >/dev/null; x=kept", stays: "echo $x", prints: "kept", note: ""},
+		{name: "limits by eval", text: "cd /usr; eval 'ulimit -Sn' 100; ulimit -Sn", out: "100\n", stays: "pwd", prints: "/usr", note: "because of `ulimit`"},
+		{name: "exit by eval", text: "cd /usr; eval 'eval \"exit 3\"'", exit: 3, stays: "pwd", prints: "/usr", note: "because of `exit`"},
+		{name: "errexit by eval", text: "eval 'set -e; false'; echo no", exit: 1, note: "because of `set -e`"},
 		{name: "limits in an unfinished text", text: "ulimit -v 4000000\n(", exit: 2, out: "syntax error"},
 		// Bash 5.2.15 damages its memory where a sourced text ends within an assigned $( ).
 		{name: "unfinished", text: "x=$(grep foo", exit: 2, out: "unexpected EOF", note: "because of `unfinished syntax`"},
