@@ -107,3 +107,23 @@ func TestCancelEndsWhole(t *testing.T) {
 		}
 	}
 }
+
+// The user's own traps are theirs behind the cancel of a command that had its own, and behind one that took them away.
+func TestTrapsBehindACancel(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	do(t, s, user("trap 'echo mine' INT; trap 'echo too' URG; trap 'x=1' DEBUG"))
+	const list = "trap -p INT URG DEBUG"
+	want := string(do(t, s, user(list)).Output)
+	for _, text := range []string{
+		"trap 'x=1' INT; echo go; sleep 1000", "trap - INT URG DEBUG; echo go; sleep 1000; echo after", "f() { echo go; sleep 1000; }; f",
+		"trap '' INT URG; echo go; sleep 1000",
+	} {
+		if res, _ := cancelled(t, s, leased(text)); res.Status != "cancelled" || res.Respawned {
+			t.Errorf("%q: got %s, respawned %v", text, res.Status, res.Respawned)
+		}
+		if got := string(do(t, s, user(list)).Output); got != want {
+			t.Errorf("behind %q: got %q, want %q", text, got, want)
+		}
+	}
+}
