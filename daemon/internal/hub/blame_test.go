@@ -208,6 +208,16 @@ func TestBlame(t *testing.T) {
 				t.Error(err)
 			}
 		}, []string{"PATH", "f", "ll", "make", "sleep", "times"}},
+		{"what the user unset and defined", func(_ *testing.T, _ *Hub, w *window) {
+			err := w.c.ShellState(&wire.ShellState{
+				Digest: "new", Env: wire.EnvChange{Unset: []string{"PATH"}}, Aliases: map[string]wire.OSString{"ls": "old"},
+				Functions: []wire.ShellFunction{{Name: "f", Hash: "h", Body: "f () { :; }"}}, Hashed: map[string]wire.OSString{"make": "/x"},
+				Disabled: []string{"times"}, Loaded: []string{"sleep"}, Executions: []wire.ExecutionID{},
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}, nil},
 		{"what the user unset and defined, and takes back", func(_ *testing.T, _ *Hub, w *window) {
 			for _, st := range []*wire.ShellState{{
 				Digest: "new", Env: wire.EnvChange{Unset: []string{"PATH"}}, Aliases: map[string]wire.OSString{"ls": "old"},

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"reflect"
@@ -154,6 +155,69 @@ func TestWhatIsKnown(t *testing.T) {
 		ln.unlink(w.c)
 		check("away", t.Context(), false, 0)
 	})
+}
+
+// A new link begins with Ready; what the one before had to answer is not waited for, and its end, noticed late, ends nothing.
+func TestANewLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t)
+		w := openWindow(t, h)
+		ln := w.c.lender
+		defer ln.close(lease.NoShell)
+		w.state("old")
+		b, ref := w.lend(wish{})
+		w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+		ln.giveBack(b) // not answered
+		ln.ask(t.Context(), wish{holder: "next", wait: time.Hour})
+		w.mu.Lock()
+		w.sent = nil
+		w.mu.Unlock()
+		ln.link(w.c, &wire.EnvSnapshot{Cwd: "/w"}, &wire.Ready{})
+		var kinds []string
+		for _, m := range w.sent {
+			kinds = append(kinds, m.Kind())
+		}
+		if want := []string{"Ready", "AcquireShellLease"}; !slices.Equal(kinds, want) {
+			t.Errorf("sent %q, want %q", kinds, want)
+		}
+		if cwd, _ := ln.where(t.Context()); cwd != "/w" {
+			t.Errorf("in %q, want where it says it is", cwd)
+		}
+		w.state("new")
+		begun := time.Now()
+		if ln.where(t.Context()); time.Since(begun) > 0 {
+			t.Errorf("waited %v for what was lost with the link", time.Since(begun))
+		}
+		ln.unlink(&Client{hub: h, lender: ln})
+		if linked, _ := ln.linked(); !linked {
+			t.Error("the end of a connection that was replaced ended the new one")
+		}
+	})
+}
+
+// The commands that a person wanted are remembered for as long as what they changed may be told late, and no longer.
+func TestVettedAreRemembered(t *testing.T) {
+	w := openWindow(t, newHub(t))
+	w.state("old")
+	ln := w.c.lender
+	for n := range 2 * vettedKept {
+		b := ln.ask(t.Context(), wish{vetted: true, execution: wire.ExecutionID(fmt.Sprint("x", n))})
+		ln.recorded(b)
+		ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
+		w.says(&wire.ShellLeaseAcquired{LeaseRef: ref, State: "old"})
+		w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: b.wish.execution})
+		ln.giveBack(b)
+	}
+	if len(ln.vetted) != vettedKept {
+		t.Errorf("%d are remembered, want %d", len(ln.vetted), vettedKept)
+	}
+	for id, want := range map[int]int{vettedKept: 0, vettedKept - 1: 2} {
+		ln.trusted.all(ln.state)
+		w.stateBy(fmt.Sprint("of ", id), wire.ExecutionID(fmt.Sprint("x", id)))
+		if len(ln.suspects) != want {
+			t.Errorf("of x%d: suspect is %q", id, ln.suspects)
+		}
+	}
 }
 
 // What a turn asks for is what the client is asked for, bounded as the settings say and bound to where it was judged; and what
