@@ -18,7 +18,7 @@ const (
 	provedWithin = 5 * time.Second
 	forksEvery   = 2 * time.Millisecond
 	startWithin  = 250 * time.Millisecond // what a line may take to begin before the shell itself is interrupted
-	waitWithin   = 150 * time.Millisecond // what the shell may take to start a pipeline and to wait for it
+	waitWithin   = 400 * time.Millisecond // what the shell may take to start a pipeline and to wait for it
 	pressEvery   = 20 * time.Millisecond
 	againEvery   = 100 * time.Millisecond
 	stuckAfter   = 300 * time.Millisecond
