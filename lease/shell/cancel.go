@@ -40,6 +40,7 @@ type canceller struct {
 	again  time.Time              // when to look for a lost SIGINT
 	fresh  int                    // the group that the shell is about to wait for
 	since  time.Time              // fresh was seen
+	there  map[int]bool           // in a group when SIGINT struck it
 	group  int                    // that SIGINT struck, and whose members were not looked at yet; 0: none
 	forks  []int                  // of the shell, not yet their program when SIGINT struck
 	frozen []int                  // subshells that were stopped: see freeze
@@ -56,7 +57,7 @@ type canceller struct {
 
 func newCanceller(s *Shell, p *process, r *run) *canceller {
 	return &canceller{
-		s: s, p: p, r: r, began: time.Now(), sent: make(map[int]syscall.Signal), kin: make(map[int]int64),
+		s: s, p: p, r: r, began: time.Now(), sent: make(map[int]syscall.Signal), kin: make(map[int]int64), there: make(map[int]bool),
 		timer: time.NewTicker(pressEvery),
 	}
 }
@@ -128,6 +129,7 @@ func (c *canceller) press() {
 	family(c.p.pid, pgid, c.kin)
 	if due == syscall.SIGINT {
 		c.freeze(pgid, c.p.pid)
+		c.note(pgid)
 	}
 	err := syscall.Kill(-pgid, due)
 	if c.r.frozen {
@@ -193,10 +195,17 @@ func (c *canceller) interrupt() {
 	}
 }
 
+// note takes down who is in a group that is about to be sent SIGINT.
+func (c *canceller) note(pgid int) {
+	for _, pid := range groupMembers(pgid) {
+		c.there[pid] = true
+	}
+}
+
 // mayHaveLost tells that a process of a group that was sent SIGINT may not have got it: it would have died of it. Not one that
-// a program began: that may be what it cleans up with.
+// a program began since: that may be what it cleans up with.
 func (c *canceller) mayHaveLost(pid int) bool {
-	return pid != c.p.pid && diesOf(pid, syscall.SIGINT) && ofShell(pid, c.p.pid)
+	return pid != c.p.pid && diesOf(pid, syscall.SIGINT) && (c.there[pid] || ofShell(pid, c.p.pid))
 }
 
 // pressForeign has the terminal signal its foreground group, in which another user's program is (sudo): it may what we may
@@ -281,6 +290,7 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 		c.again = time.Now().Add(againEvery)
 		if due == syscall.SIGINT {
 			c.freeze(c.p.pid)
+			c.note(c.p.pid)
 		}
 		_ = syscall.Kill(-c.p.pid, syscall.SIGINT)
 		c.interrupt()

@@ -56,7 +56,7 @@ func TestCancel(t *testing.T) {
 		{"subshell", "set -e; echo go; sleep 100", time.Second, 130, false},
 		{"ignores INT", `bash -c 'trap "" INT; echo go; while :; do sleep 1; done'`, 3500 * time.Millisecond, -1, false},
 		{"ignores INT and TERM", `bash -c 'trap "" INT TERM; echo go; while :; do sleep 1; done'`, 5 * time.Second, -1, false},
-		{"takes INT for an end", `bash -c 'trap "exit 0" INT; echo go; sleep 100'; sleep 100; echo after`, time.Second, -1, false},
+		{"takes INT for an end", `bash -c 'trap "exit 0" INT; echo go; while :; do sleep 0.02; done'; sleep 100; echo after`, time.Second, -1, false},
 		{"function", "f() { sleep 100; echo after; }; f; echo after", time.Second, 130, false},
 	}
 	for _, c := range cases {
