@@ -30,6 +30,7 @@ func stateRows(string) (rows []row, stop func(), err error) {
 		{"D3", "with a prompt hook of the user", 3, "PROMPT_COMMAND='n=$((n+1))'\n", export},
 		{"D4", "by a text that may do anything", 3, "", "eval '" + export + "'"},
 		{"D5", "the same, with a prompt hook", 3, "PROMPT_COMMAND='n=$((n+1))'\n", "eval '" + export + "'"},
+		{"D6", "D4 with 100 functions more", 103, "", "eval '" + export + "'"},
 	} {
 		sh, err := ordinaryShell(filepath.Join(dir, r.id), r.functions, r.rc)
 		if err != nil {
