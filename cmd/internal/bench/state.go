@@ -28,9 +28,9 @@ func stateRows(string) (rows []row, stop func(), err error) {
 		{"D1", "what a command changed, in an ordinary shell", 3, "", export},
 		{"D2", "with 100 functions more, as bash-completion has", 103, "", export},
 		{"D3", "with a prompt hook of the user", 3, "PROMPT_COMMAND='n=$((n+1))'\n", export},
-		{"D4", "by a text that may do anything", 3, "", "eval '" + export + "'"},
-		{"D5", "the same, with a prompt hook", 3, "PROMPT_COMMAND='n=$((n+1))'\n", "eval '" + export + "'"},
-		{"D6", "D4 with 100 functions more", 103, "", "eval '" + export + "'"},
+		{"D4", "by a text that may do anything", 3, "", opaque},
+		{"D5", "the same, with a prompt hook", 3, "PROMPT_COMMAND='n=$((n+1))'\n", opaque},
+		{"D6", "D4 with 100 functions more", 103, "", opaque},
 	} {
 		sh, err := ordinaryShell(filepath.Join(dir, r.id), r.functions, r.rc)
 		if err != nil {
@@ -50,6 +50,9 @@ func stateRows(string) (rows []row, stop func(), err error) {
 
 // export changes a variable; it takes a number.
 const export = "export ORDINARY_1=%d"
+
+// opaque does so in a way that no look at the text can tell from any other.
+const opaque = "v='" + export + "'; eval \"$v\"; unset v"
 
 // ordinaryShell has sixty variables, Debian's aliases, functions of twenty lines, and what begin has in its start-up file.
 func ordinaryShell(home string, functions int, begin string) (*shell.Shell, error) {
