@@ -187,7 +187,7 @@ func (c *canceller) pressForks() {
 }
 
 // interrupt has the shell itself discard what it runs. SIGINT does; where a borrower's text may trap that, a trap of ours for a
-// signal that does nothing otherwise puts it back first: see guard in rc.bash.
+// signal that does nothing otherwise puts it back first: see guard in rc/borrow.bash.
 func (c *canceller) interrupt() {
 	_ = syscall.Kill(c.p.pid, syscall.SIGINT)
 	if c.r.plan.functions && c.r.plan.guarded(c.r.c) {

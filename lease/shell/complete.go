@@ -2,7 +2,6 @@ package shell
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -11,9 +10,6 @@ import (
 	"strings"
 	"time"
 )
-
-//go:embed complete.bash
-var completeText string
 
 const (
 	completeBound = 500 * time.Millisecond

@@ -18,7 +18,7 @@ func fixedLine(c Command, pl plan) string {
 	)
 	switch {
 	case c.User:
-		// Not source: see known in rc.bash.
+		// Not source: see known in rc/arm.bash.
 		return ` { \__sublet_g h; } 2>/dev/null; \. "${__sublet_dir}/c"; ` + end
 	case pl.subshell != "":
 		first, behind := ``, `; { \__sublet_ret "$__sublet_st" && \builtin :; } 2>/dev/null`

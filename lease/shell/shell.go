@@ -3,7 +3,6 @@ package shell
 import (
 	"context"
 	"crypto/rand"
-	_ "embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -18,9 +17,6 @@ import (
 	"syscall"
 	"time"
 )
-
-//go:embed rc.bash
-var rcText string
 
 // Shell is one bash that can be lent. Its methods are safe for concurrent use; it runs one command at a time.
 // It owns its goroutines (reader, waiter, record reader); Close waits for them.
@@ -303,42 +299,6 @@ func makeFIFO(path string) (*os.File, error) {
 		return nil, fmt.Errorf("open side channel: %w", err)
 	}
 	return f, nil
-}
-
-// writeRC writes the start-up file for a terminal and returns its path.
-func (s *Shell) writeRC(tty, restore string) (string, error) {
-	rc := s.o.RC
-	if rc == "" {
-		if home := getEnv(s.env, "HOME"); home != "" {
-			rc = filepath.Join(home, ".bashrc")
-		}
-	}
-	if rc == NoRC {
-		rc = ""
-	}
-	private := "0"
-	if s.o.Private {
-		private = "1"
-	}
-	var b strings.Builder
-	for _, kv := range [][2]string{
-		{"dir", s.folder},
-		{"tty", tty},
-		{"rc", rc},
-		{"private", private},
-		{"restore", restore},
-		{"inherit", s.inherit},
-		{"old", map[bool]string{true: "1", false: "0"}[s.oldBash]},
-	} {
-		fmt.Fprintf(&b, "__sublet_%s=%s\n", kv[0], quote(kv[1]))
-	}
-	b.WriteString(completeText)
-	b.WriteString(rcText)
-	path := filepath.Join(s.folder, "rc")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		return "", fmt.Errorf("write start-up file: %w", err)
-	}
-	return path, nil
 }
 
 // arrangeLocked lays what is wanted at the end of the line that is typed next where the prompt hook looks; an empty file

@@ -305,7 +305,7 @@ func (sn snapshot) script(base *snapshot, own map[string]bool) string {
 	return b.String()
 }
 
-// readState reads what the shell wrote down (d in rc.bash).
+// readState reads what the shell wrote down (d in rc/state.bash).
 func (s *Shell) readState(path string) (snapshot, error) {
 	file, err := os.Open(path)
 	if err != nil {

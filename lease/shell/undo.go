@@ -120,7 +120,7 @@ func (s *Shell) ownVars(left snapshot) map[string]bool {
 	return own
 }
 
-// noted reads the variables as a borrower's command found them (note in rc.bash).
+// noted reads the variables as a borrower's command found them (note in rc/state.bash).
 func (s *Shell) noted() (string, error) {
 	raw, err := os.ReadFile(filepath.Join(s.folder, "v"))
 	if err != nil {

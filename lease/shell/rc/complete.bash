@@ -1,3 +1,4 @@
+
 # Completion and other questions, part of the start-up file. They are functions: an alias named like a reserved word bends a
 # text that is sourced later. Go asks with the variables words, cword, word, line and point set, local to the
 # prompt hook. Candidates go to the file o, one a line; a line of SOH and a kind stands before those of that kind, and the
