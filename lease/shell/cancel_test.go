@@ -138,7 +138,7 @@ func TestCancelLeavesCleaningUp(t *testing.T) {
 			s := start(t, nil)
 			const program = `sh -c 'trap "sleep 0.4 && echo cleaned; exit" INT; echo go; while :; do sleep 0.02; done'`
 			res, took := cancelled(t, s, leased(strings.ReplaceAll(text, "P", program)))
-			if got := string(res.Output); !strings.Contains(got, "cleaned") || strings.Contains(got, "after") || took < 400*time.Millisecond {
+			if got := string(res.Output); !strings.Contains(got, "cleaned") || strings.Contains(got, "\nafter") || took < 400*time.Millisecond {
 				t.Errorf("got %q after %v", got, took)
 			}
 		})
