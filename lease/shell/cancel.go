@@ -102,6 +102,9 @@ func (c *canceller) press() {
 		c.timer.Reset(forksEvery)
 		return // it may be starting a pipeline, and has not given it the terminal yet: see awaited
 	}
+	if own && c.r.frozen && due == syscall.SIGINT && c.sent[c.p.pid] == 0 {
+		return // it will be struck by the SIGINT that it has; a subshell in its EXIT trap took the terminal back, and its group
+	}
 	if own {
 		c.pressShell(due, age)
 		return
@@ -131,10 +134,12 @@ func (c *canceller) press() {
 		c.freeze(pgid, c.p.pid)
 		c.note(pgid)
 	}
-	err := syscall.Kill(-pgid, due)
+	err := c.strike(pgid, due)
 	if c.r.frozen {
 		for _, pid := range beside(c.p.pid, c.r.typed) { // <( )
-			_ = syscall.Kill(pid, due)
+			if !slices.Contains(c.frozen, pid) || due != syscall.SIGINT {
+				_ = syscall.Kill(pid, due)
+			}
 		}
 	}
 	if due != syscall.SIGINT {
@@ -203,9 +208,13 @@ func (c *canceller) note(pgid int) {
 }
 
 // mayHaveLost tells that a process of a group that was sent SIGINT may not have got it: it would have died of it. Not one that
-// a program began since: that may be what it cleans up with.
+// a program began since, or a subshell that was let go on, for its EXIT trap: that may be what it cleans up with.
 func (c *canceller) mayHaveLost(pid int) bool {
-	return pid != c.p.pid && diesOf(pid, syscall.SIGINT) && (c.there[pid] || ofShell(pid, c.p.pid))
+	if pid == c.p.pid || !diesOf(pid, syscall.SIGINT) {
+		return false
+	}
+	parent := parentOf(pid)
+	return c.there[pid] || parent == c.p.pid || isFork(parent) && !slices.Contains(c.thawed, parent)
 }
 
 // pressForeign has the terminal signal its foreground group, in which another user's program is (sudo): it may what we may
@@ -292,7 +301,7 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 			c.freeze(c.p.pid)
 			c.note(c.p.pid)
 		}
-		_ = syscall.Kill(-c.p.pid, syscall.SIGINT)
+		_ = c.strike(c.p.pid, syscall.SIGINT)
 		c.interrupt()
 		if !c.r.frozen {
 			_ = syscall.Kill(c.p.pid, syscall.SIGCONT)

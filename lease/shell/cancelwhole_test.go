@@ -2,6 +2,7 @@ package shell
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,6 +85,9 @@ func TestCancelEndsWhole(t *testing.T) {
 					text := strings.NewReplacer("P", program, "S", "touch "+mark).Replace(x.text)
 					pid := s.PID()
 					res, took := cancelled(t, s, Command{Text: ": 'echo go'\n" + text, User: u})
+					if left := fmt.Sprint(res.Leftovers); strings.Contains(text, "100.5") && !strings.Contains(left, "sleep 100.5") {
+						t.Errorf("left over: got %s, want the background job", left)
+					}
 					for _, p := range res.Leftovers {
 						_ = syscall.Kill(p.PID, syscall.SIGKILL)
 						if p.Command != "sleep 100.5" {
@@ -124,6 +128,34 @@ func TestTrapsBehindACancel(t *testing.T) {
 		}
 		if got := string(do(t, s, user(list)).Output); got != want {
 			t.Errorf("behind %q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A subshell whose program dies of SIGINT is left to end of it, as bash does: its state is handed back, and the status is 130.
+// Stopped too late it had taken in the program's end before, and was ended by SIGTERM.
+func TestCancelOfSubshells(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for i := range 40 {
+		if res, _ := cancelled(t, s, leased("set -e; echo go; sleep 1000")); exit(res) != 130 || res.Respawned || strings.Contains(string(res.Output), "Terminated") {
+			t.Fatalf("%d: got exit %d: %q %q", i, exit(res), res.Output, res.Notes)
+		}
+	}
+}
+
+// What the EXIT trap of a subshell began was killed, for it could have been one that had lost SIGINT as a fork.
+func TestCancelAwaitsExitTraps(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	const program = `sh -c 'trap "exit 0" INT; echo go >/dev/tty; while :; do sleep 0.02; done'; echo after >/dev/tty`
+	for _, text := range []string{
+		`(trap 'sleep 0.4 && echo trapped >/dev/tty' EXIT; ` + program + `)`,
+		`(trap 'sleep 0.4 && echo trapped >/dev/tty' EXIT; ` + program + `) | cat`,
+	} {
+		res, _ := cancelled(t, s, leased(text+"; : echo go"))
+		if got := string(res.Output); !strings.Contains(got, "\ntrapped") || strings.Contains(got, "\nafter") {
+			t.Errorf("%q: got %q", text, got)
 		}
 	}
 }

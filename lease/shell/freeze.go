@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"slices"
 	"syscall"
 	"time"
@@ -30,6 +31,19 @@ func (c *canceller) freeze(pgids ...int) {
 	}
 }
 
+// strike sends a group a signal. Frozen subshells get no SIGINT: bash would cut their EXIT traps short.
+func (c *canceller) strike(pgid int, sig syscall.Signal) (err error) {
+	if sig != syscall.SIGINT || !c.r.frozen {
+		return syscall.Kill(-pgid, sig)
+	}
+	for _, pid := range groupMembers(pgid) {
+		if !slices.Contains(c.frozen, pid) {
+			err = cmp.Or(err, syscall.Kill(pid, sig))
+		}
+	}
+	return err
+}
+
 // stopAndWait stops processes. Until they are seen to have stopped they may still take in the end of a child.
 func stopAndWait(pids ...int) {
 	for _, pid := range pids {
@@ -53,9 +67,11 @@ func (c *canceller) thaw() {
 		if slices.Contains(waiting, pid) {
 			return false
 		}
-		if !lastDiedOf(pid, syscall.SIGINT) {
-			_ = syscall.Kill(pid, syscall.SIGTERM)
+		sig := syscall.SIGTERM
+		if lastDiedOf(pid, syscall.SIGINT) {
+			sig = syscall.SIGINT
 		}
+		_ = syscall.Kill(pid, sig)
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 		c.thawed = append(c.thawed, pid)
 		return true

@@ -123,6 +123,7 @@ func TestCancelAnotherUsers(t *testing.T) {
 		{"deaf to INT, in a pipeline", sh("INT TERM", "") + " | cat", quit, "", false},
 		{"in a substitution", "x=$(" + root + " sh -c 'echo go >/dev/tty; exec sleep 1000')", soon, "", false},
 		{"deaf to INT, in a substitution", "x=$(" + sh("INT TERM", "") + " >/dev/tty)", quit, "", false},
+		{"takes its time over QUIT", root + ` sh -c 'trap "" INT TERM; trap "sleep 0.5; exit" QUIT; echo go; while :; do sleep 0.1; done'`, quit, "", false},
 		{"deaf to INT and QUIT", sh("INT TERM QUIT", ""), stop, "trap", false},
 		{"deaf to INT and QUIT, in a pipeline behind a cd", "cd /usr && " + sh("INT TERM QUIT", "") + " | cat && echo after", stop, "trap", false},
 		{"deaf to INT and QUIT, in a list", sh("INT TERM QUIT", "") + "; echo after", replaced, "", true},

@@ -73,8 +73,8 @@ func away(shell int, list map[int]int64) []Process { return nil }
 // isFork is not asked: without diesOf nobody is pressed again.
 func isFork(pid int) bool { return false }
 
-// ofShell is not asked, either.
-func ofShell(pid, shell int) bool { return false }
+// parentOf is not asked, either.
+func parentOf(pid int) int { return 0 }
 
 // diesOf cannot be told here: SIGTERM follows.
 func diesOf(pid int, sig syscall.Signal) bool { return false }

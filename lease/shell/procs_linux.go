@@ -170,10 +170,13 @@ func away(shell int, list map[int]int64) (ps []Process) {
 	return ps
 }
 
-// ofShell tells whether a process was started by the shell or a fork of it.
-func ofShell(pid, shell int) bool {
+// parentOf is 0 where it cannot be told.
+func parentOf(pid int) int {
 	st, err := procstat.Read(pid)
-	return err == nil && (st.Parent == shell || isFork(st.Parent))
+	if err != nil {
+		return 0
+	}
+	return st.Parent
 }
 
 // isFork tells whether a process is still a fork of the shell, not a program it started. A zombie is none.
