@@ -2,6 +2,8 @@ package shell
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -142,5 +144,27 @@ func TestCancelLeavesCleaningUp(t *testing.T) {
 				t.Errorf("got %q after %v", got, took)
 			}
 		})
+	}
+}
+
+// A person's shell that takes long to be ready behind a cancel is not replaced: its prompt hook is slow.
+func TestCancelBeforeASlowPrompt(t *testing.T) {
+	t.Parallel()
+	gate := filepath.Join(t.TempDir(), "gate")
+	s := start(t, func(o *Options) {
+		o.RC = rcFile(t, "PROMPT_COMMAND='[[ ! ${slow-} ]] || until [[ -e "+gate+" ]]; do sleep 0.1; done; unset slow'")
+	})
+	pid := s.PID()
+	time.AfterFunc(provedWithin+2*time.Second, func() {
+		if err := os.WriteFile(gate, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	})
+	res, _ := cancelled(t, s, user("slow=1; echo go; sleep 1000"))
+	if res.Status != "cancelled" || res.Respawned || s.PID() != pid {
+		t.Errorf("got %s, respawned %v: %q", res.Status, res.Respawned, res.Notes)
+	}
+	if r := do(t, s, user("echo whole")); string(r.Output) != "whole\n" || s.PID() != pid {
+		t.Errorf("then got %q", r.Output)
 	}
 }
