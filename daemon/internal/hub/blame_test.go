@@ -83,6 +83,16 @@ func (w *window) lend(wish wish) (b *borrow, ref wire.LeaseRef) {
 	return b, ref
 }
 
+// borrow has a command run that makes value of the state, to its lease's end.
+func (w *window) borrow(wish wish, value string) {
+	w.t.Helper()
+	b, ref := w.lend(wish)
+	w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+	w.state(value)
+	w.c.lender.giveBack(b)
+	w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
+}
+
 // T3g: what an unapproved command changed in the shell is suspect, until a person changes it or it is what it was: also where
 // the link was lost before that was told. A window that was cut off in the middle of an agent's command came
 // back with nothing to blame for.
@@ -105,11 +115,7 @@ func TestBlame(t *testing.T) {
 			w.state("new")
 		}, nil},
 		{"an unapproved one, and then the user's", func(_ *testing.T, _ *Hub, w *window) {
-			b, ref := w.lend(wish{})
-			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
-			w.state("new")
-			w.c.lender.giveBack(b)
-			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
+			w.borrow(wish{}, "new")
 			w.state("newer")
 		}, nil},
 		{"the user's, who took the shell back from an unapproved one", func(_ *testing.T, _ *Hub, w *window) {
@@ -127,31 +133,19 @@ func TestBlame(t *testing.T) {
 			w.state("new")
 		}, nil},
 		{"an unapproved one, put back", func(_ *testing.T, _ *Hub, w *window) {
-			b, ref := w.lend(wish{})
-			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
-			w.state("new")
-			w.c.lender.giveBack(b)
-			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
+			w.borrow(wish{}, "new")
 			w.lend(wish{undo: true})
 			w.state("old")
 		}, nil},
 		{"the second of two, put back", func(_ *testing.T, _ *Hub, w *window) {
 			for _, value := range []string{"new", "newer"} {
-				b, ref := w.lend(wish{})
-				w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
-				w.state(value)
-				w.c.lender.giveBack(b)
-				w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
+				w.borrow(wish{}, value)
 			}
 			w.lend(wish{undo: true})
 			w.state("new")
 		}, []string{"PATH", "ls"}},
 		{"one that a person wanted, put back", func(_ *testing.T, _ *Hub, w *window) {
-			b, ref := w.lend(wish{vetted: true})
-			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
-			w.state("new")
-			w.c.lender.giveBack(b)
-			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
+			w.borrow(wish{vetted: true}, "new")
 			w.lend(wish{undo: true})
 			w.state("old")
 		}, nil},
