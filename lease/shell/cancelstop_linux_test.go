@@ -58,6 +58,9 @@ func hold(t *testing.T, s *Shell) (release func()) {
 	})
 	if told, err := bufio.NewReader(out).ReadString('\n'); err != nil || told != "<nil>\n" {
 		release()
+		if os.Getenv("CI") != "" {
+			t.Fatalf("no process may be traced here: %s%v; a shell that SIGKILL does not end is untested", told, err)
+		}
 		t.Skipf("no process may be traced here: %s%v", told, err)
 	}
 	return release

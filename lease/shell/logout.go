@@ -7,8 +7,10 @@ import (
 	"time"
 )
 
-// logoutParts is how often within TMOUT a shell in use is asked something.
-const logoutParts = 10
+const (
+	logoutParts = 10               // how often within TMOUT a shell in use is asked something
+	keepBound   = 10 * time.Second // for the answer: a prompt hook may take its time
+)
 
 // InUse tells that somebody is at work beside the shell, which is typed nothing: under the user's TMOUT bash ends itself
 // (auto-logout) when it read nothing for that many seconds, and that time begins anew. It never waits.
@@ -40,6 +42,3 @@ func (s *Shell) keep() {
 		s.log.Debug("shell not kept from TMOUT", "error", err)
 	}
 }
-
-// keepBound bounds keep: a prompt hook may take its time.
-const keepBound = 10 * time.Second

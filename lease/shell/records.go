@@ -136,7 +136,7 @@ func (s *Shell) onLeft(f []string) {
 	}
 }
 
-// readTold reads a state of which the shell told that it is written down, and as the how manieth; nil where it cannot be read.
+// readTold reads a state of which the shell told that it is written down, and with which number; nil where it cannot be read.
 func (s *Shell) readTold(p *process, name, number string) *snapshot {
 	snap, err := s.readState(filepath.Join(s.folder, name))
 	for tries := 0; err != nil && tries < 50; tries++ { // a second prompt is writing it again
