@@ -26,8 +26,9 @@ type endRecord struct {
 //
 //	E nonce status started SOH dir               a command ended
 //	E nonce status 1 pid next [v] SOH dir        the same, and the shell is ready for a line, which it answers with next
-//	S pid [i] number                             what a borrower's command left behind lies in the file l, as it was before
-//	                                             hooks of the user run; i: what it bent was not put back yet
+//	S pid [i|a] number                           what a borrower's command left behind lies in the file l, as it was before
+//	                                             hooks of the user run; i: what it bent was not put back yet; a: no hook
+//	                                             runs, and R tells of no other
 //	R pid next [v] [d] number                    the shell is ready; v: by line editor; d: its state lies in the file s
 //	Q id status                                  a question of ours was answered
 //	W                                            the shell stands still until what was typed ahead is taken
@@ -116,22 +117,31 @@ func (s *Shell) onLeft(f []string) {
 	if p == nil || strconv.Itoa(p.pid) != f[0] {
 		return // of one that died
 	}
+	last := slices.Contains(f[1:], "a")
 	next := s.readTold(p, "l", f[len(f)-1])
-	if next == nil {
-		return // onReady has it
-	}
-	if own == nil {
+	if next != nil && own == nil && !last {
 		own = s.ownVars(*next)
 	}
-	next.State.own = own
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc != p {
 		return
 	}
-	s.own = own
-	if !slices.Contains(f[1:], "i") && s.left != nil && !closed(s.left) {
+	if next == nil {
+		s.missed = s.missed || last // else onReady has it
+		return
+	}
+	next.State.own, s.own = own, own
+	if last {
+		s.own = nil
+	}
+	o := s.opened
+	whole := o == nil || !last || !o.named // else tidy finds the rest
+	early := whole && !slices.Contains(f[1:], "i") && s.left != nil && !closed(s.left)
+	if early || last {
 		s.takeSnapshotLocked(*next)
+	}
+	if early {
 		close(s.left)
 	}
 }

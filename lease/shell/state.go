@@ -98,7 +98,7 @@ func (s *Shell) Left(ctx context.Context) (State, error) {
 	if err := s.awaitIdleOr(ctx, left); err != nil {
 		return State{}, err
 	}
-	if !closed(left) { // it is idle, for there are no such hooks
+	if !closed(left) { // it is idle
 		if err := s.tidy(ctx, false); err != nil {
 			return State{}, err
 		}

@@ -456,22 +456,26 @@ func TestStateIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	before := stateOf(t, s)
-	file := filepath.Join(s.folder, "s")
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(file, 0o700); err != nil {
-		t.Fatal(err)
+	files := []string{filepath.Join(s.folder, "s"), filepath.Join(s.folder, "l")}
+	for _, file := range files {
+		if err := os.RemoveAll(file); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(file, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	do(t, s, leased("alias ls=cat; export E=1; f() { :; }"))
 	if st := stateOf(t, s); st.Digest != before.Digest {
 		t.Errorf("the state is known: %v", st.Aliases)
 	}
 	do(t, s, user("true"))
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
+	for _, file := range files {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		write(t, file, "")
 	}
-	write(t, file, "")
 	do(t, s, leased("true"))
 	if st := stateOf(t, s); st.Aliases["ls"] != "cat" || st.Vars["E"] != "1" || st.Functions["f"] == "" {
 		t.Errorf("got aliases %v, E=%s, functions %v", st.Aliases, st.Vars["E"], st.Functions)

@@ -91,8 +91,9 @@ __sublet_early() {
 		${#PROMPT_COMMAND[@]} == 2 ]]; then
 		__sublet_hc=
 		[[ ${HISTCMD:-x} == *[!0-9]* ]] || __sublet_hc=$((HISTCMD + 1)) # here it is still that of a line that is gone
+		__sublet_left a # silent: the line is
 		__sublet_next "$1"
-		__sublet_d # silent: the line is
+		__sublet_f= # that was told
 		__sublet_r
 		if [[ -s $__sublet_dir/n ]]; then
 			__sublet_ok=q # the prompt hook stands still

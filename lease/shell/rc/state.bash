@@ -8,7 +8,7 @@ __sublet_note() {
 }
 
 # left writes down and tells what a borrower's command left behind before a hook of the user can change that or take its
-# time; i: what it bent is not yet put back.
+# time; i: what it bent is not yet put back; a: no hook will run.
 __sublet_left() {
 	__sublet_vars=
 	__sublet_d l # with the options as they are
