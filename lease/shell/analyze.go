@@ -31,22 +31,32 @@ type plan struct {
 	held    string // what it asks for that holds until its end only; "" = nothing
 	errexit bool   // the user's shell has set -e: not for a borrower's command
 	traced  bool   // the user's shell has set -x: what sources the text is traced, too
-	stops   bool   // its end is sure when a program of it is stopped: nothing comes behind
+	// bare are the libraries of a shell that has loaded no builtin: behind the text they tell whether it has (opening.look). nil: all
+	// builtins are listed there.
+	bare  []string
+	stops bool // its end is sure when a program of it is stopped: nothing comes behind
 }
 
 // flags are what the prompt hook shall do at the end.
 func (p plan) flags() string {
 	switch {
 	case p.disowns:
-		return "dfj"
+		return p.list() + "j"
 	case p.functions:
-		return "df"
+		return p.list()
 	case p.state && p.assigns != nil:
 		return "db"
 	case p.state:
 		return "d"
 	}
 	return ""
+}
+
+func (p plan) list() string {
+	if p.bare != nil {
+		return "df"
+	}
+	return "def"
 }
 
 // analyze decides. known tells whether a name is an alias or a function of the shell.

@@ -135,7 +135,7 @@ func (s *Shell) askShell(ctx context.Context, where, script string) (out []byte,
 	q.id = newNonce()[:8]
 	flags := where
 	if where == topLine {
-		flags += "df"
+		flags += "def"
 	}
 	err = s.questionLocked(q, flags, script)
 	s.mu.Unlock()

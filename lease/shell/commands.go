@@ -13,11 +13,10 @@ var standardBuiltins = strings.Fields(`. : [ alias bg bind break builtin caller 
 	logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap true
 	type typeset ulimit umask unalias unset wait`)
 
-// readCommands reads what `hash -l` and, where builtins were asked for, `enable -a` print: which names mean something else
-// than builtins and PATH say (T3h).
-func (sn *snapshot) readCommands(text string, builtins bool) {
+// readCommands reads what `hash -l` and `enable -n` or `enable -a` print: which names mean something else than builtins and
+// PATH say (T3h).
+func (sn *snapshot) readCommands(text string) {
 	sn.hash = make(map[string]string)
-	listed := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if rest, ok := strings.CutPrefix(line, "builtin hash -p "); ok {
@@ -27,16 +26,12 @@ func (sn *snapshot) readCommands(text string, builtins bool) {
 				sn.hash[name] = file
 			}
 		} else if name, ok := strings.CutPrefix(line, "enable -n "); ok {
-			sn.State.Disabled, listed = append(sn.State.Disabled, name), true
+			sn.State.Disabled = append(sn.State.Disabled, name)
 		} else if name, ok := strings.CutPrefix(line, "enable "); ok {
-			listed = true
 			if !slices.Contains(standardBuiltins, name) {
 				sn.State.Loaded = append(sn.State.Loaded, name)
 			}
 		}
-	}
-	if builtins && !listed { // the one that lists them
-		sn.State.Disabled = []string{"enable"}
 	}
 	slices.Sort(sn.State.Disabled)
 	slices.Sort(sn.State.Loaded)

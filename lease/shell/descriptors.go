@@ -13,21 +13,28 @@ type opening struct {
 	before map[string]string // as a borrower's text found them; nil where no such text may have opened any
 	named  bool              // the text names what opens and closes them
 	seen   map[string]bool   // those at the text's end, before the user's prompt hooks; nil where that cannot be told, as under set -f
+
+	bare, loaded []string // see plan.bare; behind the text
 }
 
 // tidy closes what a borrower's text left open in the shell (`exec 7>file`, `{fd}>file`), and notes what is open: a
 // descriptor goes on to whatever the user starts. What a coprocess is spoken to by stays, for bash does not hand that on. Where
-// only something the text ran may have opened any (eval, a file), that is not looked for but before the next command. The
-// caller has the turn and the shell is idle.
+// only something the text ran may have opened any (eval, a file), that is not looked for but before the next command. It has
+// builtins listed that were not. The caller has the turn and the shell is idle.
 func (s *Shell) tidy(ctx context.Context, next bool) error {
 	s.mu.Lock()
 	o := s.opened
-	if o == nil || o.p != s.proc || !next && !o.named {
+	if o == nil || o.p != s.proc || !next && !o.named && !o.unlisted() {
 		s.mu.Unlock()
 		return nil
 	}
 	s.opened = nil
 	s.mu.Unlock()
+	if o.unlisted() {
+		if err := s.listBuiltins(ctx, o); err != nil {
+			return err
+		}
+	}
 	now := descriptors(o.p.pid)
 	if now == nil {
 		return nil

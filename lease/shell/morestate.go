@@ -21,6 +21,7 @@ type more struct {
 
 	// What the borrower's command before it did, and cannot be undone.
 	history  int      // lines that it added to the history, or took out
+	loaded   []string // files whose code the shell runs since (enable -f): of builtins, which may have the names of others
 	disowned []string // jobs it found and took off the list while they run, by process
 }
 
@@ -91,7 +92,7 @@ func (sn *snapshot) disown(found string) {
 
 // carried is what is still so where nothing of it was asked for.
 func (m more) carried() more {
-	m.history, m.disowned = 0, nil
+	m.history, m.disowned, m.loaded = 0, nil, nil
 	return m
 }
 
@@ -136,8 +137,9 @@ func tellMore(a, b State, say func(verb string, names []string)) (lost []string)
 		say("took", []string{"lines out of the history"}) // in a full list the numbers do not begin with 1
 		lost = append(lost, "the history")
 	}
+	say("loaded", b.more.loaded)
 	say("disowned", b.more.disowned)
-	return slices.Concat(fixed, lost, b.more.disowned)
+	return slices.Concat(fixed, lost, b.more.loaded, b.more.disowned)
 }
 
 func countLines(n int) string {

@@ -30,7 +30,9 @@ type process struct {
 	hidden  bool // it cannot be seen here; like looked, for who has the turn
 	looked  bool
 	ready   bool // it was, once; guarded by Shell.mu
-	deaf    bool // it no longer tells what it does, and is replaced; guarded by Shell.mu
+	// libraries are the files whose code it ran when it was ready first; guarded by Shell.mu.
+	libraries []string
+	deaf      bool // it no longer tells what it does, and is replaced; guarded by Shell.mu
 
 	mu     sync.Mutex
 	master *os.File // guarded against use after close

@@ -251,6 +251,27 @@ func workingDir(pid int) string {
 	return dir
 }
 
+// libraries are the files whose code a process runs, sorted, but those that the C library loads by itself, for users, hosts and
+// character sets; nil where that cannot be told.
+func libraries(pid int) []string {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/maps")
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for line := range strings.Lines(string(raw)) {
+		i := strings.IndexByte(line, '/')
+		if i < 0 || !strings.Contains(line[:i], "x") {
+			continue
+		}
+		if file := strings.TrimSuffix(line[i:], "\n"); !strings.Contains(file, "/libnss_") && !strings.Contains(file, "/gconv/") {
+			list = append(list, file)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
 // descriptors are the files that a process has open beyond its standard ones and hands on to what it starts: "descriptor 7" to
 // what tells the file from others; bash has its own closed there (proc(5), fdinfo). nil where that cannot be told.
 func descriptors(pid int) map[string]string {

@@ -75,35 +75,39 @@ func (s *Shell) onEnd(rest string) {
 	if p := s.current(); p != nil {
 		dir = p.placed(dir)
 	}
-	stands := s.end(endRecord{nonce: f[0], status: status, started: f[2] == "1", dir: dir})
+	ended, stands := s.end(endRecord{nonce: f[0], status: status, started: f[2] == "1", dir: dir})
+	if ended {
+		s.look()
+	}
 	if len(f) >= 5 && !stands {
 		s.onReady(f[3:])
 	}
 }
 
-// end takes in the end of a command. It tells whether the shell will stand still before it is ready.
-func (s *Shell) end(rec endRecord) (stands bool) {
+// end takes in the end of a command. It tells whether it is that of the command that runs, and whether the shell will stand
+// still before it is ready.
+func (s *Shell) end(rec endRecord) (ended, stands bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.run
 	if r == nil || r.ended {
-		return false // a prompt without a command
+		return false, false // a prompt without a command
 	}
 	r.status = rec.status
 	if rec.nonce != r.nonce {
-		return false // or a forger
+		return false, false // or a forger
 	}
 	if !rec.started {
 		// The line has not begun: the shell prompted once more before it, and onReady tells the new nonce; or it never
 		// will, for it is a comment, an empty alias, a syntax error.
-		return false
+		return false, false
 	}
 	r.ended = true
 	if rec.dir != "" {
 		s.setDirLocked(rec.dir)
 	}
 	r.end <- rec
-	return r.watched
+	return true, r.watched
 }
 
 // onLeft takes in what a borrower's command left behind, and from what the variables were before it which of them it changed.
@@ -136,7 +140,7 @@ func (s *Shell) onLeft(f []string) {
 		s.own = nil
 	}
 	o := s.opened
-	whole := o == nil || !last || !o.named // else tidy finds the rest
+	whole := o == nil || !o.unlisted() && !(last && o.named) // else tidy finds the rest
 	early := whole && !slices.Contains(f[1:], "i") && s.left != nil && !closed(s.left)
 	if early || last {
 		s.takeSnapshotLocked(*next)
@@ -196,6 +200,7 @@ func (s *Shell) onReady(f []string) {
 		s.missed = true
 	}
 	if !p.ready {
+		p.libraries = libraries(p.pid)
 		s.workers.Go(func() { p.learnIdle(s) })
 	}
 	s.nonce, p.ready = nonce, true

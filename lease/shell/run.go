@@ -100,6 +100,9 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		plan.state, plan.functions, plan.assigns = true, true, nil
 	}
 	s.mu.Unlock()
+	if plan.functions && plan.guarded(c) {
+		plan.bare = s.bareLibraries()
+	}
 	if plan.typed && plan.bang {
 		if res, refused, err := s.refuseHistory(ctx, c); err != nil || refused {
 			return res, err
@@ -219,7 +222,7 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	if pl.guarded(c) {
 		flags = "" // guard has them
 		if pl.functions {
-			opened.before = descriptors(p.pid)
+			opened.before, opened.bare = descriptors(p.pid), pl.bare
 		}
 	}
 	if pl.held != "" {

@@ -184,7 +184,7 @@ func (s *Shell) spawnLocked(restore string) (*process, error) {
 	s.nonce = ""
 	s.idle = make(chan struct{})
 	s.ask = nil
-	if err := s.arrangeLocked("df"); err != nil {
+	if err := s.arrangeLocked("def"); err != nil {
 		return nil, err
 	}
 	size := s.size

@@ -25,8 +25,9 @@ type snapshot struct {
 	path   string            // PATH, exported or not
 	jobs   []string          // their processes
 
-	guarded bool            // it is that behind a borrower's text, which found the jobs in the file j
-	seen    map[string]bool // what was open there; nil where that cannot be told
+	builtins bool            // all builtins are listed, not only those switched off
+	guarded  bool            // it is that behind a borrower's text, which found the jobs in the file j
+	seen     map[string]bool // what was open there; nil where that cannot be told
 
 	funcsSum [sha256.Size]byte // sumOf(State.Functions)
 }
@@ -46,6 +47,9 @@ func (s *Shell) takeSnapshotLocked(next snapshot) {
 		next.State.more = s.snap.State.more.carried()
 	} else {
 		next.funcsSum = sumOf(next.State.Functions)
+		if !next.builtins {
+			next.State.Loaded = s.snap.State.Loaded
+		}
 	}
 	if s.opened != nil && next.seen != nil {
 		s.opened.seen = next.seen
@@ -340,11 +344,12 @@ func (s *Shell) readState(path string) (snapshot, error) {
 	slices.Sort(sn.State.Options)
 	sn.readVars(f[5])
 	sn.readAliases(f[6])
+	sn.builtins = strings.Contains(full, "e")
 	if full != "" {
 		sn.readFunctions(f[7], f[8])
 		sn.readMore(f[9], f[10], f[11])
 	}
-	sn.readCommands(f[12], full != "")
+	sn.readCommands(f[12])
 	sn.State.umask = strings.TrimSpace(f[13])
 	return sn, nil
 }

@@ -202,7 +202,7 @@ __sublet_z() {
 	[[ ! $__sublet_tr ]] || __sublet_l=(builtin eval "$__sublet_tr")
 }
 
-# ready makes the shell ready and tells so. Flags: a the file q is for the top level, d write the state down, f with functions.
+# ready makes the shell ready and tells so. Flags: a the file q is for the top level, d write the state down, f with functions, e with all builtins.
 __sublet_ready() {
 	if [[ $- == *[aefkuvxCET]* ]]; then
 		\builtin local -

@@ -25,7 +25,7 @@ __sublet_left() {
 __sublet_d() {
 	((++__sublet_i))
 	{
-		\builtin printf '%s\0' "$__sublet_i" "${PWD-}" "$SHELLOPTS" "$BASHOPTS" "${__sublet_f//[!f]/}"
+		\builtin printf '%s\0' "$__sublet_i" "${PWD-}" "$SHELLOPTS" "$BASHOPTS" "${__sublet_f//[!ef]/}"
 		\builtin declare -p
 		\builtin printf '\0'
 		\builtin alias -p
@@ -41,7 +41,10 @@ __sublet_d() {
 			\builtin set -h
 		fi
 		\builtin hash -l
-		[[ $__sublet_f != *f* ]] || \builtin enable -a # only what may change functions may change these
+		case $__sublet_f in # only what may change functions may change these; to list all is 76 system calls
+		*e*) \builtin enable -a ;;
+		*f*) \builtin enable -n ;;
+		esac || \builtin printf 'enable -n enable\n' # the one that lists them
 		\builtin printf '\0'
 		\builtin umask
 		\builtin printf '\0%s\0' "$__sublet_i"
@@ -64,7 +67,7 @@ __sublet_functions() {
 		\builtin printf '\0'
 	} 1<>"$__sublet_dir/h" # see d
 	\builtin read -r -d '' -a __sublet__names <"$__sublet_dir/h"
-	\builtin printf '%s\n' "${__sublet__names[@]}"
+	\builtin printf '%s ' "${__sublet__names[@]}"
 	\builtin printf '\0'
 	((${#__sublet__names[@]} == 0)) || \builtin declare -f "${__sublet__names[@]}"
 }
@@ -96,6 +99,6 @@ __sublet_k() {
 	# A child that SIGINT strikes before it is its program runs the trap, too.
 	[[ $BASHPID == "$__sublet_sub" ]] || \builtin return "$__sublet_st"
 	\builtin trap '' INT # a second one would cut it off
-	__sublet_f=f __sublet_dir=$__sublet_dir/k __sublet_d
+	__sublet_f=ef __sublet_dir=$__sublet_dir/k __sublet_d
 	\builtin return "$__sublet_st"
 }
