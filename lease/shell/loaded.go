@@ -21,21 +21,6 @@ func (s *Shell) bareLibraries() []string {
 	return nil
 }
 
-// look notes what the shell runs code of behind a borrower's text, while it writes down what else that changed: to list all
-// builtins would take it as long as to list all functions.
-func (s *Shell) look() {
-	s.mu.Lock()
-	o := s.opened
-	s.mu.Unlock()
-	if o == nil || o.bare == nil || o.loaded != nil {
-		return
-	}
-	now := libraries(o.p.pid)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o.loaded = now
-}
-
 // listBuiltins has the shell list them, behind a text that may have loaded some. The caller has the turn and the shell is idle.
 func (s *Shell) listBuiltins(ctx context.Context, o *opening) error {
 	s.mu.Lock()

@@ -76,38 +76,61 @@ func (s *Shell) onEnd(rest string) {
 		dir = p.placed(dir)
 	}
 	ended, stands := s.end(endRecord{nonce: f[0], status: status, started: f[2] == "1", dir: dir})
-	if ended {
-		s.look()
+	if ended != nil && ended.plan.guarded(ended.c) {
+		s.look(ended.plan)
 	}
 	if len(f) >= 5 && !stands {
 		s.onReady(f[3:])
 	}
 }
 
-// end takes in the end of a command. It tells whether it is that of the command that runs, and whether the shell will stand
-// still before it is ready.
-func (s *Shell) end(rec endRecord) (ended, stands bool) {
+// end takes in the end of a command. It tells which, nil where that is not the one that runs, and whether the shell will
+// stand still before it is ready.
+func (s *Shell) end(rec endRecord) (ended *run, stands bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.run
 	if r == nil || r.ended {
-		return false, false // a prompt without a command
+		return nil, false // a prompt without a command
 	}
 	r.status = rec.status
 	if rec.nonce != r.nonce {
-		return false, false // or a forger
+		return nil, false // or a forger
 	}
 	if !rec.started {
 		// The line has not begun: the shell prompted once more before it, and onReady tells the new nonce; or it never
 		// will, for it is a comment, an empty alias, a syntax error.
-		return false, false
+		return nil, false
 	}
 	r.ended = true
 	if rec.dir != "" {
 		s.setDirLocked(rec.dir)
 	}
 	r.end <- rec
-	return true, r.watched
+	return r, r.watched
+}
+
+// look reads behind a borrower's text what is needed to know what it changed, while the shell writes that down.
+func (s *Shell) look(pl plan) {
+	s.mu.Lock()
+	o, noted := s.opened, s.hooks && pl.assigns == nil
+	s.mu.Unlock()
+	var (
+		found  map[string]string
+		loaded []string
+	)
+	if noted {
+		found = s.foundVars()
+	}
+	if o != nil && o.bare != nil {
+		loaded = libraries(o.p.pid) // to list all builtins would take the shell as long as to list all functions
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.found = found
+	if o != nil {
+		o.loaded = loaded
+	}
 }
 
 // onLeft takes in what a borrower's command left behind, and from what the variables were before it which of them it changed.
@@ -131,6 +154,7 @@ func (s *Shell) onLeft(f []string) {
 	if s.proc != p {
 		return
 	}
+	s.hooks = !last
 	if next == nil {
 		s.missed = s.missed || last // else onReady has it
 		return

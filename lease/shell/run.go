@@ -235,7 +235,7 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	if err := s.arrangeLocked(flags); err != nil {
 		return nil, nil, err
 	}
-	s.run, s.own, s.left = r, pl.assigns, make(chan struct{})
+	s.run, s.own, s.found, s.left = r, pl.assigns, nil, make(chan struct{})
 	s.opened, s.disowned = opened, pl.disowns
 	r.started = func() {
 		r.start.Store(time.Now().UnixNano())

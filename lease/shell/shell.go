@@ -55,6 +55,8 @@ type Shell struct {
 	stray      []byte                   // typed when no command ran
 	snap       snapshot                 // last known state
 	own        map[string]bool          // the variables that the last command changed, or may have; nil: any
+	found      map[string]string        // the variables as the last command found them; nil: they were not read
+	hooks      bool                     // hooks of the user run: seen behind the last borrower's command
 	left       chan struct{}            // closed when it is known what the last command left behind, before hooks of the user
 	disowned   bool                     // the last command may have taken jobs off the list
 	opened     *opening                 // what is to be looked at of its open files; nil: nothing may have opened any

@@ -104,6 +104,26 @@ func changedNames(a, b map[string]string) map[string]bool {
 // ownVars are the variables that a borrower's command changed, by what the shell wrote down before it; nil where that cannot
 // be read. A DEBUG trap of the user is run in between, too: what it names is its own.
 func (s *Shell) ownVars(left snapshot) map[string]bool {
+	s.mu.Lock()
+	found := s.found
+	s.mu.Unlock()
+	if found == nil {
+		found = s.foundVars()
+	}
+	if found == nil {
+		return nil
+	}
+	own := changedNames(found, left.vars)
+	if traps, err := os.ReadFile(filepath.Join(s.folder, "t")); err == nil {
+		for name := range s.namedBy(debugTrap(string(traps))) {
+			delete(own, name)
+		}
+	}
+	return own
+}
+
+// foundVars are the variables as a borrower's command found them; nil where they cannot be read.
+func (s *Shell) foundVars() map[string]string {
 	text, err := s.noted()
 	if err != nil {
 		s.log.Warn("shell variables", "error", err)
@@ -111,13 +131,7 @@ func (s *Shell) ownVars(left snapshot) map[string]bool {
 	}
 	var began snapshot
 	began.readVars(text)
-	own := changedNames(began.vars, left.vars)
-	if traps, err := os.ReadFile(filepath.Join(s.folder, "t")); err == nil {
-		for name := range s.namedBy(debugTrap(string(traps))) {
-			delete(own, name)
-		}
-	}
-	return own
+	return began.vars
 }
 
 // noted reads the variables as a borrower's command found them (note in rc/state.bash).
