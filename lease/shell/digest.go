@@ -16,7 +16,7 @@ func (sn snapshot) digest() string {
 	for _, m := range []map[string]string{st.Vars, st.Aliases, st.Hashed} {
 		h = sumMap(h, m)
 	}
-	h = append(h, sn.funcsSum[:]...)
+	h = append(h, sn.functions.sum[:]...)
 	for _, list := range [][]string{st.Options, st.Disabled, st.Loaded} {
 		h = sumText(h, strconv.Itoa(len(list)))
 		for _, o := range list {

@@ -69,18 +69,17 @@ func seen(t *testing.T, path string, steps []step) (state string, history []stri
 	if last := steps[len(steps)-1]; last.leased || last.stop { // of a pipeline only its status is left, or who was struck is chance
 		head = regexp.MustCompile(`(?m)^(.*status \d+) .*$`).ReplaceAllString(head, "$1")
 	}
-	var sn snapshot
 	var names strings.Builder
 	for line := range strings.Lines(functions) {
 		if name, ok := strings.CutSuffix(line, " () \n"); ok {
 			fmt.Fprintln(&names, name)
 		}
 	}
-	sn.readFunctions(names.String(), functions)
+	bodies := splitFunctions(names.String(), functions)
 	var b strings.Builder
 	b.WriteString(shellPID.ReplaceAllString(depth.ReplaceAllString(head, "+ "), "PID"))
-	for _, name := range slices.Sorted(maps.Keys(sn.funcs)) {
-		b.WriteString(sn.funcs[name] + "\n")
+	for _, name := range slices.Sorted(maps.Keys(bodies)) {
+		b.WriteString(bodies[name] + "\n")
 	}
 	skip := false
 	for line := range strings.Lines(variables) {

@@ -20,7 +20,6 @@ type snapshot struct {
 	vars   map[string]string // every variable: name to its declare statement
 	order  []string          // names, as listed
 	alias  map[string]string // name to its alias statement
-	funcs  map[string]string // name to its full text
 	hash   map[string]string // the hash table: name to file
 	path   string            // PATH, exported or not
 	jobs   []string          // their processes
@@ -29,7 +28,10 @@ type snapshot struct {
 	guarded  bool            // it is that behind a borrower's text, which found the jobs in the file j
 	seen     map[string]bool // what was open there; nil where that cannot be told
 
-	funcsSum [sha256.Size]byte // sumOf(State.Functions)
+	functions struct { // as the shell printed them, to know them again; State.Functions is nil where they were not asked for
+		names, text string
+		sum         [sha256.Size]byte // sumOf(State.Functions)
+	}
 }
 
 func (s *Shell) setDirLocked(dir string) {
@@ -40,16 +42,13 @@ func (s *Shell) setDirLocked(dir string) {
 }
 
 func (s *Shell) takeSnapshotLocked(next snapshot) {
-	s.missed = s.missed && next.funcs == nil
-	if next.funcs == nil { // only asked for where it may have changed
-		next.funcs, next.State.Functions, next.funcsSum = s.snap.funcs, s.snap.State.Functions, s.snap.funcsSum
+	s.missed = s.missed && next.State.Functions == nil
+	if next.State.Functions == nil { // only asked for where they may have changed
+		next.State.Functions, next.functions = s.snap.State.Functions, s.snap.functions
 		next.State.Disabled, next.State.Loaded = s.snap.State.Disabled, s.snap.State.Loaded
 		next.State.more = s.snap.State.more.carried()
-	} else {
-		next.funcsSum = sumOf(next.State.Functions)
-		if !next.builtins {
-			next.State.Loaded = s.snap.State.Loaded
-		}
+	} else if !next.builtins {
+		next.State.Loaded = s.snap.State.Loaded
 	}
 	if s.opened != nil && next.seen != nil {
 		s.opened.seen = next.seen
@@ -286,16 +285,16 @@ func (sn snapshot) script(base *snapshot, own map[string]bool) string {
 			b.WriteString("\\builtin " + sn.alias[name] + "\n")
 		}
 	}
-	if base != nil && sn.funcs != nil {
-		for name := range base.funcs {
-			if _, ok := sn.funcs[name]; !ok {
+	if base != nil && sn.State.Functions != nil {
+		for name := range base.State.Functions {
+			if _, ok := sn.State.Functions[name]; !ok {
 				fmt.Fprintf(&b, "\\builtin unset -f -- %s\n", quote(name))
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(sn.funcs)) {
-		if base == nil || base.funcs[name] != sn.funcs[name] {
-			b.WriteString(sn.funcs[name] + "\n")
+	for _, name := range slices.Sorted(maps.Keys(sn.State.Functions)) {
+		if base == nil || base.State.Functions[name] != sn.State.Functions[name] {
+			b.WriteString(sn.State.Functions[name] + "\n")
 		}
 	}
 	if base == nil {
@@ -346,7 +345,10 @@ func (s *Shell) readState(path string) (snapshot, error) {
 	sn.readAliases(f[6])
 	sn.builtins = strings.Contains(full, "e")
 	if full != "" {
-		sn.readFunctions(f[7], f[8])
+		s.mu.Lock()
+		known := s.snap
+		s.mu.Unlock()
+		sn.readFunctions(f[7], f[8], known)
 		sn.readMore(f[9], f[10], f[11])
 	}
 	sn.readCommands(f[12])

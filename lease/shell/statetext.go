@@ -106,10 +106,20 @@ func (sn *snapshot) readAliases(text string) {
 	}
 }
 
-// readFunctions splits what `declare -f` prints, by the names `declare -F` lists in the same order: a body may hold
-// lines that look like an end.
-func (sn *snapshot) readFunctions(names, text string) {
-	sn.funcs, sn.State.Functions = make(map[string]string), make(map[string]string)
+// readFunctions takes the functions over from the last state where the shell printed the same.
+func (sn *snapshot) readFunctions(names, text string, last snapshot) {
+	if names == last.functions.names && text == last.functions.text && last.State.Functions != nil {
+		sn.State.Functions, sn.functions = last.State.Functions, last.functions
+		return
+	}
+	sn.State.Functions = splitFunctions(names, text)
+	sn.functions.names, sn.functions.text, sn.functions.sum = names, text, sumOf(sn.State.Functions)
+}
+
+// splitFunctions splits what `declare -f` prints, by the names `declare -F` lists in the same order: a body may hold lines
+// that look like an end.
+func splitFunctions(names, text string) map[string]string {
+	functions := make(map[string]string)
 	list := strings.Fields(names)
 	header := func(s, name string, from int) int {
 		for _, h := range []string{name + " () \n", "function " + name + " () \n"} {
@@ -140,9 +150,9 @@ func (sn *snapshot) readFunctions(names, text string) {
 		if strings.HasPrefix(name, "__sublet_") {
 			continue
 		}
-		sn.funcs[name] = body
-		sn.State.Functions[name] = body
+		functions[name] = body
 	}
+	return functions
 }
 
 // readWord reads one word as bash prints it for reading back: "…", '…', $'…', \c, (…) and plain text, in any sequence.

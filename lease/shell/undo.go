@@ -170,7 +170,7 @@ func (s *Shell) namedBy(text string) map[string]bool {
 	words := make(map[string]bool)
 	for _, word := range wordOf.FindAllString(text, -1) {
 		words[word] = true
-		for _, inner := range wordOf.FindAllString(s.snap.funcs[word], -1) {
+		for _, inner := range wordOf.FindAllString(s.snap.State.Functions[word], -1) {
 			words[inner] = true
 		}
 	}
