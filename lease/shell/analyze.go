@@ -142,7 +142,8 @@ func typable(text string) bool {
 var tracing = regexp.MustCompile(`\bset\s[^;&|]*(-\w*[xv]|xtrace|verbose)`)
 
 // fit makes a plan do for a shell with these options and variables.
-func (p *plan) fit(options []string, vars map[string]string, user bool) {
+func (p *plan) fit(snap snapshot, user bool) {
+	options, vars := snap.State.Options, snap.vars
 	for name := range p.assigns {
 		// An integer's value is arithmetic, and a reference is another variable.
 		if strings.ContainsAny(attributes(vars[name]), "inaA") {
@@ -154,6 +155,9 @@ func (p *plan) fit(options []string, vars map[string]string, user bool) {
 	p.errexit = !user && slices.Contains(options, "errexit")
 	// The short way behind a text that changes nothing is neither silent nor safe then.
 	p.state = p.state || p.traced || p.errexit || slices.Contains(options, "verbose")
+	if snap.trapped && !user { // a cancel has to go round it: guard in rc/borrow.bash
+		p.state, p.functions = true, true
+	}
 }
 
 var wildWords = regexp.MustCompile(`\b(exit|logout|exec|errexit)\b|\bset\s+[-+]\w*e|\btrap\b.*\b(EXIT|0)\b|\bulimit\s+(-\w+\s+)*\w`)

@@ -132,6 +132,30 @@ func TestTrapsBehindACancel(t *testing.T) {
 	}
 }
 
+// A person's own trap for SIGINT had the list of a cancelled command go on, and that they ignore it (T2a). It is theirs behind it.
+func TestCancelUnderTheUsersTrap(t *testing.T) {
+	t.Parallel()
+	for _, trap := range []string{"'echo mine'", "''"} {
+		for _, text := range []string{"echo go; sleep 1000; S", "echo go; sleep 1000 || S", "while :; do echo go; sleep 1000; S; done; S", "echo go; sleep 1000 | cat; S"} {
+			t.Run(trap+" "+text, func(t *testing.T) {
+				t.Parallel()
+				s := start(t, nil)
+				do(t, s, user("trap "+trap+" INT"))
+				mark := filepath.Join(t.TempDir(), "second")
+				if res, _ := cancelled(t, s, leased(strings.ReplaceAll(text, "S", "touch "+mark))); res.Status != "cancelled" || res.Respawned {
+					t.Errorf("got %s, respawned %v", res.Status, res.Respawned)
+				}
+				if _, err := os.Stat(mark); err == nil {
+					t.Error("it went on")
+				}
+				if got, want := string(do(t, s, user("trap -p")).Output), "trap -- "+trap+" SIGINT\n"; got != want {
+					t.Errorf("then got %q, want %q", got, want)
+				}
+			})
+		}
+	}
+}
+
 // A subshell whose program dies of SIGINT is left to end of it, as bash does: its state is handed back, and the status is 130.
 // Stopped too late it had taken in the program's end before, and was ended by SIGTERM.
 func TestCancelOfSubshells(t *testing.T) {

@@ -95,7 +95,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	plan := analyze(c.Text, c.User, s.known)
 	s.mu.Lock()
-	plan.fit(s.snap.State.Options, s.snap.vars, c.User)
+	plan.fit(s.snap, c.User)
 	if s.missed {
 		plan.state, plan.functions, plan.assigns = true, true, nil
 	}

@@ -24,6 +24,7 @@ type snapshot struct {
 	path   string            // PATH, exported or not
 	jobs   []string          // their processes
 
+	trapped  bool            // SIGINT has a trap
 	builtins bool            // all builtins are listed, not only those switched off
 	guarded  bool            // it is that behind a borrower's text, which found the jobs in the file j
 	seen     map[string]bool // what was open there; nil where that cannot be told
@@ -352,6 +353,7 @@ func (s *Shell) readState(path string) (snapshot, error) {
 		sn.readMore(f[9], f[10], f[11])
 	}
 	sn.readCommands(f[12])
-	sn.State.umask = strings.TrimSpace(f[13])
+	umask, trap, _ := strings.Cut(f[13], "\n")
+	sn.State.umask, sn.trapped = strings.TrimSpace(umask), trap != ""
 	return sn, nil
 }

@@ -47,6 +47,7 @@ __sublet_d() {
 		esac || \builtin printf 'enable -n enable\n' # the one that lists them
 		\builtin printf '\0'
 		\builtin umask
+		\builtin trap -p INT
 		\builtin printf '\0%s\0' "$__sublet_i"
 	} 1<>"$__sublet_dir/${1:-s}"
 	\builtin return 0
