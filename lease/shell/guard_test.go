@@ -56,7 +56,7 @@ func TestGuards(t *testing.T) {
 		{name: "set -e by a file", text: "echo 'set -e; set -u' > g.sh; . ./g.sh; rm g.sh; false", exit: 1},
 		{name: "return at the top", text: "echo a; return 7; echo b", exit: 7, out: "a\n"},
 		{name: "break and continue", text: "break; continue; echo on", out: "on"},
-		{name: "exit by a file", text: "cd /usr; echo 'exit 9' > /tmp/$$.sh; . /tmp/$$.sh", exit: 9, note: "started again", respawned: true},
+		{name: "exit by a file", text: "echo 'exit 9' > bye.sh; cd /usr; . \"$OLDPWD/bye.sh\"", exit: 9, note: "started again", respawned: true},
 		{name: "kill -9", text: "cd /var; kill -9 $$", exit: -1, note: "started again", respawned: true},
 		{name: "kill -TERM", text: "kill -TERM $$; echo deaf", out: "deaf"},
 		{name: "kill -HUP", text: "kill -HUP $$; sleep 1", exit: -1, note: "started again", respawned: true},

@@ -101,7 +101,7 @@ func TestPrivateShellRemembers(t *testing.T) {
 		{"one that was allowed", "export PATH=/tmp/x:$PATH", "ls", "ask", true, "", ""},
 		{"an alias", "alias show='rm -rf src'", "show", "full", false, "medium", "deletes src"},
 		{"a function", "show() { rm -rf src; }", "show", "full", false, "high", "show was changed"},
-		{"another file by that name", "hash -p /tmp/x ls", "ls", "full", false, "high", "ls was changed"},
+		{"another file by that name", "hash -p /nowhere/ls ls", "ls", "full", false, "high", "ls was changed"},
 		{"a builtin switched off", "enable -n test", "test -f x", "full", false, "high", "test was changed"},
 		{"a harmless variable", "export NODE_ENV=test", "ls", "full", false, "", ""},
 		{"nothing", "true", "ls", "full", false, "", ""},
