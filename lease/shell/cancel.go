@@ -48,6 +48,7 @@ type canceller struct {
 	groups []int                  // theirs
 	alien  int                    // the last group with another user's program in it; 0: none
 	kin    map[int]int64          // what the groups that were signalled had started: see family
+	keeper *keeper                // of frozen; nil while there are none
 	timer  *time.Ticker
 
 	goesOn   bool          // alien is not stopped, or was told to go on
@@ -339,8 +340,6 @@ func (c *canceller) replace() {
 // prove makes sure that the shell is ready again, in what is left of the time; a borrower's is replaced where it is not. A
 // SIGINT that was sent to it and strikes late is settled before the next command (settleSignals).
 func (c *canceller) prove(res *Result) {
-	c.timer.Stop()
-	c.release()
 	left := max(provedWithin-time.Since(c.began), 500*time.Millisecond)
 	if !c.replaced {
 		if c.s.readyWithin(left) || c.r.c.User || closed(c.p.exited) {

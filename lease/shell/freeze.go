@@ -24,8 +24,14 @@ func (c *canceller) freeze(pgids ...int) {
 		}
 		if !c.r.frozen {
 			c.r.frozen = true
+			var err error
+			if c.keeper, err = startKeeper(); err != nil {
+				c.s.log.Warn("a kill of this process would leave subshells stopped", "error", err)
+			}
+			c.keeper.keep(c.p.pid)
 			stopAndWait(c.p.pid)
 		}
+		c.keeper.keep(found...)
 		stopAndWait(found...)
 		c.frozen = append(c.frozen, found...)
 	}
@@ -81,10 +87,18 @@ func (c *canceller) thaw() {
 	}
 }
 
-// release lets the shell go on.
+// release lets the shell go on. Subshells that are still stopped are hung up: the command is over, or its shell was killed.
 func (c *canceller) release() {
-	if c.r.frozen {
-		c.r.frozen = false
-		_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
+	if !c.r.frozen {
+		return
 	}
+	c.r.frozen = false
+	for _, pid := range c.frozen {
+		if stopped(pid) {
+			_ = syscall.Kill(pid, syscall.SIGHUP)
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	}
+	_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
+	c.keeper.dismiss()
 }

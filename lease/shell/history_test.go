@@ -1,17 +1,12 @@
 package shell
 
 import (
-	"bufio"
 	"cmp"
-	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // What is in the history file afterwards is what windows with bash alone would leave there: bare ones on a terminal of
@@ -120,43 +115,6 @@ func files(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// envWindow makes the test binary a window that is killed: it lends a shell with this home, runs what it reads, and tells.
-const envWindow = "SUBLET_TEST_WINDOW"
-
-func window(home string) {
-	fail := func(err error) {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	folder, err := os.MkdirTemp(home, ".folder")
-	if err != nil {
-		fail(err)
-	}
-	s, err := Start(context.Background(), Options{Path: os.Getenv(envBash), Folder: folder, Env: os.Environ()})
-	if err != nil {
-		fail(err)
-	}
-	fmt.Println("pid", s.PID())
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		c := leased(strings.TrimPrefix(in.Text(), "leased "))
-		c.User = c.Text == in.Text()
-		seen := ""
-		c.Output = func(p []byte) {
-			if had := strings.Contains(seen, "go\r\n"); !had {
-				if seen += string(p); strings.Contains(seen, "go\r\n") {
-					fmt.Println("goes")
-				}
-			}
-		}
-		if _, err := s.Run(context.Background(), c); err != nil {
-			fail(err)
-		}
-		s.current().awaitRead(patience) // it told so from its hook
-		fmt.Println("done")
-	}
-	os.Exit(0)
-}
-
 // A client that is killed leaves in the history what a terminal leaves there whose window is closed at that moment: where a
 // borrower's command runs, one in which something is sourced.
 func TestHistoryOfTheKilled(t *testing.T) {
@@ -189,56 +147,17 @@ func TestHistoryOfTheKilled(t *testing.T) {
 			want := files(t, home)
 
 			home = t.TempDir()
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(withoutEnv(testEnv(t), "HOME"), "HOME="+home, envWindow+"="+home, envBash+"="+os.Getenv(envBash))
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			lines := bufio.NewScanner(out)
-			read := func(want string) (rest string) {
-				t.Helper()
-				for lines.Scan() {
-					if rest, ok := strings.CutPrefix(lines.Text(), want); ok {
-						return rest
-					}
-					t.Log(lines.Text())
-				}
-				t.Fatalf("no %q of the window", want)
-				return ""
-			}
-			pid := 0
-			fmt.Sscan(read("pid "), &pid)
-			t.Cleanup(func() { killSession(pid) }) // hung up in a fork of the shell, a sleep may stay
+			w := openWindow(t, home)
 			for _, text := range []string{"echo 1", "leased echo borrowed", "echo 2"} {
-				fmt.Fprintln(in, text)
-				read("done")
+				w.run(text)
+				w.read("done")
 			}
 			if running != "" {
-				fmt.Fprintln(in, running)
-				read("goes")
+				w.run(running)
+				w.read("goes")
 			}
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			_, _ = io.Copy(io.Discard, out)
-			_ = cmd.Wait()
-			runs := func() (yes bool) {
-				eachProcess(func(p int) bool { return p == pid }, func(procStat) { yes = true })
-				return yes
-			}
-			for end := time.Now().Add(patience); runs(); time.Sleep(5 * time.Millisecond) { // no child of ours
-				if time.Now().After(end) {
-					t.Fatal("the shell outlives its window")
-				}
-			}
+			w.kill()
+			awaitEnd(t, w.pid)
 			folders, _ := filepath.Glob(filepath.Join(home, ".folder*"))
 			for _, f := range folders {
 				os.RemoveAll(f)

@@ -451,8 +451,12 @@ func (s *Shell) finish(r *run, p *process, c *canceller, res *Result) {
 	}
 	s.edits = false
 	s.mu.Unlock()
-	if c != nil && res.Status != "shell_exited" && !res.Respawned {
-		c.prove(res)
+	if c != nil {
+		c.timer.Stop()
+		c.release()
+		if res.Status != "shell_exited" && !res.Respawned {
+			c.prove(res)
+		}
 	}
 	if r.plan.subshell != "" && res.Why == "" && res.Status != "shell_exited" {
 		s.handBack(r)
@@ -472,46 +476,4 @@ func (s *Shell) finish(r *run, p *process, c *canceller, res *Result) {
 	})
 	res.Dir = s.Dir()
 	res.Notes = r.out.notes
-}
-
-// handBack brings what a subshell left behind into the shell itself.
-func (s *Shell) handBack(r *run) {
-	path := s.folder + "/k/s"
-	sn, err := s.readState(path)
-	if err != nil || sn.State.Dir == "" {
-		s.note(r, "ran in a subshell because of `"+r.plan.subshell+"`; what it changed in the shell was not kept")
-		return
-	}
-	if err := os.Truncate(path, 0); err != nil {
-		s.log.Warn("hand-back", "error", err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if err := s.awaitIdle(ctx); err != nil {
-		return
-	}
-	s.mu.Lock()
-	base := s.snap
-	s.mu.Unlock()
-	var began snapshot // the variables as the subshell found them: a prompt hook may have changed some since
-	if text, err := s.noted(); err == nil {
-		began.readVars(text)
-	}
-	own := changedNames(began.vars, sn.vars)
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.snap.State.own = own
-	}()
-	script := sn.script(&base, own)
-	if script != "" {
-		if _, _, err := s.askShell(ctx, topLine, script+"\\builtin :"); err != nil {
-			s.note(r, "what the subshell changed could not be handed back: "+err.Error())
-			return
-		}
-		if err := s.awaitIdle(ctx); err != nil {
-			return
-		}
-	}
-	s.note(r, "ran in a subshell because of `"+r.plan.subshell+"`; directory, variables, functions and aliases were handed back, background jobs, open descriptors and limits were not")
 }
