@@ -1,0 +1,146 @@
+package lender
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sublet/lease/shell"
+	"sublet/wire"
+)
+
+// Whose work a state may be is told with it: also where the user who took the shell back did not wait for the look at what
+// the borrowed command left behind, and where the link was lost that it was told on. What was told as
+// the user's was trusted, and was the agent's.
+func TestWhoseWorkAStateIs(t *testing.T) {
+	state := func(digest string) shell.State { return shell.State{Dir: "/tmp", Digest: digest} }
+	told := func(d *desk, kinds []string, want ...wire.ExecutionID) {
+		d.t.Helper()
+		for _, m := range d.take(kinds...) {
+			if s, ok := m.(*wire.ShellState); ok && (s.Executions == nil || !slices.Equal(s.Executions, want)) {
+				d.t.Errorf("%s is told as the work of %q, want %q", s.Digest, s.Executions, want)
+			}
+		}
+	}
+	lent := func(d *desk, n int, id string, to shell.State) {
+		d.t.Helper()
+		d.begin(n, id, "make")
+		d.sh.finish(0, to)
+		told(d, []string{"CommandCompleted", "ShellState"}, wire.ExecutionID(id))
+		d.release(n, "completed")
+		d.take("ShellLeaseReleased")
+	}
+	users := func(d *desk, to shell.State) {
+		d.t.Helper()
+		done := d.run("cd", false)
+		d.sh.finish(0, to)
+		<-done
+	}
+	for _, c := range []struct {
+		name string
+		do   func(d *desk)
+	}{
+		{"each its own", func(d *desk) {
+			lent(d, 1, "x1", state("d1"))
+			users(d, state("d2"))
+			told(d, []string{"ShellState"})
+			lent(d, 2, "x2", state("d3"))
+		}},
+		{"taken back", func(d *desk) {
+			d.begin(1, "x1", "cd /tmp; sleep 100")
+			d.sh.looks = time.Second // as behind a prompt hook
+			d.sh.mu.Lock()
+			d.sh.state = state("d1")
+			d.sh.mu.Unlock()
+			done := d.run("ls", true)
+			time.Sleep(lookWanted)
+			d.take("CommandCompleted", "ShellLeaseReleased")
+			d.sh.looks = 0
+			d.sh.finish(0, shell.State{})
+			<-done
+			told(d, []string{"ShellState"}, "x1")
+			users(d, state("d2"))
+			told(d, []string{"ShellState"})
+		}},
+		{"one that changed nothing", func(d *desk) {
+			d.begin(1, "x1", "true")
+			d.sh.finish(0, shell.State{})
+			d.take("CommandCompleted")
+			d.release(1, "completed")
+			d.take("ShellLeaseReleased")
+			users(d, state("d1"))
+			told(d, []string{"ShellState"})
+		}},
+		{"a state that could not be had", func(d *desk) {
+			d.begin(1, "x1", "true")
+			d.sh.looks = time.Hour
+			d.sh.finish(0, state("d1"))
+			time.Sleep(lookBound)
+			d.take("CommandCompleted")
+			d.release(1, "completed")
+			d.take("ShellLeaseReleased")
+			d.sh.looks = 0
+			users(d, state("d2"))
+			told(d, []string{"ShellState"}, "x1")
+		}},
+		{"put back by the user", func(d *desk) {
+			lent(d, 1, "x1", state("d1"))
+			if _, err := d.l.UndoShell(d.t.Context()); err != nil {
+				d.t.Error(err)
+			}
+			told(d, []string{"ShellState"}, "x1")
+		}},
+		{"told on a link that was lost", func(d *desk) {
+			lent(d, 1, "x1", state("d1"))
+			d.drop()
+			d.up()
+			told(d, []string{"ShellState"}, "x1") // it may not have come
+			users(d, state("d2"))
+			told(d, []string{"ShellState"})
+			d.drop()
+			d.up()
+			told(d, []string{"ShellState"})
+		}},
+		{"while there is no link", func(d *desk) {
+			d.begin(1, "x1", "cd")
+			d.drop()
+			d.sh.finish(0, state("d1"))
+			d.take()
+			users(d, state("d2"))
+			d.up(wire.HeldLease{LeaseID: ref(1).LeaseID, Fence: 1, ExecutionID: "x1"})
+			told(d, []string{"CommandCompleted", "ShellState"}, "x1")
+		}},
+		{"a refused one", func(d *desk) {
+			d.acquire(1)
+			d.l.Handle(&wire.ExecuteLeasedCommand{LeaseRef: ref(1), ExecutionID: "x1", Command: "ls", Fingerprint: "another"})
+			d.take("ShellLeaseAcquired", "CommandCompleted")
+			d.release(1, "completed")
+			d.take("ShellLeaseReleased")
+			users(d, state("d1"))
+			told(d, []string{"ShellState"})
+		}},
+		{"of very many", func(d *desk) {
+			d.sh.looks = time.Hour
+			d.acquire(1)
+			for i := range ranKept + 2 {
+				d.execute(1, fmt.Sprint("x", i), "true")
+				synctest.Wait()
+				d.sh.finish(0, shell.State{})
+				time.Sleep(lookBound)
+			}
+			d.release(1, "completed")
+			d.kinds()
+			d.sh.looks = 0
+			users(d, state("d1"))
+			want := []wire.ExecutionID{""}
+			for i := 3; i < ranKept+2; i++ {
+				want = append(want, wire.ExecutionID(fmt.Sprint("x", i)))
+			}
+			told(d, []string{"ShellState"}, want...)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) { atDesk(t, func(_ *testing.T, d *desk) { c.do(d) }) })
+	}
+}
