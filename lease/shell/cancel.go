@@ -283,7 +283,8 @@ func (c *canceller) pressChildren(due syscall.Signal, age time.Duration) {
 	}
 	for _, p := range list {
 		group, _ := unix.Getpgid(p.PID)
-		lost := group != c.p.pid && diesOf(p.PID, due) || c.mayHaveLost(p.PID) // the shell's own group was sent it
+		struck := group == c.p.pid || c.sent[group] == due
+		lost := !struck && diesOf(p.PID, due) || c.mayHaveLost(p.PID)
 		if c.sent[-p.PID] != due && (due != syscall.SIGINT || lost) {
 			c.sent[-p.PID] = due
 			_ = syscall.Kill(p.PID, due)
