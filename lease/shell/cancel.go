@@ -13,6 +13,7 @@ import (
 const (
 	termAfter    = 2 * time.Second
 	stopAfter    = 3 * time.Second // another user's program, which cannot be killed
+	steadyWithin = 3500 * time.Millisecond
 	killAfter    = 4 * time.Second
 	replaceAfter = 4500 * time.Millisecond
 	provedWithin = 5 * time.Second
@@ -51,8 +52,7 @@ type canceller struct {
 	keeper *keeper                // of frozen; nil while there are none
 	timer  *time.Ticker
 
-	goesOn   bool          // alien is not stopped, or was told to go on
-	given    time.Duration // how long the last stop was left to be seen by the shell
+	struck   bool // alien was told to stop
 	replaced bool
 }
 
@@ -99,8 +99,7 @@ func (c *canceller) press() {
 		return // SIGINT would tear the line that the shell is reading: it drops a part of it, and runs the rest
 	}
 	if own && age < waitWithin && busy(c.p.pid) && len(leftovers(c.p.pid, c.r.typed)) > 0 {
-		c.next = time.Time{}
-		c.timer.Reset(forksEvery)
+		c.lookSoon()
 		return // it may be starting a pipeline, and has not given it the terminal yet: see awaited
 	}
 	if own && c.r.frozen && due == syscall.SIGINT && c.sent[c.p.pid] == 0 {
@@ -122,8 +121,7 @@ func (c *canceller) press() {
 		return
 	}
 	if !c.r.frozen && !c.awaited(pgid) {
-		c.next = time.Time{}
-		c.timer.Reset(forksEvery)
+		c.lookSoon()
 		return
 	}
 	c.sent[pgid] = due
@@ -147,7 +145,7 @@ func (c *canceller) press() {
 		_ = syscall.Kill(-pgid, syscall.SIGCONT) // a stopped program does not hear
 	}
 	if err == syscall.EPERM || due != syscall.SIGINT && slices.ContainsFunc(groupMembers(pgid), foreign) {
-		c.alien, c.goesOn = pgid, true
+		c.alien = pgid
 		c.pressForeign(due)
 		return
 	}
@@ -216,42 +214,6 @@ func (c *canceller) mayHaveLost(pid int) bool {
 	}
 	parent := parentOf(pid)
 	return c.there[pid] || parent == c.p.pid || isFork(parent) && !slices.Contains(c.thawed, parent)
-}
-
-// pressForeign has the terminal signal its foreground group, in which another user's program is (sudo): it may what we may
-// not, but SIGINT, SIGQUIT and SIGTSTP are all it knows. One that is deaf to the first two is stopped, which gives the shell
-// back, unless bash would go on with the rest of a list then; it is among what is left.
-func (c *canceller) pressForeign(due syscall.Signal) {
-	sig := due
-	switch due {
-	case syscall.SIGTERM:
-		sig = syscall.SIGQUIT
-	case syscall.SIGKILL:
-		if !c.r.plan.stops {
-			return
-		}
-		sig = syscall.SIGTSTP
-	}
-	c.s.shaky.Store(true) // it may be the shell that has the terminal by now
-	if err := c.p.signalForeground(sig); err != nil {
-		c.s.log.Warn("signal by the terminal", "signal", sig, "error", err)
-	}
-}
-
-// pressStop stops such a group. One that is struck in the middle of a vfork does not stop: its child does, and holds it up. So
-// it goes on for a moment, again and again, until the shell has the terminal. The shell of a busy machine needs longer than
-// the vfork to see that it stopped, and what went on meanwhile was not seen at all: each stop is left twice as long.
-func (c *canceller) pressStop(pgid int) {
-	switch {
-	case c.goesOn:
-		c.goesOn = false
-		c.given = max(againEvery, 2*c.given)
-		c.again = time.Now().Add(c.given)
-		c.pressForeign(syscall.SIGKILL)
-	case !time.Now().Before(c.again):
-		c.goesOn = true
-		_ = syscall.Kill(-pgid, syscall.SIGCONT)
-	}
 }
 
 // pressAgain repeats SIGINT for those who cannot have got it: a child that the shell had forked but which was not yet the

@@ -1,9 +1,6 @@
 package shell
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -18,24 +15,11 @@ struct builtin zz_struct = { "zz", run, 1, doc, "zz", 0 };
 struct builtin times_struct = { "times", run, 1, doc, "times", 0 };
 `
 
-func builtinLibrary(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "two.so")
-	source := file + ".c"
-	if err := os.WriteFile(source, []byte(twoBuiltins), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("cc", "-shared", "-fPIC", "-o", file, source).CombinedOutput(); err != nil {
-		t.Fatalf("cc (the race detector needs one, too): %v\n%s", err, out)
-	}
-	return file
-}
-
 // A builtin that a text loads from a file is told and taken away again, whatever text does it, and where prompt hooks run
 // behind it; under the name of one of bash's own it is told, too (T3h).
 func TestLoadedBuiltins(t *testing.T) {
 	t.Parallel()
-	file := builtinLibrary(t)
+	file := compiled(t, t.TempDir(), twoBuiltins, "-shared", "-fPIC")
 	for _, rc := range []string{"", "PROMPT_COMMAND='n=$((n+1))'\n"} {
 		s := start(t, func(o *Options) { o.RC = rcFile(t, rc) })
 		do(t, s, leased("eval 'x=1'")) // the first one's end is like all others
@@ -68,7 +52,7 @@ func TestLoadedBuiltins(t *testing.T) {
 // seen otherwise, nor that one goes.
 func TestLoadedBuiltinsOfOneFile(t *testing.T) {
 	t.Parallel()
-	file := builtinLibrary(t)
+	file := compiled(t, t.TempDir(), twoBuiltins, "-shared", "-fPIC")
 	s := start(t, nil)
 	do(t, s, user("enable -f "+file+" times zz"))
 	before := stateOf(t, s)

@@ -96,6 +96,20 @@ func killRooted(t *testing.T, root string, pid int) {
 	_ = exec.Command(args[0], args[1:]...).Run() // it may have ended
 }
 
+// vforksAtStop has a vfork from half a second before a cancel stops it to 0.2 s behind that: then it would not stop.
+const vforksAtStop = `
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+	signal(SIGINT, SIG_IGN); signal(SIGQUIT, SIG_IGN); signal(SIGTERM, SIG_IGN);
+	puts("go"); fflush(stdout);
+	usleep(2500000);
+	if (vfork() == 0) { usleep(700000); _exit(0); }
+	for (;;) pause();
+}
+`
+
 // A cancelled command of another user ends by what the terminal may send it. One that is deaf to that is stopped, and the
 // shell is free; what stops for nobody is hung up on with the shell, which is started again where it was. What is left is
 // listed with whose it is. T2a, T6a, T6d.
@@ -109,6 +123,7 @@ func TestCancelAnotherUsers(t *testing.T) {
 	sh := func(trap, rest string) string {
 		return fmt.Sprintf(`%s sh -c 'trap "" %s; echo go; while :; do sleep 0.1; done %s'`, root, trap, rest)
 	}
+	vforks := compiled(t, t.TempDir(), vforksAtStop)
 	cases := []struct {
 		name, text string
 		within     time.Duration
@@ -125,6 +140,7 @@ func TestCancelAnotherUsers(t *testing.T) {
 		{"deaf to INT, in a substitution", "x=$(" + sh("INT TERM", "") + " >/dev/tty)", quit, "", false},
 		{"takes its time over QUIT", root + ` sh -c 'trap "" INT TERM; trap "sleep 0.5; exit" QUIT; echo go; while :; do sleep 0.1; done'`, quit, "", false},
 		{"deaf to INT and QUIT", sh("INT TERM QUIT", ""), stop, "trap", false},
+		{"deaf to INT and QUIT, in a vfork", root + " " + vforks + " # echo go", stop, "compiled", false},
 		{"deaf to INT and QUIT, in a pipeline behind a cd", "cd /usr && " + sh("INT TERM QUIT", "") + " | cat && echo after", stop, "trap", false},
 		{"deaf to INT and QUIT, in a list", sh("INT TERM QUIT", "") + "; echo after", replaced, "", true},
 		{"deaf to INT and QUIT, in a loop", "while true; do " + sh("INT TERM QUIT", "") + "; echo after; done", replaced, "", true},
