@@ -2,6 +2,8 @@ package shell
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -85,6 +87,35 @@ func TestCancelOfAShellThatCannotBeEnded(t *testing.T) {
 	if r := do(t, s, leased("echo whole")); string(r.Output) != "whole\n" || s.PID() == pid {
 		t.Errorf("then got %q", r.Output)
 	}
+}
+
+// Nor does the end of a window wait for such a shell.
+func TestCloseOfAShellThatCannotBeEnded(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := Start(ctx, Options{RC: NoRC, Dir: t.TempDir(), Folder: folder, Env: testEnv(t), Path: os.Getenv(envBash)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := hold(t, s)
+	defer release()
+	end := time.AfterFunc(30*time.Second, release) // where Close waits for the end
+	from := time.Now()
+	for range 2 {
+		if err := s.Close(); !errors.Is(err, errHeld) {
+			t.Errorf("got error %v, want %v", err, errHeld)
+		}
+	}
+	if took := time.Since(from); !end.Stop() || took > 2*closeGrace+slack {
+		t.Errorf("took %v", took)
+	}
+	if ents, err := os.ReadDir(folder); err != nil || len(ents) > 0 {
+		t.Errorf("files left behind: %v, %v", ents, err)
+	}
+	release()
+	s.workers.Wait()
 }
 
 // A child that stops the shell cost it on a cancel: nobody let it go on, and it was taken for deaf.

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -10,16 +11,25 @@ import (
 // closeGrace is how long a shell that was hung up may take for its exit traps and its history.
 const closeGrace = time.Second
 
+// errHeld tells of a shell that is not gone.
+var errHeld = errors.New("the shell has not ended of SIGKILL: the system holds it, and it is gone once that lets go")
+
 // Close hangs the shell up, waits up to a second for its traps and its history, kills it, and removes its folder. In a
 // private shell everything left in its session is killed too; a person's nohup is respected. A command that runs is
-// interrupted and ends with status cancelled or shell_exited. Close is idempotent and returns after the last goroutine has ended.
+// interrupted and ends with status cancelled or shell_exited. Close is idempotent and returns after the last goroutine has
+// ended; where the system holds the shell (a dead network disk) it returns an error within seconds, and that goroutine stays.
+// An error is logged, too.
 func (s *Shell) Close() error {
+	s.closeOnce.Do(func() {
+		if s.closeErr = s.shut(); s.closeErr != nil {
+			s.log.Warn("close", "error", s.closeErr)
+		}
+	})
+	return s.closeErr
+}
+
+func (s *Shell) shut() error {
 	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
-		s.workers.Wait()
-		return nil
-	}
 	s.closing = true
 	p := s.proc
 	s.mu.Unlock()
@@ -37,8 +47,10 @@ func (s *Shell) Close() error {
 	s.closed = true
 	p = s.proc
 	s.mu.Unlock()
+	ended := true
 	if p != nil {
-		if killed := p.stop(fg, closeGrace); killed || !calm {
+		var killed bool
+		if killed, ended = p.stop(fg, closeGrace); killed || !calm {
 			hangUpSession(p.pid) // as bash would have its jobs, had it been at its prompt
 		}
 		if s.o.Private {
@@ -46,13 +58,18 @@ func (s *Shell) Close() error {
 		}
 	}
 	_, _ = s.fifo.Load().Write(lastRecord)
-	s.workers.Wait()
+	if ended {
+		s.workers.Wait()
+	}
 	s.gate.Load().Close()
 	s.text.Close()
 	s.next.Close()
 	s.asked.Close()
 	if err := os.RemoveAll(s.folder); err != nil {
 		return fmt.Errorf("remove shell folder: %w", err)
+	}
+	if !ended {
+		return errHeld
 	}
 	return nil
 }

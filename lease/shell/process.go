@@ -257,8 +257,10 @@ func (p *process) hangUp() {
 
 // stop ends the shell: SIGHUP, so that it tells its jobs and saves its history, a bounded wait, SIGKILL. The group fg,
 // which has or had the terminal, is killed in the end, too (0 = none); what runs in the background and ignores SIGHUP
-// (nohup) was meant to stay. It returns when the shell was reaped and its reader has ended.
-func (p *process) stop(fg int, grace time.Duration) (killed bool) {
+// (nohup) was meant to stay. It returns when the shell was reaped and its reader has ended, or, with ended false, where
+// SIGKILL has not ended it within the grace either.
+func (p *process) stop(fg int, grace time.Duration) (killed, ended bool) {
+	ended = true
 	select {
 	case <-p.exited:
 	default:
@@ -273,8 +275,13 @@ func (p *process) stop(fg int, grace time.Duration) (killed bool) {
 		case <-p.exited:
 		case <-timer.C:
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
-			<-p.exited
 			killed = true
+			timer.Reset(grace)
+			select {
+			case <-p.exited:
+			case <-timer.C:
+				ended = false
+			}
 		}
 		timer.Stop()
 	}
@@ -282,5 +289,5 @@ func (p *process) stop(fg int, grace time.Duration) (killed bool) {
 		signalGroup(fg, syscall.SIGKILL)
 	}
 	p.hangUp()
-	return killed
+	return killed, ended
 }

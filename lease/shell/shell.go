@@ -42,6 +42,9 @@ type Shell struct {
 
 	exited chan struct{}
 
+	closeOnce sync.Once
+	closeErr  error
+
 	mu         sync.Mutex
 	proc       *process
 	size       Size

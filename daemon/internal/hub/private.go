@@ -260,7 +260,7 @@ func (p *privateShell) gone() bool {
 }
 
 // close ends the shell and waits for it; a second time does nothing.
-func (p *privateShell) close() { _ = p.sh.Close() }
+func (p *privateShell) close() { _ = p.sh.Close() } // it logs its error
 
 // batch gathers live output, which arrives in pieces of at most 4 KiB, and passes it on at most every batchEvery, so that
 // a program that prints without end does not cost a message for each piece. It never blocks the shell: what passes the
