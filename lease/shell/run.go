@@ -47,7 +47,7 @@ type run struct {
 	taken   bool          // what nobody read was taken from the terminal, or cannot be
 	stands  chan struct{} // told when the shell stands still
 
-	frozen bool // a cancel has the shell stopped: see freeze
+	frozen bool // a cancel holds subshells: see freeze
 
 	status int // $? of the last prompt
 	out    *sink
@@ -61,6 +61,16 @@ func (r *run) tellDeath(d death) {
 	select {
 	case r.dead <- d:
 	default:
+	}
+}
+
+// died tells whether the shell died before it told the end.
+func (r *run) died() (death, bool) {
+	select {
+	case d := <-r.dead:
+		return d, true
+	default:
+		return death{}, false
 	}
 }
 
@@ -326,6 +336,10 @@ func (s *Shell) await(ctx context.Context, r *run, p *process) Result {
 			}
 			continue
 		case rec := <-r.end:
+			if d, died := r.died(); died { // it is the first prompt of the shell that was started instead
+				s.buried(r, d, &res)
+				break
+			}
 			if !p.waitMark(r.marked) {
 				if rec.started && s.doubt(r, p, rec) {
 					continue
