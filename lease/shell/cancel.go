@@ -44,12 +44,14 @@ type canceller struct {
 	there  map[int]bool           // in a group when SIGINT struck it
 	group  int                    // that SIGINT struck, and whose members were not looked at yet; 0: none
 	forks  []int                  // of the shell, not yet their program when SIGINT struck
-	frozen []int                  // subshells that were stopped: see freeze
+	holder *holder                // of subshells: see freeze; nil while none are looked for
+	frozen []int                  // those that are held
+	unheld []int                  // those that were tried, too
+	halted bool                   // the shell is stopped
 	thawed []int                  // those that were let go on
 	groups []int                  // theirs
 	alien  int                    // the last group with another user's program in it; 0: none
 	kin    map[int]int64          // what the groups that were signalled had started: see family
-	keeper *keeper                // of frozen; nil while there are none
 	timer  *time.Ticker
 
 	struck   bool // alien was told to stop

@@ -134,6 +134,7 @@ func TestCancelBehindALineEditor(t *testing.T) {
 // What a program began on SIGINT, to clean up with, was killed: it was taken for one that had lost the signal.
 func TestCancelLeavesCleaningUp(t *testing.T) {
 	t.Parallel()
+	needsTracing(t)
 	for _, text := range []string{"P", "(P; echo after)", "P >/dev/tty | cat", "P >/dev/tty | read x", "P >/dev/tty | while :; do :; done", "x=$(P >/dev/tty)", "(P >/dev/tty; echo after) | cat"} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()

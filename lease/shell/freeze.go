@@ -10,30 +10,41 @@ import (
 const stopLook = 100 * time.Microsecond
 
 // A subshell is a fork of the shell: ( ), $( ), <( ), the parts of a pipeline. It has no job control, and so SIGINT counts for
-// it only where its program dies of that: behind one that takes it for an ordinary end it goes on. So a cancel stops such
-// forks before SIGINT is sent, and the shell, too, which would take a stopped job for done. Where the program is gone and did
-// not die of SIGINT they get SIGTERM, which an EXIT trap outlives, before they go on; behind the last of them the shell does.
+// it only where its program dies of that: behind one that takes it for an ordinary end it goes on. So a cancel holds such
+// forks before SIGINT is sent. Where the program is gone and did not die of SIGINT they get SIGTERM, which an EXIT trap
+// outlives, before they go on.
+//
+// They are not stopped with SIGSTOP: the shell would take a stopped job for done, and stopped itself it would be hung up on.
+// For a subshell that ends by bash's own hand joins the shell's process group first, and the kernel hangs up a group with
+// stopped members when it loses the last that has a parent outside (setpgid(2), kill_orphaned_pgrp in the kernel's exit.c).
+// The shell is stopped only where all of them are in its own group, those of substitutions: it may not wait for them.
 
-// freeze stops the subshells of the command that wait for a program in these process groups, and the shell where there are any.
+// freeze holds the subshells of the command that wait for a program in these process groups, and the shell where it must.
 func (c *canceller) freeze(pgids ...int) {
 	c.groups = pgids
 	for {
-		found := slices.DeleteFunc(waitingForks(c.p.pid, c.groups, c.r.typed), func(pid int) bool { return slices.Contains(c.frozen, pid) })
+		found := slices.DeleteFunc(waitingForks(c.p.pid, c.groups, c.r.typed), func(pid int) bool {
+			return slices.Contains(c.frozen, pid) || slices.Contains(c.unheld, pid)
+		})
 		if len(found) == 0 {
-			return
+			break
 		}
-		if !c.r.frozen {
-			c.r.frozen = true
-			var err error
-			if c.keeper, err = startKeeper(); err != nil {
-				c.s.log.Warn("a kill of this process would leave subshells stopped", "error", err)
-			}
-			c.keeper.keep(c.p.pid)
-			stopAndWait(c.p.pid)
+		if c.holder == nil {
+			c.holder = newHolder()
 		}
-		c.keeper.keep(found...)
-		stopAndWait(found...)
-		c.frozen = append(c.frozen, found...)
+		held := c.holder.hold(found...)
+		c.r.frozen = c.r.frozen || len(held) > 0
+		c.frozen = append(c.frozen, held...)
+		c.unheld = append(c.unheld, found...)
+	}
+	inside := inGroup(c.p.pid)
+	if len(c.frozen) == 0 || c.halted || slices.ContainsFunc(c.frozen, func(pid int) bool { return !inside(pid) }) {
+		return
+	}
+	c.halted = true
+	_ = syscall.Kill(c.p.pid, syscall.SIGSTOP)
+	for from := time.Now(); !stopped(c.p.pid) && time.Since(from) < waitWithin; { // until then it may take in a child's end
+		time.Sleep(stopLook)
 	}
 }
 
@@ -50,19 +61,6 @@ func (c *canceller) strike(pgid int, sig syscall.Signal) (err error) {
 	return err
 }
 
-// stopAndWait stops processes. Until they are seen to have stopped they may still take in the end of a child.
-func stopAndWait(pids ...int) {
-	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGSTOP)
-	}
-	from := time.Now()
-	for _, pid := range pids {
-		for !stopped(pid) && time.Since(from) < waitWithin {
-			time.Sleep(stopLook)
-		}
-	}
-}
-
 // thaw lets subshells go on whose programs are gone, and the shell behind the last of them.
 func (c *canceller) thaw() {
 	if !c.r.frozen {
@@ -77,8 +75,7 @@ func (c *canceller) thaw() {
 		if lastDiedOf(pid, syscall.SIGINT) {
 			sig = syscall.SIGINT
 		}
-		_ = syscall.Kill(pid, sig)
-		_ = syscall.Kill(pid, syscall.SIGCONT)
+		c.holder.letGo(pid, sig)
 		c.thawed = append(c.thawed, pid)
 		return true
 	})
@@ -87,18 +84,18 @@ func (c *canceller) thaw() {
 	}
 }
 
-// release lets the shell go on. Subshells that are still stopped are hung up: the command is over, or its shell was killed.
+// release lets the shell go on. Subshells that are still held are hung up: the command is over, or its shell was killed.
 func (c *canceller) release() {
-	if !c.r.frozen {
-		return
-	}
 	c.r.frozen = false
-	for _, pid := range c.frozen {
-		if stopped(pid) {
-			_ = syscall.Kill(pid, syscall.SIGHUP)
-			_ = syscall.Kill(pid, syscall.SIGCONT)
+	if c.holder != nil {
+		for _, pid := range c.frozen {
+			c.holder.letGo(pid, syscall.SIGHUP)
 		}
+		c.holder.end()
+		c.holder, c.frozen = nil, nil
 	}
-	_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
-	c.keeper.dismiss()
+	if c.halted {
+		c.halted = false
+		_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
+	}
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// frozenTexts have forks of the shell that a cancel stops: they wait for P, which takes long over its SIGINT. Behind it S
+// frozenTexts have forks of the shell that a cancel holds: they wait for P, which takes long over its SIGINT. Behind it S
 // must not begin.
 var frozenTexts = map[string]string{
 	"subshell": `(P; S)`, "process substitution": `cat <(P; S)`, "substitution": `x=$(P; S)`, "pipeline": `{ P; S; } | cat`,
@@ -35,7 +35,7 @@ func frozenText(t *testing.T, text string) (filled, reached, struck string) {
 // stoppedIn are the stopped processes of a shell's session.
 func stoppedIn(session int) (pids []int) {
 	eachProcess(func(pid int) bool { id, err := unix.Getsid(pid); return err == nil && id == session }, func(st procStat) {
-		if stopped(st.PID) {
+		if st.State == 'T' || st.State == 't' {
 			pids = append(pids, st.PID)
 		}
 	})
@@ -59,6 +59,7 @@ func exists(path string) bool {
 // Subshells that a cancel had stopped stayed so for good where sublet was killed in that moment.
 func TestKilledWithFrozen(t *testing.T) {
 	t.Parallel()
+	needsTracing(t)
 	for name, text := range frozenTexts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,6 +84,7 @@ func TestKilledWithFrozen(t *testing.T) {
 // The same where it is the shell that is killed.
 func TestShellKilledWithFrozen(t *testing.T) {
 	t.Parallel()
+	needsTracing(t)
 	for name, text := range frozenTexts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +101,7 @@ func TestShellKilledWithFrozen(t *testing.T) {
 			res, _ := cancelled(t, s, leased(text))
 			<-killed
 			if !res.Respawned {
-				t.Errorf("got %s, exit %d: %q", res.Status, exit(res), res.Notes)
+				t.Errorf("got %s, exit %d: %q %q, left over %v", res.Status, exit(res), res.Output, res.Notes, res.Leftovers)
 			}
 			awaitTrue(t, "the end of what was stopped", func() bool { return len(stoppedIn(pid)) == 0 })
 			if exists(reached) {
