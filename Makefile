@@ -21,6 +21,7 @@ run: build ## build sublet and open it
 	if [ "$$status" -gt 128 ] && [ -n "$$modes" ]; then stty "$$modes"; fi; exit "$$status"
 
 build: ## build ./bin/sublet
+	@[ -x bin/sublet ] || echo 'building bin/sublet; the first time takes a minute or two' >&2
 	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/sublet ./cmd/sublet
 
 PREFIX ?= $(HOME)/.local
