@@ -281,7 +281,7 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 		if slices.ContainsFunc(others, foreign) {
 			c.pressForeign(due)
 		}
-	} else if !time.Now().Before(c.again) && !c.p.readsLine() { // else rescue has it
+	} else if !time.Now().Before(c.again) && !c.p.readsLine() && time.Since(c.r.mended) >= waitWithin { // else rescue has it
 		c.interrupt()
 		c.pressAgain(c.p.pid, due)
 		c.again = time.Now().Add(againEvery)

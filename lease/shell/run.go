@@ -47,7 +47,8 @@ type run struct {
 	taken   bool          // what nobody read was taken from the terminal, or cannot be
 	stands  chan struct{} // told when the shell stands still
 
-	frozen bool // a cancel holds subshells: see freeze
+	mended time.Time // when the prompt hook was put back
+	frozen bool      // a cancel holds subshells: see freeze
 
 	status int // $? of the last prompt
 	out    *sink

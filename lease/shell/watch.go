@@ -151,6 +151,7 @@ func (w *watcher) rescue() {
 	}
 	w.s.log.Info("prompt hook was taken away and is put back")
 	const line = ` { \__sublet_hook "$?" tail; \__sublet_plain; \__sublet_g; \__sublet_again; } 2>/dev/null`
+	w.r.mended = time.Now()
 	w.p.stream.retype(line)
 	_, _ = w.p.write([]byte(line + "\n"))
 }
