@@ -33,6 +33,9 @@ func (c *canceller) freeze(pgids ...int) {
 			c.holder = newHolder()
 		}
 		held := c.holder.hold(found...)
+		if len(held) == 0 {
+			c.s.log.Warn("subshells cannot be held (ptrace): a list in them may go on behind a cancel")
+		}
 		c.r.frozen = c.r.frozen || len(held) > 0
 		c.frozen = append(c.frozen, held...)
 		c.unheld = append(c.unheld, found...)
