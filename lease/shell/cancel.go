@@ -20,12 +20,14 @@ const (
 	forksEvery   = 2 * time.Millisecond
 	startWithin  = 250 * time.Millisecond // what a line may take to begin before the shell itself is interrupted
 	waitWithin   = 400 * time.Millisecond // what the shell may take to start a pipeline and to wait for it
-	pressEvery   = 20 * time.Millisecond
-	againEvery   = 100 * time.Millisecond
-	stuckAfter   = 300 * time.Millisecond
-	sweepEvery   = 20 * time.Millisecond
-	sweepMost    = 10 // times
-	sweepForks   = 3  // times for a fork in a group of its own: a background job, mostly on its way to be its program
+
+	computesAfter = 5 * time.Millisecond // of processor time
+	pressEvery    = 20 * time.Millisecond
+	againEvery    = 100 * time.Millisecond
+	stuckAfter    = 300 * time.Millisecond
+	sweepEvery    = 20 * time.Millisecond
+	sweepMost     = 10 // times
+	sweepForks    = 3  // times for a fork in a group of its own: a background job, mostly on its way to be its program
 )
 
 // canceller ends the command in flight. Bash goes on with a list when a program takes SIGINT for an ordinary end, or is ended
@@ -41,6 +43,7 @@ type canceller struct {
 	again  time.Time              // when to look for a lost SIGINT
 	fresh  int                    // the group that the shell is about to wait for
 	since  time.Time              // fresh was seen
+	used   time.Duration          // the shell's processor time when it was first looked at
 	there  map[int]bool           // in a group when SIGINT struck it
 	group  int                    // that SIGINT struck, and whose members were not looked at yet; 0: none
 	forks  []int                  // of the shell, not yet their program when SIGINT struck
@@ -100,9 +103,9 @@ func (c *canceller) press() {
 		c.next = time.Time{}
 		return // SIGINT would tear the line that the shell is reading: it drops a part of it, and runs the rest
 	}
-	if own && age < waitWithin && busy(c.p.pid) && len(leftovers(c.p.pid, c.r.typed)) > 0 {
+	if own && age < waitWithin && busy(c.p.pid) && (!c.computes() || len(leftovers(c.p.pid, c.r.typed)) > 0) {
 		c.lookSoon()
-		return // it may be starting a pipeline, and has not given it the terminal yet: see awaited
+		return // it may be starting a program or a pipeline, which has not taken the terminal yet: see awaited
 	}
 	if own && c.r.frozen && due == syscall.SIGINT && c.sent[c.p.pid] == 0 {
 		return // it will be struck by the SIGINT that it has; a subshell in its EXIT trap took the terminal back, and its group
@@ -157,6 +160,17 @@ func (c *canceller) press() {
 	// Mostly the end comes first, and nobody needs to be looked for.
 	c.group = pgid
 	c.timer.Reset(forksEvery)
+}
+
+// computes tells whether the shell has been at work for longer than it takes to begin a program. A SIGINT that strikes while it
+// does that may cost the shell: it takes the terminal back, the new process takes it behind that, and bash exits when it can't
+// read its next line.
+func (c *canceller) computes() bool {
+	used := cpuTime(c.p.pid)
+	if c.used == 0 {
+		c.used = used
+	}
+	return used == 0 || used-c.used >= computesAfter
 }
 
 // awaited tells whether the shell is seen to wait for a group, or has had the time for it. Before that it may still be

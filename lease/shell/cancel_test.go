@@ -106,11 +106,12 @@ func cancelOnce(t testing.TB, s *Shell) float64 {
 // A ^C in a text that has switched the line editor on leaves bash reading lines without a prompt or its hook. The cancel went
 // on to interrupt that, so that the shell was never silent for long enough to be looked at: a person's cancel never ended,
 // and a borrower's cost the shell.
-// Not beside the others: on a machine with much else to do one of some hundred such cancels still costs the shell.
 func TestCancelBehindALineEditor(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"set -o vi\necho go; sleep 1000", "set -o emacs\necho go; read x", "set -o vi\necho go\nwhile :; do :; done"} {
 		for _, u := range []bool{false, true} {
 			t.Run(map[bool]string{false: "leased ", true: "user "}[u]+text, func(t *testing.T) {
+				t.Parallel()
 				s := start(t, nil)
 				pid := s.PID()
 				end := time.AfterFunc(slack, func() { s.Close() })

@@ -114,3 +114,6 @@ func newHolder() *holder                  { return &holder{} }
 func (*holder) hold(...int) []int         { return nil }
 func (*holder) letGo(int, syscall.Signal) {}
 func (*holder) end()                      {}
+
+// cpuTime cannot be told without a ps.
+func cpuTime(int) time.Duration { return 0 }

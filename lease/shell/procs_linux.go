@@ -307,3 +307,13 @@ func descriptors(pid int) map[string]string {
 	}
 	return list
 }
+
+// cpuTime is the processor time that a process has used; 0 where it cannot be told.
+func cpuTime(pid int) time.Duration {
+	const sched = 2 // CPUCLOCK_SCHED: clock_getcpuclockid(3) makes the number of a process's clock so
+	var used unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|sched), &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Nano())
+}
