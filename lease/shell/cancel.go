@@ -11,17 +11,16 @@ import (
 
 // The steps of a cancel, from its beginning. A borrower's command has ended, with proof, within 5 s.
 const (
-	termAfter    = 2 * time.Second
-	stopAfter    = 3 * time.Second // another user's program, which cannot be killed
-	steadyWithin = 3500 * time.Millisecond
-	killAfter    = 4 * time.Second
-	replaceAfter = 4500 * time.Millisecond
-	provedWithin = 5 * time.Second
-	forksEvery   = 2 * time.Millisecond
-	startWithin  = 250 * time.Millisecond // what a line may take to begin before the shell itself is interrupted
-	waitWithin   = 400 * time.Millisecond // what the shell may take to start a pipeline and to wait for it
-
-	computesAfter = 5 * time.Millisecond // of processor time
+	termAfter     = 2 * time.Second
+	stopAfter     = 3 * time.Second // another user's program, which cannot be killed
+	steadyWithin  = 3500 * time.Millisecond
+	killAfter     = 4 * time.Second
+	replaceAfter  = 4500 * time.Millisecond
+	provedWithin  = 5 * time.Second
+	forksEvery    = 2 * time.Millisecond
+	startWithin   = 250 * time.Millisecond // what a line may take to begin before the shell itself is interrupted
+	waitWithin    = 400 * time.Millisecond // what the shell may take to start a pipeline and to wait for it
+	computesAfter = 5 * time.Millisecond   // of processor time, more than it takes to start a program
 	pressEvery    = 20 * time.Millisecond
 	againEvery    = 100 * time.Millisecond
 	stuckAfter    = 300 * time.Millisecond

@@ -54,6 +54,8 @@ func TestCancel(t *testing.T) {
 		{"loop in the shell", "echo go; while :; do :; done", time.Second, 130, false},
 		{"read", "echo go; read x", time.Second, 130, false},
 		{"wait", "sleep 100 & echo go; wait", time.Second, 130, false},
+		{"the other end of a FIFO", "mkfifo fifo; echo go; echo x >fifo", time.Second, -1, false},
+		{"a full pipe", "mkfifo full; exec 9<>full; echo go; while printf %1000d >&9; do :; done", time.Second, -1, false},
 		{"substitution", "echo go; x=$(sleep 100)", time.Second, 130, false},
 		{"subshell", "set -e; echo go; sleep 100", time.Second, 130, false},
 		{"ignores INT", `bash -c 'trap "" INT; echo go; while :; do sleep 1; done'`, 3500 * time.Millisecond, -1, false},

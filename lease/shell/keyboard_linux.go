@@ -85,10 +85,18 @@ func waitsForChild(shell int) (waits, seen bool) {
 	return ok && c.nr == unix.SYS_WAIT4, ok || showsCalls(shell)
 }
 
-// busy tells whether the shell is seen to do something, not to wait for a child or for what it reads.
+// busy tells whether the shell is seen to do something, not to wait for a child, for what it reads, for whoever reads what it
+// writes, or for the other end of a FIFO.
 func busy(shell int) bool {
 	c, ok := syscallOf(shell, shell)
-	return showsCalls(shell) && !(ok && (c.nr == unix.SYS_WAIT4 || c.nr == sysRead || waitCalls[c.nr] != nil))
+	if !ok {
+		return showsCalls(shell)
+	}
+	switch c.nr {
+	case unix.SYS_WAIT4, unix.SYS_OPENAT, unix.SYS_WRITE, sysRead:
+		return false
+	}
+	return waitCalls[c.nr] == nil
 }
 
 // blocked is the system call a process is blocked in.
