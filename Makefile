@@ -67,7 +67,7 @@ endif
 	@[ -n "$${CI:-}" ] || [ "$$(uname)" != Linux ] || [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || \
 		echo "make test: neither root nor sudo without a password, so without the tests of other users' programs"
 	go test $(RACE) -timeout 10m ./...
-	go test -run '^$$' -bench . -benchtime 1x ./... >/dev/null
+	go test $(RACE) -run '^$$' -bench . -benchtime 1x $$(grep -rl '^func Benchmark' --include='*_test.go' . | xargs -n1 dirname | sort -u) >/dev/null
 
 test-outside: build ## clients in JavaScript: one written from PROTOCOL.md alone, and the one of the Agent Client Protocol (needs node 20, npm)
 	@command -v npm >/dev/null || { echo 'make test-outside: npm is not installed: install node 20 or newer' >&2; exit 1; }
