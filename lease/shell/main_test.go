@@ -2,10 +2,13 @@ package shell
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +20,10 @@ import (
 func TestMain(m *testing.M) {
 	if home := os.Getenv(envWindow); home != "" {
 		window(home)
+	}
+	// They wait for most of their time: twice as many at once take two thirds of it.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
