@@ -110,7 +110,21 @@ func (c *conn) transport(at Place) (sdk.Transport, error) {
 	}
 	c.proc = proc
 	c.meter = newMeter(proc.stdout)
-	return &sdk.IOTransport{Reader: c.meter, Writer: proc.stdin, MaxLineLength: 2 * maxMessage}, nil // the meter is first
+	return &sdk.IOTransport{Reader: c.meter, Writer: mouth{proc.stdin, c.meter}, MaxLineLength: 2 * maxMessage}, nil // the meter is first
+}
+
+// mouth is a server's input, which tells the meter where nobody reads it any more.
+type mouth struct {
+	io.WriteCloser
+	meter *meter
+}
+
+func (m mouth) Write(p []byte) (int, error) {
+	n, err := m.WriteCloser.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		m.meter.ended.Store(true)
+	}
+	return n, err
 }
 
 // close ends the connection and the server's processes, and waits for both. A second call waits as well.
@@ -149,15 +163,15 @@ func (c *conn) fail(err error) error {
 	return c.fate(err)
 }
 
-// fate is err for people: in the words of the process's end where that came first.
+// fate is err for people: in the words of the process's end where that came first. The SDK tells that a connection is closed
+// also where it was the one that gave it up.
 func (c *conn) fate(err error) error {
-	lost := slices.ContainsFunc([]error{sdk.ErrConnectionClosed, io.EOF, io.ErrUnexpectedEOF, os.ErrClosed, syscall.EPIPE}, func(e error) bool {
-		return errors.Is(err, e)
-	})
 	text := clip(oneLine(err.Error()), 300)
 	if c.proc == nil {
 		return errors.New(text)
 	}
+	lost := errors.Is(err, sdk.ErrConnectionClosed) && c.meter.ended.Load() ||
+		slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, os.ErrClosed, syscall.EPIPE}, func(e error) bool { return errors.Is(err, e) })
 	if fault := c.meter.fault.Load(); fault != nil {
 		return *fault
 	}

@@ -58,6 +58,21 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
+// A server that says what is no message is told as that, also where that was read before the next request was sent: it ends
+// because it is given up, and that had been told as the reason.
+func TestNonsenseBehindTheGreeting(t *testing.T) {
+	w := newWorld(t, Options{}, program("db", "chatty"))
+	c, err := w.list[0].greet(t.Context(), w.at, widely)
+	if err == nil {
+		_ = c.session.Wait()
+		err = c.list(t.Context())
+		c.close()
+	}
+	if err == nil || !strings.Contains(c.fate(err).Error(), "invalid character 'h'") {
+		t.Errorf("got %v from %v", c.fate(err), err)
+	}
+}
+
 // A server that is slow keeps nobody waiting beyond the bound, and is there later.
 func TestSlowServer(t *testing.T) {
 	fifo := mkfifo(t)

@@ -36,6 +36,7 @@ type meter struct {
 	limit *rate.Limiter
 	line  int                   // bytes so far
 	fault atomic.Pointer[error] // why it does not go on; nil: it does
+	ended atomic.Bool           // by whoever sends
 }
 
 func newMeter(r io.ReadCloser) *meter {
@@ -47,6 +48,9 @@ func (m *meter) Read(p []byte) (int, error) {
 		return 0, *fault
 	}
 	n, err := m.ReadCloser.Read(p)
+	if err == io.EOF {
+		m.ended.Store(true)
+	}
 	lines := bytes.Count(p[:n], []byte{'\n'})
 	if m.line += n; lines > 0 {
 		m.line = n - 1 - bytes.LastIndexByte(p[:n], '\n')

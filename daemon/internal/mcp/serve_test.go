@@ -61,6 +61,12 @@ func serve(mode string) {
 			"tools/list": `{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}`,
 			"tools/call": `{"content":[{"type":"text","text":"first ` + strings.Repeat("ü", 1<<20) + ` last"}]}`,
 		}, nil)
+	case "chatty":
+		raw(nil, func(method string) {
+			if method == "notifications/initialized" {
+				fmt.Println("hello there")
+			}
+		})
 	case "stall":
 		raw(map[string]string{"tools/list": `{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}`}, func(method string) {
 			if method == "tools/list" {
@@ -89,7 +95,7 @@ type writeNowhere struct{}
 
 func (writeNowhere) Write(p []byte) (int, error) { return len(p), nil }
 
-// raw answers requests with what it was given, as no library would. then runs after each answer.
+// raw answers requests with what it was given, as no library would. then runs behind each message.
 func raw(results map[string]string, then func(method string)) {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -97,14 +103,16 @@ func raw(results map[string]string, then func(method string)) {
 			ID     json.RawMessage
 			Method string
 		}
-		if json.Unmarshal(lines.Bytes(), &m) != nil || m.ID == nil {
+		if json.Unmarshal(lines.Bytes(), &m) != nil {
 			continue
 		}
 		result := results[m.Method]
 		if m.Method == "initialize" {
 			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"raw","version":"1"}}`
 		}
-		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n", m.ID, result)
+		if m.ID != nil {
+			fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n", m.ID, result)
+		}
 		if then != nil {
 			then(m.Method)
 		}
