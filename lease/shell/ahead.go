@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"time"
 
@@ -16,10 +17,10 @@ const (
 	// strayMax bounds what is kept of keys that came when no command ran, in bytes: as much as a terminal's own queue
 	// holds (N_TTY_BUF_SIZE).
 	strayMax = 4 << 10
-	// standWithin is how long the shell may take, after the end of a command, to come to where it stands still, and standMost,
-	// how long where it is seen that it does not wait for a line yet. Only the user's own prompt hooks lie between.
+	// standWithin is how long the shell may take, after the end of a command, to come to where it stands still, and standRounds,
+	// how often it may where it is seen that it does not wait for a line yet. Only the user's own prompt hooks lie between.
 	standWithin = 2 * time.Second
-	standMost   = time.Minute
+	standRounds = 30
 )
 
 // Write passes keyboard bytes to the program that has the terminal. It is not for commands: use Run. What comes when the
@@ -154,20 +155,21 @@ func (s *Shell) goOn() {
 
 // standsStill waits until the shell stands still. After a ^C it may not, and wait for a line already.
 func (s *Shell) standsStill(r *run, p *process) bool {
-	from := time.Now()
-	limit := time.NewTimer(standWithin)
-	defer limit.Stop()
+	limit, stop := patiently(context.Background(), standWithin)
+	defer func() { stop() }()
 	look := newSight()
 	defer look.stop()
-	for {
+	for rounds := 1; ; {
 		select {
 		case <-r.stands:
 			return true
 		case <-p.exited:
 			return false
-		case <-limit.C:
-			if waits, seen := p.waits(); seen && !waits && time.Since(from) < standMost {
-				limit.Reset(standWithin)
+		case <-limit.Done():
+			if waits, seen := p.waits(); seen && !waits && rounds < standRounds {
+				rounds++
+				stop()
+				limit, stop = patiently(context.Background(), standWithin)
 				continue
 			}
 			s.log.Warn("the shell did not wait for what was typed ahead to be taken")

@@ -249,8 +249,8 @@ func (s *Shell) enter(ctx context.Context, dir string) error {
 
 // readyWithin tells whether the shell becomes ready for a line within d.
 func (s *Shell) readyWithin(d time.Duration) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
+	ctx, stop := patiently(context.Background(), d)
+	defer stop()
 	return s.awaitIdle(ctx) == nil
 }
 

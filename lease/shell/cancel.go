@@ -2,6 +2,7 @@ package shell
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"syscall"
 	"time"
@@ -9,8 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The steps of a cancel, from its beginning. A borrower's command has ended, with proof, within 5 s.
+// The steps of a cancel, from its beginning. A borrower's command has ended, with proof, within 5 s; a look that comes late
+// counts as lateMost, for where the machine stood still so did what was signalled.
 const (
+	lateMost      = 5 * pressEvery
 	termAfter     = 2 * time.Second
 	stopAfter     = 3 * time.Second // another user's program, which cannot be killed
 	steadyWithin  = 3500 * time.Millisecond
@@ -36,12 +39,13 @@ type canceller struct {
 	s      *Shell
 	p      *process
 	r      *run
-	began  time.Time
+	clock  elapsed
+	age    time.Duration          // of the cancel, at the last look
 	sent   map[int]syscall.Signal // last signal by process group, or by process, negative
-	next   time.Time              // when to press
-	again  time.Time              // when to look for a lost SIGINT
+	next   time.Duration          // the age at which to press
+	again  time.Duration          // and to look for a lost SIGINT
 	fresh  int                    // the group that the shell is about to wait for
-	since  time.Time              // fresh was seen
+	since  time.Duration          // fresh was seen
 	used   time.Duration          // the shell's processor time when it was first looked at
 	there  map[int]bool           // in a group when SIGINT struck it
 	group  int                    // that SIGINT struck, and whose members were not looked at yet; 0: none
@@ -62,7 +66,7 @@ type canceller struct {
 
 func newCanceller(s *Shell, p *process, r *run) *canceller {
 	return &canceller{
-		s: s, p: p, r: r, began: time.Now(), sent: make(map[int]syscall.Signal), kin: make(map[int]int64), there: make(map[int]bool),
+		s: s, p: p, r: r, sent: make(map[int]syscall.Signal), kin: make(map[int]int64), there: make(map[int]bool),
 		timer: time.NewTicker(pressEvery),
 	}
 }
@@ -76,13 +80,14 @@ func (c *canceller) tick() <-chan time.Time {
 
 // press sends what is due to the foreground group.
 func (c *canceller) press() {
+	c.age = c.clock.add(lateMost)
 	c.pressForks()
 	c.thaw()
-	if time.Now().Before(c.next) {
+	if c.age < c.next {
 		return
 	}
-	c.next = time.Now().Add(pressEvery)
-	age := time.Since(c.began)
+	age := c.age
+	c.next = age + pressEvery
 	if age >= replaceAfter && !c.r.c.User {
 		c.replace()
 		return
@@ -99,7 +104,7 @@ func (c *canceller) press() {
 	}
 	pgid, own := c.p.foreground()
 	if own && !c.r.hasBegun() && age < startWithin {
-		c.next = time.Time{}
+		c.next = 0
 		return // SIGINT would tear the line that the shell is reading: it drops a part of it, and runs the rest
 	}
 	if own && age < waitWithin && busy(c.p.pid) && (!c.computes() || len(leftovers(c.p.pid, c.r.typed)) > 0) {
@@ -129,7 +134,7 @@ func (c *canceller) press() {
 		return
 	}
 	c.sent[pgid] = due
-	c.again = time.Now().Add(againEvery)
+	c.again = c.age + againEvery
 	c.s.shaky.Store(true)
 	c.interrupt() // before the program ends: bash remembers it until then
 	family(c.p.pid, pgid, c.kin)
@@ -176,10 +181,10 @@ func (c *canceller) computes() bool {
 // starting a pipeline, and SIGINT would leave one without its end.
 func (c *canceller) awaited(pgid int) bool {
 	if c.fresh != pgid {
-		c.fresh, c.since = pgid, time.Now()
+		c.fresh, c.since = pgid, c.age
 	}
 	waits, seen := waitsForChild(c.p.pid)
-	return waits || !seen || time.Since(c.since) >= waitWithin
+	return waits || !seen || c.age-c.since >= waitWithin
 }
 
 // pressForks repeats SIGINT for those that were forks of the shell when it struck and have become their program since. A
@@ -235,10 +240,10 @@ func (c *canceller) mayHaveLost(pid int) bool {
 // program takes it with the shell's own handler, and it is lost. Programs that catch it are spared a second one, which
 // many take for an order to stop without cleaning up.
 func (c *canceller) pressAgain(pgid int, due syscall.Signal) {
-	if due != syscall.SIGINT || time.Now().Before(c.again) {
+	if due != syscall.SIGINT || c.age < c.again {
 		return
 	}
-	c.again = time.Now().Add(againEvery)
+	c.again = c.age + againEvery
 	for _, pid := range groupMembers(pgid) {
 		if c.mayHaveLost(pid) && syscall.Kill(pid, syscall.SIGINT) == syscall.EPERM {
 			c.pressForeign(syscall.SIGINT)
@@ -275,7 +280,7 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 	if c.sent[c.p.pid] != due {
 		c.sent[c.p.pid] = due
 		c.s.shaky.Store(true)
-		c.again = time.Now().Add(againEvery)
+		c.again = c.age + againEvery
 		if due == syscall.SIGINT {
 			c.freeze(c.p.pid)
 			c.note(c.p.pid)
@@ -294,10 +299,10 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 		if slices.ContainsFunc(others, foreign) {
 			c.pressForeign(due)
 		}
-	} else if !time.Now().Before(c.again) && !c.p.readsLine() && time.Since(c.r.mended) >= waitWithin { // else rescue has it
+	} else if c.age >= c.again && !c.p.readsLine() && time.Since(c.r.mended) >= waitWithin { // else rescue has it
 		c.interrupt()
 		c.pressAgain(c.p.pid, due)
-		c.again = time.Now().Add(againEvery)
+		c.again = c.age + againEvery
 	}
 	if age >= stuckAfter {
 		c.pressChildren(due, age)
@@ -318,7 +323,7 @@ func (c *canceller) replace() {
 // prove makes sure that the shell is ready again, in what is left of the time; a borrower's is replaced where it is not. A
 // SIGINT that was sent to it and strikes late is settled before the next command (settleSignals).
 func (c *canceller) prove(res *Result) {
-	left := max(provedWithin-time.Since(c.began), 500*time.Millisecond)
+	left := max(provedWithin-c.age, 500*time.Millisecond)
 	if !c.replaced {
 		if c.s.readyWithin(left) || c.r.c.User || closed(c.p.exited) {
 			return
@@ -327,17 +332,19 @@ func (c *canceller) prove(res *Result) {
 		_ = syscall.Kill(c.p.pid, syscall.SIGKILL)
 		left = 500 * time.Millisecond
 	}
+	limit, stop := patiently(context.Background(), left)
+	defer stop()
 	select {
 	case <-c.p.buried:
 		res.Respawned, res.Why = c.s.current() != c.p, death{status: c.p.state}.why()
-	case <-time.After(left):
+	case <-limit.Done():
 		res.Why = "the shell does not answer, and has not ended of SIGKILL either: the system holds it; what comes next waits until it lets go"
 	}
 	c.s.note(c.r, res.Why)
 }
 
 // overdue tells that the shell was replaced and its end has not come in time. It ends the wait for the command, too.
-func (c *canceller) overdue() bool { return c.replaced && time.Since(c.began) >= provedWithin }
+func (c *canceller) overdue() bool { return c.replaced && c.age >= provedWithin }
 
 // sweep lists what the command left running, also in sessions of their own, where no terminal's signal would have reached it
 // and none of ours was sent. It gives it a moment first: what was killed goes, a fork of the shell becomes

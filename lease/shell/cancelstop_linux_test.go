@@ -102,13 +102,13 @@ func TestCloseOfAShellThatCannotBeEnded(t *testing.T) {
 	release := hold(t, s)
 	defer release()
 	end := time.AfterFunc(30*time.Second, release) // where Close waits for the end
-	from := time.Now()
+	watch := stopwatch(t)
 	for range 2 {
 		if err := s.Close(); !errors.Is(err, errHeld) {
 			t.Errorf("got error %v, want %v", err, errHeld)
 		}
 	}
-	if took := time.Since(from); !end.Stop() || took > 2*closeGrace+slack {
+	if took := watch(); !end.Stop() || took > 2*closeGrace+slack {
 		t.Errorf("took %v", took)
 	}
 	if ents, err := os.ReadDir(folder); err != nil || len(ents) > 0 {

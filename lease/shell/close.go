@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -91,8 +92,8 @@ func (s *Shell) calm(p *process) bool {
 	s.mu.Lock()
 	idle, busy := s.idle, s.run != nil
 	s.mu.Unlock()
-	timer := time.NewTimer(calmWithin)
-	defer timer.Stop()
+	limit, stop := patiently(context.Background(), calmWithin)
+	defer stop()
 	again := time.NewTicker(calmWithin / 5)
 	defer again.Stop()
 	for {
@@ -111,8 +112,8 @@ func (s *Shell) calm(p *process) bool {
 		case <-p.exited:
 			return true
 		case <-again.C:
-		case <-timer.C:
-			return false
+		case <-limit.Done():
+			return closed(idle)
 		}
 	}
 }

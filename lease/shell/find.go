@@ -81,8 +81,8 @@ func Find(env []string) (path, version string, err error) {
 
 // bashVersion asks the program itself, without any start-up file.
 func bashVersion(path string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
+	ctx, stop := patiently(context.Background(), 5*time.Second)
+	defer stop()
 	cmd := exec.CommandContext(ctx, path, "--norc", "--noprofile", "-c",
 		`printf %s "${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}.${BASH_VERSINFO[2]}"`)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"syscall"
-	"time"
 
 	"sublet/lease/procstat"
 )
@@ -33,7 +32,7 @@ func (c *canceller) pressForeign(due syscall.Signal) {
 func (c *canceller) pressStop(pgid int) {
 	switch blocked, running := statesIn(pgid); {
 	case c.struck:
-	case blocked || running && time.Since(c.began) < steadyWithin:
+	case blocked || running && c.age < steadyWithin:
 		c.lookSoon()
 	default:
 		c.struck = true
@@ -62,6 +61,6 @@ func statesIn(pgid int) (blocked, running bool) {
 
 // lookSoon has the next look come in a few milliseconds.
 func (c *canceller) lookSoon() {
-	c.next = time.Time{}
+	c.next = 0
 	c.timer.Reset(forksEvery)
 }

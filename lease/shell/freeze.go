@@ -46,9 +46,7 @@ func (c *canceller) freeze(pgids ...int) {
 	}
 	c.halted = true
 	_ = syscall.Kill(c.p.pid, syscall.SIGSTOP)
-	for from := time.Now(); !stopped(c.p.pid) && time.Since(from) < waitWithin; { // until then it may take in a child's end
-		time.Sleep(stopLook)
-	}
+	until(waitWithin, stopLook, func() bool { return stopped(c.p.pid) }) // before that it may take in a child's end
 }
 
 // strike sends a group a signal. Frozen subshells get no SIGINT: bash would cut their EXIT traps short.

@@ -17,8 +17,8 @@ func (s *Shell) handBack(r *run) {
 	if err := os.Truncate(path, 0); err != nil {
 		s.log.Warn("hand-back", "error", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
+	ctx, stop := patiently(context.Background(), 5*time.Second)
+	defer stop()
 	if err := s.awaitIdle(ctx); err != nil {
 		return
 	}

@@ -3,7 +3,6 @@ package shell
 import (
 	"runtime"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,11 +46,11 @@ func (h *holder) hold(pids ...int) (held []int) {
 				held = append(held, pid)
 			}
 		}
-		from := time.Now()
 		for _, pid := range held {
-			for still, gone := h.look(pid); !still && !gone && time.Since(from) < waitWithin; still, gone = h.look(pid) {
-				time.Sleep(stopLook)
-			}
+			until(waitWithin, stopLook, func() bool {
+				still, gone := h.look(pid)
+				return still || gone
+			})
 		}
 	})
 	return held
@@ -64,11 +63,13 @@ func (h *holder) letGo(pid int, sig syscall.Signal) {
 			_ = syscall.Kill(pid, struck)
 		}
 		_ = syscall.Kill(pid, sig)
-		for from := time.Now(); unix.PtraceDetach(pid) != nil && time.Since(from) < waitWithin; time.Sleep(stopLook) {
-			if _, gone := h.look(pid); gone { // killed: its parent is told once it was taken in here
-				return
+		until(waitWithin, stopLook, func() bool {
+			if unix.PtraceDetach(pid) == nil {
+				return true
 			}
-		}
+			_, gone := h.look(pid)
+			return gone // killed: its parent is told once it was taken in here
+		})
 	})
 }
 

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -270,24 +271,25 @@ func (p *process) stop(fg int, grace time.Duration) (killed, ended bool) {
 		}
 		hangUp(p.pid)
 		hangUp(fg)
-		timer := time.NewTimer(grace)
-		select {
-		case <-p.exited:
-		case <-timer.C:
+		if ended = p.endsWithin(grace); !ended {
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
-			killed = true
-			timer.Reset(grace)
-			select {
-			case <-p.exited:
-			case <-timer.C:
-				ended = false
-			}
+			killed, ended = true, p.endsWithin(grace)
 		}
-		timer.Stop()
 	}
 	if fg != 0 {
 		signalGroup(fg, syscall.SIGKILL)
 	}
 	p.hangUp()
 	return killed, ended
+}
+
+func (p *process) endsWithin(d time.Duration) bool {
+	limit, stop := patiently(context.Background(), d)
+	defer stop()
+	select {
+	case <-p.exited:
+		return true
+	case <-limit.Done():
+		return closed(p.exited)
+	}
 }

@@ -17,8 +17,8 @@ import (
 // The end mark is written before the record, so it is on its way when that came, unless the terminal was flushed by a ^C in
 // between: then nothing is left to read. On a busy machine it may be the reader that is late.
 const (
-	markWait = 250 * time.Millisecond
-	markMost = 5 * time.Second
+	markWait  = 250 * time.Millisecond
+	markLooks = 20
 )
 
 // run is a command in flight.
@@ -403,7 +403,7 @@ func (s *Shell) isClosing() bool {
 func (p *process) waitMark(marked chan struct{}) bool {
 	t := time.NewTimer(markWait)
 	defer t.Stop()
-	for from, empty := time.Now(), 0; ; t.Reset(markWait) {
+	for looks, empty := 0, 0; ; t.Reset(markWait) {
 		select {
 		case <-marked:
 			return true
@@ -412,7 +412,7 @@ func (p *process) waitMark(marked chan struct{}) bool {
 		if empty++; p.unreadOutput() {
 			empty = 0
 		}
-		if empty > 1 || time.Since(from) > markMost { // once more: the reader may have it in its hands
+		if looks++; empty > 1 || looks > markLooks { // once more: the reader may have it in its hands
 			return false
 		}
 	}

@@ -353,9 +353,9 @@ func TestCancelAtAnyTime(t *testing.T) {
 		delay := time.Duration(i%30) * 50 * time.Microsecond
 		timer := time.AfterFunc(delay, cancel) // strikes before, at and after the start, and after the end
 		text := []string{"sleep 100", "true", "while :; do :; done", "x=$(sleep 100)", "sleep 100 | cat"}[i%5]
-		began := time.Now()
+		watch := stopwatch(t)
 		r, err := s.Run(ctx, leased(text))
-		took := time.Since(began)
+		took := watch()
 		timer.Stop()
 		cancel()
 		if err != nil && err != context.Canceled || took > 4*time.Second || r.Respawned {

@@ -1,6 +1,9 @@
 package shell
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Where a signal strikes an idle shell, what was typed may be lost, and whoever waits for its effect must know that
 // before typing it again or calling it over. That the shell is blocked in the read of a line proves nothing by itself:
@@ -63,15 +66,15 @@ func (s *Shell) takeRecords(p *process) bool {
 // awaitRead waits, for at most d, until the shell has taken in what was typed and is blocked in the read of a line, where
 // that can be seen.
 func (p *process) awaitRead(d time.Duration) {
-	limit := time.NewTimer(d)
-	defer limit.Stop()
+	limit, stop := patiently(context.Background(), d)
+	defer stop()
 	look := newSight()
 	defer look.stop()
 	for {
 		select {
 		case <-p.exited:
 			return
-		case <-limit.C:
+		case <-limit.Done():
 			return
 		case <-look.tick():
 			if waits, seen := p.waits(); waits && seen {
