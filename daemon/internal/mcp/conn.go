@@ -45,6 +45,7 @@ type conn struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
+	closed  bool // no further call begins
 	tools   []*remote
 	left    string
 	watched map[string]func(*sdk.ProgressNotificationParams) // by progress token
@@ -130,6 +131,9 @@ func (m mouth) Write(p []byte) (int, error) {
 // close ends the connection and the server's processes, and waits for both. A second call waits as well.
 func (c *conn) close() {
 	c.cancel(errClosed)
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
 	c.once.Do(func() {
 		if c.proc != nil {
 			c.proc.end() // first: whatever the SDK waits for comes from there
@@ -250,6 +254,12 @@ func (c *conn) call(ctx context.Context, name string, args json.RawMessage, said
 
 	token := strconv.FormatInt(c.number.Add(1), 10)
 	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil, sdk.ErrConnectionClosed
+	}
+	c.calls.Add(1) // close waits for it
+	defer c.calls.Done()
 	c.watched[token] = func(p *sdk.ProgressNotificationParams) {
 		silence.Reset(o.Silence)
 		said(p)
@@ -264,7 +274,7 @@ func (c *conn) call(ctx context.Context, name string, args json.RawMessage, said
 	params := &sdk.CallToolParams{Name: name, Arguments: args}
 	params.SetProgressToken(token)
 	ended := make(chan answer, 1)
-	c.calls.Go(func() { // close waits for it
+	c.calls.Go(func() {
 		res, err := c.session.CallTool(ctx, params)
 		ended <- answer{res, err}
 	})

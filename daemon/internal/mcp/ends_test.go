@@ -3,6 +3,7 @@ package mcp
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // end waits for the end of the one server's connection.
@@ -243,4 +246,27 @@ func TestNothingIsLeft(t *testing.T) {
 		_ = owner.Wait()
 		wait(t, "kill -9", end)
 	})
+}
+
+// A call that begins while its connection is being closed is refused or waited for: which of the two had been left to chance.
+func TestCallsAtTheEnd(t *testing.T) {
+	w := newWorld(t, Options{}, program("db", "plain"))
+	silent := func(*sdk.ProgressNotificationParams) {}
+	for range 10 {
+		c, err := w.list[0].connect(t.Context(), w.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error)
+		go func() { ended <- c.wait() }()
+		if _, err := c.call(t.Context(), "die", json.RawMessage(`{"text":""}`), silent); err == nil {
+			t.Error("it lives")
+		}
+		if err := <-ended; !strings.Contains(err.Error(), "it ended") {
+			t.Errorf("got %v", err)
+		}
+		if _, err := c.call(t.Context(), "echo", json.RawMessage(`{"text":""}`), silent); !errors.Is(err, sdk.ErrConnectionClosed) {
+			t.Errorf("then got %v", err)
+		}
+	}
 }
