@@ -155,7 +155,7 @@ func (s *Shell) goOn() {
 
 // standsStill waits until the shell stands still. After a ^C it may not, and wait for a line already.
 func (s *Shell) standsStill(r *run, p *process) bool {
-	limit, stop := patiently(context.Background(), standWithin)
+	limit, stop := Patiently(context.Background(), standWithin)
 	defer func() { stop() }()
 	look := newSight()
 	defer look.stop()
@@ -169,7 +169,7 @@ func (s *Shell) standsStill(r *run, p *process) bool {
 			if waits, seen := p.waits(); seen && !waits && rounds < standRounds {
 				rounds++
 				stop()
-				limit, stop = patiently(context.Background(), standWithin)
+				limit, stop = Patiently(context.Background(), standWithin)
 				continue
 			}
 			s.log.Warn("the shell did not wait for what was typed ahead to be taken")

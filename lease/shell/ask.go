@@ -24,7 +24,10 @@ type question struct {
 }
 
 // nudgeAfter is how long an answer may take before it is looked whether the shell has heard the question.
-const nudgeAfter = 50 * time.Millisecond
+const (
+	nudgeAfter = 50 * time.Millisecond
+	nudgeAgain = 5 * nudgeAfter
+)
 
 // nudgeMost is how many newlines a shell may swallow before it is taken for deaf.
 const nudgeMost = 5
@@ -53,7 +56,8 @@ func (s *Shell) awaitIdle(ctx context.Context) error { return s.awaitIdleOr(ctx,
 
 // awaitIdleOr waits until the shell reads a line, or event.
 func (s *Shell) awaitIdleOr(ctx context.Context, event <-chan struct{}) error {
-	asked := time.Now()
+	var waits elapsed
+	waits.add(0)
 	nudge, nudges := time.NewTimer(nudgeAfter), 0
 	defer nudge.Stop()
 	for {
@@ -70,8 +74,8 @@ func (s *Shell) awaitIdleOr(ctx context.Context, event <-chan struct{}) error {
 		case <-event:
 			return nil
 		case <-nudge.C:
-			s.nudge(p, idle, asked, &nudges)
-			nudge.Reset(5 * nudgeAfter)
+			s.nudge(p, idle, waits.add(nudgeAgain+nudgeAfter), &nudges)
+			nudge.Reset(nudgeAgain)
 		case <-p.exited: // perhaps another is started
 			<-p.buried
 			s.mu.Lock()
@@ -92,11 +96,11 @@ func (s *Shell) awaitIdleOr(ctx context.Context, event <-chan struct{}) error {
 // before made bash drop its prompt hook, or what it read next. One too many does no harm: the shell prompts once more, and
 // unexpectedLocked takes that for what it is.
 // Where that does not help the rest of a line, torn by a ^C, has the shell wait for more of it, and it is interrupted.
-func (s *Shell) nudge(p *process, event <-chan struct{}, since time.Time, nudges *int) {
+func (s *Shell) nudge(p *process, event <-chan struct{}, waited time.Duration, nudges *int) {
 	if p.lineBuf.Load() == 0 && !s.shaky.Load() {
 		return // what an rc file asks while the shell starts is not for us
 	}
-	if s.unheard(p, since, func() bool { return closed(event) }) {
+	if s.unheard(p, waited, func() bool { return closed(event) }) {
 		if *nudges++; *nudges > nudgeMost && p.lineBuf.Load() != 0 {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -137,12 +141,14 @@ func (s *Shell) askShell(ctx context.Context, where, script string) (out []byte,
 	if where == topLine {
 		flags += "def"
 	}
+	begun := startedSince(p.pid)
 	err = s.questionLocked(q, flags, script)
 	s.mu.Unlock()
 	if err != nil {
 		return nil, 0, err
 	}
-	asked := time.Now()
+	var waits elapsed
+	waits.add(0)
 	nudge, nudges := time.NewTimer(nudgeAfter), 0
 	defer nudge.Stop()
 wait:
@@ -151,12 +157,12 @@ wait:
 		case <-q.done:
 			break wait
 		case <-nudge.C:
-			s.nudge(p, q.done, asked, &nudges)
-			nudge.Reset(5 * nudgeAfter)
+			s.nudge(p, q.done, waits.add(nudgeAgain+nudgeAfter), &nudges)
+			nudge.Reset(nudgeAgain)
 		case <-p.exited:
 			return nil, 0, fmt.Errorf("ask the shell: %w", ErrClosed)
 		case <-ctx.Done():
-			s.abandon(p)
+			s.abandon(p, begun())
 			return nil, 0, context.Cause(ctx)
 		}
 	}
@@ -181,9 +187,9 @@ func (s *Shell) questionLocked(q *question, flags, script string) error {
 	return s.typeLocked("")
 }
 
-// abandon ends a question that took too long: what it started is killed; where the shell itself does not come back then,
-// it is interrupted, which changes $?.
-func (s *Shell) abandon(p *process) {
+// abandon ends a question that took too long: what it started is killed, and nothing that was there before; where the shell
+// itself does not come back then, it is interrupted, which changes $?.
+func (s *Shell) abandon(p *process, begun []int) {
 	s.mu.Lock()
 	s.ask = nil
 	idle := s.idle
@@ -192,8 +198,9 @@ func (s *Shell) abandon(p *process) {
 	if !same {
 		return
 	}
-	for _, pid := range groupMembers(p.pid) { // without job control it is in the shell's own group
-		if pid != p.pid {
+	inside := inGroup(p.pid) // without job control it is there
+	for _, pid := range begun {
+		if inside(pid) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
@@ -203,6 +210,9 @@ func (s *Shell) abandon(p *process) {
 	case <-idle:
 	case <-p.exited:
 	case <-timer.C:
+		if closed(idle) {
+			return
+		}
 		s.shaky.Store(true)
 		s.mu.Lock()
 		if err := s.arrangeLocked(""); err != nil { // or the hook would begin with the same question again
@@ -249,7 +259,7 @@ func (s *Shell) enter(ctx context.Context, dir string) error {
 
 // readyWithin tells whether the shell becomes ready for a line within d.
 func (s *Shell) readyWithin(d time.Duration) bool {
-	ctx, stop := patiently(context.Background(), d)
+	ctx, stop := Patiently(context.Background(), d)
 	defer stop()
 	return s.awaitIdle(ctx) == nil
 }

@@ -81,6 +81,7 @@ func (c *canceller) tick() <-chan time.Time {
 // press sends what is due to the foreground group.
 func (c *canceller) press() {
 	c.age = c.clock.add(lateMost)
+	defer func() { c.age = c.clock.add(waitWithin) }() // what is done here takes its time, too
 	c.pressForks()
 	c.thaw()
 	if c.age < c.next {
@@ -323,7 +324,7 @@ func (c *canceller) replace() {
 // prove makes sure that the shell is ready again, in what is left of the time; a borrower's is replaced where it is not. A
 // SIGINT that was sent to it and strikes late is settled before the next command (settleSignals).
 func (c *canceller) prove(res *Result) {
-	left := max(provedWithin-c.age, 500*time.Millisecond)
+	left := max(provedWithin-c.clock.add(provedWithin/2), 500*time.Millisecond) // nobody has looked since the end was told
 	if !c.replaced {
 		if c.s.readyWithin(left) || c.r.c.User || closed(c.p.exited) {
 			return
@@ -332,12 +333,15 @@ func (c *canceller) prove(res *Result) {
 		_ = syscall.Kill(c.p.pid, syscall.SIGKILL)
 		left = 500 * time.Millisecond
 	}
-	limit, stop := patiently(context.Background(), left)
+	limit, stop := Patiently(context.Background(), left)
 	defer stop()
 	select {
 	case <-c.p.buried:
-		res.Respawned, res.Why = c.s.current() != c.p, death{status: c.p.state}.why()
 	case <-limit.Done():
+	}
+	if closed(c.p.buried) {
+		res.Respawned, res.Why = c.s.current() != c.p, death{status: c.p.state}.why()
+	} else {
 		res.Why = "the shell does not answer, and has not ended of SIGKILL either: the system holds it; what comes next waits until it lets go"
 	}
 	c.s.note(c.r, res.Why)

@@ -92,7 +92,7 @@ func (s *Shell) calm(p *process) bool {
 	s.mu.Lock()
 	idle, busy := s.idle, s.run != nil
 	s.mu.Unlock()
-	limit, stop := patiently(context.Background(), calmWithin)
+	limit, stop := Patiently(context.Background(), calmWithin)
 	defer stop()
 	again := time.NewTicker(calmWithin / 5)
 	defer again.Stop()
@@ -102,18 +102,21 @@ func (s *Shell) calm(p *process) bool {
 			signalGroup(pgid, syscall.SIGINT)
 		}
 		select {
-		case <-idle:
-			late := 20 * time.Millisecond // it told so from its hook, a moment before
-			if p.lineBuf.Load() != 0 {
-				late = calmWithin // where it is seen, that costs what it takes
-			}
-			p.awaitRead(late)
-			return true
+		case <-again.C:
+			continue
 		case <-p.exited:
 			return true
-		case <-again.C:
+		case <-idle:
 		case <-limit.Done():
-			return closed(idle)
 		}
+		if !closed(idle) {
+			return false
+		}
+		late := 20 * time.Millisecond // it told so from its hook, a moment before
+		if p.lineBuf.Load() != 0 {
+			late = calmWithin // where it is seen, that costs what it takes
+		}
+		p.awaitRead(late)
+		return true
 	}
 }

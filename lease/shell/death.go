@@ -135,7 +135,7 @@ func (s *Shell) buried(r *run, d death, res *Result) {
 	if d.respawned {
 		res.Why = d.why()
 		s.note(r, res.Why)
-		ctx, stop := patiently(context.Background(), 5*time.Second)
+		ctx, stop := Patiently(context.Background(), 5*time.Second)
 		defer stop()
 		if err := s.awaitIdle(ctx); err != nil {
 			s.log.Warn("shell not ready after respawn", "error", err)

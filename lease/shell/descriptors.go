@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -21,7 +22,7 @@ type opening struct {
 // descriptor goes on to whatever the user starts. What a coprocess is spoken to by stays, for bash does not hand that on. Where
 // only something the text ran may have opened any (eval, a file), that is not looked for but before the next command. It has
 // builtins listed that were not. The caller has the turn and the shell is idle.
-func (s *Shell) tidy(ctx context.Context, next bool) error {
+func (s *Shell) tidy(ctx context.Context, next bool) (err error) {
 	s.mu.Lock()
 	o := s.opened
 	if o == nil || o.p != s.proc || !next && !o.named && !o.unlisted() {
@@ -30,6 +31,13 @@ func (s *Shell) tidy(ctx context.Context, next bool) error {
 	}
 	s.opened = nil
 	s.mu.Unlock()
+	defer func() {
+		if err != nil { // another time
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.opened = cmp.Or(s.opened, o)
+		}
+	}()
 	if o.unlisted() {
 		if err := s.listBuiltins(ctx, o); err != nil {
 			return err

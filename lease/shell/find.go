@@ -35,7 +35,7 @@ func (e *NoBashError) Hint() string {
 }
 
 // Find returns the bash to lend: $SHELL of env if that is a bash of at least 4.4, else the first such one on PATH, with
-// its version as "5.2.15". It runs each candidate once, for at most 5 s. The error is a *[NoBashError].
+// its version as "5.2.15". It runs each candidate once, for at most 5 s in which the machine does not stand still. The error is a *[NoBashError].
 func Find(env []string) (path, version string, err error) {
 	var login, search string
 	for _, kv := range env {
@@ -81,7 +81,7 @@ func Find(env []string) (path, version string, err error) {
 
 // bashVersion asks the program itself, without any start-up file.
 func bashVersion(path string) (string, error) {
-	ctx, stop := patiently(context.Background(), 5*time.Second)
+	ctx, stop := Patiently(context.Background(), 5*time.Second)
 	defer stop()
 	cmd := exec.CommandContext(ctx, path, "--norc", "--noprofile", "-c",
 		`printf %s "${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}.${BASH_VERSINFO[2]}"`)

@@ -17,7 +17,7 @@ func (s *Shell) handBack(r *run) {
 	if err := os.Truncate(path, 0); err != nil {
 		s.log.Warn("hand-back", "error", err)
 	}
-	ctx, stop := patiently(context.Background(), 5*time.Second)
+	ctx, stop := Patiently(context.Background(), 5*time.Second)
 	defer stop()
 	if err := s.awaitIdle(ctx); err != nil {
 		return

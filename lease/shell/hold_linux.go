@@ -2,6 +2,7 @@ package shell
 
 import (
 	"runtime"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -46,12 +47,14 @@ func (h *holder) hold(pids ...int) (held []int) {
 				held = append(held, pid)
 			}
 		}
-		for _, pid := range held {
-			until(waitWithin, stopLook, func() bool {
+		moving := slices.Clone(held)
+		until(waitWithin, stopLook, func() bool {
+			moving = slices.DeleteFunc(moving, func(pid int) bool {
 				still, gone := h.look(pid)
 				return still || gone
 			})
-		}
+			return len(moving) == 0
+		})
 	})
 	return held
 }

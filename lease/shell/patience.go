@@ -11,9 +11,9 @@ import (
 // would have come in time must not be killed for being late. So it is counted in parts, and one that took longer counts once.
 const patienceParts = 20
 
-// patiently bounds a context by d, in time in which others could run too. Its cause is context.DeadlineExceeded then. The
+// Patiently bounds a context by d, in time in which others could run too. Its cause is context.DeadlineExceeded then. The
 // caller calls stop.
-func patiently(ctx context.Context, d time.Duration) (_ context.Context, stop func()) {
+func Patiently(ctx context.Context, d time.Duration) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var mu sync.Mutex
 	var timer *time.Timer
@@ -38,7 +38,7 @@ func patiently(ctx context.Context, d time.Duration) (_ context.Context, stop fu
 	}
 }
 
-// until looks, every so often, whether something is so, and gives it d, as patiently does.
+// until looks, every so often, whether something is so, and gives it d, as Patiently does.
 func until(d, every time.Duration, is func() bool) bool {
 	var spent elapsed
 	for !is() {

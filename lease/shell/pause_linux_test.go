@@ -10,8 +10,9 @@ import (
 )
 
 // pause has what takes part stand still, as a frozen container does: this process by SIGSTOP, what the shell started by
-// ptrace, which the shell does not see, and so it waits as well. They go on a moment later than this process does.
-func pause(t *testing.T, shell int, d time.Duration) {
+// ptrace, which the shell does not see, and so it waits as well. They go on a moment later than this process does. What
+// happens before is done when they are held.
+func pause(t *testing.T, shell int, d time.Duration, before func()) {
 	t.Helper()
 	h := newHolder()
 	var held []int
@@ -26,10 +27,11 @@ func pause(t *testing.T, shell int, d time.Duration) {
 			break
 		}
 		if now := h.hold(found...); len(now) < len(found) {
-			t.Fatalf("held %v of %v", now, found)
+			t.Errorf("held %v of %v", now, found)
 		}
 		held = append(held, found...)
 	}
+	before()
 	time.Sleep(5 * pressEvery) // what is due is sent, and nobody there takes it
 	cmd := exec.Command("sh", "-c", `kill -STOP "$0"; sleep "$1"; kill -CONT "$0"`, itoa(os.Getpid()), itoa(int(d.Seconds())))
 	if err := cmd.Run(); err != nil {
@@ -51,7 +53,7 @@ func TestCancelBeforeAPause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	began := make(chan struct{})
-	done := make(chan Result)
+	done := make(chan Result, 1)
 	go func() {
 		res, err := s.Run(ctx, Command{Text: "x=1; sleep 1000; echo after", Started: func() { close(began) }})
 		if err != nil {
@@ -63,14 +65,8 @@ func TestCancelBeforeAPause(t *testing.T) {
 	for len(children(pid)) == 0 || isFork(children(pid)[0]) {
 		time.Sleep(time.Millisecond)
 	}
-	paused := make(chan struct{})
-	go func() {
-		defer close(paused)
-		pause(t, pid, killAfter)
-	}()
-	cancel()
+	pause(t, pid, killAfter, cancel)
 	res := <-done
-	<-paused
 	if res.Status != "cancelled" || exit(res) != 130 || res.Respawned || s.PID() != pid {
 		t.Errorf("got %s, exit %d, respawned %v: %q %q", res.Status, exit(res), res.Respawned, res.Output, res.Notes)
 	}

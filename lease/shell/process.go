@@ -127,13 +127,17 @@ func unignore() (restore func()) {
 // readLoop reads the terminal until it is closed. A terminal read gives at most 4 KiB (pitfall 7).
 func (p *process) readLoop(s *Shell) {
 	buf := make([]byte, 16<<10)
-	for {
+	for lates := 0; ; {
 		n, err := p.master.Read(buf)
 		if n > 0 {
 			s.activity.Store(time.Now().UnixNano())
 			p.stream.feed(buf[:n])
 		}
 		if err != nil {
+			if lates++; errors.Is(err, os.ErrDeadlineExceeded) && lates < lastLooks && p.unreadOutput() {
+				_ = p.readUntil(lastWords)
+				continue // the machine stood still, or who takes the output is slow
+			}
 			if !errors.Is(err, os.ErrClosed) && !errors.Is(err, unix.EIO) && !errors.Is(err, os.ErrDeadlineExceeded) {
 				s.log.Warn("terminal read", "error", err)
 			}
@@ -142,16 +146,28 @@ func (p *process) readLoop(s *Shell) {
 	}
 }
 
+// What an ended shell printed last is read for lastWords, and again where there is more, lastLooks times: a child that keeps
+// printing must not hold us.
+const (
+	lastWords = 50 * time.Millisecond
+	lastLooks = 20
+)
+
+// readUntil bounds the reads of the terminal by d from now.
+func (p *process) readUntil(d time.Duration) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return os.ErrClosed
+	}
+	return p.master.SetReadDeadline(time.Now().Add(d))
+}
+
 // waitLoop reaps the shell. Its death is told by its wait status: a child may keep the terminal open (T1g).
 func (p *process) waitLoop(s *Shell) {
 	_ = p.cmd.Wait() // the state tells more than the error
 	p.state = p.cmd.ProcessState
-	// What it printed last is still in the terminal; a child that keeps printing must not hold us.
-	p.mu.Lock()
-	if !p.closed {
-		_ = p.master.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-	}
-	p.mu.Unlock()
+	_ = p.readUntil(lastWords)
 	p.read.Wait()
 	close(p.exited)
 	s.died(p)
@@ -284,7 +300,7 @@ func (p *process) stop(fg int, grace time.Duration) (killed, ended bool) {
 }
 
 func (p *process) endsWithin(d time.Duration) bool {
-	limit, stop := patiently(context.Background(), d)
+	limit, stop := Patiently(context.Background(), d)
 	defer stop()
 	select {
 	case <-p.exited:

@@ -29,6 +29,12 @@ func inSession(session int) func(pid int) bool {
 	}
 }
 
+// moment is a time by a clock that goes on while the machine sleeps, as the ages of processes do, in hundredths of a second.
+type moment int64
+
+// ticks is how many make a second: USER_HZ, the unit of times in /proc, is 100 on every Linux that Go runs on.
+const ticks = 100
+
 func inGroup(pgid int) func(pid int) bool {
 	return func(pid int) bool {
 		group, err := unix.Getpgid(pid)

@@ -28,7 +28,7 @@ func eachProcess(of func(pid int) bool, f func(procStat)) {
 		if len(w) < 4 || strings.HasPrefix(w[1], "Z") {
 			continue
 		}
-		st := procStat{Name: strings.Join(w[3:], " "), age: elapsed(w[2])}
+		st := procStat{Name: strings.Join(w[3:], " "), age: etime(w[2])}
 		st.PID, _ = strconv.Atoi(w[0])
 		if of(st.PID) {
 			f(st)
@@ -36,8 +36,8 @@ func eachProcess(of func(pid int) bool, f func(procStat)) {
 	}
 }
 
-// elapsed reads [[days-]hours:]minutes:seconds.
-func elapsed(s string) (d time.Duration) {
+// etime reads [[days-]hours:]minutes:seconds.
+func etime(s string) (d time.Duration) {
 	days, rest, ok := strings.Cut(s, "-")
 	if !ok {
 		days, rest = "0", s
@@ -54,15 +54,28 @@ func elapsed(s string) (d time.Duration) {
 	return d
 }
 
+func present() moment { return moment(time.Now().UnixMilli() * ticks / 1000) }
+
 // leftovers lists what runs in the shell's session and began after from.
-func leftovers(shell int, from time.Time) (list []Process) {
-	limit := time.Since(from) + time.Second
+func leftovers(shell int, from moment) (list []Process) {
+	limit := time.Duration(present()-from)*time.Second/ticks + time.Second
 	eachProcess(inSession(shell), func(st procStat) {
 		if st.PID != shell && st.age <= limit {
 			list = append(list, leftover(st.PID, st.Name))
 		}
 	})
 	return list
+}
+
+// startedSince tells what has started in the shell's session since the call, to two seconds.
+func startedSince(shell int) func() []int {
+	from := present() + 2*ticks
+	return func() (list []int) {
+		for _, p := range leftovers(shell, from) {
+			list = append(list, p.PID)
+		}
+		return list
+	}
 }
 
 // family is not told here: it would take a ps before each signal.
@@ -80,11 +93,11 @@ func parentOf(pid int) int { return 0 }
 func diesOf(pid int, sig syscall.Signal) bool { return false }
 
 // waitingForks and beside are not told here: who is whose child, ps would tell for each look.
-func waitingForks(shell int, pgids []int, from time.Time) []int { return nil }
+func waitingForks(shell int, pgids []int, from moment) []int { return nil }
 
 func lastDiedOf(parent int, sig syscall.Signal) bool { return false }
 
-func beside(shell int, from time.Time) []int { return nil }
+func beside(shell int, from moment) []int { return nil }
 
 // workingDir is not known here.
 func workingDir(pid int) string { return "" }

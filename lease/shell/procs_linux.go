@@ -34,51 +34,29 @@ func eachProcess(of func(pid int) bool, f func(procStat)) {
 	}
 }
 
-// uptime is in clock ticks; 0 where it cannot be read.
-func uptime() int64 {
-	b, err := os.ReadFile("/proc/uptime")
-	if err != nil {
-		return 0
-	}
-	whole, rest, _ := strings.Cut(string(b), ".")
-	sec, _ := strconv.ParseInt(whole, 10, 64)
-	hundredths, _ := strconv.ParseInt(rest[:min(2, len(rest))], 10, 64)
-	return sec*ticks + hundredths*ticks/100
+// present is by the clock that the starts of processes are told by (proc_pid_stat(5)).
+func present() moment {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails for an unknown clock only
+	return moment(t.Nano() / (int64(time.Second) / ticks))
 }
 
-// USER_HZ, the unit of times in /proc, is 100 on every Linux that Go runs on.
-const ticks = 100
-
-// leftovers lists what runs in the shell's session and began after from, to a hundredth of a second.
-func leftovers(shell int, from time.Time) (list []Process) {
-	began := ticksAt(from)
-	if began == 0 {
-		return nil
-	}
+// leftovers lists what runs in the shell's session and began at from or after it.
+func leftovers(shell int, from moment) (list []Process) {
 	eachProcess(inSession(shell), func(st procStat) {
-		if st.PID != shell && st.Start >= began {
+		if st.PID != shell && moment(st.Start) >= from {
 			list = append(list, leftover(st.PID, commandLine(st)))
 		}
 	})
 	return list
 }
 
-// ticksAt is a moment as the start of a process is told, a hundredth of a second early; 0 where that cannot be known.
-func ticksAt(from time.Time) int64 {
-	now := uptime()
-	if now == 0 {
-		return 0
-	}
-	return now - int64(time.Since(from)*ticks/time.Second) - 1
-}
-
 // waitingForks are the forks of the shell in these groups, younger than from, that have a child beside their background jobs:
 // those, without job control, begin with SIGINT and SIGQUIT ignored.
-func waitingForks(shell int, pgids []int, from time.Time) (forks []int) {
-	began := ticksAt(from)
+func waitingForks(shell int, pgids []int, from moment) (forks []int) {
 	waits := map[int]bool{}
 	eachProcess(inGroups(pgids), func(st procStat) {
-		if st.Parent != shell && st.Start >= began && !waits[st.Parent] {
+		if st.Parent != shell && moment(st.Start) >= from && !waits[st.Parent] {
 			waits[st.Parent] = !ignores(st.PID, syscall.SIGINT) || !ignores(st.PID, syscall.SIGQUIT)
 		}
 	})
@@ -114,10 +92,9 @@ func inGroups(pgids []int) func(pid int) bool {
 }
 
 // beside are the processes in the shell's own group, younger than from, but for background jobs.
-func beside(shell int, from time.Time) (pids []int) {
-	began := ticksAt(from)
+func beside(shell int, from moment) (pids []int) {
 	eachProcess(inGroup(shell), func(st procStat) {
-		if st.PID != shell && st.Start >= began && !(ignores(st.PID, syscall.SIGINT) && ignores(st.PID, syscall.SIGQUIT)) {
+		if st.PID != shell && moment(st.Start) >= from && !(ignores(st.PID, syscall.SIGINT) && ignores(st.PID, syscall.SIGQUIT)) {
 			pids = append(pids, st.PID)
 		}
 	})
@@ -168,6 +145,18 @@ func away(shell int, list map[int]int64) (ps []Process) {
 		}
 	}
 	return ps
+}
+
+// startedSince tells what the shell has started since the call, with all that descends from it.
+func startedSince(shell int) func() []int {
+	before := children(shell)
+	return func() (list []int) {
+		list = slices.DeleteFunc(children(shell), func(pid int) bool { return slices.Contains(before, pid) })
+		for i := 0; i < len(list); i++ {
+			list = append(list, children(list[i])...)
+		}
+		return list
+	}
 }
 
 // parentOf is 0 where it cannot be told.

@@ -53,7 +53,7 @@ type run struct {
 	status int // $? of the last prompt
 	out    *sink
 	output func([]byte)  // to out
-	typed  time.Time     // when the line went in: what the command starts is younger, however late its start is told
+	typed  moment        // when the line went in: what the command starts is younger, however late its start is told
 	start  atomic.Int64  // of execution, Unix nanoseconds
 	modes  *unix.Termios // of the terminal, before; nil where they could not be read
 }
@@ -78,7 +78,7 @@ func (r *run) died() (death, bool) {
 // Run runs one command and returns when its end is proved. While another command runs it returns ErrBusy, after the end
 // of the shell ErrClosed; a Dir that cannot be entered is a *[DirError]. When ctx ends or the time is up the command is
 // cancelled: SIGINT at once, SIGTERM after 2 s, SIGKILL after 2 s more, and Run still returns its Result, within 5 s for a
-// borrower's command. The shell itself is only ever interrupted; where a borrower's command makes it deaf to that, it is
+// borrower's command, in time in which the machine did not stand still. The shell itself is only ever interrupted; where a borrower's command makes it deaf to that, it is
 // replaced, and the Result says so.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if !s.running.CompareAndSwap(false, true) {
@@ -220,8 +220,8 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 		begun: make(chan struct{}), end: make(chan endRecord, 1), dead: make(chan death, 1), late: make(chan struct{}, 1),
 		stands: make(chan struct{}, 1),
 	}
-	r.typed = time.Now()
-	r.start.Store(r.typed.UnixNano())
+	r.typed = present()
+	r.start.Store(time.Now().UnixNano())
 	r.modes, _ = p.modes()
 	r.out = newSink(s.size.Cols, s.o.Head, s.o.Tail, s.o.Spool, s.textPath(), c)
 	r.output = r.out.write
@@ -330,7 +330,7 @@ func (s *Shell) await(ctx context.Context, r *run, p *process) Result {
 			late = newSight()
 			continue
 		case <-late.tick():
-			if s.unheard(p, late.from, func() bool { return s.hasTold(r) }) {
+			if s.unheard(p, late.waited, func() bool { return s.hasTold(r) }) {
 				s.loseLine(r, p, cancel != nil)
 			} else if !r.hasBegun() {
 				late.again()

@@ -34,10 +34,10 @@ func (p *process) readsLine() bool {
 }
 
 // unheard tells whether the shell waits for a line although it was typed one, and has told nothing of it: told is asked
-// when all that the shell wrote down is taken in. since is when the shell should have got it.
-func (s *Shell) unheard(p *process, since time.Time, told func() bool) bool {
+// when all that the shell wrote down is taken in. waited is how long ago the shell should have got it.
+func (s *Shell) unheard(p *process, waited time.Duration, told func() bool) bool {
 	waits, seen := p.waits()
-	if !waits || !seen && time.Since(since) < unseenWait {
+	if !waits || !seen && waited < unseenWait {
 		return false
 	}
 	return s.takeRecords(p) && !told()
@@ -66,7 +66,7 @@ func (s *Shell) takeRecords(p *process) bool {
 // awaitRead waits, for at most d, until the shell has taken in what was typed and is blocked in the read of a line, where
 // that can be seen.
 func (p *process) awaitRead(d time.Duration) {
-	limit, stop := patiently(context.Background(), d)
+	limit, stop := Patiently(context.Background(), d)
 	defer stop()
 	look := newSight()
 	defer look.stop()
@@ -105,13 +105,14 @@ func (s *Shell) onBarrier(id string) {
 
 // sight is a timer for looking at the shell again and again, less often each time. A nil one never ticks.
 type sight struct {
-	t    *time.Timer
-	wait time.Duration
-	from time.Time
+	t      *time.Timer
+	wait   time.Duration
+	clock  elapsed
+	waited time.Duration // until the last look
 }
 
 func newSight() *sight {
-	return &sight{t: time.NewTimer(0), wait: sightFirst, from: time.Now()}
+	return &sight{t: time.NewTimer(0), wait: sightFirst}
 }
 
 func (g *sight) tick() <-chan time.Time {
@@ -122,6 +123,7 @@ func (g *sight) tick() <-chan time.Time {
 }
 
 func (g *sight) again() {
+	g.waited = g.clock.add(2 * sightMax)
 	g.t.Reset(g.wait)
 	g.wait = min(2*g.wait, sightMax)
 }

@@ -41,7 +41,7 @@ func (w *watcher) stop() { w.t.Stop() }
 // look is called at the timer.
 func (w *watcher) look() {
 	last := w.s.activity.Load()
-	quiet := time.Since(time.Unix(0, last))
+	quiet := max(0, time.Since(time.Unix(0, last))) // the clock may have been set back
 	if quiet < silence {
 		w.wait = silence
 		w.tell(w.wants(false))

@@ -67,8 +67,8 @@ func (l *Lender) look(ctx context.Context) {
 
 // learn takes the shell's state from what tells it; more: there may be more to know soon.
 func (l *Lender) learn(ctx context.Context, from func(context.Context) (shell.State, error), more bool) {
-	bound, cancel := context.WithTimeout(ctx, lookBound)
-	defer cancel()
+	bound, stop := shell.Patiently(ctx, lookBound)
+	defer stop()
 	s, err := from(bound)
 	l.mu.Lock()
 	defer l.mu.Unlock()
