@@ -153,8 +153,16 @@ func (s *Shell) goOn() {
 	}
 }
 
-// standsStill waits until the shell stands still. After a ^C it may not, and wait for a line already.
+// standsStill waits until the shell stands still. It may not, and wait for a line already: after a ^C, or where the flag came
+// too late for it. By the line editor it waits in a way that is not seen, but it has told so.
 func (s *Shell) standsStill(r *run, p *process) bool {
+	reads := func() bool {
+		s.mu.Lock()
+		edits := s.edits
+		s.mu.Unlock()
+		waits, seen := p.waits()
+		return edits || waits && seen
+	}
 	limit, stop := Patiently(context.Background(), standWithin)
 	defer func() { stop() }()
 	look := newSight()
@@ -175,7 +183,7 @@ func (s *Shell) standsStill(r *run, p *process) bool {
 			s.log.Warn("the shell did not wait for what was typed ahead to be taken")
 			return false
 		case <-look.tick():
-			if waits, seen := p.waits(); waits && seen {
+			if reads() {
 				return false
 			}
 			look.again()

@@ -125,12 +125,21 @@ func TestTypeAhead(t *testing.T) {
 }
 
 // A key that comes in the moment of the end is read by the command, or told as unread, or comes with the next command's;
-// never is it the shell's.
+// never is it the shell's. One that came where a command had just brought the line editor in was waited for, a minute long.
 func TestTypeAheadAtTheEnd(t *testing.T) {
 	t.Parallel()
+	for _, text := range []string{"true", "set -o vi"} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			typeAtTheEnd(t, text)
+		})
+	}
+}
+
+func typeAtTheEnd(t *testing.T, text string) {
 	s := start(t, nil)
 	for i := range 60 {
-		cmd := user("true")
+		cmd := user(text)
 		cmd.User = i%2 == 0
 		begun := make(chan struct{})
 		cmd.Started = func() { close(begun) }
@@ -141,9 +150,10 @@ func TestTypeAheadAtTheEnd(t *testing.T) {
 			_, err := s.Write([]byte("exit 7\r"))
 			typed <- err
 		}()
+		took := stopwatch(t)
 		r := do(t, s, cmd)
-		if err := <-typed; err != nil || r.Status != "ok" || exit(r) != 0 {
-			t.Fatalf("%d: got %+v, %v", i, r, err)
+		if err := <-typed; err != nil || r.Status != "ok" || exit(r) != 0 || took() >= standWithin {
+			t.Fatalf("%d: got %+v after %v, %v", i, r, took(), err)
 		}
 		got := string(r.Unread)
 		if got == "" {

@@ -21,7 +21,7 @@ func TestEditTheLine(t *testing.T) {
 	term.send("echo one$((1+1))", "\x18\x05")
 	term.see(`^two2$`)
 	term.atPrompt()
-	term.run("set -o vi", prompt)
+	term.run("set -o vi", `set -o vi\n`+prompt[1:])
 	term.atPrompt()
 	term.send("echo vi one$((2+2))", escape, "v")
 	term.see(`^vi two4$`)
