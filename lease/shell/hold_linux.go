@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,6 +17,12 @@ type holder struct {
 	ended  chan struct{}
 	struck map[int]syscall.Signal // by process: a signal that it was about to take when it was held
 }
+
+// holdWithin is what one may take to stand still: it does so when it has the processor next.
+const holdWithin = time.Second
+
+// callStop is what one stops by where a system call begins or ends (PTRACE_O_TRACESYSGOOD).
+const callStop = syscall.SIGTRAP | 0x80
 
 // newHolder starts one; end ends it.
 func newHolder() *holder {
@@ -47,21 +54,52 @@ func (h *holder) hold(pids ...int) (held []int) {
 				held = append(held, pid)
 			}
 		}
-		moving := slices.Clone(held)
-		until(waitWithin, stopLook, func() bool {
-			moving = slices.DeleteFunc(moving, func(pid int) bool {
-				still, gone := h.look(pid)
-				return still || gone
-			})
-			return len(moving) == 0
-		})
+		h.stand(held...)
 	})
 	return held
+}
+
+// stand waits until they stand still or are gone; false where that takes too long.
+func (h *holder) stand(pids ...int) bool {
+	moving := slices.Clone(pids)
+	return until(holdWithin, stopLook, func() bool {
+		moving = slices.DeleteFunc(moving, func(pid int) bool {
+			still, gone := h.look(pid)
+			return still || gone
+		})
+		return len(moving) == 0
+	})
+}
+
+// stepsMost bounds stepOut, in system calls; it takes 2 or 3.
+const stepsMost = 50
+
+// stepOut has one that does not wait for a child yet go on to a system call that is no sigaction. Bash notes the handler that it
+// replaces behind that call: struck by SIGINT in between, its own sends itself the signal again, for good, deaf to all but
+// SIGKILL (wait_sigint_handler and wait_for in its jobs.c). And where a call ends is where one that runs is held.
+func (h *holder) stepOut(pid int) {
+	for range stepsMost {
+		c, ok := syscallOf(pid, pid)
+		if ok && c.nr == unix.SYS_WAIT4 || unix.PtraceSyscall(pid, 0) != nil {
+			return
+		}
+		if !h.stand(pid) { // it computes
+			_ = unix.PtraceInterrupt(pid)
+			h.stand(pid)
+			return
+		}
+		if c, ok = syscallOf(pid, pid); ok && c.nr != unix.SYS_RT_SIGACTION {
+			return
+		}
+	}
 }
 
 // letGo sends one a signal and has it go on.
 func (h *holder) letGo(pid int, sig syscall.Signal) {
 	h.call(func() {
+		if sig == syscall.SIGINT {
+			h.stepOut(pid)
+		}
 		if struck := h.struck[pid]; struck != 0 {
 			_ = syscall.Kill(pid, struck)
 		}
@@ -86,10 +124,10 @@ func (h *holder) look(pid int) (still, gone bool) {
 	if !is.Stopped() {
 		return false, true
 	}
-	if int(is)>>16 != unix.PTRACE_EVENT_STOP {
-		h.struck[pid] = is.StopSignal()
+	if sig := is.StopSignal(); int(is)>>16 != unix.PTRACE_EVENT_STOP && sig != callStop {
+		h.struck[pid] = sig
 	}
-	_ = unix.PtraceSetOptions(pid, unix.PTRACE_O_EXITKILL)
+	_ = unix.PtraceSetOptions(pid, unix.PTRACE_O_EXITKILL|unix.PTRACE_O_TRACESYSGOOD)
 	return true, false
 }
 
