@@ -3,6 +3,7 @@ package shell
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,7 +22,14 @@ type question struct {
 	status int
 	told   bool
 	done   chan struct{}
+	// failed is why there will be no answer; ready, how often the shell was ready since. Guarded by Shell.mu until done.
+	failed error
+	ready  int
 }
+
+// errUnanswered tells of a shell that prompts and has not answered: it could not parse what it was asked, or a hook of the user
+// is in its way. It is as lent as before.
+var errUnanswered = errors.New("the shell did not answer")
 
 // nudgeAfter is how long an answer may take before it is looked whether the shell has heard the question.
 const (
@@ -74,7 +82,7 @@ func (s *Shell) awaitIdleOr(ctx context.Context, event <-chan struct{}) error {
 		case <-event:
 			return nil
 		case <-nudge.C:
-			s.nudge(p, idle, waits.add(nudgeAgain+nudgeAfter), &nudges)
+			s.nudge(p, nil, idle, waits.add(nudgeAgain+nudgeAfter), &nudges)
 			nudge.Reset(nudgeAgain)
 		case <-p.exited: // perhaps another is started
 			<-p.buried
@@ -95,8 +103,9 @@ func (s *Shell) awaitIdleOr(ctx context.Context, event <-chan struct{}) error {
 // nudge types a newline again, where the shell is at its prompt and yet has not told what event stands for: a ^C just
 // before made bash drop its prompt hook, or what it read next. One too many does no harm: the shell prompts once more, and
 // unexpectedLocked takes that for what it is.
-// Where that does not help the rest of a line, torn by a ^C, has the shell wait for more of it, and it is interrupted.
-func (s *Shell) nudge(p *process, event <-chan struct{}, waited time.Duration, nudges *int) {
+// Where that does not help the rest of a line, torn by a ^C, has the shell wait for more of it, and it is interrupted. A shell
+// that tells nothing at all in the end is replaced; one that only leaves a question without an answer keeps that.
+func (s *Shell) nudge(p *process, q *question, event <-chan struct{}, waited time.Duration, nudges *int) {
 	if p.lineBuf.Load() == 0 && !s.shaky.Load() {
 		return // what an rc file asks while the shell starts is not for us
 	}
@@ -104,7 +113,11 @@ func (s *Shell) nudge(p *process, event <-chan struct{}, waited time.Duration, n
 		if *nudges++; *nudges > nudgeMost && p.lineBuf.Load() != 0 {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.replaceLocked(p)
+			if q == nil || q.ready == 0 {
+				s.replaceLocked(p)
+			} else if !q.told {
+				s.giveUpLocked(q)
+			}
 			return
 		}
 		if *nudges%2 == 0 && s.shaky.Load() {
@@ -117,6 +130,16 @@ func (s *Shell) nudge(p *process, event <-chan struct{}, waited time.Duration, n
 		p.stream.question(p.stream.current(), verbose)
 		_, _ = p.write([]byte("\n"))
 	}
+}
+
+// giveUpLocked takes a question back, which the shell would be asked at each prompt.
+func (s *Shell) giveUpLocked(q *question) {
+	s.ask = nil
+	if err := s.arrangeLocked(""); err != nil {
+		s.log.Warn("nonce", "error", err)
+	}
+	q.told, q.failed = true, errUnanswered
+	close(q.done)
 }
 
 func (s *Shell) verboseLocked() bool { return slices.Contains(s.snap.State.Options, "verbose") }
@@ -157,7 +180,7 @@ wait:
 		case <-q.done:
 			break wait
 		case <-nudge.C:
-			s.nudge(p, q.done, waits.add(nudgeAgain+nudgeAfter), &nudges)
+			s.nudge(p, q, q.done, waits.add(nudgeAgain+nudgeAfter), &nudges)
 			nudge.Reset(nudgeAgain)
 		case <-p.exited:
 			return nil, 0, fmt.Errorf("ask the shell: %w", ErrClosed)
@@ -165,6 +188,9 @@ wait:
 			s.abandon(p, begun())
 			return nil, 0, context.Cause(ctx)
 		}
+	}
+	if q.failed != nil {
+		return nil, 0, q.failed
 	}
 	s.shaky.Store(false)
 	out, err = os.ReadFile(filepath.Join(s.folder, "o"))

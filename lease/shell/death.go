@@ -29,7 +29,7 @@ func (d death) why() string {
 	case ws.Exited():
 		how = fmt.Sprintf("exited with status %d", ws.ExitStatus())
 	}
-	return "the shell " + how + " and was started again where it was; its jobs, open descriptors and history of this session are gone"
+	return "the shell " + how + " and was started again where it was; its jobs, open descriptors, traps and history of this session are gone, and IFS and PROMPT_COMMAND are as the start-up file has them"
 }
 
 // died decides what the end of a bash means: the user's own exit ends the Shell; anything else, a borrower's exit and a
@@ -110,7 +110,10 @@ func (s *Shell) respawnLocked() error {
 		return err
 	}
 	path := filepath.Join(s.folder, "a")
-	if err := os.WriteFile(path, []byte(s.snap.script(nil, nil)), 0o600); err != nil {
+	text := s.snap.script(nil, nil)
+	text = "\\builtin : >|\"$__sublet_dir/o\"\n" + text +
+		"[[ ! -s $__sublet_dir/o ]] || \\builtin printf 'sublet: functions that the shell does not take again: %s\\n' \"$(<\"$__sublet_dir/o\")\"\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
 	_, err := s.spawnLocked(path)

@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -37,9 +38,13 @@ func (s *Shell) handBack(r *run) {
 	}()
 	script := sn.script(&base, own)
 	if script != "" {
-		if _, _, err := s.askShell(ctx, topLine, script+"\\builtin :"); err != nil {
+		lost, _, err := s.askShell(ctx, topLine, "\\builtin : >|\"$__sublet_dir/o\"\n"+script+"\\builtin :")
+		if err != nil {
 			s.note(r, "what the subshell changed could not be handed back: "+err.Error())
 			return
+		}
+		if len(lost) > 0 {
+			s.note(r, "the shell does not take these functions of the subshell: "+strings.TrimSpace(string(lost)))
 		}
 		if err := s.awaitIdle(ctx); err != nil {
 			return

@@ -228,6 +228,9 @@ func (s *Shell) onReady(f []string) {
 		s.workers.Go(func() { p.learnIdle(s) })
 	}
 	s.nonce, p.ready = nonce, true
+	if s.ask != nil {
+		s.ask.ready++
+	}
 	if r := s.run; r != nil && !r.ended {
 		s.unexpectedLocked(p, r, nonce)
 		return

@@ -148,11 +148,7 @@ func restoreScript(now, want State) string {
 			fmt.Fprintf(&b, "\\builtin unset -f -- %s\n", quote(name))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(want.Functions)) {
-		if v, ok := now.Functions[name]; !ok || v != want.Functions[name] {
-			b.WriteString(want.Functions[name] + "\n")
-		}
-	}
+	writeFunctions(&b, now.Functions, want.Functions, now.Options)
 	writeCommands(&b, now, want)
 	writeOptions(&b, now.Options, want.Options)
 	if want.Dir != "" && want.Dir != now.Dir {
@@ -293,20 +289,53 @@ func (sn snapshot) script(base *snapshot, own map[string]bool) string {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(sn.State.Functions)) {
-		if base == nil || base.State.Functions[name] != sn.State.Functions[name] {
-			b.WriteString(sn.State.Functions[name] + "\n")
-		}
-	}
 	if base == nil {
-		for _, o := range sn.State.Options {
-			writeOptions(&b, nil, []string{o})
-		}
+		writeFunctions(&b, nil, sn.State.Functions, sn.State.Options)
+	} else {
+		writeFunctions(&b, base.State.Functions, sn.State.Functions, base.State.Options)
 	}
 	if base == nil || base.State.Dir != sn.State.Dir {
 		fmt.Fprintf(&b, "\\builtin cd -- %s >/dev/null 2>&1\n", quote(sn.State.Dir))
 	}
+	if base == nil {
+		sn.writeRest(&b)
+	}
 	return b.String()
+}
+
+// writeRest puts back in a new shell what a subshell does not hand back. Options come last: under errexit a failure of what stood
+// behind them would end the shell.
+func (sn snapshot) writeRest(b *strings.Builder) {
+	if sn.State.umask != "" {
+		fmt.Fprintf(b, "\\builtin umask %s\n", sn.State.umask)
+	}
+	if ps1 := sn.State.kept["PS1"]; ps1 != "" {
+		fmt.Fprintf(b, "PS1=%s\n", quote(valueOf(ps1)))
+	}
+	writeOptions(b, nil, sn.State.Options)
+}
+
+// writeFunctions defines functions. Each is parsed by itself, with patterns (extglob) and without aliases, as it was where it
+// was defined: one that does not parse would cost what stands behind it, and an alias would become a part of it. The names of
+// those that cannot be defined come into the file o.
+func writeFunctions(b *strings.Builder, now, want map[string]string, options []string) {
+	first := true
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if text, ok := now[name]; ok && text == want[name] {
+			continue
+		}
+		if first {
+			b.WriteString("\\builtin shopt -s extglob\n\\builtin shopt -u expand_aliases\n")
+		}
+		first = false
+		fmt.Fprintf(b, "\\builtin eval %s 2>/dev/null || \\builtin printf '%%s ' %s >>\"$__sublet_dir/o\"\n", quote(want[name]), quote(name))
+	}
+	if !first {
+		fixed := []string{"expand_aliases", "extglob"}
+		on := slices.DeleteFunc(slices.Clone(fixed), func(o string) bool { return !slices.Contains(options, o) })
+		writeOptions(b, fixed, on)
+		writeOptions(b, nil, on)
+	}
 }
 
 // readState reads what the shell wrote down (d in rc/state.bash).

@@ -26,12 +26,15 @@ func (s *Shell) Undo(ctx context.Context, before, after State) error {
 	now := s.snap.State
 	s.mu.Unlock()
 	want := now.without(before, after)
-	_, status, err := s.askShell(ctx, topLine, restoreScript(now, want)+"\n\\builtin :")
+	lost, status, err := s.askShell(ctx, topLine, "\\builtin : >|\"$__sublet_dir/o\"\n"+restoreScript(now, want)+"\n\\builtin :")
 	if err != nil {
 		return err
 	}
 	if status != 0 {
 		return fmt.Errorf("undo: the shell answered %d", status)
+	}
+	if len(lost) > 0 {
+		return fmt.Errorf("undo: the rest was put back, but the shell does not take these functions: %s", strings.TrimSpace(string(lost)))
 	}
 	if err := s.awaitIdle(ctx); err != nil {
 		return err
