@@ -108,6 +108,9 @@ func (c *canceller) press() {
 		c.next = 0
 		return // SIGINT would tear the line that the shell is reading: it drops a part of it, and runs the rest
 	}
+	if own && c.over() {
+		return
+	}
 	if own && age < waitWithin && busy(c.p.pid) && (!c.computes() || len(leftovers(c.p.pid, c.r.typed)) > 0) {
 		c.lookSoon()
 		return // it may be starting a program or a pipeline, which has not taken the terminal yet: see awaited
@@ -165,6 +168,17 @@ func (c *canceller) press() {
 	// Mostly the end comes first, and nobody needs to be looked for.
 	c.group = pgid
 	c.timer.Reset(forksEvery)
+}
+
+// over tells that the command has ended and the shell reads a line: its end was told, and is about to be heard. SIGINT would strike
+// an idle shell, which now and then costs bash its input: it runs what lies where that was, and exits.
+func (c *canceller) over() bool {
+	if !c.r.hasBegun() || !c.p.readsLine() || !c.s.takeRecords(c.p) {
+		return false
+	}
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	return c.r.ended
 }
 
 // computes tells whether the shell has been at work for longer than it takes to begin a program. A SIGINT that strikes while it

@@ -53,7 +53,8 @@ func (s *Shell) died(p *process) {
 		return
 	}
 	ws, _ := p.state.Sys().(syscall.WaitStatus)
-	if (r == nil || r.c.User) && ws.Exited() {
+	own := r != nil && r.c.User || r == nil && !s.shaky.Load() // else it may be SIGINT that it has exited for: see over
+	if own && ws.Exited() {
 		s.leaveLocked(p.state.ExitCode())
 		tell(death{})
 		return

@@ -3,6 +3,7 @@ package shell
 import (
 	"os/exec"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -10,7 +11,7 @@ import (
 // What is told of a shell that is gone says how it went: the user must know what was lost, and whose doing it was.
 func TestWordsOfALostShell(t *testing.T) {
 	t.Parallel()
-	const lost = " and was started again where it was; its jobs, open descriptors and history of this session are gone"
+	const lost = " and was started again where it was; its jobs, open descriptors, traps and history of this session are gone, and IFS and PROMPT_COMMAND are as the start-up file has them"
 	for _, c := range []struct {
 		end  string
 		deaf bool
@@ -66,5 +67,49 @@ func TestMendedModes(t *testing.T) {
 		if mendModes(&got, &was); got != want {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, want)
 		}
+	}
+}
+
+// SIGINT in the moment in which bash begins to read cost it its input now and then, at an idle prompt: it exits then, and took
+// the window with it. Behind a cancel such an end is not the person's.
+func TestExitBehindACancel(t *testing.T) {
+	t.Parallel()
+	for _, shaky := range []bool{true, false} {
+		s := start(t, nil)
+		do(t, s, user("x=1; cd /usr"))
+		stateOf(t, s)
+		s.shaky.Store(shaky)
+		p := s.current()
+		if _, err := p.write([]byte{4}); err != nil { // ^D: bash has lost its input
+			t.Fatal(err)
+		}
+		<-p.buried
+		if !shaky {
+			select {
+			case <-s.Exited():
+			case <-time.After(patience):
+				t.Error("a shell that ended by itself was started again")
+			}
+			continue
+		}
+		if got := string(do(t, s, leased("echo $x $PWD")).Output); got != "1 /usr\n" || s.current() == p {
+			t.Errorf("got %q, want what was there in a new shell", got)
+		}
+	}
+}
+
+// So does one that dies of it while the next command waits for it to settle.
+func TestExitWhileItSettles(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	do(t, s, user("x=1"))
+	stateOf(t, s)
+	s.shaky.Store(true)
+	p := s.current()
+	if _, err := p.write([]byte("exit 127\n")); err != nil { // a line of which nothing is known here
+		t.Fatal(err)
+	}
+	if got := string(do(t, s, leased("echo $x")).Output); got != "1\n" || s.current() == p {
+		t.Errorf("got %q, want what was there in a new shell", got)
 	}
 }

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -92,7 +93,11 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if err := s.awaitIdle(ctx); err != nil {
 		return Result{}, err
 	}
-	if err := s.settleSignals(ctx); err != nil {
+	err := s.settleSignals(ctx)
+	if errors.Is(err, ErrClosed) { // that may have cost the shell; it is started again
+		err = s.awaitIdle(ctx)
+	}
+	if err != nil {
 		return Result{}, err
 	}
 	if err := s.tidy(ctx, true); err != nil {
