@@ -43,6 +43,9 @@ func (s *Shell) Write(b []byte) (int, error) {
 			s.mu.Unlock()
 			return len(b), nil
 		case r == nil || !r.hasBegun(): // what a start-up file asks; a line that bash finds incomplete
+			if r != nil && bytes.ContainsAny(b, "\x03\x1c") {
+				r.dropped = true
+			}
 			s.mu.Unlock()
 			return p.write(b)
 		case r.ended:

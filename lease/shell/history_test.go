@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What is in the history file afterwards is what windows with bash alone would leave there: bare ones on a terminal of
@@ -166,5 +167,51 @@ func TestHistoryOfTheKilled(t *testing.T) {
 				t.Errorf("left in the home:\n%s\nby bash alone:\n%s", got, want)
 			}
 		})
+	}
+}
+
+// A line that history expansion makes the beginning of a command, the first of several, is shown and not run: bash waited for the
+// rest of it, a line of ours was taken for that, and the shell was replaced.
+func TestExpandedToAPart(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	write(t, filepath.Join(home, ".bash_history"), "git commit -m \"one\ntwo\"\nfor x in 1 2; do\ncat <<EOF\nls \\\\\n")
+	s := start(t, func(o *Options) { o.Env = append(withoutEnv(o.Env, "HOME"), "HOME="+home) })
+	pid := s.PID()
+	for line, want := range map[string]string{"!git": `git commit -m "one`, "!for": "for x in 1 2; do", "!cat": "cat <<EOF", "!ls": `ls \\`} {
+		r := do(t, s, user(line))
+		if got := strings.TrimSuffix(string(r.Unread)+string(r.Output), "\n"); got != want || r.Status != "ok" {
+			t.Errorf("%s: got %q (%+v), want %q", line, got, r, want)
+		}
+	}
+	if r := do(t, s, user("echo whole")); string(r.Output) != "whole\n" || s.PID() != pid {
+		t.Errorf("then got %q; the shell %d was %d", r.Output, s.PID(), pid)
+	}
+}
+
+// What bash alone knows to be unfinished waits for the rest as long as its user takes, and ^C ends it.
+func TestUnfinishedByAnAlias(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	do(t, s, user(`alias open='echo "one'`))
+	pid := s.PID()
+	for _, keys := range []string{"two\"\r", "\x03"} {
+		typed := make(chan error, 1)
+		go func() {
+			awaitTrue(t, "the shell to read on", func() bool { return s.running.Load() && s.current().readsLine() })
+			time.Sleep(5 * silenceMax) // it is looked at meanwhile
+			_, err := s.Write([]byte(keys))
+			typed <- err
+		}()
+		r := do(t, s, user("open"))
+		if err := <-typed; err != nil {
+			t.Fatal(err)
+		}
+		if got := string(r.Output); keys != "\x03" && !strings.Contains(got, "one\ntwo\n") || strings.Contains(got, "__sublet") {
+			t.Errorf("%q: got %q", keys, got)
+		}
+	}
+	if r := do(t, s, user("echo whole")); string(r.Output) != "whole\n" || s.PID() != pid {
+		t.Errorf("then got %q; the shell %d was %d", r.Output, s.PID(), pid)
 	}
 }

@@ -30,6 +30,7 @@ type run struct {
 	sourced bool
 	line    string // what was typed
 	retyped bool
+	dropped bool          // its user typed ^C before it began
 	doubted bool          // see doubt
 	started func()        // at the start mark
 	marked  chan struct{} // closed at the end mark
@@ -173,11 +174,13 @@ func (s *Shell) refuseHistory(ctx context.Context, c Command) (Result, bool, err
 
 // verifyHistory does under the user's histverify what a line editor would: what history expansion made of a line is not run,
 // but theirs to look at. Bash, which has no editor here, drops such a line without a word. What keys cannot type is shown.
+// So is what is only a part of a command, without that option too: of one with several lines, a history file without times
+// has each by itself, and bash would wait for the rest of it in vain.
 func (s *Shell) verifyHistory(c Command) (Result, bool) {
 	s.mu.Lock()
 	options := s.snap.State.Options
 	s.mu.Unlock()
-	for _, o := range []string{"histverify", "histexpand", "history"} {
+	for _, o := range []string{"histexpand", "history"} {
 		if !slices.Contains(options, o) {
 			return Result{}, false
 		}
@@ -185,6 +188,9 @@ func (s *Shell) verifyHistory(c Command) (Result, bool) {
 	raw, err := os.ReadFile(filepath.Join(s.folder, "h"))
 	text := strings.TrimSuffix(string(raw), "\n")
 	if err != nil || text == strings.TrimSuffix(c.Text, "\n") || strings.Contains(c.Text, ":p") { // that bash shows itself
+		return Result{}, false
+	}
+	if _, unfinished := parse(text + "\n"); !unfinished && !strings.HasSuffix(text, `\`) && !slices.Contains(options, "histverify") {
 		return Result{}, false
 	}
 	if c.Started != nil {
@@ -377,7 +383,7 @@ func (s *Shell) loseLine(r *run, p *process, cancelled bool) {
 	// A comment, an empty alias or a syntax error was read and is done; after a ^C the line was dropped.
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	again := !cancelled && !r.retyped && !r.doubted && (r.sourced || r.status == 130)
+	again := !cancelled && !r.retyped && !r.dropped && !r.doubted && (r.sourced || r.status == 130)
 	if r.ended {
 		return
 	}

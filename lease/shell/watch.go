@@ -132,8 +132,8 @@ func (w *watcher) rescue() {
 		_ = syscall.Kill(w.p.pid, syscall.SIGCONT) // `suspend`, or a child: there is no shell above this one to go back to
 		return
 	}
-	if !own {
-		return
+	if !own || w.r.unfinished() && !w.s.shaky.Load() {
+		return // the rest is the user's to type, or ^C
 	}
 	// Where it cannot be seen, after a ^C no builtin reads any more.
 	waits, seen := w.p.waits()
@@ -155,6 +155,10 @@ func (w *watcher) rescue() {
 	w.p.stream.retype(line)
 	_, _ = w.p.write([]byte(line + "\n"))
 }
+
+// unfinished tells of a line that has not begun where the shell reads on: an alias can make it a part of a command. Not where
+// history expansion made something of it: bash drops some of those and reads on (:p), and refuseHistory has the rest.
+func (r *run) unfinished() bool { return !r.sourced && !r.plan.bang && !r.hasBegun() }
 
 // replaced tells whether another program has taken the shell's place, and says so once: it is the user's, nothing of ours
 // may be typed into it, and what it ends with the shell ends with.
