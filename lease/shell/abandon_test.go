@@ -34,3 +34,33 @@ func runs(s *Shell, line string) (found bool) {
 	}
 	return found
 }
+
+// Nor is anything of the user's interrupted: not the hooks that run behind an answer, and where it is the shell itself that does
+// not come back, nothing beside it.
+func TestInterruptedQuestion(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, text string }{
+		{"slow hook behind it", `PROMPT_COMMAND='x=$(sleep 0.3)'; slow() { sleep 1003; }`},
+		{"a loop", `slow() { while :; do :; done; }`},
+		{"programs one after the other", `slow() { while :; do sleep 1003; done; }`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, nil)
+			do(t, s, user(`set +m; sleep 1001 & set -m; exec 3> >(exec sleep 1002); complete -F slow slow; `+c.text))
+			awaitTrue(t, "the user's programs", func() bool { return runs(s, "sleep 1002") && runs(s, "sleep 1001") })
+			do(t, s, user("(exit 3)"))
+			if _, cs, err := s.Complete(t.Context(), "slow x", 6); err != nil || len(cs) > 0 {
+				t.Errorf("got %v, %v", cs, err)
+			}
+			if r := do(t, s, user("echo $?")); string(r.Output) != "3\n" {
+				t.Errorf("then got %q, want 3", r.Output)
+			}
+			for name, want := range map[string]bool{"sleep 1001": true, "sleep 1002": true, "sleep 1003": false} {
+				if got := runs(s, name); got != want {
+					t.Errorf("%s runs: %v, want %v", name, got, want)
+				}
+			}
+		})
+	}
+}

@@ -185,7 +185,7 @@ wait:
 		case <-p.exited:
 			return nil, 0, fmt.Errorf("ask the shell: %w", ErrClosed)
 		case <-ctx.Done():
-			s.abandon(p, begun())
+			s.abandon(p, q, begun())
 			return nil, 0, context.Cause(ctx)
 		}
 	}
@@ -214,14 +214,14 @@ func (s *Shell) questionLocked(q *question, flags, script string) error {
 }
 
 // abandon ends a question that took too long: what it started is killed, and nothing that was there before; where the shell
-// itself does not come back then, it is interrupted, which changes $?.
-func (s *Shell) abandon(p *process, begun []int) {
-	s.mu.Lock()
-	s.ask = nil
-	idle := s.idle
-	same := s.proc == p
-	s.mu.Unlock()
-	if !same {
+// itself does not answer then, it is interrupted, and nothing beside it. Once it has answered it may take its time: for hooks.
+func (s *Shell) abandon(p *process, q *question, begun []int) {
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ask = nil
+	}()
+	if s.current() != p {
 		return
 	}
 	inside := inGroup(p.pid) // without job control it is there
@@ -230,24 +230,28 @@ func (s *Shell) abandon(p *process, begun []int) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-	timer := time.NewTimer(nudgeAfter)
-	defer timer.Stop()
+	limit, stop := Patiently(context.Background(), nudgeAfter)
+	defer stop()
 	select {
-	case <-idle:
+	case <-q.done:
+		return
 	case <-p.exited:
-	case <-timer.C:
-		if closed(idle) {
-			return
-		}
-		s.shaky.Store(true)
-		s.mu.Lock()
-		if err := s.arrangeLocked(""); err != nil { // or the hook would begin with the same question again
-			s.log.Warn("nonce", "error", err)
-		}
-		s.mu.Unlock()
-		pgid, _ := p.foreground()
+		return
+	case <-limit.Done():
+	}
+	if closed(q.done) {
+		return
+	}
+	s.shaky.Store(true)
+	s.mu.Lock()
+	if err := s.arrangeLocked(""); err != nil { // or the hook would begin with the same question again
+		s.log.Warn("nonce", "error", err)
+	}
+	s.mu.Unlock()
+	if pgid, own := p.foreground(); !own {
 		signalGroup(pgid, syscall.SIGINT)
 	}
+	_ = syscall.Kill(p.pid, syscall.SIGINT)
 }
 
 // settleSignals makes sure that no signal is on its way to the idle shell, for it would tear the next line: bash drops what
