@@ -236,7 +236,7 @@ func (c *canceller) interrupt() {
 
 // note takes down who is in a group that is about to be sent SIGINT.
 func (c *canceller) note(pgid int) {
-	for _, pid := range groupMembers(pgid) {
+	for _, pid := range c.members(pgid) {
 		c.there[pid] = true
 	}
 }
@@ -259,7 +259,7 @@ func (c *canceller) pressAgain(pgid int, due syscall.Signal) {
 		return
 	}
 	c.again = c.age + againEvery
-	for _, pid := range groupMembers(pgid) {
+	for _, pid := range c.members(pgid) {
 		if c.mayHaveLost(pid) && syscall.Kill(pid, syscall.SIGINT) == syscall.EPERM {
 			c.pressForeign(syscall.SIGINT)
 		}
@@ -305,7 +305,7 @@ func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 		if !c.r.frozen {
 			_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
 		}
-		others := slices.DeleteFunc(groupMembers(c.p.pid), func(pid int) bool { return pid == c.p.pid })
+		others := c.members(c.p.pid)[1:]
 		if due != syscall.SIGINT {
 			for _, pid := range others {
 				_ = syscall.Kill(pid, due)

@@ -49,13 +49,28 @@ func (c *canceller) freeze(pgids ...int) {
 	until(waitWithin, stopLook, func() bool { return stopped(c.p.pid) }) // before that it may take in a child's end
 }
 
+// members are those of a group; of the shell's own, in which what the user has running may be, too, the shell and what the
+// command has begun there.
+func (c *canceller) members(pgid int) []int {
+	if pgid != c.p.pid {
+		return groupMembers(pgid)
+	}
+	pids, inside := []int{c.p.pid}, inGroup(pgid)
+	for _, st := range begunSince(c.p.pid, c.r.typed) {
+		if inside(st.PID) {
+			pids = append(pids, st.PID)
+		}
+	}
+	return pids
+}
+
 // strike sends a group a signal. Frozen subshells get no SIGINT: bash would cut their EXIT traps short.
 func (c *canceller) strike(pgid int, sig syscall.Signal) (err error) {
-	if sig != syscall.SIGINT || !c.r.frozen {
+	if pgid != c.p.pid && (sig != syscall.SIGINT || !c.r.frozen) {
 		return syscall.Kill(-pgid, sig)
 	}
-	for _, pid := range groupMembers(pgid) {
-		if !slices.Contains(c.frozen, pid) {
+	for _, pid := range c.members(pgid) {
+		if sig != syscall.SIGINT || !slices.Contains(c.frozen, pid) {
 			err = cmp.Or(err, syscall.Kill(pid, sig))
 		}
 	}

@@ -134,3 +134,12 @@ func ignoring(t *testing.T) bool {
 	}
 	return false
 }
+
+func awaitTrue(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+	}
+}

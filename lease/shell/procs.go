@@ -45,6 +45,14 @@ func inGroup(pgid int) func(pid int) bool {
 // foreign tells that a process is another user's, which signals of ours do not reach.
 func foreign(pid int) bool { return syscall.Kill(pid, 0) == syscall.EPERM }
 
+// leftovers lists what a command that was typed at from has running in the shell's session.
+func leftovers(shell int, from moment) (list []Process) {
+	for _, st := range begunSince(shell, from) {
+		list = append(list, leftover(st.PID, commandLine(st)))
+	}
+	return list
+}
+
 // leftover describes a process that a command left.
 func leftover(pid int, command string) Process {
 	p := Process{PID: pid, Command: command}

@@ -17,7 +17,7 @@ type procStat struct {
 	Name string
 }
 
-// eachProcess asks ps: there is no /proc. It is used after a cancel and at the end of a private shell only.
+// eachProcess asks ps: there is no /proc. It is used in a cancel, after it, and at the end of a private shell only.
 func eachProcess(of func(pid int) bool, f func(procStat)) {
 	out, err := exec.Command("ps", "-axo", "pid=,stat=,etime=,command=").Output()
 	if err != nil {
@@ -56,12 +56,12 @@ func etime(s string) (d time.Duration) {
 
 func present() moment { return moment(time.Now().UnixMilli() * ticks / 1000) }
 
-// leftovers lists what runs in the shell's session and began after from.
-func leftovers(shell int, from moment) (list []Process) {
+// begunSince are the processes in the shell's session that began after from.
+func begunSince(shell int, from moment) (list []procStat) {
 	limit := time.Duration(present()-from)*time.Second/ticks + time.Second
 	eachProcess(inSession(shell), func(st procStat) {
 		if st.PID != shell && st.age <= limit {
-			list = append(list, leftover(st.PID, st.Name))
+			list = append(list, st)
 		}
 	})
 	return list
@@ -71,7 +71,7 @@ func leftovers(shell int, from moment) (list []Process) {
 func startedSince(shell int) func() []int {
 	from := present() + 2*ticks
 	return func() (list []int) {
-		for _, p := range leftovers(shell, from) {
+		for _, p := range begunSince(shell, from) {
 			list = append(list, p.PID)
 		}
 		return list
@@ -88,6 +88,8 @@ func isFork(pid int) bool { return false }
 
 // parentOf is not asked, either.
 func parentOf(pid int) int { return 0 }
+
+func commandLine(st procStat) string { return st.Name }
 
 // diesOf cannot be told here: SIGTERM follows.
 func diesOf(pid int, sig syscall.Signal) bool { return false }

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	osuser "os/user"
 	"slices"
@@ -41,27 +42,43 @@ func present() moment {
 	return moment(t.Nano() / (int64(time.Second) / ticks))
 }
 
-// leftovers lists what runs in the shell's session and began at from or after it.
-func leftovers(shell int, from moment) (list []Process) {
+// begunSince are the processes in the shell's session that began at from or after it, but for the children of older ones and
+// what has joined their groups: a job of the user's begins programs, too, and so does a logger of theirs (`exec 3> >(…)`).
+func begunSince(shell int, from moment) (list []procStat) {
+	all, older := map[int]procStat{}, map[int]bool{}
 	eachProcess(inSession(shell), func(st procStat) {
-		if st.PID != shell && moment(st.Start) >= from {
-			list = append(list, leftover(st.PID, commandLine(st)))
+		all[st.PID] = st
+		if group, err := unix.Getpgid(st.PID); err == nil && group != shell && moment(st.Start) < from {
+			older[group] = true
 		}
 	})
+	for _, pid := range slices.Sorted(maps.Keys(all)) {
+		if group, err := unix.Getpgid(pid); err != nil || pid == shell || older[group] {
+			continue
+		}
+		theirs := false
+		for st, ok := all[pid]; ok && st.PID != shell && !theirs; st, ok = all[st.Parent] {
+			theirs = moment(st.Start) < from
+		}
+		if !theirs {
+			list = append(list, all[pid])
+		}
+	}
 	return list
 }
 
 // waitingForks are the forks of the shell in these groups, younger than from, that have a child beside their background jobs:
 // those, without job control, begin with SIGINT and SIGQUIT ignored.
 func waitingForks(shell int, pgids []int, from moment) (forks []int) {
-	waits := map[int]bool{}
+	waits, young := map[int]bool{}, map[int]bool{}
 	eachProcess(inGroups(pgids), func(st procStat) {
+		young[st.PID] = moment(st.Start) >= from
 		if st.Parent != shell && moment(st.Start) >= from && !waits[st.Parent] {
 			waits[st.Parent] = !ignores(st.PID, syscall.SIGINT) || !ignores(st.PID, syscall.SIGQUIT)
 		}
 	})
 	for pid, waits := range waits {
-		if waits && pid != shell && inGroups(pgids)(pid) && isFork(pid) {
+		if waits && young[pid] && pid != shell && isFork(pid) {
 			forks = append(forks, pid)
 		}
 	}
@@ -93,11 +110,12 @@ func inGroups(pgids []int) func(pid int) bool {
 
 // beside are the processes in the shell's own group, younger than from, but for background jobs.
 func beside(shell int, from moment) (pids []int) {
-	eachProcess(inGroup(shell), func(st procStat) {
-		if st.PID != shell && moment(st.Start) >= from && !(ignores(st.PID, syscall.SIGINT) && ignores(st.PID, syscall.SIGQUIT)) {
+	inside := inGroup(shell)
+	for _, st := range begunSince(shell, from) {
+		if inside(st.PID) && !(ignores(st.PID, syscall.SIGINT) && ignores(st.PID, syscall.SIGQUIT)) {
 			pids = append(pids, st.PID)
 		}
-	})
+	}
 	return pids
 }
 
