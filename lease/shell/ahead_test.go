@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -212,5 +213,42 @@ func TestTypeAheadAndInterrupt(t *testing.T) {
 		if r := do(t, s, user("echo next")); string(r.Output) != "next\n" {
 			t.Fatalf("%d: then got %q", i, r.Output)
 		}
+	}
+}
+
+// What is typed between the end of a command and its being told came with the next one, and was lost where that was an agent's.
+func TestTypedWhileTheEndIsTold(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(o *Options) { o.RC = rcFile(t, "PROMPT_COMMAND='sleep 0.3'") })
+	late := func() {
+		awaitTrue(t, "the end", func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.run == nil && s.running.Load()
+		})
+		if _, err := s.Write([]byte("late")); err != nil {
+			t.Error(err)
+		}
+	}
+	typed := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := user("sleep 1000")
+	c.Started = func() {
+		cancel()
+		go func() { defer close(typed); late() }()
+	}
+	res, err := s.Run(ctx, c)
+	if <-typed; err != nil || res.Status != "cancelled" || string(res.Unread) != "late" {
+		t.Errorf("got %+v, unread %q, %v", res, res.Unread, err)
+	}
+	if _, err := s.Write([]byte("mine")); err != nil {
+		t.Error(err)
+	}
+	if r := do(t, s, leased("true")); len(r.Unread) > 0 {
+		t.Errorf("a borrower's command was told %q", r.Unread)
+	}
+	if r := do(t, s, user("true")); string(r.Unread) != "mine" {
+		t.Errorf("unread is %q, want what was typed before the borrower's command", r.Unread)
 	}
 }

@@ -46,6 +46,7 @@ type run struct {
 	secret  bool          // something was typed while a program had echo off, and may not have been read
 	entered bool          // it ended with Enter
 	unread  []byte        // typed, and not read by the command
+	earlier []byte        // typed before a borrower's command, when none ran
 	taken   bool          // what nobody read was taken from the terminal, or cannot be
 	stands  chan struct{} // told when the shell stands still
 
@@ -259,6 +260,7 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	}
 	s.run, s.own, s.found, s.left = r, pl.assigns, nil, make(chan struct{})
 	s.opened, s.disowned = opened, pl.disowns
+	s.freed = s.freed || pl.disowns
 	r.started = func() {
 		r.start.Store(time.Now().UnixNano())
 		close(r.begun)
@@ -274,6 +276,9 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 		s.run = nil
 		p.stream.finish()
 		return nil, nil, err
+	}
+	if !c.User { // what the user typed is not for who borrows
+		r.earlier, s.stray = s.stray, nil
 	}
 	return r, p, nil
 }
@@ -469,9 +474,6 @@ func (s *Shell) finish(r *run, p *process, c *canceller, res *Result) {
 	s.mu.Lock()
 	s.run = nil
 	res.Unread, s.stray = append(s.stray, r.unread...), nil
-	if r.secret {
-		res.Unread = nil
-	}
 	if s.edits && s.proc == p && !closed(s.idle) {
 		s.plainInputLocked()
 	}
@@ -500,6 +502,12 @@ func (s *Shell) finish(r *run, p *process, c *canceller, res *Result) {
 			s.log.Warn("spool", "error", err)
 		}
 	})
+	s.mu.Lock()
+	res.Unread, s.stray = append(res.Unread, s.stray...), r.earlier // typed meanwhile
+	s.mu.Unlock()
+	if r.secret {
+		res.Unread = nil
+	}
 	res.Dir = s.Dir()
 	res.Notes = r.out.notes
 }

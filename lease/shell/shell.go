@@ -62,6 +62,7 @@ type Shell struct {
 	hooks      bool                     // hooks of the user run: seen behind the last borrower's command
 	left       chan struct{}            // closed when it is known what the last command left behind, before hooks of the user
 	disowned   bool                     // the last command may have taken jobs off the list
+	freed      bool                     // one of the commands may have
 	opened     *opening                 // what is to be looked at of its open files; nil: nothing may have opened any
 	usual      usualFile                // names that the hash table found along PATH
 	kept       time.Time                // when it was last kept from TMOUT
