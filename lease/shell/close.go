@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -16,7 +17,7 @@ const closeGrace = time.Second
 var errHeld = errors.New("the shell has not ended of SIGKILL: the system holds it, and it is gone once that lets go")
 
 // Close hangs the shell up, waits up to a second for its traps and its history, kills it, and removes its folder. In a
-// private shell everything left in its session is killed too; a person's nohup is respected. A command that runs is
+// private shell everything left in its session is killed too; a person's nohup is respected, in the foreground too. A command that runs is
 // interrupted and ends with status cancelled or shell_exited. Close is idempotent and returns after the last goroutine has
 // ended; where the system holds the shell (a dead network disk) it returns an error within seconds, and that goroutine stays.
 // An error is logged, too.
@@ -40,7 +41,8 @@ func (s *Shell) shut() error {
 			fg = pgid
 		}
 	}
-	calm := s.calm(p)
+	stays := s.stays(fg)
+	calm := !stays && s.calm(p)
 	if p != nil {
 		awaitPrograms(p.pid)
 	}
@@ -51,8 +53,9 @@ func (s *Shell) shut() error {
 	ended := true
 	if p != nil {
 		var killed bool
-		if killed, ended = p.stop(fg, closeGrace); killed || !calm {
-			hangUpSession(p.pid) // as bash would have its jobs, had it been at its prompt
+		killed, ended = p.stop(fg, !stays, closeGrace)
+		if (killed || !calm) && !s.freed {
+			hangUpSession(p.pid) // as bash would have its jobs, had it been at its prompt; those that it was told to leave it would not
 		}
 		if s.o.Private {
 			killSession(p.pid)
@@ -73,6 +76,15 @@ func (s *Shell) shut() error {
 		return errHeld
 	}
 	return nil
+}
+
+// stays tells that the foreground group is the user's, and meant to outlive the window: one of it ignores SIGHUP (nohup). It is
+// hung up, as a terminal does, and neither interrupted nor killed.
+func (s *Shell) stays(fg int) bool {
+	s.mu.Lock()
+	user := s.run != nil && s.run.c.User
+	s.mu.Unlock()
+	return user && !s.o.Private && fg > 1 && slices.ContainsFunc(groupMembers(fg), func(pid int) bool { return ignores(pid, syscall.SIGHUP) })
 }
 
 // lastRecord wakes the record reader also where a FIFO cannot be polled. The first NUL ends what a shell may have left

@@ -273,10 +273,10 @@ func (p *process) hangUp() {
 }
 
 // stop ends the shell: SIGHUP, so that it tells its jobs and saves its history, a bounded wait, SIGKILL. The group fg,
-// which has or had the terminal, is killed in the end, too (0 = none); what runs in the background and ignores SIGHUP
-// (nohup) was meant to stay. It returns when the shell was reaped and its reader has ended, or, with ended false, where
+// which has or had the terminal (0 = none), is hung up, too, and in the end killed where kill says so; what runs in the
+// background and ignores SIGHUP (nohup) was meant to stay. It returns when the shell was reaped and its reader has ended, or, with ended false, where
 // SIGKILL has not ended it within the grace either.
-func (p *process) stop(fg int, grace time.Duration) (killed, ended bool) {
+func (p *process) stop(fg int, kill bool, grace time.Duration) (killed, ended bool) {
 	ended = true
 	select {
 	case <-p.exited:
@@ -292,7 +292,7 @@ func (p *process) stop(fg int, grace time.Duration) (killed, ended bool) {
 			killed, ended = true, p.endsWithin(grace)
 		}
 	}
-	if fg != 0 {
+	if fg != 0 && kill {
 		signalGroup(fg, syscall.SIGKILL)
 	}
 	p.hangUp()

@@ -94,6 +94,9 @@ func commandLine(st procStat) string { return st.Name }
 // diesOf cannot be told here: SIGTERM follows.
 func diesOf(pid int, sig syscall.Signal) bool { return false }
 
+// ignores cannot be told here.
+func ignores(pid int, sig syscall.Signal) bool { return false }
+
 // waitingForks and beside are not told here: who is whose child, ps would tell for each look.
 func waitingForks(shell int, pgids []int, from moment) []int { return nil }
 
