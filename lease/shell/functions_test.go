@@ -14,7 +14,7 @@ func TestFunctionsThatDoNotParse(t *testing.T) {
 	for _, c := range []struct{ name, before, text, look, want string }{
 		{
 			"handed back", "alias ll='ls -l' echo='echo x'", "set -euo pipefail; shopt -s extglob\nunalias ll echo; shopt -u expand_aliases\n" + made,
-			`unalias -a; type -t clean; \ll; tail_; shopt extglob expand_aliases`, "function\nlong\nwhole\nextglob        \toff\nexpand_aliases \ton\n",
+			`unalias -a; type -t clean; \ll; tail_; shopt -p extglob expand_aliases`, "function\nlong\nwhole\nshopt -u extglob\nshopt -s expand_aliases\n",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestUndoOfFunctionsThatDoNotParse(t *testing.T) {
 	if err := s.Undo(t.Context(), before, stateOf(t, s)); err != nil {
 		t.Error(err)
 	}
-	if got := string(do(t, s, user("later; type -t clean; echo $x; shopt extglob")).Output); got != "later\nfunction\n\nextglob        \toff\n" || s.PID() != pid {
+	if got := string(do(t, s, user("later; type -t clean; echo $x; shopt -p extglob")).Output); got != "later\nfunction\n\nshopt -u extglob\n" || s.PID() != pid {
 		t.Errorf("got %q; the shell %d was %d", got, s.PID(), pid)
 	}
 }
@@ -68,8 +68,8 @@ func TestRespawnWithFunctionsThatDoNotParse(t *testing.T) {
 	if res := do(t, s, user("kill -9 $$")); !res.Respawned {
 		t.Fatalf("got %+v", res)
 	}
-	const want = "function\nalias\nlater\n/usr 0027\npipefail       \ton\nextglob        \toff\n"
-	if got := string(do(t, s, user(`type -t clean; later; \later; echo "$PWD $(umask)"; set -o | grep pipefail; shopt extglob`)).Output); got != want {
+	const want = "function\nalias\nlater\n/usr 0027\nset -o pipefail\nshopt -u extglob\n"
+	if got := string(do(t, s, user(`type -t clean; later; \later; echo "$PWD $(umask)"; set +o | grep pipefail; shopt -p extglob`)).Output); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if p, err := s.Prompt(t.Context()); err != nil || p.Text != "mine> " {
