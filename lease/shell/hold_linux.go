@@ -15,7 +15,7 @@ import (
 type holder struct {
 	do     chan func()
 	ended  chan struct{}
-	struck map[int]syscall.Signal // by process: a signal that it was about to take when it was held
+	struck map[int][]syscall.Signal // by process: signals that it was about to take when it was held
 }
 
 // holdWithin is what one may take to stand still: it does so when it has the processor next.
@@ -26,7 +26,7 @@ const callStop = syscall.SIGTRAP | 0x80
 
 // newHolder starts one; end ends it.
 func newHolder() *holder {
-	h := &holder{do: make(chan func()), ended: make(chan struct{}), struck: make(map[int]syscall.Signal)}
+	h := &holder{do: make(chan func()), ended: make(chan struct{}), struck: make(map[int][]syscall.Signal)}
 	go func() {
 		defer close(h.ended)
 		runtime.LockOSThread() // for good: the thread ends with this
@@ -100,7 +100,7 @@ func (h *holder) letGo(pid int, sig syscall.Signal) {
 		if sig == syscall.SIGINT {
 			h.stepOut(pid)
 		}
-		if struck := h.struck[pid]; struck != 0 {
+		for _, struck := range h.struck[pid] {
 			_ = syscall.Kill(pid, struck)
 		}
 		_ = syscall.Kill(pid, sig)
@@ -125,7 +125,7 @@ func (h *holder) look(pid int) (still, gone bool) {
 		return false, true
 	}
 	if sig := is.StopSignal(); int(is)>>16 != unix.PTRACE_EVENT_STOP && sig != callStop {
-		h.struck[pid] = sig
+		h.struck[pid] = append(h.struck[pid], sig)
 	}
 	_ = unix.PtraceSetOptions(pid, unix.PTRACE_O_EXITKILL|unix.PTRACE_O_TRACESYSGOOD)
 	return true, false
