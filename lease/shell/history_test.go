@@ -175,16 +175,17 @@ func TestHistoryOfTheKilled(t *testing.T) {
 func TestExpandedToAPart(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	write(t, filepath.Join(home, ".bash_history"), "git commit -m \"one\ntwo\"\nfor x in 1 2; do\ncat <<EOF\nls \\\\\n")
+	write(t, filepath.Join(home, ".bash_history"), "git commit -m \"one\ntwo\"\nfor x in 1 2; do\ncat <<EOF\nls \\\n")
 	s := start(t, func(o *Options) { o.Env = append(withoutEnv(o.Env, "HOME"), "HOME="+home) })
 	pid := s.PID()
-	for line, want := range map[string]string{"!git": `git commit -m "one`, "!for": "for x in 1 2; do", "!cat": "cat <<EOF", "!ls": `ls \\`} {
+	for line, want := range map[string]string{"!git": `git commit -m "one`, "!for": "for x in 1 2; do", "!cat": "cat <<EOF", "!ls": `ls \`} {
 		r := do(t, s, user(line))
 		if got := strings.TrimSuffix(string(r.Unread)+string(r.Output), "\n"); got != want || r.Status != "ok" {
 			t.Errorf("%s: got %q (%+v), want %q", line, got, r, want)
 		}
 	}
-	if r := do(t, s, user("echo whole")); string(r.Output) != "whole\n" || s.PID() != pid {
+	do(t, s, user(`echo whole \\`))
+	if r := do(t, s, user("!echo")); !strings.HasSuffix(string(r.Output), "\nwhole \\\n") || s.PID() != pid {
 		t.Errorf("then got %q; the shell %d was %d", r.Output, s.PID(), pid)
 	}
 }

@@ -191,7 +191,8 @@ func (s *Shell) verifyHistory(c Command) (Result, bool) {
 	if err != nil || text == strings.TrimSuffix(c.Text, "\n") || strings.Contains(c.Text, ":p") { // that bash shows itself
 		return Result{}, false
 	}
-	if _, unfinished := parse(text + "\n"); !unfinished && !strings.HasSuffix(text, `\`) && !slices.Contains(options, "histverify") {
+	quoting := (len(text) - len(strings.TrimRight(text, `\`))) % 2 // the line end
+	if _, unfinished := parse(text + "\n"); !unfinished && quoting == 0 && !slices.Contains(options, "histverify") {
 		return Result{}, false
 	}
 	if c.Started != nil {
