@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -49,13 +50,14 @@ func (s *Shell) shut() error {
 	s.mu.Lock()
 	s.closed = true
 	p = s.proc
+	freed := s.freedLocked()
 	s.mu.Unlock()
 	ended := true
 	if p != nil {
 		var killed bool
 		killed, ended = p.stop(fg, !stays, closeGrace)
-		if (killed || !calm) && !s.freed {
-			hangUpSession(p.pid) // as bash would have its jobs, had it been at its prompt; those that it was told to leave it would not
+		if (killed || !calm && !stays) && !freed {
+			hangUpSession(p.pid) // as bash would have its jobs, had it been at its prompt
 		}
 		if s.o.Private {
 			killSession(p.pid)
@@ -76,6 +78,17 @@ func (s *Shell) shut() error {
 		return errHeld
 	}
 	return nil
+}
+
+// freedLocked tells whether a job may have been taken off bash's list (disown), by a command or by a function it knows: bash would
+// not hang that up, and which it is cannot be asked here.
+func (s *Shell) freedLocked() bool {
+	for _, text := range s.snap.State.Functions {
+		if strings.Contains(text, "disown") {
+			return true
+		}
+	}
+	return s.freed
 }
 
 // stays tells that the foreground group is the user's, and meant to outlive the window: one of it ignores SIGHUP (nohup). It is

@@ -392,7 +392,7 @@ func TestCloseLeaves(t *testing.T) {
 	}
 	for _, text := range []string{"nohup sleep 1003 >/dev/null 2>&1", "nohup sleep 1003 2>&1 | cat"} {
 		s := start(t, nil)
-		do(t, s, user("sleep 1004 & disown; sleep 1005 &"))
+		do(t, s, user("bgd() { \"$@\" & disown; }; bgd sleep 1004; sleep 1005 &"))
 		session := s.PID()
 		done := make(chan struct{})
 		go func() {
@@ -405,7 +405,7 @@ func TestCloseLeaves(t *testing.T) {
 		}
 		<-done
 		left := leftovers(session, 0)
-		for name, want := range map[string]bool{"sleep 1003": true, "sleep 1004": true} {
+		for name, want := range map[string]bool{"sleep 1003": true, "sleep 1004": true, "sleep 1005": false} {
 			if got := slices.ContainsFunc(left, func(p Process) bool { return p.Command == name }); got != want {
 				t.Errorf("%s: %s is left: %v, want %v", text, name, got, want)
 			}
