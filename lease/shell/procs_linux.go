@@ -67,19 +67,22 @@ func begunSince(shell int, from moment) (list []procStat) {
 	return list
 }
 
-// waitingForks are the forks of the shell in these groups, younger than from, that have a child beside their background jobs:
-// those, without job control, begin with SIGINT and SIGQUIT ignored.
+// waitingForks are the forks of the shell in these groups, of those that began since from, that have a child beside their
+// background jobs: those, without job control, begin with SIGINT and SIGQUIT ignored.
 func waitingForks(shell int, pgids []int, from moment) (forks []int) {
-	waits, young := map[int]bool{}, map[int]bool{}
+	waits := map[int]bool{}
 	eachProcess(inGroups(pgids), func(st procStat) {
-		young[st.PID] = moment(st.Start) >= from
 		if st.Parent != shell && moment(st.Start) >= from && !waits[st.Parent] {
 			waits[st.Parent] = !ignores(st.PID, syscall.SIGINT) || !ignores(st.PID, syscall.SIGQUIT)
 		}
 	})
-	for pid, waits := range waits {
-		if waits && young[pid] && pid != shell && isFork(pid) {
-			forks = append(forks, pid)
+	if len(waits) == 0 {
+		return nil
+	}
+	inside := inGroups(pgids)
+	for _, st := range begunSince(shell, from) {
+		if waits[st.PID] && inside(st.PID) && isFork(st.PID) {
+			forks = append(forks, st.PID)
 		}
 	}
 	return forks
