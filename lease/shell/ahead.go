@@ -29,7 +29,7 @@ func (s *Shell) Write(b []byte) (int, error) {
 	s.keys.Lock() // one after the other; the keyboard is one
 	defer s.keys.Unlock()
 	if bytes.ContainsAny(b, "\x03\x1a\x1c") {
-		s.shaky.Store(true)
+		s.shake()
 	}
 	for {
 		s.mu.Lock()

@@ -242,7 +242,7 @@ func (s *Shell) abandon(p *process, q *question, begun []int) {
 	if closed(q.done) {
 		return
 	}
-	s.shaky.Store(true)
+	s.shake()
 	s.mu.Lock()
 	if err := s.arrangeLocked(""); err != nil { // or the hook would begin with the same question again
 		s.log.Warn("nonce", "error", err)

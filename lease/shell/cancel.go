@@ -100,6 +100,9 @@ func (c *canceller) press() {
 	case age >= termAfter:
 		due = syscall.SIGTERM
 	}
+	if due == syscall.SIGKILL && c.halted { // what it is held for has had its time
+		c.release()
+	}
 	if !c.r.frozen && stopped(c.p.pid) { // by a child
 		_ = syscall.Kill(c.p.pid, syscall.SIGCONT)
 	}
@@ -139,7 +142,7 @@ func (c *canceller) press() {
 	}
 	c.sent[pgid] = due
 	c.again = c.age + againEvery
-	c.s.shaky.Store(true)
+	c.s.shake()
 	c.interrupt() // before the program ends: bash remembers it until then
 	family(c.p.pid, pgid, c.kin)
 	if due == syscall.SIGINT {
@@ -294,7 +297,7 @@ func (c *canceller) pressChildren(due syscall.Signal, age time.Duration) {
 func (c *canceller) pressShell(due syscall.Signal, age time.Duration) {
 	if c.sent[c.p.pid] != due {
 		c.sent[c.p.pid] = due
-		c.s.shaky.Store(true)
+		c.s.shake()
 		c.again = c.age + againEvery
 		if due == syscall.SIGINT {
 			c.freeze(c.p.pid)

@@ -32,6 +32,10 @@ func (d death) why() string {
 	return "the shell " + how + " and was started again where it was; its jobs, open descriptors, traps and history of this session are gone, and IFS and PROMPT_COMMAND are as the start-up file has them"
 }
 
+// exitWithin is how soon behind a signal of ours or a ^C an idle shell may have exited for that: see over. Its user's own way out
+// is a command, and TMOUT takes longer, or is given once more.
+const exitWithin = time.Second
+
 // died decides what the end of a bash means: the user's own exit ends the Shell; anything else, a borrower's exit and a
 // crash, starts another where it was.
 func (s *Shell) died(p *process) {
@@ -53,7 +57,7 @@ func (s *Shell) died(p *process) {
 		return
 	}
 	ws, _ := p.state.Sys().(syscall.WaitStatus)
-	own := r != nil && r.c.User || r == nil && !s.shaky.Load() // else it may be SIGINT that it has exited for: see over
+	own := r != nil && r.c.User || r == nil && !s.struckWithin(exitWithin)
 	if own && ws.Exited() {
 		s.leaveLocked(p.state.ExitCode())
 		tell(death{})
@@ -112,7 +116,7 @@ func (s *Shell) respawnLocked() error {
 	}
 	path := filepath.Join(s.folder, "a")
 	text := s.snap.script(nil, nil)
-	text = "\\builtin : >|\"$__sublet_dir/o\"\n" + text +
+	text = "\\builtin set +e\n\\builtin : >|\"$__sublet_dir/o\"\n" + text + // the start-up file's errexit would end it at what is read-only
 		"[[ ! -s $__sublet_dir/o ]] || \\builtin printf 'sublet: functions that the shell does not take again: %s\\n' \"$(<\"$__sublet_dir/o\")\"\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write state: %w", err)

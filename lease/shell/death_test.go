@@ -1,7 +1,9 @@
 package shell
 
 import (
+	"errors"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,7 +80,9 @@ func TestExitBehindACancel(t *testing.T) {
 		s := start(t, nil)
 		do(t, s, user("x=1; cd /usr"))
 		stateOf(t, s)
-		s.shaky.Store(shaky)
+		if shaky {
+			s.shake()
+		}
 		p := s.current()
 		if _, err := p.write([]byte{4}); err != nil { // ^D: bash has lost its input
 			t.Fatal(err)
@@ -104,12 +108,85 @@ func TestExitWhileItSettles(t *testing.T) {
 	s := start(t, nil)
 	do(t, s, user("x=1"))
 	stateOf(t, s)
-	s.shaky.Store(true)
+	s.shake()
 	p := s.current()
 	if _, err := p.write([]byte("exit 127\n")); err != nil { // a line of which nothing is known here
 		t.Fatal(err)
 	}
 	if got := string(do(t, s, leased("echo $x")).Output); got != "1\n" || s.current() == p {
 		t.Errorf("got %q, want what was there in a new shell", got)
+	}
+}
+
+// TMOUT ends a shell, and sublet with it, also where the last it got was a signal that was never seen to have settled: it was
+// started again, and again, for its end counted as the signal's.
+func TestLogoutBehindASignal(t *testing.T) {
+	t.Parallel()
+	for _, strike := range []func(s *Shell){
+		func(s *Shell) { cancelled(t, s, leased("echo go; sleep 1000")) },
+		func(s *Shell) {
+			if _, err := s.Write([]byte{3}); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		s := start(t, func(o *Options) { o.RC = rcFile(t, "TMOUT=2") })
+		pid := s.PID()
+		strike(s)
+		stateOf(t, s)
+		select {
+		case <-s.Exited():
+		case <-time.After(patience):
+			t.Errorf("not ended; the shell %d was %d", s.PID(), pid)
+		}
+	}
+}
+
+// The user's errexit is not for what is asked of their shell: a folder that is gone, a function that was made read-only.
+func TestQuestionsUnderErrexit(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(o *Options) { o.Env = append(o.Env, "T="+o.Dir) })
+	do(t, s, user("f() { echo mine; }; mkdir d; cd d"))
+	before := stateOf(t, s)
+	do(t, s, leased("cd /usr; f() { echo theirs; }"))
+	after := stateOf(t, s)
+	do(t, s, user(`rmdir "$OLDPWD"; readonly -f f; trap 'echo trapped' ERR`))
+	do(t, s, user("set -eE"))
+	pid := s.PID()
+	if err := s.Undo(t.Context(), before, after); err == nil || !strings.Contains(err.Error(), "functions: f") {
+		t.Errorf("got %v, want the function's name", err)
+	}
+	var dir *DirError
+	if _, err := s.Run(t.Context(), Command{Text: "true", Dir: "/nonexistent"}); !errors.As(err, &dir) {
+		t.Errorf("got %v, want a *DirError", err)
+	}
+	do(t, s, leased("mkdir \"$T/gone\"; cd \"$T/gone\"; rmdir \"$T/gone\"; exit 0"))
+	if got := string(do(t, s, user("echo whole")).Output); got != "whole\n" || s.PID() != pid {
+		t.Errorf("got %q; the shell %d was %d", got, s.PID(), pid)
+	}
+}
+
+// Nor does that of the start-up file end a shell that is started again where something there is read-only; and what is there
+// anyway is not told as lost.
+func TestRespawnUnderErrexit(t *testing.T) {
+	t.Parallel()
+	for _, rc := range []string{"readonly PS1='rc> '; set -e", "readonly X=1; set -e", "f() { :; }; readonly -f f; set -e", "f() { :; }; readonly -f f; readonly PS1", "set -e"} {
+		t.Run(rc, func(t *testing.T) {
+			t.Parallel()
+			var told collector
+			s := start(t, func(o *Options) { o.RC, o.Unowned = rcFile(t, rc), told.add })
+			do(t, s, user("x=kept; g() { echo function; }; cd /usr"))
+			stateOf(t, s)
+			do(t, s, user("kill -9 $$"))
+			if got := string(do(t, s, user("g; echo $x $PWD")).Output); got != "function\nkept /usr\n" {
+				t.Errorf("got %q", got)
+			}
+			if got := told.String(); strings.Contains(got, "does not take") || strings.Contains(got, "readonly variable") {
+				t.Errorf("told %q", got)
+			}
+			if flags := string(do(t, s, user("echo $-")).Output); strings.Contains(flags, "e") != strings.Contains(rc, "set -e") {
+				t.Errorf("options are %q", flags)
+			}
+		})
 	}
 }

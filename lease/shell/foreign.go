@@ -20,7 +20,7 @@ func (c *canceller) pressForeign(due syscall.Signal) {
 		}
 		sig = syscall.SIGTSTP
 	}
-	c.s.shaky.Store(true) // it may be the shell that has the terminal by now
+	c.s.shake() // it may be the shell that has the terminal by now
 	if err := c.p.signalForeground(sig); err != nil {
 		c.s.log.Warn("signal by the terminal", "signal", sig, "error", err)
 	}

@@ -35,10 +35,11 @@ type Shell struct {
 	workers       sync.WaitGroup
 	activity      atomic.Int64 // when the terminal last printed, in Unix nanoseconds
 
-	turn    chan struct{} // capacity 1: who has it may type
-	shaky   atomic.Bool   // a cancel sent signals that may strike late; the next answered question proves that none is left
-	keys    sync.Mutex    // held through Write
-	running atomic.Bool   // a command runs (as opposed to a question of ours)
+	turn    chan struct{}             // capacity 1: who has it may type
+	shaky   atomic.Bool               // a cancel sent signals that may strike late; the next answered question proves that none is left
+	struck  atomic.Pointer[time.Time] // when the last of those was sent; nil: none was
+	keys    sync.Mutex                // held through Write
+	running atomic.Bool               // a command runs (as opposed to a question of ours)
 
 	exited chan struct{}
 
@@ -190,6 +191,7 @@ func (s *Shell) spawnLocked(restore string) (*process, error) {
 	s.nonce = ""
 	s.idle = make(chan struct{})
 	s.ask = nil
+	s.shaky.Store(false) // that was another process
 	if err := s.arrangeLocked("def"); err != nil {
 		return nil, err
 	}

@@ -310,7 +310,7 @@ func (sn snapshot) writeRest(b *strings.Builder) {
 		fmt.Fprintf(b, "\\builtin umask %s\n", sn.State.umask)
 	}
 	if ps1 := sn.State.kept["PS1"]; ps1 != "" {
-		fmt.Fprintf(b, "PS1=%s\n", quote(valueOf(ps1)))
+		fmt.Fprintf(b, "[[ ${PS1@a} == *r* ]] || PS1=%s\n", quote(valueOf(ps1)))
 	}
 	writeOptions(b, nil, sn.State.Options)
 }
@@ -328,7 +328,8 @@ func writeFunctions(b *strings.Builder, now, want map[string]string, options []s
 			b.WriteString("\\builtin shopt -s extglob\n\\builtin shopt -u expand_aliases\n")
 		}
 		first = false
-		fmt.Fprintf(b, "\\builtin eval %s 2>/dev/null || \\builtin printf '%%s ' %s >>\"$__sublet_dir/o\"\n", quote(want[name]), quote(name))
+		text, name := quote(want[name]), quote(name)
+		fmt.Fprintf(b, "\\builtin eval %s 2>/dev/null || [[ $(\\builtin declare -f -- %s) == %s ]] || \\builtin printf '%%s ' %s >>\"$__sublet_dir/o\"\n", text, name, text, name)
 	}
 	if !first {
 		fixed := []string{"expand_aliases", "extglob"}

@@ -33,6 +33,19 @@ func (p *process) readsLine() bool {
 	return buf != 0 && lineBuffer(p.pid) == buf
 }
 
+// shake notes that a signal is sent which may strike the idle shell.
+func (s *Shell) shake() {
+	now := time.Now()
+	s.struck.Store(&now)
+	s.shaky.Store(true)
+}
+
+// struckWithin tells whether one was sent in the last d.
+func (s *Shell) struckWithin(d time.Duration) bool {
+	at := s.struck.Load()
+	return at != nil && time.Since(*at) <= d
+}
+
 // unheard tells whether the shell waits for a line although it was typed one, and has told nothing of it: told is asked
 // when all that the shell wrote down is taken in. waited is how long ago the shell should have got it.
 func (s *Shell) unheard(p *process, waited time.Duration, told func() bool) bool {

@@ -223,8 +223,9 @@ __sublet_ready() {
 	fi
 	__sublet_line "$__sublet__s"
 	__sublet_next "$__sublet__s"
+	# In a list, for errexit and an ERR trap; builtin before it would bring errexit into that (CMD_IGNORE_RETURN).
 	[[ $__sublet_f != *a* ]] || __sublet_tr+='
-\builtin . "$__sublet_dir/q"'
+\. "$__sublet_dir/q" || \builtin :'
 	[[ $__sublet_f != *d* ]] || __sublet_tr+='
 \__sublet_d 2>/dev/null'
 	if [[ $__sublet_tr ]]; then
