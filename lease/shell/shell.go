@@ -331,7 +331,11 @@ func (s *Shell) arrangeLocked(flags string) error {
 // typeLocked types a line into an idle shell, which is no longer idle then.
 func (s *Shell) typeLocked(line string) error {
 	s.idle = make(chan struct{})
-	if _, err := s.proc.write([]byte(line + "\n")); err != nil {
+	_, err := s.proc.write([]byte(line + "\n"))
+	if errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EIO) {
+		err = ErrClosed // it has ended this moment
+	}
+	if err != nil {
 		return fmt.Errorf("type: %w", err)
 	}
 	return nil
