@@ -1,6 +1,11 @@
 package shell
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -62,5 +67,26 @@ func TestInterruptedQuestion(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A question that stands behind hooks of the user is taken back where they take too long: a program of theirs was killed.
+func TestQuestionBehindSlowHooks(t *testing.T) {
+	t.Parallel()
+	told := filepath.Join(t.TempDir(), "told")
+	s := start(t, func(o *Options) { o.Env = append(o.Env, "TOLD="+told) })
+	do(t, s, user(`PROMPT_COMMAND='x=$(sleep 1); echo "hook $?" >>"$TOLD"'`))
+	stateOf(t, s) // it is idle
+	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer stop()
+	if _, err := s.Run(ctx, Command{Text: "true", Dir: "/usr"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want no answer in time", err)
+	}
+	if r := do(t, s, user("echo whole")); string(r.Output) != "whole\n" || s.Dir() == "/usr" {
+		t.Errorf("then got %q in %s", r.Output, s.Dir())
+	}
+	raw, err := os.ReadFile(told)
+	if err != nil || strings.Trim(string(raw), "hok 0\n") != "" {
+		t.Errorf("the hooks told %q, %v", raw, err)
 	}
 }

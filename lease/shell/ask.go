@@ -22,6 +22,7 @@ type question struct {
 	status int
 	told   bool
 	done   chan struct{}
+	mark   string // a file that is there once its script has begun; "" where that is at once
 	// failed is why there will be no answer; ready, how often the shell was ready since. Guarded by Shell.mu until done.
 	failed error
 	ready  int
@@ -160,11 +161,15 @@ func (s *Shell) askShell(ctx context.Context, where, script string) (out []byte,
 	s.mu.Lock()
 	p := s.proc
 	q.id = newNonce()[:8]
-	flags := where
-	if where == topLine {
+	flags, begun := where, func() []int { return nil }
+	if where == topLine { // behind hooks of the user, and it starts no program
 		flags += "def"
+		q.mark = filepath.Join(s.folder, "b")
+		script = "\\builtin : >|\"$__sublet_dir/b\"\n" + script
+		_ = os.Remove(q.mark) // mostly there is none
+	} else {
+		begun = startedSince(p.pid)
 	}
-	begun := startedSince(p.pid)
 	err = s.questionLocked(q, flags, script)
 	s.mu.Unlock()
 	if err != nil {
@@ -214,7 +219,8 @@ func (s *Shell) questionLocked(q *question, flags, script string) error {
 }
 
 // abandon ends a question that took too long: what it started is killed, and nothing that was there before; where the shell
-// itself does not answer then, it is interrupted, and nothing beside it. Once it has answered it may take its time: for hooks.
+// itself does not answer then, it is interrupted, and nothing beside it. Once it has answered it may take its time, for hooks; where
+// those stand before the question it is taken back.
 func (s *Shell) abandon(p *process, q *question, begun []int) {
 	defer func() {
 		s.mu.Lock()
@@ -222,6 +228,14 @@ func (s *Shell) abandon(p *process, q *question, begun []int) {
 		s.ask = nil
 	}()
 	if s.current() != p {
+		return
+	}
+	if _, err := os.Stat(q.mark); q.mark != "" && err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err := s.arrangeLocked(""); err != nil {
+			s.log.Warn("nonce", "error", err)
+		}
 		return
 	}
 	inside := inGroup(p.pid) // without job control it is there
