@@ -368,9 +368,17 @@ func (w *window) end() int {
 // command runs a command and waits for the prompt behind it.
 func (w *window) command(text string) {
 	w.t.Helper()
-	n := len(w.sh.commands())
-	w.keys(text + "\r")
-	w.until("the command to begin", func() bool { return len(w.sh.commands()) > n })
+	w.runs(text + "\r")
+}
+
+// runs types keys that run a command, and waits for the prompt behind it. The screen is behind the program: until it has the end
+// of the command, the prompt on it may be the one before.
+func (w *window) runs(keys string) {
+	w.t.Helper()
+	ends := func() int { return strings.Count(w.screen.rawText(), "\x1b]133;D") }
+	n := ends()
+	w.keys(keys)
+	w.until("the end of the command", func() bool { return ends() > n })
 	w.prompt()
 }
 
@@ -378,7 +386,7 @@ func (w *window) command(text string) {
 func (w *window) prompt() {
 	w.t.Helper()
 	w.until("the prompt", func() bool {
-		return strings.HasSuffix(w.screen.text(), "u@box:~$") && !w.p.paint.isHeld() && !w.p.keys.routed()
+		return strings.HasSuffix(w.screen.text(), "u@box:~$") && !w.screen.on("2026") && !w.p.paint.isHeld() && !w.p.keys.routed()
 	})
 }
 
