@@ -28,6 +28,15 @@ type question struct {
 	ready  int
 }
 
+// begun tells whether its script has.
+func (q *question) begun() bool {
+	if q.mark == "" {
+		return true
+	}
+	_, err := os.Stat(q.mark)
+	return err == nil
+}
+
 // errUnanswered tells of a shell that prompts and has not answered: it could not parse what it was asked, or a hook of the user
 // is in its way. It is as lent as before.
 var errUnanswered = errors.New("the shell did not answer")
@@ -165,7 +174,7 @@ func (s *Shell) askShell(ctx context.Context, where, script string) (out []byte,
 	if where == topLine { // behind hooks of the user, and it starts no program
 		flags += "def"
 		q.mark = filepath.Join(s.folder, "b")
-		script = "\\builtin : >|\"$__sublet_dir/b\"\n" + script
+		script = "\\builtin : >|\"$__sublet_dir/b\" >|\"$__sublet_dir/o\"\n" + script
 		_ = os.Remove(q.mark) // mostly there is none
 	} else {
 		begun = startedSince(p.pid)
@@ -219,8 +228,8 @@ func (s *Shell) questionLocked(q *question, flags, script string) error {
 }
 
 // abandon ends a question that took too long: what it started is killed, and nothing that was there before; where the shell
-// itself does not answer then, it is interrupted, and nothing beside it. Once it has answered it may take its time, for hooks; where
-// those stand before the question it is taken back.
+// itself does not answer then, it is interrupted, and nothing beside it. Once it has answered it may take its time, for hooks;
+// where those stand before the question it is taken back.
 func (s *Shell) abandon(p *process, q *question, begun []int) {
 	defer func() {
 		s.mu.Lock()
@@ -230,7 +239,7 @@ func (s *Shell) abandon(p *process, q *question, begun []int) {
 	if s.current() != p {
 		return
 	}
-	if _, err := os.Stat(q.mark); q.mark != "" && err != nil {
+	if !q.begun() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if err := s.arrangeLocked(""); err != nil {

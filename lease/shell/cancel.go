@@ -173,8 +173,8 @@ func (c *canceller) press() {
 	c.timer.Reset(forksEvery)
 }
 
-// over tells that the command has ended and the shell reads a line: its end was told, and is about to be heard. SIGINT would strike
-// an idle shell, which now and then costs bash its input: it runs what lies where that was, and exits.
+// over tells that the command has ended and the shell reads a line: its end was told, and is about to be heard. SIGINT would
+// strike an idle shell, which now and then costs bash its input: it runs what lies where that was, and exits.
 func (c *canceller) over() bool {
 	if !c.r.hasBegun() || !c.p.readsLine() || !c.s.takeRecords(c.p) {
 		return false

@@ -18,10 +18,10 @@ const closeGrace = time.Second
 var errHeld = errors.New("the shell has not ended of SIGKILL: the system holds it, and it is gone once that lets go")
 
 // Close hangs the shell up, waits up to a second for its traps and its history, kills it, and removes its folder. In a
-// private shell everything left in its session is killed too; a person's nohup is respected, in the foreground too. A command that runs is
-// interrupted and ends with status cancelled or shell_exited. Close is idempotent and returns after the last goroutine has
-// ended; where the system holds the shell (a dead network disk) it returns an error within seconds, and that goroutine stays.
-// An error is logged, too.
+// private shell everything left in its session is killed too; a person's nohup is respected, in the foreground too. A command
+// that runs is interrupted and ends with status cancelled or shell_exited. Close is idempotent and returns after the last
+// goroutine has ended; where the system holds the shell (a dead network disk) it returns an error within seconds, and that
+// goroutine stays. An error is logged, too.
 func (s *Shell) Close() error {
 	s.closeOnce.Do(func() {
 		if s.closeErr = s.shut(); s.closeErr != nil {

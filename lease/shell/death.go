@@ -115,8 +115,8 @@ func (s *Shell) respawnLocked() error {
 		return err
 	}
 	path := filepath.Join(s.folder, "a")
-	text := s.snap.script(nil, nil)
-	text = "\\builtin set +e\n\\builtin : >|\"$__sublet_dir/o\"\n" + text + // the start-up file's errexit would end it at what is read-only
+	// The start-up file's errexit would end it at what is read-only.
+	text := "\\builtin set +e\n\\builtin : >|\"$__sublet_dir/o\"\n" + s.snap.script(nil, nil) +
 		"[[ ! -s $__sublet_dir/o ]] || \\builtin printf 'sublet: functions that the shell does not take again: %s\\n' \"$(<\"$__sublet_dir/o\")\"\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write state: %w", err)

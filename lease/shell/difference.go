@@ -20,7 +20,8 @@ func poisonous(name string) bool {
 	return strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_") || strings.HasPrefix(name, "GIT_")
 }
 
-// Difference is one line of what a command left different from a to b, "" for nothing. It holds no values, and no control characters.
+// Difference is one line of what a command left different from a to b, "" for nothing. It holds no values
+// and no control characters.
 func Difference(a, b State) string {
 	var parts []string
 	say := func(verb string, names []string) {

@@ -35,7 +35,8 @@ func (e *NoBashError) Hint() string {
 }
 
 // Find returns the bash to lend: $SHELL of env if that is a bash of at least 4.4, else the first such one on PATH, with
-// its version as "5.2.15". It runs each candidate once, for at most 5 s in which the machine does not stand still. The error is a *[NoBashError].
+// its version as "5.2.15". It runs each candidate once, for at most 5 s in which the machine does not stand still. The error is
+// a *[NoBashError].
 func Find(env []string) (path, version string, err error) {
 	var login, search string
 	for _, kv := range env {

@@ -38,7 +38,7 @@ func (s *Shell) handBack(r *run) {
 	}()
 	script := sn.script(&base, own)
 	if script != "" {
-		lost, _, err := s.askShell(ctx, topLine, "\\builtin : >|\"$__sublet_dir/o\"\n"+script+"\\builtin :")
+		lost, _, err := s.askShell(ctx, topLine, script+"\\builtin :")
 		if err != nil {
 			s.note(r, "what the subshell changed could not be handed back: "+err.Error())
 			return

@@ -13,7 +13,8 @@ import (
 
 // waitsForKeys tells whether a program in the foreground group waits for the terminal: blocked in a read of it, on any of
 // its threads, or in select, poll or epoll where it took the line discipline's place (raw), or asks and has the terminal
-// among what it watches. Where the system shows nothing of that, which is so of another user's program (sudo), that it asks must do.
+// among what it watches. Where the system shows nothing of that, which is so of another user's program (sudo), that it
+// asks must do.
 func waitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() bool) bool {
 	waits := func(pid, tid int) bool {
 		c, ok := syscallOf(pid, tid)

@@ -318,6 +318,7 @@ func TestClose(t *testing.T) {
 				t.Fatal(err)
 			}
 			pid := s.PID()
+			stays := strings.Contains(text, "HUP") && !private && runtime.GOOS == "linux" // as a closed window leaves it
 			do(t, s, leased("sleep 1001 &"))
 			done := make(chan Result, 1)
 			if text == "" {
@@ -329,7 +330,7 @@ func TestClose(t *testing.T) {
 					done <- r
 				}()
 				await(t, began, "the start of "+text)
-				if strings.Contains(text, "HUP") {
+				if stays {
 					awaitTrue(t, "its program", func() bool { return runs(s, "sleep 1000") })
 				}
 			}
@@ -344,10 +345,10 @@ func TestClose(t *testing.T) {
 				t.Errorf("%q: got status %q", text, r.Status)
 			}
 			deadline := time.Now().Add(5 * time.Second)
-			for len(sessionOf(pid)) > 0 && (private || runtime.GOOS != "linux" || !strings.Contains(text, "HUP")) && time.Now().Before(deadline) {
+			for len(sessionOf(pid)) > 0 && !stays && time.Now().Before(deadline) {
 				time.Sleep(5 * time.Millisecond) // the kernel's hang-up is not told to us
 			}
-			if strings.Contains(text, "HUP") && !private && runtime.GOOS == "linux" { // as a closed window leaves it
+			if stays {
 				var names []string
 				eachProcess(inSession(pid), func(st procStat) {
 					names = append(names, st.Name)
@@ -381,39 +382,6 @@ func TestClose(t *testing.T) {
 		t.Errorf("nohup was not respected: %v", err)
 	}
 	_ = exec.Command("kill", "-9", pid).Run()
-}
-
-// What its user meant to outlive the window does: in the foreground, and what they took off the list of jobs where the shell
-// cannot be asked any more.
-func TestCloseLeaves(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("elsewhere it is not seen who ignores SIGHUP")
-	}
-	for _, text := range []string{"nohup sleep 1003 >/dev/null 2>&1", "nohup sleep 1003 2>&1 | cat"} {
-		s := start(t, nil)
-		do(t, s, user("bgd() { \"$@\" & disown; }; bgd sleep 1004; sleep 1005 &"))
-		session := s.PID()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_, _ = s.Run(context.Background(), user(text))
-		}()
-		awaitTrue(t, "nohup to have begun", func() bool { return runs(s, "sleep 1003") })
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		<-done
-		left := leftovers(session, 0)
-		for name, want := range map[string]bool{"sleep 1003": true, "sleep 1004": true, "sleep 1005": false} {
-			if got := slices.ContainsFunc(left, func(p Process) bool { return p.Command == name }); got != want {
-				t.Errorf("%s: %s is left: %v, want %v", text, name, got, want)
-			}
-		}
-		for _, p := range left {
-			_ = syscall.Kill(p.PID, syscall.SIGKILL)
-		}
-	}
 }
 
 func sessionOf(sid int) (list []string) {

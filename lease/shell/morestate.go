@@ -25,8 +25,8 @@ type more struct {
 	disowned []string // jobs it found and took off the list while they run, by process
 }
 
-// readMore reads what more in rc/state.bash writes: lines of `declare -Fx`, `jobs -p`, `dirs -l -p` and `complete -p`; what is open; by how
-// many lines the history grew.
+// readMore reads what more in rc/state.bash writes: lines of `declare -Fx`, `jobs -p`, `dirs -l -p` and `complete -p`;
+// what is open; by how many lines the history grew.
 func (sn *snapshot) readMore(list, open, grew string) {
 	m := &sn.State.more
 	m.specs = make(map[string]string)

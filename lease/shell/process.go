@@ -274,8 +274,8 @@ func (p *process) hangUp() {
 
 // stop ends the shell: SIGHUP, so that it tells its jobs and saves its history, a bounded wait, SIGKILL. The group fg,
 // which has or had the terminal (0 = none), is hung up, too, and in the end killed where kill says so; what runs in the
-// background and ignores SIGHUP (nohup) was meant to stay. It returns when the shell was reaped and its reader has ended, or, with ended false, where
-// SIGKILL has not ended it within the grace either.
+// background and ignores SIGHUP (nohup) was meant to stay. It returns when the shell was reaped and its reader has ended, or,
+// with ended false, where SIGKILL has not ended it within the grace either.
 func (p *process) stop(fg int, kill bool, grace time.Duration) (killed, ended bool) {
 	ended = true
 	select {

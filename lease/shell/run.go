@@ -80,8 +80,8 @@ func (r *run) died() (death, bool) {
 // Run runs one command and returns when its end is proved. While another command runs it returns ErrBusy, after the end
 // of the shell ErrClosed; a Dir that cannot be entered is a *[DirError]. When ctx ends or the time is up the command is
 // cancelled: SIGINT at once, SIGTERM after 2 s, SIGKILL after 2 s more, and Run still returns its Result, within 5 s for a
-// borrower's command, in time in which the machine did not stand still. The shell itself is only ever interrupted; where a borrower's command makes it deaf to that, it is
-// replaced, and the Result says so.
+// borrower's command, in time in which the machine did not stand still. The shell itself is only ever interrupted; where a
+// borrower's command makes it deaf to that, it is replaced, and the Result says so.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if !s.running.CompareAndSwap(false, true) {
 		return Result{}, ErrBusy

@@ -303,8 +303,8 @@ func (sn snapshot) script(base *snapshot, own map[string]bool) string {
 	return b.String()
 }
 
-// writeRest puts back in a new shell what a subshell does not hand back. Options come last: under errexit a failure of what stood
-// behind them would end the shell.
+// writeRest puts back in a new shell what a subshell does not hand back. Options come last: under errexit a failure of what
+// stood behind them would end the shell.
 func (sn snapshot) writeRest(b *strings.Builder) {
 	if sn.State.umask != "" {
 		fmt.Fprintf(b, "\\builtin umask %s\n", sn.State.umask)
@@ -319,24 +319,20 @@ func (sn snapshot) writeRest(b *strings.Builder) {
 // was defined: one that does not parse would cost what stands behind it, and an alias would become a part of it. The names of
 // those that cannot be defined come into the file o.
 func writeFunctions(b *strings.Builder, now, want map[string]string, options []string) {
-	first := true
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if text, ok := now[name]; ok && text == want[name] {
-			continue
-		}
-		if first {
-			b.WriteString("\\builtin shopt -s extglob\n\\builtin shopt -u expand_aliases\n")
-		}
-		first = false
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(want)), func(name string) bool {
+		text, ok := now[name]
+		return ok && text == want[name]
+	})
+	if len(names) == 0 {
+		return
+	}
+	b.WriteString("\\builtin shopt -s extglob\n\\builtin shopt -u expand_aliases\n")
+	for _, name := range names {
 		text, name := quote(want[name]), quote(name)
 		fmt.Fprintf(b, "\\builtin eval %s 2>/dev/null || [[ $(\\builtin declare -f -- %s) == %s ]] || \\builtin printf '%%s ' %s >>\"$__sublet_dir/o\"\n", text, name, text, name)
 	}
-	if !first {
-		fixed := []string{"expand_aliases", "extglob"}
-		on := slices.DeleteFunc(slices.Clone(fixed), func(o string) bool { return !slices.Contains(options, o) })
-		writeOptions(b, fixed, on)
-		writeOptions(b, nil, on)
-	}
+	was := slices.DeleteFunc([]string{"expand_aliases", "extglob"}, func(o string) bool { return !slices.Contains(options, o) })
+	writeOptions(b, []string{"extglob"}, was)
 }
 
 // readState reads what the shell wrote down (d in rc/state.bash).

@@ -12,8 +12,8 @@ import (
 )
 
 // Undo puts back what led from before to after, two states that State returned: directory, variables, aliases, functions,
-// options, what names run, umask, completions, the directory stack. What was changed once more since stays as it is now, as does what prompt hooks keep.
-// ErrBusy while a command runs.
+// options, what names run, umask, completions, the directory stack. What was changed once more since
+// stays as it is now, as does what prompt hooks keep. ErrBusy while a command runs.
 func (s *Shell) Undo(ctx context.Context, before, after State) error {
 	if err := s.lockTurn(ctx, false); err != nil {
 		return err
@@ -26,7 +26,7 @@ func (s *Shell) Undo(ctx context.Context, before, after State) error {
 	now := s.snap.State
 	s.mu.Unlock()
 	want := now.without(before, after)
-	lost, status, err := s.askShell(ctx, topLine, "\\builtin : >|\"$__sublet_dir/o\"\n"+restoreScript(now, want)+"\n\\builtin :")
+	lost, status, err := s.askShell(ctx, topLine, restoreScript(now, want)+"\n\\builtin :")
 	if err != nil {
 		return err
 	}

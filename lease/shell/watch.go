@@ -132,7 +132,10 @@ func (w *watcher) rescue() {
 		_ = syscall.Kill(w.p.pid, syscall.SIGCONT) // `suspend`, or a child: there is no shell above this one to go back to
 		return
 	}
-	if !own || w.r.unfinished() && !w.s.shaky.Load() {
+	if !own {
+		return
+	}
+	if w.r.unfinished() && !w.s.shaky.Load() {
 		return // the rest is the user's to type, or ^C
 	}
 	// Where it cannot be seen, after a ^C no builtin reads any more.
