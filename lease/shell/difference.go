@@ -37,7 +37,7 @@ func Difference(a, b State) string {
 		parts = append(parts, text)
 	}
 	if a.Dir != b.Dir {
-		parts = append(parts, "left you in "+shortDir(b.Dir, b.Vars["HOME"]))
+		parts = append(parts, "left you in "+ShortDir(b.Dir, b.Vars["HOME"]))
 	}
 	added, changed, removed := compare(a.Vars, b.Vars, noise)
 	if a.kept != nil && b.kept != nil {
@@ -148,7 +148,8 @@ func compare(a, b map[string]string, skip map[string]bool) (added, changed, remo
 	return added, changed, removed
 }
 
-func shortDir(dir, home string) string {
+// ShortDir is dir as a person writes it: ~ for what begins with home.
+func ShortDir(dir, home string) string {
 	if home != "" && home != "/" {
 		if dir == home {
 			return "~"

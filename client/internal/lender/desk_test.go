@@ -26,6 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type clock struct {
 	dies, looks time.Duration
 	hooks       time.Duration // how long prompt hooks take behind that
+	expands     time.Duration // how long the prompt takes
 	gone        chan struct{}
 	began       func(shell.Command) // nil = none
 	fails       error               // what Run and Undo return, who do nothing then
@@ -199,7 +200,14 @@ func (c *clock) Write(p []byte) (int, error) { return len(p), nil }
 func (c *clock) Resize(shell.Size) error { return nil }
 
 // Prompt tells how often it was called.
-func (c *clock) Prompt(context.Context) (shell.Prompt, error) {
+func (c *clock) Prompt(ctx context.Context) (shell.Prompt, error) {
+	if c.expands > 0 {
+		select {
+		case <-time.After(c.expands):
+		case <-ctx.Done():
+			return shell.Prompt{}, context.Cause(ctx)
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.prompts++

@@ -73,6 +73,7 @@ func (l *Lender) acquireLocked(m *wire.AcquireShellLease) {
 	}
 	l.waiting = l.waiting[:0:0]
 	l.waiting = append(l.waiting, m)
+	l.wantedLocked()
 	if g := l.grant; g != nil {
 		// One holder at most: it ends now, its command first.
 		l.endLocked(g, wire.ReleasedExpired, errLeaseOver)
@@ -144,6 +145,7 @@ func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand, undo bool) {
 		e := &execution{msg: m, undo: undo, grant: g, done: make(chan struct{})}
 		e.ctx, e.cancel = context.WithCancelCause(l.ctx)
 		g.exec, l.lentAt = e, time.Now()
+		l.wantedLocked()
 		l.stir()
 		l.changedLocked()
 	}

@@ -128,6 +128,8 @@ type Lender struct {
 	newest  uint64                    // newest fence seen on this link: what comes with an older one is over
 	grace   *time.Timer               // ends a grant whose link is down
 	looking func()                    // ends a look at the state, now or soon: the user wants the shell
+	// expanding has an expansion of the prompt end soon, once it had promptDue; nil where there is none.
+	expanding func()
 
 	// What the daemon and the user were told of the shell's state.
 	dirty   bool                     // a command ran since state was looked at

@@ -73,12 +73,93 @@ func TestUsersPromptDoesNotWait(t *testing.T) {
 		if p := <-d.ask(time.Minute); p != "1$ " || time.Since(begun) != 0 {
 			t.Errorf("got prompt %q after %v, want the first at once", p, time.Since(begun))
 		}
-		// Who cannot wait as long as borrowers go on has the last one known.
+		// Who cannot wait as long as borrowers go on has none: the last one known may tell another folder.
 		d.execute(1, "y", "make")
 		d.take("CommandStarted")
 		d.sh.finish(0, shell.State{})
-		if p := <-d.ask(promptRest / 2); p != "1$ " {
-			t.Errorf("got prompt %q, want the last one known", p)
+		if p := <-d.ask(promptRest / 2); p != context.DeadlineExceeded.Error() {
+			t.Errorf("got prompt %q, want none", p)
+		}
+	})
+}
+
+// A prompt that takes long keeps whoever wants the shell waiting for promptDue from its beginning, and no longer. Where nobody
+// wants the shell it is told, however long that took.
+func TestSlowPromptGivesWay(t *testing.T) {
+	borrower := func(d *desk) {
+		d.acquire(1)
+		d.execute(1, "x", "ls")
+	}
+	for _, c := range []struct {
+		name  string
+		since time.Duration // the expansion began
+		want  func(d *desk)
+		waits time.Duration
+	}{
+		{"the user, soon", promptDue / 5, func(d *desk) { d.run("ls", false) }, promptDue - promptDue/5},
+		{"the user, late", 3 * promptDue, func(d *desk) { d.run("ls", false) }, 0},
+		{"a borrower, soon", promptDue / 5, borrower, promptDue - promptDue/5},
+		{"a borrower, late", 3 * promptDue, borrower, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			atDesk(t, func(t *testing.T, d *desk) {
+				d.sh.expands = time.Hour
+				if p := <-d.ask(2 * time.Hour); p != "1$ " {
+					t.Errorf("got prompt %q of a shell that nobody wants", p)
+				}
+				asked := d.ask(2 * time.Hour)
+				time.Sleep(c.since)
+				c.want(d)
+				if ran := d.sh.ran(); len(ran) > 0 && c.waits > 0 {
+					t.Errorf("%q ran while the shell expanded the prompt", ran)
+				}
+				time.Sleep(c.waits)
+				synctest.Wait()
+				if ran := d.sh.ran(); len(ran) != 1 {
+					t.Errorf("%q ran after %v, want ls", ran, c.waits)
+				}
+				if p := <-asked; p != context.Canceled.Error() {
+					t.Errorf("got prompt %q, want none", p)
+				}
+				d.sh.finish(0, shell.State{})
+				d.kinds()
+			})
+		})
+	}
+}
+
+// Nor does one begin while the user's command waits for the shell.
+func TestPromptBehindTheUser(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		if err := d.l.take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.sh.expands = time.Hour
+		asked := d.ask(2 * time.Hour)
+		ended := d.run("ls", false)
+		d.l.give()
+		synctest.Wait()
+		d.sh.finish(0, shell.State{})
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if p := <-asked; p != ErrBusy.Error() && p != "1$ " {
+			t.Errorf("got prompt %q", p)
+		}
+	})
+}
+
+// Who presses Tab does not wait for it either.
+func TestCompletionBehindASlowPrompt(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.sh.expands = time.Hour
+		asked := d.ask(2 * time.Hour)
+		begun := time.Now()
+		if _, _, err := d.l.Complete(t.Context(), "l", 1); err != nil || time.Since(begun) != promptDue {
+			t.Errorf("got %v after %v, want completions after %v", err, time.Since(begun), promptDue)
+		}
+		if p := <-asked; p != context.Canceled.Error() {
+			t.Errorf("got prompt %q, want none", p)
 		}
 	})
 }

@@ -69,6 +69,7 @@ func (l *Lender) Run(ctx context.Context, text string, takeBack bool, out func([
 	if l.looking != nil {
 		l.looking()
 	}
+	l.wantedLocked()
 	l.changedLocked()
 	l.mu.Unlock()
 

@@ -28,22 +28,25 @@ func (l *Lender) ExitStatus() int { return l.sh.ExitStatus() }
 
 // promptRest is how long the shell must have been left alone by borrowers before it is asked for the prompt: no person
 // notices, and a borrower with several commands does not wait for a prompt, which may run programs, after each of them.
-const promptRest = 100 * time.Millisecond
+// promptDue is how long an expansion may keep waiting whoever wants the shell, from its beginning.
+const (
+	promptRest = 100 * time.Millisecond
+	promptDue  = 500 * time.Millisecond
+)
 
-// Prompt is the user's own prompt, expanded. It gives way to borrowers, but for the one after the user's own command.
-// While the shell is in use, and where ctx ends first, it is the last one known.
-func (l *Lender) Prompt(ctx context.Context) (shell.Prompt, error) {
+// Prompt is the user's own prompt, expanded. It gives way to borrowers, but for the one after the user's own command; one that
+// takes longer than promptDue gives way to whoever wants the shell, and ctx's cause is the error, as where ctx ends first. While
+// the shell is in use it is a *LentError or ErrBusy, at once.
+func (l *Lender) Prompt(ctx context.Context) (p shell.Prompt, err error) {
 	called := time.Now()
-	err := l.rest(ctx)
-	if err == nil {
-		err = l.idle(ctx, func() error { return l.expand(ctx, called) })
+	if err := l.rest(ctx); err != nil {
+		return p, err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err != nil && l.prompt.Text != "" {
-		return l.prompt, nil
-	}
-	return l.prompt, err
+	err = l.idle(ctx, func() (err error) {
+		p, err = l.expand(ctx, called)
+		return err
+	})
+	return p, err
 }
 
 // rest waits until borrowers have left the shell alone for promptRest.
@@ -67,26 +70,55 @@ func (l *Lender) rest(ctx context.Context) error {
 }
 
 // expand asks the shell for the prompt, unless somebody else did after called. The caller holds the token.
-func (l *Lender) expand(ctx context.Context, called time.Time) error {
+func (l *Lender) expand(ctx context.Context, called time.Time) (shell.Prompt, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	l.mu.Lock()
+	if l.prompted.After(called) {
+		defer l.mu.Unlock()
+		return l.prompt, nil
+	}
+	if l.user != nil {
+		l.mu.Unlock()
+		return shell.Prompt{}, ErrBusy // theirs is on its way
+	}
 	begun := time.Now()
-	known := l.prompted.After(called)
+	var due *time.Timer
+	l.expanding = func() {
+		if due == nil {
+			due = time.AfterFunc(time.Until(begun.Add(promptDue)), cancel)
+		}
+	}
+	if g := l.grant; g != nil && g.exec != nil || len(l.waiting) > 0 {
+		l.expanding()
+	}
 	l.mu.Unlock()
-	if known {
-		return nil
-	}
 	prompt, err := l.sh.Prompt(ctx)
-	if err != nil {
-		return err
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.expanding = nil
+	if due != nil {
+		due.Stop()
+	}
+	if err != nil {
+		return shell.Prompt{}, err
+	}
 	l.prompt, l.prompted = prompt, begun
-	return nil
+	return prompt, nil
+}
+
+// wantedLocked tells an expansion of the prompt that somebody wants the shell.
+func (l *Lender) wantedLocked() {
+	if l.expanding != nil {
+		l.expanding()
+	}
 }
 
 // Complete asks the shell for completions. While it is in use it returns *LentError or ErrBusy at once.
 func (l *Lender) Complete(ctx context.Context, line string, cursor int) (from int, cs []shell.Completion, err error) {
+	l.mu.Lock()
+	l.wantedLocked()
+	l.mu.Unlock()
 	err = l.idle(ctx, func() (err error) {
 		from, cs, err = l.sh.Complete(ctx, line, cursor)
 		l.mu.Lock()

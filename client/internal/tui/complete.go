@@ -58,6 +58,9 @@ func (m *model) tab() {
 
 // onCompleted shows what the shell proposed, unless the line went on meanwhile.
 func (m *model) onCompleted(c completed) {
+	if m.promptNo < m.expansions.last.Load() {
+		m.readPrompt() // the one that took long gave way
+	}
 	line, pos := m.ed.text, m.ed.pos
 	if m.ai {
 		line, pos = ": "+line, pos+2

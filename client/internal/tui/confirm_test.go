@@ -33,6 +33,7 @@ func newDesk(t *testing.T) *desk {
 		paint: newPainter(s, 80, 24, th), keys: &keyboard{now: now}, run: run, inbox: newInbox(), now: now, w: 80, h: 24,
 		cards: map[wire.ExecutionID]*card{}, linked: true, session: wire.SessionInfo{ID: "s1"}, prompt: "$ ",
 	}
+	d.expansions = &expansions{shell: d.sh, run: run, inbox: d.inbox}
 	return d
 }
 

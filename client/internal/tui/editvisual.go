@@ -77,9 +77,7 @@ func (m *model) onEdited(d runDone) {
 	defer os.RemoveAll(e.dir)
 	m.ai = e.ai
 	m.ed.set(d.run.line)
-	if d.prompt.Text != "" {
-		m.onPrompt(d.prompt)
-	}
+	m.onPrompt(d.prompt)
 	if lent, ok := errors.AsType[*lender.LentError](d.err); ok {
 		m.noEditor(lent.Lending.Holder)
 		return

@@ -33,19 +33,24 @@ type fakeShell struct {
 	lending  lender.Lending
 	taken    int
 	undone   string
-	editing  string // of set -o
-	prompts  int    // how often it was asked for
+	undo     func()
+	dir      atomic.Value // string
+	editing  string       // of set -o
+	prompts  int          // how often it was asked for
 	boom     atomic.Bool
 	exited   chan struct{}
 	status   int
 
 	run      func(ctx context.Context, text string, out func([]byte)) (shell.Result, error)
 	complete func(line string, cursor int) (int, []shell.Completion, error)
+	prompt   func(ctx context.Context) (shell.Prompt, error)
 	input    chan []byte // what is typed while a command runs
 }
 
 func newFakeShell() *fakeShell {
-	return &fakeShell{exited: make(chan struct{}), input: make(chan []byte, 1000)}
+	s := &fakeShell{exited: make(chan struct{}), input: make(chan []byte, 1000)}
+	s.dir.Store("/home/u")
+	return s
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -99,7 +104,10 @@ func (s *fakeShell) commands() []string {
 	return append([]string(nil), s.ran...)
 }
 func (s *fakeShell) Resize(shell.Size) error { return nil }
-func (s *fakeShell) Prompt(context.Context) (shell.Prompt, error) {
+func (s *fakeShell) Prompt(ctx context.Context) (shell.Prompt, error) {
+	if s.prompt != nil {
+		return s.prompt(ctx)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prompts++
@@ -121,7 +129,7 @@ func (s *fakeShell) Dir() string {
 	if s.boom.Load() {
 		panic("boom in Update")
 	}
-	return "/home/u"
+	return s.dir.Load().(string)
 }
 
 func (s *fakeShell) Lending() lender.Lending {
@@ -137,6 +145,9 @@ func (s *fakeShell) TakeBack() {
 }
 
 func (s *fakeShell) UndoShell(context.Context) (string, error) {
+	if s.undo != nil {
+		s.undo()
+	}
 	return s.undone, nil
 }
 func (s *fakeShell) Exited() <-chan struct{} { return s.exited }

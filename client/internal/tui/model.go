@@ -8,7 +8,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"sublet/client/internal/lender"
-	"sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -32,29 +31,30 @@ type model struct {
 	exitCode int
 
 	// The line being written.
-	ai          bool
-	ed          editor
-	view        editorView
-	prompt      string // the user's own, as the shell last said it
-	prompted    bool   // it did say it
-	promptTries int    // how often it was asked again
-	clean       string // it, made fit for the screen
-	cleanOf     string
-	lines       history
-	asks        history
-	search      *search
-	comp        *completion
-	compSeq     int
-	hint        []string // below the line, until the next key
-	picker      *picker
-	lastKey     time.Time
-	dotted      int  // how often M-. was pressed in a row
-	dotAt       int  // where its word begins
-	quoted      bool // ^V: the next key goes in as it is
-	prefixed    bool // ^X: the next key is one of readline's C-x commands
-	idleC       time.Time
-	leave       time.Time // ^D on an empty line while a turn runs
-	clearOK     time.Time // /clear was asked for once
+	ai         bool
+	ed         editor
+	view       editorView
+	prompt     string // the user's own, as the shell last said it, or one that stands in for it
+	promptDir  string // where the shell was then
+	promptNo   int64  // which expansion it is
+	expansions *expansions
+	clean      string // it, made fit for the screen
+	cleanOf    string
+	lines      history
+	asks       history
+	search     *search
+	comp       *completion
+	compSeq    int
+	hint       []string // below the line, until the next key
+	picker     *picker
+	lastKey    time.Time
+	dotted     int  // how often M-. was pressed in a row
+	dotAt      int  // where its word begins
+	quoted     bool // ^V: the next key goes in as it is
+	prefixed   bool // ^X: the next key is one of readline's C-x commands
+	idleC      time.Time
+	leave      time.Time // ^D on an empty line while a turn runs
+	clearOK    time.Time // /clear was asked for once
 
 	// The shell.
 	userRun *userRun
@@ -115,11 +115,9 @@ type (
 		e    *entry
 		text string
 	}
-	promptRead    struct{ prompt shell.Prompt }
-	promptOverdue struct{}
-	historyRead   struct{ lines []string }
-	taskFailed    struct{ text, hint string }
-	printText     struct {
+	historyRead struct{ lines []string }
+	taskFailed  struct{ text, hint string }
+	printText   struct {
 		text string
 		kind entryKind
 	}
@@ -210,9 +208,11 @@ func (m *model) handle(msg any) {
 	case rendered:
 		msg.e.text, msg.e.ready = msg.text, true
 	case promptRead:
-		m.onPrompt(msg.prompt)
+		m.onPrompt(msg)
 	case promptOverdue:
-		m.readPrompt()
+		m.onPromptOverdue(msg)
+	case shellUndone:
+		m.onShellUndone(msg)
 	case historyRead:
 		m.lines.load(msg.lines)
 	case printText:
@@ -429,33 +429,6 @@ func (m *model) hintLines(lines ...string) {
 	m.dirty = true
 }
 
-func (m *model) readPrompt() {
-	sh := m.shell
-	m.task(func(ctx context.Context) tea.Msg {
-		p, err := boundedPrompt(ctx, sh)
-		if err != nil {
-			p = shell.Prompt{} // the last one stays
-		}
-		return promptRead{p}
-	})
-}
-
-// onPrompt takes the user's prompt in. A shell that did not tell it in time is asked again, a few times: on a busy machine
-// the very first answer may take longer than promptWait, and a bare $ must not stay for that.
-func (m *model) onPrompt(p shell.Prompt) {
-	text := p.Text
-	const tries, pause = 10, 300 * time.Millisecond
-	if text == "" && !m.prompted && m.promptTries < tries && m.userRun == nil {
-		m.promptTries++
-		m.after(pause, promptOverdue{})
-	}
-	m.prompted = m.prompted || text != ""
-	if text != "" || p.Editing != "" {
-		m.ed.setVi(p.Editing == "vi" || p.Editing == "" && m.opt.Vi)
-	}
-	m.prompt = firstOf(text, m.prompt, "$ ")
-}
-
 func (m *model) readHistory() {
 	sh := m.shell
 	m.task(func(ctx context.Context) tea.Msg {
@@ -467,13 +440,4 @@ func (m *model) readHistory() {
 		}
 		return historyRead{lines}
 	})
-}
-
-// promptWait bounds how long the user's prompt may take (a slow prompt theme must not hide that the command is done).
-const promptWait = 500 * time.Millisecond
-
-func boundedPrompt(ctx context.Context, sh Shell) (shell.Prompt, error) {
-	ctx, cancel := context.WithTimeout(ctx, promptWait)
-	defer cancel()
-	return sh.Prompt(ctx)
 }

@@ -233,7 +233,8 @@ func (p *Program) newModel(th theme, size shell.Size) *model {
 	return &model{
 		opt: *o, daemon: o.Daemon, shell: o.Shell, th: th, md: &markdown{profile: th.profile, ascii: th.ascii},
 		paint: p.paint, keys: p.keys, run: p.tasks, inbox: p.inbox, now: o.now, w: size.Cols, h: size.Rows,
-		cards: map[wire.ExecutionID]*card{}, linked: o.Daemon.Connected(), session: o.Daemon.Session(),
+		expansions: &expansions{shell: o.Shell, run: p.tasks, inbox: p.inbox},
+		cards:      map[wire.ExecutionID]*card{}, linked: o.Daemon.Connected(), session: o.Daemon.Session(),
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 	"mvdan.cc/sh/v3/syntax"
 
 	"sublet/client/internal/lender"
@@ -49,7 +48,7 @@ type runDone struct {
 	run    *userRun
 	res    shell.Result
 	err    error
-	prompt shell.Prompt
+	prompt promptRead
 	raw    []byte // the last of what it printed
 	alt    bool   // it took the whole screen: its output is no text
 }
@@ -151,42 +150,6 @@ func (m *model) promptLine(text string) string {
 	return s
 }
 
-// shellPrompt is the user's own prompt between its marks. Nothing in it may move the cursor, which would spoil what
-// stands above; colours, titles and the like are as in bash.
-func (m *model) shellPrompt() string {
-	if m.prompt == "" {
-		return "" // not known yet: nothing is better than a prompt that changes
-	}
-	if m.cleanOf != m.prompt {
-		m.cleanOf, m.clean = m.prompt, markPrompt+cleanPrompt(m.prompt)+markLine
-	}
-	return m.clean
-}
-
-// cleanPrompt leaves of an expanded prompt the text, its lines, colours, and strings for the terminal (titles, marks,
-// links).
-func cleanPrompt(s string) string {
-	var b strings.Builder
-	s = strings.ReplaceAll(s, "\r\n", "\n")
-	for len(s) > 0 {
-		seq, width, n, _ := ansi.DecodeSequence(s, ansi.NormalState, nil)
-		if n == 0 {
-			break
-		}
-		s = s[n:]
-		switch {
-		case width > 0, seq == "\n":
-			b.WriteString(seq)
-		case seq == "\t":
-			b.WriteString("    ")
-		case len(seq) < 2 || seq[0] != 0x1b:
-		case seq[1] == '[' && seq[len(seq)-1] == 'm', seq[1] == ']', seq[1] == '(':
-			b.WriteString(seq)
-		}
-	}
-	return b.String()
-}
-
 // runShell gives the terminal to a command of the user's. If an agent's command runs in the shell, the line stays and
 // the user is told; takeBack then ends the agent's command first.
 func (m *model) runShell(text string, takeBack bool) {
@@ -219,7 +182,7 @@ func (m *model) giveTerminal(run *userRun) {
 	if !run.waits {
 		held <- m.holdFor(run)
 	}
-	sh, paint, keys, inbox := m.shell, m.paint, m.keys, m.inbox
+	sh, paint, keys, inbox, prompts := m.shell, m.paint, m.keys, m.inbox, m.expansions
 	m.task(func(ctx context.Context) tea.Msg {
 		done := runDone{run: run}
 		var kept tail
@@ -260,9 +223,7 @@ func (m *model) giveTerminal(run *userRun) {
 		}
 		// A shell that is lent has no prompt to tell until its borrowers rest, and until then no key would be the editor's.
 		if _, lent := errors.AsType[*lender.LentError](done.err); !lent {
-			if prompt, err := boundedPrompt(ctx, sh); err == nil {
-				done.prompt = prompt
-			}
+			done.prompt = prompts.soon(ctx)
 		}
 		select {
 		case <-paint.release():
@@ -323,9 +284,7 @@ func (m *model) onRunDone(d runDone) {
 		return
 	}
 	defer func() { m.keys.unpark(d.err == nil) }() // a command that did not run takes what was typed behind it along
-	if d.prompt.Text != "" {
-		m.onPrompt(d.prompt)
-	}
+	m.onPrompt(d.prompt)
 	var lent *lender.LentError
 	switch {
 	case errors.As(d.err, &lent):

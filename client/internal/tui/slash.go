@@ -211,15 +211,26 @@ func (m *model) slashUndoShell(string) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		changed, err := sh.UndoShell(ctx)
-		switch {
-		case err != nil:
-			return taskFailed{"/undo-shell: " + err.Error(), ""}
-		case changed == "":
-			return m.quiet("no agent changed anything in your shell")
-		}
-		return m.quiet("put back in your shell: " + visibleLine(changed))
+		return shellUndone{changed, err}
 	})
-	m.readPrompt()
+}
+
+// shellUndone is the end of /undo-shell.
+type shellUndone struct {
+	changed string
+	err     error
+}
+
+func (m *model) onShellUndone(u shellUndone) {
+	switch {
+	case u.err != nil:
+		m.fail("/undo-shell: "+u.err.Error(), "")
+	case u.changed == "":
+		m.handle(m.quiet("no agent changed anything in your shell"))
+	default:
+		m.handle(m.quiet("put back in your shell: " + visibleLine(u.changed)))
+	}
+	m.readPrompt() // not before: it may be in another folder now
 }
 
 func (m *model) slashRename(args string) {

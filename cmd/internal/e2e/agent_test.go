@@ -66,6 +66,11 @@ func TestAgentBorrowsTheShell(t *testing.T) {
 	term.mode(false)
 	term.see(`^sub\$`)
 	term.run(`echo "$THEIRS in ${PWD##*/}"`, `^yes in sub$`)
+	term.atPrompt()
+	term.send("/undo-shell", enter)
+	term.see(`put back in your shell: left you in .*project, unset THEIRS`)
+	w.await("the prompt of the folder it is in now", func() bool { return term.cursorLine() == "project$" })
+	term.run(`echo "${THEIRS-nothing} in ${PWD##*/}"`, `^nothing in project$`)
 	// Every step of the lease went over the wire and was stored with its end.
 	out, _, code := w.sublet("session", "show", "--json", w.lastSession())
 	if code != 0 {

@@ -63,6 +63,20 @@ export FROM_RC=yes
 	}
 }
 
+// A prompt that takes longer than the screen waits for it is shown once it is there, and keeps no command waiting.
+func TestSlowPrompt(t *testing.T) {
+	w := newWorld(t, `PS1='$(sleep ${SLOW-0.8})at \W$ '`, nil)
+	term := w.open()
+	term.see(`^at project\$`)
+	term.send("cd /usr", enter)
+	term.see(`^at usr\$`)
+	term.run("SLOW=1000; cd /", `^/\$`) // one that stands in for it
+	for _, word := range []string{"one", "two"} {
+		term.run("echo "+word, `^/\$ echo `+word+`\n`+word+`\n/\$`)
+	}
+	term.run("SLOW=0", `^at /\$`)
+}
+
 // Ctrl-C ends the command and not the program (T6d); Ctrl-Z stops it, and jobs, bg and fg know it.
 func TestJobControl(t *testing.T) {
 	w := newWorld(t, "", nil)
