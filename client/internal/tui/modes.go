@@ -5,6 +5,8 @@ import "bytes"
 const (
 	pasteOn  = "\x1b[?2004h"
 	pasteOff = "\x1b[?2004l"
+	// wholeScreen has all of it scroll again. That alone would move the cursor.
+	wholeScreen = "\x1b7\x1b[r\x1b8"
 	// endString ends a string (a title, a graphic) that a program, killed, or a binary file left open: a terminal would
 	// swallow everything behind it, the prompt too. Where none is open it does nothing.
 	endString = "\x1b\\"
@@ -14,10 +16,10 @@ const (
 
 // ResetSequences returns what brings a terminal back from any mode that sublet, or a program that ran in it, may have
 // left on (T6c): the alternate screen, synchronised output, mouse and focus reports, bracketed paste, the keypad, the
-// kitty keyboard, a hidden cursor, colours. It is safe on a terminal where none of them is on: the alternate screen is
-// left by 1047, which unlike 1049 does not move the cursor.
+// kitty keyboard, a scroll region, a hidden cursor, colours. It is safe on a terminal where none of them is on: the alternate
+// screen is left by 1047, which unlike 1049 does not move the cursor.
 func ResetSequences() string {
-	return quiet + "\x1b[?1047l\x1b[?2026l" +
+	return quiet + "\x1b[?1047l\x1b[?2026l" + wholeScreen +
 		"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1004l" +
 		pasteOff + "\x1b[?1l\x1b>\x1b[?7h\x1b[=0;1u\x1b[>4;0m\x1b[?25h\x1b[m"
 }
@@ -159,8 +161,8 @@ func (t *modeTracker) reset(b []byte) []byte {
 	if t.keypad {
 		b = append(b, "\x1b>"...)
 	}
-	if t.margin { // setting it moves the cursor
-		b = append(b, "\x1b7\x1b[r\x1b8"...)
+	if t.margin {
+		b = append(b, wholeScreen...)
 	}
 	if t.other {
 		b = append(b, "\x1b[>4;0m"...)

@@ -257,6 +257,11 @@ func TestResetSequences(t *testing.T) {
 	if odd := s.odd(); len(odd) > 0 {
 		t.Errorf("left on: %v", odd)
 	}
+	var m modeTracker
+	m.scan([]byte("\x1b[2;4r" + ResetSequences()))
+	if m.margin {
+		t.Error("only a part of the screen scrolls")
+	}
 }
 
 // A window made narrower wraps what stood there; the picture is drawn in its place, once.
