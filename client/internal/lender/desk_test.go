@@ -123,6 +123,12 @@ func (c *clock) dying(after time.Duration) {
 	c.mu.Unlock()
 }
 
+func (c *clock) expanding(takes time.Duration) {
+	c.mu.Lock()
+	c.expands = takes
+	c.mu.Unlock()
+}
+
 func (c *clock) clashes() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,9 +207,12 @@ func (c *clock) Resize(shell.Size) error { return nil }
 
 // Prompt tells how often it was called.
 func (c *clock) Prompt(ctx context.Context) (shell.Prompt, error) {
-	if c.expands > 0 {
+	c.mu.Lock()
+	takes := c.expands
+	c.mu.Unlock()
+	if takes > 0 {
 		select {
-		case <-time.After(c.expands):
+		case <-time.After(takes):
 		case <-ctx.Done():
 			return shell.Prompt{}, context.Cause(ctx)
 		}

@@ -1,6 +1,7 @@
 package lender
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -59,6 +60,7 @@ func (s *sides) actions() map[string]func(*rapid.T) {
 		"late or twice":   s.again,
 		"user runs":       seldom(2, s.userRuns),
 		"user takes back": seldom(3, func(*rapid.T) { s.l.TakeBack() }),
+		"window asks":     seldom(1, s.asks),
 		"command prints":  s.prints,
 		"command ends":    s.ends,
 		"command ends 2":  s.ends,
@@ -455,10 +457,26 @@ func (s *sides) userRuns(t *rapid.T) {
 		t.Fatalf("the user was refused the shell: %v, lent %+v", err, lent)
 	}
 	if err == nil && lent.Command == "" {
-		if s.pass(lookWanted); !s.sh.runs("u") {
+		if s.pass(max(lookWanted, promptDue)); !s.sh.runs("u") {
 			t.Fatalf("the user's command has not begun and nothing runs (lent %+v)", lent)
 		}
 	}
+}
+
+// asks is the screen that wants the prompt, which may take long, or completions.
+func (s *sides) asks(t *rapid.T) {
+	s.sh.expanding(rapid.SampledFrom([]time.Duration{0, promptDue / 2, time.Hour}).Draw(t, "expands"))
+	completes := rapid.Bool().Draw(t, "completes")
+	s.work.Go(func() {
+		ctx, cancel := context.WithTimeout(s.ctx, 10*time.Second)
+		defer cancel()
+		if completes {
+			_, _, _ = s.l.Complete(ctx, "l", 1)
+		} else {
+			_, _ = s.l.Prompt(ctx)
+		}
+	})
+	synctest.Wait()
 }
 
 func (s *sides) prints(*rapid.T) {

@@ -24,7 +24,7 @@ const diesMost = 5 * time.Second
 type record struct {
 	ctx  context.Context // of the user's commands
 	stop context.CancelFunc
-	work sync.WaitGroup // the user's commands
+	work sync.WaitGroup // the user's commands, and what the screen asks
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -85,7 +85,7 @@ func (r *record) begins(c shell.Command) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c.User {
-		if waited := time.Since(r.wanted[c.Text]); waited > diesMost+lookWanted {
+		if waited := time.Since(r.wanted[c.Text]); waited > diesMost+max(lookWanted, promptDue) {
 			r.wrongLocked("the user waited %v for the shell", waited)
 		}
 		delete(r.wanted, c.Text)
@@ -237,7 +237,7 @@ func (s *sides) settle() {
 		s.t.Fatalf("borrowers still wait for %v", s.running)
 	}
 	s.l.mu.Lock()
-	left := s.l.grant != nil || len(s.l.waiting) > 0 || s.l.token != nil || s.l.user != nil || s.l.grace != nil || s.l.looking != nil
+	left := s.l.grant != nil || len(s.l.waiting) > 0 || s.l.token != nil || s.l.user != nil || s.l.grace != nil || s.l.looking != nil || s.l.expanding != nil
 	s.l.mu.Unlock()
 	if left {
 		s.t.Fatalf("the client has something left: %+v", s.l.Lending())

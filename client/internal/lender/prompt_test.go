@@ -95,17 +95,32 @@ func TestSlowPromptGivesWay(t *testing.T) {
 		since time.Duration // the expansion began
 		want  func(d *desk)
 		waits time.Duration
+		dirty bool // the state is not known
+		lent  bool
 	}{
-		{"the user, soon", promptDue / 5, func(d *desk) { d.run("ls", false) }, promptDue - promptDue/5},
-		{"the user, late", 3 * promptDue, func(d *desk) { d.run("ls", false) }, 0},
-		{"a borrower, soon", promptDue / 5, borrower, promptDue - promptDue/5},
-		{"a borrower, late", 3 * promptDue, borrower, 0},
+		{"the user, soon", promptDue / 5, func(d *desk) { d.run("ls", false) }, promptDue - promptDue/5, false, false},
+		{"the user, late", 3 * promptDue, func(d *desk) { d.run("ls", false) }, 0, false, false},
+		{"a borrower, whose lease waits for a look at the state", 3 * promptDue, func(d *desk) {
+			d.acquire(1)
+			d.take("ShellLeaseAcquired")
+			d.execute(1, "x", "ls")
+		}, 0, true, false},
+		{"a borrower, soon", promptDue / 5, borrower, promptDue - promptDue/5, false, false},
+		{"a borrower that has the lease", 3 * promptDue, func(d *desk) { d.execute(1, "x", "ls") }, 0, false, true},
+		{"a borrower, late", 3 * promptDue, borrower, 0, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			atDesk(t, func(t *testing.T, d *desk) {
 				d.sh.expands = time.Hour
 				if p := <-d.ask(2 * time.Hour); p != "1$ " {
 					t.Errorf("got prompt %q of a shell that nobody wants", p)
+				}
+				d.l.mu.Lock()
+				d.l.dirty = c.dirty
+				d.l.mu.Unlock()
+				if c.lent {
+					d.acquire(1)
+					time.Sleep(promptRest)
 				}
 				asked := d.ask(2 * time.Hour)
 				time.Sleep(c.since)
@@ -116,7 +131,7 @@ func TestSlowPromptGivesWay(t *testing.T) {
 				time.Sleep(c.waits)
 				synctest.Wait()
 				if ran := d.sh.ran(); len(ran) != 1 {
-					t.Errorf("%q ran after %v, want ls", ran, c.waits)
+					t.Fatalf("%q ran after %v, want ls", ran, c.waits)
 				}
 				if p := <-asked; p != context.Canceled.Error() {
 					t.Errorf("got prompt %q, want none", p)
