@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -222,7 +221,7 @@ func (s *Shell) questionLocked(q *question, flags, script string) error {
 	if err := s.arrangeLocked(flags); err != nil {
 		return err
 	}
-	s.ask = q
+	s.ask, s.prompt = q, ""
 	s.proc.stream.question(s.nonce, s.verboseLocked())
 	return s.typeLocked("")
 }
@@ -323,28 +322,47 @@ type Prompt struct {
 	Editing string // "vi" or "emacs", as the user set it with set -o; "" is neither
 }
 
-// Prompt is the user's prompt as it is now. ErrBusy while a command runs.
+// Prompt is the user's prompt as their hooks leave it; the one behind a command may be had once, another is expanded anew.
+// ErrBusy while a command runs.
 func (s *Shell) Prompt(ctx context.Context) (Prompt, error) {
 	if err := s.lockTurn(ctx, false); err != nil {
 		return Prompt{}, err
 	}
 	defer func() { <-s.turn }()
+	if err := s.awaitIdle(ctx); err != nil {
+		return Prompt{}, err
+	}
+	if p, told := s.toldPrompt(true); told {
+		return p, nil
+	}
 	out, _, err := s.askShell(ctx, inHook, `\builtin printf '%s\n' "${__sublet_ed-}" >|"$__sublet_dir/o"
 \builtin shopt ${__sublet_pv:--s} promptvars
 \__sublet_ret "$__sublet__s"
 \builtin printf %s "${__sublet_ps1@P}" >>"$__sublet_dir/o"
 \builtin shopt -s promptvars`)
-	if err != nil {
-		return Prompt{}, err
+	if err == nil {
+		err = s.awaitIdle(ctx) // behind the user's hooks
 	}
-	editing, text, _ := bytes.Cut(out, []byte("\n"))
-	clean := make([]byte, 0, len(text))
-	for _, b := range text {
-		if b != 1 && b != 2 {
-			clean = append(clean, b)
-		}
+	p, told := s.toldPrompt(false)
+	if err == nil && !told {
+		p = parsePrompt(string(out))
 	}
-	return Prompt{Text: string(clean), Editing: string(editing)}, nil
+	return p, err
+}
+
+// toldPrompt returns the prompt that the shell told together with being ready, once, and whether it is to tell the next.
+func (s *Shell) toldPrompt(next bool) (p Prompt, told bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told = s.prompt != ""
+	p = parsePrompt(s.prompt)
+	s.prompt, s.prompts = "", next && !told
+	return p, told
+}
+
+func parsePrompt(told string) Prompt {
+	editing, text, _ := strings.Cut(told, "\n")
+	return Prompt{Text: strings.NewReplacer("\x01", "", "\x02", "").Replace(text), Editing: editing}
 }
 
 // History is bash's own list, oldest first. ErrBusy while a command runs.

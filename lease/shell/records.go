@@ -29,7 +29,8 @@ type endRecord struct {
 //	S pid [i|a] number                           what a borrower's command left behind lies in the file l, as it was before
 //	                                             hooks of the user run; i: what it bent was not put back yet; a: no hook
 //	                                             runs, and R tells of no other
-//	R pid next [v] [d] number                    the shell is ready; v: by line editor; d: its state lies in the file s
+//	R pid next [v] [d] number [SOH editing LF prompt]
+//	                                             the shell is ready; v: by line editor; d: its state lies in the file s
 //	Q id status                                  a question of ours was answered
 //	W                                            the shell stands still until what was typed ahead is taken
 //	B id                                         Go's own: all before it was read
@@ -49,7 +50,8 @@ func (s *Shell) recordLoop(fifo *os.File) {
 		case "S":
 			s.onLeft(strings.Fields(rest))
 		case "R":
-			s.onReady(strings.Fields(rest))
+			head, prompt, _ := strings.Cut(rest, "\x01")
+			s.onReady(strings.Fields(head), prompt)
 		case "Q":
 			s.onAnswer(rest)
 		case "W":
@@ -80,7 +82,7 @@ func (s *Shell) onEnd(rest string) {
 		s.look(ended.plan)
 	}
 	if len(f) >= 5 && !stands {
-		s.onReady(f[3:])
+		s.onReady(f[3:], "")
 	}
 }
 
@@ -102,7 +104,7 @@ func (s *Shell) end(rec endRecord) (ended *run, stands bool) {
 		// will, for it is a comment, an empty alias, a syntax error.
 		return nil, false
 	}
-	r.ended = true
+	r.ended, s.prompts = true, true
 	if rec.dir != "" {
 		s.setDirLocked(rec.dir)
 	}
@@ -195,8 +197,8 @@ func (s *Shell) readTold(p *process, name, number string) *snapshot {
 	return &snap
 }
 
-// onReady takes in the state the shell wrote down before it told, and wakes who waits for the shell.
-func (s *Shell) onReady(f []string) {
+// onReady takes in the state the shell wrote down before it told, and the prompt, and wakes who waits for the shell.
+func (s *Shell) onReady(f []string, prompt string) {
 	if len(f) < 2 || len(f[1]) > nonceMax {
 		return
 	}
@@ -224,6 +226,7 @@ func (s *Shell) onReady(f []string) {
 		s.missed = true
 	}
 	if !p.ready {
+		s.prompts = true
 		p.libraries = libraries(p.pid)
 		s.workers.Go(func() { p.learnIdle(s) })
 	}
@@ -241,6 +244,9 @@ func (s *Shell) onReady(f []string) {
 			s.plainInputLocked()
 		}
 		return
+	}
+	if s.prompts {
+		s.prompt, s.prompts = prompt, false
 	}
 	select {
 	case <-s.idle:

@@ -181,6 +181,7 @@ func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
 	if err := s.arrangeLocked(flags); err != nil {
 		return nil, nil, err
 	}
+	s.prompt, s.prompts = "", false
 	s.run, s.own, s.found, s.left = r, pl.assigns, nil, make(chan struct{})
 	s.opened, s.disowned = opened, pl.disowns
 	s.freed = s.freed || pl.disowns

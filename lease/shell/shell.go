@@ -54,6 +54,8 @@ type Shell struct {
 	nonce      string                   // the one the shell will answer its next line with
 	flags      string                   // what the file next holds
 	ask        *question                // in flight
+	prompt     string                   // as the shell told it behind the last command, until it is asked for; "" = it did not
+	prompts    bool                     // a command ended, or the shell began, and that it is ready is still to be told
 	edits      bool                     // the line editor is back, and must go before the next line
 	taken      map[string]chan struct{} // by record: closed when it was read
 	stray      []byte                   // typed when no command ran

@@ -259,7 +259,8 @@ __sublet_stand() {
 	fi
 }
 
-# r tells that the shell is ready, and whether its state was written down.
+# r tells that the shell is ready, and whether its state was written down. Where the user has prompt hooks it tells the prompt,
+# too: a question would have them run once more. But for one that may take long, fail, or do anything else when it is expanded.
 __sublet_r() {
 	if [[ $- == *a* || ${__sublet_w@a} == *x* ]]; then # PS0 sets it under set -a
 		\builtin local -
@@ -268,7 +269,17 @@ __sublet_r() {
 	fi
 	__sublet_tr= __sublet_l=() __sublet_quick=
 	[[ $__sublet_alone$__sublet_hid$__sublet_v != 11 || ! ${HISTCMD-} || $- == *[aefkuvxCET]* ]] || __sublet_quick=$-
-	\builtin printf 'R %d %s%s %s %d\0' "$$" "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}" "$__sublet_i" >"$__sublet_dir/fifo"
+	\builtin local __sublet__p=
+	if [[ ! $__sublet_alone && ! ${__sublet_pv-} && $- != *[aefkuvxCET]* && ${#__sublet_ps1} -lt 1000 ]]; then
+		case ${__sublet_ps1/'${debian_chroot:+($debian_chroot)}'/} in
+		*'$'[\(\{\[]* | *\`*) ;;
+		*)
+			__sublet_ret "$__sublet_st"
+			__sublet__p=$'\1'${__sublet_ed-}$'\n'${__sublet_ps1@P}
+			;;
+		esac
+	fi
+	\builtin printf 'R %d %s%s %s %d%s\0' "$$" "$__sublet_n" "$__sublet_v" "${__sublet_f//[!d]/}" "$__sublet_i" "$__sublet__p" >"$__sublet_dir/fifo"
 	__sublet_ok=1 __sublet_f= __sublet_vars=
 }
 
