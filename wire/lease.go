@@ -164,7 +164,8 @@ type ShellUseRequest struct {
 	Nonce uint64 `msgpack:"nonce"`
 }
 
-// ShellUseReply tells who has the client's shell, with the nonce of the ShellUseRequest. Since protocol 1.
+// ShellUseReply tells who has the client's shell, with the nonce of the ShellUseRequest. With nonce 0, unasked, it tells that
+// the user begins a command: that window is the one typed in last. Since protocol 1.
 type ShellUseReply struct {
 	Nonce  uint64 `msgpack:"nonce"`
 	Holder string `msgpack:"holder"` // "" = nobody, "user" or an agent

@@ -67,7 +67,7 @@ func (b *bench) await(kind string) wire.Message {
 			if m.Kind() == kind {
 				return m
 			}
-			if k := m.Kind(); k != "CommandOutput" && k != "ShellState" {
+			if k := m.Kind(); k != "CommandOutput" && k != "ShellState" && k != "ShellUseReply" {
 				b.t.Fatalf("got %s, want %s", k, kind)
 			}
 		case <-time.After(20 * time.Second):

@@ -71,6 +71,9 @@ func (l *Lender) Run(ctx context.Context, text string, takeBack bool, out func([
 	}
 	l.wantedLocked()
 	l.changedLocked()
+	if l.up {
+		l.send(&wire.ShellUseReply{Holder: "user"}) // this is the window typed in last
+	}
 	l.mu.Unlock()
 
 	defer func() {

@@ -436,3 +436,26 @@ func TestHistoryAndUnowned(t *testing.T) {
 		}
 	})
 }
+
+// A script borrows the shell of the window last typed in: that a command of the user's begins is told, not only its end.
+func TestTypingIsTold(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		ended := d.run("make", false)
+		if !slices.Equal(d.typed, []string{"user"}) {
+			t.Errorf("while it runs %q was told", d.typed)
+		}
+		d.sh.finish(0, shell.State{})
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		d.begin(1, "x", "ls")
+		d.sh.finish(0, shell.State{})
+		d.take("CommandCompleted")
+		d.drop()
+		ended = d.run("make", false)
+		d.sh.finish(0, shell.State{})
+		if err := <-ended; err != nil || len(d.typed) != 1 {
+			t.Errorf("got %v, and %q was told", err, d.typed)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -152,6 +153,40 @@ func TestLeaseRunIsEnded(t *testing.T) {
 }
 
 // `lease ls` tells who has the shell, for what, how long, and who waits; `lease revoke` takes it back.
+// With two windows it is the one typed in last, also while what was typed there still runs; and a call from inside of it fails,
+// instead of running in the other.
+func TestLeaseRunInTheWindowTypedInLast(t *testing.T) {
+	w := newWorld(t, "", nil)
+	first, second := w.open(), w.open()
+	for _, term := range []*terminal{first, second} {
+		term.see(prompt)
+		term.see(`agents use`)
+	}
+	second.run("WHERE=second; echo set", `^set$`)
+	first.run("WHERE=first; echo begun; while [ ! -e gate ]; do sleep 0.02; done", `^begun$`)
+	cmd := w.command("lease", "run", "--", "echo in the $WHERE")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.await("the call to wait", func() bool {
+		list, _, _ := w.sublet("lease", "ls")
+		return strings.Contains(list, "waits")
+	})
+	w.write(filepath.Join(w.project, "gate"), "")
+	if text, err := io.ReadAll(out); err != nil || string(text) != "in the first\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	second.run(binary+" lease run -- 'echo in the $WHERE'; echo status $?", `called from inside the shell.*\n(.*\n)*status 125$`)
+	first.run(binary+" lease run --wait 0 -- 'echo in the $WHERE'; echo status $?", `called from inside the shell.*\n(.*\n)*status 125$`)
+}
+
 func TestLeaseListAndRevoke(t *testing.T) {
 	w := newWorld(t, "", nil)
 	if out, _, code := w.sublet("lease", "ls"); code != 0 && code != 4 || strings.Contains(out, "HOLDER") {

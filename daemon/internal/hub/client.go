@@ -277,8 +277,12 @@ func (c *Client) UserCommand(r *wire.CommandResult) error {
 	c.hub.keep(s)
 	c.mu.Unlock()
 	defer c.hub.release(s)
-	if c.lender != nil {
-		c.lender.typed(time.Now())
+	if c.lender != nil { // the client may not have said when it began
+		at := time.Now()
+		if began := time.UnixMilli(r.StartedAtMS); r.StartedAtMS > 0 && began.Before(at) {
+			at = began
+		}
+		c.lender.typed(at)
 	}
 	// Ids are the daemon's to give, and a user's command has none.
 	r.Event, r.Agent, r.Tool, r.ExecutionID, r.Output = wire.Event{}, "", "", "", nil

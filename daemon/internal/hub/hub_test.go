@@ -311,3 +311,49 @@ func TestBodiesOfFunctions(t *testing.T) {
 		t.Errorf("got %q for a body that was forgotten, want none: it is asked about", body)
 	}
 }
+
+// The window last typed in is where a command of the user's began, or a question: not where the last one ended, which is told
+// when that is long ago.
+func TestTypedIn(t *testing.T) {
+	h := newHub(t)
+	s := h.newSession("/w")
+	window := func(pid int) *Client {
+		c := &Client{hub: h, session: s, info: wire.ClientInfo{PID: pid}, owner: owner{says: pid}, requests: map[wire.RequestID]func(*stopped){}}
+		c.lender = h.lenderOf(c)
+		c.lender.client = c
+		c.lender.typedAt = time.Now().Add(-time.Hour)
+		return c
+	}
+	a, b := window(1), window(2)
+	is := func(what string, want *Client) {
+		t.Helper()
+		if got := h.lenderFor(0); got != want.lender {
+			t.Errorf("%s: typed in last is %d, want %d", what, got.pid, want.lender.pid)
+		}
+	}
+	began := time.Now()
+	if err := a.ShellUse(&wire.ShellUseReply{Holder: "user"}); err != nil {
+		t.Fatal(err)
+	}
+	is("a command begins", a)
+	if err := b.ShellUse(&wire.ShellUseReply{Holder: "user"}); err != nil {
+		t.Fatal(err)
+	}
+	is("another begins elsewhere", b)
+	if err := a.UserCommand(&wire.CommandResult{Command: "make", StartedAtMS: began.UnixMilli()}); err != nil {
+		t.Fatal(err)
+	}
+	is("the first ends", b)
+	if err := (&Client{hub: h, lender: a.lender}).ShellUse(&wire.ShellUseReply{Holder: "user"}); err != nil {
+		t.Fatal(err)
+	}
+	is("a connection that was replaced says so", b)
+	if err := a.UserCommand(&wire.CommandResult{Command: "ls"}); err != nil {
+		t.Fatal(err)
+	}
+	is("one ends whose begin nobody told", a)
+	if err := b.Ask(t.Context(), &wire.AgentRequest{RequestID: "r", Prompt: "hello", SessionID: new(wire.SessionID("none"))}); err == nil {
+		t.Error("asked in a session that is not there")
+	}
+	is("a question", b)
+}

@@ -373,11 +373,17 @@ func texts(m map[string]wire.OSString) map[string]string {
 	return out
 }
 
-// typed notes that the user typed a command there.
+// typed notes that the user typed there.
 func (ln *lender) typed(at time.Time) {
 	ln.mu.Lock()
-	ln.typedAt = at
-	ln.mu.Unlock()
+	defer ln.mu.Unlock()
+	ln.typedLocked(at)
+}
+
+func (ln *lender) typedLocked(at time.Time) {
+	if at.After(ln.typedAt) {
+		ln.typedAt = at
+	}
 }
 
 // where tells where a command would run now. It waits a moment for a client that has just come, or was just given its

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"time"
 
 	"sublet/daemon/internal/risk"
 	"sublet/wire"
@@ -56,7 +57,7 @@ func (ln *lender) askUse() (answer <-chan *wire.ShellUseReply, forget func()) {
 	}
 }
 
-// ShellUse takes a client's answer. One that comes too late changes nothing.
+// ShellUse takes a client's answer, or that its user has just begun a command. An answer that comes too late changes nothing.
 func (c *Client) ShellUse(m *wire.ShellUseReply) error {
 	ln := c.lender
 	if ln == nil {
@@ -64,7 +65,13 @@ func (c *Client) ShellUse(m *wire.ShellUseReply) error {
 	}
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	if answer := ln.asked[m.Nonce]; ln.client == c && answer != nil {
+	if ln.client != c {
+		return nil
+	}
+	if m.Nonce == 0 && m.Holder == "user" {
+		ln.typedLocked(time.Now())
+	}
+	if answer := ln.asked[m.Nonce]; answer != nil {
 		delete(ln.asked, m.Nonce)
 		m.Holder, m.HeldMS = risk.Visible(cut(m.Holder, 64)), max(0, m.HeldMS)
 		answer <- m

@@ -37,6 +37,9 @@ func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	if _, err := risk.ParseMode(r.Options.Mode); err != nil {
 		return invalid("options.mode: %v", err)
 	}
+	if c.lender != nil {
+		c.lender.typed(time.Now())
+	}
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {
 		return err
