@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sublet/client"
+	"sublet/lease"
 	"sublet/wire"
 )
 
@@ -57,7 +58,10 @@ func (a *app) leaseRun() *cobra.Command {
 			"shell to borrow, or it was not lent.",
 		Example: "  sublet lease run -- make test\n  sublet lease run -- 'cd ~/src && ls | wc -l'",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := b.bounds(c.Flags().Changed); err != nil {
+				return err
+			}
 			b.command = args[0]
 			if len(args) > 1 {
 				b.command = shellWords(args)
@@ -66,8 +70,8 @@ func (a *app) leaseRun() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.DurationVar(&b.wait, "wait", 0, "how long to queue for the shell (default: [lease] wait of the settings)")
-	f.DurationVar(&b.timeout, "timeout", 0, "how long the command may run (default: [shell] command_timeout)")
+	f.DurationVar(&b.wait, "wait", 0, "how long to queue for the shell, 0: not at all (default: [lease] wait of the settings)")
+	f.DurationVar(&b.timeout, "timeout", 0, "how long the command may run, 1h at most (default: [shell] command_timeout)")
 	f.BoolVar(&b.json, "json", false, "print output as {\"data\": …} lines, then one object with the result")
 	f.BoolVar(&b.plain, "plain", false, "print output without colours and other control sequences: the command has a terminal, and prints as to one")
 	f.StringVar(&b.cwd, "cwd", "", "run it in this folder (default: where the shell is)")
@@ -75,6 +79,26 @@ func (a *app) leaseRun() *cobra.Command {
 	f.SetInterspersed(false)
 	return c
 }
+
+// leastWait is what a shell that is free may take to be lent.
+const leastWait = 100 * time.Millisecond
+
+// bounds checks --wait and --timeout, where they were given: 0 means the settings' from here on.
+func (b *borrow) bounds(given func(flag string) bool) error {
+	switch {
+	case b.wait < 0:
+		return &usageError{fmt.Errorf("--wait %v is negative", b.wait)}
+	case given("timeout") && (b.timeout <= 0 || b.timeout > lease.MaxTimeout):
+		return &usageError{fmt.Errorf("--timeout %v: it must be more than 0 and %v at most", b.timeout, lease.MaxTimeout)}
+	}
+	if given("wait") {
+		b.wait = max(b.wait, leastWait)
+	}
+	return nil
+}
+
+// roundUp is d in milliseconds.
+func roundUp(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 func (a *app) runLease(b borrow) error {
 	if b.cwd != "" {
@@ -84,39 +108,48 @@ func (a *app) runLease(b borrow) error {
 		}
 		b.cwd = dir
 	}
-	if b.wait < 0 || b.timeout < 0 {
-		return &usageError{errors.New("--wait and --timeout must not be negative")}
-	}
 	ctx, stop := interruptible(context.Background())
 	defer stop()
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	out := newBorrowed(a, b.json, !isTerminal(os.Stdout), b.plain, abort)
+	end, err := a.borrow(ctx, b, out)
+	failed := err
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		failed = coded{errInterrupted, exitCancelled}
+	case errors.Is(err, client.ErrDisconnected):
+		failed = coded{hinted{"the daemon was lost before it told the command's end", "look at the window before you run it again: it may have run"}, exitLeaseFailed}
+	default:
+		failed = coded{err, exitLeaseFailed}
+		if b.json {
+			end = &wire.CommandCompleted{Status: wire.StatusRefused, Output: []byte{}, Leftovers: []wire.Process{}, Notes: []string{err.Error()}}
+		}
+	}
+	if printed := out.finish(end); printed != nil {
+		return coded{fmt.Errorf("print the output: %w", printed), exitLeaseFailed}
+	}
+	if failed != nil {
+		return failed
+	}
+	return leaseStatus(ctx, end)
+}
+
+// borrow has the command run in the shell; without its end it did not begin there, but where the daemon was lost.
+func (a *app) borrow(ctx context.Context, b borrow, out *borrowed) (*wire.CommandCompleted, error) {
 	c, err := a.dial(ctx, true)
 	if errors.Is(err, client.ErrNoDaemon) {
 		err = hinted{"no sublet is open whose shell could be borrowed", "start `sublet` in a terminal"}
 	}
 	if err != nil {
-		return coded{err, exitLeaseFailed}
+		return nil, err
 	}
 	defer c.Close()
-	ctx, abort := context.WithCancelCause(ctx)
-	defer abort(nil)
-	out := newBorrowed(a, b.json, !isTerminal(os.Stdout), b.plain, abort)
-	end, err := c.LeaseRun(ctx, &wire.LeaseRunRequest{
+	return c.LeaseRun(ctx, &wire.LeaseRunRequest{
 		ClientPID: b.client, Command: wire.OSString(b.command), Cwd: wire.OSString(b.cwd),
-		WaitMS: b.wait.Milliseconds(), TimeoutMS: b.timeout.Milliseconds(), CallerPID: os.Getpid(),
+		WaitMS: roundUp(b.wait), TimeoutMS: roundUp(b.timeout), CallerPID: os.Getpid(),
 	}, out.show)
-	if printed := out.finish(end); printed != nil {
-		return coded{fmt.Errorf("print the output: %w", printed), exitLeaseFailed}
-	}
-	if err != nil {
-		if ctx.Err() != nil {
-			return coded{errInterrupted, exitCancelled}
-		}
-		if errors.Is(err, client.ErrDisconnected) {
-			err = hinted{"the daemon was lost before it told the command's end", "look at the window before you run it again: it may have run"}
-		}
-		return coded{err, exitLeaseFailed}
-	}
-	return leaseStatus(ctx, end)
 }
 
 // leaseStatus is the exit status of a borrowed command.
@@ -224,7 +257,9 @@ func (a *app) leaseRevoke() *cobra.Command {
 						return err
 					}
 				}
-				_, err = c.RevokeLease(ctx, r)
+				if _, err = c.RevokeLease(ctx, r); errors.Is(err, wire.ErrLeaseDenied) {
+					err = coded{err, exitFailed} // nothing was refused to anybody: there is none
+				}
 				return err
 			})
 		},

@@ -53,6 +53,8 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 		return invalid("cwd: %s is not absolute", risk.Visible(string(r.Cwd)))
 	case r.WaitMS < 0 || r.TimeoutMS < 0:
 		return invalid("wait_ms and timeout_ms must not be less than 0")
+	case r.TimeoutMS > lease.MaxTimeout.Milliseconds():
+		return invalid("timeout_ms: %d is more than the limit of %d", r.TimeoutMS, lease.MaxTimeout.Milliseconds())
 	}
 	ln := c.hub.lenderFor(r.ClientPID)
 	if ln == nil {
