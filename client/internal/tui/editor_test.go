@@ -181,8 +181,19 @@ func TestUnfinished(t *testing.T) {
 		"echo )":                   false, // an error is bash's to tell
 		"echo $(date":              true,
 		"shopt -s extglob; ls !(a": true,
-		"echo 'open\n\n":           false, // an empty line sends it whatever it is
-		strings.Repeat("(", 3000):  false, // too deep to be asked about (pitfall 8)
+		"echo \\\\\\":              true,
+		"cat <<'EOF'":              true,
+		"cat <<'EOF'\nEOF":         false,
+		"cat <<-\"E\" >o\n\tx":     true,
+		"cat <<\\EOF\n\n\n\n\n\nx": true,
+		"cat <<EOF\n\xff":          true,
+		"echo 'open\n\n\n\n\n\n":   true,
+		"if true; then\n\n\n":      true,
+		"if true; then\n\n\n\n":    false, // four empty lines send it whatever it is
+		"cat <<EOF\n" + strings.Repeat("line ${HOME} $(true)\n", 600):                        true,
+		"f() {\n" + strings.Repeat("if [[ $a == ${b[1]} ]]; then echo $(c); fi\n", 50):       true,
+		"f() {\n" + strings.Repeat("if [[ $a == ${b[1]} ]]; then echo $(c); fi\n", 50) + "}": false,
+		strings.Repeat("(", 3000): false, // too deep to be asked about (pitfall 8)
 	} {
 		if got := unfinished(text, len(text)); got != want {
 			t.Errorf("unfinished(%.30q): got %v, want %v", text, got, want)

@@ -118,28 +118,40 @@ func (m *model) submit(text string) {
 	m.ask(text)
 }
 
-// unfinished tells that bash would ask for another line: an open quote, here-document or compound command. An empty
-// last line ends it whatever it is, so that what the parser does not understand can always be run (pitfall 8: it is
-// only asked about texts that it can read quickly).
+// unfinished tells that bash would ask for another line: an open quote, here-document or compound command. Of the last, four
+// empty lines end it whatever it is, so that what the parser takes for unfinished and bash does not can be run. It is only asked
+// about texts that it can read quickly (pitfall 8).
 func unfinished(text string, pos int) bool {
-	const maxText, maxNest = 4 << 10, 60
-	if pos != len(text) || len(text) > maxText || strings.HasSuffix(text, "\n\n") {
+	const maxText = 64 << 10
+	if pos != len(text) || len(text) > maxText || nested(text) {
 		return false
 	}
-	if strings.HasSuffix(text, "\\") && !strings.HasSuffix(text, "\\\\") {
+	if rest := strings.TrimRight(text, `\`); (len(text)-len(rest))%2 == 1 {
 		return true
 	}
-	nest := 0
-	for i := 0; i < len(text); i++ {
-		if strings.IndexByte("({[$`", text[i]) >= 0 {
-			nest++
+	text = strings.ToValidUTF8(text, "?") // bash takes others, too
+	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text+"\n"), "")
+	if e, ok := errors.AsType[syntax.ParseError](err); ok && strings.HasPrefix(e.Text, "unclosed here-document") {
+		return true // the parser takes one with a quoted word for a mistake
+	}
+	return err != nil && syntax.IsIncomplete(err) && (strings.Contains(err.Error(), "closing quote") || !strings.HasSuffix(text, "\n\n\n\n"))
+}
+
+// nested tells that a text may be nested so deep that the parser would take long.
+func nested(text string) bool {
+	const maxDepth, maxOpen = 60, 2000
+	depth, deepest, open := 0, 0, 0
+	for i := range len(text) {
+		switch text[i] {
+		case '(', '{', '[':
+			open++
+			depth++
+			deepest = max(deepest, depth)
+		case ')', '}', ']':
+			depth = max(0, depth-1)
 		}
 	}
-	if nest > maxNest {
-		return false
-	}
-	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text+"\n"), "")
-	return err != nil && syntax.IsIncomplete(err)
+	return deepest > maxDepth || open > maxOpen
 }
 
 // promptLine is the prompt with a line behind it, for the scrollback: long lines are left to the terminal to wrap, so
