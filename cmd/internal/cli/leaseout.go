@@ -8,8 +8,6 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"sublet/wire"
 )
 
@@ -22,8 +20,8 @@ const unreadMost = 64 << 20
 type borrowed struct {
 	app  *app
 	json bool
-	cook bool // standard output is no terminal: line ends are \n, not the \r\n of one
-	bare bool // without colours and other control sequences
+	cook bool                  // standard output is no terminal: line ends are \n, not the \r\n of one
+	keep func(seq []byte) bool // control sequences; nil = all
 	stop context.CancelCauseFunc
 	work sync.WaitGroup
 	wake chan struct{} // capacity 1
@@ -41,7 +39,13 @@ type borrowed struct {
 
 // newBorrowed starts printing. stop is called with the error when standard output takes no more. finish must be called.
 func newBorrowed(a *app, json, cook, bare bool, stop context.CancelCauseFunc) *borrowed {
-	o := &borrowed{app: a, json: json, cook: cook, bare: bare, stop: stop, wake: make(chan struct{}, 1)}
+	o := &borrowed{app: a, json: json, cook: cook, stop: stop, wake: make(chan struct{}, 1)}
+	switch {
+	case bare:
+		o.keep = none
+	case !cook && !json:
+		o.keep = mute
+	}
 	o.work.Go(o.run)
 	return o
 }
@@ -108,9 +112,9 @@ func (o *borrowed) write(data []byte, last bool) bool {
 		n -= unfinished(data)
 	}
 	rest := data[n:]
-	if data = data[:n]; o.bare {
+	if data = data[:n]; o.keep != nil {
 		var cut []byte
-		if data, cut = bare(data); !last && len(cut) < sequenceMost {
+		if data, cut = filtered(data, o.keep); !last && len(cut) < sequenceMost {
 			rest = slices.Concat(cut, rest)
 		}
 	}
@@ -135,27 +139,6 @@ func (o *borrowed) write(data []byte, last bool) bool {
 		o.stop(err)
 	}
 	return err == nil
-}
-
-// sequenceMost is how long a control sequence may be; what is longer is none.
-const sequenceMost = 64 << 10
-
-// bare is p without control sequences, and the beginning of one that p ends with.
-func bare(p []byte) (text, rest []byte) {
-	text = make([]byte, 0, len(p))
-	for len(p) > 0 {
-		at := bytes.IndexByte(p, ansi.ESC)
-		if at < 0 {
-			return append(text, p...), nil
-		}
-		text, p = append(text, p[:at]...), p[at:]
-		_, _, n, state := ansi.DecodeSequence(p, ansi.NormalState, nil)
-		if state != ansi.NormalState {
-			return text, p
-		}
-		p = p[n:]
-	}
-	return text, nil
 }
 
 // unfinished is how many bytes at the end of p are a \r or the beginning of a UTF-8 character.

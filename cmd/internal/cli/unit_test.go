@@ -308,3 +308,24 @@ func TestLeaseListSaysWhatIsKnown(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// A program that asks its terminal had the answer of the one that `lease run` prints to typed into the shell there.
+func TestMute(t *testing.T) {
+	for seq, kept := range map[string]bool{
+		"\x1b[6n": false, "\x1b[?6n": false, "\x1b[c": false, "\x1b[>c": false, "\x1b[0c": false, "\x1b[18t": false, "\x1b[?2026$p": false,
+		"\x1b[>q": false, "\x1b[>0q": false, "\x1b[?u": false, "\x1b[>1u": false, "\x1b[>4;2m": false, "\x1b[?4m": false, "\x1bZ": false,
+		"\x1b]11;?\a": false, "\x1b]4;1;?\x1b\\": false, "\x1b]52;c;?\a": false, "\x1bP$qm\x1b\\": false, "\x1bP+q544e\x1b\\": false,
+		"\x1b[?1000h": false, "\x1b[?1002;1006h": false, "\x1b[?1004l": false, "\x1b[?1h": false,
+		"\x1b[31m": true, "\x1b[m": true, "\x1b[2J": true, "\x1b[2 q": true, "\x1b[u": true, "\x1b[?25l": true, "\x1b[?1049h": true, "\x1b[4h": true,
+		"\x1b]0;title\a": true, "\x1b]8;;http://x/?a\a": true, "\x1b]2;a;?b\a": true, "\x1b7": true, "\x1b=": false, "\x1b>": true, "\x1b(B": true, "\x1bPq#0\x1b\\": true,
+		"\x1b[!p": true, "\x1b[1;5r": true,
+	} {
+		want := "ab"
+		if kept {
+			want = "a" + seq + "b"
+		}
+		if got, rest := filtered([]byte("a"+seq+"b"), mute); string(got) != want || len(rest) > 0 {
+			t.Errorf("%q: got %q and %q, want %q", seq, got, rest, want)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// sequenceMost is how long a control sequence may be; what is longer is none.
+const sequenceMost = 64 << 10
+
+// filtered is p without the control sequences that keep refuses, and the beginning of one that p ends with.
+func filtered(p []byte, keep func(seq []byte) bool) (text, rest []byte) {
+	text = make([]byte, 0, len(p))
+	for len(p) > 0 {
+		at := bytes.IndexByte(p, ansi.ESC)
+		if at < 0 {
+			return append(text, p...), nil
+		}
+		text, p = append(text, p[:at]...), p[at:]
+		seq, _, n, state := ansi.DecodeSequence(p, ansi.NormalState, nil)
+		if state != ansi.NormalState {
+			return text, p
+		}
+		if keep(seq) {
+			text = append(text, seq...)
+		}
+		p = p[n:]
+	}
+	return text, nil
+}
+
+// none keeps no sequence.
+func none([]byte) bool { return false }
+
+// mute refuses what has a terminal send something: a question, whose answer would be typed into the shell behind this program,
+// or a mode that reports keys, the mouse or the focus in another way. The program has the window's terminal for that.
+func mute(seq []byte) bool {
+	if len(seq) < 3 {
+		return !slices.Contains([]string{"\x1bZ", "\x1b="}, string(seq))
+	}
+	body, final := seq[2:len(seq)-1], seq[len(seq)-1]
+	switch seq[1] {
+	case ']':
+		return !bytes.HasSuffix(bytes.TrimRight(seq, "\a\x1b\\"), []byte(";?"))
+	case 'P':
+		return !bytes.HasPrefix(body, []byte("$q")) && !bytes.HasPrefix(body, []byte("+q"))
+	case '[':
+	default:
+		return true
+	}
+	private := len(body) > 0 && body[0] >= '<' && body[0] <= '?'
+	switch final {
+	case 'c', 'n', 't', 'x':
+		return false
+	case 'p', 'y':
+		return !bytes.ContainsAny(body, "$*") // DECRQM, DECRQCRA
+	case 'q', 'u', 'm':
+		return !private // XTVERSION, the kitty keyboard, XTMODKEYS
+	case 'h', 'l':
+		return !private || !slices.ContainsFunc(bytes.Split(body[1:], []byte(";")), func(mode []byte) bool {
+			return slices.Contains(reports, string(mode))
+		})
+	}
+	return true
+}
+
+// reports are the private modes (xterm's ctlseqs, and what newer terminals added) that have a terminal send something, or
+// send keys in another way.
+var reports = []string{"1", "9", "66", "1000", "1001", "1002", "1003", "1004", "1005", "1006", "1015", "1016", "2004", "2031", "2048"}
