@@ -334,6 +334,30 @@ func TestHookSurvives(t *testing.T) {
 			t.Errorf("the hook ran %q times for 2 prompts", r.Output)
 		}
 	})
+	for _, c := range []struct {
+		name string
+		text []string
+		want string // how often each hook ran at 2 prompts
+	}{
+		{"guarded by PROMPT_COMMAND itself", []string{"guard", "guard", "guard"}, "2 0 0"},
+		{"two that are", []string{"guard; other", "guard; other"}, "2 2 0"},
+		{"element 0 is assigned", []string{"PROMPT_COMMAND=('a=$((a+1))' 'b=$((b+1))')", "PROMPT_COMMAND='c=$((c+1))'"}, "0 2 2"},
+		{"and assigned again", []string{"PROMPT_COMMAND=('a=$((a+1))' 'b=$((b+1))')", "PROMPT_COMMAND='c=$((c+1))'", "PROMPT_COMMAND=true"}, "0 2 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, nil)
+			for _, hook := range []string{"guard() { case $PROMPT_COMMAND in *'a='*) ;; *) PROMPT_COMMAND='a=$((a+1))'", "other() { case $PROMPT_COMMAND in *'b='*) ;; *) PROMPT_COMMAND='b=$((b+1))'"} {
+				do(t, s, user(hook+`"${PROMPT_COMMAND:+;$PROMPT_COMMAND}" ;; esac; }`))
+			}
+			for _, text := range append(c.text, "a=0 b=0 c=0", "true") {
+				do(t, s, user(text))
+			}
+			if r := do(t, s, user("echo $a $b $c")); string(r.Output) != c.want+"\n" {
+				t.Errorf("got %q, want %q", r.Output, c.want)
+			}
+		})
+	}
 }
 
 // Shells that do not come to a prompt are told, with what they printed, and nothing of them is left.

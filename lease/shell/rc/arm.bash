@@ -41,7 +41,7 @@ __sublet_strip() {
 if [[ $__sublet_old == 0 ]]; then
 	__sublet_elements() {
 		\builtin local -a __sublet__user __sublet__ours
-		\builtin local __sublet__e __sublet__i=0 __sublet__replaced= __sublet__bp
+		\builtin local __sublet__e __sublet__i=0 __sublet__replaced= __sublet__bp __sublet__guarded=
 		__sublet__user=("${PROMPT_COMMAND[@]}") __sublet__ours=("$__sublet__first" "$__sublet__last" "$__sublet__sure")
 		__sublet_preexec "${__sublet__user[*]}"
 		[[ ! $__sublet_bp ]] || __sublet__ours[0]+=$__sublet__known
@@ -49,13 +49,23 @@ if [[ $__sublet_old == 0 ]]; then
 		[[ ! $__sublet_trace ]] || __sublet__ours=("{ ${__sublet__ours[0]}; } 2>/dev/null" "{ ${__sublet__ours[1]}; } 2>/dev/null" "{ ${__sublet__ours[2]}; } 2>/dev/null")
 		# Bash prints the text of each under set -v: none after it was told that the shell is ready.
 		[[ $__sublet_trace != *v* ]] || \builtin unset -v '__sublet__ours[1]'
-		# Element 0 was assigned: the user's only hook, which followed it, was meant to go.
-		[[ ${__sublet_x-} && ${__sublet__user[0]-} != *"$__sublet__first"* ]] && __sublet__replaced=1
+		# Element 0 was assigned: the user's own first one, which followed it, was meant to go. With ours in it somebody looked
+		# whether a hook is in $PROMPT_COMMAND, which is ours alone, and put it there once more.
+		if [[ ${__sublet__user[0]-} != *"$__sublet__first"* ]]; then
+			__sublet__replaced=${__sublet_x:+1}
+		elif [[ ${__sublet__user[0]} != "${__sublet__ours[0]}" ]]; then
+			__sublet__guarded=1
+		fi
 		PROMPT_COMMAND=("${__sublet__ours[0]}")
 		for __sublet__e in "${__sublet__user[@]}"; do
 			[[ $__sublet__replaced && $((__sublet__i++)) -gt 0 && $__sublet__e == "$__sublet_x" ]] && continue
 			__sublet__bp=$__sublet__e
 			__sublet_strip
+			if [[ $__sublet__guarded == 1 ]]; then
+				__sublet__guarded=2$__sublet__e
+			elif [[ $__sublet__guarded == 2"$__sublet__e" ]]; then
+				continue
+			fi
 			if [[ $__sublet_bp == 2 && $__sublet__bp == *"${__bp_install_string:-__bp_install}"* ]]; then
 				PROMPT_COMMAND=("${PROMPT_COMMAND[0]}" ${__sublet__e:+"$__sublet__e"} "${PROMPT_COMMAND[@]:1}")
 			elif [[ $__sublet__e ]]; then
@@ -65,7 +75,7 @@ if [[ $__sublet_old == 0 ]]; then
 		\builtin unset -v __sublet_x __sublet_traced
 		__sublet_alone=
 		[[ ! $__sublet_trace ]] || __sublet_traced=$__sublet_trace
-		[[ ${#PROMPT_COMMAND[@]} != 2 ]] || __sublet_x=${PROMPT_COMMAND[1]}
+		[[ ${#PROMPT_COMMAND[@]} == 1 ]] || __sublet_x=${PROMPT_COMMAND[1]}
 		[[ ${#PROMPT_COMMAND[@]} != 1 ]] || __sublet_alone=1
 		[[ ! $__sublet_alone ]] || \builtin unset -v '__sublet__ours[1]'
 		PROMPT_COMMAND+=("${__sublet__ours[@]:1}")
