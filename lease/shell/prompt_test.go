@@ -23,6 +23,7 @@ func TestPromptHooksRunOnce(t *testing.T) {
 		{ps1: `$? $FOO> `, before: "FOO=foo", want: "3 foo> "},
 		{ps1: `$UNSET> `, before: "set -u", want: "> ", asked: true},
 		{ps1: `x> `, before: "set -a", want: "x> "},
+		{ps1: `x> `, before: "set -ku", want: "x> ", asked: true},
 		{ps1: `$HOME> `, before: "shopt -u promptvars", want: "$HOME> ", asked: true},
 		{ps1: `$(echo sub)> `, want: "sub> ", asked: true},
 		{ps1: "`echo sub`> ", want: "sub> ", asked: true},

@@ -269,7 +269,8 @@ __sublet_r() {
 	fi
 	__sublet_tr= __sublet_l=() __sublet_quick=
 	[[ $__sublet_alone$__sublet_hid$__sublet_v != 11 || ! ${HISTCMD-} || $- == *[aefkuvxCET]* ]] || __sublet_quick=$-
-	\builtin local __sublet__p=
+	\builtin local __sublet__p # in two steps, for set -k
+	__sublet__p=
 	if [[ ! $__sublet_alone && ! ${__sublet_pv-} && $- != *[aefkuvxCET]* && ${#__sublet_ps1} -lt 1000 ]]; then
 		case ${__sublet_ps1/'${debian_chroot:+($debian_chroot)}'/} in
 		*'$'[\(\{\[]* | *\`*) ;;
