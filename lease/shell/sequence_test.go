@@ -143,8 +143,8 @@ func checkSequence(t *testing.T, steps []step) {
 	dir := t.TempDir()
 	rc := filepath.Join(dir, "rc")
 	write(t, rc, probe+"PS1='"+baselinePrompt+"' PS2=; stop() { echo go; sleep 1000; }\n")
-	// With any prompt hook bash lives on where it would end at a ^C under set -e.
-	write(t, rc+"0", probe+"PS1='"+baselinePrompt+"' PS2= PROMPT_COMMAND=:; stop() { echo go; sleep 1000; }\n")
+	// With any prompt hook bash lives on where it would end at a ^C under set -e. An `export` that listed the prompt would end there.
+	write(t, rc+"0", probe+"declare +x PS1 PS2; PS1='"+baselinePrompt+"' PS2= PROMPT_COMMAND=:; stop() { echo go; sleep 1000; }\n")
 	bare := startBash(t, t.TempDir(), "--rcfile", rc+"0")
 	lent := start(t, func(o *Options) { o.RC = rc })
 	borrowed := false
