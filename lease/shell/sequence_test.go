@@ -107,6 +107,9 @@ func TestSequences(t *testing.T) {
 		{{"IFS=:", false, false}, {"shopt -s nullglob lastpipe", false, false}, {"p=a:b; echo $p", true, false}, {"echo *nosuch", false, false}, {"unset IFS", false, false}, {"p=4; echo $p", true, false}},
 		{{"alias hi='echo aliased'", true, false}, {"hi there", false, false}, {"f() { return 3; }", true, false}, {"f", false, false}, {"unalias hi; unset -f f", true, false}, {"hi", false, false}},
 		{{"HISTCONTROL=ignoreboth", false, false}, {"echo a", false, false}, {"echo a", false, false}, {" echo b", false, false}, {"!!", false, false}, {"history -d 1", false, false}, {"HISTSIZE=5", false, false}, {"echo c", false, false}, {"echo d", false, false}},
+		{{"set -k", false, false}, {"set -e", false, false}, {"IFS=:", false, false}, {"set -h", false, false}},
+		{{"set -u", false, false}, {"set -k", false, false}, {"echo a", false, false}},
+		{{"set -k", false, false}, {"export E=1", false, false}},
 		{{"sleep 1000 & true", true, false}, {"pushd /usr", true, false}, {"umask 077", true, false}, {"popd", false, false}},
 	} {
 		t.Run(strconv.Itoa(i), func(t *testing.T) { // the folder has its name, and is typed

@@ -61,7 +61,8 @@ __sublet_functions() {
 		\builtin declare -f
 		\builtin return
 	fi
-	\builtin local IFS=$' \t\n'
+	\builtin local IFS # in two steps, for set -k
+	IFS=$' \t\n'
 	\builtin local -a __sublet__names
 	{
 		\builtin compgen -A function -X '__sublet_*' || \builtin : # there may be none
@@ -70,7 +71,7 @@ __sublet_functions() {
 	\builtin read -r -d '' -a __sublet__names <"$__sublet_dir/h"
 	\builtin printf '%s ' "${__sublet__names[@]}"
 	\builtin printf '\0'
-	((${#__sublet__names[@]} == 0)) || \builtin declare -f "${__sublet__names[@]}"
+	((${#__sublet__names[@]} == 0)) || \builtin declare -f "${__sublet__names[@]}" || \builtin : # under set -e it would end the shell
 }
 
 # more lists what is seldom changed; what was open behind a borrower's text, and by how many lines the history grew: that stands
