@@ -27,7 +27,7 @@ var (
 		"printf '%s\\n' a b; printf no-newline", "printf -v v '%03d' 7", "mapfile -t m < <(seq 3)", "getopts ab o -a; echo $o; OPTIND=1", "umask 077", "umask 022", "hash -r", "hash ls 2>/dev/null", "type f 2>&1 | head -1", "ulimit -n 300",
 		"echo $?", "echo ${nosuch-d} ${nosuch:=e}; unset nosuch", "echo ${x?gone}", "echo $((1/0))", "cat nosuchfile", ">/nonexistent/x", "kill -0 $$", "/etc/passwd", "sh -c 'kill -TERM $$'", "sh -c 'exit 130'",
 		"HISTCONTROL=ignoredups", "CDPATH=/usr", "TIMEFORMAT=%0lR", "GLOBIGNORE='*.x'", "unset CDPATH GLOBIGNORE HISTCONTROL", "LC_ALL=C", "unset LC_ALL", "PATH=$PATH:/extra", "OLDPWD=/", "PS4='> '", "HOSTFILE=/dev/null", "MAILCHECK=-1", "REPLY=r", "SECONDS=5",
-		"enable -n test", "enable test", "echo {1..3} ~root *nosuch*", "echo a # comment", "  echo  spaced ", "echo ünï 漢", "echo \"$-\" | grep -c i", "coproc cat; p=$COPROC_PID; kill $p; wait $p 2>/dev/null; unset p", "break", "shift 1", "local q=1",
+		"enable -n test", "enable test", "echo {1..3} ~root *nosuch*", "echo a # comment", "  echo  spaced ", "echo ünï 漢", "echo \"$-\" | grep -c i", "coproc cat; p=$COPROC_PID; kill -9 $p; wait $p 2>/dev/null; unset p", "break", "shift 1", "local q=1",
 		"echo \"$BASH_SUBSHELL $#\"", "true; false; true", "printf '\\e[31mred\\e[m\\n'", "tty | grep -c pts", "stty size", "exec 5<&0 5<&-", "test -t 0 && test -t 1", "if true\nthen echo a\nfi", "cat <<X\ndoc $a\nX", "f() {\n\techo long f\n}",
 	}
 	personal = []string{
