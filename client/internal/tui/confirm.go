@@ -295,6 +295,19 @@ func (c *confirm) grants(th *theme, width, height int) (lines []string, row, col
 	return append(lines, th.dim.Render(fit("enter allows it · esc goes back", width))), row, 0
 }
 
+// means tells that press does something about a key.
+func (c *confirm) means(k string) bool {
+	switch k {
+	case "up", "down", "tab", "shift+tab", "esc", "enter", "ctrl+p", "ctrl+n":
+		return true
+	case "left", "right", "ctrl+b", "ctrl+f", "pgup", "pgdown":
+		return c.step == stepAsk
+	case optDeny:
+		return true
+	}
+	return c.step == stepAsk && slices.ContainsFunc(c.options(), func(o option) bool { return o.key == k })
+}
+
 // press takes a key and returns an answer, or nil while there is none. It must only be called when the question is
 // armed, or while its text is being edited.
 func (c *confirm) press(k, text string) *wire.ConfirmationResponse {

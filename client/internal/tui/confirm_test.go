@@ -134,6 +134,47 @@ func TestTypeAheadIsNoAnswer(t *testing.T) {
 	}
 }
 
+// A sentence that somebody begins to type at a question is no answer either, whatever letters it has: its first key made each
+// further one an answer, and "what is that?" allowed for good.
+func TestSentenceIsNoAnswer(t *testing.T) {
+	for text, want := range map[string]string{
+		"why is it needed?": "why is it needed?", "what is that?": "what is that?", "maybe, say": "maybe, say",
+		"are you sure, aye": "re you sure, aye", "always": "lways", "all day": "ll day",
+	} {
+		d := newDesk(t)
+		d.askTwo()
+		d.wait(3 * time.Second)
+		for _, r := range text {
+			d.key(string(r))
+			d.wait(120 * time.Millisecond)
+		}
+		d.key("enter")
+		if got := d.d.answers(); len(got) != 0 {
+			t.Errorf("%q answered: %+v", text, got)
+		}
+		if d.ed.text != want {
+			t.Errorf("%q: the line holds %q, want %q", text, d.ed.text, want)
+		}
+		d.wait(time.Second)
+		d.key("enter")
+		if got := d.d.answers(); len(got) != 1 || got[0].Decision != wire.DecisionDeny {
+			t.Errorf("%q, a pause and Enter: got %+v, want deny", text, got)
+		}
+	}
+	d := newDesk(t)
+	d.askTwo()
+	d.wait(3 * time.Second)
+	d.key("a", "enter")
+	if got := d.d.answers(); len(got) != 0 {
+		t.Errorf("a and Enter at once allowed for good: %+v", got)
+	}
+	d.wait(armDelay)
+	d.key("enter")
+	if got := d.d.answers(); len(got) != 1 || got[0].Decision != wire.DecisionAllowAlways {
+		t.Errorf("Enter on what could be read: got %+v, want it allowed for good", got)
+	}
+}
+
 // T3n: a typed yes is one answer and leaves nothing in the line; what is typed right after it is the next question, and
 // not a letter of it is lost (it was swallowed for as long as the typing went on).
 func TestTypedRightAfterAnAnswer(t *testing.T) {

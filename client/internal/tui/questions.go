@@ -41,20 +41,27 @@ func (m *model) onQuestion(r *wire.ConfirmationRequest) {
 }
 
 // questionKey is a key while a question is on the screen. Until it is armed, keys are what the user was typing before
-// it came: they go into the line, and Enter, Tab and Esc are swallowed.
+// it came: they go into the line, and Enter, Tab and Esc are swallowed. So is a key that means nothing to it, and it is to be armed
+// anew.
 func (m *model) questionKey(q *confirm, k, text string) {
 	editing := q.step == stepComment || q.step == stepEdit
-	if !editing && !q.armed(m.now(), m.lastKey) {
+	if !editing && (!q.armed(m.now(), m.lastKey) || !q.means(k)) {
 		switch k {
-		case "enter", "tab", "esc", "ctrl+d", "up", "down":
-		default:
+		case "up", "down", "tab", "shift+tab", "esc":
+			if q.step == stepGrant { // no sentence has these in it
+				q.live = true
+				q.press(k, text)
+			}
+		case "enter", "ctrl+d":
+		default: // a sentence may have any of the answers in it
+			q.step, q.choice, q.live = stepAsk, 0, false
 			if !m.ed.key(k) && text != "" {
 				m.ed.insert(text)
 			}
 		}
 		return
 	}
-	q.live = true
+	q.live = k != optAlways // what is for good is not a key away from that one
 	answer := q.press(k, text)
 	if answer == nil {
 		return
