@@ -202,17 +202,20 @@ func (m *model) interrupt() {
 		q.step, q.choice = stepAsk, 0
 		return
 	}
+	listed := m.search != nil || m.comp != nil
+	if m.search != nil {
+		m.endSearch(false)
+	}
+	m.comp = nil
+	m.ed.viInsert()
 	switch {
 	case m.picker != nil:
 		m.picker = nil
-	case m.search != nil:
-		m.endSearch(false)
-	case m.comp != nil:
-		m.comp = nil
-	case !m.ed.empty() && m.question() == nil:
+	case !m.ed.empty() && m.question() == nil: // with what was listed for it, as in bash
 		m.ed.set("")
 		m.here().at = len(m.here().lines)
 		m.hint = nil
+	case listed:
 	case m.turn != nil || len(m.waiting) > 0:
 		m.cancelTurn("interrupted by the user")
 	case m.lending.Command != "" && m.lending.Holder != "user": // a script's, or that of a turn which is shown elsewhere

@@ -259,3 +259,41 @@ func TestModelChanges(t *testing.T) {
 	w.see("▸ ollama/x")
 	w.see("  offline")
 }
+
+// ^C begins a new line, also where a search or a list of completions is open, or vi's command mode is on: what was typed next
+// went behind the old line (`rm -f ls note2`), or was taken for commands of vi.
+func TestInterruptBeginsANewLine(t *testing.T) {
+	for name, keys := range map[string]string{
+		"a search": "rm -f \x12make\x03", "completions": "rm \t\x03", "a search that found nothing": "rm \x12zzz\x03", "nothing": "rm \x03",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t, 80, 24, func(w *window) {
+				w.sh.complete = func(_ string, at int) (int, []shell.Completion, error) {
+					return at, []shell.Completion{{Text: "a.txt"}, {Text: "b.txt"}}, nil
+				}
+			})
+			for key := range strings.SplitSeq(keys, "") {
+				w.keys(key)
+				if key == "\t" {
+					w.see("b.txt")
+				}
+			}
+			w.runs("ls note2\r")
+			if got := w.sh.commands(); got[len(got)-1] != "ls note2" {
+				t.Errorf("ran %q", got)
+			}
+		})
+	}
+	d := newDesk(t)
+	d.ed.setVi(true)
+	d.key("a", "b", "esc", "ctrl+c", "e", "c") // e and c would be commands
+	if d.ed.text != "ec" {
+		t.Errorf("vi: the line holds %q", d.ed.text)
+	}
+	d.search = &search{}
+	d.ed.reset()
+	d.turn = &turn{}
+	if d.key("ctrl+c"); d.search != nil || len(d.d.cancelled) > 0 {
+		t.Error("it ended the turn, and not the search alone")
+	}
+}
