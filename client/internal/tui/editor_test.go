@@ -200,3 +200,17 @@ func TestUnfinished(t *testing.T) {
 		}
 	}
 }
+
+// M-. takes the last word as the shell has it: of `ls My\ File` it took File, which is another one.
+func TestLastWord(t *testing.T) {
+	for line, want := range map[string]string{
+		"ls": "ls", "ls -l  a ": "a", `ls My\ File`: `My\ File`, `ls "My File"`: `"My File"`, "ls 'a b'c": "'a b'c", `x="a \" b"`: `x="a \" b"`,
+		"echo a>b": "b", "echo a >>": ">>", "make &": "&", "ls; pwd;": ";", "(cd x)": ")", "echo $(ls a b)": "$(ls a b)", "echo `ls a`": "`ls a`",
+		"cat <(ls a)": "<(ls a)", "a <b(": "(", "echo 'open a": "'open a", `echo a\`: `a\`, "a &&": "&&", "echo $((1 + 2))x": "$((1 + 2))x", "": "", "  ": "", "ls ünï 漢": "漢",
+	} {
+		h := history{lines: []string{line}}
+		if got, ok := h.lastWord(0); got != want || ok != (want != "") {
+			t.Errorf("%q: got %q, %v, want %q", line, got, ok, want)
+		}
+	}
+}

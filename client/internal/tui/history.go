@@ -56,11 +56,62 @@ func (h *history) lastWord(n int) (string, bool) {
 	if n < 0 || n >= len(h.lines) {
 		return "", false
 	}
-	f := strings.Fields(h.lines[len(h.lines)-1-n])
-	if len(f) == 0 {
-		return "", false
+	word := lastToken(h.lines[len(h.lines)-1-n])
+	return word, word != ""
+}
+
+// lastToken is the last word of a line, or operator, as it is written: readline's history_tokenize.
+func lastToken(line string) string {
+	const blanks, operators = " \t\n", "<>;&|()"
+	from, to := 0, 0
+	for at := 0; at < len(line); {
+		switch {
+		case strings.IndexByte(blanks, line[at]) >= 0:
+			at++
+			continue
+		case strings.IndexByte(operators, line[at]) >= 0 && !substitutes(line[at:]):
+			from, to = at, at+1
+			for to < len(line) && line[to] == line[at] && line[at] != '(' && line[at] != ')' {
+				to++
+			}
+		default:
+			from, to = at, wordEnd(line, at, blanks+operators)
+		}
+		at = to
 	}
-	return f[len(f)-1], true
+	return line[from:to]
+}
+
+// substitutes tells that s begins with $( <( or >(.
+func substitutes(s string) bool {
+	return len(s) > 1 && s[1] == '(' && strings.IndexByte("$<>", s[0]) >= 0
+}
+
+// wordEnd is where the word at ends: at one of stops that is neither quoted nor within $( ), <( ) or the like.
+func wordEnd(line string, at int, stops string) int {
+	depth := 0
+	for ; at < len(line); at++ {
+		switch c := line[at]; {
+		case c == '\\':
+			at++
+		case c == '\'', c == '"', c == '`':
+			for at++; at < len(line) && line[at] != c; at++ {
+				if line[at] == '\\' && c != '\'' {
+					at++
+				}
+			}
+		case substitutes(line[at:]):
+			depth++
+			at++
+		case c == '(' && depth > 0:
+			depth++
+		case c == ')' && depth > 0:
+			depth--
+		case depth == 0 && strings.IndexByte(stops, c) >= 0:
+			return at
+		}
+	}
+	return min(at, len(line))
 }
 
 // search is ^R: the newest line before the one shown that holds query.
