@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -38,8 +39,14 @@ func (s *Shell) Complete(ctx context.Context, line string, cursor int) (from int
 	s.mu.Lock()
 	dir := s.snap.State.Dir
 	s.mu.Unlock()
-	script := fmt.Sprintf("\\builtin local -a __sublet__words; __sublet__words=(%s); \\builtin local __sublet__cword=%d __sublet__word=%s __sublet__line=%s __sublet__point=%d\n\\__sublet_complete \"$__sublet_id\"",
-		strings.Join(quoted, " "), len(w.words)-1, quote(w.prefix), quote(line[w.start:cursor]), cursor-w.start)
+	lead, word := "''", quote(w.prefix)
+	if m := variableLead.FindStringSubmatch(line[w.from:cursor]); m != nil {
+		w.lead = m[1]
+		lead = `"${` + m[2] + m[3] + `-}"`
+		word = lead + quote(strings.TrimPrefix(w.prefix, w.lead))
+	}
+	script := fmt.Sprintf("\\builtin local -a __sublet__words; __sublet__words=(%s); \\builtin local __sublet__cword=%d __sublet__lead=%s __sublet__word=%s __sublet__line=%s __sublet__point=%d\n\\__sublet_complete \"$__sublet_id\"",
+		strings.Join(quoted, " "), len(w.words)-1, lead, word, quote(line[w.start:cursor]), cursor-w.start)
 	out, _, err := s.askShell(bound, inHook, script)
 	if err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
@@ -57,7 +64,11 @@ type wordAt struct {
 	words  []string // of the command, split as bash does for COMP_WORDS; the last is the word
 	prefix string   // the word without its quotes
 	quote  byte     // the quote it stands in, or 0
+	lead   string   // the $NAME or ${NAME} it begins with, where a folder is meant
 }
+
+// variableLead is the variable at the beginning of a word that goes on behind a slash.
+var variableLead = regexp.MustCompile(`^"?(\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}))/`)
 
 // splitLine finds the word at the end of a line. Quotes are kept in words, as readline does, and removed in prefix.
 func splitLine(line string) wordAt {
@@ -143,15 +154,18 @@ func splitLine(line string) wordAt {
 
 var kinds = map[string]string{
 	"alias": "alias", "function": "function", "builtin": "command", "keyword": "command", "command": "command",
-	"variable": "variable", "directory": "directory", "file": "file", "word": "",
+	"variable": "variable", "directory": "directory", "file": "file", "user": "directory", "word": "",
 }
 
 // candidates reads the answer: one per text, the first kind told wins.
 func (w wordAt) candidates(out, dir string) []Completion {
 	var cs []Completion
 	seen := make(map[string]bool)
-	files, noSpace := false, false
+	files, noSpace, lead := false, false, ""
 	for line := range strings.Lines(out) {
+		if value, ok := strings.CutPrefix(line, "\x01x "); ok {
+			lead = strings.TrimSuffix(value, "\n")
+		}
 		if opts, ok := strings.CutPrefix(line, "\x01o "); ok {
 			files = strings.Contains(opts, "filenames")
 			noSpace = strings.Contains(opts, "nospace")
@@ -176,11 +190,13 @@ func (w wordAt) candidates(out, dir string) []Completion {
 				desc = "directory"
 				text = strings.TrimSuffix(text, "/") + "/"
 			}
+		} else if kind == "user" {
+			text += "/"
 		} else if strings.HasPrefix(text, "-") {
 			desc = "option"
 		}
 		if !plain && kind != "variable" {
-			text = w.requote(text)
+			text = w.rewrite(text, lead)
 		} else if w.quote != 0 {
 			text = string(w.quote) + text
 		}
@@ -209,6 +225,18 @@ func isDir(dir, text string) bool {
 	}
 	st, err := os.Stat(text)
 	return err == nil && st.IsDir()
+}
+
+// rewrite is requote behind the variable that the word begins with, which stays as it was typed.
+func (w wordAt) rewrite(text, lead string) string {
+	rest, ok := strings.CutPrefix(text, lead)
+	if w.lead == "" || !ok {
+		return w.requote(text)
+	}
+	if rest = w.requote(rest); w.quote != 0 {
+		return rest[:1] + w.lead + rest[1:]
+	}
+	return w.lead + rest
 }
 
 // requote writes a file or command name so that the shell reads it back as that one word, in the quotes it began with.

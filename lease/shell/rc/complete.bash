@@ -1,6 +1,6 @@
 
 # Completion and other questions, part of the start-up file. They are functions: an alias named like a reserved word bends a
-# text that is sourced later. Go asks with the variables words, cword, word, line and point set, local to the
+# text that is sourced later. Go asks with the variables words, cword, lead, word, line and point set, local to the
 # prompt hook. Candidates go to the file o, one a line; a line of SOH and a kind stands before those of that kind, and the
 # kind "o " with the spec's options before nothing.
 
@@ -9,7 +9,16 @@ __sublet_candidates() {
 	\builtin local __sublet__cmd="${__sublet__words[0]}" __sublet__spec= __sublet__fn= __sublet__opts= __sublet__r
 	\builtin local -a __sublet__rest
 	__sublet__rest=()
-	if [[ $__sublet__word == '$'* ]]; then
+	if [[ $__sublet__lead ]]; then # as bash 5.3 does by itself
+		\builtin printf '\1x %s\n' "$__sublet__lead"
+		__sublet__words[__sublet__cword]=$__sublet__word
+	elif [[ $__sublet__word == '${'* ]]; then
+		\builtin printf '\1variable\n' && \builtin compgen -v -P '${' -S '}' -- "${__sublet__word#\$\{}"
+		\builtin return
+	elif [[ $__sublet__word == '~'* && $__sublet__word != */* ]]; then
+		\builtin printf '\1user\n' && \builtin compgen -u -P '~' -- "${__sublet__word#\~}"
+		\builtin return
+	elif [[ $__sublet__word == '$'* ]]; then
 		\builtin printf '\1variable\n' && \builtin compgen -v -P '$' -- "${__sublet__word#\$}"
 		\builtin return
 	fi
