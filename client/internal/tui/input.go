@@ -238,7 +238,7 @@ func (m *model) escape(hadHint bool) {
 	case hadHint:
 	case slices.ContainsFunc(m.waiting, func(a *asked) bool { return a.unsent }):
 		m.cancelTurn("")
-	case m.ai && (m.turn != nil || len(m.waiting) > 0):
+	case (m.ai || m.ed.empty()) && (m.turn != nil || len(m.waiting) > 0):
 		m.cancelTurn("stopped by the user")
 	case m.ai && m.ed.empty():
 		m.ai = false

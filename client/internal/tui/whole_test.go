@@ -297,3 +297,16 @@ func TestInterruptBeginsANewLine(t *testing.T) {
 		t.Error("it ended the turn, and not the search alone")
 	}
 }
+
+// Esc stops the agent also where it was asked from the shell (`?…`), but not in the middle of a line.
+func TestEscapeStopsTheAgent(t *testing.T) {
+	for line, want := range map[string]int{"": 1, "ls": 0} {
+		d := newDesk(t)
+		d.turn = &turn{id: "t1"}
+		d.ed.set(line)
+		d.key("esc")
+		if got := len(d.d.cancelled); got != want || d.ed.text != line {
+			t.Errorf("%q: cancelled %d times, want %d; the line holds %q", line, got, want, d.ed.text)
+		}
+	}
+}
