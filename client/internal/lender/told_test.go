@@ -448,6 +448,7 @@ func TestTypingIsTold(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+		synctest.Wait() // the state is looked at
 		d.begin(1, "x", "ls")
 		d.sh.finish(0, shell.State{})
 		d.take("CommandCompleted")

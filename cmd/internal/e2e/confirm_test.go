@@ -32,7 +32,7 @@ func TestAlwaysAndBecause(t *testing.T) {
 	if exists("ran") {
 		t.Fatal("it ran before the grant was taken")
 	}
-	term.send(enter)
+	term.answer(enter, func() bool { return term.sees(`allowed from now on`) }) // what is for good is to be read first
 	term.see(`First done\.`)
 	if exists("old") || !exists("ran") {
 		t.Error("what was allowed did not run whole")
