@@ -122,7 +122,8 @@ __sublet_unbend() {
 	__sublet_tz=
 	if [[ $1 != "$__sublet__so" ]]; then
 		__sublet_missing "$1" "$__sublet__so:vi:emacs" '\builtin set +o'
-		__sublet_missing "$__sublet__so" "$1" '\builtin set -o'
+		# No editor again either: out of a text that is evaluated bash would read on in the terminal.
+		__sublet_missing "$__sublet__so" "$1:vi:emacs" '\builtin set -o'
 	fi
 	if [[ $2 != "$__sublet__bo" ]]; then
 		__sublet_missing "$2" "$__sublet__bo" '\builtin shopt -u'
