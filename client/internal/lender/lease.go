@@ -117,8 +117,8 @@ func (l *Lender) acquiredLocked(g *grant) {
 	l.send(&wire.ShellLeaseAcquired{LeaseRef: g.ref(), Cwd: wire.OSString(l.sh.Dir()), State: l.sh.Digest()})
 }
 
-// executeLocked accepts a command, or the wish to put the state back, or refuses it. From here to its start nothing else can run in the shell; the
-// fingerprint is looked at just before that, when the shell's state is known.
+// executeLocked accepts a command, or the wish to put the state back, or refuses it. From here to its start nothing else can run
+// in the shell; the fingerprint is looked at just before that, when the shell's state is known.
 func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand, undo bool) {
 	g := l.grant
 	if g != nil && g.ref() == refOf(m) {

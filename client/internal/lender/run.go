@@ -43,9 +43,10 @@ func (l *Lender) giveLocked() {
 }
 
 // Run runs a command of the user and returns at its end; out (nil = none) is called with nothing when the command begins
-// to run, and then receives its raw output, from one goroutine, in order, and may keep the shell waiting. The user comes first: nothing is lent from here on until the end. While a borrowed command
-// runs Run returns *LentError at once; with takeBack it cancels that command, ends its lease, and waits (at most 5 s)
-// for the shell, and until the observer was told all of that command. Other errors: ErrBusy, ErrClosed, ctx's cause, the shell's own. When ctx ends the command is cancelled.
+// to run, and then receives its raw output, from one goroutine, in order, and may keep the shell waiting. The user comes first:
+// nothing is lent from here on until the end. While a borrowed command runs Run returns *LentError at once; with takeBack it
+// cancels that command, ends its lease, and waits (at most 5 s) for the shell, and until the observer was told all of that
+// command. Other errors: ErrBusy, ErrClosed, ctx's cause, the shell's own. When ctx ends the command is cancelled.
 func (l *Lender) Run(ctx context.Context, text string, takeBack bool, out func([]byte)) (shell.Result, error) {
 	l.mu.Lock()
 	switch {

@@ -295,28 +295,15 @@ func (c *confirm) grants(th *theme, width, height int) (lines []string, row, col
 	return append(lines, th.dim.Render(fit("enter allows it · esc goes back", width))), row, 0
 }
 
-// means tells that press does something about a key.
-func (c *confirm) means(k string) bool {
-	switch k {
-	case "up", "down", "tab", "shift+tab", "esc", "enter", "ctrl+p", "ctrl+n":
-		return true
-	case "left", "right", "ctrl+b", "ctrl+f", "pgup", "pgdown":
-		return c.step == stepAsk
-	case optDeny:
-		return true
-	}
-	return c.step == stepAsk && slices.ContainsFunc(c.options(), func(o option) bool { return o.key == k })
-}
-
-// press takes a key and returns an answer, or nil while there is none. It must only be called when the question is
-// armed, or while its text is being edited.
-func (c *confirm) press(k, text string) *wire.ConfirmationResponse {
+// press takes a key and returns an answer, or nil while there is none, and whether the key means anything to it. It must only be
+// called when the question is armed, or while its text is being edited.
+func (c *confirm) press(k, text string) (answer *wire.ConfirmationResponse, meant bool) {
 	if c.sent {
-		return nil
+		return nil, false
 	}
 	switch c.step {
 	case stepComment, stepEdit:
-		return c.pressEditor(k, text)
+		return c.pressEditor(k, text), true
 	case stepGrant:
 		n := len(c.req.Grants)
 		switch k {
@@ -328,9 +315,11 @@ func (c *confirm) press(k, text string) *wire.ConfirmationResponse {
 			c.step, c.choice = stepAsk, 0
 		case "enter":
 			g := c.req.Grants[c.choice]
-			return c.answer(wire.DecisionAllowAlways, &g)
+			return c.answer(wire.DecisionAllowAlways, &g), true
+		default:
+			return nil, false
 		}
-		return nil
+		return nil, true
 	}
 	opts := c.options()
 	switch k {
@@ -347,17 +336,18 @@ func (c *confirm) press(k, text string) *wire.ConfirmationResponse {
 	case "pgdown":
 		c.scroll += 8
 	case "esc":
-		return c.take(optDeny)
+		return c.take(optDeny), true
 	case "enter":
-		return c.take(opts[c.choice].key)
+		return c.take(opts[c.choice].key), true
 	default:
 		for _, o := range opts {
 			if k == o.key {
-				return c.take(o.key)
+				return c.take(o.key), true
 			}
 		}
+		return nil, false
 	}
-	return nil
+	return nil, true
 }
 
 func (c *confirm) take(key string) *wire.ConfirmationResponse {

@@ -20,9 +20,10 @@ const (
 )
 
 type (
-	// promptRead is the prompt as the shell told it; without a text it did not.
+	// promptRead is the prompt, where the shell told it.
 	promptRead struct {
 		no     int64
+		told   bool
 		prompt shell.Prompt
 	}
 	// promptOverdue says that an expansion takes longer than promptWait.
@@ -40,11 +41,8 @@ type expansions struct {
 func (e *expansions) read(ctx context.Context, no int64) promptRead {
 	ctx, cancel := context.WithTimeout(ctx, promptMost)
 	defer cancel()
-	p, err := e.shell.Prompt(ctx)
-	if err != nil {
-		p = shell.Prompt{} // in use, or it takes too long
-	}
-	return promptRead{no, p}
+	p, err := e.shell.Prompt(ctx) // an error: it is in use, or that takes too long
+	return promptRead{no, err == nil, p}
 }
 
 // soon returns the prompt. One that takes longer than promptWait is told once it is there.
@@ -84,19 +82,19 @@ func (m *model) onPrompt(r promptRead) {
 	if r.no <= m.promptNo {
 		return
 	}
-	if r.prompt.Text == "" && r.prompt.Editing == "" {
+	if !r.told {
 		m.onPromptOverdue(promptOverdue{r.no})
 		return
 	}
 	m.promptNo = r.no
 	m.ed.setVi(r.prompt.Editing == "vi" || r.prompt.Editing == "" && m.opt.Vi)
-	m.prompt, m.promptDir = firstOf(r.prompt.Text, m.prompt, "$ "), m.shell.Dir()
+	m.prompt, m.promptDir = r.prompt.Text, m.shell.Dir()
 }
 
 // onPromptOverdue has a plain prompt stand in for one that is not there yet, where the last one may tell a wrong folder.
 func (m *model) onPromptOverdue(o promptOverdue) {
 	dir := m.shell.Dir()
-	if o.no <= m.promptNo || m.userRun != nil || m.prompt != "" && dir == m.promptDir {
+	if o.no <= m.promptNo || m.userRun != nil || dir == m.promptDir {
 		return
 	}
 	m.prompt, m.promptDir = visibleLine(shell.ShortDir(dir, lookup(m.opt.Env)("HOME")))+"$ ", dir
@@ -106,7 +104,7 @@ func (m *model) onPromptOverdue(o promptOverdue) {
 // stands above; colours, titles and the like are as in bash.
 func (m *model) shellPrompt() string {
 	if m.prompt == "" {
-		return "" // not known yet: nothing is better than a prompt that changes
+		return "" // or not known yet: nothing is better than a prompt that changes
 	}
 	if m.cleanOf != m.prompt {
 		m.cleanOf, m.clean = m.prompt, markPrompt+cleanPrompt(m.prompt)+markLine

@@ -50,9 +50,9 @@ func TestPromptsInOrder(t *testing.T) {
 	if d.prompt != "/home/u$ " {
 		t.Errorf("got prompt %q before the first was told", d.prompt)
 	}
-	d.send(promptRead{2, shell.Prompt{Text: "second> "}})
-	d.send(promptRead{1, shell.Prompt{Text: "first> "}})
-	d.send(promptRead{3, shell.Prompt{}})
+	d.send(promptRead{2, true, shell.Prompt{Text: "second> "}})
+	d.send(promptRead{1, true, shell.Prompt{Text: "first> "}})
+	d.send(promptRead{no: 3})
 	d.send(promptOverdue{3})
 	if d.prompt != "second> " {
 		t.Errorf("got prompt %q, want the second", d.prompt)
@@ -72,6 +72,10 @@ func TestPromptsInOrder(t *testing.T) {
 	d.send(promptOverdue{3})
 	if want := "~/" + visibleLine("\x1b[2Jx") + "$ "; d.prompt != want {
 		t.Errorf("got prompt %q, want %q", d.prompt, want)
+	}
+	d.send(promptRead{4, true, shell.Prompt{Editing: "emacs"}})
+	if d.prompt != "" {
+		t.Errorf("got prompt %q with an empty PS1", d.prompt)
 	}
 }
 

@@ -41,28 +41,19 @@ func (m *model) onQuestion(r *wire.ConfirmationRequest) {
 }
 
 // questionKey is a key while a question is on the screen. Until it is armed, keys are what the user was typing before
-// it came: they go into the line, and Enter, Tab and Esc are swallowed. So is a key that means nothing to it, and it is to be armed
-// anew.
+// it came: they go into the line, and Enter, Tab and Esc are swallowed. A key that means nothing to it is typing, too: it is to be
+// armed anew.
 func (m *model) questionKey(q *confirm, k, text string) {
-	editing := q.step == stepComment || q.step == stepEdit
-	if !editing && (!q.armed(m.now(), m.lastKey) || !q.means(k)) {
-		switch k {
-		case "up", "down", "tab", "shift+tab", "esc":
-			if q.step == stepGrant { // no sentence has these in it
-				q.live = true
-				q.press(k, text)
-			}
-		case "enter", "ctrl+d":
-		default: // a sentence may have any of the answers in it
-			q.step, q.choice, q.live = stepAsk, 0, false
-			if !m.ed.key(k) && text != "" {
-				m.ed.insert(text)
-			}
-		}
+	var answer *wire.ConfirmationResponse
+	meant := false
+	if q.step == stepComment || q.step == stepEdit || q.armed(m.now(), m.lastKey) {
+		answer, meant = q.press(k, text)
+		q.live = k != optAlways // what is for good is not a key away from that one
+	}
+	if !meant {
+		m.besideQuestion(q, k, text)
 		return
 	}
-	q.live = k != optAlways // what is for good is not a key away from that one
-	answer := q.press(k, text)
 	if answer == nil {
 		return
 	}
@@ -78,6 +69,23 @@ func (m *model) questionKey(q *confirm, k, text string) {
 		}
 		return nil
 	})
+}
+
+// besideQuestion is a key that is no answer.
+func (m *model) besideQuestion(q *confirm, k, text string) {
+	switch k {
+	case "up", "down", "tab", "shift+tab", "esc":
+		if q.step == stepGrant { // no sentence has these in it
+			q.live = true
+			q.press(k, text)
+		}
+	case "enter", "ctrl+d":
+	default: // a sentence may have any of the answers in it
+		q.step, q.choice, q.live = stepAsk, 0, false
+		if !m.ed.key(k) && text != "" {
+			m.ed.insert(text)
+		}
+	}
 }
 
 // restOfAnswer tells that a key belongs to the answer before it: the es and Enter of a typed yes, the o and Enter of a
