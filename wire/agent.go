@@ -115,6 +115,7 @@ const (
 	PhasePlanning   = "planning"
 	PhaseGenerating = "generating"
 	PhaseExecuting  = "executing"
+	PhaseWaiting    = "waiting" // for the provider, which is tried again: the message says how long, and why
 )
 
 // AgentComplete is the one end of a turn. Since protocol 1.
@@ -174,7 +175,8 @@ type CancelRequest struct {
 }
 
 // CommandResult is, from the daemon, the stored end of a tool's execution, from which screens derive their tool cards;
-// from the client, a command that the user ran themselves (Tool and ids are empty then). Since protocol 1.
+// from the client, a command that the user ran themselves: Tool and the ids are empty then, but for an ExecutionID of the
+// client's choosing. Since protocol 1.
 type CommandResult struct {
 	Event
 	Agent         string      `msgpack:"agent"`
@@ -208,6 +210,7 @@ type UndoRequest struct {
 	RequestID RequestID  `msgpack:"request_id"`
 	SessionID *SessionID `msgpack:"session_id"`
 	What      string     `msgpack:"what"`
+	All       bool       `msgpack:"all"` // shell: what all borrowed commands changed, not only the last
 }
 
 func (*AgentRequest) Kind() string     { return "AgentRequest" }

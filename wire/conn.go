@@ -183,7 +183,7 @@ func (c *Conn) write() {
 			_, err := c.rw.Write(p[:n])
 			c.stall.Stop()
 			if err != nil {
-				c.fail(fmt.Errorf("write to peer: %w", err))
+				c.writeFailed(fmt.Errorf("write to peer: %w", err))
 				return
 			}
 			p = p[n:]
@@ -322,6 +322,7 @@ func (c *Conn) Close() error {
 	bound := time.AfterFunc(c.closeWait, func() { c.fail(ErrClosed) })
 	c.writer.Wait()
 	bound.Stop()
+	c.closeTransport() // open still after a failed write
 	return nil
 }
 
@@ -344,14 +345,28 @@ func (c *Conn) fail(err error) {
 // failLocked ends the connection for good, for the first reason given. Closing the transport wakes whoever reads or
 // writes it.
 func (c *Conn) failLocked(err error) {
-	if c.err != nil {
-		return
+	if c.err == nil {
+		c.endLocked(err)
+		c.closeTransport()
 	}
+}
+
+// writeFailed is fail for an error of the transport. What the peer sent before it closed may lie unread in the transport,
+// which is therefore closed by Close, which follows on the end of Receive, or after discardTime.
+func (c *Conn) writeFailed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.endLocked(err)
+		time.AfterFunc(discardTime, c.closeTransport)
+	}
+}
+
+func (c *Conn) endLocked(err error) {
 	c.err = err
 	c.over.Stop()
 	c.out = queue{}
 	close(c.done)
-	c.closeTransport()
 }
 
 func (c *Conn) closeTransport() {

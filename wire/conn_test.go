@@ -52,6 +52,27 @@ func socketPair(t testing.TB) (a, b net.Conn) {
 	return a, b
 }
 
+// What a peer sent before it closed is received, also where writing to it has failed by then.
+func TestReceiveAfterAFailedWrite(t *testing.T) {
+	a, b := socketPair(t)
+	peer, c := wire.NewConn(a, wire.Options{}), wire.NewConn(b, wire.Options{})
+	defer c.Close()
+	if err := peer.Send(&wire.Heartbeat{Nonce: 7}); err != nil {
+		t.Fatal(err)
+	}
+	peer.Close()
+	for c.Send(&wire.Heartbeat{}) == nil {
+		runtime.Gosched() // until the writer has found out
+	}
+	<-c.Done()
+	if m, err := c.Receive(); err != nil || m.(*wire.Heartbeat).Nonce != 7 {
+		t.Errorf("got %v, %v, want the peer's last message", m, err)
+	}
+	if _, err := c.Receive(); err == nil || wire.Recoverable(err) {
+		t.Errorf("got %v, want the end", err)
+	}
+}
+
 // A peer that reads nothing is cut off after exactly 30 s, not earlier, and Send never waits.
 func TestSlowPeerIsCutOffAfterThirtySeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

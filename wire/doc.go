@@ -13,6 +13,17 @@ const (
 	MinVersion = 1
 )
 
+// Negotiate returns the newest protocol that this build and a peer which speaks low to high have in common; ok is false where
+// they have none.
+func Negotiate(low, high int) (version int, ok bool) {
+	return negotiate(low, high, MinVersion, Version)
+}
+
+func negotiate(low, high, ownLow, ownHigh int) (version int, ok bool) {
+	version = min(high, ownHigh)
+	return version, low <= version && ownLow <= version
+}
+
 // Message is any body that travels: a pointer to one of the structs of this package.
 type Message interface {
 	// Kind is the name under which the message travels, such as "AgentStreamChunk".

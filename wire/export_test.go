@@ -2,8 +2,9 @@ package wire
 
 // For tests in package wire_test.
 var (
-	AppendByPlan = appendByPlan
-	Precheck     = precheck
+	AppendByPlan    = appendByPlan
+	NegotiateRanges = negotiate
+	Precheck        = precheck
 )
 
 const (

@@ -52,6 +52,7 @@ type ClientInfo struct {
 type ShellInfo struct {
 	Path    OSString `msgpack:"path"`
 	Version string   `msgpack:"version"`
+	Name    string   `msgpack:"name"` // bash, zsh, fish; "" of a client that lends only bash
 }
 
 // TermInfo is the terminal; sizes are in cells and pixels, 0 where unknown.
@@ -96,6 +97,10 @@ type DaemonInfo struct {
 	Version  string `msgpack:"version"`
 	PID      int    `msgpack:"pid"`
 	UptimeMS int64  `msgpack:"uptime_ms"`
+	// BuiltAtMS is when the daemon's program was made: the modification time of its file. 0 = not known.
+	BuiltAtMS int64 `msgpack:"built_at_ms"`
+	// Kept reports that a service manager decides which program is the daemon: no client replaces it.
+	Kept bool `msgpack:"kept"`
 }
 
 type ModelInfo struct {
@@ -114,8 +119,8 @@ type Heartbeat struct {
 	Reply bool   `msgpack:"reply"`
 }
 
-// ShellState tells what the live shell looks like after a command, the user's or a leased one, changed something in it:
-// after its CommandCompleted and before the next CommandStarted. Since protocol 1.
+// ShellState describes the live shell where it is not as in the last one: before a ShellLeaseAcquired, behind a leased command
+// (after its CommandCompleted and before the next CommandStarted), and when the user is about to ask. Since protocol 1.
 type ShellState struct {
 	Digest    string              `msgpack:"digest"` // lower-case hex SHA-256 over everything below
 	Cwd       OSString            `msgpack:"cwd"`
@@ -123,7 +128,7 @@ type ShellState struct {
 	Functions []ShellFunction     `msgpack:"functions"`
 	Options   []string            `msgpack:"options"` // set -o and shopt names that are on, sorted
 	// Hashed are the names that the shell's hash table runs as another file than PATH finds (hash -p), with that file;
-	// Disabled the builtins that are switched off (enable -n), Loaded those loaded from a file (enable -f), both sorted.
+	// Disabled the builtins that are switched off (enable -n), sorted; Loaded, of an older client, those loaded from a file.
 	Hashed   map[string]OSString `msgpack:"hashed"`
 	Disabled []string            `msgpack:"disabled"`
 	Loaded   []string            `msgpack:"loaded"`

@@ -199,3 +199,25 @@ func TestProtocolExamples(t *testing.T) {
 		t.Error("section 14 is not testdata/client.py")
 	}
 }
+
+// The version in force is the newest that both ends speak.
+func TestNegotiate(t *testing.T) {
+	for _, c := range []struct {
+		low, high, ownLow, ownHigh int
+		want                       int
+		ok                         bool
+	}{
+		{1, 1, 1, 1, 1, true},
+		{1, 5, 1, 1, 1, true},
+		{1, 2, 1, 3, 2, true},
+		{2, 3, 1, 2, 2, true},
+		{2, 3, 1, 1, 0, false},
+		{1, 2, 3, 4, 0, false},
+		{0, 0, 1, 1, 0, false},
+		{3, 2, 1, 4, 0, false}, // no range
+	} {
+		if got, ok := wire.NegotiateRanges(c.low, c.high, c.ownLow, c.ownHigh); ok != c.ok || ok && got != c.want {
+			t.Errorf("%d to %d with %d to %d: got %d, %v, want %d, %v", c.low, c.high, c.ownLow, c.ownHigh, got, ok, c.want, c.ok)
+		}
+	}
+}

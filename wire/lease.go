@@ -29,12 +29,14 @@ type AcquireShellLease struct {
 	TermMS  int64  `msgpack:"term_ms"` // how long it may hold the shell without a running command
 }
 
-// ShellLeaseQueued says that the user is using the shell. Since protocol 1.
+// ShellLeaseQueued reports that somebody else is using the shell. It may come again while a lease waits, with another
+// reason. Since protocol 1.
 type ShellLeaseQueued struct {
 	LeaseRef
 	Holder   string `msgpack:"holder"` // who has the shell: "user" or an agent
 	HeldMS   int64  `msgpack:"held_ms"`
 	Position int    `msgpack:"position"` // towards LeaseRunRequest: how many are before it
+	Why      string `msgpack:"why"`      // what the user is doing, for people: "the user is typing"; "" = not known
 }
 
 // ShellLeaseAcquired lends the shell. Since protocol 1.
@@ -50,6 +52,7 @@ type ShellLeaseDenied struct {
 	Reason string `msgpack:"reason"` // one of Denied…
 	Holder string `msgpack:"holder"` // who has it, where that is the reason
 	HeldMS int64  `msgpack:"held_ms"`
+	Why    string `msgpack:"why"` // for people, where the reason is broken or timeout; "" = not known
 }
 
 const (
@@ -57,6 +60,7 @@ const (
 	DeniedTimeout      = "timeout"
 	DeniedNoShell      = "no_shell"
 	DeniedShuttingDown = "shutting_down"
+	DeniedBroken       = "broken" // the shell's line editor does not answer as it should; Why names the cause
 )
 
 // ExecuteLeasedCommand runs a command under a lease. CommandStarted, CommandOutput and exactly one CommandCompleted
@@ -117,13 +121,14 @@ type CancelLeasedCommand struct {
 	Reason      string      `msgpack:"reason"` // user_abort, timeout, stale
 }
 
-// RestoreShellState puts back what the last borrowed command that changed the shell's state changed in it, under a lease
-// like a command: CommandStarted and exactly one CommandCompleted answer, and CancelLeasedCommand ends it. Only for
+// RestoreShellState puts back what the last borrowed command that changed the shell's state changed in it, or what all of
+// them changed, under a lease like a command: CommandStarted and exactly one CommandCompleted answer, and CancelLeasedCommand ends it. Only for
 // clients with CapRestore. Since protocol 1.
 type RestoreShellState struct {
 	LeaseRef
 	ExecutionID ExecutionID `msgpack:"execution_id"`
 	TimeoutMS   int64       `msgpack:"timeout_ms"`
+	All         bool        `msgpack:"all"`
 }
 
 // ReleaseShellLease gives the shell back, or leaves the queue. Idempotent; ShellLeaseReleased answers each. Since protocol 1.

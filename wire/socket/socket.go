@@ -109,6 +109,16 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return c, nil
 }
 
+// BuiltAt returns when the program in the file at path was made, in milliseconds, by the file's modification time; 0 where
+// there is no such file. A client compares its program with the daemon's by it.
+func BuiltAt(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.ModTime().UnixMilli()
+}
+
 // CheckPeer returns *PeerError unless the process at the other end of the unix socket c runs as the same user as this
 // one. Both ends call it: the daemon on what it accepted, the client on what it dialed.
 func CheckPeer(c net.Conn) error {

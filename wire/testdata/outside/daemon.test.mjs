@@ -115,6 +115,49 @@ for (const [answer, ran] of [["allow", 1], ["deny", 0]])
     });
   });
 
+test("who attaches while a question waits is asked, too, and whoever wants nothing old gets nothing old (section 6)", async () => {
+  await during(await connect(), async (c) => {
+    await c.hello({ capabilities: ["confirm"] });
+    const id = c.ask("clean up");
+    const { confirmation_id, seq } = await c.next("ConfirmationRequest");
+    for (const after_seq of [-1, seq])
+      await during(await connect(), async (late) => {
+        const ready = await late.hello({ capabilities: ["confirm"], session_id: c.ready.session.id, after_seq });
+        const again = await late.next("ConfirmationRequest");
+        assert.deepEqual([again.confirmation_id, again.seq], [confirmation_id, seq]);
+        assert.ok(late.received.every(({ kind, body }) => !body.seq || kind === "ConfirmationRequest" || body.seq > ready.session.last_seq));
+      });
+    c.send("ConfirmationResponse", { confirmation_id, decision: "deny", grant: null, edited_command: null, comment: "" });
+    await c.complete(id);
+  });
+});
+
+test("a cancel names one thing: both ids are refused, a turn that is not known is ignored (section 8)", async () => {
+  await during(await connect(), async (c) => {
+    await c.hello();
+    const request_id = c.ask("wait for me");
+    const { turn_id } = await c.next("TurnStarted");
+    c.send("CancelRequest", { turn_id, request_id, reason: "" });
+    const e = await c.next("Error", (m) => m.code === "invalid_message");
+    assert.equal(e.request_id, "");
+    c.send("CancelRequest", { turn_id: "none", request_id: null, reason: "" });
+    c.send("CancelRequest", { turn_id, request_id: null, reason: "" });
+    assert.equal((await c.complete(request_id)).status, "cancelled");
+    assert.deepEqual(c.received.filter((m) => m.kind === "Error").map((m) => m.body.code), ["invalid_message", "cancelled"]);
+  });
+});
+
+test("a second connection of a lender replaces the first one, which is told why (section 8)", async () => {
+  const first = await lender("allow");
+  await during(await lender("allow"), async (c, shell) => {
+    const e = await first.c.next("Error", (m) => m.code === "duplicate_id");
+    assert.equal(e.details.client_pid, String(process.pid));
+    await first.c.end();
+    assert.equal((await c.complete(c.ask("run it"))).status, "success");
+    assert.deepEqual([shell.ran.length, first.shell.ran.length], [1, 0]);
+  });
+});
+
 test("who cannot be asked is refused what would need a question", async () => {
   await during(await connect(), async (c) => {
     await c.hello();
