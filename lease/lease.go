@@ -21,8 +21,8 @@ const (
 	// timeout itself, this is for one that does not.
 	TimeoutSlack = 2 * time.Second
 	// CancelBound is how long a cancelled command may take to end: INT, TERM after 2 s, KILL after 2 s more and the
-	// proof within 5 s are the lender's part.
-	CancelBound = 8 * time.Second
+	// proof of its end are the lender's part.
+	CancelBound = 5 * time.Second
 )
 
 // ErrStale says that the lease is not held, so nothing may be run with it.
@@ -113,6 +113,9 @@ func (l *Lease) Running() string { return l.execution }
 // Began reports whether a command has begun under the lease, as far as the lender said.
 func (l *Lease) Began() bool { return !l.startedAt.IsZero() }
 
+// CancelReason returns why the command was cancelled, "" where it was not. It stays readable after the lease has ended.
+func (l *Lease) CancelReason() string { return l.cancelled }
+
 // Timeout returns the bound of the running command from its start; zero when none runs.
 func (l *Lease) Timeout() time.Duration { return l.timeout }
 
@@ -157,6 +160,9 @@ type Effect struct {
 	HeldFor   time.Duration
 }
 
+// MaxFence is above every fence: a float64, which some clients keep them in, holds every integer up to it.
+const MaxFence = 1 << 53
+
 // Fences mints fences. One serves all Managers of a daemon, so that fences grow across lenders and reconnects. The zero
 // value begins at 1. Safe for concurrent use.
 type Fences struct{ last atomic.Uint64 }
@@ -165,9 +171,9 @@ type Fences struct{ last atomic.Uint64 }
 func (f *Fences) Next() uint64 { return f.last.Add(1) }
 
 // Above makes sure that later fences are greater than n: seed with the time at start, so that a new daemon's fences are
-// above the old one's, and with each fence that a lender reports.
+// above the old one's, and with each fence that a lender reports. One from which the next might reach MaxFence was never minted, and is ignored.
 func (f *Fences) Above(n uint64) {
-	for {
+	for n < MaxFence/2 {
 		last := f.last.Load()
 		if last >= n || f.last.CompareAndSwap(last, n) {
 			return

@@ -327,16 +327,12 @@ func (m *Manager) Tick(now time.Time) []Effect {
 	}
 	if l := m.head; l != nil && l.State == Held && !m.deadline.After(now) {
 		switch {
-		case l.execution == "": // its term
+		case l.execution == "", m.linked && l.startedAt.IsZero() && l.cancelled == "": // its term
 			m.finish(now, l, Expired, true)
 		case !m.linked: // its grace
 			m.finish(now, l, Disconnected, true)
-		case l.cancelled == "": // its timeout, or it never started
-			reason := CancelTimeout
-			if l.startedAt.IsZero() {
-				l.ending, reason = Expired, CancelStale
-			}
-			m.cancel(now, l, reason)
+		case l.cancelled == "": // its timeout
+			m.cancel(now, l, CancelTimeout)
 		default: // did not end when cancelled
 			outcome := l.ending
 			if outcome == "" {
