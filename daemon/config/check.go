@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -50,6 +53,7 @@ func (c *Config) check() error {
 	}{
 		{"lease.wait", c.Lease.Wait, time.Second, time.Hour},
 		{"lease.term", c.Lease.Term, time.Second, time.Hour},
+		{"lease.patience", c.Lease.Patience, 10 * time.Millisecond, time.Minute},
 		{"shell.command_timeout", c.Shell.CommandTimeout, time.Second, MaxCommandTimeout},
 		{"daemon.idle_exit", c.Daemon.IdleExit, 0, 365 * 24 * time.Hour},
 	} {
@@ -72,6 +76,12 @@ func (c *Config) check() error {
 			return fmt.Errorf("%s: %d is outside %d to %d", n.key, n.got, n.low, n.high)
 		}
 	}
+	if c.Shell.Path != "" && !filepath.IsAbs(c.Shell.Path) {
+		return fmt.Errorf("shell.path: %q is not an absolute path", c.Shell.Path)
+	}
+	if _, ok := Key(c.Shell.SwitchKey); !ok {
+		return fmt.Errorf("shell.switch_key: %q is none of ctrl+a to ctrl+z, alt+a to alt+z, f1 to f12", c.Shell.SwitchKey)
+	}
 	if t := c.Compaction.Threshold; t < 0.1 || t > 0.95 {
 		return fmt.Errorf("compaction.threshold: %v is outside 0.1 to 0.95", t)
 	}
@@ -91,8 +101,32 @@ func (c *Config) check() error {
 	return oneOf("daemon.log_level", c.Daemon.LogLevel, "debug", "info", "warn", "error")
 }
 
+// functionKeys are what terminals send for F1 to F12.
+var functionKeys = []string{"OP", "OQ", "OR", "OS", "[15~", "[17~", "[18~", "[19~", "[20~", "[21~", "[23~", "[24~"}
+
+// Key returns what a terminal sends for a key: ctrl+x, alt+x, f5. "" is none. Keys that are something else's (ctrl+c, Tab,
+// Enter, Backspace) cannot be named.
+func Key(name string) (sent []byte, ok bool) {
+	kind, letter, _ := strings.Cut(name, "+")
+	plain := len(letter) == 1 && letter[0] >= 'a' && letter[0] <= 'z'
+	switch {
+	case name == "":
+		return nil, true
+	case kind == "ctrl" && plain && !strings.Contains("chijmqsz", letter):
+		return []byte{letter[0] & 0x1f}, true
+	case kind == "alt" && plain:
+		return []byte("\x1b" + letter), true
+	}
+	for i, keys := range functionKeys {
+		if name == "f"+strconv.Itoa(i+1) {
+			return []byte("\x1b" + keys), true
+		}
+	}
+	return nil, false
+}
+
 // serverName is what stands in the names of an MCP server's tools, mcp__NAME__TOOL, and must be told from both.
-var serverName = regexp.MustCompile(`^[A-Za-z0-9](_?[A-Za-z0-9-]){0,31}$`)
+var serverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9](_?[A-Za-z0-9-]){0,31}$`) })
 
 const maxServerName = 32 // bytes
 
@@ -100,7 +134,7 @@ func (c *Config) checkMCP() error {
 	for _, name := range slices.Sorted(maps.Keys(c.MCP)) {
 		m, key := c.MCP[name], "mcp."+name
 		switch {
-		case len(name) > maxServerName || !serverName.MatchString(name):
+		case len(name) > maxServerName || !serverName().MatchString(name):
 			return fmt.Errorf("%s: a server's name is 1 to 32 letters, digits, - and single _ between them", key)
 		case m.Command == "" && m.URL == "":
 			return fmt.Errorf("%s: needs a command or a url", key)

@@ -4,11 +4,14 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
@@ -43,9 +46,13 @@ type Provider struct {
 type Lease struct {
 	Wait time.Duration // how long an agent queues for the shell
 	Term time.Duration // how long it may hold the shell without a running command
+	// Patience is how long the user must not have typed into a line that is not empty before an agent may have the shell.
+	Patience time.Duration
 }
 
 type Shell struct {
+	Path           string        // the user's shell; "" = $SHELL where it is one that can be lent, else bash
+	SwitchKey      string        // switches between the shell and asking, beside Tab on an empty line; see Key
 	CommandTimeout time.Duration // of a leased command that names none; MaxCommandTimeout bounds all
 	OutputHead     int           // bytes of rendered output kept from the start
 	OutputTail     int           // bytes kept from the end
@@ -116,7 +123,7 @@ func Default() Config {
 			"ollama":    {Kind: "openai", BaseURL: "http://127.0.0.1:11434/v1"},
 			"offline":   {Kind: "offline"},
 		},
-		Lease:      Lease{Wait: time.Minute, Term: 30 * time.Second},
+		Lease:      Lease{Wait: time.Minute, Term: 30 * time.Second, Patience: time.Second},
 		Shell:      Shell{CommandTimeout: 2 * time.Minute, OutputHead: 32 << 10, OutputTail: 32 << 10},
 		Policy:     Policy{Mode: "ask"},
 		Compaction: Compaction{Threshold: 0.8},
@@ -132,10 +139,13 @@ type file struct {
 	Model    *string             `toml:"model"`
 	Provider map[string]Provider `toml:"provider"`
 	Lease    struct {
-		Wait *span `toml:"wait"`
-		Term *span `toml:"term"`
+		Wait     *span `toml:"wait"`
+		Term     *span `toml:"term"`
+		Patience *span `toml:"patience"`
 	} `toml:"lease"`
 	Shell struct {
+		Path           *string  `toml:"path"`
+		SwitchKey      *string  `toml:"switch_key"`
 		CommandTimeout *span    `toml:"command_timeout"`
 		OutputHead     *int     `toml:"output_head"`
 		OutputTail     *int     `toml:"output_tail"`
@@ -182,6 +192,7 @@ type Error struct {
 	Path        string
 	Row, Column int
 	Message     string
+	remedy      string // "" = the general one
 }
 
 func (e *Error) Error() string {
@@ -192,25 +203,58 @@ func (e *Error) Error() string {
 }
 
 // Hint tells what to do next.
-func (e *Error) Hint() string { return "`sublet config show` lists every key with its default" }
+func (e *Error) Hint() string {
+	return cmp.Or(e.remedy, "`sublet config show` lists every key with its default")
+}
 
 // maxFile bounds the file: settings, not data.
 const maxFile = 1 << 20
 
 // Load reads path; a file that is not there means Default. A file that cannot be used gives an *Error, never half a
-// Config. The file is never written.
+// Config; so does one that others may write to. The file is never written.
 func Load(path string) (Config, error) {
-	text, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Default(), nil
 	}
 	if err != nil {
 		return Config{}, &Error{Path: path, Message: err.Error()}
 	}
+	defer f.Close()
+	info, err := f.Stat() // of what is read, whatever path leads to afterwards
+	if err != nil {
+		return Config{}, &Error{Path: path, Message: err.Error()}
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		if err := checkOwner(path, info.Mode(), int(st.Uid), os.Geteuid()); err != nil {
+			return Config{}, err
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return Config{}, &Error{Path: path, Message: err.Error()}
+	}
 	if len(text) > maxFile {
-		return Config{}, &Error{Path: path, Message: fmt.Sprintf("%d bytes is more than the limit of %d", len(text), maxFile)}
+		return Config{}, &Error{Path: path, Message: fmt.Sprintf("it is longer than the limit of %d bytes", maxFile)}
 	}
 	return Parse(path, text)
+}
+
+// checkOwner refuses settings that somebody else than the user me may write: they name commands to run and rules that
+// allow. Root, who may write everything, is nobody else: what a system's configuration manager installs is root's.
+func checkOwner(path string, mode fs.FileMode, owner, me int) error {
+	switch {
+	case owner != me && owner != 0:
+		return &Error{
+			Path: path, Message: fmt.Sprintf("belongs to user %d, not to you", owner),
+			remedy: "copy it and move the copy there, or set SUBLET_CONFIG to a file of yours",
+		}
+	case mode.Perm()&0o022 != 0:
+		return &Error{
+			Path: path, Message: fmt.Sprintf("others may write to it (mode %04o)", mode.Perm()), remedy: "run `chmod go-w " + path + "`",
+		}
+	}
+	return nil
 }
 
 // Parse is Load on text already read; path is only for errors.
@@ -265,6 +309,9 @@ func (f *file) merge(c Config) Config {
 	}
 	set((*span)(&c.Lease.Wait), f.Lease.Wait)
 	set((*span)(&c.Lease.Term), f.Lease.Term)
+	set((*span)(&c.Lease.Patience), f.Lease.Patience)
+	set(&c.Shell.Path, f.Shell.Path)
+	set(&c.Shell.SwitchKey, f.Shell.SwitchKey)
 	set((*span)(&c.Shell.CommandTimeout), f.Shell.CommandTimeout)
 	set(&c.Shell.OutputHead, f.Shell.OutputHead)
 	set(&c.Shell.OutputTail, f.Shell.OutputTail)

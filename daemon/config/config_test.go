@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -25,6 +26,7 @@ func TestShowReadsBack(t *testing.T) {
 	full.Model = "work/m"
 	full.Providers["work"] = Provider{Kind: "openai", BaseURL: "http://localhost:1/v1", APIKeyCommand: "pass \"x\"", ContextWindow: 9, Images: new(bool)}
 	full.Providers["odd name"] = Provider{Kind: "scripted", Script: "/s.json"}
+	full.Shell.Path, full.Shell.SwitchKey, full.Lease.Patience = "/usr/bin/zsh", "f12", 250*time.Millisecond
 	full.Shell.Pass = []string{"GH_TOKEN"}
 	full.Policy.Allow = []string{`bash: git push "x" *`}
 	full.Policy.Deny = []string{"bash: rm *"}
@@ -63,6 +65,9 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"\nmodle = \"x\"", ":2:1:", "no such key: modle"},
 		{"[lease]\nwait = \"soon\"", ":2:", "not a duration"},
 		{"[lease]\nwait = \"0s\"", ":2:1:", "lease.wait: 0s is outside"},
+		{"[lease]\npatience = \"1h\"", ":2:1:", "lease.patience: 1h0m0s is outside"},
+		{"[shell]\npath = \"zsh\"", ":2:1:", "not an absolute path"},
+		{"[shell]\nswitch_key = \"ctrl+c\"", ":2:1:", "none of ctrl+a"},
 		{"[policy]\nmode = \"full\"", ":2:1:", "none of plan, ask, auto"},
 		{"model = \"nobody/x\"", ":1:1:", "no provider \"nobody\""},
 		{"model = \"openai\"", ":1:1:", "write \"openai/NAME\""},
@@ -103,6 +108,44 @@ func TestBadFilesSayWhere(t *testing.T) {
 	}
 }
 
+// A file that others may write to is refused: its commands and its rules would be theirs.
+func TestFileOfOthersIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.toml")
+	link := filepath.Join(t.TempDir(), "link.toml")
+	if err := errors.Join(os.WriteFile(path, []byte("model = \"offline\"\n"), 0o600), os.Symlink(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	for mode, safe := range map[os.FileMode]bool{0o600: true, 0o644: true, 0o444: true, 0o620: false, 0o602: false, 0o666: false} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{path, link} {
+			_, err := Load(name)
+			if safe && err != nil {
+				t.Errorf("mode %o: %v", mode, err)
+			}
+			bad, ok := errors.AsType[*Error](err)
+			if !safe && (!ok || !strings.Contains(err.Error(), "others may write to it") || bad.Hint() != "run `chmod go-w "+name+"`") {
+				t.Errorf("mode %o: got %v", mode, err)
+			}
+		}
+	}
+	for owner, safe := range map[int]bool{0: true, 1000: true, 1001: false} {
+		if err := checkOwner(path, 0o600, owner, 1000); (err == nil) != safe {
+			t.Errorf("owner %d: got %v", owner, err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return // only root can give a file away
+	}
+	if err := errors.Join(os.Chmod(path, 0o600), os.Chown(path, 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+		t.Errorf("of another user: got %v", err)
+	}
+}
+
 func TestFileOverridesOnlyWhatItNames(t *testing.T) {
 	c, err := Parse("x", []byte("model = \"ollama/qwen3\"\n[lease]\nterm = \"5s\"\n[provider.openai]\nbase_url = \"http://127.0.0.1:8080/v1\"\n"))
 	if err != nil {
@@ -113,5 +156,19 @@ func TestFileOverridesOnlyWhatItNames(t *testing.T) {
 	}
 	if p := c.Providers["openai"]; p.Kind != "openai" || p.APIKeyEnv != "OPENAI_API_KEY" || p.BaseURL == "" {
 		t.Errorf("got provider %+v, want kind and key of the built-in one kept", p)
+	}
+}
+
+// A key is named as people call it, and is what a terminal sends for it.
+func TestKeys(t *testing.T) {
+	for name, want := range map[string]string{"": "", "ctrl+g": "\x07", "alt+s": "\x1bs", "f1": "\x1bOP", "f5": "\x1b[15~", "f12": "\x1b[24~"} {
+		if got, ok := Key(name); string(got) != want || !ok {
+			t.Errorf("%s: got %q, %v, want %q", name, got, ok, want)
+		}
+	}
+	for _, name := range []string{"ctrl+", "ctrl+c", "ctrl+m", "ctrl+[", "alt+é", "f0", "f13", "f", "tab", "g", "5", "f+1"} {
+		if got, ok := Key(name); ok {
+			t.Errorf("%s: got %q", name, got)
+		}
 	}
 }

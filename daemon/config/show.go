@@ -3,78 +3,120 @@ package config
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
-	"text/template"
 	"time"
 )
 
-// page is every key with its comment; Show fills in the values, and a test parses the result back.
-var page = template.Must(template.New("config").Funcs(template.FuncMap{
-	"q": quote, "list": quoteList, "table": quoteTable, "d": func(d time.Duration) string { return quote(d.String()) },
-}).Parse(`# The model that answers: "provider/name". "offline" is built in and needs no network.
-model = {{q .Model}}
+// page is a settings file while it is written. It is not a text/template: that finds methods by name, and a program that does so
+// anywhere keeps every exported method of every type in the binary.
+type page struct{ strings.Builder }
 
-[lease]
-wait = {{d .Lease.Wait}}  # how long an agent queues for your shell before it is told who has it
-term = {{d .Lease.Term}}  # how long it may keep the shell without running a command
+// table begins a table, whose name is in TOML's form.
+func (p *page) table(name string) { fmt.Fprintf(p, "\n[%s]\n", name) }
 
-[shell]
-command_timeout = {{d .Shell.CommandTimeout}}  # of an agent's command that names none; at most 1h
-output_head = {{.Shell.OutputHead}}  # bytes of a command's output kept for the model from the start
-output_tail = {{.Shell.OutputTail}}  # and from the end
-pass = {{list .Shell.Pass}}  # variables that look like secrets, given to the agents' private shells all the same
+// key writes a key with its value and what it is for.
+func (p *page) key(name string, value any, comment string) {
+	switch v := value.(type) {
+	case string:
+		value = quote(v)
+	case time.Duration:
+		value = quote(v.String())
+	case []string:
+		value = quoteList(v)
+	case map[string]string:
+		value = quoteTable(v)
+	}
+	fmt.Fprintf(p, "%s = %v", name, value)
+	if comment != "" {
+		p.WriteString("  # " + comment)
+	}
+	p.WriteByte('\n')
+}
 
-[policy]
-mode = {{q .Policy.Mode}}  # plan: only reading runs; ask: the rest is asked; auto: medium runs too
-allow = {{list .Policy.Allow}}  # rules, as a question offers them
-deny = {{list .Policy.Deny}}  # deny wins
-{{range .Policy.Rules}}
-[[policy.rules]]  # one with examples, which are checked: what it must and must not be about
-decision = {{q .Decision}}
-pattern = {{q .Pattern}}
-match = {{list .Match}}
-no_match = {{list .NoMatch}}
-{{end}}
-[compaction]
-threshold = {{.Compaction.Threshold}}  # share of the context window at which a long conversation is folded
+// some writes a key unless it is unset.
+func (p *page) some(name string, value any) {
+	if v := reflect.ValueOf(value); !v.IsZero() && (v.Kind() != reflect.Slice && v.Kind() != reflect.Map || v.Len() > 0) {
+		p.key(name, reflect.Indirect(v).Interface(), "")
+	}
+}
 
-[limits]
-requests_per_second = {{.Limits.RequestsPerSecond}}  # per connection
-running_turns = {{.Limits.RunningTurns}}  # per connection; queued ones count
-max_agents = {{.Limits.MaxAgents}}  # engineers and reviewers of one turn at once
-message_bytes = {{.Limits.MessageBytes}}  # of one message to sublet serve
+// Show writes c as a commented file that Load reads back to the same Config.
+func Show(c Config) string {
+	var p page
+	p.WriteString("# The model that answers: \"provider/name\". \"offline\" is built in and needs no network.\n")
+	p.key("model", c.Model, "")
 
-[daemon]
-idle_exit = {{d .Daemon.IdleExit}}  # without client, turn or lease; "0s" = never
-log_level = {{q .Daemon.LogLevel}}  # debug, info, warn, error
-debug = {{.Daemon.Debug}}  # profiles at /debug/pprof on debug.sock, beside the daemon's socket
+	p.table("lease")
+	p.key("wait", c.Lease.Wait, "how long an agent queues for your shell before it is told who has it")
+	p.key("term", c.Lease.Term, "how long it may keep the shell without running a command")
+	p.key("patience", c.Lease.Patience, "how long you must not have typed in the middle of a line before an agent may have the shell")
 
-# Where models come from. Keys never stand here: api_key_env names a variable, api_key_command prints the key.
-{{range .Provider}}[provider.{{.Name}}]
-kind = {{q .Kind}}
-{{if .BaseURL}}base_url = {{q .BaseURL}}
-{{end}}{{if .APIKeyEnv}}api_key_env = {{q .APIKeyEnv}}
-{{end}}{{if .APIKeyCommand}}api_key_command = {{q .APIKeyCommand}}
-{{end}}{{if .Script}}script = {{q .Script}}
-{{end}}{{with .Images}}images = {{.}}
-{{end}}{{if .ContextWindow}}context_window = {{.ContextWindow}}
-{{end}}
-{{end}}{{range .Agent}}[agents.{{.Name}}]
-description = {{q .Description}}
-model = {{q .Model}}
-prompt = {{q .Prompt}}
-tools = {{list .Tools}}
+	p.table("shell")
+	p.key("path", c.Shell.Path, `your shell: bash, zsh or fish; "" = $SHELL, or bash`)
+	p.key("switch_key", c.Shell.SwitchKey, `does on an empty line what Tab does, and leads back: "ctrl+g", "alt+s", "f12"; "" = none`)
+	p.key("command_timeout", c.Shell.CommandTimeout, "of an agent's command that names none; at most 1h")
+	p.key("output_head", c.Shell.OutputHead, "bytes of a command's output kept for the model from the start")
+	p.key("output_tail", c.Shell.OutputTail, "and from the end")
+	p.key("pass", c.Shell.Pass, "variables that look like secrets, given to the agents' private shells all the same")
 
-{{end}}# Servers whose tools agents have beside the built-in ones, as mcp__NAME__TOOL: command, args, env or url, headers.
-{{range .Server}}[mcp.{{.Name}}]
-{{if .Command}}command = {{q .Command}}
-{{end}}{{if .Args}}args = {{list .Args}}
-{{end}}{{if .Env}}env = {{table .Env}}
-{{end}}{{if .URL}}url = {{q .URL}}
-{{end}}{{if .Headers}}headers = {{table .Headers}}
-{{end}}
-{{end}}`))
+	p.table("policy")
+	p.key("mode", c.Policy.Mode, "plan: only reading runs; ask: the rest is asked; auto: medium runs too")
+	p.key("allow", c.Policy.Allow, "rules, as a question offers them")
+	p.key("deny", c.Policy.Deny, "deny wins")
+	for _, r := range c.Policy.Rules {
+		p.WriteString("\n[[policy.rules]]  # one with examples, which are checked: what it must and must not be about\n")
+		p.key("decision", r.Decision, "")
+		p.key("pattern", r.Pattern, "")
+		p.key("match", r.Match, "")
+		p.key("no_match", r.NoMatch, "")
+	}
+
+	p.table("compaction")
+	p.key("threshold", c.Compaction.Threshold, "share of the context window at which a long conversation is folded")
+
+	p.table("limits")
+	p.key("requests_per_second", c.Limits.RequestsPerSecond, "per connection")
+	p.key("running_turns", c.Limits.RunningTurns, "per connection; queued ones count")
+	p.key("max_agents", c.Limits.MaxAgents, "engineers and reviewers of one turn at once")
+	p.key("message_bytes", c.Limits.MessageBytes, "of one message to sublet serve")
+
+	p.table("daemon")
+	p.key("idle_exit", c.Daemon.IdleExit, `without client, turn or lease; "0s" = never`)
+	p.key("log_level", c.Daemon.LogLevel, "debug, info, warn, error")
+	p.key("debug", c.Daemon.Debug, "profiles at /debug/pprof on debug.sock, beside the daemon's socket")
+
+	p.WriteString("\n# Where models come from. Keys never stand here: api_key_env names a variable, api_key_command prints the key.")
+	for _, m := range sorted(c.Providers) {
+		p.table("provider." + bareKey(m.Name))
+		p.key("kind", m.Item.Kind, "")
+		p.some("base_url", m.Item.BaseURL)
+		p.some("api_key_env", m.Item.APIKeyEnv)
+		p.some("api_key_command", m.Item.APIKeyCommand)
+		p.some("script", m.Item.Script)
+		p.some("images", m.Item.Images)
+		p.some("context_window", m.Item.ContextWindow)
+	}
+	for _, a := range sorted(c.Agents) {
+		p.table("agents." + bareKey(a.Name))
+		p.key("description", a.Item.Description, "")
+		p.key("model", a.Item.Model, "")
+		p.key("prompt", a.Item.Prompt, "")
+		p.key("tools", a.Item.Tools, "")
+	}
+
+	p.WriteString("\n# Servers whose tools agents have beside the built-in ones, as mcp__NAME__TOOL: command, args, env or url, headers.")
+	for _, s := range sorted(c.MCP) {
+		p.table("mcp." + bareKey(s.Name))
+		p.some("command", s.Item.Command)
+		p.some("args", s.Item.Args)
+		p.some("env", s.Item.Env)
+		p.some("url", s.Item.URL)
+		p.some("headers", s.Item.Headers)
+	}
+	return strings.TrimRight(p.String(), "\n") + "\n"
+}
 
 type named[T any] struct {
 	Name string
@@ -87,42 +129,6 @@ func sorted[T any](m map[string]T) []named[T] {
 		list = append(list, named[T]{name, m[name]})
 	}
 	return list
-}
-
-// Show writes c as a commented file that Load reads back to the same Config.
-func Show(c Config) string {
-	type provider struct {
-		Name string
-		Provider
-	}
-	type agent struct {
-		Name string
-		Agent
-	}
-	type server struct {
-		Name string
-		MCP
-	}
-	data := struct {
-		Config
-		Provider []provider
-		Agent    []agent
-		Server   []server
-	}{Config: c}
-	for _, p := range sorted(c.Providers) {
-		data.Provider = append(data.Provider, provider{bareKey(p.Name), p.Item})
-	}
-	for _, a := range sorted(c.Agents) {
-		data.Agent = append(data.Agent, agent{bareKey(a.Name), a.Item})
-	}
-	for _, m := range sorted(c.MCP) {
-		data.Server = append(data.Server, server{bareKey(m.Name), m.Item})
-	}
-	var out strings.Builder
-	if err := page.Execute(&out, data); err != nil {
-		panic(fmt.Sprintf("config page: %v", err)) // the template and its data are constant in shape: TestShowReadsBack
-	}
-	return strings.TrimRight(out.String(), "\n") + "\n"
 }
 
 // bareKey quotes a table's name where TOML needs it.
