@@ -51,9 +51,64 @@ type Audit struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	f, head *os.File
-	size    int64
+	f, head watchedFile
 	last    auditHead
+	found   string // what somebody else did to the files, until it is recorded
+}
+
+// watchedFile is an open file of which it shows when something else was put in its place.
+type watchedFile struct {
+	*os.File
+	opened fs.FileInfo
+	size   int64 // that it has if nobody else wrote to it; of the log only
+}
+
+func openWatched(path string, flag int) (w watchedFile, err error) {
+	if w.File, err = os.OpenFile(path, flag|os.O_WRONLY|os.O_CREATE, 0o600); err != nil {
+		return w, err
+	}
+	if w.opened, err = w.Stat(); err == nil && !w.opened.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", path)
+	}
+	if err != nil {
+		w.Close()
+		return w, err
+	}
+	w.size = w.opened.Size()
+	return w, nil
+}
+
+func (w *watchedFile) append(p []byte) error {
+	n, err := w.Write(p)
+	w.size += int64(n)
+	return err
+}
+
+// touched returns what happened to the file's place since it was opened, "" for nothing.
+func (w *watchedFile) touched(sized bool) string {
+	now, err := os.Stat(w.Name())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "removed"
+	case err != nil:
+		return "made unreadable"
+	case !os.SameFile(w.opened, now):
+		return "replaced"
+	case sized && now.Size() != w.size:
+		return "changed"
+	}
+	return ""
+}
+
+// A TouchedError reports that somebody else removed, replaced or changed the log while it was written. What was to be
+// recorded is recorded all the same, behind an entry that says so.
+type TouchedError struct{ Why string }
+
+func (e *TouchedError) Error() string { return e.Why }
+
+// Hint returns what to do.
+func (e *TouchedError) Hint() string {
+	return "`sublet audit verify` shows what is missing; what was decided since is recorded"
 }
 
 // auditHead names a line: the last one, or none.
@@ -70,28 +125,14 @@ func OpenAudit(path string) (*Audit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	last, torn, err := lastLine(path)
+	last, err := a.openLocked()
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	if a.head, err = os.OpenFile(path+".head", os.O_WRONLY|os.O_CREATE, 0o600); err != nil {
-		return nil, fmt.Errorf("open audit log: %w", err)
-	}
-	if err := a.openLocked(); err != nil {
-		a.head.Close()
-		return nil, fmt.Errorf("open audit log: %w", err)
-	}
 	a.last = auditHead{seq: max(last.Seq, known.seq), hash: last.hash}
-	if torn {
-		// The end of a line that a crash cut off: the next one begins on its own, and the chain covers both.
-		if _, err := a.f.Write([]byte{'\n'}); err != nil {
-			a.Close()
-			return nil, fmt.Errorf("open audit log: %w", err)
-		}
-	}
 	// The head is written after its line, so it may be one behind.
 	if why := known.fault(last); why != "" {
-		if err := a.Record(AuditEntry{At: time.Now(), Event: "broken", Why: why}); err != nil {
+		if err := a.recordLocked(AuditEntry{At: time.Now(), Event: "broken", Why: why}); err != nil {
 			a.Close()
 			return nil, err
 		}
@@ -99,40 +140,89 @@ func OpenAudit(path string) (*Audit, error) {
 	return a, nil
 }
 
-func (a *Audit) openLocked() error {
-	f, err := os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+// openLocked opens both files and returns the log's last line as it is found.
+func (a *Audit) openLocked() (last auditLine, err error) {
+	last, torn, err := lastLine(a.path)
 	if err != nil {
-		return err
+		return last, err
 	}
-	info, err := f.Stat()
+	f, err := openWatched(a.path, os.O_APPEND)
+	if err != nil {
+		return last, err
+	}
+	head, err := openWatched(a.path+".head", 0)
 	if err != nil {
 		f.Close()
-		return err
+		return last, err
 	}
-	a.f, a.size = f, info.Size()
-	return nil
+	if torn {
+		// The end of a line that a crash cut off: the next one begins on its own, and the chain covers both.
+		if err := f.append([]byte{'\n'}); err != nil {
+			f.Close()
+			head.Close()
+			return last, err
+		}
+	}
+	a.f, a.head = f, head
+	return last, nil
 }
 
-// Record numbers e, chains it to the entry before and writes it as one line with one write.
+// touchedLocked returns what somebody else did to the files, "" for nothing.
+func (a *Audit) touchedLocked() string {
+	name, what := a.path, a.f.touched(true)
+	if what == "" {
+		name, what = a.path+".head", a.head.touched(false)
+	}
+	if what == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s was %s after entry %d, while the daemon ran", name, what, a.last.seq)
+}
+
+// Record numbers e, chains it to the entry before and writes it as one line with one write. Where the files are not as it
+// left them Record opens them anew, records that and then e, and returns a *TouchedError; after any other error e is not
+// recorded.
 func (a *Audit) Record(e AuditEntry) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if why := a.touchedLocked(); why != "" {
+		f, head := a.f, a.head
+		if _, err := a.openLocked(); err != nil {
+			return fmt.Errorf("audit: %s: %w", why, err)
+		}
+		f.Close()
+		head.Close()
+		a.found = why
+	}
+	why := a.found
+	if why != "" {
+		if err := a.recordLocked(AuditEntry{At: time.Now(), Event: "broken", Why: why}); err != nil {
+			return err
+		}
+		a.found = ""
+	}
+	if err := a.recordLocked(e); err != nil || why == "" {
+		return err
+	}
+	return &TouchedError{why}
+}
+
+func (a *Audit) recordLocked(e AuditEntry) error {
 	e.Seq, e.Prev = a.last.seq+1, a.last.hash
 	line, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	if a.size > 0 && a.size+int64(len(line)) >= a.max {
+	if a.f.size > 0 && a.f.size+int64(len(line)) >= a.max {
 		if err := a.rotateLocked(); err != nil {
 			return fmt.Errorf("audit: %w", err)
 		}
 	}
-	n, err := a.f.Write(append(line, '\n'))
-	a.size += int64(n)
-	if err != nil {
-		if n > 0 { // a part of it is there: the next one stands on its own line, and the chain covers the part
-			a.last.hash = auditHash(line[:min(n, len(line))])
-			_, _ = a.f.Write([]byte{'\n'})
+	before := a.f.size
+	if err := a.f.append(append(line, '\n')); err != nil {
+		if n := a.f.size - before; n > 0 { // a part of it is there: the next one stands on its own line, and the chain covers the part
+			a.last.hash = auditHash(line[:min(int(n), len(line))])
+			_ = a.f.append([]byte{'\n'})
 		}
 		return fmt.Errorf("audit: %w", err)
 	}
@@ -154,10 +244,12 @@ func (a *Audit) rotateLocked() error {
 	if err := os.Rename(a.path, auditFile(a.path, 1)); err != nil {
 		return err
 	}
-	full := a.f
-	if err := a.openLocked(); err != nil {
+	next, err := openWatched(a.path, os.O_APPEND)
+	if err != nil {
 		return err
 	}
+	full := a.f
+	a.f = next
 	return full.Close()
 }
 

@@ -149,6 +149,77 @@ func remove(t *testing.T, path string) {
 	}
 }
 
+// What is done to a log under a daemon that writes it is found at the next entry: that is in the log, after a line that says
+// what was found, and the caller gets a *TouchedError.
+func TestAuditTouchedWhileOpen(t *testing.T) {
+	put := func(t *testing.T, path, text string) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		touch func(t *testing.T, path string)
+		why   string
+	}{
+		"removed":  {remove, "audit.log was removed after entry 2"},
+		"replaced": {func(t *testing.T, path string) { put(t, path, "x") }, "audit.log was replaced after entry 2"},
+		"emptied": {func(t *testing.T, path string) {
+			if err := os.Truncate(path, 0); err != nil {
+				t.Fatal(err)
+			}
+		}, "audit.log was changed after entry 2"},
+		"the head removed":  {func(t *testing.T, path string) { remove(t, path+".head") }, "audit.log.head was removed after entry 2"},
+		"the head replaced": {func(t *testing.T, path string) { put(t, path+".head", "x") }, "audit.log.head was replaced after entry 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.log")
+			a := openAudit(t, path)
+			record(t, a, "one", "two")
+			c.touch(t, path)
+			err := a.Record(AuditEntry{At: time.Unix(2, 0), Event: "decision", Command: "three"})
+			if touched, ok := errors.AsType[*TouchedError](err); !ok || !strings.Contains(touched.Why, c.why) || touched.Hint() == "" {
+				t.Errorf("got %v, want %q", err, c.why)
+			}
+			record(t, a, "four")
+			a.Close()
+			var last []AuditEntry
+			if err := ReadAudit(path, func(e AuditEntry) error { last = append(last, e); return nil }); err != nil {
+				t.Fatal(err)
+			}
+			last = last[max(0, len(last)-3):]
+			if len(last) < 3 || last[0].Event != "broken" || last[0].Seq != 3 || last[1].Command != "three" || last[2].Command != "four" {
+				t.Errorf("got %+v", last)
+			}
+			if rep := verify(t, path); !strings.Contains(strings.Join(rep.Faults, "\n"), c.why) {
+				t.Errorf("verify: got %q", rep.Faults)
+			}
+			a = openAudit(t, path) // nothing more is found at the next start
+			record(t, a, "five")
+			if got := audited(t, path); got[len(got)-1] != "five" || got[len(got)-2] != "four" {
+				t.Errorf("after a restart: got %q", got)
+			}
+		})
+	}
+	// A place where nothing can be written is an error, not a log that ends unseen.
+	path := filepath.Join(t.TempDir(), "audit.log")
+	a := openAudit(t, path)
+	record(t, a, "one")
+	remove(t, path)
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := a.Record(AuditEntry{Command: "two"}); err == nil {
+			t.Error("recorded in a folder")
+		}
+	}
+	remove(t, path)
+	if _, ok := errors.AsType[*TouchedError](a.Record(AuditEntry{Command: "three"})); !ok {
+		t.Error("not recorded once it could be")
+	}
+}
+
 // A crash is no tampering: a line that was cut off, and a head that is one line behind.
 func TestAuditAfterACrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")

@@ -200,7 +200,7 @@ func verifyAudit(path string) (AuditReport, error) {
 			rep.fault("%s: entry %d comes after %d", where, l.Seq, last.seq)
 		}
 		if l.Event == "broken" {
-			rep.fault("%s: the daemon found at its start that %s", where, l.Why)
+			rep.fault("%s: the daemon found that %s", where, l.Why)
 		}
 		if l.Seq == head.seq {
 			met = true

@@ -20,6 +20,9 @@ func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 	if err != nil {
 		return fmt.Errorf("append event: %w", err)
 	}
+	if err := s.there(); err != nil {
+		return s.fault(fmt.Errorf("append event %d of session %s: %w", e.Seq, e.SessionID, err))
+	}
 	// An event half written helps nobody, and the driver starts a goroutine a statement to watch a context that can end.
 	ctx = context.WithoutCancel(ctx)
 	err = s.tx(ctx, func(tx *sql.Tx) error {
@@ -30,9 +33,6 @@ func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 		turns, title, agent := 0, "", ""
 		switch m := m.(type) {
 		case *wire.TurnStarted:
-			if err := s.there(); err != nil {
-				return err
-			}
 			turns, title, agent = 1, Title(m.Prompt), m.Agent
 			if _, err := tx.ExecContext(ctx, "INSERT INTO open_turns (turn_id, session_id, request_id, agent, first_seq) VALUES (?, ?, ?, ?, ?)",
 				e.TurnID, e.SessionID, e.RequestID, m.Agent, e.Seq); err != nil {
@@ -43,6 +43,15 @@ func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 				return err
 			}
 			if _, err := tx.ExecContext(ctx, "DELETE FROM open_turns WHERE turn_id = ?", e.TurnID); err != nil {
+				return err
+			}
+		case *wire.CompactionStarted: // a session has one at a time, in a turn or outside
+			if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO open_turns (turn_id, session_id, request_id, agent, first_seq) VALUES (?, ?, '', '', ?)",
+				compactionOf(e.SessionID), e.SessionID, e.Seq); err != nil {
+				return err
+			}
+		case *wire.CompactionComplete:
+			if _, err := tx.ExecContext(ctx, "DELETE FROM open_turns WHERE turn_id = ?", compactionOf(e.SessionID)); err != nil {
 				return err
 			}
 		}
@@ -60,8 +69,8 @@ func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 	return nil
 }
 
-// there looks that the database is still where the next daemon looks for it. SQLite goes on with a file that was removed,
-// and all of it would be gone with the daemon.
+// there returns errGone unless the database's file is still where the next daemon looks for it. SQLite goes on with a file
+// that was removed, and all of it would be gone with the daemon.
 func (s *Store) there() error {
 	if now, err := os.Stat(s.path); err != nil || !os.SameFile(s.opened, now) {
 		return errGone
@@ -190,7 +199,7 @@ func (s *Store) LastSeq(ctx context.Context, id wire.SessionID) (int64, error) {
 	return seq, nil
 }
 
-// Unfinished is a turn that began and has no AgentComplete.
+// Unfinished is a turn that began and has no AgentComplete, or, without a TurnID, a compaction that has no CompactionComplete.
 type Unfinished struct {
 	SessionID wire.SessionID
 	TurnID    wire.TurnID
@@ -198,7 +207,10 @@ type Unfinished struct {
 	Agent     string
 }
 
-// Unfinished lists the turns a daemon that died left open.
+// compactionOf is the turn_id under which a session's compaction is among the open turns. No turn has the id of a session.
+func compactionOf(id wire.SessionID) wire.TurnID { return wire.TurnID(id) }
+
+// Unfinished lists the turns and compactions that a daemon that died left open.
 func (s *Store) Unfinished(ctx context.Context) ([]Unfinished, error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT session_id, turn_id, request_id, agent FROM open_turns ORDER BY turn_id")
 	if err != nil {
@@ -210,6 +222,9 @@ func (s *Store) Unfinished(ctx context.Context) ([]Unfinished, error) {
 		var u Unfinished
 		if err := rows.Scan(&u.SessionID, &u.TurnID, &u.RequestID, &u.Agent); err != nil {
 			return nil, s.fault(fmt.Errorf("list unfinished turns: %w", err))
+		}
+		if u.TurnID == compactionOf(u.SessionID) {
+			u.TurnID = ""
 		}
 		list = append(list, u)
 	}

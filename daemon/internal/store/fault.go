@@ -35,7 +35,7 @@ func (s *Store) fault(err error) error {
 var errNewer = errors.New("made by a newer sublet")
 
 // errGone says that the database's file is not the one that was opened: what is written now is nowhere afterwards.
-var errGone = errors.New("its file was removed or replaced while the daemon ran")
+var errGone = errors.New("the database's file was removed or replaced while the daemon ran")
 
 func remedy(path string, err error) string {
 	code := -1

@@ -190,7 +190,12 @@ func TestUnfinishedTurns(t *testing.T) {
 	if got, err := s.Unfinished(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
-	mustAppend(t, s, &wire.AgentComplete{Event: event(id, 3), Status: wire.StatusError})
+	mustAppend(t, s, &wire.CompactionStarted{Event: event(id, 3)})
+	want = append([]Unfinished{{SessionID: id}}, want...)
+	if got, err := s.Unfinished(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("while it compacts: got %+v, %v; want %+v", got, err, want)
+	}
+	mustAppend(t, s, &wire.CompactionComplete{Event: event(id, 4)}, &wire.AgentComplete{Event: event(id, 5), Status: wire.StatusError})
 	if got, err := s.Unfinished(t.Context()); err != nil || len(got) != 0 {
 		t.Errorf("got %+v, %v; want none", got, err)
 	}
