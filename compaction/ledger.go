@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Ledger is what a compaction must not lose. It is built by rules, not by a model, and stands beside the summary.
@@ -37,12 +38,17 @@ const (
 	maxScan      = 16384 // bytes from each end of a prompt that are looked at for limits
 )
 
+// lazy returns a regular expression that is compiled when it is first used.
+func lazy(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
 // standing matches sentences by which users set limits that hold from then on (T4b).
-var standing = regexp.MustCompile(`(?i)\b(never|always|do not|don['’]?t|does not|must(?: not|n['’]?t)?|may not|only|cannot|can['’]?t|shall not|avoid|without asking|ask (?:me )?(?:first|before)|unless|no (?:new|more)|keep|stop|from now on|remember|prefer|leave .* alone|nicht|nie|niemals|immer|nur|kein(?:e|en|er)?|jamais|toujours|nunca|siempre)\b`)
+var standing = lazy(`(?i)\b(never|always|do not|don['’]?t|does not|must(?: not|n['’]?t)?|may not|only|cannot|can['’]?t|shall not|avoid|without asking|ask (?:me )?(?:first|before)|unless|no (?:new|more)|keep|stop|from now on|remember|prefer|leave .* alone|nicht|nie|niemals|immer|nur|kein(?:e|en|er)?|jamais|toujours|nunca|siempre)\b`)
 
 // sentenceEnd finds the end of a sentence: punctuation before white space, or a line's end. Full stops inside words,
 // numbers and paths ("main.go", "v1.2") end nothing.
-var sentenceEnd = regexp.MustCompile(`[.!?;](?:["')\]]*)(?:\s+|$)|\n+|。|！|？`)
+var sentenceEnd = lazy(`[.!?;](?:["')\]]*)(?:\s+|$)|\n+|。|！|？`)
 
 // Limits returns the sentences of a user's prompt that set a limit, word for word, in order.
 func Limits(prompt string) []string {
@@ -51,7 +57,7 @@ func Limits(prompt string) []string {
 	}
 	var out []string
 	for _, s := range sentences(prompt) {
-		if len(s) <= maxLimitText && standing.MatchString(s) && !slices.Contains(out, s) {
+		if len(s) <= maxLimitText && standing().MatchString(s) && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}
@@ -61,7 +67,7 @@ func Limits(prompt string) []string {
 func sentences(text string) []string {
 	var out []string
 	from := 0
-	for _, m := range sentenceEnd.FindAllStringIndex(text, -1) {
+	for _, m := range sentenceEnd().FindAllStringIndex(text, -1) {
 		if s := strings.TrimSpace(text[from:m[1]]); s != "" {
 			out = append(out, s)
 		}

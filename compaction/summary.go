@@ -3,7 +3,6 @@ package compaction
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -141,11 +140,11 @@ func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions 
 }
 
 // heading finds the two lists that Prompt asks for.
-var heading = regexp.MustCompile(`(?im)^#+\s*(decisions|open tasks)\s*:?\s*$`)
+var heading = lazy(`(?im)^#+\s*(decisions|open tasks)\s*:?\s*$`)
 
 // splitLists moves the lists of decisions and open tasks from a summary to the ledger.
 func splitLists(text string, l Ledger) (string, Ledger) {
-	marks := heading.FindAllStringSubmatchIndex(text, -1)
+	marks := heading().FindAllStringSubmatchIndex(text, -1)
 	if len(marks) == 0 {
 		return text, l
 	}
