@@ -114,6 +114,7 @@ const (
 	DeltaText      DeltaType = "text"
 	DeltaReasoning DeltaType = "reasoning"
 	DeltaToolCall  DeltaType = "tool_call" // a piece of a call's arguments: CallID, Tool, Text
+	DeltaWait      DeltaType = "wait"      // no part of the answer: Text says how long the next try waits, and why; "" ends the wait
 )
 
 type Delta struct {

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -17,16 +18,16 @@ type Backoff struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-// DefaultBackoff is at most 4 tries in 20 s (design section 8): waits of about 1, 2 and 4 s.
+// DefaultBackoff is at most 4 tries in 20 s: waits of about 1, 2 and 4 s.
 func DefaultBackoff() Backoff {
 	return Backoff{Tries: 4, Budget: 20 * time.Second, First: time.Second, Sleep: Sleep}
 }
 
 // Do calls attempt until it succeeds, fails in a way that another try would not mend, or the tries or the budget are used
-// up. An attempt that has begun to show anything (began) is never repeated: its text would come twice, and tools may
+// up. It passes a DeltaWait to onDelta before and after each wait. An attempt that has begun to show anything (began) is never repeated: its text would come twice, and tools may
 // have run on it (T4f). A provider that asks for more time than is left ends the turn. When ctx ends, Do returns
 // context.Cause(ctx) at once.
-func (b Backoff) Do(ctx context.Context, log *slog.Logger, attempt func() (began bool, err error)) error {
+func (b Backoff) Do(ctx context.Context, log *slog.Logger, onDelta func(Delta), attempt func() (began bool, err error)) error {
 	start := time.Now()
 	var slept time.Duration
 	for try := 1; ; try++ {
@@ -54,10 +55,12 @@ func (b Backoff) Do(ctx context.Context, log *slog.Logger, attempt func() (began
 			return err
 		}
 		log.Info("model call failed, trying again", "provider", pe.Provider, "kind", string(pe.Kind), "try", try, "wait", wait)
+		onDelta(Delta{Type: DeltaWait, Text: fmt.Sprintf("waiting %v before try %d of %d: %v", wait.Round(100*time.Millisecond), try+1, b.Tries, err)})
 		if err := b.Sleep(ctx, wait); err != nil {
 			return err
 		}
 		slept += wait
+		onDelta(Delta{Type: DeltaWait})
 	}
 }
 

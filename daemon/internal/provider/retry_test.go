@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -22,7 +23,7 @@ func busy(after time.Duration) error {
 	return &provider.Error{Kind: provider.ErrOverloaded, RetryAfter: after}
 }
 
-// At most 4 tries in 20 s; a longer Retry-After ends the turn (design section 8).
+// At most 4 tries in 20 s; a longer Retry-After ends the turn.
 func TestBackoff(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -42,10 +43,20 @@ func TestBackoff(t *testing.T) {
 		{"not ours", errors.New("x"), false, 1, 0, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			tries, start := 0, time.Now()
-			err := provider.DefaultBackoff().Do(t.Context(), slog.New(slog.DiscardHandler), func() (bool, error) { tries++; return c.began, c.err })
+			tries, start, waits := 0, time.Now(), []string{}
+			err := provider.DefaultBackoff().Do(t.Context(), slog.New(slog.DiscardHandler), func(d provider.Delta) { waits = append(waits, string(d.Type)+":"+d.Text) },
+				func() (bool, error) { tries++; return c.began, c.err })
 			if took := time.Since(start); !errors.Is(err, c.err) || tries != c.tries || took < c.min || took > c.max {
 				t.Errorf("%s: got %d tries in %v (%v), want %d in %v to %v", c.name, tries, took, err, c.tries, c.min, c.max)
+			}
+			// No wait is silent: each is announced, with its length, and its end as well.
+			if len(waits) != 2*(c.tries-1) {
+				t.Errorf("%s: announced %q, want the begin and the end of %d waits", c.name, waits, c.tries-1)
+			}
+			for i, w := range waits {
+				if begins := fmt.Sprintf("before try %d of 4: ", i/2+2); i%2 == 0 && !strings.Contains(w, begins) || i%2 == 1 && w != "wait:" {
+					t.Errorf("%s: announced %q, want %q, then its end", c.name, w, begins)
+				}
 			}
 		})
 	}
@@ -57,7 +68,7 @@ func TestBackoffEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(500*time.Millisecond, func() { cancel(cause) })
 		start := time.Now()
-		err := provider.DefaultBackoff().Do(ctx, slog.New(slog.DiscardHandler), func() (bool, error) { return false, busy(0) })
+		err := provider.DefaultBackoff().Do(ctx, slog.New(slog.DiscardHandler), func(provider.Delta) {}, func() (bool, error) { return false, busy(0) })
 		if took := time.Since(start); !errors.Is(err, cause) || took != 500*time.Millisecond {
 			t.Errorf("got %v after %v, want the cause after exactly 500ms", err, took)
 		}

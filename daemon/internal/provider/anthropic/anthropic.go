@@ -102,7 +102,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	}
 
 	var resp provider.Response
-	err := m.retry.Do(ctx, m.config.Logger(), func() (bool, error) {
+	err := m.retry.Do(ctx, m.config.Logger(), onDelta, func() (bool, error) {
 		for {
 			began, r, err := m.try(ctx, req, onDelta)
 			if err != nil && !began && m.learn(err) {

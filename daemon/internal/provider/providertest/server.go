@@ -83,11 +83,14 @@ func Prompt(text string) provider.Request {
 	return provider.Request{System: "be brief", Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: text}}}}}
 }
 
-// Ask sends a request; the deltas are "type:tool:text", or "type:text" where there is no tool.
+// Ask sends a request; the deltas are "type:tool:text", or "type:text" where there is no tool. Waits are left out.
 func Ask(t testing.TB, m provider.Model, req provider.Request) (provider.Response, []string, error) {
 	t.Helper()
 	var deltas []string
 	resp, err := m.Stream(t.Context(), req, func(d provider.Delta) {
+		if d.Type == provider.DeltaWait {
+			return
+		}
 		deltas = append(deltas, strings.TrimSuffix(string(d.Type)+":"+d.Tool, ":")+":"+d.Text)
 	})
 	return resp, deltas, err

@@ -44,6 +44,7 @@ type Step struct {
 	// WaitFile is a path that must exist before this step answers.
 	WaitFile   string `json:"wait_file"`
 	DelayMS    int    `json:"delay_ms"`    // before the first piece, after WaitFile
+	Waits      string `json:"waits"`       // announced as the wait of a provider that is asked again, before the first piece
 	ChunkBytes int    `json:"chunk_bytes"` // size of text pieces, rounded up to whole characters; 0 = one piece
 	ChunkMS    int    `json:"chunk_ms"`    // pause after each piece
 	Error      string `json:"error"`       // broken (after the text), overloaded, context_too_long, auth, unreachable, images (if there are any)
@@ -138,6 +139,10 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 			}
 		}
 		return nil
+	}
+	if step.Waits != "" {
+		onDelta(provider.Delta{Type: provider.DeltaWait, Text: step.Waits})
+		onDelta(provider.Delta{Type: provider.DeltaWait})
 	}
 	if step.Reasoning != "" {
 		if err := emit(provider.DeltaReasoning, step.Reasoning, "", ""); err != nil {
