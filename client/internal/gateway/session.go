@@ -177,7 +177,7 @@ func (s *Session) handle(number int, m wire.Message) {
 		s.pauseLocked()
 		return
 	}
-	if event && s.takenLocked(e) {
+	if event && (s.takenLocked(e) || s.askedLocked(e)) {
 		return
 	}
 	if event {
@@ -195,6 +195,13 @@ func (s *Session) takenLocked(e wire.EventMessage) bool {
 	refused, ok := e.(*wire.Error)
 	return ok && refused.Code == wire.CodeDuplicateID &&
 		slices.ContainsFunc(s.asks, func(a *ask) bool { return a.req.RequestID == refused.RequestID })
+}
+
+// askedLocked reports whether e is a question that was handed on before: the daemon repeats those that are open to whoever
+// attaches.
+func (s *Session) askedLocked(e wire.EventMessage) bool {
+	q, ok := e.(*wire.ConfirmationRequest)
+	return ok && q.SessionID == s.id && q.Seq <= s.seq
 }
 
 func (s *Session) inboxBound() int {

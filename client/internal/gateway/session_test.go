@@ -110,6 +110,46 @@ func TestASessionThatIsNotReadIsPaused(t *testing.T) {
 	}
 }
 
+// A question that is open when the link is lost stays with whoever was asked: it is handed on once, and its answer counts.
+func TestAQuestionIsHandedOnOnce(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, []scene{{Match: "^clean$", Steps: []step{{ToolCalls: []gatewaytest.Call{gatewaytest.Bash("rm -rf build")}}, {Text: "kept"}}}})
+	d := w.Daemon()
+	open := d.Open
+	links := make(chan *wire.Conn, 2)
+	d.Open = func(ctx context.Context, s *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
+		wc, ready, err := open(ctx, s)
+		if err == nil {
+			links <- wc
+		}
+		return wc, ready, err
+	}
+	s := connect(t, d, gateway.Options{Confirm: true})
+	id := ask(t, s, "clean")
+	asked := 0
+	for {
+		m, err := s.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch m := m.(type) {
+		case *wire.ConfirmationRequest:
+			if asked++; asked > 1 {
+				break
+			}
+			(<-links).Close()
+			<-links // it is back
+			if err := s.Confirm(t.Context(), &wire.ConfirmationResponse{ConfirmationID: m.ConfirmationID, Decision: wire.DecisionDeny}); err != nil {
+				t.Fatal(err)
+			}
+		case *wire.AgentComplete:
+			if m.RequestID != id || m.Status != wire.StatusSuccess || len(m.Refused) != 1 || asked != 1 {
+				t.Errorf("asked %d times, ended %+v", asked, m)
+			}
+			return
+		}
+	}
+}
+
 // C6: what ran when the daemon went ends with an error; what waited is asked again, and plays once.
 func TestARestartedDaemonIsFoundAgain(t *testing.T) {
 	w := gatewaytest.New(t, runDaemon, []scene{

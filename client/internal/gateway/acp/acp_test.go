@@ -54,6 +54,7 @@ var bash = gatewaytest.Bash
 
 var common = []scene{
 	{Match: "^say$", Steps: []step{{Reasoning: "thinking it over", Text: "hello there", ChunkBytes: 4}}},
+	{Match: "^slow$", Steps: []step{{Waits: "waiting 2s before try 2 of 4", Text: "well"}}},
 	{Match: "^tool$", Steps: []step{{Text: "looking", ToolCalls: []call{bash("echo tool-ran")}}, {Text: "ok"}}},
 	{Match: "^write$", Steps: []step{{ToolCalls: []call{{Name: "write", Arguments: map[string]any{"path": "made.txt", "content": "two\n"}}}}, {Text: "ok"}}},
 	{Match: "^plan$", Steps: []step{{ToolCalls: []call{{Name: "todo", Arguments: map[string]any{"todos": []map[string]string{
@@ -189,6 +190,25 @@ func TestEditor(t *testing.T) {
 		}
 		if !slices.ContainsFunc(updates, func(u sdk.SessionUpdate) bool { return u.AgentThoughtChunk != nil }) {
 			t.Error("no thought")
+		}
+	})
+	run("a wait for the provider is a thought", func(t *testing.T, e *editor) {
+		id := e.open(w)
+		r, updates, err := e.prompt(id, sdk.TextBlock("slow"))
+		isWait := func(u sdk.SessionUpdate) bool {
+			return u.AgentThoughtChunk != nil && u.AgentThoughtChunk.Content.Text.Text == "waiting 2s before try 2 of 4\n\n"
+		}
+		if err != nil || r.StopReason != sdk.StopReasonEndTurn || text(updates) != "well" || !slices.ContainsFunc(updates, isWait) {
+			t.Errorf("got %+v %v %+v", r, err, updates)
+		}
+		later := start(t, w)
+		if _, err := later.conn.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: w.Project, McpServers: []sdk.McpServer{}}); err != nil {
+			t.Fatal(err)
+		}
+		later.mu.Lock()
+		defer later.mu.Unlock()
+		if slices.ContainsFunc(later.updates, isWait) {
+			t.Error("a wait that is over is told again")
 		}
 	})
 	run("a tool's call and its end", func(t *testing.T, e *editor) {

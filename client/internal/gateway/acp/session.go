@@ -378,6 +378,10 @@ func (s *session) show(m wire.Message) {
 		case c.Type == wire.ChunkToolOutput:
 			s.output(m)
 		}
+	case *wire.AgentThinking:
+		if m.Phase == wire.PhaseWaiting && !s.past {
+			s.update(sdk.UpdateAgentThoughtText(m.Message + "\n\n"))
+		}
 	case *wire.CommandResult:
 		s.ended(m)
 	}

@@ -38,6 +38,7 @@ type Step struct {
 	Reasoning  string `json:"reasoning,omitempty"`
 	ToolCalls  []Call `json:"tool_calls,omitempty"`
 	WaitFile   string `json:"wait_file,omitempty"`
+	Waits      string `json:"waits,omitempty"`
 	ChunkBytes int    `json:"chunk_bytes,omitempty"`
 	ChunkMS    int    `json:"chunk_ms,omitempty"`
 	Error      string `json:"error,omitempty"`

@@ -3,9 +3,10 @@ package jsonrpc
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"sublet/client/internal/gateway"
 )
 
 // block is a piece of content with structure of its own (F4 to F6).
@@ -154,7 +155,7 @@ func (s *splitter) begin(out []piece, line string) []piece {
 		s.in = "diff"
 	case strings.HasPrefix(line, "--- "):
 		s.in = "maybe"
-	case errorLine.MatchString(line):
+	case errorLine().MatchString(line):
 		s.in = "error"
 	default:
 		s.plain.WriteString(line)
@@ -196,8 +197,8 @@ func (s *splitter) emit(out []piece) []piece {
 }
 
 var (
-	errorLine  = regexp.MustCompile(`^(?:Traceback \(most recent call last\):|[Ee]rror(?:\[\w+\])?: |panic: |fatal: )`)
-	fenceLine  = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})[ \t]*(.*?)[ \t]*\r?\n?$")
+	errorLine  = gateway.Pattern(`^(?:Traceback \(most recent call last\):|[Ee]rror(?:\[\w+\])?: |panic: |fatal: )`)
+	fenceLine  = gateway.Pattern("^ {0,3}(`{3,}|~{3,})[ \t]*(.*?)[ \t]*\r?\n?$")
 	beginnings = []string{"```", "~~~", "diff --git ", "--- ", "Traceback (most recent call last):", "error: ", "Error: ", "error[", "Error[", "panic: ", "fatal: "}
 )
 
@@ -217,7 +218,7 @@ func mayBegin(line string) bool {
 
 // opens reports whether a line opens a fence. A backquote behind the opening ones makes it code within a line.
 func opens(line string) (fence, info string, ok bool) {
-	m := fenceLine.FindStringSubmatch(line)
+	m := fenceLine().FindStringSubmatch(line)
 	if m == nil || m[1][0] == '`' && strings.Contains(m[2], "`") {
 		return "", "", false
 	}
@@ -225,7 +226,7 @@ func opens(line string) (fence, info string, ok bool) {
 }
 
 func closes(line, fence string) bool {
-	m := fenceLine.FindStringSubmatch(line)
+	m := fenceLine().FindStringSubmatch(line)
 	return m != nil && m[2] == "" && m[1][0] == fence[0] && len(m[1]) >= len(fence)
 }
 
@@ -244,7 +245,7 @@ func diffLine(line string) bool {
 // shells are the languages that can be run as they stand in the user's terminal.
 var shells = map[string]bool{"bash": true, "sh": true, "shell": true, "zsh": true, "fish": true, "console": true, "shell-session": true}
 
-var placeInInfo = regexp.MustCompile(`^([^\s:=]*[./][^\s:]*)(?::(\d+(?:-\d+)?))?$`)
+var placeInInfo = gateway.Pattern(`^([^\s:=]*[./][^\s:]*)(?::(\d+(?:-\d+)?))?$`)
 
 // describe reads a fence's info string: a language, then file=NAME, title=NAME, lines=10-15, or NAME:10-15.
 func describe(b *block, info string) {
@@ -252,7 +253,7 @@ func describe(b *block, info string) {
 	for i, field := range fields {
 		key, value, named := strings.Cut(field, "=")
 		value = strings.Trim(value, `"'`)
-		switch m := placeInInfo.FindStringSubmatch(field); {
+		switch m := placeInInfo().FindStringSubmatch(field); {
 		case named && (key == "file" || key == "title" || key == "filename" || key == "path"):
 			b.Metadata.File = value
 		case named && key == "lines":
@@ -273,7 +274,7 @@ func describe(b *block, info string) {
 	}
 }
 
-var hunk = regexp.MustCompile(`(?m)^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
+var hunk = gateway.Pattern(`(?m)^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
 
 // fromDiff fills in which file a diff changes, and where it first does.
 func fromDiff(b *block) {
@@ -283,7 +284,7 @@ func fromDiff(b *block) {
 			b.Metadata.File = strings.TrimPrefix(name, "b/")
 		}
 	}
-	if m := hunk.FindStringSubmatch(b.Content); m != nil && b.Metadata.Lines == "" {
+	if m := hunk().FindStringSubmatch(b.Content); m != nil && b.Metadata.Lines == "" {
 		first, _ := strconv.Atoi(m[1]) // digits; one too large to hold is no line of a file
 		count := 1
 		if m[2] != "" {
@@ -299,8 +300,8 @@ const (
 )
 
 var (
-	placeInError = regexp.MustCompile(`^\s*(?:-->\s*)?[^\s:]+:(\d+)(?::\d+)?:?\s*(?:(error|warning|note)\b[^:]*:\s*)?(.*)$`)
-	remarkInCode = regexp.MustCompile(`(?:^|\s)(?://|#|--|/\*|;)\s*(?i:(suggestion|hint|note|todo|fixme|warning|error))\s*:\s*(.+?)\s*(?:\*/)?$`)
+	placeInError = gateway.Pattern(`^\s*(?:-->\s*)?[^\s:]+:(\d+)(?::\d+)?:?\s*(?:(error|warning|note)\b[^:]*:\s*)?(.*)$`)
+	remarkInCode = gateway.Pattern(`(?:^|\s)(?://|#|--|/\*|;)\s*(?i:(suggestion|hint|note|todo|fixme|warning|error))\s*:\s*(.+?)\s*(?:\*/)?$`)
 )
 
 // places annotates the lines of an error that name a place.
@@ -311,7 +312,7 @@ func places(content string) (list []annotation) {
 		if len(line) > maxRemarked || len(list) == maxAnnotations {
 			continue
 		}
-		m := placeInError.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
+		m := placeInError().FindStringSubmatch(strings.TrimRight(line, "\r\n"))
 		if m == nil {
 			continue
 		}
@@ -335,7 +336,7 @@ func remarks(content string) (list []annotation) {
 		if len(line) > maxRemarked || len(list) == maxAnnotations {
 			continue
 		}
-		m := remarkInCode.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
+		m := remarkInCode().FindStringSubmatch(strings.TrimRight(line, "\r\n"))
 		if m == nil {
 			continue
 		}

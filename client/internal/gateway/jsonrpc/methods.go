@@ -1,7 +1,6 @@
 package jsonrpc
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -111,11 +110,11 @@ func (c *conn) initialize(r *request) (any, func(), *failure) {
 	return result, func() { c.work.Go(c.translate) }, nil // serve waits for it
 }
 
-var semantic = regexp.MustCompile(`^([0-9]{1,9})\.[0-9]{1,9}(\.[0-9]{1,9})?(?:[-+][0-9A-Za-z.+-]{1,64})?$`)
+var semantic = gateway.Pattern(`^([0-9]{1,9})\.[0-9]{1,9}(\.[0-9]{1,9})?(?:[-+][0-9A-Za-z.+-]{1,64})?$`)
 
 // negotiate accepts every version of the same major number.
 func negotiate(version string) *failure {
-	m := semantic.FindStringSubmatch(version)
+	m := semantic().FindStringSubmatch(version)
 	switch {
 	case version == "":
 		return failed(codeParams, "protocol_version: is missing").with("supported", protocolVersion)

@@ -183,6 +183,7 @@ func TestToolAndEnd(t *testing.T) {
 	}
 	three := 3
 	c.batch([]wire.Message{
+		&wire.AgentThinking{Event: of, Phase: wire.PhaseWaiting, Message: "waiting 2s"},
 		chunk(wire.Chunk{Type: wire.ChunkReasoning, Text: "step by step"}),
 		chunk(wire.Chunk{Type: wire.ChunkToolCall, Tool: "bash", Arguments: `{"command":"make"}`}),
 		chunk(wire.Chunk{Type: wire.ChunkToolOutput, Data: []byte("10 %\r\x1b[1m45.5 %\x1b[0m of it\r")}),
@@ -191,6 +192,7 @@ func TestToolAndEnd(t *testing.T) {
 	})
 	got := told()
 	want := []map[string]any{
+		{"method": "agent.thinking", "query_id": "q-1", "phase": "planning", "message": "waiting 2s"},
 		{"method": "agent.thinking", "query_id": "q-1", "phase": "planning", "message": "step by step"},
 		{"method": "tool.progress", "execution_id": "e1", "progress": map[string]any{"percentage": 0.0, "status": "processing", "message": "bash make"}},
 		{"method": "tool.progress", "execution_id": "e1", "progress": map[string]any{"percentage": 45.0, "status": "processing", "message": "45.5 % of it"}},

@@ -3,7 +3,6 @@ package jsonrpc
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -172,7 +171,11 @@ func (c *conn) block(q *query, b *block) {
 func (c *conn) event(q *query, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.AgentThinking:
-		c.thinking(q, m.Phase, m.Message)
+		phase := m.Phase
+		if phase == wire.PhaseWaiting { // the document has no such phase
+			phase = wire.PhasePlanning
+		}
+		c.thinking(q, phase, m.Message)
 	case *wire.AgentStreamChunk:
 		c.chunk(q, m)
 	case *wire.ConfirmationRequest:
@@ -294,7 +297,7 @@ func summary(arguments string) string {
 
 // lastLine is the last line of output that says something; a progress bar's lines end with \r.
 func lastLine(data []byte) string {
-	text := controls.ReplaceAllString(strings.ToValidUTF8(string(data), "\uFFFD"), "")
+	text := controls().ReplaceAllString(strings.ToValidUTF8(string(data), "\uFFFD"), "")
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := len(lines) - 1; i >= 0; i-- {
 		if line := gateway.OneLine(lines[i]); line != "" {
@@ -305,13 +308,13 @@ func lastLine(data []byte) string {
 }
 
 // controls are the terminal's: colours, cursor movements, titles, and single bytes but line ends and tabs (P8).
-var controls = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]`)
+var controls = gateway.Pattern(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]`)
 
-var percent = regexp.MustCompile(`(\d{1,3})(?:\.\d+)?\s?%`)
+var percent = gateway.Pattern(`(\d{1,3})(?:\.\d+)?\s?%`)
 
 // percentage is what a program itself says of how far it is; 0 where it says nothing.
 func percentage(line string) int {
-	found := percent.FindAllStringSubmatch(line, -1)
+	found := percent().FindAllStringSubmatch(line, -1)
 	if found == nil {
 		return 0
 	}

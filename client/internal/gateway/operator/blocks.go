@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sublet/client/internal/gateway"
 	"sublet/wire"
 )
 
@@ -39,16 +40,16 @@ func codeBlock(language, source string) responseBlock {
 
 func svgBlock(content string) responseBlock {
 	b := responseBlock{Type: "svg", Content: &content}
-	if open := svgOpen.FindString(content); open != "" {
-		b.Width, b.Height = svgSize(svgWidth, open), svgSize(svgHeight, open)
+	if open := svgOpen().FindString(content); open != "" {
+		b.Width, b.Height = svgSize(svgWidth(), open), svgSize(svgHeight(), open)
 	}
 	return b
 }
 
 var (
-	svgOpen   = regexp.MustCompile(`(?is)<svg\b[^>]*>`)
-	svgWidth  = regexp.MustCompile(`(?i)\swidth\s*=\s*["']([0-9]{1,6}(?:\.[0-9]{1,6})?)(?:px)?["']`)
-	svgHeight = regexp.MustCompile(`(?i)\sheight\s*=\s*["']([0-9]{1,6}(?:\.[0-9]{1,6})?)(?:px)?["']`)
+	svgOpen   = gateway.Pattern(`(?is)<svg\b[^>]*>`)
+	svgWidth  = gateway.Pattern(`(?i)\swidth\s*=\s*["']([0-9]{1,6}(?:\.[0-9]{1,6})?)(?:px)?["']`)
+	svgHeight = gateway.Pattern(`(?i)\sheight\s*=\s*["']([0-9]{1,6}(?:\.[0-9]{1,6})?)(?:px)?["']`)
 )
 
 func svgSize(rx *regexp.Regexp, open string) float64 {
@@ -94,7 +95,7 @@ func markdownBlocks(text string) []responseBlock {
 			fence = mark
 			language, _, _ = strings.Cut(info, " ")
 		default:
-			if found := imageLine.FindStringSubmatch(strings.TrimSpace(l)); found != nil {
+			if found := imageLine().FindStringSubmatch(strings.TrimSpace(l)); found != nil {
 				flush()
 				blocks = append(blocks, responseBlock{Type: "image", URL: found[2], Alt: found[1]})
 				continue
@@ -109,7 +110,7 @@ func markdownBlocks(text string) []responseBlock {
 	return blocks
 }
 
-var imageLine = regexp.MustCompile(`^!\[([^\]]*)\]\(((?i:https?://|data:image/)[^\s)]+)\)$`)
+var imageLine = gateway.Pattern(`^!\[([^\]]*)\]\(((?i:https?://|data:image/)[^\s)]+)\)$`)
 
 // fenceOf is a line's run of at least three backticks or tildes, and what follows it; "" where it is no fence.
 func fenceOf(l string) (mark, info string) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	neturl "net/url"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -71,7 +70,7 @@ const (
 )
 
 // sessionName is what a session may be called; the daemon has the same rule.
-var sessionName = regexp.MustCompile(`^[A-Za-z0-9._:@][A-Za-z0-9._:@-]{0,127}$`)
+var sessionName = gateway.Pattern(`^[A-Za-z0-9._:@][A-Za-z0-9._:@-]{0,127}$`)
 
 // object fields by name.
 type fields map[string]json.RawMessage
@@ -116,7 +115,7 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 		return r, invalid("version %q is not supported: this is version 1.0", v).with("field", "version").with("supported", "1.x")
 	}
 	r.session = p.text(f, "sessionID", maxID)
-	if p.err == nil && r.session != "" && !sessionName.MatchString(r.session) {
+	if p.err == nil && r.session != "" && !sessionName().MatchString(r.session) {
 		p.fail("sessionID", "may have A-Z a-z 0-9 . _ : @ and - only, and not begin with -")
 	}
 	r.agent = p.text(f, "agentID", maxID)

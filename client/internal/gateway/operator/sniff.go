@@ -4,9 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"net"
-	"regexp"
 	"sync"
 	"time"
+
+	"sublet/client/internal/gateway"
 )
 
 // What a peer's first bytes say it speaks.
@@ -22,7 +23,7 @@ const sniffSize = 32 << 10
 
 // httpLine is a line that begins an HTTP request, whatever its method. A browser can be made to send one to any port of
 // this machine, with a body of JSON lines behind it (T5e): none of that may ever be read as messages.
-var httpLine = regexp.MustCompile(`(?i)\sHTTP/[0-9.]+\s*$`)
+var httpLine = gateway.Pattern(`(?i)\sHTTP/[0-9.]+\s*$`)
 
 const tooLong = "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
@@ -64,7 +65,7 @@ func (s *sniffer) kind() int {
 		_, err := s.r.Peek(n)
 		head, _ := s.r.Peek(s.r.Buffered())
 		if l, _, whole := bytes.Cut(head, []byte("\n")); whole || err != nil {
-			if httpLine.Match(l) {
+			if httpLine().Match(l) {
 				return speaksHTTP
 			}
 			return speaksJSON

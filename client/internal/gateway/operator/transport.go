@@ -41,7 +41,7 @@ func newRaw(nc net.Conn, r *bufio.Reader, most int) *raw {
 
 func (t *raw) next() ([]byte, error) {
 	l, err := t.lines.Next()
-	if err == nil && l[0] != '{' && (len(l) > sniffSize || httpLine.Match(l)) {
+	if err == nil && l[0] != '{' && (len(l) > sniffSize || httpLine().Match(l)) {
 		return nil, errPlain
 	}
 	return l, err
