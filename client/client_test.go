@@ -79,7 +79,7 @@ func serve() int {
 					if os.Getenv("TEST_DAEMON") == "wedged" {
 						continue
 					}
-					seen := fmt.Sprintf("token=%q key=%q shell=%s caps=%v", m.Env["MY_TOKEN"], m.Credentials["TEST_KEY"], m.Shell.Version, m.Capabilities)
+					seen := fmt.Sprintf("token=%q key=%q shell=%s caps=%v", m.Env["MY_TOKEN"], m.Credentials["TEST_KEY"], m.Shell.Name, m.Capabilities)
 					_ = wc.Send(&wire.Ready{
 						Protocol: wire.Version, Daemon: wire.DaemonInfo{Name: seen, PID: os.Getpid()}, Session: wire.SessionInfo{ID: "s1"},
 						Models: []wire.ModelInfo{{Name: "test/model"}},

@@ -37,12 +37,12 @@ printf '%s' "$GUARD_RESET" >"$tty"
 gone() {
 	kill -0 "$pid" || return 0
 	if [ -r "/proc/$pid/stat" ]; then
-		read -r _ name state _ <"/proc/$pid/stat"
-		case $name$state in
-		'(bash)'[ZX]) return 0 ;;
-		'(bash)'*) return 1 ;;
-		*) return 0 ;; # another's number by now
+		read -r stat <"/proc/$pid/stat"
+		set -- ${stat##*) } # state, parent, process group, session
+		case $1 in
+		[ZX]) return 0 ;;
 		esac
+		[ "$4" = "$pid" ] || return 0 # another's number by now: the shell leads its session
 	fi
 	return 1
 }

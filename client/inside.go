@@ -15,14 +15,14 @@ import (
 
 const (
 	envInside = shell.EnvInside
-	// envPlain marks a plain bash that a nested sublet became: a third one, called by its start-up file, does nothing.
+	// envPlain marks a plain shell that a nested sublet became: a third one, called by its start-up file, does nothing.
 	envPlain = "SUBLET_PLAIN"
-	// startingName is a file in a client's folder while its shell reads its start-up file.
+	// startingName is a file in a client's folder while its shell reads its start-up files.
 	startingName = "starting"
 )
 
 // enterAgain is what a sublet does that was started inside the shell of another: called by the start-up file of that
-// very shell it steps aside, so that the file goes on; called by the user it becomes a plain bash.
+// very shell it steps aside, so that the file goes on; called by the user it becomes a plain shell.
 func enterAgain(o Options) (code int, inside bool, err error) {
 	owner, err := strconv.Atoi(lookup(o.Env, envInside))
 	if err != nil || !descends(os.Getpid(), owner) {
@@ -36,12 +36,12 @@ func enterAgain(o Options) (code int, inside bool, err error) {
 			return 0, true, nil
 		}
 	}
-	path, _, err := shell.Find(o.Env)
+	path, d, _, err := shell.Find(o.Env)
 	if err != nil {
 		return 1, true, err
 	}
-	fmt.Fprintln(os.Stderr, "sublet: this shell is lent already; here is a plain bash, its exit leads back")
-	if err := unix.Exec(path, []string{"bash"}, append(o.Env[:len(o.Env):len(o.Env)], envPlain+"=1")); err != nil {
+	fmt.Fprintf(os.Stderr, "sublet: this shell is lent already; here is a plain %s, its exit leads back\n", d.Name())
+	if err := unix.Exec(path, []string{d.Name()}, append(o.Env[:len(o.Env):len(o.Env)], envPlain+"=1")); err != nil {
 		return 1, true, fmt.Errorf("start %s: %w", path, err)
 	}
 	return 0, true, nil // not reached

@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"time"
 
 	"sublet/client/internal/launch"
 	"sublet/client/internal/remote"
@@ -18,7 +19,7 @@ import (
 type Options struct {
 	Paths       socket.Paths
 	Executable  string         // this program, to start the daemon and the terminal's guard with
-	Version     string         // of this build, for people; protocols are compared, builds are not
+	Version     string         // of this build, for people
 	Env         []string       // as os.Environ
 	Credentials []string       // names in Env whose values the daemon needs for its models; kept in its memory only
 	Session     wire.SessionID // to attach to; "" = a new one
@@ -27,6 +28,9 @@ type Options struct {
 	Stdout      *os.File       // Run only: the terminal
 	Connect     string         // Run only: the line that tells how to connect a real model; "" = a general one
 	NoDaemon    error          // Run only: why there can be no daemon, so that Paths may be empty; nil: there can
+	ShellPath   string         // Run only: the shell to lend; "" = $SHELL, or bash
+	Patience    time.Duration  // Run only: how long the user must not have typed in the middle of a line before it is lent; 0 = 1 s
+	SwitchKey   []byte         // Run only: what the terminal sends for a key that switches between the shell and asking; nil = none
 	OutputHead  int            // Run only: bytes of a command's rendered output kept from its start; 0 = 32 KiB
 	OutputTail  int            // Run only: bytes kept from its end; 0 = 32 KiB
 	Log         *slog.Logger   // nil: Run logs to client.log in the state folder, Dial nowhere

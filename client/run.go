@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +17,7 @@ import (
 	"sublet/client/internal/lender"
 	"sublet/client/internal/remote"
 	"sublet/client/internal/tui"
+	"sublet/lease/footprint"
 	"sublet/lease/shell"
 	"sublet/wire"
 )
@@ -30,13 +30,14 @@ func (*TerminalError) Error() string { return "the terminal program needs a term
 // Hint names what scripts use instead.
 func (*TerminalError) Hint() string { return "from a script use `sublet ask` or `sublet lease run`" }
 
-// Run is the terminal program: the user's bash and their agents on one screen. It returns when the user leaves, the
+// Run is the terminal program: the user's shell and their agents on one screen. It returns when the user leaves, the
 // shell ends, or SIGTERM, SIGHUP or SIGINT comes, with the exit status for the process; the terminal is as it was and
-// nothing is left running but the daemon. An error is for people and may have a Hint: *TerminalError, *shell.NoBashError
-// and *shell.StartError of lease/shell, or a panic of the screen.
+// nothing is left running but the daemon. An error is for people and may have a Hint: *TerminalError, *shell.NoShellError, or
+// a panic of the screen.
 //
-// Shell and screen do not wait for the daemon, which is found or started beside them. Where none can be, since the folders
-// of o.Paths cannot be used, there is a shell all the same, and the screen says why nobody can be asked.
+// The shell is started first and the screen with it: a start-up file that asks something asks the user. The daemon is found or
+// started behind the first prompt. Where none can be, since the folders of o.Paths cannot be used, there is a shell all the
+// same, and the screen says why nobody can be asked.
 func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	if code, inside, err := enterAgain(o); inside {
 		return code, err
@@ -50,52 +51,86 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(folder)
-	var early []string
+	var notices []string
 	if o.Log == nil {
 		log, notice, done := openLog(o.Paths.State)
 		defer done()
 		o.Log = log
 		if notice != "" {
-			early = append(early, notice)
+			notices = append(notices, notice)
 		}
 	}
 
-	// Before bash starts: a child is born with what its parent ignores. The screen adds its own.
+	// Before the shell starts: a child is born with what its parent ignores. The screen adds its own.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP)
 	defer signal.Stop(signals)
 
-	guard, err := startGuard(o, o.Stdin, folder)
-	if err != nil {
-		o.Log.Warn("no guard: a kill of this process would leave the terminal as it is then", "err", err)
+	w := &window{
+		o: o, log: o.Log, signals: signals, starting: filepath.Join(folder, startingName),
+		guarded: make(chan struct{}), bound: make(chan struct{}), prompted: make(chan struct{}),
 	}
-	defer guard.done()
+	go func() { // beside the shell's start; the function below waits for it
+		defer close(w.guarded)
+		var err error
+		if w.guard, err = startGuard(o, o.Stdin, folder); err != nil {
+			o.Log.Warn("no guard: a kill of this process would leave the terminal as it is then", "err", err)
+		}
+	}()
+	defer func() {
+		<-w.guarded
+		w.guard.done()
+	}()
 
-	spool := o.Paths.Spool()
-	if o.Paths.State == "" {
-		spool = "" // nobody is told of one
+	if err := os.WriteFile(w.starting, nil, 0o600); err != nil {
+		return 1, fmt.Errorf("start the shell: %w", err)
 	}
-	late := newLate()
-	sh, notices, code, err := startShell(ctx, o, shell.Options{
-		Env: o.Env, Size: sizeOf(o.Stdout), Folder: folder, Spool: spool, Termios: saved,
-		Head: o.OutputHead, Tail: o.OutputTail, Unowned: late.unowned, Log: o.Log,
-	}, signals)
-	if err != nil || code != 0 {
-		return code, err
+	notice, err := w.startShell(ctx, shell.Options{
+		Path: o.ShellPath, Env: o.Env, Size: sizeOf(o.Stdout), Folder: folder, Termios: saved, Patience: o.Patience,
+		Head: o.OutputHead, Tail: o.OutputTail, Log: o.Log, Event: w.event,
+		Output: func(p []byte) { <-w.bound; w.screen.ShellOutput(p) },
+	})
+	if err != nil {
+		return 1, err
 	}
-	defer sh.Close()
-	guard.shell(sh.PID())
-	return (&window{o: o, sh: sh, guard: guard, late: late, log: o.Log, signals: signals}).run(ctx, append(early, notices...))
+	defer w.sh.Close()
+	if notice != "" {
+		notices = append(notices, notice)
+	}
+	return w.run(ctx, notices)
+}
+
+// startShell starts the user's shell. notice is what they should know of which one it is.
+func (w *window) startShell(ctx context.Context, so shell.Options) (notice string, err error) {
+	if w.o.Paths.State != "" { // else nobody is told of a spooled output
+		so.Spool = w.o.Paths.Spool()
+	}
+	if w.sh, err = shell.Start(ctx, so); err != nil && so.Path != "" {
+		notice = "shell.path of your settings is not used: " + err.Error()
+		so.Path = ""
+		w.sh, err = shell.Start(ctx, so)
+	}
+	if err != nil {
+		return "", err
+	}
+	if login := filepath.Base(lookup(w.o.Env, "SHELL")); notice == "" && so.Path == "" && login != w.sh.Name() && login != "." && login != "sh" {
+		notice = fmt.Sprintf("your shell is %s; sublet lends %s %s (%s), which does not read your %s settings", login, w.sh.Name(), w.sh.Version(), w.sh.Path(), login)
+	}
+	return notice, nil
 }
 
 // window is the running terminal program.
 type window struct {
-	o       Options
-	sh      *shell.Shell
-	guard   *guard
-	late    *late
-	log     *slog.Logger
-	signals chan os.Signal
+	o        Options
+	sh       *shell.Shell
+	guard    *guard        // written before guarded is closed
+	guarded  chan struct{} // closed when the guard runs, or cannot
+	log      *slog.Logger
+	signals  chan os.Signal
+	starting string        // the file that is there while the shell reads its start-up files
+	prompted chan struct{} // closed at the first prompt
+	first    sync.Once
+	bound    chan struct{} // closed once the parts below are there: who calls from outside waits for it
 
 	launcher *launch.Launcher
 	lender   *lender.Lender
@@ -103,6 +138,42 @@ type window struct {
 	conn     *remote.Conn
 	daemon   int // pid of the last daemon; only Up touches it
 	work     sync.WaitGroup
+
+	mu    sync.Mutex
+	wired bool  // the lender takes the shell's events; guarded by mu
+	early []any // those that came before; guarded by mu
+}
+
+// terminalShell is the user's shell as the screen has it: what the screen takes and gives is the lender's affair, too.
+type terminalShell struct {
+	*shell.Shell
+	*lender.Lender
+}
+
+func (t terminalShell) HoldIfEmpty(ctx context.Context) (bool, error) {
+	held, err := t.Shell.HoldIfEmpty(ctx)
+	if held {
+		t.ScreenTaken()
+	}
+	return held, err
+}
+
+func (t terminalShell) TakeScreen(ctx context.Context) error {
+	err := t.Shell.TakeScreen(ctx)
+	if err == nil {
+		t.ScreenTaken()
+	}
+	return err
+}
+
+func (t terminalShell) GiveScreen(ctx context.Context) error {
+	t.ScreenGiven()
+	return t.Shell.GiveScreen(ctx)
+}
+
+func (t terminalShell) Insert(ctx context.Context, line string, run bool) error {
+	t.ScreenGiven()
+	return t.Shell.Insert(ctx, line, run)
 }
 
 // run wires daemon, lender and screen together and ends them in order: screen, lease, connection.
@@ -112,7 +183,7 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	defer cancel()
 	o := w.o
 	w.launcher = launcher(o)
-	w.lender = lender.New(lender.Options{Shell: w.sh, Send: w.late.send, Observer: w, Env: o.Env, Log: w.log})
+	w.lender = lender.New(lender.Options{Shell: w.sh, Send: w.send, Observer: w, Env: o.Env, Log: w.log})
 	defer w.lender.Close()
 	w.conn = remote.Keep(context.WithoutCancel(ctx), remote.Options{
 		Open: o.opener(w.launcher), Find: o.opener(finder(o)), Snapshot: w.snapshot, Session: o.Session,
@@ -120,24 +191,60 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	})
 	defer w.closeLink()
 	w.screen = tui.New(tui.Options{
-		Daemon: w.conn, Shell: w.lender, Stdin: o.Stdin, Stdout: o.Stdout, Env: o.Env, Version: o.Version,
-		Notice: notices, Connect: o.Connect, Vi: wantsVi(o.Env), InUse: w.sh.InUse, Log: w.log,
+		Daemon: w.conn, Shell: terminalShell{w.sh, w.lender}, Stdin: o.Stdin, Stdout: o.Stdout, Env: o.Env, Version: o.Version,
+		Notice: notices, Connect: o.Connect, SwitchKey: o.SwitchKey, Log: w.log,
 	})
-	w.late.bind(w.lender, w.conn)
+	close(w.bound)
+	w.wire()
 	w.work.Go(func() { w.watch(ctx, cancel) })
+	w.guardShell() // and so before the screen changes the terminal's modes
 	return w.screen.Run(ctx)
+}
+
+// guardShell names the shell's process to the guard.
+func (w *window) guardShell() {
+	<-w.guarded
+	w.guard.shell(w.sh.PID())
+}
+
+// event takes an event of the shell. It does not wait: the shell does meanwhile.
+func (w *window) event(e any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.wired {
+		w.early = append(w.early, e)
+		return
+	}
+	w.lender.Event(e)
+}
+
+// wire has the lender take the shell's events from here on.
+func (w *window) wire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.early {
+		w.lender.Event(e)
+	}
+	w.wired, w.early = true, nil
 }
 
 // closeLink gives the lease up while the daemon can still be told, then ends the connection.
 func (w *window) closeLink() {
-	w.late.bound() // even a screen that did not start
+	<-w.bound
 	w.lender.Close()
 	w.conn.Close()
 	w.launcher.Reap()
 }
 
-// watch collects a daemon that this process started and that ended, and ends the program on SIGQUIT.
+// settle is how long after the first prompt the window gives back what it needed only to start, most of it pages of the
+// program that package initialisation read.
+const settle = 3 * time.Second
+
+// watch collects a daemon that this process started and that ended, ends the program on SIGQUIT, and gives memory back once the
+// window has started.
 func (w *window) watch(ctx context.Context, quit context.CancelFunc) {
+	prompted := w.prompted
+	var settled <-chan time.Time
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 	defer signal.Stop(children)
@@ -149,19 +256,37 @@ func (w *window) watch(ctx context.Context, quit context.CancelFunc) {
 			if s == unix.SIGQUIT {
 				quit()
 			}
+		case <-prompted:
+			prompted, settled = nil, time.After(settle)
+		case <-settled:
+			if err := footprint.Shrink(); err != nil {
+				w.log.Debug("the program's pages were not given back", "err", err)
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// snapshot describes this window for a handshake.
+// connectAfter is how long the daemon waits for the first prompt: a start-up file may ask something.
+const connectAfter = time.Second
+
+// snapshot describes this window for a handshake. The first one comes behind the first prompt, which a daemon that starts
+// would keep from the user.
 func (w *window) snapshot() *wire.EnvSnapshot {
+	<-w.bound
+	late := time.NewTimer(connectAfter)
+	defer late.Stop()
+	select {
+	case <-w.prompted:
+	case <-w.sh.Exited():
+	case <-late.C:
+	}
 	size := sizeOf(w.o.Stdout)
 	s := &wire.EnvSnapshot{
 		Client:       wire.ClientInfo{Name: "sublet", Version: w.o.Version, PID: os.Getpid()},
 		Capabilities: []string{wire.CapShell, wire.CapConfirm, wire.CapRestore, wire.CapQueue, wire.CapUse},
-		Shell:        wire.ShellInfo{Path: wire.OSString(w.sh.Path()), Version: w.sh.Version()},
+		Shell:        wire.ShellInfo{Path: wire.OSString(w.sh.Path()), Version: w.sh.Version(), Name: w.sh.Name()},
 		Term: wire.TermInfo{
 			Cols: size.Cols, Rows: size.Rows, PixelWidth: size.PixelWidth, PixelHeight: size.PixelHeight, Term: lookup(w.o.Env, "TERM"),
 		},
@@ -173,7 +298,7 @@ func (w *window) snapshot() *wire.EnvSnapshot {
 
 // handle takes the daemon's messages in order.
 func (w *window) handle(m wire.Message) {
-	w.late.bound()
+	<-w.bound
 	switch m := m.(type) {
 	case wire.LeaseMessage:
 		w.lender.Handle(m)
@@ -185,16 +310,22 @@ func (w *window) handle(m wire.Message) {
 }
 
 func (w *window) up(ctx context.Context, r *wire.Ready) {
-	w.late.bound()
+	<-w.bound
 	w.lender.Up(r)
 	detail := ""
 	if w.daemon != 0 && w.daemon != r.Daemon.PID {
 		detail = "it is a new one, and what ran in the last one has ended"
 	}
-	first := w.daemon == 0
+	first, same := w.daemon == 0, w.daemon == r.Daemon.PID
 	w.daemon = r.Daemon.PID
 	w.screen.Send(r)
 	w.screen.Send(tui.LinkChanged{Connected: true, Detail: detail})
+	if !same && w.launcher.Older(r) {
+		w.screen.Send(&wire.Notice{
+			Level: "warning", Text: fmt.Sprintf("an older daemon keeps running: version %s, and this is %s", r.Daemon.Version, w.o.Version),
+			Hint: "`sublet daemon restart` replaces it; running turns are finished first",
+		})
+	}
 	if first && w.o.Continue && w.o.Session == "" {
 		w.work.Go(func() { w.goOn(ctx) }) // not here: replies come through the goroutine that calls us
 	}
@@ -218,7 +349,7 @@ func (w *window) goOn(ctx context.Context) {
 }
 
 func (w *window) down(err error) {
-	w.late.bound()
+	<-w.bound
 	w.lender.Down()
 	if errors.Is(err, remote.ErrStopped) {
 		// For the screen the daemon is still there: what ran has been ended and told, and a question starts it again.
@@ -245,134 +376,26 @@ func explain(err error) string {
 
 // Observe implements lender.Observer.
 func (w *window) Observe(event any) {
-	w.late.bound()
-	if _, ok := event.(lender.Respawned); ok {
-		w.guard.shell(w.sh.PID())
+	<-w.bound
+	switch event.(type) {
+	case shell.PromptShown:
+		w.first.Do(func() {
+			os.Remove(w.starting)
+			close(w.prompted)
+		})
+	case shell.Restarted:
+		w.work.Go(w.guardShell) // not here: the shell waits for this call
 	}
 	w.screen.Observe(event)
 }
 
-// late joins parts that need each other before all of them are there: who calls waits until bind.
-type late struct {
-	all    chan struct{}
-	lender *lender.Lender // valid once all is closed
-	conn   *remote.Conn
-
-	mu    sync.Mutex
-	early []byte // what the shell printed before there was a screen; guarded by mu
-	open  bool   // guarded by mu
-}
-
-func newLate() *late { return &late{all: make(chan struct{})} }
-
-func (l *late) bind(lent *lender.Lender, conn *remote.Conn) {
-	l.lender, l.conn = lent, conn
-	close(l.all)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open = true
-	if len(l.early) > 0 {
-		lent.Unowned(l.early)
-		l.early = nil
-	}
-}
-
-func (l *late) bound() { <-l.all }
-
-func (l *late) send(m wire.Message) error {
+// send queues a message for the daemon.
+func (w *window) send(m wire.Message) error {
 	select {
-	case <-l.all:
-		return l.conn.Send(m)
+	case <-w.bound:
+		return w.conn.Send(m)
 	default:
 		return remote.ErrDisconnected
-	}
-}
-
-// earlyMost bounds what is kept of a start-up file's output.
-const earlyMost = 64 << 10
-
-func (l *late) unowned(p []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open {
-		l.lender.Unowned(p)
-		return
-	}
-	l.early = append(l.early, p...)
-	if over := len(l.early) - earlyMost; over > 0 {
-		l.early = append([]byte(nil), l.early[over:]...)
-	}
-}
-
-const (
-	startBound = 15 * time.Second // of a start-up file
-	startHint  = time.Second      // after which the user is told what is waited for
-)
-
-// startShell starts the user's bash; one whose start-up file does not come to a prompt is started without it, and the
-// user told. Ctrl-C skips the start-up file. code is not 0 when a signal ended it all.
-func startShell(ctx context.Context, o Options, so shell.Options, signals <-chan os.Signal) (sh *shell.Shell, notices []string, code int, err error) {
-	path, version, err := shell.Find(o.Env)
-	if err != nil {
-		return nil, nil, 1, err
-	}
-	so.Path = path
-	if login := filepath.Base(lookup(o.Env, "SHELL")); login != "bash" && login != "." && login != "sh" {
-		notices = append(notices, fmt.Sprintf("your shell is %s; sublet lends bash %s (%s), which does not read your %s settings", login, version, path, login))
-	}
-	starting := filepath.Join(so.Folder, startingName)
-	if err := os.WriteFile(starting, nil, 0o600); err != nil {
-		return nil, nil, 1, fmt.Errorf("start the shell: %w", err)
-	}
-	defer os.Remove(starting)
-
-	type started struct {
-		sh  *shell.Shell
-		err error
-	}
-	begin := func(ctx context.Context, so shell.Options) <-chan started {
-		done := make(chan started, 1)
-		go func() {
-			sh, err := shell.Start(ctx, so)
-			done <- started{sh, err}
-		}()
-		return done
-	}
-	bounded, cancel := context.WithTimeoutCause(ctx, startBound, fmt.Errorf("no prompt after %v", startBound))
-	defer cancel()
-	skip, stop := context.WithCancelCause(bounded)
-	defer stop(nil)
-	done := begin(skip, so)
-	hint := time.NewTimer(startHint)
-	defer hint.Stop()
-	for {
-		select {
-		case s := <-done:
-			if code != 0 {
-				if s.sh != nil {
-					s.sh.Close()
-				}
-				return nil, nil, code, nil
-			}
-			failed, ok := errors.AsType[*shell.StartError](s.err)
-			if !ok || so.RC == shell.NoRC || ctx.Err() != nil {
-				if s.err != nil {
-					return nil, nil, 1, s.err
-				}
-				return s.sh, notices, 0, nil
-			}
-			o.Log.Warn("shell started without its start-up file", "err", failed)
-			notices = append(notices, "your ~/.bashrc was left out: "+failed.Error(), failed.Hint())
-			so.RC = shell.NoRC
-			done = begin(ctx, so)
-		case <-hint.C:
-			fmt.Fprint(o.Stdout, "sublet: waiting for ~/.bashrc (Ctrl-C goes on without it)\r\n")
-		case sig := <-signals:
-			if sig != unix.SIGINT {
-				code = 128 + int(sig.(syscall.Signal))
-			}
-			stop(errors.New("stopped by the user"))
-		}
 	}
 }
 

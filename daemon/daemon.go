@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/server"
 	"sublet/daemon/internal/store"
+	"sublet/lease/footprint"
 	"sublet/wire"
 	"sublet/wire/socket"
 )
@@ -36,7 +36,8 @@ type Options struct {
 	Log      *slog.Logger // nil: the log file in Paths.State, mode 0600
 	Stay     bool         // it does not leave when it is idle, whatever the settings say: a service manager keeps it
 
-	activation bool // the socket is a service manager's
+	activation bool  // the socket is a service manager's
+	builtAt    int64 // see socket.BuiltAt
 }
 
 const (
@@ -68,7 +69,8 @@ type daemon struct {
 	mcp   *mcp.Servers // the settings'
 	debug *debugServer
 
-	stops chan stop // holds one: what was asked for first counts
+	serving bool      // it came up: clients are served
+	stops   chan stop // holds one: what was asked for first counts
 }
 
 // stop is a wish to end.
@@ -83,6 +85,9 @@ type stop struct {
 // shells closed, store flushed, socket removed, lock dropped. Errors are those of starting: *RunningError,
 // *socket.PathError, *ActivationError, *config.Error and those of files. It owns Listener and LockFile, and leaves no process behind.
 func Run(ctx context.Context, o Options) (err error) {
+	if exe, err := os.Executable(); err == nil { // at once: the file may be replaced
+		o.builtAt = socket.BuiltAt(exe)
+	}
 	if err := o.inherit(); err != nil {
 		return err
 	}
@@ -98,9 +103,13 @@ func Run(ctx context.Context, o Options) (err error) {
 		o.abandon()
 		return err
 	}
-	defer func() { err = errors.Join(err, place.leave()) }()
-
 	d := &daemon{o: o, log: o.Log, level: new(slog.LevelVar), place: place, stops: make(chan stop, 1)}
+	defer func() {
+		if err != nil && !d.serving {
+			server.Refuse(o.Listener, err)
+		}
+		err = errors.Join(err, place.leave())
+	}()
 	if d.log == nil {
 		file, err := openLog(o.Paths.Log(), maxLog)
 		if err != nil {
@@ -152,7 +161,8 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		Store: st, Audit: audit, Config: d.conf.get, OpenModel: models.open, Models: models.describe,
 		MCP:     d.mcp,
 		Stop:    func(drain time.Duration) { d.ask(stop{"a client asked for it", drain, true}) },
-		Runtime: d.o.Paths.Runtime, Spool: d.o.Paths.Spool(), Version: d.o.Version, Log: d.log,
+		Runtime: d.o.Paths.Runtime, Spool: d.o.Paths.Spool(), Log: d.log,
+		Version: d.o.Version, BuiltAt: d.o.builtAt, Kept: d.o.Stay || d.o.activation,
 	}); err != nil {
 		return err
 	}
@@ -178,6 +188,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 			}
 		})
 	}
+	d.serving = true
 	serve(d.o.Listener)
 
 	d.log.Info("daemon started", "version", d.o.Version, "pid", os.Getpid(), "socket", d.o.Paths.Socket)
@@ -269,8 +280,7 @@ func (d *daemon) tidy() {
 	case removed > 0:
 		d.log.Info("old outputs removed", "files", removed)
 	}
-	debug.FreeOSMemory()
-	if err := releaseText(); err != nil {
+	if err := footprint.Shrink(); err != nil {
 		d.log.Debug("the program's pages were not given back", "err", err)
 	}
 }

@@ -327,10 +327,29 @@ func TestSettings(t *testing.T) {
 	if got := mode(); got != "plan" {
 		t.Errorf("mode: %s", got)
 	}
+	// A file that others may write to is not used, and is once that is mended.
+	if err := os.Chmod(p.Config, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	write(t, p.Config, "[policy]\nmode = \"auto\"\n")
+	n = receive(t, c, func(n *wire.Notice) bool { return n.Level == "error" && !strings.Contains(n.Text, ":2:") })
+	if !strings.Contains(n.Text, "others may write to it") {
+		t.Errorf("notice: %q", n.Text)
+	}
+	if got := mode(); got != "plan" {
+		t.Errorf("mode with settings of others: %s, want the old one", got)
+	}
+	if err := os.Chmod(p.Config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, c, func(n *wire.Notice) bool { return n.Level == "info" })
+	if got := mode(); got != "auto" {
+		t.Errorf("mode: %s", got)
+	}
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil { // nothing changed: nothing to tell
 		t.Fatal(err)
 	}
-	if got := mode(); got != "plan" {
+	if got := mode(); got != "auto" {
 		t.Errorf("mode: %s", got)
 	}
 	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {

@@ -19,7 +19,7 @@ const settle = 100 * time.Millisecond
 // maxLinks bounds the symbolic links followed in one path, as the kernel does: path_resolution(7).
 const maxLinks = 40
 
-// watch has a value some time after one of the files changed, came or went, however that was done: written in place,
+// watch has a value some time after one of the files or its mode changed, or it came or went, however that was done: written in place,
 // renamed over, or by a symbolic link on its way that leads elsewhere now. what names them in the log. Without a folder
 // to watch, or on a system that cannot, it never has one. stop ends the watching and waits for it.
 func watch(log *slog.Logger, what string, paths ...string) (changed <-chan struct{}, stop func()) {
@@ -44,11 +44,11 @@ func watch(log *slog.Logger, what string, paths ...string) (changed <-chan struc
 				if !ok {
 					return
 				}
-				if e.Op == fsnotify.Chmod || !slices.Contains(w.names, e.Name) && !slices.Contains(w.folders, e.Name) {
+				if !slices.Contains(w.names, e.Name) && !slices.Contains(w.folders, e.Name) {
 					continue
 				}
 				quiet.Reset(settle)
-				if e.Op&^fsnotify.Write == 0 {
+				if e.Op&^(fsnotify.Write|fsnotify.Chmod) == 0 {
 					continue // what is watched stays the same
 				}
 				if err := w.follow(); err != nil {

@@ -1,61 +1,98 @@
-// Package shell is what is lent: the user's bash as a co-process on a PTY of its own. It runs one command at a time, a
-// person's or a borrower's, tells its end without being fooled by output, keeps the shell whole whatever the command
-// does, and renders what a model may see. Who may run something, and when, is left to the lease.
+// Package shell is what is lent: the user's own shell (bash, zsh or fish) on a pseudo-terminal, with its own line editor.
+//
+// The shell is transparent: what the user types goes to it and what it prints is shown, except for private marks. A
+// borrower's command enters through a widget of the shell's line editor, which sets the half-typed line aside and restores
+// it afterwards. What differs between shells is in the packages below dialect; no shell is named outside of them. Who may
+// run something, and when, is left to the lease.
 package shell
 
 import (
+	"errors"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sublet/lease/shell/dialect"
+	"sublet/lease/shell/procs"
+	"sublet/lease/shell/term"
 )
 
 // Size of a terminal, in cells and pixels.
-type Size struct{ Cols, Rows, PixelWidth, PixelHeight int }
+type Size = term.Size
+
+// State is what a command can change in the shell and leave behind.
+type State = dialect.State
+
+// Process is one that a command left running.
+type Process = procs.Process
 
 // Options for Start. The zero value of each but Folder has a meaning.
 type Options struct {
-	Path   string   // bash to run; "" = Find
-	Dir    string   // "" = the caller's
+	Path   string   // the shell; "" = Find's choice
+	Dir    string   // where it starts; "" = the caller's directory
 	Env    []string // as os.Environ; nil = the caller's
 	Size   Size     // zero = 80×24
-	RC     string   // file to source in place of ~/.bashrc; NoRC for none
 	Folder string   // a private 0700 folder for this shell's files; Start makes a folder of its own in it, Close removes that
 	Spool  string   // folder for raw output that was cut; "" = keep none
 	Head   int      // bytes of rendered output kept from the start; 0 = 32 KiB
 	Tail   int      // bytes kept from the end; 0 = 32 KiB
-	// Private switches onlcr off and history too: a shell of the daemon, which no person types into.
-	Private bool
-	// Termios are the settings the shell's terminal begins with: those of the caller's terminal, saved before it went raw
-	// (T1h). nil = sane defaults. Echo, canonical input and signals are switched on whatever they say.
-	Termios *unix.Termios
-	// Unowned receives what the terminal prints while no command runs (background jobs, job notices). Called from the
-	// reader; must not block.
-	Unowned func([]byte)
-	Log     *slog.Logger
 
-	old bool // for tests: treat the bash as one before 5.1
+	// Private is a shell of the daemon, which no person types into: it reads no start-up files, keeps no history, and its
+	// terminal does not turn line feeds into carriage return and line feed.
+	Private bool
+	// NoStartup starts the shell without the user's start-up files.
+	NoStartup bool
+	// Termios are the settings that the shell's terminal begins with: those of the caller's terminal, saved before it went
+	// raw. nil = sane defaults.
+	Termios *unix.Termios
+	// Patience is how long the user must not have typed into a line that is not empty before a borrower may have the
+	// editor; 0 = one second.
+	Patience time.Duration
+
+	// Output receives what the terminal shows: all that the shell and its programs print, except marks, the output of a
+	// borrower's command, and what the editor paints while it is held. It is called from one goroutine, in order with
+	// Event, and may block: then the shell waits. p is only valid during the call. nil = dropped.
+	Output func(p []byte)
+	// Event receives the events below from the same goroutine. It must not block and must not call the Shell. nil = none.
+	Event func(event any)
+	Log   *slog.Logger
 }
 
-// NoRC as Options.RC starts the shell without the user's start-up file.
-const NoRC = "\x00none"
+// Events, in the order in which they happened in the shell.
+type (
+	// PromptShown means that the shell reads a line.
+	PromptShown struct{ Dir string }
+	// UserBegan means that a command of the user's begins. Text is "" where the shell does not report it until the end.
+	UserBegan struct{ Text string }
+	// UserEnded means that it ended. Output is the end of what it printed, rendered, at most 4 KiB; nil for a program that
+	// used the alternate screen.
+	UserEnded struct {
+		Text     string
+		ExitCode int
+		Dir      string
+		Output   []byte
+		Started  time.Time
+		Duration time.Duration
+	}
+	// KeysWaiting means that the user typed while the editor is held: it should be released soon.
+	KeysWaiting struct{}
+	// Restarted means that the shell ended without the user's doing and another was started in its place.
+	Restarted struct{ Why string }
+)
 
 // EnvInside is exported to everything that runs in a lent shell; its value is the process id of the program that lends it.
 // A second sublet started inside its own shell knows itself by it.
 const EnvInside = "SUBLET_INSIDE"
 
-// Command is one thing to run. Callbacks come from one goroutine, in order, and must not block.
+// Command is one thing to run for a borrower. Callbacks come from one goroutine, in order, and must not block.
 type Command struct {
-	Text string
-	Dir  string // run there and stay; "" = where the shell is
-	// User marks a person's own command: typed as they would where it is simple, never rewritten, its exit is the
-	// shell's exit. Without it the guards for borrowers hold.
-	User    bool
-	Timeout time.Duration // from the start of execution; 0 = none
+	Text    string
+	Dir     string        // run there and stay; "" = where the shell is
+	Timeout time.Duration // of running, without the time in which the user has the keyboard; 0 = none
 	Started func()
 	Output  func(p []byte) // raw, as it comes; p is only valid during the call
-	// Keyboard tells that the program wants the keyboard, or no longer does: why is "password" (echo off), "screen"
+	// Keyboard reports that the program wants the keyboard, or no longer does: why is "password" (echo off), "screen"
 	// (alternate screen), "input" (waits for the terminal), or "" when it is over.
 	Keyboard func(why string)
 }
@@ -66,59 +103,40 @@ type Result struct {
 	ExitCode  *int   // nil where there was none
 	Signal    string // "SIGINT" and the like; "" = none
 	Dir       string // where the shell is afterwards
-	Output    []byte // rendered, bounded; nil for User commands longer than that only in the middle
+	Output    []byte // rendered, bounded
 	Truncated int64  // rendered bytes left out
 	SpoolPath string // "" = nothing was spooled
 	Duration  time.Duration
 	Leftovers []Process // still running in the command's session
-	Notes     []string  // what a borrower should know: ran in a subshell, shell was respawned, was answered at the keyboard
-	Respawned bool
-	Why       string // what became of the shell: it was started again and what is gone with it, or it could not be ended; else ""
-	// Unread is what was typed while the command ran and what nobody read, as the terminal's line discipline left it:
-	// Enter is a line feed, and what was erased is gone. It never reaches the shell; it is the caller's to use. nil where
-	// something typed while a program had echo off may be in it: that may be a password.
-	Unread []byte
+	Notes     []string  // what a borrower should know: ran in a subshell, shell was restarted, was answered at the keyboard
+	Restarted bool
+	Why       string // what became of the shell, where it was restarted or could not be ended; else ""
+	// Changes reports whether the text may have changed the shell's state, so that State is worth a look.
+	Changes bool
 }
 
-// Process is one that a command left.
-type Process struct {
-	PID     int
-	Command string
-	User    string // whose it is where the shell's user may not signal it; "" otherwise
-}
+var (
+	// ErrClosed is returned after Close, and after the user's own exit ended the shell.
+	ErrClosed = errors.New("shell: closed")
+	// ErrHeld is returned by Hold while the editor is held already.
+	ErrHeld = errors.New("shell: held")
+)
 
-// String is what a person is told of it.
-func (p Process) String() string {
-	text := strconv.Itoa(p.PID) + " " + p.Command
-	if p.User != "" {
-		text += " (" + p.User + "'s: `sudo kill -KILL " + strconv.Itoa(p.PID) + "` ends it)"
-	}
-	return text
-}
+// A BusyError reports that the line editor is not free. Why is for people: "the user is typing", "vim is running".
+type BusyError struct{ Why string }
 
-// State is what a command can change in the shell and leave behind.
-type State struct {
-	Dir       string
-	Vars      map[string]string // exported variables
-	Aliases   map[string]string
-	Functions map[string]string // name to body
-	Options   []string          // set -o and shopt names that are on, sorted
-	Hashed    map[string]string // names that the hash table runs as another file than PATH finds (hash -p), with that file
-	Disabled  []string          // builtins that are switched off (enable -n), sorted
-	Loaded    []string          // builtins that were loaded from a file under a name of their own (enable -f), sorted
-	Digest    string            // lower-case hex SHA-256 over all above
+func (e *BusyError) Error() string { return "the shell is busy: " + e.Why }
 
-	// What no later command inherits, so that it is not judged by: seen by Difference and put back by Undo only.
-	kept  map[string]string // variables that are not exported: name to the statement that makes them
-	marks map[string]string // attributes of exported variables that have others, too, as in declare
-	more  more
-	umask string
-	files map[string]string // "descriptor 7" for each that what it starts inherits, but the standard ones, with what tells the file from others; nil: unknown
-	own   map[string]bool   // the variables that the borrower's command before it, or the undo, changed itself; nil: all that differ
-}
+// A BrokenError reports that the shell's line editor does not answer as it should, so nothing can be lent until the user
+// does what Hint says.
+type BrokenError struct{ Why, Fix string }
 
-// Completion is one candidate for the word at the cursor.
-type Completion struct {
-	Text        string // replaces the word
-	Description string // kind: command, alias, function, file, directory, variable, option
-}
+func (e *BrokenError) Error() string { return "the shell cannot be lent: " + e.Why }
+
+// Hint returns the way back.
+func (e *BrokenError) Hint() string { return e.Fix }
+
+// A DirError reports that a command's directory cannot be entered; the command did not run.
+type DirError struct{ Dir, Reason string }
+
+func (e *DirError) Error() string { return "cannot enter " + e.Dir + ": " + e.Reason }

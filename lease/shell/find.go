@@ -10,96 +10,100 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sublet/lease/shell/dialect"
+	"sublet/lease/shell/dialect/bash"
+	"sublet/lease/shell/dialect/fish"
+	"sublet/lease/shell/dialect/zsh"
 )
 
-// The oldest bash that has all the mechanism needs: PS0, ${PS1@P} and `local -` came with 4.4.
-const minMajor, minMinor = 4, 4
+// dialects are the shells that can be lent; the first is the one for who has another.
+var dialects = []dialect.Dialect{bash.Bash{}, zsh.Zsh{}, fish.Fish{}}
 
-// A NoBashError reports that no bash of at least 4.4 was found. Shell is $SHELL, Old the newest bash that was too old.
-type NoBashError struct{ Shell, Old string }
+// A NoShellError reports that no shell that can be lent was found. Login is $SHELL, Old a shell that is too old, with its
+// version.
+type NoShellError struct{ Login, Old string }
 
-func (e *NoBashError) Error() string {
+func (e *NoShellError) Error() string {
+	need := dialects[0].Name() + " " + strconv.Itoa(dialects[0].Oldest()[0]) + "." + strconv.Itoa(dialects[0].Oldest()[1])
 	if e.Old != "" {
-		return fmt.Sprintf("bash %d.%d or newer is needed, found only %s", minMajor, minMinor, e.Old)
+		return need + " or newer is needed, found only " + e.Old
 	}
-	return fmt.Sprintf("bash %d.%d or newer is needed, found none on PATH", minMajor, minMinor)
+	return need + " or newer is needed, found none on PATH"
 }
 
-// Hint says in one line how to get one; users of another shell are told so plainly.
-func (e *NoBashError) Hint() string {
-	hint := "install bash with your package manager (apt install bash, brew install bash)"
-	if base := filepath.Base(e.Shell); base != "bash" && base != "." && base != "" {
-		hint += "; sublet lends bash, not " + base + ": your " + base + " settings are not read"
-	}
-	return hint
+// Hint says in one line how to get one.
+func (e *NoShellError) Hint() string {
+	return "install bash with your package manager (apt install bash, brew install bash)"
 }
 
-// Find returns the bash to lend: $SHELL of env if that is a bash of at least 4.4, else the first such one on PATH, with
-// its version as "5.2.15". It runs each candidate once, for at most 5 s in which the machine does not stand still. The error is
-// a *[NoBashError].
-func Find(env []string) (path, version string, err error) {
-	var login, search string
-	for _, kv := range env {
-		if v, ok := strings.CutPrefix(kv, "SHELL="); ok {
-			login = v
-		} else if v, ok := strings.CutPrefix(kv, "PATH="); ok {
-			search = v
-		}
+// Find returns the shell to lend: $SHELL of env if it is one that can be lent, else the first bash on PATH, with its
+// version as "5.2.15". It runs each candidate once, for at most 5 s. The error is a *NoShellError.
+func Find(env []string) (path string, d dialect.Dialect, version string, err error) {
+	login, missing := getEnv(env, "SHELL"), &NoShellError{}
+	missing.Login = login
+	candidates := []string{login}
+	for _, dir := range filepath.SplitList(getEnv(env, "PATH")) {
+		candidates = append(candidates, filepath.Join(dir, dialects[0].Name()))
 	}
-	missing := &NoBashError{Shell: login}
-	var candidates []string
-	if filepath.Base(login) == "bash" && filepath.IsAbs(login) {
-		candidates = append(candidates, login)
-	}
-	for _, dir := range filepath.SplitList(search) {
-		if filepath.IsAbs(dir) { // never a bash that lies in the working directory
-			candidates = append(candidates, filepath.Join(dir, "bash"))
-		}
-	}
-	candidates = append(candidates, "/bin/bash", "/usr/bin/bash")
+	candidates = append(candidates, "/bin/"+dialects[0].Name(), "/usr/bin/"+dialects[0].Name())
 	seen := make(map[string]bool)
 	for _, c := range candidates {
-		if seen[c] {
+		if seen[c] || !filepath.IsAbs(c) { // never one that lies in the working directory
 			continue
 		}
 		seen[c] = true
-		if st, err := os.Stat(c); err != nil || st.IsDir() || st.Mode()&0o111 == 0 {
+		d, version, err := Identify(c)
+		switch {
+		case err != nil:
+		case !atLeast(version, d.Oldest()):
+			if missing.Old == "" {
+				missing.Old = c + " " + version
+			}
+		default:
+			return c, d, version, nil
+		}
+	}
+	return "", nil, "", missing
+}
+
+// Identify returns which shell the program at path is, by its name, and its version as it prints it.
+func Identify(path string) (dialect.Dialect, string, error) {
+	for _, d := range dialects {
+		if filepath.Base(path) != d.Name() {
 			continue
 		}
-		v, err := bashVersion(c)
+		if st, err := os.Stat(path); err != nil {
+			return nil, "", err
+		} else if st.IsDir() || st.Mode()&0o111 == 0 {
+			return nil, "", fmt.Errorf("%s is not a program", path)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, path, d.VersionArgs()...)
+		cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}
+		out, err := cmd.Output()
 		if err != nil {
-			continue
+			return nil, "", fmt.Errorf("ask %s for its version: %w", path, err)
 		}
-		if newEnough(v) {
-			return c, v, nil
-		}
-		if missing.Old == "" {
-			missing.Old = c + " " + v
-		}
+		return d, string(bytes.TrimSpace(out)), nil
 	}
-	return "", "", missing
+	return nil, "", fmt.Errorf("%s is not a shell that sublet can lend", path)
 }
 
-// bashVersion asks the program itself, without any start-up file.
-func bashVersion(path string) (string, error) {
-	ctx, stop := Patiently(context.Background(), 5*time.Second)
-	defer stop()
-	cmd := exec.CommandContext(ctx, path, "--norc", "--noprofile", "-c",
-		`printf %s "${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}.${BASH_VERSINFO[2]}"`)
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("ask %s for its version: %w", path, err)
-	}
-	return string(bytes.TrimSpace(out)), nil
-}
-
-func newEnough(version string) bool { return atLeast(version, minMajor, minMinor) }
-
-func atLeast(version string, wantMajor, wantMinor int) bool {
+func atLeast(version string, want [2]int) bool {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	a, err1 := strconv.Atoi(major)
-	b, err2 := strconv.Atoi(minor)
-	return err1 == nil && err2 == nil && (a > wantMajor || a == wantMajor && b >= wantMinor)
+	b, err2 := strconv.Atoi(strings.TrimRight(minor, "abcdefghijklmnopqrstuvwxyz-"))
+	return err1 == nil && err2 == nil && (a > want[0] || a == want[0] && b >= want[1])
+}
+
+func getEnv(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
 }

@@ -2,96 +2,219 @@ package shell
 
 import (
 	"bytes"
-	"fmt"
-	"unicode/utf8"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/lease/shell/term"
 )
 
-// Defaults of Options.Head and Options.Tail, in bytes.
-const (
-	defaultHead = 32 << 10
-	defaultTail = 32 << 10
-)
-
-// headTail keeps the beginning and the end of a text, whatever its length, in fixed memory.
-type headTail struct {
-	head, tail []byte
-	headMax    int
-	tailMax    int
-	at         int   // where the ring's oldest byte is, once it is full
-	total      int64 // bytes written
-}
-
-func newHeadTail(head, tail int) *headTail {
-	if head <= 0 {
-		head = defaultHead
-	}
-	if tail <= 0 {
-		tail = defaultTail
-	}
-	return &headTail{headMax: head, tailMax: tail}
-}
-
-func (h *headTail) Write(p []byte) {
-	h.total += int64(len(p))
-	if n := min(h.headMax-len(h.head), len(p)); n > 0 {
-		h.head = append(h.head, p[:n]...)
-		p = p[n:]
-	}
-	if len(p) > h.tailMax {
-		p = p[len(p)-h.tailMax:]
-	}
-	if n := min(h.tailMax-len(h.tail), len(p)); n > 0 {
-		h.tail = append(h.tail, p[:n]...)
-		p = p[n:]
-	}
-	for len(p) > 0 {
-		n := copy(h.tail[h.at:], p)
-		h.at = (h.at + n) % h.tailMax
-		p = p[n:]
+// readTerminal reads what the terminal of p prints until it is closed.
+func (s *Shell) readTerminal(p *process) {
+	buf := make([]byte, 32<<10)
+	var marks term.Splitter
+	data := func(b []byte) { s.deliver(p, b) }
+	for {
+		n, err := p.term.Read(buf)
+		if n > 0 {
+			marks.Feed(buf[:n], data, func(m term.Mark) { s.onMark(p, m) })
+		}
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) && p.term.Unread() && p.term.SetReadDeadline(time.Now().Add(lastOutput)) == nil {
+			continue
+		}
+		if !errors.Is(err, os.ErrClosed) && !errors.Is(err, unix.EIO) && !errors.Is(err, os.ErrDeadlineExceeded) {
+			s.log.Warn("terminal read", "err", err)
+		}
+		marks.Flush(data)
+		return // EIO: the last holder of the slave side is gone
 	}
 }
 
-// cut tells whether something was left out.
-func (h *headTail) cut() bool { return h.total > int64(h.headMax+h.tailMax) }
+// keptMost bounds what is kept for Release, in bytes: a prompt is much shorter.
+const keptMost = 256 << 10
 
-// result returns the text, with a line in place of what was left out, and how many bytes those are. Head and tail are
-// cut at a line where one is near, never inside a character.
-func (h *headTail) result() (text []byte, left int64) {
-	tail := append(bytes.Clone(h.tail[h.at:]), h.tail[:h.at]...)
-	if !h.cut() {
-		return append(bytes.Clone(h.head), tail...), 0
+// deliver takes output that is no mark.
+func (s *Shell) deliver(p *process, b []byte) {
+	s.mu.Lock()
+	if s.proc != p {
+		s.mu.Unlock()
+		return
 	}
-	head := h.head
-	if i := bytes.LastIndexByte(head, '\n'); i >= 0 && i >= len(head)-1024 {
-		head = head[:i+1]
-	} else {
-		head = trimPartial(head)
+	to, r := s.route, s.run
+	if to != toCommand && s.editor.prompt {
+		s.painted.add(b)
 	}
-	if i := bytes.IndexByte(tail, '\n'); i >= 0 && i < 1024 {
-		tail = tail[i+1:]
-	} else {
-		for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
-			tail = tail[1:]
+	if to == toScreen && (!s.editor.prompt || s.editor.typed.other) {
+		b = s.withoutHook(b)
+	}
+	if s.command != nil {
+		s.command.tail.Add(b)
+		if bytes.Contains(b, pasteModeOn) && p.term.Foreground() == p.pid {
+			// The editor reads, and no hook said so: it was replaced. The widget puts it back.
+			s.editor.prompt, s.editor.typed = true, typing{last: s.editor.typed.last}
+			s.painted = painted{}
+			s.painted.add(b)
 		}
 	}
-	left = h.total - int64(len(head)+len(tail))
-	text = bytes.Clone(head)
-	if len(head) > 0 && head[len(head)-1] != '\n' {
-		text = append(text, '\n')
+	if to == toLater {
+		if len(s.kept)+len(b) <= keptMost {
+			s.kept = append(s.kept, b...)
+			b = nil
+		} else {
+			b, s.kept = append(s.kept, b...), nil
+		}
 	}
-	text = fmt.Appendf(text, "[... %d bytes left out ...]\n", left)
-	return append(text, tail...), left
+	if s.editor.prompt {
+		s.changeLocked() // who waits for the editor to begin its prompt
+	}
+	s.mu.Unlock()
+	switch {
+	case len(b) == 0 || to == toNobody:
+	case to == toCommand && r != nil:
+		r.output(b)
+	case s.o.Output != nil:
+		s.o.Output(b)
+	}
 }
 
-// trimPartial takes an unfinished character off the end.
-func trimPartial(p []byte) []byte {
-	for i := len(p) - 1; i >= 0 && i >= len(p)-utf8.UTFMax; i-- {
-		if utf8.RuneStart(p[i]) {
-			if !utf8.FullRune(p[i:]) {
-				return p[:i]
+// onMark takes a mark. Only those of our shell with the nonce that counts mean something.
+func (s *Shell) onMark(p *process, m term.Mark) {
+	s.mu.Lock()
+	if s.proc != p || m.PID != p.pid || m.Nonce != s.nonce {
+		s.mu.Unlock()
+		return
+	}
+	var began func()
+	e := &s.editor
+	switch m.Kind {
+	case 'P':
+		s.hook = nil // what a DEBUG trap or set -x printed of it
+		s.prompts++
+		e.prompt, e.typed = true, typing{last: e.typed.last}
+		e.ignored = 0
+		s.painted = painted{}
+		if c := s.command; c != nil {
+			s.told.output = c
+			s.command = nil
+		}
+		if r := s.run; r != nil && !r.ended { // ^C ended the line before its end mark
+			r.marked(m.Status)
+			s.route = toLater
+		}
+		s.settlePromptLocked()
+	case 'B':
+		if s.run == nil {
+			e.prompt = false
+			if s.command == nil {
+				s.command = &userRun{started: time.Now(), text: s.painted.line()}
+				if len(s.texts) > 0 {
+					s.command.text, s.texts = s.texts[0], s.texts[1:]
+				} else {
+					s.begun = append(s.begun, s.command)
+				}
 			}
-			return p
+			s.event(UserBegan{Text: s.command.text})
+		}
+	case 'C':
+		e.erased = true
+	case 'S':
+		if r := s.run; r != nil && !r.began {
+			r.began, r.started, s.route = true, time.Now(), toCommand
+			began = r.start
+		}
+	case 'E':
+		if r := s.run; r != nil && !r.ended {
+			r.marked(m.Status)
+			s.route = toLater
 		}
 	}
-	return p
+	s.changeLocked()
+	s.mu.Unlock()
+	if began != nil {
+		began()
+	}
+}
+
+// withoutHook holds lines back that name a hook of the integration script, as a DEBUG trap and set -x print them: they are
+// dropped where the hook's mark follows, and delivered where anything else does. It returns what can be delivered now.
+func (s *Shell) withoutHook(b []byte) []byte {
+	if len(s.hook) > 0 {
+		b = append(s.hook, b...)
+		s.hook = nil
+	}
+	at := len(b)
+	for at > 0 {
+		begin := bytes.LastIndexByte(b[:at-1], '\n') + 1
+		if !bytes.Contains(b[begin:at], hookName) {
+			break
+		}
+		at = begin
+	}
+	if at < len(b) {
+		s.hook = bytes.Clone(b[at:])
+	}
+	return b[:at]
+}
+
+var hookName = []byte("__sublet_")
+
+// painted is what the editor painted since the prompt.
+type painted struct {
+	b      []byte
+	prompt int // its length when the first key was typed; 0 = none was
+}
+
+const paintedMost = 16 << 10
+
+func (p *painted) add(b []byte) {
+	if len(p.b)+len(b) <= paintedMost {
+		p.b = append(p.b, b...)
+	}
+}
+
+// typed notes that a key was typed: what was painted until then is the prompt.
+func (p *painted) typed() {
+	if p.prompt == 0 {
+		p.prompt = len(p.b)
+	}
+}
+
+var pasteModeOn = []byte("\x1b[?2004h")
+
+// rows returns how many rows below the prompt's first one the cursor is, as far as that is certain: the editor begins its
+// prompt by switching paste mode on, and what stands before that is output of prompt hooks.
+func (p *painted) rows(cols int) int {
+	i := bytes.LastIndex(p.b, pasteModeOn)
+	if len(p.b) >= paintedMost {
+		return 0
+	}
+	return term.CursorRow(p.b[max(i, 0):], cols)
+}
+
+// line returns the line that was typed behind the prompt, "" where it cannot be told from the prompt.
+func (p *painted) line() string {
+	if p.prompt == 0 || len(p.b) >= paintedMost {
+		return ""
+	}
+	const cols = 4096 // so that nothing wraps
+	prompt := string(term.Render(p.b[:p.prompt], cols))
+	all := string(term.Render(p.b, cols))
+	_, prompt = cutLast(strings.TrimRight(prompt, "\n"))
+	_, all = cutLast(strings.TrimRight(all, "\n"))
+	line, ok := strings.CutPrefix(all, prompt)
+	if !ok {
+		return ""
+	}
+	return line
+}
+
+func cutLast(s string) (before, last string) {
+	i := strings.LastIndexByte(s, '\n')
+	return s[:max(i, 0)], s[i+1:]
 }

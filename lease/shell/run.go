@@ -6,211 +6,196 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sublet/lease/shell/procs"
+	"sublet/lease/shell/term"
 )
 
-// The end mark is written before the record, so it is on its way when that came, unless the terminal was flushed by a ^C in
-// between: then nothing is left to read. On a busy machine it may be the reader that is late.
-const (
-	markWait  = 250 * time.Millisecond
-	markLooks = 20
+// beginBound is how long the shell may take to begin a borrowed command's line.
+const beginBound = 5 * time.Second
+
+var (
+	errTimeout = errors.New("took too long")
+	errNoBegin = errors.New("the shell does not run what its line editor was given")
 )
 
-// run is a command in flight.
+// run is a borrowed command. Its fields are guarded by Shell.mu but for out, which the terminal's reader has, and what is
+// set before it begins.
 type run struct {
-	c       Command
-	plan    plan
-	nonce   string
-	sourced bool
-	line    string // what was typed
-	retyped bool
-	dropped bool          // its user typed ^C before it began
-	doubted bool          // see doubt
-	started func()        // at the start mark
-	marked  chan struct{} // closed at the end mark
-	ended   bool          // its end record came
-	begun   chan struct{} // closed at the start mark
-	end     chan endRecord
-	dead    chan death
-	late    chan struct{} // told when the shell prompted once more before the line began
-
-	watched bool          // somebody typed: the shell will stand still at the end
-	writing bool          // a Write is under way
-	zero    bool          // zero bytes were typed
-	secret  bool          // something was typed while a program had echo off, and may not have been read
-	entered bool          // it ended with Enter
-	unread  []byte        // typed, and not read by the command
-	earlier []byte        // typed before a borrower's command, when none ran
-	taken   bool          // what nobody read was taken from the terminal, or cannot be
-	stands  chan struct{} // told when the shell stands still
-
-	mended time.Time // when the prompt hook was put back
-	frozen bool      // a cancel holds subshells: see freeze
-
-	status int // $? of the last prompt
-	out    *sink
-	output func([]byte)  // to out
-	typed  moment        // when the line went in: what the command starts is younger, however late its start is told
-	start  atomic.Int64  // of execution, Unix nanoseconds
-	modes  *unix.Termios // of the terminal, before; nil where they could not be read
+	c         Command
+	out       *term.Collector
+	from      procs.Moment
+	began     bool
+	started   time.Time
+	status    int
+	hasMark   bool // the end mark came
+	hasRecord bool // the end record came
+	ended     bool // both did
+	dir       string
+	answered  bool   // keys were typed for it
+	restarted string // the shell was restarted, and why
+	changes   bool   // it may change the shell's state
+	quiet     quiet
 }
 
-func (r *run) tellDeath(d death) {
-	select {
-	case r.dead <- d:
-	default:
+// marked and recorded note the two facts that make an end.
+func (r *run) marked(status int) {
+	r.hasMark, r.status = true, status
+	r.ended = r.hasRecord
+}
+
+func (r *run) recorded(status int, dir string) {
+	r.hasRecord, r.status, r.dir = true, status, dir
+	r.ended = r.hasMark
+}
+
+// start is called by the terminal's reader at the start mark.
+func (r *run) start() {
+	if r.c.Started != nil {
+		r.c.Started()
 	}
 }
 
-// died tells whether the shell died before it told the end.
-func (r *run) died() (death, bool) {
-	select {
-	case d := <-r.dead:
-		return d, true
-	default:
-		return death{}, false
+// output is called by the terminal's reader.
+func (r *run) output(p []byte) {
+	p = r.out.Clean(p)
+	r.out.Add(p)
+	r.quiet.printed()
+	if r.c.Output != nil {
+		r.c.Output(p)
 	}
 }
 
-// Run runs one command and returns when its end is proved. While another command runs it returns ErrBusy, after the end
-// of the shell ErrClosed; a Dir that cannot be entered is a *[DirError]. When ctx ends or the time is up the command is
-// cancelled: SIGINT at once, SIGTERM after 2 s, SIGKILL after 2 s more, and Run still returns its Result, within 5 s for a
-// borrower's command, in time in which the machine did not stand still. The shell itself is only ever interrupted; where a
-// borrower's command makes it deaf to that, it is replaced, and the Result says so.
+// Run runs a borrowed command to its end. Where the editor is not held, it waits for it and releases it. When ctx ends, or
+// the command's time, it is cancelled: SIGINT, SIGTERM after 2 s, SIGKILL after 2 s more; its end is certain within 5 s. The
+// errors are those of Hold, *DirError where the directory cannot be entered, and what says why the command was not begun.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
-	if !s.running.CompareAndSwap(false, true) {
-		return Result{}, ErrBusy
-	}
-	defer s.running.Store(false)
-	if err := s.lockTurn(ctx, true); err != nil {
-		return Result{}, err
-	}
-	defer func() { <-s.turn }()
-	if err := s.awaitIdle(ctx); err != nil {
-		return Result{}, err
-	}
-	err := s.settleSignals(ctx)
-	if errors.Is(err, ErrClosed) { // that may have cost the shell; it is started again
-		err = s.awaitIdle(ctx)
-	}
-	if err != nil {
-		return Result{}, err
-	}
-	if err := s.tidy(ctx, true); err != nil {
-		return Result{}, err
-	}
-	s.current().learn()
-	if c.Dir != "" && c.Dir != s.Dir() {
-		if err := s.enter(ctx, c.Dir); err != nil {
+	s.mu.Lock()
+	lent := s.editor.lease
+	s.mu.Unlock()
+	if !lent {
+		if err := s.Hold(ctx); err != nil {
 			return Result{}, err
 		}
+		defer func() {
+			if err := s.Release(); err != nil {
+				s.log.Warn("release the line editor", "err", err)
+			}
+		}()
 	}
-	plan := analyze(c.Text, c.User, s.known)
-	s.mu.Lock()
-	plan.fit(s.snap, c.User)
-	if s.missed {
-		plan.state, plan.functions, plan.assigns = true, true, nil
+	s.user <- struct{}{}
+	defer func() { <-s.user }()
+	x := s.d.Examine(c.Text, s.known)
+	if x.Refused != "" {
+		return Result{}, errors.New(x.Refused)
 	}
-	s.mu.Unlock()
-	if plan.functions && plan.guarded(c) {
-		plan.bare = s.bareLibraries()
-	}
-	if plan.typed && plan.bang {
-		if res, refused, err := s.refuseHistory(ctx, c); err != nil || refused {
-			return res, err
+	if c.Dir != "" {
+		if st, err := os.Stat(c.Dir); err != nil {
+			return Result{}, &DirError{Dir: c.Dir, Reason: reason(err)}
+		} else if !st.IsDir() {
+			return Result{}, &DirError{Dir: c.Dir, Reason: "not a directory"}
 		}
 	}
-	r, p, err := s.begin(c, plan)
-	if err != nil {
+	if err := s.holdAgain(ctx); err != nil {
 		return Result{}, err
 	}
-	return s.await(ctx, r, p), nil
+	if err := s.erase(ctx); err != nil {
+		return Result{}, err
+	}
+	r := &run{
+		c: c, out: term.NewCollector(s.cols(), s.o.Head, s.o.Tail, s.o.Spool, filepath.Join(s.folder, "text")), from: procs.Now(),
+	}
+	dir := c.Dir
+	if dir == s.Dir() {
+		dir = ""
+	}
+	r.changes = x.Changes || dir != ""
+	if err := s.begin(r, x.Text, dir); err != nil {
+		return Result{}, err
+	}
+	res, err := s.follow(ctx, r)
+	res.Changes = x.Changes
+	if x.Ends {
+		res.Notes = append(res.Notes, "it ran in a subshell, for it may end the shell: what it changed there is gone")
+	}
+	return res, err
 }
 
-// begin types the command. The caller has the turn and the shell is idle.
-func (s *Shell) begin(c Command, pl plan) (*run, *process, error) {
-	text := c.Text
-	if !pl.typed {
-		if !strings.HasSuffix(text, "\n") {
-			text += "\n"
-		}
-		if err := rewrite(s.text, text); err != nil {
-			return nil, nil, fmt.Errorf("write command: %w", err)
-		}
+func reason(err error) string {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
 	}
-	line, mode := text, modeTyped
-	if !pl.typed {
-		line, mode = fixedLine(c, pl), modeSourced
+	return err.Error()
+}
+
+// known reports whether a name is an alias or function of the shell, as far as was seen.
+func (s *Shell) known(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.Functions == nil {
+		return true
+	}
+	_, function := s.state.Functions[name]
+	_, alias := s.state.Aliases[name]
+	return function || alias
+}
+
+// holdAgain holds the editor for a second command under one Hold.
+func (s *Shell) holdAgain(ctx context.Context) error {
+	s.mu.Lock()
+	held, line, cursor := s.editor.held, s.editor.line, s.editor.cursor
+	s.mu.Unlock()
+	if held {
+		return nil
+	}
+	if _, err := s.takeAgain(ctx); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.proc
-	r := &run{
-		c: c, plan: pl, nonce: s.nonce, sourced: mode == modeSourced, line: line,
-		begun: make(chan struct{}), end: make(chan endRecord, 1), dead: make(chan death, 1), late: make(chan struct{}, 1),
-		stands: make(chan struct{}, 1),
-	}
-	r.typed = present()
-	r.start.Store(time.Now().UnixNano())
-	r.modes, _ = p.modes()
-	r.out = newSink(s.size.Cols, s.o.Head, s.o.Tail, s.o.Spool, s.textPath(), c)
-	r.output = r.out.write
-	flags := pl.flags()
-	var opened *opening
-	if pl.functions && pl.subshell == "" {
-		opened = &opening{p: p, named: pl.opens}
-	}
-	if pl.guarded(c) {
-		flags = "" // guard has them
-		if pl.functions {
-			opened.before, opened.bare = descriptors(p.pid), pl.bare
-		}
-	}
-	if pl.held != "" {
-		note := "what `" + pl.held + "` set was put back at its end: traps, options, IFS, positional parameters and redirections of the shell itself hold for one command"
-		if pl.held == "exec" && opened != nil && opened.before == nil {
-			note += "; descriptors above 2 stay open: close them (`exec 7>&-`)"
-		}
-		s.note(r, note)
-	}
-	if err := s.arrangeLocked(flags); err != nil {
-		return nil, nil, err
-	}
-	s.prompt, s.prompts = "", false
-	s.run, s.own, s.found, s.left = r, pl.assigns, nil, make(chan struct{})
-	s.opened, s.disowned = opened, pl.disowns
-	s.freed = s.freed || pl.disowns
-	r.started = func() {
-		r.start.Store(time.Now().UnixNano())
-		close(r.begun)
-		if c.Started != nil {
-			c.Started()
-		}
-	}
-	if pl.traced && r.sourced {
-		r.output = withoutSource(s.textPath(), r.out.write)
-	}
-	r.marked = p.stream.expect(mode, r.nonce, line, r.started, r.output)
-	if err := s.typeLocked(line); err != nil {
-		s.run = nil
-		p.stream.finish()
-		return nil, nil, err
-	}
-	if !c.User { // what the user typed is not for who borrows
-		r.earlier, s.stray = s.stray, nil
-	}
-	return r, p, nil
+	s.editor.line, s.editor.cursor, s.kept = line, cursor, nil
+	s.editor.erased = true // it was never shown
+	return nil
 }
 
-// textPath is the file sourced texts lie in; bash names it in syntax errors.
-func (s *Shell) textPath() string { return filepath.Join(s.folder, "c") }
+// begin has the held editor run the text.
+func (s *Shell) begin(r *run, text, dir string) error {
+	if strings.ContainsAny(dir, "\n\x00") {
+		return &DirError{Dir: dir, Reason: "its name holds a line feed"}
+	}
+	if err := rewrite(s.text, text); err != nil {
+		return fmt.Errorf("write the command: %w", err)
+	}
+	s.typist <- struct{}{}
+	defer func() { <-s.typist }()
+	s.mu.Lock()
+	if s.closed || s.gone {
+		s.mu.Unlock()
+		return ErrClosed
+	}
+	s.nonce = newNonce()
+	s.run, s.route = r, toNobody
+	s.editor.held, s.editor.prompt, s.editor.ran = false, false, true
+	directive := "run " + s.nonce
+	if dir != "" {
+		directive += " " + dir
+	}
+	s.directLocked(directive)
+	t := s.proc.term
+	s.changeLocked()
+	s.mu.Unlock()
+	if _, err := t.Write([]byte(s.d.AcceptKey())); err != nil {
+		return errNoProcess
+	}
+	return nil
+}
 
-// rewrite replaces a file's content in place.
 func rewrite(f *os.File, text string) error {
 	if _, err := f.WriteAt([]byte(text), 0); err != nil {
 		return err
@@ -218,220 +203,133 @@ func rewrite(f *os.File, text string) error {
 	return f.Truncate(int64(len(text)))
 }
 
-// await waits for the end of a command, cancelling it when ctx ends or its time is up.
-func (s *Shell) await(ctx context.Context, r *run, p *process) Result {
+// runEmpty runs nothing, for the prompt that follows. The caller has user.
+func (s *Shell) runEmpty(ctx context.Context) error {
+	r := &run{out: term.NewCollector(s.cols(), 1, 1, "", "")}
+	if err := s.begin(r, "", ""); err != nil {
+		return err
+	}
+	err := s.await(ctx, func() bool { return r.ended })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.run = nil
+	return err
+}
+
+// follow waits for the end of the command that was begun.
+func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 	var (
-		res     = Result{Status: "ok"}
-		cancel  *canceller
-		timeout <-chan time.Time
-		done    = ctx.Done()
-		begun   = r.begun
-		watch   = newWatcher(s, p, r)
-		late    *sight
+		cancelled error
+		c         *canceller
+		look      = newWatcher(s, r)
+		begin     = time.NewTimer(beginBound)
+		limit     clock
 	)
-	defer watch.stop()
-	defer func() { late.stop() }()
-	stop := func(why string) {
-		done, timeout = nil, nil
-		res.Status = why
-		cancel = newCanceller(s, p, r)
-		cancel.press()
-	}
+	defer begin.Stop()
+	defer look.stop()
+	done := ctx.Done()
 	for {
+		s.mu.Lock()
+		changed, began, ended, died := s.changed, r.began, r.ended, r.restarted != "" || s.gone || s.closed && within(s.proc.exited, 0)
+		s.mu.Unlock()
+		if began && limit.limit == 0 && r.c.Timeout > 0 {
+			limit.begin(r.c.Timeout)
+		}
+		if ended || died {
+			break
+		}
 		select {
-		case <-begun:
-			begun = nil
-			if cancel != nil {
-				cancel.press()
+		case <-changed:
+		case <-begin.C:
+			if !began {
+				cancelled = errNoBegin
+				c = newCanceller(s, r)
 			}
-			if r.c.Timeout > 0 {
-				t := time.NewTimer(r.c.Timeout)
-				defer t.Stop()
-				timeout = t.C
+		case <-look.tick():
+			look.look()
+			limit.pause(look.why != "")
+		case <-limit.tick():
+			if cancelled == nil {
+				cancelled, c = errTimeout, newCanceller(s, r)
 			}
-			continue
 		case <-done:
-			stop("cancelled")
-			continue
-		case <-timeout:
-			stop("timeout")
-			continue
-		case <-cancel.tick():
-			cancel.press()
-			if !cancel.overdue() {
-				continue
+			done = nil
+			if cancelled == nil {
+				cancelled, c = context.Cause(ctx), newCanceller(s, r)
 			}
-			p.stream.finish()
-		case <-watch.tick():
-			watch.look()
-			continue
-		case <-r.late:
-			late.stop()
-			late = newSight()
-			continue
-		case <-late.tick():
-			if s.unheard(p, late.waited, func() bool { return s.hasTold(r) }) {
-				s.loseLine(r, p, cancel != nil)
-			} else if !r.hasBegun() {
-				late.again()
-			}
-			continue
-		case rec := <-r.end:
-			if d, died := r.died(); died { // it is the first prompt of the shell that was started instead
-				s.buried(r, d, &res)
-				break
-			}
-			if !p.waitMark(r.marked) {
-				if rec.started && s.doubt(r, p, rec) {
-					continue
-				}
-				p.stream.finish()
-			}
-			code := rec.status
-			res.ExitCode = &code
-			res.Signal = signalName(code)
-			if res.Status == "ok" && code == 130 && s.isClosing() {
-				res.Status = "cancelled"
-			}
-		case d := <-r.dead:
-			s.buried(r, d, &res)
-		}
-		break
-	}
-	watch.over()
-	s.takeAhead(r, p)
-	if s.settle(r, p) {
-		s.note(r, "it left the terminal's modes changed (stty): they were put back")
-	}
-	s.finish(r, p, cancel, &res)
-	return res
-}
-
-// loseLine handles a line that was proved never to begin. It is typed once more; in vain or after a cancel its end is told.
-func (s *Shell) loseLine(r *run, p *process, cancelled bool) {
-	// A comment, an empty alias or a syntax error was read and is done; after a ^C the line was dropped.
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	again := !cancelled && !r.retyped && !r.dropped && !r.doubted && (r.sourced || r.status == 130)
-	if r.ended {
-		return
-	}
-	if again {
-		r.retyped = true
-		mode := modeTyped
-		if r.sourced {
-			mode = modeSourced
-		}
-		r.marked = p.stream.expect(mode, r.nonce, r.line, r.started, r.output)
-		if _, err := p.write([]byte(r.line + "\n")); err == nil {
-			return
+		case <-c.tick():
+			c.press()
 		}
 	}
-	p.stream.finish()
-	r.ended = true
-	r.end <- endRecord{nonce: r.nonce, status: r.status}
-	close(s.idle)
+	c.stop()
+	limit.stop()
+	look.over()
+	return s.finish(r, cancelled)
 }
 
-func (s *Shell) isClosing() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closing
-}
-
-// waitMark waits for the end mark; false when it was lost.
-func (p *process) waitMark(marked chan struct{}) bool {
-	t := time.NewTimer(markWait)
-	defer t.Stop()
-	for looks, empty := 0, 0; ; t.Reset(markWait) {
-		select {
-		case <-marked:
-			return true
-		case <-t.C:
-		}
-		if empty++; p.unreadOutput() {
-			empty = 0
-		}
-		if looks++; empty > 1 || looks > markLooks { // once more: the reader may have it in its hands
-			return false
-		}
-	}
-}
-
-// doubt handles an end of a command whose start was never seen: a SIGINT in the moment of the start can have bash tell the
-// end and yet run what it has read of the line. So the line is taken for one that is still to come, until it begins after
-// all or is proved not to; it is never typed again. False where the command did begin, or where this was asked before.
-func (s *Shell) doubt(r *run, p *process, rec endRecord) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r.doubted || r.hasBegun() || s.proc != p {
-		return false
-	}
-	r.doubted, r.ended, r.status = true, false, rec.status
-	if s.nonce == r.nonce {
-		return true // unexpectedLocked takes it from here
-	}
-	if closed(s.idle) {
-		s.idle = make(chan struct{})
-	}
-	s.unexpectedLocked(p, r, s.nonce)
-	return true
-}
-
-// began is when execution began, or the line was typed.
-func (r *run) began() time.Time { return time.Unix(0, r.start.Load()) }
-
-// hasTold tells whether the shell has told that the line began or ended.
-func (s *Shell) hasTold(r *run) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return r.ended || r.hasBegun()
-}
-
-func (r *run) hasBegun() bool { return closed(r.begun) }
-
-func (s *Shell) note(r *run, text string) { r.out.notes = append(r.out.notes, text) }
-
-// finish completes a result: proof after a cancel, what a subshell hands back, output, leftovers.
-func (s *Shell) finish(r *run, p *process, c *canceller, res *Result) {
-	res.Duration = time.Since(r.began())
+// finish makes the result.
+func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 	s.mu.Lock()
 	s.run = nil
-	res.Unread, s.stray = append(s.stray, r.unread...), nil
-	if s.edits && s.proc == p && !closed(s.idle) {
-		s.plainInputLocked()
+	pid, t := s.proc.pid, s.proc.term
+	if r.dir != "" {
+		s.dir = r.dir
 	}
-	s.edits = false
+	res = Result{Status: "ok", Dir: s.dir, Restarted: r.restarted != "", Why: r.restarted}
+	began, ended, status := r.began, r.ended, r.status
+	s.stale = s.stale || r.changes || r.restarted != ""
+	s.changeLocked()
 	s.mu.Unlock()
-	if c != nil {
-		c.timer.Stop()
-		c.release()
-		if res.Status != "shell_exited" && !res.Respawned {
-			c.prove(res)
-		}
+	if !r.started.IsZero() {
+		res.Duration = time.Since(r.started)
 	}
-	if r.plan.subshell != "" && res.Why == "" && res.Status != "shell_exited" {
-		s.handBack(r)
+	res.Output, res.Truncated, res.SpoolPath, err = r.out.Close()
+	if err != nil {
+		s.log.Warn("spool", "err", err)
+		err = nil
 	}
-	if c != nil {
-		res.Leftovers = c.sweep()
-		if slices.ContainsFunc(res.Leftovers, func(p Process) bool { return p.User != "" }) {
-			s.note(r, "what is left of it is another user's and heeds nothing that sublet or the terminal may send: it was stopped where it can be (`fg` goes on with it), and is the user's to end")
-		}
+	switch {
+	case ended:
+		res.ExitCode = &status
+		res.Signal = signalName(status)
+	case res.Restarted || s.isGone():
+		res.Status = "shell_exited"
 	}
-	p.stream.do(func() {
-		var err error
-		res.Output, res.Truncated, res.SpoolPath, err = r.out.close()
-		if err != nil {
-			s.log.Warn("spool", "error", err)
-		}
-	})
+	switch {
+	case errors.Is(cancelled, errTimeout):
+		res.Status = "timeout"
+	case errors.Is(cancelled, errNoBegin):
+		return res, &BrokenError{Why: errNoBegin.Error(), Fix: "type `exec " + s.path + "`, or open sublet again"}
+	case cancelled != nil:
+		res.Status = "cancelled"
+	case ended && !began:
+		return res, &DirError{Dir: r.c.Dir, Reason: "the shell cannot enter it"}
+	}
+	if ended {
+		res.Leftovers = procs.BegunSince(pid, t.Foreground, r.from)
+	}
+	if r.answered {
+		res.Notes = append(res.Notes, "the program asked for the keyboard, and the user answered it")
+	}
+	if res.Why != "" {
+		res.Notes = append(res.Notes, res.Why)
+	}
+	return res, nil
+}
+
+func (s *Shell) isGone() bool {
 	s.mu.Lock()
-	res.Unread, s.stray = append(res.Unread, s.stray...), r.earlier // typed meanwhile
-	s.mu.Unlock()
-	if r.secret {
-		res.Unread = nil
+	defer s.mu.Unlock()
+	return s.gone
+}
+
+// signalName returns the signal that a status of 128 and more stands for; only those are named that no program uses as a
+// status of its own.
+func signalName(status int) string {
+	switch sig := syscall.Signal(status - 128); sig {
+	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGILL, syscall.SIGABRT, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGKILL, syscall.SIGSEGV,
+		syscall.SIGPIPE, syscall.SIGALRM, syscall.SIGTERM, syscall.SIGTSTP:
+		return unix.SignalName(sig)
 	}
-	res.Dir = s.Dir()
-	res.Notes = r.out.notes
+	return ""
 }

@@ -9,205 +9,154 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
+
+	"sublet/lease/shell/dialect"
+	"sublet/lease/shell/procs"
+	"sublet/lease/shell/term"
 )
 
-// Shell is one bash that can be lent. Its methods are safe for concurrent use; it runs one command at a time.
-// It owns its goroutines (reader, waiter, record reader); Close waits for them.
+// Shell is one shell that can be lent. Its methods are safe for concurrent use. It owns its goroutines; Close waits for
+// them.
 type Shell struct {
-	o             Options
-	path, version string
-	env           []string
-	inherit       string // what it takes over from its environment in its start-up file: see takenOver
-	folder        string // ours, removed by Close
-	log           *slog.Logger
-	fifo          atomic.Pointer[os.File] // the side channel
-	gate          atomic.Pointer[os.File] // what a shell that stands still waits for
-	oldBash       bool                    // before 5.1
-	text, next    *os.File                // the text to source; what is wanted at the end of a command
-	asked         *os.File                // the question
-	workers       sync.WaitGroup
-	activity      atomic.Int64 // when the terminal last printed, in Unix nanoseconds
+	o       Options
+	d       dialect.Dialect
+	path    string
+	version string
+	folder  string // ours, removed by Close
+	log     *slog.Logger
+	up      *os.File // the FIFO from the script
+	down    *os.File // the FIFO to it
+	text    *os.File // what is sourced; rewritten in place
+	workers sync.WaitGroup
+	exited  chan struct{}
+	typist  chan struct{} // capacity 1: who has it may type; taken before mu
+	user    chan struct{} // capacity 1: who has it may change what the editor is held for; taken before typist
 
-	turn    chan struct{}             // capacity 1: who has it may type
-	shaky   atomic.Bool               // a cancel sent signals that may strike late; the next answered question proves that none is left
-	struck  atomic.Pointer[time.Time] // when the last of those was sent; nil: none was
-	keys    sync.Mutex                // held through Write
-	running atomic.Bool               // a command runs (as opposed to a question of ours)
-
-	exited chan struct{}
-
-	closeOnce sync.Once
-	closeErr  error
-
-	mu         sync.Mutex
-	proc       *process
-	size       Size
-	run        *run                     // the command in flight
-	idle       chan struct{}            // closed while the shell waits for a line
-	nonce      string                   // the one the shell will answer its next line with
-	flags      string                   // what the file next holds
-	ask        *question                // in flight
-	prompt     string                   // as the shell told it behind the last command, until it is asked for; "" = it did not
-	prompts    bool                     // a command ended, or the shell began, and that it is ready is still to be told
-	edits      bool                     // the line editor is back, and must go before the next line
-	taken      map[string]chan struct{} // by record: closed when it was read
-	stray      []byte                   // typed when no command ran
-	snap       snapshot                 // last known state
-	own        map[string]bool          // the variables that the last command changed, or may have; nil: any
-	found      map[string]string        // the variables as the last command found them; nil: they were not read
-	hooks      bool                     // hooks of the user run: seen behind the last borrower's command
-	left       chan struct{}            // closed when it is known what the last command left behind, before hooks of the user
-	disowned   bool                     // the last command may have taken jobs off the list
-	freed      bool                     // one of the commands may have
-	opened     *opening                 // what is to be looked at of its open files; nil: nothing may have opened any
-	usual      usualFile                // names that the hash table found along PATH
-	kept       time.Time                // when it was last kept from TMOUT
-	spawned    time.Time
-	deaths     int  // in a row, soon after the start
-	missed     bool // a state that the shell wrote down could not be read
-	exitStatus int
-	closing    bool // Close was called
-	closed     bool
-	gone       bool // the user's own exit
-	starting   bool
+	mu      sync.Mutex
+	changed chan struct{} // closed, and made anew, when anything below changes
+	proc    *process
+	size    Size
+	nonce   string // of the marks that count now
+	editor  editor
+	painted painted    // what the editor painted since the prompt
+	command *userRun   // the user's command that runs; nil = none
+	begun   []*userRun // marks B whose record did not come yet; some shells send none
+	texts   []string   // records B whose mark did not come yet
+	run     *run       // the borrowed command that runs
+	route   route      // where output goes now
+	kept    []byte     // output that waits for Release
+	hook    []byte     // output that may be dropped: see withoutHook
+	ahead   []byte     // keys that wait for the editor
+	acks    chan ack   // capacity 1: to who asked
+	dir     string
+	state   State
+	stale   bool // a command ran since state was read
+	prompts int  // marks P that came
+	told    promptRecord
+	closed  bool
+	gone    bool // exited is closed
+	status  int
+	spawned time.Time
+	deaths  int
 }
 
-// Start starts a shell and returns when it is ready for its first command. ctx bounds the start only; at its end, or
-// when the shell dies before its first prompt, the error is a *[StartError]. Without bash it is a *[NoBashError].
-func Start(ctx context.Context, o Options) (*Shell, error) {
+// editor is what is known of the shell's line editor.
+type editor struct {
+	prompt   bool // it reads a line: mark P came, and no Enter since
+	typed    typing
+	asking   bool   // the hold key was typed
+	held     bool   // the widget blocks
+	screen   bool   // TakeScreen: it is to stay held
+	lease    bool   // Hold: a borrower has it
+	line     string // the half-typed line that was set aside
+	cursor   string // in it, as the script counts
+	ran      bool   // a borrowed command ran since the screen was the user's: the new prompt is in kept
+	looks    bool   // the widget was asked for the state
+	restores bool   // a goroutine puts the line back
+	ignored  int    // hold keys in a row that were not answered
+	erased   bool   // what it showed was erased
+}
+
+// userRun is a command of the user's.
+type userRun struct {
+	text    string
+	started time.Time
+	tail    term.Tail
+}
+
+// route is where output goes.
+type route int
+
+const (
+	toScreen  route = iota // Options.Output
+	toCommand              // the borrowed command
+	toNobody               // it is the echo of our own line
+	toLater                // kept until Release
+)
+
+// process is one shell process with its terminal.
+type process struct {
+	pid    int
+	term   *term.Terminal
+	exited chan struct{} // closed once it was waited for; state may then be read
+	state  *os.ProcessState
+	read   sync.WaitGroup
+}
+
+// Start starts a shell and returns when its process runs; the event PromptShown follows when it is ready. The error is a
+// *NoShellError, or says what could not be made or started.
+func Start(_ context.Context, o Options) (*Shell, error) {
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Patience == 0 {
+		o.Patience = time.Second
+	}
+	if o.Size.Cols <= 0 || o.Size.Rows <= 0 {
+		o.Size = Size{Cols: 80, Rows: 24}
+	}
 	s := &Shell{
-		o: o, path: o.Path, env: o.Env, log: o.Log, size: o.Size,
-		turn: make(chan struct{}, 1), exited: make(chan struct{}), idle: make(chan struct{}),
-		taken: make(map[string]chan struct{}),
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
-	if s.env == nil {
-		s.env = os.Environ()
+		o: o, log: o.Log, size: o.Size, exited: make(chan struct{}), changed: make(chan struct{}), stale: true,
+		typist: make(chan struct{}, 1), user: make(chan struct{}, 1), acks: make(chan ack, 1), dir: o.Dir,
 	}
 	var err error
-	if s.path == "" {
-		s.path, s.version, err = Find(s.env)
+	if o.Path == "" {
+		s.path, s.d, s.version, err = Find(o.Env)
 	} else {
-		s.version, err = bashVersion(s.path)
+		s.path = o.Path
+		s.d, s.version, err = Identify(o.Path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.oldBash = o.old || !atLeast(s.version, 5, 1)
-	s.inherit = takenOver(s.env)
-	s.env = append(withoutEnv(s.env, EnvInside, "PROMPT_COMMAND", "PS0", "PS1", "POSIXLY_CORRECT", "SHELLOPTS"), EnvInside+"="+strconv.Itoa(os.Getpid()))
+	if s.dir == "" {
+		if s.dir, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("start the shell: %w", err)
+		}
+	}
 	if err := s.makeFolder(); err != nil {
 		return nil, err
 	}
-	if err := s.startFirst(ctx); err != nil {
+	s.mu.Lock()
+	err = s.spawnLocked("")
+	s.mu.Unlock()
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// startFirst brings the first bash to its first prompt.
-func (s *Shell) startFirst(ctx context.Context) error {
-	var tail tailBuffer
-	user := s.o.Unowned
-	s.o.Unowned = func(p []byte) {
-		tail.write(p)
-		if user != nil {
-			user(p)
-		}
-	}
-	s.mu.Lock()
-	s.starting = true
-	p, err := s.spawnLocked("")
-	idle := s.idle
-	s.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	look := time.NewTicker(startLook)
-	defer look.Stop()
-	for reads := 0; ; {
-		select {
-		case <-idle:
-			p.stream.do(func() { p.stream.unowned = user })
-			s.mu.Lock()
-			s.o.Unowned, s.starting = user, false
-			s.mu.Unlock()
-			return nil
-		case <-look.C:
-			if reads++; !readsLines(p.pid) {
-				reads = 0
-			}
-			if reads < 3 || !s.takeRecords(p) || closed(idle) {
-				continue
-			}
-			err = errDeaf
-		case <-p.exited:
-			err = errors.New(describe(p.state))
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-		return &StartError{Path: s.path, Output: tail.string(), Cause: err}
-	}
-}
-
-// startLook is how often it is looked whether a shell that did not tell that it is ready reads lines all the same.
-const startLook = 200 * time.Millisecond
-
-// takenOver is what a start-up file does in place of variables of the environment by which bash would not read that file, or
-// not as sublet needs it: in posix mode it reads none of its own, and under set -x it would show sublet's.
-func takenOver(env []string) string {
-	var b strings.Builder
-	if options := getEnv(env, "SHELLOPTS"); options != "" {
-		for o := range strings.SplitSeq(options, ":") {
-			if setOption[o] && !fixedOption[o] && o != "noexec" && o != "onecmd" {
-				fmt.Fprintf(&b, "\\builtin set -o %s\n", o)
-			}
-		}
-		b.WriteString("\\builtin export SHELLOPTS\n")
-	}
-	if i := slices.IndexFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "POSIXLY_CORRECT=") }); i >= 0 {
-		fmt.Fprintf(&b, "\\builtin export POSIXLY_CORRECT=%s\n", quote(getEnv(env, "POSIXLY_CORRECT")))
-	}
-	return b.String()
-}
-
-func describe(st *os.ProcessState) string {
-	if st == nil {
-		return "it could not be waited for"
-	}
-	return st.String()
-}
-
-// spawnLocked starts a bash and makes it the current one. Not ready yet: idle closes at its first prompt.
-func (s *Shell) spawnLocked(restore string) (*process, error) {
-	s.nonce = ""
-	s.idle = make(chan struct{})
-	s.ask = nil
-	s.shaky.Store(false) // that was another process
-	if err := s.arrangeLocked("def"); err != nil {
-		return nil, err
-	}
-	size := s.size
-	p, err := s.spawn(size, restore)
-	if err != nil {
-		return nil, err
-	}
-	s.proc, s.spawned, s.opened = p, time.Now(), &opening{p: p, named: true}
-	return p, nil
-}
-
-// makeFolder makes the private folder and the files in it. They are made once and rewritten in place: a new file for
-// each command costs 160 us more (perf-limits.md section 2).
+// makeFolder makes the private folder with the two FIFOs, opens them for both, so that the shell's open never blocks, and
+// begins to read records.
 func (s *Shell) makeFolder() (err error) {
 	parent := s.o.Folder
 	if parent == "" {
@@ -226,136 +175,160 @@ func (s *Shell) makeFolder() (err error) {
 	if s.folder, err = filepath.Abs(s.folder); err != nil {
 		return fmt.Errorf("make shell folder: %w", err)
 	}
-	return s.furnish()
-}
-
-// furnish makes the files in the folder, opens those that stay open, and begins to read the side channel.
-func (s *Shell) furnish() error {
-	if err := os.Mkdir(filepath.Join(s.folder, "k"), 0o700); err != nil {
-		return fmt.Errorf("make shell folder: %w", err)
-	}
-	create := func(name string) (*os.File, error) {
-		f, err := os.OpenFile(filepath.Join(s.folder, name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	open := func(name string, flags int) (*os.File, error) {
+		f, err := os.OpenFile(filepath.Join(s.folder, name), flags, 0o600)
 		if err != nil {
-			return nil, fmt.Errorf("make shell file: %w", err)
+			return nil, fmt.Errorf("make shell folder: %w", err)
 		}
 		return f, nil
 	}
-	for _, name := range []string{"s", "o", "h", "t", "u", "v", "l", "j", "k/s", "a"} {
-		f, err := create(name)
-		if err != nil {
-			return err
+	for _, name := range []string{"up", "down"} {
+		if err := syscall.Mkfifo(filepath.Join(s.folder, name), 0o600); err != nil {
+			return fmt.Errorf("make shell folder: %w", err)
 		}
-		f.Close()
 	}
-	var err error
-	if s.text, err = create("c"); err != nil {
+	if s.up, err = open("up", os.O_RDWR|syscall.O_NONBLOCK); err != nil {
 		return err
 	}
-	if s.next, err = create("n"); err != nil {
+	if s.down, err = open("down", os.O_RDWR|syscall.O_NONBLOCK); err != nil {
+		s.up.Close()
 		return err
 	}
-	if s.asked, err = create("q"); err != nil {
+	if s.text, err = open("text", os.O_RDWR|os.O_CREATE|os.O_EXCL); err != nil {
+		s.up.Close()
+		s.down.Close()
 		return err
 	}
-	fifo, err := makeFIFO(filepath.Join(s.folder, "fifo"))
-	if err != nil {
-		return err
-	}
-	gate, err := makeFIFO(filepath.Join(s.folder, "w"))
-	if err != nil {
-		fifo.Close()
-		return err
-	}
-	s.fifo.Store(fifo)
-	s.gate.Store(gate)
-	s.workers.Go(func() { s.recordLoop(fifo) })
+	s.workers.Go(s.readRecords)
 	return nil
 }
 
-// refurnishLocked makes a folder anew where ours was removed under us: what cleans /tmp knows no better. Not in the place
-// of the old one, for whoever may have made the folders above it since could put another start-up file there. Only a
-// shell that starts anew finds it.
-func (s *Shell) refurnishLocked() error {
-	if _, err := os.Lstat(filepath.Join(s.folder, "fifo")); err == nil {
-		return nil
+// spawnLocked starts a process, which becomes the current one.
+func (s *Shell) spawnLocked(restore string) error {
+	s.nonce = newNonce()
+	s.editor = editor{screen: s.editor.screen, lease: s.editor.lease}
+	s.painted, s.command, s.route, s.kept, s.hook = painted{}, nil, toScreen, nil, nil
+	s.begun, s.texts = nil, nil
+	s.prompts, s.told = 0, promptRecord{}
+	if err := drain(s.down); err != nil { // a directive that the last process did not read
+		return fmt.Errorf("start the shell: %w", err)
 	}
-	folder, err := os.MkdirTemp("", "sublet-sh-") // 0700
+	env := []string{EnvInside + "=" + strconv.Itoa(os.Getpid())}
+	for _, kv := range s.o.Env {
+		if !strings.HasPrefix(kv, EnvInside+"=") {
+			env = append(env, kv)
+		}
+	}
+	l := s.d.Start(dialect.Start{
+		Folder: s.folder, Nonce: s.nonce, Env: env, Version: s.version, NoStartup: s.o.NoStartup, Private: s.o.Private, Restore: restore,
+	})
+	for name, text := range l.Files {
+		path := filepath.Join(s.folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return fmt.Errorf("start the shell: %w", err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return fmt.Errorf("start the shell: %w", err)
+		}
+	}
+	p, cmd, err := start(s.path, l, s.dir, s.size, s.o)
 	if err != nil {
-		return fmt.Errorf("make shell folder: %w", err)
-	}
-	s.log.Warn("the shell's folder was removed: it has another", "folder", s.folder, "now", folder)
-	s.folder = folder
-	old := []*os.File{s.fifo.Load(), s.gate.Load(), s.text, s.next, s.asked}
-	if _, err := old[0].Write(lastRecord); err != nil { // it ends the reader, who closes it
-		old[0].Close()
-	}
-	if err := s.furnish(); err != nil {
 		return err
 	}
-	for _, f := range old[1:] {
-		f.Close()
-	}
+	s.proc, s.spawned = p, time.Now()
+	p.read.Go(func() { s.readTerminal(p) })
+	s.workers.Go(func() {
+		_ = cmd.Wait() // the state says more than the error
+		p.state = cmd.ProcessState
+		_ = p.term.SetReadDeadline(time.Now().Add(lastOutput))
+		p.read.Wait()
+		close(p.exited)
+		s.ended(p)
+	})
 	return nil
 }
 
-// makeFIFO makes a FIFO and opens it for both: the shell's open never blocks, and a closed writer is no end of file.
-func makeFIFO(path string) (*os.File, error) {
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		return nil, fmt.Errorf("make side channel: %w", err)
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open side channel: %w", err)
-	}
-	return f, nil
-}
+// lastOutput is how long what an ended shell printed is still read for: a child may keep the terminal open.
+const lastOutput = 50 * time.Millisecond
 
-// arrangeLocked lays what is wanted at the end of the line that is typed next where the prompt hook looks; an empty file
-// is nothing, and costs one look. Bash before 5.1 has no good random numbers: it finds its next nonce there, too.
-func (s *Shell) arrangeLocked(flags string) error {
-	line := ""
-	switch {
-	case s.oldBash:
-		line = fmt.Sprintf("-%s %s\n", flags, newNonce())
-	case flags != "":
-		line = flags + "\n"
-	case s.flags == "":
-		return nil
-	}
-	s.flags = flags
-	if err := rewrite(s.next, line); err != nil {
-		return fmt.Errorf("write flags: %w", err)
-	}
-	return nil
-}
-
-// typeLocked types a line into an idle shell, which is no longer idle then.
-func (s *Shell) typeLocked(line string) error {
-	s.idle = make(chan struct{})
-	_, err := s.proc.write([]byte(line + "\n"))
-	if errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EIO) {
-		err = ErrClosed // it has ended this moment
-	}
-	if err != nil {
-		return fmt.Errorf("type: %w", err)
-	}
-	return nil
-}
-
-func (s *Shell) current() *process {
+// ended decides what the end of a process means: the user's own exit ends the Shell; a crash, or an exit while a borrowed
+// command ran, starts another one where it was.
+func (s *Shell) ended(p *process) {
+	p.term.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.proc
+	defer s.changeLocked()
+	if s.proc != p || s.closed {
+		return
+	}
+	s.deaths++
+	if time.Since(s.spawned) > 2*time.Second {
+		s.deaths = 0
+	}
+	own := s.run == nil && p.state != nil && p.state.Exited()
+	if own || s.deaths >= 3 {
+		s.leaveLocked(p.state.ExitCode())
+		return
+	}
+	why := "the shell ended (" + p.state.String() + ") and was started again where it was; its jobs and unexported variables are gone"
+	was := s.state
+	was.Local = nil
+	restore, _ := s.d.Restore(was, State{}, State{})
+	if err := s.spawnLocked(restore); err != nil {
+		s.log.Error("restart the shell", "err", err)
+		s.leaveLocked(1)
+		return
+	}
+	if s.run != nil {
+		s.run.restarted = why
+	}
+	s.event(Restarted{Why: why})
 }
 
-// Version is that of the bash, as "5.2.15".
+func (s *Shell) leaveLocked(status int) {
+	s.gone, s.status = true, status
+	close(s.exited)
+}
+
+// changeLocked wakes who waits for a change.
+func (s *Shell) changeLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// await returns nil once is, called with the lock held, reports true after a change; else ctx's cause or ErrClosed.
+func (s *Shell) await(ctx context.Context, is func() bool) error {
+	for {
+		s.mu.Lock()
+		if is() {
+			s.mu.Unlock()
+			return nil
+		}
+		over, changed := s.closed || s.gone, s.changed
+		s.mu.Unlock()
+		if over {
+			return ErrClosed
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Shell) event(e any) {
+	if s.o.Event != nil {
+		s.o.Event(e)
+	}
+}
+
+// Version, Path and Name are those of the shell that runs: "5.2.15", "/bin/bash", "bash".
 func (s *Shell) Version() string { return s.version }
+func (s *Shell) Path() string    { return s.path }
+func (s *Shell) Name() string    { return s.d.Name() }
 
-// Path is the bash that runs.
-func (s *Shell) Path() string { return s.path }
-
-// PID is the process id of the shell; a respawn changes it.
+// PID returns the process id of the shell; a restart changes it.
 func (s *Shell) PID() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -365,67 +338,119 @@ func (s *Shell) PID() int {
 	return s.proc.pid
 }
 
-// Dir is where the shell was at the end of the last command.
+// Dir returns where the shell was at its last prompt or the end of the last borrowed command.
 func (s *Shell) Dir() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.snap.State.Dir
+	return s.dir
 }
 
-// Digest is that of the last known State; no round trip. State waits for the state after a command that just ended.
+// Digest returns that of the last known State, "" before the first.
 func (s *Shell) Digest() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.snap.State.Digest
+	return s.state.Digest
 }
 
-// Exited closes when the user's own exit ended the shell. Crashes respawn and do not close it.
+// Stale reports whether State would have to ask the shell.
+func (s *Shell) Stale() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stale
+}
+
+// Exited closes when the user's own exit ended the shell, or it could not be started again.
 func (s *Shell) Exited() <-chan struct{} { return s.exited }
 
-// ExitStatus is the shell's, after Exited.
+// ExitStatus returns the shell's, after Exited.
 func (s *Shell) ExitStatus() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.exitStatus
+	return s.status
 }
 
-// Resize sets the terminal's size; the program in it gets SIGWINCH.
+func (s *Shell) cols() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size.Cols
+}
+
+// Resize sets the terminal's size.
 func (s *Shell) Resize(z Size) error {
 	s.mu.Lock()
-	p := s.proc
 	s.size = z
-	s.mu.Unlock()
-	if p == nil {
-		return ErrClosed
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return ErrClosed
-	}
-	return setSize(p.master, z)
-}
-
-// Foreground returns the process group that has the terminal, and whether that is the shell itself. It tells that the
-// shell is busy, never that it is idle: `read`, `wait` and loops are the shell's own.
-func (s *Shell) Foreground() (pgid int, shellIsForeground bool) {
-	s.mu.Lock()
 	p := s.proc
 	s.mu.Unlock()
-	if p == nil {
-		return 0, false
-	}
-	return p.foreground()
+	return p.term.Resize(z)
 }
 
-func (p *process) foreground() (pgid int, shell bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return 0, false
+// closeGrace is how long a shell that was hung up may take for its traps and its history.
+const closeGrace = time.Second
+
+// Close hangs the shell up as a closing terminal does, waits up to a second for its traps and its history, kills it, and
+// removes its folder. In a private shell everything left in its session is killed too. A borrowed command that runs ends
+// with status cancelled or shell_exited. It is idempotent, and returns after the last goroutine has ended.
+func (s *Shell) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
 	}
-	pgid = foregroundOf(p.master)
-	return pgid, pgid == p.pid
+	s.closed = true
+	p := s.proc
+	s.changeLocked()
+	s.mu.Unlock()
+	if p != nil {
+		if fg := p.term.Foreground(); fg != p.pid {
+			procs.SignalGroup(fg, syscall.SIGHUP)
+			procs.SignalGroup(fg, syscall.SIGCONT)
+		}
+		_ = syscall.Kill(p.pid, syscall.SIGHUP)
+		_ = syscall.Kill(p.pid, syscall.SIGCONT)
+		if !within(p.exited, closeGrace) {
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+			if !within(p.exited, closeGrace) {
+				s.log.Error("the shell does not end of SIGKILL: the system holds it", "pid", p.pid)
+			}
+		}
+		if s.o.Private {
+			procs.SignalSession(p.pid, syscall.SIGKILL)
+		}
+		p.term.Close()
+	}
+	_, _ = s.up.Write([]byte("\x00X\x00")) // ends readRecords; the first NUL ends what a dying shell left there
+	s.workers.Wait()
+	s.down.Close()
+	s.text.Close()
+	if err := os.RemoveAll(s.folder); err != nil {
+		return fmt.Errorf("remove shell folder: %w", err)
+	}
+	return nil
+}
+
+// drain reads what lies in a FIFO that is open for both.
+func drain(fifo *os.File) error {
+	raw, err := fifo.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Control(func(fd uintptr) {
+		var buf [1024]byte
+		for n := 1; n > 0; {
+			n, _ = syscall.Read(int(fd), buf[:]) // EAGAIN: it is empty
+		}
+	})
+}
+
+func within(done <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		return false
+	}
 }
 
 func newNonce() string {
@@ -434,49 +459,13 @@ func newNonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// quote makes one word of the shell out of any text without NUL.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// Render returns what a person would have read of raw terminal output on a terminal of so many columns.
+func Render(raw []byte, cols int) []byte { return term.Render(raw, cols) }
 
-func getEnv(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(env[i], name+"="); ok {
-			return v
-		}
-	}
-	return ""
-}
+// Difference is one line of what differs between two states, "" for nothing.
+func Difference(a, b State) string { return dialect.Difference(a, b) }
 
-func withoutEnv(env []string, names ...string) []string {
-	out := make([]string, 0, len(env)+1)
-next:
-	for _, kv := range env {
-		for _, n := range names {
-			if strings.HasPrefix(kv, n+"=") {
-				continue next
-			}
-		}
-		out = append(out, kv)
-	}
-	return out
-}
+// ShortDir is dir as a person writes it: ~ for what begins with home.
+func ShortDir(dir, home string) string { return dialect.ShortDir(dir, home) }
 
-// tailBuffer keeps the last 2 KiB of what a shell printed while it started.
-type tailBuffer struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-func (t *tailBuffer) write(p []byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(t.b, p...)
-	if len(t.b) > 2048 {
-		t.b = append(t.b[:0], t.b[len(t.b)-2048:]...)
-	}
-}
-
-func (t *tailBuffer) string() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(Render(t.b, 80))
-}
+var errNoProcess = errors.New("the shell has ended")

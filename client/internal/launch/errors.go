@@ -3,6 +3,7 @@ package launch
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"unicode"
 
 	"sublet/lease/procstat"
+	"sublet/wire"
 	"sublet/wire/socket"
 )
 
@@ -18,8 +20,8 @@ import (
 type StartError struct {
 	Err     error
 	LogPath string
-	Last    []string // the last lines of its log since the start, made safe to display
-	Advice  string   // what the daemon itself advised there; "" = nothing
+	Last    []string // what it answered, else the last lines of its log since the start, made safe to display
+	Advice  string   // the daemon's own; "" = none
 }
 
 func (e *StartError) Error() string {
@@ -99,10 +101,27 @@ func (e *SkewError) Hint() string {
 
 const (
 	lastLines = 5
-	lastBytes = 8 << 10
+	lastBytes = 64 << 10
 	// lastWordsBound is how long a daemon that gave up may take to say why and end.
 	lastWordsBound = 2 * time.Second
 )
+
+// failedStart returns the Error with which a daemon that cannot start answers, or nil for another error.
+func failedStart(err error) *wire.Error {
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.CodeInternal && !e.Recoverable {
+		return e
+	}
+	return nil
+}
+
+// refused returns a *StartError for the Error of a daemon that cannot start, and other errors as they are.
+func (l *Launcher) refused(err error) error {
+	e := failedStart(err)
+	if e == nil {
+		return err
+	}
+	return &StartError{Err: err, LogPath: l.o.Paths.Log(), Last: []string{e.Message}, Advice: e.Hint}
+}
 
 // startError explains with what the daemon wrote since it was started. It says that last: its socket is closed by then, and
 // what is waited for is its end.
@@ -118,17 +137,13 @@ func (l *Launcher) startError(ctx context.Context, err error) error {
 	l.mu.Unlock()
 	e := &StartError{Err: err, LogPath: l.o.Paths.Log()}
 	for _, line := range tail(e.LogPath, from) {
-		if advice, ok := strings.CutPrefix(line, "sublet: hint: "); ok {
-			e.Advice = advice
-			continue
-		}
 		e.Last = append(e.Last, strings.TrimPrefix(line, "sublet: error: ")) // ours says it already
 	}
 	return e
 }
 
-// tail returns the last lines of a file after an offset, without control characters: a log is data. A file that cannot
-// be read has none.
+// tail returns the last lines of a file after an offset, those before a stack where there is one, without control
+// characters: a log is data. A file that cannot be read has none.
 func tail(path string, from int64) []string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -139,7 +154,6 @@ func tail(path string, from int64) []string {
 		if info.Size() < from {
 			from = 0 // it was begun anew meanwhile
 		}
-		from = max(from, info.Size()-lastBytes)
 	}
 	b, err := io.ReadAll(io.NewSectionReader(f, from, lastBytes))
 	if err != nil {
@@ -153,6 +167,9 @@ func tail(path string, from int64) []string {
 			}
 			return r
 		}, string(bytes.ToValidUTF8(line, []byte("?")))))
+		if clean == "runtime stack:" || strings.HasPrefix(clean, "goroutine ") {
+			break
+		}
 		if clean != "" {
 			lines = append(lines, clean)
 		}

@@ -65,22 +65,29 @@ func receive(ctx context.Context, wc *wire.Conn) (wire.Message, error) {
 	return m, err
 }
 
-// retire asks an idle daemon to go and reports whether it did. The connection is closed either way.
-func (l *Launcher) retire(ctx context.Context, wc *wire.Conn) bool {
+// retire asks the daemon at the other end of wc to stop if nothing runs in it, and waits until it closes the connection,
+// which it closes either way. The lock is waited for by connect. It returns the *wire.Error with which the daemon
+// refuses, and *WedgedError after leaveBound.
+func (l *Launcher) retire(ctx context.Context, wc *wire.Conn) error {
 	defer wc.Close()
 	ctx, cancel := context.WithTimeout(ctx, leaveBound)
 	defer cancel()
-	if err := wc.Send(&wire.ShutdownRequest{RequestID: "replace", IfIdle: true}); err != nil {
-		return false
+	const id = "replace"
+	if err := wc.Send(&wire.ShutdownRequest{RequestID: id, IfIdle: true}); err != nil {
+		return err
 	}
 	for {
 		m, err := receive(ctx, wc)
-		if err != nil {
-			// The connection closes when it is gone. Connecting waits out the rest by the lock.
-			return ctx.Err() == nil
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return &WedgedError{Paths: l.o.Paths, Err: fmt.Errorf("an older daemon was asked to go and did not within %v", leaveBound)}
+		case err != nil:
+			l.log.Info("older daemon replaced")
+			return nil
 		}
-		if _, refused := m.(*wire.Error); refused {
-			return false
+		// An Error without the id is the farewell of a daemon that does stop.
+		if refusal, ok := m.(*wire.Error); ok && refusal.RequestID == id {
+			return refusal
 		}
 	}
 }
@@ -110,25 +117,11 @@ func (l *Launcher) replace(ctx context.Context, refusal error, snapshot *wire.En
 		skew.Refusal = err
 		return skew
 	}
-	defer wc.Close()
-	ctx, cancel := context.WithTimeout(ctx, leaveBound)
-	defer cancel()
-	if err := wc.Send(&wire.ShutdownRequest{RequestID: "replace", IfIdle: true}); err != nil {
+	err = l.retire(ctx, wc)
+	if busy, ok := errors.AsType[*wire.Error](err); ok {
+		skew.Turns, _ = strconv.Atoi(busy.Details["turns"])
+		skew.Busy = true
 		return skew
 	}
-	for {
-		m, err := receive(ctx, wc)
-		if err != nil {
-			if ctx.Err() != nil {
-				return &WedgedError{Paths: l.o.Paths, Err: fmt.Errorf("an older daemon was asked to go and did not within %v", leaveBound)}
-			}
-			l.log.Info("older daemon replaced", "protocol", theirs)
-			return nil
-		}
-		if busy, ok := m.(*wire.Error); ok {
-			skew.Turns, _ = strconv.Atoi(busy.Details["turns"])
-			skew.Busy = true
-			return skew
-		}
-	}
+	return err
 }

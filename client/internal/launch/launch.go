@@ -84,16 +84,23 @@ func New(o Options) *Launcher {
 	return l
 }
 
+// Older reports whether the daemon that greeted with ready is older than the one that would be started, by its protocol or
+// by its program.
+func (l *Launcher) Older(ready *wire.Ready) bool {
+	return ready.Protocol < l.o.protocolMax || ready.Daemon.BuiltAtMS < socket.BuiltAt(l.o.Executable)
+}
+
 // Open connects, starting a daemon where none listens, and shakes hands with snapshot. An older daemon that is idle is
-// replaced by a new one; a busy one is left alone. One that is going is waited for, up to 10 s.
+// replaced by a new one, once; a busy one, and one that a service manager keeps, is left alone. One that is going is waited
+// for, up to 10 s.
 //
 // Errors: ErrNoDaemon, *StartError, *WedgedError, *SkewError, those of socket.Paths.Prepare, any *wire.Error with which
 // the daemon refused, and ctx's cause.
 func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
 	var (
-		asked   bool      // an older daemon was asked to go
+		asked   int       // pid of an older daemon that was asked to go, -1 where it is not known; 0 = none was
 		leaving time.Time // until when one that is going is waited for
-		cut     bool      // a connection ended before its answer once
+		cut     bool      // a daemon that another process started ended before it answered, or refused, once
 	)
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		nc, started, err := l.connect(ctx)
@@ -102,11 +109,14 @@ func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.
 		}
 		snapshot.ProtocolMin, snapshot.ProtocolMax = l.o.protocolMin, l.o.protocolMax
 		wc, ready, err := l.greet(ctx, nc, snapshot)
-		older := err == nil && ready.Protocol < l.o.protocolMax
 		skewed := errors.Is(err, wire.ErrVersion)
 		going := !leaving.IsZero() && time.Now().Before(leaving)
+		// A launcher that starts no daemon replaces none. It asks one daemon, once: if another older one takes its place, the
+		// program that starts daemons here is the older one.
+		older := err == nil && l.Older(ready) && !l.o.NoStart && !ready.Daemon.Kept &&
+			(asked == 0 || asked == ready.Daemon.PID && going)
 		switch {
-		case err == nil && (!older || l.o.NoStart || asked && !going): // who starts none replaces none
+		case err == nil && !older:
 			return wc, ready, nil
 		case ctx.Err() != nil:
 			return nil, nil, context.Cause(ctx)
@@ -117,16 +127,16 @@ func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.
 			}
 		case older:
 			// It can be talked to, and it is older: a newer one is better, but never at the price of running work.
-			asked = true
-			if l.retire(ctx, wc) {
+			asked = ready.Daemon.PID
+			if l.retire(ctx, wc) == nil { // else it goes on, and so do we with it
 				leaving = time.Now().Add(leaveBound)
 			}
 			continue
 		case skewed:
-			if err := l.replace(ctx, err, snapshot, asked); err != nil {
+			if err := l.replace(ctx, err, snapshot, asked != 0); err != nil {
 				return nil, nil, err
 			}
-			asked, leaving = true, time.Now().Add(leaveBound)
+			asked, leaving = -1, time.Now().Add(leaveBound)
 			continue
 		case errors.Is(err, wire.ErrShuttingDown) && (leaving.IsZero() || going):
 			if leaving.IsZero() {
@@ -137,8 +147,11 @@ func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.
 		case errors.Is(err, errCut) && (!cut || going):
 			cut = true // it died with our connection in its queue; the next one is ours to start
 			continue
+		case !started && !cut && failedStart(err) != nil:
+			// It refuses whoever comes before its end. What it could not start with may have been removed meanwhile.
+			cut, wait = true, 10*time.Millisecond
 		default:
-			return nil, nil, err
+			return nil, nil, l.refused(err)
 		}
 		if err := pause(ctx, wait); err != nil {
 			return nil, nil, err

@@ -33,18 +33,33 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// daemon serves until it is told to stop, or for a minute if a test forgot it. how is "ok", "wedged", "broken", or the
-// protocol it speaks, with "busy" before it if turns run.
+// daemon serves until it is told to stop, or for a minute if a test forgot it. how is "wedged", "broken" and the like, or
+// "ok" or the protocol it speaks, behind what else it is: "busy" if turns run, "old" if its program is older than this
+// one, "kept" if a service manager keeps it.
 func daemon(how string) int {
 	if how == "broken" {
 		fmt.Fprintln(os.Stderr, "sublet: error: store: disk \x1b[31mfull")
 		fmt.Fprintln(os.Stderr, "giving up")
 		return 1
 	}
+	if how == "crashing" { // as the Go runtime does under `ulimit -u`
+		fmt.Fprint(os.Stderr, "runtime: may need to increase max user processes (ulimit -u)\nfatal error: newosproc\n\nruntime stack:\n",
+			strings.Repeat("runtime.newosproc(0x2f1f39774008)\n\truntime/os_linux.go:199 +0x165\n", 500))
+		return 2
+	}
 	if how == "advising" {
-		os.NewFile(3, "listener").Close() // the client notices at once
-		time.Sleep(50 * time.Millisecond) // a store that is closed
-		fmt.Fprintln(os.Stderr, "sublet: error: the store is broken\nsublet: hint: move it aside")
+		ln, err := net.FileListener(os.NewFile(3, "listener"))
+		if err != nil {
+			return 1
+		}
+		nc, err := ln.Accept()
+		if err != nil {
+			return 1
+		}
+		wc := wire.NewConn(nc, wire.Options{})
+		_, _ = wc.Receive()
+		_ = wc.Send(&wire.Error{Code: wire.CodeInternal, Message: "the store is broken", Hint: "move it aside", Details: map[string]string{}})
+		wc.Close()
 		return 1
 	}
 	var st syscall.Stat_t
@@ -62,9 +77,12 @@ func daemon(how string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	protocol, busy := wire.Version, strings.HasPrefix(how, "busy")
-	if n, err := strconv.Atoi(strings.TrimPrefix(how, "busy")); err == nil {
-		protocol = n
+	d := fake{protocol: wire.Version}
+	d.kept, how = cut(how, "kept")
+	d.old, how = cut(how, "old")
+	d.busy, how = cut(how, "busy")
+	if n, err := strconv.Atoi(how); err == nil {
+		d.protocol = n
 	}
 	for {
 		nc, err := ln.Accept()
@@ -72,12 +90,24 @@ func daemon(how string) int {
 			return 1
 		}
 		if how != "wedged" {
-			go answer(wire.NewConn(nc, wire.Options{}), protocol, busy)
+			go d.answer(wire.NewConn(nc, wire.Options{}))
 		}
 	}
 }
 
-func answer(wc *wire.Conn, protocol int, busy bool) {
+func cut(how, what string) (bool, string) {
+	rest, found := strings.CutPrefix(how, what)
+	return found, rest
+}
+
+// fake is what the daemon of a test is.
+type fake struct {
+	protocol        int
+	busy, old, kept bool
+}
+
+func (d fake) answer(wc *wire.Conn) {
+	protocol := d.protocol
 	defer wc.Close()
 	for {
 		m, err := wc.Receive()
@@ -91,13 +121,19 @@ func answer(wc *wire.Conn, protocol int, busy bool) {
 				return
 			}
 			cwd, _ := os.Getwd()
-			_ = wc.Send(&wire.Ready{Protocol: protocol, Daemon: wire.DaemonInfo{PID: os.Getpid(), Name: cwd}})
+			exe, _ := os.Executable()
+			info := wire.DaemonInfo{PID: os.Getpid(), Name: cwd, BuiltAtMS: socket.BuiltAt(exe), Kept: d.kept}
+			if d.old {
+				info.BuiltAtMS--
+			}
+			_ = wc.Send(&wire.Ready{Protocol: protocol, Daemon: info})
 		case *wire.ShutdownRequest:
-			if busy && m.IfIdle {
+			if d.busy && m.IfIdle {
 				_ = wc.Send(&wire.Error{Event: wire.Event{RequestID: m.RequestID}, Code: wire.CodeShuttingDown, Details: map[string]string{"turns": "2"}})
 				continue
 			}
 			_ = wc.Send(&wire.StatusReply{RequestID: m.RequestID, State: "draining"})
+			_ = wc.Send(&wire.Error{Code: wire.CodeShuttingDown, Message: "the daemon stops", Details: map[string]string{}})
 			wc.Close()
 			time.Sleep(20 * time.Millisecond) // a real one closes its store
 			os.Remove(os.Getenv("SUBLET_RUNTIME_DIR") + "/daemon.sock")
@@ -259,11 +295,56 @@ func TestFailedStartShowsTheLog(t *testing.T) {
 		lock.Close()
 	}
 
-	// What the daemon advised is the advice, and not the end of a long line.
+	// Of one that crashed the reason is shown, not the end of its stack.
+	_, _, err = launcher(t, p, "crashing").Open(t.Context(), &wire.EnvSnapshot{})
+	const want = "the daemon did not start: runtime: may need to increase max user processes (ulimit -u); fatal error: newosproc"
+	if err == nil || err.Error() != want {
+		t.Errorf("crashing: got %v", err)
+	}
+
+	// One that says why it cannot start is believed, whatever its log has.
 	_, _, err = launcher(t, p, "advising").Open(t.Context(), &wire.EnvSnapshot{})
 	failed, ok = errors.AsType[*StartError](err)
 	if !ok || failed.Error() != "the daemon did not start: the store is broken" || failed.Hint() != "move it aside" {
 		t.Errorf("advising: got %v", err)
+	}
+}
+
+// A daemon that could not start refuses everybody until it has ended. A client that comes in that moment, when the cause may
+// be removed already, starts another one.
+func TestFailedStartOfAnotherIsTriedAgain(t *testing.T) {
+	p := paths(t)
+	if err := p.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := socket.TryLock(p.Lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := socket.Listen(p.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		defer lock.Close()
+		nc, err := ln.Accept()
+		if err != nil {
+			ended <- err
+			return
+		}
+		wc := wire.NewConn(nc, wire.Options{})
+		_, err = wc.Receive()
+		ended <- errors.Join(err, ln.Close(), wc.Send(&wire.Error{Code: wire.CodeInternal, Message: "broken", Details: map[string]string{}}))
+		wc.Close()
+	}()
+	l := launcher(t, p, "ok")
+	ready := mustOpen(t, l)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if l.child == 0 || ready.Daemon.PID != l.child {
+		t.Errorf("greeted by pid %d, want the one that was started, %d", ready.Daemon.PID, l.child)
 	}
 }
 
@@ -405,4 +486,39 @@ func TestVersionSkew(t *testing.T) {
 			t.Errorf("the newer daemon is gone: %v", err)
 		}
 	})
+}
+
+// A daemon of an older program is replaced like one of an older protocol, once, and not where a service manager keeps it.
+func TestOlderBuild(t *testing.T) {
+	for _, c := range []struct {
+		runs, started string
+		replaced      bool
+	}{
+		{"old", "ok", true},
+		{"old", "old", true}, // such a one comes in its place
+		{"oldbusy", "ok", false},
+		{"keptold", "ok", false},
+		{"ok", "ok", false},
+	} {
+		t.Run(c.runs+" "+c.started, func(t *testing.T) {
+			p := paths(t)
+			pid := mustOpen(t, launcher(t, p, c.runs)).Daemon.PID // its own daemon is asked to go too, and started again
+			l := launcher(t, p, c.started)
+			began := time.Now()
+			ready := mustOpen(t, l)
+			if replaced := ready.Daemon.PID != pid; replaced != c.replaced {
+				t.Errorf("replaced: got %v, want %v", replaced, c.replaced)
+			}
+			if got, want := l.Older(ready), strings.Contains(c.started, "old") || !c.replaced && strings.Contains(c.runs, "old"); got != want {
+				t.Errorf("older: got %v, want %v", got, want)
+			}
+			if took := time.Since(began); took > leaveBound/2 {
+				t.Errorf("it took %v", took)
+			}
+			l.o.NoStart = true
+			if again := mustOpen(t, l); again.Daemon.PID != ready.Daemon.PID {
+				t.Error("replaced by who starts none")
+			}
+		})
+	}
 }

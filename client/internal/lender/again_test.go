@@ -1,8 +1,6 @@
 package lender
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -13,14 +11,13 @@ import (
 )
 
 // What is asked for twice is answered twice, done once: an offer, a command, before and after its end.
-func TestAskedTwice(t *testing.T) { // T2e
+func TestAskedTwice(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
-		done := d.run("vim", false)
+		d.sh.types("vim\n")
+		d.queued(1)
 		d.acquire(1)
-		d.acquire(1)
-		d.take("ShellLeaseQueued", "ShellLeaseQueued")
-		d.sh.finish(0, shell.State{})
-		<-done
+		d.take("ShellLeaseQueued")
+		d.sh.ends(shell.State{})
 		d.take("ShellLeaseAcquired")
 		d.acquire(1)
 		d.take("ShellLeaseAcquired")
@@ -55,14 +52,13 @@ func TestAskedTwice(t *testing.T) { // T2e
 }
 
 // A message counts for the lease and the command that it names, and no other, whoever waits or has the shell.
-func TestMessagesOfOtherLeases(t *testing.T) { // T2e
+func TestMessagesOfOtherLeases(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
-		done := d.run("vim", false)
-		d.acquire(2)
+		d.sh.types("vim\n")
+		d.queued(2)
 		d.release(1, "cancelled")
-		d.take("ShellLeaseQueued", "ShellLeaseReleased")
-		d.sh.finish(0, shell.State{})
-		<-done
+		d.take("ShellLeaseReleased")
+		d.sh.ends(shell.State{})
 		d.take("ShellLeaseAcquired") // it still waited
 		d.release(1, "cancelled")
 		d.take("ShellLeaseReleased")
@@ -112,15 +108,10 @@ func TestWhyALeaseIsOver(t *testing.T) {
 
 			d.acquire(3)
 			d.take("ShellLeaseAcquired")
-			done := d.run("vim", false)
-			if _, err := d.l.Run(t.Context(), "ls", false, nil); !errors.Is(err, ErrBusy) {
-				t.Errorf("a second command of the user's: %v", err)
-			}
+			d.sh.types("vim\n")
 			over(wire.ReleasedUserFirst)
 			d.l.Handle(&wire.ReleaseShellLease{LeaseRef: wire.LeaseRef{LeaseID: ref(3).LeaseID, Fence: 4}, Reason: asked}) // the same, lent anew
 			over(want)
-			d.sh.finish(0, shell.State{})
-			<-done
 		})
 	}
 }
@@ -174,17 +165,16 @@ func TestEachLossHasItsGrace(t *testing.T) {
 		time.Sleep(wire.LeaseGrace / 2)
 		d.drop()
 		time.Sleep(wire.LeaseGrace/2 - time.Millisecond)
-		if synctest.Wait(); !d.sh.runs("make") {
+		if synctest.Wait(); !d.sh.runs() {
 			t.Error("given up before its grace")
 		}
 		time.Sleep(time.Millisecond)
-		if synctest.Wait(); d.sh.runs("make") {
+		if synctest.Wait(); d.sh.runs() {
 			t.Error("not given up")
 		}
 		d.up()
-		d.take("ShellState")
 		d.acquire(2)
-		d.take("ShellLeaseAcquired")
+		d.take("ShellState", "ShellLeaseAcquired")
 		d.drop()
 		time.Sleep(wire.LeaseGrace)
 		d.take() // the screen knows, too
@@ -200,13 +190,11 @@ func TestWhatBothSidesName(t *testing.T) {
 		d.take("ShellLeaseQueued", "CommandCompleted", "ShellLeaseReleased", "ShellLeaseAcquired")
 		d.drop()
 		d.up()
-		d.take("ShellLeaseReleased", "ShellState")
-		d.acquire(7)
-		d.drop()
-		d.up()
-		d.take("ShellLeaseAcquired", "ShellLeaseReleased", "ShellState")
+		d.take("ShellLeaseReleased")
 		held := wire.HeldLease{LeaseID: "lease-8", Fence: 8, ExecutionID: "x2"}
-		d.begin(8, "x2", "make")
+		d.acquire(8)
+		d.execute(8, "x2", "make")
+		d.take("ShellState", "ShellLeaseAcquired", "CommandStarted")
 		var s wire.EnvSnapshot
 		if d.l.Snapshot(&s); s.Leases[len(s.Leases)-1] != held {
 			t.Errorf("named %+v, want %+v last", s.Leases, held)
@@ -216,31 +204,27 @@ func TestWhatBothSidesName(t *testing.T) {
 		d.acquire(3)
 		d.take("ShellLeaseReleased")
 		d.sh.finish(0, shell.State{})
-		d.take("CommandCompleted", "ShellState")
+		d.take("CommandCompleted")
 		d.release(8, "completed")
 		d.take("ShellLeaseReleased")
 
-		done := d.run("vim", false)
-		d.acquire(9)
-		d.take("ShellLeaseQueued")
+		d.sh.types("vim\n")
+		d.queued(9)
 		d.drop() // nobody waits any more
 		d.take()
-		d.sh.finish(0, shell.State{})
-		<-done
+		d.sh.ends(shell.State{})
 		d.up()
-		d.take("ShellState")
+		d.take()
 	})
 }
 
 // A lease that is released while its command is about to be refused is over with it.
-func TestReleasedAsItIsRefused(t *testing.T) { // T2b
+func TestReleasedAsItIsRefused(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		d.acquire(1)
 		d.take("ShellLeaseAcquired")
 		d.sh.looks = time.Second
-		d.l.mu.Lock()
-		d.l.dirty = true
-		d.l.mu.Unlock()
+		d.sh.set(func() { d.sh.stale = true })
 		d.l.Handle(&wire.ExecuteLeasedCommand{LeaseRef: ref(1), ExecutionID: "x1", Command: "ls"})
 		d.take()
 		d.release(1, "completed")
@@ -254,8 +238,8 @@ func TestAnotherFenceIsAnotherLease(t *testing.T) {
 		d.begin(1, "x1", "make")
 		d.drop()
 		d.up(wire.HeldLease{LeaseID: "lease-1", Fence: 9, ExecutionID: "x1"})
-		sent := d.take("ShellLeaseReleased", "CommandCompleted", "ShellState", "ShellLeaseReleased")
-		for i, fence := range map[int]uint64{0: 9, 3: 1} {
+		sent := d.take("ShellLeaseReleased", "CommandCompleted", "ShellLeaseReleased")
+		for i, fence := range map[int]uint64{0: 9, 2: 1} {
 			if r := sent[i].(*wire.ShellLeaseReleased); r.Fence != fence {
 				t.Errorf("message %d is of fence %d, want %d", i, r.Fence, fence)
 			}
@@ -265,12 +249,12 @@ func TestAnotherFenceIsAnotherLease(t *testing.T) {
 
 		d.acquire(11)
 		d.execute(11, "x3", "ls")
-		d.take("ShellLeaseAcquired", "CommandStarted")
+		d.take("ShellState", "ShellLeaseAcquired", "CommandStarted")
 		d.sh.finish(0, shell.State{})
 		d.take("CommandCompleted")
 		d.drop()
 		d.up(wire.HeldLease{LeaseID: "lease-11", Fence: 11, ExecutionID: "x4"})
-		d.take("ShellState") // not the end of x3, which nobody waits for
+		d.take() // not the end of x3, which nobody waits for
 	})
 }
 
@@ -280,9 +264,7 @@ func TestCloseTellsTheCommandsEnd(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		d.sh.dies = time.Second
 		d.begin(1, "x1", "cd /tmp")
-		d.sh.mu.Lock()
-		d.sh.state = shell.State{Dir: "/tmp", Digest: "d1"}
-		d.sh.mu.Unlock()
+		d.sh.becomes(shell.State{Dir: "/tmp", Digest: "d1"})
 		d.l.mu.Lock() // an offer that comes just before
 		d.l.waiting = append(d.l.waiting, &wire.AcquireShellLease{LeaseRef: ref(2)})
 		d.l.mu.Unlock()
@@ -314,37 +296,25 @@ func TestAnEndedShellIsNotLent(t *testing.T) {
 	})
 }
 
-// Who gives up while the shell is looked at has not used it, user or borrower, and leaves it free.
+// A second command under a lease, given up while it waits for the user, has not run.
 func TestGivenUpBeforeTheShellIsFree(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
-		d.acquire(1)
-		d.take("ShellLeaseAcquired")
-		if err := d.l.take(t.Context()); err != nil { // as a question for the prompt has it
-			t.Fatal(err)
-		}
-		d.execute(1, "x1", "make")
+		d.begin(1, "x1", "make")
+		d.sh.finish(0, shell.State{})
+		d.take("CommandCompleted")
+		d.sh.types("half a line")
+		d.execute(1, "x2", "make install")
 		synctest.Wait()
 		d.release(1, "cancelled")
 		sent := d.take("CommandCompleted", "ShellLeaseReleased")
 		if c := sent[0].(*wire.CommandCompleted); c.Status != wire.StatusCancelled {
 			t.Errorf("got %s, want cancelled", c.Status)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() {
-			_, err := d.l.Run(ctx, "ls", false, nil)
-			done <- err
-		}()
-		synctest.Wait()
-		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, want it cancelled", err)
-		}
-		d.l.give()
-		if ran := d.sh.ran(); len(ran) > 0 {
+		if ran := d.sh.ran(); !slices.Equal(ran, []string{"make"}) {
 			t.Errorf("ran %q", ran)
 		}
 		d.acquire(2)
-		d.take("ShellLeaseAcquired")
+		time.Sleep(patience)
+		d.take("ShellLeaseQueued", "ShellLeaseAcquired")
 	})
 }

@@ -21,51 +21,183 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a shell without a bash, for exact times: a command runs until it is told to end or its context ends, which
-// takes dies. The rules of lending are proved here; that a real bash obeys is proved in bash_test.go.
-type clock struct {
-	dies, looks time.Duration
-	hooks       time.Duration // how long prompt hooks take behind that
-	expands     time.Duration // how long the prompt takes
+// patience is that of the fake shell.
+const patience = time.Second
+
+// fake is a shell without a process, for exact times: a person types into it, programs run in it until they are told to
+// end, and its line editor can be held while it is free. The rules of lending are proved here; that a real shell obeys is
+// proved in bash_test.go.
+type fake struct {
+	dies, looks time.Duration // what a cancelled command takes to end, and the state to be read
+	began       func(shell.Command)
+	fails       error // what Run and Undo return, who do nothing then
+	l           *Lender
 	gone        chan struct{}
-	began       func(shell.Command) // nil = none
-	fails       error               // what Run and Undo return, who do nothing then
 
 	mu      sync.Mutex
-	clash   []string // commands that were to run while another did
+	bad     []string      // what no borrower may do
+	changed chan struct{} // closed when the editor may be free
+	broken  error         // what Hold returns
 	state   shell.State
-	calls   []string
-	prompts int
-	left    bool // what the last command left behind was told
+	stale   bool
+	line    int       // characters of the half-typed line
+	typed   time.Time // the last key of it
+	program string    // the user's, that runs
+	held    bool
+	holds   int      // how often it was
+	screen  bool     // is taken: nobody types into the shell
+	kept    []string // lines and keys that were typed while it was held
+	calls   []string // commands that ran, the user's and borrowers'
 	cmd     *shell.Command
 	end     chan shell.Result
 }
 
-func newClock() *clock {
-	return &clock{gone: make(chan struct{}), state: shell.State{Dir: "/home/u", Digest: "d0", Vars: map[string]string{"HOME": "/home/u", "API_TOKEN": "hush"}}}
+func newFake() *fake {
+	return &fake{
+		gone: make(chan struct{}), changed: make(chan struct{}), stale: true,
+		state: shell.State{Dir: "/home/u", Digest: "d0", Vars: map[string]string{"HOME": "/home/u", "API_TOKEN": "hush"}},
+	}
 }
 
-func (c *clock) Run(ctx context.Context, cmd shell.Command) (shell.Result, error) {
-	if c.fails != nil {
-		return shell.Result{}, c.fails
+func (f *fake) wrong(format string, args ...any) { f.bad = append(f.bad, fmt.Sprintf(format, args...)) }
+
+func (f *fake) wake() {
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// event is called with the lock held, as an event of the real shell may come while any of its methods runs.
+func (f *fake) event(e any) {
+	if f.l != nil {
+		f.l.Event(e)
 	}
-	c.mu.Lock()
-	if c.cmd != nil {
-		c.clash = append(c.clash, cmd.Text+" while "+c.cmd.Text+" runs")
-		c.mu.Unlock()
-		return shell.Result{}, shell.ErrBusy
+}
+
+// types is the user's key in the line, or for the program that runs; a text that ends in "\n" is a line to run.
+func (f *fake) types(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.typesLocked(text)
+}
+
+func (f *fake) typesLocked(text string) {
+	line, run := strings.CutSuffix(text, "\n")
+	switch {
+	case f.screen || f.program != "":
+	case f.held:
+		if f.kept = append(f.kept, text); len(f.kept) == 1 {
+			f.event(shell.KeysWaiting{})
+		}
+	case run:
+		f.line, f.program, f.stale = 0, line, true
+		f.calls = append(f.calls, line)
+		if f.cmd != nil {
+			f.wrong("%s of the user's runs while %s does", line, f.cmd.Text)
+		}
+		f.event(shell.UserBegan{Text: line})
+	default:
+		f.line += len(line)
+		f.typed = time.Now()
+	}
+}
+
+// ends ends the user's program, which changed the state to s where s has a digest.
+func (f *fake) ends(s shell.State) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.program == "" {
+		panic("the user runs nothing")
+	}
+	if s.Digest != "" {
+		f.state = s
+	}
+	text := f.program
+	f.program = ""
+	f.event(shell.UserEnded{Text: text, Dir: f.state.Dir})
+	f.event(shell.PromptShown{Dir: f.state.Dir})
+	f.wake()
+}
+
+func (f *fake) Busy() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.program != "":
+		return f.program + " is running"
+	case !f.screen && f.line > 0:
+		return "the user is typing"
+	}
+	return ""
+}
+
+func (f *fake) Hold(ctx context.Context) error {
+	for {
+		f.mu.Lock()
+		wait, again := time.Hour, f.changed
+		switch {
+		case ctx.Err() != nil:
+			f.mu.Unlock()
+			return context.Cause(ctx)
+		case f.broken != nil:
+			defer f.mu.Unlock()
+			return f.broken
+		case f.held:
+			f.wrong("held twice")
+		case f.program != "":
+		case !f.screen && f.line > 0 && time.Since(f.typed) < patience:
+			wait = time.Until(f.typed.Add(patience))
+		default:
+			f.held = true
+			f.holds++
+			f.mu.Unlock()
+			return nil
+		}
+		f.mu.Unlock()
+		select {
+		case <-again:
+		case <-time.After(wait):
+		case <-ctx.Done():
+		case <-f.gone:
+			return shell.ErrClosed
+		}
+	}
+}
+
+func (f *fake) Release() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.held || f.cmd != nil {
+		f.wrong("released: held %v, a command runs: %v", f.held, f.cmd != nil)
+	}
+	f.held = false
+	kept := f.kept
+	f.kept = nil
+	for _, text := range kept {
+		f.typesLocked(text)
+	}
+	f.wake()
+	return nil
+}
+
+func (f *fake) Run(ctx context.Context, cmd shell.Command) (shell.Result, error) {
+	if f.fails != nil {
+		return shell.Result{}, f.fails
+	}
+	f.mu.Lock()
+	if f.cmd != nil || !f.held || f.program != "" {
+		f.wrong("%s runs: held %v, %q of the user's runs", cmd.Text, f.held, f.program)
 	}
 	if ctx.Err() != nil {
-		c.mu.Unlock()
+		f.mu.Unlock()
 		return shell.Result{}, context.Cause(ctx)
 	}
 	end := make(chan shell.Result, 1)
-	c.cmd, c.end, c.left = &cmd, end, false
-	c.calls = append(c.calls, cmd.Text)
-	dies := c.dies
-	c.mu.Unlock()
-	if c.began != nil {
-		c.began(cmd)
+	f.cmd, f.end = &cmd, end
+	f.calls = append(f.calls, cmd.Text)
+	dies := f.dies
+	f.mu.Unlock()
+	if f.began != nil {
+		f.began(cmd)
 	}
 	if cmd.Started != nil {
 		cmd.Started()
@@ -87,171 +219,170 @@ func (c *clock) Run(ctx context.Context, cmd shell.Command) (shell.Result, error
 		time.Sleep(dies)
 		r = shell.Result{Status: wire.StatusCancelled, Signal: "SIGINT"}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cmd = nil
-	r.Dir, r.Duration = c.state.Dir, time.Since(began)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cmd = nil
+	r.Dir, r.Duration, r.Changes = f.state.Dir, time.Since(began), f.stale
 	return r, nil
 }
 
-// finish ends the running command, which changed the state to s where s has a digest.
-func (c *clock) finish(code int, s shell.State) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s.Digest != "" {
-		c.state = s
-	}
-	if c.end == nil {
+// finish ends the borrower's command, which changed the state to s where s has a digest.
+func (f *fake) finish(code int, s shell.State) {
+	f.becomes(s)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.end == nil {
 		panic("nothing was run yet")
 	}
 	select {
-	case c.end <- shell.Result{Status: wire.StatusOK, ExitCode: &code, Output: []byte("out"), Unread: []byte("secret\n")}:
+	case f.end <- shell.Result{Status: wire.StatusOK, ExitCode: &code, Output: []byte("out")}:
 	default: // it has ended, or is dying
 	}
 }
 
-// runs reports whether a command runs whose text begins with prefix.
-func (c *clock) runs(prefix string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cmd != nil && strings.HasPrefix(c.cmd.Text, prefix)
+// becomes has what runs change the state.
+func (f *fake) becomes(s shell.State) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.Digest != "" {
+		f.state, f.stale = s, true
+	}
 }
 
-func (c *clock) dying(after time.Duration) {
-	c.mu.Lock()
-	c.dies = after
-	c.mu.Unlock()
+// runs reports whether a borrower's command runs.
+func (f *fake) runs() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cmd != nil
 }
 
-func (c *clock) expanding(takes time.Duration) {
-	c.mu.Lock()
-	c.expands = takes
-	c.mu.Unlock()
+// users returns the user's command that runs.
+func (f *fake) users() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.program
 }
 
-func (c *clock) clashes() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.clash
+func (f *fake) digest() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state.Digest
 }
 
-func (c *clock) print(text string) {
-	c.mu.Lock()
-	out := c.cmd.Output
-	c.mu.Unlock()
+// waits reports whether the user's keys wait for the editor while no borrowed command runs.
+func (f *fake) waits() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.kept) > 0 && f.cmd == nil
+}
+
+func (f *fake) isHeld() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.held
+}
+
+func (f *fake) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+	f.wake()
+}
+
+func (f *fake) print(text string) {
+	f.mu.Lock()
+	out := f.cmd.Output
+	f.mu.Unlock()
 	out([]byte(text))
 }
 
-func (c *clock) ran() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.calls)
+func (f *fake) ran() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.calls)
 }
 
-func (c *clock) State(ctx context.Context) (shell.State, error) {
-	c.mu.Lock()
-	takes := c.looks
-	if c.left {
-		takes = c.hooks
+func (f *fake) Stale() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stale
+}
+
+func (f *fake) State(ctx context.Context) (shell.State, error) {
+	f.mu.Lock()
+	if !f.held {
+		f.wrong("asked for its state while it is not held")
 	}
-	c.mu.Unlock()
-	return c.told(ctx, takes)
-}
-
-func (c *clock) Left(ctx context.Context) (shell.State, error) {
-	s, err := c.told(ctx, c.looks)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.left = err == nil
-	return s, err
-}
-
-func (c *clock) told(ctx context.Context, takes time.Duration) (shell.State, error) {
+	looks := f.looks
+	f.mu.Unlock()
 	select {
-	case <-time.After(takes):
+	case <-time.After(looks):
 	case <-ctx.Done():
 		return shell.State{}, context.Cause(ctx)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.state
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stale = false
+	s := f.state
 	s.Vars = maps.Clone(s.Vars)
 	return s, nil
 }
 
-func (c *clock) Undo(_ context.Context, before, _ shell.State) error {
-	if c.fails != nil {
-		return c.fails
+// Undo goes back to the directory and the variables of before, and so to its digest, as far as that is said there.
+func (f *fake) Undo(_ context.Context, before, after shell.State) ([]string, error) {
+	if f.fails != nil {
+		return nil, f.fails
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state, c.left = before, false
-	return nil
-}
-
-func (c *clock) Digest() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.state.Digest
-}
-
-func (c *clock) Dir() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.state.Dir
-}
-
-func (c *clock) Write(p []byte) (int, error) { return len(p), nil }
-
-func (c *clock) Resize(shell.Size) error { return nil }
-
-// Prompt tells how often it was called.
-func (c *clock) Prompt(ctx context.Context) (shell.Prompt, error) {
-	c.mu.Lock()
-	takes := c.expands
-	c.mu.Unlock()
-	if takes > 0 {
-		select {
-		case <-time.After(takes):
-		case <-ctx.Done():
-			return shell.Prompt{}, context.Cause(ctx)
-		}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.held {
+		f.wrong("undone while it is not held")
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.prompts++
-	return shell.Prompt{Text: fmt.Sprint(c.prompts, "$ ")}, nil
+	now := f.state.Vars
+	f.state.Vars = map[string]string{}
+	maps.Copy(f.state.Vars, now)
+	for name := range after.Vars {
+		delete(f.state.Vars, name)
+	}
+	maps.Copy(f.state.Vars, before.Vars)
+	f.state.Dir, f.state.Digest, f.stale = before.Dir, before.Digest, true
+	var left []string
+	for name := range after.Functions {
+		left = append(left, name)
+	}
+	return left, nil
 }
 
-func (c *clock) History(context.Context) ([]string, error) { return []string{"ls"}, nil }
-
-func (c *clock) Exited() <-chan struct{} { return c.gone }
-
-func (c *clock) ExitStatus() int { return 0 }
-
-func (c *clock) Complete(context.Context, string, int) (int, []shell.Completion, error) {
-	return 0, nil, nil
+func (f *fake) Dir() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state.Dir
 }
+
+func (f *fake) Exited() <-chan struct{} { return f.gone }
 
 // desk is a lender between a shell, a daemon's end of a link and a screen.
 type desk struct {
 	t  *testing.T
 	l  *Lender
-	sh *clock
+	sh *fake
+
+	slow time.Duration // what a command's end takes to be shown
 
 	mu     sync.Mutex
-	slow   time.Duration // what an event takes to be shown
 	down   bool
 	sent   []wire.Message
 	typed  []string // who was said to type, unasked
 	events []any
 }
 
+// open returns a desk whose daemon knows the shell's state.
 func open(t *testing.T) *desk {
-	d := &desk{t: t, sh: newClock()}
+	d := &desk{t: t, sh: newFake()}
 	d.l = New(Options{Shell: d.sh, Send: d.send, Observer: d, Env: []string{"HOME=/home/u", "OLD=1"}})
+	d.sh.l = d.l
 	d.up()
-	d.take("ShellState")
+	d.told("ShellState")
 	return d
 }
 
@@ -268,6 +399,11 @@ func atDesk(t *testing.T, f func(t *testing.T, d *desk)) {
 func (d *desk) close() {
 	d.l.Close()
 	synctest.Wait()
+	d.sh.mu.Lock()
+	defer d.sh.mu.Unlock()
+	if d.sh.held || len(d.sh.bad) > 0 {
+		d.t.Errorf("the shell is held: %v, and saw %q", d.sh.held, d.sh.bad)
+	}
 }
 
 func (d *desk) send(m wire.Message) error {
@@ -276,7 +412,7 @@ func (d *desk) send(m wire.Message) error {
 	if d.down {
 		return errors.New("no link")
 	}
-	if u, ok := m.(*wire.ShellUseReply); ok && u.Nonce == 0 { // see TestTypingIsTold
+	if u, ok := m.(*wire.ShellUseReply); ok && u.Nonce == 0 { // see TestTypingIsSent
 		d.typed = append(d.typed, u.Holder)
 		return nil
 	}
@@ -285,19 +421,12 @@ func (d *desk) send(m wire.Message) error {
 }
 
 func (d *desk) Observe(event any) {
-	d.mu.Lock()
-	slow := d.slow
-	d.mu.Unlock()
-	time.Sleep(slow)
+	if _, end := event.(LeasedEnded); end {
+		time.Sleep(d.slow)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.events = append(d.events, event)
-}
-
-func (d *desk) showing(takes time.Duration) {
-	d.mu.Lock()
-	d.slow = takes
-	d.mu.Unlock()
 }
 
 func (d *desk) up(leases ...wire.HeldLease) {
@@ -314,6 +443,15 @@ func (d *desk) drop() {
 	d.down = true
 	d.mu.Unlock()
 	d.l.Down()
+}
+
+// told has the screen take the terminal for a moment, and checks what the daemon is sent of the shell's state.
+func (d *desk) told(want ...string) []wire.Message {
+	d.t.Helper()
+	d.l.ScreenTaken()
+	sent := d.take(want...)
+	d.l.ScreenGiven()
+	return sent
 }
 
 // kinds returns what was sent since the last call, by kind.
@@ -369,12 +507,21 @@ func ref(n int) wire.LeaseRef {
 
 func (d *desk) acquire(n int) {
 	d.l.Handle(&wire.AcquireShellLease{LeaseRef: ref(n), Agent: fmt.Sprintf("agent-%d", n), Purpose: "ls", TurnID: "t"})
+	synctest.Wait()
+}
+
+// queued has lease n wait for the user until the daemon knows of it.
+func (d *desk) queued(n int) *wire.ShellLeaseQueued {
+	d.t.Helper()
+	d.acquire(n)
+	time.Sleep(queuedAfter)
+	return d.take("ShellLeaseQueued")[0].(*wire.ShellLeaseQueued)
 }
 
 func (d *desk) execute(n int, id, text string) *wire.ExecuteLeasedCommand {
 	m := &wire.ExecuteLeasedCommand{
 		LeaseRef: ref(n), ExecutionID: wire.ExecutionID(id), Command: wire.OSString(text), Cwd: "/home/u",
-		Fingerprint: wire.Fingerprint(wire.OSString(text), "/home/u", d.sh.Digest()),
+		Fingerprint: wire.Fingerprint(wire.OSString(text), "/home/u", d.sh.digest()),
 	}
 	d.l.Handle(m)
 	return m
@@ -392,13 +539,8 @@ func (d *desk) release(n int, reason string) {
 	d.l.Handle(&wire.ReleaseShellLease{LeaseRef: ref(n), Reason: reason})
 }
 
-// run starts a command of the user and returns its end.
-func (d *desk) run(text string, takeBack bool) <-chan error {
-	done := make(chan error, 1)
-	go func() {
-		_, err := d.l.Run(context.Background(), text, takeBack, nil)
-		done <- err
-	}()
-	synctest.Wait()
-	return done
+// runs has the user run a command, which changed the shell to s where that has a digest.
+func (d *desk) runs(text string, s shell.State) {
+	d.sh.types(text + "\n")
+	d.sh.ends(s)
 }

@@ -28,9 +28,10 @@ func (l *Lender) Handle(m wire.LeaseMessage) {
 	case *wire.AcquireShellLease:
 		l.acquireLocked(m)
 	case *wire.ExecuteLeasedCommand:
-		l.executeLocked(m, false)
+		l.executeLocked(&execution{msg: m})
 	case *wire.RestoreShellState:
-		l.executeLocked(&wire.ExecuteLeasedCommand{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, TimeoutMS: m.TimeoutMS}, true)
+		msg := &wire.ExecuteLeasedCommand{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, TimeoutMS: m.TimeoutMS}
+		l.executeLocked(&execution{msg: msg, undo: true, all: m.All})
 	case *wire.CancelLeasedCommand:
 		l.cancelLocked(m)
 	case *wire.ReleaseShellLease:
@@ -40,10 +41,10 @@ func (l *Lender) Handle(m wire.LeaseMessage) {
 	}
 }
 
-// acquireLocked lends the shell now, or queues.
+// acquireLocked queues an offer, which the worker grants once the line editor is held.
 func (l *Lender) acquireLocked(m *wire.AcquireShellLease) {
 	select {
-	case <-l.sh.Exited():
+	case <-l.exited:
 		l.closeLocked(wire.DeniedNoShell, wire.ReleasedShellExited)
 	default:
 	}
@@ -52,16 +53,16 @@ func (l *Lender) acquireLocked(m *wire.AcquireShellLease) {
 		return
 	}
 	if g := l.grant; g != nil && g.ref() == m.LeaseRef {
-		l.acquiredLocked(g) // asked twice, told twice
+		l.acquiredLocked(g) // asked twice, answered twice
 		return
 	}
 	if i := slices.IndexFunc(l.waiting, func(w *wire.AcquireShellLease) bool { return w.LeaseRef == m.LeaseRef }); i >= 0 {
 		l.waiting[i] = m
-		l.queuedLocked(m)
+		l.tellQueuedLocked()
 		return
 	}
 	if m.Fence <= l.newest {
-		// It was superseded or is over: nothing may wait for it (T2b).
+		// It was superseded or is over: nothing may wait for it.
 		l.overLocked(m.LeaseRef, wire.ReleasedReleased)
 		return
 	}
@@ -71,56 +72,70 @@ func (l *Lender) acquireLocked(m *wire.AcquireShellLease) {
 	for _, w := range l.waiting {
 		l.overLocked(w.LeaseRef, wire.ReleasedReleased)
 	}
-	l.waiting = l.waiting[:0:0]
-	l.waiting = append(l.waiting, m)
-	l.wantedLocked()
+	l.waiting = []*wire.AcquireShellLease{m}
 	if g := l.grant; g != nil {
 		// One holder at most: it ends now, its command first.
 		l.endLocked(g, wire.ReleasedExpired, errLeaseOver)
 	}
-	if !l.grantLocked() {
-		l.queuedLocked(m)
-		l.stir()
+	if l.grant != nil {
+		l.queueLocked(m, "")
 	}
+	l.tellQueuedLocked()
+	l.stir()
 	l.changedLocked()
 }
 
-func (l *Lender) queuedLocked(m *wire.AcquireShellLease) {
-	q := &wire.ShellLeaseQueued{LeaseRef: m.LeaseRef}
+// queueLocked reports that a lease waits, for the user where the last one does not still settle.
+func (l *Lender) queueLocked(m *wire.AcquireShellLease, why string) {
+	q := &wire.ShellLeaseQueued{LeaseRef: m.LeaseRef, Holder: "user", Why: why}
 	switch {
-	case l.user != nil:
-		q.Holder, q.HeldMS = "user", time.Since(l.user.since).Milliseconds()
 	case l.grant != nil:
 		q.Holder, q.HeldMS = l.grant.acquire.Agent, time.Since(l.grant.since).Milliseconds()
-	default:
-		return // the shell's state is being looked at; ShellLeaseAcquired follows within milliseconds
+	case !l.user.IsZero():
+		q.HeldMS = time.Since(l.user).Milliseconds()
 	}
 	l.send(q)
 }
 
-// grantLocked lends the shell to the first in the queue, if it is free and the daemon knows its state: what it judges
-// by must be what is there.
-func (l *Lender) grantLocked() bool {
-	if len(l.waiting) == 0 || l.grant != nil || l.user != nil || !l.up || l.closing != "" || l.staleLocked() {
-		return false
+// tellQueuedLocked has what the worker waits for reported anew.
+func (l *Lender) tellQueuedLocked() {
+	if l.queued != nil {
+		l.queued.Reset(0)
 	}
+}
+
+// tellQueued reports to the daemon why the editor is not free.
+func (l *Lender) tellQueued() {
+	why := l.sh.Busy()
+	if why == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.waiting {
+		l.queueLocked(m, why)
+	}
+}
+
+// grantLocked lends the shell to the first in the queue. The editor is held, and the daemon knows the shell's state: what
+// it judges by must be what is there.
+func (l *Lender) grantLocked() {
 	m := l.waiting[0]
 	l.waiting = l.waiting[1:]
-	l.lentAt = time.Now()
-	l.grant = &grant{acquire: m, since: l.lentAt, seen: map[wire.ExecutionID]bool{}}
+	l.grant = &grant{acquire: m, since: time.Now(), seen: map[wire.ExecutionID]bool{}}
 	l.acquiredLocked(l.grant)
+	l.changedLocked()
 	l.log.Info("shell lent", "lease", m.LeaseID, "fence", m.Fence, "agent", m.Agent)
-	return true
 }
 
 func (l *Lender) acquiredLocked(g *grant) {
-	l.send(&wire.ShellLeaseAcquired{LeaseRef: g.ref(), Cwd: wire.OSString(l.sh.Dir()), State: l.sh.Digest()})
+	l.send(&wire.ShellLeaseAcquired{LeaseRef: g.ref(), Cwd: wire.OSString(l.dir), State: l.state.Digest})
 }
 
-// executeLocked accepts a command, or the wish to put the state back, or refuses it. From here to its start nothing else can run
-// in the shell; the fingerprint is looked at just before that, when the shell's state is known.
-func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand, undo bool) {
-	g := l.grant
+// executeLocked accepts a command, or the wish to put the state back, or refuses it. The fingerprint is compared just before
+// it runs, when the editor is held and the shell's state known.
+func (l *Lender) executeLocked(e *execution) {
+	g, m := l.grant, e.msg
 	if g != nil && g.ref() == refOf(m) {
 		defer func() { g.seen[m.ExecutionID] = true }()
 	}
@@ -139,13 +154,12 @@ func (l *Lender) executeLocked(m *wire.ExecuteLeasedCommand, undo bool) {
 		l.refuse(m, "it was asked for before")
 	case g.exec != nil:
 		l.refuse(m, "another command of this lease is running")
-	case l.user != nil:
+	case !l.user.IsZero():
 		l.refuse(m, "the user is running a command")
 	default:
-		e := &execution{msg: m, undo: undo, grant: g, done: make(chan struct{})}
+		e.grant, e.done = g, make(chan struct{})
 		e.ctx, e.cancel = context.WithCancelCause(l.ctx)
-		g.exec, l.lentAt = e, time.Now()
-		l.wantedLocked()
+		g.exec = e
 		l.stir()
 		l.changedLocked()
 	}
@@ -159,12 +173,12 @@ func refOf(m wire.LeaseMessage) wire.LeaseRef {
 func (l *Lender) refuse(m *wire.ExecuteLeasedCommand, why string) {
 	l.log.Info("leased command refused", "lease", m.LeaseID, "fence", m.Fence, "why", why)
 	l.send(&wire.CommandCompleted{
-		LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Status: wire.StatusRefused, Cwd: wire.OSString(l.sh.Dir()),
+		LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Status: wire.StatusRefused, Cwd: wire.OSString(l.dir),
 		Output: []byte{}, Leftovers: []wire.Process{}, Notes: []string{why},
 	})
 }
 
-// cancelLocked ends the command itself, not only who waits for it (T2a).
+// cancelLocked ends the command itself, not only who waits for it.
 func (l *Lender) cancelLocked(m *wire.CancelLeasedCommand) {
 	for _, g := range append([]*grant{l.grant}, l.ended...) {
 		switch {
@@ -190,8 +204,8 @@ func cancelCause(reason string) error {
 	return errCancelled
 }
 
-// releaseLocked gives up a lease in whatever state it is, and always says so: a release that is ignored leaves a ghost
-// in the daemon's queue (T2b).
+// releaseLocked gives up a lease in whatever state it is, and always answers: a release that is ignored leaves a ghost
+// in the daemon's queue.
 func (l *Lender) releaseLocked(m *wire.ReleaseShellLease) {
 	reason := wire.ReleasedReleased
 	switch m.Reason {
@@ -207,6 +221,9 @@ func (l *Lender) releaseLocked(m *wire.ReleaseShellLease) {
 	}
 	if n := len(l.waiting); n > 0 {
 		l.waiting = slices.DeleteFunc(l.waiting, func(w *wire.AcquireShellLease) bool { return w.LeaseID == m.LeaseID })
+		if len(l.waiting) == 0 {
+			l.forgetLocked()
+		}
 		if len(l.waiting) < n {
 			l.changedLocked()
 		}
@@ -215,7 +232,7 @@ func (l *Lender) releaseLocked(m *wire.ReleaseShellLease) {
 	l.overLocked(m.LeaseRef, reason)
 }
 
-// overLocked says that a lease is over: for its own reason where it was in force here, else for the one given.
+// overLocked answers that a lease is over: for its own reason where it was in force here, else for the one given.
 func (l *Lender) overLocked(ref wire.LeaseRef, reason string) {
 	if g := l.endedLocked(ref); g != nil && g.acquire.Fence == ref.Fence { // it may have been lent twice
 		reason = g.reason
@@ -223,8 +240,8 @@ func (l *Lender) overLocked(ref wire.LeaseRef, reason string) {
 	l.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: reason})
 }
 
-// endLocked ends a lease: at once, or once its running command has been cancelled, has ended (T2i) and its change of the
-// shell's state was told: the daemon takes the answer to a release as the sign that it knows all. The first reason stands.
+// endLocked ends a lease: at once, or once its running command has been cancelled, has ended and its change of the shell's
+// state was sent: the daemon takes the answer to a release as the sign that it knows all. The first reason stands.
 func (l *Lender) endLocked(g *grant, reason string, cause error) {
 	if g.exec != nil || g.settles {
 		if g.ending == "" {
@@ -255,7 +272,7 @@ func (l *Lender) endedLocked(ref wire.LeaseRef) *grant {
 	return nil
 }
 
-// TakeBack ends the lease in force and cancels its command; the daemon is told (T2c).
+// TakeBack ends the lease in force and cancels its command. The daemon learns that the user did it.
 func (l *Lender) TakeBack() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package lender lends the user's shell: it answers the daemon's lease messages by the rules of the lease (the user
-// first, one holder, current fence, matching fingerprint) and runs the user's own commands in the same shell. It draws
-// nothing; the screen is told through an Observer.
+// first, one holder, current fence, matching fingerprint) and runs borrowed commands in the shell that the user types
+// into. It draws nothing: the screen receives events through an Observer.
 package lender
 
 import (
@@ -16,7 +16,7 @@ import (
 
 // Lending is who has the shell.
 type Lending struct {
-	Holder  string // "" = nobody, "user", or an agent's name
+	Holder  string // "" = nobody, "user" while a command of the user's runs, or an agent's name
 	LeaseID wire.LeaseID
 	Purpose string
 	Since   time.Time
@@ -24,10 +24,14 @@ type Lending struct {
 	Waiting []string
 }
 
-// Events for the screen, delivered in order through Observer.Observe.
+// Events for the screen, through Observer.Observe, together with the shell's own: shell.PromptShown, shell.UserBegan,
+// shell.UserEnded and shell.Restarted, unchanged.
 type (
-	// LeaseChanged tells that Lending is different now.
+	// LeaseChanged reports that Lending is different now.
 	LeaseChanged struct{ Lending Lending }
+	// CannotLend reports that a borrower was refused because the shell's line editor does not answer as it should. It comes
+	// once until the shell could be lent again. Hint is what the user can do about it.
+	CannotLend struct{ Why, Hint string }
 	// LeasedStarted begins an agent's command in the user's shell.
 	LeasedStarted struct {
 		ExecutionID         wire.ExecutionID
@@ -44,56 +48,47 @@ type (
 		ExecutionID wire.ExecutionID
 		Why         string
 	}
-	// LeasedEnded ends it. Changed is one line of what it left different in the shell, "" for nothing. Result.Unread is never set.
+	// LeasedEnded ends it. Changed is one line of what it left different in the shell, "" for nothing. The shell shows its
+	// prompt once Observe has returned.
 	LeasedEnded struct {
 		ExecutionID wire.ExecutionID
 		Result      shell.Result
 		Changed     string
 		Status      string
 	}
-	// Unowned is output that belongs to no command: background jobs, job notices.
-	Unowned struct{ Data []byte }
-	// Respawned tells that the shell had to be started anew.
-	Respawned struct{ Why string }
 )
 
-// An Observer is told what happens in the shell. Observe must not block.
+// An Observer receives what happens in the shell, in order. Observe must not wait, nor call the Lender, but for a LeasedEnded.
 type Observer interface{ Observe(event any) }
 
-// A LentError says that an agent's command runs in the shell just now.
+// A LentError reports that an agent's command runs in the shell.
 type LentError struct{ Lending Lending }
 
 func (e *LentError) Error() string {
 	return "the shell is lent to " + e.Lending.Holder + ": " + e.Lending.Purpose
 }
 
-// ErrBusy says that a command of the user runs already.
-var ErrBusy = errors.New("a command is running")
-
-// ErrClosed says that the shell is gone or going.
+// ErrClosed is returned when the shell is gone or going.
 var ErrClosed = errors.New("the shell is closed")
 
-// Shell is what is lent: *shell.Shell, as far as the lender needs it.
+// Shell is what is lent: *shell.Shell, as far as the lender needs it. No lock of the lender is held while one of its
+// methods runs, so that the shell may call Event meanwhile.
 type Shell interface {
+	Hold(ctx context.Context) error
+	Release() error
 	Run(ctx context.Context, c shell.Command) (shell.Result, error)
-	Write(p []byte) (int, error)
-	Resize(shell.Size) error
 	State(ctx context.Context) (shell.State, error)
-	Left(ctx context.Context) (shell.State, error)
-	Undo(ctx context.Context, before, after shell.State) error
-	Digest() string
+	Stale() bool
+	Undo(ctx context.Context, before, after shell.State) (left []string, err error)
+	Busy() string
 	Dir() string
-	Prompt(ctx context.Context) (shell.Prompt, error)
-	Complete(ctx context.Context, line string, cursor int) (from int, cs []shell.Completion, err error)
-	History(ctx context.Context) ([]string, error)
 	Exited() <-chan struct{}
-	ExitStatus() int
 }
 
-// Options for New. All but Env and Log are required.
+// Options for New. Shell, Send and Observer are required.
 type Options struct {
 	Shell Shell
-	// Send queues a message for the daemon and never waits. An error means that there is no link now; what matters is
+	// Send queues a message for the daemon. An error means that there is no link; what it is about is
 	// sent again after the next one came up.
 	Send     func(wire.Message) error
 	Observer Observer
@@ -103,53 +98,48 @@ type Options struct {
 
 // Lender owns the right to use one shell. Its methods are safe for concurrent use.
 //
-// The shell is used by one at a time, under the token: the user, a borrower, or the lender itself to look at the
-// shell's state. A user who wants it takes precedence over everything that has not begun.
+// The user types into the shell directly, and the shell knows when they are busy. A borrower gets the shell while its line
+// editor is held, which only the worker does: from before ShellLeaseAcquired until its command has ended and is shown.
 type Lender struct {
-	sh      Shell
-	out     func(wire.Message) error
-	log     *slog.Logger
-	events  *outbox
-	ctx     context.Context // the Lender's lifetime
-	cancel  context.CancelFunc
-	stirred chan struct{}  // capacity 1: the worker has something to look at
-	work    sync.WaitGroup // the worker
-	deliver sync.WaitGroup // of events
+	sh     Shell
+	out    func(wire.Message) error
+	log    *slog.Logger
+	screen Observer
+	ctx    context.Context // the Lender's lifetime
+	cancel context.CancelFunc
+	exited <-chan struct{}
+	wake   chan struct{}  // capacity 1: the worker has something to do
+	work   sync.WaitGroup // the worker
+
+	held    bool          // the line editor is; the worker's
+	changes shell.Changes // by borrowed commands; the worker's
 
 	mu sync.Mutex
 	// guarded by mu
-	token   chan struct{}             // not nil while the shell is in use; closed when it is free again
-	up      bool                      // there is a link
-	closing string                    // why no more is lent, one of wire.Denied…; "" = it is
-	user    *use                      // the user's command, running or about to
-	grant   *grant                    // the lease in force
-	waiting []*wire.AcquireShellLease // offered by the daemon, not granted yet
-	ended   []*grant                  // the last ones, for messages that come late
-	newest  uint64                    // newest fence seen on this link: what comes with an older one is over
-	grace   *time.Timer               // ends a grant whose link is down
-	looking func()                    // ends a look at the state, now or soon: the user wants the shell
-	// expanding has an expansion of the prompt end soon, once it had promptDue; nil where there is none.
-	expanding func()
+	up       bool                      // there is a link
+	closing  string                    // why no more is lent, one of wire.Denied…; "" = it is
+	dir      string                    // where the shell is
+	user     time.Time                 // when the user's running command began; zero = none runs
+	keys     bool                      // the user typed since the editor was held
+	taken    bool                      // the screen has the terminal, not the shell
+	inform   bool                      // the daemon should learn the shell's state though nobody waits
+	broken   string                    // why the shell could not be lent, as last shown
+	grant    *grant                    // the lease in force
+	waiting  []*wire.AcquireShellLease // offered by the daemon, not granted yet
+	ended    []*grant                  // the last ones, for messages that come late
+	newest   uint64                    // newest fence seen on this link: what comes with an older one is over
+	grace    *time.Timer               // ends a grant whose link is down
+	undos    []*undo                   // asked for by the user
+	stopHold context.CancelFunc        // ends the worker's wait for the editor; nil = it does not wait
+	queued   *time.Timer               // reports why the editor is waited for; nil = it is not
 
-	// What the daemon and the user were told of the shell's state.
-	dirty   bool                     // a command ran since state was looked at
-	state   shell.State              // as last looked at; Digest "" = never
+	// What the daemon knows of the shell's state.
+	state   shell.State              // as last read; Digest "" = never
 	told    string                   // digest last sent on this link
-	bodies  map[string]bool          // of functions, by hash: those that the daemon has from the last state told on this link
+	bodies  map[string]bool          // of functions, by hash: those that the daemon has from the last state sent on this link
 	sentEnv map[string]wire.OSString // what the daemon believes the environment is
-	change  *change                  // by the last borrowed command that changed something; nil where there is none to undo
-	// Borrowed commands whose work may be in what is there but not in state; in state, but not told; in what was told last.
+	// Borrowed commands whose work may be in what is there but not in state; in state, but not sent; in what was sent last.
 	ran, untold, toldOf []wire.ExecutionID
-
-	prompt   shell.Prompt // as last expanded
-	prompted time.Time    // when that began
-	lentAt   time.Time    // when a borrower was given the shell, or began or ended a command, last
-	userAt   time.Time    // when the user's last command ended
-}
-
-// use is a command of the user.
-type use struct {
-	since time.Time
 }
 
 // grant is a lease, from ShellLeaseAcquired to its end.
@@ -159,7 +149,7 @@ type grant struct {
 	exec    *execution                // the one command that runs or is about to
 	last    *wire.CommandCompleted    // of its last command
 	seen    map[wire.ExecutionID]bool // that were asked for under it: each runs once at most, however often it is
-	settles bool                      // its command has ended; what that changed is being looked at
+	settles bool                      // its command has ended; what that changed is being read, and its end shown
 	ending  string                    // to be released for this reason once exec ended; one of wire.Released…
 	reason  string                    // why it ended
 }
@@ -170,7 +160,8 @@ func (g *grant) ref() wire.LeaseRef { return refOf(g.acquire) }
 type execution struct {
 	msg    *wire.ExecuteLeasedCommand // of a RestoreShellState: without a command
 	undo   bool                       // puts the state back instead
-	grant  *grant                     // its own, whichever is in force when it ends (T2e)
+	all    bool                       // of it: what all borrowed commands changed
+	grant  *grant                     // its own, whichever is in force when it ends
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the shell is free of it
@@ -179,17 +170,16 @@ type execution struct {
 // endedKept is how many leases that are over are remembered.
 const endedKept = 16
 
-// New starts lending sh, which must be idle. The caller keeps owning sh and closes it after Close.
+// New starts lending sh. The caller keeps owning sh, closes it after Close, and hands its events to Event.
 func New(o Options) *Lender {
 	l := &Lender{
-		sh: o.Shell, out: o.Send, log: o.Log, stirred: make(chan struct{}, 1),
-		events: newOutbox(o.Observer), sentEnv: Public(vars(o.Env)), dirty: true,
+		sh: o.Shell, out: o.Send, log: o.Log, exited: o.Shell.Exited(), wake: make(chan struct{}, 1),
+		screen: o.Observer, dir: o.Shell.Dir(), sentEnv: Public(vars(o.Env)),
 	}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.deliver.Go(l.events.run)
 	l.work.Go(l.worker)
 	return l
 }
@@ -218,8 +208,6 @@ func (l *Lender) Close() {
 	}
 	l.cancel()
 	l.work.Wait()
-	l.events.close()
-	l.deliver.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.grace != nil {
@@ -232,17 +220,81 @@ func (l *Lender) closeLocked(denied, released string) {
 	if l.closing == "" {
 		l.closing = denied
 	}
-	for _, w := range l.waiting {
-		l.send(&wire.ShellLeaseDenied{LeaseRef: w.LeaseRef, Reason: l.closing})
-	}
-	l.waiting = nil
+	l.denyLocked(l.closing, "")
 	if l.grant != nil {
 		l.endLocked(l.grant, released, errClosing)
 	}
 	l.changedLocked()
 }
 
-// Lending tells who has the shell.
+// denyLocked refuses the shell to everybody who waits.
+func (l *Lender) denyLocked(reason, why string) {
+	for _, w := range l.waiting {
+		l.send(&wire.ShellLeaseDenied{LeaseRef: w.LeaseRef, Reason: reason, Why: why})
+	}
+	l.forgetLocked()
+}
+
+// forgetLocked empties the queue.
+func (l *Lender) forgetLocked() {
+	l.waiting = nil
+	if l.stopHold != nil {
+		l.stopHold()
+	}
+}
+
+// Event takes an event of the shell, from the shell's own goroutine, and passes it on to the screen. It does not wait.
+func (l *Lender) Event(event any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch e := event.(type) {
+	case shell.KeysWaiting:
+		l.keys = true
+		l.preemptLocked()
+		l.stir()
+		return
+	case shell.UserBegan:
+		l.user = time.Now()
+		if l.up {
+			l.send(&wire.ShellUseReply{Holder: "user"}) // this is the window typed in last
+		}
+		l.tellQueuedLocked()
+	case shell.UserEnded:
+		l.user, l.dir = time.Time{}, e.Dir
+	case shell.PromptShown:
+		l.user, l.dir = time.Time{}, e.Dir
+	case shell.Restarted:
+		l.user = time.Time{}
+	}
+	l.screen.Observe(event)
+	l.changedLocked()
+}
+
+// preemptLocked ends a lease whose command has not been asked for: the user comes first.
+func (l *Lender) preemptLocked() {
+	if g := l.grant; g != nil && len(g.seen) == 0 {
+		l.endLocked(g, wire.ReleasedUserFirst, nil)
+		l.changedLocked()
+	}
+}
+
+// ScreenTaken notes that the screen has the terminal and the shell's editor rests: from here a question may come, so the
+// daemon is sent what the shell is like. ScreenGiven notes that the shell has it back.
+func (l *Lender) ScreenTaken() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken, l.inform = true, true
+	l.stir()
+}
+
+// ScreenGiven ends ScreenTaken.
+func (l *Lender) ScreenGiven() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken = false
+}
+
+// Lending returns who has the shell.
 func (l *Lender) Lending() Lending {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -252,14 +304,14 @@ func (l *Lender) Lending() Lending {
 func (l *Lender) lendingLocked() Lending {
 	var n Lending
 	switch {
-	case l.grant != nil && l.user == nil:
+	case !l.user.IsZero():
+		n = Lending{Holder: "user", Since: l.user}
+	case l.grant != nil:
 		g := l.grant
 		n = Lending{Holder: g.acquire.Agent, LeaseID: g.acquire.LeaseID, Purpose: g.acquire.Purpose, Since: g.since}
 		if g.exec != nil {
 			n.Command = string(g.exec.msg.Command)
 		}
-	case l.user != nil:
-		n = Lending{Holder: "user", Since: l.user.since}
 	}
 	for _, w := range l.waiting {
 		n.Waiting = append(n.Waiting, w.Agent)
@@ -280,7 +332,7 @@ func (l *Lender) Used(m *wire.ShellUseRequest) {
 }
 
 // changedLocked tells the screen who has the shell now.
-func (l *Lender) changedLocked() { l.events.put(LeaseChanged{Lending: l.lendingLocked()}) }
+func (l *Lender) changedLocked() { l.screen.Observe(LeaseChanged{Lending: l.lendingLocked()}) }
 
 // send queues for the daemon. Without a link nothing is lost that matters: see Up.
 func (l *Lender) send(m wire.Message) bool {
@@ -291,9 +343,10 @@ func (l *Lender) send(m wire.Message) bool {
 	return true
 }
 
+// stir wakes the worker.
 func (l *Lender) stir() {
 	select {
-	case l.stirred <- struct{}{}:
+	case l.wake <- struct{}{}:
 	default:
 	}
 }

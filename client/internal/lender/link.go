@@ -16,7 +16,7 @@ func (l *Lender) Snapshot(s *wire.EnvSnapshot) {
 		l.sentEnv = Public(l.state.Vars)
 	}
 	s.Env = maps.Clone(l.sentEnv)
-	s.Cwd = wire.OSString(l.sh.Dir())
+	s.Cwd = wire.OSString(l.dir)
 	s.Leases = []wire.HeldLease{}
 	held := l.ended
 	if l.grant != nil {
@@ -73,8 +73,9 @@ func (l *Lender) Up(r *wire.Ready) {
 		}
 		l.send(&wire.ShellLeaseReleased{LeaseRef: wire.LeaseRef{LeaseID: id, Fence: h.Fence}, Reason: reason})
 	}
+	l.inform = l.taken // this link knows nothing of the shell's state yet
 	l.changedLocked()
-	l.stir() // the daemon knows nothing of the shell's state yet
+	l.stir()
 }
 
 // tellLastLocked sends a command's end again to a daemon that still waits for it.
@@ -93,7 +94,7 @@ func (l *Lender) Down() {
 		return
 	}
 	l.up = false
-	l.waiting = nil
+	l.forgetLocked()
 	if l.grant != nil {
 		l.grace = time.AfterFunc(wire.LeaseGrace, l.graceOver)
 	}

@@ -34,7 +34,7 @@ func TestLinkDropsInMidCommand(t *testing.T) {
 				t.Errorf("got leases %+v, want %+v", s.Leases, held)
 			}
 			d.up(held)
-			sent := d.take("CommandCompleted", "ShellState")
+			sent := d.take("CommandCompleted")
 			if c := sent[0].(*wire.CommandCompleted); *c.ExitCode != 4 {
 				t.Errorf("got exit %d, want 4", *c.ExitCode)
 			}
@@ -49,8 +49,8 @@ func TestLinkDropsInMidCommand(t *testing.T) {
 			time.Sleep(wire.LeaseGrace - time.Second)
 			d.up(held)
 			time.Sleep(wire.LeaseGrace)
-			d.take() // no state while a command runs
-			d.sh.finish(0, shell.State{})
+			d.take()
+			d.sh.finish(0, shell.State{Dir: "/home/u", Digest: "d1"})
 			d.take("CommandCompleted", "ShellState")
 		})
 	})
@@ -69,7 +69,7 @@ func TestLinkDropsInMidCommand(t *testing.T) {
 				t.Errorf("got %+v after the grace, want nobody", n)
 			}
 			d.up(held) // the daemon still waits: it gets the end
-			sent := d.take("CommandCompleted", "ShellLeaseReleased", "ShellState")
+			sent := d.take("CommandCompleted", "ShellLeaseReleased")
 			if c := sent[0].(*wire.CommandCompleted); c.Status != wire.StatusCancelled {
 				t.Errorf("got %s, want cancelled", c.Status)
 			}
@@ -80,26 +80,27 @@ func TestLinkDropsInMidCommand(t *testing.T) {
 			d := start(t)
 			defer d.close()
 			d.up()
-			d.take("CommandCompleted", "ShellState", "ShellLeaseReleased")
+			d.take("CommandCompleted", "ShellLeaseReleased")
 			d.acquire(1) // its fences begin anew
-			d.take("ShellLeaseAcquired")
+			d.take("ShellState", "ShellLeaseAcquired")
 		})
 	})
-	t.Run("an idle lease ends with the grace, and an offer at once", func(t *testing.T) { // T2b
+	t.Run("an idle lease ends with the grace, and an offer at once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := open(t)
 			defer d.close()
-			d.acquire(1)
-			d.take("ShellLeaseAcquired")
-			d.run("vim", false)
-			d.acquire(2)
-			synctest.Wait()
+			d.sh.types("vim\n")
+			d.queued(1)
 			d.drop()
-			d.sh.finish(0, shell.State{})
+			d.sh.ends(shell.State{})
 			synctest.Wait()
-			if n := d.l.Lending(); n.Holder == "agent-2" || len(n.Waiting) > 0 {
-				t.Errorf("got %+v, want agent-2 forgotten", n)
+			if n := d.l.Lending(); n.Holder != "" || len(n.Waiting) > 0 {
+				t.Errorf("got %+v, want agent-1 forgotten", n)
 			}
+			d.up()
+			d.acquire(2)
+			d.take("ShellState", "ShellLeaseAcquired")
+			d.drop()
 			time.Sleep(wire.LeaseGrace)
 			synctest.Wait()
 			if n := d.l.Lending(); n.Holder != "" {
@@ -113,7 +114,7 @@ func TestLinkDropsInMidCommand(t *testing.T) {
 			defer d.close()
 			d.drop()
 			d.up(wire.HeldLease{LeaseID: "lease-9", Fence: 9})
-			sent := d.take("ShellLeaseReleased", "ShellState")
+			sent := d.take("ShellLeaseReleased")
 			if r := sent[0].(*wire.ShellLeaseReleased); r.LeaseID != "lease-9" || r.Reason != wire.ReleasedDisconnected {
 				t.Errorf("got %+v, want lease-9 disconnected", r)
 			}
@@ -128,10 +129,8 @@ func TestSecretsStayHere(t *testing.T) {
 		if v, listed := s.Env["API_TOKEN"]; !listed || v != "" {
 			t.Errorf("got API_TOKEN %q, listed %v; want its name without its value", v, listed)
 		}
-		done := d.run("export", false)
-		d.sh.finish(0, shell.State{Digest: "d1", Vars: map[string]string{"DB": "postgres://u:hush@h/db", "MY_SECRET": "hush"}})
-		<-done
-		state := d.take("ShellState")[0].(*wire.ShellState)
+		d.runs("export", shell.State{Digest: "d1", Vars: map[string]string{"DB": "postgres://u:hush@h/db", "MY_SECRET": "hush"}})
+		state := d.told("ShellState")[0].(*wire.ShellState)
 		if text := fmt.Sprint(state); strings.Contains(text, "hush") {
 			t.Errorf("got %s, want no secret", text)
 		}
@@ -144,10 +143,8 @@ func TestSecretsStayHere(t *testing.T) {
 func TestFunctionBodiesTravelOnce(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		look := func(s shell.State) *wire.ShellState {
-			done := d.run("x", false)
-			d.sh.finish(0, s)
-			<-done
-			return d.take("ShellState")[0].(*wire.ShellState)
+			d.runs("x", s)
+			return d.told("ShellState")[0].(*wire.ShellState)
 		}
 		first := look(shell.State{Digest: "d1", Functions: map[string]string{"f": "f () { ls; }"}})
 		second := look(shell.State{Digest: "d2", Functions: map[string]string{"f": "f () { ls; }", "g": "g () { rm; }"}})
@@ -169,7 +166,7 @@ func TestFunctionBodiesTravelOnce(t *testing.T) {
 		d.l.mu.Unlock()
 		d.drop()
 		d.up()
-		again := d.take("ShellState")[0].(*wire.ShellState)
+		again := d.told("ShellState")[0].(*wire.ShellState)
 		if again.Functions[0].Body == "" {
 			t.Error("got no body on a new connection, want all of them again")
 		}
@@ -191,7 +188,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		if m := d.take("ShellLeaseDenied")[0].(*wire.ShellLeaseDenied); m.Reason != wire.DeniedShuttingDown {
 			t.Errorf("got %s, want shutting_down", m.Reason)
 		}
-		if _, err := d.l.Run(t.Context(), "ls", false, nil); !errors.Is(err, ErrClosed) {
+		if _, _, err := d.l.UndoShell(t.Context(), false); !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
 		d.l.Close()
@@ -200,39 +197,18 @@ func TestCloseLeavesNothing(t *testing.T) {
 
 func TestTheUsersExitEndsLending(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
-		done := d.run("exit 3", false)
-		d.acquire(1)
-		d.take("ShellLeaseQueued")
+		d.sh.types("exit 3\n")
+		d.queued(1)
 		close(d.sh.gone)
 		if m := d.take("ShellLeaseDenied")[0].(*wire.ShellLeaseDenied); m.Reason != wire.DeniedNoShell {
 			t.Errorf("got %s, want no_shell", m.Reason)
 		}
-		d.sh.finish(3, shell.State{})
-		<-done
+		d.acquire(2)
+		d.take("ShellLeaseDenied")
 	})
 }
 
-func TestUndoPutsTheStateBack(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
-		d.acquire(1)
-		d.execute(1, "x1", "cd /tmp")
-		synctest.Wait()
-		d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1", Vars: map[string]string{"HOME": "/home/u", "API_TOKEN": "hush", "LD_PRELOAD": "x"}})
-		d.take("ShellLeaseAcquired", "CommandStarted", "CommandCompleted", "ShellState")
-		changed, err := d.l.UndoShell(t.Context())
-		if err != nil || changed != "left you in ~, unset LD_PRELOAD, look at LD_PRELOAD: it decides what later commands run" {
-			t.Errorf("got %q, %v", changed, err)
-		}
-		if d.sh.Digest() != "d0" {
-			t.Errorf("got digest %s, want d0", d.sh.Digest())
-		}
-		if changed, err := d.l.UndoShell(t.Context()); changed != "" || err != nil {
-			t.Errorf("got %q, %v a second time, want nothing", changed, err)
-		}
-	})
-}
-
-// A command that prints for ever is neither collected without a bound nor does it wait for anybody (T2h).
+// A command that prints for ever is neither collected without a bound nor does it wait for anybody.
 func TestLiveOutputIsBounded(t *testing.T) {
 	block := make(chan struct{})
 	p := newPump(func(wire.Message) bool { <-block; return true }, ref(1), "x")

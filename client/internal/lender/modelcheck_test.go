@@ -22,26 +22,26 @@ const diesMost = 5 * time.Second
 // record is what can be seen from outside of the client: what it says and what its shell runs. Its methods are called
 // by the lender's goroutines.
 type record struct {
-	ctx  context.Context // of the user's commands
+	ctx  context.Context // of what the user asks for
 	stop context.CancelFunc
-	work sync.WaitGroup // the user's commands, and what the screen asks
+	work sync.WaitGroup // what the user asks for
 
 	mu sync.Mutex
 	// below: guarded by mu
 	talks, up bool // messages pass; the daemon has answered
 	sent      []wire.LeaseMessage
 	allowed   map[string]wire.LeaseRef // executions, by whose lease
+	judged    map[string]string        // and the state that they were judged in
 	began     map[string]bool
 	ended     map[string]bool // whose end was told, be it that they were refused
 	lent      wire.LeaseRef   // the last lease that was said to be acquired
 	over      map[wire.LeaseRef]bool
-	wanted    map[string]time.Time // the user's commands that have not begun
 	bad       []string
 }
 
 func newRecord() *record {
 	r := &record{
-		allowed: map[string]wire.LeaseRef{}, began: map[string]bool{}, ended: map[string]bool{}, over: map[wire.LeaseRef]bool{}, wanted: map[string]time.Time{},
+		allowed: map[string]wire.LeaseRef{}, judged: map[string]string{}, began: map[string]bool{}, ended: map[string]bool{}, over: map[wire.LeaseRef]bool{},
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	return r
@@ -81,16 +81,9 @@ func (r *record) send(m wire.Message) error {
 }
 
 // begins is told by the shell of each command that it begins.
-func (r *record) begins(c shell.Command) {
+func (r *record) begins(c shell.Command, digest string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.User {
-		if waited := time.Since(r.wanted[c.Text]); waited > diesMost+max(lookWanted, promptDue) {
-			r.wrongLocked("the user waited %v for the shell", waited)
-		}
-		delete(r.wanted, c.Text)
-		return
-	}
 	ref, known := r.allowed[c.Text]
 	switch {
 	case !known:
@@ -101,19 +94,16 @@ func (r *record) begins(c shell.Command) {
 		r.wrongLocked("%s runs twice", c.Text)
 	case ref != r.lent:
 		r.wrongLocked("%s runs under fence %d while %d is lent", c.Text, ref.Fence, r.lent.Fence)
+	case digest != r.judged[c.Text]:
+		r.wrongLocked("%s runs in state %s, judged in %s", c.Text, digest, r.judged[c.Text])
 	case r.over[ref]:
 		r.wrongLocked("%s runs under a lease that was said to be over", c.Text)
-	}
-	if len(r.wanted) > 0 {
-		r.wrongLocked("%s runs before the user, who waits", c.Text)
 	}
 	r.began[c.Text] = true
 }
 
-func (r *record) allow(id string, ref wire.LeaseRef) {
-	r.mu.Lock()
-	r.allowed[id] = ref
-	r.mu.Unlock()
+func (r *record) allow(id string, ref wire.LeaseRef, digest string) {
+	r.set(func() { r.allowed[id], r.judged[id] = ref, digest })
 }
 
 // take returns what was sent since the last call.
@@ -140,30 +130,13 @@ func (r *record) served() (up bool) {
 	return up
 }
 
-// run is a command of the user. It returns once the command runs or waits, with nil, or was refused.
-func (r *record) run(l *Lender, id string, takeBack bool) error {
-	r.set(func() { r.wanted[id] = time.Now() })
-	refused := make(chan error, 1)
-	r.work.Go(func() {
-		_, err := l.Run(r.ctx, id, takeBack, nil)
-		r.set(func() { delete(r.wanted, id) })
-		refused <- err
-	})
-	synctest.Wait()
-	select {
-	case err := <-refused:
-		return err
-	default:
-		return nil
-	}
-}
-
 // check looks at everything that must hold at any moment.
 func (s *sides) check(t *rapid.T) {
 	synctest.Wait()
 	var bad []string
 	s.set(func() { bad = s.bad })
-	if bad = append(bad, s.sh.clashes()...); len(bad) > 0 {
+	s.sh.set(func() { bad = append(bad, s.sh.bad...) })
+	if len(bad) > 0 {
 		t.Fatal(strings.Join(bad, "; "))
 	}
 	held, now := 0, time.Now()
@@ -221,7 +194,11 @@ func (s *sides) settle() {
 		s.apply(s.m.Release(time.Now(), l))
 	}
 	s.rest()
-	s.stop() // the user's
+	if s.sh.users() != "" {
+		s.sh.ends(shell.State{})
+	}
+	s.sh.set(func() { s.sh.line, s.sh.broken, s.sh.looks = 0, nil, 0 })
+	s.stop() // what the user asked for
 	s.work.Wait()
 	s.rest()
 	s.check(s.t)
@@ -237,7 +214,7 @@ func (s *sides) settle() {
 		s.t.Fatalf("borrowers still wait for %v", s.running)
 	}
 	s.l.mu.Lock()
-	left := s.l.grant != nil || len(s.l.waiting) > 0 || s.l.token != nil || s.l.user != nil || s.l.grace != nil || s.l.looking != nil || s.l.expanding != nil
+	left := s.l.grant != nil || len(s.l.waiting) > 0 || !s.l.user.IsZero() || s.l.grace != nil || s.l.stopHold != nil || s.l.queued != nil || s.sh.isHeld()
 	s.l.mu.Unlock()
 	if left {
 		s.t.Fatalf("the client has something left: %+v", s.l.Lending())

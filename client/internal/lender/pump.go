@@ -6,6 +6,10 @@ import (
 	"sublet/wire"
 )
 
+// liveBound is how many bytes of live output may wait for a slow daemon. Older ones are left out: it is the tail that a person
+// looks at, and the command's result has what the model sees.
+const liveBound = 256 << 10
+
 // outputFrame is the most live output that one message carries.
 const outputFrame = 32 << 10
 

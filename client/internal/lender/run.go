@@ -10,110 +10,16 @@ import (
 	"sublet/wire"
 )
 
-// take waits for the shell. If ctx ends first it returns ctx's cause.
-func (l *Lender) take(ctx context.Context) error {
-	for {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		l.mu.Lock()
-		busy := l.token
-		if busy == nil {
-			l.token = make(chan struct{})
-			l.mu.Unlock()
-			return nil
-		}
-		l.mu.Unlock()
-		select {
-		case <-busy:
-		case <-ctx.Done():
-		}
-	}
-}
+// queuedAfter is how long the editor may take to be held before the daemon learns that a lease waits.
+const queuedAfter = 50 * time.Millisecond
 
-func (l *Lender) give() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.giveLocked()
-}
-
-func (l *Lender) giveLocked() {
-	close(l.token)
-	l.token = nil
-}
-
-// Run runs a command of the user and returns at its end; out (nil = none) is called with nothing when the command begins
-// to run, and then receives its raw output, from one goroutine, in order, and may keep the shell waiting. The user comes first:
-// nothing is lent from here on until the end. While a borrowed command runs Run returns *LentError at once; with takeBack it
-// cancels that command, ends its lease, and waits (at most 5 s) for the shell, and until the observer was told all of that
-// command. Other errors: ErrBusy, ErrClosed, ctx's cause, the shell's own. When ctx ends the command is cancelled.
-func (l *Lender) Run(ctx context.Context, text string, takeBack bool, out func([]byte)) (shell.Result, error) {
-	l.mu.Lock()
-	switch {
-	case l.closing != "":
-		l.mu.Unlock()
-		return shell.Result{}, ErrClosed
-	case l.user != nil:
-		l.mu.Unlock()
-		return shell.Result{}, ErrBusy
-	}
-	if g := l.grant; g != nil && g.exec != nil {
-		if !takeBack {
-			defer l.mu.Unlock()
-			return shell.Result{}, &LentError{Lending: l.lendingLocked()}
-		}
-		l.endLocked(g, wire.ReleasedByUser, errTakenBack)
-	} else if g != nil && len(g.seen) == 0 {
-		l.endLocked(g, wire.ReleasedUserFirst, nil) // whose command is still on its way has not had its turn
-	}
-	l.user = &use{since: time.Now()}
-	if l.looking != nil {
-		l.looking()
-	}
-	l.wantedLocked()
-	l.changedLocked()
-	if l.up {
-		l.send(&wire.ShellUseReply{Holder: "user"}) // this is the window typed in last
-	}
-	l.mu.Unlock()
-
-	defer func() {
-		l.mu.Lock()
-		l.user, l.dirty, l.userAt = nil, true, time.Now()
-		l.changedLocked()
-		l.mu.Unlock()
-		l.stir() // whoever waited may have it now
-	}()
-	if err := l.take(ctx); err != nil {
-		return shell.Result{}, err
-	}
-	defer l.give()
-	if takeBack {
-		all := make(shown)
-		l.events.put(all)
-		select {
-		case <-all:
-		case <-ctx.Done():
-		case <-l.ctx.Done():
-		}
-	}
-	c := shell.Command{Text: text, User: true, Output: out}
-	if out != nil {
-		c.Started = func() { out(nil) }
-	}
-	r, err := l.sh.Run(ctx, c)
-	if r.Respawned {
-		l.events.put(Respawned{Why: r.Why})
-	}
-	return r, err
-}
-
-// worker is the one goroutine that runs borrowed commands and looks at the shell's state.
+// worker is the one goroutine that holds the shell's line editor.
 func (l *Lender) worker() {
-	exited := l.sh.Exited()
+	defer l.release()
+	exited := l.exited
 	for {
 		select {
-		case <-l.stirred:
+		case <-l.wake:
 		case <-exited:
 			exited = nil
 			l.mu.Lock()
@@ -127,74 +33,148 @@ func (l *Lender) worker() {
 	}
 }
 
-// step does the next thing there is to do with the shell and reports whether to look again.
+// step does the next thing there is to do with the shell and reports whether there may be more.
 func (l *Lender) step() bool {
 	l.mu.Lock()
-	if g := l.grant; g != nil && g.exec != nil {
+	g := l.grant
+	wanted := l.up && l.closing == "" && (len(l.waiting) > 0 || l.inform)
+	switch {
+	case g != nil && g.exec != nil:
 		l.mu.Unlock()
 		l.execute(g.exec)
 		return true
-	}
-	if l.user != nil || l.closing != "" {
+	case g != nil: // its command is on its way, or its end
+		l.mu.Unlock()
+		return false
+	case l.held && (l.keys || !wanted):
+		l.mu.Unlock()
+		l.release()
+		return true
+	case len(l.undos) > 0:
+		u := l.undos[0]
+		l.undos = l.undos[1:]
+		l.mu.Unlock()
+		l.undo(u)
+		return true
+	case !wanted:
 		l.mu.Unlock()
 		return false
 	}
-	if l.staleLocked() {
-		ctx, cancel := context.WithCancel(l.ctx)
-		l.looking = cancel // the user ends it by wanting the shell
-		l.mu.Unlock()
-		if l.take(ctx) == nil {
-			l.look(ctx)
-			l.give()
-		}
-		l.mu.Lock()
-		l.looking = nil
-		cancel()
-		l.mu.Unlock()
-		return true
-	}
-	granted := l.grantLocked()
-	if granted {
-		l.changedLocked()
-	}
+	ctx, cancel := context.WithCancel(l.ctx)
+	l.stopHold, l.inform = cancel, false
 	l.mu.Unlock()
-	return false
+	err := l.ready(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopHold = nil
+	cancelled := ctx.Err() != nil
+	cancel()
+	switch {
+	case cancelled || l.closing != "":
+	case errors.Is(err, shell.ErrClosed):
+		l.closeLocked(wire.DeniedNoShell, wire.ReleasedShellExited)
+	case err != nil:
+		l.cannotLendLocked(err)
+	case len(l.waiting) > 0 && l.up && !l.keys:
+		l.broken = ""
+		l.grantLocked()
+	}
+	return true
+}
+
+// ready holds the editor, and reads and sends the shell's state where the daemon does not know it. While the user is busy the
+// daemon learns why.
+func (l *Lender) ready(ctx context.Context) error {
+	l.mu.Lock()
+	l.queued = time.AfterFunc(queuedAfter, l.tellQueued)
+	l.mu.Unlock()
+	err := l.hold(ctx)
+	l.mu.Lock()
+	l.queued.Stop()
+	l.queued = nil
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return l.look(ctx)
+}
+
+// cannotLendLocked refuses whoever waits, because the shell's editor does not answer as it should, and tells the user once.
+func (l *Lender) cannotLendLocked(err error) {
+	l.log.Warn("the shell cannot be lent", "err", err)
+	e, why := CannotLend{Why: err.Error()}, err.Error()
+	if broken, ok := errors.AsType[*shell.BrokenError](err); ok {
+		e.Hint, why = broken.Hint(), broken.Why
+	}
+	if len(l.waiting) > 0 && l.broken != why {
+		l.broken = why
+		l.screen.Observe(e)
+	}
+	l.denyLocked(wire.DeniedBroken, why)
+	l.changedLocked()
+}
+
+// hold takes the editor, unless it is held. The user's keys count from here.
+func (l *Lender) hold(ctx context.Context) error {
+	if l.held {
+		return nil
+	}
+	l.mu.Lock()
+	l.keys = false
+	l.mu.Unlock()
+	err := l.sh.Hold(ctx)
+	l.held = err == nil
+	return err
+}
+
+// release gives the editor back to the user.
+func (l *Lender) release() {
+	if !l.held {
+		return
+	}
+	l.held = false
+	if err := l.sh.Release(); err != nil && !errors.Is(err, shell.ErrClosed) {
+		l.log.Warn("the editor was not given back", "err", err)
+	}
 }
 
 // execute runs a borrowed command to its end. Whatever happens, CommandCompleted is sent once.
 func (l *Lender) execute(e *execution) {
-	m := e.msg
 	defer e.cancel(nil)
-	if err := l.take(e.ctx); err != nil {
-		l.complete(e, shell.Result{Status: wire.StatusCancelled, Dir: l.sh.Dir()}, nil)
-		l.mu.Lock()
-		l.settledLocked(e)
-		l.changedLocked()
-		l.mu.Unlock()
-		return
+	err := l.hold(e.ctx)
+	if err == nil {
+		err = l.look(e.ctx) // the daemon knows the state a command starts in
 	}
-	l.look(e.ctx) // the daemon knows the state a command starts in
-	if e.undo {
+	switch {
+	case err != nil:
+		l.complete(e, shell.Result{}, err)
+	case e.undo:
 		l.restore(e)
-		l.mu.Lock()
-		l.settledLocked(e)
-		l.giveLocked()
-		l.changedLocked()
-		l.mu.Unlock()
-		return
+	default:
+		l.run(e)
 	}
+	l.release()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e.grant.settles = false
+	if e.grant.ending != "" {
+		l.endLocked(e.grant, e.grant.ending, nil)
+	}
+	close(e.done)
+	l.changedLocked()
+}
+
+// run runs the command itself. It returns when the screen has shown all of it.
+func (l *Lender) run(e *execution) {
+	m := e.msg
 	l.mu.Lock()
 	before := l.state
-	if m.Fingerprint != wire.Fingerprint(m.Command, m.Cwd, l.sh.Digest()) {
+	if m.Fingerprint != wire.Fingerprint(m.Command, m.Cwd, before.Digest) {
 		e.grant.exec = nil
 		l.refuse(m, "the shell changed since this was judged")
-		l.settledLocked(e)
-		l.giveLocked()
-		l.changedLocked()
 		l.mu.Unlock()
 		return
 	}
-	l.ran = joined(l.ran, m.ExecutionID)
 	l.mu.Unlock()
 
 	p := newPump(l.send, m.LeaseRef, m.ExecutionID)
@@ -204,78 +184,44 @@ func (l *Lender) execute(e *execution) {
 		Started: func() {
 			began = true
 			l.send(&wire.CommandStarted{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID})
-			l.events.put(LeasedStarted{
+			l.screen.Observe(LeasedStarted{
 				ExecutionID: m.ExecutionID, Agent: e.grant.acquire.Agent, Command: string(m.Command), Cwd: string(m.Cwd), TurnID: e.grant.acquire.TurnID,
 			})
 		},
 		Output: func(data []byte) {
-			l.events.put(LeasedOutput{ExecutionID: m.ExecutionID, Data: slices.Clone(data)})
+			l.screen.Observe(LeasedOutput{ExecutionID: m.ExecutionID, Data: slices.Clone(data)})
 			p.add(data)
 		},
-		Keyboard: func(why string) { l.events.put(LeasedKeyboard{ExecutionID: m.ExecutionID, Why: why}) },
+		Keyboard: func(why string) { l.screen.Observe(LeasedKeyboard{ExecutionID: m.ExecutionID, Why: why}) },
 	})
 	p.close()
 	status := l.complete(e, r, err)
-	l.lookAfter(func() { // the lock is held
-		if r.Respawned {
-			l.events.put(Respawned{Why: "a borrowed command ended it: " + r.Why})
-		}
-		changed := ""
-		if before.Digest != "" { // the digest is over what later commands are judged by only
-			changed = shell.Difference(before, l.state)
-			if changed != "" {
-				l.change = &change{by: m.ExecutionID, before: before, after: l.state}
-			}
-		}
-		if began {
-			// What was typed for the agent's program, and not read by it, may be a password: it is nobody's now. A user's own
-			// typing ahead stays in the editor, which had the keyboard unless the program asked for it.
-			r.Unread = nil
-			l.events.put(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: status})
-		}
-	})
-	l.mu.Lock()
-	l.settledLocked(e)
-	l.giveLocked()
-	l.changedLocked()
-	l.mu.Unlock()
-}
-
-// restore is RestoreShellState once the shell is its own.
-func (l *Lender) restore(e *execution) {
-	ctx, cancel := context.WithTimeoutCause(e.ctx, time.Duration(e.msg.TimeoutMS)*time.Millisecond, errTooLong)
-	defer cancel()
-	begun := time.Now()
-	l.send(&wire.CommandStarted{LeaseRef: e.msg.LeaseRef, ExecutionID: e.msg.ExecutionID})
-	changed, err := l.putBack(ctx)
-	r := shell.Result{Output: []byte(changed), Dir: l.sh.Dir(), Duration: time.Since(begun)}
-	if err == nil {
-		r.Status = wire.StatusOK
+	if !began {
+		return
 	}
-	l.complete(e, r, err)
-}
-
-// settledLocked ends an execution, and its lease if that was to end with it.
-func (l *Lender) settledLocked(e *execution) {
-	e.grant.settles = false
-	if e.grant.ending != "" {
-		l.endLocked(e.grant, e.grant.ending, nil)
+	changed := ""
+	if r.Changes || r.Restarted || err != nil || string(m.Cwd) != before.Dir {
+		changed = l.changedBy(m.ExecutionID, before)
 	}
-	close(e.done)
+	l.screen.Observe(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: status})
 }
 
-// complete reports a command's end under its own lease (T2e).
+// complete reports a command's end under its own lease.
 func (l *Lender) complete(e *execution, r shell.Result, err error) (status string) {
-	done := completed(e, r, err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if r.Dir == "" {
+		r.Dir = l.dir
+	}
+	l.dir = r.Dir
+	done := completed(e, r, err)
 	g := e.grant
-	g.exec, g.last, g.settles, l.dirty, l.lentAt = nil, done, true, true, time.Now()
+	g.exec, g.last, g.settles = nil, done, true
 	l.send(done)
 	return done.Status
 }
 
-// outputMost is more than the shell keeps by default and a quarter of what a frame holds (T2f).
+// outputMost is more than the shell keeps by default and a quarter of what a frame holds.
 const outputMost = wire.MaxFrame / 4
 
 func completed(e *execution, r shell.Result, err error) *wire.CommandCompleted {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,12 +14,11 @@ import (
 	"sublet/wire"
 )
 
-// lookBound is how long a look at the shell's state may take; lookWanted, how much longer one at what a borrowed command
-// left behind may go on when the user wants the shell.
-const (
-	lookBound  = 3 * time.Second
-	lookWanted = 250 * time.Millisecond
-)
+// lookBound is how long the shell may take to write down its state.
+const lookBound = 3 * time.Second
+
+// errNoState is returned when it takes longer.
+var errNoState = errors.New("the shell did not write down its state in time")
 
 // bodiesMost bounds the function bodies of one message; the rest go without.
 const bodiesMost = wire.MaxFrame / 4
@@ -25,13 +26,7 @@ const bodiesMost = wire.MaxFrame / 4
 // ranKept bounds the executions of one message.
 const ranKept = 64
 
-// change is what a borrowed command did to the shell's state.
-type change struct {
-	by            wire.ExecutionID
-	before, after shell.State
-}
-
-// joined is two lists of executions, one after the other. Of very many the oldest become one without a name: the daemon
+// joined returns two lists of executions, one after the other. Of very many the oldest become one without a name: the daemon
 // trusts what it does not know as little as what nobody approved.
 func joined(ids []wire.ExecutionID, more ...wire.ExecutionID) []wire.ExecutionID {
 	all := slices.Concat(ids, slices.DeleteFunc(slices.Clone(more), func(id wire.ExecutionID) bool { return slices.Contains(ids, id) }))
@@ -42,77 +37,43 @@ func joined(ids []wire.ExecutionID, more ...wire.ExecutionID) []wire.ExecutionID
 	return all
 }
 
-// staleLocked reports whether the shell's state is not known, or not told.
-func (l *Lender) staleLocked() bool {
-	return l.dirty || l.up && l.told != l.state.Digest
-}
-
-// look brings what is known and told of the shell's state up to date. The caller holds the token. The shell has written
-// its state down a moment after each command that may have changed it, so this is short. A state that cannot be had is
-// given up until the next command: lending goes on without.
-func (l *Lender) look(ctx context.Context) {
+// look brings what is known of the shell's state, and what the daemon knows of it, up to date. The editor is held.
+func (l *Lender) look(ctx context.Context) error {
 	l.mu.Lock()
-	if !l.staleLocked() {
-		l.mu.Unlock()
-		return
-	}
-	if !l.dirty {
-		l.tellLocked()
-		l.mu.Unlock()
-		return
-	}
+	known := l.state.Digest != "" && len(l.ran) == 0
 	l.mu.Unlock()
-	l.learn(ctx, l.sh.State, false)
-}
-
-// learn takes the shell's state from what tells it; more: there may be more to know soon.
-func (l *Lender) learn(ctx context.Context, from func(context.Context) (shell.State, error), more bool) {
-	bound, stop := shell.Patiently(ctx, lookBound)
-	defer stop()
-	s, err := from(bound)
+	if !known || l.sh.Stale() {
+		ctx, cancel := context.WithTimeoutCause(ctx, lookBound, errNoState)
+		defer cancel()
+		s, err := l.sh.State(ctx)
+		if err != nil {
+			return err
+		}
+		l.mu.Lock()
+		l.state, l.dir = s, s.Dir
+		l.untold, l.ran = joined(l.untold, l.ran...), nil
+		l.mu.Unlock()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil && (l.user != nil || ctx.Err() != nil) {
-		return // the user wanted the shell, or who looked gave up: another time
-	}
-	l.dirty = more && err == nil
-	if err != nil {
-		l.log.Warn("shell state not known", "err", err)
-		l.told = l.state.Digest
-		return
-	}
-	l.state = s
-	l.untold = joined(l.untold, l.ran...)
-	if !more { // what hooks make of it is no more trusted than it is
-		l.ran = nil
-	}
 	l.tellLocked()
+	return nil
 }
 
-// lookAfter looks at what a borrowed command left behind, for the caller, who holds the token, and calls known with the
-// lock held when that is known; then at what prompt hooks of the user made of it. A user who wants the shell waits for that
-// lookWanted at most, and may then not be told what the command changed.
-func (l *Lender) lookAfter(known func()) {
-	ctx, cancel := context.WithCancel(l.ctx)
-	defer cancel()
-	var timer *time.Timer
-	hurry := func() { timer = time.AfterFunc(lookWanted, cancel) }
+// changedBy reads what a borrowed command left different in the shell, and returns it in one line.
+func (l *Lender) changedBy(id wire.ExecutionID, before shell.State) string {
 	l.mu.Lock()
-	if l.looking = hurry; l.user != nil {
-		hurry()
-	}
+	l.ran = joined(l.ran, id)
 	l.mu.Unlock()
-	l.learn(ctx, l.sh.Left, true)
-	l.mu.Lock()
-	known()
-	l.mu.Unlock()
-	l.look(ctx)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.looking = nil
-	if timer != nil {
-		timer.Stop()
+	if err := l.look(l.ctx); err != nil { // the next borrower tries again, and is not lent the shell before that
+		l.log.Warn("what a command changed is not known", "execution", id, "err", err)
+		return ""
 	}
+	changed := shell.Difference(before, l.state)
+	if changed != "" {
+		l.changes.Add(string(id), before, l.state)
+	}
+	return changed
 }
 
 // tellLocked sends the state to the daemon, if there is a link that does not have it.
@@ -127,11 +88,11 @@ func (l *Lender) tellLocked() {
 	s := &wire.ShellState{
 		Digest: l.state.Digest, Cwd: wire.OSString(l.state.Dir),
 		Aliases: map[string]wire.OSString{}, Functions: []wire.ShellFunction{}, Options: slices.Clone(l.state.Options),
-		Hashed: map[string]wire.OSString{}, Disabled: slices.Clone(l.state.Disabled), Loaded: slices.Clone(l.state.Loaded),
+		Hashed: map[string]wire.OSString{}, Disabled: slices.Clone(l.state.Disabled), Loaded: []string{},
 		Env:        wire.EnvChange{Set: map[string]wire.OSString{}, Unset: []string{}},
 		Executions: append([]wire.ExecutionID{}, l.untold...),
 	}
-	for _, list := range []*[]string{&s.Options, &s.Disabled, &s.Loaded} {
+	for _, list := range []*[]string{&s.Options, &s.Disabled} {
 		if *list == nil {
 			*list = []string{}
 		}
@@ -143,7 +104,7 @@ func (l *Lender) tellLocked() {
 		s.Aliases[name] = wire.OSString(text)
 	}
 	size, bodies := 0, map[string]bool{}
-	for _, name := range sortedKeys(l.state.Functions) {
+	for _, name := range slices.Sorted(maps.Keys(l.state.Functions)) {
 		body := l.state.Functions[name]
 		sum := sha256.Sum256([]byte(body))
 		f := wire.ShellFunction{Name: name, Hash: hex.EncodeToString(sum[:])}
@@ -163,7 +124,7 @@ func (l *Lender) tellLocked() {
 			s.Env.Set[name] = value
 		}
 	}
-	for _, name := range sortedKeys(l.sentEnv) {
+	for _, name := range slices.Sorted(maps.Keys(l.sentEnv)) {
 		if _, has := env[name]; !has {
 			s.Env.Unset = append(s.Env.Unset, name)
 		}
@@ -183,13 +144,4 @@ func vars(env []string) map[string]string {
 		}
 	}
 	return m
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

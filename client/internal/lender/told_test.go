@@ -15,19 +15,16 @@ import (
 	"sublet/wire"
 )
 
-// The screen is told of a borrowed command: its start, its output, that it wants the keyboard, its end; of one that did not
-// begin, nothing; of a shell that had to be started anew, whoever's command ended it.
+// The screen receives a borrowed command: its start, its output, that it wants the keyboard, its end; of one that did not
+// begin, nothing; and the shell's own events between them.
 func TestTheScreenIsTold(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
-		d.sh.began = func(c shell.Command) {
-			if c.Keyboard != nil {
-				c.Keyboard("password")
-			}
-		}
+		d.sh.began = func(c shell.Command) { c.Keyboard("password") }
 		d.begin(1, "x1", "make")
 		d.sh.print("out")
 		d.take("CommandOutput")
-		d.sh.end <- shell.Result{Status: wire.StatusCancelled, Respawned: true, Why: "gone"}
+		d.l.Event(shell.Restarted{Why: "gone"})
+		d.sh.end <- shell.Result{Status: wire.StatusCancelled, Restarted: true, Why: "gone"}
 		d.take("CommandCompleted")
 		d.release(1, "completed")
 		d.take("ShellLeaseReleased")
@@ -39,42 +36,23 @@ func TestTheScreenIsTold(t *testing.T) {
 		}
 		d.release(2, "completed")
 		d.take("ShellLeaseReleased")
-		d.sh.fails = nil
-		var heard []string
-		done := make(chan error, 1)
-		go func() {
-			_, err := d.l.Run(t.Context(), "exec false", false, func(p []byte) { heard = append(heard, fmt.Sprintf("%q", p)) })
-			done <- err
-		}()
-		synctest.Wait()
-		d.sh.print("mine")
-		d.sh.end <- shell.Result{Respawned: true, Why: "ended"}
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if want := []string{`""`, `"mine"`}; !slices.Equal(heard, want) {
-			t.Errorf("the user's command: heard %q, want %q", heard, want)
-		}
+		d.runs("vim", shell.State{})
 		synctest.Wait()
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		var told []string
 		for _, e := range d.events {
 			switch e := e.(type) {
-			case LeasedStarted:
-				told = append(told, fmt.Sprint("start ", e.ExecutionID, e.Agent, e.Command))
-			case LeasedOutput:
-				told = append(told, fmt.Sprintf("output %s %s", e.ExecutionID, e.Data))
-			case LeasedKeyboard:
-				told = append(told, "keyboard "+e.Why)
+			case LeaseChanged:
 			case LeasedEnded:
 				told = append(told, fmt.Sprint("end ", e.ExecutionID, e.Status))
-			case Respawned:
-				told = append(told, "respawned "+e.Why)
+			default:
+				told = append(told, fmt.Sprintf("%T", e))
 			}
 		}
 		want := []string{
-			"keyboard password", "start x1agent-1make", "output x1 out", "respawned a borrowed command ended it: gone", "end x1cancelled", "respawned ended",
+			"lender.LeasedKeyboard", "lender.LeasedStarted", "lender.LeasedOutput", "shell.Restarted", "end x1cancelled",
+			"shell.UserBegan", "shell.UserEnded", "shell.PromptShown",
 		}
 		if !slices.Equal(told, want) {
 			t.Errorf("told %q, want %q", told, want)
@@ -82,43 +60,94 @@ func TestTheScreenIsTold(t *testing.T) {
 	})
 }
 
-// What is put back is what the last command changed that changed anything; where the shell does not do it, that is told.
+// The editor is the user's again once the screen has shown all of a borrowed command: the prompt stands behind it.
+func TestTheEndIsShownBeforeThePrompt(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.begin(1, "x1", "make")
+		d.slow = 100 * time.Millisecond
+		d.sh.finish(0, shell.State{})
+		for d.sh.isHeld() {
+			time.Sleep(time.Millisecond)
+		}
+		d.mu.Lock()
+		if e := latest[LeasedEnded](d); e == nil || e.ExecutionID != "x1" {
+			t.Errorf("the editor is the user's, and shown is %+v", e)
+		}
+		d.mu.Unlock()
+		d.take("CommandCompleted")
+	})
+}
+
+// Each undo puts back what one command changed, the last first, until there is none, and names what differs all the same.
 func TestWhatIsPutBack(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
-		d.acquire(1)
-		for i, to := range []shell.State{{Dir: "/tmp", Digest: "d1", Vars: d.sh.state.Vars}, {}} {
-			d.execute(1, fmt.Sprint("x", i+1), "cd")
-			synctest.Wait()
-			d.sh.finish(0, to)
-			synctest.Wait()
-		}
-		d.kinds()
-		var kinds []string // sent for the last of them
-		restore := func(id string) *wire.CommandCompleted {
-			d.l.Handle(&wire.RestoreShellState{LeaseRef: ref(1), ExecutionID: wire.ExecutionID(id), TimeoutMS: 1000})
-			synctest.Wait()
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			done := d.sent[len(d.sent)-1].(*wire.CommandCompleted)
-			kinds = nil
-			for _, m := range d.sent {
-				kinds = append(kinds, m.Kind())
+		vars := func(add ...string) map[string]string {
+			m := map[string]string{"HOME": "/home/u"}
+			for _, name := range add {
+				m[name] = "1"
 			}
-			d.sent = nil
-			return done
+			return m
+		}
+		states := []shell.State{
+			{Dir: "/home/u", Digest: "d1", Vars: vars("A")}, {}, // which changes nothing
+			{Dir: "/tmp", Digest: "d2", Vars: vars("A", "B")}, {Dir: "/", Digest: "d3", Vars: vars("A", "B")},
+		}
+		n := 0
+		change := func() {
+			t.Helper()
+			for _, to := range states {
+				n++
+				d.acquire(n)
+				d.execute(n, "x", "cd")
+				synctest.Wait()
+				d.sh.finish(0, to)
+				synctest.Wait()
+				d.release(n, "completed")
+				d.kinds()
+			}
+		}
+		d.runs("unset API_TOKEN", shell.State{Dir: "/home/u", Digest: "d0", Vars: vars()})
+		change()
+		undo := func(all bool, want, rest string) {
+			t.Helper()
+			if changed, left, err := d.l.UndoShell(t.Context(), all); changed != want || left != rest || err != nil {
+				t.Errorf("got %q, left %q, %v; want %q, left %q", changed, left, err, want, rest)
+			}
+		}
+		undo(false, "left you in /tmp", "")
+		undo(false, "left you in ~, unset B", "")
+		d.runs("mine() { :; }", shell.State{Dir: "/home/u", Digest: "d5", Vars: vars("A"), Functions: map[string]string{"mine": "mine () { :; }"}})
+		undo(false, "unset A", "defined function mine")
+		undo(false, "", "")
+		undo(true, "", "")
+		d.runs("unset -f mine", shell.State{Dir: "/home/u", Digest: "d0", Vars: vars()})
+		change()
+		undo(true, "left you in ~, unset A, B", "")
+		undo(true, "", "")
+	})
+}
+
+// The daemon asks for the same under a lease; where the shell does not do it, that is sent, and it can be asked for again.
+func TestPutBackUnderALease(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.begin(1, "x1", "cd")
+		d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1", Vars: d.sh.state.Vars, Functions: map[string]string{"f": "f () { :; }"}})
+		d.take("CommandCompleted", "ShellState")
+		restore := func(id string, kinds ...string) *wire.CommandCompleted {
+			d.l.Handle(&wire.RestoreShellState{LeaseRef: ref(1), ExecutionID: wire.ExecutionID(id), TimeoutMS: 1000})
+			sent := d.take(kinds...)
+			return sent[len(sent)-1].(*wire.CommandCompleted)
 		}
 		d.sh.fails = errors.New("it is busy")
-		if done := restore("x3"); done.Status != wire.StatusRefused || !slices.Equal(done.Notes, []string{"the shell could not run it: it is busy"}) {
+		if done := restore("x3", "CommandStarted", "CommandCompleted"); done.Status != wire.StatusRefused || !slices.Equal(done.Notes, []string{"the shell could not run it: it is busy"}) {
 			t.Errorf("got %s %q, want refused", done.Status, done.Notes)
 		}
 		d.sh.fails = nil
-		if done := restore("x4"); done.Status != wire.StatusOK || string(done.Output) != "left you in ~" {
-			t.Errorf("got %s %q", done.Status, done.Output)
+		done := restore("x4", "CommandStarted", "ShellState", "CommandCompleted")
+		if want := []string{"still different: defined function f"}; done.Status != wire.StatusOK || string(done.Output) != "left you in ~" || !slices.Equal(done.Notes, want) {
+			t.Errorf("got %s %q %q, want notes %q", done.Status, done.Output, done.Notes, want)
 		}
-		if want := []string{"CommandStarted", "ShellState", "CommandCompleted"}; !slices.Equal(kinds, want) {
-			t.Errorf("sent %q, want %q", kinds, want)
-		}
-		if done := restore("x5"); done.Status != wire.StatusOK || len(done.Output) > 0 {
+		if done := restore("x5", "CommandStarted", "CommandCompleted"); done.Status != wire.StatusOK || len(done.Output) > 0 {
 			t.Errorf("nothing to put back: got %s %q", done.Status, done.Output)
 		}
 		d.release(1, "completed")
@@ -126,27 +155,33 @@ func TestWhatIsPutBack(t *testing.T) {
 	})
 }
 
-// A look that was given up is made before the shell is lent.
-func TestALookThatWasGivenUp(t *testing.T) {
+// A user who puts the state back comes before a borrower that has not asked for a command, and not before a command.
+func TestPutBackWhileLent(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
-		d.begin(1, "x1", "cd /tmp")
-		d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1"})
-		d.take("CommandCompleted", "ShellState")
-		d.release(1, "completed")
+		d.acquire(1)
+		d.take("ShellLeaseAcquired")
+		if _, _, err := d.l.UndoShell(t.Context(), false); err != nil {
+			t.Error(err)
+		}
 		d.take("ShellLeaseReleased")
-		d.sh.looks = time.Second
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		d.begin(2, "x1", "make")
+		if _, _, err := d.l.UndoShell(t.Context(), false); !errors.As(err, new(*LentError)) {
+			t.Errorf("while a command runs: got %v", err)
+		}
+		d.sh.finish(0, shell.State{})
+		d.take("CommandCompleted")
+		d.release(2, "completed")
+		d.take("ShellLeaseReleased")
+		d.sh.types("vim\n")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, _ = d.l.UndoShell(ctx) // what it did is not known
-		d.acquire(2)
-		d.take()
-		time.Sleep(time.Second)
-		d.take("ShellState", "ShellLeaseAcquired")
+		if _, _, err := d.l.UndoShell(ctx, false); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("while a command of the user's runs: got %v", err)
+		}
 	})
 }
 
-// A state that cannot be had keeps nobody from the shell for longer than lookBound: what was known stays known, and is looked
-// at again behind the next command.
+// A shell whose state cannot be read is not lent: a borrower would be judged by what was. It can be once the state is there.
 func TestAStateThatCannotBeHad(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		d.begin(1, "x1", "cd /tmp")
@@ -156,20 +191,103 @@ func TestAStateThatCannotBeHad(t *testing.T) {
 		d.release(1, "completed")
 		d.acquire(2)
 		d.take("ShellLeaseQueued")
-		time.Sleep(lookBound)
-		d.take("ShellLeaseReleased", "ShellLeaseAcquired")
+		time.Sleep(2 * lookBound)
+		if m := d.take("ShellLeaseReleased", "ShellLeaseDenied")[1].(*wire.ShellLeaseDenied); m.Reason != wire.DeniedBroken || m.Why != errNoState.Error() {
+			t.Errorf("got %+v, want broken", m)
+		}
 		d.sh.looks = 0
-		d.execute(2, "x2", "ls")
-		d.take("CommandStarted")
-		d.sh.finish(0, shell.State{})
-		if s := d.take("CommandCompleted", "ShellState")[1].(*wire.ShellState); s.Digest != "d1" || s.Cwd != "/tmp" || len(s.Env.Set)+len(s.Env.Unset) > 0 {
+		d.acquire(3)
+		if s := d.take("ShellState", "ShellLeaseAcquired")[0].(*wire.ShellState); s.Digest != "d1" || s.Cwd != "/tmp" || len(s.Env.Set)+len(s.Env.Unset) > 0 {
 			t.Errorf("got %+v", s)
 		}
-		d.release(2, "completed")
-		d.take("ShellLeaseReleased")
-		if e := latest[LeasedEnded](d); e.Changed != "left you in /tmp" {
-			t.Errorf("told as changed: %q", e.Changed)
+	})
+}
+
+// A shell whose editor does not answer is not lent: the borrower learns why, and the user, once, what to do.
+func TestABrokenEditor(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		broken := &shell.BrokenError{Why: "its prompt hook was replaced", Fix: "exec bash"}
+		shown := func() (n int) {
+			synctest.Wait()
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			for _, e := range d.events {
+				if e, ok := e.(CannotLend); ok {
+					n++
+					if e.Why != broken.Error() || e.Hint != broken.Fix {
+						t.Errorf("got %+v, want %+v", e, broken)
+					}
+				}
+			}
+			return n
 		}
+		denied := func(n, want int) {
+			t.Helper()
+			d.acquire(n)
+			if m := d.take("ShellLeaseDenied")[0].(*wire.ShellLeaseDenied); m.Reason != wire.DeniedBroken || m.Why != broken.Why {
+				t.Errorf("got %+v, want broken", m)
+			}
+			if got := shown(); got != want {
+				t.Errorf("shown %d times, want %d", got, want)
+			}
+		}
+		d.sh.set(func() { d.sh.broken = broken })
+		denied(1, 1)
+		denied(2, 1)
+		d.sh.set(func() { d.sh.broken = nil })
+		d.acquire(3)
+		d.release(3, "completed")
+		d.take("ShellLeaseAcquired", "ShellLeaseReleased")
+		d.sh.set(func() { d.sh.broken = broken })
+		denied(4, 2)
+	})
+}
+
+// In the middle of a line the user has the editor until they have not typed for a while; a lease that is given up meanwhile
+// waits for nothing.
+func TestTheUserIsTyping(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.sh.types("git comm")
+		if q := d.queued(1); q.Holder != "user" || q.Why != "the user is typing" {
+			t.Errorf("got %+v, want that the user is typing", q)
+		}
+		time.Sleep(patience / 2)
+		d.sh.types("it")
+		time.Sleep(patience - time.Millisecond)
+		d.take()
+		time.Sleep(time.Millisecond)
+		d.take("ShellLeaseAcquired")
+		d.release(1, "completed")
+		d.take("ShellLeaseReleased")
+		d.sh.types(" -m")
+		d.queued(2)
+		d.release(2, "cancelled")
+		d.take("ShellLeaseReleased")
+		held := d.sh.holds
+		time.Sleep(patience)
+		d.take()
+		if d.sh.holds != held {
+			t.Error("the editor was held for nobody")
+		}
+	})
+}
+
+// The daemon learns the shell's state when the screen takes the terminal, before there is a question, and not before.
+func TestTheStateIsSentBeforeAQuestion(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.runs("cd /tmp", shell.State{Dir: "/tmp", Digest: "d1"})
+		d.take()
+		d.l.ScreenTaken()
+		d.sh.set(func() { d.sh.screen = true })
+		d.take("ShellState")
+		d.drop()
+		d.up()
+		d.take("ShellState")
+		d.sh.set(func() { d.sh.screen = false })
+		d.l.ScreenGiven()
+		d.drop()
+		d.up()
+		d.take()
 	})
 }
 
@@ -209,7 +327,7 @@ func TestCompleted(t *testing.T) {
 	}
 	e := &execution{msg: &wire.ExecuteLeasedCommand{}, ctx: t.Context()}
 	done := completed(e, shell.Result{Output: big, Truncated: 5, SpoolPath: "/spool", Leftovers: []shell.Process{{PID: 7, Command: "sleep"}}}, nil)
-	if len(done.Output) != outputMost || done.Truncated == nil || *done.Truncated != (wire.Truncation{Bytes: 15, SpoolPath: "/spool"}) { // T2f
+	if len(done.Output) != outputMost || done.Truncated == nil || *done.Truncated != (wire.Truncation{Bytes: 15, SpoolPath: "/spool"}) {
 		t.Errorf("got %d bytes, %+v", len(done.Output), done.Truncated)
 	}
 	if done.Output[0] != big[0] || done.Output[outputMost-1] != big[len(big)-1] {
@@ -226,20 +344,22 @@ func TestCompleted(t *testing.T) {
 // A link begins with what the shell is: its folder, its environment as it is known by then.
 func TestSnapshot(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
+		d.begin(1, "x1", "export")
+		d.sh.finish(0, shell.State{Dir: "/", Digest: "d1", Vars: map[string]string{"NEW": "1", "API_TOKEN": "hush"}})
+		d.take("CommandCompleted", "ShellState")
+		d.release(1, "completed")
+		d.take("ShellLeaseReleased")
 		d.drop() // what changes then is in the next one
-		done := d.run("cd /tmp", false)
-		d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1", Vars: map[string]string{"NEW": "1", "API_TOKEN": "hush"}})
-		<-done
+		d.runs("cd /tmp", shell.State{Dir: "/tmp", Digest: "d2"})
 		d.take()
 		var s wire.EnvSnapshot
 		d.l.Snapshot(&s)
-		if s.Cwd != "/tmp" || s.Leases == nil || len(s.Env) != 2 || s.Env["NEW"] != "1" || s.Env["API_TOKEN"] != "" {
+		if s.Cwd != "/tmp" || len(s.Leases) != 1 || len(s.Env) != 2 || s.Env["NEW"] != "1" || s.Env["API_TOKEN"] != "" {
 			t.Errorf("got %s, %+v, %v", s.Cwd, s.Env, s.Leases)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // before anything is known of it: what it was started with
-		d := &desk{t: t, sh: newClock()}
-		d.sh.looks = time.Second
+		d := &desk{t: t, sh: newFake()}
 		d.l = New(Options{Shell: d.sh, Send: d.send, Observer: d, Env: []string{"OLD=1", "=x", "odd"}})
 		defer d.close()
 		var s wire.EnvSnapshot
@@ -254,10 +374,8 @@ func TestTheEnvironmentIsToldByWhatChanged(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		told := func(vars map[string]string) wire.EnvChange {
 			t.Helper()
-			done := d.run("export", false)
-			d.sh.finish(0, shell.State{Digest: fmt.Sprint(vars), Vars: vars})
-			<-done
-			return d.take("ShellState")[0].(*wire.ShellState).Env
+			d.runs("export", shell.State{Digest: fmt.Sprint(vars), Vars: vars})
+			return d.told("ShellState")[0].(*wire.ShellState).Env
 		}
 		told(map[string]string{"PATH": "/bin", "KEPT": "1", "GONE": "1"})
 		got := told(map[string]string{"PATH": "/tmp/x", "KEPT": "1", "DB_PASSWORD": "hush"})
@@ -272,11 +390,9 @@ func TestTheEnvironmentIsToldByWhatChanged(t *testing.T) {
 func TestManyFunctionsAreToldInPart(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		body := func(of string) string { return of + strings.Repeat("x", bodiesMost*2/3) }
-		done := d.run("source all", false)
-		d.sh.finish(0, shell.State{Digest: "d1", Functions: map[string]string{"a": body("a"), "b": body("b"), "c": "c () { :; }"}})
-		<-done
+		d.runs("source all", shell.State{Digest: "d1", Functions: map[string]string{"a": body("a"), "b": body("b"), "c": "c () { :; }"}})
 		var with []string
-		functions := d.take("ShellState")[0].(*wire.ShellState).Functions
+		functions := d.told("ShellState")[0].(*wire.ShellState).Functions
 		for _, f := range functions {
 			if f.Body != "" {
 				with = append(with, f.Name)
@@ -286,28 +402,6 @@ func TestManyFunctionsAreToldInPart(t *testing.T) {
 			t.Errorf("told %d functions, %q with their bodies", len(functions), with)
 		}
 	})
-}
-
-// What a borrowed command left behind is looked at as long as that takes, but for a user who took the shell back.
-func TestALookBehindACommand(t *testing.T) {
-	for _, taken := range []bool{false, true} {
-		atDesk(t, func(t *testing.T, d *desk) {
-			d.begin(1, "x1", "make")
-			d.sh.looks = 2 * time.Second
-			if taken {
-				done := d.run("ls", true)
-				time.Sleep(lookWanted)
-				d.take("CommandCompleted", "ShellLeaseReleased")
-				d.sh.finish(0, shell.State{})
-				<-done
-				return
-			}
-			d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1"})
-			d.take("CommandCompleted")
-			time.Sleep(2 * time.Second)
-			d.take("ShellState")
-		})
-	}
 }
 
 // Who has the shell is told when it is asked for, with how long already.
@@ -321,11 +415,10 @@ func TestWhoHasTheShellIsTold(t *testing.T) {
 			}
 		}
 		told("", 0)
-		done := d.run("vim", false)
+		d.sh.types("vim\n")
 		time.Sleep(2 * time.Second)
 		told("user", 2*time.Second)
-		d.sh.finish(0, shell.State{})
-		<-done
+		d.sh.ends(shell.State{})
 		told("", 0)
 		d.begin(1, "x1", "make")
 		time.Sleep(time.Second)
@@ -338,125 +431,26 @@ func TestWhoHasTheShellIsTold(t *testing.T) {
 	})
 }
 
-// What a borrowed command left behind is told while prompt hooks of the user run behind it; what they change is told later,
-// if only when the user, who does not wait for that, has had the shell.
-func TestHooksBehindACommand(t *testing.T) {
-	for _, taken := range []bool{false, true} {
-		atDesk(t, func(t *testing.T, d *desk) {
-			d.begin(1, "x1", "cd /tmp")
-			d.sh.hooks = 2 * time.Second
-			d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1", Vars: d.sh.state.Vars})
-			sent := d.take("CommandCompleted", "ShellState")
-			if e := latest[LeasedEnded](d); e == nil || e.Changed != "left you in /tmp" {
-				t.Fatalf("told as changed: %+v", e)
-			}
-			d.sh.mu.Lock()
-			d.sh.state.Digest = "d2" // by a hook
-			d.sh.mu.Unlock()
-			d.release(1, "completed")
-			d.take()
-			if taken {
-				done := d.run("ls", true)
-				time.Sleep(lookWanted)
-				synctest.Wait()
-				if !d.sh.runs("ls") {
-					t.Fatal("the user waits for the hooks")
-				}
-				d.take("ShellLeaseReleased")
-				d.sh.finish(0, shell.State{})
-				<-done
-				sent = append(sent, d.take("ShellState")...)
-			} else {
-				time.Sleep(2 * time.Second)
-				sent = append(sent, d.take("ShellState", "ShellLeaseReleased")...)
-			}
-			for _, i := range []int{1, 2} {
-				if s := sent[i].(*wire.ShellState); !slices.Equal(s.Executions, []wire.ExecutionID{"x1"}) {
-					t.Errorf("%s is told as the work of %q", s.Digest, s.Executions)
-				}
-			}
-		})
-	}
-}
-
-// A command of the user's who took the shell back begins when the screen was told all of the borrower's: its end is to stand
-// before what the user's own prints.
-func TestTheEndIsToldBeforeWhatComesNext(t *testing.T) {
+// A script borrows the shell of the window last typed in: that a command of the user's begins is sent.
+func TestTypingIsSent(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
-		d.begin(1, "x1", "make")
-		d.showing(100 * time.Millisecond)
-		var told *LeasedEnded
-		done := make(chan error, 1)
-		go func() {
-			_, err := d.l.Run(t.Context(), "ls", true, func([]byte) {
-				d.mu.Lock()
-				defer d.mu.Unlock()
-				told = latest[LeasedEnded](d)
-			})
-			done <- err
-		}()
-		time.Sleep(time.Minute)
-		d.sh.finish(0, shell.State{})
-		if err := <-done; err != nil || told == nil || told.ExecutionID != "x1" {
-			t.Errorf("%v, and told %+v", err, told)
+		typed := func(want int) {
+			t.Helper()
+			synctest.Wait()
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if len(d.typed) != want {
+				t.Errorf("%q was sent, want it %d times", d.typed, want)
+			}
 		}
-		d.showing(0)
-		time.Sleep(time.Minute)
-		d.take("CommandCompleted", "ShellLeaseReleased")
-	})
-}
-
-// The shell's own history, and what the terminal prints between commands, are passed on; neither while it is taken.
-func TestHistoryAndUnowned(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
-		if lines, err := d.l.History(t.Context()); err != nil || !slices.Equal(lines, []string{"ls"}) {
-			t.Errorf("got %q, %v", lines, err)
-		}
-		text := []byte("[1]+ Done")
-		d.l.Unowned(text)
-		clear(text)
-		d.begin(1, "x1", "make")
-		if u := latest[Unowned](d); u == nil || string(u.Data) != "[1]+ Done" {
-			t.Errorf("got %+v", u)
-		}
-		if _, err := d.l.History(t.Context()); !errors.As(err, new(*LentError)) {
-			t.Errorf("while it is lent: got %v", err)
-		}
-		d.sh.finish(0, shell.State{})
-		d.take("CommandCompleted")
-		d.run("vim", false)
-		if _, err := d.l.History(t.Context()); !errors.Is(err, ErrBusy) {
-			t.Errorf("while the user's command runs: got %v", err)
-		}
-		d.sh.finish(0, shell.State{})
-		synctest.Wait()
-		d.l.Close()
-		if _, err := d.l.History(t.Context()); !errors.Is(err, ErrClosed) {
-			t.Errorf("after the end: got %v", err)
-		}
-	})
-}
-
-// A script borrows the shell of the window last typed in: that a command of the user's begins is told, not only its end.
-func TestTypingIsTold(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
-		ended := d.run("make", false)
-		if !slices.Equal(d.typed, []string{"user"}) {
-			t.Errorf("while it runs %q was told", d.typed)
-		}
-		d.sh.finish(0, shell.State{})
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		synctest.Wait() // the state is looked at
+		d.sh.types("make\n")
+		typed(1)
+		d.sh.ends(shell.State{})
 		d.begin(1, "x", "ls")
 		d.sh.finish(0, shell.State{})
 		d.take("CommandCompleted")
 		d.drop()
-		ended = d.run("make", false)
-		d.sh.finish(0, shell.State{})
-		if err := <-ended; err != nil || len(d.typed) != 1 {
-			t.Errorf("got %v, and %q was told", err, d.typed)
-		}
+		d.runs("make", shell.State{})
+		typed(1)
 	})
 }

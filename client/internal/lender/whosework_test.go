@@ -4,21 +4,19 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"sublet/lease/shell"
 	"sublet/wire"
 )
 
-// Whose work a state may be is told with it: also where the user who took the shell back did not wait for the look at what
-// the borrowed command left behind, and where the link was lost that it was told on. What was told as
-// the user's was trusted, and was the agent's.
+// Whose work a state may be is sent with it: also where the state could not be read behind the borrowed command, and where
+// the link was lost that it was sent on. What was sent as the user's was trusted, and was the agent's.
 func TestWhoseWorkAStateIs(t *testing.T) {
 	state := func(digest string) shell.State { return shell.State{Dir: "/tmp", Digest: digest} }
 	told := func(d *desk, kinds []string, want ...wire.ExecutionID) {
 		d.t.Helper()
-		for _, m := range d.take(kinds...) {
+		for _, m := range d.told(kinds...) {
 			if s, ok := m.(*wire.ShellState); ok && (s.Executions == nil || !slices.Equal(s.Executions, want)) {
 				d.t.Errorf("%s is told as the work of %q, want %q", s.Digest, s.Executions, want)
 			}
@@ -32,37 +30,15 @@ func TestWhoseWorkAStateIs(t *testing.T) {
 		d.release(n, "completed")
 		d.take("ShellLeaseReleased")
 	}
-	users := func(d *desk, to shell.State) {
-		d.t.Helper()
-		done := d.run("cd", false)
-		d.sh.finish(0, to)
-		<-done
-	}
 	for _, c := range []struct {
 		name string
 		do   func(d *desk)
 	}{
 		{"each its own", func(d *desk) {
 			lent(d, 1, "x1", state("d1"))
-			users(d, state("d2"))
+			d.runs("cd", state("d2"))
 			told(d, []string{"ShellState"})
 			lent(d, 2, "x2", state("d3"))
-		}},
-		{"taken back", func(d *desk) {
-			d.begin(1, "x1", "cd /tmp; sleep 100")
-			d.sh.looks = time.Second // as behind a prompt hook
-			d.sh.mu.Lock()
-			d.sh.state = state("d1")
-			d.sh.mu.Unlock()
-			done := d.run("ls", true)
-			time.Sleep(lookWanted)
-			d.take("CommandCompleted", "ShellLeaseReleased")
-			d.sh.looks = 0
-			d.sh.finish(0, shell.State{})
-			<-done
-			told(d, []string{"ShellState"}, "x1")
-			users(d, state("d2"))
-			told(d, []string{"ShellState"})
 		}},
 		{"one that changed nothing", func(d *desk) {
 			d.begin(1, "x1", "true")
@@ -70,7 +46,7 @@ func TestWhoseWorkAStateIs(t *testing.T) {
 			d.take("CommandCompleted")
 			d.release(1, "completed")
 			d.take("ShellLeaseReleased")
-			users(d, state("d1"))
+			d.runs("cd", state("d1"))
 			told(d, []string{"ShellState"})
 		}},
 		{"a state that could not be had", func(d *desk) {
@@ -82,12 +58,13 @@ func TestWhoseWorkAStateIs(t *testing.T) {
 			d.release(1, "completed")
 			d.take("ShellLeaseReleased")
 			d.sh.looks = 0
-			users(d, state("d2"))
 			told(d, []string{"ShellState"}, "x1")
+			d.runs("cd", state("d2"))
+			told(d, []string{"ShellState"})
 		}},
 		{"put back by the user", func(d *desk) {
 			lent(d, 1, "x1", state("d1"))
-			if _, err := d.l.UndoShell(d.t.Context()); err != nil {
+			if _, _, err := d.l.UndoShell(d.t.Context(), false); err != nil {
 				d.t.Error(err)
 			}
 			told(d, []string{"ShellState"}, "x1")
@@ -97,7 +74,7 @@ func TestWhoseWorkAStateIs(t *testing.T) {
 			d.drop()
 			d.up()
 			told(d, []string{"ShellState"}, "x1") // it may not have come
-			users(d, state("d2"))
+			d.runs("cd", state("d2"))
 			told(d, []string{"ShellState"})
 			d.drop()
 			d.up()
@@ -108,9 +85,10 @@ func TestWhoseWorkAStateIs(t *testing.T) {
 			d.drop()
 			d.sh.finish(0, state("d1"))
 			d.take()
-			users(d, state("d2"))
+			d.runs("cd", state("d2"))
 			d.up(wire.HeldLease{LeaseID: ref(1).LeaseID, Fence: 1, ExecutionID: "x1"})
-			told(d, []string{"CommandCompleted", "ShellState"}, "x1")
+			d.release(1, "completed")
+			told(d, []string{"CommandCompleted", "ShellLeaseReleased", "ShellState"}, "x1")
 		}},
 		{"a refused one", func(d *desk) {
 			d.acquire(1)
@@ -118,24 +96,18 @@ func TestWhoseWorkAStateIs(t *testing.T) {
 			d.take("ShellLeaseAcquired", "CommandCompleted")
 			d.release(1, "completed")
 			d.take("ShellLeaseReleased")
-			users(d, state("d1"))
+			d.runs("cd", state("d1"))
 			told(d, []string{"ShellState"})
 		}},
 		{"of very many", func(d *desk) {
-			d.sh.looks = time.Hour
-			d.acquire(1)
 			for i := range ranKept + 2 {
-				d.execute(1, fmt.Sprint("x", i), "true")
-				synctest.Wait()
-				d.sh.finish(0, shell.State{})
-				time.Sleep(lookBound)
+				lent(d, i+1, fmt.Sprint("x", i), shell.State{Dir: fmt.Sprint("/", i), Digest: fmt.Sprint("n", i)})
 			}
-			d.release(1, "completed")
-			d.kinds()
-			d.sh.looks = 0
-			users(d, state("d1"))
+			if _, _, err := d.l.UndoShell(d.t.Context(), true); err != nil {
+				d.t.Error(err)
+			}
 			want := []wire.ExecutionID{""}
-			for i := 3; i < ranKept+2; i++ {
+			for i := ranKept - 2; i >= 0; i-- { // the last first
 				want = append(want, wire.ExecutionID(fmt.Sprint("x", i)))
 			}
 			told(d, []string{"ShellState"}, want...)

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"slices"
 	"time"
 
 	"sublet/wire"
@@ -48,7 +49,7 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 		}
 	}
 	if e, ok := m.(wire.EventMessage); ok {
-		if !c.fresh(e) {
+		if !c.fresh(e) || c.endedUnstored(e) {
 			return
 		}
 		l.note(m, false)
@@ -80,7 +81,7 @@ func (c *Conn) moved(r *wire.SessionReply) {
 
 // fresh reports whether an event is new to this client, and takes its number down. After a reconnect the store sends
 // what was missed, and a live event may arrive twice. Live-only chunks carry the number of the last stored event and
-// are always new; so is what has no number.
+// are always new; so is what has no number, and a question: whoever attaches is sent those that are still open.
 func (c *Conn) fresh(e wire.EventMessage) bool {
 	meta := e.Meta()
 	first := meta.Seq
@@ -99,7 +100,8 @@ func (c *Conn) fresh(e wire.EventMessage) bool {
 	defer c.mu.Unlock()
 	seen := c.seen[meta.SessionID]
 	if meta.Seq <= seen {
-		return false
+		_, question := e.(*wire.ConfirmationRequest)
+		return question
 	}
 	if seen > 0 && first > seen+1 {
 		c.log.Warn("events missing", "session", meta.SessionID, "after", seen, "next", first)
@@ -110,6 +112,24 @@ func (c *Conn) fresh(e wire.EventMessage) bool {
 	}
 	c.seen[meta.SessionID] = meta.Seq
 	return true
+}
+
+// endedUnstored reports whether e belongs to a turn whose end was handed on already, without a number, because the daemon
+// could not store it: the end that it stores later says nothing new.
+func (c *Conn) endedUnstored(e wire.EventMessage) bool {
+	meta := e.Meta()
+	if meta.TurnID == "" {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.Contains(c.unstored, meta.TurnID) {
+		return true
+	}
+	if _, end := e.(*wire.AgentComplete); end && meta.Seq == 0 {
+		c.unstored = append(c.unstored, meta.TurnID)
+	}
+	return false
 }
 
 // answer gives m to the call that waits for it.

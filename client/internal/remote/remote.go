@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ const (
 	lastRetry  = 30 * time.Second
 	// stableAfter is how long a link must have lived for its loss to start the back-off anew: a daemon that dies
 	// right after each start is not started once a second for ever.
-	stableAfter = lastRetry
+	stableAfter = firstRetry
 	// cancelBound is how long a cancelled turn may take to report its end: its command is proved ended within 5 s.
 	cancelBound = 7 * time.Second
 	// rouseBound is how long a request waits for a daemon that was stopped and is started for it.
@@ -49,7 +50,8 @@ type Options struct {
 	Session  wire.SessionID
 	AfterSeq int64
 
-	// Handle receives every message that is no reply: events once each and in order, lease messages, notices, errors.
+	// Handle receives every message that is no reply: events once each and in order, lease messages, notices, errors. One
+	// that cannot be read, or whose kind is not known, arrives as a Notice.
 	// Up and Down frame the life of each link; Down also reports a first connection that failed, and then only changes
 	// of the reason; errors.Is(err, ErrStopped) where the daemon was told to stop. All three come from one goroutine, must not wait for a reply of this Conn, and may be nil.
 	Handle func(wire.Message)
@@ -69,17 +71,19 @@ type Conn struct {
 	wake   chan struct{}   // capacity 1: asleep was ended by a request
 	work   sync.WaitGroup
 	done   chan struct{} // closed when no further link will come
+	faults []string      // of the daemon's messages, as the user was shown; the reader's
 
 	mu sync.Mutex
 	// guarded by mu
-	link    *link // nil while disconnected
-	ready   *wire.Ready
-	session wire.SessionInfo
-	want    wire.SessionID           // to attach to at the next handshake; "" = a new session
-	seen    map[wire.SessionID]int64 // number of the last event handed on, by session
-	err     error                    // why the last link ended
-	asleep  bool                     // the daemon was stopped on purpose: look for one, start none
-	rousing chan struct{}            // closed when the attempt that a request ended asleep for is over; nil = none under way
+	link     *link // nil while disconnected
+	ready    *wire.Ready
+	session  wire.SessionInfo
+	want     wire.SessionID           // to attach to at the next handshake; "" = a new session
+	seen     map[wire.SessionID]int64 // number of the last event handed on, by session
+	unstored []wire.TurnID            // whose end came without a number; see endedUnstored
+	err      error                    // why the last link ended
+	asleep   bool                     // the daemon was stopped on purpose: look for one, start none
+	rousing  chan struct{}            // closed when the attempt that a request ended asleep for is over; nil = none under way
 }
 
 func newConn(ctx context.Context, o Options) *Conn {
@@ -308,10 +312,8 @@ func (c *Conn) receive(l *link) error {
 		case err == nil:
 		case wire.Recoverable(err):
 			// One bad message costs itself only.
-			c.log.Warn("message not understood", "err", err)
-			if answer := wire.Reply(err); answer != nil {
-				_ = l.wc.Send(answer) // a link that is gone says so at the next Receive
-			}
+			_ = l.wc.Send(wire.Reply(err)) // a link that is gone says so at the next Receive
+			c.unread(err)
 			continue
 		default:
 			if cause := l.cause(); cause != nil {
@@ -322,6 +324,23 @@ func (c *Conn) receive(l *link) error {
 		l.heard()
 		c.dispatch(l, m)
 	}
+}
+
+// maxUnread bounds how many different faults of the daemon's messages the user is shown.
+const maxUnread = 8
+
+// unread shows the user that something of the daemon's is missing, once for each fault.
+func (c *Conn) unread(err error) {
+	c.log.Warn("message not understood", "err", err)
+	text := err.Error()
+	if c.o.Handle == nil || len(c.faults) == maxUnread || slices.Contains(c.faults, text) {
+		return
+	}
+	c.faults = append(c.faults, text)
+	c.o.Handle(&wire.Notice{
+		Level: "warning", Text: "a message of the daemon cannot be shown: " + text,
+		Hint: "where this program is older than the daemon, leave it and start it again",
+	})
 }
 
 // Close ends the connection: what was queued is sent, within the bound of wire.Conn, and every waiting call returns.

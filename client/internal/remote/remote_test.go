@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -165,6 +166,32 @@ func TestBackOffIsOneSecondDoublingToThirty(t *testing.T) { // N8
 	})
 }
 
+// A link that came up starts the back-off anew, however long it had grown; a daemon that dies as soon as it was reached
+// does not, or it would be started once a second for ever.
+func TestBackOffStartsAnewAfterASuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newDaemon(), &screen{}
+		d.fail(errors.New("nobody there"))
+		c := Keep(t.Context(), options(d, s))
+		time.Sleep(20 * time.Second) // attempts at 0, 1, 3, 7 and 15 s; the next is at 31 s
+		d.fail(nil)
+		wc := <-d.conns
+		var waits []time.Duration
+		for _, lived := range []time.Duration{time.Second, 5 * time.Second, 0, 0, 0, 2 * time.Second} {
+			time.Sleep(lived)
+			wc.Close()
+			lost := time.Now()
+			wc = <-d.conns
+			waits = append(waits, time.Since(lost))
+		}
+		if want := []time.Duration{1e9, 1e9, 2e9, 4e9, 8e9, 1e9}; !slices.Equal(waits, want) {
+			t.Errorf("got waits of %v, want %v", waits, want)
+		}
+		c.Close()
+		wc.Close()
+	})
+}
+
 func TestARequestEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := newDaemon(), &screen{}
@@ -181,6 +208,70 @@ func TestARequestEndsTheWait(t *testing.T) {
 			t.Error("got no connection after a request, want one at once")
 		}
 		(<-d.conns).Close()
+	})
+}
+
+// A message of a kind that this build does not know, or that cannot be read, is answered, and the user is shown that something is
+// missing: once, however often it comes.
+func TestWhatCannotBeReadIsShown(t *testing.T) {
+	theirs, ours := net.Pipe()
+	s := &screen{}
+	o := options(newDaemon(), s)
+	o.Open = func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
+		return wire.NewConn(ours, wire.Options{}), &wire.Ready{}, nil
+	}
+	c, err := Dial(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	d := wire.NewConn(theirs, wire.Options{})
+	defer d.Close()
+	unknown := []byte{0, 0, 0, 7, 0x92, 0xa4, 'N', 'o', 'p', 'e', 0x80}
+	broken := []byte{0, 0, 0, 3, 0xc1, 0xc1, 0xc1}
+	for _, c := range []struct {
+		frame []byte
+		code  string
+	}{{unknown, wire.CodeUnknownKind}, {unknown, wire.CodeUnknownKind}, {broken, wire.CodeInvalidMessage}} {
+		if _, err := theirs.Write(c.frame); err != nil {
+			t.Fatal(err)
+		}
+		if e := mustReceive[*wire.Error](t, d); e.Code != c.code {
+			t.Errorf("answered with %s, want %s", e.Code, c.code)
+		}
+	}
+	mustSend(t, d, &wire.Notice{Text: "last"})
+	var notices []*wire.Notice
+	for end := time.Now().Add(5 * time.Second); len(notices) == 0 || notices[len(notices)-1].Text != "last"; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("got %v", notices)
+		}
+		notices = nil
+		for _, m := range s.messages() {
+			notices = append(notices, m.(*wire.Notice))
+		}
+	}
+	if len(notices) != 3 || notices[0].Level != "warning" || !strings.Contains(notices[0].Text, `unknown kind "Nope"`) || notices[0].Hint == "" || !strings.Contains(notices[1].Text, "payload") {
+		t.Errorf("the user is shown %+v", notices)
+	}
+}
+
+// A question that was open when the client attached is handed on, although its number is not new.
+func TestAnOpenQuestionIsHandedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newDaemon(), &screen{}
+		d.ready.Session.LastSeq = 5
+		o := options(d, s)
+		o.Session, o.AfterSeq = "s1", -1
+		c := Keep(t.Context(), o)
+		wc := <-d.conns
+		mustSend(t, wc, text(4, 4, "old"), &wire.ConfirmationRequest{Event: event(3), ConfirmationID: "q"}, text(6, 6, "new"))
+		synctest.Wait()
+		if got := s.messages(); len(got) != 2 || got[0].Kind() != "ConfirmationRequest" || got[1].(wire.EventMessage).Meta().Seq != 6 {
+			t.Errorf("got %v, want the question and event 6", got)
+		}
+		c.Close()
+		wc.Close()
 	})
 }
 
@@ -232,6 +323,31 @@ func TestReconnectMissesAndRepeatsNothing(t *testing.T) {
 			c.Close()
 			wc.Close()
 		}
+	})
+}
+
+// A turn whose end could not be stored ends once: the end that the daemon stores later, with a number, is not handed on.
+func TestEndStoredLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newDaemon(), &screen{}
+		c, wc := dial(t, d, s)
+		mustSend(t, wc,
+			&wire.TurnStarted{Event: event(1)}, &wire.Error{Event: event(0)}, &wire.AgentComplete{Event: event(0)},
+			&wire.Error{Event: event(2)}, &wire.AgentComplete{Event: event(3)},
+			&wire.TurnStarted{Event: wire.Event{SessionID: "s1", TurnID: "t2", Seq: 4}})
+		synctest.Wait()
+		var kinds []string
+		for _, m := range s.messages() {
+			kinds = append(kinds, m.Kind())
+		}
+		if want := []string{"TurnStarted", "Error", "AgentComplete", "TurnStarted"}; !slices.Equal(kinds, want) {
+			t.Errorf("got %q, want %q", kinds, want)
+		}
+		if got := c.Seen()["s1"]; got != 4 {
+			t.Errorf("got seen %d, want 4", got)
+		}
+		c.Close()
+		wc.Close()
 	})
 }
 

@@ -65,7 +65,7 @@ func (c *Conn) LeaseRun(ctx context.Context, r *wire.LeaseRunRequest, each func(
 	return nil, err
 }
 
-// A DeniedError says that the shell was not lent.
+// A DeniedError reports that the shell was not lent.
 type DeniedError struct{ wire.ShellLeaseDenied }
 
 func (e *DeniedError) Error() string {
@@ -73,10 +73,15 @@ func (e *DeniedError) Error() string {
 	case wire.DeniedNoShell:
 		return "no client lends its shell"
 	case wire.DeniedTimeout:
-		if e.Holder == "" {
+		switch {
+		case e.Why != "":
+			return "the shell was not free in time: " + e.Why
+		case e.Holder == "":
 			return "the shell was not free in time"
 		}
 		return fmt.Sprintf("the shell was not free in time: %s has had it for %v", e.Holder, time.Duration(e.HeldMS)*time.Millisecond)
+	case wire.DeniedBroken:
+		return "the shell was not lent: " + e.Why
 	case wire.DeniedShuttingDown:
 		return "the daemon is stopping"
 	case wire.DeniedUser:
@@ -95,6 +100,8 @@ func (e *DeniedError) Hint() string {
 		return "open a terminal and run `sublet` there; its shell is then lent"
 	case wire.DeniedTimeout:
 		return "wait longer with --wait, or see `sublet lease ls`"
+	case wire.DeniedBroken:
+		return "its window says what to do"
 	}
 	return ""
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-
 	"sublet/wire"
 )
 
@@ -19,24 +17,14 @@ type asked struct {
 	said    bool // printed already
 	cancel  bool // to be cancelled as soon as it begins
 	unsent  bool // there is no daemon yet
-	inShell bool // asked with ? from command mode
-}
-
-// askFailed tells that a question did not reach the daemon.
-type askFailed struct {
-	request wire.RequestID
-	err     error
 }
 
 // askWait bounds how long a question waits for the daemon to come.
 const askWait = 20 * time.Second
 
-// askOverdue says that a question has waited long enough.
-type askOverdue struct{ a *asked }
-
 // ask sends a question with what the user had in front of them, at once or as soon as the daemon is there.
 func (m *model) ask(prompt string) {
-	a := &asked{request: wire.RequestID(wire.NewID()), prompt: prompt, inShell: !m.ai}
+	a := &asked{request: wire.RequestID(wire.NewID()), prompt: prompt}
 	a.message = &wire.AgentRequest{
 		RequestID: a.request, Prompt: prompt,
 		Context: wire.RequestContext{Cwd: wire.OSString(m.shell.Dir()), RecentCommands: slices.Clone(m.recent)},
@@ -48,7 +36,7 @@ func (m *model) ask(prompt string) {
 	m.waiting = append(m.waiting, a)
 	if !m.daemon.Connected() {
 		a.unsent = true
-		m.after(askWait, askOverdue{a})
+		m.after(askWait, func() { m.onAskOverdue(a) })
 		return
 	}
 	m.sendAsk(a, first)
@@ -61,9 +49,9 @@ func (m *model) sendAsk(a *asked, first bool) {
 		a.said = true
 	}
 	daemon := m.daemon
-	m.task(func(ctx context.Context) tea.Msg {
+	m.task(func(ctx context.Context) then {
 		if err := daemon.Ask(ctx, a.message); err != nil {
-			return askFailed{a.request, err}
+			return func() { m.onAskFailed(a, err) }
 		}
 		return nil
 	})
@@ -82,17 +70,12 @@ func (m *model) sendWaiting() {
 func (m *model) giveBack(a *asked) {
 	m.waiting = slices.DeleteFunc(m.waiting, func(o *asked) bool { return o == a })
 	if m.ed.empty() {
-		m.ai = !a.inShell
-		if a.inShell {
-			m.ed.set("?" + a.prompt)
-		} else {
-			m.ed.set(a.prompt)
-		}
+		m.ed.set(a.prompt)
 	}
 	m.dirty = true
 }
 
-// onAskOverdue tells why nobody can be asked.
+// onAskOverdue prints why nobody can be asked.
 func (m *model) onAskOverdue(a *asked) {
 	if a.unsent && slices.Contains(m.waiting, a) {
 		m.fail("no agent can be asked: the daemon is not connected"+detail(m.linkWord), "your shell works without it; sublet doctor says what is wrong")
@@ -100,13 +83,11 @@ func (m *model) onAskOverdue(a *asked) {
 	}
 }
 
-func (m *model) onAskFailed(f askFailed) {
-	for _, a := range m.waiting {
-		if a.request == f.request {
-			m.fail("not asked: "+f.err.Error(), "")
-			m.giveBack(a)
-			return
-		}
+// onAskFailed gives a question back that did not reach the daemon.
+func (m *model) onAskFailed(a *asked, err error) {
+	if slices.Contains(m.waiting, a) {
+		m.fail("not asked: "+err.Error(), "")
+		m.giveBack(a)
 	}
 }
 
@@ -133,24 +114,24 @@ func (m *model) cancelTurn(reason string) {
 	}
 	m.dirty = true
 	daemon := m.daemon
-	m.task(func(ctx context.Context) tea.Msg {
+	m.task(func(ctx context.Context) then {
 		if err := daemon.Cancel(ctx, r); err != nil {
-			return taskFailed{"could not stop it: " + err.Error(), ""}
+			return func() { m.fail("could not stop it: "+err.Error(), "") }
 		}
 		return nil
 	})
 }
 
-// summary of what the agents do now, one line for each, for the live part.
+// working is what the agents do now, one line for each, for the live part.
 func (m *model) working() []string {
 	now := m.now()
-	spin := m.th.accent.Render(m.th.spin(m.spinAt))
+	spin := m.th.accent.Render(m.th.spin(m.spinAt)) + " "
 	var out []string
 	t := m.turn
-	if t != nil && m.lost {
+	switch {
+	case t != nil && m.lost:
 		return []string{m.th.dim.Render(m.th.glyph("· ", "- ") + "the daemon is gone; what came of this is told when it is back")}
-	}
-	if t == nil {
+	case t == nil:
 		for i, a := range m.waiting {
 			word := "asking…"
 			if a.unsent {
@@ -160,36 +141,32 @@ func (m *model) working() []string {
 			} else if i > 0 {
 				word = "next: " + firstLine(visible(a.prompt))
 			}
-			out = append(out, spin+" "+m.th.dim.Render(word))
+			out = append(out, spin+m.th.dim.Render(word))
 		}
 		return out
 	}
+	stop := m.th.dim.Render(" · esc stops")
+	if t.cancel {
+		stop = m.th.warn.Render(" · stopping…")
+	}
+	// How long it takes, and how it is stopped, stand there whatever else there is to say.
+	line := func(who, what string, since time.Time) {
+		end := m.th.dim.Render(" · "+ticking(now.Sub(since))) + stop
+		stop = ""
+		out = append(out, spin+who+m.th.dim.Render(fit(what, max(8, m.w-cells(spin+who+end))))+end)
+	}
 	for _, name := range t.order {
 		s := t.agents[name]
-		if s.phase == "" && len(t.order) > 1 {
-			continue
+		switch {
+		case s.phase == "" && len(t.order) > 1:
+		case name == "" || name == "orchestrator":
+			line("", m.phase(s), t.started)
+		default:
+			line(m.th.agent.Render(visibleLine(name))+" ", m.phase(s), s.since)
 		}
-		line := spin + " "
-		if name != "" && name != "orchestrator" {
-			line += m.th.agent.Render(visibleLine(name)) + " "
-		}
-		line += m.phase(s)
-		if name == "" || name == "orchestrator" {
-			line += m.th.dim.Render(" · " + ticking(now.Sub(t.started)))
-		} else {
-			line += m.th.dim.Render(" · " + ticking(now.Sub(s.since)))
-		}
-		out = append(out, line)
 	}
 	if len(out) == 0 {
-		out = append(out, spin+" "+m.th.dim.Render("thinking · "+ticking(now.Sub(t.started))))
-	}
-	if t.cancel {
-		out[0] += m.th.warn.Render(" · stopping…")
-	} else if m.ai {
-		out[0] += m.th.dim.Render(" · esc stops")
-	} else {
-		out[0] += m.th.dim.Render(" · ctrl+c stops")
+		line("", "thinking", t.started)
 	}
 	for _, a := range m.waiting {
 		out = append(out, m.th.dim.Render("  next: "+firstLine(visible(a.prompt))))
@@ -200,13 +177,15 @@ func (m *model) working() []string {
 // phase says what an agent does, in words.
 func (m *model) phase(s *speaker) string {
 	word := map[string]string{
-		wire.PhaseAnalyzing: "reading", wire.PhasePlanning: "planning", wire.PhaseGenerating: "thinking", wire.PhaseExecuting: "working",
+		wire.PhaseAnalyzing: "reading", wire.PhasePlanning: "planning", wire.PhaseExecuting: "working",
 	}[s.phase]
 	if word == "" {
 		word = "thinking"
 	}
 	running := slices.ContainsFunc(m.live, func(c *card) bool { return c.agent == s.name })
 	switch {
+	case s.phase == wire.PhaseWaiting:
+		word = visibleLine(firstLine(s.message))
 	case running: // its card says what
 	case s.reasoning != "":
 		lines := strings.Split(strings.TrimSpace(s.reasoning), "\n")
@@ -214,5 +193,5 @@ func (m *model) phase(s *speaker) string {
 	case s.message != "":
 		word = visibleLine(firstLine(s.message))
 	}
-	return m.th.dim.Render(word)
+	return word
 }

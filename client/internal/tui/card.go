@@ -42,6 +42,8 @@ type card struct {
 	notes     []string
 	why       string // why it was refused
 	keyboard  string // why the program has the keyboard
+	asked     bool   // it asked for the keyboard at any time
+	taken     bool   // the user took the shell back from it
 	handed    int    // lines of out when it last gave the keyboard back
 	shellSaid bool   // LeasedEnded came
 	waits     bool   // has not begun
@@ -206,7 +208,11 @@ func (c *card) verdict(th *theme) (mark string, parts []string) {
 		}
 	case wire.StatusCancelled:
 		mark = th.warn.Render(th.glyph("■", "#"))
-		parts = append(parts, th.warn.Render("cancelled"))
+		word := "cancelled"
+		if c.taken {
+			word = "you took your shell back"
+		}
+		parts = append(parts, th.warn.Render(word))
 	case wire.StatusTimeout:
 		mark = th.bad.Render(th.glyph("✗", "x"))
 		parts = append(parts, th.bad.Render("timed out"))
@@ -252,9 +258,7 @@ func (c *card) text() string {
 		switch note := text[at:]; {
 		case strings.HasPrefix(note, "[exit code ") && c.exit != nil, note == "[no output]",
 			strings.HasPrefix(note, "[ended: ") && (c.status == wire.StatusCancelled || c.status == wire.StatusTimeout),
-			note == "[cancelled]" && c.status == wire.StatusCancelled, note == "[ended by "+c.signal+"]", strings.HasPrefix(note, "[now in ") && c.leased,
-			strings.HasPrefix(note, "[ran in ") && c.leased,
-			strings.HasPrefix(note, "[the program asked for the keyboard") && c.leased: // the user did that
+			note == "[cancelled]" && c.status == wire.StatusCancelled, note == "[ended by "+c.signal+"]":
 			text = strings.TrimRight(text[:at], "\n ")
 			continue
 		}

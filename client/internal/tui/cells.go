@@ -1,8 +1,10 @@
 package tui
 
 import (
+	"io"
 	"strings"
 
+	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 )
 
@@ -38,63 +40,24 @@ func pad(s string, width int) string {
 // wrap breaks s at spaces, and where it must inside words, into lines of at most width cells. Styles that are open at a
 // break are closed there and opened again on the next line, so that each line stands for itself.
 func wrap(s string, width int) []string {
-	if width < 1 {
-		width = 1
-	}
-	if cells(s) <= width && strings.IndexByte(s, '\n') < 0 {
-		return []string{s}
-	}
-	return standalone(strings.Split(ansi.Wrap(s, width, ""), "\n"))
+	return standalone(ansi.Wrap(s, max(1, width), ""))
 }
 
 // hardwrap breaks s into lines of at most width cells, wherever they end.
 func hardwrap(s string, width int) []string {
-	if width < 1 {
-		width = 1
-	}
-	if cells(s) <= width && strings.IndexByte(s, '\n') < 0 {
-		return []string{s}
-	}
-	return standalone(strings.Split(ansi.Hardwrap(s, width, true), "\n"))
+	return standalone(ansi.Hardwrap(s, max(1, width), true))
 }
 
 // standalone closes the styles open at the end of each line and opens them again on the next.
-func standalone(lines []string) []string {
-	open := ""
-	for i, l := range lines {
-		if open == "" && strings.IndexByte(l, '\x1b') < 0 {
-			continue
-		}
-		carried := open
-		for rest := l; ; {
-			at := strings.Index(rest, "\x1b[")
-			if at < 0 {
-				break
-			}
-			rest = rest[at:]
-			end := 2
-			for end < len(rest) && (rest[end] < 0x40 || rest[end] > 0x7e) {
-				end++
-			}
-			if end == len(rest) {
-				break
-			}
-			if seq := rest[:end+1]; rest[end] == 'm' {
-				if seq == "\x1b[m" || seq == "\x1b[0m" {
-					open = ""
-				} else {
-					open += seq
-				}
-			}
-			rest = rest[end+1:]
-		}
-		l = carried + l
-		if open != "" {
-			l += "\x1b[m"
-		}
-		lines[i] = l
+func standalone(s string) []string {
+	if strings.IndexByte(s, '\x1b') >= 0 && strings.IndexByte(s, '\n') >= 0 {
+		var b strings.Builder
+		w := lipgloss.NewWrapWriter(&b)
+		_, _ = io.WriteString(w, s)
+		_ = w.Close()
+		s = b.String()
 	}
-	return lines
+	return strings.Split(s, "\n")
 }
 
 // lastLines returns the last n of lines.

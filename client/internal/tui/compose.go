@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// compose makes the picture of the live part. From the top: what agents say and do now, then the line being written or
-// the question that must be answered first, then what belongs to that line.
+// compose makes the picture of the live part. From the top: what agents say and do now and who has the shell, then the
+// question being written or the one that must be answered first, then what belongs to that.
 func (m *model) compose() {
-	if m.held() || m.w < 1 || m.h < 1 {
+	if !m.own.has || m.held() || m.w < 1 || m.h < 1 {
 		return
 	}
 	m.paint.set(m.picture())
@@ -26,19 +26,12 @@ func (m *model) picture() frame {
 	return frame{lines: lines, row: row + len(above), col: col}
 }
 
-// input is the lower part: question, list to choose from, or the line with what hangs on it.
+// input is the lower part: a question of an agent's, a list to choose from, or the line with what hangs on it.
 func (m *model) input(room int) (lines []string, row, col int) {
-	if r := m.userRun; r != nil { // which waits: no key is for anything else
-		v := &m.view
-		v.text, v.pos, v.ghost, v.prompt, v.more = r.text, len(r.text), "", m.shellPrompt(), m.th.dim.Render("> ")
-		lines, row, col = v.Render(m.w, max(1, room-2))
-		lines = append(slices.Clone(lines), wrap(m.th.dim.Render("ending that command: your line runs when it has ended"), m.w)...)
-		return lines[:min(len(lines), max(room, row+1))], row, col
-	}
 	if q := m.question(); q != nil {
 		armed := m.ready(q)
 		lines, row, col = q.Render(&m.th, m.w, max(6, room), len(m.questions), armed)
-		if m.ed.empty() {
+		if m.ed.empty() || !m.own.ai {
 			return lines, row, col
 		}
 		kept := m.th.dim.Render(fit("  your line waits: "+firstLine(visible(m.ed.text)), m.w))
@@ -48,41 +41,35 @@ func (m *model) input(room int) (lines []string, row, col int) {
 		return m.picker.Render(&m.th, m.w, room)
 	}
 	v := &m.view
-	v.text, v.pos, v.ghost = m.ed.text, m.ed.pos, ""
-	v.more = m.th.dim.Render("> ")
+	v.text, v.pos, v.ghost, v.prompt, v.more = m.ed.text, m.ed.pos, "", "", "  "
+	var after []string
 	switch {
-	case m.search != nil:
-		s := m.search
-		label := "search: "
-		if s.failed {
-			label = "not found: "
+	case m.own.insert != "":
+		v.text, v.pos, v.prompt = m.own.insert, len(m.own.insert), m.th.dim.Render("$ ")
+		after = wrap(m.th.dim.Render("ending that command: your line runs when it has ended"), m.w)
+	case !m.own.ai: // what the shell gets when it is free
+		v.text, v.pos = m.ahead, len(m.ahead)
+		if m.ahead == "" && len(m.hint) == 0 {
+			return []string{""}, 0, 0
 		}
-		v.prompt = m.th.dim.Render("("+label) + visibleLine(s.query) + m.th.dim.Render(") ")
-	case m.ai:
-		v.prompt = m.th.accent.Render(">") + " "
-		v.more = "  "
+		v.prompt = m.th.dim.Render("typed for your shell: ")
+	default:
+		mark := ">"
+		if m.own.once {
+			mark = "?"
+		}
+		v.prompt = m.th.accent.Render(mark) + " "
 		if m.ed.empty() && m.turn == nil && len(m.waiting) == 0 {
 			v.ghost = m.th.dim.Render("ask an agent · tab: shell · /help")
 		}
-	default:
-		v.prompt = m.shellPrompt()
+		after = m.slashList(room - 2)
 	}
 	lines, row, col = v.Render(m.w, max(1, room-2))
-	lines = slices.Clone(lines)
-	if m.comp != nil {
-		// Under the part of the word that is shown: of a path, its last.
-		word := m.ed.text[:min(m.comp.from, len(m.ed.text))] + m.comp.before[:strings.LastIndexByte(m.comp.before, '/')+1]
-		start := cells(firstLineOf(word))
-		lead := 0
-		if !strings.Contains(m.ed.text, "\n") {
-			lead = cells(v.prompt[strings.LastIndexByte(v.prompt, '\n')+1:])
-		}
-		lines = append(lines, m.comp.Render(&m.th, m.w, room-len(lines), (lead+start)%max(1, m.w))...)
-	}
+	lines = append(slices.Clone(lines), after...)
 	for _, h := range m.hint {
 		lines = append(lines, wrap(h, m.w)...)
 	}
-	if m.ai && m.comp == nil && m.hint == nil && room > 6 {
+	if m.own.ai && len(after) == 0 && m.hint == nil && room > 6 {
 		if f := m.footer(); f != "" {
 			lines = append(lines, f)
 		}
@@ -90,17 +77,14 @@ func (m *model) input(room int) (lines []string, row, col int) {
 	return lines[:min(len(lines), max(room, row+1))], row, col
 }
 
-// firstLineOf is the last line of s: where the cursor's word stands.
-func firstLineOf(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
-
 // footer says in one quiet line what an answer will come from.
 func (m *model) footer() string {
 	var parts []string
 	if m.policy != "" {
 		parts = append(parts, m.policy+" mode")
 	}
-	if len(m.models) > 0 {
-		parts = append(parts, visibleLine(m.models[0].Name))
+	if m.answers != "" {
+		parts = append(parts, visibleLine(m.answers))
 	}
 	if m.use.Window > 0 && m.use.Used > 0 {
 		parts = append(parts, "context "+itoa(int((100*m.use.Used+m.use.Window-1)/m.use.Window))+"%")
@@ -123,11 +107,11 @@ func (m *model) above(room int) []string {
 		return nil
 	}
 	var work []string
-	if m.question() == nil {
+	if m.question() == nil && (m.own.ai || !m.own.leased) {
 		work = m.working()
 	}
-	if line := m.shellLine(); line != "" {
-		work = append(work, line)
+	if bar := m.leaseBar(); bar != "" {
+		work = append(work, bar)
 	}
 	for i, l := range work {
 		work[i] = fit(l, m.w)
@@ -176,7 +160,7 @@ func (m *model) above(room int) []string {
 	if len(work) > 0 && len(out)+len(work) < room && (shownKind == kindText || shownKind == kindEcho) {
 		out = append(out, "")
 	}
-	if len(work) == 0 && len(out) == 0 && m.question() == nil && m.lastKind != kindNone && m.lastKind != kindShell && m.lastKind != kindNote && m.h > 8 {
+	if m.own.ai && len(work) == 0 && len(out) == 0 && m.question() == nil && m.lastKind != kindNone && m.lastKind != kindShell && m.lastKind != kindNote && m.h > 8 {
 		out = append(out, "") // the prompt stands off from what agents said
 	}
 	if m.question() != nil && room > len(out) && (len(out) > 0 || m.lastKind != kindNone && m.lastKind != kindShell) {
@@ -185,8 +169,8 @@ func (m *model) above(room int) []string {
 	return append(out, work...)
 }
 
-// waits tells that the i-th running card has not begun: an agent's calls of bash run one after the other, and while one of
-// them is asked about nothing does.
+// waits reports whether the i-th running card has not begun: an agent's calls of bash run one after the other, and none
+// of them while one is asked about.
 func (m *model) waits(i int) bool {
 	c := m.live[i]
 	if c.tool != "bash" || c.leased || c.out.total > 0 {
@@ -197,49 +181,6 @@ func (m *model) waits(i int) bool {
 		return true
 	}
 	return slices.ContainsFunc(m.questions, func(q *confirm) bool { return q.req.Agent == c.agent && q.req.ExecutionID != c.id })
-}
-
-// shellLine says who has the shell and for how long, and who waits for it and for what: "" while nobody waits. What the
-// holder runs stands in its card.
-func (m *model) shellLine() string {
-	const purposeWidth = 24
-	var names, full []string
-	for _, name := range m.lending.Waiting {
-		names, full = append(names, visibleLine(name)), append(full, visibleLine(name))
-	}
-	for _, w := range m.queue.Waiting {
-		name := visibleLine(w.Agent)
-		names = append(names, name)
-		if w.Purpose != "" {
-			name += " (" + fit(visibleLine(firstLine(w.Purpose)), purposeWidth) + ")"
-		}
-		full = append(full, name)
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	line := "  " + visibleLine(firstOf(m.lending.Holder, "nobody")) + " has your shell"
-	if !m.lending.Since.IsZero() {
-		line += ", " + ticking(m.now().Sub(m.lending.Since))
-	}
-	waiting := line + " · waiting: "
-	room := m.w - cells(waiting)
-	some := func(of []string, n int) string {
-		s := strings.Join(of[:n], ", ")
-		if rest := m.queue.More + len(of) - n; rest > 0 {
-			s += " and " + itoa(rest) + " more"
-		}
-		return s
-	}
-	for n := len(full); n > 0; n-- { // as many as there is room for
-		if s := some(full, n); cells(s) <= room {
-			return m.th.dim.Render(waiting + s)
-		}
-	}
-	if s := some(names, 1); cells(s) <= room {
-		return m.th.dim.Render(waiting + s)
-	}
-	return m.th.dim.Render(fit(line+" · waiting: "+itoa(len(names)+m.queue.More), m.w))
 }
 
 // liveText is what agents have said and done and is not printed yet.

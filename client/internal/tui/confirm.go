@@ -10,8 +10,8 @@ import (
 )
 
 // armDelay is how long a question must have been on the screen, and no key been typed, before a key can answer it: what
-// was typed towards something else is no answer (T3n).
-const armDelay = 400 * time.Millisecond
+// was typed towards something else is no answer.
+const armDelay = 300 * time.Millisecond
 
 // confirm is one question. The answer is no until the user chooses otherwise.
 type confirm struct {
@@ -74,7 +74,7 @@ func (c *confirm) options() []option {
 	return o
 }
 
-// armed tells that a key typed now is an answer, the last one before it having been typed at lastKey.
+// armed reports whether a key typed now is an answer, the last one before it having been typed at lastKey.
 func (c *confirm) armed(now, lastKey time.Time) bool {
 	return c.live || !c.shown.IsZero() && now.Sub(c.shown) >= armDelay && now.Sub(lastKey) >= armDelay
 }
@@ -360,10 +360,9 @@ func (c *confirm) take(key string) *wire.ConfirmationResponse {
 		c.step, c.choice = stepGrant, 0
 	case optComment:
 		c.step = stepComment
-		c.edit.reset()
+		c.edit = editor{}
 	case optEdit:
 		c.step = stepEdit
-		c.edit.reset()
 		c.edit.set(string(c.req.Command))
 	}
 	return nil
@@ -403,8 +402,8 @@ func (c *confirm) answer(decision string, grant *wire.Grant) *wire.ConfirmationR
 	return &wire.ConfirmationResponse{ConfirmationID: c.req.ConfirmationID, Decision: decision, Grant: grant}
 }
 
-// outcome is the line that stays in the scrollback once a question is settled; now tells that it happens just now, and
-// is not told again.
+// outcome is the line that stays in the scrollback once a question is settled; now: it happens just now, and
+// not in a replay.
 func (c *confirm) outcome(th *theme, r *wire.ConfirmationResolved, width int, now bool) string {
 	subject := firstLine(visible(string(c.req.Command)))
 	if subject == "" {

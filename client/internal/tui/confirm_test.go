@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,32 +10,42 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"sublet/lease/shell"
 	"sublet/wire"
 )
 
-// bench is a model without a terminal, with a clock of its own.
+// desk is a model in AI mode without a terminal, with a clock of its own.
 type desk struct {
 	*model
 	clock time.Time
 	d     *fakeDaemon
 	sh    *fakeShell
-	ran   []tea.Msg
+	out   *termScreen
+	due   []timer
+}
+
+type timer struct {
+	at time.Time
+	f  then
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	s := newTermScreen(80, 24)
-	d := &desk{clock: time.Unix(1_000_000, 0), d: &fakeDaemon{}, sh: newFakeShell()}
+	d := &desk{clock: time.Unix(1_000_000, 0), d: &fakeDaemon{}, sh: newFakeShell(), out: s}
 	th := testTheme()
 	now := func() time.Time { return d.clock }
 	run := newTasks(t.Context(), func(v any) { t.Errorf("panic in a task: %v", v) })
 	t.Cleanup(func() { run.close(time.Second) })
 	d.model = &model{
-		opt: Options{now: now, size: nil}, daemon: d.d, shell: d.sh, th: *th, md: &markdown{profile: th.profile},
-		paint: newPainter(s, 80, 24, th), keys: &keyboard{now: now}, run: run, inbox: newInbox(), now: now, w: 80, h: 24,
-		cards: map[wire.ExecutionID]*card{}, linked: true, session: wire.SessionInfo{ID: "s1"}, prompt: "$ ",
+		opt: Options{now: now, size: func() (shell.Size, bool) { return shell.Size{}, false }}, log: slog.New(slog.DiscardHandler),
+		daemon: d.d, shell: d.sh, th: *th, md: &markdown{profile: th.profile},
+		paint: newPainter(s, 80, 24, th), run: run, inbox: newInbox(), now: now, w: 80, h: 24,
+		cards: map[wire.ExecutionID]*card{}, linked: true, session: wire.SessionInfo{ID: "s1"}, own: owner{ai: true, taken: true, has: true},
 	}
-	d.expansions = &expansions{shell: d.sh, run: run, inbox: d.inbox}
+	d.keys = &keyboard{now: now, to: toUs, answer: func(b []byte) { _ = d.sh.Answer(b) }, shell: func(b []byte) { _ = d.sh.Keys(b) }}
+	d.after = func(by time.Duration, f then) { d.due = append(d.due, timer{d.clock.Add(by), f}) }
+	d.paint.take()
 	return d
 }
 
@@ -54,7 +66,6 @@ func (d *desk) settleCmd(cmd tea.Cmd) {
 			d.settleCmd(c)
 		}
 	default:
-		d.ran = append(d.ran, msg)
 		d.send(msg)
 	}
 }
@@ -79,11 +90,32 @@ func (d *desk) key(names ...string) {
 		default:
 			k.Code, k.Text = []rune(n)[0], n
 		}
-		d.send(keyEvent{k, make(chan struct{})})
+		d.send(&keyEvent{msg: k, done: make(chan struct{})})
 	}
 }
 
-func (d *desk) wait(by time.Duration) { d.clock = d.clock.Add(by) }
+// wait lets time pass, with what has to be done when.
+func (d *desk) wait(by time.Duration) {
+	end := d.clock.Add(by)
+	for {
+		next := -1
+		for i, t := range d.due {
+			if !t.at.After(end) && (next < 0 || t.at.Before(d.due[next].at)) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		t := d.due[next]
+		d.due = slices.Delete(d.due, next, next+1)
+		if t.at.After(d.clock) {
+			d.clock = t.at
+		}
+		d.send(t.f)
+	}
+	d.clock = end
+}
 
 func (d *desk) askTwo() {
 	a, b := testQuestion(), testQuestion()
@@ -96,7 +128,7 @@ func (d *desk) resolve(id wire.ConfirmationID, decision string) {
 	d.send(&wire.ConfirmationResolved{ConfirmationID: id, Decision: decision, By: "client sublet 1"})
 }
 
-// T3n: what was typed before or right after the question came is no answer, and is not lost.
+// What was typed before or right after the question came is no answer, and is not lost.
 func TestTypeAheadIsNoAnswer(t *testing.T) {
 	d := newDesk(t)
 	d.wait(time.Hour)
@@ -175,7 +207,7 @@ func TestSentenceIsNoAnswer(t *testing.T) {
 	}
 }
 
-// T3n: a typed yes is one answer and leaves nothing in the line; what is typed right after it is the next question, and
+// A typed yes is one answer and leaves nothing in the line; what is typed right after it is the next question, and
 // not a letter of it is lost (it was swallowed for as long as the typing went on).
 func TestTypedRightAfterAnAnswer(t *testing.T) {
 	for _, tc := range []struct {
@@ -283,7 +315,7 @@ func TestQuestionElsewhere(t *testing.T) {
 	}
 }
 
-// T2g: while a question is on the screen the keyboard does not go over to an agent's program, and it goes over only
+// While a question is on the screen the keyboard does not go over to an agent's program, and it goes over only
 // when nobody has typed for a moment.
 func TestHandOverWaitsForQuestionAndTyping(t *testing.T) {
 	d := newDesk(t)
@@ -291,54 +323,41 @@ func TestHandOverWaitsForQuestionAndTyping(t *testing.T) {
 	d.send(leasedStart("x1", "sudo make install"))
 	d.askTwo()
 	d.send(leasedKeyboard("x1", "password"))
-	if d.hand == nil || d.hand.on || d.keys.routed() {
+	if d.hand == nil || d.hand.on || d.keys.routed() == toProgram {
 		t.Fatal("the keyboard went over although a question is on the screen")
 	}
 	d.resolve("c1", wire.DecisionDeny)
 	d.key("l")
 	d.resolve("c2", wire.DecisionDeny)
-	if d.hand.on || d.keys.routed() {
+	if d.hand.on || d.keys.routed() == toProgram {
 		t.Fatal("the keyboard went over in the middle of typing")
 	}
 	d.key("s")
 	d.wait(handQuiet - time.Millisecond)
-	d.send(handRetry{})
 	if d.hand.on {
 		t.Fatal("the keyboard went over too early")
 	}
 	d.wait(time.Millisecond)
-	d.send(handRetry{})
-	if !d.hand.on || !d.keys.routed() {
+	if !d.hand.on || d.keys.routed() != toProgram {
 		t.Fatal("the keyboard did not go over")
 	}
 	if d.ed.text != "ls" {
 		t.Errorf("line: got %q, want ls: keys typed before stay in the editor", d.ed.text)
 	}
 	d.send(leasedEnd("x1", 0))
-	if d.held() || d.keys.routed() {
+	if d.held() || d.keys.routed() == toProgram {
 		t.Error("the keyboard did not come back")
 	}
 }
 
-// T2g: a password that sudo refused was typed once more before sudo asked again: it went to the editor, with the Enter to the
+// A password that sudo refused was typed once more before sudo asked again: it went to the editor, with the Enter to the
 // model. The keyboard stays the command's until it ends, or has asked for nothing and was typed nothing for long.
 func TestHandOverLingers(t *testing.T) {
 	for _, why := range []string{"password", "input", "screen"} {
 		d := newDesk(t)
 		var typed []byte
-		d.keys.program = func(p []byte) error {
-			typed = append(typed, p...)
-			return nil
-		}
+		d.keys.answer = func(p []byte) { typed = append(typed, p...) }
 		d.wait(time.Hour)
-		over := func() {
-			t.Helper()
-			h := d.hand
-			if h == nil {
-				t.Fatalf("%s: the keyboard is the editor's", why)
-			}
-			d.send(handOver{h})
-		}
 		d.send(leasedStart("x1", "sudo make install"))
 		d.send(leasedKeyboard("x1", why))
 		d.keys.feed([]byte("one"))
@@ -353,31 +372,26 @@ func TestHandOverLingers(t *testing.T) {
 			t.Errorf("%s: not asked, the program got %q", why, typed)
 		}
 		d.wait(handLinger - time.Second) // less than that behind the last key
-		over()
 		d.send(leasedKeyboard("x1", why))
 		d.keys.feed([]byte("three"))
 		if string(typed) != "onetwothree" {
 			t.Errorf("%s: asked again, the program got %q", why, typed)
 		}
 		d.wait(2 * handLinger)
-		over()
-		if d.hand == nil || !d.keys.routed() {
+		if d.hand == nil || d.keys.routed() != toProgram {
 			t.Fatalf("%s: the keyboard was taken from a program that asks", why)
 		}
 		d.send(leasedKeyboard("x1", ""))
 		d.wait(handLinger - time.Millisecond)
-		over()
 		d.wait(time.Millisecond)
-		over()
-		if d.hand != nil || d.held() || d.keys.routed() || d.ed.text != "" {
+		if d.hand != nil || d.held() || d.keys.routed() != toUs || d.ed.text != "" {
 			t.Errorf("%s: the keyboard did not come back: line %q", why, d.ed.text)
 		}
 		d.send(leasedKeyboard("x1", "input"))
 		d.wait(handLinger)
-		d.send(handRetry{})
 		d.send(leasedKeyboard("x1", ""))
 		d.send(leasedEnd("x1", 0))
-		if d.held() || d.keys.routed() {
+		if d.held() || d.keys.routed() == toProgram {
 			t.Errorf("%s: the command has ended, and has the keyboard", why)
 		}
 	}
@@ -404,10 +418,7 @@ func TestCardWaitsForTheShell(t *testing.T) {
 			end.Changed = "cd /tmp"
 			d.send(end)
 		} else {
-			d.send(overdue{d.cards["x1"]})
-			for _, c := range d.kept {
-				d.send(overdue{c})
-			}
+			d.wait(shellWord)
 		}
 		printed := strings.Join(d.paint.prints, "\n")
 		card, text := strings.Index(printed, "cd /tmp"), strings.Index(printed, "There.")

@@ -2,7 +2,7 @@ package tui
 
 import "strings"
 
-// looksLikeDiff tells that text is a unified diff.
+// looksLikeDiff reports whether text is a unified diff.
 func looksLikeDiff(text string) bool {
 	return strings.HasPrefix(text, "--- ") || strings.HasPrefix(text, "@@ ") || strings.HasPrefix(text, "diff --git ") ||
 		(strings.Contains(text, "\n--- ") && strings.Contains(text, "\n+++ ") && strings.Contains(text, "\n@@ "))

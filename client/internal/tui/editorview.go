@@ -8,7 +8,7 @@ import (
 
 // editorView lays a prompt and the text behind it out in cells.
 type editorView struct {
-	prompt string // may have several lines, colours, and zero-width sequences such as titles and marks
+	prompt string // one line, which ends in the default style
 	text   string
 	pos    int
 	ghost  string // shown faintly behind the text
@@ -41,23 +41,15 @@ func (v *editorView) Render(width, height int) (lines []string, row, col int) {
 
 func (v *editorView) layout(width int) {
 	v.lines = v.lines[:0:0]
-	prompt := strings.Split(strings.ReplaceAll(v.prompt, "\r\n", "\n"), "\n")
-	for _, l := range prompt[:len(prompt)-1] {
-		v.lines = append(v.lines, hardwrap(l, width)...)
-	}
-	last := hardwrap(prompt[len(prompt)-1], width)
-	v.lines = append(v.lines, last[:len(last)-1]...)
 	var line strings.Builder
-	line.WriteString(last[len(last)-1])
-	col := cells(last[len(last)-1])
+	prompt := fit(v.prompt, width-1)
+	line.WriteString(prompt)
+	col := cells(prompt)
 	v.row, v.col = -1, 0
 	next := func() {
 		v.lines = append(v.lines, line.String())
 		line.Reset()
 		col = 0
-	}
-	if col >= width {
-		next()
 	}
 	state := -1
 	for rest, at := v.text, 0; ; {
@@ -98,8 +90,5 @@ func (v *editorView) layout(width int) {
 	}
 	if line.Len() > 0 || len(v.lines) <= v.row {
 		v.lines = append(v.lines, line.String())
-	}
-	if strings.IndexByte(v.prompt, '\x1b') >= 0 {
-		v.lines = standalone(v.lines) // a prompt may leave a colour on for what is typed
 	}
 }

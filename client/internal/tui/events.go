@@ -92,6 +92,8 @@ func (m *model) onWire(msg wire.Message) {
 		m.onNotice(e)
 	case *wire.Error:
 		m.onError(e)
+	default:
+		m.log.Debug("nothing is shown of a message", "kind", msg.Kind())
 	}
 }
 
@@ -103,14 +105,26 @@ func (m *model) onReady(r *wire.Ready) {
 	}
 	m.session = r.Session
 	m.models, m.policy = r.Models, r.Mode
+	if len(m.models) > 0 {
+		m.answers = m.models[0].Name
+	}
 	if m.greeted || len(r.Models) == 0 {
 		return
 	}
 	m.greeted = true
 	if use := r.Models[0]; use.ProviderKind == "offline" {
-		m.note("agents use the built-in offline model: everyday jobs by rules, no network. A real one: " + visibleLine(m.opt.connectLine()))
+		m.quietly("agents use the built-in offline model: everyday jobs by rules, no network. A real one: " + visibleLine(m.opt.connectLine()))
 	} else {
-		m.note("agents use " + visibleLine(use.Name))
+		m.quietly("agents use " + visibleLine(use.Name))
+	}
+}
+
+// quietly prints a note in AI mode, now or when it begins: it is not worth the user's prompt.
+func (m *model) quietly(text string) {
+	if m.own.ai {
+		m.note(text)
+	} else {
+		m.later = append(m.later, text)
 	}
 }
 
@@ -144,7 +158,7 @@ func (m *model) onTurn(e *wire.TurnStarted) {
 	}
 	t := m.turnOf(e.Meta())
 	t.prompt, t.bare = e.Prompt, strings.TrimSpace(e.Prompt) == ""
-	m.answers(e.Model)
+	m.answers = firstOf(e.Model, m.answers)
 	said := false
 	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
 		if a.request != e.RequestID || e.RequestID == "" {
@@ -161,19 +175,6 @@ func (m *model) onTurn(e *wire.TurnStarted) {
 	if t.cancel {
 		m.cancelTurn("stopped by the user")
 	}
-}
-
-// answers moves the model that answers to the front: the settings may have changed since the handshake.
-func (m *model) answers(name string) {
-	if name == "" || len(m.models) > 0 && m.models[0].Name == name {
-		return
-	}
-	use := wire.ModelInfo{Name: name, Loaded: true}
-	if i := slices.IndexFunc(m.models, func(i wire.ModelInfo) bool { return i.Name == name }); i >= 0 {
-		use = m.models[i]
-	}
-	rest := slices.DeleteFunc(slices.Clone(m.models), func(i wire.ModelInfo) bool { return i.Name == name })
-	m.models = append([]wire.ModelInfo{use}, rest...)
 }
 
 // echo prints a question.
@@ -302,7 +303,10 @@ func (m *model) onResult(e *wire.CommandResult) {
 	if e.Command != "" {
 		k.command = string(e.Command)
 	}
-	k.status, k.output = e.Status, e.Output
+	k.status = e.Status
+	if !k.shellSaid {
+		k.output = e.Output
+	}
 	k.files = k.files[:0]
 	for _, f := range e.FilesModified {
 		k.files = append(k.files, string(f))
@@ -313,7 +317,7 @@ func (m *model) onResult(e *wire.CommandResult) {
 	if e.DurationMS > 0 {
 		k.took = time.Duration(e.DurationMS) * time.Millisecond
 	}
-	if e.Truncated != nil {
+	if e.Truncated != nil && !k.shellSaid {
 		k.cut, k.spool = e.Truncated.Bytes, string(e.Truncated.SpoolPath)
 	}
 	if k.leased && !k.shellSaid && e.Status != wire.StatusDenied {
@@ -324,12 +328,12 @@ func (m *model) onResult(e *wire.CommandResult) {
 	delete(m.cards, e.ExecutionID)
 }
 
-// onUserCommand shows, when a session is replayed, what the user ran in it. What ran just now is on the screen.
+// onUserCommand shows what the user ran in another window of the session, or before it was resumed. What ran here is on the
+// screen.
 func (m *model) onUserCommand(e *wire.CommandResult) {
-	for _, r := range m.recent {
-		if r.StartedAtMS == e.StartedAtMS && r.Command == e.Command {
-			return
-		}
+	if m.reported[e.ExecutionID] {
+		delete(m.reported, e.ExecutionID)
+		return
 	}
 	line := m.th.dim.Render("$ ") + visibleLine(string(e.Command))
 	if end := describeExit(&m.th, e.ExitCode, time.Duration(e.DurationMS)*time.Millisecond); end != "" {

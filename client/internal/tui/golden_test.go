@@ -191,7 +191,7 @@ func TestEditorViewGolden(t *testing.T) {
 		for _, text := range []string{
 			"", "ls -la", "echo " + strings.Repeat("wide 漢字 ", 12), "for i in 1 2 3\ndo echo $i\ndone", "tab\there \x1b \u202e",
 		} {
-			v := editorView{prompt: "\x1b]0;title\a\x1b[32mu@box\x1b[m:~/src\n$ ", text: text, pos: len(text), more: "> "}
+			v := editorView{prompt: "\x1b[36m>\x1b[m ", text: text, pos: len(text), more: "  "}
 			lines, row, col := v.Render(s.w, s.h)
 			fits(t, "editor "+s.name, lines, s.w, s.h)
 			out = append(out, lines...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,115 +22,261 @@ import (
 
 func TestMain(m *testing.M) {
 	// The regular expressions of the highlighter keep a clock, which ends by itself a second after its last use.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+	// bubbletea's ReleaseTerminal waits half a second for a reader that there is not.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"),
+		goleak.IgnoreAnyFunction("charm.land/bubbletea/v2.(*Program).waitForReadLoop"))
 }
 
-// fakeShell answers like a shell would; run decides what a command does.
+// fakeShell behaves like the user's shell with its line editor: it echoes what is typed, runs a line at Enter (run decides what
+// that does), and gives its editor and its screen away.
 type fakeShell struct {
-	mu       sync.Mutex
-	ran      []string
-	typed    []byte
-	typedNow []byte // since the last command took it
-	lending  lender.Lending
-	taken    int
-	undone   string
-	undo     func()
-	dir      atomic.Value // string
-	editing  string       // of set -o
-	prompts  int          // how often it was asked for
-	boom     atomic.Bool
-	exited   chan struct{}
-	status   int
+	output func([]byte)
+	event  func(any)
+	queue  chan any // output and events, in order
+	flush  sync.WaitGroup
+	user   sync.Mutex // held by who takes or gives the editor
 
-	run      func(ctx context.Context, text string, out func([]byte)) (shell.Result, error)
-	complete func(line string, cursor int) (int, []shell.Completion, error)
-	prompt   func(ctx context.Context) (shell.Prompt, error)
-	input    chan []byte // what is typed while a command runs
+	mu sync.Mutex
+	// Guarded by mu.
+	line    []byte
+	kept    []byte // typed while the editor is held
+	running bool
+	held    bool // for a borrower
+	taken   bool // the screen is
+	changed chan struct{}
+	ran     []string
+	typed   []byte // all that came by Keys
+	answer  []byte // all that came by Answer
+	input   []byte // of that, what came while a command of the user's ran
+	steps   []string
+	sizes   []shell.Size
+	lending lender.Lending
+	back    int
+	undone  []string
+	broken  *shell.BrokenError
+	boom    atomic.Bool
+	exited  chan struct{}
+	status  int
+	busy    bool // a half-typed line is not left alone
+	run     func(text string) (output string, code int)
 }
+
+const fakePrompt = "u@box:~$ "
 
 func newFakeShell() *fakeShell {
-	s := &fakeShell{exited: make(chan struct{}), input: make(chan []byte, 1000)}
-	s.dir.Store("/home/u")
-	return s
+	return &fakeShell{queue: make(chan any, 10_000), changed: make(chan struct{}), exited: make(chan struct{})}
+}
+
+// start delivers output and events until the test ends, and shows the first prompt.
+func (s *fakeShell) start(t *testing.T, p *Program) {
+	s.output, s.event = p.ShellOutput, p.Observe
+	var delivering sync.WaitGroup
+	delivering.Go(func() {
+		for one := range s.queue {
+			if b, ok := one.([]byte); ok {
+				s.output(b)
+			} else {
+				s.event(one)
+			}
+			s.flush.Done()
+		}
+	})
+	t.Cleanup(func() { close(s.queue); delivering.Wait() })
+	s.with(func() { s.put([]byte(fakePrompt), shell.PromptShown{Dir: "/home/u"}) })
+}
+
+func (s *fakeShell) with(f func()) {
+	s.mu.Lock()
+	f()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	s.mu.Unlock()
+}
+
+func (s *fakeShell) put(what ...any) {
+	for _, one := range what {
+		s.flush.Add(1)
+		s.queue <- one
+	}
 }
 
 func ptr[T any](v T) *T { return &v }
 
-func (s *fakeShell) Run(ctx context.Context, text string, takeBack bool, out func([]byte)) (shell.Result, error) {
-	s.mu.Lock()
-	if s.lending.Command != "" && !takeBack {
-		l := s.lending
-		s.mu.Unlock()
-		return shell.Result{}, &lender.LentError{Lending: l}
+func (s *fakeShell) Keys(p []byte) error {
+	s.with(func() {
+		s.typed = append(s.typed, p...)
+		s.keys(p)
+	})
+	return nil
+}
+
+func (s *fakeShell) keys(p []byte) {
+	for i, c := range p {
+		switch {
+		case s.held || s.taken:
+			s.kept = append(s.kept, p[i:]...)
+			return
+		case s.running:
+			s.input = append(s.input, c)
+		case c == '\r':
+			s.enter()
+		case c == 0x7f:
+			if n := len(s.line); n > 0 {
+				s.line = s.line[:n-1]
+				s.put([]byte("\b \b"))
+			}
+		case c == 0x03:
+			s.line = nil
+			s.put([]byte("^C\r\n" + fakePrompt))
+		default:
+			s.line = append(s.line, c)
+			s.put([]byte{c})
+		}
 	}
-	if takeBack {
-		s.taken++
-		s.lending = lender.Lending{}
+}
+
+func (s *fakeShell) enter() {
+	text := string(s.line)
+	s.line = nil
+	s.put([]byte("\r\n"))
+	if text == "" {
+		s.put([]byte(fakePrompt))
+		return
 	}
 	s.ran = append(s.ran, text)
-	run := s.run
-	s.mu.Unlock()
+	s.put(shell.UserBegan{Text: text})
 	if text == "exit" {
 		close(s.exited)
-		return shell.Result{Status: "shell_exited"}, nil
+		return
 	}
-	if run != nil {
-		return run(ctx, text, out)
+	if s.running = strings.HasPrefix(text, "vim"); s.running {
+		s.put([]byte("\x1b[?1049h\x1b[H~ vim ~"))
+		return
 	}
-	out([]byte("ran " + text + "\r\n"))
-	return shell.Result{Status: "ok", ExitCode: ptr(0), Dir: "/home/u", Output: []byte("ran " + text)}, nil
+	s.endLocked(text)
 }
 
-func (s *fakeShell) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	s.typed = append(s.typed, p...)
-	s.typedNow = append(s.typedNow, p...)
-	s.mu.Unlock()
-	select {
-	case s.input <- append([]byte(nil), p...):
-	default:
+// endLocked ends a command of the user's.
+func (s *fakeShell) endLocked(text string) {
+	out, code := "ran "+text+"\r\n", 0
+	if s.running {
+		out, s.running = "\x1b[?1049l", false
 	}
-	return len(p), nil
-}
-
-func (s *fakeShell) typedText() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return string(s.typed)
-}
-
-func (s *fakeShell) commands() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.ran...)
-}
-func (s *fakeShell) Resize(shell.Size) error { return nil }
-func (s *fakeShell) Prompt(ctx context.Context) (shell.Prompt, error) {
-	if s.prompt != nil {
-		return s.prompt(ctx)
+	if s.run != nil {
+		out, code = s.run(text)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.prompts++
-	return shell.Prompt{Text: "u@box:~$ ", Editing: s.editing}, nil
+	s.put([]byte(out), shell.UserEnded{Text: text, ExitCode: code, Dir: "/home/u", Output: []byte(strings.TrimSpace(out)), Started: time.UnixMilli(5), Duration: time.Millisecond},
+		[]byte(fakePrompt), shell.PromptShown{Dir: "/home/u"})
 }
 
-func (s *fakeShell) Complete(_ context.Context, line string, cursor int) (int, []shell.Completion, error) {
-	if s.complete == nil {
-		return 0, nil, nil
+func (s *fakeShell) Answer(p []byte) error {
+	s.with(func() { s.answer = append(s.answer, p...) })
+	return nil
+}
+
+func (s *fakeShell) erase() { s.put([]byte("\r\x1b[K")) }
+
+// HoldIfEmpty gives up at once while somebody else is about to take the editor, as the shell does.
+func (s *fakeShell) HoldIfEmpty(context.Context) (ok bool, err error) {
+	if !s.user.TryLock() {
+		return false, nil
 	}
-	return s.complete(line, cursor)
+	defer s.user.Unlock()
+	s.with(func() {
+		if s.broken != nil {
+			err = s.broken
+			return
+		}
+		if ok = len(s.line) == 0 && !s.running && !s.held && !s.taken; ok {
+			s.taken = true
+			s.steps = append(s.steps, "hold")
+			s.erase()
+		}
+	})
+	s.flush.Wait()
+	return ok, err
 }
 
-func (s *fakeShell) History(context.Context) ([]string, error) {
-	return []string{"make build", "git status", "make test"}, nil
+func (s *fakeShell) TakeScreen(ctx context.Context) (err error) {
+	s.user.Lock()
+	defer s.user.Unlock()
+	defer s.flush.Wait()
+	for {
+		var wait chan struct{}
+		s.mu.Lock()
+		switch {
+		case s.broken != nil:
+			err = s.broken
+		case s.taken:
+		case s.held:
+			s.taken = true
+		case s.running || s.busy && len(s.line) > 0:
+			wait = s.changed
+		default:
+			s.taken = true
+			s.steps = append(s.steps, "take")
+			s.erase()
+		}
+		s.mu.Unlock()
+		if wait == nil {
+			return err
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// freeLocked paints what the editor shows once nobody has it, and reads what was typed meanwhile.
+func (s *fakeShell) freeLocked() {
+	if s.held || s.taken {
+		return
+	}
+	s.put([]byte(fakePrompt+string(s.line)), shell.PromptShown{Dir: "/home/u"})
+	kept := s.kept
+	s.kept = nil
+	s.keys(kept)
+}
+
+func (s *fakeShell) GiveScreen(context.Context) error {
+	s.user.Lock()
+	defer s.user.Unlock()
+	s.with(func() {
+		if !s.taken {
+			return
+		}
+		s.taken = false
+		s.steps = append(s.steps, "give")
+		s.freeLocked()
+	})
+	return nil
+}
+
+func (s *fakeShell) Insert(_ context.Context, line string, run bool) error {
+	s.with(func() {
+		s.taken = false
+		s.steps = append(s.steps, "insert "+line)
+		s.line = []byte(line)
+		if run {
+			s.kept = append([]byte{'\r'}, s.kept...)
+		}
+		s.freeLocked()
+	})
+	return nil
+}
+
+func (s *fakeShell) Resize(z shell.Size) error {
+	s.with(func() { s.sizes = append(s.sizes, z) })
+	return nil
 }
 
 func (s *fakeShell) Dir() string {
 	if s.boom.Load() {
 		panic("boom in Update")
 	}
-	return s.dir.Load().(string)
+	return "/home/u"
 }
 
 func (s *fakeShell) Lending() lender.Lending {
@@ -138,20 +285,31 @@ func (s *fakeShell) Lending() lender.Lending {
 	return s.lending
 }
 
-func (s *fakeShell) TakeBack() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.taken++
-}
+func (s *fakeShell) TakeBack() { s.with(func() { s.back++ }) }
 
-func (s *fakeShell) UndoShell(context.Context) (string, error) {
-	if s.undo != nil {
-		s.undo()
-	}
-	return s.undone, nil
+func (s *fakeShell) UndoShell(_ context.Context, all bool) (changed, left string, err error) {
+	s.with(func() {
+		if n := len(s.undone); n > 0 {
+			changed, s.undone = s.undone[n-1], s.undone[:n-1]
+			if all {
+				changed, s.undone = "all", nil
+				left = "alias ll"
+			}
+		}
+	})
+	return changed, left, nil
 }
 func (s *fakeShell) Exited() <-chan struct{} { return s.exited }
 func (s *fakeShell) ExitStatus() int         { return s.status }
+
+// get reads what with guards.
+func get[T any](s *fakeShell, v *T) T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *v
+}
+
+func (s *fakeShell) commands() []string { return slices.Clone(get(s, &s.ran)) }
 
 // fakeDaemon records what it is asked.
 type fakeDaemon struct {
@@ -263,7 +421,6 @@ type window struct {
 	slave  *os.File
 	before *term.State
 	done   chan struct{}
-	early  string // typed before the program runs
 	code   int
 	err    error
 }
@@ -303,10 +460,7 @@ func open(t *testing.T, w, h int, setup ...func(*window)) *window {
 			}
 		}
 	})
-	if win.early != "" {
-		win.keys(win.early)
-		time.Sleep(20 * time.Millisecond) // the line discipline takes it in order; nothing tells when
-	}
+	win.sh.start(t, win.p)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		win.code, win.err = win.p.Run(ctx)
@@ -331,7 +485,7 @@ func (w *window) keys(s string) {
 	}
 }
 
-// whole checks that the terminal is as it was before the program took it (T6c).
+// whole checks that the terminal is as it was before the program took it.
 func (w *window) whole() {
 	w.t.Helper()
 	after, err := term.GetState(w.slave.Fd())
@@ -379,26 +533,75 @@ func (w *window) end() int {
 // command runs a command and waits for the prompt behind it.
 func (w *window) command(text string) {
 	w.t.Helper()
-	w.runs(text + "\r")
-}
-
-// runs types keys that run a command, and waits for the prompt behind it. The screen is behind the program: until it has the end
-// of the command, the prompt on it may be the one before.
-func (w *window) runs(keys string) {
-	w.t.Helper()
-	ends := func() int { return strings.Count(w.screen.rawText(), "\x1b]133;D") }
-	n := ends()
-	w.keys(keys)
-	w.until("the end of the command", func() bool { return ends() > n })
+	n := len(w.sh.commands())
+	w.keys(text + "\r")
+	w.until("the command", func() bool { return len(w.sh.commands()) > n })
 	w.prompt()
 }
 
 // prompt waits until the shell's prompt is the last thing on the screen.
 func (w *window) prompt() {
 	w.t.Helper()
-	w.until("the prompt", func() bool {
-		return strings.HasSuffix(w.screen.text(), "u@box:~$") && !w.screen.on("2026") && !w.p.paint.isHeld() && !w.p.keys.routed()
+	w.until("the prompt", func() bool { return w.p.paint.owner() == shellScreen && strings.HasSuffix(w.screen.text(), "u@box:~$") })
+}
+
+// switches presses a key that goes to AI mode, by itself.
+func (w *window) switches(key string) {
+	w.t.Helper()
+	w.keys(key)
+	w.until("AI mode", func() bool { return w.p.paint.owner() == ourScreen && w.p.keys.routed() == toUs })
+}
+
+// ai goes to AI mode.
+func (w *window) ai() {
+	w.t.Helper()
+	w.switches("\t")
+	w.see("ask an agent")
+}
+
+// shows waits until scrollback and screen are as wanted.
+func (w *window) shows(want string) {
+	w.t.Helper()
+	w.until("the screen to show\n"+want, func() bool { return w.screen.all() == want })
+}
+
+// ask asks a question of an agent and returns it.
+func (w *window) ask(keys string) *wire.AgentRequest {
+	w.t.Helper()
+	n := len(w.d.questions())
+	w.keys(keys)
+	w.until("the question", func() bool { return len(w.d.questions()) == n+1 })
+	return w.d.questions()[n]
+}
+
+// lend begins a borrowed command: the shell's prompt is gone, and the screen learns of it.
+func (w *window) lend(id wire.ExecutionID, holder, command string) {
+	w.t.Helper()
+	lending := lender.Lending{Holder: holder, Purpose: command, Command: command, Since: time.Now()}
+	w.sh.with(func() {
+		if !w.sh.taken {
+			w.sh.erase()
+		}
+		w.sh.held, w.sh.lending = true, lending
 	})
+	w.p.Observe(lender.LeaseChanged{Lending: lending})
+	start := lender.LeasedStarted{ExecutionID: id, Agent: holder, Command: command}
+	if holder == "orchestrator" {
+		start.TurnID = "t1"
+	}
+	w.p.Observe(start)
+	w.see("in your shell")
+}
+
+// endLease ends it as the lender does: the editor is free once the screen has shown the end.
+func (w *window) endLease(e lender.LeasedEnded) {
+	w.t.Helper()
+	w.p.Observe(e)
+	w.sh.with(func() {
+		w.sh.held, w.sh.lending = false, lender.Lending{}
+		w.sh.freeLocked()
+	})
+	w.p.Observe(lender.LeaseChanged{})
 }
 
 func leasedStart(id wire.ExecutionID, command string) lender.LeasedStarted {
@@ -411,4 +614,12 @@ func leasedKeyboard(id wire.ExecutionID, why string) lender.LeasedKeyboard {
 
 func leasedEnd(id wire.ExecutionID, code int) lender.LeasedEnded {
 	return lender.LeasedEnded{ExecutionID: id, Status: "ok", Result: shell.Result{Status: "ok", ExitCode: &code}}
+}
+
+func cancelled(id wire.ExecutionID) lender.LeasedEnded {
+	return lender.LeasedEnded{ExecutionID: id, Status: "cancelled", Result: shell.Result{Status: "cancelled", ExitCode: ptr(130), Signal: "SIGINT"}}
+}
+
+func output(id wire.ExecutionID, text string) lender.LeasedOutput {
+	return lender.LeasedOutput{ExecutionID: id, Data: []byte(text)}
 }

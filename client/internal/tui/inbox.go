@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"sublet/client/internal/lender"
-	"sublet/wire"
 )
 
 // maxMerged bounds output that waits to be shown, in bytes for each command. Beyond it the middle is left out of the
@@ -16,15 +15,16 @@ const maxMerged = 512 << 10
 // batch is what arrived since the last one, in order.
 type batch []any
 
-// inbox gathers what comes from the daemon and the shell and hands it to the event loop at most once in frameEvery, so
-// that a burst of output or of small chunks costs one round of drawing (bubbletea draws after every message). Adjacent
-// pieces of one text or of one command's output become one. push never waits.
+// inbox gathers what comes from the daemon and the shell and hands it to the event loop at most once in frameEvery, or when
+// somebody waits for it, so that a burst of output or of small chunks costs one round of drawing. Adjacent pieces of one
+// output become one. push never waits.
 type inbox struct {
 	wake chan struct{}
 
 	mu sync.Mutex
 	// Guarded by mu.
-	queue []any
+	queue  []any
+	urgent bool // somebody waits for what is queued
 }
 
 func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
@@ -32,6 +32,9 @@ func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
 // push queues msg.
 func (b *inbox) push(msg any) {
 	b.mu.Lock()
+	if _, ok := msg.(drawnEvent); ok {
+		b.urgent = true
+	}
 	if n := len(b.queue); n == 0 || !merge(&b.queue[n-1], msg) {
 		b.queue = append(b.queue, msg)
 	}
@@ -51,18 +54,16 @@ func (b *inbox) run(ctx context.Context, deliver func(batch)) {
 			return
 		case <-b.wake:
 		}
-		if wait := frameEvery - time.Since(last); wait > 0 {
-			t := time.NewTimer(wait)
-			select {
-			case <-ctx.Done():
-				t.Stop()
-				return
-			case <-t.C:
-			}
+		if !pace(ctx, last, b.wake, func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.urgent
+		}) {
+			return
 		}
 		b.mu.Lock()
 		q := b.queue
-		b.queue = nil
+		b.queue, b.urgent = nil, false
 		b.mu.Unlock()
 		if len(q) > 0 {
 			deliver(q)
@@ -71,41 +72,41 @@ func (b *inbox) run(ctx context.Context, deliver func(batch)) {
 	}
 }
 
-// merge joins msg to the message before it where both are pieces of one stream. Messages are copied before they change:
-// others may hold them. Their bytes are the receiver's.
+// pace waits until frameEvery has passed since last, or urgent is true. It looks again at each wake, and returns false when ctx
+// has ended.
+func pace(ctx context.Context, last time.Time, wake <-chan struct{}, urgent func() bool) bool {
+	wait := frameEvery - time.Since(last)
+	if wait <= 0 || urgent() {
+		return true
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-t.C:
+			return true
+		case <-wake:
+			if urgent() {
+				return true
+			}
+		}
+	}
+}
+
+// merge joins msg to the message before it where both are pieces of one output.
 func merge(last *any, msg any) bool {
 	switch m := msg.(type) {
-	case lender.LeasedOutput:
-		l, ok := (*last).(lender.LeasedOutput)
-		if !ok || l.ExecutionID != m.ExecutionID {
-			return false
-		}
-		l.Data = appendBounded(l.Data, m.Data)
-		*last = l
-		return true
-	case *wire.AgentStreamChunk:
-		l, ok := (*last).(*wire.AgentStreamChunk)
-		if !ok || l.Agent != m.Agent || l.TurnID != m.TurnID || l.SessionID != m.SessionID || l.Chunk.Type != m.Chunk.Type {
-			return false
-		}
-		switch m.Chunk.Type {
-		case wire.ChunkText, wire.ChunkReasoning:
-			if m.SeqFirst > l.Seq+1 || m.Seq < l.Seq { // a gap or a repetition: the reader must see both
-				return false
-			}
-			c := *l
-			c.Chunk.Text += m.Chunk.Text
-			c.Seq, c.AtMS = m.Seq, m.AtMS
-			*last = &c
+	case jobOutput:
+		if l, ok := (*last).(jobOutput); ok {
+			*last = jobOutput{appendBounded(l.data, m.data)}
 			return true
-		case wire.ChunkToolOutput:
-			if l.Chunk.ExecutionID != m.Chunk.ExecutionID {
-				return false
-			}
-			c := *l
-			c.Chunk.Data = appendBounded(l.Chunk.Data, m.Chunk.Data)
-			c.Seq, c.AtMS = m.Seq, m.AtMS
-			*last = &c
+		}
+	case lender.LeasedOutput:
+		if l, ok := (*last).(lender.LeasedOutput); ok && l.ExecutionID == m.ExecutionID {
+			l.Data = appendBounded(l.Data, m.Data)
+			*last = l
 			return true
 		}
 	}

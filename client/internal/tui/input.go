@@ -9,21 +9,31 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// onInput deals with a key or a paste.
-func (m *model) onInput(msg tea.Msg) {
+// onInput deals with a key or a paste while the screen is the program's.
+func (m *model) onInput(e *keyEvent) {
 	m.dirty = true
-	switch msg := msg.(type) {
+	switch msg := e.msg.(type) {
+	case *mayEnter:
+		m.onMayEnter(msg)
+		return
+	case notEntered:
+		m.own.yields = false
+		return
+	case switched:
+		m.onSwitched(msg.once)
+	case switchAsked:
+		if e.pass = !m.own.ai; m.own.ai {
+			m.leaveAI()
+		}
 	case tea.KeyPressMsg:
-		m.onKey(keyName(msg), msg.Text)
-		m.lastKey = m.now()
+		e.pass = m.onKey(keyName(msg), msg.Text)
 	case pasteTooLong:
-		m.hintLines(m.th.warn.Render("nothing was pasted: it is "+count(int64(msg.bytes))+"B long, and a line may have "+count(maxPaste)+"B") +
+		m.hintLines(m.th.warn.Render("nothing was pasted: it is "+count(int64(msg.bytes))+"B long, and a question may have "+count(maxPaste)+"B") +
 			m.th.dim.Render(" · put it into a file"))
-		m.lastKey = m.now()
-	case tea.PasteMsg:
-		m.onPaste(msg.Content)
-		m.lastKey = m.now()
+	case paste:
+		e.pass = m.onPaste(msg.text())
 	}
+	m.lastKey = m.now()
 }
 
 // keyName is the key as the tables below know it.
@@ -44,111 +54,76 @@ func keyName(k tea.KeyPressMsg) string {
 	return name
 }
 
-func (m *model) onPaste(text string) {
-	if q := m.question(); q != nil && q.step != stepAsk && q.step != stepGrant {
-		q.edit.insertWhole(text)
-		return
-	}
-	if m.picker != nil {
+// onPaste puts a paste into what is being written, and reports whether it is for the shell instead.
+func (m *model) onPaste(text string) (pass bool) {
+	q := m.question()
+	switch {
+	case q != nil && q.step != stepAsk && q.step != stepGrant:
+		q.edit.insert(text)
+	case m.picker != nil:
 		m.picker.typed(strings.TrimSpace(text))
-		return
+	case m.own.has && !m.own.ai:
+		m.typedAhead(text)
+		return true
+	default: // also of one that began in AI mode, wherever that is now
+		m.hint = nil
+		m.ed.insert(text)
 	}
-	if m.search != nil {
-		m.endSearch(true)
-	}
-	m.comp = nil
-	m.hint = nil
-	m.offer = false
-	m.below(text)
-	m.ed.insertWhole(text)
+	return false
 }
 
-// below begins a new line behind one that was entered and has to wait: who types on without having seen that has the next
-// command in mind, and `rm old` and `ls` must not become `rm oldls`. What begins with a space goes on with the same one.
-func (m *model) below(text string) {
-	entered := m.entered
-	m.entered = ""
-	if entered == "" || entered != m.ed.text || m.ed.pos != len(entered) || m.ed.vi.command || strings.TrimLeft(text, " \t") != text || text == "" {
-		return
-	}
-	m.ed.insert("\n")
-}
-
-// onKey deals with one key: k is its name, text what it writes.
-func (m *model) onKey(k, text string) {
-	if k == "ctrl+c" {
+// onKey deals with one key: k is its name, text what it writes. pass: the shell is to have it.
+func (m *model) onKey(k, text string) (pass bool) {
+	switch q := m.question(); {
+	case k != "ctrl+c" && m.restOfAnswer(k):
+	case k == "ctrl+c" && (q != nil || m.own.ai):
 		m.interrupt()
-		return
+	case q != nil:
+		return m.questionKey(q, k, text)
+	case m.own.ai:
+		m.idleC = time.Time{}
+		m.askKey(k, text)
+	default:
+		return m.shellKey(k, text)
 	}
-	m.idleC = time.Time{}
-	if m.restOfAnswer(k) {
-		return
-	}
-	if q := m.question(); q != nil {
-		m.questionKey(q, k, text)
-		return
-	}
-	if m.quoted {
-		m.quoted = false
-		m.insertQuoted(k, text)
-		return
-	}
-	if m.prefixed {
-		m.prefixed = false
-		switch k {
-		case "ctrl+e":
-			m.editVisual()
-		case "ctrl+u":
-			m.ed.undoOnce()
-		}
-		return
-	}
+	return false
+}
+
+// askKey is a key in AI mode.
+func (m *model) askKey(k, text string) {
 	hadHint := m.hint != nil
 	m.hint = nil
-	switch {
-	case m.picker != nil:
+	if m.picker != nil {
 		m.pickerKey(k, text)
 		return
-	case m.search != nil:
-		if m.searchKey(k, text) {
-			return
-		}
-	case m.comp != nil:
-		if m.completionKey(k, text) {
-			return
-		}
-	}
-	if k != "alt+." && k != "alt+_" {
-		m.dotted = 0
 	}
 	if k != "ctrl+d" {
 		m.leave = time.Time{}
 	}
-	if m.offer && k != "enter" {
-		m.offer = false
-		if k == "esc" {
-			m.hintLines(m.th.dim.Render("waiting: your line stays; enter runs it when the shell is free"))
-			return
-		}
-	}
-	if m.below(text); m.ed.vi.on && m.viKey(k, text) {
-		return
+	if k != "enter" {
+		m.offered = time.Time{}
 	}
 	switch k {
 	case "enter":
-		m.enter()
+		m.submit(strings.TrimSpace(m.ed.text))
 	case "alt+enter", "ctrl+j", "shift+enter":
 		m.ed.insert("\n")
 	case "tab":
-		m.tab()
+		switch {
+		case m.ed.empty():
+			m.leaveAI()
+			return
+		case strings.HasPrefix(m.ed.text, "/"):
+			m.completeSlash()
+		}
 	case "esc":
-		m.escape(hadHint)
+		if !hadHint {
+			m.cancelTurn("stopped by the user")
+		}
 	case "up", "ctrl+p":
 		m.vertical(true)
 	case "down", "ctrl+n":
 		m.vertical(false)
-	case "ctrl+r":
-		m.beginSearch()
 	case "ctrl+l":
 		m.paint.clear()
 	case "ctrl+o":
@@ -159,104 +134,51 @@ func (m *model) onKey(k, text string) {
 			return
 		}
 		m.ed.key(k)
-	case "ctrl+v", "ctrl+q":
-		m.quoted = true
-	case "ctrl+x":
-		m.prefixed = true
-	case "alt+.", "alt+_":
-		m.lastArgument()
-	case "ctrl+g":
-		m.ed.set("")
 	default:
 		if !m.ed.key(k) && text != "" {
 			m.ed.insert(text)
 		}
 	}
-	if m.ai && strings.HasPrefix(m.ed.text, "/") && !strings.ContainsAny(m.ed.text, " \n") && m.comp == nil {
-		m.completeSlash(false)
-	}
 }
 
-// insertQuoted puts a key into the line as the character it is.
-func (m *model) insertQuoted(k, text string) {
-	switch {
-	case text != "":
-		m.ed.insert(text)
-	case k == "enter":
-		m.ed.insert("\r")
-	case k == "tab":
-		m.ed.insert("\t")
-	case k == "esc":
-		m.ed.insert("\x1b")
-	case k == "backspace":
-		m.ed.insert("\x7f")
-	case strings.HasPrefix(k, "ctrl+") && len(k) == len("ctrl+x"):
-		m.ed.insert(string(k[len("ctrl+")] & 0x1f))
-	}
-}
-
-// interrupt is ^C: the nearest thing that can be given up, and never the program (T6d).
+// interrupt is ^C: the nearest thing that can be given up, and never the program.
 func (m *model) interrupt() {
-	m.offer = false
-	if q := m.question(); q != nil && q.step != stepAsk {
-		q.step, q.choice = stepAsk, 0
-		return
-	}
-	listed := m.search != nil || m.comp != nil
-	if m.search != nil {
-		m.endSearch(false)
-	}
-	m.comp = nil
-	m.ed.viInsert()
+	m.offered = time.Time{}
+	q := m.question()
 	switch {
+	case q != nil && q.step != stepAsk:
+		q.step, q.choice = stepAsk, 0
 	case m.picker != nil:
 		m.picker = nil
-	case !m.ed.empty() && m.question() == nil: // with what was listed for it, as in bash
-		m.ed.set("")
-		m.here().at = len(m.here().lines)
+	case !m.ed.empty() && q == nil: // ^Y brings it back
+		m.ed.move(len(m.ed.text))
+		m.ed.kill(0, len(m.ed.text))
+		m.asks.reset()
 		m.hint = nil
-	case listed:
 	case m.turn != nil || len(m.waiting) > 0:
 		m.cancelTurn("interrupted by the user")
-	case m.lending.Command != "" && m.lending.Holder != "user": // a script's, or that of a turn which is shown elsewhere
-		sh := m.shell
-		m.task(func(context.Context) tea.Msg { sh.TakeBack(); return nil })
+	case lent(m.lending): // a script's, or that of a turn which is shown elsewhere
+		m.takeBack()
 	default:
 		now := m.now()
+		m.hint = nil
 		if !m.idleC.IsZero() && now.Sub(m.idleC) < 2*time.Second {
-			m.hintLines(m.th.dim.Render("to leave: exit, or ctrl+d on an empty line"))
-		} else {
-			m.hint = nil
+			m.hintLines(m.th.dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves"))
 		}
 		m.idleC = now
 	}
 }
 
-// escape is Esc with nothing open: it stops the turn in AI mode.
-func (m *model) escape(hadHint bool) {
-	switch {
-	case hadHint:
-	case slices.ContainsFunc(m.waiting, func(a *asked) bool { return a.unsent }):
-		m.cancelTurn("")
-	case (m.ai || m.ed.empty()) && (m.turn != nil || len(m.waiting) > 0):
-		m.cancelTurn("stopped by the user")
-	case m.ai && m.ed.empty():
-		m.ai = false
-	}
-}
-
-// endOfInput is ^D on an empty line: leave, as bash does.
+// endOfInput is ^D on an empty line: leave, as a shell does.
 func (m *model) endOfInput() {
 	lend := m.shell.Lending()
 	works := m.turn != nil || len(m.waiting) > 0
 	if now := m.now(); (works || lent(lend)) && (m.leave.IsZero() || now.Sub(m.leave) > 5*time.Second) {
 		m.leave = now
 		var lines []string
-		if lent(lend) {
-			lines = append(lines, m.lentLine(lend))
-		}
 		what := "ctrl+d again leaves"
 		if lent(lend) {
+			lines = append(lines, m.lentLine(lend))
 			what = "ctrl+d again ends that command and leaves"
 		}
 		if works {
@@ -268,16 +190,7 @@ func (m *model) endOfInput() {
 		m.hintLines(lines...)
 		return
 	}
-	m.ai = false
-	m.runShell("exit", lent(lend))
-}
-
-// here is the history of the mode.
-func (m *model) here() *history {
-	if m.ai {
-		return &m.asks
-	}
-	return &m.lines
+	m.insert("exit", lent(lend))
 }
 
 // vertical is Up or Down: within the text, else in the history.
@@ -285,79 +198,52 @@ func (m *model) vertical(up bool) {
 	if m.ed.vertical(!up) {
 		return
 	}
-	if text, ok := m.here().move(up, m.ed.text); ok {
+	if text, ok := m.asks.move(up, m.ed.text); ok {
 		m.ed.set(text)
 	}
 }
 
-// lastArgument is M-.: the last word of the line before, of the one before that, and so on.
-func (m *model) lastArgument() {
-	word, ok := m.here().lastWord(m.dotted)
-	if !ok {
+// submit uses the line of AI mode: a question, `!command`, or a `/` command.
+func (m *model) submit(text string) {
+	switch {
+	case text == "":
 		return
-	}
-	if m.dotted == 0 {
-		m.dotAt = m.ed.pos
-		m.ed.insertWhole(word)
-	} else {
-		m.ed.replace(m.dotAt, m.ed.pos, word)
-	}
-	m.dotted++
-}
-
-func (m *model) beginSearch() {
-	h := m.here()
-	m.comp = nil
-	m.search = &search{at: len(h.lines), draft: editorState{m.ed.text, m.ed.pos}}
-}
-
-// searchKey is a key while ^R is on; false: the search is over and the key means what it always means.
-func (m *model) searchKey(k, text string) bool {
-	s, lines := m.search, m.here().lines
-	switch k {
-	case "ctrl+r", "up":
-		s.find(lines, true, true)
-	case "ctrl+s", "down":
-		s.find(lines, false, true)
-	case "backspace", "ctrl+h":
-		if s.query != "" {
-			e := editor{text: s.query, pos: len(s.query)}
-			e.key("backspace")
-			s.query = e.text
-			s.at, s.found = len(lines), ""
-			s.find(lines, true, false)
+	case strings.HasPrefix(text, "!"):
+		line := strings.TrimSpace(text[1:])
+		if line == "" {
+			return
 		}
-	case "ctrl+g":
-		m.endSearch(false)
-	case "esc", "tab":
-		m.endSearch(true)
-	case "enter":
-		m.endSearch(true)
-		return false
+		if lend := m.shell.Lending(); lent(lend) && !m.offering() { // what was said last may be old
+			m.offer(lend)
+			return
+		}
+		m.insert(line, lent(m.shell.Lending()))
+	case strings.HasPrefix(text, "/"):
+		if !m.slash(text) {
+			return // a hint says why; the line stays
+		}
+		m.own.once = false
 	default:
-		if text == "" {
-			m.endSearch(true)
-			return false
-		}
-		s.query += text
-		s.find(lines, true, false)
+		m.own.asked = true
+		m.ask(text)
 	}
-	if m.search != nil && s.found != "" {
-		m.ed.text = s.found
-		m.ed.pos = max(0, strings.Index(s.found, s.query))
-	}
-	return true
+	m.asks.add(text)
+	m.ed.set("")
 }
 
-// endSearch keeps what was found, or goes back to what was there.
-func (m *model) endSearch(keep bool) {
-	s := m.search
-	m.search = nil
-	m.ed.text, m.ed.pos = s.draft.text, s.draft.pos
-	if keep && s.found != "" {
-		m.ed.set(s.found)
-		m.here().at = s.at
+// insert has the shell run a line of the user's, once a borrowed command has ended, and AI mode come back afterwards.
+func (m *model) insert(line string, takeBack bool) {
+	m.own.insert = line
+	m.offered = time.Time{}
+	if takeBack {
+		m.takeBack()
 	}
+}
+
+func (m *model) takeBack() {
+	m.back = true
+	sh := m.shell
+	m.task(func(context.Context) then { sh.TakeBack(); return nil })
 }
 
 // openCard is ^O: the whole output of the newest card that is not open yet.
@@ -372,4 +258,46 @@ func (m *model) openCard() {
 	}
 	m.openAt++
 	m.emit(kindCard, m.kept[n].Whole(&m.th, m.w))
+}
+
+// completeSlash completes the name of a `/` command as far as it is clear.
+func (m *model) completeSlash() {
+	names := slashNames(m.ed.text)
+	if len(names) == 0 {
+		return
+	}
+	shared := names[0].name
+	for _, c := range names[1:] {
+		for !strings.HasPrefix(c.name, shared) {
+			shared = shared[:len(shared)-1]
+		}
+	}
+	if len(names) == 1 && names[0].args != "" {
+		shared += " "
+	}
+	m.ed.set(shared)
+}
+
+// slashList is what may be meant by the name of a `/` command that is being written.
+func (m *model) slashList(room int) (lines []string) {
+	names := slashNames(m.ed.text)
+	if len(names) == 1 && names[0].name == m.ed.text {
+		return nil
+	}
+	for _, c := range names {
+		line := m.th.accent.Render(pad(strings.TrimSpace(c.name+" "+c.args), 24)) + m.th.dim.Render(c.help)
+		lines = append(lines, fit("  "+line, m.w))
+	}
+	if len(lines) > room {
+		lines = append(lines[:max(0, room-1)], m.th.dim.Render("  "+plural(len(lines)-max(0, room-1), "more", "more")))
+	}
+	return lines
+}
+
+// slashNames are the commands whose name begins with text.
+func slashNames(text string) []slashCommand {
+	if !strings.HasPrefix(text, "/") || strings.ContainsAny(text, " \n") {
+		return nil
+	}
+	return slices.DeleteFunc(slashCommands(), func(c slashCommand) bool { return !strings.HasPrefix(c.name, text) })
 }

@@ -1,183 +1,391 @@
 package tui
 
 import (
+	"html"
+	"slices"
 	"strings"
-	"sync"
 
-	"charm.land/glamour/v2"
-	gansi "charm.land/glamour/v2/ansi"
 	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 )
 
-// mdWidth is the widest that prose is set; longer lines tire the eye.
-const mdWidth = 100
+const (
+	// mdWidth is the widest that prose is set; longer lines tire the eye.
+	mdWidth = 100
+	// mdNarrow is the width below which nested blocks are no longer indented.
+	mdNarrow = 10
+)
 
-// markdown renders whole blocks. Rendering costs about 8 ms for each KiB (perf-limits.md section 6), so each block is
-// rendered once, when it is complete, and never on the event loop. It is safe for concurrent use.
+// markdown renders whole blocks. Each block is rendered once, when it is complete, and never on the event loop. It is
+// safe for concurrent use.
 type markdown struct {
 	profile colorprofile.Profile
 	ascii   bool
-
-	mu sync.Mutex
-	// Guarded by mu, which also serializes rendering: a TermRenderer is not safe for concurrent use.
-	width    int
-	renderer *glamour.TermRenderer
 }
 
-// Render returns block set for a terminal of width cells, without empty lines around it.
+// Render returns block set for a terminal of width cells, without empty lines around it. Lines of code are not wrapped, so
+// that a copy of them is the code.
 func (m *markdown) Render(block string, width int) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	width = min(max(width, 10), mdWidth)
-	if w := tableWidth(block); w > 0 {
-		width = min(width, w) // glamour stretches tables over the whole width
+	p := mdPage{src: []byte(block), md: m}
+	return strings.Join(p.blocks(mdParser().Parse(text.NewReader(p.src)), min(max(width, mdNarrow), mdWidth), ""), "\n")
+}
+
+// sgr returns the parameters of an escape sequence (SGR) for attributes and a colour, as far as the terminal has them.
+func (m *markdown) sgr(attributes, color string) string {
+	switch {
+	case m.profile <= colorprofile.NoTTY:
+		return ""
+	case m.profile <= colorprofile.ASCII:
+		return attributes
 	}
-	if m.renderer == nil || m.width != width {
-		options := []glamour.TermRendererOption{
-			glamour.WithStyles(m.style()), glamour.WithWordWrap(width), glamour.WithInlineTableLinks(true),
-		}
-		if m.profile >= colorprofile.ANSI {
-			options = append(options, glamour.WithChromaFormatter("terminal16"))
-		} else {
-			options = append(options, glamour.WithChromaFormatter("noop"))
-		}
-		r, err := glamour.NewTermRenderer(options...)
-		if err != nil { // only a style that cannot be: ours is a constant
-			return strings.Trim(block, "\n")
-		}
-		m.renderer, m.width = r, width
+	return join(attributes, color)
+}
+
+// join returns the parameters of two styles as one.
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
 	}
-	out, err := m.renderer.Render(block)
-	if err != nil {
-		return strings.Trim(block, "\n")
+	return a + ";" + b
+}
+
+// paint returns s in the style that the SGR parameters describe, ended on each of its lines.
+func paint(sgr, s string) string {
+	if sgr == "" || s == "" {
+		return s
 	}
-	lines := strings.Split(out, "\n")
+	on, off := "\x1b["+sgr+"m", "\x1b[m"
+	return on + strings.ReplaceAll(s, "\n", off+"\n"+on) + off
+}
+
+// mdPage is one text while it is rendered.
+type mdPage struct {
+	src  []byte
+	md   *markdown
+	skip int // the text before this place in src is not shown: the box of a task
+}
+
+func (p *mdPage) glyph(symbol, ascii string) string {
+	if p.md.ascii {
+		return ascii
+	}
+	return symbol
+}
+
+// blocks returns the lines of the blocks inside parent, with an empty line between two of them unless parent is an item of a
+// tight list.
+func (p *mdPage) blocks(parent ast.Node, width int, sgr string) (out []string) {
+	tight := false
+	if list, ok := parent.Parent().(*ast.List); ok {
+		tight = list.IsTight
+	}
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
+		lines := p.block(n, width, sgr)
+		if len(out) > 0 && len(lines) > 0 && !tight {
+			out = append(out, "")
+		}
+		out = append(out, lines...)
+	}
+	return out
+}
+
+func (p *mdPage) block(n ast.Node, width int, sgr string) []string {
+	switch n := n.(type) {
+	case *ast.Paragraph, *ast.TextBlock:
+		return reflow(p.inline(n, sgr), width)
+	case *ast.Heading:
+		style := p.md.sgr("1", "36")
+		if n.Level == 1 {
+			style = p.md.sgr("1;4", "36")
+		}
+		return reflow(p.inline(n, join(sgr, style)), width)
+	case *ast.List:
+		return p.list(n, width, sgr)
+	case *ast.Blockquote:
+		sgr = join(sgr, p.md.sgr("2", ""))
+		bar := paint(sgr, p.glyph("│", "|")) + " "
+		return hang(bar, bar, 2, width, func(width int) []string { return p.blocks(n, width, sgr) })
+	case *ast.FencedCodeBlock:
+		return p.code(n, string(n.Language(p.src)))
+	case *ast.CodeBlock:
+		return p.code(n, "")
+	case *ast.HTMLBlock:
+		raw := string(n.Lines().Value(p.src))
+		if n.HasClosure() {
+			raw += string(n.ClosureLine.Value(p.src))
+		}
+		return reflow(paint(sgr, strings.TrimRight(raw, "\n")), width)
+	case *ast.ThematicBreak:
+		return []string{paint(join(sgr, p.md.sgr("2", "")), strings.Repeat(p.glyph("─", "-"), 8))}
+	case *mdTable:
+		return p.table(n, width, sgr)
+	}
+	return nil // a link reference definition shows nothing
+}
+
+// reflow is wrap without spaces at the ends of lines, and for words that ansi.Wrap leaves too wide: those with hyphens at the
+// end of a full line.
+func reflow(s string, width int) []string {
+	lines := standalone(ansi.Hardwrap(ansi.Wrap(s, max(1, width), ""), max(1, width), true))
 	for i, l := range lines {
-		lines[i] = trimPadding(l)
+		lines[i] = strings.TrimRight(l, " ")
 	}
-	for len(lines) > 0 && cells(lines[0]) == 0 {
-		lines = lines[1:]
-	}
-	for len(lines) > 0 && cells(lines[len(lines)-1]) == 0 {
-		lines = lines[:len(lines)-1]
-	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
-// trimPadding removes the spaces with which glamour fills its lines, so that copied text has none and a narrower
-// window wraps nothing that is not there.
-func trimPadding(l string) string {
-	for {
-		cut := strings.TrimRight(l, " ")
-		inner, reset := strings.CutSuffix(cut, "\x1b[m")
-		if !reset {
-			if inner, reset = strings.CutSuffix(cut, "\x1b[0m"); !reset {
-				return cut
-			}
+// hang puts first before the first line of body and rest before the others. Both are indent cells wide, which body has not,
+// unless too few would be left for it.
+func hang(first, rest string, indent, width int, body func(width int) []string) []string {
+	if width-indent < mdNarrow {
+		return body(width)
+	}
+	lines := body(width - indent)
+	if len(lines) == 0 {
+		lines = []string{""}
+	}
+	for i, l := range lines {
+		prefix := rest
+		if i == 0 {
+			prefix = first
 		}
-		bare := strings.TrimRight(inner, " ")
-		open := strings.LastIndex(bare, "\x1b[")
-		switch {
-		case open >= 0 && strings.IndexByte(bare[open:], 'm') == len(bare)-open-1 && !isReset(bare[open:]):
-			l = bare[:open] // a style opened for spaces alone
-		case isReset(bare[max(0, open):]) && open >= 0:
-			l = bare
-		case bare == inner:
-			return cut
-		default:
-			return bare + "\x1b[m"
+		lines[i] = prefix + l
+		if l == "" {
+			lines[i] = strings.TrimRight(prefix, " ")
 		}
 	}
+	return lines
 }
 
-func isReset(seq string) bool { return seq == "\x1b[m" || seq == "\x1b[0m" }
-
-// tableWidth is the width that a table would like, 0 for a block that is none.
-func tableWidth(block string) int {
-	lines := strings.Split(strings.TrimSpace(block), "\n")
-	if len(lines) < 2 || !strings.Contains(lines[0], "|") || strings.Trim(lines[1], "|-: \t") != "" || !strings.Contains(lines[1], "-") {
-		return 0
-	}
-	var widths []int
-	for _, l := range lines {
-		for i, c := range strings.Split(strings.Trim(strings.TrimSpace(l), "|"), "|") {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			if strings.Trim(c, "-: ") != "" {
-				widths[i] = max(widths[i], cells(strings.TrimSpace(c)))
+func (p *mdPage) list(list *ast.List, width int, sgr string) (out []string) {
+	number := list.Start
+	for item := list.FirstChild(); item != nil; item = item.NextSibling() {
+		marker := p.glyph("• ", "* ")
+		if list.IsOrdered() {
+			marker = itoa(number) + string(list.Marker) + " "
+			number++
+		}
+		if box, checked := p.task(item); box {
+			marker = "[ ] "
+			if checked {
+				marker = p.glyph("[✓] ", "[x] ")
 			}
 		}
+		if len(out) > 0 && !list.IsTight {
+			out = append(out, "")
+		}
+		indent := cells(marker)
+		out = append(out, hang(paint(sgr, marker), strings.Repeat(" ", indent), indent, width,
+			func(width int) []string { return p.blocks(item, width, sgr) })...)
 	}
-	total := len(widths) - 1
+	return out
+}
+
+// task reports whether an item of a list begins with a box, and whether that is checked. The box is then not part of its text.
+func (p *mdPage) task(item ast.Node) (box, checked bool) {
+	switch n := item.FirstChild().(type) {
+	case *ast.Paragraph, *ast.TextBlock:
+		if n.Lines().Len() == 0 {
+			return false, false
+		}
+		line := n.Lines().At(0)
+		s := string(line.Value(p.src))
+		checked = strings.HasPrefix(s, "[x] ") || strings.HasPrefix(s, "[X] ")
+		if checked || strings.HasPrefix(s, "[ ] ") {
+			p.skip = line.Start + len("[ ] ")
+			return true, checked
+		}
+	}
+	return false, false
+}
+
+func (p *mdPage) code(n ast.Node, language string) []string {
+	code := strings.TrimRight(string(n.Lines().Value(p.src)), "\n")
+	if p.md.profile >= colorprofile.ANSI {
+		code = highlight(code, language)
+	}
+	lines := strings.Split(code, "\n")
+	for i, l := range lines {
+		if l != "" {
+			lines[i] = "  " + l
+		}
+	}
+	return lines
+}
+
+// table sets each cell on as few lines as the width allows: the widest columns give way first.
+func (p *mdPage) table(t *mdTable, width int, sgr string) (out []string) {
+	widths := make([]int, len(t.columns))
+	var texts []string
+	for cell := t.FirstChild(); cell != nil; cell = cell.NextSibling() {
+		s := p.inline(cell, sgr)
+		column := &widths[len(texts)%len(widths)]
+		for line := range strings.SplitSeq(s, "\n") {
+			*column = max(*column, cells(line))
+		}
+		texts = append(texts, s)
+	}
+	room := width - 3*len(widths) + 1 // a space on both sides of each cell, a line between two
+	for total(widths) > room {
+		widest := 0
+		for i, w := range widths {
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= 3 {
+			break
+		}
+		widths[widest]--
+	}
+	bar, first := p.glyph("│", "|"), true
+	for row := range slices.Chunk(texts, len(widths)) {
+		columns := make([][]string, len(widths))
+		height := 1
+		for c, s := range row {
+			columns[c] = reflow(s, widths[c])
+			height = max(height, len(columns[c]))
+		}
+		for y := range height {
+			line := ""
+			for c, lines := range columns {
+				s := ""
+				if y < len(lines) {
+					s = lines[y]
+				}
+				if c > 0 {
+					line += bar
+				}
+				line += " " + align(s, widths[c], t.columns[c]) + " "
+			}
+			out = append(out, strings.TrimRight(line, " "))
+		}
+		if first {
+			var rule []string
+			for _, w := range widths {
+				rule = append(rule, strings.Repeat(p.glyph("─", "-"), w+2))
+			}
+			out = append(out, strings.Join(rule, p.glyph("┼", "+")))
+			first = false
+		}
+	}
+	return out
+}
+
+func total(widths []int) (sum int) {
 	for _, w := range widths {
-		total += w + 2
+		sum += w
 	}
-	return total
+	return sum
 }
 
-func (m *markdown) style() gansi.StyleConfig {
-	on := true
-	str := func(s string) *string {
-		if m.profile < colorprofile.ANSI {
-			return nil
-		}
-		return &s
+// align fills s with spaces to width cells, as a column of a table says it.
+func align(s string, width int, column string) string {
+	left := max(0, width-cells(s))
+	switch column {
+	case "-:":
+	case ":-:":
+		left /= 2
+	default:
+		left = 0
 	}
-	text := func(s string) *string { return &s }
-	n := func(u uint) *uint { return &u }
-	bullet, quote, rule, ticked, unticked := "• ", "│ ", "────────", "[✓] ", "[ ] "
-	if m.ascii {
-		bullet, quote, rule, ticked = "* ", "| ", "--------", "[x] "
-	}
-	heading := gansi.StyleBlock{StylePrimitive: gansi.StylePrimitive{Bold: &on, Color: str("6")}}
-	c := gansi.StyleConfig{
-		Document:       gansi.StyleBlock{Margin: n(0)},
-		BlockQuote:     gansi.StyleBlock{StylePrimitive: gansi.StylePrimitive{Faint: &on}, Indent: n(1), IndentToken: text(quote)},
-		List:           gansi.StyleList{LevelIndent: 2},
-		Heading:        heading,
-		H1:             gansi.StyleBlock{StylePrimitive: gansi.StylePrimitive{Bold: &on, Underline: &on, Color: str("6")}},
-		H2:             heading,
-		H3:             heading,
-		H4:             heading,
-		H5:             heading,
-		H6:             heading,
-		Strikethrough:  gansi.StylePrimitive{CrossedOut: &on},
-		Emph:           gansi.StylePrimitive{Italic: &on},
-		Strong:         gansi.StylePrimitive{Bold: &on},
-		HorizontalRule: gansi.StylePrimitive{Faint: &on, Format: rule + "\n"},
-		Item:           gansi.StylePrimitive{BlockPrefix: bullet},
-		Enumeration:    gansi.StylePrimitive{BlockPrefix: ". "},
-		Task:           gansi.StyleTask{Ticked: ticked, Unticked: unticked},
-		Link:           gansi.StylePrimitive{Color: str("4"), Underline: &on},
-		LinkText:       gansi.StylePrimitive{Bold: &on},
-		Image:          gansi.StylePrimitive{Color: str("4"), Underline: &on},
-		ImageText:      gansi.StylePrimitive{Format: "image: {{.text}}"},
-		Code:           gansi.StyleBlock{StylePrimitive: gansi.StylePrimitive{Color: str("3")}},
-		CodeBlock:      gansi.StyleCodeBlock{StyleBlock: gansi.StyleBlock{Margin: n(2)}},
-		Table:          gansi.StyleTable{},
-	}
-	if m.profile >= colorprofile.ANSI {
-		p := func(color string, bold bool) gansi.StylePrimitive {
-			s := gansi.StylePrimitive{}
-			if color != "" {
-				s.Color = &color
+	return pad(strings.Repeat(" ", left)+s, width)
+}
+
+// inline returns the text inside n, in which a line feed is a line break that the author asked for.
+func (p *mdPage) inline(n ast.Node, sgr string) string {
+	var b strings.Builder
+	p.write(&b, n, sgr)
+	return b.String()
+}
+
+func (p *mdPage) write(b *strings.Builder, parent ast.Node, sgr string) {
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
+		switch n := n.(type) {
+		case *ast.Text:
+			seg := n.Segment.WithStart(min(max(n.Segment.Start, p.skip), n.Segment.Stop))
+			s := string(seg.Value(p.src))
+			if !n.IsRaw() {
+				s = unescape(s)
 			}
-			if bold {
-				s.Bold = &on
+			switch {
+			case n.HardLineBreak():
+				s += "\n"
+			case n.SoftLineBreak():
+				s += " "
 			}
-			return s
-		}
-		// The terminal's own colours: readable on light and dark alike.
-		const green, red, blue, purple, teal = "#ansidarkgreen", "#ansidarkred", "#ansidarkblue", "#ansipurple", "#ansiteal"
-		c.CodeBlock.Chroma = &gansi.Chroma{
-			Comment: p("#ansidarkgray", false), CommentPreproc: p(purple, false),
-			Keyword: p(blue, true), KeywordReserved: p(blue, true), KeywordNamespace: p(purple, false), KeywordType: p(teal, false),
-			NameBuiltin: p(teal, false), NameTag: p(blue, false), NameAttribute: p(teal, false), NameFunction: p(teal, false),
-			NameDecorator: p(purple, false), NameClass: p(teal, false), NameConstant: p(purple, false),
-			LiteralNumber: p(purple, false), LiteralString: p(green, false), LiteralStringEscape: p(red, false),
-			GenericDeleted: p(red, false), GenericInserted: p(green, false), GenericSubheading: p(teal, false),
+			b.WriteString(paint(sgr, s))
+		case *ast.String:
+			b.WriteString(paint(sgr, string(n.Value)))
+		case *ast.CodeSpan:
+			var code strings.Builder
+			for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+				if t, ok := c.(*ast.Text); ok {
+					code.Write(t.Segment.Value(p.src))
+				}
+			}
+			s := strings.ReplaceAll(code.String(), "\n", " ")
+			if _, cell := parent.Parent().(*mdTable); cell {
+				s = strings.ReplaceAll(s, `\|`, "|")
+			}
+			b.WriteString(paint(join(sgr, p.md.sgr("", "33")), s))
+		case *ast.Emphasis:
+			style := p.md.sgr("3", "")
+			if n.Level == 2 {
+				style = p.md.sgr("1", "")
+			}
+			p.write(b, n, join(sgr, style))
+		case *mdStrike:
+			p.write(b, n, join(sgr, p.md.sgr("9", "")))
+		case *ast.Link:
+			label := p.inline(n, "")
+			url := unescape(string(n.Destination))
+			if label != url {
+				p.write(b, n, join(sgr, p.md.sgr("1", "")))
+				b.WriteString(paint(sgr, " "))
+			}
+			b.WriteString(paint(join(sgr, p.md.sgr("4", "34")), url))
+		case *ast.Image:
+			b.WriteString(paint(sgr, "image: "+p.inline(n, "")+" "))
+			b.WriteString(paint(join(sgr, p.md.sgr("4", "34")), unescape(string(n.Destination))))
+		case *ast.AutoLink:
+			b.WriteString(paint(join(sgr, p.md.sgr("4", "34")), string(n.Label(p.src))))
+		case *ast.RawHTML:
+			s := string(n.Segments.Value(p.src))
+			if strings.HasPrefix(s, "<br") {
+				s = "\n"
+			}
+			b.WriteString(paint(sgr, s))
 		}
 	}
-	return c
+}
+
+// unescape resolves backslash escapes and character references. What a reference stands for is made visible like all text
+// that a model writes: &#27; would begin an escape sequence.
+func unescape(s string) string {
+	if !strings.ContainsAny(s, `\&`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\' && i+1 < len(s) && util.IsPunct(s[i+1]):
+			i++
+			b.WriteByte(s[i])
+		case c == '&':
+			reference := s[i : i+1+strings.IndexByte(s[i:], ';')]
+			// The package html also resolves names without their semicolon, which Markdown leaves alone.
+			if r := html.UnescapeString(reference); r != reference && (r == ";" || !strings.HasSuffix(r, ";")) {
+				b.WriteString(visibleLine(r))
+				i += len(reference) - 1
+			} else {
+				b.WriteByte(c)
+			}
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }

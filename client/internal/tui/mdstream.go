@@ -56,7 +56,7 @@ func (m *mdStream) add(text string) (blocks []string) {
 	}
 }
 
-// line classifies one line, rest[start:end], and tells whether the block ends, before it or behind it.
+// line classifies one line, rest[start:end], and reports whether the block ends, before it or behind it.
 func (m *mdStream) line(line string, start, end int) (at int, cut bool) {
 	trimmed := strings.TrimLeft(line, " \t")
 	inner := len(line) - len(trimmed)
@@ -118,7 +118,7 @@ func fenceOf(trimmed string) string {
 	return ""
 }
 
-// listItem tells that a line begins an item of a list.
+// listItem reports whether a line begins an item of a list.
 func listItem(trimmed string) bool {
 	if len(trimmed) > 1 && strings.IndexByte("-*+", trimmed[0]) >= 0 && trimmed[1] == ' ' {
 		return true
@@ -130,8 +130,11 @@ func listItem(trimmed string) bool {
 	return n > 0 && len(trimmed) > n+1 && (trimmed[n] == '.' || trimmed[n] == ')') && trimmed[n+1] == ' '
 }
 
-// liveMarkdown draws the end of an unfinished block with what can be told at once: bold, code, headings, bullets. It is
-// cheap enough for every frame; the block is rendered properly when it is complete.
+// markdownMarks are what liveMarkdown leaves out.
+var markdownMarks = strings.NewReplacer("**", "", "`", "")
+
+// liveMarkdown draws the end of an unfinished block: headings, bullets, and the rest as text. It is cheap enough for every
+// frame; the block is rendered properly when it is complete.
 func liveMarkdown(th *theme, text string, width, height int) []string {
 	if len(text) > liveBytes {
 		text = text[len(text)-liveBytes:]
@@ -159,54 +162,15 @@ func liveMarkdown(th *theme, text string, width, height int) []string {
 			out = append(out, wrap(th.bold.Render(strings.TrimLeft(trimmed, "# ")), width)...)
 		case listItem(trimmed) && trimmed[1] == ' ':
 			lead := line[:len(line)-len(trimmed)] + th.glyph("• ", "* ")
-			for i, l := range wrap(inline(th, trimmed[2:]), width-cells(lead)) {
+			for i, l := range wrap(markdownMarks.Replace(trimmed[2:]), width-cells(lead)) {
 				if i > 0 {
 					lead = strings.Repeat(" ", cells(lead))
 				}
 				out = append(out, lead+l)
 			}
 		default:
-			out = append(out, wrap(inline(th, line), width)...)
+			out = append(out, wrap(markdownMarks.Replace(line), width)...)
 		}
 	}
 	return lastLines(out, height)
-}
-
-// inline styles bold and code in one line of Markdown.
-func inline(th *theme, s string) string {
-	if strings.IndexByte(s, '*') < 0 && strings.IndexByte(s, '`') < 0 {
-		return s
-	}
-	var b strings.Builder
-	for s != "" {
-		i := strings.IndexAny(s, "*`")
-		if i < 0 {
-			break
-		}
-		b.WriteString(s[:i])
-		s = s[i:]
-		mark := "`"
-		if strings.HasPrefix(s, "**") {
-			mark = "**"
-		} else if s[0] == '*' {
-			b.WriteByte('*')
-			s = s[1:]
-			continue
-		}
-		body := s[len(mark):]
-		j := strings.Index(body, mark)
-		if j <= 0 {
-			b.WriteString(mark)
-			s = body
-			continue
-		}
-		if mark == "`" {
-			b.WriteString(th.warn.Render(body[:j]))
-		} else {
-			b.WriteString(th.bold.Render(body[:j]))
-		}
-		s = body[j+len(mark):]
-	}
-	b.WriteString(s)
-	return b.String()
 }

@@ -2,20 +2,23 @@ package tui
 
 import (
 	"context"
-	"strings"
+	"log/slog"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"sublet/client/internal/lender"
+	"sublet/lease/shell"
 	"sublet/wire"
 )
 
 // model is the state of the screen. Only the event loop touches it; whatever waits is a task (see tasks) whose result
-// comes back as a message. Its files: input.go for keys, shellmode.go for the user's commands, aimode.go for questions,
-// events.go for what the daemon sends, leased.go for agents' commands, compose.go for the picture.
+// comes back as a message. Its files: owner.go for who has the screen, input.go and borrowed.go for keys, aimode.go for
+// questions, events.go for what the daemon sends, leased.go for agents' commands, user.go for the user's, compose.go for
+// the picture, output.go for what is printed.
 type model struct {
 	opt    Options
+	log    *slog.Logger
 	daemon Daemon
 	shell  Shell
 	th     theme
@@ -25,65 +28,62 @@ type model struct {
 	run    *tasks
 	inbox  *inbox
 	now    func() time.Time
+	after  func(d time.Duration, f then) // has the event loop do f once d has passed
 
 	w, h     int
 	quitting bool
 	exitCode int
+	own      owner
 
-	// The line being written.
-	ai         bool
-	ed         editor
-	view       editorView
-	prompt     string // the user's own, as the shell last said it, or one that stands in for it
-	promptDir  string // where the shell was then
-	promptNo   int64  // which expansion it is
-	expansions *expansions
-	clean      string // it, made fit for the screen
-	cleanOf    string
-	lines      history
-	asks       history
-	search     *search
-	comp       *completion
-	compSeq    int
-	hint       []string // below the line, until the next key
-	picker     *picker
-	lastKey    time.Time
-	dotted     int  // how often M-. was pressed in a row
-	dotAt      int  // where its word begins
-	quoted     bool // ^V: the next key goes in as it is
-	prefixed   bool // ^X: the next key is one of readline's C-x commands
-	idleC      time.Time
-	leave      time.Time // ^D on an empty line while a turn runs
-	clearOK    time.Time // /clear was asked for once
+	// The question being written.
+	ed      editor
+	view    editorView
+	asks    history
+	hint    []string // below the line, until the next key
+	picker  *picker
+	lastKey time.Time
+	idleC   time.Time
+	leave   time.Time // ^D on an empty line while a turn runs
+	clearOK time.Time // /clear was asked for once
 
 	// The shell.
-	userRun *userRun
 	lending lender.Lending
 	queue   wire.ShellQueueChanged // who waits behind whom lending names, as the daemon last said
-	entered string                 // the line that Enter was pressed on while the shell is lent, and no key since
-	offer   bool                   // Enter was pressed while the shell is lent: Enter again takes it back
+	offered time.Time              // when Enter was pressed while the shell is lent: Enter again takes it back
+	back    bool                   // the user took the shell back from the command that runs
+	ahead   string                 // what the user typed for the shell while a borrowed command has it
+	broken  string                 // why it cannot be lent, as last printed
 	hand    *handover
+	drawn   []chan struct{} // to be closed when what was printed so far is on the screen
 	recent  []wire.RecentCommand
-	envBusy bool // an EnvChanged is on its way
-	envMore bool
+	// Commands of the user's that the daemon is told of: to be sent, and sent or about to be, whose events come back.
+	reports   []*wire.CommandResult
+	reporting bool // some are being sent
+	reported  map[wire.ExecutionID]bool
+	envBusy   bool // an EnvChanged is on its way
+	envMore   bool
 
 	// The conversation.
-	linked     bool
-	lost       bool // it was linked, and is not
-	lostSaid   bool // the user was told
-	losses     int  // how often it was lost
-	linkWord   string
-	session    wire.SessionInfo
-	policy     string
-	models     []wire.ModelInfo
-	greeted    bool
-	lastSeq    int64
-	turn       *turn
-	waiting    []*asked // asked and not begun
-	cards      map[wire.ExecutionID]*card
-	live       []*card // running, in order
-	kept       []*card // finished, newest last, for ^O
-	openAt     int     // how many of kept are open already, from the end
+	linked   bool
+	lost     bool // it was linked, and is not
+	lostSaid bool // the user knows
+	losses   int  // how often it was lost
+	linkWord string
+	later    []string // notes that wait for AI mode
+	linkNote string   // what became of the daemon, for AI mode
+	session  wire.SessionInfo
+	policy   string
+	models   []wire.ModelInfo
+	answers  string // the model that does
+	greeted  bool
+	lastSeq  int64
+	turn     *turn
+	waiting  []*asked // asked and not begun
+	cards    map[wire.ExecutionID]*card
+	live     []*card // running, in order
+	kept     []*card // finished, newest last, for ^O
+	openAt   int     // how many of kept are open already, from the end
+
 	questions  []*confirm
 	answered   time.Time // when a key answered the last one
 	answerRest string    // what would complete the word that key began
@@ -101,38 +101,28 @@ type model struct {
 
 // Messages of the program's own.
 type (
-	// keyEvent is a key or a paste; done is closed when it was dealt with.
+	// keyEvent is a key or a paste; done is closed when it was dealt with. pass: the shell is to have it.
 	keyEvent struct {
 		msg  tea.Msg
+		pass bool
 		done chan struct{}
 	}
+	// drawnEvent is an event whose sender waits until it is drawn.
+	drawnEvent struct {
+		event any
+		drawn chan struct{}
+	}
+	jobOutput   struct{ data []byte } // what the shell printed while the screen is not its own
 	sizeChanged struct{ w, h int }
-	tick        struct{}
 	redraw      struct{}
 	shellExited struct{ status int }
 	stopAsked   struct{ code int } // a signal, or the caller's context
-	rendered    struct {
-		e    *entry
-		text string
-	}
-	historyRead struct{ lines []string }
-	taskFailed  struct{ text, hint string }
-	printText   struct {
-		text string
-		kind entryKind
-	}
+	// then is what the event loop does with the outcome of a task, or when a time has come; nil = nothing.
+	then func()
 )
 
-func (m *model) Init() tea.Cmd {
-	return m.do(func() {
-		for _, line := range m.opt.Notice {
-			m.emit(kindNote, m.th.dim.Render(visibleLine(line)))
-		}
-		m.flushOut()
-		m.readPrompt()
-		m.readHistory()
-	})
-}
+// Init implements tea.Model.
+func (m *model) Init() tea.Cmd { return nil }
 
 // do runs f and returns the tasks that it began.
 func (m *model) do(f func()) tea.Cmd {
@@ -145,30 +135,24 @@ func (m *model) do(f func()) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// task has f run beside the event loop; what it returns comes back as a message.
-func (m *model) task(f func(ctx context.Context) tea.Msg) {
-	m.cmds = append(m.cmds, m.run.cmd(f))
-}
-
-// after sends msg once d has passed.
-func (m *model) after(d time.Duration, msg any) {
-	time.AfterFunc(d, func() { m.inbox.push(msg) })
+// task has f run beside the event loop; what it returns the loop does.
+func (m *model) task(f func(ctx context.Context) then) {
+	m.cmds = append(m.cmds, m.run.cmd(func(ctx context.Context) tea.Msg { return f(ctx) }))
 }
 
 // Update implements tea.Model. It never waits.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if m.quitting {
-		if k, ok := msg.(keyEvent); ok {
+		if k, ok := msg.(*keyEvent); ok {
 			close(k.done)
 		}
 		return m, tea.Quit
 	}
 	cmd := m.do(func() {
 		switch msg := msg.(type) {
-		case keyEvent:
+		case *keyEvent:
 			defer close(msg.done)
-			m.inUse()
-			m.onInput(msg.msg)
+			m.onInput(msg)
 		case batch:
 			for _, one := range msg {
 				m.handle(one)
@@ -187,86 +171,41 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // View implements tea.Model; the painter draws instead of bubbletea's renderer.
 func (m *model) View() tea.View { return tea.View{} }
 
-func (m *model) inUse() {
-	if m.opt.InUse != nil {
-		m.opt.InUse()
-	}
-}
-
 // handle deals with one message.
 func (m *model) handle(msg any) {
 	m.dirty = true
 	switch msg := msg.(type) {
 	case sizeChanged:
 		m.resized(msg.w, msg.h)
-	case tick:
-		m.inUse()
-		m.spinAt++
-		m.spinning = false
-	case redraw:
-		m.armTimer = false
-	case rendered:
-		msg.e.text, msg.e.ready = msg.text, true
-	case promptRead:
-		m.onPrompt(msg)
-	case promptOverdue:
-		m.onPromptOverdue(msg)
-	case shellUndone:
-		m.onShellUndone(msg)
-	case historyRead:
-		m.lines.load(msg.lines)
-	case printText:
-		m.emit(msg.kind, msg.text)
-	case taskFailed:
-		m.fail(msg.text, msg.hint)
-	case completed:
-		m.onCompleted(msg)
-	case picked:
-		m.onPicked(msg)
-	case runDone:
-		m.onRunDone(msg)
-	case envSent:
-		m.onEnvSent()
-	case answerFailed:
-		m.onAnswerFailed(msg)
-	case askOverdue:
-		m.onAskOverdue(msg.a)
-	case askFailed:
-		m.onAskFailed(msg)
-	case sessionChanged:
-		m.onSession(msg)
-	case policyRead:
-		m.policy = msg.mode
-		if msg.text != "" {
-			m.emit(kindNote, msg.text)
+	case then:
+		if msg != nil {
+			msg()
 		}
+	case redraw:
+	case drawnEvent:
+		m.handle(msg.event)
+		m.drawn = append(m.drawn, msg.drawn)
+	case jobOutput:
+		m.onJobOutput(msg.data)
 	case shellExited:
 		m.quit(msg.status)
 	case stopAsked:
 		m.quit(msg.code)
 	case LinkChanged:
 		m.onLink(msg)
-	case stillGone:
-		m.onStillGone(msg)
 	case lender.LeaseChanged:
-		m.onLease(msg.Lending)
+		m.lending = msg.Lending
+	case lender.CannotLend:
+		m.cannotLend(msg.Why, msg.Hint)
 	case lender.LeasedStarted, lender.LeasedOutput, lender.LeasedKeyboard, lender.LeasedEnded:
 		m.onLeased(msg)
-	case terminalFree:
-		msg.held <- m.holdFor(msg.run)
-	case overdue:
-		if msg.c.place != nil {
-			m.finish(msg.c)
-		}
-	case handRetry:
-		m.tryHand()
-	case handOver:
-		m.lingered(msg.h)
-	case lender.Unowned:
-		m.onUnowned(msg.Data)
-	case lender.Respawned:
+	case shell.PromptShown:
+		m.own.failed = false
+	case shell.UserBegan:
+	case shell.UserEnded:
+		m.onUserEnded(msg)
+	case shell.Restarted:
 		m.emit(kindNote, m.marked(m.th.warn.Render(m.th.glyph("●", "*")), "the shell was started anew: "+visibleLine(msg.Why), false))
-		m.readPrompt()
 	case wire.Message:
 		m.onWire(msg)
 	default: // something of bubbletea's own
@@ -277,9 +216,17 @@ func (m *model) handle(msg any) {
 // settle draws and keeps the spinner turning after a message.
 func (m *model) settle() {
 	m.flushOut()
-	if m.busy() && !m.spinning {
+	m.settleOwner()
+	m.flushOut() // on a screen that was taken just now
+	if len(m.drawn) > 0 && len(m.out) == 0 {
+		m.allDrawn()
+	}
+	if m.moves() && !m.spinning {
 		m.spinning = true
-		m.after(spinnerEvery, tick{})
+		m.after(spinnerEvery, func() {
+			m.spinAt++
+			m.spinning = false
+		})
 	}
 	if m.dirty {
 		m.dirty = false
@@ -287,15 +234,13 @@ func (m *model) settle() {
 	}
 }
 
-// busy tells that something on the screen moves by itself.
-func (m *model) busy() bool {
-	return !m.held() && (len(m.live) > 0 || len(m.waiting) > 0 || m.turn != nil && !m.lost)
+// moves reports whether something on the screen moves by itself.
+func (m *model) moves() bool {
+	return m.own.has && !m.held() && (len(m.live) > 0 || len(m.waiting) > 0 || m.turn != nil && !m.lost || lent(m.lending))
 }
 
-// held tells that a program has the terminal.
-func (m *model) held() bool {
-	return m.userRun != nil && !m.userRun.waits || (m.hand != nil && m.hand.on)
-}
+// held reports whether a borrowed command has the terminal.
+func (m *model) held() bool { return m.hand != nil && m.hand.on }
 
 func (m *model) quit(code int) {
 	m.exitCode, m.quitting = code, true
@@ -308,136 +253,4 @@ func (m *model) resized(w, h int) {
 	m.w, m.h = w, h
 	m.paint.resize(w, h)
 	m.envChanged()
-}
-
-// entryKind is what a printed piece is; it decides where empty lines stand.
-type entryKind int
-
-const (
-	kindNone  entryKind = iota
-	kindShell           // prompts and what programs print
-	kindEcho            // a question
-	kindText            // an agent's words
-	kindCard
-	kindNote
-	kindEnd // the last line of a turn
-)
-
-// entry is something for the scrollback. While it is not ready, live stands for it below, and what comes later waits.
-type entry struct {
-	kind  entryKind
-	text  string
-	ready bool
-	live  string
-	card  *card
-}
-
-// emit prints text once everything before it is printed.
-func (m *model) emit(kind entryKind, text string) {
-	if text != "" {
-		m.out = append(m.out, &entry{kind: kind, text: text, ready: true})
-		m.dirty = true
-	}
-}
-
-// emitMarkdown prints a block of an agent's words; it is rendered beside the event loop.
-func (m *model) emitMarkdown(agent, block string) {
-	e := &entry{kind: kindText, live: block}
-	m.out = append(m.out, e)
-	prefix := ""
-	if agent != "" {
-		prefix = m.th.agent.Render(agent) + m.th.dim.Render(m.th.glyph(" │ ", " | "))
-	}
-	md, width := m.md, m.w-1-cells(prefix)
-	m.task(func(context.Context) tea.Msg {
-		text := md.Render(block, width)
-		if prefix != "" {
-			text = prefix + strings.ReplaceAll(text, "\n", "\n"+prefix)
-		}
-		return rendered{e, text}
-	})
-}
-
-// flushOut hands what is ready to the painter, in order.
-func (m *model) flushOut() {
-	n := 0
-	for n < len(m.out) && m.out[n].ready {
-		e := m.out[n]
-		n++
-		if e.text == "" {
-			continue
-		}
-		if gap(m.lastKind, e.kind) {
-			m.paint.print("")
-		}
-		m.paint.print(m.th.spell(e.text))
-		m.lastKind = e.kind
-	}
-	if n > 0 {
-		m.out = append(m.out[:0:0], m.out[n:]...)
-		m.dirty = true
-	}
-}
-
-// gap tells whether an empty line stands between two printed pieces.
-func gap(before, after entryKind) bool {
-	switch {
-	case before == kindNone || before == kindShell && after == kindShell:
-		return false
-	case after == kindText || after == kindEcho:
-		return true
-	case before == kindText || before == kindEcho || before == kindEnd:
-		return after != kindEnd
-	case after == kindCard && before != kindCard && before != kindNote:
-		return true
-	case after == kindShell:
-		return before != kindNote
-	}
-	return false
-}
-
-// fail prints an error with its hint.
-func (m *model) fail(text, hint string) {
-	s := m.marked(m.th.bad.Render(m.th.glyph("✗", "x")), visible(text), false)
-	if hint != "" {
-		s += "\n" + m.marked(" ", visible(hint), true)
-	}
-	m.emit(kindNote, s)
-}
-
-// note prints something quiet.
-func (m *model) note(text string) {
-	m.emit(kindNote, m.marked(m.th.dim.Render(m.th.glyph("·", "-")), text, true))
-}
-
-// marked is text wrapped behind a mark.
-func (m *model) marked(mark, text string, dim bool) string {
-	lines := wrap(text, m.w-cells(mark)-1)
-	for i, l := range lines {
-		if dim {
-			l = m.th.dim.Render(l)
-		}
-		lines[i] = mark + " " + l
-		mark = strings.Repeat(" ", cells(mark))
-	}
-	return strings.Join(lines, "\n")
-}
-
-// hintLines shows lines below the prompt until the next key.
-func (m *model) hintLines(lines ...string) {
-	m.hint = lines
-	m.dirty = true
-}
-
-func (m *model) readHistory() {
-	sh := m.shell
-	m.task(func(ctx context.Context) tea.Msg {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
-		lines, err := sh.History(ctx)
-		if err != nil {
-			return nil
-		}
-		return historyRead{lines}
-	})
 }

@@ -1,6 +1,11 @@
 package tui
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/ansi/parser"
+)
 
 const (
 	pasteOn  = "\x1b[?2004h"
@@ -15,7 +20,7 @@ const (
 )
 
 // ResetSequences returns what brings a terminal back from any mode that sublet, or a program that ran in it, may have
-// left on (T6c): the alternate screen, synchronised output, mouse and focus reports, bracketed paste, the keypad, the
+// left on: the alternate screen, synchronised output, mouse and focus reports, bracketed paste, the keypad, the
 // kitty keyboard, a scroll region, a hidden cursor, colours. It is safe on a terminal where none of them is on: the alternate
 // screen is left by 1047, which unlike 1049 does not move the cursor.
 func ResetSequences() string {
@@ -32,95 +37,61 @@ var trackedModes = []int{1049, 1047, 47, 2026, 2004, 1000, 1001, 1002, 1003, 100
 type modeTracker struct {
 	odd    map[int]bool // modes that are not as they should be
 	kitty  int          // entries pushed on the kitty keyboard's stack
+	flags  bool         // kitty keyboard flags were set without pushing
 	keypad bool
 	margin bool   // only a part of the screen scrolls
-	other  bool   // modifyOtherKeys is on
-	part   []byte // an escape sequence cut by the end of a chunk
+	other  string // the level of modifyOtherKeys; "" = off
+	parser *ansi.Parser
 }
-
-// longestMode bounds an escape sequence that is looked at.
-const longestMode = 64
 
 // scan reads a chunk of output.
 func (t *modeTracker) scan(data []byte) {
-	if len(t.part) > 0 {
-		joined := append(t.part, data[:min(len(data), longestMode)]...)
-		n, ok := t.sequence(joined)
-		if !ok {
-			if len(joined) < longestMode && len(data) < longestMode {
-				t.part = joined
-				return
-			}
-			n = len(t.part)
-		}
-		skip := max(0, n-len(t.part))
-		t.part = nil
-		data = data[min(skip, len(data)):]
+	if t.parser == nil {
+		t.parser = ansi.NewParser()
+		t.parser.SetDataSize(64) // no string matters
+		t.parser.SetHandler(ansi.Handler{HandleEsc: t.escape, HandleCsi: t.csi})
 	}
-	for {
-		at := bytes.IndexByte(data, 0x1b)
-		if at < 0 {
-			return
-		}
-		data = data[at:]
-		n, ok := t.sequence(data)
-		if !ok {
-			if len(data) < longestMode {
-				t.part = bytes.Clone(data)
+	for len(data) > 0 {
+		if t.parser.State() == parser.GroundState {
+			at := bytes.IndexByte(data, 0x1b)
+			if at < 0 {
 				return
 			}
-			n = 1
+			data = data[at:]
 		}
-		data = data[n:]
+		t.parser.Advance(data[0])
+		data = data[1:]
 	}
 }
 
-// sequence reads one escape sequence at the start of b. ok is false when b ends inside it.
-func (t *modeTracker) sequence(b []byte) (n int, ok bool) {
-	if len(b) < 2 {
-		return 0, false
-	}
-	switch b[1] {
-	case '=':
-		t.keypad = true
-		return 2, true
-	case '>':
-		t.keypad = false
-		return 2, true
+func (t *modeTracker) escape(cmd ansi.Cmd) {
+	switch cmd {
+	case '=', '>':
+		t.keypad = cmd == '='
 	case 'c': // full reset
-		*t = modeTracker{}
-		return 2, true
-	case '[':
-	default:
-		return 1, true
+		*t = modeTracker{parser: t.parser}
 	}
-	i := 2
-	for i < len(b) && b[i] >= 0x20 && b[i] <= 0x3f {
-		i++
-	}
-	if i == len(b) {
-		return i, i >= longestMode // longer than any that matters
-	}
-	final, params := b[i], b[2:i]
-	if final == 'r' && (len(params) == 0 || params[0] != '?') { // a '?' is of XTRESTORE
-		t.margin = len(params) > 0
-	}
-	if len(params) == 0 {
-		return i + 1, true
-	}
+}
+
+func (t *modeTracker) csi(cmd ansi.Cmd, params ansi.Params) {
+	n, _, _ := params.Param(0, 0)
+	level, _, _ := params.Param(1, 0)
 	switch {
-	case params[0] == '?' && (final == 'h' || final == 'l'):
-		for p := range bytes.SplitSeq(params[1:], []byte{';'}) {
-			t.mode(number(p), final == 'h')
-		}
-	case params[0] == '>' && final == 'u':
+	case cmd == 'r':
+		t.margin = len(params) > 0
+	case cmd.Prefix() == '?' && (cmd.Final() == 'h' || cmd.Final() == 'l'):
+		params.ForEach(0, func(_, n int, _ bool) { t.mode(n, cmd.Final() == 'h') })
+	case cmd.Prefix() == '>' && cmd.Final() == 'u':
 		t.kitty = min(t.kitty+1, 64)
-	case params[0] == '<' && final == 'u':
-		t.kitty = max(0, t.kitty-max(1, number(params[1:])))
-	case params[0] == '>' && final == 'm' && len(params) > 1 && params[1] == '4':
-		t.other = len(params) > 3 && params[2] == ';' && params[3] != '0'
+	case cmd.Prefix() == '<' && cmd.Final() == 'u':
+		t.kitty = max(0, t.kitty-max(1, n))
+	case cmd.Prefix() == '=' && cmd.Final() == 'u':
+		t.flags = n != 0
+	case cmd.Prefix() == '>' && cmd.Final() == 'm' && n == 4:
+		if t.other = ""; level > 0 {
+			t.other = itoa(level)
+		}
 	}
-	return i + 1, true
 }
 
 func (t *modeTracker) mode(n int, on bool) {
@@ -141,44 +112,61 @@ func (t *modeTracker) mode(n int, on bool) {
 
 // reset appends what puts the terminal in order, and forgets.
 func (t *modeTracker) reset(b []byte) []byte {
-	for _, m := range trackedModes {
-		if !t.odd[m] {
-			continue
-		}
-		final := byte('l')
-		if m == 25 || m == 7 {
-			final = 'h'
-		}
-		b = append(b, "\x1b[?"...)
-		b = append(b, itoa(m)...)
-		b = append(b, final)
-	}
+	b = t.set(b, false, func(int) bool { return true })
 	if t.kitty > 0 {
-		b = append(b, "\x1b[<"...)
-		b = append(b, itoa(t.kitty)...)
-		b = append(b, 'u')
+		b = append(b, "\x1b[<"+itoa(t.kitty)+"u"...)
 	}
-	if t.keypad {
-		b = append(b, "\x1b>"...)
+	if t.flags {
+		b = append(b, "\x1b[=0u"...)
 	}
 	if t.margin {
 		b = append(b, wholeScreen...)
 	}
-	if t.other {
-		b = append(b, "\x1b[>4;0m"...)
-	}
-	*t = modeTracker{}
+	*t = modeTracker{parser: t.parser}
 	return b
 }
 
-// number reads a small decimal number; anything else is 0.
-func number(b []byte) int {
-	n := 0
-	for _, c := range b {
-		if c < '0' || c > '9' || n > 1<<20 {
-			return 0
-		}
-		n = n*10 + int(c-'0')
+// screenMode reports whether a line editor does not leave a mode on, and it must not be switched on again later.
+func screenMode(n int) bool { return n == 1049 || n == 1047 || n == 47 || n == 2026 }
+
+// suspend appends what switches off the modes that a shell's line editor asked for (bracketed paste, focus reports, CSI-u
+// keys), and resume what switches them on again.
+func (t *modeTracker) suspend(b []byte) []byte {
+	b = t.set(b, false, func(n int) bool { return !screenMode(n) })
+	if t.kitty > 0 || t.flags {
+		b = append(b, "\x1b[>0u"...)
 	}
-	return n
+	return b
+}
+
+func (t *modeTracker) resume(b []byte) []byte {
+	if t.kitty > 0 || t.flags {
+		b = append(b, "\x1b[<u"...)
+	}
+	return t.set(b, true, func(n int) bool { return !screenMode(n) })
+}
+
+// set appends what makes the modes that which chooses odd again, or as they should be.
+func (t *modeTracker) set(b []byte, odd bool, which func(int) bool) []byte {
+	for _, n := range trackedModes {
+		if !t.odd[n] || !which(n) {
+			continue
+		}
+		final := byte('l')
+		if odd != (n == 25 || n == 7) {
+			final = 'h'
+		}
+		b = append(append(b, "\x1b[?"+itoa(n)...), final)
+	}
+	keypad, other := "\x1b>", "0"
+	if odd {
+		keypad, other = "\x1b=", t.other
+	}
+	if t.keypad {
+		b = append(b, keypad...)
+	}
+	if t.other != "" {
+		b = append(b, "\x1b[>4;"+other+"m"...)
+	}
+	return b
 }

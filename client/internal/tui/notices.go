@@ -46,6 +46,10 @@ func (m *model) onNotice(n *wire.Notice) {
 }
 
 func (m *model) onError(e *wire.Error) {
+	if e.Code == wire.CodeUnknownKind { // one of the two is older; what it is about works without
+		m.log.Info("the daemon does not know a message", "err", e.Message)
+		return
+	}
 	said := false
 	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
 		if a.request != e.RequestID || e.RequestID == "" || e.TurnID != "" {
@@ -80,20 +84,18 @@ func (m *model) onError(e *wire.Error) {
 // moments, and its turn's last line says what became of it.
 const goneWait = 3 * time.Second
 
-// stillGone asks whether the daemon that was lost for the n-th time is away yet.
-type stillGone struct{ n int }
-
-// onLink is told that the daemon was lost or is back.
+// onLink deals with a daemon that was lost or is back.
 func (m *model) onLink(l LinkChanged) {
 	was := m.linked
 	m.linked, m.linkWord = l.Connected, l.Detail
 	switch {
 	case l.Connected && !was && m.lost:
+		m.linkNote = ""
 		switch {
 		case m.lostSaid:
-			m.note("the daemon is back" + detail(l.Detail))
+			m.linkLine("the daemon is back" + detail(l.Detail))
 		case m.turn == nil && l.Detail != "":
-			m.note("the daemon was lost and is back" + detail(l.Detail))
+			m.linkLine("the daemon was lost and is back" + detail(l.Detail))
 		}
 		m.lost, m.lostSaid = false, false
 	case !l.Connected && was:
@@ -102,12 +104,17 @@ func (m *model) onLink(l LinkChanged) {
 		if l.Detail != "" {
 			m.sayLost()
 		} else {
-			m.after(goneWait, stillGone{m.losses})
+			n := m.losses
+			m.after(goneWait, func() {
+				if m.lost && !m.lostSaid && n == m.losses {
+					m.sayLost()
+				}
+			})
 		}
 	case !l.Connected && l.Detail != "" && m.lost && !m.lostSaid:
 		m.sayLost()
 	case !l.Connected && l.Detail != "":
-		m.note("no daemon yet" + detail(l.Detail))
+		m.linkLine("no daemon yet" + detail(l.Detail))
 	}
 	if l.Connected {
 		if !was {
@@ -126,15 +133,19 @@ func (m *model) onLink(l LinkChanged) {
 	})
 }
 
-func (m *model) onStillGone(g stillGone) {
-	if m.lost && !m.lostSaid && g.n == m.losses {
-		m.sayLost()
+// linkLine prints what became of the daemon. In command mode, where the shell works without one, the last such line waits for
+// AI mode.
+func (m *model) linkLine(text string) {
+	if m.own.ai {
+		m.note(text)
+	} else {
+		m.linkNote = text
 	}
 }
 
 func (m *model) sayLost() {
 	m.lostSaid = true
-	m.note("the daemon is gone; your shell goes on, agents come back with it" + detail(m.linkWord))
+	m.linkLine("the daemon is gone; your shell goes on, agents come back with it" + detail(m.linkWord))
 }
 
 func detail(s string) string {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"sublet/client/internal/lender"
+	"sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -33,7 +33,7 @@ func TestCardTellsTheEndOnce(t *testing.T) {
 func TestRespawnIsToldInWholeWords(t *testing.T) {
 	d := newDesk(t)
 	why := "a borrowed command ended it: the shell was ended by SIGKILL and was started again where it was; its jobs, open descriptors and history of this session are gone"
-	d.send(lender.Respawned{Why: why})
+	d.send(shell.Restarted{Why: why})
 	got := ansi.Strip(strings.Join(d.paint.prints, "\n"))
 	for _, l := range strings.Split(got, "\n") {
 		if cells(l) > 80 {

@@ -2,10 +2,6 @@ package tui
 
 import (
 	"slices"
-	"strings"
-	"unicode/utf8"
-
-	"github.com/charmbracelet/x/ansi"
 )
 
 // diff turns the shown picture into f.
@@ -48,82 +44,25 @@ func (p *painter) diff(b []byte, f frame) []byte {
 	return b
 }
 
-// changeLine rewrites the part of a line that differs.
+// changeLine writes a line over the one that stands there. What follows the part that stays equal is written anew, where the
+// line begins with printable ASCII: no style and no wide character is cut then.
 func (p *painter) changeLine(b []byte, row int, old, line string) []byte {
-	n := commonPrefix(old, line)
-	start := cells(line[:n])
-	if start >= p.w { // the cursor would stand beyond the last column
-		n, start = 0, 0
+	n := 0
+	for n < min(len(old), len(line), p.w-1) && old[n] == line[n] && line[n] >= 0x20 && line[n] < 0x7f {
+		n++
 	}
-	b = p.moveTo(b, row, start)
+	if n == len(line) || n == len(old) || old[n] >= 0x80 || line[n] >= 0x80 {
+		n = max(0, n-1) // what follows may join the character before it
+	}
+	b = p.moveTo(b, row, n)
 	b = append(b, line[n:]...)
-	width := start + cells(line[n:])
-	if width < cells(old) {
+	if p.col = cells(line); p.col < cells(old) {
 		b = append(b, "\x1b[K"...)
 	}
-	p.col = width
-	if width >= p.w {
+	if p.col >= p.w {
 		p.col = -1 // the terminal is about to wrap: only an absolute column is sure
 	}
 	return b
-}
-
-// commonPrefix is the number of leading bytes that may stay: equal, in the default style at their end, and not cut
-// through a character or an escape sequence.
-func commonPrefix(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	n = plainPrefix(b, n)
-	for n > 0 && (inside(b, n) || inside(a, n)) {
-		n--
-	}
-	if (n < len(b) && b[n] >= 0x80) || (n < len(a) && a[n] >= 0x80) {
-		// What follows may join the character before it.
-		if cells(b[:n])+cells(b[n:]) != cells(b) || cells(a[:n])+cells(a[n:]) != cells(a) || joins(b[n:]) || joins(a[n:]) {
-			return 0
-		}
-	}
-	return n
-}
-
-// inside tells that s[n] continues a UTF-8 sequence.
-func inside(s string, n int) bool { return n < len(s) && s[n]&0xc0 == 0x80 }
-
-// plainPrefix is the longest prefix of s, at most n bytes, after which the default style holds.
-func plainPrefix(s string, n int) int {
-	if strings.IndexByte(s[:n], '\x1b') < 0 {
-		return n
-	}
-	safe, styled := 0, false
-	for i := 0; i < n; {
-		if s[i] != '\x1b' {
-			i++
-			if !styled {
-				safe = i
-			}
-			continue
-		}
-		seq, _, length, _ := ansi.DecodeSequence(s[i:], ansi.NormalState, nil)
-		if length == 0 || i+length > n {
-			break
-		}
-		if strings.HasPrefix(seq, "\x1b[") && strings.HasSuffix(seq, "m") {
-			styled = seq != "\x1b[m" && seq != "\x1b[0m"
-		}
-		i += length
-		if !styled {
-			safe = i
-		}
-	}
-	return safe
-}
-
-// joins tells that s begins with something that has no width of its own.
-func joins(s string) bool {
-	r, n := utf8.DecodeRuneInString(s)
-	return n > 0 && r >= 0x300 && cells(s[:n]) == 0
 }
 
 // moveTo moves the cursor within the live part. col -1 leaves the column alone.

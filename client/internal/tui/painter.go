@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// frameEvery is the least time between two pictures. The first change after a pause is drawn at once: waiting for a
-// tick would add half of it to every key (perf-limits.md section 6: 37 µs against bubbletea's 10 ms, and 1 byte against
-// 1,430 for a key beside a wide character, which is why bubbletea's own renderer is switched off).
+// frameEvery is the least time between two pictures. The first change after a pause is drawn at once: bubbletea's own
+// renderer waits for its next tick, and is switched off for that.
 const frameEvery = 16 * time.Millisecond
 
 // frame is the live part of the screen: what stands below the scrollback and is drawn over. Each line is at most as
@@ -21,14 +20,25 @@ type frame struct {
 	row, col int // of the cursor
 }
 
-// painter owns what is written to the terminal. It draws the live part with the fewest bytes that change the old
-// picture into the new one, puts finished text above it, where the terminal's own scrollback takes it, and steps aside
-// while a program has the terminal. Its goroutine is run; set, print and the other requests never wait for the terminal.
+// screen is who has the terminal's screen.
+type screen int
+
+const (
+	shellScreen   screen = iota // the user's shell: its bytes pass
+	ourScreen                   // the live part and what is printed above it
+	programScreen               // a borrowed command that has the terminal: its bytes pass
+	noScreen                    // the program has ended
+)
+
+// painter owns what is written to the terminal. While the screen is the program's it draws the live part with the fewest
+// lines that change the old picture into the new one, and puts finished text above it, where the terminal's own scrollback
+// takes it. Otherwise it passes bytes on and keeps what is to be drawn. Its goroutine is run; set, print and the other
+// requests never wait for the terminal, but for shellOutput and take, which write at once.
 type painter struct {
 	out io.Writer
 	eol string // shown where a program's last line has no line feed
-	// lines switches the terminal's own output processing for the editor, and off for a program's bytes, which have had theirs.
-	// nil: there is none.
+	// lines switches the terminal's own output processing on for the live part, and off for bytes that pass, which have had
+	// theirs. nil: there is none.
 	lines func(on bool)
 	wake  chan struct{}
 
@@ -47,28 +57,18 @@ type painter struct {
 	shown    []string
 	row, col int
 	w, h     int
-	held     bool
-	open     bool // paste mode is on: between start and close
-	noReflow bool // the terminal cuts long lines at a resize instead of wrapping them (xterm)
-	modes    modeTracker
-	lastByte byte
+	has      screen
+	noReflow bool        // the terminal cuts long lines at a resize instead of wrapping them (xterm)
+	shell    modeTracker // what the shell switched on
+	modes    modeTracker // what the program with the terminal did
+	lastByte byte        // of that program
 }
 
-// op is something to do in order with others.
+// op is something to do in order with others; done is closed when it, and all that was printed before it, is written.
 type op struct {
-	kind opKind
-	data []byte
+	do   func() // with wmu held
 	done chan struct{}
 }
-
-type opKind int
-
-const (
-	opHold opKind = iota + 1
-	opRaw
-	opRelease
-	opClear
-)
 
 func newPainter(out io.Writer, w, h int, th *theme) *painter {
 	return &painter{
@@ -86,18 +86,19 @@ func (p *painter) run(ctx context.Context) {
 			return
 		case <-p.wake:
 		}
-		if wait := frameEvery - time.Since(last); wait > 0 {
-			t := time.NewTimer(wait)
-			select {
-			case <-ctx.Done():
-				t.Stop()
-				return
-			case <-t.C:
-			}
+		if !pace(ctx, last, p.wake, p.asked) {
+			return
 		}
 		p.work()
 		last = time.Now()
 	}
+}
+
+// asked reports whether somebody may wait for what is to be written.
+func (p *painter) asked() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.ops) > 0
 }
 
 func (p *painter) rouse() {
@@ -123,7 +124,7 @@ func (p *painter) print(text string) {
 	p.rouse()
 }
 
-// resize tells the terminal's new size.
+// resize sets the terminal's new size.
 func (p *painter) resize(w, h int) {
 	p.mu.Lock()
 	p.newW, p.newH = w, h
@@ -132,69 +133,162 @@ func (p *painter) resize(w, h int) {
 	p.rouse()
 }
 
-// hold takes the live part away, writes commit in its place and leaves the terminal to a program. The channel closes
-// when that is done.
-func (p *painter) hold(commit string) <-chan struct{} { return p.do(opHold, []byte(commit)) }
-
-// release takes the terminal back: modes that the program left on are switched off, and the live part is drawn again
-// on a line of its own.
-func (p *painter) release() <-chan struct{} { return p.do(opRelease, nil) }
-
-// rawLater writes a program's output, in order with hold and release.
-func (p *painter) rawLater(data []byte) { p.do(opRaw, data) }
-
-// clear empties the screen; the scrollback stays.
-func (p *painter) clear() { p.do(opClear, nil) }
-
-func (p *painter) do(kind opKind, data []byte) <-chan struct{} {
+// give prints what is to be printed, takes the live part away and leaves the screen to the shell, with the cursor in the first
+// column of an empty row and the modes that the shell had.
+func (p *painter) give() <-chan struct{} {
 	done := make(chan struct{})
-	p.mu.Lock()
-	p.ops = append(p.ops, op{kind, data, done})
-	p.mu.Unlock()
-	p.rouse()
+	p.set(frame{})
+	p.queue(op{p.giveLocked, done})
 	return done
 }
 
-// raw writes a program's output at once, between hold and release. It waits for the terminal, as the program itself
-// would.
-func (p *painter) raw(data []byte) {
+// takeLater is take in order with the other requests.
+func (p *painter) takeLater() { p.later(p.takeLocked) }
+
+// hold takes the live part away, writes commit in its place and leaves the terminal to a borrowed command.
+func (p *painter) hold(commit string) {
+	p.set(frame{}) // not to be seen again afterwards
+	p.later(func() { p.holdLocked(commit) })
+}
+
+// release takes the terminal back: modes that the program left on are switched off, and the live part is drawn again
+// on a line of its own.
+func (p *painter) release() { p.later(p.releaseLocked) }
+
+// raw writes a program's output, in order with hold and release.
+func (p *painter) raw(data []byte) { p.later(func() { p.rawLocked(data) }) }
+
+// clear empties the screen; the scrollback stays.
+func (p *painter) clear() { p.later(p.clearLocked) }
+
+// notice writes lines below whatever the shell shows. It is for what cannot be shown otherwise.
+func (p *painter) notice(text string) {
+	p.later(func() {
+		if p.has == shellScreen {
+			_, _ = p.out.Write(appendPrints([]byte("\r\n"), []string{text}))
+		}
+	})
+}
+
+// whenWritten closes done when all that was asked for so far is written.
+func (p *painter) whenWritten(done chan struct{}) { p.queue(op{func() {}, done}) }
+
+func (p *painter) later(do func()) { p.queue(op{do, make(chan struct{})}) }
+
+func (p *painter) queue(o op) {
+	p.mu.Lock()
+	p.ops = append(p.ops, o)
+	p.mu.Unlock()
+	p.rouse()
+}
+
+// shellOutput writes what the shell prints, untouched, and reports whether it has the screen. It waits for the terminal.
+func (p *painter) shellOutput(data []byte) bool {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
-	p.rawLocked(data)
+	if p.has != shellScreen {
+		return false
+	}
+	p.shell.scan(data)
+	_, _ = p.out.Write(data) // a terminal that went away ends the keyboard's reader
+	return true
+}
+
+// take takes the screen from the shell, whose prompt is gone: the cursor is in the first column of an empty row.
+func (p *painter) take() {
+	p.wmu.Lock()
+	defer p.wmu.Unlock()
+	p.takeLocked()
+}
+
+func (p *painter) takeLocked() {
+	if p.has != shellScreen {
+		return
+	}
+	p.has = ourScreen
+	p.cook(true)
+	p.takeSize()
+	b := p.shell.suspend(append(p.buf[:0], "\x1b[m"...))
+	b = append(b, pasteOn...)
+	p.shown, p.row, p.col, p.buf = nil, 0, 0, b
+	_, _ = p.out.Write(b)
+}
+
+func (p *painter) giveLocked() {
+	if p.has != ourScreen {
+		return
+	}
+	b := append(p.erase(), "\x1b[m"+pasteOff...)
+	b = p.shell.resume(b)
+	p.has, p.buf = shellScreen, b
+	_, _ = p.out.Write(b)
+	p.cook(false)
+}
+
+// erase begins a write with what takes the live part away and prints what waits.
+func (p *painter) erase() []byte {
+	p.mu.Lock()
+	prints := p.prints
+	p.prints = nil
+	p.mu.Unlock()
+	b := appendPrints(p.wipe(p.buf[:0]), prints)
+	p.shown, p.row, p.col = nil, 0, 0
+	return b
+}
+
+func (p *painter) holdLocked(commit string) {
+	if p.has != ourScreen {
+		return
+	}
+	b := append(append(p.erase(), pasteOff...), commit...)
+	p.has, p.lastByte, p.buf = programScreen, '\n', b
+	_, _ = p.out.Write(b)
+	p.cook(false)
 }
 
 func (p *painter) rawLocked(data []byte) {
-	if len(data) == 0 {
+	if p.has != programScreen || len(data) == 0 {
 		return
 	}
 	p.modes.scan(data)
 	p.lastByte = data[len(data)-1]
-	_, _ = p.out.Write(data) // a terminal that went away tells the keyboard's reader
+	_, _ = p.out.Write(data)
 }
 
-// isHeld tells that a program has the terminal.
-func (p *painter) isHeld() bool {
-	p.wmu.Lock()
-	defer p.wmu.Unlock()
-	return p.held
-}
-
-// mark writes a sequence that shows nothing and leaves the cursor where it is, when a program is done with the terminal.
-func (p *painter) mark(seq string) {
-	p.wmu.Lock()
-	defer p.wmu.Unlock()
-	if p.held {
-		_, _ = p.out.Write([]byte(endString + seq))
+func (p *painter) releaseLocked() {
+	if p.has != programScreen {
+		return
 	}
+	p.has = ourScreen
+	p.cook(true)
+	b := append(p.tidy(p.buf[:0]), pasteOn...)
+	p.buf = b
+	_, _ = p.out.Write(b)
 }
 
-// start switches on what the editor needs.
-func (p *painter) start() {
+func (p *painter) clearLocked() {
+	if p.has != ourScreen {
+		return
+	}
+	p.shown, p.row, p.col = nil, 0, 0
+	_, _ = p.out.Write([]byte("\x1b[H\x1b[2J"))
+	p.mu.Lock()
+	p.fresh = true
+	p.mu.Unlock()
+}
+
+// owner returns who has the screen.
+func (p *painter) owner() screen {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
-	p.open = true
-	p.cook(true)
-	_, _ = p.out.Write([]byte(pasteOn))
+	return p.has
+}
+
+// brackets reports whether the shell asked for bracketed pastes.
+func (p *painter) brackets() bool {
+	p.wmu.Lock()
+	defer p.wmu.Unlock()
+	return p.shell.odd[2004]
 }
 
 func (p *painter) cook(on bool) {
@@ -203,11 +297,11 @@ func (p *painter) cook(on bool) {
 	}
 }
 
-// rawMode says that the terminal was switched to raw mode again.
+// rawMode is called when the terminal was switched to raw mode again.
 func (p *painter) rawMode() {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
-	p.cook(!p.held)
+	p.cook(p.has == ourScreen)
 }
 
 // close erases the live part, writes what is still to be printed, and leaves the terminal as a program found it. The
@@ -216,24 +310,20 @@ func (p *painter) close() {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
 	p.mu.Lock()
-	prints := p.prints
-	p.prints = nil
 	for _, o := range p.ops {
 		close(o.done)
 	}
 	p.ops = nil
 	p.mu.Unlock()
-	b := p.buf[:0]
-	if p.held {
-		b = p.tidy(b)
+	var b []byte
+	switch p.has {
+	case programScreen:
+		b = append(p.tidy(p.erase()), pasteOff...)
+	case ourScreen:
+		b = append(p.erase(), pasteOff...)
 	}
-	b = p.wipe(b)
-	b = appendPrints(b, prints)
-	if p.open {
-		b = append(b, pasteOff...)
-	}
-	b = append(b, "\x1b[m\x1b[?25h"...)
-	p.open, p.held, p.shown, p.row, p.col = false, false, nil, 0, 0
+	b = append(p.shell.reset(b), "\x1b[m\x1b[?25h"...)
+	p.has = noScreen
 	_, _ = p.out.Write(b)
 }
 
@@ -246,60 +336,14 @@ func (p *painter) work() {
 	p.ops = nil
 	p.mu.Unlock()
 	for _, o := range ops {
-		switch o.kind {
-		case opHold:
-			p.holdLocked(string(o.data))
-		case opRaw:
-			p.rawLocked(o.data)
-		case opRelease:
-			p.releaseLocked()
-		case opClear:
-			if !p.held {
-				p.shown, p.row, p.col = nil, 0, 0
-				_, _ = p.out.Write([]byte("\x1b[H\x1b[2J"))
-				p.mu.Lock()
-				p.fresh = true
-				p.mu.Unlock()
-			}
-		}
-		close(o.done)
+		o.do()
 	}
-	if !p.held {
+	if p.has == ourScreen {
 		p.drawLocked()
 	}
-}
-
-func (p *painter) holdLocked(commit string) {
-	if p.held {
-		return
+	for _, o := range ops {
+		close(o.done)
 	}
-	p.mu.Lock()
-	prints := p.prints
-	p.prints = nil
-	p.want, p.fresh = frame{}, false // not to be seen again when the program is done
-	p.mu.Unlock()
-	b := p.wipe(p.buf[:0])
-	b = appendPrints(b, prints)
-	b = append(b, pasteOff...)
-	b = append(b, commit...)
-	p.held, p.shown, p.row, p.col, p.lastByte = true, nil, 0, 0, '\n'
-	p.buf = b
-	_, _ = p.out.Write(b)
-	p.cook(false)
-}
-
-func (p *painter) releaseLocked() {
-	if !p.held {
-		return
-	}
-	p.held = false
-	p.cook(true)
-	b := p.tidy(p.buf[:0])
-	if p.open {
-		b = append(b, pasteOn...)
-	}
-	p.buf = b
-	_, _ = p.out.Write(b)
 }
 
 // tidy undoes the modes that a program left behind and goes to the start of an empty line. Where the cursor is, is not

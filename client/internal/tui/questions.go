@@ -5,23 +5,15 @@ import (
 	"slices"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-
 	"sublet/wire"
 )
-
-// answerFailed tells that an answer did not reach the daemon.
-type answerFailed struct {
-	id  wire.ConfirmationID
-	err error
-}
 
 // answerTail bounds how long keys may belong to an answer.
 const answerTail = 1500 * time.Millisecond
 
-// question is the one on the screen, or nil: several wait in line, one at a time is asked (T3n).
+// question is the one on the screen, or nil: several wait in line, one at a time is asked.
 func (m *model) question() *confirm {
-	if len(m.questions) == 0 || m.held() {
+	if len(m.questions) == 0 || m.held() || !m.own.has {
 		return nil
 	}
 	return m.questions[0]
@@ -36,14 +28,13 @@ func (m *model) onQuestion(r *wire.ConfirmationRequest) {
 	}
 	m.flushText("")
 	m.questions = append(m.questions, &confirm{req: r})
-	m.search, m.picker = nil, nil
-	m.comp = nil
+	m.picker = nil
 }
 
 // questionKey is a key while a question is on the screen. Until it is armed, keys are what the user was typing before
-// it came: they go into the line, and Enter, Tab and Esc are swallowed. A key that means nothing to it is typing, too: it is to be
-// armed anew.
-func (m *model) questionKey(q *confirm, k, text string) {
+// it came: they go into the line (pass: of the shell), and Enter, Tab and Esc are swallowed. A key that means nothing to the
+// question is typing, too: it is to be armed anew.
+func (m *model) questionKey(q *confirm, k, text string) (pass bool) {
 	var answer *wire.ConfirmationResponse
 	meant := false
 	if q.step == stepComment || q.step == stepEdit || q.armed(m.now(), m.lastKey) {
@@ -51,28 +42,29 @@ func (m *model) questionKey(q *confirm, k, text string) {
 		q.live = k != optAlways // what is for good is not a key away from that one
 	}
 	if !meant {
-		m.besideQuestion(q, k, text)
-		return
+		return m.besideQuestion(q, k, text)
 	}
 	if answer == nil {
-		return
+		return false
 	}
 	q.sent, q.problem = true, ""
 	m.answered, m.answerRest = m.now(), map[string]string{"y": "es", "n": "o"}[k]
+	m.awaitRest()
 	if k := m.cards[q.req.ExecutionID]; k != nil && answer.Comment != "" {
 		k.why = answer.Comment
 	}
 	daemon := m.daemon
-	m.task(func(ctx context.Context) tea.Msg {
+	m.task(func(ctx context.Context) then {
 		if err := daemon.Confirm(ctx, answer); err != nil {
-			return answerFailed{answer.ConfirmationID, err}
+			return func() { m.onAnswerFailed(answer.ConfirmationID, err) }
 		}
 		return nil
 	})
+	return false
 }
 
 // besideQuestion is a key that is no answer.
-func (m *model) besideQuestion(q *confirm, k, text string) {
+func (m *model) besideQuestion(q *confirm, k, text string) (pass bool) {
 	switch k {
 	case "up", "down", "tab", "shift+tab", "esc":
 		if q.step == stepGrant { // no sentence has these in it
@@ -82,13 +74,29 @@ func (m *model) besideQuestion(q *confirm, k, text string) {
 	case "enter", "ctrl+d":
 	default: // a sentence may have any of the answers in it
 		q.step, q.choice, q.live = stepAsk, 0, false
+		if !m.own.ai {
+			return true
+		}
 		if !m.ed.key(k) && text != "" {
 			m.ed.insert(text)
 		}
 	}
+	return false
 }
 
-// restOfAnswer tells that a key belongs to the answer before it: the es and Enter of a typed yes, the o and Enter of a
+// expectsRest reports whether the rest of an answer may still be typed: the screen is kept for it, or it would be a command.
+func (m *model) expectsRest() bool { return !m.answered.IsZero() && m.now().Sub(m.lastKey) < armDelay }
+
+// awaitRest has the screen given back once no rest is expected any more.
+func (m *model) awaitRest() {
+	m.after(armDelay, func() {
+		if m.expectsRest() {
+			m.awaitRest()
+		}
+	})
+}
+
+// restOfAnswer reports whether a key belongs to the answer before it: the es and Enter of a typed yes, the o and Enter of a
 // no. They must not end up in the line. Any other key, a pause, or answerTail ends it: what else is typed right after an
 // answer is the next question already, and nothing of it may be lost.
 func (m *model) restOfAnswer(k string) bool {
@@ -110,11 +118,12 @@ func (m *model) restOfAnswer(k string) bool {
 	return false
 }
 
-func (m *model) onAnswerFailed(f answerFailed) {
+// onAnswerFailed asks again what was answered, but did not reach the daemon.
+func (m *model) onAnswerFailed(id wire.ConfirmationID, err error) {
 	for _, q := range m.questions {
-		if q.req.ConfirmationID == f.id {
+		if q.req.ConfirmationID == id {
 			q.sent, q.live, q.step, q.choice, q.shown = false, false, stepAsk, 0, time.Time{}
-			q.problem = "the answer did not reach the daemon: " + visibleLine(f.err.Error())
+			q.problem = "the answer did not reach the daemon: " + visibleLine(err.Error())
 		}
 	}
 }
@@ -135,7 +144,7 @@ func (m *model) onResolved(r *wire.ConfirmationResolved) {
 	m.tryHand()
 }
 
-// unshow has the questions armed anew: a program had the screen, and what was typed was for it.
+// unshow has the questions armed anew: somebody else had the screen, and what was typed was for them.
 func (m *model) unshow() {
 	m.lastKey = m.keys.last()
 	for _, q := range m.questions {
@@ -143,7 +152,7 @@ func (m *model) unshow() {
 	}
 }
 
-// ready tells whether the question on the screen takes an answer now, and has the screen drawn again when it does.
+// ready reports whether the question on the screen takes an answer now, and has the screen drawn again when it does.
 func (m *model) ready(q *confirm) bool {
 	now := m.now()
 	if q.shown.IsZero() {
@@ -155,7 +164,7 @@ func (m *model) ready(q *confirm) bool {
 	if !m.armTimer {
 		m.armTimer = true
 		wait := max(armDelay-now.Sub(q.shown), armDelay-now.Sub(m.lastKey), time.Millisecond)
-		m.after(wait, redraw{})
+		m.after(wait, func() { m.armTimer = false })
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 
@@ -245,4 +246,10 @@ func (s *termScreen) rawText() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.raw)
+}
+
+// number reads a small decimal number; anything else is 0.
+func number(b []byte) int {
+	n, _ := strconv.Atoi(string(b))
+	return n
 }

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-
-	"sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -34,7 +30,7 @@ func slashCommands() []slashCommand {
 		{"/compact", "[preview|undo]", "fold the conversation to make room; other words say what to keep", (*model).slashCompact},
 		{"/clear", "", "delete what was said in this conversation", (*model).slashClear},
 		{"/undo", "[file|shell]", "put back an agent's last change of a file, or of your shell", (*model).slashUndo},
-		{"/undo-shell", "", "the same as /undo shell", (*model).slashUndoShell},
+		{"/undo-shell", "[all]", "the same as /undo shell; again for the change before, all for every one", (*model).slashUndoShell},
 		{"/mode", "[plan|ask|auto]", "what agents may do unasked", (*model).slashMode},
 		{"/rules", "[rm ID]", "list or revoke what you allowed for good", (*model).slashRules},
 		{"/accept", "", "take what agents changed in your shell for your own", (*model).slashAccept},
@@ -45,27 +41,6 @@ func slashCommands() []slashCommand {
 		{"/export", "[FILE]", "write the conversation as Markdown", (*model).slashExport},
 		{"/quit", "", "leave", (*model).slashQuit},
 	}
-}
-
-// slashTakesArgument tells that a command is usually followed by something.
-func slashTakesArgument(name string) bool {
-	for _, c := range slashCommands() {
-		if c.name == name {
-			return c.args != ""
-		}
-	}
-	return false
-}
-
-// slashInShell tells that a line of command mode is meant for us: its first word is one of our commands, spelled out,
-// and no program is there under that path. A newcomer types /resume where they are, and bash has no use for it.
-func slashInShell(text string) bool {
-	name, _, _ := strings.Cut(strings.TrimSpace(text), " ")
-	if !slices.ContainsFunc(slashCommands(), func(c slashCommand) bool { return c.name == name }) {
-		return false
-	}
-	_, err := os.Stat(name)
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 // slash runs a `/` command; false: there is none of that name, and a hint says so.
@@ -95,30 +70,6 @@ func (m *model) slash(text string) bool {
 	return true
 }
 
-// completeSlash offers the commands that begin with what is written.
-func (m *model) completeSlash(insert bool) {
-	var items []shell.Completion
-	for _, c := range slashCommands() {
-		if strings.HasPrefix(c.name, m.ed.text) {
-			items = append(items, shell.Completion{Text: c.name, Description: c.help})
-		}
-	}
-	switch {
-	case len(items) == 0:
-		m.comp = nil
-	case len(items) == 1 && insert:
-		m.complete(0, len(m.ed.text), items[0])
-		m.comp = nil
-	case len(items) == 1 && items[0].Text == m.ed.text:
-		m.comp = nil
-	default:
-		m.comp = &completion{from: 0, to: len(m.ed.text), items: items, chosen: -1, before: m.ed.text, slash: true}
-		if insert {
-			m.choose(0)
-		}
-	}
-}
-
 func (m *model) slashHelp(string) {
 	var b strings.Builder
 	put := func(left, right string) {
@@ -134,16 +85,14 @@ func (m *model) slashHelp(string) {
 		}
 	}
 	b.WriteString(m.th.bold.Render("Two modes") + "\n")
-	put("tab", "on an empty line: from the shell to asking an agent, and back")
-	put("?question", "asks from the shell")
-	put("!command", "runs a command while asking")
+	put("tab", "on an empty line: from your shell to asking an agent, and back")
+	put("?", "on an empty line of your shell: one question")
+	put("!command", "runs a command in your shell while asking")
 	b.WriteString(m.th.bold.Render("Keys") + "\n")
 	put("esc, ctrl+c", "stop the agent and its command")
 	put("ctrl+o", "all of an agent's last output; again: of the one before")
-	put("ctrl+r", "search what you entered before")
 	put("alt+enter, ctrl+j", "a new line")
-	put("ctrl+x ctrl+e", "the line in your $EDITOR")
-	put("enter, enter", "while an agent's command runs: takes your shell back")
+	put("ctrl+c", "in your shell, while an agent's command runs: takes it back")
 	put("ctrl+d", "on an empty line: leave")
 	b.WriteString(m.th.bold.Render("Commands") + "\n")
 	for _, c := range slashCommands() {
@@ -154,32 +103,35 @@ func (m *model) slashHelp(string) {
 
 func (m *model) slashQuit(string) { m.endOfInput() }
 
-// op runs a request of the daemon and prints its error; f's text is printed as a note.
-func (m *model) op(what string, f func(ctx context.Context) (printText, error)) {
+// op runs a request of the daemon beside the event loop, and prints its error, or has f's result done.
+func (m *model) op(what string, f func(ctx context.Context) (then, error)) {
 	if !m.daemon.Connected() {
 		m.fail(what+": the daemon is not connected", m.linkWord)
 		return
 	}
-	m.task(func(ctx context.Context) tea.Msg {
+	m.task(func(ctx context.Context) then {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
-		out, err := f(ctx)
-		if err != nil {
-			var e *wire.Error
-			if errors.As(err, &e) {
-				return taskFailed{what + ": " + e.Message, e.Hint}
-			}
-			return taskFailed{what + ": " + err.Error(), ""}
+		done, err := f(ctx)
+		if err == nil {
+			return done
 		}
-		if out.text == "" {
-			return nil
+		text, hint := err.Error(), ""
+		if e, ok := errors.AsType[*wire.Error](err); ok {
+			text, hint = e.Message, e.Hint
 		}
-		return out
+		if errors.Is(err, wire.ErrUnknownKind) {
+			text, hint = "this daemon is older and cannot do that", "run `sublet daemon restart`; running turns are finished first"
+		}
+		return func() { m.fail(what+": "+text, hint) }
 	})
 }
 
-func (m *model) quiet(text string) printText {
-	return printText{m.th.dim.Render(m.th.glyph("· ", "- ") + text), kindNote}
+// saying prints a note, printing lines that were asked for.
+func (m *model) saying(text string) then { return func() { m.note(text) } }
+
+func (m *model) printing(lines ...string) then {
+	return func() { m.emit(kindText, strings.Join(lines, "\n")) }
 }
 
 func (m *model) slashCompact(args string) {
@@ -188,49 +140,49 @@ func (m *model) slashCompact(args string) {
 		r.Op, r.Instructions = args, ""
 	}
 	daemon := m.daemon
-	m.op("/compact", func(ctx context.Context) (printText, error) { return printText{}, daemon.Compact(ctx, r) })
+	m.op("/compact", func(ctx context.Context) (then, error) { return nil, daemon.Compact(ctx, r) })
 }
 
 func (m *model) slashUndo(args string) {
 	switch args {
 	case "", "file":
 		daemon := m.daemon
-		m.op("/undo", func(ctx context.Context) (printText, error) {
-			return printText{}, daemon.Undo(ctx, &wire.UndoRequest{What: "file"})
+		m.op("/undo", func(ctx context.Context) (then, error) {
+			return nil, daemon.Undo(ctx, &wire.UndoRequest{What: "file"})
 		})
 	case "shell":
 		m.slashUndoShell("")
+	case "shell all":
+		m.slashUndoShell("all")
 	default:
 		m.fail("/undo takes file or shell", "")
 	}
 }
 
-func (m *model) slashUndoShell(string) {
+func (m *model) slashUndoShell(args string) {
+	if args != "" && args != "all" {
+		m.fail("/undo-shell takes all, or nothing", "")
+		return
+	}
 	sh := m.shell
-	m.task(func(ctx context.Context) tea.Msg {
+	m.task(func(ctx context.Context) then {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		changed, err := sh.UndoShell(ctx)
-		return shellUndone{changed, err}
+		changed, left, err := sh.UndoShell(ctx, args == "all")
+		return func() {
+			switch {
+			case err != nil:
+				m.fail("/undo-shell: "+err.Error(), "")
+			case changed == "":
+				m.note("nothing that an agent changed in your shell is left to put back")
+			default:
+				m.note("put back in your shell: " + visibleLine(changed))
+			}
+			if left != "" {
+				m.note("still different: " + visibleLine(left))
+			}
+		}
 	})
-}
-
-// shellUndone is the end of /undo-shell.
-type shellUndone struct {
-	changed string
-	err     error
-}
-
-func (m *model) onShellUndone(u shellUndone) {
-	switch {
-	case u.err != nil:
-		m.fail("/undo-shell: "+u.err.Error(), "")
-	case u.changed == "":
-		m.handle(m.quiet("no agent changed anything in your shell"))
-	default:
-		m.handle(m.quiet("put back in your shell: " + visibleLine(u.changed)))
-	}
-	m.readPrompt() // not before: it may be in another folder now
 }
 
 func (m *model) slashRename(args string) {
@@ -239,9 +191,9 @@ func (m *model) slashRename(args string) {
 		return
 	}
 	daemon := m.daemon
-	m.op("/rename", func(ctx context.Context) (printText, error) {
+	m.op("/rename", func(ctx context.Context) (then, error) {
 		_, err := daemon.Sessions(ctx, &wire.SessionRequest{Op: "rename", Name: args})
-		return m.quiet("this conversation is " + visibleLine(args) + " now"), err
+		return m.saying("this conversation is " + visibleLine(args) + " now"), err
 	})
 	m.session.Name = args
 }
@@ -254,15 +206,12 @@ func (m *model) slashClear(string) {
 	}
 	m.clearOK = time.Time{}
 	daemon := m.daemon
-	m.op("/clear", func(ctx context.Context) (printText, error) {
+	m.op("/clear", func(ctx context.Context) (then, error) {
 		_, err := daemon.Sessions(ctx, &wire.SessionRequest{Op: "clear"})
-		return m.quiet("the conversation is empty"), err
+		return m.saying("the conversation is empty"), err
 	})
 	m.use = wire.ContextUse{}
 }
-
-// policyRead is the policy's mode, and what to print of it.
-type policyRead struct{ mode, text string }
 
 func (m *model) slashMode(args string) {
 	r := &wire.PolicyRequest{Op: "get"}
@@ -275,22 +224,19 @@ func (m *model) slashMode(args string) {
 		return
 	}
 	daemon := m.daemon
-	if !daemon.Connected() {
-		m.fail("/mode: the daemon is not connected", m.linkWord)
-		return
-	}
-	m.task(func(ctx context.Context) tea.Msg {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		defer cancel()
+	m.op("/mode", func(ctx context.Context) (then, error) {
 		p, err := daemon.Policy(ctx, r)
 		if err != nil {
-			return taskFailed{"/mode: " + err.Error(), ""}
+			return nil, err
 		}
 		means := map[string]string{
 			"plan": "agents only look; the rest is refused", "ask": "agents look unasked; the rest is asked",
 			"auto": "agents look and change what can be undone in the project; the rest is asked", "full": "only what is critical is asked",
 		}[p.Mode]
-		return policyRead{p.Mode, m.th.dim.Render(m.th.glyph("· ", "- ")) + m.th.bold.Render(visibleLine(p.Mode)+" mode") + m.th.dim.Render(": "+means)}
+		return func() {
+			m.policy = p.Mode
+			m.note(visibleLine(p.Mode) + " mode: " + means)
+		}, nil
 	})
 }
 
@@ -301,19 +247,19 @@ func (m *model) slashRules(args string) {
 		return
 	}
 	if id, ok := strings.CutPrefix(args, "rm "); ok {
-		m.op("/rules", func(ctx context.Context) (printText, error) {
+		m.op("/rules", func(ctx context.Context) (then, error) {
 			_, err := daemon.Policy(ctx, &wire.PolicyRequest{Op: "revoke", RuleID: wire.RuleID(strings.TrimSpace(id))})
-			return m.quiet("revoked"), err
+			return m.saying("revoked"), err
 		})
 		return
 	}
-	m.op("/rules", func(ctx context.Context) (printText, error) {
+	m.op("/rules", func(ctx context.Context) (then, error) {
 		p, err := daemon.Policy(ctx, &wire.PolicyRequest{Op: "list"})
 		if err != nil {
-			return printText{}, err
+			return nil, err
 		}
 		if len(p.Rules) == 0 {
-			return m.quiet("no rules: everything beyond " + visibleLine(p.Mode) + " mode is asked"), nil
+			return m.saying("no rules: everything beyond " + visibleLine(p.Mode) + " mode is asked"), nil
 		}
 		var lines []string
 		for _, r := range p.Rules {
@@ -325,44 +271,48 @@ func (m *model) slashRules(args string) {
 				th.dim.Render("  "+visibleLine(strings.TrimSpace(r.Scope+" "+string(r.Subject)))+" · "+visibleLine(r.Source)+" · "+visibleLine(string(r.ID))))
 		}
 		lines = append(lines, th.dim.Render("/rules rm ID revokes one"))
-		return printText{strings.Join(lines, "\n"), kindText}, nil
+		return m.printing(lines...), nil
 	})
 }
 
 func (m *model) slashModel(string) {
-	if len(m.models) == 0 {
+	if m.answers == "" {
 		m.note("no model is known yet: the daemon has not said")
 		return
 	}
 	var lines []string
-	for i, mod := range m.models {
+	line := func(name, about string) {
 		mark := "  "
-		if i == 0 {
+		if name == m.answers {
 			mark = m.th.accent.Render(m.th.glyph("▸ ", "> "))
 		}
-		kind, state := "", ""
-		if mod.ProviderKind != "" && mod.ProviderKind != mod.Name {
-			kind = " · " + visibleLine(mod.ProviderKind)
-		}
-		if !mod.Loaded {
-			state = " · has no key"
-		}
-		window := ""
-		if mod.ContextWindow > 0 {
-			window = " · " + count(int64(mod.ContextWindow)) + " tokens"
-		}
-		lines = append(lines, mark+visibleLine(mod.Name)+m.th.dim.Render(kind+window+state))
+		lines = append(lines, mark+visibleLine(name)+m.th.dim.Render(about))
 	}
-	lines = append(lines, m.th.dim.Render("choose with `model = \"provider/name\"`: sublet config edit"))
-	m.emit(kindText, strings.Join(lines, "\n"))
+	if !slices.ContainsFunc(m.models, func(i wire.ModelInfo) bool { return i.Name == m.answers }) {
+		line(m.answers, "") // the settings have changed since the handshake
+	}
+	for _, i := range m.models {
+		about := ""
+		if i.ProviderKind != "" && i.ProviderKind != i.Name {
+			about = " · " + visibleLine(i.ProviderKind)
+		}
+		if i.ContextWindow > 0 {
+			about += " · " + count(int64(i.ContextWindow)) + " tokens"
+		}
+		if !i.Loaded {
+			about += " · has no key"
+		}
+		line(i.Name, about)
+	}
+	m.emit(kindText, strings.Join(append(lines, m.th.dim.Render("choose with `model = \"provider/name\"`: sublet config edit")), "\n"))
 }
 
 func (m *model) slashStatus(string) {
 	daemon, th := m.daemon, m.th
-	m.op("/status", func(ctx context.Context) (printText, error) {
+	m.op("/status", func(ctx context.Context) (then, error) {
 		s, err := daemon.Status(ctx)
 		if err != nil {
-			return printText{}, err
+			return nil, err
 		}
 		lines := []string{fmt.Sprintf("daemon %s · pid %d · up %s · %s", visibleLine(s.Version), s.PID,
 			elapsed(time.Duration(s.UptimeMS)*time.Millisecond), plural(s.Turns, "turn", "turns")), "  " + connections(s)}
@@ -381,7 +331,7 @@ func (m *model) slashStatus(string) {
 			lines = append(lines, line)
 		}
 		lines = append(lines, th.dim.Render(fmt.Sprintf("  this conversation: %s", plural(s.ConversationLength, "event", "events"))))
-		return printText{strings.Join(lines, "\n"), kindText}, nil
+		return m.printing(lines...), nil
 	})
 }
 
@@ -404,13 +354,13 @@ func connections(s *wire.StatusReply) string {
 
 func (m *model) slashMCP(string) {
 	daemon, th := m.daemon, m.th
-	m.op("/mcp", func(ctx context.Context) (printText, error) {
+	m.op("/mcp", func(ctx context.Context) (then, error) {
 		s, err := daemon.Status(ctx)
 		if err != nil {
-			return printText{}, err
+			return nil, err
 		}
 		if len(s.MCPServers) == 0 {
-			return m.quiet("no MCP servers: [mcp.NAME] in the settings gives agents the tools of one (`sublet config edit`)"), nil
+			return m.saying("no MCP servers: [mcp.NAME] in the settings gives agents the tools of one (`sublet config edit`)"), nil
 		}
 		var lines []string
 		for _, srv := range s.MCPServers {
@@ -432,7 +382,7 @@ func (m *model) slashMCP(string) {
 				lines = append(lines, th.dim.Render("  left out: "+visibleLine(srv.Left)))
 			}
 		}
-		return printText{strings.Join(lines, "\n"), kindText}, nil
+		return m.printing(lines...), nil
 	})
 }
 
@@ -445,25 +395,25 @@ func (m *model) slashExport(args string) {
 		name = filepath.Join(dir, name)
 	}
 	daemon := m.daemon
-	m.op("/export", func(ctx context.Context) (printText, error) {
+	m.op("/export", func(ctx context.Context) (then, error) {
 		r, err := daemon.Sessions(ctx, &wire.SessionRequest{Op: "export", Format: "markdown"})
 		if err != nil {
-			return printText{}, err
+			return nil, err
 		}
 		if r.Session.Turns == 0 {
-			return m.quiet("nothing to export: no agent was asked in this conversation yet"), nil
+			return m.saying("nothing to export: no agent was asked in this conversation yet"), nil
 		}
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // never over a file that is there
 		if err != nil {
-			return printText{}, err
+			return nil, err
 		}
 		if _, err = f.WriteString(r.Text); err != nil {
 			f.Close()
-			return printText{}, err
+			return nil, err
 		}
 		if err := f.Close(); err != nil {
-			return printText{}, err
+			return nil, err
 		}
-		return m.quiet("written to " + visibleLine(name)), nil
+		return m.saying("written to " + visibleLine(name)), nil
 	})
 }

@@ -19,31 +19,31 @@ func (m *model) slashSecrets(args string) {
 		return
 	}
 	daemon := m.daemon
-	m.op("/secrets", func(ctx context.Context) (printText, error) {
+	m.op("/secrets", func(ctx context.Context) (then, error) {
 		p, err := daemon.Policy(ctx, r)
 		if err != nil {
-			return printText{}, err
+			return nil, err
 		}
 		if p.Secrets == "show" {
-			return m.quiet("models see secrets as they are in this conversation; /secrets mask hides them again"), nil
+			return m.saying("models see secrets as they are in this conversation; /secrets mask hides them again"), nil
 		}
-		return m.quiet("what looks like a secret is masked before a model sees it"), nil
+		return m.saying("what looks like a secret is masked before a model sees it"), nil
 	})
 }
 
 // slashAccept takes what agents changed in the shell for the user's own: it no longer raises what later commands are
-// judged as (T3g).
+// judged as.
 func (m *model) slashAccept(string) {
 	daemon := m.daemon
-	m.op("/accept", func(ctx context.Context) (printText, error) {
+	m.op("/accept", func(ctx context.Context) (then, error) {
 		p, err := daemon.Policy(ctx, &wire.PolicyRequest{Op: "get"})
 		if err != nil {
-			return printText{}, err
+			return nil, err
 		}
 		if len(p.Suspects) == 0 {
-			return m.quiet("agents changed nothing in your shell that you have not allowed"), nil
+			return m.saying("agents changed nothing in your shell that you have not allowed"), nil
 		}
 		_, err = daemon.Policy(ctx, &wire.PolicyRequest{Op: "accept"})
-		return m.quiet("accepted: " + visibleLine(strings.Join(p.Suspects, " "))), err
+		return m.saying("accepted: " + visibleLine(strings.Join(p.Suspects, " "))), err
 	})
 }

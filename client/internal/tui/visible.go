@@ -9,7 +9,7 @@ import (
 
 // visible returns s with everything in it that could act on the terminal, or hide what it says, written out: control
 // characters as ␛ and the like, bidirectional and zero-width ones as ⟨U+202E⟩. Line feeds stay, a tab becomes spaces,
-// CR LF becomes LF. What models, files and programs wrote passes through here before it is drawn (T3j).
+// CR LF becomes LF. What models, files and programs wrote passes through here before it is drawn.
 func visible(s string) string {
 	if plain(s) {
 		return s
@@ -51,7 +51,7 @@ func visibleLine(s string) string {
 	return strings.ReplaceAll(s, "\n", "␤")
 }
 
-// plain tells that s is printable ASCII and line feeds, as most text is.
+// plain reports whether s is printable ASCII and line feeds, as most text is.
 func plain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; (c < 0x20 && c != '\n') || c >= 0x7f {
@@ -61,7 +61,7 @@ func plain(s string) bool {
 	return true
 }
 
-// hidden tells that r shows nothing, or changes how its neighbours are shown.
+// hidden reports whether r shows nothing, or changes how its neighbours are shown.
 func hidden(r rune) bool {
 	switch {
 	case r >= 0x80 && r < 0xa0: // C1 controls
@@ -80,7 +80,7 @@ func hidden(r rune) bool {
 	return unicode.Is(unicode.Cf, r)
 }
 
-// emojiJoin tells that r is the joiner or selector inside an emoji, where it is what one expects.
+// emojiJoin reports whether r is the joiner or selector inside an emoji, where it is what one expects.
 func emojiJoin(r, prev rune, rest string) bool {
 	switch r {
 	case 0xfe0f:

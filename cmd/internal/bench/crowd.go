@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -28,8 +26,7 @@ func crowdRows(binary string) ([]row, func(), error) {
 	d := &native{binary: binary, dir: dir}
 	stop := func() { _ = errors.Join(d.stop(), os.RemoveAll(dir)) } // measured already
 	if err := d.start(crowd); err != nil {
-		stop()
-		return nil, nil, err
+		return nil, stop, err
 	}
 	return []row{{
 		id: "M1", name: "500 clients stream at once: an event", unit: "us", baseline: "one client that streams as much", goal: 1.2, rounds: 3,
@@ -53,21 +50,15 @@ type native struct {
 // start starts the daemon, connects the clients and lets each stream once.
 func (d *native) start(clients int) error {
 	text := func(pieces int) string { return strings.Repeat("0123456789", 4*pieces) }
-	script, err := json.Marshal([]map[string]any{
+	err := scripted(d.dir, []map[string]any{
 		{"match": "^short$", "steps": []any{map[string]any{"text": text(crowdPieces), "chunk_bytes": 40}}},
 		{"match": "^long$", "steps": []any{map[string]any{"text": text(crowdPieces * clients), "chunk_bytes": 40}}},
 	})
 	if err != nil {
 		return err
 	}
-	path, config := filepath.Join(d.dir, "script.json"), filepath.Join(d.dir, "config.toml")
-	settings := fmt.Sprintf("model = \"test/m\"\n[provider.test]\nkind = \"scripted\"\nscript = %q\n", path)
-	if err := errors.Join(os.WriteFile(path, script, 0o600), os.WriteFile(config, []byte(settings), 0o600)); err != nil {
-		return err
-	}
-	d.env = append(os.Environ(), "SUBLET_RUNTIME_DIR="+filepath.Join(d.dir, "run"), "SUBLET_STATE_DIR="+filepath.Join(d.dir, "state"),
-		"SUBLET_CONFIG="+config, "HOME="+d.dir)
-	if err := d.run("daemon", "start"); err != nil {
+	d.env = sandbox(d.dir)
+	if err := call(d.env, d.binary, "daemon", "start"); err != nil {
 		return err
 	}
 	for range clients {
@@ -88,7 +79,7 @@ func (d *native) stop() error {
 	for _, c := range d.conns {
 		_ = c.Close() // measured already
 	}
-	return d.run("daemon", "stop", "--drain", "0s")
+	return call(d.env, d.binary, "daemon", "stop", "--drain", "0s")
 }
 
 // stream lets each of the clients have a turn, all at once, and returns the microseconds for each event.
@@ -134,13 +125,4 @@ func turn(c *wire.Conn, prompt string) (events int, err error) {
 		}
 		events++
 	}
-}
-
-func (d *native) run(args ...string) error {
-	cmd := exec.Command(d.binary, args...)
-	cmd.Env = d.env
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("sublet %s: %w: %s", strings.Join(args, " "), err, out)
-	}
-	return nil
 }

@@ -27,7 +27,7 @@ func hostileRows() []row {
 			}
 			return slowest, nil
 		},
-		base: func() (float64, error) { return 50, nil },
+		base: fixed(50),
 	}, {
 		id: "W9s", name: "all of them, together", unit: "ms", baseline: "msgpack/v5 skipping the same bytes", goal: 1, rounds: 5,
 		ours: func() (float64, error) { return all(worst, names, refuse), nil },

@@ -4,105 +4,94 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
-	"github.com/creack/pty"
-
 	"sublet/client"
-	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/socket"
 )
 
 // lendRows time a borrowed command end to end: a connection of its own asks the daemon, which offers the shell of a
-// window on a PTY, and its bash runs it; exit code and directory are known at the end. A fresh lease for each.
-func lendRows(binary string) ([]row, func(), error) {
-	w := &window{}
-	stop := func() { _ = w.close(binary) } // measured already
-	if err := w.open(binary); err != nil {
-		stop()
-		return nil, nil, err
-	}
-	const n = 200
+// window on a PTY, and that runs it; exit code and directory are known at the end. A fresh lease for each.
+func lendRows(binary string) (rows []row, stop func(), err error) {
+	stop = func() {}
 	spread := func(q float64, measure func() (float64, error)) func() (float64, error) {
-		return func() (float64, error) {
-			list := make([]float64, n)
-			for i := range list {
-				took, err := measure()
-				if err != nil {
-					return 0, err
-				}
-				list[i] = took
-			}
-			slices.Sort(list)
-			return list[int(q*(n-1))], nil
+		return func() (float64, error) { return quantile(q, 200, measure) }
+	}
+	bash := func() (float64, error) {
+		return once(1, func() error { return exec.Command("bash", "-c", "true").Run() })
+	}
+	for _, path := range installedShells() {
+		shell := filepath.Base(path)
+		w := &window{binary: binary, shell: shell, path: path}
+		rest := stop
+		stop = func() { _ = w.close(); rest() } // measured already
+		if err := w.open(); err != nil {
+			return nil, stop, fmt.Errorf("%s: %w", shell, err)
+		}
+		borrow := func() (float64, error) { return w.borrow(w.conns[0]) }
+		letter := shell[:1]
+		rows = append(rows,
+			row{"E1" + letter, "borrowed `true`, end to end, median, " + shell, "us", "bash -c true", 0.4, 7, spread(0.5, borrow), spread(0.5, bash)},
+			row{"E2" + letter, "the same, the slowest in a hundred", "us", "the slowest bash -c true in a hundred", 1, 7, spread(0.99, borrow), spread(0.99, bash)},
+			row{"E4" + letter, "the shell goes from one borrower to the next", "us", "bash -c true", 0.4, 7, w.handOver, spread(0.5, bash)})
+		more, err := terminalRows(w)
+		if err != nil {
+			return nil, stop, err
+		}
+		rows = append(rows, more...)
+	}
+	return rows, stop, nil
+}
+
+// installedShells returns the paths of those that can be measured, bash first, and prints which cannot.
+func installedShells() (list []string) {
+	for _, name := range []string{"bash", "zsh", "fish"} {
+		if path, err := exec.LookPath(name); err != nil {
+			fmt.Printf("without rows of %s: it is not installed (`make shells`)\n", name)
+		} else {
+			list = append(list, path)
 		}
 	}
-	timed := func(call func() error) func() (float64, error) {
-		return func() (float64, error) { return each(1, call) }
-	}
-	borrow := func() (float64, error) { return w.borrow(w.conns[0]) }
-	bash := timed(func() error { return exec.Command("bash", "-c", "true").Run() })
-	typed := timed(w.typed)
-	own := timed(func() error {
-		_, err := w.sh.Run(context.Background(), shell.Command{Text: "true", User: true})
-		return err
-	})
-	return []row{
-		{"E1", "borrowed `true`, end to end, median", "us", "bash -c true", 1.0 / 6, 7, spread(0.5, borrow), spread(0.5, bash)},
-		{"E1p", "the same, the slowest in a hundred", "us", "the slowest bash -c true in a hundred", 1, 7, spread(0.99, borrow), spread(0.99, bash)},
-		{"E2", "borrowed `true`, end to end, median", "us", "`true` typed into a bare bash on a PTY", 4, 7, spread(0.5, borrow), spread(0.5, typed)},
-		{"E3", "the user's own `true`, end proved", "us", "`true` typed into a bare bash on a PTY", 2, 7, spread(0.5, own), spread(0.5, typed)},
-		{"E4", "the shell goes from one borrower to the next", "us", "bash -c true", 1.0 / 6, 7, w.handOver, spread(0.5, bash)},
-	}, stop, nil
+	return list
 }
 
-// window is a sublet on a PTY, two connections that borrow from it, a shell of the same kind, and a bare bash.
+// window is a sublet on a PTY, its shell alone on another, and two connections that borrow from the first.
 type window struct {
-	dir   string
-	env   []string
-	cmd   *exec.Cmd
-	ptmx  *os.File
-	conns []*client.Conn
-	sh    *shell.Shell
-	bare  *os.File
-	bash  *exec.Cmd
-	asked int
-	work  sync.WaitGroup // what reads the window
+	binary, shell, path, dir string
+	env                      []string
+	outer, bare              *terminal
+	conns                    []*client.Conn
 }
 
-func (w *window) open(binary string) (err error) {
+func (w *window) open() (err error) {
 	if w.dir, err = os.MkdirTemp("/tmp", "bench"); err != nil { // short: a socket's path holds 104 bytes
 		return err
 	}
-	run, state, config := filepath.Join(w.dir, "run"), filepath.Join(w.dir, "state"), filepath.Join(w.dir, "config.toml")
-	if err := os.WriteFile(config, []byte("model = \"offline\"\n[limits]\nrequests_per_second = 100000\n"), 0o600); err != nil {
+	files := map[string]string{
+		filepath.Join(w.dir, "config.toml"):            "model = \"offline\"\n[limits]\nrequests_per_second = 100000\n",
+		filepath.Join(w.dir, startFiles[w.shell].name): startFiles[w.shell].text,
+		// fish begins to read every manual page where this folder is missing.
+		filepath.Join(w.dir, ".local/share/fish/generated_completions/none.fish"): "",
+	}
+	for name, text := range files {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			return err
+		}
+	}
+	w.env = append(sandbox(w.dir), "SHELL="+w.path)
+	if err := call(w.env, w.binary, "daemon", "start"); err != nil {
 		return err
 	}
-	w.env = []string{
-		"HOME=" + w.dir, "PATH=" + os.Getenv("PATH"), "SHELL=/bin/bash", "TERM=xterm-256color", "LANG=C.UTF-8",
-		"SUBLET_RUNTIME_DIR=" + run, "SUBLET_STATE_DIR=" + state, "SUBLET_CONFIG=" + config,
-	}
-	w.cmd = exec.Command(binary)
-	w.cmd.Env, w.cmd.Dir = w.env, w.dir
-	if w.ptmx, err = pty.Start(w.cmd); err != nil {
+	if w.outer, err = w.start(w.binary); err != nil {
 		return err
 	}
-	w.work.Go(func() { _, _ = io.Copy(io.Discard, w.ptmx) }) // ends with the window
-	if w.sh, err = shell.Start(context.Background(), shell.Options{Folder: w.dir, RC: shell.NoRC}); err != nil {
-		return err
-	}
-	w.bash = exec.Command("bash", "--noediting", "--norc", "-i")
-	w.bash.Env = append(w.env, "PS1=", "PS2=")
-	if w.bare, err = pty.Start(w.bash); err != nil {
+	if w.bare, err = w.start(w.path); err != nil {
 		return err
 	}
 	paths, err := socket.FindPaths(func(name string) string {
@@ -116,24 +105,24 @@ func (w *window) open(binary string) (err error) {
 	if err != nil {
 		return err
 	}
-	begun := time.Now()
-	for len(w.conns) < 2 {
+	for range 2 {
 		c, err := client.Dial(context.Background(), client.Options{Paths: paths, Env: w.env, Cwd: w.dir, NoStart: true})
-		if err != nil && time.Since(begun) < 20*time.Second { // the window is still coming up
-			time.Sleep(50 * time.Millisecond)
-			continue
-		}
 		if err != nil {
 			return err
 		}
 		w.conns = append(w.conns, c)
 	}
-	for {
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) { // the window is still coming up
 		if _, err = w.borrow(w.conns[0]); err == nil || time.Since(begun) > 20*time.Second {
 			return err
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+func (w *window) start(program string) (*terminal, error) {
+	cmd := exec.Command(program)
+	cmd.Env, cmd.Dir = w.env, w.dir
+	return openTerminal(cmd)
 }
 
 // borrow returns how long it took until exit code and directory were known, in microseconds. The shell is given back
@@ -170,45 +159,15 @@ func (w *window) handOver() (float64, error) {
 	return float64(time.Since(begun).Microseconds()) / float64(turns*len(w.conns)), errors.Join(errs...)
 }
 
-// typed types a command that tells its end, as any program that drives a terminal may, and waits until it has.
-func (w *window) typed() error {
-	w.asked++
-	mark := fmt.Sprintf("<%d:0:", w.asked) // what is typed has no such text in it
-	if _, err := fmt.Fprintf(w.bare, "true; echo \"<\"%d:$?:$PWD\n", w.asked); err != nil {
-		return err
-	}
-	var seen []byte
-	buf := make([]byte, 4096)
-	for {
-		n, err := w.bare.Read(buf)
-		if seen = append(seen, buf[:n]...); strings.Contains(string(seen), mark) && strings.HasSuffix(string(seen), "\n") {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func (w *window) close(binary string) error {
+func (w *window) close() error {
 	var errs []error
 	for _, c := range w.conns {
 		errs = append(errs, c.Close())
 	}
-	if w.cmd != nil && w.cmd.Process != nil {
-		errs = append(errs, w.cmd.Process.Signal(syscall.SIGHUP))
-		_ = w.cmd.Wait() // ended by the signal
-		errs = append(errs, w.ptmx.Close())
-		w.work.Wait()
+	for _, t := range []*terminal{w.outer, w.bare} {
+		if t != nil {
+			errs = append(errs, t.close())
+		}
 	}
-	if w.sh != nil {
-		errs = append(errs, w.sh.Close())
-	}
-	if w.bash != nil && w.bash.Process != nil {
-		errs = append(errs, w.bare.Close())
-		_ = w.bash.Wait() // its terminal is gone
-	}
-	stop := exec.Command(binary, "daemon", "stop")
-	stop.Env = w.env
-	return errors.Join(append(errs, stop.Run(), os.RemoveAll(w.dir))...)
+	return errors.Join(append(errs, call(w.env, w.binary, "daemon", "stop"), os.RemoveAll(w.dir))...)
 }

@@ -4,10 +4,12 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +21,7 @@ type row struct {
 	id, name string
 	unit     string
 	baseline string
-	goal     float64 // ours / base at most
+	goal     float64 // ours / base at most; where unit begins with +, ours - base
 	rounds   int
 	ours     func() (float64, error)
 	base     func() (float64, error)
@@ -29,16 +31,15 @@ type row struct {
 type group struct {
 	ids    string // what its rows' ids begin with, a letter each
 	pinned bool
-	other  bool // its rows measure what the binary does, so that two of them can be compared
-	rows   func(binary string) (rows []row, stop func(), err error)
+	other  bool                                                     // its rows measure what the binary does, so that two of them can be compared
+	rows   func(binary string) (rows []row, stop func(), err error) // stop may be nil only with an error
 }
 
 var groups = []group{
 	{"W", true, false, wireRows},
 	{"L", true, false, leaseRows},
-	{"CO", false, false, shellRows},
-	{"D", false, false, stateRows},
-	{"E", false, true, lendRows},
+	{"CDO", false, false, shellRows},
+	{"ET", false, true, lendRows},
 	{"S", false, true, processRows},
 	{"M", false, true, crowdRows},
 	{"R", false, false, riskRows},
@@ -92,17 +93,22 @@ func (g group) run(binary, old string, wanted func(id string) bool) (err error) 
 		defer func() { err = errors.Join(err, unpin()) }()
 	}
 	list, stop, err := g.rows(binary)
+	if stop != nil {
+		defer stop()
+	}
 	if err != nil {
 		return err
 	}
-	defer stop()
 	var others []row
 	if old != "" {
 		var stop func()
-		if others, stop, err = g.rows(old); err != nil {
+		others, stop, err = g.rows(old)
+		if stop != nil {
+			defer stop()
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", old, err)
 		}
-		defer stop()
 	}
 	for i, r := range list {
 		if !wanted(r.id) {
@@ -120,6 +126,11 @@ func (g group) run(binary, old string, wanted func(id string) bool) (err error) 
 
 func (r row) print() error {
 	var ours, base, ratios []float64
+	unit, difference := strings.CutPrefix(r.unit, "+")
+	format := "%7.2fx %7.2fx"
+	if difference {
+		format = "%+8.2f %+8.2f"
+	}
 	for round := range r.rounds + 1 {
 		first, second := r.ours, r.base
 		if round%2 == 1 {
@@ -139,15 +150,18 @@ func (r row) print() error {
 		if round == 0 {
 			continue // warm-up
 		}
-		ours, base, ratios = append(ours, a), append(base, b), append(ratios, a/b)
+		ours, base = append(ours, a), append(base, b)
+		if difference {
+			a, b = a-b, 1
+		}
+		ratios = append(ratios, a/b)
 	}
-	ratio := median(ratios)
-	verdict := "reached"
+	ratio, verdict := median(ratios), "reached"
 	if ratio > r.goal {
 		verdict = "missed"
 	}
-	fmt.Printf("%-4s %-44s %11.4g %-2s %11.4g %-2s %7.2fx %7.2fx  %s: %s\n",
-		r.id, r.name, median(ours), r.unit, median(base), r.unit, ratio, r.goal, verdict, r.baseline)
+	fmt.Printf("%-4s %-44s %11.4g %-2s %11.4g %-2s "+format+"  %s: %s\n",
+		r.id, r.name, median(ours), unit, median(base), unit, ratio, r.goal, verdict, r.baseline)
 	return nil
 }
 
@@ -167,15 +181,51 @@ func each(n int, call func() error) (float64, error) {
 	return float64(time.Since(start).Nanoseconds()) / 1e3 / float64(n), nil
 }
 
+// sandbox is the environment of a sublet whose files are all in dir.
+func sandbox(dir string) []string {
+	return []string{
+		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8", "SUBLET_RUNTIME_DIR=" + filepath.Join(dir, "run"),
+		"SUBLET_STATE_DIR=" + filepath.Join(dir, "state"), "SUBLET_CONFIG=" + filepath.Join(dir, "config.toml"),
+	}
+}
+
+// scripted has the sublet whose files are in dir use a model that plays script.
+func scripted(dir string, script []map[string]any) error {
+	raw, err := json.Marshal(script)
+	path := filepath.Join(dir, "script.json")
+	settings := fmt.Sprintf("model = \"test/m\"\n[provider.test]\nkind = \"scripted\"\nscript = %q\n", path)
+	return errors.Join(err, os.WriteFile(path, raw, 0o600), os.WriteFile(filepath.Join(dir, "config.toml"), []byte(settings), 0o600))
+}
+
+// call runs a program to its end.
+func call(env []string, program string, args ...string) error {
+	cmd := exec.Command(program, args...)
+	cmd.Env = env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// fixed is a limit in place of a baseline.
+func fixed(limit float64) func() (float64, error) {
+	return func() (float64, error) { return limit, nil }
+}
+
 // once returns the median of n single calls, in microseconds: for what has a long tail.
 func once(n int, call func() error) (float64, error) {
+	return quantile(0.5, n, func() (float64, error) { return each(1, call) })
+}
+
+// quantile returns the one of n measurements that has the share q of them below it; 0.5 is the median.
+func quantile(q float64, n int, measure func() (float64, error)) (float64, error) {
 	list := make([]float64, n)
 	for i := range list {
-		start := time.Now()
-		if err := call(); err != nil {
+		var err error
+		if list[i], err = measure(); err != nil {
 			return 0, err
 		}
-		list[i] = float64(time.Since(start).Nanoseconds()) / 1e3
 	}
-	return median(list), nil
+	slices.Sort(list)
+	return list[int(q*float64(n-1))], nil
 }

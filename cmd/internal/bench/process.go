@@ -24,38 +24,25 @@ func processRows(binary string) ([]row, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	env := append(os.Environ(), "SUBLET_RUNTIME_DIR="+filepath.Join(dir, "run"), "SUBLET_STATE_DIR="+filepath.Join(dir, "state"),
-		"SUBLET_CONFIG="+filepath.Join(dir, "config.toml"), "HOME="+dir)
-	call := func(program string, args ...string) error {
-		cmd := exec.Command(program, args...)
-		cmd.Env = env
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("sublet %s: %w: %s", strings.Join(args, " "), err, out)
-		}
-		return nil
-	}
-	sublet := func(args ...string) error { return call(binary, args...) }
+	env := sandbox(dir)
+	sublet := func(args ...string) error { return call(env, binary, args...) }
 	running := false
+	stopRunning := func() error {
+		if !running {
+			return nil
+		}
+		running = false
+		return sublet("daemon", "stop")
+	}
 	start := func(program string, prepare func() error) func() (float64, error) {
 		return func() (float64, error) {
-			list := make([]float64, 10)
-			for i := range list {
-				if i > 0 || running {
-					if err := sublet("daemon", "stop"); err != nil {
-						return 0, err
-					}
+			return quantile(0.5, 10, func() (float64, error) {
+				if err := errors.Join(stopRunning(), prepare()); err != nil {
+					return 0, err
 				}
 				running = true
-				if err := prepare(); err != nil {
-					return 0, err
-				}
-				took, err := each(1, func() error { return call(program, "daemon", "start") })
-				if err != nil {
-					return 0, err
-				}
-				list[i] = took
-			}
-			return median(list), nil
+				return each(1, func() error { return call(env, program, "daemon", "start") })
+			})
 		}
 	}
 	echo, err := net.Listen("unix", filepath.Join(dir, "echo"))
@@ -73,6 +60,9 @@ func processRows(binary string) ([]row, func(), error) {
 	}()
 	stop := func() { _ = errors.Join(sublet("daemon", "stop"), echo.Close(), os.RemoveAll(dir)) } // measured already
 	version := func() (float64, error) { return once(15, func() error { return sublet("version") }) }
+	idle := func(measure func(pid int) (float64, error)) func() (float64, error) {
+		return func() (float64, error) { return idleDaemon(binary, env, measure) }
+	}
 	rows := []row{
 		{"S1", "no daemon: start it and get an answer", "us", "exec to exit of the same binary", 3, 5, start(binary, func() error { return nil }), version},
 		{"S2", "daemon up: `daemon status`", "us", "exec to exit of the same binary", 1.5, 5, func() (float64, error) {
@@ -85,51 +75,35 @@ func processRows(binary string) ([]row, func(), error) {
 			},
 			func() (float64, error) { return once(50, func() error { return exchange(echo.Addr().String()) }) },
 		},
-		{
-			"S4", "idle daemon: resident memory", "MB", "the 15 MB it may have", 1, 1,
-			func() (float64, error) { return idleDaemon(binary, env, resident("VmRSS:")) },
-			func() (float64, error) { return 15, nil },
-		},
-		{
-			"S4a", "idle daemon: of which its own, not the program's file", "MB", "the 15 MB it may have", 1, 1,
-			func() (float64, error) { return idleDaemon(binary, env, resident("RssAnon:")) },
-			func() (float64, error) { return 15, nil },
-		},
-		{
-			"S4w", "idle daemon: context switches in 3 s", "", "10 a second", 1, 1,
-			func() (float64, error) { return idleDaemon(binary, env, switchesIn3s) },
-			func() (float64, error) { return 30, nil },
-		},
+		{"S4", "idle daemon: resident memory", "MB", "the 15 MB it may have", 1, 1, idle(resident("VmRSS:")), fixed(15)},
+		{"S4a", "idle daemon: of which its own, not the program's file", "MB", "the 15 MB it may have", 1, 1, idle(resident("RssAnon:")), fixed(15)},
+		{"S4w", "idle daemon: context switches in 3 s", "", "10 a second", 1, 1, idle(switchesIn3s), fixed(30)},
 	}
+	more, err := startRows(binary, dir)
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	rows = append(rows, more...)
 	cold := filepath.Join(dir, "cold")
 	if err := coldCopy(binary, cold); errors.Is(err, errors.ErrUnsupported) {
 		return rows, stop, nil
 	} else if err != nil {
-		stop()
-		return nil, nil, err
+		return nil, stop, err
 	}
 	return slices.Insert(rows, 1, row{
 		"S1c", "the same, the program not in memory", "us", "exec to exit, not in memory", 3, 5,
 		start(cold, func() error { return chill(cold) }),
 		func() (float64, error) {
-			list := make([]float64, 10)
-			if running { // perhaps from the copy
-				if err := sublet("daemon", "stop"); err != nil {
-					return 0, err
-				}
-				running = false
+			if err := stopRunning(); err != nil { // perhaps it runs from the copy
+				return 0, err
 			}
-			for i := range list {
+			return quantile(0.5, 10, func() (float64, error) {
 				if err := chill(cold); err != nil {
 					return 0, err
 				}
-				took, err := each(1, func() error { return call(cold, "version") })
-				if err != nil {
-					return 0, err
-				}
-				list[i] = took
-			}
-			return median(list), nil
+				return each(1, func() error { return call(env, cold, "version") })
+			})
 		},
 	}), stop, nil
 }

@@ -5,9 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	"sublet/daemon"
 )
@@ -30,7 +28,7 @@ func riskRows(binary string) ([]row, func(), error) {
 	return []row{
 		{"R1", "verdict on an everyday command, p50", "us", "the 50 us it may take", 1, 7, func() (float64, error) {
 			return percentile(ordinary, 200, 0.50)
-		}, func() (float64, error) { return 50, nil }},
+		}, fixed(50)},
 		{"R2", "`explain --json -`, a line of a batch", "us", "bash -n for each line", 0.2, 5, func() (float64, error) {
 			took, err := each(1, func() error {
 				cmd := exec.Command(binary, "explain", "--json", "-")
@@ -47,31 +45,29 @@ func riskRows(binary string) ([]row, func(), error) {
 		}},
 		{"R3", fmt.Sprintf("verdict on the %d commands of the table, p50", len(table)), "us", "the 50 us it may take", 1, 5, func() (float64, error) {
 			return percentile(table, 2, 0.50)
-		}, func() (float64, error) { return 50, nil }},
+		}, fixed(50)},
 		{"R4", fmt.Sprintf("verdict on the %d commands of the table, p99", len(table)), "us", "the 1 ms it may take", 1, 5, func() (float64, error) {
 			return percentile(table, 2, 0.99)
-		}, func() (float64, error) { return 1000, nil }},
+		}, fixed(1000)},
 		{"R5", fmt.Sprintf("verdict on a script of %d kB", len(script)/1000), "us", "the 50 ms it may take", 1, 5, func() (float64, error) {
 			return percentile([]string{script}, 5, 0.50)
-		}, func() (float64, error) { return 50_000, nil }},
+		}, fixed(50_000)},
 	}, func() {}, nil
 }
 
 // percentile is how long a verdict takes at most, in microseconds, for that share of the commands.
 func percentile(commands []string, times int, share float64) (float64, error) {
-	var took []time.Duration
-	for range times {
-		for _, c := range commands {
-			start := time.Now()
-			v := daemon.Explain(c, "/home/u/project")
-			took = append(took, time.Since(start))
-			if v.Level == "" {
-				return 0, fmt.Errorf("no level for %q", c)
+	n := 0
+	return quantile(share, len(commands)*times, func() (float64, error) {
+		c := commands[n%len(commands)]
+		n++
+		return each(1, func() (err error) {
+			if v := daemon.Explain(c, "/home/u/project"); v.Level == "" {
+				err = fmt.Errorf("no level for %q", c)
 			}
-		}
-	}
-	slices.Sort(took)
-	return float64(took[int(float64(len(took)-1)*share)]) / 1e3, nil
+			return err
+		})
+	})
 }
 
 // riskTable is the commands whose levels the tests keep.

@@ -24,26 +24,15 @@ func serveRows(binary string) ([]row, func(), error) {
 	s := &served{dir: dir, gate: filepath.Join(dir, "gate")}
 	stop := func() { _ = errors.Join(s.stop(binary), os.RemoveAll(dir)) } // measured already
 	if err := s.start(binary); err != nil {
-		stop()
-		return nil, nil, err
+		return nil, stop, err
 	}
-	target := func(ms float64) func() (float64, error) { return func() (float64, error) { return ms, nil } }
 	const words = 2000
 	return []row{
-		{"J1", "jsonrpc: connect and initialize", "ms", "the document's 50 ms", 1, 9, s.handshake, target(50)},
-		{"J2", "jsonrpc: agent.query to its answer", "ms", "the document's 10 ms", 1, 9, s.submit, target(10)},
-		{
-			"J3", "jsonrpc: model to token (5 ms: the script)", "ms", "the document's 50 ms", 1, 9,
-			func() (float64, error) { return s.reaction("token", "stream.token") }, target(50),
-		},
-		{
-			"J4", "jsonrpc: call to tool.request_approval", "ms", "the document's 100 ms", 1, 9,
-			func() (float64, error) { return s.reaction("question", "tool.request_approval") }, target(100),
-		},
-		{
-			"J5", "jsonrpc: 1000 tokens", "ms", "a second", 1, 5,
-			func() (float64, error) { ms, err := s.flood(); return ms * 1000 / words, err }, target(1000),
-		},
+		{"J1", "jsonrpc: connect and initialize", "ms", "the document's 50 ms", 1, 9, s.handshake, fixed(50)},
+		{"J2", "jsonrpc: agent.query to its answer", "ms", "the document's 10 ms", 1, 9, s.submit, fixed(10)},
+		{"J3", "jsonrpc: model to token (5 ms: the script)", "ms", "the document's 50 ms", 1, 9, func() (float64, error) { return s.reaction("token", "stream.token") }, fixed(50)},
+		{"J4", "jsonrpc: call to tool.request_approval", "ms", "the document's 100 ms", 1, 9, func() (float64, error) { return s.reaction("question", "tool.request_approval") }, fixed(100)},
+		{"J5", "jsonrpc: 1000 tokens", "ms", "a second", 1, 5, func() (float64, error) { ms, err := s.flood(); return ms * 1000 / words, err }, fixed(1000)},
 	}, stop, nil
 }
 
@@ -63,18 +52,11 @@ func (s *served) start(binary string) error {
 		}}}},
 		{"match": "^flood$", "steps": []any{map[string]any{"text": strings.Repeat("word ", 2000), "chunk_bytes": 5}}},
 	}
-	raw, err := json.Marshal(script)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(s.dir, "script.json")
-	settings := fmt.Sprintf("model = \"test/m\"\n[provider.test]\nkind = \"scripted\"\nscript = %q\n", path)
-	if err := errors.Join(os.WriteFile(path, raw, 0o600), os.WriteFile(filepath.Join(s.dir, "config.toml"), []byte(settings), 0o600)); err != nil {
+	if err := scripted(s.dir, script); err != nil {
 		return err
 	}
 	s.socket = filepath.Join(s.dir, "rpc.sock")
-	s.env = append(os.Environ(), "SUBLET_RUNTIME_DIR="+filepath.Join(s.dir, "run"), "SUBLET_STATE_DIR="+filepath.Join(s.dir, "state"),
-		"SUBLET_CONFIG="+filepath.Join(s.dir, "config.toml"), "HOME="+s.dir)
+	s.env = sandbox(s.dir)
 	s.cmd = exec.Command(binary, "serve", "jsonrpc", "--socket", s.socket)
 	s.cmd.Env, s.cmd.Dir, s.cmd.Stderr = s.env, s.dir, os.Stderr
 	out, err := s.cmd.StdoutPipe()
@@ -93,9 +75,7 @@ func (s *served) stop(binary string) error {
 	if s.cmd != nil && s.cmd.Process != nil {
 		err = errors.Join(s.cmd.Process.Signal(syscall.SIGTERM), s.cmd.Wait())
 	}
-	down := exec.Command(binary, "daemon", "stop", "--drain", "0s")
-	down.Env = s.env
-	return errors.Join(err, down.Run())
+	return errors.Join(err, call(s.env, binary, "daemon", "stop", "--drain", "0s"))
 }
 
 // rpc is one client.

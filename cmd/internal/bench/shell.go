@@ -1,154 +1,134 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"syscall"
+	"path/filepath"
+	"strings"
+	"sync"
 	"time"
-
-	"github.com/creack/pty"
 
 	"sublet/lease/shell"
 )
 
-// shellRows compares a leased command in the co-process with what every other agent does, a bash for each command, and
-// its output with the barest reader of a PTY there is.
-func shellRows(string) ([]row, func(), error) {
+// shellRows compares a leased command with what every other agent does, a bash for each command, and its output with the
+// barest reader of a PTY there is.
+func shellRows(string) (rows []row, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return nil, nil, err
 	}
-	sh, err := shell.Start(context.Background(), shell.Options{Folder: dir, RC: shell.NoRC})
-	if err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	var open []*shell.Shell
+	stop = func() { // measured already
+		for _, sh := range open {
+			_ = sh.Close()
+		}
+		_ = os.RemoveAll(dir)
 	}
-	private, err := shell.Start(context.Background(), shell.Options{Folder: dir, RC: shell.NoRC, Private: true})
-	if err != nil {
-		return nil, nil, errors.Join(err, sh.Close(), os.RemoveAll(dir))
-	}
-	stop := func() { _ = errors.Join(sh.Close(), private.Close(), os.RemoveAll(dir)) } // measured already
-	leased := func(s *shell.Shell, command string, want int) func() error {
-		return func() error {
-			res, err := s.Run(context.Background(), shell.Command{Text: command})
-			if err == nil && (res.ExitCode == nil || *res.ExitCode != want) {
-				err = fmt.Errorf("%s: got %+v, want exit code %d", command, res, want)
-			}
-			return err
+	trueOf := func(args ...string) func() (float64, error) {
+		return func() (float64, error) {
+			return once(100, func() error { return exec.Command(args[0], args[1:]...).Run() })
 		}
 	}
-	exit := func(args ...string) func() error {
-		return func() error { return exec.Command(args[0], args[1:]...).Run() }
+	shells := installedShells()
+	for i, path := range append(shells, shells[0]) {
+		name, private := filepath.Base(path), i == len(shells)
+		sh, err := shell.Start(context.Background(), shell.Options{Path: path, Folder: dir, NoStartup: true, Private: private})
+		if err != nil {
+			return nil, stop, err
+		}
+		open = append(open, sh)
+		leased := func(command string) func() (float64, error) {
+			return func() (float64, error) { return once(100, func() error { return runLeased(sh, command) }) }
+		}
+		if private {
+			rows = append(
+				rows,
+				row{"C1p", "leased `true`, in a private shell", "us", "bash -c true", 0.4, 7, leased("true"), trueOf("bash", "-c", "true")},
+				row{"O3", "`seq 1 500000`, in a private shell", "us", "bare PTY reader, onlcr on as peers leave it", 0.34, 5, func() (float64, error) { return each(1, func() error { return runLeased(sh, shortLines) }) }, bareOutput},
+			)
+			continue
+		}
+		letter := name[:1]
+		rows = append(
+			rows,
+			row{"C1" + letter, "leased `true`, exit code and cwd known, " + name, "us", "bash -c true", 0.4, 7, leased("true"), trueOf("bash", "-c", "true")},
+			row{"C3" + letter, "leased `/bin/true`, " + name, "us", "bare fork and exec of /bin/true", 1.5, 7, leased("/bin/true"), trueOf("/bin/true")},
+			row{"C5" + letter, "cancel of `sleep 100`, end proved, " + name, "us", "the millisecond it may take", 1, 7, func() (float64, error) { return cancelSleep(sh) }, fixed(1000)},
+			row{"D1" + letter, "what a command changed is known, " + name, "us", "the millisecond it may take", 1, 7, func() (float64, error) { return changeKnown(sh) }, fixed(1000)},
+		)
 	}
-	median100 := func(call func() error) func() (float64, error) {
-		return func() (float64, error) { return once(100, call) }
-	}
-	return []row{
-		{"C1", "leased `true`, exit code and cwd known", "us", "bash -c true", 0.1, 7, median100(leased(sh, "true", 0)), median100(exit("bash", "-c", "true"))},
-		{"C1p", "the same in a private shell", "us", "bash -c true", 0.1, 7, median100(leased(private, "true", 0)), median100(exit("bash", "-c", "true"))},
-		{"C3", "leased `/bin/true`", "us", "bare fork and exec of /bin/true", 1.5, 7, median100(leased(sh, "/bin/true", 0)), median100(exit("/bin/true"))},
-		{"C5", "cancel of `sleep 100`, end proved and told", "us", "kill and wait of a bare sleep", 3, 7, func() (float64, error) { return cancelSleep(sh) }, killSleep},
-		{"O1", "20 MB of long lines through the user's shell", "us", "bare PTY reader", 1.15, 7, output(sh, longLines), bareOutput(longLines)},
-		{"O3", "`seq 1 500000` in a private shell", "us", "bare PTY reader, onlcr on as peers leave it", 0.34, 5, output(private, shortLines), bareOutput(shortLines)},
-	}, stop, nil
+	return rows, stop, nil
 }
 
-const (
-	longLines  = "head -c 20000000 /dev/zero | tr '\\0' x | fold -w 120"
-	shortLines = "seq 1 500000"
-)
-
-func cancelSleep(sh *shell.Shell) (float64, error) {
-	list := make([]float64, 15)
-	for i := range list {
-		ctx, cancel := context.WithCancel(context.Background())
-		var at time.Time
-		started := make(chan struct{})
-		go func() {
-			<-started
-			// The sleep itself must be running, not only the command that starts it.
-			for _, in := sh.Foreground(); in; _, in = sh.Foreground() {
-				time.Sleep(time.Millisecond)
-			}
-			at = time.Now()
-			cancel()
-		}()
-		res, err := sh.Run(ctx, shell.Command{Text: "sleep 100", Started: func() { close(started) }})
-		took := time.Since(at)
-		cancel()
-		if err != nil || res.Status != "cancelled" {
-			return 0, fmt.Errorf("cancel: got %+v, %w", res, err)
-		}
-		list[i] = float64(took.Microseconds())
+func runLeased(sh *shell.Shell, command string) error {
+	res, err := sh.Run(context.Background(), shell.Command{Text: command})
+	if err == nil && (res.ExitCode == nil || *res.ExitCode != 0) {
+		err = fmt.Errorf("%s: got %+v, want exit code 0", command, res)
 	}
-	return median(list), nil
+	return err
 }
 
-func killSleep() (float64, error) {
-	return once(15, func() error {
-		cmd := exec.Command("sleep", "100")
-		if err := cmd.Start(); err != nil {
-			return err
+// changeKnown is how long after a command's end it is known what the command changed, the median of forty, in microseconds.
+func changeKnown(sh *shell.Shell) (float64, error) {
+	return quantile(0.5, 40, func() (float64, error) {
+		before, err := sh.State(context.Background())
+		if err == nil {
+			err = runLeased(sh, fmt.Sprintf("export CHANGED=%d", time.Now().UnixNano()))
 		}
-		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-			return err
+		if err != nil {
+			return 0, err
 		}
-		_ = cmd.Wait() // ended by the signal: that is what is timed
-		return nil
+		var difference string
+		took, err := each(1, func() error {
+			after, err := sh.State(context.Background())
+			difference = shell.Difference(before, after)
+			return err
+		})
+		if err == nil && !strings.HasSuffix(difference, " CHANGED") {
+			err = fmt.Errorf("export: the difference is %q", difference)
+		}
+		return took, err
 	})
 }
 
-func output(sh *shell.Shell, command string) func() (float64, error) {
-	return func() (float64, error) {
-		var n int
-		took, err := each(1, func() error {
-			_, err := sh.Run(context.Background(), shell.Command{Text: command, Output: func(p []byte) { n += len(p) }})
-			return err
+// cancelSleep is the median of what fifteen cancels take, in microseconds.
+func cancelSleep(sh *shell.Shell) (float64, error) {
+	return quantile(0.5, 15, func() (float64, error) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		var at time.Time
+		asleep := sync.OnceFunc(func() {
+			time.AfterFunc(5*time.Millisecond, func() { // the sleep itself runs by then, not only what begins it
+				at = time.Now()
+				cancel()
+			})
 		})
-		if err == nil && n < 1_000_000 {
-			err = fmt.Errorf("%s: saw only %d bytes", command, n)
+		res, err := sh.Run(ctx, shell.Command{Text: "sh -c 'echo asleep; exec sleep 100'", Output: func([]byte) { asleep() }})
+		if err != nil || res.Status != "cancelled" {
+			return 0, fmt.Errorf("cancel: got %+v, %w", res, err)
 		}
-		return took, err
-	}
+		return float64(time.Since(at).Nanoseconds()) / 1e3, nil
+	})
 }
 
-// bareOutput reads a PTY on which bash runs the command, and does nothing else.
-func bareOutput(command string) func() (float64, error) {
-	return func() (float64, error) {
-		return each(1, func() error {
-			ptmx, tty, err := pty.Open()
-			if err != nil {
-				return err
-			}
-			defer ptmx.Close()
-			cmd := exec.Command("bash", "--norc", "-c", command)
-			cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
-			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-			if err := cmd.Start(); err != nil {
-				return err
-			}
-			if err := tty.Close(); err != nil {
-				return err
-			}
-			var total int
-			buf := make([]byte, 64<<10)
-			for {
-				n, err := ptmx.Read(buf)
-				total += n
-				if err != nil {
-					if !errors.Is(err, syscall.EIO) && !errors.Is(err, io.EOF) { // EIO: the last writer is gone
-						return err
-					}
-					break
-				}
-			}
-			if total < 1_000_000 {
-				return fmt.Errorf("saw only %d bytes", total)
-			}
-			return cmd.Wait()
-		})
-	}
+const shortLines = "seq 1 500000"
+
+// bareOutput reads a PTY on which bash runs the command, and does next to nothing else.
+func bareOutput() (float64, error) {
+	return each(1, func() error {
+		t, err := openTerminal(exec.Command("bash", "--norc", "-c", shortLines))
+		if err != nil {
+			return err
+		}
+		t.work.Wait() // until the last writer is gone
+		if !bytes.HasSuffix(t.seen, []byte("\n500000\r\n")) {
+			err = fmt.Errorf("%s: the last that was seen is %q", shortLines, t.seen)
+		}
+		return errors.Join(err, t.close())
+	})
 }

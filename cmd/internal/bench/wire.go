@@ -69,14 +69,12 @@ func wireRows(string) ([]row, func(), error) {
 
 	rawClient, rawServer, err := pair()
 	if err != nil {
-		stop()
-		return nil, nil, err
+		return nil, stop, err
 	}
 	go rawEcho(rawServer)
 	a, b, err := pair()
 	if err != nil {
-		stop()
-		return nil, nil, err
+		return nil, stop, err
 	}
 	client, server := wire.NewConn(a, wire.Options{}), wire.NewConn(b, wire.Options{})
 	ends = append(ends, client, server)
@@ -94,20 +92,17 @@ func wireRows(string) ([]row, func(), error) {
 
 	c, d, err := pair()
 	if err != nil {
-		stop()
-		return nil, nil, err
+		return nil, stop, err
 	}
 	source, sink := wire.NewConn(c, wire.Options{}), wire.NewConn(d, wire.Options{})
 	ends = append(ends, source, sink)
 	rawSource, rawSink, err := pair()
 	if err != nil {
-		stop()
-		return nil, nil, err
+		return nil, stop, err
 	}
 	events, stopEvents, err := serverSentEvents(dir)
 	if err != nil {
-		stop()
-		return nil, nil, err
+		return nil, stop, err
 	}
 	ends = append(ends, closer(stopEvents))
 	rows = append(rows, row{

@@ -92,7 +92,7 @@ func (a *app) runAsk(q question) error {
 	asker := newAsker(a, q.json)
 	defer asker.close()
 	c, err := a.dial(ctx, false, func(o *client.Options) {
-		o.Session, o.Confirm = q.session, asker != nil
+		o.Session, o.Confirm, o.Handle = q.session, asker != nil, a.warn
 	})
 	if err != nil {
 		return err
@@ -190,6 +190,11 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 		case wire.ChunkNotice:
 			o.note("%s", firstLine(m.Chunk.Text, 200))
 		}
+	case *wire.AgentThinking:
+		if m.Phase == wire.PhaseWaiting { // also where standard error is no terminal: nothing else happens meanwhile
+			o.endLine()
+			fmt.Fprintf(o.app.stderr, "sublet: %s: %s\n", oneLine(m.Agent), oneLine(m.Message))
+		}
 	case *wire.Error:
 		o.endLine()
 		fmt.Fprintf(o.app.stderr, "sublet: error: %s\n", oneLine(m.Error()))
@@ -198,7 +203,7 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 		}
 	case *wire.AgentComplete:
 		o.endLine()
-		if !o.written && m.Summary != "" {
+		if !o.written && m.Summary != "" && m.Status == wire.StatusSuccess { // else the Error says it
 			o.text(m.Summary)
 			o.endLine()
 		}
@@ -207,6 +212,16 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 		}
 		if len(m.Refused) > 0 && o.asker == nil {
 			fmt.Fprintln(o.app.stderr, "sublet: hint: nobody could be asked; ask on a terminal, or see `sublet help policy`")
+		}
+	}
+}
+
+// warn prints what the daemon warns of beside a turn.
+func (a *app) warn(m wire.Message) {
+	if n, ok := m.(*wire.Notice); ok && n.Level != "info" {
+		fmt.Fprintf(a.stderr, "sublet: %s: %s\n", oneLine(n.Level), oneLine(n.Text))
+		if n.Hint != "" {
+			fmt.Fprintf(a.stderr, "sublet: hint: %s\n", oneLine(n.Hint))
 		}
 	}
 }

@@ -63,11 +63,11 @@ func Main(args []string) int {
 }
 
 func (a *app) root() *cobra.Command {
-	var goOn bool
+	var goOn, version bool
 	root := &cobra.Command{
 		Use:   "sublet",
 		Short: "Lend your shell to AI agents, on your terms",
-		Long: "sublet opens a terminal program: your own bash, and agents that borrow it, one at a time, in front of your eyes.\n" +
+		Long: "sublet opens a terminal program: your own shell, and agents that borrow it, one at a time, in front of your eyes.\n" +
 			"Tab on an empty line switches between the shell ($) and asking (>).",
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
@@ -75,12 +75,17 @@ func (a *app) root() *cobra.Command {
 		PersistentPreRun: func(c *cobra.Command, _ []string) {
 			a.began, a.command = true, c.CommandPath()
 		},
-		RunE: func(*cobra.Command, []string) error { return a.open("", goOn) },
+		RunE: func(*cobra.Command, []string) error {
+			if version {
+				a.printf("%s\n", versionLine())
+				return nil
+			}
+			return a.open("", goOn)
+		},
 	}
 	root.Flags().BoolVarP(&goOn, "continue", "c", false, "go on with the last session")
-	root.Flags().BoolP("version", "V", false, "print the version") // cobra's own would be -v
-	root.Version = versionLine()
-	root.SetVersionTemplate("{{.Version}}\n")
+	// Not cobra's own flag: it would be -v, and its format is a text/template (see config.Show for what that costs).
+	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddGroup(
 		&cobra.Group{ID: "work", Title: "Work:"},
@@ -115,7 +120,8 @@ func (a *app) open(session wire.SessionID, goOn bool) error {
 	o.Session, o.Continue, o.NoDaemon = session, goOn, noDaemon
 	o.Stdin, o.Stdout, o.Log = a.stdin, os.Stdout, nil
 	if c, err := config.Load(o.Paths.Config); err == nil { // the daemon says what is wrong with it
-		o.OutputHead, o.OutputTail = c.Shell.OutputHead, c.Shell.OutputTail
+		o.OutputHead, o.OutputTail, o.ShellPath, o.Patience = c.Shell.OutputHead, c.Shell.OutputTail, c.Shell.Path, c.Lease.Patience
+		o.SwitchKey, _ = config.Key(c.Shell.SwitchKey) // checked by Load
 	}
 	code, err := client.Run(context.Background(), o)
 	if err != nil {

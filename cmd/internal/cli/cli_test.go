@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 // The scripts in testdata run the program itself: `sublet` in them is this test's own executable.
 func TestMain(m *testing.M) {
+	syscall.Umask(0o022) // settings that the group may write to are refused
 	testscript.Main(m, map[string]func(){
 		"sublet": func() { os.Exit(Main(os.Args[1:])) },
 	})

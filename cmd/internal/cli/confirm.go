@@ -41,8 +41,8 @@ func (q *asker) close() {
 	}
 }
 
-// ask shows the question and answers it. Only y or yes allows, once; everything else, and the end of ctx, is no. What was
-// typed before the question stood there is no answer (T3n).
+// ask shows the question and answers it. Only y or yes allows, once; everything else is no. When ctx ends it
+// answers nothing. What was typed before the question stood there is no answer (T3n).
 func (q *asker) ask(ctx context.Context, c *client.Conn, m *wire.ConfirmationRequest) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s wants to run, in %s (risk: %s):\n\n", plain(m.Agent), plain(string(m.Cwd)), plain(m.Verdict.Level))
@@ -71,7 +71,11 @@ func (q *asker) ask(ctx context.Context, c *client.Conn, m *wire.ConfirmationReq
 	flush(q.tty)
 	fmt.Fprint(q.tty, b.String())
 	decision, comment := wire.DecisionDeny, ""
-	switch line := q.readLine(ctx); strings.ToLower(strings.TrimSpace(line)) {
+	line := q.readLine(ctx)
+	if ctx.Err() != nil {
+		return // the turn is being cancelled, and its question with it: a no that comes first would let the agent go on
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":
 		decision = wire.DecisionAllow
 	case "", "n", "no":

@@ -54,12 +54,9 @@ func (a *app) runDoctor() error {
 	}()
 	checks := []check{
 		{name: "version", run: func() (string, error) { return versionLine(), nil }},
-		{name: "bash", run: func() (string, error) {
-			path, version, err := shell.Find(os.Environ())
-			return path + " " + version, err
-		}},
 	}
 	paths, err := a.paths()
+	checks = append(checks, check{name: "shell", run: func() (string, error) { return checkShell(paths.Config) }})
 	if err != nil { // nothing else can be looked at
 		return a.examine(append(checks, check{name: "folders", run: func() (string, error) { return "", err }}))
 	}
@@ -109,6 +106,19 @@ func (a *app) runDoctor() error {
 		}},
 	}...)
 	return a.examine(append(checks, checkServers(ctx, paths.Config)...))
+}
+
+// checkShell looks for the shell that would be lent.
+func checkShell(settings string) (string, error) {
+	if c, err := config.Load(settings); err == nil && c.Shell.Path != "" {
+		d, version, err := shell.Identify(c.Shell.Path)
+		if err != nil {
+			return "", hinted{"shell.path: " + err.Error(), "name a bash, zsh or fish there, or take the line out for $SHELL (`sublet config edit`)"}
+		}
+		return c.Shell.Path + " " + version + " (" + d.Name() + ", of your settings)", nil
+	}
+	path, _, version, err := shell.Find(os.Environ())
+	return path + " " + version, err
 }
 
 // serverPatience is how long the doctor waits for MCP servers: one that is fetched first takes longer than others.

@@ -229,6 +229,18 @@ func TestTextOfOthers(t *testing.T) {
 	}
 }
 
+// What the daemon warns of beside a turn is on standard error, in lines that cannot hide anything; mere information is not.
+func TestWarn(t *testing.T) {
+	var errs bytes.Buffer
+	a := &app{stderr: &errs}
+	a.warn(&wire.Notice{Level: "warning", Text: "left\nout\x1b[0m", Hint: "start anew"})
+	a.warn(&wire.Notice{Level: "info", Text: "settings read again"})
+	a.warn(&wire.Error{Message: "an error"})
+	if got := errs.String(); strings.Count(got, "\n") != 2 || !strings.HasPrefix(got, "sublet: warning: left") || !strings.HasSuffix(got, "sublet: hint: start anew\n") || strings.Contains(got, "\x1b") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Who follows a log sees each line once, also when the log begins anew in between.
 func TestFollowedLogBeginsAnew(t *testing.T) {
 	var out bytes.Buffer

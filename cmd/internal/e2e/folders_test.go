@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Without a daemon it is still a good shell (design.md 11): where there is no folder for one, the shell opens, one line
-// says why nobody can be asked and what mends it, and nothing is left behind, whichever way it ends.
+// Where there is no folder for a daemon, the shell opens all the same. In AI mode one line says why nobody can be asked and
+// what mends it, and nothing is left behind, whichever way it ends.
 func TestShellWithoutFolders(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -46,9 +46,11 @@ func TestShellWithoutFolders(t *testing.T) {
 			bad.env = append(bad.env, tc.env(w)...)
 			term := bad.open()
 			before := term.modes()
+			term.mode(true)
 			term.see(tc.said)
-			term.send("echo still $((40+2))", enter) // what its prompt is, is another matter: without HOME no .bashrc is read
-			term.see(`^still 42$`)
+			term.mode(false)
+			term.run("echo still $((40+2))", `^still 42$`)
+			term.atPrompt()
 			if tc.kill {
 				signal(syscall.SIGKILL)(term)
 			} else {
@@ -62,7 +64,7 @@ func TestShellWithoutFolders(t *testing.T) {
 				return err == nil && len(spare) == 0 && term.modes() == before && len(modesLeftOn(term.bytes())) == 0
 			})
 			if text := term.bytes(); strings.Count(text, "no daemon yet") != 1 {
-				t.Errorf("it is told more than once:\n%s", text)
+				t.Errorf("it is printed more than once:\n%s", text)
 			}
 			if err := os.Chmod(w.path("run"), 0o700); err != nil {
 				t.Fatal(err)

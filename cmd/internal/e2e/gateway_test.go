@@ -180,7 +180,7 @@ func openJSONRPC(w *world) *peer {
 	return w.connect("unix", strings.TrimSpace(path))
 }
 
-// A daemon that is killed with -9 in the middle of a turn: each translator starts another one, tells that the turn ended,
+// A daemon that is killed with -9 in the middle of a turn: each translator starts another one, reports that the turn ended,
 // and the conversation goes on over the same connection (C6, T6).
 func TestGatewaysSurviveTheDaemon(t *testing.T) {
 	for _, f := range foreigners {

@@ -14,12 +14,11 @@ import (
 	"testing"
 )
 
-// `sublet lease run` as scripts meet it: words and shell text, exit status, output, folder, time-out, JSON.
+// `sublet lease run` as scripts meet it: words and shell text (P7), exit status, output, folder, time-out (N7), JSON.
 func TestLeaseRun(t *testing.T) {
 	w := newWorld(t, "alias greet='echo hello from an alias'\nadd() { echo $(($1 + $2)); }\nexport MINE='of the user'", nil)
-	term := w.open()
-	term.see(prompt)
-	term.see(`agents use`) // the window is at the daemon
+	term := w.openShell()
+	w.connected(1)
 	odd := []string{"a b", "", "it's", `"q"`, "$HOME", "`id`", "x\ny", "*", "~", ";", "|", "&&", "!!", `back\slash`, "é", "#no", "-n", "tab\tend", "(", "a=b"}
 	for _, c := range []struct {
 		name   string
@@ -43,7 +42,7 @@ func TestLeaseRun(t *testing.T) {
 		{"syntax error", nil, []string{"if"}, "syntax error", 2, ""},
 		{"folder", []string{"--cwd", "/usr"}, []string{"pwd"}, "/usr\n", 0, ""},
 		{"relative folder", []string{"--cwd", "."}, []string{"pwd"}, w.project + "\n", 0, ""},
-		{"no such folder", []string{"--cwd", "/no/such"}, []string{"pwd"}, "", 125, "cannot enter /no/such: stat /no/such: no such file or directory\nsublet: error: the command was not run\n"},
+		{"no such folder", []string{"--cwd", "/no/such"}, []string{"pwd"}, "", 125, "cannot enter /no/such: no such file or directory\nsublet: error: the command was not run\n"},
 		{"time-out", []string{"--timeout", "300ms"}, []string{"echo begun; sleep 5000"}, "begun\n", 124, "took longer"},
 		{"its own standard input is not passed on", nil, []string{"read -rt 0.2 line; echo \"[$line]\""}, "[]\n", 0, ""},
 		{"no such window", []string{"--client", "1"}, []string{"true"}, "", 125, "hint:"},
@@ -95,15 +94,7 @@ func TestLeaseRun(t *testing.T) {
 	}
 
 	// From inside the shell that is busy with it: at once, with a hint (it would wait for itself).
-	// The script has its answer a moment before the shell is the user's again: a line that comes then is kept, and enter runs it.
-	term.atPrompt()
-	term.send(binary+` lease run -- true; echo "inside: $?"`, enter)
-	w.await("its end", func() bool {
-		if term.sees(`enter runs the line`) {
-			term.send(enter)
-		}
-		return term.sees(`^inside: 125$`)
-	})
+	term.run(binary+` lease run -- true; echo "inside: $?"`, `^inside: 125$`)
 	if !term.sees(`hint: run the command itself`) {
 		t.Errorf("no hint:\n%s", term.text())
 	}
@@ -113,9 +104,8 @@ func TestLeaseRun(t *testing.T) {
 // shell is the user's again.
 func TestLeaseRunIsEnded(t *testing.T) {
 	w := newWorld(t, "", nil)
-	term := w.open()
-	term.see(prompt)
-	term.see(`agents use`) // the window is at the daemon
+	term := w.openShell()
+	w.connected(1)
 	for _, c := range []struct {
 		name   string
 		end    func(cmd *exec.Cmd, out io.Closer) error
@@ -152,16 +142,14 @@ func TestLeaseRunIsEnded(t *testing.T) {
 	}
 }
 
-// `lease ls` tells who has the shell, for what, how long, and who waits; `lease revoke` takes it back.
 // With two windows it is the one typed in last, also while what was typed there still runs; and a call from inside of it fails,
 // instead of running in the other.
 func TestLeaseRunInTheWindowTypedInLast(t *testing.T) {
 	w := newWorld(t, "", nil)
 	first, second := w.open(), w.open()
-	for _, term := range []*terminal{first, second} {
-		term.see(prompt)
-		term.see(`agents use`)
-	}
+	first.atPrompt()
+	second.atPrompt()
+	w.connected(2)
 	second.run("WHERE=second; echo set", `^set$`)
 	first.run("WHERE=first; echo begun; while [ ! -e gate ]; do sleep 0.02; done", `^begun$`)
 	cmd := w.command("lease", "run", "--", "echo in the $WHERE")
@@ -187,14 +175,14 @@ func TestLeaseRunInTheWindowTypedInLast(t *testing.T) {
 	first.run(binary+" lease run --wait 0 -- 'echo in the $WHERE'; echo status $?", `called from inside the shell.*\n(.*\n)*status 125$`)
 }
 
+// `lease ls` lists who has the shell, for what, how long, and who waits; `lease revoke` takes it back.
 func TestLeaseListAndRevoke(t *testing.T) {
 	w := newWorld(t, "", nil)
 	if out, _, code := w.sublet("lease", "ls"); code != 0 && code != 4 || strings.Contains(out, "HOLDER") {
 		t.Errorf("without a window: exit %d, %q", code, out)
 	}
-	term := w.open()
-	term.see(prompt)
-	term.see(`agents use`) // the window is at the daemon
+	term := w.openShell()
+	w.connected(1)
 	if _, errs, code := w.sublet("lease", "revoke"); code != 1 || !strings.Contains(errs, "nobody holds") {
 		t.Errorf("revoke of nothing: exit %d, %q", code, errs)
 	}
@@ -261,7 +249,7 @@ func TestLeaseListAndRevoke(t *testing.T) {
 		t.Errorf("revoked: got exit %d, %q, want 125 and why", got, errs)
 	}
 	if strings.Contains(w.processes(), "sleep 6000") {
-		t.Error("a revoked lease left its command behind (T2i)")
+		t.Error("a revoked lease left its command behind")
 	}
 	if err := second.Wait(); err != nil {
 		t.Errorf("the one that waited: %v", err)

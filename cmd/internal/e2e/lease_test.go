@@ -13,9 +13,8 @@ import (
 func TestLeaseRunQueues(t *testing.T) {
 	w := newWorld(t, "", nil)
 	gate := w.path("gate")
-	term := w.open()
-	term.see(prompt)
-	term.see(`agents use`) // the window is at the daemon
+	term := w.openShell()
+	w.connected(1)
 	term.run("export MINE=yes; echo set", `^set$`)
 	first := w.command("lease", "run", "--json", "--", "echo first $MINE; until [ -e "+gate+" ]; do sleep 0.05; done; echo first done")
 	second := w.command("lease", "run", "--json", "--", "echo second $MINE; exit 3")
@@ -63,38 +62,38 @@ func TestLeaseRunQueues(t *testing.T) {
 	term.run("echo alive $MINE", `^alive yes$`)
 }
 
-// The user comes first: while their command runs the shell is not lent, and whoever waits too long is told who has it.
+// The user comes first: while their command runs the shell is not lent, and who waits too long learns what runs in it.
 func TestUserComesFirst(t *testing.T) {
 	w := newWorld(t, "", nil)
-	term := w.open()
-	term.see(prompt)
-	term.see(`agents use`)
+	term := w.openShell()
+	w.connected(1)
 	userSleep(term)
 	out, errs, code := w.sublet("lease", "run", "--wait", "1s", "--", "echo never")
-	if code != 125 || !strings.Contains(errs, "user") {
-		t.Errorf("got exit %d, %q %q; want 125 and who has the shell", code, out, errs)
+	if code != 125 || !strings.Contains(errs, "sleep is running") {
+		t.Errorf("got exit %d, %q %q; want 125 and what the shell does", code, out, errs)
 	}
 	term.send(ctrlC)
-	term.see(prompt)
 	if out, errs, code := w.sublet("lease", "run", "--", "echo now"); code != 0 || !strings.Contains(out, "now") {
 		t.Errorf("got exit %d, %q %q; want 0 and its output", code, out, errs)
 	}
 	if term.sees("never") {
-		t.Error("a lease that was given up ran all the same (T2b)")
+		t.Error("a lease that was given up ran all the same")
 	}
 }
 
-// Enter keeps the line and says who holds the shell; Enter again takes it back (T2c).
+// What the user types while an agent's command runs is kept for their shell. Enter offers to take the shell back, and Enter
+// again does.
 func TestTakeTheShellBack(t *testing.T) {
 	w := newWorld(t, "", script{{Match: "long", Steps: []step{
 		{ToolCalls: []call{bash("sleep 3000")}}, {Text: "The agent was told."},
 	}}}, "[policy]\nmode = \"auto\"")
-	term := w.open()
-	term.see(prompt)
+	term := w.openShell()
 	agentSleep(term)
-	term.mode(false)
+	term.send(tab)
+	w.await("command mode", func() bool { return !atAI(term.cursorLine()) })
 	term.send("echo mine again", enter)
-	term.see(`(?i)orchestrator.*(has|holds|shell)|shell.*orchestrator`)
+	term.see(`orchestrator has your shell`)
+	term.see(`your line runs when it has ended · enter again takes your shell back`)
 	if term.sees(`^mine again$`) {
 		t.Fatal("the user's command ran inside the agent's")
 	}
@@ -104,7 +103,7 @@ func TestTakeTheShellBack(t *testing.T) {
 	term.see(`The agent was told\.`)
 }
 
-// A script without a window to borrow from is told so.
+// A script without a window to borrow from learns that, with a hint.
 func TestLeaseRunWithoutAShell(t *testing.T) {
 	w := newWorld(t, "", nil)
 	_, errs, code := w.sublet("lease", "run", "--", "true")
@@ -113,14 +112,12 @@ func TestLeaseRunWithoutAShell(t *testing.T) {
 	}
 }
 
-// A command of the user's that comes between the grant and the borrowed command goes first, and the borrower has its turn
-// after it, where the shell is then: `lease run` ended with 125, "the user is running a command", although it had time
-// left to wait. The daemon stands still meanwhile, which makes that moment long.
+// A command that the user types between the grant and the borrowed command goes first, and the borrower has its turn after it,
+// where the shell is then. The daemon stands still meanwhile, which makes that moment long.
 func TestUserComesBetweenGrantAndCommand(t *testing.T) {
 	w := newWorld(t, "", nil)
-	term := w.open()
-	term.see(prompt)
-	term.see(`agents use`) // the window is at the daemon
+	term := w.openShell()
+	w.connected(1)
 	term.atPrompt()
 	term.send("read -r go_on", enter)
 	script := w.command("lease", "run", "--", "echo borrowed in $PWD")
@@ -141,7 +138,6 @@ func TestUserComesBetweenGrantAndCommand(t *testing.T) {
 	defer syscall.Kill(daemon, syscall.SIGCONT) // where the test ends early
 	term.send("now", enter)
 	w.await("the grant", func() bool { return strings.Contains(w.clientLog(), "shell lent") })
-	term.atPrompt()
 	term.send("cd / && sleep 4000", enter)
 	w.await("the user's sleep", func() bool { return strings.Contains(w.processes(), "sleep 4000") })
 	if err := syscall.Kill(daemon, syscall.SIGCONT); err != nil {

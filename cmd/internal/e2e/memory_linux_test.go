@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// An agent's command prints without end: neither window nor daemon grows with what it prints (T2h; perf-limits O4).
+// An agent's command prints without end: neither window nor daemon grows with what it prints.
 func TestOutputInFlatMemory(t *testing.T) {
 	// Whoever kept the output would grow by more than all of it. The race detector makes the rest grow, and ten times slower.
 	printed, most := 100<<20, 25<<20
@@ -20,8 +20,7 @@ func TestOutputInFlatMemory(t *testing.T) {
 		{Match: "^warm", Steps: []step{{ToolCalls: []call{bash(endless(1 << 20))}}, {Text: "it is warm"}}},
 		{Match: "^print", Steps: []step{{ToolCalls: []call{bash(endless(printed))}}, {Text: "it is printed"}}},
 	}, "[policy]\nmode = \"auto\"")
-	term := w.open()
-	term.see(prompt)
+	term := w.openShell()
 	term.ask("warm up")
 	term.see(`^it is warm`)
 	pids := map[string]int{"window": term.cmd.Process.Pid, "daemon": w.daemonPID()}

@@ -53,7 +53,7 @@ func (w *world) operator(args ...string) (addr, token string) {
 	}()
 	info, err := os.Stat(w.path("run/operator.token"))
 	if err != nil || info.Mode().Perm() != 0o600 {
-		w.t.Errorf("the token's file: %v, %v (decision 18)", info, err)
+		w.t.Errorf("the token's file: %v, %v", info, err)
 	}
 	return addr, token
 }

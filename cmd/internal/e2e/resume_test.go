@@ -11,8 +11,7 @@ import (
 )
 
 // A daemon that is killed with -9 right after it showed an event, whichever that is: the next one has that event and all
-// before it, ends the turn as an error, and a client that comes back gets what follows, without gap or repeat (C6, C7,
-// T4d).
+// before it, ends the turn as an error, and a client that comes back gets what follows, without gap or repeat (C6, C7).
 func TestKillTheDaemonAtEveryEvent(t *testing.T) {
 	w := newWorld(t, "", script{{Match: "go", Steps: []step{
 		{Text: "one two three four", ChunkBytes: 5, ToolCalls: []call{bash("true")}},

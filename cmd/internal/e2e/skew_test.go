@@ -2,17 +2,19 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A program one protocol newer, beside this one, both ways round: each client works with each daemon. An older daemon is
-// replaced by a newer client when it is idle, and left alone, with its turns, while it is busy (B2, B3, B15, R2, T5b).
+// replaced by a newer client when it is idle, and left alone, with its turns, while it is busy (B2, B3, B15, R2).
 func TestOneVersionApart(t *testing.T) {
-	newer := buildNewer(t)
+	newer := buildNewer(t, 1)
 	w := newWorld(t, "", nil)
 	gate := w.path("gate")
 	w.script(script{
@@ -68,8 +70,72 @@ func TestOneVersionApart(t *testing.T) {
 	}
 }
 
-// buildNewer builds the program with the next protocol version, which still speaks this one.
-func buildNewer(t *testing.T) string {
+// A newer client that shares no protocol with an idle older daemon replaces it.
+func TestNoProtocolInCommon(t *testing.T) {
+	newer := buildNewer(t, 2)
+	w := newWorld(t, "", script{{Match: "hello", Steps: []step{{Text: "hello to you"}}}})
+	w.sublet("daemon", "start")
+	cmd := w.command("ask", "hello")
+	cmd.Path = newer
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "hello to you") {
+		t.Errorf("the newer client's ask: %v, %s", err, out)
+	}
+	cmd = w.command("daemon", "stop")
+	cmd.Path = newer
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("stopping the newer daemon: %v, %s", err, out)
+	}
+}
+
+// A newer build of the same protocol leaves a busy daemon of an older one alone, which a window says, and replaces it once
+// it is idle, also while a window is open, which comes back to the new one.
+func TestOlderBuild(t *testing.T) {
+	gate := filepath.Join(t.TempDir(), "gate")
+	w := newWorld(t, "", script{
+		{Match: "hello", Steps: []step{{Text: "hello to you"}}},
+		{Match: "wait", Steps: []step{{WaitFile: gate, Text: "waited"}}},
+	})
+	older := filepath.Join(t.TempDir(), "sublet")
+	text, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(older, text, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	made := time.Now().Add(-24 * time.Hour)
+	if err := os.Chtimes(older, made, made); err != nil {
+		t.Fatal(err)
+	}
+	turn := w.command("ask", "wait for me")
+	turn.Path = older
+	if err := turn.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.await("the turn", func() bool { return w.daemonPID() != 0 && w.status()["turns"] == float64(1) })
+	busy := w.daemonPID()
+	term := w.open()
+	term.see(`an older daemon keeps running: version dev, and this is dev`)
+	w.write(gate, "")
+	if err := turn.Wait(); err != nil {
+		t.Errorf("the older daemon's turn: %v", err)
+	}
+	if pid := w.daemonPID(); pid != busy {
+		t.Errorf("got daemon %d, want the busy one, %d", pid, busy)
+	}
+	if out, errs, status := w.sublet("ask", "hello"); status != 0 {
+		t.Errorf("ask: exit %d, %s%s", status, out, errs)
+	}
+	if pid := w.daemonPID(); pid == busy {
+		t.Error("the idle older daemon was not replaced")
+	}
+	w.await("the window back", func() bool { return w.status()["clients"] == float64(1) })
+	term.ask("hello")
+	term.see(`hello to you`)
+}
+
+// buildNewer builds the program with the next protocol version, whose oldest one is min.
+func buildNewer(t *testing.T, min int) string {
 	t.Helper()
 	dir := t.TempDir()
 	doc, err := filepath.Abs("../../../wire/doc.go")
@@ -80,10 +146,11 @@ func buildNewer(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const this, next = "Version    = 1\n", "Version    = 2\n"
+	const this = "Version    = 1\n\tMinVersion = 1\n"
 	if strings.Count(string(text), this) != 1 {
-		t.Fatalf("%s has no line %q", doc, this)
+		t.Fatalf("%s has no lines %q", doc, this)
 	}
+	next := fmt.Sprintf("Version    = 2\n\tMinVersion = %d\n", min)
 	changed := filepath.Join(dir, "doc.go")
 	if err := os.WriteFile(changed, []byte(strings.Replace(string(text), this, next, 1)), 0o600); err != nil {
 		t.Fatal(err)

@@ -10,8 +10,7 @@ import (
 // question starts one. The windows used to start a new one after a second (C4).
 func TestStopWithAWindowOpen(t *testing.T) {
 	w := newWorld(t, "", script{{Match: "^go", Steps: []step{{Text: "here again"}}}})
-	term := w.open()
-	term.see(prompt)
+	term := w.openShell()
 	w.await("the window at the daemon", func() bool { return w.daemonPID() != 0 && w.status()["clients"] == float64(1) })
 	if out, errs, code := w.sublet("daemon", "stop"); code != 0 {
 		t.Fatalf("daemon stop: exit %d, %s%s", code, out, errs)

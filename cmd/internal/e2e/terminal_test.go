@@ -72,6 +72,14 @@ func (w *world) open(args ...string) *terminal {
 	return term
 }
 
+// openShell starts the program and waits for the shell's prompt.
+func (w *world) openShell() *terminal {
+	w.t.Helper()
+	term := w.open()
+	term.atPrompt()
+	return term
+}
+
 // nonblocking makes reads of a PTY master end when it is closed; creack/pty's file does not (its issue 174).
 func nonblocking(t *testing.T, f *os.File) *os.File {
 	t.Helper()
@@ -124,7 +132,8 @@ func (term *terminal) close() {
 		}
 	}
 	if term.t.Failed() {
-		term.t.Logf("screen at the end:\n%s", term.text())
+		raw := term.bytes()
+		term.t.Logf("screen at the end:\n%s\n%q", term.text(), raw[max(0, len(raw)-1000):])
 	}
 	// The emulator's own Close races with a reader that waits for its replies; the end of the pipe they come by does not.
 	_ = errors.Join(term.tty.Close(), term.ptmx.Close(), term.screen.InputPipe().(io.Closer).Close())
@@ -186,7 +195,7 @@ func (term *terminal) see(pattern string) string {
 	}
 }
 
-// sees tells whether the pattern is there now.
+// sees reports whether the pattern is there now.
 func (term *terminal) sees(pattern string) bool {
 	return regexp.MustCompile("(?m)" + pattern).MatchString(term.text())
 }
@@ -216,4 +225,87 @@ func (term *terminal) wait() int {
 		term.t.Fatalf("the program did not end; the screen:\n%s", term.text())
 		return -1
 	}
+}
+
+// run types a line at the prompt of command mode and waits for what it prints.
+func (term *terminal) run(line, want string) {
+	term.t.Helper()
+	term.atPrompt()
+	term.send(line, enter)
+	term.see(want)
+}
+
+// atPrompt waits until the cursor stands behind the prompt: what is typed before belongs to the command that runs.
+func (term *terminal) atPrompt() {
+	term.t.Helper()
+	term.w.await("the prompt", func() bool { return atShell(term.cursorLine()) })
+}
+
+// ask switches to AI mode, where the terminal is not in it, and asks.
+func (term *terminal) ask(question string) {
+	term.t.Helper()
+	term.mode(true)
+	term.send(ctrlU, question, enter) // a key that came before a question of the program was armed is in the line
+}
+
+// atShell and atAI report whether the line that the cursor is on is the prompt of the mode.
+func atShell(line string) bool { return strings.HasSuffix(line, "$") || strings.HasSuffix(line, "#") }
+
+func atAI(line string) bool { return strings.HasPrefix(line, ">") || strings.HasPrefix(line, "?") }
+
+// mode waits for a prompt, and presses Tab, once, where it is the other mode's, on an empty line.
+func (term *terminal) mode(ai bool) {
+	term.t.Helper()
+	is, other, keys := atShell, atAI, ctrlU+tab
+	if ai {
+		is, other, keys = atAI, atShell, tab
+	}
+	pressed := false
+	term.w.await("the prompt of the other mode", func() bool {
+		line := term.cursorLine()
+		if !pressed && other(line) {
+			term.send(keys)
+			pressed = true
+		}
+		return is(line)
+	})
+}
+
+func (term *terminal) cursorLine() string {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	lines := strings.Split(term.screen.String(), "\n")
+	if y := term.screen.CursorPosition().Y; y < len(lines) {
+		return strings.TrimRight(lines[y], " \r")
+	}
+	return ""
+}
+
+// answer presses a key until the question took it: a question that is not armed yet takes none, and every key puts its
+// arming off, so the key is pressed with pauses, as a person would.
+func (term *terminal) answer(key string, done func() bool) {
+	term.t.Helper()
+	var last time.Time
+	term.w.await("the question to be armed and answered", func() bool {
+		if done() {
+			return true
+		}
+		if time.Since(last) > 2*time.Second {
+			term.send(key)
+			last = time.Now()
+		}
+		return false
+	})
+}
+
+// allow waits until done, and answers a question with yes, if one is asked first.
+func (term *terminal) allow(what string, done func() bool) {
+	term.t.Helper()
+	asked := func() bool { return term.sees(`\[n\] no`) }
+	term.w.await(what, func() bool {
+		if asked() && !done() {
+			term.answer("y", func() bool { return done() || !asked() })
+		}
+		return done()
+	})
 }

@@ -68,18 +68,36 @@ func newWorld(t *testing.T, bashrc string, s script, settings ...string) *world 
 			t.Fatal(err)
 		}
 	}
-	w.write(filepath.Join(w.home, ".bashrc"), "PS1='\\W$ '\n"+bashrc)
 	w.script(s)
 	w.write(filepath.Join(root, "config.toml"), "model = \"test/m\"\n"+strings.Join(settings, "\n")+
 		fmt.Sprintf("\n[provider.test]\nkind = \"scripted\"\nscript = %q\n", filepath.Join(root, "script.json")))
 	w.env = []string{
-		"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "SHELL=/bin/bash", "TERM=xterm-256color", "LANG=C.UTF-8", "USER=tester",
+		"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8", "USER=tester",
 		"SUBLET_RUNTIME_DIR=" + filepath.Join(root, "run"), "SUBLET_STATE_DIR=" + w.state, "SUBLET_CONFIG=" + filepath.Join(root, "config.toml"),
 		// A race found in the program under test must fail the test: it ends that program, at once, and is in its log.
 		"GORACE=halt_on_error=1 atexit_sleep_ms=0 log_path=" + filepath.Join(root, "race"),
 	}
+	w.login("bash", bashrc)
 	t.Cleanup(w.end)
 	return w
+}
+
+// login makes zsh or fish the user's shell, with a start-up file that ends with rc, or adds rc to bash's.
+func (w *world) login(shell, rc string) {
+	w.t.Helper()
+	path, err := exec.LookPath(shell)
+	if err != nil && os.Getenv("CI") != "" {
+		w.t.Fatal(err)
+	} else if err != nil {
+		w.t.Skip(err)
+	}
+	file := map[string][2]string{
+		"bash": {".bashrc", "PS1='\\W$ '\n"}, "zsh": {".zshrc", "PS1='%1~$ '\n"},
+		"fish": {".config/fish/config.fish", "function fish_prompt; echo -n (basename $PWD)'$ '; end\nset -g fish_greeting\n"},
+	}[shell]
+	w.write(filepath.Join(w.home, file[0]), file[1]+rc)
+	w.write(filepath.Join(w.home, ".local/share/fish/generated_completions/none.fish"), "") // else fish makes some, for a minute
+	w.env = append(w.env, "SHELL="+path)
 }
 
 func (w *world) script(s script) {
@@ -151,7 +169,7 @@ func (w *world) status() map[string]any {
 	return reply
 }
 
-// await polls until ok says so; only another process can tell, so there is no event to wait for.
+// await polls until ok holds: what another process does is no event here.
 func (w *world) await(what string, ok func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -201,6 +219,15 @@ func (w *world) clientLog() string {
 		w.t.Error(err)
 	}
 	return string(raw)
+}
+
+// connected waits until so many windows are at the daemon and have a shell to lend.
+func (w *world) connected(windows int) {
+	w.t.Helper()
+	w.await("the windows to be at the daemon", func() bool {
+		out, _, _ := w.sublet("lease", "ls", "--json")
+		return strings.Count(out, `"client_pid"`) == windows
+	})
 }
 
 // end stops the daemon and fails the test when a process or a race report is left behind.

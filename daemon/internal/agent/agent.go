@@ -30,6 +30,7 @@ type Turn struct {
 	Options     wire.RequestOptions     // Tools is the allow-list; Model, Mode, RequireApproval and TimeoutMS are the hub's
 	Tools       []tool.Tool             // what exists; role and Options.Tools select from it
 	Env         tool.Env                // Delegate is set by Run; Todo and Files are made where nil; Private from NewPrivateShell
+	Shell       string                  // the user's own that Env.Shell runs, such as "zsh 5.9"; "" = a bash
 	Project     string                  // root for instruction files and .sublet/agents; "" = found from Env.Cwd upwards (git top level)
 	Roles       map[string]Role         // whom task may start; nil = none
 	Approver    Approver                //

@@ -164,6 +164,10 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 			Agent: r.name, Role: r.t.Role.Name, ReadOnly: r.t.Role.ReadOnly, Tool: c.name, ExecutionID: c.id,
 			Arguments: args, Action: action,
 		})
+		own := d.EditedCommand != nil && *d.EditedCommand != action.Command && action.Command != ""
+		if own {
+			f.command, edited = *d.EditedCommand, *d.EditedCommand
+		}
 		if ctx.Err() != nil {
 			f.result = notRun(ctx)
 			return f
@@ -176,11 +180,12 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 		}
 		if !d.Allowed {
 			f.result = denied(d)
+			f.remark(edited, "")
 			r.tally.refuse(c.name, d.why())
 			return f
 		}
-		if d.EditedCommand != nil && *d.EditedCommand != action.Command && action.Command != "" {
-			next, err := withCommand(args, *d.EditedCommand)
+		if own {
+			next, err := withCommand(args, edited)
 			if err != nil {
 				f.result = failure(err.Error())
 				return f
@@ -190,7 +195,7 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 				f.result = r.toolError(ctx, err)
 				return f
 			}
-			args, edited = next, *d.EditedCommand
+			args = next
 			if again.Cwd != action.Cwd || again.StateDigest != action.StateDigest {
 				continue // what they edited would run elsewhere by now
 			}

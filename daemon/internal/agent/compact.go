@@ -34,6 +34,7 @@ type Compaction struct {
 	Model        provider.Model
 	Instructions string                        // the user's wishes for the summary
 	Preview      bool                          // make it, but do not let it count
+	Waiting      func(text string)             // called before a wait for the provider, which is tried again, and with "" after it; may be nil
 	Started      func(*wire.CompactionStarted) // called once if there is something to fold, before the model is asked; may be nil
 	Log          *slog.Logger                  // nil = discard
 }
@@ -57,10 +58,13 @@ func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error
 	}
 	first, last := span(conv.entries[p.From:p.To])
 	complete.Events = countEvents(c.Events, first, last)
+	if c.Waiting == nil {
+		c.Waiting = func(string) {}
+	}
 	if c.Started != nil {
 		c.Started(&wire.CompactionStarted{Events: complete.Events, TokensBefore: int64(before)})
 	}
-	folded, ok, err := compaction.Fold(ctx, items, p, summarizer(c.Model), c.Instructions, promptRoom(win))
+	folded, ok, err := compaction.Fold(ctx, items, p, summarizer(c.Model, nil, c.Waiting), c.Instructions, promptRoom(win))
 	switch {
 	case err != nil:
 		complete.Status = wire.StatusCancelled
@@ -261,10 +265,7 @@ func (r *runner) fold(ctx context.Context, items []compaction.Item, p compaction
 		r.thinking(wire.PhaseAnalyzing, summaryPending)
 	}
 	win := window(r.t.Model.Info())
-	s := summarizer(r.t.Model)
-	if ms, ok := s.(*modelSummarizer); ok {
-		ms.used = r.tally.add
-	}
+	s := summarizer(r.t.Model, r.tally.add, r.waiting)
 	folded, ok, err := compaction.Fold(ctx, items, p, s, "", promptRoom(int(float64(win)/r.scale)))
 	complete := &wire.CompactionComplete{Status: CompactionNothing, Events: events, TokensBefore: before, TokensAfter: before, Ledger: toWire(compaction.Ledger{})}
 	switch {
@@ -412,17 +413,18 @@ func window(i provider.Info) int {
 // promptRoom is how much of the conversation a model can be shown for a summary.
 func promptRoom(win int) int { return max(win*3/4-summaryTokens/4, 500) }
 
-// summarizer returns the model as one who summarises; nil for the offline model, whose rules cannot.
-func summarizer(m provider.Model) compaction.Summarizer {
+// summarizer returns the model as one who summarises; nil for the offline model, whose rules cannot. used may be nil.
+func summarizer(m provider.Model, used func(provider.Usage), waiting func(text string)) compaction.Summarizer {
 	if m.Info().Kind == provider.KindOffline {
 		return nil
 	}
-	return &modelSummarizer{model: m}
+	return &modelSummarizer{model: m, used: used, waiting: waiting}
 }
 
 type modelSummarizer struct {
-	model provider.Model
-	used  func(provider.Usage)
+	model   provider.Model
+	used    func(provider.Usage)
+	waiting func(text string)
 }
 
 // Summarize implements compaction.Summarizer. An answer cut off at the limit is better than none.
@@ -431,7 +433,11 @@ func (s *modelSummarizer) Summarize(ctx context.Context, system, prompt string) 
 	resp, err := s.model.Stream(ctx, provider.Request{
 		System: system, MaxTokens: &limit, Thinking: "off",
 		Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: prompt}}}},
-	}, func(provider.Delta) {})
+	}, func(d provider.Delta) {
+		if d.Type == provider.DeltaWait {
+			s.waiting(clean(d.Text))
+		}
+	})
 	if err != nil {
 		return "", err
 	}

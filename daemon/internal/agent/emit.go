@@ -32,5 +32,14 @@ func (r *runner) thinking(phase, message string) {
 	r.emit(&wire.AgentThinking{Agent: r.name, Phase: phase, Message: message})
 }
 
+// waiting shows that the provider is asked again after a wait; "" ends the wait.
+func (r *runner) waiting(text string) {
+	if text == "" {
+		r.thinking(wire.PhasePlanning, "asking the model again")
+		return
+	}
+	r.thinking(wire.PhaseWaiting, text)
+}
+
 // clean is tool.Clean.
 func clean(s string) string { return tool.Clean(s) }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/tool"
@@ -37,7 +38,7 @@ const (
 	maxRoleFiles = 50       // of one project
 )
 
-var roleName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+var roleName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`) })
 
 // Roles returns the roles that exist: the built-in ones, the user's from the configuration, and those that the project's
 // .sublet/agents/*.md describe. A project's file adds roles only: it never replaces the user's or ours, chooses no model,
@@ -158,7 +159,7 @@ func projectRoles(dir string) map[string]Role {
 	}
 	for _, e := range entries {
 		name, isMD := strings.CutSuffix(e.Name(), ".md")
-		if !isMD || !e.Type().IsRegular() || !roleName.MatchString(name) {
+		if !isMD || !e.Type().IsRegular() || !roleName().MatchString(name) {
 			continue
 		}
 		text, err := readSmall(filepath.Join(dir, e.Name()), maxRoleFile)

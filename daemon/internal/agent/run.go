@@ -228,6 +228,10 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 		}
 	}
 	resp, err := r.t.Model.Stream(ctx, req, func(d provider.Delta) {
+		if d.Type == provider.DeltaWait {
+			r.waiting(clean(d.Text))
+			return
+		}
 		if d.Text == "" {
 			return
 		}

@@ -467,7 +467,7 @@ func TestWhatGoesWithThePrompt(t *testing.T) {
 	if strings.Contains(all, "\x1b") {
 		t.Error("got control sequences")
 	}
-	for want, n := range map[string]int{"Use tabs.": 1, "Here be dragons.": 1, "from outside": 0, "be good": 1} {
+	for want, n := range map[string]int{"Shell: bash\n": 1, "Use tabs.": 1, "Here be dragons.": 1, "from outside": 0, "be good": 1} {
 		if got := strings.Count(req.System, want); got != n {
 			t.Errorf("got %q %d times, want %d", want, got, n)
 		}
@@ -479,8 +479,9 @@ func TestWhatGoesWithThePrompt(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("Use spaces."), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	turn.Shell = "zsh 5.9"
 	rec.play(t.Context(), turn)
-	if sys := model.requests()[1].System; !strings.Contains(sys, "Use spaces.") {
+	if sys := model.requests()[1].System; !strings.Contains(sys, "Use spaces.") || !strings.Contains(sys, "Shell: zsh 5.9, the user's own;") {
 		t.Errorf("got system prompt %s", sys)
 	}
 }

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -50,7 +51,7 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 		answer, err := a.t.s.ask(ctx, a.t, q, v, d.Grants)
 		if err != nil {
 			a.decided(q, v, d, agent.Decision{By: "cancel", Reason: err.Error()})
-			return agent.Decision{}, err
+			return agent.Decision{EditedCommand: own}, err
 		}
 		if answer.EditedCommand == nil || *answer.EditedCommand == q.Action.Command {
 			answer.EditedCommand = own
@@ -66,7 +67,7 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 			return a.decided(q, again, d, answer), nil
 		}
 	}
-	return agent.Decision{By: "nobody", Reason: "the command was changed too often while it was asked about"}, nil
+	return agent.Decision{By: "nobody", EditedCommand: own, Reason: "the command was changed too often while it was asked about"}, nil
 }
 
 // wanted reports whether the request asked for a question about everything that does something.
@@ -173,7 +174,7 @@ func by(d risk.Decision) string {
 	return "policy"
 }
 
-// decided writes a decision into the audit log. p is what the policy said: that a person was to be asked, and why.
+// decided writes a decision into the audit log and returns it, as a no where that failed. p is what the policy said: that a person was to be asked, and why.
 func (a *approver) decided(q agent.Question, v risk.Verdict, p risk.Decision, d agent.Decision) agent.Decision {
 	e := store.AuditEntry{
 		At: time.Now(), Event: "decision", Session: string(a.t.s.id), Turn: string(a.t.id), Agent: q.Agent, Model: a.t.model,
@@ -191,9 +192,13 @@ func (a *approver) decided(q agent.Question, v risk.Verdict, p risk.Decision, d 
 	}
 	if d.Allowed {
 		e.Decision = "allow"
+	}
+	if err := a.t.hub.audit(e); err != nil { // what is not on record does not run
+		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be recorded: "+err.Error()
+	}
+	if d.Allowed {
 		a.t.vet(q.ExecutionID, strings.HasPrefix(d.By, "client "))
 	}
-	a.t.hub.audit(e)
 	return d
 }
 
@@ -241,15 +246,23 @@ func (t *turn) auditExecution(r *wire.CommandResult) {
 	if r.Status == wire.StatusDenied {
 		return
 	}
-	t.hub.audit(store.AuditEntry{
+	_ = t.hub.audit(store.AuditEntry{ // it is in the daemon's log, and the execution cannot be undone
 		At: time.Now(), Event: "execution", Session: string(t.s.id), Turn: string(t.id), Agent: r.Agent, Model: t.model,
 		Tool: r.Tool, Command: risk.Mask(string(r.Command)), Cwd: string(r.Cwd), Status: r.Status, ExitCode: r.ExitCode,
 		DurationMS: r.DurationMS,
 	})
 }
 
-func (h *Hub) audit(e store.AuditEntry) {
-	if err := h.opts.Audit.Record(e); err != nil {
+// audit records e. That somebody else touched the log is said to every client, and is no error.
+func (h *Hub) audit(e store.AuditEntry) error {
+	err := h.opts.Audit.Record(e)
+	if touched, ok := errors.AsType[*store.TouchedError](err); ok {
+		h.log.Error("audit log touched", "what", touched.Why)
+		h.Notify(&wire.Notice{Level: "error", Text: touched.Why, Hint: touched.Hint()})
+		return nil
+	}
+	if err != nil {
 		h.log.Error("audit log cannot be written", "err", err)
 	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 	"sublet/lease"
 	"sublet/wire"
@@ -24,8 +25,10 @@ type borrow struct {
 	unfit     chan error                  // holds one: why the command was not handed over although the shell was had
 
 	// guarded by the lender's mu
-	ready bool // what is to be written down before the command runs is, and it is still wanted
-	begun bool // it was handed to the client, and the user did not come before it
+	// As the client reported: what the user does with the shell, and why it cannot be lent at all.
+	why, broken string
+	ready       bool // what is to be written down before the command runs is, and it is still wanted
+	begun       bool // it was handed to the client, and the user did not come before it
 
 	// Written before the channel that announces them is closed.
 	cwd, digest     string        // where the shell stood when it was had; the lender's
@@ -36,7 +39,7 @@ type borrow struct {
 // watcher is told how a borrowed command goes. Any of the functions may be nil; they are called one at a time and must
 // not block.
 type watcher struct {
-	queued   func(holder string, held time.Duration, position int)
+	queued   func(holder string, held time.Duration, position int, why string)
 	acquired func(ref wire.LeaseRef, cwd, digest string)
 	started  func()
 	output   func(offset int64, data []byte)
@@ -56,6 +59,7 @@ type wish struct {
 	approved  *tool.ShellPlace             // nil: wherever the shell stands
 	vetted    bool                         // a person wanted this very command
 	undo      bool                         // no command: put back what the last one changed in the shell
+	all       bool                         // of undo: what all of them changed
 	record    func()                       // writes down that it may run, while the shell is asked for and before anything runs; nil = it is written
 	told      func(*wire.CommandCompleted) // takes its end, before the shell goes back; nil = run's result does
 	watch     watcher
@@ -134,7 +138,7 @@ func (ln *lender) ask(ctx context.Context, w wish) *borrow {
 	}))
 	if b.lease.State == lease.Queued && w.watch.queued != nil {
 		holder, held := ln.m.Holder(now)
-		w.watch.queued(holder, held, ln.m.Position(&b.lease))
+		w.watch.queued(holder, held, ln.m.Position(&b.lease), "")
 	}
 	return b
 }
@@ -175,7 +179,7 @@ func (ln *lender) beginLocked(b *borrow) {
 	b.begun = true
 	ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
 	if w.undo {
-		ln.tell(&wire.RestoreShellState{LeaseRef: ref, ExecutionID: w.execution, TimeoutMS: b.lease.Timeout().Milliseconds()})
+		ln.tell(&wire.RestoreShellState{LeaseRef: ref, ExecutionID: w.execution, TimeoutMS: b.lease.Timeout().Milliseconds(), All: w.all})
 		return
 	}
 	ln.blame = !w.vetted
@@ -196,11 +200,17 @@ func (ln *lender) beginLocked(b *borrow) {
 // vettedKept is how many commands that a person wanted are remembered by a lender: more than what is told late is the work of.
 const vettedKept = 64
 
+// maxWhy bounds what a client says for people, in bytes.
+const maxWhy = 256
+
 // refusal is why a borrower did not get the shell.
 func (b *borrow) refusal(waited time.Duration) error {
+	if b.broken != "" {
+		return &tool.BrokenError{Why: b.broken}
+	}
 	switch b.outcome {
 	case lease.TimedOut:
-		return &tool.BusyError{Holder: b.holder, Held: b.heldFor, Waited: waited}
+		return &tool.BusyError{Holder: b.holder, Held: b.heldFor, Waited: waited, Why: b.why}
 	case lease.NoShell, lease.Disconnected, lease.ShellExited:
 		return tool.ErrNoShell
 	case lease.Revoked:
@@ -213,7 +223,7 @@ func (b *borrow) refusal(waited time.Duration) error {
 	return fmt.Errorf("%w: the user refused", ErrLeaseDenied)
 }
 
-// cutOff is the end of a command whose lease ended before the client told its end.
+// cutOff is the end of a command whose lease ended before the client reported its end.
 func (b *borrow) cutOff(id wire.ExecutionID) *wire.CommandCompleted {
 	done := &wire.CommandCompleted{ExecutionID: id, Status: wire.StatusCancelled}
 	switch b.outcome {
@@ -223,8 +233,18 @@ func (b *borrow) cutOff(id wire.ExecutionID) *wire.CommandCompleted {
 		done.Status = wire.StatusShellExited
 		done.Notes = []string{"the user's shell ended while it ran"}
 	case lease.Expired:
-		done.Status = wire.StatusTimeout
-		done.Notes = []string{"the shell did not report its end in time; it was told to end it"}
+		switch why := b.lease.CancelReason(); {
+		case why == lease.CancelStale: // nobody cancelled it: the lease's term was over
+			done.Status = wire.StatusRefused
+			done.Notes = []string{fmt.Sprintf("the shell did not start it within %v", b.lease.Term)}
+		case !b.lease.Began():
+			done.Notes = []string{fmt.Sprintf("the shell had not started it, and did not answer the cancel within %v", lease.CancelBound)}
+		default:
+			done.Notes = []string{"the shell did not report its end in time; it may still run"}
+			if why == lease.CancelTimeout {
+				done.Status = wire.StatusTimeout
+			}
+		}
 	default:
 		done.Notes = []string{"the user's window was lost while it ran; whether it came to its end is not known"}
 	}
@@ -257,8 +277,13 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 		held := time.Duration(m.HeldMS) * time.Millisecond
 		ln.m.Wait(now, ref, m.Holder, held)
 		for l := range ln.m.Waiting {
-			if b := l.Owner.(*borrow); l.Ref() == ref && b.wish.watch.queued != nil {
-				b.wish.watch.queued(m.Holder, held, 0)
+			b := l.Owner.(*borrow)
+			if l.Ref() != ref {
+				continue
+			}
+			b.why = risk.Visible(cut(m.Why, maxWhy))
+			if b.wish.watch.queued != nil {
+				b.wish.watch.queued(m.Holder, held, 0, b.why)
 			}
 		}
 	case *wire.ShellLeaseAcquired:
@@ -278,6 +303,12 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 	case *wire.ShellLeaseDenied:
 		outcome := lease.Denied
 		switch m.Reason {
+		case wire.DeniedBroken:
+			for l := range ln.m.Waiting {
+				if l.Ref() == ref {
+					l.Owner.(*borrow).broken = risk.Visible(cut(m.Why, maxWhy))
+				}
+			}
 		case wire.DeniedNoShell:
 			outcome = lease.NoShell
 		case wire.DeniedShuttingDown:

@@ -21,6 +21,8 @@ type Peer interface {
 	Send(m wire.Message) error
 	// Flush waits until the peer took what is queued, or ctx ends: between the pages of a long replay.
 	Flush(ctx context.Context) error
+	// End sends m as the last message and ends the connection, soon; it never waits.
+	End(m wire.Message)
 	// PID is the process at the other end, 0 where it is not known.
 	PID() int
 }
@@ -49,6 +51,9 @@ type Client struct {
 	faults   []string                          // what is wrong with others that it brought
 	detached bool
 }
+
+// maxExecutionID bounds the id that a client gives to a command of its user, in bytes.
+const maxExecutionID = 128
 
 // maxRequestIDs bounds the ids remembered to refuse repeats.
 const maxRequestIDs = 1 << 16
@@ -93,17 +98,19 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	c.bring(env.MCPServers, env.Cwd)
 
 	ready := h.ready(c, s)
+	ready.Protocol, _ = wire.Negotiate(env.ProtocolMin, env.ProtocolMax) // the server refuses who has none in common
 	if slices.Contains(env.Capabilities, wire.CapShell) {
 		for {
 			c.lender = h.lenderOf(c)
 			if c.lender.link(c, env, ready) { // sends Ready before it offers anything
 				break
 			}
+			h.forget(c.lender)
 		}
 	} else {
 		c.send(ready)
 	}
-	if err := s.join(ctx, c, first); err != nil {
+	if err := s.join(ctx, c, first, ready.Session); err != nil {
 		if c.lender != nil {
 			c.lender.unlink(c)
 		}
@@ -128,7 +135,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 func (h *Hub) ready(c *Client, s *session) *wire.Ready {
 	cfg := h.opts.Config()
 	r := &wire.Ready{
-		Protocol: wire.Version, Daemon: h.daemonInfo(), Capabilities: []string{wire.CapMCPServers},
+		Daemon: h.daemonInfo(), Capabilities: []string{wire.CapMCPServers},
 		Limits: map[string]int64{
 			wire.LimitFrame:             wire.MaxFrame,
 			wire.LimitRequestsPerSecond: int64(cfg.Limits.RequestsPerSecond),
@@ -239,10 +246,16 @@ func (c *Client) sessionOf(ctx context.Context, id *wire.SessionID) (*session, e
 	if id != nil && *id != "" {
 		return c.hub.session(ctx, *id)
 	}
+	return c.held(), nil
+}
+
+// held returns the connection's session and holds it. Only the connection's reader, which calls this, changes the session.
+func (c *Client) held() *session {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.hub.keep(c.session)
-	return c.session, nil
+	s := c.session
+	c.mu.Unlock()
+	c.hub.keep(s)
+	return s
 }
 
 // EnvChanged takes a later EnvSnapshot: only cwd, environment, terminal and, where there is such a list, MCP servers count.
@@ -271,11 +284,12 @@ func (c *Client) ShellState(st *wire.ShellState) error {
 }
 
 // UserCommand takes a command that the user ran: it becomes an event of the session, and context for the next question.
+// Its execution_id, the client's own, stays: by it the client knows the event as its own.
 func (c *Client) UserCommand(r *wire.CommandResult) error {
-	c.mu.Lock()
-	s := c.session
-	c.hub.keep(s)
-	c.mu.Unlock()
+	if len(r.ExecutionID) > maxExecutionID {
+		return invalid("execution_id: %d bytes, want at most %d", len(r.ExecutionID), maxExecutionID)
+	}
+	s := c.held()
 	defer c.hub.release(s)
 	if c.lender != nil { // the client may not have said when it began
 		at := time.Now()
@@ -284,8 +298,7 @@ func (c *Client) UserCommand(r *wire.CommandResult) error {
 		}
 		c.lender.typed(at)
 	}
-	// Ids are the daemon's to give, and a user's command has none.
-	r.Event, r.Agent, r.Tool, r.ExecutionID, r.Output = wire.Event{}, "", "", "", nil
+	r.Event, r.Agent, r.Tool, r.Output = wire.Event{}, "", "", nil
 	if r.Status == "" {
 		r.Status = wire.StatusOK
 	}

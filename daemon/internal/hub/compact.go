@@ -2,10 +2,12 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/store"
 	"sublet/wire"
 )
 
@@ -37,21 +39,24 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 // compact is a CompactRequest when its turn has come. Its events belong to no turn.
 func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 	of := wire.Event{RequestID: t.request}
-	started := func(m *wire.CompactionStarted) {
-		if err := t.s.emit(m); err != nil {
-			t.failStore(err)
+	// Why it failed is said in the summary, which counts for nothing then, and to whoever asked.
+	explain := func(err error, done *wire.CompactionComplete) {
+		failure := failed(err).Failure()
+		if fault, ok := errors.AsType[*store.FaultError](err); ok {
+			failure.Hint = fault.Hint()
 		}
+		t.origin.send(&wire.Notice{Level: "error", Text: "not compacted: " + failure.Message, Hint: failure.Hint})
+		done.Status, done.Summary = wire.StatusError, failure.Message
 	}
 	emit := func(m *wire.CompactionComplete) {
 		if err := t.end(m); err != nil {
-			t.failStore(err)
+			t.hub.log.Error("compaction could not be stored", "session", t.s.id, "err", err)
+			explain(err, m)
+			t.s.emitUnstored(m, t.recorded) // whoever waits for the end must get one
 		}
 	}
-	// Why it failed is said in the summary, which counts for nothing then, and to whoever asked.
 	fail := func(err error, done *wire.CompactionComplete) {
-		failure := failed(err).Failure()
-		t.origin.send(&wire.Notice{Level: "error", Text: "not compacted: " + failure.Message, Hint: failure.Hint})
-		done.Summary = failure.Message
+		explain(err, done)
 		emit(done)
 	}
 	none := &wire.CompactionComplete{Event: of, Status: wire.StatusError, Ledger: emptyLedger()}
@@ -78,6 +83,11 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 	}
 	done, err := agent.Compact(ctx, agent.Compaction{
 		Images: images,
+		Waiting: func(text string) {
+			if text != "" {
+				t.origin.send(&wire.Notice{Level: "info", Text: text})
+			}
+		},
 		Events: events, Model: model, Instructions: r.Instructions, Preview: r.Op == "preview", Log: t.hub.log,
 		Started: func(m *wire.CompactionStarted) {
 			m.RequestID = t.request
@@ -85,7 +95,11 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 				t.answer(m)
 				return
 			}
-			started(m)
+			if err := t.s.emit(m); err != nil {
+				t.cancel(&stopped{wire.StatusError, "the session cannot be written: " + err.Error(), err})
+				return
+			}
+			t.recorded = true
 		},
 	})
 	done.Event = of

@@ -2,8 +2,8 @@
 // masks, stores and sends events, plays turns one after the other in each session, lends shells by the rules of package
 // lease, and asks people. It speaks no protocol of its own (see server) and knows no model (see provider).
 //
-// Locks: a session's mu, a lender's mu and the Hub's mu are leaves to one another; none is taken while another is held.
-// Sending to a Peer only queues, so it is done under the lock whose order it must follow.
+// Locks: the mu of the Hub, a Client, a session, a lender or a turn is never taken while another of them is held. Sending to
+// a Peer only queues, so it is done under the lock whose order it must follow.
 package hub
 
 import (
@@ -39,6 +39,8 @@ type Options struct {
 	Runtime string       // private folder for the files of private shells
 	Spool   string       // folder for raw output that was cut
 	Version string
+	BuiltAt int64 // see wire.DaemonInfo
+	Kept    bool  // see wire.DaemonInfo
 	Log     *slog.Logger
 }
 
@@ -75,7 +77,7 @@ const (
 	maxIdleUndo = 64 << 20
 )
 
-// New returns a Hub. It ends the turns that an earlier daemon left open as errors, so that every turn has one end.
+// New returns a Hub. It ends the turns and compactions that an earlier daemon left open as errors, so that each has one end.
 func New(ctx context.Context, o Options) (*Hub, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -89,7 +91,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	// Fences must grow across daemons: a client keeps the newest it has seen.
 	h.fences.Above(uint64(h.started.UnixMicro()))
-	if err := h.endUnfinished(ctx); err != nil {
+	if err := h.endUnfinished(ctx, ""); err != nil {
 		return nil, err
 	}
 	return h, nil
@@ -230,7 +232,7 @@ func (h *Hub) Close(ctx context.Context) error {
 func (h *Hub) daemonInfo() wire.DaemonInfo {
 	return wire.DaemonInfo{
 		Name: "sublet", Version: cmp.Or(h.opts.Version, "devel"), PID: os.Getpid(),
-		UptimeMS: time.Since(h.started).Milliseconds(),
+		UptimeMS: time.Since(h.started).Milliseconds(), BuiltAtMS: h.opts.BuiltAt, Kept: h.opts.Kept,
 	}
 }
 

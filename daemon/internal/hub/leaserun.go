@@ -154,13 +154,13 @@ func (c *Client) ask(ctx context.Context, cancel context.CancelCauseFunc, ln *le
 		record: func() { c.hub.audit(decision) },
 		told:   l.told,
 		watch: watcher{
-			queued: func(holder string, held time.Duration, position int) {
+			queued: func(holder string, held time.Duration, position int, why string) {
 				if inside() { // whoever holds the shell is waiting for this very call, or may be
 					cancel(errSelf)
 					return
 				}
 				l.ref.Store(&wire.LeaseRef{RequestID: r.RequestID}) // also for who had it and goes back into the line
-				c.send(&wire.ShellLeaseQueued{LeaseRef: *l.ref.Load(), Holder: holder, HeldMS: held.Milliseconds(), Position: position})
+				c.send(&wire.ShellLeaseQueued{LeaseRef: *l.ref.Load(), Holder: holder, HeldMS: held.Milliseconds(), Position: position, Why: why})
 			},
 			acquired: func(ref wire.LeaseRef, cwd, digest string) {
 				ref.RequestID = r.RequestID
@@ -236,9 +236,12 @@ func (l *loan) ended() store.AuditEntry {
 func (c *Client) denied(ref wire.LeaseRef, err error) {
 	m := &wire.ShellLeaseDenied{LeaseRef: ref, Reason: wire.DeniedUser}
 	busy, isBusy := errors.AsType[*tool.BusyError](err)
+	broken, isBroken := errors.AsType[*tool.BrokenError](err)
 	switch {
 	case isBusy:
-		m.Reason, m.Holder, m.HeldMS = wire.DeniedTimeout, busy.Holder, busy.Held.Milliseconds()
+		m.Reason, m.Holder, m.HeldMS, m.Why = wire.DeniedTimeout, busy.Holder, busy.Held.Milliseconds(), busy.Why
+	case isBroken:
+		m.Reason, m.Why = wire.DeniedBroken, broken.Why
 	case errors.Is(err, tool.ErrNoShell):
 		m.Reason = wire.DeniedNoShell
 	case errors.Is(err, ErrShuttingDown):

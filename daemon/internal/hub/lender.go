@@ -2,8 +2,10 @@ package hub
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -49,6 +51,7 @@ type lender struct {
 	cwd      string
 	digest   string // "" = not known yet
 	known    string // the digest that aliases, functions and env are those of; "" = none
+	shell    wire.ShellInfo
 	typedAt  time.Time
 	// A release that the client has not answered yet: what it sends before the answer is what the command left behind.
 	unanswered lease.Ref
@@ -75,8 +78,8 @@ func (h *Hub) lenderOf(c *Client) *lender {
 }
 
 // link connects the lender with its client, new or back again, agrees with it on what is lent, sends Ready with that,
-// and offers the shell to whoever waits.
-// It reports false if the lender was closed meanwhile.
+// and offers the shell to whoever waits. A connection that the client had until then ends: two would get each other's
+// messages. link reports false if the lender was closed meanwhile.
 func (ln *lender) link(c *Client, env *wire.EnvSnapshot, ready *wire.Ready) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -86,11 +89,18 @@ func (ln *lender) link(c *Client, env *wire.EnvSnapshot, ready *wire.Ready) bool
 	if ln.grace != nil {
 		ln.grace.Stop()
 	}
+	if old := ln.client; old != nil {
+		old.peer.End(&wire.Error{
+			Code: wire.CodeDuplicateID, Message: fmt.Sprintf("another connection lends the shell of client %d now", ln.pid),
+			Hint:    "a process that lends several shells gives each a client.pid of its own",
+			Details: map[string]string{"client_pid": strconv.Itoa(ln.pid)},
+		})
+	}
 	ln.client = c
 	ln.undoes = slices.Contains(env.Capabilities, wire.CapRestore)
 	ln.queues, ln.shown = slices.Contains(env.Capabilities, wire.CapQueue), nil
 	ln.tellsUse = slices.Contains(env.Capabilities, wire.CapUse)
-	ln.env = maps.Clone(env.Env)
+	ln.env, ln.shell = maps.Clone(env.Env), env.Shell
 	ln.cwd = string(env.Cwd)
 	ln.digest, ln.known = "", "" // the client tells it anew
 	ln.answer()
@@ -130,35 +140,44 @@ const goneEvery = time.Second
 
 // lost closes the lender of a client that has ended, or has not come back within the grace.
 func (ln *lender) lost() {
-	ln.hub.mu.Lock()
-	defer ln.hub.mu.Unlock()
+	if ln.closeLost() {
+		ln.hub.forget(ln)
+	}
+}
+
+// closeLost ends every lease if the client is lost for good, else looks again later.
+func (ln *lender) closeLost() bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	if ln.client != nil || ln.closed {
-		return
+		return false
 	}
 	if left := time.Until(ln.lostAt.Add(lease.Grace)); left > 0 && !ln.owner.gone() {
 		ln.grace.Reset(min(left, goneEvery))
-		return
+		return false
 	}
 	ln.closeLocked(lease.NoShell)
+	return true
 }
 
 // close ends every lease and forgets the lender.
 func (ln *lender) close(outcome string) {
-	ln.hub.mu.Lock()
-	defer ln.hub.mu.Unlock()
 	ln.mu.Lock()
-	defer ln.mu.Unlock()
 	ln.closeLocked(outcome)
+	ln.mu.Unlock()
+	ln.hub.forget(ln)
 }
 
-// closeLocked is close for who holds both locks, the hub's first: a client that comes back is taken in by this lender or
-// by another, and never by one that is being closed.
-func (ln *lender) closeLocked(outcome string) {
-	if ln.hub.lenders[ln.owner] == ln {
-		delete(ln.hub.lenders, ln.owner)
+// forget makes room for another lender of the client, should that come back: one that is closed links nobody.
+func (h *Hub) forget(ln *lender) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lenders[ln.owner] == ln {
+		delete(h.lenders, ln.owner)
 	}
+}
+
+func (ln *lender) closeLocked(outcome string) {
 	ln.closed = true
 	ln.apply(ln.m.Close(time.Now(), outcome))
 	if ln.grace != nil {
@@ -296,10 +315,7 @@ func (ln *lender) envChanged(c *Client, env *wire.EnvSnapshot) {
 	if ln.client != c {
 		return
 	}
-	ln.env = maps.Clone(env.Env)
-	if ln.digest == "" { // ShellState knows better
-		ln.cwd = string(env.Cwd)
-	}
+	ln.env, ln.cwd = maps.Clone(env.Env), string(env.Cwd) // newer than the last ShellState
 }
 
 // stateChanged takes what the live shell looks like now; ErrNotShellOwner from a connection that was replaced.
@@ -321,8 +337,10 @@ func (ln *lender) stateChanged(c *Client, st *wire.ShellState) error {
 	}
 	ln.env = env
 	now := shell.State{
-		Vars: texts(env), Aliases: texts(st.Aliases), Functions: ln.functionsOf(st), Hashed: texts(st.Hashed),
-		Disabled: st.Disabled, Loaded: st.Loaded,
+		Vars: texts(env), Aliases: texts(st.Aliases), Functions: ln.functionsOf(st), Hashed: texts(st.Hashed), Disabled: st.Disabled,
+	}
+	for _, name := range st.Loaded { // of an older client
+		now.Hashed[name] = "a builtin that was loaded"
 	}
 	unapproved := slices.ContainsFunc(st.Executions, func(id wire.ExecutionID) bool { return !slices.Contains(ln.vetted, id) })
 	switch {
@@ -431,6 +449,6 @@ func (ln *lender) facts(c *risk.Context) (known bool) {
 	c.Env = texts(ln.env)
 	// Replaced, never changed in place.
 	c.Aliases, c.Functions, c.Hashed = ln.state.Aliases, ln.state.Functions, ln.state.Hashed
-	c.Disabled, c.Loaded, c.Poisoned = ln.state.Disabled, ln.state.Loaded, slices.Clone(ln.suspects)
+	c.Disabled, c.Poisoned, c.Dialect = ln.state.Disabled, slices.Clone(ln.suspects), ln.shell.Name
 	return ln.known != "" && ln.known == ln.digest
 }

@@ -58,12 +58,31 @@ func TestEndOfAClientIsSeen(t *testing.T) {
 			if waited := time.Since(begun); waited != c.after || b.outcome != lease.NoShell {
 				t.Errorf("%s: told %s after %v, want %s after %v", c.name, b.outcome, waited, lease.NoShell, c.after)
 			}
+			synctest.Wait()
 			if next := h.lenderOf(client); next == ln {
 				t.Errorf("%s: the shell is still lent", c.name)
 			} else {
 				next.close(lease.NoShell)
 			}
 		})
+	}
+}
+
+// What a connection that was replaced still sends is older than what is known, and changes nothing.
+func TestAReplacedConnection(t *testing.T) {
+	old := openWindow(t, newHub(t))
+	w := openWindow(t, old.c.hub)
+	defer w.c.lender.close(lease.NoShell)
+	w.state("new")
+	for _, err := range []error{
+		old.c.Lease(&wire.ShellLeaseReleased{}), old.c.ShellState(&wire.ShellState{Digest: "old"}), old.c.Lease(&wire.CommandCompleted{}),
+	} {
+		if !errors.Is(err, ErrNotShellOwner) {
+			t.Errorf("got %v, want ErrNotShellOwner", err)
+		}
+	}
+	if _, digest := w.c.lender.where(t.Context()); digest != "new" || old.c.lender != w.c.lender {
+		t.Errorf("its state is taken: %q", digest)
 	}
 }
 
@@ -137,8 +156,8 @@ func TestWhatIsKnown(t *testing.T) {
 		w.state("old")
 		check("told", t.Context(), true, 0)
 		w.c.EnvChanged(&wire.EnvSnapshot{Cwd: "/elsewhere", Env: map[string]wire.OSString{"NEW": "1"}})
-		if cwd, _ := ln.where(t.Context()); cwd != "" || ln.environ()["NEW"] != "1" {
-			t.Errorf("in %q with %v: the state knows better where, and not what is set", cwd, ln.environ())
+		if cwd, _ := ln.where(t.Context()); cwd != "/elsewhere" || ln.environ()["NEW"] != "1" {
+			t.Errorf("in %q with %v: not what came last", cwd, ln.environ())
 		}
 		replaced := &Client{hub: ln.hub, lender: ln}
 		ln.envChanged(replaced, &wire.EnvSnapshot{Env: map[string]wire.OSString{"NEW": "2"}})
@@ -154,6 +173,49 @@ func TestWhatIsKnown(t *testing.T) {
 		check("another by now", t.Context(), false, settleBound)
 		ln.unlink(w.c)
 		check("away", t.Context(), false, 0)
+	})
+}
+
+// A client says which shell it lends: commands are written for it, and judged in its dialect. Why the shell cannot be had goes
+// to the borrower.
+func TestWhichShellAndWhyNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t)
+		w := openWindow(t, h)
+		ln := w.c.lender
+		defer ln.close(lease.NoShell)
+		s := &session{clients: map[*Client]struct{}{w.c: {}}}
+		for _, c := range []struct {
+			info          wire.ShellInfo
+			name, dialect string
+		}{
+			{wire.ShellInfo{Name: "zsh", Version: "5.9"}, "zsh 5.9", "zsh"},
+			{wire.ShellInfo{Version: "5.2"}, "bash 5.2", ""}, // an older client
+		} {
+			ln.link(w.c, &wire.EnvSnapshot{Shell: c.info}, &wire.Ready{})
+			var facts risk.Context
+			ln.facts(&facts)
+			if name := (&userShell{t: &turn{origin: w.c, s: s}}).name(); name != c.name || facts.Dialect != c.dialect {
+				t.Errorf("%+v: written for %q, judged as %q", c.info, name, facts.Dialect)
+			}
+		}
+		ask := func() (*borrow, wire.LeaseRef) {
+			b := ln.ask(t.Context(), wish{execution: "x", wait: time.Minute})
+			return b, wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
+		}
+		b, ref := ask()
+		w.says(&wire.ShellLeaseDenied{LeaseRef: ref, Reason: wire.DeniedBroken, Why: "it is\x1b[2J broken"})
+		<-b.ended
+		if broken, ok := errors.AsType[*tool.BrokenError](b.refusal(0)); !ok || broken.Why != "it is⟨ESC⟩[2J broken" {
+			t.Errorf("got %v, want what is broken", b.refusal(0))
+		}
+		b, ref = ask()
+		w.says(&wire.ShellLeaseQueued{LeaseRef: ref, Holder: "user", Why: "the user is typing"})
+		time.Sleep(time.Minute)
+		<-b.ended
+		if err := b.refusal(time.Minute); err.Error() != "the shell is taken: user has held it for 1m0s (the user is typing); waited 1m0s for it" {
+			t.Errorf("got %v, want who and why", err)
+		}
 	})
 }
 
@@ -229,8 +291,9 @@ func TestATurnInTheUsersShell(t *testing.T) {
 	h.opts.Config = func() config.Config { return cfg }
 	w := openWindow(t, h)
 	w.state("old")
-	s := &session{clients: map[*Client]struct{}{w.c: {}}}
-	u := &userShell{t: &turn{hub: h, origin: w.c, s: s, id: "t1"}, holder: "orchestrator"}
+	other := &window{t: t} // another client of the session
+	s := &session{clients: map[*Client]struct{}{w.c: {}, {peer: other}: {}}}
+	u := &userShell{t: &turn{hub: h, origin: w.c, s: s, id: "t1", request: "r1"}, holder: "orchestrator"}
 	if _, err := u.Run(t.Context(), tool.Command{Approved: tool.ShellPlace{Private: true}}, nil); !errors.Is(err, tool.ErrChanged) {
 		t.Errorf("judged for a private shell: got %v", err)
 	}
@@ -239,11 +302,10 @@ func TestATurnInTheUsersShell(t *testing.T) {
 		t.Errorf("judged for a shell that is gone: got %v", err)
 	}
 	done := make(chan tool.CommandResult, 1)
-	var live []byte
 	go func() {
 		r, err := u.Run(t.Context(), tool.Command{
 			ExecutionID: "x", Text: "make", Cwd: "/w", Approved: tool.ShellPlace{Cwd: "/w", StateDigest: "old"}, Timeout: time.Minute, Purpose: "build",
-		}, func(p []byte) { live = append(live, p...) })
+		}, nil)
 		if err != nil {
 			t.Error(err)
 		}
@@ -269,8 +331,19 @@ func TestATurnInTheUsersShell(t *testing.T) {
 		Output: []byte("out"), ExitCode: &code, Signal: "SIGINT", Status: wire.StatusCancelled, Cwd: "/v", Duration: 7 * time.Millisecond,
 		Truncated: 5, SpoolPath: "/spool", Leftovers: []string{"9 sleep 1"}, Notes: []string{"the user stopped this command"},
 	}
-	if got := <-done; !reflect.DeepEqual(got, want) || string(live) != "out" {
-		t.Errorf("got %+v, want %+v; live %q", got, want, live)
+	if got := <-done; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	// Whoever else is in the session sees it live; the window has it already.
+	chunk, ok := other.sent[0].(*wire.AgentStreamChunk)
+	if !ok || chunk.Chunk.Type != wire.ChunkToolOutput || chunk.Chunk.ExecutionID != "x" || string(chunk.Chunk.Data) != "out" ||
+		chunk.Agent != "orchestrator" || chunk.TurnID != "t1" || chunk.RequestID != "r1" {
+		t.Errorf("the other client was sent %+v", other.sent)
+	}
+	for _, m := range w.sent {
+		if _, ok := m.(*wire.AgentStreamChunk); ok {
+			t.Errorf("the window was sent its own output: %+v", m)
+		}
 	}
 	for _, c := range []struct {
 		m    wire.CommandCompleted
@@ -309,4 +382,5 @@ type deaf struct{}
 
 func (deaf) Send(wire.Message) error     { return nil }
 func (deaf) Flush(context.Context) error { return nil }
+func (deaf) End(wire.Message)            {}
 func (deaf) PID() int                    { return 0 }

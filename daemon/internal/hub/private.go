@@ -3,7 +3,6 @@ package hub
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -26,10 +25,7 @@ type privateShell struct {
 	turn  chan struct{} // holds one: whoever took it may run
 	state privateState
 
-	// What undo needs; guarded by turn.
-	last   *shell.State // before the last command
-	before *shell.State // before the last one, but that, that changed something
-	after  *shell.State // and after it
+	changes shell.Changes // guarded by turn
 
 	// What the client told of itself when it was started.
 	env map[string]wire.OSString
@@ -95,8 +91,12 @@ func (t *turn) startShell(ctx context.Context) (*privateShell, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = home(env)
 	}
+	path, _, _, err := shell.Find(slices.DeleteFunc(slices.Clone(os.Environ()), func(kv string) bool { return strings.HasPrefix(kv, "SHELL=") }))
+	if err != nil { // no bash: an agent's commands are judged best where they are bash's
+		path = ""
+	}
 	sh, err := shell.Start(ctx, shell.Options{
-		Dir: dir, Env: privateEnv(env, cfg.Shell.Pass), Folder: t.hub.opts.Runtime, Spool: t.hub.opts.Spool,
+		Path: path, Dir: dir, Env: privateEnv(env, cfg.Shell.Pass), Folder: t.hub.opts.Runtime, Spool: t.hub.opts.Spool,
 		Head: cfg.Shell.OutputHead, Tail: cfg.Shell.OutputTail, Private: true, Log: t.hub.log,
 	})
 	if err != nil {
@@ -175,9 +175,10 @@ func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte
 	case <-ctx.Done():
 		return tool.CommandResult{}, context.Cause(ctx)
 	}
-	if found, ok := p.look(ctx); ok {
-		p.state.begin(found)
-	}
+	before, err := p.sh.State(ctx)
+	if err == nil {
+		p.state.begin(before)
+	} // else the command that is about to run reports what is wrong with the shell
 	if c.Approved.Cwd != p.sh.Dir() || c.Approved.StateDigest != p.sh.Digest() {
 		return tool.CommandResult{}, tool.ErrChanged
 	}
@@ -197,8 +198,8 @@ func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte
 	if err != nil {
 		return tool.CommandResult{}, err
 	}
-	if vetted {
-		p.state.accept(ctx, p.sh)
+	if r.Changes || r.Restarted || cmd.Dir != "" {
+		p.note(ctx, c.ExecutionID, before, vetted)
 	}
 	res := tool.CommandResult{
 		Output: r.Output, Truncated: r.Truncated, SpoolPath: r.SpoolPath, ExitCode: r.ExitCode, Signal: r.Signal,
@@ -210,44 +211,35 @@ func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte
 	return res, nil
 }
 
-// look notes the shell's state between two commands; the caller has the turn. One that cannot be had is left out: the
-// command that is about to run says itself what is wrong with the shell.
-func (p *privateShell) look(ctx context.Context) (now shell.State, ok bool) {
-	now, err := p.sh.State(ctx) // waits until what the last command changed is known
-	if err != nil {
-		return now, false
+// note records what a command changed in the shell, for undo, and trusts it where a person allowed it. The caller has the turn.
+func (p *privateShell) note(ctx context.Context, id string, before shell.State, vetted bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound) // also of one that was cancelled
+	defer cancel()
+	now, err := p.sh.State(ctx)
+	if err != nil || before.Digest == "" {
+		return // the shell is gone, or does not answer: nothing is trusted
 	}
-	if p.last != nil && shell.Difference(*p.last, now) != "" {
-		p.before, p.after = p.last, &now
+	if vetted {
+		p.state.accept(now)
 	}
-	p.last = &now
-	return now, true
+	if shell.Difference(before, now) != "" {
+		p.changes.Add(id, before, now)
+	}
 }
 
-// undo puts back what the last command that changed something changed, and tells that in one line; "" for nothing.
-func (p *privateShell) undo(ctx context.Context) (changed string, err error) {
+// undo puts back what the last command that changed something changed, or what all of them did, and returns that in one line,
+// "" for nothing, and in another what differs all the same.
+func (p *privateShell) undo(ctx context.Context, all bool) (changed, left string, err error) {
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return "", "", context.Cause(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, restoreBound)
 	defer cancel()
-	was, ok := p.look(ctx)
-	if !ok || p.before == nil {
-		return "", nil
-	}
-	if err := p.sh.Undo(ctx, *p.before, *p.after); err != nil {
-		return "", err
-	}
-	p.last = nil // not a command's change
-	now, ok := p.look(ctx)
-	p.before, p.after = nil, nil
-	if !ok {
-		return "", errors.New("whether the shell's state was put back is not known")
-	}
-	return shell.Difference(was, now), nil
+	_, changed, left, err = p.changes.PutBack(ctx, p.sh, all)
+	return changed, left, err
 }
 
 func (p *privateShell) gone() bool {

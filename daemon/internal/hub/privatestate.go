@@ -34,11 +34,7 @@ func (p *privateState) startLocked(now shell.State) {
 }
 
 // accept trusts what the last command changed. What an earlier one changed stays suspect.
-func (p *privateState) accept(ctx context.Context, sh *shell.Shell) {
-	now, err := sh.State(ctx)
-	if err != nil {
-		return // the shell is gone, or does not tell: nothing is trusted
-	}
+func (p *privateState) accept(now shell.State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.trusted.change(p.before, now)
@@ -72,7 +68,7 @@ func (p *privateState) facts(ctx context.Context, sh *shell.Shell, digest string
 	}
 	p.startLocked(now)
 	c.Env, c.Aliases, c.Functions, c.Poisoned = now.Vars, now.Aliases, now.Functions, p.trusted.suspects(now)
-	c.Hashed, c.Disabled, c.Loaded = now.Hashed, now.Disabled, now.Loaded
+	c.Hashed, c.Disabled, c.Dialect = now.Hashed, now.Disabled, sh.Name()
 	return true
 }
 

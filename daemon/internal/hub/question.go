@@ -1,8 +1,10 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -117,6 +119,11 @@ func (s *session) watchQuestionsLocked() {
 	}
 }
 
+// questionsLocked returns the open questions, the oldest first.
+func (s *session) questionsLocked() []*question {
+	return slices.SortedFunc(maps.Values(s.questions), func(a, b *question) int { return cmp.Compare(a.ask.Seq, b.ask.Seq) })
+}
+
 // openQuestionLocked is a stored event as it goes to a client that comes back: a question that is still open shows the
 // command as it would run, which is not what is kept.
 func (s *session) openQuestionLocked(m wire.EventMessage) wire.EventMessage {
@@ -134,10 +141,7 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 	if !c.confirm {
 		return fmt.Errorf("%w: it did not say that it can confirm", ErrNotYours)
 	}
-	c.mu.Lock()
-	s := c.session
-	c.hub.keep(s)
-	c.mu.Unlock()
+	s := c.held()
 	defer c.hub.release(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()

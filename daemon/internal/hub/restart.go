@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"sublet/daemon/internal/store"
 	"sublet/wire"
 )
 
@@ -13,67 +14,82 @@ const restarted = "daemon restarted"
 // askAgain is the hint for a turn that ended with its daemon.
 const askAgain = "ask again; what was done before is in the conversation"
 
-// endUnfinished gives every turn that an earlier daemon left open its end: open questions are resolved, an Error and an
-// AgentComplete are stored. What had been shown is there; a command that ran is not adopted.
-func (h *Hub) endUnfinished(ctx context.Context) error {
+// endUnfinished gives every turn and compaction that an earlier daemon left open its end, in one session or, with "", in all:
+// open questions are resolved, an Error and an AgentComplete, or a CompactionComplete, are stored. What had been shown is
+// there; a command that ran is not adopted.
+func (h *Hub) endUnfinished(ctx context.Context, of wire.SessionID) error {
 	open, err := h.opts.Store.Unfinished(ctx)
+	for _, u := range open {
+		if of != "" && of != u.SessionID {
+			continue
+		}
+		var s *session
+		if s, err = h.session(ctx, u.SessionID); err != nil {
+			break
+		}
+		s.mu.Lock()
+		err = s.endUnfinishedLocked(ctx, u, restarted)
+		s.mu.Unlock()
+		h.release(s)
+		if err != nil {
+			break
+		}
+		h.log.Warn("work of an earlier daemon ended", "turn", u.TurnID, "session", u.SessionID)
+	}
 	if err != nil {
 		return fmt.Errorf("end the turns of the last daemon: %w", err)
 	}
-	for _, u := range open {
-		s, err := h.session(ctx, u.SessionID)
-		if err != nil {
-			return fmt.Errorf("end the turns of the last daemon: %w", err)
-		}
-		err = s.endTurn(ctx, u.TurnID, u.RequestID, u.Agent)
-		h.release(s)
-		if err != nil {
-			return fmt.Errorf("end the turns of the last daemon: %w", err)
-		}
-		h.log.Warn("turn of an earlier daemon ended", "turn", u.TurnID, "session", u.SessionID)
-	}
 	return nil
 }
 
-// endUnfinishedOf does the same for one session whose turns are not this daemon's.
-func (h *Hub) endUnfinishedOf(ctx context.Context, s *session) error {
-	open, err := h.opts.Store.Unfinished(ctx)
-	if err != nil {
-		return err
-	}
-	for _, u := range open {
-		if u.SessionID == s.id {
-			if err := s.endTurn(ctx, u.TurnID, u.RequestID, u.Agent); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (s *session) endTurn(ctx context.Context, id wire.TurnID, request wire.RequestID, agent string) error {
+// endUnfinishedLocked stores and sends the end of one such turn or compaction of the session; why is for people.
+func (s *session) endUnfinishedLocked(ctx context.Context, u store.Unfinished, why string) error {
 	events, err := s.events(ctx, 0)
 	if err != nil {
 		return err
 	}
-	of := wire.Event{TurnID: id, RequestID: request}
-	for _, q := range openQuestions(events, id) {
-		if err := s.emit(&wire.ConfirmationResolved{
-			Event: of, ConfirmationID: q, Decision: wire.DecisionDeny, By: "cancel", Comment: restarted,
+	if m := openCompaction(events); m != nil {
+		if err := s.emitLocked(&wire.CompactionComplete{
+			Event: wire.Event{TurnID: m.TurnID, RequestID: m.RequestID}, Status: wire.StatusError, Summary: why,
+			Ledger: emptyLedger(), Events: m.Events, TokensBefore: m.TokensBefore, TokensAfter: m.TokensBefore,
 		}); err != nil {
 			return err
 		}
 	}
-	if err := s.emit(&wire.Error{
-		Event: of, Code: wire.CodeInternal, Message: restarted, Hint: askAgain,
+	if u.TurnID == "" {
+		return nil
+	}
+	of := wire.Event{TurnID: u.TurnID, RequestID: u.RequestID}
+	for _, q := range openQuestions(events, u.TurnID) {
+		if err := s.emitLocked(&wire.ConfirmationResolved{
+			Event: of, ConfirmationID: q, Decision: wire.DecisionDeny, By: "cancel", Comment: why,
+		}); err != nil {
+			return err
+		}
+	}
+	if err := s.emitLocked(&wire.Error{
+		Event: of, Code: wire.CodeInternal, Message: why, Hint: askAgain,
 		Details: map[string]string{}, Recoverable: true,
 	}); err != nil {
 		return err
 	}
-	return s.emit(&wire.AgentComplete{
-		Event: of, Agent: agent, Status: wire.StatusError, StopReason: wire.StatusError, Summary: restarted,
+	return s.emitLocked(&wire.AgentComplete{
+		Event: of, Agent: u.Agent, Status: wire.StatusError, StopReason: wire.StatusError, Summary: why,
 		ToolsExecuted: []string{}, Refused: []wire.RefusedTool{},
 	})
+}
+
+// openCompaction returns the compaction that has no end, nil where there is none.
+func openCompaction(events []wire.EventMessage) (open *wire.CompactionStarted) {
+	for _, m := range events {
+		switch m := m.(type) {
+		case *wire.CompactionStarted:
+			open = m
+		case *wire.CompactionComplete:
+			open = nil
+		}
+	}
+	return open
 }
 
 // openQuestions are those of a turn that have no end.

@@ -34,8 +34,9 @@ type session struct {
 	info      wire.SessionInfo // LastSeq is the number of the last stored event
 	stored    bool
 	clients   map[*Client]struct{}
-	turns     []*turn // the first one runs, if working
-	working   bool    // a worker goroutine plays turns
+	turns     []*turn             // the first one runs, if working
+	unended   []wire.EventMessage // Errors and ends, as they were sent, of stored turns whose end could not be stored
+	working   bool                // a worker goroutine plays turns
 	questions map[wire.ConfirmationID]*question
 	rules     []wire.Rule // of scope session
 	mode      string      // set for this session; "" = the configured one
@@ -76,12 +77,12 @@ func (h *Hub) addSession(id wire.SessionID, cwd wire.OSString) (*session, error)
 }
 
 // sessionIDs are the ids that a client may choose: they stand in command lines, logs and other protocols.
-var sessionIDs = regexp.MustCompile(`^[A-Za-z0-9._:@][A-Za-z0-9._:@-]{0,127}$`)
+var sessionIDs = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._:@][A-Za-z0-9._:@-]{0,127}$`) })
 
 // namedSession is newSession under an id of the client's choosing. ErrSessionExists where it is taken, ErrNoSession where
 // a session of that id was deleted: what was deleted does not come back under the same name.
 func (h *Hub) namedSession(ctx context.Context, id wire.SessionID, cwd wire.OSString) (*session, error) {
-	if !sessionIDs.MatchString(string(id)) {
+	if !sessionIDs().MatchString(string(id)) {
 		return nil, invalid("session_id: want 1 to 128 of A-Z a-z 0-9 . _ : @ -, not beginning with -")
 	}
 	if gone, err := h.opts.Store.Deleted(ctx, id); err != nil {
@@ -260,8 +261,9 @@ func (s *session) emitLocked(m wire.EventMessage) error {
 	return nil
 }
 
-// emitLive sends an event that is not stored: it carries the number of the last one that was.
-func (s *session) emitLive(m wire.EventMessage) {
+// emitLive sends an event that is not stored: it carries the number of the last one that was. The client that lends but, if
+// that is not nil, does not get it.
+func (s *session) emitLive(m wire.EventMessage, but *lender) {
 	maskEvent(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,18 +272,47 @@ func (s *session) emitLive(m wire.EventMessage) {
 	if c, ok := m.(*wire.AgentStreamChunk); ok {
 		c.SeqFirst = e.Seq
 	}
-	s.sendLocked(m)
+	for c := range s.clients {
+		if but == nil || c.lender != but {
+			c.send(m)
+		}
+	}
 }
 
 // emitUnstored sends what cannot be stored, or is not meant to be: it has no number, so that nobody takes it for one seen
-// before.
-func (s *session) emitUnstored(m wire.EventMessage) {
+// before. If keep is set, clients that attach before the end of its turn is stored get it too.
+func (s *session) emitUnstored(m wire.EventMessage, keep bool) {
 	maskEvent(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := m.Meta()
 	e.SessionID, e.Seq, e.AtMS = s.id, 0, time.Now().UnixMilli()
+	if keep {
+		s.unended = append(s.unended, m)
+	}
 	s.sendLocked(m)
+}
+
+// storeEnds stores an end for each turn and compaction that ended while the store could not be written. It is called before
+// a turn begins and before a client is attached.
+func (s *session) storeEnds(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := 0; i < len(s.unended); i++ {
+		u := store.Unfinished{SessionID: s.id}
+		switch end := s.unended[i].(type) {
+		case *wire.AgentComplete:
+			u.TurnID, u.RequestID, u.Agent = end.TurnID, end.RequestID, end.Agent
+		case *wire.CompactionComplete:
+		default:
+			continue // an Error, whose turn may still run
+		}
+		if err := s.endUnfinishedLocked(ctx, u, "the store could not be written when it ended"); err != nil {
+			return err
+		}
+		s.unended, i = s.unended[i+1:], -1
+	}
+	return nil
 }
 
 func (s *session) sendLocked(m wire.Message) {
@@ -305,14 +336,17 @@ func (e *CutOffError) Hint() string {
 
 // missed is the first page of what a client missed.
 type missed struct {
-	after  int64 // -1: the client wants none
+	after  int64 // -1: the client wants only what comes after the session's description
 	events []wire.EventMessage
 	more   bool
 }
 
-// missed reads the first page of what a client missed that has seen the event after; -1: it wants none. It comes before
-// the client is told of the session, so that a store that cannot be read is the one answer.
+// missed reads the first page of what a client missed that has seen the event after. It comes before the client is sent the
+// session's description, so that a store that cannot be read is the one answer.
 func (s *session) missed(ctx context.Context, after int64) (m missed, err error) {
+	if err := s.storeEnds(ctx); err != nil {
+		s.hub.log.Error("a turn's end could not be stored", "session", s.id, "err", err)
+	}
 	m.after = after
 	if after >= 0 {
 		m.events, m.more, err = s.hub.opts.Store.Events(ctx, s.id, after, resumePage)
@@ -320,10 +354,11 @@ func (s *session) missed(ctx context.Context, after int64) (m missed, err error)
 	return m, err
 }
 
-// join sends c what it missed and attaches it: what is stored from then on reaches it live. The caller holds the session,
-// and c's hold is given back by leave. No event is left out and none comes twice, whatever runs meanwhile. An error is a
-// *CutOffError; c is not attached then.
-func (s *session) join(ctx context.Context, c *Client, from missed) error {
+// join sends c what it missed and attaches it: what is stored from then on reaches it live. A client that wants nothing old
+// gets what was stored after info, which it was sent. Questions that are still open come again to everybody. The caller holds
+// the session, and c's hold is given back by leave. No event is left out and no other comes twice, whatever runs meanwhile;
+// the unstored ends of turns follow the stored events. An error is a *CutOffError; c is not attached then.
+func (s *session) join(ctx context.Context, c *Client, from missed, info wire.SessionInfo) error {
 	after := from.after
 	// Long histories are read without the lock, so that a running turn does not wait for them; only the last page is read
 	// under it.
@@ -345,18 +380,27 @@ func (s *session) join(ctx context.Context, c *Client, from missed) error {
 	if s.deleted.Load() {
 		return &CutOffError{ErrNoSession}
 	}
-	if after >= 0 {
-		for more := true; more; {
-			var events []wire.EventMessage
-			var err error
-			if events, more, err = s.hub.opts.Store.Events(ctx, s.id, after, resumePage); err != nil {
-				return &CutOffError{err}
-			}
-			for _, m := range events {
-				c.send(s.openQuestionLocked(m))
-				after = m.Meta().Seq
-			}
+	if after < 0 {
+		after = info.LastSeq
+	}
+	for _, qu := range s.questionsLocked() { // those after it come below, in their order
+		if qu.ask.Seq <= after {
+			c.send(qu.ask)
 		}
+	}
+	for more := after < s.info.LastSeq; more; {
+		var events []wire.EventMessage
+		var err error
+		if events, more, err = s.hub.opts.Store.Events(ctx, s.id, after, resumePage); err != nil {
+			return &CutOffError{err}
+		}
+		for _, m := range events {
+			c.send(s.openQuestionLocked(m))
+			after = m.Meta().Seq
+		}
+	}
+	for _, m := range s.unended {
+		c.send(m)
 	}
 	s.clients[c] = struct{}{}
 	s.watchQuestionsLocked()

@@ -180,7 +180,7 @@ func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.S
 	from.leave(c)
 	out.Session = to.snapshot()
 	reply(out)
-	return to.join(ctx, c, first)
+	return to.join(ctx, c, first, out.Session)
 }
 
 func (s *session) rename(ctx context.Context, name string) error {
@@ -224,7 +224,7 @@ func (s *session) clear(ctx context.Context) error {
 		}
 	}
 	s.info.Title, s.info.Turns = "", 0
-	s.recent, s.thread = nil, nil
+	s.recent, s.thread, s.unended = nil, nil, nil
 	s.todo.Set(nil)
 	return nil
 }

@@ -171,8 +171,8 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 		}
 		numbers[before] = event.Meta().Seq
 	}
-	// A turn that was under way when the session was saved has no end in the file.
-	if err := c.hub.endUnfinishedOf(ctx, s); err != nil {
+	// What was under way when the session was saved has no end in the file.
+	if err := c.hub.endUnfinished(ctx, s.id); err != nil {
 		return err
 	}
 	out.Session, out.Path, out.Size = s.snapshot(), wire.OSString(path), st.Size()

@@ -8,14 +8,14 @@ import (
 )
 
 // trusted is what the names of a shell meant when a person last stood behind it: at its start, and after each change of the
-// user's own or of a command that a person wanted. What differs from it may decide what later commands do (T3g).
+// user's own or of a command that a person wanted. What differs from it may decide what later commands do.
 type trusted struct{ state shell.State }
 
 // all trusts a state as it is.
 func (t *trusted) all(now shell.State) {
 	t.state = shell.State{
 		Vars: copied(now.Vars), Aliases: copied(now.Aliases), Functions: copied(now.Functions), Hashed: copied(now.Hashed),
-		Disabled: slices.Clone(now.Disabled), Loaded: slices.Clone(now.Loaded),
+		Disabled: slices.Clone(now.Disabled),
 	}
 }
 
@@ -36,14 +36,13 @@ func (t *trusted) change(before, now shell.State) {
 		}
 	}
 	t.state.Disabled = trusting(t.state.Disabled, before.Disabled, now.Disabled)
-	t.state.Loaded = trusting(t.state.Loaded, before.Loaded, now.Loaded)
 }
 
 // suspects lists the names that mean something else now, sorted.
 func (t *trusted) suspects(now shell.State) []string {
 	names := slices.Concat(
 		changed(t.state.Vars, now.Vars), changed(t.state.Aliases, now.Aliases), changed(t.state.Functions, now.Functions),
-		changed(t.state.Hashed, now.Hashed), differ(t.state.Disabled, now.Disabled), differ(t.state.Loaded, now.Loaded),
+		changed(t.state.Hashed, now.Hashed), differ(t.state.Disabled, now.Disabled),
 	)
 	slices.Sort(names)
 	return slices.Compact(names)

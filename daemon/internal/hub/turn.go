@@ -42,6 +42,8 @@ type turn struct {
 	approved map[wire.ExecutionID]bool // guarded by mu: allowed, and whether by a person
 	shells   []*privateShell           // guarded by mu: that this turn started
 	ends     []func()                  // guarded by mu: to be called when it is over
+	unstored error                     // guarded by mu: why the store failed; nothing more of the turn is stored
+	recorded bool                      // its TurnStarted, or CompactionStarted, is stored
 }
 
 // enqueue puts a turn at the end of its session's line and sees that somebody plays it. The caller's hold on the session
@@ -203,8 +205,15 @@ func (t *turn) play() {
 		t.neverBegan(err)
 		return
 	}
+	err := t.s.storeEnds(t.ctx)
 	if t.bare != nil {
-		if out := t.guard(t.ctx); out.Err != nil {
+		var out agent.Outcome
+		if err != nil {
+			out = failed(err)
+		} else {
+			out = t.guard(t.ctx)
+		}
+		if out.Err != nil {
 			t.out()
 			failure := out.Failure()
 			failure.RequestID = t.request
@@ -214,12 +223,15 @@ func (t *turn) play() {
 	}
 	started := time.Now()
 	h.log.Info("turn started", "turn", t.id, "session", t.s.id, "agent", t.agent)
-	begun := &wire.TurnStarted{Agent: t.agent, Prompt: t.prompt, Model: t.model}
-	if err := t.emit(begun); err != nil {
-		t.out()
-		t.failStore(err)
+	if err == nil {
+		err = t.emit(&wire.TurnStarted{Agent: t.agent, Prompt: t.prompt, Model: t.model})
+	}
+	if err != nil {
+		t.storeFailed(err)
+		t.finish(failed(err), started)
 		return
 	}
+	t.recorded = true
 	ctx := t.ctx
 	if t.timeout > 0 {
 		var stop context.CancelFunc
@@ -232,12 +244,19 @@ func (t *turn) play() {
 		out.Status, out.StopReason, out.Err = wire.StatusError, wire.StatusError, why // no person cancelled it
 		out.Summary = cmp.Or(out.Summary, why.why)
 	}
-	if failure := out.Failure(); failure != nil {
+	t.finish(out, started)
+}
+
+// finish stores and sends the turn's last events: an Error where it failed, and AgentComplete. Where the store fails
+// they are sent unstored, since whoever waits for the end must get one, and the session stores an end later.
+func (t *turn) finish(out agent.Outcome, started time.Time) {
+	if failure := out.Failure(); failure != nil && !t.storeHasFailed() {
 		if errors.Is(out.Err, errStopped) {
 			failure.Code, failure.Hint = wire.CodeShuttingDown, askAgain
 		}
 		if err := t.emit(failure); err != nil {
-			h.log.Error("a turn's error could not be stored", "turn", t.id, "err", err)
+			t.s.emitUnstored(failure, t.recorded)
+			t.storeFailed(err)
 		}
 	}
 	if out.Duration == 0 {
@@ -259,11 +278,19 @@ func (t *turn) play() {
 	}
 	of := end.Meta()
 	of.TurnID, of.RequestID = t.id, t.request
-	if err := t.end(end); err != nil {
-		t.failStore(err)
-		t.s.emitUnstored(end) // whoever waits must not wait for ever
+	if !t.storeHasFailed() {
+		if err := t.end(end); err != nil {
+			t.storeFailed(err)
+		}
 	}
-	h.log.Info("turn ended", "turn", t.id, "status", out.Status, "ms", end.DurationMS)
+	if t.storeHasFailed() {
+		if end.Status == wire.StatusSuccess {
+			end.Status, end.StopReason = wire.StatusError, wire.StatusError
+		}
+		t.out()
+		t.s.emitUnstored(end, t.recorded)
+	}
+	t.hub.log.Info("turn ended", "turn", t.id, "status", end.Status, "ms", end.DurationMS)
 }
 
 // guard turns a panic in a tool or a provider into a failed turn: one agent's fault must not end everybody's daemon.
@@ -281,8 +308,18 @@ func (t *turn) guard(ctx context.Context) (out agent.Outcome) {
 	return t.work(ctx, t)
 }
 
-// failStore tells whoever is attached that nothing can be kept; it is not stored, for that is what fails.
-func (t *turn) failStore(err error) {
+// storeFailed notes that nothing more of the turn can be stored. The first time it sends an unstored Error to whoever is
+// attached.
+func (t *turn) storeFailed(err error) {
+	t.mu.Lock()
+	first := t.unstored == nil
+	if first {
+		t.unstored = err
+	}
+	t.mu.Unlock()
+	if !first {
+		return
+	}
 	hint := "is the disk full? `sublet doctor` looks"
 	if fault, ok := errors.AsType[*store.FaultError](err); ok {
 		hint = fault.Hint()
@@ -292,7 +329,13 @@ func (t *turn) failStore(err error) {
 		Event: wire.Event{TurnID: t.id, RequestID: t.request}, Code: wire.CodeInternal,
 		Message: "the session cannot be written: " + err.Error(), Hint: hint,
 		Details: map[string]string{},
-	})
+	}, t.recorded)
+}
+
+func (t *turn) storeHasFailed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.unstored != nil
 }
 
 // emit stores and sends an event of this turn.
@@ -307,16 +350,17 @@ func (t *turn) fromAgent(m wire.EventMessage) {
 	e := m.Meta()
 	e.TurnID, e.RequestID = t.id, t.request
 	if c, ok := m.(*wire.AgentStreamChunk); ok && (c.Chunk.Type == wire.ChunkToolOutput || c.Chunk.Type == wire.ChunkToolCallDelta) {
-		t.s.emitLive(m)
+		t.s.emitLive(m, nil)
 		return
 	}
 	if r, ok := m.(*wire.CommandResult); ok {
 		t.auditExecution(r)
 	}
+	if t.storeHasFailed() {
+		return
+	}
 	if err := t.s.emit(m); err != nil {
-		if context.Cause(t.ctx) == nil {
-			t.failStore(err)
-		}
+		t.storeFailed(err)
 		t.cancel(&stopped{wire.StatusError, "the session cannot be written: " + err.Error(), err})
 	}
 }
@@ -325,15 +369,18 @@ func (t *turn) fromAgent(m wire.EventMessage) {
 // two may have crossed on the way.
 func (c *Client) Cancel(r *wire.CancelRequest) error {
 	why := cancelledBy(c.who(), r.Reason)
+	byTurn, byRequest := r.TurnID != nil && *r.TurnID != "", r.RequestID != nil && *r.RequestID != ""
 	switch {
-	case r.TurnID != nil && *r.TurnID != "":
+	case byTurn == byRequest:
+		return invalid("one of turn_id and request_id must be given")
+	case byTurn:
 		c.hub.mu.Lock()
 		t := c.hub.turns[*r.TurnID]
 		c.hub.mu.Unlock()
 		if t != nil {
 			t.stop(why)
 		}
-	case r.RequestID != nil && *r.RequestID != "":
+	default:
 		c.mu.Lock()
 		cancel, known := c.requests[*r.RequestID]
 		c.mu.Unlock()
@@ -343,8 +390,6 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 		if cancel != nil {
 			cancel(why)
 		}
-	default:
-		return invalid("turn_id or request_id must be given")
 	}
 	return nil
 }

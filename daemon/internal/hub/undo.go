@@ -16,17 +16,23 @@ import (
 // restoreBound is how long a shell may take to put its state back, in which it runs nothing but builtins.
 const restoreBound = 10 * time.Second
 
-// Undo puts back the last change that the session's file tools made, or that a borrowed command made in the shell.
+// undoer puts the last change back, as the execution id.
+type undoer func(t *turn, ctx context.Context, id wire.ExecutionID) (text, path string, err error)
+
+// Undo puts back the last change that the session's file tools made, or what the last borrowed command, or all of them,
+// changed in the shell.
 func (c *Client) Undo(ctx context.Context, r *wire.UndoRequest) error {
 	if err := c.Seen(r.RequestID); err != nil {
 		return err
 	}
-	var undo func(t *turn, ctx context.Context) (text, path string, err error)
+	var undo undoer
 	switch r.What {
 	case "file":
 		undo = (*turn).undoFile
 	case "shell":
-		undo = (*turn).undoShell
+		undo = func(t *turn, ctx context.Context, id wire.ExecutionID) (text, path string, err error) {
+			return t.undoShell(ctx, id, r.All)
+		}
 	default:
 		return invalid("what: %q is neither file nor shell", risk.Visible(cut(r.What, 64)))
 	}
@@ -40,11 +46,11 @@ func (c *Client) Undo(ctx context.Context, r *wire.UndoRequest) error {
 	return c.hub.enqueue(t)
 }
 
-func (t *turn) undo(ctx context.Context, undo func(*turn, context.Context) (text, path string, err error)) agent.Outcome {
-	begun := time.Now()
-	text, path, err := undo(t, ctx)
+func (t *turn) undo(ctx context.Context, undo undoer) agent.Outcome {
+	begun, id := time.Now(), wire.ExecutionID(wire.NewID())
+	text, path, err := undo(t, ctx, id)
 	res := &wire.CommandResult{
-		Agent: t.agent, ExecutionID: wire.ExecutionID(wire.NewID()), Tool: "undo", Status: wire.StatusSuccess, Output: []byte(text),
+		Agent: t.agent, ExecutionID: id, Tool: "undo", Status: wire.StatusSuccess, Output: []byte(text),
 		FilesModified: []wire.OSString{}, StartedAtMS: begun.UnixMilli(), DurationMS: time.Since(begun).Milliseconds(),
 	}
 	if err != nil {
@@ -61,7 +67,7 @@ func (t *turn) undo(ctx context.Context, undo func(*turn, context.Context) (text
 	}
 }
 
-func (t *turn) undoFile(context.Context) (text, path string, err error) {
+func (t *turn) undoFile(context.Context, wire.ExecutionID) (text, path string, err error) {
 	change, err := t.s.files.Undo()
 	switch {
 	case err != nil:
@@ -74,51 +80,58 @@ func (t *turn) undoFile(context.Context) (text, path string, err error) {
 
 // undoShell asks whoever has the shell: the client that lends it, which puts it back under a lease of its own, or the
 // session's private shell.
-func (t *turn) undoShell(ctx context.Context) (text, path string, err error) {
+func (t *turn) undoShell(ctx context.Context, id wire.ExecutionID, all bool) (text, path string, err error) {
 	ln, err := (&userShell{t: t}).pick()
 	if err != nil {
 		return "", "", err
 	}
-	changed := ""
+	var changed, left string
 	if ln == nil {
-		changed, err = t.s.undoPrivate(ctx)
+		changed, left, err = t.s.undoPrivate(ctx, all)
 	} else {
-		changed, err = t.undoLent(ctx, ln)
+		changed, left, err = t.undoLent(ctx, ln, id, all)
 	}
 	switch {
 	case err != nil:
 		return "", "", err
-	case changed == "":
+	case changed == "" && left == "":
 		return "", "", errors.New("no borrowed command changed anything in the shell that could be put back")
+	case changed == "":
+		return "", "", errors.New("nothing could be put back in the shell; " + left)
+	case left != "":
+		left = "; " + left
 	}
-	return "put back in the shell: " + changed, "", nil
+	return "put back in the shell: " + changed + left, "", nil
 }
 
-func (t *turn) undoLent(ctx context.Context, ln *lender) (changed string, err error) {
+func (t *turn) undoLent(ctx context.Context, ln *lender, id wire.ExecutionID, all bool) (changed, left string, err error) {
 	ln.mu.Lock()
 	undoes := ln.undoes
 	ln.mu.Unlock()
 	if !undoes {
-		return "", errors.New("the client that lends the shell cannot put its state back; it is older than the daemon")
+		return "", "", errors.New("the client that lends the shell cannot put its state back; it is older than the daemon")
 	}
 	cfg := t.hub.opts.Config()
 	done, err := ln.run(ctx, wish{
 		turn: t.id, holder: t.agent, purpose: "put back what changed in the shell", wait: cfg.Lease.Wait, term: cfg.Lease.Term,
-		execution: wire.ExecutionID(wire.NewID()), timeout: restoreBound, undo: true,
+		execution: id, timeout: restoreBound, undo: true, all: all,
 	})
 	switch {
 	case err != nil:
-		return "", err
+		return "", "", err
 	case done.Status != wire.StatusOK:
-		return "", fmt.Errorf("the shell's state was not put back (%s): %s", done.Status, strings.Join(done.Notes, "; "))
+		return "", "", fmt.Errorf("the shell's state was not put back (%s): %s", done.Status, strings.Join(done.Notes, "; "))
 	}
-	return string(done.Output), nil
+	return string(done.Output), strings.Join(done.Notes, "; "), nil
 }
 
-func (s *session) undoPrivate(ctx context.Context) (changed string, err error) {
+func (s *session) undoPrivate(ctx context.Context, all bool) (changed, left string, err error) {
 	p := s.ownShell()
 	if p == nil || p.gone() {
-		return "", nil
+		return "", "", nil
 	}
-	return p.undo(ctx)
+	if changed, left, err = p.undo(ctx, all); left != "" {
+		left = "still different: " + left
+	}
+	return changed, left, err
 }

@@ -1,9 +1,11 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
+	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -45,6 +47,17 @@ func (u *userShell) pick() (*lender, error) {
 	return nil, tool.ErrNoShell
 }
 
+// name returns which shell commands are written for, with its version; "" where it is a private one.
+func (u *userShell) name() string {
+	ln, err := u.pick()
+	if err != nil || ln == nil {
+		return ""
+	}
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return risk.Visible(cut(cmp.Or(ln.shell.Name, "bash")+" "+ln.shell.Version, 64))
+}
+
 // Where implements tool.Shell.
 func (u *userShell) Where(ctx context.Context) (tool.ShellPlace, error) {
 	ln, err := u.pick()
@@ -62,7 +75,7 @@ func (u *userShell) Where(ctx context.Context) (tool.ShellPlace, error) {
 	return tool.ShellPlace{Cwd: cwd, StateDigest: digest}, nil
 }
 
-// Run implements tool.Shell.
+// Run implements tool.Shell. Live output of a private shell goes to live, that of a client's to the session's other clients.
 func (u *userShell) Run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
 	ln, err := u.pick()
 	if err != nil {
@@ -84,14 +97,21 @@ func (u *userShell) Run(ctx context.Context, c tool.Command, live func([]byte)) 
 		execution: wire.ExecutionID(c.ExecutionID), command: c.Text, cwd: c.Cwd, timeout: c.Timeout, approved: &c.Approved,
 		vetted: u.t.vetted(wire.ExecutionID(c.ExecutionID)),
 	}
-	if live != nil {
-		w.watch.output = func(_ int64, data []byte) { live(data) }
-	}
+	w.watch.output = func(_ int64, data []byte) { u.show(ln, w.execution, data) }
 	done, err := ln.run(ctx, w)
 	if err != nil {
 		return tool.CommandResult{}, err
 	}
 	return resultOf(done, ctx.Err() != nil), nil
+}
+
+// show sends live output to the session's clients, but for the one that lends the shell: it has it already.
+func (u *userShell) show(ln *lender, id wire.ExecutionID, data []byte) {
+	t := u.t
+	t.s.emitLive(&wire.AgentStreamChunk{
+		Event: wire.Event{TurnID: t.id, RequestID: t.request}, Agent: u.holder,
+		Chunk: wire.Chunk{Type: wire.ChunkToolOutput, ExecutionID: id, Data: data},
+	}, ln)
 }
 
 // resultOf is a client's CommandCompleted as a tool's result. ours tells that we cancelled it; else it was the user.

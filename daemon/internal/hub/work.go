@@ -113,7 +113,8 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, ShowSecrets: t.s.secretsShown,
 	}
 	if !role.Private {
-		at.Env.Shell = &userShell{t: t, holder: role.Name}
+		sh := &userShell{t: t, holder: role.Name}
+		at.Env.Shell, at.Shell = sh, sh.name()
 	}
 	return at
 }

@@ -5,23 +5,21 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
 const (
-	maxDepth   = 12   // of texts inside texts: sh -c, eval, functions, aliases
-	maxSteps   = 4000 // simple commands judged in one text, loops and functions counted each time
-	maxReasons = 48   // the highest are kept
+	maxDepth   = 12 // of texts inside texts: sh -c, eval, functions, aliases
+	maxReasons = 48 // the highest are kept
 	maxTargets = 256
 )
 
-// Analyze judges a shell text that would run in c. It runs nothing and reads no file. It always returns, in bounded
-// time, and the same text in the same context has the same verdict. It is safe for concurrent use as long as c.Tracked
-// is.
+// Analyze judges a shell text that would run in c. It runs nothing and reads no file. It always returns, in time that is
+// linear in the length of the text, and the same text in the same context has the same verdict. It is safe for
+// concurrent use as long as c.Tracked is.
 func Analyze(text string, c Context) (v Verdict) {
-	a := newAnalysis(c)
+	a := newAnalysis(c, len(text))
 	defer func() {
 		// The parser is not ours, and the texts are hostile: what makes either panic is not examined, and is asked.
 		if p := recover(); p != nil {
@@ -35,13 +33,13 @@ func Analyze(text string, c Context) (v Verdict) {
 
 // analysis is one run of the pipeline.
 type analysis struct {
+	*budget
 	c        Context
 	v        Verdict
 	findings []finding
 	cmd      int // index into v.Commands of the command being judged; -1: none
 	src      source
 	depth    int
-	steps    int
 	tracked  int               // calls of c.Tracked so far
 	shadows  map[string]string // answers of c.Shadow
 	unread   bool
@@ -50,12 +48,15 @@ type analysis struct {
 	active   []string // functions and aliases being expanded
 	seen     flow     // what the commands since the last reset let in
 	facts    facts
+	kept     map[syntax.Node][]field  // see keep
+	printed  map[syntax.Node]printed  // see expand
+	mutated  map[syntax.Node]mutation // see mutations
+	live     map[string]function      // functions of the live shell that have been parsed
 }
 
 // source is the text whose nodes are being walked.
 type source struct {
 	text  string
-	base  int   // offset of text in the analyzed text
 	outer *Span // set when offsets mean nothing there: every span is this one
 }
 
@@ -66,7 +67,8 @@ type finding struct {
 	undo string
 }
 
-func newAnalysis(c Context) *analysis {
+// newAnalysis prepares the analysis of size bytes of text.
+func newAnalysis(c Context, size int) *analysis {
 	if c.Cwd != "" {
 		c.Cwd = cleanPath(c.Cwd)
 	}
@@ -81,7 +83,17 @@ func newAnalysis(c Context) *analysis {
 	if c.ProjectRoot == "/" || c.ProjectRoot != "" && c.ProjectRoot == c.Home {
 		c.ProjectRoot = "" // a shell at home or at the root is in no project
 	}
-	return &analysis{c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, loose: loosePath(c.Env["PATH"])}
+	if c.Dialect == "fish" {
+		c.Aliases = nil // fish has none: its abbreviations are typed, and what alias makes is a function
+	}
+	b := &budget{limit: freeSteps + size*stepsPerByte}
+	return &analysis{budget: b, c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, loose: loosePath(c.Env["PATH"])}
+}
+
+// part prepares the analysis of something that may run. What it finds is kept by the caller, as far as that is wanted.
+func (a *analysis) part(src source, raising bool) *analysis {
+	v := Verdict{Level: Low, Rest: Low}
+	return &analysis{budget: a.budget, c: a.c, cmd: -1, v: v, depth: a.depth + 1, facts: a.facts, src: src, raising: raising}
 }
 
 // loosePath tells that a PATH holds the present folder, or another that is not absolute, before the system's (T3h).
@@ -100,8 +112,6 @@ func loosePath(list string) bool {
 	return false
 }
 
-var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
-
 // text judges the whole text.
 func (a *analysis) text(text string) {
 	if strings.TrimSpace(text) == "" {
@@ -114,26 +124,22 @@ func (a *analysis) text(text string) {
 		return
 	}
 	a.src = source{text: ready}
-	st := &state{cwd: a.c.Cwd}
-	a.program(ready, st)
+	a.bounded(Span{0, len(text)}, func() {
+		a.program(ready, a.start())
+		if a.c.Dialect == "zsh" && a.unread { // what bash makes of it may be what it is meant to do
+			a.c.Dialect = "bash"
+			a.raiseBy(ready, Span{0, len(text)}, a.start())
+		}
+	})
 }
+
+// start is the state in which a text begins.
+func (a *analysis) start() *state { return &state{budget: a.budget, cwd: a.c.Cwd} }
 
 // program parses and walks a text in the present source. Commands before a syntax error are judged too, since the shell
 // runs a file line by line.
 func (a *analysis) program(text string, st *state) (ends bool) {
-	p := parsers.Get().(*syntax.Parser)
-	var list []*syntax.Stmt
-	var err error
-	for s, e := range p.StmtsSeq(strings.NewReader(text)) {
-		// Never left early: the parser goes on yielding after an error, and that panics (sh 3.14.1, "<<E; \n").
-		if e != nil && err == nil {
-			err = e
-		}
-		if s != nil && err == nil {
-			list = append(list, s)
-		}
-	}
-	parsers.Put(p) // not after a panic
+	list, err := a.parse(text)
 	ends = a.stmts(list, st)
 	if err != nil {
 		at := 0
@@ -173,7 +179,7 @@ func (a *analysis) at(start, end int) Span {
 		return *a.src.outer
 	}
 	start, end = min(start, len(a.src.text)), min(end, len(a.src.text))
-	return Span{a.src.base + start, a.src.base + max(start, end)}
+	return Span{start, max(start, end)}
 }
 
 // note records a finding, for the command that is being judged if there is one.

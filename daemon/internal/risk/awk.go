@@ -60,6 +60,7 @@ func (a *analysis) awkProgram(c *cmdCall, f *field) {
 		a.note(High, RunCode, f.span, "runs a long awk program that was not examined")
 		return
 	}
+	a.spend(len(text) / bytesMatched)
 	bare := codeStringRe().ReplaceAllString(text, `""`)
 	if awkRunsRe().MatchString(text) && (awkRunsRe().MatchString(bare) || strings.Contains(bare, "|")) {
 		a.runs()

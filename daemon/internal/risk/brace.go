@@ -106,6 +106,7 @@ func digit(c byte) int {
 // expandBraces writes out {a,b} and {1..3}; ok is false when that would be too much.
 func expandBraces(w *syntax.Word) (list []*syntax.Word, ok bool) {
 	list = []*syntax.Word{{}}
+	most := min(maxBraces, 64*maxBraces/max(1, len(w.Parts))) // fewer of a word with many parts: each copies them all
 	for _, p := range w.Parts {
 		br, is := p.(*syntax.BraceExp)
 		if !is {
@@ -132,7 +133,7 @@ func expandBraces(w *syntax.Word) (list []*syntax.Word, ok bool) {
 				tails = append(tails, sub...)
 			}
 		}
-		if len(list)*len(tails) > maxBraces {
+		if len(list)*len(tails) > most {
 			return nil, false
 		}
 		next := make([]*syntax.Word, 0, len(list)*len(tails))

@@ -76,7 +76,7 @@ func (a *analysis) doNpx(c *cmdCall) {
 			name = name[:i]
 		}
 	}
-	if everydayTools[name] {
+	if everydayTools()[name] {
 		a.note(Medium, RunCode, c.span, "runs "+name+", fetching it where it is missing")
 		a.dropsData(c)
 		a.facts.fetched = true
@@ -88,7 +88,7 @@ func (a *analysis) doNpx(c *cmdCall) {
 }
 
 // everydayTools are packages whose programs are everyday development.
-var everydayTools = wordSet(`tsc eslint prettier jest vitest mocha ava tap c8 nyc vite webpack rollup esbuild tsx ts-node tsup turbo nx next nuxt astro playwright cypress biome @biomejs/biome
+var everydayTools = lazySet(`tsc eslint prettier jest vitest mocha ava tap c8 nyc vite webpack rollup esbuild tsx ts-node tsup turbo nx next nuxt astro playwright cypress biome @biomejs/biome
 	stylelint markdownlint markdownlint-cli typedoc swc babel sass postcss tailwindcss husky lint-staged commitlint depcheck madge knip npm-check-updates ncu typescript svelte-check vue-tsc ng
 	storybook expo prisma drizzle-kit knex create-react-app ruff black mypy pytest flake8 isort pylint pyright tox nox pre-commit cookiecutter httpie`)
 

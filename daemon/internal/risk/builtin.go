@@ -3,11 +3,11 @@ package risk
 import "strings"
 
 // builtinNames are what bash runs itself; no file and no PATH decides about them.
-var builtinNames = wordSet(`. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec exit export
+var builtinNames = lazySet(`. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec exit export
 	false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source
 	suspend test times trap true type typeset ulimit umask unalias unset wait`)
 
-func isBuiltin(name string) bool { return builtinNames[name] }
+func isBuiltin(name string) bool { return builtinNames()[name] }
 
 func (a *analysis) doEval(c *cmdCall) (ends bool) {
 	a.runs()

@@ -98,6 +98,7 @@ func (a *analysis) expect(c *cmdCall) {
 	} else if t := c.st.stdin.text; t != nil {
 		text = *t
 	}
+	a.spend(len(text) / bytesParsed)
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' || r == '[' || r == ']' }) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if word == "spawn" || word == "exec" || word == "system" {
@@ -168,6 +169,7 @@ func (a *analysis) code(c *cmdCall, f *field) {
 		a.note(High, RunCode, f.span, "runs a long piece of code that was not examined")
 		text = text[:16<<10]
 	}
+	a.spend(len(text) / bytesMatched)
 	level, what := Medium, "runs code given to "+show(c.name)
 	switch {
 	case codeRunsRe().MatchString(text):
@@ -269,20 +271,20 @@ func (a *analysis) raiseBy(text string, sp Span, st *state) {
 	if a.depth >= maxDepth || len(text) > 4096 || brackets(text) > 200 {
 		return
 	}
-	sub := &analysis{c: a.c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, depth: a.depth + 1, steps: a.steps, facts: a.facts, raising: true}
-	sub.src = source{text: text, outer: &sp}
-	sub.program(text, st.clone())
-	a.steps = sub.steps
-	for i := range sub.findings {
-		f := &sub.findings[i]
-		if f.Level >= High && f.Effect != Unknown {
-			fnd := a.note(f.Level, f.Effect, sp, f.Text)
-			if f.hard {
-				fnd.cannotUndo()
+	sub := a.part(source{text: text, outer: &sp}, true)
+	defer func() { // also when the budget is spent in there
+		for i := range sub.findings {
+			f := &sub.findings[i]
+			if f.Level >= High && f.Effect != Unknown {
+				fnd := a.note(f.Level, f.Effect, sp, f.Text)
+				if f.hard {
+					fnd.cannotUndo()
+				}
 			}
 		}
-	}
-	a.facts.secret = a.facts.secret || sub.facts.secret
-	a.facts.send = a.facts.send || sub.facts.send
-	a.facts.fetched = a.facts.fetched || sub.facts.fetched
+		a.facts.secret = a.facts.secret || sub.facts.secret
+		a.facts.send = a.facts.send || sub.facts.send
+		a.facts.fetched = a.facts.fetched || sub.facts.fetched
+	}()
+	sub.program(text, st.clone())
 }

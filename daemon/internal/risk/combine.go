@@ -20,6 +20,18 @@ type written struct {
 // link is a symbolic link that this text makes; both paths are absolute.
 type link struct{ from, to string }
 
+// size grows with every fact that a later command may be judged by.
+func (f *facts) size() int {
+	n := len(f.files) + len(f.trees) + len(f.links)
+	for _, w := range f.files {
+		n += int(w.flow)
+	}
+	if f.netfd {
+		n++
+	}
+	return n
+}
+
 func (f *facts) fileFlow(p string) flow {
 	fl := f.files[p].flow
 	for _, dir := range f.trees {
@@ -77,6 +89,7 @@ func (a *analysis) fileKey(f *field, st *state) string {
 
 // followLinks replaces a leading symbolic link that this text made (ln -s / x; rm -rf x/).
 func (a *analysis) followLinks(p string) string {
+	a.spend(len(a.facts.links) / entriesMoved)
 	for range 4 {
 		hit := false
 		for _, l := range a.facts.links {

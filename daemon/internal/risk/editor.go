@@ -63,6 +63,7 @@ var editorWriteRe = lazyRe(`(?:^|[|\n:])\s*(?:silent!?\s+)?\d*[,%$]?\d*\s*(?:w|w
 
 // editorScript judges commands given to an editor for what they run and write.
 func (a *analysis) editorScript(c *cmdCall, f *field) {
+	a.spend(len(f.s) / bytesMatched)
 	for line := range strings.Lines(f.s) {
 		k := strings.IndexByte(line, '!')
 		if k < 0 {

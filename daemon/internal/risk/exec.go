@@ -26,6 +26,7 @@ type cmdCall struct {
 type option struct {
 	name string // -f, --force
 	val  *field
+	word int      // index in argv of the word that is its value; 0: none, or the value is in the option's own word
 	spec *optSpec // nil: not in the table
 	span Span
 }
@@ -33,6 +34,7 @@ type option struct {
 func (c *cmdCall) has(names ...string) bool { return c.opt(names...) != nil }
 
 func (c *cmdCall) opt(names ...string) *option {
+	c.st.spend(len(c.opts) / entriesMoved)
 	for i := range c.opts {
 		for _, n := range names {
 			if o := &c.opts[i]; o.name == n || strings.HasPrefix(n, "--") && len(o.name) > 3 && strings.HasPrefix(n, o.name) {
@@ -62,6 +64,7 @@ func (a *analysis) call(c *syntax.CallExpr, st *state) (ends bool) {
 			prefix = append(prefix, as.Name.Value)
 		}
 	}
+	delete(a.kept, c)
 	if w := c.Args[0]; len(w.Parts) == 1 {
 		if l, ok := w.Parts[0].(*syntax.Lit); ok {
 			if done, ends := a.alias(l.Value, c, st); done {
@@ -70,6 +73,7 @@ func (a *analysis) call(c *syntax.CallExpr, st *state) (ends bool) {
 		}
 	}
 	fs := a.words(c.Args, st)
+	a.keep(c, fs)
 	for len(fs) > 0 && fs[0].s == "" && fs[0].known && !fs[0].quoted {
 		fs = fs[1:]
 	}
@@ -81,10 +85,14 @@ func (a *analysis) call(c *syntax.CallExpr, st *state) (ends bool) {
 
 // exec judges a command whose words are known as far as they can be: by name, by what wraps it, by its line in the table.
 func (a *analysis) exec(fs []field, st *state, sp Span, prefix []string) (ends bool) {
-	a.steps++
-	if a.spent() || len(fs) == 0 {
+	if len(fs) == 0 {
 		return false
 	}
+	cost := 25
+	for i := range fs {
+		cost += 1 + len(fs[i].s)/bytesParsed
+	}
+	a.spend(cost + len(st.cwd)/bytesCopied)
 	if a.depth+len(a.active) > 4*maxDepth {
 		a.unreadable(sp, "code inside code, too deep or too long to be examined")
 		return false
@@ -153,7 +161,7 @@ func (a *analysis) known(c *cmdCall) (ends bool) {
 		a.gitGlobals(c)
 	}
 	if h := c.spec.handler; h != "" {
-		return handlers[h](a, c)
+		return handlers()[h](a, c)
 	}
 	a.usual(c)
 	return false
@@ -433,6 +441,7 @@ func (a *analysis) role(c *cmdCall, r role, f *field) {
 
 // pathOf is the absolute path of a known word, else "".
 func (a *analysis) pathOf(f *field, st *state) string {
+	a.spend((len(st.cwd) + len(f.s)) / bytesCopied)
 	if !f.known {
 		return ""
 	}

@@ -9,6 +9,7 @@ import (
 // arithm walks an arithmetic expression. An index in it, and the value of every variable, is evaluated in its turn, so
 // that `a[$(rm x)]` in any of them runs rm (T3c).
 func (a *analysis) arithm(x syntax.ArithmExpr, st *state) {
+	a.spend(1)
 	switch x := x.(type) {
 	case *syntax.BinaryArithm:
 		// a+b+c is ((a+b)+c): go down the left side without recursion.
@@ -16,7 +17,7 @@ func (a *analysis) arithm(x syntax.ArithmExpr, st *state) {
 			a.arithm(x.Y, st)
 			if assigns(x.Op) {
 				if w, ok := x.X.(*syntax.Word); ok && w.Lit() != "" {
-					a.poison(w.Lit(), &field{s: string(tamePart)}, st, assignPlain, a.span(x))
+					a.poison(w.Lit(), &field{s: string(tamePart)}, st, assignPlain, a.span(w))
 					st.set(w.Lit(), value{words: []string{string(tamePart)}})
 				}
 			}
@@ -36,7 +37,7 @@ func (a *analysis) arithm(x syntax.ArithmExpr, st *state) {
 			a.arithm(x.X, st)
 		}
 	case *syntax.Word:
-		a.evalNumber(a.quotedWord(x, st).s, st, a.span(x), 0)
+		a.evalNumber(a.quotedWord(x, st).s, st, a.span(x))
 	case nil:
 	default:
 		a.unreadable(a.span(x), "an arithmetic expression that is not known here")
@@ -53,25 +54,31 @@ func assigns(op syntax.BinAritOperator) bool {
 }
 
 // evalNumber walks text that bash evaluates as a number: the values of the variables that it names are evaluated in their
-// turn, so that x=y, y='a[$(rm z)]' and $((x)) run rm.
-func (a *analysis) evalNumber(s string, st *state, sp Span, depth int) {
-	a.evalText(s, st, sp)
-	if len(st.vars) == 0 || depth > 8 || len(s) > 1024 {
-		return
-	}
-	for i := 0; i < len(s); {
-		end := i
-		for end < len(s) && isNameByte(s[end]) {
-			end++
+// turn, each once, so that x=y, y='a[$(rm z)]' and $((x)) run rm.
+func (a *analysis) evalNumber(s string, st *state, sp Span) {
+	var named map[string]bool
+	for texts := []string{s}; len(texts) > 0; texts = texts[1:] {
+		s := texts[0]
+		a.spend(1 + len(s)/bytesParsed)
+		a.evalText(s, st, sp)
+		if len(st.vars) == 0 || len(s) > 1024 {
+			continue
 		}
-		if v, ok := st.vars[s[i:end]]; ok && end > i && (s[i] < '0' || s[i] > '9') {
-			for _, w := range v.words {
-				if w != s {
-					a.evalNumber(w, st, sp, depth+1)
-				}
+		for i := 0; i < len(s); {
+			end := i
+			for end < len(s) && isNameByte(s[end]) {
+				end++
 			}
+			name := s[i:end]
+			if v, ok := st.vars[name]; ok && !named[name] && (s[i] < '0' || s[i] > '9') {
+				if named == nil {
+					named = map[string]bool{}
+				}
+				named[name] = true
+				texts = append(texts, v.words...)
+			}
+			i = max(end, i+1)
 		}
-		i = max(end, i+1)
 	}
 }
 
@@ -81,8 +88,11 @@ func (a *analysis) evalText(s string, st *state, sp Span) {
 		return
 	}
 	a.inside(s, sp, func() {
-		p := syntax.NewParser(syntax.Variant(syntax.LangBash))
+		a.spend(1 + len(s)/bytesParsed)
+		pool := parsers[a.c.Dialect == "zsh"]
+		p := pool.Get().(*syntax.Parser)
 		w, err := p.Document(strings.NewReader(s))
+		pool.Put(p)
 		if err != nil || w == nil {
 			a.unreadable(sp, "code inside an expression that could not be read")
 			return
@@ -93,6 +103,7 @@ func (a *analysis) evalText(s string, st *state, sp Span) {
 
 // inside walks another text in place of a span of this one, after the same guards.
 func (a *analysis) inside(text string, sp Span, walk func()) {
+	a.spend(1 + len(text)/bytesCopied)
 	if len(text) > MaxText || brackets(text) > MaxNesting || a.depth >= maxDepth {
 		a.unreadable(sp, "code inside code, too deep or too long to be examined")
 		return
@@ -129,6 +140,7 @@ func (a *analysis) inline(text string, sp Span, st *state) (ends bool) {
 
 // test walks the expression of [[ ]].
 func (a *analysis) test(x syntax.TestExpr, st *state) {
+	a.spend(1)
 	switch x := x.(type) {
 	case *syntax.BinaryTest:
 		switch x.Op {
@@ -227,7 +239,7 @@ func (a *analysis) declare(c *syntax.DeclClause, st *state) {
 			}
 			if v, ok := st.vars[as.Name.Value]; ok && (integer || ref) {
 				for _, s := range v.words {
-					a.evalNumber(s, st, a.span(as), 0)
+					a.evalNumber(s, st, a.span(as))
 				}
 			}
 			if integer {
@@ -237,7 +249,7 @@ func (a *analysis) declare(c *syntax.DeclClause, st *state) {
 		}
 		f := a.assign(as, st, kind)
 		if integer || ref { // a reference may be to an element, whose index is evaluated
-			a.evalNumber(f.s, st, a.span(as), 0)
+			a.evalNumber(f.s, st, a.span(as))
 		}
 		if integer && as.Name != nil {
 			st.integer(as.Name.Value)
@@ -305,7 +317,7 @@ func (a *analysis) assign(as *syntax.Assign, st *state, kind assignKind) field {
 	a.poison(name, &f, st, kind, f.span)
 	if st.ints[name] {
 		for _, s := range v.words {
-			a.evalNumber(s, st, f.span, 0)
+			a.evalNumber(s, st, f.span)
 		}
 	}
 	old, had := st.vars[name]
@@ -328,7 +340,7 @@ func (a *analysis) assign(as *syntax.Assign, st *state, kind assignKind) field {
 	case as.Index != nil:
 		v = value{words: []string{string(unknownPart)}, array: true, flow: v.flow | old.flow}
 	}
-	if len(v.words) > 256 || len(v.words) == 1 && len(v.words[0]) > 16<<10 {
+	if len(v.words) > 256 || v.size() > 16<<10 {
 		v.words = []string{string(unknownPart)}
 	}
 	if kind != assignPrefix {

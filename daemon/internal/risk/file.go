@@ -7,8 +7,8 @@ import "path"
 // that is not absolute is High. A call of another program's tool is High: nothing is known of what it does, whatever that
 // program says of it. An action without any of these has no effects and is low.
 func AnalyzeFile(f FileAction, c Context) Verdict {
-	a := newAnalysis(c)
-	st := &state{cwd: a.c.Cwd}
+	a := newAnalysis(c, 0)
+	st := a.start()
 	each := func(e Effect, p string) {
 		word := field{s: p, known: true}
 		if !path.IsAbs(p) {
@@ -17,12 +17,14 @@ func AnalyzeFile(f FileAction, c Context) Verdict {
 		}
 		a.touch(e, &word, st, touchOptions{})
 	}
-	for _, p := range f.Reads {
-		each(Read, p)
-	}
-	for _, p := range f.Writes {
-		each(Write, p)
-	}
+	a.bounded(Span{}, func() {
+		for _, p := range f.Reads {
+			each(Read, p)
+		}
+		for _, p := range f.Writes {
+			each(Write, p)
+		}
+	})
 	if f.Network != "" {
 		a.host(f.Network)
 		a.facts.fetched = true

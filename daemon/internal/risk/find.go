@@ -40,6 +40,7 @@ func (a *analysis) doFind(c *cmdCall) {
 				st.mayBe("")
 			}
 			for _, found := range picks.found(roots) {
+				a.spend(len(found) / bytesCopied)
 				if len(picks.names) == 0 {
 					found = strings.TrimRight(found, "/") + "/*"
 				}
@@ -48,7 +49,7 @@ func (a *analysis) doFind(c *cmdCall) {
 				for k := range cmd {
 					if strings.Contains(cmd[k].s, "{}") {
 						told = true
-						cmd[k].s = strings.ReplaceAll(cmd[k].s, "{}", found)
+						cmd[k].s = a.replace(cmd[k].s, "{}", found, -1)
 						cmd[k].known, cmd[k].glob = false, true
 					}
 				}

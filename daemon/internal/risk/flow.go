@@ -6,19 +6,21 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// knownPath expands a word to one absolute path, "" when that cannot be told. It judges nothing.
-func (a *analysis) knownPath(w *syntax.Word, st *state) string {
-	quiet := &analysis{c: a.c, cmd: -1, src: a.src, steps: maxSteps, unread: true}
-	fs := quiet.words([]*syntax.Word{w}, st.clone())
+// knownPath returns the one absolute path that a redirection was found to name, "" when that cannot be told.
+func (a *analysis) knownPath(r *syntax.Redirect, st *state) string {
+	fs := a.kept[r]
 	if len(fs) != 1 || !fs[0].known || fs[0].glob {
 		return ""
 	}
 	return a.fileKey(&fs[0], st)
 }
 
-// literalOutput tells what a statement prints where that is certain: echo, printf, and cat of a here-document. It
-// judges nothing.
+// literalOutput returns what a statement that was just walked prints, where that is certain: echo, printf, cat of a
+// here-document, and pipes of such commands.
 func (a *analysis) literalOutput(s *syntax.Stmt, st *state) *string {
+	if b, ok := s.Cmd.(*syntax.BinaryCmd); ok && b.Op == syntax.Pipe && len(a.kept[b]) == 1 {
+		return &a.kept[b][0].s
+	}
 	c, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) == 0 || s.Background {
 		return nil
@@ -33,16 +35,8 @@ func (a *analysis) literalOutput(s *syntax.Stmt, st *state) *string {
 			return nil
 		}
 		for _, r := range s.Redirs {
-			w := r.Hdoc
-			if r.Op == syntax.WordHdoc {
-				w = r.Word
-			}
-			if w == nil {
-				continue
-			}
-			quiet := &analysis{c: a.c, cmd: -1, src: a.src, steps: maxSteps, unread: true}
-			if f := quiet.quotedWord(w, st.clone()); f.known {
-				return &f.s
+			if text := a.kept[r]; (r.Hdoc != nil || r.Op == syntax.WordHdoc) && len(text) == 1 && text[0].known {
+				return &text[0].s
 			}
 		}
 		return nil
@@ -57,19 +51,6 @@ func (a *analysis) literalOutput(s *syntax.Stmt, st *state) *string {
 		return nil
 	}
 	return &out
-}
-
-// pipeText tells what a pipe of such commands prints.
-func (a *analysis) pipeText(s *syntax.Stmt, st *state) *string {
-	b, ok := s.Cmd.(*syntax.BinaryCmd)
-	if !ok || b.Op != syntax.Pipe {
-		return a.literalOutput(s, st)
-	}
-	in := a.pipeText(b.X, st)
-	if in == nil {
-		return nil
-	}
-	return a.literalFilter(b.Y, stdin{text: in})
 }
 
 // literalFilter tells what a part of a pipe passes on where that is certain: cat and tee pass everything, and base64 and
@@ -94,13 +75,14 @@ func (a *analysis) literalFilter(s *syntax.Stmt, in stdin) *string {
 	case "tee":
 		return in.text
 	case "base64", "base32", "xxd", "rev", "tr":
+		a.spend(1 + len(*in.text)/bytesParsed)
 		return decoded(words, *in.text)
 	}
 	return nil
 }
 
-// listing tells what the lines that a statement prints are paths below: find, git ls-files, grep -l and the like, also
-// behind filters that only pick lines. The result may hold a pattern. It judges nothing.
+// listing returns what the lines that a statement prints are paths below, once it was walked: find, git ls-files, grep -l and
+// the like, also behind filters that only pick lines. The result may hold a pattern.
 func (a *analysis) listing(s *syntax.Stmt, st *state) (string, bool) {
 	if s == nil || s.Background {
 		return "", false
@@ -121,8 +103,10 @@ func (a *analysis) listing(s *syntax.Stmt, st *state) (string, bool) {
 	default:
 		return "", false
 	}
-	quiet := &analysis{c: a.c, cmd: -1, src: a.src, steps: maxSteps, unread: true}
-	fs := quiet.words(c.Args, st.clone())
+	fs := a.kept[c]
+	if len(fs) == 0 {
+		return "", false
+	}
 	var roots []string
 	pick := ""
 	for i := 1; i < len(fs); i++ {

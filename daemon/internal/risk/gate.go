@@ -9,8 +9,8 @@ import (
 )
 
 // Guards in front of the parser: nesting costs it more than linear time and overflows its stack (64 KiB of "(" took
-// 4.1 s, 3 MB killed the process). At these limits the worst text found takes about 20 ms. Brackets are counted, not
-// balanced, since quoting could hide a closing one; commands that people and models write stay far below.
+// 4.1 s, 3 MB killed the process). At these limits the worst text found takes the parser about 50 ms. Brackets are
+// counted, not balanced, since quoting could hide a closing one; commands that people and models write stay far below.
 const (
 	// MaxText is the longest text that is read, in bytes. A longer one is High and asked in every mode.
 	MaxText = 64 << 10
@@ -141,6 +141,7 @@ func (a *analysis) endComments(text string) string {
 	b := []byte(text)
 	p := syntax.NewParser(syntax.KeepComments(true))
 	for range 16 {
+		a.spend(1 + len(b)/bytesParsed)
 		f, _ := p.Parse(bytes.NewReader(b), "")
 		if f == nil {
 			return string(b)

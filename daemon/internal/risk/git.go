@@ -112,12 +112,12 @@ func (c *cmdCall) sub() string {
 var gitCode = []string{"core.pager", "core.editor", "core.sshcommand", "core.fsmonitor", "core.hookspath", "core.askpass", "core.gitproxy", "core.alternaterefscommand", "core.attributesfile", "core.worktree", "sequence.editor", "diff.external", "credential.", "alias.", "filter.", "pager.", "gpg.", "merge.", "mergetool.", "difftool.", "diff.", "uploadpack.", "remote.", "url.", "http.proxy", "protocol.", "include.", "includeif.", "interactive.difffilter", "sendemail.", "trailer.", "receive.", "browser.", "man.", "web.browser", "instaweb.", "init.templatedir", "submodule.", "transfer.", "safe.directory", "http.sslverify", "http.sslcainfo", "tar.", "guitool.", "log.showsignature", "user.signingkey", "extensions."}
 
 // gitHarmless are exceptions that are everyday.
-var gitHarmless = wordSet(`core.quotepath core.autocrlf core.filemode core.ignorecase core.abbrev core.commentchar core.longpaths core.eol core.safecrlf core.whitespace
+var gitHarmless = lazySet(`core.quotepath core.autocrlf core.filemode core.ignorecase core.abbrev core.commentchar core.longpaths core.eol core.safecrlf core.whitespace
 	merge.conflictstyle merge.ff diff.algorithm diff.renames diff.noprefix diff.mnemonicprefix diff.colormoved merge.renamelimit diff.renamelimit diff.context submodule.recurse remote.pushdefault`)
 
 func gitRuns(key string) bool {
 	key = strings.ToLower(key)
-	if gitHarmless[key] {
+	if gitHarmless()[key] {
 		return false
 	}
 	for _, k := range gitCode {

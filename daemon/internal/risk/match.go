@@ -195,28 +195,25 @@ func looseMatch(words []pattern, argv []string, name string, opaque bool) match 
 
 // hasOption finds an option however it is spelled: in a cluster, with =value, shortened.
 func hasOption(have []string, want string) bool {
+	long := strings.HasPrefix(want, "--")
+	letters := want[1:] // of a cluster, those that were not given yet
 	for _, h := range have {
-		if h == want {
-			return true
-		}
 		switch {
-		case strings.HasPrefix(want, "--"):
+		case h == want:
+			return true
+		case long:
 			h, _, _ = strings.Cut(h, "=")
 			if h == want || len(h) > 3 && strings.HasPrefix(h, "--") && strings.HasPrefix(want, h) {
 				return true
 			}
 		case !strings.HasPrefix(h, "--"):
-			all := true
-			for _, c := range want[1:] {
-				found := false
-				for _, other := range have {
-					if !strings.HasPrefix(other, "--") && strings.ContainsRune(other[1:], c) {
-						found = true
-					}
+			letters = strings.Map(func(c rune) rune {
+				if strings.ContainsRune(h[1:], c) {
+					return -1
 				}
-				all = all && found
-			}
-			if all {
+				return c
+			}, letters)
+			if letters == "" {
 				return true
 			}
 		}

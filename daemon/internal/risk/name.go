@@ -19,36 +19,39 @@ func (a *analysis) alias(name string, c *syntax.CallExpr, st *state) (done, ends
 	if slices.Contains(a.active, "alias "+name) || len(a.active) > maxDepth {
 		return false, false
 	}
-	if ofText {
-		// Whether it is in force yet depends on lines: judge the command both ways.
-		fs := a.words(c.Args, st.clone())
-		a.active = append(a.active, "alias "+name)
-		if len(fs) > 0 {
-			a.exec(fs, st.clone(), a.span(c), nil)
-		}
-		a.active = a.active[:len(a.active)-1]
-	}
-	a.active = append(a.active, "alias "+name)
-	defer func() { a.active = a.active[:len(a.active)-1] }()
-	if len(c.Args) == 1 && simpleAlias(value) && !a.isAlias(value, st) {
-		var fs []field
-		sp := a.span(c)
-		for w := range strings.FieldsSeq(value) {
-			fs = append(fs, field{s: w, known: true, span: sp})
-		}
-		return true, a.exec(fs, st, sp, nil)
-	}
 	rest := a.source(c.Args[0].End().Offset(), c.End().Offset())
+	again := false
 	if strings.HasSuffix(value, " ") || strings.HasSuffix(value, "\t") {
 		// The next word is looked up too: alias sudo='sudo '.
 		if len(c.Args) > 1 {
 			next := c.Args[1].Lit()
 			if v, ok := a.c.Aliases[next]; ok && next != "" {
+				again = true
 				rest = v + a.source(c.Args[1].End().Offset(), c.End().Offset())
 			}
 		}
 	}
-	return true, a.inline(value+" "+rest, a.span(c), st)
+	sp := a.span(c)
+	words := simpleAlias(value) && !again && !a.isAlias(value, st)
+	var args []field
+	if words {
+		args = a.words(c.Args[1:], st)
+	} else if ofText {
+		args = a.words(c.Args[1:], st.clone())
+	}
+	a.active = append(a.active, "alias "+name)
+	defer func() { a.active = a.active[:len(a.active)-1] }()
+	if ofText { // whether it is in force yet depends on lines: the command is judged both ways
+		a.exec(append([]field{{s: name, known: true, span: a.span(c.Args[0])}}, args...), st.clone(), sp, nil)
+	}
+	if !words {
+		return true, a.inline(value+" "+rest, sp, st)
+	}
+	var fs []field
+	for w := range strings.FieldsSeq(value) {
+		fs = append(fs, field{s: w, known: true, span: sp})
+	}
+	return true, a.exec(append(fs, args...), st, sp, nil)
 }
 
 // isAlias tells that the first word of an alias is itself one that will be expanded.
@@ -117,7 +120,12 @@ func (a *analysis) resolve(c *cmdCall) (ends bool) {
 		return a.function(c, fn)
 	}
 	if body, ok := a.c.Functions[name]; ok {
-		return a.liveFunction(c, body)
+		switch {
+		case a.c.Dialect != "fish":
+			return a.liveFunction(c, body)
+		case lookup(name) == nil && !isBuiltin(name): // fish wraps everyday programs in functions of the same name
+			return a.liveFunction(c, "")
+		}
 	}
 	c.name = name
 	return a.byName(c)
@@ -135,9 +143,6 @@ func (a *analysis) byName(c *cmdCall) (ends bool) {
 	file, hashed := a.c.Hashed[name]
 	if hashed && !a.builtin(name) && !c.st.remote {
 		a.hashed(c, file)
-	}
-	if slices.Contains(a.c.Loaded, name) && !c.st.remote {
-		a.note(Medium, RunCode, c.span, show(name)+" is a builtin that was loaded into your shell, whose code is not known here")
 	}
 	if !isBuiltin(name) || a.builtin(name) {
 		return a.known(c)
@@ -230,6 +235,7 @@ func (a *analysis) poisoned(c *cmdCall) {
 	if a.builtin(c.name) && c.name != "cd" && c.name != "history" && c.name != "fc" && c.name != "read" {
 		return
 	}
+	a.spend(len(c.st.changed) / 2)
 	for _, n := range a.c.Poisoned {
 		if poisonHits(n, c.name) {
 			a.note(High, RunCode, c.span, show(n)+" was changed by an agent and may decide what "+show(c.name)+" does")
@@ -266,7 +272,7 @@ func (a *analysis) function(c *cmdCall, fn function) (ends bool) {
 	}
 	outer := a.cmd
 	a.src = fn.src
-	if fn.src.text != keepSrc.text || fn.src.base != keepSrc.base || keepSrc.outer != nil {
+	if fn.src.text != keepSrc.text || keepSrc.outer != nil {
 		sp := c.span
 		a.src.outer = &sp
 	}
@@ -292,23 +298,29 @@ func (a *analysis) liveFunction(c *cmdCall, body string) (ends bool) {
 		a.note(High, RunCode, c.span, "calls the function "+show(c.name)+" of your shell, whose code is not known here")
 		return false
 	}
+	if fn, parsed := a.live[c.name]; parsed {
+		return a.function(c, fn)
+	}
 	a.inside(body, c.span, func() {
-		p := syntax.NewParser(syntax.Variant(syntax.LangBash))
-		f, err := p.Parse(strings.NewReader(a.src.text), "")
-		if err != nil || len(f.Stmts) == 0 {
+		list, err := a.parse(a.src.text)
+		if err != nil || len(list) == 0 {
 			a.unreadable(c.span, "calls the function "+show(c.name)+" of your shell, whose code could not be read")
 			return
 		}
-		decl, ok := f.Stmts[0].Cmd.(*syntax.FuncDecl)
 		fn := function{src: a.src}
+		decl, ok := list[0].Cmd.(*syntax.FuncDecl)
 		switch {
-		case ok && len(f.Stmts) == 1:
+		case ok && len(list) == 1:
 			fn.body = decl.Body
-		case len(f.Stmts) == 1:
-			fn.body = f.Stmts[0]
+		case len(list) == 1:
+			fn.body = list[0]
 		default:
-			fn.body = &syntax.Stmt{Cmd: &syntax.Block{Stmts: f.Stmts}}
+			fn.body = &syntax.Stmt{Cmd: &syntax.Block{Stmts: list}}
 		}
+		if a.live == nil {
+			a.live = map[string]function{}
+		}
+		a.live[c.name] = fn
 		ends = a.function(c, fn)
 	})
 	return ends

@@ -78,8 +78,13 @@ func (f *field) opaqueAt(i int) bool {
 func (a *analysis) option(c *cmdCall, args []field, i int) int {
 	f := &args[i]
 	s := f.s
+	at := i
 	add := func(name string, o *optSpec, val *field) {
-		c.opts = append(c.opts, option{name: name, val: val, spec: o, span: f.span})
+		word := 0
+		if i > at {
+			word = i + 1
+		}
+		c.opts = append(c.opts, option{name: name, val: val, word: word, spec: o, span: f.span})
 	}
 	part := func(text string) *field {
 		v := *f

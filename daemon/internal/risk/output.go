@@ -6,57 +6,96 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// subst walks a command substitution and tells its output where that is plain.
+// printed is what a substitution gives.
+type printed struct {
+	text string
+	ok   bool // text is what a command prints
+	list bool // text is a pattern of the paths that a command prints
+	flow flow
+}
+
+// subst adds what a command substitution prints.
 func (b *wordBuilder) subst(c *syntax.CmdSubst, quoted bool) {
-	a := b.a
-	before := a.seen
-	a.seen = 0
-	st := b.st.clone()
+	var p printed
 	if inShell(c) {
-		st = b.st
+		p = b.a.substitution(c, b.st, b.st)
+	} else {
+		p = b.a.once(c, func() printed { return b.a.substitution(c, b.st, b.st.clone()) })
 	}
-	a.stmts(c.Stmts, st)
+	switch {
+	case p.ok:
+		b.cur.flow |= p.flow
+		if strings.ContainsAny(p.text, "\x00\x01") {
+			b.bad = true
+		}
+		if quoted {
+			b.value(p.text)
+		} else {
+			b.addSplit(p.text, false)
+		}
+	case p.list:
+		b.add(p.text)
+		b.bad, b.cur.glob = true, true
+		b.cur.many = b.cur.many || !quoted
+		b.cur.flow |= flowOutput
+	default:
+		b.addUnknown(unknownPart, p.flow|flowOutput, quoted)
+	}
+}
+
+// substitution walks a command substitution, which runs in the state inner, and finds its output where that is plain.
+func (a *analysis) substitution(c *syntax.CmdSubst, st, inner *state) (p printed) {
+	p.flow = a.walkApart(c.Stmts, inner)
+	if len(c.Stmts) != 1 || c.ReplyVar {
+		return p
+	}
+	if p.text, p.ok = a.outputOf(c.Stmts[0], st); !p.ok {
+		if t := a.literalOutput(c.Stmts[0], st); t != nil {
+			p.text, p.ok = *t, true
+		}
+	}
+	if p.ok {
+		p.text = strings.TrimRight(p.text, "\n")
+	} else if p.flow&(flowNet|flowSecret) == 0 {
+		p.text, p.list = a.listing(c.Stmts[0], st)
+	}
+	return p
+}
+
+// walkApart walks the statements of a substitution and returns what they let in.
+func (a *analysis) walkApart(list []*syntax.Stmt, st *state) flow {
+	seen, printed := a.seen, a.printed
+	a.seen, a.printed = 0, nil
+	a.stmts(list, st)
 	fl := a.seen
-	a.seen |= before
-	if len(c.Stmts) == 1 && !c.ReplyVar {
-		s, ok := a.outputOf(c.Stmts[0], b.st)
-		if !ok {
-			if t := a.pipeText(c.Stmts[0], b.st); t != nil {
-				s, ok = *t, true
-			}
-		}
-		if ok {
-			s = strings.TrimRight(s, "\n")
-			b.cur.flow |= fl
-			if strings.ContainsAny(s, "\x00\x01") {
-				b.bad = true
-			}
-			if quoted {
-				b.value(s)
-			} else {
-				b.addSplit(s, false)
-			}
-			return
-		}
+	a.seen, a.printed = seen|fl, printed
+	return fl
+}
+
+// once returns what walk finds of a substitution. Where the word that holds it is expanded several times, the result is
+// kept, unless the walk added to the facts: then another may find more.
+func (a *analysis) once(n syntax.Node, walk func() printed) printed {
+	if a.printed == nil {
+		return walk()
 	}
-	if len(c.Stmts) == 1 && !c.ReplyVar && fl&(flowNet|flowSecret) == 0 {
-		if s, ok := a.listing(c.Stmts[0], b.st); ok {
-			b.add(s)
-			b.bad, b.cur.glob = true, true
-			b.cur.many = b.cur.many || !quoted
-			b.cur.flow |= flowOutput
-			return
-		}
+	if p, ok := a.printed[n]; ok {
+		return p
 	}
-	b.addUnknown(unknownPart, fl|flowOutput, quoted)
+	facts := a.facts.size()
+	p := walk()
+	if a.facts.size() == facts {
+		a.printed[n] = p
+	}
+	return p
 }
 
 // inShell tells whether a substitution is one that bash from 5.3 on runs in the shell itself: ${ cmd; } and ${| cmd; }.
 func inShell(c *syntax.CmdSubst) bool { return c.TempFile || c.ReplyVar }
 
-// outputOf tells what a simple command prints, where that needs no running: the usual parts of commands that models
-// write. It judges nothing.
-func (a *analysis) outputOf(s *syntax.Stmt, st *state) (string, bool) {
+// outputOf returns what a simple command that was just walked prints, where that needs no running: the usual parts of
+// commands that models write.
+func (a *analysis) outputOf(s *syntax.Stmt, st *state) (out string, known bool) {
+	defer func() { a.spend(len(out) / bytesCopied) }()
 	c, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) == 0 || s.Background {
 		return "", false
@@ -72,9 +111,10 @@ func (a *analysis) outputOf(s *syntax.Stmt, st *state) (string, bool) {
 			return "", false
 		}
 	}
-	quiet := &analysis{c: a.c, cmd: -1, src: a.src, steps: maxSteps} // expands words without judging them twice
-	quiet.unread = true
-	fs := quiet.words(c.Args, st.clone())
+	fs := a.kept[c]
+	if len(fs) == 0 {
+		return "", false
+	}
 	args := fs[1:]
 	for i := range args {
 		if args[i].opaque() || args[i].glob {

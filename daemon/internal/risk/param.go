@@ -81,12 +81,18 @@ func (b *wordBuilder) param(p *syntax.ParamExp, quoted bool) {
 		b.bad = true
 		return
 	}
-	all := false
-	if p.Index != nil {
-		if w, ok := p.Index.(*syntax.Word); ok && (w.Lit() == "@" || w.Lit() == "*") {
-			all = true
-		} else {
+	all, index := false, field{s: string(unknownPart)}
+	if p.Index == nil {
+		index.s = "0"
+	} else {
+		switch w, ok := p.Index.(*syntax.Word); {
+		case !ok:
 			a.arithm(p.Index, st)
+		case w.Lit() == "@" || w.Lit() == "*":
+			all = true
+		default:
+			index = a.quotedWord(w, st)
+			a.evalNumber(index.s, st, a.span(w))
 		}
 	}
 	if p.Slice != nil {
@@ -101,6 +107,7 @@ func (b *wordBuilder) param(p *syntax.ParamExp, quoted bool) {
 		name = p.Param.Value
 	}
 	v, ok := a.lookupVar(name, st)
+	a.spend(len(v.words) + v.size()/bytesCopied)
 	if p.Excl && ok && len(v.words) == 1 && p.Names == 0 && !all {
 		// ${!x}: the variable that x names.
 		target := v.words[0]
@@ -117,7 +124,7 @@ func (b *wordBuilder) param(p *syntax.ParamExp, quoted bool) {
 		return
 	}
 	if ok && v.array && !all && name != "@" && name != "*" {
-		v = a.element(p.Index, v, st)
+		v = element(index.s, v)
 	}
 	v, ok = b.operate(p, v, ok)
 	b.cur.guarded = b.cur.guarded || v.guarded
@@ -162,16 +169,9 @@ func (b *wordBuilder) param(p *syntax.ParamExp, quoted bool) {
 }
 
 // element picks ${a[i]}.
-func (a *analysis) element(index syntax.ArithmExpr, v value, st *state) value {
-	i := 0
-	if w, ok := index.(*syntax.Word); ok {
-		f := a.quotedWord(w, st)
-		n, ok := smallInt(f.s)
-		if !ok {
-			return value{words: []string{string(unknownPart)}, flow: v.flow}
-		}
-		i = n
-	} else if index != nil {
+func element(index string, v value) value {
+	i, ok := smallInt(index)
+	if !ok {
 		return value{words: []string{string(unknownPart)}, flow: v.flow}
 	}
 	if i < 0 {
@@ -207,7 +207,7 @@ func (b *wordBuilder) operate(p *syntax.ParamExp, v value, ok bool) (value, bool
 		if p.Repl.All {
 			n = -1
 		}
-		return mapWords(v, func(s string) string { return strings.Replace(s, orig.s, with.s, n) }), true
+		return mapWords(v, func(s string) string { return a.replace(s, orig.s, with.s, n) }), true
 	case p.Exp == nil:
 		return v, ok
 	}
@@ -263,7 +263,7 @@ func (b *wordBuilder) operate(p *syntax.ParamExp, v value, ok bool) (value, bool
 		}
 	case syntax.RemSmallSuffix, syntax.RemLargeSuffix, syntax.RemSmallPrefix, syntax.RemLargePrefix:
 		if known && w.known && !v.glob {
-			return mapWords(v, func(s string) string { return cut(s, w.s, p.Exp.Op) }), true
+			return mapWords(v, func(s string) string { return a.cut(s, w.s, p.Exp.Op) }), true
 		}
 	case syntax.OtherParamOps:
 		if w.s == "P" { // expands the value like a prompt: command substitutions in it run
@@ -287,10 +287,11 @@ func mapWords(v value, f func(string) string) value {
 }
 
 // cut removes a prefix or suffix that matches a pattern of *, ? and literals.
-func cut(s, pattern string, op syntax.ParExpOperator) string {
+func (a *analysis) cut(s, pattern string, op syntax.ParExpOperator) string {
 	if len(s) > 512 {
 		return string(unknownPart)
 	}
+	a.spend(1 + len(s)*len(s)*min(len(s), len(pattern))/1024 + len(pattern)/bytesCopied)
 	prefix := op == syntax.RemSmallPrefix || op == syntax.RemLargePrefix
 	large := op == syntax.RemLargePrefix || op == syntax.RemLargeSuffix
 	for k := 0; k <= len(s); k++ {

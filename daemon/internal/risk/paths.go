@@ -3,6 +3,7 @@ package risk
 import (
 	"path"
 	"strings"
+	"sync"
 )
 
 // zone is where a path is.
@@ -67,7 +68,7 @@ func systemBin(dir string) bool {
 }
 
 // buildDirs are folders that builds make again.
-var buildDirs = wordSet(`node_modules build dist target out bin obj .next .nuxt .turbo .cache __pycache__ .pytest_cache .mypy_cache
+var buildDirs = lazySet(`node_modules build dist target out bin obj .next .nuxt .turbo .cache __pycache__ .pytest_cache .mypy_cache
 	.ruff_cache .tox .nox coverage htmlcov .coverage .gradle .parcel-cache .svelte-kit .vite storybook-static _build cmake-build-debug
 	cmake-build-release .eggs venv .venv env DerivedData Pods .dart_tool .terraform elm-stuff .stack-work dist-newstyle zig-out zig-cache
 	.zig-cache bazel-bin bazel-out .angular .output .serverless .aws-sam tmp .tmp logs`)
@@ -83,8 +84,13 @@ func wordSet(s string) map[string]bool {
 	return m
 }
 
+// lazySet is wordSet when the set is first asked for: most processes of this program never do.
+func lazySet(s string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool { return wordSet(s) })
+}
+
 // startupNames are files straight in a home folder that something runs by itself.
-var startupNames = wordSet(`.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .bash_functions .profile .login .logout .zshrc .zshenv .zprofile .zlogin
+var startupNames = lazySet(`.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .bash_functions .profile .login .logout .zshrc .zshenv .zprofile .zlogin
 	.zlogout .kshrc .cshrc .tcshrc .mkshrc .inputrc .xprofile .xinitrc .xsession .xsessionrc .pam_environment .envrc .direnvrc .pythonrc
 	.pythonrc.py .gdbinit .lldbinit .vimrc .gvimrc .exrc .nanorc .emacs .emacs.el .screenrc .tmux.conf .gitconfig .hgrc .lesskey .lessfilter .irbrc .pryrc .Rprofile .sqliterc
 	.psqlrc .crontab .forward .npmrc .yarnrc .yarnrc.yml .condarc .pydistutils.cfg .curlrc .wgetrc .ssh .rhosts .shosts .dircolors`)
@@ -97,7 +103,7 @@ var startupDirs = []string{
 }
 
 // credentialNames are files, anywhere, that hold keys, tokens or passwords.
-var credentialNames = wordSet(`.netrc _netrc .pgpass .my.cnf .mylogin.cnf .git-credentials .pypirc .vault-token .htpasswd id_rsa id_dsa id_ecdsa id_ed25519
+var credentialNames = lazySet(`.netrc _netrc .pgpass .my.cnf .mylogin.cnf .git-credentials .pypirc .vault-token .htpasswd id_rsa id_dsa id_ecdsa id_ed25519
 	id_ecdsa_sk id_ed25519_sk credentials.json client_secret.json service-account.json service_account.json serviceAccountKey.json application_default_credentials.json
 	secrets.yml secrets.yaml secrets.json secrets.toml credentials.yml.enc master.key .env .env.local .env.production .env.prod .env.development .env.dev .env.staging .env.test
 	.env.secret .envrc .secrets .dockercfg shadow gshadow shadow- gshadow- krb5.keytab wallet.dat keystore.jks login.keychain login.keychain-db key4.db logins.json
@@ -276,7 +282,7 @@ func (a *analysis) projectZone(p string) zone {
 		return zoneGuarded
 	}
 	for seg := range strings.SplitSeq(rest, "/") {
-		if buildDirs[seg] {
+		if buildDirs()[seg] {
 			return zoneBuild
 		}
 	}
@@ -317,7 +323,7 @@ func homeZone(home, below string) zone {
 	if !harmlessCredential(base) && matchAny(below, credentialDirs) || credentialBase(base) {
 		return zoneCredential
 	}
-	if startupNames[first] || globHits(first, startupNames) || matchAny(below, startupDirs) {
+	if startupNames()[first] || globHits(first, startupNames()) || matchAny(below, startupDirs) {
 		return zoneStartup
 	}
 	if strings.HasPrefix(first, ".") {
@@ -377,7 +383,7 @@ func credentialBase(base string) bool {
 	if base == "" {
 		return false
 	}
-	if credentialNames[base] {
+	if credentialNames()[base] {
 		return true
 	}
 	if harmlessCredential(base) {
@@ -392,7 +398,7 @@ func credentialBase(base string) bool {
 		}
 	}
 	if strings.ContainsAny(base, "*?[") && strings.Trim(base, "*?") != "" {
-		return globHits(base, credentialNames) && base[0] == '.' || strings.HasPrefix(base, "id_")
+		return globHits(base, credentialNames()) && base[0] == '.' || strings.HasPrefix(base, "id_")
 	}
 	return false
 }

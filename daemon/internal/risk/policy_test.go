@@ -280,3 +280,23 @@ func TestQuoteWords(t *testing.T) {
 		}
 	}
 }
+
+// TestManyOptions: a rule with options is compared with each option of a command once. It was with each pair of them.
+func TestManyOptions(t *testing.T) {
+	a := Action{Tool: "bash", Command: "rm"}
+	v := Verdict{Level: High, Commands: []Command{{Argv: strings.Fields("rm " + strings.Repeat("-x ", 20000)), Level: High, Name: "rm"}}}
+	p := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "bash: rm -rf"}}}
+	start := time.Now()
+	if d := p.Decide(v, a); d.Outcome != Allow {
+		t.Errorf("got %s (%s), want allow", d.Outcome, d.Why)
+	}
+	if d := time.Since(start); d > bound/10 {
+		t.Errorf("%d options took %v, want at most %v", len(v.Commands[0].Argv), d, bound/10)
+	}
+	for text, want := range map[string]bool{"rm -r -f": true, "rm -xf -vr": true, "rm -r": false, "rm -r --f": false, "rm --rf": false} {
+		v.Commands[0].Argv = strings.Fields(text)
+		if got := p.Decide(v, a).Outcome == Deny; got != want {
+			t.Errorf("%q: denied %v, want %v", text, got, want)
+		}
+	}
+}

@@ -195,7 +195,7 @@ type fataler interface {
 
 // checkVerdict holds for every text.
 func checkVerdict(t fataler, text string) {
-	a := newAnalysis(here())
+	a := newAnalysis(here(), len(text))
 	a.text(text) // not through Analyze, which would catch a panic
 	v := a.finish(len(text))
 	if again := Analyze(text, here()); !reflect.DeepEqual(v, again) {

@@ -1,16 +1,15 @@
 package risk
 
 import (
-	"regexp"
 	"strings"
 )
 
 var (
 	// queryEnv finds what reads the environment in an expression of jq or yq, and which variable it is where it says so. It
 	// is no field (.env), no string ("env"), and no key of an object (env:).
-	queryEnv = regexp.MustCompile(`(?:^|[^.\w$"\\-])(?:\$ENV|strenv|envsubst|env)\b\s*(?:\.\s*"?(\w+)|\[\s*"(\w+)"|\(\s*"?(\w+)"?\s*\))?\s*(:)?`)
+	queryEnv = lazyRe(`(?:^|[^.\w$"\\-])(?:\$ENV|strenv|envsubst|env)\b\s*(?:\.\s*"?(\w+)|\[\s*"(\w+)"|\(\s*"?(\w+)"?\s*\))?\s*(:)?`)
 	// queryLoad finds a file that an expression of yq reads.
-	queryLoad = regexp.MustCompile(`\b(?:load|load_str|strload|load_xml|load_props|load_base64)\s*\(\s*(?:"([^"\\]*)"\s*\))?`)
+	queryLoad = lazyRe(`\b(?:load|load_str|strload|load_xml|load_props|load_base64)\s*\(\s*(?:"([^"\\]*)"\s*\))?`)
 )
 
 // doQuery judges jq and yq: an expression may read variables of the environment, and one of yq's other files.
@@ -26,7 +25,8 @@ func (a *analysis) doQuery(c *cmdCall) {
 		return
 	}
 	f := &c.operands[0]
-	for _, m := range queryEnv.FindAllStringSubmatch(f.s, -1) {
+	a.spend(len(f.s) / bytesMatched)
+	for _, m := range queryEnv().FindAllStringSubmatch(f.s, -1) {
 		name := m[1] + m[2] + m[3]
 		if m[4] == "" && (name == "" || LooksSecret(name)) {
 			a.note(Medium, Secret, f.span, "an expression that reads variables of the environment")
@@ -36,7 +36,7 @@ func (a *analysis) doQuery(c *cmdCall) {
 	if c.name != "yq" {
 		return
 	}
-	for _, m := range queryLoad.FindAllStringSubmatch(f.s, -1) {
+	for _, m := range queryLoad().FindAllStringSubmatch(f.s, -1) {
 		if m[1] == "" {
 			a.note(Medium, Read, f.span, "reads a file that the expression names")
 			continue
@@ -46,13 +46,13 @@ func (a *analysis) doQuery(c *cmdCall) {
 	}
 }
 
-var psLetters = regexp.MustCompile(`^[A-Za-z]*e[A-Za-z]*$`)
+var psLetters = lazyRe(`^[A-Za-z]*e[A-Za-z]*$`)
 
 // doPs judges ps: the letter e without a dash (and -E on macOS) prints each program's environment.
 func (a *analysis) doPs(c *cmdCall) {
 	a.usual(c)
 	for i := range c.operands {
-		if f := &c.operands[i]; f.known && psLetters.MatchString(f.s) {
+		if f := &c.operands[i]; f.known && psLetters().MatchString(f.s) {
 			a.note(Medium, Secret, f.span, "shows the environment of programs, with the secrets in it")
 		}
 	}

@@ -4,4 +4,4 @@ package risk
 
 import "time"
 
-const bound = 10 * time.Second
+const bound = 3 * time.Second

@@ -4,4 +4,4 @@ package risk
 
 import "time"
 
-const bound = 60 * time.Second
+const bound = 30 * time.Second

@@ -12,9 +12,9 @@ func (a *analysis) redirect(r *syntax.Redirect, st *state) {
 		f := a.quotedWord(r.Hdoc, st)
 		st.stdin = stdin{flow: f.flow, any: true}
 		if f.known {
-			text := f.s
-			st.stdin.text = &text
+			st.stdin.text = &f.s
 		}
+		a.keep(r, []field{f})
 		return
 	}
 	switch r.Op {
@@ -23,13 +23,15 @@ func (a *analysis) redirect(r *syntax.Redirect, st *state) {
 	case syntax.WordHdoc:
 		f := a.quotedWord(r.Word, st)
 		st.stdin = stdin{flow: f.flow, any: true}
+		f.s += "\n"
 		if f.known {
-			text := f.s + "\n"
-			st.stdin.text = &text
+			st.stdin.text = &f.s
 		}
+		a.keep(r, []field{f})
 		return
 	}
 	fs := a.words([]*syntax.Word{r.Word}, st)
+	a.keep(r, fs)
 	for i := range fs {
 		f := &fs[i]
 		f.span = a.span(r)

@@ -6,11 +6,13 @@
 //
 // Analyze works in steps, each of them in a file of its own:
 //
+//	dialect.go   what zsh and fish take in another way than bash
 //	gate.go      length, nesting, control bytes and texts that parser and shell read differently; before the parser
 //	walk.go      every node of the syntax tree, with the state that one command leaves to the next (cwd, variables)
 //	word.go      what a word is when it can be known: literals, assigned values, $HOME, ~, braces
 //	name.go      what a command name means: aliases, functions, ./name, PATH shadowing
 //	wrap.go      wrappers (env, sudo, xargs, find -exec …) opened up, so that what they run is judged
+//	budget.go    the steps that all of this may take, and what of a node is kept so that it is walked once
 //	code.go      code given inline to interpreters (sh -c, python -c, awk, sed …)
 //	programs*.go the table of programs: what each does, by sub-command and option
 //	paths.go     where a path is: temporary, project, build output, home, credential, system, device …
@@ -71,12 +73,12 @@ type Context struct {
 	// Tracked tells whether a file of the project is in version control, and so can be had back; nil: the project is in
 	// none. It is called for files that a command would delete, overwrite or run, at most MaxTracked times a text.
 	Tracked   func(path string) bool
+	Dialect   string            // of the shell that the text is for: bash, zsh, fish; "" = bash
 	Aliases   map[string]string // of the live shell; nil = a fresh shell
 	Functions map[string]string // name to body
 	// What hash and enable made of names in the live shell; see the fields of these names in wire.ShellState.
 	Hashed   map[string]string
 	Disabled []string
-	Loaded   []string
 	Env      map[string]string // names matter (PATH, GIT_*); values of secrets are not needed
 	// Shadow tells which file a program's name runs, where that lies in a folder of PATH in which agents write unasked; ""
 	// = it lies elsewhere. nil: PATH has no such folder. It is called at most MaxTracked times a text.
@@ -98,7 +100,8 @@ type Verdict struct {
 	// Rest is the highest level of what belongs to no simple command and so can be covered by no rule on one:
 	// redirections, assignments, combinations, a text that could not be read.
 	Rest Level
-	// Unread says that part of the text was not examined: too long, nested too deeply or not understood by the parser.
+	// Unread says that part of the text was not examined: too long, nested too deeply, too complicated or not understood
+	// by the parser.
 	// It is asked in every mode.
 	Unread bool
 	// Targets are the files and hosts that are touched, as far as they are known, for rules on paths and hosts.

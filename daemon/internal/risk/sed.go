@@ -84,7 +84,7 @@ func (a *analysis) sedBackup(f *field, suffix string, c *cmdCall) {
 	}
 	v := *f
 	dir, base := f.s[:strings.LastIndexByte(f.s, '/')+1], f.s[strings.LastIndexByte(f.s, '/')+1:]
-	switch name := strings.ReplaceAll(suffix, "*", base); {
+	switch name := a.replace(suffix, "*", base, -1); {
 	case !strings.Contains(suffix, "*"):
 		v.s = f.s + suffix
 	case strings.Contains(name, "/"):
@@ -98,6 +98,7 @@ func (a *analysis) sedBackup(f *field, suffix string, c *cmdCall) {
 // sedScript goes through a script command by command. What it does not understand is High.
 func (a *analysis) sedScript(c *cmdCall, f *field) {
 	s := f.s
+	a.spend(len(s) / bytesParsed)
 	if f.opaque() {
 		a.opaque()
 		// A value put in the middle of s/…/…/ is everyday: it could only do harm with an e or w of its own.

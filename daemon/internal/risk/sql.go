@@ -100,6 +100,7 @@ func (a *analysis) doSQL(c *cmdCall) {
 		a.facts.fetched = true
 	}
 	s := text.s
+	a.spend(len(s) / bytesMatched)
 	if !remote {
 		a.dotCommands(s, text.span, c.st)
 	}

@@ -26,8 +26,17 @@ type value struct {
 	guarded bool // ${x:?}: never empty
 }
 
+// size is the length of all words, in bytes.
+func (v *value) size() (n int) {
+	for _, w := range v.words {
+		n += len(w)
+	}
+	return n
+}
+
 // state is what one command leaves to the next. clone before a part that runs elsewhere or perhaps not.
 type state struct {
+	*budget
 	cwd     string   // "" when not known
 	alts    []string // where else it may be, because an earlier cd may have failed; "" is anywhere
 	vars    map[string]value
@@ -57,6 +66,7 @@ type function struct {
 }
 
 func (s *state) clone() *state {
+	s.spend(1)
 	s.shared = true
 	c := *s
 	c.alts = slices.Clip(s.alts)
@@ -69,6 +79,7 @@ func (s *state) own() {
 	if !s.shared && s.vars != nil {
 		return
 	}
+	s.spend(1 + (len(s.vars)+len(s.funcs)+len(s.aliases))/entriesMoved)
 	if s.vars == nil {
 		s.vars = map[string]value{}
 	} else {
@@ -86,6 +97,7 @@ func (s *state) set(name string, v value) {
 
 // integer notes that bash evaluates whatever is assigned to a variable.
 func (s *state) integer(name string) {
+	s.spend(1 + len(s.ints)/entriesMoved)
 	ints := make(map[string]bool, len(s.ints)+1)
 	maps.Copy(ints, s.ints)
 	ints[name] = true
@@ -121,6 +133,7 @@ func (s *state) mayBe(dir string) {
 
 // join makes s a state after which either s or o holds. s stays the likelier one.
 func (s *state) join(o *state) {
+	s.spend(1 + (len(s.vars)+len(o.vars)+len(o.funcs)+len(o.aliases)+len(s.changed)*len(o.changed))/entriesMoved)
 	if s.cwd != o.cwd {
 		s.mayBe(o.cwd)
 	}
@@ -180,53 +193,70 @@ func (s *state) join(o *state) {
 	}
 }
 
-// mutations collects what a part of the tree may change when it runs zero, one or many times: variables, and whether
-// the folder may change.
-func mutations(nodes ...syntax.Node) (names []string, moves bool) {
-	for _, n := range nodes {
-		if n == nil {
-			continue
-		}
-		syntax.Walk(n, func(n syntax.Node) bool {
-			switch n := n.(type) {
-			case *syntax.Subshell, *syntax.ProcSubst:
-				return false
-			case *syntax.CmdSubst:
-				return inShell(n)
-			case *syntax.Assign:
-				if n.Name != nil {
-					names = append(names, n.Name.Value)
-				}
-			case *syntax.WordIter:
-				names = append(names, n.Name.Value)
-			case *syntax.CallExpr:
-				if len(n.Args) == 0 {
-					return true
-				}
-				name := n.Args[0].Lit()
-				switch name {
-				case "cd", "pushd", "popd", "eval", "source", ".", "":
-					moves = true
-				case "read", "mapfile", "readarray", "printf", "getopts", "unset", "let", "wait":
-					for _, w := range n.Args[1:] {
-						if l := w.Lit(); l != "" {
-							names = append(names, l)
-						}
-					}
-				default:
-					// A function may do either; those of this text are rare enough.
-				}
-			case *syntax.BinaryArithm:
-				if w, ok := n.X.(*syntax.Word); ok && w.Lit() != "" {
-					names = append(names, w.Lit())
-				}
-			case *syntax.UnaryArithm:
-				if w, ok := n.X.(*syntax.Word); ok && w.Lit() != "" {
-					names = append(names, w.Lit())
-				}
-			}
-			return true
-		})
+// mutation is what a loop may change when it runs zero, one or many times.
+type mutation struct {
+	names []string // of variables
+	moves bool     // the folder
+}
+
+// mutations collects what a loop may change. The result is kept, so that nested loops are gone through once.
+func (a *analysis) mutations(loop syntax.Node) mutation {
+	if m, ok := a.mutated[loop]; ok {
+		return m
 	}
-	return names, moves
+	var m mutation
+	count := 0
+	target := func(n syntax.Node) {
+		if w, ok := n.(*syntax.Word); ok && w.Lit() != "" {
+			m.names = append(m.names, w.Lit())
+		}
+	}
+	syntax.Walk(loop, func(n syntax.Node) bool {
+		count++
+		switch n := n.(type) {
+		case *syntax.Subshell, *syntax.ProcSubst:
+			return false
+		case *syntax.CmdSubst:
+			return inShell(n)
+		case *syntax.WhileClause, *syntax.ForClause:
+			if n != loop {
+				inner := a.mutations(n)
+				m.names, m.moves = append(m.names, inner.names...), m.moves || inner.moves
+				return false
+			}
+		case *syntax.Assign:
+			if n.Name != nil {
+				m.names = append(m.names, n.Name.Value)
+			}
+		case *syntax.WordIter:
+			m.names = append(m.names, n.Name.Value)
+		case *syntax.CallExpr:
+			if len(n.Args) == 0 {
+				return true
+			}
+			switch n.Args[0].Lit() {
+			case "cd", "pushd", "popd", "eval", "source", ".", "":
+				m.moves = true
+			case "read", "mapfile", "readarray", "printf", "getopts", "unset", "let", "wait":
+				for _, w := range n.Args[1:] {
+					target(w)
+				}
+			default:
+				// A function may do either; those of this text are rare enough.
+			}
+		case *syntax.BinaryArithm:
+			target(n.X)
+		case *syntax.UnaryArithm:
+			target(n.X)
+		}
+		return true
+	})
+	a.spend((count + len(m.names)) / entriesMoved)
+	slices.Sort(m.names)
+	m.names = slices.Compact(m.names)
+	if a.mutated == nil {
+		a.mutated = map[syntax.Node]mutation{}
+	}
+	a.mutated[loop] = m
+	return m
 }

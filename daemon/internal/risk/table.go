@@ -156,14 +156,15 @@ func readTable(t map[string]*spec, text string) error {
 	return nil
 }
 
-// tableLines goes over the lines of a text. One that begins with a tab goes on with the line before it, at once after a
-// comma, else after a blank.
+// tableLines goes over the lines of a text. One that begins with a tab continues the line before it, after a blank, or at
+// once where that line ends within a list of names: in a comma that is not part of a sentence for the user.
 func tableLines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		line := ""
 		for next := range strings.SplitSeq(text+"\n.", "\n") {
 			if strings.HasPrefix(next, "\t") {
-				if !strings.HasSuffix(line, ",") {
+				prose := strings.Contains(line, " ; ") || strings.Count(line, `"`)%2 == 1
+				if prose || !strings.HasSuffix(line, ",") {
 					line += " "
 				}
 				line += strings.TrimSpace(next)
@@ -291,7 +292,7 @@ func (s *spec) word(i int, w string) error {
 		s.skip = n
 	case strings.HasPrefix(w, "do="):
 		s.handler = w[3:]
-		if handlers[s.handler] == nil {
+		if handlers()[s.handler] == nil {
 			return fmt.Errorf("no handler %q", s.handler)
 		}
 	case strings.HasPrefix(w, "undo="):

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -127,5 +128,25 @@ func TestTableReads(t *testing.T) {
 	}
 	if len(programs) < 300 {
 		t.Errorf("got %d programs, want at least 300", len(programs))
+	}
+	checkProse(t, programs)
+}
+
+var joinedWords = regexp.MustCompile(`[,;:][^\s\d]`)
+
+// checkProse looks at what users read of programs. A line of the table that went on with another after a comma lost the
+// blank between them: "publishes,or changes what was published".
+func checkProse(t *testing.T, programs map[string]*spec) {
+	for name, s := range programs {
+		texts := []string{s.says}
+		for _, o := range s.opts {
+			texts = append(texts, o.says)
+		}
+		for _, text := range texts {
+			if joinedWords.MatchString(text) || strings.Contains(text, "  ") {
+				t.Errorf("%s: %q lacks a blank, or has one too many", name, text)
+			}
+		}
+		checkProse(t, s.subs)
 	}
 }

@@ -14,18 +14,18 @@ func (a *analysis) doTmux(c *cmdCall) {
 		sub = c.operands[0].s
 	}
 	text := field{known: true, span: c.span}
+	var typed []string
 	for i := 1; i < len(c.operands); i++ {
-		o := c.operands[i]
+		o := &c.operands[i]
 		if o.s == "Enter" || o.s == "C-m" || o.s == "C-j" {
-			o.s = "\n"
+			typed = append(typed, "\n")
+		} else {
+			typed = append(typed, o.s)
 		}
-		if text.s != "" {
-			text.s += " "
-		}
-		text.s += o.s
 		text.known = text.known && o.known
 		text.flow |= o.flow
 	}
+	text.s = strings.Join(typed, " ")
 	switch sub {
 	case "ls", "list-sessions", "list-windows", "lsw", "list-panes", "lsp", "has-session", "has", "display-message", "display", "capture-pane", "capturep", "show-options", "show", "info", "list-clients", "lsc", "list-keys", "lsk", "show-environment":
 		a.note(Low, Read, c.span, "looks at tmux's sessions")

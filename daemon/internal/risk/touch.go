@@ -111,7 +111,7 @@ func (a *analysis) touch(e Effect, f *field, st *state, o touchOptions) {
 // settings, a shell's start-up files.
 func runsByName(p string) bool {
 	p = "/" + cleanPath(p)
-	return strings.Contains(p, "/.git/hooks") || strings.HasSuffix(p, "/.git/config") || strings.Contains(p, "/.ssh/") || startupNames[p[strings.LastIndexByte(p, '/')+1:]]
+	return strings.Contains(p, "/.git/hooks") || strings.HasSuffix(p, "/.git/config") || strings.Contains(p, "/.ssh/") || startupNames()[p[strings.LastIndexByte(p, '/')+1:]]
 }
 
 func (a *analysis) touchRemote(e Effect, f *field, o touchOptions) {
@@ -197,6 +197,7 @@ func (a *analysis) knownHead(e Effect, head string, f *field, st *state, o touch
 
 // touchPath judges an effect on one absolute path.
 func (a *analysis) touchPath(e Effect, p string, f *field, o touchOptions, where string) {
+	a.spend(2 + len(p)/bytesParsed)
 	p = a.followLinks(p)
 	z := a.zoneOf(p)
 	switch {

@@ -2,23 +2,9 @@ package risk
 
 import "mvdan.cc/sh/v3/syntax"
 
-// spent tells that the text has been walked as far as is allowed; what is left is High and asked.
-func (a *analysis) spent() bool {
-	if a.steps < maxSteps {
-		return false
-	}
-	if !a.unread {
-		a.unreadable(a.at(0, len(a.src.text)), "it holds too many commands to be examined")
-	}
-	return true
-}
-
 // stmts walks a list of statements. ends says that what follows the list does not run.
 func (a *analysis) stmts(list []*syntax.Stmt, st *state) (ends bool) {
 	for _, s := range list {
-		if a.spent() {
-			return false
-		}
 		if b, ok := s.Cmd.(*syntax.BinaryCmd); ok && !s.Background && !s.Negated && (b.Op == syntax.AndStmt || b.Op == syntax.OrStmt) {
 			r := a.cond(s, st)
 			switch {
@@ -111,6 +97,7 @@ func (a *analysis) condList(list []*syntax.Stmt, st *state) outcome {
 
 // stmt walks one statement. ends says that what follows it does not run.
 func (a *analysis) stmt(s *syntax.Stmt, st *state) (ends bool) {
+	a.spend(1)
 	if s.Background || s.Coprocess || s.Disown {
 		st = st.clone()
 	}
@@ -140,7 +127,7 @@ func (a *analysis) stmt(s *syntax.Stmt, st *state) (ends bool) {
 		if r.Op == syntax.RdrOut && (r.N == nil || r.N.Value == "1") {
 			w.text = a.literalOutput(s, from)
 		}
-		a.facts.wrote(a.knownPath(r.Word, from), w)
+		a.facts.wrote(a.knownPath(r, from), w)
 	}
 	a.seen |= seen
 	st.stdin = keep
@@ -247,6 +234,11 @@ func (a *analysis) binary(b *syntax.BinaryCmd, st *state) (ends bool) {
 		}
 		out = stdin{flow: in.flow | a.seen, text: text, any: true, list: list}
 	}
+	var printed []field
+	if out.text != nil {
+		printed = []field{{s: *out.text, known: true}}
+	}
+	a.keep(b, printed)
 	a.seen |= seen
 	return false
 }
@@ -280,16 +272,16 @@ func (a *analysis) ifClause(c *syntax.IfClause, st *state) (ends bool) {
 }
 
 // loop walks something that may run any number of times: what it changes is not known in it nor after it.
-func (a *analysis) loop(st *state, body func(*state), nodes ...syntax.Node) {
-	names, moves := mutations(nodes...)
-	st.unknown(names)
-	if moves {
+func (a *analysis) loop(st *state, body func(*state), loop syntax.Node) {
+	m := a.mutations(loop)
+	st.unknown(m.names)
+	if m.moves {
 		st.mayBe("")
 	}
 	before := st.clone()
 	body(st)
 	st.join(before)
-	st.unknown(names)
+	st.unknown(m.names)
 }
 
 // maxUnroll bounds the literal items for which a loop's body is judged one by one.
@@ -326,20 +318,20 @@ func (a *analysis) forClause(c *syntax.ForClause, st *state) {
 			}, c)
 			return
 		}
-		names, moves := mutations(c)
-		if moves && len(items) > 1 {
+		m := a.mutations(c)
+		if m.moves && len(items) > 1 {
 			st.mayBe("")
 		}
 		before := st.clone()
 		for i := range items {
 			a.poison(l.Name.Value, &items[i], st, assignPlain, a.span(l))
 			st.set(l.Name.Value, value{words: []string{items[i].s}, flow: items[i].flow, glob: items[i].glob})
-			if a.stmts(c.Do, st) || a.spent() {
+			if a.stmts(c.Do, st) {
 				break
 			}
 		}
 		st.join(before)
-		st.unknown(names)
+		st.unknown(m.names)
 	default:
 		a.unreadable(a.span(c), "a loop that is not known here")
 	}
@@ -400,7 +392,7 @@ func (a *analysis) funcDecl(c *syntax.FuncDecl, st *state) {
 			// T3h: later commands of that name would run this instead.
 			a.note(High, ShellState, a.span(c), "a function takes the place of the command "+show(n))
 		}
-		if selfCalling(c.Body, n) {
+		if a.selfCalling(c.Body, n) {
 			a.note(Critical, RunCode, a.span(c), "the function "+show(n)+" starts itself again and again (fork bomb)").cannotUndo()
 		}
 		st.funcs[n] = fn
@@ -412,14 +404,15 @@ func (a *analysis) funcDecl(c *syntax.FuncDecl, st *state) {
 	a.active = a.active[:len(a.active)-len(names)]
 }
 
-// selfCalling tells whether a function pipes into itself or starts itself in the background.
-func selfCalling(body *syntax.Stmt, name string) bool {
-	bomb := false
+// selfCalling reports whether a function pipes into itself or starts itself in the background.
+func (a *analysis) selfCalling(body *syntax.Stmt, name string) bool {
+	bomb, nodes := false, 0
 	calls := func(s *syntax.Stmt) bool {
 		c, ok := s.Cmd.(*syntax.CallExpr)
 		return ok && len(c.Args) > 0 && c.Args[0].Lit() == name
 	}
 	syntax.Walk(body, func(n syntax.Node) bool {
+		nodes++
 		switch n := n.(type) {
 		case *syntax.BinaryCmd:
 			if (n.Op == syntax.Pipe || n.Op == syntax.PipeAll) && calls(n.X) && calls(n.Y) {
@@ -432,5 +425,6 @@ func selfCalling(body *syntax.Stmt, name string) bool {
 		}
 		return !bomb
 	})
+	a.spend(nodes / entriesMoved)
 	return bomb
 }

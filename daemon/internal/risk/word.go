@@ -30,6 +30,7 @@ func (f *field) opaque() bool { return strings.IndexByte(f.s, unknownPart) >= 0 
 
 // words expands words to fields, as bash would: braces, tilde, parameters, substitutions, splitting; patterns stay.
 func (a *analysis) words(ws []*syntax.Word, st *state) []field {
+	a.spend(len(ws))
 	out := make([]field, 0, len(ws)+2)
 	for _, w := range ws {
 		if l, ok := oneLit(w); ok && tameLiteral(l) {
@@ -74,16 +75,18 @@ func (a *analysis) quotedWord(w *syntax.Word, st *state) field {
 
 func (a *analysis) expand(w *syntax.Word, st *state, out []field) []field {
 	sp := a.span(w)
-	braced := false
+	braces, braced := 0, false
 	for _, p := range w.Parts {
 		if p, ok := p.(*syntax.Lit); ok {
-			if !braced && strings.IndexByte(p.Value, '{') >= 0 {
-				// On a copy: the tree may be walked again, and the parser's own Walk panics at what SplitBraces makes.
-				split := &syntax.Word{Parts: slices.Clone(w.Parts)}
-				if braced = syntax.SplitBraces(split); braced {
-					w = split
-				}
-			}
+			braces += strings.Count(p.Value, "{")
+		}
+	}
+	if braces > 0 {
+		a.spend(braces * braces / bytesCopied) // SplitBraces copies what follows each that is not closed
+		// On a copy: the tree may be walked again, and the parser's own Walk panics at what SplitBraces makes.
+		split := &syntax.Word{Parts: slices.Clone(w.Parts)}
+		if braced = syntax.SplitBraces(split); braced {
+			w = split
 		}
 	}
 	if !braced {
@@ -97,9 +100,13 @@ func (a *analysis) expand(w *syntax.Word, st *state, out []field) []field {
 		}
 		return append(out, field{s: string(unknownPart), many: true, span: sp})
 	}
+	// The words share their parts: what stands in them is walked once.
+	outer := a.printed
+	a.printed = map[syntax.Node]printed{}
 	for _, x := range list {
 		out = a.expandPlain(x, st, sp, out)
 	}
+	a.printed = outer
 	return out
 }
 
@@ -133,9 +140,13 @@ func (b *wordBuilder) take() field {
 	return f
 }
 
-func (b *wordBuilder) flush() { b.out = append(b.out, b.take()) }
+func (b *wordBuilder) flush() {
+	b.a.spend(1)
+	b.out = append(b.out, b.take())
+}
 
 func (b *wordBuilder) add(s string) {
+	b.a.spend(len(s) / bytesCopied)
 	b.buf = append(b.buf, s...)
 	b.has = true
 }
@@ -187,6 +198,7 @@ func (b *wordBuilder) parts(parts []syntax.WordPart, quoted, first bool) {
 }
 
 func (b *wordBuilder) part(p syntax.WordPart, quoted, first bool) {
+	b.a.spend(1)
 	switch p := p.(type) {
 	case *syntax.Lit:
 		if quoted {
@@ -210,16 +222,12 @@ func (b *wordBuilder) part(p syntax.WordPart, quoted, first bool) {
 	case *syntax.CmdSubst:
 		b.subst(p, quoted)
 	case *syntax.ProcSubst:
-		before := b.a.seen
-		b.a.seen = 0
-		b.a.stmts(p.Stmts, b.st.clone())
-		fl := b.a.seen | flowOutput
-		b.a.seen |= before
+		out := b.a.once(p, func() printed { return printed{flow: b.a.walkApart(p.Stmts, b.st.clone()) | flowOutput} })
 		if p.Op == syntax.CmdOut {
-			fl = 0
+			out.flow = 0
 		}
 		b.add("/dev/fd/")
-		b.addUnknown(tamePart, fl, true)
+		b.addUnknown(tamePart, out.flow, true)
 	case *syntax.ArithmExp:
 		b.a.arithm(p.X, b.st)
 		b.addUnknown(tamePart, 0, quoted)

@@ -1,16 +1,21 @@
 package risk
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // handlers are the functions that look closer at what a line of the table cannot say. A handler has judged the whole
 // command when it returns; ends says that what follows the command does not run.
-var handlers map[string]func(a *analysis, c *cmdCall) (ends bool)
+var handlers func() map[string]func(a *analysis, c *cmdCall) (ends bool)
 
-func init() {
+func init() { handlers = sync.OnceValue(allHandlers) } // not in the declaration: they call each other through it
+
+func allHandlers() map[string]func(a *analysis, c *cmdCall) bool {
 	usual := func(f func(a *analysis, c *cmdCall)) func(a *analysis, c *cmdCall) bool {
 		return func(a *analysis, c *cmdCall) bool { f(a, c); return false }
 	}
-	handlers = map[string]func(a *analysis, c *cmdCall) bool{
+	return map[string]func(a *analysis, c *cmdCall) bool{
 		// wrappers
 		"env": usual((*analysis).doEnv), "xargs": usual((*analysis).doXargs), "parallel": usual((*analysis).doXargs), "find": usual((*analysis).doFind),
 		"ssh": usual((*analysis).doSSH), "su": usual((*analysis).doSu), "join": usual((*analysis).doJoin), "flock": usual((*analysis).doFlock),
@@ -97,13 +102,8 @@ func (a *analysis) otherTails(c *cmdCall, st *state) {
 		if o.spec == nil && len(c.fields) > c.tail+1 && c.fields[c.tail-1].span == o.span {
 			a.raiseCritical(c.fields[c.tail+1:], c, st)
 		}
-		if o.val == nil || lookup(o.val.s) == nil || o.val.span == o.span {
-			continue
-		}
-		for k := 1; k < c.tail; k++ {
-			if c.fields[k].span == o.val.span {
-				a.raiseCritical(c.fields[k:], c, st)
-			}
+		if o.word > 0 && lookup(o.val.s) != nil {
+			a.raiseCritical(c.fields[o.word:], c, st)
 		}
 	}
 }
@@ -113,14 +113,15 @@ func (a *analysis) raiseCritical(fs []field, c *cmdCall, st *state) {
 	if a.depth >= maxDepth {
 		return
 	}
-	sub := &analysis{c: a.c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, depth: a.depth + 1, steps: a.steps, facts: a.facts, src: a.src}
-	sub.exec(fs, st.clone(), c.span, nil)
-	a.steps = sub.steps
-	for i := range sub.findings {
-		if f := &sub.findings[i]; f.Level >= Critical {
-			a.note(f.Level, f.Effect, *f.Span, f.Text).cannotUndo()
+	sub := a.part(a.src, false)
+	defer func() { // also when the budget is spent in there
+		for i := range sub.findings {
+			if f := &sub.findings[i]; f.Level >= Critical {
+				a.note(f.Level, f.Effect, *f.Span, f.Text).cannotUndo()
+			}
 		}
-	}
+	}()
+	sub.exec(fs, st.clone(), c.span, nil)
 }
 
 // shellText judges a word that a command gives to a shell.

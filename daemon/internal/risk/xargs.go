@@ -64,6 +64,7 @@ func (a *analysis) doXargs(c *cmdCall) {
 			if m.known && i < maxUnroll {
 				arg = m.s
 			}
+			a.spend((len(text) + strings.Count(text, "{")*len(arg)) / bytesCopied)
 			f.s = strings.NewReplacer("{}", arg, "{.}", arg, "{/}", arg, "{//}", arg, "{/.}", arg).Replace(text)
 			if strings.Contains(f.s, "\x00") {
 				a.opaque()
@@ -94,7 +95,7 @@ func (a *analysis) doXargs(c *cmdCall) {
 		}
 		for i := range cmd {
 			if strings.Contains(cmd[i].s, repl) {
-				cmd[i].s = strings.ReplaceAll(cmd[i].s, repl, word)
+				cmd[i].s = a.replace(cmd[i].s, repl, word, -1)
 				cmd[i].known = cmd[i].known && !strings.Contains(word, "\x00")
 				cmd[i].flow |= in.flow
 			}

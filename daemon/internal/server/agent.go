@@ -18,7 +18,7 @@ func (c *conn) agent(ctx context.Context, m wire.Message) {
 		c.done(m.RequestID, c.client.Undo(ctx, m))
 	case *wire.CancelRequest:
 		id := wire.RequestID("")
-		if m.RequestID != nil {
+		if m.RequestID != nil && m.TurnID == nil { // with both, the request may run: no Error is its end
 			id = *m.RequestID
 		}
 		c.done(id, c.client.Cancel(m))

@@ -37,6 +37,37 @@ func (p *peer) resolved(q *wire.ConfirmationRequest) *wire.ConfirmationResolved 
 	return await(p, func(m *wire.ConfirmationResolved) bool { return m.ConfirmationID == q.ConfirmationID })
 }
 
+// A client that attaches while a question waits is asked, too, and may answer: one that wants nothing old, and one that comes
+// back and has seen the question before.
+func TestQuestionThatWasOpen(t *testing.T) {
+	r := newRig(t, bash("clean", "rm -rf build"))
+	asking(r)
+	p := r.dial()
+	id := p.ask("clean")
+	q := question(p, anyQuestion)
+	late := r.dial(withoutShell, inSession(p.session, -1))
+	again := question(late, anyQuestion)
+	if again.ConfirmationID != q.ConfirmationID || again.Command != q.Command || again.Seq != q.Seq || count[*wire.TurnStarted](late) > 0 {
+		t.Errorf("got %+v, want %+v and no event before it", again, q)
+	}
+	back := r.dial(withoutShell, inSession(p.session, q.Seq))
+	question(back, anyQuestion)
+	late.sessions(&wire.SessionRequest{Op: "new"})
+	late.sessions(&wire.SessionRequest{Op: "resume", SessionID: &p.session, AfterSeq: -1})
+	late.reached() // what follows the reply, too
+	back.answer(again, wire.DecisionAllow)
+	p.resolved(q)
+	late.ended(id)
+	if n := count[*wire.ConfirmationRequest](late); n != 2 {
+		t.Errorf("asked %d times, want once for each time it attached", n)
+	}
+	third := r.dial(withoutShell, inSession(p.session, -1))
+	third.ended(third.ask("clean", func(r *wire.AgentRequest) { r.Options.Mode = "full" }))
+	if has(third, anyQuestion) {
+		t.Error("a question that was answered is asked again")
+	}
+}
+
 // Allowed runs, byte for byte; denied does not, the model is told, and the turn goes on (H1, H2, H11).
 func TestConfirm(t *testing.T) {
 	for _, c := range []struct {
@@ -87,6 +118,40 @@ func TestConfirm(t *testing.T) {
 			}
 			nothingLent(t, p)
 		})
+	}
+}
+
+// A command that the user edited into a riskier one is asked about again. What is stored of it is the edited text, also where it
+// then did not run; it was the model's own.
+func TestEditedAndNotRun(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		end    func(p *peer, id wire.RequestID, again *wire.ConfirmationRequest)
+		status string
+	}{
+		{"denied", func(p *peer, _ wire.RequestID, again *wire.ConfirmationRequest) { p.answer(again, wire.DecisionDeny) }, wire.StatusDenied},
+		{"cancelled", func(p *peer, id wire.RequestID, _ *wire.ConfirmationRequest) {
+			p.send(&wire.CancelRequest{RequestID: &id})
+		}, wire.StatusCancelled},
+	} {
+		r := newRig(t, bash("clean", "rm -rf build"))
+		asking(r)
+		p := r.dial()
+		id := p.ask("clean")
+		edited := wire.OSString("rm -rf /")
+		p.answer(question(p, anyQuestion), wire.DecisionAllow, func(r *wire.ConfirmationResponse) { r.EditedCommand = &edited })
+		c.end(p, id, question(p, func(m *wire.ConfirmationRequest) bool { return m.Command == edited }))
+		p.ended(id)
+		res := await(p, func(*wire.CommandResult) bool { return true })
+		if res.Status != c.status || res.Command != edited {
+			t.Errorf("%s: the result is %s of %q, want %s of %q", c.name, res.Status, res.Command, c.status, edited)
+		}
+		if c.status == wire.StatusDenied && !strings.Contains(string(res.Output), "changed the command to: "+string(edited)) {
+			t.Errorf("%s: the model is given %q", c.name, res.Output)
+		}
+		if ran := p.shell.ran(); len(ran) > 0 {
+			t.Errorf("%s: ran %q", c.name, ran)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,9 +30,9 @@ func TestHandshake(t *testing.T) {
 	nowhere := wire.SessionID("no-such-session")
 	p.send(hello(func(e *wire.EnvSnapshot) { e.SessionID = &nowhere }))
 	await(p, func(m *wire.Error) bool { return m.Code == wire.CodeNotFoundSession })
-	p.send(hello()) // may be tried again
+	p.send(hello(func(e *wire.EnvSnapshot) { e.ProtocolMax = wire.Version + 5 })) // may be tried again
 	ready := await(p, func(*wire.Ready) bool { return true })
-	if ready.Protocol != 1 || ready.Daemon.PID == 0 || ready.Session.ID == "" || ready.Session.Stored || ready.Limits[wire.LimitFrame] != wire.MaxFrame {
+	if ready.Protocol != wire.Version || ready.Daemon.PID == 0 || ready.Session.ID == "" || ready.Session.Stored || ready.Limits[wire.LimitFrame] != wire.MaxFrame {
 		t.Errorf("ready: %+v", ready)
 	}
 	for _, c := range []struct {
@@ -139,6 +140,56 @@ func TestHeartbeats(t *testing.T) {
 		r.close()
 		p.close()
 		q.close()
+	})
+}
+
+// heldReads is a daemon's end of a connection that reads nothing while it is held, as that of a process that was stopped.
+type heldReads struct {
+	io.ReadWriteCloser
+	held atomic.Pointer[chan struct{}] // closed to go on; nil: it is not held
+}
+
+func (h *heldReads) Read(p []byte) (int, error) {
+	n, err := h.ReadWriteCloser.Read(p)
+	if held := h.held.Load(); held != nil {
+		<-*held
+	}
+	return n, err
+}
+
+// A daemon that was stopped for longer than a client may be silent reads what the client sent meanwhile before it judges:
+// the result of a command that ended then was lost.
+func TestStoppedDaemonReadsBeforeItJudges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, bash("hang", "block"))
+		held := &heldReads{}
+		p := r.connectOver(func(daemon io.ReadWriteCloser) io.ReadWriteCloser {
+			held.ReadWriteCloser = daemon
+			return held
+		})
+		p.shell = newFakeShell(p)
+		p.send(hello())
+		p.session = await(p, func(*wire.Ready) bool { return true }).Session.ID
+		p.shell.announce()
+		other := r.dial(withoutShell, inSession(p.session, 0))
+		id := p.ask("hang")
+		executing(p, "block")
+		synctest.Wait()
+		goOn := make(chan struct{})
+		held.held.Store(&goOn)
+		time.Sleep(30 * time.Second)
+		p.shell.finish()
+		time.Sleep(wire.DeadAfter - 30*time.Second + time.Second) // its clock has run out before its reader runs
+		p.close()                                                 // the client has given it up as well
+		close(goOn)
+		if end := other.ended(id); end.Status != wire.StatusSuccess {
+			t.Errorf("end: %s", end.Status)
+		}
+		if res := await(other, func(*wire.CommandResult) bool { return true }); res.Status != wire.StatusSuccess {
+			t.Errorf("result: %s %q", res.Status, res.Output)
+		}
+		r.close()
+		other.close()
 	})
 }
 
@@ -297,6 +348,7 @@ func TestStopDoesNotWaitForAnAnswer(t *testing.T) {
 		behind := p.ask("clean")
 		runs := other.ask("hang", func(a *wire.AgentRequest) { a.Options.Mode = "full" })
 		executing(other, "block")
+		synctest.Wait() // the one behind has arrived
 
 		begun := time.Now()
 		drained := make(chan time.Duration, 1)
@@ -457,10 +509,14 @@ func TestUserCommand(t *testing.T) {
 	r := newRig(t, say("why", "because"))
 	p := r.dial()
 	code := 2
-	p.send(&wire.CommandResult{Command: "make", OutputTail: []byte("token=ghp_0123456789abcdefghijklmnopqrstuvwxyz\nfailed\n"), ExitCode: &code, Cwd: "/w"})
+	p.send(&wire.CommandResult{Command: "make", ExecutionID: "mine", OutputTail: []byte("token=ghp_0123456789abcdefghijklmnopqrstuvwxyz\nfailed\n"), ExitCode: &code, Cwd: "/w"})
 	m := await(p, func(*wire.CommandResult) bool { return true })
-	if m.Seq != 1 || m.TurnID != "" || m.Command != "make" || strings.Contains(string(m.OutputTail), "ghp_0") {
+	if m.Seq != 1 || m.TurnID != "" || m.ExecutionID != "mine" || m.Command != "make" || strings.Contains(string(m.OutputTail), "ghp_0") {
 		t.Errorf("event: %+v", m)
+	}
+	p.send(&wire.CommandResult{Command: "make", ExecutionID: wire.ExecutionID(strings.Repeat("x", 129))})
+	if e := await(p, func(*wire.Error) bool { return true }); e.Code != wire.CodeInvalidMessage || !strings.Contains(e.Message, "execution_id") {
+		t.Errorf("an id of 129 bytes: got %s %q", e.Code, e.Message)
 	}
 	p.ended(p.ask("why"))
 	checkNumbers(t, p, 0)
@@ -468,7 +524,7 @@ func TestUserCommand(t *testing.T) {
 
 // Compaction is asked for, shown, and taken back (J1 to J3).
 func TestCompact(t *testing.T) {
-	r := newRig(t, say("fold|summar", "what was done: many things"), say("hello", strings.Repeat("a long answer ", 2000)))
+	r := newRig(t, say("^hello$", strings.Repeat("a long answer ", 2000)), scripted.Script{Steps: []scripted.Step{{Waits: "waiting 2s", Text: "what was done: many things"}}})
 	p := r.dial(withoutShell)
 	for range 6 {
 		p.ended(p.ask("hello"))
@@ -484,6 +540,9 @@ func TestCompact(t *testing.T) {
 	run := compact("run")
 	if run.Status != "success" || run.TokensAfter >= run.TokensBefore || run.Summary == "" {
 		t.Errorf("run: %s, %d to %d tokens", run.Status, run.TokensBefore, run.TokensAfter)
+	}
+	if !has(p, func(m *wire.Notice) bool { return m.Level == "info" && m.Text == "waiting 2s" }) || count[*wire.Notice](p) != 2 {
+		t.Errorf("%d notices, want one for the provider's wait in each summary", count[*wire.Notice](p))
 	}
 	if !has(p, func(m *wire.CompactionStarted) bool { return m.RequestID == run.RequestID && m.Events > 0 }) {
 		t.Error("no CompactionStarted")

@@ -8,9 +8,13 @@ import (
 	"sublet/wire"
 )
 
+// lastBound is how long a client that was silent for DeadAfter has left. The silence may be this process's own, if it was
+// stopped: then what the client sent lies in the socket and is read within that time, and a heartbeat is answered.
+const lastBound = 5 * time.Second
+
 // heart sends heartbeats while something runs that the client takes part in, and ends the connection when nothing came
-// back for DeadAfter. An idle connection is left asleep: traffic wakes the heart, and a round with nothing to wait for
-// puts it to sleep again.
+// back for DeadAfter and lastBound. An idle connection is left asleep: traffic wakes the heart, and a round with nothing
+// to wait for puts it to sleep again.
 type heart struct {
 	conn *conn
 
@@ -21,6 +25,7 @@ type heart struct {
 	beating bool
 	ended   bool
 	since   time.Time // of the silence: the last message, or the first beat
+	last    bool      // lastBound runs
 	nonce   uint64
 }
 
@@ -35,7 +40,7 @@ func (h *heart) attached(c *hub.Client) {
 func (h *heart) heard(m wire.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.since = time.Now()
+	h.since, h.last = time.Now(), false
 	if _, beat := m.(*wire.Heartbeat); !beat {
 		h.wake()
 	}
@@ -74,20 +79,26 @@ func (h *heart) beat() {
 	busy := client != nil && client.Busy()
 	h.mu.Lock()
 	silence := time.Since(h.since)
+	dead := false
 	switch {
 	case h.ended:
 		busy = false
 	case !busy:
-		h.beating = false
+		h.beating, h.last = false, false
 	case silence < wire.DeadAfter:
-		h.nonce++
 		h.timer.Reset(wire.HeartbeatEvery)
+	case !h.last:
+		h.last = true
+		h.timer.Reset(lastBound)
+	default:
+		dead = true
 	}
+	h.nonce++
 	nonce := h.nonce
 	h.mu.Unlock()
 	switch {
 	case !busy:
-	case silence >= wire.DeadAfter:
+	case dead:
 		c.log.Info("client is dead", "silence", silence)
 		c.Close()
 	default:

@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,6 +46,81 @@ func TestCancelReachesTheCommand(t *testing.T) {
 	}
 	if got := p.shell.ran(); !slices.Equal(got, []string{"block", "ls"}) {
 		t.Errorf("ran %q", got)
+	}
+}
+
+// A lender that does not report a command's end costs its bound and no more: 5 s after a cancel, the lease's term for a command
+// that never started. What is stored says what happened: it was `timeout` ("ran longer than 2m0s") for each of these, 8 s after
+// the cancel.
+func TestLenderDoesNotAnswer(t *testing.T) {
+	term := config.Default().Lease.Term
+	limit := config.Default().Shell.CommandTimeout
+	for _, c := range []struct {
+		name        string
+		mute, stuck bool
+		cancel      bool
+		after       time.Duration
+		status      string
+		says        string
+	}{
+		{"cancelled before it started", true, false, true, 5 * time.Second, wire.StatusCancelled, "had not started it"},
+		{"cancelled while it ran", false, true, true, 5 * time.Second, wire.StatusCancelled, "did not report its end in time"},
+		{"never started", true, false, false, term, wire.StatusError, "did not start it within 30s"},
+		{"too long", false, true, false, limit + 7*time.Second, wire.StatusTimeout, "ran longer than 2m0s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, bash("hang", "make"), say("after", "well"))
+			p := r.dial()
+			p.shell.mute, p.shell.stuck = c.mute, c.stuck
+			id := p.ask("hang")
+			executing(p, "make")
+			begun := time.Now()
+			if c.cancel {
+				p.send(&wire.CancelRequest{RequestID: &id})
+			}
+			time.Sleep(c.after - 1)
+			synctest.Wait()
+			if has(p, func(*wire.CommandResult) bool { return true }) {
+				t.Errorf("%s: it ended before %v", c.name, c.after)
+			}
+			end := p.ended(id)
+			if took := time.Since(begun); took != c.after {
+				t.Errorf("%s: the turn ended after %v, want %v", c.name, took, c.after)
+			}
+			res := await(p, func(*wire.CommandResult) bool { return true })
+			if res.Status != c.status || !strings.Contains(string(res.Output), c.says) ||
+				c.status != wire.StatusTimeout && strings.Contains(string(res.Output), "ran longer") {
+				t.Errorf("%s: got %s %q, want %s and %q", c.name, res.Status, res.Output, c.status, c.says)
+			}
+			if cancelled := end.Status == wire.StatusCancelled; cancelled != c.cancel {
+				t.Errorf("%s: the turn ended %s", c.name, end.Status)
+			}
+			nothingLent(t, p)
+			r.close()
+			p.close()
+		})
+	}
+}
+
+// The session's other clients see what a borrowed command prints while it runs; the one that lends the shell has it already.
+func TestOthersSeeABorrowedCommandLive(t *testing.T) {
+	r := newRig(t, bash("hang", "block"))
+	p := r.dial()
+	other := r.dial(withoutShell, inSession(p.session, 0))
+	second := r.dial(inSession(p.session, 0)) // another window
+	id := p.ask("hang")
+	exec := executing(p, "block")
+	p.send(&wire.CommandOutput{LeaseRef: exec.LeaseRef, ExecutionID: exec.ExecutionID, Data: []byte("half")})
+	isLive := func(m *wire.AgentStreamChunk) bool { return m.Chunk.Type == wire.ChunkToolOutput }
+	for _, c := range []*peer{other, second} {
+		if got := await(c, isLive); got.Chunk.ExecutionID != exec.ExecutionID || string(got.Chunk.Data) != "half" || got.RequestID != id {
+			t.Errorf("got %+v", got)
+		}
+	}
+	p.shell.finish()
+	p.ended(id)
+	if has(p, isLive) {
+		t.Error("the window was sent its own output")
 	}
 }
 
@@ -142,14 +219,51 @@ func TestStaleMessages(t *testing.T) {
 	nothingLent(t, p)
 }
 
-// Nobody who waits is told anything by a message of another lease, or by one from a connection that the client has replaced or
-// that lends nothing.
+// A client that lends its shell on a second connection is the same client come back: the first one ends, with the reason, and
+// gets none of the second one's messages. Both stayed, and each client got the lease messages of the other.
+func TestOneConnectionLendsAShell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, bash("list", "ls"), bash("hang", "block"))
+		old := r.dial()
+		hung := old.ask("hang")
+		exec := executing(old, "block")
+		synctest.Wait()
+		p := r.dial(asPID(old.pid), inSession(old.session, 0), func(env *wire.EnvSnapshot) {
+			env.Leases = []wire.HeldLease{{LeaseID: exec.LeaseID, Fence: exec.Fence, ExecutionID: exec.ExecutionID}}
+		})
+		p.shell.held, p.shell.running = &exec.LeaseRef, exec // the same shell
+		e := await(old, func(*wire.Error) bool { return true })
+		if e.Code != wire.CodeDuplicateID || e.Recoverable || e.RequestID != "" || e.Details["client_pid"] != fmt.Sprint(old.pid) || !strings.Contains(e.Hint, "client.pid") {
+			t.Errorf("the first connection is told %+v", e)
+		}
+		if err := old.over(); !errors.Is(err, io.EOF) {
+			t.Errorf("the first connection ended with %v", err)
+		}
+		before := count[*wire.AcquireShellLease](old)
+		if len(p.ready.Leases) != 1 {
+			t.Errorf("the lease was not handed over: %+v", p.ready.Leases)
+		}
+		p.shell.finish()
+		p.ended(hung)
+		p.ended(p.ask("list"))
+		other := r.dial() // another client
+		other.ended(other.ask("list"))
+		if n := count[*wire.AcquireShellLease](old); n != before || count[*wire.AcquireShellLease](p) != 1 || count[*wire.AcquireShellLease](other) != 1 {
+			t.Errorf("the first connection was asked %d times more, the second %d times", n-before, count[*wire.AcquireShellLease](p))
+		}
+		nothingLent(t, p)
+		r.close()
+		for _, c := range []*peer{old, p, other} {
+			c.close()
+		}
+	})
+}
+
+// Nobody who waits is told anything by a message of another lease, or by one from a connection that lends nothing.
 func TestMessagesOfOthers(t *testing.T) { // T2e
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		old := r.dial()
-		synctest.Wait() // its state is told
-		p := r.dial(asPID(old.pid))
+		p := r.dial()
 		p.shell.userRuns()
 		s := borrow(r, &wire.LeaseRunRequest{Command: "ls", ClientPID: p.pid})
 		await(s, func(*wire.ShellLeaseQueued) bool { return true })
@@ -157,18 +271,16 @@ func TestMessagesOfOthers(t *testing.T) { // T2e
 		another := wire.LeaseRef{LeaseID: ref.LeaseID, Fence: ref.Fence - 1}
 		p.send(&wire.ShellLeaseAcquired{LeaseRef: another, Cwd: "/w", State: "#"})
 		p.send(&wire.ShellLeaseQueued{LeaseRef: another, Holder: "nobody"})
-		for _, from := range []*peer{old, s} {
-			for n, m := range []wire.Message{
-				&wire.ShellLeaseQueued{LeaseRef: ref, Holder: "nobody"},
-				&wire.ShellLeaseAcquired{LeaseRef: ref, Cwd: "/w", State: "#"},
-				&wire.ShellState{Digest: "another", Cwd: "/another"},
-			} {
-				before := count[*wire.Error](from)
-				from.send(m)
-				synctest.Wait()
-				if count[*wire.Error](from) != before+1 {
-					t.Errorf("message %d of a connection whose shell it is not is taken", n+1)
-				}
+		for n, m := range []wire.Message{
+			&wire.ShellLeaseQueued{LeaseRef: ref, Holder: "nobody"},
+			&wire.ShellLeaseAcquired{LeaseRef: ref, Cwd: "/w", State: "#"},
+			&wire.ShellState{Digest: "another", Cwd: "/another"},
+		} {
+			before := count[*wire.Error](s)
+			s.send(m)
+			synctest.Wait()
+			if count[*wire.Error](s) != before+1 {
+				t.Errorf("message %d of a connection whose shell it is not is taken", n+1)
 			}
 		}
 		if count[*wire.ShellLeaseQueued](s) != 1 || count[*wire.ShellLeaseAcquired](s) != 0 {
@@ -177,7 +289,7 @@ func TestMessagesOfOthers(t *testing.T) { // T2e
 		p.shell.userDone()
 		await(s, func(m *wire.CommandCompleted) bool { return m.Status == wire.StatusOK })
 		r.close()
-		for _, c := range []*peer{old, p, s} {
+		for _, c := range []*peer{p, s} {
 			c.close()
 		}
 	})

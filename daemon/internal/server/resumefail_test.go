@@ -14,13 +14,6 @@ func TestResumeThatCannotRead(t *testing.T) {
 	held.ended(held.ask("first"))
 	p := r.dial(withoutShell)
 	own := p.session
-	reached := func() { // whatever was sent before is served by now, the handshake too
-		t.Helper()
-		status := &wire.StatusRequest{RequestID: requestID()}
-		p.send(status)
-		await(p, func(m *wire.StatusReply) bool { return m.RequestID == status.RequestID })
-	}
-	reached()
 	if err := r.store.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +23,7 @@ func TestResumeThatCannotRead(t *testing.T) {
 	req := resume(held.session)
 	p.send(req)
 	p.refused(req.RequestID)
-	reached()
+	p.reached()
 	if has(p, func(m *wire.SessionReply) bool { return m.RequestID == req.RequestID }) || count[*wire.Error](p) != 1 {
 		t.Errorf("answered twice:\n%s", p.story())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -173,7 +174,13 @@ func (r *rig) close() {
 
 // connect opens a connection without a handshake.
 func (r *rig) connect() *peer {
+	return r.connectOver(func(daemon io.ReadWriteCloser) io.ReadWriteCloser { return daemon })
+}
+
+// connectOver is connect with the daemon's end as wrap returns it.
+func (r *rig) connectOver(wrap func(io.ReadWriteCloser) io.ReadWriteCloser) *peer {
 	client, daemon := wiretest.Pipe()
+	daemon = wrap(daemon)
 	r.conns.Go(func() { r.server.ServeConn(r.ctx, daemon, 0) })
 	p := &peer{t: r.t, rig: r, conn: wire.NewConn(client, wire.Options{}), changed: make(chan struct{})}
 	p.done.Go(p.read)
@@ -198,7 +205,17 @@ func (r *rig) dial(options ...func(*wire.EnvSnapshot)) *peer {
 	if p.shell != nil {
 		p.shell.announce()
 	}
+	p.reached()
 	return p
+}
+
+// reached waits until the daemon has served all that was sent before. Ready alone does not mean that a client is attached:
+// what it missed follows, and only what is sent to everybody after that reaches it.
+func (p *peer) reached() {
+	p.t.Helper()
+	status := &wire.StatusRequest{RequestID: requestID()}
+	p.send(status)
+	await(p, func(m *wire.StatusReply) bool { return m.RequestID == status.RequestID })
 }
 
 func hello(options ...func(*wire.EnvSnapshot)) *wire.EnvSnapshot {

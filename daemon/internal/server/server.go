@@ -78,6 +78,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 type conn struct {
 	*wire.Conn
 	server *Server
+	cancel context.CancelFunc // ends the connection, after what is queued was sent
 	pid    int
 	log    *slog.Logger
 	client *hub.Client // set by the handshake; the reader's
@@ -93,7 +94,7 @@ func (s *Server) ServeConn(ctx context.Context, rw io.ReadWriteCloser, pid int) 
 	defer cancel()
 	c := &conn{
 		Conn:   wire.NewConn(rw, wire.Options{MaxFrame: wire.MaxHandshakeFrame}),
-		server: s, pid: pid, log: s.log.With("conn", ids.Add(1), "pid", pid),
+		server: s, cancel: cancel, pid: pid, log: s.log.With("conn", ids.Add(1), "pid", pid),
 	}
 	c.beat.conn = c
 	stop := context.AfterFunc(ctx, func() { c.Close() }) // unblocks Receive, after what is queued was sent
@@ -150,7 +151,7 @@ func (c *conn) handshake(ctx context.Context) bool {
 			})
 			continue
 		}
-		if env.ProtocolMin > wire.Version || env.ProtocolMax < wire.MinVersion || env.ProtocolMin > env.ProtocolMax {
+		if _, ok := wire.Negotiate(env.ProtocolMin, env.ProtocolMax); !ok {
 			c.answer(versionError(env))
 			return false
 		}
@@ -187,6 +188,12 @@ func (c *conn) Send(m wire.Message) error {
 		}
 	}
 	return err
+}
+
+// End implements hub.Peer.
+func (c *conn) End(m wire.Message) {
+	c.answer(m)
+	c.cancel()
 }
 
 // PID implements hub.Peer.

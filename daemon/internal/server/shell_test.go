@@ -29,6 +29,8 @@ type fakeShell struct {
 	commands []string // that ran
 	deaf     bool     // answers nothing
 	silent   bool     // does not tell its state by itself
+	mute     bool     // accepts a command and sends nothing about it
+	stuck    bool     // starts a command and never reports its end
 	fixed    string   // its digest, whatever changed; "" = one that tells
 	onExec   func(*wire.ExecuteLeasedCommand)
 }
@@ -130,7 +132,7 @@ func (s *fakeShell) receive(m wire.Message) {
 	case *wire.RestoreShellState:
 		s.restoreLocked(m)
 	case *wire.CancelLeasedCommand:
-		if s.running != nil && s.held != nil && *s.held == m.LeaseRef && s.running.ExecutionID == m.ExecutionID {
+		if s.running != nil && !s.stuck && s.held != nil && *s.held == m.LeaseRef && s.running.ExecutionID == m.ExecutionID {
 			s.finishLocked(wire.StatusCancelled, nil)
 		}
 	case *wire.ReleaseShellLease:
@@ -142,6 +144,9 @@ func (s *fakeShell) receive(m wire.Message) {
 		}
 		if s.held != nil && *s.held == m.LeaseRef {
 			s.held = nil
+			if s.stuck {
+				s.running = nil
+			}
 		}
 		s.send(&wire.ShellLeaseReleased{LeaseRef: m.LeaseRef, Reason: wire.ReleasedReleased})
 		s.lendLocked()
@@ -173,6 +178,9 @@ func (s *fakeShell) executeLocked(m *wire.ExecuteLeasedCommand) {
 		s.send(&wire.CommandCompleted{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Status: wire.StatusRefused})
 		return
 	}
+	if s.mute {
+		return
+	}
 	s.running = m
 	s.commands = append(s.commands, string(m.Command))
 	s.cwd = string(m.Cwd)
@@ -181,7 +189,7 @@ func (s *fakeShell) executeLocked(m *wire.ExecuteLeasedCommand) {
 		s.onExec(m)
 	}
 	command := string(m.Command)
-	if command == "block" || strings.HasPrefix(command, "block ") {
+	if s.stuck || command == "block" || strings.HasPrefix(command, "block ") {
 		return
 	}
 	code := 0

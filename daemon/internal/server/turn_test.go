@@ -147,6 +147,16 @@ func TestCancel(t *testing.T) {
 	first, second := p.ask("wait"), wire.RequestID("")
 	begun := p.began(first)
 	second = p.ask("wait")
+	none := wire.TurnID("")
+	for i, both := range []*wire.CancelRequest{{TurnID: &begun.TurnID, RequestID: &first}, {}, {TurnID: &none}} {
+		p.send(both)
+		n := 0
+		e := await(p, func(*wire.Error) bool { n++; return n == i+1 })
+		if e.Code != wire.CodeInvalidMessage || e.RequestID != "" || !strings.Contains(e.Message, "one of turn_id and request_id") {
+			t.Errorf("with both ids, or none: got %s %q for request %q", e.Code, e.Message, e.RequestID)
+		}
+	}
+	p.send(&wire.CancelRequest{TurnID: (*wire.TurnID)(&p.session)}) // no such turn: nothing is answered
 	p.send(&wire.CancelRequest{RequestID: &second, Reason: "changed my mind"})
 	p.send(&wire.CancelRequest{TurnID: &begun.TurnID})
 	if end := p.ended(first); end.Status != wire.StatusCancelled || end.StopReason != "cancelled" {
@@ -165,6 +175,9 @@ func TestCancel(t *testing.T) {
 	}
 	if has(p, func(m *wire.TurnStarted) bool { return m.RequestID == second }) {
 		t.Error("a cancelled request began")
+	}
+	if n := count[*wire.Error](p); n != 6 { // three without a single id, the two turns' ends, the unknown request
+		t.Errorf("%d errors\n%s", n, p.story())
 	}
 }
 
@@ -323,7 +336,10 @@ func TestUndoShell(t *testing.T) {
 		t.Error("beside being put back, it was given a command")
 	}
 	// The window itself is told, as of everything that happens in its session.
-	await(p, func(m *wire.CommandResult) bool { return m.Tool == "undo" && strings.Contains(string(m.Output), "/w") })
+	res := await(p, func(m *wire.CommandResult) bool { return m.Tool == "undo" && strings.Contains(string(m.Output), "/w") })
+	if lent := await(p, func(*wire.RestoreShellState) bool { return true }); lent.ExecutionID != res.ExecutionID {
+		t.Errorf("the result is of execution %s, the lease's message of %s", res.ExecutionID, lent.ExecutionID)
+	}
 	nothingLent(t, p)
 
 	id = requestID()
@@ -344,6 +360,28 @@ func TestUndoShell(t *testing.T) {
 	if has(older, func(*wire.RestoreShellState) bool { return true }) {
 		t.Error("a client was asked for what it does not know")
 	}
+}
+
+// What commands changed in a session's private shell is put back one by one, or all at once.
+func TestUndoPrivateShell(t *testing.T) {
+	r := newRig(t, bash("one", "export ONE=1; cd /"), bash("two", "export TWO=2"), bash("three", "f() { :; }"))
+	p := r.dial(withoutShell, func(env *wire.EnvSnapshot) { env.Cwd = wire.OSString(r.dir) })
+	for _, prompt := range []string{"one", "two", "three"} {
+		if end := p.ended(p.ask(prompt)); end.Status != wire.StatusSuccess {
+			t.Fatalf("%s: %s\n%s", prompt, end.Status, p.story())
+		}
+	}
+	undo := func(all bool, want string) {
+		t.Helper()
+		id := requestID()
+		p.send(&wire.UndoRequest{RequestID: id, What: "shell", All: all})
+		if end := p.ended(id); end.Summary != want {
+			t.Errorf("got %s %q, want %q", end.Status, end.Summary, want)
+		}
+	}
+	undo(false, "put back in the shell: removed function f")
+	undo(true, "put back in the shell: left you in "+r.dir+", unset ONE, TWO")
+	undo(true, "undo: no borrowed command changed anything in the shell that could be put back")
 }
 
 // The settings' limits are those in force now.
@@ -369,32 +407,6 @@ func TestRate(t *testing.T) {
 	}
 	if got := count[*wire.StatusReply](p); got < 5 || got > 8 {
 		t.Errorf("answered: got %d of 12 at once, want 5 and what a moment adds", got)
-	}
-}
-
-// T4d: what cannot be stored is not shown; the turn ends, and whoever waits is told why.
-func TestStoreFails(t *testing.T) {
-	r := newRig(t)
-	r.faulty.Store(true)
-	gate := filepath.Join(r.dir, "gate")
-	r.play(scripted.Script{Match: "wait", Steps: []scripted.Step{{WaitFile: gate, Text: "never shown"}}})
-	p := r.dial()
-	id := p.ask("wait")
-	p.began(id)
-	if err := r.store.Close(); err != nil { // as a full disk, for good
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if end := p.ended(id); end.Status == wire.StatusSuccess {
-		t.Errorf("end: %s", end.Status)
-	}
-	if e := p.refused(id); e.Code != wire.CodeInternal || !strings.Contains(e.Message, "cannot be written") {
-		t.Errorf("error: %s %q", e.Code, e.Message)
-	}
-	if has(p, func(m *wire.AgentStreamChunk) bool { return m.Chunk.Text == "never shown" }) {
-		t.Error("shown before it was stored")
 	}
 }
 

@@ -32,11 +32,11 @@ type bashArgs struct {
 func (b bashTool) Spec() Spec {
 	return Spec{
 		Name: "bash",
-		Description: "Run a command in bash. The shell persists between calls: cd, export, aliases and functions stay. " +
+		Description: "Run a command in a shell: bash, or the user's own where that is another. The shell persists between calls: cd, export, aliases and functions stay. " +
 			"In the user's own shell they watch it run; set private to use a shell of your own instead, which starts in the same directory. " +
 			"Do not start programs that need a keyboard. Output longer than the limit is cut in the middle.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
-			`"command":{"type":"string","description":"bash text, one or more lines"},`+
+			`"command":{"type":"string","description":"text for that shell, one or more lines"},`+
 			`"description":{"type":"string","description":"what it is for, in a few words; shown to the user"},`+
 			`"timeout_ms":{"type":"integer","minimum":1,"maximum":%d,"description":"ends the command; default %d"},`+
 			`"private":{"type":"boolean","description":"run in a shell of your own, not the user's"}},`+
@@ -106,9 +106,6 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	timeout := b.timeout
 	if a.TimeoutMS > 0 {
 		timeout = time.Duration(a.TimeoutMS) * time.Millisecond
-	}
-	if !approved.Private {
-		live = nil // the user sees it in their own terminal
 	}
 	r, err := sh.Run(ctx, Command{
 		ExecutionID: env.ExecutionID,
@@ -221,7 +218,7 @@ func shellError(err error, env Env) error {
 	if busy, ok := errors.AsType[*BusyError](err); ok {
 		return fmt.Errorf("%w%s, or try again later", busy, advice)
 	}
-	if errors.Is(err, ErrNoShell) {
+	if _, broken := errors.AsType[*BrokenError](err); broken || errors.Is(err, ErrNoShell) {
 		return fmt.Errorf("%w%s", err, advice)
 	}
 	return err

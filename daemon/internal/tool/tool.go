@@ -92,7 +92,8 @@ type Shell interface {
 	Where(ctx context.Context) (ShellPlace, error)
 	// Run takes the shell, checks that cwd and digest are those of approved (else ErrChanged, shell given back), runs the
 	// command and gives the shell back. Errors are those of taking it (ErrNoShell, *BusyError, context ends); whatever
-	// the command itself did is in the CommandResult.
+	// the command itself did is in the CommandResult. live is for a private shell; whoever shows a user's own shell has its
+	// output already.
 	Run(ctx context.Context, c Command, live func([]byte)) (CommandResult, error)
 }
 
@@ -130,11 +131,17 @@ type CommandResult struct {
 // ErrNoShell says that no client lends a shell any more.
 var ErrNoShell = errors.New("no shell to borrow: the user's window is closed")
 
-// A BusyError says who has the shell, after waiting for it in vain.
+// A BrokenError reports that the user's shell cannot be lent, until they mend it.
+type BrokenError struct{ Why string }
+
+func (e *BrokenError) Error() string { return "the user's shell was not lent: " + e.Why }
+
+// A BusyError reports who has the shell, after waiting for it in vain.
 type BusyError struct {
 	Holder string
-	Held   time.Duration
+	Held   time.Duration // zero where that is not known
 	Waited time.Duration
+	Why    string // what the user does with it; "" = not known
 }
 
 func (e *BusyError) Error() string {
@@ -142,8 +149,14 @@ func (e *BusyError) Error() string {
 	if holder == "" {
 		holder = "the user"
 	}
-	return fmt.Sprintf("the shell is taken: %s has held it for %s; waited %s for it",
-		holder, e.Held.Round(time.Second), e.Waited.Round(time.Second))
+	held := fmt.Sprintf("%s has held it for %s", holder, e.Held.Round(time.Second))
+	switch {
+	case e.Why != "" && e.Held == 0: // of the last key nobody knows since when
+		held = e.Why
+	case e.Why != "":
+		held += " (" + e.Why + ")"
+	}
+	return fmt.Sprintf("the shell is taken: %s; waited %s for it", held, e.Waited.Round(time.Second))
 }
 
 // Delegate starts other agents. The agent package implements it.

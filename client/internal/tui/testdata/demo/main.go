@@ -4,8 +4,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -187,28 +187,51 @@ func (s *stage) Send(m wire.Message) error {
 	return nil
 }
 
-type observer struct{ s *stage }
+// userShell is the shell as the screen knows it.
+type userShell struct {
+	*shell.Shell
+	lent *lender.Lender
+}
 
-func (o observer) Observe(e any) {
-	if o.s.p != nil {
-		o.s.p.Observe(e)
-	}
+func (u userShell) Lending() lender.Lending { return u.lent.Lending() }
+func (u userShell) TakeBack()               { u.lent.TakeBack() }
+func (u userShell) UndoShell(ctx context.Context, all bool) (changed, left string, err error) {
+	return u.lent.UndoShell(ctx, all)
 }
 
 func main() {
 	dir, _ := os.MkdirTemp("", "demo")
 	defer os.RemoveAll(dir)
-	sh, err := shell.Start(context.Background(), shell.Options{Folder: dir, Spool: filepath.Join(dir)})
+	s := &stage{waits: map[string]chan wire.Message{}, answers: make(chan *wire.ConfirmationResponse, 4)}
+	ready := make(chan struct{}) // what is below is there
+	path, _, _, err := shell.Find(os.Environ())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	s := &stage{waits: map[string]chan wire.Message{}, answers: make(chan *wire.ConfirmationResponse, 4)}
-	s.l = lender.New(lender.Options{Shell: sh, Send: s.Send, Observer: observer{s}, Env: os.Environ()})
-	s.p = tui.New(tui.Options{Daemon: s, Shell: s.l, Stdin: os.Stdin, Stdout: os.Stdout, Env: os.Environ(), Notice: []string{"sublet demo · tab asks an agent · /help"}})
-	ready := &wire.Ready{Protocol: 1, Session: wire.SessionInfo{ID: "s1"}, Mode: "ask", Models: []wire.ModelInfo{{Name: "offline/rules", ProviderKind: "offline", Loaded: true, ContextWindow: 32000}}}
-	s.l.Up(ready)
-	s.p.Send(ready)
+	log := slog.New(slog.DiscardHandler)
+	if f, err := os.OpenFile(os.Getenv("DEMO_LOG"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
+		defer f.Close()
+		log = slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	sh, err := shell.Start(context.Background(), shell.Options{
+		Path: path, Folder: dir, Spool: dir, Log: log,
+		Output: func(p []byte) { <-ready; s.p.ShellOutput(p) },
+		Event:  func(e any) { <-ready; s.l.Event(e) },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s.l = lender.New(lender.Options{Shell: sh, Send: s.Send, Observer: observer{s}, Env: os.Environ(), Log: log})
+	s.p = tui.New(tui.Options{
+		Daemon: s, Shell: userShell{sh, s.l}, Stdin: os.Stdin, Stdout: os.Stdout, Env: os.Environ(),
+		Notice: []string{"sublet demo · tab asks an agent · /help"}, SwitchKey: []byte("\x1b[24~"), Log: log,
+	})
+	close(ready)
+	hello := &wire.Ready{Protocol: 1, Session: wire.SessionInfo{ID: "s1"}, Mode: "ask", Models: []wire.ModelInfo{{Name: "offline/rules", ProviderKind: "offline", Loaded: true, ContextWindow: 32000}}}
+	s.l.Up(hello)
+	s.p.Send(hello)
 	s.p.Send(tui.LinkChanged{Connected: true})
 	code, err := s.p.Run(context.Background())
 	s.l.Close()
@@ -218,3 +241,8 @@ func main() {
 	}
 	os.Exit(code)
 }
+
+// observer is the screen, once it is there.
+type observer struct{ s *stage }
+
+func (o observer) Observe(e any) { o.s.p.Observe(e) }

@@ -1,0 +1,169 @@
+package tui
+
+import (
+	"strings"
+	"time"
+
+	"sublet/client/internal/lender"
+)
+
+const (
+	// offerLife is how long Enter again takes the shell back.
+	offerLife = 10 * time.Second
+	// maxTyped bounds what is shown of what the user types ahead.
+	maxTyped = 200
+)
+
+// lent reports whether a borrower's command runs.
+func lent(l lender.Lending) bool { return l.Command != "" && l.Holder != "" && l.Holder != "user" }
+
+// shellKey is a key in command mode while the screen is the program's: the shell gets it when it has the editor again. While a
+// borrowed command runs, Enter offers to take the shell back as well, and then does so.
+func (m *model) shellKey(k, text string) (pass bool) {
+	if !m.own.leased {
+		m.own.typed = true
+		return true
+	}
+	m.hint = nil
+	offering := m.offering()
+	m.offered = time.Time{}
+	switch {
+	case k == "ctrl+c", k == "enter" && offering:
+		m.takeBack()
+		return false
+	case k == "esc":
+		if m.turn == nil {
+			m.hintLines(m.th.dim.Render("no agent is at work for you; ctrl+c takes your shell back and ends that command"))
+		}
+		m.cancelTurn("stopped by the user")
+		return false
+	case k == "enter":
+		m.offer(m.shell.Lending())
+		text = "\n"
+	case k == "backspace":
+		e := editor{text: m.ahead, pos: len(m.ahead)}
+		e.key(k)
+		m.ahead = e.text
+	}
+	m.typedAhead(text)
+	return true
+}
+
+// typedAhead keeps what the user typed for the shell, to be seen.
+func (m *model) typedAhead(text string) {
+	if m.ahead += text; len(m.ahead) > maxTyped {
+		m.ahead = strings.ToValidUTF8(m.ahead[len(m.ahead)-maxTyped:], "")
+	}
+}
+
+func (m *model) offering() bool { return !m.offered.IsZero() && m.now().Sub(m.offered) < offerLife }
+
+// offer says that Enter again takes the shell back, and who has it, where no bar does. In command mode what was typed runs in
+// any case once the shell is free.
+func (m *model) offer(l lender.Lending) {
+	m.offered = m.now()
+	var lines []string
+	if !lent(m.lending) {
+		lines = append(lines, m.lentLine(l))
+	}
+	waits := "your line runs when it has ended · "
+	if m.own.ai {
+		waits = ""
+	}
+	m.hintLines(append(lines, m.th.dim.Render(waits+"enter again takes your shell back"))...)
+}
+
+// lentLine says who has the shell, since when and for what.
+func (m *model) lentLine(l lender.Lending) string {
+	held := ""
+	if !l.Since.IsZero() {
+		held = ", for " + ticking(m.now().Sub(l.Since))
+	}
+	what := firstLine(firstOf(l.Command, l.Purpose))
+	return fit(m.th.warn.Render(visibleLine(l.Holder)+" has your shell")+m.th.dim.Render(held+": ")+visibleLine(what), m.w)
+}
+
+// leaseBar is the one line that stands there whenever somebody has or wants the shell: who, what for, since when, who
+// waits, and how to take it back; "" where nobody does. What there is no room for goes: first the purposes, then names.
+func (m *model) leaseBar() string {
+	names, purposes := m.waiters()
+	l := m.lending
+	who := "your shell"
+	switch {
+	case l.Holder != "" && l.Holder != "user":
+		who = visibleLine(l.Holder) + " has your shell"
+		if !l.Since.IsZero() {
+			who += ", " + ticking(m.now().Sub(l.Since))
+		}
+	case len(names)+m.queue.More == 0:
+		return ""
+	}
+	what, help := "", ""
+	if lent(l) {
+		what = visibleLine(firstLine(firstOf(l.Purpose, l.Command)))
+		help = "ctrl+c takes it back"
+		if m.turn != nil && m.own.ai {
+			help = "esc stops it"
+		}
+	}
+	bar := m.th.accent.Render(m.th.glyph("▌ ", "| "))
+	room := m.w - cells(bar) - cells(who)
+	if help != "" && room > cells(help)+3 {
+		room -= cells(help) + 3
+	} else {
+		help = ""
+	}
+	queue := m.queueWords(names, purposes, room)
+	room -= cells(queue)
+	const least = 8 // of a purpose, to be worth its place
+	if what = fit(what, min(40, room-2)); cells(what) >= min(least, cells(firstLine(l.Command))) && what != "" {
+		who += ": " + what
+	}
+	line := bar + m.th.warn.Render(who) + m.th.dim.Render(queue)
+	if help != "" {
+		line += m.th.dim.Render(" · " + help)
+	}
+	return fit(line, m.w)
+}
+
+// waiters are those who wait for the shell, by name, and with what for.
+func (m *model) waiters() (names, purposes []string) {
+	const purposeWidth = 24
+	for _, name := range m.lending.Waiting {
+		names, purposes = append(names, visibleLine(name)), append(purposes, visibleLine(name))
+	}
+	for _, w := range m.queue.Waiting {
+		name := visibleLine(w.Agent)
+		names = append(names, name)
+		if w.Purpose != "" {
+			name += " (" + fit(visibleLine(firstLine(w.Purpose)), purposeWidth) + ")"
+		}
+		purposes = append(purposes, name)
+	}
+	return names, purposes
+}
+
+// queueWords says who waits, as much of it as there is room for.
+func (m *model) queueWords(names, purposes []string, room int) string {
+	if len(names)+m.queue.More == 0 {
+		return ""
+	}
+	some := func(of []string, n int) string {
+		s := " · waiting: " + strings.Join(of[:n], ", ")
+		if rest := m.queue.More + len(of) - n; rest > 0 {
+			s += " and " + itoa(rest) + " more"
+		}
+		return s
+	}
+	for n := len(purposes); n > 0; n-- {
+		if s := some(purposes, n); cells(s) <= room {
+			return s
+		}
+	}
+	if len(names) > 0 {
+		if s := some(names, 1); cells(s) <= room {
+			return s
+		}
+	}
+	return fit(" · waiting: "+itoa(len(names)+m.queue.More), max(0, room))
+}

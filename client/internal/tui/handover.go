@@ -1,0 +1,164 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"sublet/client/internal/lender"
+	"sublet/wire"
+)
+
+// handQuiet is how long no key must have been typed before the keyboard goes over to an agent's program: what the user
+// is writing stays where it is.
+const handQuiet = 300 * time.Millisecond
+
+// handMute is how long what is typed is dropped after a command that asked for the keyboard was ended by force, or ended while
+// it asked for a secret: it may be the rest of one.
+const handMute = 500 * time.Millisecond
+
+// handLinger is how long a program that asked for nothing more, and was typed nothing, keeps the keyboard: one that asks
+// again (a wrong password takes sudo two seconds) finds it its own, and what is typed for it goes nowhere else.
+const handLinger = 5 * time.Second
+
+// handover is the keyboard lent to a running command of an agent's.
+type handover struct {
+	id    wire.ExecutionID
+	why   string    // "": it does not ask now
+	on    bool      // the program has terminal and keyboard
+	since time.Time // when it ceased to ask
+}
+
+// onKeyboard deals with a command that wants the keyboard, or no longer does.
+func (m *model) onKeyboard(e lender.LeasedKeyboard) {
+	h := m.hand
+	mine := h != nil && h.id == e.ExecutionID && h.on
+	switch {
+	case e.Why == "" && mine:
+		if h.why == "password" {
+			m.keys.pause()
+		}
+		h.why, h.since = "", m.now()
+		m.after(handLinger, func() { m.lingered(h) })
+	case e.Why == "":
+		m.endHand(e.ExecutionID)
+	case mine:
+		h.why = e.Why
+		m.keys.begin()
+	default:
+		m.hand = &handover{id: e.ExecutionID, why: e.Why}
+		c := m.card(e.ExecutionID, "", "bash")
+		c.keyboard, c.asked = e.Why, true
+		m.tryHand()
+	}
+}
+
+// tryHand gives the keyboard to the command that asked for it, unless it has not begun, a question is on the screen, or
+// the user is in the middle of typing.
+func (m *model) tryHand() {
+	h := m.hand
+	if h == nil || h.on || !m.own.leased || m.question() != nil {
+		return
+	}
+	last := m.lastKey
+	if typed := m.keys.last(); typed.After(last) {
+		last = typed // for somebody else, or dropped
+	}
+	if quiet := m.now().Sub(last); quiet < handQuiet {
+		m.after(handQuiet-quiet, m.tryHand)
+		return
+	}
+	c := m.card(h.id, "", "bash")
+	if !c.leased {
+		return // not begun: something else in the shell reads its terminal
+	}
+	if !m.own.has {
+		m.settleOwner()
+	}
+	h.on = true
+	m.keys.route(toProgram)
+	m.flushOut()
+	var b strings.Builder
+	if gap(m.lastKind, kindCard) {
+		b.WriteString("\r\n")
+	}
+	head := c.header(&m.th, m.w-2, 4)
+	head[0] = m.th.accent.Render(m.th.glyph("▶", ">")) + " " + head[0]
+	head = append(head, m.handSign(h.why))
+	if h.why != "screen" {
+		head = append(head, m.asksAbout(c, m.h-len(head)-1)...)
+	}
+	for _, l := range head {
+		b.WriteString(l + "\r\n")
+	}
+	m.lastKind = kindShell
+	m.paint.hold(b.String())
+	if h.why == "screen" {
+		m.paint.raw(slices.Clone(c.out.fromAltScreen()))
+	} else {
+		m.paint.raw(slices.Clone(c.out.unfinished()))
+	}
+}
+
+// asksAbout is what the command printed before the line it waits in, as far as it fits into rows: the packages that would
+// be removed, the fingerprint of the host. What was there when it last had the keyboard is in the scrollback.
+func (m *model) asksAbout(c *card, rows int) []string {
+	lines := c.out.since(c.handed)
+	at := len(lines)
+	for ; at > 0; at-- {
+		if rows -= max(1, (cells(lines[at-1])+m.w-1)/m.w); rows < 0 || rows == 0 && at > 1 { // one for what is left out
+			break
+		}
+	}
+	if left := c.out.total - c.handed - (len(lines) - at); left > 0 {
+		return append([]string{m.th.dim.Render("… " + plural(left, "more line", "more lines") + " before")}, lines[at:]...)
+	}
+	return lines
+}
+
+// lingered takes the keyboard back from a program that has long asked for nothing.
+func (m *model) lingered(h *handover) {
+	if m.hand != h || h.why != "" {
+		return
+	}
+	last := h.since
+	if typed := m.keys.last(); typed.After(last) {
+		last = typed
+	}
+	if left := handLinger - m.now().Sub(last); left > 0 {
+		m.after(left, func() { m.lingered(h) })
+		return
+	}
+	m.endHand(h.id)
+}
+
+// handSign is the line that says whose the keyboard is now.
+func (m *model) handSign(why string) string {
+	sign, help := "your keyboard is this command's until it ends", "ctrl+c stops it"
+	switch why {
+	case "password":
+		sign, help = "type the secret that it asks for", "not shown, kept or sent · ctrl+c refuses"
+	case "screen":
+		sign, help = "your screen and keyboard are this command's until it ends", ""
+	}
+	sign = m.th.level1.Render(m.th.glyph("⌨ ", "* ") + sign)
+	if help != "" {
+		sign += m.th.dim.Render(" · " + help)
+	}
+	return fit(sign, m.w)
+}
+
+// endHand takes terminal and keyboard back.
+func (m *model) endHand(id wire.ExecutionID) {
+	if m.hand == nil || m.hand.id != id {
+		return
+	}
+	c := m.card(id, "", "bash")
+	if m.hand.on {
+		m.keys.route(toUs)
+		m.paint.release()
+		m.unshow()
+		c.handed = c.out.total
+	}
+	m.hand, c.keyboard = nil, ""
+}

@@ -1,0 +1,125 @@
+package tui
+
+import (
+	"context"
+	"strings"
+)
+
+// entryKind is what a printed piece is; it decides where empty lines stand.
+type entryKind int
+
+const (
+	kindNone  entryKind = iota
+	kindShell           // what programs print
+	kindEcho            // a question
+	kindText            // an agent's words
+	kindCard
+	kindNote
+	kindEnd // the last line of a turn
+)
+
+// entry is something for the scrollback. While it is not ready, live stands for it below, and what comes later waits.
+type entry struct {
+	kind  entryKind
+	text  string
+	ready bool
+	live  string
+	card  *card
+}
+
+// emit prints text once everything before it is printed.
+func (m *model) emit(kind entryKind, text string) {
+	if text != "" {
+		m.out = append(m.out, &entry{kind: kind, text: text, ready: true})
+		m.dirty = true
+	}
+}
+
+// emitMarkdown prints a block of an agent's words; it is rendered beside the event loop.
+func (m *model) emitMarkdown(agent, block string) {
+	e := &entry{kind: kindText, live: block}
+	m.out = append(m.out, e)
+	prefix := ""
+	if agent != "" {
+		prefix = m.th.agent.Render(agent) + m.th.dim.Render(m.th.glyph(" │ ", " | "))
+	}
+	md, width := m.md, m.w-1-cells(prefix)
+	m.task(func(context.Context) then {
+		text := prefix + strings.ReplaceAll(md.Render(block, width), "\n", "\n"+prefix)
+		return func() { e.text, e.ready = text, true }
+	})
+}
+
+// flushOut hands what is ready to the painter, in order, while the screen is the program's.
+func (m *model) flushOut() {
+	if !m.own.has {
+		return
+	}
+	n := 0
+	for n < len(m.out) && m.out[n].ready {
+		e := m.out[n]
+		n++
+		if e.text == "" {
+			continue
+		}
+		if gap(m.lastKind, e.kind) {
+			m.paint.print("")
+		}
+		m.paint.print(m.th.spell(e.text))
+		m.lastKind = e.kind
+	}
+	if n > 0 {
+		m.out = append(m.out[:0:0], m.out[n:]...)
+		m.dirty = true
+	}
+}
+
+// gap reports whether an empty line stands between two printed pieces.
+func gap(before, after entryKind) bool {
+	switch {
+	case before == kindNone || before == kindShell && after == kindShell:
+		return false
+	case after == kindText || after == kindEcho:
+		return true
+	case before == kindText || before == kindEcho || before == kindEnd:
+		return after != kindEnd
+	case after == kindCard && before != kindCard && before != kindNote:
+		return true
+	case after == kindShell:
+		return before != kindNote
+	}
+	return false
+}
+
+// fail prints an error with its hint.
+func (m *model) fail(text, hint string) {
+	s := m.marked(m.th.bad.Render(m.th.glyph("✗", "x")), visible(text), false)
+	if hint != "" {
+		s += "\n" + m.marked(" ", visible(hint), true)
+	}
+	m.emit(kindNote, s)
+}
+
+// note prints something quiet.
+func (m *model) note(text string) {
+	m.emit(kindNote, m.marked(m.th.dim.Render(m.th.glyph("·", "-")), text, true))
+}
+
+// marked is text wrapped behind a mark.
+func (m *model) marked(mark, text string, dim bool) string {
+	lines := wrap(text, m.w-cells(mark)-1)
+	for i, l := range lines {
+		if dim {
+			l = m.th.dim.Render(l)
+		}
+		lines[i] = mark + " " + l
+		mark = strings.Repeat(" ", cells(mark))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// hintLines shows lines below the prompt until the next key.
+func (m *model) hintLines(lines ...string) {
+	m.hint = lines
+	m.dirty = true
+}

@@ -1,0 +1,259 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"sublet/lease/shell"
+)
+
+// owner is who has the terminal's screen: the user's shell (command mode), or this program, for one of these reasons:
+//
+//   - AI mode: the user asks agents.
+//   - A borrowed command runs in command mode. The lender has the editor, whose prompt is erased; the screen is the
+//     shell's again when the command's end is drawn.
+//   - Something must be shown in command mode: a question, what agents said and did, a notice.
+//
+// Unless a borrowed command holds the editor anyway, the screen is taken from the shell and given back to it. That takes
+// time, and one such step is under way at most.
+type owner struct {
+	ai     bool // AI mode
+	once   bool // it ends with the answer
+	asked  bool // of that: the question was asked
+	taken  bool // the shell has given the screen away
+	leased bool // a borrowed command runs, or its end is not drawn yet
+	has    bool // the painter draws
+	// moving is true while a task takes or gives the screen; cancel ends a take.
+	moving  bool
+	cancel  context.CancelFunc
+	waiters []chan struct{} // closed when it has ended
+	yields  bool            // the keyboard is asking the shell for the screen: no other take begins
+	failed  bool            // the last take failed: the next one waits for the next prompt
+	typed   bool            // the user types for the shell: they want it back
+	// insert is a line that the shell gets when the screen is given back; returns: AI mode comes back when it has run.
+	insert  string
+	returns bool
+}
+
+type (
+	// switched reports that the keyboard took the screen for the user: once for one question only.
+	switched struct{ once bool }
+	// switchAsked is the key of the user's choice, pressed in AI mode.
+	switchAsked struct{}
+	// mayEnter asks whether a key may switch to AI mode: not where it is ours, a key like any other; where wait is not nil, once
+	// that is closed; else if the shell agrees.
+	mayEnter struct {
+		ours bool
+		wait chan struct{}
+	}
+	// notEntered reports that the shell did not agree.
+	notEntered struct{}
+)
+
+// onMayEnter answers the keyboard, which waits. A step that is under way must have ended first, and a take that waits for the
+// user is given up for it.
+func (m *model) onMayEnter(e *mayEnter) {
+	o := &m.own
+	if o.ai || o.leased || m.question() != nil {
+		e.ours = true
+		return
+	}
+	o.yields = true
+	if o.cancel != nil {
+		o.cancel()
+	}
+	if o.moving || o.taken {
+		o.typed = true // has the screen given back
+		e.wait = make(chan struct{})
+		o.waiters = append(o.waiters, e.wait)
+	}
+}
+
+// onSwitched begins AI mode.
+func (m *model) onSwitched(once bool) {
+	o := &m.own
+	o.taken, o.has, o.typed, o.yields = true, true, false, false
+	m.paint.takeLater() // where a borrowed command gave it back meanwhile
+	m.enterAI(once)
+}
+
+func (m *model) enterAI(once bool) {
+	m.own.ai, m.own.once, m.own.asked, m.own.returns = true, once, false, false
+	m.hint = nil
+	m.asks.reset()
+	for _, line := range m.later {
+		m.note(line)
+	}
+	m.later = nil
+	if m.linkNote != "" {
+		m.note(m.linkNote)
+		m.linkNote = ""
+	}
+}
+
+// leaveAI goes back to command mode; what is written stays in the question line.
+func (m *model) leaveAI() {
+	m.own.ai, m.own.once = false, false
+	m.picker, m.hint = nil, nil
+}
+
+// wantsScreen reports whether there is a reason to have the screen, besides a borrowed command.
+func (m *model) wantsScreen() bool {
+	o := &m.own
+	return o.insert == "" && (o.ai || len(m.questions) > 0 || len(m.out) > 0 && (o.taken || !o.leased) || o.taken && (!o.typed && m.streaming() || m.expectsRest())) && !(o.yields && !o.ai)
+}
+
+// streaming reports whether an agent is in the middle of a block of its words.
+func (m *model) streaming() bool {
+	if m.turn != nil {
+		for _, s := range m.turn.agents {
+			if s.text.rest != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// settleOwner does the next step towards who ought to have the screen, and sends keys to them.
+func (m *model) settleOwner() {
+	o := &m.own
+	if o.once && o.asked && m.turn == nil && len(m.waiting) == 0 && m.ed.empty() && m.picker == nil && len(m.questions) == 0 {
+		m.leaveAI()
+	}
+	want := m.wantsScreen()
+	switch {
+	case o.moving:
+		if !want && o.cancel != nil {
+			o.cancel()
+		}
+	case want && !o.taken && !o.failed:
+		m.takeScreen()
+	case !want && o.taken && !o.leased:
+		m.giveScreen()
+	}
+	switch has := o.taken || o.leased; {
+	case has && !o.has:
+		o.has = true
+		m.paint.takeLater()
+		m.unshow()
+	case !has && o.has:
+		o.has = false
+		m.lastKind = kindShell
+		m.paint.give()
+	}
+	if m.hand == nil || !m.hand.on {
+		to := toShell
+		if o.has {
+			to = toUs
+		}
+		m.keys.route(to)
+	}
+}
+
+// allDrawn is called when the end of a borrowed command is printed: it is not waited for any more.
+func (m *model) allDrawn() {
+	m.own.leased = false
+	m.settleOwner()
+	for _, done := range m.drawn {
+		m.paint.whenWritten(done)
+	}
+	m.drawn = nil
+}
+
+func (m *model) takeScreen() {
+	o, sh, paint := &m.own, m.shell, m.paint
+	o.moving = true
+	take, cancel := context.WithCancel(m.run.ctx)
+	o.cancel = cancel
+	m.task(func(ctx context.Context) then {
+		defer cancel()
+		err := sh.TakeScreen(take)
+		if err != nil {
+			_ = sh.GiveScreen(ctx) // what was taken half; the error that matters is the first
+		} else {
+			paint.take()
+		}
+		return func() { m.onMoved(err == nil, err) }
+	})
+}
+
+// giveScreen has the shell go on, with a line that it is to run, if there is one.
+func (m *model) giveScreen() {
+	o, sh := &m.own, m.shell
+	m.flushOut()
+	o.taken, o.has, o.moving, o.typed = false, false, true, false
+	m.lastKind = kindShell
+	m.keys.route(toShell)
+	line := o.insert
+	if o.insert = ""; line != "" {
+		o.ai, o.returns = false, true
+	}
+	given := m.paint.give()
+	m.task(func(ctx context.Context) then {
+		select {
+		case <-given:
+		case <-ctx.Done():
+			return nil
+		}
+		var err error
+		if line != "" {
+			err = sh.Insert(ctx, line, true)
+		} else {
+			err = sh.GiveScreen(ctx)
+		}
+		return func() { m.onMoved(false, err) }
+	})
+}
+
+// onMoved ends a step.
+func (m *model) onMoved(taken bool, err error) {
+	o := &m.own
+	o.moving, o.cancel = false, nil
+	for _, wait := range o.waiters {
+		close(wait)
+	}
+	o.waiters = nil
+	if taken {
+		o.taken, o.has = true, true
+		m.paint.takeLater() // as in onSwitched
+		m.unshow()
+	}
+	if err == nil || o.taken || errors.Is(err, context.Canceled) || errors.Is(err, shell.ErrClosed) {
+		return
+	}
+	m.log.Warn("the screen could not be taken or given", "err", err)
+	broken, ok := errors.AsType[*shell.BrokenError](err)
+	switch {
+	case o.returns:
+		m.fail("not run: "+err.Error(), "")
+		m.enterAI(false)
+	case ok:
+		o.failed = true
+		m.cannotLend(broken.Error(), broken.Hint())
+		m.printBeside()
+	default:
+		o.failed = true
+	}
+}
+
+// cannotLend prints, once, why the shell's editor cannot be had.
+func (m *model) cannotLend(why, hint string) {
+	if m.broken != why {
+		m.broken = why
+		m.fail(why, hint)
+	}
+}
+
+// printBeside prints what waits below whatever the shell shows, because its editor does not answer.
+func (m *model) printBeside() {
+	var lines []string
+	for _, e := range m.out {
+		if e.ready && e.text != "" {
+			lines = append(lines, m.th.spell(e.text))
+		}
+	}
+	m.out = nil
+	m.paint.notice(strings.Join(lines, "\n"))
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package transparent
+
+const raceEnabled = false

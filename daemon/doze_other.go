@@ -1,6 +1,0 @@
-//go:build !linux
-
-package daemon
-
-// releaseText does nothing where the pages of a program cannot be given back one by one.
-func releaseText() error { return nil }

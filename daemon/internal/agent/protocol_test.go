@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sublet/daemon/config"
+)
+
+// PROTOCOL.md has a row for each tool, which names each of its arguments, says which may be left out, and names no other.
+func TestProtocolHasTheTools(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "wire", "PROTOCOL.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n### Tools\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	rows := map[string]string{}
+	for line := range strings.Lines(section) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 && strings.HasPrefix(cells[1], " `") {
+			rows[strings.Trim(cells[1], " `")] = cells[2]
+		}
+	}
+	argument := regexp.MustCompile("`(\\w+)` (?:string|integer|boolean|array)(\\??)")
+	type object struct {
+		Properties map[string]struct {
+			Items *object
+		}
+		Required []string
+	}
+	for _, tool := range Tools(config.Default(), nil) {
+		spec := tool.Spec()
+		row, ok := rows[spec.Name]
+		delete(rows, spec.Name)
+		if !ok {
+			t.Errorf("no row for the tool %s", spec.Name)
+			continue
+		}
+		optional := map[string]bool{}
+		for _, m := range argument.FindAllStringSubmatch(row, -1) {
+			optional[m[1]] = m[2] == "?"
+		}
+		var compare func(o object)
+		compare = func(o object) {
+			for name, p := range o.Properties {
+				left, named := optional[name]
+				required := false
+				for _, r := range o.Required {
+					required = required || r == name
+				}
+				if !named || left == required {
+					t.Errorf("%s: %s is named %v, as one that may be left out %v; it is required %v", spec.Name, name, named, left, required)
+				}
+				delete(optional, name)
+				if p.Items != nil {
+					compare(*p.Items)
+				}
+			}
+		}
+		var schema object
+		if err := json.Unmarshal(spec.Schema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		compare(schema)
+		for name := range optional {
+			t.Errorf("%s has no argument %s", spec.Name, name)
+		}
+	}
+	for name := range rows {
+		t.Errorf("there is no tool %s", name)
+	}
+}

@@ -1,0 +1,60 @@
+package risk
+
+import "testing"
+
+// A text for zsh or fish is trusted as far as that shell gives it the meaning that it has in bash; beyond that it is not
+// understood, which is asked in every mode, and what is bad in it is bad all the same.
+func TestDialects(t *testing.T) {
+	in := func(dialect string) Context {
+		c := here()
+		c.Dialect = dialect
+		c.Functions = map[string]string{"ls": "function ls\n  command ls $argv\nend", "deploy": "function deploy\n  rm -rf ~\nend"}
+		if dialect == "zsh" {
+			c.Functions = map[string]string{"deploy": "deploy () {\n\trm -rf ~\n}", "greet": "greet () {\n\techo hi\n}"}
+			c.Aliases["G"] = "| rm -rf ~"
+		}
+		return c
+	}
+	unread := func(c Context, commands ...string) {
+		t.Helper()
+		for _, s := range commands {
+			if v := Analyze(s, c); v.Level < High || !v.Unread {
+				t.Errorf("%s: %q is %s, unread %v; want it not understood", c.Dialect, s, v.Level, v.Unread)
+			}
+		}
+	}
+	both := []string{"ls -la", "git status --short", "cat README.md | head -3", "grep -rn 'a b' src && echo \"found it (^_^) =x\"", "cd src; ls", "ls *.go ~/x > /dev/null 2>&1"}
+	zsh, fish := in("zsh"), in("fish")
+	exactly(t, Low, zsh, both...)
+	exactly(t, Low, fish, both...)
+	exactly(t, Critical, zsh, "rm -rf ~", "deploy", "sh -c 'rm -rf /'", "ls && rm -rf /")
+	exactly(t, Critical, fish, "rm -rf ~", "sh -c 'rm -rf /'", "ls; and rm -rf x; rm -rf /")
+	exactly(t, Low, zsh, "for f in *.go; do head -1 $f; done", "x=$(git rev-parse HEAD) && echo ${x:-none}", "if [[ -f go.mod ]]; then cat go.mod; fi", "greet", "ll", "git show HEAD^", "git log HEAD~2")
+	unread(zsh,
+		"ls *(e:'rm -rf x':)", "a=(ls rm); $a[2] x", "echo ${(e)x}", "cat =(ls)", "cat =ls", "ls ~proj", "f=/etc/x; cat $f:h", "cat ${f:h}",
+		"echo hello &!", "> file", "ls ^src", "ls src/^x", "cat <1-5>", "echo ${~x}", "echo G", "typeset -T A a", "set -A a x", "hash ls=/tmp/x",
+		"alias -g X=y", "cd a b", "() { ls }", "for x (a b) ls", "echo ${x[1]}", "echo ${(%):-%x}", "enable ls", "bind x", "noglob rm x", "repeat 3 ls", "- ls", "select x in a; do ls; done",
+	)
+	unread(fish,
+		"set -x PATH /tmp", "echo $HOME", "ls (pwd)", "for f in *; echo $f; end", "echo 'it\\'s'", "VAR=1 ls", "echo {a,b}", "eval ls",
+		"source x", "ls &", "echo \"$x\"", "cat <<E\nx\nE", "if true; ls; end", "! ls", "echo a^b", "echo %self", "ls ?", "ls **/x", "[ -f x ]", "export X=1",
+		"function f; ls; end", "command ls", "ls |& cat", "{ ls; }", "(ls)", "time ls",
+	)
+	atLeast(t, High, fish, "deploy", "begin; ls; end", "and ls", "string replace a b", "not ls")
+	fish.Poisoned = []string{"ls"}
+	exactly(t, High, fish, "ls")
+}
+
+// No text is less of a risk because it is for another shell.
+func TestDialectsLowerNothing(t *testing.T) {
+	for _, r := range commandTable(t) {
+		bash := Analyze(r.command, here()).Level
+		for _, dialect := range []string{"zsh", "fish"} {
+			c := here()
+			c.Dialect = dialect
+			if v := Analyze(r.command, c); v.Level < bash {
+				t.Errorf("%s: %q: got %s in %s, %s in bash", r.place, r.command, v.Level, dialect, bash)
+			}
+		}
+	}
+}

@@ -1,0 +1,143 @@
+# sublet's integration for bash, read in place of ~/.bashrc, which it reads at its end. It adds what lets sublet lend this
+# shell: marks in the terminal's output (OSC 7701) before each prompt and each command, and a key that
+# calls __sublet_widget. The protocol is described in the package comment of lease/shell/dialect.
+
+# Bash calls this before each prompt, first in PROMPT_COMMAND, so that no hook of the user has changed anything yet. It
+# returns the status that it finds, or that of the user's last command behind a borrowed one, for the hooks that follow.
+__sublet_prompt() {
+	{
+		builtin local __sublet_found=$? -
+		builtin set +eufxvk
+	} 2>/dev/null # hides them from set -x
+	__sublet_line=${BASH_LINENO[0]}
+	if [[ ${__sublet_running-} ]]; then # ^C ended the borrowed command's line before __sublet_end
+		__sublet_running=
+		__sublet_keep_history
+	else
+		__sublet_status=$__sublet_found
+	fi
+	if [[ ${HISTCMD-} != "${__sublet_histcmd-}" ]]; then
+		__sublet_histcmd=$HISTCMD
+		HISTTIMEFORMAT= builtin history 1 >|"$__sublet_folder/last"
+	fi
+	builtin printf 'P %s %s %s\0' "$$" "$__sublet_found" "$PWD" >"$__sublet_folder/up"
+	builtin printf '\e]7701;P;%s;%s;%s\a' "$$" "$__sublet_nonce" "$__sublet_found" >/dev/tty
+	builtin return "$__sublet_status"
+}
+
+# Both stand around the text of a borrowed command, in the line that __sublet_widget sets. Begin fails where the command's
+# directory cannot be entered; then the text is not run.
+__sublet_begin() {
+	__sublet_running=1
+	__sublet_keep_history
+	[[ ! $__sublet_dir ]] || builtin cd -- "$__sublet_dir" || builtin return
+	builtin printf '\e]7701;S;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
+}
+__sublet_end() {
+	builtin local __sublet_found=$? -
+	builtin set +eufxvk
+	__sublet_running=
+	builtin printf 'E %s %s %s %s\0' "$$" "$__sublet_nonce" "$__sublet_found" "$PWD" >"$__sublet_folder/up"
+	builtin printf '\e]7701;E;%s;%s;%s\a' "$$" "$__sublet_nonce" "$__sublet_found" >/dev/tty
+	builtin return "$__sublet_status"
+}
+
+# The borrowed line begins with a space and is read under HISTCONTROL=ignorespace; this puts the user's value back.
+__sublet_keep_history() {
+	if [[ ${__sublet_histcontrol+set} ]]; then
+		HISTCONTROL=$__sublet_histcontrol
+	else
+		builtin unset -v HISTCONTROL
+	fi
+	builtin unset -v __sublet_histcontrol
+}
+
+# Readline calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive of
+# the client's ends it. The user's options and IFS do not hold in it.
+__sublet_widget() {
+	builtin local __sublet_flags=- __sublet_context=ready __sublet_directive __sublet_rest IFS=' '
+	builtin local __sublet_options="$SHELLOPTS:$BASHOPTS" -
+	[[ $- != *e* ]] || __sublet_flags=e
+	builtin set +eufxvk
+	# At a continuation prompt the count of lines is further from that at the last prompt than one.
+	((BASH_LINENO[0] - __sublet_line <= 1)) || __sublet_context=continuation
+	[[ ! $READLINE_LINE ]] || builtin printf %s "$READLINE_LINE" >|"$__sublet_folder/line"
+	__sublet_arm
+	builtin printf '\e]7701;A;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
+	builtin printf 'A %s %s %s %s %s\0' "$$" "$__sublet_context" "$__sublet_flags" "$READLINE_POINT" "${#READLINE_LINE}" >"$__sublet_folder/up"
+	while builtin read -r -t 86400 __sublet_directive __sublet_rest <"$__sublet_folder/down" || (($? > 128)); do
+		case $__sublet_directive in
+		none) builtin return ;;
+		line)
+			IFS= builtin read -r -d '' READLINE_LINE <"$__sublet_folder/line"
+			READLINE_POINT=$__sublet_rest
+			builtin return
+			;;
+		state) __sublet_state "$__sublet_options" ;;
+		screen) builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty ;;
+		run)
+			__sublet_nonce=${__sublet_rest%% *} __sublet_dir=
+			[[ $__sublet_rest != *' '* ]] || __sublet_dir=${__sublet_rest#* }
+			[[ ! ${HISTCONTROL+set} ]] || __sublet_histcontrol=$HISTCONTROL
+			HISTCONTROL=ignorespace
+			READLINE_LINE=' __sublet_begin && . "$__sublet_folder/text"; __sublet_end'
+			READLINE_POINT=${#READLINE_LINE}
+			builtin return
+			;;
+		esac
+		__sublet_directive= # a read that timed out leaves the last one
+	done
+}
+
+# Writes what a command can change in the shell, for ReadState in bash.go: parts that end with NUL. $1 is the options, as
+# they are outside of the widget.
+__sublet_state() {
+	builtin local IFS=$' \t\n' __sublet_names
+	{
+		builtin declare -p
+		builtin printf '\0'
+		builtin alias -p
+		builtin printf '\0%s\0' "$1"
+		builtin hash -l
+		builtin enable -n
+		builtin printf '\0'
+		builtin umask
+		builtin printf '\0'
+		__sublet_names=$(builtin compgen -A function -X '__sublet_*')
+		builtin printf '%s\0' "$__sublet_names"
+		[[ ! $__sublet_names ]] || builtin declare -f $__sublet_names
+	} >|"$__sublet_folder/state" 2>/dev/null
+	builtin printf 'T %s\0' "$$" >"$__sublet_folder/up"
+}
+
+# Puts the hooks where bash looks for them, unless they are there: at the start, and when the widget is called, for a
+# start-up file that is read again may replace PROMPT_COMMAND and PS0. The hook is a line of the user's own PROMPT_COMMAND,
+# so that what is appended to it runs behind the user's, and frameworks that compare its lines with a command know it.
+__sublet_arm() {
+	[[ ${PROMPT_COMMAND-} == *__sublet_prompt* ]] || PROMPT_COMMAND=__sublet_prompt${PROMPT_COMMAND:+;$PROMPT_COMMAND}
+	[[ ${PS0-} == *'7701;B;'* ]] || PS0='\e]7701;B;$$;${__sublet_nonce-}\a'${PS0-}
+}
+
+# Runs once, behind the user's start-up file. It is one command, for a DEBUG trap sees each.
+__sublet_start() {
+	builtin local __sublet_map
+	__sublet_status=0 __sublet_line=0
+	__sublet_arm
+	for __sublet_map in emacs-standard vi-insert vi-command; do
+		builtin bind -m "$__sublet_map" -x '"\eO~": __sublet_widget'
+		builtin bind -m "$__sublet_map" '"\eO}": accept-line'
+	done 2>/dev/null
+	if [[ $__sublet_private ]]; then
+		builtin unset -v HISTFILE
+		builtin set +o history
+	fi
+	[[ ! $__sublet_restore ]] || builtin eval "$__sublet_restore"
+	builtin unset -v __sublet_private __sublet_restore __sublet_startup
+	builtin unset -f __sublet_start
+}
+
+# The user's start-up file, at the top level so that what it declares is global.
+if [[ $__sublet_startup && -r $__sublet_startup ]]; then
+	. "$__sublet_startup"
+fi
+__sublet_start

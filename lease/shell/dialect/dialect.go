@@ -1,0 +1,78 @@
+// Package dialect is what differs between the shells that can be lent: how one is started with its integration script,
+// which keys reach the script's widget, how a word is quoted, and how the shell's state is read and put back. The shells
+// themselves are in the packages below.
+//
+// The script and the client speak one protocol in all shells. The private folder holds the FIFOs "up" and "down", which the
+// client keeps open for both, so that the shell's open never blocks, and the files "text" (the command to source), "line" (a
+// half-typed line), "state" and "last" (bash's newest history entry).
+//
+// Marks are printed to the terminal, ESC ] 7701 ; KIND ; PID ; NONCE [ ; STATUS ] BEL: P before each prompt, B where a
+// command of the user's begins, A where the widget was called, C where it erased the prompt, S and E around the text of a
+// borrowed command.
+//
+// Records go to "up", each ended by NUL:
+//
+//	P PID STATUS DIR                       a prompt is about to be shown
+//	B PID TEXT                             a command of the user's begins (zsh, fish)
+//	A PID CONTEXT FLAGS CURSOR LENGTH      the widget blocks; CONTEXT is "ready", or why nothing may be run; FLAGS holds e
+//	                                       under errexit; a line of LENGTH > 0 characters is in the file "line"
+//	T PID                                  the state is in the file "state"
+//	E PID NONCE STATUS DIR                 the borrowed command ended
+//
+// Directives come from "down", a line each. "state" and "screen" (erase what the editor shows, print mark C) leave the widget
+// blocked. "none" ends it with the line as it was; "line CURSOR", with the file "line" in the editor; "run NONCE [DIR]", with
+// the line that sources the file "text" in DIR, which the accept key then runs.
+package dialect
+
+// Dialect is one kind of shell. Its methods are pure.
+type Dialect interface {
+	// Name is the shell's name, as in its path: "bash".
+	Name() string
+	// Oldest is the oldest version that has what the script needs, as {major, minor}.
+	Oldest() [2]int
+	// VersionArgs are arguments with which the shell prints its version, as "5.2.15", and ends.
+	VersionArgs() []string
+	// Start returns the files to be written into folder before the shell is started, by name relative to it, and how the
+	// shell is started.
+	Start(o Start) Launch
+	// HoldKey is typed to call the widget; it leaves nothing in the line of a shell that does not know it. AcceptKey is
+	// typed to run the line that the widget set; like HoldKey it is bound by the script.
+	HoldKey() string
+	AcceptKey() string
+	// Quote makes one word of any text without NUL.
+	Quote(text string) string
+	// ReadState parses what the widget wrote into the folder's file "state". Dir is filled in by the caller.
+	ReadState(text []byte) (State, error)
+	// Restore returns the text that puts back in the shell what differs between before and after, as far as it is in now as
+	// it is in after; what the shell cannot put back is listed by name in left.
+	Restore(before, after, now State) (text string, left []string)
+	// Examine returns what is known about a command before it runs. known reports whether a name is an alias or a function of
+	// the shell.
+	Examine(text string, known func(name string) bool) Examination
+}
+
+// Start is what a Dialect needs to know to start the shell.
+type Start struct {
+	Folder    string   // private; holds the FIFOs "up" and "down" and the files "text", "line" and "state"
+	Nonce     string   // of the marks until the first "run" directive
+	Env       []string // as os.Environ
+	Version   string   // "5.2.15"
+	NoStartup bool     // without the user's start-up files
+	Private   bool     // no person types into it: no start-up files, no history
+	Restore   string   // text to run once, before the first prompt: what a shell that died had; "" = none
+}
+
+// Launch is how a shell is started.
+type Launch struct {
+	Files map[string]string // relative path to content, to be written with mode 0600, folders with 0700
+	Args  []string          // with argv[0]
+	Env   []string
+}
+
+// Examination is what is known about a command before it runs.
+type Examination struct {
+	Changes bool   // it may change the shell's state
+	Ends    bool   // it may end or replace the shell: it is run in a subshell
+	Text    string // what is sourced: the text itself, or the text in a subshell
+	Refused string // why the shell cannot run it; "" = it can
+}

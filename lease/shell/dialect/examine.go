@@ -1,0 +1,168 @@
+package dialect
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// The parser's cost grows faster than the text, and very deep nesting would end the process: what is beyond is not parsed.
+const (
+	parseMost = 8 << 10 // bytes
+	nestMost  = 100     // brackets and quotes
+)
+
+// ExamineWith examines a text of bash or zsh. What is not understood may change everything.
+func ExamineWith(lang syntax.LangVariant, text string, known func(name string) bool) Examination {
+	e := Examination{Changes: true, Text: text}
+	if strings.ContainsRune(text, 0) {
+		e.Refused = "the command holds a NUL byte"
+		return e
+	}
+	file := parse(lang, text)
+	if file == nil {
+		e.Ends = endingWords.MatchString(text)
+	} else {
+		x := examiner{known: known}
+		syntax.Walk(file, x.visit)
+		e.Changes, e.Ends = x.changes, x.ends
+	}
+	if e.Ends {
+		e.Changes = false
+		e.Text = "(\n" + text + "\n)"
+	}
+	return e
+}
+
+func parse(lang syntax.LangVariant, text string) *syntax.File {
+	if len(text) > parseMost || !utf8.ValidString(text) || strings.Count(text, "(")+strings.Count(text, "{")+strings.Count(text, "`") > nestMost {
+		return nil
+	}
+	file, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(text+"\n"), "")
+	if err != nil {
+		return nil
+	}
+	return file
+}
+
+// endingWords finds what may end the shell in a text that cannot be parsed.
+var endingWords = regexp.MustCompile(`\b(exit|logout|exec|errexit)\b|\bset\s+[-+]\w*e`)
+
+// harmless are builtins that change nothing of the shell.
+var harmless = map[string]bool{
+	"echo": true, "true": true, "false": true, ":": true, "pwd": true, "test": true, "[": true, "type": true, "kill": true, "times": true,
+	"wait": true, "jobs": true, "which": true, "whence": true, "where": true,
+}
+
+// changing are builtins that may change it.
+var changing = map[string]bool{
+	".": true, "source": true, "alias": true, "unalias": true, "autoload": true, "bg": true, "bind": true, "bindkey": true, "builtin": true,
+	"cd": true, "chdir": true, "command": true, "compdef": true, "complete": true, "compopt": true, "declare": true, "dirs": true, "disable": true,
+	"disown": true, "emulate": true, "enable": true, "eval": true, "exec": true, "exit": true, "export": true, "fc": true, "fg": true, "float": true,
+	"functions": true, "getopts": true, "hash": true, "history": true, "integer": true, "let": true, "local": true, "logout": true, "mapfile": true,
+	"noglob": true, "popd": true, "print": true, "printf": true, "pushd": true, "read": true, "readarray": true, "readonly": true, "rehash": true,
+	"return": true, "sched": true, "set": true, "setopt": true, "shift": true, "shopt": true, "suspend": true, "trap": true, "typeset": true,
+	"ulimit": true, "umask": true, "unfunction": true, "unhash": true, "unset": true, "unsetopt": true, "vared": true, "zle": true, "zmodload": true,
+	"zstyle": true,
+}
+
+type examiner struct {
+	known         func(name string) bool
+	changes, ends bool
+}
+
+// visit looks at what runs in the shell itself; subshells change nothing of it.
+func (x *examiner) visit(n syntax.Node) bool {
+	switch n := n.(type) {
+	case *syntax.Subshell, *syntax.ProcSubst:
+		return false
+	case *syntax.CmdSubst:
+		if n.TempFile || n.ReplyVar { // ${ cmd; } and ${| cmd; } run in the shell itself
+			x.changes = true
+			return true
+		}
+		return false
+	case *syntax.Redirect:
+		x.changes = x.changes || n.N != nil && strings.HasPrefix(n.N.Value, "{") // {name}>file stays open
+	case *syntax.Stmt:
+		if n.Background {
+			return false
+		}
+		x.changes = x.changes || n.Coprocess
+	case *syntax.CallExpr:
+		x.call(n)
+	case *syntax.ParamExp: // ${x:=y}; arithmetic may assign: ${x[i=1]}, ${x:i=1}
+		x.changes = x.changes || n.Exp != nil || n.Excl || n.Slice != nil || n.Index != nil
+	case *syntax.FuncDecl, *syntax.WhileClause, *syntax.ForClause, *syntax.DeclClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.ArithmExp,
+		*syntax.CoprocClause, *syntax.TestClause:
+		x.changes = true
+	}
+	return true
+}
+
+func (x *examiner) call(c *syntax.CallExpr) {
+	if len(c.Args) == 0 {
+		x.changes = true
+		return
+	}
+	var words []string
+	for _, w := range c.Args {
+		words = append(words, literal(w))
+	}
+	for len(words) > 1 && slices.Contains([]string{"command", "builtin", "noglob", "nocorrect"}, words[0]) && !strings.HasPrefix(words[1], "-") {
+		words = words[1:]
+		x.changes = true
+	}
+	name := words[0]
+	switch {
+	case name == "" || name != "[" && strings.ContainsAny(name, "{*?[=~") || x.known != nil && x.known(name):
+		x.changes = true
+	case harmless[name]:
+		// test -v 'a[$(…)]' runs code, and an assignment before a special builtin may stay.
+		x.changes = x.changes || len(c.Assigns) > 0 || name != "echo" && (slices.Contains(words, "-v") || slices.Contains(words, ""))
+	case changing[name]:
+		x.changes = true
+	}
+	switch name {
+	case "exit", "logout":
+		x.ends = true
+	case "exec":
+		x.ends = x.ends || len(words) > 1
+	case "set", "setopt":
+		x.ends = x.ends || slices.ContainsFunc(words[1:], func(w string) bool {
+			return strings.EqualFold(strings.ReplaceAll(w, "_", ""), "errexit") || strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "e")
+		})
+	case "eval":
+		x.ends = x.ends || endingWords.MatchString(strings.Join(words[1:], " "))
+	}
+}
+
+// literal returns the text of a word that has no expansion, without its quotes; "" otherwise.
+func literal(w *syntax.Word) string {
+	var b strings.Builder
+	for _, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			b.WriteString(strings.ReplaceAll(p.Value, `\`, ""))
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				return ""
+			}
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			for _, q := range p.Parts {
+				l, ok := q.(*syntax.Lit)
+				if !ok {
+					return ""
+				}
+				b.WriteString(l.Value)
+			}
+		default:
+			return ""
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,141 @@
+# sublet's integration for fish, sourced behind the user's own start-up files. It adds what lets sublet lend this shell: marks
+# in the terminal's output (OSC 7701) before each prompt and each command, and a key that calls __sublet_widget. The protocol
+# is described in the package comment of lease/shell/dialect.
+
+# Prints the mark $argv[1], with the status $argv[2] where there is one.
+function __sublet_mark
+    builtin printf '\e]7701;%s\a' (builtin string join ';' -- $argv[1] $fish_pid $__sublet_nonce $argv[2])
+end
+
+# Sends the record $argv[1], with the text $argv[2] behind the process id.
+function __sublet_send
+    builtin printf '%s %s %s\0' $argv[1] $fish_pid "$argv[2]" >$__sublet_folder/up
+end
+
+# Fish calls this before each prompt.
+function __sublet_prompt --on-event fish_prompt
+    builtin set -l __sublet_found $status
+    __sublet_resume # where the line never came to __sublet_begin
+    if builtin set -q __sublet_running
+        builtin set -e __sublet_running
+    else
+        builtin set -g __sublet_status $__sublet_found
+    end
+    __sublet_send P "$__sublet_found $PWD"
+    __sublet_mark P $__sublet_found
+end
+
+# Fish calls this when a line begins.
+function __sublet_command --on-event fish_preexec
+    builtin set -q __sublet_aside; and return
+    __sublet_send B (builtin string sub -l 3000 -- $argv[1] | string collect)
+    __sublet_mark B
+end
+
+# Both stand around the text of a borrowed command, in the line that __sublet_widget sets. Begin fails where the command's
+# directory cannot be entered; then the text is not run. It is evaluated rather than sourced, for fish gives a program of a
+# sourced file no process group of its own, so that ^Z would leave it stopped without a job.
+function __sublet_begin
+    __sublet_resume
+    builtin read --global --null __sublet_text <$__sublet_folder/text
+    builtin set -g __sublet_running
+    __sublet_mark S
+    builtin test -z "$__sublet_dir"; or builtin cd -- $__sublet_dir
+end
+function __sublet_end
+    builtin set -l __sublet_found $status
+    builtin set -e __sublet_running
+    __sublet_send E "$__sublet_nonce $__sublet_found $PWD"
+    __sublet_mark E $__sublet_found
+    builtin return $__sublet_status
+end
+
+function __sublet_resume
+    builtin set -q __sublet_aside; or builtin return
+    builtin set -e fish_history
+    builtin set -q __sublet_aside[1]; and builtin set -g fish_history $__sublet_aside
+    builtin set -e __sublet_aside
+end
+
+# Fish calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive of the
+# client's ends it. Fish cannot erase its prompt here: the client does. A command that begins behind that gets a new prompt
+# where the cursor is; without one the last line of the prompt is painted there.
+function __sublet_widget
+    builtin set -l __sublet_context ready
+    if builtin commandline --paging-mode
+        builtin set __sublet_context menu
+    else if builtin commandline --search-mode
+        builtin set __sublet_context search
+    end
+    builtin set -l __sublet_lines (builtin commandline)
+    builtin set __sublet_lines $__sublet_lines[1] \n$__sublet_lines[2..-1]
+    builtin printf %s $__sublet_lines >$__sublet_folder/line
+    function __sublet_interrupted --on-signal INT # so that a signal does not end the loop below
+    end
+    __sublet_mark A
+    __sublet_send A "$__sublet_context - "(builtin commandline --cursor)" "(builtin math (builtin string join + -- (builtin string length -- $__sublet_lines)))
+    while builtin read --local --line __sublet_directive <$__sublet_folder/down
+        builtin set -l __sublet_words (builtin string split --max 2 ' ' -- $__sublet_directive)
+        switch $__sublet_words[1]
+            case state
+                __sublet_state
+            case screen
+                builtin commandline -f repaint
+                __sublet_mark C
+            case line
+                builtin read --local --null __sublet_line <$__sublet_folder/line
+                builtin commandline --replace -- $__sublet_line
+                builtin commandline --cursor $__sublet_words[2]
+                builtin break
+            case run
+                builtin set -g __sublet_nonce $__sublet_words[2]
+                builtin set -g __sublet_dir $__sublet_words[3]
+                builtin set -g __sublet_aside $fish_history
+                builtin set -g fish_history ''
+                builtin commandline --replace -- ' __sublet_begin && builtin eval $__sublet_text; __sublet_end'
+                builtin commandline -f execute
+                builtin break
+            case none
+                builtin break
+        end
+    end
+    builtin functions --erase __sublet_interrupted
+end
+
+# Writes what a command can change in the shell, for ReadState in fish.go: fields that end with NUL. A value follows its name,
+# behind "="; a list has several, or none. Functions that fish would read from a file are left out: listing one reads it.
+function __sublet_state
+    builtin set -l __sublet_files $fish_function_path/*.fish
+    builtin set -l __sublet_known (builtin string replace -rf '^.*/(.*)\.fish$' '$1' -- $__sublet_files | builtin string escape --style=regex)
+    builtin set -l __sublet_hidden '^('(builtin string join '|' -- $__sublet_known '__sublet_.*')')$'
+    begin
+        builtin printf 'umask\0=%s\0' $umask
+        for __sublet_name in (builtin set --export --names)
+            builtin printf 'export %s\0=%s\0' $__sublet_name "$$__sublet_name"
+        end
+        for __sublet_name in (builtin set --global --names | builtin string match -rv '^(history|status.*|pipestatus|__sublet_.*)$')
+            builtin set --query --export $__sublet_name; and continue
+            builtin printf 'global %s\0' $__sublet_name
+            builtin set --query "$__sublet_name"'[1]'; and builtin printf '=%s\0' $$__sublet_name
+        end
+        for __sublet_name in (builtin set --universal --names)
+            builtin set --query --export $__sublet_name; and continue
+            builtin printf 'universal %s\0' $__sublet_name
+            builtin set --query "$__sublet_name"'[1]'; and builtin printf '=%s\0' $$__sublet_name
+        end
+        for __sublet_name in (builtin functions --all --names | builtin string match -rv $__sublet_hidden)
+            builtin printf 'function %s\0=%s\0' $__sublet_name (builtin functions --no-details $__sublet_name | builtin string collect)
+        end
+        builtin printf 'abbreviations\0'
+        abbr --show | builtin string replace -r '^' = | builtin string join0
+    end >$__sublet_folder/state
+    __sublet_send T
+end
+
+builtin set -g __sublet_status 0
+for __sublet_mode in default insert visual replace replace_one
+    builtin bind -M $__sublet_mode \x1e\x1d __sublet_widget
+end
+builtin set -e __sublet_mode
+builtin eval $__sublet_restore
+builtin set -e __sublet_restore

@@ -1,0 +1,202 @@
+# sublet's integration for zsh, read as the first .zshenv. It sees to it that zsh goes on with the user's own start-up files,
+# and adds behind them what lets sublet lend this shell: marks in the terminal's output (OSC 7701) before each prompt and each
+# command, and a key that calls __sublet_widget. The protocol is described in the package comment of lease/shell/dialect.
+#
+# Functions begin with `emulate -L zsh`, so that the user's options do not hold in them; the text of a borrowed command is
+# sourced at the top level, where they do. Names of local variables begin as all others do, because the state is listed from
+# inside of them.
+
+# Prints the mark $1, with the status $2 where there is one.
+__sublet_mark() {
+	builtin print -rn -- $'\e]7701;'"$1;$$;$__sublet_nonce${2+;$2}"$'\a'
+}
+
+# Sends the record $1, with the text $2 behind the process id.
+__sublet_send() {
+	builtin print -rn -- "$1 $$ $2"$'\0' >| "$__sublet_folder/up"
+}
+
+# Zsh calls this before each prompt, first in precmd_functions. Zsh itself keeps the status for the hooks that follow.
+__sublet_prompt() {
+	builtin local __sublet_found=$?
+	builtin emulate -L zsh
+	__sublet_resume # where the line never came to __sublet_begin
+	if [[ -n $__sublet_running ]]; then
+		__sublet_running=
+	else
+		__sublet_status=$__sublet_found
+	fi
+	__sublet_bind
+	__sublet_send P "$__sublet_found $PWD"
+	__sublet_mark P $__sublet_found
+}
+
+# Zsh calls this when a line of the user's begins, not for the borrowed line: __sublet_widget sees to that.
+__sublet_command() {
+	builtin emulate -L zsh
+	__sublet_send B "${${1:-$3}[1,3000]}"
+	__sublet_mark B
+}
+
+# Both stand around the text of a borrowed command, in the line that __sublet_widget sets. Begin fails where the command's
+# directory cannot be entered; then the text is not run. End is called in any case, after ^C and an error, too, and has zsh
+# go on, so that the user's own status can be put back.
+__sublet_begin() {
+	builtin emulate -L zsh
+	__sublet_resume
+	__sublet_running=1
+	__sublet_mark S
+	[[ -z $__sublet_dir ]] || builtin cd -- "$__sublet_dir"
+}
+__sublet_end() {
+	builtin local __sublet_found=$?
+	builtin emulate -L zsh
+	TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0
+	__sublet_running=
+	__sublet_send E "$__sublet_nonce $__sublet_found $PWD"
+	__sublet_mark E $__sublet_found
+}
+__sublet_status() {
+	builtin return $__sublet_status
+}
+
+# Puts back what __sublet_widget set aside so that the borrowed line is not seen by the user's hooks and history.
+__sublet_resume() {
+	if [[ -n $__sublet_aside ]]; then
+		__sublet_aside=
+		builtin fc -P
+		preexec_functions=("${__sublet_preexec[@]}")
+		zshaddhistory_functions=("${__sublet_zshaddhistory[@]}")
+	fi
+}
+
+# The line editor calls this when the client types the hold key. The prompt is expanded under the user's options.
+__sublet_widget() {
+	builtin local -A __sublet_options
+	__sublet_options=("${(@kv)options[@]}")
+	builtin local __sublet_erased=
+	__sublet_hold
+	[[ -z $__sublet_erased ]] || builtin zle .reset-prompt
+}
+
+# Sets the half-typed line aside and blocks until a directive of the client's ends it.
+__sublet_hold() {
+	builtin emulate -L zsh
+	builtin trap '' INT
+	builtin local __sublet_context=ready __sublet_flags=- __sublet_directive __sublet_rest
+	builtin local __sublet_line=$BUFFER __sublet_cursor=$CURSOR __sublet_after=$POSTDISPLAY
+	builtin local -a __sublet_highlight
+	__sublet_highlight=("${region_highlight[@]}")
+	[[ $CONTEXT == start ]] || __sublet_context=continuation
+	[[ $__sublet_options[errexit] == off ]] || __sublet_flags=e
+	[[ -z $BUFFER ]] || builtin print -rn -- "$BUFFER" >| "$__sublet_folder/line"
+	__sublet_mark A
+	__sublet_send A "$__sublet_context $__sublet_flags $CURSOR $#BUFFER"
+	while IFS=' ' builtin read -r __sublet_directive __sublet_rest < "$__sublet_folder/down"; do
+		case $__sublet_directive in
+			none | line | run) builtin break ;;
+			state) __sublet_state ;;
+			screen) # zle then believes that the cursor is at the beginning of an empty prompt
+				builtin local PS1= RPS1=
+				BUFFER= POSTDISPLAY=
+				builtin zle .reset-prompt
+				builtin zle -R
+				__sublet_erased=1
+				__sublet_mark C
+				;;
+		esac
+	done
+	BUFFER=$__sublet_line CURSOR=$__sublet_cursor POSTDISPLAY=$__sublet_after
+	region_highlight=("${__sublet_highlight[@]}")
+	case $__sublet_directive in
+		line)
+			IFS= builtin read -rd '' BUFFER < "$__sublet_folder/line"
+			CURSOR=$__sublet_rest POSTDISPLAY=
+			;;
+		run)
+			__sublet_nonce=${__sublet_rest%% *} __sublet_dir=
+			[[ $__sublet_rest != *' '* ]] || __sublet_dir=${__sublet_rest#* }
+			__sublet_erased=
+			[[ $KEYMAP != vicmd ]] || builtin zle .vi-insert # so that the cursor stays
+			builtin zle .push-line
+			__sublet_preexec=("${preexec_functions[@]}") preexec_functions=()
+			__sublet_zshaddhistory=("${zshaddhistory_functions[@]}") zshaddhistory_functions=()
+			__sublet_aside=1
+			builtin fc -p
+			BUFFER=' { __sublet_begin && builtin . "$__sublet_folder/text"; } always { __sublet_end; }; __sublet_status'
+			builtin zle .accept-line
+			;;
+	esac
+}
+
+# Writes what a command can change in the shell, for ReadState in zsh.go: fields that end with NUL, counted where there are
+# several.
+__sublet_state() {
+	builtin local __sublet_name __sublet_type
+	builtin setopt no_hash_list_all # otherwise zsh would look for all programs
+	{
+		builtin umask
+		builtin print -rN -- "" $#__sublet_options "${(@kv)__sublet_options}"
+		builtin print -rN -- $#aliases "${(@kv)aliases}" $#galiases "${(@kv)galiases}" $#saliases "${(@kv)saliases}"
+		builtin print -rN -- $#functions "${(@kv)functions}" $#commands "${(@kv)commands}" $#dis_builtins "${(@k)dis_builtins}"
+		for __sublet_name __sublet_type in "${(@kv)parameters}"; do
+			case $__sublet_name:$__sublet_type in
+				__sublet_* | *:*undefined*) builtin continue ;;
+				*:*-export*)
+					builtin print -rN -- x $__sublet_name "${(P)__sublet_name}"
+					builtin continue
+					;;
+				(IFS|FPATH|CDPATH|WORDCHARS|KEYTIMEOUT|TMOUT):*) ;;
+				*:*special* | *:array*tied*) builtin continue ;;
+			esac
+			builtin print -rn -- l$'\0'$__sublet_name$'\0'
+			builtin typeset -p -- $__sublet_name
+			builtin print -n '\0'
+		done
+	} >| "$__sublet_folder/state" 2>/dev/null
+	__sublet_send T
+}
+
+# Puts the hooks where zsh looks for them, and binds the hold key.
+__sublet_arm() {
+	builtin emulate -L zsh
+	builtin local __sublet_map
+	builtin typeset -ga precmd_functions preexec_functions zshaddhistory_functions
+	precmd_functions=(__sublet_prompt $precmd_functions)
+	preexec_functions=(__sublet_command $preexec_functions)
+	builtin zle -N __sublet_widget
+	for __sublet_map in ${keymaps:#.safe}; do
+		builtin bindkey -M $__sublet_map '\eO~' __sublet_widget
+	done
+	__sublet_bind
+}
+
+# Has the hold key do nothing in a search and in a menu, where no line can be held. Zsh has the keymaps of menus only once
+# there was one.
+__sublet_bind() {
+	builtin local __sublet_map
+	for __sublet_map in isearch command menuselect listscroll; do
+		[[ -z ${keymaps[(r)$__sublet_map]} ]] || builtin bindkey -M $__sublet_map '\eO~' redisplay
+	done
+}
+
+# Zsh calls this once, before the first prompt and behind the user's own hooks.
+__sublet_install() {
+	__sublet_arm
+	[[ -z $__sublet_restore ]] || builtin eval "$__sublet_restore"
+	builtin unset __sublet_restore
+	__sublet_prompt
+}
+
+__sublet_status=0 __sublet_running= __sublet_aside=
+builtin sched +0 __sublet_install
+if [[ -n $__sublet_zdotdir ]]; then
+	ZDOTDIR=$__sublet_zdotdir
+else
+	builtin unset ZDOTDIR
+fi
+if [[ -z $__sublet_startup ]]; then
+	builtin setopt no_rcs
+elif [[ -r ${ZDOTDIR:-$HOME}/.zshenv ]]; then
+	builtin . "${ZDOTDIR:-$HOME}/.zshenv"
+fi

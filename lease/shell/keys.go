@@ -1,0 +1,77 @@
+package shell
+
+import (
+	"bytes"
+	"time"
+	"unicode/utf8"
+)
+
+// typing is what is known of the user's line from the keys since the prompt. Only plain keys leave the editor in a state in
+// which the hold key means what it should; any other key (a search, a menu, ^V, Enter) may not.
+type typing struct {
+	keys   bool      // some key was typed
+	other  bool      // one of them was not plain
+	filled bool      // the last one put a character into the line
+	last   time.Time // of the last one
+	paste  bool      // inside of a bracketed paste
+}
+
+var (
+	pasteBegin = []byte("\x1b[200~")
+	pasteEnd   = []byte("\x1b[201~")
+	arrows     = [][]byte{
+		[]byte("\x1b[A"), []byte("\x1b[B"), []byte("\x1b[C"), []byte("\x1b[D"), []byte("\x1bOA"), []byte("\x1bOB"), []byte("\x1bOC"), []byte("\x1bOD"),
+		[]byte("\x1bb"), []byte("\x1bf"), []byte("\x1b[H"), []byte("\x1b[F"), []byte("\x1bOH"), []byte("\x1bOF"), []byte("\x1b[3~"),
+	}
+)
+
+// take notes what was typed.
+func (t *typing) take(p []byte, now time.Time) {
+	t.last = now
+	for len(p) > 0 {
+		t.keys = true
+		if t.paste {
+			i := bytes.Index(p, pasteEnd)
+			t.filled = true
+			if i < 0 {
+				return
+			}
+			t.paste, p = false, p[i+len(pasteEnd):]
+			continue
+		}
+		n := t.plain(p)
+		if n == 0 {
+			t.other = true
+			return
+		}
+		p = p[n:]
+	}
+}
+
+// plain returns the length of the plain key at the start of p, 0 where there is none.
+func (t *typing) plain(p []byte) int {
+	t.filled = false
+	switch c := p[0]; {
+	case bytes.HasPrefix(p, pasteBegin):
+		t.paste = true
+		return len(pasteBegin)
+	case c == 0x1b:
+		for _, key := range arrows {
+			if bytes.HasPrefix(p, key) {
+				return len(key)
+			}
+		}
+		return 0
+	case c == 0x7f || bytes.IndexByte([]byte("\x01\x02\x05\x06\x08\x0b\x0c\x15\x17\x19"), c) >= 0: // Backspace, ^A ^B ^E ^F ^H ^K ^L ^U ^W ^Y
+		return 1
+	case c < 0x20:
+		return 0
+	case c < utf8.RuneSelf:
+		t.filled = true
+		return 1
+	default:
+		_, n := utf8.DecodeRune(p)
+		t.filled = true
+		return n
+	}
+}

@@ -1,0 +1,132 @@
+package shell
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/charmbracelet/x/vt"
+)
+
+// others are the shells beside bash, with a prompt of two rows and one on the right.
+var others = map[string][2]string{
+	"zsh":  {".zshrc", "PS1=$'top\\n%?# '\nRPS1=right\n"},
+	"fish": {".config/fish/config.fish", "set fish_greeting\nfunction fish_prompt; echo top; echo -n \"$status# \"; end\nfunction fish_right_prompt; echo right; end\n"},
+}
+
+func TestOthers(t *testing.T) {
+	for name, startup := range others {
+		t.Run(name, func(t *testing.T) {
+			path, err := exec.LookPath(name)
+			if err != nil && os.Getenv("CI") == "" {
+				t.Skip(err)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			s, scr := start2(t, func(o *Options) {
+				home := t.TempDir()
+				for file, text := range map[string]string{startup[0]: startup[1], ".local/share/fish/generated_completions/none.fish": ""} {
+					file = filepath.Join(home, file)
+					if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				o.NoStartup, o.Path = false, path
+				o.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TERM=xterm-256color", "LANG=C.UTF-8", "SHELL=" + path}
+			})
+			scr.prompts(t, 1)
+			for i, line := range []string{"echo one", "sh -c 'exit 3'"} {
+				keys(t, s, line+"\r")
+				scr.prompts(t, i+2)
+				if e := last[UserEnded](scr); e.Text != line || e.ExitCode != 3*i || strings.TrimSpace(string(e.Output)) != []string{"one", ""}[i] {
+					t.Errorf("the user's %q ended: %+v, output %q", line, e, e.Output)
+				}
+			}
+
+			// A half-typed line of several rows is erased with its prompt, and comes back.
+			keys(t, s, "\x1b[200~echo 'a\n"+strings.Repeat("long ", 30)+"'\x1b[201~")
+			scr.shows(t, "'")
+			if err := s.TakeScreen(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if shown := strings.TrimRight(emulated(scr), " \n"); !strings.HasSuffix(shown, "'exit 3'"+shown[strings.LastIndex(shown, "'exit 3'")+8:]) || strings.Contains(shown, "long") {
+				t.Errorf("with the screen taken it shows %q", shown)
+			}
+			if res := do(t, s, "echo lent"); string(res.Output) != "lent\n" {
+				t.Errorf("got %q", res.Output)
+			}
+			if err := s.GiveScreen(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			scr.await(t, "the half-typed line", func() bool { return strings.Contains(emulate(scr.b), "long '") })
+			keys(t, s, "\r")
+			scr.prompts(t, 4)
+
+			before, err := s.State(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			do(t, s, "cd /; export X='a b'; alias hh='echo hh'")
+			after, err := s.State(t.Context())
+			if err != nil || after.Vars["X"] != "a b" || after.Dir != "/" {
+				t.Fatalf("state %+v, %v", after, err)
+			}
+			if left, err := s.Undo(t.Context(), before, after); err != nil || len(left) > 0 {
+				t.Errorf("undo left %q, %v", left, err)
+			}
+			if now, err := s.State(t.Context()); err != nil || Difference(before, now) != "" {
+				t.Errorf("undo left: %s, %v", Difference(before, now), err)
+			}
+
+			ctx, cancel := context.WithCancel(t.Context())
+			res, err := s.Run(ctx, Command{Text: "sh -c 'echo begun; exec sleep 100'; echo behind", Output: func([]byte) { cancel() }})
+			if err != nil || res.Status != "cancelled" || strings.TrimSpace(string(res.Output)) != "begun" {
+				t.Errorf("got %+v %q, %v", res, res.Output, err)
+			}
+			do(t, s, "cd /usr; export X='a b'; alias hh='echo hh'")
+			if _, err := s.State(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			scr.await(t, "another shell", func() bool { _, ok := scr.events[len(scr.events)-2].(Restarted); return ok })
+			if res := do(t, s, "pwd; echo $X; hh"); string(res.Output) != "/usr\na b\nhh\n" {
+				t.Errorf("restarted: %q", res.Output)
+			}
+			if strings.Contains(scr.String(), "__sublet") {
+				t.Errorf("screen %q", scr.String())
+			}
+		})
+	}
+}
+
+// last returns the last event of a kind.
+func last[E any](scr *screen) (e E) {
+	scr.mu.Lock()
+	defer scr.mu.Unlock()
+	for _, event := range scr.events {
+		if v, ok := event.(E); ok {
+			e = v
+		}
+	}
+	return e
+}
+
+func emulated(scr *screen) string { return emulate([]byte(scr.String())) }
+
+// emulate returns what a terminal of 80 columns shows.
+func emulate(b []byte) string {
+	e := vt.NewEmulator(80, 100)
+	defer e.InputPipe().(io.Closer).Close()
+	e.Write(b) //nolint:errcheck // it cannot fail
+	return e.String()
+}

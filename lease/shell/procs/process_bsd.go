@@ -1,0 +1,98 @@
+//go:build darwin || freebsd || netbsd || openbsd || dragonfly
+
+package procs
+
+import (
+	"bytes"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+type stat struct {
+	PID    int
+	Parent int
+	age    time.Duration
+	Name   string
+}
+
+// ticks is how many make a second.
+const ticks = 100
+
+// Now returns the present.
+func Now() Moment { return Moment(time.Now().UnixMilli() * ticks / 1000) }
+
+// eachProcess asks ps: there is no /proc. It is called after a command and at the end of a shell only.
+func eachProcess(of func(pid int) bool, f func(stat)) {
+	out, err := exec.Command("ps", "-axo", "pid=,ppid=,stat=,etime=,command=").Output()
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(out)) {
+		w := strings.Fields(line)
+		if len(w) < 5 || strings.HasPrefix(w[2], "Z") {
+			continue
+		}
+		st := stat{Name: strings.Join(w[4:], " "), age: elapsedTime(w[3])}
+		st.PID, _ = strconv.Atoi(w[0])
+		st.Parent, _ = strconv.Atoi(w[1])
+		if of(st.PID) {
+			f(st)
+		}
+	}
+}
+
+// elapsedTime reads [[days-]hours:]minutes:seconds.
+func elapsedTime(s string) (d time.Duration) {
+	days, rest, ok := strings.Cut(s, "-")
+	if !ok {
+		days, rest = "0", s
+	}
+	n, _ := strconv.Atoi(days)
+	d = time.Duration(n) * 24 * time.Hour
+	unit := time.Second
+	parts := strings.Split(rest, ":")
+	for i := len(parts) - 1; i >= 0; i-- {
+		n, _ := strconv.Atoi(parts[i])
+		d += time.Duration(n) * unit
+		unit *= 60
+	}
+	return d
+}
+
+func begunSince(shell int, from Moment) (list []stat) {
+	limit := time.Duration(Now()-from)*time.Second/ticks + time.Second
+	eachProcess(inSession(shell), func(st stat) {
+		if st.PID != shell && st.age <= limit {
+			list = append(list, st)
+		}
+	})
+	return list
+}
+
+func commandLine(st stat) string { return st.Name }
+
+// Name returns the name of the program that a process runs.
+func Name(pid int) string {
+	out, err := exec.Command("ps", "-o", "ucomm=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(out))
+}
+
+// Dir returns "": a process's working directory is not known here.
+func Dir(pid int) string { return "" }
+
+// IgnoresHangUp returns false: it is not known here.
+func IgnoresHangUp(pid int) bool { return false }
+
+// ownerOf names the user a process belongs to.
+func ownerOf(pid int) string {
+	name, err := exec.Command("ps", "-o", "user=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil || len(bytes.TrimSpace(name)) == 0 {
+		return "another user"
+	}
+	return string(bytes.TrimSpace(name))
+}

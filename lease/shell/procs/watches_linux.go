@@ -1,0 +1,72 @@
+package procs
+
+import (
+	"encoding/binary"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// watchMost bounds how many descriptors of one call are looked at.
+const watchMost = 1024
+
+// polled looks into what poll was given: struct pollfd[args[1]].
+func polled(pid int, c blocked, is func(fd uint64) bool) bool {
+	const size = 8
+	b := memoryOf(pid, c.args[0], size*min(c.args[1], watchMost))
+	for ; len(b) >= size; b = b[size:] {
+		if fd := int32(binary.NativeEndian.Uint32(b)); fd >= 0 && binary.NativeEndian.Uint16(b[4:])&unix.POLLIN != 0 && is(uint64(fd)) {
+			return true
+		}
+	}
+	return false
+}
+
+// selected looks into what select was given: a set of args[0] bits, in words.
+func selected(pid int, c blocked, is func(fd uint64) bool) bool {
+	n := min(c.args[0], watchMost)
+	b := memoryOf(pid, c.args[1], (n+63)/64*8)
+	for fd := range n {
+		if word := fd / 64 * 8; word+8 <= uint64(len(b)) && binary.NativeEndian.Uint64(b[word:])&(1<<(fd%64)) != 0 && is(fd) {
+			return true
+		}
+	}
+	return false
+}
+
+// epolled asks the system what an epoll descriptor watches (proc(5), /proc/PID/fdinfo).
+func epolled(pid int, c blocked, is func(fd uint64) bool) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/fdinfo/" + strconv.FormatUint(c.args[0], 10))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) < 4 || f[0] != "tfd:" || f[2] != "events:" {
+			continue
+		}
+		fd, err := strconv.ParseUint(f[1], 10, 64)
+		events, err2 := strconv.ParseUint(f[3], 16, 64)
+		if err == nil && err2 == nil && events&unix.EPOLLIN != 0 && is(fd) {
+			return true
+		}
+	}
+	return false
+}
+
+// memoryOf reads a process's memory; it is empty where that is not allowed or not there.
+func memoryOf(pid int, at, size uint64) []byte {
+	if at == 0 || size == 0 {
+		return nil
+	}
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/mem")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	b := make([]byte, size)
+	n, _ := f.ReadAt(b, int64(at)) // less than that where it ends
+	return b[:n]
+}

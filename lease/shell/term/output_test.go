@@ -1,0 +1,161 @@
+package term
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestHeadTail(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1, 9, 10, 11, 19, 20, 21, 35, 1000} {
+		for _, piece := range []int{1, 7, 1000} {
+			h := newHeadTail(10, 10)
+			var all []byte
+			for i := range n {
+				all = append(all, byte('a'+i%26))
+			}
+			for i := 0; i < n; i += piece {
+				h.Write(all[i:min(i+piece, n)])
+			}
+			got, left := h.result()
+			if n <= 20 {
+				if !bytes.Equal(got, all) || left != 0 {
+					t.Errorf("%d by %d: got %q, %d left out", n, piece, got, left)
+				}
+				continue
+			}
+			want := fmt.Sprintf("%s\n[... %d bytes left out ...]\n%s", all[:10], n-20, all[n-10:])
+			if string(got) != want || left != int64(n-20) {
+				t.Errorf("%d by %d: got %q (%d), want %q", n, piece, got, left, want)
+			}
+		}
+	}
+	// Never inside a character, at a line where one is near.
+	h := newHeadTail(10, 10)
+	h.Write([]byte(strings.Repeat("漢", 20)))
+	if got, _ := h.result(); string(got) != "漢漢漢\n[... 42 bytes left out ...]\n漢漢漢" {
+		t.Errorf("got %q", got)
+	}
+	h = newHeadTail(2000, 2000)
+	for i := range 1000 {
+		h.Write(fmt.Appendf(nil, "line %d\n", i))
+	}
+	got, left := h.result()
+	head, tail, _ := strings.Cut(string(got), fmt.Sprintf("\n[... %d bytes left out ...]\n", left))
+	if last := head[strings.LastIndexByte(head, '\n')+1:]; !strings.HasPrefix(last, "line ") || !strings.HasPrefix(tail, "line ") || len(head)+1+len(tail)+int(left) != 8890 {
+		t.Errorf("head ends with %q, tail begins with %.20q, %d left out", last, tail, left)
+	}
+	h = newHeadTail(3000, 3000) // no line is near
+	h.Write([]byte("a\n" + strings.Repeat("b", 9000) + "\nc"))
+	if got, left := h.result(); left != 3004 || !strings.HasPrefix(string(got), "a\nb") || !strings.HasSuffix(string(got), "b\nc") {
+		t.Errorf("%d left out of %.10q…%q", left, got, got[len(got)-10:])
+	}
+	if h := newHeadTail(0, -1); h.headMax != defaultHead || h.tailMax != defaultTail {
+		t.Errorf("zero stands for %d and %d", h.headMax, h.tailMax)
+	}
+}
+
+// A text is never cut inside a character; bytes that are none are no beginning of one.
+func TestTrimPartial(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"": "", "a": "a", "aä": "aä", "a\xc3": "a", "a\xe6\xbc": "a", "a\xf0\x9d\x94": "a", "a漢": "a漢", "𝔘": "𝔘", "\xf0\x9d\x94": "",
+		"a\xff": "a\xff", "\xbc\xbc\xbc\xbc\xbc": "\xbc\xbc\xbc\xbc\xbc",
+	} {
+		if got := string(trimPartial([]byte(in))); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+// The spool becomes a ring after 64 MiB and is put in order at its end.
+func TestSpoolRing(t *testing.T) {
+	t.Parallel()
+	all := make([]byte, 71<<20)
+	for at := 0; at < len(all); at += 64 {
+		copy(all[at:], fmt.Sprintf("%63d\n", at))
+	}
+	for _, size := range []int{spoolAfter + 1, spoolHead + spoolRing, spoolHead + spoolRing + 1, 71<<20 - 7} {
+		s := spool{folder: t.TempDir()}
+		for at := 0; at < size; at += 999_983 { // pieces lie across every bound
+			s.Write(all[at:min(at+999_983, size)])
+		}
+		path, err := s.finish(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := all[:size]
+		if lost := size - spoolHead - spoolRing; lost > 0 {
+			seam := fmt.Appendf(nil, "\n[... %d bytes not kept ...]\n", lost)
+			want = slices.Concat(all[:spoolHead], seam, all[size-spoolRing:size])
+		}
+		if !bytes.Equal(raw, want) {
+			t.Errorf("%d bytes: got %d, want %d, or others", size, len(raw), len(want))
+		}
+		if files, err := os.ReadDir(s.folder); len(files) != 1 || err != nil {
+			t.Errorf("%d bytes: %d files, %v", size, len(files), err)
+		}
+		os.Remove(path)
+	}
+}
+
+// What is short, or not to be kept, leaves no file; what should be kept is, however short; where nothing can be kept that is
+// told once, and the output goes on.
+func TestSpoolFiles(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	long := bytes.Repeat([]byte("x"), spoolAfter)
+	for _, c := range []struct {
+		name, folder string
+		writes       int
+		keep         bool
+		size         int64 // of the file; -1 = none
+		fails        bool
+	}{
+		{"nothing, to be kept", folder, 0, true, -1, false},
+		{"short, not to be kept", folder, 1, false, -1, false},
+		{"short, to be kept", folder, 1, true, spoolAfter, false},
+		{"long, not to be kept", folder, 3, false, -1, false},
+		{"long, to be kept", folder, 3, true, 3 * spoolAfter, false},
+		{"no folder", "", 3, true, -1, false},
+		{"a folder that cannot be made", filepath.Join(file, "spool"), 3, true, -1, true},
+		{"one for a short output", filepath.Join(file, "spool"), 1, true, -1, true},
+	} {
+		s := spool{folder: c.folder}
+		for n := range c.writes {
+			if s.Write(long); n == 0 && s.file != nil {
+				t.Errorf("%s: %d bytes are on disk", c.name, len(long))
+			}
+		}
+		if len(s.first) > spoolAfter {
+			t.Errorf("%s: %d bytes are kept in memory", c.name, len(s.first))
+		}
+		path, err := s.finish(c.keep)
+		if (err != nil) != c.fails || (path != "") != (c.size >= 0) {
+			t.Errorf("%s: got %q, %v", c.name, path, err)
+			continue
+		}
+		if path != "" {
+			if st, err := os.Stat(path); err != nil || st.Size() != c.size || st.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %v, %v, want %d bytes", c.name, st, err, c.size)
+			}
+			os.Remove(path)
+		}
+		if files, err := os.ReadDir(folder); len(files) != 1 || err != nil {
+			t.Errorf("%s: %d files are left, %v", c.name, len(files)-1, err)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package term
+
+import "github.com/charmbracelet/x/ansi"
+
+// csi carries out the sequences that change what can be read; all others (colours, modes, queries) have no effect.
+func (s *screen) csi(cmd ansi.Cmd, params ansi.Params) {
+	if cmd.Prefix() == '?' {
+		s.privateMode(cmd, params)
+		return
+	}
+	if s.alt || cmd.Prefix() != 0 || cmd.Intermediate() != 0 {
+		return
+	}
+	homed := s.homed
+	s.homed = false
+	n := count(params, 0, windowRows)
+	w := count(params, 0, s.cols)
+	switch cmd.Final() {
+	case 'A', 'F': // up
+		s.y = max(0, s.y-n)
+	case 'B', 'E', 'e': // down, into rows that are there
+		s.y = min(s.n-1, s.y+n)
+	case 'C', 'a':
+		s.x = min(s.cols-1, s.x+w)
+	case 'D':
+		s.x = max(0, min(s.x, s.cols-1)-w)
+	case 'G', '`':
+		s.x = min(s.cols, w) - 1
+	case 'd':
+		s.row(n)
+	case 'H', 'f':
+		s.row(n)
+		s.x = min(s.cols, count(params, 1, s.cols)) - 1
+		s.homed = s.x == 0 && s.y == 0
+	case 'J':
+		mode := raw(params, 0)
+		if mode == 0 && homed && s.x == 0 && s.y == 0 {
+			mode = 2 // what `clear` does on some terminals
+		}
+		s.eraseDisplay(mode)
+	case 'K':
+		s.eraseLine(raw(params, 0))
+	case 'X':
+		s.erase(s.x, s.x+w)
+	case 'P':
+		s.deleteCells(w)
+	case '@':
+		s.insertCells(w)
+	case 'b':
+		for range min(w, s.cols) {
+			if s.last != 0 {
+				s.rune(s.last)
+			}
+		}
+	case 's':
+		s.sx, s.sy = s.x, s.y
+	case 'u':
+		s.x, s.y = s.sx, min(s.sy, s.n-1)
+	}
+	switch cmd.Final() {
+	case 'E', 'F':
+		s.x = 0
+	}
+}
+
+// count is parameter i, at least 1 and at most limit.
+func count(params ansi.Params, i, limit int) int {
+	n, _, _ := params.Param(i, 1)
+	return max(1, min(n, limit))
+}
+
+func raw(params ansi.Params, i int) int {
+	n, _, _ := params.Param(i, 0)
+	return n
+}
+
+func (s *screen) privateMode(cmd ansi.Cmd, params ansi.Params) {
+	if cmd.Final() != 'h' && cmd.Final() != 'l' {
+		return
+	}
+	on := cmd.Final() == 'h'
+	for i := range params {
+		switch raw(params, i) {
+		case 47, 1047, 1049:
+			if s.alt != on {
+				s.alt = on
+				if s.onAlt != nil {
+					s.onAlt(on)
+				}
+			}
+		}
+	}
+}
+
+// row goes to a row of the screen, counted from 1. Where the top of the real screen is cannot be known: it is the oldest
+// row of the window.
+func (s *screen) row(n int) {
+	for s.n < n {
+		s.at(s.n).reset()
+		s.n++
+	}
+	s.y = n - 1
+}
+
+// eraseDisplay: a cleared screen was read before it was cleared, so what stood there comes out.
+func (s *screen) eraseDisplay(mode int) {
+	switch {
+	case mode == 2, mode == 3:
+		x := s.x
+		for s.n > 1 && len(s.at(s.n-1).cells) == 0 {
+			s.n--
+		}
+		for s.n > 1 {
+			s.retire()
+		}
+		if len(s.at(0).cells) > 0 {
+			s.at(1).reset()
+			s.n = 2
+			s.retire()
+		}
+		s.at(0).reset()
+		s.x, s.y = 0, 0
+		if mode == 2 {
+			s.x = min(x, s.cols-1)
+		}
+	case mode == 0:
+		s.eraseLine(0)
+		for i := s.y + 1; i < s.n; i++ {
+			s.at(i).reset()
+		}
+		s.n = s.y + 1
+	case mode == 1:
+		s.eraseLine(1)
+		for i := range s.y {
+			s.at(i).reset()
+		}
+	}
+}
+
+func (s *screen) eraseLine(mode int) {
+	switch mode {
+	case 0:
+		r := s.at(s.y)
+		s.clean(r, s.x, len(r.cells))
+		if s.x < len(r.cells) {
+			r.cells = r.cells[:s.x]
+		}
+		r.wrapped = false
+	case 1:
+		s.erase(0, s.x+1)
+	case 2:
+		s.at(s.y).reset()
+	}
+}
+
+// erase blanks cells that are there.
+func (s *screen) erase(from, to int) {
+	r := s.at(s.y)
+	to = min(to, len(r.cells))
+	if from >= to {
+		return
+	}
+	s.clean(r, from, to)
+	for i := from; i < to; i++ {
+		r.cells[i] = ' '
+	}
+}
+
+func (s *screen) deleteCells(n int) {
+	r := s.at(s.y)
+	if s.x >= len(r.cells) {
+		return
+	}
+	to := min(len(r.cells), s.x+n)
+	s.clean(r, s.x, to)
+	r.extra = nil
+	r.cells = append(r.cells[:s.x], r.cells[to:]...)
+}
+
+func (s *screen) insertCells(n int) {
+	r := s.at(s.y)
+	if s.x >= len(r.cells) {
+		return
+	}
+	s.clean(r, s.x, s.x)
+	r.extra = nil
+	tail := append([]rune(nil), r.cells[s.x:]...)
+	r.cells = r.cells[:s.x]
+	for range n {
+		r.cells = append(r.cells, ' ')
+	}
+	r.cells = append(r.cells, tail...)
+	if len(r.cells) > s.cols {
+		r.cells = r.cells[:s.cols]
+	}
+}
+
+func (s *screen) esc(cmd ansi.Cmd) {
+	if s.alt || cmd.Intermediate() != 0 {
+		return
+	}
+	switch cmd.Final() {
+	case '7':
+		s.sx, s.sy = s.x, s.y
+	case '8':
+		s.x, s.y = s.sx, min(s.sy, s.n-1)
+	case 'D':
+		s.down()
+	case 'E':
+		s.control('\n')
+	case 'M':
+		s.y = max(0, s.y-1)
+	case 'c':
+		s.eraseDisplay(3)
+	}
+}

@@ -1,0 +1,145 @@
+// Package term is a terminal as a lent shell has one: the pseudo-terminal, the private marks in what it prints, a small
+// screen that renders output for a model, and the bounded places where output is kept.
+package term
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Terminal is the master side of a pseudo-terminal. Its methods are safe for concurrent use; after Close they fail with
+// os.ErrClosed or report nothing.
+type Terminal struct {
+	Name string // path of the slave side
+
+	mu     sync.Mutex
+	master *os.File
+	closed bool
+}
+
+// Open opens a pseudo-terminal. The caller closes slave once a child has it. modes are the terminal's first settings, nil =
+// sane defaults; raw leaves line feeds as they are on output.
+func Open(size Size, modes *unix.Termios, raw bool) (t *Terminal, slave *os.File, err error) {
+	master, slave, err := openTerminal(size, modes, raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &Terminal{Name: slave.Name(), master: master}, slave, nil
+}
+
+// Read reads what the terminal prints. It returns an error once the last holder of the slave side is gone, and
+// os.ErrDeadlineExceeded after SetReadDeadline.
+func (t *Terminal) Read(p []byte) (int, error) { return t.master.Read(p) }
+
+// Write types into the terminal. It waits while the terminal's input queue is full.
+func (t *Terminal) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	f, closed := t.master, t.closed
+	t.mu.Unlock()
+	if closed {
+		return 0, os.ErrClosed
+	}
+	return f.Write(p)
+}
+
+// do runs f with the master's descriptor.
+func (t *Terminal) do(f func(fd int) error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return os.ErrClosed
+	}
+	return control(t.master, f)
+}
+
+// SetReadDeadline bounds reads.
+func (t *Terminal) SetReadDeadline(at time.Time) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return os.ErrClosed
+	}
+	return t.master.SetReadDeadline(at)
+}
+
+// Resize sets the size; the foreground process group gets SIGWINCH.
+func (t *Terminal) Resize(z Size) error {
+	return t.do(func(fd int) error {
+		if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, windowSize(z)); err != nil {
+			return fmt.Errorf("set terminal size: %w", err)
+		}
+		return nil
+	})
+}
+
+// Modes returns the terminal's settings.
+func (t *Terminal) Modes() (m *unix.Termios, err error) {
+	err = t.do(func(fd int) (err error) {
+		m, err = unix.IoctlGetTermios(fd, ioctlGetTermios)
+		return err
+	})
+	return m, err
+}
+
+// Echoes reports whether the terminal echoes what is typed; a line editor has that off.
+func (t *Terminal) Echoes() bool {
+	m, err := t.Modes()
+	return err == nil && m.Lflag&unix.ECHO != 0
+}
+
+// Foreground returns the foreground process group; 0 where there is none.
+func (t *Terminal) Foreground() (pgid int) {
+	err := t.do(func(fd int) (err error) {
+		pgid, err = unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+		return err
+	})
+	if err != nil {
+		return 0
+	}
+	return pgid
+}
+
+// InputEmpty reports whether who reads the terminal has read all that was typed. Linux passes that on by a worker of its own,
+// and poll waits for it (n_tty_poll).
+func (t *Terminal) InputEmpty() bool {
+	fd, err := retry(func() (int, error) {
+		return unix.Open(t.Name, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	n, err := retry(func() (int, error) { return unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) })
+	return err == nil && n == 0
+}
+
+// Signal has the terminal signal its foreground process group as its keys do, whoever it belongs to and whatever the keys
+// are at the moment: SIGINT, SIGQUIT or SIGTSTP.
+func (t *Terminal) Signal(sig syscall.Signal) error {
+	return t.do(func(fd int) error { return unix.IoctlSetInt(fd, unix.TIOCSIG, int(sig)) })
+}
+
+// Unread reports whether output is still to be read.
+func (t *Terminal) Unread() bool {
+	ready := 0
+	err := t.do(func(fd int) (err error) {
+		ready, err = retry(func() (int, error) { return unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) })
+		return err
+	})
+	return err == nil && ready > 0
+}
+
+// Close closes the master side: the shell and its foreground group get SIGHUP. It is idempotent.
+func (t *Terminal) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.closed = true
+		t.master.Close()
+	}
+}

@@ -1,0 +1,212 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func keys(t *testing.T, s *Shell, text string) {
+	t.Helper()
+	if err := s.Keys([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What the user runs is reported with its text, status and output.
+func TestUserCommand(t *testing.T) {
+	s, scr := start2(t, nil)
+	scr.prompts(t, 1)
+	keys(t, s, "echo seen; false\r")
+	scr.prompts(t, 2)
+	var ended UserEnded
+	for _, e := range scr.events {
+		if e, ok := e.(UserEnded); ok {
+			ended = e
+		}
+	}
+	if ended.Text != "echo seen; false" || ended.ExitCode != 1 || string(ended.Output) != "seen\n" || ended.Dir != s.Dir() {
+		t.Errorf("got %+v, output %q", ended, ended.Output)
+	}
+}
+
+// A borrower waits while the user's program runs, in a search and at a continuation line, and is told why.
+func TestBusy(t *testing.T) {
+	for name, c := range map[string]struct{ typed, why, free string }{
+		"program":      {"sleep 100\r", "sleep is running", "\x03"},
+		"search":       {"\x12ec", "the user is in the middle of a line", "\x03"},
+		"continuation": {"for x in 1 2\r", "the shell shows no prompt", "\x03"},
+		"open quote":   {"echo 'a\r", "the shell shows no prompt", "\x03"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, scr := start2(t, nil)
+			scr.prompts(t, 1)
+			keys(t, s, c.typed)
+			scr.await(t, c.why, func() bool { return s.Busy() == c.why || name == "continuation" || name == "open quote" })
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if _, err := s.Run(ctx, Command{Text: "echo lent"}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("ran: %v", err)
+			}
+			keys(t, s, c.free)
+			if res := do(t, s, "echo lent"); string(res.Output) != "lent\n" {
+				t.Errorf("got %q", res.Output)
+			}
+		})
+	}
+}
+
+// The history holds the user's commands only, and Up shows the last of them.
+func TestHistory(t *testing.T) {
+	home := t.TempDir()
+	s, scr := start2(t, func(o *Options) { o.Env = append(o.Env, "HISTFILE="+filepath.Join(home, "history")) })
+	scr.prompts(t, 1)
+	keys(t, s, "echo mine\r")
+	scr.prompts(t, 2)
+	do(t, s, "echo lent")
+	keys(t, s, "\x1b[A")
+	scr.await(t, "the last command", func() bool { return strings.HasSuffix(string(scr.b), "echo mine") })
+	keys(t, s, "\r exit\r")
+	select {
+	case <-s.Exited():
+	case <-time.After(patience):
+		t.Fatal("no exit")
+	}
+	b, err := os.ReadFile(filepath.Join(home, "history"))
+	if err != nil || strings.Contains(string(b), "lent") || strings.Contains(string(b), "__sublet") || !strings.Contains(string(b), "echo mine") {
+		t.Errorf("history %q, %v", b, err)
+	}
+}
+
+// A shell that a borrowed command ends, or that crashes, is started again where it was.
+func TestRestart(t *testing.T) {
+	s, scr := start2(t, nil)
+	scr.prompts(t, 1)
+	dir := t.TempDir()
+	do(t, s, "cd "+dir+"; export KEPT=1")
+	if _, err := s.State(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	res, err := s.Run(t.Context(), Command{Text: "kill -9 $$"})
+	if err != nil || res.Status != "shell_exited" || !res.Restarted {
+		t.Fatalf("got %+v, %v", res, err)
+	}
+	if res := do(t, s, "echo $KEPT; pwd"); string(res.Output) != "1\n"+dir+"\n" {
+		t.Errorf("got %q", res.Output)
+	}
+	if res := do(t, s, "exit 3"); *res.ExitCode != 3 || res.Restarted || len(res.Notes) == 0 {
+		t.Errorf("exit: %+v", res)
+	}
+}
+
+// The time of a command ends it; what stands behind is not run.
+func TestTimeout(t *testing.T) {
+	s, _ := start2(t, nil)
+	res, err := s.Run(t.Context(), Command{Text: "sleep 100; echo behind", Timeout: 200 * time.Millisecond})
+	if err != nil || res.Status != "timeout" || strings.Contains(string(res.Output), "behind") {
+		t.Errorf("got %+v %q, %v", res, res.Output, err)
+	}
+}
+
+// A program that ignores SIGINT is ended by SIGTERM; one that ignores that as well, by SIGKILL.
+func TestCancelOfTheDeaf(t *testing.T) {
+	for _, text := range []string{"trap '' INT; sleep 100", "bash -c 'trap \"\" INT TERM; while :; do sleep 1; done'"} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			s, _ := start2(t, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			began := time.Now()
+			res, err := s.Run(ctx, Command{Text: text, Started: cancel})
+			if err != nil || res.Status != "cancelled" || time.Since(began) > 7*time.Second {
+				t.Errorf("got %+v after %v, %v", res, time.Since(began), err)
+			}
+			if res := do(t, s, "echo after"); string(res.Output) != "after\n" {
+				t.Errorf("got %q", res.Output)
+			}
+		})
+	}
+}
+
+// While the program reads a secret the keyboard is the user's, and the command's time stands still.
+func TestKeyboard(t *testing.T) {
+	s, _ := start2(t, nil)
+	asked := make(chan string, 8)
+	done := make(chan Result, 1)
+	go func() {
+		res, err := s.Run(t.Context(), Command{
+			Text: "read -rsp 'secret: ' x; echo; echo got $x", Timeout: time.Second, Keyboard: func(why string) { asked <- why },
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- res
+	}()
+	if why := <-asked; why != "password" {
+		t.Fatalf("wants %q", why)
+	}
+	time.Sleep(1500 * time.Millisecond) // longer than its time
+	if err := s.Answer([]byte("abc\r")); err != nil {
+		t.Fatal(err)
+	}
+	if res := <-done; res.Status != "ok" || string(res.Output) != "secret: \ngot abc\n" {
+		t.Errorf("got %+v %q", res, res.Output)
+	}
+}
+
+// Under the user's errexit nothing is lent, and the error says what to do.
+func TestErrexit(t *testing.T) {
+	s, scr := start2(t, nil)
+	scr.prompts(t, 1)
+	keys(t, s, "set -e\r")
+	scr.prompts(t, 2)
+	var broken *BrokenError
+	if _, err := s.Run(t.Context(), Command{Text: "false"}); !errors.As(err, &broken) || broken.Hint() != "set +e" {
+		t.Fatalf("got %v", err)
+	}
+	keys(t, s, "set +e\r")
+	scr.prompts(t, 3)
+	do(t, s, "false")
+}
+
+// A shell that another program replaced is not typed into.
+func TestExecOfAnotherShell(t *testing.T) {
+	s, scr := start2(t, nil)
+	scr.prompts(t, 1)
+	keys(t, s, "exec sh\r")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := s.Run(ctx, Command{Text: "echo lent"}); err == nil {
+		t.Fatal("ran")
+	}
+	keys(t, s, "echo $((40+2))\r")
+	scr.shows(t, "42")
+	if strings.Contains(scr.String(), "lent") || strings.Contains(scr.String(), "O~") {
+		t.Errorf("screen %q", scr.String())
+	}
+	_ = syscall.Kill(s.PID(), syscall.SIGKILL)
+}
+
+// The state is read behind a borrowed command, before the half-typed line comes back.
+func TestHalfTypedLineBehindState(t *testing.T) {
+	s, scr := start2(t, nil)
+	scr.prompts(t, 1)
+	keys(t, s, "echo half")
+	if err := s.Hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	do(t, s, "export A=1")
+	if st, err := s.State(t.Context()); err != nil || st.Vars["A"] != "1" {
+		t.Fatalf("state %v, %v", st.Vars, err)
+	}
+	if err := s.Release(); err != nil {
+		t.Fatal(err)
+	}
+	keys(t, s, " line\r")
+	scr.shows(t, "\rhalf line\r\n")
+}
