@@ -5,12 +5,14 @@ SHELL := bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X sublet/cmd/internal/cli.version=$(VERSION)
+# Where the program begins: see cmd/sublet/limits_linux.go.
+LDFLAGS += $(if $(filter linux/amd64 linux/arm64,$(shell go env GOOS)/$(shell go env GOARCH)),-E sublet_entry)
 
 # The race detector needs a C compiler. Where there is none the tests still run, and CI fails rather than go without.
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race)
 
-.PHONY: help run build install install-service uninstall test test-matrix test-outside test-web test-browser lint bench fuzz clean
+.PHONY: help run build install install-service uninstall shells test test-matrix test-outside test-web test-browser lint bench fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -20,9 +22,10 @@ run: build ## build sublet and open it
 	@modes=$$(stty -g 2>/dev/null || true); status=0; ./bin/sublet || status=$$?; \
 	if [ "$$status" -gt 128 ] && [ -n "$$modes" ]; then stty "$$modes"; fi; exit "$$status"
 
+OUT ?= bin/sublet
 build: ## build ./bin/sublet
-	@[ -x bin/sublet ] || echo 'building bin/sublet; the first time takes a minute or two' >&2
-	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/sublet ./cmd/sublet
+	@[ -x '$(OUT)' ] || echo 'building bin/sublet; the first time takes a minute or two' >&2
+	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o '$(OUT)' ./cmd/sublet
 
 PREFIX ?= $(HOME)/.local
 install: build ## copy it to PREFIX/bin (default ~/.local)
@@ -59,6 +62,16 @@ uninstall: ## stop the daemon and remove the program and its service; sessions a
 	-'$(PREFIX)/bin/sublet' daemon stop
 	rm -f '$(PREFIX)/bin/sublet'
 
+# What the tests of the user's shell drive, beside bash: a program or a folder of /usr/share, by the name of its Debian package.
+SHELLS := zsh fish fzf zsh-autosuggestions zsh-syntax-highlighting bash-completion tmux screen vim direnv zoxide
+missing_shells = $$(for name in $(SHELLS); do command -v "$$name" >/dev/null || [ -e "/usr/share/$$name" ] || echo "$$name"; done)
+
+shells: ## install what the tests of the user's shell drive (on Debian, as root)
+	@missing="$(missing_shells)"; [ -n "$$missing" ] || exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null; \
+	else echo 'make shells: missing:' $$missing >&2; exit 1; fi
+
 test: ## unit and end-to-end tests, race detector on; each fuzz seed and each benchmark once
 ifeq ($(RACE),)
 	@if [ -n "$${CI:-}" ]; then echo 'make test: no C compiler for the race detector: install gcc or clang' >&2; exit 1; fi
@@ -66,6 +79,7 @@ ifeq ($(RACE),)
 endif
 	@[ -n "$${CI:-}" ] || [ "$$(uname)" != Linux ] || [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || \
 		echo "make test: neither root nor sudo without a password, so without the tests of other users' programs"
+	@missing="$(missing_shells)"; [ -z "$$missing" ] || echo 'make test: without the tests of what is missing (`make shells` installs it):' $$missing
 	go test $(RACE) -timeout 10m ./...
 	go test $(RACE) -run '^$$' -bench . -benchtime 1x $$(grep -rl '^func Benchmark' --include='*_test.go' . | xargs -n1 dirname | sort -u) >/dev/null
 
@@ -114,14 +128,13 @@ bench: build ## one table: ours, a baseline measured in the same run, the ratio,
 # New inputs are kept as they are found: to shorten them takes longer than all the rest where goroutines make coverage vary.
 FUZZ ?= 200000x
 MODEL ?= 100000
-SEQUENCES ?= 3000x
-fuzz: ## each fuzz target FUZZ times (default 200000x), sequences of commands SEQUENCES (3000x), and the models of the lease MODEL times (default 100000)
+fuzz: ## each fuzz target FUZZ times (default 200000x), and the models of the lease and of the shells MODEL times (default 100000)
 	go test -count=1 -timeout 60m -run '^(TestModel|TestBothSides)$$' ./lease ./client/internal/lender -rapid.checks=$(MODEL)
+	go test -count=1 -timeout 60m -run '^TestModel$$' ./lease/shell -model.steps=$(MODEL)
 	@for target in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
 		for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+).*/\1/p' $$target); do \
 			echo "$$(dirname $$target) $$name"; \
-			case $$name in FuzzSequences) times=$(SEQUENCES) ;; *) times=$(FUZZ) ;; esac; \
-			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $$times -fuzzminimizetime 10x ./$$(dirname $$target); \
+			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ) -fuzzminimizetime 10x ./$$(dirname $$target); \
 		done; \
 	done
 

@@ -46,12 +46,20 @@ var ranks = map[string]int{
 	"sublet/wire/wiretest": 7,
 	"sublet/wire/socket":   8,
 
-	"sublet/lease/shell": 9,
+	"sublet/lease/shell/dialect/dialecttest": 10,
+
+	"sublet/lease/shell":              9,
+	"sublet/lease/shell/dialect/bash": 10,
+	"sublet/lease/shell/dialect/fish": 10,
+	"sublet/lease/shell/dialect/zsh":  10,
+	"sublet/lease/shell/dialect":      11,
+	"sublet/lease/shell/procs":        11,
+	"sublet/lease/shell/term":         11,
 }
 
 const leaf = 100
 
-var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/procstat", "sublet/compaction", "sublet/daemon/config", "sublet/daemon/internal/risk", "sublet/daemon/internal/worktree", "sublet/daemon/internal/picture"}
+var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/procstat", "sublet/compaction", "sublet/lease/footprint", "sublet/daemon/config", "sublet/daemon/internal/risk", "sublet/daemon/internal/worktree", "sublet/daemon/internal/picture"}
 
 func rank(t *testing.T, pkg string) int {
 	for _, l := range leaves {
