@@ -62,9 +62,11 @@ uninstall: ## stop the daemon and remove the program and its service; sessions a
 	-'$(PREFIX)/bin/sublet' daemon stop
 	rm -f '$(PREFIX)/bin/sublet'
 
-# What the tests of the user's shell drive, beside bash: a program or a folder of /usr/share, by the name of its Debian package.
+# What the tests of the user's shell drive, beside bash: a program, or a script /usr/share/NAME/NAME*, by the name of its Debian
+# package. bash-completion calls its script bash_completion, and other packages put files into its folder.
 SHELLS := zsh fish fzf zsh-autosuggestions zsh-syntax-highlighting bash-completion tmux screen vim direnv zoxide
-missing_shells = $$(for name in $(SHELLS); do command -v "$$name" >/dev/null || [ -e "/usr/share/$$name" ] || echo "$$name"; done)
+missing_shells = $$(for name in $(SHELLS); do command -v "$$name" >/dev/null || \
+	compgen -G "/usr/share/$$name/$${name/bash-/bash_}*" >/dev/null || echo "$$name"; done)
 
 shells: ## install what the tests of the user's shell drive (on Debian, as root)
 	@missing="$(missing_shells)"; [ -n "$$missing" ] || exit 0; \
