@@ -63,6 +63,10 @@ func (r *parsedRule) touches(v Verdict, a Action) match {
 		if ok, _ := doublestar.Match(r.globs[0], a.Tool); ok {
 			return matchYes
 		}
+	case "reach":
+		if a.Reach == ReachProject {
+			return matchYes
+		}
 	case "write", "read":
 		if v.Level < r.level {
 			return matchNo

@@ -88,6 +88,7 @@ type Action struct {
 	Writes  []string
 	Network string // a host
 	Server  string // an MCP server whose tool is called
+	Reach   Reach  // with which it would run; "" = nothing confines it here, and the words decide alone
 	Passing bool   // what Tool names is gone with the session: no permission holds longer
 	Session string // for rules of that scope
 	Project string // root folder; "" when there is none
@@ -101,6 +102,7 @@ type Decision struct {
 	Rule    *Rule   // that decided; nil: the mode did
 	Grants  []Grant // with Ask: what "always" may mean; empty: only this once
 	Why     string  // one line for the user and the audit log
+	Reach   Reach   // with which it runs, once it may; "" = unconfined
 }
 
 // Grant is a standing permission on offer: Rule is a pattern for ParseRule.
@@ -113,7 +115,20 @@ type Grant struct {
 // Decide judges an action whose verdict is v. Rules are matched after classification, on each simple command (T3a,
 // T3b): one command that a deny rule matches denies the whole text; to allow it, every command above the mode's level
 // has to be covered. Critical is asked in every mode, whatever rules say, and refused in ModePlan.
+//
+// An action with a reach is held by the kernel where it runs: what only reads, and what changes the shell in a harmless way,
+// runs unasked whatever program it is; what is held to the project does where edits and builds are allowed. In ModeFull
+// nothing is confined.
 func (p Policy) Decide(v Verdict, a Action) Decision {
+	if p.Mode == ModeFull && a.Reach != "" {
+		a.Reach = ReachFree
+	}
+	d := p.decide(v, a)
+	d.Reach = a.Reach
+	return d
+}
+
+func (p Policy) decide(v Verdict, a Action) Decision {
 	now := a.Now
 	if now.IsZero() {
 		now = time.Now()
@@ -152,15 +167,20 @@ func (p Policy) Decide(v Verdict, a Action) Decision {
 			}
 		}
 	}
-	if p.Mode == ModePlan && v.Level > Low {
+	held := a.Reach == ReachRead && v.Level < Critical
+	switch {
+	case p.Mode != ModePlan || held:
+	case v.Level > Low:
 		return Decision{Outcome: Deny, Why: fmt.Sprintf("plan mode runs nothing above low, and this is %s", v.Level)}
+	case a.Reach == ReachProject || a.Reach == ReachFree:
+		return Decision{Outcome: Deny, Why: fmt.Sprintf("plan mode only reads, and this has the reach %s", a.Reach)}
 	}
 	d := Decision{Outcome: Ask}
 	switch {
 	case v.Level >= Critical:
 		d.Why = "critical is asked in every mode"
 		return d
-	case v.Level < Low || v.Unread:
+	case !held && (v.Level < Low || v.Unread):
 		d.Why = "what could not be examined is asked in every mode"
 		return d
 	case maybe != nil:
@@ -169,6 +189,10 @@ func (p Policy) Decide(v Verdict, a Action) Decision {
 	case ask != nil:
 		d.Rule, d.Why = ask, fmt.Sprintf("asked for by the rule %q", ask.Pattern)
 		return d
+	case a.Reach != "":
+		if why := p.unasked(v, a, allow); why != "" {
+			return Decision{Outcome: Allow, Why: why}
+		}
 	case v.Level <= p.Mode.runs():
 		return Decision{Outcome: Allow, Why: fmt.Sprintf("%s runs unasked in %s mode", v.Level, p.modeName())}
 	}
@@ -177,7 +201,51 @@ func (p Policy) Decide(v Verdict, a Action) Decision {
 	}
 	d.Why = fmt.Sprintf("%s is asked in %s mode", v.Level, p.modeName())
 	d.Grants = grants(v, a, p.Mode.runs())
+	if a.Reach == ReachProject {
+		d.Why = "edits and builds are not allowed yet in this project"
+		if loses(v) {
+			d.Why = "what it loses cannot be had back"
+		} else if a.Project != "" && a.Project != a.Home && a.Project != "/" {
+			d.Grants = slices.Insert(d.Grants, 0, Grant{ScopeProject, projectRule, "edits and builds in " + Visible(a.Project) + ", and nothing beyond it"})
+		}
+	}
 	return d
+}
+
+// projectRule allows edits and builds in a project.
+const projectRule = "reach: project"
+
+// unasked returns why an action with a reach runs without a question, "" where it is asked.
+func (p Policy) unasked(v Verdict, a Action, allow []*parsedRule) string {
+	granted := func(r *parsedRule) bool {
+		return r.kind == "reach" && r.rule.Scope != ScopeAlways && r.rule.Scope != ""
+	}
+	switch a.Reach {
+	case ReachRead:
+		return "it only reads, and is held to that"
+	case ReachShell:
+		return "it changes the shell in a harmless way"
+	case ReachProject:
+		switch {
+		case loses(v):
+		case p.Mode == ModeAuto:
+			return fmt.Sprintf("it is held to the project, which runs unasked in %s mode", p.Mode)
+		case slices.ContainsFunc(allow, granted):
+			return "edits and builds are allowed in this project, and it is held to that"
+		}
+	case ReachFree:
+		if p.Mode == ModeFull && v.Level <= High {
+			return fmt.Sprintf("%s runs unasked in full mode", v.Level)
+		}
+	}
+	return ""
+}
+
+// loses reports whether an action is known to destroy something that cannot be had back.
+func loses(v Verdict) bool {
+	return slices.ContainsFunc(v.Reasons, func(r Reason) bool {
+		return r.Level >= High && (r.Effect == Write || r.Effect == Delete || r.Effect == History)
+	})
 }
 
 func (p Policy) modeName() Mode {

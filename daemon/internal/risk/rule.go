@@ -12,7 +12,7 @@ import (
 
 // A parsedRule is a pattern ready to match.
 type parsedRule struct {
-	kind    string      // bash, write, read, fetch, tool, effect
+	kind    string      // bash, write, read, fetch, tool, effect, reach
 	level   Level       // 0: any
 	dir     string      // "": any
 	alts    [][]pattern // bash: alternatives, each a list of words
@@ -41,6 +41,7 @@ func (p pattern) star() bool { return len(p) == 2 && p[0] == "" && p[1] == "" }
 //	fetch: *.example.com        a host that is asked
 //	tool: mcp__db__query        a tool by its name
 //	effect: network delete      any of these effects; to allow, the command must have no other
+//	reach: project              edits and builds that are confined to the project; to allow, of one session or project only
 //
 // In words of bash, * stands for any text and as the last word for any further words; quotes and \ make it literal. A
 // rule that allows needs the program's name in full, covers no critical command, no command with words that are not
@@ -58,7 +59,7 @@ func ParseRule(pattern string) error {
 func parseRule(text string) (*parsedRule, error) {
 	head, body, ok := splitRule(text)
 	if !ok {
-		return nil, fmt.Errorf("rule %q has no kind: write `bash: git push *`, `write: src/**`, `read: …`, `fetch: HOST`, `tool: NAME` or `effect: …`", text)
+		return nil, fmt.Errorf("rule %q has no kind: write `bash: git push *`, `write: src/**`, `read: …`, `fetch: HOST`, `tool: NAME`, `effect: …` or `reach: project`", text)
 	}
 	r := &parsedRule{kind: head}
 	if i := strings.IndexByte(head, '['); i >= 0 {
@@ -95,8 +96,12 @@ func parseRule(text string) (*parsedRule, error) {
 			}
 			r.effects = append(r.effects, Effect(f))
 		}
+	case "reach":
+		if body != string(ReachProject) {
+			err = fmt.Errorf("%q is no reach that a rule can name; that is project", body)
+		}
 	default:
-		err = fmt.Errorf("%q is no kind of rule; kinds are bash, write, edit, read, fetch, tool and effect", r.kind)
+		err = fmt.Errorf("%q is no kind of rule; kinds are bash, write, edit, read, fetch, tool, effect and reach", r.kind)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("rule %q: %w", text, err)

@@ -1,0 +1,236 @@
+package risk
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Reach is what a command can do, as the kernel enforces it where it runs. The words of a command decide only which reach
+// it is tried with: what it does beyond that is denied.
+type Reach string
+
+const (
+	ReachRead    Reach = "read"    // reads what is not secret, and writes only into a temporary folder of its own
+	ReachProject Reach = "project" // read, and writes in the project and in the caches of build tools
+	ReachShell   Reach = "shell"   // changes the live shell itself: a directory, a literal variable, an alias
+	ReachFree    Reach = "free"    // whatever the user can do
+)
+
+// ParseReach reads the name of a reach that an agent may ask for; "" is none.
+func ParseReach(s string) (Reach, bool) {
+	switch r := Reach(s); r {
+	case "", ReachRead, ReachProject, ReachFree:
+		return r, true
+	}
+	return "", false
+}
+
+// Confines reports whether a command with this reach runs in a confined child of the shell.
+func (r Reach) Confines() bool { return r == ReachRead || r == ReachProject }
+
+// wider returns the reach that allows more. The shell's is between project and free: a text that needs it and more than
+// reading can be confined only by giving up what it changes in the shell.
+func wider(a, b Reach) Reach {
+	order := []Reach{"", ReachRead, ReachProject, ReachShell, ReachFree}
+	if slices.Index(order, a) >= slices.Index(order, b) {
+		return a
+	}
+	return b
+}
+
+// Needs returns the least reach in which a text with verdict v may do what it is for. What is not known to need more is
+// read: the kernel holds it, and it is asked about once it was denied something. A text that does nothing but change the
+// shell in harmless, literal ways is shell.
+func Needs(text string, v Verdict, c Context) Reach {
+	if v.Level >= Critical {
+		return ReachFree
+	}
+	root := newAnalysis(c, 0).c.ProjectRoot
+	need := ReachRead
+	for _, r := range v.Reasons {
+		switch r.Effect {
+		case Read, Unknown, RunCode:
+		case ShellState:
+			if r.Level >= High {
+				need = ReachFree
+			}
+		case Write, Delete, History:
+			switch {
+			case r.Level <= Low:
+			case r.Level >= High && (root == "" || r.Effect == History):
+				need = ReachFree
+			default:
+				need = wider(need, ReachProject)
+			}
+		default:
+			if r.Level > Low {
+				need = ReachFree
+			}
+		}
+	}
+	for _, t := range v.Targets {
+		if (t.Effect == Write || t.Effect == Delete) && t.Path != "" && !under(t.Path, root) && !temporary(t.Path) {
+			need = ReachFree
+		}
+	}
+	for i := range v.Commands {
+		cmd := &v.Commands[i]
+		switch {
+		case slices.Contains(beyond, cmd.Name) && !asksVersion(cmd.Argv):
+			need = ReachFree
+		case cmd.Level == Medium && slices.Contains(cmd.Effects, RunCode) && !interprets(cmd.Name):
+			need = wider(need, ReachProject) // builds, tests and the project's own tools write
+		}
+	}
+	if need != ReachRead {
+		return need
+	}
+	switch changes := changesOf(text); {
+	case changes == noChange:
+		return ReachRead
+	case v.Unread:
+	case changes == look && v.Level == Low, changes == literalChange && v.Level <= Medium:
+		return ReachShell
+	case v.Level == Low:
+		return ReachRead // a child will do: what it computes is shown, and not kept
+	}
+	return ReachFree // in a child it would change nothing that lasts
+}
+
+// NeedsFiles returns the reach that an action of a file tool with verdict v is within. No kernel holds those: the tools
+// themselves resolve links and keep to the paths that were judged.
+func NeedsFiles(v Verdict, f FileAction) Reach {
+	switch {
+	case f.Network != "" || f.Server != "" || v.Level >= High:
+		return ReachFree
+	case len(f.Writes) > 0:
+		return ReachProject
+	case v.Level == Low:
+		return ReachRead
+	}
+	return ReachFree
+}
+
+// beyond are programs that the table calls harmless and that need what no confined command has: another process's socket,
+// or a network.
+var beyond = []string{
+	"docker", "podman", "kubectl", "systemctl", "loginctl", "busctl", "tmux", "screen", "ssh-add", "gpg", "ip", "ss", "nmcli",
+	"ping", "dig", "host", "nslookup", "gh", "glab", "aws", "gcloud", "az", "psql", "mysql", "redis-cli", "fg", "bg",
+}
+
+// asksVersion reports whether a program is only asked which version it is.
+func asksVersion(argv []string) bool {
+	return len(argv) == 2 && slices.Contains([]string{"--version", "-V", "version", "--help"}, argv[1])
+}
+
+// interprets reports whether a program runs code that stands in its arguments.
+func interprets(name string) bool {
+	name = strings.TrimRight(name, "0123456789.")
+	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "fish", "python", "pypy", "perl", "ruby", "node", "php", "lua", "awk", "gawk", "mawk", "eval"}, name)
+}
+
+func temporary(p string) bool { return under(p, "/tmp") || under(p, "/var/tmp") || under(p, "/dev") }
+
+// change is what a text that does nothing else changes in the shell.
+type change int
+
+const (
+	noChange      change = iota // or it does something else besides, and is for a child of the shell
+	look                        // lists, or sets, what only the shell itself has
+	literalChange               // in words that the shell only looks up
+	opaqueChange                // in words that it computes, or by a file that it reads
+)
+
+var (
+	// changers are the builtins that do nothing but change the shell.
+	changers = []string{"cd", "pushd", "popd", "alias", "unalias", "export", "unset", "umask"}
+	// sourcers are those that change it by what they read or are given.
+	sourcers = []string{".", "source", "eval"}
+	// lookers are those that list what the shell has, or set it.
+	lookers = []string{"jobs", "history", "wait", "dirs", "set", "shopt", "hash", "trap", "complete", "bind", "enable", "ulimit"}
+	// neutral are those that may stand between them.
+	neutral = []string{"true", ":", "pwd", "echo"}
+)
+
+// changesOf returns what a text changes in the shell, if that is all it does: a list of the builtins above and of
+// assignments, without redirections and jobs.
+func changesOf(text string) change {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		return noChange
+	}
+	most := noChange
+	for _, s := range file.Stmts {
+		c, ok := changesOfStmt(s)
+		if !ok {
+			return noChange
+		}
+		most = max(most, c)
+	}
+	return most
+}
+
+// changesOfStmt returns what a statement changes; not ok where it is something else.
+func changesOfStmt(s *syntax.Stmt) (c change, ok bool) {
+	if len(s.Redirs) > 0 || s.Background || s.Coprocess {
+		return noChange, false
+	}
+	switch cmd := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		x, okX := changesOfStmt(cmd.X)
+		y, okY := changesOfStmt(cmd.Y)
+		return max(x, y), okX && okY && (cmd.Op == syntax.AndStmt || cmd.Op == syntax.OrStmt)
+	case *syntax.DeclClause:
+		switch {
+		case !literalAssigns(cmd.Args):
+			return opaqueChange, true
+		case cmd.Variant.Value == "export":
+			return literalChange, true
+		}
+		return look, true
+	case *syntax.CallExpr:
+		literal := literalAssigns(cmd.Assigns) && !slices.ContainsFunc(cmd.Args, func(w *syntax.Word) bool { return !literalParts(w.Parts) })
+		if len(cmd.Args) > 0 {
+			name := cmd.Args[0].Lit()
+			switch {
+			case len(cmd.Assigns) > 0:
+				return noChange, false
+			case slices.Contains(neutral, name):
+				return noChange, literal
+			case slices.Contains(sourcers, name):
+				return opaqueChange, true
+			case slices.Contains(lookers, name) && literal:
+				return look, true
+			case !slices.Contains(changers, name):
+				return noChange, false
+			}
+		}
+		if literal {
+			return literalChange, true
+		}
+		return opaqueChange, true
+	}
+	return noChange, false
+}
+
+func literalAssigns(list []*syntax.Assign) bool {
+	return !slices.ContainsFunc(list, func(a *syntax.Assign) bool {
+		return a.Array != nil || a.Index != nil || a.Name == nil || a.Value != nil && !literalParts(a.Value.Parts)
+	})
+}
+
+func literalParts(parts []syntax.WordPart) bool {
+	return !slices.ContainsFunc(parts, func(p syntax.WordPart) bool {
+		switch p := p.(type) {
+		case *syntax.Lit, *syntax.SglQuoted:
+			return false
+		case *syntax.DblQuoted:
+			return !literalParts(p.Parts)
+		case *syntax.ParamExp: // $NAME and ${NAME}
+			return p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Names != 0
+		}
+		return true
+	})
+}
