@@ -23,14 +23,15 @@ run: build ## build sublet and open it
 	if [ "$$status" -gt 128 ] && [ -n "$$modes" ]; then stty "$$modes"; fi; exit "$$status"
 
 OUT ?= bin/sublet
-build: ## build ./bin/sublet
+build: ## build ./bin/sublet, and the launcher of held commands beside it
 	@[ -x '$(OUT)' ] || echo 'building bin/sublet; the first time takes a minute or two' >&2
 	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o '$(OUT)' ./cmd/sublet
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o '$(dir $(OUT))sublet-confine' ./cmd/sublet-confine
 
 PREFIX ?= $(HOME)/.local
 install: build ## copy it to PREFIX/bin (default ~/.local)
 	install -d '$(PREFIX)/bin'
-	install -m 755 bin/sublet '$(PREFIX)/bin/sublet'
+	install -m 755 bin/sublet bin/sublet-confine '$(PREFIX)/bin/'
 
 # Where a user's own services are: systemd.unit(5), launchd.plist(5).
 UNITS ?= $(or $(XDG_CONFIG_HOME),$(HOME)/.config)/systemd/user
@@ -60,7 +61,7 @@ uninstall: ## stop the daemon and remove the program and its service; sessions a
 	else systemctl --user disable --now sublet.socket sublet.service 2>/dev/null; fi
 	rm -f '$(UNITS)/sublet.socket' '$(UNITS)/sublet.service' '$(AGENTS)/sublet.daemon.plist'
 	-'$(PREFIX)/bin/sublet' daemon stop
-	rm -f '$(PREFIX)/bin/sublet'
+	rm -f '$(PREFIX)/bin/sublet' '$(PREFIX)/bin/sublet-confine'
 
 # What the tests of the user's shell drive, beside bash: a program, or a script /usr/share/NAME/NAME*, by the name of its Debian
 # package. bash-completion calls its script bash_completion, and other packages put files into its folder.

@@ -10,6 +10,7 @@ import (
 // so none of them imports another.
 var ranks = map[string]int{
 	"sublet/cmd/sublet":         0,
+	"sublet/cmd/sublet-confine": 0,
 	"sublet/cmd/internal/cli":   1,
 	"sublet/cmd/internal/bench": 1,
 	"sublet/cmd/internal/e2e":   1,
@@ -59,7 +60,7 @@ var ranks = map[string]int{
 
 const leaf = 100
 
-var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/procstat", "sublet/compaction", "sublet/lease/footprint", "sublet/daemon/config", "sublet/daemon/internal/risk", "sublet/daemon/internal/worktree", "sublet/daemon/internal/picture"}
+var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/confine", "sublet/lease/procstat", "sublet/compaction", "sublet/lease/footprint", "sublet/daemon/config", "sublet/daemon/internal/risk", "sublet/daemon/internal/worktree", "sublet/daemon/internal/picture"}
 
 func rank(t *testing.T, pkg string) int {
 	for _, l := range leaves {

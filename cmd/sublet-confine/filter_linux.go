@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"unsafe"
+
+	seccomp "github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// refused are the system calls that no held command may make: they reach other processes, the kernel or its mounts. What an
+// architecture or the library does not have is passed over.
+var refused = []string{
+	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "pidfd_getfd", "kcmp", "perf_event_open",
+	"io_uring_setup", "io_uring_enter", "io_uring_register", "bpf", "userfaultfd", "fanotify_init", "open_by_handle_at", "lookup_dcookie",
+	"mount", "umount2", "umount", "pivot_root", "chroot", "move_mount", "open_tree", "open_tree_attr", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
+	"setns", "unshare", "keyctl", "add_key", "request_key",
+	"init_module", "finit_module", "delete_module", "create_module", "kexec_load", "kexec_file_load", "reboot", "swapon", "swapoff", "acct", "quotactl", "quotactl_fd",
+	"settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "stime", "sethostname", "setdomainname", "iopl", "ioperm", "modify_ldt", "vhangup", "vm86", "vm86old",
+	"migrate_pages", "move_pages", "nfsservctl", "syslog",
+}
+
+// newNamespaces are the flags of clone that make namespaces.
+const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+// filter installs the system call filter for this thread.
+func filter() error {
+	info, err := arch.GetInfo(runtime.GOARCH)
+	if err != nil {
+		return err
+	}
+	eperm := seccomp.ActionErrno | seccomp.Action(unix.EPERM)
+	when := func(name string, conditions ...seccomp.Condition) seccomp.NameWithConditions {
+		return seccomp.NameWithConditions{Name: name, Conditions: conditions}
+	}
+	arg := func(n uint32, op seccomp.Operation, value uint64) seccomp.Condition {
+		return seccomp.Condition{Argument: n, Operation: op, Value: value}
+	}
+	deny := seccomp.SyscallGroup{
+		Action: eperm,
+		Names:  slices.DeleteFunc(slices.Clone(refused), func(name string) bool { _, ok := info.SyscallNames[name]; return !ok }),
+		NamesWithCondtions: []seccomp.NameWithConditions{
+			// Only the two internet families: a unix socket reaches other programs, a netlink or packet socket the kernel.
+			when("socket", arg(0, seccomp.NotEqual, unix.AF_INET), arg(0, seccomp.NotEqual, unix.AF_INET6)),
+			when("clone", arg(0, seccomp.BitsSet, newNamespaces)),
+			// Only this process's own priority and limits.
+			when("setpriority", arg(1, seccomp.NotEqual, 0)),
+			when("prlimit64", arg(0, seccomp.NotEqual, 0), arg(2, seccomp.NotEqual, 0)),
+			when("sched_setscheduler", arg(0, seccomp.NotEqual, 0)),
+			when("sched_setparam", arg(0, seccomp.NotEqual, 0)),
+			when("sched_setattr", arg(0, seccomp.NotEqual, 0)),
+			when("sched_setaffinity", arg(0, seccomp.NotEqual, 0)),
+			when("ioprio_set", arg(1, seccomp.NotEqual, 0)),
+			when("ioctl", arg(1, seccomp.Equal, unix.TIOCSTI)),
+			when("ioctl", arg(1, seccomp.Equal, unix.TIOCLINUX)),
+			when("ioctl", arg(1, seccomp.Equal, unix.TIOCCONS)),
+			when("ioctl", arg(1, seccomp.Equal, unix.TIOCSETD)),
+			// The filter compares 64 bits, the kernel takes 32: between them is no request that a program means.
+			when("ioctl", arg(1, seccomp.GreaterThan, 1<<32-1), arg(1, seccomp.LessThan, 0xffffffff80000000)),
+		},
+	}
+	policy := seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: []seccomp.SyscallGroup{
+		// Its flags are behind a pointer, which no filter follows. C libraries then use clone.
+		{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3"}},
+		deny,
+	}}
+	program, err := policy.Assemble()
+	if err != nil {
+		return err
+	}
+	// The library allows every call of another architecture, as a 32-bit call of a 64-bit program is.
+	program = append([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: 4, Size: 4}, // seccomp_data.arch
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
+		bpf.RetConstant{Val: uint32(seccomp.ActionErrno) | uint32(unix.ENOSYS)},
+	}, program...)
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return err
+	}
+	list := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		list[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	prog := unix.SockFprog{Len: uint16(len(list)), Filter: &list[0]}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+		return fmt.Errorf("install: %w", errno)
+	}
+	return nil
+}

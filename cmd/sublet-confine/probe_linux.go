@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"sublet/lease/confine"
+)
+
+// probe has a command held to each reach, and prints by what.
+func probe() (int, error) {
+	dir, err := os.MkdirTemp("", "sublet-probe")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	for _, s := range []confine.Spec{{Reach: confine.Read}, {Reach: confine.Project, Project: dir}} {
+		f, err := os.CreateTemp(dir, "spec")
+		if err != nil {
+			return 0, err
+		}
+		if _, err := f.Write(s.Encode()); err != nil {
+			return 0, err
+		}
+		if err := f.Close(); err != nil {
+			return 0, err
+		}
+		status, err := parent(f.Name(), []string{"/proc/self/exe", stageNone})
+		if err != nil {
+			return 0, err
+		}
+		if status != 0 {
+			return status, fmt.Errorf("a command cannot be held to the reach %s here: %s", s.Reach, remedy())
+		}
+	}
+	how := "namespaces"
+	if !mayMount() {
+		how = "user namespaces"
+	}
+	fmt.Printf("%s, Landlock %d, seccomp\n", how, landlockABI())
+	return 0, nil
+}
+
+// remedy is what a person could do about what is missing.
+func remedy() string {
+	switch abi := landlockABI(); {
+	case abi == 0:
+		return "the kernel has no Landlock: it needs Linux 6.12 with landlock among the security modules (lsm=)"
+	case abi < minABI:
+		return fmt.Sprintf("the kernel has version %d of Landlock, and Linux 6.12 is the first to have %d", abi, minABI)
+	}
+	if !mayMount() {
+		if fd, err := unix.Open("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+			unix.Close(fd)
+			return "AppArmor restricts user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for sublet-confine"
+		}
+		return "user namespaces are switched off: sysctl user.max_user_namespaces and kernel.unprivileged_userns_clone allow them"
+	}
+	return "mounts in a namespace are not allowed, as in many containers: run with --security-opt seccomp=unconfined, or as an ordinary user"
+}

@@ -1,0 +1,52 @@
+package confine
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Protected are names in a project's folder that start by themselves, or decide what starts: the hooks and settings of git,
+// editors, direnv and the like, and of what runs elsewhere when a change is pushed. No reach but a free one changes them. A
+// name that does not exist is held by an empty folder in its place while the command runs.
+var Protected = []string{
+	".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes",
+	".vscode", ".idea", ".zed", ".helix", ".nvim.lua", ".nvimrc", ".exrc", ".vimrc", ".dir-locals.el",
+	".envrc", ".mise.toml", "mise.toml", ".husky", ".devcontainer", ".claude", ".codex", ".gemini", ".mcp.json", ".sublet", ".sublet.toml",
+	".github", ".gitlab-ci.yml", ".circleci", ".travis.yml", "Jenkinsfile", ".woodpecker.yml", ".drone.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml",
+}
+
+// Caches returns the folders in which build tools keep what they can make again, whether they exist or not, for a user with
+// this home and environment. None of them holds settings.
+func Caches(home string, env func(string) string) []string {
+	or := func(value string, below ...string) string {
+		if path.IsAbs(value) {
+			return path.Clean(value)
+		}
+		return path.Join(append([]string{home}, below...)...)
+	}
+	cache := or(env("XDG_CACHE_HOME"), ".cache")
+	gopath := or(strings.Split(env("GOPATH"), ":")[0], "go")
+	list := []string{path.Join(gopath, "pkg")}
+	if v := env("GOMODCACHE"); path.IsAbs(v) {
+		list = append(list, path.Clean(v))
+	}
+	gocache := path.Join(cache, "go-build")
+	if v := env("GOCACHE"); path.IsAbs(v) {
+		gocache = path.Clean(v)
+	}
+	list = append(list, gocache)
+	for _, name := range []string{"pip", "uv", "pypoetry", "yarn", "node", "deno", "ccache", "sccache", "golangci-lint", "staticcheck", "typescript", "ms-playwright"} {
+		list = append(list, path.Join(cache, name))
+	}
+	cargo := or(env("CARGO_HOME"), ".cargo")
+	list = append(list, path.Join(cargo, "registry"), path.Join(cargo, "git"))
+	for _, name := range []string{
+		".npm/_cacache", ".npm/_logs", ".gradle/caches", ".gradle/wrapper", ".gradle/daemon", ".gradle/native", ".m2/repository", ".ccache", ".ivy2/cache",
+		".local/share/pnpm/store", ".bun/install/cache", ".nuget/packages", ".cabal/packages", ".stack/pantry",
+	} {
+		list = append(list, path.Join(home, name))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
