@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/lease/confine"
 	"sublet/lease/shell/dialect"
 	"sublet/lease/shell/procs"
 	"sublet/lease/shell/term"
@@ -90,8 +91,12 @@ type Command struct {
 	Text    string
 	Dir     string        // run there and stay; "" = where the shell is
 	Timeout time.Duration // of running, without the time in which the user has the keyboard; 0 = none
-	Started func()
-	Output  func(p []byte) // raw, as it comes; p is only valid during the call
+	// Confine has the kernel hold the command, in a child of the shell: it changes nothing in the shell itself. Launcher is
+	// the program that does so (confine.Find). nil = it runs in the shell.
+	Confine  *confine.Spec
+	Launcher string
+	Started  func()
+	Output   func(p []byte) // raw, as it comes; p is only valid during the call
 	// Keyboard reports that the program wants the keyboard, or no longer does: why is "password" (echo off), "screen"
 	// (alternate screen), "input" (waits for the terminal), or "" when it is over.
 	Keyboard func(why string)
@@ -99,7 +104,7 @@ type Command struct {
 
 // Result of a command.
 type Result struct {
-	Status    string // ok, cancelled, timeout, shell_exited
+	Status    string // ok, cancelled, timeout, shell_exited, refused (it could not be held to its reach)
 	ExitCode  *int   // nil where there was none
 	Signal    string // "SIGINT" and the like; "" = none
 	Dir       string // where the shell is afterwards

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sublet/lease/shell/dialect"
 	"sublet/lease/shell/procs"
 	"sublet/lease/shell/term"
 )
@@ -91,7 +92,16 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	s.user <- struct{}{}
 	defer func() { <-s.user }()
 	x := s.d.Examine(c.Text, s.known)
-	if x.Refused != "" {
+	loses := false // what it changes in the shell
+	switch {
+	case c.Confine != nil:
+		line, err := s.held(c)
+		if err != nil {
+			return Result{}, err
+		}
+		loses = x.Changes
+		x = dialect.Examination{Text: line}
+	case x.Refused != "":
 		return Result{}, errors.New(x.Refused)
 	}
 	if c.Dir != "" {
@@ -120,6 +130,12 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	res, err := s.follow(ctx, r)
 	res.Changes = x.Changes
+	if c.Confine != nil {
+		heldNotes(c, &res)
+	}
+	if loses && res.Status != "refused" {
+		res.Notes = append(res.Notes, "it ran in a child of the shell, held to the reach "+c.Confine.Reach+": a directory, variables and aliases that it set are gone")
+	}
 	if x.Ends {
 		res.Notes = append(res.Notes, "it ran in a subshell, for it may end the shell: what it changed there is gone")
 	}

@@ -41,6 +41,9 @@ type Dialect interface {
 	AcceptKey() string
 	// Quote makes one word of any text without NUL.
 	Quote(text string) string
+	// Child returns how another shell of this kind, at path, is started to run the script that is open as descriptor 3 and
+	// end: without start-up files, with aliases.
+	Child(path string) []string
 	// ReadState parses what the widget wrote into the folder's file "state". Dir is filled in by the caller.
 	ReadState(text []byte) (State, error)
 	// Restore returns the text that puts back in the shell what differs between before and after, as far as it is in now as

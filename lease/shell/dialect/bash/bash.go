@@ -40,6 +40,11 @@ func (Bash) AcceptKey() string { return "\x1bO}" }
 // Quote implements dialect.Dialect.
 func (Bash) Quote(text string) string { return dialect.Quote(text) }
 
+// Child implements dialect.Dialect.
+func (Bash) Child(path string) []string {
+	return []string{path, "--norc", "--noprofile", "-O", "expand_aliases", "-c", ". /dev/fd/3"}
+}
+
 // Start implements dialect.Dialect.
 func (Bash) Start(o dialect.Start) dialect.Launch {
 	startup := ""

@@ -37,6 +37,11 @@ func (Fish) HoldKey() string { return "\x1e\x1d" }
 // AcceptKey returns "": the widget runs the line by itself.
 func (Fish) AcceptKey() string { return "" }
 
+// Child implements dialect.Dialect.
+func (Fish) Child(path string) []string {
+	return []string{path, "--no-config", "-c", "source /dev/fd/3"}
+}
+
 // Quote implements dialect.Dialect.
 func (Fish) Quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"

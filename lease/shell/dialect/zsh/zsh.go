@@ -41,6 +41,9 @@ func (Zsh) AcceptKey() string { return "" }
 // Quote implements dialect.Dialect.
 func (Zsh) Quote(text string) string { return dialect.Quote(text) }
 
+// Child implements dialect.Dialect.
+func (Zsh) Child(path string) []string { return []string{path, "-f", "-c", ". /dev/fd/3"} }
+
 // Start implements dialect.Dialect. Zsh reads $ZDOTDIR/.zshenv first of a user's files and looks at ZDOTDIR anew for the next;
 // so only that variable is ours, and only until the integration has begun.
 func (Zsh) Start(o dialect.Start) dialect.Launch {

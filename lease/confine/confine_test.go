@@ -1,0 +1,98 @@
+package confine
+
+import (
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestLeaf keeps the package small enough for the launcher: it imports nothing else of ours.
+func TestLeaf(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	for pkg := range strings.Lines(string(out)) {
+		if pkg = strings.TrimSpace(pkg); strings.HasPrefix(pkg, "sublet/") && pkg != "sublet/lease/confine" {
+			t.Errorf("imports %s", pkg)
+		}
+	}
+}
+
+func TestSpecTravels(t *testing.T) {
+	for _, s := range []Spec{
+		{Reach: Read},
+		{Reach: Project, Project: "/home/u/a=b\nc", Caches: []string{"/home/u/.cache/go-build", "/x"}, Hidden: []string{"/home/u/.ssh"}, Script: "/run/x", TempSize: 5},
+	} {
+		got, err := Decode(s.Encode())
+		if err != nil || !reflect.DeepEqual(got, s) {
+			t.Errorf("%+v became %+v, %v", s, got, err)
+		}
+	}
+}
+
+// TestSpecRefused keeps a description that is cut off, or of another version, from holding less than was meant.
+func TestSpecRefused(t *testing.T) {
+	whole := string(Spec{Reach: Project, Project: "/p", Hidden: []string{"/h"}}.Encode())
+	for _, text := range []string{
+		"", "reach=read", whole[:len(whole)-1], "reach=free\x00", "reach=\x00", "reach=project\x00", "reach=project\x00project=/\x00",
+		"reach=project\x00project=p\x00", "reach=read\x00hidden=/a/../b\x00", "reach=read\x00new=1\x00", "reach=read\x00temp=x\x00", "reach=read\x00temp=-1\x00", "reach=read\x00novalue\x00",
+	} {
+		if s, err := Decode([]byte(text)); err == nil {
+			t.Errorf("Decode(%q) = %+v, want an error", text, s)
+		}
+	}
+}
+
+func TestDenied(t *testing.T) {
+	read := Spec{Reach: Read, Project: "/p", Hidden: []string{"/home/u/.ssh"}}
+	project := Spec{Reach: Project, Project: "/p"}
+	for _, row := range []struct {
+		spec   Spec
+		output string
+		want   []Denial
+	}{
+		{read, "touch: cannot touch 'x': Read-only file system\n", []Denial{{"writing /p/sub/x", Project}}},
+		{read, "mkdir: cannot create directory ‘/etc/x’: Read-only file system\n", []Denial{{"writing /etc/x", ""}}},
+		{read, "bash: line 3: out.txt: Read-only file system\n", []Denial{{"writing /p/sub/out.txt", Project}}},
+		{read, "OSError: [Errno 30] Read-only file system: '/p/y'\n", []Denial{{"writing /p/y", Project}}},
+		{read, "open /p/z: read-only file system\n", []Denial{{"writing /p/z", Project}}},
+		{read, "Error: EROFS: read-only file system, open '/p/a.js'\n", []Denial{{"writing /p/a.js", Project}}},
+		{project, "touch: cannot touch '/p/.git/hooks/x': Read-only file system\n", []Denial{{"writing /p/.git/hooks/x", ""}}},
+		{read, "touch: cannot touch '/p/.envrc/x': Read-only file system\n", []Denial{{"writing /p/.envrc/x", ""}}},
+		{read, "curl: (6) Could not resolve host: example.com\n", []Denial{{"the network", ""}}},
+		{read, "cat: /home/u/.ssh/id: Permission denied\n", []Denial{{"reading /home/u/.ssh", ""}}},
+		{read, "bash: kill: (1) - Operation not permitted\n", []Denial{{"a signal to another program", ""}}},
+		{read, "cat: /root/x: Permission denied\nall is well\n", nil},
+		{read, strings.Repeat("touch: cannot touch 'x': Read-only file system\n", 9), []Denial{{"writing /p/sub/x", Project}}},
+	} {
+		if got := Denied(row.spec, "/p/sub", []byte(row.output)); !reflect.DeepEqual(got, row.want) {
+			t.Errorf("%s: %q: got %+v, want %+v", row.spec.Reach, row.output, got, row.want)
+		}
+	}
+}
+
+func TestCaches(t *testing.T) {
+	env := map[string]string{"GOCACHE": "/c/go", "GOPATH": "/g:/h", "CARGO_HOME": "relative"}
+	got := Caches("/home/u", func(name string) string { return env[name] })
+	for _, want := range []string{"/c/go", "/g/pkg", "/home/u/.cargo/registry", "/home/u/.cache/pip", "/home/u/.npm/_cacache"} {
+		if !contains(got, want) {
+			t.Errorf("no %s in %v", want, got)
+		}
+	}
+	for _, dir := range got {
+		if dir == "/home/u" || dir == "/" || !strings.HasPrefix(dir, "/") {
+			t.Errorf("%q is no cache", dir)
+		}
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}

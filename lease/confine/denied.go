@@ -1,0 +1,108 @@
+package confine
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// A Denial is something that a held command tried beyond its reach.
+type Denial struct {
+	What  string // "writing /etc/x", "the network", …
+	Reach string // Project where that would allow it, "" where only a command that nothing holds may
+}
+
+// maxDenials bounds what Denied returns.
+const maxDenials = 3
+
+// Denied returns what a command that failed in dir was denied, as far as its output names it. Programs word their errors
+// freely, so this is a help and no record: what it does not recognise was denied all the same.
+func Denied(s Spec, dir string, output []byte) (list []Denial) {
+	for line := range strings.Lines(string(output)) {
+		d, ok := denial(s, dir, strings.TrimSpace(line))
+		if ok && !slices.Contains(list, d) {
+			if list = append(list, d); len(list) == maxDenials {
+				break
+			}
+		}
+	}
+	return list
+}
+
+// Texts by which programs report what was denied, in lower case.
+var (
+	noNetwork = []string{
+		"network is unreachable", "could not resolve host", "temporary failure in name resolution", "couldn't connect to server",
+		"name or service not known", "enetunreach", "eai_again", "dial tcp: lookup", "unable to resolve host", "getaddrinfo",
+	}
+	noOthers = []string{"docker daemon", "failed to connect to bus", "socket: operation not permitted", "operation not permitted (socket)", "could not open a connection to your authentication agent"}
+)
+
+func denial(s Spec, dir, line string) (Denial, bool) {
+	lower := strings.ToLower(line)
+	has := func(texts []string) bool {
+		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(lower, t) })
+	}
+	switch {
+	case strings.Contains(lower, "read-only file system") || strings.Contains(lower, "erofs"):
+		file := named(line)
+		if file == "" {
+			return Denial{What: "writing outside of what it may write"}, true
+		}
+		if !path.IsAbs(file) {
+			file = path.Join(dir, file)
+		}
+		d := Denial{What: "writing " + path.Clean(file)}
+		if s.Reach == Read && s.Project != "" && within(file, s.Project) && !protects(s.Project, file) {
+			d.Reach = Project
+		}
+		return d, true
+	case has(noNetwork):
+		return Denial{What: "the network"}, true
+	case has(noOthers):
+		return Denial{What: "reaching another program"}, true
+	case strings.Contains(lower, "permission denied") || strings.Contains(lower, "operation not permitted"):
+		for _, hidden := range s.Hidden {
+			if strings.Contains(line, hidden) {
+				return Denial{What: "reading " + hidden}, true
+			}
+		}
+		if strings.Contains(lower, "kill") {
+			return Denial{What: "a signal to another program"}, true
+		}
+	}
+	return Denial{}, false
+}
+
+// protects reports whether a path is, or is below, what no held command may change in a project.
+func protects(project, file string) bool {
+	return slices.ContainsFunc(Protected, func(name string) bool { return within(file, path.Join(project, name)) })
+}
+
+func within(file, dir string) bool { return file == dir || strings.HasPrefix(file, dir+"/") }
+
+// named returns the file that an error names: the last thing in quotes, else the word before the colon that precedes the
+// error, else "".
+func named(line string) string {
+	for _, q := range [][2]string{{"'", "'"}, {"‘", "’"}, {`"`, `"`}, {"`", "'"}} {
+		end := strings.LastIndex(line, q[1])
+		if end <= 0 {
+			continue
+		}
+		if start := strings.LastIndex(line[:end], q[0]); start >= 0 && start+len(q[0]) < end {
+			return line[start+len(q[0]) : end]
+		}
+	}
+	at := strings.Index(strings.ToLower(line), "read-only file system")
+	if at < 0 {
+		return ""
+	}
+	before := strings.TrimRight(line[:at], ": ")
+	if i := strings.LastIndexAny(before, " :"); i >= 0 {
+		before = before[i+1:]
+	}
+	if before == "" || strings.ContainsAny(before, "[]()") {
+		return ""
+	}
+	return before
+}

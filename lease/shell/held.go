@@ -1,0 +1,88 @@
+package shell
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sublet/lease/confine"
+	"sublet/lease/shell/dialect"
+)
+
+// held writes down what a confined command is held to and what it runs, and returns the line that the shell runs in its
+// place: the launcher, as a foreground job, with a shell of the same kind that knows the aliases, functions and unexported
+// variables that the command names.
+func (s *Shell) held(c Command) (line string, err error) {
+	s.mu.Lock()
+	st := s.state
+	s.mu.Unlock()
+	script, spec := filepath.Join(s.folder, "held"), *c.Confine
+	before, _ := s.d.Restore(namedIn(st, c.Text), State{}, State{})
+	if err := os.WriteFile(script, []byte(before+c.Text), 0o600); err != nil {
+		return "", fmt.Errorf("write the command: %w", err)
+	}
+	spec.Script = script
+	spec.Hidden = append(slices.Clone(spec.Hidden), s.o.Folder) // this shell's pipes, and the daemon's socket
+	file := filepath.Join(s.folder, "reach")
+	if err := os.WriteFile(file, spec.Encode(), 0o600); err != nil {
+		return "", fmt.Errorf("write the reach: %w", err)
+	}
+	words := append([]string{c.Launcher, file}, s.d.Child(s.path)...)
+	for i, w := range words {
+		words[i] = s.d.Quote(w)
+	}
+	return strings.Join(words, " "), nil
+}
+
+// childOptions are the options that change what a text means; the others are of a shell that a person types into.
+var childOptions = []string{
+	"pipefail", "nounset", "noclobber", "noglob", "extglob", "globstar", "nullglob", "dotglob", "nocaseglob", "failglob", "extendedglob", "shwordsplit", "ksharrays",
+}
+
+// namedIn returns the part of a state that a text names, and what that names in turn. Exported variables are passed on by the
+// environment.
+func namedIn(st State, text string) State {
+	part := State{Aliases: map[string]string{}, Functions: map[string]string{}, Local: map[string]string{}}
+	for texts := []string{text}; len(texts) > 0; texts = texts[1:] {
+		for _, word := range dialect.Words(texts[0]) {
+			take := func(from, to map[string]string) {
+				if value, ok := from[word]; ok && to[word] == "" {
+					to[word] = value
+					texts = append(texts, value)
+				}
+			}
+			take(st.Aliases, part.Aliases)
+			take(st.Functions, part.Functions)
+			take(st.Local, part.Local)
+		}
+	}
+	for _, name := range []string{"PROMPT_COMMAND", "PS0", "PS1"} { // a child has no prompt
+		delete(part.Local, name)
+	}
+	for _, o := range st.Options {
+		if slices.Contains(childOptions, strings.ReplaceAll(strings.ToLower(o), "_", "")) {
+			part.Options = append(part.Options, o)
+		}
+	}
+	return part
+}
+
+// heldNotes adds what a confined command was denied to its result.
+func heldNotes(c Command, res *Result) {
+	if res.ExitCode != nil && *res.ExitCode == confine.NotHeld && strings.Contains(string(res.Output), confine.Program+": the command was not run: ") {
+		res.Status = "refused"
+		return
+	}
+	if res.ExitCode == nil || *res.ExitCode == 0 {
+		return
+	}
+	for _, d := range confine.Denied(*c.Confine, res.Dir, res.Output) {
+		allows := "only a command with the reach free may do that"
+		if d.Reach != "" {
+			allows = "the reach " + d.Reach + " would allow it"
+		}
+		res.Notes = append(res.Notes, fmt.Sprintf("denied by its reach, %s: %s; %s", c.Confine.Reach, d.What, allows))
+	}
+}

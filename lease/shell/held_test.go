@@ -1,0 +1,116 @@
+package shell
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/lease/confine"
+)
+
+// launcher builds the launcher, and skips the test where nothing can be held; CI fails there.
+func launcher(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), confine.Program)
+	build := exec.Command("go", "build", "-o", path, "sublet/cmd/sublet-confine")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	if s := confine.Probe(path); s.Missing != "" && os.Getenv("CI") != "" {
+		t.Fatal(s.Missing)
+	} else if s.Missing != "" {
+		t.Skip(s.Missing)
+	}
+	return path
+}
+
+// outsideTmp returns a folder that a held command does not take for a temporary one.
+func outsideTmp(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "sublet-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// TestHeld runs confined commands in each shell: they have what the shell has, and change nothing beyond their reach.
+func TestHeld(t *testing.T) {
+	program := launcher(t)
+	for _, name := range []string{"bash", "zsh", "fish"} {
+		t.Run(name, func(t *testing.T) {
+			path, err := exec.LookPath(name)
+			if err != nil && os.Getenv("CI") == "" {
+				t.Skip(err)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			project := outsideTmp(t)
+			s, scr := start2(t, func(o *Options) {
+				o.Path, o.Dir = path, project
+				o.Env = append(o.Env, "SHELL="+path)
+			})
+			scr.prompts(t, 1)
+			set := "MINE='a b'; export THEIRS=c; alias greet='echo hello'\ntwice() { greet; echo \"$1$1\"; }"
+			if name == "fish" {
+				set = "set MINE 'a b'; set -x THEIRS c; function greet; echo hello; end; function twice; greet; echo \"$argv[1]$argv[1]\"; end"
+			}
+			do(t, s, set)
+			if _, err := s.State(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			held := func(reach, text string) Result {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				r, err := s.Run(ctx, Command{Text: text, Launcher: program, Confine: &confine.Spec{Reach: reach, Project: project}})
+				if err != nil {
+					t.Fatalf("run %q: %v", text, err)
+				}
+				return r
+			}
+			if r := held(confine.Read, `twice "$MINE-$THEIRS"; pwd`); string(r.Output) != "hello\na b-ca b-c\n"+project+"\n" || *r.ExitCode != 0 {
+				t.Errorf("what the text names: %q, %v, notes %q", r.Output, *r.ExitCode, r.Notes)
+			}
+			r := held(confine.Read, "touch made; echo x > /dev/null; sh -c 'exit 7'")
+			if *r.ExitCode != 7 || !slices.ContainsFunc(r.Notes, func(n string) bool {
+				return strings.Contains(n, "writing "+project+"/made; the reach project would allow it")
+			}) {
+				t.Errorf("denied: exit %d, notes %q, output %q", *r.ExitCode, r.Notes, r.Output)
+			}
+			if _, err := os.Stat(filepath.Join(project, "made")); err == nil {
+				t.Error("a command with the reach read made a file")
+			}
+			if r := held(confine.Project, "touch made && mkdir .git && cd /"); *r.ExitCode != 0 || r.Dir != project || !strings.Contains(strings.Join(r.Notes, " "), "are gone") {
+				t.Errorf("with the reach project: exit %d in %s, notes %q, output %q", *r.ExitCode, r.Dir, r.Notes, r.Output)
+			}
+			if _, err := os.Stat(filepath.Join(project, "made")); err != nil {
+				t.Error(err)
+			}
+			if list, err := os.ReadDir(project); err != nil || len(list) != 2 {
+				t.Errorf("the project holds %v, %v", list, err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			r, err = s.Run(ctx, Command{
+				Text: "sh -c 'trap \"\" HUP; sleep 1000 & echo begun; exec sleep 1000'; echo behind", Launcher: program,
+				Confine: &confine.Spec{Reach: confine.Read}, Output: func([]byte) { cancel() },
+			})
+			if err != nil || r.Status != "cancelled" || strings.TrimSpace(string(r.Output)) != "begun" || len(r.Leftovers) > 0 {
+				t.Errorf("cancelled: %+v %q, %v", r, r.Output, err)
+			}
+			if r.Duration > 5*time.Second {
+				t.Errorf("the cancel took %v", r.Duration)
+			}
+			if r := do(t, s, "echo after"); string(r.Output) != "after\n" {
+				t.Errorf("afterwards: %q", r.Output)
+			}
+		})
+	}
+}
