@@ -192,6 +192,7 @@ type CommandResult struct {
 	Truncated     *Truncation `msgpack:"truncated"`
 	StartedAtMS   int64       `msgpack:"started_at_ms"`
 	DurationMS    int64       `msgpack:"duration_ms"`
+	Reach         string      `msgpack:"reach"` // what the kernel held it to: read, project; "" = nothing
 }
 
 // ToolRequest runs one tool for a person or a script under the same policy. It is a turn without a model: TurnStarted,

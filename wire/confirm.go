@@ -12,6 +12,9 @@ type ConfirmationRequest struct {
 	Arguments      string         `msgpack:"arguments"` // a JSON object as text
 	Cwd            OSString       `msgpack:"cwd"`
 	Verdict        Verdict        `msgpack:"verdict"`
+	Reach          string         `msgpack:"reach"`       // what it would run with: read, project, shell, free; "" = nothing is held here
+	ReachWhy       string         `msgpack:"reach_why"`   // the agent's reason, where it asked for more than the words need
+	EnforcedBy     string         `msgpack:"enforced_by"` // what holds it to that, for people; "" = nothing does
 	Preview        Preview        `msgpack:"preview"`
 	Grants         []Grant        `msgpack:"grants"` // what allow_always may be answered with; empty: only once
 	ExpiresAtMS    *int64         `msgpack:"expires_at_ms"`
@@ -24,6 +27,7 @@ type Verdict struct {
 	Reasons    []Reason `msgpack:"reasons"`
 	Reversible bool     `msgpack:"reversible"`
 	UndoHint   string   `msgpack:"undo_hint"`
+	Reach      string   `msgpack:"reach"` // the least that it needs: read, project, shell, free; "" = not judged
 }
 
 type Reason struct {

@@ -72,6 +72,15 @@ type ExecuteLeasedCommand struct {
 	Cwd         OSString    `msgpack:"cwd"` // where it runs; always set
 	TimeoutMS   int64       `msgpack:"timeout_ms"`
 	Fingerprint string      `msgpack:"fingerprint"`
+	Confine     Confinement `msgpack:"confine"` // only sent with a reach to clients with CapConfine
+}
+
+// Confinement is what the kernel is to hold a command to. Paths are absolute and clean.
+type Confinement struct {
+	Reach   string     `msgpack:"reach"`   // read, project; "" = nothing holds it
+	Project OSString   `msgpack:"project"` // the folder that project may change
+	Caches  []OSString `msgpack:"caches"`  // folders of build tools: project writes in them, read in a copy that is thrown away
+	Hidden  []OSString `msgpack:"hidden"`  // files and folders with secrets
 }
 
 // CommandStarted starts the clock of the command's timeout. Since protocol 1.
