@@ -133,6 +133,7 @@ type window struct {
 	bound    chan struct{} // closed once the parts below are there: who calls from outside waits for it
 
 	launcher *launch.Launcher
+	holder   holder
 	lender   *lender.Lender
 	screen   *tui.Program
 	conn     *remote.Conn
@@ -183,7 +184,8 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	defer cancel()
 	o := w.o
 	w.launcher = launcher(o)
-	w.lender = lender.New(lender.Options{Shell: w.sh, Send: w.send, Observer: w, Env: o.Env, Log: w.log})
+	w.holder = findHolder(w.log)
+	w.lender = lender.New(lender.Options{Shell: w.sh, Send: w.send, Observer: w, Launcher: w.holder.path, Env: o.Env, Log: w.log})
 	defer w.lender.Close()
 	w.conn = remote.Keep(context.WithoutCancel(ctx), remote.Options{
 		Open: o.opener(w.launcher), Find: o.opener(finder(o)), Snapshot: w.snapshot, Session: o.Session,
@@ -291,6 +293,9 @@ func (w *window) snapshot() *wire.EnvSnapshot {
 			Cols: size.Cols, Rows: size.Rows, PixelWidth: size.PixelWidth, PixelHeight: size.PixelHeight, Term: lookup(w.o.Env, "TERM"),
 		},
 		Credentials: credentials(w.o),
+	}
+	if w.holder.works() {
+		s.Capabilities = append(s.Capabilities, wire.CapConfine)
 	}
 	w.lender.Snapshot(s)
 	return s

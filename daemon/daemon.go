@@ -161,6 +161,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		Store: st, Audit: audit, Config: d.conf.get, OpenModel: models.open, Models: models.describe,
 		MCP:     d.mcp,
 		Stop:    func(drain time.Duration) { d.ask(stop{"a client asked for it", drain, true}) },
+		Confine: sync.OnceValue(func() hub.Confiner { return findConfiner(d.log) }),
 		Runtime: d.o.Paths.Runtime, Spool: d.o.Paths.Spool(), Log: d.log,
 		Version: d.o.Version, BuiltAt: d.o.builtAt, Kept: d.o.Stay || d.o.activation,
 	}); err != nil {

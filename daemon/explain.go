@@ -8,6 +8,7 @@ import (
 
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/worktree"
+	"sublet/lease/confine"
 	"sublet/wire"
 )
 
@@ -21,10 +22,15 @@ func Explain(command, cwd string) wire.Verdict {
 
 // ExplainModes is Explain, and what each mode would do with the command where no rule speaks of it.
 func ExplainModes(command, cwd string) (wire.Verdict, []wire.PolicyOutcome) {
-	v := risk.Analyze(command, freshShell(cwd))
+	c := freshShell(cwd)
+	v := risk.Analyze(command, c)
+	action := risk.Action{Tool: "bash", Command: command, Cwd: cwd, Project: c.ProjectRoot, Home: c.Home}
+	if path, err := confine.Find(); err == nil && confine.Probe(path).Holds(confine.Project) {
+		action.Reach = v.Reach
+	}
 	var outcomes []wire.PolicyOutcome
 	for _, mode := range []risk.Mode{risk.ModePlan, risk.ModeAsk, risk.ModeAuto, risk.ModeFull} {
-		d := risk.Policy{Mode: mode}.Decide(v, risk.Action{Tool: "bash", Command: command, Cwd: cwd})
+		d := risk.Policy{Mode: mode}.Decide(v, action)
 		outcomes = append(outcomes, wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: d.Why})
 	}
 	return wireVerdict(v), outcomes
@@ -47,7 +53,7 @@ func freshShell(cwd string) risk.Context {
 
 // wireVerdict writes a verdict in the terms of the wire.
 func wireVerdict(v risk.Verdict) wire.Verdict {
-	out := wire.Verdict{Level: v.Level.String(), Reversible: v.Reversible, UndoHint: v.UndoHint, Reasons: make([]wire.Reason, len(v.Reasons))}
+	out := wire.Verdict{Level: v.Level.String(), Reversible: v.Reversible, UndoHint: v.UndoHint, Reach: string(v.Reach), Reasons: make([]wire.Reason, len(v.Reasons))}
 	for i, r := range v.Reasons {
 		out.Reasons[i] = wire.Reason{Text: r.Text, Effect: string(r.Effect)}
 		if r.Span != nil {

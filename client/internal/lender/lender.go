@@ -36,6 +36,7 @@ type (
 	LeasedStarted struct {
 		ExecutionID         wire.ExecutionID
 		Agent, Command, Cwd string
+		Reach               string // what the kernel holds it to; "" = nothing
 		TurnID              wire.TurnID
 	}
 	// LeasedOutput is its raw output. Data is the receiver's to keep.
@@ -92,6 +93,8 @@ type Options struct {
 	// sent again after the next one came up.
 	Send     func(wire.Message) error
 	Observer Observer
+	// Launcher is the program that holds commands to a reach; "" = none, and such commands are refused.
+	Launcher string
 	Env      []string     // as os.Environ: what the shell was started with, until its state is known
 	Log      *slog.Logger // nil = none
 }
@@ -105,11 +108,13 @@ type Lender struct {
 	out    func(wire.Message) error
 	log    *slog.Logger
 	screen Observer
-	ctx    context.Context // the Lender's lifetime
-	cancel context.CancelFunc
-	exited <-chan struct{}
-	wake   chan struct{}  // capacity 1: the worker has something to do
-	work   sync.WaitGroup // the worker
+	// launcher holds commands to a reach; "" = nothing does
+	launcher string
+	ctx      context.Context // the Lender's lifetime
+	cancel   context.CancelFunc
+	exited   <-chan struct{}
+	wake     chan struct{}  // capacity 1: the worker has something to do
+	work     sync.WaitGroup // the worker
 
 	held    bool          // the line editor is; the worker's
 	changes shell.Changes // by borrowed commands; the worker's
@@ -174,7 +179,7 @@ const endedKept = 16
 func New(o Options) *Lender {
 	l := &Lender{
 		sh: o.Shell, out: o.Send, log: o.Log, exited: o.Shell.Exited(), wake: make(chan struct{}, 1),
-		screen: o.Observer, dir: o.Shell.Dir(), sentEnv: Public(vars(o.Env)),
+		screen: o.Observer, dir: o.Shell.Dir(), sentEnv: Public(vars(o.Env)), launcher: o.Launcher,
 	}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)

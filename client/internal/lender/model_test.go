@@ -466,7 +466,8 @@ func (s *sides) key(text string) {
 	s.sh.types(text)
 	synctest.Wait()
 	if s.sh.waits() {
-		if s.pass(min(s.sh.looks, lookBound)); s.sh.waits() {
+		// The shell is read once for the daemon; an undo of the user's reads it before, in between and behind, too.
+		if s.pass(4 * min(s.sh.looks, lookBound)); s.sh.waits() {
 			s.t.Fatalf("the user's key waits, and nothing runs (lent %+v)", s.l.Lending())
 		}
 	}

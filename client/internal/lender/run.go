@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"sublet/lease/confine"
 	"sublet/lease/shell"
 	"sublet/wire"
 )
@@ -177,15 +178,24 @@ func (l *Lender) run(e *execution) {
 	}
 	l.mu.Unlock()
 
+	if m.Confine.Reach != "" && l.launcher == "" {
+		l.mu.Lock()
+		e.grant.exec = nil
+		l.refuse(m, "this window cannot hold a command to its reach")
+		l.mu.Unlock()
+		return
+	}
 	p := newPump(l.send, m.LeaseRef, m.ExecutionID)
 	began := false
 	r, err := l.sh.Run(e.ctx, shell.Command{
 		Text: string(m.Command), Dir: string(m.Cwd), Timeout: time.Duration(m.TimeoutMS) * time.Millisecond,
+		Confine: specOf(m.Confine), Launcher: l.launcher,
 		Started: func() {
 			began = true
 			l.send(&wire.CommandStarted{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID})
 			l.screen.Observe(LeasedStarted{
 				ExecutionID: m.ExecutionID, Agent: e.grant.acquire.Agent, Command: string(m.Command), Cwd: string(m.Cwd), TurnID: e.grant.acquire.TurnID,
+				Reach: m.Confine.Reach,
 			})
 		},
 		Output: func(data []byte) {
@@ -204,6 +214,21 @@ func (l *Lender) run(e *execution) {
 		changed = l.changedBy(m.ExecutionID, before)
 	}
 	l.screen.Observe(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: status})
+}
+
+// specOf is a confinement as the shell takes it; nil for none.
+func specOf(c wire.Confinement) *confine.Spec {
+	if c.Reach == "" {
+		return nil
+	}
+	s := &confine.Spec{Reach: c.Reach, Project: string(c.Project)}
+	for _, dir := range c.Caches {
+		s.Caches = append(s.Caches, string(dir))
+	}
+	for _, path := range c.Hidden {
+		s.Hidden = append(s.Hidden, string(path))
+	}
+	return s
 }
 
 // complete reports a command's end under its own lease.

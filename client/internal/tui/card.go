@@ -23,6 +23,7 @@ type card struct {
 	args    string // JSON, as far as it came
 	command string // shell text, for bash
 	leased  bool   // runs in the user's shell
+	reach   string // what the kernel holds it to; "" = nothing
 	turn    wire.TurnID
 	started time.Time
 	out     tail
@@ -139,6 +140,9 @@ func (c *card) Render(th *theme, width, height int, spin int, now time.Time) []s
 	} else if !c.started.IsZero() {
 		suffix = " · " + ticking(now.Sub(c.started))
 	}
+	if c.reach != "" {
+		suffix += " · " + visibleLine(c.reach)
+	}
 	if c.leased && width >= 60 {
 		suffix += " · in your shell"
 	}
@@ -242,6 +246,9 @@ func (c *card) verdict(th *theme) (mark string, parts []string) {
 	}
 	if c.signal != "" {
 		parts = append(parts, th.bad.Render(c.signal))
+	}
+	if c.reach != "" {
+		parts = append(parts, th.dim.Render(visibleLine(c.reach)))
 	}
 	if c.took >= 100*time.Millisecond && c.status != wire.StatusDenied {
 		parts = append(parts, th.dim.Render(elapsed(c.took)))

@@ -115,6 +115,9 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 	if r.Cwd != "" {
 		out = append(out, th.dim.Render("  in ")+th.path.Render(fit(visibleLine(string(r.Cwd)), inner-5)))
 	}
+	if line := reachLine(r); line != "" {
+		out = append(out, indent(wrap(line, inner-2), th.dim.Render("  "))...)
+	}
 	out = append(out, "")
 	wide := len(itoa(len(list)))
 	for i, reason := range r.Verdict.Reasons {
@@ -158,6 +161,24 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 	}
 	c.lines = out
 	return out
+}
+
+// reachLine is what a command could do, and what holds it to that; "" where it was not judged.
+func reachLine(r *wire.ConfirmationRequest) (line string) {
+	switch {
+	case r.Reach == "" || r.Command == "":
+		return ""
+	case r.EnforcedBy != "":
+		line = "reach " + visibleLine(r.Reach) + ", held by " + visibleLine(r.EnforcedBy)
+	case r.Reach == "shell":
+		line = "reach shell: it changes your shell itself"
+	default:
+		line = "reach " + visibleLine(r.Reach) + ": nothing holds it, it can do what you can"
+	}
+	if r.ReachWhy != "" {
+		line += "; the agent says: " + visibleLine(r.ReachWhy)
+	}
+	return line
 }
 
 // title says how risky it is, first and so never cut off, and who asks for what.

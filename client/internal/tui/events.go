@@ -303,7 +303,7 @@ func (m *model) onResult(e *wire.CommandResult) {
 	if e.Command != "" {
 		k.command = string(e.Command)
 	}
-	k.status = e.Status
+	k.status, k.reach = e.Status, e.Reach
 	if !k.shellSaid {
 		k.output = e.Output
 	}

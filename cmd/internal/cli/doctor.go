@@ -22,6 +22,7 @@ import (
 	"sublet/client"
 	"sublet/daemon"
 	"sublet/daemon/config"
+	"sublet/lease/confine"
 	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/socket"
@@ -97,6 +98,7 @@ func (a *app) runDoctor() error {
 			}
 			return a.env("TERM"), nil
 		}},
+		{name: "reach", warn: true, run: checkReach},
 		{name: "git", warn: true, run: func() (string, error) {
 			path, err := exec.LookPath("git")
 			if err != nil {
@@ -106,6 +108,19 @@ func (a *app) runDoctor() error {
 		}},
 	}...)
 	return a.examine(append(checks, checkServers(ctx, paths.Config)...))
+}
+
+// checkReach has the launcher hold a command.
+func checkReach() (string, error) {
+	path, err := confine.Find()
+	if err != nil {
+		return "", err
+	}
+	support := confine.Probe(path)
+	if support.Missing != "" {
+		return "", hinted{support.Missing, "until then the words of a command decide alone, and auto is not offered"}
+	}
+	return "read, project: held by " + support.How, nil
 }
 
 // checkShell looks for the shell that would be lent.

@@ -13,7 +13,11 @@ import (
 
 // drawVerdict writes the level, the command with what counts in it marked and numbered, and the reasons by number.
 func (a *app) drawVerdict(command string, v wire.Verdict) {
-	a.printf("%s\n", plain(v.Level))
+	a.printf("%s", plain(v.Level))
+	if v.Reach != "" {
+		a.printf(", reach %s", plain(v.Reach))
+	}
+	a.printf("\n")
 	list, numbers := marks.Of(command, v.Reasons)
 	if len(list) > 0 {
 		a.printf("\n%s\n", drawMarks(command, list, a.columns()-2))

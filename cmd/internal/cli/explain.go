@@ -82,6 +82,7 @@ type verdictJSON struct {
 	Reasons    []reasonJSON `json:"reasons"`
 	Reversible bool         `json:"reversible"`
 	UndoHint   string       `json:"undo_hint"`
+	Reach      string       `json:"reach"`
 }
 
 type reasonJSON struct {
@@ -96,7 +97,7 @@ type spanJSON struct {
 }
 
 func verdictOf(v wire.Verdict) verdictJSON {
-	out := verdictJSON{Level: v.Level, Reasons: []reasonJSON{}, Reversible: v.Reversible, UndoHint: v.UndoHint}
+	out := verdictJSON{Level: v.Level, Reasons: []reasonJSON{}, Reversible: v.Reversible, UndoHint: v.UndoHint, Reach: v.Reach}
 	for _, r := range v.Reasons {
 		reason := reasonJSON{Text: r.Text, Effect: r.Effect}
 		if r.Span != nil {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"sublet/lease/confine"
 )
 
 // binary is the program under test, built once, with the race detector when the tests have it.
@@ -30,6 +32,12 @@ func TestMain(m *testing.M) {
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "build the program under test:", err)
+		os.Exit(1)
+	}
+	launcher := exec.Command("go", "build", "-o", filepath.Join(dir, confine.Program), "sublet/cmd/sublet-confine")
+	launcher.Env, launcher.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+	if err := launcher.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "build the launcher:", err)
 		os.Exit(1)
 	}
 	code := m.Run()

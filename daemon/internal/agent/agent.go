@@ -97,6 +97,7 @@ type Decision struct {
 	// for the cwd and state of the question. nil = as it is. Only for bash.
 	EditedCommand *string
 	Comment       string // the user's, passed on to the model
+	Reach         string // what the kernel is to hold the command to: read, project; "" = nothing
 	By            string // "client NAME PID", "rule ID", "mode ask", "expiry", "nobody"
 	Reason        string // in words, why not; passed on to the model
 }

@@ -27,6 +27,7 @@ type finished struct {
 	result  tool.Result
 	command string
 	comment string // the user's, on the question
+	reach   string // what the kernel held the command to
 	seq     int64
 }
 
@@ -201,6 +202,7 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 			}
 			action, f.command = again, again.Command
 		}
+		action.Reach, f.reach = d.Reach, d.Reach
 		r.thinking(wire.PhaseExecuting, describe(c.name, action))
 		res, err := t.Run(ctx, env, args, action, r.live(c.id))
 		if errors.Is(err, tool.ErrChanged) {
@@ -260,7 +262,7 @@ func (r *runner) finish(c call, begun time.Time, f finished) finished {
 	m := &wire.CommandResult{
 		Agent: r.name, ExecutionID: c.id, Tool: strings.ToValidUTF8(c.name, "\uFFFD"), Command: wire.OSString(f.command),
 		Status: res.Status, Output: []byte(res.Content), ExitCode: res.ExitCode, Cwd: wire.OSString(res.Cwd),
-		FilesModified: []wire.OSString{}, StartedAtMS: begun.UnixMilli(), DurationMS: res.Duration.Milliseconds(),
+		FilesModified: []wire.OSString{}, StartedAtMS: begun.UnixMilli(), DurationMS: res.Duration.Milliseconds(), Reach: f.reach,
 	}
 	for _, p := range res.FilesModified {
 		m.FilesModified = append(m.FilesModified, wire.OSString(p))

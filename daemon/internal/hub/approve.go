@@ -27,13 +27,13 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 	var own *string // what the user wrote in place of the command
 	for range maxEdits {
 		v := a.judge(ctx, q)
-		d := a.policy(ctx, q).Decide(v, a.action(q))
-		verdict := agent.Decision{By: by(d), EditedCommand: own}
+		d := a.policy(ctx, q).Decide(v, a.action(q, a.reach(q, v)))
+		verdict := agent.Decision{By: by(d), EditedCommand: own, Reach: held(d)}
 		switch {
 		case d.Outcome == risk.Deny:
 			verdict.Reason = d.Why
 			return a.decided(q, v, d, verdict), nil
-		case q.ReadOnly && v.Level > risk.Low && q.Action.Server == "": // such a role has a server's tool only where the user named it
+		case q.ReadOnly && v.Level > risk.Low && d.Reach != risk.ReachRead && q.Action.Server == "": // such a role has a server's tool only where the user named it
 			verdict.By, verdict.Reason = "role "+q.Role, "the role "+q.Role+" only reads, and this is "+v.Level.String()
 			return a.decided(q, v, d, verdict), nil
 		case d.Outcome == risk.Allow && (d.Rule != nil || !a.wanted(q)):
@@ -48,13 +48,13 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 			verdict.Reason = d.Why + "; it was not asked, because the request said not to ask"
 			return a.decided(q, v, d, verdict), nil
 		}
-		answer, err := a.t.s.ask(ctx, a.t, q, v, d.Grants)
+		answer, err := a.t.s.ask(ctx, a.t, q, v, d)
 		if err != nil {
 			a.decided(q, v, d, agent.Decision{By: "cancel", Reason: err.Error()})
 			return agent.Decision{EditedCommand: own}, err
 		}
 		if answer.EditedCommand == nil || *answer.EditedCommand == q.Action.Command {
-			answer.EditedCommand = own
+			answer.EditedCommand, answer.Reach = own, held(d)
 			return a.decided(q, v, d, answer), nil
 		}
 		// A command of the user's own: what rules forbid stays forbidden, and what is riskier than they were shown is
@@ -62,8 +62,10 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 		own = answer.EditedCommand
 		q.Action.Command = *own
 		again := a.judge(ctx, q)
-		d = a.policy(ctx, q).Decide(again, a.action(q))
-		if again.Level <= v.Level && d.Outcome != risk.Deny {
+		shown := d.Reach
+		d = a.policy(ctx, q).Decide(again, a.action(q, a.reach(q, again)))
+		if again.Level <= v.Level && d.Outcome != risk.Deny && risk.Wider(shown, d.Reach) == shown {
+			answer.Reach = held(d)
 			return a.decided(q, again, d, answer), nil
 		}
 	}
@@ -151,7 +153,15 @@ func (a *approver) policyIn(ctx context.Context, q agent.Question, mode risk.Mod
 	return t.apply(p)
 }
 
-func (a *approver) action(q agent.Question) risk.Action {
+// held is what the kernel holds a command to by a decision, "" for nothing.
+func held(d risk.Decision) string {
+	if d.Reach.Confines() {
+		return string(d.Reach)
+	}
+	return ""
+}
+
+func (a *approver) action(q agent.Question, reach risk.Reach) risk.Action {
 	env, cwd := a.t.origin.environ()
 	at := q.Action.Cwd
 	if at == "" {
@@ -159,7 +169,7 @@ func (a *approver) action(q agent.Question) risk.Action {
 	}
 	return risk.Action{
 		Tool: q.Tool, Command: q.Action.Command, Cwd: at, Reads: q.Action.Reads, Writes: q.Action.Writes,
-		Network: q.Action.Network, Server: q.Action.Server, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: projectRoot(at), Home: home(env), Now: time.Now(),
+		Network: q.Action.Network, Server: q.Action.Server, Reach: reach, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: projectRoot(at), Home: home(env), Now: time.Now(),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 	"sublet/lease"
+	"sublet/lease/confine"
 	"sublet/wire"
 )
 
@@ -57,6 +58,7 @@ type wish struct {
 	cwd       string // "" = the shell's own
 	timeout   time.Duration
 	approved  *tool.ShellPlace             // nil: wherever the shell stands
+	confine   confine.Spec                 // what the kernel holds it to; without a reach it runs in the shell itself
 	vetted    bool                         // a person wanted this very command
 	undo      bool                         // no command: put back what the last one changed in the shell
 	all       bool                         // of undo: what all of them changed
@@ -171,6 +173,11 @@ func (ln *lender) beginLocked(b *borrow) {
 		b.unfit <- tool.ErrChanged // given back, judged again (T2d, T3l)
 		return
 	}
+	if w.confine.Reach != "" && !ln.confines {
+		b.ready = false
+		b.unfit <- tool.ErrChanged // another program has the window by now
+		return
+	}
 	if err := ln.m.Execute(time.Now(), &b.lease, string(w.execution), w.timeout); err != nil {
 		b.ready = false
 		b.unfit <- fmt.Errorf("%w: %w", ErrLeaseDenied, err)
@@ -182,7 +189,7 @@ func (ln *lender) beginLocked(b *borrow) {
 		ln.tell(&wire.RestoreShellState{LeaseRef: ref, ExecutionID: w.execution, TimeoutMS: b.lease.Timeout().Milliseconds(), All: w.all})
 		return
 	}
-	ln.blame = !w.vetted
+	ln.blame = !w.vetted && w.confine.Reach == "" // a child changes nothing in the shell
 	if w.vetted {
 		ln.vetted = append(ln.vetted[max(0, len(ln.vetted)-vettedKept+1):], w.execution)
 	}
@@ -193,7 +200,7 @@ func (ln *lender) beginLocked(b *borrow) {
 	ln.tell(&wire.ExecuteLeasedCommand{
 		LeaseRef: ref, ExecutionID: w.execution, Command: wire.OSString(w.command), Cwd: wire.OSString(cwd),
 		TimeoutMS:   b.lease.Timeout().Milliseconds(),
-		Fingerprint: wire.Fingerprint(wire.OSString(w.command), wire.OSString(cwd), b.digest),
+		Fingerprint: wire.Fingerprint(wire.OSString(w.command), wire.OSString(cwd), b.digest), Confine: wireConfinement(w.confine),
 	})
 }
 

@@ -34,7 +34,9 @@ type Options struct {
 	// Models describes what can be used, the one in use first, without opening or running anything. nil: none is told.
 	Models func(creds map[string]string) []wire.ModelInfo
 	// Stop asks the daemon to end: called once, when a client's ShutdownRequest was accepted. nil: such are refused.
-	Stop    func(drain time.Duration)
+	Stop func(drain time.Duration)
+	// Confine returns what holds commands to a reach on this machine. nil: nothing does.
+	Confine func() Confiner
 	MCP     *mcp.Servers // the settings'; whoever made it closes it, after the Hub. nil: none
 	Runtime string       // private folder for the files of private shells
 	Spool   string       // folder for raw output that was cut

@@ -24,11 +24,12 @@ type lender struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	m      *lease.Manager
-	client *Client                 // nil while the link is down
-	undoes bool                    // the client knows RestoreShellState
-	queues bool                    // the client wants ShellQueueChanged
-	shown  *wire.ShellQueueChanged // the last one sent on this link; nil = nobody waits
+	m        *lease.Manager
+	client   *Client                 // nil while the link is down
+	undoes   bool                    // the client knows RestoreShellState
+	confines bool                    // the client holds commands to a reach
+	queues   bool                    // the client wants ShellQueueChanged
+	shown    *wire.ShellQueueChanged // the last one sent on this link; nil = nobody waits
 	// Questions for who has the shell, by their nonce, and how many there were.
 	tellsUse bool // the client knows them
 	asked    map[uint64]chan<- *wire.ShellUseReply
@@ -98,6 +99,7 @@ func (ln *lender) link(c *Client, env *wire.EnvSnapshot, ready *wire.Ready) bool
 	}
 	ln.client = c
 	ln.undoes = slices.Contains(env.Capabilities, wire.CapRestore)
+	ln.confines = slices.Contains(env.Capabilities, wire.CapConfine)
 	ln.queues, ln.shown = slices.Contains(env.Capabilities, wire.CapQueue), nil
 	ln.tellsUse = slices.Contains(env.Capabilities, wire.CapUse)
 	ln.env, ln.shell = maps.Clone(env.Env), env.Shell

@@ -128,6 +128,9 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		c.hub.log.Info("secrets set", "session", s.id, "secrets", r.Secrets, "by", c.who())
 	case "set_mode":
 		mode, err := risk.ParseMode(r.Mode)
+		if err == nil {
+			err = c.hub.offered(mode)
+		}
 		if err != nil {
 			return nil, invalid("mode: %v", err)
 		}

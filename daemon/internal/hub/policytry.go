@@ -44,8 +44,9 @@ func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, rep
 	v := a.judge(ctx, q)
 	verdict := Verdict(v)
 	reply.Verdict = &verdict
+	reach := a.reach(q, v)
 	for _, mode := range []risk.Mode{risk.ModePlan, risk.ModeAsk, risk.ModeAuto, risk.ModeFull} {
-		d := a.policyIn(ctx, q, mode).Decide(v, a.action(q))
+		d := a.policyIn(ctx, q, mode).Decide(v, a.action(q, reach))
 		o := wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: risk.Visible(d.Why)}
 		if d.Rule != nil {
 			o.RuleID, o.Rule = wire.RuleID(d.Rule.ID), d.Rule.Pattern

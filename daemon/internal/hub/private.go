@@ -183,6 +183,10 @@ func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte
 		return tool.CommandResult{}, tool.ErrChanged
 	}
 	cmd := shell.Command{Text: c.Text, Dir: c.Cwd, Timeout: c.Timeout}
+	if c.Reach != "" {
+		spec := confinement(c.Reach, c.Cwd, p.env)
+		cmd.Confine, cmd.Launcher = &spec, p.by.hub.confiner().Launcher
+	}
 	if cmd.Dir == p.sh.Dir() {
 		cmd.Dir = ""
 	}

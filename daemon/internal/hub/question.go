@@ -27,17 +27,20 @@ const closedWindow = 24 * time.Hour
 
 // ask puts a question to everyone attached who can confirm, and waits for the first answer: without bound while somebody
 // is there, closedWindow while nobody is. When ctx ends the question is resolved as a no.
-func (s *session) ask(ctx context.Context, t *turn, q agent.Question, v risk.Verdict, grants []risk.Grant) (agent.Decision, error) {
+func (s *session) ask(ctx context.Context, t *turn, q agent.Question, v risk.Verdict, d risk.Decision) (agent.Decision, error) {
 	req := &wire.ConfirmationRequest{
 		ConfirmationID: wire.ConfirmationID(wire.NewID()), ExecutionID: q.ExecutionID, Agent: q.Agent, Tool: q.Tool,
 		Command: wire.OSString(q.Action.Command), Arguments: string(q.Arguments), Cwd: wire.OSString(q.Action.Cwd),
 		Verdict: Verdict(v), Preview: wire.Preview{Type: q.Action.Preview.Type, Content: q.Action.Preview.Content},
-		Grants: []wire.Grant{},
+		Grants: []wire.Grant{}, Reach: string(d.Reach), ReachWhy: risk.Visible(q.Action.ReachWhy),
 	}
 	if req.Preview.Type == "" {
 		req.Preview.Type = "none"
 	}
-	for _, g := range grants {
+	if d.Reach.Confines() && q.Action.Command != "" {
+		req.EnforcedBy = s.hub.confiner().How
+	}
+	for _, g := range d.Grants {
 		req.Grants = append(req.Grants, wire.Grant{Scope: g.Scope, Rule: g.Rule, Covers: g.Covers})
 	}
 	req.Fingerprint = wire.Fingerprint(req.Command, req.Cwd, q.Action.StateDigest)
@@ -207,7 +210,7 @@ func (s *session) addGrantLocked(ctx context.Context, qu *question, g wire.Grant
 
 // Verdict is a verdict as it travels. Whatever could hide in its texts is made visible.
 func Verdict(v risk.Verdict) wire.Verdict {
-	w := wire.Verdict{Level: v.Level.String(), Reasons: []wire.Reason{}, Reversible: v.Reversible, UndoHint: v.UndoHint}
+	w := wire.Verdict{Level: v.Level.String(), Reasons: []wire.Reason{}, Reversible: v.Reversible, UndoHint: v.UndoHint, Reach: string(v.Reach)}
 	for _, r := range v.Reasons {
 		reason := wire.Reason{Text: risk.Visible(r.Text), Effect: string(r.Effect)}
 		if r.Span != nil {

@@ -447,5 +447,8 @@ func (s *session) policyMode() risk.Mode {
 	if err != nil {
 		return risk.ModePlan // a mode that is not known runs nothing above low
 	}
+	if s.hub.offered(m) != nil {
+		return risk.ModeAsk
+	}
 	return m
 }

@@ -97,6 +97,9 @@ func (u *userShell) Run(ctx context.Context, c tool.Command, live func([]byte)) 
 		execution: wire.ExecutionID(c.ExecutionID), command: c.Text, cwd: c.Cwd, timeout: c.Timeout, approved: &c.Approved,
 		vetted: u.t.vetted(wire.ExecutionID(c.ExecutionID)),
 	}
+	if c.Reach != "" {
+		w.confine = confinement(c.Reach, c.Cwd, ln.environ())
+	}
 	w.watch.output = func(_ int64, data []byte) { u.show(ln, w.execution, data) }
 	done, err := ln.run(ctx, w)
 	if err != nil {

@@ -34,7 +34,11 @@ func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	if r.Options.TimeoutMS < 0 {
 		return invalid("options.timeout_ms: %d is less than 0", r.Options.TimeoutMS)
 	}
-	if _, err := risk.ParseMode(r.Options.Mode); err != nil {
+	mode, err := risk.ParseMode(r.Options.Mode)
+	if err == nil {
+		err = c.hub.offered(mode)
+	}
+	if err != nil {
 		return invalid("options.mode: %v", err)
 	}
 	if c.lender != nil {

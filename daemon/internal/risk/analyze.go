@@ -24,7 +24,7 @@ func Analyze(text string, c Context) (v Verdict) {
 		// The parser is not ours, and the texts are hostile: what makes either panic is not examined, and is asked.
 		if p := recover(); p != nil {
 			why := "it could not be examined"
-			v = Verdict{Level: High, Rest: High, Unread: true, Reasons: []Reason{{Text: why, Effect: Unknown, Level: High}}}
+			v = Verdict{Level: High, Rest: High, Unread: true, Reach: ReachFree, Reasons: []Reason{{Text: why, Effect: Unknown, Level: High}}}
 		}
 	}()
 	a.text(text)
@@ -267,5 +267,6 @@ func (a *analysis) finish(size int) Verdict {
 			v.Reasons[i].Span = nil
 		}
 	}
+	v.Reach = needs(a.src.text, *v, a.c.ProjectRoot)
 	return *v
 }

@@ -45,5 +45,6 @@ func AnalyzeFile(f FileAction, c Context) Verdict {
 	for i := range v.Reasons {
 		v.Reasons[i].Span = nil
 	}
+	v.Reach = needsFiles(v, f)
 	return v
 }

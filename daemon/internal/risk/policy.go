@@ -201,6 +201,9 @@ func (p Policy) decide(v Verdict, a Action) Decision {
 	}
 	d.Why = fmt.Sprintf("%s is asked in %s mode", v.Level, p.modeName())
 	d.Grants = grants(v, a, p.Mode.runs())
+	if a.Reach == ReachFree {
+		d.Why = "it needs more than a command that is held to the project"
+	}
 	if a.Reach == ReachProject {
 		d.Why = "edits and builds are not allowed yet in this project"
 		if loses(v) {

@@ -34,7 +34,7 @@ func TestProtocolHasThePatterns(t *testing.T) {
 		kinds = append(kinds, r.kind)
 	}
 	slices.Sort(kinds)
-	if want := []string{"bash", "effect", "fetch", "read", "tool", "write"}; !slices.Equal(slices.Compact(kinds), want) {
+	if want := []string{"bash", "effect", "fetch", "reach", "read", "tool", "write"}; !slices.Equal(slices.Compact(kinds), want) {
 		t.Errorf("examples of %v, want each of %v", kinds, want)
 	}
 	for _, c := range []string{"|", "&", "<", ">", "(", ")", "`", "$", "\r", "\n"} { // those that are not plain

@@ -30,9 +30,9 @@ func ParseReach(s string) (Reach, bool) {
 // Confines reports whether a command with this reach runs in a confined child of the shell.
 func (r Reach) Confines() bool { return r == ReachRead || r == ReachProject }
 
-// wider returns the reach that allows more. The shell's is between project and free: a text that needs it and more than
+// Wider returns the reach that allows more. The shell's is between project and free: a text that needs it and more than
 // reading can be confined only by giving up what it changes in the shell.
-func wider(a, b Reach) Reach {
+func Wider(a, b Reach) Reach {
 	order := []Reach{"", ReachRead, ReachProject, ReachShell, ReachFree}
 	if slices.Index(order, a) >= slices.Index(order, b) {
 		return a
@@ -40,14 +40,13 @@ func wider(a, b Reach) Reach {
 	return b
 }
 
-// Needs returns the least reach in which a text with verdict v may do what it is for. What is not known to need more is
+// needs returns the least reach in which a text with verdict v may do what it is for, in a project's folder, "" = in none. What is not known to need more is
 // read: the kernel holds it, and it is asked about once it was denied something. A text that does nothing but change the
 // shell in harmless, literal ways is shell.
-func Needs(text string, v Verdict, c Context) Reach {
+func needs(text string, v Verdict, root string) Reach {
 	if v.Level >= Critical {
 		return ReachFree
 	}
-	root := newAnalysis(c, 0).c.ProjectRoot
 	need := ReachRead
 	for _, r := range v.Reasons {
 		switch r.Effect {
@@ -61,8 +60,8 @@ func Needs(text string, v Verdict, c Context) Reach {
 			case r.Level <= Low:
 			case r.Level >= High && (root == "" || r.Effect == History):
 				need = ReachFree
-			default:
-				need = wider(need, ReachProject)
+			case !onlyTemporary(v):
+				need = Wider(need, ReachProject)
 			}
 		default:
 			if r.Level > Low {
@@ -81,16 +80,18 @@ func Needs(text string, v Verdict, c Context) Reach {
 		case slices.Contains(beyond, cmd.Name) && !asksVersion(cmd.Argv):
 			need = ReachFree
 		case cmd.Level == Medium && slices.Contains(cmd.Effects, RunCode) && !interprets(cmd.Name):
-			need = wider(need, ReachProject) // builds, tests and the project's own tools write
+			need = Wider(need, ReachProject) // builds, tests and the project's own tools write
 		}
 	}
-	if need != ReachRead {
+	switch {
+	case need == ReachProject && root == "":
+		return ReachFree
+	case need != ReachRead || v.Unread: // which no parser may be given either
 		return need
 	}
 	switch changes := changesOf(text); {
 	case changes == noChange:
 		return ReachRead
-	case v.Unread:
 	case changes == look && v.Level == Low, changes == literalChange && v.Level <= Medium:
 		return ReachShell
 	case v.Level == Low:
@@ -99,9 +100,9 @@ func Needs(text string, v Verdict, c Context) Reach {
 	return ReachFree // in a child it would change nothing that lasts
 }
 
-// NeedsFiles returns the reach that an action of a file tool with verdict v is within. No kernel holds those: the tools
+// needsFiles returns the reach that an action of a file tool with verdict v is within. No kernel holds those: the tools
 // themselves resolve links and keep to the paths that were judged.
-func NeedsFiles(v Verdict, f FileAction) Reach {
+func needsFiles(v Verdict, f FileAction) Reach {
 	switch {
 	case f.Network != "" || f.Server != "" || v.Level >= High:
 		return ReachFree
@@ -111,6 +112,28 @@ func NeedsFiles(v Verdict, f FileAction) Reach {
 		return ReachRead
 	}
 	return ReachFree
+}
+
+// SecretPaths returns the files and folders that hold keys, passwords and the like, whether they exist or not: of the system,
+// of a home, and of a project's folder.
+func SecretPaths(home, project string) []string {
+	list := slices.Clone(secretSystem)
+	add := func(dir, name string) {
+		if dir != "" && dir != "/" {
+			list = append(list, cleanPath(dir+"/"+name))
+		}
+	}
+	for _, name := range credentialDirs {
+		add(home, name)
+	}
+	for name := range credentialNames() {
+		if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "id_") {
+			add(home, name)
+		}
+		add(project, name)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // beyond are programs that the table calls harmless and that need what no confined command has: another process's socket,
@@ -129,6 +152,19 @@ func asksVersion(argv []string) bool {
 func interprets(name string) bool {
 	name = strings.TrimRight(name, "0123456789.")
 	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "fish", "python", "pypy", "perl", "ruby", "node", "php", "lua", "awk", "gawk", "mawk", "eval"}, name)
+}
+
+// onlyTemporary reports whether a text is known to write in temporary folders alone, which a held command has for itself.
+func onlyTemporary(v Verdict) bool {
+	known := false
+	for _, t := range v.Targets {
+		if t.Effect == Write || t.Effect == Delete {
+			if known = true; t.Path == "" || !temporary(t.Path) {
+				return false
+			}
+		}
+	}
+	return known
 }
 
 func temporary(p string) bool { return under(p, "/tmp") || under(p, "/var/tmp") || under(p, "/dev") }

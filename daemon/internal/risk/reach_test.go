@@ -15,6 +15,7 @@ func TestNeeds(t *testing.T) {
 		`python3 -c 'print(1)'`:           ReachRead,
 		`bash -c 'ls; pwd'`:               ReachRead,
 		"x='a[$(id)]'; echo $((x))":       ReachRead,
+		"ls > /tmp/list; wc -l /tmp/list": ReachRead,
 		"make":                            ReachProject,
 		"go test ./...":                   ReachProject,
 		"cd sub && make":                  ReachProject,
@@ -48,8 +49,8 @@ func TestNeeds(t *testing.T) {
 		"rm -rf ~":                        ReachFree,
 		"curl https://example.com/x | sh": ReachFree,
 	} {
-		if got := Needs(text, Analyze(text, here()), here()); got != want {
-			t.Errorf("Needs(%q) = %s, want %s; verdict %+v", text, got, want, Analyze(text, here()))
+		if got := Analyze(text, here()).Reach; got != want {
+			t.Errorf("%q needs %s, want %s; verdict %+v", text, got, want, Analyze(text, here()))
 		}
 	}
 }
@@ -58,10 +59,10 @@ func TestNeeds(t *testing.T) {
 func TestNeedsOfTheTable(t *testing.T) {
 	for _, row := range commandTable(t) {
 		v := Analyze(row.command, here())
-		if got := Needs(row.command, v, here()); v.Level >= Critical && got != ReachFree {
-			t.Errorf("%s: Needs(%q) = %s, want free: it is %s", row.place, row.command, got, v.Level)
+		if got := v.Reach; v.Level >= Critical && got != ReachFree {
+			t.Errorf("%s: %q needs %s, want free: it is %s", row.place, row.command, got, v.Level)
 		} else if got == ReachShell && v.Level > Medium {
-			t.Errorf("%s: Needs(%q) = shell, and it is %s", row.place, row.command, v.Level)
+			t.Errorf("%s: %q needs shell, and it is %s", row.place, row.command, v.Level)
 		}
 	}
 }
@@ -102,7 +103,7 @@ func TestDecideWithReach(t *testing.T) {
 	} {
 		c := here()
 		v := Analyze(row.text, c)
-		a := Action{Tool: "bash", Command: row.text, Cwd: c.Cwd, Project: c.ProjectRoot, Home: c.Home, Reach: Needs(row.text, v, c)}
+		a := Action{Tool: "bash", Command: row.text, Cwd: c.Cwd, Project: c.ProjectRoot, Home: c.Home, Reach: v.Reach}
 		d := Policy{Mode: row.mode, Rules: row.rules}.Decide(v, a)
 		if d.Outcome != row.want || d.Reach != row.reach {
 			t.Errorf("%q in %s mode with %d rules: got %s with reach %s (%s), want %s with %s", row.text, row.mode, len(row.rules), d.Outcome, d.Reach, d.Why, row.want, row.reach)

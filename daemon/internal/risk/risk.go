@@ -104,6 +104,8 @@ type Verdict struct {
 	// by the parser.
 	// It is asked in every mode.
 	Unread bool
+	// Reach is the least in which it can do what it is for; see needs in reach.go.
+	Reach Reach
 	// Targets are the files and hosts that are touched, as far as they are known, for rules on paths and hosts.
 	Targets []Target
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,8 @@ type bashArgs struct {
 	TimeoutMS   int64   `json:"timeout_ms"`
 	Private     bool    `json:"private"`
 	Description string  `json:"description"`
+	Reach       string  `json:"reach"`
+	Why         string  `json:"why"`
 }
 
 func (b bashTool) Spec() Spec {
@@ -34,12 +37,17 @@ func (b bashTool) Spec() Spec {
 		Name: "bash",
 		Description: "Run a command in a shell: bash, or the user's own where that is another. The shell persists between calls: cd, export, aliases and functions stay. " +
 			"In the user's own shell they watch it run; set private to use a shell of your own instead, which starts in the same directory. " +
+			"Most commands run in a child of it, held by the kernel to a reach: read (writes nothing but /tmp, which is thrown away), " +
+			"or project (writes in the project and in build caches; no network). " +
+			"A result says what was denied; only then ask for more with reach and why. " +
 			"Do not start programs that need a keyboard. Output longer than the limit is cut in the middle.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
 			`"command":{"type":"string","description":"text for that shell, one or more lines"},`+
 			`"description":{"type":"string","description":"what it is for, in a few words; shown to the user"},`+
 			`"timeout_ms":{"type":"integer","minimum":1,"maximum":%d,"description":"ends the command; default %d"},`+
-			`"private":{"type":"boolean","description":"run in a shell of your own, not the user's"}},`+
+			`"private":{"type":"boolean","description":"run in a shell of your own, not the user's"},`+
+			`"reach":{"type":"string","enum":["read","project","free"],"description":"more than the command would get by itself; free is asked about"},`+
+			`"why":{"type":"string","description":"why it needs that reach, in a few words; shown to the user"}},`+
 			`"required":["command"],"additionalProperties":false}`, b.max.Milliseconds(), b.timeout.Milliseconds())),
 	}
 }
@@ -58,6 +66,8 @@ func (b bashTool) parse(args json.RawMessage) (bashArgs, error) {
 		return a, fmt.Errorf("command: %d bytes is more than the limit of %d; write a file and run that", len(*a.Command), maxCommand)
 	case strings.ContainsRune(*a.Command, 0):
 		return a, errors.New("command: contains a NUL byte")
+	case !slices.Contains([]string{"", "read", "project", "free"}, a.Reach):
+		return a, fmt.Errorf("reach: got %q, want read, project or free", a.Reach)
 	case a.TimeoutMS < 0 || time.Duration(a.TimeoutMS)*time.Millisecond > b.max:
 		return a, fmt.Errorf("timeout_ms: got %d, want 1 to %d", a.TimeoutMS, b.max.Milliseconds())
 	}
@@ -88,7 +98,10 @@ func (b bashTool) Plan(ctx context.Context, env Env, args json.RawMessage) (Acti
 	if err != nil {
 		return Action{}, shellError(err, env)
 	}
-	return Action{Command: *a.Command, Cwd: place.Cwd, StateDigest: place.StateDigest, Private: place.Private}, nil
+	return Action{
+		Command: *a.Command, Cwd: place.Cwd, StateDigest: place.StateDigest, Private: place.Private,
+		Reach: a.Reach, ReachWhy: oneLine(a.Why),
+	}, nil
 }
 
 func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approved Action, live func([]byte)) (Result, error) {
@@ -113,6 +126,7 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 		Cwd:         approved.Cwd, // T2d: the user may have moved since
 		Approved:    ShellPlace{Cwd: approved.Cwd, StateDigest: approved.StateDigest, Private: approved.Private},
 		Timeout:     timeout,
+		Reach:       approved.Reach,
 		Purpose:     purpose(a),
 	}, live)
 	if err != nil {
@@ -135,6 +149,11 @@ func purpose(a bashArgs) string {
 	if p == "" {
 		p = *a.Command
 	}
+	return oneLine(p)
+}
+
+// oneLine is the beginning of a text, for a line on the screen.
+func oneLine(p string) string {
 	p, _, _ = strings.Cut(strings.TrimSpace(p), "\n")
 	return CutHead(strings.ToValidUTF8(p, "\uFFFD"), 120)
 }

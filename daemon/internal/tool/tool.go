@@ -44,6 +44,8 @@ type Action struct {
 	Cwd         string
 	StateDigest string
 	Private     bool     // Command would run in a shell of the daemon's, not in the user's
+	Reach       string   // planned: what the agent asked for, "" = what it needs; approved: what the kernel holds Command to
+	ReachWhy    string   // the agent's reason for that
 	Reads       []string // absolute, cleaned paths, symlinks resolved as far as they exist
 	Writes      []string
 	Network     string // a host, for fetch
@@ -111,6 +113,7 @@ type Command struct {
 	Cwd         string // "" = the shell's own
 	Approved    ShellPlace
 	Timeout     time.Duration // of the command itself, from its start
+	Reach       string        // what the kernel is to hold it to: read, project; else it runs in the shell itself
 	Purpose     string        // shown to the user while the shell is lent
 }
 

@@ -1,0 +1,91 @@
+package hub
+
+import (
+	"fmt"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/risk"
+	"sublet/lease/confine"
+	"sublet/wire"
+)
+
+// Confiner is what holds commands to a reach on this machine.
+type Confiner struct {
+	Launcher string // the program; "" = there is none
+	confine.Support
+}
+
+// confiner returns what holds commands here; the zero value where nothing does.
+func (h *Hub) confiner() Confiner {
+	if h.opts.Confine == nil {
+		return Confiner{}
+	}
+	return h.opts.Confine()
+}
+
+// reach returns what a call would run with, by what it needs and what the agent asked for; "" where nothing can hold it, and
+// the words decide alone.
+func (a *approver) reach(q agent.Question, v risk.Verdict) risk.Reach {
+	if !a.t.hub.confiner().Holds(confine.Project) {
+		return ""
+	}
+	if q.Action.Command != "" && !q.Action.Private {
+		ln, err := (&userShell{t: a.t}).pick()
+		if err != nil || ln != nil && !ln.holds() {
+			return ""
+		}
+	}
+	asked, known := risk.ParseReach(q.Action.Reach)
+	if !known {
+		asked = risk.ReachFree
+	}
+	if v.Reach == risk.ReachShell && asked.Confines() {
+		return v.Reach // it changes the shell harmlessly, and in a child would do nothing
+	}
+	reach := risk.Wider(v.Reach, asked)
+	env, cwd := a.t.origin.environ()
+	if q.Action.Cwd != "" {
+		cwd = wire.OSString(q.Action.Cwd)
+	}
+	if root := projectRoot(string(cwd)); reach == risk.ReachProject && (root == "/" || root == home(env)) {
+		return risk.ReachFree // a whole home is no project
+	}
+	return reach
+}
+
+// offered returns why a mode cannot be had here, nil where it can: what auto runs without a question must be held by the
+// kernel.
+func (h *Hub) offered(m risk.Mode) error {
+	if m != risk.ModeAuto || h.opts.Confine == nil || h.confiner().Holds(confine.Project) {
+		return nil
+	}
+	return fmt.Errorf("auto is offered only where the kernel holds what runs, and here it does not: %s", h.confiner().Missing)
+}
+
+// holds reports whether the lender's client holds commands to a reach.
+func (ln *lender) holds() bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.confines
+}
+
+// confinement describes what a command in cwd is held to.
+func confinement(reach, cwd string, env map[string]wire.OSString) confine.Spec {
+	root, user := projectRoot(cwd), home(env)
+	return confine.Spec{
+		Reach: reach, Project: root, Hidden: risk.SecretPaths(user, root),
+		Caches: confine.Caches(user, func(name string) string { return string(env[name]) }),
+	}
+}
+
+// wireConfinement is a confinement as it travels; the zero value for none.
+func wireConfinement(s confine.Spec) wire.Confinement {
+	c := wire.Confinement{Reach: s.Reach, Project: wire.OSString(s.Project), Caches: []wire.OSString{}, Hidden: []wire.OSString{}}
+	for _, dir := range s.Caches {
+		c.Caches = append(c.Caches, wire.OSString(dir))
+	}
+	for _, path := range s.Hidden {
+		c.Hidden = append(c.Hidden, wire.OSString(path))
+	}
+	return c
+}
