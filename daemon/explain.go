@@ -6,7 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sublet/daemon/internal/policy"
+
 	"sublet/daemon/internal/risk"
+
 	"sublet/daemon/internal/worktree"
 	"sublet/lease/confine"
 	"sublet/wire"
@@ -24,13 +27,13 @@ func Explain(command, cwd string) wire.Verdict {
 func ExplainModes(command, cwd string) (wire.Verdict, []wire.PolicyOutcome) {
 	c := freshShell(cwd)
 	v := risk.Analyze(command, c)
-	action := risk.Action{Tool: "bash", Command: command, Cwd: cwd, Project: c.ProjectRoot, Home: c.Home}
+	action := policy.Action{Tool: "bash", Command: command, Cwd: cwd, Project: c.ProjectRoot, Home: c.Home}
 	if path, err := confine.Find(); err == nil && confine.Probe(path).Holds(confine.Project) {
 		action.Reach = v.Reach
 	}
 	var outcomes []wire.PolicyOutcome
-	for _, mode := range []risk.Mode{risk.ModePlan, risk.ModeAsk, risk.ModeAuto, risk.ModeFull} {
-		d := risk.Policy{Mode: mode}.Decide(v, action)
+	for _, mode := range []policy.Mode{policy.ModePlan, policy.ModeAsk, policy.ModeAuto, policy.ModeFull} {
+		d := policy.Policy{Mode: mode}.Decide(v, action)
 		outcomes = append(outcomes, wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: d.Why})
 	}
 	return wireVerdict(v), outcomes

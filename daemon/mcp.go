@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/mcp"
-	"sublet/daemon/internal/risk"
 )
 
 // ServerCheck is what came of starting one MCP server.
@@ -29,7 +29,7 @@ func CheckServers(ctx context.Context, servers map[string]config.MCP, version st
 	s.Set(mcp.FromConfig(servers))
 	at := mcp.Place{Env: slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return risk.LooksSecret(name)
+		return mask.SecretName(name)
 	})}
 	at.Home, _ = os.UserHomeDir()
 	tools, notes := s.Ready(ctx, at, nil)

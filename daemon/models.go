@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/open"
-	"sublet/daemon/internal/risk"
 	"sublet/wire"
 )
 
@@ -55,7 +55,7 @@ func (m *models) open(ctx context.Context, name string, creds map[string]string)
 			return nil, err
 		}
 	}
-	risk.KeepSecret(pc.APIKey)
+	mask.Keep(pc.APIKey)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.opened[pc]; known != nil {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"sublet/compaction"
+	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/risk"
@@ -27,7 +28,7 @@ const (
 // which the model does not see, and why.
 func (r *runner) attachments() []provider.Part {
 	var parts []provider.Part
-	add := func(text string) { parts = append(parts, provider.Part{Text: mask(strings.TrimSpace(text))}) }
+	add := func(text string) { parts = append(parts, provider.Part{Text: mask.String(strings.TrimSpace(text))}) }
 	var unseen []string
 	texts, images, pixels := maxAttached, picture.MaxMany, picture.MaxRequest
 	for _, a := range r.t.Attachments {
@@ -35,7 +36,7 @@ func (r *runner) attachments() []provider.Part {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(r.environment().Cwd, path)
 		}
-		name := mask(clean(path))
+		name := mask.String(clean(path))
 		text, image, err := readAttached(path, name)
 		switch {
 		case err != nil:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sublet/compaction"
+	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -99,7 +100,7 @@ func (r *runner) results(done []finished) {
 		part.ToolResult.Images = d.result.Images
 		e.msg.Parts = append(e.msg.Parts, part)
 		e.facts[id] = fact{
-			tool: d.call.name, command: mask(d.command), exitCode: d.result.ExitCode, files: d.result.FilesModified,
+			tool: d.call.name, command: mask.String(d.command), exitCode: d.result.ExitCode, files: d.result.FilesModified,
 			cwd: d.result.Cwd, decision: decisionText(d.command, d.comment), seq: d.seq,
 		}
 		if e.first == 0 || d.seq < e.first {

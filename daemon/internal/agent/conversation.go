@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sublet/compaction"
+	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -52,9 +53,9 @@ func decisionText(command, comment string) string {
 		return ""
 	}
 	if command == "" {
-		return mask("the user: " + comment)
+		return mask.String("the user: " + comment)
 	}
-	return mask("the user on `" + clip(command, 100) + "`: " + comment)
+	return mask.String("the user on `" + clip(command, 100) + "`: " + comment)
 }
 
 func promptEntry(text string, extra []provider.Part, seq int64) entry {

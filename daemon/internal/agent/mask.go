@@ -1,9 +1,6 @@
 package agent
 
-import "sublet/daemon/internal/risk"
-
-// mask hides secrets from models, as the hub hides them from store and screen.
-func mask(s string) string { return risk.Mask(s) }
+import "sublet/daemon/internal/mask"
 
 // forModel is a text as the model of this turn sees it. Where the user allowed it, secrets stay; what is stored is masked
 // all the same, so a later turn that reads the conversation from the store does not have them.
@@ -11,5 +8,5 @@ func (r *runner) forModel(s string) string {
 	if r.t.ShowSecrets != nil && r.t.ShowSecrets() {
 		return s
 	}
-	return mask(s)
+	return mask.String(s)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 )
@@ -102,7 +103,7 @@ func instructions(root, cwd string) []instructionFile {
 			seen[path] = true
 			text, err := readStart(path, maxInstructions)
 			if text = strings.TrimSpace(clean(text)); err == nil && text != "" {
-				out = append(out, instructionFile{path: filepath.Join(dir, name), text: mask(text)})
+				out = append(out, instructionFile{path: filepath.Join(dir, name), text: mask.String(text)})
 			}
 		}
 	}
@@ -114,7 +115,7 @@ func (r *runner) promptContext() []provider.Part {
 	parts := r.attachments()
 	add := func(text string) {
 		if text = strings.TrimSpace(text); text != "" {
-			parts = append(parts, provider.Part{Text: mask(text)})
+			parts = append(parts, provider.Part{Text: mask.String(text)})
 		}
 	}
 	c := r.t.Context

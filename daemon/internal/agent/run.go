@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"sublet/compaction"
+	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/provider"
-	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -210,7 +210,7 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 		}
 	}
 	// A secret may be cut anywhere: what may be the beginning of one waits for the next piece.
-	streams := map[string]*risk.Stream{wire.ChunkText: {}, wire.ChunkReasoning: {}}
+	streams := map[string]*mask.Stream{wire.ChunkText: {}, wire.ChunkReasoning: {}}
 	flush := func(but string) {
 		for _, kind := range []string{wire.ChunkReasoning, wire.ChunkText} {
 			if kind == but {
@@ -276,7 +276,7 @@ func (r *runner) request() provider.Request {
 	}
 	for _, c := range r.t.Context.RecentCommands {
 		req.Facts.RecentCommands = append(req.Facts.RecentCommands, provider.RecentCommand{
-			Command: mask(string(c.Command)), ExitCode: c.ExitCode, OutputTail: mask(clean(string(c.OutputTail))),
+			Command: mask.String(string(c.Command)), ExitCode: c.ExitCode, OutputTail: mask.String(clean(string(c.OutputTail))),
 		})
 	}
 	return req

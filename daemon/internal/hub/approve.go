@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/mask"
+	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/worktree"
@@ -30,13 +32,13 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 		d := a.policy(ctx, q).Decide(v, a.action(q, a.reach(q, v)))
 		verdict := agent.Decision{By: by(d), EditedCommand: own, Reach: held(d)}
 		switch {
-		case d.Outcome == risk.Deny:
+		case d.Outcome == policy.Deny:
 			verdict.Reason = d.Why
 			return a.decided(q, v, d, verdict), nil
 		case q.ReadOnly && v.Level > risk.Low && d.Reach != risk.ReachRead && q.Action.Server == "": // such a role has a server's tool only where the user named it
 			verdict.By, verdict.Reason = "role "+q.Role, "the role "+q.Role+" only reads, and this is "+v.Level.String()
 			return a.decided(q, v, d, verdict), nil
-		case d.Outcome == risk.Allow && (d.Rule != nil || !a.wanted(q)):
+		case d.Outcome == policy.Allow && (d.Rule != nil || !a.wanted(q)):
 			verdict.Allowed = true
 			return a.decided(q, v, d, verdict), nil
 		case !a.t.confirm:
@@ -64,7 +66,7 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 		again := a.judge(ctx, q)
 		shown := d.Reach
 		d = a.policy(ctx, q).Decide(again, a.action(q, a.reach(q, again)))
-		if again.Level <= v.Level && d.Outcome != risk.Deny && risk.Wider(shown, d.Reach) == shown {
+		if again.Level <= v.Level && d.Outcome != policy.Deny && risk.Wider(shown, d.Reach) == shown {
 			answer.Reach = held(d)
 			return a.decided(q, again, d, answer), nil
 		}
@@ -130,22 +132,22 @@ func real(path string) string {
 }
 
 // policy is the rules and the mode that hold for this turn now.
-func (a *approver) policy(ctx context.Context, q agent.Question) risk.Policy {
+func (a *approver) policy(ctx context.Context, q agent.Question) policy.Policy {
 	mode := a.t.s.policyMode()
 	if a.t.mode != "" { // checked when the request came
-		mode = risk.Mode(a.t.mode)
+		mode = policy.Mode(a.t.mode)
 	}
 	return a.policyIn(ctx, q, mode)
 }
 
 // policyIn is the rules that hold now, with a mode that a project's file may still narrow.
-func (a *approver) policyIn(ctx context.Context, q agent.Question, mode risk.Mode) risk.Policy {
-	p := risk.Policy{Mode: mode}
+func (a *approver) policyIn(ctx context.Context, q agent.Question, mode policy.Mode) policy.Policy {
+	p := policy.Policy{Mode: mode}
 	rules, faults, err := a.t.hub.rules(ctx, a.t.s)
 	if err != nil {
 		// Without its rules the store could have said no: nothing runs unasked.
 		a.t.hub.log.Error("rules could not be read", "err", err)
-		p.Mode = risk.ModePlan
+		p.Mode = policy.ModePlan
 	}
 	p.Rules = rules
 	t := a.t.origin.tighten(a.t.s, q.Action.Cwd)
@@ -154,27 +156,27 @@ func (a *approver) policyIn(ctx context.Context, q agent.Question, mode risk.Mod
 }
 
 // held is what the kernel holds a command to by a decision, "" for nothing.
-func held(d risk.Decision) string {
+func held(d policy.Decision) string {
 	if d.Reach.Confines() {
 		return string(d.Reach)
 	}
 	return ""
 }
 
-func (a *approver) action(q agent.Question, reach risk.Reach) risk.Action {
+func (a *approver) action(q agent.Question, reach risk.Reach) policy.Action {
 	env, cwd := a.t.origin.environ()
 	at := q.Action.Cwd
 	if at == "" {
 		at = string(cwd)
 	}
-	return risk.Action{
+	return policy.Action{
 		Tool: q.Tool, Command: q.Action.Command, Cwd: at, Reads: q.Action.Reads, Writes: q.Action.Writes,
 		Network: q.Action.Network, Server: q.Action.Server, Reach: reach, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: projectRoot(at), Home: home(env), Now: time.Now(),
 	}
 }
 
 // by names who decided, for people and the audit log.
-func by(d risk.Decision) string {
+func by(d policy.Decision) string {
 	switch {
 	case d.Rule != nil && d.Rule.ID != "":
 		return "rule " + d.Rule.ID
@@ -185,20 +187,20 @@ func by(d risk.Decision) string {
 }
 
 // decided writes a decision into the audit log and returns it, as a no where that failed. p is what the policy said: that a person was to be asked, and why.
-func (a *approver) decided(q agent.Question, v risk.Verdict, p risk.Decision, d agent.Decision) agent.Decision {
+func (a *approver) decided(q agent.Question, v risk.Verdict, p policy.Decision, d agent.Decision) agent.Decision {
 	e := store.AuditEntry{
 		At: time.Now(), Event: "decision", Session: string(a.t.s.id), Turn: string(a.t.id), Agent: q.Agent, Model: a.t.model,
-		Tool: q.Tool, Command: risk.Mask(subject(q)), Cwd: q.Action.Cwd, Level: v.Level.String(), Decision: "deny", By: d.By,
-		Why: risk.Mask(p.Why),
+		Tool: q.Tool, Command: mask.String(subject(q)), Cwd: q.Action.Cwd, Level: v.Level.String(), Decision: "deny", By: d.By,
+		Why: mask.String(p.Why),
 	}
 	if p.Rule != nil {
-		e.Rule = risk.Mask(p.Rule.Pattern)
+		e.Rule = mask.String(p.Rule.Pattern)
 	}
 	if d.Reason != "" && d.Reason != p.Why {
-		e.Why = risk.Mask(d.Reason)
+		e.Why = mask.String(d.Reason)
 	}
 	if d.Comment != "" {
-		e.Why += ": " + risk.Mask(d.Comment)
+		e.Why += ": " + mask.String(d.Comment)
 	}
 	if d.Allowed {
 		e.Decision = "allow"
@@ -258,7 +260,7 @@ func (t *turn) auditExecution(r *wire.CommandResult) {
 	}
 	_ = t.hub.audit(store.AuditEntry{ // it is in the daemon's log, and the execution cannot be undone
 		At: time.Now(), Event: "execution", Session: string(t.s.id), Turn: string(t.id), Agent: r.Agent, Model: t.model,
-		Tool: r.Tool, Command: risk.Mask(string(r.Command)), Cwd: string(r.Cwd), Status: r.Status, ExitCode: r.ExitCode,
+		Tool: r.Tool, Command: mask.String(string(r.Command)), Cwd: string(r.Cwd), Status: r.Status, ExitCode: r.ExitCode,
 		DurationMS: r.DurationMS,
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/tool"
 	"sublet/lease"
 	"sublet/lease/confine"
@@ -288,7 +288,7 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 			if l.Ref() != ref {
 				continue
 			}
-			b.why = risk.Visible(cut(m.Why, maxWhy))
+			b.why = text.Visible(cut(m.Why, maxWhy))
 			if b.wish.watch.queued != nil {
 				b.wish.watch.queued(m.Holder, held, 0, b.why)
 			}
@@ -313,7 +313,7 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 		case wire.DeniedBroken:
 			for l := range ln.m.Waiting {
 				if l.Ref() == ref {
-					l.Owner.(*borrow).broken = risk.Visible(cut(m.Why, maxWhy))
+					l.Owner.(*borrow).broken = text.Visible(cut(m.Why, maxWhy))
 				}
 			}
 		case wire.DeniedNoShell:

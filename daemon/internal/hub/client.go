@@ -9,8 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/mcp"
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/text"
 	"sublet/wire"
 )
 
@@ -73,9 +75,9 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		confirm:  slices.Contains(env.Capabilities, wire.CapConfirm),
 		requests: map[wire.RequestID]func(*stopped){}, borrowed: map[wire.RequestID]func(*stopped){},
 	}
-	c.info.Name = risk.Visible(cut(c.info.Name, 64))
+	c.info.Name = text.Visible(cut(c.info.Name, 64))
 	c.env, c.cwd = maps.Clone(env.Env), env.Cwd
-	risk.KeepSecret(slices.Collect(maps.Values(c.creds))...)
+	mask.Keep(slices.Collect(maps.Values(c.creds))...)
 	if c.info.PID == 0 {
 		c.info.PID = peer.PID()
 	}
@@ -145,7 +147,7 @@ func (h *Hub) ready(c *Client, s *session) *wire.Ready {
 			wire.LimitLeaseGraceMS:      wire.LeaseGrace.Milliseconds(),
 		},
 		Session: s.snapshot(), Leases: []wire.HeldLease{}, Models: []wire.ModelInfo{},
-		Mode: string(c.tighten(s).apply(risk.Policy{Mode: s.policyMode()}).Mode),
+		Mode: string(c.tighten(s).apply(policy.Policy{Mode: s.policyMode()}).Mode),
 	}
 	if h.opts.Models != nil {
 		r.Models = h.opts.Models(c.creds)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
-	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/text"
 	"sublet/wire"
 )
 
@@ -21,7 +21,7 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 	switch r.Op {
 	case "run", "preview", "undo", "":
 	default:
-		return invalid("op: %q is none of run, preview, undo", risk.Visible(cut(r.Op, 64)))
+		return invalid("op: %q is none of run, preview, undo", text.Visible(cut(r.Op, 64)))
 	}
 	if len(r.Instructions) > maxPrompt {
 		return invalid("instructions: %d bytes is more than the limit of %d", len(r.Instructions), maxPrompt)

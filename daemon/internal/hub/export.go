@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/text"
 	"sublet/wire"
 )
 
@@ -24,7 +24,7 @@ func (s *session) export(ctx context.Context, r *wire.SessionRequest) (string, e
 	case "markdown":
 		return exportMarkdown(info, events), nil
 	}
-	return "", invalid("format: %q is neither json nor markdown", risk.Visible(cut(r.Format, 64)))
+	return "", invalid("format: %q is neither json nor markdown", text.Visible(cut(r.Format, 64)))
 }
 
 func exportJSON(info wire.SessionInfo, events []wire.EventMessage) (string, error) {
@@ -61,8 +61,8 @@ func exportMarkdown(info wire.SessionInfo, events []wire.EventMessage) string {
 	if title == "" {
 		title = info.Title
 	}
-	fmt.Fprintf(&b, "# %s\n\n", risk.Visible(title))
-	fmt.Fprintf(&b, "%s, in `%s`\n", time.UnixMilli(info.CreatedAtMS).Format(time.DateTime), risk.Visible(string(info.Cwd)))
+	fmt.Fprintf(&b, "# %s\n\n", text.Visible(title))
+	fmt.Fprintf(&b, "%s, in `%s`\n", time.UnixMilli(info.CreatedAtMS).Format(time.DateTime), text.Visible(string(info.Cwd)))
 	speaking := "" // whose text comes in pieces just now
 	for _, m := range events {
 		if c, ok := m.(*wire.AgentStreamChunk); ok {
@@ -70,7 +70,7 @@ func exportMarkdown(info wire.SessionInfo, events []wire.EventMessage) string {
 				continue
 			}
 			if speaking != c.Agent {
-				fmt.Fprintf(&b, "\n**%s:**\n\n", risk.Visible(c.Agent))
+				fmt.Fprintf(&b, "\n**%s:**\n\n", text.Visible(c.Agent))
 				speaking = c.Agent
 			}
 			b.WriteString(c.Chunk.Text)
@@ -79,7 +79,7 @@ func exportMarkdown(info wire.SessionInfo, events []wire.EventMessage) string {
 		speaking = ""
 		switch m := m.(type) {
 		case *wire.TurnStarted:
-			fmt.Fprintf(&b, "\n\n## %s\n", risk.Visible(m.Prompt))
+			fmt.Fprintf(&b, "\n\n## %s\n", text.Visible(m.Prompt))
 		case *wire.CommandResult:
 			what := string(m.Command)
 			if what == "" {
@@ -90,13 +90,13 @@ func exportMarkdown(info wire.SessionInfo, events []wire.EventMessage) string {
 				out = m.OutputTail
 			}
 			fence := fenceFor(what + string(out))
-			fmt.Fprintf(&b, "\n\n%sconsole\n$ %s\n%s\n%s\n", fence, risk.Visible(what), strings.TrimRight(risk.Visible(string(out)), "\n"), fence)
+			fmt.Fprintf(&b, "\n\n%sconsole\n$ %s\n%s\n%s\n", fence, text.Visible(what), strings.TrimRight(text.Visible(string(out)), "\n"), fence)
 		case *wire.ConfirmationResolved:
-			fmt.Fprintf(&b, "\n*%s by %s*\n", m.Decision, risk.Visible(m.By))
+			fmt.Fprintf(&b, "\n*%s by %s*\n", m.Decision, text.Visible(m.By))
 		case *wire.CompactionComplete:
 			fmt.Fprintf(&b, "\n*compaction: %s*\n", m.Status)
 		case *wire.Error:
-			fmt.Fprintf(&b, "\n*error: %s*\n", risk.Visible(m.Message))
+			fmt.Fprintf(&b, "\n*error: %s*\n", text.Visible(m.Message))
 		}
 	}
 	return b.String()

@@ -10,8 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/mask"
+
 	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/tool"
 	"sublet/lease"
 	"sublet/wire"
@@ -50,7 +52,7 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 	case strings.ContainsRune(string(r.Command), 0):
 		return invalid("command: contains a NUL byte")
 	case r.Cwd != "" && !filepath.IsAbs(string(r.Cwd)):
-		return invalid("cwd: %s is not absolute", risk.Visible(string(r.Cwd)))
+		return invalid("cwd: %s is not absolute", text.Visible(string(r.Cwd)))
 	case r.WaitMS < 0 || r.TimeoutMS < 0:
 		return invalid("wait_ms and timeout_ms must not be less than 0")
 	case r.TimeoutMS > lease.MaxTimeout.Milliseconds():
@@ -138,7 +140,7 @@ func (c *Client) ask(ctx context.Context, cancel context.CancelCauseFunc, ln *le
 	execution := wire.ExecutionID(wire.NewID())
 	l := &loan{client: c, began: time.Now()}
 	l.entry = store.AuditEntry{
-		At: l.began, Event: "decision", Agent: c.who(), Tool: "lease run", Command: risk.Mask(string(r.Command)),
+		At: l.began, Event: "decision", Agent: c.who(), Tool: "lease run", Command: mask.String(string(r.Command)),
 		Cwd: string(r.Cwd), Decision: "allow", By: "the user's own act",
 	}
 	decision := l.entry
@@ -277,5 +279,5 @@ func (c *Client) cancelBorrowed() {
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return risk.Visible(line)
+	return text.Visible(line)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/risk"
+
 	"sublet/lease"
 	"sublet/lease/shell"
 	"sublet/wire"

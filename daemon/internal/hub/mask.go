@@ -1,7 +1,7 @@
 package hub
 
 import (
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/mask"
 	"sublet/wire"
 )
 
@@ -11,36 +11,36 @@ import (
 func maskEvent(m wire.EventMessage) {
 	switch m := m.(type) {
 	case *wire.TurnStarted:
-		m.Prompt = risk.Mask(m.Prompt)
+		m.Prompt = mask.String(m.Prompt)
 	case *wire.AgentStreamChunk:
 		c := &m.Chunk
 		if c.Type == wire.ChunkToolOutput {
 			return
 		}
-		c.Text, c.Arguments = risk.Mask(c.Text), risk.Mask(c.Arguments)
+		c.Text, c.Arguments = mask.String(c.Text), mask.String(c.Arguments)
 		if c.Block != nil {
-			c.Block.Content = risk.Mask(c.Block.Content)
+			c.Block.Content = mask.String(c.Block.Content)
 		}
 	case *wire.AgentThinking:
-		m.Message = risk.Mask(m.Message)
+		m.Message = mask.String(m.Message)
 	case *wire.AgentComplete:
-		m.Summary = risk.Mask(m.Summary)
+		m.Summary = mask.String(m.Summary)
 		for i := range m.Refused {
-			m.Refused[i].Reason = risk.Mask(m.Refused[i].Reason)
+			m.Refused[i].Reason = mask.String(m.Refused[i].Reason)
 		}
 	case *wire.CommandResult:
-		m.Command = wire.OSString(risk.Mask(string(m.Command)))
-		m.Output, m.OutputTail = risk.MaskBytes(m.Output), risk.MaskBytes(m.OutputTail)
+		m.Command = wire.OSString(mask.String(string(m.Command)))
+		m.Output, m.OutputTail = mask.Bytes(m.Output), mask.Bytes(m.OutputTail)
 	case *wire.ConfirmationRequest:
 		// The command stays as it is: what is approved is byte for byte what runs. See forStore.
-		m.Arguments = risk.Mask(m.Arguments)
-		m.Preview.Content = risk.Mask(m.Preview.Content)
+		m.Arguments = mask.String(m.Arguments)
+		m.Preview.Content = mask.String(m.Preview.Content)
 	case *wire.ConfirmationResolved:
-		m.Comment = risk.Mask(m.Comment)
+		m.Comment = mask.String(m.Comment)
 	case *wire.CompactionComplete:
-		m.Summary = risk.Mask(m.Summary)
+		m.Summary = mask.String(m.Summary)
 	case *wire.Error:
-		m.Message = risk.Mask(m.Message)
+		m.Message = mask.String(m.Message)
 	}
 }
 
@@ -51,6 +51,6 @@ func forStore(m wire.EventMessage) wire.EventMessage {
 		return m
 	}
 	masked := *q
-	masked.Command = wire.OSString(risk.Mask(string(q.Command)))
+	masked.Command = wire.OSString(mask.String(string(q.Command)))
 	return &masked
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/policy"
+
 	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/text"
 	"sublet/wire"
 )
 
@@ -16,7 +18,7 @@ var ErrNoRule = errors.New("there is no such rule")
 
 // rules are all that the user has made for a session and that hold: the settings', the stored ones and its own. faults
 // tells of those that do not do what their examples say; of these, what allows does not hold.
-func (h *Hub) rules(ctx context.Context, s *session) (rules []risk.Rule, faults []fault, err error) {
+func (h *Hub) rules(ctx context.Context, s *session) (rules []policy.Rule, faults []fault, err error) {
 	list, err := h.listRules(ctx, s)
 	if err != nil {
 		return nil, nil, err
@@ -24,7 +26,7 @@ func (h *Hub) rules(ctx context.Context, s *session) (rules []risk.Rule, faults 
 	for _, r := range list {
 		if r.Fault != "" {
 			faults = append(faults, ruleFault(r))
-			if r.Decision == string(risk.Allow) {
+			if r.Decision == string(policy.Allow) {
 				continue
 			}
 		}
@@ -38,18 +40,18 @@ func ruleFault(r wire.Rule) fault {
 	switch r.Source {
 	case "user":
 		f.text = "a rule that you made does not do what it says: " + r.Fault
-	case risk.SourceProject:
+	case policy.SourceProject:
 		f.text = "a rule of the project's file does not do what it says: " + r.Fault
 	}
-	if r.Decision == string(risk.Allow) {
+	if r.Decision == string(policy.Allow) {
 		f.hint = "until it is mended it allows nothing; `sublet policy ls` lists all"
 	}
 	return f
 }
 
-func riskRule(r wire.Rule) risk.Rule {
-	rule := risk.Rule{
-		ID: string(r.ID), Decision: risk.Outcome(r.Decision), Pattern: r.Pattern, Scope: r.Scope,
+func riskRule(r wire.Rule) policy.Rule {
+	rule := policy.Rule{
+		ID: string(r.ID), Decision: policy.Outcome(r.Decision), Pattern: r.Pattern, Scope: r.Scope,
 		Subject: string(r.Subject), Source: r.Source, Created: time.UnixMilli(r.CreatedAtMS),
 	}
 	if r.ExpiresAtMS != nil {
@@ -62,19 +64,19 @@ func (h *Hub) listRules(ctx context.Context, s *session) ([]wire.Rule, error) {
 	list := []wire.Rule{}
 	cfg := h.opts.Config()
 	for _, from := range []struct {
-		decision risk.Outcome
+		decision policy.Outcome
 		patterns []string
-	}{{risk.Deny, cfg.Policy.Deny}, {risk.Allow, cfg.Policy.Allow}} {
+	}{{policy.Deny, cfg.Policy.Deny}, {policy.Allow, cfg.Policy.Allow}} {
 		for i, p := range from.patterns {
 			list = append(list, wire.Rule{
 				ID: wire.RuleID(fmt.Sprintf("config-%s-%d", from.decision, i+1)), Decision: string(from.decision), Pattern: p,
-				Scope: risk.ScopeAlways, Source: "config",
+				Scope: policy.ScopeAlways, Source: "config",
 			})
 		}
 	}
 	for i, r := range cfg.Policy.Rules {
 		list = append(list, wire.Rule{
-			ID: wire.RuleID(fmt.Sprintf("config-%d", i+1)), Decision: r.Decision, Pattern: r.Pattern, Scope: risk.ScopeAlways,
+			ID: wire.RuleID(fmt.Sprintf("config-%d", i+1)), Decision: r.Decision, Pattern: r.Pattern, Scope: policy.ScopeAlways,
 			Source: "config", Match: r.Match, NoMatch: r.NoMatch,
 		})
 	}
@@ -92,7 +94,7 @@ func (h *Hub) listRules(ctx context.Context, s *session) ([]wire.Rule, error) {
 			r.NoMatch = []string{}
 		}
 		// Judged anew each time: what is known of programs changes with the daemon.
-		if err := risk.CheckExamples(riskRule(*r), r.Match, r.NoMatch); err != nil {
+		if err := policy.CheckExamples(riskRule(*r), r.Match, r.NoMatch); err != nil {
 			r.Fault = err.Error()
 		}
 	}
@@ -120,14 +122,14 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		c.accept(ctx, s)
 	case "set_secrets":
 		if r.Secrets != secretsMask && r.Secrets != secretsShow {
-			return nil, invalid("secrets: %q is neither mask nor show", risk.Visible(cut(r.Secrets, 64)))
+			return nil, invalid("secrets: %q is neither mask nor show", text.Visible(cut(r.Secrets, 64)))
 		}
 		s.mu.Lock()
 		s.showSecrets = r.Secrets == secretsShow
 		s.mu.Unlock()
 		c.hub.log.Info("secrets set", "session", s.id, "secrets", r.Secrets, "by", c.who())
 	case "set_mode":
-		mode, err := risk.ParseMode(r.Mode)
+		mode, err := policy.ParseMode(r.Mode)
 		if err == nil {
 			err = c.hub.offered(mode)
 		}
@@ -148,7 +150,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		}
 		c.hub.log.Info("rule revoked", "rule", r.RuleID, "by", c.who())
 	default:
-		return nil, invalid("op: %q is none of get, set_mode, list, add, revoke, test, accept, set_secrets", risk.Visible(cut(r.Op, 64)))
+		return nil, invalid("op: %q is none of get, set_mode, list, add, revoke, test, accept, set_secrets", text.Visible(cut(r.Op, 64)))
 	}
 	list, err := c.hub.listRules(ctx, s)
 	if err != nil {
@@ -156,7 +158,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 	}
 	t := c.tighten(s)
 	s.tellBroken(t)
-	reply.Mode = string(t.apply(risk.Policy{Mode: s.policyMode()}).Mode)
+	reply.Mode = string(t.apply(policy.Policy{Mode: s.policyMode()}).Mode)
 	reply.Rules = append(list, t.rules...)
 	reply.Secrets = secretsMask
 	if s.secretsShown() {
@@ -184,33 +186,33 @@ func (s *session) addRule(ctx context.Context, given *wire.Rule, project string)
 		return invalid("rule: is missing")
 	}
 	rule := *given
-	if err := risk.ParseRule(rule.Pattern); err != nil {
+	if err := policy.ParseRule(rule.Pattern); err != nil {
 		return invalid("rule.pattern: %v", err)
 	}
-	switch risk.Outcome(rule.Decision) {
-	case risk.Allow, risk.Ask, risk.Deny:
+	switch policy.Outcome(rule.Decision) {
+	case policy.Allow, policy.Ask, policy.Deny:
 	default:
-		return invalid("rule.decision: %q is none of allow, ask, deny", risk.Visible(cut(rule.Decision, 64)))
+		return invalid("rule.decision: %q is none of allow, ask, deny", text.Visible(cut(rule.Decision, 64)))
 	}
 	rule.ID, rule.Source, rule.CreatedAtMS, rule.Fault = wire.RuleID(wire.NewID()), "user", time.Now().UnixMilli(), ""
-	if err := risk.CheckExamples(riskRule(rule), rule.Match, rule.NoMatch); err != nil {
+	if err := policy.CheckExamples(riskRule(rule), rule.Match, rule.NoMatch); err != nil {
 		return invalid("%v", err)
 	}
 	switch rule.Scope {
-	case risk.ScopeSession:
+	case policy.ScopeSession:
 		rule.Subject = wire.OSString(s.id)
 		s.mu.Lock()
 		s.rules = append(s.rules, rule)
 		s.mu.Unlock()
 		return nil
-	case risk.ScopeProject:
+	case policy.ScopeProject:
 		if rule.Subject == "" {
 			rule.Subject = wire.OSString(project)
 		}
-	case risk.ScopeAlways, "":
-		rule.Scope, rule.Subject = risk.ScopeAlways, ""
+	case policy.ScopeAlways, "":
+		rule.Scope, rule.Subject = policy.ScopeAlways, ""
 	default:
-		return invalid("rule.scope: %q is none of session, project, always", risk.Visible(cut(rule.Scope, 64)))
+		return invalid("rule.scope: %q is none of session, project, always", text.Visible(cut(rule.Scope, 64)))
 	}
 	return s.hub.opts.Store.AddRule(ctx, rule)
 }

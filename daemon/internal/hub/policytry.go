@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -37,7 +39,7 @@ func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, rep
 		cwd = string(at)
 	}
 	if !filepath.IsAbs(cwd) {
-		return invalid("cwd: %q is not absolute", risk.Visible(cut(cwd, 64)))
+		return invalid("cwd: %q is not absolute", text.Visible(cut(cwd, 64)))
 	}
 	a := &approver{t: &turn{hub: c.hub, s: s, origin: origin}}
 	q := agent.Question{Tool: "bash", Action: tool.Action{Command: string(r.Command), Cwd: cwd}}
@@ -45,9 +47,9 @@ func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, rep
 	verdict := Verdict(v)
 	reply.Verdict = &verdict
 	reach := a.reach(q, v)
-	for _, mode := range []risk.Mode{risk.ModePlan, risk.ModeAsk, risk.ModeAuto, risk.ModeFull} {
+	for _, mode := range []policy.Mode{policy.ModePlan, policy.ModeAsk, policy.ModeAuto, policy.ModeFull} {
 		d := a.policyIn(ctx, q, mode).Decide(v, a.action(q, reach))
-		o := wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: risk.Visible(d.Why)}
+		o := wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: text.Visible(d.Why)}
 		if d.Rule != nil {
 			o.RuleID, o.Rule = wire.RuleID(d.Rule.ID), d.Rule.Pattern
 		}

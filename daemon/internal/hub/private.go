@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/mask"
+
 	"sublet/daemon/internal/tool"
 	"sublet/lease/shell"
 	"sublet/wire"
@@ -118,7 +119,7 @@ func (p *privateShell) fits(t *turn) bool {
 func privateEnv(env map[string]wire.OSString, pass []string) []string {
 	var list []string
 	for name, value := range env {
-		if risk.LooksSecret(name) && !slices.Contains(pass, name) {
+		if mask.SecretName(name) && !slices.Contains(pass, name) {
 			continue
 		}
 		list = append(list, name+"="+string(value))
@@ -126,13 +127,13 @@ func privateEnv(env map[string]wire.OSString, pass []string) []string {
 	for _, name := range pass {
 		if value, ok := os.LookupEnv(name); ok && env[name] == "" {
 			list = append(list, name+"="+value)
-			risk.KeepSecret(value) // programs there may print it
+			mask.Keep(value) // programs there may print it
 		}
 	}
 	if len(env) == 0 { // a client that tells nothing of its own
 		for _, kv := range os.Environ() {
 			name, _, _ := strings.Cut(kv, "=")
-			if !risk.LooksSecret(name) || slices.Contains(pass, name) {
+			if !mask.SecretName(name) || slices.Contains(pass, name) {
 				list = append(list, kv)
 			}
 		}

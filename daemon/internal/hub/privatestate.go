@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"sublet/daemon/internal/risk"
+
 	"sublet/lease/shell"
 )
 

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"sublet/daemon/config"
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/worktree"
 	"sublet/wire"
 )
@@ -30,7 +31,7 @@ type projectFile struct {
 	size    int64
 	changed time.Time
 	inode   fs.FileInfo // of the file that was read: one renamed into its place is another
-	mode    risk.Mode   // "" = none
+	mode    policy.Mode // "" = none
 	rules   []wire.Rule
 	err     error
 }
@@ -40,7 +41,7 @@ const maxProjectFiles = 256
 
 // tightening is what the files of the folders that an action is about ask for, taken together.
 type tightening struct {
-	mode  risk.Mode // the strictest; "" = none
+	mode  policy.Mode // the strictest; "" = none
 	rules []wire.Rule
 	bad   []error // files that cannot be used
 }
@@ -114,17 +115,17 @@ func readProject(dir string) projectFile {
 	if err != nil {
 		return projectFile{err: err}
 	}
-	f := projectFile{mode: risk.Mode(p.Mode)}
+	f := projectFile{mode: policy.Mode(p.Mode)}
 	for i, r := range p.Rules {
-		if err := risk.ParseRule(r.Pattern); err != nil {
+		if err := policy.ParseRule(r.Pattern); err != nil {
 			return projectFile{err: p.Fault(r.Pattern, err)}
 		}
 		rule := wire.Rule{
 			ID:       wire.RuleID(fmt.Sprintf("project-%s-%d", r.Decision, i+1)),
-			Decision: r.Decision, Pattern: r.Pattern, Scope: risk.ScopeAlways, Source: risk.SourceProject,
+			Decision: r.Decision, Pattern: r.Pattern, Scope: policy.ScopeAlways, Source: policy.SourceProject,
 			Match: append([]string{}, r.Match...), NoMatch: append([]string{}, r.NoMatch...),
 		}
-		if err := risk.CheckExamples(riskRule(rule), r.Match, r.NoMatch); err != nil {
+		if err := policy.CheckExamples(riskRule(rule), r.Match, r.NoMatch); err != nil {
 			rule.Fault = p.Fault(r.Pattern, err).Error()
 		}
 		rule.Pattern = below(dir, r.Pattern)
@@ -154,8 +155,8 @@ func below(dir, pattern string) string {
 var globQuoter = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `\`, `\\`)
 
 // stricter is the mode of the two in which less runs; "" says nothing.
-func stricter(a, b risk.Mode) risk.Mode {
-	order := []risk.Mode{risk.ModePlan, risk.ModeAsk, risk.ModeAuto, risk.ModeFull}
+func stricter(a, b policy.Mode) policy.Mode {
+	order := []policy.Mode{policy.ModePlan, policy.ModeAsk, policy.ModeAuto, policy.ModeFull}
 	switch {
 	case a == "":
 		return b
@@ -176,11 +177,11 @@ func (c *Client) tighten(s *session, dirs ...string) tightening {
 
 // apply tightens p. With a file that cannot be used, whatever is not low is asked about: it may have meant to forbid just
 // that.
-func (t tightening) apply(p risk.Policy) risk.Policy {
+func (t tightening) apply(p policy.Policy) policy.Policy {
 	p.Mode = stricter(p.Mode, t.mode)
 	if len(t.bad) > 0 {
-		p.Mode = stricter(p.Mode, risk.ModeAsk)
-		p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r risk.Rule) bool { return r.Decision == risk.Allow })
+		p.Mode = stricter(p.Mode, policy.ModeAsk)
+		p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r policy.Rule) bool { return r.Decision == policy.Allow })
 	}
 	for _, r := range t.rules {
 		p.Rules = append(p.Rules, riskRule(r))
@@ -214,7 +215,7 @@ func (s *session) tellBroken(t tightening, rules ...fault) {
 	for _, f := range faults {
 		if !slices.Contains(s.broken, f) {
 			s.hub.log.Warn("policy is not as it was meant", "session", s.id, "what", f.text)
-			s.sendLocked(&wire.Notice{Level: "warning", Text: risk.Visible(f.text), Hint: f.hint})
+			s.sendLocked(&wire.Notice{Level: "warning", Text: text.Visible(f.text), Hint: f.hint})
 		}
 	}
 	s.broken = faults

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"sublet/daemon/config"
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/policy"
 )
 
 // Every file from the folder up to home counts, by either way through a link; none above home.
@@ -43,7 +43,7 @@ func TestTightenLooksUpwards(t *testing.T) {
 			t.Errorf("got %s %q %v, want auto %q", got.mode, patterns, got.bad, want)
 		}
 		for _, pattern := range patterns {
-			if err := risk.ParseRule(pattern); err != nil {
+			if err := policy.ParseRule(pattern); err != nil {
 				t.Error(err)
 			}
 		}
@@ -61,10 +61,10 @@ func TestTightenLooksUpwards(t *testing.T) {
 }
 
 func TestStricter(t *testing.T) {
-	for _, tt := range []struct{ a, b, want risk.Mode }{
+	for _, tt := range []struct{ a, b, want policy.Mode }{
 		{"", "", ""}, {"", "auto", "auto"}, {"plan", "", "plan"}, {"full", "ask", "ask"}, {"plan", "auto", "plan"}, {"auto", "auto", "auto"}, {"ask", "odd", "odd"},
 	} {
-		for _, got := range []risk.Mode{stricter(tt.a, tt.b), stricter(tt.b, tt.a)} {
+		for _, got := range []policy.Mode{stricter(tt.a, tt.b), stricter(tt.b, tt.a)} {
 			if got != tt.want {
 				t.Errorf("%q and %q: got %q, want %q", tt.a, tt.b, got, tt.want)
 			}

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/text"
 	"sublet/wire"
 )
 
@@ -27,12 +29,12 @@ const closedWindow = 24 * time.Hour
 
 // ask puts a question to everyone attached who can confirm, and waits for the first answer: without bound while somebody
 // is there, closedWindow while nobody is. When ctx ends the question is resolved as a no.
-func (s *session) ask(ctx context.Context, t *turn, q agent.Question, v risk.Verdict, d risk.Decision) (agent.Decision, error) {
+func (s *session) ask(ctx context.Context, t *turn, q agent.Question, v risk.Verdict, d policy.Decision) (agent.Decision, error) {
 	req := &wire.ConfirmationRequest{
 		ConfirmationID: wire.ConfirmationID(wire.NewID()), ExecutionID: q.ExecutionID, Agent: q.Agent, Tool: q.Tool,
 		Command: wire.OSString(q.Action.Command), Arguments: string(q.Arguments), Cwd: wire.OSString(q.Action.Cwd),
 		Verdict: Verdict(v), Preview: wire.Preview{Type: q.Action.Preview.Type, Content: q.Action.Preview.Content},
-		Grants: []wire.Grant{}, Reach: string(d.Reach), ReachWhy: risk.Visible(q.Action.ReachWhy),
+		Grants: []wire.Grant{}, Reach: string(d.Reach), ReachWhy: text.Visible(q.Action.ReachWhy),
 	}
 	if req.Preview.Type == "" {
 		req.Preview.Type = "none"
@@ -159,7 +161,7 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 	case wire.DecisionDeny, wire.DecisionDenyAlways:
 		d.Reason = "denied by the user"
 	default:
-		return invalid("decision: %q is none of allow, allow_always, deny, deny_always", risk.Visible(cut(r.Decision, 64)))
+		return invalid("decision: %q is none of allow, allow_always, deny, deny_always", text.Visible(cut(r.Decision, 64)))
 	}
 	if d.Allowed && r.EditedCommand != nil {
 		if qu.ask.Tool != "bash" || r.Decision == wire.DecisionAllowAlways {
@@ -186,17 +188,17 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 // addGrantLocked makes a rule of a grant that was offered.
 func (s *session) addGrantLocked(ctx context.Context, qu *question, g wire.Grant, allow bool, who string) error {
 	rule := wire.Rule{
-		ID: wire.RuleID(wire.NewID()), Decision: string(risk.Deny), Pattern: g.Rule, Scope: g.Scope,
+		ID: wire.RuleID(wire.NewID()), Decision: string(policy.Deny), Pattern: g.Rule, Scope: g.Scope,
 		Source: "user", CreatedAtMS: time.Now().UnixMilli(),
 	}
 	if allow {
-		rule.Decision = string(risk.Allow)
+		rule.Decision = string(policy.Allow)
 	}
 	switch g.Scope {
-	case risk.ScopeSession:
+	case policy.ScopeSession:
 		rule.Subject = wire.OSString(s.id)
 		s.rules = append(s.rules, rule)
-	case risk.ScopeProject:
+	case policy.ScopeProject:
 		rule.Subject = wire.OSString(projectRoot(string(qu.ask.Cwd)))
 		fallthrough
 	default:
@@ -212,7 +214,7 @@ func (s *session) addGrantLocked(ctx context.Context, qu *question, g wire.Grant
 func Verdict(v risk.Verdict) wire.Verdict {
 	w := wire.Verdict{Level: v.Level.String(), Reasons: []wire.Reason{}, Reversible: v.Reversible, UndoHint: v.UndoHint, Reach: string(v.Reach)}
 	for _, r := range v.Reasons {
-		reason := wire.Reason{Text: risk.Visible(r.Text), Effect: string(r.Effect)}
+		reason := wire.Reason{Text: text.Visible(r.Text), Effect: string(r.Effect)}
 		if r.Span != nil {
 			reason.Span = &wire.Span{Start: r.Span.Start, End: r.Span.End}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
 	"sublet/lease/confine"
 	"sublet/wire"
@@ -55,8 +56,8 @@ func (a *approver) reach(q agent.Question, v risk.Verdict) risk.Reach {
 
 // offered returns why a mode cannot be had here, nil where it can: what auto runs without a question must be held by the
 // kernel.
-func (h *Hub) offered(m risk.Mode) error {
-	if m != risk.ModeAuto || h.opts.Confine == nil || h.confiner().Holds(confine.Project) {
+func (h *Hub) offered(m policy.Mode) error {
+	if m != policy.ModeAuto || h.opts.Confine == nil || h.confiner().Holds(confine.Project) {
 		return nil
 	}
 	return fmt.Errorf("auto is offered only where the kernel holds what runs, and here it does not: %s", h.confiner().Missing)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -436,19 +436,19 @@ func (s *session) policyRules() []wire.Rule {
 }
 
 // policyMode is the session's mode, the configured one where none was set: a reload does not reset it (T5d).
-func (s *session) policyMode() risk.Mode {
+func (s *session) policyMode() policy.Mode {
 	s.mu.Lock()
 	mode := s.mode
 	s.mu.Unlock()
 	if mode == "" {
 		mode = s.hub.opts.Config().Policy.Mode
 	}
-	m, err := risk.ParseMode(mode)
+	m, err := policy.ParseMode(mode)
 	if err != nil {
-		return risk.ModePlan // a mode that is not known runs nothing above low
+		return policy.ModePlan // a mode that is not known runs nothing above low
 	}
 	if s.hub.offered(m) != nil {
-		return risk.ModeAsk
+		return policy.ModeAsk
 	}
 	return m
 }

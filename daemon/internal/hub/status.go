@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/mcp"
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/text"
 	"sublet/lease"
 	"sublet/wire"
 )
@@ -101,7 +101,7 @@ func serverStatus(servers *mcp.Servers, clients bool) []wire.MCPServerStatus {
 			State: [...]string{mcp.Resting: wire.MCPResting, mcp.Starting: wire.MCPStarting, mcp.Up: wire.MCPUp, mcp.Failed: wire.MCPFailed}[s.State],
 		}
 		if s.State == mcp.Failed {
-			st.Error = risk.Visible(s.Err.Error())
+			st.Error = text.Visible(s.Err.Error())
 		}
 		list = append(list, st)
 	}

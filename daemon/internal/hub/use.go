@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/text"
 	"sublet/wire"
 )
 
@@ -73,7 +73,7 @@ func (c *Client) ShellUse(m *wire.ShellUseReply) error {
 	}
 	if answer := ln.asked[m.Nonce]; answer != nil {
 		delete(ln.asked, m.Nonce)
-		m.Holder, m.HeldMS = risk.Visible(cut(m.Holder, 64)), max(0, m.HeldMS)
+		m.Holder, m.HeldMS = text.Visible(cut(m.Holder, 64)), max(0, m.HeldMS)
 		answer <- m
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -55,7 +55,7 @@ func (u *userShell) name() string {
 	}
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	return risk.Visible(cut(cmp.Or(ln.shell.Name, "bash")+" "+ln.shell.Version, 64))
+	return text.Visible(cut(cmp.Or(ln.shell.Name, "bash")+" "+ln.shell.Version, 64))
 }
 
 // Where implements tool.Shell.

@@ -13,8 +13,9 @@ import (
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/mcp"
+	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/provider"
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -34,7 +35,7 @@ func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	if r.Options.TimeoutMS < 0 {
 		return invalid("options.timeout_ms: %d is less than 0", r.Options.TimeoutMS)
 	}
-	mode, err := risk.ParseMode(r.Options.Mode)
+	mode, err := policy.ParseMode(r.Options.Mode)
 	if err == nil {
 		err = c.hub.offered(mode)
 	}
@@ -62,7 +63,7 @@ func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	role, ok := agent.Roles(c.hub.opts.Config(), project)[name]
 	if !ok {
 		c.hub.release(s)
-		return fmt.Errorf("%w: %q", ErrNoAgent, risk.Visible(cut(name, 64)))
+		return fmt.Errorf("%w: %q", ErrNoAgent, text.Visible(cut(name, 64)))
 	}
 	t := c.turn(s, r.RequestID)
 	t.agent, t.prompt = role.Name, r.Prompt
@@ -192,7 +193,7 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 		known = known || t.Spec().Name == r.Tool && r.Tool != "task"
 	}
 	if !known {
-		return fmt.Errorf("%w: %q", ErrNoTool, risk.Visible(cut(r.Tool, 64)))
+		return fmt.Errorf("%w: %q", ErrNoTool, text.Visible(cut(r.Tool, 64)))
 	}
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/mask"
 )
 
 const (
@@ -137,8 +137,8 @@ func expand(values map[string]string, variables bool) (map[string]string, error)
 				if !ok {
 					missing = fmt.Errorf("%s: the daemon has no variable %s; `sublet daemon restart` from a shell that has it", name, of)
 				}
-				if risk.LooksSecret(of) {
-					risk.KeepSecret(v)
+				if mask.SecretName(of) {
+					mask.Keep(v)
 				}
 				return v
 			})
@@ -146,11 +146,11 @@ func expand(values map[string]string, variables bool) (map[string]string, error)
 		if missing != nil {
 			return nil, missing
 		}
-		if risk.LooksSecret(name) {
-			risk.KeepSecret(value)
+		if mask.SecretName(name) {
+			mask.Keep(value)
 		}
 		if words := strings.Fields(value); strings.EqualFold(name, "Authorization") && len(words) > 0 {
-			risk.KeepSecret(words[len(words)-1])
+			mask.Keep(words[len(words)-1])
 		}
 		out[name] = value
 	}

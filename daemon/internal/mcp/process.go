@@ -16,7 +16,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/mask"
+
 	"sublet/daemon/internal/tool"
 )
 
@@ -167,7 +168,7 @@ func (p *process) listen(r io.ReadCloser) {
 		if err != nil {
 			return
 		}
-		text := strings.TrimSpace(risk.Mask(tool.Clean(string(line))))
+		text := strings.TrimSpace(mask.String(tool.Clean(string(line))))
 		for more && err == nil {
 			_, more, err = lines.ReadLine()
 		}

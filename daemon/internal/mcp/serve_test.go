@@ -119,15 +119,15 @@ func raw(results map[string]string, then func(method string)) {
 	}
 }
 
-type text struct {
+type echoed struct {
 	Text string `json:"text"`
 }
 
 // newServer is a well-behaved server, by the SDK.
 func newServer() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	add := func(name string, f func(ctx context.Context, r *sdk.CallToolRequest, in text) (*sdk.CallToolResult, error)) {
-		sdk.AddTool(s, &sdk.Tool{Name: name, Description: "the " + name + " tool"}, func(ctx context.Context, r *sdk.CallToolRequest, in text) (*sdk.CallToolResult, any, error) {
+	add := func(name string, f func(ctx context.Context, r *sdk.CallToolRequest, in echoed) (*sdk.CallToolResult, error)) {
+		sdk.AddTool(s, &sdk.Tool{Name: name, Description: "the " + name + " tool"}, func(ctx context.Context, r *sdk.CallToolRequest, in echoed) (*sdk.CallToolResult, any, error) {
 			res, err := f(ctx, r, in)
 			return res, nil, err
 		})
@@ -135,18 +135,18 @@ func newServer() *sdk.Server {
 	say := func(parts ...sdk.Content) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: parts}, nil
 	}
-	add("echo", func(_ context.Context, _ *sdk.CallToolRequest, in text) (*sdk.CallToolResult, error) {
+	add("echo", func(_ context.Context, _ *sdk.CallToolRequest, in echoed) (*sdk.CallToolResult, error) {
 		return say(&sdk.TextContent{Text: in.Text})
 	})
-	add("env", func(context.Context, *sdk.CallToolRequest, text) (*sdk.CallToolResult, error) {
+	add("env", func(context.Context, *sdk.CallToolRequest, echoed) (*sdk.CallToolResult, error) {
 		env := os.Environ()
 		slices.Sort(env)
 		return say(&sdk.TextContent{Text: strings.Join(env, "\n")})
 	})
-	add("pid", func(context.Context, *sdk.CallToolRequest, text) (*sdk.CallToolResult, error) {
+	add("pid", func(context.Context, *sdk.CallToolRequest, echoed) (*sdk.CallToolResult, error) {
 		return say(&sdk.TextContent{Text: fmt.Sprint(os.Getpid())})
 	})
-	add("wait", func(ctx context.Context, _ *sdk.CallToolRequest, in text) (*sdk.CallToolResult, error) {
+	add("wait", func(ctx context.Context, _ *sdk.CallToolRequest, in echoed) (*sdk.CallToolResult, error) {
 		if f, err := os.OpenFile(in.Text, os.O_WRONLY, 0); err == nil { // a FIFO: whoever reads knows that the call runs
 			defer f.Close()
 			fmt.Fprintln(f, "called")
@@ -157,21 +157,21 @@ func newServer() *sdk.Server {
 		}
 		return nil, ctx.Err()
 	})
-	add("die", func(context.Context, *sdk.CallToolRequest, text) (*sdk.CallToolResult, error) {
+	add("die", func(context.Context, *sdk.CallToolRequest, echoed) (*sdk.CallToolResult, error) {
 		fmt.Fprintln(os.Stderr, "out of memory")
 		os.Exit(4)
 		return nil, nil
 	})
-	add("fail", func(context.Context, *sdk.CallToolRequest, text) (*sdk.CallToolResult, error) {
+	add("fail", func(context.Context, *sdk.CallToolRequest, echoed) (*sdk.CallToolResult, error) {
 		return nil, fmt.Errorf("no such table")
 	})
-	add("odd", func(context.Context, *sdk.CallToolRequest, text) (*sdk.CallToolResult, error) {
+	add("odd", func(context.Context, *sdk.CallToolRequest, echoed) (*sdk.CallToolResult, error) {
 		return say(&sdk.TextContent{Text: "\x1b]0;title\x07\x1b[2Jred\x1b[31m text\r\nnext\x00"},
 			&sdk.ImageContent{MIMEType: "image/png", Data: []byte("1234")},
 			&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///x", Text: "inside"}},
 			&sdk.ResourceLink{URI: "file:///y", Name: "link"})
 	})
-	add("picture", func(context.Context, *sdk.CallToolRequest, text) (*sdk.CallToolResult, error) {
+	add("picture", func(context.Context, *sdk.CallToolRequest, echoed) (*sdk.CallToolResult, error) {
 		var data bytes.Buffer
 		if err := png.Encode(&data, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
 			return nil, err
@@ -182,7 +182,7 @@ func newServer() *sdk.Server {
 		}
 		return say(append(list, &sdk.ImageContent{MIMEType: "image/png", Data: data.Bytes()[:40]})...)
 	})
-	add("progress", func(ctx context.Context, r *sdk.CallToolRequest, in text) (*sdk.CallToolResult, error) {
+	add("progress", func(ctx context.Context, r *sdk.CallToolRequest, in echoed) (*sdk.CallToolResult, error) {
 		for i := range 3 {
 			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
 				ProgressToken: r.Params.GetProgressToken(), Progress: float64(i + 1), Total: 3, Message: "st\x1b[1mep",
@@ -195,13 +195,13 @@ func newServer() *sdk.Server {
 		f.Close()
 		return say(&sdk.TextContent{Text: "done"})
 	})
-	add("grow", func(context.Context, *sdk.CallToolRequest, text) (*sdk.CallToolResult, error) {
+	add("grow", func(context.Context, *sdk.CallToolRequest, echoed) (*sdk.CallToolResult, error) {
 		s.AddTool(&sdk.Tool{Name: "grown", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return say(&sdk.TextContent{Text: "new"})
 		})
 		return say(&sdk.TextContent{Text: "ok"})
 	})
-	sdk.AddTool(s, &sdk.Tool{Name: "shape"}, func(context.Context, *sdk.CallToolRequest, text) (*sdk.CallToolResult, map[string]int, error) {
+	sdk.AddTool(s, &sdk.Tool{Name: "shape"}, func(context.Context, *sdk.CallToolRequest, echoed) (*sdk.CallToolResult, map[string]int, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{}}, map[string]int{"rows": 3}, nil
 	})
 	return s

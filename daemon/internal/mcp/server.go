@@ -8,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/mask"
+
 	"sublet/daemon/internal/tool"
 )
 
@@ -96,9 +97,9 @@ func (s *server) learnLocked(c *conn) {
 // what names the server's program or address for people; values of its environment and headers are in neither.
 func (s *server) what() string {
 	if s.spec.URL != "" {
-		return clip(risk.Mask(oneLine(s.spec.URL)), 200)
+		return clip(mask.String(oneLine(s.spec.URL)), 200)
 	}
-	return clip(risk.Mask(oneLine(strings.Join(append([]string{s.spec.Command}, s.spec.Args...), " "))), 200)
+	return clip(mask.String(oneLine(strings.Join(append([]string{s.spec.Command}, s.spec.Args...), " "))), 200)
 }
 
 // get returns the connection, and starts the server where it is down and may be started again. It waits for a start that

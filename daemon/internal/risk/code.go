@@ -288,3 +288,11 @@ func (a *analysis) raiseBy(text string, sp Span, st *state) {
 	}()
 	sub.program(text, st.clone())
 }
+
+// shellWord returns s as a word of the shell, in quotes only where they are needed.
+func shellWord(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%^") == "" {
+		return s
+	}
+	return shellQuote(s)
+}

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"sublet/daemon/internal/mask"
+
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -62,12 +64,12 @@ func (a *analysis) lookupVar(name string, st *state) (v value, ok bool) {
 	}
 	if s, ok := a.c.Env[name]; ok {
 		v := value{words: []string{s}}
-		if LooksSecret(name) {
+		if mask.SecretName(name) {
 			v = value{words: []string{string(unknownPart)}, flow: flowSecret}
 		}
 		return v, true
 	}
-	if LooksSecret(name) {
+	if mask.SecretName(name) {
 		return value{words: []string{string(unknownPart)}, flow: flowSecret}, true
 	}
 	return value{}, false

@@ -2,6 +2,8 @@ package risk
 
 import (
 	"strings"
+
+	"sublet/daemon/internal/mask"
 )
 
 var (
@@ -28,7 +30,7 @@ func (a *analysis) doQuery(c *cmdCall) {
 	a.spend(len(f.s) / bytesMatched)
 	for _, m := range queryEnv().FindAllStringSubmatch(f.s, -1) {
 		name := m[1] + m[2] + m[3]
-		if m[4] == "" && (name == "" || LooksSecret(name)) {
+		if m[4] == "" && (name == "" || mask.SecretName(name)) {
 			a.note(Medium, Secret, f.span, "an expression that reads variables of the environment")
 			break
 		}

@@ -1,6 +1,6 @@
 // Package risk turns a command, or a file tool's action, into a verdict: level, reasons with spans, effects, whether it
-// can be undone. It is a leaf: text and facts in, verdict out; it runs nothing and reads no file. Policy on top of it
-// (modes, rules, grants) is in the same package; asking somebody is left to the agent.
+// can be undone. It is a leaf: text and facts in, verdict out; it runs nothing and reads no file. What a
+// verdict allows is left to package policy.
 //
 // # The pipeline
 //

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"sublet/daemon/internal/text"
 )
 
 //go:embed testdata/commands.txt
@@ -84,7 +86,7 @@ func TestReasons(t *testing.T) {
 				top = reason
 			}
 		}
-		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", v.Level, top.Effect, strings.ReplaceAll(Visible(r.command), "\n", "«»"), top.Text)
+		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", v.Level, top.Effect, strings.ReplaceAll(text.Visible(r.command), "\n", "«»"), top.Text)
 	}
 	const path = "testdata/reasons.txt"
 	if *update {

@@ -3,6 +3,8 @@ package risk
 import (
 	"slices"
 	"strings"
+
+	"sublet/daemon/internal/text"
 )
 
 // touchOptions says how a path is touched.
@@ -249,7 +251,7 @@ func (a *analysis) touchPath(e Effect, p string, f *field, o touchOptions, where
 			verb = o.verb + " "
 		}
 		if z == zoneProject && !o.tree && a.isTracked(p) {
-			a.note(Medium, Delete, f.span, verb+name+", which is in version control"+where).canUndo("git checkout -- " + quoteWord(f.s))
+			a.note(Medium, Delete, f.span, verb+name+", which is in version control"+where).canUndo("git checkout -- " + shellWord(f.s))
 			return
 		}
 		if o.safe {
@@ -295,7 +297,7 @@ func (a *analysis) touchPath(e Effect, p string, f *field, o touchOptions, where
 		case g.write >= Critical:
 			fnd.cannotUndo()
 		case z == zoneProject && a.c.Tracked != nil && a.isTracked(p):
-			fnd.canUndo("git checkout -- " + quoteWord(f.s))
+			fnd.canUndo("git checkout -- " + shellWord(f.s))
 		}
 	}
 }
@@ -327,7 +329,7 @@ func show(s string) string {
 	if strings.ContainsAny(s, "\x00\x01") {
 		s = strings.NewReplacer("\x00", "…", "\x01", "…").Replace(s)
 	}
-	s = Visible(s)
+	s = text.Visible(s)
 	if strings.ContainsAny(s, "\n\t") {
 		s = strings.NewReplacer("\n", "⏎", "\t", " ").Replace(s)
 	}

@@ -3,6 +3,8 @@ package risk
 import (
 	"slices"
 	"strings"
+
+	"sublet/daemon/internal/mask"
 )
 
 func (a *analysis) doUnset(c *cmdCall) {
@@ -194,7 +196,7 @@ func (a *analysis) doPrintenv(c *cmdCall) {
 	harmless := len(c.operands) > 0
 	for i := range c.operands {
 		f := &c.operands[i]
-		harmless = harmless && f.known && !LooksSecret(f.s)
+		harmless = harmless && f.known && !mask.SecretName(f.s)
 	}
 	if harmless {
 		a.note(Low, Read, c.span, "prints settings or variables")

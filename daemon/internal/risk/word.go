@@ -333,3 +333,8 @@ func nameLike(s string) bool {
 	}
 	return s != ""
 }
+
+// isNameByte reports whether a name of a variable may hold c.
+func isNameByte(c byte) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}

@@ -1,4 +1,4 @@
-package risk
+package mask
 
 import (
 	"encoding/base64"
@@ -68,8 +68,8 @@ func passwordLine(s string, i int) (from, to int) {
 		return 0, 0
 	}
 	host, port := s[i:at[0]], s[at[0]+1:at[1]]
-	if host == "" || strings.ContainsAny(host, "/\\\"'") || port != "*" && (!isDigits(port) || len(port) < 4 || len(port) > 5) ||
-		at[2] == at[1]+1 || at[3] == at[2]+1 || isDigits(s[at[1]+1:at[2]]) || end-at[3] < 5 || secretReference(s[at[3]+1:end]) {
+	if host == "" || strings.ContainsAny(host, "/\\\"'") || port != "*" && (!isNumber(port) || len(port) < 4 || len(port) > 5) ||
+		at[2] == at[1]+1 || at[3] == at[2]+1 || isNumber(s[at[1]+1:at[2]]) || end-at[3] < 5 || secretReference(s[at[3]+1:end]) {
 		return 0, 0
 	}
 	return at[3] + 1, end

@@ -1,4 +1,4 @@
-package risk
+package policy
 
 import (
 	"fmt"
@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/text"
 )
 
 // Mode says what runs without a question.
@@ -30,14 +33,14 @@ func ParseMode(s string) (Mode, error) {
 }
 
 // runs is the highest level that runs unasked. A mode that is not known is ModePlan's.
-func (m Mode) runs() Level {
+func (m Mode) runs() risk.Level {
 	switch m {
 	case ModeAuto:
-		return Medium
+		return risk.Medium
 	case ModeFull:
-		return High
+		return risk.High
 	}
-	return Low
+	return risk.Low
 }
 
 // Outcome is what a policy decides; rules hold one as well. The strings are those of wire.Rule.Decision.
@@ -86,23 +89,23 @@ type Action struct {
 	Cwd     string
 	Reads   []string
 	Writes  []string
-	Network string // a host
-	Server  string // an MCP server whose tool is called
-	Reach   Reach  // with which it would run; "" = nothing confines it here, and the words decide alone
-	Passing bool   // what Tool names is gone with the session: no permission holds longer
-	Session string // for rules of that scope
-	Project string // root folder; "" when there is none
-	Home    string // for rules that begin with ~/
+	Network string     // a host
+	Server  string     // an MCP server whose tool is called
+	Reach   risk.Reach // with which it would run; "" = nothing confines it here, and the words decide alone
+	Passing bool       // what Tool names is gone with the session: no permission holds longer
+	Session string     // for rules of that scope
+	Project string     // root folder; "" when there is none
+	Home    string     // for rules that begin with ~/
 	Now     time.Time
 }
 
 // Decision is the policy's answer.
 type Decision struct {
 	Outcome Outcome
-	Rule    *Rule   // that decided; nil: the mode did
-	Grants  []Grant // with Ask: what "always" may mean; empty: only this once
-	Why     string  // one line for the user and the audit log
-	Reach   Reach   // with which it runs, once it may; "" = unconfined
+	Rule    *Rule      // that decided; nil: the mode did
+	Grants  []Grant    // with Ask: what "always" may mean; empty: only this once
+	Why     string     // one line for the user and the audit log
+	Reach   risk.Reach // with which it runs, once it may; "" = unconfined
 }
 
 // Grant is a standing permission on offer: Rule is a pattern for ParseRule.
@@ -119,16 +122,16 @@ type Grant struct {
 // An action with a reach is held by the kernel where it runs: what only reads, and what changes the shell in a harmless way,
 // runs unasked whatever program it is; what is held to the project does where edits and builds are allowed. In ModeFull
 // nothing is confined.
-func (p Policy) Decide(v Verdict, a Action) Decision {
+func (p Policy) Decide(v risk.Verdict, a Action) Decision {
 	if p.Mode == ModeFull && a.Reach != "" {
-		a.Reach = ReachFree
+		a.Reach = risk.ReachFree
 	}
 	d := p.decide(v, a)
 	d.Reach = a.Reach
 	return d
 }
 
-func (p Policy) decide(v Verdict, a Action) Decision {
+func (p Policy) decide(v risk.Verdict, a Action) Decision {
 	now := a.Now
 	if now.IsZero() {
 		now = time.Now()
@@ -167,20 +170,20 @@ func (p Policy) decide(v Verdict, a Action) Decision {
 			}
 		}
 	}
-	held := a.Reach == ReachRead && v.Level < Critical
+	held := a.Reach == risk.ReachRead && v.Level < risk.Critical
 	switch {
 	case p.Mode != ModePlan || held:
-	case v.Level > Low:
+	case v.Level > risk.Low:
 		return Decision{Outcome: Deny, Why: fmt.Sprintf("plan mode runs nothing above low, and this is %s", v.Level)}
-	case a.Reach == ReachProject || a.Reach == ReachFree:
+	case a.Reach == risk.ReachProject || a.Reach == risk.ReachFree:
 		return Decision{Outcome: Deny, Why: fmt.Sprintf("plan mode only reads, and this has the reach %s", a.Reach)}
 	}
 	d := Decision{Outcome: Ask}
 	switch {
-	case v.Level >= Critical:
+	case v.Level >= risk.Critical:
 		d.Why = "critical is asked in every mode"
 		return d
-	case !held && (v.Level < Low || v.Unread):
+	case !held && (v.Level < risk.Low || v.Unread):
 		d.Why = "what could not be examined is asked in every mode"
 		return d
 	case maybe != nil:
@@ -201,15 +204,15 @@ func (p Policy) decide(v Verdict, a Action) Decision {
 	}
 	d.Why = fmt.Sprintf("%s is asked in %s mode", v.Level, p.modeName())
 	d.Grants = grants(v, a, p.Mode.runs())
-	if a.Reach == ReachFree {
+	if a.Reach == risk.ReachFree {
 		d.Why = "it needs more than a command that is held to the project"
 	}
-	if a.Reach == ReachProject {
+	if a.Reach == risk.ReachProject {
 		d.Why = "edits and builds are not allowed yet in this project"
 		if loses(v) {
 			d.Why = "what it loses cannot be had back"
 		} else if a.Project != "" && a.Project != a.Home && a.Project != "/" {
-			d.Grants = slices.Insert(d.Grants, 0, Grant{ScopeProject, projectRule, "edits and builds in " + Visible(a.Project) + ", and nothing beyond it"})
+			d.Grants = slices.Insert(d.Grants, 0, Grant{ScopeProject, projectRule, "edits and builds in " + text.Visible(a.Project) + ", and nothing beyond it"})
 		}
 	}
 	return d
@@ -219,16 +222,16 @@ func (p Policy) decide(v Verdict, a Action) Decision {
 const projectRule = "reach: project"
 
 // unasked returns why an action with a reach runs without a question, "" where it is asked.
-func (p Policy) unasked(v Verdict, a Action, allow []*parsedRule) string {
+func (p Policy) unasked(v risk.Verdict, a Action, allow []*parsedRule) string {
 	granted := func(r *parsedRule) bool {
 		return r.kind == "reach" && r.rule.Scope != ScopeAlways && r.rule.Scope != ""
 	}
 	switch a.Reach {
-	case ReachRead:
+	case risk.ReachRead:
 		return "it only reads, and is held to that"
-	case ReachShell:
+	case risk.ReachShell:
 		return "it changes the shell in a harmless way"
-	case ReachProject:
+	case risk.ReachProject:
 		switch {
 		case loses(v):
 		case p.Mode == ModeAuto:
@@ -236,8 +239,8 @@ func (p Policy) unasked(v Verdict, a Action, allow []*parsedRule) string {
 		case slices.ContainsFunc(allow, granted):
 			return "edits and builds are allowed in this project, and it is held to that"
 		}
-	case ReachFree:
-		if p.Mode == ModeFull && v.Level <= High {
+	case risk.ReachFree:
+		if p.Mode == ModeFull && v.Level <= risk.High {
 			return fmt.Sprintf("%s runs unasked in full mode", v.Level)
 		}
 	}
@@ -245,9 +248,9 @@ func (p Policy) unasked(v Verdict, a Action, allow []*parsedRule) string {
 }
 
 // loses reports whether an action is known to destroy something that cannot be had back.
-func loses(v Verdict) bool {
-	return slices.ContainsFunc(v.Reasons, func(r Reason) bool {
-		return r.Level >= High && (r.Effect == Write || r.Effect == Delete || r.Effect == History)
+func loses(v risk.Verdict) bool {
+	return slices.ContainsFunc(v.Reasons, func(r risk.Reason) bool {
+		return r.Level >= risk.High && (r.Effect == risk.Write || r.Effect == risk.Delete || r.Effect == risk.History)
 	})
 }
 
@@ -276,7 +279,7 @@ func (r *Rule) inForce(a Action, now time.Time) bool {
 }
 
 // covered finds the rules that let the action through. It returns the last of them that was needed, or nil.
-func covered(allow []*parsedRule, v Verdict, a Action, free Level) *Rule {
+func covered(allow []*parsedRule, v risk.Verdict, a Action, free risk.Level) *Rule {
 	var used *Rule
 	if a.Command == "" {
 		for _, pr := range allow {
@@ -311,8 +314,8 @@ func covered(allow []*parsedRule, v Verdict, a Action, free Level) *Rule {
 // grants says what "always" could mean for this action: rules that would have allowed it, and no more than they say.
 // There is none for critical, for what is not wholly known and for what belongs to no command. Every offer holds for the
 // level of now at most, and above medium only in the folder of now, since the same words mean more elsewhere.
-func grants(v Verdict, a Action, free Level) []Grant {
-	if v.Level >= Critical {
+func grants(v risk.Verdict, a Action, free risk.Level) []Grant {
+	if v.Level >= risk.Critical {
 		return nil
 	}
 	if a.Server != "" {
@@ -320,19 +323,19 @@ func grants(v Verdict, a Action, free Level) []Grant {
 		return offer(v, a, free, []Grant{{"", "tool: " + a.Tool, "every call of " + a.Tool + ", whatever its arguments"}}, true)
 	}
 	if a.Command == "" {
-		return offer(v, a, free, fileRules(v, a), v.Level <= Medium)
+		return offer(v, a, free, fileRules(v, a), v.Level <= risk.Medium)
 	}
 	if len(v.Commands) == 0 || v.Rest > free {
 		return nil
 	}
 	var exact, prefix []string
-	top, dir, wide, safe := Low, "", true, true
+	top, dir, wide, safe := risk.Low, "", true, true
 	for i := range v.Commands {
 		c := &v.Commands[i]
 		if c.Level <= free {
 			continue
 		}
-		if c.Opaque || c.Level >= Critical || len(c.Argv) == 0 || dir != "" && c.Cwd != dir {
+		if c.Opaque || c.Level >= risk.Critical || len(c.Argv) == 0 || dir != "" && c.Cwd != dir {
 			return nil
 		}
 		dir, top = c.Cwd, max(top, c.Level)
@@ -340,17 +343,17 @@ func grants(v Verdict, a Action, free Level) []Grant {
 			exact = append(exact, e)
 		}
 		safe = safe && !c.Runs
-		if c.Runs || c.Verb == 0 || c.Level > Medium {
+		if c.Runs || c.Verb == 0 || c.Level > risk.Medium {
 			wide = false
 		} else if w := quoteWords(c.Argv[:c.Verb]); !slices.Contains(prefix, w) {
 			prefix = append(prefix, w)
 		}
 	}
-	if len(exact) == 0 || top > Medium && dir == "" {
+	if len(exact) == 0 || top > risk.Medium && dir == "" {
 		return nil
 	}
 	narrow, where := top.String(), ""
-	if top > Medium {
+	if top > risk.Medium {
 		narrow += ", in " + dir
 		where = " run in " + dir
 	}
@@ -361,18 +364,18 @@ func grants(v Verdict, a Action, free Level) []Grant {
 			"every command that begins with " + orList(prefix) + " and is no more than medium",
 		})
 	}
-	return offer(v, a, free, rules, safe && top <= Medium)
+	return offer(v, a, free, rules, safe && top <= risk.Medium)
 }
 
 // fileRules are grants, still without scope, for a file tool's action.
-func fileRules(v Verdict, a Action) []Grant {
+func fileRules(v risk.Verdict, a Action) []Grant {
 	level := v.Level.String()
 	switch {
 	case a.Network != "" && len(a.Reads)+len(a.Writes) == 0:
 		return []Grant{{"", "fetch[" + level + "]: " + quoteGlob(a.Network), "reading from " + a.Network}}
 	case a.Network == "" && len(a.Writes) == 1:
 		gs := []Grant{{"", "write[" + level + "]: " + quoteGlob(a.Writes[0]), "writing " + a.Writes[0]}}
-		if dir := path.Dir(a.Writes[0]); v.Level <= Medium && a.Project != "" && under(dir, a.Project) {
+		if dir := path.Dir(a.Writes[0]); v.Level <= risk.Medium && a.Project != "" && under(dir, a.Project) {
 			gs = append(gs, Grant{"", "write[medium]: " + quoteGlob(dir) + "/**", "writing files below " + dir + " that are no more than medium"})
 		}
 		return gs
@@ -384,7 +387,7 @@ func fileRules(v Verdict, a Action) []Grant {
 
 // offer gives each rule its scopes: everywhere only where that is safe, so never for what runs other code or is high. A
 // rule that would not let this very action through, or is too long to be read, is not offered.
-func offer(v Verdict, a Action, free Level, rules []Grant, safe bool) []Grant {
+func offer(v risk.Verdict, a Action, free risk.Level, rules []Grant, safe bool) []Grant {
 	var gs []Grant
 	for _, g := range rules {
 		pr, err := parseRule(g.Rule)
@@ -395,15 +398,15 @@ func offer(v Verdict, a Action, free Level, rules []Grant, safe bool) []Grant {
 		if covered([]*parsedRule{pr}, v, a, free) == nil {
 			continue
 		}
-		gs = append(gs, Grant{ScopeSession, g.Rule, Visible(g.Covers) + ", in this session"})
+		gs = append(gs, Grant{ScopeSession, g.Rule, text.Visible(g.Covers) + ", in this session"})
 		if a.Passing {
 			continue
 		}
 		if a.Project != "" {
-			gs = append(gs, Grant{ScopeProject, g.Rule, Visible(g.Covers) + ", in the project " + Visible(a.Project)})
+			gs = append(gs, Grant{ScopeProject, g.Rule, text.Visible(g.Covers) + ", in the project " + text.Visible(a.Project)})
 		}
 		if safe {
-			gs = append(gs, Grant{ScopeAlways, g.Rule, Visible(g.Covers) + ", in every folder and session, until you revoke it"})
+			gs = append(gs, Grant{ScopeAlways, g.Rule, text.Visible(g.Covers) + ", in every folder and session, until you revoke it"})
 		}
 	}
 	return gs

@@ -1,4 +1,4 @@
-package risk
+package policy
 
 import (
 	"os"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sublet/daemon/internal/risk"
 )
 
 // The patterns that PROTOCOL.md shows are patterns, of every kind there is.
@@ -28,7 +30,7 @@ func TestProtocolHasThePatterns(t *testing.T) {
 			t.Errorf("%q: %v", pattern, err)
 			continue
 		}
-		if strings.Contains(pattern, "[high, in /srv/app]") && (r.level != High || r.dir != "/srv/app" || len(r.alts) != 2) {
+		if strings.Contains(pattern, "[high, in /srv/app]") && (r.level != risk.High || r.dir != "/srv/app" || len(r.alts) != 2) {
 			t.Errorf("%q: got level %v, folder %q, %d alternatives", pattern, r.level, r.dir, len(r.alts))
 		}
 		kinds = append(kinds, r.kind)

@@ -1,4 +1,4 @@
-package risk
+package mask
 
 import (
 	"slices"
@@ -21,9 +21,9 @@ const (
 	maxKept = 256 // values: a daemon is given a handful
 )
 
-// KeepSecret makes Mask hide these values from now on, in every text of this process. Values shorter than eight bytes
+// Keep makes String hide these values from now on, in every text of this process. Values shorter than eight bytes
 // are left out, since they would hide more than the secret. It is safe for concurrent use.
-func KeepSecret(values ...string) {
+func Keep(values ...string) {
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
 	var list []keep

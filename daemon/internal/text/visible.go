@@ -1,4 +1,5 @@
-package risk
+// Package text makes text of a model, file or program safe to display.
+package text
 
 import (
 	"strconv"

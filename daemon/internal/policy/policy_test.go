@@ -1,14 +1,16 @@
-package risk
+package policy
 
 import (
 	"strings"
 	"testing"
 	"time"
+
+	"sublet/daemon/internal/risk"
 )
 
 // TestModes: what each mode runs, asks and refuses; critical is asked in every mode (section 7).
 func TestModes(t *testing.T) {
-	commands := map[Level]string{Low: "ls", Medium: "go test ./...", High: "git push", Critical: "rm -rf /"}
+	commands := map[risk.Level]string{risk.Low: "ls", risk.Medium: "go test ./...", risk.High: "git push", risk.Critical: "rm -rf /"}
 	want := map[Mode][4]Outcome{
 		ModePlan: {Allow, Deny, Deny, Deny},
 		ModeAsk:  {Allow, Ask, Ask, Ask},
@@ -19,7 +21,7 @@ func TestModes(t *testing.T) {
 	}
 	for mode, outcomes := range want {
 		for level, text := range commands {
-			v := Analyze(text, here())
+			v := risk.Analyze(text, here())
 			if v.Level != level {
 				t.Fatalf("%q: got %s, want %s", text, v.Level, level)
 			}
@@ -28,7 +30,7 @@ func TestModes(t *testing.T) {
 			}
 		}
 	}
-	if d := (Policy{Mode: ModeFull}).Decide(Verdict{}, Action{}); d.Outcome != Ask {
+	if d := (Policy{Mode: ModeFull}).Decide(risk.Verdict{}, Action{}); d.Outcome != Ask {
 		t.Errorf("a verdict that nobody made: got %s, want ask", d.Outcome)
 	}
 	for _, s := range []string{"plan", "ask", "auto", "full", ""} {
@@ -39,8 +41,8 @@ func TestModes(t *testing.T) {
 	if _, err := ParseMode("yolo"); err == nil {
 		t.Error("ParseMode(yolo) takes it")
 	}
-	for l := Low; l <= Critical; l++ {
-		if got, err := ParseLevel(l.String()); err != nil || got != l {
+	for l := risk.Low; l <= risk.Critical; l++ {
+		if got, err := risk.ParseLevel(l.String()); err != nil || got != l {
 			t.Errorf("ParseLevel(%s) = %v, %v", l, got, err)
 		}
 	}
@@ -51,7 +53,7 @@ func TestRulePrecedence(t *testing.T) {
 	allow := Rule{ID: "a", Decision: Allow, Pattern: "bash: git push *"}
 	ask := Rule{ID: "b", Decision: Ask, Pattern: "bash: git *"}
 	deny := Rule{ID: "c", Decision: Deny, Pattern: "effect: network"}
-	v := Analyze("git push origin main", here())
+	v := risk.Analyze("git push origin main", here())
 	act := Action{Tool: "bash", Command: "git push origin main"}
 	for _, c := range []struct {
 		rules []Rule
@@ -70,18 +72,18 @@ func TestRulePrecedence(t *testing.T) {
 		}
 	}
 	for _, pattern := range []string{"bash: git push *", "bash: git push --force", "effect: network history"} {
-		d := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Allow, Pattern: pattern}}}.Decide(Analyze("git push --force", here()), Action{Tool: "bash", Command: "git push --force"})
+		d := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Allow, Pattern: pattern}}}.Decide(risk.Analyze("git push --force", here()), Action{Tool: "bash", Command: "git push --force"})
 		if d.Outcome != Ask || len(d.Grants) > 0 {
 			t.Errorf("rule %q allows a critical command: got %s, %d grants", pattern, d.Outcome, len(d.Grants))
 		}
 	}
 	// An ask rule tightens what a mode would run.
-	d := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Ask, Pattern: "bash: ls"}}}.Decide(Analyze("ls", here()), Action{Tool: "bash", Command: "ls"})
+	d := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Ask, Pattern: "bash: ls"}}}.Decide(risk.Analyze("ls", here()), Action{Tool: "bash", Command: "ls"})
 	if d.Outcome != Ask {
 		t.Errorf("an ask rule on a low command: got %s, want ask", d.Outcome)
 	}
 	// A rule that cannot be read is taken as one that may forbid.
-	d = Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "nonsense"}}}.Decide(Analyze("ls", here()), Action{Tool: "bash", Command: "ls"})
+	d = Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "nonsense"}}}.Decide(risk.Analyze("ls", here()), Action{Tool: "bash", Command: "ls"})
 	if d.Outcome != Ask {
 		t.Errorf("a deny rule that cannot be read: got %s, want ask", d.Outcome)
 	}
@@ -93,7 +95,7 @@ func TestNoWideRules(t *testing.T) {
 		"bash: bash *": "bash x.sh", "bash: python3 *": "python3 x.py", "bash: env *": "env FOO=1 go test", "bash: sudo *": "sudo ls", "bash: xargs *": "xargs touch", "bash: *": "go test", "bash: * test": "go test",
 		"bash: find *": "find . -exec touch {} +", "bash: touch *": "touch $x", "bash: ssh *": "ssh h ls", "bash: node *": "node -e 1", "bash: g*": "go test", "bash: npx *": "npx x", "bash: ./x *": "./x y", "bash: eval *": "eval touch x", "bash: docker run *": "docker run x",
 	} {
-		v := Analyze(text, here())
+		v := risk.Analyze(text, here())
 		d := Policy{Mode: ModeAsk, Rules: []Rule{{Decision: Allow, Pattern: pattern}}}.Decide(v, Action{Tool: "bash", Command: text})
 		if d.Outcome != Ask {
 			t.Errorf("rule %q, %q (%s): got %s (%s), want ask", pattern, text, v.Level, d.Outcome, d.Why)
@@ -112,7 +114,7 @@ func TestGrantsOffered(t *testing.T) {
 		return Action{Tool: "bash", Command: text, Cwd: here().Cwd, Session: "s1", Project: here().ProjectRoot, Home: here().Home}
 	}
 	rules := func(text string) (list []string) {
-		for _, g := range (Policy{}).Decide(Analyze(text, here()), act(text)).Grants {
+		for _, g := range (Policy{}).Decide(risk.Analyze(text, here()), act(text)).Grants {
 			list = append(list, g.Scope+" "+g.Rule)
 			if where := map[string]string{ScopeSession: "in this session", ScopeProject: "/home/u/proj", ScopeAlways: "in every folder and session"}[g.Scope]; !strings.Contains(g.Covers, where) {
 				t.Errorf("%q: grant %q says only that it covers %q", text, g.Rule, g.Covers)
@@ -140,7 +142,7 @@ func TestGrantsOffered(t *testing.T) {
 	// A wide grant at medium does not cover what options make worse.
 	p := Policy{Rules: []Rule{{Decision: Allow, Pattern: "bash[medium]: go test *"}}}
 	for text, want := range map[string]Outcome{"go test -v ./x": Allow, "go test -exec ./x": Ask, "go testx": Ask, "go test ./... > x": Ask, "go test ./... > /dev/null": Allow, "cd sub && go test": Allow} {
-		if d := p.Decide(Analyze(text, here()), act(text)); d.Outcome != want {
+		if d := p.Decide(risk.Analyze(text, here()), act(text)); d.Outcome != want {
 			t.Errorf("bash[medium]: go test *: %q: got %s (%s), want %s", text, d.Outcome, d.Why, want)
 		}
 	}
@@ -149,7 +151,7 @@ func TestGrantsOffered(t *testing.T) {
 // TestScopesAndExpiry: a rule holds where and as long as it says.
 func TestScopesAndExpiry(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	v := Analyze("go test", here())
+	v := risk.Analyze("go test", here())
 	act := Action{Tool: "bash", Command: "go test", Session: "s1", Project: "/home/u/proj", Now: now}
 	for _, c := range []struct {
 		rule Rule
@@ -203,30 +205,30 @@ func TestFileRules(t *testing.T) {
 		{"fetch: *", "/home/u/proj/x", Ask},
 	} {
 		act := write(c.path)
-		v := AnalyzeFile(FileAction{Writes: act.Writes}, here())
+		v := risk.AnalyzeFile(risk.FileAction{Writes: act.Writes}, here())
 		if d := (Policy{Rules: []Rule{{Decision: Allow, Pattern: c.pattern}}}).Decide(v, act); d.Outcome != c.want {
 			t.Errorf("%s, write %s (%s): got %s (%s), want %s", c.pattern, c.path, v.Level, d.Outcome, d.Why, c.want)
 		}
 	}
 	act := write("/home/u/proj/src/a[1].go")
-	d := Policy{}.Decide(AnalyzeFile(FileAction{Writes: act.Writes}, here()), act)
+	d := Policy{}.Decide(risk.AnalyzeFile(risk.FileAction{Writes: act.Writes}, here()), act)
 	if len(d.Grants) != 6 {
 		t.Fatalf("got %d grants for a file of the project, want 6: %v", len(d.Grants), d.Grants)
 	}
 	for _, g := range d.Grants {
 		r := Rule{Decision: Allow, Pattern: g.Rule}
-		if d := (Policy{Rules: []Rule{r}}).Decide(AnalyzeFile(FileAction{Writes: act.Writes}, here()), act); d.Outcome != Allow {
+		if d := (Policy{Rules: []Rule{r}}).Decide(risk.AnalyzeFile(risk.FileAction{Writes: act.Writes}, here()), act); d.Outcome != Allow {
 			t.Errorf("granted %q, and it is still %s", g.Rule, d.Outcome)
 		}
 		other := write("/home/u/proj/src/a1.go")
 		if strings.HasSuffix(g.Rule, "go") {
-			if d := (Policy{Rules: []Rule{r}}).Decide(AnalyzeFile(FileAction{Writes: other.Writes}, here()), other); d.Outcome == Allow {
+			if d := (Policy{Rules: []Rule{r}}).Decide(risk.AnalyzeFile(risk.FileAction{Writes: other.Writes}, here()), other); d.Outcome == Allow {
 				t.Errorf("%q covers %s too", g.Rule, other.Writes[0])
 			}
 		}
 	}
 	fetch := Action{Tool: "fetch", Network: "docs.example.com", Session: "s"}
-	v := AnalyzeFile(FileAction{Network: fetch.Network}, here())
+	v := risk.AnalyzeFile(risk.FileAction{Network: fetch.Network}, here())
 	for pattern, want := range map[string]Outcome{"fetch: *.example.com": Allow, "fetch: docs.example.com": Allow, "fetch: example.com": Ask, "fetch: *.example.com.evil": Ask} {
 		if d := (Policy{Rules: []Rule{{Decision: Allow, Pattern: pattern}}}).Decide(v, fetch); d.Outcome != want {
 			t.Errorf("%s: got %s, want %s", pattern, d.Outcome, want)
@@ -259,7 +261,7 @@ func FuzzParseRule(f *testing.F) {
 	for _, s := range []string{"bash: git push origin *", "bash[high, in /a]: 'b c' ; d *", "write: src/**", "effect: network delete", "fetch: *.x"} {
 		f.Add(s)
 	}
-	v := Analyze("git push origin main; touch x", here())
+	v := risk.Analyze("git push origin main; touch x", here())
 	f.Fuzz(func(t *testing.T, s string) {
 		if ParseRule(s) != nil {
 			return
@@ -284,14 +286,14 @@ func TestQuoteWords(t *testing.T) {
 // TestManyOptions: a rule with options is compared with each option of a command once. It was with each pair of them.
 func TestManyOptions(t *testing.T) {
 	a := Action{Tool: "bash", Command: "rm"}
-	v := Verdict{Level: High, Commands: []Command{{Argv: strings.Fields("rm " + strings.Repeat("-x ", 20000)), Level: High, Name: "rm"}}}
+	v := risk.Verdict{Level: risk.High, Commands: []risk.Command{{Argv: strings.Fields("rm " + strings.Repeat("-x ", 20000)), Level: risk.High, Name: "rm"}}}
 	p := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "bash: rm -rf"}}}
 	start := time.Now()
 	if d := p.Decide(v, a); d.Outcome != Allow {
 		t.Errorf("got %s (%s), want allow", d.Outcome, d.Why)
 	}
-	if d := time.Since(start); d > bound/10 {
-		t.Errorf("%d options took %v, want at most %v", len(v.Commands[0].Argv), d, bound/10)
+	if d := time.Since(start); d > 3*time.Second {
+		t.Errorf("%d options took %v, want at most %v", len(v.Commands[0].Argv), d, 3*time.Second)
 	}
 	for text, want := range map[string]bool{"rm -r -f": true, "rm -xf -vr": true, "rm -r": false, "rm -r --f": false, "rm --rf": false} {
 		v.Commands[0].Argv = strings.Fields(text)

@@ -1,4 +1,4 @@
-package risk
+package mask
 
 import "strings"
 
@@ -37,9 +37,9 @@ func (s *Stream) Flush() string {
 
 // pass masks the text up to k, of which s.before is out already.
 func (s *Stream) pass(text string, k int) string {
-	out, ok := strings.CutPrefix(Mask(text[:k]), Mask(s.before))
+	out, ok := strings.CutPrefix(String(text[:k]), String(s.before))
 	if !ok {
-		out = Mask(text[len(s.before):k])
+		out = String(text[len(s.before):k])
 	}
 	s.held = text[k:]
 	if s.before = text[:k]; len(s.before) > maxBefore {
@@ -63,12 +63,12 @@ func settled(text string, least int) int {
 	limit -= begun(text[:limit])
 	var follows [len(probes)]string
 	for i, p := range probes {
-		follows[i] = Mask(text + p)
+		follows[i] = String(text + p)
 	}
 	// The end of the text, else the beginning of one of its last words.
 	const most = 24
 	for tries, k := 0, limit; k > least && tries < most; tries++ {
-		masked, same := Mask(text[:k]), true
+		masked, same := String(text[:k]), true
 		for i := range follows {
 			same = same && strings.HasPrefix(follows[i], masked)
 		}

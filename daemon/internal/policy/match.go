@@ -1,8 +1,10 @@
-package risk
+package policy
 
 import (
 	"slices"
 	"strings"
+
+	"sublet/daemon/internal/risk"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -33,7 +35,7 @@ const (
 )
 
 // touches tells whether a rule that denies or asks is about this action. Words that are not known may match (T3b).
-func (r *parsedRule) touches(v Verdict, a Action) match {
+func (r *parsedRule) touches(v risk.Verdict, a Action) match {
 	best := matchNo
 	note := func(m match) { best = max(best, m) }
 	switch r.kind {
@@ -41,7 +43,7 @@ func (r *parsedRule) touches(v Verdict, a Action) match {
 		for i := range v.Commands {
 			note(r.touchesCommand(&v.Commands[i]))
 		}
-		if a.Command != "" && len(v.Commands) == 0 && v.Level >= High {
+		if a.Command != "" && len(v.Commands) == 0 && v.Level >= risk.High {
 			note(matchMaybe) // it could not be read
 		}
 	case "effect":
@@ -55,7 +57,7 @@ func (r *parsedRule) touches(v Verdict, a Action) match {
 		}
 		for i := range v.Commands {
 			c := &v.Commands[i]
-			if c.Level >= r.level && slices.ContainsFunc(c.Effects, func(e Effect) bool { return slices.Contains(r.effects, e) }) {
+			if c.Level >= r.level && slices.ContainsFunc(c.Effects, func(e risk.Effect) bool { return slices.Contains(r.effects, e) }) {
 				return matchYes
 			}
 		}
@@ -64,7 +66,7 @@ func (r *parsedRule) touches(v Verdict, a Action) match {
 			return matchYes
 		}
 	case "reach":
-		if a.Reach == ReachProject {
+		if a.Reach == risk.ReachProject {
 			return matchYes
 		}
 	case "write", "read":
@@ -79,7 +81,7 @@ func (r *parsedRule) touches(v Verdict, a Action) match {
 			return matchYes
 		}
 		for _, t := range v.Targets {
-			if t.Host != "" || (t.Effect == Read || t.Effect == Secret) != (r.kind == "read") {
+			if t.Host != "" || (t.Effect == risk.Read || t.Effect == risk.Secret) != (r.kind == "read") {
 				continue
 			}
 			if t.Path == "" {
@@ -117,7 +119,7 @@ func (r *parsedRule) matchBelow(tree string, a Action) bool {
 	return under(base, tree) || under(tree, base)
 }
 
-func (r *parsedRule) touchesCommand(c *Command) match {
+func (r *parsedRule) touchesCommand(c *risk.Command) match {
 	if c.Level < r.level || r.dir != "" && c.Cwd != "" && c.Cwd != r.dir {
 		return matchNo
 	}

@@ -1,17 +1,17 @@
-package risk
+package mask
 
 import (
 	"strings"
 	"unsafe"
 )
 
-// Mask replaces secrets of known formats in a text: keys of AWS, GitHub, GitLab, Anthropic, OpenAI, Slack, Stripe, Google,
+// String replaces secrets of known formats in a text: keys of AWS, GitHub, GitLab, Anthropic, OpenAI, Slack, Stripe, Google,
 // npm, PyPI, SendGrid, Hugging Face and others, JSON web tokens, private keys in PEM, Authorization headers, passwords in
 // URLs, the values of assignments whose name says that it is a secret, random-looking values of
-// variables and of headers beginning with X-, and whatever KeepSecret was told. Each becomes `[masked:KIND:xxxx]`, where
+// variables and of headers beginning with X-, and whatever Keep was told. Each becomes `[masked:KIND:xxxx]`, where
 // xxxx tells two secrets apart without telling anything about them. The rest of the text is unchanged, byte for byte; a
-// text without secrets is returned as it is. Mask(Mask(s)) is Mask(s). Time grows linearly with the text.
-func Mask(s string) string {
+// text without secrets is returned as it is. String(String(s)) is String(s). Time grows linearly with the text.
+func String(s string) string {
 	s = maskKept(s)
 	// A second look finds what stood in the name of a secret, and makes twice the same as once.
 	for range 8 {
@@ -26,13 +26,13 @@ func Mask(s string) string {
 	return s
 }
 
-// MaskBytes is Mask for bytes. It returns b itself when nothing was masked, else a new slice.
-func MaskBytes(b []byte) []byte {
+// Bytes is String for bytes. It returns b itself when nothing was masked, else a new slice.
+func Bytes(b []byte) []byte {
 	if len(b) == 0 {
 		return b
 	}
 	s := unsafe.String(&b[0], len(b)) // read only, and not kept: Mask copies what it changes
-	masked := Mask(s)
+	masked := String(s)
 	if unsafe.StringData(masked) == &b[0] {
 		return b
 	}

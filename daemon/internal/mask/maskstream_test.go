@@ -1,4 +1,4 @@
-package risk
+package mask
 
 import (
 	"strings"
@@ -20,7 +20,7 @@ func TestStreamMasksWhatIsCut(t *testing.T) {
 		secrets = append(secrets, s)
 	}
 	for i, text := range texts {
-		want := Mask(text)
+		want := String(text)
 		if strings.Contains(want, secrets[i]) {
 			t.Fatalf("%q: the whole is not masked", text)
 		}

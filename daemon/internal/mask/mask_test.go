@@ -1,4 +1,4 @@
-package risk
+package mask
 
 import (
 	"crypto/rand"
@@ -34,13 +34,13 @@ func TestMaskKnown(t *testing.T) {
 	for kind, secret := range secretSamples {
 		for _, around := range []string{"%s", "key %s here", "a=%s", "\"%s\"", "x:%s,", "(%s)", "%s\n", "url?k=%s&x=1", "ä%sö", "[%s]"} {
 			text := strings.Replace(around, "%s", secret, 1)
-			got := Mask(text)
+			got := String(text)
 			if strings.Contains(got, secret) || strings.Contains(got, secret[8:]) {
-				t.Errorf("%s: Mask(%q) = %q, the secret is still there", kind, text, got)
+				t.Errorf("%s: String(%q) = %q, the secret is still there", kind, text, got)
 			}
 			before, after, _ := strings.Cut(around, "%s")
 			if !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) {
-				t.Errorf("%s: Mask(%q) = %q, what surrounds it changed", kind, text, got)
+				t.Errorf("%s: String(%q) = %q, what surrounds it changed", kind, text, got)
 			}
 		}
 	}
@@ -101,12 +101,12 @@ func TestMaskForms(t *testing.T) {
 		"github_pat_" + "11ABCDEFG0abcdefghijkl_k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEu":            "k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEu",
 		"pypi-" + "AgEIcHlwaS5vcmcCJGFiY2RlZmdoLTEyMzQtNTY3OC05MGFiLWNkZWYxMjM0NTY3OA":       "CJGFiY2RlZmdoLTEyMzQ",
 	} {
-		got := Mask(text)
+		got := String(text)
 		if strings.Contains(got, secret) || !strings.Contains(got, maskedPrefix) {
-			t.Errorf("Mask(%q) = %q, want %q masked", text, got, secret)
+			t.Errorf("String(%q) = %q, want %q masked", text, got, secret)
 		}
-		if string(MaskBytes([]byte(text))) != got {
-			t.Errorf("MaskBytes(%q) differs from Mask", text)
+		if string(Bytes([]byte(text))) != got {
+			t.Errorf("Bytes(%q) differs from Mask", text)
 		}
 	}
 }
@@ -124,23 +124,23 @@ func TestMaskLeaves(t *testing.T) {
 		"    client-certificate-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==", "ssh -p 2222 h", "cp -p a b", "mkdir -p src/long/path", "curl -u bob x", "curl -p -u $USER:$PASS x", "docker run -u 1000:1000 x", "docker run -p 8080:80 x", "rsync -u a:bcdef c", "mysql -p db", "login bob password", "the password is long", "machine learning password reset",
 		"http://h:8080/a:b", "12:30:45:67:89", "main.go:12:5: error: x", "a.go:1234:b.c:d:e f", "[::1]:5432:a:b:c", "https://x.example/?sig=short", "https://hooks.slack.com/docs", "[masked:github:ab12]",
 	} {
-		if got := Mask(text); got != text {
-			t.Errorf("Mask(%q) = %q, want it unchanged", text, got)
+		if got := String(text); got != text {
+			t.Errorf("String(%q) = %q, want it unchanged", text, got)
 		}
 	}
 	b := []byte("nothing here")
-	if got := MaskBytes(b); &got[0] != &b[0] {
-		t.Error("MaskBytes copied what it did not change")
+	if got := Bytes(b); &got[0] != &b[0] {
+		t.Error("Bytes copied what it did not change")
 	}
 }
 
 // TestMaskStable: the same secret has the same placeholder, another one another.
 func TestMaskStable(t *testing.T) {
-	a, b := Mask("PASSWORD=hunter22!"), Mask("x PASSWORD=hunter22!")
+	a, b := String("PASSWORD=hunter22!"), String("x PASSWORD=hunter22!")
 	if !strings.HasSuffix(b, strings.TrimPrefix(a, "PASSWORD=")) {
 		t.Errorf("got %q and %q, want the same placeholder", a, b)
 	}
-	if Mask("PASSWORD=hunter23!") == a {
+	if String("PASSWORD=hunter23!") == a {
 		t.Errorf("two secrets share the placeholder %q", a)
 	}
 }
@@ -157,15 +157,15 @@ func TestMaskProperties(t *testing.T) {
 }
 
 func checkMask(t fataler, text string) {
-	once := Mask(text)
-	if twice := Mask(once); twice != once {
-		t.Fatalf("Mask is not idempotent: %q becomes %q becomes %q", text, once, twice)
+	once := String(text)
+	if twice := String(once); twice != once {
+		t.Fatalf("String is not idempotent: %q becomes %q becomes %q", text, once, twice)
 	}
 	if utf8.ValidString(text) && !utf8.ValidString(once) {
-		t.Fatalf("Mask(%q) = %q cuts a character", text, once)
+		t.Fatalf("String(%q) = %q cuts a character", text, once)
 	}
-	if got := string(MaskBytes([]byte(text))); got != once {
-		t.Fatalf("MaskBytes(%q) = %q, Mask gives %q", text, got, once)
+	if got := string(Bytes([]byte(text))); got != once {
+		t.Fatalf("Bytes(%q) = %q, String gives %q", text, got, once)
 	}
 }
 
@@ -181,20 +181,20 @@ func FuzzMask(f *testing.F) {
 func TestKeepSecret(t *testing.T) {
 	key := "correct-horse-" + strings.ToLower(rand.Text()[:8]) // what is kept stays so, also where the test is run again
 	longer := key + "-staple"
-	if got := Mask("x " + key); got != "x "+key {
+	if got := String("x " + key); got != "x "+key {
 		t.Fatalf("hidden before it was known: %q", got)
 	}
-	KeepSecret(key, longer, longer, "short", "  spaced-secret  ")
+	Keep(key, longer, longer, "short", "  spaced-secret  ")
 	for _, text := range []string{key, "a" + key + "b", "k=" + longer + " " + key, "spaced-secret\n"} {
-		got := Mask(text)
+		got := String(text)
 		if strings.Contains(got, "horse") || strings.Contains(got, "spaced") || strings.Contains(got, "staple") || !strings.Contains(got, maskedPrefix) {
-			t.Errorf("Mask(%q) = %q", text, got)
+			t.Errorf("String(%q) = %q", text, got)
 		}
-		if Mask(got) != got || string(MaskBytes([]byte(text))) != got {
+		if String(got) != got || string(Bytes([]byte(text))) != got {
 			t.Errorf("%q: masked twice, or as bytes, it differs", text)
 		}
 	}
-	if got := Mask("a short text"); got != "a short text" {
+	if got := String("a short text"); got != "a short text" {
 		t.Errorf("a short value hides words: %q", got)
 	}
 }
@@ -204,7 +204,7 @@ func TestMaskBoundedTime(t *testing.T) {
 	for _, piece := range []string{"password=(", "-----BEGIN PRIVATE KEY-----!", "://", "://a:", "token: ", "eyJ.", "sk-a ", "a", "password", "Authorization: Bearer ", "\\\"", "_", "AKIA-", "x=\"", "password=\"", "key_", "A=", "x-y:", "a-", "eyJ-", "password:(", "token=${", "- "} {
 		text := strings.Repeat(piece, 256<<10/len(piece))
 		start := time.Now()
-		Mask(text)
+		String(text)
 		if d := time.Since(start); d > bound {
 			t.Errorf("%q over 256 KiB: took %v, want at most %v", piece, d, bound)
 		}
@@ -228,33 +228,21 @@ func TestLooksSecret(t *testing.T) {
 			t.Fatalf("what is %q?", line)
 		}
 		names++
-		if got, want := LooksSecret(name), kind == "secret"; got != want {
+		if got, want := SecretName(name), kind == "secret"; got != want {
 			t.Errorf("%s: got secret %v, want %v", name, got, want)
 		}
 	}
 	if names < 60 {
 		t.Errorf("got %d names, want at least 60", names)
 	}
-	if LooksSecret("") || LooksSecret(strings.Repeat("_", 1000)) {
+	if SecretName("") || SecretName(strings.Repeat("_", 1000)) {
 		t.Error("a name of nothing looks secret")
 	}
 }
 
-// TestVisible: nothing that is shown in a question is hidden, moved or executed by the terminal (T3j, P8).
-func TestVisible(t *testing.T) {
-	for text, want := range map[string]string{
-		"plain\ttext\n": "plain\ttext\n", "a\rb": "a⟨CR⟩b", "\x1b[2J": "⟨ESC⟩[2J", "a\u202eb": "a⟨U+202E⟩b", "a\u200bb": "a⟨U+200B⟩b", "\xff": "⟨0xFF⟩", "é日本": "é日本", "\x00": "⟨U+0000⟩", "\u009b": "⟨U+009B⟩", "\u00a0": "⟨U+00A0⟩", "\u2066": "⟨U+2066⟩",
-		"\ufeff": "⟨U+FEFF⟩", "\U000e0041": "⟨U+E0041⟩", "\u00ad": "⟨U+00AD⟩", "\x7f": "⟨U+007F⟩", "\u3164": "⟨U+3164⟩",
-	} {
-		if got := Visible(text); got != want {
-			t.Errorf("Visible(%q) = %q, want %q", text, got, want)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.String().Draw(t, "s")
-		once := Visible(s)
-		if Visible(once) != once || !utf8.ValidString(once) {
-			t.Fatalf("Visible(%q) = %q is not visible", s, once)
-		}
-	})
+type fataler interface {
+	Fatalf(format string, args ...any)
 }
+
+// bound is what the masking of a quarter of a megabyte may take, also with the race detector on.
+const bound = 30 * time.Second

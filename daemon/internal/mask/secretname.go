@@ -1,9 +1,12 @@
-package risk
+package mask
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // How names of variables are judged. The client has the same rule for what it sends to the daemon
-// (client/internal/lender/secret.go), which a leaf cannot import; wire/testdata/secret-names.txt holds the two together.
+// (client/internal/lender/secret.go), which the daemon cannot import; wire/testdata/secret-names.txt holds the two together.
 var (
 	// secretWords, as a part of a name, say that its value is nobody else's business, unless the part after it says that
 	// the value is about the secret only.
@@ -32,8 +35,8 @@ const (
 	secretName
 )
 
-// LooksSecret tells from a variable's name that its value is a secret and never travels.
-func LooksSecret(name string) bool { return judgeName(name) != plainName }
+// SecretName tells from a variable's name that its value is a secret and never travels.
+func SecretName(name string) bool { return judgeName(name) != plainName }
 
 // judgeName looks for words that mean a secret. It allocates nothing: masking asks it for every assignment of a text.
 func judgeName(name string) sureness {
@@ -153,11 +156,20 @@ func writtenSecret(part []byte) bool {
 	return false
 }
 
-func isNumber(b []byte) bool {
-	for _, c := range b {
-		if c < '0' || c > '9' {
+func isNumber[T string | []byte](b T) bool {
+	for i := range len(b) {
+		if b[i] < '0' || b[i] > '9' {
 			return false
 		}
 	}
 	return true
+}
+
+// wordSet returns the words of a text as a set.
+func wordSet(s string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(s) {
+		set[w] = true
+	}
+	return set
 }

@@ -1,9 +1,11 @@
-package risk
+package policy
 
 import (
 	"fmt"
 	"strings"
 	"time"
+
+	"sublet/daemon/internal/risk"
 )
 
 // Bounds of a rule's examples.
@@ -53,33 +55,33 @@ const exampleRoot = "/home/user/project"
 
 // about tells whether the rule decides an example, or why not.
 func (r *parsedRule) about(rule Rule, text string) (bool, string) {
-	c := Context{Cwd: exampleRoot, Home: "/home/user", ProjectRoot: exampleRoot}
+	c := risk.Context{Cwd: exampleRoot, Home: "/home/user", ProjectRoot: exampleRoot}
 	if r.dir != "" {
 		c.Cwd, c.ProjectRoot = r.dir, r.dir
 	}
 	a := Action{Cwd: c.Cwd, Project: c.ProjectRoot, Home: c.Home}
-	var v Verdict
+	var v risk.Verdict
 	switch r.kind {
 	case "write", "read":
 		p := expandHome(text, c.Home)
-		if p = joinPath(c.Cwd, p); r.kind == "write" {
+		if p = absolute(c.Cwd, p); r.kind == "write" {
 			a.Tool, a.Writes = "write", []string{p}
 		} else {
 			a.Tool, a.Reads = "read", []string{p}
 		}
-		v = AnalyzeFile(FileAction{Reads: a.Reads, Writes: a.Writes}, c)
+		v = risk.AnalyzeFile(risk.FileAction{Reads: a.Reads, Writes: a.Writes}, c)
 	case "fetch":
 		a.Tool, a.Network = "fetch", text
-		v = AnalyzeFile(FileAction{Network: text}, c)
+		v = risk.AnalyzeFile(risk.FileAction{Network: text}, c)
 	case "tool":
 		a.Tool = text
 		if strings.HasPrefix(text, "mcp__") {
 			a.Server = text
 		}
-		v = AnalyzeFile(FileAction{Server: a.Server}, c)
+		v = risk.AnalyzeFile(risk.FileAction{Server: a.Server}, c)
 	default:
 		a.Tool, a.Command = "bash", text
-		v = Analyze(text, c)
+		v = risk.Analyze(text, c)
 	}
 	if rule.Decision != Allow {
 		return r.touches(v, a) == matchYes, "it has no command that the rule names"
@@ -87,7 +89,7 @@ func (r *parsedRule) about(rule Rule, text string) (bool, string) {
 	if a.Command == "" {
 		return r.coversFiles(v, a), fmt.Sprintf("it is %s", v.Level)
 	}
-	if v.Level >= Critical || v.Unread {
+	if v.Level >= risk.Critical || v.Unread {
 		return false, "no rule allows what is critical or could not be examined"
 	}
 	named := false
@@ -97,7 +99,7 @@ func (r *parsedRule) about(rule Rule, text string) (bool, string) {
 	if !named {
 		return false, fmt.Sprintf("none of its commands is one that the rule allows, at %s", v.Level)
 	}
-	return v.Level <= Low || covered([]*parsedRule{r}, v, a, Low) != nil, "something else in it is not allowed by the rule"
+	return v.Level <= risk.Low || covered([]*parsedRule{r}, v, a, risk.Low) != nil, "something else in it is not allowed by the rule"
 }
 
 func expandHome(p, home string) string {

@@ -1,4 +1,4 @@
-package risk
+package policy
 
 import (
 	"errors"
@@ -7,17 +7,19 @@ import (
 	"slices"
 	"strings"
 
+	"sublet/daemon/internal/risk"
+
 	"github.com/bmatcuk/doublestar/v4"
 )
 
 // A parsedRule is a pattern ready to match.
 type parsedRule struct {
 	kind    string      // bash, write, read, fetch, tool, effect, reach
-	level   Level       // 0: any
+	level   risk.Level  // 0: any
 	dir     string      // "": any
 	alts    [][]pattern // bash: alternatives, each a list of words
 	globs   []string    // write, read: path globs; fetch: host globs; tool: names
-	effects []Effect
+	effects []risk.Effect
 	rule    *Rule
 }
 
@@ -91,13 +93,13 @@ func parseRule(text string) (*parsedRule, error) {
 		}
 	case "effect":
 		for _, f := range strings.Fields(strings.ReplaceAll(body, ",", " ")) {
-			if !slices.Contains(Effects(), Effect(f)) {
-				return nil, fmt.Errorf("rule %q: %q is no effect; effects are %v", text, f, Effects())
+			if !slices.Contains(risk.Effects(), risk.Effect(f)) {
+				return nil, fmt.Errorf("rule %q: %q is no effect; effects are %v", text, f, risk.Effects())
 			}
-			r.effects = append(r.effects, Effect(f))
+			r.effects = append(r.effects, risk.Effect(f))
 		}
 	case "reach":
-		if body != string(ReachProject) {
+		if body != string(risk.ReachProject) {
 			err = fmt.Errorf("%q is no reach that a rule can name; that is project", body)
 		}
 	default:
@@ -138,7 +140,7 @@ func (r *parsedRule) narrow(s string) error {
 		}
 		var part string
 		part, s, _ = strings.Cut(s, ",")
-		l, err := ParseLevel(strings.TrimSpace(part))
+		l, err := risk.ParseLevel(strings.TrimSpace(part))
 		if err != nil {
 			return err
 		}
@@ -212,14 +214,14 @@ func wild(words []pattern) bool {
 
 // ownLevel is what the words of a rule mean by themselves, without what its * stand for, in a project: a rule that
 // allows `cargo build *` is about building, not about what options can make of it.
-func ownLevel(words []pattern) Level {
+func ownLevel(words []pattern) risk.Level {
 	var argv []string
 	for _, p := range words {
 		if s, ok := p.literal(); ok {
 			argv = append(argv, shellQuote(s))
 		}
 	}
-	return Analyze(strings.Join(argv, " "), Context{Cwd: "/home/user/project", Home: "/home/user", ProjectRoot: "/home/user/project"}).Level
+	return risk.Analyze(strings.Join(argv, " "), risk.Context{Cwd: "/home/user/project", Home: "/home/user", ProjectRoot: "/home/user/project"}).Level
 }
 
 // matchWords compares pattern words and argv one by one; a last * takes all that is left.
@@ -236,8 +238,8 @@ func matchWords(words []pattern, argv []string) bool {
 }
 
 // coversCommand tells whether a rule lets one command through.
-func (r *parsedRule) coversCommand(c *Command) bool {
-	if c.Level >= Critical || c.Opaque || len(c.Argv) == 0 {
+func (r *parsedRule) coversCommand(c *risk.Command) bool {
+	if c.Level >= risk.Critical || c.Opaque || len(c.Argv) == 0 {
 		return false
 	}
 	if r.level != 0 && c.Level > r.level {
@@ -261,17 +263,17 @@ func (r *parsedRule) coversCommand(c *Command) bool {
 			return false
 		}
 		for _, e := range c.Effects {
-			if e != Read && !slices.Contains(r.effects, e) {
+			if e != risk.Read && !slices.Contains(r.effects, e) {
 				return false
 			}
 		}
-		return !slices.Contains(c.Effects, Unknown)
+		return !slices.Contains(c.Effects, risk.Unknown)
 	}
 	return false
 }
 
 // coversFiles tells whether a rule lets a whole file action through.
-func (r *parsedRule) coversFiles(v Verdict, a Action) bool {
+func (r *parsedRule) coversFiles(v risk.Verdict, a Action) bool {
 	if r.level != 0 && v.Level > r.level {
 		return false
 	}
