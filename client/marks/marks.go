@@ -1,5 +1,5 @@
-// Package marks draws a command with the parts marked that the reasons of its verdict speak of: ~~1~~ below each. How a
-// character is made visible, which rows are shown and in what colours is left to the caller.
+// Package marks draws a command with the parts marked that the reasons of its verdict speak of: ~~1~~ below each. Which rows
+// are shown and in what colours is left to the caller.
 package marks
 
 import (
@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // A Mark is a part of a command, in bytes, that reasons speak of by its number.
@@ -64,10 +65,9 @@ type Row struct {
 // minWidth is the least number of cells that a command is drawn in.
 const minWidth = 20
 
-// Draw is the command in rows of at most width cells, minWidth at least. visible writes out one character that could act
-// on the terminal or hide; line feeds end rows and are not passed to it.
-func Draw(command string, marks []Mark, width int, visible func(string) string) []Row {
-	lines := rowsOf(command, max(width, minWidth), visible)
+// Draw returns the command in rows of at most width cells, minWidth at least, with each of its characters made visible.
+func Draw(command string, marks []Mark, width int) []Row {
+	lines := rowsOf(command, max(width, minWidth))
 	rows := make([]Row, len(lines))
 	for i, line := range lines {
 		var text strings.Builder
@@ -79,7 +79,7 @@ func Draw(command string, marks []Mark, width int, visible func(string) string) 
 	return rows
 }
 
-func rowsOf(command string, width int, visible func(string) string) (rows [][]glyph) {
+func rowsOf(command string, width int) (rows [][]glyph) {
 	var row []glyph
 	col := 0
 	end := func() { rows, row, col = append(rows, row), nil, 0 }
@@ -90,18 +90,15 @@ func rowsOf(command string, width int, visible func(string) string) (rows [][]gl
 			i++
 			continue
 		}
-		text := visible(command[i : i+n])
-		switch {
-		case r == '\t':
-			text = "    "
-		case !utf8.ValidString(text):
-			text = "\uFFFD"
+		shown := visible.Exact(command[i : i+n])
+		if r == '\t' {
+			shown = "    "
 		}
-		cells := ansi.StringWidth(text)
+		cells := ansi.StringWidth(shown)
 		if col+cells > width {
 			end()
 		}
-		row = append(row, glyph{text: text, from: i, to: i + n, col: col, cells: cells})
+		row = append(row, glyph{text: shown, from: i, to: i + n, col: col, cells: cells})
 		col += cells
 		i += n
 	}

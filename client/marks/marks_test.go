@@ -7,9 +7,6 @@ import (
 	"sublet/wire"
 )
 
-// caret stands for what the screens do with control characters.
-func caret(s string) string { return strings.ReplaceAll(s, "\x1b", "^[") }
-
 // The marks stand below the parts they are about, in cells, however wide the characters are.
 func TestDraw(t *testing.T) {
 	for _, tt := range []struct {
@@ -22,10 +19,10 @@ func TestDraw(t *testing.T) {
 		{"rm -rf x y", []string{"x", "y", "rm -rf x"}, 80, "rm -rf x y\n~~~1~~~~ 3\n       2"},
 		{"echo 日本 x", []string{"x", "日本"}, 80, "echo 日本 x\n     ~1~~ 2"},
 		{"a\tbc", []string{"bc"}, 80, "a    bc\n     1~"},
-		{"a\x1b[2Jb", []string{"b"}, 80, "a^[[2Jb\n      1"},
+		{"a\x1b[2Jb", []string{"b"}, 80, "a␛[2Jb\n     1"},
 		{"if x\nthen y\nfi", []string{"x\nthen y"}, 80, "if x\n   1\nthen y\n~~1~~~\nfi"},
 		{"aaaaaaaaaaaaaaaaaaaa bbbb", []string{"bbbb"}, 20, "aaaaaaaaaaaaaaaaaaaa\n bbbb\n ~1~~"},
-		{"x\xffy", []string{"y"}, 80, "x\uFFFDy\n  1"},
+		{"x\xffy", []string{"y"}, 80, "x⟨FF⟩y\n     1"},
 		{"", nil, 80, ""},
 	} {
 		var reasons []wire.Reason
@@ -35,7 +32,7 @@ func TestDraw(t *testing.T) {
 		}
 		list, _ := Of(tt.command, reasons)
 		var lines []string
-		for _, row := range Draw(tt.command, list, tt.width, caret) {
+		for _, row := range Draw(tt.command, list, tt.width) {
 			lines = append(append(lines, row.Text), row.Marks...)
 		}
 		if got := strings.Join(lines, "\n"); got != tt.want {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // asked is a question on its way: not begun yet.
@@ -139,7 +140,7 @@ func (m *model) working() []string {
 			} else if a.cancel {
 				word = "stopping…"
 			} else if i > 0 {
-				word = "next: " + firstLine(visible(a.prompt))
+				word = "next: " + firstLine(visible.Text(a.prompt))
 			}
 			out = append(out, spin+m.th.dim.Render(word))
 		}
@@ -162,14 +163,14 @@ func (m *model) working() []string {
 		case name == "" || name == "orchestrator":
 			line("", m.phase(s), t.started)
 		default:
-			line(m.th.agent.Render(visibleLine(name))+" ", m.phase(s), s.since)
+			line(m.th.agent.Render(visible.Line(name))+" ", m.phase(s), s.since)
 		}
 	}
 	if len(out) == 0 {
 		line("", "thinking", t.started)
 	}
 	for _, a := range m.waiting {
-		out = append(out, m.th.dim.Render("  next: "+firstLine(visible(a.prompt))))
+		out = append(out, m.th.dim.Render("  next: "+firstLine(visible.Text(a.prompt))))
 	}
 	return out
 }
@@ -185,13 +186,13 @@ func (m *model) phase(s *speaker) string {
 	running := slices.ContainsFunc(m.live, func(c *card) bool { return c.agent == s.name })
 	switch {
 	case s.phase == wire.PhaseWaiting:
-		word = visibleLine(firstLine(s.message))
+		word = visible.Line(firstLine(s.message))
 	case running: // its card says what
 	case s.reasoning != "":
 		lines := strings.Split(strings.TrimSpace(s.reasoning), "\n")
 		word += ": " + strings.TrimSpace(lines[len(lines)-1])
 	case s.message != "":
-		word = visibleLine(firstLine(s.message))
+		word = visible.Line(firstLine(s.message))
 	}
 	return word
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sublet/client/internal/lender"
+	"sublet/wire/visible"
 )
 
 const (
@@ -80,7 +81,7 @@ func (m *model) lentLine(l lender.Lending) string {
 		held = ", for " + ticking(m.now().Sub(l.Since))
 	}
 	what := firstLine(firstOf(l.Command, l.Purpose))
-	return fit(m.th.warn.Render(visibleLine(l.Holder)+" has your shell")+m.th.dim.Render(held+": ")+visibleLine(what), m.w)
+	return fit(m.th.warn.Render(visible.Line(l.Holder)+" has your shell")+m.th.dim.Render(held+": ")+visible.Line(what), m.w)
 }
 
 // leaseBar is the one line that stands there whenever somebody has or wants the shell: who, what for, since when, who
@@ -91,7 +92,7 @@ func (m *model) leaseBar() string {
 	who := "your shell"
 	switch {
 	case l.Holder != "" && l.Holder != "user":
-		who = visibleLine(l.Holder) + " has your shell"
+		who = visible.Line(l.Holder) + " has your shell"
 		if !l.Since.IsZero() {
 			who += ", " + ticking(m.now().Sub(l.Since))
 		}
@@ -100,7 +101,7 @@ func (m *model) leaseBar() string {
 	}
 	what, help := "", ""
 	if lent(l) {
-		what = visibleLine(firstLine(firstOf(l.Purpose, l.Command)))
+		what = visible.Line(firstLine(firstOf(l.Purpose, l.Command)))
 		help = "ctrl+c takes it back"
 		if m.turn != nil && m.own.ai {
 			help = "esc stops it"
@@ -130,13 +131,13 @@ func (m *model) leaseBar() string {
 func (m *model) waiters() (names, purposes []string) {
 	const purposeWidth = 24
 	for _, name := range m.lending.Waiting {
-		names, purposes = append(names, visibleLine(name)), append(purposes, visibleLine(name))
+		names, purposes = append(names, visible.Line(name)), append(purposes, visible.Line(name))
 	}
 	for _, w := range m.queue.Waiting {
-		name := visibleLine(w.Agent)
+		name := visible.Line(w.Agent)
 		names = append(names, name)
 		if w.Purpose != "" {
-			name += " (" + fit(visibleLine(firstLine(w.Purpose)), purposeWidth) + ")"
+			name += " (" + fit(visible.Line(firstLine(w.Purpose)), purposeWidth) + ")"
 		}
 		purposes = append(purposes, name)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 const (
@@ -110,11 +111,11 @@ func firstOf(texts ...string) string {
 
 // header is the first line, without the mark before it; further lines of the command follow, at most lines of them.
 func (c *card) header(th *theme, width, lines int) []string {
-	name := th.bold.Render(visibleLine(c.tool))
+	name := th.bold.Render(visible.Line(c.tool))
 	if c.agent != "" && c.agent != "orchestrator" && c.agent != "you" {
-		name = th.agent.Render(visibleLine(c.agent)) + " " + name
+		name = th.agent.Render(visible.Line(c.agent)) + " " + name
 	}
-	text := strings.Split(strings.TrimRight(visible(c.subject()), "\n"), "\n")
+	text := strings.Split(strings.TrimRight(visible.Text(c.subject()), "\n"), "\n")
 	if text[0] != "" {
 		name += "  "
 	}
@@ -141,7 +142,7 @@ func (c *card) Render(th *theme, width, height int, spin int, now time.Time) []s
 		suffix = " · " + ticking(now.Sub(c.started))
 	}
 	if c.reach != "" {
-		suffix += " · " + visibleLine(c.reach)
+		suffix += " · " + visible.Line(c.reach)
 	}
 	if c.leased && width >= 60 {
 		suffix += " · in your shell"
@@ -170,7 +171,7 @@ func (c *card) Finished(th *theme, width int) string {
 	if c.cut > 0 {
 		parts = append(parts, th.dim.Render(count(c.cut)+"B left out"))
 		if c.spool != "" {
-			parts = append(parts, th.dim.Render("all in "+visibleLine(c.spool)))
+			parts = append(parts, th.dim.Render("all in "+visible.Line(c.spool)))
 		}
 	}
 	dot := th.dim.Render(" · ")
@@ -189,7 +190,7 @@ func (c *card) Finished(th *theme, width int) string {
 		}
 	}
 	for _, n := range c.notes {
-		for i, l := range wrap(visibleLine(n), width-4) {
+		for i, l := range wrap(visible.Line(n), width-4) {
 			lead := "  " + th.warn.Render(th.glyph("± ", "* "))
 			if i > 0 {
 				lead = "    "
@@ -208,7 +209,7 @@ func (c *card) verdict(th *theme) (mark string, parts []string) {
 		mark = th.warn.Render(th.glyph("⊘", "-"))
 		parts = append(parts, th.warn.Render("not run"))
 		if c.why != "" {
-			parts = append(parts, visibleLine(c.why))
+			parts = append(parts, visible.Line(c.why))
 		}
 	case wire.StatusCancelled:
 		mark = th.warn.Render(th.glyph("■", "#"))
@@ -248,7 +249,7 @@ func (c *card) verdict(th *theme) (mark string, parts []string) {
 		parts = append(parts, th.bad.Render(c.signal))
 	}
 	if c.reach != "" {
-		parts = append(parts, th.dim.Render(visibleLine(c.reach)))
+		parts = append(parts, th.dim.Render(visible.Line(c.reach)))
 	}
 	if c.took >= 100*time.Millisecond && c.status != wire.StatusDenied {
 		parts = append(parts, th.dim.Render(elapsed(c.took)))
@@ -306,7 +307,7 @@ func (c *card) body(th *theme, width int) (lines []string, more string) {
 			return nil, plural(strings.Count(text, "\n")+1, "line", "lines")
 		}
 	}
-	all := strings.Split(visible(text), "\n")
+	all := strings.Split(visible.Text(text), "\n")
 	shown := lastLines(all, doneTail)
 	if len(all) == doneTail+1 { // one line hidden costs the line that says so
 		shown = all
@@ -330,7 +331,7 @@ func (c *card) todos(th *theme, width int) (lines []string) {
 		return nil
 	}
 	for _, one := range t.Todos {
-		line := fit(visibleLine(one.Text), width-2)
+		line := fit(visible.Line(one.Text), width-2)
 		switch one.Status {
 		case "done", "completed":
 			line = th.good.Render(th.glyph("✓", "x")) + " " + th.dim.Render(line)
@@ -347,8 +348,8 @@ func (c *card) todos(th *theme, width int) (lines []string) {
 // Whole is everything that was kept, for the scrollback.
 func (c *card) Whole(th *theme, width int) string {
 	mark, parts := c.verdict(th)
-	head := strings.Split(strings.TrimRight(visible(c.subject()), "\n"), "\n")
-	lines := []string{mark + " " + th.bold.Render(visibleLine(c.tool)) + "  " + head[0]}
+	head := strings.Split(strings.TrimRight(visible.Text(c.subject()), "\n"), "\n")
+	lines := []string{mark + " " + th.bold.Render(visible.Line(c.tool)) + "  " + head[0]}
 	lines = append(lines, indent(head[1:], "    ")...)
 	text := c.text()
 	switch {
@@ -357,7 +358,7 @@ func (c *card) Whole(th *theme, width int) string {
 	case looksLikeDiff(text):
 		lines = append(lines, renderDiff(th, text, 0, 0)...)
 	default:
-		lines = append(lines, strings.Split(visible(text), "\n")...)
+		lines = append(lines, strings.Split(visible.Text(text), "\n")...)
 	}
 	if c.cut > 0 {
 		parts = append(parts, th.dim.Render(count(c.cut)+"B left out of the middle"))

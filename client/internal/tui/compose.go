@@ -3,6 +3,8 @@ package tui
 import (
 	"slices"
 	"strings"
+
+	"sublet/wire/visible"
 )
 
 // compose makes the picture of the live part. From the top: what agents say and do now and who has the shell, then the
@@ -34,7 +36,7 @@ func (m *model) input(room int) (lines []string, row, col int) {
 		if m.ed.empty() || !m.own.ai {
 			return lines, row, col
 		}
-		kept := m.th.dim.Render(fit("  your line waits: "+firstLine(visible(m.ed.text)), m.w))
+		kept := m.th.dim.Render(fit("  your line waits: "+firstLine(visible.Text(m.ed.text)), m.w))
 		return append(lines, kept), row, col
 	}
 	if m.picker != nil {
@@ -84,13 +86,13 @@ func (m *model) footer() string {
 		parts = append(parts, m.policy+" mode")
 	}
 	if m.answers != "" {
-		parts = append(parts, visibleLine(m.answers))
+		parts = append(parts, visible.Line(m.answers))
 	}
 	if m.use.Window > 0 && m.use.Used > 0 {
 		parts = append(parts, "context "+itoa(int((100*m.use.Used+m.use.Window-1)/m.use.Window))+"%")
 	}
 	if name := firstOf(m.session.Name, ""); name != "" {
-		parts = append(parts, visibleLine(name))
+		parts = append(parts, visible.Line(name))
 	}
 	if m.lost {
 		parts = []string{"no daemon: only the shell works"}
@@ -212,7 +214,7 @@ func (m *model) liveText(height int) []string {
 			}
 			lines := liveMarkdown(&m.th, s.text.rest, m.w-1, height)
 			if name != "" && name != "orchestrator" {
-				prefix := m.th.agent.Render(visibleLine(name)) + m.th.dim.Render(m.th.glyph(" │ ", " | "))
+				prefix := m.th.agent.Render(visible.Line(name)) + m.th.dim.Render(m.th.glyph(" │ ", " | "))
 				lines = indent(lines, prefix)
 				for i := range lines {
 					lines[i] = fit(lines[i], m.w)

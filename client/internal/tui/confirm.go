@@ -7,6 +7,7 @@ import (
 
 	"sublet/client/marks"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // armDelay is how long a question must have been on the screen, and no key been typed, before a key can answer it: what
@@ -93,14 +94,14 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 		list, numbers = nil, make([]int, len(numbers))
 	}
 	if len(list) > 0 {
-		for _, row := range marks.Draw(string(r.Command), list, inner-2, visible) {
+		for _, row := range marks.Draw(string(r.Command), list, inner-2) {
 			out = append(out, "  "+row.Text)
 			for _, under := range row.Marks {
 				out = append(out, "  "+th.hot.Render(under))
 			}
 		}
 	} else if r.Command != "" {
-		for _, l := range strings.Split(visible(string(r.Command)), "\n") {
+		for _, l := range strings.Split(visible.Text(string(r.Command)), "\n") {
 			out = append(out, indent(hardwrap(l, inner-2), "  ")...)
 		}
 	} else {
@@ -108,12 +109,12 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 		if subject == "" {
 			subject = r.Arguments
 		}
-		for _, l := range strings.Split(visible(subject), "\n") {
+		for _, l := range strings.Split(visible.Text(subject), "\n") {
 			out = append(out, indent(hardwrap(l, inner-2), "  ")...)
 		}
 	}
 	if r.Cwd != "" {
-		out = append(out, th.dim.Render("  in ")+th.path.Render(fit(visibleLine(string(r.Cwd)), inner-5)))
+		out = append(out, th.dim.Render("  in ")+th.path.Render(fit(visible.Line(string(r.Cwd)), inner-5)))
 	}
 	if line := reachLine(r); line != "" {
 		out = append(out, indent(wrap(line, inner-2), th.dim.Render("  "))...)
@@ -125,7 +126,7 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 		if n := numbers[i]; n > 0 {
 			lead = strings.Repeat(" ", wide-len(itoa(n))) + th.hot.Render(itoa(n)) + " "
 		}
-		for i, l := range wrap(visibleLine(reason.Text), inner-1-wide) {
+		for i, l := range wrap(visible.Line(reason.Text), inner-1-wide) {
 			if i > 0 {
 				lead = strings.Repeat(" ", wide+1)
 			}
@@ -134,7 +135,7 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 	}
 	switch {
 	case r.Verdict.UndoHint != "":
-		for i, l := range wrap("undo: "+visibleLine(r.Verdict.UndoHint), inner-2) {
+		for i, l := range wrap("undo: "+visible.Line(r.Verdict.UndoHint), inner-2) {
 			lead := th.dim.Render(th.glyph("↶ ", "< "))
 			if i > 0 {
 				lead = "  "
@@ -151,7 +152,7 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 				out = append(out, hardwrap(l, inner)...)
 			}
 		} else {
-			for _, l := range strings.Split(strings.TrimRight(visible(r.Preview.Content), "\n"), "\n") {
+			for _, l := range strings.Split(strings.TrimRight(visible.Text(r.Preview.Content), "\n"), "\n") {
 				out = append(out, hardwrap(l, inner)...)
 			}
 		}
@@ -169,14 +170,14 @@ func reachLine(r *wire.ConfirmationRequest) (line string) {
 	case r.Reach == "" || r.Command == "":
 		return ""
 	case r.EnforcedBy != "":
-		line = "reach " + visibleLine(r.Reach) + ", held by " + visibleLine(r.EnforcedBy)
+		line = "reach " + visible.Line(r.Reach) + ", held by " + visible.Line(r.EnforcedBy)
 	case r.Reach == "shell":
 		line = "reach shell: it changes your shell itself"
 	default:
-		line = "reach " + visibleLine(r.Reach) + ": nothing holds it, it can do what you can"
+		line = "reach " + visible.Line(r.Reach) + ": nothing holds it, it can do what you can"
 	}
 	if r.ReachWhy != "" {
-		line += "; the agent says: " + visibleLine(r.ReachWhy)
+		line += "; the agent says: " + visible.Line(r.ReachWhy)
 	}
 	return line
 }
@@ -185,9 +186,9 @@ func reachLine(r *wire.ConfirmationRequest) (line string) {
 func (c *confirm) title(th *theme, width, of int) string {
 	what := "run this"
 	if c.req.Command == "" {
-		what = "use " + visibleLine(c.req.Tool)
+		what = "use " + visible.Line(c.req.Tool)
 	}
-	who := visibleLine(firstOf(c.req.Agent, "the agent"))
+	who := visible.Line(firstOf(c.req.Agent, "the agent"))
 	if c.req.Tool == "edit" || c.req.Tool == "write" {
 		what = "change a file"
 	}
@@ -284,7 +285,7 @@ func (c *confirm) foot(th *theme, width, height int, armed bool) (lines []string
 // there is room for that, and where there is not even room for all of them, those around it are shown.
 func (c *confirm) grants(th *theme, width, height int) (lines []string, row, col int) {
 	offers, from, room := c.req.Grants, 0, height-2
-	covers := wrap(visibleLine(offers[c.choice].Covers), width-3)
+	covers := wrap(visible.Line(offers[c.choice].Covers), width-3)
 	all := 2*len(offers)-1+len(covers) <= room
 	if !all {
 		covers = covers[:min(len(covers), max(1, room-min(len(offers), 2)))]
@@ -299,7 +300,7 @@ func (c *confirm) grants(th *theme, width, height int) (lines []string, row, col
 	}
 	lines = append(lines, th.dim.Render(fit(head, width)))
 	for i, g := range offers {
-		label := visibleLine(g.Scope) + ": " + visibleLine(g.Rule)
+		label := visible.Line(g.Scope) + ": " + visible.Line(g.Rule)
 		switch {
 		case from+i == c.choice:
 			row = len(lines)
@@ -308,7 +309,7 @@ func (c *confirm) grants(th *theme, width, height int) (lines []string, row, col
 				lines = append(lines, th.dim.Render("   "+l))
 			}
 		case all:
-			lines = append(lines, "  "+fit(label, width-2), th.dim.Render("   "+fit(visibleLine(g.Covers), width-3)))
+			lines = append(lines, "  "+fit(label, width-2), th.dim.Render("   "+fit(visible.Line(g.Covers), width-3)))
 		default:
 			lines = append(lines, "  "+fit(label, width-2))
 		}
@@ -426,9 +427,9 @@ func (c *confirm) answer(decision string, grant *wire.Grant) *wire.ConfirmationR
 // outcome is the line that stays in the scrollback once a question is settled; now: it happens just now, and
 // not in a replay.
 func (c *confirm) outcome(th *theme, r *wire.ConfirmationResolved, width int, now bool) string {
-	subject := firstLine(visible(string(c.req.Command)))
+	subject := firstLine(visible.Text(string(c.req.Command)))
 	if subject == "" {
-		subject = visibleLine(c.req.Tool) + " " + firstLine(visible((&card{tool: c.req.Tool, args: c.req.Arguments}).subject()))
+		subject = visible.Line(c.req.Tool) + " " + firstLine(visible.Text((&card{tool: c.req.Tool, args: c.req.Arguments}).subject()))
 	}
 	var mark, word string
 	switch r.Decision {
@@ -441,7 +442,7 @@ func (c *confirm) outcome(th *theme, r *wire.ConfirmationResolved, width int, no
 	}
 	switch {
 	case strings.HasPrefix(r.By, "rule"):
-		word += " by " + visibleLine(r.By)
+		word += " by " + visible.Line(r.By)
 	case r.By == "expiry":
 		word += ": no answer in time"
 	case r.By == "cancel":
@@ -453,7 +454,7 @@ func (c *confirm) outcome(th *theme, r *wire.ConfirmationResolved, width int, no
 	}
 	s := mark + " " + word + th.dim.Render(": ") + th.dim.Render(subject)
 	if r.Comment != "" {
-		s += th.dim.Render(" – ") + visibleLine(r.Comment)
+		s += th.dim.Render(" – ") + visible.Line(r.Comment)
 	}
 	return fit(s, width)
 }

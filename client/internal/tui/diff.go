@@ -1,6 +1,10 @@
 package tui
 
-import "strings"
+import (
+	"strings"
+
+	"sublet/wire/visible"
+)
 
 // looksLikeDiff reports whether text is a unified diff.
 func looksLikeDiff(text string) bool {
@@ -11,7 +15,7 @@ func looksLikeDiff(text string) bool {
 // renderDiff colours a unified diff, at most height lines of it (0: all), each cut to width (0: not cut).
 func renderDiff(th *theme, text string, width, height int) []string {
 	var out []string
-	lines := strings.Split(strings.TrimRight(visible(text), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(visible.Text(text), "\n"), "\n")
 	left := 0
 	if height > 0 && len(lines) > height {
 		left = len(lines) - height + 1

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/rivo/uniseg"
+
+	"sublet/wire/visible"
 )
 
 // editorView lays a prompt and the text behind it out in cells.
@@ -68,7 +70,7 @@ func (v *editorView) layout(width int) {
 			col = cells(v.more)
 			continue
 		}
-		shown := visibleLine(c)
+		shown := visible.Line(c)
 		w := cells(shown)
 		if col+w > width {
 			moved := v.row == len(v.lines) && v.col == col // the cursor goes along with its character

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // turn is what is being answered.
@@ -113,9 +114,9 @@ func (m *model) onReady(r *wire.Ready) {
 	}
 	m.greeted = true
 	if use := r.Models[0]; use.ProviderKind == "offline" {
-		m.quietly("agents use the built-in offline model: everyday jobs by rules, no network. A real one: " + visibleLine(m.opt.connectLine()))
+		m.quietly("agents use the built-in offline model: everyday jobs by rules, no network. A real one: " + visible.Line(m.opt.connectLine()))
 	} else {
-		m.quietly("agents use " + visibleLine(use.Name))
+		m.quietly("agents use " + visible.Line(use.Name))
 	}
 }
 
@@ -179,7 +180,7 @@ func (m *model) onTurn(e *wire.TurnStarted) {
 
 // echo prints a question.
 func (m *model) echo(prompt string) {
-	lines := strings.Split(strings.TrimRight(visible(prompt), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(visible.Text(prompt), "\n"), "\n")
 	lead := m.th.accent.Render("> ")
 	for i, l := range lines {
 		lines[i] = lead + m.th.bold.Render(l)
@@ -194,11 +195,11 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 	switch c := e.Chunk; c.Type {
 	case wire.ChunkText:
 		s.reasoning = ""
-		for _, b := range s.text.add(visible(c.Text)) {
+		for _, b := range s.text.add(visible.Text(c.Text)) {
 			m.say(s, b)
 		}
 	case wire.ChunkReasoning:
-		s.reasoning += visible(c.Text)
+		s.reasoning += visible.Text(c.Text)
 		if len(s.reasoning) > maxReasoning {
 			s.reasoning = strings.ToValidUTF8(s.reasoning[len(s.reasoning)-maxReasoning/2:], "")
 		}
@@ -228,9 +229,9 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 		}
 	case wire.ChunkNotice:
 		m.flushText(e.Agent)
-		text := visible(c.Text)
+		text := visible.Text(c.Text)
 		if s.name != "" && s.name != "orchestrator" {
-			text = visibleLine(s.name) + " " + text
+			text = visible.Line(s.name) + " " + text
 			if strings.HasPrefix(c.Text, "ended") { // an assignment's last word
 				s.phase = ""
 			}
@@ -255,11 +256,11 @@ func (m *model) block(s *speaker, b *wire.Block) {
 		for strings.Contains(b.Content, fence) {
 			fence += "`"
 		}
-		m.say(s, fence+visibleLine(b.Language)+"\n"+visible(b.Content)+"\n"+fence+"\n")
+		m.say(s, fence+visible.Line(b.Language)+"\n"+visible.Text(b.Content)+"\n"+fence+"\n")
 	case b.Type == "tool_output":
-		m.emit(kindCard, visible(b.Content))
+		m.emit(kindCard, visible.Text(b.Content))
 	default:
-		m.say(s, visible(b.Content))
+		m.say(s, visible.Text(b.Content))
 	}
 }
 
@@ -268,7 +269,7 @@ func (m *model) say(s *speaker, block string) {
 	if m.turn != nil {
 		m.turn.spoke = m.turn.spoke || s.name == "" || s.name == "orchestrator" || len(m.turn.order) == 1
 	}
-	name := visibleLine(s.name)
+	name := visible.Line(s.name)
 	if name == "orchestrator" {
 		name = ""
 	}
@@ -335,7 +336,7 @@ func (m *model) onUserCommand(e *wire.CommandResult) {
 		delete(m.reported, e.ExecutionID)
 		return
 	}
-	line := m.th.dim.Render("$ ") + visibleLine(string(e.Command))
+	line := m.th.dim.Render("$ ") + visible.Line(string(e.Command))
 	if end := describeExit(&m.th, e.ExitCode, time.Duration(e.DurationMS)*time.Millisecond); end != "" {
 		line += m.th.dim.Render("  · ") + end
 	}
@@ -372,7 +373,7 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 	}
 	m.flushText("")
 	if !t.spoke && t.calls == 0 && e.Status == wire.StatusSuccess && strings.TrimSpace(e.Summary) != "" {
-		m.emitMarkdown("", visible(e.Summary))
+		m.emitMarkdown("", visible.Text(e.Summary))
 	}
 	m.endTurn()
 	if e.Context.Window > 0 {
@@ -406,7 +407,7 @@ func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 	default:
 		mark, word = m.th.bad.Render(m.th.glyph("✗", "x")), m.th.bad.Render("failed")
 		if !t.failed && e.Summary != "" {
-			word += m.th.dim.Render(": " + visibleLine(firstLine(e.Summary)))
+			word += m.th.dim.Render(": " + visible.Line(firstLine(e.Summary)))
 		}
 	}
 	var parts []string

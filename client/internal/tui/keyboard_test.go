@@ -246,46 +246,6 @@ func FuzzKeyboard(f *testing.F) {
 	})
 }
 
-func TestVisible(t *testing.T) {
-	for in, want := range map[string]string{
-		"plain text\n":            "plain text\n",
-		"a\x1b[31mb":              "a␛[31mb",
-		"\r\nend\rover":           "\nend␍over",
-		"\x00\x07\x7f":            "␀␇␡",
-		"tab\there":               "tab    here",
-		"a\u202eb":                "a⟨U+202E⟩b", // right-to-left override
-		"a\u200bb\ufeff":          "a⟨U+200B⟩b⟨U+FEFF⟩",
-		"\u009b2J":                "⟨U+009B⟩2J",
-		"broken \xff":             "broken ⟨FF⟩",
-		"👨\u200d👩\u200d👧 ❤\ufe0f": "👨\u200d👩\u200d👧 ❤\ufe0f",
-		"a\u200db":                "a⟨U+200D⟩b",
-		"e\u0301 漢":               "e\u0301 漢",
-		"\U000e0041":              "⟨U+E0041⟩",
-	} {
-		if got := visible(in); got != want {
-			t.Errorf("visible(%q): got %q, want %q", in, got, want)
-		}
-	}
-	if got := visibleLine("a\nb"); got != "a␤b" {
-		t.Errorf("got %q", got)
-	}
-}
-
-func FuzzVisible(f *testing.F) {
-	f.Add("a\x1b\u202e\xff")
-	f.Fuzz(func(t *testing.T, s string) {
-		out := visible(s)
-		for _, r := range out {
-			if (r < 0x20 && r != '\n') || (r >= 0x7f && r < 0xa0) || (r >= 0x202a && r <= 0x202e) || r == 0x200b {
-				t.Fatalf("visible(%q) = %q holds %U", s, out, r)
-			}
-		}
-		if again := visible(out); again != out {
-			t.Fatalf("visible is not stable: %q, then %q", out, again)
-		}
-	})
-}
-
 func TestTail(t *testing.T) {
 	for _, tc := range []struct {
 		in   string

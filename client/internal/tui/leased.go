@@ -7,6 +7,7 @@ import (
 
 	"sublet/client/internal/lender"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // card returns the card of an execution, and makes it where there is none.
@@ -88,7 +89,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 		return
 	}
 	for _, line := range after {
-		m.emit(kindCard, "    "+m.th.dim.Render(fit(visibleLine(line), m.w-4)))
+		m.emit(kindCard, "    "+m.th.dim.Render(fit(visible.Line(line), m.w-4)))
 	}
 }
 

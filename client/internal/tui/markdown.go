@@ -10,6 +10,8 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"sublet/wire/visible"
 )
 
 const (
@@ -378,7 +380,7 @@ func unescape(s string) string {
 			reference := s[i : i+1+strings.IndexByte(s[i:], ';')]
 			// The package html also resolves names without their semicolon, which Markdown leaves alone.
 			if r := html.UnescapeString(reference); r != reference && (r == ";" || !strings.HasSuffix(r, ";")) {
-				b.WriteString(visibleLine(r))
+				b.WriteString(visible.Line(r))
 				i += len(reference) - 1
 			} else {
 				b.WriteByte(c)

@@ -10,6 +10,7 @@ import (
 	"sublet/client/internal/lender"
 	"sublet/lease/shell"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // model is the state of the screen. Only the event loop touches it; whatever waits is a task (see tasks) whose result
@@ -205,7 +206,7 @@ func (m *model) handle(msg any) {
 	case shell.UserEnded:
 		m.onUserEnded(msg)
 	case shell.Restarted:
-		m.emit(kindNote, m.marked(m.th.warn.Render(m.th.glyph("●", "*")), "the shell was started anew: "+visibleLine(msg.Why), false))
+		m.emit(kindNote, m.marked(m.th.warn.Render(m.th.glyph("●", "*")), "the shell was started anew: "+visible.Line(msg.Why), false))
 	case wire.Message:
 		m.onWire(msg)
 	default: // something of bubbletea's own

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 func (m *model) onCompaction(e *wire.CompactionComplete) {
@@ -17,7 +18,7 @@ func (m *model) onCompaction(e *wire.CompactionComplete) {
 	case "preview":
 		m.note(fmt.Sprintf("would fold %s: %s → %s tokens", plural(e.Events, "event", "events"), count(e.TokensBefore), count(e.TokensAfter)))
 		if strings.TrimSpace(e.Summary) != "" {
-			m.emitMarkdown("", visible(e.Summary))
+			m.emitMarkdown("", visible.Text(e.Summary))
 		}
 	case "undone":
 		m.note("the conversation is unfolded again")
@@ -36,12 +37,12 @@ func (m *model) onNotice(n *wire.Notice) {
 		m.fail(n.Text, n.Hint)
 		return
 	case "warning":
-		m.emit(kindNote, m.marked(m.th.warn.Render("!"), visible(n.Text), false))
+		m.emit(kindNote, m.marked(m.th.warn.Render("!"), visible.Text(n.Text), false))
 	default:
-		m.note(visible(n.Text))
+		m.note(visible.Text(n.Text))
 	}
 	if n.Hint != "" {
-		m.emit(kindNote, m.marked(" ", visible(n.Hint), true))
+		m.emit(kindNote, m.marked(" ", visible.Text(n.Hint), true))
 	}
 }
 
@@ -127,7 +128,7 @@ func (m *model) onLink(l LinkChanged) {
 	m.questions, m.queue = nil, wire.ShellQueueChanged{}
 	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
 		if !a.unsent {
-			m.note("this question may not have arrived; ask again if no answer comes: " + firstLine(visible(a.prompt)))
+			m.note("this question may not have arrived; ask again if no answer comes: " + firstLine(visible.Text(a.prompt)))
 		}
 		return !a.unsent
 	})
@@ -152,7 +153,7 @@ func detail(s string) string {
 	if s == "" {
 		return ""
 	}
-	return ": " + visibleLine(s)
+	return ": " + visible.Line(s)
 }
 
 // forget empties everything that belongs to a session. What runs in the user's shell goes on, whoever it is for.

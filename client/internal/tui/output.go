@@ -3,6 +3,8 @@ package tui
 import (
 	"context"
 	"strings"
+
+	"sublet/wire/visible"
 )
 
 // entryKind is what a printed piece is; it decides where empty lines stand.
@@ -93,9 +95,9 @@ func gap(before, after entryKind) bool {
 
 // fail prints an error with its hint.
 func (m *model) fail(text, hint string) {
-	s := m.marked(m.th.bad.Render(m.th.glyph("✗", "x")), visible(text), false)
+	s := m.marked(m.th.bad.Render(m.th.glyph("✗", "x")), visible.Text(text), false)
 	if hint != "" {
-		s += "\n" + m.marked(" ", visible(hint), true)
+		s += "\n" + m.marked(" ", visible.Text(hint), true)
 	}
 	m.emit(kindNote, s)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // picker is a list to choose a session from.
@@ -37,7 +38,7 @@ func (p *picker) typed(text string) {
 
 // Render draws the list in at most height lines; the cursor stands behind the filter.
 func (p *picker) Render(th *theme, width, height int) (lines []string, row, col int) {
-	head := th.bold.Render(p.title) + " " + visibleLine(p.filter)
+	head := th.bold.Render(p.title) + " " + visible.Line(p.filter)
 	lines = append(lines, fit(head, width))
 	list := p.shown()
 	room := max(1, min(height-2, 12))
@@ -65,13 +66,13 @@ func sessionLine(th *theme, s wire.SessionInfo, now time.Time, width int) string
 	if len(id) > 8 {
 		id = id[len(id)-8:]
 	}
-	title := visibleLine(firstOf(s.Name, s.Title, "(no question yet)"))
+	title := visible.Line(firstOf(s.Name, s.Title, "(no question yet)"))
 	tail := " · " + plural(s.Turns, "turn", "turns")
 	if s.Running {
 		tail += " · running"
 	}
 	if s.Cwd != "" {
-		tail += " · " + visibleLine(string(s.Cwd))
+		tail += " · " + visible.Line(string(s.Cwd))
 	}
 	title = fit(title, max(12, width-9-9-min(cells(tail), 24)))
 	return th.dim.Render(pad(id, 9)+when) + title + th.dim.Render(tail)

@@ -29,6 +29,7 @@ import (
 	"sublet/client/internal/lender"
 	"sublet/lease/shell"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // stopBound is how long the program waits at its end for what it began.
@@ -182,7 +183,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	}
 	p.paint.lines = func(on bool) { processLines(o.Stdin.Fd(), on) }
 	for _, line := range o.Notice {
-		p.paint.shellOutput([]byte(th.dim.Render(visibleLine(line)) + "\r\n"))
+		p.paint.shellOutput([]byte(th.dim.Render(visible.Line(line)) + "\r\n"))
 	}
 	close(p.ready)
 	code, err := p.loop(ctx, before)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // answerTail bounds how long keys may belong to an answer.
@@ -123,7 +124,7 @@ func (m *model) onAnswerFailed(id wire.ConfirmationID, err error) {
 	for _, q := range m.questions {
 		if q.req.ConfirmationID == id {
 			q.sent, q.live, q.step, q.choice, q.shown = false, false, stepAsk, 0, time.Time{}
-			q.problem = "the answer did not reach the daemon: " + visibleLine(err.Error())
+			q.problem = "the answer did not reach the daemon: " + visible.Line(err.Error())
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 func (m *model) slashSessions(string) {
@@ -66,7 +67,7 @@ func (m *model) onPicked(to wire.SessionInfo) {
 	from := m.session
 	m.forget()
 	m.session = to
-	m.emit(kindEcho, m.th.dim.Render(m.th.glyph("── ", "-- ")+"resuming "+visibleLine(firstOf(to.Name, to.Title, string(to.ID)))))
+	m.emit(kindEcho, m.th.dim.Render(m.th.glyph("── ", "-- ")+"resuming "+visible.Line(firstOf(to.Name, to.Title, string(to.ID)))))
 	daemon := m.daemon
 	m.op("/resume", func(ctx context.Context) (then, error) {
 		ready, err := daemon.Resume(ctx, to.ID, 0)

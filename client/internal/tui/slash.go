@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // slashCommand is one of AI mode's own commands.
@@ -62,7 +63,7 @@ func (m *model) slash(text string) bool {
 		}
 	}
 	if found == nil {
-		m.hintLines(m.th.warn.Render("there is no "+visibleLine(name)) + m.th.dim.Render(" · /help lists what there is"))
+		m.hintLines(m.th.warn.Render("there is no "+visible.Line(name)) + m.th.dim.Render(" · /help lists what there is"))
 		return false
 	}
 	m.echo(strings.TrimSpace(found.name + " " + strings.TrimSpace(args))) // what it prints is read later, too
@@ -176,10 +177,10 @@ func (m *model) slashUndoShell(args string) {
 			case changed == "":
 				m.note("nothing that an agent changed in your shell is left to put back")
 			default:
-				m.note("put back in your shell: " + visibleLine(changed))
+				m.note("put back in your shell: " + visible.Line(changed))
 			}
 			if left != "" {
-				m.note("still different: " + visibleLine(left))
+				m.note("still different: " + visible.Line(left))
 			}
 		}
 	})
@@ -193,7 +194,7 @@ func (m *model) slashRename(args string) {
 	daemon := m.daemon
 	m.op("/rename", func(ctx context.Context) (then, error) {
 		_, err := daemon.Sessions(ctx, &wire.SessionRequest{Op: "rename", Name: args})
-		return m.saying("this conversation is " + visibleLine(args) + " now"), err
+		return m.saying("this conversation is " + visible.Line(args) + " now"), err
 	})
 	m.session.Name = args
 }
@@ -235,7 +236,7 @@ func (m *model) slashMode(args string) {
 		}[p.Mode]
 		return func() {
 			m.policy = p.Mode
-			m.note(visibleLine(p.Mode) + " mode: " + means)
+			m.note(visible.Line(p.Mode) + " mode: " + means)
 		}, nil
 	})
 }
@@ -259,7 +260,7 @@ func (m *model) slashRules(args string) {
 			return nil, err
 		}
 		if len(p.Rules) == 0 {
-			return m.saying("no rules: everything beyond " + visibleLine(p.Mode) + " mode is asked"), nil
+			return m.saying("no rules: everything beyond " + visible.Line(p.Mode) + " mode is asked"), nil
 		}
 		var lines []string
 		for _, r := range p.Rules {
@@ -267,8 +268,8 @@ func (m *model) slashRules(args string) {
 			if r.Decision != "allow" {
 				style = th.warn
 			}
-			lines = append(lines, style.Render(pad(visibleLine(r.Decision), 6))+visibleLine(r.Pattern)+
-				th.dim.Render("  "+visibleLine(strings.TrimSpace(r.Scope+" "+string(r.Subject)))+" · "+visibleLine(r.Source)+" · "+visibleLine(string(r.ID))))
+			lines = append(lines, style.Render(pad(visible.Line(r.Decision), 6))+visible.Line(r.Pattern)+
+				th.dim.Render("  "+visible.Line(strings.TrimSpace(r.Scope+" "+string(r.Subject)))+" · "+visible.Line(r.Source)+" · "+visible.Line(string(r.ID))))
 		}
 		lines = append(lines, th.dim.Render("/rules rm ID revokes one"))
 		return m.printing(lines...), nil
@@ -286,7 +287,7 @@ func (m *model) slashModel(string) {
 		if name == m.answers {
 			mark = m.th.accent.Render(m.th.glyph("▸ ", "> "))
 		}
-		lines = append(lines, mark+visibleLine(name)+m.th.dim.Render(about))
+		lines = append(lines, mark+visible.Line(name)+m.th.dim.Render(about))
 	}
 	if !slices.ContainsFunc(m.models, func(i wire.ModelInfo) bool { return i.Name == m.answers }) {
 		line(m.answers, "") // the settings have changed since the handshake
@@ -294,7 +295,7 @@ func (m *model) slashModel(string) {
 	for _, i := range m.models {
 		about := ""
 		if i.ProviderKind != "" && i.ProviderKind != i.Name {
-			about = " · " + visibleLine(i.ProviderKind)
+			about = " · " + visible.Line(i.ProviderKind)
 		}
 		if i.ContextWindow > 0 {
 			about += " · " + count(int64(i.ContextWindow)) + " tokens"
@@ -314,19 +315,19 @@ func (m *model) slashStatus(string) {
 		if err != nil {
 			return nil, err
 		}
-		lines := []string{fmt.Sprintf("daemon %s · pid %d · up %s · %s", visibleLine(s.Version), s.PID,
+		lines := []string{fmt.Sprintf("daemon %s · pid %d · up %s · %s", visible.Line(s.Version), s.PID,
 			elapsed(time.Duration(s.UptimeMS)*time.Millisecond), plural(s.Turns, "turn", "turns")), "  " + connections(s)}
 		for _, l := range s.Leases {
 			who := "not lent"
 			if l.Holder != "" {
-				who = visibleLine(l.Holder) + " for " + ticking(time.Duration(l.HeldMS)*time.Millisecond)
+				who = visible.Line(l.Holder) + " for " + ticking(time.Duration(l.HeldMS)*time.Millisecond)
 				if l.Purpose != "" {
-					who += ": " + visibleLine(firstLine(l.Purpose))
+					who += ": " + visible.Line(firstLine(l.Purpose))
 				}
 			}
 			line := fmt.Sprintf("  shell of %d: %s", l.ClientPID, who)
 			for _, w := range l.Queue {
-				line += th.dim.Render(" · waits: " + visibleLine(w.Agent))
+				line += th.dim.Render(" · waits: " + visible.Line(w.Agent))
 			}
 			lines = append(lines, line)
 		}
@@ -344,9 +345,9 @@ func connections(s *wire.StatusReply) string {
 		case of.Shell:
 			windows += of.Count
 		case of.Count == 1:
-			others = append(others, visibleLine(of.Name))
+			others = append(others, visible.Line(of.Name))
 		default:
-			others = append(others, fmt.Sprintf("%d %s", of.Count, visibleLine(of.Name)))
+			others = append(others, fmt.Sprintf("%d %s", of.Count, visible.Line(of.Name)))
 		}
 	}
 	return strings.Join(append([]string{plural(windows, "window", "windows")}, others...), " · ")
@@ -371,15 +372,15 @@ func (m *model) slashMCP(string) {
 			if srv.Client {
 				state += " · this window's"
 			}
-			lines = append(lines, visibleLine(srv.Name)+th.dim.Render(" · "+state+" · "+visibleLine(srv.What)))
+			lines = append(lines, visible.Line(srv.Name)+th.dim.Render(" · "+state+" · "+visible.Line(srv.What)))
 			if srv.State == wire.MCPFailed {
-				lines = append(lines, "  "+th.warn.Render(visibleLine(srv.Error)))
+				lines = append(lines, "  "+th.warn.Render(visible.Line(srv.Error)))
 			}
 			if len(srv.Tools) > 0 {
-				lines = append(lines, "  "+visibleLine(strings.Join(srv.Tools, ", ")))
+				lines = append(lines, "  "+visible.Line(strings.Join(srv.Tools, ", ")))
 			}
 			if srv.Left != "" {
-				lines = append(lines, th.dim.Render("  left out: "+visibleLine(srv.Left)))
+				lines = append(lines, th.dim.Render("  left out: "+visible.Line(srv.Left)))
 			}
 		}
 		return m.printing(lines...), nil
@@ -414,6 +415,6 @@ func (m *model) slashExport(args string) {
 		if err := f.Close(); err != nil {
 			return nil, err
 		}
-		return m.saying("written to " + visibleLine(name)), nil
+		return m.saying("written to " + visible.Line(name)), nil
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // slashSecrets prints or sets whether models see what looks like a secret, in this conversation.
@@ -44,6 +45,6 @@ func (m *model) slashAccept(string) {
 			return m.saying("agents changed nothing in your shell that you have not allowed"), nil
 		}
 		_, err = daemon.Policy(ctx, &wire.PolicyRequest{Op: "accept"})
-		return m.saying("accepted: " + visibleLine(strings.Join(p.Suspects, " "))), err
+		return m.saying("accepted: " + visible.Line(strings.Join(p.Suspects, " "))), err
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"sublet/lease/shell"
+	"sublet/wire/visible"
 )
 
 const (
@@ -58,7 +59,7 @@ func readable(raw []byte) []string {
 	}
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
-		lines[i] = visibleLine(strings.TrimRight(l, " "))
+		lines[i] = visible.Line(strings.TrimRight(l, " "))
 	}
 	return lines
 }

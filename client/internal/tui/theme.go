@@ -9,6 +9,8 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
+
+	"sublet/wire/visible"
 )
 
 // theme is how things look. It uses the terminal's own sixteen colours, which suit light and dark alike, also
@@ -127,7 +129,7 @@ func (t *theme) level(name string) string {
 	case "high":
 		return t.level1.Render(name)
 	}
-	return t.level2.Render(visibleLine(name))
+	return t.level2.Render(visible.Line(name))
 }
 
 func lookup(env []string) func(string) string {

@@ -8,6 +8,7 @@ import (
 
 	"sublet/lease/shell"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // maxRecent commands of the user's go along with a question.
@@ -58,7 +59,7 @@ func (m *model) report() {
 // onJobOutput prints what background jobs print while the screen is not the shell's.
 func (m *model) onJobOutput(data []byte) {
 	if text := strings.TrimRight(string(shell.Render(data, max(m.w, 20))), "\n "); text != "" {
-		m.emit(kindShell, visible(text))
+		m.emit(kindShell, visible.Text(text))
 	}
 }
 

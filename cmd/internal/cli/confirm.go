@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"sublet/client"
 	"sublet/client/marks"
@@ -51,7 +50,7 @@ func (q *asker) ask(ctx context.Context, c *client.Conn, m *wire.ConfirmationReq
 	if what == "" {
 		what = m.Tool + " " + m.Arguments
 	}
-	for _, row := range marks.Draw(what, list, columns(q.tty)-4, visible) { // every row: all of it would run
+	for _, row := range marks.Draw(what, list, columns(q.tty)-4) { // every row: all of it would run
 		for _, line := range append([]string{row.Text}, row.Marks...) {
 			b.WriteString("    " + line + "\n")
 		}
@@ -100,27 +99,4 @@ func (q *asker) readLine(ctx context.Context) string {
 	case <-ctx.Done():
 		return ""
 	}
-}
-
-// unseen are characters that take a place, or none, and show nothing.
-var unseen = map[rune]bool{
-	'\u034f': true, '\u115f': true, '\u1160': true, '\u17b4': true, '\u17b5': true, '\u2800': true, '\u3164': true, '\uffa0': true,
-}
-
-// visible shows control characters as caret or hexadecimal notation: what is approved must be seen.
-func visible(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r == '\n' || r == '\t':
-			b.WriteRune(r)
-		case r < 0x20:
-			b.WriteString("^" + string(r+0x40))
-		case plain(string(r)) == "" || r > 0x7f && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Zs, unicode.Co, unicode.Variation_Selector) || unseen[r]:
-			fmt.Fprintf(&b, "<U+%04X>", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }

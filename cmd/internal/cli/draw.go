@@ -49,7 +49,7 @@ const manyRows = 24
 // drawMarks is a command with the marks below it, indented.
 func drawMarks(command string, list []marks.Mark, width int) string {
 	var b strings.Builder
-	rows := marks.Draw(command, list, width, visible)
+	rows := marks.Draw(command, list, width)
 	gap := false
 	for _, row := range rows {
 		if len(rows) > manyRows && len(row.Marks) == 0 {

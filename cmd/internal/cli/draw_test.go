@@ -39,7 +39,7 @@ func TestDrawVerdict(t *testing.T) {
 	a.drawVerdict("rm -rf / \x1b]0;x\x07", v)
 	a.drawOutcomes(outcomes, "auto")
 	got := out.String()
-	for _, want := range []string{"critical\n", "\n  rm -rf / ^[]0;x^G\n", "cannot be undone", "  plan  refuses  ", "* auto  asks     critical is asked in every mode"} {
+	for _, want := range []string{"critical\n", "\n  rm -rf / ␛]0;x␇\n", "cannot be undone", "  plan  refuses  ", "* auto  asks     critical is asked in every mode"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}

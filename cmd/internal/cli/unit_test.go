@@ -219,9 +219,6 @@ func TestTextOfOthers(t *testing.T) {
 	if got, want := plain("a\x1b[2J\u202eb\u009bc\r\n\td\xff"), "a[2Jbc\n\td\uFFFD"; got != want {
 		t.Errorf("plain: got %q, want %q", got, want)
 	}
-	if got, want := visible("rm\x1b[8m -rf\u202e \u200b/\n"), "rm^[[8m -rf<U+202E> <U+200B>/\n"; got != want {
-		t.Errorf("visible: got %q, want %q", got, want)
-	}
 	var errs bytes.Buffer
 	(&app{stderr: &errs}).report(&wire.Error{Code: wire.CodeInternal, Message: "first\nsecond\x1b[0m", Hint: "do\nthis"})
 	if want := "sublet: error: first; second[0m\nsublet: hint: do; this\n"; errs.String() != want {

@@ -206,7 +206,7 @@ func TestWhichShellAndWhyNot(t *testing.T) {
 		b, ref := ask()
 		w.says(&wire.ShellLeaseDenied{LeaseRef: ref, Reason: wire.DeniedBroken, Why: "it is\x1b[2J broken"})
 		<-b.ended
-		if broken, ok := errors.AsType[*tool.BrokenError](b.refusal(0)); !ok || broken.Why != "it is⟨ESC⟩[2J broken" {
+		if broken, ok := errors.AsType[*tool.BrokenError](b.refusal(0)); !ok || broken.Why != "it is␛[2J broken" {
 			t.Errorf("got %v, want what is broken", b.refusal(0))
 		}
 		b, ref = ask()

@@ -10,8 +10,8 @@ import (
 // TestVisible: nothing that is shown in a question is hidden, moved or executed by the terminal (T3j, P8).
 func TestVisible(t *testing.T) {
 	for text, want := range map[string]string{
-		"plain\ttext\n": "plain\ttext\n", "a\rb": "a⟨CR⟩b", "\x1b[2J": "⟨ESC⟩[2J", "a\u202eb": "a⟨U+202E⟩b", "a\u200bb": "a⟨U+200B⟩b", "\xff": "⟨0xFF⟩", "é日本": "é日本", "\x00": "⟨U+0000⟩", "\u009b": "⟨U+009B⟩", "\u00a0": "⟨U+00A0⟩", "\u2066": "⟨U+2066⟩",
-		"\ufeff": "⟨U+FEFF⟩", "\U000e0041": "⟨U+E0041⟩", "\u00ad": "⟨U+00AD⟩", "\x7f": "⟨U+007F⟩", "\u3164": "⟨U+3164⟩",
+		"plain\ttext\n": "plain\ttext\n", "a\rb": "a␍b", "\x1b[2J": "␛[2J", "a\u202eb": "a⟨U+202E⟩b", "a\u200bb": "a⟨U+200B⟩b", "\xff": "⟨FF⟩", "é日本": "é日本", "\x00": "␀", "\u009b": "⟨U+009B⟩", "\u00a0": "⟨U+00A0⟩", "\u2066": "⟨U+2066⟩",
+		"\ufeff": "⟨U+FEFF⟩", "\U000e0041": "⟨U+E0041⟩", "\u00ad": "⟨U+00AD⟩", "\x7f": "␡", "\u3164": "⟨U+3164⟩",
 	} {
 		if got := Visible(text); got != want {
 			t.Errorf("Visible(%q) = %q, want %q", text, got, want)

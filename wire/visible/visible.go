@@ -1,0 +1,88 @@
+// Package visible makes text that a model, file or program wrote safe to display: nothing in it acts on the terminal, and
+// nothing of it stays unseen.
+package visible
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text returns s for display. Control characters are written out as ␛ and the like; bidirectional, zero-width and other
+// invisible characters as ⟨U+202E⟩; bytes that are not UTF-8 as ⟨FF⟩. Line feeds stay, a tab becomes spaces, CR LF becomes
+// LF. Blanks such as the no-break space stay.
+func Text(s string) string { return rewrite(s, false) }
+
+// Line is Text for text that must stay on one line: line feeds are written out, too.
+func Line(s string) string { return strings.ReplaceAll(Text(s), "\n", "␤") }
+
+// Exact is Text for text that a person approves character by character. It also writes out each CR, and blanks other than
+// the space, at which a shell does not split words; and it keeps tabs.
+func Exact(s string) string { return rewrite(s, true) }
+
+func rewrite(s string, exact bool) string {
+	if plain(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 16)
+	var prev rune
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, "⟨%02X⟩", s[i])
+		case r == '\n', exact && r == '\t':
+			b.WriteRune(r)
+		case r == '\t':
+			b.WriteString("    ")
+		case r == '\r' && !exact && strings.HasPrefix(s[i+1:], "\n"):
+		case r < 0x20:
+			b.WriteRune(0x2400 + r)
+		case r == 0x7f:
+			b.WriteRune('␡')
+		case hidden(r) && !emojiJoin(r, prev, s[i+n:]), exact && r > 0x7f && unicode.Is(unicode.Zs, r):
+			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+		default:
+			b.WriteString(s[i : i+n])
+		}
+		prev = r
+		i += n
+	}
+	return b.String()
+}
+
+// plain reports whether s is printable ASCII and line feeds, as most text is.
+func plain(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; (c < 0x20 && c != '\n') || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// hidden reports whether r shows nothing, or changes how its neighbours are shown.
+func hidden(r rune) bool {
+	switch {
+	case r == 0x34f || r == 0x115f || r == 0x1160 || r == 0x17b4 || r == 0x17b5 || r == 0x2800 || r == 0x3164 || r == 0xffa0:
+		return true // fillers that draw nothing
+	case r >= 0xe0000 && r <= 0xe0fff: // tags and selectors, assigned or not
+		return true
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Variation_Selector,
+		unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// emojiJoin reports whether r is the joiner or selector inside an emoji, where it is what one expects.
+func emojiJoin(r, prev rune, rest string) bool {
+	switch r {
+	case 0xfe0f:
+		return prev >= 0x2190 || prev == '#' || prev == '*' || (prev >= '0' && prev <= '9') || prev == 0xa9 || prev == 0xae
+	case 0x200d:
+		next, _ := utf8.DecodeRuneInString(rest)
+		return prev >= 0x2190 && next >= 0x2190
+	}
+	return false
+}
