@@ -5,7 +5,9 @@ package procstat
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 )
@@ -16,7 +18,9 @@ type Stat struct {
 	Name   string // at most 15 bytes of its program's name, or what it calls itself: any bytes but NUL
 	State  byte   // R, S, D, T, Z …: proc_pid_stat(5)
 	Parent int    // 0 for the first process, and where the parent is of another namespace
-	Start  int64  // clock ticks from boot to its start: with the pid it tells a process from a later one
+	// Session is the id of its session: the pid of the process that began the session, which may have ended.
+	Session int
+	Start   int64 // clock ticks from boot to its start: with the pid it tells a process from a later one
 }
 
 // Read asks the kernel about a process. The error is an fs.ErrNotExist where there is none, or no /proc.
@@ -33,11 +37,12 @@ func Read(pid int) (Stat, error) {
 	return st, nil
 }
 
-// Fields behind the name. proc_pid_stat(5) counts from 1 and the name is its second, so these are its 3, 4 and 22.
+// Fields behind the name. proc_pid_stat(5) counts from 1 and the name is its second, so these are its 3, 4, 6 and 22.
 const (
-	state  = 0
-	parent = 1
-	start  = 19
+	state   = 0
+	parent  = 1
+	session = 3
+	start   = 19
 )
 
 // parse reads "pid (name) state ppid …". The name may hold anything, blanks and brackets too, and nothing behind it does.
@@ -54,6 +59,9 @@ func parse(b []byte) (Stat, error) {
 	var err error
 	if st.Parent, err = strconv.Atoi(string(fields[parent])); err != nil {
 		return Stat{}, fmt.Errorf("parent: %w", err)
+	}
+	if st.Session, err = strconv.Atoi(string(fields[session])); err != nil {
+		return Stat{}, fmt.Errorf("session: %w", err)
 	}
 	if st.Start, err = strconv.ParseInt(string(fields[start]), 10, 64); err != nil {
 		return Stat{}, fmt.Errorf("start: %w", err)
@@ -78,4 +86,29 @@ func Descends(pid, ancestor int) (bool, error) {
 		pid = st.Parent
 	}
 	return false, nil
+}
+
+// Children returns the live children of process pid, in no order; an error where the kernel does not list them.
+func Children(pid int) ([]int, error) {
+	tasks := "/proc/" + strconv.Itoa(pid) + "/task/"
+	threads, err := os.ReadDir(tasks)
+	if err != nil {
+		return nil, err
+	}
+	var children []int
+	for _, t := range threads {
+		b, err := os.ReadFile(tasks + t.Name() + "/children")
+		if errors.Is(err, fs.ErrNotExist) && len(threads) > 1 {
+			continue // the thread has ended
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, field := range bytes.Fields(b) {
+			if child, err := strconv.Atoi(string(field)); err == nil {
+				children = append(children, child)
+			}
+		}
+	}
+	return children, nil
 }

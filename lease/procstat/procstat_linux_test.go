@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -56,8 +57,11 @@ func TestReadOfAnyName(t *testing.T) {
 		if want := name[:min(15, len(name))]; st.PID != pid || st.Name != want || st.Parent != os.Getpid() || !strings.ContainsRune("RSD", rune(st.State)) {
 			t.Errorf("%q: got %+v, want process %d, child of %d, that runs", name, st, pid, os.Getpid())
 		}
+		if children, err := Children(os.Getpid()); err != nil || !slices.Contains(children, pid) {
+			t.Errorf("%q: got children %v, %v; want %d among them", name, children, err, pid)
+		}
 		self, err := Read(os.Getpid())
-		if err != nil || st.Start < self.Start || self.Start <= 0 {
+		if err != nil || st.Start < self.Start || self.Start <= 0 || st.Session != self.Session {
 			t.Errorf("%q: started at %d, its parent at %d, %v", name, st.Start, self.Start, err)
 		}
 		for _, c := range []struct {

@@ -148,7 +148,7 @@ func (a *app) borrow(ctx context.Context, b borrow, out *borrowed) (*wire.Comman
 	defer c.Close()
 	return c.LeaseRun(ctx, &wire.LeaseRunRequest{
 		ClientPID: b.client, Command: wire.OSString(b.command), Cwd: wire.OSString(b.cwd),
-		WaitMS: roundUp(b.wait), TimeoutMS: roundUp(b.timeout), CallerPID: os.Getpid(),
+		WaitMS: roundUp(b.wait), TimeoutMS: roundUp(b.timeout),
 	}, out.show)
 }
 

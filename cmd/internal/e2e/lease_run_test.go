@@ -93,9 +93,9 @@ func TestLeaseRun(t *testing.T) {
 		}
 	}
 
-	// From inside the shell that is busy with it: at once, with a hint (it would wait for itself).
+	// From inside a shell that agents use: refused at once, with a hint.
 	term.run(binary+` lease run -- true; echo "inside: $?"`, `^inside: 125$`)
-	if !term.sees(`hint: run the command itself`) {
+	if !term.sees(`hint: do it in the window`) {
 		t.Errorf("no hint:\n%s", term.text())
 	}
 }
@@ -171,8 +171,8 @@ func TestLeaseRunInTheWindowTypedInLast(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	second.run(binary+" lease run -- 'echo in the $WHERE'; echo status $?", `called from inside the shell.*\n(.*\n)*status 125$`)
-	first.run(binary+" lease run --wait 0 -- 'echo in the $WHERE'; echo status $?", `called from inside the shell.*\n(.*\n)*status 125$`)
+	second.run(binary+" lease run -- 'echo in the $WHERE'; echo status $?", `called from inside a shell.*\n(.*\n)*status 125$`)
+	first.run(binary+" lease run --wait 0 -- 'echo in the $WHERE'; echo status $?", `called from inside a shell.*\n(.*\n)*status 125$`)
 }
 
 // `lease ls` lists who has the shell, for what, how long, and who waits; `lease revoke` takes it back.

@@ -43,7 +43,7 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 			return a.decided(q, v, d, verdict), nil
 		case !a.t.confirm:
 			verdict.By = "nobody"
-			verdict.Reason = d.Why + "; it was not asked, because the request came from a client that cannot confirm"
+			verdict.Reason = d.Why + "; it was not asked, because the request came from " + cannotConfirm(a.t.origin)
 			return a.decided(q, v, d, verdict), nil
 		case a.t.approve != nil && !*a.t.approve:
 			verdict.By = "nobody"
@@ -72,6 +72,14 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 		}
 	}
 	return agent.Decision{By: "nobody", EditedCommand: own, Reason: "the command was changed too often while it was asked about"}, nil
+}
+
+// cannotConfirm names a client that cannot be asked, with the reason.
+func cannotConfirm(c *Client) string {
+	if c.within.Load() {
+		return "inside a shell that agents use"
+	}
+	return "a client that cannot confirm"
 }
 
 // wanted reports whether the request asked for a question about everything that does something.

@@ -132,6 +132,7 @@ func (ln *lender) ask(ctx context.Context, w wish) *borrow {
 		lender: ln, ctx: ctx, wish: w,
 		ended: make(chan struct{}), completed: make(chan *wire.CommandCompleted, 1), unfit: make(chan error, 1),
 	}
+	ln.hub.shells.sawBelow(ln.owner.pid)
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	now := time.Now()

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sublet/daemon/internal/mask"
@@ -37,6 +38,7 @@ type Client struct {
 	info    wire.ClientInfo
 	owner   owner
 	confirm bool              // somebody is there to answer questions
+	within  atomic.Bool       // it runs in a shell that agents use; see person
 	creds   map[string]string // never stored or logged
 	lender  *lender           // nil: lends no shell
 
@@ -82,6 +84,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		c.info.PID = peer.PID()
 	}
 	c.owner = ownerOf(c.info.PID, peer.PID())
+	c.confirm = c.confirm && c.person() == nil
 	var s *session
 	if env.SessionID != nil && *env.SessionID != "" {
 		var err error

@@ -54,6 +54,7 @@ type Hub struct {
 	fences  lease.Fences
 
 	projects projects
+	shells   agentShells
 
 	ctx    context.Context // ends when turns are cancelled by Close
 	cancel context.CancelCauseFunc

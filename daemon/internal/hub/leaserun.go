@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,13 +36,13 @@ func (e *NoShellError) Hint() string {
 	return "start `sublet` in a terminal, or name another client: `sublet lease ls`"
 }
 
-// errSelf is the call from inside the shell that it wants to borrow.
-var errSelf = &stopped{wire.StatusRefused, "this is called from inside the shell that it would wait for", context.Canceled}
-
 // LeaseRun borrows another client's shell for one command of the user's own: not asked, but audited. The lease's events
 // answer, with the request's id, up to ShellLeaseReleased or ShellLeaseDenied.
 func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 	if err := c.Seen(r.RequestID); err != nil {
+		return err
+	}
+	if err := c.person(); err != nil {
 		return err
 	}
 	switch {
@@ -85,7 +84,7 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 		c.mu.Unlock()
 		c.hub.over()
 	}
-	l := c.ask(ctx, cancel, ln, r) // from here on others are behind it; the rest is for a goroutine of its own
+	l := c.ask(ctx, ln, r) // from here on others are behind it; the rest is for a goroutine of its own
 	l.over = over
 	go func() { // ends with the command; Close waits for it
 		defer c.hub.work.Done()
@@ -135,7 +134,7 @@ type loan struct {
 }
 
 // ask puts the wish into the queue.
-func (c *Client) ask(ctx context.Context, cancel context.CancelCauseFunc, ln *lender, r *wire.LeaseRunRequest) *loan {
+func (c *Client) ask(ctx context.Context, ln *lender, r *wire.LeaseRunRequest) *loan {
 	cfg := c.hub.opts.Config()
 	execution := wire.ExecutionID(wire.NewID())
 	l := &loan{client: c, began: time.Now()}
@@ -145,10 +144,6 @@ func (c *Client) ask(ctx context.Context, cancel context.CancelCauseFunc, ln *le
 	}
 	decision := l.entry
 	l.ref.Store(&wire.LeaseRef{RequestID: r.RequestID})
-	inside := sync.OnceValue(func() bool { return descends(r.CallerPID, ln.pid) })
-	if ln.busy() {
-		inside() // here rather than under the lender's lock
-	}
 	w := wish{
 		holder: "lease run", purpose: cut(firstLine(string(r.Command)), 120),
 		wait: cfg.Lease.Wait, term: cfg.Lease.Term, execution: execution,
@@ -157,10 +152,6 @@ func (c *Client) ask(ctx context.Context, cancel context.CancelCauseFunc, ln *le
 		told:   l.told,
 		watch: watcher{
 			queued: func(holder string, held time.Duration, position int, why string) {
-				if inside() { // whoever holds the shell is waiting for this very call, or may be
-					cancel(errSelf)
-					return
-				}
 				l.ref.Store(&wire.LeaseRef{RequestID: r.RequestID}) // also for who had it and goes back into the line
 				c.send(&wire.ShellLeaseQueued{LeaseRef: *l.ref.Load(), Holder: holder, HeldMS: held.Milliseconds(), Position: position, Why: why})
 			},
@@ -248,12 +239,6 @@ func (c *Client) denied(ref wire.LeaseRef, err error) {
 		m.Reason = wire.DeniedNoShell
 	case errors.Is(err, ErrShuttingDown):
 		m.Reason = wire.DeniedShuttingDown
-	case errors.Is(err, errSelf):
-		c.send(&wire.Error{
-			Event: wire.Event{RequestID: ref.RequestID}, Code: wire.CodeLeaseDenied, Message: errSelf.why,
-			Hint: "run the command itself, without `sublet lease run`", Details: map[string]string{}, Recoverable: true,
-		})
-		return
 	case errors.Is(err, context.Canceled):
 		c.send(&wire.Error{
 			Event: wire.Event{RequestID: ref.RequestID}, Code: wire.CodeCancelled, Message: err.Error(),

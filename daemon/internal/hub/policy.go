@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,6 +112,13 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		return nil, err
 	}
 	defer c.hub.release(s)
+	switch r.Op {
+	case "get", "list", "test":
+	default:
+		if err := c.person(); err != nil {
+			return nil, err
+		}
+	}
 	reply := &wire.PolicyReply{RequestID: r.RequestID, Op: r.Op, Outcomes: []wire.PolicyOutcome{}}
 	switch r.Op {
 	case "get", "list":
@@ -128,6 +136,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		s.showSecrets = r.Secrets == secretsShow
 		s.mu.Unlock()
 		c.hub.log.Info("secrets set", "session", s.id, "secrets", r.Secrets, "by", c.who())
+		c.announce("secrets in session %s: %s", s.id, r.Secrets)
 	case "set_mode":
 		mode, err := policy.ParseMode(r.Mode)
 		if err == nil {
@@ -140,15 +149,18 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		s.mode = string(mode)
 		s.mu.Unlock()
 		c.hub.log.Info("mode set", "session", s.id, "mode", mode, "by", c.who())
+		c.announce("mode of session %s: %s", s.id, mode)
 	case "add":
 		if err := s.addRule(ctx, r.Rule, projectRoot(string(s.snapshot().Cwd))); err != nil {
 			return nil, err
 		}
+		c.announce("rule added: %s %s (%s)", r.Rule.Decision, r.Rule.Pattern, cmp.Or(r.Rule.Scope, policy.ScopeAlways))
 	case "revoke":
 		if err := s.revokeRule(ctx, r.RuleID); err != nil {
 			return nil, err
 		}
 		c.hub.log.Info("rule revoked", "rule", r.RuleID, "by", c.who())
+		c.announce("rule revoked: %s", r.RuleID)
 	default:
 		return nil, invalid("op: %q is none of get, set_mode, list, add, revoke, test, accept, set_secrets", text.Visible(cut(r.Op, 64)))
 	}

@@ -103,6 +103,7 @@ func (t *turn) startShell(ctx context.Context) (*privateShell, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.hub.shells.saw(sh.PID())
 	p := &privateShell{sh: sh, by: t, turn: make(chan struct{}, 1), env: env, cwd: cwd}
 	t.keepShell(p)
 	return p, nil
@@ -176,6 +177,7 @@ func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte
 	case <-ctx.Done():
 		return tool.CommandResult{}, context.Cause(ctx)
 	}
+	p.by.hub.shells.saw(p.sh.PID()) // another one, where it was started again
 	before, err := p.sh.State(ctx)
 	if err == nil {
 		p.state.begin(before)

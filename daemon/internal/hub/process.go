@@ -2,9 +2,14 @@ package hub
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"sync"
 	"syscall"
 
+	"sublet/daemon/internal/text"
 	"sublet/lease/procstat"
+	"sublet/wire"
 )
 
 // owner is the process that lends a shell, whichever of its connections it is on. The client's own word for its pid is not
@@ -36,9 +41,150 @@ func (o owner) gone() bool {
 	return errors.Is(syscall.Kill(o.pid, 0), syscall.ESRCH)
 }
 
-// descends reports whether process pid has ancestor above it. Where that cannot be read (no /proc) it is false, and the
-// queue's bound answers instead.
-func descends(pid, ancestor int) bool {
-	below, err := procstat.Descends(pid, ancestor)
-	return below && err == nil
+// ErrInside refuses what only a person may do to a process that runs in a shell that agents use: what it says may be an
+// agent's doing.
+var ErrInside = errors.New("this is called from inside a shell that agents use")
+
+// Elsewhere is the hint of ErrInside.
+const Elsewhere = "do it in the window itself (/mode, /rules, /accept), or in a terminal of your own"
+
+// Unidentified is the pid of a peer that the kernel does not name, such as one of another PID namespace. 0 is one that
+// came over no socket.
+const Unidentified = -1
+
+// agentShells remembers the shells that agents use, by their session: what a shell started may outlive it, and have another
+// parent by then.
+type agentShells struct {
+	mu sync.Mutex
+	// below: guarded by mu
+	started map[int]int64 // when the process that began a session did
+	order   []int         // of started, the oldest first
+	lent    map[int]int   // the shell last seen of a process that lends one
+}
+
+// maxAgentShells bounds the sessions that are remembered.
+const maxAgentShells = 4096
+
+// saw remembers the session that the shell with that pid began, and reports whether it began one.
+func (a *agentShells) saw(pid int) bool {
+	st, err := procstat.Read(pid)
+	if err != nil || st.Session != pid {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.started == nil {
+		a.started = map[int]int64{}
+	}
+	if _, known := a.started[pid]; !known {
+		if a.order = append(a.order, pid); len(a.order) > maxAgentShells {
+			delete(a.started, a.order[0])
+			a.order = a.order[1:]
+		}
+	}
+	a.started[pid] = st.Start
+	return true
+}
+
+// sawBelow remembers the shells of the process that lends them.
+func (a *agentShells) sawBelow(lender int) {
+	if lender <= 0 {
+		return
+	}
+	a.mu.Lock()
+	shell := a.lent[lender]
+	a.mu.Unlock()
+	if st, err := procstat.Read(shell); err == nil && st.Parent == lender {
+		return
+	}
+	children, _ := procstat.Children(lender) // where the kernel lists none, ancestry alone counts
+	for _, pid := range children {
+		if a.saw(pid) {
+			shell = pid
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lent == nil || len(a.lent) >= maxAgentShells {
+		a.lent = map[int]int{}
+	}
+	a.lent[lender] = shell
+}
+
+// began reports whether a shell of agents began the session of that id.
+func (a *agentShells) began(session int) bool {
+	a.mu.Lock()
+	started, known := a.started[session]
+	a.mu.Unlock()
+	if !known {
+		return false
+	}
+	leader, err := procstat.Read(session)
+	return err != nil || leader.Start == started // the number is used again only after the session's last process
+}
+
+// inside returns why a process may not do what only a person may: it runs in a shell that agents use, by its ancestry or its
+// session (which is that of its controlling terminal), or it cannot be known any more. Nil where there is no /proc.
+func (h *Hub) inside(o owner) error {
+	if o.pid == 0 {
+		return nil
+	}
+	if _, err := procstat.Read(os.Getpid()); err != nil {
+		return nil
+	}
+	st, err := procstat.Read(o.pid)
+	if o.pid < 0 || err != nil || st.Start != o.started {
+		return fmt.Errorf("%w, or by a process that has ended", ErrInside)
+	}
+	if h.shells.began(st.Session) {
+		return ErrInside
+	}
+	h.mu.Lock()
+	above := []int{os.Getpid()} // private shells, MCP servers
+	for of := range h.lenders {
+		above = append(above, of.pid)
+	}
+	h.mu.Unlock()
+	for _, pid := range []int{o.pid, st.Session} {
+		for _, ancestor := range above {
+			if ancestor <= 0 || ancestor == o.pid {
+				continue
+			}
+			if below, err := procstat.Descends(pid, ancestor); below && pid != ancestor {
+				return ErrInside
+			} else if err != nil && pid == o.pid { // a process between ended meanwhile
+				return fmt.Errorf("%w, or its parents have just ended", ErrInside)
+			}
+		}
+	}
+	return nil
+}
+
+// person returns nil if the client may do what only a person may: confirm, change policy, revoke or run leases. Once its
+// process was inside a shell that agents use it stays so.
+func (c *Client) person() error {
+	if c.within.Load() {
+		return ErrInside
+	}
+	err := c.hub.inside(c.owner)
+	if err != nil {
+		c.within.Store(true)
+	}
+	return err
+}
+
+// announce tells everyone who can be asked, but for whoever did it, that the policy is another than it was.
+func (c *Client) announce(format string, args ...any) {
+	n := &wire.Notice{Level: "info", Text: text.Visible(cut(fmt.Sprintf(format, args...), 1024)) + ", by " + c.who()}
+	c.hub.mu.Lock()
+	clients := make([]*Client, 0, len(c.hub.clients))
+	for other := range c.hub.clients {
+		if other != c && other.confirm {
+			clients = append(clients, other)
+		}
+	}
+	c.hub.mu.Unlock()
+	for _, other := range clients {
+		other.send(n)
+	}
 }

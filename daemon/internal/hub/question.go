@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"sublet/daemon/internal/agent"
@@ -143,11 +144,20 @@ func (s *session) openQuestionLocked(m wire.EventMessage) wire.EventMessage {
 // Confirm takes the answer to a question. The first one counts; a later one was told so by the ConfirmationResolved that
 // went before it. An answer that cannot be taken leaves the question open.
 func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) error {
+	if err := c.person(); err != nil {
+		return err
+	}
 	if !c.confirm {
 		return fmt.Errorf("%w: it did not say that it can confirm", ErrNotYours)
 	}
 	s := c.held()
 	defer c.hub.release(s)
+	added := false
+	defer func() { // behind the lock
+		if added {
+			c.announce("rule added: %s %s (%s)", strings.TrimSuffix(r.Decision, "_always"), r.Grant.Rule, r.Grant.Scope)
+		}
+	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	qu := s.questions[r.ConfirmationID]
@@ -180,6 +190,7 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 		if err := s.addGrantLocked(ctx, qu, *r.Grant, r.Decision == wire.DecisionAllowAlways, c.who()); err != nil {
 			return err
 		}
+		added = true
 	}
 	s.resolveLocked(qu, r.Decision, d)
 	return nil

@@ -173,6 +173,9 @@ func (c *Client) RevokeLease(r *wire.LeaseRevokeRequest) (*wire.StatusReply, err
 	if r.LeaseID == "" && r.ClientPID == 0 {
 		return nil, invalid("lease_id or client_pid must be given")
 	}
+	if err := c.person(); err != nil {
+		return nil, err
+	}
 	h := c.hub
 	h.mu.Lock()
 	var lenders []*lender

@@ -49,6 +49,12 @@ func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	if err != nil {
 		return err
 	}
+	if r.Options.Mode != "" && stricter(mode, s.policyMode()) != mode {
+		if err := c.person(); err != nil {
+			c.hub.release(s)
+			return err
+		}
+	}
 	if r.Context.Cwd == "" {
 		_, r.Context.Cwd = c.environ()
 	}

@@ -468,20 +468,6 @@ func TestLeaseRun(t *testing.T) {
 	nothingLent(t, p)
 }
 
-// Called from inside the shell that is busy it fails at once instead of waiting for itself.
-func TestLeaseRunFromInside(t *testing.T) {
-	r := newRig(t)
-	p := r.dial(asPID(os.Getppid()))
-	s := r.dial(script)
-	p.shell.userRuns()
-	id := requestID()
-	s.send(&wire.LeaseRunRequest{RequestID: id, Command: "ls", CallerPID: os.Getpid()})
-	if e := s.refused(id); e.Code != wire.CodeLeaseDenied || !strings.Contains(e.Message, "inside") {
-		t.Errorf("got %s %q", e.Code, e.Message)
-	}
-	nothingLent(t, p)
-}
-
 // Two agents want the shell: one after the other, first come first served (I3).
 func TestTwoAgents(t *testing.T) {
 	r := newRig(t, bash("one", "block"), bash("two", "ls"))

@@ -298,36 +298,25 @@ func TestALeaseRunThatNeverStarts(t *testing.T) {
 	})
 }
 
-// Who calls from inside the shell that is busy, or gives up while waiting, has one answer: an error, and nothing else.
+// Who gives up while waiting has one answer: an error, and nothing else.
 func TestAnErrorIsTheOnlyAnswer(t *testing.T) {
-	for name, inside := range map[string]bool{"from inside": true, "given up": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
-				p := r.dial(asPID(os.Getppid()))
-				p.shell.userRuns()
-				m := &wire.LeaseRunRequest{Command: "ls", CallerPID: 1}
-				if inside {
-					m.CallerPID = os.Getpid()
-				}
-				s := borrow(r, m)
-				code := wire.CodeLeaseDenied
-				if !inside {
-					code = wire.CodeCancelled
-					await(s, func(*wire.ShellLeaseQueued) bool { return true })
-					s.send(&wire.CancelRequest{RequestID: &m.RequestID})
-				}
-				if e := s.refused(m.RequestID); e.Code != code {
-					t.Errorf("got %s, want %s", e.Code, code)
-				}
-				synctest.Wait()
-				if count[*wire.ShellLeaseDenied](s) > 0 || inside && count[*wire.ShellLeaseQueued](s) > 0 {
-					t.Errorf("more than that: %s", s.story())
-				}
-				r.close()
-				p.close()
-				s.close()
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.dial()
+		p.shell.userRuns()
+		m := &wire.LeaseRunRequest{Command: "ls"}
+		s := borrow(r, m)
+		await(s, func(*wire.ShellLeaseQueued) bool { return true })
+		s.send(&wire.CancelRequest{RequestID: &m.RequestID})
+		if e := s.refused(m.RequestID); e.Code != wire.CodeCancelled {
+			t.Errorf("got %s, want %s", e.Code, wire.CodeCancelled)
+		}
+		synctest.Wait()
+		if count[*wire.ShellLeaseDenied](s) > 0 {
+			t.Errorf("more than that: %s", s.story())
+		}
+		r.close()
+		p.close()
+		s.close()
+	})
 }

@@ -69,7 +69,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			nc.Close()
 			continue
 		}
-		pid, _ := socket.PeerPID(nc)
+		pid, err := socket.PeerPID(nc)
+		if err != nil || pid == 0 {
+			pid = hub.Unidentified
+		}
 		s.conns.Go(func() { s.ServeConn(ctx, nc, pid) })
 	}
 }
@@ -88,7 +91,7 @@ type conn struct {
 
 var ids atomic.Uint64
 
-// ServeConn serves one connection, of the process pid, until it ends or ctx does. It owns rw.
+// ServeConn serves one connection, of the process pid (0 = it comes over no socket), until it ends or ctx does. It owns rw.
 func (s *Server) ServeConn(ctx context.Context, rw io.ReadWriteCloser, pid int) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

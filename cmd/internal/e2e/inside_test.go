@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What runs in a shell that agents use changes no policy, borrows and revokes nothing, whether it is a child, an orphan of
+// the same session, or outlives its window; a terminal of the user's own may, and the window shows it.
+func TestNobodyApprovesItself(t *testing.T) {
+	w := newWorld(t, "", script{
+		{Match: "^private", Steps: []step{{ToolCalls: []call{bash(binary + " policy add 'bash: private *' 2>&1; " + binary + " ask --mode full tool 2>&1")}}, {Text: "Private done."}}},
+		{Match: "^hello", Steps: []step{{Text: "Hello."}}},
+		{Match: "^tool", Steps: []step{{ToolCalls: []call{bash("touch asked")}}, {Text: "Tool done."}}},
+	})
+	const refused = "inside a shell that agents use"
+	rules := func() string {
+		out, _, _ := w.sublet("policy", "ls")
+		return out
+	}
+	has := func(name string) bool { _, err := os.Stat(filepath.Join(w.project, name)); return err == nil }
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join(w.project, name))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(b)
+	}
+	if _, errs, code := w.sublet("ask", "hello"); code != 0 {
+		t.Fatalf("ask: exit %d, %s", code, errs)
+	}
+	session := w.lastSession()
+	term := w.openShell()
+	w.connected(1)
+	for i, c := range []string{
+		"policy add 'bash: child *'", "policy rm x", "policy mode --session SESSION auto", "policy secrets show --session SESSION",
+		"lease revoke --client 7", "lease run --client 7 -- true", "ask --mode full tool",
+	} {
+		file := fmt.Sprint("refused", i)
+		term.run(fmt.Sprintf(`%s %s >%s 2>&1; echo "status%d $?"`, binary, strings.ReplaceAll(c, "SESSION", session), file, i), fmt.Sprintf(`^status%d [1-9]`, i))
+		if got := read(file); !strings.Contains(got, refused) {
+			t.Errorf("%s: got %q, want it refused", c, got)
+		}
+	}
+	// An orphan: its parents have ended, its session is the shell's.
+	term.run(`( ( while [ ! -e gate ]; do sleep 0.02; done; `+binary+` policy add 'bash: orphan *' >first 2>&1; touch firstdone ) & ); echo left one`, `^left one`)
+	// One that outlives the window.
+	term.run(`( ( trap '' HUP; while [ ! -e closed ]; do sleep 0.02; done; `+binary+` policy add 'bash: late *' >second 2>&1; touch seconddone ) & ) >/dev/null; echo left two`, `^left two`)
+	// A borrowed command has the daemon see the shell.
+	if _, errs, code := w.sublet("lease", "run", "--", "touch gate"); code != 0 {
+		t.Fatalf("lease run: exit %d, %s", code, errs)
+	}
+	w.await("the orphan", func() bool { return has("firstdone") })
+	if got := read("first"); !strings.Contains(got, refused) {
+		t.Errorf("an orphan: got %q, want it refused", got)
+	}
+	// The user, in another terminal.
+	if _, errs, code := w.sublet("policy", "add", "bash: mine *"); code != 0 {
+		t.Errorf("the user's own: exit %d, %s", code, errs)
+	}
+	term.see(`rule added: allow bash: mine \* \(always\), by client sublet`)
+	term.atPrompt()
+	term.send("exit", enter)
+	term.wait()
+	w.write(w.project+"/closed", "")
+	w.await("what outlives it", func() bool { return has("seconddone") })
+	if got := read("second"); !strings.Contains(got, refused) {
+		t.Errorf("one that outlives its window: got %q, want it refused", got)
+	}
+	// An agent in a private shell.
+	out, errs, _ := w.sublet("ask", "--mode", "full", "private")
+	shown, _, _ := w.sublet("session", "show", "--json", w.lastSession())
+	if n := strings.Count(shown, refused); n < 2 {
+		t.Errorf("a private shell: got %s\n%s\n%s", out, errs, shown)
+	}
+	if got := rules(); strings.Count(got, "bash: ") != 1 || has("asked") {
+		t.Errorf("got rules\n%s%s", got, fmt.Sprint(has("asked")))
+	}
+}
