@@ -97,7 +97,8 @@ type Lease struct {
 	Outcome string    // once Ended
 
 	execution string    // "" = no command runs
-	startedAt time.Time // when the lender said that it runs
+	startedAt time.Time // when the lender said that it runs, and later by the time for which its clock stood still
+	stoodAt   time.Time // since when its clock stands still; zero = it runs
 	timeout   time.Duration
 	cancelled string // why the running command is being cancelled; "" = it is not
 	ending    string // outcome once the running command has ended; "" = goes on

@@ -23,6 +23,9 @@ type Manager struct {
 	out  []Effect
 }
 
+// forever is later than anything ends by itself.
+const forever = 100 * 365 * 24 * time.Hour
+
 // NewManager returns a Manager whose lender can be reached. fences is shared with the daemon's other managers.
 func NewManager(fences *Fences) *Manager {
 	return &Manager{fences: fences, linked: true}
@@ -123,7 +126,7 @@ func (m *Manager) Execute(now time.Time, l *Lease, execution string, timeout tim
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
-	l.execution, l.startedAt, l.cancelled = execution, time.Time{}, ""
+	l.execution, l.startedAt, l.stoodAt, l.cancelled = execution, time.Time{}, time.Time{}, ""
 	l.timeout = min(timeout, MaxTimeout)
 	// Until the lender says that it runs, the term bounds it.
 	m.deadline = now.Add(l.Term)
@@ -138,10 +141,34 @@ func (m *Manager) Started(now time.Time, ref Ref, execution string) bool {
 		return false
 	}
 	l.startedAt = now
-	if l.cancelled == "" {
-		m.deadline = now.Add(l.timeout + TimeoutSlack)
-	}
+	m.clock(now, l)
 	return true
+}
+
+// Keyboard records whether the command that runs has the keyboard of the lender's user: while it has, the clock of its
+// timeout stands still.
+func (m *Manager) Keyboard(now time.Time, ref Ref, execution string, has bool) {
+	l := m.current(ref)
+	if l == nil || execution == "" || l.execution != execution || l.startedAt.IsZero() || has == !l.stoodAt.IsZero() {
+		return
+	}
+	if has {
+		l.stoodAt = now
+	} else {
+		l.startedAt, l.stoodAt = l.startedAt.Add(now.Sub(l.stoodAt)), time.Time{}
+	}
+	m.clock(now, l)
+}
+
+// clock sets the deadline of a command that has started and is not being cancelled.
+func (m *Manager) clock(now time.Time, l *Lease) {
+	switch {
+	case l.cancelled != "" || !m.linked:
+	case l.stoodAt.IsZero():
+		m.deadline = l.startedAt.Add(l.timeout + TimeoutSlack)
+	default:
+		m.deadline = now.Add(forever)
+	}
 }
 
 // Output reports whether output of execution belongs to the command that runs now (T2e).
@@ -291,9 +318,10 @@ func (m *Manager) Reconnect(now time.Time, held []Ref, executions []string) (ado
 			if l.startedAt.IsZero() { // the lender said so to a link that was gone
 				l.startedAt = now
 			}
-			m.deadline = l.startedAt.Add(l.timeout + TimeoutSlack)
-			if reason := l.cancelled; reason != "" { // the cancel may have been lost with the link: once more
-				l.cancelled = ""
+			reason := l.cancelled
+			l.cancelled = ""
+			m.clock(now, l)
+			if reason != "" { // the cancel may have been lost with the link: once more
 				m.cancel(now, l, reason)
 			}
 		}

@@ -27,6 +27,7 @@ func TestModel(t *testing.T) {
 			"user ends":   w.userEnds,
 			"take back":   w.takeBack,
 			"completes":   w.completes,
+			"keyboard":    w.keyboard,
 			"drop link":   w.dropLink,
 			"link back":   w.linkBack,
 			"time":        func(t *rapid.T) { w.pass(time.Duration(rapid.IntRange(1, 40_000).Draw(t, "ms")) * time.Millisecond) },
@@ -264,6 +265,13 @@ func (w *world) completes(*rapid.T) {
 	w.answer(message{"completed", w.held, exec})
 }
 
+// keyboard is given to the command that runs, or taken from it.
+func (w *world) keyboard(t *rapid.T) {
+	if w.running != "" {
+		w.answer(message{rapid.SampledFrom([]string{"keyboard", "no keyboard"}).Draw(t, "kind"), w.held, w.running})
+	}
+}
+
 func (w *world) toDaemon(t *rapid.T) {
 	if len(w.up) == 0 {
 		t.Skip("nothing on the way")
@@ -291,6 +299,10 @@ func (w *world) receive(msg message) {
 		w.apply(w.m.Refused(w.now, msg.ref, Denied))
 	case "started":
 		w.m.Started(w.now, msg.ref, msg.exec)
+	case "keyboard":
+		w.m.Keyboard(w.now, msg.ref, msg.exec, true)
+	case "no keyboard":
+		w.m.Keyboard(w.now, msg.ref, msg.exec, false)
 	case "completed":
 		before := w.m.Current()
 		ok, effects := w.m.Completed(w.now, msg.ref, msg.exec)

@@ -330,6 +330,39 @@ func TestNamedBoth(t *testing.T) {
 	due(t, "started once", m, after(time.Minute+TimeoutSlack))
 }
 
+// While the command has the user's keyboard its clock stands still: a command was cancelled while its user typed a password.
+func TestTheClockStandsStill(t *testing.T) {
+	const never = 24 * time.Hour
+	m := NewManager(new(Fences))
+	a := hold(t, m, t0, "a")
+	_ = m.Execute(t0, a, "x", time.Minute)
+	m.Keyboard(t0, a.Ref(), "x", true) // before its start: nothing
+	due(t, "not started", m, after(DefaultTerm))
+	m.Started(t0, a.Ref(), "x")
+	m.Keyboard(after(50*time.Second), a.Ref(), "y", true)
+	due(t, "another command", m, after(time.Minute+TimeoutSlack))
+	for range 2 {
+		m.Keyboard(after(50*time.Second), a.Ref(), "x", true)
+	}
+	expect(t, "while the user types", m.Tick(after(never)), "")
+	m.Disconnect(after(never))
+	due(t, "lost meanwhile", m, after(never+Grace))
+	m.Reconnect(after(never), []Ref{a.Ref()}, []string{"x"})
+	expect(t, "back meanwhile", m.Tick(after(2*never)), "")
+	for range 2 {
+		m.Keyboard(after(2*never), a.Ref(), "x", false)
+	}
+	due(t, "goes on", m, after(2*never+10*time.Second+TimeoutSlack))
+	m.Keyboard(after(2*never), a.Ref(), "x", true)
+	m.CancelCommand(after(3*never), a, CancelUser)
+	m.Keyboard(after(3*never), a.Ref(), "x", false)
+	due(t, "cancelled", m, after(3*never+CancelBound))
+	m.Completed(after(3*never), a.Ref(), "x")
+	_ = m.Execute(after(3*never), a, "z", time.Minute)
+	m.Started(after(3*never), a.Ref(), "z")
+	due(t, "the next command", m, after(3*never+time.Minute+TimeoutSlack))
+}
+
 // Whatever is due first is next, a waiter's patience or the holder's term.
 func TestFirstOfWaiterAndHolder(t *testing.T) {
 	for _, wait := range []time.Duration{DefaultTerm - 1, DefaultTerm + 1} {

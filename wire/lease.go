@@ -83,10 +83,12 @@ type Confinement struct {
 	Hidden  []OSString `msgpack:"hidden"`  // files and folders with secrets
 }
 
-// CommandStarted starts the clock of the command's timeout. Since protocol 1.
+// CommandStarted starts the clock of the command's timeout. It comes again when the command gets the user's keyboard, for
+// which the clock stands still, and when it no longer has it. Since protocol 1.
 type CommandStarted struct {
 	LeaseRef
 	ExecutionID ExecutionID `msgpack:"execution_id"`
+	Keyboard    bool        `msgpack:"keyboard"` // the command has the user's keyboard
 }
 
 // CommandOutput is live output; under pressure pieces are merged and left out (then Offset jumps). Since protocol 1.

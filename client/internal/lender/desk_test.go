@@ -296,6 +296,14 @@ func (f *fake) print(text string) {
 	out([]byte(text))
 }
 
+// keyboard is why the borrower's command wants the user's keyboard, "" where it no longer does.
+func (f *fake) keyboard(why string) {
+	f.mu.Lock()
+	wants := f.cmd.Keyboard
+	f.mu.Unlock()
+	wants(why)
+}
+
 func (f *fake) ran() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

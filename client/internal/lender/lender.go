@@ -170,6 +170,11 @@ type execution struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the shell is free of it
+
+	// guarded by Lender.mu
+	began    bool
+	keyboard bool // the user has its keyboard
+	handed   bool // the user had it once
 }
 
 // endedKept is how many leases that are over are remembered.

@@ -60,6 +60,9 @@ func (l *Lender) Up(r *wire.Ready) {
 		if h, known := theirs[g.ref().LeaseID]; known && h.Fence == g.ref().Fence {
 			delete(theirs, h.LeaseID)
 			l.tellLastLocked(g, h)
+			if g.exec != nil && g.exec.handed { // what was sent last may not have come
+				l.tellStartedLocked(g.exec)
+			}
 		} else {
 			l.log.Info("lease not known to the daemon", "lease", g.ref().LeaseID)
 			l.endLocked(g, wire.ReleasedDisconnected, errDaemonGone)

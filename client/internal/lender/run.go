@@ -192,7 +192,7 @@ func (l *Lender) run(e *execution) {
 		Confine: specOf(m.Confine), Launcher: l.launcher,
 		Started: func() {
 			began = true
-			l.send(&wire.CommandStarted{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID})
+			l.started(e, false)
 			l.screen.Observe(LeasedStarted{
 				ExecutionID: m.ExecutionID, Agent: e.grant.acquire.Agent, Command: string(m.Command), Cwd: string(m.Cwd), TurnID: e.grant.acquire.TurnID,
 				Reach: m.Confine.Reach,
@@ -202,7 +202,10 @@ func (l *Lender) run(e *execution) {
 			l.screen.Observe(LeasedOutput{ExecutionID: m.ExecutionID, Data: slices.Clone(data)})
 			p.add(data)
 		},
-		Keyboard: func(why string) { l.screen.Observe(LeasedKeyboard{ExecutionID: m.ExecutionID, Why: why}) },
+		Keyboard: func(why string) {
+			l.started(e, why != "")
+			l.screen.Observe(LeasedKeyboard{ExecutionID: m.ExecutionID, Why: why})
+		},
 	})
 	p.close()
 	status := l.complete(e, r, err)
@@ -214,6 +217,20 @@ func (l *Lender) run(e *execution) {
 		changed = l.changedBy(m.ExecutionID, before)
 	}
 	l.screen.Observe(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: status})
+}
+
+// started reports that a command runs, and whether the user has its keyboard: then its clock stands still.
+func (l *Lender) started(e *execution, keyboard bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !e.began || e.keyboard != keyboard {
+		e.began, e.keyboard, e.handed = true, keyboard, e.handed || keyboard
+		l.tellStartedLocked(e)
+	}
+}
+
+func (l *Lender) tellStartedLocked(e *execution) {
+	l.send(&wire.CommandStarted{LeaseRef: e.msg.LeaseRef, ExecutionID: e.msg.ExecutionID, Keyboard: e.keyboard})
 }
 
 // specOf is a confinement as the shell takes it; nil for none.

@@ -19,8 +19,9 @@ import (
 // begin, nothing; and the shell's own events between them.
 func TestTheScreenIsTold(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
-		d.sh.began = func(c shell.Command) { c.Keyboard("password") }
 		d.begin(1, "x1", "make")
+		d.sh.keyboard("password")
+		d.take("CommandStarted")
 		d.sh.print("out")
 		d.take("CommandOutput")
 		d.l.Event(shell.Restarted{Why: "gone"})
@@ -51,12 +52,37 @@ func TestTheScreenIsTold(t *testing.T) {
 			}
 		}
 		want := []string{
-			"lender.LeasedKeyboard", "lender.LeasedStarted", "lender.LeasedOutput", "shell.Restarted", "end x1cancelled",
+			"lender.LeasedStarted", "lender.LeasedKeyboard", "lender.LeasedOutput", "shell.Restarted", "end x1cancelled",
 			"shell.UserBegan", "shell.UserEnded", "shell.PromptShown",
 		}
 		if !slices.Equal(told, want) {
 			t.Errorf("told %q, want %q", told, want)
 		}
+	})
+}
+
+// While the user has the keyboard of a command its clock stands still, the daemon's too: it would cancel the command in the
+// middle of a password. After a lost link the daemon is told once more.
+func TestTheDaemonsClockStandsStill(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		has := func(want bool) {
+			t.Helper()
+			if got := d.take("CommandStarted")[0].(*wire.CommandStarted); got.Keyboard != want || got.ExecutionID != "x1" || got.Fence != 1 {
+				t.Errorf("got %+v, want the keyboard's to be %v", got, want)
+			}
+		}
+		d.begin(1, "x1", "sudo make install")
+		d.sh.keyboard("password")
+		has(true)
+		d.sh.keyboard("input") // another reason
+		d.sh.keyboard("")
+		has(false)
+		d.drop()
+		d.sh.keyboard("password")
+		d.up(wire.HeldLease{LeaseID: "lease-1", Fence: 1, ExecutionID: "x1"})
+		has(true)
+		d.sh.finish(0, shell.State{})
+		d.take("CommandCompleted")
 	})
 }
 

@@ -332,6 +332,7 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 				b.wish.watch.started()
 			}
 		}
+		ln.m.Keyboard(now, ref, string(m.ExecutionID), m.Keyboard)
 		ln.arm()
 	case *wire.CommandCompleted:
 		l := ln.m.Current()

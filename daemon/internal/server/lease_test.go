@@ -14,6 +14,7 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/provider/scripted"
+	"sublet/lease"
 	"sublet/wire"
 )
 
@@ -100,6 +101,39 @@ func TestLenderDoesNotAnswer(t *testing.T) {
 			p.close()
 		})
 	}
+}
+
+// While the user has the keyboard of a borrowed command its clock stands still: the daemon cancelled it 2 s after its time, in
+// the middle of a password, the rest of which then went to whoever read the terminal next.
+func TestTheClockStandsStill(t *testing.T) {
+	limit := config.Default().Shell.CommandTimeout
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, bash("install", "block"))
+		p := r.dial()
+		id := p.ask("install")
+		exec := executing(p, "block")
+		begun := time.Now()
+		keyboard := func(has bool) {
+			p.send(&wire.CommandStarted{LeaseRef: exec.LeaseRef, ExecutionID: exec.ExecutionID, Keyboard: has})
+		}
+		keyboard(true)
+		time.Sleep(10 * limit)
+		keyboard(false)
+		time.Sleep(limit + lease.TimeoutSlack - 1)
+		synctest.Wait()
+		if has(p, func(*wire.CancelLeasedCommand) bool { return true }) {
+			t.Error("it was cancelled before its time")
+		}
+		p.ended(id)
+		if took, want := time.Since(begun), 11*limit+lease.TimeoutSlack; took != want {
+			t.Errorf("it was ended after %v, want %v", took, want)
+		}
+		if c := await(p, func(*wire.CancelLeasedCommand) bool { return true }); c.Reason != "timeout" {
+			t.Errorf("it was cancelled: %s", c.Reason)
+		}
+		r.close()
+		p.close()
+	})
 }
 
 // The session's other clients see what a borrowed command prints while it runs; the one that lends the shell has it already.

@@ -52,7 +52,7 @@ export class Shell {
         process.kill(-child.pid, "SIGKILL");
       },
     };
-    this.client.send("CommandStarted", { ...ref(m), execution_id: m.execution_id });
+    this.client.send("CommandStarted", { ...ref(m), execution_id: m.execution_id, keyboard: false });
     let output = Buffer.alloc(0);
     let where = "";
     for (const stream of [child.stdout, child.stderr])
@@ -78,7 +78,7 @@ export class Shell {
 
   restore(m) {
     let output = "";
-    this.client.send("CommandStarted", { ...ref(m), execution_id: m.execution_id });
+    this.client.send("CommandStarted", { ...ref(m), execution_id: m.execution_id, keyboard: false });
     if (this.before) {
       this.cwd = this.before;
       this.before = null;
