@@ -40,7 +40,7 @@ func (m *model) onInput(e *keyEvent) {
 func keyName(k tea.KeyPressMsg) string {
 	name := k.String()
 	switch name {
-	case "ctrl+i":
+	case "ctrl+i", "\t":
 		return "tab"
 	case "ctrl+m", "kpenter", "kp_enter":
 		return "enter"
@@ -110,9 +110,11 @@ func (m *model) askKey(k, text string) {
 		m.ed.insert("\n")
 	case "tab":
 		switch {
-		case m.ed.empty():
+		case m.ed.empty() && text == "":
 			m.leaveAI()
 			return
+		case m.ed.empty(): // the beginning of a paste without brackets, whose lines the shell would run
+			m.ed.insert(text)
 		case strings.HasPrefix(m.ed.text, "/"):
 			m.completeSlash()
 		}

@@ -211,6 +211,9 @@ func (k *keyboard) decode(expired bool) bool {
 		if len(k.switchKey) > 0 && bytes.Equal(raw, k.switchKey) {
 			msg = switchAsked{}
 		}
+		if len(k.pending) > 0 && len(raw) == 1 && raw[0] == '\t' {
+			msg = tea.KeyPressMsg{Code: tea.KeyTab, Text: "\t"} // not by itself: of a paste, perhaps
+		}
 		pass, ok := k.key(msg)
 		if !ok {
 			return false

@@ -54,7 +54,9 @@ func TestSwitch(t *testing.T) {
 	w.shows("u@box:~$ one\nran one\nu@box:~$ two\nran two\nu@box:~$")
 	w.switches("\x1b[24~")
 	w.see("> half a question") // it waited
-	w.keys("\x15\tthree\t")    // the second Tab is the shell's
+	w.keys("\x15\t")
+	w.prompt()
+	w.keys("three\t") // this Tab is the shell's
 	w.see("u@box:~$ three")
 	w.keys("\r")
 	w.until("the command", func() bool { return len(w.sh.commands()) == 3 })
@@ -67,6 +69,19 @@ func TestSwitch(t *testing.T) {
 	time.Sleep(2 * escWait)
 	w.keys("x")
 	w.see("> x")
+}
+
+// A Tab with something behind it begins a paste, not a change to command mode: the lines of a paste without brackets ran in the
+// shell.
+func TestPasteBeginsWithTab(t *testing.T) {
+	w := open(t, 80, 24)
+	w.ai()
+	if got := w.ask("\ttouch up the notes\r").Prompt; got != "touch up the notes" {
+		t.Errorf("asked %q", got)
+	}
+	if ran := w.sh.commands(); len(ran) > 0 {
+		t.Errorf("ran %q", ran)
+	}
 }
 
 // A question mark on an empty line asks one question, and the shell has the screen again when it is answered.
