@@ -20,6 +20,7 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/wire"
+	"sublet/wire/jsonview"
 	"sublet/wire/socket"
 )
 
@@ -123,7 +124,7 @@ func receive[T wire.Message](t *testing.T, c *wire.Conn, match func(T) bool) T {
 		if wanted, ok := m.(T); ok && match(wanted) {
 			return wanted
 		}
-		line, _ := wire.ToJSON(m)
+		line, _ := jsonview.Of(m)
 		seen = append(seen, string(line))
 	}
 }

@@ -62,30 +62,42 @@ type AgentStreamChunk struct {
 	Chunk    Chunk  `msgpack:"chunk"`
 }
 
-// Chunk is a union: Type says which of the other fields are there, and only those travel.
+// Chunk is a union: Type says which of the other fields are there, and only those travel; see chunkFields.
 type Chunk struct {
-	Type        string      // one of Chunk…
-	Text        string      // text, reasoning, tool_call_delta, notice
-	ExecutionID ExecutionID // tool_call_delta, tool_call, tool_output, tool_result
-	Tool        string      // tool_call_delta, tool_call, tool_result
-	Arguments   string      // tool_call: a JSON object as text
-	Data        []byte      // tool_output: raw bytes as the program wrote them; live only, never stored
-	Status      string      // tool_result: one of Status…; the whole is in CommandResult
-	Signature   string      // reasoning: what the provider needs to accept its own reasoning again
-	Block       *Block      // block
+	Type        string      `msgpack:"type"` // one of Chunk…
+	Text        string      `msgpack:"text"`
+	ExecutionID ExecutionID `msgpack:"execution_id"`
+	Tool        string      `msgpack:"tool"`
+	Arguments   string      `msgpack:"arguments"` // a JSON object as text
+	Data        []byte      `msgpack:"data"`      // raw bytes as the program wrote them; live only, never stored
+	Status      string      `msgpack:"status"`    // one of Status…; the whole is in CommandResult
+	Signature   string      `msgpack:"signature"` // what the provider needs to accept its own reasoning again
+	Block       *Block      `msgpack:"block"`
 }
 
-// Chunk types, and the fields that travel with each beside type.
+// Chunk types.
 const (
-	ChunkText          = "text"            // text
-	ChunkReasoning     = "reasoning"       // text, signature
-	ChunkToolCallDelta = "tool_call_delta" // execution_id, tool, text: a piece of the arguments as the model writes them
-	ChunkToolCall      = "tool_call"       // execution_id, tool, arguments
-	ChunkToolOutput    = "tool_output"     // execution_id, data
-	ChunkToolResult    = "tool_result"     // execution_id, tool, status
-	ChunkNotice        = "notice"          // text
-	ChunkBlock         = "block"           // block
+	ChunkText          = "text"
+	ChunkReasoning     = "reasoning"
+	ChunkToolCallDelta = "tool_call_delta" // text is a piece of the arguments as the model writes them
+	ChunkToolCall      = "tool_call"
+	ChunkToolOutput    = "tool_output"
+	ChunkToolResult    = "tool_result"
+	ChunkNotice        = "notice"
+	ChunkBlock         = "block"
 )
+
+// chunkFields are the fields that travel with each type of chunk, beside type.
+var chunkFields = map[string][]string{
+	ChunkText:          {"text"},
+	ChunkReasoning:     {"text", "signature"},
+	ChunkToolCallDelta: {"text", "execution_id", "tool"},
+	ChunkToolCall:      {"execution_id", "tool", "arguments"},
+	ChunkToolOutput:    {"execution_id", "data"},
+	ChunkToolResult:    {"execution_id", "tool", "status"},
+	ChunkNotice:        {"text"},
+	ChunkBlock:         {"block"},
+}
 
 // Block is a piece of content with structure of its own.
 type Block struct {

@@ -57,13 +57,6 @@ func BenchmarkEncode(b *testing.B) {
 			}
 			b.SetBytes(int64(len(dst)))
 		})
-		b.Run(kind+"/plan", func(b *testing.B) {
-			b.ReportAllocs()
-			var dst []byte
-			for b.Loop() {
-				dst, _ = wire.AppendByPlan(dst[:0], m)
-			}
-		})
 		if kind != "AgentStreamChunk" { // its union is not the library's to encode
 			b.Run(kind+"/msgpack-v5", func(b *testing.B) {
 				b.ReportAllocs()

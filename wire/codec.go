@@ -2,9 +2,9 @@ package wire
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"reflect"
-	"sync"
 )
 
 // Marshal returns the payload of m: [kind, body]. It fails for a nil message or one that is not of this package, and
@@ -35,38 +35,25 @@ func AppendFrame(dst []byte, m Message) ([]byte, error) {
 	return out, nil
 }
 
-// appendPayload appends [kind, body]. The three hot kinds are written by hand, to the same bytes.
+// appendPayload appends [kind, body].
 func appendPayload(dst []byte, m Message) ([]byte, error) {
-	switch m := m.(type) {
-	case nil:
-		return dst, fmt.Errorf("wire: nil message")
-	case *AgentStreamChunk:
-		if m != nil {
-			return appendStreamChunk(dst, m), nil
-		}
-	case *CommandOutput:
-		if m != nil {
-			return appendCommandOutput(dst, m), nil
-		}
-	case *Heartbeat:
-		if m != nil {
-			return appendHeartbeat(dst, m), nil
-		}
-	}
-	return appendByPlan(dst, m)
+	return encoding(dst, func(e *encoder) error { return e.message(m) })
 }
 
-func appendByPlan(dst []byte, m Message) ([]byte, error) {
+// message writes [kind, body]. It fails, having written nothing, for a nil message and one that is not of this package.
+func (e *encoder) message(m Message) error {
 	v := reflect.ValueOf(m)
-	if v.Kind() != reflect.Pointer || v.IsNil() {
-		return dst, fmt.Errorf("wire: nil message")
+	if m == nil || v.Kind() != reflect.Pointer || v.IsNil() {
+		return errors.New("wire: nil message")
 	}
 	k := byKind[m.Kind()]
 	if k == nil || v.Type().Elem() != k.typ {
-		return dst, fmt.Errorf("wire: %T is not a message of the protocol", m)
+		return fmt.Errorf("wire: %T is not a message of the protocol", m)
 	}
-	dst = appendStr(append(dst, 0x92), k.name)
-	return k.plan().append(dst, v.Elem()), nil
+	e.arrayHead(2)
+	e.text(k.name)
+	k.plan().write(e, v.Elem())
+	return nil
 }
 
 // Unmarshal reads a payload. It takes payload over: texts and bytes of the message may lie in it, so the caller must
@@ -75,11 +62,9 @@ func Unmarshal(payload []byte) (m Message, err error) {
 	if err := precheck(payload); err != nil {
 		return nil, &InvalidError{Reason: err.Error()}
 	}
-	d := decoders.Get().(*decoder)
-	*d = decoderOf(payload)
+	d := decoderOf(payload)
 	defer func() {
-		*d = decoder{}
-		decoders.Put(d)
+		d.free()
 		if r := recover(); r != nil { // belt and braces: one bad payload must not end the daemon
 			m, err = nil, &InvalidError{Reason: fmt.Sprintf("it cannot be read: %v", r)}
 		}
@@ -94,8 +79,6 @@ func Unmarshal(payload []byte) (m Message, err error) {
 	}
 	return nil, &InvalidError{Kind: kind, RequestID: id, Field: ferr.path, Reason: ferr.reason}
 }
-
-var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 var errUnknownKind = &fieldError{reason: "unknown kind"}
 
@@ -120,17 +103,7 @@ func (d *decoder) readMessage() (Message, *fieldError) {
 		return nil, err
 	}
 	m := k.new()
-	switch m := m.(type) {
-	case *AgentStreamChunk:
-		err = d.readStreamChunk(m)
-	case *CommandOutput:
-		err = d.readCommandOutput(m)
-	case *Heartbeat:
-		err = d.readHeartbeat(m)
-	default:
-		err = k.plan().read(d, reflect.ValueOf(m).Elem())
-	}
-	if err != nil {
+	if err := k.plan().read(d, reflect.ValueOf(m).Elem()); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -140,6 +113,7 @@ func (d *decoder) readMessage() (Message, *fieldError) {
 // name what it answers.
 func peek(payload []byte) (kind string, id RequestID) {
 	d := decoderOf(payload)
+	defer d.free()
 	if n, err := d.arrayHead(); err != nil || n != 2 {
 		return "", ""
 	}

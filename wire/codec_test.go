@@ -40,19 +40,6 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The kinds written by hand are the same bytes as those written from their tags.
-func TestHotKindsMatchThePlan(t *testing.T) {
-	for _, m := range wiretest.All() {
-		want, err := wire.AppendByPlan(nil, m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := mustMarshal(t, m); !bytes.Equal(got, want) {
-			t.Errorf("%s:\n got % x\nwant % x", m.Kind(), got, want)
-		}
-	}
-}
-
 // An independent implementation, msgpack/v5, reads every message as a plain array and map, with all fields there (A14),
 // and what it writes from such a map is read here.
 func TestLibraryReadsAndWritesTheSame(t *testing.T) {

@@ -1,28 +1,93 @@
 package wire
 
 import (
-	"encoding/binary"
+	"io"
 	"math"
 	"strconv"
+	"sync"
 	"unicode/utf8"
 	"unsafe"
+
+	"github.com/vmihailenco/msgpack/v5"
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// decoder reads values from a payload that passed precheck, so lengths need no second look. It owns buf for good:
-// strings and bytes of the message may lie in it (see keep).
+// decoder reads values from a payload that passed precheck, so lengths need no second look, and reading one cannot fail:
+// where it does all the same, it panics, and Unmarshal recovers. It owns the payload for good: strings and bytes of the
+// message may lie in it (see keep).
 type decoder struct {
-	buf    []byte
-	pos    int
+	payload
+	*msgpack.Decoder
 	room   int // bytes that lists, maps and messages may still take
-	copies int // bytes of small values that may still be copied out of buf
+	copies int // bytes of small values that may still be copied out of the payload
 }
+
+// payload is what the Decoder reads.
+type payload struct {
+	buf []byte
+	pos int
+}
+
+func (p *payload) Read(to []byte) (int, error) {
+	if p.pos == len(p.buf) {
+		return 0, io.EOF
+	}
+	n := copy(to, p.buf[p.pos:])
+	p.pos += n
+	return n, nil
+}
+
+func (p *payload) ReadByte() (byte, error) {
+	if p.pos == len(p.buf) {
+		return 0, io.EOF
+	}
+	p.pos++
+	return p.buf[p.pos-1], nil
+}
+
+func (p *payload) UnreadByte() error {
+	p.pos--
+	return nil
+}
+
+// next is the first byte of the next value.
+func (p *payload) next() byte { return p.buf[p.pos] }
+
+// take returns the next n bytes as they lie in the payload.
+func (p *payload) take(n int) []byte {
+	b := p.buf[p.pos : p.pos+n : p.pos+n]
+	p.pos += n
+	return b
+}
+
+var decoders = sync.Pool{New: func() any {
+	d := new(decoder)
+	d.Decoder = msgpack.NewDecoder(&d.payload)
+	return d
+}}
 
 // A payload of n bytes takes at most 2n + 256 KiB of memory to decode, its own bytes not counted: 7n/4 + 192 KiB for what
 // it unfolds to (an element of one byte may be a struct of two hundred), n/4 + 48 KiB for copies of small values, and the
 // rest for errors. Honest messages stay below: they write every field, and names are longer than what the values become;
 // the constant is for lists of short texts, of which Go's own headers are the most.
-func decoderOf(payload []byte) decoder {
-	return decoder{buf: payload, room: len(payload)*7/4 + 192<<10, copies: len(payload)/4 + 48<<10}
+func decoderOf(buf []byte) *decoder {
+	d := decoders.Get().(*decoder)
+	d.payload = payload{buf: buf}
+	d.room, d.copies = len(buf)*7/4+192<<10, len(buf)/4+48<<10
+	return d
+}
+
+func (d *decoder) free() {
+	d.payload = payload{}
+	decoders.Put(d)
+}
+
+// must returns what the Decoder read.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // spend takes memory before it is allocated.
@@ -65,100 +130,54 @@ func inKey(key string, err *fieldError) *fieldError {
 }
 
 func (d *decoder) want(what string) *fieldError {
-	return wrong(typeName(d.buf[d.pos]) + " where " + what + " is wanted")
+	return wrong(typeName(d.next()) + " where " + what + " is wanted")
 }
 
 // null consumes a nil and reports whether there was one.
 func (d *decoder) null() bool {
-	if d.buf[d.pos] == mpNil {
-		d.pos++
-		return true
+	if d.next() != msgpcode.Nil {
+		return false
 	}
-	return false
+	d.pos++
+	return true
 }
 
-// number reads the width bytes after the head, big-endian.
-func (d *decoder) number(width int) uint64 {
-	p := d.buf[d.pos+1:]
-	d.pos += 1 + width
-	switch width {
-	case 1:
-		return uint64(p[0])
-	case 2:
-		return uint64(binary.BigEndian.Uint16(p))
-	case 4:
-		return uint64(binary.BigEndian.Uint32(p))
-	default:
-		return binary.BigEndian.Uint64(p)
-	}
-}
-
-// take returns the next n bytes as they lie in the payload.
-func (d *decoder) take(n int) []byte {
-	b := d.buf[d.pos : d.pos+n : d.pos+n]
-	d.pos += n
-	return b
-}
-
+// readUint takes an int of any width that is not negative.
 func (d *decoder) readUint() (uint64, *fieldError) {
-	c := d.buf[d.pos]
-	switch {
-	case c < 0x80:
-		d.pos++
-		return uint64(c), nil
-	case c >= mpUint8 && c <= mpUint64:
-		return d.number(1 << (c - mpUint8)), nil
-	case c >= 0xe0 || c >= mpInt8 && c <= mpInt64:
-		n, err := d.readInt()
-		if err == nil && n < 0 {
-			err = wrong("negative where an unsigned int is wanted")
-		}
-		return uint64(n), err
+	if d.next() == msgpcode.Uint64 {
+		return must(d.DecodeUint64()), nil
 	}
-	return 0, d.want("int")
+	n, err := d.readInt()
+	if err != nil {
+		return 0, err
+	}
+	if n < 0 {
+		return 0, wrong("negative where an unsigned int is wanted")
+	}
+	return uint64(n), nil
 }
 
 func (d *decoder) readInt() (int64, *fieldError) {
-	c := d.buf[d.pos]
-	switch {
-	case c < 0x80 || c >= 0xe0:
-		d.pos++
-		return int64(int8(c)), nil
-	case c == mpInt8:
-		return int64(int8(d.number(1))), nil
-	case c == mpInt16:
-		return int64(int16(d.number(2))), nil
-	case c == mpInt32:
-		return int64(int32(d.number(4))), nil
-	case c == mpInt64:
-		return int64(d.number(8)), nil
-	case c >= mpUint8 && c <= mpUint64:
-		n := d.number(1 << (c - mpUint8))
-		if n > math.MaxInt64 {
-			return 0, wrong("int over 2^63-1")
-		}
-		return int64(n), nil
+	c := d.next()
+	if typeName(c) != "int" {
+		return 0, d.want("int")
 	}
-	return 0, d.want("int")
+	n := must(d.DecodeInt64())
+	if c == msgpcode.Uint64 && n < 0 {
+		return 0, wrong("int over 2^63-1")
+	}
+	return n, nil
 }
 
 // readFloat takes an int as well: several libraries write 0.0 as one.
 func (d *decoder) readFloat() (float64, *fieldError) {
-	var f float64
-	switch c := d.buf[d.pos]; {
-	case c == mpFloat64:
-		f = math.Float64frombits(d.number(8))
-	case c == mpFloat32:
-		f = float64(math.Float32frombits(uint32(d.number(4))))
-	case c == mpUint64:
-		return float64(d.number(8)), nil
-	default:
-		n, err := d.readInt()
-		if err != nil {
-			return 0, wrong(typeName(c) + " where float is wanted")
-		}
-		return float64(n), nil
+	switch c := d.next(); {
+	case c == msgpcode.Uint64:
+		return float64(must(d.DecodeUint64())), nil
+	case c != msgpcode.Float && c != msgpcode.Double && typeName(c) != "int":
+		return 0, d.want("float")
 	}
+	f := must(d.DecodeFloat64())
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0, wrong("not a finite number")
 	}
@@ -166,35 +185,25 @@ func (d *decoder) readFloat() (float64, *fieldError) {
 }
 
 func (d *decoder) readBool() (bool, *fieldError) {
-	switch d.buf[d.pos] {
-	case mpTrue:
-		d.pos++
-		return true, nil
-	case mpFalse:
-		d.pos++
-		return false, nil
+	if c := d.next(); c != msgpcode.True && c != msgpcode.False {
+		return false, d.want("bool")
 	}
-	return false, d.want("bool")
+	return must(d.DecodeBool()), nil
 }
 
 // rawStr reads a str without looking at its text; ok is false, and nothing is read, for another type.
 func (d *decoder) rawStr() (b []byte, ok bool) {
-	c := d.buf[d.pos]
-	switch {
-	case c >= 0xa0 && c < 0xc0:
-		d.pos++
-		return d.take(int(c & 0x1f)), true
-	case c >= mpStr8 && c <= mpStr32:
-		return d.take(int(d.number(1 << (c - mpStr8)))), true
+	if !msgpcode.IsString(d.next()) {
+		return nil, false
 	}
-	return nil, false
+	return d.take(must(d.DecodeBytesLen())), true
 }
 
 func (d *decoder) rawBin() (b []byte, ok bool) {
-	if c := d.buf[d.pos]; isBin(c) {
-		return d.take(int(d.number(1 << (c - mpBin8)))), true
+	if !msgpcode.IsBin(d.next()) {
+		return nil, false
 	}
-	return nil, false
+	return d.take(must(d.DecodeBytesLen())), true
 }
 
 func (d *decoder) readStr() (string, *fieldError) {
@@ -255,29 +264,17 @@ func text(b []byte) string {
 }
 
 func (d *decoder) arrayHead() (int, *fieldError) {
-	switch c := d.buf[d.pos]; {
-	case c >= 0x90 && c < 0xa0:
-		d.pos++
-		return int(c & 0x0f), nil
-	case c == mpArray16:
-		return int(d.number(2)), nil
-	case c == mpArray32:
-		return int(d.number(4)), nil
+	if !isArray(d.next()) {
+		return 0, d.want("array")
 	}
-	return 0, d.want("array")
+	return must(d.DecodeArrayLen()), nil
 }
 
 func (d *decoder) mapHead() (int, *fieldError) {
-	switch c := d.buf[d.pos]; {
-	case c >= 0x80 && c < 0x90:
-		d.pos++
-		return int(c & 0x0f), nil
-	case c == mpMap16:
-		return int(d.number(2)), nil
-	case c == mpMap32:
-		return int(d.number(4)), nil
+	if !isMap(d.next()) {
+		return 0, d.want("map")
 	}
-	return 0, d.want("map")
+	return must(d.DecodeMapLen()), nil
 }
 
 // key reads a map's key, which precheck saw to be a str. It is good until the next read only.
@@ -286,12 +283,12 @@ func (d *decoder) key() []byte {
 	return b
 }
 
-// skip passes over one value, however deep.
+// skip passes over one value, however deep, without a copy of it.
 func (d *decoder) skip() {
 	for left := 1; left > 0; left-- {
 		size, children, err := tokenSize(d.buf[d.pos:])
 		if err != nil {
-			panic(err) // precheck let it pass: Unmarshal recovers
+			panic(err)
 		}
 		d.pos += size
 		left += children

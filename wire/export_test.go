@@ -2,7 +2,6 @@ package wire
 
 // For tests in package wire_test.
 var (
-	AppendByPlan    = appendByPlan
 	NegotiateRanges = negotiate
 	Precheck        = precheck
 )

@@ -103,7 +103,6 @@ func init() {
 	for _, k := range table {
 		byKind[k.name] = k
 	}
-	blockPlan = sync.OnceValue(func() plan { return planType(reflect.TypeFor[*Block]()) })
 }
 
 // row makes the table's row for the message struct T, whose pointer must be a Message.

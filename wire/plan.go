@@ -2,6 +2,8 @@ package wire
 
 import (
 	"fmt"
+	"iter"
+	"math/bits"
 	"reflect"
 	"slices"
 	"sync"
@@ -11,10 +13,10 @@ import (
 // A plan says how the values of one Go type travel. Plans are made once for each type, from the msgpack tags: every
 // exported field travels under its tag, fields of embedded structs beside the others, and nothing is ever left out.
 //
-// msgpack/v5 reads and writes the same bytes (a test holds every kind to it) but is not used here: it wraps integers
-// that do not fit, takes bin for str, duplicate keys and broken UTF-8, and needs guarding against hostile lengths.
+// msgpack/v5 reads and writes the tokens: heads, numbers, texts. Its decoding by reflection is not used: it wraps integers
+// that do not fit, and takes bin for str, duplicate keys and broken UTF-8.
 type plan struct {
-	enc func(dst []byte, v reflect.Value) []byte
+	enc func(e *encoder, v reflect.Value)
 	dec func(d *decoder, v reflect.Value) *fieldError
 }
 
@@ -22,11 +24,13 @@ type structPlan struct {
 	typ    reflect.Type
 	fields []field
 	byName map[string]int
+	union  map[string]uint64 // which fields travel, a bit each, by the value of the first one; nil = all, always
 }
 
 type field struct {
 	name  string
-	index []int // for reflect.Value.FieldByIndex
+	key   []byte // name, as it travels
+	index []int  // for reflect.Value.FieldByIndex
 	plan
 }
 
@@ -53,49 +57,83 @@ func planStruct(typ reflect.Type) *structPlan {
 				panic(fmt.Sprintf("wire: field %s of %s has no name, or one that is taken or too long", f.Name, typ))
 			}
 			p.byName[name] = len(p.fields)
-			p.fields = append(p.fields, field{name, at, planType(f.Type)})
+			key, _ := encoding(nil, func(e *encoder) error { return e.EncodeString(name) })
+			p.fields = append(p.fields, field{name, key, at, planType(f.Type)})
 		}
 	}
 	add(typ, nil)
-	if len(p.fields) > 64 {
-		panic("wire: more than 64 fields in " + typ.String())
+	if len(p.fields) > 63 {
+		panic("wire: more than 63 fields in " + typ.String())
+	}
+	if typ == chunkType {
+		p.union = map[string]uint64{}
+		for value, names := range chunkFields {
+			for _, name := range names {
+				p.union[value] |= 1 << p.byName[name]
+			}
+		}
 	}
 	return p
 }
 
-// plans keeps the plans of structs inside messages for the JSON view; the codec holds its own by closure.
+// plans keeps the plans that Fields made; the codec holds its own by closure.
 var plans sync.Map // reflect.Type → *structPlan
 
-func planStructCached(t reflect.Type) *structPlan {
-	if p, ok := plans.Load(t); ok {
-		return p.(*structPlan)
+// Fields returns the fields of a message's struct, or of a struct in one, that travel, under their names and in their
+// order. Which fields of a union travel is decided when each is reached, so its type may be set on the way.
+func Fields(v reflect.Value) iter.Seq2[string, reflect.Value] {
+	p, ok := plans.Load(v.Type())
+	if !ok {
+		p, _ = plans.LoadOrStore(v.Type(), planStruct(v.Type()))
 	}
-	p, _ := plans.LoadOrStore(t, planStruct(t))
-	return p.(*structPlan)
+	return func(yield func(string, reflect.Value) bool) {
+		for i, f := range p.(*structPlan).fields {
+			if p.(*structPlan).travels(v)&(1<<i) != 0 && !yield(f.name, f.of(v)) {
+				return
+			}
+		}
+	}
 }
 
-func (p *structPlan) append(dst []byte, v reflect.Value) []byte {
-	dst = appendMapHead(dst, len(p.fields))
+func (p *structPlan) write(e *encoder, v reflect.Value) {
+	travels := p.travels(v)
+	e.mapHead(bits.OnesCount64(travels))
 	for i := range p.fields {
-		f := &p.fields[i]
-		dst = f.enc(appendKey(dst, f.name), f.of(v))
+		if f := &p.fields[i]; travels&(1<<i) != 0 {
+			e.out = append(e.out, f.key...)
+			f.enc(e, f.of(v))
+		}
 	}
-	return dst
+}
+
+// travels returns which fields of v travel, a bit each: all but those of a union that do not belong to its type.
+func (p *structPlan) travels(v reflect.Value) uint64 {
+	if p.union == nil {
+		return 1<<len(p.fields) - 1
+	}
+	return p.union[p.fields[0].of(v).String()] | 1
 }
 
 // read fills v. Keys it does not know are skipped, absent ones leave their fields as they are, a repeated one is refused.
+// Fields of a union that do not belong to its type are left empty.
 func (p *structPlan) read(d *decoder, v reflect.Value) *fieldError {
 	n, err := d.mapHead()
 	if err != nil {
 		return err
 	}
 	var seen uint64
+	i := -1
 	for range n {
 		key := d.key()
-		i, ok := p.byName[string(key)]
-		if !ok {
-			d.skip()
-			continue
+		// Most writers keep to the order of the fields.
+		if i++; i == len(p.fields) || p.fields[i].name != string(key) {
+			at, ok := p.byName[string(key)]
+			if !ok {
+				i--
+				d.skip()
+				continue
+			}
+			i = at
 		}
 		f := &p.fields[i]
 		if seen&(1<<i) != 0 {
@@ -104,6 +142,11 @@ func (p *structPlan) read(d *decoder, v reflect.Value) *fieldError {
 		seen |= 1 << i
 		if err := f.dec(d, f.of(v)); err != nil {
 			return in(f.name, err)
+		}
+	}
+	if p.union != nil {
+		for extra := seen &^ p.travels(v); extra != 0; extra &= extra - 1 {
+			p.fields[bits.TrailingZeros64(extra)].of(v).SetZero()
 		}
 	}
 	return nil
@@ -119,25 +162,20 @@ func planType(t reflect.Type) plan {
 	switch t {
 	case osStringType:
 		return plan{
-			func(dst []byte, v reflect.Value) []byte { return appendOSString(dst, v.String()) },
+			func(e *encoder, v reflect.Value) { e.osString(v.String()) },
 			func(d *decoder, v reflect.Value) *fieldError {
 				s, err := d.readOSString()
 				v.SetString(s)
 				return err
 			},
 		}
-	case chunkType:
-		return plan{
-			func(dst []byte, v reflect.Value) []byte { return appendChunk(dst, v.Addr().Interface().(*Chunk)) },
-			func(d *decoder, v reflect.Value) *fieldError { return d.readChunk(v.Addr().Interface().(*Chunk)) },
-		}
 	case envelopeType:
-		return plan{appendEnvelope, readEnvelope}
+		return plan{writeEnvelope, readEnvelope}
 	}
 	switch t.Kind() {
 	case reflect.String:
 		return plan{
-			func(dst []byte, v reflect.Value) []byte { return appendStr(dst, v.String()) },
+			func(e *encoder, v reflect.Value) { e.text(v.String()) },
 			func(d *decoder, v reflect.Value) *fieldError {
 				s, err := d.readStr()
 				v.SetString(s)
@@ -146,7 +184,7 @@ func planType(t reflect.Type) plan {
 		}
 	case reflect.Bool:
 		return plan{
-			func(dst []byte, v reflect.Value) []byte { return appendBool(dst, v.Bool()) },
+			func(e *encoder, v reflect.Value) { e.bool(v.Bool()) },
 			func(d *decoder, v reflect.Value) *fieldError {
 				b, err := d.readBool()
 				v.SetBool(b)
@@ -155,7 +193,7 @@ func planType(t reflect.Type) plan {
 		}
 	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int16, reflect.Int8:
 		return plan{
-			func(dst []byte, v reflect.Value) []byte { return appendInt(dst, v.Int()) },
+			func(e *encoder, v reflect.Value) { e.int(v.Int()) },
 			func(d *decoder, v reflect.Value) *fieldError {
 				n, err := d.readInt()
 				if err == nil && v.OverflowInt(n) {
@@ -167,7 +205,7 @@ func planType(t reflect.Type) plan {
 		}
 	case reflect.Uint, reflect.Uint64, reflect.Uint32, reflect.Uint16, reflect.Uint8:
 		return plan{
-			func(dst []byte, v reflect.Value) []byte { return appendUint(dst, v.Uint()) },
+			func(e *encoder, v reflect.Value) { e.uint(v.Uint()) },
 			func(d *decoder, v reflect.Value) *fieldError {
 				n, err := d.readUint()
 				if err == nil && v.OverflowUint(n) {
@@ -179,7 +217,7 @@ func planType(t reflect.Type) plan {
 		}
 	case reflect.Float64:
 		return plan{
-			func(dst []byte, v reflect.Value) []byte { return appendFloat(dst, v.Float()) },
+			func(e *encoder, v reflect.Value) { e.float(v.Float()) },
 			func(d *decoder, v reflect.Value) *fieldError {
 				f, err := d.readFloat()
 				v.SetFloat(f)
@@ -188,13 +226,13 @@ func planType(t reflect.Type) plan {
 		}
 	case reflect.Struct:
 		p := planStruct(t)
-		return plan{p.append, p.read}
+		return plan{p.write, p.read}
 	case reflect.Pointer:
 		return planPointer(t.Elem())
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return plan{
-				func(dst []byte, v reflect.Value) []byte { return appendBin(dst, v.Bytes()) },
+				func(e *encoder, v reflect.Value) { e.bytes(v.Bytes()) },
 				func(d *decoder, v reflect.Value) *fieldError {
 					b, err := d.readBin()
 					v.SetBytes(b)
@@ -215,11 +253,12 @@ func planType(t reflect.Type) plan {
 func planPointer(t reflect.Type) plan {
 	p := planType(t)
 	return plan{
-		func(dst []byte, v reflect.Value) []byte {
+		func(e *encoder, v reflect.Value) {
 			if v.IsNil() {
-				return appendNil(dst)
+				e.null()
+				return
 			}
-			return p.enc(dst, v.Elem())
+			p.enc(e, v.Elem())
 		},
 		func(d *decoder, v reflect.Value) *fieldError {
 			if d.null() {
@@ -242,16 +281,16 @@ func planPointer(t reflect.Type) plan {
 func planSlice(t reflect.Type) plan {
 	p := planType(t.Elem())
 	return plan{
-		func(dst []byte, v reflect.Value) []byte {
+		func(e *encoder, v reflect.Value) {
 			if v.IsNil() {
-				return appendNil(dst)
+				e.null()
+				return
 			}
 			n := v.Len()
-			dst = appendArrayHead(dst, n)
+			e.arrayHead(n)
 			for i := range n {
-				dst = p.enc(dst, v.Index(i))
+				p.enc(e, v.Index(i))
 			}
-			return dst
 		},
 		func(d *decoder, v reflect.Value) *fieldError {
 			if d.null() {
@@ -283,16 +322,17 @@ func planSlice(t reflect.Type) plan {
 func planMap(t reflect.Type) plan {
 	p := planType(t.Elem())
 	return plan{
-		func(dst []byte, v reflect.Value) []byte {
+		func(e *encoder, v reflect.Value) {
 			if v.IsNil() {
-				return appendNil(dst)
+				e.null()
+				return
 			}
-			keys := sortedKeys(v)
-			dst = appendMapHead(dst, len(keys))
+			keys := SortedKeys(v)
+			e.mapHead(len(keys))
 			for _, k := range keys {
-				dst = p.enc(appendStr(dst, k.String()), v.MapIndex(k))
+				e.text(k.String())
+				p.enc(e, v.MapIndex(k))
 			}
-			return dst
 		},
 		func(d *decoder, v reflect.Value) *fieldError {
 			if d.null() {
@@ -340,8 +380,8 @@ func mapSize(n, entry int) int {
 	return head + 128 + n*(entry+1)*3
 }
 
-// sortedKeys returns the keys of a map of strings that can travel, sorted.
-func sortedKeys(v reflect.Value) []reflect.Value {
+// SortedKeys returns the keys of a map of strings that can travel, sorted.
+func SortedKeys(v reflect.Value) []reflect.Value {
 	keys := slices.DeleteFunc(v.MapKeys(), func(k reflect.Value) bool { return !utf8.ValidString(k.String()) })
 	slices.SortFunc(keys, func(a, b reflect.Value) int {
 		switch {
@@ -355,17 +395,12 @@ func sortedKeys(v reflect.Value) []reflect.Value {
 	return keys
 }
 
-// appendEnvelope sends a whole message as [kind, body]; an empty envelope is nil.
-func appendEnvelope(dst []byte, v reflect.Value) []byte {
+// writeEnvelope sends a whole message as [kind, body]; an empty envelope, or what is no message of the protocol, is nil.
+func writeEnvelope(e *encoder, v reflect.Value) {
 	m := v.Interface().(Envelope).Message
-	if m == nil {
-		return appendNil(dst)
+	if m == nil || e.message(m) != nil {
+		e.null()
 	}
-	out, err := appendPayload(dst, m)
-	if err != nil {
-		return appendNil(dst)
-	}
-	return out
 }
 
 // readEnvelope leaves the envelope of a kind that this build does not know empty: a page of history from a newer daemon

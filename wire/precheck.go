@@ -3,34 +3,8 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
-)
 
-// Format bytes of msgpack, from its specification.
-const (
-	mpNil     = 0xc0
-	mpNever   = 0xc1
-	mpFalse   = 0xc2
-	mpTrue    = 0xc3
-	mpBin8    = 0xc4
-	mpBin16   = 0xc5
-	mpBin32   = 0xc6
-	mpFloat32 = 0xca
-	mpFloat64 = 0xcb
-	mpUint8   = 0xcc
-	mpUint16  = 0xcd
-	mpUint32  = 0xce
-	mpUint64  = 0xcf
-	mpInt8    = 0xd0
-	mpInt16   = 0xd1
-	mpInt32   = 0xd2
-	mpInt64   = 0xd3
-	mpStr8    = 0xd9
-	mpStr16   = 0xda
-	mpStr32   = 0xdb
-	mpArray16 = 0xdc
-	mpArray32 = 0xdd
-	mpMap16   = 0xde
-	mpMap32   = 0xdf
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
 // tokenSize returns how long the value that begins p is: its head with its scalar, string or bin, and how many values
@@ -51,34 +25,34 @@ func tokenSize(p []byte) (size, children int, err error) {
 		return fits(p, 1, uint64(c&0x1f))
 	}
 	switch c {
-	case mpNil, mpFalse, mpTrue:
+	case msgpcode.Nil, msgpcode.False, msgpcode.True:
 		return 1, 0, nil
-	case mpUint8, mpInt8:
+	case msgpcode.Uint8, msgpcode.Int8:
 		return fits(p, 1, 1)
-	case mpUint16, mpInt16:
+	case msgpcode.Uint16, msgpcode.Int16:
 		return fits(p, 1, 2)
-	case mpUint32, mpInt32, mpFloat32:
+	case msgpcode.Uint32, msgpcode.Int32, msgpcode.Float:
 		return fits(p, 1, 4)
-	case mpUint64, mpInt64, mpFloat64:
+	case msgpcode.Uint64, msgpcode.Int64, msgpcode.Double:
 		return fits(p, 1, 8)
-	case mpStr8, mpBin8:
+	case msgpcode.Str8, msgpcode.Bin8:
 		n, ok := bigEndian(p[1:], 1)
 		return fitsIf(ok, p, 2, n)
-	case mpStr16, mpBin16:
+	case msgpcode.Str16, msgpcode.Bin16:
 		n, ok := bigEndian(p[1:], 2)
 		return fitsIf(ok, p, 3, n)
-	case mpStr32, mpBin32:
+	case msgpcode.Str32, msgpcode.Bin32:
 		n, ok := bigEndian(p[1:], 4)
 		return fitsIf(ok, p, 5, n)
-	case mpArray16:
+	case msgpcode.Array16:
 		return holds(p, 2, 1)
-	case mpArray32:
+	case msgpcode.Array32:
 		return holds(p, 4, 1)
-	case mpMap16:
+	case msgpcode.Map16:
 		return holds(p, 2, 2)
-	case mpMap32:
+	case msgpcode.Map32:
 		return holds(p, 4, 2)
-	case mpNever:
+	case 0xc1:
 		return 0, 0, malformed("byte 0xc1, which msgpack does not use")
 	default:
 		return 0, 0, malformed("an extension type; this protocol has none")
@@ -132,7 +106,8 @@ func holds(p []byte, width int, each uint64) (int, int, error) {
 
 // precheck walks a payload without recursion and without allocating, and refuses whatever a decoder must not meet:
 // lengths beyond the bytes that are there, more than MaxDepth nested or MaxElements values, maps of more than MaxEntries,
-// keys that are no strings, extension types, and bytes after the end. msgpack/v5 dies of each of the first three (dependencies: "hostile input").
+// keys that are no strings, extension types, and bytes after the end. msgpack/v5 allocates
+// what a length announces and recurses as deep as a value nests, so nothing reaches it before this.
 func precheck(p []byte) error {
 	type level struct {
 		left  int
@@ -151,7 +126,7 @@ func precheck(p []byte) error {
 		c := p[0]
 		if depth > 0 {
 			top := &stack[depth-1]
-			if top.isMap && top.left&1 == 0 && !isStr(c) {
+			if top.isMap && top.left&1 == 0 && !msgpcode.IsString(c) {
 				return malformed("a map's key is " + typeName(c) + ", not str")
 			}
 			top.left--
@@ -179,31 +154,30 @@ func precheck(p []byte) error {
 	}
 }
 
-func isStr(c byte) bool { return c >= 0xa0 && c < 0xc0 || c >= mpStr8 && c <= mpStr32 }
-func isBin(c byte) bool { return c >= mpBin8 && c <= mpBin32 }
-func isMap(c byte) bool { return c >= 0x80 && c < 0x90 || c == mpMap16 || c == mpMap32 }
+func isMap(c byte) bool { return msgpcode.IsFixedMap(c) || c == msgpcode.Map16 || c == msgpcode.Map32 }
+
 func isArray(c byte) bool {
-	return c >= 0x90 && c < 0xa0 || c == mpArray16 || c == mpArray32
+	return msgpcode.IsFixedArray(c) || c == msgpcode.Array16 || c == msgpcode.Array32
 }
 
 // typeName names the type of the value that begins with c, for messages to people.
 func typeName(c byte) string {
 	switch {
-	case c < 0x80 || c >= 0xe0 || c >= mpUint8 && c <= mpInt64:
+	case c < 0x80 || c >= 0xe0 || c >= msgpcode.Uint8 && c <= msgpcode.Int64:
 		return "int"
 	case isMap(c):
 		return "map"
 	case isArray(c):
 		return "array"
-	case isStr(c):
+	case msgpcode.IsString(c):
 		return "str"
-	case isBin(c):
+	case msgpcode.IsBin(c):
 		return "bin"
-	case c == mpNil:
+	case c == msgpcode.Nil:
 		return "nil"
-	case c == mpFalse || c == mpTrue:
+	case c == msgpcode.False || c == msgpcode.True:
 		return "bool"
-	case c == mpFloat32 || c == mpFloat64:
+	case c == msgpcode.Float || c == msgpcode.Double:
 		return "float"
 	default:
 		return "ext"

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"sublet/wire"
+	"sublet/wire/jsonview"
 	"sublet/wire/wiretest"
 )
 
@@ -54,7 +55,7 @@ func TestVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			view, err := wire.ToJSON(m)
+			view, err := jsonview.Of(m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,10 +82,10 @@ func TestVectors(t *testing.T) {
 		if got, err := wire.Unmarshal(frame[4:]); err != nil || !reflect.DeepEqual(got, m) {
 			t.Errorf("%s.hex: got %+v, %v, want %+v", name, got, err, m)
 		}
-		if got, _ := wire.ToJSON(m); !bytes.Equal(append(got, '\n'), view) {
+		if got, _ := jsonview.Of(m); !bytes.Equal(append(got, '\n'), view) {
 			t.Errorf("%s: JSON is %s, want %s", name, got, view)
 		}
-		if got, err := wire.FromJSON(view); err != nil || !reflect.DeepEqual(got, m) {
+		if got, err := wiretest.FromJSON(view); err != nil || !reflect.DeepEqual(got, m) {
 			t.Errorf("%s.json: got %+v, %v, want %+v", name, got, err, m)
 		}
 	}

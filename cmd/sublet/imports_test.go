@@ -47,6 +47,7 @@ var ranks = map[string]int{
 	"sublet/daemon/internal/risk":                  10,
 
 	"sublet/wire/wiretest": 7,
+	"sublet/wire/jsonview": 8,
 	"sublet/wire/socket":   8,
 
 	"sublet/lease/shell/dialect/dialecttest": 10,

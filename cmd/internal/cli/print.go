@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/term"
 
 	"sublet/wire"
+	"sublet/wire/jsonview"
 )
 
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.stdout, format, args...) }
@@ -24,7 +25,7 @@ func (a *app) printJSON(v any) error {
 
 // printMessage prints the JSON view of m on one line.
 func (a *app) printMessage(m wire.Message) error {
-	line, err := wire.ToJSON(m)
+	line, err := jsonview.Of(m)
 	if err != nil {
 		return err
 	}
@@ -34,7 +35,7 @@ func (a *app) printMessage(m wire.Message) error {
 
 // view is the JSON view of m by its fields, without those that belong to the protocol alone.
 func view(m wire.Message) (map[string]json.RawMessage, error) {
-	line, err := wire.ToJSON(m)
+	line, err := jsonview.Of(m)
 	if err != nil {
 		return nil, err
 	}

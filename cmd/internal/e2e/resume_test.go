@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sublet/wire"
+	"sublet/wire/jsonview"
 	"sublet/wire/socket"
 )
 
@@ -69,7 +70,7 @@ func isEnd(m wire.EventMessage) bool { _, ok := m.(*wire.AgentComplete); return 
 
 func view(t *testing.T, m wire.Message) []byte {
 	t.Helper()
-	text, err := wire.ToJSON(m)
+	text, err := jsonview.Of(m)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"sublet/daemon/internal/text"
 	"sublet/wire"
+	"sublet/wire/jsonview"
 )
 
 // export writes a session as text: json (one object, as `session show --json` has its lines) or markdown.
@@ -28,7 +29,7 @@ func (s *session) export(ctx context.Context, r *wire.SessionRequest) (string, e
 }
 
 func exportJSON(info wire.SessionInfo, events []wire.EventMessage) (string, error) {
-	head, err := wire.ToJSON(&wire.SessionReply{Session: info})
+	head, err := jsonview.Of(&wire.SessionReply{Session: info})
 	if err != nil {
 		return "", err
 	}
@@ -41,7 +42,7 @@ func exportJSON(info wire.SessionInfo, events []wire.EventMessage) (string, erro
 	var b strings.Builder
 	fmt.Fprintf(&b, "{\"session\": %s,\n\"events\": [", reply.Session)
 	for i, m := range events {
-		line, err := wire.ToJSON(m)
+		line, err := jsonview.Of(m)
 		if err != nil {
 			return "", err
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"sublet/wire"
+	"sublet/wire/jsonview"
+	"sublet/wire/wiretest"
 )
 
 // transcript returns what section 15 of PROTOCOL.md says that both sides send.
@@ -57,11 +59,11 @@ func TestMinimalLender(t *testing.T) {
 		s.send(&wire.LeaseRunRequest{RequestID: request, Command: command, ClientPID: 7})
 	}
 	for i, line := range lines {
-		m, err := wire.FromJSON([]byte(line[len("→ "):]))
+		m, err := wiretest.FromJSON([]byte(line[len("→ "):]))
 		if err != nil {
 			t.Fatalf("line %d: %v: %s", i+1, err, line)
 		}
-		if again, err := wire.ToJSON(m); err != nil || string(again) != line[len("→ "):] {
+		if again, err := jsonview.Of(m); err != nil || string(again) != line[len("→ "):] {
 			t.Errorf("line %d: every field in its order is %s, the page has %s", i+1, again, line)
 		}
 		if strings.HasPrefix(line, "→ ") {

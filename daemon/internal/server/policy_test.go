@@ -14,6 +14,7 @@ import (
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/scripted"
 	"sublet/wire"
+	"sublet/wire/jsonview"
 )
 
 func outcome(t *testing.T, r *wire.PolicyReply, mode string) wire.PolicyOutcome {
@@ -232,7 +233,7 @@ func TestCredentialsAreMasked(t *testing.T) {
 		t.Fatal(events, err)
 	}
 	for _, e := range events {
-		if text, err := wire.ToJSON(e); err != nil || strings.Contains(string(text), key) {
+		if text, err := jsonview.Of(e); err != nil || strings.Contains(string(text), key) {
 			t.Errorf("stored: %s, %v", text, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"sublet/daemon/internal/provider/scripted"
 	"sublet/wire"
+	"sublet/wire/jsonview"
 	"sublet/wire/wiretest"
 )
 
@@ -74,7 +75,7 @@ func TestCutAtEveryEvent(t *testing.T) {
 
 func jsonOf(t *testing.T, m wire.Message) []byte {
 	t.Helper()
-	text, err := wire.ToJSON(m)
+	text, err := jsonview.Of(m)
 	if err != nil {
 		t.Fatal(err)
 	}

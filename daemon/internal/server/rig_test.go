@@ -24,6 +24,7 @@ import (
 	"sublet/daemon/internal/server"
 	"sublet/daemon/internal/store"
 	"sublet/wire"
+	"sublet/wire/jsonview"
 	"sublet/wire/wiretest"
 )
 
@@ -359,7 +360,7 @@ func (p *peer) over() error {
 func (p *peer) story() string {
 	text := ""
 	for _, m := range p.all() {
-		line, err := wire.ToJSON(m)
+		line, err := jsonview.Of(m)
 		if err != nil {
 			line = []byte(err.Error())
 		}

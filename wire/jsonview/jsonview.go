@@ -1,0 +1,154 @@
+// Package jsonview writes messages as JSON, for people and scripts. Nothing of the protocol depends on it.
+package jsonview
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strconv"
+	"unicode/utf8"
+
+	"sublet/wire"
+)
+
+// Of returns the JSON view of m, one line without its newline: an object with "kind" and every field of the body
+// beside it. Bytes and texts of the operating system are text where they are UTF-8; where they are not, a field is named
+// NAME_base64 and holds base64, and an element of a list or map is the object {"base64": …}.
+func Of(m wire.Message) ([]byte, error) {
+	v := reflect.ValueOf(m)
+	if m == nil || v.Kind() != reflect.Pointer || v.IsNil() {
+		return nil, errors.New("jsonview: nil message")
+	}
+	return message(nil, m), nil
+}
+
+func message(dst []byte, m wire.Message) []byte {
+	dst = quoted(append(dst, `{"kind":`...), m.Kind())
+	return append(fields(dst, reflect.ValueOf(m).Elem()), '}')
+}
+
+// fields appends ,"name":value for every field that travels.
+func fields(dst []byte, v reflect.Value) []byte {
+	for name, f := range wire.Fields(v) {
+		dst = append(append(dst, ',', '"'), name...)
+		if raw, ok := bytesOf(f); ok && !utf8.Valid(raw) {
+			dst = inBase64(append(dst, `_base64":`...), raw)
+			continue
+		}
+		dst = value(append(dst, '"', ':'), f)
+	}
+	return dst
+}
+
+// bytesOf returns the bytes of a value that travels as bin, or may.
+func bytesOf(v reflect.Value) ([]byte, bool) {
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	switch x := v.Interface().(type) {
+	case wire.OSString:
+		return []byte(x), true
+	case []byte:
+		return x, true
+	}
+	return nil, false
+}
+
+func inBase64(dst, raw []byte) []byte {
+	return append(base64.StdEncoding.AppendEncode(append(dst, '"'), raw), '"')
+}
+
+// element appends a value that has no name of its own.
+func element(dst []byte, v reflect.Value) []byte {
+	if raw, ok := bytesOf(v); ok && !utf8.Valid(raw) {
+		return append(inBase64(append(dst, `{"base64":`...), raw), '}')
+	}
+	return value(dst, v)
+}
+
+func value(dst []byte, v reflect.Value) []byte {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice:
+		if v.IsNil() {
+			return append(dst, "null"...)
+		}
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return quoted(dst, v.String())
+	case reflect.Bool:
+		return strconv.AppendBool(dst, v.Bool())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return strconv.AppendInt(dst, v.Int(), 10)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return strconv.AppendUint(dst, v.Uint(), 10)
+	case reflect.Float64:
+		b, err := json.Marshal(v.Float())
+		if err != nil { // not a number, or infinite
+			return append(dst, '0')
+		}
+		return append(dst, b...)
+	case reflect.Pointer:
+		return value(dst, v.Elem())
+	case reflect.Struct:
+		if e, ok := v.Interface().(wire.Envelope); ok {
+			if e.Message == nil {
+				return append(dst, "null"...)
+			}
+			return message(dst, e.Message)
+		}
+		start := len(dst)
+		if dst = fields(dst, v); len(dst) == start {
+			return append(dst, '{', '}')
+		}
+		dst[start] = '{' // was the first field's comma
+		return append(dst, '}')
+	case reflect.Map:
+		dst = append(dst, '{')
+		for i, k := range wire.SortedKeys(v) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = element(append(quoted(dst, k.String()), ':'), v.MapIndex(k))
+		}
+		return append(dst, '}')
+	case reflect.Slice:
+		if raw, ok := v.Interface().([]byte); ok {
+			return quoted(dst, string(raw))
+		}
+		dst = append(dst, '[')
+		for i := range v.Len() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = element(dst, v.Index(i))
+		}
+		return append(dst, ']')
+	}
+	panic("jsonview: no JSON for " + v.Type().String())
+}
+
+// quoted quotes s. Beside what JSON demands, DEL, C1 controls and the bidi controls are escaped, so that a
+// line printed on a terminal changes nothing there; what is not UTF-8 becomes U+FFFD.
+func quoted(dst []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			dst = append(dst, '\\', byte(r))
+		case r == '\n':
+			dst = append(dst, '\\', 'n')
+		case r == '\t':
+			dst = append(dst, '\\', 't')
+		case r == '\r':
+			dst = append(dst, '\\', 'r')
+		case r < 0x20, r >= 0x7f && r < 0xa0, r >= 0x200e && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+			dst = append(dst, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+		default:
+			dst = utf8.AppendRune(dst, r)
+		}
+	}
+	return append(dst, '"')
+}
