@@ -50,6 +50,7 @@ var ranks = map[string]int{
 	"sublet/wire/jsonview": 8,
 	"sublet/wire/socket":   8,
 
+	"sublet/lease/confine/confinetest":       10,
 	"sublet/lease/shell/dialect/dialecttest": 10,
 
 	"sublet/lease/shell":              9,

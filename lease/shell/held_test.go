@@ -11,24 +11,8 @@ import (
 	"time"
 
 	"sublet/lease/confine"
+	"sublet/lease/confine/confinetest"
 )
-
-// launcher builds the launcher, and skips the test where nothing can be held; CI fails there.
-func launcher(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), confine.Program)
-	build := exec.Command("go", "build", "-o", path, "sublet/cmd/sublet-confine")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	if s := confine.Probe(path); s.Missing != "" && os.Getenv("CI") != "" {
-		t.Fatal(s.Missing)
-	} else if s.Missing != "" {
-		t.Skip(s.Missing)
-	}
-	return path
-}
 
 // outsideTmp returns a folder that a held command does not take for a temporary one.
 func outsideTmp(t *testing.T) string {
@@ -43,7 +27,7 @@ func outsideTmp(t *testing.T) string {
 
 // TestHeld runs confined commands in each shell: they have what the shell has, and change nothing beyond their reach.
 func TestHeld(t *testing.T) {
-	program := launcher(t)
+	program := confinetest.Need(t)
 	for _, name := range []string{"bash", "zsh", "fish"} {
 		t.Run(name, func(t *testing.T) {
 			path, err := exec.LookPath(name)

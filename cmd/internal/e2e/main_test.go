@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"sublet/lease/confine"
+	"sublet/lease/confine/confinetest"
 )
 
 // binary is the program under test, built once, with the race detector when the tests have it.
@@ -34,10 +34,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "build the program under test:", err)
 		os.Exit(1)
 	}
-	launcher := exec.Command("go", "build", "-o", filepath.Join(dir, confine.Program), "sublet/cmd/sublet-confine")
-	launcher.Env, launcher.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
-	if err := launcher.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "build the launcher:", err)
+	if _, err := confinetest.Build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := m.Run()

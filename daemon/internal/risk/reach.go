@@ -60,7 +60,7 @@ func needs(text string, v Verdict, root string) Reach {
 			case r.Level <= Low:
 			case r.Level >= High && (root == "" || r.Effect == History):
 				need = ReachFree
-			case !onlyTemporary(v):
+			case !onlyTemporary(v, root):
 				need = Wider(need, ReachProject)
 			}
 		default:
@@ -70,7 +70,7 @@ func needs(text string, v Verdict, root string) Reach {
 		}
 	}
 	for _, t := range v.Targets {
-		if (t.Effect == Write || t.Effect == Delete) && t.Path != "" && !under(t.Path, root) && !temporary(t.Path) {
+		if (t.Effect == Write || t.Effect == Delete) && t.Path != "" && !under(t.Path, root) && !temporary(t.Path, root) {
 			need = ReachFree
 		}
 	}
@@ -154,12 +154,13 @@ func interprets(name string) bool {
 	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "fish", "python", "pypy", "perl", "ruby", "node", "php", "lua", "awk", "gawk", "mawk", "eval"}, name)
 }
 
-// onlyTemporary reports whether a text is known to write in temporary folders alone, which a held command has for itself.
-func onlyTemporary(v Verdict) bool {
+// onlyTemporary reports whether a text is known to write in temporary folders alone, which a held command has for itself. A
+// project in one of them is none.
+func onlyTemporary(v Verdict, root string) bool {
 	known := false
 	for _, t := range v.Targets {
 		if t.Effect == Write || t.Effect == Delete {
-			if known = true; t.Path == "" || !temporary(t.Path) {
+			if known = true; t.Path == "" || !temporary(t.Path, root) {
 				return false
 			}
 		}
@@ -167,7 +168,7 @@ func onlyTemporary(v Verdict) bool {
 	return known
 }
 
-func temporary(p string) bool { return under(p, "/tmp") || under(p, "/var/tmp") || under(p, "/dev") }
+func temporary(p, root string) bool { return (under(p, "/tmp") || under(p, "/dev")) && !under(p, root) }
 
 // change is what a text that does nothing else changes in the shell.
 type change int

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sublet/client/internal/gateway/gatewaytest"
+	"sublet/lease/confine/confinetest"
 )
 
 // A5, A10, A17, C2, E5, E18, E20, E21, E23, F7, F8, F9, F18, G1 to G4, K7, K8, T1, T5: two requests on one connection, each
@@ -176,6 +177,7 @@ func TestApproveLevels(t *testing.T) {
 		runs bool
 	}{{"plan", false}, {"ask", false}, {"auto", true}} {
 		t.Run(tc.mode, func(t *testing.T) {
+			confinetest.Beside(t)
 			w := newWorld(t, []scene{{Match: "make", Steps: []step{{ToolCalls: []call{bash("mkdir made")}}, {Text: "done"}}}},
 				func(o *Options) { o.Mode = tc.mode })
 			c := w.dial()

@@ -19,6 +19,7 @@ import (
 
 	"sublet/client/internal/gateway/gatewaytest"
 	"sublet/daemon"
+	"sublet/lease/confine/confinetest"
 	"sublet/wire/socket"
 )
 
@@ -176,6 +177,7 @@ func ask(id, message string, more ...string) string {
 
 // One test for each row of the checklist that S5 states, named by it.
 func TestConformance(t *testing.T) {
+	confinetest.Beside(t) // auto is offered only with it
 	w := gatewaytest.New(t, runDaemon, common)
 	run := func(name string, f func(t *testing.T, r *runtime)) {
 		t.Run(name, func(t *testing.T) { f(t, start(t, w)) })

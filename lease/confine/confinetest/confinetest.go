@@ -1,0 +1,59 @@
+// Package confinetest builds the launcher of held commands for tests.
+package confinetest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"sublet/lease/confine"
+)
+
+// Build puts the launcher into dir, and returns its path.
+func Build(dir string) (string, error) {
+	path := filepath.Join(dir, confine.Program)
+	cmd := exec.Command("go", "build", "-o", path, "sublet/cmd/sublet-confine")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the launcher: %w: %s", err, out)
+	}
+	return path, nil
+}
+
+// Need returns the path of a launcher, and skips the test where it can hold nothing; in CI the test fails there.
+func Need(t *testing.T) string {
+	t.Helper()
+	path, err := Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return need(t, path)
+}
+
+// Beside is Need with the launcher beside the test binary, where confine.Find looks for it.
+func Beside(t *testing.T) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := Build(filepath.Dir(exe))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return need(t, path)
+}
+
+func need(t *testing.T, path string) string {
+	t.Helper()
+	switch s := confine.Probe(path); {
+	case s.Missing == "":
+	case os.Getenv("CI") != "":
+		t.Fatal(s.Missing)
+	default:
+		t.Skip(s.Missing)
+	}
+	return path
+}
