@@ -92,14 +92,14 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	s.user <- struct{}{}
 	defer func() { <-s.user }()
 	x := s.d.Examine(c.Text, s.known)
-	loses := false // what it changes in the shell
+	lost := "" // what of it would last in the shell
 	switch {
 	case c.Confine != nil:
 		line, err := s.held(c)
 		if err != nil {
 			return Result{}, err
 		}
-		loses = x.Changes
+		lost = x.Lasts
 		x = dialect.Examination{Text: line}
 	case x.Refused != "":
 		return Result{}, errors.New(x.Refused)
@@ -133,8 +133,8 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if c.Confine != nil {
 		heldNotes(c, &res)
 	}
-	if loses && res.Status != "refused" {
-		res.Notes = append(res.Notes, "it ran in a child of the shell, held to the reach "+c.Confine.Reach+": a directory, variables and aliases that it set are gone")
+	if lost != "" && res.Status != "refused" {
+		res.Notes = append(res.Notes, "it ran in a child of the shell, held to the reach "+c.Confine.Reach+": what `"+lost+"` changed is gone")
 	}
 	if x.Ends {
 		res.Notes = append(res.Notes, "it ran in a subshell, for it may end the shell: what it changed there is gone")

@@ -28,7 +28,7 @@ func ExamineWith(lang syntax.LangVariant, text string, known func(name string) b
 	} else {
 		x := examiner{known: known}
 		syntax.Walk(file, x.visit)
-		e.Changes, e.Ends = x.changes, x.ends
+		e.Changes, e.Ends, e.Lasts = x.changes, x.ends, x.lasts
 	}
 	if e.Ends {
 		e.Changes = false
@@ -69,9 +69,15 @@ var changing = map[string]bool{
 	"zstyle": true,
 }
 
+// lasting are the builtins that people use for what stays in the shell behind the text.
+var lasting = []string{
+	"cd", "chdir", "pushd", "popd", "export", "alias", "unalias", "unset", "source", ".", "set", "shopt", "setopt", "unsetopt", "umask", "ulimit", "trap", "hash", "enable", "bind", "bindkey",
+}
+
 type examiner struct {
 	known         func(name string) bool
 	changes, ends bool
+	lasts         string
 }
 
 // visit looks at what runs in the shell itself; subshells change nothing of it.
@@ -96,7 +102,12 @@ func (x *examiner) visit(n syntax.Node) bool {
 		x.call(n)
 	case *syntax.ParamExp: // ${x:=y}; arithmetic may assign: ${x[i=1]}, ${x:i=1}
 		x.changes = x.changes || n.Exp != nil || n.Excl || n.Slice != nil || n.Index != nil
-	case *syntax.FuncDecl, *syntax.WhileClause, *syntax.ForClause, *syntax.DeclClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.ArithmExp,
+	case *syntax.DeclClause:
+		x.changes = true
+		if x.lasts == "" && n.Variant.Value == "export" {
+			x.lasts = "export"
+		}
+	case *syntax.FuncDecl, *syntax.WhileClause, *syntax.ForClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.ArithmExp,
 		*syntax.CoprocClause, *syntax.TestClause:
 		x.changes = true
 	}
@@ -117,6 +128,9 @@ func (x *examiner) call(c *syntax.CallExpr) {
 		x.changes = true
 	}
 	name := words[0]
+	if x.lasts == "" && slices.Contains(lasting, name) {
+		x.lasts = name
+	}
 	switch {
 	case name == "" || name != "[" && strings.ContainsAny(name, "{*?[=~") || x.known != nil && x.known(name):
 		x.changes = true

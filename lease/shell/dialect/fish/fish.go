@@ -177,6 +177,9 @@ func (Fish) Examine(text string, known func(name string) bool) dialect.Examinati
 	default:
 		word := command().FindStringSubmatch(bare)
 		e.Changes = word == nil || !programs[word[1]] || known != nil && known(word[1])
+		if m := lasting().FindStringSubmatch(bare); m != nil {
+			e.Lasts = m[1]
+		}
 	}
 	return e
 }
@@ -187,6 +190,7 @@ var (
 	ending     = lazy(`(?:^|[;&|(\n]|\b(?:and|or|not|if|while|begin|else|time|command|builtin)\s|!)\s*(?:exit|exec|logout)\b`)
 	evaluating = lazy(`\b(?:eval|source)\b`)
 	endingWord = lazy(`\b(?:exit|exec|logout)\b`)
+	lasting    = lazy(`(?:^|[;&|(\n]|\b(?:and|or|not|if|begin|else)\s)\s*(cd|pushd|popd|set|alias|abbr|source|umask|function|bind)\b`)
 	command    = lazy(`^\s*([\w.-]+)(?:\s[^;&|()<>\n]*)?$`)
 )
 

@@ -442,15 +442,15 @@ func TestExamine(t *testing.T) {
 		"x=1":                        {Changes: true},
 		"mine":                       {Changes: true},
 		"print -z x":                 {Changes: true},
-		"setopt autocd":              {Changes: true},
-		"() { cd / }":                {Changes: true},
+		"setopt autocd":              {Changes: true, Lasts: "setopt"},
+		"() { cd / }":                {Changes: true, Lasts: "cd"},
 		"echo ${(f)x}":               {},
 		"repeat 3 { x=1; }":          {Changes: true},
 		"exit 3":                     {Ends: true},
 		"make || exit":               {Ends: true},
 		"exec zsh":                   {Ends: true},
 		"logout":                     {Ends: true},
-		"setopt err_exit":            {Ends: true},
+		"setopt err_exit":            {Ends: true, Lasts: "setopt"},
 		"foreach x (a b) {{":         {Changes: true},
 	} {
 		got := Zsh{}.Examine(text, known)
