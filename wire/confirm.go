@@ -84,12 +84,12 @@ type ConfirmationResolved struct {
 type PolicyRequest struct {
 	RequestID RequestID  `msgpack:"request_id"`
 	SessionID *SessionID `msgpack:"session_id"`
-	Op        string     `msgpack:"op"` // get, set_mode, list, add, revoke, test, accept, set_secrets
+	Op        string     `msgpack:"op"` // get, set_mode, list, add, revoke, test, accept, set_secrets, trust, untrust, trust_list
 	Mode      string     `msgpack:"mode"`
 	Rule      *Rule      `msgpack:"rule"`
 	RuleID    RuleID     `msgpack:"rule_id"`
 	Command   OSString   `msgpack:"command"` // with test: shell text that is judged, and not run
-	Cwd       OSString   `msgpack:"cwd"`     // with test: where; "" is where the shell stands
+	Cwd       OSString   `msgpack:"cwd"`     // with test: where; "" is where the shell stands. With trust and untrust: the folder
 	Live      bool       `msgpack:"live"`    // with test: in the shell last typed in, or an error where there is none
 	Secrets   string     `msgpack:"secrets"` // with set_secrets: mask, show
 }
@@ -105,6 +105,16 @@ type PolicyReply struct {
 	Suspects []string        `msgpack:"suspects"`
 	Verdict  *Verdict        `msgpack:"verdict"`  // of test
 	Outcomes []PolicyOutcome `msgpack:"outcomes"` // of test: one for each mode
+	// Folder is the one that trust and untrust meant; Folders, of these and trust_list, are all that were decided about.
+	Folder  OSString        `msgpack:"folder"`
+	Folders []TrustedFolder `msgpack:"folders"`
+}
+
+// TrustedFolder is a folder that the user decided about: whether its AGENTS.md and the like instruct agents.
+type TrustedFolder struct {
+	Path        OSString `msgpack:"path"`
+	Trusted     bool     `msgpack:"trusted"`
+	DecidedAtMS int64    `msgpack:"decided_at_ms"`
 }
 
 // PolicyOutcome is what would be done with a command in a mode.

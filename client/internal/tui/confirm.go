@@ -188,6 +188,9 @@ func (c *confirm) title(th *theme, width, of int) string {
 	if c.req.Command == "" {
 		what = "use " + visible.Line(c.req.Tool)
 	}
+	if c.req.Tool == "trust" {
+		what = "read this folder's instructions"
+	}
 	who := visible.Line(firstOf(c.req.Agent, "the agent"))
 	if c.req.Tool == "edit" || c.req.Tool == "write" {
 		what = "change a file"

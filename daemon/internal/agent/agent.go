@@ -32,6 +32,7 @@ type Turn struct {
 	Env         tool.Env                // Delegate is set by Run; Todo and Files are made where nil; Private from NewPrivateShell
 	Shell       string                  // the user's own that Env.Shell runs, such as "zsh 5.9"; "" = a bash
 	Project     string                  // root for instruction files and .sublet/agents; "" = found from Env.Cwd upwards (git top level)
+	Trusted     func(dir string) bool   // the user trusts the folder that dir belongs to: its instruction files count; nil = no
 	Roles       map[string]Role         // whom task may start; nil = none
 	Approver    Approver                //
 	Emit        func(wire.EventMessage) // see below

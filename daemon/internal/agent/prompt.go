@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,6 +64,9 @@ func (r *runner) systemPrompt() string {
 		}
 	}
 	for _, f := range instructions(r.t.Project, env.Cwd) {
+		if r.t.Trusted == nil || !r.t.Trusted(filepath.Dir(f.path)) {
+			continue // data, which the agent may read as any other
+		}
 		fmt.Fprintf(&b, "\nThe project's own instructions, from %s:\n%s\n", f.path, f.text)
 	}
 	return b.String()
@@ -108,6 +113,17 @@ func instructions(root, cwd string) []instructionFile {
 		}
 	}
 	return out
+}
+
+// Instructions returns what would instruct agents that work in cwd if its project, whose root is given, were trusted: the
+// names of instruction files, from the root, and of the project's own roles.
+func Instructions(root, cwd string) (files, roles []string) {
+	for _, f := range instructions(root, cwd) {
+		if name, err := filepath.Rel(root, f.path); err == nil {
+			files = append(files, name)
+		}
+	}
+	return files, slices.Sorted(maps.Keys(projectRoles(filepath.Join(root, ".sublet", "agents"))))
 }
 
 // promptContext is what goes with the prompt: attached files, what the user just did, and the open files.

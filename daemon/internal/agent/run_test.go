@@ -442,7 +442,7 @@ func TestWhatGoesWithThePrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := 1
-	model := newModel(step{text: "ok"}, step{text: "ok"})
+	model := newModel(step{text: "ok"}, step{text: "ok"}, step{text: "ok"}, step{text: "ok"})
 	turn := Turn{
 		Model: model, Prompt: "why?", Env: tool.Env{Cwd: filepath.Join(dir, "sub")},
 		Attachments: []wire.Attachment{{Path: "../note.txt"}, {Path: "../pic.png"}},
@@ -451,9 +451,19 @@ func TestWhatGoesWithThePrompt(t *testing.T) {
 			OpenFiles:      []wire.OSString{"/x/main.go"},
 		},
 	}
+	(&recorder{}).play(t.Context(), turn)
+	if sys := model.requests()[0].System; strings.Contains(sys, "tabs") || strings.Contains(sys, "dragons") {
+		t.Errorf("in a folder that is not trusted: got system prompt %s", sys)
+	}
+	turn.Trusted = func(at string) bool { return filepath.Base(at) == "sub" }
+	(&recorder{}).play(t.Context(), turn)
+	if sys := model.requests()[1].System; strings.Contains(sys, "tabs") || !strings.Contains(sys, "dragons") {
+		t.Errorf("where only the folder below is trusted: got system prompt %s", sys)
+	}
+	turn.Trusted = func(string) bool { return true }
 	rec := &recorder{}
 	rec.play(t.Context(), turn)
-	req := model.requests()[0]
+	req := model.requests()[2]
 	parts := req.Messages[0].Parts
 	if parts[0].Text != "why?" {
 		t.Errorf("got first part %q, want the prompt itself", parts[0].Text)
@@ -481,7 +491,7 @@ func TestWhatGoesWithThePrompt(t *testing.T) {
 	}
 	turn.Shell = "zsh 5.9"
 	rec.play(t.Context(), turn)
-	if sys := model.requests()[1].System; !strings.Contains(sys, "Use spaces.") || !strings.Contains(sys, "Shell: zsh 5.9, the user's own;") {
+	if sys := model.requests()[3].System; !strings.Contains(sys, "Use spaces.") || !strings.Contains(sys, "Shell: zsh 5.9, the user's own;") {
 		t.Errorf("got system prompt %s", sys)
 	}
 }

@@ -73,7 +73,7 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 	p := m.parent
 	t := Turn{
 		Role: role, Name: name, Model: p.t.Model, Prompt: a.Prompt, Tools: p.t.Tools,
-		Project: p.t.Project, Approver: p.t.Approver, Emit: p.t.Emit, Threshold: p.t.Threshold, MaxSteps: maxSubSteps, Log: p.log,
+		Project: p.t.Project, Trusted: p.t.Trusted, Approver: p.t.Approver, Emit: p.t.Emit, Threshold: p.t.Threshold, MaxSteps: maxSubSteps, Log: p.log,
 		NewPrivateShell: p.t.NewPrivateShell, subAgent: true, limits: p.standing(),
 		ShowSecrets: p.t.ShowSecrets,
 	}

@@ -55,6 +55,7 @@ type Hub struct {
 
 	projects projects
 	shells   agentShells
+	folders  folders
 
 	ctx    context.Context // ends when turns are cancelled by Close
 	cancel context.CancelCauseFunc
@@ -94,6 +95,9 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	// Fences must grow across daemons: a client keeps the newest it has seen.
 	h.fences.Above(uint64(h.started.UnixMicro()))
+	if err := h.folders.load(ctx, o.Store); err != nil {
+		return nil, err
+	}
 	if err := h.endUnfinished(ctx, ""); err != nil {
 		return nil, err
 	}

@@ -113,17 +113,21 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 	}
 	defer c.hub.release(s)
 	switch r.Op {
-	case "get", "list", "test":
+	case "get", "list", "test", "trust_list":
 	default:
 		if err := c.person(); err != nil {
 			return nil, err
 		}
 	}
-	reply := &wire.PolicyReply{RequestID: r.RequestID, Op: r.Op, Outcomes: []wire.PolicyOutcome{}}
+	reply := &wire.PolicyReply{RequestID: r.RequestID, Op: r.Op, Outcomes: []wire.PolicyOutcome{}, Folders: []wire.TrustedFolder{}}
 	switch r.Op {
 	case "get", "list":
 	case "test":
 		if err := c.try(ctx, s, r, reply); err != nil {
+			return nil, err
+		}
+	case "trust", "untrust", "trust_list":
+		if err := c.trust(ctx, r, reply); err != nil {
 			return nil, err
 		}
 	case "accept":
@@ -162,7 +166,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		c.hub.log.Info("rule revoked", "rule", r.RuleID, "by", c.who())
 		c.announce("rule revoked: %s", r.RuleID)
 	default:
-		return nil, invalid("op: %q is none of get, set_mode, list, add, revoke, test, accept, set_secrets", text.Visible(cut(r.Op, 64)))
+		return nil, invalid("op: %q is none of get, set_mode, list, add, revoke, test, accept, set_secrets, trust, untrust, trust_list", text.Visible(cut(r.Op, 64)))
 	}
 	list, err := c.hub.listRules(ctx, s)
 	if err != nil {

@@ -66,7 +66,7 @@ func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	if name == "" {
 		name = agent.Orchestrator
 	}
-	role, ok := agent.Roles(c.hub.opts.Config(), project)[name]
+	role, ok := c.hub.roles(project)[name]
 	if !ok {
 		c.hub.release(s)
 		return fmt.Errorf("%w: %q", ErrNoAgent, text.Visible(cut(name, 64)))
@@ -101,6 +101,7 @@ func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentReque
 	if err != nil {
 		return t.failed(ctx, err)
 	}
+	t.askTrust(ctx, string(r.Context.Cwd))
 	at := t.agentTurn(role, string(r.Context.Cwd))
 	at.Model, at.History, at.StartSeq = model, history.WithImages(images), begun
 	if usesServers(model) {
@@ -116,9 +117,9 @@ func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentReque
 func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	cfg := t.hub.opts.Config()
 	project := projectRoot(cwd)
-	roles := agent.Roles(cfg, project)
+	roles := t.hub.roles(project)
 	at := agent.Turn{
-		Role: role, Tools: agent.Tools(cfg, roles), Roles: roles, Project: project,
+		Role: role, Tools: agent.Tools(cfg, roles), Roles: roles, Project: project, Trusted: t.hub.trusts,
 		Env:      tool.Env{Cwd: cwd, Files: &t.s.files, Todo: &t.s.todo},
 		Approver: &approver{t: t}, Emit: t.fromAgent, Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
 		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, ShowSecrets: t.s.secretsShown,
@@ -128,6 +129,14 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 		at.Env.Shell, at.Shell = sh, sh.name()
 	}
 	return at
+}
+
+// roles are those that exist in a project, its own among them where it is trusted.
+func (h *Hub) roles(project string) map[string]agent.Role {
+	if !h.trusts(project) {
+		project = ""
+	}
+	return agent.Roles(h.opts.Config(), project)
 }
 
 // maxThread bounds what a session's conversation may take in memory between two turns, in bytes.

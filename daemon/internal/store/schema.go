@@ -75,4 +75,11 @@ CREATE TABLE images (
 	data       BLOB, -- NULL: no longer kept
 	PRIMARY KEY (session_id, seq, n)
 ) STRICT;
+`, `
+-- Folders whose instructions agents follow, or do not: what the user said when asked.
+CREATE TABLE folders (
+	path       BLOB PRIMARY KEY,
+	trusted    INTEGER NOT NULL,
+	decided_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 `}
