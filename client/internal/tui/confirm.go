@@ -65,6 +65,9 @@ const (
 // options are the answers this question takes. Deny stands first and is chosen until the user moves.
 func (c *confirm) options() []option {
 	o := []option{{optDeny, "no"}, {optAllow, "yes, once"}}
+	if c.req.Tool == "trust" {
+		o[1].label = "yes, from now on"
+	}
 	if len(c.req.Grants) > 0 {
 		o = append(o, option{optAlways, "always…"})
 	}
