@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Errors that callers test.
@@ -130,6 +132,22 @@ func CheckPeer(c net.Conn) error {
 		return &PeerError{uid}
 	}
 	return nil
+}
+
+// HungUp reports whether the other end of the unix socket c was closed, also where what it sent before that has not been read
+// yet. It is false where that cannot be known.
+func HungUp(c syscall.Conn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	hungUp := false
+	err = raw.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd)}} // POLLHUP needs not be asked for: poll(2)
+		n, err := unix.Poll(fds, 0)
+		hungUp = err == nil && n == 1 && fds[0].Revents&unix.POLLHUP != 0
+	})
+	return err == nil && hungUp
 }
 
 // PeerPID returns the process at the other end of the unix socket c, as it was when it connected or began to listen:

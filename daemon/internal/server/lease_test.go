@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -291,6 +292,39 @@ func TestOneConnectionLendsAShell(t *testing.T) {
 			c.close()
 		}
 	})
+}
+
+// A daemon that was stopped for a while finds connections that their client has given up before the one that it made last.
+// They are not served: each ended the one before, the last of them the client's own.
+func TestConnectionsThatWereGivenUp(t *testing.T) {
+	r := newRig(t, bash("list", "ls"))
+	dir := t.TempDir()
+	ln, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	p := r.dial()
+	for range 3 {
+		client, err := net.Dial("unix", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := wire.NewConn(client, wire.Options{})
+		if err := c.Send(hello(asPID(p.pid), inSession(p.session, 0))); err != nil {
+			t.Fatal(err)
+		}
+		c.Close() // what was sent lies in the socket
+		nc, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.server.ServeConn(t.Context(), nc, 0)
+	}
+	p.ended(p.ask("list"))
+	if has(p, func(*wire.Error) bool { return true }) {
+		t.Errorf("the client's own connection was ended:\n%s", p.story())
+	}
 }
 
 // Nobody who waits is told anything by a message of another lease, or by one from a connection that lends nothing.

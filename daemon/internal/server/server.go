@@ -12,6 +12,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"sublet/daemon/config"
@@ -83,6 +84,7 @@ type conn struct {
 	server *Server
 	cancel context.CancelFunc // ends the connection, after what is queued was sent
 	pid    int
+	hungUp func() bool // the client has closed it: given up a daemon that was stopped for a while
 	log    *slog.Logger
 	client *hub.Client // set by the handshake; the reader's
 	rate   bucket
@@ -99,6 +101,7 @@ func (s *Server) ServeConn(ctx context.Context, rw io.ReadWriteCloser, pid int) 
 		Conn:   wire.NewConn(rw, wire.Options{MaxFrame: wire.MaxHandshakeFrame}),
 		server: s, cancel: cancel, pid: pid, log: s.log.With("conn", ids.Add(1), "pid", pid),
 	}
+	c.hungUp = func() bool { nc, ok := rw.(syscall.Conn); return ok && socket.HungUp(nc) }
 	c.beat.conn = c
 	stop := context.AfterFunc(ctx, func() { c.Close() }) // unblocks Receive, after what is queued was sent
 	defer func() {
@@ -157,6 +160,10 @@ func (c *conn) handshake(ctx context.Context) bool {
 		if _, ok := wire.Negotiate(env.ProtocolMin, env.ProtocolMax); !ok {
 			c.answer(versionError(env))
 			return false
+		}
+		if c.hungUp() {
+			c.log.Debug("closed before it was served")
+			return false // attached, it would end the connection that its client made instead
 		}
 		client, err := c.server.hub.Attach(ctx, c, env)
 		if err != nil {
