@@ -7,9 +7,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -18,6 +21,13 @@ import (
 
 // reapBound is how long what the command left behind may take to end once it was killed.
 const reapBound = 5 * time.Second
+
+const (
+	// leaveBound is how long what the command left running may take to end by itself.
+	leaveBound = 200 * time.Millisecond
+	// namedMost and nameMost bound what is printed about it: processes, and bytes of each one's command line.
+	namedMost, nameMost = 5, 80
+)
 
 // parent starts the held process, follows its stops and continuations as a shell's job does, and ends what it left.
 func parent(spec string, argv []string) (int, error) {
@@ -41,7 +51,10 @@ func parent(spec string, argv []string) (int, error) {
 		return 0, err
 	}
 	ws, err := follow(pid)
-	endLeftovers()
+	left := endLeftovers()
+	if len(left) > 0 && len(caught) == 0 { // who cancels a command ends all of it
+		fmt.Fprintf(os.Stderr, "%s: ended what the command left running, which its reach does not allow: %s\n", confine.Program, strings.Join(left, "; "))
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -113,24 +126,50 @@ func follow(pid int) (syscall.WaitStatus, error) {
 	}
 }
 
-// endLeftovers kills what the command left running. This process is the one that orphans below it are given to, so that
-// each round finds the children of those killed in the last one.
-func endLeftovers() {
-	for end := time.Now().Add(reapBound); time.Now().Before(end); {
-		for _, pid := range children() {
-			_ = syscall.Kill(pid, unix.SIGKILL) // it may be gone
-		}
+// endLeftovers kills what the command left running and is not about to end by itself, as a process substitution is. It returns
+// what that was, for people. This process is the one that orphans below it are given to, so that each round finds the children
+// of those killed in the last one.
+func endLeftovers() (left []string) {
+	begin, killed := time.Now(), []int(nil)
+	for end := begin.Add(reapBound); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		for {
 			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 			if errors.Is(err, syscall.ECHILD) {
-				return
+				return left
 			}
 			if pid <= 0 {
 				break
 			}
 		}
-		time.Sleep(time.Millisecond)
+		if time.Since(begin) < leaveBound {
+			continue
+		}
+		for _, pid := range children() {
+			if text := name(pid); text != "" && len(left) < namedMost && !slices.Contains(killed, pid) {
+				left, killed = append(left, text), append(killed, pid)
+			}
+			_ = syscall.Kill(pid, unix.SIGKILL) // it may be gone
+		}
 	}
+	return left
+}
+
+// name returns a process's command line without control characters, cut to nameMost bytes; "" of one that has ended.
+func name(pid int) string {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return ""
+	}
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(string(line), "?"))
+	if len(text) > nameMost {
+		text = strings.ToValidUTF8(text[:nameMost], "") + "…"
+	}
+	return strings.TrimSpace(text)
 }
 
 // children returns this process's children.

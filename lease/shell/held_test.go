@@ -82,6 +82,11 @@ func TestHeld(t *testing.T) {
 				t.Errorf("the project holds %v, %v", list, err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
+			// What is left running is ended, and its user and its agent are told.
+			out := strings.ReplaceAll(string(held(confine.Read, "sleep 1000 & echo begun").Output), "\r", "")
+			if !strings.Contains(out, "begun\n") || strings.Count(out, "sleep 1000") != 1 || !strings.Contains(out, "ended what the command left running") {
+				t.Errorf("left running: %q", out)
+			}
 			r, err = s.Run(ctx, Command{
 				Text: "sh -c 'trap \"\" HUP; sleep 1000 & echo begun; exec sleep 1000'; echo behind", Launcher: program,
 				Confine: &confine.Spec{Reach: confine.Read}, Output: func([]byte) { cancel() },
