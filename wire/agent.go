@@ -73,6 +73,7 @@ type Chunk struct {
 	Status      string      `msgpack:"status"`    // one of Status…; the whole is in CommandResult
 	Signature   string      `msgpack:"signature"` // what the provider needs to accept its own reasoning again
 	Block       *Block      `msgpack:"block"`
+	FromSeq     int64       `msgpack:"from_seq"` // the first event of what is void
 }
 
 // Chunk types.
@@ -85,6 +86,7 @@ const (
 	ChunkToolResult    = "tool_result"
 	ChunkNotice        = "notice"
 	ChunkBlock         = "block"
+	ChunkVoid          = "void" // text is why
 )
 
 // chunkFields are the fields that travel with each type of chunk, beside type.
@@ -97,6 +99,7 @@ var chunkFields = map[string][]string{
 	ChunkToolResult:    {"execution_id", "tool", "status"},
 	ChunkNotice:        {"text"},
 	ChunkBlock:         {"block"},
+	ChunkVoid:          {"text", "from_seq"},
 }
 
 // Block is a piece of content with structure of its own.

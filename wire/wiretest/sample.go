@@ -41,6 +41,7 @@ func Chunks() []wire.Chunk {
 			Type: "diff", Language: "go", Content: "-a\n+b\n", Metadata: map[string]string{"file": "main.go"},
 			Annotations: []wire.Annotation{{Line: 3, Type: "warning", Message: "unused"}},
 		}},
+		{Type: wire.ChunkVoid, Text: "the connection broke off", FromSeq: 7},
 	}
 }
 
