@@ -14,6 +14,11 @@ func IsDelegate(agent string) bool {
 	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
+// Void returns what goes out as text in a protocol that cannot take text back, where the answer so far is void.
+func Void(why string) string {
+	return "\n\n[The answer above is void, it is asked for again: " + why + "]\n\n"
+}
+
 // Clip bounds text of the other side that goes into an answer or the log, at most bytes and never in a character.
 func Clip(s string, most int) string {
 	if len(s) > most {

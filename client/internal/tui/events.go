@@ -240,6 +240,10 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 	case wire.ChunkBlock:
 		m.flushText(e.Agent)
 		m.block(s, c.Block)
+	case wire.ChunkVoid:
+		s.text.finish() // what is not printed yet never is
+		s.reasoning = ""
+		m.fail("the answer above is void: "+visible(c.Text), "")
 	}
 }
 

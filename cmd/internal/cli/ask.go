@@ -158,8 +158,9 @@ type answer struct {
 	json    bool
 	asker   *asker
 	conn    *client.Conn
-	written bool // some text is on standard output
-	open    bool // the last line has no end yet
+	held    wire.Said // where standard output is no terminal: text that may still turn out void
+	written bool      // some text is on standard output
+	open    bool      // the last line has no end yet
 }
 
 func (o *answer) show(ctx context.Context, m wire.Message) {
@@ -178,13 +179,23 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 		}
 		switch m.Chunk.Type {
 		case wire.ChunkText:
-			o.text(m.Chunk.Text)
+			if f, ok := o.app.stdout.(*os.File); ok && isTerminal(f) {
+				o.text(m.Chunk.Text)
+			} else {
+				o.held.Add(m.First(), m.Chunk.Text)
+			}
+		case wire.ChunkVoid:
+			o.held.Void(m.Chunk.FromSeq)
+			o.endLine()
+			fmt.Fprintf(o.app.stderr, "sublet: the answer so far is void and asked for again: %s\n", oneLine(m.Chunk.Text))
 		case wire.ChunkBlock:
 			if m.Chunk.Block != nil {
+				o.release()
 				o.endLine()
 				o.text(m.Chunk.Block.Content)
 			}
 		case wire.ChunkToolCall:
+			o.release()
 			o.endLine()
 			o.note("%s %s", m.Chunk.Tool, firstLine(m.Chunk.Arguments, 100))
 		case wire.ChunkNotice:
@@ -196,16 +207,22 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 			fmt.Fprintf(o.app.stderr, "sublet: %s: %s\n", oneLine(m.Agent), oneLine(m.Message))
 		}
 	case *wire.Error:
+		o.release()
 		o.endLine()
 		fmt.Fprintf(o.app.stderr, "sublet: error: %s\n", oneLine(m.Error()))
 		if m.Hint != "" {
 			fmt.Fprintf(o.app.stderr, "sublet: hint: %s\n", oneLine(m.Hint))
 		}
 	case *wire.AgentComplete:
+		o.release()
 		o.endLine()
 		if !o.written && m.Summary != "" && m.Status == wire.StatusSuccess { // else the Error says it
 			o.text(m.Summary)
 			o.endLine()
+		}
+		if m.StopReason == "max_tokens" {
+			fmt.Fprintln(o.app.stderr, "sublet: warning: the answer is cut off at the model's output limit")
+			fmt.Fprintf(o.app.stderr, "sublet: hint: `sublet ask --session %s 'go on'` continues it\n", oneLine(string(m.SessionID)))
 		}
 		for _, r := range m.Refused {
 			fmt.Fprintf(o.app.stderr, "sublet: error: %s was refused: %s\n", oneLine(r.Tool), oneLine(r.Reason))
@@ -240,6 +257,12 @@ func (o *answer) text(s string) {
 	o.written, o.open = true, !strings.HasSuffix(s, "\n")
 }
 
+// release prints what was held back.
+func (o *answer) release() {
+	o.text(o.held.String())
+	o.held.Reset()
+}
+
 func (o *answer) endLine() {
 	if o.open && !o.json {
 		fmt.Fprintln(o.app.stdout)
@@ -247,7 +270,10 @@ func (o *answer) endLine() {
 	}
 }
 
-func (o *answer) finish() { o.endLine() }
+func (o *answer) finish() {
+	o.release()
+	o.endLine()
+}
 
 // note says on a terminal what the agent is doing.
 func (o *answer) note(format string, args ...any) {

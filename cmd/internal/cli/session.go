@@ -159,6 +159,9 @@ func (t *transcript) show(m wire.EventMessage) {
 			text := plain(m.Chunk.Text)
 			t.app.printf("%s", text)
 			t.open = text != "" && !strings.HasSuffix(text, "\n") || text == "" && t.open
+		case m.Chunk.Type == wire.ChunkVoid:
+			t.endLine()
+			t.app.printf("[void: %s]\n", oneLine(m.Chunk.Text))
 		case m.Chunk.Type == wire.ChunkBlock && m.Chunk.Block != nil:
 			t.endLine()
 			t.app.printf("%s\n", strings.TrimRight(plain(m.Chunk.Block.Content), "\n"))

@@ -65,7 +65,7 @@ func exportMarkdown(info wire.SessionInfo, events []wire.EventMessage) string {
 	fmt.Fprintf(&b, "# %s\n\n", text.Visible(title))
 	fmt.Fprintf(&b, "%s, in `%s`\n", time.UnixMilli(info.CreatedAtMS).Format(time.DateTime), text.Visible(string(info.Cwd)))
 	speaking := "" // whose text comes in pieces just now
-	for _, m := range events {
+	for _, m := range wire.WithoutVoid(events) {
 		if c, ok := m.(*wire.AgentStreamChunk); ok {
 			if c.Chunk.Type != wire.ChunkText {
 				continue

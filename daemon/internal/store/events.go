@@ -105,7 +105,7 @@ func indexAnswer(ctx context.Context, tx *sql.Tx, e *wire.Event) error {
 		return err
 	}
 	defer rows.Close()
-	var answer strings.Builder
+	var chunks []wire.EventMessage
 	for rows.Next() {
 		var payload []byte
 		if err := rows.Scan(&payload); err != nil {
@@ -115,9 +115,13 @@ func indexAnswer(ctx context.Context, tx *sql.Tx, e *wire.Event) error {
 		if err != nil {
 			continue // Events warns of it; an answer without one piece is still worth finding
 		}
-		if c, ok := m.(*wire.AgentStreamChunk); ok && c.Chunk.Type == wire.ChunkText {
-			answer.WriteString(c.Chunk.Text)
+		if c, ok := m.(*wire.AgentStreamChunk); ok && (c.Chunk.Type == wire.ChunkText || c.Chunk.Type == wire.ChunkVoid) {
+			chunks = append(chunks, c)
 		}
+	}
+	var answer strings.Builder
+	for _, m := range wire.WithoutVoid(chunks) {
+		answer.WriteString(m.(*wire.AgentStreamChunk).Chunk.Text)
 	}
 	if err := rows.Err(); err != nil || answer.Len() == 0 {
 		return err

@@ -369,6 +369,8 @@ func (s *session) show(m wire.Message) {
 		switch {
 		case c.Type == wire.ChunkText && c.Text != "" && !gateway.IsDelegate(m.Agent):
 			s.update(sdk.UpdateAgentMessageText(c.Text))
+		case c.Type == wire.ChunkVoid && !gateway.IsDelegate(m.Agent):
+			s.update(sdk.UpdateAgentMessageText(gateway.Void(c.Text)))
 		case c.Type == wire.ChunkReasoning && c.Text != "":
 			s.update(sdk.UpdateAgentThoughtText(c.Text))
 		case c.Type == wire.ChunkNotice && c.Text != "" && !gateway.IsDelegate(m.Agent): // such as an image that is not shown, a server in use

@@ -20,8 +20,8 @@ type query struct {
 	index   int  // of the next token
 	numbers int  // of the next block
 	split   splitter
-	text    strings.Builder // with stream false: what was said so far
-	error   *failure        // what went wrong, as the turn told
+	text    wire.Said // with stream false: what was said so far
+	error   *failure  // what went wrong, as the turn told
 	began   time.Time
 	shown   map[wire.ExecutionID]time.Time // when a running tool's progress was last told
 }

@@ -68,12 +68,12 @@ func (c *conn) batch(list []wire.Message) {
 	}
 	for _, m := range list {
 		q := c.queryOf(m)
-		if text, ok := spoken(m); ok && q != nil {
+		if chunk, ok := spoken(m); ok && q != nil {
 			if q != of {
 				flush()
 				of = q
 			}
-			for _, p := range q.said(text) {
+			for _, p := range q.said(chunk) {
 				if p.block != nil {
 					flush()
 					c.block(q, p.block)
@@ -103,20 +103,33 @@ func (c *conn) queryOf(m wire.Message) *query {
 	return c.queries[e.Meta().RequestID]
 }
 
-// spoken is a piece of the agent's own answer. What an agent that works for another one says is not.
-func spoken(m wire.Message) (string, bool) {
+// spoken is a piece of the agent's own answer, or the end of one that is void. What an agent that works for another one
+// says is not.
+func spoken(m wire.Message) (*wire.AgentStreamChunk, bool) {
 	chunk, ok := m.(*wire.AgentStreamChunk)
-	if !ok || chunk.Chunk.Type != wire.ChunkText || gateway.IsDelegate(chunk.Agent) {
-		return "", false
+	if !ok || chunk.Chunk.Type != wire.ChunkText && chunk.Chunk.Type != wire.ChunkVoid || gateway.IsDelegate(chunk.Agent) {
+		return nil, false
 	}
-	return chunk.Chunk.Text, true
+	return chunk, true
 }
 
 // said takes a piece of the answer and returns what goes out now.
-func (q *query) said(text string) []piece {
-	if !q.stream {
-		q.text.WriteString(text)
+func (q *query) said(m *wire.AgentStreamChunk) []piece {
+	text := m.Chunk.Text
+	void := m.Chunk.Type == wire.ChunkVoid
+	switch {
+	case void && !q.stream:
+		q.text.Void(m.Chunk.FromSeq)
 		return nil
+	case !q.stream:
+		q.text.Add(m.First(), text)
+		return nil
+	case void:
+		q.split = splitter{} // what it holds was not sent yet
+		if q.index == 0 && q.numbers == 0 {
+			return nil
+		}
+		text = gateway.Void(text)
 	}
 	if !q.blocks {
 		return []piece{{text: text}}

@@ -26,7 +26,7 @@ type turn struct {
 
 // item is a piece of an answer: exactly one of its fields is set.
 type item struct {
-	text  *strings.Builder
+	text  *wire.Said
 	block *wire.Block
 	tool  *toolRun
 }
@@ -113,7 +113,16 @@ func (t *turn) chunk(m *wire.AgentStreamChunk) {
 	switch m.Chunk.Type {
 	case wire.ChunkText:
 		if t.own(m) {
-			t.say(m.Chunk.Text)
+			t.say(m)
+		}
+	case wire.ChunkVoid:
+		if t.own(m) {
+			for _, it := range t.items {
+				if it.text != nil {
+					it.text.Void(m.Chunk.FromSeq)
+				}
+			}
+			t.items = slices.DeleteFunc(t.items, func(it item) bool { return it.text != nil && it.text.Len() == 0 })
 		}
 	case wire.ChunkBlock:
 		if t.own(m) && m.Chunk.Block != nil {
@@ -129,14 +138,13 @@ func (t *turn) chunk(m *wire.AgentStreamChunk) {
 // own reports whether the turn's agent itself speaks; what those say that work for it is in their task's result.
 func (t *turn) own(m *wire.AgentStreamChunk) bool { return m.Agent == "" || m.Agent == t.agent }
 
-func (t *turn) say(text string) {
-	if n := len(t.items); n > 0 && t.items[n-1].text != nil {
-		t.items[n-1].text.WriteString(text)
-		return
+func (t *turn) say(m *wire.AgentStreamChunk) {
+	n := len(t.items)
+	if n == 0 || t.items[n-1].text == nil {
+		t.items = append(t.items, item{text: &wire.Said{}})
+		n++
 	}
-	b := &strings.Builder{}
-	b.WriteString(text)
-	t.items = append(t.items, item{text: b})
+	t.items[n-1].text.Add(m.First(), m.Chunk.Text)
 }
 
 func (t *turn) call(id wire.ExecutionID, name, agent string, input json.RawMessage) *toolRun {

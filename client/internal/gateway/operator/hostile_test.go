@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"sublet/client/internal/gateway/gatewaytest"
+
+	"sublet/wire"
 )
 
 // C11, C12, L13, P4, P5, P11, T7a, N1: each bad line gets one answer that says what is wrong, in its dialect and with its id
@@ -404,7 +406,7 @@ func TestFit(t *testing.T) {
 	const limit = 64 << 10
 	long := strings.Repeat("é", 30<<10)
 	one := &turn{id: "t", agent: "a", prompt: long, status: "success", stop: "end_turn"}
-	one.say(long)
+	one.say(&wire.AgentStreamChunk{Chunk: wire.Chunk{Type: wire.ChunkText, Text: long}})
 	for name, l := range map[string][]byte{
 		"S4":      snapshot("1", "s", "a", []*turn{one, one}).encode(limit),
 		"session": s3Session{Turns: []s3SessionTurn{s3TurnOf(one), s3TurnOf(one)}}.encode(s3Head{}, limit),

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"sublet/client/internal/gateway"
 	"sublet/wire"
 )
 
@@ -206,6 +207,10 @@ func (s *s3Turn) chunk(out [][]byte, m *wire.AgentStreamChunk) [][]byte {
 	case wire.ChunkBlock:
 		if s.turn.own(m) && m.Chunk.Block != nil {
 			out = append(out, s.text(blockText(m.Chunk.Block), m.AtMS))
+		}
+	case wire.ChunkVoid: // the content of turn-completed is without it
+		if s.turn.own(m) && s.spoken {
+			out = append(out, s.text(gateway.Void(m.Chunk.Text), m.AtMS))
 		}
 	case wire.ChunkToolCall:
 		if run := s.turn.tool(m.Chunk.ExecutionID); run != nil {

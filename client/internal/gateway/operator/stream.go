@@ -218,7 +218,10 @@ func turning(e wire.EventMessage) bool {
 func visible(e wire.EventMessage) bool {
 	switch e := e.(type) {
 	case *wire.AgentStreamChunk:
-		return e.Chunk.Type == wire.ChunkText || e.Chunk.Type == wire.ChunkBlock || e.Chunk.Type == wire.ChunkToolCall
+		switch e.Chunk.Type {
+		case wire.ChunkText, wire.ChunkBlock, wire.ChunkToolCall, wire.ChunkVoid:
+			return true
+		}
 	case *wire.CommandResult, *wire.AgentComplete:
 		return true
 	}

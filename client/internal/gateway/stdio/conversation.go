@@ -156,6 +156,9 @@ func (t *conversation) event(j *job, m wire.Message) {
 		switch {
 		case m.Chunk.Type == wire.ChunkText && m.Chunk.Text != "" && !gateway.IsDelegate(m.Agent):
 			_ = t.s.send(message{Type: "token", ID: &j.id, Token: &m.Chunk.Text}) // a lost parent is told to the reader
+		case m.Chunk.Type == wire.ChunkVoid && !gateway.IsDelegate(m.Agent):
+			mark := gateway.Void(m.Chunk.Text)
+			_ = t.s.send(message{Type: "token", ID: &j.id, Token: &mark})
 		case m.Chunk.Type == wire.ChunkToolCall:
 			j.tools[m.Chunk.ExecutionID] = m.Chunk.Tool
 			_ = t.s.send(message{Type: "tool_use", ID: &j.id, Data: toolData{
