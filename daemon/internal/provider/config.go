@@ -3,6 +3,7 @@ package provider
 import (
 	"log/slog"
 	"net/http"
+	"time"
 )
 
 // Kinds of back ends, as `kind` in the configuration names them.
@@ -27,7 +28,9 @@ type Config struct {
 	// ContextWindow, in tokens, overrules what the provider says; 0 = ask it.
 	ContextWindow int
 	NoImages      bool // never send it any
-	Log           *slog.Logger
+	// Silence is after how long without a byte a request is given up; 0 = SilenceLimit, or LocalSilenceLimit.
+	Silence time.Duration
+	Log     *slog.Logger
 	// HTTP is for tests and proxies; nil is a client of the package's own, without an overall time-out (streams are long).
 	HTTP *http.Client
 }

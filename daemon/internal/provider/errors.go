@@ -35,10 +35,8 @@ func (f Fault) Status(status int, code, message string, header http.Header) *Err
 	switch {
 	case isAny(message, noImages...): // some servers call it their own fault, or a missing model: it is neither
 		e.Kind = ErrImages
-		e.HintText = "`images = false` under [provider." + f.Config.Name + "] keeps images from it"
-	case TooLong(code, message):
+	case TooLong(code, message), status == http.StatusRequestEntityTooLarge: // a proxy may say so in words of its own
 		e.Kind = ErrContextTooLong
-		e.HintText = "`/compact` folds the conversation; `/clear` begins a new one"
 	case isAny(code+" "+message, "insufficient_quota", "billing", "credit balance", "payment required") || status == http.StatusPaymentRequired:
 		e.Kind = ErrAuth
 		e.HintText = "the account has no credit left; choose another model with `model = …` or add credit"
@@ -51,10 +49,12 @@ func (f Fault) Status(status int, code, message string, header http.Header) *Err
 	case status == http.StatusTooManyRequests, status == 529, code == "overloaded_error", code == "rate_limit_error", code == "rate_limit_exceeded",
 		status >= 500 && status != http.StatusNotImplemented, code == "api_error", code == "server_error", code == "timeout_error":
 		e.Kind = ErrOverloaded
-		e.HintText = "wait a moment and ask again, or choose another model"
+		e.HintText = "wait a moment and ask again, or choose another model; `fallback` in the settings names those that take over"
 		if e.RetryAfter > 0 {
 			e.Message += fmt.Sprintf(" (asks to wait %s)", e.RetryAfter.Round(time.Second))
 		}
+	case status == 0 && !isAny(code, "invalid"): // in a stream that had begun: the request itself was accepted
+		e.Kind = ErrBroken
 	case status >= 400 || code != "":
 		e.Kind = ErrInvalid
 	default:
@@ -74,7 +74,8 @@ func (f Fault) Transport(ctx context.Context, err error) error {
 		}
 		return &Error{
 			Kind: ErrBroken, Provider: f.Config.Name, Err: ErrStalled,
-			Message: "the model went silent and was given up", HintText: "ask again, or choose another model",
+			Message:  fmt.Sprintf("nothing came for %v, so the model was given up", f.Silence()),
+			HintText: "ask again, or choose another model; `silence` under [provider." + f.Config.Name + "] is how long it may take",
 		}
 	}
 	e := &Error{Provider: f.Config.Name, Err: err}
@@ -88,8 +89,9 @@ func (f Fault) Transport(ctx context.Context, err error) error {
 		e.HintText = "check the network, and `base_url` under [provider." + f.Config.Name + "]; is the server running?"
 		if dns != nil {
 			e.Message = fmt.Sprintf("cannot find %s", hostOf(f.BaseURL))
+			e.Lasting = dns.IsNotFound
 		}
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed),
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed), op != nil,
 		strings.Contains(err.Error(), "stream error"), strings.Contains(err.Error(), "unexpected EOF"):
 		return f.Broken(err)
 	case errors.As(err, &urlErr) && urlErr.Timeout():
@@ -98,6 +100,8 @@ func (f Fault) Transport(ctx context.Context, err error) error {
 	case strings.Contains(err.Error(), "tls:"), strings.Contains(err.Error(), "x509:"):
 		e.Kind = ErrUnreachable
 		e.Message = f.Clean(fmt.Sprintf("no secure connection to %s: %v", hostOf(f.BaseURL), err))
+		e.HintText = "check the computer's clock, its certificates, and whether a proxy is between"
+		e.Lasting = true
 	default:
 		e.Kind = ErrOther
 		e.Message = f.Clean(err.Error())
@@ -105,11 +109,13 @@ func (f Fault) Transport(ctx context.Context, err error) error {
 	return e
 }
 
-// Broken is a stream that ended before its end: never a success (T4f).
+const midAnswer = "the connection broke off in the middle of the answer"
+
+// Broken is a stream that ended before its end: never a success.
 func (f Fault) Broken(err error) *Error {
 	return &Error{
 		Kind: ErrBroken, Provider: f.Config.Name, Err: err,
-		Message: "the connection broke off in the middle of the answer", HintText: "what was shown is kept; ask again to go on",
+		Message: midAnswer,
 	}
 }
 
@@ -121,14 +127,14 @@ func (f Fault) WebPage() *Error {
 	}
 }
 
-// unbegun is e told of a call that showed nothing: a broken stream then has no middle.
+// unbegun returns e in the words for a call that showed nothing: a broken stream then has no middle.
 func (e *Error) unbegun() *Error {
-	if e.Kind != ErrBroken || errors.Is(e.Err, ErrStalled) {
+	if e.Kind != ErrBroken || e.Message != midAnswer {
 		return e
 	}
 	return &Error{
 		Kind: e.Kind, Provider: e.Provider, Err: e,
-		Message: "the connection broke off before an answer came", HintText: "ask again, or choose another model",
+		Message: "the connection broke off before an answer came",
 	}
 }
 

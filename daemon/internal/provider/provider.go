@@ -16,9 +16,9 @@ type Model interface {
 	// Info is cheap and does no I/O. ContextWindow and MaxOutput may become exact after the first Stream, when the server
 	// has been asked, and NoImages true after one that failed with ErrImages; the rest is constant.
 	Info() Info
-	// Stream sends req and calls onDelta, from one goroutine, for each piece as it arrives. It returns the whole message
-	// once the provider said why it stopped; a stream that breaks off before is an error. When ctx ends it returns at
-	// once with context.Cause(ctx). Errors are *Error.
+	// Stream sends req and calls onDelta, never twice at once, for each piece as it arrives. It returns the whole message
+	// once the provider said why it stopped. A stream that breaks off before is asked for again, after a DeltaVoid, and is an
+	// error in the end. When ctx ends it returns at once with context.Cause(ctx). Errors are *Error.
 	Stream(ctx context.Context, req Request, onDelta func(Delta)) (Response, error)
 }
 
@@ -114,7 +114,10 @@ const (
 	DeltaText      DeltaType = "text"
 	DeltaReasoning DeltaType = "reasoning"
 	DeltaToolCall  DeltaType = "tool_call" // a piece of a call's arguments: CallID, Tool, Text
-	DeltaWait      DeltaType = "wait"      // no part of the answer: Text says how long the next try waits, and why; "" ends the wait
+	// The following are no part of the answer.
+	DeltaWait   DeltaType = "wait"   // Text says what is waited for, how long, and why; "" ends the wait
+	DeltaVoid   DeltaType = "void"   // what came since the call, or the last of these, is void; Text says why
+	DeltaNotice DeltaType = "notice" // Text is for the user
 )
 
 type Delta struct {
@@ -153,8 +156,8 @@ const (
 	ErrNotFound       ErrorKind = "not_found"        // no such model
 	ErrOverloaded     ErrorKind = "overloaded"       // also rate limits; retried already
 	ErrContextTooLong ErrorKind = "context_too_long" // the conversation must be compacted
-	ErrBroken         ErrorKind = "broken"           // the stream broke off
-	ErrUnreachable    ErrorKind = "unreachable"      // nobody answers at base_url
+	ErrBroken         ErrorKind = "broken"           // the stream broke off; retried already
+	ErrUnreachable    ErrorKind = "unreachable"      // nobody answers at base_url; retried already, unless Lasting
 	ErrInvalid        ErrorKind = "invalid"          // the provider refused the request
 	ErrImages         ErrorKind = "images"           // the model takes no images
 	ErrOther          ErrorKind = "other"
@@ -169,8 +172,31 @@ type Error struct {
 	Err      error
 	// RetryAfter is how long the provider asks to be left alone, 0 where it does not say.
 	RetryAfter time.Duration
+	// Lasting is set where another try would not help although it would for others of the Kind.
+	Lasting bool
 }
 
 func (e *Error) Error() string { return e.Provider + ": " + e.Message }
 func (e *Error) Unwrap() error { return e.Err }
-func (e *Error) Hint() string  { return e.HintText }
+
+// Hint returns what the user can do about e, never "".
+func (e *Error) Hint() string {
+	if e.HintText != "" {
+		return e.HintText
+	}
+	switch e.Kind {
+	case ErrAuth:
+		return "check the key: `sublet config show` says where [provider." + e.Provider + "] has it from"
+	case ErrNotFound:
+		return "check `model`, and `base_url` under [provider." + e.Provider + "]"
+	case ErrContextTooLong:
+		return "`/compact` folds the conversation; `/clear` begins a new one"
+	case ErrUnreachable:
+		return "check the network, and `base_url` under [provider." + e.Provider + "]"
+	case ErrInvalid:
+		return "choose another model, or begin a new conversation with `/clear`; `sublet daemon logs` has the details"
+	case ErrImages:
+		return "`images = false` under [provider." + e.Provider + "] keeps images from it"
+	}
+	return "ask again, or choose another model"
+}

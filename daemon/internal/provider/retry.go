@@ -4,16 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
 	"time"
 )
 
 // Backoff is how a call is tried again. The zero value is not usable; start from DefaultBackoff.
 type Backoff struct {
 	Tries  int           // in all, the first one included
-	Budget time.Duration // from the first try to the start of the last
+	Budget time.Duration // of waits and of attempts that show nothing, up to the start of the last
 	First  time.Duration // wait before the second try; each further wait doubles
+	// Silence is after how long the attempts themselves end a silence; only reports name it. 0 = never.
+	Silence time.Duration
 	// Sleep waits for d or until ctx ends, then returning context.Cause(ctx). Tests replace it.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
@@ -24,14 +31,18 @@ func DefaultBackoff() Backoff {
 }
 
 // Do calls attempt until it succeeds, fails in a way that another try would not mend, or the tries or the budget are used
-// up. It passes a DeltaWait to onDelta before and after each wait. An attempt that has begun to show anything (began) is never repeated: its text would come twice, and tools may
-// have run on it (T4f). A provider that asks for more time than is left ends the turn. When ctx ends, Do returns
-// context.Cause(ctx) at once.
-func (b Backoff) Do(ctx context.Context, log *slog.Logger, onDelta func(Delta), attempt func() (began bool, err error)) error {
-	start := time.Now()
-	var slept time.Duration
+// up. What attempt shows goes through show to onDelta. An attempt that breaks off after it has shown something is repeated
+// like any other, for no tool has run on an answer that is not complete: a DeltaVoid takes back what was shown. A DeltaWait
+// goes before and after each wait, and where nothing came for SilenceReport. The budget is the time in which nothing comes:
+// what attempts take from their first delta to their last is not counted. A provider that asks for more time than is left
+// ends the call. When ctx ends, Do returns context.Cause(ctx) at once.
+func (b Backoff) Do(ctx context.Context, log *slog.Logger, onDelta func(Delta), attempt func(show func(Delta)) error) error {
+	var idle time.Duration
 	for try := 1; ; try++ {
-		began, err := attempt()
+		w := watch{onDelta: onDelta, begun: time.Now(), limit: b.Silence}
+		w.arm()
+		err := attempt(w.show)
+		shown, silent := w.stop()
 		if err == nil {
 			return nil
 		}
@@ -39,33 +50,97 @@ func (b Backoff) Do(ctx context.Context, log *slog.Logger, onDelta func(Delta), 
 			return context.Cause(ctx)
 		}
 		pe, ok := errors.AsType[*Error](err)
-		if !ok || began {
+		if !ok {
 			return err
 		}
-		err = pe.unbegun()
-		if try >= b.Tries || !pe.temporary() {
-			return err
+		if !shown {
+			pe = pe.unbegun()
 		}
+		idle += silent
 		// A quarter of jitter keeps several agents, refused together, from coming back together.
 		wait := b.First << (try - 1)
 		wait += time.Duration(rand.Int64N(int64(wait)/4 + 1))
 		wait = max(wait, pe.RetryAfter)
-		// time.Since is what the tries took, slept what an injected Sleep claims to have waited.
-		if max(time.Since(start), slept)+wait > b.Budget {
-			return err
+		if try >= b.Tries || !pe.temporary() || idle+wait > b.Budget {
+			return pe
 		}
 		log.Info("model call failed, trying again", "provider", pe.Provider, "kind", string(pe.Kind), "try", try, "wait", wait)
-		onDelta(Delta{Type: DeltaWait, Text: fmt.Sprintf("waiting %v before try %d of %d: %v", wait.Round(100*time.Millisecond), try+1, b.Tries, err)})
+		if shown {
+			onDelta(Delta{Type: DeltaVoid, Text: pe.Message})
+		}
+		onDelta(Delta{Type: DeltaWait, Text: fmt.Sprintf("waiting %v before try %d of %d: %v", wait.Round(100*time.Millisecond), try+1, b.Tries, pe)})
 		if err := b.Sleep(ctx, wait); err != nil {
 			return err
 		}
-		slept += wait
+		idle += wait // what an injected Sleep claims to have waited counts too
 		onDelta(Delta{Type: DeltaWait})
 	}
 }
 
-// temporary tells whether the same request may well succeed a moment later.
-func (e *Error) temporary() bool { return e.Kind == ErrOverloaded || e.Kind == ErrBroken }
+// temporary reports whether the same request may well succeed a moment later.
+func (e *Error) temporary() bool {
+	return !e.Lasting && (e.Kind == ErrOverloaded || e.Kind == ErrBroken || e.Kind == ErrUnreachable)
+}
+
+// SilenceReport is after how long without a sign of the model the user is told.
+const SilenceReport = 20 * time.Second
+
+// watch passes the deltas of one attempt on and reports its silences.
+type watch struct {
+	onDelta func(Delta)
+	begun   time.Time
+	limit   time.Duration // after which silence ends the attempt
+	timer   *time.Timer
+
+	mu sync.Mutex
+	// guarded by mu:
+	first, last time.Time // of the deltas; zero: none yet
+	told        bool      // a silence is reported, and its end is not
+	over        bool
+}
+
+func (w *watch) arm() {
+	w.timer = time.AfterFunc(SilenceReport, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.over || w.told || !w.last.IsZero() && time.Since(w.last) < SilenceReport {
+			return
+		}
+		w.told = true
+		text := fmt.Sprintf("nothing has come from the model for %v", SilenceReport)
+		if w.limit > 0 {
+			text += fmt.Sprintf("; it is given up after %v", w.limit)
+		}
+		w.onDelta(Delta{Type: DeltaWait, Text: text})
+	})
+}
+
+func (w *watch) show(d Delta) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = time.Now()
+	if w.first.IsZero() {
+		w.first = w.last
+	}
+	if w.told {
+		w.told = false
+		w.onDelta(Delta{Type: DeltaWait})
+	}
+	w.timer.Reset(SilenceReport)
+	w.onDelta(d)
+}
+
+// stop ends the reports. It returns whether the attempt has shown anything, and for how long it has not.
+func (w *watch) stop() (shown bool, silent time.Duration) {
+	w.timer.Stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	if w.told {
+		w.onDelta(Delta{Type: DeltaWait})
+	}
+	return !w.first.IsZero(), time.Since(w.begun) - w.last.Sub(w.first)
+}
 
 // Sleep waits for d. If ctx ends first it returns context.Cause(ctx).
 func Sleep(ctx context.Context, d time.Duration) error {
@@ -88,26 +163,55 @@ func Sleep(ctx context.Context, d time.Duration) error {
 // ErrStalled is the cause of a stream that was given up because nothing came for too long.
 var ErrStalled = errors.New("provider: nothing came for too long")
 
-// Watchdog ends a context when a stream goes silent.
-type Watchdog struct {
-	timer *time.Timer
-	limit time.Duration
-}
-
-// NewWatchdog returns a child of ctx that ends with ErrStalled when Fed is not called for first, at the beginning, and
-// for limit after that. Call stop when the stream is done.
-func NewWatchdog(ctx context.Context, first, limit time.Duration) (watched context.Context, w *Watchdog, stop func()) {
+// Watchdog returns a child of ctx that ends with ErrStalled when nothing is read through the readers that feed makes for
+// limit. Call stop when the stream is done.
+func Watchdog(ctx context.Context, limit time.Duration) (watched context.Context, feed func(io.ReadCloser) io.ReadCloser, stop func()) {
 	watched, cancel := context.WithCancelCause(ctx)
-	w = &Watchdog{limit: limit}
-	w.timer = time.AfterFunc(first, func() { cancel(ErrStalled) })
-	return watched, w, func() { w.timer.Stop(); cancel(context.Canceled) }
+	timer := time.AfterFunc(limit, func() { cancel(ErrStalled) })
+	feed = func(r io.ReadCloser) io.ReadCloser { return &fed{r, func() { timer.Reset(limit) }} }
+	return watched, feed, func() { timer.Stop(); cancel(context.Canceled) }
 }
 
-// Fed says that something came.
-func (w *Watchdog) Fed() { w.timer.Reset(w.limit) }
+// fed is a reader whose bytes are signs of life: an event, or what a server sends to keep the connection open.
+type fed struct {
+	io.ReadCloser
+	alive func()
+}
 
-// Limits of silence. Local servers read a long prompt for minutes before they say a word; once they speak, they speak.
+func (f *fed) Read(p []byte) (int, error) {
+	n, err := f.ReadCloser.Read(p)
+	if n > 0 {
+		f.alive()
+	}
+	return n, err
+}
+
+// Limits of silence, where the settings name none. A local server may read a long prompt for minutes before it says a word.
 const (
-	FirstByteLimit = 15 * time.Minute
-	SilenceLimit   = 5 * time.Minute
+	SilenceLimit      = 2 * time.Minute
+	LocalSilenceLimit = 10 * time.Minute
 )
+
+// Silence returns after how long without a byte a request is given up.
+func (f Fault) Silence() time.Duration {
+	switch {
+	case f.Config.Silence > 0:
+		return f.Config.Silence
+	case isLocal(f.BaseURL):
+		return LocalSilenceLimit
+	}
+	return SilenceLimit
+}
+
+// isLocal reports whether a server is on this computer or in the network around it.
+func isLocal(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
+	}
+	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".localhost")
+}

@@ -5,9 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,38 +28,60 @@ func busy(after time.Duration) error {
 	return &provider.Error{Kind: provider.ErrOverloaded, RetryAfter: after}
 }
 
-// At most 4 tries in 20 s; a longer Retry-After ends the turn.
+// At most 4 tries in 20 s in which nothing comes; a longer Retry-After ends the turn.
 func TestBackoff(t *testing.T) {
+	gone := &provider.Error{Kind: provider.ErrUnreachable}
 	for _, c := range []struct {
 		name     string
 		err      error
-		began    bool
+		shows    time.Duration // how long each attempt shows something, after its first word
 		tries    int
 		min, max time.Duration
 	}{
-		{"overloaded", busy(0), false, 4, 7 * time.Second, 8750 * time.Millisecond},
-		{"told how long", busy(6 * time.Second), false, 4, 18 * time.Second, 18 * time.Second},
-		{"told too long for the budget", busy(9 * time.Second), false, 3, 18 * time.Second, 18 * time.Second},
-		{"a longer Retry-After ends it", busy(21 * time.Second), false, 1, 0, 0},
-		{"T4f: never after the first delta", busy(0), true, 1, 0, 0},
-		{"broken before the first delta", &provider.Error{Kind: provider.ErrBroken}, false, 4, 7 * time.Second, 8750 * time.Millisecond},
-		{"invalid", &provider.Error{Kind: provider.ErrInvalid}, false, 1, 0, 0},
-		{"nobody there", &provider.Error{Kind: provider.ErrUnreachable}, false, 1, 0, 0},
-		{"not ours", errors.New("x"), false, 1, 0, 0},
+		{"overloaded", busy(0), 0, 4, 7 * time.Second, 8750 * time.Millisecond},
+		{"told how long", busy(6 * time.Second), 0, 4, 18 * time.Second, 18 * time.Second},
+		{"told too long for the budget", busy(9 * time.Second), 0, 3, 18 * time.Second, 18 * time.Second},
+		{"a longer Retry-After ends it", busy(21 * time.Second), 0, 1, 0, 0},
+		{"overloaded in the middle of a long answer", busy(0), time.Minute, 4, 4*time.Minute + 7*time.Second, 4*time.Minute + 8750*time.Millisecond},
+		{"broken", &provider.Error{Kind: provider.ErrBroken}, 0, 4, 7 * time.Second, 8750 * time.Millisecond},
+		{"invalid", &provider.Error{Kind: provider.ErrInvalid}, 0, 1, 0, 0},
+		{"nobody there", gone, 0, 4, 7 * time.Second, 8750 * time.Millisecond},
+		{"no such host", &provider.Error{Kind: provider.ErrUnreachable, Lasting: true}, 0, 1, 0, 0},
+		{"not ours", errors.New("x"), 0, 1, 0, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			tries, start, waits := 0, time.Now(), []string{}
-			err := provider.DefaultBackoff().Do(t.Context(), slog.New(slog.DiscardHandler), func(d provider.Delta) { waits = append(waits, string(d.Type)+":"+d.Text) },
-				func() (bool, error) { tries++; return c.began, c.err })
+			tries, voids, start, waits := 0, 0, time.Now(), []string{}
+			err := provider.DefaultBackoff().Do(t.Context(), slog.New(slog.DiscardHandler), func(d provider.Delta) {
+				switch d.Type {
+				case provider.DeltaWait:
+					waits = append(waits, d.Text)
+				case provider.DeltaVoid:
+					voids++
+				}
+			}, func(show func(provider.Delta)) error {
+				tries++
+				for at := time.Duration(0); c.shows > 0 && at < c.shows; at += time.Second {
+					show(provider.Delta{Type: provider.DeltaText, Text: "word"})
+					time.Sleep(time.Second)
+				}
+				if c.shows > 0 {
+					show(provider.Delta{Type: provider.DeltaText, Text: "word"})
+				}
+				return c.err
+			})
 			if took := time.Since(start); !errors.Is(err, c.err) || tries != c.tries || took < c.min || took > c.max {
 				t.Errorf("%s: got %d tries in %v (%v), want %d in %v to %v", c.name, tries, took, err, c.tries, c.min, c.max)
+			}
+			// What was shown before the last try is void; that of the last stays, before the error.
+			if want := c.tries - 1; c.shows > 0 && voids != want || c.shows == 0 && voids != 0 {
+				t.Errorf("%s: got %d voids of %d tries", c.name, voids, c.tries)
 			}
 			// No wait is silent: each is announced, with its length, and its end as well.
 			if len(waits) != 2*(c.tries-1) {
 				t.Errorf("%s: announced %q, want the begin and the end of %d waits", c.name, waits, c.tries-1)
 			}
 			for i, w := range waits {
-				if begins := fmt.Sprintf("before try %d of 4: ", i/2+2); i%2 == 0 && !strings.Contains(w, begins) || i%2 == 1 && w != "wait:" {
+				if begins := fmt.Sprintf("before try %d of 4: ", i/2+2); i%2 == 0 && !strings.Contains(w, begins) || i%2 == 1 && w != "" {
 					t.Errorf("%s: announced %q, want %q, then its end", c.name, w, begins)
 				}
 			}
@@ -68,30 +95,99 @@ func TestBackoffEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(500*time.Millisecond, func() { cancel(cause) })
 		start := time.Now()
-		err := provider.DefaultBackoff().Do(ctx, slog.New(slog.DiscardHandler), func(provider.Delta) {}, func() (bool, error) { return false, busy(0) })
+		err := provider.DefaultBackoff().Do(ctx, slog.New(slog.DiscardHandler), func(provider.Delta) {}, func(func(provider.Delta)) error { return busy(0) })
 		if took := time.Since(start); !errors.Is(err, cause) || took != 500*time.Millisecond {
 			t.Errorf("got %v after %v, want the cause after exactly 500ms", err, took)
 		}
 	})
 }
 
+// A silence is reported after 20 s, also one after the first word, and so is its end.
+func TestSilenceIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var got []string
+		b := provider.DefaultBackoff()
+		b.Silence = 2 * time.Minute
+		err := b.Do(t.Context(), slog.New(slog.DiscardHandler), func(d provider.Delta) {
+			got = append(got, fmt.Sprintf("%v %s %s", time.Since(start), d.Type, d.Text))
+		}, func(show func(provider.Delta)) error {
+			time.Sleep(30 * time.Second)
+			show(provider.Delta{Type: provider.DeltaText, Text: "a"})
+			time.Sleep(19 * time.Second)
+			show(provider.Delta{Type: provider.DeltaText, Text: "b"})
+			time.Sleep(25 * time.Second)
+			return nil
+		})
+		want := []string{
+			"20s wait nothing has come from the model for 20s; it is given up after 2m0s", "30s wait ", "30s text a", "49s text b",
+			"1m9s wait nothing has come from the model for 20s; it is given up after 2m0s", "1m14s wait ",
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %q, %v\nwant %q", got, err, want)
+		}
+	})
+}
+
 func TestWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, dog, stop := provider.NewWatchdog(t.Context(), 10*time.Second, time.Second)
+		ctx, feed, stop := provider.Watchdog(t.Context(), 10*time.Second)
 		defer stop()
-		time.Sleep(9 * time.Second)
-		dog.Fed()
-		time.Sleep(900 * time.Millisecond)
-		dog.Fed()
+		r, w := io.Pipe()
+		body := feed(r)
+		go func() { // ends with the pipe
+			_, _ = io.Copy(io.Discard, body)
+		}()
+		for range 3 {
+			time.Sleep(9 * time.Second)
+			fmt.Fprint(w, "x")
+		}
 		if ctx.Err() != nil {
 			t.Fatal("ended although fed")
 		}
 		start := time.Now()
 		<-ctx.Done()
-		if took := time.Since(start); took != time.Second || !errors.Is(context.Cause(ctx), provider.ErrStalled) {
-			t.Errorf("got %v after %v, want ErrStalled after exactly 1s", context.Cause(ctx), took)
+		if took := time.Since(start); took != 10*time.Second || !errors.Is(context.Cause(ctx), provider.ErrStalled) {
+			t.Errorf("got %v after %v, want ErrStalled after exactly 10s", context.Cause(ctx), took)
 		}
+		w.Close()
 	})
+}
+
+func TestSilenceLimits(t *testing.T) {
+	for base, want := range map[string]time.Duration{
+		"https://api.openai.com/v1": 2 * time.Minute, "http://127.0.0.1:11434/v1": 10 * time.Minute, "http://[::1]:1/v1": 10 * time.Minute,
+		"http://localhost:8080": 10 * time.Minute, "http://gpu.local/v1": 10 * time.Minute, "http://192.168.1.7/v1": 10 * time.Minute,
+		"http://8.8.8.8/v1": 2 * time.Minute, "https://local.example.com": 2 * time.Minute,
+	} {
+		if got := (provider.Fault{BaseURL: base}).Silence(); got != want {
+			t.Errorf("%s: got %v, want %v", base, got, want)
+		}
+	}
+	if got := (provider.Fault{BaseURL: "http://localhost", Config: provider.Config{Silence: time.Second}}).Silence(); got != time.Second {
+		t.Errorf("got %v, want what the settings say", got)
+	}
+}
+
+// Whatever goes wrong, the user reads what to do.
+func TestEveryErrorHasAHint(t *testing.T) {
+	f := provider.Fault{Config: provider.Config{Name: "p"}, BaseURL: "http://example.com"}
+	for status := 300; status < 600; status++ {
+		if e := f.Status(status, "", "no", nil); e.Hint() == "" || e.Kind == "" {
+			t.Errorf("HTTP %d: got %+v", status, e)
+		}
+	}
+	for _, err := range []error{
+		io.EOF, errors.New("x"), &net.DNSError{IsNotFound: true}, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, &net.OpError{Op: "read", Err: syscall.ETIMEDOUT},
+		&url.Error{Op: "Post", Err: context.DeadlineExceeded}, errors.New("tls: no"),
+	} {
+		if e, ok := errors.AsType[*provider.Error](f.Transport(t.Context(), err)); !ok || e.Hint() == "" {
+			t.Errorf("%v: got %+v", err, e)
+		}
+	}
+	if f.Broken(nil).Hint() == "" || f.WebPage().Hint() == "" || f.NoKey().Hint() == "" {
+		t.Error("one has no hint")
+	}
 }
 
 func TestRetryAfter(t *testing.T) {

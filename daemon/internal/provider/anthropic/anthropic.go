@@ -33,8 +33,6 @@ type Model struct {
 	fault  provider.Fault
 	client sdk.Client
 	retry  provider.Backoff
-	// firstByte and silence bound a stream that says nothing; tests shorten them.
-	firstByte, silence time.Duration
 
 	mu sync.Mutex
 	// guarded by mu:
@@ -50,7 +48,6 @@ type Model struct {
 func Open(c provider.Config) *Model {
 	m := &Model{
 		config: c, base: c.BaseURL, retry: provider.DefaultBackoff(), limit: provider.KnownLimit(c.Model), noImages: c.NoImages,
-		firstByte: provider.FirstByteLimit, silence: provider.SilenceLimit,
 	}
 	if m.base == "" {
 		m.base = defaultURL
@@ -58,6 +55,7 @@ func Open(c provider.Config) *Model {
 	// The SDK adds v1/ itself.
 	m.base = strings.TrimSuffix(strings.TrimRight(m.base, "/"), "/v1") + "/"
 	m.fault = provider.Fault{Config: c, BaseURL: m.base}
+	m.retry.Silence = m.fault.Silence()
 	httpClient := c.HTTP
 	if httpClient == nil {
 		httpClient = &http.Client{}
@@ -102,14 +100,14 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	}
 
 	var resp provider.Response
-	err := m.retry.Do(ctx, m.config.Logger(), onDelta, func() (bool, error) {
+	err := m.retry.Do(ctx, m.config.Logger(), onDelta, func(show func(provider.Delta)) error {
 		for {
-			began, r, err := m.try(ctx, req, onDelta)
+			began, r, err := m.try(ctx, req, show)
 			if err != nil && !began && m.learn(err) {
 				continue // at most once for each thing to learn
 			}
 			resp = r
-			return began, err
+			return err
 		}
 	})
 	if err != nil {
@@ -129,15 +127,20 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 
 // try makes one request. began says that a delta was shown.
 func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (began bool, _ provider.Response, _ error) {
-	watched, dog, stop := provider.NewWatchdog(ctx, m.firstByte, m.silence)
+	watched, feed, stop := provider.Watchdog(ctx, m.retry.Silence)
 	defer stop()
-	stream := m.client.Messages.NewStreaming(watched, m.params(req))
+	stream := m.client.Messages.NewStreaming(watched, m.params(req), option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+		resp, err := next(r)
+		if err == nil && resp.Body != nil {
+			resp.Body = feed(resp.Body) // the SDK passes over pings, which are signs of life
+		}
+		return resp, err
+	}))
 	defer stream.Close()
 	var message sdk.Message
 	input := map[int64]string{} // calls' arguments as they came; the SDK empties those that were cut off
 	stopped := false
 	for stream.Next() {
-		dog.Fed()
 		event := stream.Current()
 		if err := message.Accumulate(event); err != nil {
 			return began, provider.Response{}, m.fault.Broken(err)

@@ -203,33 +203,67 @@ func TestCutOffCallKeepsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// T4f: a stream without its end is an error, and is not tried again once something was shown.
+// A stream without its end is no answer: it is asked for again, what was shown is void, and one that breaks each time is an error.
 func TestBrokenStreams(t *testing.T) {
 	hijack := func(w http.ResponseWriter) { providertest.Reset(t, w) }
+	half := append([]string{begin}, text(0, "half")[:2]...)
 	for _, c := range []struct {
 		name  string
-		calls int
+		shows bool
 		f     func(w http.ResponseWriter)
 	}{
-		{"ends in a block", 1, func(w http.ResponseWriter) { sse(w, append([]string{begin}, text(0, "half")[:2]...)...) }},
-		{"ends without message_stop", 1, func(w http.ResponseWriter) {
+		{"ends in a block", true, func(w http.ResponseWriter) { sse(w, half...) }},
+		{"ends without message_stop", true, func(w http.ResponseWriter) {
 			sse(w, slices.Concat([]string{begin}, text(0, "half"), end("end_turn")[:1])...)
 		}},
-		{"reset", 1, func(w http.ResponseWriter) { sse(w, append([]string{begin}, text(0, "half")[:2]...)...); hijack(w) }},
-		{"not JSON", 1, func(w http.ResponseWriter) {
-			sse(w, append([]string{begin}, text(0, "half")...)...)
+		{"reset", true, func(w http.ResponseWriter) { sse(w, half...); hijack(w) }},
+		{"not JSON", true, func(w http.ResponseWriter) {
+			sse(w, half...)
 			_, _ = io.WriteString(w, "event: content_block_delta\ndata: {oops\n\n")
 		}},
-		{"nothing at all", 4, func(w http.ResponseWriter) { sse(w) }},
-		{"reset before the first word", 4, hijack},
+		{"half an event", true, func(w http.ResponseWriter) {
+			sse(w, half...)
+			_, _ = io.WriteString(w, "event: content_block_delta\ndata: {\"type\":\"content_bl")
+		}},
+		{"error event", true, func(w http.ResponseWriter) {
+			sse(w, append(slices.Clip(half), `{"type":"error","error":{"type":"api_error","message":"Internal server error"}}`)...)
+		}},
+		{"unknown error event", true, func(w http.ResponseWriter) {
+			sse(w, append(slices.Clip(half), `{"type":"error","error":{"type":"new_error","message":"worker died"}}`)...)
+		}},
+		{"within a call", true, func(w http.ResponseWriter) {
+			sse(w, slices.Concat([]string{begin}, block(0, `{"type":"tool_use","id":"t","name":"half","input":{}}`, `{"type":"input_json_delta","partial_json":"{\"path\": \"a"}`)[:1])...)
+			hijack(w)
+		}},
+		{"nothing at all", false, func(w http.ResponseWriter) { sse(w) }},
+		{"reset before the first word", false, hijack},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := serve(t, "", func(_ int, w http.ResponseWriter, _ *http.Request) { c.f(w) })
-			m, _ := open(s, "m")
-			_, deltas, err := run(t, m, prompt("q"))
+			s := serve(t, "", func(n int, w http.ResponseWriter, _ *http.Request) {
+				if n < 3 {
+					c.f(w)
+					return
+				}
+				sse(w, slices.Concat([]string{begin}, text(0, "whole"), end("end_turn"))...)
+			})
+			m, slept := open(s, "m")
+			resp, deltas, err := run(t, m, prompt("q"))
+			if err != nil || len(resp.Message.Parts) != 1 || resp.Message.Parts[0].Text != "whole" || s.Count() != 3 || len(*slept) != 2 {
+				t.Fatalf("got %+v, %v after %d calls", resp, err, s.Count())
+			}
+			if !reflect.DeepEqual(s.Requests[0], s.Requests[2]) {
+				t.Errorf("the request was changed: %v", s.Requests[2])
+			}
+			if got := len(deltas); c.shows && (got != 5 || !strings.Contains(deltas[0], "half") || !strings.HasPrefix(deltas[1], "void:") || deltas[4] != "text:whole") || !c.shows && got != 1 {
+				t.Errorf("got %q", deltas)
+			}
+
+			s = serve(t, "", func(_ int, w http.ResponseWriter, _ *http.Request) { c.f(w) })
+			m, _ = open(s, "m")
+			_, deltas, err = run(t, m, prompt("q"))
 			pe, ok := errors.AsType[*provider.Error](err)
-			if !ok || pe.Kind != provider.ErrBroken || s.Count() != c.calls || c.calls == 1 && len(deltas) != 1 {
-				t.Errorf("got %v (%T) after %d calls and %q, want broken after %d", err, err, s.Count(), deltas, c.calls)
+			if !ok || pe.Kind != provider.ErrBroken && c.name != "error event" || s.Count() != 4 || pe.Hint() == "" {
+				t.Errorf("got %v (%T) after %d calls and %q, want broken after 4", err, err, s.Count(), deltas)
 			}
 		})
 	}
@@ -290,13 +324,13 @@ func TestOverloadedInTheStream(t *testing.T) {
 	if resp, _, err := run(t, m, prompt("q")); err != nil || resp.Message.Parts[0].Text != "ok" || len(*slept) != 1 {
 		t.Errorf("got %+v, %v, waits %v", resp, err, *slept)
 	}
-	// Afterwards it is the end (T4f).
+	// Afterwards too.
 	s = serve(t, "", func(_ int, w http.ResponseWriter, _ *http.Request) {
 		sse(w, slices.Concat([]string{begin}, text(0, "half"), []string{overloaded})...)
 	})
 	m, _ = open(s, "m")
 	_, _, err := run(t, m, prompt("q"))
-	if pe, ok := errors.AsType[*provider.Error](err); !ok || pe.Kind != provider.ErrOverloaded || s.Count() != 1 || pe.Message != "Overloaded" {
+	if pe, ok := errors.AsType[*provider.Error](err); !ok || pe.Kind != provider.ErrOverloaded || s.Count() != 4 || pe.Message != "Overloaded" {
 		t.Errorf("got %v after %d calls", err, s.Count())
 	}
 }
@@ -329,7 +363,7 @@ func TestSilenceIsBroken(t *testing.T) {
 		<-r.Context().Done()
 	})
 	m, _ := open(s, "m")
-	m.silence = 30 * time.Millisecond
+	m.retry.Silence, m.retry.Tries = 30*time.Millisecond, 1
 	_, _, err := run(t, m, prompt("q"))
 	if pe, ok := errors.AsType[*provider.Error](err); !ok || pe.Kind != provider.ErrBroken || !errors.Is(err, provider.ErrStalled) {
 		t.Errorf("got %v", err)

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"sublet/daemon/internal/provider"
 )
@@ -33,16 +32,11 @@ type Model struct {
 	retry  provider.Backoff
 	quirks quirks
 	probe  probe
-	// firstByte and silence bound a stream that says nothing; tests shorten them.
-	firstByte, silence time.Duration
 }
 
 // Open does no I/O.
 func Open(c provider.Config) *Model {
-	m := &Model{
-		config: c, base: c.BaseURL, http: c.HTTP, retry: provider.DefaultBackoff(),
-		firstByte: provider.FirstByteLimit, silence: provider.SilenceLimit,
-	}
+	m := &Model{config: c, base: c.BaseURL, http: c.HTTP, retry: provider.DefaultBackoff()}
 	if m.base == "" {
 		m.base = openaiURL
 		if c.Kind == provider.KindGoogle {
@@ -54,6 +48,7 @@ func Open(c provider.Config) *Model {
 		m.http = &http.Client{}
 	}
 	m.fault = provider.Fault{Config: c, BaseURL: m.base}
+	m.retry.Silence = m.fault.Silence()
 	m.quirks.maxCompletionTokens, m.quirks.noImages = m.base == openaiURL, c.NoImages
 	m.probe.limit = provider.KnownLimit(c.Model)
 	return m
@@ -93,14 +88,14 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	}
 
 	var resp provider.Response
-	err := m.retry.Do(ctx, m.config.Logger(), onDelta, func() (bool, error) {
+	err := m.retry.Do(ctx, m.config.Logger(), onDelta, func(show func(provider.Delta)) error {
 		for {
-			began, r, err := m.try(ctx, req, onDelta)
+			began, r, err := m.try(ctx, req, show)
 			if err != nil && !began && m.quirks.learn(err) {
 				continue // at most once for each quirk
 			}
 			resp = r
-			return began, err
+			return err
 		}
 	})
 	if err != nil {
@@ -116,7 +111,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 
 // try makes one request. began says that a delta was shown.
 func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (began bool, _ provider.Response, _ error) {
-	watched, dog, stop := provider.NewWatchdog(ctx, m.firstByte, m.silence)
+	watched, feed, stop := provider.Watchdog(ctx, m.retry.Silence)
 	defer stop()
 	body, err := json.Marshal(m.request(req))
 	if err != nil {
@@ -134,10 +129,7 @@ func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(prov
 		return false, provider.Response{}, m.fault.WebPage()
 	}
 	a := newAssembly(m.config, func(d provider.Delta) { began = true; onDelta(d) })
-	err = readChunks(httpResp.Body, func(data []byte) error {
-		dog.Fed()
-		return a.add(m.fault, data)
-	})
+	err = readChunks(feed(httpResp.Body), func(data []byte) error { return a.add(m.fault, data) })
 	if err != nil {
 		if _, ok := err.(*provider.Error); ok {
 			return began, provider.Response{}, err

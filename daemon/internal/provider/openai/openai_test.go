@@ -211,33 +211,61 @@ func TestStopReasons(t *testing.T) {
 	}
 }
 
-// T4f: a truncated stream is an error; with text shown it is not tried again.
+// A truncated stream is no answer: it is asked for again, what was shown is void, and a stream that breaks each time is an error.
 func TestBrokenStreams(t *testing.T) {
 	hijack := func(w http.ResponseWriter) { providertest.Reset(t, w) }
 	for _, c := range []struct {
 		name  string
-		calls int
+		shows bool
 		f     func(w http.ResponseWriter)
 	}{
-		{"ends without a reason", 1, func(w http.ResponseWriter) { sse(w, text("half")) }},
-		{"done without a reason", 1, func(w http.ResponseWriter) { sse(w, text("half"), done) }},
-		{"connection reset", 1, func(w http.ResponseWriter) { sse(w, text("half")); hijack(w) }},
-		{"not JSON", 1, func(w http.ResponseWriter) { sse(w, text("half"), "data: {oops") }},
-		{"finish reason error", 1, func(w http.ResponseWriter) { sse(w, text("half"), finish("error")) }},
-		{"empty body", 4, func(w http.ResponseWriter) { sse(w) }},
-		{"reset before the first word", 4, hijack},
+		{"ends without a reason", true, func(w http.ResponseWriter) { sse(w, text("half")) }},
+		{"done without a reason", true, func(w http.ResponseWriter) { sse(w, text("half"), done) }},
+		{"connection reset", true, func(w http.ResponseWriter) { sse(w, text("half")); hijack(w) }},
+		{"not JSON", true, func(w http.ResponseWriter) { sse(w, text("half"), "data: {oops") }},
+		{"half an event", true, func(w http.ResponseWriter) {
+			sse(w, text("half"))
+			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"con`)
+		}},
+		{"finish reason error", true, func(w http.ResponseWriter) { sse(w, text("half"), finish("error")) }},
+		{"error event", true, func(w http.ResponseWriter) { sse(w, text("half"), data(`{"error":{"message":"worker died"}}`)) }},
+		{"within a call", true, func(w http.ResponseWriter) {
+			sse(w, data(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"half","arguments":"{\"pa"}}]}}]}`))
+			hijack(w)
+		}},
+		{"empty body", false, func(w http.ResponseWriter) { sse(w) }},
+		{"reset before the first word", false, hijack},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) { c.f(w) })
-			m, _ := open(t, s)
-			_, deltas, err := run(t, m, prompt("q"))
-			pe, ok := errors.AsType[*provider.Error](err)
-			if !ok || pe.Kind != provider.ErrBroken || s.Count() != c.calls || c.calls == 1 && len(deltas) != 1 {
-				t.Errorf("got %v after %d calls and %q, want broken after %d", err, s.Count(), deltas, c.calls)
+			s := serve(t, nil, func(n int, w http.ResponseWriter, _ *http.Request) {
+				if n < 3 {
+					c.f(w)
+					return
+				}
+				sse(w, text("whole"), finish("stop"), done)
+			})
+			m, slept := open(t, s)
+			resp, deltas, err := run(t, m, prompt("q"))
+			if err != nil || len(resp.Message.Parts) != 1 || resp.Message.Parts[0].Text != "whole" || s.Count() != 3 || len(*slept) != 2 {
+				t.Fatalf("got %+v, %v after %d calls", resp, err, s.Count())
 			}
-			// What is said of it must be true: without a word there is no middle, and nothing to keep.
-			if middle := strings.Contains(err.Error(), "in the middle"); middle != (len(deltas) > 0) {
-				t.Errorf("got %q of an answer of %d pieces", err, len(deltas))
+			if !reflect.DeepEqual(s.Requests[0], s.Requests[2]) {
+				t.Errorf("the request was changed: %v", s.Requests[2])
+			}
+			if got := len(deltas); c.shows && (got != 5 || !strings.Contains(deltas[0], "half") || !strings.HasPrefix(deltas[1], "void:") || deltas[4] != "text:whole") || !c.shows && got != 1 {
+				t.Errorf("got %q", deltas)
+			}
+
+			s = serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) { c.f(w) })
+			m, _ = open(t, s)
+			_, deltas, err = run(t, m, prompt("q"))
+			pe, ok := errors.AsType[*provider.Error](err)
+			if !ok || pe.Kind != provider.ErrBroken || s.Count() != 4 || pe.Hint() == "" {
+				t.Errorf("got %v after %d calls and %q, want broken after 4", err, s.Count(), deltas)
+			}
+			// What is said of it must be true: without a word there is no middle.
+			if !c.shows && strings.Contains(err.Error(), "in the middle") {
+				t.Errorf("got %q of an answer without a word", err)
 			}
 		})
 	}
@@ -272,6 +300,7 @@ func TestErrors(t *testing.T) {
 		{400, "", `{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_ctx":4096}}`, provider.ErrContextTooLong, 1, ""},
 		{400, "", `[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`, provider.ErrContextTooLong, 1, ""},
 		{400, "", `{"error":"bad tools"}`, provider.ErrInvalid, 1, "bad tools (HTTP 400)"},
+		{413, "", "<html>Request Entity Too Large</html>", provider.ErrContextTooLong, 1, "Too Large"},
 		{422, "", `{"detail":[{"msg":"field required"}]}`, provider.ErrInvalid, 1, "field required"},
 		{429, "", `{"error":{"message":"slow down"}}`, provider.ErrOverloaded, 4, "slow down"},
 		{429, "Retry-After: 60", `{"error":{"message":"slow down"}}`, provider.ErrOverloaded, 1, "asks to wait 1m0s"},
@@ -323,10 +352,11 @@ func TestErrorsInsideTheStream(t *testing.T) {
 		kind  provider.ErrorKind
 		calls int
 	}{
-		{[]string{text("x"), data(`{"error":{"message":"Overloaded","type":"overloaded_error"}}`)}, provider.ErrOverloaded, 1},
+		{[]string{text("x"), data(`{"error":{"message":"Overloaded","type":"overloaded_error"}}`)}, provider.ErrOverloaded, 4},
 		{[]string{"event: error\n" + data(`{"error":{"message":"the model crashed","type":"server_error"}}`)}, provider.ErrOverloaded, 4},
 		{[]string{data(`{"error":"context length exceeded"}`)}, provider.ErrContextTooLong, 1},
-		{[]string{data(`{"id":"1","choices":[{"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"Provider disconnected"}}]}`)}, provider.ErrInvalid, 1},
+		{[]string{data(`{"id":"1","choices":[{"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"Provider disconnected"}}]}`)}, provider.ErrBroken, 4},
+		{[]string{data(`{"error":{"message":"bad image","type":"invalid_request_error"}}`)}, provider.ErrInvalid, 1},
 	} {
 		s := serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) { sse(w, c.lines...) })
 		m, _ := open(t, s)
@@ -366,10 +396,26 @@ func TestSilenceIsBroken(t *testing.T) {
 		<-r.Context().Done()
 	})
 	m, _ := open(t, s)
-	m.silence = 30 * time.Millisecond
+	m.retry.Silence, m.retry.Tries = 30*time.Millisecond, 1
 	_, _, err := run(t, m, prompt("q"))
-	if pe, ok := errors.AsType[*provider.Error](err); !ok || pe.Kind != provider.ErrBroken || !errors.Is(err, provider.ErrStalled) {
+	if pe, ok := errors.AsType[*provider.Error](err); !ok || pe.Kind != provider.ErrBroken || !errors.Is(err, provider.ErrStalled) || !strings.Contains(pe.Hint(), "silence") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What a server sends to keep the connection open is a sign of life, though nothing to show.
+func TestCommentsAreNotSilence(t *testing.T) {
+	s := serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		for range 10 {
+			sse(w, ": OPENROUTER PROCESSING")
+			time.Sleep(100 * time.Millisecond)
+		}
+		sse(w, text("ok"), finish("stop"), done)
+	})
+	m, _ := open(t, s)
+	m.retry.Silence, m.retry.Tries = 700*time.Millisecond, 1
+	if _, deltas, err := run(t, m, prompt("q")); err != nil || len(deltas) != 1 {
+		t.Errorf("got %q, %v", deltas, err)
 	}
 }
 
