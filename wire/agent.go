@@ -130,7 +130,7 @@ const (
 	PhasePlanning   = "planning"
 	PhaseGenerating = "generating"
 	PhaseExecuting  = "executing"
-	PhaseWaiting    = "waiting" // for the provider, which is tried again: the message says how long, and why
+	PhaseWaiting    = "waiting" // for the provider, which is tried again or sends nothing: the message says how long, and why
 )
 
 // AgentComplete is the one end of a turn. Since protocol 1.

@@ -70,6 +70,7 @@ const (
 var (
 	ErrStepLimit = errors.New("agent: the step limit was reached before the work was done")
 	ErrRefused   = errors.New("agent: the model refused to answer")
+	ErrEmpty     = errors.New("agent: the model's answer was empty, twice")
 )
 
 // An Approver says whether a planned call may run: by rule, by mode, or by asking somebody. The hub implements it.

@@ -160,8 +160,15 @@ type folder struct {
 	failure   string
 	calls     map[string]provider.ToolCall // without a result yet, by id
 	order     []string
+	pieces    []textPiece // of the newest answer, since its newest call
 	asked     map[wire.ConfirmationID]wire.ExecutionID
 	comments  map[wire.ExecutionID]string // the user's, on questions
+}
+
+// textPiece is where the text of a chunk begins in an answer.
+type textPiece struct {
+	seq      int64
+	part, at int
 }
 
 func (h *folder) add(ev wire.EventMessage) {
@@ -188,7 +195,11 @@ func (h *folder) add(ev wire.EventMessage) {
 	case *wire.AgentStreamChunk:
 		if m.Agent == h.agent && !h.modelless {
 			h.seq = meta.Seq
-			h.chunk(m.Chunk, meta.Seq)
+			if m.Chunk.Type == wire.ChunkVoid {
+				h.void(m.Chunk.FromSeq)
+			} else {
+				h.chunk(m.Chunk, meta.Seq)
+			}
 		}
 	case *wire.CommandResult:
 		if h.modelless {
@@ -216,11 +227,12 @@ func (h *folder) chunk(c wire.Chunk, seq int64) {
 			return
 		}
 		e := h.answer(seq)
-		if n := len(e.msg.Parts); n > 0 && e.msg.Parts[n-1].ToolCall == nil {
-			e.msg.Parts[n-1].Text += c.Text
-		} else {
-			e.msg.Parts = append(e.msg.Parts, provider.Part{Text: c.Text})
+		if n := len(e.msg.Parts); n == 0 || e.msg.Parts[n-1].ToolCall != nil {
+			e.msg.Parts, h.pieces = append(e.msg.Parts, provider.Part{}), nil
 		}
+		last := len(e.msg.Parts) - 1
+		h.pieces = append(h.pieces, textPiece{seq, last, len(e.msg.Parts[last].Text)})
+		e.msg.Parts[last].Text += c.Text
 	case wire.ChunkToolCall:
 		call := provider.ToolCall{ID: string(c.ExecutionID), Name: c.Tool, Arguments: objectOr(c.Arguments)}
 		e := h.answer(seq)
@@ -229,6 +241,21 @@ func (h *folder) chunk(c wire.Chunk, seq int64) {
 		h.order = append(h.order, call.ID)
 	}
 	// Reasoning is left out: providers want it back within a turn only, and with a seal that masking would break.
+}
+
+// void takes the text of the newest answer back that came from the event from on.
+func (h *folder) void(from int64) {
+	n := len(h.entries)
+	for k := len(h.pieces); k > 0 && h.pieces[k-1].seq >= from && n > 0 && h.entries[n-1].kind == compaction.Answer; k-- {
+		p, parts := h.pieces[k-1], h.entries[n-1].msg.Parts
+		h.pieces = h.pieces[:k-1]
+		if parts[p.part].Text = parts[p.part].Text[:p.at]; p.at == 0 {
+			h.entries[n-1].msg.Parts = parts[:p.part]
+		}
+	}
+	if n > 0 && h.entries[n-1].kind == compaction.Answer && len(h.entries[n-1].msg.Parts) == 0 {
+		h.entries = h.entries[:n-1]
+	}
 }
 
 // answer returns the newest answer of the turn, or a new one where that has results already.

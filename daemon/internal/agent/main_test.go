@@ -33,7 +33,8 @@ type step struct {
 	calls           []provider.ToolCall
 	stop            provider.StopReason
 	usage           provider.Usage
-	err             error // after text was streamed
+	void            string // shown, and void, before the text
+	err             error  // after text was streamed
 	before          func(ctx context.Context, req provider.Request) error
 }
 
@@ -69,6 +70,12 @@ func (m *stubModel) Stream(ctx context.Context, req provider.Request, onDelta fu
 	if s.reasoning != "" {
 		onDelta(provider.Delta{Type: provider.DeltaReasoning, Text: s.reasoning})
 		resp.Message.Parts = append(resp.Message.Parts, provider.Part{Reasoning: &provider.Reasoning{Text: s.reasoning, Signature: "sig"}})
+	}
+	if s.void != "" {
+		onDelta(provider.Delta{Type: provider.DeltaReasoning, Text: "void thoughts"})
+		onDelta(provider.Delta{Type: provider.DeltaText, Text: s.void})
+		onDelta(provider.Delta{Type: provider.DeltaToolCall, CallID: "void", Tool: "sh", Text: "{"})
+		onDelta(provider.Delta{Type: provider.DeltaVoid, Text: "it broke off"})
 	}
 	for _, word := range strings.SplitAfter(s.text, " ") {
 		onDelta(provider.Delta{Type: provider.DeltaText, Text: word})

@@ -34,6 +34,8 @@ func (o Outcome) Failure() *wire.Error {
 		}
 	case errors.Is(o.Err, ErrStepLimit):
 		e.Code, e.Hint = wire.CodeModel, "say `go on` to continue where it stopped"
+	case errors.Is(o.Err, ErrEmpty):
+		e.Code, e.Hint = wire.CodeModel, "ask again, in other words, or choose another model"
 	case errors.Is(o.Err, ErrRefused):
 		e.Code, e.Hint = wire.CodeModel, "word the request differently, or use another model"
 	}

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	maxSummary  = 64 << 10 // bytes of Outcome.Summary
-	maxCutCalls = 3        // answers in a row whose calls were cut off by the output limit
+	maxSummary = 64 << 10 // bytes of Outcome.Summary
+	maxCut     = 3        // how often in a row an answer that the output limit cut off is continued
 )
 
 // runner is one turn of one agent while it runs.
@@ -43,8 +43,11 @@ type runner struct {
 	noImages bool    // the model refused images
 	tooLong  int     // how often the provider said so in a row
 	partial  string  // text of the newest answer, also of one that broke off
+	begin    string  // text of the answer that the newest one continues
+	nudge    string  // goes at the end of the next request, and is no part of the conversation
 
 	stepFirst int64 // number of the newest answer's first event
+	voidFrom  int64 // what this agent has said from this event on is not yet an answer
 
 	repeated map[string]int // calls with what came of them, to tell the model that it goes round in circles
 
@@ -137,7 +140,7 @@ func (r *runner) run(ctx context.Context) Outcome {
 	prompt := promptEntry(r.forModel(r.t.Prompt), r.promptContext(), r.t.StartSeq)
 	r.keepImages(r.t.StartSeq, imagesOf([]entry{prompt}))
 	r.entries = append(r.entries, prompt)
-	cutCalls := 0
+	cut, empty := 0, 0
 	for step := 0; ; step++ {
 		if ctx.Err() != nil {
 			return r.ended(ctx)
@@ -170,30 +173,64 @@ func (r *runner) run(ctx context.Context) Outcome {
 			}
 			return r.failed(ctx, ferr)
 		}
-		r.tooLong = 0
+		r.tooLong, r.nudge = 0, ""
+		if resp.StopReason == provider.EndTurn && isEmpty(resp.Message) {
+			if empty++; empty > 1 {
+				return r.outcome(wire.StatusError, wire.StatusError, ErrEmpty)
+			}
+			r.void("the model's answer was empty")
+			r.waiting("the model's answer was empty; it is asked once more")
+			r.nudge = nudgeEmpty
+			continue
+		}
 		calls := r.answer(resp, ids)
+		if len(calls) == 0 && resp.StopReason == provider.MaxTokens && cut < maxCut && r.t.Options.MaxTokens == nil {
+			cut++
+			r.begin, r.nudge = r.partial, nudgeCut
+			continue
+		}
+		r.begin = ""
 		switch {
 		case resp.StopReason == provider.Refusal:
 			r.skip(calls, "not run: the model refused to go on")
 			return r.outcome(wire.StatusError, string(provider.Refusal), ErrRefused)
 		case len(calls) > 0 && resp.StopReason == provider.MaxTokens:
 			// The last call's arguments may be half of what was meant, and valid all the same.
-			if cutCalls++; cutCalls > maxCutCalls {
+			if cut++; cut > maxCut {
 				r.skip(calls, "not run: the answer was cut off at the output limit")
 				return r.outcome(wire.StatusError, string(provider.MaxTokens),
-					fmt.Errorf("agent: the model's output limit cut %d answers in a row", cutCalls))
+					fmt.Errorf("agent: the model's output limit cut %d answers in a row", cut))
 			}
 			r.skip(calls, "not run: your answer was cut off at the output limit; send less at once, for example a file in several parts")
 		case len(calls) > 0:
-			cutCalls = 0
+			cut, empty = 0, 0
 			r.runCalls(ctx, calls)
 		case resp.StopReason == provider.MaxTokens:
-			r.notice("The answer was cut off at the model's output limit.")
+			r.notice("The answer is cut off at the model's output limit.")
 			return r.outcome(wire.StatusSuccess, string(provider.MaxTokens), nil)
 		default:
 			return r.outcome(wire.StatusSuccess, string(provider.EndTurn), nil)
 		}
 	}
+}
+
+// Said to the model, and to nobody else.
+const (
+	nudgeEmpty = "[Your answer was empty. Say in words what you found or did, or go on with the work.]"
+	nudgeCut   = "[Your answer was cut off at the output limit. Go on exactly where it ended, in the middle of a word if need be, without repeating anything.]"
+)
+
+// isEmpty reports whether a message has no words and no calls.
+func isEmpty(m provider.Message) bool {
+	return strings.TrimSpace(messageText(m)) == "" && !slices.ContainsFunc(m.Parts, func(p provider.Part) bool { return p.ToolCall != nil })
+}
+
+// void takes back what the model has said in the answer that is under way.
+func (r *runner) void(why string) {
+	if r.stepFirst != 0 {
+		r.chunk(wire.Chunk{Type: wire.ChunkVoid, Text: clean(why), FromSeq: r.voidFrom})
+	}
+	r.stepFirst, r.voidFrom = 0, r.lastSeq()+1
 }
 
 // ask sends the conversation and streams the answer out. ids maps the provider's call ids to the executions that were
@@ -203,7 +240,7 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 	ids := map[string]wire.ExecutionID{}
 	generating := false
 	var said strings.Builder
-	r.stepFirst = 0
+	r.stepFirst, r.voidFrom = 0, r.lastSeq()+1
 	emit := func(c wire.Chunk) {
 		if seq := r.chunk(c); r.stepFirst == 0 {
 			r.stepFirst = seq
@@ -228,8 +265,19 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 		}
 	}
 	resp, err := r.t.Model.Stream(ctx, req, func(d provider.Delta) {
-		if d.Type == provider.DeltaWait {
+		switch d.Type {
+		case provider.DeltaWait:
 			r.waiting(clean(d.Text))
+			return
+		case provider.DeltaNotice:
+			r.notice(clean(d.Text))
+			return
+		case provider.DeltaVoid:
+			flush("")
+			r.void(d.Text)
+			said.Reset()
+			clear(ids)
+			generating = false
 			return
 		}
 		if d.Text == "" {
@@ -257,7 +305,7 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 		}
 	})
 	flush("")
-	if r.partial = said.String(); err != nil {
+	if r.partial = r.begin + said.String(); err != nil {
 		return resp, ids, err
 	}
 	r.count(resp)
@@ -269,6 +317,10 @@ func (r *runner) request() provider.Request {
 		System: r.system, Messages: r.shownImages(render(r.entries)),
 		MaxTokens: r.t.Options.MaxTokens, Temperature: r.t.Options.Temperature, Thinking: r.t.Options.Thinking,
 		Facts: provider.Facts{Cwd: r.environment().Cwd},
+	}
+	if r.nudge != "" {
+		req.Messages = render(append(slices.Clip(r.entries), entry{kind: compaction.Results, msg: provider.Message{Parts: []provider.Part{{Text: r.nudge}}}}))
+		req.Messages = r.shownImages(req.Messages)
 	}
 	for _, name := range r.order {
 		s := r.allowed[name].Spec()
@@ -338,9 +390,25 @@ func (r *runner) answer(resp provider.Response, ids map[string]wire.ExecutionID)
 			msg.Parts = append(msg.Parts, p)
 		}
 	}
-	r.partial = messageText(resp.Message)
-	r.entries = append(r.entries, entry{kind: compaction.Answer, msg: msg, first: r.stepFirst, last: r.lastSeq()})
+	r.partial = r.begin + messageText(resp.Message)
+	r.addAnswer(msg)
 	return calls
+}
+
+// addAnswer takes a message into the conversation. What goes on with an answer that was cut off becomes part of it.
+func (r *runner) addAnswer(msg provider.Message) {
+	n := len(r.entries)
+	if r.entries[n-1].kind != compaction.Answer {
+		r.entries = append(r.entries, entry{kind: compaction.Answer, msg: msg, first: r.stepFirst, last: r.lastSeq()})
+		return
+	}
+	e := &r.entries[n-1]
+	parts, more := slices.Clone(e.msg.Parts), msg.Parts
+	if k := len(parts); k > 0 && len(more) > 0 && parts[k-1].Text != "" && more[0].Text != "" {
+		parts[k-1].Text += more[0].Text
+		more = more[1:]
+	}
+	e.msg.Parts, e.last = append(parts, more...), r.lastSeq()
 }
 
 // messageText is what a message says in words.

@@ -274,6 +274,7 @@ func TestBrokenStreamIsAnError(t *testing.T) {
 
 func TestStopReasonsAreHonoured(t *testing.T) {
 	sh := &stubTool{name: "sh"}
+	long := step{text: "and then ", stop: provider.MaxTokens}
 	cut := step{calls: []provider.ToolCall{calling("c", "sh", `{"command":"half"}`)}, stop: provider.MaxTokens}
 	for _, tc := range []struct {
 		name         string
@@ -282,11 +283,14 @@ func TestStopReasonsAreHonoured(t *testing.T) {
 		code         string
 		answers      int
 	}{
-		{"cut text", []step{{text: "and then", stop: provider.MaxTokens}}, wire.StatusSuccess, "max_tokens", "", 1},
+		{"cut text", []step{{text: "and th", stop: provider.MaxTokens}, {text: "en"}}, wire.StatusSuccess, "end_turn", "", 2},
+		{"text cut for ever", []step{long, long, long, long, long}, wire.StatusSuccess, "max_tokens", "", 4},
 		{"refusal", []step{{text: "no", stop: provider.Refusal}}, wire.StatusError, "refusal", wire.CodeModel, 1},
 		{"cut call", []step{cut, {text: "in parts"}}, wire.StatusSuccess, "end_turn", "", 2},
 		{"cut calls for ever", []step{cut, cut, cut, cut, cut}, wire.StatusError, "max_tokens", wire.CodeInternal, 4},
-		{"silence", []step{{}}, wire.StatusSuccess, "end_turn", "", 1},
+		{"empty once", []step{{reasoning: "hm"}, {text: "now"}}, wire.StatusSuccess, "end_turn", "", 2},
+		{"empty twice", []step{{text: " "}, {}}, wire.StatusError, "error", wire.CodeModel, 2},
+		{"empty after work", []step{call1("sh", `{"command":"true"}`), {}, {text: "done"}}, wire.StatusSuccess, "end_turn", "", 3},
 	} {
 		model := newModel(tc.steps...)
 		rec := &recorder{}
@@ -299,8 +303,49 @@ func TestStopReasonsAreHonoured(t *testing.T) {
 		}
 		mustBeValid(t, History(rec.events).Messages())
 	}
-	if len(sh.ran()) != 0 {
-		t.Errorf("got %v run, want no call whose arguments may be cut", sh.ran())
+	if ran := sh.ran(); !slices.Equal(ran, []string{"true"}) {
+		t.Errorf("got %v run, want no call whose arguments may be cut", ran)
+	}
+}
+
+// What broke off was shown, is marked, and is in no conversation: not within the turn, not afterwards. What was said before it
+// stays, also within one answer that is continued.
+func TestVoidIsNeverSentBack(t *testing.T) {
+	model := newModel(
+		step{void: "The ans", text: "One ", stop: provider.MaxTokens}, step{void: "broken tail", text: "two."},
+		step{text: "next"},
+	)
+	rec := &recorder{}
+	o := rec.play(t.Context(), Turn{Model: model, Prompt: "go"})
+	if o.Status != wire.StatusSuccess || o.Summary != "One two." {
+		t.Fatalf("got %+v", o)
+	}
+	voids := rec.chunks(wire.ChunkVoid, "")
+	if len(voids) != 2 || voids[0].Text != "it broke off" || voids[0].FromSeq <= 1 || voids[1].FromSeq <= voids[0].FromSeq {
+		t.Errorf("got %+v", voids)
+	}
+	rec.play(t.Context(), Turn{Model: model, Prompt: "and now?"})
+	for i, req := range model.requests() {
+		mustBeValid(t, req.Messages)
+		if s := show(req.Messages); strings.Contains(s, "The ans") || strings.Contains(s, "broken tail") || strings.Contains(s, "void") {
+			t.Errorf("request %d has what was void:\n%s", i, s)
+		}
+	}
+	if s := show(model.requests()[1].Messages); !strings.Contains(s, "assistant: \"One \"\nuser: \"[Your answer was cut off") {
+		t.Errorf("the continuation was asked for with\n%s", s)
+	}
+	if s := show(model.requests()[2].Messages); !strings.Contains(s, `assistant: "One two."`) || strings.Contains(s, "cut off") {
+		t.Errorf("got history\n%s", s)
+	}
+}
+
+// A bound that the request sets is kept.
+func TestOwnBoundIsNotContinued(t *testing.T) {
+	limit := 10
+	model := newModel(step{text: "cut", stop: provider.MaxTokens})
+	o := (&recorder{}).play(t.Context(), Turn{Model: model, Prompt: "go", Options: wire.RequestOptions{MaxTokens: &limit}})
+	if o.Status != wire.StatusSuccess || o.StopReason != "max_tokens" || len(model.requests()) != 1 {
+		t.Errorf("got %+v after %d requests", o, len(model.requests()))
 	}
 }
 

@@ -49,7 +49,7 @@ func (h *folder) clone() folder {
 		e.msg.Parts = slices.Clone(e.msg.Parts)
 		e.facts = maps.Clone(e.facts)
 	}
-	c.pending = slices.Clone(h.pending)
+	c.pending, c.pieces = slices.Clone(h.pending), slices.Clone(h.pieces)
 	c.calls, c.order = maps.Clone(h.calls), slices.Clone(h.order)
 	c.asked, c.comments = maps.Clone(h.asked), maps.Clone(h.comments)
 	return c
