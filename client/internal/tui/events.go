@@ -243,7 +243,7 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 	case wire.ChunkVoid:
 		s.text.finish() // what is not printed yet never is
 		s.reasoning = ""
-		m.fail("the answer above is void: "+visible(c.Text), "")
+		m.fail("the answer above is void: "+visible.Text(c.Text), "")
 	}
 }
 
