@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,7 +104,7 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 		// A file tool's paths have their links resolved: so must the places they are compared with (T3o).
 		c.Cwd, c.Home = real(c.Cwd), real(c.Home)
 	}
-	c.ProjectRoot = projectRoot(c.Cwd)
+	c.ProjectRoot, c.Own = projectRoot(c.Cwd), a.t.hub.own()
 	if worktree.At(c.ProjectRoot) {
 		c.Tracked = func(path string) bool { return a.t.hub.projects.trees.Tracked(ctx, c.ProjectRoot, path) }
 	}
@@ -217,12 +218,21 @@ func (a *approver) decided(q agent.Question, v risk.Verdict, p policy.Decision, 
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be recorded: "+err.Error()
 	}
 	if d.Allowed {
-		a.t.vet(q.ExecutionID, strings.HasPrefix(d.By, "client "))
+		a.t.vet(q.ExecutionID, strings.HasPrefix(d.By, "client ") && !opaque(v))
 	}
 	return d
 }
 
-// vet notes whether a person allowed an execution, and vetted tells it once.
+// opaque reports whether a text runs what cannot be seen in it, such as `. ./x.sh`: who allowed it did not see what it would
+// change in the shell.
+func opaque(v risk.Verdict) bool {
+	return v.Unread || slices.ContainsFunc(v.Commands, func(c risk.Command) bool { return c.Opaque }) ||
+		slices.ContainsFunc(v.Reasons, func(r risk.Reason) bool {
+			return r.Level > risk.Low && (r.Effect == risk.RunCode || r.Effect == risk.Unknown)
+		})
+}
+
+// vet notes whether a person allowed an execution, having seen what it does, and vetted returns it once.
 func (t *turn) vet(id wire.ExecutionID, person bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

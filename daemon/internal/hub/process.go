@@ -123,6 +123,19 @@ func (a *agentShells) began(session int) bool {
 	return err != nil || leader.Start == started // the number is used again only after the session's last process
 }
 
+// own lists the processes that no agent is to end: the daemon, windows, and the shells that agents use.
+func (h *Hub) own() []int {
+	h.mu.Lock()
+	pids := []int{os.Getpid()}
+	for of := range h.lenders {
+		pids = append(pids, of.pid, of.says)
+	}
+	h.mu.Unlock()
+	h.shells.mu.Lock()
+	defer h.shells.mu.Unlock()
+	return append(pids, h.shells.order...)
+}
+
 // inside returns why a process may not do what only a person may: it runs in a shell that agents use, by its ancestry or its
 // session (which is that of its controlling terminal), or it cannot be known any more. Nil where there is no /proc.
 func (h *Hub) inside(o owner) error {

@@ -1,6 +1,12 @@
 package risk
 
-import "strings"
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // builtinNames are what bash runs itself; no file and no PATH decides about them.
 var builtinNames = lazySet(`. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec exit export
@@ -333,8 +339,73 @@ func (a *analysis) doKill(c *cmdCall) {
 			break
 		}
 	}
+	if level > Low && a.endsUs(c) {
+		level, says = Critical, "sends a signal to your shell, its window or the daemon"
+	}
 	f := a.note(level, Signal, c.span, says)
 	if level >= High {
 		f.cannotUndo()
 	}
+}
+
+// endsUs reports whether a signal goes to the shell, its window or the daemon, or may: by number, by name, by user, terminal
+// or session, to the process group, or to what a command looks up by such a name.
+func (a *analysis) endsUs(c *cmdCall) bool {
+	names := []string{"sublet", cmp.Or(a.c.Dialect, "bash"), "bash"}
+	named := func(s string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return strings.Contains(s, n) })
+	}
+	if c.name == "killall5" {
+		return true
+	}
+	unknown := true // whom it is about
+	for i := range c.fields[1:] {
+		f := &c.fields[i+1]
+		s := f.s
+		option := strings.HasPrefix(s, "-") && len(s) > 1 && (s[1] < '0' || s[1] > '9')
+		switch {
+		case f.flow&flowSelf != 0:
+			return true
+		case f.opaque():
+			continue
+		case option && c.name != "kill": // by user, group, parent, session or terminal
+			if strings.ContainsAny(s[1:min(len(s), 2)], "uUGPt") || strings.HasPrefix(s, "--") && (strings.Contains(s, "id") || strings.Contains(s, "user") ||
+				strings.Contains(s, "parent") || strings.Contains(s, "session") || strings.Contains(s, "terminal") || strings.Contains(s, "inverse")) || s == "-v" {
+				return true
+			}
+			continue
+		case option:
+			continue
+		}
+		if n, err := strconv.Atoi(s); err == nil {
+			if n < 0 && i == 0 { // the signal
+				continue
+			}
+			if n == 0 && i > 0 && !signalOption(c, i) || n == 0 && len(c.fields) == 2 || slices.Contains(a.c.Own, max(n, -n)) {
+				return true // 0 is the shell's own process group
+			}
+			unknown = false
+			continue
+		}
+		if c.name == "kill" {
+			continue
+		}
+		if i == 0 || !signalOption(c, i) {
+			unknown = false
+			if named(s) || s == "." || s == "" {
+				return true
+			}
+			if re, err := regexp.Compile(s); c.name == "pkill" && len(s) <= 256 && (err != nil || slices.ContainsFunc(names, re.MatchString)) {
+				return true
+			}
+		}
+	}
+	text := strings.NewReplacer("[", "", "]", "").Replace(a.src.text) // ps | grep '[s]ublet'
+	return unknown && named(text) && (strings.Contains(a.src.text, "pgrep") || strings.Contains(a.src.text, "pidof") || strings.Contains(a.src.text, "ps "))
+}
+
+// signalOption reports whether the word before the i-th argument takes it as the signal's name.
+func signalOption(c *cmdCall, i int) bool {
+	before := c.fields[i].s
+	return i > 0 && (before == "-s" || before == "-n" || before == "--signal")
 }

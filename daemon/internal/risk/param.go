@@ -43,7 +43,9 @@ func (a *analysis) lookupVar(name string, st *state) (v value, ok bool) {
 			return v, true
 		}
 		return value{}, false
-	case "?", "$", "!", "#", "-", "RANDOM", "SECONDS", "LINENO", "UID", "EUID", "PPID", "SHLVL", "BASHPID", "EPOCHSECONDS", "EPOCHREALTIME",
+	case "$", "PPID", "BASHPID", "fish_pid":
+		return value{words: []string{string(tamePart)}, flow: flowSelf}, true
+	case "?", "!", "#", "-", "RANDOM", "SECONDS", "LINENO", "UID", "EUID", "SHLVL", "EPOCHSECONDS", "EPOCHREALTIME",
 		"COLUMNS", "LINES", "USER", "LOGNAME", "HOSTNAME", "HOSTTYPE", "OSTYPE", "MACHTYPE", "BASH_VERSION", "OPTIND", "FUNCNAME", "TERM", "SRANDOM":
 		return value{words: []string{string(tamePart)}}, true
 	case "SHELL", "BASH":

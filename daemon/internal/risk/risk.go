@@ -82,7 +82,9 @@ type Context struct {
 	Env      map[string]string // names matter (PATH, GIT_*); values of secrets are not needed
 	// Shadow tells which file a program's name runs, where that lies in a folder of PATH in which agents write unasked; ""
 	// = it lies elsewhere. nil: PATH has no such folder. It is called at most MaxTracked times a text.
-	Shadow   func(name string) string
+	Shadow func(name string) string
+	// Own are the processes of the daemon, of windows and of their shells: what ends one of these ends a lease, and more.
+	Own      []int
 	Poisoned []string // variables, aliases or functions a lease changed and the user has not accepted
 }
 

@@ -13,6 +13,7 @@ type flow uint8
 const (
 	flowNet    flow = 1 << iota // from the network
 	flowSecret                  // holds a secret
+	flowSelf                    // names the shell's own process, or its parent: $$, $PPID
 	flowOutput                  // output of a program that was not computed here
 )
 

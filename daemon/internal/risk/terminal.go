@@ -99,8 +99,8 @@ func (a *analysis) doSublet(c *cmdCall) {
 		return ""
 	}
 	switch word(0) {
-	case "version", "doctor", "help", "completion", "explain", "policy", "audit":
-		if word(0) == "policy" && word(1) != "ls" && word(1) != "test" && word(1) != "" {
+	case "version", "doctor", "help", "completion", "explain", "policy", "trust", "audit":
+		if (word(0) == "policy" || word(0) == "trust") && word(1) != "ls" && word(1) != "test" && word(1) != "" {
 			a.note(Critical, Persistence, c.span, "changes the rules that decide what runs")
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -99,6 +100,36 @@ func TestAcceptChanges(t *testing.T) {
 			t.Errorf("private %v: ls is still asked about: %+v", private, end)
 		}
 	}
+}
+
+// What a text changed that cannot be seen in it is suspect although a person allowed the text; what stands in it is not.
+func TestOpaqueChangesAreSuspect(t *testing.T) {
+	r := newRig(t, bash("opaque", ". ./x.sh"), bash("literal", "export PAGER=less"), bash("end", "kill -9 "+strconv.Itoa(os.Getpid())))
+	asking(r)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "x.sh"), []byte("export PAGER=/tmp/evil\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := r.dial(withoutShell, func(env *wire.EnvSnapshot) { env.Cwd, env.Env["HOME"] = wire.OSString(dir), wire.OSString(dir) })
+	for _, c := range []struct {
+		prompt  string
+		suspect bool
+	}{{"opaque", true}, {"literal", false}} {
+		id := p.ask(c.prompt)
+		p.answer(question(p, func(q *wire.ConfirmationRequest) bool { return q.RequestID == id }), "allow")
+		p.ended(id)
+		if got := slices.Contains(p.policy(&wire.PolicyRequest{Op: "get"}).Suspects, "PAGER"); got != c.suspect {
+			t.Errorf("%s: PAGER is suspect: %v, want %v", c.prompt, got, c.suspect)
+		}
+	}
+	// The daemon's own process is known by its number.
+	id := p.ask("end")
+	q := question(p, func(q *wire.ConfirmationRequest) bool { return q.RequestID == id })
+	if q.Verdict.Level != "critical" {
+		t.Errorf("a signal to the daemon: got %s", q.Verdict.Level)
+	}
+	p.answer(q, "deny")
+	p.ended(id)
 }
 
 // A rule of the settings that does not do what its examples say is told of; it allows nothing, and still forbids.
