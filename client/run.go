@@ -151,6 +151,11 @@ type terminalShell struct {
 	*lender.Lender
 }
 
+func (t terminalShell) Answer(p []byte) error {
+	t.Typed(p)
+	return t.Shell.Answer(p)
+}
+
 func (t terminalShell) HoldIfEmpty(ctx context.Context) (bool, error) {
 	held, err := t.Shell.HoldIfEmpty(ctx)
 	if held {

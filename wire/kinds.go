@@ -83,6 +83,7 @@ func init() {
 		row[ShellQueueChanged](ToClient),
 		row[ShellUseRequest](ToClient),
 		row[ShellUseReply](ToDaemon),
+		row[SecretTyped](ToDaemon),
 		row[LeaseRunRequest](ToDaemon),
 		row[LeaseRevokeRequest](ToDaemon),
 

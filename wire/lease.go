@@ -2,6 +2,12 @@ package wire
 
 // LeaseRef is what every message of a lease carries. The daemon mints both ids; fences grow, and the client refuses a
 // command whose fence is not the newest it has granted. RequestID is set only towards a client that asked with
+// SecretTyped is what the user typed into a borrowed command that reads without echo, so that the daemon hides it in all that
+// models, the store and the log get. It is kept in memory, never stored or logged. Since protocol 1.
+type SecretTyped struct {
+	Value OSString `msgpack:"value"`
+}
+
 // LeaseRunRequest, which receives the same messages with the direction turned round.
 type LeaseRef struct {
 	LeaseID   LeaseID   `msgpack:"lease_id"`
@@ -222,5 +228,6 @@ func (*ShellLeaseReleased) Kind() string   { return "ShellLeaseReleased" }
 func (*ShellQueueChanged) Kind() string    { return "ShellQueueChanged" }
 func (*ShellUseRequest) Kind() string      { return "ShellUseRequest" }
 func (*ShellUseReply) Kind() string        { return "ShellUseReply" }
+func (*SecretTyped) Kind() string          { return "SecretTyped" }
 func (*LeaseRunRequest) Kind() string      { return "LeaseRunRequest" }
 func (*LeaseRevokeRequest) Kind() string   { return "LeaseRevokeRequest" }

@@ -97,9 +97,10 @@ type Command struct {
 	Launcher string
 	Started  func()
 	Output   func(p []byte) // raw, as it comes; p is only valid during the call
-	// Keyboard reports that the program wants the keyboard, or no longer does: why is "password" (echo off), "screen"
-	// (alternate screen), "input" (waits for the terminal), or "" when it is over.
-	Keyboard func(why string)
+	// Keyboard reports that the program wants the keyboard, or no longer does: why is "password" (echo off, by a program of the
+	// system that is known to ask for passwords), "secret" (echo off, by any other), "screen" (alternate screen), "input"
+	// (waits for the terminal), or "" when it is over. who is the program that asks for a password or secret.
+	Keyboard func(why, who string)
 }
 
 // Result of a command.

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sublet/lease/shell/procs"
 )
 
 func keys(t *testing.T, s *Shell, text string) {
@@ -150,14 +152,14 @@ func TestKeyboard(t *testing.T) {
 	done := make(chan Result, 1)
 	go func() {
 		res, err := s.Run(t.Context(), Command{
-			Text: "read -rsp 'secret: ' x; echo; echo got $x", Timeout: time.Second, Keyboard: func(why string) { asked <- why },
+			Text: "read -rsp 'secret: ' x; echo; echo got $x", Timeout: time.Second, Keyboard: func(why, who string) { asked <- why + " " + who },
 		})
 		if err != nil {
 			t.Error(err)
 		}
 		done <- res
 	}()
-	if why := <-asked; why != "password" {
+	if why := <-asked; why != "secret "+procs.Name(s.PID()) { // the shell itself is no program that asks for passwords
 		t.Fatalf("wants %q", why)
 	}
 	time.Sleep(1500 * time.Millisecond) // longer than its time

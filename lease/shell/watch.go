@@ -27,6 +27,7 @@ type watcher struct {
 	s    *Shell
 	r    *run
 	why  string
+	who  string
 	wait time.Duration
 	t    *time.Timer
 }
@@ -40,8 +41,8 @@ func (w *watcher) stop()                  { w.t.Stop() }
 
 func (w *watcher) look() {
 	silent := time.Since(time.Unix(0, w.r.quiet.at.Load())) >= lookAfter
-	why := w.wants(silent)
-	w.report(why)
+	why, who := w.wants(silent)
+	w.report(why, who)
 	if silent && why == "" {
 		w.wait = min(2*w.wait, lookMost)
 	} else {
@@ -50,44 +51,51 @@ func (w *watcher) look() {
 	w.t.Reset(w.wait)
 }
 
-func (w *watcher) report(why string) {
-	if why == w.why || w.r.c.Keyboard == nil {
+func (w *watcher) report(why, who string) {
+	if why == w.why && who == w.who || w.r.c.Keyboard == nil {
 		return
 	}
-	w.why = why
-	w.r.c.Keyboard(why)
+	w.why, w.who = why, who
+	w.r.c.Keyboard(why, who)
 }
 
 // over ends the watch: the keyboard is given back.
-func (w *watcher) over() { w.report("") }
+func (w *watcher) over() { w.report("", "") }
 
-// wants returns why the foreground program wants the keyboard; "" where it does not.
-func (w *watcher) wants(silent bool) string {
+// wants returns why the foreground program wants the keyboard, "" where it does not, and who asks for a secret.
+func (w *watcher) wants(silent bool) (why, who string) {
 	w.s.mu.Lock()
 	p, began := w.s.proc, w.r.began
 	w.s.mu.Unlock()
 	if !began || w.r.c.Keyboard == nil {
-		return ""
+		return "", ""
 	}
 	if w.r.out.UsesAlternate() {
-		return "screen"
+		return "screen", ""
 	}
 	m, err := p.term.Modes()
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	if m.Lflag&(unix.ECHO|unix.ICANON) == unix.ICANON {
-		return "password"
+		who, system := procs.AsksForSecret(p.pid, p.term.Foreground(), p.term.Name)
+		switch {
+		case system:
+			return "password", who
+		case who == "" && (w.why == "password" || !silent):
+			return w.why, w.who // nobody reads at this moment
+		}
+		return "secret", who
 	}
 	if !silent {
-		return w.why
+		return w.why, w.who
 	}
 	fg := p.term.Foreground()
 	asks := sync.OnceValue(w.r.out.Asks)
 	if procs.WaitsForKeys(p.pid, fg, fg == p.pid, p.term.Name, m.Lflag&unix.ICANON == 0, asks) {
-		return "input"
+		return "input", ""
 	}
-	return ""
+	return "", ""
 }
 
 // clock counts the time of a command, without that in which the user has the keyboard.

@@ -301,7 +301,7 @@ func (f *fake) keyboard(why string) {
 	f.mu.Lock()
 	wants := f.cmd.Keyboard
 	f.mu.Unlock()
-	wants(why)
+	wants(why, "")
 }
 
 func (f *fake) ran() []string {

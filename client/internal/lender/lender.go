@@ -44,10 +44,11 @@ type (
 		ExecutionID wire.ExecutionID
 		Data        []byte
 	}
-	// LeasedKeyboard hands the keyboard to the running command ("password", "screen", "input") or takes it back ("").
+	// LeasedKeyboard hands the keyboard to the running command ("password", "secret", "screen", "input") or takes it back ("").
+	// Who is the program that reads without echo.
 	LeasedKeyboard struct {
 		ExecutionID wire.ExecutionID
-		Why         string
+		Why, Who    string
 	}
 	// LeasedEnded ends it. Changed is one line of what it left different in the shell, "" for nothing. The shell shows its
 	// prompt once Observe has returned.
@@ -110,6 +111,7 @@ type Lender struct {
 	screen Observer
 	// launcher holds commands to a reach; "" = nothing does
 	launcher string
+	secrets  typedSecret
 	ctx      context.Context // the Lender's lifetime
 	cancel   context.CancelFunc
 	exited   <-chan struct{}

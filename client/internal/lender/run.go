@@ -202,9 +202,10 @@ func (l *Lender) run(e *execution) {
 			l.screen.Observe(LeasedOutput{ExecutionID: m.ExecutionID, Data: slices.Clone(data)})
 			p.add(data)
 		},
-		Keyboard: func(why string) {
+		Keyboard: func(why, who string) {
+			l.secrets.asked(why == "password" || why == "secret")
 			l.started(e, why != "")
-			l.screen.Observe(LeasedKeyboard{ExecutionID: m.ExecutionID, Why: why})
+			l.screen.Observe(LeasedKeyboard{ExecutionID: m.ExecutionID, Why: why, Who: who})
 		},
 	})
 	p.close()

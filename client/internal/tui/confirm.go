@@ -28,6 +28,8 @@ type confirm struct {
 	edit editor // of the command, or of the comment
 	view editorView
 
+	local func(allow bool) // it is the window's own, and this takes the answer
+
 	key   confirmKey // what lines was rendered for
 	lines []string
 }
@@ -70,6 +72,9 @@ func (c *confirm) options() []option {
 	}
 	if len(c.req.Grants) > 0 {
 		o = append(o, option{optAlways, "always…"})
+	}
+	if c.local != nil {
+		return o
 	}
 	o = append(o, option{optComment, "no, because…"})
 	if c.req.Command != "" {
@@ -193,6 +198,9 @@ func (c *confirm) title(th *theme, width, of int) string {
 	}
 	if c.req.Tool == "trust" {
 		what = "read this folder's instructions"
+	}
+	if c.local != nil {
+		what = "read what you type, unseen"
 	}
 	who := visible.Line(firstOf(c.req.Agent, "the agent"))
 	if c.req.Tool == "edit" || c.req.Tool == "write" {

@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"sublet/client/internal/lender"
 	"sublet/lease/shell"
 	"sublet/wire"
 )
@@ -347,6 +348,48 @@ func TestHandOverWaitsForQuestionAndTyping(t *testing.T) {
 	d.send(leasedEnd("x1", 0))
 	if d.held() || d.keys.routed() == toProgram {
 		t.Error("the keyboard did not come back")
+	}
+}
+
+// What reads without echo and is no program of the system's that asks for passwords is asked about first: its prompt may say
+// anything. No ends the command; the answer of one program is not that of another.
+func TestHandOverOfSecretsIsAsked(t *testing.T) {
+	for _, key := range []string{"y", "n"} {
+		d := newDesk(t)
+		d.wait(time.Hour)
+		d.send(leasedStart("x1", "read -rsp '[sudo] password for root: ' p"))
+		d.send(lender.LeasedKeyboard{ExecutionID: "x1", Why: "secret", Who: "bash"})
+		d.wait(handQuiet)
+		if d.held() || d.keys.routed() == toProgram || d.question() == nil {
+			t.Fatal("the keyboard went over unasked")
+		}
+		if text := strings.Join(d.question().body(&d.th, 80, true), "\n"); !strings.Contains(text, "bash reads without echo") {
+			t.Errorf("got %q", text)
+		}
+		d.wait(armDelay)
+		d.key(key)
+		d.wait(handQuiet)
+		if got := d.keys.routed() == toProgram; got != (key == "y") || d.question() != nil {
+			t.Errorf("%s: the program has the keyboard: %v", key, got)
+		}
+		if key == "n" {
+			if !d.back {
+				t.Error("no: the command was not ended")
+			}
+			continue
+		}
+		d.send(lender.LeasedKeyboard{ExecutionID: "x1", Why: "secret", Who: "bash"})
+		if d.question() != nil || d.keys.routed() != toProgram {
+			t.Error("asked again about the same program")
+		}
+		d.send(lender.LeasedKeyboard{ExecutionID: "x1", Why: "secret", Who: "python3"})
+		if d.question() == nil || d.keys.routed() == toProgram {
+			t.Error("another program was not asked about")
+		}
+		d.send(leasedEnd("x1", 0))
+		if d.question() != nil {
+			t.Error("the question outlives the command")
+		}
 	}
 }
 

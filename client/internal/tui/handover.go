@@ -7,6 +7,7 @@ import (
 
 	"sublet/client/internal/lender"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // handQuiet is how long no key must have been typed before the keyboard goes over to an agent's program: what the user
@@ -25,6 +26,8 @@ const handLinger = 5 * time.Second
 type handover struct {
 	id    wire.ExecutionID
 	why   string    // "": it does not ask now
+	who   string    // the program that reads without echo
+	asked bool      // the user was asked about it, and said yes
 	on    bool      // the program has terminal and keyboard
 	since time.Time // when it ceased to ask
 }
@@ -33,9 +36,14 @@ type handover struct {
 func (m *model) onKeyboard(e lender.LeasedKeyboard) {
 	h := m.hand
 	mine := h != nil && h.id == e.ExecutionID && h.on
+	m.dropLocal(e.ExecutionID)
+	if e.Why == "secret" && !(mine && h.asked && (h.who == e.Who || e.Who == "")) {
+		m.askSecret(e)
+		return
+	}
 	switch {
 	case e.Why == "" && mine:
-		if h.why == "password" {
+		if h.why == "password" || h.why == "secret" {
 			m.keys.pause()
 		}
 		h.why, h.since = "", m.now()
@@ -43,14 +51,41 @@ func (m *model) onKeyboard(e lender.LeasedKeyboard) {
 	case e.Why == "":
 		m.endHand(e.ExecutionID)
 	case mine:
-		h.why = e.Why
+		h.why, h.who = e.Why, firstOf(e.Who, h.who)
 		m.keys.begin()
 	default:
-		m.hand = &handover{id: e.ExecutionID, why: e.Why}
+		m.hand = &handover{id: e.ExecutionID, why: e.Why, who: e.Who}
 		c := m.card(e.ExecutionID, "", "bash")
 		c.keyboard, c.asked = e.Why, true
 		m.tryHand()
 	}
+}
+
+// askSecret asks before a program that is none of the system's for passwords gets what the user types unseen: its prompt may
+// say anything. No ends the command, which would wait for ever.
+func (m *model) askSecret(e lender.LeasedKeyboard) {
+	m.endHand(e.ExecutionID) // it had the keyboard for something else
+	c := m.card(e.ExecutionID, "", "bash")
+	c.asked = true
+	who := visible.Line(firstOf(e.Who, "a program"))
+	r := &wire.ConfirmationRequest{
+		ConfirmationID: wire.ConfirmationID(wire.NewID()), ExecutionID: e.ExecutionID, Agent: c.agent, Tool: "keyboard", Command: wire.OSString(c.command),
+		Verdict: wire.Verdict{Level: "high", Reasons: []wire.Reason{{
+			Text: who + " reads without echo and is no program of the system that asks for passwords: what you type may go anywhere",
+		}}},
+	}
+	m.flushText("")
+	m.questions = append([]*confirm{{req: r, local: func(allow bool) {
+		if !allow {
+			m.takeBack()
+			return
+		}
+		m.hand = &handover{id: e.ExecutionID, why: "secret", who: e.Who, asked: true}
+		c.keyboard = "secret"
+		m.tryHand()
+	}}}, m.questions...)
+	m.picker = nil
+	m.settleOwner()
 }
 
 // tryHand gives the keyboard to the command that asked for it, unless it has not begun, a question is on the screen, or
@@ -84,7 +119,7 @@ func (m *model) tryHand() {
 	}
 	head := c.header(&m.th, m.w-2, 4)
 	head[0] = m.th.accent.Render(m.th.glyph("▶", ">")) + " " + head[0]
-	head = append(head, m.handSign(h.why))
+	head = append(head, m.handSign(h.why, h.who))
 	if h.why != "screen" {
 		head = append(head, m.asksAbout(c, m.h-len(head)-1)...)
 	}
@@ -133,11 +168,11 @@ func (m *model) lingered(h *handover) {
 }
 
 // handSign is the line that says whose the keyboard is now.
-func (m *model) handSign(why string) string {
+func (m *model) handSign(why, who string) string {
 	sign, help := "your keyboard is this command's until it ends", "ctrl+c stops it"
 	switch why {
-	case "password":
-		sign, help = "type the secret that it asks for", "not shown, kept or sent · ctrl+c refuses"
+	case "password", "secret":
+		sign, help = "type the secret that "+firstOf(visible.Line(who), "it")+" asks for", "not shown, masked everywhere · ctrl+c refuses"
 	case "screen":
 		sign, help = "your screen and keyboard are this command's until it ends", ""
 	}
@@ -150,6 +185,7 @@ func (m *model) handSign(why string) string {
 
 // endHand takes terminal and keyboard back.
 func (m *model) endHand(id wire.ExecutionID) {
+	m.dropLocal(id)
 	if m.hand == nil || m.hand.id != id {
 		return
 	}

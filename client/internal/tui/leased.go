@@ -59,7 +59,7 @@ func (m *model) onLeased(event any) {
 func (m *model) leasedEnded(e lender.LeasedEnded) {
 	c := m.card(e.ExecutionID, "", "bash")
 	forced := e.Result.Signal != "" || e.Result.Status != wire.StatusOK
-	if secret := m.held() && m.hand.why == "password"; secret || forced && c.asked {
+	if secret := m.held() && (m.hand.why == "password" || m.hand.why == "secret"); secret || forced && c.asked {
 		m.keys.mute(handMute) // the rest of a secret is nobody's
 	}
 	m.endHand(e.ExecutionID)

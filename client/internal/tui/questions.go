@@ -48,9 +48,14 @@ func (m *model) questionKey(q *confirm, k, text string) (pass bool) {
 	if answer == nil {
 		return false
 	}
-	q.sent, q.problem = true, ""
 	m.answered, m.answerRest = m.now(), map[string]string{"y": "es", "n": "o"}[k]
 	m.awaitRest()
+	if q.local != nil {
+		m.dropLocal(q.req.ExecutionID)
+		q.local(answer.Decision == wire.DecisionAllow)
+		return false
+	}
+	q.sent, q.problem = true, ""
 	if k := m.cards[q.req.ExecutionID]; k != nil && answer.Comment != "" {
 		k.why = answer.Comment
 	}
@@ -62,6 +67,11 @@ func (m *model) questionKey(q *confirm, k, text string) (pass bool) {
 		return nil
 	})
 	return false
+}
+
+// dropLocal takes the window's own question about an execution away.
+func (m *model) dropLocal(id wire.ExecutionID) {
+	m.questions = slices.DeleteFunc(m.questions, func(q *confirm) bool { return q.local != nil && q.req.ExecutionID == id })
 }
 
 // besideQuestion is a key that is no answer.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -131,16 +133,18 @@ func (w *world) wire() *recorder {
 }
 
 // An agent's command that asks is answered in place, under a clear sign: passwords, questions, calculators, full-screen
-// programs. What was typed with echo off is nowhere: not on the screen, the wire or the way to the model, in no log,
-// store, spool or audit. Where bash itself reads it into a variable, that is unset: what bash keeps is in the
+// programs. A program that is none of the system's for passwords is asked about first. What was typed with echo off is nowhere
+// but in the daemon's memory: not on the screen or the way to the model, in no log, store, spool or audit, also where the
+// command prints it, in pieces or in base64. Where bash itself reads it into a variable, that is unset: what bash keeps is in the
 // snapshot from which a shell that dies is restored, like all its variables.
 func TestHandOver(t *testing.T) {
-	const secret = "zq7Hunter-Xw9"
+	const secret, printed = "zq7Hunter-Xw9", "kV4Correct/Horse"
 	steps := []struct {
 		needs, command, sign string
 		keys                 [][2]string // what is typed, and what is then seen
 	}{
-		{"bash", "read -rsp 'Password: ' p; echo; echo \"got ${#p} letters\"; unset p", `type the secret`, [][2]string{{secret + enter, `got 13 letters`}}},
+		{"bash", "read -rsp 'Password: ' p; echo; echo \"got ${#p} letters\"; unset p", `type the secret that bash asks for`, [][2]string{{secret + enter, `got 13 letters`}}},
+		{"base64", "read -rsp 'Token: ' t; echo; echo \"said $t, ${t:0:8}, $(printf 'x=%s' \"$t\" | base64)\"; unset t", `type the secret`, [][2]string{{printed + enter, `^said kV4`}}},
 		// What sudo and ssh do: they ask on the terminal, whatever their input is.
 		{"bash", "echo piped | ./ask", `type the secret`, [][2]string{{secret + enter, `asked for 13 letters`}}},
 		{"bash", "read -rp 'sure? [y/n] ' x; echo \"chose $x\"", `your keyboard is this command's`, [][2]string{{"y" + enter, `chose y`}}},
@@ -192,12 +196,20 @@ func TestHandOver(t *testing.T) {
 	term.send(secret, enter)
 	term.see(`^own: 13 letters$`)
 	term.run("echo mine again", `^mine again$`)
-	for name, text := range map[string]string{"the wire": said.text(), "the model's requests": sent.text(), "the terminal": term.bytes()} {
+	told := regexp.MustCompile(`(?s)SecretTyped.{1,10}` + secret) // what the daemon is to mask
+	for name, text := range map[string]string{"the wire": told.ReplaceAllString(said.text(), "SecretTyped"), "the model's requests": sent.text(), "the terminal": term.bytes()} {
 		if !strings.Contains(text, "letters") {
 			t.Errorf("%s was not recorded: %d bytes", name, len(text))
 		}
 		if strings.Contains(text, secret) {
-			t.Errorf("what was typed with echo off is on %s", name)
+			at := strings.Index(text, secret)
+			t.Errorf("what was typed with echo off is on %s: %q", name, text[max(0, at-40):min(len(text), at+40)])
+		}
+	}
+	parts := []string{secret, printed[:8], printed[8:], base64.StdEncoding.EncodeToString([]byte("x=" + printed))[4:20]}
+	for _, part := range parts {
+		if strings.Contains(sent.text(), part) {
+			t.Errorf("the model was sent %q", part)
 		}
 	}
 	files := 0
@@ -207,8 +219,10 @@ func TestHandOver(t *testing.T) {
 		}
 		raw, err := os.ReadFile(path)
 		files++
-		if bytes.Contains(raw, []byte(secret)) {
-			t.Errorf("what was typed with echo off is in %s", path)
+		for _, part := range parts {
+			if bytes.Contains(raw, []byte(part)) {
+				t.Errorf("what was typed with echo off is in %s: %s", path, part)
+			}
 		}
 		return err
 	})

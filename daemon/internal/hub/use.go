@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/text"
 	"sublet/wire"
 )
@@ -55,6 +56,15 @@ func (ln *lender) askUse() (answer <-chan *wire.ShellUseReply, forget func()) {
 		delete(ln.asked, nonce)
 		ln.mu.Unlock()
 	}
+}
+
+// SecretTyped has what the user typed without echo hidden from now on.
+func (c *Client) SecretTyped(m *wire.SecretTyped) error {
+	if c.lender == nil {
+		return ErrNotShellOwner
+	}
+	mask.KeepTyped(string(m.Value))
+	return nil
 }
 
 // ShellUse takes a client's answer, or that its user has just begun a command. An answer that comes too late changes nothing.

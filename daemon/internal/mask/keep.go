@@ -1,6 +1,8 @@
 package mask
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"sync"
@@ -42,8 +44,81 @@ func Keep(values ...string) {
 	kept.list.Store(&list)
 }
 
+// typed are the forms of what the user typed without echo, those of the newest last.
+var typed struct {
+	mu    sync.Mutex                 // for writers
+	forms atomic.Pointer[[][]string] // replaced, never changed in place
+}
+
+const (
+	minTyped = 4  // bytes; shorter ones stand in too many texts
+	maxTyped = 16 // how many are remembered
+	piece    = 6  // the least length of a piece that is hidden
+	maxWhole = 64 // bytes of a secret up to which its pieces are hidden
+)
+
+// KeepTyped makes String hide what the user typed without echo: as it is, in pieces of at least half of it, and in base64 and
+// hexadecimal.
+func KeepTyped(value string) {
+	if len(value) < minTyped {
+		return
+	}
+	var forms []string
+	if least := max(piece, (len(value)+1)/2); len(value) <= maxWhole {
+		for n := len(value); n >= least; n-- {
+			for i := 0; i+n <= len(value); i++ {
+				forms = append(forms, value[i:i+n])
+			}
+		}
+	}
+	forms = append(forms, value, hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))))
+	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for before := range 3 { // how many bytes of something else share its first group
+			text := enc.EncodeToString(append(make([]byte, before), value...))
+			first, last := []int{0, 2, 3}[before], len(text)
+			if (before+len(value))%3 != 0 {
+				last-- // shares its bits with what follows
+			}
+			if last-first >= piece {
+				forms = append(forms, text[first:last])
+			}
+		}
+	}
+	slices.SortStableFunc(forms, func(a, b string) int { return len(b) - len(a) })
+	forms = slices.Compact(forms)
+	typed.mu.Lock()
+	defer typed.mu.Unlock()
+	var all [][]string
+	if old := typed.forms.Load(); old != nil {
+		all = slices.Clone(*old)
+	}
+	if all = append(all, forms); len(all) > maxTyped {
+		all = all[1:]
+	}
+	typed.forms.Store(&all)
+}
+
+// maskTyped hides what was typed. The mask says nothing about the secret: people's passwords are short.
+func maskTyped(s string) string {
+	all := typed.forms.Load()
+	if all == nil {
+		return s
+	}
+	for _, forms := range *all {
+		for _, f := range forms {
+			if strings.Contains(s, f) && !strings.Contains(typedMask, f) {
+				s = strings.ReplaceAll(s, f, typedMask)
+			}
+		}
+	}
+	return s
+}
+
+const typedMask = maskedPrefix + "typed]"
+
 // maskKept hides the values that are known.
 func maskKept(s string) string {
+	s = maskTyped(s)
 	list := kept.list.Load()
 	if list == nil {
 		return s

@@ -31,6 +31,8 @@ func (c *conn) dispatch(ctx context.Context, m wire.Message) {
 		c.done("", c.client.ShellState(m))
 	case *wire.ShellUseReply:
 		c.done("", c.client.ShellUse(m))
+	case *wire.SecretTyped:
+		c.done("", c.client.SecretTyped(m))
 	case *wire.Heartbeat:
 		if !m.Reply {
 			_ = c.Conn.Send(&wire.Heartbeat{Nonce: m.Nonce, AtMS: m.AtMS, Reply: true})

@@ -6,3 +6,7 @@ package procs
 func WaitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() bool) bool {
 	return raw && !own || asks()
 }
+
+// AsksForSecret returns the program that leads the foreground group. Which file it runs cannot be told here, so none is known
+// as one of the system's.
+func AsksForSecret(shell, pgid int, tty string) (name string, system bool) { return Name(pgid), false }

@@ -1,10 +1,12 @@
 package procs
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // WaitsForKeys reports whether a program in the foreground group waits for the terminal: blocked in a read of it, on any of
@@ -94,4 +96,70 @@ func isTerminal(pid int, fd uint64, tty string) bool {
 func showsCalls(pid int) bool {
 	_, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/syscall")
 	return err == nil
+}
+
+// secretAskers are programs of the system that ask for passwords.
+var secretAskers = []string{
+	"sudo", "su", "ssh", "ssh-add", "ssh-keygen", "scp", "sftp", "passwd", "gpg", "gpg2", "pinentry", "pinentry-curses", "pinentry-tty", "doas",
+	"pkexec", "polkit-agent-helper-1", "git", "git-remote-https", "git-remote-http", "git-credential-cache", "git-credential-store", "cryptsetup", "login",
+	"newgrp", "kinit", "chsh", "chfn",
+}
+
+// AsksForSecret returns the program that reads a terminal without echo, in the foreground group, and whether it is one of the
+// system's that are known to ask for passwords: by the path of its file and by that file's owner, root. Whoever reads the
+// terminal beside it must be one, too. The name is "" where nobody reads at this moment.
+func AsksForSecret(shell, pgid int, tty string) (name string, system bool) {
+	for _, pid := range Group(pgid) {
+		if !reads(pid, tty) {
+			continue
+		}
+		is, known := systemProgram(pid)
+		if !known {
+			if is == "" {
+				is = Name(pid)
+			}
+			return is, false
+		}
+		name, system = is, true
+	}
+	return name, system
+}
+
+// reads reports whether a process waits for a terminal, or may: another user's does not show it.
+func reads(pid int, tty string) bool {
+	return !showsCalls(pid) || slices.ContainsFunc(threads(pid), func(tid int) bool {
+		c, ok := syscallOf(pid, tid)
+		switch {
+		case !ok:
+			return false
+		case c.nr == sysRead:
+			return isTerminal(pid, c.args[0], tty)
+		case waitCalls[c.nr] == nil:
+			return false
+		}
+		return waitCalls[c.nr](pid, c, func(fd uint64) bool { return isTerminal(pid, fd, tty) })
+	})
+}
+
+// systemProgram returns the name of the file that a process runs, and whether it is one of secretAskers that root installed.
+// Of a program that is set to another user's rights the file cannot be seen: only root can install such a one.
+func systemProgram(pid int) (name string, known bool) {
+	exe := "/proc/" + strconv.Itoa(pid) + "/exe"
+	path, err := os.Readlink(exe)
+	if errors.Is(err, os.ErrPermission) {
+		name = Name(pid)
+		var st syscall.Stat_t
+		return name, slices.Contains(secretAskers, name) && syscall.Stat("/proc/"+strconv.Itoa(pid), &st) == nil && st.Uid == 0
+	}
+	if err != nil {
+		return "", false
+	}
+	name = path[strings.LastIndexByte(path, '/')+1:]
+	var st syscall.Stat_t
+	if !slices.Contains(secretAskers, name) || syscall.Stat(exe, &st) != nil || st.Uid != 0 || st.Mode&0o022 != 0 {
+		return name, false
+	}
+	return name, slices.ContainsFunc([]string{"/usr/", "/bin/", "/sbin/", "/opt/", "/nix/store/", "/run/wrappers/"}, func(dir string) bool {
+		return strings.HasPrefix(path, dir)
+	})
 }

@@ -1,0 +1,67 @@
+package lender
+
+import (
+	"sync"
+	"unicode/utf8"
+
+	"sublet/wire"
+)
+
+// typedSecret gathers what the user types while a borrowed command reads without echo, as the line discipline would hand it
+// to the command.
+type typedSecret struct {
+	mu sync.Mutex
+	// below: guarded by mu
+	on   bool
+	line []byte
+}
+
+// maxSecret bounds a secret in bytes: a line of a terminal holds no more.
+const maxSecret = 4095
+
+// asked notes whether a command reads without echo.
+func (t *typedSecret) asked(on bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.on = on; !on {
+		clear(t.line)
+		t.line = t.line[:0]
+	}
+}
+
+// take takes keys and returns the lines that they end.
+func (t *typedSecret) take(keys []byte) (lines []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.on {
+		return nil
+	}
+	for _, c := range keys {
+		switch c {
+		case '\r', '\n', 0x04: // Enter, ^D
+			if len(t.line) > 0 {
+				lines = append(lines, string(t.line))
+			}
+			fallthrough
+		case 0x15, 0x03, 0x1c: // ^U, ^C, ^\
+			clear(t.line)
+			t.line = t.line[:0]
+		case 0x7f, 0x08:
+			_, n := utf8.DecodeLastRune(t.line)
+			t.line = t.line[:len(t.line)-n]
+		default:
+			if len(t.line) < maxSecret {
+				t.line = append(t.line, c)
+			}
+		}
+	}
+	return lines
+}
+
+// Typed takes what the user types for the borrowed command that has the keyboard, before the command gets it: what it reads
+// without echo is told to the daemon, which hides it.
+func (l *Lender) Typed(keys []byte) {
+	for _, line := range l.secrets.take(keys) {
+		l.send(&wire.SecretTyped{Value: wire.OSString(line)})
+	}
+}
