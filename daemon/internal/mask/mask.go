@@ -15,7 +15,7 @@ func String(s string) string {
 	s = maskKept(s)
 	// A second look finds what stood in the name of a secret, and makes twice the same as once.
 	for range 8 {
-		m := masker{in: s}
+		m := masker{in: s, tokens: tokens()}
 		m.run()
 		if m.last == 0 {
 			break
@@ -40,9 +40,10 @@ func Bytes(b []byte) []byte {
 }
 
 type masker struct {
-	in   string
-	out  strings.Builder
-	last int // everything before it is in out
+	in     string
+	tokens *tokenTable
+	out    strings.Builder
+	last   int // everything before it is in out
 
 	// What was last found, since what begins within it ends where it does.
 	words, keys, body, values, bare run
@@ -144,11 +145,33 @@ func (m *masker) at(i int) (next int) {
 		return i
 	}
 	wordStart := i == 0 || !isNameByte(s[i-1])
-	if mayBeToken(s, i) && (i == 0 || class[s[i-1]]&letterByte == 0) {
+	if m.tokens.mayBegin(s, i) && (i == 0 || class[s[i-1]]&letterByte == 0) {
 		if end, kind := m.knownToken(i); end > i && i >= m.last {
 			return m.replace(i, end, kind)
 		}
 	}
+	if next := m.form(i, c, wordStart); next > i {
+		return next
+	}
+	if wordStart && isNameByte(c) {
+		end := min(m.words.endAt(s, i, wordByte), i+128)
+		if c == 'p' {
+			if start, stop := loginEntry(s, end, i); stop > start {
+				return m.replace(start, stop, "password")
+			}
+		}
+		if mayAssign(s, i, end) {
+			if start, stop, kind := m.assignment(i, end); stop > start {
+				return m.replace(start, stop, kind)
+			}
+		}
+	}
+	return i + 1
+}
+
+// form masks a secret at i that is known by what stands around it, and returns where to go on; i where there is none.
+func (m *masker) form(i int, c byte, wordStart bool) (next int) {
+	s := m.in
 	if c == '-' && strings.HasPrefix(s[i:], "-----BEGIN ") {
 		if end := m.pemBlock(i); end > i {
 			return m.replace(i, end, "private-key")
@@ -178,18 +201,5 @@ func (m *masker) at(i int) (next int) {
 			return m.replace(start, end, "password")
 		}
 	}
-	if wordStart && isNameByte(c) {
-		end := min(m.words.endAt(s, i, wordByte), i+128)
-		if c == 'p' {
-			if start, stop := loginEntry(s, end, i); stop > start {
-				return m.replace(start, stop, "password")
-			}
-		}
-		if mayAssign(s, i, end) {
-			if start, stop, kind := m.assignment(i, end); stop > start {
-				return m.replace(start, stop, kind)
-			}
-		}
-	}
-	return i + 1
+	return i
 }

@@ -90,25 +90,20 @@ func optionSecret(s string, i int) (from, to int) {
 		}
 		return 0, 0
 	}
-	user := false
 	switch {
 	case word == "-p" && (strings.Contains(line, "sshpass") || strings.Contains(line, " login ")):
 		from, to = next()
 	case len(word) > 5 && strings.HasPrefix(word, "-p") && word[2] != '=' && (strings.Contains(line, "mysql") || strings.Contains(line, "mariadb")):
 		from, to = i+2, end
-	case !strings.Contains(line, "curl"):
-		return 0, 0
-	case word == "-u" || word == "--user" || word == "--proxy-user" || word == "-U":
-		from, to = next()
-		user = true
-	case strings.HasPrefix(word, "--user="), strings.HasPrefix(word, "--proxy-user="):
-		from, to = wordEnd(s, i+strings.IndexByte(word, '=')+1)
-		user = true
-	case strings.HasPrefix(word, "-u") && len(word) > 2:
-		from, to = i+2, end
-		user = true
-	}
-	if user {
+	case strings.Contains(line, "curl"):
+		switch {
+		case word == "-u" || word == "--user" || word == "--proxy-user" || word == "-U":
+			from, to = next()
+		case strings.HasPrefix(word, "--user=") || strings.HasPrefix(word, "--proxy-user="):
+			from, to = wordEnd(s, i+strings.IndexByte(word, '=')+1)
+		case strings.HasPrefix(word, "-u") && len(word) > 2:
+			from, to = i+2, end
+		}
 		colon := strings.IndexByte(s[from:to], ':')
 		if colon < 0 {
 			return 0, 0

@@ -9,8 +9,8 @@ const maxKey = 2048
 // knownToken finds the end of a key that is known by its beginning.
 func (m *masker) knownToken(i int) (end int, kind string) {
 	s := m.in
-	for n := range tokenStart[s[i]].kinds {
-		k := &tokenStart[s[i]].kinds[n]
+	for n := range m.tokens[s[i]].kinds {
+		k := &m.tokens[s[i]].kinds[n]
 		if !strings.HasPrefix(s[i:], k.prefix) {
 			continue
 		}

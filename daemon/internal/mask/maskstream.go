@@ -91,17 +91,21 @@ func begun(text string) int {
 			}
 		}
 	}
-	for _, k := range tokenKinds {
-		check(k.prefix)
+	for _, of := range tokens() {
+		for _, k := range of.kinds {
+			check(k.prefix)
+		}
 	}
 	check("-----BEGIN ")
 	word := len(text)
 	for word > 0 && (keyByte(text[word-1]) || text[word-1] == '.') {
 		word--
 	}
-	for _, k := range tokenKinds { // a key that goes on
-		if strings.HasPrefix(text[word:], k.prefix) {
-			return max(longest, len(text)-word)
+	if word < len(text) {
+		for _, k := range tokens()[text[word]].kinds { // a key that goes on
+			if strings.HasPrefix(text[word:], k.prefix) {
+				return max(longest, len(text)-word)
+			}
 		}
 	}
 	if name := strings.ToLower(text[word:]); name != "" && len(name) <= 64 {

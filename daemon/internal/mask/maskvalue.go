@@ -16,72 +16,61 @@ func mayAssign(s string, start, end int) bool {
 	return false
 }
 
+// separator finds what stands between a name, with what ends it, and the value at i. apart reports blanks before it; ok is
+// false where no value follows.
+func separator(s string, start, end int) (i int, sep byte, apart, ok bool) {
+	i = end
+	if i < len(s) && (s[i] == '"' || s[i] == '\'') { // "name": …
+		i++
+	} else if strings.HasPrefix(s[i:], `\"`) { // in JSON inside a string
+		i += 2
+	}
+	from := i
+	for i < len(s) && s[i] == ' ' && i-from < 4 {
+		i++
+	}
+	if i >= len(s) {
+		return 0, 0, false, false
+	}
+	option := start >= 2 && s[start-1] == '-' && s[start-2] == '-'
+	sep, apart = s[i], i > from
+	next := byte(0)
+	if i+1 < len(s) {
+		next = s[i+1]
+	}
+	switch {
+	case sep == ':' && next == '=', sep == '=' && next == '>':
+		i += 2
+	case sep == '=' && (next == '=' || next == '~'):
+		return 0, 0, false, false
+	case sep == '=' || sep == ':':
+		i++
+	case !option || !apart:
+		return 0, 0, false, false
+	}
+	return i, sep, apart, true
+}
+
 // assignment masks the value that follows a name: NAME=value, name: value, "name": "value", --name value, and
 // Authorization headers.
 func (m *masker) assignment(start, end int) (from, to int, kind string) {
 	s := m.in
-	name := s[start:end]
-	for len(name) > 0 && (name[len(name)-1] == '.' || name[len(name)-1] == '-') {
-		name, end = name[:len(name)-1], end-1
-	}
-	i := end
-	if i < len(s) && (s[i] == '"' || s[i] == '\'') { // "name": …
-		i++
-	} else if i+1 < len(s) && s[i] == '\\' && s[i+1] == '"' { // in JSON inside a string
-		i += 2
-	}
-	spaces := i
-	for i < len(s) && s[i] == ' ' && i-spaces < 4 {
-		i++
-	}
-	if i >= len(s) {
-		return 0, 0, ""
-	}
-	option := start >= 2 && s[start-1] == '-' && s[start-2] == '-'
-	sep := s[i]
-	switch {
-	case sep == ':' && i+1 < len(s) && s[i+1] == '=':
-		i += 2
-	case sep == '=' && i+1 < len(s) && (s[i+1] == '=' || s[i+1] == '~'):
-		return 0, 0, ""
-	case sep == '=' && i+1 < len(s) && s[i+1] == '>':
-		i += 2
-	case sep == '=' || sep == ':':
-		i++
-	case option && i > spaces:
-	default:
+	name := strings.TrimRight(s[start:end], ".-")
+	i, sep, apart, ok := separator(s, start, start+len(name))
+	if !ok {
 		return 0, 0, ""
 	}
 	sure := judgeName(name)
-	if sure == plainName && signedName(s, start, name) {
-		if from, to, kind = m.plainValue(i, sep, false); to-from >= 20 {
-			return from, to, kind
-		}
-		return 0, 0, ""
-	}
 	if sure == plainName {
-		if start > 0 && s[start-1] == '-' || !openName(name, sep) {
-			return 0, 0, ""
-		}
-		if from, to = m.randomValue(skipBlanks(s, i)); to == from || aboutNumber(name) {
-			return 0, 0, ""
-		}
-		return from, to, "secret"
+		return m.openValue(name, start, i, sep)
 	}
 	blank := i
-	for i < len(s) && (s[i] == ' ' || s[i] == '\t') && i-blank < 8 {
-		i++
-	}
-	if sep == '=' && i > blank && !(spaces < blank-1) {
+	i = skipBlanks(s, i)
+	switch lower := strings.ToLower(name); {
+	case sep == '=' && i > blank && !apart, promptText(s, start, i):
 		// NAME= value is an empty assignment in a shell, a setting elsewhere: only with blanks on both sides.
 		return 0, 0, ""
-	}
-	if promptText(s, start, i) {
-		return 0, 0, ""
-	}
-	lower := strings.ToLower(name)
-	header := strings.HasSuffix(lower, "authorization") || strings.HasSuffix(lower, "cookie")
-	if header {
+	case strings.HasSuffix(lower, "authorization") || strings.HasSuffix(lower, "cookie"):
 		return headerValue(s, i)
 	}
 	from, to, kind = m.plainValue(i, sep, sep == ':' && lineStart(s, start))
@@ -89,6 +78,23 @@ func (m *masker) assignment(start, end int) (from, to int, kind string) {
 		return 0, 0, ""
 	}
 	return from, to, kind
+}
+
+// openValue masks a value by what it looks like, since its name does not say that it is a secret.
+func (m *masker) openValue(name string, start, i int, sep byte) (from, to int, kind string) {
+	if signedName(m.in, start, name) {
+		if from, to, kind = m.plainValue(i, sep, false); to-from >= 20 {
+			return from, to, kind
+		}
+		return 0, 0, ""
+	}
+	if start > 0 && m.in[start-1] == '-' || !openName(name, sep) {
+		return 0, 0, ""
+	}
+	if from, to = m.randomValue(skipBlanks(m.in, i)); to == from || aboutNumber(name) {
+		return 0, 0, ""
+	}
+	return from, to, "secret"
 }
 
 // promptText tells that the text around the name at start is what a program asks with, and ends at i: read -rsp 'Enter
@@ -228,51 +234,48 @@ func headerValue(s string, i int) (from, to int, kind string) {
 	return i, j, "header"
 }
 
+// bounds returns where the quoted or bare value at i begins and ends.
+func (m *masker) bounds(i int) (from, to int) {
+	s := m.in
+	end, escapes := "", false
+	switch c := s[i]; {
+	case strings.HasPrefix(s[i:], `\"`):
+		end = `\"`
+	case c == '"' || c == '\'' || c == '`':
+		end, escapes = string(c), c == '"'
+	default:
+		return i, min(m.bare.endAt(s, i, bareByte), i+4096)
+	}
+	i += len(end)
+	j := i
+	for j < len(s) && !strings.HasPrefix(s[j:], end) && s[j] != '\n' && j-i < 4096 {
+		if s[j] == '\\' && escapes {
+			j++
+		}
+		j++
+	}
+	return i, min(j, len(s))
+}
+
 // plainValue masks a quoted or bare value, unless it is a reference, a word of prose or empty.
 func (m *masker) plainValue(i int, sep byte, key bool) (from, to int, kind string) {
 	s := m.in
 	if i >= len(s) {
 		return 0, 0, ""
 	}
-	var j int
-	escaped := s[i] == '\\' && i+1 < len(s) && s[i+1] == '"'
-	switch {
-	case escaped:
-		i += 2
-		j = i
-		for j < len(s) && !(s[j] == '\\' && j+1 < len(s) && s[j+1] == '"') && s[j] != '\n' && j-i < 4096 {
-			j++
-		}
-	case s[i] == '"' || s[i] == '\'' || s[i] == '`':
-		q := s[i]
-		i++
-		j = i
-		for j < len(s) && s[j] != q && s[j] != '\n' && j-i < 4096 {
-			if s[j] == '\\' && q == '"' {
-				j++
-			}
-			j++
-		}
-		j = min(j, len(s))
-	default:
-		j = min(m.bare.endAt(s, i, bareByte), i+4096)
-	}
+	i, j := m.bounds(i)
 	v := s[i:j]
 	bare := i == 0 || s[i-1] != '"' && s[i-1] != '\''
-	if len(v) < 4 || secretReference(v) || strings.HasPrefix(v, maskedPrefix) {
+	switch {
+	case len(v) < 4 || secretReference(v) || strings.HasPrefix(v, maskedPrefix):
 		return 0, 0, ""
-	}
-	if key && (j == len(s) || s[j] == '\n' || s[j] == '\r') && len(v) >= 6 && !notASecret(v) && !strings.ContainsAny(v, "([{") {
+	case key && (j == len(s) || s[j] == '\n' || s[j] == '\r') && len(v) >= 6 && !notASecret(v) && !strings.ContainsAny(v, "([{"):
 		return i, j, "secret"
-	}
-	// Code: token = getToken(x), os.environ["X"], a function's parameter.
-	if bare && strings.ContainsAny(v, "([{") {
+	case bare && strings.ContainsAny(v, "([{"): // code: token = getToken(x), os.environ["X"], a function's parameter
 		return 0, 0, ""
-	}
-	if bare && sep == ':' && (wordOnly(v) || entropy(v) < 2.5) {
-		return 0, 0, "" // prose: "password: required", types in code: `token: string`
-	}
-	if wordOnly(v) && notASecret(v) {
+	case bare && sep == ':' && (wordOnly(v) || entropy(v) < 2.5): // "password: required", types in code: `token: string`
+		return 0, 0, ""
+	case wordOnly(v) && notASecret(v):
 		return 0, 0, ""
 	}
 	return i, j, "secret"

@@ -83,29 +83,38 @@ func judgeName(name string) sureness {
 		if !last {
 			next = parts[i+1]
 		}
-		switch {
-		case string(part) == "key":
-			switch {
-			case keyKinds[string(before)] && !aboutSecret[string(next)]:
-				return secretName
-			case last && i > 0 && !openKeys[string(before)]:
-				likely = likelyName
-			}
-		case secretEnds[string(part)]:
-			if last && (i > 0 || wholeNames[string(part)]) || string(part) == "pass" && i > 0 && !aboutSecret[string(next)] { // DB_PASS_PROD
-				return secretName
-			}
-		case string(part) == "url" || string(part) == "uri":
-			if last && databases[string(before)] {
-				return secretName
-			}
-		case secretWords[string(part)] || writtenSecret(part):
-			if !aboutSecret[string(next)] {
-				return secretName
-			}
+		switch sure := judgePart(part, before, next, i == 0, last); {
+		case sure == secretName:
+			return secretName
+		case sure == likelyName:
+			likely = likelyName
 		}
 	}
 	return likely
+}
+
+// judgePart returns what one part of a name says, with those before and after it.
+func judgePart(part, before, next []byte, first, last bool) sureness {
+	about := aboutSecret[string(next)]
+	switch word := string(part); {
+	case word == "key" && keyKinds[string(before)] && !about:
+		return secretName
+	case word == "key":
+		if last && !first && !openKeys[string(before)] {
+			return likelyName
+		}
+	case secretEnds[word]:
+		if last && (!first || wholeNames[word]) || word == "pass" && !first && !about { // DB_PASS_PROD
+			return secretName
+		}
+	case word == "url" || word == "uri":
+		if last && databases[string(before)] {
+			return secretName
+		}
+	case (secretWords[word] || writtenSecret(part)) && !about:
+		return secretName
+	}
+	return plainName
 }
 
 // lowered has a byte of a name in lower case, and _ for what cuts it.
