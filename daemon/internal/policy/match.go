@@ -47,20 +47,7 @@ func (r *parsedRule) touches(v risk.Verdict, a Action) match {
 			note(matchMaybe) // it could not be read
 		}
 	case "effect":
-		if v.Level < r.level {
-			return matchNo
-		}
-		for _, reason := range v.Reasons {
-			if reason.Level >= r.level && slices.Contains(r.effects, reason.Effect) {
-				return matchYes
-			}
-		}
-		for i := range v.Commands {
-			c := &v.Commands[i]
-			if c.Level >= r.level && slices.ContainsFunc(c.Effects, func(e risk.Effect) bool { return slices.Contains(r.effects, e) }) {
-				return matchYes
-			}
-		}
+		return r.touchesEffect(v)
 	case "tool":
 		if ok, _ := doublestar.Match(r.globs[0], a.Tool); ok {
 			return matchYes
@@ -70,26 +57,7 @@ func (r *parsedRule) touches(v risk.Verdict, a Action) match {
 			return matchYes
 		}
 	case "write", "read":
-		if v.Level < r.level {
-			return matchNo
-		}
-		paths := a.Writes
-		if r.kind == "read" {
-			paths = a.Reads
-		}
-		if slices.ContainsFunc(paths, func(p string) bool { return r.matchPath(p, a) }) {
-			return matchYes
-		}
-		for _, t := range v.Targets {
-			if t.Host != "" || (t.Effect == risk.Read || t.Effect == risk.Secret) != (r.kind == "read") {
-				continue
-			}
-			if t.Path == "" {
-				note(matchMaybe)
-			} else if r.matchPath(t.Path, a) || t.Tree && r.matchBelow(t.Path, a) {
-				return matchYes
-			}
-		}
+		return r.touchesPath(v, a)
 	case "fetch":
 		if a.Network != "" && matchHost(r.globs[0], a.Network) {
 			return matchYes
@@ -98,6 +66,43 @@ func (r *parsedRule) touches(v risk.Verdict, a Action) match {
 			if t.Host != "" && matchHost(r.globs[0], t.Host) {
 				return matchYes
 			}
+		}
+	}
+	return best
+}
+
+func (r *parsedRule) touchesEffect(v risk.Verdict) match {
+	hit := v.Level >= r.level && slices.ContainsFunc(v.Reasons, func(reason risk.Reason) bool {
+		return reason.Level >= r.level && slices.Contains(r.effects, reason.Effect)
+	})
+	for i := range v.Commands {
+		c := &v.Commands[i]
+		hit = hit || v.Level >= r.level && c.Level >= r.level && slices.ContainsFunc(c.Effects, func(e risk.Effect) bool { return slices.Contains(r.effects, e) })
+	}
+	if hit {
+		return matchYes
+	}
+	return matchNo
+}
+
+func (r *parsedRule) touchesPath(v risk.Verdict, a Action) match {
+	if v.Level < r.level {
+		return matchNo
+	}
+	paths, best := a.Writes, matchNo
+	if r.kind == "read" {
+		paths = a.Reads
+	}
+	if slices.ContainsFunc(paths, func(p string) bool { return r.matchPath(p, a) }) {
+		return matchYes
+	}
+	for _, t := range v.Targets {
+		switch {
+		case t.Host != "" || (t.Effect == risk.Read || t.Effect == risk.Secret) != (r.kind == "read"):
+		case t.Path == "":
+			best = matchMaybe
+		case r.matchPath(t.Path, a) || t.Tree && r.matchBelow(t.Path, a):
+			return matchYes
 		}
 	}
 	return best
@@ -163,40 +168,32 @@ func looseMatch(words []pattern, argv []string, name string, opaque bool) match 
 			wantOps = append(wantOps, p)
 		}
 	}
-	var ops, opts []string
-	unknown := false
-	for i, s := range argv[1:] {
+	ops, opts, unknown := operands(argv[1:], opaque)
+	missing := slices.ContainsFunc(wantOpts, func(o string) bool { return !hasOption(opts, o) })
+	switch {
+	case !missing && matchWords(wantOps, ops):
+		return first
+	case unknown:
+		return matchMaybe
+	}
+	return matchNo
+}
+
+// operands splits words into operands and options; unknown reports a word that may be either.
+func operands(words []string, opaque bool) (ops, opts []string, unknown bool) {
+	for i, s := range words {
 		switch {
 		case s == "" && opaque:
 			unknown = true
 		case s == "--":
-			ops = append(ops, argv[i+2:]...)
+			return append(ops, words[i+1:]...), opts, unknown
 		case len(s) > 1 && s[0] == '-':
 			opts = append(opts, s)
-			continue
 		default:
 			ops = append(ops, s)
-			continue
-		}
-		if s == "--" {
-			break
 		}
 	}
-	for _, o := range wantOpts {
-		if !hasOption(opts, o) {
-			if unknown {
-				return matchMaybe
-			}
-			return matchNo
-		}
-	}
-	if matchWords(wantOps, ops) {
-		return first
-	}
-	if unknown {
-		return matchMaybe
-	}
-	return matchNo
+	return ops, opts, unknown
 }
 
 // hasOption finds an option however it is spelled: in a cluster, with =value, shortened.

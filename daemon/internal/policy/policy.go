@@ -131,44 +131,53 @@ func (p Policy) Decide(v risk.Verdict, a Action) Decision {
 	return d
 }
 
-func (p Policy) decide(v risk.Verdict, a Action) Decision {
+// matched are the rules in force that are about an action.
+type matched struct {
+	allow            []*parsedRule // those that allow something, whatever it is
+	ask, maybe, deny *Rule         // maybe denies, as far as that is known
+}
+
+func (p Policy) match(v risk.Verdict, a Action) (m matched) {
 	now := a.Now
 	if now.IsZero() {
 		now = time.Now()
 	}
-	var allow []*parsedRule
-	var ask, maybe *Rule
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		if !r.inForce(a, now) {
 			continue
 		}
 		pr, err := parseRule(r.Pattern)
-		if err != nil {
-			// A rule that cannot be read may have been meant to forbid just this.
-			if r.Decision != Allow && ask == nil {
-				ask = r
-			}
+		touches := matchNo
+		switch {
+		case err != nil && r.Decision != Allow:
+			touches = matchMaybe // a rule that cannot be read may have been meant to forbid just this
+		case err != nil:
 			continue
+		case r.Decision != Allow:
+			touches = pr.touches(v, a)
+		case r.Source != SourceProject:
+			pr.rule = r
+			m.allow = append(m.allow, pr)
 		}
-		pr.rule = r
-		switch r.Decision {
-		case Allow:
-			if r.Source != SourceProject {
-				allow = append(allow, pr)
-			}
-		case Deny:
-			switch pr.touches(v, a) {
-			case matchYes:
-				return Decision{Outcome: Deny, Rule: r, Why: fmt.Sprintf("denied by the rule %q", r.Pattern)}
-			case matchMaybe:
-				maybe = r
-			}
-		default:
-			if ask == nil && pr.touches(v, a) != matchNo {
-				ask = r
-			}
+		switch {
+		case touches == matchNo:
+		case r.Decision == Deny && touches == matchYes:
+			m.deny = r
+			return m
+		case r.Decision == Deny && err == nil:
+			m.maybe = r
+		case m.ask == nil:
+			m.ask = r
 		}
+	}
+	return m
+}
+
+func (p Policy) decide(v risk.Verdict, a Action) Decision {
+	m := p.match(v, a)
+	if m.deny != nil {
+		return Decision{Outcome: Deny, Rule: m.deny, Why: fmt.Sprintf("denied by the rule %q", m.deny.Pattern)}
 	}
 	held := a.Reach == risk.ReachRead && v.Level < risk.Critical
 	switch {
@@ -186,32 +195,36 @@ func (p Policy) decide(v risk.Verdict, a Action) Decision {
 	case !held && (v.Level < risk.Low || v.Unread):
 		d.Why = "what could not be examined is asked in every mode"
 		return d
-	case maybe != nil:
-		d.Rule, d.Why = maybe, fmt.Sprintf("it cannot be told whether the rule %q denies it", maybe.Pattern)
+	case m.maybe != nil:
+		d.Rule, d.Why = m.maybe, fmt.Sprintf("it cannot be told whether the rule %q denies it", m.maybe.Pattern)
 		return d
-	case ask != nil:
-		d.Rule, d.Why = ask, fmt.Sprintf("asked for by the rule %q", ask.Pattern)
+	case m.ask != nil:
+		d.Rule, d.Why = m.ask, fmt.Sprintf("asked for by the rule %q", m.ask.Pattern)
 		return d
 	case a.Reach != "":
-		if why := p.unasked(v, a, allow); why != "" {
+		if why := p.unasked(v, a, m.allow); why != "" {
 			return Decision{Outcome: Allow, Why: why}
 		}
 	case v.Level <= p.Mode.runs():
 		return Decision{Outcome: Allow, Why: fmt.Sprintf("%s runs unasked in %s mode", v.Level, p.modeName())}
 	}
-	if r := covered(allow, v, a, p.Mode.runs()); r != nil {
+	if r := covered(m.allow, v, a, p.Mode.runs()); r != nil {
 		return Decision{Outcome: Allow, Rule: r, Why: fmt.Sprintf("allowed by the rule %q", r.Pattern)}
 	}
-	d.Why = fmt.Sprintf("%s is asked in %s mode", v.Level, p.modeName())
-	d.Grants = grants(v, a, p.Mode.runs())
-	if a.Reach == risk.ReachFree {
+	return p.asked(v, a)
+}
+
+// asked returns the question about an action that nothing allows.
+func (p Policy) asked(v risk.Verdict, a Action) Decision {
+	d := Decision{Outcome: Ask, Grants: grants(v, a, p.Mode.runs()), Why: fmt.Sprintf("%s is asked in %s mode", v.Level, p.modeName())}
+	switch {
+	case a.Reach == risk.ReachFree:
 		d.Why = "it needs more than a command that is held to the project"
-	}
-	if a.Reach == risk.ReachProject {
+	case a.Reach == risk.ReachProject && loses(v):
+		d.Why = "what it loses cannot be had back"
+	case a.Reach == risk.ReachProject:
 		d.Why = "edits and builds are not allowed yet in this project"
-		if loses(v) {
-			d.Why = "what it loses cannot be had back"
-		} else if a.Project != "" && a.Project != a.Home && a.Project != "/" {
+		if a.Project != "" && a.Project != a.Home && a.Project != "/" {
 			d.Grants = slices.Insert(d.Grants, 0, Grant{ScopeProject, projectRule, "edits and builds in " + text.Visible(a.Project) + ", and nothing beyond it"})
 		}
 	}
@@ -328,43 +341,55 @@ func grants(v risk.Verdict, a Action, free risk.Level) []Grant {
 	if len(v.Commands) == 0 || v.Rest > free {
 		return nil
 	}
-	var exact, prefix []string
-	top, dir, wide, safe := risk.Low, "", true, true
+	var w wording
 	for i := range v.Commands {
-		c := &v.Commands[i]
-		if c.Level <= free {
-			continue
-		}
-		if c.Opaque || c.Level >= risk.Critical || len(c.Argv) == 0 || dir != "" && c.Cwd != dir {
+		if c := &v.Commands[i]; c.Level > free && !w.add(c) {
 			return nil
 		}
-		dir, top = c.Cwd, max(top, c.Level)
-		if e := quoteWords(c.Argv); !slices.Contains(exact, e) {
-			exact = append(exact, e)
-		}
-		safe = safe && !c.Runs
-		if c.Runs || c.Verb == 0 || c.Level > risk.Medium {
-			wide = false
-		} else if w := quoteWords(c.Argv[:c.Verb]); !slices.Contains(prefix, w) {
-			prefix = append(prefix, w)
-		}
 	}
-	if len(exact) == 0 || top > risk.Medium && dir == "" {
+	if len(w.exact) == 0 || w.top > risk.Medium && w.dir == "" {
 		return nil
 	}
-	narrow, where := top.String(), ""
-	if top > risk.Medium {
-		narrow += ", in " + dir
-		where = " run in " + dir
+	narrow, where := w.top.String(), ""
+	if w.top > risk.Medium {
+		narrow += ", in " + w.dir
+		where = " run in " + w.dir
 	}
-	rules := []Grant{{"", "bash[" + narrow + "]: " + strings.Join(exact, " ; "), "exactly " + orList(exact) + where}}
-	if wide && len(prefix) > 0 {
+	rules := []Grant{{"", "bash[" + narrow + "]: " + strings.Join(w.exact, " ; "), "exactly " + orList(w.exact) + where}}
+	if !w.narrow && len(w.prefix) > 0 {
 		rules = append(rules, Grant{
-			"", "bash[medium]: " + strings.Join(prefix, " * ; ") + " *",
-			"every command that begins with " + orList(prefix) + " and is no more than medium",
+			"", "bash[medium]: " + strings.Join(w.prefix, " * ; ") + " *",
+			"every command that begins with " + orList(w.prefix) + " and is no more than medium",
 		})
 	}
-	return offer(v, a, free, rules, safe && top <= risk.Medium)
+	return offer(v, a, free, rules, !w.runs && w.top <= risk.Medium)
+}
+
+// wording is how rules that allow some commands are written.
+type wording struct {
+	exact, prefix []string
+	top           risk.Level
+	dir           string
+	narrow        bool // there is no wide rule
+	runs          bool // one of them runs other code
+}
+
+// add adds a command. It reports false where no rule can allow it.
+func (w *wording) add(c *risk.Command) bool {
+	if c.Opaque || c.Level >= risk.Critical || len(c.Argv) == 0 || w.dir != "" && c.Cwd != w.dir {
+		return false
+	}
+	w.dir, w.top = c.Cwd, max(w.top, c.Level)
+	if e := quoteWords(c.Argv); !slices.Contains(w.exact, e) {
+		w.exact = append(w.exact, e)
+	}
+	w.runs = w.runs || c.Runs
+	if c.Runs || c.Verb == 0 || c.Level > risk.Medium {
+		w.narrow = true
+	} else if begin := quoteWords(c.Argv[:c.Verb]); !slices.Contains(w.prefix, begin) {
+		w.prefix = append(w.prefix, begin)
+	}
+	return true
 }
 
 // fileRules are grants, still without scope, for a file tool's action.
