@@ -2,24 +2,38 @@ package risk
 
 import (
 	"cmp"
-	"errors"
+	"path"
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
+	"sublet/daemon/internal/mask"
+	"sublet/daemon/internal/risk/bashread"
+	"sublet/daemon/internal/risk/programs"
+	"sublet/daemon/internal/text"
+)
+
+type (
+	field = bashread.Field
+	state = bashread.State
 )
 
 const (
-	maxDepth   = 12 // of texts inside texts: sh -c, eval, functions, aliases
-	maxReasons = 48 // the highest are kept
-	maxTargets = 256
+	unknownPart = string(bashread.UnknownPart)
+	tamePart    = string(bashread.TamePart)
+	flowNet     = bashread.Net
+	flowSecret  = bashread.Secret
 )
 
-// Analyze judges a shell text that would run in c. It runs nothing and reads no file. It always returns, in time that is
-// linear in the length of the text, and the same text in the same context has the same verdict. It is safe for
-// concurrent use as long as c.Tracked is.
+const (
+	maxReasons = 48 // the highest are kept
+	maxTargets = 256
+	maxUndo    = 3 // steps back that a hint names
+)
+
+// Analyze judges a shell text that would run in c. It always returns, in time that is linear in the length of the text, and
+// the same text in the same context has the same verdict. It is safe for concurrent use as long as c.Tracked and c.Shadow
+// are.
 func Analyze(text string, c Context) (v Verdict) {
-	a := newAnalysis(c, len(text))
 	defer func() {
 		// The parser is not ours, and the texts are hostile: what makes either panic is not examined, and is asked.
 		if p := recover(); p != nil {
@@ -27,38 +41,30 @@ func Analyze(text string, c Context) (v Verdict) {
 			v = Verdict{Level: High, Rest: High, Unread: true, Reach: ReachFree, Reasons: []Reason{{Text: why, Effect: Unknown, Level: High}}}
 		}
 	}()
+	a := newAnalysis(c, len(text))
 	a.text(text)
-	return a.finish(len(text))
+	return a.finish(text)
 }
 
-// analysis is one run of the pipeline.
+// analysis judges one text. It is the bashread.Judge of its reader.
 type analysis struct {
-	*budget
+	*bashread.Reader
 	c        Context
 	v        Verdict
 	findings []finding
 	cmd      int // index into v.Commands of the command being judged; -1: none
-	src      source
-	depth    int
-	tracked  int               // calls of c.Tracked so far
-	shadows  map[string]string // answers of c.Shadow
-	unread   bool
-	loose    bool     // PATH finds programs in the present folder first
-	raising  bool     // what is judged is only a guess: see raiseBy
-	active   []string // functions and aliases being expanded
-	seen     flow     // what the commands since the last reset let in
-	facts    facts
-	kept     map[syntax.Node][]field  // see keep
-	printed  map[syntax.Node]printed  // see expand
-	mutated  map[syntax.Node]mutation // see mutations
-	live     map[string]function      // functions of the live shell that have been parsed
+	guess    int // above 0, what is read may not be a command: see maybe
+	tracked  int // calls of c.Tracked so far
+	shadows  map[string]string
+	loose    bool // PATH finds programs in the present folder first
+	secret   bool // the text reads secrets
+	net      bool // and talks to the network
+	trees    []string
+	links    []link
 }
 
-// source is the text whose nodes are being walked.
-type source struct {
-	text  string
-	outer *Span // set when offsets mean nothing there: every span is this one
-}
+// link is a symbolic link that this text makes; both paths are absolute.
+type link struct{ from, to string }
 
 // A finding is a reason with what else is known of it.
 type finding struct {
@@ -67,123 +73,83 @@ type finding struct {
 	undo string
 }
 
-// newAnalysis prepares the analysis of size bytes of text.
 func newAnalysis(c Context, size int) *analysis {
-	if c.Cwd != "" {
-		c.Cwd = cleanPath(c.Cwd)
+	clean := func(p *string) {
+		if *p != "" {
+			*p = path.Clean(*p)
+		}
 	}
-	if c.Home != "" {
-		c.Home = cleanPath(c.Home)
-	}
+	clean(&c.Cwd)
+	clean(&c.Home)
 	if c.ProjectRoot == "" {
 		c.ProjectRoot = c.Cwd
-	} else {
-		c.ProjectRoot = cleanPath(c.ProjectRoot)
 	}
-	if c.ProjectRoot == "/" || c.ProjectRoot != "" && c.ProjectRoot == c.Home {
+	if clean(&c.ProjectRoot); c.ProjectRoot == "/" || c.ProjectRoot == c.Home {
 		c.ProjectRoot = "" // a shell at home or at the root is in no project
 	}
-	if c.Dialect == "fish" {
-		c.Aliases = nil // fish has none: its abbreviations are typed, and what alias makes is a function
+	a := &analysis{c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, loose: loosePath(c.Env["PATH"])}
+	a.Reader = &bashread.Reader{
+		Judge:   a,
+		Budget:  bashread.Budget{Limit: bashread.FreeSteps + size*bashread.StepsPerByte},
+		Context: bashread.Context{Home: c.Home, Dialect: c.Dialect, Aliases: c.Aliases, Functions: c.Functions, Env: c.Env, Secret: mask.SecretName},
 	}
-	b := &budget{limit: freeSteps + size*stepsPerByte}
-	return &analysis{budget: b, c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, loose: loosePath(c.Env["PATH"])}
+	return a
 }
 
-// part prepares the analysis of something that may run. What it finds is kept by the caller, as far as that is wanted.
-func (a *analysis) part(src source, raising bool) *analysis {
-	v := Verdict{Level: Low, Rest: Low}
-	return &analysis{budget: a.budget, c: a.c, cmd: -1, v: v, depth: a.depth + 1, facts: a.facts, src: src, raising: raising}
-}
-
-// loosePath tells that a PATH holds the present folder, or another that is not absolute, before the system's (T3h).
+// loosePath reports whether a PATH holds the present folder, or another that is not absolute, before the system's.
 func loosePath(list string) bool {
-	if list == "" {
-		return false
-	}
 	for dir := range strings.SplitSeq(list, ":") {
 		if !strings.HasPrefix(dir, "/") {
-			return true
+			return list != ""
 		}
 		if systemBin(dir) {
-			return false
+			break
 		}
 	}
 	return false
 }
 
+func systemBin(dir string) bool { return programs.Place("bin")[path.Clean(dir)] }
+
 // text judges the whole text.
 func (a *analysis) text(text string) {
+	whole := Span{0, len(text)}
 	if strings.TrimSpace(text) == "" {
-		// T3n: a missing argument must not pass as a harmless command.
-		a.note(Medium, Unknown, Span{0, len(text)}, "there is no command")
+		a.note(Medium, Unknown, whole, "there is no command") // a missing argument is not a harmless command
 		return
 	}
-	ready, ok := a.gate(text)
-	if !ok {
-		return
-	}
-	a.src = source{text: ready}
-	a.bounded(Span{0, len(text)}, func() {
-		a.program(ready, a.start())
-		if a.c.Dialect == "zsh" && a.unread { // what bash makes of it may be what it is meant to do
-			a.c.Dialect = "bash"
-			a.raiseBy(ready, Span{0, len(text)}, a.start())
+	done := a.Bounded(func() {
+		a.Read(text, a.Start(a.c.Cwd))
+		if a.Dialect == "zsh" && a.v.Unread { // what bash makes of it may be what it is meant to do
+			a.Dialect = "bash"
+			a.maybe(text, whole, a.Start(a.c.Cwd))
 		}
 	})
-}
-
-// start is the state in which a text begins.
-func (a *analysis) start() *state { return &state{budget: a.budget, cwd: a.c.Cwd} }
-
-// program parses and walks a text in the present source. Commands before a syntax error are judged too, since the shell
-// runs a file line by line.
-func (a *analysis) program(text string, st *state) (ends bool) {
-	list, err := a.parse(text)
-	ends = a.stmts(list, st)
-	if err != nil {
-		at := 0
-		var pe syntax.ParseError
-		if errors.As(err, &pe) {
-			at = int(pe.Pos.Offset())
-		}
-		a.unread = true
-		a.note(High, Unknown, a.at(at, len(text)), "its syntax could not be read, so what runs is not known")
-		a.mended(text, err, st)
-	}
-	return ends
-}
-
-var openHeredoc = lazyRe("unclosed here-document `([A-Za-z0-9_]+)`")
-
-// mended judges what bash makes of two errors of the parser: it ends an open here-document with the text, and takes
-// $((…) …) for a substitution. What is High and above there counts.
-func (a *analysis) mended(text string, err error, st *state) {
-	if a.raising {
-		return
-	}
-	if m := openHeredoc().FindStringSubmatch(err.Error()); m != nil {
-		a.raiseBy(text+"\n"+m[1]+"\n", a.at(0, len(text)), st)
-	} else if strings.Contains(text, "$((") {
-		a.raiseBy(strings.ReplaceAll(text, "$((", "$( ("), a.at(0, len(text)), st)
+	if !done {
+		a.cmd, a.guess = -1, 0
+		keep := a.findings
+		a.findings = nil
+		a.Unread(whole, "it is too complicated to judge")
+		a.findings = append(a.findings, keep...) // the first is kept
 	}
 }
 
-// span is where a node stands in the analyzed text.
-func (a *analysis) span(n syntax.Node) Span {
-	return a.at(int(n.Pos().Offset()), int(n.End().Offset()))
-}
+// Note implements bashread.Judge.
+func (a *analysis) Note(l Level, e Effect, sp Span, text string) { a.note(l, e, sp, text) }
 
-func (a *analysis) at(start, end int) Span {
-	if a.src.outer != nil {
-		return *a.src.outer
+// Unread implements bashread.Judge.
+func (a *analysis) Unread(sp Span, why string) {
+	if a.guess == 0 {
+		a.v.Unread = true
+		a.note(High, Unknown, sp, why)
 	}
-	start, end = min(start, len(a.src.text)), min(end, len(a.src.text))
-	return Span{start, max(start, end)}
 }
 
-// note records a finding, for the command that is being judged if there is one.
+// note records a finding, for the command that is being judged if there is one. A critical one cannot be undone.
 func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
+	if a.guess > 0 && (l < High || e == Unknown) {
+		return &finding{}
+	}
 	if a.cmd >= 0 {
 		c := &a.v.Commands[a.cmd]
 		c.Level = max(c.Level, l)
@@ -193,80 +159,114 @@ func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
 	} else {
 		a.v.Rest = max(a.v.Rest, l)
 	}
+	a.v.Level = max(a.v.Level, l)
 	for i := range a.findings {
 		if f := &a.findings[i]; f.Text == text && f.Level == l && f.Effect == e && *f.Span == sp {
 			return f
 		}
 	}
-	if len(a.findings) >= 4*maxReasons {
-		// Keep room for what is higher: replace the first that is lower.
+	if len(a.findings) >= 4*maxReasons { // room for what is higher
 		i := slices.IndexFunc(a.findings, func(f finding) bool { return f.Level < l })
 		if i < 0 {
 			return &finding{}
 		}
-		a.v.Level = max(a.v.Level, a.findings[i].Level)
 		a.findings = slices.Delete(a.findings, i, i+1)
 	}
-	s := sp
-	a.findings = append(a.findings, finding{Reason: Reason{Text: text, Span: &s, Effect: e, Level: l}})
+	a.findings = append(a.findings, finding{Reason: Reason{Text: text, Span: &sp, Effect: e, Level: l}, hard: l >= Critical})
 	return &a.findings[len(a.findings)-1]
 }
 
-// maxUndo is how many steps back a hint names; more are nobody's plan.
-const maxUndo = 3
-
-// undoHint is the way back: what was done last is undone first.
-func (a *analysis) undoHint() string {
-	var steps []string
-	for i := len(a.findings) - 1; i >= 0; i-- {
-		if how := a.findings[i].undo; how != "" && !slices.Contains(steps, how) {
-			steps = append(steps, how)
-		}
+// maybe judges a text that may be a command, and keeps what is High and above: that it is no command is no finding.
+func (a *analysis) maybe(text string, sp Span, st *state) {
+	if len(text) > 4096 || bashread.Brackets(text) > 200 || strings.TrimSpace(text) == "" {
+		return
 	}
-	if len(steps) > maxUndo {
-		return ""
-	}
-	return strings.Join(steps, ", then ")
+	a.guess++
+	a.Inline(text, sp, st.Clone())
+	a.guess--
 }
 
-func (f *finding) cannotUndo() *finding        { f.hard = true; return f }
-func (f *finding) canUndo(how string) *finding { f.undo = how; return f }
-
 // finish combines the findings to the verdict.
-func (a *analysis) finish(size int) Verdict {
-	a.combine(Span{0, size})
+func (a *analysis) finish(text string) Verdict {
 	v := &a.v
-	v.Unread = a.unread
-	v.Level = max(v.Level, v.Rest)
-	for i := range v.Commands {
-		v.Level = max(v.Level, v.Commands[i].Level)
+	whole := Span{0, len(text)}
+	if a.cmd = -1; a.secret && a.net {
+		a.note(Critical, Secret, whole, "reads secrets and talks to the network: they may leave this machine")
 	}
 	v.Reversible = true
-	for i := range a.findings {
+	var undo []string
+	for i := len(a.findings) - 1; i >= 0; i-- { // what was done last is undone first
 		f := &a.findings[i]
-		switch {
-		case f.hard || f.Level >= Critical:
-			v.Reversible = false
-		case f.Level >= High && (f.Effect == Unknown || f.Effect == Network || f.Effect == Secret || f.Effect == RunCode):
-			v.Reversible = false // what was sent, seen or run by code that is not known stays so
+		// What was sent, seen or run by code that is not known stays so.
+		lasting := f.Level >= High && slices.Contains([]Effect{Unknown, Network, Secret, RunCode}, f.Effect)
+		v.Reversible = v.Reversible && !f.hard && !lasting
+		if f.undo != "" && !slices.Contains(undo, f.undo) {
+			undo = append(undo, f.undo)
 		}
 	}
-	if v.Reversible {
-		v.UndoHint = a.undoHint()
+	if v.Reversible && len(undo) <= maxUndo {
+		v.UndoHint = strings.Join(undo, ", then ")
 	}
-	fs := a.findings
-	if len(fs) > maxReasons {
-		slices.SortStableFunc(fs, func(x, y finding) int { return cmp.Compare(y.Level, x.Level) })
-		fs = fs[:maxReasons]
-	}
-	slices.SortStableFunc(fs, func(x, y finding) int { return cmp.Compare(x.Span.Start, y.Span.Start) })
-	v.Reasons = make([]Reason, len(fs))
-	for i := range fs {
-		v.Reasons[i] = fs[i].Reason
-		if sp := v.Reasons[i].Span; sp.Start == 0 && sp.End >= size {
-			v.Reasons[i].Span = nil
+	slices.SortStableFunc(a.findings, func(x, y finding) int { return cmp.Compare(y.Level, x.Level) })
+	a.findings = a.findings[:min(len(a.findings), maxReasons)]
+	slices.SortStableFunc(a.findings, func(x, y finding) int { return cmp.Compare(x.Span.Start, y.Span.Start) })
+	for i := range a.findings {
+		r := a.findings[i].Reason
+		if r.Span.Start == 0 && r.Span.End >= len(text) {
+			r.Span = nil
 		}
+		v.Reasons = append(v.Reasons, r)
 	}
-	v.Reach = needs(a.src.text, *v, a.c.ProjectRoot)
+	v.Reach = needs(text, *v, a.c.ProjectRoot)
 	return *v
+}
+
+// AnalyzeFile judges what a file tool would do. Reading is low unless the file holds secrets; writing is judged by where the
+// file is, as a command that writes it would be. Paths have to be absolute with symbolic links resolved; one that is not
+// absolute is High. A call of another program's tool is High: nothing is known of what it does.
+func AnalyzeFile(f FileAction, c Context) Verdict {
+	a := newAnalysis(c, 0)
+	st := a.Start(c.Cwd)
+	each := func(e Effect, paths []string) {
+		for _, p := range paths {
+			if path.IsAbs(p) {
+				a.touch(e, &field{S: p, Known: true}, st, touching{})
+			} else {
+				a.note(High, Unknown, Span{}, "works on "+show(p)+", which is not a whole path")
+			}
+		}
+	}
+	if !a.Bounded(func() {
+		each(Read, f.Reads)
+		each(Write, f.Writes)
+	}) {
+		a.Unread(Span{}, "it is too complicated to judge")
+	}
+	if f.Network != "" {
+		a.net = true
+		a.note(Medium, Network, Span{}, "fetches from "+show(f.Network))
+		a.host(&field{S: f.Network})
+	}
+	if f.Server != "" {
+		a.note(High, Unknown, Span{}, "calls a tool of the MCP server "+show(f.Server)+": what it does is not known here").hard = true
+	}
+	v := a.finish("")
+	for i := range v.Reasons {
+		v.Reasons[i].Span = nil
+	}
+	v.Reach = needsFiles(v, f)
+	return v
+}
+
+// show writes a word for a reason: unknown parts as …, nothing invisible, not too long.
+func show(s string) string {
+	s = text.Visible(strings.NewReplacer("\x00", "…", "\x01", "…").Replace(s))
+	s = strings.NewReplacer("\n", "⏎", "\t", " ").Replace(s)
+	if cut := 77; len(s) > 80 {
+		for cut > 0 && s[cut]&0xc0 == 0x80 {
+			cut--
+		}
+		s = s[:cut] + "…"
+	}
+	return s
 }

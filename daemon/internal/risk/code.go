@@ -2,8 +2,12 @@ package risk
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
+
+	"sublet/daemon/internal/risk/bashread"
+	"sublet/daemon/internal/risk/programs"
 )
 
 // lazyRe compiles an expression when it is first needed: most processes of this program never do.
@@ -11,288 +15,470 @@ func lazyRe(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// codeOptions are the options by which interpreters take code.
-var codeOptions = map[string][]string{
-	"python": {"-c"}, "perl": {"-e", "-E"}, "ruby": {"-e"}, "node": {"-e", "--eval", "-p", "--print"}, "nodejs": {"-e", "--eval", "-p", "--print"}, "bun": {"-e", "--eval", "-p"}, "deno": {"eval"},
-	"php": {"-r", "-B", "-R", "-E"}, "lua": {"-e"}, "luajit": {"-e"}, "Rscript": {"-e"}, "R": {"-e"}, "julia": {"-e", "-E"}, "elixir": {"-e"}, "groovy": {"-e"},
-	"osascript": {"-e"}, "guile": {"-c"}, "racket": {"-e"}, "ghc": {"-e"}, "tclsh": {}, "scala": {"-e"}, "swift": {"-e"}, "erl": {"-eval"}, "pwsh": {"-c", "-Command", "-EncodedCommand"}, "powershell": {"-c", "-Command", "-EncodedCommand"}, "raku": {"-e"}, "jshell": {},
-}
-
-// doCode judges interpreters of other languages.
-func (a *analysis) doCode(c *cmdCall) {
+// doCode judges interpreters of other languages: options with the role code, a file, or what they read.
+func (a *analysis) doCode(c *call) {
 	a.runs()
 	name := strings.TrimRight(c.name, "0123456789.")
-	if name == "perl" || name == "ruby" {
-		if c.has("-i") {
-			for k := range c.operands {
-				a.touch(Write, &c.operands[k], c.st, touchOptions{verb: "edits"})
-			}
-		}
-	}
-	for i := range c.operands {
-		if f := &c.operands[i]; !f.opaque() {
-			if a.secretWord(f, c.st) {
-				a.touch(Read, f, c.st, touchOptions{})
-			}
-		}
-	}
+	a.namesSecrets(c)
+	inPlace := (name == "perl" || name == "ruby") && c.has("-i")
+	text := c.st.Stdin.Plain()
+	given := false
 	for i := range c.opts {
 		o := &c.opts[i]
-		for _, n := range codeOptions[name] {
-			if o.name == n && o.val != nil {
-				a.code(c, o.val)
-				return
-			}
+		if o.val == nil || o.spec == nil {
+			continue
 		}
-	}
-	if name == "deno" && len(c.operands) > 1 && c.operands[0].s == "eval" {
-		a.code(c, &c.operands[1])
-		return
-	}
-	if name == "expect" {
-		a.expect(c)
-	}
-	for i := range c.opts {
-		switch o := &c.opts[i]; {
-		case name == "python" && o.name == "-m" && o.val != nil:
+		switch {
+		case name == "python" && o.name == "-m":
 			a.pythonModule(c, o.val)
 			return
-		case (name == "node" || name == "ruby" || name == "perl") && (o.name == "-r" || o.name == "--require" || o.name == "--import" || o.name == "-M" || o.name == "-I") && o.val != nil:
-			if strings.HasPrefix(o.val.s, "/") || strings.HasPrefix(o.val.s, ".") {
+		case o.spec.Role == programs.Code && !given:
+			given = true
+			a.code(c, o.val)
+		case o.spec.Role == programs.Script:
+			a.runFile(c, o.val)
+		}
+	}
+	if inPlace {
+		for k := range c.operands {
+			a.touch(Write, &c.operands[k], c.st, touching{verb: "edits"})
+		}
+	}
+	switch {
+	case given:
+	case c.lowered():
+		a.note(Low, Read, c.span, "checks code, or shows settings")
+	case len(c.operands) > 1 && c.operands[0].S == "eval":
+		a.code(c, &c.operands[1])
+	case len(c.operands) > 0 && c.operands[0].S != "-":
+		a.runFile(c, &c.operands[0])
+	case text != nil:
+		a.code(c, &field{S: *text, Known: true, Span: c.span, Flow: c.st.Stdin.Flow})
+	default:
+		a.fromStdin(c)
+	}
+	a.matches(c)
+}
+
+func (a *analysis) pythonModule(c *call, m *field) {
+	switch m.S {
+	case "json.tool", "this", "timeit", "calendar", "dis", "tokenize", "ast", "pydoc", "sysconfig", "site", "platform", "base64":
+		a.note(Low, Read, c.span, "runs python's "+m.S)
+		for i := range c.operands {
+			if i == 1 && m.S == "json.tool" {
+				a.touch(Write, &c.operands[i], c.st, touching{})
+			} else {
+				a.touch(Read, &c.operands[i], c.st, touching{})
+			}
+		}
+	case "pip", "pip3":
+		a.Command(append([]field{{S: "pip", Known: true, Span: m.Span}}, c.operands...), c.prefix, c.st.Clone(), c.span)
+	case "http.server", "SimpleHTTPServer":
+		a.note(High, Network, c.span, "serves the files of this folder to the network")
+	case "venv", "virtualenv":
+		a.note(Medium, Write, c.span, "makes a virtual environment")
+		for i := range c.operands {
+			a.touch(Write, &c.operands[i], c.st, touching{tree: true})
+		}
+	default:
+		if s := programs.Lookup(m.S); s != nil && s.Level == Medium || slices.Contains([]string{"unittest", "doctest", "build", "py_compile", "compileall", "cProfile", "trace", "pdb"}, m.S) {
+			a.note(Medium, RunCode, c.span, "runs the project's code with "+m.S)
+		} else {
+			a.note(High, RunCode, m.Span, "runs the python module "+show(m.S))
+		}
+	}
+}
+
+// What makes code of any language more than a calculation.
+var (
+	codeRuns   = lazyRe(`\b(system|popen\w*|exec\w*|spawn\w*|subprocess|child_process|shell_exec|passthru|proc_open|pcntl_exec|Open3|os\.startfile|pty|ctypes|__import__|importlib|eval|compile|fork|kill|IO\.popen|posix|qx|Runtime|ProcessBuilder|do shell script|globals|getattr|setattr|__builtins__|__class__|__subclasses__|Function|process\.binding|runpy|code\.interact|pickle|marshal|open3|Kernel|instance_eval|send|callcc|loadstring|iex|Invoke-Expression|do_string)\b|` + "`")
+	codeDelete = lazyRe(`\b(rmtree|unlink\w*|rmdir\w*|removedirs|rm_rf?|remove_entry\w*|remove|rmSync|rm|delete_files|FileUtils|truncate)\b`)
+	codeNet    = lazyRe(`\b(socket|urllib\w*|requests|httpx|aiohttp|http\.client|ftplib|smtplib|telnetlib|paramiko|fetch|XMLHttpRequest|https?\.(?:get|request|createServer)|net\.(?:connect|createServer|Socket)|dgram|LWP|Net::\w+|open-uri|URI\.open|TCPSocket|curl_\w+|fsockopen|IO::Socket|dns|xmlrpc|websocket\w*|boto3|WebClient|Invoke-WebRequest)\b`)
+	codeWrite  = lazyRe(`\b(write\w*|dump|save\w*|to_csv|to_json|makedirs?|mkdir\w*|rename\w*|move|copy\w*|chmod\w*|chown\w*|symlink\w*|link|touch|appendFile\w*|createWriteStream|file_put_contents|fwrite|fputs|shutil|File\.open|tempfile|open)\b`)
+	codeSecret = lazyRe(`(?i)(\.ssh/|id_rsa|id_ed25519|\.aws/|\.env\b|\.netrc|/etc/shadow|\.gnupg|\.kube/config|secret|passw|api_?key|token|credential|os\.environ\b|process\.env\b|getenv|%ENV|\bENV\[|\$_ENV)`)
+	codeMakes  = lazyRe(`\b(exec|eval|execfile|instance_eval|Function|runInThisContext|loadstring|do_string|iex|Invoke-Expression)\s*[({ ]|\b(system|popen|spawn\w*|subprocess\.\w+|execSync|shell_exec)\s*\(?\s*[^'"\s(\[]`)
+	codeString = lazyRe(`"((?:[^"\\\n]|\\.){1,1000})"|'((?:[^'\\\n]|\\.){1,1000})'` + "|`([^`]{1,1000})`")
+	codeLoss   = lazyRe(`(?:rmtree|rm_rf|delete|delete-directory|delete-file|removeSync|rmSync|remove_entry_secure|removedirs|rm|unlink|remove_dir_all|RemoveAll)\s*\(?\s*(?:os\.path\.expanduser\(\s*|glob\s*\(?\s*)?['"](/\*?|~/?\*?|/(?:home|etc|usr|var|boot|root|bin|lib)[^'"]*)['"]`)
+	codeDevice = lazyRe(`/dev/(sd|nvme|mem)`)
+	codeStarts = lazyRe(`\.bashrc|authorized_keys|crontab`)
+)
+
+// maxCode is the length of code that is examined, in bytes.
+const maxCode = 16 << 10
+
+// code judges the text of another language. It is not understood, so it is never low; what is in it that runs commands,
+// deletes, writes or talks to the network raises it, and what looks like a shell command in it is judged as one.
+func (a *analysis) code(c *call, f *field) {
+	a.runs()
+	text := f.S
+	if len(text) > maxCode || f.Opaque() {
+		a.opaque()
+		a.note(High, RunCode, f.Span, "runs code that is too long to examine, or not known here")
+		text = text[:min(len(text), maxCode)]
+	}
+	a.Spend(len(text) / bashread.BytesMatched)
+	a.note(Medium, RunCode, f.Span, "runs code given to "+show(c.name))
+	switch {
+	case f.Flow&flowNet != 0:
+		a.note(Critical, RunCode, f.Span, "runs what was just fetched from the network")
+	case codeRuns().MatchString(text):
+		a.note(High, RunCode, f.Span, "runs code that starts programs or makes code of its own")
+		a.commandsIn(text, f.Span, c.st)
+	case codeDelete().MatchString(text):
+		a.note(High, Delete, f.Span, "runs code that deletes").hard = true
+	case codeWrite().MatchString(text):
+		a.note(High, Write, f.Span, "runs code that may write files")
+	}
+	if codeMakes().MatchString(text) && (codeNet().MatchString(text) || c.st.Stdin.Flow&flowNet != 0) {
+		a.note(Critical, RunCode, f.Span, "runs code that fetches code, or is given it from the network, and runs that")
+	}
+	if codeNet().MatchString(text) {
+		a.connects()
+		a.note(High, Network, f.Span, "runs code that talks to the network")
+	}
+	if codeSecret().MatchString(text) {
+		a.readsSecret(f, "secrets or variables by code")
+	}
+	a.wideLoss(text, f.Span)
+	if slices.Contains([]string{"pwsh", "powershell", "nu", "xonsh", "elvish", "expect"}, c.name) {
+		a.maybe(strings.ReplaceAll(text, "spawn ", ""), f.Span, c.st) // they know the same programs
+	}
+}
+
+// wideLoss finds code that deletes the root, home or the system, works on a device or writes a start-up file.
+func (a *analysis) wideLoss(text string, sp Span) {
+	if m := codeLoss().FindStringSubmatch(text); m != nil {
+		a.note(Critical, Delete, sp, "runs code that deletes "+show(m[1]))
+	}
+	if codeDevice().MatchString(text) {
+		a.note(Critical, Write, sp, "runs code that works on a device")
+	}
+	if codeStarts().MatchString(text) && codeWrite().MatchString(text) {
+		a.note(Critical, Persistence, sp, "runs code that writes a start-up file")
+	}
+}
+
+// commandsIn judges the strings in a piece of code as shell commands, and what stands behind a ! or a word that hands the
+// rest of a line to a shell, for what they would raise.
+func (a *analysis) commandsIn(text string, sp Span, st *state) {
+	a.Spend(1 + len(text)/bashread.BytesMatched)
+	var quoted []string
+	for _, m := range codeString().FindAllStringSubmatch(text, 24) {
+		s := strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\n`, "\n", `\\`, `\`).Replace(m[1] + m[2] + m[3])
+		quoted = append(quoted, shellQuote(s))
+		a.maybe(s, sp, st)
+	}
+	if len(quoted) > 1 { // ['rm', '-rf', '/']
+		a.maybe(strings.Join(quoted, " "), sp, st)
+	}
+	for _, mark := range []string{"!", "qx", "shell ", "system ", "make ", ".system", `\o |`, `\o|`} {
+		if _, rest, ok := strings.Cut(text, mark); ok {
+			if mark == "qx" {
+				rest = strings.Trim(rest, "(){}[]/; ")
+			}
+			line, _, _ := strings.Cut(rest, "\n")
+			a.maybe(line, sp, st)
+		}
+	}
+}
+
+// editorWrites finds the file that a command of an editor writes: :w FILE, :saveas FILE.
+var editorWrites = lazyRe(`(?:^|[|\n:])\s*(?:silent!?\s+)?\d*[,%$]?\d*\s*(?:w|wq|wri\w*|sav\w*|x|up\w*)!?\s+(?:>>\s*)?([^\s|!"'][^\s|]*)`)
+
+// doEditor judges editors and debuggers: they run what their options hold.
+func (a *analysis) doEditor(c *call) {
+	a.base(c)
+	script := func(f *field) {
+		a.runs()
+		a.note(High, RunCode, f.Span, "runs commands in the editor")
+		a.commandsIn(f.S, f.Span, c.st)
+		a.wideLoss(f.S, f.Span)
+		for _, m := range editorWrites().FindAllStringSubmatch(f.S, 16) {
+			a.touch(Write, f.With(m[1]), c.st, touching{})
+		}
+	}
+	for i := range c.opts {
+		if o := &c.opts[i]; o.val != nil && o.spec != nil {
+			switch o.spec.Role {
+			case programs.Code:
+				script(o.val)
+			case programs.Script:
 				a.runFile(c, o.val)
 			}
 		}
 	}
-	if name == "node" && c.has("--check", "--test") || name == "ruby" && c.has("-c") || name == "php" && c.has("-l", "-i", "-m", "-v") || name == "perl" && c.has("-c") {
-		level := Low
-		if c.has("--test") {
-			level = Medium
-		}
-		a.note(level, RunCode, c.span, "checks or tests code")
-		return
-	}
-	if len(c.operands) > 0 && c.operands[0].s != "-" {
-		if name == "deno" || name == "bun" || name == "swift" || name == "java" {
-			a.base(c)
-		}
-		a.runFile(c, &c.operands[0])
-		return
-	}
-	if len(c.fields) == 2 && (c.fields[1].s == "-V" || c.fields[1].s == "-v" || c.fields[1].s == "-VV" || c.fields[1].s == "-h") {
-		a.note(Low, Read, c.span, "asks "+show(c.name)+" for its version")
-		return
-	}
-	if t := c.st.stdin.text; t != nil {
-		f := field{s: *t, known: true, span: c.span, flow: c.st.stdin.flow}
-		a.code(c, &f)
-		return
-	}
-	a.fromStdin(c, show(c.name))
-}
-
-// expect judges what a script given to expect starts.
-func (a *analysis) expect(c *cmdCall) {
-	text := ""
-	if o := c.opt("-c"); o != nil && o.val != nil {
-		text = o.val.s
-	} else if t := c.st.stdin.text; t != nil {
-		text = *t
-	}
-	a.spend(len(text) / bytesParsed)
-	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' || r == '[' || r == ']' }) {
-		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if word == "spawn" || word == "exec" || word == "system" {
-			a.raiseBy(rest, c.span, c.st)
+	for i := range c.operands {
+		switch f := &c.operands[i]; {
+		case len(f.S) > 1 && f.S[0] == '+' && !bashread.Digits(f.S[1:]) && f.S[1] != '/':
+			script(f.With(f.S[1:]))
+		case f.S != "" && f.S[0] == '+':
+		default:
+			a.role(c, c.spec.Args, f)
 		}
 	}
-}
-
-func (a *analysis) pythonModule(c *cmdCall, m *field) {
-	switch m.s {
-	case "json.tool", "this", "timeit", "calendar", "dis", "tokenize", "ast", "pydoc", "sysconfig", "site", "platform", "base64":
-		a.note(Low, Read, c.span, "runs python's "+m.s)
-		for i := range c.operands {
-			if i == 1 && m.s == "json.tool" {
-				a.touch(Write, &c.operands[i], c.st, touchOptions{})
-				continue
-			}
-			a.touch(Read, &c.operands[i], c.st, touchOptions{})
-		}
-	case "pytest", "unittest", "doctest", "mypy", "black", "ruff", "flake8", "pylint", "isort", "coverage", "build", "tox", "nox", "py_compile", "compileall", "cProfile", "trace", "pdb", "django", "flask", "uvicorn", "gunicorn", "ipykernel", "bandit", "pyright", "sphinx", "mkdocs":
-		a.note(Medium, RunCode, c.span, "runs the project's code with "+m.s)
-	case "venv", "virtualenv":
-		a.note(Medium, Write, c.span, "makes a virtual environment")
-		for i := range c.operands {
-			a.touch(Write, &c.operands[i], c.st, touchOptions{tree: true})
-		}
-	case "pip", "pip3", "ensurepip":
-		fs := append([]field{{s: "pip", known: true, span: m.span}}, c.operands...)
-		a.exec(fs, c.st.clone(), c.span, c.prefix)
-	case "http.server", "SimpleHTTPServer":
-		a.note(High, Network, c.span, "serves the files of this folder to the network")
-		a.facts.send = true
-	case "zipfile", "tarfile":
-		a.note(Medium, Write, c.span, "packs or unpacks an archive")
-	default:
-		a.note(High, RunCode, m.span, "runs the python module "+show(m.s))
+	if text := c.st.Stdin.Plain(); text != nil {
+		script(&field{S: *text, Known: true, Span: c.span})
 	}
 }
 
 var (
-	// What makes code of any language more than a calculation.
-	codeRunsRe   = lazyRe(`\b(system|popen\w*|exec\w*|spawn\w*|subprocess|child_process|shell_exec|passthru|proc_open|pcntl_exec|Open3|os\.startfile|pty|ctypes|__import__|importlib|eval|compile|fork|kill|IO\.popen|posix|qx|require\s*\(?\s*['"](?:node:)?child_process|Runtime|ProcessBuilder|os\.execute|io\.popen|do shell script|globals|getattr|setattr|__builtins__|__class__|__subclasses__|Function|process\.binding|runpy|code\.interact|pickle|marshal|open3|Kernel|instance_eval|send|callcc)\b|` + "`")
-	codeDeleteRe = lazyRe(`\b(rmtree|unlink\w*|rmdir\w*|removedirs|rm_rf?|remove_entry\w*|remove|rmSync|unlinkSync|rm|delete_files|FileUtils|truncate)\b`)
-	codeNetRe    = lazyRe(`\b(socket|urllib\w*|requests|httpx|aiohttp|http\.client|ftplib|smtplib|telnetlib|paramiko|fetch|XMLHttpRequest|https?\.(?:get|request|createServer)|net\.(?:connect|createServer|Socket)|dgram|LWP|Net::\w+|open-uri|URI\.open|TCPSocket|curl_\w+|fsockopen|IO::Socket|dns|xmlrpc|websocket\w*|boto3|WebClient|Invoke-WebRequest)\b`)
-	codeWriteRe  = lazyRe(`\b(write\w*|writelines|dump|save\w*|to_csv|to_json|makedirs?|mkdir\w*|rename\w*|move|copy\w*|chmod\w*|chown\w*|symlink\w*|link|touch|appendFile\w*|createWriteStream|file_put_contents|fwrite|fputs|shutil|File\.write|File\.open|tempfile|open)\b`)
-	codeSecretRe = lazyRe(`(?i)(\.ssh/|id_rsa|id_ed25519|\.aws/|\.env\b|\.netrc|/etc/shadow|\.gnupg|\.kube/config|secret|passw|api_?key|token|credential|os\.environ\b|process\.env\b|getenv|%ENV|\bENV\[|\$_ENV)`)
-	// What runs a text that it is given.
-	codeMakesRe  = lazyRe(`\b(exec|eval|execfile|instance_eval|Function|runInThisContext|loadstring|do_string|iex|Invoke-Expression)\s*[({ ]|\b(system|popen|spawn\w*|subprocess\.\w+|execSync|shell_exec)\s*\(?\s*[^'"\s(\[]`)
-	openModeRe   = lazyRe(`open\s*\(([^()]*)\)`)
-	openSafeRe   = lazyRe(`^\s*(?:0|r?['"][^'"]*['"]|sys\.argv\[\d\])\s*(?:,\s*(?:mode\s*=\s*)?['"]rb?t?['"])?\s*(?:,\s*(?:encoding|errors|newline)\s*=\s*['"][\w-]*['"]\s*)*$`)
-	codeStringRe = lazyRe(`"((?:[^"\\\n]|\\.){1,1000})"|'((?:[^'\\\n]|\\.){1,1000})'` + "|`([^`]{1,1000})`")
+	awkRuns  = lazyRe(`\bsystem\s*\(|\|\s*&?\s*getline|"\s*\|\s*getline|\bprintf?\b[^;}\n]*\|[^|]|\|\s*"|@load|@include|/inet/`)
+	awkWrite = lazyRe(`\bprintf?\b[^;}\n(]*>>?\s*("[^"]*"|[A-Za-z_$(][^;}\n]*)`)
+	awkRead  = lazyRe(`getline\b[^;}\n<]*<\s*"([^"]*)"`)
 )
 
-// code judges the text of another language. It is not understood, so it is never low; what is in it that runs commands,
-// deletes, writes or talks to the network raises it, and what looks like a shell command in it is judged as one (T3e).
-func (a *analysis) code(c *cmdCall, f *field) {
-	a.runs()
-	if f.flow&flowNet != 0 {
-		a.note(Critical, RunCode, f.span, "runs what was just fetched from the network").cannotUndo()
-		return
+// doAwk judges awk: its programs can run commands and write files.
+func (a *analysis) doAwk(c *call) {
+	a.base(c)
+	ops := c.operands
+	given := c.has("-f", "--file", "-E", "--exec")
+	for i := range c.opts {
+		if o := &c.opts[i]; o.val != nil && o.spec != nil && o.spec.Role == programs.Code {
+			given = true
+			a.awkProgram(c, o.val)
+		} else if o.val != nil && o.spec != nil && o.spec.Role == programs.Script {
+			a.runFile(c, o.val)
+		}
 	}
-	if f.opaque() {
+	if !given && len(ops) > 0 {
+		a.awkProgram(c, &ops[0])
+		ops = ops[1:]
+	}
+	inPlace := c.val("-i", "--include") == "inplace"
+	for i := range ops {
+		if name, _, set := strings.Cut(ops[i].S, "="); inPlace {
+			a.touch(Write, &ops[i], c.st, touching{})
+		} else if !set || !bashread.NameLike(name) {
+			a.touch(Read, &ops[i], c.st, touching{})
+		}
+	}
+	a.namesSecrets(c)
+}
+
+func (a *analysis) awkProgram(c *call, f *field) {
+	text := f.S
+	if f.Opaque() || len(text) > maxCode {
+		a.runs()
 		a.opaque()
-		a.note(High, RunCode, f.span, "runs code that is not known here")
+		a.note(High, RunCode, f.Span, "runs an awk program that is not known here, or too long to examine")
+		text = text[:min(len(text), maxCode)]
 	}
-	text := f.s
-	if len(text) > 16<<10 {
-		a.note(High, RunCode, f.span, "runs a long piece of code that was not examined")
-		text = text[:16<<10]
+	a.Spend(len(text) / bashread.BytesMatched)
+	bare := codeString().ReplaceAllString(text, `""`)
+	if awkRuns().MatchString(text) && (awkRuns().MatchString(bare) || strings.Contains(bare, "|")) {
+		a.runs()
+		a.note(High, RunCode, f.Span, "an awk program that runs commands")
+		a.commandsIn(text, f.Span, c.st)
+		fl := c.st.Stdin.Flow
+		for i := range c.operands {
+			fl |= c.operands[i].Flow | a.FileFlow(&c.operands[i], c.st)
+		}
+		if fl&flowNet != 0 {
+			a.note(Critical, RunCode, f.Span, "runs commands with what was just fetched from the network")
+		}
+		_, value, _ := strings.Cut(c.val("-v", "--assign"), "=") // -v c='rm -rf /' and system(c)
+		a.maybe(value, f.Span, c.st)
 	}
-	a.spend(len(text) / bytesMatched)
-	level, what := Medium, "runs code given to "+show(c.name)
-	switch {
-	case codeRunsRe().MatchString(text):
-		a.note(High, RunCode, f.span, "runs code that starts programs or makes code of its own")
-		a.commandsIn(c, text, f.span)
-	case codeDeleteRe().MatchString(text):
-		a.note(High, Delete, f.span, "runs code that deletes").cannotUndo()
-	case codeWriteRe().MatchString(text) && !onlyReads(text):
-		a.note(High, Write, f.span, "runs code that writes files")
+	if strings.Contains(bare, ">") {
+		for _, m := range awkWrite().FindAllStringSubmatch(text, 16) {
+			name, literal := strings.CutPrefix(m[1], `"`)
+			if !literal {
+				name = unknownPart
+			}
+			a.touch(Write, &field{S: strings.TrimSuffix(name, `"`), Known: literal, Span: f.Span}, c.st, touching{})
+		}
 	}
-	if codeMakesRe().MatchString(text) && (codeNetRe().MatchString(text) || c.st.stdin.flow&flowNet != 0) {
-		a.note(Critical, RunCode, f.span, "runs code that fetches code, or is given it from the network, and runs that").cannotUndo()
+	for _, m := range awkRead().FindAllStringSubmatch(text, 16) {
+		a.touch(Read, &field{S: m[1], Known: true, Span: f.Span}, c.st, touching{})
 	}
-	if codeNetRe().MatchString(text) {
-		a.facts.fetched, a.facts.send = true, true
-		a.seen |= flowNet
-		a.note(High, Network, f.span, "runs code that talks to the network")
-	}
-	if codeSecretRe().MatchString(text) {
-		a.facts.secret = true
-		a.seen |= flowSecret
-		a.note(High, Secret, f.span, "runs code that reads secrets or variables")
-	}
-	if len(text) > 2000 {
-		level, what = High, "runs a long piece of code given to "+show(c.name)
-	}
-	a.note(level, RunCode, f.span, what)
-	a.wideLoss(text, f.span)
-	if c.name == "pwsh" || c.name == "powershell" || c.name == "nu" || c.name == "xonsh" || c.name == "elvish" {
-		a.raiseBy(text, f.span, c.st) // shells, which know the same programs
+	if strings.Contains(bare, "ENVIRON") {
+		a.note(Medium, Secret, f.Span, "an awk program that reads variables of the environment")
 	}
 }
 
-// onlyReads tells that the only opens in a piece of code are for reading.
-func onlyReads(text string) bool {
-	for _, w := range codeWriteRe().FindAllString(text, -1) {
-		if w != "open" && w != "dump" {
-			return false
-		}
+var (
+	// sedCommand is one command of a sed script that neither runs commands nor names files, with its addresses.
+	sedCommand = `[\s;}]*(?:[\d$,~+!\s]|/(?:[^/\\\n]|\\.)*/[IM]?|\\,(?:[^,\\\n]|\\.)*,)*(?:` + sedParts(`s`, `[gpiImM\d]*`) + `|` + sedParts(`y`, ``) +
+		`|[{}=dDgGhHnNpPxzF]|[qQlL]\s*\d*|[btT:][^;}\n]*|[aic][^\n]*(?:\\\n[^\n]*)*|#[^\n]*)`
+	sedPlain = lazyRe(`^(?:` + sedCommand + `)*[\s;}]*$`)
+	sedRuns  = lazyRe(`(?:^|[;{\n\s\d/$!])e\s+([^\n]+)|^[^a-z]*e$`)
+	sedEval  = lazyRe(`[/|#,@][gpiImM\d]*e[gpiImM\d]*(?:[\s;}]|$)`)
+	sedFile  = lazyRe(`(?:^|[;{\n\s\d/$!|#gpIiM])[wW]\s*([^\s;}]+)`)
+)
+
+// sedParts returns an expression for s/a/b/ or y/a/b/ with the usual delimiters.
+func sedParts(name, flags string) string {
+	var alts []string
+	for _, d := range []string{"/", `\|`, "#", ",", "@", ":", "!", "_", "%", "~", ";", `\+`} {
+		part := `(?:[^` + d + `\\]|\\(?s:.))*`
+		alts = append(alts, d+part+d+part+d)
 	}
-	opens := openModeRe().FindAllStringSubmatch(text, -1)
-	if len(opens) != strings.Count(text, "open") {
-		return false
-	}
-	for _, m := range opens {
-		if !openSafeRe().MatchString(m[1]) {
-			return false
-		}
-	}
-	return true
+	return name + `(?:` + strings.Join(alts, "|") + `)` + flags
 }
 
-var wideLossRe = lazyRe(`(?:rmtree|rm_rf|delete|delete-directory|delete-file|removeSync|rmSync|remove_entry_secure|removedirs|rm|unlink|remove_dir_all|RemoveAll)\s*\(?\s*(?:os\.path\.expanduser\(\s*|glob\s*\(?\s*)?['"](/\*?|~/?\*?|/(?:home|etc|usr|var|boot|root|bin|lib)[^'"]*)['"]`)
-
-// wideLoss finds code that deletes the root, home or the system.
-func (a *analysis) wideLoss(text string, sp Span) {
-	if m := wideLossRe().FindStringSubmatch(text); m != nil {
-		a.note(Critical, Delete, sp, "runs code that deletes "+show(m[1])).cannotUndo()
+// doSed judges sed: scripts can run commands (e, s///e) and write files (w, s///w); -i writes its files.
+func (a *analysis) doSed(c *call) {
+	a.base(c)
+	ops := c.operands
+	given := false
+	for i := range c.opts {
+		o := &c.opts[i]
+		if o.val == nil {
+			continue
+		}
+		switch o.name {
+		case "-e", "--expression":
+			a.sedScript(c, o.val)
+		case "-f", "--file":
+			if text := a.Files[bashread.Key(o.val, c.st)].Text; text != nil {
+				a.sedScript(c, o.val.With(*text))
+			} else {
+				a.runFile(c, o.val)
+			}
+		default:
+			continue
+		}
+		given = true
 	}
-	if strings.Contains(text, "/dev/sd") || strings.Contains(text, "/dev/nvme") || strings.Contains(text, "/dev/mem") {
-		a.note(Critical, Write, sp, "runs code that works on a device").cannotUndo()
+	if !given && len(ops) > 0 {
+		a.sedScript(c, &ops[0])
+		ops = ops[1:]
 	}
-	if (strings.Contains(text, ".bashrc") || strings.Contains(text, "authorized_keys") || strings.Contains(text, "crontab")) && codeWriteRe().MatchString(text) {
-		a.note(Critical, Persistence, sp, "runs code that writes a start-up file").cannotUndo()
+	suffix, inPlace := sedInPlace(c)
+	for i := range ops {
+		f := &ops[i]
+		if !inPlace {
+			a.touch(Read, f, c.st, touching{})
+			continue
+		}
+		a.touch(Write, f, c.st, touching{verb: "edits"})
+		a.Spend((1 + strings.Count(suffix, "*")) * len(f.S) / bashread.BytesCopied)
+		switch copied := strings.ReplaceAll(suffix, "*", f.Base()); {
+		case suffix == "":
+		case !strings.Contains(suffix, "*"):
+			a.touch(Write, f.With(f.S+suffix), c.st, touching{verb: "keeps a copy as"})
+		case strings.Contains(copied, "/"):
+			a.touch(Write, f.With(copied), c.st, touching{verb: "keeps a copy as"})
+		default:
+			a.touch(Write, f.With(f.S[:strings.LastIndexByte(f.S, '/')+1]+copied), c.st, touching{verb: "keeps a copy as"})
+		}
 	}
+	a.namesSecrets(c)
 }
 
-// commandsIn judges the strings in a piece of code as shell commands, for what they would raise.
-func (a *analysis) commandsIn(c *cmdCall, text string, sp Span) {
-	var all []string
-	for i, m := range codeStringRe().FindAllStringSubmatch(text, 24) {
-		if i >= 24 {
-			break
+// sedInPlace returns the ending of the copies that -i keeps.
+func sedInPlace(c *call) (suffix string, inPlace bool) {
+	for _, f := range c.fields[1:] {
+		name, val, _ := strings.Cut(f.S, "=")
+		if strings.HasPrefix("--in-place", name) && len(name) > 3 {
+			return val, true
 		}
-		s := m[1] + m[2] + m[3]
-		s = strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\n`, "\n", `\\`, `\`).Replace(s)
-		all = append(all, s)
-		if strings.ContainsAny(s, " \t") || lookup(s) != nil {
-			a.raiseBy(s, sp, c.st)
+		if i := strings.IndexByte(f.S, 'i'); i > 0 && f.S[0] == '-' && strings.Trim(f.S[1:i], "nErsuz") == "" {
+			return f.S[i+1:], true
 		}
 	}
-	if len(all) > 1 { // ['rm', '-rf', '/']
-		quoted := make([]string, len(all))
-		for i, s := range all {
-			quoted[i] = shellQuote(s)
-		}
-		a.raiseBy(strings.Join(quoted, " "), sp, c.st)
-	}
-	if i := strings.Index(text, "qx"); i >= 0 && i+3 < len(text) {
-		a.raiseBy(strings.Trim(text[i+2:], "(){}[]/; "), sp, c.st)
-	}
+	return "", false
 }
 
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-// raiseBy judges a text that may be a command, and keeps what is known to be bad in it: that it is not a command at all
-// is no finding.
-func (a *analysis) raiseBy(text string, sp Span, st *state) {
-	if a.depth >= maxDepth || len(text) > 4096 || brackets(text) > 200 {
+func (a *analysis) sedScript(c *call, f *field) {
+	if a.Spend(1 + len(f.S)/bashread.BytesMatched); len(f.S) > maxCode || !f.Opaque() && sedPlain().MatchString(f.S) {
+		if len(f.S) > maxCode {
+			a.note(High, RunCode, f.Span, "a sed script that is too long to examine")
+		}
 		return
 	}
-	sub := a.part(source{text: text, outer: &sp}, true)
-	defer func() { // also when the budget is spent in there
-		for i := range sub.findings {
-			f := &sub.findings[i]
-			if f.Level >= High && f.Effect != Unknown {
-				fnd := a.note(f.Level, f.Effect, sp, f.Text)
-				if f.hard {
-					fnd.cannotUndo()
-				}
-			}
+	if f.Opaque() {
+		a.opaque()
+	}
+	a.note(Medium, Unknown, f.Span, "a sed script that was not understood")
+	if f.Opaque() && !strings.HasPrefix(strings.TrimLeft(f.S, "0123456789,$ "), "s") {
+		a.note(High, RunCode, f.Span, "a sed script that is not known here")
+	}
+	for _, m := range sedRuns().FindAllStringSubmatch(f.S, 16) {
+		a.note(High, RunCode, f.Span, "a sed script that runs commands")
+		a.shellText(*f.With(m[1]), c.st)
+	}
+	if sedEval().MatchString(f.S) {
+		a.runs()
+		a.note(High, RunCode, f.Span, "a sed script that runs what it made as a command")
+		for part := range strings.FieldsFuncSeq(strings.ReplaceAll(f.S, `\/`, "\x02"), func(r rune) bool { return strings.ContainsRune("/|#,@", r) }) {
+			a.maybe(strings.ReplaceAll(part, "\x02", "/"), f.Span, c.st)
 		}
-		a.facts.secret = a.facts.secret || sub.facts.secret
-		a.facts.send = a.facts.send || sub.facts.send
-		a.facts.fetched = a.facts.fetched || sub.facts.fetched
-	}()
-	sub.program(text, st.clone())
+	}
+	for _, m := range sedFile().FindAllStringSubmatch(f.S, 16) {
+		a.touch(Write, f.With(m[1]), c.st, touching{})
+	}
 }
 
-// shellWord returns s as a word of the shell, in quotes only where they are needed.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%^") == "" {
-		return s
+var (
+	sqlWide = lazyRe(`(?i)\b(drop\s+(database|schema|table|user|role)|truncate\b|delete\s+from\s+[\w."` + "`" + `]+\s*(;|$)|update\s+\S+\s+set\b[^;]*(;|$)|dropDatabase|\.drop\(|flushall|flushdb|deleteMany\(\s*\{\s*\})`)
+	sqlRuns = lazyRe(`(?i)(\\!|\\copy\b.*\bprogram\b|copy\b.*\b(from|to)\s+program\b|\bsystem\s|\.shell\b|\.system\b|load_extension|sys_exec|xp_cmdshell|into\s+(out|dump)file|load_file\s*\(|pg_read_file|pg_execute|lo_export|\\o\s*\||\.(read|load|import)\b)`)
+	sqlRead = lazyRe(`(?i)^\s*(select|show|describe|desc|explain|with|pragma\s+\w+\s*(\(|;|$)|\\[dlc]\w*|\.(tables|schema|databases|indexes|dump|mode|headers?)|values|table|get|keys|info|scan|ttl|type|exists|llen|hget|hgetall|lrange|smembers|db\.\w+\.(find|count|aggregate)|ping)\b`)
+	sqlWrit = lazyRe(`(?i)\b(insert|update|delete|alter|create|grant|revoke|replace|merge|call|exec|execute|do|set|copy|load|attach|detach|vacuum|reindex|import|rename|lock|drop|truncate|pragma\s+\w+\s*=|insertOne|insertMany|updateOne|updateMany|deleteOne|deleteMany|begin|commit|rollback)\b`)
+	sqlFile = lazyRe(`(?m)^\s*\.(?:output|once|save|backup|clone|log|excel|archive)\s+(?:.*\s)?["']?([^\s"']+)["']?\s*$`)
+)
+
+// doSQL judges clients of databases by the statement they are given.
+func (a *analysis) doSQL(c *call) {
+	a.optionRoles(c)
+	local := c.name == "sqlite3" || c.name == "duckdb" || c.name == "litecli"
+	var text *field
+	for i := range c.opts {
+		if o := &c.opts[i]; o.val != nil && o.spec != nil && o.spec.Role == "text" {
+			text = o.val
+		}
 	}
-	return shellQuote(s)
+	ops := c.operands
+	switch {
+	case local && len(ops) > 0:
+		if a.touch(Read, &ops[0], c.st, touching{}); text == nil && len(ops) > 1 {
+			text = &ops[1]
+		}
+	case strings.HasSuffix(c.name, "-cli") && len(ops) > 0:
+		joined := bashread.Join(ops, c.span)
+		text = &joined
+	}
+	if in := c.st.Stdin.Plain(); text == nil && in != nil {
+		text = &field{S: *in, Known: true, Span: c.span}
+	}
+	if text == nil {
+		a.base(c)
+		return
+	}
+	a.net = a.net || !local
+	s := text.S
+	a.Spend(len(s) / bashread.BytesMatched)
+	for _, m := range sqlFile().FindAllStringSubmatch(s, 16) {
+		a.touch(Write, text.With(m[1]), c.st, touching{})
+	}
+	if wide := sqlWide().FindString(s); wide != "" && !strings.Contains(strings.ToLower(wide), "where") {
+		a.note(Critical, Delete, text.Span, "drops or empties data")
+	}
+	switch {
+	case sqlRuns().MatchString(s):
+		a.runs()
+		a.note(High, RunCode, text.Span, "a statement that runs programs or reaches files")
+		a.commandsIn(s, text.Span, c.st)
+	case text.Opaque():
+		a.opaque()
+		a.note(High, Unknown, text.Span, "a statement that is not known here")
+	case sqlRead().MatchString(s) && !sqlWrit().MatchString(s):
+		level := Low
+		if !local {
+			level = Medium
+		}
+		a.note(level, Read, text.Span, "asks a database")
+	default:
+		a.note(High, Write, text.Span, "changes a database").hard = true
+	}
+}
+
+var dropsWords = lazyRe(`(?:^|\s)(?:flush|reset_db|sqlflush|db:drop(?::_unsafe)?|db:reset|db:purge|db:truncate_all|db:wipe|migrate:fresh|migrate:reset|migrate:refresh|schema:drop|doctrine:database:drop|doctrine:schema:drop|ecto\.drop|ecto\.reset|db:migrate:reset|db:schema:load)(?:\s|$)|migrate reset|--force-reset|downgrade base|migrate zero`)
+
+// dropsData judges the tasks that a framework's own command is told to run.
+func (a *analysis) dropsData(c *call) {
+	f := bashread.Join(c.fields[1:], c.span)
+	if a.Spend(1 + len(f.S)/bashread.BytesMatched); dropsWords().MatchString(f.S) {
+		a.note(Critical, Delete, c.span, "drops or empties the database")
+	}
 }

@@ -41,39 +41,3 @@ func TestBorderlineCases(t *testing.T) {
 		t.Errorf("got %d rows, want at least 50", rows)
 	}
 }
-
-// TestProgramsPage keeps docs/programs.md to what the table takes: its lines parse, and every role and effect is named.
-func TestProgramsPage(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/programs.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	programs := map[string]*spec{}
-	lines := 0
-	for line := range strings.Lines(string(text)) {
-		line, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "    ")
-		if !ok {
-			continue
-		}
-		lines++
-		if strings.HasPrefix(line, "npm ") {
-			programs["npm"] = &spec{}
-		}
-		if err := readLine(programs, line); err != nil {
-			t.Errorf("%q: %v", line, err)
-		}
-	}
-	if lines < 5 {
-		t.Errorf("got %d example lines, want at least 5", lines)
-	}
-	for role := range roles {
-		if !strings.Contains(string(text), "`"+role+"`") {
-			t.Errorf("the page does not name the role %s", role)
-		}
-	}
-	for _, e := range Effects() {
-		if e != Unknown && !strings.Contains(string(text), "`"+string(e)+"`") {
-			t.Errorf("the page does not name the effect %s", e)
-		}
-	}
-}

@@ -1,213 +1,138 @@
 package risk
 
 import (
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"path"
+	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
+	"sublet/daemon/internal/risk/bashread"
+	"sublet/daemon/internal/risk/programs"
 )
 
-// printed is what a substitution gives.
-type printed struct {
-	text string
-	ok   bool // text is what a command prints
-	list bool // text is a pattern of the paths that a command prints
-	flow flow
-}
-
-// subst adds what a command substitution prints.
-func (b *wordBuilder) subst(c *syntax.CmdSubst, quoted bool) {
-	var p printed
-	if inShell(c) {
-		p = b.a.substitution(c, b.st, b.st)
-	} else {
-		p = b.a.once(c, func() printed { return b.a.substitution(c, b.st, b.st.clone()) })
-	}
-	switch {
-	case p.ok:
-		b.cur.flow |= p.flow
-		if strings.ContainsAny(p.text, "\x00\x01") {
-			b.bad = true
-		}
-		if quoted {
-			b.value(p.text)
-		} else {
-			b.addSplit(p.text, false)
-		}
-	case p.list:
-		b.add(p.text)
-		b.bad, b.cur.glob = true, true
-		b.cur.many = b.cur.many || !quoted
-		b.cur.flow |= flowOutput
-	default:
-		b.addUnknown(unknownPart, p.flow|flowOutput, quoted)
-	}
-}
-
-// substitution walks a command substitution, which runs in the state inner, and finds its output where that is plain.
-func (a *analysis) substitution(c *syntax.CmdSubst, st, inner *state) (p printed) {
-	p.flow = a.walkApart(c.Stmts, inner)
-	if len(c.Stmts) != 1 || c.ReplyVar {
-		return p
-	}
-	if p.text, p.ok = a.outputOf(c.Stmts[0], st); !p.ok {
-		if t := a.literalOutput(c.Stmts[0], st); t != nil {
-			p.text, p.ok = *t, true
-		}
-	}
-	if p.ok {
-		p.text = strings.TrimRight(p.text, "\n")
-	} else if p.flow&(flowNet|flowSecret) == 0 {
-		p.text, p.list = a.listing(c.Stmts[0], st)
-	}
-	return p
-}
-
-// walkApart walks the statements of a substitution and returns what they let in.
-func (a *analysis) walkApart(list []*syntax.Stmt, st *state) flow {
-	seen, printed := a.seen, a.printed
-	a.seen, a.printed = 0, nil
-	a.stmts(list, st)
-	fl := a.seen
-	a.seen, a.printed = seen|fl, printed
-	return fl
-}
-
-// once returns what walk finds of a substitution. Where the word that holds it is expanded several times, the result is
-// kept, unless the walk added to the facts: then another may find more.
-func (a *analysis) once(n syntax.Node, walk func() printed) printed {
-	if a.printed == nil {
-		return walk()
-	}
-	if p, ok := a.printed[n]; ok {
-		return p
-	}
-	facts := a.facts.size()
-	p := walk()
-	if a.facts.size() == facts {
-		a.printed[n] = p
-	}
-	return p
-}
-
-// inShell tells whether a substitution is one that bash from 5.3 on runs in the shell itself: ${ cmd; } and ${| cmd; }.
-func inShell(c *syntax.CmdSubst) bool { return c.TempFile || c.ReplyVar }
-
-// outputOf returns what a simple command that was just walked prints, where that needs no running: the usual parts of
-// commands that models write.
-func (a *analysis) outputOf(s *syntax.Stmt, st *state) (out string, known bool) {
-	defer func() { a.spend(len(out) / bytesCopied) }()
-	c, ok := s.Cmd.(*syntax.CallExpr)
-	if !ok || len(c.Args) == 0 || s.Background {
-		return "", false
-	}
-	name := c.Args[0].Lit()
-	switch name {
-	case "echo", "printf", "pwd", "mktemp", "date", "whoami", "nproc", "uname", "hostname", "id", "basename", "dirname", "git", "tty", "arch", "command", "which", "wc", "realpath", "readlink":
-	default:
-		return "", false
-	}
-	for _, r := range s.Redirs {
-		if r.N == nil || r.N.Value != "2" {
-			return "", false
-		}
-	}
-	fs := a.kept[c]
-	if len(fs) == 0 {
-		return "", false
-	}
-	args := fs[1:]
-	for i := range args {
-		if args[i].opaque() || args[i].glob {
-			switch name {
-			case "date", "wc", "mktemp", "id", "uname", "nproc":
-			default:
-				return "", false
-			}
-		}
-	}
-	tame := string(tamePart)
-	switch name {
-	case "echo":
-		for len(args) > 0 && (args[0].s == "-n" || args[0].s == "-e" || args[0].s == "-ne" || args[0].s == "-en") {
-			if strings.Contains(args[0].s, "e") && strings.Contains(joinFields(args), "\\") {
-				return ansiC(joinFields(args[1:])), true
-			}
-			args = args[1:]
-		}
-		return joinFields(args), true
-	case "printf":
-		return printfText(args)
-	case "pwd":
-		if st.cwd != "" && len(st.alts) == 0 {
-			return st.cwd, true
-		}
+// prints returns what a command that was just judged prints, where that needs no running: the usual parts of commands that
+// models write.
+func (a *analysis) prints(c *call) (out bashread.Output) {
+	args := c.fields[1:]
+	known := !slices.ContainsFunc(args, func(f field) bool { return f.Opaque() || f.Glob })
+	in := c.st.Stdin
+	joined := bashread.Join(args, c.span)
+	tame := tamePart
+	switch c.name {
+	case "date", "whoami", "nproc", "uname", "hostname", "arch", "id", "wc":
+		out.Text = &tame
 	case "mktemp":
-		for i := range args {
-			if s := args[i].s; s == "-p" || strings.HasPrefix(s, "--tmpdir=") || s != "" && s[0] != '-' && !strings.HasPrefix(s, "/tmp/") {
-				return "", false
-			}
+		if known && !c.has("-p", "--tmpdir") && (len(c.operands) == 0 || strings.HasPrefix(c.operands[0].S, "/tmp/")) {
+			out.Text = ref("/tmp/tmp." + tame)
 		}
-		return "/tmp/tmp." + tame, true
-	case "date", "whoami", "nproc", "uname", "hostname", "arch":
-		return tame, true
-	case "id":
-		if len(args) > 0 {
-			return tame, true
+	case "echo":
+		out.Text = echoed(args)
+	case "printf":
+		out.Text = printfText(args)
+	case "pwd":
+		if c.st.Cwd != "" && len(c.st.Alts) == 0 {
+			out.Text = ref(c.st.Cwd)
 		}
-	case "wc":
-		return tame, true
 	case "basename":
-		if len(args) == 1 && args[0].s != "" {
-			s := strings.TrimRight(args[0].s, "/")
-			return s[strings.LastIndexByte(s, '/')+1:], true
+		if len(args) == 1 && args[0].S != "" {
+			out.Text = ref(path.Base(args[0].S))
 		}
 	case "dirname":
 		if len(args) == 1 {
-			if i := strings.LastIndexByte(args[0].s, '/'); i > 0 {
-				return args[0].s[:i], true
-			} else if i == 0 {
-				return "/", true
-			}
-			return ".", true
+			out.Text = ref(path.Dir(args[0].S))
 		}
 	case "realpath", "readlink":
-		if n := len(args); n > 0 && args[n-1].known && (n == 1 && name == "realpath" || n == 2 && (args[0].s == "-f" || args[0].s == "-m")) {
-			if p := joinPath(st.cwd, args[n-1].s); p != "" {
-				return p, true
+		if n := len(c.operands); n == 1 && (c.name == "realpath" || c.has("-f", "-m")) {
+			if p := bashread.Path(&c.operands[0], c.st); p != "" {
+				out.Text = &p
 			}
 		}
-	case "git":
-		if joinFields(args) == "rev-parse --show-toplevel" && a.c.ProjectRoot != "" && st.cwd != "" && under(st.cwd, a.c.ProjectRoot) {
-			return a.c.ProjectRoot, true
-		}
 	case "command", "which":
-		if n := len(args); n > 0 && args[n-1].known && (name == "which" || args[0].s == "-v") && lookup(args[n-1].s) != nil {
-			return args[n-1].s, true
+		if n := len(args); n > 0 && args[n-1].Known && programs.Lookup(args[n-1].S) != nil && (c.name == "which" || args[0].S == "-v") {
+			out.Text = &args[n-1].S
+		}
+	case "cat", "tee", "head", "tail", "sort", "uniq", "shuf", "grep", "egrep", "fgrep":
+		if c.name == "tee" || c.name == "cat" && (len(args) == 0 || joined.S == "-") {
+			out = in
+		} else if !c.has("-o", "-n", "-c", "-l", "-H", "-h") || slices.Contains([]string{"head", "tail", "sort"}, c.name) {
+			out.List = in.List // whole lines, some of them
+		}
+	case "base64", "base32", "xxd", "rev", "tr":
+		if text := in.Plain(); text != nil {
+			a.Spend(1 + len(*text)/bashread.BytesParsed)
+			out.Text = decoded(c, *text)
+		}
+	case "git":
+		switch {
+		case joined.S == "rev-parse --show-toplevel" && under(c.st.Cwd, a.c.ProjectRoot):
+			out.Text = ref(a.c.ProjectRoot)
+		case c.sub() == "ls-files", c.has("--name-only"):
+			out.List = cmpOr(a.c.ProjectRoot, cmpOr(c.st.Cwd, ".")) + "/*"
+		}
+	case "find", "fd", "ls", "rg":
+		if lists := c.name == "ls" || c.name == "find" || c.name == "fd" || c.has("-l", "--files"); lists && !slices.ContainsFunc(args, func(f field) bool {
+			return !f.Known && !f.Glob || strings.HasPrefix(f.S, "-exec") || strings.HasPrefix(f.S, "-printf")
+		}) {
+			out.List = listed(c)
 		}
 	}
-	return "", false
+	if out.Text != nil {
+		if a.Spend(len(*out.Text) / bashread.BytesCopied); !known && !slices.Contains([]string{"date", "id", "uname", "nproc", "wc", "tee"}, c.name) {
+			out.Text = nil
+		}
+	}
+	return out
 }
 
-func joinFields(fs []field) string {
-	if len(fs) == 1 {
-		return fs[0].s
+func ref(s string) *string { return &s }
+
+// listed returns a pattern of the paths below the one root that a program lists.
+func listed(c *call) string {
+	root, pick := ".", "*"
+	roots := 0
+	for i, f := range c.fields[1:] {
+		switch {
+		case f.S == "-name" && i+2 < len(c.fields):
+			pick = strings.ReplaceAll(c.fields[i+2].S, "/", "*")
+		case c.name == "find" && (f.S == "" || strings.IndexByte("-(!", f.S[0]) >= 0):
+			if roots == 0 {
+				roots = 1
+			}
+		case c.name == "find" && i < 1, c.name == "ls" && !strings.HasPrefix(f.S, "-"):
+			root = f.S
+			roots++
+		}
 	}
-	parts := make([]string, len(fs))
-	for i := range fs {
-		parts[i] = fs[i].s
+	if roots > 1 || c.name == "ls" && c.has("-l", "-a", "-i", "-s") {
+		return ""
 	}
-	return strings.Join(parts, " ")
+	return strings.TrimRight(root, "/") + "/" + pick
 }
 
-// printfText formats where only %s, %d and %% and escapes are used.
-func printfText(args []field) (string, bool) {
-	if len(args) > 0 && args[0].s == "--" {
+func echoed(args []field) *string {
+	escapes := false
+	for len(args) > 0 && slices.Contains([]string{"-n", "-e", "-ne", "-en"}, args[0].S) {
+		escapes = escapes || strings.Contains(args[0].S, "e")
 		args = args[1:]
 	}
-	if len(args) == 0 || args[0].s == "-v" {
-		return "", false
+	s := bashread.Join(args, Span{}).S
+	if escapes {
+		s = bashread.AnsiC(s)
 	}
-	format, rest := ansiC(args[0].s), args[1:]
+	return &s
+}
+
+// printfText formats where only %s, %d and the like are used.
+func printfText(args []field) *string {
+	if len(args) > 0 && args[0].S == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 || args[0].S == "-v" {
+		return nil
+	}
+	format, rest := bashread.AnsiC(args[0].S), args[1:]
 	var b strings.Builder
 	for round := 0; round == 0 || len(rest) > 0 && round < 64; round++ {
 		used := false
@@ -216,27 +141,79 @@ func printfText(args []field) (string, bool) {
 				b.WriteByte(format[i])
 				continue
 			}
-			i++
-			switch format[i] {
+			switch i++; format[i] {
 			case '%':
 				b.WriteByte('%')
 			case 's', 'd', 'b', 'i':
-				used = true
-				if len(rest) > 0 {
-					s := rest[0].s
+				if used = true; len(rest) > 0 {
+					s := rest[0].S
 					if format[i] == 'b' {
-						s = ansiC(s)
+						s = bashread.AnsiC(s)
 					}
 					b.WriteString(s)
 					rest = rest[1:]
 				}
 			default:
-				return "", false
+				return nil
 			}
 		}
 		if !used {
 			break
 		}
 	}
-	return b.String(), true
+	return ref(b.String())
+}
+
+// decoded undoes what is used to hide a command from a reader: base64 -d, xxd -r -p, rev, tr with two plain sets.
+func decoded(c *call, in string) *string {
+	compact := strings.Join(strings.Fields(in), "")
+	var out []byte
+	var err error
+	switch {
+	case c.name == "base64" && c.has("-d", "-D", "--decode"):
+		out, err = base64.StdEncoding.DecodeString(compact)
+	case c.name == "base32" && c.has("-d", "--decode"):
+		out, err = base32.StdEncoding.DecodeString(compact)
+	case c.name == "xxd" && c.has("-r", "-rp"):
+		out, err = hex.DecodeString(compact)
+	case c.name == "rev":
+		for line := range strings.Lines(in) {
+			r := []rune(strings.TrimSuffix(line, "\n"))
+			slices.Reverse(r)
+			out = append(out, string(r)+"\n"...)
+		}
+	case c.name == "tr" && len(c.operands) == 2 && len(c.opts) == 0:
+		from, to := ranges(c.operands[0].S), ranges(c.operands[1].S)
+		if from == "" || to == "" {
+			return nil
+		}
+		out = []byte(in)
+		for i, b := range out {
+			if k := strings.IndexByte(from, b); k >= 0 {
+				out[i] = to[min(k, len(to)-1)]
+			}
+		}
+	}
+	if err != nil || len(out) == 0 || len(out) > MaxText {
+		return nil
+	}
+	return ref(string(out))
+}
+
+// ranges writes out a-z in a set of tr.
+func ranges(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s) && b.Len() < 512; i++ {
+		end := s[i]
+		if i+2 < len(s) && s[i+1] == '-' && s[i] < s[i+2] {
+			end = s[i+2]
+		}
+		for c := int(s[i]); c <= int(end); c++ {
+			b.WriteByte(byte(c))
+		}
+		if end != s[i] {
+			i += 2
+		}
+	}
+	return b.String()
 }

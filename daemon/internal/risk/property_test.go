@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"sublet/daemon/internal/risk/programs"
 	"sublet/daemon/internal/text"
 
 	"pgregory.net/rapid"
@@ -66,11 +67,11 @@ func TestWrappingNeverLowers(t *testing.T) {
 // TestWrappersKeep: the words of a command behind a wrapper mean what they mean alone, whatever options stand between.
 func TestWrappersKeep(t *testing.T) {
 	wrappers := []string{"env", "env -i A=b", "nohup", "nice", "nice -n 3", "nice -5", "timeout 5", "timeout -s INT -k 3 5", "setsid", "setsid -w", "setsid -f", "stdbuf -oL", "stdbuf -o L -e 0", "/usr/bin/time -v", "/usr/bin/time -f x", "sudo", "sudo -n", "sudo -E -u bob", "doas", "doas -u bob", "ionice -c2 -n7", "ionice -c 3", "ionice -t", "chrt 10", "chrt -f 10", "taskset 0x3", "taskset -c 0", "xargs", "xargs -r", "xargs -0 -n1", "xargs -P 4 -L 1", "command", "command -p", "flock f", "flock -n f", "flock -w 3 -x f", "unbuffer", "unbuffer -p", "chronic", "cross-env A=1", "dotenv", "dotenv -e x --", "torsocks", "strace -f", "strace -f -e trace=x -o y", "ltrace -S", "watch", "watch -d -n 2", "firejail --net=none", "numactl -N 0", "catchsegv", "exec", "exec -a x", "busybox env", "find . -exec", "find . -name x -execdir", "ls | entr", "unshare -r", "unshare -p -f", "nsenter -t 1 -m", "systemd-run --user -p A=b", "sudo -- env -u X nice", "time", "time -p", "fakeroot", "dbus-run-session --", "xvfb-run -a", "direnv exec .", "bundle exec", "poetry run", "uv run", "mise exec --", "perf stat -e x", "valgrind -q", "gosu bob", "setpriv --reuid=1", "caffeinate -i", "rlwrap -a", "proxychains4 -q", "sublet lease run --"}
-	skip := wordSet("time cd pushd popd exit export unset set alias history jobs read wait shopt ulimit kill exec coproc printenv env source . trap type hash enable [ test command builtin dirs eval crontab ll type readonly let umask cp mv tar curl wget sudo cat wc ls find git docker")
+	skip := programs.Words("time cd pushd popd exit export unset set alias history jobs read wait shopt ulimit kill exec coproc printenv env source . trap type hash enable [ test command builtin dirs eval crontab ll type readonly let umask cp mv tar curl wget sudo cat wc ls find git docker")
 	var rows []tableRow
 	for _, r := range commandTable(t) {
 		first, _, _ := strings.Cut(r.command, " ")
-		if plainWords.MatchString(r.command) && !skip[first] && !isBuiltin(first) {
+		if plainWords.MatchString(r.command) && !skip[first] && !programs.Builtin(first) {
 			rows = append(rows, r)
 		}
 	}
@@ -92,35 +93,6 @@ func TestWrappersKeep(t *testing.T) {
 			}
 			if !found {
 				t.Errorf("%q: %s is not among its commands, so that no rule can see it (T3b)", text, last)
-			}
-		}
-	}
-}
-
-// TestReadersAndSecrets: no option of a program that prints files makes it print a secret unnoticed.
-func TestReadersAndSecrets(t *testing.T) {
-	for name, s := range table() {
-		if s.effects[0] != Read || s.level != Low || s.subs != nil {
-			continue
-		}
-		words := ""
-		switch s.args {
-		case roleRead, roleFilter, roleCopy:
-			if s.handler == "awk" || s.handler == "sed" {
-				words = "p "
-			}
-		case rolePattern:
-			words = "x y "
-		default:
-			continue
-		}
-		for c := 'A'; c <= 'z'; c++ {
-			if c > 'Z' && c < 'a' {
-				continue
-			}
-			text := name + " -" + string(c) + " " + words + ".env"
-			if v := Analyze(text, here()); v.Level < High {
-				t.Errorf("%q: got %s, want at least high%s", text, v.Level, reasonsText(v))
 			}
 		}
 	}
@@ -162,11 +134,13 @@ func TestQuotingKeeps(t *testing.T) {
 	})
 }
 
+var reserved = programs.Words("if then else elif fi for while until do done case esac select function time coproc in export declare local readonly typeset let")
+
 // TestUnknownIsNeverLow: a program, builtin or file that is not in the table is never low, whatever its words.
 func TestUnknownIsNeverLow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[a-z_][a-z0-9_.-]{0,12}`).Draw(t, "name")
-		if lookup(name) != nil || reservedWord(name) || strings.HasPrefix(name, "-") || name == "ll" {
+		if programs.Known(name) || reserved[name] || strings.HasPrefix(name, "-") || name == "ll" {
 			return
 		}
 		args := rapid.SliceOfN(rapid.StringMatching(`[a-z0-9=./-]{1,8}`), 0, 3).Draw(t, "args")
@@ -199,7 +173,7 @@ type fataler interface {
 func checkVerdict(t fataler, text string) {
 	a := newAnalysis(here(), len(text))
 	a.text(text) // not through Analyze, which would catch a panic
-	v := a.finish(len(text))
+	v := a.finish(text)
 	if again := Analyze(text, here()); !reflect.DeepEqual(v, again) {
 		t.Fatalf("%q: two verdicts:\n%+v\n%+v", text, v, again)
 	}

@@ -70,7 +70,7 @@ func needs(text string, v Verdict, root string) Reach {
 		}
 	}
 	for _, t := range v.Targets {
-		if (t.Effect == Write || t.Effect == Delete) && t.Path != "" && !under(t.Path, root) && !temporary(t.Path, root) {
+		if (t.Effect == Write || t.Effect == Delete) && t.Path != "" && !under(t.Path, root) && !inTemporary(t.Path, root) {
 			need = ReachFree
 		}
 	}
@@ -114,28 +114,6 @@ func needsFiles(v Verdict, f FileAction) Reach {
 	return ReachFree
 }
 
-// SecretPaths returns the files and folders that hold keys, passwords and the like, whether they exist or not: of the system,
-// of a home, and of a project's folder.
-func SecretPaths(home, project string) []string {
-	list := slices.Clone(secretSystem)
-	add := func(dir, name string) {
-		if dir != "" && dir != "/" {
-			list = append(list, cleanPath(dir+"/"+name))
-		}
-	}
-	for _, name := range credentialDirs {
-		add(home, name)
-	}
-	for name := range credentialNames() {
-		if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "id_") {
-			add(home, name)
-		}
-		add(project, name)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
 // beyond are programs that the table calls harmless and that need what no confined command has: another process's socket,
 // or a network.
 var beyond = []string{
@@ -160,7 +138,7 @@ func onlyTemporary(v Verdict, root string) bool {
 	known := false
 	for _, t := range v.Targets {
 		if t.Effect == Write || t.Effect == Delete {
-			if known = true; t.Path == "" || !temporary(t.Path, root) {
+			if known = true; t.Path == "" || !inTemporary(t.Path, root) {
 				return false
 			}
 		}
@@ -168,7 +146,9 @@ func onlyTemporary(v Verdict, root string) bool {
 	return known
 }
 
-func temporary(p, root string) bool { return (under(p, "/tmp") || under(p, "/dev")) && !under(p, root) }
+func inTemporary(p, root string) bool {
+	return (under(p, "/tmp") || under(p, "/dev")) && !under(p, root)
+}
 
 // change is what a text that does nothing else changes in the shell.
 type change int

@@ -75,7 +75,7 @@ func TestPredictedEffects(t *testing.T) {
 	run := 0
 	for kind, list := range map[string][]string{"changing": changing, "reading": reading} {
 		for i, command := range list {
-			if program, _, _ := strings.Cut(command, " "); packEnds[program] != "" {
+			if program, _, _ := strings.Cut(command, " "); slices.Contains([]string{"gzip", "bzip2", "xz"}, program) {
 				if _, err := exec.LookPath(program); err != nil {
 					continue // not on every machine
 				}

@@ -1,0 +1,139 @@
+package bashread
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"sublet/daemon/internal/risk/programs"
+)
+
+// call walks a simple command as it stands in the text.
+func (r *Reader) call(c *syntax.CallExpr, st *State) (ends bool) {
+	if len(c.Args) == 0 {
+		for _, as := range c.Assigns {
+			r.assign(as, st, Plain)
+		}
+		return false
+	}
+	var prefix []string
+	inner := st
+	if len(c.Assigns) > 0 {
+		inner = st.Clone()
+	}
+	for _, as := range c.Assigns {
+		r.assign(as, inner, Prefix)
+		if as.Name != nil {
+			prefix = append(prefix, as.Name.Value)
+		}
+	}
+	if name := c.Args[0].Lit(); name != "" {
+		if done, ends := r.alias(name, c, st); done {
+			return ends
+		}
+	}
+	fs := r.words(c.Args, st)
+	for len(fs) > 0 && fs[0].S == "" && fs[0].Known && !fs[0].Quoted {
+		fs = fs[1:]
+	}
+	r.Out = Output{}
+	if len(fs) == 0 {
+		return false
+	}
+	return r.Judge.Command(fs, prefix, st, r.span(c))
+}
+
+// alias expands an alias of the live shell or of this text, which bash does before it parses.
+func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) (done, ends bool) {
+	value, ofText := st.Aliases[name]
+	if !ofText {
+		var ok bool
+		if value, ok = r.Aliases[name]; !ok || r.Dialect == "fish" { // fish's abbreviations are expanded while they are typed
+			return false, false
+		}
+	}
+	if slices.Contains(r.Active, "alias "+name) || len(r.Active) > MaxDepth {
+		return false, false
+	}
+	rest := r.text(c.Args[0].End(), c.End())
+	if strings.HasSuffix(value, " ") && len(c.Args) > 1 { // the next word is looked up too: alias sudo='sudo '
+		if v, ok := r.Aliases[c.Args[1].Lit()]; ok {
+			rest = v + r.text(c.Args[1].End(), c.End())
+		}
+	}
+	r.Active = append(r.Active, "alias "+name)
+	defer func() { r.Active = r.Active[:len(r.Active)-1] }()
+	if ofText { // whether it is in force yet depends on lines: the command is judged both ways
+		side := st.Clone()
+		fs := append([]Field{{S: name, Known: true, Span: r.span(c.Args[0])}}, r.words(c.Args[1:], side)...)
+		r.Judge.Command(fs, nil, side, r.span(c))
+	}
+	return true, r.Inline(value+" "+rest, r.span(c), st)
+}
+
+// text returns a part of the text that is being walked.
+func (r *Reader) text(from, to syntax.Pos) string {
+	end := min(int(to.Offset()), len(r.src.text))
+	return r.src.text[min(int(from.Offset()), end):end]
+}
+
+// Function walks the body of the function that a command calls, if it calls one. known is false where it does and the
+// body is not known.
+func (r *Reader) Function(fs []Field, st *State, sp Span) (called, known bool) {
+	name := fs[0].S
+	fn, ok := st.funcs[name]
+	if !ok {
+		body, live := r.Functions[name]
+		switch {
+		case !live, r.Dialect == "fish" && programs.Known(name): // fish wraps everyday programs in functions of their names
+			return false, true
+		case slices.Contains(r.Active, name):
+			return true, true // recursion: its body is being judged
+		case strings.TrimSpace(body) == "" || r.Dialect == "fish":
+			return true, false
+		}
+		if fn, ok = r.live[name]; !ok {
+			if fn, ok = r.liveFunction(body, sp); !ok {
+				return true, false
+			}
+			if r.live == nil {
+				r.live = map[string]Function{}
+			}
+			r.live[name] = fn
+		}
+	}
+	if slices.Contains(r.Active, name) {
+		return true, true
+	}
+	if len(r.Active) > MaxDepth {
+		r.Judge.Unread(sp, "functions that call functions, too deep to be examined")
+		return true, true
+	}
+	r.Active = append(r.Active, name)
+	args, argsOK, src := st.Args, st.ArgsOK, r.src
+	st.Args, st.ArgsOK = fs[1:], !slices.ContainsFunc(fs[1:], func(f Field) bool { return f.Many })
+	if r.src = fn.src; fn.src.text != src.text || src.outer != nil {
+		r.src.outer = &sp
+	}
+	r.stmt(fn.body, st)
+	r.src = src
+	st.Args, st.ArgsOK = args, argsOK
+	r.Active = r.Active[:len(r.Active)-1]
+	return true, true
+}
+
+// liveFunction parses the body of a function of the live shell.
+func (r *Reader) liveFunction(body string, sp Span) (fn Function, ok bool) {
+	r.inside(body, sp, func() {
+		list, err := r.parse(r.src.text)
+		if err != nil || len(list) == 0 {
+			return
+		}
+		fn, ok = Function{src: r.src, body: &syntax.Stmt{Cmd: &syntax.Block{Stmts: list}}}, true
+		if decl, is := list[0].Cmd.(*syntax.FuncDecl); is && len(list) == 1 {
+			fn.body = decl.Body
+		}
+	})
+	return fn, ok
+}

@@ -1,0 +1,300 @@
+package bashread
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"sublet/daemon/internal/risk/programs"
+)
+
+// arithm walks an arithmetic expression. An index in it, and the value of every variable, is evaluated in its turn, so
+// that `a[$(rm x)]` in any of them runs rm.
+func (r *Reader) arithm(x syntax.ArithmExpr, st *State) {
+	r.Spend(1)
+	switch x := x.(type) {
+	case *syntax.BinaryArithm:
+		// a+b+c is ((a+b)+c): the left side is gone down without recursion.
+		for {
+			r.arithm(x.Y, st)
+			// Each operator that assigns ends in = and is no comparison.
+			if op := x.Op.String(); strings.HasSuffix(op, "=") && op != "==" && op != "!=" && op != "<=" && op != ">=" {
+				if w, ok := x.X.(*syntax.Word); ok && w.Lit() != "" {
+					r.Judge.Assign(w.Lit(), &Field{S: string(TamePart)}, st, Plain, r.span(w))
+					st.Set(w.Lit(), Value{Words: []string{string(TamePart)}})
+				}
+			}
+			left, ok := x.X.(*syntax.BinaryArithm)
+			if !ok {
+				r.arithm(x.X, st)
+				return
+			}
+			x = left
+		}
+	case *syntax.UnaryArithm:
+		r.arithm(x.X, st)
+	case *syntax.ParenArithm:
+		r.arithm(x.X, st)
+	case *syntax.FlagsArithm:
+		if x.X != nil {
+			r.arithm(x.X, st)
+		}
+	case *syntax.Word:
+		r.evalNumber(r.quotedWord(x, st).S, st, r.span(x))
+	case nil:
+	default:
+		r.Judge.Unread(r.span(x), "an arithmetic expression that is not known here")
+	}
+}
+
+// evalNumber walks text that bash evaluates as a number: the values of the variables that it names are evaluated in their
+// turn, each once, so that x=y, y='a[$(rm z)]' and $((x)) run rm.
+func (r *Reader) evalNumber(s string, st *State, sp Span) {
+	var named map[string]bool
+	for texts := []string{s}; len(texts) > 0; texts = texts[1:] {
+		s := texts[0]
+		r.Spend(1 + len(s)/BytesParsed)
+		r.EvalText(s, st, sp)
+		if len(st.vars) == 0 || len(s) > 1024 {
+			continue
+		}
+		for name := range strings.FieldsFuncSeq(s, func(c rune) bool { return !nameRune(c) }) {
+			if v, ok := st.vars[name]; ok && !named[name] {
+				if named == nil {
+					named = map[string]bool{}
+				}
+				named[name] = true
+				texts = append(texts, v.Words...)
+			}
+		}
+	}
+}
+
+func nameRune(c rune) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// EvalText walks text that bash expands once more: what stands in it as $(…) or `…` runs.
+func (r *Reader) EvalText(s string, st *State, sp Span) {
+	if !strings.Contains(s, "$(") && strings.IndexByte(s, '`') < 0 && !strings.Contains(s, "${") {
+		return
+	}
+	r.inside(s, sp, func() {
+		r.Spend(1 + len(s)/BytesParsed)
+		pool := parsers[r.Dialect == "zsh"]
+		p := pool.Get().(*syntax.Parser)
+		w, err := p.Document(strings.NewReader(r.src.text))
+		pool.Put(p)
+		if err != nil || w == nil {
+			r.Judge.Unread(sp, "code inside an expression that could not be read")
+			return
+		}
+		r.word(w, st.Clone())
+	})
+}
+
+// test walks the expression of [[ ]].
+func (r *Reader) test(x syntax.TestExpr, st *State) {
+	r.Spend(1)
+	switch x := x.(type) {
+	case *syntax.BinaryTest:
+		switch x.Op {
+		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+			for _, side := range []syntax.TestExpr{x.X, x.Y} {
+				if w, ok := side.(*syntax.Word); ok {
+					r.arithm(w, st)
+				} else {
+					r.test(side, st)
+				}
+			}
+		default:
+			r.test(x.X, st)
+			r.test(x.Y, st)
+		}
+	case *syntax.UnaryTest:
+		if w, ok := x.X.(*syntax.Word); ok && (x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar) {
+			r.EvalText(r.quotedWord(w, st).S, st, r.span(w))
+			return
+		}
+		r.test(x.X, st)
+	case *syntax.ParenTest:
+		r.test(x.X, st)
+	case *syntax.Word:
+		r.word(x, st)
+	case nil:
+	default:
+		r.Judge.Unread(r.span(x), "a test that is not known here")
+	}
+}
+
+// declaration is what the options of declare, export and the like mean.
+type declaration struct {
+	kind                    Assignment
+	integer, ref, functions bool
+	given                   bool // it names something
+}
+
+func (d *declaration) option(s string, export bool) {
+	if s[0] == '-' {
+		d.integer = d.integer || strings.ContainsRune(s, 'i')
+		d.ref = d.ref || strings.ContainsRune(s, 'n') && !export
+		d.functions = d.functions || strings.ContainsAny(s, "fF")
+		switch {
+		case strings.ContainsRune(s, 'x'):
+			d.kind = Export
+		case export && strings.ContainsRune(s, 'n'):
+			d.kind = Plain
+		}
+	}
+}
+
+// declare walks declare, export, local, readonly, typeset and nameref.
+func (r *Reader) declare(c *syntax.DeclClause, st *State) {
+	word := c.Variant.Value
+	d := declaration{ref: word == "nameref"}
+	if word == "export" {
+		d.kind = Export
+	}
+	for _, as := range c.Args {
+		switch {
+		case as.Naked && as.Value != nil:
+			fs := r.words([]*syntax.Word{as.Value}, st)
+			for i := range fs {
+				if f := &fs[i]; f.Known && len(f.S) > 1 && (f.S[0] == '-' || f.S[0] == '+') {
+					d.option(f.S, word == "export")
+				} else {
+					d.given = true
+					r.Declared(f, st, d.kind)
+					if d.integer || d.ref {
+						r.EvalText(f.S, st, f.Span)
+					}
+				}
+			}
+		case as.Naked && as.Name != nil:
+			d.given = true
+			if d.kind == Export && !d.functions {
+				r.Judge.Exported(as.Name.Value, st, r.span(as))
+			}
+			if as.Index != nil {
+				r.arithm(as.Index, st)
+			}
+			r.integerValue(as, st, d, st.vars[as.Name.Value].Words)
+		default:
+			d.given = true
+			f := r.assign(as, st, d.kind)
+			r.integerValue(as, st, d, []string{f.S})
+			if d.ref {
+				r.Judge.Exported(f.S, st, r.span(as)) // what is assigned to the name is assigned to that variable
+			}
+		}
+	}
+	switch {
+	case !d.given && !d.functions: // alone, or with options only, they print all variables
+		r.Judge.PrintsVariables(r.span(c))
+	case d.functions && d.kind == Export:
+		r.Judge.Note(programs.High, programs.ShellState, r.span(c), "exports a function, which every bash started later takes over")
+	case d.kind == Export && d.given:
+		r.Judge.Note(programs.Medium, programs.ShellState, r.span(c), "exports variables to every command run later in this shell")
+	}
+}
+
+// integerValue evaluates the values of an integer, and of a reference, which may be to an element with an index.
+func (r *Reader) integerValue(as *syntax.Assign, st *State, d declaration, values []string) {
+	if !d.integer && !d.ref {
+		return
+	}
+	for _, s := range values {
+		r.evalNumber(s, st, r.span(as))
+	}
+	if d.integer && as.Name != nil {
+		st.integer(as.Name.Value)
+	}
+}
+
+// Declared walks an assignment that came about by expansion: export "$x" with x='PATH=/tmp'.
+func (r *Reader) Declared(f *Field, st *State, kind Assignment) {
+	name, val, ok := strings.Cut(f.S, "=")
+	name = strings.TrimSuffix(name, "+")
+	if strings.ContainsAny(name, "\x00\x01") || f.Opaque() && !ok {
+		r.Judge.Note(programs.High, programs.ShellState, f.Span, "sets variables whose names are not known here")
+		st.Changed = append(st.Changed, "PATH")
+		return
+	}
+	r.EvalText(name, st, f.Span)
+	if !ok {
+		if kind == Export {
+			r.Judge.Exported(name, st, f.Span)
+		}
+		return
+	}
+	r.Judge.Assign(name, f.With(val), st, kind, f.Span)
+	if strings.HasSuffix(f.S[:strings.IndexByte(f.S, '=')], "+") {
+		val = string(UnknownPart)
+	}
+	st.Set(name, Value{Words: []string{val}, Flow: f.Flow})
+	if kind == Export {
+		r.Judge.Note(programs.Medium, programs.ShellState, f.Span, "exports variables to every command run later in this shell")
+	}
+}
+
+// assign walks one assignment, and returns what is assigned.
+func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
+	f, v := Field{Known: true}, Value{Words: []string{""}}
+	if as.Index != nil {
+		r.arithm(as.Index, st)
+	}
+	switch {
+	case as.Array != nil:
+		v = Value{Array: true}
+		for _, e := range as.Array.Elems {
+			if e.Index != nil {
+				r.arithm(e.Index, st)
+			}
+			if e.Value == nil {
+				continue
+			}
+			for _, x := range r.words([]*syntax.Word{e.Value}, st) {
+				v.Words = append(v.Words, x.S)
+				v.Flow |= x.Flow
+				v.Glob = v.Glob || x.Glob
+				f.S, f.Known = x.S, f.Known && x.Known
+			}
+		}
+	case as.Value != nil:
+		f = r.quotedWord(as.Value, st)
+		v.Words, v.Flow = []string{f.S}, f.Flow
+	}
+	if as.Name == nil {
+		return f
+	}
+	f.Span = r.span(as)
+	name := as.Name.Value
+	r.Judge.Assign(name, &f, st, kind, f.Span)
+	if st.ints[name] {
+		for _, s := range v.Words {
+			r.evalNumber(s, st, f.Span)
+		}
+	}
+	old, known := r.lookup(name, st)
+	if !known {
+		old = Value{Words: []string{string(UnknownPart)}}
+	}
+	switch {
+	case as.Append && v.Array:
+		v.Words = append(append([]string(nil), old.Words...), v.Words...)
+	case as.Append:
+		v.Words = []string{strings.Join(old.Words, " ") + f.S}
+	case as.Index != nil:
+		v = Value{Words: []string{string(UnknownPart)}, Array: true, Flow: v.Flow}
+	}
+	if as.Append || as.Index != nil {
+		v.Flow |= old.Flow
+	}
+	if len(v.Words) > 256 || v.size() > 16<<10 {
+		v.Words = []string{string(UnknownPart)}
+	}
+	if kind != Prefix {
+		st.Set(name, v)
+	}
+	return f
+}

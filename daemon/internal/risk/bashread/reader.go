@@ -1,0 +1,209 @@
+// Package bashread reads the text of a command as bash would: it parses the text, expands words as far as that is possible
+// without running anything, and hands each simple command, assignment and redirection to a Judge, in the order in which
+// they run and with the state that the earlier ones leave. It decides nothing about what they mean.
+package bashread
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"strings"
+	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"sublet/daemon/internal/risk/programs"
+)
+
+// Span is a half-open range of bytes of the text.
+type Span struct{ Start, End int }
+
+// A Judge decides what the parts of a text mean.
+type Judge interface {
+	// Command judges one simple command; prefix names the variables that are set for it alone. ends reports that what
+	// follows the command does not run.
+	Command(words []Field, prefix []string, st *State, sp Span) (ends bool)
+	// Assign judges the assignment of f to a variable.
+	Assign(name string, f *Field, st *State, kind Assignment, sp Span)
+	// Exported judges a variable that is handed on to later commands with the value that it has.
+	Exported(name string, st *State, sp Span)
+	// Redirect judges a redirection to or from the file that f names.
+	Redirect(f *Field, st *State, writes, appends bool)
+	// Note records a finding about the text itself.
+	Note(l programs.Level, e programs.Effect, sp Span, text string)
+	// Unread records that a part of the text was not understood.
+	Unread(sp Span, why string)
+	// PrintsVariables records that the text prints all variables.
+	PrintsVariables(sp Span)
+}
+
+// Assignment is how a variable is set.
+type Assignment int
+
+const (
+	Plain  Assignment = iota // x=1
+	Export                   // export x=1
+	Prefix                   // x=1 command
+)
+
+// Context is what a text meets in the shell.
+type Context struct {
+	Home      string
+	Dialect   string            // bash, zsh or fish; "" is bash
+	Aliases   map[string]string // of the live shell
+	Functions map[string]string // name to body
+	Env       map[string]string
+	Secret    func(name string) bool // reports whether a variable's value is a secret
+}
+
+// Reader reads one text, with the texts inside it. It is not safe for concurrent use.
+type Reader struct {
+	Budget
+	Context
+	Judge Judge
+
+	Depth   int                // of texts inside texts
+	Active  []string           // functions and aliases that are being expanded
+	Seen    Flow               // what the commands since the last reset let in
+	Out     Output             // what the last command printed
+	Files   map[string]Written // what this text wrote
+	NetFD   bool               // a descriptor is a network connection
+	src     source
+	mending bool                   // the text that is walked was put right: see program
+	printed map[syntax.Node]Output // while the words of one word with braces are expanded
+	mutated map[syntax.Node]mutation
+	live    map[string]Function // functions of the live shell that have been parsed
+}
+
+// MaxDepth bounds texts inside texts: sh -c, eval, functions, aliases.
+const MaxDepth = 12
+
+// Limits in front of the parser, which takes more than linear time and overflows its stack where a text is nested: 64 KiB
+// of "(" took 4 s, 3 MB ended the process. Brackets are counted, not balanced, since quotes could hide a closing one.
+const (
+	MaxText    = 64 << 10
+	MaxNesting = 2500
+)
+
+// source is the text whose nodes are walked.
+type source struct {
+	text  string
+	outer *Span // where the text stands in the outermost one, if it is not that
+}
+
+// The work of one reading is counted in steps: a node that is walked, or a piece of text that is parsed, copied or
+// searched. A step takes about a microsecond. The limit is linear in the length of the text.
+const (
+	FreeSteps    = 150_000 // of every text
+	StepsPerByte = 2       // for each byte of the text
+	BytesParsed  = 16      // bytes of shell text parsed in a step
+	BytesCopied  = 64      // bytes of a word copied or compared in a step
+	BytesMatched = 2       // bytes that a dozen regular expressions search in a step
+	EntriesMoved = 16      // entries of a map copied or compared in a step
+)
+
+// Budget is what a reading may do and has done.
+type Budget struct{ Steps, Limit int }
+
+// errSpent is the value that Spend panics with. Bounded recovers it.
+var errSpent = errors.New("bashread: the budget is spent")
+
+// Spend counts n steps. It does not return when the budget is spent.
+func (b *Budget) Spend(n int) {
+	if b.Steps += n; b.Steps > b.Limit {
+		panic(errSpent)
+	}
+}
+
+// Bounded runs walk until it returns or the budget is spent, and reports whether it returned.
+func (b *Budget) Bounded(walk func()) (done bool) {
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case errSpent:
+			b.Limit = math.MaxInt // for what has to be done after that
+		default:
+			panic(p)
+		}
+	}()
+	walk()
+	return true
+}
+
+// Read reads the whole text, from the state st.
+func (r *Reader) Read(text string, st *State) {
+	if text, ok := r.gate(text); ok {
+		r.src = source{text: text}
+		r.program(text, st)
+	}
+}
+
+// Text returns the text that is being read.
+func (r *Reader) Text() string { return r.src.text }
+
+// Inline reads the text of a command that runs in place of sp: sh -c, eval, trap and the like.
+func (r *Reader) Inline(text string, sp Span, st *State) (ends bool) {
+	r.inside(text, sp, func() {
+		if t := r.src.text; strings.IndexByte(t, '#') >= 0 && strings.Contains(t, "\\\n") {
+			r.src.text = r.endComments(t)
+		}
+		ends = r.program(r.src.text, st)
+	})
+	return ends
+}
+
+// inside walks another text in place of a span of this one, after the same guards.
+func (r *Reader) inside(text string, sp Span, walk func()) {
+	r.Spend(1 + len(text)/BytesCopied)
+	if len(text) > MaxText || Brackets(text) > MaxNesting || r.Depth >= MaxDepth {
+		r.Judge.Unread(sp, "code inside code, too deep or too long to be examined")
+		return
+	}
+	text = strings.NewReplacer("\x00", "$_unknown", "\x01", "0").Replace(text)
+	if !plain(text) {
+		text = maskInvalid(text)
+		if strings.IndexByte(text, '\r') >= 0 {
+			r.Judge.Note(programs.High, programs.Unknown, sp, hidesReturn)
+		}
+	}
+	keep := r.src
+	r.src = source{text: text, outer: &sp}
+	r.Depth++
+	walk()
+	r.Depth--
+	r.src = keep
+}
+
+// program walks a text. Commands before a syntax error are judged too, since the shell runs a file line by line.
+func (r *Reader) program(text string, st *State) (ends bool) {
+	list, err := r.parse(text)
+	ends = r.stmts(list, st)
+	if err == nil {
+		return ends
+	}
+	at := 0
+	var pe syntax.ParseError
+	if errors.As(err, &pe) {
+		at = int(pe.Pos.Offset())
+	}
+	r.Judge.Unread(r.at(at, len(text)), "its syntax could not be read, so what runs is not known")
+	// Two texts that bash takes and the parser refuses: a here-document that ends with the text, and $((…) …).
+	mended := ""
+	if m := openHeredoc().FindStringSubmatch(err.Error()); m != nil {
+		mended = text + "\n" + m[1] + "\n"
+	} else if strings.Contains(text, "$((") {
+		mended = strings.ReplaceAll(text, "$((", "$( (")
+	}
+	if mended == "" || r.mending {
+		return ends
+	}
+	keep, sp := r.src, r.at(0, len(text))
+	r.src, r.mending = source{text: mended, outer: &sp}, true
+	if list, err := r.parse(mended); err == nil {
+		r.stmts(list, st)
+	}
+	r.src, r.mending = keep, false
+	return ends
+}
+
+var openHeredoc = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("unclosed here-document `([A-Za-z0-9_]+)`") })

@@ -1,0 +1,315 @@
+package bashread
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"sublet/daemon/internal/risk/programs"
+)
+
+// Flow is where data came from that reaches a command: by a pipe, a substitution, a variable or a file.
+type Flow uint8
+
+const (
+	Net     Flow = 1 << iota // from the network
+	Secret                   // holds a secret
+	Printed                  // output of a program that was not computed here
+	Self                     // names the shell's own process, or its parent: $$, $PPID
+)
+
+// Output is what a command prints or reads.
+type Output struct {
+	Flow Flow
+	Text *string // all of it, where that is known; parts of it may be UnknownPart or TamePart
+	List string  // a pattern of the paths that its lines are, where that is known
+	Any  bool    // something is connected
+}
+
+// Plain returns the text of an output, nil unless all of it is known.
+func (o Output) Plain() *string {
+	if o.Text == nil || strings.ContainsAny(*o.Text, "\x00\x01") {
+		return nil
+	}
+	return o.Text
+}
+
+// Written is what a text put into a file.
+type Written struct {
+	Flow Flow
+	Text *string
+}
+
+// Value is what is known of a variable.
+type Value struct {
+	Words   []string // one, or the elements of an array
+	Flow    Flow
+	Array   bool
+	Glob    bool // the words are patterns and stand for what they match
+	Unset   bool
+	Guarded bool // ${x:?}: never empty
+}
+
+func (v *Value) size() (n int) {
+	for _, w := range v.Words {
+		n += len(w)
+	}
+	return n
+}
+
+// Function is a function of the text or of the live shell.
+type Function struct {
+	body *syntax.Stmt
+	src  source
+}
+
+// State is what one command leaves to the next.
+type State struct {
+	Cwd     string   // "" where it is not known
+	Alts    []string // where else it may be, because an earlier cd may have failed; "" is anywhere
+	Args    []Field  // $1 …
+	ArgsOK  bool     // Args are known
+	Errexit bool
+	Remote  bool // runs on another machine: paths are not ours
+	Stdin   Output
+	Changed []string // variables set in this text that change what later commands do
+	Aliases map[string]string
+
+	budget *Budget
+	vars   map[string]Value
+	funcs  map[string]Function
+	ints   map[string]bool // variables whose every value is evaluated: declare -i; never changed in place
+	shared bool            // maps belong to another state too
+}
+
+// Start returns the state in which a text begins.
+func (r *Reader) Start(cwd string) *State { return &State{budget: &r.Budget, Cwd: cwd} }
+
+// Clone returns a state for what runs elsewhere, or perhaps not at all.
+func (s *State) Clone() *State {
+	s.budget.Spend(1)
+	s.shared = true
+	c := *s
+	c.Alts, c.Changed = slices.Clip(s.Alts), slices.Clip(s.Changed)
+	return &c
+}
+
+// Elsewhere returns a state for what runs on another machine or below another root.
+func (s *State) Elsewhere() *State {
+	c := s.Clone()
+	c.Remote, c.Cwd, c.Alts = true, "", nil
+	return c
+}
+
+// Fresh returns a state for a shell that takes over neither functions nor aliases.
+func (s *State) Fresh() *State {
+	c := s.Clone()
+	c.funcs, c.Aliases = nil, nil
+	return c
+}
+
+// own makes the maps this state's alone.
+func (s *State) own() {
+	if !s.shared && s.vars != nil {
+		return
+	}
+	s.budget.Spend(1 + (len(s.vars)+len(s.funcs)+len(s.Aliases))/EntriesMoved)
+	s.vars, s.funcs, s.Aliases = maps.Clone(s.vars), maps.Clone(s.funcs), maps.Clone(s.Aliases)
+	if s.vars == nil {
+		s.vars = map[string]Value{}
+	}
+	if s.funcs == nil {
+		s.funcs = map[string]Function{}
+	}
+	if s.Aliases == nil {
+		s.Aliases = map[string]string{}
+	}
+	s.shared = false
+}
+
+// Set sets a variable.
+func (s *State) Set(name string, v Value) {
+	s.own()
+	s.vars[name] = v
+}
+
+// Var returns what is known of a variable that the text set.
+func (s *State) Var(name string) (Value, bool) {
+	v, ok := s.vars[name]
+	return v, ok
+}
+
+// Alias defines an alias.
+func (s *State) Alias(name, value string) {
+	s.own()
+	s.Aliases[name] = value
+}
+
+// Unfunction removes a function.
+func (s *State) Unfunction(name string) {
+	s.own()
+	delete(s.funcs, name)
+}
+
+// Hide hides the functions of the text until show is called.
+func (s *State) Hide() (show func()) {
+	keep := s.funcs
+	s.funcs = nil
+	return func() {
+		if s.funcs == nil {
+			s.funcs = keep
+		}
+	}
+}
+
+// integer records that bash evaluates whatever is assigned to a variable.
+func (s *State) integer(name string) {
+	s.budget.Spend(1 + len(s.ints)/EntriesMoved)
+	ints := make(map[string]bool, len(s.ints)+1)
+	maps.Copy(ints, s.ints)
+	ints[name] = true
+	s.ints = ints
+}
+
+// Forget makes variables unknown.
+func (s *State) Forget(names ...string) {
+	if len(names) == 0 {
+		return
+	}
+	s.own()
+	for _, n := range names {
+		s.vars[n] = Value{Words: []string{"\x00"}, Flow: s.vars[n].Flow}
+	}
+}
+
+// maxAlts bounds the folders a command may run in; beyond it the folder is not known.
+const maxAlts = 4
+
+// MayBe adds a folder in which the following commands may run instead.
+func (s *State) MayBe(dir string) {
+	if dir == s.Cwd || slices.Contains(s.Alts, dir) {
+		return
+	}
+	if len(s.Alts) >= maxAlts {
+		if dir = ""; slices.Contains(s.Alts, "") {
+			return
+		}
+	}
+	s.Alts = append(slices.Clip(s.Alts), dir)
+}
+
+// join makes s a state after which either s or o holds. s stays the likelier one.
+func (s *State) join(o *State) {
+	s.budget.Spend(1 + (len(s.vars)+len(o.vars)+len(o.funcs)+len(o.Aliases)+len(s.Changed)*len(o.Changed))/EntriesMoved)
+	if s.Cwd != o.Cwd {
+		s.MayBe(o.Cwd)
+	}
+	for _, d := range o.Alts {
+		s.MayBe(d)
+	}
+	for _, c := range o.Changed {
+		if !slices.Contains(s.Changed, c) {
+			s.Changed = append(slices.Clip(s.Changed), c)
+		}
+	}
+	var differ []string
+	for n, v := range o.vars {
+		if w, ok := s.vars[n]; !ok || !slices.Equal(v.Words, w.Words) || v.Flow != w.Flow || v.Unset != w.Unset {
+			differ = append(differ, n)
+		}
+	}
+	for n := range s.vars {
+		if _, ok := o.vars[n]; !ok {
+			differ = append(differ, n)
+		}
+	}
+	if len(differ)+len(o.funcs)+len(o.Aliases) > 0 {
+		s.own()
+		for _, n := range differ {
+			s.vars[n] = Value{Words: []string{"\x00"}, Flow: s.vars[n].Flow | o.vars[n].Flow}
+		}
+		maps.Copy(s.funcs, o.funcs)
+		maps.Copy(s.Aliases, o.Aliases)
+	}
+	for n := range o.ints {
+		if !s.ints[n] {
+			s.integer(n)
+		}
+	}
+	s.Errexit = s.Errexit && o.Errexit
+	s.ArgsOK = s.ArgsOK && o.ArgsOK
+}
+
+// mutation is what a loop may change when it runs zero, one or many times.
+type mutation struct {
+	names []string // of variables
+	moves bool     // the folder
+}
+
+var (
+	movers  = programs.Words("cd pushd popd eval source .")
+	setters = programs.Words("read mapfile readarray printf getopts unset let wait")
+)
+
+// mutations collects what a loop may change. The result is kept, so that nested loops are gone through once.
+func (r *Reader) mutations(loop syntax.Node) mutation {
+	if m, ok := r.mutated[loop]; ok {
+		return m
+	}
+	var m mutation
+	count := 0
+	name := func(n syntax.Node) {
+		if w, ok := n.(*syntax.Word); ok && w.Lit() != "" {
+			m.names = append(m.names, w.Lit())
+		}
+	}
+	syntax.Walk(loop, func(n syntax.Node) bool {
+		count++
+		switch n := n.(type) {
+		case *syntax.Subshell, *syntax.ProcSubst:
+			return false
+		case *syntax.CmdSubst:
+			return inShell(n)
+		case *syntax.WhileClause, *syntax.ForClause:
+			if n != loop {
+				inner := r.mutations(n)
+				m.names, m.moves = append(m.names, inner.names...), m.moves || inner.moves
+				return false
+			}
+		case *syntax.Assign:
+			if n.Name != nil {
+				m.names = append(m.names, n.Name.Value)
+			}
+		case *syntax.WordIter:
+			m.names = append(m.names, n.Name.Value)
+		case *syntax.CallExpr:
+			if len(n.Args) > 0 {
+				called := n.Args[0].Lit()
+				m.moves = m.moves || called == "" || movers[called]
+				if setters[called] {
+					for _, w := range n.Args[1:] {
+						name(w)
+					}
+				}
+			}
+		case *syntax.BinaryArithm:
+			name(n.X)
+		case *syntax.UnaryArithm:
+			name(n.X)
+		}
+		return true
+	})
+	r.Spend((count + len(m.names)) / EntriesMoved)
+	slices.Sort(m.names)
+	m.names = slices.Compact(m.names)
+	if r.mutated == nil {
+		r.mutated = map[syntax.Node]mutation{}
+	}
+	r.mutated[loop] = m
+	return m
+}
+
+// Spend counts steps of the budget that the state belongs to.
+func (s *State) Spend(n int) { s.budget.Spend(n) }

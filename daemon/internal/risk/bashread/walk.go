@@ -1,0 +1,470 @@
+package bashread
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"sublet/daemon/internal/risk/programs"
+)
+
+func isList(s *syntax.Stmt) (*syntax.BinaryCmd, bool) {
+	b, ok := s.Cmd.(*syntax.BinaryCmd)
+	return b, ok && !s.Background && !s.Negated && (b.Op == syntax.AndStmt || b.Op == syntax.OrStmt)
+}
+
+// stmts walks a list of statements. ends reports that what follows the list does not run.
+func (r *Reader) stmts(list []*syntax.Stmt, st *State) (ends bool) {
+	for i, s := range list {
+		if i > 0 {
+			r.Out = Output{}
+		}
+		if _, ok := isList(s); ok {
+			if r.both(r.cond(s, st), st) {
+				return true
+			}
+			continue
+		}
+		before := st.Cwd
+		if r.stmt(s, st) {
+			return true
+		}
+		if _, ok := s.Cmd.(*syntax.CallExpr); ok && st.Cwd != before && (!st.Errexit || s.Negated) {
+			st.MayBe(before) // a cd that fails leaves the next command where it was
+		}
+	}
+	if len(list) > 1 {
+		r.Out = Output{}
+	}
+	return false
+}
+
+// outcome of a condition: the state passed in holds if it succeeded (never, if ends), fail if it did not (nil: never).
+type outcome struct {
+	fail *State
+	ends bool
+}
+
+// both makes st the state after a condition that decides nothing.
+func (r *Reader) both(o outcome, st *State) (ends bool) {
+	switch {
+	case o.ends && o.fail == nil:
+		return true
+	case o.ends:
+		*st = *o.fail
+	case o.fail != nil:
+		st.join(o.fail)
+	}
+	return false
+}
+
+// cond walks a statement whose success decides what runs next.
+func (r *Reader) cond(s *syntax.Stmt, st *State) outcome {
+	b, ok := isList(s)
+	if !ok {
+		before := st.Clone()
+		if r.stmt(s, st) {
+			return outcome{ends: true}
+		}
+		fail := st.Clone()
+		if st.Cwd != before.Cwd {
+			fail.Cwd, fail.Alts = before.Cwd, before.Alts
+			if s.Negated {
+				st.MayBe(before.Cwd)
+			}
+		}
+		return outcome{fail: fail}
+	}
+	for _, rd := range s.Redirs {
+		r.redirect(rd, st)
+	}
+	x := r.cond(b.X, st)
+	defer func() { r.Out = Output{} }()
+	if b.Op == syntax.AndStmt {
+		if x.ends {
+			return x
+		}
+		y := r.cond(b.Y, st)
+		if x.fail == nil {
+			return y
+		}
+		if y.fail != nil {
+			x.fail.join(y.fail)
+		}
+		return outcome{fail: x.fail, ends: y.ends}
+	}
+	if x.fail == nil {
+		return x
+	}
+	y := r.cond(b.Y, x.fail)
+	switch {
+	case x.ends && y.ends:
+		return outcome{fail: y.fail, ends: true}
+	case x.ends:
+		*st = *x.fail
+	case !y.ends:
+		st.join(x.fail)
+	}
+	return outcome{fail: y.fail}
+}
+
+// condList walks a list of which the last statement is the condition.
+func (r *Reader) condList(list []*syntax.Stmt, st *State) outcome {
+	if len(list) == 0 {
+		return outcome{fail: st.Clone()}
+	}
+	if r.stmts(list[:len(list)-1], st) {
+		return outcome{ends: true}
+	}
+	return r.cond(list[len(list)-1], st)
+}
+
+// stmt walks one statement, and leaves what it prints in r.Out.
+func (r *Reader) stmt(s *syntax.Stmt, st *State) (ends bool) {
+	r.Spend(1)
+	if s.Background || s.Coprocess || s.Disown {
+		st = st.Clone()
+	}
+	r.Out = Output{}
+	if len(s.Redirs) == 0 {
+		if s.Cmd != nil {
+			ends = r.command(s.Cmd, st)
+		}
+		return ends && !s.Background
+	}
+	keep, seen := st.Stdin, r.Seen
+	r.Seen = 0
+	var files []string
+	stdout := false
+	for _, rd := range s.Redirs {
+		file, writes := r.redirect(rd, st)
+		if writes {
+			files = append(files, file)
+			stdout = stdout || rd.N == nil || rd.N.Value == "1"
+		}
+	}
+	r.Seen |= st.Stdin.Flow
+	r.Out = Output{}
+	if s.Cmd != nil {
+		ends = r.command(s.Cmd, st)
+	}
+	for _, f := range files {
+		r.Wrote(f, Written{Flow: r.Seen, Text: r.Out.Plain()})
+	}
+	if stdout {
+		r.Out = Output{}
+	}
+	r.Seen |= seen
+	st.Stdin = keep
+	return ends && !s.Background
+}
+
+// Wrote records what this text put into a file, which key names.
+func (r *Reader) Wrote(key string, w Written) {
+	if key == "" || w.Flow == 0 && w.Text == nil || len(r.Files) > 256 {
+		return
+	}
+	if r.Files == nil {
+		r.Files = map[string]Written{}
+	}
+	w.Flow |= r.Files[key].Flow
+	r.Files[key] = w
+}
+
+// command walks what stands in a statement. Each type of the parser has its case, and a test keeps it so.
+func (r *Reader) command(cmd syntax.Command, st *State) (ends bool) {
+	switch c := cmd.(type) {
+	case *syntax.CallExpr:
+		return r.call(c, st)
+	case *syntax.BinaryCmd:
+		if c.Op == syntax.AndStmt || c.Op == syntax.OrStmt {
+			return r.both(r.cond(&syntax.Stmt{Cmd: c}, st), st)
+		}
+		r.pipe(c, st)
+	case *syntax.Block:
+		return r.stmts(c.Stmts, st)
+	case *syntax.Subshell:
+		r.stmts(c.Stmts, st.Clone())
+	case *syntax.IfClause:
+		return r.ifClause(c, st)
+	case *syntax.WhileClause:
+		r.loop(c, st, func() {
+			if !r.condList(c.Cond, st).ends {
+				r.stmts(c.Do, st)
+			}
+		})
+	case *syntax.ForClause:
+		r.forClause(c, st)
+	case *syntax.CaseClause:
+		return r.caseClause(c, st)
+	case *syntax.FuncDecl:
+		r.funcDecl(c, st)
+	case *syntax.ArithmCmd:
+		r.arithm(c.X, st)
+	case *syntax.LetClause:
+		for _, x := range c.Exprs {
+			r.arithm(x, st)
+		}
+	case *syntax.TestClause:
+		r.test(c.X, st)
+	case *syntax.DeclClause:
+		r.declare(c, st)
+	case *syntax.TimeClause:
+		if c.Stmt != nil {
+			return r.stmt(c.Stmt, st)
+		}
+	case *syntax.CoprocClause:
+		if c.Name != nil {
+			r.word(c.Name, st)
+		}
+		if c.Stmt != nil {
+			r.stmt(c.Stmt, st.Clone())
+		}
+	case *syntax.TestDecl:
+		r.Judge.Note(programs.High, programs.Unknown, r.span(c), "a construct that only test files hold")
+		r.stmt(c.Body, st.Clone())
+	default:
+		r.Judge.Unread(r.span(cmd), "a construct that is not known here")
+	}
+	return false
+}
+
+// pipe walks a pipe. a | b | c is ((a | b) | c): it is unrolled, so that long pipes cost no stack.
+func (r *Reader) pipe(b *syntax.BinaryCmd, st *State) {
+	parts := []*syntax.Stmt{b.Y}
+	left := b.X
+	for {
+		next, ok := left.Cmd.(*syntax.BinaryCmd)
+		if !ok || next.Op == syntax.AndStmt || next.Op == syntax.OrStmt || len(left.Redirs) > 0 || left.Negated || left.Background {
+			break
+		}
+		parts = append(parts, next.Y)
+		left = next.X
+	}
+	in, seen := st.Stdin, r.Seen
+	r.Seen = 0
+	r.stmt(left, st.Clone())
+	for i := len(parts) - 1; i >= 0; i-- {
+		side := st.Clone()
+		side.Stdin = r.Out
+		side.Stdin.Flow, side.Stdin.Any = in.Flow|r.Seen|r.Out.Flow, true
+		r.stmt(parts[i], side)
+	}
+	r.Seen |= seen
+}
+
+func (r *Reader) ifClause(c *syntax.IfClause, st *State) (ends bool) {
+	if len(c.Cond) == 0 && c.Else == nil { // the last else
+		return r.stmts(c.Then, st)
+	}
+	o := r.condList(c.Cond, st)
+	thenEnds := o.ends || r.stmts(c.Then, st)
+	other := o.fail
+	if other == nil {
+		return thenEnds
+	}
+	elseEnds := c.Else != nil && r.ifClause(c.Else, other)
+	switch {
+	case thenEnds && elseEnds:
+		return true
+	case thenEnds:
+		*st = *other
+	case !elseEnds:
+		st.join(other)
+	}
+	return false
+}
+
+// loop walks something that may run any number of times: what it changes is known neither in it nor after it.
+func (r *Reader) loop(node syntax.Node, st *State, body func()) {
+	m := r.mutations(node)
+	st.Forget(m.names...)
+	if m.moves {
+		st.MayBe("")
+	}
+	before := st.Clone()
+	body()
+	st.join(before)
+	st.Forget(m.names...)
+}
+
+// MaxUnroll bounds the literal items for which a loop's body is judged one by one.
+const MaxUnroll = 16
+
+func (r *Reader) forClause(c *syntax.ForClause, st *State) {
+	switch l := c.Loop.(type) {
+	case *syntax.CStyleLoop:
+		for _, x := range []syntax.ArithmExpr{l.Init, l.Cond, l.Post} {
+			if x != nil {
+				r.arithm(x, st)
+			}
+		}
+		r.loop(c, st, func() { r.stmts(c.Do, st) })
+	case *syntax.WordIter:
+		items := r.words(l.Items, st)
+		if !l.InPos.IsValid() {
+			if items = nil; st.ArgsOK {
+				items = st.Args
+			}
+		}
+		simple := len(items) > 0 && len(items) <= MaxUnroll && !c.Select
+		var fl Flow
+		for i := range items {
+			fl |= items[i].Flow
+			simple = simple && items[i].Known
+		}
+		set := func(f Field) {
+			r.Judge.Assign(l.Name.Value, &f, st, Plain, r.span(l))
+			st.Set(l.Name.Value, Value{Words: []string{f.S}, Flow: f.Flow, Glob: f.Glob})
+		}
+		if !simple {
+			r.loop(c, st, func() {
+				set(Field{S: "\x00", Flow: fl})
+				r.stmts(c.Do, st)
+			})
+			return
+		}
+		m := r.mutations(c)
+		if m.moves && len(items) > 1 {
+			st.MayBe("")
+		}
+		before := st.Clone()
+		for i := range items {
+			if set(items[i]); r.stmts(c.Do, st) {
+				break
+			}
+		}
+		st.join(before)
+		st.Forget(m.names...)
+	default:
+		r.Judge.Unread(r.span(c), "a loop that is not known here")
+	}
+	r.Out = Output{}
+}
+
+func (r *Reader) caseClause(c *syntax.CaseClause, st *State) (ends bool) {
+	r.word(c.Word, st)
+	before := st.Clone()
+	covered := false
+	var out *State
+	for _, item := range c.Items {
+		branch := before.Clone()
+		for _, p := range item.Patterns {
+			r.word(p, branch)
+			covered = covered || p.Lit() == "*"
+		}
+		if r.stmts(item.Stmts, branch) && item.Op == syntax.Break {
+			continue
+		}
+		if out == nil {
+			out = branch
+		} else {
+			out.join(branch)
+		}
+	}
+	switch {
+	case out == nil && covered:
+		return true
+	case out == nil:
+		out = before
+	case !covered:
+		out.join(before)
+	}
+	*st = *out
+	return false
+}
+
+func (r *Reader) funcDecl(c *syntax.FuncDecl, st *State) {
+	var names []string
+	if c.Name != nil {
+		names = append(names, c.Name.Value)
+	}
+	for _, n := range c.Names {
+		names = append(names, n.Value)
+	}
+	st.own()
+	for _, n := range names {
+		if programs.Known(n) {
+			r.Judge.Note(programs.High, programs.ShellState, r.span(c), "a function takes the place of the command "+n)
+		}
+		if r.selfCalling(c.Body, n) {
+			r.Judge.Note(programs.Critical, programs.RunCode, r.span(c), "a function starts itself again and again (fork bomb)")
+		}
+		st.funcs[n] = Function{body: c.Body, src: r.src}
+	}
+	body := st.Clone()
+	body.Args, body.ArgsOK = nil, false
+	r.Active = append(r.Active, names...)
+	r.stmt(c.Body, body)
+	r.Active = r.Active[:len(r.Active)-len(names)]
+	r.Out = Output{}
+}
+
+// selfCalling reports whether a function pipes into itself or starts itself in the background.
+func (r *Reader) selfCalling(body *syntax.Stmt, name string) bool {
+	bomb, nodes := false, 0
+	calls := func(s *syntax.Stmt) bool {
+		c, ok := s.Cmd.(*syntax.CallExpr)
+		return ok && len(c.Args) > 0 && c.Args[0].Lit() == name
+	}
+	syntax.Walk(body, func(n syntax.Node) bool {
+		nodes++
+		switch n := n.(type) {
+		case *syntax.BinaryCmd:
+			bomb = bomb || (n.Op == syntax.Pipe || n.Op == syntax.PipeAll) && calls(n.X) && calls(n.Y)
+		case *syntax.Stmt:
+			bomb = bomb || n.Background && calls(n)
+		}
+		return !bomb
+	})
+	r.Spend(nodes / EntriesMoved)
+	return bomb
+}
+
+// redirect walks one redirection and sets what a command will read. It returns a key of the file that is written.
+func (r *Reader) redirect(rd *syntax.Redirect, st *State) (file string, writes bool) {
+	switch {
+	case rd.Hdoc != nil || rd.Op == syntax.WordHdoc:
+		w, end := rd.Hdoc, ""
+		if w == nil {
+			w, end = rd.Word, "\n"
+		}
+		f := r.quotedWord(w, st)
+		st.Stdin = Output{Flow: f.Flow, Any: true}
+		if f.S += end; f.Known {
+			st.Stdin.Text = &f.S
+		}
+		return "", false
+	case rd.Op == syntax.Hdoc || rd.Op == syntax.DashHdoc:
+		return "", false
+	}
+	reads := rd.Op == syntax.RdrIn
+	duplicates := rd.Op == syntax.DplOut || rd.Op == syntax.DplIn
+	fs := r.words([]*syntax.Word{rd.Word}, st)
+	for i := range fs {
+		f := &fs[i]
+		f.Span = r.span(rd)
+		net := strings.HasPrefix(f.S, "/dev/tcp/") || strings.HasPrefix(f.S, "/dev/udp/")
+		r.NetFD = r.NetFD || net
+		switch {
+		case duplicates && (f.S == "-" || Digits(strings.TrimSuffix(f.S, "-"))):
+			// 0>&1 and <&5 where a descriptor is a connection: which one it is, is not followed.
+			if in := rd.N == nil && rd.Op == syntax.DplIn || rd.N != nil && rd.N.Value == "0"; in && r.NetFD {
+				st.Stdin = Output{Flow: Net, Any: true}
+			}
+		case reads || rd.Op == syntax.DplIn:
+			list := r.Out.List // of <(…)
+			r.Judge.Redirect(f, st, false, false)
+			st.Stdin = Output{Flow: f.Flow | r.FileFlow(f, st), Any: true, List: list}
+			if net {
+				st.Stdin.Flow |= Net
+			}
+		default:
+			r.Judge.Redirect(f, st, true, rd.Op == syntax.AppOut || rd.Op == syntax.AppAll || rd.Op == syntax.AppClob || rd.Op == syntax.AppAllClob)
+			if file, writes = Key(f, st), true; len(fs) > 1 || f.Glob {
+				file = ""
+			}
+		}
+	}
+	return file, writes
+}

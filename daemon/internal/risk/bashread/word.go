@@ -1,0 +1,390 @@
+package bashread
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Parts of a word that are not known stand in its text as one of these bytes, which no shell word can hold.
+const (
+	UnknownPart = '\x00' // anything
+	TamePart    = '\x01' // something short without slash and blank: a number, a name of the system
+)
+
+// Field is one word as a program gets it, as far as that is known.
+type Field struct {
+	S       string
+	Known   bool // S is exactly what the program gets
+	Glob    bool // has an unquoted pattern
+	Quoted  bool // some of it was quoted
+	Many    bool // may be any number of words
+	Guarded bool // the unknown part is not empty: ${x:?}
+	Flow    Flow
+	Span    Span
+}
+
+// Opaque reports whether some part of a word can be anything.
+func (f *Field) Opaque() bool { return strings.IndexByte(f.S, UnknownPart) >= 0 }
+
+// Base returns the word behind its last slash.
+func (f *Field) Base() string { return f.S[strings.LastIndexByte(f.S, '/')+1:] }
+
+// With returns the field with another text.
+func (f *Field) With(s string) *Field {
+	g := *f
+	g.S = s
+	return &g
+}
+
+// Join returns words as one, with blanks between them.
+func Join(fs []Field, sp Span) Field {
+	f := Field{Known: true, Span: sp}
+	parts := make([]string, len(fs))
+	for i := range fs {
+		parts[i] = fs[i].S
+		f.Known = f.Known && fs[i].Known
+		f.Flow |= fs[i].Flow
+	}
+	f.S = strings.Join(parts, " ")
+	return f
+}
+
+// Absolute returns p as seen from cwd; "" where cwd is not known and p is relative.
+func Absolute(cwd, p string) string {
+	switch {
+	case path.IsAbs(p):
+		return path.Clean(p)
+	case cwd == "":
+		return ""
+	}
+	return path.Join(cwd, p)
+}
+
+// Path returns the absolute path that a known word names, else "".
+func Path(f *Field, st *State) string {
+	if st.budget.Spend((len(st.Cwd) + len(f.S)) / BytesCopied); !f.Known {
+		return ""
+	}
+	return Absolute(st.Cwd, f.S)
+}
+
+// Key names a file for Reader.Files: its path, or what is known of it where the folder is not.
+func Key(f *Field, st *State) string {
+	if p := Path(f, st); p != "" || !f.Known || f.S == "" {
+		return p
+	}
+	return "?/" + path.Clean(f.S)
+}
+
+// FileFlow returns where the data came from that this text put into a file.
+func (r *Reader) FileFlow(f *Field, st *State) Flow { return r.Files[Key(f, st)].Flow }
+
+// words expands words to fields: braces, tilde, parameters, substitutions, splitting. Patterns stay.
+func (r *Reader) words(ws []*syntax.Word, st *State) []Field {
+	r.Spend(len(ws))
+	out := make([]Field, 0, len(ws)+2)
+	for _, w := range ws {
+		if len(w.Parts) == 1 {
+			if l, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(l.Value, "\\*?[{~\x00\x01") {
+				out = append(out, Field{S: l.Value, Known: true, Span: r.span(w)})
+				continue
+			}
+		}
+		out = r.expand(w, st, out)
+	}
+	return out
+}
+
+// word walks a word for what its substitutions do, and returns it unsplit.
+func (r *Reader) word(w *syntax.Word, st *State) Field {
+	b := builder{r: r, st: st, nosplit: true}
+	b.parts(w.Parts, false, true)
+	b.cur.Span = r.span(w)
+	return b.take()
+}
+
+// quotedWord is word where patterns do not count: a here-document, the right side of an assignment.
+func (r *Reader) quotedWord(w *syntax.Word, st *State) Field {
+	f := r.word(w, st)
+	f.Glob = false
+	return f
+}
+
+func (r *Reader) expand(w *syntax.Word, st *State, out []Field) []Field {
+	sp := r.span(w)
+	list := []*syntax.Word{w}
+	braces := 0
+	for _, p := range w.Parts {
+		if p, ok := p.(*syntax.Lit); ok {
+			braces += strings.Count(p.Value, "{")
+		}
+	}
+	outer := r.printed
+	if braces > 0 {
+		r.Spend(braces * braces / BytesCopied) // SplitBraces copies what follows each that is not closed
+		// On a copy: the tree may be walked again, and the parser's own Walk panics at what SplitBraces makes.
+		if split := (&syntax.Word{Parts: slices.Clone(w.Parts)}); syntax.SplitBraces(split) {
+			var ok bool
+			if list, ok = expandBraces(split); !ok {
+				b := builder{r: r, st: st}
+				for _, p := range split.Parts { // what is in it runs all the same
+					b.part(p, false, false)
+				}
+				return append(out, Field{S: string(UnknownPart), Many: true, Span: sp})
+			}
+			r.printed = map[syntax.Node]Output{} // the words share their parts, which are walked once
+		}
+	}
+	first := len(out)
+	for _, w := range list {
+		b := builder{r: r, st: st, out: out}
+		b.parts(w.Parts, false, true)
+		if b.has {
+			b.flush()
+		}
+		out = b.out
+	}
+	r.printed = outer
+	for i := first; i < len(out); i++ {
+		out[i].Span = sp
+	}
+	return out
+}
+
+// builder makes fields of the parts of a word.
+type builder struct {
+	r       *Reader
+	st      *State
+	out     []Field
+	buf     []byte
+	cur     Field // without S
+	bad     bool  // cur is not known
+	has     bool  // cur exists
+	nosplit bool
+}
+
+func (b *builder) take() Field {
+	f := b.cur
+	f.S, f.Known = string(b.buf), !b.bad
+	b.buf, b.cur, b.bad, b.has = b.buf[:0], Field{}, false, false
+	return f
+}
+
+func (b *builder) flush() {
+	b.r.Spend(1)
+	b.out = append(b.out, b.take())
+}
+
+func (b *builder) add(s string) {
+	b.r.Spend(len(s) / BytesCopied)
+	b.buf, b.has = append(b.buf, s...), true
+}
+
+func (b *builder) unknown(c byte, fl Flow, quoted bool) {
+	b.buf = append(b.buf, c)
+	b.bad, b.has = true, true
+	b.cur.Flow |= fl
+	b.cur.Many = b.cur.Many || !quoted && c == UnknownPart
+}
+
+// value adds text that may hold unknown parts, unsplit.
+func (b *builder) value(s string) {
+	b.add(s)
+	b.bad = b.bad || strings.ContainsAny(s, "\x00\x01")
+}
+
+// split adds the value of an unquoted expansion, which the shell splits at blanks.
+func (b *builder) split(s string, glob bool) {
+	if b.nosplit {
+		b.value(s)
+		return
+	}
+	ifs := " \t\n"
+	if v, ok := b.st.vars["IFS"]; ok && len(v.Words) == 1 && strings.IndexByte(v.Words[0], UnknownPart) < 0 {
+		ifs = v.Words[0]
+	}
+	for i := 0; i < len(s); {
+		if strings.IndexByte(ifs, s[i]) >= 0 {
+			if b.has {
+				b.flush()
+			}
+			i++
+			continue
+		}
+		j := i
+		for j < len(s) && strings.IndexByte(ifs, s[j]) < 0 {
+			b.cur.Glob = b.cur.Glob || s[j] == '*' || s[j] == '?' || s[j] == '['
+			j++
+		}
+		b.value(s[i:j])
+		i = j
+	}
+	b.cur.Glob = b.cur.Glob || glob
+}
+
+func (b *builder) parts(parts []syntax.WordPart, quoted, first bool) {
+	for i, p := range parts {
+		b.part(p, quoted, first && i == 0)
+	}
+}
+
+func (b *builder) part(p syntax.WordPart, quoted, first bool) {
+	b.r.Spend(1)
+	switch p := p.(type) {
+	case *syntax.Lit:
+		if quoted {
+			b.add(unescapeDouble(p.Value))
+		} else {
+			b.literal(p.Value, first)
+		}
+	case *syntax.SglQuoted:
+		b.cur.Quoted = true
+		if p.Dollar {
+			b.add(AnsiC(p.Value))
+		} else {
+			b.add(p.Value)
+		}
+	case *syntax.DblQuoted:
+		b.cur.Quoted, b.has = true, true
+		b.parts(p.Parts, true, false)
+	case *syntax.ParamExp:
+		b.param(p, quoted)
+	case *syntax.CmdSubst:
+		b.subst(p, quoted)
+	case *syntax.ProcSubst:
+		out := b.r.output(p, p.Stmts, b.st.Clone())
+		if b.r.Out = (Output{List: out.List}); p.Op == syntax.CmdOut {
+			out.Flow = 0
+		}
+		b.add("/dev/fd/")
+		b.unknown(TamePart, out.Flow|Printed, true)
+	case *syntax.ArithmExp:
+		b.r.arithm(p.X, b.st)
+		b.unknown(TamePart, 0, quoted)
+	case *syntax.ExtGlob:
+		b.cur.Glob = true
+		b.r.EvalText(p.Pattern.Value, b.st, b.r.span(p))
+		b.add(p.Op.String() + p.Pattern.Value + ")")
+	case *syntax.BraceExp:
+		for _, e := range p.Elems {
+			b.parts(e.Parts, quoted, false)
+		}
+		b.bad = true
+	default:
+		b.r.Judge.Unread(b.r.span(p), "a part of a word that is not known here")
+		b.unknown(UnknownPart, 0, quoted)
+	}
+}
+
+// inShell reports whether a substitution runs in the shell itself, as bash 5.3 does: ${ cmd; } and ${| cmd; }.
+func inShell(c *syntax.CmdSubst) bool { return c.TempFile || c.ReplyVar }
+
+// output walks a substitution and returns what it prints. In a word with braces it is walked once.
+func (r *Reader) output(n syntax.Node, list []*syntax.Stmt, st *State) Output {
+	if out, done := r.printed[n]; done {
+		return out
+	}
+	seen := r.Seen
+	r.Seen, r.Out = 0, Output{}
+	outer := r.printed
+	r.printed = nil
+	r.stmts(list, st)
+	r.printed = outer
+	out := r.Out
+	out.Flow |= r.Seen
+	r.Seen |= seen
+	r.Out = Output{}
+	if r.printed != nil {
+		r.printed[n] = out
+	}
+	return out
+}
+
+// subst adds what a command substitution prints.
+func (b *builder) subst(c *syntax.CmdSubst, quoted bool) {
+	st := b.st
+	if !inShell(c) {
+		st = st.Clone()
+	}
+	out := b.r.output(c, c.Stmts, st)
+	switch {
+	case out.Text != nil && strings.IndexByte(*out.Text, UnknownPart) < 0 && !c.ReplyVar:
+		b.cur.Flow |= out.Flow
+		if s := strings.TrimRight(*out.Text, "\n"); quoted {
+			b.value(s)
+		} else {
+			b.split(s, false)
+		}
+	case out.List != "" && out.Flow&(Net|Secret) == 0:
+		b.add(out.List)
+		b.bad, b.cur.Glob = true, true
+		b.cur.Many = b.cur.Many || !quoted
+		b.cur.Flow |= Printed
+	default:
+		b.unknown(UnknownPart, out.Flow|Printed, quoted)
+	}
+}
+
+// literal adds unquoted text: backslashes, patterns, a leading tilde.
+func (b *builder) literal(s string, first bool) {
+	if first && strings.HasPrefix(s, "~") {
+		s = b.tilde(s)
+	}
+	if strings.IndexByte(s, '\\') < 0 {
+		b.cur.Glob = b.cur.Glob || strings.ContainsAny(s, "*?[")
+		b.add(s)
+		return
+	}
+	b.has = true
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '\\':
+			b.cur.Quoted = true
+			if i++; i < len(s) && s[i] != '\n' {
+				b.buf = append(b.buf, s[i])
+			}
+		default:
+			b.cur.Glob = b.cur.Glob || c == '*' || c == '?' || c == '['
+			b.buf = append(b.buf, c)
+		}
+	}
+}
+
+// tilde adds the folder that a leading tilde names, and returns the rest of the word.
+func (b *builder) tilde(s string) (rest string) {
+	name := s[1:]
+	if i := strings.IndexByte(name, '/'); i >= 0 {
+		name, rest = name[:i], name[i:]
+	}
+	switch {
+	case name == "":
+		v, _ := b.r.lookup("HOME", b.st)
+		b.value(strings.Join(v.Words, " "))
+	case name == "+":
+		if v, ok := b.r.lookup("PWD", b.st); ok && len(v.Words) == 1 { // the variable, whatever it was made
+			b.value(v.Words[0])
+		} else {
+			b.unknown(UnknownPart, 0, true)
+		}
+	case name == "-" || Digits(strings.TrimLeft(name, "+-")):
+		b.unknown(UnknownPart, 0, true)
+	case name == "root":
+		b.add("/root")
+	case NameLike(name):
+		b.add("/home/" + name)
+	default:
+		return s
+	}
+	return rest
+}
+
+// NameLike reports whether a text may be the name of a user, a variable or the like.
+func NameLike(s string) bool {
+	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == ""
+}
+
+// Digits reports whether a text is a number.
+func Digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

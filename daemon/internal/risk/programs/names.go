@@ -1,0 +1,102 @@
+package programs
+
+import (
+	"strings"
+	"sync"
+)
+
+// Variable is what the value of a variable makes later commands do.
+type Variable struct {
+	Level Level  // of setting it; Low: nothing
+	Code  bool   // its value is shell code
+	By    string // the programs that it concerns; * is all
+	What  string
+}
+
+// Concerns reports whether a variable concerns a program.
+func (v Variable) Concerns(program string) bool {
+	if v.By == "*" {
+		return v.Level > Low
+	}
+	for p := range strings.FieldsSeq(v.By) {
+		if p == strings.TrimRight(program, "0123456789.") || p == program {
+			return v.Level > Low
+		}
+	}
+	return false
+}
+
+var variables = sync.OnceValue(func() map[string]Variable {
+	m := map[string]Variable{}
+	for line := range strings.Lines(file("variables")) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(f) != 4 {
+			continue // a comment; a test reads each line
+		}
+		level, code := strings.CutSuffix(f[1], "!")
+		l, err := ParseLevel(level)
+		if err != nil {
+			panic(err)
+		}
+		m[f[0]] = Variable{l, code, f[2], f[3]}
+	}
+	return m
+})
+
+// VariableOf returns what a variable's name means; its level is 0 or Low where that is nothing.
+func VariableOf(name string) Variable {
+	if strings.HasSuffix(name, "_proxy") || strings.HasPrefix(name, "npm_config_") {
+		name = strings.ToUpper(name)
+	}
+	if v, ok := variables()[name]; ok {
+		return v
+	}
+	for i := len(name); i > 0; i-- {
+		if v, ok := variables()[name[:i]+"*"]; ok {
+			return v
+		}
+	}
+	return Variable{}
+}
+
+var places = sync.OnceValue(func() map[string][]string {
+	m, name := map[string][]string{}, ""
+	for line := range strings.Lines(file("places")) {
+		switch {
+		case strings.HasPrefix(line, "\t"):
+			for w := range strings.FieldsSeq(line) {
+				m[name] = append(m[name], strings.ReplaceAll(w, `\040`, " "))
+			}
+		default:
+			name, _, _ = strings.Cut(line, " : ")
+		}
+	}
+	return m
+})
+
+// Places returns the names of a section of places.txt, in their order.
+func Places(section string) []string { return places()[section] }
+
+var placeSets = sync.OnceValue(func() map[string]map[string]bool {
+	m := map[string]map[string]bool{}
+	for section, names := range places() {
+		m[section] = map[string]bool{}
+		for _, n := range names {
+			m[section][n] = true
+		}
+	}
+	return m
+})
+
+// Place returns the names of a section of places.txt as a set.
+func Place(section string) map[string]bool { return placeSets()[section] }
+
+// Ends reports whether a name has one of the endings of a section, and more before it.
+func Ends(section, name string) bool {
+	for _, end := range Places(section) {
+		if len(name) > len(end) && strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}

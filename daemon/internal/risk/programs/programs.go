@@ -1,0 +1,440 @@
+// Package programs is what is known of programs, variables and places, as data: the texts beside this file, which are
+// embedded and read when they are first asked for. docs/programs.md says how to add to them.
+package programs
+
+import (
+	"embed"
+	"fmt"
+	"iter"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Level of a risk. What is not understood is never Low.
+type Level int
+
+const (
+	Low      Level = 1
+	Medium   Level = 2
+	High     Level = 3
+	Critical Level = 4
+)
+
+var levelNames = []string{"", "low", "medium", "high", "critical"}
+
+// String returns the level's name on the wire: low, medium, high or critical.
+func (l Level) String() string {
+	if l < Low || l > Critical {
+		return "unknown"
+	}
+	return levelNames[l]
+}
+
+// ParseLevel reads what String writes.
+func ParseLevel(s string) (Level, error) {
+	for l := Low; l <= Critical; l++ {
+		if levelNames[l] == s {
+			return l, nil
+		}
+	}
+	return 0, fmt.Errorf("risk level %q is none of low, medium, high, critical", s)
+}
+
+// Effect is what a command does to the world, as it is written on the wire and in rules.
+type Effect string
+
+const (
+	Read        Effect = "read"
+	Write       Effect = "write"
+	Delete      Effect = "delete"
+	RunCode     Effect = "run-code"
+	Network     Effect = "network"
+	Privilege   Effect = "privilege"
+	Signal      Effect = "signal"
+	ShellState  Effect = "shell-state"
+	Persistence Effect = "persistence"
+	Secret      Effect = "secret"
+	History     Effect = "history"
+	Unknown     Effect = "unknown"
+)
+
+// Effects lists every effect, in the order of the wire's documentation.
+func Effects() []Effect {
+	return []Effect{Read, Write, Delete, RunCode, Network, Privilege, Signal, ShellState, Persistence, Secret, History, Unknown}
+}
+
+// Roles of operands and of the values of options.
+const (
+	Text    = "text"    // only shown or compared
+	Reads   = "read"    // a file that is read
+	Writes  = "write"   // a file that is written
+	Deletes = "delete"  // a file that is deleted
+	Sends   = "send"    // a file, after an @ where there is one, that is sent over the network
+	Copy    = "copy"    // operands: the last is written, the others are read
+	Move    = "move"    // operands: the last is written, the others are deleted
+	Pattern = "pattern" // operands: text, then files that are read
+	Mode    = "mode"    // operands: text, then files that are written
+	Archive = "archive" // operands: the first is written, the others are read
+	Filter  = "filter"  // operands: the first is read, a second one is written
+	Run     = "run"     // operands: a command that is run
+	Join    = "join"    // operands: words that are joined to shell text
+	Script  = "script"  // a file of code, then text
+	Shell   = "shell"   // shell text
+	Code    = "code"    // code of another language
+	Tool    = "tool"    // a program that is started
+	URL     = "url"     // an address
+	Host    = "host"
+	Begins  = "prefix" // the beginning of the names of files that are written
+	Make    = "make"   // code of make
+)
+
+var roles = Words("text read write delete send copy move pattern mode archive filter run join script shell code tool url host val prefix make")
+
+// Spec is one line of the table: a program or a sub-command.
+type Spec struct {
+	Level   Level
+	Effects []Effect
+	Says    string
+	Args    string // role of the operands
+	Skip    int    // operands before the command that is run
+	Opts    map[string]*Option
+	Match   []Match
+	Up      *Spec // whose options it knows too
+	Subs    map[string]*Spec
+	Long    bool // options have one dash
+	Sub     bool // sub-commands that are not in the table are High
+	Bare    bool // alone it only shows something
+	Look    bool // without operands it only shows something
+	Hard    bool // cannot be undone
+	Lose    bool // operands are deleted whole, with what is below them
+	Runs    bool // it runs what its words name
+	Undo    string
+	Handler string
+}
+
+// Option is one option of a line.
+type Option struct {
+	Role   string // of its value; "" takes none
+	Raise  Level
+	Effect Effect
+	Says   string
+	Lower  bool // makes the command low
+}
+
+// Match raises a command that has a word which an expression matches.
+type Match struct {
+	Re     *regexp.Regexp
+	Raise  Level
+	Effect Effect
+	Says   string
+	Whole  bool // the expression is about all words, joined
+}
+
+// Option returns what is known of an option, also by a shortened long name.
+func (s *Spec) Option(name string) *Option {
+	for t := s; t != nil; t = t.Up {
+		if o := t.Opts[name]; o != nil {
+			return o
+		}
+	}
+	if len(name) < 4 || !strings.HasPrefix(name, "--") {
+		return nil
+	}
+	// GNU programs take any beginning that is unique. Of several the one that raises most is meant.
+	var best *Option
+	for t := s; t != nil; t = t.Up {
+		for n, o := range t.Opts {
+			if strings.HasPrefix(n, name) && !o.Lower && (best == nil || o.Raise > best.Raise || o.Raise == best.Raise && o.Role > best.Role) {
+				best = o
+			}
+		}
+	}
+	return best
+}
+
+// LongNames reports whether options are written with one dash.
+func (s *Spec) LongNames() bool { return s.Long || s.Up != nil && s.Up.LongNames() }
+
+// Has reports whether e is one of the line's effects.
+func (s *Spec) Has(e Effect) bool {
+	for _, have := range s.Effects {
+		if have == e {
+			return true
+		}
+	}
+	return false
+}
+
+//go:embed *.txt
+var texts embed.FS
+
+var table = sync.OnceValue(func() map[string]*Spec {
+	t := map[string]*Spec{}
+	for _, name := range []string{"files", "text", "git", "dev", "packages", "containers", "cloud", "network", "system", "wrappers", "shell"} {
+		if err := ReadTable(t, file(name)); err != nil {
+			panic(err) // a test reads the table first
+		}
+	}
+	return t
+})
+
+func file(name string) string {
+	b, err := texts.ReadFile(name + ".txt")
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// Lookup returns a program's line, nil where it has none.
+func Lookup(name string) *Spec { return table()[name] }
+
+// Table returns every program's line by its name.
+func Table() map[string]*Spec { return table() }
+
+// Builtin reports whether bash runs a name itself.
+func Builtin(name string) bool { return builtins[name] }
+
+var builtins = Words(`. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec
+	exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set shift
+	shopt source suspend test times trap true type typeset ulimit umask unalias unset wait`)
+
+// Known reports whether a name is a program of the table or a builtin.
+func Known(name string) bool { return Builtin(name) || Lookup(name) != nil }
+
+// Words returns the words of a text as a set.
+func Words(s string) map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(s) {
+		m[w] = true
+	}
+	return m
+}
+
+// ReadTable reads the lines of a text into t.
+func ReadTable(t map[string]*Spec, text string) error {
+	for line := range Lines(text) {
+		if err := readLine(t, line); err != nil {
+			return fmt.Errorf("table of programs: %.120q: %w", line, err)
+		}
+	}
+	return nil
+}
+
+// Lines goes over the lines of a text, without comments. One that begins with a tab continues the line before it: after a
+// blank, or at once where that line ends within a list of names.
+func Lines(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		line := ""
+		for next := range strings.SplitSeq(text+"\n.", "\n") {
+			if strings.HasPrefix(next, "\t") {
+				prose := strings.Contains(line, " ; ") || strings.Count(line, `"`)%2 == 1
+				if prose || !strings.HasSuffix(line, ",") {
+					line += " "
+				}
+				line += strings.TrimSpace(next)
+				continue
+			}
+			if line != "" && line[0] != '#' && !yield(line) {
+				return
+			}
+			line = next
+		}
+	}
+}
+
+func readLine(t map[string]*Spec, line string) error {
+	head, rest, ok := strings.Cut(line, " : ")
+	if !ok {
+		return fmt.Errorf("no ` : `")
+	}
+	words, says, err := splitLine(rest)
+	if err != nil {
+		return err
+	}
+	s := &Spec{Says: says}
+	for i, w := range words {
+		if err := s.word(i, w); err != nil {
+			return err
+		}
+	}
+	switch {
+	case s.Level == 0 || len(s.Effects) == 0:
+		return fmt.Errorf("level or effect is missing")
+	case s.Says == "":
+		return fmt.Errorf("it does not say what it does")
+	case s.Args == "":
+		if s.Args = Text; s.Effects[0] == Read {
+			s.Args = Reads
+		}
+	}
+	return put(t, nil, strings.Fields(head), s)
+}
+
+// put files a line under every combination of its names.
+func put(t map[string]*Spec, up *Spec, names []string, s *Spec) error {
+	for n := range strings.SplitSeq(names[0], ",") {
+		old := t[n]
+		switch {
+		case n == "":
+			return fmt.Errorf("an empty name")
+		case len(names) == 1 && up == nil && old != nil:
+			return fmt.Errorf("%s stands twice", n)
+		case len(names) == 1:
+			own := *s
+			if own.Up = up; old != nil {
+				own.Subs = old.Subs
+			}
+			t[n] = &own
+		case old == nil:
+			return fmt.Errorf("%s has no line of its own before its sub-commands", n)
+		default:
+			if old.Subs == nil {
+				old.Subs = map[string]*Spec{}
+			}
+			if err := put(old.Subs, old, names[1:], s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// splitLine splits at blanks outside quotes, and cuts off what follows ` ; `.
+func splitLine(s string) (words []string, says string, err error) {
+	var b strings.Builder
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == ' ' && !quoted:
+			if b.Len() > 0 {
+				words = append(words, b.String())
+				b.Reset()
+			}
+		case c == ';' && !quoted && b.Len() == 0:
+			return words, strings.TrimSpace(s[i+1:]), nil
+		default:
+			b.WriteByte(c)
+		}
+	}
+	if quoted {
+		return nil, "", fmt.Errorf("a quote is open")
+	}
+	return words, "", nil
+}
+
+func (s *Spec) word(i int, w string) (err error) {
+	flags := map[string]*bool{"long": &s.Long, "sub": &s.Sub, "bare": &s.Bare, "look": &s.Look, "hard": &s.Hard, "lose": &s.Lose, "runs": &s.Runs}
+	key, value, _ := strings.Cut(w, "=")
+	switch {
+	case i == 0:
+		s.Level, err = ParseLevel(w)
+	case i == 1:
+		s.Effects, err = effects(w)
+	case w[0] == '-' || w[0] == '+':
+		return s.option(w)
+	case w[0] == '~':
+		return s.match(w[1:])
+	case key == "args" && roles[value]:
+		s.Args = value
+	case key == "skip":
+		_, err = fmt.Sscan(value, &s.Skip)
+	case key == "do":
+		s.Handler = value
+	case key == "undo":
+		s.Undo = value
+	case flags[w] != nil:
+		*flags[w] = true
+	default:
+		return fmt.Errorf("no word %q", w)
+	}
+	return err
+}
+
+func effects(w string) (es []Effect, err error) {
+	for e := range strings.SplitSeq(w, ",") {
+		known := false
+		for _, k := range Effects() {
+			known = known || k == Effect(e)
+		}
+		if !known {
+			return nil, fmt.Errorf("no effect %q", e)
+		}
+		es = append(es, Effect(e))
+	}
+	return es, nil
+}
+
+// raise reads LEVEL,EFFECT=says.
+func raise(w string) (l Level, e Effect, says string, err error) {
+	what, says, _ := strings.Cut(w, "=")
+	level, effect, _ := strings.Cut(what, ",")
+	if l, err = ParseLevel(level); err != nil {
+		return 0, "", "", err
+	}
+	es, err := effects(effect)
+	if err != nil {
+		return 0, "", "", err
+	}
+	return l, es[0], says, nil
+}
+
+// option reads -x,--long=ROLE, -x!LEVEL,EFFECT=says and -x?. One option may have both a role and a level.
+func (s *Spec) option(w string) (err error) {
+	if s.Opts == nil {
+		s.Opts = map[string]*Option{}
+	}
+	var o Option
+	names := w
+	switch i := strings.IndexAny(w, "!?"); {
+	case i > 0 && w[i] == '!':
+		names = w[:i]
+		if o.Raise, o.Effect, o.Says, err = raise(w[i+1:]); err != nil {
+			return err
+		}
+	case i > 0:
+		if names = w[:i]; w[i:] != "?" {
+			return fmt.Errorf("nothing may follow the ? of %q", w)
+		}
+		o.Lower = true
+	default:
+		i := strings.LastIndexByte(w, '=')
+		if i < 0 || !roles[w[i+1:]] {
+			return fmt.Errorf("option %q has no role", w)
+		}
+		names, o.Role = w[:i], w[i+1:]
+	}
+	for n := range strings.SplitSeq(names, ",") {
+		own := o
+		if old := s.Opts[n]; old != nil {
+			if own = *old; o.Role != "" {
+				own.Role = o.Role
+			} else {
+				own.Raise, own.Effect, own.Says, own.Lower = o.Raise, o.Effect, o.Says, o.Lower
+			}
+		}
+		s.Opts[n] = &own
+	}
+	return nil
+}
+
+// match reads ~EXPRESSION!LEVEL,EFFECT=says and ~~EXPRESSION!… . The last ! counts.
+func (s *Spec) match(w string) (err error) {
+	i := strings.LastIndexByte(w, '!')
+	if i < 0 {
+		return fmt.Errorf("expression %q has no level", w)
+	}
+	var m Match
+	if w[0] == '~' {
+		m.Whole, w, i = true, w[1:], i-1
+	}
+	if m.Raise, m.Effect, m.Says, err = raise(w[i+1:]); err != nil {
+		return err
+	}
+	m.Re, err = regexp.Compile(w[:i])
+	s.Match = append(s.Match, m)
+	return err
+}

@@ -1,0 +1,93 @@
+package programs
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestTableReads reads every line of the tables, and keeps their size.
+func TestTableReads(t *testing.T) {
+	programs := map[string]*Spec{}
+	for _, name := range []string{"files", "text", "git", "dev", "packages", "containers", "cloud", "network", "system", "wrappers", "shell"} {
+		for line := range Lines(file(name)) {
+			if err := readLine(programs, line); err != nil {
+				t.Errorf("%.120s: %v", line, err)
+			}
+		}
+	}
+	if len(programs) < 300 {
+		t.Errorf("got %d programs, want at least 300", len(programs))
+	}
+	checkProse(t, programs)
+}
+
+var joinedWords = regexp.MustCompile(`[,;:][^\s\d]`)
+
+// checkProse looks at what users read of programs. A line of the table that went on with another after a comma lost the
+// blank between them: "publishes,or changes what was published".
+func checkProse(t *testing.T, programs map[string]*Spec) {
+	for name, s := range programs {
+		texts := []string{s.Says}
+		for _, o := range s.Opts {
+			texts = append(texts, o.Says)
+		}
+		for _, m := range s.Match {
+			texts = append(texts, m.Says)
+		}
+		for _, text := range texts {
+			if joinedWords.MatchString(text) || strings.Contains(text, "  ") {
+				t.Errorf("%s: %q lacks a blank, or has one too many", name, text)
+			}
+		}
+		checkProse(t, s.Subs)
+	}
+}
+
+// TestNames reads the tables of variables and places.
+func TestNames(t *testing.T) {
+	for line := range strings.Lines(file("variables")) {
+		if f := strings.Split(line, "\t"); line != "\n" && line[0] != '#' && (len(f) != 4 || f[3] == "\n") {
+			t.Errorf("%q has not a name, a level, programs and what it does", line)
+		}
+	}
+	for _, section := range []string{"bin", "build", "build-ends", "startup", "startup-dirs", "credential", "credential-ends", "credential-dirs", "public", "public-ends", "system", "system-keys", "system-secrets", "guarded", "devices"} {
+		if len(Places(section)) == 0 {
+			t.Errorf("places.txt has no section %s", section)
+		}
+	}
+}
+
+// TestProgramsPage keeps docs/programs.md to what the table takes: its lines parse, and every role and effect is named.
+func TestProgramsPage(t *testing.T) {
+	text, err := os.ReadFile("../../../../docs/programs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := map[string]*Spec{"npm": {}}
+	lines := 0
+	for line := range strings.Lines(string(text)) {
+		line, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "    ")
+		if !ok {
+			continue
+		}
+		lines++
+		if err := readLine(programs, line); err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+	if lines < 5 {
+		t.Errorf("got %d example lines, want at least 5", lines)
+	}
+	for role := range roles {
+		if !strings.Contains(string(text), "`"+role+"`") {
+			t.Errorf("the page does not name the role %s", role)
+		}
+	}
+	for _, e := range Effects() {
+		if e != Unknown && !strings.Contains(string(text), "`"+string(e)+"`") {
+			t.Errorf("the page does not name the effect %s", e)
+		}
+	}
+}

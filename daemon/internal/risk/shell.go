@@ -1,0 +1,399 @@
+package risk
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sublet/daemon/internal/risk/bashread"
+	"sublet/daemon/internal/risk/programs"
+)
+
+func (a *analysis) doEval(c *call) (ends bool) {
+	a.runs()
+	a.note(Low, Read, c.span, "runs text as a command")
+	args := c.fields[1:]
+	if len(args) > 0 && args[0].S == "--" {
+		args = args[1:]
+	}
+	f := bashread.Join(args, c.span)
+	if f.Flow&flowNet != 0 {
+		a.note(Critical, RunCode, f.Span, "runs what was just fetched from the network")
+	} else if f.Opaque() {
+		a.opaque()
+		a.note(High, RunCode, f.Span, "runs text that is not known here")
+	}
+	if strings.TrimSpace(strings.Trim(f.S, "\x00\x01")) == "" {
+		return false
+	}
+	return a.Inline(f.S, c.span, c.st)
+}
+
+// doSource judges a file that is run in this shell.
+func (a *analysis) doSource(c *call) {
+	a.runs()
+	if len(c.operands) == 0 {
+		return
+	}
+	f := &c.operands[0]
+	text := c.st.Stdin.Plain()
+	p := bashread.Path(f, c.st)
+	if w := a.Files[bashread.Key(f, c.st)]; f.S != "/dev/stdin" {
+		text = w.Text
+	}
+	switch {
+	case f.Flow&flowNet == 0 && text != nil:
+		a.Inline(*text, f.Span, c.st)
+	case p != "" && path.Base(p) == "activate":
+		a.note(Medium, ShellState, f.Span, "switches to a virtual environment").undo = "deactivate"
+	case p != "" && a.placeOf(p) == startup:
+		a.note(Medium, ShellState, f.Span, "reads your own start-up file again")
+	default:
+		a.runFile(c, f)
+	}
+	a.namesSecrets(c)
+}
+
+// doCommand judges command and builtin, which skip functions and aliases.
+func (a *analysis) doCommand(c *call) (ends bool) {
+	a.note(Low, Read, c.span, "looks up or runs a command, past functions and aliases")
+	fs, sp := c.rest()
+	if c.name == "command" && c.has("-v", "-V") || len(fs) == 0 {
+		return false
+	}
+	a.runs()
+	show, live := c.st.Hide(), a.Functions
+	a.Functions = nil
+	ends = a.Command(fs, c.prefix, c.st, sp)
+	a.Functions = live
+	show()
+	return ends
+}
+
+func (a *analysis) doExec(c *call) (ends bool) {
+	a.runs()
+	a.note(Medium, ShellState, c.span, "takes the place of the shell, or changes where its input and output go")
+	a.runTail(c, c.st)
+	return c.tail > 0
+}
+
+func (a *analysis) doTrap(c *call) {
+	if len(c.operands) < 2 || c.operands[0].S == "-" || c.operands[0].S == "" {
+		a.note(Low, Read, c.span, "lists or ends traps")
+		return
+	}
+	level := Medium
+	for _, sig := range c.operands[1:] {
+		if slices.Contains([]string{"DEBUG", "RETURN", "ERR"}, strings.ToUpper(sig.S)) {
+			level = High // runs around every later command
+		}
+	}
+	a.note(level, ShellState, c.span, "plans code that runs on a signal or at the end")
+	a.shellText(c.operands[0], c.st)
+}
+
+func (a *analysis) doCd(c *call) {
+	st := c.st
+	a.note(Low, ShellState, c.span, "changes the folder")
+	from, alts := st.Cwd, st.Alts
+	st.Cwd, st.Alts = "", nil
+	if len(c.operands) == 0 {
+		if c.name == "cd" {
+			if st.Cwd = a.c.Home; true {
+				if v, ok := st.Var("HOME"); ok {
+					st.Cwd = bashread.Absolute("", strings.Join(v.Words, " "))
+				}
+			}
+		}
+		return
+	}
+	f := &c.operands[0]
+	p := strings.ReplaceAll(f.S, tamePart, "_")
+	switch {
+	case slices.Contains(st.Changed, "CDPATH"), c.name == "popd":
+	case f.S == unknownPart && !f.Guarded: // an empty variable: cd "" stays, and cd without a word goes home
+		st.MayBe(from)
+		if f.Many {
+			st.MayBe(a.c.Home)
+		}
+	case f.S == "-", f.Opaque(), f.Many, f.Glob && strings.ContainsAny(f.S, "*?["), strings.HasPrefix(f.S, "+"):
+	case f.S == "":
+		st.Cwd, st.Alts = from, alts
+	default: // relative to each of the folders it may be in
+		st.Cwd = bashread.Absolute(from, p)
+		if !path.IsAbs(p) {
+			for _, alt := range alts {
+				st.MayBe(bashread.Absolute(alt, p))
+			}
+		}
+	}
+}
+
+func (a *analysis) doExit(c *call) (ends bool) {
+	a.note(Low, ShellState, c.span, "ends the shell, script, list or function")
+	return true
+}
+
+func (a *analysis) doAlias(c *call) {
+	if c.name == "alias" && !slices.ContainsFunc(c.operands, func(f field) bool { return strings.Contains(f.S, "=") || f.Opaque() }) {
+		a.note(Low, Read, c.span, "lists aliases")
+		return
+	}
+	a.note(Medium, ShellState, c.span, "changes aliases of this shell").undo = "unalias"
+	for i := range c.operands {
+		f := &c.operands[i]
+		name, val, ok := strings.Cut(f.S, "=")
+		if !ok {
+			continue
+		}
+		c.st.Alias(name, strings.NewReplacer("\x00", "$_unknown", "\x01", "0").Replace(val))
+		if first, _, _ := strings.Cut(val, " "); first != name && (programs.Known(name) || strings.ContainsAny(name, "\x00\x01")) {
+			a.note(High, ShellState, f.Span, "an alias takes the place of the command "+show(name))
+		}
+		if f.Opaque() {
+			a.note(High, RunCode, f.Span, "an alias for text that is not known here")
+			continue
+		}
+		a.Active = append(a.Active, "alias "+name)
+		a.Inline(val, f.Span, c.st.Clone())
+		a.Active = a.Active[:len(a.Active)-1]
+	}
+}
+
+func (a *analysis) doUnset(c *call) {
+	level := Low
+	for i := range c.operands {
+		f := &c.operands[i]
+		a.EvalText(f.S, c.st, f.Span)
+		if c.has("-f") || f.Opaque() || programs.VariableOf(f.S).Level >= Medium {
+			level = Medium
+		}
+		c.st.Set(f.S, bashread.Value{Unset: true})
+		if c.has("-f") {
+			c.st.Unfunction(f.S)
+		}
+	}
+	a.note(level, ShellState, c.span, "removes variables or functions of this shell")
+}
+
+func (a *analysis) doSet(c *call) {
+	args := c.fields[1:]
+	if len(args) == 0 {
+		a.PrintsVariables(c.span)
+		return
+	}
+	for i := 0; i < len(args); i++ {
+		switch s := args[i].S; {
+		case s == "--" || s == "-":
+			c.st.Args, c.st.ArgsOK = args[i+1:], true
+			i = len(args)
+		case len(s) > 1 && (s[0] == '-' || s[0] == '+'):
+			long := strings.HasSuffix(s, "o") && i+1 < len(args)
+			if strings.ContainsRune(s, 'e') || long && args[i+1].S == "errexit" {
+				c.st.Errexit = s[0] == '-'
+			}
+			if long {
+				i++
+			}
+		default:
+			c.st.Args, c.st.ArgsOK = args[i:], true
+			i = len(args)
+		}
+	}
+	a.note(Low, ShellState, c.span, "sets options of the shell")
+}
+
+// doRead judges builtins that fill variables with what is not known here.
+func (a *analysis) doRead(c *call) {
+	a.note(Low, ShellState, c.span, "reads into a variable")
+	in := c.st.Stdin
+	ops := c.operands
+	for _, name := range []string{"-a", "-p"} { // of read, and of wait
+		if o := c.opt(name); o != nil && o.val != nil && (name == "-a") != (c.name == "wait") {
+			ops = append(slices.Clip(ops), *o.val)
+		}
+	}
+	switch {
+	case c.name == "wait":
+		ops = ops[len(c.operands):]
+	case c.name == "getopts" && len(ops) > 1:
+		ops = ops[1:2]
+	case c.name != "read" && c.val("-C") != "":
+		a.shellText(*c.opt("-C").val, c.st)
+	}
+	for i := range ops {
+		f := &ops[i]
+		a.EvalText(f.S, c.st, f.Span)
+		v := bashread.Value{Words: []string{unknownPart}, Flow: in.Flow}
+		switch text := in.Plain(); {
+		case len(ops) > 1 || c.name != "read":
+		case text != nil && !c.has("-a", "-d", "-n", "-N"):
+			line, _, _ := strings.Cut(*text, "\n")
+			v.Words[0] = strings.TrimSpace(line)
+		case in.List != "":
+			v.Words[0], v.Glob = in.List, true
+		}
+		a.Assign(f.S, &field{S: v.Words[0], Flow: v.Flow}, c.st, bashread.Plain, c.span)
+		c.st.Set(f.S, v)
+	}
+}
+
+// doTest judges [ and test: an index in a name is evaluated.
+func (a *analysis) doTest(c *call) {
+	a.note(Low, Read, c.span, "tests a condition")
+	for _, f := range c.fields[1:] {
+		if strings.Contains(f.S, "[") {
+			a.EvalText(f.S, c.st, f.Span)
+		}
+	}
+}
+
+// doExport judges export, declare, local and readonly where they are called by name (command export …).
+func (a *analysis) doExport(c *call) {
+	kind := bashread.Plain
+	if c.name == "export" || c.has("-x") {
+		kind = bashread.Export
+	}
+	a.note(Low, ShellState, c.span, "sets variables")
+	for i := range c.operands {
+		a.EvalText(c.operands[i].S, c.st, c.span)
+		a.Declared(&c.operands[i], c.st, kind)
+	}
+}
+
+func (a *analysis) doPrintf(c *call) {
+	a.note(Low, Read, c.span, "prints text")
+	if len(c.fields) < 3 || !strings.HasPrefix(c.fields[1].S, "-v") {
+		return
+	}
+	name, rest := c.fields[1].S[2:], c.fields[2:]
+	if name == "" {
+		name, rest = c.fields[2].S, c.fields[3:]
+	}
+	a.EvalText(name, c.st, c.span)
+	v := field{S: unknownPart}
+	if s := printfText(rest); s != nil {
+		v.S, v.Known = *s, !strings.ContainsAny(*s, "\x00\x01")
+	}
+	name, _, _ = strings.Cut(name, "[")
+	a.Assign(name, &v, c.st, bashread.Plain, c.span)
+	c.st.Set(name, bashread.Value{Words: []string{v.S}})
+}
+
+// doComplete judges builtins that register code for keys or completion.
+func (a *analysis) doComplete(c *call) {
+	a.base(c)
+	for i := range c.opts {
+		o := &c.opts[i]
+		if o.val == nil {
+			continue
+		}
+		switch o.name {
+		case "-x", "-C":
+			v := *o.val
+			if _, cmd, ok := strings.Cut(v.S, ":"); ok && o.name == "-x" {
+				v.S = strings.Trim(strings.TrimSpace(cmd), `"`)
+			}
+			a.shellText(v, c.st)
+		case "-W": // its words are expanded once more
+			if o.val.Opaque() {
+				a.note(High, RunCode, c.span, "expands text that is not known here")
+			}
+			a.EvalText(o.val.S, c.st, c.span)
+		}
+	}
+}
+
+// doJobs judges the command that jobs -x runs, in the shell itself.
+func (a *analysis) doJobs(c *call) {
+	a.base(c)
+	if fs, sp := c.rest(); c.has("-x") && len(fs) > 0 {
+		a.runs()
+		a.Command(fs, c.prefix, c.st, sp)
+	}
+}
+
+// doShell judges sh, bash and the like: -c text, a file, or what they read.
+func (a *analysis) doShell(c *call) {
+	a.runs()
+	a.note(Low, RunCode, c.span, "starts another shell")
+	st := c.st.Fresh()
+	st.Errexit = c.has("-e")
+	a.optionRoles(c)
+	text := c.st.Stdin.Plain()
+	switch {
+	case c.has("-c") && len(c.operands) == 0:
+	case c.has("-c"):
+		st.Args, st.ArgsOK = nil, true
+		if len(c.operands) > 1 {
+			st.Set("0", bashread.Value{Words: []string{c.operands[1].S}, Flow: c.operands[1].Flow})
+			st.Args = c.operands[2:]
+		}
+		a.shellText(c.operands[0], st)
+	case len(c.operands) > 0 && !c.has("-s") && c.operands[0].S != "-":
+		if c.has("-n") && c.name != "fish" {
+			a.touch(Read, &c.operands[0], c.st, touching{})
+		} else {
+			a.runFile(c, &c.operands[0])
+		}
+	case text != nil:
+		f := field{S: *text, Known: true, Span: c.span, Flow: c.st.Stdin.Flow}
+		st.Stdin = bashread.Output{}
+		a.shellText(f, st)
+	default:
+		a.fromStdin(c)
+	}
+}
+
+// doKill judges kill, pkill and killall: what ends the shell, its window or the daemon is critical.
+func (a *analysis) doKill(c *call) {
+	if a.base(c); !c.lowered() && a.endsUs(c) {
+		a.note(Critical, Signal, c.span, "sends a signal to your shell, its window or the daemon")
+	}
+}
+
+var (
+	// killsMany finds options of pkill and killall that choose processes by user, group, parent, session or terminal.
+	killsMany = lazyRe(`^(-[uUGPtv].*|--.*(id|user|parent|session|terminal|inverse).*)$`)
+	// looksUp finds what looks up processes by their names.
+	looksUp = lazyRe(`\b(pgrep|pidof|ps)\s`)
+)
+
+// endsUs reports whether a signal goes to the shell, its window or the daemon, or may: by number, by name, by user, terminal
+// or session, to the process group, or to what a command looks up by such a name.
+func (a *analysis) endsUs(c *call) bool {
+	names := []string{"sublet", cmpOr(a.c.Dialect, "bash"), "bash"}
+	named := func(s string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return strings.Contains(s, n) })
+	}
+	unknown := c.name != "killall5" // whom it is about
+	for i := 1; i < len(c.fields); i++ {
+		f := &c.fields[i]
+		before := c.fields[i-1].S
+		if before == "-s" || before == "-n" || before == "--signal" {
+			continue
+		}
+		n, err := strconv.Atoi(f.S)
+		switch {
+		case f.Flow&bashread.Self != 0, c.name != "kill" && killsMany().MatchString(f.S):
+			return true
+		case f.Opaque(), n < 0 && i == 1, f.S == "--":
+		case err == nil:
+			if n == 0 || slices.Contains(a.c.Own, max(n, -n)) { // 0 is the shell's own process group
+				return true
+			}
+			unknown = false
+		case strings.HasPrefix(f.S, "-"), c.name == "kill":
+		default:
+			unknown = false
+			re, err := regexp.Compile(f.S[:min(len(f.S), 256)])
+			if named(f.S) || f.S == "" || c.name == "pkill" && (err != nil || slices.ContainsFunc(names, re.MatchString)) {
+				return true
+			}
+		}
+	}
+	text := strings.NewReplacer("[", "", "]", "").Replace(a.Text()) // ps | grep '[s]ublet'
+	return c.name == "killall5" || unknown && named(text) && looksUp().MatchString(text)
+}

@@ -1,0 +1,478 @@
+package risk
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"sublet/daemon/internal/risk/bashread"
+)
+
+// doChmod judges chmod, chown and the like: wide or recursive changes are hard to undo.
+func (a *analysis) doChmod(c *call) {
+	a.base(c)
+	ops, mode := c.operands, ""
+	if len(ops) > 1 && !c.has("--reference") {
+		mode, ops = ops[0].S, ops[1:]
+	}
+	tree := c.has("-R", "-r", "--recursive")
+	for i := range ops {
+		f := &ops[i]
+		a.touch(Write, f, c.st, touching{tree: tree, verb: "changes the rights of"})
+		p := bashread.Absolute(c.st.Cwd, f.S)
+		if p == "" || f.Opaque() {
+			continue
+		}
+		pl := a.placeOf(p)
+		switch n := len(mode); {
+		case tree && (pl == root || pl == system || pl == systemKey || pl == homeTop && (p == a.c.Home || strings.Count(p, "/") <= 2)):
+			a.note(Critical, Write, f.Span, "changes the rights of everything below "+show(f.S))
+		case pl == credential && bashread.Digits(mode) && n >= 3 && mode[n-2:] != "00":
+			a.note(Critical, Secret, f.Span, "lets others read "+show(f.S))
+		case c.name != "chmod" && pl != temporary:
+			a.note(High, Privilege, f.Span, "gives "+show(f.S)+" to another owner")
+		}
+	}
+}
+
+// copies judges cp, mv, install and the like: the last operand, or that of -t, is written.
+func (a *analysis) copies(c *call, move bool) {
+	ops := c.operands
+	var to *field
+	if o := c.opt("-t", "--target-directory"); o != nil && o.val != nil {
+		to = o.val
+	} else if len(ops) > 1 {
+		to, ops = &ops[len(ops)-1], ops[:len(ops)-1]
+	}
+	for i := range ops {
+		if f := &ops[i]; move {
+			a.moves(f, c.st)
+		} else {
+			a.touch(Read, f, c.st, touching{verb: "copies", tree: c.has("-r", "-R", "-a", "--recursive", "--archive")})
+		}
+	}
+	if to == nil {
+		return
+	}
+	if move && to.S == "/dev/null" {
+		a.note(High, Delete, to.Span, "moves files to where they are lost").hard = true
+	}
+	a.touch(Write, to, c.st, touching{tree: len(ops) > 1})
+	into := len(ops) > 1 || strings.HasSuffix(to.S, "/") || to.S == "." || to.S == ".." || c.has("-t", "--target-directory")
+	for i := range ops { // into a folder: the file keeps its name
+		inside := to.With(strings.TrimSuffix(to.S, "/") + "/" + ops[i].Base())
+		if into {
+			a.touch(Write, inside, c.st, touching{})
+		}
+		w := a.Files[bashread.Key(&ops[i], c.st)]
+		w.Flow |= ops[i].Flow & (flowNet | flowSecret)
+		if !move && a.secretWord(&ops[i], c.st) {
+			w.Flow |= flowSecret
+		}
+		a.Wrote(bashread.Key(to, c.st), w)
+		a.Wrote(bashread.Key(inside, c.st), w)
+	}
+}
+
+// moves judges what a move takes away. Inside the project it is undone by moving back.
+func (a *analysis) moves(f *field, st *state) {
+	p := bashread.Path(f, st)
+	if p != "" {
+		switch pl := a.placeOf(p); pl {
+		case inProject, built, temporary:
+			a.target(Delete, p, true)
+			a.note(Medium, Write, f.Span, "moves "+show(f.S)).undo = "move it back"
+			return
+		case project, outside, guarded:
+			a.target(Delete, p, true)
+			a.note(High, Delete, f.Span, "moves "+show(f.S)+" away, "+pl.what)
+			return
+		}
+	}
+	a.touch(Delete, f, st, touching{tree: p != "", verb: "moves away"})
+}
+
+func (a *analysis) doLn(c *call) {
+	a.base(c)
+	ops := c.operands
+	if len(ops) == 0 {
+		return
+	}
+	to := &ops[len(ops)-1]
+	if o := c.opt("-t", "--target-directory"); o != nil && o.val != nil {
+		to = o.val
+	} else if len(ops) == 1 {
+		to = ops[0].With("./" + ops[0].Base())
+	}
+	a.touch(Write, to, c.st, touching{verb: "links"})
+	src, dst := bashread.Path(&ops[0], c.st), bashread.Path(to, c.st)
+	if c.has("-s", "--symbolic") && dst != "" {
+		src = bashread.Absolute(path.Dir(dst), ops[0].S)
+	}
+	if src != "" && dst != "" && src != dst && len(a.links) < 32 {
+		a.links = append(a.links, link{from: dst, to: src})
+		if a.placeOf(src) == credential {
+			a.note(High, Secret, ops[0].Span, "links to "+show(ops[0].S)+", keys or passwords")
+		}
+	}
+}
+
+func (a *analysis) doDd(c *call) {
+	a.base(c)
+	fl := c.st.Stdin.Flow
+	for i := range c.operands {
+		f := &c.operands[i]
+		switch k, v, _ := strings.Cut(f.S, "="); {
+		case k == "if":
+			a.touch(Read, f.With(v), c.st, touching{})
+			fl |= a.FileFlow(f.With(v), c.st)
+		case k == "of":
+			a.touch(Write, f.With(v), c.st, touching{})
+			a.Wrote(bashread.Key(f.With(v), c.st), bashread.Written{Flow: fl})
+		case f.Opaque():
+			a.note(High, Write, f.Span, "copies blocks to a place that is not known here")
+		}
+	}
+}
+
+func (a *analysis) doTee(c *call) {
+	a.base(c)
+	for i := range c.operands {
+		a.touch(Write, &c.operands[i], c.st, touching{})
+		a.Wrote(bashread.Key(&c.operands[i], c.st), bashread.Written{Flow: c.st.Stdin.Flow, Text: c.st.Stdin.Plain()})
+	}
+}
+
+// doTar judges tar: what it writes, and options that run programs.
+func (a *analysis) doTar(c *call) {
+	mode, takes := "", ""
+	var archive *field
+	dir := &field{S: ".", Known: true, Span: c.span}
+	var files []field
+	letters := func(f *field, from int) {
+		for k := from; k < len(f.S); k++ {
+			switch b := f.S[k]; {
+			case strings.IndexByte("cxtruAd", b) >= 0 && mode == "":
+				mode = string(b)
+			case b == 'P':
+				a.note(High, Write, f.Span, "may write anywhere")
+			case strings.IndexByte("fCITXFbHK", b) >= 0:
+				if from == 1 && k+1 < len(f.S) { // -fARCHIVE
+					a.tarOption(c, b, f.With(f.S[k+1:]), &archive, &dir)
+					return
+				}
+				takes += string(b)
+			}
+		}
+	}
+	for i, f := range c.fields[1:] {
+		name, val, _ := strings.Cut(f.S, "=")
+		switch {
+		case takes != "":
+			a.tarOption(c, takes[0], &f, &archive, &dir)
+			takes = takes[1:]
+		case strings.HasPrefix(f.S, "--"):
+			if k := slices.IndexFunc(tarLong, func(o string) bool { return strings.HasPrefix(o[1:], name) && len(name) > 4 }); k >= 0 {
+				if b := tarLong[k][0]; strings.IndexByte("cxtrD", b) >= 0 {
+					mode = string(b)
+				} else if val == "" {
+					takes = string(b)
+				} else {
+					a.tarOption(c, b, f.With(val), &archive, &dir)
+				}
+			}
+		case strings.HasPrefix(f.S, "-") && len(f.S) > 1:
+			letters(&f, 1)
+		case i == 0:
+			letters(&f, 0)
+		default:
+			files = append(files, f)
+		}
+	}
+	switch {
+	case mode == "t" || mode == "d" || mode != "x" && archive != nil && archive.S == "-":
+		a.note(Low, Read, c.span, "lists an archive, or packs one to its output")
+	default:
+		a.note(Medium, Write, c.span, c.spec.Says)
+	}
+	switch {
+	case mode == "t" || mode == "d" || mode == "x":
+		if archive != nil {
+			a.touch(Read, archive, c.st, touching{})
+		}
+		if mode == "x" && !c.has("-O", "--to-stdout") {
+			a.unpack(dir, c.st)
+		}
+	default:
+		if archive != nil && strings.Contains(archive.S, ":") && archive.S[0] != '/' && archive.S[0] != '.' {
+			a.connects()
+			a.note(High, Network, archive.Span, "writes the archive on another machine")
+		} else if archive != nil {
+			a.touch(Write, archive, c.st, touching{})
+		}
+		for i := range files {
+			if a.touch(Read, &files[i], c.st, touching{verb: "packs", tree: true}); c.has("--remove-files") {
+				a.touch(Delete, &files[i], c.st, touching{tree: true})
+			}
+		}
+	}
+}
+
+// tarLong has the long options of tar behind a letter that means the same; ! runs a program.
+var tarLong = []string{
+	"c--create", "x--extract", "x--get", "t--list", "r--append", "r--update", "r--delete", "r--concatenate", "f--file", "C--directory", "I--use-compress-program",
+	"!--to-command", "!--checkpoint-action", "!--rsh-command", "!--info-script", "!--new-volume-script", "!--rmt-command", "T--files-from", "X--exclude-from",
+}
+
+func (a *analysis) tarOption(c *call, letter byte, f *field, archive, dir **field) {
+	switch letter {
+	case 'f':
+		*archive = f
+	case 'C':
+		*dir = f
+	case 'I', 'F':
+		a.role(c, "tool", f)
+	case '!':
+		a.note(High, RunCode, f.Span, "tar runs a program")
+		a.shellText(*f.With(strings.TrimPrefix(f.S, "exec=")), c.st)
+	case 'T', 'X':
+		a.touch(Read, f, c.st, touching{})
+	}
+}
+
+// doUnpack judges unpackers of other archives.
+func (a *analysis) doUnpack(c *call) {
+	a.base(c)
+	a.optionRoles(c)
+	for i := range c.operands {
+		a.touch(Read, &c.operands[i], c.st, touching{})
+	}
+	if c.lowered() {
+		return
+	}
+	dir := field{S: ".", Known: true, Span: c.span}
+	for i := range c.opts {
+		if o := &c.opts[i]; o.val != nil && slices.Contains([]string{"-d", "-o", "-output-directory"}, o.name) {
+			dir = *o.val
+		}
+	}
+	a.unpack(&dir, c.st)
+}
+
+// doPack judges programs that pack a file in place: beside it lies another whose name differs in its ending.
+func (a *analysis) doPack(c *call) {
+	a.usual(c)
+	for i := range c.operands {
+		if p := bashread.Path(&c.operands[i], c.st); p != "" && !c.lowered() {
+			a.target(Write, strings.TrimSuffix(p, path.Ext(p))+".*", false)
+		}
+	}
+}
+
+// unpack judges what an archive may hold: any file below dir.
+func (a *analysis) unpack(dir *field, st *state) {
+	if (a.Seen|st.Stdin.Flow)&flowNet != 0 {
+		a.fetched(bashread.Path(dir, st))
+	}
+	a.touch(Write, dir.With(strings.TrimSuffix(dir.S, "/")+"/_"), st, touching{tree: true, verb: "unpacks into"})
+}
+
+// doWeb judges programs that fetch addresses to files.
+func (a *analysis) doWeb(c *call) {
+	a.usual(c)
+	o := c.opt("--url")
+	urls := c.operands
+	if o != nil && o.val != nil {
+		urls = append(slices.Clip(urls), *o.val)
+	}
+	saves := !c.has("-O", "--output-document", "--spider", "-o", "--out")
+	if c.spec.Opts["--data"] != nil { // curl and its like
+		saves = c.has("-O", "--remote-name", "-J", "--remote-name-all")
+	}
+	for i := range urls {
+		f := &urls[i]
+		a.host(f)
+		if rest, ok := strings.CutPrefix(f.S, "file://"); ok {
+			a.touch(Read, f.With("/"+strings.TrimLeft(strings.TrimPrefix(rest, "localhost"), "/")), c.st, touching{})
+		}
+		if f.Flow&(bashread.Printed|flowSecret) != 0 {
+			a.note(High, Network, f.Span, "puts what another program prints into an address")
+		}
+		if u, _, _ := strings.Cut(f.S, "?"); saves && strings.Contains(u, "/") && path.Base(u) != "" {
+			file := f.With(u[strings.LastIndexByte(u, '/')+1:])
+			a.touch(Write, file, c.st, touching{})
+			a.Wrote(bashread.Key(file, c.st), bashread.Written{Flow: flowNet})
+		}
+	}
+}
+
+func remotePath(s string) bool {
+	host, _, ok := strings.Cut(s, ":")
+	return ok && host != "" && !strings.Contains(host, "/")
+}
+
+// doRsync judges rsync and scp: what they copy where, what --delete drops and what -e runs.
+func (a *analysis) doRsync(c *call) {
+	a.optionRoles(c)
+	ops := c.operands
+	remote := c.name != "rsync"
+	for i := range ops {
+		if remotePath(ops[i].S) {
+			remote = true
+			a.host(&ops[i])
+		}
+	}
+	if remote {
+		a.connects()
+		a.note(High, Network, c.span, "copies files from or to another machine")
+	} else if c.has("-n", "--dry-run") {
+		a.note(Low, Read, c.span, "lists what a copy would change")
+	} else {
+		a.note(Medium, Write, c.span, "copies files")
+	}
+	a.matches(c)
+	if len(ops) == 0 {
+		return
+	}
+	to := &ops[len(ops)-1]
+	for i := range ops[:len(ops)-1] {
+		if f := &ops[i]; !remotePath(f.S) {
+			a.touch(Read, f, c.st, touching{verb: "copies", tree: true})
+			if c.has("--remove-source-files") {
+				a.touch(Delete, f, c.st, touching{tree: true})
+			}
+		} else if p := bashread.Path(to, c.st); p != "" && f.Known {
+			a.Wrote(p, bashread.Written{Flow: flowNet})
+			a.Wrote(path.Join(p, f.S[strings.LastIndexAny(f.S, "/:")+1:]), bashread.Written{Flow: flowNet})
+		}
+	}
+	dry := c.has("-n", "--dry-run")
+	drops := slices.ContainsFunc(c.opts, func(o option) bool { return strings.HasPrefix(o.name, "--del") })
+	switch {
+	case dry || remotePath(to.S) && !drops:
+	case remotePath(to.S):
+		a.note(Critical, Delete, c.span, "deletes files on another machine")
+	default:
+		a.touch(Write, to, c.st, touching{tree: true})
+		if drops {
+			a.touch(Delete, to, c.st, touching{tree: true, verb: "deletes what is not in the source from"})
+		}
+	}
+}
+
+// doGit judges git: options before the sub-command set what it runs, and addresses can be commands.
+func (a *analysis) doGit(c *call) {
+	sub := c.sub()
+	if len(c.operands) == 0 && len(c.subs) == 0 {
+		a.note(Low, Read, c.span, "asks git for help")
+		return
+	}
+	for i := range c.opts {
+		o := &c.opts[i]
+		switch {
+		case o.val == nil:
+		case o.name == "-C" || o.name == "--work-tree":
+			st := c.st.Clone()
+			st.Cwd, st.Alts = bashread.Path(o.val, c.st), nil
+			c.st = st
+		case o.name == "-c", o.name == "--config":
+			key, val, _ := strings.Cut(o.val.S, "=")
+			a.gitSetting(c, key, o.val.With(val))
+		case slices.Contains([]string{"--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager"}, o.name), o.name == "-x" && (sub == "rebase" || sub == "difftool"), o.name == "-O" && sub == "grep", o.name == "-u" && sub == "clone":
+			a.note(High, RunCode, o.span, "git runs a program that is named here")
+			a.shellText(*o.val, c.st)
+		case o.name == "--output" || o.name == "-o" && (sub == "archive" || sub == "format-patch"):
+			a.touch(Write, o.val, c.st, touching{})
+		}
+	}
+	for i := range c.operands {
+		f := &c.operands[i]
+		if cmd, ok := strings.CutPrefix(f.S, "ext::"); ok {
+			a.note(Critical, RunCode, f.Span, "git runs the command in this address")
+			a.shellText(*f.With(cmd), c.st)
+		}
+		if sub == "add" && a.secretWord(f, c.st) {
+			a.secret = true
+			a.note(High, Secret, f.Span, "puts "+show(f.S)+", keys or passwords, into version control")
+		}
+	}
+	switch sub {
+	case "config", "config set":
+		a.gitConfig(c)
+		return
+	case "checkout", "switch", "restore":
+		a.gitCheckout(c, sub)
+		return
+	case "clone":
+		if n := len(c.operands); n > 0 && c.operands[n-1].Known {
+			name := strings.TrimSuffix(strings.TrimRight(c.operands[n-1].S, "/"), ".git")
+			if n == 1 {
+				name = name[strings.LastIndexAny(name, "/:")+1:]
+			}
+			a.fetched(bashread.Absolute(c.st.Cwd, name))
+			if n > 1 {
+				a.touch(Write, &c.operands[1], c.st, touching{tree: true, verb: "clones into"})
+			}
+		}
+	}
+	a.usual(c)
+	a.namesSecrets(c)
+}
+
+// gitSetting judges a setting of git that decides what it runs.
+func (a *analysis) gitSetting(c *call, key string, val *field) {
+	key = strings.ToLower(key)
+	if !gitRuns().MatchString(key) || gitPlain().MatchString(key+"="+val.S) {
+		return
+	}
+	a.runs()
+	a.note(High, RunCode, val.Span, "sets git's "+show(key)+", which decides what git runs or trusts")
+	a.maybe(strings.TrimPrefix(val.S, "!"), val.Span, c.st)
+}
+
+var (
+	// gitRuns finds settings whose value git runs, or which make it run or trust what the repository holds.
+	gitRuns = lazyRe(`^(core\.(pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|alternaterefscommand|attributesfile|worktree)|sequence\.editor|(credential|alias|filter|pager|gpg|merge|mergetool|difftool|diff|uploadpack|remote|url|protocol|include|includeif|sendemail|trailer|receive|browser|man|instaweb|submodule|transfer|tar|guitool|extensions)\..*|http\.(proxy|sslverify|sslcainfo)|interactive\.difffilter|init\.templatedir|safe\.directory|log\.showsignature|user\.signingkey)$|\x00`)
+	// gitPlain finds everyday settings and values among those.
+	gitPlain = lazyRe(`^((merge\.(conflictstyle|ff|renamelimit)|diff\.(algorithm|renames|noprefix|mnemonicprefix|colormoved|renamelimit|context)|submodule\.recurse|remote\.pushdefault)=.*|(.*pager|.*editor|pager\..*)=(cat|less|true|:|)|.*=(false|never)|core\.fsmonitor=)$`)
+)
+
+// gitConfig judges git config.
+func (a *analysis) gitConfig(c *call) {
+	ops := c.operands
+	change := c.has("--unset", "--unset-all", "--remove-section", "--edit", "-e", "--rename-section", "--add", "--replace-all") || len(ops) > 1 || c.sub() == "config set"
+	if c.has("--get", "--get-all", "--get-regexp", "--list", "-l") || len(ops) > 0 && (ops[0].S == "get" || ops[0].S == "list") || !change {
+		a.note(Low, Read, c.span, "reads git's settings")
+		return
+	}
+	level := Medium
+	if c.has("--global") {
+		level = High
+	}
+	a.base(c)
+	if o := c.opt("-f", "--file"); o != nil && o.val != nil {
+		a.touch(Write, o.val, c.st, touching{})
+	}
+	if len(ops) > 0 && gitRuns().MatchString(strings.ToLower(ops[0].S)) {
+		a.note(min(Critical, level+1), Persistence, c.span, "changes a setting that decides what git runs or trusts")
+		if len(ops) > 1 {
+			a.maybe(strings.TrimPrefix(ops[1].S, "!"), c.span, c.st)
+		}
+	}
+	a.note(level, Write, c.span, "changes git's settings")
+}
+
+// gitCheckout judges checkout, switch and restore: switching keeps changes, putting files back drops them.
+func (a *analysis) gitCheckout(c *call, sub string) {
+	drops := sub == "restore" && (!c.has("--staged", "-S") || c.has("--worktree", "-W")) || c.has("-f", "--force", "--discard-changes", "-B", "-C")
+	for i, f := range c.operands {
+		drops = drops || sub != "switch" && (f.S == "." || f.S == ":/" || strings.HasPrefix(f.S, "./") || strings.HasPrefix(f.S, "../") || strings.Contains(f.S, "*"))
+		drops = drops || sub == "checkout" && i > 0 && !c.has("-b", "-t", "--track", "--orphan")
+	}
+	drops = drops || sub == "checkout" && slices.ContainsFunc(c.fields, func(f field) bool { return f.S == "--" })
+	if drops {
+		a.note(High, Delete, c.span, "drops changes that were never committed").hard = true
+		return
+	}
+	a.note(Medium, Write, c.span, "switches branches or puts files back").undo = "git switch -"
+}

@@ -1,0 +1,360 @@
+package risk
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"sublet/daemon/internal/risk/bashread"
+	"sublet/daemon/internal/risk/programs"
+)
+
+type handler func(a *analysis, c *call) (ends bool)
+
+// handlers look closer at what a line of the table cannot express. A handler has judged the whole command when it returns;
+// ends reports that what follows the command does not run.
+var handlers func() map[string]handler
+
+func init() { handlers = sync.OnceValue(allHandlers) } // not in the declaration: they call each other through it
+
+func allHandlers() map[string]handler {
+	m := map[string]handler{"eval": (*analysis).doEval, "command": (*analysis).doCommand, "exec": (*analysis).doExec, "exit": (*analysis).doExit}
+	for name, f := range map[string]func(a *analysis, c *call){
+		"alias": (*analysis).doAlias, "awk": (*analysis).doAwk, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod, "code": (*analysis).doCode,
+		"complete": (*analysis).doComplete, "dd": (*analysis).doDd, "docker": (*analysis).doDocker, "editor": (*analysis).doEditor,
+		"env": (*analysis).doEnv, "export": (*analysis).doExport, "fd": (*analysis).doFd, "find": (*analysis).doFind, "git": (*analysis).doGit, "jobs": (*analysis).doJobs, "kill": (*analysis).doKill,
+		"ln": (*analysis).doLn, "pack": (*analysis).doPack, "printf": (*analysis).doPrintf, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
+		"sandbox": (*analysis).doSandbox, "sed": (*analysis).doSed, "set": (*analysis).doSet, "shell": (*analysis).doShell, "source": (*analysis).doSource,
+		"sql": (*analysis).doSQL, "stdin": (*analysis).doStdin, "tar": (*analysis).doTar, "tee": (*analysis).doTee, "test": (*analysis).doTest,
+		"trap": (*analysis).doTrap, "unpack": (*analysis).doUnpack, "unset": (*analysis).doUnset, "web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
+	} {
+		m[name] = func(a *analysis, c *call) bool { f(a, c); return false }
+	}
+	return m
+}
+
+// doEnv judges env: variables, a folder, and then the command that is run.
+func (a *analysis) doEnv(c *call) {
+	a.runs()
+	a.note(Low, Read, c.span, "runs a command in an environment of its own")
+	st := c.st.Clone()
+	for i := 1; i < len(c.fields); i++ {
+		f := &c.fields[i]
+		name, val, set := strings.Cut(f.S, "=")
+		next := &field{}
+		if i+1 < len(c.fields) {
+			next = &c.fields[i+1]
+		}
+		switch {
+		case name == "-S" || name == "--split-string" || strings.HasPrefix(name, "-S") || strings.HasPrefix(name, "-vS"):
+			text := f.With(f.S[strings.IndexByte(f.S, 'S')+1:])
+			if name == "--split-string" {
+				text.S = val
+			}
+			if text.S == "" {
+				text = next
+			}
+			a.shellText(*text, st)
+			a.note(Medium, RunCode, c.span, "splits its words once more")
+			return
+		case slices.Contains([]string{"-u", "--unset", "-C", "--chdir", "-a", "--argv0"}, f.S):
+			if i++; f.S == "-C" || f.S == "--chdir" {
+				st.Cwd, st.Alts = bashread.Path(next, st), nil
+			}
+		case name == "--chdir":
+			st.Cwd, st.Alts = bashread.Absolute(st.Cwd, val), nil
+		case strings.HasPrefix(f.S, "-"):
+		case set && name != "":
+			a.Assign(name, f.With(val), st, bashread.Prefix, f.Span)
+			c.prefix = append(slices.Clip(c.prefix), name)
+			st.Set(name, bashread.Value{Words: []string{val}, Flow: f.Flow}) // a shell below sees it
+		default:
+			c.tail = i
+			a.runTail(c, st)
+			return
+		}
+	}
+	a.PrintsVariables(c.span)
+}
+
+// doRemote judges programs that run the command elsewhere: ssh, docker exec, chroot.
+func (a *analysis) doRemote(c *call) {
+	a.runs()
+	a.base(c)
+	a.optionRoles(c)
+	if o := c.opt("-o"); o != nil && o.val != nil && c.spec.Has(Network) {
+		i := max(0, strings.IndexAny(o.val.S, "= "))
+		val := strings.TrimLeft(o.val.S[i:], "= ")
+		switch name := strings.ToLower(o.val.S[:i]); {
+		case strings.HasSuffix(name, "command") && val != "none":
+			a.note(High, RunCode, o.span, "ssh runs the command in "+show(name))
+			a.shellText(*o.val.With(strings.NewReplacer("%h", "_", "%p", "_", "%r", "_").Replace(val)), c.st)
+		case strings.HasSuffix(name, "provider"), name == "include":
+			a.note(Critical, RunCode, o.span, "ssh loads "+show(val))
+		}
+	}
+	if len(c.operands) > 0 {
+		a.host(&c.operands[0])
+	}
+	st := c.st.Elsewhere()
+	switch fs, sp := c.rest(); {
+	case len(fs) > 0 && c.spec.Has(Network):
+		a.shellText(bashread.Join(fs, sp), st)
+	case len(fs) > 0:
+		a.runTail(c, st)
+	case c.st.Stdin.Plain() != nil:
+		a.shellText(field{S: *c.st.Stdin.Text, Known: true, Span: c.span, Flow: c.st.Stdin.Flow}, st)
+	}
+}
+
+// doSandbox judges wrappers whose options take several values: the command may begin at any word. The first that is a
+// program is taken for it.
+func (a *analysis) doSandbox(c *call) {
+	a.base(c)
+	for i := 1; i < len(c.fields) && i <= 64; i++ {
+		f := &c.fields[i]
+		switch {
+		case f.S == "-c" && i+1 < len(c.fields):
+			a.shellText(c.fields[i+1], c.st)
+			return
+		case f.S == "--", strings.HasPrefix(f.S, "-"), strings.IndexByte(f.S, '=') > 0:
+		case f.Opaque(), programs.Lookup(f.Base()) != nil, strings.Contains(f.S, " "), c.fields[i-1].S == "--":
+			c.tail = i
+			a.runTail(c, c.st)
+			return
+		case c.tail == 0:
+			c.tail = i
+		}
+	}
+	a.runTail(c, c.st)
+}
+
+// doStdin judges programs that hand what they read to a shell, besides their line: at, su, tmux.
+func (a *analysis) doStdin(c *call) {
+	a.usual(c)
+	if c.st.Stdin.Plain() != nil {
+		a.shellText(field{S: *c.st.Stdin.Text, Known: true, Span: c.span, Flow: c.st.Stdin.Flow}, c.st)
+	} else if c.st.Stdin.Any {
+		a.fromStdin(c)
+	}
+}
+
+// doXargs judges xargs and parallel: the command gets words that it reads.
+func (a *analysis) doXargs(c *call) {
+	a.runs()
+	a.base(c)
+	a.optionRoles(c)
+	in := c.st.Stdin
+	cmd, sp := c.rest()
+	cmd = slices.Clone(cmd)
+	more := []field{{S: unknownPart, Many: true, Span: c.span, Flow: in.Flow | bashread.Printed}}
+	if text := in.Plain(); text != nil && len(*text) < 4096 && !strings.ContainsAny(*text, "\"'\\") {
+		more = nil
+		for w := range strings.FieldsSeq(*text) {
+			more = append(more, field{S: w, Known: true, Span: c.span, Flow: in.Flow})
+		}
+	} else if in.List != "" {
+		more = []field{{S: in.List, Glob: true, Many: true, Span: c.span, Flow: in.Flow | bashread.Printed}}
+	}
+	hole := ""
+	if o := c.opt("-I", "--replace", "-i"); o != nil {
+		hole = cmpOr(c.val("-I", "--replace", "-i"), "{}")
+	}
+	if c.name == "parallel" || c.name == "sem" {
+		hole = "{}"
+		if i := slices.IndexFunc(cmd, func(f field) bool { return strings.HasPrefix(f.S, ":::") }); i >= 0 {
+			more, cmd = cmd[i+1:], cmd[:i]
+		} else if len(cmd) == 0 && in.Any {
+			a.fromStdin(c)
+			cmd = []field{{S: "{}", Span: c.span}}
+		}
+		joined := bashread.Join(cmd, sp)
+		cmd = []field{{S: "eval", Known: true, Span: sp}, joined}
+		if !strings.Contains(joined.S, "{") && len(more) > 0 {
+			cmd = append(cmd, field{S: "{}", Span: sp})
+		}
+	}
+	if len(cmd) == 0 {
+		return
+	}
+	found := len(a.findings)
+	switch {
+	case hole == "":
+		if len(more) == 1 && !more[0].Known { // there may be nothing to read
+			a.guess++
+			a.Command(cmd, c.prefix, c.st.Clone(), sp)
+			a.guess--
+		}
+		a.Command(append(cmd, more...), c.prefix, c.st.Clone(), sp)
+	case len(more) == 0:
+		a.Command(cmd, c.prefix, c.st.Clone(), sp)
+	}
+	for i := range more {
+		if hole == "" || i >= bashread.MaxUnroll {
+			break
+		}
+		a.Command(a.fill(cmd, hole, &more[i]), c.prefix, c.st.Clone(), sp)
+	}
+	if root, ok := strings.CutSuffix(in.List, "/*"); ok {
+		a.deletesTree(found, &field{S: root, Glob: true, Span: sp}, c.st)
+	}
+}
+
+// doFd judges fd: what stands behind -x is run for each file.
+func (a *analysis) doFd(c *call) {
+	a.base(c)
+	if i := slices.IndexFunc(c.fields, func(f field) bool { return slices.Contains([]string{"-x", "-X", "--exec", "--exec-batch"}, f.S) }); i > 0 {
+		a.runs()
+		a.Command(append(slices.Clip(c.fields[i+1:]), field{S: unknownPart, Many: true, Span: c.span}), nil, c.st.Clone(), c.span)
+	}
+}
+
+// fill puts a word in the place of a hole in a command.
+func (a *analysis) fill(cmd []field, hole string, word *field) []field {
+	cmd = slices.Clone(cmd)
+	for i := range cmd {
+		f := &cmd[i]
+		if n := strings.Count(f.S, hole); n > 0 {
+			a.Spend((len(f.S) + n*len(word.S)) / bashread.BytesCopied)
+			f.S = strings.ReplaceAll(f.S, hole, word.S)
+			f.Known = f.Known && word.Known
+			f.Glob = f.Glob || word.Glob
+			f.Flow |= word.Flow
+		}
+	}
+	return cmd
+}
+
+// deletesTree judges a tree as deleted where a command that is told each file of it deletes: one of the findings since found.
+func (a *analysis) deletesTree(found int, root *field, st *state) {
+	for _, f := range a.findings[min(found, len(a.findings)):] {
+		if f.Effect == Delete && f.Level >= High {
+			a.touch(Delete, root, st, touching{tree: true})
+			return
+		}
+	}
+}
+
+// doFind judges find: its tests only read, its actions do not.
+func (a *analysis) doFind(c *call) {
+	a.note(Low, Read, c.span, "looks for files")
+	args := c.fields[1:]
+	i := 0
+	var roots []field
+	for ; i < len(args) && !(strings.HasPrefix(args[i].S, "-") && len(args[i].S) > 2) && args[i].S != "(" && args[i].S != "!"; i++ {
+		if !strings.HasPrefix(args[i].S, "-") {
+			roots = append(roots, args[i])
+		}
+	}
+	if len(roots) == 0 {
+		roots = []field{{S: ".", Known: true, Span: c.span}}
+	}
+	name := "" // that every file has which an action is told
+	for ; i < len(args); i++ {
+		next := min(i+1, len(args)-1)
+		switch s := args[i].S; s {
+		case "-exec", "-execdir", "-ok", "-okdir":
+			end := next
+			for end < len(args) && args[end].S != ";" && !(args[end].S == "+" && args[end-1].S == "{}") {
+				end++
+			}
+			a.runs()
+			st := c.st.Clone()
+			if strings.HasSuffix(s, "dir") {
+				st.MayBe("")
+			}
+			for k := range roots[:min(16, len(roots))] {
+				root := roots[k].With(findRoot(&roots[k], name))
+				word := root.With(root.S)
+				if word.Known, word.Glob = false, true; name == "" {
+					word.S = strings.TrimRight(root.S, "/") + "/*"
+				}
+				cmd := args[next:min(end, len(args))]
+				found := len(a.findings)
+				a.Command(a.fill(cmd, "{}", word), nil, st.Clone(), args[i].Span)
+				if name == "" && slices.ContainsFunc(cmd, func(f field) bool { return strings.Contains(f.S, "{}") }) {
+					a.deletesTree(found, root, st)
+				}
+			}
+			i = end
+		case "-delete":
+			for k := range roots {
+				f := roots[k].With(findRoot(&roots[k], name))
+				f.Glob = true
+				a.touch(Delete, f, c.st, touching{tree: name == ""})
+			}
+		case "-fprint", "-fprint0", "-fls", "-fprintf":
+			a.touch(Write, &args[next], c.st, touching{})
+			i++
+		case "-name", "-iname":
+			if i++; args[next].Known && strings.Trim(args[next].S, "*") != "" && !strings.Contains(args[next].S, "/") && (i < 2 || args[i-2].S != "!" && args[i-2].S != "-not") {
+				name = args[next].S
+			}
+		case "-o", "-or", ",":
+			name = ""
+		case "(":
+			// The names of a group in brackets are alternatives: none of them is every file's.
+			for i < len(args) && args[i].S != ")" {
+				i++
+			}
+		default:
+			if args[i].Many && !args[i].Known {
+				a.note(High, Unknown, args[i].Span, "options of find that are not known here")
+			}
+		}
+	}
+}
+
+// findRoot returns the word that stands for what find finds below a root: root/name, or the root itself.
+func findRoot(root *field, name string) string {
+	r := strings.TrimRight(root.S, "/")
+	switch {
+	case name == "":
+		return cmpOr(r, "/")
+	case r == "" && root.S != "": // at any depth: the system's folders too
+		return "/usr/lib/" + name
+	}
+	return r + "/" + name
+}
+
+// doDocker judges containers that are started: rights and mounts decide.
+func (a *analysis) doDocker(c *call) {
+	a.base(c)
+	a.runs()
+	a.optionRoles(c)
+	for i := range c.opts {
+		o := &c.opts[i]
+		if o.val == nil || !slices.Contains([]string{"-v", "--volume", "--mount"}, o.name) {
+			continue
+		}
+		src, _, _ := strings.Cut(o.val.S, ":")
+		if o.name == "--mount" {
+			src = ""
+			for kv := range strings.SplitSeq(o.val.S, ",") {
+				if k, v, _ := strings.Cut(kv, "="); k == "source" || k == "src" {
+					src = v
+				}
+			}
+		}
+		if src == "" || strings.IndexByte("/.~$\x00", src[0]) < 0 {
+			continue // a volume of docker's own
+		}
+		f := o.val.With(strings.ReplaceAll(src, unknownPart, "_"))
+		switch pl := a.placeOf(cmpOr(bashread.Absolute(c.st.Cwd, f.S), "/_")); {
+		case path.Base(src) == "docker.sock":
+			a.note(Critical, Privilege, o.span, "gives the container the rights of the whole machine")
+		case pl == credential:
+			a.touch(Read, f, c.st, touching{})
+		case strings.HasSuffix(o.val.S, ":ro") || strings.Contains(o.val.S, "readonly"):
+			a.note(High, Read, o.span, "shows "+show(src)+" to the container")
+		case pl == root || pl == systemKey || pl == startup || pl == device:
+			a.note(Critical, Write, o.span, "lets the container change "+show(src))
+		default:
+			a.note(High, Write, o.span, "lets the container change "+show(src))
+		}
+	}
+	if len(c.operands) > 1 {
+		a.Command(c.operands[1:], nil, c.st.Elsewhere(), c.span)
+	}
+}
