@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"sublet/daemon/config"
+	"sublet/lease/confine/confinetest"
 	"sublet/wire"
 	"sublet/wire/jsonview"
 	"sublet/wire/socket"
@@ -301,6 +302,7 @@ func TestStopWhileAQuestionIsOpen(t *testing.T) {
 
 // Settings that cannot be read change nothing and are told with their place, by SIGHUP and by watching (T5d).
 func TestSettings(t *testing.T) {
+	confinetest.Beside(t) // auto is offered only with it
 	p := home(t, "[policy]\nmode = \"auto\"\n")
 	_, ended := run(t, Options{Paths: p})
 	c := client(t, p)

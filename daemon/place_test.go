@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/lease/confine/confinetest"
 	"sublet/wire"
 	"sublet/wire/socket"
 )
@@ -198,6 +199,7 @@ func TestOneDaemonForAStore(t *testing.T) {
 
 // Settings are read again however an editor, or whoever manages them, saves them.
 func TestWaysOfSaving(t *testing.T) {
+	confinetest.Beside(t) // auto is offered only with it
 	p := home(t, "")
 	dir := filepath.Dir(p.Config)
 	dots := filepath.Join(dir, "dots")
