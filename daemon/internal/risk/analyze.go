@@ -113,7 +113,7 @@ func systemBin(dir string) bool { return programs.Place("bin")[path.Clean(dir)] 
 
 // text judges the whole text.
 func (a *analysis) text(text string) {
-	whole := Span{0, len(text)}
+	whole := Span{Start: 0, End: len(text)}
 	if strings.TrimSpace(text) == "" {
 		a.note(Medium, Unknown, whole, "there is no command") // a missing argument is not a harmless command
 		return
@@ -189,7 +189,7 @@ func (a *analysis) maybe(text string, sp Span, st *state) {
 // finish combines the findings to the verdict.
 func (a *analysis) finish(text string) Verdict {
 	v := &a.v
-	whole := Span{0, len(text)}
+	whole := Span{Start: 0, End: len(text)}
 	if a.cmd = -1; a.secret && a.net {
 		a.note(Critical, Secret, whole, "reads secrets and talks to the network: they may leave this machine")
 	}

@@ -64,7 +64,7 @@ func (c *call) rest() ([]field, Span) {
 		return nil, c.span
 	}
 	fs := c.fields[c.tail:]
-	return fs, Span{fs[0].Span.Start, max(fs[len(fs)-1].Span.End, fs[0].Span.Start)}
+	return fs, Span{Start: fs[0].Span.Start, End: max(fs[len(fs)-1].Span.End, fs[0].Span.Start)}
 }
 
 // Command implements bashread.Judge: it judges a command whose words are known as far as they can be, by its name, by what
