@@ -67,7 +67,7 @@ var ranks = map[string]int{
 
 const leaf = 100
 
-var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/confine", "sublet/lease/procstat", "sublet/compaction", "sublet/lease/footprint", "sublet/daemon/config", "sublet/daemon/internal/mask", "sublet/daemon/internal/risk/programs", "sublet/daemon/internal/text", "sublet/daemon/internal/worktree", "sublet/daemon/internal/picture"}
+var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/confine", "sublet/lease/procstat", "sublet/compaction", "sublet/lease/footprint", "sublet/daemon/config", "sublet/daemon/internal/mask", "sublet/daemon/internal/risk/programs", "sublet/daemon/internal/worktree", "sublet/daemon/internal/picture"}
 
 func rank(t *testing.T, pkg string) int {
 	for _, l := range leaves {

@@ -1,6 +1,11 @@
 package visible
 
-import "testing"
+import (
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
 
 func TestText(t *testing.T) {
 	for in, want := range map[string]string{
@@ -28,7 +33,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// What is approved character by character hides no blank and no carriage return either.
+// What is approved character by character hides no blank and no carriage return either (P8).
 func TestExact(t *testing.T) {
 	for in, want := range map[string]string{
 		"a\tb\n": "a\tb\n", "a\r\nb": "a␍\nb", "a\u00a0b": "a⟨U+00A0⟩b", "a\u2028b": "a⟨U+2028⟩b", "\u2800": "⟨U+2800⟩",
@@ -51,6 +56,16 @@ func FuzzText(f *testing.F) {
 		}
 		if again := Text(out); again != out {
 			t.Fatalf("Text is not stable: %q, then %q", out, again)
+		}
+	})
+}
+
+// What was made visible stays as it is.
+func TestExactIsIdempotent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.String().Draw(t, "s")
+		if once := Exact(s); Exact(once) != once || !utf8.ValidString(once) {
+			t.Fatalf("Exact(%q) = %q is not visible", s, once)
 		}
 	})
 }

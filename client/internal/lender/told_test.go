@@ -62,7 +62,7 @@ func TestTheScreenIsTold(t *testing.T) {
 }
 
 // While the user has the keyboard of a command its clock stands still, the daemon's too: it would cancel the command in the
-// middle of a password. After a lost link the daemon is told once more.
+// middle of a password. After a lost link it is sent once more.
 func TestTheDaemonsClockStandsStill(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		has := func(want bool) {

@@ -59,7 +59,7 @@ func (t *typedSecret) take(keys []byte) (lines []string) {
 }
 
 // Typed takes what the user types for the borrowed command that has the keyboard, before the command gets it: what it reads
-// without echo is told to the daemon, which hides it.
+// without echo is sent to the daemon, which masks it.
 func (l *Lender) Typed(keys []byte) {
 	for _, line := range l.secrets.take(keys) {
 		l.send(&wire.SecretTyped{Value: wire.OSString(line)})

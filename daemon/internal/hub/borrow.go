@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/tool"
 	"sublet/lease"
 	"sublet/lease/confine"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // borrow is one wish for a shell, from queue to end. The blocking side waits on its channels; the lender closes them
@@ -289,7 +289,7 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 			if l.Ref() != ref {
 				continue
 			}
-			b.why = text.Visible(cut(m.Why, maxWhy))
+			b.why = visible.Exact(cut(m.Why, maxWhy))
 			if b.wish.watch.queued != nil {
 				b.wish.watch.queued(m.Holder, held, 0, b.why)
 			}
@@ -314,7 +314,7 @@ func (c *Client) Lease(m wire.LeaseMessage) error {
 		case wire.DeniedBroken:
 			for l := range ln.m.Waiting {
 				if l.Ref() == ref {
-					l.Owner.(*borrow).broken = text.Visible(cut(m.Why, maxWhy))
+					l.Owner.(*borrow).broken = visible.Exact(cut(m.Why, maxWhy))
 				}
 			}
 		case wire.DeniedNoShell:

@@ -13,8 +13,8 @@ import (
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/policy"
-	"sublet/daemon/internal/text"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // Peer is the other end of a connection. The server implements it.
@@ -77,7 +77,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		confirm:  slices.Contains(env.Capabilities, wire.CapConfirm),
 		requests: map[wire.RequestID]func(*stopped){}, borrowed: map[wire.RequestID]func(*stopped){},
 	}
-	c.info.Name = text.Visible(cut(c.info.Name, 64))
+	c.info.Name = visible.Exact(cut(c.info.Name, 64))
 	c.env, c.cwd = maps.Clone(env.Env), env.Cwd
 	mask.Keep(slices.Collect(maps.Values(c.creds))...)
 	if c.info.PID == 0 {

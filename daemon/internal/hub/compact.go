@@ -7,8 +7,8 @@ import (
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/store"
-	"sublet/daemon/internal/text"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // Compact folds a session's conversation, shows how it would be folded, or takes the last fold back. It waits its turn
@@ -21,7 +21,7 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 	switch r.Op {
 	case "run", "preview", "undo", "":
 	default:
-		return invalid("op: %q is none of run, preview, undo", text.Visible(cut(r.Op, 64)))
+		return invalid("op: %q is none of run, preview, undo", visible.Exact(cut(r.Op, 64)))
 	}
 	if len(r.Instructions) > maxPrompt {
 		return invalid("instructions: %d bytes is more than the limit of %d", len(r.Instructions), maxPrompt)

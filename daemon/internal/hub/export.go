@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"sublet/daemon/internal/text"
 	"sublet/wire"
 	"sublet/wire/jsonview"
+	"sublet/wire/visible"
 )
 
 // export writes a session as text: json (one object, as `session show --json` has its lines) or markdown.
@@ -25,7 +25,7 @@ func (s *session) export(ctx context.Context, r *wire.SessionRequest) (string, e
 	case "markdown":
 		return exportMarkdown(info, events), nil
 	}
-	return "", invalid("format: %q is neither json nor markdown", text.Visible(cut(r.Format, 64)))
+	return "", invalid("format: %q is neither json nor markdown", visible.Exact(cut(r.Format, 64)))
 }
 
 func exportJSON(info wire.SessionInfo, events []wire.EventMessage) (string, error) {
@@ -62,8 +62,8 @@ func exportMarkdown(info wire.SessionInfo, events []wire.EventMessage) string {
 	if title == "" {
 		title = info.Title
 	}
-	fmt.Fprintf(&b, "# %s\n\n", text.Visible(title))
-	fmt.Fprintf(&b, "%s, in `%s`\n", time.UnixMilli(info.CreatedAtMS).Format(time.DateTime), text.Visible(string(info.Cwd)))
+	fmt.Fprintf(&b, "# %s\n\n", visible.Exact(title))
+	fmt.Fprintf(&b, "%s, in `%s`\n", time.UnixMilli(info.CreatedAtMS).Format(time.DateTime), visible.Exact(string(info.Cwd)))
 	speaking := "" // whose text comes in pieces just now
 	for _, m := range wire.WithoutVoid(events) {
 		if c, ok := m.(*wire.AgentStreamChunk); ok {
@@ -71,7 +71,7 @@ func exportMarkdown(info wire.SessionInfo, events []wire.EventMessage) string {
 				continue
 			}
 			if speaking != c.Agent {
-				fmt.Fprintf(&b, "\n**%s:**\n\n", text.Visible(c.Agent))
+				fmt.Fprintf(&b, "\n**%s:**\n\n", visible.Exact(c.Agent))
 				speaking = c.Agent
 			}
 			b.WriteString(c.Chunk.Text)
@@ -80,7 +80,7 @@ func exportMarkdown(info wire.SessionInfo, events []wire.EventMessage) string {
 		speaking = ""
 		switch m := m.(type) {
 		case *wire.TurnStarted:
-			fmt.Fprintf(&b, "\n\n## %s\n", text.Visible(m.Prompt))
+			fmt.Fprintf(&b, "\n\n## %s\n", visible.Exact(m.Prompt))
 		case *wire.CommandResult:
 			what := string(m.Command)
 			if what == "" {
@@ -91,13 +91,13 @@ func exportMarkdown(info wire.SessionInfo, events []wire.EventMessage) string {
 				out = m.OutputTail
 			}
 			fence := fenceFor(what + string(out))
-			fmt.Fprintf(&b, "\n\n%sconsole\n$ %s\n%s\n%s\n", fence, text.Visible(what), strings.TrimRight(text.Visible(string(out)), "\n"), fence)
+			fmt.Fprintf(&b, "\n\n%sconsole\n$ %s\n%s\n%s\n", fence, visible.Exact(what), strings.TrimRight(visible.Exact(string(out)), "\n"), fence)
 		case *wire.ConfirmationResolved:
-			fmt.Fprintf(&b, "\n*%s by %s*\n", m.Decision, text.Visible(m.By))
+			fmt.Fprintf(&b, "\n*%s by %s*\n", m.Decision, visible.Exact(m.By))
 		case *wire.CompactionComplete:
 			fmt.Fprintf(&b, "\n*compaction: %s*\n", m.Status)
 		case *wire.Error:
-			fmt.Fprintf(&b, "\n*error: %s*\n", text.Visible(m.Message))
+			fmt.Fprintf(&b, "\n*error: %s*\n", visible.Exact(m.Message))
 		}
 	}
 	return b.String()

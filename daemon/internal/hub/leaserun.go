@@ -12,10 +12,10 @@ import (
 	"sublet/daemon/internal/mask"
 
 	"sublet/daemon/internal/store"
-	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/tool"
 	"sublet/lease"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // ErrNoLease says that no lease has that id.
@@ -51,7 +51,7 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 	case strings.ContainsRune(string(r.Command), 0):
 		return invalid("command: contains a NUL byte")
 	case r.Cwd != "" && !filepath.IsAbs(string(r.Cwd)):
-		return invalid("cwd: %s is not absolute", text.Visible(string(r.Cwd)))
+		return invalid("cwd: %s is not absolute", visible.Exact(string(r.Cwd)))
 	case r.WaitMS < 0 || r.TimeoutMS < 0:
 		return invalid("wait_ms and timeout_ms must not be less than 0")
 	case r.TimeoutMS > lease.MaxTimeout.Milliseconds():
@@ -264,5 +264,5 @@ func (c *Client) cancelBorrowed() {
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return text.Visible(line)
+	return visible.Exact(line)
 }

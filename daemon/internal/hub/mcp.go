@@ -9,9 +9,9 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/provider"
-	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // maxServers bounds the MCP servers of one client, maxServerTools the tools of all servers that one turn has.
@@ -39,7 +39,7 @@ func (c *Client) bring(list []wire.MCPServer, cwd wire.OSString) {
 		}
 		if err != nil {
 			if len(faults) < 4 {
-				faults = append(faults, fmt.Sprintf("The MCP server %q of the client is not used: %v.", text.Visible(cut(m.Name, 64)), err))
+				faults = append(faults, fmt.Sprintf("The MCP server %q of the client is not used: %v.", visible.Exact(cut(m.Name, 64)), err))
 			}
 			continue
 		}
@@ -68,7 +68,7 @@ func specOf(m wire.MCPServer, cwd string) (mcp.Spec, error) {
 	}
 	for name, value := range m.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(string(value), 0) {
-			return s, fmt.Errorf("%q cannot be a variable", text.Visible(cut(name, 64)))
+			return s, fmt.Errorf("%q cannot be a variable", visible.Exact(cut(name, 64)))
 		}
 		s.Env[name] = string(value)
 	}

@@ -8,9 +8,9 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
-	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // try judges a command as an agent's would be in this session, in every mode.
@@ -39,7 +39,7 @@ func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, rep
 		cwd = string(at)
 	}
 	if !filepath.IsAbs(cwd) {
-		return invalid("cwd: %q is not absolute", text.Visible(cut(cwd, 64)))
+		return invalid("cwd: %q is not absolute", visible.Exact(cut(cwd, 64)))
 	}
 	a := &approver{t: &turn{hub: c.hub, s: s, origin: origin}}
 	q := agent.Question{Tool: "bash", Action: tool.Action{Command: string(r.Command), Cwd: cwd}}
@@ -49,7 +49,7 @@ func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, rep
 	reach := a.reach(q, v)
 	for _, mode := range []policy.Mode{policy.ModePlan, policy.ModeAsk, policy.ModeAuto, policy.ModeFull} {
 		d := a.policyIn(ctx, q, mode).Decide(v, a.action(q, reach))
-		o := wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: text.Visible(d.Why)}
+		o := wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: visible.Exact(d.Why)}
 		if d.Rule != nil {
 			o.RuleID, o.Rule = wire.RuleID(d.Rule.ID), d.Rule.Pattern
 		}

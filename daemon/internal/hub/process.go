@@ -7,9 +7,9 @@ import (
 	"sync"
 	"syscall"
 
-	"sublet/daemon/internal/text"
 	"sublet/lease/procstat"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // owner is the process that lends a shell, whichever of its connections it is on. The client's own word for its pid is not
@@ -186,9 +186,9 @@ func (c *Client) person() error {
 	return err
 }
 
-// announce tells everyone who can be asked, but for whoever did it, that the policy is another than it was.
+// announce sends a notice of a changed policy to every client that can confirm, except the one that changed it.
 func (c *Client) announce(format string, args ...any) {
-	n := &wire.Notice{Level: "info", Text: text.Visible(cut(fmt.Sprintf(format, args...), 1024)) + ", by " + c.who()}
+	n := &wire.Notice{Level: "info", Text: visible.Exact(cut(fmt.Sprintf(format, args...), 1024)) + ", by " + c.who()}
 	c.hub.mu.Lock()
 	clients := make([]*Client, 0, len(c.hub.clients))
 	for other := range c.hub.clients {

@@ -13,9 +13,9 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/policy"
-	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/worktree"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // projects remembers the projects' own files (config.ProjectFile) as they were when last looked at, and what git tracks.
@@ -215,7 +215,7 @@ func (s *session) tellBroken(t tightening, rules ...fault) {
 	for _, f := range faults {
 		if !slices.Contains(s.broken, f) {
 			s.hub.log.Warn("policy is not as it was meant", "session", s.id, "what", f.text)
-			s.sendLocked(&wire.Notice{Level: "warning", Text: text.Visible(f.text), Hint: f.hint})
+			s.sendLocked(&wire.Notice{Level: "warning", Text: visible.Exact(f.text), Hint: f.hint})
 		}
 	}
 	s.broken = faults

@@ -12,8 +12,8 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
-	"sublet/daemon/internal/text"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // question is one ConfirmationRequest that waits for an answer. It is in its session's map until it is resolved, once,
@@ -35,7 +35,7 @@ func (s *session) ask(ctx context.Context, t *turn, q agent.Question, v risk.Ver
 		ConfirmationID: wire.ConfirmationID(wire.NewID()), ExecutionID: q.ExecutionID, Agent: q.Agent, Tool: q.Tool,
 		Command: wire.OSString(q.Action.Command), Arguments: string(q.Arguments), Cwd: wire.OSString(q.Action.Cwd),
 		Verdict: Verdict(v), Preview: wire.Preview{Type: q.Action.Preview.Type, Content: q.Action.Preview.Content},
-		Grants: []wire.Grant{}, Reach: string(d.Reach), ReachWhy: text.Visible(q.Action.ReachWhy),
+		Grants: []wire.Grant{}, Reach: string(d.Reach), ReachWhy: visible.Exact(q.Action.ReachWhy),
 	}
 	if req.Preview.Type == "" {
 		req.Preview.Type = "none"
@@ -171,7 +171,7 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 	case wire.DecisionDeny, wire.DecisionDenyAlways:
 		d.Reason = "denied by the user"
 	default:
-		return invalid("decision: %q is none of allow, allow_always, deny, deny_always", text.Visible(cut(r.Decision, 64)))
+		return invalid("decision: %q is none of allow, allow_always, deny, deny_always", visible.Exact(cut(r.Decision, 64)))
 	}
 	if d.Allowed && r.EditedCommand != nil {
 		if qu.ask.Tool != "bash" || r.Decision == wire.DecisionAllowAlways {
@@ -225,7 +225,7 @@ func (s *session) addGrantLocked(ctx context.Context, qu *question, g wire.Grant
 func Verdict(v risk.Verdict) wire.Verdict {
 	w := wire.Verdict{Level: v.Level.String(), Reasons: []wire.Reason{}, Reversible: v.Reversible, UndoHint: v.UndoHint, Reach: string(v.Reach)}
 	for _, r := range v.Reasons {
-		reason := wire.Reason{Text: text.Visible(r.Text), Effect: string(r.Effect)}
+		reason := wire.Reason{Text: visible.Exact(r.Text), Effect: string(r.Effect)}
 		if r.Span != nil {
 			reason.Span = &wire.Span{Start: r.Span.Start, End: r.Span.End}
 		}

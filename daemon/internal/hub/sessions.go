@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"sublet/daemon/internal/store"
-	"sublet/daemon/internal/text"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 const (
@@ -60,7 +60,7 @@ func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply fun
 		err = c.one(ctx, s, r, limit, out)
 	default:
 		err = invalid("op: %q is none of list, get, new, resume, rename, delete, clear, save, load, export, search",
-			text.Visible(cut(r.Op, 64)))
+			visible.Exact(cut(r.Op, 64)))
 	}
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, li
 		if len(r.Name) > maxName {
 			return invalid("name: %d bytes is more than the limit of %d", len(r.Name), maxName)
 		}
-		err = s.rename(ctx, text.Visible(r.Name))
+		err = s.rename(ctx, visible.Exact(r.Name))
 	case "delete":
 		err = s.remove(ctx)
 	case "clear":
@@ -164,7 +164,7 @@ func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.S
 			to = c.hub.newSession(cwd)
 		}
 		to.mu.Lock()
-		to.info.Name = text.Visible(cut(r.Name, maxName))
+		to.info.Name = visible.Exact(cut(r.Name, maxName))
 		to.mu.Unlock()
 	}
 	first, err := to.missed(ctx, r.AfterSeq)

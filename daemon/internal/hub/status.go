@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"sublet/daemon/internal/mcp"
-	"sublet/daemon/internal/text"
 	"sublet/lease"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // Status tells how the daemon is: at once, or when the clients have said who has their shells.
@@ -101,7 +101,7 @@ func serverStatus(servers *mcp.Servers, clients bool) []wire.MCPServerStatus {
 			State: [...]string{mcp.Resting: wire.MCPResting, mcp.Starting: wire.MCPStarting, mcp.Up: wire.MCPUp, mcp.Failed: wire.MCPFailed}[s.State],
 		}
 		if s.State == mcp.Failed {
-			st.Error = text.Visible(s.Err.Error())
+			st.Error = visible.Exact(s.Err.Error())
 		}
 		list = append(list, st)
 	}

@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 
 	"sublet/daemon/internal/picture"
-	"sublet/daemon/internal/text"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // A saved session is a file: one line that says what it is, then frames as on the wire: a SessionReply that holds the
@@ -96,7 +96,7 @@ func (c *Client) path(p wire.OSString) (string, error) {
 		path = filepath.Join(string(cwd), path)
 	}
 	if !filepath.IsAbs(path) {
-		return "", invalid("path: %s is not absolute, and the client told no folder", text.Visible(string(p)))
+		return "", invalid("path: %s is not absolute, and the client told no folder", visible.Exact(string(p)))
 	}
 	return filepath.Clean(path), nil
 }
@@ -114,26 +114,26 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() || st.Size() > maxSaved {
-		return invalid("path: %s is not a file of at most %d bytes", text.Visible(path), maxSaved)
+		return invalid("path: %s is not a file of at most %d bytes", visible.Exact(path), maxSaved)
 	}
 	in := bufio.NewReader(f)
 	head := make([]byte, len(savedHeader))
 	if _, err := io.ReadFull(in, head); err != nil || !bytes.Equal(head, []byte(savedHeader)) {
-		return invalid("path: %s is not a saved session", text.Visible(path))
+		return invalid("path: %s is not a saved session", visible.Exact(path))
 	}
 	payload, err := readPayload(in)
 	if err != nil {
-		return invalid("path: %s: the session's own record cannot be read", text.Visible(path))
+		return invalid("path: %s: the session's own record cannot be read", visible.Exact(path))
 	}
 	first, err := wire.Unmarshal(payload)
 	saved, ok := first.(*wire.SessionReply)
 	if err != nil || !ok {
-		return invalid("path: %s: the session's own record cannot be read", text.Visible(path))
+		return invalid("path: %s: the session's own record cannot be read", visible.Exact(path))
 	}
 	s := c.hub.newSession(saved.Session.Cwd)
 	defer c.hub.release(s)
 	s.mu.Lock()
-	s.info.Name = text.Visible(cut(saved.Session.Name, maxName))
+	s.info.Name = visible.Exact(cut(saved.Session.Name, maxName))
 	s.mu.Unlock()
 	turns := map[wire.TurnID]wire.TurnID{} // a turn's id is unique in the store, so a copy has one of its own
 	numbers := map[int64]int64{}           // new ones of events, by those in the file
@@ -156,7 +156,7 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 		event, ok := m.(wire.EventMessage)
 		if err != nil || !ok {
 			_ = s.remove(ctx)
-			return invalid("path: %s: event %d cannot be read", text.Visible(path), n)
+			return invalid("path: %s: event %d cannot be read", visible.Exact(path), n)
 		}
 		e := event.Meta()
 		if e.TurnID != "" {
@@ -257,7 +257,7 @@ func readImage(payload []byte) (*picture.Image, int64, error) {
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return nil, 0, err
 	}
-	name := text.Visible(cut(r.Name, maxImageName))
+	name := visible.Exact(cut(r.Name, maxImageName))
 	if r.Data != nil {
 		i, err := picture.Read(name, bytes.NewReader(r.Data))
 		return i, r.Seq, err

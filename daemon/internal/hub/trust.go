@@ -15,9 +15,9 @@ import (
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
-	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // folders are those that the user decided to trust, or not to, as stored. What instructs agents in any other is data.
@@ -82,12 +82,12 @@ func (c *Client) trust(ctx context.Context, r *wire.PolicyRequest, reply *wire.P
 	if r.Op != "trust_list" {
 		path := string(r.Cwd)
 		if !filepath.IsAbs(path) {
-			return invalid("cwd: %s is not absolute", text.Visible(path))
+			return invalid("cwd: %s is not absolute", visible.Exact(path))
 		}
 		switch path = real(projectRoot(path)); r.Op {
 		case "trust":
 			if info, err := os.Stat(path); err != nil || !info.IsDir() {
-				return invalid("cwd: %s is not a folder", text.Visible(path))
+				return invalid("cwd: %s is not a folder", visible.Exact(path))
 			}
 			if err := h.decide(ctx, path, true); err != nil {
 				return err
@@ -96,7 +96,7 @@ func (c *Client) trust(ctx context.Context, r *wire.PolicyRequest, reply *wire.P
 		case "untrust":
 			err := h.opts.Store.DeleteFolder(ctx, wire.OSString(path))
 			if errors.Is(err, store.ErrNotFound) {
-				return invalid("nothing was decided about %s", text.Visible(path))
+				return invalid("nothing was decided about %s", visible.Exact(path))
 			}
 			if err != nil {
 				return err
@@ -142,7 +142,7 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 		if !told {
 			t.origin.send(&wire.Notice{Level: "warning", Text: fmt.Sprintf(
 				"%s is not trusted, so %s not read as instructions; `sublet trust add` there trusts it",
-				text.Visible(root), isOrAre(append(files, roles...)))})
+				visible.Exact(root), isOrAre(append(files, roles...)))})
 		}
 		return
 	}
@@ -173,7 +173,7 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 }
 
 func isOrAre(names []string) string {
-	list := text.Visible(strings.Join(names, ", "))
+	list := visible.Exact(strings.Join(names, ", "))
 	if len(names) == 1 {
 		return list + " is"
 	}

@@ -9,8 +9,8 @@ import (
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/provider"
-	"sublet/daemon/internal/text"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // restoreBound is how long a shell may take to put its state back, in which it runs nothing but builtins.
@@ -34,7 +34,7 @@ func (c *Client) Undo(ctx context.Context, r *wire.UndoRequest) error {
 			return t.undoShell(ctx, id, r.All)
 		}
 	default:
-		return invalid("what: %q is neither file nor shell", text.Visible(cut(r.What, 64)))
+		return invalid("what: %q is neither file nor shell", visible.Exact(cut(r.What, 64)))
 	}
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"sublet/daemon/internal/mask"
-	"sublet/daemon/internal/text"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // usage is what a client said of who has its shell. nil: it was not asked; one without a reply: it did not answer.
@@ -83,7 +83,7 @@ func (c *Client) ShellUse(m *wire.ShellUseReply) error {
 	}
 	if answer := ln.asked[m.Nonce]; answer != nil {
 		delete(ln.asked, m.Nonce)
-		m.Holder, m.HeldMS = text.Visible(cut(m.Holder, 64)), max(0, m.HeldMS)
+		m.Holder, m.HeldMS = visible.Exact(cut(m.Holder, 64)), max(0, m.HeldMS)
 		answer <- m
 	}
 	return nil

@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 
-	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // userShell is the shell that an orchestrator's commands run in: the user's, borrowed for each command, or, for whoever
@@ -55,7 +55,7 @@ func (u *userShell) name() string {
 	}
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	return text.Visible(cut(cmp.Or(ln.shell.Name, "bash")+" "+ln.shell.Version, 64))
+	return visible.Exact(cut(cmp.Or(ln.shell.Name, "bash")+" "+ln.shell.Version, 64))
 }
 
 // Where implements tool.Shell.

@@ -15,9 +15,9 @@ import (
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/provider"
-	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // maxPrompt bounds a prompt in bytes: more belongs in a file.
@@ -69,7 +69,7 @@ func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	role, ok := c.hub.roles(project)[name]
 	if !ok {
 		c.hub.release(s)
-		return fmt.Errorf("%w: %q", ErrNoAgent, text.Visible(cut(name, 64)))
+		return fmt.Errorf("%w: %q", ErrNoAgent, visible.Exact(cut(name, 64)))
 	}
 	t := c.turn(s, r.RequestID)
 	t.agent, t.prompt = role.Name, r.Prompt
@@ -208,7 +208,7 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 		known = known || t.Spec().Name == r.Tool && r.Tool != "task"
 	}
 	if !known {
-		return fmt.Errorf("%w: %q", ErrNoTool, text.Visible(cut(r.Tool, 64)))
+		return fmt.Errorf("%w: %q", ErrNoTool, visible.Exact(cut(r.Tool, 64)))
 	}
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {

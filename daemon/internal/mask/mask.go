@@ -8,8 +8,8 @@ import (
 // String replaces secrets of known formats in a text: keys of AWS, GitHub, GitLab, Anthropic, OpenAI, Slack, Stripe, Google,
 // npm, PyPI, SendGrid, Hugging Face and others, JSON web tokens, private keys in PEM, Authorization headers, passwords in
 // URLs, the values of assignments whose name says that it is a secret, random-looking values of
-// variables and of headers beginning with X-, and whatever Keep was told. Each becomes `[masked:KIND:xxxx]`, where
-// xxxx tells two secrets apart without telling anything about them. The rest of the text is unchanged, byte for byte; a
+// variables and of headers beginning with X-, and the values given to Keep. Each becomes `[masked:KIND:xxxx]`, where
+// xxxx distinguishes two secrets and reveals nothing of them. The rest of the text is unchanged, byte for byte; a
 // text without secrets is returned as it is. String(String(s)) is String(s). Time grows linearly with the text.
 func String(s string) string {
 	s = maskKept(s)

@@ -61,7 +61,7 @@ func (t *tokenTable) mayBegin(s string, i int) bool {
 	return (of.second>>(s[i+1]&63))&(of.third>>(s[i+2]&63))&1 != 0
 }
 
-// secretReference tells that a value only names where the secret is: $X, ${X}, $(cmd), %X%, <x>, {{x}}, ***.
+// secretReference reports whether a value only names where the secret is: $X, ${X}, $(cmd), %X%, <x>, {{x}}, ***.
 func secretReference(v string) bool {
 	switch {
 	case v == "":

@@ -35,7 +35,7 @@ const (
 	secretName
 )
 
-// SecretName tells from a variable's name that its value is a secret and never travels.
+// SecretName reports whether a variable of this name holds a secret, by its name alone. Such values never travel.
 func SecretName(name string) bool { return judgeName(name) != plainName }
 
 // judgeName looks for words that mean a secret. It allocates nothing: masking asks it for every assignment of a text.

@@ -16,8 +16,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sublet/daemon/internal/picture"
-	"sublet/daemon/internal/text"
 	"sublet/daemon/internal/tool"
+	"sublet/wire/visible"
 )
 
 const (
@@ -69,7 +69,7 @@ func (s *server) offer(list []*sdk.Tool) (tools []*remote, left string) {
 	var out []string
 	leave := func(name, why string) {
 		if len(out) < 4 {
-			out = append(out, clip(text.Visible(oneLine(name)), 40)+" ("+why+")")
+			out = append(out, clip(visible.Exact(oneLine(name)), 40)+" ("+why+")")
 		} else if len(out) == 4 {
 			out = append(out, "…")
 		}
@@ -99,7 +99,7 @@ func (s *server) offer(list []*sdk.Tool) (tools []*remote, left string) {
 }
 
 // shown is text of a server without what a person would not see.
-func shown(s string) string { return text.Visible(tool.Clean(s)) }
+func shown(s string) string { return visible.Exact(tool.Clean(s)) }
 
 // schemaOf is a tool's schema as models are given it: an object's, bounded, its texts without what is invisible.
 func schemaOf(given any) (json.RawMessage, error) {

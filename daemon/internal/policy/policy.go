@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/risk"
-	"sublet/daemon/internal/text"
+	"sublet/wire/visible"
 )
 
 // Mode says what runs without a question.
@@ -225,7 +225,7 @@ func (p Policy) asked(v risk.Verdict, a Action) Decision {
 	case a.Reach == risk.ReachProject:
 		d.Why = "edits and builds are not allowed yet in this project"
 		if a.Project != "" && a.Project != a.Home && a.Project != "/" {
-			d.Grants = slices.Insert(d.Grants, 0, Grant{ScopeProject, projectRule, "edits and builds in " + text.Visible(a.Project) + ", and nothing beyond it"})
+			d.Grants = slices.Insert(d.Grants, 0, Grant{ScopeProject, projectRule, "edits and builds in " + visible.Exact(a.Project) + ", and nothing beyond it"})
 		}
 	}
 	return d
@@ -423,15 +423,15 @@ func offer(v risk.Verdict, a Action, free risk.Level, rules []Grant, safe bool) 
 		if covered([]*parsedRule{pr}, v, a, free) == nil {
 			continue
 		}
-		gs = append(gs, Grant{ScopeSession, g.Rule, text.Visible(g.Covers) + ", in this session"})
+		gs = append(gs, Grant{ScopeSession, g.Rule, visible.Exact(g.Covers) + ", in this session"})
 		if a.Passing {
 			continue
 		}
 		if a.Project != "" {
-			gs = append(gs, Grant{ScopeProject, g.Rule, text.Visible(g.Covers) + ", in the project " + text.Visible(a.Project)})
+			gs = append(gs, Grant{ScopeProject, g.Rule, visible.Exact(g.Covers) + ", in the project " + visible.Exact(a.Project)})
 		}
 		if safe {
-			gs = append(gs, Grant{ScopeAlways, g.Rule, text.Visible(g.Covers) + ", in every folder and session, until you revoke it"})
+			gs = append(gs, Grant{ScopeAlways, g.Rule, visible.Exact(g.Covers) + ", in every folder and session, until you revoke it"})
 		}
 	}
 	return gs

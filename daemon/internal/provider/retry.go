@@ -82,7 +82,7 @@ func (e *Error) temporary() bool {
 	return !e.Lasting && (e.Kind == ErrOverloaded || e.Kind == ErrBroken || e.Kind == ErrUnreachable)
 }
 
-// SilenceReport is after how long without a sign of the model the user is told.
+// SilenceReport is how long a request may bring nothing before the wait is reported to the user.
 const SilenceReport = 20 * time.Second
 
 // watch passes the deltas of one attempt on and reports its silences.

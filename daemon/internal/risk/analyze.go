@@ -9,7 +9,7 @@ import (
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/risk/bashread"
 	"sublet/daemon/internal/risk/programs"
-	"sublet/daemon/internal/text"
+	"sublet/wire/visible"
 )
 
 type (
@@ -260,7 +260,7 @@ func AnalyzeFile(f FileAction, c Context) Verdict {
 
 // show writes a word for a reason: unknown parts as …, nothing invisible, not too long.
 func show(s string) string {
-	s = text.Visible(strings.NewReplacer("\x00", "…", "\x01", "…").Replace(s))
+	s = visible.Exact(strings.NewReplacer("\x00", "…", "\x01", "…").Replace(s))
 	s = strings.NewReplacer("\n", "⏎", "\t", " ").Replace(s)
 	if cut := 77; len(s) > 80 {
 		for cut > 0 && s[cut]&0xc0 == 0x80 {

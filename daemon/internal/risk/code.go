@@ -475,7 +475,7 @@ func (a *analysis) doSQL(c *call) {
 
 var dropsWords = lazyRe(`(?:^|\s)(?:flush|reset_db|sqlflush|db:drop(?::_unsafe)?|db:reset|db:purge|db:truncate_all|db:wipe|migrate:fresh|migrate:reset|migrate:refresh|schema:drop|doctrine:database:drop|doctrine:schema:drop|ecto\.drop|ecto\.reset|db:migrate:reset|db:schema:load)(?:\s|$)|migrate reset|--force-reset|downgrade base|migrate zero`)
 
-// dropsData judges the tasks that a framework's own command is told to run.
+// dropsData judges the tasks that are named to a framework's own command, as in rails db:drop.
 func (a *analysis) dropsData(c *call) {
 	f := bashread.Join(c.fields[1:], c.span)
 	if a.Spend(1 + len(f.S)/bashread.BytesMatched); dropsWords().MatchString(f.S) {

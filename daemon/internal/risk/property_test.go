@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"sublet/daemon/internal/risk/programs"
-	"sublet/daemon/internal/text"
+	"sublet/wire/visible"
 
 	"pgregory.net/rapid"
 )
@@ -186,7 +186,7 @@ func checkVerdict(t fataler, text string) {
 		if r.Span != nil && (r.Span.Start < 0 || r.Span.End < r.Span.Start || r.Span.End > len(text)) {
 			t.Fatalf("%q: span %+v of %q is outside the text", text, *r.Span, r.Text)
 		}
-		if !utf8.ValidString(r.Text) || r.Text != visible(r.Text) {
+		if !utf8.ValidString(r.Text) || r.Text != visible.Exact(r.Text) {
 			t.Fatalf("%q: reason %q is not fit to be shown", text, r.Text)
 		}
 	}
@@ -225,5 +225,3 @@ func FuzzAnalyze(f *testing.F) {
 		checkVerdict(t, text)
 	})
 }
-
-func visible(s string) string { return text.Visible(s) }

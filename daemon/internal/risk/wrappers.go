@@ -226,7 +226,8 @@ func (a *analysis) fill(cmd []field, hole string, word *field) []field {
 	return cmd
 }
 
-// deletesTree judges a tree as deleted where a command that is told each file of it deletes: one of the findings since found.
+// deletesTree judges the whole tree at root as deleted where a command that gets each file of it deletes: where one of the
+// findings from index found on is a deletion.
 func (a *analysis) deletesTree(found int, root *field, st *state) {
 	for _, f := range a.findings[min(found, len(a.findings)):] {
 		if f.Effect == Delete && f.Level >= High {
@@ -250,7 +251,7 @@ func (a *analysis) doFind(c *call) {
 	if len(roots) == 0 {
 		roots = []field{{S: ".", Known: true, Span: c.span}}
 	}
-	name := "" // that every file has which an action is told
+	name := "" // the pattern of -name that every file passed to an action matches
 	for ; i < len(args); i++ {
 		next := min(i+1, len(args)-1)
 		switch s := args[i].S; s {

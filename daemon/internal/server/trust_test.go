@@ -12,8 +12,8 @@ import (
 	"sublet/wire"
 )
 
-// What instructs agents in a folder is data until the user says otherwise: they are asked once, the answer is kept, and who
-// cannot be asked is told in one line. A repository within a trusted one is another folder.
+// What instructs agents in a folder is data until the user says otherwise: they are asked once, the answer is kept, and a
+// client that cannot confirm gets one line. A repository within a trusted one is another folder.
 func TestTrustOfAFolder(t *testing.T) {
 	dir := project(t)
 	inner := filepath.Join(dir, "sub") // a repository of its own
