@@ -54,6 +54,13 @@ func child(spec string, argv []string) error {
 		return err
 	}
 	env := append(slices.DeleteFunc(os.Environ(), func(kv string) bool { return len(kv) > 7 && kv[:7] == "TMPDIR=" }), "TMPDIR=/tmp")
+	first := uint(3) // of the descriptors that the command does not get: what the shell had open
+	if s.Script != "" {
+		first++
+	}
+	if err := unix.CloseRange(first, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close the shell's files: %w", err)
+	}
 	if err := filter(); err != nil {
 		return fmt.Errorf("filter system calls: %w", err)
 	}

@@ -46,14 +46,19 @@ func filter() error {
 		NamesWithCondtions: []seccomp.NameWithConditions{
 			// Only the two internet families: a unix socket reaches other programs, a netlink or packet socket the kernel.
 			when("socket", arg(0, seccomp.NotEqual, unix.AF_INET), arg(0, seccomp.NotEqual, unix.AF_INET6)),
+			// SOCK_DGRAM and SOCK_RAW, but not SOCK_STREAM and SOCK_SEQPACKET, have this bit: they send to any unix socket.
+			when("socketpair", arg(1, seccomp.BitsSet, unix.SOCK_DGRAM)),
 			when("clone", arg(0, seccomp.BitsSet, newNamespaces)),
 			// Only this process's own priority and limits.
+			// The other values of the first argument are a process group and a user, who may be 0 for one's own.
+			when("setpriority", arg(0, seccomp.NotEqual, 0)), // PRIO_PROCESS
 			when("setpriority", arg(1, seccomp.NotEqual, 0)),
 			when("prlimit64", arg(0, seccomp.NotEqual, 0), arg(2, seccomp.NotEqual, 0)),
 			when("sched_setscheduler", arg(0, seccomp.NotEqual, 0)),
 			when("sched_setparam", arg(0, seccomp.NotEqual, 0)),
 			when("sched_setattr", arg(0, seccomp.NotEqual, 0)),
 			when("sched_setaffinity", arg(0, seccomp.NotEqual, 0)),
+			when("ioprio_set", arg(0, seccomp.NotEqual, 1)), // IOPRIO_WHO_PROCESS
 			when("ioprio_set", arg(1, seccomp.NotEqual, 0)),
 			when("ioctl", arg(1, seccomp.Equal, unix.TIOCSTI)),
 			when("ioctl", arg(1, seccomp.Equal, unix.TIOCLINUX)),
