@@ -2,6 +2,10 @@ package hub
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/policy"
@@ -44,14 +48,27 @@ func (a *approver) reach(q agent.Question, v risk.Verdict) risk.Reach {
 		return v.Reach // it changes the shell harmlessly, and in a child would do nothing
 	}
 	reach := risk.Wider(v.Reach, asked)
-	env, cwd := a.t.origin.environ()
+	_, cwd := a.t.origin.environ()
 	if q.Action.Cwd != "" {
 		cwd = wire.OSString(q.Action.Cwd)
 	}
-	if root := projectRoot(string(cwd)); reach == risk.ReachProject && (root == "/" || root == home(env)) {
-		return risk.ReachFree // a whole home is no project
+	if reach == risk.ReachProject && !isProject(projectRoot(string(cwd)), home(nil)) {
+		return risk.ReachFree
 	}
 	return reach
+}
+
+// system are the folders of the operating system, below which nothing is a project.
+var system = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/lib", "/var/spool"}
+
+// isProject reports whether a command may be allowed to write in the whole of root: not in a home, nor in a folder of settings in
+// one, as ~/.config, nor in the system's.
+func isProject(root, home string) bool {
+	inside := func(dir, of string) bool { return dir == of || strings.HasPrefix(dir, strings.TrimSuffix(of, "/")+"/") }
+	if !filepath.IsAbs(root) || inside(home, root) || slices.ContainsFunc(system, func(dir string) bool { return inside(root, dir) }) {
+		return false
+	}
+	return !inside(root, home) || !strings.HasPrefix(strings.TrimPrefix(root, home+"/"), ".")
 }
 
 // offered returns why a mode cannot be had here, nil where it can: what auto runs without a question must be held by the
@@ -70,13 +87,11 @@ func (ln *lender) holds() bool {
 	return ln.confines
 }
 
-// confinement describes what a command in cwd is held to.
-func confinement(reach, cwd string, env map[string]wire.OSString) confine.Spec {
-	root, user := projectRoot(cwd), home(env)
-	return confine.Spec{
-		Reach: reach, Project: root, Hidden: risk.SecretPaths(user, root),
-		Caches: confine.Caches(user, func(name string) string { return string(env[name]) }),
-	}
+// confinement describes what a command in cwd is held to. Home and caches are those of the daemon's own environment: in the
+// shell's, an agent may have set HOME or GOCACHE.
+func confinement(reach, cwd string) confine.Spec {
+	root, user := projectRoot(cwd), home(nil)
+	return confine.Spec{Reach: reach, Project: root, Hidden: risk.SecretPaths(user, root), Caches: confine.Caches(user, os.Getenv)}
 }
 
 // wireConfinement is a confinement as it travels; the zero value for none.
