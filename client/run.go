@@ -17,6 +17,7 @@ import (
 	"sublet/client/internal/lender"
 	"sublet/client/internal/remote"
 	"sublet/client/internal/tui"
+	"sublet/lease/confine"
 	"sublet/lease/footprint"
 	"sublet/lease/shell"
 	"sublet/wire"
@@ -133,7 +134,7 @@ type window struct {
 	bound    chan struct{} // closed once the parts below are there: who calls from outside waits for it
 
 	launcher *launch.Launcher
-	holder   holder
+	holder   string // the program that holds commands to a reach; "" = there is none
 	lender   *lender.Lender
 	screen   *tui.Program
 	conn     *remote.Conn
@@ -189,8 +190,11 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	defer cancel()
 	o := w.o
 	w.launcher = launcher(o)
-	w.holder = findHolder(w.log)
-	w.lender = lender.New(lender.Options{Shell: w.sh, Send: w.send, Observer: w, Launcher: w.holder.path, Env: o.Env, Log: w.log})
+	var err error
+	if w.holder, err = confine.Find(); err != nil {
+		w.log.Warn("commands are not held to a reach", "err", err)
+	}
+	w.lender = lender.New(lender.Options{Shell: w.sh, Send: w.send, Observer: w, Launcher: w.holder, Env: o.Env, Log: w.log})
 	defer w.lender.Close()
 	w.conn = remote.Keep(context.WithoutCancel(ctx), remote.Options{
 		Open: o.opener(w.launcher), Find: o.opener(finder(o)), Snapshot: w.snapshot, Session: o.Session,
@@ -299,7 +303,7 @@ func (w *window) snapshot() *wire.EnvSnapshot {
 		},
 		Credentials: credentials(w.o),
 	}
-	if w.holder.works() {
+	if w.holder != "" { // whether the kernel holds is the daemon's to find out: a trial here would delay the first answer
 		s.Capabilities = append(s.Capabilities, wire.CapConfine)
 	}
 	w.lender.Snapshot(s)
