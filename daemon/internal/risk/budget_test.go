@@ -37,7 +37,7 @@ func checkSteps(t fataler, text string, c Context, free int) (Verdict, int) {
 	if took > bound/2 {
 		t.Fatalf("%.200q (%d bytes): took %v for %d steps, want at most %v", text, len(text), took, steps, bound/2)
 	}
-	if used := after.TotalAlloc - before.TotalAlloc; used > uint64(steps)*2<<10+8<<20 {
+	if used := after.TotalAlloc - before.TotalAlloc; used > slack*(uint64(steps)*2<<10+8<<20) {
 		t.Fatalf("%.200q (%d bytes): %d steps allocated %d bytes: some of the work is not counted", text, len(text), steps, used)
 	}
 	if a.Steps > limit && (!v.Unread || v.Level < High) {

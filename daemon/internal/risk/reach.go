@@ -86,6 +86,8 @@ func needs(text string, v Verdict, root string) Reach {
 	switch {
 	case need == ReachProject && root == "":
 		return ReachFree
+	case v.Unread && onlyChangesShell(v):
+		return ReachFree // as set -x in fish: in a child it would change nothing that lasts
 	case need != ReachRead || v.Unread: // which no parser may be given either
 		return need
 	}
@@ -130,6 +132,11 @@ func asksVersion(argv []string) bool {
 func interprets(name string) bool {
 	name = strings.TrimRight(name, "0123456789.")
 	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "fish", "python", "pypy", "perl", "ruby", "node", "php", "lua", "awk", "gawk", "mawk", "eval"}, name)
+}
+
+// onlyChangesShell reports whether each command of a text is one that changes the shell.
+func onlyChangesShell(v Verdict) bool {
+	return len(v.Commands) > 0 && !slices.ContainsFunc(v.Commands, func(c Command) bool { return !slices.Contains(c.Effects, ShellState) })
 }
 
 // onlyTemporary reports whether a text is known to write in temporary folders alone, which a held command has for itself. A

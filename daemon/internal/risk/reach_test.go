@@ -66,3 +66,17 @@ func TestNeedsOfTheTable(t *testing.T) {
 		}
 	}
 }
+
+// What fish makes of a text that is for the shell alone is not known here, and in a child it would be of no use: it is asked about.
+func TestNeedsInFish(t *testing.T) {
+	c := here()
+	c.Dialect = "fish"
+	for text, want := range map[string]Reach{
+		"cd sub": ReachShell, "cd sub && export THEIRS=yes": ReachFree, "set -x X 1": ReachFree,
+		"ls; set -x X 1": ReachRead, "make": ReachProject,
+	} {
+		if v := Analyze(text, c); v.Reach != want {
+			t.Errorf("%q needs %s, want %s; verdict %+v", text, v.Reach, want, v)
+		}
+	}
+}

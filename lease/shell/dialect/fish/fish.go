@@ -190,7 +190,7 @@ var (
 	ending     = lazy(`(?:^|[;&|(\n]|\b(?:and|or|not|if|while|begin|else|time|command|builtin)\s|!)\s*(?:exit|exec|logout)\b`)
 	evaluating = lazy(`\b(?:eval|source)\b`)
 	endingWord = lazy(`\b(?:exit|exec|logout)\b`)
-	lasting    = lazy(`(?:^|[;&|(\n]|\b(?:and|or|not|if|begin|else)\s)\s*(cd|pushd|popd|set|alias|abbr|source|umask|function|bind)\b`)
+	lasting    = lazy(`(?:^|[;&|(\n]|\b(?:and|or|not|if|begin|else)\s)\s*(cd|pushd|popd|set|export|alias|abbr|source|umask|function|bind)\b`)
 	command    = lazy(`^\s*([\w.-]+)(?:\s[^;&|()<>\n]*)?$`)
 )
 
