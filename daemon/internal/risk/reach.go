@@ -134,9 +134,11 @@ func interprets(name string) bool {
 	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "fish", "python", "pypy", "perl", "ruby", "node", "php", "lua", "awk", "gawk", "mawk", "eval"}, name)
 }
 
-// onlyChangesShell reports whether each command of a text is one that changes the shell.
+// onlyChangesShell reports whether a text changes the shell and has no command that does anything else. Declarations as
+// export X=1 are no commands.
 func onlyChangesShell(v Verdict) bool {
-	return len(v.Commands) > 0 && !slices.ContainsFunc(v.Commands, func(c Command) bool { return !slices.Contains(c.Effects, ShellState) })
+	return slices.ContainsFunc(v.Reasons, func(r Reason) bool { return r.Effect == ShellState }) &&
+		!slices.ContainsFunc(v.Commands, func(c Command) bool { return !slices.Contains(c.Effects, ShellState) })
 }
 
 // onlyTemporary reports whether a text is known to write in temporary folders alone, which a held command has for itself. A

@@ -72,7 +72,7 @@ func TestNeedsInFish(t *testing.T) {
 	c := here()
 	c.Dialect = "fish"
 	for text, want := range map[string]Reach{
-		"cd sub": ReachShell, "cd sub && export THEIRS=yes": ReachFree, "set -x X 1": ReachFree,
+		"cd sub": ReachShell, "cd sub && export THEIRS=yes": ReachFree, "set -x X 1": ReachFree, "export X=1": ReachFree,
 		"ls; set -x X 1": ReachRead, "make": ReachProject,
 	} {
 		if v := Analyze(text, c); v.Reach != want {
