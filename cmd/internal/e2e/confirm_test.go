@@ -25,6 +25,14 @@ func TestAlwaysAndBecause(t *testing.T) {
 	w.write(filepath.Join(w.project, "notes.txt"), "the sky is blue\n")
 	term := w.openShell()
 
+	term.ask("change the sky")
+	term.see(`-.*the sky is blue`)
+	term.see(`\+.*the sky is green`)
+	term.answer(enter, func() bool { return term.sees(`Fourth done\.`) })
+	if b, err := os.ReadFile(filepath.Join(w.project, "notes.txt")); err != nil || string(b) != "the sky is blue\n" {
+		t.Errorf("a refused edit: %q, %v", b, err)
+	}
+
 	term.ask("remove old")
 	term.see(`\[a\] always`)
 	term.answer("a", func() bool { return term.sees(`(?i)from now on|this session|project`) && !term.sees(`\[a\] always`) })
@@ -56,14 +64,6 @@ func TestAlwaysAndBecause(t *testing.T) {
 	}
 	if !told {
 		t.Error("the comment did not reach the model")
-	}
-
-	term.ask("change the sky")
-	term.see(`-.*the sky is blue`)
-	term.see(`\+.*the sky is green`)
-	term.answer(enter, func() bool { return term.sees(`Fourth done\.`) })
-	if b, err := os.ReadFile(filepath.Join(w.project, "notes.txt")); err != nil || string(b) != "the sky is blue\n" {
-		t.Errorf("a refused edit: %q, %v", b, err)
 	}
 }
 
