@@ -203,7 +203,7 @@ func (m *model) liveText(height int) []string {
 				out = append(out, fit(l, m.w))
 			}
 		default:
-			out = append(out, liveMarkdown(&m.th, e.live, m.w-1, height)...)
+			out = append(out, m.md.Live(e.live, m.w-1, height)...)
 		}
 	}
 	if m.turn != nil {
@@ -212,7 +212,7 @@ func (m *model) liveText(height int) []string {
 			if strings.TrimSpace(s.text.rest) == "" {
 				continue
 			}
-			lines := liveMarkdown(&m.th, s.text.rest, m.w-1, height)
+			lines := m.md.Live(s.text.rest, m.w-1, height)
 			if name != "" && name != "orchestrator" {
 				prefix := m.th.agent.Render(visible.Line(name)) + m.th.dim.Render(m.th.glyph(" │ ", " | "))
 				lines = indent(lines, prefix)

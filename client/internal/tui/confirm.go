@@ -105,7 +105,7 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 		for _, row := range marks.Draw(string(r.Command), list, inner-2) {
 			out = append(out, "  "+row.Text)
 			for _, under := range row.Marks {
-				out = append(out, "  "+th.hot.Render(under))
+				out = append(out, "  "+th.bad.Render(under))
 			}
 		}
 	} else if r.Command != "" {
@@ -132,7 +132,7 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 	for i, reason := range r.Verdict.Reasons {
 		lead := strings.Repeat(" ", wide-1) + th.dim.Render(th.glyph("• ", "* "))
 		if n := numbers[i]; n > 0 {
-			lead = strings.Repeat(" ", wide-len(itoa(n))) + th.hot.Render(itoa(n)) + " "
+			lead = strings.Repeat(" ", wide-len(itoa(n))) + th.bad.Render(itoa(n)) + " "
 		}
 		for i, l := range wrap(visible.Line(reason.Text), inner-1-wide) {
 			if i > 0 {

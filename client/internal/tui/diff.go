@@ -14,31 +14,37 @@ func looksLikeDiff(text string) bool {
 
 // renderDiff colours a unified diff, at most height lines of it (0: all), each cut to width (0: not cut).
 func renderDiff(th *theme, text string, width, height int) []string {
-	var out []string
 	lines := strings.Split(strings.TrimRight(visible.Text(text), "\n"), "\n")
 	left := 0
 	if height > 0 && len(lines) > height {
 		left = len(lines) - height + 1
 		lines = lines[:height-1]
 	}
-	for _, l := range lines {
+	for i, l := range lines {
 		if width > 0 {
-			l = fit(l, width)
+			lines[i] = fit(l, width)
 		}
+	}
+	lines = colorDiff(lines, th.bold.Render, th.accent.Render, th.good.Render, th.bad.Render)
+	if left > 0 {
+		lines = append(lines, th.dim.Render(fit("… "+plural(left, "more line", "more lines"), max(width, 20))))
+	}
+	return lines
+}
+
+// colorDiff styles the lines of a unified diff.
+func colorDiff(lines []string, file, hunk, added, removed func(...string) string) []string {
+	for i, l := range lines {
 		switch {
 		case strings.HasPrefix(l, "+++ "), strings.HasPrefix(l, "--- "), strings.HasPrefix(l, "diff "):
-			l = th.bold.Render(l)
+			lines[i] = file(l)
 		case strings.HasPrefix(l, "@@"):
-			l = th.hunk.Render(l)
+			lines[i] = hunk(l)
 		case strings.HasPrefix(l, "+"):
-			l = th.added.Render(l)
+			lines[i] = added(l)
 		case strings.HasPrefix(l, "-"):
-			l = th.removed.Render(l)
+			lines[i] = removed(l)
 		}
-		out = append(out, l)
 	}
-	if left > 0 {
-		out = append(out, th.dim.Render(fit("… "+plural(left, "more line", "more lines"), max(width, 20))))
-	}
-	return out
+	return lines
 }

@@ -1,9 +1,9 @@
 package tui
 
 import (
+	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -94,13 +94,15 @@ const (
 func highlight(code, language string) string {
 	language = strings.ToLower(language)
 	if language == "diff" || language == "patch" {
-		return highlightDiff(code)
+		ink := func(sgr string) func(...string) string {
+			return func(line ...string) string { return paint(sgr, line[0]) }
+		}
+		return strings.Join(colorDiff(strings.Split(code, "\n"), ink("1"), ink("36"), ink("32"), ink("31")), "\n")
 	}
 	for i := range syntaxes {
-		if slices.Contains(strings.Fields(syntaxes[i].names), language) {
-			h := highlighter{syntax: &syntaxes[i], code: code, inks: map[string]string{}, unclosed: map[byte]int{}}
-			h.comments, h.blocks, h.longs = strings.Fields(h.comment), strings.Fields(h.block), strings.Fields(h.long)
-			for ink, words := range map[string]string{inkKeyword: h.keywords, inkBuiltin: h.builtins} {
+		if s := &syntaxes[i]; slices.Contains(strings.Fields(s.names), language) {
+			h := highlighter{syntax: s, code: code, tokens: s.tokens(), inks: map[string]string{}}
+			for ink, words := range map[string]string{inkKeyword: s.keywords, inkBuiltin: s.builtins} {
 				for _, w := range strings.Fields(words) {
 					h.inks[w] = ink
 				}
@@ -111,138 +113,119 @@ func highlight(code, language string) string {
 	return code
 }
 
-func highlightDiff(code string) string {
-	lines := strings.Split(code, "\n")
-	for i, l := range lines {
-		switch {
-		case strings.HasPrefix(l, "+++ "), strings.HasPrefix(l, "--- "), strings.HasPrefix(l, "diff "):
-			lines[i] = paint("1", l)
-		case strings.HasPrefix(l, "@@"):
-			lines[i] = paint("36", l)
-		case strings.HasPrefix(l, "+"):
-			lines[i] = paint("32", l)
-		case strings.HasPrefix(l, "-"):
-			lines[i] = paint("31", l)
-		}
+// Groups of the expression that tokens returns.
+const (
+	groupComment = 1 + iota
+	groupString
+	groupMeta
+	groupWord
+	groupTag
+)
+
+// tokens returns an expression for what may have a colour.
+func (s *syntax) tokens() *regexp.Regexp {
+	var comments, quoted []string
+	for pair := range slices.Chunk(strings.Fields(s.block), 2) {
+		comments = append(comments, between(pair[0], pair[1]))
 	}
-	return strings.Join(lines, "\n")
+	for _, start := range strings.Fields(s.comment) {
+		comments = append(comments, regexp.QuoteMeta(start)+`[^\n]*`)
+	}
+	for _, quote := range strings.Fields(s.long) {
+		quoted = append(quoted, between(quote, quote))
+	}
+	if s.letter {
+		quoted = append(quoted, `'\\?(?s:.)'`)
+	}
+	for _, quote := range strings.Split(s.quotes, "") {
+		quoted = append(quoted, quote+`(?:\\.|[^\\\n`+quote+`])*`+quote)
+	}
+	const letter = `[\pL\p{Nd}_]`
+	word := `\p{Nd}[\pL\p{Nd}_.]*|` + letter + `+`
+	if s.keys || s.tags {
+		word = letter + `[\pL\p{Nd}_./-]*`
+	}
+	groups := []string{
+		strings.Join(comments, "|"), strings.Join(quoted, "|"), `\$\{` + letter + `*\}|[$@#]` + letter + `+`, word, `<[/!?]*(?:` + word + `)?|>`,
+	}
+	return regexp.MustCompile("(" + strings.Join(groups, ")|(") + ")")
+}
+
+// between returns an expression for a text between two delimiters. The second may be missing.
+func between(from, to string) string {
+	return regexp.QuoteMeta(from) + `(?s:.*?)(?:` + regexp.QuoteMeta(to) + `|\z)`
 }
 
 // A highlighter colours one block of code from its start to its end.
 type highlighter struct {
 	*syntax
-	comments, blocks, longs []string // the delimiters, one by one
-
-	code     string
-	at       int               // where the next token begins
-	line     int               // where its line begins
-	inks     map[string]string // of the language's words
-	inTag    bool              // between < and > of markup
-	unclosed map[byte]int      // by delimiter: it does not end a string before here
-	out      strings.Builder
+	tokens *regexp.Regexp
+	inks   map[string]string // of the language's words
+	code   string
+	at     int  // where the next token begins
+	inTag  bool // between < and > of markup
 }
 
 func (h *highlighter) run() string {
+	var out strings.Builder
 	for h.at < len(h.code) {
-		n, ink := h.token(h.code[h.at:])
-		token := h.code[h.at : h.at+n]
-		h.out.WriteString(paint(ink, token))
-		if i := strings.LastIndexByte(token, '\n'); i >= 0 {
-			h.line = h.at + i + 1
+		found := h.tokens.FindStringSubmatchIndex(h.code[h.at:])
+		if found == nil {
+			break
 		}
-		h.at += n
+		out.WriteString(h.code[h.at : h.at+found[0]])
+		h.at += found[0]
+		group := 1
+		for found[2*group] < 0 {
+			group++
+		}
+		token := h.code[h.at : h.at+found[1]-found[0]]
+		ink := h.ink(group, token, h.code[h.at+len(token):])
+		if ink == "" && group != groupWord { // what follows its first character may be a token
+			_, n := utf8.DecodeRuneInString(token)
+			token = token[:n]
+		}
+		out.WriteString(paint(ink, token))
+		h.at += len(token)
 	}
-	return h.out.String()
+	return out.String() + h.code[h.at:]
 }
 
-// token returns the length of the token with which rest begins, and its colour.
-func (h *highlighter) token(rest string) (n int, ink string) {
-	if n := h.commentLen(rest); n > 0 {
-		return n, inkComment
+// ink returns the colour of a token; "" = none.
+func (h *highlighter) ink(group int, token, rest string) string {
+	if h.tags && group != groupComment {
+		return h.markup(group, token)
 	}
-	if h.tags {
-		return h.markup(rest)
-	}
-	if n := h.stringLen(rest); n > 0 {
-		if h.keys && h.beforeValue(rest[n:]) {
-			return n, inkKey
-		}
-		return n, inkString
-	}
-	if n := wordLen(rest, h.keys); n > 0 {
-		return n, h.wordInk(rest[:n], rest[n:])
-	}
-	switch c := rest[0]; {
-	case strings.HasPrefix(rest, "${"):
-		if n := 2 + wordLen(rest[2:], false); strings.HasPrefix(rest[n:], "}") {
-			return n + 1, inkMeta
-		}
-	case c == '$', c == '@' && h.afterSpace(), c == '#' && strings.HasPrefix(h.comment, "//") && h.lineStart():
-		if n := wordLen(rest[1:], false); n > 0 {
-			return 1 + n, inkMeta
-		}
-	}
-	_, n = utf8.DecodeRuneInString(rest)
-	return n, ""
-}
-
-func (h *highlighter) commentLen(rest string) int {
-	for pair := range slices.Chunk(h.blocks, 2) {
-		if inner, ok := strings.CutPrefix(rest, pair[0]); ok {
-			if end := strings.Index(inner, pair[1]); end >= 0 {
-				return len(pair[0]) + end + len(pair[1])
-			}
-			return len(rest)
-		}
-	}
-	for _, start := range h.comments {
+	switch group {
+	case groupComment:
 		// A # inside a word begins no comment: $#, a#b, a colour in CSS.
-		if strings.HasPrefix(rest, start) && (start == "//" && !strings.HasSuffix(h.code[:h.at], ":") || h.afterSpace()) {
-			return lineLen(rest)
+		slashes := strings.HasPrefix(token, "//") && !strings.HasSuffix(h.code[:h.at], ":")
+		if slashes || h.afterSpace() || h.opensBlock(token) {
+			return inkComment
 		}
+	case groupString:
+		if h.keys && beforeValue(rest) {
+			return inkKey
+		}
+		return inkString
+	case groupMeta:
+		directive := strings.HasPrefix(h.comment, "//") && h.lineStart()
+		if token[0] == '$' || token[0] == '@' && h.afterSpace() || token[0] == '#' && directive {
+			return inkMeta
+		}
+	case groupWord:
+		return h.wordInk(token, rest)
 	}
-	return 0
+	return ""
 }
 
-func (h *highlighter) stringLen(rest string) int {
-	for _, quote := range h.longs {
-		if inner, ok := strings.CutPrefix(rest, quote); ok {
-			if end := strings.Index(inner, quote); end >= 0 {
-				return end + 2*len(quote)
-			}
-			return len(rest)
-		}
-	}
-	quote := rest[0]
-	if h.letter && quote == '\'' {
-		n := 1
-		if strings.HasPrefix(rest[1:], `\`) {
-			n++
-		}
-		_, size := utf8.DecodeRuneInString(rest[n:])
-		if n += size; n < len(rest) && rest[n] == '\'' && size > 0 {
-			return n + 1
-		}
-		return 0
-	}
-	if strings.IndexByte(h.quotes, quote) < 0 || h.at < h.unclosed[quote] {
-		return 0
-	}
-	line := rest[:lineLen(rest)]
-	for i := 1; i < len(line); i++ {
-		switch line[i] {
-		case '\\':
-			i++
-		case quote:
-			return i + 1
-		}
-	}
-	h.unclosed[quote] = h.at + len(line)
-	return 0 // an apostrophe, or a string over several lines
+func (h *highlighter) opensBlock(token string) bool {
+	open, _, _ := strings.Cut(h.block, " ")
+	return open != "" && strings.HasPrefix(token, open)
 }
 
 func (h *highlighter) wordInk(word, rest string) string {
-	if h.keys && h.lineStart() && h.beforeValue(rest) {
+	if h.keys && h.lineStart() && beforeValue(rest) {
 		return inkKey
 	}
 	key := word
@@ -260,66 +243,33 @@ func (h *highlighter) wordInk(word, rest string) string {
 	return ""
 }
 
-// markup returns the next token of a text with tags.
-func (h *highlighter) markup(rest string) (n int, ink string) {
-	if !h.inTag {
-		if rest[0] != '<' {
-			if n = strings.IndexByte(rest, '<'); n < 0 {
-				n = len(rest)
-			}
-			return n, ""
-		}
-		h.inTag = true
-		n = 1 + len(rest[1:]) - len(strings.TrimLeft(rest[1:], "/!?"))
-		return n + wordLen(rest[n:], true), inkKey
+// markup returns the colour of a token in a text with tags.
+func (h *highlighter) markup(group int, token string) string {
+	switch {
+	case group == groupTag && (h.inTag || token != ">"):
+		h.inTag = token != ">"
+		return inkKey
+	case h.inTag && group == groupString:
+		return inkString
+	case h.inTag && group == groupWord:
+		return inkBuiltin
 	}
-	if n = h.stringLen(rest); n > 0 {
-		return n, inkString
-	}
-	if n = wordLen(rest, true); n > 0 {
-		return n, inkBuiltin
-	}
-	if rest[0] == '>' {
-		h.inTag = false
-		return 1, inkKey
-	}
-	_, n = utf8.DecodeRuneInString(rest)
-	return n, ""
+	return ""
 }
 
 // beforeValue reports whether rest goes on with : or =.
-func (h *highlighter) beforeValue(rest string) bool {
+func beforeValue(rest string) bool {
 	rest = strings.TrimLeft(rest, " \t")
 	return strings.HasPrefix(rest, ":") || strings.HasPrefix(rest, "=")
 }
 
 // lineStart reports whether nothing but space and list markers is before the token on its line.
 func (h *highlighter) lineStart() bool {
-	return strings.Trim(h.code[h.line:h.at], " \t-") == ""
+	before := strings.TrimRight(h.code[:h.at], " \t-")
+	return before == "" || strings.HasSuffix(before, "\n")
 }
 
 // afterSpace reports whether the token is the first of its line or stands behind space or an opening bracket.
 func (h *highlighter) afterSpace() bool {
 	return h.at == 0 || strings.IndexByte(" \t\n({[,;", h.code[h.at-1]) >= 0
-}
-
-func lineLen(s string) int {
-	if i := strings.IndexByte(s, '\n'); i >= 0 {
-		return i
-	}
-	return len(s)
-}
-
-// wordLen returns the length of the word or number with which s begins; that of a key may have hyphens, dots and slashes.
-func wordLen(s string, key bool) int {
-	for i, r := range s {
-		switch {
-		case r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
-		case i > 0 && r == '.' && (key || s[0] >= '0' && s[0] <= '9'):
-		case i > 0 && key && (r == '-' || r == '/'):
-		default:
-			return i
-		}
-	}
-	return len(s)
 }

@@ -6,8 +6,8 @@ const (
 	// longBlock is when a list or a code block that does not end is cut at its next line, in bytes: what is not yet
 	// printed stays small, however long the answer.
 	longBlock = 6 << 10
-	// liveBytes is how much of the unfinished block is looked at to draw it.
-	liveBytes = 4 << 10
+	// liveBytes is how much of the unfinished block is drawn while it grows.
+	liveBytes = 2 * longBlock
 )
 
 // mdStream cuts a growing Markdown text into blocks that are complete: a paragraph, a heading, a whole list, table or
@@ -130,47 +130,13 @@ func listItem(trimmed string) bool {
 	return n > 0 && len(trimmed) > n+1 && (trimmed[n] == '.' || trimmed[n] == ')') && trimmed[n+1] == ' '
 }
 
-// markdownMarks are what liveMarkdown leaves out.
-var markdownMarks = strings.NewReplacer("**", "", "`", "")
-
-// liveMarkdown draws the end of an unfinished block: headings, bullets, and the rest as text. It is cheap enough for every
-// frame; the block is rendered properly when it is complete.
-func liveMarkdown(th *theme, text string, width, height int) []string {
-	if len(text) > liveBytes {
-		text = text[len(text)-liveBytes:]
-		if i := strings.IndexByte(text, '\n'); i >= 0 {
-			text = text[i+1:]
-		} else {
-			text = strings.ToValidUTF8(text, "")
-		}
+// Live returns the last lines, at most height of them, of a block that is not complete yet. It is cheap enough for every frame.
+func (m *markdown) Live(block string, width, height int) []string {
+	if cut := len(block) - liveBytes; cut > 0 {
+		block = strings.ToValidUTF8(block[cut+strings.IndexByte(block[cut:], '\n')+1:], "")
 	}
-	text = strings.Trim(text, "\n")
-	if text == "" || height <= 0 {
+	if strings.TrimSpace(block) == "" {
 		return nil
 	}
-	width = min(width, mdWidth)
-	var out []string
-	code := false
-	for line := range strings.SplitSeq(text, "\n") {
-		trimmed := strings.TrimLeft(line, " ")
-		switch {
-		case fenceOf(trimmed) != "":
-			code = !code
-		case code:
-			out = append(out, "  "+fit(line, width-2))
-		case strings.HasPrefix(trimmed, "#"):
-			out = append(out, wrap(th.bold.Render(strings.TrimLeft(trimmed, "# ")), width)...)
-		case listItem(trimmed) && trimmed[1] == ' ':
-			lead := line[:len(line)-len(trimmed)] + th.glyph("• ", "* ")
-			for i, l := range wrap(markdownMarks.Replace(trimmed[2:]), width-cells(lead)) {
-				if i > 0 {
-					lead = strings.Repeat(" ", cells(lead))
-				}
-				out = append(out, lead+l)
-			}
-		default:
-			out = append(out, wrap(markdownMarks.Replace(line), width)...)
-		}
-	}
-	return lastLines(out, height)
+	return lastLines(strings.Split(m.Render(block, width), "\n"), height)
 }

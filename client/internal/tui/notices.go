@@ -37,7 +37,7 @@ func (m *model) onNotice(n *wire.Notice) {
 		m.fail(n.Text, n.Hint)
 		return
 	case "warning":
-		m.emit(kindNote, m.marked(m.th.warn.Render("!"), visible.Text(n.Text), false))
+		m.warn(visible.Text(n.Text))
 	default:
 		m.note(visible.Text(n.Text))
 	}

@@ -102,6 +102,11 @@ func (m *model) fail(text, hint string) {
 	m.emit(kindNote, s)
 }
 
+// warn prints what the user must notice.
+func (m *model) warn(text string) {
+	m.emit(kindNote, m.marked(m.th.warn.Render("!"), text, false))
+}
+
 // note prints something quiet.
 func (m *model) note(text string) {
 	m.emit(kindNote, m.marked(m.th.dim.Render(m.th.glyph("·", "-")), text, true))

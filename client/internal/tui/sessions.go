@@ -9,56 +9,46 @@ import (
 )
 
 func (m *model) slashSessions(string) {
-	daemon, th, now, width := m.daemon, m.th, m.now(), m.w
-	m.op("/sessions", func(ctx context.Context) (then, error) {
-		r, err := daemon.Sessions(ctx, &wire.SessionRequest{Op: "list", Limit: 30})
-		if err != nil {
-			return nil, err
-		}
+	m.sessionOp("/sessions", &wire.SessionRequest{Op: "list", Limit: 30}, func(r *wire.SessionReply) {
 		if len(r.Sessions) == 0 {
-			return m.saying("no conversations yet"), nil
+			m.note("no conversations yet")
+			return
 		}
 		var lines []string
 		for _, s := range r.Sessions {
-			lines = append(lines, fit(sessionLine(&th, s, now, width), width))
+			lines = append(lines, fit(sessionLine(&m.th, s, m.now(), m.w), m.w))
 		}
 		if r.More {
-			lines = append(lines, th.dim.Render("… and older ones: sublet session ls"))
+			lines = append(lines, m.th.dim.Render("… and older ones: sublet session ls"))
 		}
-		return m.printing(lines...), nil
+		m.list(lines)
 	})
 }
 
 // slashResume goes to a session by id, or by the end or beginning of one, or lets the user choose.
 func (m *model) slashResume(args string) {
-	daemon := m.daemon
-	m.op("/resume", func(ctx context.Context) (then, error) {
-		r, err := daemon.Sessions(ctx, &wire.SessionRequest{Op: "list", Limit: 200})
-		if err != nil {
-			return nil, err
-		}
-		found := r.Sessions
-		if args != "" {
-			found = nil
-			for _, s := range r.Sessions {
-				id := string(s.ID)
-				if id == args || s.Name == args {
-					return func() { m.onPicked(s) }, nil
-				}
-				if len(args) >= 4 && (strings.HasSuffix(id, args) || strings.HasPrefix(id, args)) {
-					found = append(found, s)
-				}
+	m.sessionOp("/resume", &wire.SessionRequest{Op: "list", Limit: 200}, func(r *wire.SessionReply) {
+		var found []wire.SessionInfo
+		for _, s := range r.Sessions {
+			id := string(s.ID)
+			if args != "" && (id == args || s.Name == args) {
+				m.onPicked(s)
+				return
+			}
+			if args == "" || len(args) >= 4 && (strings.HasSuffix(id, args) || strings.HasPrefix(id, args)) {
+				found = append(found, s)
 			}
 		}
 		switch {
 		case len(found) == 0 && args == "":
-			return m.saying("no conversations yet"), nil
+			m.note("no conversations yet")
 		case len(found) == 0: // older than the list: the daemon knows
-			return func() { m.onPicked(wire.SessionInfo{ID: wire.SessionID(args)}) }, nil
+			m.onPicked(wire.SessionInfo{ID: wire.SessionID(args)})
 		case len(found) == 1 && args != "":
-			return func() { m.onPicked(found[0]) }, nil
+			m.onPicked(found[0])
+		default:
+			m.picker = &picker{title: "resume:", all: found, now: m.now()}
 		}
-		return func() { m.picker = &picker{title: "resume:", all: found, now: m.now()} }, nil
 	})
 }
 
@@ -68,26 +58,18 @@ func (m *model) onPicked(to wire.SessionInfo) {
 	m.forget()
 	m.session = to
 	m.emit(kindEcho, m.th.dim.Render(m.th.glyph("── ", "-- ")+"resuming "+visible.Line(firstOf(to.Name, to.Title, string(to.ID)))))
-	daemon := m.daemon
-	m.op("/resume", func(ctx context.Context) (then, error) {
-		ready, err := daemon.Resume(ctx, to.ID, 0)
+	resume := func(ctx context.Context, id wire.SessionID) (*wire.Ready, error) {
+		ready, err := m.daemon.Resume(ctx, id, 0)
 		if err != nil {
 			m.inbox.push(then(func() { m.session = from }))
-			return nil, err
 		}
-		return func() { m.onSession(ready.Session) }, nil
-	})
+		return ready, err
+	}
+	request(m, "/resume", resume, to.ID, func(ready *wire.Ready) { m.onSession(ready.Session) })
 }
 
 func (m *model) slashNew(string) {
-	daemon := m.daemon
-	m.op("/new", func(ctx context.Context) (then, error) {
-		r, err := daemon.Sessions(ctx, &wire.SessionRequest{Op: "new"})
-		if err != nil {
-			return nil, err
-		}
-		return func() { m.onSession(r.Session) }, nil
-	})
+	m.sessionOp("/new", &wire.SessionRequest{Op: "new"}, func(r *wire.SessionReply) { m.onSession(r.Session) })
 }
 
 // onSession notes which session the window is in.

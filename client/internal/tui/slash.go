@@ -47,27 +47,21 @@ func slashCommands() []slashCommand {
 // slash runs a `/` command; false: there is none of that name, and a hint says so.
 func (m *model) slash(text string) bool {
 	name, args, _ := strings.Cut(text, " ")
-	var found *slashCommand
-	for _, c := range slashCommands() {
-		if c.name == name {
-			found = &c
-			break
-		}
-		if strings.HasPrefix(c.name, name) && len(name) > 1 {
-			if found != nil {
-				m.hintLines(m.th.warn.Render(name + " could be " + found.name + " or " + c.name))
-				return false
-			}
-			c := c
-			found = &c
-		}
+	found := slashNames(name)
+	if exact := slices.IndexFunc(found, func(c slashCommand) bool { return c.name == name }); exact >= 0 {
+		found = found[exact : exact+1]
 	}
-	if found == nil {
+	switch {
+	case len(found) == 0 || name == "/":
 		m.hintLines(m.th.warn.Render("there is no "+visible.Line(name)) + m.th.dim.Render(" · /help lists what there is"))
 		return false
+	case len(found) > 1:
+		m.hintLines(m.th.warn.Render(name + " could be " + found[0].name + " or " + found[1].name))
+		return false
 	}
-	m.echo(strings.TrimSpace(found.name + " " + strings.TrimSpace(args))) // what it prints is read later, too
-	found.run(m, strings.TrimSpace(args))
+	args = strings.TrimSpace(args)
+	m.echo(strings.TrimSpace(found[0].name + " " + args)) // what it prints is read later, too
+	found[0].run(m, args)
 	return true
 }
 
@@ -104,8 +98,8 @@ func (m *model) slashHelp(string) {
 
 func (m *model) slashQuit(string) { m.endOfInput() }
 
-// op runs a request of the daemon beside the event loop, and prints its error, or has f's result done.
-func (m *model) op(what string, f func(ctx context.Context) (then, error)) {
+// request makes a request of the daemon beside the event loop; then it prints the error, or has f deal with the reply.
+func request[Q, R any](m *model, what string, send func(context.Context, Q) (R, error), q Q, f func(R)) {
 	if !m.daemon.Connected() {
 		m.fail(what+": the daemon is not connected", m.linkWord)
 		return
@@ -113,9 +107,9 @@ func (m *model) op(what string, f func(ctx context.Context) (then, error)) {
 	m.task(func(ctx context.Context) then {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
-		done, err := f(ctx)
+		reply, err := send(ctx, q)
 		if err == nil {
-			return done
+			return func() { f(reply) }
 		}
 		text, hint := err.Error(), ""
 		if e, ok := errors.AsType[*wire.Error](err); ok {
@@ -128,33 +122,41 @@ func (m *model) op(what string, f func(ctx context.Context) (then, error)) {
 	})
 }
 
-// saying prints a note, printing lines that were asked for.
-func (m *model) saying(text string) then { return func() { m.note(text) } }
-
-func (m *model) printing(lines ...string) then {
-	return func() { m.emit(kindText, strings.Join(lines, "\n")) }
+// noReply makes a request that is only acknowledged one for request.
+func noReply[Q any](send func(context.Context, Q) error) func(context.Context, Q) (struct{}, error) {
+	return func(ctx context.Context, q Q) (struct{}, error) { return struct{}{}, send(ctx, q) }
 }
+
+func (m *model) status(what string, f func(*wire.StatusReply)) {
+	send := func(ctx context.Context, _ struct{}) (*wire.StatusReply, error) { return m.daemon.Status(ctx) }
+	request(m, what, send, struct{}{}, f)
+}
+
+func (m *model) policyOp(what string, r *wire.PolicyRequest, f func(*wire.PolicyReply)) {
+	request(m, what, m.daemon.Policy, r, f)
+}
+
+func (m *model) sessionOp(what string, r *wire.SessionRequest, f func(*wire.SessionReply)) {
+	request(m, what, m.daemon.Sessions, r, f)
+}
+
+// list prints lines that were asked for.
+func (m *model) list(lines []string) { m.emit(kindText, strings.Join(lines, "\n")) }
 
 func (m *model) slashCompact(args string) {
 	r := &wire.CompactRequest{Op: "run", Instructions: args}
 	if args == "preview" || args == "undo" {
 		r.Op, r.Instructions = args, ""
 	}
-	daemon := m.daemon
-	m.op("/compact", func(ctx context.Context) (then, error) { return nil, daemon.Compact(ctx, r) })
+	request(m, "/compact", noReply(m.daemon.Compact), r, func(struct{}) {})
 }
 
 func (m *model) slashUndo(args string) {
 	switch args {
 	case "", "file":
-		daemon := m.daemon
-		m.op("/undo", func(ctx context.Context) (then, error) {
-			return nil, daemon.Undo(ctx, &wire.UndoRequest{What: "file"})
-		})
-	case "shell":
-		m.slashUndoShell("")
-	case "shell all":
-		m.slashUndoShell("all")
+		request(m, "/undo", noReply(m.daemon.Undo), &wire.UndoRequest{What: "file"}, func(struct{}) {})
+	case "shell", "shell all":
+		m.slashUndoShell(strings.TrimPrefix(args[len("shell"):], " "))
 	default:
 		m.fail("/undo takes file or shell", "")
 	}
@@ -165,11 +167,10 @@ func (m *model) slashUndoShell(args string) {
 		m.fail("/undo-shell takes all, or nothing", "")
 		return
 	}
-	sh := m.shell
 	m.task(func(ctx context.Context) then {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		changed, left, err := sh.UndoShell(ctx, args == "all")
+		changed, left, err := m.shell.UndoShell(ctx, args == "all")
 		return func() {
 			switch {
 			case err != nil:
@@ -191,27 +192,23 @@ func (m *model) slashRename(args string) {
 		m.fail("/rename needs a name", "")
 		return
 	}
-	daemon := m.daemon
-	m.op("/rename", func(ctx context.Context) (then, error) {
-		_, err := daemon.Sessions(ctx, &wire.SessionRequest{Op: "rename", Name: args})
-		return m.saying("this conversation is " + visible.Line(args) + " now"), err
+	m.sessionOp("/rename", &wire.SessionRequest{Op: "rename", Name: args}, func(*wire.SessionReply) {
+		m.session.Name = args
+		m.note("this conversation is " + visible.Line(args) + " now")
 	})
-	m.session.Name = args
 }
 
 func (m *model) slashClear(string) {
 	if now := m.now(); m.clearOK.IsZero() || now.Sub(m.clearOK) > 20*time.Second {
 		m.clearOK = now
-		m.emit(kindNote, m.marked(m.th.warn.Render("!"), "this deletes what was said in this conversation for good; /clear again does it, /new only begins another", false))
+		m.warn("this deletes what was said in this conversation for good; /clear again does it, /new only begins another")
 		return
 	}
 	m.clearOK = time.Time{}
-	daemon := m.daemon
-	m.op("/clear", func(ctx context.Context) (then, error) {
-		_, err := daemon.Sessions(ctx, &wire.SessionRequest{Op: "clear"})
-		return m.saying("the conversation is empty"), err
+	m.sessionOp("/clear", &wire.SessionRequest{Op: "clear"}, func(*wire.SessionReply) {
+		m.use = wire.ContextUse{}
+		m.note("the conversation is empty")
 	})
-	m.use = wire.ContextUse{}
 }
 
 func (m *model) slashMode(args string) {
@@ -224,55 +221,75 @@ func (m *model) slashMode(args string) {
 		m.fail("/mode takes plan, ask or auto", "full is for `sublet --mode full` alone")
 		return
 	}
-	daemon := m.daemon
-	m.op("/mode", func(ctx context.Context) (then, error) {
-		p, err := daemon.Policy(ctx, r)
-		if err != nil {
-			return nil, err
+	means := map[string]string{
+		"plan": "agents only look; the rest is refused", "ask": "agents look unasked; the rest is asked",
+		"auto": "agents look and change what can be undone in the project; the rest is asked", "full": "only what is critical is asked",
+	}
+	m.policyOp("/mode", r, func(p *wire.PolicyReply) {
+		m.policy = p.Mode
+		m.note(visible.Line(p.Mode) + " mode: " + means[p.Mode])
+	})
+}
+
+// slashSecrets prints or sets whether models see what looks like a secret, in this conversation.
+func (m *model) slashSecrets(args string) {
+	r := &wire.PolicyRequest{Op: "get"}
+	switch args {
+	case "":
+	case "mask", "show":
+		r.Op, r.Secrets = "set_secrets", args
+	default:
+		m.fail("/secrets takes mask or show", "")
+		return
+	}
+	m.policyOp("/secrets", r, func(p *wire.PolicyReply) {
+		if p.Secrets == "show" {
+			m.note("models see secrets as they are in this conversation; /secrets mask hides them again")
+			return
 		}
-		means := map[string]string{
-			"plan": "agents only look; the rest is refused", "ask": "agents look unasked; the rest is asked",
-			"auto": "agents look and change what can be undone in the project; the rest is asked", "full": "only what is critical is asked",
-		}[p.Mode]
-		return func() {
-			m.policy = p.Mode
-			m.note(visible.Line(p.Mode) + " mode: " + means)
-		}, nil
+		m.note("what looks like a secret is masked before a model sees it")
+	})
+}
+
+// slashAccept takes what agents changed in the shell for the user's own: it no longer raises what later commands are
+// judged as.
+func (m *model) slashAccept(string) {
+	m.policyOp("/accept", &wire.PolicyRequest{Op: "get"}, func(p *wire.PolicyReply) {
+		if len(p.Suspects) == 0 {
+			m.note("agents changed nothing in your shell that you have not allowed")
+			return
+		}
+		m.policyOp("/accept", &wire.PolicyRequest{Op: "accept"}, func(*wire.PolicyReply) {
+			m.note("accepted: " + visible.Line(strings.Join(p.Suspects, " ")))
+		})
 	})
 }
 
 func (m *model) slashRules(args string) {
-	daemon, th := m.daemon, m.th
 	if args == "rm" {
 		m.fail("/rules rm needs the ID of a rule", "/rules lists them with their IDs")
 		return
 	}
 	if id, ok := strings.CutPrefix(args, "rm "); ok {
-		m.op("/rules", func(ctx context.Context) (then, error) {
-			_, err := daemon.Policy(ctx, &wire.PolicyRequest{Op: "revoke", RuleID: wire.RuleID(strings.TrimSpace(id))})
-			return m.saying("revoked"), err
-		})
+		r := &wire.PolicyRequest{Op: "revoke", RuleID: wire.RuleID(strings.TrimSpace(id))}
+		m.policyOp("/rules", r, func(*wire.PolicyReply) { m.note("revoked") })
 		return
 	}
-	m.op("/rules", func(ctx context.Context) (then, error) {
-		p, err := daemon.Policy(ctx, &wire.PolicyRequest{Op: "list"})
-		if err != nil {
-			return nil, err
-		}
+	m.policyOp("/rules", &wire.PolicyRequest{Op: "list"}, func(p *wire.PolicyReply) {
 		if len(p.Rules) == 0 {
-			return m.saying("no rules: everything beyond " + visible.Line(p.Mode) + " mode is asked"), nil
+			m.note("no rules: everything beyond " + visible.Line(p.Mode) + " mode is asked")
+			return
 		}
 		var lines []string
 		for _, r := range p.Rules {
-			style := th.good
+			style := m.th.good
 			if r.Decision != "allow" {
-				style = th.warn
+				style = m.th.warn
 			}
-			lines = append(lines, style.Render(pad(visible.Line(r.Decision), 6))+visible.Line(r.Pattern)+
-				th.dim.Render("  "+visible.Line(strings.TrimSpace(r.Scope+" "+string(r.Subject)))+" · "+visible.Line(r.Source)+" · "+visible.Line(string(r.ID))))
+			about := "  " + strings.TrimSpace(r.Scope+" "+string(r.Subject)) + " · " + r.Source + " · " + string(r.ID)
+			lines = append(lines, style.Render(pad(visible.Line(r.Decision), 6))+visible.Line(r.Pattern)+m.th.dim.Render(visible.Line(about)))
 		}
-		lines = append(lines, th.dim.Render("/rules rm ID revokes one"))
-		return m.printing(lines...), nil
+		m.list(append(lines, m.th.dim.Render("/rules rm ID revokes one")))
 	})
 }
 
@@ -305,16 +322,11 @@ func (m *model) slashModel(string) {
 		}
 		line(i.Name, about)
 	}
-	m.emit(kindText, strings.Join(append(lines, m.th.dim.Render("choose with `model = \"provider/name\"`: sublet config edit")), "\n"))
+	m.list(append(lines, m.th.dim.Render("choose with `model = \"provider/name\"`: sublet config edit")))
 }
 
 func (m *model) slashStatus(string) {
-	daemon, th := m.daemon, m.th
-	m.op("/status", func(ctx context.Context) (then, error) {
-		s, err := daemon.Status(ctx)
-		if err != nil {
-			return nil, err
-		}
+	m.status("/status", func(s *wire.StatusReply) {
 		lines := []string{fmt.Sprintf("daemon %s · pid %d · up %s · %s", visible.Line(s.Version), s.PID,
 			elapsed(time.Duration(s.UptimeMS)*time.Millisecond), plural(s.Turns, "turn", "turns")), "  " + connections(s)}
 		for _, l := range s.Leases {
@@ -327,12 +339,11 @@ func (m *model) slashStatus(string) {
 			}
 			line := fmt.Sprintf("  shell of %d: %s", l.ClientPID, who)
 			for _, w := range l.Queue {
-				line += th.dim.Render(" · waits: " + visible.Line(w.Agent))
+				line += m.th.dim.Render(" · waits: " + visible.Line(w.Agent))
 			}
 			lines = append(lines, line)
 		}
-		lines = append(lines, th.dim.Render(fmt.Sprintf("  this conversation: %s", plural(s.ConversationLength, "event", "events"))))
-		return m.printing(lines...), nil
+		m.list(append(lines, m.th.dim.Render("  this conversation: "+plural(s.ConversationLength, "event", "events"))))
 	})
 }
 
@@ -354,14 +365,10 @@ func connections(s *wire.StatusReply) string {
 }
 
 func (m *model) slashMCP(string) {
-	daemon, th := m.daemon, m.th
-	m.op("/mcp", func(ctx context.Context) (then, error) {
-		s, err := daemon.Status(ctx)
-		if err != nil {
-			return nil, err
-		}
+	m.status("/mcp", func(s *wire.StatusReply) {
 		if len(s.MCPServers) == 0 {
-			return m.saying("no MCP servers: [mcp.NAME] in the settings gives agents the tools of one (`sublet config edit`)"), nil
+			m.note("no MCP servers: [mcp.NAME] in the settings gives agents the tools of one (`sublet config edit`)")
+			return
 		}
 		var lines []string
 		for _, srv := range s.MCPServers {
@@ -372,49 +379,42 @@ func (m *model) slashMCP(string) {
 			if srv.Client {
 				state += " · this window's"
 			}
-			lines = append(lines, visible.Line(srv.Name)+th.dim.Render(" · "+state+" · "+visible.Line(srv.What)))
+			lines = append(lines, visible.Line(srv.Name)+m.th.dim.Render(" · "+state+" · "+visible.Line(srv.What)))
 			if srv.State == wire.MCPFailed {
-				lines = append(lines, "  "+th.warn.Render(visible.Line(srv.Error)))
+				lines = append(lines, "  "+m.th.warn.Render(visible.Line(srv.Error)))
 			}
 			if len(srv.Tools) > 0 {
 				lines = append(lines, "  "+visible.Line(strings.Join(srv.Tools, ", ")))
 			}
 			if srv.Left != "" {
-				lines = append(lines, th.dim.Render("  left out: "+visible.Line(srv.Left)))
+				lines = append(lines, m.th.dim.Render("  left out: "+visible.Line(srv.Left)))
 			}
 		}
-		return m.printing(lines...), nil
+		m.list(lines)
 	})
 }
 
 func (m *model) slashExport(args string) {
-	dir := m.shell.Dir()
 	name := firstOf(args, "sublet-"+m.now().Format("2006-01-02-1504")+".md")
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		name = filepath.Join(lookup(m.opt.Env)("HOME"), rest)
 	} else if !filepath.IsAbs(name) {
-		name = filepath.Join(dir, name)
+		name = filepath.Join(m.shell.Dir(), name)
 	}
-	daemon := m.daemon
-	m.op("/export", func(ctx context.Context) (then, error) {
-		r, err := daemon.Sessions(ctx, &wire.SessionRequest{Op: "export", Format: "markdown"})
+	export := func(ctx context.Context, r *wire.SessionRequest) (note string, err error) {
+		reply, err := m.daemon.Sessions(ctx, r)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		if r.Session.Turns == 0 {
-			return m.saying("nothing to export: no agent was asked in this conversation yet"), nil
+		if reply.Session.Turns == 0 {
+			return "nothing to export: no agent was asked in this conversation yet", nil
 		}
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // never over a file that is there
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		if _, err = f.WriteString(r.Text); err != nil {
-			f.Close()
-			return nil, err
-		}
-		if err := f.Close(); err != nil {
-			return nil, err
-		}
-		return m.saying("written to " + visible.Line(name)), nil
-	})
+		_, err = f.WriteString(reply.Text)
+		return "written to " + visible.Line(name), errors.Join(err, f.Close())
+	}
+	request(m, "/export", export, &wire.SessionRequest{Op: "export", Format: "markdown"}, m.note)
 }

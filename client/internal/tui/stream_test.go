@@ -116,7 +116,7 @@ func TestStreamingCost(t *testing.T) {
 			for _, block := range m.add(text[i:min(len(text), i+60)]) {
 				md.Render(block, 80)
 			}
-			liveMarkdown(th, m.rest, 79, 16)
+			md.Live(m.rest, 79, 16)
 		}
 		md.Render(m.finish(), 80)
 		stream = min(stream, time.Since(start))
@@ -137,7 +137,7 @@ func BenchmarkStreamedAnswer(b *testing.B) {
 			for _, block := range m.add(text[i:min(len(text), i+60)]) {
 				md.Render(block, 80)
 			}
-			liveMarkdown(th, m.rest, 79, 16)
+			md.Live(m.rest, 79, 16)
 		}
 	}
 }

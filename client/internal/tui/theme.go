@@ -20,8 +20,7 @@ type theme struct {
 	dark    bool
 	ascii   bool // no glyph beyond ASCII: the locale or the terminal cannot show it
 
-	dim, bold, accent, good, bad, warn, agent, path   lipgloss.Style
-	added, removed, hunk, level1, level2, hot, chosen lipgloss.Style
+	dim, bold, accent, good, bad, warn, agent, path, level1, level2, chosen lipgloss.Style
 }
 
 // newTheme reads from env (as os.Environ) what the terminal can do: NO_COLOR, TERM, COLORTERM, COLORFGBG, the locale.
@@ -38,14 +37,7 @@ func newTheme(env []string) theme {
 			t.dark = bg != 7 && bg < 9
 		}
 	}
-	locale := look("LC_ALL")
-	if locale == "" {
-		locale = look("LC_CTYPE")
-	}
-	if locale == "" {
-		locale = look("LANG")
-	}
-	locale = strings.ToLower(locale)
+	locale := strings.ToLower(firstOf(look("LC_ALL"), look("LC_CTYPE"), look("LANG")))
 	// The kernel's console has no Braille and few symbols.
 	t.ascii = look("TERM") == "linux" || (locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8"))
 	t.build()
@@ -53,37 +45,22 @@ func newTheme(env []string) theme {
 }
 
 func (t *theme) build() {
-	s := lipgloss.NewStyle
+	if t.profile <= colorprofile.NoTTY {
+		return // the zero style changes nothing
+	}
+	style := lipgloss.NewStyle()
 	color := func(n uint8) lipgloss.Style {
 		if t.profile <= colorprofile.ASCII {
-			return s()
+			return style
 		}
-		return s().Foreground(ansi.BasicColor(n))
+		return style.Foreground(ansi.BasicColor(n))
 	}
-	if t.profile <= colorprofile.NoTTY {
-		t.dim, t.bold = s(), s()
-		t.accent, t.good, t.bad, t.warn, t.agent, t.path = s(), s(), s(), s(), s(), s()
-		t.added, t.removed, t.hunk, t.level1, t.level2, t.hot, t.chosen = s(), s(), s(), s(), s(), s(), s()
-		return
-	}
-	t.dim = s().Faint(true)
-	t.bold = s().Bold(true)
-	t.accent = color(6)
-	t.good = color(2)
-	t.bad = color(1)
-	t.warn = color(3)
+	t.dim, t.bold, t.chosen = style.Faint(true), style.Bold(true), style.Reverse(true)
+	t.bad, t.good, t.warn, t.path, t.agent, t.accent = color(1), color(2), color(3), color(4), color(5), color(6)
 	if !t.dark && t.profile >= colorprofile.ANSI256 {
-		t.warn = s().Foreground(lipgloss.ANSIColor(130)) // yellow on white cannot be read
+		t.warn = style.Foreground(lipgloss.ANSIColor(130)) // yellow on white cannot be read
 	}
-	t.agent = color(5)
-	t.path = color(4)
-	t.added = color(2)
-	t.removed = color(1)
-	t.hunk = color(6)
-	t.level1 = t.warn.Bold(true)
-	t.level2 = color(1).Bold(true)
-	t.hot = color(1)
-	t.chosen = s().Reverse(true)
+	t.level1, t.level2 = t.warn.Bold(true), t.bad.Bold(true)
 }
 
 // glyph picks between a symbol and its ASCII stand-in.
