@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type desk struct {
 	sh    *fakeShell
 	out   *termScreen
 	due   []timer
+	tasks []func(context.Context) then
 }
 
 type timer struct {
@@ -36,38 +38,28 @@ func newDesk(t *testing.T) *desk {
 	d := &desk{clock: time.Unix(1_000_000, 0), d: &fakeDaemon{}, sh: newFakeShell(), out: s}
 	th := testTheme()
 	now := func() time.Time { return d.clock }
-	run := newTasks(t.Context(), func(v any) { t.Errorf("panic in a task: %v", v) })
-	t.Cleanup(func() { run.close(time.Second) })
 	d.model = &model{
 		opt: Options{now: now, size: func() (shell.Size, bool) { return shell.Size{}, false }}, log: slog.New(slog.DiscardHandler),
 		daemon: d.d, shell: d.sh, th: *th, md: &markdown{profile: th.profile},
-		paint: newPainter(s, 80, 24, th), run: run, inbox: newInbox(), now: now, w: 80, h: 24,
+		paint: newPainter(s, 80, 24, th), now: now, w: 80, h: 24,
 		cards: map[wire.ExecutionID]*card{}, linked: true, session: wire.SessionInfo{ID: "s1"}, own: owner{ai: true, taken: true, has: true},
 	}
 	d.keys = &keyboard{now: now, to: toUs, answer: func(b []byte) { _ = d.sh.Answer(b) }, shell: func(b []byte) { _ = d.sh.Keys(b) }}
 	d.after = func(by time.Duration, f then) { d.due = append(d.due, timer{d.clock.Add(by), f}) }
+	d.task = func(f func(context.Context) then) { d.tasks = append(d.tasks, f) }
 	d.paint.take()
 	return d
 }
 
-// do sends a message and runs the tasks it began.
-func (d *desk) send(msg tea.Msg) {
-	_, cmd := d.Update(msg)
-	d.settleCmd(cmd)
-}
-
-func (d *desk) settleCmd(cmd tea.Cmd) {
-	if cmd == nil {
-		return
-	}
-	switch msg := cmd().(type) {
-	case nil:
-	case tea.BatchMsg:
-		for _, c := range msg {
-			d.settleCmd(c)
+// send delivers a message and runs the tasks that it began.
+func (d *desk) send(msg any) {
+	d.update(msg)
+	for len(d.tasks) > 0 {
+		f := d.tasks[0]
+		d.tasks = d.tasks[1:]
+		if next := f(context.Background()); next != nil {
+			d.send(next)
 		}
-	default:
-		d.send(msg)
 	}
 }
 

@@ -32,7 +32,8 @@ func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
 // push queues msg.
 func (b *inbox) push(msg any) {
 	b.mu.Lock()
-	if _, ok := msg.(drawnEvent); ok {
+	switch msg.(type) {
+	case drawnEvent, then:
 		b.urgent = true
 	}
 	if n := len(b.queue); n == 0 || !merge(&b.queue[n-1], msg) {

@@ -13,8 +13,8 @@ import (
 	"sublet/wire/visible"
 )
 
-// model is the state of the screen. Only the event loop touches it; whatever waits is a task (see tasks) whose result
-// comes back as a message. Its files: owner.go for who has the screen, input.go and borrowed.go for keys, aimode.go for
+// model is the state of the screen. Only the event loop touches it; whatever waits is a task whose result comes back as a
+// message. Its files: owner.go for who has the screen, input.go and borrowed.go for keys, aimode.go for
 // questions, events.go for what the daemon sends, leased.go for agents' commands, user.go for the user's, compose.go for
 // the picture, output.go for what is printed.
 type model struct {
@@ -26,10 +26,9 @@ type model struct {
 	md     *markdown
 	paint  *painter
 	keys   *keyboard
-	run    *tasks
-	inbox  *inbox
 	now    func() time.Time
-	after  func(d time.Duration, f then) // has the event loop do f once d has passed
+	after  func(d time.Duration, f then)          // has the event loop do f once d has passed
+	task   func(f func(ctx context.Context) then) // has f run beside the event loop, and the loop do what it returns
 
 	w, h     int
 	quitting bool
@@ -97,7 +96,6 @@ type model struct {
 	spinning bool
 	armTimer bool
 	dirty    bool
-	cmds     []tea.Cmd
 }
 
 // Messages of the program's own.
@@ -122,55 +120,27 @@ type (
 	then func()
 )
 
-// Init implements tea.Model.
-func (m *model) Init() tea.Cmd { return nil }
-
-// do runs f and returns the tasks that it began.
-func (m *model) do(f func()) tea.Cmd {
-	f()
-	cmds := m.cmds
-	m.cmds = nil
-	if len(cmds) == 0 {
-		return nil
+// update deals with a message and reports whether the program is to end. It never waits.
+func (m *model) update(msg any) (quit bool) {
+	key, isKey := msg.(*keyEvent)
+	if isKey {
+		defer close(key.done)
 	}
-	return tea.Batch(cmds...)
-}
-
-// task has f run beside the event loop; what it returns the loop does.
-func (m *model) task(f func(ctx context.Context) then) {
-	m.cmds = append(m.cmds, m.run.cmd(func(ctx context.Context) tea.Msg { return f(ctx) }))
-}
-
-// Update implements tea.Model. It never waits.
-func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if m.quitting {
-		if k, ok := msg.(*keyEvent); ok {
-			close(k.done)
-		}
-		return m, tea.Quit
+		return true
 	}
-	cmd := m.do(func() {
-		switch msg := msg.(type) {
-		case *keyEvent:
-			defer close(msg.done)
-			m.onInput(msg)
-		case batch:
-			for _, one := range msg {
-				m.handle(one)
-			}
-		default:
-			m.handle(msg)
+	if isKey {
+		m.onInput(key)
+	} else if b, ok := msg.(batch); ok {
+		for _, one := range b {
+			m.handle(one)
 		}
-		m.settle()
-	})
-	if m.quitting {
-		return m, tea.Quit
+	} else {
+		m.handle(msg)
 	}
-	return m, cmd
+	m.settle()
+	return m.quitting
 }
-
-// View implements tea.Model; the painter draws instead of bubbletea's renderer.
-func (m *model) View() tea.View { return tea.View{} }
 
 // handle deals with one message.
 func (m *model) handle(msg any) {
@@ -179,9 +149,7 @@ func (m *model) handle(msg any) {
 	case sizeChanged:
 		m.resized(msg.w, msg.h)
 	case then:
-		if msg != nil {
-			msg()
-		}
+		msg()
 	case redraw:
 	case drawnEvent:
 		m.handle(msg.event)

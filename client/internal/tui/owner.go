@@ -165,10 +165,11 @@ func (m *model) allDrawn() {
 func (m *model) takeScreen() {
 	o, sh, paint := &m.own, m.shell, m.paint
 	o.moving = true
-	take, cancel := context.WithCancel(m.run.ctx)
+	take, cancel := context.WithCancel(context.Background())
 	o.cancel = cancel
 	m.task(func(ctx context.Context) then {
 		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
 		err := sh.TakeScreen(take)
 		if err != nil {
 			_ = sh.GiveScreen(ctx) // what was taken half; the error that matters is the first

@@ -69,15 +69,19 @@ type Program struct {
 	inbox *inbox
 	paint *painter
 	keys  *keyboard
-	tasks *tasks
 	model *model
 	tea   *tea.Program
 	stop  context.CancelFunc
 	ready chan struct{} // closed when the terminal is taken
 	over  chan struct{} // closed at the end of Run
 
-	mu    sync.Mutex
-	crash *crash // the first panic; guarded by mu
+	ctx context.Context // of what start runs
+
+	mu sync.Mutex
+	// Guarded by mu.
+	crash  *crash // the first panic
+	closed bool   // start runs nothing any more
+	tasks  sync.WaitGroup
 }
 
 type crash struct {
@@ -164,10 +168,10 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 
 	ctx, p.stop = context.WithCancel(ctx)
 	defer p.stop()
+	p.ctx = ctx
 	th := newTheme(o.Env)
 	p.paint = newPainter(o.Stdout, size.Cols, size.Rows, &th)
 	p.paint.noReflow = lookup(o.Env)("XTERM_VERSION") != ""
-	p.tasks = newTasks(ctx, p.failed)
 	p.keys = &keyboard{
 		in: o.Stdin, wake: wakeR, stop: wakeW, now: o.now, key: p.key(ctx), enter: p.enter(ctx), switchKey: o.SwitchKey,
 		bracketed: p.paint.brackets,
@@ -175,7 +179,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 		answer:    func(b []byte) { _ = o.Shell.Answer(b) },
 	}
 	p.model = p.newModel(th, size)
-	p.tea = tea.NewProgram(guarded{p}, tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(io.Discard),
+	p.tea = tea.NewProgram(eventLoop{p}, tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(io.Discard),
 		tea.WithoutRenderer(), tea.WithoutSignalHandler(), tea.WithoutCatchPanics(), tea.WithFPS(1), tea.WithEnvironment(o.Env))
 
 	if _, err := term.MakeRaw(o.Stdin.Fd()); err != nil {
@@ -186,7 +190,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 		p.paint.shellOutput([]byte(th.dim.Render(visible.Line(line)) + "\r\n"))
 	}
 	close(p.ready)
-	code, err := p.loop(ctx, before)
+	code, err := p.loop(ctx)
 	if restoreErr := term.Restore(o.Stdin.Fd(), before); restoreErr != nil && err == nil && code == 0 {
 		p.log.Warn("restore the terminal", "err", restoreErr) // it is gone
 	}
@@ -198,7 +202,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 }
 
 // loop runs everything and returns when all of it has ended and nothing more is written to the terminal.
-func (p *Program) loop(ctx context.Context, before *term.State) (code int, err error) {
+func (p *Program) loop(ctx context.Context) (code int, err error) {
 	paintCtx, stopPaint := context.WithCancel(context.WithoutCancel(ctx))
 	var painting, reading sync.WaitGroup
 	painting.Go(func() { defer p.guard(); p.paint.run(paintCtx) })
@@ -212,10 +216,10 @@ func (p *Program) loop(ctx context.Context, before *term.State) (code int, err e
 	}()
 
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGCONT)
 	defer signal.Stop(signals)
-	p.tasks.start(func(ctx context.Context) { p.watch(ctx, signals, before) })
-	p.tasks.start(func(ctx context.Context) {
+	p.start(func(ctx context.Context) { p.watch(ctx, signals) })
+	p.start(func(ctx context.Context) {
 		p.inbox.run(ctx, func(b batch) { p.tea.Send(b) })
 	})
 	reading.Go(func() {
@@ -236,8 +240,11 @@ func (p *Program) loop(ctx context.Context, before *term.State) (code int, err e
 	case err != nil:
 		code = 1
 	}
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
 	p.stop()
-	if !p.tasks.close(stopBound) {
+	if !waited(&p.tasks, stopBound) {
 		p.log.Warn("some work did not end in time")
 	}
 	p.keys.end()
@@ -245,6 +252,18 @@ func (p *Program) loop(ctx context.Context, before *term.State) (code int, err e
 		p.log.Warn("the keyboard's reader did not end in time")
 	}
 	return code, err
+}
+
+// start runs f beside the event loop, until the program ends. A panic ends the program in order.
+func (p *Program) start(f func(ctx context.Context)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.tasks.Go(func() {
+			defer p.guard()
+			f(p.ctx)
+		})
+	}
 }
 
 // waited waits for wg, with a bound, and reports whether that was enough.
@@ -266,8 +285,15 @@ func (p *Program) newModel(th theme, size shell.Size) *model {
 	o := &p.opt
 	return &model{
 		opt: *o, log: o.Log, daemon: o.Daemon, shell: o.Shell, th: th, md: &markdown{profile: th.profile, ascii: th.ascii},
-		paint: p.paint, keys: p.keys, run: p.tasks, inbox: p.inbox, now: o.now, w: size.Cols, h: size.Rows, lastKind: kindShell,
+		paint: p.paint, keys: p.keys, now: o.now, w: size.Cols, h: size.Rows, lastKind: kindShell,
 		after: func(d time.Duration, f then) { time.AfterFunc(d, func() { p.inbox.push(f) }) },
+		task: func(f func(ctx context.Context) then) {
+			p.start(func(ctx context.Context) {
+				if next := f(ctx); next != nil {
+					p.inbox.push(next)
+				}
+			})
+		},
 		cards: map[wire.ExecutionID]*card{}, reported: map[wire.ExecutionID]bool{}, linked: o.Daemon.Connected(), session: o.Daemon.Session(),
 	}
 }
@@ -322,7 +348,7 @@ func (p *Program) enter(ctx context.Context) func([]byte) bool {
 }
 
 // watch turns signals and the shell's end into messages.
-func (p *Program) watch(ctx context.Context, signals <-chan os.Signal, before *term.State) {
+func (p *Program) watch(ctx context.Context, signals <-chan os.Signal) {
 	exited := p.opt.Shell.Exited()
 	for {
 		select {
@@ -337,9 +363,7 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal, before *t
 				if size, ok := p.opt.size(); ok {
 					p.tea.Send(sizeChanged{size.Cols, size.Rows})
 				}
-			case syscall.SIGTSTP:
-				p.suspend(ctx, signals, before)
-			case syscall.SIGCONT: // stopped by SIGSTOP: somebody else may have had the terminal meanwhile
+			case syscall.SIGCONT: // it was stopped: somebody else may have had the terminal meanwhile
 				p.retake()
 			default:
 				p.tea.Send(stopAsked{128 + int(s.(syscall.Signal))})
@@ -348,38 +372,7 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal, before *t
 	}
 }
 
-// suspend stops the process with the terminal in order, as a SIGTSTP from outside asks; SIGCONT takes it back.
-func (p *Program) suspend(ctx context.Context, signals <-chan os.Signal, before *term.State) {
-	ours := p.paint.owner() == ourScreen
-	if ours {
-		select {
-		case <-p.paint.give():
-		case <-time.After(stopBound):
-		}
-	}
-	_ = term.Restore(p.opt.Stdin.Fd(), before)
-	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
-	// The stop may reach this thread last: what stands here may run before it. Only SIGCONT says that it is over.
-	for continued := false; !continued; {
-		select {
-		case <-ctx.Done():
-			continued = true
-		case s := <-signals:
-			switch s {
-			case syscall.SIGCONT:
-				continued = true
-			case syscall.SIGTSTP, syscall.SIGWINCH: // retake asks for the size
-			default:
-				p.tea.Send(stopAsked{128 + int(s.(syscall.Signal))})
-			}
-		}
-	}
-	if ours {
-		p.paint.take()
-	}
-	p.retake()
-}
-
+// retake switches the terminal to raw mode again and has the screen drawn anew.
 func (p *Program) retake() {
 	_, _ = term.MakeRaw(p.opt.Stdin.Fd()) // a terminal that is gone ends the keyboard
 	p.paint.rawMode()
@@ -426,27 +419,28 @@ func (p *Program) crashed() *crash {
 	return p.crash
 }
 
-// guarded is the model with its panics caught.
-type guarded struct{ p *Program }
+// eventLoop is the model as bubbletea runs it. It draws nothing: the painter does.
+type eventLoop struct{ p *Program }
 
 // Init ends bubbletea's ticker, which would wake an idle process once a second for a renderer that there is not.
-func (g guarded) Init() tea.Cmd {
-	return func() tea.Msg { _ = g.p.tea.ReleaseTerminal(); return nil }
+func (l eventLoop) Init() tea.Cmd {
+	return func() tea.Msg { _ = l.p.tea.ReleaseTerminal(); return nil }
 }
 
-func (g guarded) Update(msg tea.Msg) (m tea.Model, cmd tea.Cmd) {
-	m = g
+func (l eventLoop) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	defer func() {
 		if v := recover(); v != nil {
-			g.p.failed(v)
+			l.p.failed(v)
 			cmd = tea.Quit
 		}
 	}()
-	_, cmd = g.p.model.Update(msg)
-	return m, cmd
+	if l.p.model.update(msg) {
+		cmd = tea.Quit
+	}
+	return l, cmd
 }
 
-func (g guarded) View() tea.View { return tea.View{} }
+func (l eventLoop) View() tea.View { return tea.View{} }
 
 // terminalSize is the size of a terminal in cells and pixels.
 func terminalSize(f *os.File) (shell.Size, bool) {

@@ -61,7 +61,7 @@ func (m *model) onPicked(to wire.SessionInfo) {
 	resume := func(ctx context.Context, id wire.SessionID) (*wire.Ready, error) {
 		ready, err := m.daemon.Resume(ctx, id, 0)
 		if err != nil {
-			m.inbox.push(then(func() { m.session = from }))
+			m.after(0, func() { m.session = from })
 		}
 		return ready, err
 	}
