@@ -2,9 +2,11 @@ package tui
 
 import (
 	"encoding/json"
-	"fmt"
+	"strconv"
 	"strings"
 	"time"
+
+	"charm.land/lipgloss/v2"
 
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -65,7 +67,11 @@ func (c *card) subject() string {
 	case "bash":
 		return text("command")
 	case "grep":
-		return strings.TrimSpace(quoted(text("pattern")) + " " + text("path"))
+		pattern := text("pattern")
+		if pattern != "" {
+			pattern = strconv.Quote(pattern)
+		}
+		return strings.TrimSpace(pattern + " " + text("path"))
 	case "glob":
 		return strings.TrimSpace(text("pattern") + " " + text("path"))
 	case "task":
@@ -75,29 +81,15 @@ func (c *card) subject() string {
 		if json.Unmarshal([]byte(c.args), &t) != nil {
 			return ""
 		}
-		lines := make([]string, 0, len(t.Tasks))
+		var lines []string
 		for _, one := range t.Tasks {
 			lines = append(lines, strings.TrimSpace(one.Role+": "+firstOf(one.Title, firstLine(one.Prompt))))
 		}
 		return strings.Join(lines, "\n")
-	case "fetch":
-		return text("url")
 	case "todo":
 		return ""
 	}
-	for _, name := range []string{"path", "file", "file_path", "url", "pattern", "name"} {
-		if s := text(name); s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
-func quoted(s string) string {
-	if s == "" {
-		return ""
-	}
-	return fmt.Sprintf("%q", s)
+	return firstOf(text("path"), text("file"), text("file_path"), text("url"), text("pattern"), text("name"))
 }
 
 func firstOf(texts ...string) string {
@@ -183,76 +175,66 @@ func (c *card) Finished(th *theme, width int) string {
 	}
 	lines = append(lines, indent(body, th.dim.Render(th.glyph("  │ ", "  | ")))...)
 	if end != "" {
-		lead := th.dim.Render(th.glyph("  └ ", "  ` "))
-		for _, l := range wrap(end, width-4) {
-			lines = append(lines, lead+l)
-			lead = "    "
-		}
+		lines = append(lines, hanging(th.dim.Render(th.glyph("  └ ", "  ` ")), wrap(end, width-4))...)
 	}
 	for _, n := range c.notes {
-		for i, l := range wrap(visible.Line(n), width-4) {
-			lead := "  " + th.warn.Render(th.glyph("± ", "* "))
-			if i > 0 {
-				lead = "    "
-			}
-			lines = append(lines, lead+th.dim.Render(l))
-		}
+		lead := "  " + th.warn.Render(th.glyph("± ", "* "))
+		lines = append(lines, hanging(lead, wrap(th.dim.Render(visible.Line(n)), width-4))...)
 	}
 	return strings.Join(lines, "\n")
 }
 
 // verdict is the mark before a finished card, and how it ended.
 func (c *card) verdict(th *theme) (mark string, parts []string) {
+	add := func(style lipgloss.Style, words string) { parts = append(parts, style.Render(words)) }
+	stopped, failed := th.warn.Render(th.glyph("■", "#")), th.bad.Render(th.glyph("✗", "x"))
 	mark = th.good.Render(th.glyph("✓", "+"))
 	switch c.status {
 	case wire.StatusDenied:
 		mark = th.warn.Render(th.glyph("⊘", "-"))
-		parts = append(parts, th.warn.Render("not run"))
+		add(th.warn, "not run")
 		if c.why != "" {
 			parts = append(parts, visible.Line(c.why))
 		}
 	case wire.StatusCancelled:
-		mark = th.warn.Render(th.glyph("■", "#"))
-		word := "cancelled"
+		mark = stopped
 		if c.taken {
-			word = "you took your shell back"
+			add(th.warn, "you took your shell back")
+		} else {
+			add(th.warn, "cancelled")
 		}
-		parts = append(parts, th.warn.Render(word))
 	case wire.StatusTimeout:
-		mark = th.bad.Render(th.glyph("✗", "x"))
-		parts = append(parts, th.bad.Render("timed out"))
+		mark = failed
+		add(th.bad, "timed out")
 	case wire.StatusError, wire.StatusRefused, wire.StatusShellExited:
-		mark = th.bad.Render(th.glyph("✗", "x"))
+		mark = failed
 		if c.exit == nil {
-			parts = append(parts, th.bad.Render(map[string]string{
+			add(th.bad, map[string]string{
 				wire.StatusError: "failed", wire.StatusRefused: "refused", wire.StatusShellExited: "the shell ended",
-			}[c.status]))
+			}[c.status])
 		}
 	case "interrupted":
-		mark = th.warn.Render(th.glyph("■", "#"))
-		parts = append(parts, th.warn.Render("no result"))
+		mark = stopped
+		add(th.warn, "no result")
 	}
-	if c.exit != nil {
-		code := fmt.Sprintf("exit %d", *c.exit)
-		if *c.exit != 0 {
-			mark = th.bad.Render(th.glyph("✗", "x"))
-			code = th.bad.Render(code)
-			if c.status == wire.StatusCancelled {
-				mark = th.warn.Render(th.glyph("■", "#"))
-			}
-		} else {
-			code = th.dim.Render(code)
+	switch {
+	case c.exit == nil:
+	case *c.exit == 0:
+		add(th.dim, "exit 0")
+	default:
+		add(th.bad, "exit "+itoa(*c.exit))
+		if c.status != wire.StatusCancelled {
+			mark = failed
 		}
-		parts = append(parts, code)
 	}
 	if c.signal != "" {
-		parts = append(parts, th.bad.Render(c.signal))
+		add(th.bad, c.signal)
 	}
 	if c.reach != "" {
-		parts = append(parts, th.dim.Render(visible.Line(c.reach)))
+		add(th.dim, visible.Line(c.reach))
 	}
 	if c.took >= 100*time.Millisecond && c.status != wire.StatusDenied {
-		parts = append(parts, th.dim.Render(elapsed(c.took)))
+		add(th.dim, elapsed(c.took))
 	}
 	return mark, parts
 }
@@ -331,16 +313,14 @@ func (c *card) todos(th *theme, width int) (lines []string) {
 		return nil
 	}
 	for _, one := range t.Todos {
-		line := fit(visible.Line(one.Text), width-2)
+		mark, text := th.dim.Render(th.glyph("○ ", "- ")), fit(visible.Line(one.Text), width-2)
 		switch one.Status {
 		case "done", "completed":
-			line = th.good.Render(th.glyph("✓", "x")) + " " + th.dim.Render(line)
+			mark, text = th.good.Render(th.glyph("✓ ", "x ")), th.dim.Render(text)
 		case "doing", "in_progress", "active":
-			line = th.accent.Render(th.glyph("▸", ">")) + " " + line
-		default:
-			line = th.dim.Render(th.glyph("○", "-")) + " " + line
+			mark = th.accent.Render(th.glyph("▸ ", "> "))
 		}
-		lines = append(lines, line)
+		lines = append(lines, mark+text)
 	}
 	return lines
 }

@@ -62,13 +62,7 @@ func standalone(s string) []string {
 
 // lastLines returns the last n of lines.
 func lastLines(lines []string, n int) []string {
-	if n < 0 {
-		n = 0
-	}
-	if len(lines) > n {
-		return lines[len(lines)-n:]
-	}
-	return lines
+	return lines[max(0, len(lines)-max(0, n)):]
 }
 
 // indent puts prefix before each line.
@@ -78,6 +72,16 @@ func indent(lines []string, prefix string) []string {
 		out[i] = prefix + l
 	}
 	return out
+}
+
+// hanging puts lead before the first of lines, and as many spaces before the others.
+func hanging(lead string, lines []string) []string {
+	rest := strings.Repeat(" ", cells(lead))
+	for i, l := range lines {
+		lines[i] = lead + l
+		lead = rest
+	}
+	return lines
 }
 
 // firstLine is the first line of s that is not blank, without its indentation.

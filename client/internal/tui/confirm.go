@@ -101,31 +101,17 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 	if !marked {
 		list, numbers = nil, make([]int, len(numbers))
 	}
-	if len(list) > 0 {
-		for _, row := range marks.Draw(string(r.Command), list, inner-2) {
-			out = append(out, "  "+row.Text)
-			for _, under := range row.Marks {
-				out = append(out, "  "+th.bad.Render(under))
-			}
-		}
-	} else if r.Command != "" {
-		for _, l := range strings.Split(visible.Text(string(r.Command)), "\n") {
-			out = append(out, indent(hardwrap(l, inner-2), "  ")...)
-		}
-	} else {
-		subject := (&card{tool: r.Tool, args: r.Arguments}).subject()
-		if subject == "" {
-			subject = r.Arguments
-		}
-		for _, l := range strings.Split(visible.Text(subject), "\n") {
-			out = append(out, indent(hardwrap(l, inner-2), "  ")...)
+	for _, row := range marks.Draw(c.subject(), list, inner-2) {
+		out = append(out, "  "+row.Text)
+		for _, under := range row.Marks {
+			out = append(out, "  "+th.bad.Render(under))
 		}
 	}
 	if r.Cwd != "" {
 		out = append(out, th.dim.Render("  in ")+th.path.Render(fit(visible.Line(string(r.Cwd)), inner-5)))
 	}
 	if line := reachLine(r); line != "" {
-		out = append(out, indent(wrap(line, inner-2), th.dim.Render("  "))...)
+		out = append(out, indent(wrap(line, inner-2), "  ")...)
 	}
 	out = append(out, "")
 	wide := len(itoa(len(list)))
@@ -134,42 +120,32 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 		if n := numbers[i]; n > 0 {
 			lead = strings.Repeat(" ", wide-len(itoa(n))) + th.bad.Render(itoa(n)) + " "
 		}
-		for i, l := range wrap(visible.Line(reason.Text), inner-1-wide) {
-			if i > 0 {
-				lead = strings.Repeat(" ", wide+1)
-			}
-			out = append(out, lead+l)
-		}
+		out = append(out, hanging(lead, wrap(visible.Line(reason.Text), inner-1-wide))...)
 	}
 	switch {
 	case r.Verdict.UndoHint != "":
-		for i, l := range wrap("undo: "+visible.Line(r.Verdict.UndoHint), inner-2) {
-			lead := th.dim.Render(th.glyph("↶ ", "< "))
-			if i > 0 {
-				lead = "  "
-			}
-			out = append(out, lead+th.dim.Render(l))
-		}
+		hint := th.dim.Render("undo: " + visible.Line(r.Verdict.UndoHint))
+		out = append(out, hanging(th.dim.Render(th.glyph("↶ ", "< ")), wrap(hint, inner-2))...)
 	case !r.Verdict.Reversible && len(r.Verdict.Reasons) > 0:
 		out = append(out, th.dim.Render("  cannot be undone"))
 	}
 	if r.Preview.Content != "" && r.Preview.Type != "none" {
-		out = append(out, "")
+		preview := strings.TrimRight(visible.Text(r.Preview.Content), "\n")
 		if r.Preview.Type == "diff" {
-			for _, l := range renderDiff(th, r.Preview.Content, 0, 0) {
-				out = append(out, hardwrap(l, inner)...)
-			}
-		} else {
-			for _, l := range strings.Split(strings.TrimRight(visible.Text(r.Preview.Content), "\n"), "\n") {
-				out = append(out, hardwrap(l, inner)...)
-			}
+			preview = strings.Join(renderDiff(th, r.Preview.Content, 0, 0), "\n")
 		}
+		out = append(append(out, ""), hardwrap(preview, inner)...)
 	}
 	for len(out) > 0 && out[len(out)-1] == "" {
 		out = out[:len(out)-1]
 	}
 	c.lines = out
 	return out
+}
+
+// subject is what would run: the command, or what another tool is called with.
+func (c *confirm) subject() string {
+	return firstOf(string(c.req.Command), (&card{tool: c.req.Tool, args: c.req.Arguments}).subject(), c.req.Arguments)
 }
 
 // reachLine is what a command could do, and what holds it to that; "" where it was not judged.
@@ -252,36 +228,23 @@ func (c *confirm) foot(th *theme, width, height int, armed bool) (lines []string
 	case stepGrant:
 		return c.grants(th, width, height)
 	}
-	var cells0 []string
-	at := 0
+	line := ""
 	for i, o := range c.options() {
-		s := "[" + o.key + "] " + o.label
-		switch {
-		case i == c.choice && armed:
-			col = at
-			s = th.chosen.Render(" " + s + " ")
-		case !armed:
-			s = th.dim.Render(" " + s + " ")
-		default:
-			s = " " + s + " "
-		}
-		at += cells(s) + 1
-		cells0 = append(cells0, s)
-	}
-	var line string
-	for i, s := range cells0 {
+		s := " [" + o.key + "] " + o.label + " "
 		if line != "" && cells(line)+1+cells(s) > width {
 			lines = append(lines, line)
 			line = ""
+		} else if line != "" {
+			line += " "
 		}
 		if i == c.choice {
 			row, col = len(lines), cells(line)
-			if line != "" {
-				col++
-			}
 		}
-		if line != "" {
-			line += " "
+		switch {
+		case !armed:
+			s = th.dim.Render(s)
+		case i == c.choice:
+			s = th.chosen.Render(s)
 		}
 		line += s
 	}

@@ -181,12 +181,10 @@ func (m *model) onTurn(e *wire.TurnStarted) {
 // echo prints a question.
 func (m *model) echo(prompt string) {
 	lines := strings.Split(strings.TrimRight(visible.Text(prompt), "\n"), "\n")
-	lead := m.th.accent.Render("> ")
 	for i, l := range lines {
-		lines[i] = lead + m.th.bold.Render(l)
-		lead = "  "
+		lines[i] = m.th.bold.Render(l)
 	}
-	m.emit(kindEcho, strings.Join(lines, "\n"))
+	m.emit(kindEcho, strings.Join(hanging(m.th.accent.Render("> "), lines), "\n"))
 }
 
 func (m *model) onChunk(e *wire.AgentStreamChunk) {

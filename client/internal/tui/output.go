@@ -114,15 +114,10 @@ func (m *model) note(text string) {
 
 // marked is text wrapped behind a mark.
 func (m *model) marked(mark, text string, dim bool) string {
-	lines := wrap(text, m.w-cells(mark)-1)
-	for i, l := range lines {
-		if dim {
-			l = m.th.dim.Render(l)
-		}
-		lines[i] = mark + " " + l
-		mark = strings.Repeat(" ", cells(mark))
+	if dim {
+		text = m.th.dim.Render(text)
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(hanging(mark+" ", wrap(text, m.w-cells(mark)-1)), "\n")
 }
 
 // hintLines shows lines below the prompt until the next key.

@@ -1,47 +1,69 @@
 package tui
 
-import (
-	"slices"
-)
+import "slices"
 
-// diff turns the shown picture into f.
-func (p *painter) diff(b []byte, f frame) []byte {
-	changed := 0
-	for i, l := range f.lines {
-		if i >= len(p.shown) || p.shown[i] != l {
-			changed++
-		}
+// drawLocked makes the screen show want, below what is to be printed.
+func (p *painter) drawLocked() {
+	p.mu.Lock()
+	f, prints, fresh := p.want, p.prints, p.fresh
+	w, h := p.newW, p.newH
+	p.prints, p.fresh = nil, false
+	p.mu.Unlock()
+	if !fresh && len(prints) == 0 {
+		return
 	}
-	many := changed > 1 || len(f.lines) != len(p.shown)
+	resized := w != p.w || h != p.h
+	if resized {
+		p.reflow(w)
+		p.w, p.h = w, h
+	}
+	f = f.within(p.w, p.h)
+	anew := resized || len(prints) > 0
+	b := p.buf[:0]
+	many := anew || p.changes(f) > 1
 	if many {
 		b = append(b, "\x1b[?2026h"...)
 	}
-	for i, l := range f.lines {
-		if i < len(p.shown) {
-			if p.shown[i] != l {
-				b = p.changeLine(b, i, p.shown[i], l)
-			}
-			continue
-		}
-		// A new line at the end: only a line feed makes room for it at the bottom of the screen.
-		b = p.moveTo(b, i-1, -1)
-		b = append(b, '\r', '\n')
-		b = append(b, l...)
-		p.row, p.col = i, -1
-		p.shown = append(p.shown, l)
+	if anew {
+		b = appendPrints(p.wipe(b), prints)
+		p.shown = nil
 	}
-	if len(f.lines) < len(p.shown) {
-		if len(f.lines) == 0 {
-			b = p.wipe(b)
-		} else {
-			b = append(p.moveTo(b, len(f.lines), 0), "\x1b[J"...)
+	for i, l := range f.lines {
+		switch {
+		case i >= len(p.shown):
+			if i > 0 { // only a line feed makes room at the bottom of the screen
+				b = append(p.moveTo(b, i-1, -1), "\r\n"...)
+			}
+			b = append(b, l...)
+			p.row, p.col = i, -1
+		case p.shown[i] != l:
+			b = p.changeLine(b, i, p.shown[i], l)
 		}
+	}
+	switch {
+	case len(f.lines) >= len(p.shown):
+	case len(f.lines) == 0:
+		b = p.wipe(b)
+	default:
+		b = append(p.moveTo(b, len(f.lines), 0), "\x1b[J"...)
 	}
 	b = p.moveTo(b, f.row, f.col)
 	if many {
 		b = append(b, "\x1b[?2026l"...)
 	}
-	return b
+	p.shown = slices.Clone(f.lines)
+	p.write(b)
+}
+
+// changes returns how many lines of f are not shown, or are shown and not in f.
+func (p *painter) changes(f frame) int {
+	n := max(0, len(p.shown)-len(f.lines))
+	for i, l := range f.lines {
+		if i >= len(p.shown) || p.shown[i] != l {
+			n++
+		}
+	}
+	return n
 }
 
 // changeLine writes a line over the one that stands there. What follows the part that stays equal is written anew, where the
@@ -88,39 +110,30 @@ func (p *painter) moveTo(b []byte, row, col int) []byte {
 	return b
 }
 
-// toTop goes to the first cell of the live part.
-func (p *painter) toTop(b []byte) []byte {
-	if p.row > 0 {
-		b = csi(b, p.row, 'A')
-	}
-	p.row, p.col = 0, 0
-	return append(b, '\r')
-}
-
 // wipe goes to the first cell of the live part and erases it. The first line is erased by itself: from the screen's first
 // cell tmux takes "erase below" for a clear, and moves what stood there into its scrollback. The way back is a saved
 // cursor and not a move up: a window that became lower may have cut off the rows below, and then there is no way down.
 func (p *painter) wipe(b []byte) []byte {
 	below := len(p.shown) > 1 || p.row > 0
-	b = append(p.toTop(b), "\x1b[K"...)
+	b = append(p.moveTo(b, 0, -1), "\r\x1b[K"...)
+	p.col = 0
 	if below {
 		b = append(b, "\x1b7\x1b[B\x1b[J\x1b8"...)
 	}
 	return b
 }
 
-// reflowed reckons how many rows of a narrower terminal the live part above the cursor takes, as terminals that wrap
-// long lines anew do.
-func (p *painter) reflowed(b []byte, w int) []byte {
+// reflow computes how many rows of a narrower terminal the live part above the cursor takes, as terminals that wrap long
+// lines anew do.
+func (p *painter) reflow(w int) {
 	if p.noReflow || w >= p.w || w < 1 {
-		return b
+		return
 	}
 	rows := 0
 	for _, l := range p.shown[:min(p.row, len(p.shown))] {
 		rows += max(1, (cells(l)+w-1)/w)
 	}
 	p.row = rows + max(0, p.col)/w
-	return b
 }
 
 func csi(b []byte, n int, final byte) []byte {
@@ -141,13 +154,10 @@ func (f frame) within(w, h int) frame {
 		f.lines = f.lines[cut:min(len(f.lines), cut+h)]
 		f.row -= cut
 	}
-	for i, l := range f.lines {
-		if cells(l) > w {
-			f.lines = slices.Clone(f.lines)
-			for j := i; j < len(f.lines); j++ {
-				f.lines[j] = fit(f.lines[j], w)
-			}
-			break
+	if slices.ContainsFunc(f.lines, func(l string) bool { return cells(l) > w }) {
+		f.lines = slices.Clone(f.lines)
+		for i, l := range f.lines {
+			f.lines[i] = fit(l, w)
 		}
 	}
 	f.row = min(max(0, f.row), max(0, len(f.lines)-1))

@@ -3,7 +3,6 @@ package tui
 import (
 	"context"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -210,8 +209,8 @@ func (p *painter) takeLocked() {
 	p.takeSize()
 	b := p.shell.suspend(append(p.buf[:0], "\x1b[m"...))
 	b = append(b, pasteOn...)
-	p.shown, p.row, p.col, p.buf = nil, 0, 0, b
-	_, _ = p.out.Write(b)
+	p.shown, p.row, p.col = nil, 0, 0
+	p.write(b)
 }
 
 func (p *painter) giveLocked() {
@@ -219,9 +218,8 @@ func (p *painter) giveLocked() {
 		return
 	}
 	b := append(p.erase(), "\x1b[m"+pasteOff...)
-	b = p.shell.resume(b)
-	p.has, p.buf = shellScreen, b
-	_, _ = p.out.Write(b)
+	p.has = shellScreen
+	p.write(p.shell.resume(b))
 	p.cook(false)
 }
 
@@ -241,8 +239,8 @@ func (p *painter) holdLocked(commit string) {
 		return
 	}
 	b := append(append(p.erase(), pasteOff...), commit...)
-	p.has, p.lastByte, p.buf = programScreen, '\n', b
-	_, _ = p.out.Write(b)
+	p.has, p.lastByte = programScreen, '\n'
+	p.write(b)
 	p.cook(false)
 }
 
@@ -261,9 +259,7 @@ func (p *painter) releaseLocked() {
 	}
 	p.has = ourScreen
 	p.cook(true)
-	b := append(p.tidy(p.buf[:0]), pasteOn...)
-	p.buf = b
-	_, _ = p.out.Write(b)
+	p.write(append(p.tidy(p.buf[:0]), pasteOn...))
 }
 
 func (p *painter) clearLocked() {
@@ -271,7 +267,7 @@ func (p *painter) clearLocked() {
 		return
 	}
 	p.shown, p.row, p.col = nil, 0, 0
-	_, _ = p.out.Write([]byte("\x1b[H\x1b[2J"))
+	p.write(append(p.buf[:0], "\x1b[H\x1b[2J"...))
 	p.mu.Lock()
 	p.fresh = true
 	p.mu.Unlock()
@@ -282,6 +278,13 @@ func (p *painter) brackets() bool {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
 	return p.shell.odd[2004]
+}
+
+// write writes b to the terminal and keeps its memory for the next time. A terminal that is gone ends the keyboard's reader.
+func (p *painter) write(b []byte) {
+	if p.buf = b; len(b) > 0 {
+		_, _ = p.out.Write(b)
+	}
 }
 
 func (p *painter) cook(on bool) {
@@ -315,9 +318,8 @@ func (p *painter) close() {
 	case ourScreen:
 		b = append(p.erase(), pasteOff...)
 	}
-	b = append(p.shell.reset(b), "\x1b[m\x1b[?25h"...)
 	p.has = noScreen
-	_, _ = p.out.Write(b)
+	p.write(append(p.shell.reset(b), "\x1b[m\x1b[?25h"...))
 }
 
 // work does what was asked since the last time.
@@ -370,45 +372,4 @@ func appendPrints(b []byte, prints []string) []byte {
 		}
 	}
 	return b
-}
-
-// drawLocked makes the screen show want.
-func (p *painter) drawLocked() {
-	p.mu.Lock()
-	f, prints, fresh := p.want, p.prints, p.fresh
-	w, h := p.newW, p.newH
-	p.prints, p.fresh = nil, false
-	p.mu.Unlock()
-	if !fresh && len(prints) == 0 {
-		return
-	}
-	b := p.buf[:0]
-	resized := w != p.w || h != p.h
-	if resized {
-		b = p.reflowed(b, w)
-		p.w, p.h = w, h
-	}
-	f = f.within(p.w, p.h)
-	whole := resized || len(prints) > 0 || (len(p.shown) == 0 && len(f.lines) > 0)
-	if whole {
-		b = append(b, "\x1b[?2026h"...)
-		b = p.wipe(b)
-		b = appendPrints(b, prints)
-		for i, l := range f.lines {
-			if i > 0 {
-				b = append(b, '\r', '\n')
-			}
-			b = append(b, l...)
-		}
-		p.row, p.col = max(0, len(f.lines)-1), -1
-		b = p.moveTo(b, f.row, f.col)
-		b = append(b, "\x1b[?2026l"...)
-	} else {
-		b = p.diff(b, f)
-	}
-	p.shown = slices.Clone(f.lines)
-	p.buf = b
-	if len(b) > 0 {
-		_, _ = p.out.Write(b)
-	}
 }
