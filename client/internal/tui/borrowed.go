@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -87,7 +88,6 @@ func (m *model) lentLine(l lender.Lending) string {
 // leaseBar is the one line that stands there whenever somebody has or wants the shell: who, what for, since when, who
 // waits, and how to take it back; "" where nobody does. What there is no room for goes: first the purposes, then names.
 func (m *model) leaseBar() string {
-	names, purposes := m.waiters()
 	l := m.lending
 	who := "your shell"
 	switch {
@@ -96,7 +96,7 @@ func (m *model) leaseBar() string {
 		if !l.Since.IsZero() {
 			who += ", " + ticking(m.now().Sub(l.Since))
 		}
-	case len(names)+m.queue.More == 0:
+	case len(l.Waiting)+len(m.queue.Waiting)+m.queue.More == 0:
 		return ""
 	}
 	what, help := "", ""
@@ -114,7 +114,7 @@ func (m *model) leaseBar() string {
 	} else {
 		help = ""
 	}
-	queue := m.queueWords(names, purposes, room)
+	queue := m.queueWords(room)
 	room -= cells(queue)
 	const least = 8 // of a purpose, to be worth its place
 	if what = fit(what, min(40, room-2)); cells(what) >= min(least, cells(firstLine(l.Command))) && what != "" {
@@ -127,44 +127,41 @@ func (m *model) leaseBar() string {
 	return fit(line, m.w)
 }
 
-// waiters are those who wait for the shell, by name, and with what for.
-func (m *model) waiters() (names, purposes []string) {
+// queueWords says who waits, as much of it as there is room for: what for, names, a number.
+func (m *model) queueWords(room int) string {
 	const purposeWidth = 24
-	for _, name := range m.lending.Waiting {
-		names, purposes = append(names, visible.Line(name)), append(purposes, visible.Line(name))
-	}
+	names := slices.Clone(m.lending.Waiting)
+	purposes := slices.Clone(names)
 	for _, w := range m.queue.Waiting {
-		name := visible.Line(w.Agent)
+		name := w.Agent
 		names = append(names, name)
 		if w.Purpose != "" {
 			name += " (" + fit(visible.Line(firstLine(w.Purpose)), purposeWidth) + ")"
 		}
 		purposes = append(purposes, name)
 	}
-	return names, purposes
-}
-
-// queueWords says who waits, as much of it as there is room for.
-func (m *model) queueWords(names, purposes []string, room int) string {
-	if len(names)+m.queue.More == 0 {
+	all := len(names) + m.queue.More
+	if all == 0 {
 		return ""
 	}
 	some := func(of []string, n int) string {
-		s := " · waiting: " + strings.Join(of[:n], ", ")
-		if rest := m.queue.More + len(of) - n; rest > 0 {
-			s += " and " + itoa(rest) + " more"
+		s := " · waiting: " + visible.Line(strings.Join(of[:n], ", "))
+		if all > n {
+			s += " and " + itoa(all-n) + " more"
 		}
 		return s
 	}
+	var choices []string
 	for n := len(purposes); n > 0; n-- {
-		if s := some(purposes, n); cells(s) <= room {
-			return s
-		}
+		choices = append(choices, some(purposes, n))
 	}
 	if len(names) > 0 {
-		if s := some(names, 1); cells(s) <= room {
-			return s
+		choices = append(choices, some(names, 1))
+	}
+	for _, words := range choices {
+		if cells(words) <= room {
+			return words
 		}
 	}
-	return fit(" · waiting: "+itoa(len(names)+m.queue.More), max(0, room))
+	return fit(" · waiting: "+itoa(all), max(0, room))
 }

@@ -81,22 +81,15 @@ func (m *model) input(room int) (lines []string, row, col int) {
 
 // footer says in one quiet line what an answer will come from.
 func (m *model) footer() string {
-	var parts []string
-	if m.policy != "" {
-		parts = append(parts, m.policy+" mode")
+	mode := m.policy
+	if mode != "" {
+		mode += " mode"
 	}
-	if m.answers != "" {
-		parts = append(parts, visible.Line(m.answers))
-	}
-	if m.use.Window > 0 && m.use.Used > 0 {
-		parts = append(parts, "context "+itoa(int((100*m.use.Used+m.use.Window-1)/m.use.Window))+"%")
-	}
-	if name := firstOf(m.session.Name, ""); name != "" {
-		parts = append(parts, visible.Line(name))
-	}
+	parts := []string{mode, visible.Line(m.answers), percent(m.use), visible.Line(m.session.Name)}
 	if m.lost {
 		parts = []string{"no daemon: only the shell works"}
 	}
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	if len(parts) == 0 {
 		return ""
 	}
@@ -108,64 +101,58 @@ func (m *model) above(room int) []string {
 	if room < 1 {
 		return nil
 	}
+	q := m.question()
 	var work []string
-	if m.question() == nil && (m.own.ai || !m.own.leased) {
+	if q == nil && (m.own.ai || !m.own.leased) {
 		work = m.working()
 	}
 	if bar := m.leaseBar(); bar != "" {
 		work = append(work, bar)
 	}
+	work = work[:min(len(work), room)]
 	for i, l := range work {
 		work[i] = fit(l, m.w)
 	}
-	work = work[:min(len(work), room)]
 	room -= len(work)
 
-	var blocks [][]string
-	var shownKind entryKind = m.lastKind
-	if text := m.liveText(min(room, max(3, m.h*2/3))); len(text) > 0 {
-		if gap(shownKind, kindText) && len(text) < room {
-			text = append([]string{""}, text...)
+	last := m.lastKind
+	var out []string
+	add := func(kind entryKind, lines []string) {
+		if gap(last, kind) && len(out)+len(lines) < room {
+			out = append(out, "")
 		}
-		shownKind = kindText
-		blocks = append(blocks, text)
+		out, last = append(out, lines...), kind
 	}
-	now := m.now()
-	q := m.question()
+	if text := m.liveText(min(room, max(3, m.h*2/3))); len(text) > 0 {
+		add(kindText, text)
+	}
 	for i, c := range m.live {
-		if q != nil && q.req.ExecutionID == c.id {
-			continue // it does not run: the question stands for it
-		}
-		left := room
-		for _, b := range blocks {
-			left -= len(b)
-		}
+		left := room - len(out)
 		if left < 1 {
 			break
 		}
+		if q != nil && q.req.ExecutionID == c.id {
+			continue // it does not run: the question stands for it
+		}
 		c.waits = m.waits(i)
-		lines := c.Render(&m.th, m.w, max(1, min(left, (m.h-4)/max(1, len(m.live)-i))), m.spinAt, now)
+		lines := c.Render(&m.th, m.w, max(1, min(left, (m.h-4)/max(1, len(m.live)-i))), m.spinAt, m.now())
 		if c.keyboard != "" && len(lines) < left {
 			lines = append(lines, m.th.warn.Render(fit("  it waits for the keyboard", m.w)))
 		}
-		if gap(shownKind, kindCard) && len(lines) < left {
-			lines = append([]string{""}, lines...)
-		}
-		shownKind = kindCard
-		blocks = append(blocks, lines)
-	}
-	var out []string
-	for _, b := range blocks {
-		out = append(out, b...)
+		add(kindCard, lines)
 	}
 	out = lastLines(out, room)
-	if len(work) > 0 && len(out)+len(work) < room && (shownKind == kindText || shownKind == kindEcho) {
-		out = append(out, "")
+	printed := m.lastKind != kindNone && m.lastKind != kindShell
+	apart := false // from what follows
+	switch {
+	case q != nil:
+		apart = len(out) > 0 || printed
+	case len(work) > 0:
+		apart = len(out)+len(work) < room && (last == kindText || last == kindEcho)
+	case len(out) == 0:
+		apart = m.own.ai && printed && m.lastKind != kindNote && m.h > 8
 	}
-	if m.own.ai && len(work) == 0 && len(out) == 0 && m.question() == nil && m.lastKind != kindNone && m.lastKind != kindShell && m.lastKind != kindNote && m.h > 8 {
-		out = append(out, "") // the prompt stands off from what agents said
-	}
-	if m.question() != nil && room > len(out) && (len(out) > 0 || m.lastKind != kindNone && m.lastKind != kindShell) {
+	if apart && len(out) < room {
 		out = append(out, "")
 	}
 	return append(out, work...)
@@ -193,17 +180,16 @@ func (m *model) liveText(height int) []string {
 		if i > 0 && gap(waiting[i-1].kind, e.kind) {
 			out = append(out, "")
 		}
-		switch {
-		case e.ready:
-			for l := range strings.SplitSeq(e.text, "\n") {
-				out = append(out, fit(l, m.w))
-			}
-		case e.card != nil:
-			for l := range strings.SplitSeq(e.card.Finished(&m.th, m.w), "\n") {
-				out = append(out, fit(l, m.w))
-			}
-		default:
+		text := e.text
+		if e.card != nil && !e.ready {
+			text = e.card.Finished(&m.th, m.w)
+		}
+		if e.live != "" && !e.ready {
 			out = append(out, m.md.Live(e.live, m.w-1, height)...)
+			continue
+		}
+		for l := range strings.SplitSeq(text, "\n") {
+			out = append(out, fit(l, m.w))
 		}
 	}
 	if m.turn != nil {
@@ -213,14 +199,9 @@ func (m *model) liveText(height int) []string {
 				continue
 			}
 			lines := m.md.Live(s.text.rest, m.w-1, height)
-			if name != "" && name != "orchestrator" {
-				prefix := m.th.agent.Render(visible.Line(name)) + m.th.dim.Render(m.th.glyph(" │ ", " | "))
-				lines = indent(lines, prefix)
-				for i := range lines {
-					lines[i] = fit(lines[i], m.w)
-				}
+			for _, l := range indent(lines, m.speakerMark(name)) {
+				out = append(out, fit(l, m.w))
 			}
-			out = append(out, lines...)
 		}
 	}
 	return lastLines(out, height)

@@ -3,7 +3,6 @@ package tui
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
 )
@@ -71,43 +70,24 @@ func wordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r >= 0x300 && unicode.IsMark(r)
 }
 
+func otherRune(r rune) bool { return !wordRune(r) }
+
 // wordEnd is the end of the word at or after pos.
 func (e *editor) wordEnd(pos int) int {
-	in := false
-	for i, r := range e.text[pos:] {
-		if wordRune(r) {
-			in = true
-		} else if in {
-			return pos + i
-		}
-	}
-	return len(e.text)
+	word := strings.TrimLeftFunc(e.text[pos:], otherRune)
+	return len(e.text) - len(strings.TrimLeftFunc(word, wordRune))
 }
 
 // wordStart is the start of the word at or before pos.
 func (e *editor) wordStart(pos int) int {
-	in := false
-	for pos > 0 {
-		r, n := utf8.DecodeLastRuneInString(e.text[:pos])
-		if wordRune(r) {
-			in = true
-		} else if in {
-			break
-		}
-		pos -= n
-	}
-	return pos
+	word := strings.TrimRightFunc(e.text[:pos], otherRune)
+	return len(strings.TrimRightFunc(word, wordRune))
 }
 
 // fieldStart is the start of the run of non-spaces before pos (^W).
 func (e *editor) fieldStart(pos int) int {
-	s := strings.TrimRightFunc(e.text[:pos], unicode.IsSpace)
-	i := strings.LastIndexFunc(s, unicode.IsSpace)
-	if i < 0 {
-		return 0
-	}
-	_, n := utf8.DecodeRuneInString(s[i:])
-	return i + n
+	field := strings.TrimRightFunc(e.text[:pos], unicode.IsSpace)
+	return len(strings.TrimRightFunc(field, func(r rune) bool { return !unicode.IsSpace(r) }))
 }
 
 // kill removes text[from:to] and keeps it for ^Y; kills in a row gather.
@@ -130,23 +110,19 @@ func (e *editor) kill(from, to int) {
 
 // vertical moves the cursor a line up or down within the text and reports whether there was one.
 func (e *editor) vertical(down bool) bool {
-	start := e.lineStart(e.pos)
-	col := cells(e.text[start:e.pos])
-	var from int
-	if down {
-		end := e.lineEnd(e.pos)
-		if end == len(e.text) {
-			return false
-		}
-		from = end + 1
-	} else {
-		if start == 0 {
-			return false
-		}
-		from = e.lineStart(start - 1)
+	start, end := e.lineStart(e.pos), e.lineEnd(e.pos)
+	var at int // the start of the other line
+	switch {
+	case down && end < len(e.text):
+		at = end + 1
+	case !down && start > 0:
+		at = e.lineStart(start - 1)
+	default:
+		return false
 	}
-	end := e.lineEnd(from)
-	at := from
+	col := cells(e.text[start:e.pos])
+	from := at
+	end = e.lineEnd(at)
 	for at < end && cells(e.text[from:e.next(at)]) <= col {
 		at = e.next(at)
 	}

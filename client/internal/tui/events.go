@@ -271,11 +271,7 @@ func (m *model) say(s *speaker, block string) {
 	if m.turn != nil {
 		m.turn.spoke = m.turn.spoke || s.name == "" || s.name == "orchestrator" || len(m.turn.order) == 1
 	}
-	name := visible.Line(s.name)
-	if name == "orchestrator" {
-		name = ""
-	}
-	m.emitMarkdown(name, block)
+	m.emitMarkdown(s.name, block)
 }
 
 // flushText prints what agents have said so far, complete or not, because something else comes now; agent "" is all.
@@ -392,64 +388,78 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 
 // endLine is the last line of a turn: how it ended, how long it took, what it used; "" where that was said already.
 func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
-	var mark, word string
+	parts := m.spent(e)
+	mark, word, style := m.th.glyph("✗ ", "x "), "failed", m.th.bad
 	switch e.Status {
 	case wire.StatusSuccess:
-		mark = m.th.dim.Render(m.th.glyph("·", "-"))
+		mark, word, style = m.th.glyph("· ", "- "), "", m.th.warn
 		switch e.StopReason {
 		case "max_tokens":
-			word = m.th.warn.Render("cut off: the answer reached its length limit")
+			word = "cut off: the answer reached its length limit"
 		case "refusal":
-			word = m.th.warn.Render("the model declined")
+			word = "the model declined"
 		}
 	case wire.StatusCancelled:
-		mark, word = m.th.warn.Render(m.th.glyph("■", "#")), m.th.warn.Render("stopped")
+		mark, word, style = m.th.glyph("■ ", "# "), "stopped", m.th.warn
 	case wire.StatusTimeout:
-		mark, word = m.th.bad.Render(m.th.glyph("✗", "x")), m.th.bad.Render("out of time")
+		word = "out of time"
 	default:
-		mark, word = m.th.bad.Render(m.th.glyph("✗", "x")), m.th.bad.Render("failed")
-		if !t.failed && e.Summary != "" {
-			word += m.th.dim.Render(": " + visible.Line(firstLine(e.Summary)))
+		if t.failed && len(parts) == 0 {
+			return "" // nothing but `failed`, below the line that says why: a turn that died with its daemon
 		}
 	}
-	var parts []string
+	if e.Status == wire.StatusSuccess {
+		mark = m.th.dim.Render(mark)
+	} else {
+		mark = style.Render(mark)
+	}
+	var said []string
+	if word != "" {
+		word = style.Render(word)
+		if e.Status == wire.StatusError && !t.failed && e.Summary != "" {
+			word += m.th.dim.Render(": " + visible.Line(firstLine(e.Summary)))
+		}
+		said = append(said, word)
+	}
+	for _, part := range parts {
+		said = append(said, m.th.dim.Render(part))
+	}
+	return strings.TrimRight(mark+strings.Join(said, m.th.dim.Render(" · ")), " ")
+}
+
+// spent says how long a turn took and what it used.
+func (m *model) spent(e *wire.AgentComplete) (parts []string) {
 	add := func(s string) { parts = append(parts, s) }
 	if e.DurationMS > 0 {
 		add(elapsed(time.Duration(e.DurationMS) * time.Millisecond))
 	}
-	if e.Usage.Input+e.Usage.CacheRead+e.Usage.CacheWrite+e.Usage.Output > 0 {
-		in := count(e.Usage.Input+e.Usage.CacheRead+e.Usage.CacheWrite) + " in"
-		if e.Usage.CacheRead > 0 {
-			in += " (" + count(e.Usage.CacheRead) + " cached)"
+	u := e.Usage
+	if in := u.Input + u.CacheRead + u.CacheWrite; in+u.Output > 0 {
+		cached := ""
+		if u.CacheRead > 0 {
+			cached = " (" + count(u.CacheRead) + " cached)"
 		}
-		add(in)
-		add(count(e.Usage.Output) + " out")
+		add(count(in) + " in" + cached)
+		add(count(u.Output) + " out")
 	}
-	if e.Context.Window > 0 && e.Context.Used > 0 {
-		add(fmt.Sprintf("context %d%%", (100*e.Context.Used+e.Context.Window-1)/e.Context.Window))
+	if share := percent(e.Context); share != "" {
+		add(share)
 	}
-	if c := e.Usage.CostUSD; c != nil && *c > 0 {
-		if *c < 0.01 {
-			add(fmt.Sprintf("$%.4f", *c))
-		} else {
-			add(fmt.Sprintf("$%.2f", *c))
-		}
+	if c := u.CostUSD; c != nil && *c >= 0.01 {
+		add(fmt.Sprintf("$%.2f", *c))
+	} else if c != nil && *c > 0 {
+		add(fmt.Sprintf("$%.4f", *c))
 	}
 	if n := len(e.Refused); n > 0 {
 		add(plural(n, "call", "calls") + " not allowed")
 	}
-	if e.Status == wire.StatusError && t.failed && len(parts) == 0 {
-		return "" // nothing but `failed`, below the line that says why: a turn that died with its daemon
+	return parts
+}
+
+// percent says how full the model's context is; "" where that is not known.
+func percent(c wire.ContextUse) string {
+	if c.Window <= 0 || c.Used <= 0 {
+		return ""
 	}
-	s := mark
-	if word != "" {
-		s += " " + word
-		if len(parts) > 0 {
-			s += m.th.dim.Render(" ·")
-		}
-	}
-	if len(parts) > 0 {
-		s += m.th.dim.Render(" " + strings.Join(parts, " · "))
-	}
-	return s
+	return fmt.Sprintf("context %d%%", (100*c.Used+c.Window-1)/c.Window)
 }

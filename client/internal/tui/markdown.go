@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"charm.land/lipgloss/v2"
+	"charm.land/lipgloss/v2/table"
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/yuin/goldmark/ast"
@@ -217,83 +219,36 @@ func (p *mdPage) code(n ast.Node, language string) []string {
 	return lines
 }
 
-// table sets each cell on as few lines as the width allows: the widest columns give way first.
-func (p *mdPage) table(t *mdTable, width int, sgr string) (out []string) {
-	widths := make([]int, len(t.columns))
-	var texts []string
+// table sets each cell on as few lines as the width allows.
+func (p *mdPage) table(t *mdTable, width int, sgr string) []string {
+	var cells []string
 	for cell := t.FirstChild(); cell != nil; cell = cell.NextSibling() {
-		s := p.inline(cell, sgr)
-		column := &widths[len(texts)%len(widths)]
-		for line := range strings.SplitSeq(s, "\n") {
-			*column = max(*column, cells(line))
-		}
-		texts = append(texts, s)
+		cells = append(cells, p.inline(cell, sgr))
 	}
-	room := width - 3*len(widths) + 1 // a space on both sides of each cell, a line between two
-	for total(widths) > room {
-		widest := 0
-		for i, w := range widths {
-			if w > widths[widest] {
-				widest = i
+	rows := slices.Collect(slices.Chunk(cells, len(t.columns)))
+	line := p.glyph("─", "-")
+	border := lipgloss.Border{Top: line, Bottom: line, Left: p.glyph("│", "|"), Right: p.glyph("│", "|"), Middle: p.glyph("┼", "+")}
+	set := table.New().Headers(rows[0]...).Rows(rows[1:]...).Border(border).
+		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).
+		StyleFunc(func(_, column int) lipgloss.Style {
+			style := lipgloss.NewStyle().Padding(0, 1)
+			switch t.columns[column] {
+			case "-:":
+				return style.Align(lipgloss.Right)
+			case ":-:":
+				return style.Align(lipgloss.Center)
 			}
-		}
-		if widths[widest] <= 3 {
-			break
-		}
-		widths[widest]--
+			return style
+		})
+	text := set.String()
+	if lipgloss.Width(text) > width {
+		text = set.Width(width).String()
 	}
-	bar, first := p.glyph("│", "|"), true
-	for row := range slices.Chunk(texts, len(widths)) {
-		columns := make([][]string, len(widths))
-		height := 1
-		for c, s := range row {
-			columns[c] = reflow(s, widths[c])
-			height = max(height, len(columns[c]))
-		}
-		for y := range height {
-			line := ""
-			for c, lines := range columns {
-				s := ""
-				if y < len(lines) {
-					s = lines[y]
-				}
-				if c > 0 {
-					line += bar
-				}
-				line += " " + align(s, widths[c], t.columns[c]) + " "
-			}
-			out = append(out, strings.TrimRight(line, " "))
-		}
-		if first {
-			var rule []string
-			for _, w := range widths {
-				rule = append(rule, strings.Repeat(p.glyph("─", "-"), w+2))
-			}
-			out = append(out, strings.Join(rule, p.glyph("┼", "+")))
-			first = false
-		}
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l, " ")
 	}
-	return out
-}
-
-func total(widths []int) (sum int) {
-	for _, w := range widths {
-		sum += w
-	}
-	return sum
-}
-
-// align fills s with spaces to width cells, as a column of a table says it.
-func align(s string, width int, column string) string {
-	left := max(0, width-cells(s))
-	switch column {
-	case "-:":
-	case ":-:":
-		left /= 2
-	default:
-		left = 0
-	}
-	return pad(strings.Repeat(" ", left)+s, width)
+	return lines
 }
 
 // inline returns the text inside n, in which a line feed is a line break that the author asked for.

@@ -41,15 +41,20 @@ func (m *model) emit(kind entryKind, text string) {
 func (m *model) emitMarkdown(agent, block string) {
 	e := &entry{kind: kindText, live: block}
 	m.out = append(m.out, e)
-	prefix := ""
-	if agent != "" {
-		prefix = m.th.agent.Render(agent) + m.th.dim.Render(m.th.glyph(" │ ", " | "))
-	}
-	md, width := m.md, m.w-1-cells(prefix)
+	prefix := m.speakerMark(agent)
+	width := m.w - 1 - cells(prefix)
 	m.task(func(context.Context) then {
-		text := prefix + strings.ReplaceAll(md.Render(block, width), "\n", "\n"+prefix)
+		text := prefix + strings.ReplaceAll(m.md.Render(block, width), "\n", "\n"+prefix)
 		return func() { e.text, e.ready = text, true }
 	})
+}
+
+// speakerMark is what stands before each line of an agent's words; "" for the one that the user asked.
+func (m *model) speakerMark(agent string) string {
+	if agent == "" || agent == "orchestrator" {
+		return ""
+	}
+	return m.th.agent.Render(visible.Line(agent)) + m.th.dim.Render(m.th.glyph(" │ ", " | "))
 }
 
 // flushOut hands what is ready to the painter, in order, while the screen is the program's.
