@@ -83,6 +83,7 @@ func TestTakeBack(t *testing.T) {
 		w.endLease(end)
 		w.see("└ you took your shell back · exit 130 · SIGINT")
 		w.until("the command", func() bool { return slices.Equal(w.sh.commands(), []string{"ls"}) })
+		w.see("ran ls") // the prompt stands before it, too
 		w.prompt()
 		if all := w.screen.all(); strings.Contains(all, "[ended") || strings.Count(all, "$ ls") != 1 {
 			t.Errorf("got\n%s", all)
