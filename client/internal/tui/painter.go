@@ -273,6 +273,13 @@ func (p *painter) clearLocked() {
 	p.mu.Unlock()
 }
 
+// owner returns who has the screen.
+func (p *painter) owner() screen {
+	p.wmu.Lock()
+	defer p.wmu.Unlock()
+	return p.has
+}
+
 // brackets reports whether the shell asked for bracketed pastes.
 func (p *painter) brackets() bool {
 	p.wmu.Lock()

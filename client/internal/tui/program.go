@@ -190,7 +190,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 		p.paint.shellOutput([]byte(th.dim.Render(visible.Line(line)) + "\r\n"))
 	}
 	close(p.ready)
-	code, err := p.loop(ctx)
+	code, err := p.loop(ctx, before)
 	if restoreErr := term.Restore(o.Stdin.Fd(), before); restoreErr != nil && err == nil && code == 0 {
 		p.log.Warn("restore the terminal", "err", restoreErr) // it is gone
 	}
@@ -202,7 +202,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 }
 
 // loop runs everything and returns when all of it has ended and nothing more is written to the terminal.
-func (p *Program) loop(ctx context.Context) (code int, err error) {
+func (p *Program) loop(ctx context.Context, before *term.State) (code int, err error) {
 	paintCtx, stopPaint := context.WithCancel(context.WithoutCancel(ctx))
 	var painting, reading sync.WaitGroup
 	painting.Go(func() { defer p.guard(); p.paint.run(paintCtx) })
@@ -216,9 +216,9 @@ func (p *Program) loop(ctx context.Context) (code int, err error) {
 	}()
 
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGCONT)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT)
 	defer signal.Stop(signals)
-	p.start(func(ctx context.Context) { p.watch(ctx, signals) })
+	p.start(func(ctx context.Context) { p.watch(ctx, signals, before) })
 	p.start(func(ctx context.Context) {
 		p.inbox.run(ctx, func(b batch) { p.tea.Send(b) })
 	})
@@ -348,7 +348,7 @@ func (p *Program) enter(ctx context.Context) func([]byte) bool {
 }
 
 // watch turns signals and the shell's end into messages.
-func (p *Program) watch(ctx context.Context, signals <-chan os.Signal) {
+func (p *Program) watch(ctx context.Context, signals <-chan os.Signal, before *term.State) {
 	exited := p.opt.Shell.Exited()
 	for {
 		select {
@@ -363,13 +363,47 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal) {
 				if size, ok := p.opt.size(); ok {
 					p.tea.Send(sizeChanged{size.Cols, size.Rows})
 				}
-			case syscall.SIGCONT: // it was stopped: somebody else may have had the terminal meanwhile
+			case syscall.SIGTSTP:
+				p.suspend(ctx, signals, before)
+			case syscall.SIGCONT: // stopped by SIGSTOP: somebody else may have had the terminal meanwhile
 				p.retake()
 			default:
 				p.tea.Send(stopAsked{128 + int(s.(syscall.Signal))})
 			}
 		}
 	}
+}
+
+// suspend stops the process with the terminal in order, as a SIGTSTP from outside asks, and takes the terminal back after SIGCONT.
+func (p *Program) suspend(ctx context.Context, signals <-chan os.Signal, before *term.State) {
+	ours := p.paint.owner() == ourScreen
+	if ours {
+		select {
+		case <-p.paint.give():
+		case <-time.After(stopBound):
+		}
+	}
+	_ = term.Restore(p.opt.Stdin.Fd(), before)
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+	// The stop may reach this thread last: what stands here may run before it. Only SIGCONT says that it is over.
+	for continued := false; !continued; {
+		select {
+		case <-ctx.Done():
+			continued = true
+		case s := <-signals:
+			switch s {
+			case syscall.SIGCONT:
+				continued = true
+			case syscall.SIGTSTP, syscall.SIGWINCH: // retake asks for the size
+			default:
+				p.tea.Send(stopAsked{128 + int(s.(syscall.Signal))})
+			}
+		}
+	}
+	if ours {
+		p.paint.take()
+	}
+	p.retake()
 }
 
 // retake switches the terminal to raw mode again and has the screen drawn anew.
