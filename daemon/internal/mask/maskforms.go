@@ -96,14 +96,7 @@ func optionSecret(s string, i int) (from, to int) {
 	case len(word) > 5 && strings.HasPrefix(word, "-p") && word[2] != '=' && (strings.Contains(line, "mysql") || strings.Contains(line, "mariadb")):
 		from, to = i+2, end
 	case strings.Contains(line, "curl"):
-		switch {
-		case word == "-u" || word == "--user" || word == "--proxy-user" || word == "-U":
-			from, to = next()
-		case strings.HasPrefix(word, "--user=") || strings.HasPrefix(word, "--proxy-user="):
-			from, to = wordEnd(s, i+strings.IndexByte(word, '=')+1)
-		case strings.HasPrefix(word, "-u") && len(word) > 2:
-			from, to = i+2, end
-		}
+		from, to = curlUser(s, i, word, next)
 		colon := strings.IndexByte(s[from:to], ':')
 		if colon < 0 {
 			return 0, 0
@@ -114,6 +107,21 @@ func optionSecret(s string, i int) (from, to int) {
 		return 0, 0
 	}
 	return from, to
+}
+
+// curlUser finds what the option of curl at i, word, gives as the user.
+func curlUser(s string, i int, word string, next func() (int, int)) (from, to int) {
+	switch word {
+	case "-u", "-U", "--user", "--proxy-user":
+		return next()
+	}
+	if strings.HasPrefix(word, "--user=") || strings.HasPrefix(word, "--proxy-user=") {
+		return wordEnd(s, i+strings.IndexByte(word, '=')+1)
+	}
+	if strings.HasPrefix(word, "-u") {
+		return i + 2, i + len(word)
+	}
+	return 0, 0
 }
 
 // userinfo finds the password of scheme://user:password@host; from is behind the "://".
@@ -186,7 +194,7 @@ func packedKey(s string, i int) int {
 	return end
 }
 
-// signedName tells that a parameter of an address is the signature that gives access to what it names.
+// signedName reports whether a parameter of an address is the signature that gives access to what it names.
 func signedName(s string, start int, name string) bool {
 	if start == 0 || s[start-1] != '?' && s[start-1] != '&' {
 		return false

@@ -97,7 +97,7 @@ func (m *masker) openValue(name string, start, i int, sep byte) (from, to int, k
 	return from, to, "secret"
 }
 
-// promptText tells that the text around the name at start is what a program asks with, and ends at i: read -rsp 'Enter
+// promptText reports whether the text around the name at start is what a program asks with, and ends at i: read -rsp 'Enter
 // password: ' p. What the secret will be is not in it, and behind it comes the rest of the command.
 func promptText(s string, start, i int) bool {
 	if i >= len(s) || s[i] != '\'' && s[i] != '"' {
@@ -121,7 +121,7 @@ func skipBlanks(s string, i int) int {
 	return i
 }
 
-// openName tells that what a name's value is cannot be told from it, and that it is set as an environment's variable or
+// openName reports whether what a name's value is cannot be told from it, and that it is set as an environment's variable or
 // sent as a header of somebody's own: FOO=…, X-Foo: …. Names of check sums and numbers are none: see aboutNumber.
 func openName(name string, sep byte) bool {
 	if sep == ':' {
@@ -182,7 +182,7 @@ func (m *masker) randomValue(i int) (from, to int) {
 	return i, end
 }
 
-// valueEnds tells that a value in a quote, 0 for none, that goes on to i ends there.
+// valueEnds reports whether a value in a quote, 0 for none, that goes on to i ends there.
 func valueEnds(s string, i int, quote byte) bool {
 	switch {
 	case i == len(s) || s[i] == '\n':
@@ -195,12 +195,12 @@ func valueEnds(s string, i int, quote byte) bool {
 	return class[s[i]]&bareByte == 0
 }
 
-// keyLike tells that a value looks like a key rather than like the name of a field.
+// keyLike reports whether a value looks like a key rather than like the name of a field.
 func keyLike(v string) bool {
 	return len(v) >= 16 && strings.ContainsAny(v, "0123456789") && !wordOnly(v) && entropy(v) >= 3
 }
 
-// lineStart tells that only blanks, dashes and quotes stand before i in its line: a key of a settings file, not prose.
+// lineStart reports whether only blanks, dashes and quotes stand before i in its line: a key of a settings file, not prose.
 func lineStart(s string, i int) bool {
 	for i--; i >= 0 && s[i] != '\n'; i-- {
 		if strings.IndexByte(" \t-\"'", s[i]) < 0 {

@@ -14,7 +14,7 @@ const (
 	maxExampleText = 4096 // bytes of one
 )
 
-// CheckExamples tells whether a rule does what its examples say: that it is about each of match, and about none of
+// CheckExamples reports whether a rule does what its examples say: that it is about each of match, and about none of
 // noMatch. For bash and effect an example is a command, for write and read a path, for fetch a host, for tool a name.
 // Commands are judged in a project of their own, or in the folder that the rule names. A rule that allows is about what
 // it lets through as a whole; one that denies or asks, about whatever has a command that it forbids. Rules are checked
@@ -53,7 +53,7 @@ func CheckExamples(r Rule, match, noMatch []string) error {
 // exampleRoot is where examples run.
 const exampleRoot = "/home/user/project"
 
-// about tells whether the rule decides an example, or why not.
+// about reports whether the rule decides an example, or why not.
 func (r *parsedRule) about(rule Rule, text string) (bool, string) {
 	c := risk.Context{Cwd: exampleRoot, Home: "/home/user", ProjectRoot: exampleRoot}
 	if r.dir != "" {

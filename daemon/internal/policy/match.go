@@ -34,7 +34,7 @@ const (
 	matchYes
 )
 
-// touches tells whether a rule that denies or asks is about this action. Words that are not known may match (T3b).
+// touches reports whether a rule that denies or asks is about this action. Words that are not known may match (T3b).
 func (r *parsedRule) touches(v risk.Verdict, a Action) match {
 	best := matchNo
 	note := func(m match) { best = max(best, m) }
@@ -108,7 +108,7 @@ func (r *parsedRule) touchesPath(v risk.Verdict, a Action) match {
 	return best
 }
 
-// matchBelow tells whether what is done to a whole tree may reach a path of the rule: rm -r src with a rule on src/a.go.
+// matchBelow reports whether what is done to a whole tree may reach a path of the rule: rm -r src with a rule on src/a.go.
 func (r *parsedRule) matchBelow(tree string, a Action) bool {
 	glob := r.globs[0]
 	if !strings.HasPrefix(glob, "/") && !strings.HasPrefix(glob, "~/") {

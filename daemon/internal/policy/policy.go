@@ -274,7 +274,7 @@ func (p Policy) modeName() Mode {
 	return p.Mode
 }
 
-// inForce tells whether the rule has not expired and is about this session or project.
+// inForce reports whether the rule has not expired and is about this session or project.
 func (r *Rule) inForce(a Action, now time.Time) bool {
 	if !r.Expires.IsZero() && !now.Before(r.Expires) {
 		return false

@@ -207,7 +207,7 @@ func parseWords(s string) ([][]pattern, error) {
 	return append(alts, words), nil
 }
 
-// wild tells whether words hold any *.
+// wild reports whether words hold any *.
 func wild(words []pattern) bool {
 	return slices.ContainsFunc(words, func(p pattern) bool { return len(p) > 1 })
 }
@@ -237,7 +237,7 @@ func matchWords(words []pattern, argv []string) bool {
 	return len(words) == len(argv)
 }
 
-// coversCommand tells whether a rule lets one command through.
+// coversCommand reports whether a rule lets one command through.
 func (r *parsedRule) coversCommand(c *risk.Command) bool {
 	if c.Level >= risk.Critical || c.Opaque || len(c.Argv) == 0 {
 		return false
@@ -272,7 +272,7 @@ func (r *parsedRule) coversCommand(c *risk.Command) bool {
 	return false
 }
 
-// coversFiles tells whether a rule lets a whole file action through.
+// coversFiles reports whether a rule lets a whole file action through.
 func (r *parsedRule) coversFiles(v risk.Verdict, a Action) bool {
 	if r.level != 0 && v.Level > r.level {
 		return false

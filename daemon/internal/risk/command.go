@@ -439,6 +439,8 @@ func (a *analysis) base(c *call) {
 	}
 	if level > Low {
 		a.effects(c)
+	} else if i := slices.IndexFunc(c.opts, func(o option) bool { return o.spec == nil }); i >= 0 && !s.Plain && !programs.Builtin(c.name) {
+		a.note(Medium, Unknown, c.opts[i].span, "with "+show(c.opts[i].name)+", which is not known here")
 	}
 	for i := range c.opts {
 		o := &c.opts[i]
@@ -587,15 +589,7 @@ func (a *analysis) roles(c *call) {
 		ops = append(slices.Clip(ops), field{S: "x", Known: true, Span: c.span})
 	}
 	for i := range ops {
-		one := role
-		switch {
-		case role == programs.Begins && i == 0:
-			one = programs.Reads
-		case role == programs.Archive && i == 0, role == programs.Filter && i > 0:
-			one = programs.Writes
-		case role == programs.Archive, role == programs.Filter:
-			one = programs.Reads
-		}
+		one := operandRole(role, i)
 		if one == programs.Writes && c.lowered() {
 			one = programs.Reads
 		}
@@ -609,6 +603,17 @@ func (a *analysis) roles(c *call) {
 	if !slices.Contains(c.spec.Effects, ShellState) && role != programs.Text {
 		a.namesSecrets(c)
 	}
+}
+
+// operandRole returns what the i-th operand means.
+func operandRole(role string, i int) string {
+	switch {
+	case role == programs.Archive && i == 0, role == programs.Filter && i > 0:
+		return programs.Writes
+	case role == programs.Archive, role == programs.Filter, role == programs.Begins && i == 0:
+		return programs.Reads
+	}
+	return role
 }
 
 func (a *analysis) optionRoles(c *call) {

@@ -16,80 +16,88 @@ import (
 // models write.
 func (a *analysis) prints(c *call) (out bashread.Output) {
 	args := c.fields[1:]
-	known := !slices.ContainsFunc(args, func(f field) bool { return f.Opaque() || f.Glob })
 	in := c.st.Stdin
-	joined := bashread.Join(args, c.span)
-	tame := tamePart
+	known := !slices.ContainsFunc(args, func(f field) bool { return f.Opaque() || f.Glob })
 	switch c.name {
 	case "date", "whoami", "nproc", "uname", "hostname", "arch", "id", "wc":
-		out.Text = &tame
-	case "mktemp":
-		if known && !c.has("-p", "--tmpdir") && (len(c.operands) == 0 || strings.HasPrefix(c.operands[0].S, "/tmp/")) {
-			out.Text = ref("/tmp/tmp." + tame)
+		return bashread.Output{Text: ref(tamePart)}
+	case "cat", "tee", "head", "tail", "sort", "uniq", "shuf", "grep", "egrep", "fgrep":
+		if c.name == "tee" || c.name == "cat" && (len(args) == 0 || len(args) == 1 && args[0].S == "-") {
+			return in
 		}
-	case "echo":
-		out.Text = echoed(args)
-	case "printf":
-		out.Text = printfText(args)
+		if !c.has("-o", "-n", "-c", "-l", "-H", "-h") || slices.Contains([]string{"head", "tail", "sort"}, c.name) {
+			out.List = in.List // whole lines, some of them
+		}
 	case "pwd":
 		if c.st.Cwd != "" && len(c.st.Alts) == 0 {
 			out.Text = ref(c.st.Cwd)
 		}
-	case "basename":
-		if len(args) == 1 && args[0].S != "" {
-			out.Text = ref(path.Base(args[0].S))
-		}
-	case "dirname":
-		if len(args) == 1 {
-			out.Text = ref(path.Dir(args[0].S))
-		}
-	case "realpath", "readlink":
-		if n := len(c.operands); n == 1 && (c.name == "realpath" || c.has("-f", "-m")) {
-			if p := bashread.Path(&c.operands[0], c.st); p != "" {
-				out.Text = &p
-			}
-		}
-	case "command", "which":
-		if n := len(args); n > 0 && args[n-1].Known && programs.Lookup(args[n-1].S) != nil && (c.name == "which" || args[0].S == "-v") {
-			out.Text = &args[n-1].S
-		}
-	case "cat", "tee", "head", "tail", "sort", "uniq", "shuf", "grep", "egrep", "fgrep":
-		if c.name == "tee" || c.name == "cat" && (len(args) == 0 || joined.S == "-") {
-			out = in
-		} else if !c.has("-o", "-n", "-c", "-l", "-H", "-h") || slices.Contains([]string{"head", "tail", "sort"}, c.name) {
-			out.List = in.List // whole lines, some of them
-		}
 	case "base64", "base32", "xxd", "rev", "tr":
-		if text := in.Plain(); text != nil {
+		if text := in.Plain(); text != nil && known {
 			a.Spend(1 + len(*text)/bashread.BytesParsed)
 			out.Text = decoded(c, *text)
 		}
-	case "git":
-		switch {
-		case joined.S == "rev-parse --show-toplevel" && under(c.st.Cwd, a.c.ProjectRoot):
-			out.Text = ref(a.c.ProjectRoot)
-		case c.sub() == "ls-files", c.has("--name-only"):
-			out.List = cmpOr(a.c.ProjectRoot, cmpOr(c.st.Cwd, ".")) + "/*"
-		}
-	case "find", "fd", "ls", "rg":
-		if lists := c.name == "ls" || c.name == "find" || c.name == "fd" || c.has("-l", "--files"); lists && !slices.ContainsFunc(args, func(f field) bool {
-			return !f.Known && !f.Glob || strings.HasPrefix(f.S, "-exec") || strings.HasPrefix(f.S, "-printf")
-		}) {
-			out.List = listed(c)
-		}
+	case "git", "find", "fd", "ls", "rg":
+		out.List = a.listed(c)
+	}
+	if known && out.Text == nil {
+		out.Text = a.computed(c, args)
 	}
 	if out.Text != nil {
-		if a.Spend(len(*out.Text) / bashread.BytesCopied); !known && !slices.Contains([]string{"date", "id", "uname", "nproc", "wc", "tee"}, c.name) {
-			out.Text = nil
-		}
+		a.Spend(len(*out.Text) / bashread.BytesCopied)
 	}
 	return out
 }
 
+// computed returns what a command with known words prints, where that follows from them.
+func (a *analysis) computed(c *call, args []field) *string {
+	n := len(args)
+	switch c.name {
+	case "echo":
+		return echoed(args)
+	case "printf":
+		return printfText(args)
+	case "mktemp":
+		if !c.has("-p", "--tmpdir") && (len(c.operands) == 0 || strings.HasPrefix(c.operands[0].S, "/tmp/")) {
+			return ref("/tmp/tmp." + tamePart)
+		}
+	case "basename":
+		if n == 1 && args[0].S != "" {
+			return ref(path.Base(args[0].S))
+		}
+	case "dirname":
+		if n == 1 {
+			return ref(path.Dir(args[0].S))
+		}
+	case "realpath", "readlink":
+		if len(c.operands) == 1 && (c.name == "realpath" || c.has("-f", "-m")) && bashread.Path(&c.operands[0], c.st) != "" {
+			return ref(bashread.Path(&c.operands[0], c.st))
+		}
+	case "command", "which":
+		if n > 0 && programs.Lookup(args[n-1].S) != nil && (c.name == "which" || args[0].S == "-v") {
+			return &args[n-1].S
+		}
+	case "git":
+		if bashread.Join(args, c.span).S == "rev-parse --show-toplevel" && under(c.st.Cwd, a.c.ProjectRoot) {
+			return ref(a.c.ProjectRoot)
+		}
+	}
+	return nil
+}
+
 func ref(s string) *string { return &s }
 
-// listed returns a pattern of the paths below the one root that a program lists.
-func listed(c *call) string {
+// listed returns a pattern of the paths that a program lists, "" where that is not known.
+func (a *analysis) listed(c *call) string {
+	other := slices.ContainsFunc(c.fields[1:], func(f field) bool {
+		return !f.Known && !f.Glob || strings.HasPrefix(f.S, "-exec") || strings.HasPrefix(f.S, "-printf")
+	})
+	switch {
+	case c.name == "git" && (c.sub() == "ls-files" || c.has("--name-only")):
+		return cmpOr(a.c.ProjectRoot, cmpOr(c.st.Cwd, ".")) + "/*"
+	case c.name == "git", other, c.name == "rg" && !c.has("-l", "--files"), c.name == "ls" && c.has("-l", "-a", "-i", "-s"):
+		return ""
+	}
 	root, pick := ".", "*"
 	roots := 0
 	for i, f := range c.fields[1:] {
@@ -105,7 +113,7 @@ func listed(c *call) string {
 			roots++
 		}
 	}
-	if roots > 1 || c.name == "ls" && c.has("-l", "-a", "-i", "-s") {
+	if roots > 1 {
 		return ""
 	}
 	return strings.TrimRight(root, "/") + "/" + pick

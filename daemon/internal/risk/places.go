@@ -88,6 +88,13 @@ func (a *analysis) placeOf(p string) *place {
 		return credential
 	case matchAny(p, programs.Places("system-keys")):
 		return systemKey
+	}
+	return systemPlace(first, rest, deep)
+}
+
+// systemPlace returns the place of a path outside projects, home folders and secrets.
+func systemPlace(first, rest string, deep bool) *place {
+	switch {
 	case programs.Place("system")[first] && deep && strings.Trim(rest, "*.?") != "":
 		return system
 	case programs.Place("system")[first], !deep && slices.Contains([]string{"home", "Users", "mnt", "media", "data"}, first):

@@ -49,25 +49,7 @@ func needs(text string, v Verdict, root string) Reach {
 	}
 	need := ReachRead
 	for _, r := range v.Reasons {
-		switch r.Effect {
-		case Read, Unknown, RunCode:
-		case ShellState:
-			if r.Level >= High {
-				need = ReachFree
-			}
-		case Write, Delete, History:
-			switch {
-			case r.Level <= Low:
-			case r.Level >= High && (root == "" || r.Effect == History):
-				need = ReachFree
-			case !onlyTemporary(v, root):
-				need = Wider(need, ReachProject)
-			}
-		default:
-			if r.Level > Low {
-				need = ReachFree
-			}
-		}
+		need = Wider(need, needsReason(r, v, root))
 	}
 	for _, t := range v.Targets {
 		if (t.Effect == Write || t.Effect == Delete) && t.Path != "" && !under(t.Path, root) && !inTemporary(t.Path, root) {
@@ -100,6 +82,30 @@ func needs(text string, v Verdict, root string) Reach {
 		return ReachRead // a child will do: what it computes is shown, and not kept
 	}
 	return ReachFree // in a child it would change nothing that lasts
+}
+
+// needsReason returns the least reach in which a command may do what one reason is about.
+func needsReason(r Reason, v Verdict, root string) Reach {
+	switch r.Effect {
+	case Read, Unknown, RunCode:
+	case ShellState:
+		if r.Level >= High {
+			return ReachFree
+		}
+	case Write, Delete, History:
+		switch {
+		case r.Level <= Low:
+		case r.Level >= High && (root == "" || r.Effect == History):
+			return ReachFree
+		case !onlyTemporary(v, root):
+			return ReachProject
+		}
+	default:
+		if r.Level > Low {
+			return ReachFree
+		}
+	}
+	return ReachRead
 }
 
 // needsFiles returns the reach that an action of a file tool with verdict v is within. No kernel holds those: the tools

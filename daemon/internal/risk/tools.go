@@ -189,31 +189,36 @@ func (a *analysis) doTar(c *call) {
 			files = append(files, f)
 		}
 	}
-	switch {
-	case mode == "t" || mode == "d" || mode != "x" && archive != nil && archive.S == "-":
+	a.tarEffects(c, mode, archive, dir, files)
+}
+
+// tarEffects judges what tar reads and writes in a mode, a letter of its options.
+func (a *analysis) tarEffects(c *call, mode string, archive, dir *field, files []field) {
+	lists := mode == "t" || mode == "d"
+	if lists || mode != "x" && archive != nil && archive.S == "-" {
 		a.note(Low, Read, c.span, "lists an archive, or packs one to its output")
-	default:
+	} else {
 		a.note(Medium, Write, c.span, c.spec.Says)
 	}
 	switch {
-	case mode == "t" || mode == "d" || mode == "x":
-		if archive != nil {
-			a.touch(Read, archive, c.st, touching{})
-		}
-		if mode == "x" && !c.has("-O", "--to-stdout") {
-			a.unpack(dir, c.st)
-		}
+	case archive == nil:
+	case lists || mode == "x":
+		a.touch(Read, archive, c.st, touching{})
+	case remotePath(archive.S):
+		a.connects()
+		a.note(High, Network, archive.Span, "writes the archive on another machine")
 	default:
-		if archive != nil && strings.Contains(archive.S, ":") && archive.S[0] != '/' && archive.S[0] != '.' {
-			a.connects()
-			a.note(High, Network, archive.Span, "writes the archive on another machine")
-		} else if archive != nil {
-			a.touch(Write, archive, c.st, touching{})
+		a.touch(Write, archive, c.st, touching{})
+	}
+	if mode == "x" && !c.has("-O", "--to-stdout") {
+		a.unpack(dir, c.st)
+	}
+	for i := range files {
+		if lists || mode == "x" {
+			break
 		}
-		for i := range files {
-			if a.touch(Read, &files[i], c.st, touching{verb: "packs", tree: true}); c.has("--remove-files") {
-				a.touch(Delete, &files[i], c.st, touching{tree: true})
-			}
+		if a.touch(Read, &files[i], c.st, touching{verb: "packs", tree: true}); c.has("--remove-files") {
+			a.touch(Delete, &files[i], c.st, touching{tree: true})
 		}
 	}
 }
@@ -367,24 +372,7 @@ func (a *analysis) doGit(c *call) {
 		a.note(Low, Read, c.span, "asks git for help")
 		return
 	}
-	for i := range c.opts {
-		o := &c.opts[i]
-		switch {
-		case o.val == nil:
-		case o.name == "-C" || o.name == "--work-tree":
-			st := c.st.Clone()
-			st.Cwd, st.Alts = bashread.Path(o.val, c.st), nil
-			c.st = st
-		case o.name == "-c", o.name == "--config":
-			key, val, _ := strings.Cut(o.val.S, "=")
-			a.gitSetting(c, key, o.val.With(val))
-		case slices.Contains([]string{"--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager"}, o.name), o.name == "-x" && (sub == "rebase" || sub == "difftool"), o.name == "-O" && sub == "grep", o.name == "-u" && sub == "clone":
-			a.note(High, RunCode, o.span, "git runs a program that is named here")
-			a.shellText(*o.val, c.st)
-		case o.name == "--output" || o.name == "-o" && (sub == "archive" || sub == "format-patch"):
-			a.touch(Write, o.val, c.st, touching{})
-		}
-	}
+	a.gitOptions(c, sub)
 	for i := range c.operands {
 		f := &c.operands[i]
 		if cmd, ok := strings.CutPrefix(f.S, "ext::"); ok {
@@ -417,6 +405,28 @@ func (a *analysis) doGit(c *call) {
 	}
 	a.usual(c)
 	a.namesSecrets(c)
+}
+
+// gitOptions judges options that set what git runs, and where.
+func (a *analysis) gitOptions(c *call, sub string) {
+	for i := range c.opts {
+		o := &c.opts[i]
+		switch {
+		case o.val == nil:
+		case o.name == "-C" || o.name == "--work-tree":
+			st := c.st.Clone()
+			st.Cwd, st.Alts = bashread.Path(o.val, c.st), nil
+			c.st = st
+		case o.name == "-c", o.name == "--config":
+			key, val, _ := strings.Cut(o.val.S, "=")
+			a.gitSetting(c, key, o.val.With(val))
+		case slices.Contains([]string{"--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager"}, o.name), o.name == "-x" && (sub == "rebase" || sub == "difftool"), o.name == "-O" && sub == "grep", o.name == "-u" && sub == "clone":
+			a.note(High, RunCode, o.span, "git runs a program that is named here")
+			a.shellText(*o.val, c.st)
+		case o.name == "--output" || o.name == "-o" && (sub == "archive" || sub == "format-patch"):
+			a.touch(Write, o.val, c.st, touching{})
+		}
+	}
 }
 
 // gitSetting judges a setting of git that decides what it runs.

@@ -296,3 +296,9 @@ func TestT3hShadowedByPath(t *testing.T) {
 		t.Errorf("asked %d times, want at most %d", asked, MaxTracked)
 	}
 }
+
+// An option that the table does not declare harmless is asked about where nothing but words decides.
+func TestUndeclaredOptions(t *testing.T) {
+	atLeast(t, Medium, here(), "gofmt --frob x", "man --frob ls", "kubectl get pods --frob", "tmux ls --frob", "less --frob x")
+	exactly(t, Low, here(), "ls --frob", "grep --frob a b", "git log --frob", "gofmt -l x", "kubectl get pods -A")
+}

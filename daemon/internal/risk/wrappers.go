@@ -241,16 +241,7 @@ func (a *analysis) deletesTree(found int, root *field, st *state) {
 func (a *analysis) doFind(c *call) {
 	a.note(Low, Read, c.span, "looks for files")
 	args := c.fields[1:]
-	i := 0
-	var roots []field
-	for ; i < len(args) && !(strings.HasPrefix(args[i].S, "-") && len(args[i].S) > 2) && args[i].S != "(" && args[i].S != "!"; i++ {
-		if !strings.HasPrefix(args[i].S, "-") {
-			roots = append(roots, args[i])
-		}
-	}
-	if len(roots) == 0 {
-		roots = []field{{S: ".", Known: true, Span: c.span}}
-	}
+	roots, i := findRoots(args, c.span)
 	name := "" // the pattern of -name that every file passed to an action matches
 	for ; i < len(args); i++ {
 		next := min(i+1, len(args)-1)
@@ -260,24 +251,7 @@ func (a *analysis) doFind(c *call) {
 			for end < len(args) && args[end].S != ";" && !(args[end].S == "+" && args[end-1].S == "{}") {
 				end++
 			}
-			a.runs()
-			st := c.st.Clone()
-			if strings.HasSuffix(s, "dir") {
-				st.MayBe("")
-			}
-			for k := range roots[:min(16, len(roots))] {
-				root := roots[k].With(findRoot(&roots[k], name))
-				word := root.With(root.S)
-				if word.Known, word.Glob = false, true; name == "" {
-					word.S = strings.TrimRight(root.S, "/") + "/*"
-				}
-				cmd := args[next:min(end, len(args))]
-				found := len(a.findings)
-				a.Command(a.fill(cmd, "{}", word), nil, st.Clone(), args[i].Span)
-				if name == "" && slices.ContainsFunc(cmd, func(f field) bool { return strings.Contains(f.S, "{}") }) {
-					a.deletesTree(found, root, st)
-				}
-			}
+			a.findRuns(c, args[next:min(end, len(args))], roots[:min(16, len(roots))], name, strings.HasSuffix(s, "dir"))
 			i = end
 		case "-delete":
 			for k := range roots {
@@ -303,6 +277,44 @@ func (a *analysis) doFind(c *call) {
 			if args[i].Many && !args[i].Known {
 				a.note(High, Unknown, args[i].Span, "options of find that are not known here")
 			}
+		}
+	}
+}
+
+// findRoots returns the folders in which find looks, and the index of what follows them.
+func findRoots(args []field, sp Span) (roots []field, i int) {
+	for ; i < len(args); i++ {
+		s := args[i].S
+		switch option := strings.HasPrefix(s, "-"); {
+		case option && len(s) > 2, s == "(", s == "!":
+			if len(roots) == 0 {
+				return []field{{S: ".", Known: true, Span: sp}}, i
+			}
+			return roots, i
+		case !option:
+			roots = append(roots, args[i])
+		}
+	}
+	return roots, i
+}
+
+// findRuns judges the command that find runs for each file that it finds.
+func (a *analysis) findRuns(c *call, cmd, roots []field, name string, inFolder bool) {
+	a.runs()
+	st := c.st.Clone()
+	if inFolder {
+		st.MayBe("")
+	}
+	told := slices.ContainsFunc(cmd, func(f field) bool { return strings.Contains(f.S, "{}") })
+	for k := range roots {
+		root := roots[k].With(findRoot(&roots[k], name))
+		word := root.With(root.S)
+		if word.Known, word.Glob = false, true; name == "" {
+			word.S = strings.TrimRight(root.S, "/") + "/*"
+		}
+		found := len(a.findings)
+		if a.Command(a.fill(cmd, "{}", word), nil, st.Clone(), c.span); name == "" && told {
+			a.deletesTree(found, root, st)
 		}
 	}
 }

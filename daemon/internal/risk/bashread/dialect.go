@@ -109,12 +109,10 @@ func sameInZsh(n syntax.Node, aliases map[string]string) bool {
 	case *syntax.Stmt:
 		return !n.Disown && !n.Coprocess && (n.Cmd != nil || len(n.Redirs) == 0) // without a command zsh runs cat
 	case *syntax.CallExpr:
-		for _, w := range n.Args[min(1, len(n.Args)):] {
-			if _, ok := aliases[w.Lit()]; ok {
-				return false
-			}
-		}
-		return sameCall(n, false)
+		return sameCall(n, false) && !slices.ContainsFunc(n.Args[min(1, len(n.Args)):], func(w *syntax.Word) bool {
+			_, alias := aliases[w.Lit()]
+			return alias
+		})
 	case *syntax.Redirect:
 		return sameRedirect(n)
 	case *syntax.Assign:
@@ -179,6 +177,9 @@ func sameParts(parts []syntax.WordPart) bool {
 	return true
 }
 
+// fishPlain are characters that fish takes as bash does.
+const fishPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,+=@*"
+
 // sameInFish reports whether fish takes a node as bash does.
 func sameInFish(n syntax.Node, _ map[string]string) bool {
 	switch n := n.(type) {
@@ -195,15 +196,7 @@ func sameInFish(n syntax.Node, _ map[string]string) bool {
 	case *syntax.Word:
 		return true
 	case *syntax.Lit:
-		if strings.Contains(n.Value, "**") {
-			return false
-		}
-		for _, r := range strings.TrimPrefix(n.Value, "~/") {
-			if r < 0x80 && !strings.ContainsRune("_-./:,+=@*", r) && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z') {
-				return false
-			}
-		}
-		return true
+		return !strings.Contains(n.Value, "**") && strings.Trim(strings.TrimPrefix(n.Value, "~/"), fishPlain) == ""
 	case *syntax.SglQuoted:
 		return !n.Dollar && !strings.Contains(n.Value, `\`)
 	case *syntax.DblQuoted:

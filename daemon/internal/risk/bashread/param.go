@@ -34,13 +34,7 @@ func (r *Reader) lookup(name string, st *State) (v Value, ok bool) {
 	case name == "PWD":
 		return Value{Words: []string{st.Cwd}}, st.Cwd != ""
 	case name == "@" || name == "*":
-		v.Array = true
-		for i := range st.Args {
-			v.Words = append(v.Words, st.Args[i].S)
-			v.Flow |= st.Args[i].Flow
-			v.Glob = v.Glob || st.Args[i].Glob
-		}
-		return v, st.ArgsOK
+		return arguments(st.Args), st.ArgsOK
 	case name == "$" || name == "PPID" || name == "BASHPID" || name == "fish_pid":
 		return Value{Words: []string{string(TamePart)}, Flow: Self}, true
 	case tameVars[name]:
@@ -52,15 +46,22 @@ func (r *Reader) lookup(name string, st *State) (v Value, ok bool) {
 	case name == "PATH" && !inEnv:
 		return one(OldPath)
 	case len(name) == 1 && name[0] >= '1' && name[0] <= '9' && st.ArgsOK:
-		if i := int(name[0] - '1'); i < len(st.Args) {
-			f := &st.Args[i]
-			return Value{Words: []string{f.S}, Flow: f.Flow, Glob: f.Glob}, true
-		}
-		return Value{Unset: true}, true
+		return element(string(name[0]-1), arguments(st.Args)), true
 	case r.Secret != nil && r.Secret(name):
 		return Value{Words: []string{string(UnknownPart)}, Flow: Secret}, true
 	}
 	return Value{Words: []string{env}}, inEnv
+}
+
+// arguments returns the value of $@.
+func arguments(fs []Field) Value {
+	v := Value{Array: true}
+	for i := range fs {
+		v.Words = append(v.Words, fs[i].S)
+		v.Flow |= fs[i].Flow
+		v.Glob = v.Glob || fs[i].Glob
+	}
+	return v
 }
 
 // param expands ${…}.
@@ -71,18 +72,7 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 		b.bad = true
 		return
 	}
-	all, index := false, "0"
-	switch w, ok := p.Index.(*syntax.Word); {
-	case p.Index == nil:
-	case !ok:
-		r.arithm(p.Index, st)
-		index = string(UnknownPart)
-	case w.Lit() == "@" || w.Lit() == "*":
-		all = true
-	default:
-		index = r.quotedWord(w, st).S
-		r.evalNumber(index, st, r.span(w))
-	}
+	all, index := b.index(p)
 	if p.Slice != nil {
 		for _, x := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
 			if x != nil {
@@ -101,12 +91,9 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 			b.unknown(UnknownPart, 0, quoted)
 			return
 		}
-		if target := v.Words[0]; true { // ${!x}: the variable that x names
-			if strings.Contains(target, "[") {
-				r.EvalText(target, st, r.span(p))
-			}
-			v, ok = r.lookup(target, st)
-		}
+		target := v.Words[0] // ${!x}: the variable that x names
+		r.EvalText(target, st, r.span(p))
+		v, ok = r.lookup(target, st)
 	}
 	if p.Length || p.Width || p.IsSet {
 		b.unknown(TamePart, 0, quoted)
@@ -120,6 +107,23 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 		return
 	}
 	b.insert(v, all, quoted)
+}
+
+// index walks the index of an element; all is [@] or [*].
+func (b *builder) index(p *syntax.ParamExp) (all bool, index string) {
+	switch w, ok := p.Index.(*syntax.Word); {
+	case p.Index == nil:
+		return false, "0"
+	case !ok:
+		b.r.arithm(p.Index, b.st)
+		return false, string(UnknownPart)
+	case w.Lit() == "@" || w.Lit() == "*":
+		return true, ""
+	default:
+		index = b.r.quotedWord(w, b.st).S
+		b.r.evalNumber(index, b.st, b.r.span(w))
+		return false, index
+	}
 }
 
 // insert adds the value of a variable.
@@ -168,21 +172,20 @@ func element(index string, v Value) Value {
 
 // operate applies what stands behind the name: defaults and replacements. The result of cutting is not known.
 func (b *builder) operate(p *syntax.ParamExp, v Value, ok bool) (Value, bool) {
-	r, st := b.r, b.st
 	text := strings.Join(v.Words, " ")
 	known := ok && !strings.ContainsAny(text, "\x00\x01")
 	unknown := Value{Words: []string{string(UnknownPart)}, Flow: v.Flow}
+	word := func(w *syntax.Word) Field {
+		if w == nil {
+			return Field{Known: true}
+		}
+		return b.r.word(w, b.st)
+	}
 	switch {
 	case p.Slice != nil:
 		return unknown, true
 	case p.Repl != nil:
-		orig, with := Field{}, Field{Known: true}
-		if p.Repl.Orig != nil {
-			orig = r.word(p.Repl.Orig, st)
-		}
-		if p.Repl.With != nil {
-			with = r.word(p.Repl.With, st)
-		}
+		orig, with := word(p.Repl.Orig), word(p.Repl.With)
 		if !known || !orig.Known || orig.Glob || !with.Known || orig.S == "" || strings.ContainsAny(orig.S[:1], "#%/") {
 			return unknown, true
 		}
@@ -190,16 +193,45 @@ func (b *builder) operate(p *syntax.ParamExp, v Value, ok bool) (Value, bool) {
 		if p.Repl.All {
 			n = strings.Count(text, orig.S)
 		}
-		r.Spend((len(text) + n*len(with.S)) / BytesCopied)
+		b.r.Spend((len(text) + n*len(with.S)) / BytesCopied)
 		return Value{Words: []string{strings.Replace(text, orig.S, with.S, n)}, Flow: v.Flow, Glob: v.Glob}, true
 	case p.Exp == nil:
 		return v, ok
 	}
-	w := Field{Known: true}
-	if p.Exp.Word != nil {
-		w = r.word(p.Exp.Word, st)
+	w := word(p.Exp.Word)
+	switch op := p.Exp.Op; op {
+	case syntax.OtherParamOps:
+		if w.S == "P" && !known { // expands the value like a prompt: command substitutions in it run
+			b.r.Judge.Note(programs.High, programs.RunCode, b.r.span(p), "expands a variable as a prompt, which runs the commands in it")
+		} else if w.S == "P" {
+			b.r.EvalText(text, b.st, b.r.span(p))
+		}
+	case syntax.UpperAll, syntax.LowerAll, syntax.RemSmallSuffix, syntax.RemLargeSuffix, syntax.RemSmallPrefix, syntax.RemLargePrefix:
+		if known && w.Known && !w.Glob && !v.Glob && len(v.Words) == 1 {
+			return Value{Words: []string{changed(op, text, w.S)}, Flow: v.Flow}, true
+		}
+	default:
+		return b.orElse(p, v, ok, w)
 	}
-	empty := ok && (v.Unset || text == "")
+	return unknown, true
+}
+
+// changed returns a value with a literal cut off, or in other letters.
+func changed(op syntax.ParExpOperator, s, w string) string {
+	switch op {
+	case syntax.UpperAll:
+		return strings.ToUpper(s)
+	case syntax.LowerAll:
+		return strings.ToLower(s)
+	case syntax.RemSmallPrefix, syntax.RemLargePrefix:
+		return strings.TrimPrefix(s, w)
+	}
+	return strings.TrimSuffix(s, w)
+}
+
+// orElse applies ${x:-w}, ${x:=w}, ${x:+w} and ${x:?w}.
+func (b *builder) orElse(p *syntax.ParamExp, v Value, ok bool, w Field) (Value, bool) {
+	empty := ok && (v.Unset || strings.Join(v.Words, "") == "")
 	other := Value{Words: []string{w.S}, Flow: w.Flow | v.Flow}
 	switch op := p.Exp.Op; op {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
@@ -207,8 +239,8 @@ func (b *builder) operate(p *syntax.ParamExp, v Value, ok bool) (Value, bool) {
 			return v, true
 		}
 		if (op == syntax.AssignUnset || op == syntax.AssignUnsetOrNull) && p.Param != nil {
-			r.Judge.Assign(p.Param.Value, &w, st, Plain, r.span(p))
-			st.Set(p.Param.Value, other)
+			b.r.Judge.Assign(p.Param.Value, &w, b.st, Plain, b.r.span(p))
+			b.st.Set(p.Param.Value, other)
 		}
 		b.bad = b.bad || !empty // the default is one of the values it may have
 		return other, true
@@ -220,33 +252,10 @@ func (b *builder) operate(p *syntax.ParamExp, v Value, ok bool) (Value, bool) {
 		return Value{Words: []string{w.S}, Flow: w.Flow}, true
 	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
 		if !ok {
-			v = unknown
+			v = Value{Words: []string{string(UnknownPart)}, Flow: v.Flow}
 		}
 		v.Guarded = true
 		return v, true
-	case syntax.UpperAll, syntax.LowerAll:
-		if known {
-			change := strings.ToUpper
-			if op == syntax.LowerAll {
-				change = strings.ToLower
-			}
-			return Value{Words: []string{change(text)}, Flow: v.Flow}, true
-		}
-	case syntax.RemSmallSuffix, syntax.RemLargeSuffix, syntax.RemSmallPrefix, syntax.RemLargePrefix:
-		if known && w.Known && !w.Glob && !v.Glob && len(v.Words) == 1 {
-			if op == syntax.RemSmallPrefix || op == syntax.RemLargePrefix {
-				return Value{Words: []string{strings.TrimPrefix(text, w.S)}, Flow: v.Flow}, true
-			}
-			return Value{Words: []string{strings.TrimSuffix(text, w.S)}, Flow: v.Flow}, true
-		}
-	case syntax.OtherParamOps:
-		if w.S == "P" { // expands the value like a prompt: command substitutions in it run
-			if !known {
-				r.Judge.Note(programs.High, programs.RunCode, r.span(p), "expands a variable as a prompt, which runs the commands in it")
-			} else {
-				r.EvalText(text, st, r.span(p))
-			}
-		}
 	}
-	return unknown, true
+	return Value{Words: []string{string(UnknownPart)}, Flow: v.Flow}, true
 }

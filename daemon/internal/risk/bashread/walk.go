@@ -423,19 +423,8 @@ func (r *Reader) selfCalling(body *syntax.Stmt, name string) bool {
 
 // redirect walks one redirection and sets what a command will read. It returns a key of the file that is written.
 func (r *Reader) redirect(rd *syntax.Redirect, st *State) (file string, writes bool) {
-	switch {
-	case rd.Hdoc != nil || rd.Op == syntax.WordHdoc:
-		w, end := rd.Hdoc, ""
-		if w == nil {
-			w, end = rd.Word, "\n"
-		}
-		f := r.quotedWord(w, st)
-		st.Stdin = Output{Flow: f.Flow, Any: true}
-		if f.S += end; f.Known {
-			st.Stdin.Text = &f.S
-		}
-		return "", false
-	case rd.Op == syntax.Hdoc || rd.Op == syntax.DashHdoc:
+	if rd.Hdoc != nil || rd.Op == syntax.WordHdoc || rd.Op == syntax.Hdoc || rd.Op == syntax.DashHdoc {
+		r.hereText(rd, st)
 		return "", false
 	}
 	reads := rd.Op == syntax.RdrIn
@@ -467,4 +456,20 @@ func (r *Reader) redirect(rd *syntax.Redirect, st *State) (file string, writes b
 		}
 	}
 	return file, writes
+}
+
+// hereText walks a here-document or here-string.
+func (r *Reader) hereText(rd *syntax.Redirect, st *State) {
+	w, end := rd.Hdoc, ""
+	if rd.Op == syntax.WordHdoc {
+		w, end = rd.Word, "\n"
+	}
+	if w == nil {
+		return
+	}
+	f := r.quotedWord(w, st)
+	st.Stdin = Output{Flow: f.Flow, Any: true}
+	if f.S += end; f.Known {
+		st.Stdin.Text = &f.S
+	}
 }

@@ -109,6 +109,7 @@ type Spec struct {
 	Hard    bool // cannot be undone
 	Lose    bool // operands are deleted whole, with what is below them
 	Runs    bool // it runs what its words name
+	Plain   bool // options that the line does not name are harmless
 	Undo    string
 	Handler string
 }
@@ -327,7 +328,7 @@ func splitLine(s string) (words []string, says string, err error) {
 }
 
 func (s *Spec) word(i int, w string) (err error) {
-	flags := map[string]*bool{"long": &s.Long, "sub": &s.Sub, "bare": &s.Bare, "look": &s.Look, "hard": &s.Hard, "lose": &s.Lose, "runs": &s.Runs}
+	flags := map[string]*bool{"long": &s.Long, "sub": &s.Sub, "bare": &s.Bare, "look": &s.Look, "hard": &s.Hard, "lose": &s.Lose, "runs": &s.Runs, "plain": &s.Plain}
 	key, value, _ := strings.Cut(w, "=")
 	switch {
 	case i == 0:
@@ -382,7 +383,7 @@ func raise(w string) (l Level, e Effect, says string, err error) {
 	return l, es[0], says, nil
 }
 
-// option reads -x,--long=ROLE, -x!LEVEL,EFFECT=says and -x?. One option may have both a role and a level.
+// option reads -x,--long=ROLE, -x!LEVEL,EFFECT=says, -x? and -x, which is harmless. One option may have both a role and a level.
 func (s *Spec) option(w string) (err error) {
 	if s.Opts == nil {
 		s.Opts = map[string]*Option{}
@@ -400,9 +401,9 @@ func (s *Spec) option(w string) (err error) {
 			return fmt.Errorf("nothing may follow the ? of %q", w)
 		}
 		o.Lower = true
-	default:
+	case strings.Contains(w, "="):
 		i := strings.LastIndexByte(w, '=')
-		if i < 0 || !roles[w[i+1:]] {
+		if !roles[w[i+1:]] {
 			return fmt.Errorf("option %q has no role", w)
 		}
 		names, o.Role = w[:i], w[i+1:]
