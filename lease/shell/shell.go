@@ -220,7 +220,7 @@ func (s *Shell) spawnLocked(restore string) error {
 		}
 	}
 	l := s.d.Start(dialect.Start{
-		Folder: s.folder, Nonce: s.nonce, Env: env, Version: s.version, NoStartup: s.o.NoStartup, Private: s.o.Private, Restore: restore,
+		Folder: s.folder, Nonce: s.nonce, Env: env, NoStartup: s.o.NoStartup, Private: s.o.Private, Restore: restore,
 	})
 	for name, text := range l.Files {
 		path := filepath.Join(s.folder, name)

@@ -59,7 +59,6 @@ type Start struct {
 	Folder    string   // private; holds the FIFOs "up" and "down" and the files "text", "line" and "state"
 	Nonce     string   // of the marks until the first "run" directive
 	Env       []string // as os.Environ
-	Version   string   // "5.2.15"
 	NoStartup bool     // without the user's start-up files
 	Private   bool     // no person types into it: no start-up files, no history
 	Restore   string   // text to run once, before the first prompt: what a shell that died had; "" = none

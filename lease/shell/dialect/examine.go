@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -15,18 +16,21 @@ const (
 	nestMost  = 100     // brackets and quotes
 )
 
-// ExamineWith examines a text of bash or zsh. What is not understood may change everything.
-func ExamineWith(lang syntax.LangVariant, text string, known func(name string) bool) Examination {
+// Examine examines a text that is read as lang. What is not understood may change everything. In fish no part of a text has a
+// process of its own, and set has another meaning.
+func Examine(lang syntax.LangVariant, fish bool, text string, known func(name string) bool) Examination {
 	e := Examination{Changes: true, Text: text}
 	if strings.ContainsRune(text, 0) {
 		e.Refused = "the command holds a NUL byte"
 		return e
 	}
-	file := parse(lang, text)
-	if file == nil {
+	if file := parse(lang, text); file == nil || fish && strings.Contains(text, `\'`) { // where quotes end otherwise
 		e.Ends = endingWords.MatchString(text)
+		if m := lastingWords().FindStringSubmatch(text); m != nil {
+			e.Lasts = m[1]
+		}
 	} else {
-		x := examiner{known: known}
+		x := examiner{known: known, fish: fish}
 		syntax.Walk(file, x.visit)
 		e.Changes, e.Ends, e.Lasts = x.changes, x.ends, x.lasts
 	}
@@ -51,10 +55,9 @@ func parse(lang syntax.LangVariant, text string) *syntax.File {
 // endingWords finds what may end the shell in a text that cannot be parsed.
 var endingWords = regexp.MustCompile(`\b(exit|logout|exec|errexit)\b|\bset\s+[-+]\w*e`)
 
-// harmless are builtins that change nothing of the shell.
-var harmless = map[string]bool{
-	"echo": true, "true": true, "false": true, ":": true, "pwd": true, "test": true, "[": true, "type": true, "kill": true, "times": true,
-	"wait": true, "jobs": true, "which": true, "whence": true, "where": true,
+// prefixes are words that a command follows; the last four are fish's.
+var prefixes = map[string]bool{
+	"command": true, "builtin": true, "noglob": true, "nocorrect": true, "and": true, "begin": true, "not": true, "or": true,
 }
 
 // changing are builtins that may change it.
@@ -71,11 +74,17 @@ var changing = map[string]bool{
 
 // lasting are the builtins that people use for what stays in the shell behind the text.
 var lasting = []string{
-	"cd", "chdir", "pushd", "popd", "export", "alias", "unalias", "unset", "source", ".", "set", "shopt", "setopt", "unsetopt", "umask", "ulimit", "trap", "hash", "enable", "bind", "bindkey",
+	"abbr", "cd", "chdir", "pushd", "popd", "export", "alias", "unalias", "unset", "source", ".", "set", "shopt", "setopt", "unsetopt", "umask", "ulimit", "trap", "hash", "enable", "bind", "bindkey",
 }
+
+// lastingWords finds one in a text that cannot be parsed, or where fish defines a function.
+var lastingWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[;&|(\n]|\b(?:and|or|not|if|begin|else)\s)\s*(cd|pushd|popd|export|set|alias|abbr|source|umask|function|bind)\b`)
+})
 
 type examiner struct {
 	known         func(name string) bool
+	fish          bool
 	changes, ends bool
 	lasts         string
 }
@@ -84,17 +93,13 @@ type examiner struct {
 func (x *examiner) visit(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Subshell, *syntax.ProcSubst:
-		return false
+		return x.fish
 	case *syntax.CmdSubst:
-		if n.TempFile || n.ReplyVar { // ${ cmd; } and ${| cmd; } run in the shell itself
-			x.changes = true
-			return true
-		}
-		return false
+		return x.fish || n.TempFile || n.ReplyVar // ${ cmd; } and ${| cmd; } run in the shell itself
 	case *syntax.Redirect:
 		x.changes = x.changes || n.N != nil && strings.HasPrefix(n.N.Value, "{") // {name}>file stays open
 	case *syntax.Stmt:
-		if n.Background {
+		if n.Background && !x.fish {
 			return false
 		}
 		x.changes = x.changes || n.Coprocess
@@ -123,7 +128,7 @@ func (x *examiner) call(c *syntax.CallExpr) {
 	for _, w := range c.Args {
 		words = append(words, literal(w))
 	}
-	for len(words) > 1 && slices.Contains([]string{"command", "builtin", "noglob", "nocorrect"}, words[0]) && !strings.HasPrefix(words[1], "-") {
+	for len(words) > 1 && prefixes[words[0]] && !strings.HasPrefix(words[1], "-") {
 		words = words[1:]
 		x.changes = true
 	}
@@ -134,10 +139,7 @@ func (x *examiner) call(c *syntax.CallExpr) {
 	switch {
 	case name == "" || name != "[" && strings.ContainsAny(name, "{*?[=~") || x.known != nil && x.known(name):
 		x.changes = true
-	case harmless[name]:
-		// test -v 'a[$(…)]' runs code, and an assignment before a special builtin may stay.
-		x.changes = x.changes || len(c.Assigns) > 0 || name != "echo" && (slices.Contains(words, "-v") || slices.Contains(words, ""))
-	case changing[name]:
+	case changing[name], name == ":" && len(c.Assigns) > 0, name == "test" || name == "[": // test -v 'a[$(…)]' runs code
 		x.changes = true
 	}
 	switch name {
@@ -146,7 +148,7 @@ func (x *examiner) call(c *syntax.CallExpr) {
 	case "exec":
 		x.ends = x.ends || len(words) > 1
 	case "set", "setopt":
-		x.ends = x.ends || slices.ContainsFunc(words[1:], func(w string) bool {
+		x.ends = x.ends || !x.fish && slices.ContainsFunc(words[1:], func(w string) bool {
 			return strings.EqualFold(strings.ReplaceAll(w, "_", ""), "errexit") || strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "e")
 		})
 	case "eval":

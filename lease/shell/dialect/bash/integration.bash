@@ -30,8 +30,8 @@ __sublet_prompt() {
 __sublet_begin() {
 	__sublet_running=1
 	__sublet_keep_history
-	[[ ! $__sublet_dir ]] || builtin cd -- "$__sublet_dir" || builtin return
 	builtin printf '\e]7701;S;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
+	[[ ! $__sublet_dir ]] || builtin cd -- "$__sublet_dir"
 }
 __sublet_end() {
 	builtin local __sublet_found=$? -
@@ -89,25 +89,37 @@ __sublet_widget() {
 	done
 }
 
-# Writes what a command can change in the shell, for ReadState in bash.go: parts that end with NUL. $1 is the options, as
-# they are outside of the widget.
+# Writes what a command can change in the shell, for ReadState in bash.go: fields that end with NUL. A table is a count, so many
+# names, and as many values. $1 is the options, as they are outside of the widget.
 __sublet_state() {
-	builtin local IFS=$' \t\n' __sublet_names
+	builtin local IFS=$' \t\n' __sublet_name
+	builtin local -a __sublet_names
 	{
+		builtin umask
+		builtin printf '\0%s\0' "$1"
+		builtin printf '%s\0' "${#BASH_ALIASES[@]}" "${!BASH_ALIASES[@]}" "${BASH_ALIASES[@]}"
+		builtin printf '%s\0' "${#BASH_CMDS[@]}" "${!BASH_CMDS[@]}" "${BASH_CMDS[@]}"
+		__sublet_list disabled
+		__sublet_list function -X '__sublet_*'
+		for __sublet_name in "${__sublet_names[@]}"; do
+			builtin declare -f "$__sublet_name"
+			builtin printf '\0'
+		done
+		__sublet_list export
+		for __sublet_name in "${__sublet_names[@]}"; do
+			builtin printf '%s\0' "${!__sublet_name}"
+		done
 		builtin declare -p
 		builtin printf '\0'
-		builtin alias -p
-		builtin printf '\0%s\0' "$1"
-		builtin hash -l
-		builtin enable -n
-		builtin printf '\0'
-		builtin umask
-		builtin printf '\0'
-		__sublet_names=$(builtin compgen -A function -X '__sublet_*')
-		builtin printf '%s\0' "$__sublet_names"
-		[[ ! $__sublet_names ]] || builtin declare -f $__sublet_names
 	} >|"$__sublet_folder/state" 2>/dev/null
 	builtin printf 'T %s\0' "$$" >"$__sublet_folder/up"
+}
+
+# Writes the names of a kind and their count; no process is started for them.
+__sublet_list() {
+	builtin compgen -A "$@" >|"$__sublet_folder/names"
+	builtin mapfile -t __sublet_names <"$__sublet_folder/names"
+	builtin printf '%s\0' "${#__sublet_names[@]}" "${__sublet_names[@]}"
 }
 
 # Puts the hooks where bash looks for them, unless they are there: at the start, and when the widget is called, for a

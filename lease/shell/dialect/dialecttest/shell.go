@@ -63,7 +63,6 @@ type Shell struct {
 
 	t        testing.TB
 	dialect  dialect.Dialect
-	version  string
 	terminal *term.Terminal
 	down     *os.File
 	runs     int
@@ -110,13 +109,9 @@ func Start(t testing.TB, d dialect.Dialect, o Options) *Shell {
 func Launch(t testing.TB, d dialect.Dialect, o Options) *Shell {
 	t.Helper()
 	path := Find(t, d.Name())
-	version, err := exec.Command(path, d.VersionArgs()...).Output()
-	if err != nil {
-		t.Fatalf("version of %s: %v", path, err)
-	}
 	s := &Shell{
 		Home: t.TempDir(), Folder: filepath.Join(t.TempDir(), "it's here"), t: t, dialect: d,
-		version: strings.TrimSpace(string(version)), seen: make(map[string]int),
+		seen: make(map[string]int),
 	}
 	s.changed = make(chan struct{})
 	s.write(s.Home, o.Files)
@@ -124,7 +119,7 @@ func Launch(t testing.TB, d dialect.Dialect, o Options) *Shell {
 		"HOME=" + s.Home, "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8", "SHELL=" + path, "USER=tester",
 	}, o.Env...)
 	launch := d.Start(dialect.Start{
-		Folder: s.Folder, Nonce: "n0", Env: env, Version: s.version, NoStartup: o.NoStartup, Private: o.Private, Restore: o.Restore,
+		Folder: s.Folder, Nonce: "n0", Env: env, NoStartup: o.NoStartup, Private: o.Private, Restore: o.Restore,
 	})
 	s.write(s.Folder, launch.Files)
 	up := s.fifo("up")

@@ -19,6 +19,7 @@ type Words struct {
 	Function string  // a command that defines a function "greet" that prints "greetings"
 	Status   string  // what expands to the last status
 	History  string  // a command that lists the history
+	Late     bool    // what the user runs is not reported at its beginning
 }
 
 // Suite tests what is the same in all shells.
@@ -153,13 +154,17 @@ func Suite(t *testing.T, d dialect.Dialect, w Words) {
 		for _, line := range []string{"echo  'one  two'", long} {
 			s.Type("\x1b[200~" + line + "\x1b[201~\r")
 			s.Mark('B')
+			if w.Late {
+				s.Prompt()
+				continue
+			}
 			if got, want := s.Record("B"), line[:min(len(line), 3000)]; got != want {
 				t.Errorf("began: got %+v, want %+v", got, want)
 			}
 			s.Prompt()
 		}
 		s.Run("true")
-		if n := s.Count("B"); n != 2 {
+		if n := s.Count("B"); n != 2 && !w.Late {
 			t.Errorf("%d commands of the user's began, want 2", n)
 		}
 	})

@@ -5,11 +5,10 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
 
 	"sublet/lease/shell/dialect"
 )
@@ -92,7 +91,7 @@ func (f Fish) ReadState(text []byte) (st dialect.State, err error) {
 			return st, nil // it is the last
 		case volatile(name):
 		case kind == "global" || kind == "universal":
-			statement := "set --" + kind + " --unexport -- " + name
+			statement := "builtin set --" + kind + " --unexport -- " + name
 			for _, value := range values {
 				statement += " " + f.Quote(value)
 			}
@@ -129,73 +128,26 @@ func volatile(name string) bool {
 
 // Restore implements dialect.Dialect.
 func (f Fish) Restore(before, after, now dialect.State) (text string, left []string) {
-	var b strings.Builder
-	say := func(format string, args ...any) { fmt.Fprintf(&b, "builtin "+format+"\n", args...) }
-	if before.Dir != after.Dir && now.Dir == after.Dir {
-		say("cd -- %s", f.Quote(before.Dir))
-	}
-	variables := func(st dialect.State) map[string]string { // a variable is in one of the two maps
-		m := maps.Clone(st.Local)
-		if m == nil {
-			m = make(map[string]string)
-		}
-		for name, value := range st.Vars {
-			m[name] = "set --export -- " + name + " " + f.Quote(value)
-		}
-		return m
-	}
-	dialect.Reverse(variables(before), variables(after), variables(now),
-		func(name string) { say("set --erase -- %s", name) },
-		func(_, statement string) { say("%s", statement) })
-	dialect.Reverse(before.Functions, after.Functions, now.Functions,
-		func(name string) { say("functions --erase -- %s", f.Quote(name)) },
-		func(_, definition string) { b.WriteString(definition + "\n") })
-	dialect.Reverse(before.Aliases, after.Aliases, now.Aliases,
-		func(name string) { b.WriteString("abbr --erase -- " + name + "\n") },
-		func(_, statement string) { b.WriteString(statement + "\n") })
-	if before.Umask != after.Umask && now.Umask == after.Umask {
-		say("set umask %s", before.Umask)
-	}
-	return b.String(), nil
+	return dialect.Statements{
+		Quote:     f.Quote,
+		Directory: "builtin cd -- {value}",
+		Umask:     "builtin set umask {text}",
+		Export:    "builtin set --export -- {bare} {value}",
+		Unset:     "builtin set --erase -- {bare}",
+		Alias:     map[string][2]string{"": {"{text}", "abbr --erase -- {bare}"}},
+		Function:  [2]string{"{text}", "builtin functions --erase -- {name}"},
+	}.Restore(before, after, now)
 }
 
-// Examine implements dialect.Dialect. There is no parser for fish here: a text is understood only where it is one command of a
-// program that is known, and what may end the shell is found by its words. Fish has no subshell to run that in.
+// Examine implements dialect.Dialect. A text is read as bash: where that parses it means the same. A command that is not known
+// may be a function that fish has not read yet.
 func (Fish) Examine(text string, known func(name string) bool) dialect.Examination {
-	e := dialect.Examination{Changes: true, Text: text}
-	bare := quoted().ReplaceAllStringFunc(text, func(s string) string {
-		if s[0] == '"' && strings.Contains(s, "$(") {
-			return s[1 : len(s)-1]
-		}
-		return "_"
-	})
-	switch {
-	case strings.ContainsRune(text, 0):
-		e.Refused = "the command holds a NUL byte"
-	case ending().MatchString(bare), evaluating().MatchString(bare) && endingWord().MatchString(text):
-		e.Refused = "exit, exec and logout would end the user's shell, and fish has no subshell for them: use `fish -c`"
-	default:
-		word := command().FindStringSubmatch(bare)
-		e.Changes = word == nil || !programs[word[1]] || known != nil && known(word[1])
-		if m := lasting().FindStringSubmatch(bare); m != nil {
-			e.Lasts = m[1]
-		}
+	e := dialect.Examine(syntax.LangBash, true, text, func(name string) bool { return !programs[name] || known != nil && known(name) })
+	if e.Ends {
+		e = dialect.Examination{Lasts: e.Lasts, Refused: "exit, exec and logout would end the user's shell, and fish has no subshell for them: use `fish -c`"}
 	}
+	e.Text = text
 	return e
-}
-
-// Compiled on first use: a program that lends no fish does not pay for them.
-var (
-	quoted     = lazy(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\\.|(?m:(?:^|\s)#.*$)`)
-	ending     = lazy(`(?:^|[;&|(\n]|\b(?:and|or|not|if|while|begin|else|time|command|builtin)\s|!)\s*(?:exit|exec|logout)\b`)
-	evaluating = lazy(`\b(?:eval|source)\b`)
-	endingWord = lazy(`\b(?:exit|exec|logout)\b`)
-	lasting    = lazy(`(?:^|[;&|(\n]|\b(?:and|or|not|if|begin|else)\s)\s*(cd|pushd|popd|set|export|alias|abbr|source|umask|function|bind)\b`)
-	command    = lazy(`^\s*([\w.-]+)(?:\s[^;&|()<>\n]*)?$`)
-)
-
-func lazy(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
 // programs change nothing of the shell: they are external, or builtins that only print.

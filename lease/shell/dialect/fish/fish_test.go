@@ -217,8 +217,8 @@ func TestState(t *testing.T) {
 	s.Enter("set -g list x 'y z' ''; set -g none; set -U everywhere 1; set -gx VALUE 'a  b' c; set -gx OTHER 1; set -gx SOMEPATH a b")
 	s.Enter("abbr -a gs git status; function greet; echo \"it's\"; end")
 	before := state(s)
-	if before.Vars["VALUE"] != "a  b c" || before.Vars["SOMEPATH"] != "a:b" || before.Local["list"] != `set --global --unexport -- list 'x' 'y z' ''` ||
-		before.Local["everywhere"] != `set --universal --unexport -- everywhere '1'` || before.Local["none"] == "" ||
+	if before.Vars["VALUE"] != "a  b c" || before.Vars["SOMEPATH"] != "a:b" || before.Local["list"] != `builtin set --global --unexport -- list 'x' 'y z' ''` ||
+		before.Local["everywhere"] != `builtin set --universal --unexport -- everywhere '1'` || before.Local["none"] == "" ||
 		!strings.Contains(before.Aliases["gs"], "git status") || !strings.Contains(before.Functions["greet"], "it's") || before.Umask != "0022" {
 		t.Errorf("got %+v", before)
 	}
@@ -259,11 +259,13 @@ func TestExamine(t *testing.T) {
 		"make -j4 # exit":          "",
 		"git log":                  "changes",
 		"cd /":                     "changes",
-		"ls; ls":                   "changes",
+		"ls; ls":                   "",
+		"mytool":                   "changes",
 		"ls (cd /)":                "changes",
 		"set -x A b":               "changes",
-		"echo a > b":               "changes",
-		"":                         "changes",
+		"echo a > b":               "",
+		"if true; cd /; end":       "changes",
+		"echo 'a\\'; cd /; 'b'":    "changes",
 		"exit 3":                   "refused",
 		"ls; and exit":             "refused",
 		"true && exec sh":          "refused",

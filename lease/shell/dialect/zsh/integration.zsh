@@ -74,6 +74,7 @@ __sublet_resume() {
 __sublet_widget() {
 	builtin local -A __sublet_options
 	__sublet_options=("${(@kv)options[@]}")
+	[[ -n ${precmd_functions[(r)__sublet_prompt]} ]] || __sublet_arm
 	builtin local __sublet_erased=
 	__sublet_hold
 	[[ -z $__sublet_erased ]] || builtin zle .reset-prompt
@@ -129,16 +130,17 @@ __sublet_hold() {
 	esac
 }
 
-# Writes what a command can change in the shell, for ReadState in zsh.go: fields that end with NUL, counted where there are
-# several.
+# Writes what a command can change in the shell, for ReadState in zsh.go: fields that end with NUL. A table is a count, so many
+# names, and as many values.
 __sublet_state() {
 	builtin local __sublet_name __sublet_type
 	builtin setopt no_hash_list_all # otherwise zsh would look for all programs
 	{
 		builtin umask
-		builtin print -rN -- "" $#__sublet_options "${(@kv)__sublet_options}"
-		builtin print -rN -- $#aliases "${(@kv)aliases}" $#galiases "${(@kv)galiases}" $#saliases "${(@kv)saliases}"
-		builtin print -rN -- $#functions "${(@kv)functions}" $#commands "${(@kv)commands}" $#dis_builtins "${(@k)dis_builtins}"
+		builtin print -rN -- "" $#__sublet_options "${(@k)__sublet_options}" "${(@v)__sublet_options}"
+		builtin print -rN -- $#aliases "${(@k)aliases}" "${(@v)aliases}" $#galiases "${(@k)galiases}" "${(@v)galiases}"
+		builtin print -rN -- $#saliases "${(@k)saliases}" "${(@v)saliases}" $#functions "${(@k)functions}" "${(@v)functions}"
+		builtin print -rN -- $#commands "${(@k)commands}" "${(@v)commands}" $#dis_builtins "${(@k)dis_builtins}"
 		for __sublet_name __sublet_type in "${(@kv)parameters}"; do
 			case $__sublet_name:$__sublet_type in
 				__sublet_* | *:*undefined*) builtin continue ;;
@@ -157,7 +159,8 @@ __sublet_state() {
 	__sublet_send T
 }
 
-# Puts the hooks where zsh looks for them, and binds the hold key.
+# Puts the hooks where zsh looks for them, and binds the hold key: at the start, and when the widget is called behind a start-up
+# file that replaced them.
 __sublet_arm() {
 	builtin emulate -L zsh
 	builtin local __sublet_map

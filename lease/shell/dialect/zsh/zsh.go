@@ -3,14 +3,13 @@ package zsh
 
 import (
 	_ "embed"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -79,47 +78,20 @@ func (Zsh) Start(o dialect.Start) dialect.Launch {
 
 // ReadState implements dialect.Dialect: see __sublet_state in integration.zsh.
 func (Zsh) ReadState(text []byte) (st dialect.State, err error) {
-	fields := strings.Split(string(text), "\x00")
-	next := func() (field string) {
-		if len(fields) == 0 {
-			err = errors.New("the shell's state is incomplete")
-			return ""
-		}
-		field, fields = fields[0], fields[1:]
-		return field
-	}
-	list := func(size int) []string { // a count, and so many fields of that size
-		n, convErr := strconv.Atoi(next())
-		if n *= size; convErr != nil || n < 0 || n > len(fields) {
-			n, fields = 0, nil
-		}
-		out := fields[:n:n]
-		fields = fields[n:]
-		return out
-	}
-	pairs := func(prefix string, into map[string]string) {
-		for kv := range slices.Chunk(list(2), 2) {
-			into[prefix+kv[0]] = kv[1]
-		}
-	}
-	st.Umask = strings.TrimSpace(next())
-	for kv := range slices.Chunk(list(2), 2) {
-		if kv[1] == "on" && !fixed[kv[0]] {
-			st.Options = append(st.Options, kv[0])
-		}
-	}
-	slices.Sort(st.Options)
-	commands := make(map[string]string)
+	f := dialect.NewFields(text)
+	options, commands := make(map[string]string), make(map[string]string)
 	st.Aliases, st.Functions = make(map[string]string), make(map[string]string)
-	pairs("", st.Aliases)
-	pairs("-g ", st.Aliases)
-	pairs("-s ", st.Aliases)
-	pairs("", st.Functions)
-	pairs("", commands)
-	st.Disabled = slices.Sorted(slices.Values(list(1)))
 	st.Vars, st.Local = make(map[string]string), make(map[string]string)
-	for len(fields) > 1 {
-		kind, name, value := next(), next(), next()
+	st.Umask = strings.TrimSpace(f.Next())
+	f.Map(options, "")
+	f.Map(st.Aliases, "")
+	f.Map(st.Aliases, "-g ")
+	f.Map(st.Aliases, "-s ")
+	f.Map(st.Functions, "")
+	f.Map(commands, "")
+	st.Disabled = f.Sorted()
+	for f.More() {
+		kind, name, value := f.Next(), f.Next(), f.Next()
 		switch {
 		case volatile(name):
 		case kind == "x":
@@ -128,13 +100,15 @@ func (Zsh) ReadState(text []byte) (st dialect.State, err error) {
 			st.Local[name] = value
 		}
 	}
+	for name, value := range options {
+		if value == "on" && !fixed[name] {
+			st.Options = append(st.Options, name)
+		}
+	}
+	slices.Sort(st.Options)
 	maps.DeleteFunc(st.Functions, func(name, _ string) bool { return strings.HasPrefix(name, "__sublet_") })
-	path := filepath.SplitList(st.Vars["PATH"])
-	maps.DeleteFunc(commands, func(name, file string) bool { // what stands where PATH has it
-		return slices.Contains(path, filepath.Dir(file)) && filepath.Base(file) == name
-	})
-	st.Hashed = commands
-	return st, err
+	st.Hashed = dialect.Hashed(commands, st.Vars["PATH"])
+	return st, f.Err
 }
 
 // fixed are options that zsh sets by itself or that cannot be changed.
@@ -151,82 +125,39 @@ func volatile(name string) bool {
 	return strings.HasPrefix(name, "__sublet_")
 }
 
-// Restore implements dialect.Dialect. The text may run at the top level as well as in a function.
-func (Zsh) Restore(before, after, now dialect.State) (text string, left []string) {
-	var b strings.Builder
-	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	quote := dialect.Quote
-	if before.Dir != after.Dir && now.Dir == after.Dir {
-		say("builtin cd -q -- %s", quote(before.Dir))
-	}
-	// A variable is in one of the two maps. Only a statement has attributes, and a read-only variable stays as it is.
-	variables := func(st dialect.State) map[string]string {
-		m := maps.Clone(st.Local)
-		if m == nil {
-			m = make(map[string]string)
-		}
-		for name, value := range st.Vars {
-			m[name] = "builtin export " + name + "=" + quote(value)
-		}
-		return m
-	}
-	variable := func(name, statement string) {
-		if attributes, ok := strings.CutPrefix(after.Local[name], "typeset "); ok && readOnly.MatchString(attributes) {
-			left = append(left, name)
-			return
-		}
-		if statement == "" || !special[name] && (before.Local[name] != "" || after.Local[name] != "") {
-			say("builtin unset %s", name)
-		}
-		if statement != "" {
-			say("%s", statement)
-		}
-	}
-	dialect.Reverse(variables(before), variables(after), variables(now), func(name string) { variable(name, "") }, variable)
-	alias := func(name string) (kind, word string) { // see ReadState
-		if kind, word, ok := strings.Cut(name, " "); ok {
-			return kind, quote(word)
-		}
-		return "--", quote(name)
-	}
-	dialect.Reverse(before.Aliases, after.Aliases, now.Aliases,
-		func(name string) {
-			kind, word := alias(name)
-			say("builtin unalias %s %s", strings.NewReplacer("-g", "--", "-s", "-s --").Replace(kind), word)
+// statements are those that run at the top level as well as in a function.
+var statements = sync.OnceValue(func() dialect.Statements {
+	return dialect.Statements{
+		Quote:     dialect.Quote,
+		Directory: "builtin cd -q -- {value}",
+		Umask:     "builtin umask {text}",
+		Export:    "builtin export {bare}={value}",
+		Unset:     "builtin unset {bare}",
+		Alias: map[string][2]string{ // see ReadState
+			"":    {"builtin alias -- {name}={value}", "builtin unalias -- {name}"},
+			"-g ": {"builtin alias -g {name}={value}", "builtin unalias -- {name}"},
+			"-s ": {"builtin alias -s {name}={value}", "builtin unalias -s -- {name}"},
 		},
-		func(name, value string) {
-			kind, word := alias(name)
-			say("builtin alias %s %s=%s", kind, word, quote(value))
-		})
-	dialect.Reverse(before.Functions, after.Functions, now.Functions,
-		func(name string) { say("builtin unfunction -- %s", quote(name)) },
-		func(name, body string) {
-			say("() { builtin emulate -L zsh; builtin setopt no_aliases; functions[$1]=$2 } %s %s", quote(name), quote(body))
-		})
-	dialect.Reverse(before.Hashed, after.Hashed, now.Hashed,
-		func(name string) { say("builtin unhash -- %s 2>/dev/null", quote(name)) },
-		func(name, file string) { say("builtin hash -- %s=%s", quote(name), quote(file)) })
-	dialect.ReverseList(before.Disabled, after.Disabled, now.Disabled,
-		func(name string) { say("builtin disable -- %s", quote(name)) },
-		func(name string) { say("builtin enable -- %s", quote(name)) })
-	if before.Umask != after.Umask && now.Umask == after.Umask {
-		say("builtin umask %s", before.Umask)
+		Function: [2]string{
+			"() { builtin emulate -L zsh; builtin setopt no_aliases; functions[$1]=$2 } {name} {value}", "builtin unfunction -- {name}",
+		},
+		Hashed:  [2]string{"builtin hash -- {name}={value}", "builtin unhash -- {name} 2>/dev/null"},
+		Builtin: [2]string{"builtin enable -- {name}", "builtin disable -- {name}"},
+		Option:  [2]string{"builtin setopt {bare}", "builtin unsetopt {bare}"},
+		Fixed:   regexp.MustCompile(`^typeset (-\w+ )*-\w*r`),
+		// Those of zsh's own that __sublet_state lists.
+		Special: map[string]bool{"IFS": true, "FPATH": true, "CDPATH": true, "WORDCHARS": true, "KEYTIMEOUT": true, "TMOUT": true},
 	}
-	dialect.ReverseList(before.Options, after.Options, now.Options,
-		func(name string) { say("builtin setopt %s", name) },
-		func(name string) { say("builtin unsetopt %s", name) })
-	return b.String(), left
+})
+
+// Restore implements dialect.Dialect.
+func (Zsh) Restore(before, after, now dialect.State) (text string, left []string) {
+	return statements().Restore(before, after, now)
 }
-
-// special are variables of zsh's own that __sublet_state lists. Once unset they would be variables as any other.
-var special = map[string]bool{"IFS": true, "FPATH": true, "CDPATH": true, "WORDCHARS": true, "KEYTIMEOUT": true, "TMOUT": true}
-
-// readOnly finds the attribute in what `typeset -p` prints behind its own name.
-var readOnly = regexp.MustCompile(`^(-\w+ )*-\w*r`)
 
 // Examine implements dialect.Dialect.
 func (Zsh) Examine(text string, known func(name string) bool) dialect.Examination {
-	return dialect.ExamineWith(syntax.LangZsh, text, func(name string) bool {
+	return dialect.Examine(syntax.LangZsh, false, text, func(name string) bool {
 		return name == "foreach" || name == "end" || known != nil && known(name) // which the parser takes for programs
 	})
 }

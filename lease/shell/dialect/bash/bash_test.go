@@ -1,0 +1,210 @@
+package bash
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sublet/lease/shell/dialect"
+	"sublet/lease/shell/dialect/dialecttest"
+)
+
+const plain = "PS1='$?> '\nHISTFILE=~/history\n"
+
+func options(bashrc string) dialecttest.Options {
+	return dialecttest.Options{Files: map[string]string{".bashrc": bashrc}}
+}
+
+func start(t *testing.T, bashrc string) *dialecttest.Shell {
+	t.Helper()
+	t.Parallel()
+	return dialecttest.Start(t, Bash{}, options(bashrc))
+}
+
+func words(bashrc string) dialecttest.Words {
+	return dialecttest.Words{
+		Options:  options(bashrc),
+		Export:   "export COLOUR='blue green'",
+		Alias:    "alias hello='echo hallo'",
+		Function: "greet() { echo greetings; }",
+		Status:   "$?",
+		History:  "fc -l 1",
+		Late:     true,
+	}
+}
+
+func TestSuite(t *testing.T) { dialecttest.Suite(t, Bash{}, words(plain)) }
+
+func BenchmarkBash(b *testing.B) { dialecttest.Bench(b, Bash{}, words(plain)) }
+
+// What people have in their ~/.bashrc changes nothing.
+func TestSuiteUnderOptions(t *testing.T) {
+	for name, bashrc := range map[string]string{
+		"history": "HISTCONTROL=ignoreboth:erasedups HISTTIMEFORMAT='%F ' HISTIGNORE='ls*'; shopt -s histappend\n",
+		"nounset": "set -u; shopt -s extglob globstar nullglob\n",
+		"hooks":   "PROMPT_COMMAND='true one; false'; PS0='[begins]'; trap 'last=$BASH_COMMAND' DEBUG; PS0=\n",
+	} {
+		t.Run(name, func(t *testing.T) { dialecttest.Suite(t, Bash{}, words(plain+bashrc)) })
+	}
+}
+
+// A here-document is not noticed: there the client must not ask, and it never does behind Enter.
+func TestContinuationIsNotReady(t *testing.T) {
+	for line, rest := range map[string]string{
+		"for i in 1 2; do\r": "echo got $i; done\r",
+		"echo 'got\r":        "2'\r",
+		"echo got \\\r":      "2\r",
+	} {
+		t.Run(line, func(t *testing.T) {
+			s := start(t, plain+"PS2='more> '\n")
+			s.Type(line)
+			s.AwaitText("more>")
+			if h := s.Hold(); h.Context != "continuation" {
+				t.Errorf("got %+v", h)
+			}
+			s.Direct("none")
+			s.Type(rest)
+			s.Prompt()
+			s.AwaitText("got")
+			s.AwaitText("2\n0>")
+		})
+	}
+}
+
+func TestViModes(t *testing.T) {
+	s := start(t, plain+"set -o vi\nbind 'set keyseq-timeout 50'\n")
+	s.Type("echo one two")
+	s.AwaitText("two")
+	before := s.Hold()
+	s.Direct("none")
+	s.Type("\x1b")
+	for mode := before; mode.Cursor != 11; s.Direct("none") { // once ESC was waited for
+		mode = s.Hold()
+	}
+	s.Type("dbahi\r")
+	s.Prompt()
+	s.AwaitText("\none ohi\n")
+}
+
+func TestUnboundKeyLeavesNothing(t *testing.T) {
+	s := start(t, plain)
+	s.Enter(`for map in emacs vi-insert vi-command; do bind -m $map -r '\eO~'; done`)
+	s.Type("echo " + Bash{}.HoldKey() + "ok" + Bash{}.HoldKey() + "\r")
+	s.Prompt()
+	s.AwaitText("> echo ok\nok\n")
+}
+
+func TestErrexitIsReported(t *testing.T) {
+	s := start(t, plain)
+	s.Enter("set -e")
+	if h := s.Hold(); h.Flags != "e" {
+		t.Errorf("got %+v", h)
+	}
+	s.Direct("none")
+}
+
+// Hooks that were replaced are put back when the widget is called.
+func TestHooksAreArmedAgain(t *testing.T) {
+	s := start(t, plain)
+	s.Type("PROMPT_COMMAND='echo mine' PS0=; true\r")
+	s.AwaitText("mine\n0>")
+	s.Key()
+	s.Held()
+	s.Direct("none")
+	s.Enter("echo reported")
+}
+
+func TestState(t *testing.T) {
+	s := start(t, plain)
+	s.Enter("declare -A map=([a b]='c' [d]=$'e\\nf'); declare -i n=3; declare -r fixed=1; list=(x 'y z' ''); declare -l lower=ABC")
+	s.Enter("export VALUE=$'a\\nb\\ndeclare -x FORGED=\"1\"' OTHER=1; alias ll='ls -l' q=\"it's\"; greet() { echo \"it's\"; }; brace() { echo '\n}'; }")
+	before := state(s)
+	if before.Vars["VALUE"] != "a\nb\ndeclare -x FORGED=\"1\"" || before.Vars["FORGED"] != "" || before.Aliases["ll"] != "ls -l" || before.Aliases["q"] != "it's" ||
+		!strings.Contains(before.Functions["greet"], "it's") || before.Umask != "0022" || len(before.Hashed) != 0 {
+		t.Errorf("got %+v", before)
+	}
+	if d := dialect.Difference(before, state(s)); d != "" {
+		t.Errorf("it differs by itself: %s", d)
+	}
+	s.Run(strings.Join([]string{
+		"map[new]=1; unset n; n=text; list=(); fresh=$'1\\n\"2'; declare -ar wall=(1)", "unset OTHER; export VALUE=2 NEW=3; export n=exported; lower=X",
+		"unalias q; alias ll=x other=y", "greet() { :; }; other() { :; }; unset -f brace", "cd /; umask 077; shopt -s autocd; set -o noclobber",
+		"PATH=/tmp:$PATH; hash -p /nowhere/ls ls; enable -n kill",
+	}, "\n"))
+	after := state(s)
+	if after.Hashed["ls"] != "/nowhere/ls" || len(after.Hashed) != 1 || len(after.Disabled) != 1 || after.Disabled[0] != "kill" {
+		t.Errorf("hashed %q, disabled %q", after.Hashed, after.Disabled)
+	}
+	text, left := Bash{}.Restore(before, after, after)
+	if strings.Join(left, " ") != "wall" {
+		t.Errorf("left %q", left)
+	}
+	if r := s.Run(text); r.Output != "" || r.Status != 0 {
+		t.Fatalf("restore: %+v\n%s", r, text)
+	}
+	now := state(s)
+	delete(now.Local, "wall")
+	if d := dialect.Difference(before, now); d != "" || before.Sum() != now.Sum() {
+		t.Errorf("not restored: %s\n%s", d, text)
+	}
+	if r := s.Run(`echo "${map[d]}" "${list[1]}" "${#list[@]}" "$lower"; brace`); r.Output != "e\r\nf y z 3 abc\r\n\r\n}\r\n" {
+		t.Errorf("got %q", r.Output)
+	}
+}
+
+// state holds the editor, and returns the state.
+func state(s *dialecttest.Shell) dialect.State {
+	s.Hold()
+	st := s.State()
+	s.Direct("none")
+	return st
+}
+
+func TestHistoryFile(t *testing.T) {
+	s := start(t, plain+"HISTCONTROL=ignoredups\n")
+	s.Enter("echo one")
+	s.Run("echo borrowed")
+	s.Enter("echo !#:0 two; echo ${HISTCONTROL}")
+	s.AwaitText("\nignoredups\n")
+	s.Type("exit\r")
+	s.Exited()
+	text, err := os.ReadFile(filepath.Join(s.Home, "history"))
+	if want := "echo one\necho echo two; echo ${HISTCONTROL}\nexit\n"; err != nil || string(text) != want {
+		t.Errorf("got %q, want %q, %v", text, want, err)
+	}
+}
+
+func TestExamine(t *testing.T) {
+	known := func(name string) bool { return name == "mine" }
+	for text, want := range map[string]dialect.Examination{
+		"ls -l | grep x && make":       {},
+		"git commit -m 'exit; set -e'": {},
+		"x=1":                          {Changes: true},
+		"x=1 make":                     {},
+		"echo $((i++))":                {Changes: true},
+		"while read x; do y=1; done":   {Changes: true},
+		"mine":                         {Changes: true},
+		"cd /":                         {Changes: true, Lasts: "cd"},
+		"export X=1":                   {Changes: true, Lasts: "export"},
+		"echo ${x:=1}":                 {Changes: true},
+		"(cd /; x=1)":                  {},
+		"if true; then x=1; fi":        {Changes: true},
+		"exit 3":                       {Ends: true},
+		"make || exit":                 {Ends: true},
+		"exec sh":                      {Ends: true},
+		"set -euo pipefail; make":      {Ends: true, Lasts: "set"},
+		"if make; then exit 1; fi":     {Ends: true},
+		"for x in a b {{":              {Changes: true},
+		"sh -c 'exit 3'":               {},
+	} {
+		got := Bash{}.Examine(text, known)
+		want.Text = text
+		if want.Ends {
+			want.Text = "(\n" + text + "\n)"
+		}
+		if got != want {
+			t.Errorf("%s: got %+v, want %+v", text, got, want)
+		}
+	}
+}

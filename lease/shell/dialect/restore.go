@@ -1,0 +1,164 @@
+package dialect
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Statements are the words with which a shell puts its state back. In each of them {name} and {value} stand for quoted words,
+// {bare} and {text} for the same without quotes. A shell that has no statement for a kind has nothing of that kind in its State.
+type Statements struct {
+	Quote     func(text string) string
+	Directory string               // {value}
+	Umask     string               // {text}
+	Export    string               // makes an exported variable {bare} with {value}
+	Unset     string               // removes the variable {bare}
+	Alias     map[string][2]string // by what the names of the kind begin with: set {name} to {value}, and unset it
+	Function  [2]string
+	Hashed    [2]string
+	Builtin   [2]string       // switch {name} on, and off
+	Option    [2]string       // switch {bare} on, and off
+	Fixed     *regexp.Regexp  // matches the statement of a variable that cannot be set again; nil = there is none
+	Special   map[string]bool // variables that are never unset, for they would lose what the shell does with them
+}
+
+func (s Statements) fill(statement, name, value string) string {
+	return strings.NewReplacer("{name}", s.Quote(name), "{value}", s.Quote(value), "{bare}", name, "{text}", value).Replace(statement) + "\n"
+}
+
+// Restore returns the text that puts back what differs between before and after, unless now has another value than after: then
+// somebody has changed it since. left are the names of what cannot be put back.
+func (s Statements) Restore(before, after, now State) (text string, left []string) {
+	var b strings.Builder
+	if before.Dir != after.Dir && now.Dir == after.Dir {
+		b.WriteString(s.fill(s.Directory, "", before.Dir))
+	}
+	reverse(s.variables(before), s.variables(after), s.variables(now), func(name, statement string) {
+		if s.Fixed != nil && s.Fixed.MatchString(after.Local[name]) {
+			left = append(left, name)
+			return
+		}
+		if statement == "" || !s.Special[name] && before.Local[name]+after.Local[name] != "" { // attributes go with the variable only
+			b.WriteString(s.fill(s.Unset, name, ""))
+		}
+		if statement != "" {
+			b.WriteString(statement + "\n")
+		}
+	})
+	for _, kind := range slices.Sorted(maps.Keys(s.Alias)) {
+		of := func(st State) map[string]string {
+			m := make(map[string]string)
+			for name, value := range st.Aliases {
+				if word, ok := strings.CutPrefix(name, kind); ok && (kind != "" || !strings.Contains(name, " ")) {
+					m[word] = value
+				}
+			}
+			return m
+		}
+		s.reverse(&b, of(before), of(after), of(now), s.Alias[kind])
+	}
+	s.reverse(&b, before.Functions, after.Functions, now.Functions, s.Function)
+	s.reverse(&b, before.Hashed, after.Hashed, now.Hashed, s.Hashed)
+	s.reverse(&b, set(before.Disabled), set(after.Disabled), set(now.Disabled), [2]string{s.Builtin[1], s.Builtin[0]})
+	if before.Umask != after.Umask && now.Umask == after.Umask {
+		b.WriteString(s.fill(s.Umask, "", before.Umask))
+	}
+	s.reverse(&b, set(before.Options), set(after.Options), set(now.Options), s.Option)
+	return b.String(), left
+}
+
+// variables returns the statement that makes each variable.
+func (s Statements) variables(st State) map[string]string {
+	m := make(map[string]string, len(st.Vars)+len(st.Local))
+	for name, value := range st.Vars {
+		m[name] = strings.TrimSuffix(s.fill(s.Export, name, value), "\n")
+	}
+	maps.Copy(m, st.Local)
+	return m
+}
+
+// reverse writes the first statement for what is put back, and the second for what goes away.
+func (s Statements) reverse(b *strings.Builder, before, after, now map[string]string, statements [2]string) {
+	reverse(before, after, now, func(name, value string) {
+		statement := statements[0]
+		if _, had := before[name]; !had {
+			statement = statements[1]
+		}
+		b.WriteString(s.fill(statement, name, value))
+	})
+}
+
+// reverse calls put, in the order of their names, for what differs between before and after, with the value of before.
+func reverse(before, after, now map[string]string, put func(name, value string)) {
+	c := Compare(before, after, nil)
+	for _, name := range slices.Sorted(slices.Values(slices.Concat(c.Added, c.Changed, c.Removed))) {
+		current, here := now[name]
+		if result, left := after[name]; here == left && current == result {
+			put(name, before[name])
+		}
+	}
+}
+
+func set(list []string) map[string]string {
+	m := make(map[string]string, len(list))
+	for _, name := range list {
+		m[name] = ""
+	}
+	return m
+}
+
+// Fields reads what an integration script writes of a shell's state: fields that end with NUL. Err is set where one is missing.
+type Fields struct {
+	list []string
+	Err  error
+}
+
+// NewFields returns a reader of text.
+func NewFields(text []byte) *Fields { return &Fields{list: strings.Split(string(text), "\x00")} }
+
+// Next returns the next field.
+func (f *Fields) Next() (field string) {
+	if !f.More() {
+		f.Err = fmt.Errorf("the shell's state is incomplete")
+		return ""
+	}
+	field, f.list = f.list[0], f.list[1:]
+	return field
+}
+
+// More reports whether there is one; what follows the last NUL is none.
+func (f *Fields) More() bool { return len(f.list) > 1 }
+
+// List returns as many fields as the next one counts.
+func (f *Fields) List() (list []string) {
+	var n int
+	if _, err := fmt.Sscan(f.Next(), &n); err != nil || n < 0 || n >= len(f.list) {
+		f.Err = fmt.Errorf("the shell's state is incomplete")
+		return nil
+	}
+	list, f.list = f.list[:n:n], f.list[n:]
+	return list
+}
+
+// Map adds a table to m: a count, so many names, and as many values. The names get a prefix.
+func (f *Fields) Map(m map[string]string, prefix string) {
+	names := f.List()
+	for _, name := range names {
+		m[prefix+name] = f.Next()
+	}
+}
+
+// Sorted returns a list in the order of its words.
+func (f *Fields) Sorted() []string { return slices.Sorted(slices.Values(f.List())) }
+
+// Hashed returns which names of a shell's hash table run as another file than PATH finds.
+func Hashed(table map[string]string, path string) map[string]string {
+	maps.DeleteFunc(table, func(name, file string) bool {
+		return slices.Contains(filepath.SplitList(path), filepath.Dir(file)) && filepath.Base(file) == name
+	})
+	return table
+}
