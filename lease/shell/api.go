@@ -64,8 +64,8 @@ type Options struct {
 type (
 	// PromptShown means that the shell reads a line.
 	PromptShown struct{ Dir string }
-	// UserBegan means that a command of the user's begins. Text is "" where the shell does not report it until the end.
-	UserBegan struct{ Text string }
+	// UserBegan means that a command of the user's begins.
+	UserBegan struct{}
 	// UserEnded means that it ended. Output is the end of what it printed, rendered, at most 4 KiB; nil for a program that
 	// used the alternate screen.
 	UserEnded struct {
@@ -127,11 +127,6 @@ var (
 	// ErrHeld is returned by Hold while the editor is held already.
 	ErrHeld = errors.New("shell: held")
 )
-
-// A BusyError reports that the line editor is not free. Why is for people: "the user is typing", "vim is running".
-type BusyError struct{ Why string }
-
-func (e *BusyError) Error() string { return "the shell is busy: " + e.Why }
 
 // A BrokenError reports that the shell's line editor does not answer as it should, so nothing can be lent until the user
 // does what Hint says.

@@ -145,7 +145,7 @@ func (s *Shell) awaitFree(ctx context.Context, done func() bool) error {
 	for {
 		s.mu.Lock()
 		why, wait := s.busyLocked(s.o.Patience)
-		free := why == "" || done()
+		free := why == "" || s.editor.unhooked || done()
 		over, changed := s.closed || s.gone, s.changed
 		s.mu.Unlock()
 		switch {
@@ -343,11 +343,19 @@ func (s *Shell) hold(ctx context.Context, done func() bool) error {
 			return err
 		}
 		s.mu.Lock()
-		over := done()
+		over, unhooked := done(), s.editor.unhooked
 		why, _ := s.busyLocked(s.o.Patience)
 		s.mu.Unlock()
 		if over {
 			return nil
+		}
+		if unhooked {
+			s.typist <- struct{}{}
+			_, err := s.proc.term.Write([]byte(s.d.HoldKey())) // the widget puts the hook back, and is told to go on
+			<-s.typist
+			<-s.user
+			s.log.Info("the prompt hook was replaced", "err", err)
+			return &BrokenError{Why: "it does not report its prompt: the hook was replaced", Fix: "press Enter at its prompt, or else open sublet again"}
 		}
 		if why != "" { // somebody else took user in between
 			<-s.user
@@ -384,7 +392,7 @@ func (s *Shell) holdNow(ctx context.Context) error {
 	s.mu.Unlock()
 	switch {
 	case errors.Is(err, errNotAnswered) && broken:
-		return &BrokenError{Why: "its line editor does not answer sublet's key", Fix: "type `exec " + s.path + "`, or open sublet again"}
+		return &BrokenError{Why: "its line editor does not answer sublet's key", Fix: "open sublet again"}
 	case err != nil:
 		return err
 	case a.context != "ready":
@@ -477,38 +485,57 @@ func (s *Shell) Release() error {
 
 // hidePrompt holds the editor again behind a borrowed command, while the screen is taken.
 func (s *Shell) hidePrompt() error {
-	s.mu.Lock()
-	held, line, cursor := s.editor.held, s.editor.line, s.editor.cursor
-	s.mu.Unlock()
-	if held {
-		return nil
-	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), doneBound, errNotAnswered)
 	defer cancel()
-	if _, err := s.takeAgain(ctx); err != nil {
+	if err := s.holdUnseen(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.editor.line, s.editor.cursor, s.kept, s.route = line, cursor, nil, toScreen
-	s.editor.erased = true
+	s.route = toScreen
 	return nil
 }
 
-// takeAgain holds the editor behind a borrowed command: its prompt is about to come.
-func (s *Shell) takeAgain(ctx context.Context) (ack, error) {
-	for {
+// holdUnseen holds the editor where a borrowed command has released it. The prompt behind that is never shown.
+func (s *Shell) holdUnseen(ctx context.Context) error {
+	s.mu.Lock()
+	held := s.editor.held
+	s.mu.Unlock()
+	if held {
+		return nil
+	}
+	if err := s.takeAgain(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept, s.editor.erased = nil, true
+	return nil
+}
+
+// takeAgain holds the editor, where a borrowed command has released it, as soon as its prompt comes. The line that was set
+// aside stays so.
+func (s *Shell) takeAgain(ctx context.Context) error {
+	s.mu.Lock()
+	held, line, cursor := s.editor.held, s.editor.line, s.editor.cursor
+	s.mu.Unlock()
+	for !held {
 		if err := s.await(ctx, func() bool { return s.editor.prompt && s.run == nil }); err != nil {
-			return ack{}, err
+			return err
 		}
-		a, err := s.take(ctx, 4*askAgain) // nothing else can have the key
-		if !errors.Is(err, errNotAnswered) && !errors.Is(err, errInUse) {
-			return a, err
-		}
-		if ctx.Err() != nil {
-			return ack{}, context.Cause(ctx)
+		_, err := s.take(ctx, 4*askAgain) // nothing else can have the key
+		switch {
+		case err == nil:
+			s.mu.Lock()
+			s.editor.line, s.editor.cursor, held = line, cursor, true
+			s.mu.Unlock()
+		case !errors.Is(err, errNotAnswered) && !errors.Is(err, errInUse):
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		}
 	}
+	return nil
 }
 
 // showPrompt gives the editor and the screen back to the user. The caller has user and has set restores, so that keys are
@@ -529,15 +556,11 @@ func (s *Shell) showPrompt() {
 		if err := s.runEmpty(ctx); err != nil {
 			s.log.Warn("the shell shows no fresh prompt", "err", err)
 		}
-		held = false
 	}
 	directive, typed := "none", ""
 	if line != "" {
 		directive = "line " + cursor
-		var err error
-		if !held {
-			_, err = s.takeAgain(ctx)
-		}
+		err := s.takeAgain(ctx)
 		if err == nil { // behind the widget's call, which writes the line that it found
 			err = os.WriteFile(filepath.Join(s.folder, "line"), []byte(line), 0o600)
 		}

@@ -55,12 +55,10 @@ func (s *Shell) deliver(p *process, b []byte) {
 	}
 	if s.command != nil {
 		s.command.tail.Add(b)
-		if bytes.Contains(b, pasteModeOn) && p.term.Foreground() == p.pid {
-			// The editor reads, and no hook said so: it was replaced. The widget puts it back.
-			s.editor.prompt, s.editor.typed = true, typing{last: s.editor.typed.last}
-			s.painted = painted{}
-			s.painted.add(b)
-		}
+	}
+	if s.prompts > 0 && !s.editor.prompt && (r == nil || r.ended) && bytes.Contains(b, pasteModeOn) && p.term.Foreground() == p.pid {
+		s.editor.unhooked = true
+		s.changeLocked()
 	}
 	if to == toLater {
 		if len(s.kept)+len(b) <= keptMost {
@@ -97,7 +95,7 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 		s.hook = nil // what a DEBUG trap or set -x printed of it
 		s.prompts++
 		e.prompt, e.typed = true, typing{last: e.typed.last}
-		e.ignored = 0
+		e.ignored, e.unhooked = 0, false
 		s.painted = painted{}
 		if c := s.command; c != nil {
 			s.told.output = c
@@ -113,13 +111,8 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 			e.prompt = false
 			if s.command == nil {
 				s.command = &userRun{started: time.Now(), text: s.painted.line()}
-				if len(s.texts) > 0 {
-					s.command.text, s.texts = s.texts[0], s.texts[1:]
-				} else {
-					s.begun = append(s.begun, s.command)
-				}
 			}
-			s.event(UserBegan{Text: s.command.text})
+			s.event(UserBegan{})
 		}
 	case 'C':
 		e.erased = true

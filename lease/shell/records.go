@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bufio"
+	"cmp"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -56,15 +57,11 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 		status, dir, _ := strings.Cut(rest, " ")
 		s.told.status, _ = strconv.Atoi(status)
 		s.told.dir = dir
-		s.told.text = s.lastEntry()
+		s.told.text, s.userText = cmp.Or(s.lastEntry(), s.userText), ""
 		s.told.records++
 		s.settlePromptLocked()
 	case "B":
-		if len(s.begun) > 0 {
-			s.begun[0].text, s.begun = rest, s.begun[1:]
-		} else {
-			s.texts = append(s.texts, rest)
-		}
+		s.userText = rest // nothing of the user's can begin before the record P that follows
 	case "A":
 		f := strings.Fields(rest)
 		if len(f) < 4 {
@@ -113,17 +110,13 @@ func (s *Shell) settlePromptLocked() {
 		return
 	}
 	t.settled = s.prompts
-	s.begun, s.texts = nil, nil
 	s.dir = t.dir
 	if r := s.run; r != nil && !r.ended {
 		r.recorded(t.status, t.dir)
 	}
 	if c := t.output; c != nil {
 		t.output, s.stale = nil, true
-		text := t.text
-		if text == "" {
-			text = c.text
-		}
+		text := cmp.Or(t.text, c.text)
 		if strings.HasPrefix(text, " ") {
 			text = "" // the user keeps it out of the history, so out of everything
 		}

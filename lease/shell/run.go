@@ -111,7 +111,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 			return Result{}, &DirError{Dir: c.Dir, Reason: "not a directory"}
 		}
 	}
-	if err := s.holdAgain(ctx); err != nil {
+	if err := s.holdUnseen(ctx); err != nil { // where it is a second command under one Hold
 		return Result{}, err
 	}
 	if err := s.erase(ctx); err != nil {
@@ -160,24 +160,6 @@ func (s *Shell) known(name string) bool {
 	_, function := s.state.Functions[name]
 	_, alias := s.state.Aliases[name]
 	return function || alias
-}
-
-// holdAgain holds the editor for a second command under one Hold.
-func (s *Shell) holdAgain(ctx context.Context) error {
-	s.mu.Lock()
-	held, line, cursor := s.editor.held, s.editor.line, s.editor.cursor
-	s.mu.Unlock()
-	if held {
-		return nil
-	}
-	if _, err := s.takeAgain(ctx); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.editor.line, s.editor.cursor, s.kept = line, cursor, nil
-	s.editor.erased = true // it was never shown
-	return nil
 }
 
 // begin has the held editor run the text.
@@ -292,7 +274,7 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 		s.dir = r.dir
 	}
 	res = Result{Status: "ok", Dir: s.dir, Restarted: r.restarted != "", Why: r.restarted}
-	began, ended, status := r.began, r.ended, r.status
+	ended, status := r.ended, r.status
 	s.stale = s.stale || r.changes || r.restarted != ""
 	s.changeLocked()
 	s.mu.Unlock()
@@ -315,11 +297,9 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 	case errors.Is(cancelled, errTimeout):
 		res.Status = "timeout"
 	case errors.Is(cancelled, errNoBegin):
-		return res, &BrokenError{Why: errNoBegin.Error(), Fix: "type `exec " + s.path + "`, or open sublet again"}
+		return res, &BrokenError{Why: errNoBegin.Error(), Fix: "open sublet again"}
 	case cancelled != nil:
 		res.Status = "cancelled"
-	case ended && !began:
-		return res, &DirError{Dir: r.c.Dir, Reason: "the shell cannot enter it"}
 	}
 	if ended {
 		res.Leftovers = procs.BegunSince(pid, t.Foreground, r.from)

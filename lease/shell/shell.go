@@ -37,32 +37,31 @@ type Shell struct {
 	typist  chan struct{} // capacity 1: who has it may type; taken before mu
 	user    chan struct{} // capacity 1: who has it may change what the editor is held for; taken before typist
 
-	mu      sync.Mutex
-	changed chan struct{} // closed, and made anew, when anything below changes
-	proc    *process
-	size    Size
-	nonce   string // of the marks that count now
-	editor  editor
-	painted painted    // what the editor painted since the prompt
-	command *userRun   // the user's command that runs; nil = none
-	begun   []*userRun // marks B whose record did not come yet; some shells send none
-	texts   []string   // records B whose mark did not come yet
-	run     *run       // the borrowed command that runs
-	route   route      // where output goes now
-	kept    []byte     // output that waits for Release
-	hook    []byte     // output that may be dropped: see withoutHook
-	ahead   []byte     // keys that wait for the editor
-	acks    chan ack   // capacity 1: to who asked
-	dir     string
-	state   State
-	stale   bool // a command ran since state was read
-	prompts int  // marks P that came
-	told    promptRecord
-	closed  bool
-	gone    bool // exited is closed
-	status  int
-	spawned time.Time
-	deaths  int
+	mu       sync.Mutex
+	changed  chan struct{} // closed, and made anew, when anything below changes
+	proc     *process
+	size     Size
+	nonce    string // of the marks that count now
+	editor   editor
+	painted  painted  // what the editor painted since the prompt
+	command  *userRun // the user's command that runs; nil = none
+	userText string   // of the record B that came last; some shells send none
+	run      *run     // the borrowed command that runs
+	route    route    // where output goes now
+	kept     []byte   // output that waits for Release
+	hook     []byte   // output that may be dropped: see withoutHook
+	ahead    []byte   // keys that wait for the editor
+	acks     chan ack // capacity 1: to who asked
+	dir      string
+	state    State
+	stale    bool // a command ran since state was read
+	prompts  int  // marks P that came
+	told     promptRecord
+	closed   bool
+	gone     bool // exited is closed
+	status   int
+	spawned  time.Time
+	deaths   int
 }
 
 // editor is what is known of the shell's line editor.
@@ -79,6 +78,7 @@ type editor struct {
 	looks    bool   // the widget was asked for the state
 	restores bool   // a goroutine puts the line back
 	ignored  int    // hold keys in a row that were not answered
+	unhooked bool   // it reads a line, and no prompt was reported
 	erased   bool   // what it showed was erased
 }
 
@@ -208,8 +208,7 @@ func (s *Shell) spawnLocked(restore string) error {
 	s.nonce = newNonce()
 	s.editor = editor{screen: s.editor.screen, lease: s.editor.lease}
 	s.painted, s.command, s.route, s.kept, s.hook = painted{}, nil, toScreen, nil, nil
-	s.begun, s.texts = nil, nil
-	s.prompts, s.told = 0, promptRecord{}
+	s.prompts, s.told, s.userText = 0, promptRecord{}, ""
 	if err := drain(s.down); err != nil { // a directive that the last process did not read
 		return fmt.Errorf("start the shell: %w", err)
 	}
@@ -492,8 +491,5 @@ func Render(raw []byte, cols int) []byte { return term.Render(raw, cols) }
 
 // Difference is one line of what differs between two states, "" for nothing.
 func Difference(a, b State) string { return dialect.Difference(a, b) }
-
-// ShortDir is dir as a person writes it: ~ for what begins with home.
-func ShortDir(dir, home string) string { return dialect.ShortDir(dir, home) }
 
 var errNoProcess = errors.New("the shell has ended")

@@ -34,13 +34,8 @@ func (s *Shell) State(ctx context.Context) (State, error) {
 
 // look reads the state with the editor held. The caller has user.
 func (s *Shell) look(ctx context.Context) (State, error) {
-	s.mu.Lock()
-	held := s.editor.held
-	s.mu.Unlock()
-	if !held {
-		if err := s.holdBehind(ctx); err != nil {
-			return State{}, err
-		}
+	if err := s.takeAgain(ctx); err != nil {
+		return State{}, err
 	}
 	s.mu.Lock()
 	s.editor.looks = true
@@ -65,20 +60,6 @@ func (s *Shell) look(ctx context.Context) (State, error) {
 	st.Digest = st.Sum()
 	s.state = st
 	return st, nil
-}
-
-// holdBehind holds the editor behind a borrowed command; what it painted meanwhile is shown at Release.
-func (s *Shell) holdBehind(ctx context.Context) error {
-	s.mu.Lock()
-	line, cursor := s.editor.line, s.editor.cursor
-	s.mu.Unlock()
-	if _, err := s.takeAgain(ctx); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.editor.line, s.editor.cursor = line, cursor
-	return nil
 }
 
 // Undo puts back what differs between before and after, as far as nobody changed it since. left names what the shell cannot

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -221,4 +222,31 @@ func TestHalfTypedLineBehindState(t *testing.T) {
 	}
 	keys(t, s, " line\r")
 	scr.shows(t, "\rhalf line\r\n")
+}
+
+// Where the user's set-up has replaced the prompt hook nothing is lent. The error names the cause and the way back: an Enter.
+func TestReplacedHooks(t *testing.T) {
+	for name, replace := range map[string]string{"bash": "PROMPT_COMMAND='echo mine'", "zsh": "precmd_functions=()"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, err := exec.LookPath(name)
+			if err != nil && os.Getenv("CI") == "" {
+				t.Skip(err)
+			}
+			s, scr := start2(t, func(o *Options) { o.Path = path })
+			scr.prompts(t, 1)
+			keys(t, s, replace+"\r")
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			var broken *BrokenError
+			if _, err := s.Run(ctx, Command{Text: "echo lent"}); !errors.As(err, &broken) || !strings.Contains(broken.Hint(), "press Enter") {
+				t.Fatalf("got %v", err)
+			}
+			keys(t, s, "\r")
+			scr.prompts(t, 2)
+			if res := do(t, s, "echo lent"); string(res.Output) != "lent\n" {
+				t.Errorf("got %q", res.Output)
+			}
+		})
+	}
 }

@@ -94,7 +94,7 @@ func (f *fake) typesLocked(text string) {
 		if f.cmd != nil {
 			f.wrong("%s of the user's runs while %s does", line, f.cmd.Text)
 		}
-		f.event(shell.UserBegan{Text: line})
+		f.event(shell.UserBegan{})
 	default:
 		f.line += len(line)
 		f.typed = time.Now()

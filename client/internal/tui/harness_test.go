@@ -144,7 +144,7 @@ func (s *fakeShell) enter() {
 		return
 	}
 	s.ran = append(s.ran, text)
-	s.put(shell.UserBegan{Text: text})
+	s.put(shell.UserBegan{})
 	if text == "exit" {
 		close(s.exited)
 		return

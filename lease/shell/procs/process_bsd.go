@@ -82,12 +82,6 @@ func Name(pid int) string {
 	return string(bytes.TrimSpace(out))
 }
 
-// Dir returns "": a process's working directory is not known here.
-func Dir(pid int) string { return "" }
-
-// IgnoresHangUp returns false: it is not known here.
-func IgnoresHangUp(pid int) bool { return false }
-
 // ownerOf names the user a process belongs to.
 func ownerOf(pid int) string {
 	name, err := exec.Command("ps", "-o", "user=", "-p", strconv.Itoa(pid)).Output()

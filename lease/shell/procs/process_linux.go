@@ -68,30 +68,6 @@ func Name(pid int) string {
 	return st.Name
 }
 
-// Dir returns a process's working directory; "" where it cannot be known.
-func Dir(pid int) string {
-	dir, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
-	if err != nil || strings.HasSuffix(dir, " (deleted)") {
-		return ""
-	}
-	return dir
-}
-
-// IgnoresHangUp reports whether a process ignores SIGHUP, as nohup has it (proc(5), status).
-func IgnoresHangUp(pid int) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(b)) {
-		if mask, ok := strings.CutPrefix(line, "SigIgn:"); ok {
-			set, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
-			return err == nil && set&(1<<(syscall.SIGHUP-1)) != 0
-		}
-	}
-	return false
-}
-
 // ownerOf names the user a process belongs to, by number where it has no name.
 func ownerOf(pid int) string {
 	fi, err := os.Stat("/proc/" + strconv.Itoa(pid))

@@ -91,6 +91,3 @@ func (t *Tail) Add(p []byte) {
 
 // Bytes returns what is kept.
 func (t *Tail) Bytes() []byte { return t.b[max(0, len(t.b)-tailMost):] }
-
-// Reset forgets everything.
-func (t *Tail) Reset() { t.b, t.Alternate = t.b[:0], false }
