@@ -10,6 +10,7 @@ import (
 // The steps of a cancel, from its beginning. A borrowed command has ended, or its shell was replaced, within 5 s.
 const (
 	pressEvery  = 20 * time.Millisecond
+	againAfter  = 500 * time.Millisecond // SIGINT to the shell itself: sooner, it could hit the prompt hook
 	beginWithin = time.Second // a SIGINT before the command begins would tear the line that the shell reads
 	termAfter   = 2 * time.Second
 	killAfter   = 4 * time.Second
@@ -67,7 +68,7 @@ func (c *canceller) press() {
 		due = syscall.SIGTERM
 	}
 	fg := p.term.Foreground()
-	if time.Since(c.shell) >= 5*pressEvery {
+	if time.Since(c.shell) >= againAfter {
 		c.shell = time.Now()
 		_ = syscall.Kill(p.pid, syscall.SIGINT)
 	}

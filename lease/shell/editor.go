@@ -611,43 +611,34 @@ func (s *Shell) restored() {
 
 // GiveScreen gives the screen back: the shell prints a fresh prompt at the cursor, which must be in column 0, with the
 // half-typed line. While a borrower has the editor the prompt comes at Release.
-func (s *Shell) GiveScreen(ctx context.Context) error {
-	if err := s.takeUser(ctx); err != nil {
-		return err
-	}
-	defer func() { <-s.user }()
-	s.mu.Lock()
-	taken, lent := s.editor.screen, s.editor.lease
-	s.editor.screen, s.editor.restores = false, taken && !lent
-	s.changeLocked()
-	s.mu.Unlock()
-	if !taken || lent {
-		return nil
-	}
-	s.showPrompt()
-	return nil
+func (s *Shell) GiveScreen(ctx context.Context) error { return s.giveScreen(ctx, func(*editor) {}) }
+
+// Insert gives the screen back with a line in the user's editor as if it were typed, and enters it if run.
+func (s *Shell) Insert(ctx context.Context, line string, run bool) error {
+	return s.giveScreen(ctx, func(e *editor) {
+		e.line, e.cursor = line, strconv.Itoa(len([]rune(line)))
+		if run {
+			s.ahead = append([]byte{'\r'}, s.ahead...)
+		}
+	})
 }
 
-// Insert puts a line into the user's editor as if it were typed, and enters it if run. The screen must be taken; it is
-// given back.
-func (s *Shell) Insert(ctx context.Context, line string, run bool) error {
+func (s *Shell) giveScreen(ctx context.Context, change func(e *editor)) error {
 	if err := s.takeUser(ctx); err != nil {
 		return err
 	}
 	defer func() { <-s.user }()
 	s.mu.Lock()
-	s.editor.line, s.editor.cursor = line, strconv.Itoa(len([]rune(line)))
-	s.editor.screen = false
-	if run {
-		s.ahead = append([]byte{'\r'}, s.ahead...)
+	e := &s.editor
+	shows := e.screen && !e.lease
+	if e.screen {
+		change(e)
 	}
-	lent := s.editor.lease
-	s.editor.restores = !lent
+	e.screen, e.restores = false, shows
 	s.changeLocked()
 	s.mu.Unlock()
-	if lent {
-		return nil
+	if shows {
+		s.showPrompt()
 	}
-	s.showPrompt()
 	return nil
 }

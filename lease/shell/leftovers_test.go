@@ -14,7 +14,7 @@ func TestLeftovers(t *testing.T) {
 			t.Fatalf("of a command that runs nothing: %+v", res.Leftovers)
 		}
 	}
-	res := do(t, s, `left=$(sleep 100 >/dev/null & echo $!); sleep 200 & left="$left $!"`)
+	res := do(t, s, `left=$(sleep 100 >/dev/null & echo $!); sleep 200 & left="$left $!"; until [ "$(ps -o comm= $!)" = sleep ]; do :; done`)
 	if len(res.Leftovers) != 2 || !strings.HasPrefix(res.Leftovers[0].Command, "sleep") || !strings.HasPrefix(res.Leftovers[1].Command, "sleep") {
 		t.Errorf("got %+v, want two programs", res.Leftovers)
 	}

@@ -88,24 +88,12 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 		s.mu.Unlock()
 		return
 	}
+	s.readRecordsLocked()
 	var began func()
 	e := &s.editor
 	switch m.Kind {
 	case 'P':
-		s.hook = nil // what a DEBUG trap or set -x printed of it
-		s.prompts++
-		e.prompt, e.typed = true, typing{last: e.typed.last}
-		e.ignored, e.unhooked = 0, false
-		s.painted = painted{}
-		if c := s.command; c != nil {
-			s.told.output = c
-			s.command = nil
-		}
-		if r := s.run; r != nil && !r.ended { // ^C ended the line before its end mark
-			r.marked(m.Status)
-			s.route = toLater
-		}
-		s.settlePromptLocked()
+		s.promptLocked()
 	case 'B':
 		if s.run == nil {
 			e.prompt = false
@@ -122,9 +110,8 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 			began = r.start
 		}
 	case 'E':
-		if r := s.run; r != nil && !r.ended {
-			r.marked(m.Status)
-			s.route = toLater
+		if r := s.run; r != nil && r.recorded && !r.ended {
+			r.ended, s.dir, s.route = true, r.dir, toLater
 		}
 	}
 	s.changeLocked()

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"bufio"
 	"cmp"
 	"os"
 	"path/filepath"
@@ -12,14 +11,14 @@ import (
 	"sublet/lease/shell/term"
 )
 
-// promptRecord is what is known of the newest prompt. It is complete once the record and the mark came, in either order.
+// recordMost is longer than any record, in bytes.
+const recordMost = 64 << 10
+
+// promptRecord is what a record P holds.
 type promptRecord struct {
-	records int // that came
-	settled int // prompts that were reported
-	status  int
-	dir     string
-	text    string   // of the command that ended, "" = not known
-	output  *userRun // the command that ended
+	status int
+	dir    string
+	text   string // of the command that ended, "" = not known
 }
 
 // ack is the widget's answer to the hold key.
@@ -28,26 +27,24 @@ type ack struct {
 	length                 int
 }
 
-// readRecords reads the side channel until Close. The protocol is described in package dialect.
-func (s *Shell) readRecords() {
-	defer s.up.Close()
-	r := bufio.NewReader(s.up)
+// readRecordsLocked takes the records that lie on the side channel. A script writes each before the mark that belongs to it, so
+// at a mark they are all there. The protocol is described in package dialect.
+func (s *Shell) readRecordsLocked() {
+	s.unread = append(s.unread, drain(s.up)...)
 	for {
-		rec, err := r.ReadString(0)
-		if err != nil {
+		record, rest, whole := strings.Cut(string(s.unread), "\x00")
+		if !whole {
+			if len(s.unread) > recordMost {
+				s.unread = nil
+			}
 			return
 		}
-		kind, rest, _ := strings.Cut(strings.TrimSuffix(rec, "\x00"), " ")
-		if kind == "X" {
-			return
+		s.unread = []byte(rest)
+		kind, text, _ := strings.Cut(record, " ")
+		pid, text, _ := strings.Cut(text, " ")
+		if strconv.Itoa(s.proc.pid) == pid {
+			s.onRecordLocked(kind, text)
 		}
-		pid, rest, _ := strings.Cut(rest, " ")
-		s.mu.Lock()
-		if p := s.proc; p != nil && strconv.Itoa(p.pid) == pid {
-			s.onRecordLocked(kind, rest)
-			s.changeLocked()
-		}
-		s.mu.Unlock()
 	}
 }
 
@@ -55,13 +52,11 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 	switch kind {
 	case "P":
 		status, dir, _ := strings.Cut(rest, " ")
-		s.told.status, _ = strconv.Atoi(status)
-		s.told.dir = dir
-		s.told.text, s.userText = cmp.Or(s.lastEntry(), s.userText), ""
-		s.told.records++
-		s.settlePromptLocked()
+		s.reported = promptRecord{dir: dir, text: cmp.Or(s.lastEntry(), s.userText)}
+		s.reported.status, _ = strconv.Atoi(status)
+		s.userText = ""
 	case "B":
-		s.userText = rest // nothing of the user's can begin before the record P that follows
+		s.userText = rest
 	case "A":
 		f := strings.Fields(rest)
 		if len(f) < 4 {
@@ -81,9 +76,8 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 	case "E":
 		f := strings.SplitN(rest, " ", 3)
 		if r := s.run; r != nil && len(f) == 3 && f[0] == s.nonce && !r.ended {
-			status, _ := strconv.Atoi(f[1])
-			r.recorded(status, f[2])
-			s.dir = f[2]
+			r.status, _ = strconv.Atoi(f[1])
+			r.dir, r.recorded = f[2], true
 		}
 	}
 }
@@ -100,22 +94,21 @@ func (s *Shell) lastEntry() string {
 	return strings.TrimRight(text, "\n")
 }
 
-// settlePromptLocked reports a prompt once its record and its mark came.
-func (s *Shell) settlePromptLocked() {
-	t := &s.told
-	if t.records < s.prompts {
-		return
-	}
-	if t.records > s.prompts || t.settled == s.prompts {
-		return
-	}
-	t.settled = s.prompts
+// promptLocked takes the prompt that a mark P began. It ends what ran.
+func (s *Shell) promptLocked() {
+	t, e := s.reported, &s.editor
+	s.hook = nil // what a DEBUG trap or set -x printed of the prompt hook
+	s.prompts++
+	e.prompt, e.typed = true, typing{last: e.typed.last}
+	e.ignored, e.unhooked = 0, false
+	s.painted = painted{}
 	s.dir = t.dir
-	if r := s.run; r != nil && !r.ended {
-		r.recorded(t.status, t.dir)
+	if r := s.run; r != nil && !r.ended { // ^C ended the line before its end mark
+		r.status, r.dir, r.ended = t.status, t.dir, true
+		s.route = toLater
 	}
-	if c := t.output; c != nil {
-		t.output, s.stale = nil, true
+	if c := s.command; c != nil {
+		s.command, s.stale = nil, true
 		text := cmp.Or(t.text, c.text)
 		if strings.HasPrefix(text, " ") {
 			text = "" // the user keeps it out of the history, so out of everything

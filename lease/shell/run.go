@@ -34,25 +34,13 @@ type run struct {
 	began     bool
 	started   time.Time
 	status    int
-	hasMark   bool // the end mark came
-	hasRecord bool // the end record came
-	ended     bool // both did
 	dir       string
+	recorded  bool   // the end record came
+	ended     bool   // the end mark came, too, or the next prompt
 	answered  bool   // keys were typed for it
 	restarted string // the shell was restarted, and why
 	changes   bool   // it may change the shell's state
 	quiet     quiet
-}
-
-// marked and recorded note the two facts that make an end.
-func (r *run) marked(status int) {
-	r.hasMark, r.status = true, status
-	r.ended = r.hasRecord
-}
-
-func (r *run) recorded(status int, dir string) {
-	r.hasRecord, r.status, r.dir = true, status, dir
-	r.ended = r.hasMark
 }
 
 // start is called by the terminal's reader at the start mark.

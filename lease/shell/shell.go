@@ -54,9 +54,10 @@ type Shell struct {
 	acks     chan ack // capacity 1: to who asked
 	dir      string
 	state    State
-	stale    bool // a command ran since state was read
-	prompts  int  // marks P that came
-	told     promptRecord
+	stale    bool         // a command ran since state was read
+	prompts  int          // marks P that came
+	reported promptRecord // by the last record P
+	unread   []byte       // the beginning of a record
 	closed   bool
 	gone     bool // exited is closed
 	status   int
@@ -142,11 +143,10 @@ func Start(_ context.Context, o Options) (*Shell, error) {
 			return nil, fmt.Errorf("start the shell: %w", err)
 		}
 	}
-	if err := s.makeFolder(); err != nil {
-		return nil, err
-	}
 	s.mu.Lock()
-	err = s.spawnLocked("")
+	if err = s.makeFolder(); err == nil {
+		err = s.spawnLocked("")
+	}
 	s.mu.Unlock()
 	if err != nil {
 		s.Close()
@@ -155,8 +155,7 @@ func Start(_ context.Context, o Options) (*Shell, error) {
 	return s, nil
 }
 
-// makeFolder makes the private folder with the two FIFOs, opens them for both, so that the shell's open never blocks, and
-// begins to read records.
+// makeFolder makes the private folder with the two FIFOs and opens them for both, so that the shell's open never blocks.
 func (s *Shell) makeFolder() (err error) {
 	parent := s.o.Folder
 	if parent == "" {
@@ -167,39 +166,22 @@ func (s *Shell) makeFolder() (err error) {
 	if s.folder, err = os.MkdirTemp(parent, "sh-"); err != nil { // 0700
 		return fmt.Errorf("make shell folder: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			os.RemoveAll(s.folder)
-		}
-	}()
 	if s.folder, err = filepath.Abs(s.folder); err != nil {
 		return fmt.Errorf("make shell folder: %w", err)
 	}
-	open := func(name string, flags int) (*os.File, error) {
-		f, err := os.OpenFile(filepath.Join(s.folder, name), flags, 0o600)
-		if err != nil {
-			return nil, fmt.Errorf("make shell folder: %w", err)
+	for name, file := range map[string]**os.File{"up": &s.up, "down": &s.down, "text": &s.text} {
+		path, flags := filepath.Join(s.folder, name), os.O_RDWR|os.O_CREATE
+		if name != "text" {
+			flags |= syscall.O_NONBLOCK
+			err = syscall.Mkfifo(path, 0o600)
 		}
-		return f, nil
-	}
-	for _, name := range []string{"up", "down"} {
-		if err := syscall.Mkfifo(filepath.Join(s.folder, name), 0o600); err != nil {
+		if err == nil {
+			*file, err = os.OpenFile(path, flags, 0o600)
+		}
+		if err != nil {
 			return fmt.Errorf("make shell folder: %w", err)
 		}
 	}
-	if s.up, err = open("up", os.O_RDWR|syscall.O_NONBLOCK); err != nil {
-		return err
-	}
-	if s.down, err = open("down", os.O_RDWR|syscall.O_NONBLOCK); err != nil {
-		s.up.Close()
-		return err
-	}
-	if s.text, err = open("text", os.O_RDWR|os.O_CREATE|os.O_EXCL); err != nil {
-		s.up.Close()
-		s.down.Close()
-		return err
-	}
-	s.workers.Go(s.readRecords)
 	return nil
 }
 
@@ -208,10 +190,9 @@ func (s *Shell) spawnLocked(restore string) error {
 	s.nonce = newNonce()
 	s.editor = editor{screen: s.editor.screen, lease: s.editor.lease}
 	s.painted, s.command, s.route, s.kept, s.hook = painted{}, nil, toScreen, nil, nil
-	s.prompts, s.told, s.userText = 0, promptRecord{}, ""
-	if err := drain(s.down); err != nil { // a directive that the last process did not read
-		return fmt.Errorf("start the shell: %w", err)
-	}
+	s.prompts, s.reported, s.userText, s.unread = 0, promptRecord{}, "", nil
+	drain(s.up) // what the last process wrote
+	drain(s.down)
 	env := []string{EnvInside + "=" + strconv.Itoa(os.Getpid())}
 	for _, kv := range s.o.Env {
 		if !strings.HasPrefix(kv, EnvInside+"=") {
@@ -441,12 +422,12 @@ func (s *Shell) Close() error {
 			}
 		}
 		if s.o.Private {
-			procs.SignalSession(p.pid, syscall.SIGKILL)
+			procs.KillSession(p.pid)
 		}
 		p.term.Close()
 	}
-	_, _ = s.up.Write([]byte("\x00X\x00")) // ends readRecords; the first NUL ends what a dying shell left there
 	s.workers.Wait()
+	s.up.Close()
 	s.down.Close()
 	s.text.Close()
 	if err := os.RemoveAll(s.folder); err != nil {
@@ -456,17 +437,22 @@ func (s *Shell) Close() error {
 }
 
 // drain reads what lies in a FIFO that is open for both.
-func drain(fifo *os.File) error {
+func drain(fifo *os.File) (list []byte) {
 	raw, err := fifo.SyscallConn()
 	if err != nil {
-		return err
+		return nil // closed
 	}
-	return raw.Control(func(fd uintptr) {
-		var buf [1024]byte
-		for n := 1; n > 0; {
-			n, _ = syscall.Read(int(fd), buf[:]) // EAGAIN: it is empty
+	_ = raw.Control(func(fd uintptr) { // closed
+		var buf [4096]byte
+		for {
+			n, err := syscall.Read(int(fd), buf[:])
+			if n <= 0 || err != nil { // EAGAIN: it is empty
+				return
+			}
+			list = append(list, buf[:n]...)
 		}
 	})
+	return list
 }
 
 func within(done <-chan struct{}, d time.Duration) bool {

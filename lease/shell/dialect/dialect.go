@@ -7,10 +7,10 @@
 // half-typed line), "state" and "last" (bash's newest history entry).
 //
 // Marks are printed to the terminal, ESC ] 7701 ; KIND ; PID ; NONCE [ ; STATUS ] BEL: P before each prompt, B where a
-// command of the user's begins, A where the widget was called, C where it erased the prompt, S and E around the text of a
-// borrowed command.
+// command of the user's begins, A where the widget was called, C where it erased the prompt, T where it wrote the
+// state, S and E around the text of a borrowed command.
 //
-// Records go to "up", each ended by NUL:
+// Records go to "up", each before the mark of the same kind, and end with NUL:
 //
 //	P PID STATUS DIR                       a prompt is about to be shown
 //	B PID TEXT                             a command of the user's begins (zsh, fish)

@@ -14,17 +14,10 @@ import (
 type Process struct {
 	PID     int
 	Command string
-	User    string // its owner where the shell's user may not signal it; "" otherwise
 }
 
-// String describes the process for people, with the way to end one of another user.
-func (p Process) String() string {
-	text := strconv.Itoa(p.PID) + " " + p.Command
-	if p.User != "" {
-		text += " (" + p.User + "'s: `sudo kill -KILL " + strconv.Itoa(p.PID) + "` ends it)"
-	}
-	return text
-}
+// String describes the process for people.
+func (p Process) String() string { return strconv.Itoa(p.PID) + " " + p.Command }
 
 // A Moment is a time by a clock that goes on while the machine sleeps, as the ages of processes do, in hundredths of a
 // second: USER_HZ, the unit of times in /proc, is 100 on every Linux that Go runs on.
@@ -45,9 +38,6 @@ func BegunSince(shell int, foreground func() int, from Moment) (list []Process) 
 				continue
 			}
 			p := Process{PID: st.PID, Command: commandLine(st)}
-			if Foreign(st.PID) {
-				p.User = ownerOf(st.PID)
-			}
 			list, forks = append(list, p), forks || p.Command == fork || p.Command == name
 		}
 		if !forks || try == tries {
@@ -63,14 +53,11 @@ func Group(pgid int) (pids []int) {
 	return pids
 }
 
-// SignalSession signals what is in a session, besides its leader.
-func SignalSession(leader int, signals ...syscall.Signal) {
+// KillSession kills what is in a session, besides its leader.
+func KillSession(leader int) {
 	eachProcess(inSession(leader), func(st stat) {
-		if st.PID == leader {
-			return
-		}
-		for _, sig := range signals {
-			_ = syscall.Kill(st.PID, sig) // it may have ended
+		if st.PID != leader {
+			_ = syscall.Kill(st.PID, syscall.SIGKILL) // it may have ended
 		}
 	})
 }
@@ -79,9 +66,6 @@ func SignalSession(leader int, signals ...syscall.Signal) {
 func SignalGroup(pgid int, sig syscall.Signal) bool {
 	return pgid > 1 && syscall.Kill(-pgid, sig) == nil
 }
-
-// Foreign reports whether a process belongs to another user, whom signals of ours do not reach.
-func Foreign(pid int) bool { return syscall.Kill(pid, 0) == syscall.EPERM }
 
 // inSession and inGroup select processes by a system call, which costs a fiftieth of reading about each.
 func inSession(session int) func(pid int) bool {

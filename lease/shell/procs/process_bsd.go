@@ -81,12 +81,3 @@ func Name(pid int) string {
 	}
 	return string(bytes.TrimSpace(out))
 }
-
-// ownerOf names the user a process belongs to.
-func ownerOf(pid int) string {
-	name, err := exec.Command("ps", "-o", "user=", "-p", strconv.Itoa(pid)).Output()
-	if err != nil || len(bytes.TrimSpace(name)) == 0 {
-		return "another user"
-	}
-	return string(bytes.TrimSpace(name))
-}

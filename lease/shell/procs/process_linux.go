@@ -2,10 +2,8 @@ package procs
 
 import (
 	"os"
-	osuser "os/user"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -66,17 +64,4 @@ func Name(pid int) string {
 		return ""
 	}
 	return st.Name
-}
-
-// ownerOf names the user a process belongs to, by number where it has no name.
-func ownerOf(pid int) string {
-	fi, err := os.Stat("/proc/" + strconv.Itoa(pid))
-	if err != nil {
-		return "another user"
-	}
-	uid := strconv.FormatUint(uint64(fi.Sys().(*syscall.Stat_t).Uid), 10)
-	if u, err := osuser.LookupId(uid); err == nil {
-		return u.Username
-	}
-	return "uid " + uid
 }

@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal opens a pseudo-terminal. The master is a duplicate, non-blocking and known to the runtime's poller: the
-// one that creack/pty returns ignores deadlines, and closing it does not wake a reader.
-func openTerminal(size Size, modes *unix.Termios, private bool) (master, slave *os.File, err error) {
+// Open opens a pseudo-terminal. The caller closes slave once a child has it. modes are the terminal's first settings, nil = sane
+// defaults; raw leaves line feeds as they are on output. The master is a duplicate, non-blocking and known to the runtime's
+// poller: the one that creack/pty returns ignores deadlines, and closing it does not wake a reader.
+func Open(size Size, modes *unix.Termios, raw bool) (t *Terminal, slave *os.File, err error) {
 	m, slave, err := pty.Open()
 	if err != nil {
 		return nil, nil, fmt.Errorf("open a pseudo-terminal: %w", err)
@@ -21,18 +22,17 @@ func openTerminal(size Size, modes *unix.Termios, private bool) (master, slave *
 		slave.Close()
 		return nil, nil, fmt.Errorf("duplicate the terminal: %w", err)
 	}
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		slave.Close()
-		return nil, nil, fmt.Errorf("make the terminal non-blocking: %w", err)
+	err = unix.SetNonblock(fd, true) // before NewFile, which asks for it
+	t = &Terminal{Name: slave.Name(), master: os.NewFile(uintptr(fd), "pty")}
+	if err == nil {
+		err = setUp(t.master, slave, size, modes, raw)
 	}
-	master = os.NewFile(uintptr(fd), "pty")
-	if err := setUp(master, slave, size, modes, private); err != nil {
-		master.Close()
+	if err != nil {
+		t.Close()
 		slave.Close()
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("set up the terminal: %w", err)
 	}
-	return master, slave, nil
+	return t, slave, nil
 }
 
 func setUp(master, slave *os.File, size Size, modes *unix.Termios, private bool) error {
@@ -42,7 +42,7 @@ func setUp(master, slave *os.File, size Size, modes *unix.Termios, private bool)
 	} else {
 		got, err := getModes(slave)
 		if err != nil {
-			return fmt.Errorf("read terminal modes: %w", err)
+			return err
 		}
 		t = *got
 		t.Iflag |= unix.ICRNL | unix.IXON | unix.IUTF8
@@ -52,13 +52,10 @@ func setUp(master, slave *os.File, size Size, modes *unix.Termios, private bool)
 	if private {
 		t.Oflag &^= unix.ONLCR // 4 to 17 times faster on short lines
 	}
-	if err := setModes(slave, &t); err != nil {
-		return fmt.Errorf("set terminal modes: %w", err)
+	if err := control(slave, func(fd int) error { return unix.IoctlSetTermios(fd, ioctlSetTermios, &t) }); err != nil {
+		return err
 	}
-	if err := control(master, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, windowSize(size)) }); err != nil {
-		return fmt.Errorf("set terminal size: %w", err)
-	}
-	return nil
+	return control(master, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, windowSize(size)) })
 }
 
 func windowSize(s Size) *unix.Winsize {
@@ -76,10 +73,6 @@ func getModes(f *os.File) (t *unix.Termios, err error) {
 		return err
 	})
 	return t, err
-}
-
-func setModes(f *os.File, t *unix.Termios) error {
-	return control(f, func(fd int) error { return unix.IoctlSetTermios(fd, ioctlSetTermios, t) })
 }
 
 // control runs f with the descriptor of file without making it blocking, as file.Fd would.

@@ -3,7 +3,6 @@
 package term
 
 import (
-	"fmt"
 	"os"
 	"sync"
 	"syscall"
@@ -20,16 +19,6 @@ type Terminal struct {
 	mu     sync.Mutex
 	master *os.File
 	closed bool
-}
-
-// Open opens a pseudo-terminal. The caller closes slave once a child has it. modes are the terminal's first settings, nil =
-// sane defaults; raw leaves line feeds as they are on output.
-func Open(size Size, modes *unix.Termios, raw bool) (t *Terminal, slave *os.File, err error) {
-	master, slave, err := openTerminal(size, modes, raw)
-	if err != nil {
-		return nil, nil, err
-	}
-	return &Terminal{Name: slave.Name(), master: master}, slave, nil
 }
 
 // Read reads what the terminal prints. It returns an error once the last holder of the slave side is gone, and
@@ -69,12 +58,7 @@ func (t *Terminal) SetReadDeadline(at time.Time) error {
 
 // Resize sets the size; the foreground process group gets SIGWINCH.
 func (t *Terminal) Resize(z Size) error {
-	return t.do(func(fd int) error {
-		if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, windowSize(z)); err != nil {
-			return fmt.Errorf("set terminal size: %w", err)
-		}
-		return nil
-	})
+	return t.do(func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, windowSize(z)) })
 }
 
 // Modes returns the terminal's settings.

@@ -63,8 +63,8 @@ __sublet_widget() {
 	((BASH_LINENO[0] - __sublet_line <= 1)) || __sublet_context=continuation
 	[[ ! $READLINE_LINE ]] || builtin printf %s "$READLINE_LINE" >|"$__sublet_folder/line"
 	__sublet_arm
-	builtin printf '\e]7701;A;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
 	builtin printf 'A %s %s %s %s %s\0' "$$" "$__sublet_context" "$__sublet_flags" "$READLINE_POINT" "${#READLINE_LINE}" >"$__sublet_folder/up"
+	builtin printf '\e]7701;A;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
 	while builtin read -r -t 86400 __sublet_directive __sublet_rest <"$__sublet_folder/down" || (($? > 128)); do
 		case $__sublet_directive in
 		none) builtin return ;;
@@ -113,6 +113,7 @@ __sublet_state() {
 		builtin printf '\0'
 	} >|"$__sublet_folder/state" 2>/dev/null
 	builtin printf 'T %s\0' "$$" >"$__sublet_folder/up"
+	builtin printf '\e]7701;T;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
 }
 
 # Writes the names of a kind and their count; no process is started for them.

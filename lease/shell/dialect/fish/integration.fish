@@ -72,8 +72,8 @@ function __sublet_widget
     builtin printf %s $__sublet_lines >$__sublet_folder/line
     function __sublet_interrupted --on-signal INT # so that a signal does not end the loop below
     end
-    __sublet_mark A
     __sublet_send A "$__sublet_context - "(builtin commandline --cursor)" "(builtin math (builtin string join + -- (builtin string length -- $__sublet_lines)))
+    __sublet_mark A
     while builtin read --local --line __sublet_directive <$__sublet_folder/down
         builtin set -l __sublet_words (builtin string split --max 2 ' ' -- $__sublet_directive)
         switch $__sublet_words[1]
@@ -130,6 +130,7 @@ function __sublet_state
         abbr --show | builtin string replace -r '^' = | builtin string join0
     end >$__sublet_folder/state
     __sublet_send T
+    __sublet_mark T
 end
 
 builtin set -g __sublet_status 0

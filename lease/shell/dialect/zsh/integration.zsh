@@ -91,8 +91,8 @@ __sublet_hold() {
 	[[ $CONTEXT == start ]] || __sublet_context=continuation
 	[[ $__sublet_options[errexit] == off ]] || __sublet_flags=e
 	[[ -z $BUFFER ]] || builtin print -rn -- "$BUFFER" >| "$__sublet_folder/line"
-	__sublet_mark A
 	__sublet_send A "$__sublet_context $__sublet_flags $CURSOR $#BUFFER"
+	__sublet_mark A
 	while IFS=' ' builtin read -r __sublet_directive __sublet_rest < "$__sublet_folder/down"; do
 		case $__sublet_directive in
 			none | line | run) builtin break ;;
@@ -157,6 +157,7 @@ __sublet_state() {
 		done
 	} >| "$__sublet_folder/state" 2>/dev/null
 	__sublet_send T
+	__sublet_mark T
 }
 
 # Puts the hooks where zsh looks for them, and binds the hold key: at the start, and when the widget is called behind a start-up
