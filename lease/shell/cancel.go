@@ -11,7 +11,7 @@ import (
 const (
 	pressEvery  = 20 * time.Millisecond
 	againAfter  = 500 * time.Millisecond // SIGINT to the shell itself: sooner, it could hit the prompt hook
-	beginWithin = time.Second // a SIGINT before the command begins would tear the line that the shell reads
+	beginWithin = time.Second            // a SIGINT before the command begins would tear the line that the shell reads
 	termAfter   = 2 * time.Second
 	killAfter   = 4 * time.Second
 	endAfter    = 4500 * time.Millisecond

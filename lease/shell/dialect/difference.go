@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,36 +78,36 @@ func Difference(a, b State) string {
 	if a.Dir != b.Dir {
 		parts = append(parts, "left you in "+ShortDir(b.Dir, b.Vars["HOME"]))
 	}
-	vars, local := Compare(a.Vars, b.Vars, volatile), Compare(a.Local, b.Local, volatile)
-	// A variable that is exported from now on leaves one map and enters the other: that is one change.
-	merge := func(x, y []string) []string { return slices.Compact(slices.Sorted(slices.Values(slices.Concat(x, y)))) }
-	in := func(m map[string]string) func(string) bool {
-		return func(name string) bool { _, ok := m[name]; return ok }
-	}
-	added := merge(slices.DeleteFunc(vars.Added, in(a.Local)), slices.DeleteFunc(local.Added, in(a.Vars)))
-	changed := merge(merge(vars.Changed, local.Changed), slices.DeleteFunc(slices.Clone(vars.Removed), func(n string) bool { return !in(b.Local)(n) }))
-	removed := merge(slices.DeleteFunc(vars.Removed, in(b.Local)), slices.DeleteFunc(local.Removed, in(b.Vars)))
-	say("set", added)
-	say("changed", changed)
-	say("unset", removed)
-	for _, name := range slices.Concat(added, changed, removed) {
+	export := func(_, value string) string { return "export " + value }
+	vars := Compare(variables(a, export), variables(b, export), volatile)
+	say("set", vars.Added)
+	say("changed", vars.Changed)
+	say("unset", vars.Removed)
+	for _, name := range slices.Concat(vars.Added, vars.Changed, vars.Removed) {
 		if Decisive(name) {
 			watch = append(watch, name)
 		}
 	}
-	aliases := Compare(a.Aliases, b.Aliases, nil)
-	say("set alias", slices.Concat(aliases.Added, aliases.Changed))
-	say("removed alias", aliases.Removed)
-	functions := Compare(a.Functions, b.Functions, nil)
-	say("defined function", slices.Concat(functions.Added, functions.Changed))
-	say("removed function", functions.Removed)
-	hashed := Compare(a.Hashed, b.Hashed, nil)
-	say("made another file run as", slices.Concat(hashed.Added, hashed.Changed))
-	say("put back what runs as", hashed.Removed)
+	for _, kind := range []struct {
+		is, gone string
+		a, b     map[string]string
+		decisive bool
+	}{
+		{"set alias", "removed alias", a.Aliases, b.Aliases, false},
+		{"defined function", "removed function", a.Functions, b.Functions, false},
+		{"made another file run as", "put back what runs as", a.Hashed, b.Hashed, true},
+	} {
+		c := Compare(kind.a, kind.b, nil)
+		say(kind.is, slices.Concat(c.Added, c.Changed))
+		say(kind.gone, c.Removed)
+		if kind.decisive {
+			watch = slices.Concat(watch, c.Added, c.Changed)
+		}
+	}
 	off := Without(b.Disabled, a.Disabled)
 	say("switched off builtin", off)
 	say("switched on builtin", Without(a.Disabled, b.Disabled))
-	watch = slices.Concat(watch, hashed.Added, hashed.Changed, off)
+	watch = slices.Concat(watch, off)
 	say("switched on", Without(b.Options, a.Options))
 	say("switched off", Without(a.Options, b.Options))
 	if a.Umask != b.Umask && a.Umask != "" && b.Umask != "" {
@@ -116,6 +117,16 @@ func Difference(a, b State) string {
 		parts = append(parts, "look at "+strings.Join(watch, ", ")+": it decides what later commands run")
 	}
 	return printable(strings.Join(parts, ", "))
+}
+
+// variables returns those of both kinds, the exported ones as export returns them: who exports a variable changes it.
+func variables(st State, export func(name, value string) string) map[string]string {
+	m := make(map[string]string, len(st.Vars)+len(st.Local))
+	for name, value := range st.Vars {
+		m[name] = export(name, value)
+	}
+	maps.Copy(m, st.Local)
+	return m
 }
 
 // ShortDir is dir as a person writes it: ~ for what begins with home.

@@ -37,7 +37,8 @@ func (s Statements) Restore(before, after, now State) (text string, left []strin
 	if before.Dir != after.Dir && now.Dir == after.Dir {
 		b.WriteString(s.fill(s.Directory, "", before.Dir))
 	}
-	reverse(s.variables(before), s.variables(after), s.variables(now), func(name, statement string) {
+	export := func(name, value string) string { return strings.TrimSuffix(s.fill(s.Export, name, value), "\n") }
+	reverse(variables(before, export), variables(after, export), variables(now, export), func(name, statement string) {
 		if s.Fixed != nil && s.Fixed.MatchString(after.Local[name]) {
 			left = append(left, name)
 			return
@@ -69,16 +70,6 @@ func (s Statements) Restore(before, after, now State) (text string, left []strin
 	}
 	s.reverse(&b, set(before.Options), set(after.Options), set(now.Options), s.Option)
 	return b.String(), left
-}
-
-// variables returns the statement that makes each variable.
-func (s Statements) variables(st State) map[string]string {
-	m := make(map[string]string, len(st.Vars)+len(st.Local))
-	for name, value := range st.Vars {
-		m[name] = strings.TrimSuffix(s.fill(s.Export, name, value), "\n")
-	}
-	maps.Copy(m, st.Local)
-	return m
 }
 
 // reverse writes the first statement for what is put back, and the second for what goes away.

@@ -24,26 +24,25 @@ func (p Process) String() string { return strconv.Itoa(p.PID) + " " + p.Command 
 type Moment int64
 
 // BegunSince lists the processes in the session of the shell that began at from or later, without the shell itself and what it
-// runs now: the programs and substitutions of its hooks, which are in the foreground group and have their parent in the session.
-// A process that the shell has just forked for a program, hook or job, shows within moments which it is.
+// runs now: the programs of its hooks, which are in the foreground group and have their parent in the session, and its
+// substitutions, which are its children in its own group. What still is a fork of the shell may become one of them at once.
 func BegunSince(shell int, foreground func() int, from Moment) (list []Process) {
-	const tries, pause = 5, 2 * time.Millisecond
+	const most, pause = 100 * time.Millisecond, 2 * time.Millisecond
 	begun, fork, name := begunSince(shell, from), commandLine(stat{PID: shell}), Name(shell)
-	for try := 1; ; try++ {
+	for end := time.Now().Add(most); ; time.Sleep(pause) {
 		list = nil
 		forks := false
-		runs, ours := inGroup(foreground()), inSession(shell)
+		runs, own, ours := inGroup(foreground()), inGroup(shell), inSession(shell)
 		for _, st := range begun {
-			if !ours(st.PID) || runs(st.PID) && ours(st.Parent) {
+			if !ours(st.PID) || runs(st.PID) && ours(st.Parent) || own(st.PID) && st.Parent == shell {
 				continue
 			}
 			p := Process{PID: st.PID, Command: commandLine(st)}
 			list, forks = append(list, p), forks || p.Command == fork || p.Command == name
 		}
-		if !forks || try == tries {
+		if !forks || time.Now().After(end) {
 			return list
 		}
-		time.Sleep(pause)
 	}
 }
 
