@@ -40,18 +40,20 @@ func filter() error {
 	arg := func(n uint32, op seccomp.Operation, value uint64) seccomp.Condition {
 		return seccomp.Condition{Argument: n, Operation: op, Value: value}
 	}
+	missing := func(name string) bool { _, ok := info.SyscallNames[name]; return !ok }
 	deny := seccomp.SyscallGroup{
 		Action: eperm,
-		Names:  slices.DeleteFunc(slices.Clone(refused), func(name string) bool { _, ok := info.SyscallNames[name]; return !ok }),
+		Names:  slices.DeleteFunc(slices.Clone(refused), missing),
 		NamesWithCondtions: []seccomp.NameWithConditions{
 			// Only the two internet families: a unix socket reaches other programs, a netlink or packet socket the kernel.
 			when("socket", arg(0, seccomp.NotEqual, unix.AF_INET), arg(0, seccomp.NotEqual, unix.AF_INET6)),
 			// SOCK_DGRAM and SOCK_RAW, but not SOCK_STREAM and SOCK_SEQPACKET, have this bit: they send to any unix socket.
+			when("socketpair", arg(0, seccomp.NotEqual, unix.AF_UNIX)),
 			when("socketpair", arg(1, seccomp.BitsSet, unix.SOCK_DGRAM)),
 			when("clone", arg(0, seccomp.BitsSet, newNamespaces)),
-			// Only this process's own priority and limits.
-			// The other values of the first argument are a process group and a user, who may be 0 for one's own.
-			when("setpriority", arg(0, seccomp.NotEqual, 0)), // PRIO_PROCESS
+			// Only this process's own priority and limits. The other values of the first argument are a process group and a user,
+			// who may be 0 for one's own; the launcher is in the command's process group.
+			when("setpriority", arg(0, seccomp.NotEqual, unix.PRIO_PROCESS)),
 			when("setpriority", arg(1, seccomp.NotEqual, 0)),
 			when("prlimit64", arg(0, seccomp.NotEqual, 0), arg(2, seccomp.NotEqual, 0)),
 			when("sched_setscheduler", arg(0, seccomp.NotEqual, 0)),
@@ -60,17 +62,29 @@ func filter() error {
 			when("sched_setaffinity", arg(0, seccomp.NotEqual, 0)),
 			when("ioprio_set", arg(0, seccomp.NotEqual, 1)), // IOPRIO_WHO_PROCESS
 			when("ioprio_set", arg(1, seccomp.NotEqual, 0)),
+			// No setuid programs, with which other users could act as this one.
+			when("chmod", arg(1, seccomp.BitsSet, unix.S_ISUID)),
+			when("fchmod", arg(1, seccomp.BitsSet, unix.S_ISUID)),
+			when("fchmodat", arg(2, seccomp.BitsSet, unix.S_ISUID)),
+			when("fchmodat2", arg(2, seccomp.BitsSet, unix.S_ISUID)),
+			when("creat", arg(1, seccomp.BitsSet, unix.S_ISUID)),
+			when("mknod", arg(1, seccomp.BitsSet, unix.S_ISUID)),
+			when("mknodat", arg(2, seccomp.BitsSet, unix.S_ISUID)),
+			when("open", arg(1, seccomp.BitsSet, unix.O_CREAT), arg(2, seccomp.BitsSet, unix.S_ISUID)), // else the mode is undefined
+			when("openat", arg(2, seccomp.BitsSet, unix.O_CREAT), arg(3, seccomp.BitsSet, unix.S_ISUID)),
 			when("ioctl", arg(1, seccomp.Equal, unix.TIOCSTI)),
 			when("ioctl", arg(1, seccomp.Equal, unix.TIOCLINUX)),
 			when("ioctl", arg(1, seccomp.Equal, unix.TIOCCONS)),
 			when("ioctl", arg(1, seccomp.Equal, unix.TIOCSETD)),
+			when("ioctl", arg(1, seccomp.Equal, unix.TIOCEXCL)), // would outlast the command
 			// The filter compares 64 bits, the kernel takes 32: between them is no request that a program means.
 			when("ioctl", arg(1, seccomp.GreaterThan, 1<<32-1), arg(1, seccomp.LessThan, 0xffffffff80000000)),
 		},
 	}
+	deny.NamesWithCondtions = slices.DeleteFunc(deny.NamesWithCondtions, func(c seccomp.NameWithConditions) bool { return missing(c.Name) })
 	policy := seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: []seccomp.SyscallGroup{
-		// Its flags are behind a pointer, which no filter follows. C libraries then use clone.
-		{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3"}},
+		// Their flags and modes are behind a pointer, which no filter follows. C libraries then use clone and openat.
+		{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3", "openat2"}},
 		deny,
 	}}
 	program, err := policy.Assemble()

@@ -2,84 +2,108 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
-	"unicode"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"sublet/lease/confine"
 )
 
-// reapBound is how long what the command left behind may take to end once it was killed.
-const reapBound = 5 * time.Second
+// A held command is three processes. The parent is the shell's job: it stops, continues and ends as the command does. Its
+// child, the keeper, has the namespaces, a session of its own and no terminal; it starts the command, whose process group is
+// the parent's, and ends what the command leaves. The command can signal neither. Where the parent is killed, as a cancel
+// does in the end, the keeper ends the command; where the keeper is killed, the parent does.
+
+// A report is what the keeper sends to the parent.
+type report struct{ kind, value uint32 }
 
 const (
-	// leaveBound is how long what the command left running may take to end by itself.
-	leaveBound = 200 * time.Millisecond
-	// namedMost and nameMost bound what is printed about it: processes, and bytes of each one's command line.
-	namedMost, nameMost = 5, 80
+	started uint32 = iota + 1 // value is the command's process ID
+	stopped
+	left  // value is the length of a text that follows: what the command left running
+	ended // value is its wait status; nothing of it is left
 )
 
-// parent starts the held process, follows its stops and continuations as a shell's job does, and ends what it left.
+func (r report) send(w io.Writer) error {
+	return binary.Write(w, binary.NativeEndian, [2]uint32{r.kind, r.value})
+}
+
+func receive(r io.Reader) (report, error) {
+	var v [2]uint32
+	err := binary.Read(r, binary.NativeEndian, &v)
+	return report{v[0], v[1]}, err
+}
+
+// parent starts the keeper, follows the stops and continuations of the command as a shell's job does, and ends as it did.
 func parent(spec string, argv []string) (int, error) {
+	// What a shell left open is not the command's: descriptors reach files that no mount and no rule covers.
+	if err := unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return 0, fmt.Errorf("close what was inherited: %w", err)
+	}
 	s, err := readSpec(spec)
 	if err != nil {
 		return 0, err
 	}
-	placeholders, err := holdPlaces(s)
-	defer releasePlaces(placeholders)
+	held, err := holdPlaces(s)
 	if err != nil {
 		return 0, err
 	}
-	// The terminal sends its signals to the whole process group: they are the command's, and this process ends with it.
+	defer held.release()
+	// The terminal sends its signals to the whole process group: they are the command's, and this process follows it.
 	caught := make(chan os.Signal, 8)
-	signal.Notify(caught, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP)
+	signal.Notify(caught, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP, unix.SIGTSTP)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("become the parent of what the command leaves: %w", err)
 	}
-	pid, err := start(s, spec, argv)
+	keeper, reports, err := start(s, spec, argv)
 	if err != nil {
 		return 0, err
 	}
-	ws, err := follow(pid)
-	left := endLeftovers()
-	if len(left) > 0 && len(caught) == 0 { // who cancels a command ends all of it
-		fmt.Fprintf(os.Stderr, "%s: ended what the command left running, which its reach does not allow: %s\n", confine.Program, strings.Join(left, "; "))
-	}
-	if err != nil {
-		return 0, err
-	}
-	if ws.Signaled() {
-		releasePlaces(placeholders)
+	ws, ran, err := follow(reports, caught)
+	status, exited := wait(keeper)
+	endLeftovers() // nothing, unless the keeper was killed
+	switch {
+	case err != nil && ran:
+		return 128 + int(unix.SIGKILL), fmt.Errorf("what holds the command was killed (%v), and with it the command", status)
+	case err != nil && exited && status.ExitStatus() == confine.NotHeld: // it said why
+		return confine.NotHeld, nil
+	case err != nil:
+		return 0, fmt.Errorf("what holds the command ended early (%v)", status)
+	case ws.Signaled():
+		held.release()
 		dieOf(ws.Signal())
 	}
 	return ws.ExitStatus(), nil
 }
 
-// start starts the held process in namespaces of its own.
-func start(s confine.Spec, spec string, argv []string) (pid int, err error) {
-	files := []uintptr{0, 1, 2}
+// start starts the keeper in namespaces of its own.
+func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer unix.Close(pair[1])
+	reports = os.NewFile(uintptr(pair[0]), "reports")
+	files := []uintptr{0, 1, 2, uintptr(pair[1])}
 	if s.Script != "" {
-		f, err := os.Open(s.Script)
+		f, err := copyInMemory(s.Script)
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 		defer f.Close()
 		files = append(files, f.Fd())
 	}
-	attr := &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC,
-		Pdeathsig:  unix.SIGKILL,
-	}
+	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC}
 	if !mayMount() {
 		uid, gid := os.Getuid(), os.Getgid()
 		attr.Cloneflags |= unix.CLONE_NEWUSER
@@ -88,13 +112,38 @@ func start(s confine.Spec, spec string, argv []string) (pid int, err error) {
 		// Over what this user may mount: overlay makes its folders with the rights of who mounts it.
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_SETPCAP}
 	}
-	pid, err = syscall.ForkExec("/proc/self/exe", append([]string{"sublet-confine", stageTwo, spec}, argv...), &syscall.ProcAttr{
-		Env: os.Environ(), Files: files, Sys: attr,
+	err = onThread(func() error {
+		if err := scopeSignals(); err != nil {
+			return err
+		}
+		pid, err = syscall.ForkExec("/proc/self/exe", append([]string{"sublet-confine", stageTwo, spec}, argv...), &syscall.ProcAttr{
+			Env: os.Environ(), Files: files, Sys: attr,
+		})
+		if err != nil {
+			return fmt.Errorf("make namespaces: %w", err)
+		}
+		return nil
 	})
+	return pid, reports, err
+}
+
+// copyInMemory returns a copy of a file that has no name, so that the command cannot change the file by its descriptor.
+func copyInMemory(path string) (*os.File, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return 0, fmt.Errorf("make namespaces: %w", err)
+		return nil, err
 	}
-	return pid, nil
+	fd, err := unix.MemfdCreate("command", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "command")
+	if _, err := f.Write(text); err != nil {
+		f.Close()
+		return nil, err
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return f, err
 }
 
 // mayMount reports whether this process can mount without a user namespace: real root, where names of other owners stay.
@@ -104,127 +153,77 @@ func mayMount() bool {
 	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
-// follow waits for the held process. Where it stops, this process stops too, so that the shell sees a stopped job.
-func follow(pid int) (syscall.WaitStatus, error) {
+// follow returns the wait status of the command. Where the command stops, this process stops too, so that the shell sees a
+// stopped job. ran reports whether the command was started.
+func follow(reports *os.File, caught chan os.Signal) (ws syscall.WaitStatus, ran bool, err error) {
+	var command atomic.Int64
+	var cancelled atomic.Bool
+	go func() {
+		// One that was sent to this process alone, as `kill PID` does; the command may have had it already.
+		for sig := range caught {
+			cancelled.Store(sig != unix.SIGTSTP || cancelled.Load())
+			if pid := int(command.Load()); pid > 0 && (sig == unix.SIGTERM || sig == unix.SIGHUP) {
+				_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
+			}
+		}
+	}()
 	for {
-		var ws syscall.WaitStatus
-		got, err := syscall.Wait4(-1, &ws, syscall.WUNTRACED, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil:
-			return 0, fmt.Errorf("wait for the command: %w", err)
-		case got != pid: // something that it left, or that stopped
-		case ws.Stopped():
-			if err := syscall.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
-				return 0, fmt.Errorf("stop with the command: %w", err)
-			}
-			// Continued again: as a job the command got the same SIGCONT; one that was stopped by itself did not.
-			_ = syscall.Kill(pid, unix.SIGCONT) // it may be gone
-		default:
-			return ws, nil
-		}
-	}
-}
-
-// endLeftovers kills what the command left running and is not about to end by itself, as a process substitution is. It returns
-// what that was, for people. This process is the one that orphans below it are given to, so that each round finds the children
-// of those killed in the last one.
-func endLeftovers() (left []string) {
-	begin, killed := time.Now(), []int(nil)
-	for end := begin.Add(reapBound); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		for {
-			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-			if errors.Is(err, syscall.ECHILD) {
-				return left
-			}
-			if pid <= 0 {
-				break
-			}
-		}
-		if time.Since(begin) < leaveBound {
-			continue
-		}
-		for _, pid := range children() {
-			if text := name(pid); text != "" && len(left) < namedMost && !slices.Contains(killed, pid) {
-				left, killed = append(left, text), append(killed, pid)
-			}
-			_ = syscall.Kill(pid, unix.SIGKILL) // it may be gone
-		}
-	}
-	return left
-}
-
-// name returns a process's command line without control characters, cut to nameMost bytes; "" of one that has ended.
-func name(pid int) string {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
-		return ""
-	}
-	text := strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(string(line), "?"))
-	if len(text) > nameMost {
-		text = strings.ToValidUTF8(text[:nameMost], "") + "…"
-	}
-	return strings.TrimSpace(text)
-}
-
-// children returns this process's children.
-func children() (pids []int) {
-	tasks, _ := filepath.Glob("/proc/self/task/*/children") // the pattern is well-formed
-	for _, task := range tasks {
-		list, err := os.ReadFile(task)
+		r, err := receive(reports)
 		if err != nil {
-			continue // a thread that has ended
+			return 0, command.Load() > 0, err
 		}
-		for _, field := range bytes.Fields(list) {
-			if pid, err := strconv.Atoi(string(field)); err == nil {
-				pids = append(pids, pid)
+		switch pid := int(command.Load()); r.kind {
+		case started:
+			command.Store(int64(r.value))
+		case stopped:
+			if !isStopped(pid) {
+				continue // the whole job was stopped, and was continued before this process read of it
 			}
+			if err := syscall.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
+				return 0, true, fmt.Errorf("stop with the command: %w", err)
+			}
+			// Continued again. As a part of the job the command got the same SIGCONT, and may have been stopped since.
+			if group, err := unix.Getpgid(pid); err == nil && group != unix.Getpgrp() {
+				_ = syscall.Kill(pid, unix.SIGCONT) // it may be gone
+			}
+		case left:
+			text := make([]byte, r.value)
+			if _, err := io.ReadFull(reports, text); err != nil {
+				return 0, true, err
+			}
+			if !cancelled.Load() { // who cancels a command ends all of it
+				fmt.Fprintf(os.Stderr, "%s: ended what the command left running, which its reach does not allow: %s\n", confine.Program, text)
+			}
+		case ended:
+			command.Store(0)
+			return syscall.WaitStatus(r.value), true, nil
 		}
 	}
-	return pids
+}
+
+func isStopped(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	end := bytes.LastIndexByte(stat, ')') // the name before it may hold anything
+	return err == nil && end > 0 && bytes.HasPrefix(stat[end+1:], []byte(" T"))
+}
+
+// wait waits for a child to exit.
+func wait(pid int) (ws syscall.WaitStatus, exited bool) {
+	for {
+		_, err := syscall.Wait4(pid, &ws, 0, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			return ws, err == nil && ws.Exited()
+		}
+	}
 }
 
 // dieOf ends this process by the signal that ended the command, so that the shell reports it as the command's end.
 func dieOf(sig syscall.Signal) {
-	signal.Reset(sig)
+	// signal.Reset leaves those that a fault raises to the Go runtime, which prints its stacks.
+	var byDefault [4]uint64 // sigaction(2) with SIG_DFL, as the kernel has it
+	_, _, _ = unix.Syscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // a core of this program would help nobody
 	_ = syscall.Kill(os.Getpid(), sig)
 	time.Sleep(100 * time.Millisecond)
 	os.Exit(128 + int(sig))
-}
-
-// holdPlaces makes an empty folder for each protected name of the project that does not exist, so that there is something to
-// mount over. It returns those that it made. Git lists no empty folders.
-func holdPlaces(s confine.Spec) (made []string, err error) {
-	if s.Reach != confine.Project {
-		return nil, nil
-	}
-	for _, name := range confine.Protected {
-		path := filepath.Join(s.Project, name)
-		if filepath.Dir(name) != "." {
-			if _, err := os.Lstat(filepath.Dir(path)); err != nil {
-				continue // without .git there are no hooks; who makes one cannot make them run outside
-			}
-		}
-		switch err := os.Mkdir(path, 0o755); {
-		case err == nil:
-			made = append(made, path)
-		case errors.Is(err, os.ErrExist), errors.Is(err, os.ErrPermission), errors.Is(err, unix.EROFS), errors.Is(err, unix.ENOTDIR):
-			// it is there, or the command cannot make it either
-		default:
-			return made, fmt.Errorf("hold the place of %s: %w", path, err)
-		}
-	}
-	return made, nil
-}
-
-func releasePlaces(made []string) {
-	for _, path := range made {
-		_ = os.Remove(path) // another command may still hold it, and removes it
-	}
 }

@@ -81,8 +81,10 @@ func TestCaches(t *testing.T) {
 			t.Errorf("no %s in %v", want, got)
 		}
 	}
+	env["GOCACHE"], env["GOMODCACHE"] = "/home", "/home/u"
+	got = append(got, Caches("/home/u", func(name string) string { return env[name] })...)
 	for _, dir := range got {
-		if dir == "/home/u" || dir == "/" || !strings.HasPrefix(dir, "/") {
+		if dir == "/home" || dir == "/home/u" || dir == "/" || !strings.HasPrefix(dir, "/") {
 			t.Errorf("%q is no cache", dir)
 		}
 	}

@@ -53,7 +53,7 @@ func denial(s Spec, dir, line string) (Denial, bool) {
 			file = path.Join(dir, file)
 		}
 		d := Denial{What: "writing " + path.Clean(file)}
-		if s.Reach == Read && s.Project != "" && within(file, s.Project) && !protects(s.Project, file) {
+		if s.Reach == Read && s.Project != "" && Within(file, s.Project) && !protects(s.Project, file) {
 			d.Reach = Project
 		}
 		return d, true
@@ -61,7 +61,7 @@ func denial(s Spec, dir, line string) (Denial, bool) {
 		return Denial{What: "the network"}, true
 	case has(noOthers):
 		return Denial{What: "reaching another program"}, true
-	case strings.Contains(lower, "permission denied") || strings.Contains(lower, "operation not permitted"):
+	case strings.Contains(lower, "permission denied") || strings.Contains(lower, "operation not permitted") || strings.Contains(lower, "no such file"):
 		for _, hidden := range s.Hidden {
 			if strings.Contains(line, hidden) {
 				return Denial{What: "reading " + hidden}, true
@@ -76,10 +76,11 @@ func denial(s Spec, dir, line string) (Denial, bool) {
 
 // protects reports whether a path is, or is below, what no held command may change in a project.
 func protects(project, file string) bool {
-	return slices.ContainsFunc(Protected, func(name string) bool { return within(file, path.Join(project, name)) })
+	below := func(base string) func(string) bool {
+		return func(name string) bool { return Within(file, path.Join(base, name)) }
+	}
+	return slices.ContainsFunc(Protected, below(project)) || slices.ContainsFunc(GitProtected, below(path.Join(project, ".git")))
 }
-
-func within(file, dir string) bool { return file == dir || strings.HasPrefix(file, dir+"/") }
 
 // named returns the file that an error names: the last thing in quotes, else the word before the colon that precedes the
 // error, else "".

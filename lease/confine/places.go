@@ -6,14 +6,21 @@ import (
 	"strings"
 )
 
-// Protected are names in a project's folder that start by themselves, or decide what starts: the hooks and settings of git,
-// editors, direnv and the like, and of what runs elsewhere when a change is pushed. No reach but a free one changes them. A
-// name that does not exist is held by an empty folder in its place while the command runs.
+// Protected are names in a project's folder that start by themselves, or decide what starts: the settings of editors, direnv
+// and the like, and of what runs elsewhere when a change is pushed. No reach but a free one changes them. A name that does
+// not exist is held by an empty folder in its place while the command runs; so is .git, which decides what git runs.
 var Protected = []string{
-	".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes",
 	".vscode", ".idea", ".zed", ".helix", ".nvim.lua", ".nvimrc", ".exrc", ".vimrc", ".dir-locals.el",
 	".envrc", ".mise.toml", "mise.toml", ".husky", ".devcontainer", ".claude", ".codex", ".gemini", ".mcp.json", ".sublet", ".sublet.toml",
 	".github", ".gitlab-ci.yml", ".circleci", ".travis.yml", "Jenkinsfile", ".woodpecker.yml", ".drone.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml",
+}
+
+// GitProtected are the names of that kind in a git folder.
+var GitProtected = []string{"hooks", "config", "config.worktree", "info/attributes"}
+
+// Within reports whether a path is a folder or lies below it. Both are clean.
+func Within(file, dir string) bool {
+	return file == dir || strings.HasPrefix(file, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // Caches returns the folders in which build tools keep what they can make again, whether they exist or not, for a user with
@@ -47,6 +54,7 @@ func Caches(home string, env func(string) string) []string {
 	} {
 		list = append(list, path.Join(home, name))
 	}
+	list = slices.DeleteFunc(list, func(dir string) bool { return Within(home, dir) }) // a variable that names no cache
 	slices.Sort(list)
 	return slices.Compact(list)
 }

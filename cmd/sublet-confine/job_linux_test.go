@@ -1,0 +1,375 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"sublet/lease/confine"
+)
+
+// A typist is a bash in a terminal, and who types there.
+type typist struct {
+	t    *testing.T
+	tty  *os.File
+	mu   sync.Mutex
+	seen []byte
+}
+
+func newTypist(t *testing.T, who user, dir string) *typist {
+	cmd := who.as(exec.Command("bash", "--norc", "--noprofile", "--noediting"))
+	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "PS1=$ ", "HOME=" + dir, "TERM=xterm"}
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 31, Cols: 97})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ty := &typist{t: t, tty: tty}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		buf := make([]byte, 4096)
+		for {
+			n, err := tty.Read(buf)
+			ty.mu.Lock()
+			ty.seen = append(ty.seen, buf[:n]...)
+			ty.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		tty.Close()
+		<-done
+	})
+	ty.wants("$ ")
+	return ty
+}
+
+// types types a text and waits until the screen shows what is wanted after it.
+func (ty *typist) types(text string, want ...string) string {
+	ty.t.Helper()
+	ty.mu.Lock()
+	ty.seen = nil
+	ty.mu.Unlock()
+	if _, err := ty.tty.WriteString(text); err != nil {
+		ty.t.Fatal(err)
+	}
+	return ty.wants(want...)
+}
+
+// runs is types for what ends with the prompt.
+func (ty *typist) runs(text, want string) string {
+	ty.t.Helper()
+	return ty.types(text, want, "$ ")
+}
+
+// wants waits until the screen shows these texts one after the other.
+func (ty *typist) wants(wants ...string) string {
+	ty.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		ty.mu.Lock()
+		seen := string(ty.seen)
+		ty.mu.Unlock()
+		rest, found := seen, true
+		for _, want := range wants {
+			_, after, ok := strings.Cut(rest, want)
+			rest, found = after, found && ok
+		}
+		if found {
+			return seen
+		}
+		if time.Now().After(end) {
+			ty.t.Fatalf("want %q, have %q", wants, seen)
+		}
+	}
+}
+
+// place makes a folder that all users reach, with a spec in it, and returns the words that hold a command.
+func placeOf(t *testing.T, who user, s confine.Spec) (dir, prefix string) {
+	t.Helper()
+	program := launcher(t, who)
+	dir, err := os.MkdirTemp("/var/tmp", "sublet-job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if s.Reach == confine.Project && s.Project == "" {
+		s.Project = dir
+	}
+	spec := filepath.Join(filepath.Dir(program), fmt.Sprint("job", serial.Add(1)))
+	if err := os.WriteFile(spec, s.Encode(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, who.uid, who.gid); err != nil {
+		t.Fatal(err)
+	}
+	return dir, program + " " + spec + " "
+}
+
+// TestJob has a shell run held commands in a terminal: it sees what it would see of them unheld.
+func TestJob(t *testing.T) {
+	for _, who := range users(t) {
+		t.Run(who.name, func(t *testing.T) {
+			dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Read})
+			ty := newTypist(t, who, dir)
+			ty.runs(prefix+"bash -c 'exit 7'; echo \"<$?>\"\r", "\n<7>")
+			ty.runs(prefix+"bash -c 'stty size; tty; ps -o pgid= $$ | tr -d \" \"; echo over'\r", "over\r")
+			ty.runs(prefix+"bash -c 'stty size'\r", "\n31 97\r")
+			ty.runs(prefix+"bash -c 'tty'\r", "\n/dev/pts/")
+			ty.runs(prefix+"bash -c '[ $(ps -o pgid= $$) = $(ps -o tpgid= $$) ] && echo foreground'\r", "\nforeground")
+			if seen := ty.runs(prefix+"bash -c 'kill -TERM $$'; echo \"<$?>\"\r", "\n<143>"); !strings.Contains(seen, "Terminated") {
+				t.Errorf("ended by SIGTERM: %q", seen)
+			}
+			ty.runs(prefix+"bash -c 'kill -SEGV $$'; echo \"<$?>\"\r", "\n<139>")
+			ty.types(prefix+"bash -c 'echo begun; sleep 1000'\r", "\nbegun")
+			ty.types("\x03", "\n$ ")
+			ty.runs("echo \"<$?>\"\r", "\n<130>")
+			ty.types(prefix+"bash -c 'trap \"echo caught; exit 3\" INT; echo begun; while :; do sleep .01; done'; echo \"<$?>\"\r", "\nbegun")
+			ty.runs("\x03", "\n<3>")
+			for range 3 { // each stop is seen once
+				ty.types(prefix+"bash -c 'echo begun; sleep 1000; echo not'\r", "\nbegun")
+				ty.runs("\x1a", "Stopped")
+				ty.types("fg\r", "sublet-confine")
+				ty.runs("\x1a", "Stopped")
+				ty.runs("bg\r", "&")
+				ty.runs("jobs; echo listed\r", "Running")
+				ty.runs("kill %%; wait; echo \"ended\"\r", "\nended")
+			}
+			ty.types(prefix+"bash -c 'echo begun; read -sp pass: x; echo; echo got $x'\r", "pass:")
+			ty.runs("hidden\r", "\ngot hidden")
+			ty.runs(prefix+"bash -c 'echo one; kill -STOP $$; echo two'\r", "Stopped")
+			ty.runs("fg\r", "\ntwo")
+			if err := pty.Setsize(ty.tty, &pty.Winsize{Rows: 10, Cols: 20}); err != nil {
+				t.Fatal(err)
+			}
+			ty.runs(prefix+"bash -c 'stty size'\r", "\n10 20\r")
+		})
+	}
+}
+
+// TestKilled kills what holds a command, as a cancel does in the end: nothing of the command outlives it.
+func TestKilled(t *testing.T) {
+	for _, who := range users(t) {
+		for _, victim := range []string{"parent", "keeper", "group", "terminate"} {
+			t.Run(who.name+" "+victim, func(t *testing.T) {
+				dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Read})
+				tag := fmt.Sprintf("700.%d", serial.Add(1))
+				words := strings.Fields(prefix)
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				cmd := who.as(exec.CommandContext(ctx, words[0], append(words[1:], "bash", "-c",
+					"trap '' INT HUP; setsid sleep "+tag+" & (trap '' TERM; setsid sleep "+tag+" & ) & echo $PPID; kill -9 $PPID; kill -9 "+strconv.Itoa(os.Getpid())+"; echo begun; sleep "+tag)...))
+				cmd.Dir = dir
+				cmd.SysProcAttr.Setpgid = true
+				out := &lockedBuffer{}
+				cmd.Stdout = out
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				for !strings.Contains(out.String(), "begun") || len(running(tag)) < 4 {
+					if ctx.Err() != nil {
+						t.Fatalf("it did not begin: %q", out.String())
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+				keeper, err := strconv.Atoi(strings.Fields(out.String())[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				parent, sig := cmd.Process.Pid, syscall.SIGKILL
+				switch victim {
+				case "parent":
+					err = syscall.Kill(parent, sig)
+				case "keeper":
+					err = syscall.Kill(keeper, sig)
+				case "group":
+					err = syscall.Kill(-parent, sig)
+				case "terminate":
+					err = syscall.Kill(parent, syscall.SIGTERM)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = cmd.Wait() // killed
+				for len(running(tag)) > 0 {
+					if ctx.Err() != nil {
+						t.Fatalf("left: %v", running(tag))
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+				if victim == "terminate" && cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+					t.Errorf("ended by %v", cmd.ProcessState)
+				}
+			})
+		}
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (u user) run(t *testing.T, dir, prefix, text string) (string, error) {
+	t.Helper()
+	words := strings.Fields(prefix)
+	cmd := u.as(exec.Command(words[0], append(words[1:], "bash", "-c", text)...))
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// TestPlaces runs two commands in a project at the same time: the end of one does not give the other what both may not
+// make, and in the end nothing is left.
+func TestPlaces(t *testing.T) {
+	who := users(t)[0]
+	dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project})
+	words := strings.Fields(prefix)
+	first := who.as(exec.Command(words[0], append(words[1:], "bash", "-c", "echo begun; read x; echo evil >.envrc; echo evil >.git/config; mkdir .vscode && touch .vscode/x; touch made")...))
+	first.Dir = dir
+	in, err := first.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := first.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := who.run(t, dir, prefix, "echo second; git status"); !strings.Contains(out, "not a git repository") {
+		t.Errorf("git in no repository: %q, %v", out, err)
+	}
+	in.Close()
+	_ = first.Wait() // its last touch may be denied, or not
+	list, err := os.ReadDir(dir)
+	if err != nil || len(list) != 1 || list[0].Name() != "made" {
+		t.Errorf("the project holds %v, %v", list, err)
+	}
+	if out, err := who.run(t, dir, prefix, "ln -s / .vscode"); err == nil {
+		t.Errorf("made a link in a place: %s", out)
+	}
+}
+
+// TestMountsBelowTmp: an ordinary user cannot have an overlay over /tmp while something is mounted below it.
+func TestMountsBelowTmp(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("not root")
+	}
+	launcher(t, ordinary)
+	below, err := os.MkdirTemp("", "sublet-mount")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(below)
+	project, err := os.MkdirTemp("", "sublet-project")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(project)
+	if err := os.Chown(project, ordinary.uid, ordinary.gid); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", below, "tmpfs", 0, "size=4k"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Unmount(below, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, who := range users(t) {
+		_, prefix := placeOf(t, who, confine.Spec{Reach: confine.Read})
+		if out, err := who.run(t, project, prefix, "touch /tmp/x && echo fine; touch y || pwd"); !strings.HasPrefix(out, "fine\n") || !strings.HasSuffix(out, project+"\n") {
+			t.Errorf("%s, read: %q, %v", who.name, out, err)
+		}
+		_, prefix = placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project})
+		if out, err := who.run(t, project, prefix, "touch /tmp/x made && echo fine; rm made"); out != "fine\n" {
+			t.Errorf("%s, project: %q, %v", who.name, out, err)
+		}
+	}
+}
+
+// TestCaches: a cache that a command replaced by a link out of its project, or out of another cache, is none.
+func TestCaches(t *testing.T) {
+	who := users(t)[0]
+	out, _ := placeOf(t, who, confine.Spec{Reach: confine.Read})
+	base, prefix := placeOf(t, who, confine.Spec{Reach: confine.Read})
+	for _, dir := range []string{"project", "cache", "real"} {
+		if err := os.Mkdir(filepath.Join(base, dir), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(filepath.Join(base, dir), who.uid, who.gid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	links := []string{filepath.Join(base, "project/c"), filepath.Join(base, "cache/c")}
+	for _, link := range links {
+		if err := os.Symlink(out, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("real", filepath.Join(base, "users")); err != nil { // one that the user made is one
+		t.Fatal(err)
+	}
+	project := filepath.Join(base, "project")
+	_, prefix = placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project, Caches: append(links, filepath.Join(base, "cache"), filepath.Join(base, "users"))})
+	if text, err := who.run(t, project, prefix, "touch "+out+"/evil; touch ../cache/x ../users/x x && echo fine"); !strings.HasSuffix(text, "fine\n") {
+		t.Errorf("%q, %v", text, err)
+	}
+	if list, err := os.ReadDir(out); err != nil || len(list) > 0 {
+		t.Errorf("written out of the project: %v, %v", list, err)
+	}
+}
+
+// TestScript: the command's text is a copy of it.
+func TestScript(t *testing.T) {
+	who := users(t)[0]
+	dir, _ := placeOf(t, who, confine.Spec{Reach: confine.Read})
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte("echo $((6*7))\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(script, who.uid, who.gid); err != nil {
+		t.Fatal(err)
+	}
+	_, prefix := placeOf(t, who, confine.Spec{Reach: confine.Read, Script: script, Hidden: []string{dir}})
+	out, err := who.run(t, "/", prefix, ". /dev/fd/3; chmod 777 /dev/fd/3; echo evil >/dev/fd/3; ls -A "+dir)
+	if text, rerr := os.ReadFile(script); !strings.HasPrefix(out, "42\n") || rerr != nil || string(text) != "echo $((6*7))\n" {
+		t.Errorf("%q, %v; the script is %q, %v", out, err, text, rerr)
+	}
+	if st, err := os.Stat(script); err != nil || st.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", st, err)
+	}
+}

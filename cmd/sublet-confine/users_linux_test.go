@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"sublet/lease/confine/confinetest"
+)
+
+// patience bounds a command, on a machine that does much else.
+const patience = 20 * time.Second
+
+// serial makes numbers that no other process has in its arguments.
+var serial atomic.Int64
+
+func init() { serial.Store(int64(os.Getpid()) * 10000) }
+
+// built is the launcher, where every user can run it.
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("/var/tmp", "sublet-launcher")
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return "", err
+	}
+	return confinetest.Build(dir)
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := built(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// A user is who attacks. The tests run as root where they can, and then as both.
+type user struct {
+	name     string
+	uid, gid int
+}
+
+var ordinary = user{"user", 65534, 65534} // nobody: it is on every system and owns nothing
+
+// users returns who can attack here.
+func users(t *testing.T) []user {
+	if os.Getuid() != 0 {
+		if os.Getenv("CI") != "" {
+			t.Log("not root: without the attacks of root")
+		}
+		return []user{{"user", os.Getuid(), os.Getgid()}}
+	}
+	return []user{ordinary, {"root", 0, 0}}
+}
+
+func (u user) as(cmd *exec.Cmd) *exec.Cmd {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	if u.uid != os.Getuid() {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(u.uid), Gid: uint32(u.gid)}
+	}
+	return cmd
+}
+
+// launcher returns the launcher. Where nothing can be held for a user the test is skipped; CI fails there.
+func launcher(t *testing.T, who user) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := who.as(exec.Command(path, "--probe")).CombinedOutput(); err != nil && os.Getenv("CI") != "" {
+		t.Fatalf("%v: %s", err, out)
+	} else if err != nil {
+		t.Skipf("%v: %s", err, out)
+	}
+	return path
+}
+
+// running returns the processes that have a word in their arguments and have not ended.
+func running(word string) (pids []int) {
+	list, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is well-formed
+	for _, path := range list {
+		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte(word)) {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
