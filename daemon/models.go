@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,8 +43,21 @@ type commandKey struct {
 	at  time.Time
 }
 
-// open returns the model of that name, "" being the configured one. It satisfies hub.Options.
+// open returns the model of that name, "" being the configured one, for one turn: with those that take over from it. It
+// satisfies hub.Options.
 func (m *models) open(ctx context.Context, name string, creds map[string]string) (provider.Model, error) {
+	first, err := m.openOne(ctx, name, creds)
+	if err != nil {
+		return nil, err
+	}
+	others := slices.DeleteFunc(slices.Clone(m.conf.get().Fallback), func(other string) bool { return other == first.Info().Name })
+	if len(others) == 0 {
+		return first, nil
+	}
+	return provider.WithFallback(first, others, func(name string) (provider.Model, error) { return m.openOne(ctx, name, creds) }), nil
+}
+
+func (m *models) openOne(ctx context.Context, name string, creds map[string]string) (provider.Model, error) {
 	c := m.conf.get()
 	pc, p, err := lookUp(c, name)
 	if err != nil {
@@ -87,7 +101,7 @@ func lookUp(c config.Config, name string) (provider.Config, config.Provider, err
 	}
 	return provider.Config{
 		Name: from, Kind: p.Kind, BaseURL: p.BaseURL, Model: model, Script: p.Script, APIKeyEnv: p.APIKeyEnv, ContextWindow: p.ContextWindow,
-		NoImages: p.Images != nil && !*p.Images,
+		NoImages: p.Images != nil && !*p.Images, Silence: time.Duration(p.Silence),
 	}, p, nil
 }
 

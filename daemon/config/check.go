@@ -37,14 +37,29 @@ func (c *Config) check() error {
 		if p.ContextWindow < 0 {
 			return fmt.Errorf("%s.context_window: %d tokens is less than 0", key, p.ContextWindow)
 		}
+		if s := time.Duration(p.Silence); s != 0 && (s < time.Second || s > 24*time.Hour) {
+			return fmt.Errorf("%s.silence: %v is outside 1s to 24h", key, s)
+		}
 	}
 	if err := c.checkMCP(); err != nil {
 		return err
 	}
-	if provider, name, _ := strings.Cut(c.Model, "/"); c.Providers[provider].Kind == "" {
-		return fmt.Errorf("model: no provider %q; there is %s", provider, strings.Join(providers, ", "))
-	} else if kind := c.Providers[provider].Kind; name == "" && kind != "offline" {
-		return fmt.Errorf("model: %q names a provider but no model; write %q", c.Model, provider+"/NAME")
+	for i, model := range append([]string{c.Model}, c.Fallback...) {
+		key := "model"
+		if i > 0 {
+			key = "fallback"
+		}
+		provider, name, _ := strings.Cut(model, "/")
+		switch kind := c.Providers[provider].Kind; {
+		case kind == "":
+			return fmt.Errorf("%s: no provider %q; there is %s", key, provider, strings.Join(providers, ", "))
+		case name == "" && kind != "offline":
+			return fmt.Errorf("%s: %q names a provider but no model; write %q", key, model, provider+"/NAME")
+		case i > 0 && model == c.Model:
+			return fmt.Errorf("fallback: %q is the model itself; name others", model)
+		case i > 0 && slices.Contains(c.Fallback[:i-1], model):
+			return fmt.Errorf("fallback: %q is there twice", model)
+		}
 	}
 	for _, d := range []struct {
 		key       string

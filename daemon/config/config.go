@@ -19,7 +19,8 @@ import (
 
 // Config is the settings in force. The zero value is not usable; start from Default.
 type Config struct {
-	Model      string // "provider/name"; "offline" needs nothing
+	Model      string   // "provider/name"; "offline" needs nothing
+	Fallback   []string // models that take over from one that stays overloaded, for the rest of a turn
 	Providers  map[string]Provider
 	Lease      Lease
 	Shell      Shell
@@ -40,6 +41,7 @@ type Provider struct {
 	APIKeyCommand string `toml:"api_key_command"`
 	Script        string `toml:"script"`         // scripted: a JSON file
 	ContextWindow int    `toml:"context_window"` // tokens; 0 = what the provider says
+	Silence       span   `toml:"silence"`        // after how long without a sign of it a model is given up; 0 = by the server
 	Images        *bool  `toml:"images"`         // false: its models are never sent any; else they are, until one refuses them
 }
 
@@ -137,6 +139,7 @@ func Default() Config {
 // file is the settings as they stand in the file; nil means the default.
 type file struct {
 	Model    *string             `toml:"model"`
+	Fallback []string            `toml:"fallback"`
 	Provider map[string]Provider `toml:"provider"`
 	Lease    struct {
 		Wait     *span `toml:"wait"`
@@ -298,6 +301,7 @@ func rowOf(text []byte, key string) int {
 
 func (f *file) merge(c Config) Config {
 	set(&c.Model, f.Model)
+	c.Fallback = f.Fallback
 	for name, p := range f.Provider {
 		if known, ok := c.Providers[name]; ok && p.Kind == "" {
 			p.Kind = known.Kind

@@ -23,8 +23,8 @@ func TestMissingFileMeansDefaults(t *testing.T) {
 // Every key is shown with a comment, and what is shown is read back to the same settings.
 func TestShowReadsBack(t *testing.T) {
 	full := Default()
-	full.Model = "work/m"
-	full.Providers["work"] = Provider{Kind: "openai", BaseURL: "http://localhost:1/v1", APIKeyCommand: "pass \"x\"", ContextWindow: 9, Images: new(bool)}
+	full.Model, full.Fallback = "work/m", []string{"openai/gpt-5", "offline"}
+	full.Providers["work"] = Provider{Kind: "openai", BaseURL: "http://localhost:1/v1", APIKeyCommand: "pass \"x\"", ContextWindow: 9, Silence: span(90 * time.Second), Images: new(bool)}
 	full.Providers["odd name"] = Provider{Kind: "scripted", Script: "/s.json"}
 	full.Shell.Path, full.Shell.SwitchKey, full.Lease.Patience = "/usr/bin/zsh", "f12", 250*time.Millisecond
 	full.Shell.Pass = []string{"GH_TOKEN"}
@@ -52,7 +52,7 @@ func TestShowReadsBack(t *testing.T) {
 }
 
 func normalise(c *Config) {
-	for _, l := range []*[]string{&c.Shell.Pass, &c.Policy.Allow, &c.Policy.Deny} {
+	for _, l := range []*[]string{&c.Fallback, &c.Shell.Pass, &c.Policy.Allow, &c.Policy.Deny} {
 		if len(*l) == 0 {
 			*l = nil
 		}
@@ -74,6 +74,11 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[provider.x]\nkind = \"openai\"\nbase_url = \"ftp://x\"", ":3:1:", "not an http or https address"},
 		{"[provider.x]\nkind = \"openai\"\nbase_url = \"http://me:secret@x\"", ":3:1:", "a password does not belong"},
 		{"[provider.x]\nbase_url = \"http://x\"", "", "provider.x.kind: \"\" is none of"},
+		{"model = \"openai/m\"\nfallback = [\"offline\", \"openai/m\"]", ":2:1:", "fallback: \"openai/m\" is the model itself"},
+		{"fallback = [\"openai/m\", \"openai/m\"]", ":1:1:", "is there twice"},
+		{"fallback = [\"nobody/m\"]", ":1:1:", "fallback: no provider \"nobody\""},
+		{"[provider.openai]\nsilence = \"-1s\"", ":2:1:", "provider.openai.silence: -1s is outside"},
+		{"[provider.openai]\nsilence = \"soon\"", ":2:11:", "is not a duration"},
 		{"[compaction]\nthreshold = 2.0", ":2:1:", "outside 0.1 to 0.95"},
 		{"[shell]\noutput_head = 1", ":2:1:", "outside 1024"},
 		{"[[policy.rules]]\npattern = \"bash: ls\"\ndecision = \"never\"", ":3:1:", "none of allow, ask, deny"},

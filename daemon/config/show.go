@@ -47,6 +47,7 @@ func Show(c Config) string {
 	var p page
 	p.WriteString("# The model that answers: \"provider/name\". \"offline\" is built in and needs no network.\n")
 	p.key("model", c.Model, "")
+	p.key("fallback", c.Fallback, "models that take over, in this order, for a turn in which it stays overloaded")
 
 	p.table("lease")
 	p.key("wait", c.Lease.Wait, "how long an agent queues for your shell before it is told who has it")
@@ -97,6 +98,7 @@ func Show(c Config) string {
 		p.some("script", m.Item.Script)
 		p.some("images", m.Item.Images)
 		p.some("context_window", m.Item.ContextWindow)
+		p.some("silence", time.Duration(m.Item.Silence))
 	}
 	for _, a := range sorted(c.Agents) {
 		p.table("agents." + bareKey(a.Name))

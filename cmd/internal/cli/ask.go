@@ -158,6 +158,7 @@ type answer struct {
 	json    bool
 	asker   *asker
 	conn    *client.Conn
+	model   string    // that was asked
 	held    wire.Said // where standard output is no terminal: text that may still turn out void
 	written bool      // some text is on standard output
 	open    bool      // the last line has no end yet
@@ -201,6 +202,8 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 		case wire.ChunkNotice:
 			o.note("%s", firstLine(m.Chunk.Text, 200))
 		}
+	case *wire.TurnStarted:
+		o.model = m.Model
 	case *wire.AgentThinking:
 		if m.Phase == wire.PhaseWaiting { // also where standard error is no terminal: nothing else happens meanwhile
 			o.endLine()
@@ -219,6 +222,9 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 		if !o.written && m.Summary != "" && m.Status == wire.StatusSuccess { // else the Error says it
 			o.text(m.Summary)
 			o.endLine()
+		}
+		if m.Model != o.model && m.Model != "" {
+			fmt.Fprintf(o.app.stderr, "sublet: warning: %s answered in place of %s\n", oneLine(m.Model), oneLine(o.model))
 		}
 		if m.StopReason == "max_tokens" {
 			fmt.Fprintln(o.app.stderr, "sublet: warning: the answer is cut off at the model's output limit")
