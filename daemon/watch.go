@@ -80,11 +80,28 @@ type watching struct {
 	folders []string // that are watched
 }
 
-// follow looks up again what is to be watched. What came before its folder was watched counts as a change, which is why
-// every call but the first comes with one.
+// follow watches what is to be watched now. What came before its folder was watched counts as a change, which is why every
+// call but the first comes with one. A path may lead elsewhere while it is looked up, so it is, until it stays the same.
 func (w *watching) follow() error {
-	var names, folders []string
-	var failed error
+	for range maxLinks {
+		names, folders, err := w.look()
+		for _, folder := range w.folders {
+			if !slices.Contains(folders, folder) {
+				_ = w.watcher.Remove(folder) // gone already where the folder is
+			}
+		}
+		same := slices.Equal(names, w.names) && slices.Equal(folders, w.folders)
+		w.names, w.folders = names, folders
+		if same || err != nil {
+			return err
+		}
+	}
+	return nil // somebody changes it all the time, and each change is an event
+}
+
+// look watches the folders that decide what the paths lead to. A folder that two paths lead to has one watch, which ends
+// with either: where that is possible, look must come again.
+func (w *watching) look() (names, folders []string, failed error) {
 	for _, path := range w.paths {
 		for _, name := range chain(path) {
 			for {
@@ -102,13 +119,7 @@ func (w *watching) follow() error {
 			}
 		}
 	}
-	for _, folder := range w.folders {
-		if !slices.Contains(folders, folder) {
-			_ = w.watcher.Remove(folder) // gone already where the folder is
-		}
-	}
-	w.names, w.folders = names, folders
-	return failed
+	return names, folders, failed
 }
 
 // chain is the names that decide what path leads to: each symbolic link on its way, and where they lead in the end.
