@@ -353,6 +353,17 @@ func TestCaches(t *testing.T) {
 	}
 }
 
+// TestMoves: files go from one folder of a project to another without being copied, as compilers have them.
+func TestMoves(t *testing.T) {
+	for _, who := range users(t) {
+		project, _ := placeOf(t, who, confine.Spec{Reach: confine.Read})
+		_, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project})
+		if text, err := who.run(t, project, prefix, "mkdir a b && touch a/x && ln a/x b/y && echo fine"); text != "fine\n" { // mv would copy
+			t.Errorf("%s: %q, %v", who.name, text, err)
+		}
+	}
+}
+
 // TestScript: the command's text is a copy of it.
 func TestScript(t *testing.T) {
 	who := users(t)[0]

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -39,11 +40,9 @@ func onThread(f func() error) error {
 	return <-result
 }
 
-// keeper holds the command and starts it, in the namespaces that this process has, and ends what it left. It returns only an
+// prepare makes the mounts of a command, in the namespaces that this process has, and becomes its keeper. It returns only an
 // error, before the command was started.
-func keeper(spec string, argv []string) error {
-	unix.CloseOnExec(parentFD)
-	parent := os.NewFile(parentFD, "parent")
+func prepare(spec string, argv []string) error {
 	s, err := readSpec(spec)
 	if err != nil {
 		return err
@@ -52,8 +51,7 @@ func keeper(spec string, argv []string) error {
 	if err != nil {
 		return err
 	}
-	writable, err := mounts(s, dir)
-	if err != nil {
+	if s.Caches, err = mounts(s, dir); err != nil { // the keeper needs to know what is writable
 		return err
 	}
 	if s.Reach == confine.Project {
@@ -65,6 +63,33 @@ func keeper(spec string, argv []string) error {
 		return err
 	}
 	if err := limits(); err != nil {
+		return err
+	}
+	fd, err := unix.MemfdCreate("reach", 0) // the mounts may hide the file
+	if err != nil {
+		return err
+	}
+	if _, err := unix.Write(fd, s.Encode()); err != nil {
+		return fmt.Errorf("pass on the reach: %w", err)
+	}
+	return onThread(func() error { // all threads of the program that follows are in this one's domain
+		if err := scopeSignals(); err != nil {
+			return err
+		}
+		args := append([]string{"sublet-confine", stageThree, strconv.Itoa(fd)}, argv...)
+		return fmt.Errorf("become the keeper: %w", syscall.Exec("/proc/self/exe", args, os.Environ()))
+	})
+}
+
+// keeper starts the command where prepare made it a place, and ends what it left. prepared is the descriptor of a reach in
+// which the caches are all folders that are writable. It returns only an error, before the command was started.
+func keeper(prepared string, argv []string) error {
+	if err := unix.CloseRange(parentFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("keep descriptors from the command: %w", err)
+	}
+	parent := os.NewFile(parentFD, "parent")
+	s, err := readSpec("/proc/self/fd/" + prepared)
+	if err != nil {
 		return err
 	}
 	program, err := exec.LookPath(argv[0])
@@ -85,7 +110,7 @@ func keeper(spec string, argv []string) error {
 	}()
 	var pid int
 	if err := onThread(func() (err error) {
-		pid, err = launch(s, writable, program, argv)
+		pid, err = launch(s, program, argv)
 		return err
 	}); err != nil {
 		return err
@@ -127,16 +152,20 @@ func await(pid int, stop func()) (ws syscall.WaitStatus) {
 }
 
 // scopeSignals makes a Landlock domain of the calling thread and what it starts, out of which no signal goes. All of what is
-// held has to be in one: each call makes another.
+// held has to be in one: each call makes another. A domain forbids to move a file to another folder unless it allows that, and
+// forbids mounts if it does.
 func scopeSignals() error {
 	if abi := landlockABI(); abi < minABI {
 		return fmt.Errorf("the kernel has version %d of Landlock, and %d is needed (Linux 6.12)", abi, minABI)
 	}
-	fd, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{Scoped: ll.ScopeSignal}, 0)
+	fd, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: ll.AccessFSRefer, Scoped: ll.ScopeSignal}, 0)
 	if err != nil {
 		return fmt.Errorf("scope signals: %w", err)
 	}
 	defer unix.Close(fd)
+	if err := allow(fd, ll.AccessFSRefer, "/"); err != nil {
+		return fmt.Errorf("scope signals: %w", err)
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("forbid new privileges: %w", err)
 	}
@@ -148,8 +177,8 @@ func scopeSignals() error {
 
 // launch gives up the calling thread's rights for good and starts the command from it. The command's domain is the thread's,
 // within that of the other threads of this process: it cannot signal them, and they can signal it.
-func launch(s confine.Spec, writable []string, program string, argv []string) (pid int, err error) {
-	if err := restrictPaths(writable); err != nil {
+func launch(s confine.Spec, program string, argv []string) (pid int, err error) {
+	if err := restrictPaths(s.Caches); err != nil {
 		return 0, err
 	}
 	if err := dropCapabilities(s); err != nil {
@@ -223,30 +252,32 @@ func restrictPaths(writable []string) error {
 		return fmt.Errorf("restrict paths: %w", err)
 	}
 	defer unix.Close(ruleset)
-	allow := func(access uint64, paths ...string) error {
-		for _, path := range paths {
-			fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-			if err != nil {
-				return fmt.Errorf("restrict paths: open %s: %w", path, err)
-			}
-			err = ll.LandlockAddPathBeneathRule(ruleset, &ll.PathBeneathAttr{AllowedAccess: access, ParentFd: fd}, 0)
-			unix.Close(fd)
-			if err != nil {
-				return fmt.Errorf("restrict paths: %s: %w", path, err)
-			}
-		}
-		return nil
-	}
 	if err := errors.Join(
-		allow(readAccess, "/"),
-		allow(allAccess&^ll.AccessFSIoctlDev, writable...),
-		allow(deviceAccess, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"),
-		allow(deviceAccess|ll.AccessFSReadDir, "/dev/pts"),
+		allow(ruleset, readAccess, "/"),
+		allow(ruleset, allAccess&^ll.AccessFSIoctlDev, writable...),
+		allow(ruleset, deviceAccess, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"),
+		allow(ruleset, deviceAccess|ll.AccessFSReadDir, "/dev/pts"),
 	); err != nil {
-		return err
+		return fmt.Errorf("restrict paths: %w", err)
 	}
 	if err := ll.LandlockRestrictSelf(ruleset, 0); err != nil {
 		return fmt.Errorf("restrict paths: %w", err)
+	}
+	return nil
+}
+
+// allow adds rules to a set, that grant access below the paths.
+func allow(ruleset int, access uint64, paths ...string) error {
+	for _, path := range paths {
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", path, err)
+		}
+		err = ll.LandlockAddPathBeneathRule(ruleset, &ll.PathBeneathAttr{AllowedAccess: access, ParentFd: fd}, 0)
+		unix.Close(fd)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	return nil
 }

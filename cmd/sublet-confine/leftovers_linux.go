@@ -42,7 +42,7 @@ func lingering() string {
 }
 
 // endAll kills every process of this one's domain, those that are just being started included: the kernel does it in one
-// step, while nothing forks. Without the domain, which the parent made and keeper checks, it would kill whatever the user runs.
+// step, while nothing forks. Without the domain, which prepare made and keeper checks, it would kill whatever the user runs.
 func endAll() {
 	for end := time.Now().Add(reapBound); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		_ = syscall.Kill(-1, unix.SIGKILL) // not refused by those of the domain

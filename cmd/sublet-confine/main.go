@@ -27,6 +27,8 @@ func run(args []string) (int, error) {
 	case len(args) == 1 && args[0] == stageNone:
 		return 0, nil
 	case len(args) >= 2 && args[0] == stageTwo:
+		return 0, prepare(args[1], args[2:])
+	case len(args) >= 2 && args[0] == stageThree:
 		return 0, keeper(args[1], args[2:])
 	case len(args) >= 2:
 		return parent(args[0], args[1:])
@@ -34,8 +36,12 @@ func run(args []string) (int, error) {
 	return 0, fmt.Errorf("usage: sublet-confine SPEC PROGRAM [ARG...], or sublet-confine --probe")
 }
 
-// stageTwo is the first argument of the keeper: the process that has namespaces of its own, and starts the command.
-const stageTwo = "--held"
+// stageTwo is the first argument of the process that has namespaces of its own, and makes the mounts in them; stageThree is
+// what it becomes: the keeper, which starts the command.
+const (
+	stageTwo   = "--held"
+	stageThree = "--keep"
+)
 
 // stageNone does nothing. It is the command that probe has held.
 const stageNone = "--nothing"

@@ -336,7 +336,8 @@ func showTerminal(t place) {
 			return
 		}
 		if t.path == "/dev/pts/"+strconv.Itoa(n) {
-			break // stays open as long as this process runs, and so does the name
+			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0) // stays open as long as the keeper runs, and so does the name
+			break
 		}
 		others = append(others, fd)
 	}

@@ -112,19 +112,13 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 		// Over what this user may mount: overlay makes its folders with the rights of who mounts it.
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_SETPCAP}
 	}
-	err = onThread(func() error {
-		if err := scopeSignals(); err != nil {
-			return err
-		}
-		pid, err = syscall.ForkExec("/proc/self/exe", append([]string{"sublet-confine", stageTwo, spec}, argv...), &syscall.ProcAttr{
-			Env: os.Environ(), Files: files, Sys: attr,
-		})
-		if err != nil {
-			return fmt.Errorf("make namespaces: %w", err)
-		}
-		return nil
+	pid, err = syscall.ForkExec("/proc/self/exe", append([]string{"sublet-confine", stageTwo, spec}, argv...), &syscall.ProcAttr{
+		Env: os.Environ(), Files: files, Sys: attr,
 	})
-	return pid, reports, err
+	if err != nil {
+		return 0, nil, fmt.Errorf("make namespaces: %w", err)
+	}
+	return pid, reports, nil
 }
 
 // copyInMemory returns a copy of a file that has no name, so that the command cannot change the file by its descriptor.
