@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -208,7 +209,11 @@ func TestKilledClient(t *testing.T) {
 				x.keys(tt.keys)
 				eventually(t, "sleep runs", func() bool {
 					all = family(pid, daemon)
-					return len(all) == 3 // guard, bash, sleep
+					// A fork of bash's that is not sleep yet does not have the terminal, and no bash hangs it up.
+					return len(all) == 3 && slices.ContainsFunc(all, func(p int) bool { // guard, bash, sleep
+						st, err := procstat.Read(p)
+						return err == nil && st.Name == "sleep"
+					})
 				})
 			} else {
 				all = family(pid, daemon)
