@@ -138,8 +138,10 @@ type window struct {
 	lender   *lender.Lender
 	screen   *tui.Program
 	conn     *remote.Conn
-	daemon   int // pid of the last daemon; only Up touches it
-	work     sync.WaitGroup
+	// Only Up and Down touch these, which one goroutine calls.
+	daemon  int  // pid of the last one
+	stopped bool // it was told to stop, and the screen says so
+	work    sync.WaitGroup
 
 	mu    sync.Mutex
 	wired bool  // the lender takes the shell's events; guarded by mu
@@ -334,6 +336,10 @@ func (w *window) up(ctx context.Context, r *wire.Ready) {
 	w.daemon = r.Daemon.PID
 	w.screen.Send(r)
 	w.screen.Send(tui.LinkChanged{Connected: true, Detail: detail})
+	if w.stopped {
+		w.stopped = false
+		w.screen.Send(&wire.Notice{Level: "info", Text: "the daemon runs again"})
+	}
 	if !same && w.launcher.Older(r) {
 		w.screen.Send(&wire.Notice{
 			Level: "warning", Text: fmt.Sprintf("an older daemon keeps running: version %s, and this is %s", r.Daemon.Version, w.o.Version),
@@ -366,7 +372,8 @@ func (w *window) down(err error) {
 	<-w.bound
 	w.lender.Down()
 	if errors.Is(err, remote.ErrStopped) {
-		// For the screen the daemon is still there: what ran has been ended and told, and a question starts it again.
+		// For the screen the daemon is still there: what ran has ended and been reported, and a question starts it again.
+		w.stopped = true
 		w.screen.Send(&wire.Notice{Level: "info", Text: remote.ErrStopped.Error()})
 		return
 	}

@@ -27,6 +27,7 @@ func TestStopWithAWindowOpen(t *testing.T) {
 		t.Fatalf("daemon start: exit %d, %s", code, errs)
 	}
 	w.await("the window back", func() bool { return w.status()["clients"] == float64(1) })
+	term.see(`the daemon runs again`)
 	if _, errs, code := w.sublet("daemon", "restart"); code != 0 {
 		t.Fatalf("daemon restart: exit %d, %s", code, errs)
 	}
