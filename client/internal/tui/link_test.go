@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -36,4 +37,22 @@ func TestCrashIsOneLine(t *testing.T) {
 	w.see("the daemon is gone; your shell goes on")
 	w.p.Send(LinkChanged{Connected: true})
 	w.see("the daemon is back\n")
+}
+
+// However much a model reasons, its line keeps the time and the key that stops it.
+func TestLongReasoningKeepsTheStopKey(t *testing.T) {
+	w := open(t, 60, 24)
+	w.ai()
+	w.p.Send(&wire.TurnStarted{Event: event(1), Agent: "orchestrator", Prompt: "go"})
+	w.p.Send(&wire.AgentThinking{Event: event(2), Agent: "orchestrator", Phase: wire.PhasePlanning})
+	w.p.Send(&wire.AgentStreamChunk{
+		Event: event(3), SeqFirst: 3, Agent: "orchestrator",
+		Chunk: wire.Chunk{Type: wire.ChunkReasoning, Text: "first\n" + strings.Repeat("the \x1b[2Jlongest 世界 thought ", 40)},
+	})
+	w.see("planning: the ␛[2Jlongest")
+	for line := range strings.Lines(w.screen.text()) {
+		if strings.Contains(line, "planning") && !regexp.MustCompile(`… · \d+s · esc stops`).MatchString(line) {
+			t.Errorf("got %q", line)
+		}
+	}
 }
