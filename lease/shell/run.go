@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -290,7 +291,7 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 		res.Status = "cancelled"
 	}
 	if ended {
-		res.Leftovers = procs.BegunSince(pid, t.Foreground, r.from)
+		res.Leftovers = s.leftovers(pid, t, r.from)
 	}
 	if r.answered {
 		res.Notes = append(res.Notes, "the program asked for the keyboard, and the user answered it")
@@ -299,6 +300,27 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 		res.Notes = append(res.Notes, res.Why)
 	}
 	return res, nil
+}
+
+// hooksBound is how long the prompt's hooks may take where it matters whether a process is one of them.
+const hooksBound = 2 * time.Second
+
+// leftovers lists what a command that ended left in the shell's session. Where a fork of the shell's is among it, the prompt
+// is awaited: behind it, what the hooks forked is gone or is a program.
+func (s *Shell) leftovers(pid int, t *term.Terminal, from procs.Moment) []procs.Process {
+	list, forks := procs.BegunSince(pid, t.Foreground, from)
+	if !forks {
+		return list
+	}
+	bounded, cancel := context.WithTimeout(context.Background(), hooksBound)
+	defer cancel()
+	_ = s.await(bounded, func() bool { // the list is made anew in any case
+		return s.editor.prompt && len(s.painted.b) > 0 && !t.Echoes()
+	})
+	now, _ := procs.BegunSince(pid, t.Foreground, from)
+	return slices.DeleteFunc(now, func(p procs.Process) bool {
+		return !slices.ContainsFunc(list, func(q procs.Process) bool { return p.PID == q.PID })
+	})
 }
 
 func (s *Shell) isGone() bool {

@@ -272,7 +272,10 @@ const hangUpBound = 20 * time.Millisecond
 // lost describes what a shell that ended took along, and which of its jobs still run: a shell that is killed ends none of those
 // in the background.
 func lost(shell int) string {
-	running := func() []procs.Process { return procs.BegunSince(shell, func() int { return 0 }, 0) }
+	running := func() []procs.Process {
+		list, _ := procs.BegunSince(shell, func() int { return 0 }, 0)
+		return list
+	}
 	if len(running()) == 0 {
 		return "its jobs and unexported variables are gone"
 	}

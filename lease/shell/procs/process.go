@@ -5,7 +5,6 @@ package procs
 import (
 	"strconv"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,25 +24,20 @@ type Moment int64
 
 // BegunSince lists the processes in the session of the shell that began at from or later, without the shell itself and what it
 // runs now: the programs of its hooks, which are in the foreground group and have their parent in the session, and its
-// substitutions, which are its children in its own group. What still is a fork of the shell may become one of them at once.
-func BegunSince(shell int, foreground func() int, from Moment) (list []Process) {
-	const most, pause = 100 * time.Millisecond, 2 * time.Millisecond
-	begun, fork, name := begunSince(shell, from), commandLine(stat{PID: shell}), Name(shell)
-	for end := time.Now().Add(most); ; time.Sleep(pause) {
-		list = nil
-		forks := false
-		runs, own, ours := inGroup(foreground()), inGroup(shell), inSession(shell)
-		for _, st := range begun {
-			if !ours(st.PID) || runs(st.PID) && ours(st.Parent) || own(st.PID) && st.Parent == shell {
-				continue
-			}
-			p := Process{PID: st.PID, Command: commandLine(st)}
-			list, forks = append(list, p), forks || p.Command == fork || p.Command == name
+// substitutions, which are its children in its own group. A fork of the shell's that is no program yet may become one of
+// them at once, until the shell shows its prompt: forks reports that the list has such.
+func BegunSince(shell int, foreground func() int, from Moment) (list []Process, forks bool) {
+	fork, name := commandLine(stat{PID: shell}), Name(shell)
+	begun := begunSince(shell, from)
+	runs, own, ours := inGroup(foreground()), inGroup(shell), inSession(shell)
+	for _, st := range begun {
+		if !ours(st.PID) || runs(st.PID) && ours(st.Parent) || own(st.PID) && st.Parent == shell {
+			continue
 		}
-		if !forks || time.Now().After(end) {
-			return list
-		}
+		p := Process{PID: st.PID, Command: commandLine(st)}
+		list, forks = append(list, p), forks || p.Command == fork || p.Command == name
 	}
+	return list, forks
 }
 
 // Group returns the members of a process group.
