@@ -384,3 +384,36 @@ func TestScript(t *testing.T) {
 		t.Errorf("%v, %v", st, err)
 	}
 }
+
+// TestProject runs what has to work in a project.
+func TestProject(t *testing.T) {
+	for _, who := range users(t) {
+		t.Run(who.name, func(t *testing.T) {
+			dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project})
+			setup := who.as(exec.Command("bash", "-ec", "git init -q -b main; mkdir d ci .vscode; echo x | tee d/f >ci/f; ln -s ci .github; git add -A; git -c user.name=x -c user.email=x@x commit -qm one"))
+			setup.Dir = dir
+			setup.Env = append(os.Environ(), "HOME="+dir, "GIT_CONFIG_NOSYSTEM=1")
+			if out, err := setup.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			for _, text := range []string{
+				"echo y >>d/f; git add -A && git commit -qm two",
+				"echo z >>d/f; git stash -q && git stash pop -q",
+				"git checkout -qb other && git checkout -q main && git merge -q other && git tag v1 && git branch -d other",
+				"git gc -q && git fsck && git log --oneline | grep -q two",
+				"mv d/f d/g && git mv -f d/g d/f 2>/dev/null || git checkout -q . && git status --short",
+				"cp -r . /tmp/copy && tar cf /tmp/all.tar . && find . -type f -exec cat {} + >/dev/null && grep -rq x .",
+				"mkdir -p build/sub && touch build/sub/o && mv build out && rm -r out",
+				"mkfifo p && { echo x >p & read -r x <p && [ \"$x\" = x ]; } && rm p",
+				`perl -MIO::Socket -e '$l = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1") or die $@; IO::Socket::INET->new("127.0.0.1:".$l->sockport) or die $@'`,
+				`perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) or die $!'`,
+				"touch /tmp/x /dev/shm/x && [ \"$TMPDIR\" = /tmp ] && mktemp >/dev/null",
+				"nice -n 1 true && kill -0 $$ && { sleep 100 & kill $!; }",
+			} {
+				if out, err := who.run(t, dir, prefix, "export GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=user.name GIT_CONFIG_VALUE_0=x GIT_CONFIG_KEY_1=user.email GIT_CONFIG_VALUE_1=x@x HOME=/tmp\n"+text); err != nil {
+					t.Errorf("%s: %v: %s", text, err, out)
+				}
+			}
+		})
+	}
+}

@@ -55,12 +55,9 @@ func endAll() {
 // endLeftovers kills the children that this process has. It is the one that orphans below it are given to, so that each
 // round finds the children of those killed in the last one.
 func endLeftovers() {
-	for end := time.Now().Add(reapBound); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(reapBound); !reap() && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		for _, pid := range children() {
 			_ = syscall.Kill(pid, unix.SIGKILL) // it may be gone
-		}
-		if reap() {
-			return
 		}
 	}
 }

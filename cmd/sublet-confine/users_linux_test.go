@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -35,7 +37,30 @@ var built = sync.OnceValues(func() (string, error) {
 	return confinetest.Build(dir)
 })
 
+// TestMain runs the tests of root in a mount namespace of their own, where /var/tmp is memory: what they mount and leave
+// there is gone with it.
 func TestMain(m *testing.M) {
+	const inside = "SUBLET_TEST_MOUNTS"
+	if os.Getuid() == 0 && os.Getenv(inside) == "" {
+		again := exec.Command("/proc/self/exe", os.Args[1:]...)
+		again.Args[0] = os.Args[0]
+		again.Env = append(os.Environ(), inside+"=own")
+		again.Stdin, again.Stdout, again.Stderr = os.Stdin, os.Stdout, os.Stderr
+		again.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+		runtime.LockOSThread() // which Pdeathsig is about
+		err := again.Run()
+		if again.ProcessState == nil {
+			fmt.Fprintln(os.Stderr, "no mount namespace for the tests:", err)
+			os.Exit(1)
+		}
+		os.Exit(again.ProcessState.ExitCode())
+	}
+	if os.Getuid() == 0 {
+		if err := syscall.Mount("tmpfs", "/var/tmp", "tmpfs", 0, "mode=1777"); err != nil {
+			fmt.Fprintln(os.Stderr, "mount /var/tmp for the tests:", err)
+			os.Exit(1)
+		}
+	}
 	code := m.Run()
 	if path, err := built(); err == nil {
 		os.RemoveAll(filepath.Dir(path))
