@@ -43,6 +43,7 @@ var groups = []group{
 	{"S", false, true, processRows},
 	{"M", false, true, crowdRows},
 	{"R", false, false, riskRows},
+	{"H", false, true, heldRows},
 	{"J", false, true, serveRows},
 }
 
