@@ -246,33 +246,42 @@ func (u user) run(t *testing.T, dir, prefix, text string) (string, error) {
 	return string(out), err
 }
 
-// TestPlaces runs two commands in a project at the same time: the end of one does not give the other what both may not
-// make, and in the end nothing is left.
+// TestPlaces runs commands in a project at the same time: the end of one, be it the first or the last that began, does not
+// give another what none may make, and in the end nothing is left.
 func TestPlaces(t *testing.T) {
 	who := users(t)[0]
 	dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project})
 	words := strings.Fields(prefix)
-	first := who.as(exec.Command(words[0], append(words[1:], "bash", "-c", "echo begun; read x; echo evil >.envrc; echo evil >.git/config; mkdir .vscode && touch .vscode/x; touch made")...))
-	first.Dir = dir
-	in, err := first.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
+	begin := func(text string) (end func()) {
+		cmd := who.as(exec.Command(words[0], append(words[1:], "bash", "-c", "echo begun; read x; "+text)...))
+		cmd.Dir = dir
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 10)); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			in.Close()
+			_ = cmd.Wait() // the last of what it does may be denied, or not
+		}
 	}
-	out, err := first.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := out.Read(make([]byte, 10)); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := who.run(t, dir, prefix, "echo second; git status"); !strings.Contains(out, "not a git repository") {
+	const evil = "echo evil >.envrc; echo evil >.git/config; mkdir .vscode && touch .vscode/x"
+	first := begin("true")
+	second := begin(evil + "; touch made")
+	first()
+	if out, err := who.run(t, dir, prefix, "echo third; git status"); !strings.Contains(out, "not a git repository") {
 		t.Errorf("git in no repository: %q, %v", out, err)
 	}
-	in.Close()
-	_ = first.Wait() // its last touch may be denied, or not
+	second()
 	list, err := os.ReadDir(dir)
 	if err != nil || len(list) != 1 || list[0].Name() != "made" {
 		t.Errorf("the project holds %v, %v", list, err)
@@ -287,7 +296,6 @@ func TestMountsBelowTmp(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("not root")
 	}
-	launcher(t, ordinary)
 	below, err := os.MkdirTemp("", "sublet-mount")
 	if err != nil {
 		t.Fatal(err)
@@ -301,6 +309,11 @@ func TestMountsBelowTmp(t *testing.T) {
 	if err := os.Chown(project, ordinary.uid, ordinary.gid); err != nil {
 		t.Fatal(err)
 	}
+	read, inProject := map[user]string{}, map[user]string{}
+	for _, who := range users(t) { // which finds out what is held here
+		_, read[who] = placeOf(t, who, confine.Spec{Reach: confine.Read})
+		_, inProject[who] = placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project})
+	}
 	if err := unix.Mount("tmpfs", below, "tmpfs", 0, "size=4k"); err != nil {
 		t.Fatal(err)
 	}
@@ -310,12 +323,10 @@ func TestMountsBelowTmp(t *testing.T) {
 		}
 	}()
 	for _, who := range users(t) {
-		_, prefix := placeOf(t, who, confine.Spec{Reach: confine.Read})
-		if out, err := who.run(t, project, prefix, "touch /tmp/x && echo fine; touch y || pwd"); !strings.HasPrefix(out, "fine\n") || !strings.HasSuffix(out, project+"\n") {
+		if out, err := who.run(t, project, read[who], "touch /tmp/x && echo fine; touch y || pwd"); !strings.HasPrefix(out, "fine\n") || !strings.HasSuffix(out, project+"\n") {
 			t.Errorf("%s, read: %q, %v", who.name, out, err)
 		}
-		_, prefix = placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project})
-		if out, err := who.run(t, project, prefix, "touch /tmp/x made && echo fine; rm made"); out != "fine\n" {
+		if out, err := who.run(t, project, inProject[who], "touch /tmp/x made && echo fine; rm made"); out != "fine\n" {
 			t.Errorf("%s, project: %q, %v", who.name, out, err)
 		}
 	}
