@@ -27,7 +27,7 @@ func Explain(command, cwd string) wire.Verdict {
 func ExplainModes(command, cwd string) (wire.Verdict, []wire.PolicyOutcome) {
 	c := freshShell(cwd)
 	v := risk.Analyze(command, c)
-	action := policy.Action{Tool: "bash", Command: command, Cwd: cwd, Project: c.ProjectRoot, Home: c.Home}
+	action := policy.Action{Tool: "bash", Command: command, Cwd: cwd, Project: c.ProjectRoot, Editable: c.ProjectRoot != "", Home: c.Home}
 	if path, err := confine.Find(); err == nil && confine.Probe(path).Holds(confine.Project) {
 		action.Reach = v.Reach
 	}

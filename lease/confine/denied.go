@@ -35,6 +35,7 @@ var (
 		"network is unreachable", "could not resolve host", "temporary failure in name resolution", "couldn't connect to server",
 		"name or service not known", "enetunreach", "eai_again", "dial tcp: lookup", "unable to resolve host", "getaddrinfo",
 	}
+	noPorts  = []string{"bind: permission denied", "listen eacces"}
 	noOthers = []string{"docker daemon", "failed to connect to bus", "socket: operation not permitted", "operation not permitted (socket)", "could not open a connection to your authentication agent"}
 )
 
@@ -61,6 +62,16 @@ func denial(s Spec, dir, line string) (Denial, bool) {
 		return Denial{What: "the network"}, true
 	case has(noOthers):
 		return Denial{What: "reaching another program"}, true
+	case strings.Contains(lower, "readonly database"):
+		d := Denial{What: "writing a database"}
+		if s.Reach == Read && s.Project != "" {
+			d.Reach = Project
+		}
+		return d, true
+	case strings.Contains(lower, "ptrace"):
+		return Denial{What: "watching another program"}, true
+	case s.Reach == Read && has(noPorts):
+		return Denial{What: "listening on a port", Reach: Project}, true
 	case strings.Contains(lower, "permission denied") || strings.Contains(lower, "operation not permitted") || strings.Contains(lower, "no such file"):
 		for _, hidden := range s.Hidden {
 			if strings.Contains(line, hidden) {

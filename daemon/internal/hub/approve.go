@@ -180,7 +180,7 @@ func (a *approver) action(q agent.Question, reach risk.Reach) policy.Action {
 	}
 	return policy.Action{
 		Tool: q.Tool, Command: q.Action.Command, Cwd: at, Reads: q.Action.Reads, Writes: q.Action.Writes,
-		Network: q.Action.Network, Server: q.Action.Server, Reach: reach, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: projectRoot(at), Home: home(env), Now: time.Now(),
+		Network: q.Action.Network, Server: q.Action.Server, Reach: reach, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: projectRoot(at), Editable: isProject(projectRoot(at), home(nil)), Home: home(env), Now: time.Now(),
 	}
 }
 

@@ -84,19 +84,20 @@ type Policy struct {
 // Action is what is to be decided. Command and Cwd are set for bash, Reads, Writes and Network for file tools, Server for
 // those of MCP servers.
 type Action struct {
-	Tool    string // bash, write, edit, read, fetch, …
-	Command string
-	Cwd     string
-	Reads   []string
-	Writes  []string
-	Network string     // a host
-	Server  string     // an MCP server whose tool is called
-	Reach   risk.Reach // with which it would run; "" = nothing confines it here, and the words decide alone
-	Passing bool       // what Tool names is gone with the session: no permission holds longer
-	Session string     // for rules of that scope
-	Project string     // root folder; "" when there is none
-	Home    string     // for rules that begin with ~/
-	Now     time.Time
+	Tool     string // bash, write, edit, read, fetch, …
+	Command  string
+	Cwd      string
+	Reads    []string
+	Writes   []string
+	Network  string     // a host
+	Server   string     // an MCP server whose tool is called
+	Reach    risk.Reach // with which it would run; "" = nothing confines it here, and the words decide alone
+	Passing  bool       // what Tool names is gone with the session: no permission holds longer
+	Session  string     // for rules of that scope
+	Project  string     // root folder; "" when there is none
+	Editable bool       // edits and builds may be allowed in the whole of Project
+	Home     string     // for rules that begin with ~/
+	Now      time.Time
 }
 
 // Decision is the policy's answer.
@@ -120,11 +121,19 @@ type Grant struct {
 // has to be covered. Critical is asked in every mode, whatever rules say, and refused in ModePlan.
 //
 // An action with a reach is held by the kernel where it runs: what only reads, and what changes the shell in a harmless way,
-// runs unasked whatever program it is; what is held to the project does where edits and builds are allowed. In ModeFull
-// nothing is confined.
+// runs unasked whatever program it is; what is held to the project does where edits and builds are allowed, and so does what
+// is not known to only read, which gets the wider reach there. In ModeFull nothing is confined.
 func (p Policy) Decide(v risk.Verdict, a Action) Decision {
 	if p.Mode == ModeFull && a.Reach != "" {
 		a.Reach = risk.ReachFree
+	}
+	if a.Reach == risk.ReachRead && v.Level > risk.Low && a.Editable {
+		wider := a
+		wider.Reach = risk.ReachProject
+		if d := p.decide(v, wider); d.Outcome == Allow {
+			d.Reach = wider.Reach
+			return d
+		}
 	}
 	d := p.decide(v, a)
 	d.Reach = a.Reach
@@ -224,7 +233,7 @@ func (p Policy) asked(v risk.Verdict, a Action) Decision {
 		d.Why = "what it loses cannot be had back"
 	case a.Reach == risk.ReachProject:
 		d.Why = "edits and builds are not allowed yet in this project"
-		if a.Project != "" && a.Project != a.Home && a.Project != "/" {
+		if a.Editable {
 			d.Grants = slices.Insert(d.Grants, 0, Grant{ScopeProject, projectRule, "edits and builds in " + visible.Exact(a.Project) + ", and nothing beyond it"})
 		}
 	}
@@ -260,10 +269,11 @@ func (p Policy) unasked(v risk.Verdict, a Action, allow []*parsedRule) string {
 	return ""
 }
 
-// loses reports whether an action is known to destroy something that cannot be had back.
+// loses reports whether an action is known to destroy something that cannot be had back. What writes to where nobody knows is
+// not: it is held to the project.
 func loses(v risk.Verdict) bool {
 	return slices.ContainsFunc(v.Reasons, func(r risk.Reason) bool {
-		return r.Level >= risk.High && (r.Effect == risk.Write || r.Effect == risk.Delete || r.Effect == risk.History)
+		return r.Level >= risk.High && (r.Effect == risk.Delete || r.Effect == risk.History || r.Effect == risk.Write && !v.Reversible)
 	})
 }
 

@@ -136,6 +136,10 @@ func TestDecideWithReach(t *testing.T) {
 	}{
 		{ModeAsk, nil, "ls", Allow, risk.ReachRead},
 		{ModeAsk, nil, "./unknown-tool", Allow, risk.ReachRead},
+		{ModeAsk, []Rule{edits}, "./unknown-tool", Allow, risk.ReachProject},
+		{ModeAsk, []Rule{edits}, "ls", Allow, risk.ReachRead},
+		{ModeAuto, nil, "./unknown-tool", Allow, risk.ReachProject},
+		{ModePlan, []Rule{edits}, "./unknown-tool", Allow, risk.ReachRead},
 		{ModeAsk, nil, "if (", Allow, risk.ReachRead}, // not understood, and held all the same
 		{ModeAsk, nil, "cd src", Allow, risk.ReachShell},
 		{ModeAsk, nil, "make", Ask, risk.ReachProject},
@@ -160,15 +164,19 @@ func TestDecideWithReach(t *testing.T) {
 	} {
 		c := here()
 		v := risk.Analyze(row.text, c)
-		a := Action{Tool: "bash", Command: row.text, Cwd: c.Cwd, Project: c.ProjectRoot, Home: c.Home, Reach: v.Reach}
+		a := Action{Tool: "bash", Command: row.text, Cwd: c.Cwd, Project: c.ProjectRoot, Editable: true, Home: c.Home, Reach: v.Reach}
 		d := Policy{Mode: row.mode, Rules: row.rules}.Decide(v, a)
 		if d.Outcome != row.want || d.Reach != row.reach {
 			t.Errorf("%q in %s mode with %d rules: got %s with reach %s (%s), want %s with %s", row.text, row.mode, len(row.rules), d.Outcome, d.Reach, d.Why, row.want, row.reach)
 		}
 	}
 	c := here()
+	other := risk.Analyze("./unknown-tool", c)
+	if d := (Policy{Mode: ModeAuto}).Decide(other, Action{Tool: "bash", Command: "./unknown-tool", Cwd: c.Cwd, Project: c.ProjectRoot, Home: c.Home, Reach: other.Reach}); d.Reach != risk.ReachRead {
+		t.Errorf("in a folder that may not be edited as a whole: got the reach %s, want read", d.Reach)
+	}
 	v := risk.Analyze("make", c)
-	d := Policy{}.Decide(v, Action{Tool: "bash", Command: "make", Cwd: c.Cwd, Project: c.ProjectRoot, Home: c.Home, Reach: risk.ReachProject})
+	d := Policy{}.Decide(v, Action{Tool: "bash", Command: "make", Cwd: c.Cwd, Project: c.ProjectRoot, Editable: true, Home: c.Home, Reach: risk.ReachProject})
 	if len(d.Grants) == 0 || d.Grants[0].Rule != "reach: project" || d.Grants[0].Scope != ScopeProject {
 		t.Errorf("the question about a build offers %+v, want edits and builds in the project first", d.Grants)
 	}

@@ -217,7 +217,7 @@ func (a *analysis) finish(text string) Verdict {
 		}
 		v.Reasons = append(v.Reasons, r)
 	}
-	v.Reach = needs(text, *v, a.c.ProjectRoot)
+	v.Reach = needs(text, *v, a.c)
 	return *v
 }
 

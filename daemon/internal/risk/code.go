@@ -432,7 +432,8 @@ func (a *analysis) doSQL(c *call) {
 	switch {
 	case local && len(ops) > 0:
 		if a.touch(Read, &ops[0], c.st, touching{}); text == nil && len(ops) > 1 {
-			text = &ops[1]
+			joined := bashread.Join(ops[1:], c.span)
+			text = &joined
 		}
 	case strings.HasSuffix(c.name, "-cli") && len(ops) > 0:
 		joined := bashread.Join(ops, c.span)

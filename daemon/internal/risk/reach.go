@@ -1,10 +1,13 @@
 package risk
 
 import (
+	"path"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"sublet/daemon/internal/risk/bashread"
 )
 
 // Reach is what a command can do, as the kernel enforces it where it runs. The words of a command decide only which reach
@@ -43,7 +46,8 @@ func Wider(a, b Reach) Reach {
 // needs returns the least reach in which a text with verdict v may do what it is for, in a project's folder, "" = in none. What is not known to need more is
 // read: the kernel holds it, and it is asked about once it was denied something. A text that does nothing but change the
 // shell in harmless, literal ways is shell.
-func needs(text string, v Verdict, root string) Reach {
+func needs(text string, v Verdict, c Context) Reach {
+	root := c.ProjectRoot
 	if v.Level >= Critical {
 		return ReachFree
 	}
@@ -59,13 +63,19 @@ func needs(text string, v Verdict, root string) Reach {
 	for i := range v.Commands {
 		cmd := &v.Commands[i]
 		switch {
-		case slices.Contains(beyond, cmd.Name) && !asksVersion(cmd.Argv):
+		case slices.Contains(beyond, cmd.Name) && !asksVersion(cmd.Argv), fetches(cmd.Argv):
 			need = ReachFree
 		case cmd.Level == Medium && slices.Contains(cmd.Effects, RunCode) && !interprets(cmd.Name):
 			need = Wider(need, ReachProject) // builds, tests and the project's own tools write
 		}
 	}
+	changes := noChange
+	if !v.Unread {
+		changes = changesOf(text, c)
+	}
 	switch {
+	case changes == literalChange && need != ReachFree && v.Level <= Medium:
+		return ReachShell
 	case need == ReachProject && root == "":
 		return ReachFree
 	case v.Unread && onlyChangesShell(v):
@@ -73,10 +83,10 @@ func needs(text string, v Verdict, root string) Reach {
 	case need != ReachRead || v.Unread: // which no parser may be given either
 		return need
 	}
-	switch changes := changesOf(text); {
+	switch {
 	case changes == noChange:
 		return ReachRead
-	case changes == look && v.Level == Low, changes == literalChange && v.Level <= Medium:
+	case changes == look && v.Level == Low:
 		return ReachShell
 	case v.Level == Low:
 		return ReachRead // a child will do: what it computes is shown, and not kept
@@ -127,6 +137,35 @@ func needsFiles(v Verdict, f FileAction) Reach {
 var beyond = []string{
 	"docker", "podman", "kubectl", "systemctl", "loginctl", "busctl", "tmux", "screen", "ssh-add", "gpg", "ip", "ss", "nmcli",
 	"ping", "dig", "host", "nslookup", "gh", "glab", "aws", "gcloud", "az", "psql", "mysql", "redis-cli", "fg", "bg",
+	"strace", "ltrace", "perf", "bpftrace",
+}
+
+// fetchers are the sub-commands by which package managers get something that is not there yet, unless they are told to do
+// without a network. The table judges them by the code that they run.
+var fetchers = map[string][]string{
+	"npm":   {"install", "i", "ci", "add", "update", "audit", "outdated", "view", "info", "search", "publish", "login"},
+	"pnpm":  {"install", "i", "add", "update", "audit", "outdated", "publish", "dlx"},
+	"yarn":  {"install", "add", "upgrade", "audit", "outdated", "npm", "dlx"},
+	"bun":   {"install", "i", "add", "update"},
+	"pip":   {"install", "download", "wheel", "search", "index"},
+	"uv":    {"add", "sync", "lock", "pip", "tool"},
+	"cargo": {"install", "add", "fetch", "search", "update", "publish", "login", "audit", "outdated"},
+	"go":    {"get", "install"},
+	"gem":   {"install", "update"}, "bundle": {"install", "update", "add"},
+	"poetry": {"install", "add", "update", "lock"}, "pipenv": {"install", "update", "lock", "sync"}, "composer": {"install", "require", "update"},
+}
+
+// fetches reports whether words run a package manager for what only a network has.
+func fetches(argv []string) bool {
+	if len(argv) > 3 && argv[1] == "-m" && interprets(path.Base(argv[0])) {
+		argv = argv[2:]
+	}
+	if len(argv) < 2 || slices.ContainsFunc(argv, func(w string) bool { return w == "--offline" || w == "--no-index" || w == "--help" || w == "-h" }) {
+		return false
+	}
+	name := strings.TrimRight(path.Base(argv[0]), "0123456789.")
+	verb := slices.IndexFunc(argv[1:], func(w string) bool { return !strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "+") })
+	return verb >= 0 && slices.Contains(fetchers[name], argv[1+verb]) || name == "yarn" && verb < 0
 }
 
 // asksVersion reports whether a program is only asked which version it is.
@@ -188,31 +227,31 @@ var (
 
 // changesOf returns what a text changes in the shell, if that is all it does: a list of the builtins above and of
 // assignments, without redirections and jobs.
-func changesOf(text string) change {
+func changesOf(text string, c Context) change {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		return noChange
 	}
 	most := noChange
 	for _, s := range file.Stmts {
-		c, ok := changesOfStmt(s)
+		change, ok := changesOfStmt(s, c)
 		if !ok {
 			return noChange
 		}
-		most = max(most, c)
+		most = max(most, change)
 	}
 	return most
 }
 
 // changesOfStmt returns what a statement changes; not ok where it is something else.
-func changesOfStmt(s *syntax.Stmt) (c change, ok bool) {
+func changesOfStmt(s *syntax.Stmt, ctx Context) (c change, ok bool) {
 	if len(s.Redirs) > 0 || s.Background || s.Coprocess {
 		return noChange, false
 	}
 	switch cmd := s.Cmd.(type) {
 	case *syntax.BinaryCmd:
-		x, okX := changesOfStmt(cmd.X)
-		y, okY := changesOfStmt(cmd.Y)
+		x, okX := changesOfStmt(cmd.X, ctx)
+		y, okY := changesOfStmt(cmd.Y, ctx)
 		return max(x, y), okX && okY && (cmd.Op == syntax.AndStmt || cmd.Op == syntax.OrStmt)
 	case *syntax.DeclClause:
 		switch {
@@ -232,6 +271,9 @@ func changesOfStmt(s *syntax.Stmt) (c change, ok bool) {
 			case slices.Contains(neutral, name):
 				return noChange, literal
 			case slices.Contains(sourcers, name):
+				if literal && len(cmd.Args) == 2 && name != "eval" && ctx.standardVenv(cmd.Args[1].Lit()) {
+					return literalChange, true
+				}
 				return opaqueChange, true
 			case slices.Contains(lookers, name) && literal:
 				return look, true
@@ -245,6 +287,14 @@ func changesOfStmt(s *syntax.Stmt) (c change, ok bool) {
 		return opaqueChange, true
 	}
 	return noChange, false
+}
+
+// standardVenv reports whether a word names the activate script of a virtual environment of the project.
+func (c Context) standardVenv(word string) bool {
+	if word == "" || c.Venv == nil || strings.ContainsAny(word, "~*?[{") {
+		return false
+	}
+	return c.Venv(bashread.Absolute(c.Cwd, word))
 }
 
 func literalAssigns(list []*syntax.Assign) bool {

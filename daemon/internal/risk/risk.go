@@ -67,7 +67,9 @@ type Context struct {
 	// = it lies elsewhere. nil: PATH has no such folder. It is called at most MaxTracked times a text.
 	Shadow func(name string) string
 	// Own are the processes of the daemon, of windows and of their shells: what ends one of these ends a lease, and more.
-	Own      []int
+	Own []int
+	// Venv reports whether a file is the unchanged activate script of a virtual environment of the project; nil: none is.
+	Venv     func(path string) bool
 	Poisoned []string // variables, aliases or functions a lease changed and the user has not accepted
 }
 
