@@ -375,6 +375,22 @@ func TestMoves(t *testing.T) {
 	}
 }
 
+// TestKept: what is to stay as it is in a project cannot be written, moved or removed.
+func TestKept(t *testing.T) {
+	for _, who := range users(t) {
+		project, _ := placeOf(t, who, confine.Spec{Reach: confine.Read})
+		_, plain := placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project})
+		if text, err := who.run(t, project, plain, "mkdir -p .venv/bin && touch .venv/bin/tool && echo fine"); text != "fine\n" {
+			t.Fatalf("%s: %q, %v", who.name, text, err)
+		}
+		_, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project, Kept: []string{filepath.Join(project, ".venv/bin"), filepath.Join(project, "absent"), "/usr/bin"}})
+		text, err := who.run(t, project, prefix, "{ touch .venv/bin/ls; mv .venv .other; rm -f .venv/bin/tool; } 2>/dev/null; ls .venv/bin; touch .venv/x && echo fine")
+		if text != "tool\nfine\n" {
+			t.Errorf("%s: %q, %v", who.name, text, err)
+		}
+	}
+}
+
 // TestScript: the command's text is a copy of it.
 func TestScript(t *testing.T) {
 	who := users(t)[0]

@@ -57,7 +57,7 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 		writable = append(writable, p.path)
 	}
 	if s.Reach == confine.Project {
-		err = protect(s.Project)
+		err = protect(s)
 	} else {
 		writable, err = coverCaches(caches, memory)
 	}

@@ -16,10 +16,15 @@ import (
 	"sublet/lease/confine"
 )
 
-// protect makes what starts by itself in a project read-only, also where it is a link to something in the project.
-func protect(project string) error {
+// protect makes what starts by itself in a project read-only, and what is to stay as it is, also where it is a link to
+// something in the project.
+func protect(s confine.Spec) error {
+	project := s.Project
 	h := holder{project: project, own: map[string]bool{project: true}}
-	for _, path := range protected(project) {
+	for _, path := range append(protected(project), s.Kept...) {
+		if !confine.Within(path, project) {
+			continue // it is read-only
+		}
 		if err := h.hold(path, 0); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func TestLeaf(t *testing.T) {
 func TestSpecTravels(t *testing.T) {
 	for _, s := range []Spec{
 		{Reach: Read},
-		{Reach: Project, Project: "/home/u/a=b\nc", Caches: []string{"/home/u/.cache/go-build", "/x"}, Hidden: []string{"/home/u/.ssh"}, Script: "/run/x", TempSize: 5},
+		{Reach: Project, Project: "/home/u/a=b\nc", Caches: []string{"/home/u/.cache/go-build", "/x"}, Hidden: []string{"/home/u/.ssh"}, Kept: []string{"/home/u/a/bin"}, Script: "/run/x", TempSize: 5},
 	} {
 		got, err := Decode(s.Encode())
 		if err != nil || !reflect.DeepEqual(got, s) {
@@ -63,6 +63,7 @@ func TestDenied(t *testing.T) {
 		{read, "touch: cannot touch '/p/.envrc/x': Read-only file system\n", []Denial{{"writing /p/.envrc/x", ""}}},
 		{read, "curl: (6) Could not resolve host: example.com\n", []Denial{{"the network", ""}}},
 		{read, "cat: /home/u/.ssh/id: Permission denied\n", []Denial{{"reading /home/u/.ssh", ""}}},
+		{project, "touch: cannot touch '/p/.venv/bin/ls': Read-only file system\n", []Denial{{"writing /p/.venv/bin/ls", ""}}},
 		{read, "Error: attempt to write a readonly database\n", []Denial{{"writing a database", Project}}},
 		{read, "strace: ptrace(PTRACE_TRACEME, ...): Operation not permitted\n", []Denial{{"watching another program", ""}}},
 		{read, "PermissionError: [Errno 13] bind: permission denied\n", []Denial{{"listening on a port", Project}}},

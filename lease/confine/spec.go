@@ -24,6 +24,7 @@ type Spec struct {
 	Project  string   // the folder that Project may change; "" with Read
 	Caches   []string // folders of build tools: Project writes in them, Read in a copy that is thrown away
 	Hidden   []string // files and folders with secrets; those that do not exist are passed over
+	Kept     []string // folders and files that stay as they are also where Project may write, beside the names in Protected
 	Script   string   // a file that is opened for the command as descriptor 3 before anything is hidden; "" = none
 	TempSize int64    // the most that /tmp may take, in bytes; 0 = DefaultTempSize
 }
@@ -43,6 +44,7 @@ func (s Spec) Encode() []byte {
 	field("project", s.Project)
 	field("cache", s.Caches...)
 	field("hidden", s.Hidden...)
+	field("kept", s.Kept...)
 	field("script", s.Script)
 	field("temp", strconv.FormatInt(s.TempSize, 10))
 	return b.Bytes()
@@ -69,6 +71,8 @@ func Decode(text []byte) (s Spec, err error) {
 			s.Caches = append(s.Caches, v)
 		case "hidden":
 			s.Hidden = append(s.Hidden, v)
+		case "kept":
+			s.Kept = append(s.Kept, v)
 		case "script":
 			s.Script = v
 		case "temp":
@@ -89,7 +93,7 @@ func (s Spec) check() error {
 	case s.Reach == Project && (s.Project == "" || s.Project == "/"):
 		return fmt.Errorf("the folder %q cannot be a project", s.Project)
 	}
-	for _, list := range [][]string{{s.Project, s.Script}, s.Caches, s.Hidden} {
+	for _, list := range [][]string{{s.Project, s.Script}, s.Caches, s.Hidden, s.Kept} {
 		for _, p := range list {
 			if p != "" && (!path.IsAbs(p) || path.Clean(p) != p) {
 				return fmt.Errorf("the path %q is not absolute and clean", p)

@@ -25,6 +25,7 @@ func (s *Shell) held(c Command) (line string, err error) {
 	}
 	spec.Script = script
 	spec.Hidden = append(slices.Clone(spec.Hidden), s.o.Folder) // this shell's pipes, and the daemon's socket
+	spec.Kept = append(slices.Clone(spec.Kept), pathIn(spec.Project, st.Vars["PATH"])...)
 	file := filepath.Join(s.folder, "reach")
 	if err := os.WriteFile(file, spec.Encode(), 0o600); err != nil {
 		return "", fmt.Errorf("write the reach: %w", err)
@@ -34,6 +35,17 @@ func (s *Shell) held(c Command) (line string, err error) {
 		words[i] = s.d.Quote(w)
 	}
 	return strings.Join(words, " "), nil
+}
+
+// pathIn returns the folders of PATH that lie in a project: what is put there, the user's next command may be.
+func pathIn(project, path string) (dirs []string) {
+	for _, dir := range filepath.SplitList(path) {
+		if rel, err := filepath.Rel(project, dir); project == "" || !filepath.IsAbs(dir) || err != nil || !filepath.IsLocal(rel) || rel == "." {
+			continue
+		}
+		dirs = append(dirs, filepath.Clean(dir))
+	}
+	return dirs
 }
 
 // childOptions are the options that change what a text means; the others are of a shell that a person types into.

@@ -121,6 +121,7 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 			known = ln.facts(&c)
 		}
 	}
+	c.Venv = func(file string) bool { return standardVenv(file, c.ProjectRoot, c.Env["PATH"]) }
 	c.Shadow = shadow(c.Env["PATH"], c.ProjectRoot, c.Home, c.Env["TMPDIR"])
 	v := risk.Analyze(act.Command, c)
 	if !known && v.Level < risk.Medium {

@@ -1,0 +1,113 @@
+package hub
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// venvPath is how a folder is called whose name needs no quotes in any shell.
+var venvPath = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_-]+$`)
+
+// maxVenvFile bounds the files of a virtual environment that are read, in bytes.
+const maxVenvFile = 64 << 10
+
+// standardVenv reports whether file is the activate script of a virtual environment in project, byte for byte as the Python
+// outside of the project that made it writes it, and hides no program of path.
+func standardVenv(file, project, path string) bool {
+	bin := filepath.Dir(file)
+	dir := filepath.Dir(bin)
+	name := filepath.Base(file)
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil || real != file || filepath.Base(bin) != "bin" || !within(project, dir) || dir == project || !venvPath.MatchString(dir) {
+		return false
+	}
+	if name != "activate" && name != "activate.fish" {
+		return false
+	}
+	python, version := venvOrigin(readSmall(filepath.Join(dir, "pyvenv.cfg")))
+	if python, err = filepath.EvalSymlinks(python); err != nil || within(project, python) || !slices.ContainsFunc(pythons(home(nil)), func(dir string) bool { return within(dir, python) }) {
+		return false
+	}
+	template := ""
+	for _, kind := range []string{"common", "posix"} {
+		if template == "" {
+			template = readSmall(filepath.Join(filepath.Dir(python), "lib", "python"+version, "venv", "scripts", kind, name))
+		}
+	}
+	return template != "" && madeFrom(readSmall(file), template, dir) && !hides(bin, path)
+}
+
+// pythons returns the folders below which Pythons are installed that no held command can have changed.
+func pythons(home string) []string {
+	list := []string{"/usr", "/opt", "/nix/store", "/home/linuxbrew", "/Library/Frameworks"}
+	for _, name := range []string{".pyenv/versions", ".local/share/uv/python", ".local/share/mise/installs", ".asdf/installs"} {
+		list = append(list, filepath.Join(home, name))
+	}
+	return list
+}
+
+// madeFrom reports whether a script is a template, filled in for a virtual environment in dir. Some versions of Python quote
+// the prompt, and some put it into brackets.
+func madeFrom(script, template, dir string) bool {
+	name := filepath.Base(dir)
+	for _, prompt := range []string{"(" + name + ") ", "'(" + name + ") '", name} {
+		filled := strings.NewReplacer("__VENV_DIR__", dir, "__VENV_NAME__", name, "__VENV_PROMPT__", prompt, "__VENV_BIN_NAME__", "bin", "__VENV_PYTHON__", filepath.Join(dir, "bin", "python")).Replace(template)
+		if script == filled {
+			return true
+		}
+	}
+	return false
+}
+
+// venvOrigin reads from a pyvenv.cfg in which folder the Python is that made it, and its version, as 3.12.
+func venvOrigin(cfg string) (bin, version string) {
+	for line := range strings.Lines(cfg) {
+		key, value, _ := strings.Cut(line, "=")
+		switch value = strings.TrimSpace(value); strings.TrimSpace(key) {
+		case "home":
+			bin = value
+		case "version":
+			if parts := strings.Split(value, "."); len(parts) > 1 {
+				version = parts[0] + "." + parts[1]
+			}
+		}
+	}
+	return bin, version
+}
+
+// hides reports whether a folder has a program that another folder of path has as well, but for those that Python puts into every
+// virtual environment.
+func hides(bin, path string) bool {
+	list, err := os.ReadDir(bin)
+	if err != nil {
+		return true
+	}
+	for _, e := range list {
+		name := strings.ToLower(e.Name())
+		if strings.HasPrefix(name, "python") || strings.HasPrefix(name, "pip") || strings.HasPrefix(name, "activate") {
+			continue
+		}
+		for _, dir := range filepath.SplitList(path) {
+			if _, err := os.Stat(filepath.Join(dir, e.Name())); err == nil && dir != bin {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// readSmall returns the content of a regular file, "" where it cannot be read or is too long.
+func readSmall(path string) string {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxVenvFile {
+		return ""
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
