@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/policy"
-
 	"sublet/daemon/internal/risk"
-
+	"sublet/daemon/internal/risk/secret"
 	"sublet/daemon/internal/worktree"
 	"sublet/lease/confine"
 	"sublet/wire"
@@ -17,15 +17,15 @@ import (
 
 // Explain judges a command as `sublet explain` does: offline, for a fresh shell in cwd ("" is the present folder), which
 // has no aliases or functions. The project is what git calls its top level. It reads nothing of the command's files and
-// runs nothing of the project's; where a command would delete or run files of a project, git is asked which of them it
+// runs nothing of the project's, and of the settings p only what holds secrets counts; where a command would delete or run files of a project, git is asked which of them it
 // tracks, once until the index changes. It is fast enough for thousands of calls a second, and safe for concurrent use.
-func Explain(command, cwd string) wire.Verdict {
-	return wireVerdict(risk.Analyze(command, freshShell(cwd)))
+func Explain(command, cwd string, p config.Policy) wire.Verdict {
+	return wireVerdict(risk.Analyze(command, freshShell(cwd, p)))
 }
 
 // ExplainModes is Explain, and what each mode would do with the command where no rule speaks of it.
-func ExplainModes(command, cwd string) (wire.Verdict, []wire.PolicyOutcome) {
-	c := freshShell(cwd)
+func ExplainModes(command, cwd string, p config.Policy) (wire.Verdict, []wire.PolicyOutcome) {
+	c := freshShell(cwd, p)
 	v := risk.Analyze(command, c)
 	action := policy.Action{Tool: "bash", Command: command, Cwd: cwd, Project: c.ProjectRoot, Editable: c.ProjectRoot != "", Home: c.Home}
 	if path, err := confine.Find(); err == nil && confine.Probe(path).Holds(confine.Project) {
@@ -42,12 +42,12 @@ func ExplainModes(command, cwd string) (wire.Verdict, []wire.PolicyOutcome) {
 var explainTrees worktree.Trees
 
 // freshShell is the context of a shell that has just been opened in cwd.
-func freshShell(cwd string) risk.Context {
+func freshShell(cwd string, p config.Policy) risk.Context {
 	if cwd == "" {
 		cwd, _ = os.Getwd()
 	}
 	home, _ := os.UserHomeDir()
-	c := risk.Context{Cwd: cwd, Home: home, ProjectRoot: projectRoot(cwd, home)}
+	c := risk.Context{Cwd: cwd, Home: home, ProjectRoot: projectRoot(cwd, home), Secrets: secret.New(home, p.Secrets, p.NotSecrets)}
 	if worktree.At(c.ProjectRoot) {
 		c.Tracked = func(path string) bool { return explainTrees.Tracked(context.Background(), c.ProjectRoot, path) }
 	}

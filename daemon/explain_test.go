@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"sublet/daemon/config"
 )
 
 // TestExplain: the verdict of `sublet explain`, with its spans in bytes, for the folder that is given (section 12).
@@ -15,11 +17,11 @@ func TestExplain(t *testing.T) {
 	}
 	sub := filepath.Join(project, "a", "b")
 	for text, want := range map[string]string{"ls": "low", "go test ./...": "medium", "git push": "high", "rm -rf /": "critical", "": "medium", "if (": "high"} {
-		if v := Explain(text, sub); v.Level != want {
+		if v := Explain(text, sub, config.Policy{}); v.Level != want {
 			t.Errorf("Explain(%q): got %s, want %s", text, v.Level, want)
 		}
 	}
-	v := Explain("ls && git push --force", sub)
+	v := Explain("ls && git push --force", sub, config.Policy{})
 	found := false
 	for _, r := range v.Reasons {
 		if r.Effect == "history" && r.Span != nil && "ls && git push --force"[r.Span.Start:r.Span.End] == "--force" {
@@ -42,7 +44,7 @@ func BenchmarkExplain(b *testing.B) {
 	dir := b.TempDir()
 	start, n := time.Now(), 0
 	for b.Loop() {
-		Explain("cd src && grep -rn TODO --include='*.go' . | head -20", dir)
+		Explain("cd src && grep -rn TODO --include='*.go' . | head -20", dir, config.Policy{})
 		n++
 	}
 	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "verdicts/s")

@@ -44,7 +44,8 @@ var ranks = map[string]int{
 	"sublet/daemon/internal/provider/providertest": 7,
 	"sublet/daemon/internal/provider":              8,
 	"sublet/daemon/internal/policy":                9,
-	"sublet/daemon/internal/risk/bashread":         11,
+	"sublet/daemon/internal/risk/bashread":         12,
+	"sublet/daemon/internal/risk/secret":           11,
 	"sublet/daemon/internal/risk":                  10,
 
 	"sublet/wire/wiretest": 7,

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -104,6 +105,14 @@ func (c *Config) check() error {
 	if err := oneOf("policy.mode", c.Policy.Mode, "plan", "ask", "auto"); err != nil {
 		return err
 	}
+	if err := errors.Join(paths("policy.secrets", c.Policy.Secrets), paths("policy.not_secrets", c.Policy.NotSecrets)); err != nil {
+		return err
+	}
+	for _, p := range c.Policy.NotSecrets {
+		if slices.Contains(c.Policy.Secrets, p) {
+			return fmt.Errorf("policy.not_secrets: %q stands in policy.secrets too", p)
+		}
+	}
 	for i, r := range c.Policy.Rules {
 		key := fmt.Sprintf("policy.rules[%d]", i)
 		if err := oneOf(key+".decision", r.Decision, "allow", "ask", "deny"); err != nil {
@@ -169,6 +178,23 @@ func (c *Config) checkMCP() error {
 			if variable == "" || strings.ContainsAny(variable, "=\x00") {
 				return fmt.Errorf("%s.env: %q cannot be a variable", key, variable)
 			}
+		}
+	}
+	return nil
+}
+
+// paths checks a list of files and folders.
+func paths(key string, list []string) error {
+	for _, p := range list {
+		switch clean := filepath.Clean(p); {
+		case p == "":
+			return fmt.Errorf("%s: has an empty path", key)
+		case strings.ContainsRune(p, 0):
+			return fmt.Errorf("%s: %q holds a NUL byte", key, p)
+		case clean == "/" || clean == "~" || strings.HasPrefix(clean, "~/.."):
+			return fmt.Errorf("%s: %q is too wide; name what lies in it", key, p)
+		case !filepath.IsAbs(p) && !strings.HasPrefix(p, "~/"):
+			return fmt.Errorf("%s: %q is neither an absolute path nor one that begins with ~/", key, p)
 		}
 	}
 	return nil

@@ -65,10 +65,12 @@ type Shell struct {
 const MaxCommandTimeout = time.Hour
 
 type Policy struct {
-	Mode  string // plan, ask, auto
-	Allow []string
-	Deny  []string
-	Rules []Rule
+	Mode       string // plan, ask, auto
+	Allow      []string
+	Deny       []string
+	Secrets    []string // files and folders, absolute or below ~, that hold secrets beside those of the built-in table
+	NotSecrets []string // and those that hold none
+	Rules      []Rule
 }
 
 // Rule is one with examples: commands, paths or hosts, by its kind, that it must and must not be about.
@@ -155,10 +157,12 @@ type file struct {
 		Pass           []string `toml:"pass"`
 	} `toml:"shell"`
 	Policy struct {
-		Mode  *string  `toml:"mode"`
-		Allow []string `toml:"allow"`
-		Deny  []string `toml:"deny"`
-		Rules []Rule   `toml:"rules"`
+		Mode       *string  `toml:"mode"`
+		Allow      []string `toml:"allow"`
+		Deny       []string `toml:"deny"`
+		Secrets    []string `toml:"secrets"`
+		NotSecrets []string `toml:"not_secrets"`
+		Rules      []Rule   `toml:"rules"`
 	} `toml:"policy"`
 	Compaction struct {
 		Threshold *float64 `toml:"threshold"`
@@ -322,6 +326,7 @@ func (f *file) merge(c Config) Config {
 	c.Shell.Pass = f.Shell.Pass
 	set(&c.Policy.Mode, f.Policy.Mode)
 	c.Policy.Allow, c.Policy.Deny, c.Policy.Rules = f.Policy.Allow, f.Policy.Deny, f.Policy.Rules
+	c.Policy.Secrets, c.Policy.NotSecrets = f.Policy.Secrets, f.Policy.NotSecrets
 	set(&c.Compaction.Threshold, f.Compaction.Threshold)
 	set(&c.Limits.RequestsPerSecond, f.Limits.RequestsPerSecond)
 	set(&c.Limits.RunningTurns, f.Limits.RunningTurns)

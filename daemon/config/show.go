@@ -66,6 +66,8 @@ func Show(c Config) string {
 	p.key("mode", c.Policy.Mode, "plan: only reading runs; ask: the rest is asked; auto: medium runs too")
 	p.key("allow", c.Policy.Allow, "rules, as a question offers them")
 	p.key("deny", c.Policy.Deny, "deny wins")
+	p.key("secrets", c.Policy.Secrets, "files and folders with secrets, beside the built-in ones: absolute, or below ~")
+	p.key("not_secrets", c.Policy.NotSecrets, "and those that have none")
 	for _, r := range c.Policy.Rules {
 		p.WriteString("\n[[policy.rules]]  # one with examples, which are checked: what it must and must not be about\n")
 		p.key("decision", r.Decision, "")

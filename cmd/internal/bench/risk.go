@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sublet/daemon"
+	"sublet/daemon/config"
 )
 
 // riskRows measures verdicts against what they may take (section 7's speed), and a batch against asking bash whether the
@@ -62,7 +63,7 @@ func percentile(commands []string, times int, share float64) (float64, error) {
 		c := commands[n%len(commands)]
 		n++
 		return each(1, func() (err error) {
-			if v := daemon.Explain(c, "/home/u/project"); v.Level == "" {
+			if v := daemon.Explain(c, "/home/u/project", config.Policy{}); v.Level == "" {
 				err = fmt.Errorf("no level for %q", c)
 			}
 			return err

@@ -135,6 +135,15 @@ func (a *app) open(session wire.SessionID, goOn bool) error {
 
 func (a *app) paths() (socket.Paths, error) { return socket.FindPaths(a.env, os.Getuid()) }
 
+// settings reads the settings file.
+func (a *app) settings() (config.Config, error) {
+	paths, err := a.paths()
+	if err != nil {
+		return config.Config{}, err
+	}
+	return config.Load(paths.Config)
+}
+
 // options are what every connection needs.
 func (a *app) options() (client.Options, error) {
 	paths, err := a.paths()

@@ -9,12 +9,13 @@ import (
 
 	"sublet/client/marks"
 	"sublet/daemon"
+	"sublet/daemon/config"
 )
 
 // Rows without marks are left out of a long text, and no row is wider than it may be.
 func TestDrawLongText(t *testing.T) {
 	command := strings.Repeat("echo a line of a long script\n", 200) + "rm -rf /\n" + strings.Repeat("x", 500)
-	v := daemon.Explain(command, "/home/u/proj")
+	v := daemon.Explain(command, "/home/u/proj", config.Policy{})
 	list, numbers := marks.Of(command, v.Reasons)
 	lines := strings.Split(drawMarks(command, list, 38), "\n")
 	for _, l := range lines {
@@ -35,7 +36,7 @@ func TestDrawLongText(t *testing.T) {
 func TestDrawVerdict(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{stdout: &out}
-	v, outcomes := daemon.ExplainModes("rm -rf / \x1b]0;x\x07", "/home/u/proj")
+	v, outcomes := daemon.ExplainModes("rm -rf / \x1b]0;x\x07", "/home/u/proj", config.Policy{})
 	a.drawVerdict("rm -rf / \x1b]0;x\x07", v)
 	a.drawOutcomes(outcomes, "auto")
 	got := out.String()

@@ -58,7 +58,11 @@ func (a *app) verdict(command string, live bool) (v wire.Verdict, outcomes []wir
 		if err != nil {
 			return v, nil, err
 		}
-		v, outcomes = daemon.ExplainModes(command, dir)
+		settings, err := a.settings()
+		if err != nil {
+			return v, nil, err
+		}
+		v, outcomes = daemon.ExplainModes(command, dir, settings.Policy)
 		return v, outcomes, nil
 	}
 	r := &wire.PolicyRequest{Op: "test", Command: wire.OSString(command), Live: true}
@@ -118,6 +122,10 @@ func (a *app) explainLines() error {
 	if err != nil {
 		return err
 	}
+	settings, err := a.settings()
+	if err != nil {
+		return err
+	}
 	in := bufio.NewReaderSize(a.stdin, 64<<10)
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
 	encoder := json.NewEncoder(out)
@@ -142,7 +150,7 @@ func (a *app) explainLines() error {
 				if q.Cwd == "" {
 					q.Cwd = home
 				}
-				werr = encoder.Encode(explained{*q.Command, verdictOf(daemon.Explain(*q.Command, q.Cwd))})
+				werr = encoder.Encode(explained{*q.Command, verdictOf(daemon.Explain(*q.Command, q.Cwd, settings.Policy))})
 			}
 			if werr != nil {
 				return werr

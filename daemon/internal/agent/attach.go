@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +13,7 @@ import (
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/provider"
-	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/risk/secret"
 	"sublet/daemon/internal/tool"
 )
 
@@ -37,7 +36,7 @@ func (r *runner) attachments() []provider.Part {
 			path = filepath.Join(r.environment().Cwd, path)
 		}
 		name := mask.String(clean(path))
-		text, image, err := readAttached(path, name)
+		text, image, err := readAttached(path, name, r.env.Secrets)
 		switch {
 		case err != nil:
 		case image == nil && len(text) > texts:
@@ -77,7 +76,7 @@ func imageParts(i *picture.Image) []provider.Part {
 
 // readAttached reads what was attached: a text, or an image that may be shown. The content says which it is. It is opened
 // once, so that what is looked at is what is read, and never waited for; a file that grows is read to its bound.
-func readAttached(path, name string) (text string, _ *picture.Image, _ error) {
+func readAttached(path, name string, secrets secret.Table) (text string, _ *picture.Image, _ error) {
 	f, info, err := tool.OpenRegular(path)
 	if err != nil {
 		return "", nil, err
@@ -94,8 +93,7 @@ func readAttached(path, name string) (text string, _ *picture.Image, _ error) {
 		if err != nil {
 			return "", nil, err
 		}
-		home, _ := os.UserHomeDir() // without one, nothing lies in it
-		if risk.AnalyzeFile(risk.FileAction{Reads: []string{real}}, risk.Context{Home: home}).Level > risk.Low {
+		if secrets.Holds(real) {
 			return "", nil, errSecretPlace
 		}
 		image, err := picture.Read(name, io.MultiReader(strings.NewReader(string(head)), f))

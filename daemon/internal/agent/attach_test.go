@@ -19,6 +19,7 @@ import (
 	"sublet/compaction"
 	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/risk/secret"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -100,7 +101,6 @@ func wording(messages []provider.Message) string {
 // Images are shown by what they are, and what is not shown is named, to the model and to the user.
 func TestImagesGoWithThePrompt(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
-	t.Setenv("HOME", home)
 	in := func(name string) string { return filepath.Join(dir, name) }
 	pic := pngOf(t, 40, 30)
 	var jpg bytes.Buffer
@@ -117,8 +117,8 @@ func TestImagesGoWithThePrompt(t *testing.T) {
 	put(t, in("large.png"), append(bytes.Clone(pic), make([]byte, picture.MaxBytes)...))
 	put(t, in("program"), []byte("\x7fELF\x02\x01\x01\x00\x00"))
 	put(t, in("name.png"), []byte("only its name is an image's"))
-	secret := put(t, filepath.Join(home, ".ssh", "qr.png"), pic)
-	if err := os.Symlink(secret, in("link.png")); err != nil {
+	key := put(t, filepath.Join(home, ".ssh", "qr.png"), pic)
+	if err := os.Symlink(key, in("link.png")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("shot.png", in("same.png")); err != nil {
@@ -129,8 +129,8 @@ func TestImagesGoWithThePrompt(t *testing.T) {
 	}
 	model, rec := newModel(step{text: "I see"}), &recorder{}
 	rec.play(t.Context(), Turn{
-		Model: model, Prompt: "what is it?", Env: tool.Env{Cwd: dir},
-		Attachments: attach("shot.png", "photo.txt", "same.png", "cut.png", "bomb.png", "large.png", "program", "name.png", secret, "link.png",
+		Model: model, Prompt: "what is it?", Env: tool.Env{Cwd: dir, Secrets: secret.New(home, nil, nil)},
+		Attachments: attach("shot.png", "photo.txt", "same.png", "cut.png", "bomb.png", "large.png", "program", "name.png", key, "link.png",
 			"pipe.png", "/dev/zero", dir, "none.png"),
 	})
 	req := model.requests()[0]

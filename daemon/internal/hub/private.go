@@ -187,7 +187,7 @@ func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte
 	}
 	cmd := shell.Command{Text: c.Text, Dir: c.Cwd, Timeout: c.Timeout}
 	if c.Reach != "" {
-		spec := confinement(c.Reach, c.Cwd)
+		spec := p.by.hub.confinement(c.Reach, c.Cwd)
 		cmd.Confine, cmd.Launcher = &spec, p.by.hub.confiner().Launcher
 	}
 	if cmd.Dir == p.sh.Dir() {

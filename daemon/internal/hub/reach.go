@@ -10,6 +10,7 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/risk/secret"
 	"sublet/lease/confine"
 	"sublet/wire"
 )
@@ -89,9 +90,15 @@ func (ln *lender) holds() bool {
 
 // confinement describes what a command in cwd is held to. Home and caches are those of the daemon's own environment: in the
 // shell's, an agent may have set HOME or GOCACHE.
-func confinement(reach, cwd string) confine.Spec {
-	root, user := projectRoot(cwd), home(nil)
-	return confine.Spec{Reach: reach, Project: root, Hidden: risk.SecretPaths(user, root), Caches: confine.Caches(user, os.Getenv)}
+func (h *Hub) confinement(reach, cwd string) confine.Spec {
+	root := projectRoot(cwd)
+	return confine.Spec{Reach: reach, Project: root, Hidden: h.secrets().Hidden(root), Caches: confine.Caches(home(nil), os.Getenv)}
+}
+
+// secrets returns the files that hold secrets, by the settings in force.
+func (h *Hub) secrets() secret.Table {
+	p := h.opts.Config().Policy
+	return secret.New(home(nil), p.Secrets, p.NotSecrets)
 }
 
 // wireConfinement is a confinement as it travels; the zero value for none.

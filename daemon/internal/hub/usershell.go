@@ -98,7 +98,7 @@ func (u *userShell) Run(ctx context.Context, c tool.Command, live func([]byte)) 
 		vetted: u.t.vetted(wire.ExecutionID(c.ExecutionID)),
 	}
 	if c.Reach != "" {
-		w.confine = confinement(c.Reach, c.Cwd)
+		w.confine = u.t.hub.confinement(c.Reach, c.Cwd)
 	}
 	w.watch.output = func(_ int64, data []byte) { u.show(ln, w.execution, data) }
 	done, err := ln.run(ctx, w)

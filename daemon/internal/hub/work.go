@@ -120,7 +120,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	roles := t.hub.roles(project)
 	at := agent.Turn{
 		Role: role, Tools: agent.Tools(cfg, roles), Roles: roles, Project: project, Trusted: t.hub.trusts,
-		Env:      tool.Env{Cwd: cwd, Files: &t.s.files, Todo: &t.s.todo},
+		Env:      tool.Env{Cwd: cwd, Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo},
 		Approver: &approver{t: t}, Emit: t.fromAgent, Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
 		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, ShowSecrets: t.s.secretsShown,
 	}

@@ -95,7 +95,7 @@ var (
 	codeDelete = lazyRe(`\b(rmtree|unlink\w*|rmdir\w*|removedirs|rm_rf?|remove_entry\w*|remove|rmSync|rm|delete_files|FileUtils|truncate)\b`)
 	codeNet    = lazyRe(`\b(socket|urllib\w*|requests|httpx|aiohttp|http\.client|ftplib|smtplib|telnetlib|paramiko|fetch|XMLHttpRequest|https?\.(?:get|request|createServer)|net\.(?:connect|createServer|Socket)|dgram|LWP|Net::\w+|open-uri|URI\.open|TCPSocket|curl_\w+|fsockopen|IO::Socket|dns|xmlrpc|websocket\w*|boto3|WebClient|Invoke-WebRequest)\b`)
 	codeWrite  = lazyRe(`\b(write\w*|dump|save\w*|to_csv|to_json|makedirs?|mkdir\w*|rename\w*|move|copy\w*|chmod\w*|chown\w*|symlink\w*|link|touch|appendFile\w*|createWriteStream|file_put_contents|fwrite|fputs|shutil|File\.open|tempfile|open)\b`)
-	codeSecret = lazyRe(`(?i)(\.ssh/|id_rsa|id_ed25519|\.aws/|\.env\b|\.netrc|/etc/shadow|\.gnupg|\.kube/config|secret|passw|api_?key|token|credential|os\.environ\b|process\.env\b|getenv|%ENV|\bENV\[|\$_ENV)`)
+	codeSecret = lazyRe(`(?i)(secret|passw|api_?key|token|credential|os\.environ\b|process\.env\b|getenv|%ENV|\bENV\[|\$_ENV)`)
 	codeMakes  = lazyRe(`\b(exec|eval|execfile|instance_eval|Function|runInThisContext|loadstring|do_string|iex|Invoke-Expression)\s*[({ ]|\b(system|popen|spawn\w*|subprocess\.\w+|execSync|shell_exec)\s*\(?\s*[^'"\s(\[]`)
 	codeString = lazyRe(`"((?:[^"\\\n]|\\.){1,1000})"|'((?:[^'\\\n]|\\.){1,1000})'` + "|`([^`]{1,1000})`")
 	codeLoss   = lazyRe(`(?:rmtree|rm_rf|delete|delete-directory|delete-file|removeSync|rmSync|remove_entry_secure|removedirs|rm|unlink|remove_dir_all|RemoveAll)\s*\(?\s*(?:os\.path\.expanduser\(\s*|glob\s*\(?\s*)?['"](/\*?|~/?\*?|/(?:home|etc|usr|var|boot|root|bin|lib)[^'"]*)['"]`)
@@ -136,7 +136,7 @@ func (a *analysis) code(c *call, f *field) {
 		a.connects()
 		a.note(High, Network, f.Span, "runs code that talks to the network")
 	}
-	if codeSecret().MatchString(text) {
+	if codeSecret().MatchString(text) || a.c.Secrets.Mentioned(text) {
 		a.readsSecret(f, "secrets or variables by code")
 	}
 	a.wideLoss(text, f.Span)

@@ -1,6 +1,10 @@
 package risk
 
-import "testing"
+import (
+	"testing"
+
+	"sublet/daemon/internal/risk/secret"
+)
 
 // tracked is a project in version control, where kept.txt, run.sh and what lies in src can be had back.
 func tracked(root string) Context {
@@ -46,4 +50,21 @@ func TestTemporary(t *testing.T) {
 	exactly(t, Critical, c, "echo x >> ~/.bashrc", "rm -rf ~", "echo x > ~/.ssh/authorized_keys")
 	exactly(t, High, c, "cat ~/.ssh/id_rsa")
 	exactly(t, Medium, c, "rm /tmp/other", "echo x > f", "rm notes.txt", "echo x > ~/notes")
+}
+
+// TestSecretsOfTheUser: what the user adds is secret, and what they take out is what it is besides: a file that runs by itself
+// does so still.
+func TestSecretsOfTheUser(t *testing.T) {
+	c := tracked("/home/u/proj")
+	c.Secrets = secret.New("/home/u", []string{"~/vault", "/home/u/proj/prod"}, []string{"~/certs", "~/.npmrc", "/home/u/proj/.env", "/home/u/proj/.envrc", "/tmp/k.pem"})
+	exactly(t, High, c, "cat ~/vault/x", "cat ~/v*/x", "cp -r ~/vault /tmp/y", "cat prod/a", "cat ~/.ssh/id_rsa", "cat .env.local", "sed 1p ~/vault/x", "cat ~/certs/../vault/x")
+	exactly(t, Low, c, "cat ~/certs/a.pem", "cat .env", "cat .envrc", "cat ~/.npmrc", "cat /tmp/k.pem")
+	exactly(t, High, c, "echo x > .envrc", "python3 -c 'print(open(\"/home/u/vault/x\").read())'")
+	exactly(t, Critical, c, "echo x > ~/.npmrc", "rm -rf ~/vault")
+	if v := AnalyzeFile(FileAction{Reads: []string{"/home/u/vault/x"}}, c); v.Level != High || v.Reach != ReachFree {
+		t.Errorf("a tool that reads a secret: got %v with reach %q", v.Level, v.Reach)
+	}
+	if v := AnalyzeFile(FileAction{Reads: []string{"/home/u/proj/.env"}}, c); v.Level != Low {
+		t.Errorf("a tool that reads what is none: got %v", v.Level)
+	}
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"sublet/daemon/internal/risk/bashread"
 	"sublet/daemon/internal/risk/programs"
+	"sublet/daemon/internal/risk/secret"
 )
 
 // place is where a path is: what effects on it mean.
@@ -39,10 +39,7 @@ var (
 	connection = &place{High, High, High, High, "a network connection", false, false}
 )
 
-// under reports whether a cleaned path is dir or below it.
-func under(p, dir string) bool {
-	return dir == "/" || dir != "" && strings.HasPrefix(p, dir) && (len(p) == len(dir) || p[len(dir)] == '/')
-}
+func under(p, dir string) bool { return secret.Under(p, dir) }
 
 // below returns what a path has behind dir.
 func below(p, dir string) string { return strings.TrimPrefix(p[len(dir):], "/") }
@@ -55,11 +52,14 @@ func (a *analysis) placeOf(p string) *place {
 	base := path.Base(p)
 	first, rest, deep := strings.Cut(p[1:], "/")
 	temp := a.c.Env["TMPDIR"]
+	closed, open := a.c.Secrets.Says(p)
 	switch {
+	case closed:
+		return credential
 	case p == "/":
 		return root
 	case strings.ContainsAny(first, "*?["): // /*, /e?c/…: any of the system's folders
-		if matchAny(p, programs.Places("system-secrets")) {
+		if secret.InSystem(p) {
 			return credential
 		}
 		return root
@@ -72,21 +72,21 @@ func (a *analysis) placeOf(p string) *place {
 	case first == "proc":
 		return process
 	case under(p, "/tmp"):
-		return a.inTemp("/tmp", p)
+		return a.inTemp("/tmp", p, open)
 	case under(p, "/var/tmp"):
-		return a.inTemp("/var/tmp", p)
+		return a.inTemp("/var/tmp", p, open)
 	case a.c.ProjectRoot != "" && under(p, a.c.ProjectRoot):
-		return projectPlace(below(p, a.c.ProjectRoot))
+		return projectPlace(below(p, a.c.ProjectRoot), open)
 	case temp != "" && under(p, path.Clean(temp)):
-		return a.inTemp(path.Clean(temp), p)
+		return a.inTemp(path.Clean(temp), p, open)
 	}
 	if home := a.homeOf(p); home != "" {
-		return homePlace(below(p, home))
+		return homePlace(below(p, home), open)
 	}
 	switch {
-	case matchAny(p, programs.Places("system-secrets")), secretName(base):
+	case !open && (secret.InSystem(p) || secret.Named(base)):
 		return credential
-	case matchAny(p, programs.Places("system-keys")):
+	case secret.Match(p, programs.Places("system-keys")):
 		return systemKey
 	}
 	return systemPlace(first, rest, deep)
@@ -104,13 +104,13 @@ func systemPlace(first, rest string, deep bool) *place {
 }
 
 // inTemp returns the place of a path in a folder of temporary files. What lies there is temporary, but for a project in
-// version control and for what is run by itself or secret in a home that was put there.
-func (a *analysis) inTemp(temp, p string) *place {
+// version control and for what is run by itself or secret in a home that was put there. open: it is not secret.
+func (a *analysis) inTemp(temp, p string, open bool) *place {
 	if a.c.Tracked != nil && a.c.ProjectRoot != temp && under(p, a.c.ProjectRoot) {
-		return projectPlace(below(p, a.c.ProjectRoot))
+		return projectPlace(below(p, a.c.ProjectRoot), open)
 	}
 	if h := a.c.Home; h != temp && under(h, temp) && under(p, h) {
-		if pl := homePlace(below(p, h)); pl == startup || pl == credential || p == h {
+		if pl := homePlace(below(p, h), open); pl == startup || pl == credential || p == h {
 			return pl
 		}
 	}
@@ -132,7 +132,8 @@ func deviceOf(p, base string) *place {
 	return device
 }
 
-func projectPlace(rest string) *place {
+// projectPlace returns the place of what is named rest in a project. open: it is not secret.
+func projectPlace(rest string, open bool) *place {
 	if everything(rest) {
 		return project
 	}
@@ -145,7 +146,7 @@ func projectPlace(rest string) *place {
 	first, _, _ := strings.Cut(rest, "/")
 	base := path.Base(rest)
 	switch {
-	case secretName(base):
+	case !open && secret.Named(base):
 		return credential
 	case programs.Place("guarded")[first], programs.Place("guarded")[base]:
 		return guarded
@@ -177,7 +178,8 @@ func (a *analysis) homeOf(p string) string {
 	return ""
 }
 
-func homePlace(rest string) *place {
+// homePlace is projectPlace for a home.
+func homePlace(rest string, open bool) *place {
 	if everything(rest) {
 		return homeTop
 	}
@@ -186,70 +188,12 @@ func homePlace(rest string) *place {
 	switch {
 	case slices.Contains([]string{".ssh/authorized_keys", ".ssh/config", ".ssh/rc", ".ssh/environment"}, rest):
 		return startup
-	case !public(base) && matchAny(rest, programs.Places("credential-dirs")), secretName(base):
+	case !open && (secret.InHome(rest) || secret.Named(base)):
 		return credential
-	case matchAny(first, programs.Places("startup")), matchAny(rest, programs.Places("startup-dirs")):
+	case secret.Match(first, programs.Places("startup")), secret.Match(rest, programs.Places("startup-dirs")):
 		return startup
 	case first[0] != '.' && (!deep || everything(inner)):
 		return homeTop
 	}
 	return outside
-}
-
-// matchAny reports whether p is one of the list or below one; segments of p may be patterns.
-func matchAny(p string, list []string) bool {
-	pattern := strings.ContainsAny(p, "*?[")
-	ps := strings.Split(p, "/")
-	for _, d := range list {
-		if under(p, d) {
-			return true
-		}
-		if ds := strings.Split(d, "/"); pattern && len(ps) >= len(ds) && slices.EqualFunc(ps[:len(ds)], ds, func(p, d string) bool {
-			return p == d || strings.ContainsAny(p, "*?[") && bashread.GlobMatch(p, d) && (p[0] == '.' || d == "" || d[0] != '.')
-		}) {
-			return true
-		}
-	}
-	return false
-}
-
-func public(base string) bool {
-	return programs.Place("public")[base] || programs.Ends("public-ends", base)
-}
-
-// secretName reports whether files of a name hold keys, tokens or passwords, wherever they are.
-func secretName(base string) bool {
-	switch {
-	case programs.Place("credential")[base]:
-		return true
-	case public(base), base == ".env":
-		return false
-	case strings.HasPrefix(base, ".env."), strings.HasSuffix(base, ".env") && len(base) > 4:
-		return true
-	case programs.Ends("credential-ends", base):
-		return !strings.HasPrefix(base, "*.asc")
-	}
-	return strings.ContainsAny(base, "*?[") && strings.Trim(base, "*?") != "" && (strings.HasPrefix(base, "id_") || base[0] == '.' && matchAny(base, programs.Places("credential")))
-}
-
-// SecretPaths returns the files and folders that hold keys, passwords and the like, whether they exist or not: of the
-// system, of a home, and of a project's folder.
-func SecretPaths(home, project string) []string {
-	list := slices.Clone(programs.Places("system-secrets"))
-	add := func(dir, name string) {
-		if dir != "" && dir != "/" {
-			list = append(list, path.Join(dir, name))
-		}
-	}
-	for _, name := range programs.Places("credential-dirs") {
-		add(home, name)
-	}
-	for _, name := range programs.Places("credential") {
-		if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "id_") {
-			add(home, name)
-		}
-		add(project, name)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
 }

@@ -13,6 +13,7 @@ package risk
 import (
 	"sublet/daemon/internal/risk/bashread"
 	"sublet/daemon/internal/risk/programs"
+	"sublet/daemon/internal/risk/secret"
 )
 
 // The levels, effects and spans of a verdict.
@@ -70,7 +71,8 @@ type Context struct {
 	Own []int
 	// Venv reports whether a file is the unchanged activate script of a virtual environment of the project; nil: none is.
 	Venv     func(path string) bool
-	Poisoned []string // variables, aliases or functions a lease changed and the user has not accepted
+	Secrets  secret.Table // the zero value: what the user said nothing of
+	Poisoned []string     // variables, aliases or functions a lease changed and the user has not accepted
 }
 
 // MaxTracked bounds the calls of Context.Tracked, and those of Context.Shadow, during one Analyze.

@@ -7,6 +7,7 @@ import (
 
 	"sublet/daemon/internal/risk/bashread"
 	"sublet/daemon/internal/risk/programs"
+	"sublet/daemon/internal/risk/secret"
 )
 
 // touching is how a path is touched.
@@ -52,12 +53,12 @@ func (a *analysis) touch(e Effect, f *field, st *state, t touching) {
 	}
 	base := path.Base(p)
 	switch {
-	case e == Read && secretName(base):
+	case e == Read && secret.Named(base):
 		a.target(Secret, "", false)
 		a.readsSecret(f, show(f.S)+", keys, passwords or history")
 	case e == Read:
 		a.note(Low, Read, f.Span, t.verb+" "+show(f.S))
-	case e == Write && (projectPlace(path.Clean(p)).runs && projectPlace(path.Clean(p)) != guarded || strings.Contains("/"+p, "/.ssh/") || programs.Place("startup")[base]):
+	case e == Write && (projectPlace(path.Clean(p), false).runs && projectPlace(path.Clean(p), false) != guarded || strings.Contains("/"+p, "/.ssh/") || programs.Place("startup")[base]):
 		a.target(e, "", t.tree)
 		a.note(Critical, Persistence, f.Span, t.verb+" "+show(f.S)+", which runs by itself, in a folder that is not known here")
 	default:
@@ -127,9 +128,9 @@ func (a *analysis) touchPath(e Effect, p string, f *field, t touching, where str
 	p = a.followLinks(p)
 	pl := a.placeOf(p)
 	switch {
-	case pl == temporary && e == Read && secretName(path.Base(p)):
+	case pl == temporary && e == Read && a.c.Secrets.Named(p):
 		pl = credential
-	case pl == credential && e != Read && matchAny(p, programs.Places("system-keys")):
+	case pl == credential && e != Read && secret.Match(p, programs.Places("system-keys")):
 		pl = systemKey
 	case e == Read && t.tree && (a.placeOf(path.Join(p, "_")) == credential || p == a.c.Home || p == "/"):
 		pl = credential // a copy of the whole folder holds what is in it
@@ -279,7 +280,7 @@ func (a *analysis) secretWord(f *field, st *state) bool {
 	if p := bashread.Absolute(st.Cwd, strings.ReplaceAll(f.S, tamePart, "_")); p != "" && !st.Remote {
 		return a.placeOf(p) == credential
 	}
-	return secretName(path.Base(f.S))
+	return secret.Named(path.Base(f.S))
 }
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

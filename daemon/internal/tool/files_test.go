@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sublet/daemon/internal/risk/secret"
 )
 
 func TestReadNumbersLines(t *testing.T) {
@@ -63,6 +65,23 @@ func TestReadRefusesWhatIsNoText(t *testing.T) {
 		_, err := do(t, Read(), env, m{"path": name})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", name, err, want)
+		}
+	}
+}
+
+// A search leaves out what holds secrets, unless it was given that.
+func TestGrepLeavesOutSecrets(t *testing.T) {
+	env := newEnv(t)
+	for _, name := range []string{"a.txt", "id_rsa", "vault/b.txt", "open/c.pem"} {
+		put(t, env.Cwd, name, "alpha\n")
+	}
+	env.Secrets = secret.New("/h", []string{env.Cwd + "/vault"}, []string{env.Cwd + "/open"})
+	for path, want := range map[string]string{
+		".":      "a.txt:1:alpha\nopen/c.pem:1:alpha\n[2 files that may hold secrets were left out; name one to search it]",
+		"id_rsa": "id_rsa:1:alpha", "vault": "vault/b.txt:1:alpha",
+	} {
+		if r := mustDo(t, Grep(), env, m{"pattern": "alpha", "path": path}); r.Content != want {
+			t.Errorf("%s: got %q, want %q", path, r.Content, want)
 		}
 	}
 }

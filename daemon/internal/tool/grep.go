@@ -111,6 +111,7 @@ func (t grepTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	}
 	slices.Sort(files)
 	g := &grepOutput{cwd: env.Cwd, plan: p}
+	named := env.Secrets.Holds(p.root) // then it was asked about
 	for _, f := range files {
 		if ctx.Err() != nil {
 			return Result{}, context.Cause(ctx)
@@ -123,6 +124,10 @@ func (t grepTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 			if ok, err := doublestar.Match(p.include, name); err != nil || !ok {
 				continue
 			}
+		}
+		if !named && env.Secrets.Holds(filepath.Join(p.root, f)) {
+			g.secrets++
+			continue
 		}
 		g.file(f)
 		if g.full {
@@ -140,6 +145,7 @@ type grepOutput struct {
 	b           strings.Builder
 	hits, files int
 	skipped     int // files too large
+	secrets     int // files with secrets
 	full        bool
 }
 
@@ -231,6 +237,9 @@ func (g *grepOutput) result(more bool) Result {
 	}
 	if g.skipped > 0 {
 		fmt.Fprintf(&g.b, "[%d files over %d MiB were left out]\n", g.skipped, maxGrepFile>>20)
+	}
+	if g.secrets > 0 {
+		fmt.Fprintf(&g.b, "[%d files that may hold secrets were left out; name one to search it]\n", g.secrets)
 	}
 	if more {
 		fmt.Fprintf(&g.b, "[only the first %d files were looked at]\n", maxFiles)

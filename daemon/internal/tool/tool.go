@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/picture"
+	"sublet/daemon/internal/risk/secret"
 )
 
 // Spec is what the model is told.
@@ -79,12 +80,13 @@ type Result struct {
 
 // Env is where a tool works. The agent makes one for each turn and sets ExecutionID in a copy for each call.
 type Env struct {
-	Cwd         string   // for file tools; bash asks Shell
-	ExecutionID string   // of this call
-	Shell       Shell    // nil: there is none to run commands in
-	Private     Shell    // bash's shell for private calls; nil: only Shell
-	Files       *FileLog // what this session has read and changed; for "read before edit" and undo
-	Delegate    Delegate // task's way to start another agent; nil where an agent may not
+	Cwd         string       // for file tools; bash asks Shell
+	Secrets     secret.Table // files that grep leaves out, unless it was given one of them
+	ExecutionID string       // of this call
+	Shell       Shell        // nil: there is none to run commands in
+	Private     Shell        // bash's shell for private calls; nil: only Shell
+	Files       *FileLog     // what this session has read and changed; for "read before edit" and undo
+	Delegate    Delegate     // task's way to start another agent; nil where an agent may not
 	Todo        *TodoList
 }
 

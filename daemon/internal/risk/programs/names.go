@@ -59,9 +59,12 @@ func VariableOf(name string) Variable {
 	return Variable{}
 }
 
-var places = sync.OnceValue(func() map[string][]string {
+var places = sync.OnceValue(func() map[string][]string { return Sections(file("places")) })
+
+// Sections reads a text of sections, as places.txt is one: the names of each, in their order.
+func Sections(text string) map[string][]string {
 	m, name := map[string][]string{}, ""
-	for line := range strings.Lines(file("places")) {
+	for line := range strings.Lines(text) {
 		switch {
 		case strings.HasPrefix(line, "\t"):
 			for w := range strings.FieldsSeq(line) {
@@ -72,7 +75,7 @@ var places = sync.OnceValue(func() map[string][]string {
 		}
 	}
 	return m
-})
+}
 
 // Places returns the names of a section of places.txt, in their order.
 func Places(section string) []string { return places()[section] }

@@ -52,7 +52,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q has not a name, a level, programs and what it does", line)
 		}
 	}
-	for _, section := range []string{"bin", "build", "build-ends", "startup", "startup-dirs", "credential", "credential-ends", "credential-dirs", "public", "public-ends", "system", "system-keys", "system-secrets", "guarded", "devices"} {
+	for _, section := range []string{"bin", "build", "build-ends", "startup", "startup-dirs", "system", "system-keys", "guarded", "devices"} {
 		if len(Places(section)) == 0 {
 			t.Errorf("places.txt has no section %s", section)
 		}
