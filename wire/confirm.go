@@ -64,6 +64,12 @@ type ConfirmationResponse struct {
 	Comment        string         `msgpack:"comment"`
 }
 
+// Values of ConfirmationRequest.Tool that are no tools.
+const (
+	ToolTrust    = "trust"    // whether a folder's instructions count
+	ToolContinue = "continue" // whether an agent that goes round in circles may go on
+)
+
 const (
 	DecisionAllow       = "allow"
 	DecisionAllowAlways = "allow_always"

@@ -67,8 +67,12 @@ const (
 // options are the answers this question takes. Deny stands first and is chosen until the user moves.
 func (c *confirm) options() []option {
 	o := []option{{optDeny, "no"}, {optAllow, "yes, once"}}
-	if c.req.Tool == "trust" {
+	switch c.req.Tool {
+	case wire.ToolTrust:
 		o[1].label = "yes, from now on"
+	case wire.ToolContinue:
+		o[0].label, o[1].label = "stop", "go on"
+		return append(o, option{optComment, "go on, but…"})
 	}
 	if len(c.req.Grants) > 0 {
 		o = append(o, option{optAlways, "always…"})
@@ -172,8 +176,11 @@ func (c *confirm) title(th *theme, width, of int) string {
 	if c.req.Command == "" {
 		what = "use " + visible.Line(c.req.Tool)
 	}
-	if c.req.Tool == "trust" {
+	switch c.req.Tool {
+	case wire.ToolTrust:
 		what = "read this folder's instructions"
+	case wire.ToolContinue:
+		what = "go on"
 	}
 	if c.local != nil {
 		what = "read what you type, unseen"
@@ -416,6 +423,12 @@ func (c *confirm) outcome(th *theme, r *wire.ConfirmationResolved, width int, no
 		mark, word = th.good.Render(th.glyph("●", "*")), "allowed from now on"
 	default:
 		mark, word = th.warn.Render(th.glyph("●", "*")), "not allowed"
+	}
+	if c.req.Tool == wire.ToolContinue {
+		subject = firstLine(visible.Text(c.req.Arguments))
+		if word = "stopped"; r.Decision == wire.DecisionAllow || r.Comment != "" {
+			word = "goes on"
+		}
 	}
 	switch {
 	case strings.HasPrefix(r.By, "rule"):

@@ -90,6 +90,7 @@ type Question struct {
 	ExecutionID wire.ExecutionID
 	Arguments   json.RawMessage // a JSON object
 	Action      tool.Action
+	Circling    string // set: no call, but whether the agent may go on, which has done this again and again
 }
 
 // Decision on a Question.

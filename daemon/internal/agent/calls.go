@@ -62,18 +62,6 @@ func (r *runner) runCalls(ctx context.Context, calls []call) {
 	r.results(done)
 }
 
-// circling is how often the same call may give the same result before the model is told (T4b: agents that loop).
-const circling = 3
-
-// remind tells the model where it repeats itself. The note goes to the model only; what the call gave is stored.
-func (r *runner) remind(d *finished) {
-	key := d.call.name + "\x00" + string(d.call.args) + "\x00" + d.result.Content
-	r.repeated[key]++
-	if n := r.repeated[key]; n >= circling {
-		d.result.Content += fmt.Sprintf("\n[this is the same call with the same result, %d times now; try something else, or say what is in the way]", n)
-	}
-}
-
 func (r *runner) readOnly(c call) bool {
 	t, ok := r.allowed[c.name]
 	return ok && t.Spec().ReadOnly

@@ -17,6 +17,13 @@ type ToolError struct {
 
 func (e *ToolError) Error() string { return e.Tool + ": " + e.Message }
 
+// A CircleError is why an agent that goes round in circles was ended.
+type CircleError struct {
+	What string // it has done again and again
+}
+
+func (e *CircleError) Error() string { return "agent: stopped: " + e.What }
+
 // Failure returns the Error event that belongs before the AgentComplete of an unsuccessful turn, without its ids; nil
 // for a successful one.
 func (o Outcome) Failure() *wire.Error {
@@ -38,6 +45,9 @@ func (o Outcome) Failure() *wire.Error {
 		e.Code, e.Hint = wire.CodeModel, "ask again, in other words, or choose another model"
 	case errors.Is(o.Err, ErrRefused):
 		e.Code, e.Hint = wire.CodeModel, "word the request differently, or use another model"
+	}
+	if _, ok := errors.AsType[*CircleError](o.Err); ok {
+		e.Code, e.Hint = wire.CodeModel, "say what it should try instead, or `go on`"
 	}
 	if te, ok := errors.AsType[*ToolError](o.Err); ok {
 		e.Code = wire.CodeToolFailed

@@ -49,7 +49,7 @@ type runner struct {
 	stepFirst int64 // number of the newest answer's first event
 	voidFrom  int64 // what this agent has said from this event on is not yet an answer
 
-	repeated map[string]int // calls with what came of them, to tell the model that it goes round in circles
+	circles circles
 
 	mu sync.Mutex
 	// guarded by mu
@@ -67,7 +67,7 @@ type tally struct {
 }
 
 func newRunner(_ context.Context, t Turn) *runner {
-	r := &runner{t: t, log: t.Log, begun: time.Now(), name: t.Name, env: t.Env, scale: 1, tally: &tally{}, repeated: map[string]int{}}
+	r := &runner{t: t, log: t.Log, begun: time.Now(), name: t.Name, env: t.Env, scale: 1, tally: &tally{}}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -205,6 +205,12 @@ func (r *runner) run(ctx context.Context) Outcome {
 		case len(calls) > 0:
 			cut, empty = 0, 0
 			r.runCalls(ctx, calls)
+			if err := r.leaveCircle(ctx, calls); err != nil {
+				if ctx.Err() != nil {
+					return r.ended(ctx)
+				}
+				return r.outcome(wire.StatusError, string(provider.ToolUse), err)
+			}
 		case resp.StopReason == provider.MaxTokens:
 			r.notice("The answer is cut off at the model's output limit.")
 			return r.outcome(wire.StatusSuccess, string(provider.MaxTokens), nil)

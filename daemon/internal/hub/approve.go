@@ -27,6 +27,9 @@ const maxEdits = 5
 
 // Approve implements agent.Approver.
 func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decision, error) {
+	if q.Circling != "" {
+		return a.goOn(ctx, q)
+	}
 	var own *string // what the user wrote in place of the command
 	for range maxEdits {
 		v := a.judge(ctx, q)
@@ -73,6 +76,20 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 		}
 	}
 	return agent.Decision{By: "nobody", EditedCommand: own, Reason: "the command was changed too often while it was asked about"}, nil
+}
+
+// goOn asks whether an agent that goes round in circles may go on.
+func (a *approver) goOn(ctx context.Context, q agent.Question) (agent.Decision, error) {
+	v := risk.Verdict{Level: risk.Low, Reversible: true, Reasons: []risk.Reason{{Text: q.Circling, Effect: risk.Unknown, Level: risk.Low}}}
+	d := policy.Decision{Outcome: policy.Ask, Why: q.Circling}
+	if !a.t.confirm || a.t.approve != nil && !*a.t.approve {
+		return a.decided(q, v, d, agent.Decision{By: "nobody", Reason: q.Circling}), nil
+	}
+	answer, err := a.t.s.ask(ctx, a.t, q, v, d)
+	if err != nil {
+		answer = agent.Decision{By: "cancel", Reason: err.Error()}
+	}
+	return a.decided(q, v, d, answer), err
 }
 
 // cannotConfirm names a client that cannot be asked, with the reason.

@@ -151,7 +151,7 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 		return
 	}
 	q := agent.Question{
-		Agent: "sublet", Tool: "trust", ExecutionID: wire.ExecutionID(wire.NewID()), Arguments: args,
+		Agent: "sublet", Tool: wire.ToolTrust, ExecutionID: wire.ExecutionID(wire.NewID()), Arguments: args,
 		Action: tool.Action{Cwd: root},
 	}
 	v := risk.Verdict{

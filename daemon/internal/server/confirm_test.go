@@ -457,3 +457,31 @@ func TestPoisonedShell(t *testing.T) {
 		p.ended(id)
 	}
 }
+
+// An agent that makes the same call with the same result again and again asks whether to go on, also in the mode that asks
+// nothing else; where nobody can be asked its turn ends with an error.
+func TestCirclingIsAsked(t *testing.T) {
+	r := newRig(t, bash("poll", slices.Repeat([]string{"ls"}, 8)...))
+	p := r.dial()
+	id := p.ask("poll")
+	q := question(p, anyQuestion)
+	if q.Tool != wire.ToolContinue || q.Command != "" || !strings.Contains(q.Verdict.Reasons[0].Text, "5 times in a row") {
+		t.Errorf("got %+v", q)
+	}
+	p.answer(q, wire.DecisionAllow)
+	if end := p.ended(id); end.Status != wire.StatusSuccess {
+		t.Errorf("allowed to go on: got %+v", end)
+	}
+	id = p.ask("poll")
+	p.answer(question(p, func(m *wire.ConfirmationRequest) bool { return m.ConfirmationID != q.ConfirmationID }), wire.DecisionDeny)
+	if e := p.refused(id); e.Code != wire.CodeModel || !strings.Contains(e.Message, "the same call of bash gave the same result 5 times in a row: {") || e.Hint == "" {
+		t.Errorf("stopped: got %+v", e)
+	}
+	p.ended(id)
+	id = p.ask("poll", func(r *wire.AgentRequest) { no := false; r.Options.RequireApproval = &no })
+	p.refused(id)
+	p.ended(id)
+	if n := len(p.shell.ran()); n != 8+5+5 {
+		t.Errorf("%d commands ran, want 18", n)
+	}
+}
