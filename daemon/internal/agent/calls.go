@@ -125,11 +125,12 @@ func (r *runner) one(ctx context.Context, c call) (f finished) {
 		f.result = failure(fmt.Sprintf("there is no tool %q; you have: %s", clip(c.name, 100), r.toolNames()))
 		return f
 	}
-	args, err := arguments(c.args)
+	args, err := tool.Arguments(t.Spec(), c.args)
 	if err != nil {
 		f.result = failure(err.Error())
 		return f
 	}
+	c.args = args // as they were meant, in what comes of the call
 	return r.planned(ctx, c, t, args, f)
 }
 
@@ -306,22 +307,6 @@ func (d Decision) why() string {
 		return "refused by " + d.By
 	}
 	return "refused"
-}
-
-// arguments checks that a call's arguments are one JSON object. Nothing else is ever judged or run, least of all as the
-// empty command (T3n).
-func arguments(args json.RawMessage) (json.RawMessage, error) {
-	if len(bytes.TrimSpace(args)) == 0 {
-		return json.RawMessage(`{}`), nil // some servers send nothing for a call without arguments
-	}
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(args, &m); err != nil {
-		return nil, fmt.Errorf("arguments: not a JSON object: %w; got %s", err, clip(string(args), 200))
-	}
-	if m == nil {
-		return nil, errors.New("arguments: got null, want a JSON object")
-	}
-	return args, nil
 }
 
 // withCommand puts the user's own text in place of a call's command.

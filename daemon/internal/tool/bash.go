@@ -41,6 +41,7 @@ func (b bashTool) Spec() Spec {
 			"or project (writes in the project and in build caches; no network). " +
 			"A result says what was denied; only then ask for more with reach and why. " +
 			"Do not start programs that need a keyboard. Output longer than the limit is cut in the middle.",
+		Example: `{"command":"go test ./...","description":"run the tests"}`,
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
 			`"command":{"type":"string","description":"text for that shell, one or more lines"},`+
 			`"description":{"type":"string","description":"what it is for, in a few words; shown to the user"},`+
@@ -54,7 +55,7 @@ func (b bashTool) Spec() Spec {
 
 func (b bashTool) parse(args json.RawMessage) (bashArgs, error) {
 	var a bashArgs
-	if err := decode(args, &a); err != nil {
+	if err := decode(b.Spec(), args, &a); err != nil {
 		return a, err
 	}
 	switch {

@@ -25,6 +25,7 @@ func (editTool) Spec() Spec {
 		Name: "edit",
 		Description: "Replace a text in a file. old must stand in the file exactly once (else give more of its surroundings, or set replace_all), " +
 			"without the line numbers that read shows. The file must have been read before.",
+		Example: `{"path":"main.go","old":"x := 1","new":"x := 2"}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"path":{"type":"string"},` +
 			`"old":{"type":"string","description":"the text to replace, as it stands in the file"},` +
@@ -33,8 +34,8 @@ func (editTool) Spec() Spec {
 	}
 }
 
-func (editTool) parse(env Env, args json.RawMessage) (a editArgs, path string, err error) {
-	if err := decode(args, &a); err != nil {
+func (t editTool) parse(env Env, args json.RawMessage) (a editArgs, path string, err error) {
+	if err := decode(t.Spec(), args, &a); err != nil {
 		return a, "", err
 	}
 	switch {

@@ -51,15 +51,16 @@ func (fetchTool) Spec() Spec {
 	return Spec{
 		Name:        "fetch",
 		Description: "Get a web page or text file by HTTP(S) GET. HTML comes as text. Nothing is sent but the URL.",
+		Example:     `{"url":"https://go.dev/doc/"}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string","description":"http or https"}},` +
 			`"required":["url"],"additionalProperties":false}`),
 		ReadOnly: true,
 	}
 }
 
-func (fetchTool) parse(args json.RawMessage) (*url.URL, error) {
+func (t fetchTool) parse(args json.RawMessage) (*url.URL, error) {
 	var a fetchArgs
-	if err := decode(args, &a); err != nil {
+	if err := decode(t.Spec(), args, &a); err != nil {
 		return nil, err
 	}
 	if a.URL == nil {

@@ -32,6 +32,7 @@ func (globTool) Spec() Spec {
 		Name: "glob",
 		Description: "Find files by name, the newest first. ** crosses folders: \"**/*.go\", \"src/**/test_*.py\"; a pattern without / matches names anywhere. " +
 			"Files that git ignores and hidden files outside git are left out.",
+		Example: `{"pattern":"**/*.go"}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"pattern":{"type":"string"},` +
 			`"path":{"type":"string","description":"folder to look in; default: the working directory"}},"required":["pattern"],"additionalProperties":false}`),
@@ -39,9 +40,9 @@ func (globTool) Spec() Spec {
 	}
 }
 
-func (globTool) parse(env Env, args json.RawMessage) (pattern, root string, err error) {
+func (t globTool) parse(env Env, args json.RawMessage) (pattern, root string, err error) {
 	var a globArgs
-	if err := decode(args, &a); err != nil {
+	if err := decode(t.Spec(), args, &a); err != nil {
 		return "", "", err
 	}
 	if a.Pattern == nil || *a.Pattern == "" {

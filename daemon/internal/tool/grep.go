@@ -41,6 +41,7 @@ func (grepTool) Spec() Spec {
 		Name: "grep",
 		Description: "Search files for a regular expression (RE2), line by line. mode: content (path:line:text, the default), files (paths only) or count. " +
 			"Looks at the same files as glob.",
+		Example: `{"pattern":"func main","include":"*.go"}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"pattern":{"type":"string"},` +
 			`"path":{"type":"string","description":"file or folder; default: the working directory"},` +
@@ -59,8 +60,8 @@ type grepPlan struct {
 	include string
 }
 
-func (grepTool) parse(env Env, args json.RawMessage) (p grepPlan, err error) {
-	if err := decode(args, &p.grepArgs); err != nil {
+func (t grepTool) parse(env Env, args json.RawMessage) (p grepPlan, err error) {
+	if err := decode(t.Spec(), args, &p.grepArgs); err != nil {
 		return p, err
 	}
 	switch {

@@ -38,6 +38,7 @@ func (readTool) Spec() Spec {
 	return Spec{
 		Name:        "read",
 		Description: "Show a text file with line numbers (number, tab, line), or an image (PNG, JPEG, GIF, WebP). Long texts come in pieces: use offset and limit.",
+		Example:     `{"path":"main.go"}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"path":{"type":"string","description":"absolute, or relative to the working directory"},` +
 			`"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},` +
@@ -46,8 +47,8 @@ func (readTool) Spec() Spec {
 	}
 }
 
-func (readTool) parse(env Env, args json.RawMessage) (a readArgs, path string, err error) {
-	if err := decode(args, &a); err != nil {
+func (t readTool) parse(env Env, args json.RawMessage) (a readArgs, path string, err error) {
+	if err := decode(t.Spec(), args, &a); err != nil {
 		return a, "", err
 	}
 	switch {

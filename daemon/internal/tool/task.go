@@ -37,6 +37,7 @@ func (t taskTool) Spec() Spec {
 		Name: "task",
 		Description: "Hand work to other agents and wait for their reports. Several tasks run side by side, each in a shell of its own " +
 			"and without this conversation: put everything they need in the prompt. Roles: " + strings.Join(t.roles, "; ") + ".",
+		Example: `{"tasks":[{"role":"reviewer","prompt":"Review the changes in main.go and report what is wrong."}]}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{"tasks":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"object","properties":{` +
 			`"role":{"type":"string"},` +
 			`"title":{"type":"string","description":"a few words for the user's screen"},` +
@@ -48,7 +49,7 @@ func (t taskTool) Spec() Spec {
 
 func (t taskTool) parse(args json.RawMessage) ([]taskSpec, error) {
 	var a taskArgs
-	if err := decode(args, &a); err != nil {
+	if err := decode(t.Spec(), args, &a); err != nil {
 		return nil, err
 	}
 	if len(a.Tasks) == 0 || len(a.Tasks) > maxTasks {

@@ -68,13 +68,14 @@ func (todoTool) Spec() Spec {
 		Name: "todo",
 		Description: "Keep a short plan for work of several steps: send the whole list each time, with one step in_progress. " +
 			"Call it without todos to read the plan.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"todos":{"type":"array","description":"the whole plan, in order","items":{"type":"object","properties":{"text":{"type":"string"},"status":{"type":"string","enum":["pending","in_progress","done"]}},"required":["text","status"],"additionalProperties":false}}},"additionalProperties":false}`),
+		Example: `{"todos":[{"text":"run the tests","status":"in_progress"}]}`,
+		Schema:  json.RawMessage(`{"type":"object","properties":{"todos":{"type":"array","description":"the whole plan, in order","items":{"type":"object","properties":{"text":{"type":"string"},"status":{"type":"string","enum":["pending","in_progress","done"]}},"required":["text","status"],"additionalProperties":false}}},"additionalProperties":false}`),
 	}
 }
 
 func (t todoTool) parse(args json.RawMessage) (todoArgs, error) {
 	var a todoArgs
-	if err := decode(args, &a); err != nil {
+	if err := decode(t.Spec(), args, &a); err != nil {
 		return a, err
 	}
 	if len(a.Todos) > maxTodo {

@@ -19,6 +19,7 @@ type Spec struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage // JSON Schema of the arguments object
+	Example     string          // correct arguments, for who got them wrong
 	ReadOnly    bool            // changes nothing by itself, so calls may run side by side
 }
 

@@ -27,15 +27,16 @@ func (writeTool) Spec() Spec {
 	return Spec{
 		Name:        "write",
 		Description: "Create a file, or replace all of one, with the given content; missing folders are made. To change part of a file use edit.",
+		Example:     `{"path":"notes.txt","content":"one line\n"}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"path":{"type":"string","description":"absolute, or relative to the working directory"},` +
 			`"content":{"type":"string","description":"the whole new content"}},"required":["path","content"],"additionalProperties":false}`),
 	}
 }
 
-func (writeTool) parse(env Env, args json.RawMessage) (path string, content []byte, err error) {
+func (t writeTool) parse(env Env, args json.RawMessage) (path string, content []byte, err error) {
 	var a writeArgs
-	if err := decode(args, &a); err != nil {
+	if err := decode(t.Spec(), args, &a); err != nil {
 		return "", nil, err
 	}
 	switch {

@@ -1,0 +1,322 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Arguments reads the arguments of a call as the schema of its tool means them. What can mean only one thing is put right: a
+// code fence around them, a comma behind the last value, another common name of an argument, "2" for 2, one string for a list
+// of one, null for what may be left out. Any other mistake is an error that says what the tool takes, with an example; what
+// was meant is never guessed. A schema that lets other arguments in, as that of an MCP server may, is not held against their names.
+func Arguments(spec Spec, args json.RawMessage) (json.RawMessage, error) {
+	var s schema
+	if err := json.Unmarshal(spec.Schema, &s); err != nil {
+		s = schema{} // of an MCP server's own: the server judges
+	}
+	object, err := asObject(args)
+	if err != nil {
+		return nil, fmt.Errorf("%w; got %s%s", err, shorten(string(args)), s.usage(spec))
+	}
+	fixed, err := s.object("", object)
+	if err != nil {
+		return nil, fmt.Errorf("%w%s", err, s.usage(spec))
+	}
+	return fixed, nil
+}
+
+// asObject returns args as the text of one JSON object.
+func asObject(args []byte) ([]byte, error) {
+	text := bytes.TrimSpace(args)
+	if rest, ok := bytes.CutPrefix(text, []byte("```")); ok {
+		_, rest, _ = bytes.Cut(rest, []byte("\n")) // the fence may name a language
+		text = bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("```")))
+	}
+	var quoted string
+	if len(text) > 0 && text[0] == '"' && json.Unmarshal(text, &quoted) == nil {
+		text = bytes.TrimSpace([]byte(quoted))
+	}
+	if len(text) == 0 {
+		return []byte("{}"), nil // some servers send nothing for a call without arguments
+	}
+	if !json.Valid(text) {
+		if fixed := withoutLastCommas(text); json.Valid(fixed) {
+			text = fixed
+		}
+	}
+	var any json.RawMessage
+	if err := json.Unmarshal(text, &any); err != nil {
+		return nil, fmt.Errorf("arguments: not a JSON object: %w", err)
+	}
+	if text[0] != '{' {
+		return nil, errors.New("arguments: not a JSON object")
+	}
+	return text, nil
+}
+
+// withoutLastCommas leaves out commas that only blanks follow before a closing bracket.
+func withoutLastCommas(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	inString := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inString && c == '\\' && i+1 < len(text):
+			out = append(out, c, text[i+1])
+			i++
+			continue
+		case c == '"':
+			inString = !inString
+		case c == ',' && !inString:
+			if rest := bytes.TrimLeft(text[i+1:], " \t\r\n"); len(rest) > 0 && (rest[0] == '}' || rest[0] == ']') {
+				continue
+			}
+		}
+		out = append(out, text[i])
+	}
+	return out
+}
+
+// schema is what of JSON Schema says what a call may be.
+type schema struct {
+	Type       any               `json:"type"` // "" where it is none or several
+	Properties map[string]schema `json:"properties"`
+	Required   []string          `json:"required"`
+	Items      *schema           `json:"items"`
+	More       any               `json:"additionalProperties"` // false: only Properties
+}
+
+func (s schema) typ() string { t, _ := s.Type.(string); return t }
+
+func (s schema) closed() bool { more, ok := s.More.(bool); return ok && !more }
+
+// otherNames are what models call an argument after other programs' tools.
+var otherNames = map[string][]string{
+	"path":        {"file_path", "file", "filename", "directory", "dir", "folder"},
+	"command":     {"cmd"},
+	"content":     {"contents", "text", "file_text"},
+	"old":         {"old_string", "old_str", "old_text"},
+	"new":         {"new_string", "new_str", "new_text"},
+	"pattern":     {"regex", "regexp", "query", "glob"},
+	"include":     {"glob"},
+	"url":         {"uri"},
+	"offset":      {"start_line"},
+	"ignore_case": {"case_insensitive", "-i"},
+	"role":        {"agent", "subagent_type"},
+	"todos":       {"items"},
+}
+
+// object puts an object of this schema right. at is its place, "" for the arguments themselves.
+func (s schema) object(at string, text json.RawMessage) (json.RawMessage, error) {
+	keys, values, err := members(text)
+	if err != nil {
+		return nil, fmt.Errorf("%sarguments: %w", at, err)
+	}
+	var out bytes.Buffer
+	given, before := map[string]bool{}, byte('{')
+	for i, key := range keys {
+		p, ok := s.Properties[key]
+		if !ok && s.closed() {
+			name := s.meant(key)
+			if name == "" || slices.Contains(keys, name) {
+				return nil, fmt.Errorf("%s%s: no such argument", at, shorten(key))
+			}
+			key, p = name, s.Properties[name]
+		}
+		if given[key] {
+			return nil, fmt.Errorf("%s%s: given twice", at, shorten(key))
+		}
+		given[key] = true
+		value := values[i]
+		if string(value) == "null" && s.closed() {
+			if slices.Contains(s.Required, key) {
+				return nil, fmt.Errorf("%s%s: is null", at, key)
+			}
+			continue
+		}
+		if value, err = p.value(at+key, value); err != nil {
+			return nil, err
+		}
+		name, err := json.Marshal(key)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteByte(before)
+		before = ','
+		out.Write(name)
+		out.WriteByte(':')
+		out.Write(value)
+	}
+	for _, name := range s.Required {
+		if !given[name] && s.closed() {
+			return nil, fmt.Errorf("%s%s: is missing", at, name)
+		}
+	}
+	if out.Len() == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}
+
+// meant returns the one argument that a name can stand for, "" where there is none, or more than one.
+func (s schema) meant(name string) (found string) {
+	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
+	for own := range s.Properties {
+		if plain(own) != plain(name) && !slices.ContainsFunc(otherNames[own], func(o string) bool { return o == name || plain(o) == plain(name) }) {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = own
+	}
+	return found
+}
+
+// value puts one value right.
+func (s schema) value(at string, v json.RawMessage) (json.RawMessage, error) {
+	var text string
+	isText := json.Unmarshal(v, &text) == nil && v[0] == '"'
+	bare := strings.TrimSpace(text)
+	ok := true
+	switch s.typ() {
+	case "integer":
+		if isText {
+			v = json.RawMessage(bare)
+		}
+		if whole, err := strconv.ParseFloat(string(v), 64); err == nil && whole == float64(int64(whole)) {
+			return json.RawMessage(strconv.FormatInt(int64(whole), 10)), nil // 2.0 too
+		}
+		ok = false
+	case "number":
+		if isText {
+			v = json.RawMessage(bare)
+		}
+		_, err := strconv.ParseFloat(string(v), 64)
+		ok = err == nil && json.Valid(v)
+	case "boolean":
+		if isText {
+			v = json.RawMessage(strings.ToLower(bare))
+		}
+		ok = string(v) == "true" || string(v) == "false"
+	case "string":
+		ok = isText
+		if c := v[0]; c == '-' || c >= '0' && c <= '9' {
+			return json.Marshal(string(v))
+		}
+	case "array":
+		return s.array(at, v, isText, bare)
+	case "object":
+		if isText && strings.HasPrefix(bare, "{") && json.Valid([]byte(bare)) {
+			v = json.RawMessage(bare)
+		}
+		if v[0] == '{' {
+			return s.object(at+".", v)
+		}
+		ok = false
+	}
+	if !ok {
+		return nil, fmt.Errorf("%s: got %s, want %s", at, shorten(string(v)), withArticle(s.typ()))
+	}
+	return v, nil
+}
+
+func (s schema) array(at string, v json.RawMessage, isText bool, text string) (json.RawMessage, error) {
+	if isText && strings.HasPrefix(text, "[") && json.Valid([]byte(text)) {
+		v = json.RawMessage(text)
+	}
+	var list []json.RawMessage
+	if v[0] != '[' {
+		list = []json.RawMessage{v} // a list of one
+	} else if err := json.Unmarshal(v, &list); err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	if s.Items == nil {
+		return json.Marshal(list)
+	}
+	for i := range list {
+		var err error
+		if list[i], err = s.Items.value(fmt.Sprintf("%s[%d]", at, i), list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(list)
+}
+
+// usage says what a tool takes; "" where only its server knows.
+func (s schema) usage(spec Spec) string {
+	if !s.closed() {
+		return ""
+	}
+	var list []string
+	for _, name := range slices.SortedFunc(maps.Keys(s.Properties), func(a, b string) int {
+		if x, y := slices.Contains(s.Required, a), slices.Contains(s.Required, b); x != y {
+			if x {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a, b)
+	}) {
+		p := s.Properties[name]
+		kind := p.typ()
+		if kind == "array" && p.Items != nil {
+			kind = "list of " + p.Items.typ() + "s"
+		}
+		if !slices.Contains(s.Required, name) {
+			kind += ", optional"
+		}
+		list = append(list, name+" ("+kind+")")
+	}
+	return fmt.Sprintf("\n%s takes %s. For example: %s", spec.Name, strings.Join(list, ", "), spec.Example)
+}
+
+// members returns the names and values of a JSON object, in order, also names that come twice.
+func members(object []byte) (names []string, values []json.RawMessage, err error) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		return nil, nil, err
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, nil, err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, nil, err
+		}
+		text, _ := name.(string) // the decoder lets nothing else stand here
+		names, values = append(names, text), append(values, value)
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, nil, errors.New("text after the JSON object")
+	}
+	return names, values, nil
+}
+
+func withArticle(typ string) string {
+	if strings.ContainsRune("aeiou", rune((typ + " ")[0])) {
+		return "an " + typ
+	}
+	return "a " + typ
+}
+
+// shorten keeps what a model sent from filling an error.
+func shorten(s string) string {
+	const most = 100
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

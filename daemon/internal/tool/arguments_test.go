@@ -1,0 +1,81 @@
+package tool
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// What a model meant is taken where it can mean only one thing. Models of other programs' tools, and small ones, write all of these.
+func TestArgumentsWithOneMeaning(t *testing.T) {
+	for _, tc := range []struct {
+		tool       Tool
+		args, want string
+	}{
+		{Read(), `{"path":"a","limit":2}`, `{"path":"a","limit":2}`},
+		{Read(), `{"path":"a","limit":"2","offset":" 3 "}`, `{"path":"a","limit":2,"offset":3}`},
+		{Read(), `{"path":"a","limit":2.0}`, `{"path":"a","limit":2}`},
+		{Read(), `{"file_path":"a"}`, `{"path":"a"}`},
+		{Read(), `{"filePath":"a","limit":null}`, `{"path":"a"}`},
+		{Read(), "```json\n{\"path\":\"a,]\",}\n```", `{"path":"a,]"}`},
+		{Read(), `"{\"path\":\"a\"}"`, `{"path":"a"}`},
+		{Edit(), `{"file_path":"a","old_string":"x","newString":"y","replace_all":"True"}`, `{"path":"a","old":"x","new":"y","replace_all":true}`},
+		{Grep(), `{"pattern":404,"glob":"*.go"}`, ``}, // glob: pattern, or include?
+		{Grep(), `{"pattern":404,"include":"*.go"}`, `{"pattern":"404","include":"*.go"}`},
+		{Task("reviewer: reads"), `{"tasks":{"agent":"reviewer","prompt":"look"}}`, `{"tasks":[{"role":"reviewer","prompt":"look"}]}`},
+		{Task("reviewer: reads"), `{"tasks":"[{\"role\":\"reviewer\",\"prompt\":\"look\"}]"}`, `{"tasks":[{"role":"reviewer","prompt":"look"}]}`},
+		{Task("reviewer: reads"), `{"tasks":[{"role":"reviewer"}]}`, ``},
+		{Write(), `{"path":"a","content":"` + "```go\\n{1,}\\n```" + `"}`, `{"path":"a","content":"` + "```go\\n{1,}\\n```" + `"}`},
+	} {
+		got, err := Arguments(tc.tool.Spec(), json.RawMessage(tc.args))
+		if tc.want == "" {
+			if err == nil || !strings.Contains(err.Error(), tc.tool.Spec().Name+" takes ") || !strings.Contains(err.Error(), "For example: {") {
+				t.Errorf("%s: got %s, %v; want an error that says what is right", tc.args, got, err)
+			}
+			continue
+		}
+		if err != nil || string(got) != tc.want {
+			t.Errorf("%s:\ngot  %s, %v\nwant %s", tc.args, got, err, tc.want)
+		}
+	}
+}
+
+// A schema that lets other arguments in is its server's to judge: nothing is renamed, dropped or asked for.
+func TestArgumentsOfAnOpenSchema(t *testing.T) {
+	spec := Spec{Name: "mcp", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer"},"any":{"type":["string","null"]}},"required":["path"]}`)}
+	for args, want := range map[string]string{
+		`{"file_path":"a","any":null}`: `{"file_path":"a","any":null}`,
+		`{"path":"a","n":"4",}`:        `{"path":"a","n":4}`,
+	} {
+		if got, err := Arguments(spec, json.RawMessage(args)); err != nil || string(got) != want {
+			t.Errorf("%s: got %s, %v; want %s", args, got, err, want)
+		}
+	}
+}
+
+// The example that a tool gives is right.
+func TestExamples(t *testing.T) {
+	for _, tl := range []Tool{Bash(1e9, 2e9), Read(), Write(), Edit(), Glob(), Grep(), Fetch(), Task("reviewer: reads"), Todo()} {
+		spec := tl.Spec()
+		if got, err := Arguments(spec, json.RawMessage(spec.Example)); err != nil || string(got) != spec.Example {
+			t.Errorf("%s: got %s, %v", spec.Name, got, err)
+		}
+	}
+}
+
+func FuzzArguments(f *testing.F) {
+	f.Add(`{"path":"a","limit":"2",}`)
+	f.Add("```\n{\"edits\":[{}]}```")
+	f.Fuzz(func(t *testing.T, args string) {
+		for _, tl := range []Tool{Read(), Task("a: b"), Grep()} {
+			got, err := Arguments(tl.Spec(), json.RawMessage(args))
+			if err != nil {
+				continue
+			}
+			again, err := Arguments(tl.Spec(), got)
+			if err != nil || string(again) != string(got) {
+				t.Errorf("%q became %s, and that %s, %v", args, got, again, err)
+			}
+		}
+	})
+}
