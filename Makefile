@@ -12,7 +12,7 @@ LDFLAGS += $(if $(filter linux/amd64 linux/arm64,$(shell go env GOOS)/$(shell go
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race)
 
-.PHONY: help run build install install-service uninstall shells test test-matrix test-outside test-web test-browser lint bench fuzz clean
+.PHONY: help run build install install-service uninstall shells test test-matrix test-everyday test-outside test-web test-browser lint bench fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -66,10 +66,12 @@ uninstall: ## stop the daemon and remove the program and its service; sessions a
 # What the tests of the user's shell drive, beside bash: a program, or a script /usr/share/NAME/NAME*, by the name of its Debian
 # package. bash-completion calls its script bash_completion, and other packages put files into its folder.
 SHELLS := zsh fish fzf zsh-autosuggestions zsh-syntax-highlighting bash-completion tmux screen vim direnv zoxide
-missing_shells = $$(for name in $(SHELLS); do command -v "$$name" >/dev/null || \
+# What the everyday commands run that TestEveryday has held, beside git, gcc and make.
+TOOLS := cargo rustfmt npm python3 jq sqlite3 gdb xxd zip unzip bc file
+missing_shells = $$(for name in $(SHELLS) $(TOOLS); do command -v "$$name" >/dev/null || \
 	compgen -G "/usr/share/$$name/$${name/bash-/bash_}*" >/dev/null || echo "$$name"; done)
 
-shells: ## install what the tests of the user's shell drive (on Debian, as root)
+shells: ## install what the tests of the user's shell and of everyday commands drive (on Debian, as root)
 	@missing="$(missing_shells)"; [ -n "$$missing" ] || exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null; \
@@ -85,6 +87,9 @@ endif
 	@missing="$(missing_shells)"; [ -z "$$missing" ] || echo 'make test: without the tests of what is missing (`make shells` installs it):' $$missing
 	go test $(RACE) -timeout 10m ./...
 	go test $(RACE) -run '^$$' -bench . -benchtime 1x $$(grep -rl '^func Benchmark' --include='*_test.go' . | xargs -n1 dirname | sort -u) >/dev/null
+
+test-everyday: ## everyday commands, held and not: both have to end in the same way and leave the same files
+	SUBLET_EVERYDAY=compare go test -count=1 -v -run '^TestEveryday$$' ./daemon/internal/hub
 
 test-outside: build ## clients in JavaScript: one written from PROTOCOL.md alone, and the one of the Agent Client Protocol (needs node 20, npm)
 	@command -v npm >/dev/null || { echo 'make test-outside: npm is not installed: install node 20 or newer' >&2; exit 1; }
