@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/hub"
 )
 
 // settings are those in force: the last ones that could be read.
@@ -13,9 +14,12 @@ type settings struct {
 	now  atomic.Pointer[config.Config]
 }
 
+// LoadSettings is config.Load with the checks of what the settings are for.
+func LoadSettings(path string) (config.Config, error) { return config.Load(path, hub.CheckSettings) }
+
 // load reads the settings for the first time.
 func (s *settings) load() error {
-	c, err := config.Load(s.path)
+	c, err := LoadSettings(s.path)
 	if err != nil {
 		return err
 	}
@@ -28,7 +32,7 @@ func (s *settings) get() config.Config { return *s.now.Load() }
 
 // reload reads the file again. With an error the old settings stay (T5d).
 func (s *settings) reload() (changed bool, err error) {
-	c, err := config.Load(s.path)
+	c, err := LoadSettings(s.path)
 	if err != nil {
 		return false, err
 	}

@@ -1,7 +1,7 @@
 package config
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -105,7 +105,7 @@ func (c *Config) check() error {
 	if err := oneOf("policy.mode", c.Policy.Mode, "plan", "ask", "auto"); err != nil {
 		return err
 	}
-	if err := errors.Join(paths("policy.secrets", c.Policy.Secrets), paths("policy.not_secrets", c.Policy.NotSecrets)); err != nil {
+	if err := cmp.Or(paths("policy.secrets", c.Policy.Secrets), paths("policy.not_secrets", c.Policy.NotSecrets), paths("policy.project.write", c.Policy.ProjectWrite)); err != nil {
 		return err
 	}
 	for _, p := range c.Policy.NotSecrets {

@@ -71,6 +71,9 @@ type Policy struct {
 	Secrets    []string // files and folders, absolute or below ~, that hold secrets beside those of the built-in table
 	NotSecrets []string // and those that hold none
 	Rules      []Rule
+	// ProjectWrite are folders, absolute or below ~, in which commands with the reach project may write, beside their
+	// project and the caches of build tools.
+	ProjectWrite []string
 }
 
 // Rule is one with examples: commands, paths or hosts, by its kind, that it must and must not be about.
@@ -163,6 +166,9 @@ type file struct {
 		Secrets    []string `toml:"secrets"`
 		NotSecrets []string `toml:"not_secrets"`
 		Rules      []Rule   `toml:"rules"`
+		Project    struct {
+			Write []string `toml:"write"`
+		} `toml:"project"`
 	} `toml:"policy"`
 	Compaction struct {
 		Threshold *float64 `toml:"threshold"`
@@ -218,8 +224,9 @@ func (e *Error) Hint() string {
 const maxFile = 1 << 20
 
 // Load reads path; a file that is not there means Default. A file that cannot be used gives an *Error, never half a
-// Config; so does one that others may write to. The file is never written.
-func Load(path string) (Config, error) {
+// Config; so does one that others may write to. checks return, beside those of this package, the first value that cannot be
+// used, as "key: what is wrong". The file is never written.
+func Load(path string, checks ...func(*Config) error) (Config, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Default(), nil
@@ -244,7 +251,7 @@ func Load(path string) (Config, error) {
 	if len(text) > maxFile {
 		return Config{}, &Error{Path: path, Message: fmt.Sprintf("it is longer than the limit of %d bytes", maxFile)}
 	}
-	return Parse(path, text)
+	return Parse(path, text, checks...)
 }
 
 // checkOwner refuses settings that somebody else than the user me may write: they name commands to run and rules that
@@ -265,16 +272,18 @@ func checkOwner(path string, mode fs.FileMode, owner, me int) error {
 }
 
 // Parse is Load on text already read; path is only for errors.
-func Parse(path string, text []byte) (Config, error) {
+func Parse(path string, text []byte, checks ...func(*Config) error) (Config, error) {
 	var f file
 	dec := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
 	if err := dec.Decode(&f); err != nil {
 		return Config{}, located(path, err)
 	}
 	c := f.merge(Default())
-	if err := c.check(); err != nil {
-		key, message, _ := strings.Cut(err.Error(), ": ")
-		return Config{}, &Error{Path: path, Row: rowOf(text, key), Column: 1, Message: key + ": " + message}
+	for _, check := range append([]func(*Config) error{(*Config).check}, checks...) {
+		if err := check(&c); err != nil {
+			key, message, _ := strings.Cut(err.Error(), ": ")
+			return Config{}, &Error{Path: path, Row: rowOf(text, key), Column: 1, Message: key + ": " + message}
+		}
 	}
 	return c, nil
 }
@@ -326,7 +335,7 @@ func (f *file) merge(c Config) Config {
 	c.Shell.Pass = f.Shell.Pass
 	set(&c.Policy.Mode, f.Policy.Mode)
 	c.Policy.Allow, c.Policy.Deny, c.Policy.Rules = f.Policy.Allow, f.Policy.Deny, f.Policy.Rules
-	c.Policy.Secrets, c.Policy.NotSecrets = f.Policy.Secrets, f.Policy.NotSecrets
+	c.Policy.Secrets, c.Policy.NotSecrets, c.Policy.ProjectWrite = f.Policy.Secrets, f.Policy.NotSecrets, f.Policy.Project.Write
 	set(&c.Compaction.Threshold, f.Compaction.Threshold)
 	set(&c.Limits.RequestsPerSecond, f.Limits.RequestsPerSecond)
 	set(&c.Limits.RunningTurns, f.Limits.RunningTurns)

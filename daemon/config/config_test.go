@@ -31,6 +31,7 @@ func TestShowReadsBack(t *testing.T) {
 	full.Policy.Allow = []string{`bash: git push "x" *`}
 	full.Policy.Deny = []string{"bash: rm *"}
 	full.Policy.Secrets, full.Policy.NotSecrets = []string{"~/vault"}, []string{"~/certs", "/srv/a \"b\""}
+	full.Policy.ProjectWrite = []string{"~/.cache/bazel"}
 	full.Policy.Rules = []Rule{
 		{Decision: "allow", Pattern: `bash: go test *`, Match: []string{"go test ./..."}, NoMatch: []string{`go test && echo "x"`}},
 		{Decision: "ask", Pattern: "effect: network", Match: []string{}, NoMatch: []string{}},
@@ -53,7 +54,7 @@ func TestShowReadsBack(t *testing.T) {
 }
 
 func normalise(c *Config) {
-	for _, l := range []*[]string{&c.Fallback, &c.Shell.Pass, &c.Policy.Allow, &c.Policy.Deny, &c.Policy.Secrets, &c.Policy.NotSecrets} {
+	for _, l := range []*[]string{&c.Fallback, &c.Shell.Pass, &c.Policy.Allow, &c.Policy.Deny, &c.Policy.Secrets, &c.Policy.NotSecrets, &c.Policy.ProjectWrite} {
 		if len(*l) == 0 {
 			*l = nil
 		}
@@ -91,6 +92,8 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[policy]\nnot_secrets = [\"/\"]", ":2:1:", "is too wide"},
 		{"[policy]\nsecrets = [\"/a\\u0000\"]", ":2:1:", "NUL"},
 		{"[policy]\nsecrets = [\"~/a\"]\nnot_secrets = [\"~/a\"]", ":3:1:", "stands in policy.secrets too"},
+		{"[policy.project]\nwrite = [\"build\"]", ":2:1:", "policy.project.write: \"build\" is neither"},
+		{"[policy.project]\nhosts = []", ":2:1:", "no such key: policy.project.hosts"},
 		{"[[policy.rules]]\nmatches = []", ":2:1:", "no such key"},
 		{"[mcp.db]\nargs = [\"x\"]", "", "mcp.db: needs a command or a url"},
 		{"[mcp.db]\ncommand = \"x\"\nurl = \"http://x\"", ":3:1:", "one or the other"},

@@ -76,6 +76,9 @@ func Show(c Config) string {
 		p.key("no_match", r.NoMatch, "")
 	}
 
+	p.table("policy.project")
+	p.key("write", c.Policy.ProjectWrite, "folders in which commands held to project may write, beside their project and build caches")
+
 	p.table("compaction")
 	p.key("threshold", c.Compaction.Threshold, "share of the context window at which a long conversation is folded")
 

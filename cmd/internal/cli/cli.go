@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sublet/client"
+	"sublet/daemon"
 	"sublet/daemon/config"
 	"sublet/wire"
 	"sublet/wire/socket"
@@ -141,7 +142,7 @@ func (a *app) settings() (config.Config, error) {
 	if err != nil {
 		return config.Config{}, err
 	}
-	return config.Load(paths.Config)
+	return daemon.LoadSettings(paths.Config)
 }
 
 // options are what every connection needs.
@@ -189,7 +190,7 @@ func (a *app) dial(ctx context.Context, running bool, change ...func(*client.Opt
 	if !running {
 		// A daemon that cannot start because of its settings would say so in its log only.
 		if _, err := os.Stat(o.Paths.Socket); err != nil {
-			if _, err := config.Load(o.Paths.Config); err != nil {
+			if _, err := daemon.LoadSettings(o.Paths.Config); err != nil {
 				return nil, err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sublet/daemon"
 	"sublet/daemon/config"
 )
 
@@ -32,7 +33,7 @@ func (a *app) config() *cobra.Command {
 		return nil
 	})
 	sub("show", "Print every key with its value in force and a comment", func(path string) error {
-		c, err := config.Load(path)
+		c, err := daemon.LoadSettings(path)
 		if err != nil {
 			return err
 		}
@@ -45,7 +46,7 @@ func (a *app) config() *cobra.Command {
 }
 
 func (a *app) checkConfig(path string) error {
-	if _, err := config.Load(path); err != nil {
+	if _, err := daemon.LoadSettings(path); err != nil {
 		return err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {

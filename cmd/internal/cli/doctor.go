@@ -64,7 +64,7 @@ func (a *app) runDoctor() error {
 	checks = append(checks, []check{
 		{name: "folders", run: func() (string, error) { return paths.Runtime + ", " + paths.State, paths.Prepare() }},
 		{name: "settings", run: func() (string, error) {
-			_, err := config.Load(paths.Config)
+			_, err := daemon.LoadSettings(paths.Config)
 			return paths.Config, err
 		}},
 		{name: "daemon", run: func() (found string, err error) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
@@ -65,11 +66,68 @@ var system = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64
 // isProject reports whether a command may be allowed to write in the whole of root: not in a home, nor in a folder of settings in
 // one, as ~/.config, nor in the system's.
 func isProject(root, home string) bool {
-	inside := func(dir, of string) bool { return dir == of || strings.HasPrefix(dir, strings.TrimSuffix(of, "/")+"/") }
-	if !filepath.IsAbs(root) || inside(home, root) || slices.ContainsFunc(system, func(dir string) bool { return inside(root, dir) }) {
-		return false
+	return filepath.IsAbs(root) && tooWide(root, home) == "" && !strings.HasPrefix(root, home+"/.")
+}
+
+// tooWide returns why a folder may not be written in as a whole, "" where it may.
+func tooWide(dir, home string) string {
+	switch {
+	case secret.Under(home, dir):
+		return "your home folder lies in it"
+	case slices.ContainsFunc(system, func(s string) bool { return secret.Under(dir, s) || secret.Under(s, dir) }):
+		return "it belongs to the operating system"
 	}
-	return !inside(root, home) || !strings.HasPrefix(strings.TrimPrefix(root, home+"/"), ".")
+	return ""
+}
+
+// CheckSettings returns the first value of the settings that this package cannot use.
+func CheckSettings(c *config.Config) error {
+	for _, p := range c.Policy.ProjectWrite {
+		if why := unwritable(inHome(p), home(nil)); why != "" {
+			return fmt.Errorf("policy.project.write: %q cannot be opened to commands: %s", p, why)
+		}
+	}
+	return nil
+}
+
+// unwritable is tooWide for a folder that is no project, with what starts by itself in projects and homes.
+func unwritable(dir, home string) string {
+	if why := tooWide(dir, home); why != "" {
+		return why
+	}
+	for name := range strings.SplitSeq(dir, "/") {
+		if name == ".git" || slices.Contains(confine.Protected, name) {
+			return "what lies in " + name + " starts by itself, or decides what does"
+		}
+	}
+	if rest, ok := strings.CutPrefix(dir, home+"/"); ok && risk.Starts(rest) {
+		return "something in it starts by itself, or is secret"
+	}
+	return ""
+}
+
+// writable returns the folders that the settings open to commands with the reach project, with their links resolved: those
+// that there are, and in which nothing starts by itself.
+func (h *Hub) writable() (list []string) {
+	for _, p := range h.opts.Config().Policy.ProjectWrite {
+		dir, err := filepath.EvalSymlinks(inHome(p))
+		if err != nil || unwritable(dir, real(home(nil))) != "" || slices.ContainsFunc(append([]string{".git"}, confine.Protected...), func(name string) bool {
+			_, err := os.Lstat(filepath.Join(dir, name))
+			return err == nil
+		}) {
+			continue
+		}
+		list = append(list, dir)
+	}
+	return list
+}
+
+// inHome is a path of the settings, in which ~ is the home folder.
+func inHome(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		path = filepath.Join(home(nil), rest)
+	}
+	return filepath.Clean(path)
 }
 
 // offered returns why a mode cannot be had here, nil where it can: what auto runs without a question must be held by the
@@ -92,7 +150,7 @@ func (ln *lender) holds() bool {
 // shell's, an agent may have set HOME or GOCACHE.
 func (h *Hub) confinement(reach, cwd string) confine.Spec {
 	root := projectRoot(cwd)
-	return confine.Spec{Reach: reach, Project: root, Hidden: h.secrets().Hidden(root), Caches: confine.Caches(home(nil), os.Getenv)}
+	return confine.Spec{Reach: reach, Project: root, Hidden: h.secrets().Hidden(root), Caches: append(confine.Caches(home(nil), os.Getenv), h.writable()...)}
 }
 
 // secrets returns the files that hold secrets, by the settings in force.

@@ -39,6 +39,62 @@ func TestConfinementIsTheDaemonsOwn(t *testing.T) {
 	}
 }
 
+func TestCheckSettings(t *testing.T) {
+	t.Setenv("HOME", "/home/u")
+	for p, want := range map[string]string{
+		"~/.cache/bazel": "", "~/shared": "", "/srv/cache": "", "~/.local/share/tool": "", "/home/u2/x": "",
+		"/home": "your home folder", "/etc/tool": "operating system", "/var": "operating system", "/usr/local": "operating system",
+		"~/app/.git/hooks": ".git starts by itself", "/srv/app/.vscode/x": ".vscode starts by itself", "~/.config": "something in it",
+		"~/.config/fish/functions": "something in it", "~/.ssh": "something in it", "~/.local": "something in it", "~/bin": "something in it", "~/.aws/x": "something in it",
+	} {
+		c := config.Config{Policy: config.Policy{ProjectWrite: []string{p}}}
+		if err := CheckSettings(&c); (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "policy.project.write: ")) {
+			t.Errorf("%s: got %v, want %q", p, err, want)
+		}
+	}
+}
+
+// A held command writes in the folders that the settings open, unless something starts by itself there.
+func TestHeldCommandWritesWhereTheSettingsSay(t *testing.T) {
+	launcher := confinetest.Need(t)
+	home, err := os.MkdirTemp("/var/tmp", "sublet-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	t.Setenv("HOME", home)
+	for _, dir := range []string{"proj", ".cache/tool", "open", "closed", "repo/.git", ".config"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(".config", filepath.Join(home, "link")); err != nil {
+		t.Fatal(err)
+	}
+	settings := config.Default()
+	settings.Policy.ProjectWrite = []string{"~/.cache/tool", home + "/open/", "~/repo", "~/link", "~/none"}
+	h := &Hub{opts: Options{Config: func() config.Config { return settings }}}
+	for reach, want := range map[string]string{confine.Project: "proj .cache/tool open", confine.Read: ""} {
+		spec := filepath.Join(t.TempDir(), "spec")
+		if err := os.WriteFile(spec, h.confinement(reach, home+"/proj").Encode(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		dirs := []string{"proj", ".cache/tool", "open", "closed", "repo", ".config"}
+		cmd := exec.Command(launcher, append([]string{spec, "bash", "-c", "for d; do touch $d/made; done", "bash"}, dirs...)...)
+		cmd.Dir, cmd.SysProcAttr = home, &syscall.SysProcAttr{Setpgid: true}
+		out, _ := cmd.CombinedOutput() // touch fails elsewhere
+		var made []string
+		for _, dir := range dirs {
+			if os.Remove(filepath.Join(home, dir, "made")) == nil {
+				made = append(made, dir)
+			}
+		}
+		if got := strings.Join(made, " "); got != want {
+			t.Errorf("%s: wrote in %q, want %q\n%s", reach, got, want, out)
+		}
+	}
+}
+
 // A held command reads of the user's secrets and of the built-in ones what the settings in force let it.
 func TestHeldCommandReadsNoSecretOfTheSettings(t *testing.T) {
 	launcher := confinetest.Need(t)

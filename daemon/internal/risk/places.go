@@ -132,6 +132,12 @@ func deviceOf(p, base string) *place {
 	return device
 }
 
+// Starts reports whether the folder named rest in a home holds, or lies in, what starts by itself or is secret there.
+func Starts(rest string) bool {
+	return slices.ContainsFunc(slices.Concat(programs.Places("startup"), programs.Places("startup-dirs")), func(p string) bool { return under(p, rest) || under(rest, p) }) ||
+		secret.InHome(rest) || secret.Named(path.Base(rest))
+}
+
 // projectPlace returns the place of what is named rest in a project. open: it is not secret.
 func projectPlace(rest string, open bool) *place {
 	if everything(rest) {

@@ -56,7 +56,8 @@ func needs(text string, v Verdict, c Context) Reach {
 		need = Wider(need, needsReason(r, v, root))
 	}
 	for _, t := range v.Targets {
-		if (t.Effect == Write || t.Effect == Delete) && t.Path != "" && !under(t.Path, root) && !inTemporary(t.Path, root) {
+		if (t.Effect == Write || t.Effect == Delete) && t.Path != "" && !under(t.Path, root) && !inTemporary(t.Path, root) &&
+			!slices.ContainsFunc(c.Writable, func(dir string) bool { return under(t.Path, dir) }) {
 			need = ReachFree
 		}
 	}

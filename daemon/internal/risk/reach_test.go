@@ -80,3 +80,16 @@ func TestNeedsInFish(t *testing.T) {
 		}
 	}
 }
+
+// Folders that the settings open to commands are within the reach project.
+func TestNeedsInWritableFolders(t *testing.T) {
+	c := here()
+	c.Writable = []string{"/srv/cache"}
+	for text, want := range map[string]Reach{
+		"touch /srv/cache/x": ReachProject, "cp a /srv/cache/b": ReachProject, "touch /srv/cache2/x": ReachFree, "touch /srv/cache/x /srv/y": ReachFree,
+	} {
+		if v := Analyze(text, c); v.Reach != want {
+			t.Errorf("%q needs %s, want %s; verdict %+v", text, v.Reach, want, v)
+		}
+	}
+}
