@@ -26,7 +26,9 @@ const (
 )
 
 func init() {
-	runtime.LockOSThread() // no other goroutine runs on the first thread: see onThread
+	if len(os.Args) > 1 && (os.Args[1] == stageTwo || os.Args[1] == stageThree) { // it costs the others a millisecond
+		runtime.LockOSThread() // no other goroutine runs on the first thread: see onThread
+	}
 }
 
 // onThread calls f on a thread of its own, which ends with it: what f does to the thread, this process does not keep. What f

@@ -40,7 +40,7 @@ func heldRows(binary string) ([]row, func(), error) {
 	}, stop, nil
 }
 
-// startsIn returns a measurement of a program: the median of single runs, in startsIneconds.
+// startsIn returns a measurement of a program: the median of single runs in milliseconds.
 func startsIn(env []string, program string, args ...string) func() (float64, error) {
 	return func() (float64, error) {
 		us, err := once(15, func() error { return call(env, program, args...) })
