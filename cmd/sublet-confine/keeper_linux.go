@@ -190,7 +190,7 @@ func launch(s confine.Spec, program string, argv []string) (pid int, err error) 
 	if s.Script != "" {
 		files = append(files, scriptFD)
 	}
-	env := append(slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "TMPDIR=") }), "TMPDIR=/tmp")
+	env := append(slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "TMPDIR=") || kv == oneThread }), "TMPDIR=/tmp")
 	if err := filter(); err != nil {
 		return 0, fmt.Errorf("filter system calls: %w", err)
 	}

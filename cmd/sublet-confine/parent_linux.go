@@ -86,6 +86,18 @@ func parent(spec string, argv []string) (int, error) {
 	return ws.ExitStatus(), nil
 }
 
+// oneThread has the Go runtime of the keeper begin with one scheduler, which saves a tenth of the time that a held command
+// costs. It is written so that it is not taken for the user's own.
+const oneThread = "GOMAXPROCS=01"
+
+// lean is the environment with oneThread, unless the user has one of their own.
+func lean() []string {
+	if os.Getenv("GOMAXPROCS") != "" {
+		return os.Environ()
+	}
+	return append(os.Environ(), oneThread)
+}
+
 // start starts the keeper in namespaces of its own.
 func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.File, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -113,7 +125,7 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_SETPCAP}
 	}
 	pid, err = syscall.ForkExec("/proc/self/exe", append([]string{"sublet-confine", stageTwo, spec}, argv...), &syscall.ProcAttr{
-		Env: os.Environ(), Files: files, Sys: attr,
+		Env: lean(), Files: files, Sys: attr,
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("make namespaces: %w", err)
