@@ -19,6 +19,7 @@ import (
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/server"
 	"sublet/daemon/internal/store"
+	"sublet/lease/confine"
 	"sublet/lease/footprint"
 	"sublet/wire"
 	"sublet/wire/socket"
@@ -135,7 +136,8 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	}
 	d.debug = &debugServer{path: filepath.Join(d.o.Paths.Runtime, "debug.sock"), log: d.log}
 	defer d.debug.set(false)
-	d.mcp = mcp.New(mcp.Options{Version: d.o.Version, Log: d.log})
+	confiner := sync.OnceValue(func() hub.Confiner { return findConfiner(d.log) })
+	d.mcp = mcp.New(mcp.Options{Version: d.o.Version, Log: d.log, Hold: func(s mcp.Spec) (string, confine.Spec, error) { return hub.Hold(confiner(), s) }})
 	defer d.mcp.Close()
 	d.apply()
 	if err := os.MkdirAll(d.o.Paths.Spool(), 0o700); err != nil {
@@ -161,7 +163,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		Store: st, Audit: audit, Config: d.conf.get, OpenModel: models.open, Models: models.describe,
 		MCP:     d.mcp,
 		Stop:    func(drain time.Duration) { d.ask(stop{"a client asked for it", drain, true}) },
-		Confine: sync.OnceValue(func() hub.Confiner { return findConfiner(d.log) }),
+		Confine: confiner,
 		Runtime: d.o.Paths.Runtime, Spool: d.o.Paths.Spool(), Log: d.log,
 		Version: d.o.Version, BuiltAt: d.o.builtAt, Kept: d.o.Stay || d.o.activation,
 	}); err != nil {
@@ -354,5 +356,5 @@ func (d *daemon) apply() {
 		d.level.Set(level)
 	}
 	d.debug.set(c.Daemon.Debug)
-	d.mcp.Set(mcp.FromConfig(c.MCP))
+	d.mcp.Set(mcp.FromConfig(c))
 }

@@ -2,14 +2,17 @@ package daemon
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/hub"
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/mcp"
+	"sublet/lease/confine"
 )
 
 // ServerCheck is what came of starting one MCP server.
@@ -18,15 +21,19 @@ type ServerCheck struct {
 	What  string   // its command or address, in one line
 	Tools []string // as agents know them
 	Left  string   // tools that are left out, and why
+	Reach string   // what it was held to: read, project, free
 	Err   error
 }
 
 // CheckServers starts every MCP server of the settings at once, as the daemon would in this process's environment, lists its
 // tools and ends it. It takes as long as the slowest, within wait.
-func CheckServers(ctx context.Context, servers map[string]config.MCP, version string, wait time.Duration) []ServerCheck {
-	s := mcp.New(mcp.Options{Version: version, Patience: wait, Start: wait})
+func CheckServers(ctx context.Context, c config.Config, version string, wait time.Duration) []ServerCheck {
+	confiner := findConfiner(slog.New(slog.DiscardHandler))
+	hold := func(s mcp.Spec) (string, confine.Spec, error) { return hub.Hold(confiner, s) }
+	s := mcp.New(mcp.Options{Version: version, Patience: wait, Start: wait, Hold: hold})
 	defer s.Close()
-	s.Set(mcp.FromConfig(servers))
+	specs := mcp.FromConfig(c)
+	s.Set(specs)
 	at := mcp.Place{Env: slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return mask.SecretName(name)
@@ -35,7 +42,12 @@ func CheckServers(ctx context.Context, servers map[string]config.MCP, version st
 	tools, notes := s.Ready(ctx, at, nil)
 	var checks []ServerCheck
 	for _, n := range notes {
-		c := ServerCheck{Name: n.Server, What: n.What, Left: n.Left, Err: n.Err}
+		c := ServerCheck{Name: n.Server, What: n.What, Left: n.Left, Err: n.Err, Reach: "free"}
+		for _, spec := range specs {
+			if _, to, err := hold(spec); spec.Name == n.Server && err == nil && to.Reach != "" {
+				c.Reach = to.Reach
+			}
+		}
 		for _, t := range tools {
 			if name := t.Spec().Name; strings.HasPrefix(name, mcp.Prefix+n.Server+"__") {
 				c.Tools = append(c.Tools, name)

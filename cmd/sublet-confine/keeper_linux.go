@@ -56,7 +56,7 @@ func prepare(spec string, argv []string) error {
 	if s.Caches, err = mounts(s, dir); err != nil { // the keeper needs to know what is writable
 		return err
 	}
-	if s.Reach == confine.Project {
+	if s.Reach == confine.Project && !s.Network {
 		if err := loopbackUp(); err != nil {
 			return fmt.Errorf("bring up the loopback interface: %w", err)
 		}

@@ -115,7 +115,10 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 		defer f.Close()
 		files = append(files, f.Fd())
 	}
-	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC}
+	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWIPC}
+	if !s.Network {
+		attr.Cloneflags |= unix.CLONE_NEWNET
+	}
 	if !mayMount() {
 		uid, gid := os.Getuid(), os.Getgid()
 		attr.Cloneflags |= unix.CLONE_NEWUSER

@@ -164,8 +164,10 @@ func (c *Config) checkMCP() error {
 			return fmt.Errorf("%s: needs a command or a url", key)
 		case m.Command != "" && m.URL != "":
 			return fmt.Errorf("%s.url: there is a command already; a server has one or the other", key)
-		case m.URL != "" && len(m.Args)+len(m.Env) > 0:
-			return fmt.Errorf("%s.url: args and env are for a command", key)
+		case m.URL != "" && (len(m.Args)+len(m.Env)+len(m.Write) > 0 || m.Reach != ""):
+			return fmt.Errorf("%s.url: args, env, reach and write are for a command", key)
+		case m.Reach != "" && m.Reach != "project" && len(m.Write) > 0:
+			return fmt.Errorf("%s.write: is for the reach project, and this is %s", key, m.Reach)
 		case m.Command != "" && len(m.Headers) > 0:
 			return fmt.Errorf("%s.headers: are for a url", key)
 		}
@@ -173,6 +175,9 @@ func (c *Config) checkMCP() error {
 			if err := address(key+".url", m.URL, "headers"); err != nil {
 				return err
 			}
+		}
+		if err := cmp.Or(oneOf(key+".reach", cmp.Or(m.Reach, "project"), "read", "project", "free"), paths(key+".write", m.Write)); err != nil {
+			return err
 		}
 		for variable := range m.Env {
 			if variable == "" || strings.ContainsAny(variable, "=\x00") {

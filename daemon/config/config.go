@@ -117,6 +117,8 @@ type MCP struct {
 	Env     map[string]string `toml:"env"`
 	URL     string            `toml:"url"`
 	Headers map[string]string `toml:"headers"`
+	Reach   string            `toml:"reach"` // what Command is held to: read, project, free; "" = project where the kernel can
+	Write   []string          `toml:"write"` // folders, absolute or below ~, in which it may write with project
 }
 
 // Default is what holds without a file.

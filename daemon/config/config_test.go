@@ -37,7 +37,7 @@ func TestShowReadsBack(t *testing.T) {
 		{Decision: "ask", Pattern: "effect: network", Match: []string{}, NoMatch: []string{}},
 	}
 	full.Agents["docs"] = Agent{Description: "writes", Model: "work/m", Prompt: "a\nb\t\x1b", Tools: []string{"read"}}
-	full.MCP["fs"] = MCP{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A B": "1", "C": "${D}"}}
+	full.MCP["fs"] = MCP{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A B": "1", "C": "${D}"}, Reach: "project", Write: []string{"~/notes"}}
 	full.MCP["remote-1"] = MCP{URL: "http://x/mcp", Headers: map[string]string{"Authorization": "Bearer ${KEY}"}}
 	for _, want := range []Config{Default(), full} {
 		shown := Show(want)
@@ -99,9 +99,12 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[mcp.db]\ncommand = \"x\"\nurl = \"http://x\"", ":3:1:", "one or the other"},
 		{"[mcp.db]\nurl = \"ftp://x\"", ":2:1:", "not an http or https address"},
 		{"[mcp.db]\nurl = \"https://me:hunter2@x\"", ":2:1:", "a password does not belong"},
-		{"[mcp.db]\nurl = \"https://x\"\nenv = { A = \"1\" }", ":2:1:", "args and env are for a command"},
+		{"[mcp.db]\nurl = \"https://x\"\nenv = { A = \"1\" }", ":2:1:", "args, env, reach and write are for a command"},
 		{"[mcp.db]\ncommand = \"x\"\nheaders = { A = \"1\" }", ":3:1:", "are for a url"},
 		{"[mcp.db]\ncommand = \"x\"\nenv = { \"A=\" = \"1\" }", ":3:1:", "cannot be a variable"},
+		{"[mcp.db]\ncommand = \"x\"\nreach = \"shell\"", ":3:1:", "mcp.db.reach: \"shell\" is none of read, project, free"},
+		{"[mcp.db]\ncommand = \"x\"\nwrite = [\"notes\"]", ":3:1:", "mcp.db.write: \"notes\" is neither"},
+		{"[mcp.db]\ncommand = \"x\"\nreach = \"read\"\nwrite = [\"~/notes\"]", ":4:1:", "mcp.db.write: is for the reach project"},
 		{"[mcp.\"a b\"]\ncommand = \"x\"", "", "a server's name is"},
 		{"[mcp.a__b]\ncommand = \"x\"", "", "a server's name is"},
 		{"[mcp.a_]\ncommand = \"x\"", "", "a server's name is"},

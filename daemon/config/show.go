@@ -113,7 +113,7 @@ func Show(c Config) string {
 		p.key("tools", a.Item.Tools, "")
 	}
 
-	p.WriteString("\n# Servers whose tools agents have beside the built-in ones, as mcp__NAME__TOOL: command, args, env or url, headers.")
+	p.WriteString("\n# Servers whose tools agents have beside the built-in ones, as mcp__NAME__TOOL: command, args, env,\n# reach (read, project or free) and write, or url, headers.")
 	for _, s := range sorted(c.MCP) {
 		p.table("mcp." + bareKey(s.Name))
 		p.some("command", s.Item.Command)
@@ -121,6 +121,8 @@ func Show(c Config) string {
 		p.some("env", s.Item.Env)
 		p.some("url", s.Item.URL)
 		p.some("headers", s.Item.Headers)
+		p.some("reach", s.Item.Reach)
+		p.some("write", s.Item.Write)
 	}
 	return strings.TrimRight(p.String(), "\n") + "\n"
 }

@@ -23,6 +23,7 @@ type Spec struct {
 	Reach    string   // Read or Project
 	Project  string   // the folder that Project may change; "" with Read
 	Caches   []string // folders of build tools: Project writes in them, Read in a copy that is thrown away
+	Network  bool     // it has the network of this machine; else its own loopback with Project, and nothing with Read
 	Hidden   []string // files and folders with secrets; those that do not exist are passed over
 	Kept     []string // folders and files that stay as they are also where Project may write, beside the names in Protected
 	Script   string   // a file that is opened for the command as descriptor 3 before anything is hidden; "" = none
@@ -45,6 +46,9 @@ func (s Spec) Encode() []byte {
 	field("cache", s.Caches...)
 	field("hidden", s.Hidden...)
 	field("kept", s.Kept...)
+	if s.Network {
+		field("network", "host")
+	}
 	field("script", s.Script)
 	field("temp", strconv.FormatInt(s.TempSize, 10))
 	return b.Bytes()
@@ -73,6 +77,10 @@ func Decode(text []byte) (s Spec, err error) {
 			s.Hidden = append(s.Hidden, v)
 		case "kept":
 			s.Kept = append(s.Kept, v)
+		case "network":
+			if s.Network = v == "host"; !s.Network {
+				return s, fmt.Errorf("the description of the reach has a network that is not known: %q", v)
+			}
 		case "script":
 			s.Script = v
 		case "temp":

@@ -118,7 +118,7 @@ func checkReach() (string, error) {
 	}
 	support := confine.Probe(path)
 	if support.Missing != "" {
-		return "", hinted{support.Missing, "until then the words of a command decide alone, and auto is not offered"}
+		return "", hinted{support.Missing, "until then the words of a command decide alone, auto is not offered, and MCP servers run free"}
 	}
 	return "read, project: held by " + support.How, nil
 }
@@ -146,21 +146,26 @@ func checkServers(ctx context.Context, settings string) []check {
 		return nil // the line of the settings says so
 	}
 	started := sync.OnceValue(func() []daemon.ServerCheck {
-		return daemon.CheckServers(ctx, c.MCP, Version(), serverPatience)
+		return daemon.CheckServers(ctx, c, Version(), serverPatience)
 	})
 	var checks []check
 	for i, name := range slices.Sorted(maps.Keys(c.MCP)) {
 		checks = append(checks, check{name: "mcp", warn: true, run: func() (string, error) {
 			s := started()[i]
+			reach, hint := "", ""
+			if s.Reach != "free" {
+				reach = ", held to " + s.Reach
+				hint = "; reach = \"free\" there lets it do what you may"
+			}
 			if s.Err != nil {
 				return "", hinted{
 					fmt.Sprintf("%s (%s): %s", name, plain(s.What), plain(s.Err.Error())),
-					"agents go on without its tools; run its command by hand, or change [mcp." + name + "] in the settings",
+					"agents go on without its tools; run its command by hand, or change [mcp." + name + "] in the settings" + hint,
 				}
 			}
-			found := name + " starts; it has no tools"
+			found := name + " starts" + reach + "; it has no tools"
 			if len(s.Tools) > 0 {
-				found = name + " starts; its tools: " + plain(strings.Join(s.Tools, ", "))
+				found = name + " starts" + reach + "; its tools: " + plain(strings.Join(s.Tools, ", "))
 			}
 			if s.Left != "" {
 				found += "; left out: " + plain(s.Left)

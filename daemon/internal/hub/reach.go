@@ -2,6 +2,7 @@ package hub
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,9 +83,15 @@ func tooWide(dir, home string) string {
 
 // CheckSettings returns the first value of the settings that this package cannot use.
 func CheckSettings(c *config.Config) error {
-	for _, p := range c.Policy.ProjectWrite {
-		if why := unwritable(inHome(p), home(nil)); why != "" {
-			return fmt.Errorf("policy.project.write: %q cannot be opened to commands: %s", p, why)
+	lists := map[string][]string{"policy.project.write": c.Policy.ProjectWrite}
+	for name, m := range c.MCP {
+		lists["mcp."+name+".write"] = m.Write
+	}
+	for _, key := range slices.Sorted(maps.Keys(lists)) {
+		for _, p := range lists[key] {
+			if why := unwritable(inHome(p), home(nil)); why != "" {
+				return fmt.Errorf("%s: %q cannot be opened: %s", key, p, why)
+			}
 		}
 	}
 	return nil
@@ -106,10 +113,10 @@ func unwritable(dir, home string) string {
 	return ""
 }
 
-// writable returns the folders that the settings open to commands with the reach project, with their links resolved: those
-// that there are, and in which nothing starts by itself.
-func (h *Hub) writable() (list []string) {
-	for _, p := range h.opts.Config().Policy.ProjectWrite {
+// writable returns, of folders that the settings open to what is held to project, those that there are and in which nothing
+// starts by itself, with their links resolved.
+func writable(paths []string) (list []string) {
+	for _, p := range paths {
 		dir, err := filepath.EvalSymlinks(inHome(p))
 		if err != nil || unwritable(dir, real(home(nil))) != "" || slices.ContainsFunc(append([]string{".git"}, confine.Protected...), func(name string) bool {
 			_, err := os.Lstat(filepath.Join(dir, name))
@@ -150,7 +157,7 @@ func (ln *lender) holds() bool {
 // shell's, an agent may have set HOME or GOCACHE.
 func (h *Hub) confinement(reach, cwd string) confine.Spec {
 	root := projectRoot(cwd)
-	return confine.Spec{Reach: reach, Project: root, Hidden: h.secrets().Hidden(root), Caches: append(confine.Caches(home(nil), os.Getenv), h.writable()...)}
+	return confine.Spec{Reach: reach, Project: root, Hidden: h.secrets().Hidden(root), Caches: append(confine.Caches(home(nil), os.Getenv), writable(h.opts.Config().Policy.ProjectWrite)...)}
 }
 
 // secrets returns the files that hold secrets, by the settings in force.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/mcp"
 	"sublet/lease/confine"
 	"sublet/lease/confine/confinetest"
 )
@@ -135,6 +136,38 @@ func TestHeldCommandReadsNoSecretOfTheSettings(t *testing.T) {
 			if got := strings.Join(strings.Fields(string(out)), " "); got != tc.want {
 				t.Errorf("%s with %+v: read %q, want %q", reach, tc.policy, got, tc.want)
 			}
+		}
+	}
+}
+
+// A server of the settings is held to project unless they, or what it is, say otherwise.
+func TestHold(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	if err := os.MkdirAll(filepath.Join(home, "notes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	can := Confiner{Launcher: "/l", Support: confine.Support{Reaches: []string{confine.Read, confine.Project}}}
+	cannot := Confiner{Support: confine.Support{Missing: "no Landlock"}}
+	for _, tc := range []struct {
+		c             Confiner
+		command, says string
+		want          string // reach; "" = free
+		fails         bool
+	}{
+		{can, "npx", "", confine.Project, false}, {can, "/opt/x", "read", confine.Read, false}, {can, "npx", "free", "", false},
+		{can, "docker", "", "", false}, {can, "docker", "project", confine.Project, false},
+		{cannot, "npx", "", "", false}, {cannot, "npx", "free", "", false}, {cannot, "npx", "project", "", true}, {cannot, "npx", "read", "", true},
+	} {
+		launcher, to, err := Hold(tc.c, mcp.Spec{Command: tc.command, Reach: tc.says, Write: []string{"~/notes"}, Secrets: []string{"~/vault"}})
+		if (err != nil) != tc.fails || to.Reach != tc.want || (launcher != "") != (tc.want != "") || to.Network != (tc.want != "") {
+			t.Errorf("%s with reach %q: got %q, %+v, %v", tc.command, tc.says, launcher, to, err)
+		}
+		if tc.want != "" && (!slices.Contains(to.Hidden, home+"/vault") || !slices.Contains(to.Hidden, home+"/.ssh") || !slices.Contains(to.Caches, home+"/notes")) {
+			t.Errorf("%s: got %+v", tc.command, to)
+		}
+		if got := slices.Contains(to.Caches, home+"/.npm/_npx"); got != (tc.command == "npx" && tc.want != "") {
+			t.Errorf("%s with reach %q: may write what npx fetched: %v", tc.command, tc.says, got)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (c *conn) transport(at Place) (sdk.Transport, error) {
 			DisableStandaloneSSE: true, // nothing flows while nobody calls
 		}, nil
 	}
-	proc, err := startProcess(spec, at, c.server.o.Log)
+	proc, err := startProcess(spec, at, c.server.o)
 	if err != nil {
 		return nil, err
 	}

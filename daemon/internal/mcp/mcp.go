@@ -16,6 +16,7 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/tool"
+	"sublet/lease/confine"
 )
 
 // Spec is how one server is had: Command, Args, Env and Dir start one that talks over its standard input and output; URL
@@ -28,16 +29,22 @@ type Spec struct {
 	Dir     string            // "" = the Place's home folder
 	URL     string
 	Headers map[string]string
-	Expand  bool // ${NAME} in Env and Headers is that variable of this process
+	Expand  bool     // ${NAME} in Env and Headers is that variable of this process
+	Reach   string   // what a Command is held to, see config.MCP; free for a client's
+	Write   []string // with the reach project
+	// Secrets and NotSecrets are those of the settings: with others, the server is started anew.
+	Secrets, NotSecrets []string
+
 	Passing bool // a client's: no permission for its tools outlives the session
 }
 
 // FromConfig are the servers of the settings.
-func FromConfig(servers map[string]config.MCP) []Spec {
+func FromConfig(c config.Config) []Spec {
 	var specs []Spec
-	for name, m := range servers {
+	for name, m := range c.MCP {
 		specs = append(specs, Spec{
 			Name: name, Command: m.Command, Args: m.Args, Env: m.Env, URL: m.URL, Headers: m.Headers, Expand: true,
+			Reach: m.Reach, Write: m.Write, Secrets: c.Policy.Secrets, NotSecrets: c.Policy.NotSecrets,
 		})
 	}
 	return specs
@@ -51,8 +58,10 @@ type Place struct {
 
 // Options for New. Zero durations mean the defaults.
 type Options struct {
-	Version  string
-	Log      *slog.Logger  // nil = discard
+	Version string
+	Log     *slog.Logger // nil = discard
+	// Hold returns the launcher that is to start a server, "" for none, and what it holds the server to. nil: nothing does.
+	Hold     func(Spec) (launcher string, to confine.Spec, err error)
 	Patience time.Duration // how long Ready waits for servers that are not up yet; 10 s
 	Start    time.Duration // how long a server may take from its start to its list of tools; 1 min
 	Idle     time.Duration // how long a server that no turn holds is kept; 10 min
@@ -88,6 +97,9 @@ func New(o Options) *Servers {
 	o.Idle, o.Retry = cmp.Or(o.Idle, 10*time.Minute), cmp.Or(o.Retry, time.Second)
 	o.Silence, o.Most = cmp.Or(o.Silence, 5*time.Minute), cmp.Or(o.Most, time.Hour)
 	o.Stuck = cmp.Or(o.Stuck, 5*time.Second)
+	if o.Hold == nil {
+		o.Hold = func(Spec) (string, confine.Spec, error) { return "", confine.Spec{}, nil }
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

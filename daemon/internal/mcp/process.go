@@ -19,6 +19,7 @@ import (
 	"sublet/daemon/internal/mask"
 
 	"sublet/daemon/internal/tool"
+	"sublet/lease/confine"
 )
 
 const (
@@ -42,6 +43,7 @@ type process struct {
 	cmd    *exec.Cmd
 	guard  *exec.Cmd
 	leash  *os.File // the guard's input
+	own    string   // a folder of a server that is held, "" of others
 	log    *slog.Logger
 
 	exited chan struct{} // closed when the server has ended and its group was killed
@@ -57,7 +59,7 @@ type process struct {
 }
 
 // startProcess starts a server. Errors are for people.
-func startProcess(spec Spec, at Place, log *slog.Logger) (_ *process, err error) {
+func startProcess(spec Spec, at Place, o *Options) (_ *process, err error) {
 	own, err := expand(spec.Env, spec.Expand)
 	if err != nil {
 		return nil, err
@@ -81,7 +83,24 @@ func startProcess(spec Spec, at Place, log *slog.Logger) (_ *process, err error)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{name: spec.Name, log: log, exited: make(chan struct{})}
+	p := &process{name: spec.Name, log: o.Log, exited: make(chan struct{})}
+	args := append([]string{spec.Command}, spec.Args...)
+	launcher, to, err := o.Hold(spec)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(p.own)
+		}
+	}()
+	if launcher != "" {
+		if p.own, err = reachIn(to); err != nil {
+			return nil, err
+		}
+		args[0] = path
+		path, args = launcher, append([]string{confine.Program, filepath.Join(p.own, "reach")}, args...)
+	}
 	var files []*os.File
 	pipe := func() (r, w *os.File) {
 		if err == nil {
@@ -114,7 +133,7 @@ func startProcess(spec Spec, at Place, log *slog.Logger) (_ *process, err error)
 		return nil, fmt.Errorf("start its guard: %w", err)
 	}
 	p.cmd = &exec.Cmd{
-		Path: path, Args: append([]string{spec.Command}, spec.Args...), Env: env, Dir: dir, Stdin: inR, Stdout: outW, Stderr: errW,
+		Path: path, Args: args, Env: env, Dir: dir, Stdin: inR, Stdout: outW, Stderr: errW,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pgid: p.guard.Process.Pid},
 	}
 	if err := p.cmd.Start(); err != nil {
@@ -127,6 +146,21 @@ func startProcess(spec Spec, at Place, log *slog.Logger) (_ *process, err error)
 	p.reader.Go(func() { p.listen(errR) }) // ends with the pipe, which end closes
 	p.reader.Go(func() { p.watch(errR) })  // ends with the process; end waits for both
 	return p, nil
+}
+
+// reachIn writes what a server is held to into a new folder, which is the server's project: a name that starts by itself has
+// no meaning there.
+func reachIn(to confine.Spec) (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "sublet-mcp"); err != nil {
+		return "", err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err == nil {
+		if to.Reach == confine.Project {
+			to.Project = dir
+		}
+		err = os.WriteFile(filepath.Join(dir, "reach"), to.Encode(), 0o600)
+	}
+	return dir, err
 }
 
 // find looks a program up as a shell in that environment would.
@@ -202,6 +236,7 @@ func (p *process) watch(errR *os.File) {
 	p.stdin.Close()
 	// What it still said is in the pipe; a child that left the group may hold it open for ever.
 	_ = errR.SetReadDeadline(time.Now().Add(endGrace))
+	os.RemoveAll(p.own)
 	close(p.exited)
 }
 

@@ -9,6 +9,7 @@ import (
 	"image"
 	"image/png"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -142,6 +143,10 @@ func newServer() *sdk.Server {
 		env := os.Environ()
 		slices.Sort(env)
 		return say(&sdk.TextContent{Text: strings.Join(env, "\n")})
+	})
+	add("sh", func(_ context.Context, _ *sdk.CallToolRequest, in echoed) (*sdk.CallToolResult, error) {
+		out, err := exec.Command("bash", "-c", in.Text).CombinedOutput()
+		return say(&sdk.TextContent{Text: fmt.Sprint(string(out), err)})
 	})
 	add("pid", func(context.Context, *sdk.CallToolRequest, echoed) (*sdk.CallToolResult, error) {
 		return say(&sdk.TextContent{Text: fmt.Sprint(os.Getpid())})

@@ -113,7 +113,7 @@ func (r *rig) set(change func(*config.Config)) {
 	c := *r.conf.Load()
 	change(&c)
 	r.conf.Store(&c)
-	r.mcp.Set(mcp.FromConfig(c.MCP))
+	r.mcp.Set(mcp.FromConfig(c))
 }
 
 func (r *rig) start() {
@@ -133,7 +133,7 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 	r.mcp = mcp.New(mcp.Options{Patience: time.Minute, Log: r.log})
-	r.mcp.Set(mcp.FromConfig(r.conf.Load().MCP))
+	r.mcp.Set(mcp.FromConfig(*r.conf.Load()))
 	r.hub, err = hub.New(r.ctx, hub.Options{
 		Store: r.store, Audit: r.audit, Config: config, Runtime: runtime, Spool: r.dir, Version: "test", Log: r.log,
 		MCP: r.mcp,
