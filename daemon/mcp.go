@@ -10,9 +10,9 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/hub"
-	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/mcp"
 	"sublet/lease/confine"
+	"sublet/wire/secretname"
 )
 
 // ServerCheck is what came of starting one MCP server.
@@ -36,7 +36,7 @@ func CheckServers(ctx context.Context, c config.Config, version string, wait tim
 	s.Set(specs)
 	at := mcp.Place{Env: slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return mask.SecretName(name)
+		return secretname.IsSecret(name)
 	})}
 	at.Home, _ = os.UserHomeDir()
 	tools, notes := s.Ready(ctx, at, nil)

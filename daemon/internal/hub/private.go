@@ -16,6 +16,7 @@ import (
 	"sublet/daemon/internal/tool"
 	"sublet/lease/shell"
 	"sublet/wire"
+	"sublet/wire/secretname"
 )
 
 // privateShell is a shell of the daemon's own: of one sub-agent, or of a session whose client lends none. It implements
@@ -120,7 +121,7 @@ func (p *privateShell) fits(t *turn) bool {
 func privateEnv(env map[string]wire.OSString, pass []string) []string {
 	var list []string
 	for name, value := range env {
-		if mask.SecretName(name) && !slices.Contains(pass, name) {
+		if secretname.IsSecret(name) && !slices.Contains(pass, name) {
 			continue
 		}
 		list = append(list, name+"="+string(value))
@@ -134,7 +135,7 @@ func privateEnv(env map[string]wire.OSString, pass []string) []string {
 	if len(env) == 0 { // a client that tells nothing of its own
 		for _, kv := range os.Environ() {
 			name, _, _ := strings.Cut(kv, "=")
-			if !mask.SecretName(name) || slices.Contains(pass, name) {
+			if !secretname.IsSecret(name) || slices.Contains(pass, name) {
 				list = append(list, kv)
 			}
 		}

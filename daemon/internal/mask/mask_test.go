@@ -2,8 +2,6 @@ package mask
 
 import (
 	"crypto/rand"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -208,35 +206,6 @@ func TestMaskBoundedTime(t *testing.T) {
 		if d := time.Since(start); d > bound {
 			t.Errorf("%q over 256 KiB: took %v, want at most %v", piece, d, bound)
 		}
-	}
-}
-
-// TestLooksSecret: this rule and the client's agree on which names are secret; both read the one table.
-func TestLooksSecret(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "wire", "testdata", "secret-names.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := 0
-	for line := range strings.Lines(string(text)) {
-		kind, name, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch kind {
-		case "#", "":
-			continue
-		case "secret", "plain":
-		default:
-			t.Fatalf("what is %q?", line)
-		}
-		names++
-		if got, want := SecretName(name), kind == "secret"; got != want {
-			t.Errorf("%s: got secret %v, want %v", name, got, want)
-		}
-	}
-	if names < 60 {
-		t.Errorf("got %d names, want at least 60", names)
-	}
-	if SecretName("") || SecretName(strings.Repeat("_", 1000)) {
-		t.Error("a name of nothing looks secret")
 	}
 }
 

@@ -205,3 +205,5 @@ func signedName(s string, start int, name string) bool {
 	}
 	return false
 }
+
+func isNumber(s string) bool { return strings.Trim(s, "0123456789") == "" }

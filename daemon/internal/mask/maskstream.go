@@ -1,6 +1,10 @@
 package mask
 
-import "strings"
+import (
+	"strings"
+
+	"sublet/wire/secretname"
+)
 
 // Stream masks a text that arrives in pieces, in which a secret may be cut anywhere. It passes on what a continuation can
 // no longer change and holds the rest back: most often nothing. The zero value is ready; it is for one goroutine.
@@ -109,13 +113,8 @@ func begun(text string) int {
 		}
 	}
 	if name := strings.ToLower(text[word:]); name != "" && len(name) <= 64 {
-		last := name[strings.LastIndexAny(name, "_-.")+1:]
-		for _, words := range []map[string]bool{secretWords, secretEnds} {
-			for w := range words {
-				if last != "" && strings.HasPrefix(w, last) || strings.HasSuffix(last, w) {
-					return max(longest, len(text)-word)
-				}
-			}
+		if secretname.MayBecome(name[strings.LastIndexAny(name, "_-.")+1:]) {
+			return max(longest, len(text)-word)
 		}
 	}
 	check("LS0tLS1CRUdJTi")

@@ -1,6 +1,10 @@
 package mask
 
-import "strings"
+import (
+	"strings"
+
+	"sublet/wire/secretname"
+)
 
 // mayAssign rules out most names that no value follows.
 func mayAssign(s string, start, end int) bool {
@@ -60,8 +64,8 @@ func (m *masker) assignment(start, end int) (from, to int, kind string) {
 	if !ok {
 		return 0, 0, ""
 	}
-	sure := judgeName(name)
-	if sure == plainName {
+	sure := secretname.Judge(name)
+	if sure == secretname.Plain {
 		return m.openValue(name, start, i, sep)
 	}
 	blank := i
@@ -74,7 +78,7 @@ func (m *masker) assignment(start, end int) (from, to int, kind string) {
 		return headerValue(s, i)
 	}
 	from, to, kind = m.plainValue(i, sep, sep == ':' && lineStart(s, start))
-	if sure == likelyName && !keyLike(s[from:to]) {
+	if sure == secretname.Likely && !keyLike(s[from:to]) {
 		return 0, 0, ""
 	}
 	return from, to, kind

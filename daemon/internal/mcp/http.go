@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"sublet/daemon/internal/mask"
+	"sublet/wire/secretname"
 )
 
 const (
@@ -137,7 +138,7 @@ func expand(values map[string]string, variables bool) (map[string]string, error)
 				if !ok {
 					missing = fmt.Errorf("%s: the daemon has no variable %s; `sublet daemon restart` from a shell that has it", name, of)
 				}
-				if mask.SecretName(of) {
+				if secretname.IsSecret(of) {
 					mask.Keep(v)
 				}
 				return v
@@ -146,7 +147,7 @@ func expand(values map[string]string, variables bool) (map[string]string, error)
 		if missing != nil {
 			return nil, missing
 		}
-		if mask.SecretName(name) {
+		if secretname.IsSecret(name) {
 			mask.Keep(value)
 		}
 		if words := strings.Fields(value); strings.EqualFold(name, "Authorization") && len(words) > 0 {

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/risk/bashread"
 	"sublet/daemon/internal/risk/programs"
+	"sublet/wire/secretname"
 	"sublet/wire/visible"
 )
 
@@ -91,7 +91,7 @@ func newAnalysis(c Context, size int) *analysis {
 	a.Reader = &bashread.Reader{
 		Judge:   a,
 		Budget:  bashread.Budget{Limit: bashread.FreeSteps + size*bashread.StepsPerByte},
-		Context: bashread.Context{Home: c.Home, Dialect: c.Dialect, Aliases: c.Aliases, Functions: c.Functions, Env: c.Env, Secret: mask.SecretName},
+		Context: bashread.Context{Home: c.Home, Dialect: c.Dialect, Aliases: c.Aliases, Functions: c.Functions, Env: c.Env, Secret: secretname.IsSecret},
 	}
 	return a
 }

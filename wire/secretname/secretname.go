@@ -1,12 +1,12 @@
-package mask
+// Package secretname judges by the name of a variable whether its value is a secret. Client and daemon share it: what the
+// client does not send, the daemon masks.
+package secretname
 
 import (
 	"bytes"
 	"strings"
 )
 
-// How names of variables are judged. The client has the same rule for what it sends to the daemon
-// (client/internal/lender/secret.go), which the daemon cannot import; wire/testdata/secret-names.txt holds the two together.
 var (
 	// secretWords, as a part of a name, say that its value is nobody else's business, unless the part after it says that
 	// the value is about the secret only.
@@ -26,20 +26,20 @@ var (
 	databases = wordSet("database db redis mongo mongodb postgres postgresql mysql amqp broker rabbitmq connection")
 )
 
-// sureness of a name: whether its value is a secret.
-type sureness uint8
+// Sureness of a name: whether its value is a secret.
+type Sureness uint8
 
 const (
-	plainName  sureness = iota
-	likelyName          // some KEY: in an environment a secret, in a text only if the value looks like one
-	secretName
+	Plain  Sureness = iota
+	Likely          // some KEY: in an environment a secret, in a text only if the value looks like one
+	Secret
 )
 
-// SecretName reports whether a variable of this name holds a secret, by its name alone. Such values never travel.
-func SecretName(name string) bool { return judgeName(name) != plainName }
+// IsSecret reports whether a variable of this name holds a secret, by its name alone. Such values never travel.
+func IsSecret(name string) bool { return Judge(name) != Plain }
 
-// judgeName looks for words that mean a secret. It allocates nothing: masking asks it for every assignment of a text.
-func judgeName(name string) sureness {
+// Judge looks for words that mean a secret. It allocates nothing: masking asks it for every assignment of a text.
+func Judge(name string) Sureness {
 	if len(name) > 128 {
 		name = name[:128]
 	}
@@ -68,12 +68,12 @@ func judgeName(name string) sureness {
 		}
 	}
 	if !known {
-		return plainName
+		return Plain
 	}
 	for n > 1 && isNumber(parts[n-1]) { // MAILGUN_KEY_2
 		n--
 	}
-	likely := plainName
+	likely := Plain
 	for i, part := range parts[:n] {
 		last := i == n-1
 		var before, next []byte
@@ -84,37 +84,49 @@ func judgeName(name string) sureness {
 			next = parts[i+1]
 		}
 		switch sure := judgePart(part, before, next, i == 0, last); {
-		case sure == secretName:
-			return secretName
-		case sure == likelyName:
-			likely = likelyName
+		case sure == Secret:
+			return Secret
+		case sure == Likely:
+			likely = Likely
 		}
 	}
 	return likely
 }
 
+// MayBecome reports whether a name that is cut off may be a secret's, by the beginning of its last part, in lower case.
+func MayBecome(last string) bool {
+	for _, words := range []map[string]bool{secretWords, secretEnds} {
+		for w := range words {
+			if last != "" && strings.HasPrefix(w, last) || strings.HasSuffix(last, w) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // judgePart returns what one part of a name says, with those before and after it.
-func judgePart(part, before, next []byte, first, last bool) sureness {
+func judgePart(part, before, next []byte, first, last bool) Sureness {
 	about := aboutSecret[string(next)]
 	switch word := string(part); {
 	case word == "key" && keyKinds[string(before)] && !about:
-		return secretName
+		return Secret
 	case word == "key":
 		if last && !first && !openKeys[string(before)] {
-			return likelyName
+			return Likely
 		}
 	case secretEnds[word]:
 		if last && (!first || wholeNames[word]) || word == "pass" && !first && !about { // DB_PASS_PROD
-			return secretName
+			return Secret
 		}
 	case word == "url" || word == "uri":
 		if last && databases[string(before)] {
-			return secretName
+			return Secret
 		}
 	case (secretWords[word] || writtenSecret(part)) && !about:
-		return secretName
+		return Secret
 	}
-	return plainName
+	return Plain
 }
 
 // lowered has a byte of a name in lower case, and _ for what cuts it.
@@ -131,7 +143,7 @@ var lowered = func() (t [256]byte) {
 	return t
 }()
 
-// secretLengths has, by their first byte, how long words are that judgeName knows: a bit for each length.
+// secretLengths has, by their first byte, how long words are that Judge knows: a bit for each length.
 var secretLengths = func() (t [256]uint32) {
 	for _, words := range []map[string]bool{secretWords, secretEnds, wordSet("key url uri")} {
 		for w := range words {
@@ -165,14 +177,7 @@ func writtenSecret(part []byte) bool {
 	return false
 }
 
-func isNumber[T string | []byte](b T) bool {
-	for i := range len(b) {
-		if b[i] < '0' || b[i] > '9' {
-			return false
-		}
-	}
-	return true
-}
+func isNumber(b []byte) bool { return len(bytes.Trim(b, "0123456789")) == 0 }
 
 // wordSet returns the words of a text as a set.
 func wordSet(s string) map[string]bool {
