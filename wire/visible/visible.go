@@ -10,8 +10,8 @@ import (
 )
 
 // Text returns s for display. Control characters are written out as ␛ and the like; bidirectional, zero-width and other
-// invisible characters as ⟨U+202E⟩; bytes that are not UTF-8 as ⟨FF⟩. Line feeds stay, a tab becomes spaces, CR LF becomes
-// LF. Blanks such as the no-break space stay.
+// invisible characters as ⟨U+202E⟩; bytes that are not UTF-8 as ⟨FF⟩. Line feeds stay, a tab becomes spaces up to the
+// next column that 8 divides, as on a terminal, where each character takes one column; CR LF becomes LF. Blanks such as the no-break space stay.
 func Text(s string) string { return rewrite(s, false) }
 
 // Line is Text for text that must stay on one line: line feeds are written out, too.
@@ -28,15 +28,20 @@ func rewrite(s string, exact bool) string {
 	var b strings.Builder
 	b.Grow(len(s) + 16)
 	var prev rune
+	after := 0 // where in b the text since the last line feed or tab begins
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&b, "⟨%02X⟩", s[i])
-		case r == '\n', exact && r == '\t':
-			b.WriteRune(r)
+		case r == '\n':
+			b.WriteByte('\n')
+			after = b.Len()
+		case exact && r == '\t':
+			b.WriteByte('\t')
 		case r == '\t':
-			b.WriteString("    ")
+			b.WriteString("        "[utf8.RuneCountInString(b.String()[after:])%8:])
+			after = b.Len() // a tab ends where 8 divides the column
 		case r == '\r' && !exact && strings.HasPrefix(s[i+1:], "\n"):
 		case r < 0x20:
 			b.WriteRune(0x2400 + r)

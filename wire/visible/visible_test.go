@@ -13,7 +13,8 @@ func TestText(t *testing.T) {
 		"a\x1b[31mb":              "a␛[31mb",
 		"\r\nend\rover":           "\nend␍over",
 		"\x00\x07\x7f":            "␀␇␡",
-		"tab\there":               "tab    here",
+		"tab\there":               "tab     here",
+		"é\tb\n12345678\t\tx":     "é       b\n12345678                x",
 		"a\u202eb":                "a⟨U+202E⟩b", // right-to-left override
 		"a\u200bb\ufeff":          "a⟨U+200B⟩b⟨U+FEFF⟩",
 		"\u009b2J":                "⟨U+009B⟩2J",

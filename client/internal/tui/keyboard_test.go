@@ -256,7 +256,7 @@ func TestTail(t *testing.T) {
 		{"long line\rshort\x1b[K\n", []string{"short"}},
 		{"\x1b[32mgreen\x1b[m \x1b]0;title\aend", []string{"green end"}},
 		{"back\b\bXY\n", []string{"baXY"}},
-		{"a\tb", []string{"a    b"}},
+		{"a\tb", []string{"a       b"}},
 		{"漢字\n", []string{"漢字"}},
 		{"gone\n\x1b[2Jhere", []string{"gone", "here"}},
 		{"\x1bP1$r\x1b\\dcs\x1b(B", []string{"dcs"}},
