@@ -155,6 +155,9 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	if err != nil {
 		return 1, fmt.Errorf("read the terminal's settings: %w", err)
 	}
+	signals := make(chan os.Signal, 8) // before the size is read: no later one is missed
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT)
+	defer signal.Stop(signals)
 	size, ok := o.size()
 	if !ok {
 		size = shell.Size{Cols: 80, Rows: 24}
@@ -190,7 +193,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 		p.paint.shellOutput([]byte(th.dim.Render(visible.Line(line)) + "\r\n"))
 	}
 	close(p.ready)
-	code, err := p.loop(ctx, before)
+	code, err := p.loop(ctx, signals, before)
 	if restoreErr := term.Restore(o.Stdin.Fd(), before); restoreErr != nil && err == nil && code == 0 {
 		p.log.Warn("restore the terminal", "err", restoreErr) // it is gone
 	}
@@ -202,7 +205,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 }
 
 // loop runs everything and returns when all of it has ended and nothing more is written to the terminal.
-func (p *Program) loop(ctx context.Context, before *term.State) (code int, err error) {
+func (p *Program) loop(ctx context.Context, signals <-chan os.Signal, before *term.State) (code int, err error) {
 	paintCtx, stopPaint := context.WithCancel(context.WithoutCancel(ctx))
 	var painting, reading sync.WaitGroup
 	painting.Go(func() { defer p.guard(); p.paint.run(paintCtx) })
@@ -215,9 +218,6 @@ func (p *Program) loop(ctx context.Context, before *term.State) (code int, err e
 		}
 	}()
 
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT)
-	defer signal.Stop(signals)
 	p.start(func(ctx context.Context) { p.watch(ctx, signals, before) })
 	p.start(func(ctx context.Context) {
 		p.inbox.run(ctx, func(b batch) { p.tea.Send(b) })
