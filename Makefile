@@ -12,7 +12,7 @@ LDFLAGS += $(if $(filter linux/amd64 linux/arm64,$(shell go env GOOS)/$(shell go
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race)
 
-.PHONY: help run build install install-service uninstall shells test test-matrix test-everyday test-outside test-web test-browser lint bench fuzz clean
+.PHONY: help run build install install-service uninstall shells test test-matrix test-attacks test-everyday test-outside test-web test-browser lint bench fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -87,6 +87,9 @@ endif
 	@missing="$(missing_shells)"; [ -z "$$missing" ] || echo 'make test: without the tests of what is missing (`make shells` installs it):' $$missing
 	go test $(RACE) -timeout 10m ./...
 	go test $(RACE) -run '^$$' -bench . -benchtime 1x $$(grep -rl '^func Benchmark' --include='*_test.go' . | xargs -n1 dirname | sort -u) >/dev/null
+
+test-attacks: ## every attack on what holds commands to a reach, also where nothing holds it
+	go test -count=1 -timeout 30m -run '^TestAttacks$$' -v ./cmd/sublet-confine -every
 
 test-everyday: ## everyday commands, held and not: both have to end in the same way and leave the same files
 	SUBLET_EVERYDAY=compare go test -count=1 -v -run '^TestEveryday$$' ./daemon/internal/hub
