@@ -29,17 +29,21 @@ type watcher struct {
 	why  string
 	who  string
 	wait time.Duration
+	due  time.Time // when the timer was to end
 	t    *time.Timer
 }
 
 func newWatcher(s *Shell, r *run) *watcher {
-	return &watcher{s: s, r: r, wait: lookAfter, t: time.NewTimer(lookAfter)}
+	return &watcher{s: s, r: r, wait: lookAfter, due: time.Now().Add(lookAfter), t: time.NewTimer(lookAfter)}
 }
 
 func (w *watcher) tick() <-chan time.Time { return w.t.C }
 func (w *watcher) stop()                  { w.t.Stop() }
 
 func (w *watcher) look() {
+	if time.Since(w.due) > lookAfter { // this process was stopped, or starved: what was printed meanwhile is still to be read
+		w.r.quiet.printed()
+	}
 	silent := time.Since(time.Unix(0, w.r.quiet.at.Load())) >= lookAfter
 	why, who := w.wants(silent)
 	w.report(why, who)
@@ -48,6 +52,7 @@ func (w *watcher) look() {
 	} else {
 		w.wait = lookAfter
 	}
+	w.due = time.Now().Add(w.wait)
 	w.t.Reset(w.wait)
 }
 
