@@ -22,10 +22,11 @@ import (
 
 // A typist is a bash in a terminal, and who types there.
 type typist struct {
-	t    *testing.T
-	tty  *os.File
-	mu   sync.Mutex
-	seen []byte
+	t     *testing.T
+	tty   *os.File
+	shell int // its process group
+	mu    sync.Mutex
+	seen  []byte
 }
 
 func newTypist(t *testing.T, who user, dir string) *typist {
@@ -35,7 +36,7 @@ func newTypist(t *testing.T, who user, dir string) *typist {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ty := &typist{t: t, tty: tty}
+	ty := &typist{t: t, tty: tty, shell: cmd.Process.Pid}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -76,6 +77,49 @@ func (ty *typist) types(text string, want ...string) string {
 func (ty *typist) runs(text, want string) string {
 	ty.t.Helper()
 	return ty.types(text, want, "$ ")
+}
+
+type process struct {
+	state         string
+	parent, group int
+}
+
+func processes() (list []process) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well-formed
+	for _, path := range stats {
+		text, _ := os.ReadFile(path) // it may be gone
+		var p process
+		if _, err := fmt.Sscan(string(text[bytes.LastIndexByte(text, ')')+1:]), &p.state, &p.parent, &p.group); err == nil {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// continued waits until a job has the terminal and no process of it is stopped.
+func (ty *typist) continued() {
+	ty.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		group, err := unix.IoctlGetInt(int(ty.tty.Fd()), unix.TIOCGPGRP)
+		if err != nil {
+			ty.t.Fatal(err)
+		}
+		members, stopped := 0, 0
+		for _, p := range processes() {
+			if p.group == group {
+				members++
+				if p.state == "T" {
+					stopped++
+				}
+			}
+		}
+		if group != ty.shell && members > 0 && stopped == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			ty.t.Fatalf("the job %d has %d processes, %d of them stopped", group, members, stopped)
+		}
+	}
 }
 
 // wants waits until the screen shows these texts one after the other.
@@ -145,6 +189,7 @@ func TestJob(t *testing.T) {
 				ty.types(prefix+"bash -c 'echo begun; sleep 1000; echo not'\r", "\nbegun")
 				ty.runs("\x1a", "Stopped")
 				ty.types("fg\r", "sublet-confine")
+				ty.continued() // a ^Z before that is the shell's, or is undone: so it is without the launcher, too
 				ty.runs("\x1a", "Stopped")
 				ty.runs("bg\r", "&")
 				ty.runs("jobs; echo listed\r", "Running")
@@ -159,6 +204,42 @@ func TestJob(t *testing.T) {
 			}
 			ty.runs(prefix+"bash -c 'stty size'\r", "\n10 20\r")
 		})
+	}
+}
+
+// TestEarlyKeys types ^C or ^Z at every moment of a command's start, the first ones before there is a command: it gets them.
+func TestEarlyKeys(t *testing.T) {
+	who := users(t)[0]
+	dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Read})
+	ty := newTypist(t, who, dir)
+	for i := range 60 {
+		ty.types("\r", "$ ") // nothing is left over
+		ty.mu.Lock()
+		ty.seen = nil
+		ty.mu.Unlock()
+		if _, err := ty.tty.WriteString(prefix + "sleep 1000; echo \"<$?>\"\r"); err != nil {
+			t.Fatal(err)
+		}
+		// Before it has a child the launcher is a program that starts, and loses keys as any other does.
+		for begun, end := false, time.Now().Add(patience); !begun; {
+			group, err := unix.IoctlGetInt(int(ty.tty.Fd()), unix.TIOCGPGRP)
+			if err != nil || time.Now().After(end) {
+				t.Fatal("the job does not get the terminal: ", err)
+			}
+			for _, p := range processes() {
+				begun = begun || group != ty.shell && p.parent == group
+			}
+		}
+		time.Sleep(time.Duration(i/2) * time.Millisecond)
+		if i%2 == 0 {
+			seen := ty.types("\x03", "\n$ ")
+			if got := ty.runs("echo \"<$?>\"\r", ">\r\n"); !strings.Contains(got, "\n<130>") {
+				t.Errorf("^C after %d ms: %q, then %q", i/2, seen, got)
+			}
+		} else {
+			ty.runs("\x1a", "Stopped")
+			ty.runs("kill -9 %%; wait; echo \"ended\"\r", "\nended")
+		}
 	}
 }
 

@@ -3,10 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"slices"
 	"strconv"
@@ -86,6 +86,8 @@ func prepare(spec string, argv []string) error {
 // keeper starts the command where prepare made it a place, and ends what it left. prepared is the descriptor of a reach in
 // which the caches are all folders that are writable. It returns only an error, before the command was started.
 func keeper(prepared string, argv []string) error {
+	// They are caught from now on, and SIGTSTP is no longer blocked; for the command they are as they are by default.
+	signal.Notify(make(chan os.Signal, 1), jobSignals...)
 	if err := unix.CloseRange(parentFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("keep descriptors from the command: %w", err)
 	}
@@ -126,15 +128,14 @@ func keeper(prepared string, argv []string) error {
 			_ = unix.Dup3(null, fd, unix.O_CLOEXEC) // what reads the command's output sees its end
 		}
 	}
-	_ = report{started, uint32(pid)}.send(parent) // where the parent is gone, the other goroutine ends all
-	ws := await(pid, func() { _ = report{stopped, uint32(pid)}.send(parent) })
+	_ = report{kind: started, value: uint32(pid)}.send(parent) // where the parent is gone, the other goroutine ends all
+	ws := await(pid, func() { _ = report{kind: stopped, value: uint32(pid)}.send(parent) })
 	text := lingering()
 	endAll()
 	if text != "" {
-		_ = report{left, uint32(len(text))}.send(parent)
-		_, _ = io.WriteString(parent, text)
+		_ = report{kind: left, text: text}.send(parent)
 	}
-	_ = report{ended, uint32(ws)}.send(parent)
+	_ = report{kind: ended, value: uint32(ws)}.send(parent)
 	os.Exit(0)
 	return nil
 }
@@ -194,6 +195,11 @@ func launch(s confine.Spec, program string, argv []string) (pid int, err error) 
 	if err := filter(); err != nil {
 		return 0, fmt.Errorf("filter system calls: %w", err)
 	}
+	restore, err := maskStop(unix.SIG_UNBLOCK)
+	if err != nil {
+		return 0, err
+	}
+	defer restore()
 	pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{Env: env, Files: files})
 	if err != nil {
 		return 0, fmt.Errorf("run %s: %w", program, err)

@@ -8,8 +8,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"slices"
 	"strconv"
-	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -25,23 +26,37 @@ import (
 // does in the end, the keeper ends the command; where the keeper is killed, the parent does.
 
 // A report is what the keeper sends to the parent.
-type report struct{ kind, value uint32 }
+type report struct {
+	kind, value uint32
+	text        string // of left
+}
 
 const (
 	started uint32 = iota + 1 // value is the command's process ID
 	stopped
-	left  // value is the length of a text that follows: what the command left running
+	left  // text is what the command left running, value its length
 	ended // value is its wait status; nothing of it is left
 )
 
 func (r report) send(w io.Writer) error {
-	return binary.Write(w, binary.NativeEndian, [2]uint32{r.kind, r.value})
+	r.value = max(r.value, uint32(len(r.text)))
+	b := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, r.kind), r.value)
+	_, err := w.Write(append(b, r.text...))
+	return err
 }
 
-func receive(r io.Reader) (report, error) {
-	var v [2]uint32
-	err := binary.Read(r, binary.NativeEndian, &v)
-	return report{v[0], v[1]}, err
+func receive(from io.Reader) (r report, err error) {
+	var b [8]byte
+	if _, err := io.ReadFull(from, b[:]); err != nil {
+		return r, err
+	}
+	r.kind, r.value = binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:])
+	if r.kind == left {
+		text := make([]byte, r.value)
+		_, err = io.ReadFull(from, text)
+		r.text = string(text)
+	}
+	return r, err
 }
 
 // parent starts the keeper, follows the stops and continuations of the command as a shell's job does, and ends as it did.
@@ -61,7 +76,7 @@ func parent(spec string, argv []string) (int, error) {
 	defer held.release()
 	// The terminal sends its signals to the whole process group: they are the command's, and this process follows it.
 	caught := make(chan os.Signal, 8)
-	signal.Notify(caught, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP, unix.SIGTSTP)
+	signal.Notify(caught, jobSignals...)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("become the parent of what the command leaves: %w", err)
 	}
@@ -75,6 +90,9 @@ func parent(spec string, argv []string) (int, error) {
 	switch {
 	case err != nil && ran:
 		return 128 + int(unix.SIGKILL), fmt.Errorf("what holds the command was killed (%v), and with it the command", status)
+	case err != nil && !ran && status.Signaled() && slices.Contains(jobSignals, os.Signal(status.Signal())): // this process gets it, too
+		held.release()
+		dieOf(status.Signal())
 	case err != nil && exited && status.ExitStatus() == confine.NotHeld: // it said why
 		return confine.NotHeld, nil
 	case err != nil:
@@ -127,6 +145,11 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 		// Over what this user may mount: overlay makes its folders with the rights of who mounts it.
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_SETPCAP}
 	}
+	restore, err := maskStop(unix.SIG_BLOCK)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer restore()
 	pid, err = syscall.ForkExec("/proc/self/exe", append([]string{"sublet-confine", stageTwo, spec}, argv...), &syscall.ProcAttr{
 		Env: lean(), Files: files, Sys: attr,
 	})
@@ -134,6 +157,26 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 		return 0, nil, fmt.Errorf("make namespaces: %w", err)
 	}
 	return pid, reports, nil
+}
+
+// jobSignals are those that a terminal or a shell sends to a whole job, and that are caught here.
+var jobSignals = []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP, unix.SIGTSTP}
+
+// maskStop blocks SIGTSTP in the calling thread, and so in what it starts, or unblocks it; restore takes that back. Until a
+// keeper has started the command it is in the job's process group, and a ^Z must not stop it. The others of jobSignals end it,
+// and with it the job: Go does not keep them blocked.
+func maskStop(how int) (restore func(), err error) {
+	var set, old unix.Sigset_t
+	set.Val[0] = 1 << (unix.SIGTSTP - 1)
+	runtime.LockOSThread()
+	if err := unix.PthreadSigmask(how, &set, &old); err != nil {
+		runtime.UnlockOSThread()
+		return nil, fmt.Errorf("mask signals: %w", err)
+	}
+	return func() {
+		_ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) // it has no other error than a wrong argument
+		runtime.UnlockOSThread()
+	}, nil
 }
 
 // copyInMemory returns a copy of a file that has no name, so that the command cannot change the file by its descriptor.
@@ -163,49 +206,62 @@ func mayMount() bool {
 }
 
 // follow returns the wait status of the command. Where the command stops, this process stops too, so that the shell sees a
-// stopped job. ran reports whether the command was started.
-func follow(reports *os.File, caught chan os.Signal) (ws syscall.WaitStatus, ran bool, err error) {
-	var command atomic.Int64
-	var cancelled atomic.Bool
-	go func() {
-		// One that was sent to this process alone, as `kill PID` does; the command may have had it already.
-		for sig := range caught {
-			cancelled.Store(sig != unix.SIGTSTP || cancelled.Load())
-			if pid := int(command.Load()); pid > 0 && (sig == unix.SIGTERM || sig == unix.SIGHUP) {
-				_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
+// stopped job. ran reports whether the command was started. What the job is sent before that, the command gets then.
+func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, ran bool, err error) {
+	arrived, failed := make(chan report), make(chan error, 1)
+	go func() { // ends with reports
+		for {
+			r, err := receive(reports)
+			if err != nil {
+				failed <- err
+				return
 			}
+			arrived <- r
 		}
 	}()
+	var early []os.Signal
+	pid, cancelled := 0, false
 	for {
-		r, err := receive(reports)
-		if err != nil {
-			return 0, command.Load() > 0, err
-		}
-		switch pid := int(command.Load()); r.kind {
-		case started:
-			command.Store(int64(r.value))
-		case stopped:
-			if !isStopped(pid) {
-				continue // the whole job was stopped, and was continued before this process read of it
+		select {
+		case err := <-failed:
+			return 0, pid > 0, err
+		case sig := <-caught:
+			cancelled = cancelled || sig != unix.SIGTSTP
+			switch {
+			case pid == 0:
+				early = append(early, sig)
+				if sig == unix.SIGTSTP { // it may have stopped what is to become the command
+					_ = syscall.Kill(0, unix.SIGCONT) // the own group is there
+				}
+			case sig == unix.SIGTERM || sig == unix.SIGHUP:
+				// One that was sent to this process alone, as `kill PID` does; the command may have had it already.
+				_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
 			}
-			if err := syscall.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
-				return 0, true, fmt.Errorf("stop with the command: %w", err)
+		case r := <-arrived:
+			switch r.kind {
+			case started:
+				pid = int(r.value)
+				for _, sig := range early {
+					_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
+				}
+			case stopped:
+				if !isStopped(pid) {
+					continue // the whole job was stopped, and was continued before this process read of it
+				}
+				if err := syscall.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
+					return 0, true, fmt.Errorf("stop with the command: %w", err)
+				}
+				// Continued again. As a part of the job the command got the same SIGCONT, and may have been stopped since.
+				if group, err := unix.Getpgid(pid); err == nil && group != unix.Getpgrp() {
+					_ = syscall.Kill(pid, unix.SIGCONT) // it may be gone
+				}
+			case left:
+				if !cancelled { // who cancels a command ends all of it
+					fmt.Fprintf(os.Stderr, "%s: ended what the command left running, which its reach does not allow: %s\n", confine.Program, r.text)
+				}
+			case ended:
+				return syscall.WaitStatus(r.value), true, nil
 			}
-			// Continued again. As a part of the job the command got the same SIGCONT, and may have been stopped since.
-			if group, err := unix.Getpgid(pid); err == nil && group != unix.Getpgrp() {
-				_ = syscall.Kill(pid, unix.SIGCONT) // it may be gone
-			}
-		case left:
-			text := make([]byte, r.value)
-			if _, err := io.ReadFull(reports, text); err != nil {
-				return 0, true, err
-			}
-			if !cancelled.Load() { // who cancels a command ends all of it
-				fmt.Fprintf(os.Stderr, "%s: ended what the command left running, which its reach does not allow: %s\n", confine.Program, text)
-			}
-		case ended:
-			command.Store(0)
-			return syscall.WaitStatus(r.value), true, nil
 		}
 	}
 }
