@@ -103,7 +103,7 @@ type everydayTally struct {
 
 // TestEveryday judges everyday commands in real projects in mode auto and where edits and builds were allowed, and runs
 // those that are not asked about, held to their reach: they end as they do elsewhere. Those of Go, npm and Rust run only
-// where CI is set, as they take minutes. With SUBLET_EVERYDAY=compare they also
+// where SUBLET_EVERYDAY is set, as they take minutes. Where it is "compare", all also
 // run in another copy of the project, held by nothing, and the files of both have to be the same afterwards.
 func TestEveryday(t *testing.T) {
 	launcher, table := everydayLauncher(t), everydayTable(t)
@@ -114,7 +114,7 @@ func TestEveryday(t *testing.T) {
 			t.Run(kind, func(t *testing.T) {
 				t.Parallel()
 				launcher := launcher
-				if builds := kind == "go" || kind == "node" || kind == "rust"; testing.Short() && kind != "data" || builds && !compare && os.Getenv("CI") == "" {
+				if builds := kind == "go" || kind == "node" || kind == "rust"; testing.Short() && kind != "data" || builds && os.Getenv("SUBLET_EVERYDAY") == "" {
 					launcher = "" // judged alone: builds take minutes
 				}
 				p := newEverydayProject(t, kind, launcher, compare && launcher != "")
