@@ -35,12 +35,31 @@ func newPlace(o Options) (*place, error) {
 
 // mend puts back what was removed. It returns a new listener, to be served like the first; nil where the socket is still
 // ours. An error means that the place is lost, and says to whom or why.
-func (p *place) mend() (net.Listener, error) {
+func (p *place) mend() (ln net.Listener, err error) {
+	for range mendTries { // who removes a folder may be still at it, and takes away what was just put back
+		if ln, err = p.putBack(); !errors.Is(err, fs.ErrNotExist) {
+			return ln, err
+		}
+		if ln != nil {
+			ln.Close()
+		}
+	}
+	return nil, err
+}
+
+// mendTries bounds how often the place is put back when it is removed again at once.
+const mendTries = 100
+
+// putBack is one try of mend. The error is an fs.ErrNotExist where something was removed meanwhile.
+func (p *place) putBack() (net.Listener, error) {
 	// Only the folder itself: where the one above it is gone too, nobody expects us there any more.
 	if err := os.Mkdir(p.paths.Runtime, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, errors.New("its runtime folder was removed: " + p.paths.Runtime)
 	}
 	if err := p.paths.Prepare(); err != nil {
+		if _, gone := os.Lstat(p.paths.Runtime); gone != nil {
+			return nil, gone
+		}
 		return nil, err
 	}
 	if !socket.Same(p.lock, p.paths.Lock) {
