@@ -378,7 +378,7 @@ func TestCircles(t *testing.T) {
 		want  int // calls that run before the question, 0: it is never asked
 	}{
 		{"one call", slices.Repeat([]step{a}, 9), 5},
-		{"one call, with another in between", []step{a, a, a, a, b, a, a, a, a, c, step{text: "ok"}}, 0},
+		{"one call, with another in between", []step{a, a, a, a, b, a, a, a, a, c, {text: "ok"}}, 0},
 		{"two calls", slices.Repeat([]step{a, b}, 9), 8},
 		{"three calls, after others", append([]step{b, b}, slices.Repeat([]step{a, b, c}, 9)...), 11},
 		{"three calls, twice", append(slices.Repeat([]step{a, b, c}, 2), step{text: "ok"}), 0},

@@ -155,9 +155,15 @@ func TestHold(t *testing.T) {
 		want          string // reach; "" = free
 		fails         bool
 	}{
-		{can, "npx", "", confine.Project, false}, {can, "/opt/x", "read", confine.Read, false}, {can, "npx", "free", "", false},
-		{can, "docker", "", "", false}, {can, "docker", "project", confine.Project, false},
-		{cannot, "npx", "", "", false}, {cannot, "npx", "free", "", false}, {cannot, "npx", "project", "", true}, {cannot, "npx", "read", "", true},
+		{can, "npx", "", confine.Project, false},
+		{can, "/opt/x", "read", confine.Read, false},
+		{can, "npx", "free", "", false},
+		{can, "docker", "", "", false},
+		{can, "docker", "project", confine.Project, false},
+		{cannot, "npx", "", "", false},
+		{cannot, "npx", "free", "", false},
+		{cannot, "npx", "project", "", true},
+		{cannot, "npx", "read", "", true},
 	} {
 		launcher, to, err := Hold(tc.c, mcp.Spec{Command: tc.command, Reach: tc.says, Write: []string{"~/notes"}, Secrets: []string{"~/vault"}})
 		if (err != nil) != tc.fails || to.Reach != tc.want || (launcher != "") != (tc.want != "") || to.Network != (tc.want != "") {
