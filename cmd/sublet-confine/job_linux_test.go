@@ -417,7 +417,7 @@ func TestMountsBelowTmp(t *testing.T) {
 func TestCaches(t *testing.T) {
 	who := users(t)[0]
 	out, _ := placeOf(t, who, confine.Spec{Reach: confine.Read})
-	base, prefix := placeOf(t, who, confine.Spec{Reach: confine.Read})
+	base, _ := placeOf(t, who, confine.Spec{Reach: confine.Read})
 	for _, dir := range []string{"project", "cache", "real"} {
 		if err := os.Mkdir(filepath.Join(base, dir), 0o777); err != nil {
 			t.Fatal(err)
@@ -436,7 +436,7 @@ func TestCaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	project := filepath.Join(base, "project")
-	_, prefix = placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project, Caches: append(links, filepath.Join(base, "cache"), filepath.Join(base, "users"))})
+	_, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project, Caches: append(links, filepath.Join(base, "cache"), filepath.Join(base, "users"))})
 	if text, err := who.run(t, project, prefix, "touch "+out+"/evil; touch ../cache/x ../users/x x && echo fine"); !strings.HasSuffix(text, "fine\n") {
 		t.Errorf("%q, %v", text, err)
 	}
