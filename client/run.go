@@ -140,7 +140,7 @@ type window struct {
 	conn     *remote.Conn
 	// Only Up and Down touch these, which one goroutine calls.
 	daemon  int  // pid of the last one
-	stopped bool // it was told to stop, and the screen says so
+	stopped bool // it stopped because somebody asked it to, and the screen says so
 	work    sync.WaitGroup
 
 	mu    sync.Mutex

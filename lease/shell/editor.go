@@ -351,7 +351,7 @@ func (s *Shell) hold(ctx context.Context, done func() bool) error {
 		}
 		if unhooked {
 			s.typist <- struct{}{}
-			_, err := s.proc.term.Write([]byte(s.d.HoldKey())) // the widget puts the hook back, and is told to go on
+			_, err := s.proc.term.Write([]byte(s.d.HoldKey())) // the widget puts the hook back and goes on
 			<-s.typist
 			<-s.user
 			s.log.Info("the prompt hook was replaced", "err", err)

@@ -10,7 +10,7 @@ import (
 
 // When an agent goes round in circles. A call counts with its result: one that is repeated until its result changes is none.
 const (
-	hintAfter   = 3 // the same call: the model is told
+	hintAfter   = 3 // the same call: its result gets a note for the model
 	sameCalls   = 5 // in a row: somebody is asked
 	cycleCalls  = 8 // a cycle must be as long as this, and have been gone through
 	cycleRounds = 3 // times
@@ -52,7 +52,7 @@ func (c *circles) period() (period, rounds int) {
 	return 0, 0
 }
 
-// remind tells the model where it repeats itself. The note goes to the model only; what the call gave is stored.
+// remind adds a note to a result that a call gave before. Only the model gets the note; the result is stored without it.
 func (r *runner) remind(d *finished) {
 	n := r.circles.add(d.call.name + "\x00" + string(d.call.args) + "\x00" + d.result.Content)
 	if n >= hintAfter {
@@ -61,7 +61,7 @@ func (r *runner) remind(d *finished) {
 }
 
 // leaveCircle asks whether an agent that goes round in circles may go on. The error is a *CircleError where it may not. What
-// the user says goes to the model with the newest result, and an agent that is told something may go on.
+// the user says goes to the model with the newest result, and lets the agent go on whatever they answered.
 func (r *runner) leaveCircle(ctx context.Context, calls []call) error {
 	period, rounds := r.circles.period()
 	if period == 0 {

@@ -125,8 +125,8 @@ func skipBlanks(s string, i int) int {
 	return i
 }
 
-// openName reports whether what a name's value is cannot be told from it, and that it is set as an environment's variable or
-// sent as a header of somebody's own: FOO=…, X-Foo: …. Names of check sums and numbers are none: see aboutNumber.
+// openName reports whether a name is one that somebody chose for an environment variable or a header, and that says nothing
+// about its value: FOO=…, X-Foo: …. Names of check sums and numbers are none: see aboutNumber.
 func openName(name string, sep byte) bool {
 	if sep == ':' {
 		return len(name) > 1 && name[0]|0x20 == 'x' && name[1] == '-'

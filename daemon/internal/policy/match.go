@@ -34,7 +34,7 @@ const (
 	matchYes
 )
 
-// touches reports whether a rule that denies or asks is about this action. Words that are not known may match (T3b).
+// touches reports whether a rule that denies or asks is about this action. A word whose value is not known may match.
 func (r *parsedRule) touches(v risk.Verdict, a Action) match {
 	best := matchNo
 	note := func(m match) { best = max(best, m) }

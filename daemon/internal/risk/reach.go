@@ -141,7 +141,7 @@ var beyond = []string{
 	"strace", "ltrace", "perf", "bpftrace",
 }
 
-// fetchers are the sub-commands by which package managers get something that is not there yet, unless they are told to do
+// fetchers are the sub-commands by which package managers get something that is not there yet, unless an option says to do
 // without a network. The table judges them by the code that they run.
 var fetchers = map[string][]string{
 	"npm":   {"install", "i", "ci", "add", "update", "audit", "outdated", "view", "info", "search", "publish", "login"},
