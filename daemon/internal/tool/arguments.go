@@ -316,7 +316,7 @@ func withArticle(typ string) string {
 func shorten(s string) string {
 	const most = 100
 	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
+		return CutHead(s, most) + "…"
 	}
 	return s
 }
