@@ -41,23 +41,29 @@ func TestProtocolHasTheTools(t *testing.T) {
 			continue
 		}
 		optional := map[string]bool{}
-		for _, m := range argument.FindAllStringSubmatch(row, -1) {
-			optional[m[1]] = m[2] == "?"
+		for part := range strings.SplitSeq(row, ";") {
+			in := ""
+			for _, m := range argument.FindAllStringSubmatch(part, -1) {
+				optional[in+m[1]] = m[2] == "?"
+				if strings.Contains(m[0], " array") {
+					in = m[1] + "." // what its items hold follows
+				}
+			}
 		}
-		var compare func(o object)
-		compare = func(o object) {
+		var compare func(in string, o object)
+		compare = func(in string, o object) {
 			for name, p := range o.Properties {
-				left, named := optional[name]
+				left, named := optional[in+name]
 				required := false
 				for _, r := range o.Required {
 					required = required || r == name
 				}
 				if !named || left == required {
-					t.Errorf("%s: %s is named %v, as one that may be left out %v; it is required %v", spec.Name, name, named, left, required)
+					t.Errorf("%s: %s is named %v, as one that may be left out %v; it is required %v", spec.Name, in+name, named, left, required)
 				}
-				delete(optional, name)
+				delete(optional, in+name)
 				if p.Items != nil {
-					compare(*p.Items)
+					compare(name+".", *p.Items)
 				}
 			}
 		}
@@ -65,7 +71,7 @@ func TestProtocolHasTheTools(t *testing.T) {
 		if err := json.Unmarshal(spec.Schema, &schema); err != nil {
 			t.Fatal(err)
 		}
-		compare(schema)
+		compare("", schema)
 		for name := range optional {
 			t.Errorf("%s has no argument %s", spec.Name, name)
 		}

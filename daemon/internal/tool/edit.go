@@ -1,63 +1,107 @@
 package tool
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
+
+// maxEdits bounds the edits of one call.
+const maxEdits = 200
 
 type editTool struct{}
 
-// Edit returns the tool that replaces one text in a file by another.
+// Edit returns the tool that replaces texts in a file by others, all of them or none.
 func Edit() Tool { return editTool{} }
 
 type editArgs struct {
-	Path       *string `json:"path"`
+	Path  *string `json:"path"`
+	Edits []edit  `json:"edits"`
+	edit          // a single one
+}
+
+// edit replaces one text. Old is found in the file as it was before the call.
+type edit struct {
 	Old        *string `json:"old"`
 	New        *string `json:"new"`
 	ReplaceAll bool    `json:"replace_all"`
 }
 
 func (editTool) Spec() Spec {
+	const one = `"old":{"type":"string","description":"the text to replace, as it stands in the file"},` +
+		`"new":{"type":"string","description":"what to put in its place; empty to delete"},` +
+		`"replace_all":{"type":"boolean"}`
 	return Spec{
 		Name: "edit",
-		Description: "Replace a text in a file. old must stand in the file exactly once (else give more of its surroundings, or set replace_all), " +
-			"without the line numbers that read shows. The file must have been read before.",
-		Example: `{"path":"main.go","old":"x := 1","new":"x := 2"}`,
+		Description: "Replace texts in a file: all edits are made, or none. Each old must stand in the file exactly once (else give more of its surroundings, or set replace_all), " +
+			"without the line numbers that read shows; edits must not overlap. For a single edit, old and new may stand beside path. The file must have been read before.",
+		Example: `{"path":"main.go","edits":[{"old":"x := 1","new":"x := 2"}]}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"path":{"type":"string"},` +
-			`"old":{"type":"string","description":"the text to replace, as it stands in the file"},` +
-			`"new":{"type":"string","description":"what to put in its place; empty to delete"},` +
-			`"replace_all":{"type":"boolean"}},"required":["path","old","new"],"additionalProperties":false}`),
+			`"edits":{"type":"array","items":{"type":"object","properties":{` + one + `},"required":["old","new"],"additionalProperties":false}},` +
+			`"old":{"type":"string"},"new":{"type":"string"},"replace_all":{"type":"boolean"}},"required":["path"],"additionalProperties":false}`),
 	}
 }
 
-func (t editTool) parse(env Env, args json.RawMessage) (a editArgs, path string, err error) {
+func (t editTool) parse(env Env, args json.RawMessage) (edits []edit, path string, err error) {
+	var a editArgs
 	if err := decode(t.Spec(), args, &a); err != nil {
-		return a, "", err
+		return nil, "", err
 	}
-	switch {
+	switch single := a.Old != nil || a.New != nil; {
 	case a.Path == nil:
-		return a, "", errors.New("path: is missing")
-	case a.Old == nil:
-		return a, "", errors.New("old: is missing")
-	case a.New == nil:
-		return a, "", errors.New("new: is missing")
-	case *a.Old == "":
-		return a, "", errors.New("old: is empty; use write to fill an empty file")
-	case *a.Old == *a.New:
-		return a, "", errors.New("old and new are the same")
-	case len(*a.New) > maxWrite:
-		return a, "", fmt.Errorf("new: %d bytes is more than the limit of %d", len(*a.New), maxWrite)
+		return nil, "", errors.New("path: is missing")
+	case single && len(a.Edits) > 0:
+		return nil, "", errors.New("edits: give either edits or old and new, not both")
+	case single:
+		a.Edits = []edit{a.edit}
+	case len(a.Edits) == 0:
+		return nil, "", errors.New("edits: is missing")
+	case len(a.Edits) > maxEdits:
+		return nil, "", fmt.Errorf("edits: %d are more than the limit of %d", len(a.Edits), maxEdits)
+	}
+	size := 0
+	for i, e := range a.Edits {
+		if err := e.check(); err != nil {
+			return nil, "", placed(a.Edits, i, err)
+		}
+		size += len(*e.New)
+	}
+	if size > maxWrite {
+		return nil, "", fmt.Errorf("new: %d bytes is more than the limit of %d", size, maxWrite)
 	}
 	path, err = resolve(env.Cwd, *a.Path)
-	return a, path, err
+	return a.Edits, path, err
+}
+
+func (e edit) check() error {
+	switch {
+	case e.Old == nil:
+		return errors.New("old: is missing")
+	case e.New == nil:
+		return errors.New("new: is missing")
+	case *e.Old == "":
+		return errors.New("old: is empty; use write to fill an empty file")
+	case *e.Old == *e.New:
+		return errors.New("old and new are the same")
+	}
+	return nil
+}
+
+// placed says which of several edits an error is about.
+func placed(edits []edit, i int, err error) error {
+	if len(edits) == 1 {
+		return err
+	}
+	return fmt.Errorf("edits[%d]: %w; none of the edits was made", i, err)
 }
 
 func (t editTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
-	a, path, err := t.parse(env, args)
+	edits, path, err := t.parse(env, args)
 	if err != nil {
 		return Action{}, err
 	}
@@ -75,59 +119,89 @@ func (t editTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action
 	case known != digest:
 		return Action{}, fmt.Errorf("%s: changed since you read it; read it again", path)
 	}
-	after, _, err := a.apply(before)
+	made, err := apply(before, edits)
 	if err != nil {
 		return Action{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return Action{Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(env.Cwd, path, before, after, true)}, nil
+	return Action{Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(env.Cwd, path, before, made.after, true)}, nil
 }
 
 func (t editTool) Run(_ context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
-	a, path, err := t.parse(env, args)
+	edits, path, err := t.parse(env, args)
 	if err != nil {
 		return Result{}, err
 	}
-	n := 0
-	p, err := change(env, path, approved, func(before []byte) (after []byte, err error) {
-		after, n, err = a.apply(before)
-		return after, err
+	var made applied
+	p, err := change(env, path, approved, func(before []byte) ([]byte, error) {
+		made, err = apply(before, edits)
+		return made.after, err
 	})
 	if err != nil {
 		return Result{}, err
 	}
 	times := "once"
-	if n > 1 {
-		times = fmt.Sprintf("%d times", n)
+	if made.places > 1 {
+		times = fmt.Sprintf("%d times", made.places)
+	}
+	notes := ""
+	for _, n := range made.notes {
+		notes += "[" + n + "]\n"
 	}
 	return Result{
-		Content:       fmt.Sprintf("edited %s (replaced %s, %s)\n%s", path, times, changeSummary(p), CutHead(p.Content, 4000)),
+		Content:       fmt.Sprintf("edited %s (replaced %s, %s)\n%s%s", path, times, changeSummary(p), notes, CutHead(p.Content, 4000)),
 		FilesModified: []string{path},
 	}, nil
 }
 
-// apply makes the replacement. In a file with CRLF line ends, old and new written with LF mean CRLF. Nothing else is
-// touched: a missing last line end stays missing.
-func (a editArgs) apply(before []byte) (after []byte, n int, err error) {
-	old, repl := []byte(*a.Old), []byte(*a.New)
-	n = bytes.Count(before, old)
-	if crlf := []byte("\r\n"); bytes.Contains(before, crlf) && !bytes.Contains(old, crlf) {
-		lf := []byte("\n")
-		wide := bytes.ReplaceAll(old, lf, crlf)
-		if m := bytes.Count(before, wide); n == 0 || bytes.Equal(wide, old) {
-			n, old = m, wide
-			if !bytes.Contains(repl, crlf) {
-				repl = bytes.ReplaceAll(repl, lf, crlf)
-			}
+// applied is what edits made of a file.
+type applied struct {
+	after  []byte
+	places int      // that were replaced
+	notes  []string // what the model should know of how they were found
+}
+
+// apply makes all the edits in the text, or none. Nothing but them is changed: a missing last line end stays missing.
+func apply(before []byte, edits []edit) (applied, error) {
+	var out applied
+	type replacement struct {
+		place
+		edit int
+	}
+	var all []replacement
+	text := string(before)
+	for i, e := range edits {
+		found, note, err := e.find(text)
+		if err != nil {
+			return applied{}, placed(edits, i, err)
+		}
+		for _, p := range found {
+			all = append(all, replacement{p, i})
+		}
+		if note != "" {
+			out.notes = append(out.notes, note)
 		}
 	}
-	switch {
-	case n == 0:
-		return nil, 0, errors.New("old does not stand in the file; read it again and copy the text exactly")
-	case n > 1 && !a.ReplaceAll:
-		return nil, 0, fmt.Errorf("old stands in the file %d times; give more of its surroundings, or set replace_all", n)
+	slices.SortStableFunc(all, func(a, b replacement) int { return cmp.Compare(a.from, b.from) })
+	size := len(text)
+	for i, r := range all {
+		if i > 0 && r.from < all[i-1].to {
+			return applied{}, fmt.Errorf("edits[%d] and edits[%d] overlap in line %d; make them one edit; none of the edits was made",
+				all[i-1].edit, r.edit, lineAt(text, r.from))
+		}
+		size += len(r.repl) - (r.to - r.from)
 	}
-	if len(before)+n*(len(repl)-len(old)) > maxFile {
-		return nil, 0, errors.New("the file would become too large")
+	if size > maxFile {
+		return applied{}, errors.New("the file would become too large")
 	}
-	return bytes.ReplaceAll(before, old, repl), n, nil
+	var b strings.Builder
+	b.Grow(size)
+	at := 0
+	for _, r := range all {
+		b.WriteString(text[at:r.from])
+		b.WriteString(r.repl)
+		at = r.to
+	}
+	b.WriteString(text[at:])
+	out.after, out.places = []byte(b.String()), len(all)
+	return out, nil
 }

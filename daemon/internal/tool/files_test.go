@@ -228,7 +228,7 @@ func TestEditReplacesOneText(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	_, err = edit(" := ", " = ", false)
-	wantErr(t, err, "2 times")
+	wantErr(t, err, "2 times, in lines 1 and 2")
 	_, err = edit("nowhere", "x", false)
 	wantErr(t, err, "does not stand")
 	if r, err := edit(" := ", " = ", true); err != nil || !strings.Contains(r.Content, "2 times") {
@@ -251,9 +251,9 @@ func TestEditKeepsCRLF(t *testing.T) {
 		{"a\r\nb\r\n", "a\r\n", "", "b\r\n"},
 		{"a\nb\n", "a\n", "x\ny\n", "x\ny\nb\n"},
 	} {
-		got, _, err := editArgs{Old: &tc.old, New: &tc.repl}.apply([]byte(tc.file))
-		if err != nil || string(got) != tc.want {
-			t.Errorf("%q: got %q, %v; want %q", tc.file, got, err, tc.want)
+		got, err := apply([]byte(tc.file), []edit{{Old: &tc.old, New: &tc.repl}})
+		if err != nil || string(got.after) != tc.want {
+			t.Errorf("%q: got %q, %v; want %q", tc.file, got.after, err, tc.want)
 		}
 	}
 }

@@ -478,3 +478,16 @@ func TestHostileLines(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestEachEditOfACallIsADiff(t *testing.T) {
+	edit := func(from, to string) map[string]any { return map[string]any{"old": from, "new": to} }
+	single := edit("a", "b")
+	single["path"] = "/w/f"
+	several := map[string]any{"path": "/w/f", "edits": []any{edit("a", "b"), edit("c", "d")}}
+	if got := (&session{}).diff("edit", single); len(got) != 1 || got[0].Diff.NewText != "b" {
+		t.Errorf("single: got %+v", got)
+	}
+	if got := (&session{}).diff("edit", several); len(got) != 2 || *got[1].Diff.OldText != "c" || got[1].Diff.NewText != "d" {
+		t.Errorf("several: got %+v", got)
+	}
+}

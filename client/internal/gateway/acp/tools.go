@@ -113,11 +113,20 @@ func (s *session) diff(tool string, args map[string]any) []sdk.ToolCallContent {
 		}
 		return []sdk.ToolCallContent{sdk.ToolDiffContent(path, content, string(old))}
 	case "edit":
-		from, ok1 := args["old"].(string)
-		to, ok2 := args["new"].(string)
-		if ok1 && ok2 {
-			return []sdk.ToolCallContent{sdk.ToolDiffContent(path, to, from)}
+		edits, ok := args["edits"].([]any)
+		if !ok {
+			edits = []any{args}
 		}
+		var diffs []sdk.ToolCallContent
+		for _, e := range edits {
+			e, _ := e.(map[string]any)
+			from, ok1 := e["old"].(string)
+			to, ok2 := e["new"].(string)
+			if ok1 && ok2 {
+				diffs = append(diffs, sdk.ToolDiffContent(path, to, from))
+			}
+		}
+		return diffs
 	}
 	return nil
 }

@@ -1,0 +1,253 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+)
+
+const (
+	maxLineList = 10      // line numbers that one message names
+	maxNearest  = 2 << 10 // bytes of a difference that one message shows
+	alike       = 0.5     // similarity from which a line counts as near; see similarity
+)
+
+// place is where a replacement goes, in bytes.
+type place struct {
+	from, to int
+	repl     string
+}
+
+// find returns where e applies in text. In a file with CRLF line ends, old and new written with LF mean CRLF. A text that
+// does not stand there, but differs from exactly one run of lines in white space alone, is found there, and note says so.
+// The error of an old that is missing or ambiguous tells the model where to look.
+func (e edit) find(text string) (found []place, note string, err error) {
+	old, repl := *e.Old, *e.New
+	crlf := strings.Contains(text, "\r\n")
+	wide := func(s string) string {
+		if !crlf || strings.Contains(s, "\r\n") {
+			return s
+		}
+		return strings.ReplaceAll(s, "\n", "\r\n")
+	}
+	if w := wide(old); !strings.Contains(text, old) || w == old {
+		if crlf && !strings.Contains(old, "\r\n") {
+			repl = wide(repl)
+		}
+		old = w
+	}
+	for at := 0; ; {
+		i := strings.Index(text[at:], old)
+		if i < 0 {
+			break
+		}
+		found = append(found, place{at + i, at + i + len(old), repl})
+		at += i + len(old)
+	}
+	switch {
+	case len(found) == 0:
+		p, lines, err := spaced(text, *e.Old, wide(*e.New))
+		if err != nil {
+			return nil, "", err
+		}
+		return []place{p}, fmt.Sprintf("old differed from %s in white space only, and was applied there", lines), nil
+	case len(found) > 1 && !e.ReplaceAll:
+		at := []int{lineAt(text, found[0].from)}
+		for i, p := range found[1:] {
+			at = append(at, at[i]+strings.Count(text[found[i].from:p.from], "\n"))
+		}
+		return nil, "", fmt.Errorf("old stands in the file %d times, in %s; give more of its surroundings, or set replace_all", len(found), lineList(at))
+	}
+	return found, "", nil
+}
+
+// lineAt is the number of the line, from 1, that holds byte at.
+func lineAt(text string, at int) int { return strings.Count(text[:at], "\n") + 1 }
+
+func lineList(at []int) string {
+	at = slices.Compact(at)
+	names := make([]string, 0, maxLineList+1)
+	for _, n := range at[:min(len(at), maxLineList)] {
+		names = append(names, fmt.Sprint(n))
+	}
+	if more := len(at) - maxLineList; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	if len(names) == 1 {
+		return "line " + names[0]
+	}
+	return "lines " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// spaced finds the one run of whole lines that differs from old in white space alone. Its replacement is indented as the
+// file is.
+func spaced(text, old, repl string) (place, string, error) {
+	have, want := strings.SplitAfter(text, "\n"), strings.Split(strings.TrimRight(old, "\n"), "\n")
+	if have[len(have)-1] == "" {
+		have = have[:len(have)-1]
+	}
+	keys, wanted := make([]string, len(have)), make([]string, len(want))
+	for i, l := range have {
+		keys[i] = squeeze(l)
+	}
+	for i, l := range want {
+		wanted[i] = squeeze(l)
+	}
+	var starts []int
+	if strings.TrimSpace(old) != "" {
+		for i := 0; i+len(wanted) <= len(keys); i++ {
+			if slices.Equal(keys[i:i+len(wanted)], wanted) {
+				starts = append(starts, i)
+			}
+		}
+	}
+	switch {
+	case len(starts) > 1:
+		for i := range starts {
+			starts[i]++
+		}
+		return place{}, "", fmt.Errorf("old does not stand in the file; %s begin texts that differ from it in white space only; copy one exactly, with more of its surroundings", lineList(starts))
+	case len(starts) == 0:
+		return place{}, "", nearest(have, want, keys, wanted)
+	}
+	i := starts[0]
+	run := have[i : i+len(want)]
+	repl, ok := indentedAs(repl, want, run)
+	if !ok {
+		return place{}, "", errors.New("old does not stand in the file; " + difference(run, want, i))
+	}
+	from := len(strings.Join(have[:i], ""))
+	to := from + len(strings.Join(run, ""))
+	if !strings.HasSuffix(old, "\n") {
+		to -= len(run[len(run)-1]) - len(strings.TrimRight(run[len(run)-1], "\r\n"))
+	}
+	return place{from, to, repl}, lineRange(i, len(run)), nil
+}
+
+func squeeze(line string) string { return strings.Join(strings.Fields(line), " ") }
+
+func indent(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
+
+// indentedAs gives the lines of repl the indentation that the lines of file have where those of old have another. ok is
+// false where one indentation would become two.
+func indentedAs(repl string, old, file []string) (_ string, ok bool) {
+	becomes := map[string]string{}
+	for i, l := range old {
+		if squeeze(l) == "" {
+			continue
+		}
+		was, is := indent(l), indent(file[i])
+		if before, ok := becomes[was]; ok && before != is {
+			return "", false
+		}
+		becomes[was] = is
+	}
+	lines := strings.SplitAfter(repl, "\n")
+	for i, l := range lines {
+		if squeeze(l) == "" {
+			continue
+		}
+		best, found := "", false
+		for was := range becomes {
+			if strings.HasPrefix(indent(l), was) && (!found || len(was) > len(best)) {
+				best, found = was, true
+			}
+		}
+		if !found {
+			return "", false
+		}
+		lines[i] = becomes[best] + l[len(best):]
+	}
+	return strings.Join(lines, ""), true
+}
+
+// nearest is the error for a text that does not stand in the file: it shows the lines most like it, and what differs.
+func nearest(have, want, keys, wanted []string) error {
+	votes := map[int]int{} // by how many lines of want agree with it, each first line of a run
+	at := map[string][]int{}
+	for j, k := range keys {
+		if k != "" {
+			at[k] = append(at[k], j)
+		}
+	}
+	for i, k := range wanted {
+		if places := at[k]; len(places) <= maxLineList { // a line that stands everywhere says little
+			for _, j := range places {
+				votes[j-i]++
+			}
+		}
+	}
+	start, best := 0, 0
+	for s, n := range votes {
+		if n > best || n == best && s < start {
+			start, best = s, n
+		}
+	}
+	if best == 0 {
+		i := 0
+		for k := range wanted {
+			if len(wanted[k]) > len(wanted[i]) {
+				i = k
+			}
+		}
+		grams, score := bigrams(wanted[i]), 0.0
+		for j, k := range keys {
+			if s := similarity(grams, bigrams(k)); s > score {
+				start, score = j-i, s
+			}
+		}
+		if score < alike {
+			return errors.New("old does not stand in the file, nor anything like it; read it again and copy the text exactly")
+		}
+	}
+	from, to := max(start, 0), min(max(start+len(want), 1), len(have))
+	return errors.New("old does not stand in the file; " + difference(have[from:to], want, from))
+}
+
+// difference shows what old would have to be for the run of lines that begins at index at.
+func difference(run, old []string, at int) string {
+	text := string(diff.Diff("old", []byte(strings.Join(old, "\n")+"\n"), "file", []byte(strings.TrimRight(strings.Join(run, ""), "\r\n")+"\n")))
+	var lines strings.Builder
+	for i, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		if i > 2 && !strings.HasPrefix(l, "@@") { // the first three are the header
+			lines.WriteString("\n" + l)
+		}
+	}
+	shown, _ := Bound(lines.String(), maxNearest)
+	return fmt.Sprintf("the nearest is %s (- is old, + is the file):%s", lineRange(at, len(run)), shown)
+}
+
+func lineRange(at, n int) string {
+	if n == 1 {
+		return fmt.Sprintf("line %d", at+1)
+	}
+	return fmt.Sprintf("lines %d-%d", at+1, at+n)
+}
+
+func bigrams(s string) map[string]int {
+	s = strings.ReplaceAll(s, " ", "")
+	m := map[string]int{}
+	for i := range max(len(s)-1, 0) {
+		m[s[i:i+2]]++
+	}
+	return m
+}
+
+// similarity is the Sørensen-Dice coefficient of two sets of bigrams, from 0 to 1.
+func similarity(a, b map[string]int) float64 {
+	common, total := 0, 0
+	for g, n := range a {
+		common += min(n, b[g])
+		total += n
+	}
+	for _, n := range b {
+		total += n
+	}
+	if total == 0 {
+		return 0
+	}
+	return 2 * float64(common) / float64(total)
+}
