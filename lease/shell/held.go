@@ -3,6 +3,7 @@ package shell
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,9 @@ import (
 // place: the launcher, as a foreground job, with a shell of the same kind that knows the aliases, functions and unexported
 // variables that the command names.
 func (s *Shell) held(c Command) (line string, err error) {
+	if _, err := exec.LookPath(c.Launcher); err != nil {
+		return "", fmt.Errorf("the command was not run: %w", &confine.MissingError{Path: c.Launcher})
+	}
 	s.mu.Lock()
 	st := s.state
 	s.mu.Unlock()

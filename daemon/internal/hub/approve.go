@@ -196,9 +196,17 @@ func (a *approver) action(q agent.Question, reach risk.Reach) policy.Action {
 	if at == "" {
 		at = string(cwd)
 	}
+	var bound risk.Reach
+	switch {
+	case !q.Action.AgentShell:
+	case q.ReadOnly:
+		bound = risk.ReachRead
+	default:
+		bound = risk.ReachProject
+	}
 	return policy.Action{
 		Tool: q.Tool, Command: q.Action.Command, Cwd: at, Reads: q.Action.Reads, Writes: q.Action.Writes,
-		Network: q.Action.Network, Server: q.Action.Server, Reach: reach, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: projectRoot(at), Editable: isProject(projectRoot(at), home(nil)), Home: home(env), Now: time.Now(),
+		Network: q.Action.Network, Server: q.Action.Server, Reach: reach, Bound: bound, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: projectRoot(at), Editable: isProject(projectRoot(at), home(nil)), Home: home(env), Now: time.Now(),
 	}
 }
 

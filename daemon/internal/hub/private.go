@@ -24,6 +24,7 @@ import (
 type privateShell struct {
 	sh    *shell.Shell
 	by    *turn         // that started it
+	agent bool          // it is one agent's alone, which the kernel holds to a bound; else it is in the place of the user's
 	turn  chan struct{} // holds one: whoever took it may run
 	state privateState
 
@@ -79,6 +80,7 @@ func (t *turn) newPrivateShell(ctx context.Context, name string) (tool.Shell, fu
 	if err != nil {
 		return nil, nil, fmt.Errorf("start a private shell for %s: %w", name, err)
 	}
+	p.agent = true
 	return p, p.close, nil
 }
 
@@ -160,9 +162,9 @@ func (p *privateShell) Where(ctx context.Context) (tool.ShellPlace, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleBound)
 	defer cancel()
 	if st, err := p.sh.State(ctx); err == nil {
-		return tool.ShellPlace{Cwd: st.Dir, StateDigest: st.Digest, Private: true}, nil
+		return tool.ShellPlace{Cwd: st.Dir, StateDigest: st.Digest, Private: true, Agent: p.agent}, nil
 	}
-	return tool.ShellPlace{Cwd: p.sh.Dir(), StateDigest: p.sh.Digest(), Private: true}, nil
+	return tool.ShellPlace{Cwd: p.sh.Dir(), StateDigest: p.sh.Digest(), Private: true, Agent: p.agent}, nil
 }
 
 // Run implements tool.Shell, for the turn that started the shell.

@@ -92,6 +92,7 @@ type Action struct {
 	Network  string     // a host
 	Server   string     // an MCP server whose tool is called
 	Reach    risk.Reach // with which it would run; "" = nothing confines it here, and the words decide alone
+	Bound    risk.Reach // the most that it may have, whatever rules and mode say; "" = no bound
 	Passing  bool       // what Tool names is gone with the session: no permission holds longer
 	Session  string     // for rules of that scope
 	Project  string     // root folder; "" when there is none
@@ -122,12 +123,15 @@ type Grant struct {
 //
 // An action with a reach is held by the kernel where it runs: what only reads, and what changes the shell in a harmless way,
 // runs unasked whatever program it is; what is held to the project does where edits and builds are allowed, and so does what
-// is not known to only read, which gets the wider reach there. In ModeFull nothing is confined.
+// is not known to only read, which gets the wider reach there. In ModeFull only what has a bound is confined.
 func (p Policy) Decide(v risk.Verdict, a Action) Decision {
-	if p.Mode == ModeFull && a.Reach != "" {
+	switch {
+	case a.Bound != "" && a.exceeds():
+		return Decision{Outcome: Deny, Reach: a.Reach, Why: fmt.Sprintf("a private shell of this role is held to %s, and this needs %s: only the user's own shell may run it", a.Bound, a.Reach)}
+	case p.Mode == ModeFull && a.Reach != "" && a.Bound == "":
 		a.Reach = risk.ReachFree
 	}
-	if a.Reach == risk.ReachRead && v.Level > risk.Low && a.Editable {
+	if a.Reach == risk.ReachRead && v.Level > risk.Low && a.Editable && a.Bound != risk.ReachRead {
 		wider := a
 		wider.Reach = risk.ReachProject
 		if d := p.decide(v, wider); d.Outcome == Allow {
@@ -138,6 +142,11 @@ func (p Policy) Decide(v risk.Verdict, a Action) Decision {
 	d := p.decide(v, a)
 	d.Reach = a.Reach
 	return d
+}
+
+// exceeds reports whether an action needs more than its bound. No bound is exceeded by a harmless change of the shell itself.
+func (a Action) exceeds() bool {
+	return a.Reach == risk.ReachFree || a.Reach == risk.ReachProject && a.Bound == risk.ReachRead
 }
 
 // matched are the rules in force that are about an action.
@@ -255,6 +264,8 @@ func (p Policy) unasked(v risk.Verdict, a Action, allow []*parsedRule) string {
 		return "it changes the shell in a harmless way"
 	case risk.ReachProject:
 		switch {
+		case p.Mode == ModeFull:
+			return fmt.Sprintf("%s runs unasked in full mode", v.Level)
 		case loses(v):
 		case p.Mode == ModeAuto:
 			return fmt.Sprintf("it is held to the project, which runs unasked in %s mode", p.Mode)

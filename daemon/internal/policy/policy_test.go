@@ -302,3 +302,32 @@ func TestManyOptions(t *testing.T) {
 		}
 	}
 }
+
+// A bound holds in every mode and against every rule; within it modes and rules decide as elsewhere.
+func TestBound(t *testing.T) {
+	low, high := risk.Verdict{Level: risk.Low}, risk.Verdict{Level: risk.High}
+	all := []Rule{{Decision: Allow, Pattern: "bash: *"}}
+	for _, row := range []struct {
+		bound, reach risk.Reach
+		mode         Mode
+		v            risk.Verdict
+		want         Outcome
+		runs         risk.Reach
+	}{
+		{risk.ReachProject, risk.ReachFree, ModeAsk, high, Deny, risk.ReachFree},
+		{risk.ReachProject, risk.ReachFree, ModeFull, low, Deny, risk.ReachFree},
+		{risk.ReachRead, risk.ReachProject, ModeFull, low, Deny, risk.ReachProject},
+		{risk.ReachProject, risk.ReachProject, ModeFull, high, Allow, risk.ReachProject},
+		{risk.ReachProject, risk.ReachRead, ModeFull, low, Allow, risk.ReachRead},
+		{risk.ReachProject, risk.ReachRead, ModeAuto, high, Allow, risk.ReachProject},
+		{risk.ReachRead, risk.ReachRead, ModeAuto, high, Allow, risk.ReachRead},
+		{risk.ReachRead, risk.ReachShell, ModeAsk, low, Allow, risk.ReachShell},
+		{risk.ReachProject, "", ModeFull, high, Allow, ""}, // nothing holds it here: the words decide
+		{"", risk.ReachProject, ModeFull, high, Allow, risk.ReachFree},
+	} {
+		a := Action{Tool: "bash", Command: "x", Reach: row.reach, Bound: row.bound, Project: "/p", Editable: true}
+		if got := (Policy{Mode: row.mode, Rules: all}).Decide(row.v, a); got.Outcome != row.want || got.Reach != row.runs {
+			t.Errorf("%+v: got %s with %q (%s)", row, got.Outcome, got.Reach, got.Why)
+		}
+	}
+}

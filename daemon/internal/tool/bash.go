@@ -100,7 +100,7 @@ func (b bashTool) Plan(ctx context.Context, env Env, args json.RawMessage) (Acti
 		return Action{}, shellError(err, env)
 	}
 	return Action{
-		Command: *a.Command, Cwd: place.Cwd, StateDigest: place.StateDigest, Private: place.Private,
+		Command: *a.Command, Cwd: place.Cwd, StateDigest: place.StateDigest, Private: place.Private, AgentShell: place.Agent,
 		Reach: a.Reach, ReachWhy: oneLine(a.Why),
 	}, nil
 }

@@ -46,6 +46,7 @@ type Action struct {
 	Cwd         string
 	StateDigest string
 	Private     bool     // Command would run in a shell of the daemon's, not in the user's
+	AgentShell  bool     // that shell is an agent's alone: see ShellPlace.Agent
 	Reach       string   // planned: what the agent asked for, "" = what it needs; approved: what the kernel holds Command to
 	ReachWhy    string   // the agent's reason for that
 	Reads       []string // absolute, cleaned paths, symlinks resolved as far as they exist
@@ -107,6 +108,7 @@ type ShellPlace struct {
 	Cwd         string
 	StateDigest string
 	Private     bool // a shell of the daemon's: nobody sees its output unless it is streamed to them
+	Agent       bool // a private shell of one agent, which is held to a bound; not one in the place of the user's
 }
 
 // Command is one command for a Shell.
