@@ -286,6 +286,10 @@ func (c *card) body(th *theme, width int) (lines []string, more string) {
 			if c.tool == "task" {
 				return nil, ""
 			}
+			last := text[strings.LastIndexByte(text, '\n')+1:]
+			if size, _, _ := strings.Cut(last, ";"); c.tool == "read" && strings.HasPrefix(last, "[") && last != text {
+				return nil, visible.Line(strings.Trim(size, "[]")) // the tool's own count
+			}
 			return nil, plural(strings.Count(text, "\n")+1, "line", "lines")
 		}
 	}

@@ -157,7 +157,7 @@ func testCards() []*card {
 		{tool: "bash", agent: "engineer-1", command: "set -e\nmake\nmake install", status: "error", exit: ptr(2), took: 800 * time.Millisecond, output: []byte("make: *** [Makefile:3: all] Error 1\n")},
 		{tool: "bash", agent: "orchestrator", command: "rm -rf /", status: "denied", why: "not on my machine"},
 		{tool: "bash", agent: "orchestrator", command: "sleep 100", status: "cancelled", signal: "SIGINT", took: 4 * time.Second, notes: []string{"changed in your shell: cd /tmp (/undo-shell puts it back)"}},
-		{tool: "read", agent: "orchestrator", args: `{"path":"client/run.go"}`, status: "success", output: []byte("a\nb\nc\n")},
+		{tool: "read", agent: "orchestrator", args: `{"path":"client/run.go"}`, status: "success", output: []byte("     1\ta\n     2\tb\n     3\tc\n[3 lines, 6 bytes]")},
 		{tool: "grep", agent: "reviewer-1", args: `{"pattern":"TODO","path":"."}`, status: "success", output: []byte("x.go:1: TODO\n")},
 		{tool: "edit", agent: "orchestrator", args: `{"path":"main.go"}`, status: "success", output: []byte("--- a/main.go\n+++ b/main.go\n@@ -1 +1,2 @@\n package main\n+// 漢字 \u200b\n")},
 		{tool: "task", agent: "orchestrator", args: `{"tasks":[{"role":"engineer","title":"mend the build"},{"role":"reviewer","prompt":"look at the change\nclosely"}]}`, status: "success", took: 61 * time.Second, output: []byte("done")},

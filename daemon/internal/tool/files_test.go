@@ -2,6 +2,7 @@ package tool
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,14 +18,14 @@ func TestReadNumbersLines(t *testing.T) {
 	env := newEnv(t)
 	path := put(t, env.Cwd, "a.txt", "one\ntwo\r\nthree")
 	r := mustDo(t, Read(), env, m{"path": "a.txt"})
-	if want := "     1\tone\n     2\ttwo\n     3\tthree\n"; r.Content != want {
+	if want := "     1\tone\n     2\ttwo\n     3\tthree\n[3 lines, 14 bytes]"; r.Content != want {
 		t.Errorf("got %q, want %q", r.Content, want)
 	}
 	if d, ok := env.Files.Known(path); !ok || d != Digest([]byte("one\ntwo\r\nthree")) {
 		t.Error("got no digest noted, want that of the file")
 	}
 	r = mustDo(t, Read(), env, m{"path": "./x/../a.txt", "offset": 2, "limit": 1})
-	if want := "     2\ttwo\n[more follows: read on with offset 3]"; r.Content != want {
+	if want := "     2\ttwo\n[lines 2-2 of 3, 14 bytes; more follows: read on with offset 3]"; r.Content != want {
 		t.Errorf("got %q, want %q", r.Content, want)
 	}
 	_, err := do(t, Read(), env, m{"path": "a.txt", "offset": 9})
@@ -35,11 +36,41 @@ func TestReadNumbersLines(t *testing.T) {
 	}
 }
 
+func TestReadSeveralRanges(t *testing.T) {
+	env := newEnv(t)
+	put(t, env.Cwd, "ten", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n")
+	type r = []m
+	for _, tc := range []struct {
+		ranges r
+		want   string
+	}{
+		{r{{"offset": 8, "limit": 1}, {"offset": 2, "limit": 2}}, "     2\t2\n     3\t3\n--\n     8\t8\n[lines 2-3, 8-8 of 10, 21 bytes; more follows: read on with offset 9]"},
+		{r{{"offset": 2, "limit": 2}, {"offset": 3, "limit": 2}, {"offset": 5, "limit": 1}}, "     2\t2\n     3\t3\n     4\t4\n     5\t5\n[lines 2-5 of 10, 21 bytes; more follows: read on with offset 6]"},
+		{r{{"offset": 10, "limit": 1}, {"offset": 20}}, "    10\t10\n[lines 10-10 of 10, 21 bytes; offset 20 is behind the end]"},
+		{r{{"offset": 1, "limit": 9}, {"offset": 10}}, "     1\t1\n     2\t2\n     3\t3\n     4\t4\n     5\t5\n     6\t6\n     7\t7\n     8\t8\n     9\t9\n    10\t10\n[10 lines, 21 bytes]"},
+	} {
+		if got := mustDo(t, Read(), env, m{"path": "ten", "ranges": tc.ranges}).Content; got != tc.want {
+			t.Errorf("%v: got %q, want %q", tc.ranges, got, tc.want)
+		}
+	}
+	_, err := do(t, Read(), env, m{"path": "ten", "ranges": r{{"offset": 20}, {"offset": 30}}})
+	wantErr(t, err, "has only 10 lines")
+	_, err = do(t, Read(), env, m{"path": "ten", "offset": 1, "ranges": r{{"offset": 2}}})
+	wantErr(t, err, "either ranges or offset and limit")
+	// What is next after a cut is the first line that did not fit, also in a later range.
+	put(t, env.Cwd, "wide", strings.Repeat(strings.Repeat("x", 1900)+"\n", 100))
+	got := mustDo(t, Read(), env, m{"path": "wide", "ranges": r{{"offset": 1, "limit": 2}, {"offset": 50, "limit": 40}}}).Content
+	shown := strings.Count(got, "\t") - 2
+	if want := fmt.Sprintf("[lines 1-2, 50-%d of 100, 190100 bytes; more follows: read on with offset %d]", 49+shown, 50+shown); len(got) > MaxResult || !strings.HasSuffix(got, want) {
+		t.Errorf("got %d bytes that end in %q, want %q", len(got), CutTail(got, 100), want)
+	}
+}
+
 func TestReadIsBounded(t *testing.T) {
 	env := newEnv(t)
 	put(t, env.Cwd, "long", strings.Repeat(strings.Repeat("é", 5000)+"\n", 200))
 	r := mustDo(t, Read(), env, m{"path": "long"})
-	if len(r.Content) > MaxResult+maxLineBytes || !strings.Contains(r.Content, "read on with offset") || !strings.Contains(r.Content, "[line cut]") {
+	if len(r.Content) > MaxResult || !strings.Contains(r.Content, "read on with offset") || !strings.Contains(r.Content, "[line cut]") {
 		t.Errorf("got %d bytes ending in %q", len(r.Content), CutTail(r.Content, 80))
 	}
 	if strings.ContainsRune(r.Content, '\uFFFD') {

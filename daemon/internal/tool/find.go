@@ -124,7 +124,7 @@ func spaced(text, old, repl string) (place, string, error) {
 	if !strings.HasSuffix(old, "\n") {
 		to -= len(run[len(run)-1]) - len(strings.TrimRight(run[len(run)-1], "\r\n"))
 	}
-	return place{from, to, repl}, lineRange(i, len(run)), nil
+	return place{from, to, repl}, linesFrom(i, len(run)), nil
 }
 
 func squeeze(line string) string { return strings.Join(strings.Fields(line), " ") }
@@ -217,10 +217,10 @@ func difference(run, old []string, at int) string {
 		}
 	}
 	shown, _ := Bound(lines.String(), maxNearest)
-	return fmt.Sprintf("the nearest is %s (- is old, + is the file):%s", lineRange(at, len(run)), shown)
+	return fmt.Sprintf("the nearest is %s (- is old, + is the file):%s", linesFrom(at, len(run)), shown)
 }
 
-func lineRange(at, n int) string {
+func linesFrom(at, n int) string {
 	if n == 1 {
 		return fmt.Sprintf("line %d", at+1)
 	}

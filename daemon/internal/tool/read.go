@@ -3,6 +3,7 @@ package tool
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,8 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -21,6 +24,7 @@ import (
 const (
 	defaultLines = 2000 // of one read
 	maxLineBytes = 2000 // shown of one line
+	maxSummary   = 300  // bytes of the line that ends a read, about
 )
 
 type readTool struct{}
@@ -29,43 +33,71 @@ type readTool struct{}
 func Read() Tool { return readTool{} }
 
 type readArgs struct {
-	Path   *string `json:"path"`
-	Offset int     `json:"offset"`
-	Limit  int     `json:"limit"`
+	Path   *string     `json:"path"`
+	Ranges []lineRange `json:"ranges"`
+	lineRange
+}
+
+// lineRange is some of a file's lines. Offset is the first, from 1.
+type lineRange struct {
+	Offset int `json:"offset"`
+	Limit  int `json:"limit"`
 }
 
 func (readTool) Spec() Spec {
+	const one = `"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},` +
+		`"limit":{"type":"integer","minimum":1,"description":"how many lines; default 2000"}`
 	return Spec{
-		Name:        "read",
-		Description: "Show a text file with line numbers (number, tab, line), or an image (PNG, JPEG, GIF, WebP). Long texts come in pieces: use offset and limit.",
-		Example:     `{"path":"main.go"}`,
+		Name: "read",
+		Description: "Show a text file with line numbers (number, tab, line), or an image (PNG, JPEG, GIF, WebP). " +
+			"The last line says how many lines and bytes the file has. Long texts come in pieces: use offset and limit, or ranges for several pieces at once.",
+		Example: `{"path":"main.go"}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
-			`"path":{"type":"string","description":"absolute, or relative to the working directory"},` +
-			`"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},` +
-			`"limit":{"type":"integer","minimum":1,"description":"how many lines; default 2000"}},"required":["path"],"additionalProperties":false}`),
+			`"path":{"type":"string","description":"absolute, or relative to the working directory"},` + one + `,` +
+			`"ranges":{"type":"array","items":{"type":"object","properties":{` + one + `},"required":["offset"],"additionalProperties":false}}},` +
+			`"required":["path"],"additionalProperties":false}`),
 		ReadOnly: true,
 	}
 }
 
-func (t readTool) parse(env Env, args json.RawMessage) (a readArgs, path string, err error) {
+// parse returns the ranges asked for in the order of their lines, those that touch each other made one.
+func (t readTool) parse(env Env, args json.RawMessage) (ranges []lineRange, path string, err error) {
+	var a readArgs
 	if err := decode(t.Spec(), args, &a); err != nil {
-		return a, "", err
+		return nil, "", err
 	}
 	switch {
 	case a.Path == nil:
-		return a, "", errors.New("path: is missing")
-	case a.Offset < 0:
-		return a, "", fmt.Errorf("offset: got %d, want 1 or more", a.Offset)
-	case a.Limit < 0:
-		return a, "", fmt.Errorf("limit: got %d, want 1 or more", a.Limit)
+		return nil, "", errors.New("path: is missing")
+	case len(a.Ranges) == 0:
+		a.Ranges = []lineRange{a.lineRange}
+	case a.lineRange != lineRange{}:
+		return nil, "", errors.New("ranges: give either ranges or offset and limit, not both")
 	}
-	a.Offset = max(a.Offset, 1)
-	if a.Limit == 0 {
-		a.Limit = defaultLines
+	for i, r := range a.Ranges {
+		switch {
+		case r.Offset < 0:
+			return nil, "", fmt.Errorf("offset: got %d, want 1 or more", r.Offset)
+		case r.Limit < 0:
+			return nil, "", fmt.Errorf("limit: got %d, want 1 or more", r.Limit)
+		case r.Limit == 0:
+			r.Limit = defaultLines
+		}
+		a.Ranges[i] = lineRange{max(r.Offset, 1), min(r.Limit, math.MaxInt32)}
+	}
+	slices.SortFunc(a.Ranges, func(a, b lineRange) int { return cmp.Compare(a.Offset, b.Offset) })
+	for _, r := range a.Ranges {
+		if n := len(ranges); n > 0 && r.Offset <= ranges[n-1].end() {
+			ranges[n-1].Limit = max(ranges[n-1].end(), r.end()) - ranges[n-1].Offset
+			continue
+		}
+		ranges = append(ranges, r)
 	}
 	path, err = resolve(env.Cwd, *a.Path)
-	return a, path, err
+	return ranges, path, err
 }
+
+func (r lineRange) end() int { return r.Offset + r.Limit }
 
 func (t readTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
 	_, path, err := t.parse(env, args)
@@ -76,7 +108,7 @@ func (t readTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action
 }
 
 func (t readTool) Run(ctx context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
-	a, path, err := t.parse(env, args)
+	ranges, path, err := t.parse(env, args)
 	if err != nil {
 		return Result{}, err
 	}
@@ -108,65 +140,107 @@ func (t readTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	if whole {
 		in = io.TeeReader(f, sum)
 	}
-	page, err := readPage(ctx, in, a, whole)
-	if err != nil {
+	p := page{ranges: ranges}
+	if err := p.read(ctx, in, whole); err != nil {
 		return Result{}, err
 	}
 	if whole {
 		env.Files.Saw(path, hex.EncodeToString(sum.Sum(nil)))
 	}
-	if page.lines < a.Offset && page.lines > 0 {
-		return Result{}, fmt.Errorf("offset: %s has only %d lines", path, page.lines)
+	if p.lines == 0 {
+		return Result{Content: "[the file is empty]"}, nil
 	}
-	if page.lines == 0 {
-		page.text = "[the file is empty]"
+	if len(p.shown) == 0 {
+		return Result{}, fmt.Errorf("offset: %s has only %d lines", path, p.lines)
 	}
-	return Result{Content: page.text, TruncatedBy: page.left}, nil
+	size := info.Size()
+	if whole {
+		size = p.bytes // of files in /proc the kernel says nothing
+	}
+	return Result{Content: p.text.String() + p.summary(size, whole), TruncatedBy: p.left}, nil
 }
 
+// page is what a read shows of a file.
 type page struct {
-	text  string
-	lines int   // seen
-	left  int64 // bytes cut off from long lines
+	ranges []lineRange
+	text   bytes.Buffer
+	shown  []lineRange // that fitted
+	next   int         // first line that was asked for and did not fit, or that follows the last range; 0 = there is none
+	lines  int         // seen
+	bytes  int64       // seen
+	left   int64       // bytes cut off from long lines
 }
 
-// readPage numbers the lines asked for, as many as MaxResult holds. With toEnd it reads on afterwards, for the digest.
-func readPage(ctx context.Context, in io.Reader, a readArgs, toEnd bool) (page, error) {
-	var p page
-	var out bytes.Buffer
+// read numbers the lines asked for, as many as MaxResult holds. With toEnd it reads on afterwards, for the digest and the
+// number of lines.
+func (p *page) read(ctx context.Context, in io.Reader, toEnd bool) error {
 	r := bufio.NewReaderSize(in, 64<<10)
-	full, more := false, false
-	for {
+	for at := 0; ; {
 		if err := ctx.Err(); err != nil {
-			return page{}, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		line, n, err := readLine(r)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return page{}, err
+			return err
 		}
 		if n > 0 {
 			p.lines++
-			if p.lines >= a.Offset {
-				full = full || p.lines >= a.Offset+a.Limit || out.Len() > MaxResult-maxLineBytes
-				if full {
-					more = true
-				} else {
-					fmt.Fprintf(&out, "%6d\t%s\n", p.lines, line)
-					if cut := n - len(line); cut > 2 {
-						p.left += int64(cut)
-					}
-				}
+			p.bytes += int64(n)
+			if at < len(p.ranges) && p.lines >= p.ranges[at].end() {
+				at++
 			}
-			if more && p.text == "" {
-				p.text = fmt.Sprintf("[more follows: read on with offset %d]", p.lines)
+			switch {
+			case p.next > 0:
+			case at == len(p.ranges), p.lines >= p.ranges[at].Offset && p.text.Len() > MaxResult-maxLineBytes-maxSummary:
+				p.next = p.lines
+			case p.lines >= p.ranges[at].Offset:
+				p.show(line, n)
 			}
 		}
-		if err != nil || more && !toEnd {
-			break
+		if err != nil || p.next > 0 && !toEnd {
+			return nil
 		}
 	}
-	p.text = out.String() + p.text
-	return p, nil
+}
+
+func (p *page) show(line string, n int) {
+	if last := len(p.shown) - 1; last >= 0 && p.shown[last].end() == p.lines {
+		p.shown[last].Limit++
+	} else {
+		if last >= 0 {
+			p.text.WriteString("--\n")
+		}
+		p.shown = append(p.shown, lineRange{p.lines, 1})
+	}
+	fmt.Fprintf(&p.text, "%6d\t%s\n", p.lines, line)
+	if cut := n - len(line); cut > 2 {
+		p.left += int64(cut)
+	}
+}
+
+// summary says what of the file was shown, how large it is, and how to go on. whole says that all its lines were counted.
+func (p *page) summary(size int64, whole bool) string {
+	if whole && p.shown[0].Offset == 1 && p.shown[0].Limit == p.lines {
+		return fmt.Sprintf("[%d lines, %d bytes]", p.lines, size)
+	}
+	var parts []string
+	for _, r := range p.shown[:min(len(p.shown), maxLineList)] {
+		parts = append(parts, fmt.Sprintf("%d-%d", r.Offset, r.end()-1))
+	}
+	if more := len(p.shown) - maxLineList; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	total := fmt.Sprint(p.lines)
+	if !whole {
+		total = "more"
+	}
+	s := fmt.Sprintf("[lines %s of %s, %d bytes", strings.Join(parts, ", "), total, size)
+	if p.next > 0 {
+		s += fmt.Sprintf("; more follows: read on with offset %d", p.next)
+	} else if last := p.ranges[len(p.ranges)-1]; last.Offset > p.lines {
+		s += fmt.Sprintf("; offset %d is behind the end", last.Offset)
+	}
+	return s + "]"
 }
 
 // readLine returns a line without its end, at most maxLineBytes of it, and how many bytes it took.

@@ -413,7 +413,7 @@ func numbered(text string) (lines []string, more bool) {
 		n, rest, ok := strings.Cut(l, "\t")
 		if _, err := strconv.Atoi(strings.TrimSpace(n)); ok && err == nil {
 			lines = append(lines, strings.TrimSuffix(rest, "\r"))
-		} else if strings.HasPrefix(l, "[more follows") {
+		} else if strings.HasPrefix(l, "[lines ") && strings.Contains(l, "more follows") {
 			more = true
 		}
 	}
