@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -201,7 +202,7 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 	case a := <-s.acks:
 		s.mu.Lock()
 		e.held, e.ignored, e.erased, e.line, e.cursor = true, 0, false, "", a.cursor
-		if a.length > 0 {
+		if a.line {
 			line, err := os.ReadFile(filepath.Join(s.folder, "line"))
 			if err != nil {
 				s.log.Warn("the half-typed line", "err", err)
@@ -290,7 +291,7 @@ func (s *Shell) HoldIfEmpty(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if a.context != "ready" || a.length > 0 {
+	if a.context != "ready" || a.line {
 		s.giveBack("none")
 		return false, nil
 	}
@@ -427,20 +428,19 @@ func (s *Shell) erase(ctx context.Context) error {
 	s.mu.Unlock()
 	bounded, cancel := context.WithTimeoutCause(ctx, doneBound, errNotAnswered)
 	defer cancel()
-	if err := s.await(bounded, func() bool { return s.editor.erased }); err != nil {
-		return err
+	return s.await(bounded, func() bool { return s.editor.erased })
+}
+
+// eraseLocked returns what erases the rest of what the editor shows, once its widget has erased what it can.
+func (s *Shell) eraseLocked() []byte {
+	if s.editor.erased {
+		return nil
 	}
-	if s.o.Output != nil {
-		s.mu.Lock()
-		rows := s.painted.rows(s.size.Cols) // 0 where the shell has erased them
-		s.mu.Unlock()
-		up := ""
-		if rows > 0 {
-			up = "\x1b[" + strconv.Itoa(rows) + "A"
-		}
-		s.o.Output([]byte("\r" + up + "\x1b[J"))
+	up := ""
+	if rows := s.painted.rows(s.size.Cols); rows > 0 { // 0 where the shell has erased them
+		up = fmt.Sprintf("\x1b[%dA", rows)
 	}
-	return nil
+	return []byte("\r" + up + "\x1b[J")
 }
 
 // Hold takes the editor for a borrower once the user is not busy; while the screen is taken it does not wait for that. The

@@ -89,7 +89,6 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 		return
 	}
 	s.readRecordsLocked()
-	var began func()
 	e := &s.editor
 	switch m.Kind {
 	case 'P':
@@ -103,11 +102,22 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 			s.event(UserBegan{})
 		}
 	case 'C':
+		erase := s.eraseLocked()
+		s.mu.Unlock()
+		if s.o.Output != nil && len(erase) > 0 {
+			s.o.Output(erase)
+		}
+		s.mu.Lock()
 		e.erased = true
+		if s.run != nil { // what comes now is the echo of its line
+			s.route, e.prompt = toNobody, false
+		}
 	case 'S':
 		if r := s.run; r != nil && !r.began {
 			r.began, r.started, s.route = true, time.Now(), toCommand
-			began = r.start
+			s.mu.Unlock()
+			r.start()
+			s.mu.Lock()
 		}
 	case 'E':
 		if r := s.run; r != nil && r.recorded && !r.ended {
@@ -116,9 +126,6 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 	}
 	s.changeLocked()
 	s.mu.Unlock()
-	if began != nil {
-		began()
-	}
 }
 
 // withoutHook holds lines back that name a hook of the integration script, as a DEBUG trap and set -x print them: they are

@@ -24,7 +24,7 @@ type promptRecord struct {
 // ack is the widget's answer to the hold key.
 type ack struct {
 	context, flags, cursor string
-	length                 int
+	line                   bool // the editor's line is not empty
 }
 
 // readRecordsLocked takes the records that lie on the side channel. A script writes each before the mark that belongs to it, so
@@ -62,8 +62,7 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 		if len(f) < 4 {
 			return
 		}
-		a := ack{context: f[0], flags: f[1], cursor: f[2]}
-		a.length, _ = strconv.Atoi(f[3])
+		a := ack{context: f[0], flags: f[1], cursor: f[2], line: f[3] != "0"}
 		if !s.editor.asking { // nobody waits any more
 			s.directLocked("none")
 			return

@@ -103,9 +103,6 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if err := s.holdUnseen(ctx); err != nil { // where it is a second command under one Hold
 		return Result{}, err
 	}
-	if err := s.erase(ctx); err != nil {
-		return Result{}, err
-	}
 	r := &run{
 		c: c, out: term.NewCollector(s.cols(), s.o.Head, s.o.Tail, s.o.Spool, filepath.Join(s.folder, "text")), from: procs.Now(),
 	}
@@ -167,8 +164,8 @@ func (s *Shell) begin(r *run, text, dir string) error {
 		return ErrClosed
 	}
 	s.nonce = newNonce()
-	s.run, s.route = r, toNobody
-	s.editor.held, s.editor.prompt, s.editor.ran = false, false, true
+	s.run = r
+	s.editor.held, s.editor.ran = false, true
 	directive := "run " + s.nonce
 	if dir != "" {
 		directive += " " + dir

@@ -470,7 +470,7 @@ func within(done <-chan struct{}, d time.Duration) bool {
 }
 
 func newNonce() string {
-	var b [16]byte
+	var b [8]byte          // the shells read it a byte at a time
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand
 	return hex.EncodeToString(b[:])
 }

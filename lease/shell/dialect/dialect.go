@@ -6,7 +6,7 @@
 // client keeps open for both, so that the shell's open never blocks, and the files "text" (the command to source), "line" (a
 // half-typed line), "state" and "last" (bash's newest history entry).
 //
-// Marks are printed to the terminal, ESC ] 7701 ; KIND ; PID ; NONCE [ ; STATUS ] BEL: P before each prompt, B where a
+// Marks are printed to the terminal, ESC ] 7701 ; KIND ; PID ; NONCE BEL: P before each prompt, B where a
 // command of the user's begins, A where the widget was called, C where it erased the prompt, T where it wrote the
 // state, S and E around the text of a borrowed command.
 //
@@ -14,14 +14,14 @@
 //
 //	P PID STATUS DIR                       a prompt is about to be shown
 //	B PID TEXT                             a command of the user's begins (zsh, fish)
-//	A PID CONTEXT FLAGS CURSOR LENGTH      the widget blocks; CONTEXT is "ready", or why nothing may be run; FLAGS holds e
-//	                                       under errexit; a line of LENGTH > 0 characters is in the file "line"
+//	A PID CONTEXT FLAGS CURSOR LINE        the widget blocks; CONTEXT is "ready", or why nothing may be run; FLAGS holds e
+//	                                       under errexit; LINE is "0" for an empty line, else the line is in the file "line"
 //	T PID                                  the state is in the file "state"
 //	E PID NONCE STATUS DIR                 the borrowed command ended
 //
 // Directives come from "down", a line each. "state" and "screen" (erase what the editor shows, print mark C) leave the widget
-// blocked. "none" ends it with the line as it was; "line CURSOR", with the file "line" in the editor; "run NONCE [DIR]", with
-// the line that sources the file "text" in DIR, which the accept key then runs.
+// blocked. "none" ends it with the line as it was; "line CURSOR", with the file "line" in the editor; "run NONCE [DIR]" erases as
+// "screen" does and ends it with the line that sources the file "text" in DIR, which the accept key then runs.
 package dialect
 
 // Dialect is one kind of shell. Its methods are pure.

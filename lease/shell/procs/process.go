@@ -27,8 +27,11 @@ type Moment int64
 // substitutions, which are its children in its own group. A fork of the shell's that is no program yet may become one of
 // them at once, until the shell shows its prompt: forks reports that the list has such.
 func BegunSince(shell int, foreground func() int, from Moment) (list []Process, forks bool) {
-	fork, name := commandLine(stat{PID: shell}), Name(shell)
 	begun := begunSince(shell, from)
+	if len(begun) == 0 {
+		return nil, false
+	}
+	fork, name := commandLine(stat{PID: shell}), Name(shell)
 	runs, own, ours := inGroup(foreground()), inGroup(shell), inSession(shell)
 	for _, st := range begun {
 		if !ours(st.PID) || runs(st.PID) && ours(st.Parent) || own(st.PID) && st.Parent == shell {

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// A Mark is a private control sequence of the shell's integration script: ESC ] 7701 ; KIND ; PID ; NONCE [ ; STATUS ] BEL.
+// A Mark is a private control sequence of the shell's integration script: ESC ] 7701 ; KIND ; PID ; NONCE BEL.
 // It is data of whoever printed it until PID and Nonce are compared with what the shell was given.
 type Mark struct {
-	Kind   byte
-	PID    int
-	Nonce  string
-	Status int // 0 where there is none
+	Kind  byte
+	PID   int
+	Nonce string
 }
 
 const (
@@ -81,13 +80,10 @@ func parseMark(p []byte) (m Mark, size int, partial bool) {
 		return m, 0, false
 	}
 	f := strings.Split(string(p[len(markIntro):end]), ";")
-	if len(f) < 3 || len(f[0]) != 1 {
+	if len(f) != 3 || len(f[0]) != 1 {
 		return m, 0, false
 	}
 	m.Kind, m.Nonce = f[0][0], f[2]
 	m.PID, _ = strconv.Atoi(f[1])
-	if len(f) > 3 {
-		m.Status, _ = strconv.Atoi(f[3])
-	}
 	return m, end + 1, false
 }

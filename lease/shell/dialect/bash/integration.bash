@@ -21,7 +21,7 @@ __sublet_prompt() {
 		HISTTIMEFORMAT= builtin history 1 >|"$__sublet_folder/last"
 	fi
 	builtin printf 'P %s %s %s\0' "$$" "$__sublet_found" "$PWD" >"$__sublet_folder/up"
-	builtin printf '\e]7701;P;%s;%s;%s\a' "$$" "$__sublet_nonce" "$__sublet_found" >/dev/tty
+	builtin printf '\e]7701;P;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
 	builtin return "$__sublet_status"
 }
 
@@ -38,7 +38,7 @@ __sublet_end() {
 	builtin set +eufxvk
 	__sublet_running=
 	builtin printf 'E %s %s %s %s\0' "$$" "$__sublet_nonce" "$__sublet_found" "$PWD" >"$__sublet_folder/up"
-	builtin printf '\e]7701;E;%s;%s;%s\a' "$$" "$__sublet_nonce" "$__sublet_found" >/dev/tty
+	builtin printf '\e]7701;E;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
 	builtin return "$__sublet_status"
 }
 
@@ -78,6 +78,7 @@ __sublet_widget() {
 		run)
 			__sublet_nonce=${__sublet_rest%% *} __sublet_dir=
 			[[ $__sublet_rest != *' '* ]] || __sublet_dir=${__sublet_rest#* }
+			builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
 			[[ ! ${HISTCONTROL+set} ]] || __sublet_histcontrol=$HISTCONTROL
 			HISTCONTROL=ignorespace
 			READLINE_LINE=' __sublet_begin && . "$__sublet_folder/text"; __sublet_end'

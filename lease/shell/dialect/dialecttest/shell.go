@@ -38,8 +38,8 @@ type Options struct {
 // A Held is what the widget reported as it began to block.
 type Held struct {
 	Context, Flags string
-	Cursor, Length int
-	Line           string // "" where Length is 0
+	Cursor         int
+	Line           string // "" where there is none
 }
 
 // A Result is how a borrowed command ended.
@@ -71,6 +71,7 @@ type Shell struct {
 	changed  chan struct{} // closed, and made anew, when anything below changes
 	screen   *vt.Emulator
 	splitter term.Splitter
+	hides    bool   // from the next mark C
 	hidden   bool   // up to the next mark S
 	borrowed bool   // between the marks S and E
 	output   []byte // of the last borrowed command
@@ -231,6 +232,7 @@ func (s *Shell) mark(m term.Mark) {
 			s.screen.WriteString(fmt.Sprintf("\x1b[%dA", up)) //nolint:errcheck // it cannot fail
 		}
 		s.screen.WriteString("\r\x1b[J") //nolint:errcheck // it cannot fail
+		s.hidden, s.hides = s.hides, false
 	}
 	s.marks = append(s.marks, m)
 }
@@ -362,16 +364,17 @@ func (s *Shell) Enter(line string) Prompt {
 // and ^V for itself.
 func (s *Shell) Prompt() Prompt {
 	s.t.Helper()
-	m := s.Mark('P')
-	status, dir, _ := strings.Cut(s.Record("P"), " ")
-	if status != strconv.Itoa(m.Status) {
-		s.t.Errorf("the prompt's record has status %s, its mark %d", status, m.Status)
+	s.Mark('P')
+	text, dir, _ := strings.Cut(s.Record("P"), " ")
+	status, err := strconv.Atoi(text)
+	if err != nil {
+		s.t.Errorf("the prompt's record: %v", err)
 	}
 	s.Await("the line editor takes the terminal", func() bool {
 		modes, err := s.terminal.Modes()
 		return err == nil && modes.Lflag&unix.ICANON == 0
 	})
-	return Prompt{m.Status, dir}
+	return Prompt{status, dir}
 }
 
 // Key types the key that calls the widget.
@@ -410,8 +413,7 @@ func (s *Shell) Held() Held {
 	}
 	h := Held{Context: f[0], Flags: f[1]}
 	h.Cursor, _ = strconv.Atoi(f[2])
-	h.Length, _ = strconv.Atoi(f[3])
-	if h.Length > 0 {
+	if f[3] != "0" {
 		line, err := os.ReadFile(filepath.Join(s.Folder, "line"))
 		if err != nil {
 			s.t.Fatal(err)
@@ -458,7 +460,7 @@ func (s *Shell) Begin(text, dir string) {
 	s.write(s.Folder, map[string]string{"text": text + "\n"})
 	s.runs++
 	s.mu.Lock()
-	s.hidden = true
+	s.hides = true
 	s.mu.Unlock()
 	s.Direct(strings.TrimSuffix("run n"+strconv.Itoa(s.runs)+" "+dir, " "))
 	s.Type(s.dialect.AcceptKey())
@@ -470,12 +472,16 @@ func (s *Shell) End() Result {
 	s.t.Helper()
 	f := strings.SplitN(s.Record("E"), " ", 3)
 	m := s.Mark('E')
-	if len(f) != 3 || f[0] != m.Nonce || f[1] != strconv.Itoa(m.Status) || m.Nonce != "n"+strconv.Itoa(s.runs) {
+	if len(f) != 3 || f[0] != m.Nonce || m.Nonce != "n"+strconv.Itoa(s.runs) {
 		s.t.Fatalf("end: got record %q and mark %+v", f, m)
+	}
+	status, err := strconv.Atoi(f[1])
+	if err != nil {
+		s.t.Fatalf("end: %v", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Result{string(s.output), m.Status, f[2]}
+	return Result{string(s.output), status, f[2]}
 }
 
 // Run holds the editor, erases it and runs a command, and waits for the prompt behind it.

@@ -123,7 +123,7 @@ func Suite(t *testing.T, d dialect.Dialect, w Words) {
 			s.Type(keys + "\x1b[D\x1b[D")
 			typed := strings.NewReplacer("\x1b[200~", "", "\x1b[201~", "").Replace(keys)
 			before := s.Hold()
-			if want := (Held{"ready", "-", len([]rune(typed)) - 2, len([]rune(typed)), typed}); before != want {
+			if want := (Held{"ready", "-", len([]rune(typed)) - 2, typed}); before != want {
 				t.Fatalf("got %+v, want %+v", before, want)
 			}
 			s.Erase()
@@ -268,7 +268,7 @@ func Suite(t *testing.T, d dialect.Dialect, w Words) {
 // Give puts the line back that was there before a borrowed command, where the shell has not done that by itself.
 func (s *Shell) Give(before Held) {
 	s.t.Helper()
-	if h := s.Hold(); h.Length > 0 {
+	if h := s.Hold(); h.Line != "" {
 		s.Direct("none")
 		return
 	}

@@ -63,6 +63,21 @@ func TestStartupFiles(t *testing.T) {
 	}
 }
 
+// The user's prompt may take long: it was made anew before each borrowed command, too, for nobody to see.
+func TestPromptIsMadeOnceForACommand(t *testing.T) {
+	s := start(t, "function fish_prompt; set -g made (math $made + 1); echo -n \"$made> \"; end\nset fish_greeting\n")
+	s.AwaitScreen("1>")
+	for _, want := range []string{"1\r\n", "2\r\n", "3\r\n"} {
+		s.Hold()
+		s.Erase()
+		s.Begin("echo $made", "")
+		if r := s.End(); r.Output != want {
+			t.Errorf("the prompt was made %q times, want %q", r.Output, want)
+		}
+		s.Prompt()
+	}
+}
+
 func TestSearchAndPagerAreNotReady(t *testing.T) {
 	s := start(t, plain)
 	for _, file := range []string{"menu1", "menu2"} {

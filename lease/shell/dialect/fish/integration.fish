@@ -2,9 +2,9 @@
 # in the terminal's output (OSC 7701) before each prompt and each command, and a key that calls __sublet_widget. The protocol
 # is described in the package comment of lease/shell/dialect.
 
-# Prints the mark $argv[1], with the status $argv[2] where there is one.
+# Prints the mark $argv[1].
 function __sublet_mark
-    builtin printf '\e]7701;%s\a' (builtin string join ';' -- $argv[1] $fish_pid $__sublet_nonce $argv[2])
+    builtin printf '\e]7701;%s;%s;%s\a' $argv[1] $fish_pid $__sublet_nonce
 end
 
 # Sends the record $argv[1], with the text $argv[2] behind the process id.
@@ -22,7 +22,7 @@ function __sublet_prompt --on-event fish_prompt
         builtin set -g __sublet_status $__sublet_found
     end
     __sublet_send P "$__sublet_found $PWD"
-    __sublet_mark P $__sublet_found
+    __sublet_mark P
 end
 
 # Fish calls this when a line begins.
@@ -46,7 +46,7 @@ function __sublet_end
     builtin set -l __sublet_found $status
     builtin set -e __sublet_running
     __sublet_send E "$__sublet_nonce $__sublet_found $PWD"
-    __sublet_mark E $__sublet_found
+    __sublet_mark E
     builtin return $__sublet_status
 end
 
@@ -58,8 +58,7 @@ function __sublet_resume
 end
 
 # Fish calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive of the
-# client's ends it. Fish cannot erase its prompt here: the client does. A command that begins behind that gets a new prompt
-# where the cursor is; without one the last line of the prompt is painted there.
+# client's ends it. Fish cannot erase its prompt here: the client does.
 function __sublet_widget
     builtin set -l __sublet_context ready
     if builtin commandline --paging-mode
@@ -67,12 +66,16 @@ function __sublet_widget
     else if builtin commandline --search-mode
         builtin set __sublet_context search
     end
+    builtin set -l __sublet_erased
+    builtin set -l __sublet_filled 0
     builtin set -l __sublet_lines (builtin commandline)
-    builtin set __sublet_lines $__sublet_lines[1] \n$__sublet_lines[2..-1]
-    builtin printf %s $__sublet_lines >$__sublet_folder/line
+    if builtin test "$__sublet_lines" != ''
+        builtin set __sublet_filled 1
+        builtin printf %s $__sublet_lines[1] \n$__sublet_lines[2..-1] >$__sublet_folder/line
+    end
     function __sublet_interrupted --on-signal INT # so that a signal does not end the loop below
     end
-    __sublet_send A "$__sublet_context - "(builtin commandline --cursor)" "(builtin math (builtin string join + -- (builtin string length -- $__sublet_lines)))
+    __sublet_send A "$__sublet_context - "(builtin commandline --cursor)" $__sublet_filled"
     __sublet_mark A
     while builtin read --local --line __sublet_directive <$__sublet_folder/down
         builtin set -l __sublet_words (builtin string split --max 2 ' ' -- $__sublet_directive)
@@ -80,7 +83,7 @@ function __sublet_widget
             case state
                 __sublet_state
             case screen
-                builtin commandline -f repaint
+                builtin set __sublet_erased yes
                 __sublet_mark C
             case line
                 builtin read --local --null __sublet_line <$__sublet_folder/line
@@ -89,17 +92,21 @@ function __sublet_widget
                 builtin break
             case run
                 builtin set -g __sublet_nonce $__sublet_words[2]
+                __sublet_mark C
                 builtin set -g __sublet_dir $__sublet_words[3]
                 builtin set -g __sublet_aside $fish_history
                 builtin set -g fish_history ''
-                builtin commandline --replace -- ' __sublet_begin && builtin eval $__sublet_text; __sublet_end'
+                # Behind a quotation mark at its end, fish does not look for a suggestion.
+                builtin commandline --replace -- ' __sublet_begin && builtin eval $__sublet_text; __sublet_end ""'
                 builtin commandline -f execute
+                builtin set __sublet_erased # fish shows a new prompt by itself
                 builtin break
             case none
                 builtin break
         end
     end
     builtin functions --erase __sublet_interrupted
+    builtin set -q __sublet_erased[1]; and builtin commandline -f repaint
 end
 
 # Writes what a command can change in the shell, for ReadState in fish.go: fields that end with NUL. A value follows its name,

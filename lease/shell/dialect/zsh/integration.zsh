@@ -6,9 +6,9 @@
 # sourced at the top level, where they do. Names of local variables begin as all others do, because the state is listed from
 # inside of them.
 
-# Prints the mark $1, with the status $2 where there is one.
+# Prints the mark $1.
 __sublet_mark() {
-	builtin print -rn -- $'\e]7701;'"$1;$$;$__sublet_nonce${2+;$2}"$'\a'
+	builtin print -rn -- $'\e]7701;'"$1;$$;$__sublet_nonce"$'\a'
 }
 
 # Sends the record $1, with the text $2 behind the process id.
@@ -28,7 +28,7 @@ __sublet_prompt() {
 	fi
 	__sublet_bind
 	__sublet_send P "$__sublet_found $PWD"
-	__sublet_mark P $__sublet_found
+	__sublet_mark P
 }
 
 # Zsh calls this when a line of the user's begins, not for the borrowed line: __sublet_widget sees to that.
@@ -54,7 +54,7 @@ __sublet_end() {
 	TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0
 	__sublet_running=
 	__sublet_send E "$__sublet_nonce $__sublet_found $PWD"
-	__sublet_mark E $__sublet_found
+	__sublet_mark E
 }
 __sublet_status() {
 	builtin return $__sublet_status
@@ -70,40 +70,45 @@ __sublet_resume() {
 	fi
 }
 
-# The line editor calls this when the client types the hold key. The prompt is expanded under the user's options.
+# The line editor calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive
+# of the client's ends it. The prompt is expanded, and the options are listed, under the user's own.
 __sublet_widget() {
+	builtin local __sublet_context=ready __sublet_flags=- __sublet_directive __sublet_rest __sublet_erased=
+	builtin local __sublet_line="$BUFFER" __sublet_cursor=$CURSOR __sublet_after="$POSTDISPLAY"
+	builtin local -a __sublet_highlight
 	builtin local -A __sublet_options
-	__sublet_options=("${(@kv)options[@]}")
 	[[ -n ${precmd_functions[(r)__sublet_prompt]} ]] || __sublet_arm
-	builtin local __sublet_erased=
+	[[ $CONTEXT == start ]] || __sublet_context=continuation
+	[[ ! -o errexit ]] || __sublet_flags=e
 	__sublet_hold
+	while __sublet_follow; do
+		__sublet_options=("${(@kv)options[@]}")
+		__sublet_state
+	done
 	[[ -z $__sublet_erased ]] || builtin zle .reset-prompt
 }
-
-# Sets the half-typed line aside and blocks until a directive of the client's ends it.
 __sublet_hold() {
 	builtin emulate -L zsh
-	builtin trap '' INT
-	builtin local __sublet_context=ready __sublet_flags=- __sublet_directive __sublet_rest
-	builtin local __sublet_line=$BUFFER __sublet_cursor=$CURSOR __sublet_after=$POSTDISPLAY
-	builtin local -a __sublet_highlight
 	__sublet_highlight=("${region_highlight[@]}")
-	[[ $CONTEXT == start ]] || __sublet_context=continuation
-	[[ $__sublet_options[errexit] == off ]] || __sublet_flags=e
 	[[ -z $BUFFER ]] || builtin print -rn -- "$BUFFER" >| "$__sublet_folder/line"
 	__sublet_send A "$__sublet_context $__sublet_flags $CURSOR $#BUFFER"
 	__sublet_mark A
+}
+
+# Follows the client's directives. It succeeds where the state is asked for, and fails where the editor is to go on.
+__sublet_follow() {
+	builtin emulate -L zsh
+	builtin trap '' INT
 	while IFS=' ' builtin read -r __sublet_directive __sublet_rest < "$__sublet_folder/down"; do
 		case $__sublet_directive in
-			none | line | run) builtin break ;;
-			state) __sublet_state ;;
-			screen) # zle then believes that the cursor is at the beginning of an empty prompt
-				builtin local PS1= RPS1=
-				BUFFER= POSTDISPLAY=
-				builtin zle .reset-prompt
-				builtin zle -R
-				__sublet_erased=1
-				__sublet_mark C
+			none | line) builtin break ;;
+			state) builtin return 0 ;;
+			screen) __sublet_erase ;;
+			run)
+				__sublet_nonce=${__sublet_rest%% *} __sublet_dir=
+				[[ $__sublet_rest != *' '* ]] || __sublet_dir=${__sublet_rest#* }
+				__sublet_erase
+				builtin break
 				;;
 		esac
 	done
@@ -115,8 +120,6 @@ __sublet_hold() {
 			CURSOR=$__sublet_rest POSTDISPLAY=
 			;;
 		run)
-			__sublet_nonce=${__sublet_rest%% *} __sublet_dir=
-			[[ $__sublet_rest != *' '* ]] || __sublet_dir=${__sublet_rest#* }
 			__sublet_erased=
 			[[ $KEYMAP != vicmd ]] || builtin zle .vi-insert # so that the cursor stays
 			builtin zle .push-line
@@ -128,11 +131,25 @@ __sublet_hold() {
 			builtin zle .accept-line
 			;;
 	esac
+	builtin return 1
+}
+
+# Erases what zle shows: it then believes that the cursor is at the beginning of an empty prompt.
+__sublet_erase() {
+	if [[ -z $__sublet_erased ]]; then
+		builtin local PS1= RPS1=
+		BUFFER= POSTDISPLAY=
+		builtin zle .reset-prompt
+		builtin zle -R
+		__sublet_erased=1
+	fi
+	__sublet_mark C
 }
 
 # Writes what a command can change in the shell, for ReadState in zsh.go: fields that end with NUL. A table is a count, so many
 # names, and as many values.
 __sublet_state() {
+	builtin emulate -L zsh
 	builtin local __sublet_name __sublet_type
 	builtin setopt no_hash_list_all # otherwise zsh would look for all programs
 	{
