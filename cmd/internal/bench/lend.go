@@ -73,16 +73,9 @@ func (w *window) open() (err error) {
 	if w.dir, err = os.MkdirTemp("/tmp", "bench"); err != nil { // short: a socket's path holds 104 bytes
 		return err
 	}
-	files := map[string]string{
-		filepath.Join(w.dir, "config.toml"):            "model = \"offline\"\n[limits]\nrequests_per_second = 100000\n",
-		filepath.Join(w.dir, startFiles[w.shell].name): startFiles[w.shell].text,
-		// fish begins to read every manual page where this folder is missing.
-		filepath.Join(w.dir, ".local/share/fish/generated_completions/none.fish"): "",
-	}
-	for name, text := range files {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
-			return err
-		}
+	settings := "model = \"offline\"\n[limits]\nrequests_per_second = 100000\n"
+	if err := errors.Join(writeStartFiles(w.dir, w.shell), os.WriteFile(filepath.Join(w.dir, "config.toml"), []byte(settings), 0o600)); err != nil {
+		return err
 	}
 	w.env = append(sandbox(w.dir), "SHELL="+w.path)
 	if err := call(w.env, w.binary, "daemon", "start"); err != nil {

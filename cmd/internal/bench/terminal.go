@@ -23,6 +23,21 @@ var startFiles = map[string]struct{ name, text string }{
 	"fish": {".config/fish/config.fish", "set -g fish_greeting\nfunction fish_prompt; set -g n (math $n + 1); echo -n \"ready$n> \"; end\n"},
 }
 
+// writeStartFiles makes home the home directory of who has a shell with a plain prompt.
+func writeStartFiles(home, shell string) error {
+	for name, text := range map[string]string{
+		startFiles[shell].name: startFiles[shell].text,
+		// fish begins to read every manual page where this folder is missing.
+		".local/share/fish/generated_completions/none.fish": "",
+	} {
+		name = filepath.Join(home, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // terminal is a program on a PTY, and what it printed since it was last asked.
 type terminal struct {
 	cmd  *exec.Cmd
