@@ -1,6 +1,6 @@
 // Package procstat reads what Linux tells of a process in /proc/PID/stat: what it does, whose child it is, when it was
-// started. Where there is no /proc every answer is an error, and what that means is left to the caller; so are signals,
-// command lines and the listing of processes.
+// started; and in /proc/PID/limits, whether it was marked. Where there is no /proc every answer is an error, and what that means
+// is left to the caller; so are signals, command lines and the listing of processes.
 package procstat
 
 import (
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"strconv"
 )
@@ -111,4 +112,41 @@ func Children(pid int) ([]int, error) {
 		}
 	}
 	return children, nil
+}
+
+// mark is the hard limit of file locks (RLIMIT_LOCKS) by which a process is marked. Linux has not enforced that limit since
+// 2.4.25 (getrlimit(2)), and by default there is none.
+const mark = 1 << 40
+
+// Marked reports whether process pid is marked, by Mark or by what started it. It is false of every process where this one has
+// a limit lower than the mark: an administrator has set one for all.
+func Marked(pid int) (bool, error) {
+	own, err := locksLimit(os.Getpid())
+	if err != nil || own < mark {
+		return false, err
+	}
+	limit, err := locksLimit(pid)
+	return limit <= mark, err
+}
+
+// locksLimit returns the hard limit of file locks of a process.
+func locksLimit(pid int) (uint64, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(b) {
+		rest, ok := bytes.CutPrefix(line, []byte("Max file locks "))
+		fields := bytes.Fields(rest) // soft limit, hard limit, unit
+		switch {
+		case !ok:
+		case len(fields) < 2:
+			return 0, fmt.Errorf("process %d: limits: %q", pid, line)
+		case string(fields[1]) == "unlimited":
+			return math.MaxUint64, nil
+		default:
+			return strconv.ParseUint(string(fields[1]), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("process %d: no limit of file locks", pid)
 }

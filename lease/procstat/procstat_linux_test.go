@@ -2,6 +2,8 @@ package procstat
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -92,6 +94,48 @@ func TestParseRefuses(t *testing.T) {
 	for _, bad := range []string{"", "7", "7 (x", "7 x) S 6", ") (", "7 (x) S 6 0", strings.Replace(good, "S 6", "S x", 1), strings.Replace(good, " 99 ", " x ", 1)} {
 		if st, err := parse([]byte(bad)); err == nil {
 			t.Errorf("%q: got %+v, want an error", bad, st)
+		}
+	}
+}
+
+// A mark is passed on to what a process starts, also to what leaves its parents and its session.
+func TestMark(t *testing.T) {
+	if marked, err := Marked(os.Getpid()); err != nil || marked {
+		t.Fatalf("this process is marked: %v, %v", marked, err)
+	}
+	cmd := exec.Command("sh", "-c", `read x; (setsid sh -c 'ulimit -H -x unlimited 2>/dev/null; echo $$; exec sleep 100' &) ; read x`)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
+	for range 2 {
+		if err := Mark(cmd.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := io.WriteString(in, "\n"); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if _, err := fmt.Fscan(out, &left); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if p, err := os.FindProcess(left); err == nil {
+			_ = p.Kill()
+		}
+	})
+	for _, pid := range []int{cmd.Process.Pid, left} {
+		if marked, err := Marked(pid); err != nil || !marked {
+			t.Errorf("process %d is marked: %v, %v", pid, marked, err)
 		}
 	}
 }

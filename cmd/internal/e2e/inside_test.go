@@ -9,9 +9,16 @@ import (
 )
 
 // What runs in a shell that agents use changes no policy, borrows and revokes nothing, whether it is a child, an orphan of
-// the same session, or outlives its window; a terminal of the user's own may, and the window shows it.
+// the same session, or outlives its window, or has left its parents and its session; a terminal of the user's own may, and the window shows it.
 func TestNobodyApprovesItself(t *testing.T) {
+	flee := func(gate, name string) call {
+		c := bash(fmt.Sprintf("(setsid sh -c 'while [ ! -e %s ]; do sleep 0.02; done; %s policy add \"bash: fled *\" >%s 2>&1; touch %sdone' >/dev/null 2>&1 &)", gate, binary, name, name))
+		c.Arguments["reach"] = "free"
+		return c
+	}
 	w := newWorld(t, "", script{
+		{Match: "^flee", Steps: []step{{ToolCalls: []call{flee("gate", "third")}}, {ToolCalls: []call{flee("closed", "fourth")}}, {Text: "Fled."}}},
+		{Match: "^depart", Steps: []step{{ToolCalls: []call{flee("closed", "fifth")}}, {Text: "Departed."}}},
 		{Match: "^private", Steps: []step{{ToolCalls: []call{bash(binary + " policy add 'bash: private *' 2>&1; " + binary + " ask --mode full tool 2>&1")}}, {Text: "Private done."}}},
 		{Match: "^hello", Steps: []step{{Text: "Hello."}}},
 		{Match: "^tool", Steps: []step{{ToolCalls: []call{bash("touch asked")}}, {Text: "Tool done."}}},
@@ -35,6 +42,13 @@ func TestNobodyApprovesItself(t *testing.T) {
 	session := w.lastSession()
 	term := w.openShell()
 	w.connected(1)
+	// What agents start in the shell itself and in a private one.
+	term.ask("flee")
+	term.allow("the answer", func() bool { return term.sees(`^Fled`) })
+	term.mode(false)
+	if _, errs, code := w.sublet("ask", "--mode", "full", "depart"); code != 0 {
+		t.Fatalf("ask: exit %d, %s", code, errs)
+	}
 	for i, c := range []string{
 		"policy add 'bash: child *'", "policy rm x", "policy mode --session SESSION auto", "policy secrets show --session SESSION",
 		"lease revoke --client 7", "lease run --client 7 -- true", "ask --mode full tool",
@@ -57,6 +71,10 @@ func TestNobodyApprovesItself(t *testing.T) {
 	if got := read("first"); !strings.Contains(got, refused) {
 		t.Errorf("an orphan: got %q, want it refused", got)
 	}
+	w.await("what fled", func() bool { return has("thirddone") })
+	if got := read("third"); !strings.Contains(got, refused) {
+		t.Errorf("what fled from the shell: got %q, want it refused", got)
+	}
 	// The user, in another terminal.
 	if _, errs, code := w.sublet("policy", "add", "bash: mine *"); code != 0 {
 		t.Errorf("the user's own: exit %d, %s", code, errs)
@@ -69,6 +87,12 @@ func TestNobodyApprovesItself(t *testing.T) {
 	w.await("what outlives it", func() bool { return has("seconddone") })
 	if got := read("second"); !strings.Contains(got, refused) {
 		t.Errorf("one that outlives its window: got %q, want it refused", got)
+	}
+	for _, name := range []string{"fourth", "fifth"} {
+		w.await("what fled and outlives the window", func() bool { return has(name + "done") })
+		if got := read(name); !strings.Contains(got, refused) {
+			t.Errorf("what fled and outlives the window: got %q in %s, want it refused", got, name)
+		}
 	}
 	// An agent in a private shell.
 	out, errs, _ := w.sublet("ask", "--mode", "full", "private")

@@ -244,7 +244,7 @@ func (a *approver) decided(q agent.Question, v risk.Verdict, p policy.Decision, 
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be recorded: "+err.Error()
 	}
 	if d.Allowed {
-		a.t.vet(q.ExecutionID, strings.HasPrefix(d.By, "client ") && !opaque(v))
+		a.t.vet(q.ExecutionID, approval{person: strings.HasPrefix(d.By, "client ") && !opaque(v), literal: p.Reach == risk.ReachShell})
 	}
 	return d
 }
@@ -258,22 +258,28 @@ func opaque(v risk.Verdict) bool {
 		})
 }
 
-// vet notes whether a person allowed an execution, having seen what it does, and vetted returns it once.
-func (t *turn) vet(id wire.ExecutionID, person bool) {
+// An approval is what is remembered of an execution that may begin.
+type approval struct {
+	person  bool // a person allowed it, having seen what it does
+	literal bool // it changes the shell by what can be read in its text, and starts nothing
+}
+
+func (t *turn) vet(id wire.ExecutionID, a approval) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.approved == nil {
-		t.approved = map[wire.ExecutionID]bool{}
+		t.approved = map[wire.ExecutionID]approval{}
 	}
-	t.approved[id] = person
+	t.approved[id] = a
 }
 
-func (t *turn) vetted(id wire.ExecutionID) bool {
+// vetted returns the approval of an execution, once.
+func (t *turn) vetted(id wire.ExecutionID) approval {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	person := t.approved[id]
+	a := t.approved[id]
 	delete(t.approved, id)
-	return person
+	return a
 }
 
 // maxSubject bounds a call's arguments in the audit log, in bytes.

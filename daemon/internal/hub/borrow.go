@@ -60,6 +60,7 @@ type wish struct {
 	approved  *tool.ShellPlace             // nil: wherever the shell stands
 	confine   confine.Spec                 // what the kernel holds it to; without a reach it runs in the shell itself
 	vetted    bool                         // a person wanted this very command
+	marks     bool                         // an agent's, in the shell itself: what that starts from now on is marked
 	undo      bool                         // no command: put back what the last one changed in the shell
 	all       bool                         // of undo: what all of them changed
 	record    func()                       // writes down that it may run, while the shell is asked for and before anything runs; nil = it is written
@@ -185,6 +186,9 @@ func (ln *lender) beginLocked(b *borrow) {
 		return
 	}
 	b.begun = true
+	if w.marks {
+		ln.hub.markBelow(ln.owner.pid)
+	}
 	ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
 	if w.undo {
 		ln.tell(&wire.RestoreShellState{LeaseRef: ref, ExecutionID: w.execution, TimeoutMS: b.lease.Timeout().Milliseconds(), All: w.all})

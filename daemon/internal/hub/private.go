@@ -169,7 +169,7 @@ func (p *privateShell) Where(ctx context.Context) (tool.ShellPlace, error) {
 
 // Run implements tool.Shell, for the turn that started the shell.
 func (p *privateShell) Run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
-	return p.run(ctx, c, live, p.by.vetted(wire.ExecutionID(c.ExecutionID)))
+	return p.run(ctx, c, live, p.by.vetted(wire.ExecutionID(c.ExecutionID)).person)
 }
 
 // run runs a command; vetted says that a person allowed this very one.
@@ -181,6 +181,7 @@ func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte
 		return tool.CommandResult{}, context.Cause(ctx)
 	}
 	p.by.hub.shells.saw(p.sh.PID()) // another one, where it was started again
+	p.by.hub.mark(p.sh.PID())
 	before, err := p.sh.State(ctx)
 	if err == nil {
 		p.state.begin(before)

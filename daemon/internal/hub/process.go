@@ -111,6 +111,27 @@ func (a *agentShells) sawBelow(lender int) {
 	a.lent[lender] = shell
 }
 
+// mark has the kernel mark a shell in which agents run what is not held, with all that it starts from now on: what leaves its
+// parents and its session is known by that.
+func (h *Hub) mark(pid int) {
+	if err := procstat.Mark(pid); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.ESRCH) {
+		h.log.Warn("a shell that agents use could not be marked", "err", err)
+	}
+}
+
+// markBelow marks the shells of the process that lends them.
+func (h *Hub) markBelow(lender int) {
+	if lender <= 0 {
+		return
+	}
+	children, _ := procstat.Children(lender) // where the kernel lists none, ancestry alone counts
+	for _, pid := range children {
+		if h.shells.saw(pid) {
+			h.mark(pid)
+		}
+	}
+}
+
 // began reports whether a shell of agents began the session of that id.
 func (a *agentShells) began(session int) bool {
 	a.mu.Lock()
@@ -136,8 +157,8 @@ func (h *Hub) own() []int {
 	return append(pids, h.shells.order...)
 }
 
-// inside returns why a process may not do what only a person may: it runs in a shell that agents use, by its ancestry or its
-// session (which is that of its controlling terminal), or it cannot be known any more. Nil where there is no /proc.
+// inside returns why a process may not do what only a person may: it runs in a shell that agents use, by its ancestry, its
+// session (which is that of its controlling terminal) or its mark, or it cannot be known any more. Nil where there is no /proc.
 func (h *Hub) inside(o owner) error {
 	if o.pid == 0 {
 		return nil
@@ -150,6 +171,9 @@ func (h *Hub) inside(o owner) error {
 		return fmt.Errorf("%w, or by a process that has ended", ErrInside)
 	}
 	if h.shells.began(st.Session) {
+		return ErrInside
+	}
+	if marked, err := procstat.Marked(o.pid); marked || err != nil {
 		return ErrInside
 	}
 	h.mu.Lock()

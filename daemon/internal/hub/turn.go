@@ -39,11 +39,11 @@ type turn struct {
 	begun  bool      // guarded by the session's mu: it waits no more
 
 	mu       sync.Mutex
-	approved map[wire.ExecutionID]bool // guarded by mu: allowed, and whether by a person
-	shells   []*privateShell           // guarded by mu: that this turn started
-	ends     []func()                  // guarded by mu: to be called when it is over
-	unstored error                     // guarded by mu: why the store failed; nothing more of the turn is stored
-	recorded bool                      // its TurnStarted, or CompactionStarted, is stored
+	approved map[wire.ExecutionID]approval // guarded by mu
+	shells   []*privateShell               // guarded by mu: that this turn started
+	ends     []func()                      // guarded by mu: to be called when it is over
+	unstored error                         // guarded by mu: why the store failed; nothing more of the turn is stored
+	recorded bool                          // its TurnStarted, or CompactionStarted, is stored
 }
 
 // enqueue puts a turn at the end of its session's line and sees that somebody plays it. The caller's hold on the session

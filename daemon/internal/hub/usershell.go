@@ -84,18 +84,19 @@ func (u *userShell) Run(ctx context.Context, c tool.Command, live func([]byte)) 
 	if (ln == nil) != c.Approved.Private {
 		return tool.CommandResult{}, tool.ErrChanged // a window came or went meanwhile
 	}
+	allowed := u.t.vetted(wire.ExecutionID(c.ExecutionID))
 	if ln == nil {
 		private, err := u.t.s.privateShell(ctx, u.t)
 		if err != nil {
 			return tool.CommandResult{}, err
 		}
-		return private.run(ctx, c, live, u.t.vetted(wire.ExecutionID(c.ExecutionID)))
+		return private.run(ctx, c, live, allowed.person)
 	}
 	cfg := u.t.hub.opts.Config()
 	w := wish{
 		turn: u.t.id, holder: u.holder, purpose: c.Purpose, wait: cfg.Lease.Wait, term: cfg.Lease.Term,
 		execution: wire.ExecutionID(c.ExecutionID), command: c.Text, cwd: c.Cwd, timeout: c.Timeout, approved: &c.Approved,
-		vetted: u.t.vetted(wire.ExecutionID(c.ExecutionID)),
+		vetted: allowed.person, marks: c.Reach == "" && !allowed.literal,
 	}
 	if c.Reach != "" {
 		w.confine = u.t.hub.confinement(c.Reach, c.Cwd)

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 
 	"sublet/daemon/internal/tool"
 	"sublet/lease/confine"
+	"sublet/lease/procstat"
 )
 
 const (
@@ -140,6 +142,9 @@ func startProcess(spec Spec, at Place, o *Options) (_ *process, err error) {
 		keep() // ends the guard
 		_ = p.guard.Wait()
 		return nil, err
+	}
+	if err := procstat.Mark(p.cmd.Process.Pid); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.ESRCH) {
+		p.log.Warn("an MCP server could not be marked", "server", p.name, "err", err)
 	}
 	p.leash, p.stdin, p.stdout = leashW, inW, outR
 	keep(leashW, inW, outR, errR)
