@@ -45,6 +45,7 @@ var groups = []group{
 	{"R", false, false, riskRows},
 	{"H", false, true, heldRows},
 	{"J", false, true, serveRows},
+	{"G", false, true, searchRows},
 }
 
 func main() {

@@ -20,21 +20,26 @@ const (
 // errTooMany says that a file set was cut at maxFiles.
 var errTooMany = errors.New("tool: too many files")
 
-// fileSet lists the regular files below root (or root itself), as paths relative to it, with "/" between names. Inside a
-// git work tree those are the files git tracks or would (git's own reading of .gitignore), else all but hidden ones.
-// Symbolic links are left out, so that nothing outside root is reached (T3o). more says that there were more than
-// maxFiles.
-func fileSet(ctx context.Context, root string) (files []string, more bool, err error) {
+// fileList is what a search looks at.
+type fileList struct {
+	files  []string // relative to the root, with "/" between names; "" is the root itself
+	more   bool     // there were more than maxFiles
+	unread int      // folders that could not be read
+}
+
+// fileSet lists the regular files below root (or root itself). Inside a git work tree those are the files git tracks or
+// would (git's own reading of .gitignore), else all but hidden ones. Symbolic links are left out, so that nothing outside
+// root is reached (T3o).
+func fileSet(ctx context.Context, root string) (set fileList, err error) {
 	info, err := os.Lstat(root)
 	if err != nil {
-		return nil, false, err
+		return set, err
 	}
 	if !info.IsDir() {
-		return []string{""}, false, nil
+		return fileList{files: []string{""}}, nil
 	}
 	if files, ok := gitFiles(ctx, root); ok {
-		more = len(files) > maxFiles
-		return files[:min(len(files), maxFiles)], more, nil
+		return fileList{files: files[:min(len(files), maxFiles)], more: len(files) > maxFiles}, nil
 	}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
@@ -44,6 +49,7 @@ func fileSet(ctx context.Context, root string) (files []string, more bool, err e
 			if path == root {
 				return err
 			}
+			set.unread++
 			return fs.SkipDir
 		}
 		if path != root && strings.HasPrefix(d.Name(), ".") {
@@ -53,21 +59,21 @@ func fileSet(ctx context.Context, root string) (files []string, more bool, err e
 			return nil
 		}
 		if d.Type().IsRegular() {
-			if len(files) == maxFiles {
+			if len(set.files) == maxFiles {
 				return errTooMany
 			}
 			rel, err := filepath.Rel(root, path)
 			if err != nil {
 				return err
 			}
-			files = append(files, filepath.ToSlash(rel))
+			set.files = append(set.files, filepath.ToSlash(rel))
 		}
 		return nil
 	})
-	if errors.Is(err, errTooMany) {
-		return files, true, nil
+	if set.more = errors.Is(err, errTooMany); set.more {
+		err = nil
 	}
-	return files, false, err
+	return set, err
 }
 
 // gitFiles asks git. ok is false where root is in no work tree, is ignored by it, or git is missing or slow.

@@ -114,7 +114,7 @@ func (t globTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	if len(approved.Reads) != 1 || approved.Reads[0] != root {
 		return Result{}, ErrChanged
 	}
-	files, more, err := fileSet(ctx, root)
+	set, err := fileSet(ctx, root)
 	if err != nil {
 		return Result{}, err
 	}
@@ -123,7 +123,7 @@ func (t globTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 		at   time.Time
 	}
 	var hits []hit
-	for _, f := range files {
+	for _, f := range set.files {
 		if ok, err := doublestar.Match(pattern, f); err != nil || !ok {
 			continue
 		}
@@ -145,12 +145,15 @@ func (t globTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 		shown++
 	}
 	if len(hits) == 0 {
-		fmt.Fprintf(&b, "no file matches %s in %s", pattern, root)
+		fmt.Fprintf(&b, "no file matches %s in %s\n", pattern, root)
 	}
 	if left := len(hits) - shown; left > 0 {
 		fmt.Fprintf(&b, "[%d more; narrow the pattern]\n", left)
 	}
-	if more {
+	if set.unread > 0 {
+		fmt.Fprintf(&b, "[left out: %d folders (could not be read)]\n", set.unread)
+	}
+	if set.more {
 		fmt.Fprintf(&b, "[only the first %d files were looked at]\n", maxFiles)
 	}
 	return bounded(strings.TrimRight(b.String(), "\n")), nil

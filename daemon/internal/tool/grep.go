@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,10 +16,13 @@ import (
 )
 
 const (
-	maxGrepFile    = 8 << 20 // bytes; larger files are left out and counted
-	maxGrepContext = 20      // lines around a hit
-	maxGrepLine    = 500     // bytes shown of a line
+	grepBlock      = 256 << 10 // bytes read at once
+	maxGrepBlock   = 16 << 20  // bytes of a line that is searched in one piece
+	maxGrepContext = 20        // lines around a hit
+	maxGrepLine    = 500       // bytes shown of a line
+	maxGrepNotes   = 400       // bytes kept for what is said at the end
 	maxPattern     = 4 << 10
+	binaryHead     = 8000 // bytes of a file in which a NUL means that it is not text, as git has it
 )
 
 type grepTool struct{}
@@ -40,7 +43,7 @@ func (grepTool) Spec() Spec {
 	return Spec{
 		Name: "grep",
 		Description: "Search files for a regular expression (RE2), line by line. mode: content (path:line:text, the default), files (paths only) or count. " +
-			"Looks at the same files as glob.",
+			"Looks at the same files as glob; a file that path names is searched however large it is.",
 		Example: `{"pattern":"func main","include":"*.go"}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"pattern":{"type":"string"},` +
@@ -55,7 +58,7 @@ func (grepTool) Spec() Spec {
 
 type grepPlan struct {
 	grepArgs
-	re      *regexp.Regexp
+	lines   lineMatcher
 	root    string
 	include string
 }
@@ -78,7 +81,7 @@ func (t grepTool) parse(env Env, args json.RawMessage) (p grepPlan, err error) {
 	if p.IgnoreCase {
 		text = "(?i)" + text
 	}
-	if p.re, err = regexp.Compile(text); err != nil {
+	if p.lines, err = newLineMatcher(text); err != nil {
 		return p, fmt.Errorf("pattern: %w", err)
 	}
 	if p.Include != "" {
@@ -106,17 +109,19 @@ func (t grepTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	if len(approved.Reads) != 1 || approved.Reads[0] != p.root {
 		return Result{}, ErrChanged
 	}
-	files, more, err := fileSet(ctx, p.root)
+	set, err := fileSet(ctx, p.root)
 	if err != nil {
 		return Result{}, err
 	}
-	slices.Sort(files)
-	g := &grepOutput{cwd: env.Cwd, plan: p}
+	dir, err := openFolder(p.root)
+	if err != nil {
+		return Result{}, err
+	}
+	defer dir.close()
+	slices.Sort(set.files)
+	g := &grepOutput{cwd: env.Cwd, plan: p, dir: dir, unread: set.unread}
 	named := env.Secrets.Holds(p.root) // then it was asked about
-	for _, f := range files {
-		if ctx.Err() != nil {
-			return Result{}, context.Cause(ctx)
-		}
+	for _, f := range set.files {
 		name := f
 		if f == "" {
 			name = path.Base(p.root)
@@ -130,98 +135,204 @@ func (t grepTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 			g.secrets++
 			continue
 		}
-		g.file(f)
+		if err := g.file(ctx, f); err != nil {
+			return Result{}, err
+		}
 		if g.full {
 			break
 		}
 	}
-	return g.result(more), nil
+	return g.result(set.more), nil
 }
 
 // grepOutput collects hits up to MaxResult.
 type grepOutput struct {
 	cwd  string
 	plan grepPlan
+	dir  folder
 
-	b           strings.Builder
-	hits, files int
-	skipped     int // files too large
-	secrets     int // files with secrets
-	full        bool
+	b       strings.Builder
+	buf     []byte // of blocks, kept from file to file
+	hits    int
+	binary  int // files that are not text
+	unread  int // files and folders that could not be read
+	pieces  int // lines that were too long to be searched in one piece
+	secrets int // files with secrets
+	full    bool
 }
 
-func (g *grepOutput) file(rel string) {
-	path := filepath.Join(g.plan.root, rel)
-	f, info, err := OpenRegular(path)
+// file searches one file. Its error is that of ctx.
+func (g *grepOutput) file(ctx context.Context, rel string) error {
+	in, err := g.dir.open(rel)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
+		return nil // deleted meanwhile, or a link, which glob does not list either
+	}
 	if err != nil {
-		return // deleted meanwhile, or not for us to read
+		g.unread++
+		return nil
 	}
-	size := info.Size()
-	f.Close()
-	if size > maxGrepFile {
-		g.skipped++
-		return
+	defer in.close()
+	s := &scan{grepOutput: g, name: display(g.plan.root, rel, g.cwd), line: 1}
+	if g.buf == nil {
+		g.buf = make([]byte, grepBlock)
 	}
-	text, _, err := readWhole(path)
-	if err != nil || binaryKind(text[:min(len(text), 8000)]) != "" {
-		return
-	}
-	if !g.plan.re.Match(text) && !bytes.Contains(text, []byte("\n")) {
-		return
-	}
-	lines := bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
-	var found []int
-	for i, l := range lines {
-		if g.plan.re.Match(bytes.TrimSuffix(l, []byte("\r"))) {
-			found = append(found, i)
+	end, skip := 0, 0
+	for first := true; ; first = false {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
+		n, eof, err := in.fill(g.buf[end:])
+		if err != nil {
+			g.unread++
+			return nil
+		}
+		if first && bytes.IndexByte(g.buf[:min(n, binaryHead)], 0) >= 0 {
+			g.binary++
+			return nil
+		}
+		end += n
+		cut := end
+		if !eof {
+			if cut = bytes.LastIndexByte(g.buf[skip:end], '\n') + 1 + skip; cut == skip && end < len(g.buf) {
+				continue
+			}
+			if cut == skip { // one line fills the block
+				if len(g.buf) < maxGrepBlock {
+					g.buf = append(g.buf, make([]byte, len(g.buf))...)
+					continue
+				}
+				g.pieces++
+				cut = end
+			}
+		}
+		if done := s.block(g.buf[:cut], skip); done || eof {
+			break
+		}
+		keep := s.keep(g.buf[:cut])
+		copy(g.buf, g.buf[keep:end])
+		skip, end = cut-keep, end-keep
 	}
-	if len(found) == 0 {
-		return
+	if s.found > 0 && g.plan.Mode == "count" {
+		g.row("%s:%d", s.name, s.found)
 	}
-	g.hits += len(found)
-	g.files++
-	name := display(g.plan.root, rel, g.cwd)
-	switch g.plan.Mode {
-	case "files":
-		g.line("%s", name)
-	case "count":
-		g.line("%s:%d", name, len(found))
-	default:
-		g.content(name, lines, found)
+	return nil
+}
+
+// scan is the search of one file, block by block.
+type scan struct {
+	*grepOutput
+	name  string
+	found int // hits
+	line  int // number of the line at byte at
+	at    int
+	shown int // number of the last line that was shown
+	after int // number of the last line to show after a hit
+}
+
+// block searches text from byte from on, which begins a line; the lines before it were searched before, and are there to be
+// shown around a hit. It reports whether the file need not be searched further.
+func (s *scan) block(text []byte, from int) (done bool) {
+	s.at = from
+	s.plan.lines.begin()
+	for pos := from; pos < len(text); {
+		start, end := s.plan.lines.next(text, pos)
+		if start < 0 {
+			break
+		}
+		s.found++
+		s.hits++
+		switch s.plan.Mode {
+		case "files":
+			s.row("%s", s.name)
+			return true
+		case "count":
+		default:
+			s.hit(text, start, end)
+			if s.full {
+				return true
+			}
+		}
+		pos = end + 1
+	}
+	if s.plan.Mode == "" || s.plan.Mode == "content" {
+		s.rest(text, len(text))
+		s.line += bytes.Count(text[s.at:], []byte("\n"))
+		s.at = len(text)
+	}
+	return s.full
+}
+
+// hit shows a line as path:line:text and the lines around it as path-line-text, "--" between places apart.
+func (s *scan) hit(text []byte, start, end int) {
+	s.rest(text, start)
+	s.line += bytes.Count(text[s.at:start], []byte("\n"))
+	s.at = start
+	from, n := start, s.line
+	for ; n > max(s.line-s.plan.Context, s.shown+1) && from > 0; n-- {
+		from = bytes.LastIndexByte(text[:from-1], '\n') + 1
+	}
+	if s.plan.Context > 0 && s.b.Len() > 0 && n != s.shown+1 {
+		s.row("--")
+	}
+	for ; n < s.line; n++ {
+		stop := from + bytes.IndexByte(text[from:], '\n')
+		s.show(n, "-", text[from:stop])
+		from = stop + 1
+	}
+	s.show(n, ":", text[start:end])
+	s.after = n + s.plan.Context
+}
+
+// rest shows the lines after the last hit, as far as they lie before byte end.
+func (s *scan) rest(text []byte, end int) {
+	for s.shown > 0 && s.shown < s.after && !s.full {
+		if s.line <= s.shown { // the hit itself, or what was shown
+			stop := bytes.IndexByte(text[s.at:end], '\n')
+			if stop < 0 {
+				return
+			}
+			s.at, s.line = s.at+stop+1, s.line+1
+			continue
+		}
+		if s.at >= end {
+			return
+		}
+		stop := s.at + bytes.IndexByte(text[s.at:], '\n')
+		if stop < s.at {
+			stop = len(text)
+		}
+		s.show(s.line, "-", text[s.at:stop])
 	}
 }
 
-// content shows hits as path:line:text and the lines around them as path-line-text, "--" between places apart.
-func (g *grepOutput) content(name string, lines [][]byte, found []int) {
-	around := g.plan.Context
-	next := 0 // first line not shown yet
-	for k, i := range found {
-		from, to := max(i-around, next), i+around
-		if k+1 < len(found) {
-			to = min(to, found[k+1]-1)
+// keep is where the part of a searched block begins that later hits may show.
+func (s *scan) keep(text []byte) int {
+	at := len(text)
+	for range s.plan.Context {
+		if at == 0 {
+			break
 		}
-		if around > 0 && g.b.Len() > 0 && (k == 0 || from > next) {
-			g.line("--")
-		}
-		for j := from; j <= to && j < len(lines) && !g.full; j++ {
-			sep := "-"
-			if j == i {
-				sep = ":"
-			}
-			text := strings.ToValidUTF8(strings.TrimSuffix(string(lines[j]), "\r"), "\uFFFD")
-			if len(text) > maxGrepLine {
-				text = CutHead(text, maxGrepLine) + "…"
-			}
-			g.line("%s%s%d%s%s", name, sep, j+1, sep, text)
-		}
-		next = max(next, to+1)
+		at = bytes.LastIndexByte(text[:at-1], '\n') + 1
 	}
+	if at < len(text)-maxGrepBlock/4 {
+		return len(text) // lines that long are not shown around others
+	}
+	return at
 }
 
-func (g *grepOutput) line(format string, args ...any) {
+func (s *scan) show(n int, sep string, line []byte) {
+	text := strings.TrimSuffix(string(line[:min(len(line), 4*maxGrepLine)]), "\r")
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) > maxGrepLine {
+		text = CutHead(text, maxGrepLine) + "…"
+	}
+	s.row("%s%s%d%s%s", s.name, sep, n, sep, text)
+	s.shown = n
+}
+
+func (g *grepOutput) row(format string, args ...any) {
 	s := fmt.Sprintf(format, args...)
-	if g.b.Len()+len(s) > MaxResult-300 {
+	if g.b.Len()+len(s) > MaxResult-maxGrepNotes {
 		g.full = true
 		return
 	}
@@ -231,16 +342,25 @@ func (g *grepOutput) line(format string, args ...any) {
 
 func (g *grepOutput) result(more bool) Result {
 	if g.hits == 0 {
-		fmt.Fprintf(&g.b, "no match in %s", g.plan.root)
+		fmt.Fprintf(&g.b, "no match in %s\n", g.plan.root)
 	}
 	if g.full {
 		g.b.WriteString("[there is more; narrow the search, or use mode files]\n")
 	}
-	if g.skipped > 0 {
-		fmt.Fprintf(&g.b, "[%d files over %d MiB were left out]\n", g.skipped, maxGrepFile>>20)
+	for _, left := range []struct {
+		n   int
+		why string
+	}{
+		{g.secrets, "may hold secrets; name one to search it"},
+		{g.binary, "not text"},
+		{g.unread, "could not be read"},
+	} {
+		if left.n > 0 {
+			fmt.Fprintf(&g.b, "[left out: %d (%s)]\n", left.n, left.why)
+		}
 	}
-	if g.secrets > 0 {
-		fmt.Fprintf(&g.b, "[%d files that may hold secrets were left out; name one to search it]\n", g.secrets)
+	if g.pieces > 0 {
+		fmt.Fprintf(&g.b, "[lines longer than %d MiB were searched in pieces]\n", maxGrepBlock>>20)
 	}
 	if more {
 		fmt.Fprintf(&g.b, "[only the first %d files were looked at]\n", maxFiles)

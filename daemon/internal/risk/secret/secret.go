@@ -189,13 +189,15 @@ func Under(p, dir string) bool {
 
 // Match reports whether p is one of the list or lies below one; segments of p may be patterns.
 func Match(p string, list []string) bool {
-	pattern := strings.ContainsAny(p, "*?[")
+	if slices.ContainsFunc(list, func(d string) bool { return Under(p, d) }) {
+		return true
+	}
+	if !strings.ContainsAny(p, "*?[") {
+		return false
+	}
 	ps := strings.Split(p, "/")
 	for _, d := range list {
-		if Under(p, d) {
-			return true
-		}
-		if ds := strings.Split(d, "/"); pattern && len(ps) >= len(ds) && slices.EqualFunc(ps[:len(ds)], ds, func(p, d string) bool {
+		if ds := strings.Split(d, "/"); len(ps) >= len(ds) && slices.EqualFunc(ps[:len(ds)], ds, func(p, d string) bool {
 			return p == d || strings.ContainsAny(p, "*?[") && bashread.GlobMatch(p, d) && (p[0] == '.' || d == "" || d[0] != '.')
 		}) {
 			return true

@@ -1,0 +1,237 @@
+package tool
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"unicode/utf8"
+)
+
+const (
+	maxLiterals = 16  // looked for at once
+	maxASCII    = 128 // first byte that is not ASCII
+)
+
+// lineMatcher finds the lines in which a regular expression matches. Where each match must contain one of a few texts,
+// these are looked for first, and only their lines are matched: package regexp takes twenty times as long for each byte.
+type lineMatcher struct {
+	re       *regexp.Regexp
+	literals []literal
+	exact    bool // a line with a literal matches: re need not be asked
+}
+
+func newLineMatcher(pattern string) (lineMatcher, error) {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return lineMatcher{}, err
+	}
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return lineMatcher{}, err
+	}
+	if spansLines(tree) {
+		return lineMatcher{}, errors.New("holds a line end, and no line does; search for one line of it, with context")
+	}
+	m := lineMatcher{re: re, literals: required(tree.Simplify())}
+	m.exact = len(m.literals) == 1 && tree.Op == syntax.OpLiteral && string(m.literals[0].text) == string(tree.Rune)
+	return m, nil
+}
+
+// spansLines reports whether re can match in several lines only.
+func spansLines(re *syntax.Regexp) bool {
+	return re.Op == syntax.OpLiteral && slices.Contains(re.Rune, '\n') ||
+		(re.Op == syntax.OpConcat || re.Op == syntax.OpCapture || re.Op == syntax.OpPlus) && slices.ContainsFunc(re.Sub, spansLines)
+}
+
+// begin is called before another text is searched.
+func (m *lineMatcher) begin() {
+	for i := range m.literals {
+		l := &m.literals[i]
+		l.next, l.cases = -1, [2]int{-1, -1}
+	}
+}
+
+// next returns where the first line from byte pos on lies that matches, without its end; start is -1 where there is none.
+// pos begins a line, and grows from call to call.
+func (m *lineMatcher) next(text []byte, pos int) (start, end int) {
+	for pos < len(text) {
+		start := pos
+		if len(m.literals) > 0 {
+			at := m.literal(text, pos)
+			if at < 0 {
+				return -1, -1
+			}
+			start = bytes.LastIndexByte(text[pos:at], '\n') + 1 + pos
+			pos = at
+		}
+		end := bytes.IndexByte(text[pos:], '\n') + pos
+		if end < pos {
+			end = len(text)
+		}
+		if m.exact || m.re.Match(bytes.TrimSuffix(text[start:end], []byte("\r"))) {
+			return start, end
+		}
+		pos = end + 1
+	}
+	return -1, -1
+}
+
+// literal returns where the first of the literals is, -1 where there is none.
+func (m *lineMatcher) literal(text []byte, pos int) int {
+	first := len(text)
+	for i := range m.literals {
+		l := &m.literals[i]
+		if l.next < pos {
+			l.next = l.index(text, pos)
+		}
+		first = min(first, l.next)
+	}
+	if first == len(text) {
+		return -1
+	}
+	return first
+}
+
+// literal is a text that is looked for.
+type literal struct {
+	text  []byte
+	fold  bool   // in upper and lower case; then text is lower case ASCII
+	rare  int    // with fold: the byte of text that is looked for first
+	next  int    // where it stands next; the length of the text searched = nowhere
+	cases [2]int // where the rare byte stands next in lower and upper case
+}
+
+// index returns where l stands next from pos on.
+func (l *literal) index(text []byte, pos int) int {
+	if !l.fold {
+		if i := bytes.Index(text[pos:], l.text); i >= 0 {
+			return pos + i
+		}
+		return len(text)
+	}
+	lower := l.text[l.rare]
+	upper := lower
+	if lower >= 'a' && lower <= 'z' {
+		upper -= 'a' - 'A'
+	}
+	for from := pos + l.rare; ; {
+		for i, c := range []byte{lower, upper} {
+			if l.cases[i] >= from {
+				continue
+			}
+			l.cases[i] = len(text)
+			if from < len(text) {
+				if n := bytes.IndexByte(text[from:], c); n >= 0 {
+					l.cases[i] = from + n
+				}
+			}
+		}
+		at := min(l.cases[0], l.cases[1])
+		if at == len(text) {
+			return at
+		}
+		if start := at - l.rare; start+len(l.text) <= len(text) && foldEqual(text[start:start+len(l.text)], l.text) {
+			return start
+		}
+		from = at + 1
+	}
+}
+
+func foldEqual(text, lower []byte) bool {
+	for i, c := range text {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// required returns texts of which each match of re contains at least one; none where no such are known.
+func required(re *syntax.Regexp) []literal {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return literals(re.Rune, re.Flags&syntax.FoldCase != 0)
+	case syntax.OpCapture, syntax.OpPlus:
+		return required(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return required(re.Sub[0])
+		}
+	case syntax.OpConcat:
+		var best []literal
+		for _, sub := range re.Sub {
+			if l := required(sub); len(l) > 0 && shortest(l) > shortest(best) {
+				best = l
+			}
+		}
+		return best
+	case syntax.OpAlternate:
+		var all []literal
+		for _, sub := range re.Sub {
+			l := required(sub)
+			if len(l) == 0 {
+				return nil
+			}
+			all = append(all, l...)
+		}
+		if len(all) <= maxLiterals {
+			return all
+		}
+	}
+	return nil
+}
+
+func shortest(list []literal) int {
+	n := 0
+	for i, l := range list {
+		if i == 0 || len(l.text) < n {
+			n = len(l.text)
+		}
+	}
+	return n
+}
+
+// literals is the text that the runes stand for. In upper and lower case that is the longest part of it that is ASCII and
+// has no other forms: K and S have some beyond ASCII.
+func literals(runes []rune, fold bool) []literal {
+	if !fold {
+		if slices.Contains(runes, utf8.RuneError) {
+			return nil // a byte that is no character matches it too
+		}
+		return []literal{{text: []byte(string(runes))}}
+	}
+	var best, part []byte
+	for _, r := range append(slices.Clip(runes), maxASCII) {
+		if r >= 'A' && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		if r < maxASCII && r != 'k' && r != 's' {
+			part = append(part, byte(r))
+			continue
+		}
+		if len(part) > len(best) {
+			best = slices.Clone(part)
+		}
+		part = part[:0]
+	}
+	if len(best) == 0 {
+		return nil
+	}
+	l := literal{text: best, fold: true}
+	for i, c := range best {
+		if frequency(c) < frequency(best[l.rare]) {
+			l.rare = i
+		}
+	}
+	return []literal{l}
+}
+
+// frequency orders bytes by how common they are in source text, the rare ones first.
+func frequency(c byte) int {
+	return bytes.IndexByte([]byte("~`@$^?#%!&\\+Q|ZJX'Kz<>VqYjWHU[]{}GBk*xFw;/MOPNvLDRCyIb:AgTSEhm0,12=-9876543\"pufd()clsoainrt_.e\t\n "), c)
+}
