@@ -15,7 +15,7 @@ import (
 // and delete the session, and stop a daemon that must be idle. The end used to be sent first, and the turn taken out of
 // the books a moment later: too_many_queries, `a turn runs in this session`, `1 turns run`, each now and then.
 func TestOverWhenTold(t *testing.T) {
-	r := newRig(t, say("fold|summar", "what was done"), say("hello", strings.Repeat("answer ", 200)))
+	r := newRig(t, say("Summarise", "what was done"), say("hello", strings.Repeat("answer ", 200)))
 	r.set(func(c *config.Config) { c.Limits.RunningTurns, c.Limits.RequestsPerSecond = 1, 1_000_000 })
 	window := r.dial()
 	p := r.dial(withoutShell)

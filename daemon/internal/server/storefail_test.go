@@ -103,7 +103,7 @@ func TestStoreFails(t *testing.T) {
 // A compaction that cannot be stored ends too.
 func TestStoreFailsInACompaction(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
-	summary := scripted.Script{Match: "fold|summar", Steps: []scripted.Step{{WaitFile: gate, Text: "what was done: many things"}}}
+	summary := scripted.Script{Match: "Summarise", Steps: []scripted.Step{{WaitFile: gate, Text: "what was done: many things"}}}
 	r := newRig(t, summary, say("hello", strings.Repeat("a long answer ", 2000)))
 	p := r.dial(withoutShell)
 	for range 6 {
