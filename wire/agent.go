@@ -12,6 +12,29 @@ type AgentRequest struct {
 	Options     RequestOptions `msgpack:"options"`
 }
 
+// ShowRequest asks what an AgentRequest would send to the model first; its request_id does not count. ShowReply answers,
+// and nothing is sent to a model, stored or run. Since protocol 1.
+type ShowRequest struct {
+	RequestID RequestID    `msgpack:"request_id"`
+	Request   AgentRequest `msgpack:"request"`
+}
+
+type ShowReply struct {
+	RequestID RequestID     `msgpack:"request_id"`
+	Model     string        `msgpack:"model"`
+	Parts     []RequestPart `msgpack:"parts"` // in the order in which they are sent
+}
+
+// RequestPart is a part of what a model is sent.
+type RequestPart struct {
+	Name   string `msgpack:"name"`   // system, tool NAME, conversation, prompt, context
+	Tokens int64  `msgpack:"tokens"` // estimated
+	Text   string `msgpack:"text"`   // of an image its name
+}
+
+func (*ShowRequest) Kind() string { return "ShowRequest" }
+func (*ShowReply) Kind() string   { return "ShowReply" }
+
 // Attachment is a file that goes with a prompt: a text or an image as such, any other by its name. It is read when the turn
 // begins.
 type Attachment struct {
@@ -86,7 +109,8 @@ const (
 	ChunkToolResult    = "tool_result"
 	ChunkNotice        = "notice"
 	ChunkBlock         = "block"
-	ChunkVoid          = "void" // text is why
+	ChunkVoid          = "void"    // text is why
+	ChunkContext       = "context" // text is what the model was told beside the prompt or the results before it
 )
 
 // chunkFields are the fields that travel with each type of chunk, beside type.
@@ -100,6 +124,7 @@ var chunkFields = map[string][]string{
 	ChunkNotice:        {"text"},
 	ChunkBlock:         {"block"},
 	ChunkVoid:          {"text", "from_seq"},
+	ChunkContext:       {"text"},
 }
 
 // Block is a piece of content with structure of its own.

@@ -59,6 +59,8 @@ func init() {
 		row[CommandResult](Both),
 		row[AgentComplete](ToClient),
 		row[CancelRequest](ToDaemon),
+		row[ShowRequest](ToDaemon),
+		row[ShowReply](ToClient),
 		row[ToolRequest](ToDaemon),
 		row[UndoRequest](ToDaemon),
 
@@ -148,7 +150,7 @@ func Directions(kind string) Direction {
 // requests are the kinds that count against requests_per_second and carry a request_id chosen by the client.
 var requests = []string{
 	"AgentRequest", "ToolRequest", "UndoRequest", "CompactRequest", "SessionRequest", "PolicyRequest",
-	"StatusRequest", "ShutdownRequest", "LeaseRunRequest", "LeaseRevokeRequest",
+	"StatusRequest", "ShutdownRequest", "LeaseRunRequest", "LeaseRevokeRequest", "ShowRequest",
 }
 
 // IsRequest reports whether the kind is a request: it carries a request_id, a repeat of which is refused, and counts

@@ -42,6 +42,7 @@ func Chunks() []wire.Chunk {
 			Annotations: []wire.Annotation{{Line: 3, Type: "warning", Message: "unused"}},
 		}},
 		{Type: wire.ChunkVoid, Text: "the connection broke off", FromSeq: 7},
+		{Type: wire.ChunkContext, Text: "Working directory: /home/u"},
 	}
 }
 

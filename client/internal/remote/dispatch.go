@@ -24,6 +24,10 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 		if l.answer(m.RequestID, m) {
 			return
 		}
+	case *wire.ShowReply:
+		if l.answer(m.RequestID, m) {
+			return
+		}
 	case *wire.StatusReply:
 		if l.answer(m.RequestID, m) {
 			return

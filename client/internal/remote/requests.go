@@ -157,6 +157,11 @@ func (c *Conn) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	return c.post(ctx, &r.RequestID, r)
 }
 
+// Show returns what a question would send to the model first.
+func (c *Conn) Show(ctx context.Context, r *wire.ShowRequest) (*wire.ShowReply, error) {
+	return call[*wire.ShowReply](ctx, c, &r.RequestID, r)
+}
+
 // Cancel ends a turn, by turn_id or by request_id of this connection. The turn's AgentComplete answers.
 func (c *Conn) Cancel(_ context.Context, r *wire.CancelRequest) error { return c.say(r) }
 

@@ -21,7 +21,7 @@ import (
 const maxStdin = 16 << 20
 
 func (a *app) ask() *cobra.Command {
-	var asJSON bool
+	var asJSON, showRequest bool
 	var mode, session, model, agent string
 	var timeout time.Duration
 	c := &cobra.Command{
@@ -33,7 +33,7 @@ func (a *app) ask() *cobra.Command {
 		Example: "  sublet ask 'what changed since yesterday?'\n  go test ./... 2>&1 | sublet ask 'why does this fail?'",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			q := question{prompt: strings.Join(args, " "), json: asJSON, mode: mode, session: wire.SessionID(session), model: model, agent: agent, timeout: timeout}
+			q := question{prompt: strings.Join(args, " "), json: asJSON, mode: mode, session: wire.SessionID(session), model: model, agent: agent, timeout: timeout, show: showRequest}
 			return a.runAsk(q)
 		},
 	}
@@ -44,6 +44,7 @@ func (a *app) ask() *cobra.Command {
 	f.StringVar(&model, "model", "", "provider/name instead of the configured one")
 	f.StringVar(&agent, "agent", "", "orchestrator (default), engineer, reviewer or one of yours")
 	f.DurationVar(&timeout, "timeout", 0, "end the turn after this time (0 = no bound)")
+	f.BoolVar(&showRequest, "show-request", false, "print what the model would be sent first, with tokens by part, and ask nothing")
 	f.SetInterspersed(true)
 	return c
 }
@@ -53,6 +54,7 @@ type question struct {
 	session                    wire.SessionID
 	json                       bool
 	timeout                    time.Duration
+	show                       bool
 }
 
 func (a *app) runAsk(q question) error {
@@ -98,6 +100,9 @@ func (a *app) runAsk(q question) error {
 		return err
 	}
 	defer c.Close()
+	if q.show {
+		return a.showRequest(ctx, c, req, q.json)
+	}
 	out := &answer{app: a, json: q.json, asker: asker, conn: c}
 	end, err := c.Turn(ctx, req, func(m wire.Message) { out.show(ctx, m) })
 	out.finish()

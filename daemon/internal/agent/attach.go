@@ -23,11 +23,10 @@ const (
 	maxNamed      = 20        // attachments that are not shown and named to the user
 )
 
-// attachments are the files that go with the prompt: texts as text, images as images, others by name. The user is told
+// attachments are the files that go with the prompt: images as they are, texts, and the names of others. The user is told
 // which the model does not see, and why.
-func (r *runner) attachments() []provider.Part {
-	var parts []provider.Part
-	add := func(text string) { parts = append(parts, provider.Part{Text: mask.String(strings.TrimSpace(text))}) }
+func (r *runner) attachments() (shown []provider.Part, told []string) {
+	add := func(text string) { told = append(told, mask.String(strings.TrimSpace(text))) }
 	var unseen []string
 	texts, images, pixels := maxAttached, picture.MaxMany, picture.MaxRequest
 	for _, a := range r.t.Attachments {
@@ -54,7 +53,7 @@ func (r *runner) attachments() []provider.Part {
 			err = errTooMuch
 		default:
 			images, pixels = images-1, pixels-image.Size
-			parts = append(parts, imageParts(image)...)
+			shown = append(shown, imageParts(image)...)
 			continue
 		}
 		add(fmt.Sprintf("Attached, not shown: %s (%v)", name, err))
@@ -66,7 +65,7 @@ func (r *runner) attachments() []provider.Part {
 	if len(unseen) > 0 {
 		r.notice("Attached, but not shown to the model: " + strings.Join(unseen, ", "))
 	}
-	return parts
+	return shown, told
 }
 
 // imageParts are an image as a model is shown it: its name first, for there may be several.
@@ -295,6 +294,9 @@ func (c Conversation) WithImages(kept map[int64][]*picture.Image) Conversation {
 		case compaction.Results:
 			parts := slices.Clone(e.msg.Parts)
 			for j, p := range parts {
+				if p.ToolResult == nil {
+					continue
+				}
 				if images := kept[e.facts[p.ToolResult.CallID].seq]; len(images) > 0 {
 					tr := *p.ToolResult
 					tr.Images = images
@@ -304,7 +306,7 @@ func (c Conversation) WithImages(kept map[int64][]*picture.Image) Conversation {
 			e.msg.Parts = parts
 		}
 	}
-	return Conversation{entries}
+	return Conversation{entries, c.pending}
 }
 
 // Events are the numbers of the events that the conversation would show images of.

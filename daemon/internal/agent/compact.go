@@ -228,7 +228,7 @@ func (r *runner) compact(ctx context.Context, target, tail int) error {
 	}
 	items := toItems(r.entries)
 	p := compaction.Make(items, compaction.Options{Target: max(target-fixed, 200), Tail: tail})
-	entries := r.entries
+	entries, folded := r.entries, false
 	if p.Shortened > 0 {
 		entries = shortened(entries, p.Items)
 	}
@@ -238,11 +238,13 @@ func (r *runner) compact(ctx context.Context, target, tail int) error {
 			return err
 		}
 		if e != nil {
-			entries = slices.Concat(entries[:p.From], []entry{*e}, entries[p.To:])
-			r.system = r.systemPrompt()
+			entries, folded = slices.Concat(entries[:p.From], []entry{*e}, entries[p.To:]), true
 		}
 	}
 	r.entries = entries
+	if folded && r.entries[len(r.entries)-1].kind != compaction.Answer {
+		r.tell(r.standingContext(ctx))
+	}
 	r.futile = 0
 	if now := r.size(); now > size*9/10 {
 		r.futile = now * 11 / 10
@@ -349,6 +351,8 @@ func toItems(entries []entry) []compaction.Item {
 			it.Extra = compaction.EstimateTokens(messageText(e.msg)) - compaction.EstimateTokens(it.Text)
 		case compaction.Answer:
 			it.Text = messageText(e.msg)
+		case compaction.Results:
+			it.Extra = compaction.EstimateTokens(messageText(e.msg))
 		}
 		for _, p := range e.msg.Parts {
 			switch {

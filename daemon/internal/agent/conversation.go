@@ -15,7 +15,10 @@ import (
 
 // Conversation is what the model is shown of a session, with the events it came from. It is a value: the zero value is
 // empty, and appending to a copy leaves the original alone.
-type Conversation struct{ entries []entry }
+type Conversation struct {
+	entries []entry
+	pending []string // what the user did since the last prompt; it goes with the next one
+}
 
 // Messages returns the conversation as a provider wants it: it begins with the user, users and assistant alternate, and
 // every call has its result right after it. The first Text part of a user message is the prompt; further ones are
@@ -132,19 +135,22 @@ func render(entries []entry) []provider.Message {
 // maxContextCommands bounds how many of the user's own commands go before a prompt.
 const maxContextCommands = 10
 
+// sinceHead begins the part of a message that says what the user did.
+const sinceHead = "Since the last prompt, in their shell:\n"
+
 // History derives the conversation from a session's stored events, in their order: what the user asked, what the agent
 // they asked answered and called, and what came of it; sub-agents' own events are left out. Ranges that a successful and
 // not undone CompactionComplete names are replaced by its summary and ledger. Calls without a result, from a turn that
 // was cancelled or whose daemon died, get "interrupted", so that every provider accepts the conversation (T4c).
-// Commands the user ran themselves, and tools run without a model (TurnStarted with no Model), become context of the
-// next prompt.
+// What the model was told beside a prompt or results stands beside them again. Commands the user ran themselves, and tools
+// run without a model (TurnStarted with no Model), go with the next prompt.
 func History(events []wire.EventMessage) Conversation {
 	h := folder{}
 	for _, ev := range events {
 		h.add(ev)
 	}
 	h.endTurn("interrupted", "")
-	return Conversation{entries: foldRanges(h.entries, outermost(compactions(events)))}
+	return Conversation{foldRanges(h.entries, outermost(compactions(events))), h.pending}
 }
 
 // folder builds entries while it walks over events.
@@ -156,6 +162,7 @@ type folder struct {
 	agent     string // whom the user asked
 	open      bool
 	modelless bool
+	told      bool  // the turn has chunks of what was told beside the prompt
 	seq       int64 // of the newest event of the turn
 	failure   string
 	calls     map[string]provider.ToolCall // without a result yet, by id
@@ -176,11 +183,11 @@ func (h *folder) add(ev wire.EventMessage) {
 	if m, ok := ev.(*wire.TurnStarted); ok {
 		h.endTurn("interrupted", "")
 		h.turn, h.agent, h.open, h.seq = meta.TurnID, m.Agent, true, meta.Seq
-		h.modelless = m.Model == ""
+		h.modelless, h.told = m.Model == "", false
 		h.asked, h.comments = map[wire.ConfirmationID]wire.ExecutionID{}, map[wire.ExecutionID]string{}
 		h.calls, h.order, h.failure = map[string]provider.ToolCall{}, nil, ""
 		if !h.modelless {
-			h.entries = append(h.entries, promptEntry(m.Prompt, h.context(), meta.Seq))
+			h.entries = append(h.entries, promptEntry(m.Prompt, h.since(), meta.Seq))
 		}
 		return
 	}
@@ -233,6 +240,8 @@ func (h *folder) chunk(c wire.Chunk, seq int64) {
 		last := len(e.msg.Parts) - 1
 		h.pieces = append(h.pieces, textPiece{seq, last, len(e.msg.Parts[last].Text)})
 		e.msg.Parts[last].Text += c.Text
+	case wire.ChunkContext:
+		h.context(c.Text, seq)
 	case wire.ChunkToolCall:
 		call := provider.ToolCall{ID: string(c.ExecutionID), Name: c.Tool, Arguments: objectOr(c.Arguments)}
 		e := h.answer(seq)
@@ -241,6 +250,21 @@ func (h *folder) chunk(c wire.Chunk, seq int64) {
 		h.order = append(h.order, call.ID)
 	}
 	// Reasoning is left out: providers want it back within a turn only, and with a seal that masking would break.
+}
+
+// context puts what the model was told beside a prompt or results back there. The first of a turn replaces what was
+// derived from the events before it.
+func (h *folder) context(text string, seq int64) {
+	e := &h.entries[len(h.entries)-1]
+	if e.kind != compaction.Request && e.kind != compaction.Results {
+		return
+	}
+	if e.kind == compaction.Request && !h.told {
+		e.msg.Parts = e.msg.Parts[:1:1]
+	}
+	h.told = true
+	e.msg.Parts = append(e.msg.Parts, provider.Part{Text: text})
+	e.last = seq
 }
 
 // void takes the text of the newest answer back that came from the event from on.
@@ -318,10 +342,18 @@ func (h *folder) missing(why string) {
 	}
 	if n := len(h.entries); n > 0 && h.entries[n-1].kind == compaction.Results {
 		slices.SortStableFunc(h.entries[n-1].msg.Parts, func(a, b provider.Part) int {
-			return slices.Index(h.order, a.ToolResult.CallID) - slices.Index(h.order, b.ToolResult.CallID)
+			return h.place(a) - h.place(b)
 		})
 	}
 	h.order = nil
+}
+
+// place is where a part of a Results entry belongs: results in the order of their calls, then texts.
+func (h *folder) place(p provider.Part) int {
+	if p.ToolResult == nil {
+		return len(h.order)
+	}
+	return slices.Index(h.order, p.ToolResult.CallID)
 }
 
 // endTurn closes the running turn so that the next prompt may follow. What the user was told of its end, the model is
@@ -367,14 +399,14 @@ func (h *folder) pend(text string) {
 	}
 }
 
-// context returns what the user did themselves since the last prompt, and forgets it.
-func (h *folder) context() []provider.Part {
+// since returns what the user did themselves since the last prompt, and forgets it.
+func (h *folder) since() []provider.Part {
 	if len(h.pending) == 0 {
 		return nil
 	}
 	list := h.pending
 	h.pending = nil
-	return []provider.Part{{Text: "Since the last prompt, in their shell:\n" + strings.Join(list, "\n")}}
+	return []provider.Part{{Text: sinceHead + strings.Join(list, "\n")}}
 }
 
 func describeCommand(command string, exitCode *int, tail string) string {

@@ -14,6 +14,7 @@ import (
 
 	"sublet/compaction"
 	"sublet/daemon/internal/mask"
+	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -43,7 +44,7 @@ type runner struct {
 	noImages bool    // the model refused images
 	tooLong  int     // how often the provider said so in a row
 	partial  string  // text of the newest answer, also of one that broke off
-	begin    string  // text of the answer that the newest one continues
+	cutText  string  // text of the answer that the newest one continues
 	nudge    string  // goes at the end of the next request, and is no part of the conversation
 
 	stepFirst int64 // number of the newest answer's first event
@@ -93,7 +94,7 @@ func newRunner(_ context.Context, t Turn) *runner {
 		r.env.Cwd = string(t.Context.Cwd)
 	}
 	if r.t.Project == "" {
-		r.t.Project = projectRoot(r.env.Cwd)
+		r.t.Project = project.Root(r.env.Cwd)
 	}
 	if t.NewPrivateShell != nil {
 		r.private = &lazyShell{agent: r.name, open: t.NewPrivateShell}
@@ -126,6 +127,7 @@ func (r *runner) selectTools() {
 		switch {
 		case !r.t.Role.Offers(spec.Name),
 			r.t.Options.Tools != nil && !listed(r.t.Options.Tools, spec.Name),
+			r.t.Mode == "plan" && (spec.Name == "write" || spec.Name == "edit"),
 			spec.Name == "task" && r.env.Delegate == nil:
 			continue
 		}
@@ -137,9 +139,7 @@ func (r *runner) selectTools() {
 // run is the loop.
 func (r *runner) run(ctx context.Context) Outcome {
 	r.system = r.systemPrompt()
-	prompt := promptEntry(r.forModel(r.t.Prompt), r.promptContext(), r.t.StartSeq)
-	r.keepImages(r.t.StartSeq, imagesOf([]entry{prompt}))
-	r.entries = append(r.entries, prompt)
+	r.begin(ctx)
 	cut, empty := 0, 0
 	for step := 0; ; step++ {
 		if ctx.Err() != nil {
@@ -186,10 +186,10 @@ func (r *runner) run(ctx context.Context) Outcome {
 		calls := r.answer(resp, ids)
 		if len(calls) == 0 && resp.StopReason == provider.MaxTokens && cut < maxCut && r.t.Options.MaxTokens == nil {
 			cut++
-			r.begin, r.nudge = r.partial, nudgeCut
+			r.cutText, r.nudge = r.partial, nudgeCut
 			continue
 		}
-		r.begin = ""
+		r.cutText = ""
 		switch {
 		case resp.StopReason == provider.Refusal:
 			r.skip(calls, "not run: the model refused to go on")
@@ -218,6 +218,15 @@ func (r *runner) run(ctx context.Context) Outcome {
 			return r.outcome(wire.StatusSuccess, string(provider.EndTurn), nil)
 		}
 	}
+}
+
+// begin takes the prompt into the conversation, with what goes beside it.
+func (r *runner) begin(ctx context.Context) {
+	images, attached := r.attachments()
+	beside := r.beside(ctx, attached)
+	r.entries = append(r.entries, promptEntry(r.forModel(r.t.Prompt), images, r.t.StartSeq))
+	r.keepImages(r.t.StartSeq, imagesOf(r.entries[len(r.entries)-1:]))
+	r.tell(beside)
 }
 
 // Said to the model, and to nobody else.
@@ -311,7 +320,7 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 		}
 	})
 	flush("")
-	if r.partial = r.begin + said.String(); err != nil {
+	if r.partial = r.cutText + said.String(); err != nil {
 		return resp, ids, err
 	}
 	r.count(resp)
@@ -396,7 +405,7 @@ func (r *runner) answer(resp provider.Response, ids map[string]wire.ExecutionID)
 			msg.Parts = append(msg.Parts, p)
 		}
 	}
-	r.partial = r.begin + messageText(resp.Message)
+	r.partial = r.cutText + messageText(resp.Message)
 	r.addAnswer(msg)
 	return calls
 }

@@ -526,6 +526,15 @@ func TestRunTool(t *testing.T) {
 	}
 }
 
+// beside is what the newest message of a request says beside the prompt.
+func beside(req provider.Request) string {
+	var b strings.Builder
+	for _, p := range req.Messages[len(req.Messages)-1].Parts[1:] {
+		b.WriteString(p.Text + "\n")
+	}
+	return b.String()
+}
+
 // D4 to D6, D9.
 func TestWhatGoesWithThePrompt(t *testing.T) {
 	dir := t.TempDir()
@@ -558,13 +567,13 @@ func TestWhatGoesWithThePrompt(t *testing.T) {
 		},
 	}
 	(&recorder{}).play(t.Context(), turn)
-	if sys := model.requests()[0].System; strings.Contains(sys, "tabs") || strings.Contains(sys, "dragons") {
-		t.Errorf("in a folder that is not trusted: got system prompt %s", sys)
+	if told := beside(model.requests()[0]); strings.Contains(told, "tabs") || strings.Contains(told, "dragons") {
+		t.Errorf("in a folder that is not trusted: got %s", told)
 	}
 	turn.Trusted = func(at string) bool { return filepath.Base(at) == "sub" }
 	(&recorder{}).play(t.Context(), turn)
-	if sys := model.requests()[1].System; strings.Contains(sys, "tabs") || !strings.Contains(sys, "dragons") {
-		t.Errorf("where only the folder below is trusted: got system prompt %s", sys)
+	if told := beside(model.requests()[1]); strings.Contains(told, "tabs") || !strings.Contains(told, "dragons") {
+		t.Errorf("where only the folder below is trusted: got %s", told)
 	}
 	turn.Trusted = func(string) bool { return true }
 	rec := &recorder{}
@@ -583,8 +592,8 @@ func TestWhatGoesWithThePrompt(t *testing.T) {
 	if strings.Contains(all, "\x1b") {
 		t.Error("got control sequences")
 	}
-	for want, n := range map[string]int{"Shell: bash\n": 1, "Use tabs.": 1, "Here be dragons.": 1, "from outside": 0, "be good": 1} {
-		if got := strings.Count(req.System, want); got != n {
+	for want, n := range map[string]int{"\nShell: bash, a private one": 1, "Use tabs.": 1, "Here be dragons.": 1, "from outside": 0, "Working directory: " + dir + "/sub\n": 1} {
+		if got := strings.Count(beside(req), want); got != n {
 			t.Errorf("got %q %d times, want %d", want, got, n)
 		}
 	}
@@ -597,8 +606,16 @@ func TestWhatGoesWithThePrompt(t *testing.T) {
 	}
 	turn.Shell = "zsh 5.9"
 	rec.play(t.Context(), turn)
-	if sys := model.requests()[3].System; !strings.Contains(sys, "Use spaces.") || !strings.Contains(sys, "Shell: zsh 5.9, the user's own;") {
-		t.Errorf("got system prompt %s", sys)
+	told := beside(model.requests()[3])
+	for _, want := range []string{"Use spaces.", "Shell: zsh 5.9, the user's own;"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("got %s, want %q in it", told, want)
+		}
+	}
+	for _, again := range []string{"Here be dragons.", "Working directory", "Error 2"} {
+		if strings.Contains(told, again) {
+			t.Errorf("got %s, where %q was told before", told, again)
+		}
 	}
 }
 

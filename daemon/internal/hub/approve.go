@@ -12,6 +12,7 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/worktree"
@@ -121,7 +122,7 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 		// A file tool's paths have their links resolved: so must the places they are compared with (T3o).
 		c.Cwd, c.Home = real(c.Cwd), real(c.Home)
 	}
-	c.ProjectRoot, c.Own = projectRoot(c.Cwd), a.t.hub.own()
+	c.ProjectRoot, c.Own = project.Root(c.Cwd), a.t.hub.own()
 	if worktree.At(c.ProjectRoot) {
 		c.Tracked = func(path string) bool { return a.t.hub.projects.trees.Tracked(ctx, c.ProjectRoot, path) }
 	}
@@ -206,7 +207,7 @@ func (a *approver) action(q agent.Question, reach risk.Reach) policy.Action {
 	}
 	return policy.Action{
 		Tool: q.Tool, Command: q.Action.Command, Cwd: at, Reads: q.Action.Reads, Writes: q.Action.Writes,
-		Network: q.Action.Network, Server: q.Action.Server, Reach: reach, Bound: bound, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: projectRoot(at), Editable: isProject(projectRoot(at), home(nil)), Home: home(env), Now: time.Now(),
+		Network: q.Action.Network, Server: q.Action.Server, Reach: reach, Bound: bound, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: project.Root(at), Editable: isProject(project.Root(at), home(nil)), Home: home(env), Now: time.Now(),
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/secret"
 	"sublet/daemon/internal/worktree"
@@ -306,7 +307,7 @@ func (p *everydayProject) decide(t *testing.T, row everyday, rules policy.Policy
 	}
 	dir := p.held.dir
 	v := risk.Analyze(row.text, risk.Context{
-		Cwd: dir, Home: p.held.home, Secrets: p.secrets(), ProjectRoot: projectRoot(dir), Env: env,
+		Cwd: dir, Home: p.held.home, Secrets: p.secrets(), ProjectRoot: project.Root(dir), Env: env,
 		Tracked: func(path string) bool { return p.trees.Tracked(t.Context(), dir, path) },
 		Venv:    func(file string) bool { return standardVenv(file, dir, env["PATH"]) },
 		Shadow:  shadow(env["PATH"], dir, p.held.home, env["TMPDIR"]),
@@ -318,7 +319,7 @@ func (p *everydayProject) decide(t *testing.T, row everyday, rules policy.Policy
 // installed.
 func (p *everydayProject) runHeld(t *testing.T, row everyday, reach string) (result string, absent bool) {
 	spec := confine.Spec{
-		Reach: reach, Project: projectRoot(p.held.dir), Hidden: p.secrets().Hidden(p.held.dir), Caches: confine.Caches(p.held.home, p.held.getenv),
+		Reach: reach, Project: project.Root(p.held.dir), Hidden: p.secrets().Hidden(p.held.dir), Caches: confine.Caches(p.held.home, p.held.getenv),
 	}
 	if err := os.WriteFile(p.spec, spec.Encode(), 0o600); err != nil {
 		t.Fatal(err)

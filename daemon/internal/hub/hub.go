@@ -37,13 +37,15 @@ type Options struct {
 	Stop func(drain time.Duration)
 	// Confine returns what holds commands to a reach on this machine. nil: nothing does.
 	Confine func() Confiner
-	MCP     *mcp.Servers // the settings'; whoever made it closes it, after the Hub. nil: none
-	Runtime string       // private folder for the files of private shells
-	Spool   string       // folder for raw output that was cut
-	Version string
-	BuiltAt int64 // see wire.DaemonInfo
-	Kept    bool  // see wire.DaemonInfo
-	Log     *slog.Logger
+	// Instructions is the user's own file of instructions to agents, which need not exist. "": none.
+	Instructions string
+	MCP          *mcp.Servers // the settings'; whoever made it closes it, after the Hub. nil: none
+	Runtime      string       // private folder for the files of private shells
+	Spool        string       // folder for raw output that was cut
+	Version      string
+	BuiltAt      int64 // see wire.DaemonInfo
+	Kept         bool  // see wire.DaemonInfo
+	Log          *slog.Logger
 }
 
 // Hub owns every session, turn, lender and private shell of the daemon. Safe for concurrent use.

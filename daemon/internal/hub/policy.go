@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/project"
 
 	"sublet/daemon/internal/store"
 	"sublet/wire"
@@ -155,7 +156,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		c.hub.log.Info("mode set", "session", s.id, "mode", mode, "by", c.who())
 		c.announce("mode of session %s: %s", s.id, mode)
 	case "add":
-		if err := s.addRule(ctx, r.Rule, projectRoot(string(s.snapshot().Cwd))); err != nil {
+		if err := s.addRule(ctx, r.Rule, project.Root(string(s.snapshot().Cwd))); err != nil {
 			return nil, err
 		}
 		c.announce("rule added: %s %s (%s)", r.Rule.Decision, r.Rule.Pattern, cmp.Or(r.Rule.Scope, policy.ScopeAlways))

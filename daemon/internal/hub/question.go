@@ -11,6 +11,7 @@ import (
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/risk"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -210,7 +211,7 @@ func (s *session) addGrantLocked(ctx context.Context, qu *question, g wire.Grant
 		rule.Subject = wire.OSString(s.id)
 		s.rules = append(s.rules, rule)
 	case policy.ScopeProject:
-		rule.Subject = wire.OSString(projectRoot(string(qu.ask.Cwd)))
+		rule.Subject = wire.OSString(project.Root(string(qu.ask.Cwd)))
 		fallthrough
 	default:
 		if err := s.hub.opts.Store.AddRule(ctx, rule); err != nil {

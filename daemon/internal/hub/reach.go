@@ -11,6 +11,7 @@ import (
 	"sublet/daemon/config"
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/secret"
 	"sublet/lease/confine"
@@ -55,7 +56,7 @@ func (a *approver) reach(q agent.Question, v risk.Verdict) risk.Reach {
 	if q.Action.Cwd != "" {
 		cwd = wire.OSString(q.Action.Cwd)
 	}
-	if reach == risk.ReachProject && !isProject(projectRoot(string(cwd)), home(nil)) {
+	if reach == risk.ReachProject && !isProject(project.Root(string(cwd)), home(nil)) {
 		return risk.ReachFree
 	}
 	return reach
@@ -156,7 +157,7 @@ func (ln *lender) holds() bool {
 // confinement describes what a command in cwd is held to. Home and caches are those of the daemon's own environment: in the
 // shell's, an agent may have set HOME or GOCACHE.
 func (h *Hub) confinement(reach, cwd string) confine.Spec {
-	root := projectRoot(cwd)
+	root := project.Root(cwd)
 	return confine.Spec{Reach: reach, Project: root, Hidden: h.secrets().Hidden(root), Caches: append(confine.Caches(home(nil), os.Getenv), writable(h.opts.Config().Policy.ProjectWrite)...)}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
@@ -84,7 +85,7 @@ func (c *Client) trust(ctx context.Context, r *wire.PolicyRequest, reply *wire.P
 		if !filepath.IsAbs(path) {
 			return invalid("cwd: %s is not absolute", visible.Exact(path))
 		}
-		switch path = real(projectRoot(path)); r.Op {
+		switch path = real(project.Root(path)); r.Op {
 		case "trust":
 			if info, err := os.Stat(path); err != nil || !info.IsDir() {
 				return invalid("cwd: %s is not a folder", visible.Exact(path))
@@ -119,7 +120,7 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 	if trusted || decided || !filepath.IsAbs(cwd) {
 		return
 	}
-	root := real(projectRoot(cwd))
+	root := real(project.Root(cwd))
 	files, roles := agent.Instructions(root, real(cwd))
 	if len(files)+len(roles) == 0 {
 		return

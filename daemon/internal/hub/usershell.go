@@ -58,6 +58,15 @@ func (u *userShell) name() string {
 	return visible.Exact(cut(cmp.Or(ln.shell.Name, "bash")+" "+ln.shell.Version, 64))
 }
 
+// environ returns the exported environment of the client's shell; nil where commands run in a private one.
+func (u *userShell) environ() map[string]string {
+	ln, err := u.pick()
+	if err != nil || ln == nil {
+		return nil
+	}
+	return texts(ln.environ())
+}
+
 // Where implements tool.Shell.
 func (u *userShell) Where(ctx context.Context) (tool.ShellPlace, error) {
 	ln, err := u.pick()

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -26,33 +25,64 @@ const maxPrompt = 10 << 20
 // Ask begins a turn of an agent. It returns an error if the request is refused before it began; afterwards the turn's
 // own AgentComplete is the answer.
 func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
-	if err := c.Seen(r.RequestID); err != nil {
+	t, role, err := c.asked(ctx, r.RequestID, r)
+	if err != nil {
 		return err
 	}
+	t.work = func(ctx context.Context, t *turn) agent.Outcome { return t.converse(ctx, role, r) }
+	return c.hub.enqueue(t)
+}
+
+// Show answers what Ask would send to the model first. It waits its turn in the session, as Ask does.
+func (c *Client) Show(ctx context.Context, r *wire.ShowRequest) error {
+	t, role, err := c.asked(ctx, r.RequestID, &r.Request)
+	if err != nil {
+		return err
+	}
+	t.bare = func(ctx context.Context) {
+		at, err := t.conversation(ctx, role, &r.Request)
+		t.out()
+		if err != nil {
+			failure := t.failed(ctx, err).Failure()
+			failure.RequestID = t.request
+			t.origin.send(failure)
+			return
+		}
+		t.origin.send(&wire.ShowReply{RequestID: r.RequestID, Model: at.Model.Info().Name, Parts: agent.Preview(ctx, at)})
+	}
+	return c.hub.enqueue(t)
+}
+
+// asked makes a turn of a question, with the role that answers it. The caller enqueues it.
+func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequest) (*turn, agent.Role, error) {
+	none := agent.Role{}
+	if err := c.Seen(id); err != nil {
+		return nil, none, err
+	}
 	if len(r.Prompt) > maxPrompt {
-		return invalid("prompt: %d bytes is more than the limit of %d; name a file instead", len(r.Prompt), maxPrompt)
+		return nil, none, invalid("prompt: %d bytes is more than the limit of %d; name a file instead", len(r.Prompt), maxPrompt)
 	}
 	if r.Options.TimeoutMS < 0 {
-		return invalid("options.timeout_ms: %d is less than 0", r.Options.TimeoutMS)
+		return nil, none, invalid("options.timeout_ms: %d is less than 0", r.Options.TimeoutMS)
 	}
 	mode, err := policy.ParseMode(r.Options.Mode)
 	if err == nil {
 		err = c.hub.offered(mode)
 	}
 	if err != nil {
-		return invalid("options.mode: %v", err)
+		return nil, none, invalid("options.mode: %v", err)
 	}
 	if c.lender != nil {
 		c.lender.typed(time.Now())
 	}
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {
-		return err
+		return nil, none, err
 	}
 	if r.Options.Mode != "" && stricter(mode, s.policyMode()) != mode {
 		if err := c.person(); err != nil {
 			c.hub.release(s)
-			return err
+			return nil, none, err
 		}
 	}
 	if r.Context.Cwd == "" {
@@ -61,17 +91,16 @@ func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	if len(r.Context.RecentCommands) == 0 {
 		r.Context.RecentCommands = s.recentCommands()
 	}
-	project := projectRoot(string(r.Context.Cwd))
 	name := r.Agent
 	if name == "" {
 		name = agent.Orchestrator
 	}
-	role, ok := c.hub.roles(project)[name]
+	role, ok := c.hub.roles(project.Root(string(r.Context.Cwd)))[name]
 	if !ok {
 		c.hub.release(s)
-		return fmt.Errorf("%w: %q", ErrNoAgent, visible.Exact(cut(name, 64)))
+		return nil, none, fmt.Errorf("%w: %q", ErrNoAgent, visible.Exact(cut(name, 64)))
 	}
-	t := c.turn(s, r.RequestID)
+	t := c.turn(s, id)
 	t.agent, t.prompt = role.Name, r.Prompt
 	t.model = r.Options.Model
 	if t.model == "" {
@@ -79,29 +108,37 @@ func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	}
 	t.mode, t.approve = r.Options.Mode, r.Options.RequireApproval
 	t.timeout = time.Duration(r.Options.TimeoutMS) * time.Millisecond
-	t.work = func(ctx context.Context, t *turn) agent.Outcome { return t.converse(ctx, role, r) }
 	if t.model == "" {
 		t.model = c.hub.opts.Config().Model
 	}
-	return c.hub.enqueue(t)
+	return t, role, nil
 }
 
 // converse plays one agent's turn.
 func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentRequest) agent.Outcome {
+	t.askTrust(ctx, string(r.Context.Cwd))
+	at, err := t.conversation(ctx, role, r)
+	if err != nil {
+		return t.failed(ctx, err)
+	}
+	return agent.Run(ctx, at)
+}
+
+// conversation is an agent's turn with what came before it in the session.
+func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentRequest) (agent.Turn, error) {
 	h := t.hub
 	model, err := h.opts.OpenModel(ctx, t.model, t.creds)
 	if err != nil {
-		return t.failed(ctx, err)
+		return agent.Turn{}, err
 	}
 	history, begun, err := t.s.history(ctx, t.id)
 	if err != nil {
-		return t.failed(ctx, err)
+		return agent.Turn{}, err
 	}
 	images, err := t.s.images(ctx, history)
 	if err != nil {
-		return t.failed(ctx, err)
+		return agent.Turn{}, err
 	}
-	t.askTrust(ctx, string(r.Context.Cwd))
 	at := t.agentTurn(role, string(r.Context.Cwd))
 	at.Model, at.History, at.StartSeq = model, history.WithImages(images), begun
 	if usesServers(model) {
@@ -109,34 +146,36 @@ func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentReque
 	}
 	at.Prompt, at.Attachments, at.Context, at.Options = r.Prompt, r.Attachments, r.Context, r.Options
 	at.Images = keptImages{t}
+	at.Mode = string((&approver{t: t}).policy(ctx, agent.Question{Action: tool.Action{Cwd: string(r.Context.Cwd)}}).Mode)
 	at.OpenModel = func(name string) (provider.Model, error) { return h.opts.OpenModel(ctx, name, t.creds) }
-	return agent.Run(ctx, at)
+	return at, nil
 }
 
 // agentTurn is what every turn has in common.
 func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	cfg := t.hub.opts.Config()
-	project := projectRoot(cwd)
-	roles := t.hub.roles(project)
+	root := project.Root(cwd)
+	roles := t.hub.roles(root)
 	at := agent.Turn{
-		Role: role, Tools: agent.Tools(cfg, roles), Roles: roles, Project: project, Trusted: t.hub.trusts,
+		Role: role, Tools: agent.Tools(cfg, roles), Roles: roles, Project: root, Trusted: t.hub.trusts,
 		Env:      tool.Env{Cwd: cwd, Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo},
 		Approver: &approver{t: t}, Emit: t.fromAgent, Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
 		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, ShowSecrets: t.s.secretsShown,
+		Trees: &t.hub.projects.trees, Instructions: t.hub.opts.Instructions,
 	}
 	if !role.Private {
 		sh := &userShell{t: t, holder: role.Name}
-		at.Env.Shell, at.Shell = sh, sh.name()
+		at.Env.Shell, at.Shell, at.Environ = sh, sh.name(), sh.environ
 	}
 	return at
 }
 
-// roles are those that exist in a project, its own among them where it is trusted.
-func (h *Hub) roles(project string) map[string]agent.Role {
-	if !h.trusts(project) {
-		project = ""
+// roles are those that exist in the project at root, its own among them where it is trusted.
+func (h *Hub) roles(root string) map[string]agent.Role {
+	if !h.trusts(root) {
+		root = ""
 	}
-	return agent.Roles(h.opts.Config(), project)
+	return agent.Roles(h.opts.Config(), root)
 }
 
 // maxThread bounds what a session's conversation may take in memory between two turns, in bytes.
@@ -255,20 +294,3 @@ type panicError struct{ value any }
 func (e *panicError) Error() string { return fmt.Sprintf("internal fault: %v", e.value) }
 
 func stack() string { return string(debug.Stack()) }
-
-// projectRoot is the git top level that holds dir, or dir itself.
-func projectRoot(dir string) string {
-	if !filepath.IsAbs(dir) {
-		return dir
-	}
-	for at := filepath.Clean(dir); ; {
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
-			return at
-		}
-		up := filepath.Dir(at)
-		if up == at {
-			return dir
-		}
-		at = up
-	}
-}

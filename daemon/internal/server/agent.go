@@ -6,12 +6,14 @@ import (
 	"sublet/wire"
 )
 
-// agent serves what begins and ends agents' work: AgentRequest, ToolRequest, UndoRequest, CancelRequest, and the user's
+// agent serves what begins and ends agents' work: AgentRequest, ShowRequest, ToolRequest, UndoRequest, CancelRequest, and the user's
 // own commands.
 func (c *conn) agent(ctx context.Context, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.AgentRequest:
 		c.done(m.RequestID, c.client.Ask(ctx, m))
+	case *wire.ShowRequest:
+		c.done(m.RequestID, c.client.Show(ctx, m))
 	case *wire.ToolRequest:
 		c.done(m.RequestID, c.client.Tool(ctx, m))
 	case *wire.UndoRequest:

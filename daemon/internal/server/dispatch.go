@@ -37,7 +37,7 @@ func (c *conn) dispatch(ctx context.Context, m wire.Message) {
 		if !m.Reply {
 			_ = c.Conn.Send(&wire.Heartbeat{Nonce: m.Nonce, AtMS: m.AtMS, Reply: true})
 		}
-	case *wire.AgentRequest, *wire.ToolRequest, *wire.UndoRequest, *wire.CancelRequest, *wire.CommandResult:
+	case *wire.AgentRequest, *wire.ShowRequest, *wire.ToolRequest, *wire.UndoRequest, *wire.CancelRequest, *wire.CommandResult:
 		c.agent(ctx, m)
 	case *wire.ConfirmationResponse, *wire.PolicyRequest:
 		c.policy(ctx, m)
@@ -72,6 +72,10 @@ func (c *conn) wrongWay(m wire.Message) {
 func requestID(m wire.Message) wire.RequestID {
 	switch m := m.(type) {
 	case *wire.AgentRequest:
+		return m.RequestID
+	case *wire.ShowRequest:
+		return m.RequestID
+	case *wire.ShowReply:
 		return m.RequestID
 	case *wire.ToolRequest:
 		return m.RequestID

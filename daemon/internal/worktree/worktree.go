@@ -1,5 +1,5 @@
-// Package worktree answers one question about a git working tree: is this file in version control just as it lies on
-// disk, so that it can be had back? It asks the git program, and in a way that runs nothing of the repository's: no
+// Package worktree answers two questions about a git working tree: is this file in version control just as it lies on
+// disk, so that it can be had back, and how does the tree stand as a whole? It asks the git program, and in a way that runs nothing of the repository's: no
 // hooks, no filters, no file system monitor, no pager (T3g). It is a leaf; what the answer means for a command is left to
 // package risk.
 package worktree
@@ -54,6 +54,11 @@ type stamp struct {
 	inode     uint64 // of the index; 0 for files in it
 }
 
+// same reports whether now, of a file on disk, is what s says of it. An index may leave out the nanoseconds.
+func (s stamp) same(now stamp) bool {
+	return s.size == now.size && s.sec == now.sec && (s.nsec == now.nsec || s.nsec == 0)
+}
+
 // At reports whether root is the top of a working tree.
 func At(root string) bool {
 	_, err := os.Lstat(filepath.Join(root, ".git"))
@@ -72,9 +77,12 @@ func (t *Trees) Tracked(ctx context.Context, root, path string) bool {
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	was, ok := t.of(root).file(ctx, root, rel)
-	now := stampOf(info)
-	return ok && was.size == now.size && was.sec == now.sec && (was.nsec == now.nsec || was.nsec == 0)
+	files, err := t.of(root).all(ctx, root)
+	if err != nil {
+		return false
+	}
+	was, ok := files[rel]
+	return ok && was.same(stampOf(info))
 }
 
 // of finds or makes the memory of a tree; the one that was not used for longest makes room.
@@ -103,23 +111,23 @@ func (t *Trees) of(root string) *tree {
 	return tr
 }
 
-func (tr *tree) file(ctx context.Context, root, rel string) (stamp, bool) {
+// all returns what git's index holds, by path below root. The map is not changed afterwards.
+func (tr *tree) all(ctx context.Context, root string) (map[string]stamp, error) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	index, err := indexOf(root)
 	if err != nil {
-		return stamp{}, false
+		return nil, err
 	}
 	if tr.index != index {
 		// A list that could not be had is not asked for again until the index changes.
 		files, err := list(ctx, root)
 		if err != nil && ctx.Err() != nil {
-			return stamp{}, false
+			return nil, err
 		}
 		tr.index, tr.files = index, files
 	}
-	was, ok := tr.files[rel]
-	return was, ok
+	return tr.files, nil
 }
 
 // indexOf finds the index of the tree at root: below .git, or below the folder that a .git file names.
@@ -161,9 +169,19 @@ func stampOf(info fs.FileInfo) stamp {
 	return stamp{sec: at.Unix(), nsec: int64(at.Nanosecond()), size: uint32(info.Size())}
 }
 
-// list asks git what its index holds. `ls-files` alone compares nothing with the files, so it runs no filter; the rest
-// is switched off by name. The user's and the system's settings are left out, and so is whatever the environment says.
+// list asks git what its index holds. `ls-files` alone compares nothing with the files, so it runs no filter.
 func list(ctx context.Context, root string) (map[string]stamp, error) {
+	text, err := run(ctx, root, "ls-files", "-z", "--debug", "--cached")
+	if err != nil {
+		return nil, err
+	}
+	return parse(text)
+}
+
+// run runs git in root and returns at most maxList bytes of its output. Hooks, the file system monitor and the pager are
+// switched off by name; args must be those of a command that compares no contents, for that runs filters. The user's and
+// the system's settings are left out, and so is whatever the environment says.
+func run(ctx context.Context, root string, args ...string) ([]byte, error) {
 	program, err := exec.LookPath("git")
 	if err != nil {
 		return nil, err
@@ -176,8 +194,9 @@ func list(ctx context.Context, root string) (map[string]stamp, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
-		"-c", "core.untrackedCache=false", "-C", root, "ls-files", "-z", "--debug", "--cached")
+	cmd := exec.CommandContext(ctx, program, append([]string{
+		"--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false", "-C", root,
+	}, args...)...)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_CEILING_DIRECTORIES=" + filepath.Dir(root),
@@ -200,7 +219,7 @@ func list(ctx context.Context, root string) (map[string]stamp, error) {
 	if err := errors.Join(err, cmd.Wait()); err != nil {
 		return nil, err
 	}
-	return parse(text)
+	return text, nil
 }
 
 // parse reads what --debug prints: a path and a NUL, then five lines of what the index holds. An entry that is part of a

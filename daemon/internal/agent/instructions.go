@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sublet/daemon/internal/mask"
+	"sublet/daemon/internal/tool"
+)
+
+const maxInstructions = 48 << 10 // bytes of one instruction file
+
+// instructionFiles are read from the project's root down to the working directory: in each folder the first that is
+// there, and .sublet.md beside it.
+var instructionFiles = [][]string{{"AGENTS.md", "CLAUDE.md"}, {".sublet.md"}}
+
+type instructionFile struct{ path, text string }
+
+// instructions reads the project's instruction files, the start of each where it is too long. What a symbolic link leads
+// to outside the project, what is no plain file, and what was read under another name already is left out.
+func instructions(root, cwd string) []instructionFile {
+	if root == "" {
+		return nil
+	}
+	realRoot, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return nil
+	}
+	dirs := []string{realRoot}
+	if realCwd, err := filepath.EvalSymlinks(cwd); err == nil {
+		if rel, err := filepath.Rel(realRoot, realCwd); err == nil && filepath.IsLocal(rel) && rel != "." {
+			at := realRoot
+			for _, part := range strings.Split(rel, string(filepath.Separator)) {
+				at = filepath.Join(at, part)
+				dirs = append(dirs, at)
+			}
+		}
+	}
+	var out []instructionFile
+	seen := map[string]bool{}
+	for _, dir := range dirs {
+		for _, names := range instructionFiles {
+			i := slices.IndexFunc(names, func(name string) bool {
+				_, err := os.Lstat(filepath.Join(dir, name))
+				return err == nil
+			})
+			if i < 0 {
+				continue
+			}
+			path, err := filepath.EvalSymlinks(filepath.Join(dir, names[i]))
+			if err != nil || seen[path] {
+				continue
+			}
+			if rel, err := filepath.Rel(realRoot, path); err != nil || !filepath.IsLocal(rel) {
+				continue
+			}
+			seen[path] = true
+			if text := readInstructions(path); text != "" {
+				out = append(out, instructionFile{path: filepath.Join(dir, names[i]), text: text})
+			}
+		}
+	}
+	return out
+}
+
+// readInstructions returns what an instruction file says, "" where there is none.
+func readInstructions(path string) string {
+	text, err := readStart(path, maxInstructions)
+	if err != nil {
+		return ""
+	}
+	return mask.String(strings.TrimSpace(clean(text)))
+}
+
+// Instructions returns what would instruct agents that work in cwd if its project, whose root is given, were trusted: the
+// names of instruction files, from the root, and of the project's own roles.
+func Instructions(root, cwd string) (files, roles []string) {
+	for _, f := range instructions(root, cwd) {
+		if name, err := filepath.Rel(root, f.path); err == nil {
+			files = append(files, name)
+		}
+	}
+	return files, slices.Sorted(maps.Keys(projectRoles(filepath.Join(root, ".sublet", "agents"))))
+}
+
+// readStart reads a regular file, of a long one the first limit bytes and a note.
+func readStart(path string, limit int64) (string, error) {
+	text, err := readSmall(path, limit)
+	if !errors.Is(err, errTooLong) {
+		return text, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, limit))
+	if err != nil {
+		return "", err
+	}
+	return tool.CutHead(strings.ToValidUTF8(string(head), "\uFFFD"), int(limit)) + "\n[the rest is left out]", nil
+}

@@ -1,0 +1,207 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sublet/compaction"
+	"sublet/daemon/internal/mask"
+	"sublet/daemon/internal/project"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+const (
+	maxOutputTail = 4 << 10 // bytes of the screen's newest output
+	maxToolchain  = 200     // bytes of the value of a variable that names a toolchain
+
+	// situationHead begins the part of a message that says where the agent works, a line each.
+	situationHead = "Where you work:\n"
+)
+
+// toolchains are the variables that say which virtual environment or toolchain is active, and how each is called.
+var toolchains = [][2]string{
+	{"VIRTUAL_ENV", "Python environment"},
+	{"CONDA_DEFAULT_ENV", "Conda environment"},
+	{"NVM_BIN", "Node"},
+	{"RUSTUP_TOOLCHAIN", "Rust toolchain"},
+	{"GOTOOLCHAIN", "Go toolchain"},
+	{"JAVA_HOME", "Java"},
+}
+
+// modes say to the model what the user's mode means for it.
+var modes = map[string]string{
+	"plan": "plan: look, and change nothing; what writes or runs more than reading is refused. End with a plan of numbered steps",
+	"ask":  "ask: what only reads runs at once, the user is asked about the rest",
+	"auto": "auto: what the kernel can hold to the project runs at once, the user is asked about the rest",
+	"full": "full: nearly everything runs without a question; think before you delete or publish",
+}
+
+// userAtHost is empty where the system does not say.
+var userAtHost = sync.OnceValue(func() string {
+	host, err := os.Hostname()
+	who, uerr := user.Current()
+	if err != nil || uerr != nil {
+		return ""
+	}
+	return who.Username + "@" + host
+})
+
+// situation lists what the model is to know of where it works, each as "name: value" on one line.
+func (r *runner) situation(ctx context.Context) []string {
+	env := r.environment()
+	var lines []string
+	add := func(name, value string) {
+		if value != "" {
+			lines = append(lines, name+": "+strings.ReplaceAll(mask.String(clean(value)), "\n", " "))
+		}
+	}
+	add("Working directory", env.Cwd)
+	add("Project", r.t.Project)
+	if r.t.Trees != nil && r.t.Project != "" {
+		if status, err := r.t.Trees.Status(ctx, r.t.Project); err == nil {
+			add("Git", status.String())
+		}
+	}
+	shell := "bash, a private one of yours"
+	if r.t.Shell != "" {
+		shell = r.t.Shell + ", the user's own; write your commands for it. A private shell is bash"
+	}
+	add("Shell", shell)
+	add("System", runtime.GOOS+"/"+runtime.GOARCH)
+	add("User", userAtHost())
+	if r.t.Environ != nil {
+		vars := r.t.Environ()
+		for _, t := range toolchains {
+			add(t[1], clip(vars[t[0]], maxToolchain))
+		}
+	}
+	if r.t.Project != "" {
+		for _, line := range project.Commands(r.t.Project) {
+			file, commands, _ := strings.Cut(line, ": ")
+			add("Commands of "+file, commands)
+		}
+	}
+	add("Mode", modes[r.t.Mode])
+	add("Date", time.Now().Format(time.DateOnly))
+	return lines
+}
+
+// known is what the conversation says already: lines of situations by their names, and other parts by their first lines.
+// What was folded away is not known any more.
+func known(entries []entry) map[string]string {
+	told := map[string]string{}
+	for _, e := range entries {
+		if e.kind != compaction.Request && e.kind != compaction.Results {
+			continue
+		}
+		for i, p := range e.msg.Parts {
+			if p.Text == "" || e.kind == compaction.Request && i == 0 {
+				continue
+			}
+			if lines, ok := strings.CutPrefix(p.Text, situationHead); ok {
+				for line := range strings.SplitSeq(lines, "\n") {
+					name, _, _ := strings.Cut(line, ": ")
+					told[name] = line
+				}
+				continue
+			}
+			head, _, _ := strings.Cut(p.Text, "\n")
+			told[head] = p.Text
+		}
+	}
+	return told
+}
+
+// standingContext is what holds until it changes: the situation, and the instructions of the user and of the project.
+// It returns what the conversation does not say already.
+func (r *runner) standingContext(ctx context.Context) []string {
+	told := known(r.entries)
+	var lines, parts []string
+	for _, line := range r.situation(ctx) {
+		if name, _, _ := strings.Cut(line, ": "); told[name] != line {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) > 0 {
+		parts = append(parts, situationHead+strings.Join(lines, "\n"))
+	}
+	add := func(head, text string) {
+		if part := head + "\n" + text; text != "" && told[head] != part {
+			parts = append(parts, part)
+		}
+	}
+	if r.t.Instructions != "" {
+		add("The user's own instructions:", readInstructions(r.t.Instructions))
+	}
+	for _, f := range instructions(r.t.Project, r.environment().Cwd) {
+		if r.t.Trusted == nil || !r.t.Trusted(filepath.Dir(f.path)) {
+			continue // data, which the agent may read as any other
+		}
+		add("The project's own instructions, from "+f.path+":", f.text)
+	}
+	return parts
+}
+
+// beside is what goes with a prompt: the standing context that is new, attached texts, what the user did since the prompt
+// before, and the open files.
+func (r *runner) beside(ctx context.Context, attached []string) []string {
+	parts := append(r.standingContext(ctx), attached...)
+	add := func(head, text string) {
+		if text = strings.TrimSpace(text); text != "" {
+			parts = append(parts, mask.String(head+text))
+		}
+	}
+	add(sinceHead, strings.Join(r.userDid(), "\n"))
+	c := r.t.Context
+	if len(c.RecentOutput) > 0 && !slices.ContainsFunc(c.RecentCommands, func(rc wire.RecentCommand) bool { return len(rc.OutputTail) > 0 }) {
+		add("Newest output on the user's screen:\n", tool.CutTail(clean(string(c.RecentOutput)), maxOutputTail))
+	}
+	var open []string
+	for _, f := range c.OpenFiles[:min(len(c.OpenFiles), 50)] {
+		open = append(open, clean(string(f)))
+	}
+	add("Open in the user's editor: ", strings.Join(open, ", "))
+	return parts
+}
+
+// userDid is what the user ran since the last prompt, as the session's events have it, after what the client names that
+// the conversation does not know yet.
+func (r *runner) userDid() []string {
+	var lines []string
+	recent := r.t.Context.RecentCommands
+	for _, rc := range recent[max(0, len(recent)-maxContextCommands):] {
+		line := mask.String(describeCommand(string(rc.Command), rc.ExitCode, string(rc.OutputTail)))
+		if !slices.Contains(r.t.History.pending, line) && !r.said(line) {
+			lines = append(lines, line)
+		}
+	}
+	return append(lines, r.t.History.pending...)
+}
+
+// said reports whether the conversation says a text already.
+func (r *runner) said(text string) bool {
+	return slices.ContainsFunc(r.entries, func(e entry) bool {
+		return slices.ContainsFunc(e.msg.Parts, func(p provider.Part) bool { return strings.Contains(p.Text, text) })
+	})
+}
+
+// tell adds texts to the newest message, which is the user's, and to the stored events that later turns derive it from.
+func (r *runner) tell(texts []string) {
+	e := &r.entries[len(r.entries)-1]
+	e.msg.Parts = slices.Clip(e.msg.Parts)
+	for _, text := range texts {
+		if !r.t.subAgent {
+			e.last = max(e.last, r.chunk(wire.Chunk{Type: wire.ChunkContext, Text: text}))
+		}
+		e.msg.Parts = append(e.msg.Parts, provider.Part{Text: text})
+	}
+}

@@ -1,0 +1,208 @@
+package agent
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/tool"
+	"sublet/daemon/internal/worktree"
+	"sublet/wire"
+)
+
+// unthinking is messages without the model's reasoning, which no later turn repeats.
+func unthinking(messages []provider.Message) []provider.Message {
+	var out []provider.Message
+	for _, m := range messages {
+		kept := provider.Message{Role: m.Role}
+		for _, p := range m.Parts {
+			if p.Reasoning == nil {
+				kept.Parts = append(kept.Parts, p)
+			}
+		}
+		out = append(out, kept)
+	}
+	return out
+}
+
+// Each request begins with the whole request before it, within a turn and from turn to turn, so that the provider's cache
+// holds: also after a cd, an attachment, commands of the user's and changed instructions.
+func TestRequestsRepeatTheirPrefix(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("AGENTS.md", "Use tabs.")
+	put("note.txt", "attached text")
+	if err := os.WriteFile(filepath.Join(dir, "pic.png"), pngOf(t, 3, 3), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	put("file.txt", "x")
+	if out, err := exec.Command("git", "-C", dir, "add", "file.txt").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	sub := filepath.Join(dir, "sub")
+	if err := os.Mkdir(sub, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sh := &stubTool{name: "sh", run: func(context.Context, tool.Action, func([]byte)) (tool.Result, error) {
+		return tool.Result{Content: "moved", Cwd: sub}, nil
+	}}
+	model := newModel(
+		step{reasoning: "hm", calls: []provider.ToolCall{calling("1", "sh", `{"command":"cd sub"}`), calling("2", "sh", `{"command":"ls"}`)}}, step{text: "One."},
+		step{text: "Two."}, call1("sh", `{"command":"ls"}`), step{text: "Three."}, step{text: "Four."},
+	)
+	rec := &recorder{}
+	turn := Turn{
+		Model: model, Prompt: "one", Tools: []tool.Tool{sh}, Env: tool.Env{Cwd: dir}, Trusted: func(string) bool { return true }, Trees: &worktree.Trees{},
+		Attachments: []wire.Attachment{{Path: "note.txt"}, {Path: "pic.png"}}, Mode: "auto",
+		Environ: func() map[string]string { return map[string]string{"VIRTUAL_ENV": "/v"} },
+	}
+	rec.play(t.Context(), turn)
+	put("AGENTS.md", "Use spaces.")
+	put("new.txt", "")
+	one := 1
+	rec.turn = ""
+	rec.emit(&wire.CommandResult{Command: "make", ExitCode: &one, OutputTail: []byte("boom")})
+	turn.Prompt, turn.Attachments, turn.Env.Cwd = "two", nil, sub
+	turn.Context.RecentCommands = []wire.RecentCommand{{Command: "make", ExitCode: &one, OutputTail: []byte("boom")}}
+	rec.play(t.Context(), turn)
+	turn.Prompt = "three"
+	rec.play(t.Context(), turn)
+	turn.Prompt, turn.Mode = "four", "plan"
+	rec.play(t.Context(), turn)
+
+	requests := model.requests()
+	if len(requests) != 6 {
+		t.Fatalf("got %d requests", len(requests))
+	}
+	for i, req := range requests[1:] {
+		before, now := unthinking(requests[i].Messages), unthinking(req.Messages)
+		if len(now) < len(before) || !reflect.DeepEqual(now[:len(before)], before) {
+			t.Errorf("request %d does not begin with the one before:\n%s\nbefore:\n%s", i+1, show(now), show(before))
+		}
+		if req.System != requests[0].System || !reflect.DeepEqual(req.Tools, requests[0].Tools) {
+			t.Errorf("request %d has another system prompt or other tools", i+1)
+		}
+	}
+	for i, want := range map[int][]string{
+		0: {"Working directory: " + dir + "\n", "Git: branch ", "Python environment: /v", "Mode: auto", "Use tabs.", "attached text"},
+		2: {"Working directory: " + sub + "\n", "Git: ", "Use spaces.", "The user ran `make` (exit code 1):\nboom"},
+		5: {"Mode: plan"},
+	} {
+		for _, w := range want {
+			if got := beside(requests[i]); strings.Count(got, w) != 1 {
+				t.Errorf("request %d: got %q, want %q once", i, got, w)
+			}
+		}
+	}
+	if got := beside(requests[3]); got != "" {
+		t.Errorf("nothing changed, but the third prompt came with %q", got)
+	}
+	if got := beside(requests[5]); strings.Count(got, "\n") != 2 {
+		t.Errorf("only the mode changed, but the fourth prompt came with %q", got)
+	}
+}
+
+// What is folded away in the middle of a turn is told again, once, and a later turn derives the same from the events.
+func TestSituationAfterACompaction(t *testing.T) {
+	model := newModel(step{text: "One."})
+	model.info.ContextWindow = 3000
+	model.info.Kind = provider.KindOffline // folds by rules, without a request
+	for range 12 {
+		model.steps[""] = append(model.steps[""], step{text: strings.Repeat("word ", 200), calls: call1("sh", `{"command":"make"}`).calls})
+	}
+	model.steps[""] = append(model.steps[""], step{text: "Two."})
+	sh := &stubTool{name: "sh", run: func(context.Context, tool.Action, func([]byte)) (tool.Result, error) {
+		return tool.Result{Content: "ok"}, nil
+	}}
+	rec := &recorder{}
+	turn := Turn{Model: model, Prompt: "first", Env: tool.Env{Cwd: "/w"}, Tools: []tool.Tool{sh}}
+	rec.play(t.Context(), turn)
+	turn.Prompt, turn.Env.Cwd = "second", "/x"
+	rec.play(t.Context(), turn)
+	folded := 0
+	for _, ev := range rec.events {
+		if c, ok := ev.(*wire.CompactionComplete); ok && c.Status == wire.StatusSuccess {
+			folded++
+		}
+	}
+	requests := model.requests()
+	last := requests[len(requests)-1]
+	if n := strings.Count(texts(last), "Working directory: /x"); n != 1 || folded == 0 {
+		t.Errorf("after %d compactions the directory is told %d times, want 1:\n%s", folded, n, show(last.Messages))
+	}
+	if again := texts(provider.Request{Messages: History(rec.events).Messages()}); strings.Count(again, "Working directory: /x") != 1 {
+		t.Errorf("the conversation derived from the events tells the directory otherwise:\n%s", again)
+	}
+}
+
+func texts(req provider.Request) string {
+	var b strings.Builder
+	for _, m := range req.Messages {
+		for _, p := range m.Parts {
+			b.WriteString(p.Text + "\n")
+		}
+	}
+	return b.String()
+}
+
+// In plan mode nothing is offered that writes.
+func TestPlanModeOffersNothingThatWrites(t *testing.T) {
+	model := newModel(step{text: "ok"})
+	turn := Turn{Model: model, Prompt: "x", Mode: "plan", Env: tool.Env{Cwd: "/w"}, Tools: Tools(config.Default(), nil)}
+	(&recorder{}).play(t.Context(), turn)
+	for _, s := range model.requests()[0].Tools {
+		if s.Name == "write" || s.Name == "edit" {
+			t.Errorf("plan mode offers %s", s.Name)
+		}
+	}
+}
+
+// maxFirstRequest bounds what a session's first request costs before the user has said anything, in bytes.
+const maxFirstRequest = 14 << 10
+
+var update = flag.Bool("update", false, "write testdata/first-request.txt anew")
+
+// The first request to a model is the one in testdata, but for who and when.
+func TestFirstRequest(t *testing.T) {
+	roles := Roles(config.Default(), "")
+	got, size := "", 0
+	for _, p := range Preview(t.Context(), Turn{
+		Role: roles[Orchestrator], Roles: roles, Model: newModel(), Prompt: "hello", Mode: "auto", Env: tool.Env{Cwd: "/home/user/project"},
+		Shell: "bash 5.2", Tools: Tools(config.Default(), roles), Approver: approverFunc(allowAll),
+	}) {
+		got += "── " + p.Name + "\n" + p.Text + "\n"
+		size += len(p.Name) + len(p.Text)
+	}
+	if size > maxFirstRequest {
+		t.Errorf("the first request has %d bytes, want at most %d", size, maxFirstRequest)
+	}
+	got = regexp.MustCompile(`(?m)^(User|Date|System): .*$`).ReplaceAllString(got, "$1: …")
+	const file = "testdata/first-request.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the first request is not that of %s (go test ./daemon/internal/agent -run FirstRequest -update writes it):\n%s", file, got)
+	}
+}

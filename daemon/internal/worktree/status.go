@@ -1,0 +1,93 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// statusBound is how long all of Status may take: it is told at the start of a turn, which must not wait for a huge tree.
+const statusBound = 500 * time.Millisecond
+
+// Status is a working tree at a glance.
+type Status struct {
+	Branch    string // "" = detached
+	Changed   int    // tracked files that differ in size or time from the index, or whose entry differs from HEAD
+	Untracked int    // files and folders that are neither tracked nor ignored by the repository
+	Unpushed  int    // commits that the upstream branch does not have; -1 = there is no upstream
+}
+
+// String is "branch main, 3 changed, 1 untracked, 2 commits not pushed", without what is none.
+func (s Status) String() string {
+	text := "branch " + s.Branch
+	if s.Branch == "" {
+		text = "no branch (detached)"
+	}
+	if s.Changed > 0 {
+		text += fmt.Sprintf(", %d changed", s.Changed)
+	}
+	if s.Untracked > 0 {
+		text += fmt.Sprintf(", %d untracked", s.Untracked)
+	}
+	if s.Changed+s.Untracked == 0 {
+		text += ", clean"
+	}
+	switch {
+	case s.Unpushed < 0:
+		text += ", no upstream"
+	case s.Unpushed > 0:
+		text += fmt.Sprintf(", %d not pushed", s.Unpushed)
+	}
+	return text
+}
+
+// Status asks git about the tree at root, in at most half a second. It compares no contents, so that nothing of the
+// repository's runs: a file that was only touched counts as changed.
+func (t *Trees) Status(ctx context.Context, root string) (Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusBound)
+	defer cancel()
+	s := Status{Unpushed: -1}
+	if _, err := os.Lstat(filepath.Join(root, ".git")); err != nil {
+		return Status{}, err
+	}
+	if out, err := run(ctx, root, "symbolic-ref", "--quiet", "--short", "HEAD"); err == nil {
+		s.Branch = strings.TrimSpace(string(out))
+	}
+	files, err := t.of(root).all(ctx, root)
+	if err != nil {
+		return Status{}, err
+	}
+	changed := map[string]bool{}
+	for path, was := range files {
+		info, err := os.Lstat(filepath.Join(root, path))
+		if err == nil && (info.IsDir() || was.same(stampOf(info))) { // a folder is another repository's
+			continue
+		}
+		changed[path] = true
+	}
+	staged, err := run(ctx, root, "diff-index", "--cached", "--name-only", "-z", "--ignore-submodules=all", "HEAD")
+	if err == nil { // it fails before the first commit
+		for name := range bytes.SplitSeq(bytes.TrimSuffix(staged, []byte{0}), []byte{0}) {
+			if len(name) > 0 {
+				changed[string(name)] = true
+			}
+		}
+	}
+	s.Changed = len(changed)
+	other, err := run(ctx, root, "ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory")
+	if err != nil {
+		return Status{}, err
+	}
+	s.Untracked = bytes.Count(other, []byte{0})
+	if out, err := run(ctx, root, "rev-list", "--count", "@{upstream}..HEAD"); err == nil {
+		if n, err := strconv.Atoi(strings.TrimSpace(string(out))); err == nil {
+			s.Unpushed = n
+		}
+	}
+	return s, nil
+}

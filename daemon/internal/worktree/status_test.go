@@ -1,0 +1,63 @@
+package worktree
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestStatus(t *testing.T) {
+	root := repository(t)
+	var trees Trees
+	check := func(when, want string) {
+		t.Helper()
+		got, err := trees.Status(t.Context(), root)
+		if err != nil || got.String() != want {
+			t.Errorf("%s: got %q, %v, want %q", when, got, err, want)
+		}
+	}
+	check("after the first commit", "branch main, 1 untracked, no upstream")
+	write(t, filepath.Join(root, ".gitignore"), "*.log\n")
+	write(t, filepath.Join(root, "x.log"), "ignored\n")
+	write(t, filepath.Join(root, "main.go"), "package other\n")
+	check("a file was changed, one added", "branch main, 1 changed, 2 untracked, no upstream")
+	git(t, root, "add", "main.go", ".gitignore")
+	check("they were staged", "branch main, 2 changed, 1 untracked, no upstream")
+	git(t, root, "commit", "-qm", "second")
+	if err := os.Remove(filepath.Join(root, "loose.txt")); err != nil {
+		t.Fatal(err)
+	}
+	check("they were committed", "branch main, clean, no upstream")
+	git(t, root, "branch", "base", "HEAD~1")
+	git(t, root, "branch", "-q", "--set-upstream-to", "base")
+	check("a branch to push to", "branch main, clean, 1 not pushed")
+	git(t, root, "checkout", "-q", "--detach")
+	check("no branch", "no branch (detached), clean, no upstream")
+	if _, err := trees.Status(t.Context(), t.TempDir()); err == nil {
+		t.Error("a folder without a repository has a status")
+	}
+}
+
+// What a repository's own settings would run on a look at it is not run.
+func TestStatusRunsNothing(t *testing.T) {
+	root := repository(t)
+	ran := filepath.Join(t.TempDir(), "ran")
+	for _, s := range [][2]string{
+		{"core.fsmonitor", "touch " + ran}, {"filter.x.clean", "touch " + ran}, {"diff.external", "touch " + ran}, {"core.pager", "touch " + ran},
+	} {
+		git(t, root, "config", s[0], s[1])
+	}
+	write(t, filepath.Join(root, ".gitattributes"), "* filter=x diff=x\n")
+	write(t, filepath.Join(root, "main.go"), "package maim\n") // as long as it was
+	var trees Trees
+	if s, err := trees.Status(t.Context(), root); err != nil || s.Changed != 1 {
+		t.Errorf("got %+v, %v, want one changed file", s, err)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a program of the repository's settings was run")
+	}
+	git(t, root, "status", "--porcelain")
+	if _, err := os.Stat(ran); err != nil {
+		t.Error("git status does not run it either: the test shows nothing")
+	}
+}
