@@ -273,7 +273,7 @@ const hangUpBound = 20 * time.Millisecond
 // in the background.
 func lost(shell int) string {
 	running := func() []procs.Process {
-		list, _ := procs.BegunSince(shell, func() int { return 0 }, 0)
+		list, _ := procs.BegunSince(shell, func() int { return 0 }, procs.Moment{})
 		return list
 	}
 	if len(running()) == 0 {

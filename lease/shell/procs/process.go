@@ -18,9 +18,13 @@ type Process struct {
 // String describes the process for people.
 func (p Process) String() string { return strconv.Itoa(p.PID) + " " + p.Command }
 
-// A Moment is a time by a clock that goes on while the machine sleeps, as the ages of processes do, in hundredths of a
-// second: USER_HZ, the unit of times in /proc, is 100 on every Linux that Go runs on.
-type Moment int64
+// A Moment is when Now was called; the zero Moment is before every process.
+type Moment struct {
+	// ticks is a time by a clock that goes on while the machine sleeps, as the ages of processes do, in hundredths of a second:
+	// USER_HZ, the unit of times in /proc, is 100 on every Linux that Go runs on.
+	ticks  int64
+	newest int // the process or thread that was made last; 0 = not known
+}
 
 // BegunSince lists the processes in the session of the shell that began at from or later, without the shell itself and what it
 // runs now: the programs of its hooks, which are in the foreground group and have their parent in the session, and its

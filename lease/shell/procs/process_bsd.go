@@ -21,7 +21,7 @@ type stat struct {
 const ticks = 100
 
 // Now returns the present.
-func Now() Moment { return Moment(time.Now().UnixMilli() * ticks / 1000) }
+func Now() Moment { return Moment{ticks: time.Now().UnixMilli() * ticks / 1000} }
 
 // eachProcess asks ps: there is no /proc. It is called after a command and at the end of a shell only.
 func eachProcess(of func(pid int) bool, f func(stat)) {
@@ -62,7 +62,7 @@ func elapsedTime(s string) (d time.Duration) {
 }
 
 func begunSince(shell int, from Moment) (list []stat) {
-	limit := time.Duration(Now()-from)*time.Second/ticks + time.Second
+	limit := time.Duration(Now().ticks-from.ticks)*time.Second/ticks + time.Second
 	eachProcess(inSession(shell), func(st stat) {
 		if st.PID != shell && st.age <= limit {
 			list = append(list, st)

@@ -1,6 +1,7 @@
 package procs
 
 import (
+	"bytes"
 	"os"
 	"strconv"
 	"strings"
@@ -20,7 +21,35 @@ const ticks = 100
 func Now() Moment {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails for an unknown clock only
-	return Moment(t.Nano() / (int64(time.Second) / ticks))
+	return Moment{t.Nano() / (int64(time.Second) / ticks), newest()}
+}
+
+// newest returns the number of the process or thread that was made last, 0 where that cannot be known: the last word of
+// /proc/loadavg. They are numbered in order, and then from the beginning again.
+func newest() int {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(b[bytes.LastIndexByte(b, ' ')+1:])))
+	return n
+}
+
+// askedMost is how many numbers are asked about one by one: that takes as long as to list a few hundred processes.
+const askedMost = 1000
+
+// noneSince reports that none is there of those that of selects which began at from or later; where it is false there may be.
+func noneSince(from Moment, of func(pid int) bool) bool {
+	last := newest()
+	if from.newest == 0 || last < from.newest || last > from.newest+askedMost {
+		return false
+	}
+	for pid := from.newest + 1; pid <= last; pid++ {
+		if of(pid) {
+			return false
+		}
+	}
+	return true
 }
 
 // eachProcess calls f for every process that of selects, zombies left out.
@@ -41,8 +70,12 @@ func eachProcess(of func(pid int) bool, f func(stat)) {
 }
 
 func begunSince(shell int, from Moment) (list []stat) {
-	eachProcess(inSession(shell), func(st stat) {
-		if st.PID != shell && Moment(st.Start) >= from {
+	ours := inSession(shell)
+	if noneSince(from, ours) {
+		return nil
+	}
+	eachProcess(ours, func(st stat) {
+		if st.PID != shell && st.Start >= from.ticks {
 			list = append(list, st)
 		}
 	})
