@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,8 +54,8 @@ func descends(pid, ancestor int) bool {
 	if ancestor <= 1 || !alive(ancestor) {
 		return false
 	}
-	below, err := procstat.Descends(pid, ancestor)
-	return below || err != nil
+	above, err := procstat.Ancestors(pid)
+	return err != nil || slices.Contains(above, ancestor)
 }
 
 // alive reports whether a process runs. One that has ended and was not collected by its new parent does not.

@@ -70,23 +70,18 @@ func parse(b []byte) (Stat, error) {
 	return st, nil
 }
 
-// Descends reports whether ancestor is process pid or stands above it. The error is that of a process in between that
-// cannot be read: it has ended, or there is no /proc.
-func Descends(pid, ancestor int) (bool, error) {
-	for range 256 { // a depth no process tree has
-		if pid <= 0 {
-			return false, nil
-		}
-		if pid == ancestor {
-			return true, nil
-		}
+// Ancestors returns process pid and those above it, the nearest first. With an error, which is that of a process that cannot
+// be read (it has ended, or there is no /proc), the list ends with that one.
+func Ancestors(pid int) (list []int, err error) {
+	for pid > 0 && len(list) < 256 { // a depth no process tree has
+		list = append(list, pid)
 		st, err := Read(pid)
 		if err != nil {
-			return false, err
+			return list, err
 		}
 		pid = st.Parent
 	}
-	return false, nil
+	return list, nil
 }
 
 // Children returns the live children of process pid, in no order; an error where the kernel does not list them.

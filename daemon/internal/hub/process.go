@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -182,17 +183,16 @@ func (h *Hub) inside(o owner) error {
 		above = append(above, of.pid)
 	}
 	h.mu.Unlock()
-	for _, pid := range []int{o.pid, st.Session} {
-		for _, ancestor := range above {
-			if ancestor <= 0 || ancestor == o.pid {
-				continue
-			}
-			if below, err := procstat.Descends(pid, ancestor); below && pid != ancestor {
-				return ErrInside
-			} else if err != nil && pid == o.pid { // a process between ended meanwhile
-				return fmt.Errorf("%w, or its parents have just ended", ErrInside)
-			}
-		}
+	parents, err := procstat.Ancestors(o.pid)
+	if !slices.Contains(parents, st.Session) {
+		leaders, _ := procstat.Ancestors(st.Session) // it may have ended
+		parents = append(parents, leaders[min(1, len(leaders)):]...)
+	}
+	if slices.ContainsFunc(above, func(pid int) bool { return pid != o.pid && slices.Contains(parents, pid) }) {
+		return ErrInside
+	}
+	if err != nil {
+		return fmt.Errorf("%w, or its parents have just ended", ErrInside)
 	}
 	return nil
 }
