@@ -58,7 +58,7 @@ func Show(c Config) string {
 	p.key("path", c.Shell.Path, `your shell: bash, zsh or fish; "" = $SHELL, or bash`)
 	p.key("switch_key", c.Shell.SwitchKey, `does on an empty line what Tab does, and leads back: "ctrl+g", "alt+s", "f12"; "" = none`)
 	p.key("command_timeout", c.Shell.CommandTimeout, "of an agent's command that names none; at most 1h")
-	p.key("output_head", c.Shell.OutputHead, "bytes of a command's output kept for the model from the start")
+	p.key("output_head", c.Shell.OutputHead, "bytes of a command's output kept from the start; the model is given 24 KiB in all")
 	p.key("output_tail", c.Shell.OutputTail, "and from the end")
 	p.key("pass", c.Shell.Pass, "variables that look like secrets, given to the agents' private shells all the same")
 

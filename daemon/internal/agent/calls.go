@@ -246,6 +246,9 @@ func (r *runner) finish(c call, begun time.Time, f finished) finished {
 	}
 	res.IsError = res.Status != wire.StatusSuccess
 	res.Content = r.forModel(strings.ToValidUTF8(res.Content, "\uFFFD"))
+	if err := res.Fit(r.environment().Spool, r.forModel); err != nil {
+		r.log.Warn("result is cut, and its whole cannot be kept or read", "tool", c.name, "err", err)
+	}
 	if res.Duration == 0 {
 		res.Duration = time.Since(begun)
 	}

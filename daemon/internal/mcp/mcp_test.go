@@ -137,7 +137,7 @@ func TestResults(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	r, err = call(t.Context(), newWorld(t, Options{}, program("db", "big")).up()["mcp__db__a"], `{}`, nil)
-	if err != nil || len(r.Content) > tool.MaxResult+100 || r.TruncatedBy < 2<<20-tool.MaxResult || !strings.HasPrefix(r.Content, "first ü") || !strings.HasSuffix(r.Content, "ü last") {
+	if err != nil || len(r.Content) > maxPart+100 || r.TruncatedBy < 2<<20-maxPart || !strings.HasPrefix(r.Content, "first ü") || !strings.HasSuffix(r.Content, "ü last") {
 		t.Errorf("got %d bytes, %d left out, %v", len(r.Content), r.TruncatedBy, err)
 	}
 	r, err = call(t.Context(), tools["mcp__db__picture"], `{"text":""}`, nil)

@@ -290,7 +290,7 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 			add(string(raw))
 		}
 	}
-	text, n := tool.Bound(strings.Join(parts, "\n"), tool.MaxResult)
+	text, n := tool.Bound(strings.Join(parts, "\n"), tool.MaxWhole)
 	return tool.Result{Content: text, IsError: res.IsError, TruncatedBy: cut + n, Images: images}
 }
 

@@ -167,7 +167,7 @@ func commandResult(r CommandResult, approved Action, was string, timeout time.Du
 		Duration: r.Duration,
 	}
 	var b strings.Builder
-	output, cut := Bound(string(r.Output), 2*MaxResult+1024)
+	output, cut := Bound(string(r.Output), MaxWhole)
 	res.TruncatedBy += cut
 	b.WriteString(output)
 	note := func(format string, args ...any) {
@@ -210,7 +210,7 @@ func commandResult(r CommandResult, approved Action, was string, timeout time.Du
 	if r.Cwd != "" && r.Cwd != approved.Cwd {
 		note("now in %s", r.Cwd)
 	}
-	if res.TruncatedBy > 0 {
+	if res.TruncatedBy > 0 && len(output) <= MaxResult { // else Fit says so
 		if r.SpoolPath != "" {
 			note("%d bytes of output are left out above; the whole is in %s", res.TruncatedBy, r.SpoolPath)
 		} else {

@@ -6,13 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// MaxResult bounds what a tool gives the model, in bytes: half from the start, half from the end. What bash returns is
-// bounded by the shell already and may be twice as long.
-const MaxResult = 32 << 10
-
-// bounded makes a successful Result of text, cut in the middle where it is longer than MaxResult.
+// bounded makes a successful Result of text, cut in the middle where it is longer than MaxWhole.
 func bounded(text string) Result {
-	content, left := Bound(text, MaxResult)
+	content, left := Bound(text, MaxWhole)
 	return Result{Content: content, TruncatedBy: left}
 }
 

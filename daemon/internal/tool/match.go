@@ -53,6 +53,12 @@ func (m *lineMatcher) begin() {
 	}
 }
 
+// first is next for a text of its own.
+func (m *lineMatcher) first(text []byte) (start, end int) {
+	m.begin()
+	return m.next(text, 0)
+}
+
 // next returns where the first line from byte pos on lies that matches, without its end; start is -1 where there is none.
 // pos begins a line, and grows from call to call.
 func (m *lineMatcher) next(text []byte, pos int) (start, end int) {

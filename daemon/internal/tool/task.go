@@ -100,7 +100,7 @@ func (t taskTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Acti
 				failed[i] = true
 				text = strings.TrimSpace("failed: " + err.Error() + "\n" + text)
 			}
-			text, _ = Bound(text, MaxResult/len(tasks))
+			text, _ = Bound(text, MaxWhole/len(tasks))
 			reports[i] = "## " + name + "\n" + text
 		})
 	}

@@ -65,8 +65,8 @@ type Preview struct {
 	Content string
 }
 
-// Result is what goes back to the model and to the screen. Content is bounded by the tool (see MaxResult) and valid
-// UTF-8.
+// Result is what goes back to the model and to the screen. Content is valid UTF-8, and bounded by the tool
+// (MaxWhole), then for the model by Fit.
 type Result struct {
 	Content       string
 	IsError       bool
@@ -83,6 +83,7 @@ type Result struct {
 // Env is where a tool works. The agent makes one for each turn and sets ExecutionID in a copy for each call.
 type Env struct {
 	Cwd         string       // for file tools; bash asks Shell
+	Spool       string       // folder for results that are too long for the model
 	Secrets     secret.Table // files that grep leaves out, unless it was given one of them
 	ExecutionID string       // of this call
 	Shell       Shell        // nil: there is none to run commands in

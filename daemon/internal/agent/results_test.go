@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// sentResults are the tool results of a request, in their order.
+func sentResults(req provider.Request) (list []string) {
+	for _, m := range req.Messages {
+		for _, p := range m.Parts {
+			if p.ToolResult != nil {
+				list = append(list, p.ToolResult.Content)
+			}
+		}
+	}
+	return list
+}
+
+// The model gets 24 KiB of a long result, the event no more, and the whole is in a file, without secrets.
+func TestLongResultsAreCutForTheModel(t *testing.T) {
+	long := strings.Repeat("line\n", 20_000) + "token=ghp_0123456789abcdefghijklmnopqrstuvwxyz error\n" + strings.Repeat("line\n", 20_000)
+	sh := &stubTool{name: "sh", run: func(_ context.Context, _ tool.Action, _ func([]byte)) (tool.Result, error) {
+		return tool.Result{Content: long}, nil
+	}}
+	dir := filepath.Join(t.TempDir(), "spool")
+	model, rec := newModel(call1("sh", `{}`), step{text: "done"}), &recorder{}
+	rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{sh}, Env: tool.Env{Cwd: "/w", Spool: dir}})
+	got := sentResults(model.requests()[1])[0]
+	if len(got) > tool.MaxResult || !strings.Contains(got, "the whole is in "+dir) || !strings.Contains(got, " 20001\ttoken=") || strings.Contains(got, "ghp_0123") {
+		t.Errorf("got %d bytes with %.200q", len(got), got[11_000:])
+	}
+	for _, ev := range rec.events {
+		if r, ok := ev.(*wire.CommandResult); ok {
+			whole, err := os.ReadFile(string(r.Truncated.SpoolPath))
+			if err != nil || len(whole) < 200_000 || strings.Contains(string(whole), "ghp_0123") || string(r.Output) != got || r.Truncated.Bytes < 170_000 {
+				t.Errorf("got %d bytes in the file, %v, %d in the event, %+v", len(whole), err, len(r.Output), r.Truncated)
+			}
+		}
+	}
+}

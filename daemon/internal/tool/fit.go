@@ -1,0 +1,126 @@
+package tool
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+)
+
+const (
+	// MaxResult bounds what the model is given of a result, in bytes.
+	MaxResult = 24 << 10
+	// MaxWhole bounds what a tool returns, in bytes: Fit leaves MaxResult of it.
+	MaxWhole = 4 << 20
+
+	maxFailing     = 40        // lines
+	maxFailingText = 4 << 10   // bytes of them together
+	maxFailingLine = 300       // bytes of one
+	maxFitNotes    = 512       // bytes of what Fit says itself
+	maxFitScan     = 64 << 20  // bytes of a whole that are looked through
+	fitBlock       = 256 << 10 // bytes looked through at once
+)
+
+// failing finds the lines that Fit keeps. A line says that something failed where it holds one of these words, in any case.
+var failing = sync.OnceValues(func() (fails, not lineMatcher) {
+	var errs [2]error
+	fails, errs[0] = newLineMatcher(`(?i)(error|exception)s?\b|\b(fail(s|ed|ing|ures?)?|fatal|panic(s|ked)?|undefined|traceback|assertion|not ok)\b`)
+	not, errs[1] = newLineMatcher(`(?i)\b(0|no) (errors?|failures?|failed|exceptions?)\b`)
+	if err := errors.Join(errs[:]...); err != nil {
+		panic(err)
+	}
+	return fails, not
+})
+
+// Fit cuts what the model is given of a result to MaxResult bytes: as much from its start as from its end, and between them
+// the lines that say what failed, with their numbers. The whole goes into a file of folder, unless the tool left one
+// (SpoolPath) or folder is ""; its path stands where the text was cut. Lines of a file that the tool left go through mask. The
+// error is that of the file; the result is cut all the same.
+func (r *Result) Fit(folder string, mask func(string) string) (err error) {
+	if len(r.Content) <= MaxResult {
+		return nil
+	}
+	var whole io.Reader = strings.NewReader(r.Content)
+	if r.SpoolPath != "" { // of what the content may be the ends only
+		f, _, ferr := OpenRegular(r.SpoolPath)
+		if ferr == nil {
+			defer f.Close()
+			whole = f
+		}
+		err = ferr
+	} else if folder != "" {
+		r.SpoolPath, err = spool(folder, r.Content)
+	}
+	room := (MaxResult - maxFitNotes) / 2
+	lines, more, ferr := failingLines(whole, CutHead(r.Content, room), CutTail(r.Content, room), mask)
+	err = errors.Join(err, ferr)
+	room -= len(lines) / 2
+	head, tail := CutHead(r.Content, room), CutTail(r.Content, room)
+	r.TruncatedBy += int64(len(r.Content) - len(head) - len(tail))
+	note := fmt.Sprintf("[… %d bytes left out", r.TruncatedBy)
+	if r.SpoolPath != "" {
+		note += "; the whole is in " + r.SpoolPath
+	}
+	if lines != "" {
+		note += "; these of its lines say what failed …]\n" + lines + "[…"
+		if more > 0 {
+			note += fmt.Sprintf(" and %d more …", more)
+		}
+	} else {
+		note += " …"
+	}
+	r.Content = fmt.Sprintf("%s\n%s]\n%s", head, note, tail)
+	return err
+}
+
+// failingLines returns the first lines of a text that say what failed, those left out that stand in head or tail, and how
+// many more there are.
+func failingLines(whole io.Reader, head, tail string, mask func(string) string) (lines string, more int, err error) {
+	fails, not := failing()
+	var out strings.Builder
+	in := bufio.NewReaderSize(io.LimitReader(whole, maxFitScan), fitBlock)
+	for n := 1; ; n++ {
+		line, err := in.ReadSlice('\n')
+		if start, _ := fails.first(line); start >= 0 {
+			if start, _ := not.first(line); start < 0 {
+				text := Clean(string(line[:min(len(line), 4*maxFailingLine)]))
+				text = CutHead(mask(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))), maxFailingLine)
+				switch {
+				case strings.Contains(head, text), strings.Contains(tail, text):
+				case strings.Count(out.String(), "\n") >= maxFailing, out.Len()+len(text)+20 > maxFailingText:
+					more++
+				default:
+					fmt.Fprintf(&out, "%6d\t%s\n", n, text)
+				}
+			}
+		}
+		for errors.Is(err, bufio.ErrBufferFull) { // the rest of a long line
+			_, err = in.ReadSlice('\n')
+		}
+		if errors.Is(err, io.EOF) {
+			return out.String(), more, nil
+		}
+		if err != nil {
+			return out.String(), more, err
+		}
+	}
+}
+
+// spool writes a text to a new file that only the user can read.
+func spool(folder, text string) (path string, err error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(folder, "result-*.txt") // 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
