@@ -1,5 +1,5 @@
 // Package compaction decides which part of a conversation to give up when it no longer fits its model: old tool output
-// is cut, then dropped, then the middle is folded into a summary beside a ledger of what must not be lost. It is pure:
+// that newer output stands for goes, then the rest of it is cut, then dropped, then the middle is folded into a summary beside a ledger of what must not be lost. It is pure:
 // items in, a plan out; the one who asks for a plan asks the model, stores the outcome and tells the user.
 package compaction
 
@@ -122,6 +122,14 @@ func Make(items []Item, o Options) Plan {
 	start := firstKept(items)
 	end := tailStart(items, start, o.Tail)
 	if !o.Fold {
+		if Tokens(p.Items) > o.Target {
+			for i, it := range supersede(items, 0, max(1, p.Before))[start:end] {
+				if it.Tokens() < items[start+i].Tokens() {
+					p.Items[start+i] = it
+					p.Shortened++
+				}
+			}
+		}
 		for _, size := range []int{cutOutput, cutOldest} {
 			if Tokens(p.Items) <= o.Target {
 				break

@@ -172,7 +172,12 @@ func summaryEntry(summary string, l compaction.Ledger, first, last int64) entry 
 }
 
 // size estimates the whole request in tokens, before scaling.
-func (r *runner) size() int { return r.fixed() + compaction.Tokens(toItems(r.entries)) }
+func (r *runner) size() int { return r.fixed() + compaction.Tokens(toItems(r.current())) }
+
+// current is the conversation as it is sent: without results that a newer one stands for.
+func (r *runner) current() []entry {
+	return shortened(r.entries, compaction.Supersede(toItems(r.entries)))
+}
 
 // fixed is the part of a request that no compaction can shrink.
 func (r *runner) fixed() int {
@@ -219,6 +224,7 @@ func (r *runner) shrink(ctx context.Context, err error) (again bool, _ error) {
 // compact makes the conversation fit target, leaving tail as it is, both in estimated tokens of the whole request.
 func (r *runner) compact(ctx context.Context, target, tail int) error {
 	size, fixed := r.size(), r.fixed()
+	r.entries = r.current()
 	// Cheap first: the images of earlier requests, whose names stay. The request in hand keeps its own.
 	for i := range r.entries {
 		e := &r.entries[i]

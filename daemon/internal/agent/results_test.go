@@ -46,3 +46,22 @@ func TestLongResultsAreCutForTheModel(t *testing.T) {
 		}
 	}
 }
+
+// What is sent again with each request says once what a file holds.
+func TestSupersededResultsAreSentOnce(t *testing.T) {
+	page := strings.Repeat("0123456789\n", 2000)
+	read := &stubTool{name: "read", readOnly: true, run: func(_ context.Context, _ tool.Action, _ func([]byte)) (tool.Result, error) {
+		return tool.Result{Content: page}, nil
+	}}
+	model, rec := newModel(call1("read", `{"path":"a"}`), call1("read", `{"path":"a"}`), step{text: "done"}, step{text: "again"}), &recorder{}
+	rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{read}, Env: tool.Env{Cwd: "/w"}})
+	got := sentResults(model.requests()[2])
+	if len(got) != 2 || !strings.HasPrefix(got[0], "[superseded: ") || got[1] != page {
+		t.Errorf("got %.80q", got)
+	}
+	// The next turn begins with the same bytes, though its history is made of events that hold it all.
+	rec.play(t.Context(), Turn{Model: model, Prompt: "more", History: History(rec.events), Tools: []tool.Tool{read}, Env: tool.Env{Cwd: "/w"}})
+	if next := sentResults(model.requests()[3]); len(next) != 2 || next[0] != got[0] || next[1] != page {
+		t.Errorf("the next turn: got %.80q", next)
+	}
+}

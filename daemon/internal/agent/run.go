@@ -329,12 +329,12 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 
 func (r *runner) request() provider.Request {
 	req := provider.Request{
-		System: r.system, Messages: r.shownImages(render(r.entries)),
+		System: r.system, Messages: r.shownImages(render(r.current())),
 		MaxTokens: r.t.Options.MaxTokens, Temperature: r.t.Options.Temperature, Thinking: r.t.Options.Thinking,
 		Facts: provider.Facts{Cwd: r.environment().Cwd},
 	}
 	if r.nudge != "" {
-		req.Messages = render(append(slices.Clip(r.entries), entry{kind: compaction.Results, msg: provider.Message{Parts: []provider.Part{{Text: r.nudge}}}}))
+		req.Messages = render(append(slices.Clip(r.current()), entry{kind: compaction.Results, msg: provider.Message{Parts: []provider.Part{{Text: r.nudge}}}}))
 		req.Messages = r.shownImages(req.Messages)
 	}
 	for _, name := range r.order {
