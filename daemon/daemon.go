@@ -69,6 +69,7 @@ type daemon struct {
 	hub   *hub.Hub
 	mcp   *mcp.Servers // the settings'
 	debug *debugServer
+	proxy *hostProxy
 
 	serving bool      // it came up: clients are served
 	stops   chan stop // holds one: what was asked for first counts
@@ -136,6 +137,10 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	}
 	d.debug = &debugServer{path: filepath.Join(d.o.Paths.Runtime, "debug.sock"), log: d.log}
 	defer d.debug.set(false)
+	d.proxy = &hostProxy{
+		path: filepath.Join(d.o.Paths.Runtime, "proxy.sock"), hosts: func() []string { return d.conf.get().Policy.ProjectHosts }, log: d.log,
+	}
+	defer d.proxy.set(false)
 	confiner := sync.OnceValue(func() hub.Confiner { return findConfiner(d.log) })
 	d.mcp = mcp.New(mcp.Options{Version: d.o.Version, Log: d.log, Hold: func(s mcp.Spec) (string, confine.Spec, error) { return hub.Hold(confiner(), s) }})
 	defer d.mcp.Close()
@@ -163,7 +168,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		Store: st, Audit: audit, Config: d.conf.get, OpenModel: models.open, Models: models.describe,
 		MCP: d.mcp, Instructions: filepath.Join(filepath.Dir(d.o.Paths.Config), "AGENTS.md"),
 		Stop:    func(drain time.Duration) { d.ask(stop{"a client asked for it", drain, true}) },
-		Confine: confiner,
+		Confine: confiner, Proxy: d.proxy.path,
 		Runtime: d.o.Paths.Runtime, Spool: d.o.Paths.Spool(), Log: d.log,
 		Version: d.o.Version, BuiltAt: d.o.builtAt, Kept: d.o.Stay || d.o.activation,
 	}); err != nil {
@@ -269,6 +274,8 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 			}
 			if ln != nil {
 				serve(ln)
+				d.proxy.set(false) // its socket may be gone as well
+				d.apply()
 			}
 		}
 	}
@@ -356,5 +363,6 @@ func (d *daemon) apply() {
 		d.level.Set(level)
 	}
 	d.debug.set(c.Daemon.Debug)
+	d.proxy.set(len(c.Policy.ProjectHosts) > 0)
 	d.mcp.Set(mcp.FromConfig(c))
 }

@@ -17,7 +17,7 @@ import (
 
 // Explain judges a command as `sublet explain` does: offline, for a fresh shell in cwd ("" is the present folder), which
 // has no aliases or functions. The project is what git calls its top level. It reads nothing of the command's files and
-// runs nothing of the project's, and of the settings p only what holds secrets counts; where a command would delete or run files of a project, git is asked which of them it
+// runs nothing of the project's, and of the settings p only secrets and hosts count; where a command would delete or run files of a project, git is asked which of them it
 // tracks, once until the index changes. It is fast enough for thousands of calls a second, and safe for concurrent use.
 func Explain(command, cwd string, p config.Policy) wire.Verdict {
 	return wireVerdict(risk.Analyze(command, freshShell(cwd, p)))
@@ -47,7 +47,7 @@ func freshShell(cwd string, p config.Policy) risk.Context {
 		cwd, _ = os.Getwd()
 	}
 	home, _ := os.UserHomeDir()
-	c := risk.Context{Cwd: cwd, Home: home, ProjectRoot: projectRoot(cwd, home), Secrets: secret.New(home, p.Secrets, p.NotSecrets)}
+	c := risk.Context{Cwd: cwd, Home: home, ProjectRoot: projectRoot(cwd, home), Secrets: secret.New(home, p.Secrets, p.NotSecrets), Hosts: p.ProjectHosts}
 	if worktree.At(c.ProjectRoot) {
 		c.Tracked = func(path string) bool { return explainTrees.Tracked(context.Background(), c.ProjectRoot, path) }
 	}

@@ -47,6 +47,7 @@ type privateWorld struct {
 	dir       string
 	tcp, unix net.Listener
 	victim    *exec.Cmd
+	settings  string
 }
 
 func grew(path string) func(*privateWorld, string) bool {
@@ -100,6 +101,7 @@ cd project; git init -q --template= .; mkdir -p .git/hooks; : >.git/hooks/pre-co
 echo 'echo x >>$HOME/.bashrc' >tools/start.sh
 echo 'cat $HOME/.ssh/*' >tools/show.sh
 echo 'echo x >>.git/hooks/pre-commit' >tools/hook.sh
+echo 'curl -s http://other.invalid/' >tools/fetch.sh
 echo 'setsid sh -c "sleep 30; : stay-$MARK" >/dev/null 2>&1 &' >tools/stay.sh
 git add . && git -c user.name=x -c user.email=x@x commit -qm one`)
 	script.Dir = dir
@@ -156,7 +158,11 @@ func TestPrivateShellsAreHeld(t *testing.T) {
 			cmd.Env = append(cmd.Env, name+"="+string(value))
 		}
 		out, _ := cmd.CombinedOutput() // it may end with an error
-		if !a.effect(w, string(out)) {
+		had := a.effect(w, string(out))
+		for end := time.Now().Add(2 * time.Second); !had && time.Now().Before(end); had = a.effect(w, string(out)) { // a signal takes a moment
+			time.Sleep(5 * time.Millisecond)
+		}
+		if !had {
 			t.Errorf("%s: has no effect where nothing holds it: %s", a.text, out)
 		}
 	}
@@ -186,6 +192,7 @@ func TestPrivateShellWithoutItsLauncher(t *testing.T) {
 	for what, launcher := range map[string]string{"there is no program": "", "the command was not run: no": "#!/bin/sh\necho 'sublet-confine: the command was not run: no' >&2\nexit 126\n"} {
 		t.Run(what, func(t *testing.T) {
 			path := confinetest.Beside(t)
+			t.Cleanup(func() { os.Remove(path) }) // the next one is built
 			w := newPrivateWorld(t)
 			output := w.agent(t, "engineer", "auto", func() {
 				if err := os.Remove(path); err != nil {
@@ -205,6 +212,19 @@ func TestPrivateShellWithoutItsLauncher(t *testing.T) {
 	}
 }
 
+// A held command reaches the proxy of the hosts that the settings allow, and is told of others.
+func TestHeldCommandIsToldOfHosts(t *testing.T) {
+	confinetest.Beside(t)
+	w := newPrivateWorld(t)
+	w.settings = "[policy.project]\nhosts = [\"allowed.invalid\"]\n"
+	output := w.agent(t, "engineer", "auto", nil, map[string]any{"name": "bash", "arguments": map[string]any{"command": "sh ./tools/fetch.sh; false", "reach": "project"}})
+	for _, want := range []string{`"other.invalid:80" is not among the hosts`, `denied by its reach, project: the host "other.invalid:80"; the user can allow it by hosts under [policy.project]`} {
+		if !strings.Contains(output, want) {
+			t.Errorf("got %s\nwant %s", output, want)
+		}
+	}
+}
+
 // agent has an agent of a role make calls in its private shell, with every question answered by yes, and returns what they
 // printed. Once the first has ended first is called.
 func (w *privateWorld) agent(t *testing.T, role, mode string, first func(), calls ...map[string]any) string {
@@ -221,7 +241,7 @@ func (w *privateWorld) agent(t *testing.T, role, mode string, first func(), call
 		t.Fatal(err)
 	}
 	write(t, script, string(text))
-	write(t, p.Config, "model = \"test/m\"\n[provider.test]\nkind = \"scripted\"\nscript = \""+script+"\"\n")
+	write(t, p.Config, "model = \"test/m\"\n[provider.test]\nkind = \"scripted\"\nscript = \""+script+"\"\n"+w.settings)
 	stop, ended := run(t, Options{Paths: p})
 	defer func() {
 		stop()

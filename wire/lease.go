@@ -87,6 +87,7 @@ type Confinement struct {
 	Project OSString   `msgpack:"project"` // the folder that project may change
 	Caches  []OSString `msgpack:"caches"`  // folders of build tools: project writes in them, read in a copy that is thrown away
 	Hidden  []OSString `msgpack:"hidden"`  // files and folders with secrets
+	Proxy   OSString   `msgpack:"proxy"`   // with project: the socket of a proxy to other hosts; "" = there is none
 }
 
 // CommandStarted starts the clock of the command's timeout. It comes again when the command gets the user's keyboard, for

@@ -23,6 +23,7 @@ import (
 const (
 	parentFD = 3 // reports go there; it ends when the parent does
 	scriptFD = 4 // the command's text, if the spec has a script
+	proxyFD  = 5 // the connection to the proxy, if the spec has one
 )
 
 func init() {
@@ -59,6 +60,11 @@ func prepare(spec string, argv []string) error {
 	if s.Reach == confine.Project && !s.Network {
 		if err := loopbackUp(); err != nil {
 			return fmt.Errorf("bring up the loopback interface: %w", err)
+		}
+	}
+	if s.Proxy != "" {
+		if err := offerListener(proxyFD); err != nil {
+			return fmt.Errorf("make the way to the allowed hosts: %w", err)
 		}
 	}
 	if err := os.Chdir(dir); err != nil { // into the mounts that were made
@@ -134,6 +140,9 @@ func keeper(prepared string, argv []string) error {
 	endAll()
 	if text != "" {
 		_ = report{kind: left, text: text}.send(parent)
+	}
+	if s.Proxy != "" {
+		_ = report{kind: hosts, text: denied(proxyFD)}.send(parent)
 	}
 	_ = report{kind: ended, value: uint32(ws)}.send(parent)
 	os.Exit(0)

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -28,7 +29,7 @@ import (
 // A report is what the keeper sends to the parent.
 type report struct {
 	kind, value uint32
-	text        string // of left
+	text        string // of left and hosts
 }
 
 const (
@@ -36,6 +37,7 @@ const (
 	stopped
 	left  // text is what the command left running, value its length
 	ended // value is its wait status; nothing of it is left
+	hosts // text is the hosts that it was denied, one a line
 )
 
 func (r report) send(w io.Writer) error {
@@ -51,7 +53,7 @@ func receive(from io.Reader) (r report, err error) {
 		return r, err
 	}
 	r.kind, r.value = binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:])
-	if r.kind == left {
+	if r.kind == left || r.kind == hosts {
 		text := make([]byte, r.value)
 		_, err = io.ReadFull(from, text)
 		r.text = string(text)
@@ -132,6 +134,17 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 		}
 		defer f.Close()
 		files = append(files, f.Fd())
+	}
+	if s.Proxy != "" {
+		fd, err := dialProxy(s.Proxy)
+		if err != nil {
+			return 0, nil, err
+		}
+		defer unix.Close(fd)
+		if s.Script == "" {
+			files = append(files, ^uintptr(0))
+		}
+		files = append(files, uintptr(fd))
 	}
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWIPC}
 	if !s.Network {
@@ -258,6 +271,10 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 			case left:
 				if !cancelled { // who cancels a command ends all of it
 					fmt.Fprintf(os.Stderr, "%s: ended what the command left running, which its reach does not allow: %s\n", confine.Program, r.text)
+				}
+			case hosts:
+				for line := range strings.Lines(r.text) {
+					fmt.Fprint(os.Stderr, confine.DeniedHost(strings.TrimSuffix(line, "\n")))
 				}
 			case ended:
 				return syscall.WaitStatus(r.value), true, nil

@@ -34,6 +34,7 @@ var ranks = map[string]int{
 	"sublet/daemon/internal/hub":                   4,
 	"sublet/daemon/internal/agent":                 5,
 	"sublet/daemon/internal/mcp":                   5,
+	"sublet/daemon/internal/proxy":                 5,
 	"sublet/daemon/internal/tool":                  6,
 	"sublet/daemon/internal/store":                 6,
 	"sublet/daemon/internal/provider/open":         6,

@@ -74,6 +74,8 @@ type Policy struct {
 	// ProjectWrite are folders, absolute or below ~, in which commands with the reach project may write, beside their
 	// project and the caches of build tools.
 	ProjectWrite []string
+	// ProjectHosts are the other hosts that such commands reach: NAME, or *.NAME for all below it, either with :PORT.
+	ProjectHosts []string
 }
 
 // Rule is one with examples: commands, paths or hosts, by its kind, that it must and must not be about.
@@ -170,6 +172,7 @@ type file struct {
 		Rules      []Rule   `toml:"rules"`
 		Project    struct {
 			Write []string `toml:"write"`
+			Hosts []string `toml:"hosts"`
 		} `toml:"project"`
 	} `toml:"policy"`
 	Compaction struct {
@@ -337,7 +340,8 @@ func (f *file) merge(c Config) Config {
 	c.Shell.Pass = f.Shell.Pass
 	set(&c.Policy.Mode, f.Policy.Mode)
 	c.Policy.Allow, c.Policy.Deny, c.Policy.Rules = f.Policy.Allow, f.Policy.Deny, f.Policy.Rules
-	c.Policy.Secrets, c.Policy.NotSecrets, c.Policy.ProjectWrite = f.Policy.Secrets, f.Policy.NotSecrets, f.Policy.Project.Write
+	c.Policy.Secrets, c.Policy.NotSecrets = f.Policy.Secrets, f.Policy.NotSecrets
+	c.Policy.ProjectWrite, c.Policy.ProjectHosts = f.Policy.Project.Write, f.Policy.Project.Hosts
 	set(&c.Compaction.Threshold, f.Compaction.Threshold)
 	set(&c.Limits.RequestsPerSecond, f.Limits.RequestsPerSecond)
 	set(&c.Limits.RunningTurns, f.Limits.RunningTurns)

@@ -32,6 +32,7 @@ func TestShowReadsBack(t *testing.T) {
 	full.Policy.Deny = []string{"bash: rm *"}
 	full.Policy.Secrets, full.Policy.NotSecrets = []string{"~/vault"}, []string{"~/certs", "/srv/a \"b\""}
 	full.Policy.ProjectWrite = []string{"~/.cache/bazel"}
+	full.Policy.ProjectHosts = []string{"proxy.golang.org"}
 	full.Policy.Rules = []Rule{
 		{Decision: "allow", Pattern: `bash: go test *`, Match: []string{"go test ./..."}, NoMatch: []string{`go test && echo "x"`}},
 		{Decision: "ask", Pattern: "effect: network", Match: []string{}, NoMatch: []string{}},
@@ -54,7 +55,7 @@ func TestShowReadsBack(t *testing.T) {
 }
 
 func normalise(c *Config) {
-	for _, l := range []*[]string{&c.Fallback, &c.Shell.Pass, &c.Policy.Allow, &c.Policy.Deny, &c.Policy.Secrets, &c.Policy.NotSecrets, &c.Policy.ProjectWrite} {
+	for _, l := range []*[]string{&c.Fallback, &c.Shell.Pass, &c.Policy.Allow, &c.Policy.Deny, &c.Policy.Secrets, &c.Policy.NotSecrets, &c.Policy.ProjectWrite, &c.Policy.ProjectHosts} {
 		if len(*l) == 0 {
 			*l = nil
 		}
@@ -93,7 +94,7 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[policy]\nsecrets = [\"/a\\u0000\"]", ":2:1:", "NUL"},
 		{"[policy]\nsecrets = [\"~/a\"]\nnot_secrets = [\"~/a\"]", ":3:1:", "stands in policy.secrets too"},
 		{"[policy.project]\nwrite = [\"build\"]", ":2:1:", "policy.project.write: \"build\" is neither"},
-		{"[policy.project]\nhosts = []", ":2:1:", "no such key: policy.project.hosts"},
+		{"[policy.project]\nports = []", ":2:1:", "no such key: policy.project.ports"},
 		{"[[policy.rules]]\nmatches = []", ":2:1:", "no such key"},
 		{"[mcp.db]\nargs = [\"x\"]", "", "mcp.db: needs a command or a url"},
 		{"[mcp.db]\ncommand = \"x\"\nurl = \"http://x\"", ":3:1:", "one or the other"},

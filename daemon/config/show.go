@@ -79,6 +79,8 @@ func Show(c Config) string {
 	p.table("policy.project")
 	p.key("write", c.Policy.ProjectWrite, "folders in which commands held to project may write, beside their project and build caches")
 
+	p.key("hosts", c.Policy.ProjectHosts, `other hosts that such commands reach: "proxy.golang.org", "*.npmjs.org", "example.com:8443"`)
+
 	p.table("compaction")
 	p.key("threshold", c.Compaction.Threshold, "share of the context window at which a long conversation is folded")
 

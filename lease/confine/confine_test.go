@@ -24,7 +24,7 @@ func TestSpecTravels(t *testing.T) {
 	for _, s := range []Spec{
 		{Reach: Read},
 		{Reach: Read, Network: true},
-		{Reach: Project, Project: "/home/u/a=b\nc", Caches: []string{"/home/u/.cache/go-build", "/x"}, Hidden: []string{"/home/u/.ssh"}, Kept: []string{"/home/u/a/bin"}, Script: "/run/x", TempSize: 5},
+		{Reach: Project, Project: "/home/u/a=b\nc", Caches: []string{"/home/u/.cache/go-build", "/x"}, Hidden: []string{"/home/u/.ssh"}, Kept: []string{"/home/u/a/bin"}, Proxy: "/run/p", Script: "/run/x", TempSize: 5},
 	} {
 		got, err := Decode(s.Encode())
 		if err != nil || !reflect.DeepEqual(got, s) {
@@ -38,7 +38,7 @@ func TestSpecRefused(t *testing.T) {
 	whole := string(Spec{Reach: Project, Project: "/p", Hidden: []string{"/h"}}.Encode())
 	for _, text := range []string{
 		"", "reach=read", whole[:len(whole)-1], "reach=free\x00", "reach=\x00", "reach=project\x00", "reach=project\x00project=/\x00",
-		"reach=project\x00project=p\x00", "reach=read\x00hidden=/a/../b\x00", "reach=read\x00new=1\x00", "reach=read\x00network=some\x00", "reach=read\x00temp=x\x00", "reach=read\x00temp=-1\x00", "reach=read\x00novalue\x00",
+		"reach=project\x00project=p\x00", "reach=read\x00hidden=/a/../b\x00", "reach=read\x00new=1\x00", "reach=read\x00network=some\x00", "reach=read\x00temp=x\x00", "reach=read\x00temp=-1\x00", "reach=read\x00novalue\x00", "reach=read\x00proxy=/p\x00", "reach=project\x00project=/q\x00network=host\x00proxy=/p\x00", "reach=project\x00project=/q\x00proxy=p\x00",
 	} {
 		if s, err := Decode([]byte(text)); err == nil {
 			t.Errorf("Decode(%q) = %+v, want an error", text, s)
@@ -71,6 +71,7 @@ func TestDenied(t *testing.T) {
 		{read, "listen tcp 127.0.0.1:0: bind: permission denied\n", []Denial{{"listening on a port", Project}}},
 		{read, "Error: listen EACCES: permission denied 127.0.0.1\n", []Denial{{"listening on a port", Project}}},
 		{read, "bash: kill: (1) - Operation not permitted\n", []Denial{{"a signal to another program", ""}}},
+		{project, "sublet-confine: denied: \"example.com:443\"\n", []Denial{{`the host "example.com:443"`, Hosts}}},
 		{read, "cat: /root/x: Permission denied\nall is well\n", nil},
 		{read, strings.Repeat("touch: cannot touch 'x': Read-only file system\n", 9), []Denial{{"writing /p/sub/x", Project}}},
 	} {

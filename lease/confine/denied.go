@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -9,8 +10,17 @@ import (
 // A Denial is something that a held command tried beyond its reach.
 type Denial struct {
 	What  string // "writing /etc/x", "the network", …
-	Reach string // Project where that would allow it, "" where only a command that nothing holds may
+	Reach string // Project where that would allow it, Hosts, "" where only a command that nothing holds may
 }
+
+// Hosts is the Reach of a Denial where the settings could allow a host.
+const Hosts = "hosts"
+
+// deniedHost begins the line of the launcher that names a host which was denied.
+const deniedHost = Program + ": denied: "
+
+// DeniedHost returns the line that names a host, for Denied and for people.
+func DeniedHost(address string) string { return fmt.Sprintf("%s%q\n", deniedHost, address) }
 
 // maxDenials bounds what Denied returns.
 const maxDenials = 3
@@ -44,7 +54,10 @@ func denial(s Spec, dir, line string) (Denial, bool) {
 	has := func(texts []string) bool {
 		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(lower, t) })
 	}
+	host, denied := strings.CutPrefix(line, deniedHost)
 	switch {
+	case denied:
+		return Denial{What: "the host " + host, Reach: Hosts}, true
 	case strings.Contains(lower, "read-only file system") || strings.Contains(lower, "erofs"):
 		file := named(line)
 		if file == "" {

@@ -24,6 +24,7 @@ type Spec struct {
 	Project  string   // the folder that Project may change; "" with Read
 	Caches   []string // folders of build tools: Project writes in them, Read in a copy that is thrown away
 	Network  bool     // it has the network of this machine; else its own loopback with Project, and nothing with Read
+	Proxy    string   // with Project: the socket of the proxy through which the command reaches other hosts; "" = it reaches none
 	Hidden   []string // files and folders with secrets; those that do not exist are passed over
 	Kept     []string // folders and files that stay as they are also where Project may write, beside the names in Protected
 	Script   string   // a file that is opened for the command as descriptor 3 before anything is hidden; "" = none
@@ -48,6 +49,9 @@ func (s Spec) Encode() []byte {
 	field("kept", s.Kept...)
 	if s.Network {
 		field("network", "host")
+	}
+	if s.Proxy != "" {
+		field("proxy", s.Proxy)
 	}
 	field("script", s.Script)
 	field("temp", strconv.FormatInt(s.TempSize, 10))
@@ -81,6 +85,8 @@ func Decode(text []byte) (s Spec, err error) {
 			if s.Network = v == "host"; !s.Network {
 				return s, fmt.Errorf("the description of the reach has a network that is not known: %q", v)
 			}
+		case "proxy":
+			s.Proxy = v
 		case "script":
 			s.Script = v
 		case "temp":
@@ -100,8 +106,10 @@ func (s Spec) check() error {
 		return fmt.Errorf("%q is no reach that can be held", s.Reach)
 	case s.Reach == Project && (s.Project == "" || s.Project == "/"):
 		return fmt.Errorf("the folder %q cannot be a project", s.Project)
+	case s.Proxy != "" && (s.Reach != Project || s.Network):
+		return errors.New("a proxy is for what is held to project without a network")
 	}
-	for _, list := range [][]string{{s.Project, s.Script}, s.Caches, s.Hidden, s.Kept} {
+	for _, list := range [][]string{{s.Project, s.Script, s.Proxy}, s.Caches, s.Hidden, s.Kept} {
 		for _, p := range list {
 			if p != "" && (!path.IsAbs(p) || path.Clean(p) != p) {
 				return fmt.Errorf("the path %q is not absolute and clean", p)

@@ -96,8 +96,11 @@ func heldNotes(c Command, res *Result) {
 	}
 	for _, d := range confine.Denied(*c.Confine, res.Dir, res.Output) {
 		allows := "only a command with the reach free may do that"
-		if d.Reach != "" {
-			allows = "the reach " + d.Reach + " would allow it"
+		switch d.Reach {
+		case confine.Hosts:
+			allows = "the user can allow it by hosts under [policy.project] of the settings; the reach free would allow it"
+		case confine.Project:
+			allows = "the reach project would allow it"
 		}
 		res.Notes = append(res.Notes, fmt.Sprintf("denied by its reach, %s: %s; %s", c.Confine.Reach, d.What, allows))
 	}

@@ -239,7 +239,7 @@ func specOf(c wire.Confinement) *confine.Spec {
 	if c.Reach == "" {
 		return nil
 	}
-	s := &confine.Spec{Reach: c.Reach, Project: string(c.Project)}
+	s := &confine.Spec{Reach: c.Reach, Project: string(c.Project), Proxy: string(c.Proxy)}
 	for _, dir := range c.Caches {
 		s.Caches = append(s.Caches, string(dir))
 	}

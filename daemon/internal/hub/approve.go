@@ -111,7 +111,7 @@ func (a *approver) wanted(q agent.Question) bool {
 func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	act := q.Action
 	env, cwd := a.t.origin.environ()
-	c := risk.Context{Cwd: act.Cwd, Home: home(env), Secrets: a.t.hub.secrets(), Writable: writable(a.t.hub.opts.Config().Policy.ProjectWrite), Env: make(map[string]string, len(env))}
+	c := risk.Context{Cwd: act.Cwd, Home: home(env), Secrets: a.t.hub.secrets(), Writable: writable(a.t.hub.opts.Config().Policy.ProjectWrite), Hosts: a.t.hub.opts.Config().Policy.ProjectHosts, Env: make(map[string]string, len(env))}
 	if c.Cwd == "" {
 		c.Cwd = string(cwd)
 	}

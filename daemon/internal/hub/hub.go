@@ -39,6 +39,7 @@ type Options struct {
 	Confine func() Confiner
 	// Instructions is the user's own file of instructions to agents, which need not exist. "": none.
 	Instructions string
+	Proxy        string       // the socket of what lets commands held to project reach the hosts of the settings
 	MCP          *mcp.Servers // the settings'; whoever made it closes it, after the Hub. nil: none
 	Runtime      string       // private folder for the files of private shells
 	Spool        string       // folder for raw output that was cut

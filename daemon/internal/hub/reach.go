@@ -12,6 +12,7 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
+	"sublet/daemon/internal/proxy"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/secret"
 	"sublet/lease/confine"
@@ -85,6 +86,11 @@ func tooWide(dir, home string) string {
 // CheckSettings returns the first value of the settings that this package cannot use.
 func CheckSettings(c *config.Config) error {
 	lists := map[string][]string{"policy.project.write": c.Policy.ProjectWrite}
+	for _, host := range c.Policy.ProjectHosts {
+		if err := proxy.CheckHost(host); err != nil {
+			return fmt.Errorf("policy.project.hosts: %q: %w", host, err)
+		}
+	}
 	for name, m := range c.MCP {
 		lists["mcp."+name+".write"] = m.Write
 	}
@@ -158,7 +164,11 @@ func (ln *lender) holds() bool {
 // shell's, an agent may have set HOME or GOCACHE.
 func (h *Hub) confinement(reach, cwd string) confine.Spec {
 	root := project.Root(cwd)
-	return confine.Spec{Reach: reach, Project: root, Hidden: h.secrets().Hidden(root), Caches: append(confine.Caches(home(nil), os.Getenv), writable(h.opts.Config().Policy.ProjectWrite)...)}
+	s := confine.Spec{Reach: reach, Project: root, Hidden: h.secrets().Hidden(root), Caches: append(confine.Caches(home(nil), os.Getenv), writable(h.opts.Config().Policy.ProjectWrite)...)}
+	if reach == confine.Project && len(h.opts.Config().Policy.ProjectHosts) > 0 {
+		s.Proxy = h.opts.Proxy
+	}
+	return s
 }
 
 // secrets returns the files that hold secrets, by the settings in force.
@@ -169,7 +179,7 @@ func (h *Hub) secrets() secret.Table {
 
 // wireConfinement is a confinement as it travels; the zero value for none.
 func wireConfinement(s confine.Spec) wire.Confinement {
-	c := wire.Confinement{Reach: s.Reach, Project: wire.OSString(s.Project), Caches: []wire.OSString{}, Hidden: []wire.OSString{}}
+	c := wire.Confinement{Reach: s.Reach, Project: wire.OSString(s.Project), Caches: []wire.OSString{}, Hidden: []wire.OSString{}, Proxy: wire.OSString(s.Proxy)}
 	for _, dir := range s.Caches {
 		c.Caches = append(c.Caches, wire.OSString(dir))
 	}

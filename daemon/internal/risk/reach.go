@@ -52,7 +52,14 @@ func needs(text string, v Verdict, c Context) Reach {
 		return ReachFree
 	}
 	need := ReachRead
+	served := len(c.Hosts) > 0 && !slices.ContainsFunc(v.Commands, func(cmd Command) bool { // all that the network is for is fetched from hosts that are allowed
+		return slices.Contains(cmd.Effects, Network) && (!fetches(cmd.Argv, nil) || fetches(cmd.Argv, c.Hosts))
+	})
 	for _, r := range v.Reasons {
+		if served && r.Effect == Network && r.Level <= Medium {
+			need = Wider(need, ReachProject)
+			continue
+		}
 		need = Wider(need, needsReason(r, v, root))
 	}
 	for _, t := range v.Targets {
@@ -64,9 +71,9 @@ func needs(text string, v Verdict, c Context) Reach {
 	for i := range v.Commands {
 		cmd := &v.Commands[i]
 		switch {
-		case slices.Contains(beyond, cmd.Name) && !asksVersion(cmd.Argv), fetches(cmd.Argv):
+		case slices.Contains(beyond, cmd.Name) && !asksVersion(cmd.Argv), fetches(cmd.Argv, c.Hosts):
 			need = ReachFree
-		case cmd.Level == Medium && slices.Contains(cmd.Effects, RunCode) && !interprets(cmd.Name):
+		case fetches(cmd.Argv, nil), cmd.Level == Medium && slices.Contains(cmd.Effects, RunCode) && !interprets(cmd.Name):
 			need = Wider(need, ReachProject) // builds, tests and the project's own tools write
 		}
 	}
@@ -156,17 +163,35 @@ var fetchers = map[string][]string{
 	"poetry": {"install", "add", "update", "lock"}, "pipenv": {"install", "update", "lock", "sync"}, "composer": {"install", "require", "update"},
 }
 
-// fetches reports whether words run a package manager for what only a network has.
-func fetches(argv []string) bool {
+// registries are the hosts from which package managers fetch, and yours the sub-commands and options for which these hosts are not enough:
+// they send, or write outside of a project.
+var (
+	registries = map[string][]string{
+		"npm": {"registry.npmjs.org"}, "pnpm": {"registry.npmjs.org"}, "bun": {"registry.npmjs.org"}, "yarn": {"registry.yarnpkg.com"},
+		"pip": {"pypi.org", "files.pythonhosted.org"}, "uv": {"pypi.org", "files.pythonhosted.org"}, "poetry": {"pypi.org", "files.pythonhosted.org"},
+		"cargo": {"index.crates.io", "static.crates.io"}, "go": {"proxy.golang.org", "sum.golang.org"},
+	}
+	yours = []string{"publish", "login", "tool", "dlx", "search", "go install", "cargo install", "-g", "--global", "--user"}
+)
+
+// fetches reports whether words run a package manager for what only a network has, beyond the hosts that are allowed.
+func fetches(argv, hosts []string) bool {
 	if len(argv) > 3 && argv[1] == "-m" && interprets(path.Base(argv[0])) {
 		argv = argv[2:]
 	}
 	if len(argv) < 2 || slices.ContainsFunc(argv, func(w string) bool { return w == "--offline" || w == "--no-index" || w == "--help" || w == "-h" }) {
 		return false
 	}
-	name := strings.TrimRight(path.Base(argv[0]), "0123456789.")
-	verb := slices.IndexFunc(argv[1:], func(w string) bool { return !strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "+") })
-	return verb >= 0 && slices.Contains(fetchers[name], argv[1+verb]) || name == "yarn" && verb < 0
+	name, verb := strings.TrimRight(path.Base(argv[0]), "0123456789."), ""
+	if i := slices.IndexFunc(argv[1:], func(w string) bool { return !strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "+") }); i >= 0 {
+		verb = argv[1+i]
+	}
+	if !slices.Contains(fetchers[name], verb) && (name != "yarn" || verb != "") {
+		return false
+	}
+	needed := registries[name]
+	return needed == nil || slices.Contains(yours, name+" "+verb) || slices.ContainsFunc(argv, func(w string) bool { return slices.Contains(yours, w) }) ||
+		slices.ContainsFunc(needed, func(host string) bool { return !slices.Contains(hosts, host) })
 }
 
 // asksVersion reports whether a program is only asked which version it is.

@@ -93,3 +93,27 @@ func TestNeedsInWritableFolders(t *testing.T) {
 		}
 	}
 }
+
+// Hosts of the settings make of a question what only fetches from them.
+func TestNeedsWithHosts(t *testing.T) {
+	c := here()
+	c.Hosts = []string{"proxy.golang.org", "sum.golang.org", "registry.npmjs.org"}
+	for text, want := range map[string]Reach{
+		"go get golang.org/x/sys@latest":     ReachProject,
+		"cd sub && npm ci":                   ReachProject,
+		"npm install && go get x.org/y":      ReachProject,
+		"npm publish":                        ReachFree,
+		"go install x.org/y@latest":          ReachFree,
+		"pip install requests":               ReachFree, // its hosts are not allowed
+		"npm install && pip install x":       ReachFree,
+		"npm install && curl https://x.org":  ReachFree,
+		"npm install; git push":              ReachFree,
+		"npm install -g typescript":          ReachFree,
+		"curl https://proxy.golang.org/x":    ReachFree,
+		"go get x.org/y && cat ~/.ssh/id_ed": ReachFree,
+	} {
+		if v := Analyze(text, c); v.Reach != want {
+			t.Errorf("%q needs %s, want %s; verdict %+v", text, v.Reach, want, v)
+		}
+	}
+}

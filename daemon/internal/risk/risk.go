@@ -72,6 +72,7 @@ type Context struct {
 	// Venv reports whether a file is the unchanged activate script of a virtual environment of the project; nil: none is.
 	Venv     func(path string) bool
 	Writable []string     // folders outside the project in which a command with the reach project may write too
+	Hosts    []string     // that such a command reaches, as the settings have them
 	Secrets  secret.Table // the zero value: what the user said nothing of
 	Poisoned []string     // variables, aliases or functions a lease changed and the user has not accepted
 }

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A held command reaches other hosts through a proxy that runs outside, behind a unix socket. The command's own network has a
+// listening socket, which is handed to the proxy: a socket stays in the network in which it was made, whoever has it. The
+// connection by which it was handed over lasts as long as the keeper, and brings the names of hosts that were denied.
+
+// dialProxy connects to the proxy.
+func dialProxy(path string) (int, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		unix.Close(fd)
+		return 0, fmt.Errorf("reach the proxy of the allowed hosts: %w", err)
+	}
+	return fd, nil
+}
+
+// offerListener gives the proxy at the other end of fd a listening socket of this network, and the environment its address.
+func offerListener(fd int) error {
+	ln, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(ln)
+	if err := unix.Bind(ln, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return err
+	}
+	if err := unix.Listen(ln, unix.SOMAXCONN); err != nil {
+		return err
+	}
+	at, err := unix.Getsockname(ln)
+	if err != nil {
+		return err
+	}
+	if err := unix.Sendmsg(fd, []byte{0}, unix.UnixRights(ln), nil, 0); err != nil {
+		return err
+	}
+	address := fmt.Sprintf("http://127.0.0.1:%d", at.(*unix.SockaddrInet4).Port)
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+		if err := os.Setenv(name, address); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"NO_PROXY", "no_proxy"} {
+		if err := os.Setenv(name, "localhost,127.0.0.1,::1"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// denied returns what the proxy at the other end of fd wrote.
+func denied(fd int) string {
+	text := make([]byte, 8<<10) // the proxy bounds it
+	n, _, err := unix.Recvfrom(fd, text, unix.MSG_DONTWAIT)
+	if err != nil {
+		return ""
+	}
+	return string(text[:n])
+}

@@ -1,0 +1,223 @@
+// Package proxy is the way of held commands to the hosts that the settings allow. A command has a network of its own, in which
+// its launcher opens a listening socket and hands it over here; what connects to that is served as by any HTTP proxy, for
+// CONNECT and for plain http, with the list of hosts between. It is net/http and its ReverseProxy: a proxy library brings the
+// interception of TLS, which nobody wants here. Which commands get such a socket is left to others.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"sublet/wire/socket"
+)
+
+const (
+	dialBound = 30 * time.Second
+	maxDenied = 20 // hosts named to one command
+)
+
+// Options are what a proxy needs.
+type Options struct {
+	Hosts func() []string // that are allowed now; see CheckHost
+	Log   *slog.Logger
+
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // of tests; nil = to other machines
+}
+
+// Serve accepts launchers on ln until ctx is done. Each sends one listening socket of its command's network, which is served
+// until the launcher's connection ends; the names of hosts that were denied are written to it, one a line. Serve owns ln and
+// returns after everything it started has ended.
+func Serve(ctx context.Context, ln net.Listener, o Options) error {
+	var launchers sync.WaitGroup
+	defer launchers.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(ctx, func() { ln.Close() })
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("accept: %w", err)
+		}
+		launchers.Go(func() {
+			defer c.Close()
+			if err := serve(ctx, c, o); err != nil {
+				o.Log.Warn("a held command has no way to the allowed hosts", "err", err)
+			}
+		})
+	}
+}
+
+// serve serves one command.
+func serve(ctx context.Context, c net.Conn, o Options) error {
+	if err := socket.CheckPeer(c); err != nil {
+		return err
+	}
+	ln, err := receive(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if o.dial == nil {
+		dialer := &net.Dialer{Timeout: dialBound, Control: func(_, address string, _ syscall.RawConn) error { return outside(address) }}
+		o.dial = dialer.DialContext
+	}
+	g := newGate(ctx, o, c)
+	s := &http.Server{Handler: g, ReadHeaderTimeout: dialBound, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)}
+	stop := context.AfterFunc(ctx, func() { c.Close(); s.Close() })
+	defer stop()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { // ends with the launcher, or with ctx
+		_, _ = io.Copy(io.Discard, c)
+		cancel()
+	})
+	err = s.Serve(ln)
+	cancel()
+	g.tunnels.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// receive takes the listening socket that a launcher sends.
+func receive(c net.Conn) (net.Listener, error) {
+	unix, ok := c.(*net.UnixConn)
+	if !ok {
+		return nil, fmt.Errorf("a %T carries no sockets", c)
+	}
+	if err := c.SetReadDeadline(time.Now().Add(dialBound)); err != nil {
+		return nil, err
+	}
+	rights := make([]byte, syscall.CmsgSpace(4))
+	_, n, _, _, err := unix.ReadMsgUnix(make([]byte, 1), rights)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := syscall.ParseSocketControlMessage(rights[:n])
+	if err != nil || len(messages) != 1 {
+		return nil, errors.Join(errors.New("no socket came"), err)
+	}
+	fds, err := syscall.ParseUnixRights(&messages[0])
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fds[0]), "listener")
+	defer f.Close()
+	ln, err := net.FileListener(f)
+	if err != nil {
+		return nil, err
+	}
+	return ln, c.SetReadDeadline(time.Time{})
+}
+
+// A gate is the proxy of one command.
+type gate struct {
+	o       Options
+	ctx     context.Context // of the command
+	plain   http.Handler
+	tunnels sync.WaitGroup
+
+	mu     sync.Mutex
+	to     io.Writer // the launcher
+	denied []string  // guarded by mu
+}
+
+// newGate returns the proxy of one command, which ends with ctx. Hosts that are denied are written to to.
+func newGate(ctx context.Context, o Options, to io.Writer) *gate {
+	transport := &http.Transport{DialContext: o.dial}
+	context.AfterFunc(ctx, transport.CloseIdleConnections)
+	return &gate{o: o, ctx: ctx, to: to, plain: &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Host = r.In.URL.Host }, Transport: transport, FlushInterval: -1,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, "sublet: "+err.Error(), http.StatusBadGateway)
+		},
+	}}
+}
+
+// ServeHTTP implements http.Handler.
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	address := r.Host
+	if r.Method != http.MethodConnect {
+		if r.URL.Scheme != "http" || r.URL.Host == "" {
+			http.Error(w, "this is a proxy of sublet: it takes CONNECT, and http with a whole address", http.StatusBadRequest)
+			return
+		}
+		if address = r.URL.Host; r.URL.Port() == "" {
+			address = net.JoinHostPort(r.URL.Hostname(), "80")
+		}
+	}
+	switch {
+	case !Allows(g.o.Hosts(), address):
+		g.deny(address)
+		http.Error(w, fmt.Sprintf("sublet: %q is not among the hosts that a held command may reach: hosts under [policy.project]", address), http.StatusForbidden)
+	case r.Method == http.MethodConnect:
+		g.tunnel(w, r, address)
+	default:
+		g.plain.ServeHTTP(w, r)
+	}
+}
+
+// deny tells the launcher of a host, once.
+func (g *gate) deny(address string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.denied) == maxDenied || slices.Contains(g.denied, address) {
+		return
+	}
+	g.denied = append(g.denied, address)
+	_, _ = fmt.Fprintf(g.to, "%s\n", address) // the launcher may be gone, and its command with it
+}
+
+// tunnel connects a client with an address until either end is closed.
+func (g *gate) tunnel(w http.ResponseWriter, r *http.Request, address string) {
+	out, err := g.o.dial(r.Context(), "tcp", address)
+	if err != nil {
+		http.Error(w, "sublet: "+err.Error(), http.StatusBadGateway)
+		return
+	}
+	in, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		out.Close()
+		http.Error(w, "sublet: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	g.tunnels.Go(func() { // ends with either connection, or with the command
+		stop := context.AfterFunc(g.ctx, func() { in.Close(); out.Close() })
+		defer stop()
+		defer in.Close()
+		defer out.Close()
+		if _, err := io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+			return
+		}
+		var up sync.WaitGroup
+		defer up.Wait()
+		up.Go(func() { copyAll(out, buffered.Reader) })
+		copyAll(in, out)
+	})
+}
+
+// copyAll copies to the end, and passes the end on.
+func copyAll(to net.Conn, from io.Reader) {
+	_, err := io.Copy(to, from)
+	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
+		_ = half.CloseWrite() // it may be closed
+		return
+	}
+	to.Close()
+}
