@@ -194,7 +194,7 @@ func TestPrivateShellWithoutItsLauncher(t *testing.T) {
 			path := confinetest.Beside(t)
 			t.Cleanup(func() { os.Remove(path) }) // the next one is built
 			w := newPrivateWorld(t)
-			output := w.agent(t, "engineer", "auto", func() {
+			output := w.agent(t, "engineer", "ask", func() {
 				if err := os.Remove(path); err != nil {
 					t.Error(err)
 				}
@@ -226,7 +226,7 @@ func TestHeldCommandIsToldOfHosts(t *testing.T) {
 }
 
 // agent has an agent of a role make calls in its private shell, with every question answered by yes, and returns what they
-// printed. Once the first has ended first is called.
+// printed. first, if any, is called before the first answer.
 func (w *privateWorld) agent(t *testing.T, role, mode string, first func(), calls ...map[string]any) string {
 	t.Helper()
 	t.Setenv("HOME", w.dir+"/home")
@@ -265,15 +265,15 @@ func (w *privateWorld) agent(t *testing.T, role, mode string, first func(), call
 		}
 		switch m := m.(type) {
 		case *wire.ConfirmationRequest:
+			if first != nil {
+				first()
+				first = nil
+			}
 			if err := c.Send(&wire.ConfirmationResponse{ConfirmationID: m.ConfirmationID, Decision: wire.DecisionAllow}); err != nil {
 				t.Fatal(err)
 			}
 		case *wire.CommandResult:
 			fmt.Fprintf(&output, "%s\n%s\n", m.Command, m.Output)
-			if first != nil {
-				first()
-				first = nil
-			}
 		case *wire.AgentComplete:
 			return output.String()
 		}
