@@ -126,11 +126,13 @@ func (term *terminal) close() {
 // send types keys. It fails where nobody reads them for a long time.
 func (term *terminal) send(keys string) {
 	term.t.Helper()
-	if err := term.ptmx.SetWriteDeadline(time.Now().Add(patience)); err != nil {
-		term.t.Fatal(err)
-	}
-	if _, err := io.WriteString(term.ptmx, keys); err != nil {
-		term.t.Fatalf("type %.60q: %v; the screen:\n%s", keys, err, frame(term.look().text))
+	for some := range slices.Chunk([]byte(keys), 1024) {
+		if err := term.ptmx.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+			term.t.Fatal(err)
+		}
+		if _, err := term.ptmx.Write(some); err != nil {
+			term.t.Fatalf("type %.60q: %v; the screen:\n%s", keys, err, frame(term.look().text))
+		}
 	}
 	term.touched()
 }

@@ -27,6 +27,7 @@ type row struct {
 	first string            // what the screen shows first; "" = the prompt "> "
 	steps []step
 	leave string // what ends the shell; "" = exit
+	fresh bool   // the user has never run the other program: there are no settings, and no daemon runs
 }
 
 // A step is one thing that a person does, and what the screen shows then.
@@ -150,9 +151,38 @@ func (s *side) openTested() {
 	case "proxy":
 		s.openProxy(-1)
 	case "sublet":
+		if s.w.row.fresh {
+			s.openFresh()
+			return
+		}
 		s.open(sublet)
 	default:
 		s.open(under())
+	}
+}
+
+// openFresh starts sublet without a daemon and settings, and waits until it has started a daemon.
+func (s *side) openFresh() {
+	run := filepath.Join(s.dir, "run")
+	env := []string{
+		"SUBLET_RUNTIME_DIR=" + run, "SUBLET_STATE_DIR=" + filepath.Join(run, "state"), "SUBLET_CONFIG=" + filepath.Join(run, "config.toml"),
+	}
+	s.open(sublet, env...)
+	s.w.t.Cleanup(func() {
+		stop := exec.Command(sublet, "daemon", "stop")
+		stop.Env = slices.Concat(os.Environ(), shared, env)
+		if out, err := stop.CombinedOutput(); err != nil {
+			s.w.t.Errorf("stop the daemon: %v: %s", err, out)
+		}
+	})
+	for deadline := time.Now().Add(patience); ; time.Sleep(quiet) {
+		_, err := os.Stat(filepath.Join(run, "daemon.sock"))
+		switch {
+		case err == nil:
+			return
+		case time.Now().After(deadline):
+			s.w.t.Fatalf("no daemon; the screen:\n%s", frame(s.look().text))
+		}
 	}
 }
 
@@ -228,7 +258,7 @@ func (w *world) compare(alone *side, other *side) string {
 func (w *world) await(alone, other *side, pattern string, blind bool) (diff string) {
 	w.t.Helper()
 	re := regexp.MustCompile("(?m)" + pattern)
-	for deadline := time.Now().Add(patience); ; {
+	for {
 		silent := min(alone.term.silence(), other.term.silence())
 		if silent < quiet {
 			time.Sleep(quiet - silent) // of the terminals, which is the event that is waited for
@@ -247,7 +277,7 @@ func (w *world) await(alone, other *side, pattern string, blind bool) (diff stri
 		} else {
 			diff = b.difference(a)
 		}
-		late := time.Now().After(deadline)
+		late := silent > patience
 		switch {
 		case found && diff == "":
 			return ""
