@@ -81,7 +81,7 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 		MaxTokens: p.t.Options.MaxTokens, Temperature: p.t.Options.Temperature, Thinking: p.t.Options.Thinking, Tools: p.t.Options.Tools,
 	}
 	env := p.environment()
-	t.Env = tool.Env{Cwd: env.Cwd, Spool: env.Spool, Secrets: env.Secrets, Files: env.Files}
+	t.Env = tool.Env{Cwd: env.Cwd, Spool: env.Spool, Held: env.Held, Secrets: env.Secrets, Files: env.Files}
 	t.Role.Private = true // the user's shell is the orchestrator's to borrow
 	if role.Model != "" && p.t.OpenModel != nil {
 		model, err := p.t.OpenModel(role.Model)

@@ -158,7 +158,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	roles := t.hub.roles(root)
 	at := agent.Turn{
 		Role: role, Tools: agent.Tools(cfg, roles), Roles: roles, Project: root, Trusted: t.hub.trusts,
-		Env:      tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo},
+		Env:      tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: t.checker(), Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo},
 		Approver: &approver{t: t}, Emit: t.fromAgent, Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
 		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, ShowSecrets: t.s.secretsShown,
 		Trees: &t.hub.projects.trees, Instructions: t.hub.opts.Instructions,

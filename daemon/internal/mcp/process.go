@@ -81,7 +81,7 @@ func startProcess(spec Spec, at Place, o *Options) (_ *process, err error) {
 			break
 		}
 	}
-	path, err := find(spec.Command, env, dir, at.Home)
+	path, err := Find(spec.Command, env, dir, at.Home)
 	if err != nil {
 		return nil, err
 	}
@@ -168,8 +168,8 @@ func reachIn(to confine.Spec) (dir string, err error) {
 	return dir, err
 }
 
-// find looks a program up as a shell in that environment would.
-func find(command string, env []string, dir, home string) (string, error) {
+// Find looks a program up as a shell in that environment would.
+func Find(command string, env []string, dir, home string) (string, error) {
 	if rest, ok := strings.CutPrefix(command, "~/"); ok {
 		return filepath.Join(home, rest), nil
 	}

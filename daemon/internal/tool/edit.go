@@ -126,13 +126,13 @@ func (t editTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action
 	return Action{Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(env.Cwd, path, before, made.after, true)}, nil
 }
 
-func (t editTool) Run(_ context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
+func (t editTool) Run(ctx context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
 	edits, path, err := t.parse(env, args)
 	if err != nil {
 		return Result{}, err
 	}
 	var made applied
-	p, err := change(env, path, approved, func(before []byte) ([]byte, error) {
+	p, report, err := change(ctx, env, path, approved, func(before []byte) ([]byte, error) {
 		made, err = apply(before, edits)
 		return made.after, err
 	})
@@ -148,7 +148,7 @@ func (t editTool) Run(_ context.Context, env Env, args json.RawMessage, approved
 		notes += "[" + n + "]\n"
 	}
 	return Result{
-		Content:       fmt.Sprintf("edited %s (replaced %s, %s)\n%s%s", path, times, changeSummary(p), notes, CutHead(p.Content, 4000)),
+		Content:       fmt.Sprintf("edited %s (replaced %s, %s)\n%s%s", path, times, changeSummary(p), notes, CutHead(p.Content, 4000)) + report,
 		FilesModified: []string{path},
 	}, nil
 }

@@ -23,7 +23,9 @@ type FileLog struct {
 	// guarded by mu
 	seen    map[string]string // path to the digest the agent knows
 	changes []Change
-	size    int // bytes of Before in changes
+	size    int                 // bytes of Before in changes
+	reports map[string][]string // what a checker last said of a path
+	slow    map[string]bool     // folders in which go vet takes too long
 }
 
 // Change is one file change that can be undone.
@@ -49,6 +51,33 @@ func (l *FileLog) Saw(path, digest string) {
 		l.seen = map[string]string{}
 	}
 	l.seen[path] = digest
+}
+
+// reported keeps what a checker says of path now, and returns what it said before, and whether that is known.
+func (l *FileLog) reported(path string, lines []string) (before []string, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if before, known = l.reports[path]; !known && len(lines) == 0 {
+		return nil, false
+	}
+	if l.reports == nil {
+		l.reports = map[string][]string{}
+	}
+	l.reports[path] = lines
+	return before, known
+}
+
+// tooSlow reports whether go vet is not to be run in dir, from now on if now is set.
+func (l *FileLog) tooSlow(dir string, now bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now {
+		if l.slow == nil {
+			l.slow = map[string]bool{}
+		}
+		l.slow[dir] = true
+	}
+	return l.slow[dir]
 }
 
 // Known returns the digest under which path was last read or written in this session, and whether it was.

@@ -88,6 +88,7 @@ type Env struct {
 	ExecutionID string       // of this call
 	Shell       Shell        // nil: there is none to run commands in
 	Private     Shell        // bash's shell for private calls; nil: only Shell
+	Held        Held         // runs what looks at changed files; nil: only what needs no program does
 	Files       *FileLog     // what this session has read and changed; for "read before edit" and undo
 	Delegate    Delegate     // task's way to start another agent; nil where an agent may not
 	Todo        *TodoList

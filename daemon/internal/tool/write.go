@@ -65,12 +65,12 @@ func (t writeTool) Plan(_ context.Context, env Env, args json.RawMessage) (Actio
 	}, nil
 }
 
-func (t writeTool) Run(_ context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
+func (t writeTool) Run(ctx context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
 	path, content, err := t.parse(env, args)
 	if err != nil {
 		return Result{}, err
 	}
-	p, err := change(env, path, approved, func([]byte) ([]byte, error) { return content, nil })
+	p, report, err := change(ctx, env, path, approved, func([]byte) ([]byte, error) { return content, nil })
 	if err != nil {
 		return Result{}, err
 	}
@@ -79,41 +79,41 @@ func (t writeTool) Run(_ context.Context, env Env, args json.RawMessage, approve
 		verb = "created"
 	}
 	return Result{
-		Content:       fmt.Sprintf("%s %s (%d bytes, %s)", verb, path, len(content), changeSummary(p)),
+		Content:       fmt.Sprintf("%s %s (%d bytes, %s)", verb, path, len(content), changeSummary(p)) + report,
 		FilesModified: []string{path},
 	}, nil
 }
 
-// change gives the approved file the content that next makes of the old one, and notes it for undo. A file that is no
-// longer the one that was judged gives ErrChanged (T3l).
-func change(env Env, path string, approved Action, next func(before []byte) ([]byte, error)) (Preview, error) {
+// change gives the approved file the content that next makes of the old one, and notes it for undo; report is what a checker
+// says of it. A file that is no longer the one that was judged gives ErrChanged (T3l).
+func change(ctx context.Context, env Env, path string, approved Action, next func(before []byte) ([]byte, error)) (p Preview, report string, err error) {
 	if len(approved.Writes) != 1 || approved.Writes[0] != path {
-		return Preview{}, ErrChanged
+		return Preview{}, "", ErrChanged
 	}
 	digest, before, err := fileState(path)
 	if err != nil {
-		return Preview{}, err
+		return Preview{}, "", err
 	}
 	if digest != approved.FileDigest {
-		return Preview{}, ErrChanged
+		return Preview{}, "", ErrChanged
 	}
 	after, err := next(before)
 	if err != nil {
-		return Preview{}, err
+		return Preview{}, "", err
 	}
 	mode := fs.FileMode(0o644) &^ umask()
 	if digest != "" {
 		info, err := os.Stat(path)
 		if err != nil {
-			return Preview{}, err
+			return Preview{}, "", err
 		}
 		mode = info.Mode().Perm()
 	} else if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return Preview{}, err
+		return Preview{}, "", err
 	}
 	if err := replaceFile(path, after, mode); err != nil {
-		return Preview{}, err
+		return Preview{}, "", err
 	}
 	env.Files.Changed(Change{Path: path, Existed: digest != "", Before: before, Mode: mode, After: Digest(after)})
-	return preview(env.Cwd, path, before, after, digest != ""), nil
+	return preview(env.Cwd, path, before, after, digest != ""), env.report(ctx, path, before, after, digest != ""), nil
 }

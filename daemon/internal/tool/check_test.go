@@ -1,0 +1,91 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// unheld runs checkers as they are installed here; what holds them is the hub's.
+func unheld(ctx context.Context, dir string, args []string, stdin []byte) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(string(stdin))
+	return cmd.CombinedOutput()
+}
+
+// After a change the model is told what is newly wrong with the file, and of what was wrong before how much.
+func TestChangesAreChecked(t *testing.T) {
+	for _, tc := range []struct{ file, good, bad, want string }{
+		{"a.go", "package a\n", "package a\nfunc {\n", "[gofmt reports of a.go:\na.go:2:6: expected 'IDENT', found '{'"},
+		{"a.py", "x = 1\n", "def f(:\n", "[python3 reports of a.py:\n"},
+		{"a.sh", "true\n", "if true\n", "[bash reports of a.sh:\nbash: "},
+		{"run", "#!/bin/bash\ntrue\n", "#!/bin/bash\nif true\n", "[bash reports of run:\nbash: "},
+		{"a.js", "import x from 'y'\n", "import x from 'y'\nlet z = ;\n", "[node reports of a.js:\n"},
+		{"a.cjs", "let z = 1\n", "let z = ;\n", "[node reports of a.cjs:\n"},
+		{"a.txt", "if\n", "if true\n", ""},
+	} {
+		env := newEnv(t)
+		env.Held = unheld
+		write := func(text string) string {
+			content := mustDo(t, Write(), env, m{"path": tc.file, "content": text}).Content
+			_, report, _ := strings.Cut(content, "\n")
+			return report
+		}
+		if got := write(tc.good); got != "" {
+			t.Errorf("%s: a good file: got %q", tc.file, got)
+		}
+		if got := write(tc.bad); !strings.HasPrefix(got, tc.want) || (got == "") != (tc.want == "") || strings.Contains(got, "    at ") {
+			t.Errorf("%s: got %q, want %q", tc.file, got, tc.want)
+		}
+		if got := write(strings.Replace(tc.bad, "\n", "\n\n", 1)); tc.want != "" && !strings.Contains(got, " as before]") {
+			t.Errorf("%s: the same again: got %q", tc.file, got)
+		}
+		put(t, env.Cwd, "old-"+tc.file, tc.bad)
+		mustDo(t, Read(), env, m{"path": "old-" + tc.file})
+		r := mustDo(t, Edit(), env, m{"path": "old-" + tc.file, "old": tc.bad, "new": tc.bad + "\n"})
+		if tc.want != "" && !strings.Contains(r.Content, " as before]") {
+			t.Errorf("%s: what was wrong before the first change: got %q", tc.file, r.Content)
+		}
+	}
+}
+
+func TestGoIsVetted(t *testing.T) {
+	env := newEnv(t)
+	env.Held = unheld
+	put(t, env.Cwd, "go.mod", "module x\n\ngo 1.26\n")
+	put(t, env.Cwd, "b.go", "package x\n\nvar Other = 1\n")
+	r := mustDo(t, Write(), env, m{"path": "a.go", "content": "package x\n\nvar A = Other + missing\n"})
+	if want := "[go vet reports of a.go:\na.go:3:17: undefined: missing]"; !strings.HasSuffix(r.Content, want) {
+		t.Errorf("got %q, want %q", r.Content, want)
+	}
+	if r = mustDo(t, Write(), env, m{"path": "a.go", "content": "package x\n\nvar A = Other\n"}); strings.Contains(r.Content, "\n") {
+		t.Errorf("got %q", r.Content)
+	}
+}
+
+// What a checker that is missing, cannot run or takes too long does not say is not made up.
+func TestCheckersThatDoNotAnswer(t *testing.T) {
+	env := newEnv(t)
+	env.Held = func(ctx context.Context, _ string, _ []string, _ []byte) ([]byte, error) {
+		return []byte("not held"), errors.New("the kernel holds nothing")
+	}
+	if r := mustDo(t, Write(), env, m{"path": "a.py", "content": "def f(:\n"}); strings.Contains(r.Content, "\n") {
+		t.Errorf("got %q", r.Content)
+	}
+	runs := 0
+	env.Held = func(ctx context.Context, _ string, _ []string, _ []byte) ([]byte, error) {
+		runs++
+		return nil, errors.New("late")
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	if got := env.report(ctx, env.Cwd+"/a.go", nil, []byte("package a\n"), false); !strings.Contains(got, "is not run again") {
+		t.Errorf("got %q", got)
+	}
+	if got := env.report(t.Context(), env.Cwd+"/a.go", nil, []byte("package a\n"), false); got != "" || runs != 1 {
+		t.Errorf("got %q after %d runs", got, runs)
+	}
+}
