@@ -235,14 +235,24 @@ type CommandResult struct {
 	Reach         string      `msgpack:"reach"` // what the kernel held it to: read, project; "" = nothing
 }
 
-// ToolRequest runs one tool for a person or a script under the same policy. It is a turn without a model: TurnStarted,
-// CommandResult, AgentComplete. Since protocol 1.
+// ToolRequest runs one tool for a person or a script under the same policy, or, with a Borrower, for an agent of another
+// program. It is a turn without a model: TurnStarted, CommandResult, AgentComplete. Since protocol 1.
 type ToolRequest struct {
 	RequestID RequestID  `msgpack:"request_id"`
 	SessionID *SessionID `msgpack:"session_id"`
 	Tool      string     `msgpack:"tool"`
 	Arguments string     `msgpack:"arguments"` // a JSON object as text
 	Cwd       OSString   `msgpack:"cwd"`
+	Borrower  Borrower   `msgpack:"borrower"`
+	Private   bool       `msgpack:"private"`   // with a Borrower: bash runs in a private shell of the session
+	AnswerMS  int64      `msgpack:"answer_ms"` // with a Borrower: how long a question waits for an answer; 0 = 5 min
+}
+
+// Borrower is an agent of another program that borrows the user's shell; one without a name is none.
+type Borrower struct {
+	Name       string   `msgpack:"name"`       // such as codex
+	Executable OSString `msgpack:"executable"` // "" = not known
+	PID        int      `msgpack:"pid"`        // 0 = not known
 }
 
 // UndoRequest puts back the last change of a session's file tools (what = "file") or of a lease to the shell's state

@@ -19,6 +19,7 @@ type ConfirmationRequest struct {
 	Grants         []Grant        `msgpack:"grants"` // what allow_always may be answered with; empty: only once
 	ExpiresAtMS    *int64         `msgpack:"expires_at_ms"`
 	Fingerprint    string         `msgpack:"fingerprint"` // see Fingerprint
+	Borrower       Borrower       `msgpack:"borrower"`    // of whose command it is; without a name one of ours
 }
 
 // Verdict is what the risk analysis found.

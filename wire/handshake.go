@@ -44,6 +44,9 @@ const (
 // CapMCPServers, in Ready.Capabilities, says that the daemon takes EnvSnapshot.MCPServers.
 const CapMCPServers = "mcp_servers"
 
+// CapBorrower, in Ready.Capabilities, says that the daemon takes ToolRequest.Borrower.
+const CapBorrower = "borrower"
+
 type ClientInfo struct {
 	Name    string `msgpack:"name"`
 	Version string `msgpack:"version"`

@@ -107,7 +107,7 @@ func (c *Conn) fresh(e wire.EventMessage) bool {
 		_, question := e.(*wire.ConfirmationRequest)
 		return question
 	}
-	if seen > 0 && first > seen+1 {
+	if seen > 0 && first > seen+1 && meta.SessionID == c.session.ID { // of another one only questions come
 		c.log.Warn("events missing", "session", meta.SessionID, "after", seen, "next", first)
 	}
 	if first <= seen {

@@ -114,6 +114,10 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 	if r.Cwd != "" {
 		out = append(out, th.dim.Render("  in ")+th.path.Render(fit(visible.Line(string(r.Cwd)), inner-5)))
 	}
+	if from := r.Borrower; from.Name != "" && from.PID != 0 {
+		who := "asked by " + visible.Line(string(from.Executable)) + ", pid " + itoa(from.PID)
+		out = append(out, th.dim.Render("  "+fit(who, inner-2)))
+	}
 	if line := reachLine(r); line != "" {
 		out = append(out, indent(wrap(line, inner-2), "  ")...)
 	}

@@ -502,3 +502,30 @@ func TestWhatWaitsDoesNotRun(t *testing.T) {
 		t.Errorf("its turn:\n%s", got)
 	}
 }
+
+// A question about the command of an agent of another program comes from a session of its own. It is asked here all the same,
+// with whose it is, and stays when the window goes to another session; of a session that was left nothing is.
+func TestQuestionOfAForeignAgent(t *testing.T) {
+	d := newDesk(t)
+	q := func(id wire.ConfirmationID, session wire.SessionID, from wire.Borrower) *wire.ConfirmationRequest {
+		return &wire.ConfirmationRequest{
+			Event: wire.Event{SessionID: session, Seq: 700}, ConfirmationID: id, Agent: firstOf(from.Name, "orchestrator"), Tool: "bash",
+			Command: "rm -rf build", Verdict: wire.Verdict{Level: "high"}, Borrower: from,
+		}
+	}
+	d.send(q("left", "s0", wire.Borrower{}))
+	d.send(q("codex", "s9", wire.Borrower{Name: "codex", Executable: "/opt/\x1b[31mcodex", PID: 4242}))
+	if len(d.questions) != 1 || d.lastSeq != 0 {
+		t.Fatalf("%d questions, at event %d", len(d.questions), d.lastSeq)
+	}
+	d.forget()
+	lines, _, _ := d.question().Render(&d.th, 80, 24, 1, true)
+	text := ansi.Strip(strings.Join(lines, "\n"))
+	if !strings.Contains(text, "codex wants to run this") || !strings.Contains(text, "asked by /opt/") || !strings.Contains(text, "pid 4242") {
+		t.Errorf("shown:\n%s", text)
+	}
+	d.send(&wire.ConfirmationResolved{Event: wire.Event{SessionID: "s9"}, ConfirmationID: "codex", Decision: wire.DecisionDeny, By: "expiry"})
+	if len(d.questions) != 0 {
+		t.Error("it is still asked")
+	}
+}

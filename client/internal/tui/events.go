@@ -53,7 +53,8 @@ func (m *model) onWire(msg wire.Message) {
 	if e, ok := msg.(wire.EventMessage); ok {
 		meta := e.Meta()
 		if meta.SessionID != "" && m.session.ID != "" && meta.SessionID != m.session.ID {
-			return // of a session that was left
+			m.onForeign(msg)
+			return
 		}
 		if m.session.ID == "" {
 			m.session.ID = meta.SessionID

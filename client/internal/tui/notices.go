@@ -167,7 +167,8 @@ func (m *model) forget() {
 	if m.turn != nil {
 		m.endTurn()
 	}
-	m.waiting, m.questions, m.cards = nil, nil, running
+	m.waiting, m.cards = nil, running
+	m.questions = slices.DeleteFunc(m.questions, func(q *confirm) bool { return q.req.Borrower.Name == "" })
 	m.live = slices.DeleteFunc(m.live, func(c *card) bool { return running[c.id] == nil })
 	m.lastSeq, m.use = 0, wire.ContextUse{}
 }

@@ -32,6 +32,19 @@ func (m *model) onQuestion(r *wire.ConfirmationRequest) {
 	m.picker = nil
 }
 
+// onForeign deals with an event of another session: a question about a command of an agent of another program is asked here,
+// because it would run in this window's shell. All else is of a session that was left.
+func (m *model) onForeign(msg wire.Message) {
+	switch e := msg.(type) {
+	case *wire.ConfirmationRequest:
+		if e.Borrower.Name != "" {
+			m.onQuestion(e)
+		}
+	case *wire.ConfirmationResolved:
+		m.onResolved(e)
+	}
+}
+
 // questionKey is a key while a question is on the screen. Until it is armed, keys are what the user was typing before
 // it came: they go into the line (pass: of the shell), and Enter, Tab and Esc are swallowed. A key that means nothing to the
 // question is typing, too: it is to be armed anew.

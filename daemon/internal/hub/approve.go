@@ -46,9 +46,9 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 		case d.Outcome == policy.Allow && (d.Rule != nil || !a.wanted(q)):
 			verdict.Allowed = true
 			return a.decided(q, v, d, verdict), nil
-		case !a.t.confirm:
+		case !a.t.attended():
 			verdict.By = "nobody"
-			verdict.Reason = d.Why + "; it was not asked, because the request came from " + cannotConfirm(a.t.origin)
+			verdict.Reason = d.Why + "; it was not asked, because " + a.t.unattended()
 			return a.decided(q, v, d, verdict), nil
 		case a.t.approve != nil && !*a.t.approve:
 			verdict.By = "nobody"
@@ -93,12 +93,28 @@ func (a *approver) goOn(ctx context.Context, q agent.Question) (agent.Decision, 
 	return a.decided(q, v, d, answer), err
 }
 
-// cannotConfirm names a client that cannot be asked, with the reason.
-func cannotConfirm(c *Client) string {
-	if c.within.Load() {
-		return "inside a shell that agents use"
+// unattended returns why nobody can be asked.
+func (t *turn) unattended() string {
+	switch {
+	case t.origin.within.Load():
+		return "the request came from inside a shell that agents use"
+	case t.foreign != nil:
+		return "no sublet window is open that could ask"
 	}
-	return "a client that cannot confirm"
+	return "the request came from a client that cannot confirm"
+}
+
+// environ is the environment and the folder that a call is judged by: of the client that asked, but for a foreign agent those of
+// the shell that it borrows.
+func (a *approver) environ() (map[string]wire.OSString, wire.OSString) {
+	if a.t.foreign != nil {
+		if ln, err := a.t.lent(); err == nil && ln != nil {
+			ln.mu.Lock()
+			defer ln.mu.Unlock()
+			return ln.env, wire.OSString(ln.cwd)
+		}
+	}
+	return a.t.origin.environ()
 }
 
 // wanted reports whether the request asked for a question about everything that does something.
@@ -110,7 +126,7 @@ func (a *approver) wanted(q agent.Question) bool {
 // judge is the verdict on what a call would do, in the shell and the folder where it would do it.
 func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	act := q.Action
-	env, cwd := a.t.origin.environ()
+	env, cwd := a.environ()
 	c := risk.Context{Cwd: act.Cwd, Home: home(env), Secrets: a.t.hub.secrets(), Writable: writable(a.t.hub.opts.Config().Policy.ProjectWrite), Hosts: a.t.hub.opts.Config().Policy.ProjectHosts, Env: make(map[string]string, len(env))}
 	if c.Cwd == "" {
 		c.Cwd = string(cwd)
@@ -192,7 +208,7 @@ func held(d policy.Decision) string {
 }
 
 func (a *approver) action(q agent.Question, reach risk.Reach) policy.Action {
-	env, cwd := a.t.origin.environ()
+	env, cwd := a.environ()
 	at := q.Action.Cwd
 	if at == "" {
 		at = string(cwd)
@@ -228,6 +244,9 @@ func (a *approver) decided(q agent.Question, v risk.Verdict, p policy.Decision, 
 		At: time.Now(), Event: "decision", Session: string(a.t.s.id), Turn: string(a.t.id), Agent: q.Agent, Model: a.t.model,
 		Tool: q.Tool, Command: mask.String(subject(q)), Cwd: q.Action.Cwd, Level: v.Level.String(), Decision: "deny", By: d.By,
 		Why: mask.String(p.Why),
+	}
+	if a.t.foreign != nil {
+		e.Agent = a.t.foreign.who()
 	}
 	if p.Rule != nil {
 		e.Rule = mask.String(p.Rule.Pattern)
@@ -309,8 +328,12 @@ func (t *turn) auditExecution(r *wire.CommandResult) {
 	if r.Status == wire.StatusDenied {
 		return
 	}
+	who := r.Agent
+	if t.foreign != nil {
+		who = t.foreign.who()
+	}
 	_ = t.hub.audit(store.AuditEntry{ // it is in the daemon's log, and the execution cannot be undone
-		At: time.Now(), Event: "execution", Session: string(t.s.id), Turn: string(t.id), Agent: r.Agent, Model: t.model,
+		At: time.Now(), Event: "execution", Session: string(t.s.id), Turn: string(t.id), Agent: who, Model: t.model,
 		Tool: r.Tool, Command: mask.String(string(r.Command)), Cwd: string(r.Cwd), Status: r.Status, ExitCode: r.ExitCode,
 		DurationMS: r.DurationMS,
 	})

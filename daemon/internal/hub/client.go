@@ -131,6 +131,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		c.Detach()
 		return nil, ErrShuttingDown
 	}
+	h.asksAgain(c)
 	h.stir()
 	h.log.Info("client attached", "name", c.info.Name, "pid", c.info.PID, "session", s.id, "shell", c.lender != nil)
 	return c, nil
@@ -140,7 +141,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 func (h *Hub) ready(c *Client, s *session) *wire.Ready {
 	cfg := h.opts.Config()
 	r := &wire.Ready{
-		Daemon: h.daemonInfo(), Capabilities: []string{wire.CapMCPServers},
+		Daemon: h.daemonInfo(), Capabilities: []string{wire.CapMCPServers, wire.CapBorrower},
 		Limits: map[string]int64{
 			wire.LimitFrame:             wire.MaxFrame,
 			wire.LimitRequestsPerSecond: int64(cfg.Limits.RequestsPerSecond),
@@ -158,7 +159,7 @@ func (h *Hub) ready(c *Client, s *session) *wire.Ready {
 	return r
 }
 
-// Detach ends a client: its turns go on, its shell is kept for it for a while, its borrowed commands are cancelled, and
+// Detach ends a client: its turns go on but for those of foreign agents, its shell is kept for it for a while, its borrowed commands are cancelled, and
 // questions that only it could have answered wait for it.
 func (c *Client) Detach() {
 	c.mu.Lock()
@@ -173,6 +174,7 @@ func (c *Client) Detach() {
 		c.lender.unlink(c)
 	}
 	c.cancelBorrowed()
+	c.cancelForeign()
 	s.leave(c)
 	h := c.hub
 	h.mu.Lock()

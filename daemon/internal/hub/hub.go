@@ -74,7 +74,8 @@ type Hub struct {
 	clients  map[*Client]struct{}
 	lenders  map[owner]*lender // by the process that lends: it outlives a connection
 	turns    map[wire.TurnID]*turn
-	running  int // turns running and queued, and commands that other clients borrowed a shell for
+	asked    map[wire.ConfirmationID]*question // about commands of foreign agents
+	running  int                               // turns running and queued, and commands that other clients borrowed a shell for
 }
 
 const (
@@ -92,7 +93,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	h := &Hub{
 		opts: o, log: o.Log, started: time.Now(), activity: make(chan struct{}, 1),
 		sessions: map[wire.SessionID]*session{}, clients: map[*Client]struct{}{},
-		lenders: map[owner]*lender{}, turns: map[wire.TurnID]*turn{},
+		lenders: map[owner]*lender{}, turns: map[wire.TurnID]*turn{}, asked: map[wire.ConfirmationID]*question{},
 	}
 	// The hub's lifetime is its own: Close ends it in order.
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))

@@ -23,7 +23,11 @@ type question struct {
 	ask    *wire.ConfirmationRequest // as sent, with the command as it would run
 	turn   *turn
 	answer chan agent.Decision // holds one
-	expiry *time.Timer         // runs while nobody is attached who could answer
+	expiry *time.Timer         // runs while nobody is attached who could answer; a foreign agent's runs from the start
+
+	// Of a foreign agent's: the shell that it is about, and the window that is asked beside the session's clients; nil = none.
+	lender *lender
+	window *Client // guarded by the session's mu
 }
 
 // closedWindow is how long a question waits for a window that could answer it.
@@ -51,14 +55,34 @@ func (s *session) ask(ctx context.Context, t *turn, q agent.Question, v risk.Ver
 	req.TurnID, req.RequestID = t.id, t.request
 	maskEvent(req)
 	qu := &question{ask: req, turn: t, answer: make(chan agent.Decision, 1)}
+	if f := t.foreign; f != nil {
+		until := time.Now().Add(f.answer).UnixMilli()
+		req.Borrower, req.ExpiresAtMS = f.Borrower, &until
+		qu.lender, qu.window = t.window()
+		s.hub.mu.Lock()
+		s.hub.asked[req.ConfirmationID] = qu
+		s.hub.mu.Unlock()
+		defer func() {
+			s.hub.mu.Lock()
+			delete(s.hub.asked, req.ConfirmationID)
+			s.hub.mu.Unlock()
+		}()
+	}
 
 	s.mu.Lock()
 	// Registered before it is sent: the answer may be there before this goroutine runs again.
 	s.questions[req.ConfirmationID] = qu
+	if f := t.foreign; f != nil {
+		qu.expiry = time.AfterFunc(f.answer, func() {
+			s.resolve(req.ConfirmationID, "expiry", agent.Decision{Reason: "nobody answered within " + f.answer.String()})
+		})
+		defer qu.expiry.Stop()
+	}
 	err := s.emitLocked(req)
 	if err != nil {
 		delete(s.questions, req.ConfirmationID)
 	} else {
+		s.toWindowLocked(qu, req)
 		s.watchQuestionsLocked()
 	}
 	s.mu.Unlock()
@@ -104,7 +128,15 @@ func (s *session) resolveLocked(qu *question, decision string, d agent.Decision)
 		s.hub.log.Error("the end of a question could not be stored", "confirmation", m.ConfirmationID, "err", err)
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be stored"
 	}
+	s.toWindowLocked(qu, m)
 	qu.answer <- d
+}
+
+// toWindowLocked sends the window that is asked beside the session's clients what they were sent.
+func (s *session) toWindowLocked(qu *question, m wire.Message) {
+	if _, attached := s.clients[qu.window]; qu.window != nil && !attached {
+		qu.window.send(m)
+	}
 }
 
 // watchQuestionsLocked lets questions run out while nobody is attached who could answer them.
@@ -115,6 +147,7 @@ func (s *session) watchQuestionsLocked() {
 	}
 	for id, qu := range s.questions {
 		switch {
+		case qu.turn.foreign != nil:
 		case attended && qu.expiry != nil:
 			qu.expiry.Stop()
 			qu.expiry = nil
@@ -151,7 +184,7 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 	if !c.confirm {
 		return fmt.Errorf("%w: it did not say that it can confirm", ErrNotYours)
 	}
-	s := c.held()
+	s := c.questioned(r.ConfirmationID)
 	defer c.hub.release(s)
 	added := false
 	defer func() { // behind the lock

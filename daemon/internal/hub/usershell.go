@@ -21,6 +21,9 @@ type userShell struct {
 // pick finds the shell: that of the client that asked, else of the window of the same session that was typed in last. One
 // whose link is down is waited for within its grace.
 func (u *userShell) pick() (*lender, error) {
+	if u.t.foreign != nil {
+		return u.t.lent()
+	}
 	own := u.t.origin.lender
 	if own != nil {
 		if linked, _ := own.linked(); linked {

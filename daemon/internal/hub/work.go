@@ -259,6 +259,14 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 		cwd = string(own)
 	}
 	t := c.turn(s, r.RequestID)
+	if r.Borrower.Name != "" {
+		if t.foreign, err = c.foreign(r); err != nil {
+			c.hub.release(s)
+			return err
+		}
+		t.agent, t.work = t.foreign.Name, t.foreign.work(r, cwd)
+		return c.hub.enqueue(t)
+	}
 	t.agent, t.prompt = role.Name, ""
 	t.work = func(ctx context.Context, t *turn) agent.Outcome {
 		at := t.agentTurn(role, cwd)

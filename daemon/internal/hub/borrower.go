@@ -1,0 +1,258 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/tool"
+	"sublet/lease"
+	"sublet/lease/shell"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+const (
+	// answerBound is how long a question about a foreign agent's command waits for an answer where the request says nothing.
+	answerBound = 5 * time.Minute
+	// maxBorrowerName bounds the name of a foreign agent, in bytes.
+	maxBorrowerName = 32
+)
+
+// foreign is what a turn has that works for an agent of another program: its commands are judged as those of our own agents
+// are, run in the shell of the window that was last typed in, and asked about there.
+type foreign struct {
+	wire.Borrower
+	private bool          // in a private shell of the session
+	answer  time.Duration // how long a question waits
+}
+
+// A NoWindowError reports that a foreign agent cannot borrow a shell.
+type NoWindowError struct{ Why string }
+
+func (e *NoWindowError) Error() string {
+	return e.Why + "; a private shell of the daemon can be used instead"
+}
+
+var (
+	errNoWindow  = &NoWindowError{"no sublet window is open whose shell could be borrowed"}
+	errOwnWindow = &NoWindowError{"this agent runs in a shell that sublet lends, and keeps it busy: start it in a terminal outside of sublet"}
+)
+
+// foreign returns what a request says of the agent of another program that it is for.
+func (c *Client) foreign(r *wire.ToolRequest) (*foreign, error) {
+	if r.AnswerMS < 0 || r.AnswerMS > lease.MaxTimeout.Milliseconds() {
+		return nil, invalid("answer_ms: want 0 to %d", lease.MaxTimeout.Milliseconds())
+	}
+	if r.Cwd != "" {
+		if !filepath.IsAbs(string(r.Cwd)) {
+			return nil, invalid("cwd: %s is not absolute", visible.Exact(cut(string(r.Cwd), 200)))
+		}
+		if info, err := os.Stat(string(r.Cwd)); err != nil || !info.IsDir() {
+			return nil, invalid("cwd: %s is not a folder", visible.Exact(cut(string(r.Cwd), 200)))
+		}
+	}
+	f := &foreign{Borrower: r.Borrower, private: r.Private, answer: cmp.Or(ms(r.AnswerMS), answerBound)}
+	f.Name = c.hub.borrowerName(r.Borrower.Name)
+	f.Executable = wire.OSString(visible.Exact(cut(string(r.Borrower.Executable), 256)))
+	return f, nil
+}
+
+// borrowerName is a foreign agent's name as it is shown and written down: letters, digits, dots and dashes, and never that of
+// the user or of an agent of ours.
+func (h *Hub) borrowerName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '-'
+	}, cut(name, maxBorrowerName))
+	_, role := agent.Roles(h.opts.Config(), "")[strings.ToLower(name)]
+	if role || slices.Contains([]string{"user", "you"}, strings.ToLower(name)) {
+		return "mcp-" + name
+	}
+	return name
+}
+
+// who names a foreign agent in the audit log.
+func (f *foreign) who() string {
+	if f.PID == 0 {
+		return f.Name
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %d %s", f.Name, f.PID, f.Executable))
+}
+
+// work runs one tool for a foreign agent.
+func (f *foreign) work(r *wire.ToolRequest, cwd string) func(ctx context.Context, t *turn) agent.Outcome {
+	return func(ctx context.Context, t *turn) agent.Outcome {
+		at := t.agentTurn(agent.Role{Name: f.Name}, cwd)
+		at.Roles, at.NewPrivateShell, at.Environ = nil, nil, nil
+		if r.Tool == "bash" { // what it is told of the folder comes from the shell alone
+			at.Env.Cwd = ""
+		}
+		at.Env.Shell = &borrowedShell{t: t, cwd: string(r.Cwd)}
+		return agent.RunTool(ctx, at, r.Tool, []byte(r.Arguments))
+	}
+}
+
+// lent returns the shell that a turn's foreign agent borrows, nil for a private one of the session.
+func (t *turn) lent() (*lender, error) {
+	if t.foreign.private {
+		return nil, nil
+	}
+	if t.origin.person() != nil {
+		return nil, errOwnWindow
+	}
+	if ln := t.hub.lenderFor(0); ln != nil {
+		return ln, nil
+	}
+	return nil, errNoWindow
+}
+
+// window returns the client that is asked about a foreign agent's command, with its shell: the window that was last typed in,
+// nil where there is none. What runs in a shell that agents use asks nobody.
+func (t *turn) window() (*lender, *Client) {
+	if t.origin.person() != nil {
+		return nil, nil
+	}
+	ln := t.hub.lenderFor(0)
+	if ln == nil {
+		return nil, nil
+	}
+	ln.mu.Lock()
+	c := ln.client
+	ln.mu.Unlock()
+	if c == nil || !c.confirm {
+		return nil, nil
+	}
+	return ln, c
+}
+
+// attended reports whether somebody can be asked about what the turn does.
+func (t *turn) attended() bool {
+	if t.foreign == nil {
+		return t.confirm
+	}
+	_, c := t.window()
+	return c != nil
+}
+
+// borrowedShell is the shell of a foreign agent's turn: the user's, or the session's private one. It implements tool.Shell.
+type borrowedShell struct {
+	t     *turn
+	cwd   string // the folder that the request names; "" = the shell's
+	stood string // where the shell stood when the command was planned
+}
+
+// Where implements tool.Shell.
+func (b *borrowedShell) Where(ctx context.Context) (place tool.ShellPlace, err error) {
+	if b.t.foreign.private {
+		p, err := b.t.s.privateShell(ctx, b.t)
+		if err != nil {
+			return place, err
+		}
+		p.agent = true
+		place, err = p.Where(ctx)
+		if err != nil {
+			return place, err
+		}
+	} else if place, err = (&userShell{t: b.t}).Where(ctx); err != nil {
+		return place, err
+	}
+	b.stood = place.Cwd
+	place.Cwd = cmp.Or(b.cwd, place.Cwd)
+	return place, nil
+}
+
+// Run implements tool.Shell. A note of the result names what the command changed in the shell.
+func (b *borrowedShell) Run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
+	if c.Approved.Cwd == b.cwd {
+		c.Approved.Cwd = b.stood
+	}
+	before := b.state(ctx)
+	r, err := (&userShell{t: b.t, holder: b.t.agent}).Run(ctx, c, live)
+	if err == nil && c.Reach == "" {
+		if changed := shell.Difference(before, b.state(ctx)); changed != "" {
+			r.Notes = append(r.Notes, "changed in the shell: "+changed)
+		}
+	}
+	return r, err
+}
+
+// state is what the shell looks like now, as far as that is known.
+func (b *borrowedShell) state(ctx context.Context) (st shell.State) {
+	if b.t.foreign.private {
+		if p := b.t.s.ownShell(); p != nil {
+			st, _ = p.sh.State(ctx) // a shell that does not answer has told nothing
+		}
+		return st
+	}
+	ln, err := b.t.lent()
+	if err != nil {
+		return st
+	}
+	ln.where(ctx)
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.state
+}
+
+// asksAgain sends a window that has come, or come back, the questions about foreign agents' commands in its shell.
+func (h *Hub) asksAgain(c *Client) {
+	if c.lender == nil || !c.confirm {
+		return
+	}
+	h.mu.Lock()
+	var open []*question
+	for _, qu := range h.asked {
+		if qu.lender == c.lender {
+			open = append(open, qu)
+		}
+	}
+	h.mu.Unlock()
+	for _, qu := range open {
+		s := qu.turn.s
+		s.mu.Lock()
+		if s.questions[qu.ask.ConfirmationID] == qu {
+			qu.window = c
+			c.send(qu.ask)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// questioned holds the session of a question that c may answer: its own, else that of a foreign agent whose question was sent
+// to it.
+func (c *Client) questioned(id wire.ConfirmationID) *session {
+	c.hub.mu.Lock()
+	qu := c.hub.asked[id]
+	if qu != nil && c.lender != nil && qu.lender == c.lender {
+		qu.turn.s.holds++
+		c.hub.mu.Unlock()
+		return qu.turn.s
+	}
+	c.hub.mu.Unlock()
+	return c.held()
+}
+
+// cancelForeign ends the turns of foreign agents that c asked for: nobody is left who would take their results.
+func (c *Client) cancelForeign() {
+	c.hub.mu.Lock()
+	var turns []*turn
+	for _, t := range c.hub.turns {
+		if t.origin == c && t.foreign != nil {
+			turns = append(turns, t)
+		}
+	}
+	c.hub.mu.Unlock()
+	for _, t := range turns {
+		t.stop(cancelledBy(c.who(), "its connection ended"))
+	}
+}
