@@ -235,7 +235,6 @@ const lastOutput = 50 * time.Millisecond
 // command ran, starts another one where it was.
 func (s *Shell) ended(p *process) {
 	p.term.Close()
-	gone := lost(p.pid)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.changeLocked()
@@ -251,7 +250,8 @@ func (s *Shell) ended(p *process) {
 		s.leaveLocked(p.state.ExitCode())
 		return
 	}
-	why := "the shell ended (" + p.state.String() + ") and was started again where it was; " + gone
+	why := "the shell ended (" + p.state.String() + ") and was started again where it was; its unexported variables are gone, and what still " +
+		"runs is no job of the new one"
 	was := s.state
 	was.Local = nil
 	restore, _ := s.d.Restore(was, State{}, State{})
@@ -265,36 +265,6 @@ func (s *Shell) ended(p *process) {
 	}
 	s.event(Restarted{Why: why})
 }
-
-// hangUpBound is how long the jobs of a shell that ended may take to end with it.
-const hangUpBound = 20 * time.Millisecond
-
-// lost describes what a shell that ended took along, and which of its jobs still run: a shell that is killed ends none of those
-// in the background.
-func lost(shell int) string {
-	running := func() []procs.Process {
-		list, _ := procs.BegunSince(shell, func() int { return 0 }, procs.Moment{})
-		return list
-	}
-	if len(running()) == 0 {
-		return "its jobs and unexported variables are gone"
-	}
-	time.Sleep(hangUpBound)
-	var left []string
-	for _, p := range running() {
-		left = append(left, p.String())
-	}
-	switch n := len(left); {
-	case n == 0:
-		return "its jobs and unexported variables are gone"
-	case n > leftNamed:
-		left = append(left[:leftNamed], fmt.Sprintf("%d more", n-leftNamed))
-	}
-	return "its unexported variables are gone; still running, and no jobs of the new shell: " + strings.Join(left, "; ")
-}
-
-// leftNamed is how many of them are named.
-const leftNamed = 5
 
 func (s *Shell) leaveLocked(status int) {
 	s.gone, s.status = true, status

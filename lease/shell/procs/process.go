@@ -18,7 +18,7 @@ type Process struct {
 // String describes the process for people.
 func (p Process) String() string { return strconv.Itoa(p.PID) + " " + p.Command }
 
-// A Moment is when Now was called; the zero Moment is before every process.
+// A Moment is when Now was called.
 type Moment struct {
 	// ticks is a time by a clock that goes on while the machine sleeps, as the ages of processes do, in hundredths of a second:
 	// USER_HZ, the unit of times in /proc, is 100 on every Linux that Go runs on.

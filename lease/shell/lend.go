@@ -1,0 +1,302 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// HoldIfEmpty takes the editor and the screen, without patience, for a key of the user's that means something on an empty
+// line only. It returns false, within 150 ms, where the line is not empty or the editor not free; then the key is the
+// shell's. Where it returns true, Output has received what erases the prompt, and the cursor is in column 0.
+func (s *Shell) HoldIfEmpty(ctx context.Context) (bool, error) {
+	select {
+	case s.user <- struct{}{}:
+	default:
+		return false, nil // a borrower is about to take it
+	}
+	defer func() { <-s.user }()
+	s.mu.Lock()
+	why, _ := s.busyLocked(0)
+	free := why == "" && !s.editor.typed.filled && !s.editor.lease && !s.editor.screen
+	s.mu.Unlock()
+	if !free {
+		return false, nil
+	}
+	a, err := s.take(ctx, askBound)
+	if errors.Is(err, errNotAnswered) || errors.Is(err, errInUse) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if a.context != "ready" || a.line {
+		s.giveBack("none")
+		return false, nil
+	}
+	return true, s.takeScreen(ctx)
+}
+
+// TakeScreen takes the editor and the screen once the user is not busy. A half-typed line comes back at GiveScreen.
+func (s *Shell) TakeScreen(ctx context.Context) error {
+	if err := s.hold(ctx, func() bool { return s.editor.screen || s.editor.lease }); err != nil {
+		return err
+	}
+	defer func() { <-s.user }()
+	s.mu.Lock()
+	taken := s.editor.screen
+	s.mu.Unlock()
+	if taken {
+		return nil
+	}
+	return s.takeScreen(ctx)
+}
+
+func (s *Shell) takeUser(ctx context.Context) error {
+	select {
+	case s.user <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *Shell) takeScreen(ctx context.Context) error {
+	s.mu.Lock()
+	s.editor.screen = true
+	held := s.editor.held
+	s.mu.Unlock()
+	if held {
+		return s.erase(ctx)
+	}
+	return nil
+}
+
+// erase has what the held editor shows erased.
+func (s *Shell) erase(ctx context.Context) error {
+	s.mu.Lock()
+	if s.editor.erased || !s.editor.held {
+		s.mu.Unlock()
+		return nil
+	}
+	s.directLocked("screen")
+	s.mu.Unlock()
+	bounded, cancel := context.WithTimeoutCause(ctx, doneBound, errNotAnswered)
+	defer cancel()
+	return s.await(bounded, func() bool { return s.editor.erased })
+}
+
+// eraseLocked returns what erases the rest of what the editor shows, once its widget has erased what it can.
+func (s *Shell) eraseLocked() []byte {
+	if s.editor.erased {
+		return nil
+	}
+	up := ""
+	if rows := s.painted.rows(s.size.Cols); rows > 0 { // 0 where the shell has erased them
+		up = fmt.Sprintf("\x1b[%dA", rows)
+	}
+	return []byte("\r" + up + "\x1b[J")
+}
+
+// Hold takes the editor for a borrower once the user is not busy; while the screen is taken it does not wait for that. The
+// errors are *BrokenError, ErrHeld, ErrClosed and ctx's cause.
+func (s *Shell) Hold(ctx context.Context) error {
+	if err := s.hold(ctx, func() bool { return s.editor.lease || s.editor.held && s.editor.screen }); err != nil {
+		return err
+	}
+	defer func() { <-s.user }()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.editor.lease {
+		return ErrHeld
+	}
+	s.editor.lease = true
+	s.changeLocked()
+	return nil
+}
+
+// Release ends Hold. In command mode what the shell painted since is shown, and the half-typed line restored; while the
+// screen is taken the editor stays held.
+func (s *Shell) Release() error {
+	s.user <- struct{}{}
+	defer func() { <-s.user }()
+	s.mu.Lock()
+	e := &s.editor
+	if !e.lease {
+		s.mu.Unlock()
+		return nil
+	}
+	e.lease = false
+	screen := e.screen
+	e.restores = !screen
+	s.changeLocked()
+	s.mu.Unlock()
+	if screen {
+		return s.hidePrompt()
+	}
+	s.showPrompt()
+	return nil
+}
+
+// hidePrompt holds the editor again behind a borrowed command, while the screen is taken.
+func (s *Shell) hidePrompt() error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), doneBound, errNotAnswered)
+	defer cancel()
+	if err := s.holdUnseen(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.route = toScreen
+	return nil
+}
+
+// holdUnseen holds the editor where a borrowed command has released it. The prompt behind that is never shown.
+func (s *Shell) holdUnseen(ctx context.Context) error {
+	s.mu.Lock()
+	held := s.editor.held
+	s.mu.Unlock()
+	if held {
+		return nil
+	}
+	if err := s.takeAgain(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept, s.editor.erased = nil, true
+	return nil
+}
+
+// takeAgain holds the editor, where a borrowed command has released it, as soon as its prompt comes. The line that was set
+// aside stays so.
+func (s *Shell) takeAgain(ctx context.Context) error {
+	s.mu.Lock()
+	held, line, cursor := s.editor.held, s.editor.line, s.editor.cursor
+	s.mu.Unlock()
+	for !held {
+		if err := s.await(ctx, func() bool { return s.editor.prompt && s.run == nil }); err != nil {
+			return err
+		}
+		_, err := s.take(ctx, 4*askAgain) // nothing else can have the key
+		switch {
+		case err == nil:
+			s.mu.Lock()
+			s.editor.line, s.editor.cursor, held = line, cursor, true
+			s.mu.Unlock()
+		case !errors.Is(err, errNotAnswered) && !errors.Is(err, errInUse):
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// showPrompt gives the editor and the screen back to the user. The caller has user and has set restores, so that keys are
+// kept until the line is there.
+func (s *Shell) showPrompt() {
+	s.mu.Lock()
+	e := &s.editor
+	held, fresh, ran, line, cursor := e.held, e.erased, e.ran, e.line, e.cursor
+	s.mu.Unlock()
+	defer s.restored()
+	if held && !fresh && !ran {
+		s.giveBack("none") // nothing was shown: the editor goes on where it was
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), doneBound, errNotAnswered)
+	defer cancel()
+	if held && fresh { // what it shows was erased: an empty command brings a fresh prompt
+		if err := s.runEmpty(ctx); err != nil {
+			s.log.Warn("the shell shows no fresh prompt", "err", err)
+		}
+	}
+	directive, typed := "none", ""
+	if line != "" {
+		directive = "line " + cursor
+		err := s.takeAgain(ctx)
+		if err == nil { // behind the widget's call, which writes the line that it found
+			err = os.WriteFile(filepath.Join(s.folder, "line"), []byte(line), 0o600)
+		}
+		if err != nil { // a slow prompt: the line is typed again, and the cursor stands at its end
+			s.log.Info("the half-typed line is typed again", "err", err)
+			directive, typed = "none", string(pasteBegin)+line+string(pasteEnd)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.kept) > 0 { // a prompt may still be painted meanwhile
+		kept := s.kept
+		s.kept = nil
+		s.mu.Unlock()
+		if s.o.Output != nil {
+			s.o.Output(kept)
+		}
+		s.mu.Lock()
+	}
+	s.route, e.ran = toScreen, false
+	if e.held {
+		s.directLocked(directive)
+		e.held = false
+	}
+	if line != "" {
+		e.typed = typing{keys: true, filled: true, last: e.typed.last}
+	}
+	s.ahead = append([]byte(typed), s.ahead...)
+}
+
+// restored passes on what was typed meanwhile, once the editor reads it: before that the terminal would edit it as a line.
+func (s *Shell) restored() {
+	if err := s.awaitEditor(context.Background()); err != nil {
+		s.log.Debug("the line editor", "err", err)
+	}
+	s.typist <- struct{}{}
+	defer func() { <-s.typist }()
+	s.mu.Lock()
+	e := &s.editor
+	e.restores = false
+	free := !e.lease && !e.screen && !s.closed
+	s.changeLocked()
+	s.mu.Unlock()
+	if free {
+		s.flush()
+	}
+}
+
+// GiveScreen gives the screen back: the shell prints a fresh prompt at the cursor, which must be in column 0, with the
+// half-typed line. While a borrower has the editor the prompt comes at Release.
+func (s *Shell) GiveScreen(ctx context.Context) error { return s.giveScreen(ctx, func(*editor) {}) }
+
+// Insert gives the screen back with a line in the user's editor as if it were typed, and enters it if run.
+func (s *Shell) Insert(ctx context.Context, line string, run bool) error {
+	return s.giveScreen(ctx, func(e *editor) {
+		e.line, e.cursor = line, strconv.Itoa(len([]rune(line)))
+		if run {
+			s.ahead = append([]byte{'\r'}, s.ahead...)
+		}
+	})
+}
+
+func (s *Shell) giveScreen(ctx context.Context, change func(e *editor)) error {
+	if err := s.takeUser(ctx); err != nil {
+		return err
+	}
+	defer func() { <-s.user }()
+	s.mu.Lock()
+	e := &s.editor
+	shows := e.screen && !e.lease
+	if e.screen {
+		change(e)
+	}
+	e.screen, e.restores = false, shows
+	s.changeLocked()
+	s.mu.Unlock()
+	if shows {
+		s.showPrompt()
+	}
+	return nil
+}
