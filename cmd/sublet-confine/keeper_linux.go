@@ -93,7 +93,7 @@ func prepare(spec string, argv []string) error {
 // which the caches are all folders that are writable. It returns only an error, before the command was started.
 func keeper(prepared string, argv []string) error {
 	// They are caught from now on, and SIGTSTP is no longer blocked; for the command they are as they are by default.
-	signal.Notify(make(chan os.Signal, 1), jobSignals...)
+	signal.Notify(make(chan os.Signal, 1), heeded()...)
 	if err := unix.CloseRange(parentFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("keep descriptors from the command: %w", err)
 	}

@@ -78,7 +78,7 @@ func parent(spec string, argv []string) (int, error) {
 	defer held.release()
 	// The terminal sends its signals to the whole process group: they are the command's, and this process follows it.
 	caught := make(chan os.Signal, 8)
-	signal.Notify(caught, jobSignals...)
+	signal.Notify(caught, heeded()...)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("become the parent of what the command leaves: %w", err)
 	}
@@ -174,6 +174,9 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 
 // jobSignals are those that a terminal or a shell sends to a whole job, and that are caught here.
 var jobSignals = []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP, unix.SIGTSTP}
+
+// heeded returns those of jobSignals that this process was not started to ignore, as background jobs ignore SIGHUP.
+func heeded() []os.Signal { return slices.DeleteFunc(slices.Clone(jobSignals), signal.Ignored) }
 
 // maskStop blocks SIGTSTP in the calling thread, and so in what it starts, or unblocks it; restore takes that back. Until a
 // keeper has started the command it is in the job's process group, and a ^Z must not stop it. The others of jobSignals end it,

@@ -95,8 +95,11 @@ type Command struct {
 	// the program that does so (confine.Find). nil = it runs in the shell.
 	Confine  *confine.Spec
 	Launcher string
-	Started  func()
-	Output   func(p []byte) // raw, as it comes; p is only valid during the call
+	// Job is the private folder of a background job: the command becomes a job of the shell, which Run starts and does not
+	// wait for. See JobOutput. "" = it runs in the foreground. Timeout then bounds the start alone.
+	Job     string
+	Started func()
+	Output  func(p []byte) // raw, as it comes; p is only valid during the call
 	// Keyboard reports that the program wants the keyboard, or no longer does: why is "password" (echo off, by a program of the
 	// system that is known to ask for passwords), "secret" (echo off, by any other), "screen" (alternate screen), "input"
 	// (waits for the terminal), or "" when it is over. who is the program that asks for a password or secret.
@@ -113,7 +116,8 @@ type Result struct {
 	Truncated int64  // rendered bytes left out
 	SpoolPath string // "" = nothing was spooled
 	Duration  time.Duration
-	Leftovers []Process // still running in the command's session
+	Leftovers []Process // still running in the command's session; background jobs are none
+	JobPID    int       // of Job: the leader of its process group; 0 = it was not started
 	Notes     []string  // what a borrower should know: ran in a subshell, shell was restarted, was answered at the keyboard
 	Restarted bool
 	Why       string // what became of the shell, where it was restarted or could not be ended; else ""

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,7 +23,8 @@ func (s *Shell) held(c Command) (line string, err error) {
 	s.mu.Lock()
 	st := s.state
 	s.mu.Unlock()
-	script, spec := filepath.Join(s.folder, "held"), *c.Confine
+	folder := cmp.Or(c.Job, s.folder) // the files of a job are read after the next command has begun
+	script, spec := filepath.Join(folder, "held"), *c.Confine
 	before, _ := s.d.Restore(namedIn(st, c.Text), State{}, State{})
 	if err := os.WriteFile(script, []byte(before+c.Text), 0o600); err != nil {
 		return "", fmt.Errorf("write the command: %w", err)
@@ -30,7 +32,7 @@ func (s *Shell) held(c Command) (line string, err error) {
 	spec.Script = script
 	spec.Hidden = append(slices.Clone(spec.Hidden), s.o.Folder) // this shell's pipes, and the daemon's socket
 	spec.Kept = append(slices.Clone(spec.Kept), pathIn(spec.Project, st.Vars["PATH"])...)
-	file := filepath.Join(s.folder, "reach")
+	file := filepath.Join(folder, "reach")
 	if err := os.WriteFile(file, spec.Encode(), 0o600); err != nil {
 		return "", fmt.Errorf("write the reach: %w", err)
 	}

@@ -83,6 +83,12 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	x := s.d.Examine(c.Text, s.known)
 	lost := "" // what of it would last in the shell
 	switch {
+	case c.Job != "":
+		text, err := s.background(c)
+		if err != nil {
+			return Result{}, err
+		}
+		x = dialect.Examination{Text: text}
 	case c.Confine != nil:
 		line, err := s.held(c)
 		if err != nil {
@@ -116,7 +122,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	res, err := s.follow(ctx, r)
 	res.Changes = x.Changes
-	if c.Confine != nil {
+	if c.Confine != nil && c.Job == "" {
 		heldNotes(c, &res)
 	}
 	if lost != "" && res.Status != "refused" {
@@ -287,6 +293,9 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 	case cancelled != nil:
 		res.Status = "cancelled"
 	}
+	if r.c.Job != "" {
+		res.JobPID = s.jobStarted(r.c.Job)
+	}
 	if ended {
 		res.Leftovers = s.leftovers(pid, t, r.from)
 	}
@@ -305,7 +314,8 @@ const hooksBound = 2 * time.Second
 // leftovers lists what a command that ended left in the shell's session. Where a fork of the shell's is among it, the prompt
 // is awaited: behind it, what the hooks forked is gone or is a program.
 func (s *Shell) leftovers(pid int, t *term.Terminal, from procs.Moment) []procs.Process {
-	list, forks := procs.BegunSince(pid, t.Foreground, from)
+	jobs := s.jobGroups()
+	list, forks := procs.BegunSince(pid, t.Foreground, from, jobs...)
 	if !forks {
 		return list
 	}
@@ -314,7 +324,7 @@ func (s *Shell) leftovers(pid int, t *term.Terminal, from procs.Moment) []procs.
 	_ = s.await(bounded, func() bool { // the list is made anew in any case
 		return s.editor.prompt && len(s.painted.b) > 0 && !t.Echoes()
 	})
-	now, _ := procs.BegunSince(pid, t.Foreground, from)
+	now, _ := procs.BegunSince(pid, t.Foreground, from, jobs...)
 	return slices.DeleteFunc(now, func(p procs.Process) bool {
 		return !slices.ContainsFunc(list, func(q procs.Process) bool { return p.PID == q.PID })
 	})

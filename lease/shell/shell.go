@@ -54,6 +54,7 @@ type Shell struct {
 	acks     chan ack // capacity 1: to who asked
 	dir      string
 	state    State
+	jobs     []int        // process groups of background jobs
 	stale    bool         // a command ran since state was read
 	prompts  int          // marks P that came
 	reported promptRecord // by the last record P
@@ -369,7 +370,7 @@ func (s *Shell) Resize(z Size) error {
 const closeGrace = time.Second
 
 // Close hangs the shell up as a closing terminal does, waits up to a second for its traps and its history, kills it, and
-// removes its folder. In a private shell everything left in its session is killed too. A borrowed command that runs ends
+// removes its folder. In a private shell everything left in its session is killed too, but for background jobs. A borrowed command that runs ends
 // with status cancelled or shell_exited. It is idempotent, and returns after the last goroutine has ended.
 func (s *Shell) Close() error {
 	s.mu.Lock()
@@ -395,7 +396,7 @@ func (s *Shell) Close() error {
 			}
 		}
 		if s.o.Private {
-			procs.KillSession(p.pid)
+			procs.KillSession(p.pid, s.jobGroups()...)
 		}
 		p.term.Close()
 	}

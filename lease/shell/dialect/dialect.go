@@ -41,6 +41,8 @@ type Dialect interface {
 	AcceptKey() string
 	// Quote makes one word of any text without NUL.
 	Quote(text string) string
+	// Background returns the text that runs a job in the background of the shell, or why this shell cannot.
+	Background(j Job) (text, refused string)
 	// Child returns how another shell of this kind, at path, is started to run the script that is open as descriptor 3 and
 	// end: without start-up files, with aliases.
 	Child(path string) []string
@@ -52,6 +54,25 @@ type Dialect interface {
 	// Examine returns what is known about a command before it runs. known reports whether a name is an alias or a function of
 	// the shell.
 	Examine(text string, known func(name string) bool) Examination
+}
+
+// Job is a command that is to run in the background.
+type Job struct {
+	Text   string
+	Label  string // what the shell's own list of jobs shows of it
+	Folder string // its output is appended to the file "output", its process id written to "pid" and its status to "status"
+}
+
+// JobFunction is the function of the integration that runs a job. Its name is shown by `jobs`, so it is not one of those
+// that are kept from the screen.
+const JobFunction = "sublet_job"
+
+// Background returns the text for a shell in which JobFunction runs a job. It is the same in bash and zsh.
+func Background(j Job) string {
+	return "__sublet_job_folder=" + Quote(j.Folder) + " __sublet_job_text=" + Quote(j.Text) + "\n" +
+		JobFunction + " " + Quote(j.Label) + " &\n" +
+		"builtin printf %s $! >|" + Quote(j.Folder+"/pid") + "\n" +
+		"builtin unset __sublet_job_folder __sublet_job_text\n"
 }
 
 // Start is what a Dialect needs to know to start the shell.

@@ -3,6 +3,7 @@
 package procs
 
 import (
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -29,8 +30,9 @@ type Moment struct {
 // BegunSince lists the processes in the session of the shell that began at from or later, without the shell itself and what it
 // runs now: the programs of its hooks, which are in the foreground group and have their parent in the session, and its
 // substitutions, which are its children in its own group. A fork of the shell's that is no program yet may become one of
-// them at once, until the shell shows its prompt: forks reports that the list has such.
-func BegunSince(shell int, foreground func() int, from Moment) (list []Process, forks bool) {
+// them at once, until the shell shows its prompt: forks reports that the list has such. Members of the process groups in
+// but are left out.
+func BegunSince(shell int, foreground func() int, from Moment, but ...int) (list []Process, forks bool) {
 	begun := begunSince(shell, from)
 	if len(begun) == 0 {
 		return nil, false
@@ -38,7 +40,7 @@ func BegunSince(shell int, foreground func() int, from Moment) (list []Process, 
 	fork, name := commandLine(stat{PID: shell}), Name(shell)
 	runs, own, ours := inGroup(foreground()), inGroup(shell), inSession(shell)
 	for _, st := range begun {
-		if !ours(st.PID) || runs(st.PID) && ours(st.Parent) || own(st.PID) && st.Parent == shell {
+		if inGroups(st.PID, but) || !ours(st.PID) || runs(st.PID) && ours(st.Parent) || own(st.PID) && st.Parent == shell {
 			continue
 		}
 		p := Process{PID: st.PID, Command: commandLine(st)}
@@ -53,10 +55,10 @@ func Group(pgid int) (pids []int) {
 	return pids
 }
 
-// KillSession kills what is in a session, besides its leader.
-func KillSession(leader int) {
+// KillSession kills what is in a session, besides its leader and the process groups in but.
+func KillSession(leader int, but ...int) {
 	eachProcess(inSession(leader), func(st stat) {
-		if st.PID != leader {
+		if st.PID != leader && !inGroups(st.PID, but) {
 			_ = syscall.Kill(st.PID, syscall.SIGKILL) // it may have ended
 		}
 	})
@@ -73,6 +75,14 @@ func inSession(session int) func(pid int) bool {
 		sid, err := unix.Getsid(pid)
 		return err == nil && sid == session
 	}
+}
+
+func inGroups(pid int, groups []int) bool {
+	if len(groups) == 0 {
+		return false
+	}
+	group, err := unix.Getpgid(pid)
+	return err == nil && slices.Contains(groups, group)
 }
 
 func inGroup(pgid int) func(pid int) bool {

@@ -39,6 +39,9 @@ func (Bash) AcceptKey() string { return "\x1bO}" }
 // Quote implements dialect.Dialect.
 func (Bash) Quote(text string) string { return dialect.Quote(text) }
 
+// Background implements dialect.Dialect: see sublet_job in integration.bash.
+func (Bash) Background(j dialect.Job) (text, refused string) { return dialect.Background(j), "" }
+
 // Child implements dialect.Dialect.
 func (Bash) Child(path string) []string {
 	return []string{path, "--norc", "--noprofile", "-O", "expand_aliases", "-c", ". /dev/fd/3"}
@@ -90,6 +93,7 @@ func (Bash) ReadState(text []byte) (st dialect.State, err error) {
 	f.Map(hashed, "")
 	st.Disabled = f.Sorted()
 	f.Map(st.Functions, "")
+	delete(st.Functions, dialect.JobFunction)
 	f.Map(st.Vars, "")
 	st.Hashed = dialect.Hashed(hashed, st.Vars["PATH"])
 	for _, statement := range statementsOf(f.Next()) {

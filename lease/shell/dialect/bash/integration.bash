@@ -42,6 +42,17 @@ __sublet_end() {
 	builtin return "$__sublet_status"
 }
 
+# Runs $__sublet_job_text as a background job, in the process that bash forked for it. $1 is what `jobs` shows. A window
+# that closes sends SIGHUP to the shell's jobs; a borrower's goes on.
+sublet_job() {
+	builtin trap '' HUP
+	builtin trap 'builtin printf %s "$?" >|"$__sublet_job_folder/status"' EXIT
+	(
+		builtin set --
+		builtin eval "$__sublet_job_text"
+	) </dev/null >>"$__sublet_job_folder/output" 2>&1
+}
+
 # The borrowed line begins with a space and is read under HISTCONTROL=ignorespace; this puts the user's value back.
 __sublet_keep_history() {
 	if [[ ${__sublet_histcontrol+set} ]]; then

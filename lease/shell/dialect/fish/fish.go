@@ -36,6 +36,11 @@ func (Fish) HoldKey() string { return "\x1e\x1d" }
 // AcceptKey returns "": the widget runs the line by itself.
 func (Fish) AcceptKey() string { return "" }
 
+// Background implements dialect.Dialect.
+func (Fish) Background(dialect.Job) (text, refused string) {
+	return "", "fish runs only programs in the background, no text with functions or blocks"
+}
+
 // Child implements dialect.Dialect.
 func (Fish) Child(path string) []string {
 	return []string{path, "--no-config", "-c", "source /dev/fd/3"}

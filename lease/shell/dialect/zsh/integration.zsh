@@ -60,6 +60,18 @@ __sublet_status() {
 	builtin return $__sublet_status
 }
 
+# Runs $__sublet_job_text as a background job, in the process that zsh forked for it. $1 is what `jobs` shows. A window
+# that closes sends SIGHUP to the shell's jobs; a borrower's goes on.
+sublet_job() {
+	builtin trap '' HUP
+	(
+		builtin trap '' HUP # which a subshell of zsh does not keep
+		builtin set --
+		builtin eval "$__sublet_job_text"
+	) </dev/null >> "$__sublet_job_folder/output" 2>&1
+	builtin print -rn -- $? >| "$__sublet_job_folder/status"
+}
+
 # Puts back what __sublet_widget set aside so that the borrowed line is not seen by the user's hooks and history.
 __sublet_resume() {
 	if [[ -n $__sublet_aside ]]; then

@@ -40,6 +40,9 @@ func (Zsh) AcceptKey() string { return "" }
 // Quote implements dialect.Dialect.
 func (Zsh) Quote(text string) string { return dialect.Quote(text) }
 
+// Background implements dialect.Dialect: see sublet_job in integration.zsh.
+func (Zsh) Background(j dialect.Job) (text, refused string) { return dialect.Background(j), "" }
+
 // Child implements dialect.Dialect.
 func (Zsh) Child(path string) []string { return []string{path, "-f", "-c", ". /dev/fd/3"} }
 
@@ -106,7 +109,7 @@ func (Zsh) ReadState(text []byte) (st dialect.State, err error) {
 		}
 	}
 	slices.Sort(st.Options)
-	maps.DeleteFunc(st.Functions, func(name, _ string) bool { return strings.HasPrefix(name, "__sublet_") })
+	maps.DeleteFunc(st.Functions, func(name, _ string) bool { return strings.HasPrefix(name, "__sublet_") || name == dialect.JobFunction })
 	st.Hashed = dialect.Hashed(commands, st.Vars["PATH"])
 	return st, f.Err
 }

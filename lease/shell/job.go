@@ -1,0 +1,78 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"sublet/lease/shell/dialect"
+)
+
+// What the folder of a background job holds: what it prints, and behind its end its exit status in decimal. A job that was
+// killed leaves no status. The names are used in the shells' scripts, too.
+const (
+	JobOutput = "output"
+	JobStatus = "status"
+	JobPID    = "pid" // the leader of its process group, in decimal
+)
+
+// labelMost is how much of a command the shell's own list of jobs shows, in bytes.
+const labelMost = 80
+
+// background returns the text that starts a command as a background job.
+func (s *Shell) background(c Command) (text string, err error) {
+	line := c.Text
+	if c.Confine != nil {
+		if line, err = s.held(c); err != nil {
+			return "", err
+		}
+	}
+	f, err := os.OpenFile(filepath.Join(c.Job, JobOutput), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("write the job's output: %w", err)
+	}
+	f.Close()
+	label, more, _ := strings.Cut(strings.TrimSpace(c.Text), "\n")
+	if more != "" || len(label) > labelMost {
+		n := min(len(label), labelMost)
+		for n > 0 && n < len(label) && !utf8.RuneStart(label[n]) {
+			n--
+		}
+		label = label[:n] + " …"
+	}
+	text, refused := s.d.Background(dialect.Job{Text: line, Label: label, Folder: c.Job})
+	if refused != "" {
+		return "", errors.New(refused)
+	}
+	return text, nil
+}
+
+// jobStarted takes the process that the shell started for a job; 0 where it did not.
+func (s *Shell) jobStarted(folder string) int {
+	b, err := os.ReadFile(filepath.Join(folder, JobPID))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(string(b))
+	if err != nil || pid <= 1 {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs = append(s.jobs, pid)
+	return pid
+}
+
+// jobGroups returns the process groups of the background jobs that still run.
+func (s *Shell) jobGroups() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs = slices.DeleteFunc(s.jobs, func(pgid int) bool { return errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) })
+	return slices.Clone(s.jobs)
+}
