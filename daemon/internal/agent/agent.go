@@ -108,6 +108,7 @@ type Decision struct {
 	Reach         string // what the kernel is to hold the command to: read, project; "" = nothing
 	By            string // "client NAME PID", "rule ID", "mode ask", "expiry", "nobody"
 	Reason        string // in words, why not; passed on to the model
+	About         string // lines for the model: what of the call a no is about, and what of it may be tried without that
 }
 
 // Outcome is how a turn ended, for AgentComplete. The hub adds ids.

@@ -297,7 +297,7 @@ func denied(d Decision) tool.Result {
 		text += " The user says: " + d.Comment
 	}
 	return tool.Result{
-		Content: text + " It did not run. Do not try the same in another way; go on without it, or say what you would need.",
+		Content: text + " It did not run. Do not try the same in another way; go on without it, or say what you would need." + d.About,
 		IsError: true, Status: wire.StatusDenied,
 	}
 }

@@ -31,6 +31,17 @@ func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decisio
 	if q.Circling != "" {
 		return a.goOn(ctx, q)
 	}
+	d, err := a.approve(ctx, q)
+	if err == nil && !d.Allowed {
+		if d.EditedCommand != nil {
+			q.Action.Command = *d.EditedCommand
+		}
+		d.About = a.refusal(ctx, q)
+	}
+	return d, err
+}
+
+func (a *approver) approve(ctx context.Context, q agent.Question) (agent.Decision, error) {
 	var own *string // what the user wrote in place of the command
 	for range maxEdits {
 		v := a.judge(ctx, q)

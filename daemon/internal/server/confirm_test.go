@@ -155,6 +155,31 @@ func TestEditedAndNotRun(t *testing.T) {
 	}
 }
 
+// A no says what it is about, and what else of the command may be run.
+func TestRefusalNamesItsPart(t *testing.T) {
+	for command, want := range map[string]string{
+		"git status && rm -rf build; ls | wc -l": "`rm -rf build` (deletes files); `build` (deletes build, build output).\nThe rest may be run without it: `git status`; `ls | wc -l`.",
+		"rm -rf build":                           "deletes files; `build` (deletes build, build output).",
+		"if true; then rm -rf build; fi":         "`rm -rf build` (deletes files); `build` (deletes build, build output).",
+	} {
+		for _, mode := range []string{"ask", "plan"} {
+			r := newRig(t, bash("clean", command))
+			asking(r)
+			p := r.dial()
+			id := p.ask("clean", func(r *wire.AgentRequest) { r.Options.Mode = mode })
+			if mode == "ask" {
+				p.answer(question(p, anyQuestion), wire.DecisionDeny)
+			}
+			p.ended(id)
+			got := string(await(p, func(*wire.CommandResult) bool { return true }).Output)
+			_, about, _ := strings.Cut(got, "say what you would need.")
+			if about != "\nThe refusal is about this: "+want {
+				t.Errorf("%s: %s: got %q, want %q", mode, command, about, want)
+			}
+		}
+	}
+}
+
 // T3l: an approval holds for the folder and the state it was given for. The user moves while the question is open: the
 // command does not run in the other folder, it is asked again; and what runs is what was shown.
 func TestApprovalIsBoundToItsPlace(t *testing.T) {
