@@ -19,12 +19,12 @@ while read -r word value <&3; do
 	esac
 done
 
-# The client's raw mode has no signals, and no output processing or one that nobody else has (tui.processLines). Other modes are those of the shell that waited for
+# The client's raw mode has no signals and no output processing. Other modes are those of the shell that waited for
 # the client and has the terminal already: its line editor would be deaf under ours. The name is opened again, since
 # the kernel hangs up the descriptors of a session whose leader was the client.
 modes=$(stty -a <"$tty")
 case $modes in
-*-opost* | *[!-]onlret*)
+*-opost*)
 	case $modes in
 	*-isig*) { [ "$saved" ] && stty "$saved" <"$tty"; } || stty sane <"$tty" ;;
 	esac

@@ -623,3 +623,10 @@ func cancelled(id wire.ExecutionID) lender.LeasedEnded {
 func output(id wire.ExecutionID, text string) lender.LeasedOutput {
 	return lender.LeasedOutput{ExecutionID: id, Data: []byte(text)}
 }
+
+// owner returns who has the screen.
+func (p *painter) owner() screen {
+	p.wmu.Lock()
+	defer p.wmu.Unlock()
+	return p.has
+}

@@ -34,12 +34,9 @@ const (
 // takes it. Otherwise it passes bytes on and keeps what is to be drawn. Its goroutine is run; set, print and the other
 // requests never wait for the terminal, but for shellOutput and take, which write at once.
 type painter struct {
-	out io.Writer
-	eol string // shown where a program's last line has no line feed
-	// lines switches the terminal's own output processing on for the live part, and off for bytes that pass, which have had
-	// theirs. nil: there is none.
-	lines func(on bool)
-	wake  chan struct{}
+	out  io.Writer
+	eol  string // shown where a program's last line has no line feed
+	wake chan struct{}
 
 	mu sync.Mutex
 	// Guarded by mu, never held while writing.
@@ -205,7 +202,6 @@ func (p *painter) takeLocked() {
 		return
 	}
 	p.has = ourScreen
-	p.cook(true)
 	p.takeSize()
 	b := p.shell.suspend(append(p.buf[:0], "\x1b[m"...))
 	b = append(b, pasteOn...)
@@ -220,7 +216,6 @@ func (p *painter) giveLocked() {
 	b := append(p.erase(), "\x1b[m"+pasteOff...)
 	p.has = shellScreen
 	p.write(p.shell.resume(b))
-	p.cook(false)
 }
 
 // erase begins a write with what takes the live part away and prints what waits.
@@ -241,7 +236,6 @@ func (p *painter) holdLocked(commit string) {
 	b := append(append(p.erase(), pasteOff...), commit...)
 	p.has, p.lastByte = programScreen, '\n'
 	p.write(b)
-	p.cook(false)
 }
 
 func (p *painter) rawLocked(data []byte) {
@@ -258,7 +252,6 @@ func (p *painter) releaseLocked() {
 		return
 	}
 	p.has = ourScreen
-	p.cook(true)
 	p.write(append(p.tidy(p.buf[:0]), pasteOn...))
 }
 
@@ -273,13 +266,6 @@ func (p *painter) clearLocked() {
 	p.mu.Unlock()
 }
 
-// owner returns who has the screen.
-func (p *painter) owner() screen {
-	p.wmu.Lock()
-	defer p.wmu.Unlock()
-	return p.has
-}
-
 // brackets reports whether the shell asked for bracketed pastes.
 func (p *painter) brackets() bool {
 	p.wmu.Lock()
@@ -292,19 +278,6 @@ func (p *painter) write(b []byte) {
 	if p.buf = b; len(b) > 0 {
 		_, _ = p.out.Write(b)
 	}
-}
-
-func (p *painter) cook(on bool) {
-	if p.lines != nil {
-		p.lines(on)
-	}
-}
-
-// rawMode is called when the terminal was switched to raw mode again.
-func (p *painter) rawMode() {
-	p.wmu.Lock()
-	defer p.wmu.Unlock()
-	p.cook(p.has == ourScreen)
 }
 
 // close erases the live part, writes what is still to be printed, and leaves the terminal as a program found it. The

@@ -156,7 +156,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 		return 1, fmt.Errorf("read the terminal's settings: %w", err)
 	}
 	signals := make(chan os.Signal, 8) // before the size is read: no later one is missed
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGCONT)
 	defer signal.Stop(signals)
 	size, ok := o.size()
 	if !ok {
@@ -188,12 +188,11 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	if _, err := term.MakeRaw(o.Stdin.Fd()); err != nil {
 		return 1, fmt.Errorf("switch the terminal to raw mode: %w", err)
 	}
-	p.paint.lines = func(on bool) { processLines(o.Stdin.Fd(), on) }
 	for _, line := range o.Notice {
 		p.paint.shellOutput([]byte(th.dim.Render(visible.Line(line)) + "\r\n"))
 	}
 	close(p.ready)
-	code, err := p.loop(ctx, signals, before)
+	code, err := p.loop(ctx, signals)
 	if restoreErr := term.Restore(o.Stdin.Fd(), before); restoreErr != nil && err == nil && code == 0 {
 		p.log.Warn("restore the terminal", "err", restoreErr) // it is gone
 	}
@@ -205,7 +204,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 }
 
 // loop runs everything and returns when all of it has ended and nothing more is written to the terminal.
-func (p *Program) loop(ctx context.Context, signals <-chan os.Signal, before *term.State) (code int, err error) {
+func (p *Program) loop(ctx context.Context, signals <-chan os.Signal) (code int, err error) {
 	paintCtx, stopPaint := context.WithCancel(context.WithoutCancel(ctx))
 	var painting, reading sync.WaitGroup
 	painting.Go(func() { defer p.guard(); p.paint.run(paintCtx) })
@@ -218,7 +217,7 @@ func (p *Program) loop(ctx context.Context, signals <-chan os.Signal, before *te
 		}
 	}()
 
-	p.start(func(ctx context.Context) { p.watch(ctx, signals, before) })
+	p.start(func(ctx context.Context) { p.watch(ctx, signals) })
 	p.start(func(ctx context.Context) {
 		p.inbox.run(ctx, func(b batch) { p.tea.Send(b) })
 	})
@@ -348,7 +347,7 @@ func (p *Program) enter(ctx context.Context) func([]byte) bool {
 }
 
 // watch turns signals and the shell's end into messages.
-func (p *Program) watch(ctx context.Context, signals <-chan os.Signal, before *term.State) {
+func (p *Program) watch(ctx context.Context, signals <-chan os.Signal) {
 	exited := p.opt.Shell.Exited()
 	for {
 		select {
@@ -363,9 +362,7 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal, before *t
 				if size, ok := p.opt.size(); ok {
 					p.tea.Send(sizeChanged{size.Cols, size.Rows})
 				}
-			case syscall.SIGTSTP:
-				p.suspend(ctx, signals, before)
-			case syscall.SIGCONT: // stopped by SIGSTOP: somebody else may have had the terminal meanwhile
+			case syscall.SIGCONT: // it was stopped: somebody else may have had the terminal meanwhile
 				p.retake()
 			default:
 				p.tea.Send(stopAsked{128 + int(s.(syscall.Signal))})
@@ -374,60 +371,13 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal, before *t
 	}
 }
 
-// suspend stops the process with the terminal in order, as a SIGTSTP from outside asks, and takes the terminal back after SIGCONT.
-func (p *Program) suspend(ctx context.Context, signals <-chan os.Signal, before *term.State) {
-	ours := p.paint.owner() == ourScreen
-	if ours {
-		select {
-		case <-p.paint.give():
-		case <-time.After(stopBound):
-		}
-	}
-	_ = term.Restore(p.opt.Stdin.Fd(), before)
-	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
-	// The stop may reach this thread last: what stands here may run before it. Only SIGCONT says that it is over.
-	for continued := false; !continued; {
-		select {
-		case <-ctx.Done():
-			continued = true
-		case s := <-signals:
-			switch s {
-			case syscall.SIGCONT:
-				continued = true
-			case syscall.SIGTSTP, syscall.SIGWINCH: // retake asks for the size
-			default:
-				p.tea.Send(stopAsked{128 + int(s.(syscall.Signal))})
-			}
-		}
-	}
-	if ours {
-		p.paint.take()
-	}
-	p.retake()
-}
-
 // retake switches the terminal to raw mode again and has the screen drawn anew.
 func (p *Program) retake() {
 	_, _ = term.MakeRaw(p.opt.Stdin.Fd()) // a terminal that is gone ends the keyboard
-	p.paint.rawMode()
 	if size, ok := p.opt.size(); ok {
 		p.tea.Send(sizeChanged{size.Cols, size.Rows})
 	}
 	p.inbox.push(redraw{})
-}
-
-// processLines has the terminal begin each line in the first column, or leave bytes as they are. Nothing of the editor's needs
-// it, which writes carriage returns: but whoever waits for a sublet that is killed prints before anybody can put the modes
-// back, and its lines stood askew. ONLRET changes nothing beside ONLCR; the guard knows our raw mode by it (client/guard.sh).
-func processLines(fd uintptr, on bool) {
-	s, err := term.GetState(fd)
-	if err != nil {
-		return // the terminal is gone
-	}
-	if s.Oflag &^= unix.OPOST | unix.ONLRET; on {
-		s.Oflag = unix.OPOST | unix.ONLCR | unix.ONLRET
-	}
-	_ = term.SetState(fd, s)
 }
 
 // guard ends the program in order when its goroutine panics.

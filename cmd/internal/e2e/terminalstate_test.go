@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"os/exec"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -124,31 +122,4 @@ func TestDumbTerminal(t *testing.T) {
 	if _, _, code := w.sublet("daemon", "status"); code != 4 {
 		t.Errorf("daemon status: exit %d, want 4: none was needed", code)
 	}
-}
-
-// Stopped from outside and brought back, any number of times: while it is stopped the terminal is as it was before the
-// program, which the one who stopped it has now; then it is the program's again. The stop may reach the thread that asks
-// for it last, and what that one did next took the terminal back before it.
-func TestSuspend(t *testing.T) {
-	w := newWorld(t, "", nil)
-	term := w.open()
-	before := term.modes()
-	term.atPrompt()
-	stopped := func() bool {
-		out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(term.cmd.Process.Pid)).Output()
-		if err != nil {
-			t.Fatalf("ps: %v", err)
-		}
-		return strings.HasPrefix(strings.TrimSpace(string(out)), "T")
-	}
-	for i := range 12 {
-		signal(syscall.SIGTSTP)(term)
-		w.await("the program to be stopped", stopped)
-		if term.modes() != before {
-			t.Fatalf("stopped for the %d. time, the terminal is not as it was", i+1)
-		}
-		signal(syscall.SIGCONT)(term)
-		w.await("the terminal to be the program's again", func() bool { return term.modes() != before })
-	}
-	term.run("echo still $((40+2))", `^still 42$`)
 }
