@@ -126,7 +126,8 @@ func TestStream(t *testing.T) {
 		t.Errorf("cost: got %v, want %v", u.CostUSD, want)
 	}
 
-	// The thinking goes back with its signatures, before the call; results come first; marks stand on tools, system and the end.
+	// The thinking goes back with its signatures, before the call; results come first; marks stand on tools, system, the end and where
+	// the request before ended.
 	req := prompt("hi")
 	req.Tools = []provider.ToolSpec{{Name: "read", Description: "r"}, {Name: "bash", Description: "runs", Schema: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}},"additionalProperties":false}`)}}
 	req.Messages = append(req.Messages, resp.Message, provider.Message{Role: provider.User, Parts: []provider.Part{
@@ -136,7 +137,7 @@ func TestStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, _ := json.Marshal(s.Requests[1]["messages"])
-	want := `[{"content":[{"text":"hi","type":"text"}],"role":"user"},` +
+	want := `[{"content":[{"cache_control":{"type":"ephemeral"},"text":"hi","type":"text"}],"role":"user"},` +
 		`{"content":[{"signature":"SIG","thinking":"hmm","type":"thinking"},{"data":"XYZ","type":"redacted_thinking"},{"text":"I look","type":"text"},{"id":"toolu_1","input":{"command":"ls"},"name":"bash","type":"tool_use"}],"role":"assistant"},` +
 		`{"content":[{"content":[{"text":"a.txt","type":"text"}],"is_error":true,"tool_use_id":"toolu_1","type":"tool_result"},{"cache_control":{"type":"ephemeral"},"text":"and then?","type":"text"}],"role":"user"}]`
 	if string(b) != want {

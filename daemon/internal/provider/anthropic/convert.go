@@ -63,7 +63,12 @@ func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 			p.Messages = append(p.Messages, sdk.MessageParam{Role: sdk.MessageParamRole(msg.Role), Content: content})
 		}
 	}
+	// The request before ended with the last message but two. A mark there finds it in the cache also where the newest answer
+	// has more blocks than the 20 that the API looks back from a mark.
 	markLast(p.Messages)
+	if n := len(p.Messages) - 2; n > 0 {
+		markLast(p.Messages[:n])
+	}
 	return p
 }
 
@@ -112,7 +117,7 @@ func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
 	return append(list, texts...)
 }
 
-// markLast puts a cache mark on the newest block of the conversation.
+// markLast puts a cache mark on the last block of messages.
 func markLast(messages []sdk.MessageParam) {
 	if len(messages) == 0 {
 		return

@@ -39,6 +39,12 @@ type wirePart struct {
 	Type     string        `json:"type"` // text, image_url
 	Text     string        `json:"text,omitempty"`
 	ImageURL *wireImageURL `json:"image_url,omitempty"`
+	Cache    *wireCache    `json:"cache_control,omitempty"`
+}
+
+// wireCache marks the end of what a server is to keep for the next request.
+type wireCache struct {
+	Type string `json:"type"` // ephemeral
 }
 
 type wireImageURL struct {
@@ -105,6 +111,9 @@ func (m *Model) request(req provider.Request) wireRequest {
 		}
 		w.Messages = append(w.Messages, userMessages(msg)...)
 	}
+	if strings.Contains(m.base, "openrouter.ai") && strings.HasPrefix(m.config.Model, "anthropic/") {
+		markCache(w.Messages)
+	}
 	if !q.noTools {
 		for _, t := range req.Tools {
 			schema := t.Schema
@@ -115,6 +124,28 @@ func (m *Model) request(req provider.Request) wireRequest {
 		}
 	}
 	return w
+}
+
+// markCache marks the system prompt and the newest two messages that are not the model's, which Claude's caches need;
+// OpenRouter passes the marks on. Messages of tools have their text in one part then.
+func markCache(messages []wireMessage) {
+	left := 3
+	for i := len(messages) - 1; i >= 0 && left > 0; i-- {
+		w := &messages[i]
+		if w.Role == "assistant" || left == 1 && w.Role != "system" {
+			continue
+		}
+		parts, ok := w.Content.([]wirePart)
+		if text, is := w.Content.(*string); is {
+			parts, ok = []wirePart{{Type: "text", Text: *text}}, true
+		}
+		if !ok || len(parts) == 0 {
+			continue
+		}
+		parts[len(parts)-1].Cache = &wireCache{"ephemeral"}
+		w.Content = parts
+		left--
+	}
 }
 
 // assistant gives the model its own words back. Reasoning goes back only within the turn in hand, and only where this
