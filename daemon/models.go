@@ -2,9 +2,12 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -34,8 +37,8 @@ type models struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	opened map[provider.Config]provider.Model
-	keys   map[string]commandKey // by command
+	opened map[string]provider.Model // by identity
+	keys   map[string]commandKey     // by command
 }
 
 type commandKey struct {
@@ -64,15 +67,13 @@ func (m *models) openOne(ctx context.Context, name string, creds map[string]stri
 		return nil, err
 	}
 	pc.Log = m.log
-	if pc.APIKey = key(p, creds); pc.APIKey == "" && p.APIKeyCommand != "" {
-		if pc.APIKey, err = m.runKeyCommand(ctx, pc.Name, p.APIKeyCommand); err != nil {
-			return nil, err
-		}
+	if err := m.unlock(ctx, &pc, p, creds); err != nil {
+		return nil, err
 	}
-	mask.Keep(pc.APIKey)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known := m.opened[pc]; known != nil {
+	at := identity(pc)
+	if known := m.opened[at]; known != nil {
 		return known, nil
 	}
 	model, err := open.Open(pc)
@@ -80,10 +81,22 @@ func (m *models) openOne(ctx context.Context, name string, creds map[string]stri
 		return nil, err
 	}
 	if m.opened == nil || len(m.opened) >= maxModels {
-		m.opened = map[provider.Config]provider.Model{}
+		m.opened = map[string]provider.Model{}
 	}
-	m.opened[pc] = model
+	m.opened[at] = model
 	return model, nil
+}
+
+// unlock gives a provider's configuration its key, headers and parameters.
+func (m *models) unlock(ctx context.Context, pc *provider.Config, p config.Provider, creds map[string]string) (err error) {
+	if pc.APIKey = key(p, creds); pc.APIKey == "" && p.APIKeyCommand != "" {
+		if pc.APIKey, err = m.runKeyCommand(ctx, pc.Name, p.APIKeyCommand); err != nil {
+			return err
+		}
+	}
+	mask.Keep(pc.APIKey)
+	pc.Headers, pc.Query, err = expandAll(pc.Name, p)
+	return err
 }
 
 // lookUp finds a model in the settings, still without its key.
@@ -101,9 +114,24 @@ func lookUp(c config.Config, name string) (provider.Config, config.Provider, err
 	}
 	return provider.Config{
 		Name: from, Kind: p.Kind, BaseURL: p.BaseURL, Model: model, Script: p.Script, APIKeyEnv: p.APIKeyEnv, ContextWindow: p.ContextWindow,
-		NoImages: p.Images != nil && !*p.Images, Silence: time.Duration(p.Silence),
+		NoImages: p.Images != nil && !*p.Images, Silence: time.Duration(p.Silence), API: p.API,
+		Prices: provider.Limit{Input: p.PriceInput, Output: p.PriceOutput, CacheRead: p.PriceCacheRead, CacheWrite: p.PriceCacheWrite},
 	}, p, nil
 }
+
+// expandAll puts the daemon's variables into a provider's headers and parameters.
+func expandAll(name string, p config.Provider) (headers, query map[string]string, err error) {
+	if headers, err = mask.Expand(p.Headers, true); err == nil {
+		query, err = mask.Expand(p.Query, true)
+	}
+	if err != nil {
+		return nil, nil, &provider.Error{Kind: provider.ErrAuth, Provider: name, Message: err.Error(), HintText: "see headers and query under [provider." + name + "]"}
+	}
+	return headers, query, nil
+}
+
+// identity is equal for two configurations that are. It holds the key: it is neither logged nor shown.
+func identity(c provider.Config) string { return fmt.Sprintf("%v", c) }
 
 func key(p config.Provider, creds map[string]string) string {
 	if p.APIKeyEnv == "" {
@@ -167,9 +195,13 @@ func (m *models) describe(creds map[string]string) []wire.ModelInfo {
 		}
 		info := wire.ModelInfo{Name: name, Provider: pc.Name, ProviderKind: pc.Kind, ContextWindow: provider.DefaultContextWindow}
 		pc.Log, pc.APIKey = m.log, key(p, creds)
+		if pc.Headers, pc.Query, err = expandAll(pc.Name, p); err != nil {
+			list = append(list, info)
+			continue
+		}
 		info.Loaded = pc.APIKey != "" || p.APIKeyEnv == ""
 		m.mu.Lock()
-		model := m.opened[pc]
+		model := m.opened[identity(pc)]
 		m.mu.Unlock()
 		if model == nil && p.APIKeyCommand == "" {
 			model, err = open.Open(pc)
@@ -182,6 +214,68 @@ func (m *models) describe(creds map[string]string) []wire.ModelInfo {
 		list = append(list, info)
 	}
 	return list
+}
+
+// listBound is how long the providers have to say which models they have.
+const listBound = 10 * time.Second
+
+// list asks every provider side by side which models it has. It satisfies hub.Options.
+func (m *models) list(ctx context.Context, creds map[string]string) *wire.ModelsReply {
+	ctx, cancel := context.WithTimeoutCause(ctx, listBound, errors.New("it did not answer in time"))
+	defer cancel()
+	c := m.conf.get()
+	reply := &wire.ModelsReply{Models: []wire.Model{}, Faults: []wire.ModelFault{}}
+	var mu sync.Mutex // guards reply
+	var asked sync.WaitGroup
+	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
+		asked.Go(func() {
+			offers, err := m.offers(ctx, c, name, creds)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				fault := wire.ModelFault{Provider: name, Message: err.Error()}
+				if pe, ok := errors.AsType[*provider.Error](err); ok {
+					fault.Message, fault.Hint = pe.Message, pe.Hint()
+				}
+				reply.Faults = append(reply.Faults, fault)
+				return
+			}
+			for _, o := range offers {
+				reply.Models = append(reply.Models, offered(c.Providers[name], name, o))
+			}
+		})
+	}
+	asked.Wait()
+	slices.SortFunc(reply.Models, func(a, b wire.Model) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(reply.Faults, func(a, b wire.ModelFault) int { return cmp.Compare(a.Provider, b.Provider) })
+	return reply
+}
+
+func (m *models) offers(ctx context.Context, c config.Config, name string, creds map[string]string) ([]provider.Offer, error) {
+	pc, p, err := lookUp(c, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.unlock(ctx, &pc, p, creds); err != nil {
+		return nil, err
+	}
+	return open.List(ctx, pc)
+}
+
+// offered is an offer as it is told, with the settings' word where they have one.
+func offered(p config.Provider, name string, o provider.Offer) wire.Model {
+	full := provider.Config{Name: name, Model: o.Name}.FullName()
+	w := wire.Model{
+		Name: full, ContextWindow: cmp.Or(p.ContextWindow, o.Limit.ContextWindow), MaxOutput: o.Limit.MaxOutput,
+		Images: o.Images, Tools: o.Tools, Thinking: o.Thinking,
+	}
+	if p.Images != nil {
+		w.Images = p.Images
+	}
+	if in, out := cmp.Or(p.PriceInput, o.Limit.Input), cmp.Or(p.PriceOutput, o.Limit.Output); in > 0 && out > 0 {
+		w.PriceInput, w.PriceOutput = &in, &out
+	}
+	return w
 }
 
 // forget drops opened models and keys, after the settings changed.

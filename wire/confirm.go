@@ -68,7 +68,7 @@ type ConfirmationResponse struct {
 // Values of ConfirmationRequest.Tool that are no tools.
 const (
 	ToolTrust    = "trust"    // whether a folder's instructions count
-	ToolContinue = "continue" // whether an agent that goes round in circles may go on
+	ToolContinue = "continue" // whether an agent that goes round in circles, or has cost what it may, may go on
 )
 
 const (

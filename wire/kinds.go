@@ -98,6 +98,8 @@ func init() {
 		row[StatusRequest](ToDaemon),
 		row[StatusReply](ToClient),
 		row[ShutdownRequest](ToDaemon),
+		row[ModelsRequest](ToDaemon),
+		row[ModelsReply](ToClient),
 
 		row[Notice](ToClient),
 		row[Error](Both),
@@ -150,7 +152,7 @@ func Directions(kind string) Direction {
 // requests are the kinds that count against requests_per_second and carry a request_id chosen by the client.
 var requests = []string{
 	"AgentRequest", "ToolRequest", "UndoRequest", "CompactRequest", "SessionRequest", "PolicyRequest",
-	"StatusRequest", "ShutdownRequest", "LeaseRunRequest", "LeaseRevokeRequest", "ShowRequest",
+	"StatusRequest", "ShutdownRequest", "LeaseRunRequest", "LeaseRevokeRequest", "ShowRequest", "ModelsRequest",
 }
 
 // IsRequest reports whether the kind is a request: it carries a request_id, a repeat of which is refused, and counts

@@ -16,51 +16,34 @@ import (
 
 // check returns the first value that cannot be used, as "key: what is wrong and what would be right".
 func (c *Config) check() error {
-	providers := make([]string, 0, len(c.Providers))
-	for name := range c.Providers {
-		providers = append(providers, name)
-	}
-	slices.Sort(providers)
-	for _, name := range providers {
-		p := c.Providers[name]
-		key := "provider." + name
-		if err := oneOf(key+".kind", p.Kind, "anthropic", "openai", "google", "offline", "scripted"); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
+		if err := c.Providers[name].check("provider." + name); err != nil {
 			return err
-		}
-		if p.BaseURL != "" {
-			if err := address(key+".base_url", p.BaseURL, "api_key_env"); err != nil {
-				return err
-			}
-		}
-		if p.Kind == "scripted" && p.Script == "" {
-			return fmt.Errorf("%s.script: a scripted provider needs a file", key)
-		}
-		if p.ContextWindow < 0 {
-			return fmt.Errorf("%s.context_window: %d tokens is less than 0", key, p.ContextWindow)
-		}
-		if s := time.Duration(p.Silence); s != 0 && (s < time.Second || s > 24*time.Hour) {
-			return fmt.Errorf("%s.silence: %v is outside 1s to 24h", key, s)
 		}
 	}
 	if err := c.checkMCP(); err != nil {
 		return err
 	}
-	for i, model := range append([]string{c.Model}, c.Fallback...) {
-		key := "model"
-		if i > 0 {
-			key = "fallback"
+	for _, m := range []struct{ key, model string }{{"model", c.Model}, {"models.small", c.Small}, {"models.compaction", c.Compactor}} {
+		if err := c.checkModel(m.key, m.model); err != nil && (m.model != "" || m.key == "model") {
+			return err
 		}
-		provider, name, _ := strings.Cut(model, "/")
-		switch kind := c.Providers[provider].Kind; {
-		case kind == "":
-			return fmt.Errorf("%s: no provider %q; there is %s", key, provider, strings.Join(providers, ", "))
-		case name == "" && kind != "offline":
-			return fmt.Errorf("%s: %q names a provider but no model; write %q", key, model, provider+"/NAME")
-		case i > 0 && model == c.Model:
+	}
+	for i, model := range c.Fallback {
+		switch err := c.checkModel("fallback", model); {
+		case err != nil:
+			return err
+		case model == c.Model:
 			return fmt.Errorf("fallback: %q is the model itself; name others", model)
-		case i > 0 && slices.Contains(c.Fallback[:i-1], model):
+		case slices.Contains(c.Fallback[:i], model):
 			return fmt.Errorf("fallback: %q is there twice", model)
 		}
+	}
+	if err := oneOf("thinking", c.Thinking, "", "off", "low", "medium", "high"); err != nil {
+		return err
+	}
+	if err := cmp.Or(dollars("limits.cost_usd_turn", c.Limits.CostTurn), dollars("limits.cost_usd_day", c.Limits.CostDay)); err != nil {
+		return err
 	}
 	for _, d := range []struct {
 		key       string
@@ -151,6 +134,65 @@ func Key(name string) (sent []byte, ok bool) {
 
 // serverName is what stands in the names of an MCP server's tools, mcp__NAME__TOOL, and must be told from both.
 var serverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9](_?[A-Za-z0-9-]){0,31}$`) })
+
+func (p Provider) check(key string) error {
+	if err := oneOf(key+".kind", p.Kind, "anthropic", "openai", "google", "offline", "scripted"); err != nil {
+		return err
+	}
+	if p.BaseURL != "" {
+		if err := address(key+".base_url", p.BaseURL, "api_key_env"); err != nil {
+			return err
+		}
+	}
+	if p.Kind == "scripted" && p.Script == "" {
+		return fmt.Errorf("%s.script: a scripted provider needs a file", key)
+	}
+	if p.ContextWindow < 0 {
+		return fmt.Errorf("%s.context_window: %d tokens is less than 0", key, p.ContextWindow)
+	}
+	if s := time.Duration(p.Silence); s != 0 && (s < time.Second || s > 24*time.Hour) {
+		return fmt.Errorf("%s.silence: %v is outside 1s to 24h", key, s)
+	}
+	if p.API != "" {
+		if p.Kind != "openai" {
+			return fmt.Errorf("%s.api: is for the kind openai, and this is %s", key, p.Kind)
+		}
+		if err := oneOf(key+".api", p.API, "chat", "responses"); err != nil {
+			return err
+		}
+	}
+	for name, value := range p.Headers {
+		if !headerName().MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
+			return fmt.Errorf("%s.headers: %q cannot be a header of a request", key, name)
+		}
+	}
+	return cmp.Or(dollars(key+".price_input", p.PriceInput), dollars(key+".price_output", p.PriceOutput),
+		dollars(key+".price_cache_read", p.PriceCacheRead), dollars(key+".price_cache_write", p.PriceCacheWrite))
+}
+
+var headerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9-]+$`) })
+
+// maxDollars bounds amounts of money: more is a slip.
+const maxDollars = 1e6
+
+func dollars(key string, amount float64) error {
+	if !(amount >= 0 && amount <= maxDollars) { // also not a number
+		return fmt.Errorf("%s: %v is outside 0 to %v US dollars", key, amount, maxDollars)
+	}
+	return nil
+}
+
+// checkModel checks a model's name, "provider/name".
+func (c *Config) checkModel(key, model string) error {
+	provider, name, _ := strings.Cut(model, "/")
+	switch kind := c.Providers[provider].Kind; {
+	case kind == "":
+		return fmt.Errorf("%s: no provider %q; there is %s", key, provider, strings.Join(slices.Sorted(maps.Keys(c.Providers)), ", "))
+	case name == "" && kind != "offline":
+		return fmt.Errorf("%s: %q names a provider but no model; write %q", key, model, provider+"/NAME")
+	}
+	return nil
+}
 
 const maxServerName = 32 // bytes
 

@@ -21,6 +21,9 @@ import (
 type Config struct {
 	Model      string   // "provider/name"; "offline" needs nothing
 	Fallback   []string // models that take over from one that stays overloaded, for the rest of a turn
+	Small      string   // "provider/name" for quick looks, as the explorer's; "" = Model
+	Compactor  string   // "provider/name" that writes summaries; "" = the conversation's own
+	Thinking   string   // how much a model thinks before it answers: off, low, medium, high; "" = as it does by itself
 	Providers  map[string]Provider
 	Lease      Lease
 	Shell      Shell
@@ -43,6 +46,15 @@ type Provider struct {
 	ContextWindow int    `toml:"context_window"` // tokens; 0 = what the provider says
 	Silence       span   `toml:"silence"`        // after how long without a sign of it a model is given up; 0 = by the server
 	Images        *bool  `toml:"images"`         // false: its models are never sent any; else they are, until one refuses them
+	API           string `toml:"api"`            // openai: chat, responses; "" = responses at OpenAI itself, chat elsewhere
+	// Headers and Query go with each request; ${NAME} in a value is that variable of the daemon's environment.
+	Headers map[string]string `toml:"headers"`
+	Query   map[string]string `toml:"query"`
+	// Prices are US dollars for a million tokens; 0 = what is known of the model.
+	PriceInput      float64 `toml:"price_input"`
+	PriceOutput     float64 `toml:"price_output"`
+	PriceCacheRead  float64 `toml:"price_cache_read"`
+	PriceCacheWrite float64 `toml:"price_cache_write"`
 }
 
 type Lease struct {
@@ -95,6 +107,8 @@ type Limits struct {
 	RunningTurns      int // per connection, queued ones count
 	MaxAgents         int // sub-agents of one turn at once
 	MessageBytes      int // of one message of a foreign protocol
+	// CostTurn and CostDay are US dollars that a turn, and all turns of a day, may cost before somebody is asked; 0 = no bound.
+	CostTurn, CostDay float64
 }
 
 type Daemon struct {
@@ -147,7 +161,13 @@ func Default() Config {
 
 // file is the settings as they stand in the file; nil means the default.
 type file struct {
-	Model    *string             `toml:"model"`
+	Model    *string `toml:"model"`
+	Thinking *string `toml:"thinking"`
+	Models   struct {
+		Default    *string `toml:"default"`
+		Small      *string `toml:"small"`
+		Compaction *string `toml:"compaction"`
+	} `toml:"models"`
 	Fallback []string            `toml:"fallback"`
 	Provider map[string]Provider `toml:"provider"`
 	Lease    struct {
@@ -179,10 +199,12 @@ type file struct {
 		Threshold *float64 `toml:"threshold"`
 	} `toml:"compaction"`
 	Limits struct {
-		RequestsPerSecond *int `toml:"requests_per_second"`
-		RunningTurns      *int `toml:"running_turns"`
-		MaxAgents         *int `toml:"max_agents"`
-		MessageBytes      *int `toml:"message_bytes"`
+		RequestsPerSecond *int     `toml:"requests_per_second"`
+		RunningTurns      *int     `toml:"running_turns"`
+		MaxAgents         *int     `toml:"max_agents"`
+		MessageBytes      *int     `toml:"message_bytes"`
+		CostTurn          *float64 `toml:"cost_usd_turn"`
+		CostDay           *float64 `toml:"cost_usd_day"`
 	} `toml:"limits"`
 	Daemon struct {
 		IdleExit *span   `toml:"idle_exit"`
@@ -283,6 +305,9 @@ func Parse(path string, text []byte, checks ...func(*Config) error) (Config, err
 	if err := dec.Decode(&f); err != nil {
 		return Config{}, located(path, err)
 	}
+	if f.Model != nil && f.Models.Default != nil {
+		return Config{}, &Error{Path: path, Row: rowOf(text, "default"), Column: 1, Message: "models.default: there is `model` already; write one of the two"}
+	}
 	c := f.merge(Default())
 	for _, check := range append([]func(*Config) error{(*Config).check}, checks...) {
 		if err := check(&c); err != nil {
@@ -318,7 +343,11 @@ func rowOf(text []byte, key string) int {
 }
 
 func (f *file) merge(c Config) Config {
+	set(&c.Model, f.Models.Default)
 	set(&c.Model, f.Model)
+	set(&c.Small, f.Models.Small)
+	set(&c.Compactor, f.Models.Compaction)
+	set(&c.Thinking, f.Thinking)
 	c.Fallback = f.Fallback
 	for name, p := range f.Provider {
 		if known, ok := c.Providers[name]; ok && p.Kind == "" {
@@ -347,6 +376,8 @@ func (f *file) merge(c Config) Config {
 	set(&c.Limits.RunningTurns, f.Limits.RunningTurns)
 	set(&c.Limits.MaxAgents, f.Limits.MaxAgents)
 	set(&c.Limits.MessageBytes, f.Limits.MessageBytes)
+	set(&c.Limits.CostTurn, f.Limits.CostTurn)
+	set(&c.Limits.CostDay, f.Limits.CostDay)
 	set((*span)(&c.Daemon.IdleExit), f.Daemon.IdleExit)
 	set(&c.Daemon.LogLevel, f.Daemon.LogLevel)
 	set(&c.Daemon.Debug, f.Daemon.Debug)

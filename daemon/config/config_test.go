@@ -24,8 +24,13 @@ func TestMissingFileMeansDefaults(t *testing.T) {
 func TestShowReadsBack(t *testing.T) {
 	full := Default()
 	full.Model, full.Fallback = "work/m", []string{"openai/gpt-5", "offline"}
-	full.Providers["work"] = Provider{Kind: "openai", BaseURL: "http://localhost:1/v1", APIKeyCommand: "pass \"x\"", ContextWindow: 9, Silence: span(90 * time.Second), Images: new(bool)}
+	full.Providers["work"] = Provider{
+		Kind: "openai", BaseURL: "http://localhost:1/v1", APIKeyCommand: "pass \"x\"", ContextWindow: 9, Silence: span(90 * time.Second), Images: new(bool),
+		API: "chat", Headers: map[string]string{"X-Team": "${TEAM}"}, Query: map[string]string{"api-version": "1"}, PriceInput: 1.5, PriceOutput: 2, PriceCacheRead: 0.1, PriceCacheWrite: 3,
+	}
 	full.Providers["odd name"] = Provider{Kind: "scripted", Script: "/s.json"}
+	full.Small, full.Compactor, full.Thinking = "work/small", "openai/gpt-5-mini", "low"
+	full.Limits.CostTurn, full.Limits.CostDay = 0.5, 20
 	full.Shell.Path, full.Shell.SwitchKey, full.Lease.Patience = "/usr/bin/zsh", "f12", 250*time.Millisecond
 	full.Shell.Pass = []string{"GH_TOKEN"}
 	full.Policy.Allow = []string{`bash: git push "x" *`}
@@ -79,6 +84,14 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[provider.x]\nbase_url = \"http://x\"", "", "provider.x.kind: \"\" is none of"},
 		{"model = \"openai/m\"\nfallback = [\"offline\", \"openai/m\"]", ":2:1:", "fallback: \"openai/m\" is the model itself"},
 		{"fallback = [\"openai/m\", \"openai/m\"]", ":1:1:", "is there twice"},
+		{"[models]\nsmall = \"openai\"", ":2:1:", "models.small: \"openai\" names a provider but no model"},
+		{"model = \"openai/m\"\n[models]\ndefault = \"openai/n\"", ":3:1:", "models.default: there is `model` already"},
+		{"thinking = \"much\"", ":1:1:", "thinking: \"much\" is none of"},
+		{"[limits]\ncost_usd_turn = -1.0", ":2:1:", "limits.cost_usd_turn: -1 is outside 0 to"},
+		{"[provider.openai]\nprice_input = nan", ":2:1:", "provider.openai.price_input: NaN is outside"},
+		{"[provider.openai]\nheaders = {\"X Y\" = \"1\"}", ":2:1:", "provider.openai.headers: \"X Y\" cannot be a header"},
+		{"[provider.openai]\napi = \"assistants\"", ":2:1:", "provider.openai.api: \"assistants\" is none of"},
+		{"[provider.anthropic]\napi = \"chat\"", ":2:1:", "provider.anthropic.api: is for the kind openai"},
 		{"fallback = [\"nobody/m\"]", ":1:1:", "fallback: no provider \"nobody\""},
 		{"[provider.openai]\nsilence = \"-1s\"", ":2:1:", "provider.openai.silence: -1s is outside"},
 		{"[provider.openai]\nsilence = \"soon\"", ":2:11:", "is not a duration"},

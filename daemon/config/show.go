@@ -48,6 +48,11 @@ func Show(c Config) string {
 	p.WriteString("# The model that answers: \"provider/name\". \"offline\" is built in and needs no network.\n")
 	p.key("model", c.Model, "")
 	p.key("fallback", c.Fallback, "models that take over, in this order, for a turn in which it stays overloaded")
+	p.key("thinking", c.Thinking, `how much it thinks before it answers: off, low, medium, high; "" = as it does by itself`)
+
+	p.table("models")
+	p.key("small", c.Small, `for quick looks, as the explorer's; "" = the model above`)
+	p.key("compaction", c.Compactor, `writes the summaries of long conversations; "" = the conversation's own`)
 
 	p.table("lease")
 	p.key("wait", c.Lease.Wait, "how long an agent queues for your shell before it is told who has it")
@@ -87,8 +92,10 @@ func Show(c Config) string {
 	p.table("limits")
 	p.key("requests_per_second", c.Limits.RequestsPerSecond, "per connection")
 	p.key("running_turns", c.Limits.RunningTurns, "per connection; queued ones count")
-	p.key("max_agents", c.Limits.MaxAgents, "engineers and reviewers of one turn at once")
+	p.key("max_agents", c.Limits.MaxAgents, "agents that one turn may have started, at once")
 	p.key("message_bytes", c.Limits.MessageBytes, "of one message to sublet serve")
+	p.key("cost_usd_turn", c.Limits.CostTurn, "US dollars that a turn may cost before you are asked; 0 = no bound")
+	p.key("cost_usd_day", c.Limits.CostDay, "and all turns of a day")
 
 	p.table("daemon")
 	p.key("idle_exit", c.Daemon.IdleExit, `without client, turn or lease; "0s" = never`)
@@ -105,6 +112,13 @@ func Show(c Config) string {
 		p.some("script", m.Item.Script)
 		p.some("images", m.Item.Images)
 		p.some("context_window", m.Item.ContextWindow)
+		p.some("api", m.Item.API)
+		p.some("headers", m.Item.Headers)
+		p.some("query", m.Item.Query)
+		p.some("price_input", m.Item.PriceInput)
+		p.some("price_output", m.Item.PriceOutput)
+		p.some("price_cache_read", m.Item.PriceCacheRead)
+		p.some("price_cache_write", m.Item.PriceCacheWrite)
 		p.some("silence", time.Duration(m.Item.Silence))
 	}
 	for _, a := range sorted(c.Agents) {

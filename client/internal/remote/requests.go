@@ -223,6 +223,11 @@ func (c *Conn) settleLocked(s wire.SessionInfo) {
 	}
 }
 
+// Models asks the providers which models they have, or looks one up.
+func (c *Conn) Models(ctx context.Context, r *wire.ModelsRequest) (*wire.ModelsReply, error) {
+	return call[*wire.ModelsReply](ctx, c, &r.RequestID, r)
+}
+
 // Policy reads or changes mode and rules.
 func (c *Conn) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
 	return call[*wire.PolicyReply](ctx, c, &r.RequestID, r)

@@ -29,6 +29,7 @@ func (m *model) ask(prompt string) {
 	a.message = &wire.AgentRequest{
 		RequestID: a.request, Prompt: prompt,
 		Context: wire.RequestContext{Cwd: wire.OSString(m.shell.Dir()), RecentCommands: slices.Clone(m.recent)},
+		Options: wire.RequestOptions{Model: m.chosen.model, Thinking: m.chosen.thinking},
 	}
 	if n := len(m.recent); n > 0 {
 		a.message.Context.RecentOutput = m.recent[n-1].OutputTail

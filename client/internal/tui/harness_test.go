@@ -379,6 +379,20 @@ func (d *fakeDaemon) Policy(_ context.Context, r *wire.PolicyRequest) (*wire.Pol
 	})
 }
 
+// Models knows two models, and a provider that has no key.
+func (d *fakeDaemon) Models(_ context.Context, r *wire.ModelsRequest) (*wire.ModelsReply, error) {
+	reply := &wire.ModelsReply{Models: []wire.Model{{Name: "offline"}, {Name: "ollama/x", ContextWindow: 8000}}}
+	if r.Name != "" {
+		reply.Models = slices.DeleteFunc(reply.Models, func(m wire.Model) bool { return m.Name != r.Name })
+		if len(reply.Models) == 0 {
+			return nil, &wire.Error{Code: wire.CodeModel, Message: "no such provider in the settings", Hint: "a model is named provider/name"}
+		}
+		return reply, nil
+	}
+	reply.Faults = []wire.ModelFault{{Provider: "openai", Message: "no API key"}}
+	return reply, nil
+}
+
 func (d *fakeDaemon) Status(context.Context) (*wire.StatusReply, error) {
 	reply := &wire.StatusReply{State: "idle", Version: "1", PID: 7, Connections: []wire.Connections{
 		{Name: "sublet", Shell: true, Count: 2}, {Name: "sublet lease run", Count: 3}, {Name: "sublet serve acp", Count: 1},

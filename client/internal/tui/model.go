@@ -74,7 +74,8 @@ type model struct {
 	session  wire.SessionInfo
 	policy   string
 	models   []wire.ModelInfo
-	answers  string // the model that does
+	answers  string                           // the model that does
+	chosen   struct{ model, thinking string } // by /model and /thinking; "" = the settings'
 	greeted  bool
 	lastSeq  int64
 	turn     *turn

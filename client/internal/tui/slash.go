@@ -36,7 +36,8 @@ func slashCommands() []slashCommand {
 		{"/rules", "[rm ID]", "list or revoke what you allowed for good", (*model).slashRules},
 		{"/accept", "", "take what agents changed in your shell for your own", (*model).slashAccept},
 		{"/secrets", "[mask|show]", "whether models see what looks like a secret, in this conversation", (*model).slashSecrets},
-		{"/model", "", "which model answers", (*model).slashModel},
+		{"/model", "[NAME|default]", "which models there are, or the one that answers from now on", (*model).slashModel},
+		{"/thinking", "[off|low|medium|high|default]", "how much it thinks before it answers", (*model).slashThinking},
 		{"/status", "", "the daemon, its turns, who has which shell", (*model).slashStatus},
 		{"/mcp", "", "the MCP servers, how they are, and their tools", (*model).slashMCP},
 		{"/export", "[FILE]", "write the conversation as Markdown", (*model).slashExport},
@@ -291,38 +292,6 @@ func (m *model) slashRules(args string) {
 		}
 		m.list(append(lines, m.th.dim.Render("/rules rm ID revokes one")))
 	})
-}
-
-func (m *model) slashModel(string) {
-	if m.answers == "" {
-		m.note("no model is known yet: the daemon has not said")
-		return
-	}
-	var lines []string
-	line := func(name, about string) {
-		mark := "  "
-		if name == m.answers {
-			mark = m.th.accent.Render(m.th.glyph("▸ ", "> "))
-		}
-		lines = append(lines, mark+visible.Line(name)+m.th.dim.Render(about))
-	}
-	if !slices.ContainsFunc(m.models, func(i wire.ModelInfo) bool { return i.Name == m.answers }) {
-		line(m.answers, "") // the settings have changed since the handshake
-	}
-	for _, i := range m.models {
-		about := ""
-		if i.ProviderKind != "" && i.ProviderKind != i.Name {
-			about = " · " + visible.Line(i.ProviderKind)
-		}
-		if i.ContextWindow > 0 {
-			about += " · " + count(int64(i.ContextWindow)) + " tokens"
-		}
-		if !i.Loaded {
-			about += " · has no key"
-		}
-		line(i.Name, about)
-	}
-	m.list(append(lines, m.th.dim.Render("choose with `model = \"provider/name\"`: sublet config edit")))
 }
 
 func (m *model) slashStatus(string) {

@@ -145,6 +145,24 @@ func TestModelChanges(t *testing.T) {
 	w.p.Send(&wire.AgentComplete{Event: wire.Event{SessionID: "s1", TurnID: "t1", Seq: 2}, Status: "success"})
 	w.see("  ollama/x")
 	w.keys("/model\r")
-	w.see("▸ ollama/x")
+	w.see("▸ ollama/x · 8.0k tokens")
 	w.see("  offline")
+	w.see("openai: no API key")
+}
+
+// A model that is chosen answers the next questions, and so much thinking goes with them; one that cannot be used is not.
+func TestModelIsChosen(t *testing.T) {
+	w := open(t, 80, 24)
+	w.ai()
+	w.keys("/model nobody/x\r")
+	w.see("/model: no such provider in the settings")
+	w.keys("/model ollama/x\r")
+	w.see("ollama/x answers from now on")
+	w.keys("/thinking loud\r")
+	w.see("none of off, low, medium, high")
+	w.keys("/thinking low\r")
+	w.see("thinking: low")
+	if r := w.ask("go\r"); r.Options.Model != "ollama/x" || r.Options.Thinking != "low" {
+		t.Errorf("got %+v", r.Options)
+	}
 }

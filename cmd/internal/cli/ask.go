@@ -22,7 +22,7 @@ const maxStdin = 16 << 20
 
 func (a *app) ask() *cobra.Command {
 	var asJSON, showRequest bool
-	var mode, session, model, agent string
+	var mode, session, model, agent, thinking string
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use:   "ask 'PROMPT'",
@@ -33,7 +33,7 @@ func (a *app) ask() *cobra.Command {
 		Example: "  sublet ask 'what changed since yesterday?'\n  go test ./... 2>&1 | sublet ask 'why does this fail?'",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			q := question{prompt: strings.Join(args, " "), json: asJSON, mode: mode, session: wire.SessionID(session), model: model, agent: agent, timeout: timeout, show: showRequest}
+			q := question{prompt: strings.Join(args, " "), json: asJSON, mode: mode, session: wire.SessionID(session), model: model, agent: agent, thinking: thinking, timeout: timeout, show: showRequest}
 			return a.runAsk(q)
 		},
 	}
@@ -42,7 +42,8 @@ func (a *app) ask() *cobra.Command {
 	f.StringVar(&mode, "mode", "", "policy mode for this turn: plan, ask, auto, full")
 	f.StringVar(&session, "session", "", "go on in this session")
 	f.StringVar(&model, "model", "", "provider/name instead of the configured one")
-	f.StringVar(&agent, "agent", "", "orchestrator (default), engineer, reviewer or one of yours")
+	f.StringVar(&thinking, "thinking", "", "how much the model thinks first: off, low, medium, high")
+	f.StringVar(&agent, "agent", "", "orchestrator (default), engineer, reviewer, explorer or one of yours")
 	f.DurationVar(&timeout, "timeout", 0, "end the turn after this time (0 = no bound)")
 	f.BoolVar(&showRequest, "show-request", false, "print what the model would be sent first, with tokens by part, and ask nothing")
 	f.SetInterspersed(true)
@@ -50,11 +51,11 @@ func (a *app) ask() *cobra.Command {
 }
 
 type question struct {
-	prompt, mode, model, agent string
-	session                    wire.SessionID
-	json                       bool
-	timeout                    time.Duration
-	show                       bool
+	prompt, mode, model, agent, thinking string
+	session                              wire.SessionID
+	json                                 bool
+	timeout                              time.Duration
+	show                                 bool
 }
 
 func (a *app) runAsk(q question) error {
@@ -63,12 +64,17 @@ func (a *app) runAsk(q question) error {
 	default:
 		return &usageError{fmt.Errorf("mode %q is none of plan, ask, auto, full", q.mode)}
 	}
+	switch q.thinking {
+	case "", "off", "low", "medium", "high":
+	default:
+		return &usageError{fmt.Errorf("thinking %q is none of off, low, medium, high", q.thinking)}
+	}
 	ctx, stop := interruptible(context.Background())
 	defer stop()
 	req := &wire.AgentRequest{
 		Agent: q.agent, Prompt: q.prompt, Attachments: []wire.Attachment{},
 		Context: wire.RequestContext{RecentCommands: []wire.RecentCommand{}, OpenFiles: []wire.OSString{}},
-		Options: wire.RequestOptions{Model: q.model, Mode: q.mode, TimeoutMS: q.timeout.Milliseconds()},
+		Options: wire.RequestOptions{Model: q.model, Mode: q.mode, Thinking: q.thinking, TimeoutMS: q.timeout.Milliseconds()},
 	}
 	if dir, err := os.Getwd(); err == nil {
 		req.Context.Cwd = wire.OSString(dir)

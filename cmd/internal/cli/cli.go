@@ -101,7 +101,7 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	add("work", a.ask(), a.explain(), a.lease(), a.session(), a.tool(), a.serve())
-	add("look", a.policy(), a.trust(), a.audit(), a.daemon(), a.config(), a.doctor(), a.versionCommand())
+	add("look", a.policy(), a.models(), a.trust(), a.audit(), a.daemon(), a.config(), a.doctor(), a.versionCommand())
 	return root
 }
 

@@ -46,6 +46,8 @@ type Turn struct {
 	MaxAgents    int                      // sub-agents at once; 0 = DefaultMaxAgents
 	Log          *slog.Logger             // nil = discard
 	ShowSecrets  func() bool              // the user lets the model see what looks like a secret; nil = no
+	Budget       Budget                   // what it may cost; the zero value bounds nothing
+	Compactor    provider.Model           // writes summaries; nil = Model
 
 	// NewPrivateShell starts a shell of the daemon's own for the agent of that name; closing it ends whatever runs in it
 	// and waits. It is called when the first command needs it. nil: sub-agents and private calls have no shell.
@@ -53,8 +55,9 @@ type Turn struct {
 	// OpenModel returns the model a role names, "provider/model". nil: all use Model.
 	OpenModel func(name string) (provider.Model, error)
 
-	subAgent bool     // runs for another agent, not for the user
-	limits   []string // the user's standing limits, for a sub-agent
+	subAgent bool      // runs for another agent, not for the user
+	spending *spending // shared by a turn and its sub-agents
+	limits   []string  // the user's standing limits, for a sub-agent
 }
 
 // Emit numbers, stores and sends one event. Run calls it from several goroutines at once; when it returns, m.Meta() is
@@ -95,7 +98,7 @@ type Question struct {
 	ExecutionID wire.ExecutionID
 	Arguments   json.RawMessage // a JSON object
 	Action      tool.Action
-	Circling    string // set: no call, but whether the agent may go on, which has done this again and again
+	GoOn        string // set: no call, but whether the agent may go on, although it has done this
 }
 
 // Decision on a Question.

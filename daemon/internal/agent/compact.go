@@ -273,7 +273,14 @@ func (r *runner) fold(ctx context.Context, items []compaction.Item, p compaction
 		r.thinking(wire.PhaseAnalyzing, summaryPending)
 	}
 	win := window(r.t.Model.Info())
-	s := summarizer(r.t.Model, r.tally.add, r.waiting)
+	model := r.t.Model
+	if r.t.Compactor != nil {
+		model = r.t.Compactor
+	}
+	s := summarizer(model, func(u provider.Usage) {
+		r.tally.add(u)
+		r.spend(u)
+	}, r.waiting)
 	folded, ok, err := compaction.Fold(ctx, items, p, s, "", promptRoom(int(float64(win)/r.scale)))
 	complete := &wire.CompactionComplete{Status: CompactionNothing, Events: events, TokensBefore: before, TokensAfter: before, Ledger: toWire(compaction.Ledger{})}
 	switch {

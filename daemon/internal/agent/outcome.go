@@ -49,6 +49,9 @@ func (o Outcome) Failure() *wire.Error {
 	if _, ok := errors.AsType[*CircleError](o.Err); ok {
 		e.Code, e.Hint = wire.CodeModel, "say what it should try instead, or `go on`"
 	}
+	if _, ok := errors.AsType[*CostError](o.Err); ok {
+		e.Code, e.Hint = wire.CodeModel, "say `go on`, or raise cost_usd_turn or cost_usd_day under [limits]"
+	}
 	if te, ok := errors.AsType[*ToolError](o.Err); ok {
 		e.Code = wire.CodeToolFailed
 		if te.Status == wire.StatusDenied {

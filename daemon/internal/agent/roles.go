@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"maps"
@@ -20,6 +21,7 @@ const (
 	Orchestrator = "orchestrator" // borrows the user's shell, delegates
 	Engineer     = "engineer"     // private shell, edits, builds
 	Reviewer     = "reviewer"     // private shell, only reads
+	Explorer     = "explorer"     // private shell, only reads, the small model
 )
 
 // Role is a kind of agent.
@@ -56,8 +58,11 @@ func Roles(cfg config.Config, project string) map[string]Role {
 		}
 	}
 	for _, r := range builtin() {
+		if r.Name == Explorer {
+			r.Model = cfg.Small
+		}
 		if own, ok := cfg.Agents[r.Name]; ok { // the user may word a built-in role anew, not turn it into another
-			r.Model = own.Model
+			r.Model = cmp.Or(own.Model, r.Model)
 			if own.Prompt != "" {
 				r.System = own.Prompt
 			}
@@ -147,6 +152,15 @@ func builtin() []Role {
 			Private:  true,
 			ReadOnly: true,
 			Tools:    []string{"bash", "read", "glob", "grep", "todo"},
+		},
+		{
+			Name:        Explorer,
+			Description: "finds things out quickly (where is it, how does it work, what does it say), changes nothing, in a shell of its own",
+			System: "You look things up for another agent, quickly. You search, read and run commands that only read; whatever would change something " +
+				"is refused. Your last message is your report: the answer first, with file and line, then what you did not find.",
+			Private:  true,
+			ReadOnly: true,
+			Tools:    []string{"bash", "read", "glob", "grep", "fetch"},
 		},
 	}
 }

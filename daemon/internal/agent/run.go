@@ -106,6 +106,9 @@ func newRunner(_ context.Context, t Turn) *runner {
 	if len(t.Roles) > 0 {
 		r.env.Delegate = newTeam(r)
 	}
+	if r.t.spending == nil {
+		r.t.spending = newSpending(t.Budget)
+	}
 	r.selectTools()
 	r.entries = slices.Clone(t.History.entries)
 	return r
@@ -148,6 +151,12 @@ func (r *runner) run(ctx context.Context) Outcome {
 		if step == r.t.MaxSteps {
 			r.notice(fmt.Sprintf("Stopped after %d steps before the work was done. Say \"go on\" to continue.", step))
 			return r.outcome(wire.StatusError, string(provider.ToolUse), ErrStepLimit)
+		}
+		if err := r.afford(ctx); err != nil {
+			if ctx.Err() != nil {
+				return r.ended(ctx)
+			}
+			return r.outcome(wire.StatusError, wire.StatusError, err)
 		}
 		if err := r.fit(ctx); err != nil {
 			return r.ended(ctx)
@@ -353,6 +362,7 @@ func (r *runner) request() provider.Request {
 func (r *runner) count(resp provider.Response) {
 	u := resp.Usage
 	r.tally.add(u)
+	r.spend(u)
 	estimated := r.size()
 	in := u.Input + u.CacheRead + u.CacheWrite
 	if in > 0 && estimated > 0 {

@@ -387,10 +387,10 @@ func TestCircles(t *testing.T) {
 			sh := &stubTool{name: "sh"}
 			var asked []string
 			approve := func(_ context.Context, q Question) (Decision, error) {
-				if q.Circling != "" {
-					asked = append(asked, q.Tool+": "+q.Circling)
+				if q.GoOn != "" {
+					asked = append(asked, q.Tool+": "+q.GoOn)
 				}
-				return Decision{Allowed: q.Circling == ""}, nil
+				return Decision{Allowed: q.GoOn == ""}, nil
 			}
 			rec := &recorder{}
 			o := rec.play(t.Context(), Turn{Model: newModel(tt.steps...), Prompt: "go", Tools: []tool.Tool{sh}, Approver: approverFunc(approve)})
@@ -414,7 +414,7 @@ func TestCircleGoesOn(t *testing.T) {
 	asked := 0
 	rec := &recorder{}
 	o := rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Approver: approverFunc(func(_ context.Context, q Question) (Decision, error) {
-		if q.Circling != "" {
+		if q.GoOn != "" {
 			asked++
 			return Decision{Comment: "look elsewhere"}, nil
 		}

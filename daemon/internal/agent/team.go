@@ -75,7 +75,7 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 		Role: role, Name: name, Model: p.t.Model, Prompt: a.Prompt, Tools: p.t.Tools,
 		Project: p.t.Project, Trusted: p.t.Trusted, Approver: p.t.Approver, Emit: p.t.Emit, Threshold: p.t.Threshold, MaxSteps: maxSubSteps, Log: p.log,
 		NewPrivateShell: p.t.NewPrivateShell, subAgent: true, limits: p.standing(),
-		ShowSecrets: p.t.ShowSecrets, Mode: p.t.Mode, Trees: p.t.Trees, Instructions: p.t.Instructions,
+		ShowSecrets: p.t.ShowSecrets, Budget: p.t.Budget, spending: p.t.spending, Compactor: p.t.Compactor, Mode: p.t.Mode, Trees: p.t.Trees, Instructions: p.t.Instructions,
 	}
 	t.Options = wire.RequestOptions{
 		MaxTokens: p.t.Options.MaxTokens, Temperature: p.t.Options.Temperature, Thinking: p.t.Options.Thinking, Tools: p.t.Options.Tools,

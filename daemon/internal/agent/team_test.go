@@ -224,7 +224,7 @@ func TestRoles(t *testing.T) {
 		names = append(names, n)
 	}
 	slices.Sort(names)
-	if want := []string{"docs", "engineer", "mine", "orchestrator", "plain", "reviewer", "tester"}; !slices.Equal(names, want) {
+	if want := []string{"docs", "engineer", "explorer", "mine", "orchestrator", "plain", "reviewer", "tester"}; !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)
 	}
 	if r := roles["tester"]; r.Model != "" || !r.Private || !r.ReadOnly || r.Description != "writes tests" || r.System != "You test." || !slices.Equal(r.Tools, []string{"read", "bash"}) {

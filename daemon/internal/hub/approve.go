@@ -28,7 +28,7 @@ const maxEdits = 5
 
 // Approve implements agent.Approver.
 func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decision, error) {
-	if q.Circling != "" {
+	if q.GoOn != "" {
 		return a.goOn(ctx, q)
 	}
 	d, err := a.approve(ctx, q)
@@ -90,12 +90,12 @@ func (a *approver) approve(ctx context.Context, q agent.Question) (agent.Decisio
 	return agent.Decision{By: "nobody", EditedCommand: own, Reason: "the command was changed too often while it was asked about"}, nil
 }
 
-// goOn asks whether an agent that goes round in circles may go on.
+// goOn asks whether an agent may go on that goes round in circles, or has cost what it may.
 func (a *approver) goOn(ctx context.Context, q agent.Question) (agent.Decision, error) {
-	v := risk.Verdict{Level: risk.Low, Reversible: true, Reasons: []risk.Reason{{Text: q.Circling, Effect: risk.Unknown, Level: risk.Low}}}
-	d := policy.Decision{Outcome: policy.Ask, Why: q.Circling}
+	v := risk.Verdict{Level: risk.Low, Reversible: true, Reasons: []risk.Reason{{Text: q.GoOn, Effect: risk.Unknown, Level: risk.Low}}}
+	d := policy.Decision{Outcome: policy.Ask, Why: q.GoOn}
 	if !a.t.confirm || a.t.approve != nil && !*a.t.approve {
-		return a.decided(q, v, d, agent.Decision{By: "nobody", Reason: q.Circling}), nil
+		return a.decided(q, v, d, agent.Decision{By: "nobody", Reason: q.GoOn}), nil
 	}
 	answer, err := a.t.s.ask(ctx, a.t, q, v, d)
 	if err != nil {

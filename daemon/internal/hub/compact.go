@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -31,7 +32,7 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 		return err
 	}
 	t := c.turn(s, r.RequestID)
-	t.agent, t.model = agent.Orchestrator, c.hub.opts.Config().Model
+	t.agent, t.model = agent.Orchestrator, cmp.Or(c.hub.opts.Config().Compactor, c.hub.opts.Config().Model)
 	t.bare = func(ctx context.Context) { t.compact(ctx, r) }
 	return c.hub.enqueue(t)
 }

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -147,6 +148,12 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 	at.Prompt, at.Attachments, at.Context, at.Options = r.Prompt, r.Attachments, r.Context, r.Options
 	at.Images = keptImages{t}
 	at.Mode = string((&approver{t: t}).policy(ctx, agent.Question{Action: tool.Action{Cwd: string(r.Context.Cwd)}}).Mode)
+	at.Options.Thinking = cmp.Or(r.Options.Thinking, h.opts.Config().Thinking)
+	if name := h.opts.Config().Compactor; name != "" {
+		if at.Compactor, err = h.opts.OpenModel(ctx, name, t.creds); err != nil {
+			t.hub.log.Warn("the model for summaries cannot be used; the conversation's own writes them", "model", name, "err", err)
+		}
+	}
 	at.OpenModel = func(name string) (provider.Model, error) { return h.opts.OpenModel(ctx, name, t.creds) }
 	return at, nil
 }
@@ -161,7 +168,8 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 		Env:      tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: t.checker(), Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo},
 		Approver: &approver{t: t}, Emit: t.fromAgent, Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
 		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, ShowSecrets: t.s.secretsShown,
-		Trees: &t.hub.projects.trees, Instructions: t.hub.opts.Instructions,
+		Budget: agent.Budget{Turn: cfg.Limits.CostTurn, Day: cfg.Limits.CostDay, Spend: t.spend},
+		Trees:  &t.hub.projects.trees, Instructions: t.hub.opts.Instructions,
 	}
 	if !role.Private {
 		sh := &userShell{t: t, holder: role.Name}
@@ -176,6 +184,15 @@ func (h *Hub) roles(root string) map[string]agent.Role {
 		root = ""
 	}
 	return agent.Roles(h.opts.Config(), root)
+}
+
+// spend adds what a request cost to the day's, which it returns. What the store does not take is spent all the same.
+func (t *turn) spend(usd float64) (today float64) {
+	today, err := t.hub.opts.Store.Spend(context.WithoutCancel(t.ctx), time.Now().Format(time.DateOnly), usd)
+	if err != nil {
+		t.hub.log.Warn("what a request cost is not recorded", "usd", usd, "err", err)
+	}
+	return today
 }
 
 // maxThread bounds what a session's conversation may take in memory between two turns, in bytes.

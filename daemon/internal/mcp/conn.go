@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/tool"
 )
 
@@ -95,7 +96,7 @@ func (s *server) greet(ctx context.Context, at Place, version string) (*conn, er
 func (c *conn) transport(at Place) (sdk.Transport, error) {
 	spec := c.server.spec
 	if spec.URL != "" {
-		headers, err := expand(spec.Headers, spec.Expand)
+		headers, err := mask.Expand(spec.Headers, spec.Expand)
 		if err != nil {
 			return nil, err
 		}

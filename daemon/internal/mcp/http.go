@@ -6,16 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"sublet/daemon/internal/mask"
-	"sublet/wire/secretname"
 )
 
 const (
@@ -121,39 +116,4 @@ func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
 	b.left -= n
 	return n, err
-}
-
-var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
-
-// expand puts variables of this process into values, and sees that those which are secrets are masked from now on. One
-// that is not set is an error.
-func expand(values map[string]string, variables bool) (map[string]string, error) {
-	out := make(map[string]string, len(values))
-	for name, value := range values {
-		var missing error
-		if variables {
-			value = variable.ReplaceAllStringFunc(value, func(ref string) string {
-				of := ref[2 : len(ref)-1]
-				v, ok := os.LookupEnv(of)
-				if !ok {
-					missing = fmt.Errorf("%s: the daemon has no variable %s; `sublet daemon restart` from a shell that has it", name, of)
-				}
-				if secretname.IsSecret(of) {
-					mask.Keep(v)
-				}
-				return v
-			})
-		}
-		if missing != nil {
-			return nil, missing
-		}
-		if secretname.IsSecret(name) {
-			mask.Keep(value)
-		}
-		if words := strings.Fields(value); strings.EqualFold(name, "Authorization") && len(words) > 0 {
-			mask.Keep(words[len(words)-1])
-		}
-		out[name] = value
-	}
-	return out, nil
 }

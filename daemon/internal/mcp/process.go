@@ -62,7 +62,7 @@ type process struct {
 
 // startProcess starts a server. Errors are for people.
 func startProcess(spec Spec, at Place, o *Options) (_ *process, err error) {
-	own, err := expand(spec.Env, spec.Expand)
+	own, err := mask.Expand(spec.Env, spec.Expand)
 	if err != nil {
 		return nil, err
 	}

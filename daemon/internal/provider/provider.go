@@ -33,6 +33,13 @@ type Info struct {
 	NoImages      bool // takes no images: the settings say so, or it has refused one; false: it may
 }
 
+// Offer is what a provider says of one of its models. What it does not say is 0 or nil.
+type Offer struct {
+	Name                    string // as Config.Model has it
+	Limit                   Limit
+	Images, Tools, Thinking *bool
+}
+
 // DefaultContextWindow is assumed where a provider does not tell, in tokens.
 const DefaultContextWindow = 128_000
 

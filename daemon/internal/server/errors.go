@@ -22,7 +22,7 @@ var codes = []struct {
 	{hub.ErrDuplicateID, wire.CodeDuplicateID, "choose a new request_id for each request"},
 	{hub.ErrNoSession, wire.CodeNotFoundSession, "`sublet session ls` lists the sessions"},
 	{store.ErrNotFound, wire.CodeNotFoundSession, "`sublet session ls` lists the sessions"},
-	{hub.ErrNoAgent, wire.CodeNotFoundAgent, "agents are orchestrator, engineer, reviewer and those of `[agents]` in the settings"},
+	{hub.ErrNoAgent, wire.CodeNotFoundAgent, "agents are orchestrator, engineer, reviewer, explorer and those of `[agents]` in the settings"},
 	{hub.ErrNoTool, wire.CodeToolNotAvailable, ""},
 	{hub.ErrNoQuestion, wire.CodeInvalidMessage, "it was answered already, or its turn is over"},
 	{hub.ErrInside, wire.CodePermissionDenied, hub.Elsewhere},

@@ -2,11 +2,13 @@ package server
 
 import "sublet/wire"
 
-// status serves StatusRequest and ShutdownRequest.
+// status serves StatusRequest, ModelsRequest and ShutdownRequest.
 func (c *conn) status(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.StatusRequest:
 		c.done(m.RequestID, c.client.Status(m))
+	case *wire.ModelsRequest:
+		c.done(m.RequestID, c.client.Models(m))
 	case *wire.ShutdownRequest:
 		reply, stop, err := c.client.Shutdown(m)
 		if err != nil {

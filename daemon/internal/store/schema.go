@@ -82,4 +82,10 @@ CREATE TABLE folders (
 	trusted    INTEGER NOT NULL,
 	decided_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+`, `
+-- What requests to models cost, by day of the machine's time zone.
+CREATE TABLE spending (
+	day TEXT PRIMARY KEY, -- 2026-11-25
+	usd REAL NOT NULL
+) STRICT, WITHOUT ROWID;
 `}

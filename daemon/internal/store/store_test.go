@@ -432,3 +432,15 @@ func TestWritersTakeTurns(t *testing.T) {
 		t.Errorf("a write waited for %d others of %d writers, want at most %d", longest.Load(), writers, limit)
 	}
 }
+
+func TestSpend(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "sublet.db"))
+	for _, tt := range []struct {
+		day       string
+		usd, want float64
+	}{{"2026-11-25", 0, 0}, {"2026-11-25", 0.5, 0.5}, {"2026-11-25", 0.25, 0.75}, {"2026-11-26", 0, 0}, {"2026-11-25", 0, 0.75}} {
+		if got, err := s.Spend(t.Context(), tt.day, tt.usd); err != nil || got != tt.want {
+			t.Errorf("Spend(%s, %v) = %v, %v, want %v", tt.day, tt.usd, got, err, tt.want)
+		}
+	}
+}

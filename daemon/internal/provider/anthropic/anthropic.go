@@ -4,6 +4,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,13 +57,9 @@ func Open(c provider.Config) *Model {
 	m.base = strings.TrimSuffix(strings.TrimRight(m.base, "/"), "/v1") + "/"
 	m.fault = provider.Fault{Config: c, BaseURL: m.base}
 	m.retry.Silence = m.fault.Silence()
-	httpClient := c.HTTP
-	if httpClient == nil {
-		httpClient = &http.Client{}
-	}
 	m.client = sdk.NewClient(
 		option.WithoutEnvironmentDefaults(), option.WithoutOpenTelemetry(), option.WithMaxRetries(0),
-		option.WithBaseURL(m.base), option.WithAPIKey(c.APIKey), option.WithHTTPClient(httpClient),
+		option.WithBaseURL(m.base), option.WithAPIKey(c.APIKey), option.WithHTTPClient(c.Client()),
 		option.WithHeader("User-Agent", "sublet"),
 	)
 	return m
@@ -120,7 +117,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 		return provider.Response{}, err
 	}
 	m.mu.Lock()
-	resp.Usage.CostUSD = m.limit.Cost(resp.Usage)
+	resp.Usage.CostUSD = m.config.Cost(m.limit, resp.Usage)
 	m.mu.Unlock()
 	return resp, nil
 }
@@ -250,6 +247,30 @@ func (m *Model) adaptiveLocked() bool {
 		}
 	}
 	return true
+}
+
+// List asks which models the key may use.
+func (m *Model) List(ctx context.Context) ([]provider.Offer, error) {
+	if m.config.APIKey == "" {
+		return nil, m.fault.NoKey()
+	}
+	var list []provider.Offer
+	pages := m.client.Models.ListAutoPaging(ctx, sdk.ModelListParams{})
+	for pages.Next() {
+		info := pages.Current()
+		o := provider.Offer{Name: info.ID, Limit: provider.KnownLimit(info.ID)}
+		o.Limit.ContextWindow = cmp.Or(int(info.MaxInputTokens), o.Limit.ContextWindow)
+		o.Limit.MaxOutput = cmp.Or(int(info.MaxTokens), o.Limit.MaxOutput)
+		if c := info.Capabilities; info.JSON.Capabilities.Valid() {
+			yes := true // all of Anthropic's models call tools
+			o.Images, o.Thinking, o.Tools = &c.ImageInput.Supported, &c.Thinking.Supported, &yes
+		}
+		list = append(list, o)
+	}
+	if err := pages.Err(); err != nil {
+		return nil, m.failed(ctx, err)
+	}
+	return list, nil
 }
 
 // probe asks once what the model can do. A server that does not tell leaves things as they are.

@@ -3,6 +3,7 @@
 package open
 
 import (
+	"context"
 	"fmt"
 
 	"sublet/daemon/internal/provider"
@@ -11,6 +12,22 @@ import (
 	"sublet/daemon/internal/provider/openai"
 	"sublet/daemon/internal/provider/scripted"
 )
+
+// List asks the provider that c names which models it has; c.Model does not count. Errors are *provider.Error.
+func List(ctx context.Context, c provider.Config) ([]provider.Offer, error) {
+	switch c.Kind {
+	case provider.KindAnthropic:
+		return anthropic.Open(c).List(ctx)
+	case provider.KindOpenAI, provider.KindGoogle:
+		return openai.Open(c).List(ctx)
+	}
+	m, err := Open(c)
+	if err != nil {
+		return nil, err
+	}
+	info, no, yes := m.Info(), false, true
+	return []provider.Offer{{Limit: provider.Limit{ContextWindow: info.ContextWindow}, Images: &no, Tools: &yes, Thinking: &no}}, nil
+}
 
 // Open makes the model that c names. It does no I/O beyond reading a script, so a model that cannot be reached, or lacks
 // its key, is found out by its first Stream. Errors are *provider.Error and carry a hint.

@@ -36,7 +36,7 @@ type Model struct {
 
 // Open does no I/O.
 func Open(c provider.Config) *Model {
-	m := &Model{config: c, base: c.BaseURL, http: c.HTTP, retry: provider.DefaultBackoff()}
+	m := &Model{config: c, base: c.BaseURL, http: c.Client(), retry: provider.DefaultBackoff()}
 	if m.base == "" {
 		m.base = openaiURL
 		if c.Kind == provider.KindGoogle {
@@ -44,9 +44,6 @@ func Open(c provider.Config) *Model {
 		}
 	}
 	m.base = strings.TrimSuffix(strings.TrimSuffix(strings.TrimRight(m.base, "/"), "/chat/completions"), "/")
-	if m.http == nil {
-		m.http = &http.Client{}
-	}
 	m.fault = provider.Fault{Config: c, BaseURL: m.base}
 	m.retry.Silence = m.fault.Silence()
 	m.quirks.maxCompletionTokens, m.quirks.noImages = m.base == openaiURL, c.NoImages
@@ -104,7 +101,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	}
 	beside.Wait() // it may have learned the price
 	if resp.Usage.CostUSD == nil {
-		resp.Usage.CostUSD = m.probe.known().Cost(resp.Usage)
+		resp.Usage.CostUSD = m.config.Cost(m.probe.known(), resp.Usage)
 	}
 	return resp, nil
 }

@@ -1,10 +1,12 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -124,6 +126,63 @@ type window struct {
 		Prompt, Completion string
 		CacheRead          string `json:"input_cache_read"`
 	} `json:"pricing"` // OpenRouter, dollars for a token
+}
+
+// offers are the models of a server's list. One that says what its models take says it as OpenRouter does.
+func offers(body []byte) ([]provider.Offer, error) {
+	var list struct {
+		Data []struct {
+			window
+			Architecture struct {
+				Input []string `json:"input_modalities"`
+			} `json:"architecture"`
+			Parameters []string `json:"supported_parameters"`
+		}
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, err
+	}
+	out := make([]provider.Offer, 0, len(list.Data))
+	for _, w := range list.Data {
+		found, _ := w.limit()
+		known := provider.KnownLimit(w.ID)
+		found.ContextWindow = cmp.Or(found.ContextWindow, known.ContextWindow)
+		o := provider.Offer{Name: strings.TrimPrefix(w.ID, "models/"), Limit: merge(known, found)} // Google's begin so
+		says := func(list []string, what string) *bool {
+			if list == nil {
+				return nil
+			}
+			has := slices.Contains(list, what)
+			return &has
+		}
+		o.Images, o.Tools, o.Thinking = says(w.Architecture.Input, "image"), says(w.Parameters, "tools"), says(w.Parameters, "reasoning")
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// List asks which models the server has.
+func (m *Model) List(ctx context.Context) ([]provider.Offer, error) {
+	if !m.loaded() {
+		return nil, m.fault.NoKey()
+	}
+	resp, err := m.do(ctx, http.MethodGet, m.base+"/models", nil)
+	if err != nil {
+		return nil, m.fault.Transport(ctx, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, m.refused(resp)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxEvent))
+	if err != nil {
+		return nil, m.fault.Transport(ctx, err)
+	}
+	list, err := offers(body)
+	if err != nil {
+		return nil, m.fault.WebPage()
+	}
+	return list, nil
 }
 
 func (w window) limit() (limit provider.Limit, exact bool) {

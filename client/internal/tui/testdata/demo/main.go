@@ -57,6 +57,9 @@ func (s *stage) Sessions(_ context.Context, r *wire.SessionRequest) (*wire.Sessi
 func (s *stage) Policy(_ context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
 	return &wire.PolicyReply{Op: r.Op, Mode: "ask"}, nil
 }
+func (s *stage) Models(context.Context, *wire.ModelsRequest) (*wire.ModelsReply, error) {
+	return &wire.ModelsReply{}, nil
+}
 func (s *stage) Status(context.Context) (*wire.StatusReply, error) {
 	return &wire.StatusReply{State: "idle", Version: "0.1", PID: 4242, UptimeMS: 65000, Clients: 1}, nil
 }

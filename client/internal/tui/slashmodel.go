@@ -1,0 +1,79 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// maxModelLines bounds the list of /model: one provider alone may have hundreds.
+const maxModelLines = 30
+
+// slashModel lists the models of all providers, or those with a word in their names, or has the one of that name answer the
+// questions that follow in this window.
+func (m *model) slashModel(args string) {
+	if args == "default" {
+		m.chosen.model = ""
+		m.note("the model of the settings answers from now on")
+		return
+	}
+	r := &wire.ModelsRequest{}
+	if strings.Contains(args, "/") || args == "offline" {
+		r.Name = args
+	}
+	if r.Name == "" {
+		m.note("asking the providers…")
+	}
+	request(m, "/model", m.daemon.Models, r, func(reply *wire.ModelsReply) {
+		if r.Name == "" {
+			m.listModels(reply, args)
+			return
+		}
+		m.chosen.model, m.answers = reply.Models[0].Name, reply.Models[0].Name
+		m.note(visible.Line(m.chosen.model) + " answers from now on in this window; /model default takes it back")
+	})
+}
+
+func (m *model) listModels(reply *wire.ModelsReply, word string) {
+	found := slices.DeleteFunc(slices.Clone(reply.Models), func(w wire.Model) bool { return !strings.Contains(w.Name, word) })
+	var lines []string
+	for _, w := range found[:min(len(found), maxModelLines)] {
+		mark := "  "
+		if w.Name == m.answers {
+			mark = m.th.accent.Render(m.th.glyph("▸ ", "> "))
+		}
+		about := ""
+		if w.ContextWindow > 0 {
+			about = " · " + count(int64(w.ContextWindow)) + " tokens"
+		}
+		lines = append(lines, mark+visible.Line(w.Name)+m.th.dim.Render(about))
+	}
+	if more := len(found) - maxModelLines; more > 0 {
+		lines = append(lines, m.th.dim.Render("  … and "+itoa(more)+" more: /model WORD lists those with it, `sublet models` all"))
+	}
+	if len(found) == 0 {
+		lines = append(lines, m.th.warn.Render("no model has "+visible.Line(word)+" in its name"))
+	}
+	for _, f := range reply.Faults {
+		lines = append(lines, m.th.dim.Render("  "+visible.Line(f.Provider+": "+f.Message)))
+	}
+	m.list(append(lines, m.th.dim.Render("/model NAME for this window; `model = \"NAME\"` for good: sublet config edit")))
+}
+
+// slashThinking sets how much the model thinks before it answers the questions that follow in this window.
+func (m *model) slashThinking(args string) {
+	switch args {
+	case "off", "low", "medium", "high":
+		m.chosen.thinking = args
+		m.note("thinking: " + args + ", in this window; where the model can")
+	case "default":
+		m.chosen.thinking = ""
+		m.note("the model thinks as the settings say")
+	case "":
+		m.note("thinking: " + firstOf(m.chosen.thinking, "as the settings say"))
+	default:
+		m.fail("/thinking: "+visible.Line(args)+" is none of off, low, medium, high, default", "")
+	}
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"sublet/client"
+	"sublet/wire"
+)
+
+func (a *app) models() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "models", Short: "List the models of every provider", Args: cobra.NoArgs,
+		Long: "models asks every provider in the settings which models it has. `model = \"NAME\"` in the settings chooses one for good,\n" +
+			"`sublet ask --model NAME` for one question, /model NAME in a window for those that follow.",
+		RunE: func(*cobra.Command, []string) error {
+			ctx, stop := interruptible(context.Background())
+			defer stop()
+			c, err := a.dial(ctx, false, func(*client.Options) {})
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			reply, err := c.Models(ctx, &wire.ModelsRequest{})
+			if err != nil {
+				return err
+			}
+			for _, f := range reply.Faults {
+				fmt.Fprintf(a.stderr, "sublet: %s: %s\n", oneLine(f.Provider), oneLine(f.Message))
+				if f.Hint != "" {
+					fmt.Fprintf(a.stderr, "sublet: hint: %s\n", oneLine(f.Hint))
+				}
+			}
+			if asJSON {
+				return a.printElements(reply, "models")
+			}
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "MODEL\tWINDOW\tPRICE IN/OUT\tTAKES")
+			for _, m := range reply.Models {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", oneLine(m.Name), tokens(m.ContextWindow), price(m), takes(m))
+			}
+			return w.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a model")
+	return c
+}
+
+func tokens(n int) string {
+	if n == 0 {
+		return "?"
+	}
+	return fmt.Sprintf("%dk", n/1000)
+}
+
+// price is in US dollars for a million tokens.
+func price(m wire.Model) string {
+	if m.PriceInput == nil || m.PriceOutput == nil {
+		return "?"
+	}
+	return fmt.Sprintf("$%.2f/$%.2f", *m.PriceInput, *m.PriceOutput)
+}
+
+// takes lists what a model is known to take beside text.
+func takes(m wire.Model) string {
+	var list []string
+	for _, t := range []struct {
+		name string
+		has  *bool
+	}{{"images", m.Images}, {"tools", m.Tools}, {"thinking", m.Thinking}} {
+		switch {
+		case t.has == nil:
+			list = append(list, t.name+"?")
+		case *t.has:
+			list = append(list, t.name)
+		}
+	}
+	return strings.Join(list, " ")
+}

@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"sublet/daemon/internal/provider"
+	"sublet/wire"
+)
+
+// Budget bounds what agents spend before somebody is asked, in US dollars.
+type Budget struct {
+	Turn, Day float64 // of one turn with its sub-agents, and of all turns of the day; 0 = no bound
+	// Spend records what a request cost and returns what the day has cost with it. It may be called with 0, and by several
+	// goroutines at once.
+	Spend func(usd float64) (today float64)
+}
+
+// A CostError is why a turn was ended that may cost no more.
+type CostError struct {
+	What string // "this turn has cost $1.02, …"
+}
+
+func (e *CostError) Error() string { return "agent: stopped: " + e.What }
+
+// spending is what a turn and its sub-agents have cost.
+type spending struct {
+	budget Budget
+
+	asking sync.Mutex // held while somebody is asked: agents that work side by side ask once
+
+	mu sync.Mutex
+	// guarded by mu
+	turn, today float64
+	last        float64 // of the newest request: the next one is taken to cost as much
+	unpriced    bool    // a request's price is not known, and the user was told
+}
+
+func newSpending(b Budget) *spending {
+	s := &spending{budget: b}
+	if b.Day > 0 {
+		s.today = b.Spend(0)
+	}
+	return s
+}
+
+// add counts a request in.
+func (r *runner) spend(u provider.Usage) {
+	s := r.t.spending
+	s.mu.Lock()
+	tell := u.CostUSD == nil && u != (provider.Usage{}) && s.budget.Turn+s.budget.Day > 0 && !s.unpriced && r.t.Model.Info().Kind != provider.KindOffline
+	s.unpriced = s.unpriced || tell
+	if u.CostUSD != nil {
+		s.turn += *u.CostUSD
+		s.last = *u.CostUSD
+		if s.budget.Spend != nil {
+			s.today = s.budget.Spend(*u.CostUSD)
+		}
+	}
+	s.mu.Unlock()
+	if tell {
+		r.notice("The price of " + clean(r.t.Model.Info().Name) + " is not known, so that no limit of cost holds: set price_input and price_output of its provider.")
+	}
+}
+
+// over returns which bound another request would exceed, "" for none.
+func (s *spending) over() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := ""
+	if s.last > 0 {
+		next = fmt.Sprintf(", and the next request may cost $%.2f", s.last)
+	}
+	switch b := s.budget; {
+	case b.Turn > 0 && s.turn+s.last > b.Turn:
+		return fmt.Sprintf("this turn has cost $%.2f of the $%.2f that it may%s", s.turn, b.Turn, next)
+	case b.Day > 0 && s.today+s.last > b.Day:
+		return fmt.Sprintf("today's turns have cost $%.2f of the $%.2f that they may%s", s.today, b.Day, next)
+	}
+	return ""
+}
+
+// raise allows as much again as the settings do, beyond what was spent.
+func (s *spending) raise(b Budget) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.Turn > 0 && s.turn+s.last > s.budget.Turn {
+		s.budget.Turn = s.turn + s.last + b.Turn
+	}
+	if b.Day > 0 && s.today+s.last > s.budget.Day {
+		s.budget.Day = s.today + s.last + b.Day
+	}
+}
+
+// afford asks before the next request would exceed what agents may cost. The error is a *CostError where it may not, or that
+// of ctx. A yes allows as much again.
+func (r *runner) afford(ctx context.Context) error {
+	s := r.t.spending
+	if s.over() == "" {
+		return nil
+	}
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	what := s.over()
+	if what == "" {
+		return nil // another agent has asked meanwhile
+	}
+	d, err := r.t.Approver.Approve(ctx, Question{
+		Agent: r.name, Role: r.t.Role.Name, Tool: wire.ToolContinue, ExecutionID: wire.ExecutionID(wire.NewID()), Arguments: []byte("{}"), GoOn: what,
+	})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !d.Allowed {
+		return &CostError{What: what}
+	}
+	s.raise(r.t.Budget)
+	return nil
+}

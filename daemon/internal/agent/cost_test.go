@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// priced is a call that cost so much.
+func priced(usd float64) step {
+	s := call1("sh", `{"command":"a"}`)
+	s.usage = provider.Usage{Input: 10, Output: 1, CostUSD: &usd}
+	return s
+}
+
+// Somebody is asked before a turn costs more than it may, and a yes allows as much again.
+func TestCostIsAskedBefore(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		budget   Budget
+		answers  []bool
+		want     int // requests that were made
+		question string
+	}{
+		{"stopped", Budget{Turn: 1}, []bool{false}, 2, "this turn has cost $0.80 of the $1.00 that it may, and the next request may cost $0.40"},
+		{"goes on once", Budget{Turn: 1}, []bool{true, false}, 5, "this turn has cost $0.80 of the $1.00"},
+		{"the day", Budget{Turn: 9, Day: 10.5}, []bool{false}, 1, "today's turns have cost $10.40 of the $10.50 that they may"},
+		{"no bound", Budget{}, nil, 7, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			today, asked := 10.0, []string{}
+			if tt.budget.Turn > 0 {
+				tt.budget.Spend = func(usd float64) float64 { today += usd; return today }
+			}
+			steps := []step{}
+			for i := range 6 {
+				s := priced(0.40)
+				s.calls[0].Arguments = []byte(`{"command":"` + strings.Repeat("a", i+1) + `"}`)
+				steps = append(steps, s)
+			}
+			model := newModel(append(steps, step{text: "done"})...)
+			o := (&recorder{}).play(t.Context(), Turn{
+				Model: model, Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Budget: tt.budget,
+				Approver: approverFunc(func(_ context.Context, q Question) (Decision, error) {
+					if q.GoOn == "" {
+						return Decision{Allowed: true}, nil
+					}
+					asked = append(asked, q.GoOn)
+					yes := tt.answers[0]
+					tt.answers = tt.answers[1:]
+					return Decision{Allowed: yes}, nil
+				}),
+			})
+			if n := len(model.requests()); n != tt.want || len(tt.answers) > 0 {
+				t.Errorf("%d requests were made, want %d; asked %q", n, tt.want, asked)
+			}
+			_, stopped := errors.AsType[*CostError](o.Err)
+			if stopped != (tt.question != "") || stopped && (o.Failure().Hint == "" || !strings.Contains(asked[0], tt.question)) {
+				t.Errorf("ended with %v, asked %q", o.Err, asked)
+			}
+		})
+	}
+}
+
+// Where a price is not known the user is told, once, that a bound does not hold.
+func TestCostIsNotKnown(t *testing.T) {
+	one, two := call1("sh", `{"command":"a"}`), step{text: "ok"}
+	one.usage, two.usage = provider.Usage{Input: 1}, provider.Usage{Input: 1}
+	rec := &recorder{}
+	rec.play(t.Context(), Turn{Model: newModel(one, two), Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Budget: Budget{Turn: 1, Spend: func(float64) float64 { return 0 }}})
+	notices := slices.DeleteFunc(rec.chunks(wire.ChunkNotice, ""), func(c wire.Chunk) bool { return !strings.Contains(c.Text, "price of stub/one is not known") })
+	if len(notices) != 1 {
+		t.Errorf("told %d times", len(notices))
+	}
+}
