@@ -142,9 +142,10 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	}
 	defer d.proxy.set(false)
 	confiner := sync.OnceValue(func() hub.Confiner { return findConfiner(d.log) })
-	d.mcp = mcp.New(mcp.Options{Version: d.o.Version, Log: d.log, Hold: func(s mcp.Spec) (string, confine.Spec, error) { return hub.Hold(confiner(), s) }})
+	d.mcp = mcp.New(mcp.Options{Version: d.o.Version, Log: d.log, Folder: d.o.Paths.Runtime, Hold: func(s mcp.Spec) (string, confine.Spec, error) { return hub.Hold(confiner(), s) }})
 	defer d.mcp.Close()
 	d.apply()
+	d.sweep()
 	if err := os.MkdirAll(d.o.Paths.Spool(), 0o700); err != nil {
 		return fmt.Errorf("make the spool folder: %w", err)
 	}
@@ -277,6 +278,19 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 				d.proxy.set(false) // its socket may be gone as well
 				d.apply()
 			}
+		}
+	}
+}
+
+// sweep removes from the runtime folder, which the lock makes this daemon's, what one that was killed left.
+func (d *daemon) sweep() {
+	for _, pattern := range []string{"sh-*", mcp.Leftover} { // see lease/shell
+		left, err := filepath.Glob(filepath.Join(escape(d.o.Paths.Runtime), pattern))
+		for _, path := range left {
+			err = errors.Join(err, os.RemoveAll(path))
+		}
+		if err != nil {
+			d.log.Warn("left by a daemon that was killed", "err", err)
 		}
 	}
 }

@@ -260,3 +260,26 @@ func TestWaysOfSaving(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a killed daemon left in its folder goes when the next one starts.
+func TestLeftOfAKilledDaemonIsSwept(t *testing.T) {
+	p := home(t, "")
+	for _, name := range []string{"sh-1", "mcp-2", "client-3"} { // the last one is a window's
+		if err := os.MkdirAll(filepath.Join(p.Runtime, name, "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(p.Runtime, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stop, ended := run(t, Options{Paths: p})
+	client(t, p)
+	stop()
+	if err := over(t, ended); err != nil {
+		t.Error(err)
+	}
+	left, err := filepath.Glob(filepath.Join(p.Runtime, "*"))
+	if err != nil || len(left) != 2 || filepath.Base(left[0]) != "client-3" { // and the lock's file
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

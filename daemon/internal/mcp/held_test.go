@@ -42,10 +42,10 @@ func TestHeldServer(t *testing.T) {
 			if err := errors.Join(os.Mkdir(in(".cache"), 0o755), os.WriteFile(in("key"), []byte("secret\n"), 0o600), os.WriteFile(in("server"), self, 0o755)); err != nil {
 				t.Fatal(err)
 			}
-			t.Setenv("TMPDIR", t.TempDir())
+			folder := t.TempDir()
 			server := program("db", "plain")
 			server.Command = in("server")
-			w := newWorld(t, Options{Hold: func(s Spec) (string, confine.Spec, error) {
+			w := newWorld(t, Options{Folder: folder, Hold: func(s Spec) (string, confine.Spec, error) {
 				if reach == "free" {
 					return "", confine.Spec{}, nil
 				}
@@ -88,7 +88,7 @@ func TestHeldServer(t *testing.T) {
 			if reach != "free" && alive {
 				t.Error("a process that left the group outlives the server")
 			}
-			if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+			if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 				t.Errorf("its folder is left: %v, %v", left, err)
 			}
 		})

@@ -60,6 +60,7 @@ type Place struct {
 type Options struct {
 	Version string
 	Log     *slog.Logger // nil = discard
+	Folder  string       // for the folders of held servers, which are called Leftover; "" = the temporary one
 	// Hold returns the launcher that is to start a server, "" for none, and what it holds the server to. nil: nothing does.
 	Hold     func(Spec) (launcher string, to confine.Spec, err error)
 	Patience time.Duration // how long Ready waits for servers that are not up yet; 10 s

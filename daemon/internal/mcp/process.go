@@ -97,7 +97,7 @@ func startProcess(spec Spec, at Place, o *Options) (_ *process, err error) {
 		}
 	}()
 	if launcher != "" {
-		if p.own, err = reachIn(to); err != nil {
+		if p.own, err = reachIn(o.Folder, to); err != nil {
 			return nil, err
 		}
 		args[0] = path
@@ -153,10 +153,13 @@ func startProcess(spec Spec, at Place, o *Options) (_ *process, err error) {
 	return p, nil
 }
 
-// reachIn writes what a server is held to into a new folder, which is the server's project: a name that starts by itself has
+// Leftover is the pattern of the folders that a killed daemon leaves in Options.Folder.
+const Leftover = "mcp-*"
+
+// reachIn writes what a server is held to into a new folder below parent, which is the server's project: a name that starts by itself has
 // no meaning there.
-func reachIn(to confine.Spec) (dir string, err error) {
-	if dir, err = os.MkdirTemp("", "sublet-mcp"); err != nil {
+func reachIn(parent string, to confine.Spec) (dir string, err error) {
+	if dir, err = os.MkdirTemp(parent, Leftover); err != nil {
 		return "", err
 	}
 	if dir, err = filepath.EvalSymlinks(dir); err == nil {
