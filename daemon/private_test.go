@@ -172,7 +172,7 @@ func TestPrivateShellsAreHeld(t *testing.T) {
 				w := newPrivateWorld(t)
 				var calls []map[string]any
 				for _, a := range invasions {
-					for _, reach := range []string{"", "project", "free"} {
+					for _, reach := range []string{"", "free"} {
 						calls = append(calls, map[string]any{"name": "bash", "arguments": map[string]any{"command": a.text, "reach": reach}})
 					}
 				}
