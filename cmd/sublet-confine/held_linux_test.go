@@ -51,3 +51,41 @@ func TestWhatAHeldCommandCannotDo(t *testing.T) {
 		})
 	}
 }
+
+// A home below /tmp stays as it is. What was written there, or removed, was thrown away, and the command ended with 0.
+func TestHomeBelowTmpIsKept(t *testing.T) {
+	launcher := confinetest.Need(t)
+	home, err := os.MkdirTemp("/tmp", "sublet-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	for _, dir := range []string{"docs", "project", "cache"} {
+		if err := os.Mkdir(filepath.Join(home, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range []confine.Spec{{Reach: confine.Read}, {Reach: confine.Project, Project: filepath.Join(home, "project"), Caches: []string{filepath.Join(home, "cache")}}} {
+		s.Kept = confine.KeptHome(home)
+		spec := filepath.Join(t.TempDir(), "spec")
+		if err := os.WriteFile(spec, s.Encode(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		try := func(text string) error {
+			cmd := exec.Command(launcher, spec, "bash", "-c", text)
+			cmd.Dir, cmd.SysProcAttr = home, &syscall.SysProcAttr{Setpgid: true}
+			return cmd.Run()
+		}
+		if err := try("ls docs && ! touch docs/x && ! rm -rf docs && ! mkdir new && touch /tmp/x"); err != nil {
+			t.Errorf("%s: %v", s.Reach, err)
+		}
+		if err := try("touch project/made cache/made && test -e project/made"); (err == nil) != (s.Reach == confine.Project) {
+			t.Errorf("%s: writing in the project: %v", s.Reach, err)
+		}
+	}
+	for _, name := range []string{"docs", "project/made", "cache/made"} {
+		if _, err := os.Stat(filepath.Join(home, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -28,9 +28,10 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 		}
 	}
 	here := []place{{path: dir}}
+	kept := keptInTmp(s)
 	devices := []place{{path: "/dev/null"}, {path: "/dev/zero"}, {path: "/dev/full"}, {path: "/dev/random"}, {path: "/dev/urandom"}, {path: "/dev/tty"}}
 	terminal := ownTerminal()
-	for _, list := range [][]place{write, here, devices, terminal} {
+	for _, list := range [][]place{write, here, kept, devices, terminal} {
 		if err := open(list); err != nil {
 			return nil, err
 		}
@@ -41,6 +42,11 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 	memory, err := coverTmp(s)
 	if err != nil {
 		return nil, err
+	}
+	for _, p := range kept {
+		if err := memory.show(p); err != nil {
+			return nil, err
+		}
 	}
 	if strings.HasPrefix(dir, "/tmp/") && (s.Reach == confine.Read || !confine.Within(dir, s.Project)) { // is no temporary folder to who works in it
 		if err := memory.show(here[0]); err != nil {
@@ -65,6 +71,16 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 		return nil, err
 	}
 	return append(writable, "/tmp", "/dev/shm"), hide(s.Hidden)
+}
+
+// keptInTmp returns the folders below /tmp that stay as they are, and so are no temporary ones; those in a project are its.
+func keptInTmp(s confine.Spec) (list []place) {
+	for _, path := range s.Kept {
+		if strings.HasPrefix(path, "/tmp/") && (s.Project == "" || !confine.Within(path, s.Project)) && exists(path) {
+			list = append(list, place{path: path})
+		}
+	}
+	return list
 }
 
 // showWritable mounts a place at its path, where it can be written.

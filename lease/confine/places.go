@@ -18,6 +18,14 @@ var Protected = []string{
 // GitProtected are the names of that kind in a git folder.
 var GitProtected = []string{"hooks", "config", "config.worktree", "info/attributes"}
 
+// KeptHome returns a home that lies below /tmp, which is no temporary folder then, for Spec.Kept.
+func KeptHome(home string) []string {
+	if home = path.Clean(home); Within(home, "/tmp") && home != "/tmp" {
+		return []string{home}
+	}
+	return nil
+}
+
 // Within reports whether a path is a folder or lies below it. Both are clean.
 func Within(file, dir string) bool {
 	return file == dir || strings.HasPrefix(file, strings.TrimSuffix(dir, "/")+"/")

@@ -26,7 +26,7 @@ type Spec struct {
 	Network  bool     // it has the network of this machine; else its own loopback with Project, and nothing with Read
 	Proxy    string   // with Project: the socket of the proxy through which the command reaches other hosts; "" = it reaches none
 	Hidden   []string // files and folders with secrets; those that do not exist are passed over
-	Kept     []string // folders and files that stay as they are also where Project may write, beside the names in Protected
+	Kept     []string // folders and files that stay as they are also in the project, beside the names in Protected, and below /tmp
 	Script   string   // a file that is opened for the command as descriptor 3 before anything is hidden; "" = none
 	TempSize int64    // the most that /tmp may take, in bytes; 0 = DefaultTempSize
 }

@@ -32,6 +32,9 @@ func (s *Shell) held(c Command) (line string, err error) {
 	spec.Script = script
 	spec.Hidden = append(slices.Clone(spec.Hidden), s.o.Folder) // this shell's pipes, and the daemon's socket
 	spec.Kept = append(slices.Clone(spec.Kept), pathIn(spec.Project, st.Vars["PATH"])...)
+	if home, err := os.UserHomeDir(); err == nil {
+		spec.Kept = append(spec.Kept, confine.KeptHome(home)...)
+	}
 	file := filepath.Join(folder, "reach")
 	if err := os.WriteFile(file, spec.Encode(), 0o600); err != nil {
 		return "", fmt.Errorf("write the reach: %w", err)

@@ -110,7 +110,7 @@ func Hold(c Confiner, s mcp.Spec) (launcher string, to confine.Spec, err error) 
 	user := home(nil)
 	to = confine.Spec{
 		Reach: cmp.Or(s.Reach, confine.Project), Network: true, Hidden: secret.New(user, s.Secrets, s.NotSecrets).Hidden(""),
-		Caches: append(confine.Caches(user, os.Getenv), writable(s.Write)...),
+		Caches: append(confine.Caches(user, os.Getenv), writable(s.Write)...), Kept: confine.KeptHome(user),
 	}
 	for _, name := range fetched[program] {
 		dir := filepath.Join(user, name)

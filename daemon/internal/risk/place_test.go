@@ -49,7 +49,14 @@ func TestTemporary(t *testing.T) {
 	c = Context{Cwd: "/tmp/u/w", Home: "/tmp/u", ProjectRoot: "/tmp/u/w"}
 	exactly(t, Critical, c, "echo x >> ~/.bashrc", "rm -rf ~", "echo x > ~/.ssh/authorized_keys")
 	exactly(t, High, c, "cat ~/.ssh/id_rsa")
-	exactly(t, Medium, c, "rm /tmp/other", "echo x > f", "rm notes.txt", "echo x > ~/notes")
+	exactly(t, Medium, c, "rm /tmp/other", "echo x > f", "rm notes.txt")
+	exactly(t, High, c, "echo x > ~/notes", "echo x > ~/a/b")
+	exactly(t, Critical, c, "rm -rf ~/x") // medium, and a held one lost nothing and ended with 0
+	for text, want := range map[string]Reach{"rm -rf ~/x": ReachFree, "rm /tmp/other": ReachRead, "echo x > f": ReachProject} {
+		if got := Analyze(text, c).Reach; got != want {
+			t.Errorf("%q needs %s, want %s", text, got, want)
+		}
+	}
 }
 
 // TestSecretsOfTheUser: what the user adds is secret, and what they take out is what it is besides: a file that runs by itself

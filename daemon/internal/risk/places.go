@@ -106,13 +106,12 @@ func systemPlace(first, rest string, deep bool) *place {
 // inTemp returns the place of a path in a folder of temporary files. What lies there is temporary, but for a project in
 // version control and for what is run by itself or secret in a home that was put there. open: it is not secret.
 func (a *analysis) inTemp(temp, p string, open bool) *place {
-	if a.c.Tracked != nil && a.c.ProjectRoot != temp && under(p, a.c.ProjectRoot) {
-		return projectPlace(below(p, a.c.ProjectRoot), open)
-	}
-	if h := a.c.Home; h != temp && under(h, temp) && under(p, h) {
-		if pl := homePlace(below(p, h), open); pl == startup || pl == credential || p == h {
-			return pl
-		}
+	h, root := a.c.Home, a.c.ProjectRoot
+	switch {
+	case a.c.Tracked != nil && root != temp && under(p, root):
+		return projectPlace(below(p, root), open)
+	case h != temp && under(h, temp) && under(p, h) && (root == h || !under(p, root)):
+		return homePlace(below(p, h), open)
 	}
 	if everything(below(p, temp)) {
 		return tempRoot

@@ -60,10 +60,10 @@ func needs(text string, v Verdict, c Context) Reach {
 			need = Wider(need, ReachProject)
 			continue
 		}
-		need = Wider(need, needsReason(r, v, root))
+		need = Wider(need, needsReason(r, v, c))
 	}
 	for _, t := range v.Targets {
-		if (t.Effect == Write || t.Effect == Delete) && t.Path != "" && !under(t.Path, root) && !inTemporary(t.Path, root) &&
+		if (t.Effect == Write || t.Effect == Delete) && t.Path != "" && !under(t.Path, root) && !c.inTemporary(t.Path) &&
 			!slices.ContainsFunc(c.Writable, func(dir string) bool { return under(t.Path, dir) }) {
 			need = ReachFree
 		}
@@ -103,7 +103,7 @@ func needs(text string, v Verdict, c Context) Reach {
 }
 
 // needsReason returns the least reach in which a command may do what one reason is about.
-func needsReason(r Reason, v Verdict, root string) Reach {
+func needsReason(r Reason, v Verdict, c Context) Reach {
 	switch r.Effect {
 	case Read, Unknown, RunCode:
 	case ShellState:
@@ -113,9 +113,9 @@ func needsReason(r Reason, v Verdict, root string) Reach {
 	case Write, Delete, History:
 		switch {
 		case r.Level <= Low:
-		case r.Level >= High && (root == "" || r.Effect == History):
+		case r.Level >= High && (c.ProjectRoot == "" || r.Effect == History):
 			return ReachFree
-		case !onlyTemporary(v, root):
+		case !c.onlyTemporary(v):
 			return ReachProject
 		}
 	default:
@@ -213,12 +213,12 @@ func onlyChangesShell(v Verdict) bool {
 }
 
 // onlyTemporary reports whether a text is known to write in temporary folders alone, which a held command has for itself. A
-// project in one of them is none.
-func onlyTemporary(v Verdict, root string) bool {
+// project or a home in one of them is none.
+func (c Context) onlyTemporary(v Verdict) bool {
 	known := false
 	for _, t := range v.Targets {
 		if t.Effect == Write || t.Effect == Delete {
-			if known = true; t.Path == "" || !inTemporary(t.Path, root) {
+			if known = true; t.Path == "" || !c.inTemporary(t.Path) {
 				return false
 			}
 		}
@@ -226,8 +226,8 @@ func onlyTemporary(v Verdict, root string) bool {
 	return known
 }
 
-func inTemporary(p, root string) bool {
-	return (under(p, "/tmp") || under(p, "/dev")) && !under(p, root)
+func (c Context) inTemporary(p string) bool {
+	return (under(p, "/tmp") || under(p, "/dev")) && !under(p, c.ProjectRoot) && !(under(c.Home, "/tmp") && under(p, c.Home))
 }
 
 // change is what a text that does nothing else changes in the shell.
