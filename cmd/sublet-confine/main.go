@@ -24,6 +24,8 @@ func run(args []string) (int, error) {
 	switch {
 	case len(args) == 1 && args[0] == "--probe":
 		return probe()
+	case len(args) == 2 && args[0] == confine.Release:
+		return 0, release(args[1])
 	case len(args) == 1 && args[0] == stageNone:
 		return 0, nil
 	case len(args) >= 2 && args[0] == stageTwo:

@@ -324,6 +324,20 @@ func openBelow(project, dir string) (int, error) {
 	})
 }
 
+// release removes what a launcher that was killed left in a project.
+func release(spec string) error {
+	s, err := readSpec(spec)
+	if err != nil || s.Reach != confine.Project {
+		return err
+	}
+	lock, err := os.Open(s.Project)
+	if err != nil {
+		return err
+	}
+	(&places{lock: lock, project: s.Project}).release()
+	return nil
+}
+
 // release removes the places, unless another command relies on them. It also removes what would lead git to another
 // repository's settings: nothing can stand in its place, as git would not go on.
 func (p *places) release() {

@@ -14,6 +14,9 @@ const Program = "sublet-confine"
 // NotHeld is the launcher's exit status where it could not hold the command, which then did not run.
 const NotHeld = 126
 
+// Release is the first argument by which the launcher removes what a killed one left in the project of a Spec, whose file is the second.
+const Release = "--release"
+
 // Find returns the path of the launcher, or an error that says what to do.
 func Find() (string, error) {
 	exe, err := os.Executable()

@@ -2,12 +2,15 @@ package shell
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"sublet/lease/confine"
 	"sublet/lease/shell/dialect"
@@ -44,6 +47,17 @@ func (s *Shell) held(c Command) (line string, err error) {
 		words[i] = s.d.Quote(w)
 	}
 	return strings.Join(words, " "), nil
+}
+
+// clearUp removes what the launcher of a confined command left in the project, where it was killed.
+func (s *Shell) clearUp(ctx context.Context, c Command, res Result) {
+	if res.Signal != unix.SignalName(unix.SIGKILL) {
+		return
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.Launcher, confine.Release, filepath.Join(cmp.Or(c.Job, s.folder), "reach"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.log.Warn("clear up after a held command that was killed", "err", err, "output", string(out))
+	}
 }
 
 // pathIn returns the folders of PATH that lie in a project: what is put there, the user's next command may be.

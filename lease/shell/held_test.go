@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"sublet/lease/confine"
 	"sublet/lease/confine/confinetest"
+	"sublet/lease/procstat"
 )
 
 // outsideTmp returns a folder that a held command does not take for a temporary one.
@@ -96,6 +99,19 @@ func TestHeld(t *testing.T) {
 			}
 			if r.Duration > 5*time.Second {
 				t.Errorf("the cancel took %v", r.Duration)
+			}
+			// Nothing stays of what stood for protected names where the launcher is killed.
+			kill := sync.OnceFunc(func() {
+				launchers, err := procstat.Children(s.PID())
+				if err != nil || len(launchers) != 1 || syscall.Kill(launchers[0], syscall.SIGKILL) != nil {
+					t.Errorf("launchers %v, %v", launchers, err)
+				}
+			})
+			r, err = s.Run(t.Context(), Command{
+				Text: "ls -a; sleep 1000", Launcher: program, Confine: &confine.Spec{Reach: confine.Project, Project: project}, Output: func([]byte) { kill() },
+			})
+			if list, lerr := os.ReadDir(project); err != nil || lerr != nil || r.Signal != "SIGKILL" || !strings.Contains(string(r.Output), ".envrc") || len(list) != 2 {
+				t.Errorf("killed: %s %q, %v; the project holds %v, %v", r.Signal, r.Output, err, list, lerr)
 			}
 			if r := do(t, s, "echo after"); string(r.Output) != "after\n" {
 				t.Errorf("afterwards: %q", r.Output)

@@ -124,6 +124,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	res.Changes = x.Changes
 	if c.Confine != nil && c.Job == "" {
 		heldNotes(c, &res)
+		s.clearUp(ctx, c, res)
 	}
 	if lost != "" && res.Status != "refused" {
 		res.Notes = append(res.Notes, "it ran in a child of the shell, held to the reach "+c.Confine.Reach+": what `"+lost+"` changed is gone")
