@@ -71,7 +71,7 @@ func needs(text string, v Verdict, c Context) Reach {
 	for i := range v.Commands {
 		cmd := &v.Commands[i]
 		switch {
-		case slices.Contains(beyond, cmd.Name) && !asksVersion(cmd.Argv), fetches(cmd.Argv, c.Hosts):
+		case slices.Contains(beyond, cmd.Name) && !asksVersion(cmd.Argv), fetches(cmd.Argv, c.Hosts), cmd.setsGit():
 			need = ReachFree
 		case fetches(cmd.Argv, nil), cmd.Level == Medium && slices.Contains(cmd.Effects, RunCode) && !interprets(cmd.Name):
 			need = Wider(need, ReachProject) // builds, tests and the project's own tools write
@@ -192,6 +192,25 @@ func fetches(argv, hosts []string) bool {
 	needed := registries[name]
 	return needed == nil || slices.Contains(yours, name+" "+verb) || slices.ContainsFunc(argv, func(w string) bool { return slices.Contains(yours, w) }) ||
 		slices.ContainsFunc(needed, func(host string) bool { return !slices.Contains(hosts, host) })
+}
+
+// setsGit reports whether a command writes the settings of a repository, or makes one of the project, neither of which a held one can.
+func (c *Command) setsGit() bool {
+	if c.Name != "git" || c.Verb < 2 || c.Level <= Low {
+		return false
+	}
+	args := c.Argv[c.Verb:]
+	switch c.Argv[c.Verb-1] {
+	case "config":
+		return true
+	case "init":
+		return len(args) == 0 || strings.HasPrefix(args[len(args)-1], "-") || args[len(args)-1] == "." || len(args) > 1 && args[len(args)-2] == "-b"
+	case "branch":
+		return slices.ContainsFunc(args, func(w string) bool {
+			return slices.Contains([]string{"-m", "-M", "-c", "-C", "-u", "--move", "--copy", "--unset-upstream", "--edit-description"}, w) || strings.HasPrefix(w, "--set-upstream-to")
+		})
+	}
+	return false
 }
 
 // asksVersion reports whether a program is only asked which version it is.

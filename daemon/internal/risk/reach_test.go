@@ -35,6 +35,11 @@ func TestNeeds(t *testing.T) {
 		"gh --version":                    ReachRead,
 		"n=$(ls | wc -l); echo $n":        ReachRead,
 		"git branch -d old":               ReachProject,
+		"git init sub":                    ReachProject,
+		"git init":                        ReachFree, // held, the project has no .git that could be made
+		"git branch -m old new":           ReachFree,
+		"git config user.name x":          ReachFree,
+		"git config --list":               ReachRead,
 		"export NOW=$(date)":              ReachFree, // in a child it would be of no use
 		". venv/bin/activate":             ReachFree,
 		"export LD_PRELOAD=/home/u/x.so":  ReachFree,
