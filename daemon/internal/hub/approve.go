@@ -166,6 +166,7 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 			known = ln.facts(&c)
 		}
 	}
+	c.Written = func(path string) (string, bool) { return a.t.s.files.Written(real(path)) }
 	c.Venv = func(file string) bool { return standardVenv(file, c.ProjectRoot, c.Env["PATH"]) }
 	c.Shadow = shadow(c.Env["PATH"], c.ProjectRoot, c.Home, c.Env["TMPDIR"])
 	v := risk.Analyze(act.Command, c)
@@ -275,7 +276,7 @@ func (a *approver) decided(q agent.Question, v risk.Verdict, p policy.Decision, 
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be recorded: "+err.Error()
 	}
 	if d.Allowed {
-		a.t.vet(q.ExecutionID, approval{person: strings.HasPrefix(d.By, "client ") && !opaque(v), literal: p.Reach == risk.ReachShell})
+		a.t.vet(q.ExecutionID, approval{person: strings.HasPrefix(d.By, "client ") && !opaque(v), literal: p.Reach == risk.ReachShell, scripts: v.Scripts})
 	}
 	return d
 }
@@ -293,6 +294,15 @@ func opaque(v risk.Verdict) bool {
 type approval struct {
 	person  bool // a person allowed it, having seen what it does
 	literal bool // it changes the shell by what can be read in its text, and starts nothing
+	scripts []risk.Script
+}
+
+// holds reports whether the scripts that were judged by their text still hold it.
+func (t *turn) holds(a approval) bool {
+	return !slices.ContainsFunc(a.scripts, func(s risk.Script) bool {
+		text, ok := t.s.files.Written(real(s.Path))
+		return !ok || text != s.Text
+	})
 }
 
 func (t *turn) vet(id wire.ExecutionID, a approval) {

@@ -59,6 +59,7 @@ type wish struct {
 	timeout   time.Duration
 	approved  *tool.ShellPlace             // nil: wherever the shell stands
 	confine   confine.Spec                 // what the kernel holds it to; without a reach it runs in the shell itself
+	holds     func() bool                  // reports whether the scripts that it was judged by still are what they were; nil: there are none
 	vetted    bool                         // a person wanted this very command
 	marks     bool                         // an agent's, in the shell itself: what that starts from now on is marked
 	undo      bool                         // no command: put back what the last one changed in the shell
@@ -173,6 +174,11 @@ func (ln *lender) beginLocked(b *borrow) {
 	if a := w.approved; a != nil && (a.Cwd != b.cwd || a.StateDigest != b.digest) {
 		b.ready = false
 		b.unfit <- tool.ErrChanged // given back, judged again (T2d, T3l)
+		return
+	}
+	if w.holds != nil && !w.holds() {
+		b.ready = false
+		b.unfit <- tool.ErrChanged // somebody changed a script meanwhile
 		return
 	}
 	if w.confine.Reach != "" && !ln.confines {

@@ -169,11 +169,11 @@ func (p *privateShell) Where(ctx context.Context) (tool.ShellPlace, error) {
 
 // Run implements tool.Shell, for the turn that started the shell.
 func (p *privateShell) Run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
-	return p.run(ctx, c, live, p.by.vetted(wire.ExecutionID(c.ExecutionID)).person)
+	return p.run(ctx, c, live, p.by.vetted(wire.ExecutionID(c.ExecutionID)))
 }
 
-// run runs a command; vetted says that a person allowed this very one.
-func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte), vetted bool) (tool.CommandResult, error) {
+// run runs a command that was allowed.
+func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte), allowed approval) (tool.CommandResult, error) {
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
@@ -186,7 +186,7 @@ func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte
 	if err == nil {
 		p.state.begin(before)
 	} // else the command that is about to run reports what is wrong with the shell
-	if c.Approved.Cwd != p.sh.Dir() || c.Approved.StateDigest != p.sh.Digest() {
+	if c.Approved.Cwd != p.sh.Dir() || c.Approved.StateDigest != p.sh.Digest() || !p.by.holds(allowed) {
 		return tool.CommandResult{}, tool.ErrChanged
 	}
 	cmd := shell.Command{Text: c.Text, Dir: c.Cwd, Timeout: c.Timeout}
@@ -210,7 +210,7 @@ func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte
 		return tool.CommandResult{}, err
 	}
 	if r.Changes || r.Restarted || cmd.Dir != "" {
-		p.note(ctx, c.ExecutionID, before, vetted)
+		p.note(ctx, c.ExecutionID, before, allowed.person)
 	}
 	res := tool.CommandResult{
 		Output: r.Output, Truncated: r.Truncated, SpoolPath: r.SpoolPath, ExitCode: r.ExitCode, Signal: r.Signal,

@@ -102,13 +102,16 @@ func (u *userShell) Run(ctx context.Context, c tool.Command, live func([]byte)) 
 		if err != nil {
 			return tool.CommandResult{}, err
 		}
-		return private.run(ctx, c, live, allowed.person)
+		return private.run(ctx, c, live, allowed)
 	}
 	cfg := u.t.hub.opts.Config()
 	w := wish{
 		turn: u.t.id, holder: u.holder, purpose: c.Purpose, wait: cfg.Lease.Wait, term: cfg.Lease.Term,
 		execution: wire.ExecutionID(c.ExecutionID), command: c.Text, cwd: c.Cwd, timeout: c.Timeout, approved: &c.Approved,
 		vetted: allowed.person, marks: c.Reach == "" && !allowed.literal,
+	}
+	if len(allowed.scripts) > 0 {
+		w.holds = func() bool { return u.t.holds(allowed) }
 	}
 	if c.Reach != "" {
 		w.confine = u.t.hub.confinement(c.Reach, c.Cwd)

@@ -247,6 +247,7 @@ func (a *analysis) runFile(c *call, f *field) {
 	case w.Text != nil && shellFile(f.S, *w.Text):
 		a.note(Medium, RunCode, f.Span, "runs "+show(f.S)+", which this text wrote")
 		a.Inline(*w.Text, f.Span, c.st.Clone())
+	case a.script(c, f, p):
 	case p == "", !under(p, a.c.ProjectRoot):
 		a.note(High, RunCode, f.Span, "runs "+show(f.S)+", whose text is not known here")
 	case slices.Contains([]string{"gradlew", "mvnw", "configure", "manage.py", "bootstrap.sh", "autogen.sh"}, f.Base()):

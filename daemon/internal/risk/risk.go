@@ -70,7 +70,10 @@ type Context struct {
 	// Own are the processes of the daemon, of windows and of their shells: what ends one of these ends a lease, and more.
 	Own []int
 	// Venv reports whether a file is the unchanged activate script of a virtual environment of the project; nil: none is.
-	Venv     func(path string) bool
+	Venv func(path string) bool
+	// Written returns the text of a shell script that an agent wrote and nobody changed since; nil: there are none. It is called
+	// at most maxScripts times a text.
+	Written  func(path string) (text string, ok bool)
 	Writable []string     // folders outside the project in which a command with the reach project may write too
 	Hosts    []string     // that such a command reaches, as the settings have them
 	Secrets  secret.Table // the zero value: what the user said nothing of
@@ -102,6 +105,8 @@ type Verdict struct {
 	Unread bool
 	// Reach is the least in which it can do what it is for; see needs in reach.go.
 	Reach Reach
+	// Scripts are the files that were judged by their text.
+	Scripts []Script
 	// Targets are the files and hosts that are touched, as far as they are known, for rules on paths and hosts.
 	Targets []Target
 }

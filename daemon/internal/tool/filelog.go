@@ -25,6 +25,7 @@ type FileLog struct {
 	changes []Change
 	size    int                 // bytes of Before in changes
 	reports map[string][]string // what a checker last said of a path
+	wrote   map[string]string   // path to the digest that a tool last gave it
 	slow    map[string]bool     // folders in which go vet takes too long
 }
 
@@ -51,6 +52,18 @@ func (l *FileLog) Saw(path, digest string) {
 		l.seen = map[string]string{}
 	}
 	l.seen[path] = digest
+}
+
+// Written returns the text that a tool of this session gave path, if the file still holds just that.
+func (l *FileLog) Written(path string) (text string, ok bool) {
+	l.mu.Lock()
+	digest, ok := l.wrote[path]
+	l.mu.Unlock()
+	if !ok {
+		return "", false
+	}
+	now, content, err := fileState(path)
+	return string(content), err == nil && now == digest
 }
 
 // reported keeps what a checker says of path now, and returns what it said before, and whether that is known.
@@ -96,6 +109,10 @@ func (l *FileLog) Changed(c Change) {
 		l.seen = map[string]string{}
 	}
 	l.seen[c.Path] = c.After
+	if l.wrote == nil {
+		l.wrote = map[string]string{}
+	}
+	l.wrote[c.Path] = c.After
 	l.changes = append(l.changes, c)
 	l.size += len(c.Before)
 	for l.size > maxUndo && len(l.changes) > 1 {
@@ -149,6 +166,7 @@ func (l *FileLog) Undo() (Change, error) {
 	}
 	l.changes = l.changes[:len(l.changes)-1]
 	l.size -= len(c.Before)
+	delete(l.wrote, c.Path)
 	if c.Existed {
 		l.seen[c.Path] = Digest(c.Before)
 	} else {
