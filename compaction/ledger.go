@@ -103,6 +103,9 @@ func Build(first string, items []Item) Ledger {
 			for _, r := range it.Results {
 				l.result(r)
 			}
+			for _, s := range Limits(it.Text) {
+				l.Limits = addNew(l.Limits, s)
+			}
 		}
 	}
 	l.bound()

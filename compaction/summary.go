@@ -100,6 +100,9 @@ func transcript(items []Item, output int) string {
 				}
 				fmt.Fprintf(&b, "RESULT %s\n", content)
 			}
+			if it.Text != "" {
+				fmt.Fprintf(&b, "USER: %s\n", it.Text)
+			}
 		}
 	}
 	return b.String()

@@ -66,6 +66,9 @@ type RequestOptions struct {
 	RequireApproval *bool    `msgpack:"require_approval"`
 	Mode            string   `msgpack:"mode"`       // policy mode for this turn: may tighten, and `full` only where the person said so
 	TimeoutMS       int64    `msgpack:"timeout_ms"` // 0 = none
+	// Steer gives the prompt to the turn that runs in the session, with the results of its next calls; TurnSteered answers
+	// then. Where none runs, it ends before, or there are attachments, the request is a turn of its own as ever.
+	Steer bool `msgpack:"steer"`
 }
 
 // TurnStarted says that a request began. Since protocol 1.
@@ -74,6 +77,13 @@ type TurnStarted struct {
 	Agent  string `msgpack:"agent"`
 	Prompt string `msgpack:"prompt"`
 	Model  string `msgpack:"model"`
+}
+
+// TurnSteered is a prompt that its turn took in while it ran; RequestID is that of the AgentRequest, which this answers. Since
+// protocol 1.
+type TurnSteered struct {
+	Event
+	Prompt string `msgpack:"prompt"`
 }
 
 // AgentStreamChunk is a piece of what an agent says or does. SeqFirst is the number of the first of several chunks of
@@ -265,6 +275,7 @@ type UndoRequest struct {
 }
 
 func (*AgentRequest) Kind() string     { return "AgentRequest" }
+func (*TurnSteered) Kind() string      { return "TurnSteered" }
 func (*TurnStarted) Kind() string      { return "TurnStarted" }
 func (*AgentStreamChunk) Kind() string { return "AgentStreamChunk" }
 func (*AgentThinking) Kind() string    { return "AgentThinking" }

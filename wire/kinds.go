@@ -58,6 +58,7 @@ func init() {
 		row[AgentStreamChunk](ToClient),
 		row[CommandResult](Both),
 		row[AgentComplete](ToClient),
+		row[TurnSteered](ToClient),
 		row[CancelRequest](ToDaemon),
 		row[ShowRequest](ToDaemon),
 		row[ShowReply](ToClient),

@@ -130,6 +130,8 @@ func (l *link) note(m wire.Message, outgoing bool) {
 	case *wire.TurnStarted:
 		l.turns[m.TurnID] = struct{}{}
 		delete(l.asks, m.RequestID)
+	case *wire.TurnSteered:
+		delete(l.asks, m.RequestID)
 	case *wire.AgentComplete:
 		delete(l.turns, m.TurnID)
 		delete(l.asks, m.RequestID)

@@ -23,13 +23,14 @@ type asked struct {
 // askWait bounds how long a question waits for the daemon to come.
 const askWait = 20 * time.Second
 
-// ask sends a question with what the user had in front of them, at once or as soon as the daemon is there.
-func (m *model) ask(prompt string) {
+// ask sends a question with what the user had in front of them, at once or as soon as the daemon is there. steer gives it to
+// the turn that runs; else it waits for that one's end.
+func (m *model) ask(prompt string, steer bool) {
 	a := &asked{request: wire.RequestID(wire.NewID()), prompt: prompt}
 	a.message = &wire.AgentRequest{
 		RequestID: a.request, Prompt: prompt,
 		Context: wire.RequestContext{Cwd: wire.OSString(m.shell.Dir()), RecentCommands: slices.Clone(m.recent)},
-		Options: wire.RequestOptions{Model: m.chosen.model, Thinking: m.chosen.thinking},
+		Options: wire.RequestOptions{Model: m.chosen.model, Thinking: m.chosen.thinking, Steer: steer},
 	}
 	if n := len(m.recent); n > 0 {
 		a.message.Context.RecentOutput = m.recent[n-1].OutputTail
@@ -171,7 +172,11 @@ func (m *model) working() []string {
 		line("", "thinking", t.started)
 	}
 	for _, a := range m.waiting {
-		out = append(out, m.th.dim.Render("  next: "+firstLine(visible.Text(a.prompt))))
+		word := "  next: "
+		if a.message.Options.Steer {
+			word = "  told with its next results: "
+		}
+		out = append(out, m.th.dim.Render(word+firstLine(visible.Text(a.prompt))))
 	}
 	return out
 }

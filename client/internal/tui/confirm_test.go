@@ -466,7 +466,7 @@ func TestCardWaitsForTheShell(t *testing.T) {
 // A question that starts a new daemon, and with it a new session, is printed once.
 func TestQuestionSurvivesANewSession(t *testing.T) {
 	d := newDesk(t)
-	d.ask("why?")
+	d.ask("why?", true)
 	d.send(&wire.Ready{Session: wire.SessionInfo{ID: "s2"}})
 	e := wire.Event{SessionID: "s2", TurnID: "t", RequestID: d.waiting[0].request, Seq: 1}
 	d.send(&wire.TurnStarted{Event: e, Prompt: "why?"})

@@ -66,6 +66,8 @@ func (m *model) onWire(msg wire.Message) {
 		m.onReady(e)
 	case *wire.TurnStarted:
 		m.onTurn(e)
+	case *wire.TurnSteered:
+		m.onSteered(e)
 	case *wire.AgentStreamChunk:
 		m.onChunk(e)
 	case *wire.AgentThinking:
@@ -152,6 +154,22 @@ func (m *model) at(meta *wire.Event) time.Time {
 		return t
 	}
 	return now
+}
+
+// onSteered shows what the user said to a turn where the turn took it in.
+func (m *model) onSteered(e *wire.TurnSteered) {
+	said := false
+	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
+		if a.request != e.RequestID || e.RequestID == "" {
+			return false
+		}
+		said = a.said
+		return true
+	})
+	if !said {
+		m.flushText("")
+		m.echo(e.Prompt)
+	}
 }
 
 func (m *model) onTurn(e *wire.TurnStarted) {

@@ -106,6 +106,13 @@ func (m *model) askKey(k, text string) {
 	switch k {
 	case "enter":
 		m.submit(strings.TrimSpace(m.ed.text))
+	case "ctrl+q":
+		if text := strings.TrimSpace(m.ed.text); text != "" && !strings.HasPrefix(text, "!") && !strings.HasPrefix(text, "/") {
+			m.own.asked = true
+			m.ask(text, false)
+			m.asks.add(text)
+			m.ed.set("")
+		}
 	case "alt+enter", "ctrl+j", "shift+enter":
 		m.ed.insert("\n")
 	case "tab":
@@ -227,7 +234,7 @@ func (m *model) submit(text string) {
 		m.own.once = false
 	default:
 		m.own.asked = true
-		m.ask(text)
+		m.ask(text, true)
 	}
 	m.asks.add(text)
 	m.ed.set("")

@@ -87,6 +87,8 @@ func (m *model) slashHelp(string) {
 	b.WriteString(m.th.bold.Render("Keys") + "\n")
 	put("esc, ctrl+c", "stop the agent and its command")
 	put("ctrl+o", "all of an agent's last output; again: of the one before")
+	put("enter", "while an agent works: tell it; it hears you with its next results")
+	put("ctrl+q", "while an agent works: ask that when it is done")
 	put("alt+enter, ctrl+j", "a new line")
 	put("ctrl+c", "in your shell, while an agent's command runs: takes it back")
 	put("ctrl+d", "on an empty line: leave")

@@ -152,6 +152,9 @@ func (t *transcript) show(m wire.EventMessage) {
 	case *wire.TurnStarted:
 		t.endLine()
 		t.app.printf("\n> %s\n\n", strings.ReplaceAll(strings.TrimSpace(plain(m.Prompt)), "\n", "\n  "))
+	case *wire.TurnSteered:
+		t.endLine()
+		t.app.printf("\n> %s\n\n", strings.ReplaceAll(strings.TrimSpace(plain(m.Prompt)), "\n", "\n  "))
 	case *wire.AgentStreamChunk:
 		switch {
 		case isDelegate(m.Agent):

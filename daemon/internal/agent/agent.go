@@ -22,32 +22,33 @@ type Turn struct {
 	Role         Role
 	Name         string // on screen and in events; "" = Role.Name
 	Model        provider.Model
-	History      Conversation             // History of the session's events before this turn's TurnStarted
-	StartSeq     int64                    // number of this turn's TurnStarted, for compactions inside the turn; 0 = unknown
-	Prompt       string                   // of the user
-	Attachments  []wire.Attachment        // texts and images go with the prompt; others are named
-	Images       Images                   // keeps what images were shown; nil: only this turn knows them
-	Context      wire.RequestContext      // what the user had in front of them
-	Options      wire.RequestOptions      // Tools is the allow-list; Model, Mode, RequireApproval and TimeoutMS are the hub's
-	Tools        []tool.Tool              // what exists; role and Options.Tools select from it
-	Env          tool.Env                 // Delegate is set by Run; Todo and Files are made where nil; Private from NewPrivateShell
-	Shell        string                   // the user's own that Env.Shell runs, such as "zsh 5.9"; "" = a bash
-	Project      string                   // root for instruction files and .sublet/agents; "" = found from Env.Cwd upwards (git top level)
-	Mode         string                   // the policy's, as the model is told; in plan nothing that writes is offered; "" = not told
-	Trees        *worktree.Trees          // asks git how the project stands; nil = not told
-	Environ      func() map[string]string // of the shell that Env.Shell runs; nil = not known
-	Instructions string                   // the user's own instruction file; "" = none
-	Trusted      func(dir string) bool    // the user trusts the folder that dir belongs to: its instruction files count; nil = no
-	Roles        map[string]Role          // whom task may start; nil = none
-	Approver     Approver                 //
-	Emit         func(wire.EventMessage)  // see below
-	Threshold    float64                  // share of the context window at which to compact; 0 = 0.8
-	MaxSteps     int                      // model calls; 0 = DefaultMaxSteps
-	MaxAgents    int                      // sub-agents at once; 0 = DefaultMaxAgents
-	Log          *slog.Logger             // nil = discard
-	ShowSecrets  func() bool              // the user lets the model see what looks like a secret; nil = no
-	Budget       Budget                   // what it may cost; the zero value bounds nothing
-	Compactor    provider.Model           // writes summaries; nil = Model
+	History      Conversation               // History of the session's events before this turn's TurnStarted
+	StartSeq     int64                      // number of this turn's TurnStarted, for compactions inside the turn; 0 = unknown
+	Prompt       string                     // of the user
+	Attachments  []wire.Attachment          // texts and images go with the prompt; others are named
+	Images       Images                     // keeps what images were shown; nil: only this turn knows them
+	Context      wire.RequestContext        // what the user had in front of them
+	Options      wire.RequestOptions        // Tools is the allow-list; Model, Mode, RequireApproval and TimeoutMS are the hub's
+	Tools        []tool.Tool                // what exists; role and Options.Tools select from it
+	Env          tool.Env                   // Delegate is set by Run; Todo and Files are made where nil; Private from NewPrivateShell
+	Shell        string                     // the user's own that Env.Shell runs, such as "zsh 5.9"; "" = a bash
+	Project      string                     // root for instruction files and .sublet/agents; "" = found from Env.Cwd upwards (git top level)
+	Mode         string                     // the policy's, as the model is told; in plan nothing that writes is offered; "" = not told
+	Trees        *worktree.Trees            // asks git how the project stands; nil = not told
+	Environ      func() map[string]string   // of the shell that Env.Shell runs; nil = not known
+	Instructions string                     // the user's own instruction file; "" = none
+	Trusted      func(dir string) bool      // the user trusts the folder that dir belongs to: its instruction files count; nil = no
+	Roles        map[string]Role            // whom task may start; nil = none
+	Approver     Approver                   //
+	Emit         func(wire.EventMessage)    // see below
+	Steering     func() []*wire.TurnSteered // takes what the user said to the turn since the last call; stored already; nil = nothing
+	Threshold    float64                    // share of the context window at which to compact; 0 = 0.8
+	MaxSteps     int                        // model calls; 0 = DefaultMaxSteps
+	MaxAgents    int                        // sub-agents at once; 0 = DefaultMaxAgents
+	Log          *slog.Logger               // nil = discard
+	ShowSecrets  func() bool                // the user lets the model see what looks like a secret; nil = no
+	Budget       Budget                     // what it may cost; the zero value bounds nothing
+	Compactor    provider.Model             // writes summaries; nil = Model
 
 	// NewPrivateShell starts a shell of the daemon's own for the agent of that name; closing it ends whatever runs in it
 	// and waits. It is called when the first command needs it. nil: sub-agents and private calls have no shell.

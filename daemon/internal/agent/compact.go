@@ -365,7 +365,13 @@ func toItems(entries []entry) []compaction.Item {
 		case compaction.Answer:
 			it.Text = messageText(e.msg)
 		case compaction.Results:
-			it.Extra = compaction.EstimateTokens(messageText(e.msg))
+			for _, p := range e.msg.Parts {
+				if said, ok := strings.CutPrefix(p.Text, steerHead); ok {
+					it.Text += said + "\n"
+				} else {
+					it.Extra += compaction.EstimateTokens(p.Text)
+				}
+			}
 		}
 		for _, p := range e.msg.Parts {
 			switch {

@@ -208,6 +208,12 @@ func (h *folder) add(ev wire.EventMessage) {
 				h.chunk(m.Chunk, meta.Seq)
 			}
 		}
+	case *wire.TurnSteered:
+		if !h.modelless {
+			h.seq = meta.Seq
+			h.missing("interrupted: no result was recorded")
+			h.entries = steered(h.entries, m.Prompt, meta.Seq)
+		}
 	case *wire.CommandResult:
 		if h.modelless {
 			h.pend(fmt.Sprintf("The user ran the tool %s: %s", m.Tool, clip(string(m.Output), 2000)))
@@ -250,6 +256,21 @@ func (h *folder) chunk(c wire.Chunk, seq int64) {
 		h.order = append(h.order, call.ID)
 	}
 	// Reasoning is left out: providers want it back within a turn only, and with a seal that masking would break.
+}
+
+// steerHead begins the part of a message with results that the user said while the agent worked.
+const steerHead = "The user says, while you work:\n"
+
+// steered adds what the user said while a turn ran: beside the results or the prompt that the model has not answered yet, or
+// as a prompt of its own after an answer.
+func steered(entries []entry, prompt string, seq int64) []entry {
+	e := &entries[len(entries)-1]
+	if e.kind == compaction.Answer {
+		return append(entries, promptEntry(prompt, nil, seq))
+	}
+	e.msg.Parts = append(slices.Clip(e.msg.Parts), provider.Part{Text: steerHead + prompt})
+	e.last = seq
+	return entries
 }
 
 // context puts what the model was told beside a prompt or results back there. The first of a turn replaces what was

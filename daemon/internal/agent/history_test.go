@@ -92,7 +92,11 @@ func anyEvents(t *rapid.T) []wire.EventMessage {
 	turn, id := wire.TurnID("t0"), 0
 	for range rapid.IntRange(0, 40).Draw(t, "n") {
 		name := rapid.SampledFrom([]string{Orchestrator, Orchestrator, "engineer-1"}).Draw(t, "agent")
-		switch rapid.IntRange(0, 6).Draw(t, "kind") {
+		switch rapid.IntRange(0, 8).Draw(t, "kind") {
+		case 7:
+			events = append(events, &wire.TurnSteered{Event: in(turn), Prompt: rapid.StringN(0, 5, -1).Draw(t, "word")})
+		case 8:
+			events = append(events, &wire.AgentStreamChunk{Event: in(turn), Agent: name, Chunk: wire.Chunk{Type: wire.ChunkContext, Text: "told"}})
 		case 0:
 			turn = wire.TurnID(fmt.Sprint("t", len(events)))
 			events = append(events, started(turn, rapid.StringN(0, 5, -1).Draw(t, "prompt")))

@@ -220,9 +220,11 @@ func (r *runner) run(ctx context.Context) Outcome {
 				}
 				return r.outcome(wire.StatusError, string(provider.ToolUse), err)
 			}
+			r.steer()
 		case resp.StopReason == provider.MaxTokens:
 			r.notice("The answer is cut off at the model's output limit.")
 			return r.outcome(wire.StatusSuccess, string(provider.MaxTokens), nil)
+		case r.steer():
 		default:
 			return r.outcome(wire.StatusSuccess, string(provider.EndTurn), nil)
 		}
@@ -236,6 +238,18 @@ func (r *runner) begin(ctx context.Context) {
 	r.entries = append(r.entries, promptEntry(r.forModel(r.t.Prompt), images, r.t.StartSeq))
 	r.keepImages(r.t.StartSeq, imagesOf(r.entries[len(r.entries)-1:]))
 	r.tell(beside)
+}
+
+// steer takes in what the user said to the turn meanwhile, and reports whether that is anything.
+func (r *runner) steer() bool {
+	if r.t.Steering == nil {
+		return false
+	}
+	said := r.t.Steering()
+	for _, m := range said {
+		r.entries = steered(r.entries, r.forModel(m.Prompt), m.Seq)
+	}
+	return len(said) > 0
 }
 
 // Said to the model, and to nobody else.

@@ -117,6 +117,52 @@ func TestRequestsRepeatTheirPrefix(t *testing.T) {
 	}
 }
 
+// What the user says while a turn runs goes with the results of the next calls, or is a prompt of its own after an answer; a later
+// turn derives the same from the events.
+func TestSteering(t *testing.T) {
+	model := newModel(call1("sh", `{"command":"a"}`), step{text: "Almost."}, step{text: "Done."}, step{text: "Yes."})
+	rec := &recorder{}
+	words := [][]string{{"faster", "never push"}, {"and then?"}, nil}
+	turn := Turn{Model: model, Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Env: tool.Env{Cwd: "/w"}}
+	turn.Steering = func() []*wire.TurnSteered {
+		if len(words) == 0 {
+			return nil
+		}
+		var out []*wire.TurnSteered
+		for _, w := range words[0] {
+			m := &wire.TurnSteered{Prompt: w}
+			rec.emit(m)
+			out = append(out, m)
+		}
+		words = words[1:]
+		return out
+	}
+	if o := rec.play(t.Context(), turn); o.Err != nil || o.Summary != "Done." {
+		t.Errorf("ended with %+v", o)
+	}
+	turn.Prompt = "more"
+	rec.play(t.Context(), turn)
+	requests := model.requests()
+	for i, req := range requests[1:] {
+		mustBeValid(t, req.Messages)
+		if before := requests[i].Messages; len(req.Messages) < len(before) || !reflect.DeepEqual(req.Messages[:len(before)], before) {
+			t.Errorf("request %d does not begin with the one before:\n%s", i+1, show(req.Messages))
+		}
+	}
+	last := show(requests[3].Messages)
+	for _, want := range []string{
+		`user: result(ran a) "The user says, while you work:\nfaster" "The user says, while you work:\nnever push"`,
+		"assistant: \"Almost.\"\nuser: \"and then?\"\nassistant: \"Done.\"\n",
+	} {
+		if !strings.Contains(last, want) {
+			t.Errorf("got\n%s\nwant %s", last, want)
+		}
+	}
+	if limits := (&runner{t: turn, entries: History(rec.events).entries}).standing(); len(limits) != 1 || limits[0] != "never push" {
+		t.Errorf("got the limits %q", limits)
+	}
+}
+
 // What is folded away in the middle of a turn is told again, once, and a later turn derives the same from the events.
 func TestSituationAfterACompaction(t *testing.T) {
 	model := newModel(step{text: "One."})

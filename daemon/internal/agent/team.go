@@ -111,6 +111,11 @@ func (r *runner) standing() []string {
 		if e.kind == compaction.Request {
 			add(compaction.Limits(firstText(e.msg)))
 		}
+		for _, p := range e.msg.Parts {
+			if said, ok := strings.CutPrefix(p.Text, steerHead); ok {
+				add(compaction.Limits(said))
+			}
+		}
 	}
 	return limits
 }

@@ -59,6 +59,8 @@ func (h *folder) clone() folder {
 func eventSize(m wire.EventMessage) int {
 	const each = 64
 	switch m := m.(type) {
+	case *wire.TurnSteered:
+		return each + len(m.Prompt)
 	case *wire.TurnStarted:
 		return each + len(m.Prompt)
 	case *wire.AgentStreamChunk:

@@ -81,6 +81,8 @@ func exportMarkdown(info wire.SessionInfo, events []wire.EventMessage) string {
 		switch m := m.(type) {
 		case *wire.TurnStarted:
 			fmt.Fprintf(&b, "\n\n## %s\n", visible.Exact(m.Prompt))
+		case *wire.TurnSteered:
+			fmt.Fprintf(&b, "\n\n> %s\n", strings.ReplaceAll(visible.Exact(m.Prompt), "\n", "\n> "))
 		case *wire.CommandResult:
 			what := string(m.Command)
 			if what == "" {

@@ -10,6 +10,8 @@ import (
 // and pieces of a stream cannot be told from a whole.
 func maskEvent(m wire.EventMessage) {
 	switch m := m.(type) {
+	case *wire.TurnSteered:
+		m.Prompt = mask.String(m.Prompt)
 	case *wire.TurnStarted:
 		m.Prompt = mask.String(m.Prompt)
 	case *wire.AgentStreamChunk:

@@ -43,6 +43,7 @@ type turn struct {
 	approved map[wire.ExecutionID]approval // guarded by mu
 	shells   []*privateShell               // guarded by mu: that this turn started
 	ends     []func()                      // guarded by mu: to be called when it is over
+	steering []steering                    // guarded by mu: what the user said to it, and it has not taken in yet
 	unstored error                         // guarded by mu: why the store failed; nothing more of the turn is stored
 	recorded bool                          // its TurnStarted, or CompactionStarted, is stored
 }
@@ -156,6 +157,7 @@ func (t *turn) out() {
 func (t *turn) leave() {
 	t.cancel(nil)
 	t.out()
+	t.passOn()
 	t.hub.release(t.s)
 	t.mu.Lock()
 	ends := t.ends

@@ -26,9 +26,21 @@ const maxPrompt = 10 << 20
 // Ask begins a turn of an agent. It returns an error if the request is refused before it began; afterwards the turn's
 // own AgentComplete is the answer.
 func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
+	if err := c.Seen(r.RequestID); err != nil {
+		return err
+	}
+	return c.begin(ctx, r)
+}
+
+// begin makes a turn of a question, or gives it to the one that runs.
+func (c *Client) begin(ctx context.Context, r *wire.AgentRequest) error {
 	t, role, err := c.asked(ctx, r.RequestID, r)
 	if err != nil {
 		return err
+	}
+	if r.Options.Steer && len(r.Attachments) == 0 && t.s.steer(c, r) {
+		c.hub.release(t.s)
+		return nil
 	}
 	t.work = func(ctx context.Context, t *turn) agent.Outcome { return t.converse(ctx, role, r) }
 	return c.hub.enqueue(t)
@@ -36,6 +48,9 @@ func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
 
 // Show answers what Ask would send to the model first. It waits its turn in the session, as Ask does.
 func (c *Client) Show(ctx context.Context, r *wire.ShowRequest) error {
+	if err := c.Seen(r.RequestID); err != nil {
+		return err
+	}
 	t, role, err := c.asked(ctx, r.RequestID, &r.Request)
 	if err != nil {
 		return err
@@ -57,9 +72,6 @@ func (c *Client) Show(ctx context.Context, r *wire.ShowRequest) error {
 // asked makes a turn of a question, with the role that answers it. The caller enqueues it.
 func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequest) (*turn, agent.Role, error) {
 	none := agent.Role{}
-	if err := c.Seen(id); err != nil {
-		return nil, none, err
-	}
 	if len(r.Prompt) > maxPrompt {
 		return nil, none, invalid("prompt: %d bytes is more than the limit of %d; name a file instead", len(r.Prompt), maxPrompt)
 	}
@@ -146,7 +158,7 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 		at.Tools = append(at.Tools, t.serverTools(ctx, role, r.Options.Tools)...)
 	}
 	at.Prompt, at.Attachments, at.Context, at.Options = r.Prompt, r.Attachments, r.Context, r.Options
-	at.Images = keptImages{t}
+	at.Images, at.Steering = keptImages{t}, t.steered
 	at.Mode = string((&approver{t: t}).policy(ctx, agent.Question{Action: tool.Action{Cwd: string(r.Context.Cwd)}}).Mode)
 	at.Options.Thinking = cmp.Or(r.Options.Thinking, h.opts.Config().Thinking)
 	if name := h.opts.Config().Compactor; name != "" {

@@ -132,6 +132,8 @@ func indexAnswer(ctx context.Context, tx *sql.Tx, e *wire.Event) error {
 // searchable is what search looks in besides answers: prompts, commands with their output, summaries.
 func searchable(m wire.EventMessage) string {
 	switch m := m.(type) {
+	case *wire.TurnSteered:
+		return m.Prompt
 	case *wire.TurnStarted:
 		return m.Prompt
 	case *wire.CommandResult:

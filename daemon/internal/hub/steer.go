@@ -1,0 +1,69 @@
+package hub
+
+import (
+	"context"
+
+	"sublet/wire"
+)
+
+// steering is a question that its session's running turn is to take in.
+type steering struct {
+	client  *Client
+	request *wire.AgentRequest
+}
+
+// steer gives r to the turn that runs in the session, and reports whether there is one.
+func (s *session) steer(c *Client, r *wire.AgentRequest) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.turns) == 0 || !s.turns[0].begun || s.turns[0].work == nil {
+		return false
+	}
+	t := s.turns[0]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.steering = append(t.steering, steering{c, r})
+	return true
+}
+
+// steered takes what the user said to the turn since the last call, once it is stored and sent. It satisfies agent.Turn.
+func (t *turn) steered() []*wire.TurnSteered {
+	t.mu.Lock()
+	list := t.steering
+	t.steering = nil
+	t.mu.Unlock()
+	var out []*wire.TurnSteered
+	for i, st := range list {
+		m := &wire.TurnSteered{Event: wire.Event{TurnID: t.id, RequestID: st.request.RequestID}, Prompt: st.request.Prompt}
+		if err := t.s.emit(m); err != nil {
+			t.storeFailed(err)
+			t.mu.Lock()
+			t.steering = append(list[i:len(list):len(list)], t.steering...) // as turns of their own, once this one has ended
+			t.mu.Unlock()
+			break
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// passOn makes turns of what the turn has not taken in, in its order.
+func (t *turn) passOn() {
+	t.s.mu.Lock() // nobody steers the turn any more: it is out of the line
+	t.mu.Lock()
+	list := t.steering
+	t.steering = nil
+	t.mu.Unlock()
+	t.s.mu.Unlock()
+	for _, st := range list {
+		r := *st.request
+		r.Options.Steer = false
+		id := t.s.id
+		r.SessionID = &id
+		if err := st.client.begin(context.WithoutCancel(t.ctx), &r); err != nil {
+			failure := failed(err).Failure()
+			failure.RequestID = r.RequestID
+			st.client.send(failure)
+		}
+	}
+}
