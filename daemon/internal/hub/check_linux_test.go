@@ -50,7 +50,7 @@ func TestCheckersAreHeld(t *testing.T) {
 		t.Errorf("got %v left behind, %v", left, err)
 	}
 	// The tool, with all of it: Go's own checker finds its cache.
-	env := tool.Env{Cwd: dir, Held: held, Files: &tool.FileLog{}}
+	env := tool.Env{Cwd: dir, Held: held, CheckTime: time.Minute, Files: &tool.FileLog{}}
 	for name, text := range map[string]string{"go.mod": "module x\n\ngo 1.26\n", "bad.go": "package x\n\nvar A = missing\n"} {
 		args := []byte(`{"path":"` + name + `","content":"` + strings.ReplaceAll(text, "\n", `\n`) + `"}`)
 		action, err := tool.Write().Plan(t.Context(), env, args)

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 )
 
 const (
-	checkTime   = 3 * time.Second // of all that looks at one change
+	checkTime   = 3 * time.Second // of all that looks at one change, where Env says nothing else
 	maxProblems = 10              // lines of one report
 	maxProblem  = 300             // bytes of a line
 )
@@ -30,10 +31,12 @@ type checked struct {
 	lines []string // problems, none where the file is fine
 }
 
+func (env Env) checkTime() time.Duration { return cmp.Or(env.CheckTime, checkTime) }
+
 // report returns what a checker newly reports for a file that was changed, as lines for the model, "" for nothing. A problem that
-// was there before is counted only. It ends within checkTime.
+// was there before is counted only. It ends within Env.CheckTime.
 func (env Env) report(ctx context.Context, path string, before, after []byte, existed bool) string {
-	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	ctx, cancel := context.WithTimeout(ctx, env.checkTime())
 	defer cancel()
 	now := env.syntax(ctx, path, after)
 	slow := ""
@@ -149,7 +152,7 @@ func (env Env) vet(ctx context.Context, path string) (c checked, slow string) {
 	}
 	if ctx.Err() != nil {
 		env.Files.tooSlow(dir, true)
-		return checked{}, fmt.Sprintf("\n[go vet takes longer than %s here and is not run again]", checkTime)
+		return checked{}, fmt.Sprintf("\n[go vet takes longer than %s here and is not run again]", env.checkTime())
 	}
 	if err == nil {
 		return checked{by: "go vet"}, ""

@@ -28,7 +28,7 @@ func TestChangesAreChecked(t *testing.T) {
 		{"a.txt", "if\n", "if true\n", ""},
 	} {
 		env := newEnv(t)
-		env.Held = unheld
+		env.Held, env.CheckTime = unheld, time.Minute
 		write := func(text string) string {
 			content := mustDo(t, Write(), env, m{"path": tc.file, "content": text}).Content
 			_, report, _ := strings.Cut(content, "\n")
@@ -54,7 +54,7 @@ func TestChangesAreChecked(t *testing.T) {
 
 func TestGoIsVetted(t *testing.T) {
 	env := newEnv(t)
-	env.Held = unheld
+	env.Held, env.CheckTime = unheld, time.Minute
 	put(t, env.Cwd, "go.mod", "module x\n\ngo 1.26\n")
 	put(t, env.Cwd, "b.go", "package x\n\nvar Other = 1\n")
 	r := mustDo(t, Write(), env, m{"path": "a.go", "content": "package x\n\nvar A = Other + missing\n"})

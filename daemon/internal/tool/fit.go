@@ -58,7 +58,7 @@ func (r *Result) Fit(folder string, mask func(string) string) (err error) {
 	lines, more, ferr := failingLines(whole, CutHead(r.Content, room), CutTail(r.Content, room), mask)
 	err = errors.Join(err, ferr)
 	room -= len(lines) / 2
-	head, tail := CutHead(r.Content, room), CutTail(r.Content, room)
+	head, tail := wholeLines(CutHead(r.Content, room), CutTail(r.Content, room))
 	r.TruncatedBy += int64(len(r.Content) - len(head) - len(tail))
 	note := fmt.Sprintf("[… %d bytes left out", r.TruncatedBy)
 	if r.SpoolPath != "" {
@@ -74,6 +74,17 @@ func (r *Result) Fit(folder string, mask func(string) string) (err error) {
 	}
 	r.Content = fmt.Sprintf("%s\n%s]\n%s", head, note, tail)
 	return err
+}
+
+// wholeLines takes the part of a line off the end of head and the start of tail, unless it is long: half a number is another one.
+func wholeLines(head, tail string) (string, string) {
+	if i := strings.LastIndexByte(head, '\n'); i > len(head)-maxLineBytes {
+		head = head[:i]
+	}
+	if i := strings.IndexByte(tail, '\n'); i >= 0 && i < maxLineBytes {
+		tail = tail[i+1:]
+	}
+	return head, tail
 }
 
 // failingLines returns the first lines of a text that say what failed, those left out that stand in head or tail, and how

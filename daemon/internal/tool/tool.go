@@ -82,15 +82,16 @@ type Result struct {
 
 // Env is where a tool works. The agent makes one for each turn and sets ExecutionID in a copy for each call.
 type Env struct {
-	Cwd         string       // for file tools; bash asks Shell
-	Spool       string       // folder for results that are too long for the model
-	Secrets     secret.Table // files that grep leaves out, unless it was given one of them
-	ExecutionID string       // of this call
-	Shell       Shell        // nil: there is none to run commands in
-	Private     Shell        // bash's shell for private calls; nil: only Shell
-	Held        Held         // runs what looks at changed files; nil: only what needs no program does
-	Files       *FileLog     // what this session has read and changed; for "read before edit" and undo
-	Delegate    Delegate     // task's way to start another agent; nil where an agent may not
+	Cwd         string        // for file tools; bash asks Shell
+	Spool       string        // folder for results that are too long for the model
+	Secrets     secret.Table  // files that grep leaves out, unless it was given one of them
+	ExecutionID string        // of this call
+	Shell       Shell         // nil: there is none to run commands in
+	Private     Shell         // bash's shell for private calls; nil: only Shell
+	Held        Held          // runs what looks at changed files; nil: only what needs no program does
+	CheckTime   time.Duration // that Held has for one change; 0 = 3 s
+	Files       *FileLog      // what this session has read and changed; for "read before edit" and undo
+	Delegate    Delegate      // task's way to start another agent; nil where an agent may not
 	Todo        *TodoList
 }
 
