@@ -112,8 +112,8 @@ func (w *window) open() (err error) {
 	}
 }
 
-func (w *window) start(program string) (*terminal, error) {
-	cmd := exec.Command(program)
+func (w *window) start(program string, args ...string) (*terminal, error) {
+	cmd := exec.Command(program, args...)
 	cmd.Env, cmd.Dir = w.env, w.dir
 	return openTerminal(cmd)
 }

@@ -50,11 +50,19 @@ var groups = []group{
 
 func main() {
 	old := flag.String("old", "", "compare with this other sublet, instead of the baselines (only rows of the program itself)")
+	through := flag.String("through", "", "be the barest pass-through around this shell, as a baseline")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-old SUBLET] [ID…]\nRows whose id begins with one of the IDs; all without.")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
+	if *through != "" {
+		if err := passThrough(*through); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(*old, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/charmbracelet/x/term"
 	"github.com/creack/pty"
 )
 
@@ -126,6 +127,30 @@ func (t *terminal) settle() {
 	}
 }
 
+// passThrough is the least that a program around a shell does: it copies bytes from one terminal to the other.
+func passThrough(shell string) error {
+	ptmx, err := pty.StartWithSize(exec.Command(shell), &pty.Winsize{Cols: 80, Rows: 24})
+	if err != nil {
+		return err
+	}
+	if _, err := term.MakeRaw(os.Stdin.Fd()); err != nil { // the terminal goes with this process
+		return err
+	}
+	go func() { _, _ = io.Copy(ptmx, os.Stdin) }() // ends with the process
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := ptmx.Read(buf)
+		if n > 0 {
+			if _, err := os.Stdout.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil // the shell has ended
+		}
+	}
+}
+
 // echo returns the milliseconds from a key to the character on the terminal, the median of many.
 func (t *terminal) echo() (float64, error) {
 	typed := 0
@@ -194,6 +219,20 @@ func terminalRows(w *window) ([]row, error) {
 	output := func(t *terminal, command string) func() (float64, error) {
 		return func() (float64, error) { return t.output(command) }
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	barest := func() (took float64, err error) {
+		t, err := w.start(self, "-through", w.path)
+		if err != nil {
+			return 0, err
+		}
+		if _, err = t.react("", func(_ []byte, prompt int) bool { return prompt > 0 }); err == nil {
+			took, err = t.output("cat " + big)
+		}
+		return took, errors.Join(err, t.close())
+	}
 	return []row{
 		{"T1" + letter, "key to echo, " + w.shell, "+ms", alone, 0.3, 5, w.outer.echo, w.bare.echo},
 		{"T2" + letter, "Enter to prompt, " + w.shell, "+ms", alone, 1, 5, w.outer.enter, w.bare.enter},
@@ -204,5 +243,6 @@ func terminalRows(w *window) ([]row, error) {
 			kb, err := procField(w.outer.cmd.Process.Pid, "VmRSS:")
 			return kb / 1024, err
 		}, fixed(20)},
+		{"T7" + letter, "cat of 100 MB, " + w.shell, "ms", "the barest pass-through around " + w.shell, 1.1, 3, output(w.outer, "cat "+big), barest},
 	}, nil
 }
