@@ -8,6 +8,7 @@ import (
 	"sublet/client/internal/gateway"
 	"sublet/client/internal/gateway/acp"
 	"sublet/client/internal/gateway/jsonrpc"
+	"sublet/client/internal/gateway/mcp"
 	"sublet/client/internal/gateway/stdio"
 )
 
@@ -43,6 +44,15 @@ type ACP = acp.Options
 func ServeACP(ctx context.Context, o Options, s ACP) error {
 	s.Daemon, s.Log = gatewayDaemon(o), o.Log
 	return acp.Serve(ctx, s)
+}
+
+// MCP are the options of ServeMCP; its Daemon is filled in.
+type MCP = mcp.Options
+
+// ServeMCP serves the Model Context Protocol on standard input and output until input ends or ctx does.
+func ServeMCP(ctx context.Context, o Options, s MCP) error {
+	s.Daemon, s.Log, s.Client = gatewayDaemon(o), o.Log, mcp.Parent()
+	return mcp.Serve(ctx, s)
 }
 
 // ShowTerminal prints what a command of an ACP session prints, in an editor's terminal; path is what the server gave as the

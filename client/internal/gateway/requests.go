@@ -174,3 +174,17 @@ func (s *Session) Policy(ctx context.Context, r *wire.PolicyRequest) (reply *wir
 	})
 	return reply, err
 }
+
+// Tool runs one tool and waits for its end, as remote.Conn.Tool does. Where the link is lost meanwhile the error is
+// remote.ErrDisconnected: whether it ran is not known, so it is not asked again.
+func (s *Session) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
+	var conn *remote.Conn
+	err := s.on(ctx, func(c *remote.Conn, _ int) error {
+		conn = c
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return conn.Tool(ctx, r, each)
+}

@@ -24,7 +24,7 @@ func (a *app) serve() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.serveJSONRPC(), a.serveOperator(), a.serveStdio(), a.serveACP())
+	c.AddCommand(a.serveJSONRPC(), a.serveOperator(), a.serveStdio(), a.serveACP(), a.serveMCP())
 	return c
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -115,6 +116,13 @@ func (u *userShell) Run(ctx context.Context, c tool.Command, live func([]byte)) 
 	}
 	if c.Reach != "" {
 		w.confine = u.t.hub.confinement(c.Reach, c.Cwd)
+	}
+	if u.t.foreign != nil { // its client tells it what is waited for
+		ref := wire.LeaseRef{RequestID: u.t.request}
+		w.watch.queued = func(holder string, held time.Duration, position int, why string) {
+			u.t.origin.send(&wire.ShellLeaseQueued{LeaseRef: ref, Holder: holder, HeldMS: held.Milliseconds(), Position: position, Why: why})
+		}
+		w.watch.started = func() { u.t.origin.send(&wire.CommandStarted{LeaseRef: ref, ExecutionID: w.execution}) }
 	}
 	w.watch.output = func(_ int64, data []byte) { u.show(ln, w.execution, data) }
 	done, err := ln.run(ctx, w)

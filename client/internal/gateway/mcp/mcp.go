@@ -1,0 +1,260 @@
+// Package mcp serves the user's live shell to agents of other programs, by the Model Context Protocol: a call of its tool is a
+// command that the daemon judges, asks about in the user's window and runs there, as it does with a command of an agent of its
+// own. Nothing that a client sends can approve anything. Servers whose tools our agents use are daemon/internal/mcp's.
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sublet/client/internal/gateway"
+	"sublet/wire"
+)
+
+const (
+	// progressEvery is how often a call reports that it goes on. opencode gives a call up after 60 s without such a report.
+	progressEvery = 2 * time.Second
+	// answerBound is how long a question waits for the user. Clients whose limit is shorter cancel the call by themselves.
+	answerBound = 5 * time.Minute
+	// maxWaiting bounds the calls of one client that wait for those before them.
+	maxWaiting = 32
+	// maxClients bounds the clients of one server.
+	maxClients = 32
+	// maxMessage bounds a message of a client, in bytes.
+	maxMessage = 10 << 20
+)
+
+// Options for Serve and ServeHTTP. Daemon is required.
+type Options struct {
+	Daemon     *gateway.Daemon
+	In         io.Reader     // Serve only
+	Out        io.Writer     // Serve only
+	Client     wire.Borrower // Serve only: the process that started this one; its name is the client's to tell
+	Token      string        // ServeHTTP only: what each request must bear
+	Runtime    string        // private folder for output that is too long for a result
+	MaxMessage int           // bytes of a message; 0 = 10 MiB
+	Answer     time.Duration // how long a question waits for the user; 0 = 5 min
+	Progress   time.Duration // how often a call reports that it goes on; 0 = 2 s
+	Log        *slog.Logger  // nil = none
+}
+
+// instructions tell a model when to use what.
+const instructions = `sublet lends you the user's own live shell, in front of their eyes.
+Use the tool shell for every command: directory, exports, aliases, functions and an activated environment are the user's, and stay between calls.
+What only reads runs at once; what changes something may wait for the user's answer in their sublet window. A refusal is final: do not try the same in another way.
+A password prompt, or a program that takes the whole screen, gets the user's keyboard.
+Where no window is open, the call says so; with where "private" the command runs in a shell of the daemon's, held to the project.`
+
+// server is one gateway process.
+type server struct {
+	o      Options
+	log    *slog.Logger
+	ctx    context.Context // ends with the server
+	folder string          // of outputs, made when first needed; "" = not yet
+
+	mu sync.Mutex
+	// below: guarded by mu
+	links map[string]*link
+	kept  []string // files of outputs, the oldest first
+	work  sync.WaitGroup
+}
+
+// link is one client's connection to the daemon.
+type link struct {
+	gs      *gateway.Session
+	turn    chan struct{} // holds one: whoever took it may run a command
+	waiting chan struct{} // a place for each call that runs or waits
+}
+
+func newServer(ctx context.Context, o Options) *server {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxMessage <= 0 {
+		o.MaxMessage = maxMessage
+	}
+	if o.Answer <= 0 {
+		o.Answer = answerBound
+	}
+	if o.Progress <= 0 {
+		o.Progress = progressEvery
+	}
+	return &server{o: o, log: o.Log, ctx: ctx, links: map[string]*link{}}
+}
+
+// sdkServer is the protocol's side, for any number of clients.
+func (s *server) sdkServer() *sdk.Server {
+	o := &sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{}}
+	if s.log.Enabled(s.ctx, slog.LevelDebug) { // it calls every end an error
+		o.Logger = s.log
+	}
+	m := sdk.NewServer(&sdk.Implementation{Name: "sublet", Title: "sublet", Version: s.o.Daemon.Version}, o)
+	s.addShell(m)
+	return m
+}
+
+// Serve serves one client on o.In and o.Out until its input ends or ctx does. What runs for it then is cancelled. Its errors are
+// those of an input that is not the protocol, or an output that cannot be written to.
+func Serve(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := newServer(ctx, o)
+	defer s.close()
+	defer cancel() // before close: what runs ends
+	// The end of the input is the end of the client: what runs for it is cancelled at once.
+	in := &watched{Reader: o.In, over: cancel}
+	err := s.sdkServer().Run(ctx, &sdk.IOTransport{Reader: in, Writer: nopCloser{o.Out}, MaxLineLength: s.o.MaxMessage})
+	if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) || errors.Is(in.err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// watched is a reader that reports its end.
+type watched struct {
+	io.Reader
+	over func()
+	err  error // why it ended; read after over was called
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if err != nil {
+		w.err = err
+		w.over()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (w *watched) Close() error {
+	if c, ok := w.Reader.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// close ends the connections to the daemon, which ends what runs, and removes the files of outputs.
+func (s *server) close() {
+	s.mu.Lock()
+	links := s.links
+	s.links = nil
+	folder := s.folder
+	s.mu.Unlock()
+	for _, l := range links {
+		l.gs.Close()
+	}
+	s.work.Wait()
+	if folder != "" {
+		if err := os.RemoveAll(folder); err != nil {
+			s.log.Warn("outputs were not removed", "folder", folder, "err", err)
+		}
+	}
+}
+
+// errTooMany refuses a client or a call that is one too many.
+var errTooMany = errors.New("too many at once")
+
+// link returns the connection for a client, made when it first calls. key names the client: its session, or its own name where
+// the protocol has no sessions. It ends with the session.
+func (s *server) link(ctx context.Context, key string, session *sdk.ServerSession) (*link, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.links == nil {
+		return nil, context.Canceled
+	}
+	if l := s.links[key]; l != nil {
+		return l, nil
+	}
+	if len(s.links) >= maxClients {
+		return nil, fmt.Errorf("%w: %d clients are served", errTooMany, maxClients)
+	}
+	gs, err := s.o.Daemon.Connect(ctx, gateway.Options{Name: "sublet serve mcp", AfterSeq: -1})
+	if err != nil {
+		return nil, err
+	}
+	l := &link{gs: gs, turn: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting)}
+	s.links[key] = l
+	s.work.Go(func() { // ends with the connection; what concerns a call goes to that call
+		for {
+			if _, err := gs.NextBatch(s.ctx, 64); err != nil {
+				return
+			}
+		}
+	})
+	if session.ID() != "" {
+		s.work.Go(func() {
+			ended := make(chan struct{})
+			go func() { defer close(ended); _ = session.Wait() }() // its error is the transport's own end; Close below ends it
+			select {
+			case <-ended:
+			case <-s.ctx.Done():
+				session.Close()
+				<-ended
+			}
+			s.mu.Lock()
+			delete(s.links, key)
+			s.mu.Unlock()
+			gs.Close()
+		})
+	}
+	return l, nil
+}
+
+// enter waits for the calls before this one; leave lets the next one in.
+func (l *link) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case l.waiting <- struct{}{}:
+	default:
+		return nil, fmt.Errorf("%w: %d calls wait already; send them one after the other", errTooMany, maxWaiting)
+	}
+	select {
+	case l.turn <- struct{}{}:
+		return func() { <-l.turn; <-l.waiting }, nil
+	case <-ctx.Done():
+		<-l.waiting
+		return nil, context.Cause(ctx)
+	}
+}
+
+// maxKept bounds the outputs that are kept in files.
+const maxKept = 64
+
+// keep writes an output to a file of its own and returns its path. The oldest of many goes.
+func (s *server) keep(output []byte) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.folder == "" {
+		folder, err := os.MkdirTemp(s.o.Runtime, "mcp-")
+		if err != nil {
+			return "", err
+		}
+		s.folder = folder
+	}
+	f, err := os.CreateTemp(s.folder, "output-*.txt")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(output)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", err
+	}
+	if s.kept = append(s.kept, f.Name()); len(s.kept) > maxKept {
+		err = os.Remove(s.kept[0])
+		s.kept = s.kept[1:]
+	}
+	return filepath.Clean(f.Name()), err
+}

@@ -1,0 +1,328 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sublet/client/internal/gateway/gatewaytest"
+	"sublet/wire"
+)
+
+// The shell is the user's own: its aliases, functions and variables are there, and what a call changes is there for the next one,
+// and told.
+func TestLiveShell(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	win := openWindow(t, w)
+	a := connect(t, w, "codex-mcp-client")
+	if r := a.run("hi; mine 3; echo $FROM_RC"); r.Output != "hello from an alias\nmine 3\nyes\n" || r.ExitCode == nil || *r.ExitCode != 0 || r.isError || r.Where != "live" {
+		t.Errorf("got %+v", r)
+	}
+	if began := next(t, win.began); began != "codex: hi; mine 3; echo $FROM_RC" {
+		t.Errorf("the window shows %q", began)
+	}
+	if r := a.run("export LATER=1; alias zz=ls"); !strings.Contains(r.Output, "changed in the shell: set LATER, set alias zz") {
+		t.Errorf("what changed is not told: %q", r.Output)
+	}
+	if r := a.run("cd /tmp"); r.Cwd != "/tmp" {
+		t.Errorf("now in %q", r.Cwd)
+	}
+	if r := a.run("echo $LATER in $PWD; false"); !strings.HasPrefix(r.Output, "1 in /tmp\n") || r.ExitCode == nil || *r.ExitCode != 1 || r.isError {
+		t.Errorf("got %+v", r)
+	}
+	if r := a.run("pwd", "cwd", w.Project); !strings.Contains(r.Output, w.Project) || r.Cwd != w.Project {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// What a client is told of the tool: a schema each way, what it may do, and that Claude Code need not search for it.
+func TestToolIsDescribed(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	openWindow(t, w)
+	a := connect(t, w, "claude-code")
+	if got := a.InitializeResult().Instructions; len(strings.Split(got, "\n")) != 5 {
+		t.Errorf("%d lines of instructions", len(strings.Split(got, "\n")))
+	}
+	list, err := a.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range list.Tools {
+		if tool.InputSchema == nil || tool.OutputSchema == nil || tool.Annotations == nil || tool.Meta["anthropic/alwaysLoad"] != true {
+			t.Errorf("%s: %+v", tool.Name, tool)
+		}
+	}
+}
+
+// A risky command waits for the window's answer, the client hears that it waits, and only a yes of the window runs it.
+func TestQuestionIsTheWindows(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	win := openWindow(t, w)
+	a := connect(t, w, "gemini-cli-mcp-client-sublet", func(o *Options) { o.Progress = time.Millisecond })
+	file := w.Write("project/precious", "x")
+	a.run("true") // what is judged before the shell has told its state may be judged again
+	var work sync.WaitGroup
+	work.Go(func() {
+		for !strings.Contains(next(t, a.progress), "user's answer") {
+		}
+		if q := win.answer(wire.DecisionDeny); q.Borrower.Name != "gemini" || q.Borrower.PID != 4242 {
+			t.Errorf("asked for %+v", q.Borrower)
+		}
+	})
+	if r := a.run("rm precious"); r.Status != wire.StatusDenied || !r.isError || r.ExitCode != nil || !strings.Contains(r.text, "denied by the user") {
+		t.Errorf("got %+v", r)
+	}
+	work.Wait()
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("it ran: %v", err)
+	}
+	work.Go(func() { win.answer(wire.DecisionAllow) })
+	if r := a.run("rm precious"); r.Status != wire.StatusSuccess {
+		t.Errorf("got %+v", r)
+	}
+	work.Wait()
+	if _, err := os.Stat(file); err == nil {
+		t.Error("it did not run")
+	}
+}
+
+// A question that nobody answers within the gateway's bound is a no, and the result says so.
+func TestQuestionNobodyAnswers(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	openWindow(t, w)
+	a := connect(t, w, "opencode", func(o *Options) { o.Answer = time.Millisecond })
+	if r := a.run("rm precious"); r.Status != wire.StatusDenied || !strings.Contains(r.text, "nobody answered within 1ms") {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// A cancel of the client ends the command, and the shell is free for the next one.
+func TestCancelEndsTheCommand(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	win := openWindow(t, w)
+	a := connect(t, w, "qwen-code")
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() {
+		_, err := a.call(ctx, "shell", map[string]any{"command": "sleep 600"})
+		over <- err
+	}()
+	next(t, win.began)
+	cancel()
+	if err := next(t, over); err == nil {
+		t.Error("the call ended with a result")
+	}
+	if r := a.run("echo free; jobs"); r.Output != "free\n" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// A client that dies takes its command and its question with it; another one gets the shell.
+func TestClientDies(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	win := openWindow(t, w)
+	other := connect(t, w, "opencode")
+	for _, command := range []string{"sleep 600", "rm precious"} {
+		a := connect(t, w, "codex-mcp-client")
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			a.call(t.Context(), "shell", map[string]any{"command": command}) //nolint:errcheck // its connection ends
+		}()
+		if command == "sleep 600" {
+			next(t, win.began)
+		} else {
+			next(t, win.questions)
+		}
+		a.hangUp()
+		<-over
+		if r := other.run("echo free"); r.Output != "free\n" {
+			t.Errorf("after %s: got %+v", command, r)
+		}
+		next(t, win.began)
+	}
+}
+
+// Two agents at once take turns.
+func TestTwoAgentsTakeTurns(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	openWindow(t, w)
+	var work sync.WaitGroup
+	for _, name := range []string{"codex", "claude-code"} {
+		a := connect(t, w, name)
+		work.Go(func() {
+			for i := range 5 {
+				want := fmt.Sprint(name, i)
+				if r, err := a.call(t.Context(), "shell", map[string]any{"command": "echo " + want}); err != nil || r.Output != want+"\n" {
+					t.Errorf("got %+v, %v", r, err)
+				}
+			}
+		})
+	}
+	work.Wait()
+}
+
+// A long output is cut in the middle, and the whole is where the result says.
+func TestLongOutput(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	openWindow(t, w)
+	a := connect(t, w, "codex")
+	for _, n := range []int{3000, 60_000} { // within what the daemon passes on, and beyond
+		r := a.run(fmt.Sprintf("seq 1 %d", n))
+		if got := len([]rune(r.Output)); got > maxOutput || !strings.HasPrefix(r.Output, "1\n2\n") || !strings.Contains(r.Output, fmt.Sprint("\n", n, "\n")) {
+			t.Errorf("%d: %d characters, %.40q … %q", n, got, r.Output, r.Output[len(r.Output)-200:])
+		}
+		whole, err := os.ReadFile(r.Rest)
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(whole), "\r", ""), fmt.Sprint("\n", n/2, "\n")) {
+			t.Errorf("%d: the rest is in %q: %v", n, r.Rest, err)
+		}
+	}
+}
+
+// Without a window the call says so, and a private shell keeps its state between calls.
+func TestWithoutAWindow(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	a := connect(t, w, "codex")
+	if r := a.run("ls"); !r.isError || !strings.Contains(r.text, "no sublet window is open") || !strings.Contains(r.text, "private shell") {
+		t.Errorf("got %+v", r)
+	}
+	a.run("cd /tmp", "where", "private")
+	if r := a.run("pwd", "where", "private"); r.Output != "/tmp\n" || r.Where != "private" || r.isError {
+		t.Errorf("got %+v", r)
+	}
+	if r := a.run("rm -rf ~/x", "where", "private"); r.Status != wire.StatusDenied {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// Bad input is answered with its cause, and the next call works.
+func TestBadInput(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	openWindow(t, w)
+	a := connect(t, w, "codex")
+	for _, c := range []struct {
+		tool      string
+		arguments map[string]any
+		want      string
+	}{
+		{"shell", map[string]any{}, "command"},
+		{"shell", map[string]any{"command": 1}, "command"},
+		{"shell", map[string]any{"command": "ls", "approve": true}, "approve"},
+		{"shell", map[string]any{"command": " "}, "command: is empty"},
+		{"shell", map[string]any{"command": "ls\x00"}, "NUL"},
+		{"shell", map[string]any{"command": "ls", "cwd": "there"}, "not absolute"},
+		{"shell", map[string]any{"command": "ls", "cwd": "/not/there"}, "not a folder"},
+		{"shell", map[string]any{"command": "ls", "where": "root"}, "where"},
+		{"shell", map[string]any{"command": "ls", "timeout_ms": -1}, "timeout_ms"},
+		{"shell", map[string]any{"command": "ls", "timeout_ms": 3_600_001}, "timeout_ms"},
+		{"shell", map[string]any{"command": strings.Repeat("x", 1<<20+1)}, "limit"},
+		{"sudo", map[string]any{}, "sudo"},
+	} {
+		r, err := a.call(t.Context(), c.tool, c.arguments)
+		if err != nil {
+			r.text, r.isError = err.Error(), true
+		}
+		if !r.isError || !strings.Contains(r.text, c.want) {
+			t.Errorf("%s %.60v: got %+v, want an error about %s", c.tool, c.arguments, r, c.want)
+		}
+	}
+	if r := a.run("echo well"); r.Output != "well\n" {
+		t.Errorf("afterwards: %+v", r)
+	}
+}
+
+// 100 calls at once: those that there is room for run one after the other, the others are told why not.
+func TestManyCallsAtOnce(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	openWindow(t, w)
+	a := connect(t, w, "codex")
+	ran := make(chan bool, 100)
+	for i := range 100 {
+		go func() {
+			r, err := a.call(t.Context(), "shell", map[string]any{"command": fmt.Sprint("echo ", i)})
+			if full := strings.Contains(r.text, "too many"); err != nil || !full && r.Output != fmt.Sprint(i, "\n") {
+				t.Errorf("got %+v, %v", r, err)
+			}
+			ran <- !strings.Contains(r.text, "too many")
+		}()
+	}
+	n := 0
+	for range 100 {
+		if next(t, ran) {
+			n++
+		}
+	}
+	if n < maxWaiting {
+		t.Errorf("%d ran, want %d at the least", n, maxWaiting)
+	}
+	if r := a.run("echo well"); r.Output != "well\n" {
+		t.Errorf("afterwards: %+v", r)
+	}
+}
+
+// A message that is too long ends its client alone.
+func TestTooLongAMessage(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	openWindow(t, w)
+	inR, inW := ioPipe(t)
+	var said strings.Builder
+	over := make(chan error, 1)
+	go func() { over <- Serve(t.Context(), Options{Daemon: w.Daemon(), In: inR, Out: &said}) }()
+	go func() {
+		fmt.Fprintf(inW, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shell","arguments":{"command":"%s"}}}`+"\n", strings.Repeat("x", 11<<20)) //nolint:errcheck // it is cut off
+	}()
+	if err := next(t, over); err == nil || !strings.Contains(err.Error(), "maximum") {
+		t.Errorf("got %v", err)
+	}
+	if r := connect(t, w, "codex").run("echo well"); r.Output != "well\n" {
+		t.Errorf("afterwards: %+v", r)
+	}
+}
+
+// A client that never reads gets its command run, and others the shell.
+func TestClientThatNeverReads(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	win := openWindow(t, w)
+	inR, inW := ioPipe(t)
+	outR, outW := ioPipe(t)
+	over := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		over <- Serve(ctx, Options{Daemon: w.Daemon(), In: inR, Out: outW, Progress: time.Millisecond})
+	}()
+	go fmt.Fprint(inW, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"deaf","version":"1"}}}`+"\n") //nolint:errcheck // see below
+	line := make([]byte, 1<<16)
+	if _, err := outR.Read(line); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		fmt.Fprint(inW, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+ //nolint:errcheck // the other end is read until the server ends
+			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"shell","arguments":{"command":"echo deaf"},"_meta":{"progressToken":1}}}`+"\n")
+	}()
+	next(t, win.began)
+	if r := connect(t, w, "codex").run("echo well"); r.Output != "well\n" {
+		t.Errorf("meanwhile: %+v", r)
+	}
+	outR.Close()
+	cancel()
+	next(t, over)
+}
+
+// The names that programs give themselves become those that users know.
+func TestNames(t *testing.T) {
+	for client, want := range map[string]string{
+		"codex-mcp-client": "codex", "claude-code": "claude", "Gemini-CLI": "gemini", "": "mcp-client", "my-agent": "my-agent",
+	} {
+		if got := nameOf(client); got != want {
+			t.Errorf("%q became %q, want %q", client, got, want)
+		}
+	}
+	if p := Parent(); p.PID != os.Getppid() || filepath.Base(string(p.Executable)) == "" {
+		t.Errorf("got %+v", p)
+	}
+}

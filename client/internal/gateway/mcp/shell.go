@@ -1,0 +1,251 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sublet/client/internal/remote"
+	"sublet/wire"
+)
+
+// maxOutput bounds a result's output, in characters: clients cut longer results, at 12,000 at the least, or drop them.
+const maxOutput = 10_000
+
+// shellIn are the arguments of the tool shell.
+type shellIn struct {
+	Command   string `json:"command" jsonschema:"text for the user's shell (bash, zsh or fish), one or more lines"`
+	Cwd       string `json:"cwd,omitempty" jsonschema:"absolute folder to run it in; the shell stays there. Left out: where the shell is"`
+	TimeoutMS int64  `json:"timeout_ms,omitempty" jsonschema:"ends the command; 1 to 3600000, 120000 if left out"`
+	Purpose   string `json:"purpose,omitempty" jsonschema:"what it is for, in a few words; shown to the user"`
+	Where     string `json:"where,omitempty" jsonschema:"live: the user's own shell, the default; private: a shell of the daemon's, held to the project"`
+}
+
+// shellOut is its result.
+type shellOut struct {
+	Output     string `json:"output" jsonschema:"what it printed, at most 10,000 characters of both ends, then notes in brackets"`
+	Status     string `json:"status" jsonschema:"success, error, timeout, cancelled or denied (it did not run)"`
+	ExitCode   *int   `json:"exit_code" jsonschema:"null where it did not come to its end"`
+	Cwd        string `json:"cwd" jsonschema:"where the shell is afterwards; empty where it did not run"`
+	Where      string `json:"where" jsonschema:"live or private"`
+	Reach      string `json:"reach" jsonschema:"what the kernel held it to: read, project; empty: nothing"`
+	DurationMS int64  `json:"duration_ms"`
+	Rest       string `json:"rest,omitempty" jsonschema:"file that holds the whole output, where some of it is left out"`
+}
+
+func (s *server) addShell(m *sdk.Server) {
+	yes := true
+	sdk.AddTool(m, &sdk.Tool{
+		Name:  "shell",
+		Title: "The user's live shell",
+		Description: "Run a command in the user's own live shell, in front of their eyes: with its directory, environment, aliases and functions. " +
+			"cd, export and the like stay for the next call. The user may be asked first, in their window; a refusal is final. " +
+			"Most commands run held by the kernel to reading, or to the project; the notes say what was denied.",
+		Annotations: &sdk.ToolAnnotations{Title: "The user's live shell", DestructiveHint: &yes, OpenWorldHint: &yes},
+		Meta:        sdk.Meta{"anthropic/alwaysLoad": true}, // else Claude Code hides it behind its search for tools
+	}, s.shell)
+}
+
+// shell is a call of the tool.
+func (s *server) shell(ctx context.Context, req *sdk.CallToolRequest, in shellIn) (*sdk.CallToolResult, shellOut, error) {
+	out := shellOut{Where: "live", Status: wire.StatusError}
+	if err := in.check(); err != nil {
+		return nil, out, err
+	}
+	if in.Where != "" {
+		out.Where = in.Where
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	var c call
+	c.say("waits for the calls before it")
+	stop := s.report(ctx, req, &c)
+	err := s.run(ctx, req, in, &out, &c)
+	stop()
+	if err != nil {
+		return nil, out, err
+	}
+	res := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: out.text()}}}
+	res.IsError = out.ExitCode == nil || out.Status != wire.StatusSuccess && out.Status != wire.StatusError
+	return res, out, nil
+}
+
+// check returns what is wrong with the arguments, beyond their schema.
+func (in *shellIn) check() error {
+	switch {
+	case strings.TrimSpace(in.Command) == "":
+		return errors.New("command: is empty")
+	case in.Cwd != "" && !filepath.IsAbs(in.Cwd):
+		return fmt.Errorf("cwd: %q is not absolute", in.Cwd)
+	case !slices.Contains([]string{"", "live", "private"}, in.Where):
+		return fmt.Errorf("where: %q is neither live nor private", in.Where)
+	}
+	return nil
+}
+
+// run has the daemon run the command, and fills in what came of it.
+func (s *server) run(ctx context.Context, req *sdk.CallToolRequest, in shellIn, out *shellOut, c *call) error {
+	l, from, err := s.client(ctx, req)
+	if err != nil {
+		return worded(err)
+	}
+	leave, err := l.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	c.say("runs, or waits for the shell")
+	arguments := map[string]any{"command": in.Command}
+	if in.Purpose != "" {
+		arguments["description"] = in.Purpose
+	}
+	if in.TimeoutMS != 0 {
+		arguments["timeout_ms"] = in.TimeoutMS
+	}
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		return err
+	}
+	end, err := l.gs.Tool(ctx, &wire.ToolRequest{
+		Tool: "bash", Arguments: string(text), Cwd: wire.OSString(in.Cwd), Borrower: from, Private: in.Where == "private",
+		AnswerMS: s.o.Answer.Milliseconds(),
+	}, c.event)
+	switch {
+	case errors.Is(err, remote.ErrDisconnected):
+		return errors.New("the daemon was lost before the command's end was known; look whether it ran before you run it again")
+	case err != nil:
+		return worded(err)
+	case c.result == nil:
+		return errors.New(end.Summary)
+	}
+	return s.fill(out, c.result)
+}
+
+// fill writes what came of a command into the result.
+func (s *server) fill(out *shellOut, r *wire.CommandResult) error {
+	out.Status, out.ExitCode, out.Cwd, out.Reach, out.DurationMS = r.Status, r.ExitCode, string(r.Cwd), r.Reach, r.DurationMS
+	if r.Truncated != nil {
+		out.Rest = string(r.Truncated.SpoolPath)
+	}
+	text := strings.ToValidUTF8(string(r.Output), "\uFFFD")
+	left := utf8.RuneCountInString(text) - maxOutput
+	if left <= 0 {
+		out.Output = text
+		return nil
+	}
+	if out.Rest == "" {
+		path, err := s.keep(r.Output)
+		if err != nil {
+			s.log.Warn("an output was not kept", "err", err)
+		}
+		out.Rest = path
+	}
+	note := fmt.Sprintf("\n[%d characters are left out here", left)
+	if out.Rest != "" {
+		note += "; the whole is in " + out.Rest
+	}
+	note += "]\n"
+	runes := []rune(text)
+	room := maxOutput - utf8.RuneCountInString(note)
+	out.Output = string(runes[:room/2]) + note + string(runes[len(runes)-(room-room/2):])
+	return nil
+}
+
+// text is a result for models whose client shows them no structure.
+func (o *shellOut) text() string {
+	text := strings.TrimRight(o.Output, "\n") // its notes tell how it ended, but for exit code 0
+	if o.ExitCode != nil && *o.ExitCode == 0 {
+		text += "\n[exit code 0]"
+	}
+	if o.Cwd != "" {
+		text += "\n[the shell is in " + o.Cwd + "]"
+	}
+	return text
+}
+
+// worded is an error of the daemon's with its hint.
+func worded(err error) error {
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok && h.Hint() != "" {
+		return fmt.Errorf("%w (%s)", err, h.Hint())
+	}
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Hint != "" {
+		return fmt.Errorf("%s (%s)", e.Message, e.Hint)
+	}
+	return err
+}
+
+// call is what is known of one that runs.
+type call struct {
+	state  atomic.Value // string: what it waits for
+	result *wire.CommandResult
+}
+
+func (c *call) say(state string) { c.state.Store(state) }
+
+// event follows the command.
+func (c *call) event(m wire.Message) {
+	switch m := m.(type) {
+	case *wire.ConfirmationRequest:
+		c.say("waits for the user's answer in the sublet window")
+	case *wire.ConfirmationResolved:
+		c.say("runs, or waits for the shell")
+	case *wire.ShellLeaseQueued:
+		state := "waits for the shell, which " + m.Holder + " has"
+		if m.Why != "" {
+			state = "waits for the shell: " + m.Why
+		}
+		c.say(state)
+	case *wire.CommandStarted:
+		c.say("runs")
+	case *wire.CommandResult:
+		c.result = m
+	}
+}
+
+// report tells the client that the call goes on, where it asked for that. It owns its goroutine; stop waits for it, unless the
+// client does not read.
+func (s *server) report(ctx context.Context, req *sdk.CallToolRequest, c *call) (stop func()) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(s.o.Progress)
+		defer tick.Stop()
+		begun := time.Now()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			err := req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+				ProgressToken: token, Progress: time.Since(begun).Seconds(), Message: c.state.Load().(string),
+			})
+			if err != nil && ctx.Err() == nil {
+				s.log.Debug("progress was not sent", "err", err)
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+	}
+}
