@@ -84,8 +84,17 @@ func TestEditIgnoresWhiteSpaceWhereOnePlaceIsLeft(t *testing.T) {
 		{"\ta\r\n\tb\r\nc", "a\nb\n", "x\ny\n", "\tx\r\n\ty\r\nc", ""},
 		{"  a\n\ta\n", "    a", "b", "", "lines 1 and 2 begin texts that differ"},
 		{"x = 1\n", "x=1", "x=2", "", "the nearest is line 1"},
+		{"b\n  a\nb\n a\na\n", "  a\nb\n", "c\n", "b\nc\n a\na\n", "exact"},
+		{"b\n\ta\nb\na\nc\n", " a\n b\n", "  c\n", "", "the nearest is lines 2-3"}, // no indentation of the file is that of c
+		{strings.Repeat("a b\n", 200_000) + "c\n", strings.Repeat("a  b\n", 10_000) + "d\n", "c", "", "old does not stand"},
 	} {
 		got, err := apply([]byte(tc.file), []edit{{Old: &tc.old, New: &tc.repl}})
+		if tc.err == "exact" {
+			if string(got.after) != tc.want || len(got.notes) != 0 {
+				t.Errorf("%q: got %q, %q", tc.old, got.after, got.notes)
+			}
+			continue
+		}
 		if tc.err != "" {
 			wantErr(t, err, tc.err)
 			continue

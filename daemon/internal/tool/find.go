@@ -98,10 +98,15 @@ func spaced(text, old, repl string) (place, string, error) {
 	}
 	var starts []int
 	if strings.TrimSpace(old) != "" {
-		for i := 0; i+len(wanted) <= len(keys); i++ {
-			if slices.Equal(keys[i:i+len(wanted)], wanted) {
-				starts = append(starts, i)
+		all, sought := "\n"+strings.Join(keys, "\n")+"\n", "\n"+strings.Join(wanted, "\n")+"\n"
+		for at, line := 0, 0; len(starts) <= maxLineList; {
+			i := strings.Index(all[at:], sought)
+			if i < 0 {
+				break
 			}
+			line += strings.Count(all[at:at+i], "\n")
+			starts = append(starts, line)
+			at, line = at+i+1, line+1
 		}
 	}
 	switch {
@@ -195,6 +200,9 @@ func nearest(have, want, keys, wanted []string) error {
 		}
 		grams, score := bigrams(wanted[i]), 0.0
 		for j, k := range keys {
+			if n := len(wanted[i]); len(k) > 3*n+3 || n > 3*len(k)+3 {
+				continue // too different in length
+			}
 			if s := similarity(grams, bigrams(k)); s > score {
 				start, score = j-i, s
 			}
