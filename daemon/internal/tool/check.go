@@ -18,6 +18,7 @@ import (
 const (
 	checkTime   = 3 * time.Second // of all that looks at one change, where Env says nothing else
 	maxProblems = 10              // lines of one report
+	slowSkips   = 10              // changes in a folder after which what was too slow there is tried again
 	maxProblem  = 300             // bytes of a line
 )
 
@@ -139,11 +140,11 @@ func goSyntax(path string, text []byte) (lines []string) {
 	return lines
 }
 
-// vet has go check the file's package, and returns what it says of the file; slow says that it does not end in time, after
-// which it is not tried again in that folder.
+// vet has go check the file's package, and returns what it says of the file; slow says that it does not end in time. A
+// build by the agent may make it faster, so it is tried again some changes later.
 func (env Env) vet(ctx context.Context, path string) (c checked, slow string) {
 	dir, name := filepath.Split(path)
-	if env.Held == nil || env.Files.tooSlow(dir, false) {
+	if env.Held == nil || env.Files.skips(dir) {
 		return checked{}, ""
 	}
 	out, err := env.Held(ctx, dir, []string{"go", "vet", "."}, nil)
@@ -151,8 +152,8 @@ func (env Env) vet(ctx context.Context, path string) (c checked, slow string) {
 		return checked{}, ""
 	}
 	if ctx.Err() != nil {
-		env.Files.tooSlow(dir, true)
-		return checked{}, fmt.Sprintf("\n[go vet takes longer than %s here and is not run again]", env.checkTime())
+		env.Files.skip(dir, slowSkips)
+		return checked{}, fmt.Sprintf("\n[go vet takes longer than %s here; the next %d changes are not checked by it]", env.checkTime(), slowSkips)
 	}
 	if err == nil {
 		return checked{by: "go vet"}, ""

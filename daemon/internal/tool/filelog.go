@@ -26,7 +26,7 @@ type FileLog struct {
 	size    int                 // bytes of Before in changes
 	reports map[string][]string // what a checker last said of a path
 	wrote   map[string]string   // path to the digest that a tool last gave it
-	slow    map[string]bool     // folders in which go vet takes too long
+	slow    map[string]int      // changes that are not checked, by folder
 }
 
 // Change is one file change that can be undone.
@@ -80,17 +80,25 @@ func (l *FileLog) reported(path string, lines []string) (before []string, known 
 	return before, known
 }
 
-// tooSlow reports whether go vet is not to be run in dir, from now on if now is set.
-func (l *FileLog) tooSlow(dir string, now bool) bool {
+// skips reports whether a change in dir is one of those that are not checked.
+func (l *FileLog) skips(dir string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now {
-		if l.slow == nil {
-			l.slow = map[string]bool{}
-		}
-		l.slow[dir] = true
+	if l.slow[dir] == 0 {
+		return false
 	}
-	return l.slow[dir]
+	l.slow[dir]--
+	return true
+}
+
+// skip has the next n changes in dir not checked.
+func (l *FileLog) skip(dir string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.slow == nil {
+		l.slow = map[string]int{}
+	}
+	l.slow[dir] = n
 }
 
 // Known returns the digest under which path was last read or written in this session, and whether it was.
