@@ -250,6 +250,20 @@ func (k kind) rows() []row {
 			},
 		},
 	}
+	if sshd {
+		rows = append(rows, row{
+			name: "ssh inside", files: with(k.rc(), "far", "#!/bin/sh\nexec env -i PS1='far: ' TERM=$TERM PATH=$PATH HOME=/ bash --norc --noprofile\n", "nap", nap),
+			steps: []step{
+				{keys: "ssh -t -F $SSH_CONFIG inside $HOME/far\r", until: `^far: ▮`},
+				{keys: "echo over there\r", until: `^over there\nfar: ▮`},
+				{cols: 60, rows: 15, keys: "tput cols; tput lines\r", until: `^60\n15\nfar: ▮`},
+				{keys: "sh -c 'echo napping; exec sleep 1000'\r", until: `^napping\n▮`},
+				{keys: "\x03", until: `\^C\nfar: ▮`},
+				{keys: "exit 4\r", until: `^exit\n(⏎\n)?> ▮$`},
+				{keys: k.status + "\r", until: `^4\n> ▮$`},
+			},
+		})
+	}
 	if os.Getuid() == 0 {
 		rows = append(rows, row{
 			name: "su", needs: []string{"su"}, files: with(k.rc(), ".bashrc", "PS1='su: '\n", "nap", nap),

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -19,6 +20,7 @@ var (
 	sublet string   // the program under test, built once, with the race detector when the tests have it
 	common string   // its folders: one daemon serves every window of a test run
 	shared []string // the variables that name them
+	sshd   bool     // a server of ssh can be run
 )
 
 func TestMain(m *testing.M) {
@@ -70,6 +72,9 @@ func run(m *testing.M) (code int, err error) {
 			return 1, fmt.Errorf("compinit: %w: %s", err, out)
 		}
 	}
+	if sshd, err = prepareSSH(filepath.Join(common, "ssh")); err != nil {
+		return 1, err
+	}
 	if under() != "sublet" {
 		return m.Run(), nil
 	}
@@ -102,6 +107,35 @@ func run(m *testing.M) (code int, err error) {
 		err = errors.Join(err, readErr, fmt.Errorf("data race:\n%s", raw))
 	}
 	return code, err
+}
+
+// prepareSSH makes keys in dir for a server of ssh that a client starts by itself, and reports whether there can be one: run by
+// root it needs what only its package sets up.
+func prepareSSH(dir string) (bool, error) {
+	const server = "/usr/sbin/sshd"
+	key := filepath.Join(dir, "key")
+	for _, program := range []string{server, "ssh", "ssh-keygen"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return false, nil
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return false, err
+	}
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
+		return false, fmt.Errorf("ssh-keygen: %w: %s", err, out)
+	}
+	serve := []string{server, "-f", "/dev/null", "-h", key}
+	if out, err := exec.Command(serve[0], append(serve[1:], "-t")...).CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "without the rows of ssh: %s", out)
+		return false, nil
+	}
+	config := strings.Join([]string{
+		"Host inside", "ProxyCommand " + strings.Join(serve, " ") + " -i -o StrictModes=no -o AuthorizedKeysFile=" + key + ".pub",
+		"IdentityFile " + key, "StrictHostKeyChecking no", "UserKnownHostsFile /dev/null", "LogLevel ERROR", "",
+	}, "\n\t")
+	shared = append(shared, "SSH_CONFIG="+filepath.Join(dir, "config"))
+	return true, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600)
 }
 
 // under returns what is compared with the shell: sublet, or, to test the tests, bare (the shell again), proxy, or a program's
