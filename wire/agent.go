@@ -69,6 +69,13 @@ type RequestOptions struct {
 	// Steer gives the prompt to the turn that runs in the session, with the results of its next calls; TurnSteered answers
 	// then. Where none runs, it ends before, or there are attachments, the request is a turn of its own as ever.
 	Steer bool `msgpack:"steer"`
+	// MaxSteps is how often the model may be asked, MaxCostUSD what the turn may cost before somebody is asked, beside the settings'
+	// bound; 0 = as the settings have it.
+	MaxSteps   int     `msgpack:"max_steps"`
+	MaxCostUSD float64 `msgpack:"max_cost_usd"`
+	// System is what the agent is told about itself in place of its role's words, AppendSystem what it is told beside them.
+	System       string `msgpack:"system"`
+	AppendSystem string `msgpack:"append_system"`
 }
 
 // TurnStarted says that a request began. Since protocol 1.

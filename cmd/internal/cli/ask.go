@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,82 +23,103 @@ import (
 const maxStdin = 16 << 20
 
 func (a *app) ask() *cobra.Command {
-	var asJSON, showRequest bool
-	var mode, session, model, agent, thinking string
-	var timeout time.Duration
+	var q question
 	c := &cobra.Command{
 		Use:   "ask 'PROMPT'",
 		Short: "One question, the answer on standard output",
 		Long: "ask runs one turn and prints the answer. Standard input, where it is a file or a pipe, goes along as context; with\n" +
 			"the prompt - it is the prompt. On a terminal you are asked before anything risky; a script is refused what would\n" +
 			"need a question, and told by exit status 3. The agent works in a private shell that starts in the current folder.",
-		Example: "  sublet ask 'what changed since yesterday?'\n  go test ./... 2>&1 | sublet ask 'why does this fail?'",
-		Args:    cobra.MinimumNArgs(1),
+		Example: "  sublet ask 'what changed since yesterday?'\n  go test ./... 2>&1 | sublet ask 'why does this fail?'\n" +
+			"  sublet ask --ephemeral --output-schema schema.json --allow 'bash: go test *' -f task.md",
 		RunE: func(_ *cobra.Command, args []string) error {
-			q := question{prompt: strings.Join(args, " "), json: asJSON, mode: mode, session: wire.SessionID(session), model: model, agent: agent, thinking: thinking, timeout: timeout, show: showRequest}
+			q.prompt = strings.Join(args, " ")
 			return a.runAsk(q)
 		},
 	}
 	f := c.Flags()
-	f.BoolVar(&asJSON, "json", false, "print the events as they come, one JSON object a line")
-	f.StringVar(&mode, "mode", "", "policy mode for this turn: plan, ask, auto, full")
-	f.StringVar(&session, "session", "", "go on in this session")
-	f.StringVar(&model, "model", "", "provider/name instead of the configured one")
-	f.StringVar(&thinking, "thinking", "", "how much the model thinks first: off, low, medium, high")
-	f.StringVar(&agent, "agent", "", "orchestrator (default), engineer, reviewer, explorer or one of yours")
-	f.DurationVar(&timeout, "timeout", 0, "end the turn after this time (0 = no bound)")
-	f.BoolVar(&showRequest, "show-request", false, "print what the model would be sent first, with tokens by part, and ask nothing")
+	f.BoolVar(&q.json, "json", false, "print the events as they come, one JSON object a line")
+	f.StringVar(&q.options.Mode, "mode", "", "policy mode for this turn: plan, ask, auto, full")
+	f.StringVar((*string)(&q.session), "session", "", "go on in this session")
+	f.BoolVarP(&q.goOn, "continue", "c", false, "go on in this folder's last session")
+	f.StringVarP(&q.file, "file", "f", "", "read the prompt from this file")
+	f.StringVar(&q.options.Model, "model", "", "provider/name instead of the configured one")
+	f.StringVar(&q.options.Thinking, "thinking", "", "how much the model thinks first: off, low, medium, high")
+	f.StringVar(&q.agent, "agent", "", "orchestrator (default), engineer, reviewer, explorer or one of yours")
+	f.StringSliceVar(&q.options.Tools, "tools", nil, "the only tools that it may use, such as read,grep")
+	f.StringVar(&q.options.System, "system", "", "what the agent is told about itself, in place of its own words")
+	f.StringVar(&q.options.AppendSystem, "append-system", "", "what it is told beside them")
+	f.StringArrayVar(&q.allow, "allow", nil, "a rule for this session, such as 'bash: go test *'; may be repeated")
+	f.DurationVar(&q.timeout, "timeout", 0, "end the turn after this time (0 = no bound)")
+	f.IntVar(&q.options.MaxSteps, "max-turns", 0, "how often the model may be asked (0 = 100)")
+	f.Float64Var(&q.options.MaxCostUSD, "max-cost", 0, "US dollars that the turn may cost (0 = as the settings say)")
+	f.StringVar(&q.schema, "output-schema", "", "print one JSON value that is valid by the JSON Schema in this file, and nothing else")
+	f.StringVar(&q.name, "name", "", "name the session")
+	f.BoolVar(&q.ephemeral, "ephemeral", false, "delete the session at the end")
+	f.BoolVar(&q.show, "show-request", false, "print what the model would be sent first, with tokens by part, and ask nothing")
 	f.SetInterspersed(true)
 	return c
 }
 
+// question is what ask was called with.
 type question struct {
-	prompt, mode, model, agent, thinking string
-	session                              wire.SessionID
-	json                                 bool
-	timeout                              time.Duration
-	show                                 bool
+	prompt, file, agent string
+	session             wire.SessionID
+	goOn, ephemeral     bool
+	name                string
+	allow               []string
+	schema              string // a file's path
+	json, show          bool
+	timeout             time.Duration
+	valid               *outputSchema               // in place of schema
+	print               func(json.RawMessage) error // what is valid; nil = as it is
+	options             wire.RequestOptions
+}
+
+// check returns what is wrong with the flags.
+func (q *question) check() error {
+	o := &q.options
+	switch {
+	case !slices.Contains([]string{"", "plan", "ask", "auto", "full"}, o.Mode):
+		return fmt.Errorf("mode %q is none of plan, ask, auto, full", o.Mode)
+	case !slices.Contains([]string{"", "off", "low", "medium", "high"}, o.Thinking):
+		return fmt.Errorf("thinking %q is none of off, low, medium, high", o.Thinking)
+	case q.goOn && q.session != "":
+		return errors.New("--continue and --session each name a session; use one of them")
+	case q.ephemeral && (q.goOn || q.session != ""):
+		return errors.New("--ephemeral would delete the session that you go on in")
+	case q.json && q.schema != "":
+		return errors.New("--json prints events and --output-schema one value; use one of them")
+	case q.file != "" && q.prompt != "":
+		return errors.New("there is a prompt, and another one in " + q.file + "; use one of them")
+	case q.prompt == "" && q.file == "":
+		return errors.New("the prompt is missing")
+	}
+	o.TimeoutMS = q.timeout.Milliseconds()
+	return nil
 }
 
 func (a *app) runAsk(q question) error {
-	switch q.mode {
-	case "", "plan", "ask", "auto", "full":
-	default:
-		return &usageError{fmt.Errorf("mode %q is none of plan, ask, auto, full", q.mode)}
+	if err := q.check(); err != nil {
+		return &usageError{err}
 	}
-	switch q.thinking {
-	case "", "off", "low", "medium", "high":
-	default:
-		return &usageError{fmt.Errorf("thinking %q is none of off, low, medium, high", q.thinking)}
+	schema := q.valid
+	if q.schema != "" {
+		var err error
+		if schema, err = readSchema(q.schema); err != nil {
+			return &usageError{err}
+		}
+	}
+	if schema != nil {
+		q.options.AppendSystem = strings.TrimSpace(q.options.AppendSystem + "\n\n" + schema.instruction())
 	}
 	ctx, stop := interruptible(context.Background())
 	defer stop()
-	req := &wire.AgentRequest{
-		Agent: q.agent, Prompt: q.prompt, Attachments: []wire.Attachment{},
-		Context: wire.RequestContext{RecentCommands: []wire.RecentCommand{}, OpenFiles: []wire.OSString{}},
-		Options: wire.RequestOptions{Model: q.model, Mode: q.mode, Thinking: q.thinking, TimeoutMS: q.timeout.Milliseconds()},
-	}
-	if dir, err := os.Getwd(); err == nil {
-		req.Context.Cwd = wire.OSString(dir)
-	}
-	input, err := a.input(ctx)
+	req, done, err := a.request(ctx, q)
 	if err != nil {
 		return err
 	}
-	if q.prompt == "-" {
-		req.Prompt, input = strings.TrimSpace(string(input)), nil
-	}
-	if strings.TrimSpace(req.Prompt) == "" {
-		return &usageError{errors.New("the prompt is empty")}
-	}
-	if len(input) > 0 {
-		file, remove, err := keep(input)
-		if err != nil {
-			return err
-		}
-		defer remove()
-		req.Attachments = append(req.Attachments, wire.Attachment{Path: wire.OSString(file), MIME: "text/plain"})
-	}
+	defer done()
 	asker := newAsker(a, q.json)
 	defer asker.close()
 	c, err := a.dial(ctx, false, func(o *client.Options) {
@@ -106,16 +129,73 @@ func (a *app) runAsk(q question) error {
 		return err
 	}
 	defer c.Close()
+	if q.goOn {
+		if err := resumeLast(ctx, c, req.Context.Cwd); err != nil {
+			return err
+		}
+	}
 	if q.show {
 		return a.showRequest(ctx, c, req, q.json)
 	}
-	out := &answer{app: a, json: q.json, asker: asker, conn: c}
-	end, err := c.Turn(ctx, req, func(m wire.Message) { out.show(ctx, m) })
-	out.finish()
+	for _, rule := range q.allow {
+		if _, err := c.Policy(ctx, &wire.PolicyRequest{Op: "add", Rule: &wire.Rule{Decision: "allow", Pattern: rule, Scope: "session"}}); err != nil {
+			return fmt.Errorf("--allow %q: %w", rule, err)
+		}
+	}
+	out := &answer{app: a, json: q.json, asker: asker, conn: c, quiet: schema != nil}
+	turn := func() (*wire.AgentComplete, error) {
+		end, err := c.Turn(ctx, req, func(m wire.Message) { out.show(ctx, m) })
+		out.finish()
+		return end, err
+	}
+	end, err := turn()
+	if schema != nil && err == nil {
+		end, err = schema.insist(a, req, end, q.print, turn)
+	}
+	if kerr := a.keepSession(ctx, c, q); err == nil {
+		err = kerr
+	}
 	if err != nil {
 		return err
 	}
 	return statusOfTurn(end)
+}
+
+// request is the question as it is sent. done removes what it wrote.
+func (a *app) request(ctx context.Context, q question) (_ *wire.AgentRequest, done func(), _ error) {
+	req := &wire.AgentRequest{
+		Agent: q.agent, Prompt: q.prompt, Attachments: []wire.Attachment{}, Options: q.options,
+		Context: wire.RequestContext{RecentCommands: []wire.RecentCommand{}, OpenFiles: []wire.OSString{}},
+	}
+	if dir, err := os.Getwd(); err == nil {
+		req.Context.Cwd = wire.OSString(dir)
+	}
+	if q.file != "" {
+		text, err := os.ReadFile(q.file)
+		if err != nil {
+			return nil, nil, &usageError{err}
+		}
+		req.Prompt = string(text)
+	}
+	input, err := a.input(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if q.prompt == "-" {
+		req.Prompt, input = strings.TrimSpace(string(input)), nil
+	}
+	if strings.TrimSpace(req.Prompt) == "" {
+		return nil, nil, &usageError{errors.New("the prompt is empty")}
+	}
+	if len(input) == 0 {
+		return req, func() {}, nil
+	}
+	file, remove, err := keep(input)
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Attachments = append(req.Attachments, wire.Attachment{Path: wire.OSString(file), MIME: "text/plain"})
+	return req, remove, nil
 }
 
 // input reads standard input where it is a file, a pipe or a socket. It never waits silently.
@@ -169,6 +249,7 @@ type answer struct {
 	json    bool
 	asker   *asker
 	conn    *client.Conn
+	quiet   bool      // the answer's text is not printed
 	model   string    // that was asked
 	held    wire.Said // where standard output is no terminal: text that may still turn out void
 	written bool      // some text is on standard output
@@ -267,7 +348,7 @@ func isDelegate(agent string) bool {
 }
 
 func (o *answer) text(s string) {
-	if s = plain(s); s == "" {
+	if s = plain(s); s == "" || o.quiet {
 		return
 	}
 	fmt.Fprint(o.app.stdout, s)

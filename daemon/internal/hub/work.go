@@ -20,8 +20,11 @@ import (
 	"sublet/wire/visible"
 )
 
-// maxPrompt bounds a prompt in bytes: more belongs in a file.
-const maxPrompt = 10 << 20
+const (
+	maxPrompt = 10 << 20 // bytes of a prompt: more belongs in a file
+	maxSystem = 64 << 10 // bytes of what a request tells an agent about itself
+	maxSteps  = 1000     // model calls that a request may ask for
+)
 
 // Ask begins a turn of an agent. It returns an error if the request is refused before it began; afterwards the turn's
 // own AgentComplete is the answer.
@@ -77,6 +80,14 @@ func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequ
 	}
 	if r.Options.TimeoutMS < 0 {
 		return nil, none, invalid("options.timeout_ms: %d is less than 0", r.Options.TimeoutMS)
+	}
+	switch o := r.Options; {
+	case o.MaxSteps < 0 || o.MaxSteps > maxSteps:
+		return nil, none, invalid("options.max_steps: %d is outside 0 to %d", o.MaxSteps, maxSteps)
+	case !(o.MaxCostUSD >= 0):
+		return nil, none, invalid("options.max_cost_usd: %v is less than 0", o.MaxCostUSD)
+	case len(o.System)+len(o.AppendSystem) > maxSystem:
+		return nil, none, invalid("options.system and append_system: %d bytes are more than the limit of %d", len(o.System)+len(o.AppendSystem), maxSystem)
 	}
 	mode, err := policy.ParseMode(r.Options.Mode)
 	if err == nil {
@@ -152,7 +163,15 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 	if err != nil {
 		return agent.Turn{}, err
 	}
+	role.System = cmp.Or(r.Options.System, role.System)
+	if r.Options.AppendSystem != "" {
+		role.System += "\n\n" + r.Options.AppendSystem
+	}
 	at := t.agentTurn(role, string(r.Context.Cwd))
+	at.MaxSteps = r.Options.MaxSteps
+	if most := r.Options.MaxCostUSD; most > 0 && (at.Budget.Turn == 0 || most < at.Budget.Turn) {
+		at.Budget.Turn = most
+	}
 	at.Model, at.History, at.StartSeq = model, history.WithImages(images), begun
 	if usesServers(model) {
 		at.Tools = append(at.Tools, t.serverTools(ctx, role, r.Options.Tools)...)

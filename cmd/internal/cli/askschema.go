@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"sublet/wire"
+)
+
+const (
+	schemaTries = 2         // how often an answer that is not valid is asked for again
+	maxSchema   = 256 << 10 // bytes of a schema's file
+)
+
+// outputSchema is what an answer has to be.
+type outputSchema struct {
+	text     string
+	resolved *jsonschema.Resolved
+}
+
+// readSchema reads a JSON Schema from a file.
+func readSchema(path string) (*outputSchema, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSchema+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxSchema {
+		return nil, fmt.Errorf("%s: a schema of more than %d bytes", path, maxSchema)
+	}
+	s, err := parseSchema(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: not a JSON Schema: %w", path, err)
+	}
+	return s, nil
+}
+
+func parseSchema(text []byte) (*outputSchema, error) {
+	var s jsonschema.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, err
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		return nil, err
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
+		return nil, err
+	}
+	return &outputSchema{compact.String(), resolved}, nil
+}
+
+// instruction tells the agent what its answer has to be.
+func (s *outputSchema) instruction() string {
+	return "Your last message must be exactly one JSON value that is valid by this JSON Schema, without any text or code fence around it:\n" + s.text
+}
+
+// value returns the JSON value that an answer is, or what is wrong with it. A code fence around it is passed over.
+func (s *outputSchema) value(answer string) (json.RawMessage, error) {
+	text := strings.TrimSpace(answer)
+	if body, ok := strings.CutPrefix(text, "```"); ok {
+		if _, body, ok = strings.Cut(body, "\n"); ok {
+			text = strings.TrimSuffix(strings.TrimSpace(body), "```")
+		}
+	}
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		return nil, fmt.Errorf("it is not one JSON value: %w", err)
+	}
+	if err := s.resolved.Validate(value); err != nil {
+		return nil, err
+	}
+	return json.RawMessage(strings.TrimSpace(text)), nil
+}
+
+// insist asks again until the answer is valid, and prints it, as it is where print is nil. A turn that failed, and the last answer that is not valid, are
+// errors.
+func (s *outputSchema) insist(a *app, req *wire.AgentRequest, end *wire.AgentComplete, print func(json.RawMessage) error, turn func() (*wire.AgentComplete, error)) (*wire.AgentComplete, error) {
+	for try := 0; end.Status == wire.StatusSuccess; try++ {
+		value, err := s.value(end.Summary)
+		if err == nil {
+			if print != nil {
+				return end, print(value)
+			}
+			a.printf("%s\n", value)
+			return end, nil
+		}
+		if try == schemaTries {
+			return end, hinted{"the answer is not valid by the schema: " + oneLine(err.Error()), "see it with `sublet session show " + string(end.SessionID) + "`"}
+		}
+		fmt.Fprintf(a.stderr, "sublet: the answer is not valid by the schema, and asked for again: %s\n", oneLine(err.Error()))
+		req.RequestID, req.Attachments = "", []wire.Attachment{}
+		req.Prompt = "Your answer is not valid: " + err.Error() + ". Give it again: one JSON value that is valid by the schema, and nothing else."
+		if end, err = turn(); err != nil {
+			return nil, err
+		}
+	}
+	return end, nil
+}

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"sublet/client"
+	"sublet/wire"
+)
+
+// maxLook is how many of the newest sessions are looked through for one of a folder.
+const maxLook = 100
+
+// resumeLast goes on in the newest session of the folder dir.
+func resumeLast(ctx context.Context, c *client.Conn, dir wire.OSString) error {
+	list, err := c.Sessions(ctx, &wire.SessionRequest{Op: "list", Limit: maxLook})
+	if err != nil {
+		return err
+	}
+	for _, s := range list.Sessions {
+		if s.Cwd == dir {
+			_, err := c.Resume(ctx, s.ID, s.LastSeq)
+			return err
+		}
+	}
+	return hinted{fmt.Sprintf("no session of %s is among the last %d", plain(string(dir)), maxLook), "`sublet session ls` lists them; --session ID goes on in one"}
+}
+
+// keepSession names the session of a question that was asked, or deletes it.
+func (a *app) keepSession(ctx context.Context, c *client.Conn, q question) error {
+	ctx = context.WithoutCancel(ctx) // an interrupted question's session is deleted, too
+	id := c.Session().ID
+	switch {
+	case q.ephemeral:
+		_, err := c.Sessions(ctx, &wire.SessionRequest{Op: "delete", SessionID: &id})
+		return err
+	case q.name != "":
+		_, err := c.Sessions(ctx, &wire.SessionRequest{Op: "rename", SessionID: &id, Name: q.name})
+		return err
+	}
+	return nil
+}

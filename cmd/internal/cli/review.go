@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+// finding is one thing that a review found. Its fields are those of reviewSchema.
+type finding struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Level   string `json:"level"`
+	Message string `json:"message"`
+}
+
+const reviewSchema = `{
+	"type": "object",
+	"properties": {"findings": {"type": "array", "items": {
+		"type": "object",
+		"properties": {
+			"file": {"type": "string", "description": "path below the folder the review began in"},
+			"line": {"type": "integer", "minimum": 1},
+			"level": {"enum": ["error", "warning", "note"]},
+			"message": {"type": "string", "description": "what is wrong, what follows from it, and how to mend it"}
+		},
+		"required": ["file", "line", "level", "message"], "additionalProperties": false
+	}}},
+	"required": ["findings"], "additionalProperties": false
+}`
+
+func (a *app) review() *cobra.Command {
+	var asJSON, sarif bool
+	var q question
+	c := &cobra.Command{
+		Use: "review [RANGE]", Short: "Have changes reviewed", Args: cobra.MaximumNArgs(1),
+		Long: "review has the agent reviewer, which changes nothing, look at changes: those that are not committed, or those of a range\n" +
+			"as git diff takes it. It prints a line for each finding, the worst first. The session is deleted at the end.",
+		Example: "  sublet review\n  sublet review main...HEAD --sarif >review.sarif",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if asJSON && sarif {
+				return &usageError{errors.New("--json and --sarif are two forms of the same; use one of them")}
+			}
+			diff := "git diff HEAD"
+			if len(args) == 1 {
+				diff = "git diff " + args[0]
+			}
+			schema, err := parseSchema([]byte(reviewSchema))
+			if err != nil {
+				return err
+			}
+			q.agent, q.ephemeral, q.prompt = "reviewer", true, "Review the changes that `"+diff+"` shows. Look at the code around them where that decides. "+
+				"Report what is wrong: faults, missing cases, security, what contradicts the code around it; no matters of taste. The worst comes first; "+
+				"an empty list is a good review."
+			q.valid = schema
+			q.print = func(value json.RawMessage) error { return a.printReview(value, asJSON, sarif) }
+			return a.runAsk(q)
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&asJSON, "json", false, "print one JSON object a finding")
+	f.BoolVar(&sarif, "sarif", false, "print SARIF 2.1.0")
+	f.StringVar(&q.options.Model, "model", "", "provider/name instead of the configured one")
+	f.DurationVar(&q.timeout, "timeout", 0, "end the review after this time (0 = no bound)")
+	return c
+}
+
+func (a *app) printReview(value json.RawMessage, asJSON, sarif bool) error {
+	var review struct{ Findings []finding }
+	if err := json.Unmarshal(value, &review); err != nil {
+		return err
+	}
+	switch {
+	case sarif:
+		enc := json.NewEncoder(a.stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(toSARIF(Version(), review.Findings))
+	case asJSON:
+		enc := json.NewEncoder(a.stdout)
+		for _, f := range review.Findings {
+			if err := enc.Encode(f); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, f := range review.Findings {
+		a.printf("%s:%d: %s: %s\n", plain(f.File), f.Line, f.Level, oneLine(f.Message))
+	}
+	if len(review.Findings) == 0 {
+		fmt.Fprintln(a.stderr, "sublet: nothing was found")
+	}
+	return nil
+}
+
+type object = map[string]any
+
+// toSARIF is a log of the Static Analysis Results Interchange Format, version 2.1.0.
+func toSARIF(version string, findings []finding) object {
+	results := []object{}
+	for _, f := range findings {
+		results = append(results, object{
+			"ruleId": "review", "level": f.Level, "message": object{"text": f.Message},
+			"locations": []object{{"physicalLocation": object{
+				"artifactLocation": object{"uri": filepath.ToSlash(f.File)}, "region": object{"startLine": f.Line},
+			}}},
+		})
+	}
+	return object{
+		"version": "2.1.0", "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+		"runs": []object{{
+			"tool":    object{"driver": object{"name": "sublet review", "version": version, "rules": []object{{"id": "review"}}}},
+			"results": results,
+		}},
+	}
+}
