@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"io"
+	"net"
 	"os"
 
 	"sublet/client/internal/gateway"
@@ -53,6 +54,12 @@ type MCP = mcp.Options
 func ServeMCP(ctx context.Context, o Options, s MCP) error {
 	s.Daemon, s.Log, s.Client = gatewayDaemon(o), o.Log, mcp.Parent()
 	return mcp.Serve(ctx, s)
+}
+
+// ServeMCPHTTP serves the same by streamable HTTP on ln, for programs of this machine that bear s.Token, until ctx ends.
+func ServeMCPHTTP(ctx context.Context, o Options, s MCP, ln net.Listener) error {
+	s.Daemon, s.Log = gatewayDaemon(o), o.Log
+	return mcp.ServeHTTP(ctx, s, ln)
 }
 
 // ShowTerminal prints what a command of an ACP session prints, in an editor's terminal; path is what the server gave as the

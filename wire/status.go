@@ -4,6 +4,7 @@ package wire
 type StatusRequest struct {
 	RequestID RequestID `msgpack:"request_id"`
 	Shells    bool      `msgpack:"shells"` // ask the clients who has their shells; the answer waits ShellUseBound for them at most
+	Look      bool      `msgpack:"look"`   // describe the shell that a borrower would get: LeaseStatus.Look
 }
 
 // StatusReply also answers ShutdownRequest and LeaseRevokeRequest. Since protocol 1.
@@ -61,6 +62,18 @@ type LeaseStatus struct {
 	Queue     []LeaseWaiter `msgpack:"queue"`
 	HeldMS    int64         `msgpack:"held_ms"`
 	TermMS    int64         `msgpack:"term_ms"`
+	Look      *ShellLook    `msgpack:"look"` // nil: not asked for, or not of this shell
+}
+
+// ShellLook describes a live shell to whoever may borrow it. It has no values of variables, and what looks like a secret is
+// masked.
+type ShellLook struct {
+	Shell     string              `msgpack:"shell"` // bash 5.2
+	Cwd       OSString            `msgpack:"cwd"`
+	Exported  []string            `msgpack:"exported"`
+	Aliases   map[string]OSString `msgpack:"aliases"`
+	Functions []string            `msgpack:"functions"`
+	Recent    []RecentCommand     `msgpack:"recent"` // the user's own last commands in that window, oldest first
 }
 
 type LeaseWaiter struct {

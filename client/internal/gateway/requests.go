@@ -188,3 +188,12 @@ func (s *Session) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.
 	}
 	return conn.Tool(ctx, r, each)
 }
+
+// Look asks what the shell looks like that a borrower would get, and who has which shell.
+func (s *Session) Look(ctx context.Context) (reply *wire.StatusReply, err error) {
+	err = s.on(ctx, func(c *remote.Conn, _ int) (err error) {
+		reply, err = c.Look(ctx)
+		return err
+	})
+	return reply, err
+}

@@ -245,6 +245,12 @@ func (c *Conn) Leases(ctx context.Context) (*wire.StatusReply, error) {
 	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
 }
 
+// Look is Status with a description of the shell that a borrower would get.
+func (c *Conn) Look(ctx context.Context) (*wire.StatusReply, error) {
+	r := &wire.StatusRequest{Shells: true, Look: true}
+	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
+}
+
 // Shutdown stops the daemon; the connection closes when it is gone. With IfIdle a busy one refuses: errors.Is(err,
 // wire.ErrShuttingDown), and the *wire.Error's details tell how many turns run.
 func (c *Conn) Shutdown(ctx context.Context, r *wire.ShutdownRequest) (*wire.StatusReply, error) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/mcp"
 	"sublet/lease"
 	"sublet/wire"
@@ -26,13 +27,58 @@ func (c *Client) Status(r *wire.StatusRequest) error {
 	if ask {
 		lenders := slices.Collect(maps.Values(h.lenders))
 		// The answers may come by the connection whose reader called this. It ends within wire.ShellUseBound; Close waits for it.
-		h.work.Go(func() { c.send(c.status(r.RequestID, askUses(h.ctx, lenders))) })
+		h.work.Go(func() { c.send(c.look(r, c.status(r.RequestID, askUses(h.ctx, lenders)))) })
 	}
 	h.mu.Unlock()
 	if !ask {
-		c.send(c.status(r.RequestID, nil))
+		c.send(c.look(r, c.status(r.RequestID, nil)))
 	}
 	return nil
+}
+
+// look adds to a status, where that was asked for, what the shell looks like that a borrower would get.
+func (c *Client) look(r *wire.StatusRequest, out *wire.StatusReply) *wire.StatusReply {
+	if !r.Look {
+		return out
+	}
+	ln := c.hub.lenderFor(0)
+	if ln == nil {
+		return out
+	}
+	look := ln.look()
+	ln.mu.Lock()
+	window := ln.client
+	ln.mu.Unlock()
+	if window != nil {
+		window.mu.Lock()
+		s := window.session
+		window.mu.Unlock()
+		for _, cmd := range s.recentCommands() {
+			cmd.Command, cmd.OutputTail = wire.OSString(mask.String(string(cmd.Command))), mask.Bytes(cmd.OutputTail)
+			look.Recent = append(look.Recent, cmd)
+		}
+	}
+	for i := range out.Leases {
+		if out.Leases[i].ClientPID == ln.pid {
+			out.Leases[i].Look = look
+		}
+	}
+	return out
+}
+
+// look describes the shell.
+func (ln *lender) look() *wire.ShellLook {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	l := &wire.ShellLook{
+		Shell: visible.Exact(cut(cmp.Or(ln.shell.Name, "bash")+" "+ln.shell.Version, 64)), Cwd: wire.OSString(ln.cwd),
+		Exported: slices.Sorted(maps.Keys(ln.env)), Functions: slices.Sorted(maps.Keys(ln.state.Functions)),
+		Aliases: map[string]wire.OSString{}, Recent: []wire.RecentCommand{},
+	}
+	for name, text := range ln.state.Aliases {
+		l.Aliases[name] = wire.OSString(mask.String(text))
+	}
+	return l
 }
 
 func (c *Client) status(id wire.RequestID, uses map[*lender]*usage) *wire.StatusReply {

@@ -32,17 +32,17 @@ func nameOf(client string) string {
 }
 
 // client returns the connection for whoever calls, and who that is.
-func (s *server) client(ctx context.Context, req *sdk.CallToolRequest) (*link, wire.Borrower, error) {
+func (s *server) client(ctx context.Context, info *sdk.Implementation, session *sdk.ServerSession) (*link, wire.Borrower, error) {
 	from := s.o.Client
-	if info := req.ClientInfo(); info != nil {
+	if info != nil {
 		from.Name = info.Name
 	}
 	from.Name = nameOf(from.Name)
-	key := req.Session.ID()
+	key := session.ID()
 	if key == "" {
 		key = "name " + from.Name
 	}
-	l, err := s.link(ctx, key, req.Session)
+	l, err := s.link(ctx, key, session)
 	if err != nil {
 		return nil, from, err
 	}

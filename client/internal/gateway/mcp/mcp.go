@@ -56,16 +56,17 @@ Where no window is open, the call says so; with where "private" the command runs
 
 // server is one gateway process.
 type server struct {
-	o      Options
-	log    *slog.Logger
-	ctx    context.Context // ends with the server
-	folder string          // of outputs, made when first needed; "" = not yet
+	o     Options
+	log   *slog.Logger
+	ctx   context.Context // ends with the server
+	posts posts           // ServeHTTP only
 
 	mu sync.Mutex
 	// below: guarded by mu
-	links map[string]*link
-	kept  []string // files of outputs, the oldest first
-	work  sync.WaitGroup
+	folder string // of outputs, made when first needed; "" = not yet
+	links  map[string]*link
+	kept   []string // files of outputs, the oldest first
+	work   sync.WaitGroup
 }
 
 // link is one client's connection to the daemon.
@@ -99,6 +100,7 @@ func (s *server) sdkServer() *sdk.Server {
 	}
 	m := sdk.NewServer(&sdk.Implementation{Name: "sublet", Title: "sublet", Version: s.o.Daemon.Version}, o)
 	s.addShell(m)
+	s.addState(m)
 	return m
 }
 

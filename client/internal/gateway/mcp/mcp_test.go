@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"sublet/client/internal/gateway/gatewaytest"
 	"sublet/wire"
 )
@@ -324,5 +326,41 @@ func TestNames(t *testing.T) {
 	}
 	if p := Parent(); p.PID != os.Getppid() || filepath.Base(string(p.Executable)) == "" {
 		t.Errorf("got %+v", p)
+	}
+}
+
+// The shell is described without running anything, and without the value of a variable.
+func TestShellState(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	a := connect(t, w, "codex")
+	if r, err := a.call(t.Context(), "shell_state", nil); err != nil || !r.isError || !strings.Contains(r.text, "no sublet window is open") {
+		t.Errorf("without a window: %+v, %v", r, err)
+	}
+	win := openWindow(t, w)
+	a.run("export SOME_TOKEN=abcdefgh12345678; alias zz='ls -l'; cd /tmp")
+	one := 1
+	if err := win.conn.UserCommand(t.Context(), &wire.CommandResult{Command: "make x", ExitCode: &one, OutputTail: []byte("no rule\x1b[31m\n")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := win.conn.Status(t.Context()); err != nil { // the daemon has it
+		t.Fatal(err)
+	}
+	r, err := a.call(t.Context(), "shell_state", map[string]any{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"cwd":"/tmp"`, `"zz":"ls -l"`, `"mine"`, `"SOME_TOKEN"`, `"FROM_RC"`, `"command":"make x"`, `"exit_code":1`, "no rule"} {
+		if !strings.Contains(r.text, want) {
+			t.Errorf("%s is not in %s", want, r.text)
+		}
+	}
+	if strings.Contains(r.text, "abcdefgh12345678") || strings.Contains(r.text, "u001b") {
+		t.Errorf("it tells too much: %s", r.text)
+	}
+	for uri, want := range map[string]string{"sublet://cwd": `"/tmp"`, "sublet://last-command": "make x", "sublet://lease": `"holder"`} {
+		res, err := a.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
+		if err != nil || !strings.Contains(res.Contents[0].Text, want) {
+			t.Errorf("%s: got %+v, %v", uri, res, err)
+		}
 	}
 }

@@ -95,7 +95,7 @@ func (in *shellIn) check() error {
 
 // run has the daemon run the command, and fills in what came of it.
 func (s *server) run(ctx context.Context, req *sdk.CallToolRequest, in shellIn, out *shellOut, c *call) error {
-	l, from, err := s.client(ctx, req)
+	l, from, err := s.client(ctx, req.ClientInfo(), req.Session)
 	if err != nil {
 		return worded(err)
 	}

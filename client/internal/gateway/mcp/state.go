@@ -1,0 +1,137 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// stateOut is what the live shell looks like.
+type stateOut struct {
+	Cwd       string            `json:"cwd"`
+	Shell     string            `json:"shell" jsonschema:"name and version"`
+	Exported  []string          `json:"exported" jsonschema:"names of exported variables, without values"`
+	Aliases   map[string]string `json:"aliases"`
+	Functions []string          `json:"functions" jsonschema:"names"`
+	Recent    []recentCommand   `json:"recent" jsonschema:"the user's own last commands, oldest first"`
+}
+
+type recentCommand struct {
+	Command  string `json:"command"`
+	ExitCode *int   `json:"exit_code"`
+	Output   string `json:"output" jsonschema:"its end"`
+}
+
+// maxTail bounds the end of an output of a recent command, in characters.
+const maxTail = 800
+
+// queueOut is who has the user's shells.
+type queueOut struct {
+	Window  int      `json:"window_pid"`
+	Holder  string   `json:"holder"`
+	Purpose string   `json:"purpose"`
+	Waiting []string `json:"waiting"`
+}
+
+func (s *server) addState(m *sdk.Server) {
+	no := false
+	sdk.AddTool(m, &sdk.Tool{
+		Name:  "shell_state",
+		Title: "What the user's live shell looks like",
+		Description: "Where the user's live shell is, which shell it is, its aliases and functions, the names of its exported variables, and the user's " +
+			"own last commands with exit code and end of output. Runs nothing.",
+		Annotations: &sdk.ToolAnnotations{Title: "What the user's live shell looks like", ReadOnlyHint: true, OpenWorldHint: &no},
+		Meta:        sdk.Meta{"anthropic/alwaysLoad": true},
+	}, func(ctx context.Context, req *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, stateOut, error) {
+		out, _, err := s.look(ctx, req.ClientInfo(), req.Session)
+		return nil, out, err
+	})
+	for uri, r := range map[string]struct {
+		title string
+		read  func(stateOut, []wire.LeaseStatus) any
+	}{
+		"sublet://cwd": {"Current directory of the user's live shell", func(st stateOut, _ []wire.LeaseStatus) any { return st.Cwd }},
+		"sublet://last-command": {"The user's last command", func(st stateOut, _ []wire.LeaseStatus) any {
+			if len(st.Recent) == 0 {
+				return nil
+			}
+			return st.Recent[len(st.Recent)-1]
+		}},
+		"sublet://lease": {"Who has the user's shells, and who waits", func(_ stateOut, leases []wire.LeaseStatus) any { return queueOf(leases) }},
+	} {
+		m.AddResource(&sdk.Resource{URI: uri, Name: strings.TrimPrefix(uri, "sublet://"), Title: r.title, MIMEType: "application/json"},
+			func(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+				st, leases, err := s.look(ctx, req.ClientInfo(), req.Session)
+				if err != nil {
+					return nil, err
+				}
+				text, err := json.Marshal(r.read(st, leases))
+				if err != nil {
+					return nil, err
+				}
+				return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: "application/json", Text: string(text)}}}, nil
+			})
+	}
+}
+
+// errNoWindow says that there is no live shell to describe.
+var errNoWindow = errors.New("no sublet window is open: there is no live shell")
+
+// look asks the daemon.
+func (s *server) look(ctx context.Context, info *sdk.Implementation, session *sdk.ServerSession) (out stateOut, leases []wire.LeaseStatus, err error) {
+	l, _, err := s.client(ctx, info, session)
+	if err != nil {
+		return out, nil, worded(err)
+	}
+	ctx, cancel := s.o.Daemon.Bound(ctx)
+	defer cancel()
+	reply, err := l.gs.Look(ctx)
+	if err != nil {
+		return out, nil, worded(err)
+	}
+	for _, lease := range reply.Leases {
+		if lease.Look != nil {
+			return stateOf(lease.Look), reply.Leases, nil
+		}
+	}
+	return out, nil, errNoWindow
+}
+
+func stateOf(l *wire.ShellLook) stateOut {
+	out := stateOut{
+		Cwd: text(string(l.Cwd)), Shell: l.Shell, Exported: l.Exported, Functions: l.Functions, Aliases: map[string]string{}, Recent: []recentCommand{},
+	}
+	for name, value := range l.Aliases {
+		out.Aliases[name] = text(string(value))
+	}
+	for _, c := range l.Recent {
+		tail := []rune(visible.Text(string(c.OutputTail)))
+		if over := len(tail) - maxTail; over > 0 {
+			tail = tail[over:]
+		}
+		out.Recent = append(out.Recent, recentCommand{Command: text(string(c.Command)), ExitCode: c.ExitCode, Output: string(tail)})
+	}
+	return out
+}
+
+// text is a text of the operating system as JSON has it.
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func queueOf(leases []wire.LeaseStatus) []queueOut {
+	list := []queueOut{}
+	for _, l := range leases {
+		q := queueOut{Window: l.ClientPID, Holder: l.Holder, Purpose: l.Purpose, Waiting: []string{}}
+		for _, w := range l.Queue {
+			q.Waiting = append(q.Waiting, fmt.Sprintf("%s: %s", w.Agent, w.Purpose))
+		}
+		list = append(list, q)
+	}
+	return list
+}
