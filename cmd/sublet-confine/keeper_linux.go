@@ -201,7 +201,7 @@ func launch(s confine.Spec, program string, argv []string) (pid int, err error) 
 		files = append(files, scriptFD)
 	}
 	env := append(slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "TMPDIR=") || kv == oneThread }), "TMPDIR=/tmp")
-	if err := filter(); err != nil {
+	if err := installFilter(); err != nil {
 		return 0, fmt.Errorf("filter system calls: %w", err)
 	}
 	restore, err := maskStop(unix.SIG_UNBLOCK)
