@@ -236,9 +236,10 @@ func (h *holder) mount(path string, attributes uint64) error {
 	return place{path, fd}.bind(path, attributes)
 }
 
-// Places are the empty folders that stand for protected names of a project that do not exist, so that there is something to
-// mount over. Git lists no empty folders. Commands that run at the same time share them, and the last one removes them: the
-// removal of a folder takes the mounts over it along. A shared lock on the project counts the commands.
+// Places are what stands for protected names of a project that do not exist, so that there is something to mount over: sockets
+// that nobody listens on, as a file system removes a folder in up to a millisecond, and there are thirty; but folders for .git
+// and what is in it, and where there can be no sockets. Git lists neither sockets nor empty folders. Commands that run at the same time share them, and the last one removes them: the
+// removal takes the mounts over them along. A shared lock on the project counts the commands.
 type places struct {
 	lock    *os.File // the project's folder; nil = nothing to remove
 	project string
@@ -249,7 +250,7 @@ type places struct {
 const placeMode = os.ModeSticky | 0o555
 
 func isPlace(st os.FileInfo) bool {
-	return st.IsDir() && st.Mode()&(os.ModePerm|os.ModeSticky|os.ModeSetuid|os.ModeSetgid)&^os.ModeSetgid == placeMode
+	return (st.IsDir() || st.Mode().Type() == os.ModeSocket) && st.Mode()&(os.ModePerm|os.ModeSticky|os.ModeSetuid|os.ModeSetgid)&^os.ModeSetgid == placeMode
 }
 
 // lockPatience is how long to wait for who removes the places at the end of another command.
@@ -280,8 +281,10 @@ func holdPlaces(s confine.Spec) (*places, error) {
 			p.absent = append(p.absent, common)
 		}
 	}
+	umask := unix.Umask(0) // of this process; nothing else runs in it yet
+	defer unix.Umask(umask)
 	for _, path := range protected(s.Project) {
-		if err := makePlace(s.Project, path); err != nil {
+		if err := makePlace(s, int(lock.Fd()), path); err != nil {
 			p.release()
 			return nil, fmt.Errorf("hold the place of %s: %w", path, err)
 		}
@@ -289,27 +292,40 @@ func holdPlaces(s confine.Spec) (*places, error) {
 	return p, nil
 }
 
-// makePlace makes a folder for path where nothing is, unless its own folder is not there or is reached by a link.
-func makePlace(project, path string) error {
-	dir, err := openBelow(project, filepath.Dir(path))
-	if err != nil {
-		return nil //nolint:nilerr // see above
+// makePlace makes a place for path where nothing is, unless its own folder is not there or is reached by a link. project is
+// that folder's descriptor. The umask is 0, so that the place has its mode at once: to change it costs as much as to make it.
+func makePlace(s confine.Spec, project int, path string) error {
+	dir, name := project, filepath.Base(path)
+	if parent := filepath.Dir(path); parent != s.Project {
+		var err error
+		if dir, err = openBelow(s.Project, parent); err != nil {
+			return nil //nolint:nilerr // see above
+		}
+		defer unix.Close(dir)
 	}
-	defer unix.Close(dir)
-	name := filepath.Base(path)
-	switch err := unix.Mkdirat(dir, name, 0o700); {
-	case err == nil:
-	case errors.Is(err, unix.EEXIST), errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS):
+	made := errors.ErrUnsupported
+	if dir == project && name != ".git" {
+		made = unix.Mknodat(dir, name, unix.S_IFSOCK|unix.S_ISVTX|0o555, 0)
+	}
+	if made != nil && !there(made) { // the file system may have no sockets
+		made = unix.Mkdirat(dir, name, unix.S_ISVTX|0o555)
+	}
+	switch {
+	case there(made), errors.Is(made, unix.EPERM):
 		return nil // it is there, or the command cannot make it either
-	default:
+	case made != nil:
+		return made
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_ISVTX != 0 {
 		return err
 	}
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return unix.Fchmod(fd, unix.S_ISVTX|0o555)
+	return unix.Fchmodat(dir, name, unix.S_ISVTX|0o555, 0) // where mkdir of the file system leaves that out
+}
+
+// there reports whether an error is that of making what is there, or cannot be there.
+func there(err error) bool {
+	return errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS)
 }
 
 // openBelow opens a folder of the project without following links.
@@ -347,7 +363,7 @@ func (p *places) release() {
 	defer p.lock.Close()
 	defer func() { p.lock = nil }()
 	for _, path := range p.absent {
-		remove(p.project, path, func(os.FileInfo) bool { return true })
+		p.remove(path, func(os.FileInfo) bool { return true })
 	}
 	if unix.Flock(int(p.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return
@@ -355,21 +371,23 @@ func (p *places) release() {
 	list := protected(p.project)
 	slices.Reverse(list) // what is in a folder before the folder
 	for _, path := range list {
-		remove(p.project, path, isPlace)
+		p.remove(path, isPlace)
 	}
 }
 
 // remove removes a file, or an empty folder, in the project if it is what is meant. What cannot be removed is left.
-func remove(project, path string, meant func(os.FileInfo) bool) {
+func (p *places) remove(path string, meant func(os.FileInfo) bool) {
 	st, err := os.Lstat(path)
 	if err != nil || !meant(st) {
 		return
 	}
-	dir, err := openBelow(project, filepath.Dir(path))
-	if err != nil {
-		return
+	dir := int(p.lock.Fd())
+	if parent := filepath.Dir(path); parent != p.project {
+		if dir, err = openBelow(p.project, parent); err != nil {
+			return
+		}
+		defer unix.Close(dir)
 	}
-	defer unix.Close(dir)
 	flags := 0
 	if st.IsDir() {
 		flags = unix.AT_REMOVEDIR

@@ -45,6 +45,9 @@ var (
 		"network is unreachable", "could not resolve host", "temporary failure in name resolution", "couldn't connect to server",
 		"name or service not known", "enetunreach", "eai_again", "dial tcp: lookup", "unable to resolve host", "getaddrinfo",
 	}
+	// readOnly and noPlace are followed, or preceded, by the name of a file; noPlace by one that has no place in a project: see Protected.
+	readOnly = []string{"read-only file system", "erofs"}
+	noPlace  = []string{"not a directory", "enotdir", "no such device or address", "enxio"}
 	noPorts  = []string{"bind: permission denied", "listen eacces"}
 	noOthers = []string{"docker daemon", "failed to connect to bus", "socket: operation not permitted", "operation not permitted (socket)", "could not open a connection to your authentication agent"}
 )
@@ -58,19 +61,18 @@ func denial(s Spec, dir, line string) (Denial, bool) {
 	switch {
 	case denied:
 		return Denial{What: "the host " + host, Reach: Hosts}, true
-	case strings.Contains(lower, "read-only file system") || strings.Contains(lower, "erofs"):
-		file := named(line)
+	case has(readOnly):
+		file := named(dir, line, readOnly)
 		if file == "" {
 			return Denial{What: "writing outside of what it may write"}, true
 		}
-		if !path.IsAbs(file) {
-			file = path.Join(dir, file)
-		}
-		d := Denial{What: "writing " + path.Clean(file)}
+		d := Denial{What: "writing " + file}
 		if s.Reach == Read && s.Project != "" && Within(file, s.Project) && !protects(s.Project, file) {
 			d.Reach = Project
 		}
 		return d, true
+	case s.Reach == Project && has(noPlace) && protects(s.Project, named(dir, line, noPlace)):
+		return Denial{What: "writing " + named(dir, line, noPlace)}, true
 	case has(noNetwork):
 		return Denial{What: "the network"}, true
 	case has(noOthers):
@@ -106,9 +108,29 @@ func protects(project, file string) bool {
 	return slices.ContainsFunc(Protected, below(project)) || slices.ContainsFunc(GitProtected, below(path.Join(project, ".git")))
 }
 
-// named returns the file that an error names: the last thing in quotes, else the word before the colon that precedes the
-// error, else "".
-func named(line string) string {
+// named returns the absolute path of the file that an error in dir names: the last thing in quotes, else the word before the
+// colon that precedes one of the texts of the error, else "".
+func named(dir, line string, texts []string) string {
+	file := quoted(line)
+	if file == "" {
+		lower, at := strings.ToLower(line), -1
+		for _, t := range texts {
+			at = max(at, strings.Index(lower, t))
+		}
+		file = strings.TrimRight(line[:max(at, 0)], ": ")
+		file = file[strings.LastIndexAny(file, " :")+1:]
+	}
+	switch {
+	case file == "" || strings.ContainsAny(file, "[]()"):
+		return ""
+	case path.IsAbs(file):
+		return path.Clean(file)
+	}
+	return path.Join(dir, file)
+}
+
+// quoted returns the last thing in quotes, "" where there is none.
+func quoted(line string) string {
 	for _, q := range [][2]string{{"'", "'"}, {"‘", "’"}, {`"`, `"`}, {"`", "'"}} {
 		end := strings.LastIndex(line, q[1])
 		if end <= 0 {
@@ -118,16 +140,5 @@ func named(line string) string {
 			return line[start+len(q[0]) : end]
 		}
 	}
-	at := strings.Index(strings.ToLower(line), "read-only file system")
-	if at < 0 {
-		return ""
-	}
-	before := strings.TrimRight(line[:at], ": ")
-	if i := strings.LastIndexAny(before, " :"); i >= 0 {
-		before = before[i+1:]
-	}
-	if before == "" || strings.ContainsAny(before, "[]()") {
-		return ""
-	}
-	return before
+	return ""
 }

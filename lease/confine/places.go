@@ -8,7 +8,7 @@ import (
 
 // Protected are names in a project's folder that start by themselves, or decide what starts: the settings of editors, direnv
 // and the like, and of what runs elsewhere when a change is pushed. No reach but a free one changes them. A name that does
-// not exist is held by an empty folder in its place while the command runs; so is .git, which decides what git runs.
+// not exist is held by a socket or an empty folder in its place while the command runs; so is .git, which decides what git runs.
 var Protected = []string{
 	".vscode", ".idea", ".zed", ".helix", ".nvim.lua", ".nvimrc", ".exrc", ".vimrc", ".dir-locals.el",
 	".envrc", ".mise.toml", "mise.toml", ".husky", ".devcontainer", ".claude", ".codex", ".gemini", ".mcp.json", ".sublet", ".sublet.toml",

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -107,8 +108,14 @@ func TestHeld(t *testing.T) {
 					t.Errorf("launchers %v, %v", launchers, err)
 				}
 			})
+			var seen []byte
 			r, err = s.Run(t.Context(), Command{
-				Text: "ls -a; sleep 1000", Launcher: program, Confine: &confine.Spec{Reach: confine.Project, Project: project}, Output: func([]byte) { kill() },
+				Text: "ls -a; echo listed; sleep 1000", Launcher: program, Confine: &confine.Spec{Reach: confine.Project, Project: project},
+				Output: func(p []byte) {
+					if seen = append(seen, p...); bytes.Contains(seen, []byte("listed")) {
+						kill()
+					}
+				},
 			})
 			if list, lerr := os.ReadDir(project); err != nil || lerr != nil || r.Signal != "SIGKILL" || !strings.Contains(string(r.Output), ".envrc") || len(list) != 2 {
 				t.Errorf("killed: %s %q, %v; the project holds %v, %v", r.Signal, r.Output, err, list, lerr)
