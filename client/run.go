@@ -298,7 +298,7 @@ func (w *window) snapshot() *wire.EnvSnapshot {
 	size := sizeOf(w.o.Stdout)
 	s := &wire.EnvSnapshot{
 		Client:       wire.ClientInfo{Name: "sublet", Version: w.o.Version, PID: os.Getpid()},
-		Capabilities: []string{wire.CapShell, wire.CapConfirm, wire.CapRestore, wire.CapQueue, wire.CapUse},
+		Capabilities: []string{wire.CapShell, wire.CapConfirm, wire.CapRestore, wire.CapQueue, wire.CapUse, wire.CapJobs},
 		Shell:        wire.ShellInfo{Path: wire.OSString(w.sh.Path()), Version: w.sh.Version(), Name: w.sh.Name()},
 		Term: wire.TermInfo{
 			Cols: size.Cols, Rows: size.Rows, PixelWidth: size.PixelWidth, PixelHeight: size.PixelHeight, Term: lookup(w.o.Env, "TERM"),

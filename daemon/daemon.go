@@ -170,7 +170,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		MCP: d.mcp, Instructions: filepath.Join(filepath.Dir(d.o.Paths.Config), "AGENTS.md"),
 		Stop:    func(drain time.Duration) { d.ask(stop{"a client asked for it", drain, true}) },
 		Confine: confiner, Proxy: d.proxy.path,
-		Runtime: d.o.Paths.Runtime, Spool: d.o.Paths.Spool(), Log: d.log,
+		Runtime: d.o.Paths.Runtime, Spool: d.o.Paths.Spool(), Jobs: filepath.Join(d.o.Paths.State, "jobs"), Log: d.log,
 		Version: d.o.Version, BuiltAt: d.o.builtAt, Kept: d.o.Stay || d.o.activation,
 	}); err != nil {
 		return err

@@ -101,6 +101,8 @@ func init() {
 		row[ShutdownRequest](ToDaemon),
 		row[ModelsRequest](ToDaemon),
 		row[ModelsReply](ToClient),
+		row[JobRequest](ToDaemon),
+		row[JobReply](ToClient),
 
 		row[Notice](ToClient),
 		row[Error](Both),
@@ -153,7 +155,7 @@ func Directions(kind string) Direction {
 // requests are the kinds that count against requests_per_second and carry a request_id chosen by the client.
 var requests = []string{
 	"AgentRequest", "ToolRequest", "UndoRequest", "CompactRequest", "SessionRequest", "PolicyRequest",
-	"StatusRequest", "ShutdownRequest", "LeaseRunRequest", "LeaseRevokeRequest", "ShowRequest", "ModelsRequest",
+	"StatusRequest", "ShutdownRequest", "LeaseRunRequest", "LeaseRevokeRequest", "ShowRequest", "ModelsRequest", "JobRequest",
 }
 
 // IsRequest reports whether the kind is a request: it carries a request_id, a repeat of which is refused, and counts

@@ -37,6 +37,7 @@ var ranks = map[string]int{
 	"sublet/daemon/internal/proxy":                 5,
 	"sublet/daemon/internal/tool":                  6,
 	"sublet/daemon/internal/store":                 6,
+	"sublet/daemon/internal/job":                   7,
 	"sublet/daemon/internal/provider/open":         6,
 	"sublet/daemon/internal/provider/anthropic":    7,
 	"sublet/daemon/internal/provider/openai":       7,

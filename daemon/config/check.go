@@ -68,6 +68,7 @@ func (c *Config) check() error {
 		{"shell.output_tail", c.Shell.OutputTail, 1 << 10, 1 << 20},
 		{"limits.requests_per_second", c.Limits.RequestsPerSecond, 1, 100_000},
 		{"limits.running_turns", c.Limits.RunningTurns, 1, 1000},
+		{"limits.jobs", c.Limits.Jobs, 0, 1000},
 		{"limits.max_agents", c.Limits.MaxAgents, 1, 64},
 		{"limits.message_bytes", c.Limits.MessageBytes, 1 << 10, 15 << 20}, // it travels on in one frame of 16 MiB
 	} {

@@ -105,6 +105,7 @@ type Compaction struct {
 type Limits struct {
 	RequestsPerSecond int // per connection
 	RunningTurns      int // per connection, queued ones count
+	Jobs              int // background jobs that run at once
 	MaxAgents         int // sub-agents of one turn at once
 	MessageBytes      int // of one message of a foreign protocol
 	// CostTurn and CostDay are US dollars that a turn, and all turns of a day, may cost before somebody is asked; 0 = no bound.
@@ -152,7 +153,7 @@ func Default() Config {
 		Shell:      Shell{CommandTimeout: 2 * time.Minute, OutputHead: 32 << 10, OutputTail: 32 << 10},
 		Policy:     Policy{Mode: "ask"},
 		Compaction: Compaction{Threshold: 0.8},
-		Limits:     Limits{RequestsPerSecond: 100, RunningTurns: 3, MaxAgents: 4, MessageBytes: 10 << 20},
+		Limits:     Limits{RequestsPerSecond: 100, RunningTurns: 3, Jobs: 16, MaxAgents: 4, MessageBytes: 10 << 20},
 		Daemon:     Daemon{IdleExit: 30 * time.Minute, LogLevel: "info"},
 		Agents:     map[string]Agent{},
 		MCP:        map[string]MCP{},
@@ -201,6 +202,7 @@ type file struct {
 	Limits struct {
 		RequestsPerSecond *int     `toml:"requests_per_second"`
 		RunningTurns      *int     `toml:"running_turns"`
+		Jobs              *int     `toml:"jobs"`
 		MaxAgents         *int     `toml:"max_agents"`
 		MessageBytes      *int     `toml:"message_bytes"`
 		CostTurn          *float64 `toml:"cost_usd_turn"`
@@ -374,6 +376,7 @@ func (f *file) merge(c Config) Config {
 	set(&c.Compaction.Threshold, f.Compaction.Threshold)
 	set(&c.Limits.RequestsPerSecond, f.Limits.RequestsPerSecond)
 	set(&c.Limits.RunningTurns, f.Limits.RunningTurns)
+	set(&c.Limits.Jobs, f.Limits.Jobs)
 	set(&c.Limits.MaxAgents, f.Limits.MaxAgents)
 	set(&c.Limits.MessageBytes, f.Limits.MessageBytes)
 	set(&c.Limits.CostTurn, f.Limits.CostTurn)

@@ -92,6 +92,7 @@ func Show(c Config) string {
 	p.table("limits")
 	p.key("requests_per_second", c.Limits.RequestsPerSecond, "per connection")
 	p.key("running_turns", c.Limits.RunningTurns, "per connection; queued ones count")
+	p.key("jobs", c.Limits.Jobs, "background jobs that run at once")
 	p.key("max_agents", c.Limits.MaxAgents, "agents that one turn may have started, at once")
 	p.key("message_bytes", c.Limits.MessageBytes, "of one message to sublet serve")
 	p.key("cost_usd_turn", c.Limits.CostTurn, "US dollars that a turn may cost before you are asked; 0 = no bound")

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"sublet/lease/procstat"
 	"sublet/lease/shell/dialect"
 )
 
@@ -19,7 +20,7 @@ import (
 const (
 	JobOutput = "output"
 	JobStatus = "status"
-	JobPID    = "pid" // the leader of its process group, in decimal
+	jobPID    = "pid"
 )
 
 // labelMost is how much of a command the shell's own list of jobs shows, in bytes.
@@ -55,18 +56,35 @@ func (s *Shell) background(c Command) (text string, err error) {
 
 // jobStarted takes the process that the shell started for a job; 0 where it did not.
 func (s *Shell) jobStarted(folder string) int {
-	b, err := os.ReadFile(filepath.Join(folder, JobPID))
-	if err != nil {
+	pid, _ := ReadJobPID(folder)
+	if pid == 0 {
 		return 0
 	}
-	pid, err := strconv.Atoi(string(b))
-	if err != nil || pid <= 1 {
-		return 0
+	if st, err := procstat.Read(pid); err == nil { // else there is no /proc, or the job has ended
+		text := fmt.Appendf(nil, "%d %d", pid, st.Start)
+		if err := os.WriteFile(filepath.Join(folder, jobPID), text, 0o600); err != nil {
+			s.log.Warn("a background job will not be found again", "err", err)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs = append(s.jobs, pid)
 	return pid
+}
+
+// ReadJobPID returns the leader of a job's process group and when it began, in clock ticks since boot. pid is 0 where no job
+// was started in that folder, start is 0 where it is not known.
+func ReadJobPID(folder string) (pid int, start int64) {
+	b, err := os.ReadFile(filepath.Join(folder, jobPID))
+	if err != nil {
+		return 0, 0
+	}
+	first, second, _ := strings.Cut(string(b), " ")
+	if pid, err = strconv.Atoi(first); err != nil || pid <= 1 {
+		return 0, 0
+	}
+	start, _ = strconv.ParseInt(second, 10, 64)
+	return pid, start
 }
 
 // jobGroups returns the process groups of the background jobs that still run.

@@ -189,7 +189,7 @@ func (l *Lender) run(e *execution) {
 	began := false
 	r, err := l.sh.Run(e.ctx, shell.Command{
 		Text: string(m.Command), Dir: string(m.Cwd), Timeout: time.Duration(m.TimeoutMS) * time.Millisecond,
-		Confine: specOf(m.Confine), Launcher: l.launcher,
+		Confine: specOf(m.Confine), Launcher: l.launcher, Job: string(m.Job),
 		Started: func() {
 			began = true
 			l.started(e, false)

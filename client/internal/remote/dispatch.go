@@ -28,6 +28,10 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 		if l.answer(m.RequestID, m) {
 			return
 		}
+	case *wire.JobReply:
+		if l.answer(m.RequestID, m) {
+			return
+		}
 	case *wire.ModelsReply:
 		if l.answer(m.RequestID, m) {
 			return

@@ -228,6 +228,11 @@ func (c *Conn) Models(ctx context.Context, r *wire.ModelsRequest) (*wire.ModelsR
 	return call[*wire.ModelsReply](ctx, c, &r.RequestID, r)
 }
 
+// Jobs lists background jobs, reads one's output or ends one.
+func (c *Conn) Jobs(ctx context.Context, r *wire.JobRequest) (*wire.JobReply, error) {
+	return call[*wire.JobReply](ctx, c, &r.RequestID, r)
+}
+
 // Policy reads or changes mode and rules.
 func (c *Conn) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
 	return call[*wire.PolicyReply](ctx, c, &r.RequestID, r)

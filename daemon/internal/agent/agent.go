@@ -34,6 +34,7 @@ type Turn struct {
 	Shell        string                     // the user's own that Env.Shell runs, such as "zsh 5.9"; "" = a bash
 	Project      string                     // root for instruction files and .sublet/agents; "" = found from Env.Cwd upwards (git top level)
 	Mode         string                     // the policy's, as the model is told; in plan nothing that writes is offered; "" = not told
+	Jobs         func() string              // which background jobs run, as the model is told; nil = not told
 	Trees        *worktree.Trees            // asks git how the project stands; nil = not told
 	Environ      func() map[string]string   // of the shell that Env.Shell runs; nil = not known
 	Instructions string                     // the user's own instruction file; "" = none

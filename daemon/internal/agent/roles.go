@@ -118,7 +118,7 @@ func Tools(cfg config.Config, roles map[string]Role) []tool.Tool {
 		}
 	}
 	return []tool.Tool{
-		tool.Bash(cfg.Shell.CommandTimeout, config.MaxCommandTimeout),
+		tool.Bash(cfg.Shell.CommandTimeout, config.MaxCommandTimeout), tool.Jobs(config.MaxCommandTimeout),
 		tool.Read(), tool.Write(), tool.Edit(), tool.Glob(), tool.Grep(), tool.Fetch(),
 		tool.Task(names...), tool.Todo(),
 	}
@@ -142,7 +142,7 @@ func builtin() []Role {
 				"Commands there reach neither the network nor anything outside the project; what needs that, leave to whoever gave you the task. " +
 				"Your last message is your report: what you changed, how you checked it, what is open.",
 			Private: true,
-			Tools:   []string{"bash", "read", "write", "edit", "glob", "grep", "fetch", "todo", "mcp__*"},
+			Tools:   []string{"bash", "jobs", "read", "write", "edit", "glob", "grep", "fetch", "todo", "mcp__*"},
 		},
 		{
 			Name:        Reviewer,
@@ -151,7 +151,7 @@ func builtin() []Role {
 				"Your last message is your report: each finding with file and line, the worst first, and what you did not look at.",
 			Private:  true,
 			ReadOnly: true,
-			Tools:    []string{"bash", "read", "glob", "grep", "todo"},
+			Tools:    []string{"bash", "jobs", "read", "glob", "grep", "todo"},
 		},
 		{
 			Name:        Explorer,

@@ -90,6 +90,9 @@ func (r *runner) situation(ctx context.Context) []string {
 			add("Commands of "+file, commands)
 		}
 	}
+	if r.t.Jobs != nil {
+		add("Jobs running", r.t.Jobs())
+	}
 	add("Mode", modes[r.t.Mode])
 	add("Date", time.Now().Format(time.DateOnly))
 	return lines

@@ -61,6 +61,7 @@ type wish struct {
 	confine   confine.Spec                 // what the kernel holds it to; without a reach it runs in the shell itself
 	holds     func() bool                  // reports whether the scripts that it was judged by still are what they were; nil: there are none
 	vetted    bool                         // a person wanted this very command
+	job       string                       // folder of a background job, which the command becomes; "" = it runs in the foreground
 	marks     bool                         // an agent's, in the shell itself: what that starts from now on is marked
 	undo      bool                         // no command: put back what the last one changed in the shell
 	all       bool                         // of undo: what all of them changed
@@ -212,6 +213,7 @@ func (ln *lender) beginLocked(b *borrow) {
 		LeaseRef: ref, ExecutionID: w.execution, Command: wire.OSString(w.command), Cwd: wire.OSString(cwd),
 		TimeoutMS:   b.lease.Timeout().Milliseconds(),
 		Fingerprint: wire.Fingerprint(wire.OSString(w.command), wire.OSString(cwd), b.digest), Confine: wireConfinement(w.confine),
+		Job: wire.OSString(w.job),
 	})
 }
 

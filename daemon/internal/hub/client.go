@@ -133,6 +133,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	}
 	h.asksAgain(c)
 	h.stir()
+	h.wakeDue(s)
 	h.log.Info("client attached", "name", c.info.Name, "pid", c.info.PID, "session", s.id, "shell", c.lender != nil)
 	return c, nil
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/store"
@@ -43,6 +44,7 @@ type Options struct {
 	Instructions string
 	Proxy        string       // the socket of what lets commands held to project reach the hosts of the settings
 	MCP          *mcp.Servers // the settings'; whoever made it closes it, after the Hub. nil: none
+	Jobs         string       // folder of background jobs. "": there are none
 	Runtime      string       // private folder for the files of private shells
 	Spool        string       // folder for raw output that was cut
 	Version      string
@@ -58,6 +60,7 @@ type Hub struct {
 	started time.Time
 	fences  lease.Fences
 
+	jobs     *job.Manager // nil: there are none
 	projects projects
 	shells   agentShells
 	folders  folders
@@ -107,14 +110,24 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	if err := h.endUnfinished(ctx, ""); err != nil {
 		return nil, err
 	}
+	if o.Jobs != "" {
+		var err error
+		if h.jobs, err = job.Open(o.Jobs, h.log); err != nil {
+			return nil, err
+		}
+		h.jobs.Follow(h.jobChanged)
+	}
 	return h, nil
 }
 
 // Activity has a value after clients, turns or leases came or went. Idle tells what it amounts to.
 func (h *Hub) Activity() <-chan struct{} { return h.activity }
 
-// Idle reports that no client is attached and that no turn and no borrowed command runs.
+// Idle reports that no client is attached and that no turn, no borrowed command and no background job runs.
 func (h *Hub) Idle() bool {
+	if h.jobs != nil && h.jobs.Running() > 0 {
+		return false
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.clients) == 0 && h.running == 0
@@ -237,6 +250,9 @@ func (h *Hub) Close(ctx context.Context) error {
 	h.mu.Unlock()
 	for _, s := range sessions {
 		s.closePrivate()
+	}
+	if h.jobs != nil {
+		h.jobs.Close()
 	}
 	return err
 }

@@ -32,6 +32,7 @@ type lender struct {
 	queues   bool                    // the client wants ShellQueueChanged
 	shown    *wire.ShellQueueChanged // the last one sent on this link; nil = nobody waits
 	// Questions for who has the shell, by their nonce, and how many there were.
+	jobs     bool // it starts background jobs
 	tellsUse bool // the client knows them
 	asked    map[uint64]chan<- *wire.ShellUseReply
 	asks     uint64
@@ -102,6 +103,7 @@ func (ln *lender) link(c *Client, env *wire.EnvSnapshot, ready *wire.Ready) bool
 	ln.undoes = slices.Contains(env.Capabilities, wire.CapRestore)
 	ln.confines = slices.Contains(env.Capabilities, wire.CapConfine)
 	ln.queues, ln.shown = slices.Contains(env.Capabilities, wire.CapQueue), nil
+	ln.jobs = slices.Contains(env.Capabilities, wire.CapJobs)
 	ln.tellsUse = slices.Contains(env.Capabilities, wire.CapUse)
 	ln.env, ln.shell = maps.Clone(env.Env), env.Shell
 	ln.cwd = string(env.Cwd)

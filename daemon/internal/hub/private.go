@@ -197,6 +197,13 @@ func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte
 	if cmd.Dir == p.sh.Dir() {
 		cmd.Dir = ""
 	}
+	draft, err := p.by.draft(c, "a private "+p.sh.Name())
+	if err != nil {
+		return tool.CommandResult{}, err
+	}
+	if draft != nil {
+		cmd.Job = draft.Folder
+	}
 	var stream *batch
 	if live != nil {
 		stream = newBatch(live)
@@ -207,7 +214,7 @@ func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte
 		stream.close()
 	}
 	if err != nil {
-		return tool.CommandResult{}, err
+		return started(draft, tool.CommandResult{}, err)
 	}
 	if r.Changes || r.Restarted || cmd.Dir != "" {
 		p.note(ctx, c.ExecutionID, before, allowed.person)
@@ -219,7 +226,7 @@ func (p *privateShell) run(ctx context.Context, c tool.Command, live func([]byte
 	for _, left := range r.Leftovers {
 		res.Leftovers = append(res.Leftovers, left.String())
 	}
-	return res, nil
+	return started(draft, res, nil)
 }
 
 // note records what a command changed in the shell, for undo, and trusts it where a person allowed it. The caller has the turn.

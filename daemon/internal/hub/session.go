@@ -41,6 +41,7 @@ type session struct {
 	rules     []wire.Rule // of scope session
 	mode      string      // set for this session; "" = the configured one
 	recent    []wire.RecentCommand
+	wakes     []time.Time   // when jobs woke its agent, within wakesIn
 	thread    *agent.Thread // the stored events as the last turn found them; nil: to be read anew
 
 	told        map[string]bool // what was said of MCP servers

@@ -180,7 +180,11 @@ func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.S
 	from.leave(c)
 	out.Session = to.snapshot()
 	reply(out)
-	return to.join(ctx, c, first, out.Session)
+	if err := to.join(ctx, c, first, out.Session); err != nil {
+		return err
+	}
+	c.hub.wakeDue(to)
+	return nil
 }
 
 func (s *session) rename(ctx context.Context, name string) error {

@@ -125,11 +125,28 @@ func (u *userShell) Run(ctx context.Context, c tool.Command, live func([]byte)) 
 		w.watch.started = func() { u.t.origin.send(&wire.CommandStarted{LeaseRef: ref, ExecutionID: w.execution}) }
 	}
 	w.watch.output = func(_ int64, data []byte) { u.show(ln, w.execution, data) }
-	done, err := ln.run(ctx, w)
+	if c.Background && !ln.startsJobs() {
+		return tool.CommandResult{}, errNoJobs
+	}
+	draft, err := u.t.draft(c, "the user's "+u.name())
 	if err != nil {
 		return tool.CommandResult{}, err
 	}
-	return resultOf(done, ctx.Err() != nil), nil
+	if draft != nil {
+		w.job = draft.Folder
+	}
+	done, err := ln.run(ctx, w)
+	if err != nil {
+		return started(draft, tool.CommandResult{}, err)
+	}
+	return started(draft, resultOf(done, ctx.Err() != nil), nil)
+}
+
+// startsJobs reports whether the lender's client starts background jobs.
+func (ln *lender) startsJobs() bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.jobs
 }
 
 // show sends live output to the session's clients, but for the one that lends the shell: it has it already.

@@ -96,7 +96,7 @@ func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequ
 	if err != nil {
 		return nil, none, invalid("options.mode: %v", err)
 	}
-	if c.lender != nil {
+	if c.lender != nil && !strings.HasPrefix(r.Prompt, wakeHead) {
 		c.lender.typed(time.Now())
 	}
 	s, err := c.sessionOf(ctx, r.SessionID)
@@ -196,7 +196,8 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	roles := t.hub.roles(root)
 	at := agent.Turn{
 		Role: role, Tools: agent.Tools(cfg, roles), Roles: roles, Project: root, Trusted: t.hub.trusts,
-		Env:      tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: t.checker(), Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo},
+		Env:      tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: t.checker(), Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
+		Jobs:     t.s.jobsRunning,
 		Approver: &approver{t: t}, Emit: t.fromAgent, Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
 		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, ShowSecrets: t.s.secretsShown,
 		Budget: agent.Budget{Turn: cfg.Limits.CostTurn, Day: cfg.Limits.CostDay, Spend: t.spend},

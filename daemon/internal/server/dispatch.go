@@ -45,7 +45,7 @@ func (c *conn) dispatch(ctx context.Context, m wire.Message) {
 		c.lease(m)
 	case *wire.SessionRequest, *wire.CompactRequest:
 		c.session(ctx, m)
-	case *wire.StatusRequest, *wire.ModelsRequest, *wire.ShutdownRequest:
+	case *wire.StatusRequest, *wire.ModelsRequest, *wire.JobRequest, *wire.ShutdownRequest:
 		c.status(m)
 	case *wire.Error:
 		c.log.Info("client reports an error", "code", m.Code, "message", m.Message)
@@ -96,6 +96,10 @@ func requestID(m wire.Message) wire.RequestID {
 	case *wire.ModelsRequest:
 		return m.RequestID
 	case *wire.ModelsReply:
+		return m.RequestID
+	case *wire.JobRequest:
+		return m.RequestID
+	case *wire.JobReply:
 		return m.RequestID
 	case *wire.StatusReply:
 		return m.RequestID

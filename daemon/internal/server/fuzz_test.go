@@ -50,7 +50,7 @@ func FuzzConversation(f *testing.F) {
 	f.Add([]byte{noFrame, 0, 0, 0, 9, 0x92})
 	f.Add([]byte{})
 
-	var frames [256][]byte // of one kind, by its variant, are five
+	frames := make([][]byte, len(kinds)*5) // of one kind, by its variant, are five
 	frame := func(kind, variant byte) []byte {
 		made := &frames[int(kind)%len(kinds)*5+int(variant)%5]
 		if *made == nil {

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"sublet/daemon/internal/job"
 	"sublet/wire"
 )
 
@@ -30,6 +32,9 @@ type bashArgs struct {
 	Description string  `json:"description"`
 	Reach       string  `json:"reach"`
 	Why         string  `json:"why"`
+	Background  bool    `json:"background"`
+	Wake        bool    `json:"wake"`
+	WakeOn      string  `json:"wake_on"`
 }
 
 func (b bashTool) Spec() Spec {
@@ -48,6 +53,9 @@ func (b bashTool) Spec() Spec {
 			`"timeout_ms":{"type":"integer","minimum":1,"maximum":%d,"description":"ends the command; default %d"},`+
 			`"private":{"type":"boolean","description":"run in a shell of your own, not the user's"},`+
 			`"reach":{"type":"string","enum":["read","project","free"],"description":"more than the command would get by itself; free is asked about"},`+
+			`"background":{"type":"boolean","description":"start it as a job and return at once; see jobs"},`+
+			`"wake":{"type":"boolean","description":"begin a new turn for you when the job ends"},`+
+			`"wake_on":{"type":"string","description":"or when a line of its output matches this regular expression"},`+
 			`"why":{"type":"string","description":"why it needs that reach, in a few words; shown to the user"}},`+
 			`"required":["command"],"additionalProperties":false}`, b.max.Milliseconds(), b.timeout.Milliseconds())),
 	}
@@ -71,8 +79,21 @@ func (b bashTool) parse(args json.RawMessage) (bashArgs, error) {
 		return a, fmt.Errorf("reach: got %q, want read, project or free", a.Reach)
 	case a.TimeoutMS < 0 || time.Duration(a.TimeoutMS)*time.Millisecond > b.max:
 		return a, fmt.Errorf("timeout_ms: got %d, want 1 to %d", a.TimeoutMS, b.max.Milliseconds())
+	case a.wake() != "" && !a.Background:
+		return a, errors.New("wake and wake_on: only with background")
+	}
+	if _, err := regexp.Compile(a.wake()); err != nil {
+		return a, fmt.Errorf("wake_on: %w", err)
 	}
 	return a, nil
+}
+
+// wake is when the agent wants to be woken, as job.Spec has it.
+func (a bashArgs) wake() string {
+	if a.Wake && a.WakeOn == "" {
+		return job.WakeEnd
+	}
+	return a.WakeOn
 }
 
 // shell picks the shell for a call; own says that it is the agent's usual one, whose directory counts for later calls.
@@ -128,16 +149,23 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 		Approved:    ShellPlace{Cwd: approved.Cwd, StateDigest: approved.StateDigest, Private: approved.Private},
 		Timeout:     timeout,
 		Reach:       approved.Reach,
+		Background:  a.Background,
+		Wake:        a.wake(),
 		Purpose:     purpose(a),
 	}, live)
 	if err != nil {
 		return Result{}, shellError(err, env)
 	}
+	if r.Job != nil {
+		return Result{Content: fmt.Sprintf(
+			"[job %s was started in %s, process %d. It goes on by itself; its output goes to %s, and `jobs` shows what is new.]",
+			r.Job.ID, r.Job.Shell, r.Job.PID, r.Job.Output)}, nil
+	}
 	was := ""
 	if own {
 		was = env.Cwd
 	}
-	res := commandResult(r, approved, was, timeout)
+	res := commandResult(r, approved, was, timeout, a.Background && !approved.Private)
 	if own {
 		res.Cwd = r.Cwd
 	}
@@ -150,6 +178,9 @@ func purpose(a bashArgs) string {
 	if p == "" {
 		p = *a.Command
 	}
+	if a.Background {
+		p = "in the background: " + p
+	}
 	return oneLine(p)
 }
 
@@ -161,7 +192,7 @@ func oneLine(p string) string {
 
 // commandResult tells the model what a command did: its output, then what the output does not show, one line each. was is
 // where the agent believes its shell to be; "" where that does not matter.
-func commandResult(r CommandResult, approved Action, was string, timeout time.Duration) Result {
+func commandResult(r CommandResult, approved Action, was string, timeout time.Duration, background bool) Result {
 	res := Result{
 		ExitCode: r.ExitCode, TruncatedBy: r.Truncated, SpoolPath: r.SpoolPath,
 		Duration: r.Duration,
@@ -191,6 +222,9 @@ func commandResult(r CommandResult, approved Action, was string, timeout time.Du
 	default:
 		res.Status = wire.StatusError
 		note("%s: the shell did not run it", r.Status)
+	}
+	if background {
+		note("it was not started as a job; with \"private\": true it would be one of a bash of your own")
 	}
 	switch {
 	case r.ExitCode != nil && *r.ExitCode != 0:

@@ -148,7 +148,7 @@ func TestBashResultText(t *testing.T) {
 		},
 		{"odd bytes", CommandResult{Output: []byte("a\xffb"), Status: wire.StatusOK, ExitCode: code(0), Cwd: "/a"}, wire.StatusSuccess, "a\uFFFDb"},
 	} {
-		r := commandResult(tc.in, approved, "/a", time.Minute)
+		r := commandResult(tc.in, approved, "/a", time.Minute, false)
 		if r.Content != tc.want || r.Status != tc.status || r.IsError != (tc.status != wire.StatusSuccess) {
 			t.Errorf("%s: got %q, status %s, error %v; want %q, %s", tc.name, r.Content, r.Status, r.IsError, tc.want, tc.status)
 		}

@@ -128,7 +128,7 @@ func TestBadArgumentsAreErrors(t *testing.T) {
 		{`{"shell":"ls"}`, "shell: no such argument"},
 		{`{"command":"ls","cmd":"rm -rf x"}`, "cmd: no such argument"},
 		{`{"Command":"ls","cmd":"rm -rf x"}`, "command: given twice"},
-		{`{"command":"ls","timeout_ms":"soon"}`, "timeout_ms: got soon, want an integer\nbash takes command (string), description (string, optional)"},
+		{`{"command":"ls","timeout_ms":"soon"}`, "timeout_ms: got soon, want an integer\nbash takes command (string), background (boolean, optional), description (string, optional)"},
 		{`{"command":"ls","command":"rm -rf x"}`, "command: given twice"},
 		{`{"command":"ls"} {"command":"x"}`, "not a JSON object"},
 		{`{"command":"ls"`, "not a JSON object"},
@@ -136,6 +136,8 @@ func TestBadArgumentsAreErrors(t *testing.T) {
 		{`{"command":"a\u0000b"}`, "NUL"},
 		{`{"command":"ls","timeout_ms":99999999999}`, "timeout_ms"},
 		{`{"command":"ls","timeout_ms":-1}`, "timeout_ms"},
+		{`{"command":"ls","wake":true}`, "only with background"},
+		{`{"command":"ls","background":true,"wake_on":"("}`, "wake_on: error parsing regexp"},
 	} {
 		_, err := Bash(1e9, 2e9).Plan(t.Context(), env, json.RawMessage(tc.args))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {

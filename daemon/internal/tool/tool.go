@@ -1,4 +1,4 @@
-// Package tool holds what an agent may call, one file each: bash, read, write, edit, glob, grep, fetch, task, todo; the
+// Package tool holds what an agent may call, one file each: bash, jobs, read, write, edit, glob, grep, fetch, task, todo; the
 // tools of MCP servers are in package mcp.
 // A tool says what a call would do before it does it, so that the agent can ask the policy; it judges nothing itself.
 package tool
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/risk/secret"
 )
@@ -93,6 +94,8 @@ type Env struct {
 	Files       *FileLog      // what this session has read and changed; for "read before edit" and undo
 	Delegate    Delegate      // task's way to start another agent; nil where an agent may not
 	Todo        *TodoList
+	Jobs        *job.Manager // nil: there are no background jobs
+	Session     string       // whose jobs an agent sees
 }
 
 // Shell is what the bash tool needs of a shell: the user's, through a lease, or a private one. The hub implements it.
@@ -122,6 +125,8 @@ type Command struct {
 	Approved    ShellPlace
 	Timeout     time.Duration // of the command itself, from its start
 	Reach       string        // what the kernel is to hold it to: read, project; else it runs in the shell itself
+	Background  bool          // it becomes a job, which nobody waits for
+	Wake        string        // when that wakes its agent: see job.Spec
 	Purpose     string        // shown to the user while the shell is lent
 }
 
@@ -137,6 +142,7 @@ type CommandResult struct {
 	Duration  time.Duration
 	Leftovers []string // "pid command"
 	Notes     []string
+	Job       *job.Info // that it became; nil: none
 }
 
 // ErrNoShell says that no client lends a shell any more.

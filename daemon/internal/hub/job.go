@@ -1,0 +1,245 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sublet/daemon/internal/job"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+const (
+	// wakesMost is how often in wakesIn a session's agent is woken by its jobs.
+	wakesMost = 10
+	wakesIn   = time.Hour
+	// jobReadMost bounds the output in one JobReply, and jobWaitMost how long one waits, as does jobPoll between two looks.
+	jobReadMost = 1 << 20
+	jobReadDef  = 64 << 10
+	jobWaitMost = time.Minute
+	jobPoll     = 100 * time.Millisecond
+)
+
+// errNoJobs refuses what the window's program is too old for.
+var errNoJobs = &tool.BrokenError{Why: "this window's program starts no background jobs"}
+
+// draft makes a place for a command that is to run in the background; nil for one that is not.
+func (t *turn) draft(c tool.Command, shellName string) (*job.Draft, error) {
+	if !c.Background {
+		return nil, nil
+	}
+	if t.hub.jobs == nil {
+		return nil, errors.New("this daemon keeps no background jobs")
+	}
+	return t.hub.jobs.New(job.Spec{
+		Session: string(t.s.id), Agent: t.agent, Command: c.Text, Cwd: c.Approved.Cwd, Shell: shellName, Reach: c.Reach, Wake: c.Wake,
+	}, t.hub.opts.Config().Limits.Jobs)
+}
+
+// started makes the result of a command that a shell was to start as a job; draft may be nil.
+func started(draft *job.Draft, r tool.CommandResult, err error) (tool.CommandResult, error) {
+	if draft == nil {
+		return r, err
+	}
+	info, ok := draft.Started() // also of one whose shell was lost meanwhile
+	if ok {
+		r.Job, r.ExitCode, r.Output, err = &info, nil, nil, nil
+	}
+	return r, err
+}
+
+// jobsRunning tells a model which jobs of the session run; "" where it never had any.
+func (s *session) jobsRunning() string {
+	if s.hub.jobs == nil {
+		return ""
+	}
+	list, text := s.hub.jobs.List(string(s.id)), ""
+	for _, i := range list {
+		if i.State == job.Ended {
+			continue
+		}
+		if text != "" {
+			text += "; "
+		}
+		text += i.ID + " `" + tool.CutHead(visible.Exact(i.Command), 120) + "`"
+		if i.State == job.Stopped {
+			text += " (stopped: it wants the keyboard)"
+		}
+	}
+	if text == "" && len(list) > 0 {
+		return "none"
+	}
+	return text
+}
+
+// jobChanged is called when a job has ended or printed what was waited for.
+func (h *Hub) jobChanged(i job.Info) {
+	h.stir()
+	if i.Due != "" {
+		h.wake(i)
+	}
+}
+
+// wake begins a turn in which a session's agent is told what became of a job. It needs a client of the session, as every turn;
+// where none is attached, wakeDue does it later.
+func (h *Hub) wake(i job.Info) {
+	s, err := h.session(h.ctx, wire.SessionID(i.Session))
+	if errors.Is(err, ErrNoSession) {
+		h.jobs.Told(i.ID)
+		return
+	}
+	if err != nil {
+		h.log.Error("an agent was not woken", "job", i.ID, "err", err)
+		return
+	}
+	defer h.release(s)
+	s.mu.Lock()
+	var to *Client
+	for c := range s.clients {
+		if to == nil || c.confirm && !to.confirm || c.lender != nil && to.lender == nil {
+			to = c
+		}
+	}
+	now := time.Now()
+	for len(s.wakes) > 0 && now.Sub(s.wakes[0]) > wakesIn {
+		s.wakes = s.wakes[1:]
+	}
+	tooOften := len(s.wakes) >= wakesMost
+	if to != nil && !tooOften {
+		s.wakes = append(s.wakes, now)
+	}
+	s.mu.Unlock()
+	if to == nil {
+		return
+	}
+	h.jobs.Told(i.ID)
+	what := fmt.Sprintf("job %s (%s) %s", i.ID, tool.CutHead(visible.Exact(i.Command), 120), visible.Exact(tool.CutHead(i.Due, 300)))
+	if tooOften {
+		err = fmt.Errorf("jobs have woken it %d times within the hour", wakesMost)
+	} else {
+		id := s.id
+		err = to.Ask(h.ctx, &wire.AgentRequest{
+			RequestID: wire.RequestID(wire.NewID()), SessionID: &id,
+			Prompt: wakeHead + what + ". Look at it with the jobs tool and go on with what waited for it.",
+		})
+	}
+	if err != nil {
+		s.mu.Lock()
+		s.sendLocked(&wire.Notice{Level: "warning", Text: what + "; its agent was not woken: " + err.Error(), Hint: "ask it to go on"})
+		s.mu.Unlock()
+	}
+}
+
+// wakeHead begins the prompt of a turn that no person asked for.
+const wakeHead = "[sent by sublet, not by the user] "
+
+// wakeDue wakes for what became of the session's jobs while no client was attached.
+func (h *Hub) wakeDue(s *session) {
+	if h.jobs == nil {
+		return
+	}
+	for _, i := range h.jobs.List(string(s.id)) {
+		if i.Due != "" {
+			h.wake(i)
+		}
+	}
+}
+
+// Job serves a JobRequest. JobReply answers, later where it is to wait.
+func (c *Client) Job(r *wire.JobRequest) error {
+	if err := c.Seen(r.RequestID); err != nil {
+		return err
+	}
+	h := c.hub
+	switch {
+	case h.jobs == nil:
+		return invalid("this daemon keeps no background jobs")
+	case r.Op != "list" && r.Op != "read" && r.Op != "kill":
+		return invalid("op: %q is none of list, read, kill", visible.Exact(cut(r.Op, 64)))
+	case r.Limit < 0 || r.Limit > jobReadMost:
+		return invalid("limit: %d is outside 0 to %d", r.Limit, jobReadMost)
+	case r.WaitMS < 0 || ms(r.WaitMS) > jobWaitMost:
+		return invalid("wait_ms: %d is outside 0 to %d", r.WaitMS, jobWaitMost.Milliseconds())
+	case r.Op == "kill":
+		if err := c.person(); err != nil {
+			return err
+		}
+	}
+	if err := h.begin(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(h.ctx)
+	c.track(r.RequestID, func(why *stopped) { cancel(why) })
+	go func() { // ends within jobWaitMost, or with ctx; Close waits for it
+		defer h.work.Done()
+		defer h.over()
+		defer c.untrack(r.RequestID)
+		defer cancel(nil)
+		reply, err := h.job(ctx, c.who(), r)
+		if err != nil {
+			e := failed(err).Failure()
+			e.RequestID, e.Code = r.RequestID, wire.CodeInvalidMessage
+			c.send(e)
+			return
+		}
+		c.send(reply)
+	}()
+	return nil
+}
+
+func (h *Hub) job(ctx context.Context, who string, r *wire.JobRequest) (*wire.JobReply, error) {
+	reply := &wire.JobReply{RequestID: r.RequestID, Jobs: []wire.Job{}, Output: []byte{}}
+	var list []job.Info
+	switch r.Op {
+	case "list":
+		list = h.jobs.List("")
+	case "kill":
+		i, err := h.jobs.Kill("", r.JobID, who)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, i)
+	case "read":
+		limit := r.Limit
+		if limit == 0 {
+			limit = jobReadDef
+		}
+		for end := time.Now().Add(ms(r.WaitMS)); ; {
+			i, err := h.jobs.Get("", r.JobID) // before its output: what ended has printed all
+			if err != nil {
+				return nil, err
+			}
+			reply.Output, reply.Offset, err = h.jobs.Read("", r.JobID, r.Offset, limit)
+			if err != nil {
+				return nil, err
+			}
+			if list = []job.Info{i}; len(reply.Output) > 0 || i.State == job.Ended || !time.Now().Before(end) {
+				break
+			}
+			select {
+			case <-time.After(jobPoll):
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+	}
+	for _, i := range list {
+		reply.Jobs = append(reply.Jobs, wireJob(i))
+	}
+	return reply, nil
+}
+
+func wireJob(i job.Info) wire.Job {
+	j := wire.Job{
+		JobID: i.ID, SessionID: wire.SessionID(i.Session), Agent: i.Agent, Command: wire.OSString(i.Command), Cwd: wire.OSString(i.Cwd),
+		Shell: i.Shell, Reach: i.Reach, PID: i.PID, State: i.State, ExitCode: i.ExitCode, Note: i.Note, StartedAtMS: i.Started.UnixMilli(),
+		Bytes: i.Bytes, OutputPath: wire.OSString(i.Output), Wake: i.Wake,
+	}
+	if i.State == job.Ended {
+		j.EndedAtMS = i.Ended.UnixMilli()
+	}
+	return j
+}

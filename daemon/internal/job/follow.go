@@ -1,0 +1,329 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"sublet/lease/shell"
+	"sublet/lease/shell/procs"
+)
+
+// follow watches a job until its end, in a goroutine that Close waits for.
+func (m *Manager) follow(j *job) {
+	m.work.Go(func() {
+		ctx, cancel := context.WithCancel(m.ctx)
+		defer cancel()
+		gone := make(chan error, 1)
+		m.work.Go(func() { gone <- procs.AwaitExit(ctx, j.info.PID) }) // ends with the process, or with ctx
+		every, search := trimEvery, &search{re: j.info.pattern(), path: j.info.Output}
+		if search.re != nil {
+			every = patternEvery
+		}
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		look := func() {
+			if search.re == nil {
+				return
+			}
+			if line, found := search.next(m.dropped(j)); found {
+				search.re = nil
+				tick.Reset(trimEvery)
+				m.due(j, "printed a line that was waited for: "+line, true)
+			}
+		}
+		for {
+			select {
+			case err := <-gone:
+				if ctx.Err() != nil {
+					return
+				}
+				if err != nil {
+					m.log.Warn("a job's process cannot be watched", "job", j.info.ID, "err", err)
+				}
+				for len(procs.Group(j.info.PID)) > 0 { // what the leader left
+					select {
+					case <-time.After(groupPoll):
+					case <-ctx.Done():
+						return
+					}
+				}
+				look()
+				m.finish(j)
+				return
+			case <-tick.C:
+				m.trim(j)
+				look()
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+func (m *Manager) dropped(j *job) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return j.info.Dropped
+}
+
+// finish takes a job's end.
+func (m *Manager) finish(j *job) {
+	m.mu.Lock()
+	j.info.State, j.info.Ended = Ended, time.Now()
+	status := filepath.Join(m.folder(j.info.ID), shell.JobStatus)
+	if b, err := os.ReadFile(status); err == nil {
+		if n, err := strconv.Atoi(string(bytes.TrimSpace(b))); err == nil {
+			j.info.ExitCode = &n
+		}
+		if at, err := os.Stat(status); err == nil {
+			j.info.Ended = at.ModTime()
+		}
+	}
+	i := j.info
+	close(j.ended)
+	m.mu.Unlock()
+	if err := m.save(i); err != nil {
+		m.log.Warn("a job's end", "job", i.ID, "err", err)
+	}
+	m.log.Info("job ended", "job", i.ID, "end", i.End())
+	if i.Wake != "" && !i.Matched {
+		m.due(j, i.End(), false)
+		return
+	}
+	i.Due = "" // that was said when it became due
+	m.changed(i)
+}
+
+// End describes how a job ended, "" while it runs.
+func (i Info) End() string {
+	if i.State != Ended {
+		return ""
+	}
+	end := "ended without an exit status: it was killed"
+	if i.ExitCode != nil {
+		end = fmt.Sprintf("ended with exit code %d", *i.ExitCode)
+	}
+	if i.Note != "" {
+		end += "; " + i.Note
+	}
+	return end
+}
+
+// due has the job's agent told something.
+func (m *Manager) due(j *job, what string, matched bool) {
+	m.mu.Lock()
+	j.info.Due, j.info.Matched = what, j.info.Matched || matched
+	i := j.info
+	m.mu.Unlock()
+	if err := m.save(i); err != nil {
+		m.log.Warn("a job", "job", i.ID, "err", err)
+	}
+	i.look()
+	m.changed(i)
+}
+
+// trim drops the older half of an output that has become too long. The job appends to the file, so that it goes on behind
+// what is kept; what it prints in that moment may be lost.
+func (m *Manager) trim(j *job) {
+	f, err := os.OpenFile(j.info.Output, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return // somebody removed it
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() <= OutputMost {
+		return
+	}
+	m.mu.Lock() // who reads counts with Dropped
+	defer m.mu.Unlock()
+	kept := make([]byte, OutputMost/2)
+	n, err := f.ReadAt(kept, info.Size()-int64(len(kept)))
+	if err == nil || errors.Is(err, io.EOF) {
+		if err = f.Truncate(0); err == nil {
+			_, err = f.Write(kept[:n])
+		}
+	}
+	if err != nil {
+		m.log.Warn("a job's output cannot be cut", "job", j.info.ID, "err", err)
+		return
+	}
+	j.info.Dropped += info.Size() - int64(n)
+	if err := m.save(j.info); err != nil {
+		m.log.Warn("a job", "job", j.info.ID, "err", err)
+	}
+}
+
+// search looks for a line in an output that grows.
+type search struct {
+	re   *regexp.Regexp
+	path string
+	at   int64  // what was read, from the job's first byte
+	line []byte // the beginning of a line
+}
+
+// next reads what is new and returns the first line that matches; dropped is how much is missing at the file's beginning. The
+// last line counts although it is not whole yet: it may be a prompt.
+func (s *search) next(dropped int64) (line string, found bool) {
+	f, err := os.Open(s.path)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	s.at = max(s.at, dropped)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := f.ReadAt(buf, s.at-dropped)
+		s.at += int64(n)
+		for chunk := buf[:n]; len(chunk) > 0; {
+			end := bytes.IndexByte(chunk, '\n')
+			whole := end >= 0
+			if !whole {
+				end = len(chunk)
+			}
+			s.line = append(s.line, chunk[:min(end, max(0, lineMost-len(s.line)))]...)
+			if text := strings.TrimRight(string(s.line), "\r"); s.re.MatchString(text) {
+				return strings.ToValidUTF8(text, "\uFFFD"), true
+			}
+			if !whole {
+				break
+			}
+			s.line, chunk = s.line[:0], chunk[end+1:]
+		}
+		if err != nil || n == 0 {
+			return "", false
+		}
+	}
+}
+
+// Await waits until a line of the job's output matches, from what its agents have not looked at, or until the job has ended,
+// and returns the line; "" for its end. A nil pattern waits for the end. The errors are *NotFoundError and ctx's cause.
+func (m *Manager) Await(ctx context.Context, session, id string, until *regexp.Regexp) (line string, err error) {
+	j, err := m.find(session, id)
+	if err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	s := &search{re: until, path: j.info.Output, at: j.seen}
+	m.mu.Unlock()
+	tick := time.NewTicker(patternEvery)
+	defer tick.Stop()
+	for over := false; ; {
+		if until != nil {
+			if line, found := s.next(m.dropped(j)); found {
+				return line, nil
+			}
+		}
+		if over {
+			return "", nil
+		}
+		select {
+		case <-j.ended:
+			over = true
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// Read returns at most so many bytes of a job's output from offset at, counted from its first byte; a negative at means the
+// newest. from is where they begin: later, where older output is not kept.
+func (m *Manager) Read(session, id string, at int64, most int) (data []byte, from int64, err error) {
+	j, err := m.find(session, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err := os.Open(j.info.Output)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the job's output: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the job's output: %w", err)
+	}
+	dropped := m.dropped(j)
+	if end := dropped + info.Size(); at < 0 {
+		at = end - int64(most)
+	}
+	at = max(at, dropped)
+	data = make([]byte, most)
+	n, err := f.ReadAt(data, at-dropped)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, 0, fmt.Errorf("read the job's output: %w", err)
+	}
+	return data[:n], at, nil
+}
+
+// Look returns the output that the job's agents have not looked at yet: at most so many bytes, half from each end; left is
+// how many were left out between head and tail.
+func (m *Manager) Look(session, id string, most int) (head, tail []byte, left int64, err error) {
+	i, err := m.Get(session, id)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	j, err := m.find(session, id)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	m.mu.Lock()
+	seen := j.seen
+	j.seen = i.Bytes
+	m.mu.Unlock()
+	fresh := i.Bytes - seen
+	if fresh <= int64(most) {
+		head, _, err = m.Read(session, id, seen, int(fresh))
+	} else if head, _, err = m.Read(session, id, seen, most/2); err == nil {
+		tail, _, err = m.Read(session, id, i.Bytes-int64(most/2), most/2)
+	}
+	return head, tail, fresh - int64(len(head)+len(tail)), err
+}
+
+// Kill ends a job with all of its process group: SIGTERM, after 2 s SIGKILL. It returns when nothing of it runs any more;
+// an *AliveError says that something still does after 5 s. by says who wants it, for people.
+func (m *Manager) Kill(session, id, by string) (Info, error) {
+	j, err := m.find(session, id)
+	if err != nil {
+		return Info{}, err
+	}
+	m.mu.Lock()
+	over := j.info.State == Ended
+	if !over {
+		j.info.Note = "ended by " + by
+	}
+	m.mu.Unlock()
+	if over {
+		return m.Get(session, id)
+	}
+	pgid := j.info.PID
+	send := func(sig syscall.Signal) {
+		procs.SignalGroup(pgid, sig)
+		procs.SignalGroup(pgid, syscall.SIGCONT) // a stopped process does not hear
+	}
+	send(syscall.SIGTERM)
+	hard, bound := time.NewTimer(killAfter), time.NewTimer(endBound)
+	defer hard.Stop()
+	defer bound.Stop()
+	for {
+		select {
+		case <-j.ended:
+			return m.Get(session, id)
+		case <-hard.C:
+			send(syscall.SIGKILL)
+		case <-bound.C:
+			return Info{}, &AliveError{id, procs.Group(pgid)}
+		case <-m.ctx.Done():
+			return Info{}, context.Cause(m.ctx)
+		}
+	}
+}

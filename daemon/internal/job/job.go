@@ -1,0 +1,405 @@
+// Package job keeps the background jobs of agents: commands that a shell started and nobody waits for. It holds what is known
+// of each in a folder of its own, follows it to its end, bounds its output, and ends it with proof. A job outlives its turn,
+// its window and the daemon; the next daemon finds it again. What starts a job, and who may, is left to the hub.
+package job
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"sublet/lease/procstat"
+	"sublet/lease/shell"
+	"sublet/lease/shell/procs"
+)
+
+// The states of a job.
+const (
+	Running = "running"
+	Stopped = "stopped" // it wants the keyboard, or somebody stopped it
+	Ended   = "ended"
+)
+
+const (
+	// OutputMost is how much of a job's output is kept, in bytes: the newest.
+	OutputMost = 16 << 20
+	// keptEnded is how many jobs that have ended are kept, and keptAge for how long.
+	keptEnded = 50
+	keptAge   = 7 * 24 * time.Hour
+	// trimEvery is how often the output of a running job is looked at, patternEvery where a pattern is waited for.
+	trimEvery    = 2 * time.Second
+	patternEvery = 50 * time.Millisecond
+	// lineMost bounds what is looked at of one line of output, in bytes.
+	lineMost = 64 << 10
+	// killAfter is how long a job may take to end of SIGTERM, endBound how long until it must have ended.
+	killAfter = 2 * time.Second
+	endBound  = 5 * time.Second
+	groupPoll = 10 * time.Millisecond
+)
+
+// Spec is what a job is made of.
+type Spec struct {
+	Session string
+	Agent   string
+	Command string
+	Cwd     string
+	Shell   string // which one runs it, for people
+	Reach   string // what the kernel holds it to; "" = nothing
+	Wake    string // when its agent is woken: "" = never, WakeEnd, or a regular expression for a line of its output or its end
+}
+
+// WakeEnd is the Wake of a job whose end wakes its agent.
+const WakeEnd = "$end"
+
+// Info is what is known of a job.
+type Info struct {
+	Spec
+	ID       string
+	PID      int   // the leader of its process group
+	Born     int64 // when that began, in clock ticks since boot; 0 = not known
+	Started  time.Time
+	Ended    time.Time // zero while it runs
+	State    string
+	ExitCode *int   // of one that has ended; nil: it was killed, or it is not known
+	Note     string // for people: who ended it, or that a new daemon found it again
+	Dropped  int64  // bytes of output that are not kept any more
+	Bytes    int64  // of output, with those
+	Output   string // the file
+	Matched  bool   // a line that Wake is about was printed
+	Due      string // what its agent is still to be told; "" = nothing
+}
+
+// A NotFoundError reports that there is no such job.
+type NotFoundError struct{ ID string }
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("there is no job %q", e.ID) }
+
+// A LimitError reports that too many jobs run.
+type LimitError struct{ Limit int }
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%d jobs run already, which is the limit (limits.jobs); end one first", e.Limit)
+}
+
+// An AliveError reports that a job did not end of SIGKILL.
+type AliveError struct {
+	ID   string
+	PIDs []int
+}
+
+func (e *AliveError) Error() string {
+	return fmt.Sprintf("job %s was sent SIGKILL and has still not ended; of it run %v", e.ID, e.PIDs)
+}
+
+// Manager holds all jobs. It is safe for concurrent use. It owns a goroutine for each running job; Close waits for them.
+type Manager struct {
+	dir     string
+	log     *slog.Logger
+	changed func(Info)
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu   sync.Mutex
+	jobs map[string]*job // guarded by mu
+	last int             // guarded by mu: the newest number
+}
+
+// job is one of them. What changes is guarded by the Manager's mu.
+type job struct {
+	info  Info
+	seen  int64         // how much of its output its agents have looked at
+	ended chan struct{} // closed with its end
+}
+
+// Open returns the jobs that dir holds, which it makes. Follow comes next.
+func Open(dir string, log *slog.Logger) (*Manager, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder for jobs: %w", err)
+	}
+	m := &Manager{dir: dir, log: log, changed: func(Info) {}, jobs: map[string]*job{}}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the folder for jobs: %w", err)
+	}
+	for _, entry := range list {
+		n, err := strconv.Atoi(strings.TrimPrefix(entry.Name(), "j"))
+		if err != nil {
+			continue
+		}
+		m.last = max(m.last, n)
+		if err := m.adopt(entry.Name()); err != nil {
+			m.log.Warn("a job cannot be read", "job", entry.Name(), "err", err)
+		}
+	}
+	m.sweep()
+	return m, nil
+}
+
+// Follow follows the jobs of an earlier daemon that still run. From now on changed is called when a job has ended or its agent
+// is to be told something, Info.Due, from one goroutine for each job. It may call the Manager.
+func (m *Manager) Follow(changed func(Info)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.changed = changed
+	for _, j := range m.jobs {
+		if j.info.State != Ended {
+			m.follow(j)
+		}
+	}
+}
+
+// adopt takes a job of an earlier daemon: it runs, or it ended meanwhile.
+func (m *Manager) adopt(id string) error {
+	j := &job{ended: make(chan struct{})}
+	text, err := os.ReadFile(filepath.Join(m.dir, id, "job.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &j.info)
+	}
+	if err != nil {
+		return err
+	}
+	m.jobs[id] = j
+	if j.info.State == Ended {
+		close(j.ended)
+		return nil
+	}
+	if j.info.PID == 0 { // that daemon ended while the job was started
+		j.info.PID, j.info.Born = shell.ReadJobPID(m.folder(id))
+	}
+	if j.alive() {
+		j.info.State, j.info.Note = Running, "found again by a new daemon"
+		m.log.Info("job found again", "job", id, "pid", j.info.PID)
+		return m.save(j.info)
+	}
+	m.log.Info("job ended while no daemon ran", "job", id)
+	j.info.Note = "ended while no daemon ran"
+	m.finish(j)
+	return nil
+}
+
+// alive reports whether the leader of the job's process group is the process that was started.
+func (j *job) alive() bool {
+	if j.info.PID <= 1 {
+		return false
+	}
+	st, err := procstat.Read(j.info.PID)
+	if errors.Is(err, fs.ErrNotExist) && j.info.Born == 0 { // no /proc
+		return syscall.Kill(-j.info.PID, 0) == nil
+	}
+	return err == nil && st.Start == j.info.Born && st.State != 'Z'
+}
+
+func (m *Manager) folder(id string) string { return filepath.Join(m.dir, id) }
+
+// Draft is a job that is to be started: a shell puts its files into Folder. Started or Discard follows.
+type Draft struct {
+	Folder string
+	m      *Manager
+	info   Info
+}
+
+// New makes a place for a job. The error is a *LimitError where most jobs run already.
+func (m *Manager) New(spec Spec, most int) (*Draft, error) {
+	m.sweep()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	running := 0
+	for _, j := range m.jobs {
+		if j.info.State != Ended {
+			running++
+		}
+	}
+	if running >= most {
+		return nil, &LimitError{most}
+	}
+	m.last++
+	id := "j" + strconv.Itoa(m.last)
+	d := &Draft{Folder: m.folder(id), m: m, info: Info{
+		Spec: spec, ID: id, Started: time.Now(), State: Running, Output: filepath.Join(m.folder(id), shell.JobOutput),
+	}}
+	if err := os.Mkdir(d.Folder, 0o700); err != nil {
+		return nil, fmt.Errorf("make the job's folder: %w", err)
+	}
+	if err := m.save(d.info); err != nil {
+		os.RemoveAll(d.Folder)
+		return nil, err
+	}
+	return d, nil
+}
+
+// Discard takes back a job that was not started.
+func (d *Draft) Discard() {
+	if err := os.RemoveAll(d.Folder); err != nil {
+		d.m.log.Warn("the folder of a job that was not started", "err", err)
+	}
+}
+
+// Started takes in a job that its shell has started; false where it has not, and then the job is discarded.
+func (d *Draft) Started() (Info, bool) {
+	d.info.PID, d.info.Born = shell.ReadJobPID(d.Folder)
+	if d.info.PID == 0 {
+		d.Discard()
+		return Info{}, false
+	}
+	m := d.m
+	j := &job{info: d.info, ended: make(chan struct{})}
+	m.mu.Lock()
+	m.jobs[d.info.ID] = j
+	m.mu.Unlock()
+	if err := m.save(d.info); err != nil {
+		m.log.Warn("a job will not be found again", "job", d.info.ID, "err", err)
+	}
+	m.follow(j)
+	return d.info, true
+}
+
+// save writes down what is known of a job.
+func (m *Manager) save(i Info) error {
+	text, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(m.folder(i.ID), "job.json")
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return fmt.Errorf("write down the job: %w", err)
+	}
+	return os.Rename(path+".new", path)
+}
+
+// sweep removes what is left of jobs that ended long ago, and of the oldest where there are too many.
+func (m *Manager) sweep() {
+	m.mu.Lock()
+	var over []*job
+	for _, j := range m.jobs {
+		if j.info.State == Ended {
+			over = append(over, j)
+		}
+	}
+	slices.SortFunc(over, func(a, b *job) int { return b.info.Ended.Compare(a.info.Ended) })
+	for len(over) > 0 && (len(over) > keptEnded || time.Since(over[len(over)-1].info.Ended) > keptAge) {
+		id := over[len(over)-1].info.ID
+		over = over[:len(over)-1]
+		delete(m.jobs, id)
+		if err := os.RemoveAll(m.folder(id)); err != nil {
+			m.log.Warn("an old job", "job", id, "err", err)
+		}
+	}
+	m.mu.Unlock()
+}
+
+// Close stops following the jobs, which go on.
+func (m *Manager) Close() {
+	m.cancel()
+	m.work.Wait()
+}
+
+// Running returns how many jobs run.
+func (m *Manager) Running() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, j := range m.jobs {
+		if j.info.State != Ended {
+			n++
+		}
+	}
+	return n
+}
+
+// List returns the jobs of a session, or of all with "", the oldest first.
+func (m *Manager) List(session string) (list []Info) {
+	m.mu.Lock()
+	for _, j := range m.jobs {
+		if session == "" || j.info.Session == session {
+			list = append(list, j.info)
+		}
+	}
+	m.mu.Unlock()
+	slices.SortFunc(list, func(a, b Info) int { return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) })
+	for i := range list {
+		list[i].look()
+	}
+	return list
+}
+
+// look adds what changes while a job runs.
+func (i *Info) look() {
+	if info, err := os.Stat(i.Output); err == nil {
+		i.Bytes = i.Dropped + info.Size()
+	}
+	if st, err := procstat.Read(i.PID); i.State == Running && err == nil {
+		if st.State == 'T' {
+			i.State = Stopped
+		}
+		for _, pid := range procs.Group(i.PID) {
+			if st, err := procstat.Read(pid); err == nil && st.State == 'T' {
+				i.State = Stopped
+			}
+		}
+	}
+}
+
+func (m *Manager) find(session, id string) (*job, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	j := m.jobs[id]
+	if j == nil || session != "" && j.info.Session != session {
+		return nil, &NotFoundError{id}
+	}
+	return j, nil
+}
+
+// Get returns a job, of a session or of any with "". The error is a *NotFoundError.
+func (m *Manager) Get(session, id string) (Info, error) {
+	j, err := m.find(session, id)
+	if err != nil {
+		return Info{}, err
+	}
+	m.mu.Lock()
+	i := j.info
+	m.mu.Unlock()
+	i.look()
+	return i, nil
+}
+
+// Told notes that a job's agent was told what was due.
+func (m *Manager) Told(id string) {
+	j, err := m.find("", id)
+	if err != nil {
+		return // it was removed
+	}
+	m.mu.Lock()
+	j.info.Due = ""
+	i := j.info
+	m.mu.Unlock()
+	if err := m.save(i); err != nil {
+		m.log.Warn("a job", "job", id, "err", err)
+	}
+}
+
+// pattern is what a job's output is searched for; nil for nothing.
+func (i *Info) pattern() *regexp.Regexp {
+	if i.Wake == "" || i.Wake == WakeEnd || i.Matched {
+		return nil
+	}
+	re, err := regexp.Compile(i.Wake)
+	if err != nil {
+		return nil // it was checked before
+	}
+	return re
+}

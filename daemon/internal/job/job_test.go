@@ -1,0 +1,267 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"sublet/lease/shell"
+	"sublet/lease/shell/procs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 30 * time.Second
+
+// world is a Manager and a real shell that starts its jobs.
+type world struct {
+	*Manager
+	sh    *shell.Shell
+	dir   string
+	woken chan Info
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	sh, err := shell.Start(t.Context(), shell.Options{Path: "/bin/bash", Private: true, Dir: t.TempDir(), Folder: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{sh: sh, dir: filepath.Join(t.TempDir(), "jobs"), woken: make(chan Info, 16)}
+	w.open(t)
+	t.Cleanup(func() {
+		for _, i := range w.List("") {
+			procs.SignalGroup(i.PID, syscall.SIGKILL)
+		}
+		w.Close()
+		if err := sh.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) open(t *testing.T) {
+	t.Helper()
+	m, err := Open(w.dir, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Manager = m
+	m.Follow(func(i Info) {
+		if i.Due != "" {
+			w.woken <- i
+		}
+	})
+}
+
+// start has the shell start a job.
+func (w *world) start(t *testing.T, text, wake string) Info {
+	t.Helper()
+	d, err := w.New(Spec{Session: "s", Agent: "orchestrator", Command: text, Wake: wake}, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := w.sh.Run(ctx, shell.Command{Text: text, Job: d.Folder}); err != nil {
+		t.Fatal(err)
+	}
+	i, ok := d.Started()
+	if !ok {
+		t.Fatalf("%q was not started", text)
+	}
+	return i
+}
+
+// ends waits for a job's end.
+func (w *world) ends(t *testing.T, id string) Info {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := w.Await(ctx, "s", id, nil); err != nil {
+		t.Fatal(err)
+	}
+	i, err := w.Get("s", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// A job is listed while it runs, its output is shown once and waited for, and its end has its exit status.
+func TestJob(t *testing.T) {
+	w := newWorld(t)
+	i := w.start(t, "echo one; echo ready; until [ -e go ]; do sleep 0.01; done; echo two; exit 3", "")
+	if i.ID != "j1" || i.PID == 0 {
+		t.Fatalf("got %+v", i)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if line, err := w.Await(ctx, "s", i.ID, regexp.MustCompile("^rea")); line != "ready" || err != nil {
+		t.Fatalf("got %q, %v", line, err)
+	}
+	if list := w.List("s"); len(list) != 1 || list[0].State != Running || list[0].Bytes != 10 {
+		t.Errorf("got %+v", list)
+	}
+	if list := w.List("another"); len(list) != 0 {
+		t.Errorf("another session has %+v", list)
+	}
+	if head, tail, left, err := w.Look("s", i.ID, 100); string(head) != "one\nready\n" || len(tail) > 0 || left != 0 || err != nil {
+		t.Errorf("got %q %q %d %v", head, tail, left, err)
+	}
+	if err := os.WriteFile(filepath.Join(w.sh.Dir(), "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end := w.ends(t, i.ID)
+	if end.State != Ended || end.ExitCode == nil || *end.ExitCode != 3 || end.End() != "ended with exit code 3" {
+		t.Errorf("got %+v", end)
+	}
+	if head, _, _, err := w.Look("s", i.ID, 100); string(head) != "two\n" || err != nil {
+		t.Errorf("the rest: %q, %v", head, err)
+	}
+	if _, err := w.Get("another", i.ID); err == nil {
+		t.Error("another session sees the job")
+	}
+}
+
+// Kill ends all of the process group, also what is deaf to SIGTERM or stopped, and is sure of it.
+func TestKill(t *testing.T) {
+	w := newWorld(t)
+	for _, text := range []string{"sleep 100 & sleep 100", "trap '' TERM; sleep 100 & sleep 100; sleep 100", "kill -STOP 0"} {
+		i := w.start(t, text, "")
+		end, err := w.Kill("s", i.ID, "you")
+		if err != nil || end.State != Ended || !strings.Contains(end.End(), "ended by you") {
+			t.Errorf("%q: %+v, %v", text, end, err)
+		}
+		if left := procs.Group(i.PID); len(left) > 0 {
+			t.Errorf("%q: still running: %v", text, left)
+		}
+	}
+}
+
+// A job that the next daemon finds running is followed to its end; one that ended meanwhile has its exit status, and one
+// whose number another process has by now is left alone.
+func TestFoundAgain(t *testing.T) {
+	w := newWorld(t)
+	runs := w.start(t, "echo begun; until [ -e go ]; do sleep 0.01; done; exit 5", WakeEnd)
+	ended := w.start(t, "until [ -e go-1 ]; do sleep 0.01; done; exit 6", "")
+	other := w.start(t, "sleep 100", "")
+	w.Close()
+	for _, name := range []string{"go-1"} {
+		if err := os.WriteFile(filepath.Join(w.sh.Dir(), name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for end := time.Now().Add(patience); len(procs.Group(ended.PID)) > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	}
+	other.Born-- // as if its number had been used again
+	if err := w.save(other); err != nil {
+		t.Fatal(err)
+	}
+	w.open(t)
+	if i, _ := w.Get("s", runs.ID); i.State != Running || i.Note != "found again by a new daemon" {
+		t.Errorf("that runs: %+v", i)
+	}
+	if i, _ := w.Get("s", ended.ID); i.State != Ended || i.ExitCode == nil || *i.ExitCode != 6 || i.Note != "ended while no daemon ran" {
+		t.Errorf("that ended: %+v", i)
+	}
+	if i, err := w.Kill("s", other.ID, "you"); i.State != Ended || i.ExitCode != nil || err != nil || len(procs.Group(other.PID)) == 0 {
+		t.Errorf("whose number is another's: %+v, %v", i, err)
+	}
+	procs.SignalGroup(other.PID, syscall.SIGKILL)
+	if err := os.WriteFile(filepath.Join(w.sh.Dir(), "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if i := <-w.woken; i.ID != runs.ID || !strings.HasPrefix(i.Due, "ended with exit code 5") {
+		t.Errorf("woken for %+v", i)
+	}
+	w.Told(runs.ID)
+	if i, _ := w.Get("s", runs.ID); i.Due != "" {
+		t.Errorf("still due: %q", i.Due)
+	}
+}
+
+// A pattern wakes once, by its line or by an end without it.
+func TestWake(t *testing.T) {
+	w := newWorld(t)
+	w.start(t, "echo one; echo listening on 80; echo listening on 81", "^listening")
+	if i := <-w.woken; i.Due != "printed a line that was waited for: listening on 80" {
+		t.Errorf("got %q", i.Due)
+	}
+	w.ends(t, "j1")
+	w.start(t, "echo broken; exit 1", "^listening")
+	if i := <-w.woken; i.ID != "j2" || i.Due != "ended with exit code 1" {
+		t.Errorf("got %s %q", i.ID, i.Due)
+	}
+}
+
+// Of a long output the newest is kept, and what is missing is counted.
+func TestTrim(t *testing.T) {
+	w := newWorld(t)
+	i := w.start(t, "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last; until [ -e go ]; do sleep 0.01; done; echo behind", "")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := w.Await(ctx, "s", i.ID, regexp.MustCompile("^last")); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); w.dropped(w.jobs[i.ID]) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing was dropped")
+		}
+	}
+	if info, err := os.Stat(i.Output); err != nil || info.Size() != OutputMost/2 {
+		t.Errorf("kept %d, %v", info.Size(), err)
+	}
+	if err := os.WriteFile(filepath.Join(w.sh.Dir(), "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.ends(t, i.ID)
+	head, tail, left, err := w.Look("s", i.ID, 100)
+	if got := w.List("s")[0].Bytes; got != 20000000+1+5+7 || left != got-100 || !strings.HasSuffix(string(tail), "x\nlast\nbehind\n") || len(head) != 50 || err != nil {
+		t.Errorf("of %d: %d left out, %q … %q, %v", got, left, head, tail, err)
+	}
+	if data, from, err := w.Read("s", i.ID, -1, 7); string(data) != "behind\n" || from != 20000000+6 || err != nil {
+		t.Errorf("the newest: %q at %d, %v", data, from, err)
+	}
+}
+
+// Too many are refused, and what ended long ago is forgotten.
+func TestLimits(t *testing.T) {
+	w := newWorld(t)
+	for range 4 {
+		w.start(t, "sleep 100", "")
+	}
+	if _, err := w.New(Spec{}, 4); !errors.As(err, new(*LimitError)) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := w.Kill("s", "j4", "you"); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.jobs["j4"].info.Ended = time.Now().Add(-keptAge - time.Hour)
+	w.mu.Unlock()
+	d, err := w.New(Spec{}, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Discard()
+	if _, err := w.Get("", "j4"); err == nil {
+		t.Error("an old job is still there")
+	}
+	if list, _ := os.ReadDir(w.dir); len(list) != 3 {
+		t.Errorf("folders: %v", list)
+	}
+	if _, err := w.Kill("s", "j9", "you"); !errors.As(err, new(*NotFoundError)) {
+		t.Errorf("got %v", err)
+	}
+}

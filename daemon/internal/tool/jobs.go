@@ -1,0 +1,160 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"sublet/daemon/internal/job"
+	"sublet/lease/shell"
+	"sublet/wire"
+)
+
+// jobsWait is how long a call waits that names no time.
+const jobsWait = 30 * time.Second
+
+type jobsTool struct{ max time.Duration }
+
+// Jobs returns the tool that looks at background jobs, waits for them and ends them. Longer waits than limit are refused.
+func Jobs(limit time.Duration) Tool { return jobsTool{limit} }
+
+type jobsArgs struct {
+	ID        string  `json:"id"`
+	Until     *string `json:"until"`
+	TimeoutMS int64   `json:"timeout_ms"`
+	Kill      bool    `json:"kill"`
+}
+
+func (j jobsTool) Spec() Spec {
+	return Spec{
+		Name: "jobs",
+		Description: "Your background jobs (bash with background). {} lists them. {id} returns what one printed since you last looked. " +
+			"{id, until} waits for a line that matches, or its end. {id, kill} ends it and all it started.",
+		Example: `{"id":"j1","until":"listening on","timeout_ms":20000}`,
+		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
+			`"id":{"type":"string"},`+
+			`"until":{"type":"string","description":"regular expression for a line of output; \"\" waits for the end"},`+
+			`"timeout_ms":{"type":"integer","minimum":1,"maximum":%d,"description":"of until; default %d"},`+
+			`"kill":{"type":"boolean"}},"additionalProperties":false}`, j.max.Milliseconds(), jobsWait.Milliseconds())),
+		ReadOnly: true, // it ends only what the agent itself started
+	}
+}
+
+func (j jobsTool) parse(args json.RawMessage) (a jobsArgs, until *regexp.Regexp, err error) {
+	if err := decode(j.Spec(), args, &a); err != nil {
+		return a, nil, err
+	}
+	switch {
+	case a.ID == "" && (a.Until != nil || a.Kill):
+		return a, nil, errors.New("id: is missing")
+	case a.Until != nil && a.Kill:
+		return a, nil, errors.New("until and kill: give one of them")
+	case a.TimeoutMS < 0 || time.Duration(a.TimeoutMS)*time.Millisecond > j.max:
+		return a, nil, fmt.Errorf("timeout_ms: got %d, want 1 to %d", a.TimeoutMS, j.max.Milliseconds())
+	case a.Until != nil && *a.Until != "":
+		if until, err = regexp.Compile(*a.Until); err != nil {
+			return a, nil, fmt.Errorf("until: %w", err)
+		}
+	}
+	return a, until, nil
+}
+
+func (j jobsTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
+	if env.Jobs == nil {
+		return Action{}, errors.New("there are no background jobs here")
+	}
+	_, _, err := j.parse(args)
+	return Action{}, err
+}
+
+func (j jobsTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Action, _ func([]byte)) (Result, error) {
+	a, until, err := j.parse(args)
+	if err != nil {
+		return Result{}, err
+	}
+	if a.ID == "" {
+		return bounded(listJobs(env.Jobs.List(env.Session))), nil
+	}
+	note := ""
+	switch {
+	case a.Kill:
+		if _, err := env.Jobs.Kill(env.Session, a.ID, "its agent"); err != nil {
+			return Result{}, err
+		}
+	case a.Until != nil:
+		wait := jobsWait
+		if a.TimeoutMS > 0 {
+			wait = time.Duration(a.TimeoutMS) * time.Millisecond
+		}
+		bounded, cancel := context.WithTimeout(ctx, wait)
+		line, err := env.Jobs.Await(bounded, env.Session, a.ID, until)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return Result{Content: "[cancelled; the job goes on]", Status: wire.StatusCancelled, IsError: true}, nil
+		case errors.Is(err, context.DeadlineExceeded):
+			note = fmt.Sprintf("[after %v it goes on, and no line matched]\n", wait)
+		case err != nil:
+			return Result{}, err
+		case line != "":
+			note = "[a line matched: " + oneLine(shown([]byte(line))) + "]\n"
+		}
+	}
+	i, err := env.Jobs.Get(env.Session, a.ID)
+	if err != nil {
+		return Result{}, err
+	}
+	head, tail, left, err := env.Jobs.Look(env.Session, a.ID, MaxResult-2048)
+	if err != nil {
+		return Result{}, err
+	}
+	text := note + "[" + describeJob(i) + "]\n" + shown(head)
+	if left > 0 {
+		text += fmt.Sprintf("\n[… %d bytes left out; the newest 16 MiB are in %s …]\n", left, i.Output)
+	}
+	if text += shown(tail); len(head) == 0 {
+		text += "[nothing new was printed]"
+	}
+	res := bounded(text)
+	res.TruncatedBy += left
+	return res, nil
+}
+
+// shown is raw output as a person would have read it.
+func shown(raw []byte) string {
+	const cols = 1000 // of a terminal on which few lines wrap
+	return string(shell.Render(raw, cols))
+}
+
+func listJobs(list []job.Info) string {
+	if len(list) == 0 {
+		return "There are no jobs."
+	}
+	var lines []string
+	for _, i := range list {
+		lines = append(lines, describeJob(i))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// describeJob is a job in one line.
+func describeJob(i job.Info) string {
+	state := i.State
+	switch i.State {
+	case job.Ended:
+		state = fmt.Sprintf("%s, after %v", i.End(), i.Ended.Sub(i.Started).Round(time.Second))
+	case job.Stopped:
+		state = "stopped: it wants the keyboard, which a job does not have"
+	}
+	if i.State != job.Ended {
+		state += fmt.Sprintf(" since %v", time.Since(i.Started).Round(time.Second))
+		if i.Note != "" {
+			state += ", " + i.Note
+		}
+	}
+	return fmt.Sprintf("%s: %s; %d bytes of output; in %s: %s", i.ID, state, i.Bytes, i.Shell, oneLine(i.Command))
+}

@@ -1,0 +1,43 @@
+package wire
+
+// JobRequest looks at background jobs, which agents started and nobody waits for, or ends one. JobReply answers. Since
+// protocol 1.
+type JobRequest struct {
+	RequestID RequestID `msgpack:"request_id"`
+	Op        string    `msgpack:"op"`      // list, read, kill
+	JobID     string    `msgpack:"job_id"`  // of read and kill
+	Offset    int64     `msgpack:"offset"`  // read: where in the output, from its first byte; negative: its newest Limit bytes
+	Limit     int       `msgpack:"limit"`   // read: bytes at most; 0 = 64 KiB
+	WaitMS    int64     `msgpack:"wait_ms"` // read: how long to wait for output behind Offset or the end, at most 60 s
+}
+
+// JobReply has all jobs, or the one that was asked for. Since protocol 1.
+type JobReply struct {
+	RequestID RequestID `msgpack:"request_id"`
+	Jobs      []Job     `msgpack:"jobs"`
+	Output    []byte    `msgpack:"output"`
+	Offset    int64     `msgpack:"offset"` // of Output's first byte: later than asked for where older output is not kept
+}
+
+// Job is a background job.
+type Job struct {
+	JobID       string    `msgpack:"job_id"`
+	SessionID   SessionID `msgpack:"session_id"`
+	Agent       string    `msgpack:"agent"`
+	Command     OSString  `msgpack:"command"`
+	Cwd         OSString  `msgpack:"cwd"`
+	Shell       string    `msgpack:"shell"` // which one it is a job of, for people
+	Reach       string    `msgpack:"reach"` // what the kernel holds it to: read, project; "" = nothing
+	PID         int       `msgpack:"pid"`   // the leader of its process group
+	State       string    `msgpack:"state"` // running, stopped, ended
+	ExitCode    *int      `msgpack:"exit_code"`
+	Note        string    `msgpack:"note"` // for people: who ended it, or that a new daemon found it again
+	StartedAtMS int64     `msgpack:"started_at_ms"`
+	EndedAtMS   int64     `msgpack:"ended_at_ms"` // 0 while it runs
+	Bytes       int64     `msgpack:"bytes"`       // of output; the newest 16 MiB are kept
+	OutputPath  OSString  `msgpack:"output_path"`
+	Wake        string    `msgpack:"wake"` // when its agent is woken: "" = never, $end, else a pattern for a line of its output
+}
+
+func (*JobRequest) Kind() string { return "JobRequest" }
+func (*JobReply) Kind() string   { return "JobReply" }
