@@ -122,17 +122,51 @@ func TestLedgerKeepsWhatWasDone(t *testing.T) {
 	items := []Item{
 		{Kind: Summary, Text: "s", Ledger: &old},
 		{Kind: Request, Text: "Do not use sudo. Go on."},
-		{Kind: Answer, Calls: []Call{{ID: "1", Tool: "edit"}, {ID: "2", Tool: "bash"}}},
-		{Kind: Results, Results: []Result{
+		{Kind: Answer, Text: "I looked.\n**Decision:** keep the old name\nNo decision here: none.", Calls: []Call{
+			{ID: "1", Tool: "edit"},
+			{ID: "2", Tool: "bash"},
+			{ID: "3", Tool: "read", Arguments: `{"path":"main.go","offset":10,"limit":20}`},
+			{ID: "4", Tool: "read", Arguments: `{"path":"x.go","ranges":[{"limit":5},{"offset":90}]}`},
+			{ID: "5", Tool: "read", Arguments: `{"path":"gone"}`},
+			{ID: "6", Tool: "todo", Arguments: `{"todos":[{"text":"write docs","status":"done"},{"text":"run it","status":"in_progress"}]}`},
+		}},
+		{Kind: Results, Text: "Faster.\n", Results: []Result{
 			{CallID: "1", Tool: "edit", Files: []string{"/b", "/a"}},
-			{CallID: "2", Tool: "bash", Command: "go  test\n./...", ExitCode: exit(1), Cwd: "/w", Decision: "use -short"},
+			{CallID: "2", Tool: "bash", Command: "go  test\n./...", ExitCode: exit(1), Cwd: "/w", Decision: "use -short", Content: "--- FAIL: TestX\nwant 1"},
+			{CallID: "3", Tool: "read", Content: "10\tx"},
+			{CallID: "4", Tool: "read", Content: "1\tx"},
+			{CallID: "5", Tool: "read", Content: "no such file", IsError: true},
+			{CallID: "6", Tool: "todo", Content: "ok"},
 		}},
 	}
 	got := Build("the goal", items).Text()
-	want := "Goal: ship it\nLimits the user set, in their words; they still hold:\n- Never push.\n- Do not use sudo.\nDecisions:\n- use -short\n" +
-		"Files changed:\n- /b\n- /a\nCommands run:\n- make (exit code 0)\n- go test ./... (exit code 1)\nShell: working directory /w\nOpen tasks:\n- write docs"
+	want := "Goal: ship it\nLimits the user set, in their words; they still hold:\n- Never push.\n- Do not use sudo.\n" +
+		"What the user said, in their words:\n- Do not use sudo. Go on.\n- Faster.\nDecisions:\n- keep the old name\n- use -short\n" +
+		"Files changed:\n- /b\n- /a\nFiles read:\n- main.go (lines 10 to 29)\n- x.go (the first 5 lines, from line 90)\n" +
+		"Commands run:\n- make (exit code 0)\n- go test ./... (exit code 1)\nNewest errors:\n- `go test ./...`: --- FAIL: TestX\nwant 1\n- read: no such file\n" +
+		"Shell: working directory /w\nOpen tasks:\n- run it"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Of the user's words the newest stay whole, older ones by their beginnings, and a fold into little room drops them last.
+func TestLedgerKeepsTheUsersWords(t *testing.T) {
+	long := strings.Repeat("word ", 2000)
+	var items []Item
+	for i := range 6 {
+		items = append(items, Item{Kind: Request, Text: fmt.Sprintf("prompt %d %s", i, long)}, Item{Kind: Answer, Text: "ok"})
+	}
+	l := Build("", items)
+	if len(l.Prompts) != 6 || l.Prompts[5] != strings.TrimSpace(items[10].Text) || l.Prompts[4] != strings.TrimSpace(items[8].Text) {
+		t.Fatalf("the newest are not whole: %d prompts, the last of %d bytes", len(l.Prompts), len(l.Prompts[5]))
+	}
+	if p := l.Prompts[0]; !strings.HasPrefix(p, "prompt 0 word") || len(p) > maxOldPrompt+10 {
+		t.Errorf("the oldest has %d bytes: %.50q", len(p), p)
+	}
+	f, ok := fit(Folded{Summary: "short", Ledger: l}, 300)
+	if !ok || len(f.Ledger.Prompts) == 0 || !strings.HasPrefix(f.Ledger.Prompts[len(f.Ledger.Prompts)-1], "prompt 5") {
+		t.Errorf("in little room: %v, %.300q", ok, f.Text())
 	}
 }
 

@@ -13,9 +13,12 @@ type Ledger struct {
 	Goal       string   // the request it all began with, one line
 	Current    string   // the newest request, word for word
 	Limits     []string // the user's standing limits, word for word
+	Prompts    []string // of the user, word for word; of those before the newest 24 KiB the beginning
 	Decisions  []string
 	Files      []string // changed
+	Reads      []string // files that were read, with the lines that were
 	Commands   []Command
+	Errors     []string // the newest, with what they said
 	ShellState string
 	OpenTasks  []string
 }
@@ -34,8 +37,13 @@ const (
 	maxFiles     = 100
 	maxCommands  = 40
 	maxOpen      = 30
-	maxLine      = 300   // bytes of a goal, decision, command or task
-	maxScan      = 16384 // bytes from each end of a prompt that are looked at for limits
+	maxReads     = 60
+	maxErrors    = 3
+	maxError     = 600      // bytes of what an error said, from its end
+	maxPrompts   = 24 << 10 // bytes of the user's prompts that are kept word for word, the newest
+	maxOldPrompt = 300      // bytes of each one before them
+	maxLine      = 300      // bytes of a goal, decision, command or task
+	maxScan      = 16384    // bytes from each end of a prompt that are looked at for limits
 )
 
 // lazy returns a regular expression that is compiled when it is first used.
@@ -92,19 +100,20 @@ func Build(first string, items []Item) Ledger {
 			}
 		case Request:
 			l.Current = it.Text
-			for _, s := range Limits(it.Text) {
-				l.Limits = addNew(l.Limits, s)
-			}
+			l.prompt(it.Text)
 		case Answer:
+			for _, m := range decision().FindAllStringSubmatch(it.Text, -1) {
+				l.Decisions = addNewest(l.Decisions, line(m[1], maxLine))
+			}
 			for _, c := range it.Calls {
 				tools[c.ID] = c
 			}
 		case Results:
 			for _, r := range it.Results {
-				l.result(r)
+				l.result(r, tools[r.CallID])
 			}
-			for _, s := range Limits(it.Text) {
-				l.Limits = addNew(l.Limits, s)
+			if it.Text != "" { // what the user said meanwhile
+				l.prompt(it.Text)
 			}
 		}
 	}
@@ -112,7 +121,34 @@ func Build(first string, items []Item) Ledger {
 	return l
 }
 
-func (l *Ledger) result(r Result) {
+// decision finds the lines by which an agent says what was decided.
+var decision = lazy(`(?im)^\W*decision:\W*(.+)$`)
+
+func (l *Ledger) prompt(text string) {
+	for _, s := range Limits(text) {
+		l.Limits = addNew(l.Limits, s)
+	}
+	if text = strings.TrimSpace(text); text != "" {
+		l.Prompts = append(l.Prompts, text)
+	}
+}
+
+// result takes in what came of a call.
+func (l *Ledger) result(r Result, c Call) {
+	switch {
+	case r.IsError || r.ExitCode != nil && *r.ExitCode != 0:
+		if said := strings.TrimSpace(r.Content); said != "" {
+			l.Errors = append(l.Errors, toolName(r)+": "+strings.TrimSpace(cutTail(said, maxError)))
+		}
+	case c.Tool == "read":
+		if what := readOf(c.Arguments); what != "" {
+			l.Reads = addNewest(l.Reads, what)
+		}
+	case c.Tool == "todo":
+		if open, ok := openSteps(c.Arguments); ok {
+			l.OpenTasks = open
+		}
+	}
 	for _, f := range r.Files {
 		l.Files = addNewest(l.Files, f)
 	}
@@ -141,6 +177,9 @@ func (l *Ledger) merge(old Ledger) {
 	for _, s := range old.Limits {
 		l.Limits = addNew(l.Limits, s)
 	}
+	l.Prompts = append(slices.Clone(old.Prompts), l.Prompts...)
+	l.Reads = append(slices.Clone(old.Reads), l.Reads...)
+	l.Errors = append(slices.Clone(old.Errors), l.Errors...)
 	for _, s := range old.Decisions {
 		l.Decisions = addNewest(l.Decisions, s)
 	}
@@ -157,6 +196,20 @@ func (l *Ledger) bound() {
 	l.Files = newest(l.Files, maxFiles)
 	l.Commands = newest(l.Commands, maxCommands)
 	l.OpenTasks = newest(l.OpenTasks, maxOpen)
+	l.Reads = newest(l.Reads, maxReads)
+	l.Errors = newest(l.Errors, maxErrors)
+	l.Prompts = shortenedPrompts(l.Prompts, maxPrompts)
+}
+
+// shortenedPrompts is prompts with the newest whole, as many as have room bytes, and of the others the beginning.
+func shortenedPrompts(prompts []string, room int) []string {
+	out := slices.Clone(prompts)
+	for i, p := range slices.Backward(out) {
+		if room -= len(p); room < 0 && len(p) > maxOldPrompt {
+			out[i] = cutHead(p, maxOldPrompt) + " […]"
+		}
+	}
+	return out
 }
 
 func newest[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
@@ -193,8 +246,10 @@ func (l Ledger) Text() string {
 		fmt.Fprintf(&b, "Goal: %s\n", l.Goal)
 	}
 	section("Limits the user set, in their words; they still hold", l.Limits)
+	section("What the user said, in their words", l.Prompts)
 	section("Decisions", l.Decisions)
 	section("Files changed", l.Files)
+	section("Files read", l.Reads)
 	if len(l.Commands) > 0 {
 		b.WriteString("Commands run:\n")
 		for _, c := range l.Commands {
@@ -205,6 +260,7 @@ func (l Ledger) Text() string {
 			b.WriteByte('\n')
 		}
 	}
+	section("Newest errors", l.Errors)
 	if l.ShellState != "" {
 		fmt.Fprintf(&b, "Shell: %s\n", l.ShellState)
 	}

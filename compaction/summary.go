@@ -37,7 +37,7 @@ const (
 	// The ledger carries limits, files, commands and exit codes; asking for them again would only blur them.
 	userPrompt = "Summarise the conversation below for the agent that will continue it. Keep: what was tried and what came of it, facts found " +
 		"(names, numbers, error messages, places in files), what works and what does not, and what was about to be done. " +
-		"Leave out what a ledger keeps beside your notes: the user's limits, the list of changed files, the list of commands. " +
+		"Leave out what a ledger keeps beside your notes: the user's words, their limits, the lists of changed and read files and of commands. " +
 		"End with two headed lists, each left out if empty:\n## Decisions\n- one line each\n## Open tasks\n- one line each\n"
 )
 
@@ -168,7 +168,9 @@ func splitLists(text string, l Ledger) (string, Ledger) {
 				l.Decisions = addNewest(l.Decisions, d)
 			}
 		} else {
-			l.OpenTasks = list
+			for _, task := range list {
+				l.OpenTasks = addNew(l.OpenTasks, task)
+			}
 		}
 	}
 	l.bound()
@@ -183,6 +185,9 @@ func splitLists(text string, l Ledger) (string, Ledger) {
 // the goal and the user's limits never do (T4b).
 func fit(f Folded, limit int) (Folded, bool) {
 	size := func() int { return 4 + EstimateTokens(f.Text()) }
+	if size() > limit { // the beginnings of older prompts say most of them
+		f.Ledger.Prompts = shortenedPrompts(f.Ledger.Prompts, maxPrompts/8)
+	}
 	for len(f.Summary) > 80 && size() > limit {
 		half := len(f.Summary) / 2
 		f.Summary = strings.TrimSpace(cutHead(f.Summary, max(half, 60))) + " […]"
@@ -191,10 +196,15 @@ func fit(f Folded, limit int) (Folded, bool) {
 		}
 	}
 	for _, drop := range []func(){
+		func() { f.Ledger.Reads = newest(f.Ledger.Reads, 10) },
+		func() { f.Ledger.Errors = newest(f.Ledger.Errors, 1) },
 		func() { f.Ledger.Commands = newest(f.Ledger.Commands, 5) },
 		func() { f.Ledger.Files = newest(f.Ledger.Files, 20) },
 		func() { f.Ledger.Decisions = newest(f.Ledger.Decisions, 5) },
-		func() { f.Ledger.Commands = nil },
+		func() { f.Ledger.Prompts = newest(shortenedPrompts(f.Ledger.Prompts, 0), 5) },
+		func() { f.Ledger.Commands, f.Ledger.Reads, f.Ledger.Errors = nil, nil, nil },
+		func() { f.Ledger.Prompts = newest(f.Ledger.Prompts, 2) },
+		func() { f.Ledger.Prompts = nil },
 		func() { f.Ledger.Files = nil },
 		func() { f.Ledger.Decisions = nil },
 		func() { f.Ledger.OpenTasks = newest(f.Ledger.OpenTasks, 3) },

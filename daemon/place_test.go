@@ -46,6 +46,11 @@ func TestRemovedUnderADaemon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := home(t, "")
 			stop, ended := run(t, Options{Paths: p})
+			t.Cleanup(func() {
+				if log, err := os.ReadFile(p.Log()); t.Failed() && err == nil {
+					t.Logf("the daemon's log:\n%s", log)
+				}
+			})
 			old := client(t, p)
 			for n := range 2 { // what was made again is watched over like the first
 				if err := remove(p); err != nil {

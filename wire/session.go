@@ -37,6 +37,9 @@ type Ledger struct {
 	Commands   []LedgerCommand `msgpack:"commands"`
 	ShellState string          `msgpack:"shell_state"`
 	OpenTasks  []string        `msgpack:"open_tasks"`
+	Prompts    []string        `msgpack:"prompts"` // of the user, word for word; of those before the newest 24 KiB the beginning
+	Reads      []string        `msgpack:"reads"`   // files that were read, with the lines that were
+	Errors     []string        `msgpack:"errors"`  // the newest three, with what they said
 }
 
 type LedgerCommand struct {

@@ -126,5 +126,6 @@ func (t *turn) answer(m wire.EventMessage) {
 func emptyLedger() wire.Ledger {
 	return wire.Ledger{
 		Limits: []string{}, Decisions: []string{}, Files: []wire.OSString{}, Commands: []wire.LedgerCommand{}, OpenTasks: []string{},
+		Prompts: []string{}, Reads: []string{}, Errors: []string{},
 	}
 }

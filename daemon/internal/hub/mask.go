@@ -41,8 +41,24 @@ func maskEvent(m wire.EventMessage) {
 		m.Comment = mask.String(m.Comment)
 	case *wire.CompactionComplete:
 		m.Summary = mask.String(m.Summary)
+		maskLedger(&m.Ledger)
 	case *wire.Error:
 		m.Message = mask.String(m.Message)
+	}
+}
+
+func maskLedger(l *wire.Ledger) {
+	l.Goal, l.ShellState = mask.String(l.Goal), mask.String(l.ShellState)
+	for _, list := range [][]string{l.Limits, l.Decisions, l.OpenTasks, l.Prompts, l.Reads, l.Errors} {
+		for i := range list {
+			list[i] = mask.String(list[i])
+		}
+	}
+	for i := range l.Files {
+		l.Files[i] = wire.OSString(mask.String(string(l.Files[i])))
+	}
+	for i := range l.Commands {
+		l.Commands[i].Command = wire.OSString(mask.String(string(l.Commands[i].Command)))
 	}
 }
 

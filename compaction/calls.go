@@ -1,0 +1,55 @@
+package compaction
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// readOf is what a call of the read tool read: "main.go", "main.go from line 10, 20 lines".
+func readOf(arguments string) string {
+	type piece struct{ Offset, Limit int }
+	var a struct {
+		Path string
+		piece
+		Ranges []piece
+	}
+	if json.Unmarshal([]byte(arguments), &a) != nil || a.Path == "" {
+		return ""
+	}
+	if len(a.Ranges) == 0 {
+		a.Ranges = []piece{a.piece}
+	}
+	var pieces []string
+	for _, p := range a.Ranges {
+		switch {
+		case p.Offset > 0 && p.Limit > 0:
+			pieces = append(pieces, fmt.Sprintf("lines %d to %d", p.Offset, p.Offset+p.Limit-1))
+		case p.Offset > 0:
+			pieces = append(pieces, fmt.Sprintf("from line %d", p.Offset))
+		case p.Limit > 0:
+			pieces = append(pieces, fmt.Sprintf("the first %d lines", p.Limit))
+		}
+	}
+	what := line(a.Path, maxLine)
+	if len(pieces) > 0 {
+		what += " (" + line(strings.Join(pieces, ", "), maxLine) + ")"
+	}
+	return what
+}
+
+// openSteps are the steps of a call of the todo tool that are not done. ok is false where the call only reads the plan.
+func openSteps(arguments string) (open []string, ok bool) {
+	var a struct {
+		Todos []struct{ Text, Status string }
+	}
+	if json.Unmarshal([]byte(arguments), &a) != nil || a.Todos == nil {
+		return nil, false
+	}
+	for _, t := range a.Todos {
+		if t.Status != "done" {
+			open = append(open, line(t.Text, maxLine))
+		}
+	}
+	return open, true
+}
