@@ -15,10 +15,13 @@ var ranks = map[string]int{
 	"sublet/cmd/internal/bench": 1,
 	"sublet/cmd/internal/e2e":   1,
 
+	"sublet/cmd/internal/connect": 2,
+
 	"sublet/client": 2,
 	"sublet/client/internal/gateway/gatewaytest": 2,
 	"sublet/client/internal/gateway/acp":         3,
 	"sublet/client/internal/gateway/jsonrpc":     3,
+	"sublet/client/internal/gateway/mcp":         3,
 	"sublet/client/internal/gateway/operator":    3,
 	"sublet/client/internal/gateway/mcp":         3,
 	"sublet/client/internal/gateway/stdio":       3,

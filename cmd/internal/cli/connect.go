@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sublet/cmd/internal/connect"
+	"sublet/wire/visible"
+)
+
+// connecting is what `connect` was asked to do.
+type connecting struct{ undo, print, yes bool }
+
+func (a *app) connect() *cobra.Command {
+	var o connecting
+	c := &cobra.Command{
+		Use:   "connect claude|codex|crush|gemini|goose|opencode|qwen",
+		Short: "Let another agent run its commands in your shell",
+		Long: "connect adds `sublet serve mcp` to the settings of an agent of another program, raises its time limit and turns its own shell\n" +
+			"tool off, so that its commands run in your shell, under sublet's policy. It shows what changes, asks, keeps a backup, and\n" +
+			"changes nothing else. For another name it prints what most programs take.",
+		Example: "  sublet connect codex\n  sublet connect codex --undo",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(_ *cobra.Command, args []string) error { return a.runConnect(args[0], o) },
+	}
+	c.Flags().BoolVar(&o.undo, "undo", false, "take the changes back; what else was changed since stays")
+	c.Flags().BoolVar(&o.print, "print", false, "print what would change, and change nothing")
+	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	return c
+}
+
+// generic is what most programs take as the settings of an MCP server.
+const generic = `{"mcpServers": {"sublet": {"command": "sublet", "args": ["serve", "mcp"]}}}`
+
+func (a *app) runConnect(name string, o connecting) error {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return err
+	}
+	agent, known := connect.Find(connect.Agents(home, selfCommand(), a.env), name)
+	if !known {
+		a.printf("%s is not known. Most programs take this in their settings, below mcpServers:\n\n    %s\n\nTurn its own shell tool off there too, and raise its time limit for tools.\n", plain(name), generic)
+		return nil
+	}
+	a.installed(agent)
+	changed := false
+	for _, f := range agent.Files {
+		c, err := f.Connect()
+		if o.undo {
+			c, err = f.Undo()
+		}
+		if err != nil {
+			return hinted{err.Error(), "nothing more was changed; docs/mcp.md has the settings to add by hand"}
+		}
+		if c.Empty() {
+			continue
+		}
+		changed = true
+		a.printf("%s", visible.Text(c.Diff()))
+		if o.print {
+			continue
+		}
+		if !o.yes {
+			if ok, err := a.agreed("Change " + plain(c.Path) + "?"); err != nil || !ok {
+				return err
+			}
+		}
+		if err := c.Write(); err != nil {
+			return err
+		}
+	}
+	if !changed && len(agent.Files) > 0 {
+		a.printf("nothing to change\n")
+	}
+	if agent.Note != "" && !o.undo {
+		a.printf("%s: %s\n", agent.Name, agent.Note)
+	}
+	return nil
+}
+
+// selfCommand is how others start this program: by its name where PATH leads to it, else by its path.
+func selfCommand() string {
+	self, err := os.Executable()
+	if err != nil {
+		return "sublet"
+	}
+	if found, err := exec.LookPath("sublet"); err == nil {
+		there, errA := os.Stat(found)
+		here, errB := os.Stat(self)
+		if errA == nil && errB == nil && os.SameFile(there, here) {
+			return "sublet"
+		}
+	}
+	return self
+}
+
+// versionBound is how long a program may take to print its version.
+const versionBound = 10 * time.Second
+
+// installed says which version of the agent is there, and which one these settings were tried with.
+func (a *app) installed(agent connect.Agent) {
+	tried := ""
+	if agent.Tried != "" {
+		tried = "; these settings were tried with " + agent.Tried
+	}
+	path, err := exec.LookPath(agent.Program)
+	if err != nil {
+		a.printf("%s is not on PATH%s\n", agent.Program, tried)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), versionBound)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		a.printf("%s does not tell its version%s\n", agent.Program, tried)
+		return
+	}
+	a.printf("%s: %s%s\n", agent.Program, firstLine(plain(string(out)), 80), tried)
+}
+
+// agreed asks at the terminal; only y or yes agrees.
+func (a *app) agreed(question string) (bool, error) {
+	if !isTerminal(a.stdin) {
+		return false, hinted{"nobody is here to be asked", "--yes changes it without a question, --print changes nothing"}
+	}
+	a.printf("%s [y/N] ", question)
+	line, err := bufio.NewReader(a.stdin).ReadString('\n')
+	if err != nil && line == "" {
+		return false, errors.New("no answer: nothing was changed")
+	}
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", nil
+}

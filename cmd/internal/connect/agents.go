@@ -1,0 +1,137 @@
+// Package connect adds `sublet serve mcp` to the settings of agents of other programs: the server, its time limit, and the
+// switch that turns their own shell tool off. It changes nothing else in their files, comments and order included, and takes
+// its changes back.
+package connect
+
+import (
+	"path/filepath"
+	"slices"
+)
+
+// Format is that of a settings file.
+type Format int
+
+// The formats of settings files.
+const (
+	JSON Format = iota // with or without comments
+	TOML
+)
+
+// File is a settings file of an agent, with what is to be in it.
+type File struct {
+	Path   string
+	Format Format
+	edits  []edit
+}
+
+// edit is one setting. A TOML file takes strings, booleans, numbers and lists of strings.
+type edit struct {
+	path  []string
+	value any
+	add   bool // value is to be in the list at path
+}
+
+// Agent is a program that can be connected.
+type Agent struct {
+	Name    string
+	Program string // its name on PATH
+	Tried   string // the version that these settings were tried with; "" = none
+	Files   []File
+	Note    string // what the user should know; "" = nothing
+}
+
+// hour is the time limit of a call, which is that of a command: in milliseconds.
+const hour = 3_600_000
+
+// Agents are those that are known, in the order of their names. command starts sublet; getenv is os.Getenv.
+func Agents(home, command string, getenv func(string) string) []Agent {
+	args := []string{"serve", "mcp"}
+	config := getenv("XDG_CONFIG_HOME")
+	if config == "" {
+		config = filepath.Join(home, ".config")
+	}
+	claude, claudeServers := filepath.Join(home, ".claude"), filepath.Join(home, ".claude.json")
+	if dir := getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+		claude, claudeServers = dir, filepath.Join(dir, ".claude.json")
+	}
+	codex := getenv("CODEX_HOME")
+	if codex == "" {
+		codex = filepath.Join(home, ".codex")
+	}
+	server := func(more ...any) map[string]any {
+		m := map[string]any{"command": command, "args": args}
+		for i := 0; i < len(more); i += 2 {
+			m[more[i].(string)] = more[i+1]
+		}
+		return m
+	}
+	return []Agent{
+		{
+			Name: "claude", Program: "claude", Tried: "2.1",
+			Files: []File{
+				{claudeServers, JSON, []edit{{[]string{"mcpServers", "sublet"}, server("type", "stdio", "alwaysLoad", true), false}}},
+				{filepath.Join(claude, "settings.json"), JSON, []edit{
+					{[]string{"permissions", "deny"}, "Bash", true},
+					{[]string{"env", "MCP_TOOL_TIMEOUT"}, "3600000", false},
+				}},
+			},
+			Note: `it asks before each call as well; "mcp__sublet__shell" in permissions.allow leaves the asking to your window`,
+		},
+		{
+			Name: "codex", Program: "codex", Tried: "0.169",
+			Files: []File{{filepath.Join(codex, "config.toml"), TOML, []edit{
+				{[]string{"mcp_servers", "sublet", "command"}, command, false},
+				{[]string{"mcp_servers", "sublet", "args"}, args, false},
+				{[]string{"mcp_servers", "sublet", "tool_timeout_sec"}, hour / 1000, false},
+				{[]string{"features", "shell_tool"}, false, false},
+				{[]string{"features", "unified_exec"}, false, false},
+			}}},
+			Note: `it asks before each call as well; default_tools_approval_mode = "approve" below [mcp_servers.sublet] leaves the asking to your window`,
+		},
+		{
+			Name: "crush", Program: "crush",
+			Files: []File{{filepath.Join(config, "crush", "crush.json"), JSON, []edit{
+				{[]string{"mcp", "sublet"}, server("type", "stdio", "timeout", hour/1000), false},
+				{[]string{"options", "disabled_tools"}, "bash", true},
+			}}},
+			Note: `it asks before each call as well; "mcp_sublet_shell" in permissions.allowed_tools leaves the asking to your window`,
+		},
+		{
+			Name: "gemini", Program: "gemini", Tried: "0.61",
+			Files: []File{{filepath.Join(home, ".gemini", "settings.json"), JSON, []edit{
+				{[]string{"mcpServers", "sublet"}, server("timeout", hour), false},
+				{[]string{"tools", "exclude"}, "run_shell_command", true},
+			}}},
+			Note: `it asks before each call as well; "trust": true in mcpServers.sublet leaves the asking to your window`,
+		},
+		{
+			Name: "goose", Program: "goose",
+			Note: "its settings are YAML, which sublet does not change: run `goose configure`, Add Extension, Command-line Extension, with the command `sublet serve mcp` " +
+				"and a timeout of 3600; then switch its extension developer off, which has its own shell",
+		},
+		{
+			Name: "opencode", Program: "opencode", Tried: "1.18",
+			Files: []File{{firstThere(filepath.Join(config, "opencode", "opencode.json"), filepath.Join(config, "opencode", "opencode.jsonc")), JSON, []edit{
+				{[]string{"mcp", "sublet"}, map[string]any{"type": "local", "command": append([]string{command}, args...), "enabled": true}, false},
+				{[]string{"permission", "bash"}, "deny", false},
+			}}},
+		},
+		{
+			Name: "qwen", Program: "qwen", Tried: "0.24",
+			Files: []File{{filepath.Join(home, ".qwen", "settings.json"), JSON, []edit{
+				{[]string{"mcpServers", "sublet"}, server("timeout", hour, "alwaysLoadTools", true), false},
+				{[]string{"permissions", "deny"}, "run_shell_command", true},
+			}}},
+			Note: `it asks before each call as well; "trust": true in mcpServers.sublet leaves the asking to your window`,
+		},
+	}
+}
+
+// Find returns the agent of that name.
+func Find(agents []Agent, name string) (Agent, bool) {
+	i := slices.IndexFunc(agents, func(a Agent) bool { return a.Name == name })
+	if i < 0 {
+		return Agent{}, false
+	}
+	return agents[i], true
+}

@@ -1,0 +1,222 @@
+package connect
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func agent(t *testing.T, name string) (Agent, string) {
+	t.Helper()
+	home := t.TempDir()
+	a, ok := Find(Agents(home, "sublet", func(string) string { return "" }), name)
+	if !ok {
+		t.Fatalf("no agent %s", name)
+	}
+	return a, home
+}
+
+// connect writes what a file is to become, and returns it.
+func connect(t *testing.T, f File) string {
+	t.Helper()
+	c, err := f.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Write(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(f.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func undo(t *testing.T, f File) string {
+	t.Helper()
+	c, err := f.Undo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Write(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(f.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Codex' TOML keeps its comments, order and other settings; what Codex itself writes after us stays when it is taken back.
+func TestCodex(t *testing.T) {
+	const before = `# mine
+model = "gpt"   # the model
+
+[features]
+web_search = true # on
+shell_tool = true
+
+[projects."/home/u/src"]
+trust_level = "trusted"
+`
+	const after = `# mine
+model = "gpt"   # the model
+
+[features]
+web_search = true # on
+shell_tool = false
+unified_exec = false
+
+[projects."/home/u/src"]
+trust_level = "trusted"
+
+[mcp_servers.sublet]
+command = "sublet"
+args = ["serve", "mcp"]
+tool_timeout_sec = 3600
+`
+	a, _ := agent(t, "codex")
+	f := a.Files[0]
+	write(t, f.Path, before)
+	if got := connect(t, f); got != after {
+		t.Errorf("got\n%s", got)
+	}
+	if c, err := f.Connect(); err != nil || !c.Empty() {
+		t.Errorf("a second time: %s, %v", c.Diff(), err)
+	}
+	later := "\n[projects.\"/home/u/new\"]\ntrust_level = \"trusted\"\n"
+	write(t, f.Path, after+later)
+	if got := undo(t, f); got != before+later {
+		t.Errorf("taken back:\n%s", got)
+	}
+	if _, err := os.Stat(f.Path + backupSuffix); err == nil {
+		t.Error("the backup is still there")
+	}
+}
+
+// A file that does not exist is made, and left empty of ours when that is taken back.
+func TestNewFiles(t *testing.T) {
+	for _, name := range []string{"claude", "codex", "crush", "gemini", "opencode", "qwen"} {
+		a, _ := agent(t, name)
+		for _, f := range a.Files {
+			text := connect(t, f)
+			if name != "claude" && !strings.Contains(text, "serve") {
+				t.Errorf("%s: %s", f.Path, text)
+			}
+			if got := strings.TrimSpace(undo(t, f)); got != "{}" && got != "" {
+				t.Errorf("%s taken back: %s", f.Path, got)
+			}
+		}
+	}
+}
+
+// JSON with comments keeps them, its layout and all other settings.
+func TestOpencodeWithComments(t *testing.T) {
+	const before = `{
+  // who answers
+  "model": "anthropic/claude",
+  "mcp": {
+    "other": {"type": "local", "command": ["other"]}, // mine
+  },
+  "permission": {"bash": "ask"}, /* careful */
+}
+`
+	a, _ := agent(t, "opencode")
+	f := a.Files[0]
+	write(t, f.Path, before)
+	got := connect(t, f)
+	for _, want := range []string{"// who answers", "// mine", "/* careful */", `"sublet"`, `"bash": "deny"`, `"other": {"type": "local", "command": ["other"]}`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in\n%s", want, got)
+		}
+	}
+	back := undo(t, f)
+	if strings.Contains(back, "sublet") || !strings.Contains(back, `"bash": "ask"`) || !strings.Contains(back, "/* careful */") {
+		t.Errorf("taken back:\n%s", back)
+	}
+}
+
+// A list of the user's keeps its elements, and its order; regular JSON stays regular.
+func TestClaudeSettings(t *testing.T) {
+	a, _ := agent(t, "claude")
+	f := a.Files[1]
+	const before = "{\n  \"permissions\": {\n    \"deny\": [\n      \"WebFetch\"\n    ]\n  },\n  \"model\": \"opus\"\n}\n"
+	write(t, f.Path, before)
+	const after = "{\n  \"permissions\": {\n    \"deny\": [\n      \"WebFetch\",\n      \"Bash\"\n    ]\n  },\n  \"model\": \"opus\",\n  \"env\": {\n    \"MCP_TOOL_TIMEOUT\": \"3600000\"\n  }\n}\n"
+	if got := connect(t, f); got != after {
+		t.Errorf("got\n%s", got)
+	}
+	if info, err := os.Stat(f.Path); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if got := undo(t, f); got != before {
+		t.Errorf("taken back:\n%s", got)
+	}
+}
+
+// What was denied before stays denied.
+func TestWhatWasThereStays(t *testing.T) {
+	a, _ := agent(t, "claude")
+	f := a.Files[1]
+	const before = "{\"permissions\": {\"deny\": [\"Bash\"]}, \"env\": {\"A\": \"1\"}}\n"
+	write(t, f.Path, before)
+	connect(t, f)
+	if got := undo(t, f); got != before {
+		t.Errorf("got %s", got)
+	}
+}
+
+// What cannot be changed with certainty is not.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct{ agent, text string }{
+		{"codex", "features = {shell_tool = true}\n"},
+		{"codex", "features.shell_tool = true\n"},
+		{"codex", "this is = = not TOML"},
+		{"opencode", "[1, 2]"},
+		{"opencode", `{"permission": "allow"}`},
+		{"opencode", "{"},
+		{"gemini", `{"tools": {"exclude": "x"}}`},
+	} {
+		a, _ := agent(t, c.agent)
+		f := a.Files[0]
+		write(t, f.Path, c.text)
+		if ch, err := f.Connect(); err == nil {
+			t.Errorf("%s became %s", c.text, ch.After)
+		}
+	}
+}
+
+// A settings file that is a link stays one.
+func TestLink(t *testing.T) {
+	a, home := agent(t, "gemini")
+	f := a.Files[0]
+	real := filepath.Join(home, "dotfiles.json")
+	write(t, real, "{}\n")
+	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, f.Path); err != nil {
+		t.Fatal(err)
+	}
+	connect(t, f)
+	if info, err := os.Lstat(f.Path); err != nil || info.Mode().Type() != os.ModeSymlink {
+		t.Errorf("%v, %v", info, err)
+	}
+	undo(t, f)
+	if text, err := os.ReadFile(real); err != nil || string(text) != "{}\n" {
+		t.Errorf("taken back: %s, %v", text, err)
+	}
+}

@@ -1,0 +1,150 @@
+package connect
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+)
+
+// backupSuffix is added to the name of a settings file for what it was before.
+const backupSuffix = ".before-sublet"
+
+// firstThere returns the first of the files that exists, the first of all where none does.
+func firstThere(paths ...string) string {
+	for _, p := range paths {
+		if _, err := os.Stat(p); err == nil {
+			return p
+		}
+	}
+	return paths[0]
+}
+
+// Change is what would become of a settings file.
+type Change struct {
+	Path          string
+	Before, After []byte
+	existed       bool // the file
+	mode          fs.FileMode
+	undo          bool
+}
+
+// read returns a file's text, nil where there is none.
+func read(path string) (text []byte, mode fs.FileMode, err error) {
+	text, err = os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0o600, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	return text, info.Mode().Perm(), nil
+}
+
+// Connect returns what connecting changes in a file. Nothing is written.
+func (f File) Connect() (Change, error) {
+	c, err := f.change()
+	if err != nil {
+		return c, err
+	}
+	if c.After, err = f.apply(c.Before, f.edits); err != nil {
+		return c, fmt.Errorf("%s: %w", f.Path, err)
+	}
+	return c, nil
+}
+
+// Undo returns what takes back what Connect wrote, by the backup: whatever else was changed since stays.
+func (f File) Undo() (Change, error) {
+	c, err := f.change()
+	if err != nil {
+		return c, err
+	}
+	c.undo = true
+	old, _, err := read(c.Path + backupSuffix)
+	if err != nil {
+		return c, err
+	}
+	if c.After, err = f.takeBack(c.Before, old); err != nil {
+		return c, fmt.Errorf("%s: %w", f.Path, err)
+	}
+	return c, nil
+}
+
+func (f File) change() (c Change, err error) {
+	c.Path = f.Path
+	if to, err := filepath.EvalSymlinks(f.Path); err == nil {
+		c.Path = to // settings are often links into a repository of the user's
+	}
+	c.Before, c.mode, err = read(c.Path)
+	c.existed = c.Before != nil
+	return c, err
+}
+
+// Empty reports whether there is nothing to change.
+func (c Change) Empty() bool { return bytes.Equal(c.Before, c.After) }
+
+// Diff is the change as a unified diff.
+func (c Change) Diff() string {
+	text := string(diff.Diff(c.Path, c.Before, c.Path, c.After))
+	_, text, _ = strings.Cut(text, "\n") // the library's own first line
+	return text
+}
+
+// Write writes the file, as a whole, and what it was before beside it. The first such backup stays; undoing removes it.
+func (c Change) Write() error {
+	backup := c.Path + backupSuffix
+	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
+		return err
+	}
+	if !c.undo && c.existed {
+		f, err := os.OpenFile(backup, os.O_WRONLY|os.O_CREATE|os.O_EXCL, c.mode)
+		if err == nil {
+			_, err = f.Write(c.Before)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("keep a backup: %w", err)
+		}
+	}
+	f, err := os.CreateTemp(filepath.Dir(c.Path), ".sublet-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(c.After)
+	err = errors.Join(err, f.Chmod(c.mode), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), c.Path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	if c.undo {
+		if err := os.Remove(backup); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f File) apply(text []byte, edits []edit) ([]byte, error) {
+	if f.Format == TOML {
+		return applyTOML(text, edits)
+	}
+	return applyJSON(text, edits)
+}
+
+func (f File) takeBack(text, old []byte) ([]byte, error) {
+	if f.Format == TOML {
+		return takeBackTOML(text, old, f.edits)
+	}
+	return takeBackJSON(text, old, f.edits)
+}

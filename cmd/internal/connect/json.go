@@ -1,0 +1,217 @@
+package connect
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// patch is one operation of RFC 6902, which hujson applies without touching what else is in the text.
+type patch struct {
+	Op    string          `json:"op"`
+	Path  string          `json:"path"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// pointer is a path as RFC 6901 has it.
+func pointer(path []string) string {
+	var b strings.Builder
+	for _, name := range path {
+		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+	}
+	return b.String()
+}
+
+// document is a settings file in JSON, with comments or without.
+type document struct{ hujson.Value }
+
+func parse(text []byte) (document, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		text = []byte("{}\n")
+	}
+	v, err := hujson.Parse(text)
+	if err != nil {
+		return document{}, err
+	}
+	if _, ok := v.Value.(*hujson.Object); !ok {
+		return document{}, fmt.Errorf("it is no JSON object")
+	}
+	return document{v}, nil
+}
+
+// raw returns the value at a path as plain JSON, nil where there is none.
+func (d *document) raw(path []string) json.RawMessage {
+	v := d.Find(pointer(path))
+	if v == nil {
+		return nil
+	}
+	plain := v.Clone()
+	plain.Standardize()
+	plain.Minimize()
+	return json.RawMessage(plain.Pack())
+}
+
+func (d *document) do(op string, path []string, value any) error {
+	p := patch{Op: op, Path: pointer(path)}
+	if op != "remove" {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		p.Value = raw
+	}
+	text, err := json.Marshal([]patch{p})
+	if err != nil {
+		return err
+	}
+	return d.Patch(text)
+}
+
+// set puts a value at a path, and makes the objects around it where they are missing.
+func (d *document) set(path []string, value any) error {
+	for i := 1; i < len(path); i++ {
+		v := d.Find(pointer(path[:i]))
+		if v == nil {
+			if err := d.do("add", path[:i], map[string]any{}); err != nil {
+				return err
+			}
+		} else if _, ok := v.Value.(*hujson.Object); !ok {
+			return fmt.Errorf("%s is not an object", strings.Join(path[:i], "."))
+		}
+	}
+	return d.do("add", path, value) // replaces one that is there
+}
+
+// list returns the list at a path, nil where there is none.
+func (d *document) list(path []string) (list []any, err error) {
+	if raw := d.raw(path); raw != nil {
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return nil, fmt.Errorf("%s is not a list", strings.Join(path, "."))
+		}
+	}
+	return list, nil
+}
+
+// done returns the text, with the indentation of the original where that was regular.
+func (d *document) done(original []byte) []byte {
+	text := d.Pack()
+	if !d.IsStandard() {
+		return text
+	}
+	if len(bytes.TrimSpace(original)) == 0 {
+		original = []byte("{}")
+	}
+	for _, indent := range []string{"  ", "    ", "\t"} {
+		var was, is bytes.Buffer
+		if json.Indent(&was, original, "", indent) == nil && bytes.Equal(bytes.TrimSpace(was.Bytes()), bytes.TrimSpace(original)) && json.Indent(&is, text, "", indent) == nil {
+			return append(bytes.TrimSpace(is.Bytes()), '\n')
+		}
+	}
+	return text
+}
+
+func applyJSON(text []byte, edits []edit) ([]byte, error) {
+	d, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range edits {
+		if !e.add {
+			raw, err := json.Marshal(e.value)
+			if err != nil {
+				return nil, err
+			}
+			if sameJSON(d.raw(e.path), raw) {
+				continue
+			}
+			if err := d.set(e.path, e.value); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		list, err := d.list(e.path)
+		switch {
+		case err != nil:
+			return nil, err
+		case slices.Contains(list, e.value):
+		case list == nil:
+			err = d.set(e.path, []any{e.value})
+		default:
+			err = d.do("add", append(slices.Clone(e.path), "-"), e.value)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return d.done(text), nil
+}
+
+// sameJSON reports whether two values mean the same.
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	p, errX := json.Marshal(x)
+	q, errY := json.Marshal(y)
+	return errX == nil && errY == nil && bytes.Equal(p, q)
+}
+
+// takeBackJSON gives each setting the value that it had in old, or none.
+func takeBackJSON(text, old []byte, edits []edit) ([]byte, error) {
+	d, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	was, err := parse(old)
+	if err != nil {
+		return nil, fmt.Errorf("its backup: %w", err)
+	}
+	for _, e := range edits {
+		before := was.raw(e.path)
+		switch {
+		case e.add:
+			err = d.drop(e, &was)
+		case d.raw(e.path) == nil:
+		case before != nil:
+			err = d.set(e.path, before)
+		default:
+			err = d.do("remove", e.path, nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := len(e.path) - 1; i > 0; i-- { // what only held it goes too
+			if raw := d.raw(e.path[:i]); (string(raw) == "{}" || string(raw) == "[]") && was.raw(e.path[:i]) == nil {
+				if err := d.do("remove", e.path[:i], nil); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return d.done(text), nil
+}
+
+// drop takes an added element out of its list, unless it was there before.
+func (d *document) drop(e edit, was *document) error {
+	list, err := d.list(e.path)
+	if err != nil {
+		return err
+	}
+	before, err := was.list(e.path)
+	if err != nil {
+		return err
+	}
+	i := slices.Index(list, e.value)
+	switch {
+	case i < 0 || slices.Contains(before, e.value):
+		return nil
+	case len(list) == 1 && before == nil:
+		return d.do("remove", e.path, nil)
+	}
+	return d.do("remove", append(slices.Clone(e.path), fmt.Sprint(i)), nil)
+}

@@ -1,0 +1,245 @@
+package connect
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// errByHand says that a TOML file is written in a way that is not changed here.
+var errByHand = errors.New("it is written in a way that sublet does not change; --print shows the settings to add by hand")
+
+// lines is a TOML file. No library writes TOML with its comments and order kept, so it is changed line by line, and a parser
+// checks that the result is the old settings and ours.
+type lines []string
+
+// table returns where the lines of a table begin and end, -1 where there is none.
+func (l lines) table(name string) (from, to int) {
+	from = slices.IndexFunc(l, func(s string) bool { return header(s) == name })
+	if from < 0 {
+		return -1, -1
+	}
+	to = from + 1
+	for to < len(l) && header(l[to]) == "" {
+		to++
+	}
+	for to > from+1 && strings.TrimSpace(l[to-1]) == "" {
+		to--
+	}
+	return from, to
+}
+
+// headerLine begins a table, or an element of a list of tables.
+var headerLine = regexp.MustCompile(`^\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$`)
+
+// header is the name of the table that a line begins, "" for another line.
+func header(line string) string {
+	if m := headerLine.FindStringSubmatch(line); m != nil {
+		return strings.TrimSpace(m[1])
+	}
+	return ""
+}
+
+// key is the line of a key in a table, -1 where there is none.
+func (l lines) key(from, to int, key string) int {
+	for i := from + 1; i < to; i++ {
+		name, _, ok := strings.Cut(l[i], "=")
+		if ok && strings.TrimSpace(name) == key {
+			return i
+		}
+	}
+	return -1
+}
+
+func (l lines) set(table, key, value string) lines {
+	from, to := l.table(table)
+	line := key + " = " + value
+	if from < 0 {
+		if len(l) > 0 && strings.TrimSpace(l[len(l)-1]) != "" {
+			l = append(l, "")
+		}
+		return append(l, "["+table+"]", line)
+	}
+	if i := l.key(from, to, key); i >= 0 {
+		l[i] = line
+		return l
+	}
+	return slices.Insert(l, to, line)
+}
+
+func (l lines) remove(table, key string) lines {
+	from, to := l.table(table)
+	if from < 0 {
+		return l
+	}
+	if i := l.key(from, to, key); i >= 0 {
+		l = slices.Delete(l, i, i+1)
+		to--
+	}
+	if to == from+1 { // nothing is left of it
+		if from > 0 && strings.TrimSpace(l[from-1]) == "" {
+			from--
+		}
+		l = slices.Delete(l, from, to)
+	}
+	return l
+}
+
+func split(text []byte) lines {
+	if len(text) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+func (l lines) text() []byte {
+	if len(l) == 0 {
+		return nil
+	}
+	return []byte(strings.Join(l, "\n") + "\n")
+}
+
+// tomlValue is a value as TOML writes it, which for these is as JSON does.
+func tomlValue(v any) (string, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", err
+	}
+	return strings.ReplaceAll(strings.TrimSpace(b.String()), `","`, `", "`), nil
+}
+
+func settings(text []byte) (map[string]any, error) {
+	m := map[string]any{}
+	return m, toml.Unmarshal(text, &m)
+}
+
+// at returns the value at a path, nil where there is none.
+func at(m map[string]any, path []string) any {
+	for i, name := range path {
+		v, ok := m[name]
+		if !ok {
+			return nil
+		}
+		if i == len(path)-1 {
+			return v
+		}
+		if m, ok = v.(map[string]any); !ok {
+			return nil
+		}
+	}
+	return nil
+}
+
+// put is what a change is checked against: the value at a path, nil for none, with the tables around it.
+func put(m map[string]any, path []string, value any) {
+	for i, name := range path[:len(path)-1] {
+		next, ok := m[name].(map[string]any)
+		if !ok {
+			if value == nil {
+				return
+			}
+			next = map[string]any{}
+			m[name] = next
+		}
+		if value == nil && i == len(path)-2 && len(next) == 1 && next[path[i+1]] != nil {
+			delete(m, name)
+			return
+		}
+		m = next
+	}
+	if value == nil {
+		delete(m, path[len(path)-1])
+		return
+	}
+	m[path[len(path)-1]] = value
+}
+
+// change gives each setting its value, nil for none, and checks that nothing else became different.
+func change(text []byte, edits []edit) ([]byte, error) {
+	want, err := settings(text)
+	if err != nil {
+		return nil, err
+	}
+	l := split(text)
+	for _, e := range edits {
+		table, key := strings.Join(e.path[:len(e.path)-1], "."), e.path[len(e.path)-1]
+		put(want, e.path, e.value)
+		if e.value == nil {
+			l = l.remove(table, key)
+			continue
+		}
+		value, err := tomlValue(e.value)
+		if err != nil {
+			return nil, err
+		}
+		l = l.set(table, key, value)
+	}
+	got, err := settings(l.text())
+	if err != nil || !same(got, want) {
+		return nil, errByHand
+	}
+	return l.text(), nil
+}
+
+func same(a, b map[string]any) bool {
+	plain := func(m map[string]any) (v any) {
+		text, err := json.Marshal(m)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(text, &v); err != nil {
+			return err
+		}
+		return prune(v)
+	}
+	return reflect.DeepEqual(plain(a), plain(b))
+}
+
+// prune takes empty tables out: one is the same as none.
+func prune(v any) any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	for name := range m {
+		if m[name] = prune(m[name]); reflect.DeepEqual(m[name], map[string]any{}) {
+			delete(m, name)
+		}
+	}
+	return m
+}
+
+func applyTOML(text []byte, edits []edit) ([]byte, error) {
+	have, err := settings(text)
+	if err != nil {
+		return nil, err
+	}
+	var missing []edit
+	for _, e := range edits {
+		if v := at(have, e.path); v == nil || !same(map[string]any{"v": v}, map[string]any{"v": e.value}) {
+			missing = append(missing, e)
+		}
+	}
+	return change(text, missing)
+}
+
+func takeBackTOML(text, old []byte, edits []edit) ([]byte, error) {
+	was, err := settings(old)
+	if err != nil {
+		return nil, fmt.Errorf("its backup: %w", err)
+	}
+	var back []edit
+	for _, e := range edits {
+		back = append(back, edit{path: e.path, value: at(was, e.path)})
+	}
+	return change(text, back)
+}
