@@ -72,13 +72,6 @@ func (a *analysis) doCommand(c *call) (ends bool) {
 	return ends
 }
 
-func (a *analysis) doExec(c *call) (ends bool) {
-	a.runs()
-	a.note(Medium, ShellState, c.span, "takes the place of the shell, or changes where its input and output go")
-	a.runTail(c, c.st)
-	return c.tail > 0
-}
-
 func (a *analysis) doTrap(c *call) {
 	if len(c.operands) < 2 || c.operands[0].S == "-" || c.operands[0].S == "" {
 		a.note(Low, Read, c.span, "lists or ends traps")

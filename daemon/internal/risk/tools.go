@@ -264,16 +264,6 @@ func (a *analysis) doUnpack(c *call) {
 	a.unpack(&dir, c.st)
 }
 
-// doPack judges programs that pack a file in place: beside it lies another whose name differs in its ending.
-func (a *analysis) doPack(c *call) {
-	a.usual(c)
-	for i := range c.operands {
-		if p := bashread.Path(&c.operands[i], c.st); p != "" && !c.lowered() {
-			a.target(Write, strings.TrimSuffix(p, path.Ext(p))+".*", false)
-		}
-	}
-}
-
 // unpack judges what an archive may hold: any file below dir.
 func (a *analysis) unpack(dir *field, st *state) {
 	if (a.Seen|st.Stdin.Flow)&flowNet != 0 {

@@ -19,14 +19,14 @@ var handlers func() map[string]handler
 func init() { handlers = sync.OnceValue(allHandlers) } // not in the declaration: they call each other through it
 
 func allHandlers() map[string]handler {
-	m := map[string]handler{"eval": (*analysis).doEval, "command": (*analysis).doCommand, "exec": (*analysis).doExec, "exit": (*analysis).doExit}
+	m := map[string]handler{"eval": (*analysis).doEval, "command": (*analysis).doCommand, "exit": (*analysis).doExit}
 	for name, f := range map[string]func(a *analysis, c *call){
 		"alias": (*analysis).doAlias, "awk": (*analysis).doAwk, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod, "code": (*analysis).doCode,
 		"complete": (*analysis).doComplete, "dd": (*analysis).doDd, "docker": (*analysis).doDocker, "editor": (*analysis).doEditor,
 		"env": (*analysis).doEnv, "export": (*analysis).doExport, "fd": (*analysis).doFd, "find": (*analysis).doFind, "git": (*analysis).doGit, "jobs": (*analysis).doJobs, "kill": (*analysis).doKill,
-		"ln": (*analysis).doLn, "pack": (*analysis).doPack, "printf": (*analysis).doPrintf, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
+		"ln": (*analysis).doLn, "printf": (*analysis).doPrintf, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
 		"sandbox": (*analysis).doSandbox, "sed": (*analysis).doSed, "set": (*analysis).doSet, "shell": (*analysis).doShell, "source": (*analysis).doSource,
-		"sql": (*analysis).doSQL, "stdin": (*analysis).doStdin, "tar": (*analysis).doTar, "tee": (*analysis).doTee, "test": (*analysis).doTest,
+		"sql": (*analysis).doSQL, "tar": (*analysis).doTar, "tee": (*analysis).doTee, "test": (*analysis).doTest,
 		"trap": (*analysis).doTrap, "unpack": (*analysis).doUnpack, "unset": (*analysis).doUnset, "web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
 	} {
 		m[name] = func(a *analysis, c *call) bool { f(a, c); return false }
@@ -128,16 +128,6 @@ func (a *analysis) doSandbox(c *call) {
 		}
 	}
 	a.runTail(c, c.st)
-}
-
-// doStdin judges programs that hand what they read to a shell, besides their line: at, su, tmux.
-func (a *analysis) doStdin(c *call) {
-	a.usual(c)
-	if c.st.Stdin.Plain() != nil {
-		a.shellText(field{S: *c.st.Stdin.Text, Known: true, Span: c.span, Flow: c.st.Stdin.Flow}, c.st)
-	} else if c.st.Stdin.Any {
-		a.fromStdin(c)
-	}
 }
 
 // doXargs judges xargs and parallel: the command gets words that it reads.
