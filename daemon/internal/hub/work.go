@@ -177,6 +177,13 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 		at.Tools = append(at.Tools, t.serverTools(ctx, role, r.Options.Tools)...)
 	}
 	at.Prompt, at.Attachments, at.Context, at.Options = r.Prompt, r.Attachments, r.Context, r.Options
+	at.Env.Recall = func(ctx context.Context, query string) (string, error) {
+		events, err := t.s.events(ctx, 0)
+		if err != nil {
+			return "", err
+		}
+		return agent.Recall(events, query), nil
+	}
 	at.Images, at.Steering = keptImages{t}, t.steered
 	at.Mode = string((&approver{t: t}).policy(ctx, agent.Question{Action: tool.Action{Cwd: string(r.Context.Cwd)}}).Mode)
 	at.Options.Thinking = cmp.Or(r.Options.Thinking, h.opts.Config().Thinking)

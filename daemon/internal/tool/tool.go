@@ -94,8 +94,9 @@ type Env struct {
 	Files       *FileLog      // what this session has read and changed; for "read before edit" and undo
 	Delegate    Delegate      // task's way to start another agent; nil where an agent may not
 	Todo        *TodoList
-	Jobs        *job.Manager // nil: there are no background jobs
-	Session     string       // whose jobs an agent sees
+	Recall      func(ctx context.Context, query string) (string, error) // searches the conversation; nil: it is not stored
+	Jobs        *job.Manager                                            // nil: there are no background jobs
+	Session     string                                                  // whose jobs an agent sees
 }
 
 // Shell is what the bash tool needs of a shell: the user's, through a lease, or a private one. The hub implements it.

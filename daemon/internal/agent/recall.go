@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sublet/compaction"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+const (
+	maxRecalled = 12  // places that are shown
+	maxExcerpt  = 800 // bytes of one, around the first word
+)
+
+// passage is one thing that was said, called or printed.
+type passage struct {
+	who, text string
+	hits      int // how many of the words are in it
+}
+
+// Recall searches a session's events for the words of query, also what compactions folded away, and returns the places with
+// the most of them, the newest first, each with what is around its first word.
+func Recall(events []wire.EventMessage, query string) string {
+	h := folder{}
+	for _, ev := range events {
+		h.add(ev)
+	}
+	words := strings.Fields(strings.ToLower(query))
+	var found []passage
+	for _, e := range slices.Backward(h.entries) {
+		for _, p := range slices.Backward(passages(e)) {
+			text := strings.ToLower(p.text)
+			for _, w := range words {
+				if strings.Contains(text, w) {
+					p.hits++
+				}
+			}
+			if p.hits > 0 && p.who != "recall" {
+				found = append(found, p)
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b passage) int { return b.hits - a.hits })
+	if len(found) == 0 {
+		return "Nothing in this conversation has any of these words."
+	}
+	var b strings.Builder
+	for _, p := range found[:min(len(found), maxRecalled)] {
+		fmt.Fprintf(&b, "── %s\n%s\n", p.who, excerpt(p.text, words))
+	}
+	if more := len(found) - maxRecalled; more > 0 {
+		fmt.Fprintf(&b, "[%d more places have some of the words; ask for more of them at once]\n", more)
+	}
+	return b.String()
+}
+
+// passages are the parts of an entry, in their order.
+func passages(e entry) []passage {
+	var out []passage
+	for i, p := range e.msg.Parts {
+		switch {
+		case p.ToolCall != nil:
+			out = append(out, passage{who: "you called " + p.ToolCall.Name, text: string(p.ToolCall.Arguments)})
+		case p.ToolResult != nil:
+			who := "result of " + firstOf(e.facts[p.ToolResult.CallID].command, e.facts[p.ToolResult.CallID].tool)
+			if e.facts[p.ToolResult.CallID].tool == "recall" {
+				who = "recall" // what was found once is found where it stands
+			}
+			out = append(out, passage{who: clip(who, 200), text: p.ToolResult.Content})
+		case p.Text == "":
+		case e.kind == compaction.Answer:
+			out = append(out, passage{who: "you said", text: p.Text})
+		case e.kind == compaction.Request && i == 0:
+			out = append(out, passage{who: "the user asked", text: p.Text})
+		default:
+			out = append(out, passage{who: "you were told", text: p.Text})
+		}
+	}
+	return out
+}
+
+// excerpt is what stands around the first of words in text.
+func excerpt(text string, words []string) string {
+	low := strings.ToLower(text)
+	at := len(low)
+	for _, w := range words {
+		if i := strings.Index(low, w); i >= 0 {
+			at = min(at, i)
+		}
+	}
+	if len(low) != len(text) || at == len(low) { // a letter that is longer in lower case: the place is not known
+		at = 0
+	}
+	from := max(0, at-maxExcerpt/2)
+	cut := tool.CutHead(strings.ToValidUTF8(text[from:], ""), maxExcerpt)
+	if from > 0 {
+		cut = "… " + cut
+	}
+	if from+maxExcerpt < len(text) {
+		cut += " …"
+	}
+	return strings.TrimSpace(cut)
+}
