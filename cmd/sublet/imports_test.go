@@ -23,7 +23,6 @@ var ranks = map[string]int{
 	"sublet/client/internal/gateway/jsonrpc":     3,
 	"sublet/client/internal/gateway/mcp":         3,
 	"sublet/client/internal/gateway/operator":    3,
-	"sublet/client/internal/gateway/mcp":         3,
 	"sublet/client/internal/gateway/stdio":       3,
 	"sublet/client/internal/gateway":             4,
 	"sublet/client/internal/launch":              4,
