@@ -38,7 +38,7 @@ func Recall(events []wire.EventMessage, query string) string {
 					p.hits++
 				}
 			}
-			if p.hits > 0 && p.who != "recall" {
+			if p.hits > 0 {
 				found = append(found, p)
 			}
 		}
@@ -63,13 +63,13 @@ func passages(e entry) []passage {
 	for i, p := range e.msg.Parts {
 		switch {
 		case p.ToolCall != nil:
-			out = append(out, passage{who: "you called " + p.ToolCall.Name, text: string(p.ToolCall.Arguments)})
-		case p.ToolResult != nil:
-			who := "result of " + firstOf(e.facts[p.ToolResult.CallID].command, e.facts[p.ToolResult.CallID].tool)
-			if e.facts[p.ToolResult.CallID].tool == "recall" {
-				who = "recall" // what was found once is found where it stands
+			if p.ToolCall.Name != "recall" { // its words are those that are looked for
+				out = append(out, passage{who: "you called " + p.ToolCall.Name, text: string(p.ToolCall.Arguments)})
 			}
-			out = append(out, passage{who: clip(who, 200), text: p.ToolResult.Content})
+		case p.ToolResult != nil:
+			if f := e.facts[p.ToolResult.CallID]; f.tool != "recall" { // what it found is found where it stands
+				out = append(out, passage{who: clip("result of "+firstOf(f.command, f.tool), 200), text: p.ToolResult.Content})
+			}
 		case p.Text == "":
 		case e.kind == compaction.Answer:
 			out = append(out, passage{who: "you said", text: p.Text})
