@@ -3,8 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
-
-	"golang.org/x/sys/unix"
+	"strings"
 
 	"sublet/lease/confine"
 )
@@ -32,7 +31,7 @@ func probe() (int, error) {
 			return 0, err
 		}
 		if status != 0 {
-			return status, fmt.Errorf("a command cannot be held to the reach %s here: %s", s.Reach, remedy())
+			return status, fmt.Errorf("a command cannot be held to the reach %s here: %s", s.Reach, remedy(landlockABI(), mayMount(), restricted()))
 		}
 	}
 	how := "namespaces"
@@ -43,20 +42,24 @@ func probe() (int, error) {
 	return 0, nil
 }
 
-// remedy is what a person could do about what is missing.
-func remedy() string {
-	switch abi := landlockABI(); {
+// restricted reports whether AppArmor restricts what user namespaces may do, as on Ubuntu.
+func restricted() bool {
+	on, err := os.ReadFile("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+	return err == nil && strings.TrimSpace(string(on)) != "0"
+}
+
+// remedy is what a person could do about what is missing, with this version of Landlock (0 = none), where this user may mount
+// without a user namespace, and where AppArmor restricts those.
+func remedy(abi int, mounts, restricted bool) string {
+	switch {
 	case abi == 0:
 		return "the kernel has no Landlock: it needs Linux 6.12 with landlock among the security modules (lsm=)"
 	case abi < minABI:
 		return fmt.Sprintf("the kernel has version %d of Landlock, and Linux 6.12 is the first to have %d", abi, minABI)
+	case mounts:
+		return "mounts in a namespace are not allowed, as in many containers: run with --security-opt seccomp=unconfined, or as an ordinary user"
+	case restricted:
+		return "AppArmor restricts user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for sublet-confine"
 	}
-	if !mayMount() {
-		if fd, err := unix.Open("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
-			unix.Close(fd)
-			return "AppArmor restricts user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for sublet-confine"
-		}
-		return "user namespaces are switched off: sysctl user.max_user_namespaces and kernel.unprivileged_userns_clone allow them"
-	}
-	return "mounts in a namespace are not allowed, as in many containers: run with --security-opt seccomp=unconfined, or as an ordinary user"
+	return "user namespaces are switched off: sysctl user.max_user_namespaces and kernel.unprivileged_userns_clone allow them"
 }
