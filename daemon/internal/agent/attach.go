@@ -306,7 +306,7 @@ func (c Conversation) WithImages(kept map[int64][]*picture.Image) Conversation {
 			e.msg.Parts = parts
 		}
 	}
-	return Conversation{entries, c.pending}
+	return Conversation{entries, c.pending, c.plan}
 }
 
 // Events are the numbers of the events that the conversation would show images of.

@@ -18,6 +18,16 @@ import (
 type Conversation struct {
 	entries []entry
 	pending []string // what the user did since the last prompt; it goes with the next one
+	plan    string   // arguments of the newest call of todo that set the plan
+}
+
+// Plan is the agent's, as its newest call of the tool todo left it.
+func (c Conversation) Plan() []tool.TodoItem {
+	var a struct{ Todos []tool.TodoItem }
+	if json.Unmarshal([]byte(c.plan), &a) != nil {
+		return nil // there was none
+	}
+	return a.Todos
 }
 
 // Messages returns the conversation as a provider wants it: it begins with the user, users and assistant alternate, and
@@ -150,7 +160,7 @@ func History(events []wire.EventMessage) Conversation {
 		h.add(ev)
 	}
 	h.endTurn("interrupted", "")
-	return Conversation{foldRanges(h.entries, outermost(compactions(events))), h.pending}
+	return Conversation{foldRanges(h.entries, outermost(compactions(events))), h.pending, h.plan}
 }
 
 // folder builds entries while it walks over events.
@@ -165,6 +175,7 @@ type folder struct {
 	told      bool  // the turn has chunks of what was told beside the prompt
 	seq       int64 // of the newest event of the turn
 	failure   string
+	plan      string                       // see Conversation
 	calls     map[string]provider.ToolCall // without a result yet, by id
 	order     []string
 	pieces    []textPiece // of the newest answer, since its newest call
@@ -325,6 +336,9 @@ func (h *folder) result(m *wire.CommandResult, seq int64) {
 		return // a second result, or one without a call: no provider would take it
 	}
 	delete(h.calls, id)
+	if call.Name == "todo" && m.Status == wire.StatusSuccess && strings.Contains(string(call.Arguments), `"todos"`) {
+		h.plan = string(call.Arguments)
+	}
 	h.addResult(call, string(m.Output), m.Status != wire.StatusSuccess, seq)
 	e := &h.entries[len(h.entries)-1]
 	e.facts[id] = fact{

@@ -86,6 +86,27 @@ assistant: "[this turn ended early: interrupted]"
 	}
 }
 
+// The plan of a session is that of the newest call that set it and succeeded, also after a compaction.
+func TestPlanOfASession(t *testing.T) {
+	plan := func(id, args string) *wire.AgentStreamChunk {
+		return &wire.AgentStreamChunk{Event: in("t1"), Agent: Orchestrator, Chunk: wire.Chunk{Type: wire.ChunkToolCall, ExecutionID: wire.ExecutionID(id), Tool: "todo", Arguments: args}}
+	}
+	failed := result("t1", Orchestrator, "b", "status: got x")
+	failed.Status = wire.StatusError
+	events := numbered(
+		started("t1", "go"), plan("a", `{"todos":[{"text":"one","status":"in_progress"}]}`), result("t1", Orchestrator, "a", "[>] one"),
+		plan("b", `{"todos":[{"text":"two","status":"x"}]}`), failed, plan("c", `{}`), result("t1", Orchestrator, "c", "[>] one"),
+		said("t1", Orchestrator, "ok"), ended("t1", wire.StatusSuccess),
+		&wire.CompactionComplete{Status: wire.StatusSuccess, FirstSeq: 1, LastSeq: 9, Summary: "s"},
+	)
+	if got := History(events).Plan(); !slices.Equal(got, []tool.TodoItem{{Text: "one", Status: "in_progress"}}) {
+		t.Errorf("got %+v", got)
+	}
+	if got := History(events[:1]).Plan(); got != nil {
+		t.Errorf("without a call: got %+v", got)
+	}
+}
+
 // anyEvents are events in any order that a crash can leave.
 func anyEvents(t *rapid.T) []wire.EventMessage {
 	var events []wire.EventMessage

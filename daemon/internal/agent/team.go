@@ -58,7 +58,7 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 		end += ", " + clip(clean(o.Err.Error()), 200)
 	}
 	sub.notice(end)
-	report := tool.Report{Agent: name, Answer: o.Summary}
+	report := tool.Report{Agent: name, Answer: o.Summary + sub.record()}
 	switch {
 	case o.Err == nil:
 		return report, nil
@@ -66,6 +66,16 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 		return report, fmt.Errorf("stopped after %d steps; what it last said follows", maxSubSteps)
 	}
 	return report, o.Err
+}
+
+// record is what the agent changed and ran, whatever it says itself: by its calls and their results.
+func (r *runner) record() string {
+	done := compaction.Build("", toItems(r.entries))
+	text := compaction.Ledger{Files: done.Files, Commands: done.Commands}.Text()
+	if text == "" {
+		text = "no file was changed with its tools, and no command was run"
+	}
+	return "\n\n[from the record of its calls]\n" + text
 }
 
 // turn is a sub-agent's: fresh history, the parent's means.

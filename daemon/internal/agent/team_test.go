@@ -92,7 +92,10 @@ func TestTaskRunsSubAgents(t *testing.T) {
 			report = string(m.Output)
 		}
 	}
-	for _, want := range []string{"(build)\nbuilt one", "built two", "## reviewer-1\nlooks fine", `there is no role "nobody"`, `there is no role "orchestrator"`} {
+	for _, want := range []string{
+		"(build)\nbuilt one\n\n[from the record of its calls]\nCommands run:\n- make one (exit code 0)", "built two",
+		"## reviewer-1\nlooks fine\n\n[from the record of its calls]\nno file was changed with its tools, and no command was run", `there is no role "nobody"`, `there is no role "orchestrator"`,
+	} {
 		if !strings.Contains(report, want) {
 			t.Errorf("got %q, want %q in it", report, want)
 		}

@@ -36,7 +36,7 @@ func (t *Thread) Add(m wire.EventMessage) {
 func (t *Thread) Conversation() Conversation {
 	h := t.folder.clone()
 	h.endTurn("interrupted", "")
-	return Conversation{foldRanges(h.entries, outermost(t.compactions)), h.pending}
+	return Conversation{foldRanges(h.entries, outermost(t.compactions)), h.pending, h.plan}
 }
 
 // clone is a folder that may go on without changing the one it was made of. Entries before the last two are never

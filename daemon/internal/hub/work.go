@@ -167,6 +167,9 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 	if r.Options.AppendSystem != "" {
 		role.System += "\n\n" + r.Options.AppendSystem
 	}
+	if len(t.s.todo.Items()) == 0 { // the daemon is new, or the session was resumed
+		t.s.todo.Set(history.Plan())
+	}
 	at := t.agentTurn(role, string(r.Context.Cwd))
 	at.MaxSteps = r.Options.MaxSteps
 	if most := r.Options.MaxCostUSD; most > 0 && (at.Budget.Turn == 0 || most < at.Budget.Turn) {
