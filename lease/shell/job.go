@@ -23,8 +23,8 @@ const (
 	jobPID    = "pid"
 )
 
-// labelMost is how much of a command the shell's own list of jobs shows, in bytes.
-const labelMost = 80
+// labelMost is how much of a command the shell's own list of jobs shows, in bytes; zsh leaves out longer words.
+const labelMost = 50
 
 // background returns the text that starts a command as a background job.
 func (s *Shell) background(c Command) (text string, err error) {

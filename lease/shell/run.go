@@ -295,7 +295,9 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 		res.Status = "cancelled"
 	}
 	if r.c.Job != "" {
-		res.JobPID = s.jobStarted(r.c.Job)
+		if res.JobPID = s.jobStarted(r.c.Job); res.JobPID != 0 {
+			res.ExitCode = nil // what ended is the start
+		}
 	}
 	if ended {
 		res.Leftovers = s.leftovers(pid, t, r.from)

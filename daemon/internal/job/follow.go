@@ -113,7 +113,7 @@ func (i Info) End() string {
 	if i.ExitCode != nil {
 		end = fmt.Sprintf("ended with exit code %d", *i.ExitCode)
 	}
-	if i.Note != "" {
+	if i.Note != "" && i.Note != foundAgain {
 		end += "; " + i.Note
 	}
 	return end

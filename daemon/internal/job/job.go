@@ -164,6 +164,9 @@ func (m *Manager) Follow(changed func(Info)) {
 	}
 }
 
+// foundAgain is the Note of a job that runs on in another daemon than the one that began it.
+const foundAgain = "found again by a new daemon"
+
 // adopt takes a job of an earlier daemon: it runs, or it ended meanwhile.
 func (m *Manager) adopt(id string) error {
 	j := &job{ended: make(chan struct{})}
@@ -183,7 +186,7 @@ func (m *Manager) adopt(id string) error {
 		j.info.PID, j.info.Born = shell.ReadJobPID(m.folder(id))
 	}
 	if j.alive() {
-		j.info.State, j.info.Note = Running, "found again by a new daemon"
+		j.info.State, j.info.Note = Running, foundAgain
 		m.log.Info("job found again", "job", id, "pid", j.info.PID)
 		return m.save(j.info)
 	}

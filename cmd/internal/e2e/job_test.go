@@ -1,0 +1,66 @@
+package e2e
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A background job of an agent is one of the user's own shell. It outlives its turn, the daemon's kill -9 and the window; the
+// next daemon finds it again, its end wakes the agent, and `sublet job` shows and ends it.
+func TestJob(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh"} {
+		t.Run(shell, func(t *testing.T) {
+			background := func(command string) call {
+				return call{"bash", map[string]any{"command": command, "background": true, "wake": true}}
+			}
+			w := newWorld(t, "", script{
+				{Match: "^serve", Steps: []step{
+					{ToolCalls: []call{background("echo up on 80; sleep 1000")}},
+					{ToolCalls: []call{{"jobs", map[string]any{"id": "j1", "until": "up"}}}},
+					{Text: "It serves."},
+				}},
+				{Match: "job j1 .*ended", Steps: []step{
+					{ToolCalls: []call{{"jobs", map[string]any{"id": "j1"}}}},
+					{Text: "It went down."},
+				}},
+				{Match: "^again", Steps: []step{{ToolCalls: []call{background("sleep 1000")}}, {Text: "It sleeps."}}},
+			}, "[policy]\nmode = \"auto\"")
+			w.login(shell, "")
+			term := w.openShell()
+			term.ask("serve")
+			term.allow("the answer", func() bool { return term.sees(`It serves`) })
+			term.see(`a line matched: up on 80`)
+			term.mode(false)
+			term.run("jobs", `unning +sublet_job '?echo up on 80`)
+			if err := syscall.Kill(w.daemonPID(), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			w.connected(1)
+			if out, _, _ := w.sublet("job", "ls", "--json"); !strings.Contains(out, `"state":"running"`) || !strings.Contains(out, "found again by a new daemon") {
+				t.Errorf("after kill -9 of the daemon: %s", out)
+			}
+			term.run("kill %sublet_job", `.*`)
+			term.see(`sent by sublet, not by the user.* job j1`)
+			term.see(`It went down`)
+			if out, _, status := w.sublet("job", "attach", "j1"); out != "up on 80\n" || status == 0 {
+				t.Errorf("attach: %q, exit %d", out, status)
+			}
+
+			term.ask("again")
+			term.allow("the answer", func() bool { return term.sees(`It sleeps`) })
+			term.mode(false)
+			if term.send("exit\r"); shell == "zsh" { // which says first that there are jobs
+				term.see(`you have running jobs`)
+				term.send("exit\r")
+			}
+			term.wait()
+			if out, _, _ := w.sublet("job", "ls"); !strings.Contains(out, "running") || !strings.Contains(out, "sleep 1000") {
+				t.Errorf("behind the window: %s", out)
+			}
+			if out, errs, status := w.sublet("job", "kill", "j2"); status != 0 || !strings.Contains(out, "ended by client") {
+				t.Errorf("kill: %s %s", out, errs)
+			}
+		})
+	}
+}
