@@ -63,6 +63,7 @@ func TestDenied(t *testing.T) {
 		{project, "touch: cannot touch '/p/.git/hooks/x': Read-only file system\n", []Denial{{"writing /p/.git/hooks/x", ""}}},
 		{read, "touch: cannot touch '/p/.envrc/x': Read-only file system\n", []Denial{{"writing /p/.envrc/x", ""}}},
 		{project, "bash: line 1: ../.envrc: No such device or address\n", []Denial{{"writing /p/.envrc", ""}}},
+		{project, "bash: line 1: ../.envrc: Permission denied\n", []Denial{{"writing /p/.envrc", ""}}},
 		{project, "touch: cannot touch '/p/.vscode/x': Not a directory\n", []Denial{{"writing /p/.vscode/x", ""}}},
 		{project, "OSError: [Errno 6] No such device or address: '/p/.mise.toml'\n", []Denial{{"writing /p/.mise.toml", ""}}},
 		{project, "open /p/Jenkinsfile: no such device or address\n", []Denial{{"writing /p/Jenkinsfile", ""}}},

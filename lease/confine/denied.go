@@ -47,7 +47,7 @@ var (
 	}
 	// readOnly and noPlace are followed, or preceded, by the name of a file; noPlace by one that has no place in a project: see Protected.
 	readOnly = []string{"read-only file system", "erofs"}
-	noPlace  = []string{"not a directory", "enotdir", "no such device or address", "enxio"}
+	noPlace  = []string{"not a directory", "enotdir", "no such device or address", "enxio", "permission denied", "eacces"}
 	noPorts  = []string{"bind: permission denied", "listen eacces"}
 	noOthers = []string{"docker daemon", "failed to connect to bus", "socket: operation not permitted", "operation not permitted (socket)", "could not open a connection to your authentication agent"}
 )
