@@ -69,6 +69,8 @@ var ranks = map[string]int{
 	"sublet/lease/shell/procs":        11,
 	"sublet/lease/shell/term":         11,
 
+	"sublet/lease/caller": leaf - 1,
+
 	"sublet/wire/secretname": leaf + 1,
 	"sublet/wire/visible":    leaf + 1,
 }

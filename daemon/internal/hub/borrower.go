@@ -3,6 +3,7 @@ package hub
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/tool"
 	"sublet/lease"
+	"sublet/lease/caller"
 	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -30,6 +32,7 @@ const (
 type foreign struct {
 	wire.Borrower
 	private bool          // in a private shell of the session
+	lease   *leaseRun     // it came as a LeaseRunRequest, and is answered as one; nil: as a ToolRequest
 	answer  time.Duration // how long a question waits
 }
 
@@ -110,7 +113,7 @@ func (t *turn) lent() (*lender, error) {
 	if t.origin.person() != nil {
 		return nil, errOwnWindow
 	}
-	if ln := t.hub.lenderFor(0); ln != nil {
+	if ln := t.hub.lenderFor(t.foreign.lease.window()); ln != nil {
 		return ln, nil
 	}
 	return nil, errNoWindow
@@ -122,7 +125,7 @@ func (t *turn) window() (*lender, *Client) {
 	if t.origin.person() != nil {
 		return nil, nil
 	}
-	ln := t.hub.lenderFor(0)
+	ln := t.hub.lenderFor(t.foreign.lease.window())
 	if ln == nil {
 		return nil, nil
 	}
@@ -255,4 +258,80 @@ func (c *Client) cancelForeign() {
 	for _, t := range turns {
 		t.stop(cancelledBy(c.who(), "its connection ended"))
 	}
+}
+
+// leaseRun is a LeaseRunRequest of a process that an agent of another program started.
+type leaseRun struct {
+	r *wire.LeaseRunRequest
+	// Of the one command, in the order in which they are sent.
+	ref  wire.LeaseRef
+	done bool // its end was sent
+}
+
+// window is the client whose shell is asked for, 0 for the one last typed in.
+func (l *leaseRun) window() int {
+	if l == nil {
+		return 0
+	}
+	return l.r.ClientPID
+}
+
+// leaseRunAs runs a LeaseRunRequest as a command of the agent that asks: judged, and asked about in the window. What the window
+// reports is passed on; where the command does not run, the turn's Error answers.
+func (c *Client) leaseRunAs(r *wire.LeaseRunRequest, of caller.Agent) error {
+	arguments := map[string]any{"command": string(r.Command)}
+	if r.TimeoutMS > 0 {
+		arguments["timeout_ms"] = r.TimeoutMS
+	}
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		return err
+	}
+	m := &wire.ToolRequest{
+		Tool: "bash", Arguments: string(text), Cwd: r.Cwd, Borrower: wire.Borrower{Name: of.Name, Executable: wire.OSString(of.Program), PID: of.PID},
+	}
+	f, err := c.foreign(m)
+	if err != nil {
+		return err
+	}
+	f.lease = &leaseRun{r: r, ref: wire.LeaseRef{RequestID: r.RequestID}}
+	t := c.turn(c.held(), r.RequestID)
+	t.foreign, t.agent, t.work = f, f.Name, f.work(m, string(r.Cwd))
+	t.later(func() {
+		if f.lease.done {
+			c.send(&wire.ShellLeaseReleased{LeaseRef: f.lease.ref, Reason: wire.ReleasedReleased})
+		}
+	})
+	return c.hub.enqueue(t)
+}
+
+// watch passes on what becomes of a command in the user's shell to the client of the agent that it is for.
+func (f *foreign) watch(t *turn, w *wish) {
+	ref := wire.LeaseRef{RequestID: t.request}
+	c, id := t.origin, w.execution
+	w.watch.queued = func(holder string, held time.Duration, position int, why string) {
+		c.send(&wire.ShellLeaseQueued{LeaseRef: ref, Holder: holder, HeldMS: held.Milliseconds(), Position: position, Why: why})
+	}
+	w.watch.started = func() { c.send(&wire.CommandStarted{LeaseRef: ref, ExecutionID: id}) }
+	if f.lease == nil {
+		return
+	}
+	if f.lease.r.WaitMS > 0 {
+		w.wait = ms(f.lease.r.WaitMS)
+	}
+	w.watch.acquired = func(of wire.LeaseRef, cwd, digest string) {
+		of.RequestID = t.request
+		c.send(&wire.ShellLeaseAcquired{LeaseRef: of, Cwd: wire.OSString(cwd), State: digest})
+	}
+}
+
+// ended sends the end of a command that came as a LeaseRunRequest.
+func (f *foreign) ended(t *turn, done *wire.CommandCompleted) {
+	if f.lease == nil {
+		return
+	}
+	out := *done
+	out.LeaseRef = f.lease.ref
+	f.lease.done = true
+	t.origin.send(&out)
 }

@@ -13,6 +13,7 @@ import (
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/policy"
+	"sublet/lease/caller"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -41,6 +42,9 @@ type Client struct {
 	within  atomic.Bool       // it runs in a shell that agents use; see person
 	creds   map[string]string // never stored or logged
 	lender  *lender           // nil: lends no shell
+	// startedBy is the agent of another program that started the client's process, the zero value where none did. It is looked
+	// for once: what started a process does not change.
+	startedBy func() caller.Agent
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -84,6 +88,13 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		c.info.PID = peer.PID()
 	}
 	c.owner = ownerOf(c.info.PID, peer.PID())
+	c.startedBy = sync.OnceValue(func() caller.Agent {
+		if c.owner.pid <= 0 {
+			return caller.Agent{}
+		}
+		of, _ := caller.Above(c.owner.pid)
+		return of
+	})
 	c.confirm = c.confirm && c.person() == nil
 	var s *session
 	if env.SessionID != nil && *env.SessionID != "" {

@@ -36,7 +36,8 @@ func (e *NoShellError) Hint() string {
 	return "start `sublet` in a terminal, or name another client: `sublet lease ls`"
 }
 
-// LeaseRun borrows another client's shell for one command of the user's own: not asked, but audited. The lease's events
+// LeaseRun borrows another client's shell for one command of the user's own: not asked, but audited. One of a process that an
+// agent of another program started is that agent's, and judged as such. The lease's events
 // answer, with the request's id, up to ShellLeaseReleased or ShellLeaseDenied.
 func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 	if err := c.Seen(r.RequestID); err != nil {
@@ -56,6 +57,9 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 		return invalid("wait_ms and timeout_ms must not be less than 0")
 	case r.TimeoutMS > lease.MaxTimeout.Milliseconds():
 		return invalid("timeout_ms: %d is more than the limit of %d", r.TimeoutMS, lease.MaxTimeout.Milliseconds())
+	}
+	if of := c.startedBy(); of.Name != "" {
+		return c.leaseRunAs(r, of)
 	}
 	ln := c.hub.lenderFor(r.ClientPID)
 	if ln == nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -117,14 +116,16 @@ func (u *userShell) Run(ctx context.Context, c tool.Command, live func([]byte)) 
 	if c.Reach != "" {
 		w.confine = u.t.hub.confinement(c.Reach, c.Cwd)
 	}
-	if u.t.foreign != nil { // its client tells it what is waited for
-		ref := wire.LeaseRef{RequestID: u.t.request}
-		w.watch.queued = func(holder string, held time.Duration, position int, why string) {
-			u.t.origin.send(&wire.ShellLeaseQueued{LeaseRef: ref, Holder: holder, HeldMS: held.Milliseconds(), Position: position, Why: why})
-		}
-		w.watch.started = func() { u.t.origin.send(&wire.CommandStarted{LeaseRef: ref, ExecutionID: w.execution}) }
+	if f := u.t.foreign; f != nil {
+		f.watch(u.t, &w)
 	}
-	w.watch.output = func(_ int64, data []byte) { u.show(ln, w.execution, data) }
+	w.watch.output = func(offset int64, data []byte) {
+		if f := u.t.foreign; f != nil && f.lease != nil {
+			u.t.origin.send(&wire.CommandOutput{LeaseRef: f.lease.ref, ExecutionID: w.execution, Offset: offset, Data: data})
+			return
+		}
+		u.show(ln, w.execution, data)
+	}
 	if c.Background && !ln.startsJobs() {
 		return tool.CommandResult{}, errNoJobs
 	}
@@ -138,6 +139,9 @@ func (u *userShell) Run(ctx context.Context, c tool.Command, live func([]byte)) 
 	done, err := ln.run(ctx, w)
 	if err != nil {
 		return started(draft, tool.CommandResult{}, err)
+	}
+	if f := u.t.foreign; f != nil {
+		f.ended(u.t, done)
 	}
 	return started(draft, resultOf(done, ctx.Err() != nil), nil)
 }

@@ -1,34 +1,21 @@
 package mcp
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sublet/lease/caller"
 	"sublet/wire"
 )
 
-// agents are the names that users know, by what the program's own name for itself begins with.
-var agents = []string{"claude", "codex", "crush", "gemini", "goose", "opencode", "qwen"}
-
 // nameOf is how a client is called in the user's window.
 func nameOf(client string) string {
-	name := strings.ToLower(client)
-	for _, known := range agents {
-		if strings.HasPrefix(name, known) {
-			return known
-		}
-	}
-	if name == "" {
-		return "mcp-client"
-	}
-	return client
+	return cmp.Or(caller.Name(client), client, "mcp-client")
 }
 
 // client returns the connection for whoever calls, and who that is.
@@ -52,23 +39,8 @@ func (s *server) client(ctx context.Context, info *sdk.Implementation, session *
 	return l, from, nil
 }
 
-// interpreters run the programs that people know by other names.
-var interpreters = []string{"node", "bun", "deno", "python", "python3"}
-
 // Parent describes the process that started this one, as far as the system tells.
 func Parent() wire.Borrower {
-	b := wire.Borrower{PID: os.Getppid()}
-	proc := fmt.Sprintf("/proc/%d/", b.PID)
-	if exe, err := os.Readlink(proc + "exe"); err == nil {
-		b.Executable = wire.OSString(exe)
-	}
-	if line, err := os.ReadFile(proc + "cmdline"); err == nil && slices.Contains(interpreters, filepath.Base(string(b.Executable))) {
-		for _, arg := range bytes.Split(line, []byte{0})[1:] {
-			if len(arg) > 0 && arg[0] != '-' {
-				b.Executable = wire.OSString(arg)
-				break
-			}
-		}
-	}
-	return b
+	pid := os.Getppid()
+	return wire.Borrower{PID: pid, Executable: wire.OSString(caller.Program(pid))}
 }

@@ -318,7 +318,7 @@ func TestClientThatNeverReads(t *testing.T) {
 // The names that programs give themselves become those that users know.
 func TestNames(t *testing.T) {
 	for client, want := range map[string]string{
-		"codex-mcp-client": "codex", "claude-code": "claude", "Gemini-CLI": "gemini", "": "mcp-client", "my-agent": "my-agent",
+		"codex-mcp-client": "codex", "claude-code": "claude", "gemini-cli-mcp": "gemini", "": "mcp-client", "my-agent": "my-agent",
 	} {
 		if got := nameOf(client); got != want {
 			t.Errorf("%q became %q, want %q", client, got, want)
