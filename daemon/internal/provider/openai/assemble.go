@@ -25,11 +25,13 @@ type assembly struct {
 	refusal   bool
 	usage     provider.Usage
 	tags      thinkTags
+	items     []json.RawMessage // of the Responses API: reasoning that goes back
 }
 
 type call struct {
 	index int // -1: the server does not number them
 	id    string
+	item  string // of the Responses API: the id of its item
 	name  string
 	args  bytes.Buffer
 	extra json.RawMessage
@@ -165,7 +167,14 @@ func (a *assembly) response() (provider.Response, bool) {
 	a.reason(thought)
 	a.say(text)
 	msg := provider.Message{Role: provider.Assistant}
-	if a.reasoning.Len() > 0 {
+	for i, item := range a.items {
+		r := &provider.Reasoning{Signature: provider.Seal(a.kind, itemSign+string(item))}
+		if i == 0 {
+			r.Text = strings.TrimSpace(a.reasoning.String())
+		}
+		msg.Parts = append(msg.Parts, provider.Part{Reasoning: r})
+	}
+	if a.reasoning.Len() > 0 && len(a.items) == 0 {
 		msg.Parts = append(msg.Parts, provider.Part{Reasoning: &provider.Reasoning{
 			Text: a.reasoning.String(), Signature: provider.Seal(a.kind, reasoningField),
 		}})

@@ -1,4 +1,4 @@
-// Package openai speaks chat completions: OpenAI's own, Google's compatible endpoint, and every server that offers the
+// Package openai speaks OpenAI's Responses API, and chat completions: OpenAI's own, Google's compatible endpoint, and every server that offers the
 // same (Ollama, llama.cpp, vLLM, LM Studio, OpenRouter). It takes servers as they are: calls that come whole or in
 // pieces, with or without ids, usage or none, reasoning in one of three places.
 //
@@ -110,11 +110,18 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (began bool, _ provider.Response, _ error) {
 	watched, feed, stop := provider.Watchdog(ctx, m.retry.Silence)
 	defer stop()
-	body, err := json.Marshal(m.request(req))
+	a := newAssembly(m.config, func(d provider.Delta) { began = true; onDelta(d) })
+	path, form, add := "/chat/completions", any(nil), a.add
+	if m.speaksResponses() {
+		path, form, add = "/responses", m.responses(req), a.event
+	} else {
+		form = m.request(req)
+	}
+	body, err := json.Marshal(form)
 	if err != nil {
 		return false, provider.Response{}, &provider.Error{Kind: provider.ErrInvalid, Provider: m.config.Name, Message: err.Error(), Err: err}
 	}
-	httpResp, err := m.post(watched, "/chat/completions", body)
+	httpResp, err := m.post(watched, path, body)
 	if err != nil {
 		return false, provider.Response{}, m.fault.Transport(watched, err)
 	}
@@ -125,8 +132,7 @@ func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(prov
 	if strings.HasPrefix(httpResp.Header.Get("Content-Type"), "text/html") {
 		return false, provider.Response{}, m.fault.WebPage()
 	}
-	a := newAssembly(m.config, func(d provider.Delta) { began = true; onDelta(d) })
-	err = readChunks(feed(httpResp.Body), func(data []byte) error { return a.add(m.fault, data) })
+	err = readChunks(feed(httpResp.Body), func(data []byte) error { return add(m.fault, data) })
 	if err != nil {
 		if _, ok := err.(*provider.Error); ok {
 			return began, provider.Response{}, err
@@ -174,7 +180,7 @@ type quirks struct {
 }
 
 type quirksNow struct {
-	maxCompletionTokens, noStreamOptions, noTemperature, noEffort, noReasoningBack, noTools, noImages bool
+	maxCompletionTokens, noStreamOptions, noTemperature, noEffort, noReasoningBack, noTools, noImages, noEncrypted bool
 }
 
 // learn looks whether a refusal names something that can be left out, and whether that is news. Images are not left out
@@ -199,6 +205,10 @@ func (q *quirks) learn(err error) bool {
 		{"stream_options", &q.noStreamOptions},
 		{"temperature", &q.noTemperature},
 		{"reasoning_effort", &q.noEffort},
+		{"reasoning.effort", &q.noEffort},
+		{"reasoning.summary", &q.noEffort},
+		{"encrypted content", &q.noEncrypted},
+		{"encrypted_content", &q.noEncrypted},
 		{"reasoning_content", &q.noReasoningBack},
 		{"does not support tools", &q.noTools},
 	} {

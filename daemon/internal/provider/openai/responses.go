@@ -1,0 +1,263 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"sublet/daemon/internal/picture"
+	"sublet/daemon/internal/provider"
+)
+
+// itemSign begins the signature of reasoning that is an item of the Responses API; the item in JSON follows.
+const itemSign = "item "
+
+// speaksResponses reports whether requests go to the Responses API, which takes the model's own encrypted reasoning back
+// between tool calls.
+func (m *Model) speaksResponses() bool {
+	return m.config.API == "responses" || m.config.API == "" && m.base == openaiURL
+}
+
+type responsesRequest struct {
+	Model           string         `json:"model"`
+	Instructions    string         `json:"instructions,omitempty"`
+	Input           []any          `json:"input"` // of inputMessage, inputCall, inputOutput, and reasoning items as they came
+	Tools           []responseTool `json:"tools,omitempty"`
+	Stream          bool           `json:"stream"`
+	Store           bool           `json:"store"` // false: nothing is kept there
+	Include         []string       `json:"include,omitempty"`
+	MaxOutputTokens *int           `json:"max_output_tokens,omitempty"`
+	Temperature     *float64       `json:"temperature,omitempty"`
+	Reasoning       *reasoningWish `json:"reasoning,omitempty"`
+}
+
+type reasoningWish struct {
+	Effort  string `json:"effort,omitempty"`
+	Summary string `json:"summary"`
+}
+
+type responseTool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      bool            `json:"strict"`
+}
+
+type inputMessage struct {
+	Role    string      `json:"role"`
+	Content []inputPart `json:"content"`
+}
+
+type inputPart struct {
+	Type     string `json:"type"` // input_text, output_text, input_image
+	Text     string `json:"text,omitempty"`
+	ImageURL string `json:"image_url,omitempty"`
+}
+
+type inputCall struct {
+	Type      string `json:"type"` // function_call
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type inputOutput struct {
+	Type   string `json:"type"` // function_call_output
+	CallID string `json:"call_id"`
+	Output string `json:"output"`
+}
+
+// responses turns a conversation into the form of the Responses API.
+func (m *Model) responses(req provider.Request) responsesRequest {
+	q := m.quirks.get()
+	w := responsesRequest{Model: m.config.Model, Instructions: req.System, Input: []any{}, Stream: true, MaxOutputTokens: req.MaxTokens}
+	if !q.noTemperature {
+		w.Temperature = req.Temperature
+	}
+	if !q.noEncrypted {
+		w.Include = []string{"reasoning.encrypted_content"}
+	}
+	if !q.noEffort {
+		switch req.Thinking {
+		case "low", "medium", "high":
+			w.Reasoning = &reasoningWish{Effort: req.Thinking, Summary: "auto"}
+		case "off":
+			w.Reasoning = &reasoningWish{Effort: "minimal", Summary: "auto"}
+		}
+	}
+	_, after := provider.LastPrompt(req.Messages)
+	current := len(req.Messages) - len(after) // from here on it is the turn in hand, within which reasoning goes back
+	for i, msg := range req.Messages {
+		if msg.Role == provider.Assistant {
+			w.Input = append(w.Input, m.ownItems(msg, i >= current && !q.noEncrypted)...)
+		} else {
+			w.Input = append(w.Input, userItems(msg)...)
+		}
+	}
+	if !q.noTools {
+		for _, t := range req.Tools {
+			schema := t.Schema
+			if len(schema) == 0 {
+				schema = json.RawMessage(`{"type":"object","properties":{}}`)
+			}
+			w.Tools = append(w.Tools, responseTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: schema})
+		}
+	}
+	return w
+}
+
+// ownItems are what the model said: its reasoning, if it goes back, its words and its calls.
+func (m *Model) ownItems(msg provider.Message, reasoning bool) (items []any) {
+	for _, p := range msg.Parts {
+		switch {
+		case p.Reasoning != nil:
+			sign, ok := provider.Unseal(m.config.Kind, p.Reasoning.Signature)
+			if item, is := strings.CutPrefix(sign, itemSign); ok && is && reasoning {
+				items = append(items, json.RawMessage(item))
+			}
+		case p.ToolCall != nil:
+			items = append(items, inputCall{"function_call", p.ToolCall.ID, p.ToolCall.Name, string(provider.ArgumentsObject(p.ToolCall.Arguments))})
+		case p.Text != "":
+			items = append(items, inputMessage{"assistant", []inputPart{{Type: "output_text", Text: p.Text}}})
+		}
+	}
+	return items
+}
+
+// userItems are the results of calls, then the rest as one message. Results are text only here, so their images follow.
+func userItems(msg provider.Message) (items []any) {
+	var parts []inputPart
+	image := func(i *picture.Image) {
+		parts = append(parts, inputPart{Type: "input_image", ImageURL: imagePart(i).ImageURL.URL})
+	}
+	for _, p := range msg.Parts {
+		switch {
+		case p.ToolResult != nil:
+			content := p.ToolResult.Content
+			if p.ToolResult.IsError && content == "" {
+				content = "error"
+			}
+			items = append(items, inputOutput{"function_call_output", p.ToolResult.CallID, content})
+			for _, i := range p.ToolResult.Images {
+				parts = append(parts, inputPart{Type: "input_text", Text: "The image that the tool gave, " + i.String() + ":"})
+				image(i)
+			}
+		case p.Image != nil:
+			image(p.Image)
+		case p.Text != "":
+			parts = append(parts, inputPart{Type: "input_text", Text: p.Text})
+		}
+	}
+	if len(parts) > 0 {
+		items = append(items, inputMessage{"user", parts})
+	}
+	return items
+}
+
+// responseEvent is one event of a stream of the Responses API, or the whole answer of a server that does not stream.
+type responseEvent struct {
+	Type     string          `json:"type"`
+	Delta    string          `json:"delta"`
+	ItemID   string          `json:"item_id"`
+	Item     json.RawMessage `json:"item"`
+	Code     string          `json:"code"`
+	Message  string          `json:"message"`
+	Response struct {
+		Error      *wireError `json:"error"`
+		Incomplete struct {
+			Reason string `json:"reason"`
+		} `json:"incomplete_details"`
+		Usage *struct {
+			Input   int64 `json:"input_tokens"`
+			Output  int64 `json:"output_tokens"`
+			Details struct {
+				Cached int64 `json:"cached_tokens"`
+			} `json:"input_tokens_details"`
+		} `json:"usage"`
+	} `json:"response"`
+}
+
+type responseItem struct {
+	Type      string `json:"type"` // message, function_call, reasoning
+	ID        string `json:"id"`
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+	Encrypted string `json:"encrypted_content"`
+}
+
+// event takes one event of the Responses API.
+func (a *assembly) event(f provider.Fault, data []byte) error {
+	var e responseEvent
+	if err := json.Unmarshal(data, &e); err != nil {
+		return f.Broken(fmt.Errorf("event: %w", err))
+	}
+	var item responseItem
+	if len(e.Item) > 0 {
+		if err := json.Unmarshal(e.Item, &item); err != nil {
+			return f.Broken(fmt.Errorf("item: %w", err))
+		}
+	}
+	switch e.Type {
+	case "response.output_text.delta":
+		a.say(e.Delta)
+	case "response.refusal.delta":
+		a.refusal = true
+		a.say(e.Delta)
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		a.reason(e.Delta)
+	case "response.reasoning_summary_part.done":
+		a.reason("\n\n")
+	case "response.output_item.added":
+		if item.Type == "function_call" {
+			a.calls = append(a.calls, &call{index: -1, id: item.CallID, item: item.ID, name: item.Name})
+			a.emit(provider.Delta{Type: provider.DeltaToolCall, CallID: item.CallID, Tool: item.Name})
+		}
+	case "response.function_call_arguments.delta":
+		for _, c := range a.calls {
+			if c.item == e.ItemID {
+				c.args.WriteString(e.Delta)
+				a.emit(provider.Delta{Type: provider.DeltaToolCall, CallID: c.id, Tool: c.name, Text: e.Delta})
+			}
+		}
+	case "response.output_item.done":
+		a.done(item, e.Item)
+	case "response.completed", "response.incomplete":
+		a.finish = "stop"
+		switch e.Response.Incomplete.Reason {
+		case "max_output_tokens":
+			a.finish = "length"
+		case "content_filter":
+			a.finish = "content_filter"
+		}
+		if u := e.Response.Usage; u != nil {
+			cached := min(u.Details.Cached, u.Input)
+			a.usage = provider.Usage{Input: u.Input - cached, Output: u.Output, CacheRead: cached}
+		}
+	case "response.failed":
+		failed := e.Response.Error
+		if failed == nil {
+			return f.Broken(nil)
+		}
+		return f.Status(0, failed.orStream(), failed.Message, nil)
+	case "error":
+		return f.Status(0, (&wireError{Code: e.Code}).orStream(), e.Message, nil)
+	}
+	return nil
+}
+
+// done takes an item that is whole: the arguments of a call as the server has them, and reasoning that goes back.
+func (a *assembly) done(item responseItem, raw json.RawMessage) {
+	switch {
+	case item.Type == "reasoning" && item.Encrypted != "":
+		a.items = append(a.items, raw)
+	case item.Type == "function_call":
+		for _, c := range a.calls {
+			if c.item == item.ID {
+				c.args.Reset()
+				c.args.WriteString(item.Arguments)
+			}
+		}
+	}
+}
