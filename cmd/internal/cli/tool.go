@@ -21,7 +21,7 @@ func (a *app) tool() *cobra.Command {
 	return &cobra.Command{
 		Use:   "tool NAME [--argument VALUE]... [--json-in] [--json-out]",
 		Short: "Run one of the agents' tools, under the same policy",
-		Long: "tool runs bash, read, write, edit, glob, grep or fetch as an agent would, and prints what the agent would see.\n" +
+		Long: "tool runs bash, jobs, read, write, edit, glob, grep or fetch as an agent would, and prints what the agent would see.\n" +
 			"--path, --command and so on are the tool's arguments; with --json-in they are read as one JSON object from standard\n" +
 			"input, with --json-out the result is printed as one. mcp__SERVER__TOOL is a tool of an MCP server; `sublet doctor` lists\n" +
 			"them. Its arguments are JSON where they can be read as such, else text.",

@@ -170,6 +170,9 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	c.Venv = func(file string) bool { return standardVenv(file, c.ProjectRoot, c.Env["PATH"]) }
 	c.Shadow = shadow(c.Env["PATH"], c.ProjectRoot, c.Home, c.Env["TMPDIR"])
 	v := risk.Analyze(act.Command, c)
+	if act.Background {
+		v.Reasons = append(v.Reasons, risk.Reason{Text: "goes on in the background, until it ends by itself or is ended", Effect: risk.RunCode, Level: risk.Low})
+	}
 	if !known && v.Level < risk.Medium {
 		v.Level, v.Rest = risk.Medium, max(v.Rest, risk.Medium)
 		v.Reasons = append(v.Reasons, risk.Reason{

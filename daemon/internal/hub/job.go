@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"sublet/daemon/internal/job"
+	"sublet/daemon/internal/mask"
+	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -78,6 +80,16 @@ func (s *session) jobsRunning() string {
 // jobChanged is called when a job has ended or printed what was waited for.
 func (h *Hub) jobChanged(i job.Info) {
 	h.stir()
+	if i.State == job.Ended {
+		e := store.AuditEntry{
+			At: i.Ended, Event: "execution", Session: i.Session, Agent: i.Agent, Tool: "bash", Command: mask.String(i.Command), Cwd: i.Cwd,
+			Status: wire.StatusSuccess, ExitCode: i.ExitCode, DurationMS: i.Ended.Sub(i.Started).Milliseconds(), Why: "background job " + i.ID + " " + i.End(),
+		}
+		if i.ExitCode == nil || *i.ExitCode != 0 {
+			e.Status = wire.StatusError
+		}
+		_ = h.audit(e) // it is in the daemon's log
+	}
 	if i.Due != "" {
 		h.wake(i)
 	}

@@ -35,10 +35,10 @@ func (m *Manager) follow(j *job) {
 			if search.re == nil {
 				return
 			}
-			if line, found := search.next(m.dropped(j)); found {
+			if _, found := search.next(m.dropped(j)); found { // the line is the program's text, and stays out of what is due
 				search.re = nil
 				tick.Reset(trimEvery)
-				m.due(j, "printed a line that was waited for: "+line, true)
+				m.due(j, "printed a line that matches "+strconv.Quote(j.info.Wake), true)
 			}
 		}
 		for {

@@ -117,6 +117,7 @@ type Manager struct {
 	mu   sync.Mutex
 	jobs map[string]*job // guarded by mu
 	last int             // guarded by mu: the newest number
+	gone []Info          // guarded by mu: what ended while no daemon ran, until Follow tells
 }
 
 // job is one of them. What changes is guarded by the Manager's mu.
@@ -155,12 +156,17 @@ func Open(dir string, log *slog.Logger) (*Manager, error) {
 // is to be told something, Info.Due, from one goroutine for each job. It may call the Manager.
 func (m *Manager) Follow(changed func(Info)) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.changed = changed
 	for _, j := range m.jobs {
 		if j.info.State != Ended {
 			m.follow(j)
 		}
+	}
+	gone := m.gone
+	m.gone = nil
+	m.mu.Unlock()
+	for _, i := range gone {
+		changed(i)
 	}
 }
 
@@ -193,6 +199,7 @@ func (m *Manager) adopt(id string) error {
 	m.log.Info("job ended while no daemon ran", "job", id)
 	j.info.Note = "ended while no daemon ran"
 	m.finish(j)
+	m.gone = append(m.gone, j.info)
 	return nil
 }
 

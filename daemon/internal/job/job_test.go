@@ -195,7 +195,7 @@ func TestFoundAgain(t *testing.T) {
 func TestWake(t *testing.T) {
 	w := newWorld(t)
 	w.start(t, "echo one; echo listening on 80; echo listening on 81", "^listening")
-	if i := <-w.woken; i.Due != "printed a line that was waited for: listening on 80" {
+	if i := <-w.woken; i.Due != `printed a line that matches "^listening"` {
 		t.Errorf("got %q", i.Due)
 	}
 	w.ends(t, "j1")

@@ -135,7 +135,7 @@ func (r *rig) start() {
 	r.mcp = mcp.New(mcp.Options{Patience: time.Minute, Log: r.log})
 	r.mcp.Set(mcp.FromConfig(*r.conf.Load()))
 	r.hub, err = hub.New(r.ctx, hub.Options{
-		Store: r.store, Audit: r.audit, Config: config, Runtime: runtime, Spool: r.dir, Version: "test", Log: r.log,
+		Store: r.store, Audit: r.audit, Config: config, Runtime: runtime, Spool: r.dir, Jobs: filepath.Join(r.dir, "jobs"), Version: "test", Log: r.log,
 		MCP: r.mcp,
 		OpenModel: func(_ context.Context, name string, _ map[string]string) (provider.Model, error) {
 			m, err := open.Open(provider.Config{Name: "test", Model: "model", Kind: "scripted", Script: r.script, Log: r.log})

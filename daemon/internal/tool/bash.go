@@ -53,7 +53,7 @@ func (b bashTool) Spec() Spec {
 			`"timeout_ms":{"type":"integer","minimum":1,"maximum":%d,"description":"ends the command; default %d"},`+
 			`"private":{"type":"boolean","description":"run in a shell of your own, not the user's"},`+
 			`"reach":{"type":"string","enum":["read","project","free"],"description":"more than the command would get by itself; free is asked about"},`+
-			`"background":{"type":"boolean","description":"start it as a job and return at once; see jobs"},`+
+			`"background":{"type":"boolean","description":"for what runs long: start it as a job and return at once; see jobs"},`+
 			`"wake":{"type":"boolean","description":"begin a new turn for you when the job ends"},`+
 			`"wake_on":{"type":"string","description":"or when a line of its output matches this regular expression"},`+
 			`"why":{"type":"string","description":"why it needs that reach, in a few words; shown to the user"}},`+
@@ -122,7 +122,7 @@ func (b bashTool) Plan(ctx context.Context, env Env, args json.RawMessage) (Acti
 	}
 	return Action{
 		Command: *a.Command, Cwd: place.Cwd, StateDigest: place.StateDigest, Private: place.Private, AgentShell: place.Agent,
-		Reach: a.Reach, ReachWhy: oneLine(a.Why),
+		Background: a.Background, Reach: a.Reach, ReachWhy: oneLine(a.Why),
 	}, nil
 }
 

@@ -48,6 +48,7 @@ type Action struct {
 	StateDigest string
 	Private     bool     // Command would run in a shell of the daemon's, not in the user's
 	AgentShell  bool     // that shell is an agent's alone: see ShellPlace.Agent
+	Background  bool     // Command would go on behind the call
 	Reach       string   // planned: what the agent asked for, "" = what it needs; approved: what the kernel holds Command to
 	ReachWhy    string   // the agent's reason for that
 	Reads       []string // absolute, cleaned paths, symlinks resolved as far as they exist

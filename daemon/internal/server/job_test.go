@@ -1,0 +1,133 @@
+package server_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/provider/scripted"
+	"sublet/daemon/internal/store"
+	"sublet/wire"
+)
+
+// there is a client in a folder that exists, where a private shell can be started.
+func (r *rig) there(env *wire.EnvSnapshot) {
+	env.Cwd, env.Env["HOME"] = wire.OSString(r.dir), wire.OSString(r.dir)
+}
+
+// background has a job started and returns its call's result.
+func (p *peer) background(command string, wake bool) *wire.CommandResult {
+	p.t.Helper()
+	args, _ := json.Marshal(map[string]any{"command": command, "background": true, "wake": wake}) // no other kinds: no error
+	r := &wire.ToolRequest{RequestID: requestID(), Tool: "bash", Arguments: string(args), Cwd: wire.OSString(p.rig.dir)}
+	p.send(r)
+	await(p, func(m *wire.AgentComplete) bool { return m.RequestID == r.RequestID })
+	return await(p, func(m *wire.CommandResult) bool { return m.RequestID == r.RequestID })
+}
+
+func (p *peer) jobs(r *wire.JobRequest) *wire.JobReply {
+	p.t.Helper()
+	r.RequestID = requestID()
+	p.send(r)
+	return await(p, func(m *wire.JobReply) bool { return m.RequestID == r.RequestID })
+}
+
+// woken counts the turns that jobs began.
+func (p *peer) woken() (n int) {
+	for _, m := range p.all() {
+		if s, ok := m.(*wire.TurnStarted); ok && strings.HasPrefix(s.Prompt, "[sent by sublet, not by the user] job ") {
+			n++
+		}
+	}
+	return n
+}
+
+// The end of a job wakes its agent, at most ten times an hour, and where no client was there, with the next one that comes. A
+// daemon with a running job is not idle.
+func TestJobsWake(t *testing.T) {
+	r := newRig(t, scripted.Script{Match: ".", Steps: []scripted.Step{{Text: "well"}}})
+	p := r.dial(withoutShell, r.there)
+	gate := r.dir + "/gate"
+	if done := p.background("until [ -e "+gate+" ]; do sleep 0.01; done; exit 7", true); done.ExitCode != nil || done.Status != wire.StatusSuccess {
+		t.Errorf("got %+v", done)
+	}
+	job := p.jobs(&wire.JobRequest{Op: "list"}).Jobs[0]
+	if job.State != "running" || job.SessionID != p.session || job.Shell != "a private bash" || job.Wake != "$end" {
+		t.Errorf("got %+v", job)
+	}
+	p.close()
+	other := r.dial(withoutShell, r.there)
+	if r.hub.Idle() {
+		t.Error("idle with a running job")
+	}
+	other.background("touch "+gate, false)
+	if got := other.jobs(&wire.JobRequest{Op: "read", JobID: job.JobID, WaitMS: 60_000}).Jobs[0]; got.State != "ended" || *got.ExitCode != 7 {
+		t.Errorf("got %+v", got)
+	}
+	if other.woken() > 0 {
+		t.Error("another session's agent was woken")
+	}
+	p = r.dial(withoutShell, r.there, inSession(p.session, -1))
+	start := await(p, func(m *wire.TurnStarted) bool { return true })
+	if !strings.HasSuffix(start.Prompt, "ended with exit code 7. Look at it with the jobs tool and go on with what waited for it.") {
+		t.Errorf("got %q", start.Prompt)
+	}
+	await(p, func(m *wire.AgentComplete) bool { return m.TurnID == start.TurnID })
+	for n := 2; n <= 10; n++ {
+		p.background("true", true)
+		for end := time.Now().Add(patience); p.woken() < n; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("woken %d times, want %d", p.woken(), n)
+			}
+		}
+	}
+	p.background("true", true)
+	await(p, func(m *wire.Notice) bool {
+		return strings.Contains(m.Text, "its agent was not woken: jobs have woken it 10 times")
+	})
+	if p.woken() != 10 {
+		t.Errorf("woken %d times", p.woken())
+	}
+	ends := 0
+	if err := store.ReadAudit(r.dir+"/audit.log", func(e store.AuditEntry) error {
+		if strings.HasPrefix(e.Why, "background job j1 ended with exit code 7") && e.Event == "execution" && *e.ExitCode == 7 {
+			ends++
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if ends != 1 {
+		t.Errorf("%d ends of j1 in the audit log", ends)
+	}
+}
+
+// A job is read as it prints and ended by a request; what is wrong with one is said.
+func TestJobRequests(t *testing.T) {
+	r := newRig(t)
+	r.set(func(c *config.Config) { c.Limits.Jobs = 1 })
+	p := r.dial(withoutShell, r.there)
+	p.background("echo one; sleep 1000", false)
+	got := p.jobs(&wire.JobRequest{Op: "read", JobID: "j1", WaitMS: 60_000})
+	if string(got.Output) != "one\n" || got.Offset != 0 {
+		t.Errorf("got %q at %d", got.Output, got.Offset)
+	}
+	if got := p.jobs(&wire.JobRequest{Op: "read", JobID: "j1", Offset: -1, Limit: 2}); string(got.Output) != "e\n" || got.Offset != 2 {
+		t.Errorf("the newest: %q at %d", got.Output, got.Offset)
+	}
+	if done := p.background("true", false); done.Status != wire.StatusError || !strings.Contains(string(done.Output), "1 jobs run already") {
+		t.Errorf("one too many: %s %q", done.Status, done.Output)
+	}
+	for _, bad := range []*wire.JobRequest{{Op: "dance"}, {Op: "read", JobID: "j9"}, {Op: "kill", JobID: ""}, {Op: "read", JobID: "j1", Limit: -1}, {Op: "read", JobID: "j1", WaitMS: 1 << 40}} {
+		bad.RequestID = requestID()
+		p.send(bad)
+		if e := await(p, func(m *wire.Error) bool { return m.RequestID == bad.RequestID }); e.Code != wire.CodeInvalidMessage {
+			t.Errorf("%+v: %s %s", bad, e.Code, e.Message)
+		}
+	}
+	if got := p.jobs(&wire.JobRequest{Op: "kill", JobID: "j1"}).Jobs[0]; got.State != "ended" || !strings.HasPrefix(got.Note, "ended by client test") {
+		t.Errorf("got %+v", got)
+	}
+}
