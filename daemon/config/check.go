@@ -45,36 +45,8 @@ func (c *Config) check() error {
 	if err := cmp.Or(dollars("limits.cost_usd_turn", c.Limits.CostTurn), dollars("limits.cost_usd_day", c.Limits.CostDay)); err != nil {
 		return err
 	}
-	for _, d := range []struct {
-		key       string
-		got       time.Duration
-		low, high time.Duration
-	}{
-		{"lease.wait", c.Lease.Wait, time.Second, time.Hour},
-		{"lease.term", c.Lease.Term, time.Second, time.Hour},
-		{"lease.patience", c.Lease.Patience, 10 * time.Millisecond, time.Minute},
-		{"shell.command_timeout", c.Shell.CommandTimeout, time.Second, MaxCommandTimeout},
-		{"daemon.idle_exit", c.Daemon.IdleExit, 0, 365 * 24 * time.Hour},
-	} {
-		if d.got < d.low || d.got > d.high {
-			return fmt.Errorf("%s: %v is outside %v to %v", d.key, d.got, d.low, d.high)
-		}
-	}
-	for _, n := range []struct {
-		key            string
-		got, low, high int
-	}{
-		{"shell.output_head", c.Shell.OutputHead, 1 << 10, 1 << 20},
-		{"shell.output_tail", c.Shell.OutputTail, 1 << 10, 1 << 20},
-		{"limits.requests_per_second", c.Limits.RequestsPerSecond, 1, 100_000},
-		{"limits.running_turns", c.Limits.RunningTurns, 1, 1000},
-		{"limits.jobs", c.Limits.Jobs, 0, 1000},
-		{"limits.max_agents", c.Limits.MaxAgents, 1, 64},
-		{"limits.message_bytes", c.Limits.MessageBytes, 1 << 10, 15 << 20}, // it travels on in one frame of 16 MiB
-	} {
-		if n.got < n.low || n.got > n.high {
-			return fmt.Errorf("%s: %d is outside %d to %d", n.key, n.got, n.low, n.high)
-		}
+	if err := c.checkRanges(); err != nil {
+		return err
 	}
 	if c.Shell.Path != "" && !filepath.IsAbs(c.Shell.Path) {
 		return fmt.Errorf("shell.path: %q is not an absolute path", c.Shell.Path)
@@ -135,6 +107,42 @@ func Key(name string) (sent []byte, ok bool) {
 
 // serverName is what stands in the names of an MCP server's tools, mcp__NAME__TOOL, and must be told from both.
 var serverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9](_?[A-Za-z0-9-]){0,31}$`) })
+
+// checkRanges checks the settings that are a number or a duration between two others.
+func (c *Config) checkRanges() error {
+	for _, d := range []struct {
+		key       string
+		got       time.Duration
+		low, high time.Duration
+	}{
+		{"lease.wait", c.Lease.Wait, time.Second, time.Hour},
+		{"lease.term", c.Lease.Term, time.Second, time.Hour},
+		{"lease.patience", c.Lease.Patience, 10 * time.Millisecond, time.Minute},
+		{"shell.command_timeout", c.Shell.CommandTimeout, time.Second, MaxCommandTimeout},
+		{"daemon.idle_exit", c.Daemon.IdleExit, 0, 365 * 24 * time.Hour},
+	} {
+		if d.got < d.low || d.got > d.high {
+			return fmt.Errorf("%s: %v is outside %v to %v", d.key, d.got, d.low, d.high)
+		}
+	}
+	for _, n := range []struct {
+		key            string
+		got, low, high int
+	}{
+		{"shell.output_head", c.Shell.OutputHead, 1 << 10, 1 << 20},
+		{"shell.output_tail", c.Shell.OutputTail, 1 << 10, 1 << 20},
+		{"limits.requests_per_second", c.Limits.RequestsPerSecond, 1, 100_000},
+		{"limits.running_turns", c.Limits.RunningTurns, 1, 1000},
+		{"limits.jobs", c.Limits.Jobs, 0, 1000},
+		{"limits.max_agents", c.Limits.MaxAgents, 1, 64},
+		{"limits.message_bytes", c.Limits.MessageBytes, 1 << 10, 15 << 20}, // it travels on in one frame of 16 MiB
+	} {
+		if n.got < n.low || n.got > n.high {
+			return fmt.Errorf("%s: %d is outside %d to %d", n.key, n.got, n.low, n.high)
+		}
+	}
+	return nil
+}
 
 func (p Provider) check(key string) error {
 	if err := oneOf(key+".kind", p.Kind, "anthropic", "openai", "google", "offline", "scripted"); err != nil {

@@ -15,29 +15,11 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 			_ = l.wc.Send(&wire.Heartbeat{Nonce: m.Nonce, AtMS: time.Now().UnixMilli(), Reply: true}) // a lost link is told to the reader
 		}
 		return
-	case *wire.SessionReply:
-		c.moved(m)
-		if l.answer(m.RequestID, m) {
-			return
+	case wire.OfRequest:
+		if r, ok := m.(*wire.SessionReply); ok {
+			c.moved(r)
 		}
-	case *wire.PolicyReply:
-		if l.answer(m.RequestID, m) {
-			return
-		}
-	case *wire.ShowReply:
-		if l.answer(m.RequestID, m) {
-			return
-		}
-	case *wire.JobReply:
-		if l.answer(m.RequestID, m) {
-			return
-		}
-	case *wire.ModelsReply:
-		if l.answer(m.RequestID, m) {
-			return
-		}
-	case *wire.StatusReply:
-		if l.answer(m.RequestID, m) {
+		if l.answer(m.RequestRef(), m) {
 			return
 		}
 	case *wire.Error:

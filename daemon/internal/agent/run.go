@@ -153,10 +153,7 @@ func (r *runner) run(ctx context.Context) Outcome {
 			return r.outcome(wire.StatusError, string(provider.ToolUse), ErrStepLimit)
 		}
 		if err := r.afford(ctx); err != nil {
-			if ctx.Err() != nil {
-				return r.ended(ctx)
-			}
-			return r.outcome(wire.StatusError, wire.StatusError, err)
+			return r.failed(ctx, err)
 		}
 		if err := r.fit(ctx); err != nil {
 			return r.ended(ctx)
@@ -168,19 +165,11 @@ func (r *runner) run(ctx context.Context) Outcome {
 		r.thinking(phase, doing)
 		resp, ids, err := r.ask(ctx)
 		if err != nil {
-			if ctx.Err() != nil {
-				return r.ended(ctx)
+			if err = r.mend(ctx, err); err != nil {
+				return r.failed(ctx, err)
 			}
-			if pe, ok := errors.AsType[*provider.Error](err); ok && r.refusedImages(pe) {
-				step--
-				continue
-			}
-			again, ferr := r.shrink(ctx, err)
-			if again {
-				step--
-				continue
-			}
-			return r.failed(ctx, ferr)
+			step--
+			continue
 		}
 		r.tooLong, r.nudge = 0, ""
 		if resp.StopReason == provider.EndTurn && isEmpty(resp.Message) {
@@ -229,6 +218,21 @@ func (r *runner) run(ctx context.Context) Outcome {
 			return r.outcome(wire.StatusSuccess, string(provider.EndTurn), nil)
 		}
 	}
+}
+
+// mend answers an error of the model: nil says that the request was changed, and should be sent once more.
+func (r *runner) mend(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	if pe, ok := errors.AsType[*provider.Error](err); ok && r.refusedImages(pe) {
+		return nil
+	}
+	again, err := r.shrink(ctx, err)
+	if again {
+		return nil
+	}
+	return err
 }
 
 // begin takes the prompt into the conversation, with what goes beside it.

@@ -13,14 +13,14 @@ func (c *conn) dispatch(ctx context.Context, m wire.Message) {
 		if r := recover(); r != nil {
 			c.log.Error("request panicked", "kind", m.Kind(), "panic", r, "stack", string(debug.Stack()))
 			c.answer(&wire.Error{
-				Event: wire.Event{RequestID: requestID(m)}, Code: wire.CodeInternal, Message: "internal fault", Recoverable: true,
+				Event: wire.Event{RequestID: wire.RequestOf(m)}, Code: wire.CodeInternal, Message: "internal fault", Recoverable: true,
 				Hint: "`sublet daemon logs` has the details",
 			})
 		}
 	}()
 	if wire.IsRequest(m.Kind()) {
 		if limit := c.server.config().Limits.RequestsPerSecond; !c.rate.take(limit) {
-			c.answer(rateError(requestID(m), limit))
+			c.answer(rateError(wire.RequestOf(m), limit))
 			return
 		}
 	}
@@ -63,56 +63,7 @@ func (c *conn) dispatch(ctx context.Context, m wire.Message) {
 // wrongWay answers a message that only the daemon sends.
 func (c *conn) wrongWay(m wire.Message) {
 	c.answer(&wire.Error{
-		Event: wire.Event{RequestID: requestID(m)}, Code: wire.CodeInvalidMessage,
+		Event: wire.Event{RequestID: wire.RequestOf(m)}, Code: wire.CodeInvalidMessage,
 		Message: m.Kind() + " goes from daemon to client", Recoverable: true,
 	})
-}
-
-// requestID is the id of the request that m is or answers, "" for none.
-func requestID(m wire.Message) wire.RequestID {
-	switch m := m.(type) {
-	case *wire.AgentRequest:
-		return m.RequestID
-	case *wire.ShowRequest:
-		return m.RequestID
-	case *wire.ShowReply:
-		return m.RequestID
-	case *wire.ToolRequest:
-		return m.RequestID
-	case *wire.UndoRequest:
-		return m.RequestID
-	case *wire.CompactRequest:
-		return m.RequestID
-	case *wire.SessionRequest:
-		return m.RequestID
-	case *wire.SessionReply:
-		return m.RequestID
-	case *wire.PolicyRequest:
-		return m.RequestID
-	case *wire.PolicyReply:
-		return m.RequestID
-	case *wire.StatusRequest:
-		return m.RequestID
-	case *wire.ModelsRequest:
-		return m.RequestID
-	case *wire.ModelsReply:
-		return m.RequestID
-	case *wire.JobRequest:
-		return m.RequestID
-	case *wire.JobReply:
-		return m.RequestID
-	case *wire.StatusReply:
-		return m.RequestID
-	case *wire.ShutdownRequest:
-		return m.RequestID
-	case *wire.LeaseRunRequest:
-		return m.RequestID
-	case *wire.LeaseRevokeRequest:
-		return m.RequestID
-	case wire.LeaseMessage:
-		return m.Ref().RequestID
-	case wire.EventMessage:
-		return m.Meta().RequestID
-	}
-	return ""
 }

@@ -152,7 +152,7 @@ func (c *conn) handshake(ctx context.Context) bool {
 		env, ok := m.(*wire.EnvSnapshot)
 		if !ok {
 			c.answer(&wire.Error{
-				Event: wire.Event{RequestID: requestID(m)}, Code: wire.CodeInvalidMessage,
+				Event: wire.Event{RequestID: wire.RequestOf(m)}, Code: wire.CodeInvalidMessage,
 				Message: m.Kind() + " before the handshake", Hint: "EnvSnapshot comes first", Recoverable: true,
 			})
 			continue
@@ -191,7 +191,7 @@ func (c *conn) Send(m wire.Message) error {
 	if large := (*wire.TooLargeError)(nil); errors.As(err, &large) {
 		// Outputs are bounded far below; this is a fault of ours, and must not be silent.
 		c.log.Error("message too large to send", "kind", m.Kind(), "bytes", large.Size)
-		if id := requestID(m); id != "" {
+		if id := wire.RequestOf(m); id != "" {
 			refusal := wire.Reply(err)
 			refusal.RequestID = id
 			return c.Conn.Send(refusal)

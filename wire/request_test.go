@@ -1,0 +1,23 @@
+package wire_test
+
+import (
+	"testing"
+
+	"sublet/wire"
+	"sublet/wire/wiretest"
+)
+
+// Every kind that has a request's id tells it.
+func TestRequestOf(t *testing.T) {
+	for _, kind := range wire.Kinds() {
+		m, _ := wire.New(kind)
+		if _, ok := m.(wire.OfRequest); wire.IsRequest(kind) && !ok {
+			if _, lease := m.(wire.LeaseMessage); !lease {
+				t.Errorf("%s is a request, and does not tell its id", kind)
+			}
+		}
+		if full := wiretest.Full(kind); wire.IsRequest(kind) && wire.RequestOf(full) == "" {
+			t.Errorf("%s: the id of a full one is empty", kind)
+		}
+	}
+}
