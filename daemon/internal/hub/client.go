@@ -142,6 +142,12 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		c.Detach()
 		return nil, ErrShuttingDown
 	}
+	if c.lender != nil && c.within.Load() { // which a window is only by its mark: a nested one steps aside
+		c.send(&wire.Notice{
+			Level: "warning", Text: "questions cannot be answered in this window: what it was started from was itself started in a shell after an agent had run something unheld there",
+			Hint: "open it in a terminal of another origin",
+		})
+	}
 	h.asksAgain(c)
 	h.stir()
 	h.wakeDue(s)
