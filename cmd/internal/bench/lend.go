@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"sublet/client"
 	"sublet/wire"
 	"sublet/wire/socket"
@@ -40,6 +42,15 @@ func lendRows(binary string) (rows []row, stop func(), err error) {
 			row{"E1" + letter, "borrowed `true`, end to end, median, " + shell, "us", "bash -c true", 0.4, 7, spread(0.5, borrow), spread(0.5, bash)},
 			row{"E2" + letter, "the same, the slowest in a hundred", "us", "the slowest bash -c true in a hundred", 1, 7, spread(0.99, borrow), spread(0.99, bash)},
 			row{"E4" + letter, "the shell goes from one borrower to the next", "us", "bash -c true", 0.4, 7, w.handOver, spread(0.5, bash)})
+		if shell == "bash" {
+			agent, err := w.agent()
+			if err != nil {
+				return nil, stop, err
+			}
+			rows = append(rows, row{"E5", "an MCP call of `true`, median, bash", "us", "`sublet lease run -- true`", 1.3, 7, spread(0.5, agent), func() (float64, error) {
+				return once(20, func() error { return call(w.env, w.binary, "lease", "run", "--", "true") })
+			}})
+		}
 		more, err := terminalRows(w)
 		if err != nil {
 			return nil, stop, err
@@ -67,6 +78,7 @@ type window struct {
 	env                      []string
 	outer, bare              *terminal
 	conns                    []*client.Conn
+	mcp                      *sdk.ClientSession // nil: none was started
 }
 
 func (w *window) open() (err error) {
@@ -133,6 +145,26 @@ func (w *window) borrow(c *client.Conn) (took float64, err error) {
 	return took, err
 }
 
+// agent starts a gateway as an agent of another program does, and returns what a call takes, in microseconds.
+func (w *window) agent() (func() (float64, error), error) {
+	cmd := exec.Command(w.binary, "serve", "mcp")
+	cmd.Env, cmd.Dir = w.env, w.dir
+	var err error
+	w.mcp, err = sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil).Connect(context.Background(), &sdk.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return func() (float64, error) {
+		return once(1, func() error {
+			res, err := w.mcp.CallTool(context.Background(), &sdk.CallToolParams{Name: "shell", Arguments: map[string]any{"command": "true"}})
+			if err == nil && res.IsError {
+				err = fmt.Errorf("true: %+v", res.Content[0])
+			}
+			return err
+		})
+	}, nil
+}
+
 // handOver is what one command takes while two borrowers take turns, each waiting while the other has the shell.
 func (w *window) handOver() (float64, error) {
 	const turns = 100
@@ -154,6 +186,9 @@ func (w *window) handOver() (float64, error) {
 
 func (w *window) close() error {
 	var errs []error
+	if w.mcp != nil {
+		errs = append(errs, w.mcp.Close())
+	}
 	for _, c := range w.conns {
 		errs = append(errs, c.Close())
 	}
