@@ -69,6 +69,7 @@ type ConfirmationResponse struct {
 const (
 	ToolTrust    = "trust"    // whether a folder's instructions count
 	ToolContinue = "continue" // whether an agent that goes round in circles, or has cost what it may, may go on
+	ToolAskUser  = "ask_user" // a question of an agent of another program: what the user answers is the comment
 )
 
 const (

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -73,6 +74,12 @@ func (c *confirm) options() []option {
 	case wire.ToolContinue:
 		o[0].label, o[1].label = "stop", "go on"
 		return append(o, option{optComment, "go on, but…"})
+	case wire.ToolAskUser:
+		o = []option{{optDeny, "no answer"}}
+		for i, choice := range c.userQuestion().Choices {
+			o = append(o, option{itoa(i + 1), visible.Line(choice)})
+		}
+		return append(o, option{optComment, "in my own words…"})
 	}
 	if len(c.req.Grants) > 0 {
 		o = append(o, option{optAlways, "always…"})
@@ -85,6 +92,18 @@ func (c *confirm) options() []option {
 		o = append(o, option{optEdit, "edit"})
 	}
 	return o
+}
+
+// userQuestion is what an agent of another program asks, with the answers on offer.
+func (c *confirm) userQuestion() (q struct {
+	Question string
+	Choices  []string
+},
+) {
+	if json.Unmarshal([]byte(c.req.Arguments), &q) != nil || len(q.Choices) > 9 {
+		q.Question, q.Choices = c.req.Arguments, nil
+	}
+	return q
 }
 
 // armed reports whether a key typed now is an answer, the last one before it having been typed at lastKey.
@@ -153,6 +172,9 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 
 // subject is what would run: the command, or what another tool is called with.
 func (c *confirm) subject() string {
+	if c.req.Tool == wire.ToolAskUser {
+		return c.userQuestion().Question
+	}
 	return firstOf(string(c.req.Command), (&card{tool: c.req.Tool, args: c.req.Arguments}).subject(), c.req.Arguments)
 }
 
@@ -185,6 +207,8 @@ func (c *confirm) title(th *theme, width, of int) string {
 		what = "read this folder's instructions"
 	case wire.ToolContinue:
 		what = "go on"
+	case wire.ToolAskUser:
+		what = "know something"
 	}
 	if c.local != nil {
 		what = "read what you type, unseen"
@@ -229,6 +253,9 @@ func (c *confirm) foot(th *theme, width, height int, armed bool) (lines []string
 	case stepComment, stepEdit:
 		label := "why not? "
 		help := "enter says no with this · esc goes back"
+		if c.req.Tool == wire.ToolAskUser {
+			label, help = "your answer: ", "enter answers · esc goes back"
+		}
 		if c.step == stepEdit {
 			label, help = "run instead: ", "enter runs this instead, judged anew · esc goes back"
 		}
@@ -374,6 +401,12 @@ func (c *confirm) take(key string) *wire.ConfirmationResponse {
 	case optEdit:
 		c.step = stepEdit
 		c.edit.set(string(c.req.Command))
+	default: // a choice of an agent's question
+		r := c.answer(wire.DecisionAllow, nil)
+		if i := int(key[0] - '1'); i >= 0 && i < len(c.userQuestion().Choices) {
+			r.Comment = c.userQuestion().Choices[i]
+			return r
+		}
 	}
 	return nil
 }
@@ -399,7 +432,9 @@ func (c *confirm) pressEditor(k, text string) *wire.ConfirmationResponse {
 			}
 			return r
 		}
-		r.Comment = strings.TrimSpace(c.edit.text)
+		if r.Comment = strings.TrimSpace(c.edit.text); c.req.Tool == wire.ToolAskUser && r.Comment != "" {
+			r.Decision = wire.DecisionAllow
+		}
 		return r
 	}
 	if !c.edit.key(k) && text != "" {
@@ -427,6 +462,12 @@ func (c *confirm) outcome(th *theme, r *wire.ConfirmationResolved, width int, no
 		mark, word = th.good.Render(th.glyph("●", "*")), "allowed from now on"
 	default:
 		mark, word = th.warn.Render(th.glyph("●", "*")), "not allowed"
+	}
+	if c.req.Tool == wire.ToolAskUser {
+		subject = firstLine(visible.Text(c.userQuestion().Question))
+		if word = "not answered"; r.Decision == wire.DecisionAllow {
+			word = "answered"
+		}
 	}
 	if c.req.Tool == wire.ToolContinue {
 		subject = firstLine(visible.Text(c.req.Arguments))

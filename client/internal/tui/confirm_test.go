@@ -529,3 +529,39 @@ func TestQuestionOfAForeignAgent(t *testing.T) {
 		t.Error("it is still asked")
 	}
 }
+
+// What an agent of another program asks is answered by the key of a choice, or in words.
+func TestQuestionWithChoices(t *testing.T) {
+	d := newDesk(t)
+	for i, c := range []struct {
+		keys []string
+		want wire.ConfirmationResponse
+	}{
+		{[]string{"2"}, wire.ConfirmationResponse{Decision: wire.DecisionAllow, Comment: "right"}},
+		{[]string{"c", "u", "p", "enter"}, wire.ConfirmationResponse{Decision: wire.DecisionAllow, Comment: "up"}},
+		{[]string{"n"}, wire.ConfirmationResponse{Decision: wire.DecisionDeny}},
+	} {
+		id := wire.ConfirmationID(itoa(i))
+		d.send(&wire.ConfirmationRequest{
+			Event: wire.Event{SessionID: "s9"}, ConfirmationID: id, Agent: "codex", Tool: wire.ToolAskUser,
+			Arguments: `{"question":"Which one?","choices":["left","right"]}`, Verdict: wire.Verdict{Level: "low"}, Borrower: wire.Borrower{Name: "codex"},
+		})
+		lines, _, _ := d.question().Render(&d.th, 80, 24, 1, true)
+		if text := ansi.Strip(strings.Join(lines, "\n")); !strings.Contains(text, "Which one?") || !strings.Contains(text, "[2] right") {
+			t.Errorf("shown:\n%s", text)
+		}
+		d.question().live = true
+		var got *wire.ConfirmationResponse
+		for _, k := range c.keys {
+			text := k
+			if len(k) > 1 {
+				text = ""
+			}
+			got, _ = d.question().press(k, text)
+		}
+		if got == nil || got.Decision != c.want.Decision || got.Comment != c.want.Comment {
+			t.Errorf("%v: got %+v, want %+v", c.keys, got, c.want)
+		}
+		d.send(&wire.ConfirmationResolved{Event: wire.Event{SessionID: "s9"}, ConfirmationID: id, Decision: c.want.Decision})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,9 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 	"sublet/lease"
 	"sublet/lease/caller"
@@ -99,6 +103,9 @@ func (f *foreign) work(r *wire.ToolRequest, cwd string) func(ctx context.Context
 		at.Roles, at.NewPrivateShell, at.Environ = nil, nil, nil
 		if r.Tool == "bash" { // what it is told of the folder comes from the shell alone
 			at.Env.Cwd = ""
+		}
+		if r.Tool == wire.ToolAskUser {
+			return f.askUser(ctx, t, r)
 		}
 		at.Env.Shell = &borrowedShell{t: t, cwd: string(r.Cwd)}
 		return agent.RunTool(ctx, at, r.Tool, []byte(r.Arguments))
@@ -334,4 +341,61 @@ func (f *foreign) ended(t *turn, done *wire.CommandCompleted) {
 	out.LeaseRef = f.lease.ref
 	f.lease.done = true
 	t.origin.send(&out)
+}
+
+const (
+	// maxQuestion and maxChoice bound a foreign agent's question and its answers on offer, in bytes.
+	maxQuestion = 2000
+	maxChoice   = 200
+	// maxChoices is how many there are keys for.
+	maxChoices = 9
+)
+
+// userQuestion is what a foreign agent asks the user.
+type userQuestion struct {
+	Question string   `json:"question"`
+	Choices  []string `json:"choices"`
+}
+
+func (q *userQuestion) check() error {
+	switch {
+	case strings.TrimSpace(q.Question) == "" || len(q.Question) > maxQuestion:
+		return invalid("question: want 1 to %d bytes", maxQuestion)
+	case len(q.Choices) > maxChoices:
+		return invalid("choices: %d are more than %d", len(q.Choices), maxChoices)
+	case slices.ContainsFunc(q.Choices, func(c string) bool { return strings.TrimSpace(c) == "" || len(c) > maxChoice }):
+		return invalid("choices: want 1 to %d bytes each", maxChoice)
+	}
+	return nil
+}
+
+// askUser asks the user something in the window, and gives the agent the answer. It approves nothing.
+func (f *foreign) askUser(ctx context.Context, t *turn, r *wire.ToolRequest) agent.Outcome {
+	var q userQuestion
+	err := json.Unmarshal([]byte(r.Arguments), &q)
+	if err == nil {
+		err = q.check()
+	}
+	if err == nil && !t.attended() {
+		err = errors.New(t.unattended())
+	}
+	if err != nil {
+		return t.failed(ctx, err)
+	}
+	begun := time.Now()
+	id := wire.ExecutionID(wire.NewID())
+	v := risk.Verdict{Level: risk.Low, Reversible: true}
+	d, err := t.s.ask(ctx, t, agent.Question{Agent: f.Name, Tool: r.Tool, ExecutionID: id, Arguments: []byte(r.Arguments)}, v, policy.Decision{})
+	if err != nil {
+		return t.failed(ctx, err)
+	}
+	res := &wire.CommandResult{
+		Agent: f.Name, ExecutionID: id, Tool: r.Tool, Status: wire.StatusSuccess, Output: []byte(d.Comment), FilesModified: []wire.OSString{},
+		StartedAtMS: begun.UnixMilli(), DurationMS: time.Since(begun).Milliseconds(),
+	}
+	if !d.Allowed {
+		res.Status, res.Output = wire.StatusDenied, []byte("the user did not answer: "+cmp.Or(d.Comment, d.Reason))
+	}
+	t.fromAgent(res)
+	return agent.Outcome{Agent: f.Name, Status: wire.StatusSuccess, StopReason: string(provider.EndTurn), ToolsExecuted: []string{r.Tool}, Duration: time.Since(begun)}
 }

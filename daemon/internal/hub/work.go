@@ -301,7 +301,7 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 		return err
 	}
 	role := agent.Role{Name: "you"}
-	known := strings.HasPrefix(r.Tool, mcp.Prefix)
+	known := strings.HasPrefix(r.Tool, mcp.Prefix) || r.Tool == wire.ToolAskUser && r.Borrower.Name != ""
 	for _, t := range agent.Tools(c.hub.opts.Config(), nil) {
 		known = known || t.Spec().Name == r.Tool && r.Tool != "task"
 	}

@@ -364,3 +364,41 @@ func TestShellState(t *testing.T) {
 		}
 	}
 }
+
+// A question to the user is answered in the window, by a choice or in their words, or not at all.
+func TestAskUser(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	a := connect(t, w, "codex")
+	question := map[string]any{"question": "Which one?", "choices": []string{"left", "right"}}
+	if r, err := a.call(t.Context(), "ask_user", question); err != nil || !r.isError || !strings.Contains(r.text, "no sublet window is open") {
+		t.Errorf("without a window: %+v, %v", r, err)
+	}
+	win := openWindow(t, w)
+	for _, c := range []struct{ decision, comment, want string }{
+		{wire.DecisionAllow, "right", `"answer":"right","answered":true`},
+		{wire.DecisionDeny, "", `"answered":false`},
+	} {
+		var work sync.WaitGroup
+		work.Go(func() {
+			q := next(t, win.questions)
+			if q.Tool != wire.ToolAskUser || !strings.Contains(q.Arguments, "Which one?") {
+				t.Errorf("asked %+v", q)
+			}
+			if err := win.conn.Confirm(t.Context(), &wire.ConfirmationResponse{ConfirmationID: q.ConfirmationID, Decision: c.decision, Comment: c.comment}); err != nil {
+				t.Error(err)
+			}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), gatewaytest.Patience)
+		r, err := a.call(ctx, "ask_user", question)
+		cancel()
+		work.Wait()
+		if err != nil || !strings.Contains(r.text, c.want) {
+			t.Errorf("%s: got %+v, %v", c.decision, r, err)
+		}
+	}
+	for _, bad := range []map[string]any{{"question": " "}, {"question": strings.Repeat("x", 2001)}, {"question": "x", "choices": make([]string, 10)}, {"question": "x", "choices": []string{""}}} {
+		if r, err := a.call(t.Context(), "ask_user", bad); err != nil || !r.isError {
+			t.Errorf("%v: got %+v, %v", bad, r, err)
+		}
+	}
+}
