@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
@@ -67,7 +68,7 @@ func TestRequestsRepeatTheirPrefix(t *testing.T) {
 	)
 	rec := &recorder{}
 	turn := Turn{
-		Model: model, Prompt: "one", Tools: []tool.Tool{sh}, Env: tool.Env{Cwd: dir}, Trusted: func(string) bool { return true }, Trees: &worktree.Trees{},
+		Model: model, Prompt: "one", Tools: []tool.Tool{sh}, Env: tool.Env{Cwd: dir}, Trusted: func(string) bool { return true }, Trees: &worktree.Trees{Patience: time.Minute},
 		Attachments: []wire.Attachment{{Path: "note.txt"}, {Path: "pic.png"}}, Mode: "auto",
 		Environ: func() map[string]string { return map[string]string{"VIRTUAL_ENV": "/v"} },
 	}

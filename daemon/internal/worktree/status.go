@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -11,7 +12,8 @@ import (
 	"time"
 )
 
-// statusBound is how long all of Status may take: it is told at the start of a turn, which must not wait for a huge tree.
+// statusBound is how long all of Status may take unless Trees.Patience says otherwise: it is told at the start of a turn, which
+// must not wait for a huge tree.
 const statusBound = 500 * time.Millisecond
 
 // Status is a working tree at a glance.
@@ -46,10 +48,10 @@ func (s Status) String() string {
 	return text
 }
 
-// Status asks git about the tree at root, in at most half a second. It compares no contents, so that nothing of the
+// Status asks git about the tree at root, in at most t.Patience. It compares no contents, so that nothing of the
 // repository's runs: a file that was only touched counts as changed.
 func (t *Trees) Status(ctx context.Context, root string) (Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, statusBound)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(t.Patience, statusBound))
 	defer cancel()
 	s := Status{Unpushed: -1}
 	if _, err := os.Lstat(filepath.Join(root, ".git")); err != nil {

@@ -4,11 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestStatus(t *testing.T) {
 	root := repository(t)
-	var trees Trees
+	trees := Trees{Patience: time.Minute}
 	check := func(when, want string) {
 		t.Helper()
 		got, err := trees.Status(t.Context(), root)
@@ -49,7 +50,7 @@ func TestStatusRunsNothing(t *testing.T) {
 	}
 	write(t, filepath.Join(root, ".gitattributes"), "* filter=x diff=x\n")
 	write(t, filepath.Join(root, "main.go"), "package maim\n") // as long as it was
-	var trees Trees
+	trees := Trees{Patience: time.Minute}
 	if s, err := trees.Status(t.Context(), root); err != nil || s.Changed != 1 {
 		t.Errorf("got %+v, %v, want one changed file", s, err)
 	}

@@ -32,6 +32,8 @@ const (
 // Trees remembers what git listed, each list until the tree's index changes. The zero value is ready; it is safe for
 // concurrent use and must not be copied.
 type Trees struct {
+	Patience time.Duration // that Status has; 0 = half a second
+
 	mu sync.Mutex
 	// below: guarded by mu
 	byRoot map[string]*tree
