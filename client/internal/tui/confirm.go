@@ -217,7 +217,10 @@ func (c *confirm) title(th *theme, width, of int) string {
 	if c.req.Tool == "edit" || c.req.Tool == "write" {
 		what = "change a file"
 	}
-	s := th.level(c.req.Verdict.Level) + th.dim.Render(" risk · ") + th.bold.Render(who+" wants to "+what)
+	s := th.bold.Render(who + " wants to " + what)
+	if c.req.Tool != wire.ToolAskUser { // an answer runs nothing
+		s = th.level(c.req.Verdict.Level) + th.dim.Render(" risk · ") + s
+	}
 	if of > 1 {
 		s += th.dim.Render(" · 1 of " + itoa(of))
 	}

@@ -547,7 +547,7 @@ func TestQuestionWithChoices(t *testing.T) {
 			Arguments: `{"question":"Which one?","choices":["left","right"]}`, Verdict: wire.Verdict{Level: "low"}, Borrower: wire.Borrower{Name: "codex"},
 		})
 		lines, _, _ := d.question().Render(&d.th, 80, 24, 1, true)
-		if text := ansi.Strip(strings.Join(lines, "\n")); !strings.Contains(text, "Which one?") || !strings.Contains(text, "[2] right") {
+		if text := ansi.Strip(strings.Join(lines, "\n")); !strings.Contains(text, "Which one?") || !strings.Contains(text, "[2] right") || strings.Contains(text, "risk") {
 			t.Errorf("shown:\n%s", text)
 		}
 		d.question().live = true
