@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,6 +72,20 @@ func TestOthers(t *testing.T) {
 			scr.await(t, "the half-typed line", func() bool { return strings.Contains(emulate(scr.b), "long '") })
 			keys(t, s, "\r")
 			scr.prompts(t, 4)
+
+			// The prompt behind a borrowed command is never seen while the screen is taken: who erases it erased lines of what is.
+			if err := s.TakeScreen(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			do(t, s, "true")
+			scr.output([]byte("answer 1\r\nanswer 2\r\nanswer 3\r\n"))
+			if err := s.GiveScreen(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			scr.await(t, "the prompt", func() bool { return regexp.MustCompile(`0# +right\s*$`).MatchString(emulate(scr.b)) })
+			if shown := emulated(scr); !regexp.MustCompile(`answer 1 *\nanswer 2 *\nanswer 3 *\ntop *\n0# +right\s*$`).MatchString(shown) {
+				t.Errorf("the screen is\n%s", shown)
+			}
 
 			before, err := s.State(t.Context())
 			if err != nil {

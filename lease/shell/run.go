@@ -173,6 +173,9 @@ func (s *Shell) begin(r *run, text, dir string) error {
 	s.nonce = newNonce()
 	s.run = r
 	s.editor.held, s.editor.ran = false, true
+	if s.editor.erased { // what its widget erases now is a prompt that was not seen, and the cursor is elsewhere
+		s.route = toNobody
+	}
 	directive := "run " + s.nonce
 	if dir != "" {
 		directive += " " + dir
