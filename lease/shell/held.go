@@ -16,6 +16,12 @@ import (
 	"sublet/lease/shell/dialect"
 )
 
+// What a confined command runs, and what it is held to, for the launcher.
+const (
+	heldText  = "held"
+	heldReach = "reach"
+)
+
 // held writes down what a confined command is held to and what it runs, and returns the line that the shell runs in its
 // place: the launcher, as a foreground job, with a shell of the same kind that knows the aliases, functions and unexported
 // variables that the command names.
@@ -27,7 +33,7 @@ func (s *Shell) held(c Command) (line string, err error) {
 	st := s.state
 	s.mu.Unlock()
 	folder := cmp.Or(c.Job, s.folder) // the files of a job are read after the next command has begun
-	script, spec := filepath.Join(folder, "held"), *c.Confine
+	script, spec := filepath.Join(folder, heldText), *c.Confine
 	before, _ := s.d.Restore(namedIn(st, c.Text), State{}, State{})
 	if err := os.WriteFile(script, []byte(before+c.Text), 0o600); err != nil {
 		return "", fmt.Errorf("write the command: %w", err)
@@ -38,7 +44,7 @@ func (s *Shell) held(c Command) (line string, err error) {
 	if home, err := os.UserHomeDir(); err == nil {
 		spec.Kept = append(spec.Kept, confine.KeptHome(home)...)
 	}
-	file := filepath.Join(folder, "reach")
+	file := filepath.Join(folder, heldReach)
 	if err := os.WriteFile(file, spec.Encode(), 0o600); err != nil {
 		return "", fmt.Errorf("write the reach: %w", err)
 	}

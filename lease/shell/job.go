@@ -87,6 +87,11 @@ func ReadJobPID(folder string) (pid int, start int64) {
 	return pid, start
 }
 
+// ForgetJob removes what only the start of a job needed: the command's own text may hold a secret.
+func ForgetJob(folder string) error {
+	return errors.Join(os.RemoveAll(filepath.Join(folder, heldText)), os.RemoveAll(filepath.Join(folder, heldReach)))
+}
+
 // jobGroups returns the process groups of the background jobs that still run.
 func (s *Shell) jobGroups() []int {
 	s.mu.Lock()

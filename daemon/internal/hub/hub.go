@@ -177,6 +177,13 @@ func (h *Hub) Refuse() {
 	h.mu.Unlock()
 }
 
+// refuses reports whether Refuse was called.
+func (h *Hub) refuses() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closing
+}
+
 // Drain waits until nothing runs any more that ends by itself, or ctx ends. A turn that waits for a person's decision,
 // and what is queued behind it, is not waited for: the person may be gone for a day.
 func (h *Hub) Drain(ctx context.Context) {

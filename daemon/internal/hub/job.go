@@ -37,7 +37,7 @@ func (t *turn) draft(c tool.Command, shellName string) (*job.Draft, error) {
 		return nil, errors.New("this daemon keeps no background jobs")
 	}
 	return t.hub.jobs.New(job.Spec{
-		Session: string(t.s.id), Agent: t.agent, Command: c.Text, Cwd: c.Approved.Cwd, Shell: shellName, Reach: c.Reach, Wake: c.Wake,
+		Session: string(t.s.id), Agent: t.agent, Command: mask.String(c.Text), Cwd: c.Approved.Cwd, Shell: shellName, Reach: c.Reach, Wake: c.Wake,
 	}, t.hub.opts.Config().Limits.Jobs)
 }
 
@@ -82,7 +82,7 @@ func (h *Hub) jobChanged(i job.Info) {
 	h.stir()
 	if i.State == job.Ended {
 		e := store.AuditEntry{
-			At: i.Ended, Event: "execution", Session: i.Session, Agent: i.Agent, Tool: "bash", Command: mask.String(i.Command), Cwd: i.Cwd,
+			At: i.Ended, Event: "execution", Session: i.Session, Agent: i.Agent, Tool: "bash", Command: i.Command, Cwd: i.Cwd,
 			Status: wire.StatusSuccess, ExitCode: i.ExitCode, DurationMS: i.Ended.Sub(i.Started).Milliseconds(), Why: "background job " + i.ID + " " + i.End(),
 		}
 		if i.ExitCode == nil || *i.ExitCode != 0 {
@@ -228,7 +228,7 @@ func (h *Hub) job(ctx context.Context, who string, r *wire.JobRequest) (*wire.Jo
 			if err != nil {
 				return nil, err
 			}
-			if list = []job.Info{i}; len(reply.Output) > 0 || i.State == job.Ended || !time.Now().Before(end) {
+			if list = []job.Info{i}; len(reply.Output) > 0 || i.State == job.Ended || !time.Now().Before(end) || h.refuses() {
 				break
 			}
 			select {

@@ -92,7 +92,7 @@ func (m *Manager) finish(j *job) {
 	i := j.info
 	close(j.ended)
 	m.mu.Unlock()
-	if err := m.save(i); err != nil {
+	if err := errors.Join(m.save(i), shell.ForgetJob(m.folder(i.ID))); err != nil {
 		m.log.Warn("a job's end", "job", i.ID, "err", err)
 	}
 	m.log.Info("job ended", "job", i.ID, "end", i.End())

@@ -64,7 +64,7 @@ func TestJobs(t *testing.T) {
 		t.Errorf("wake is %q", i.Wake)
 	}
 	r = mustDo(t, jobs, env, m{"id": "j1", "until": "ready"})
-	if !strings.HasPrefix(r.Content, "[a line matched: ready]\n[j1: running since 0s; ") || !strings.HasSuffix(r.Content, "in a private bash: printf 'one\\n\\033[31mready\\033[m\\n'; until [ -e go ]; do sleep 0.01; done; exit 3]\none\nready\n") {
+	if !strings.HasPrefix(r.Content, "[a line matched: ready]\n[j1: running since ") || !strings.HasSuffix(r.Content, "in a private bash: printf 'one\\n\\033[31mready\\033[m\\n'; until [ -e go ]; do sleep 0.01; done; exit 3]\none\nready\n") {
 		t.Errorf("got %q", r.Content)
 	}
 	if r = mustDo(t, jobs, env, m{"id": "j1", "until": "", "timeout_ms": 1}); !strings.HasPrefix(r.Content, "[after 1ms it goes on") || !strings.HasSuffix(r.Content, "[nothing new was printed]") {
