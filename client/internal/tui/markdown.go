@@ -206,13 +206,11 @@ func (p *mdPage) task(item ast.Node) (box, checked bool) {
 }
 
 func (p *mdPage) code(n ast.Node, language string) []string {
-	lines := strings.Split(strings.TrimRight(string(n.Lines().Value(p.src)), "\n"), "\n")
-	if (language == "diff" || language == "patch") && p.md.profile >= colorprofile.ANSI {
-		ink := func(sgr string) func(...string) string {
-			return func(line ...string) string { return paint(sgr, line[0]) }
-		}
-		lines = colorDiff(lines, ink("1"), ink("36"), ink("32"), ink("31"))
+	code := strings.TrimRight(string(n.Lines().Value(p.src)), "\n")
+	if p.md.profile >= colorprofile.ANSI {
+		code = highlight(code, language)
 	}
+	lines := strings.Split(code, "\n")
 	for i, l := range lines {
 		if l != "" {
 			lines[i] = "  " + l

@@ -44,7 +44,6 @@ func TestMarkdown(t *testing.T) {
 		{"reference", "[a][1]\n\n[1]: /b", "{1}a{} {4;34}/b{}"},
 		{"image", "![a](b.png)", "image: a {4;34}b.png{}"},
 		{"code is not wrapped", "```\n" + strings.Repeat("ab ", 20) + "\n```", "  " + strings.Repeat("ab ", 20)},
-		{"a diff", "```diff\n--- a\n@@ -1 +1 @@\n-b\n+c\n d\n```", "  {1}--- a{}\n  {36}@@ -1 +1 @@{}\n  {31}-b{}\n  {32}+c{}\n   d"},
 		{"indented code", "    a\n\n    b", "  a\n\n  b"},
 		{"html as it is written", "<details>\n<b>x</b>\n</details>", "<details>\n<b>x</b>\n</details>"},
 		{"html in a line", "a<br>b <kbd>c</kbd>", "a\nb <kbd>c</kbd>"},
@@ -67,6 +66,46 @@ func TestMarkdown(t *testing.T) {
 	ascii := &markdown{profile: colorprofile.NoTTY, ascii: true}
 	if got, want := ascii.Render("# *a*\n- b\n- [x] c\n\n> d\n\n---\n|e|f|\n|-|-|\n", 25), "a\n\n* b\n[x] c\n\n| d\n\n--------\n\n e | f\n---+---"; got != want {
 		t.Errorf("a terminal without colours and symbols: got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestHighlight(t *testing.T) {
+	for _, c := range []struct{ language, code, want string }{
+		{"go", "func f(a int) { return `x\ny` // \"z\"\n}", "{1;34}func{} {36}f{}(a {36}int{}) { {1;34}return{} {32}`x{}\n{32}y`{} {90}// \"z\"{}\n}"},
+		{"Go", `c := '\'' + "\"" /* a`, `c := {32}'\''{} + {32}"\""{} {90}/* a{}`},
+		{"python", "@dec\nx = 0x1F + a2  # it's\n'''doc\n''' or 1.5", "{35}@dec{}\nx = {35}0x1F{} + a2  {90}# it's{}\n{32}'''doc{}\n{32}'''{} {1;34}or{} {35}1.5{}"},
+		{"sh", "for f in $x ${y}; do echo \"it's\" don't $# a#b; done # end", "{1;34}for{} f {1;34}in{} {35}$x{} {35}${y}{}; {1;34}do{} {36}echo{} {32}\"it's\"{} don't $# a#b; {1;34}done{} {90}# end{}"},
+		{"rust", "fn f<'a>(x: &'a str) -> char { 'b' }", "{1;34}fn{} f<'a>(x: &'a {36}str{}) -> {36}char{} { {32}'b'{} }"},
+		{"c", "#include <a.h>\nint x;", "{35}#include{} <a.h>\n{36}int{} x;"},
+		{"sql", "SELECT a FROM b -- c", "{1;34}SELECT{} a {1;34}FROM{} b {90}-- c{}"},
+		{"json", `{"a": ["b", 1, true]}`, `{{34}"a"{}: [{32}"b"{}, {35}1{}, {36}true{}]}`},
+		{"yaml", "- a-b: http://x # c", "- {34}a-b{}: http://x {90}# c{}"},
+		{"toml", "[a]\nb.c = 1", "[a]\n{34}b.c{} = {35}1{}"},
+		{"html", "<!-- a --><a href=\"b\">it's</a>", "{90}<!-- a -->{}{34}<a{} {36}href{}={32}\"b\"{}{34}>{}it's{34}</a{}{34}>{}"},
+		{"diff", "--- a\n@@ -1 +1 @@\n-b\n+c\n d", "{1}--- a{}\n{36}@@ -1 +1 @@{}\n{31}-b{}\n{32}+c{}\n d"},
+		{"brainfuck", "+[-->]", "+[-->]"},
+		{"", "if x", "if x"},
+	} {
+		if got := show(highlight(c.code, c.language)); got != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.language, got, c.want)
+		}
+	}
+	names := map[string]bool{}
+	for _, s := range syntaxes {
+		for _, name := range strings.Fields(s.names) {
+			if names[name] || name != strings.ToLower(name) {
+				t.Errorf("language %s is there twice, or not in lower case", name)
+			}
+			names[name] = true
+		}
+		if len(strings.Fields(s.block))%2 != 0 {
+			t.Errorf("%s: got delimiters %q, want pairs", s.names, s.block)
+		}
+		for _, w := range strings.Fields(s.keywords) {
+			if s.fold && w != strings.ToLower(w) {
+				t.Errorf("%s: keyword %s is not in lower case", s.names, w)
+			}
+		}
 	}
 }
 
