@@ -12,7 +12,9 @@ import (
 // the same session, or outlives its window, or has left its parents and its session; a terminal of the user's own may, and the window shows it.
 func TestNobodyApprovesItself(t *testing.T) {
 	flee := func(gate, name string) call {
-		c := bash(fmt.Sprintf("(setsid sh -c 'while [ ! -e %s ]; do sleep 0.02; done; %s policy add \"bash: fled *\" >%s 2>&1; touch %sdone' >/dev/null 2>&1 &)", gate, binary, name, name))
+		// The command ends once it has fled: a private shell that closes before that would end it.
+		c := bash(fmt.Sprintf("(setsid sh -c 'touch %[3]sfled; while [ ! -e %[1]s ]; do sleep 0.02; done; %[2]s policy add \"bash: fled *\" >%[3]s 2>&1; touch %[3]sdone' >/dev/null 2>&1 &); "+
+			"while [ ! -e %[3]sfled ]; do sleep 0.02; done", gate, binary, name))
 		c.Arguments["reach"] = "free"
 		return c
 	}

@@ -22,6 +22,7 @@ import (
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
 	"sublet/lease"
+	"sublet/lease/caller"
 	"sublet/wire"
 )
 
@@ -177,7 +178,10 @@ func TestPickOfOtherWindows(t *testing.T) {
 func TestALoanLeavesNothing(t *testing.T) {
 	h := newHub(t)
 	openWindow(t, h)
-	c := &Client{hub: h, peer: deaf{}, requests: map[wire.RequestID]func(*stopped){}, borrowed: map[wire.RequestID]func(*stopped){}}
+	c := &Client{
+		hub: h, peer: deaf{}, requests: map[wire.RequestID]func(*stopped){}, borrowed: map[wire.RequestID]func(*stopped){},
+		startedBy: func() caller.Agent { return caller.Agent{} },
+	}
 	id := wire.RequestID("r")
 	if err := c.LeaseRun(&wire.LeaseRunRequest{RequestID: id, Command: "ls"}); err != nil {
 		t.Fatal(err)
