@@ -120,9 +120,10 @@ func TestJobOfPrivateShell(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Leftovers) != 1 || len(procs.Group(r.Leftovers[0].PID)) > 0 {
-		t.Errorf("left running: %+v", r.Leftovers)
+	if len(r.Leftovers) != 1 {
+		t.Fatalf("left running: %+v, want one", r.Leftovers)
 	}
+	awaitGone(t, r.Leftovers[0].PID)
 	if len(procs.Group(pgid)) == 0 {
 		t.Error("the job ended with its shell")
 	}
