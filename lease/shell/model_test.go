@@ -263,9 +263,10 @@ func (m *model) settle() {
 	for end := time.Now().Add(patience); m.s.Busy() != "" || len(read(m.t, m.dir+"/user")) < len(m.lines); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			shown := ending(m.scr.String(), 1000)
+			busy, ran := m.s.Busy(), len(read(m.t, m.dir+"/user"))
 			m.s.mu.Lock()
 			defer m.s.mu.Unlock()
-			m.t.Fatalf("editor %+v, ahead %q, route %d; ran %v, want %v; screen %q", m.s.editor, m.s.ahead, m.s.route, tail(read(m.t, m.dir+"/user")), tail(m.lines), shown)
+			m.t.Fatalf("busy %q, %d of %d lines ran; editor %+v, ahead %q, route %d; ran %v, want %v; screen %q", busy, ran, len(m.lines), m.s.editor, m.s.ahead, m.s.route, tail(read(m.t, m.dir+"/user")), tail(m.lines), shown)
 		}
 	}
 }
