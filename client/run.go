@@ -330,7 +330,7 @@ func (w *window) up(ctx context.Context, r *wire.Ready) {
 	w.lender.Up(r)
 	detail := ""
 	if w.daemon != 0 && w.daemon != r.Daemon.PID {
-		detail = "it is a new one, and what ran in the last one has ended"
+		detail = "it is a new one, and the turns of the last one have ended"
 	}
 	first, same := w.daemon == 0, w.daemon == r.Daemon.PID
 	w.daemon = r.Daemon.PID

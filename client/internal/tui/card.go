@@ -230,6 +230,9 @@ func (c *card) verdict(th *theme) (mark string, parts []string) {
 	if c.signal != "" {
 		add(th.bad, c.signal)
 	}
+	if c.isJob() {
+		add(th.dim, "goes on in the background: sublet job ls")
+	}
 	if c.reach != "" {
 		add(th.dim, visible.Line(c.reach))
 	}
@@ -237,6 +240,12 @@ func (c *card) verdict(th *theme) (mark string, parts []string) {
 		add(th.dim, elapsed(c.took))
 	}
 	return mark, parts
+}
+
+// isJob reports whether the command was started as a background job, which goes on behind the end of its call.
+func (c *card) isJob() bool {
+	var a struct{ Background bool }
+	return c.tool == "bash" && c.status == wire.StatusSuccess && c.exit == nil && json.Unmarshal([]byte(c.args), &a) == nil && a.Background
 }
 
 // text is the output without what a shell's result says to the model at its end ("[exit code 1]") and the last line says

@@ -21,7 +21,7 @@ func TestCrashIsOneLine(t *testing.T) {
 	w.p.Send(LinkChanged{})
 	w.see("the daemon is gone; what came of this is told") // below, while it is so
 	w.p.Send(ready)
-	w.p.Send(LinkChanged{Connected: true, Detail: "it is a new one, and what ran in the last one has ended"})
+	w.p.Send(LinkChanged{Connected: true, Detail: "it is a new one, and the turns of the last one have ended"})
 	w.p.Send(&wire.Error{Event: event(2), Code: wire.CodeInternal, Message: "daemon restarted", Hint: "ask again"})
 	w.p.Send(&wire.AgentComplete{Event: event(3), Status: wire.StatusError})
 	w.see("daemon restarted; ask again")
@@ -30,7 +30,7 @@ func TestCrashIsOneLine(t *testing.T) {
 
 	// With nothing running, that it is another one is all there is to say.
 	w.p.Send(LinkChanged{})
-	w.p.Send(LinkChanged{Connected: true, Detail: "it is a new one, and what ran in the last one has ended"})
+	w.p.Send(LinkChanged{Connected: true, Detail: "it is a new one, and the turns of the last one have ended"})
 	w.see("the daemon was lost and is back: it is a new one")
 	// One that stays away is told after a moment, and then that it is back.
 	w.p.Send(LinkChanged{})

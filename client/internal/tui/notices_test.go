@@ -44,3 +44,13 @@ func TestRespawnIsToldInWholeWords(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// The card of a background job says that it goes on; one that was not started, and ran to its end, does not.
+func TestCardOfAJob(t *testing.T) {
+	for _, exit := range []*int{nil, ptr(0)} {
+		c := &card{tool: "bash", command: "make", args: `{"command":"make","background":true}`, status: wire.StatusSuccess, exit: exit, done: true}
+		if got := strings.Contains(c.Finished(testTheme(), 100), "goes on in the background"); got != (exit == nil) {
+			t.Errorf("with exit status %v: goes on: %v", exit, got)
+		}
+	}
+}
