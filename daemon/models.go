@@ -262,7 +262,7 @@ func (m *models) offers(ctx context.Context, c config.Config, name string, creds
 	return open.List(ctx, pc)
 }
 
-// offered is an offer as it is told, with the settings' word where they have one.
+// offered is an offer as the reply has it. The settings' values count before the provider's.
 func offered(p config.Provider, name string, o provider.Offer) wire.Model {
 	full := provider.Config{Name: name, Model: o.Name}.FullName()
 	w := wire.Model{

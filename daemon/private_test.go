@@ -212,7 +212,7 @@ func TestPrivateShellWithoutItsLauncher(t *testing.T) {
 	}
 }
 
-// A held command reaches the proxy of the hosts that the settings allow, and is told of others.
+// A held command reaches the proxy of the hosts that the settings allow, and is refused others by name.
 func TestHeldCommandIsToldOfHosts(t *testing.T) {
 	confinetest.Beside(t)
 	w := newPrivateWorld(t)

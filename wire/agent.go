@@ -73,7 +73,7 @@ type RequestOptions struct {
 	// bound; 0 = as the settings have it.
 	MaxSteps   int     `msgpack:"max_steps"`
 	MaxCostUSD float64 `msgpack:"max_cost_usd"`
-	// System is what the agent is told about itself in place of its role's words, AppendSystem what it is told beside them.
+	// System replaces the role's part of the system prompt, AppendSystem is added to it.
 	System       string `msgpack:"system"`
 	AppendSystem string `msgpack:"append_system"`
 }
@@ -127,7 +127,7 @@ const (
 	ChunkNotice        = "notice"
 	ChunkBlock         = "block"
 	ChunkVoid          = "void"    // text is why
-	ChunkContext       = "context" // text is what the model was told beside the prompt or the results before it
+	ChunkContext       = "context" // text is sent to the model beside the prompt or the results before it
 )
 
 // chunkFields are the fields that travel with each type of chunk, beside type.

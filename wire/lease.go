@@ -78,7 +78,7 @@ type ExecuteLeasedCommand struct {
 	Cwd         OSString    `msgpack:"cwd"` // where it runs; always set
 	TimeoutMS   int64       `msgpack:"timeout_ms"`
 	Fingerprint string      `msgpack:"fingerprint"`
-	// Job is the private folder of a background job: the command becomes a job of the shell, and CommandCompleted tells that it
+	// Job is the private folder of a background job: the command becomes a job of the shell, and CommandCompleted reports that it
 	// was started. Only set for clients with CapJobs. "" = it runs in the foreground.
 	Job     OSString    `msgpack:"job"`
 	Confine Confinement `msgpack:"confine"` // only sent with a reach to clients with CapConfine

@@ -7,7 +7,7 @@ import (
 	"sublet/wire/wiretest"
 )
 
-// Every kind that has a request's id tells it.
+// RequestOf returns the id of every kind that is a request.
 func TestRequestOf(t *testing.T) {
 	for _, kind := range wire.Kinds() {
 		m, _ := wire.New(kind)

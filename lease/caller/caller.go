@@ -39,7 +39,7 @@ type Agent struct {
 // interpreters run the programs that people know by other names.
 var interpreters = []string{"node", "bun", "deno", "python", "python3", "sh", "bash", "dash"}
 
-// Program returns the executable of a process, or the script that an interpreter runs; "" where the system does not tell.
+// Program returns the executable of a process, or the script that an interpreter runs; "" where the system does not report it.
 func Program(pid int) string {
 	proc := "/proc/" + strconv.Itoa(pid) + "/"
 	program, err := os.Readlink(proc + "exe")
@@ -60,7 +60,7 @@ func Program(pid int) string {
 }
 
 // Above returns the nearest agent of another program that a process was started by, itself included; false where there is none,
-// or the system does not tell.
+// or the system does not report it.
 func Above(pid int) (Agent, bool) {
 	list, _ := procstat.Ancestors(pid) // as far as they can be read
 	for _, p := range list {

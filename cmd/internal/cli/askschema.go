@@ -61,7 +61,7 @@ func parseSchema(text []byte) (*outputSchema, error) {
 	return &outputSchema{compact.String(), resolved}, nil
 }
 
-// instruction tells the agent what its answer has to be.
+// instruction is the part of the system prompt that asks for an answer valid by the schema.
 func (s *outputSchema) instruction() string {
 	return "Your last message must be exactly one JSON value that is valid by this JSON Schema, without any text or code fence around it:\n" + s.text
 }

@@ -33,9 +33,9 @@ type Turn struct {
 	Env          tool.Env                   // Delegate is set by Run; Todo and Files are made where nil; Private from NewPrivateShell
 	Shell        string                     // the user's own that Env.Shell runs, such as "zsh 5.9"; "" = a bash
 	Project      string                     // root for instruction files and .sublet/agents; "" = found from Env.Cwd upwards (git top level)
-	Mode         string                     // the policy's, as the model is told; in plan nothing that writes is offered; "" = not told
-	Jobs         func() string              // which background jobs run, as the model is told; nil = not told
-	Trees        *worktree.Trees            // asks git how the project stands; nil = not told
+	Mode         string                     // the policy's, part of the situation; in plan no tool that writes is offered; "" = left out
+	Jobs         func() string              // the background jobs that run, part of the situation; nil = left out
+	Trees        *worktree.Trees            // reads the state of the project's git tree for the situation; nil = left out
 	Environ      func() map[string]string   // of the shell that Env.Shell runs; nil = not known
 	Instructions string                     // the user's own instruction file; "" = none
 	Trusted      func(dir string) bool      // the user trusts the folder that dir belongs to: its instruction files count; nil = no

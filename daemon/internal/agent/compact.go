@@ -249,7 +249,7 @@ func (r *runner) compact(ctx context.Context, target, tail int) error {
 	}
 	r.entries = entries
 	if folded && r.entries[len(r.entries)-1].kind != compaction.Answer {
-		r.tell(r.standingContext(ctx))
+		r.addContext(r.standingContext(ctx))
 	}
 	r.futile = 0
 	if now := r.size(); now > size*9/10 {

@@ -152,7 +152,7 @@ const sinceHead = "Since the last prompt, in their shell:\n"
 // they asked answered and called, and what came of it; sub-agents' own events are left out. Ranges that a successful and
 // not undone CompactionComplete names are replaced by its summary and ledger. Calls without a result, from a turn that
 // was cancelled or whose daemon died, get "interrupted", so that every provider accepts the conversation (T4c).
-// What the model was told beside a prompt or results stands beside them again. Commands the user ran themselves, and tools
+// Context chunks stand beside their prompt or results again. Commands the user ran themselves, and tools
 // run without a model (TurnStarted with no Model), go with the next prompt.
 func History(events []wire.EventMessage) Conversation {
 	h := folder{}
@@ -172,7 +172,7 @@ type folder struct {
 	agent     string // whom the user asked
 	open      bool
 	modelless bool
-	told      bool  // the turn has chunks of what was told beside the prompt
+	told      bool  // the turn has context chunks
 	seq       int64 // of the newest event of the turn
 	failure   string
 	plan      string                       // see Conversation
@@ -284,7 +284,7 @@ func steered(entries []entry, prompt string, seq int64) []entry {
 	return entries
 }
 
-// context puts what the model was told beside a prompt or results back there. The first of a turn replaces what was
+// context adds a context chunk to its prompt or results. The first of a turn replaces what was
 // derived from the events before it.
 func (h *folder) context(text string, seq int64) {
 	e := &h.entries[len(h.entries)-1]

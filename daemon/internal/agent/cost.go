@@ -34,7 +34,7 @@ type spending struct {
 	// guarded by mu
 	turn, today float64
 	last        float64 // of the newest request: the next one is taken to cost as much
-	unpriced    bool    // a request's price is not known, and the user was told
+	unpriced    bool    // a request's price is not known, and the user has the notice
 }
 
 func newSpending(b Budget) *spending {

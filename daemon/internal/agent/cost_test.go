@@ -68,7 +68,7 @@ func TestCostIsAskedBefore(t *testing.T) {
 	}
 }
 
-// Where a price is not known the user is told, once, that a bound does not hold.
+// Where a price is not known, one notice says that a bound does not hold.
 func TestCostIsNotKnown(t *testing.T) {
 	one, two := call1("sh", `{"command":"a"}`), step{text: "ok"}
 	one.usage, two.usage = provider.Usage{Input: 1}, provider.Usage{Input: 1}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// manners are what every role is told. They say nothing that changes between two turns, as nothing in a system prompt
+// manners is the part of the system prompt that all roles share. It says nothing that changes between two turns, as nothing in a system prompt
 // may: a provider charges what follows a change in full.
 const manners = `
 

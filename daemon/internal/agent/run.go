@@ -241,7 +241,7 @@ func (r *runner) begin(ctx context.Context) {
 	beside := r.beside(ctx, attached)
 	r.entries = append(r.entries, promptEntry(r.forModel(r.t.Prompt), images, r.t.StartSeq))
 	r.keepImages(r.t.StartSeq, imagesOf(r.entries[len(r.entries)-1:]))
-	r.tell(beside)
+	r.addContext(beside)
 }
 
 // steer takes in what the user said to the turn meanwhile, and reports whether that is anything.

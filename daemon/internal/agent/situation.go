@@ -197,8 +197,9 @@ func (r *runner) said(text string) bool {
 	})
 }
 
-// tell adds texts to the newest message, which is the user's, and to the stored events that later turns derive it from.
-func (r *runner) tell(texts []string) {
+// addContext adds texts to the newest message, which is the user's, and stores them as context chunks, from which later turns
+// derive it.
+func (r *runner) addContext(texts []string) {
 	e := &r.entries[len(r.entries)-1]
 	e.msg.Parts = slices.Clip(e.msg.Parts)
 	for _, text := range texts {

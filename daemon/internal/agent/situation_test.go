@@ -164,7 +164,7 @@ func TestSteering(t *testing.T) {
 	}
 }
 
-// What is folded away in the middle of a turn is told again, once, and a later turn derives the same from the events.
+// What is folded away in the middle of a turn is added again, once, and a later turn derives the same from the events.
 func TestSituationAfterACompaction(t *testing.T) {
 	model := newModel(step{text: "One."})
 	model.info.ContextWindow = 3000

@@ -101,7 +101,7 @@ func (f *foreign) work(r *wire.ToolRequest, cwd string) func(ctx context.Context
 	return func(ctx context.Context, t *turn) agent.Outcome {
 		at := t.agentTurn(agent.Role{Name: f.Name}, cwd)
 		at.Roles, at.NewPrivateShell, at.Environ = nil, nil, nil
-		if r.Tool == "bash" { // what it is told of the folder comes from the shell alone
+		if r.Tool == "bash" { // the working folder comes from the shell alone
 			at.Env.Cwd = ""
 		}
 		if r.Tool == wire.ToolAskUser {
@@ -200,7 +200,7 @@ func (b *borrowedShell) Run(ctx context.Context, c tool.Command, live func([]byt
 func (b *borrowedShell) state(ctx context.Context) (st shell.State) {
 	if b.t.foreign.private {
 		if p := b.t.s.ownShell(); p != nil {
-			st, _ = p.sh.State(ctx) // a shell that does not answer has told nothing
+			st, _ = p.sh.State(ctx) // a shell that does not answer has no state to return
 		}
 		return st
 	}

@@ -34,7 +34,7 @@ type Options struct {
 	OpenModel func(ctx context.Context, name string, creds map[string]string) (provider.Model, error)
 	// Models describes what can be used, the one in use first, without opening or running anything. nil: none is told.
 	Models func(creds map[string]string) []wire.ModelInfo
-	// ListModels asks every provider which models it has. It ends with ctx, and within a bound of its own. nil: none is told.
+	// ListModels asks every provider which models it has. It ends with ctx, and within a bound of its own. nil: the list is empty.
 	ListModels func(ctx context.Context, creds map[string]string) *wire.ModelsReply
 	// Stop asks the daemon to end: called once, when a client's ShutdownRequest was accepted. nil: such are refused.
 	Stop func(drain time.Duration)

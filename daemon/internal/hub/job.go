@@ -53,7 +53,7 @@ func started(draft *job.Draft, r tool.CommandResult, err error) (tool.CommandRes
 	return r, err
 }
 
-// jobsRunning tells a model which jobs of the session run; "" where it never had any.
+// jobsRunning is the situation's line about the jobs of the session that run; "" where it never had any.
 func (s *session) jobsRunning() string {
 	if s.hub.jobs == nil {
 		return ""
@@ -95,7 +95,7 @@ func (h *Hub) jobChanged(i job.Info) {
 	}
 }
 
-// wake begins a turn in which a session's agent is told what became of a job. It needs a client of the session, as every turn;
+// wake begins a turn whose prompt reports to a session's agent what became of a job. It needs a client of the session, as every turn;
 // where none is attached, wakeDue does it later.
 func (h *Hub) wake(i job.Info) {
 	s, err := h.session(h.ctx, wire.SessionID(i.Session))

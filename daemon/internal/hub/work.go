@@ -22,7 +22,7 @@ import (
 
 const (
 	maxPrompt = 10 << 20 // bytes of a prompt: more belongs in a file
-	maxSystem = 64 << 10 // bytes of what a request tells an agent about itself
+	maxSystem = 64 << 10 // bytes of system and append_system of a request
 	maxSteps  = 1000     // model calls that a request may ask for
 )
 
@@ -41,7 +41,8 @@ func (c *Client) begin(ctx context.Context, r *wire.AgentRequest) error {
 	if err != nil {
 		return err
 	}
-	if r.Options.Steer && len(r.Attachments) == 0 && t.s.steer(c, r) {
+	// What runs in a shell that agents use does not speak as the user in their turn.
+	if r.Options.Steer && len(r.Attachments) == 0 && c.person() == nil && t.s.steer(c, r) {
 		c.hub.release(t.s)
 		return nil
 	}

@@ -119,7 +119,7 @@ func (i Info) End() string {
 	return end
 }
 
-// due has the job's agent told something.
+// due records a report that the job's agent is to receive.
 func (m *Manager) due(j *job, what string, matched bool) {
 	m.mu.Lock()
 	j.info.Due, j.info.Matched = what, j.info.Matched || matched

@@ -79,7 +79,7 @@ type Info struct {
 	Bytes    int64  // of output, with those
 	Output   string // the file
 	Matched  bool   // a line that Wake is about was printed
-	Due      string // what its agent is still to be told; "" = nothing
+	Due      string // the report that its agent has not received yet; "" = none
 }
 
 // A NotFoundError reports that there is no such job.
@@ -117,7 +117,7 @@ type Manager struct {
 	mu   sync.Mutex
 	jobs map[string]*job // guarded by mu
 	last int             // guarded by mu: the newest number
-	gone []Info          // guarded by mu: what ended while no daemon ran, until Follow tells
+	gone []Info          // guarded by mu: what ended while no daemon ran, until Follow reports it
 }
 
 // job is one of them. What changes is guarded by the Manager's mu.
@@ -153,7 +153,7 @@ func Open(dir string, log *slog.Logger) (*Manager, error) {
 }
 
 // Follow follows the jobs of an earlier daemon that still run. From now on changed is called when a job has ended or its agent
-// is to be told something, Info.Due, from one goroutine for each job. It may call the Manager.
+// has a report to receive, Info.Due, from one goroutine for each job. It may call the Manager.
 func (m *Manager) Follow(changed func(Info)) {
 	m.mu.Lock()
 	m.changed = changed
@@ -387,7 +387,7 @@ func (m *Manager) Get(session, id string) (Info, error) {
 	return i, nil
 }
 
-// Told notes that a job's agent was told what was due.
+// Told records that a job's agent received the report that was due.
 func (m *Manager) Told(id string) {
 	j, err := m.find("", id)
 	if err != nil {

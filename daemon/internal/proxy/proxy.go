@@ -173,7 +173,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// deny tells the launcher of a host, once.
+// deny reports a refused host to the launcher, once for each host.
 func (g *gate) deny(address string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -108,7 +108,7 @@ func TestGate(t *testing.T) {
 	if got := <-line; got != "other.org:443\n" {
 		t.Errorf("told of %q", got)
 	}
-	if got, err := get("https://other.org/y"); err == nil { // it is not told again, which would block here
+	if got, err := get("https://other.org/y"); err == nil { // it is not reported again, which would block here
 		t.Errorf("not allowed: %q", got)
 	}
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "plain ", r.Host) }))

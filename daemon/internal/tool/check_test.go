@@ -16,7 +16,7 @@ func unheld(ctx context.Context, dir string, args []string, stdin []byte) ([]byt
 	return cmd.CombinedOutput()
 }
 
-// After a change the model is told what is newly wrong with the file, and of what was wrong before how much.
+// The result of a change lists what is newly wrong with the file, and counts what was wrong before.
 func TestChangesAreChecked(t *testing.T) {
 	for _, tc := range []struct{ file, good, bad, want string }{
 		{"a.go", "package a\n", "package a\nfunc {\n", "[gofmt reports of a.go:\na.go:2:6: expected 'IDENT', found '{'"},

@@ -23,7 +23,7 @@ type place struct {
 
 // find returns where e applies in text. In a file with CRLF line ends, old and new written with LF mean CRLF. A text that
 // does not stand there, but differs from exactly one run of lines in white space alone, is found there, and note says so.
-// The error of an old that is missing or ambiguous tells the model where to look.
+// The error for an old that is missing or ambiguous names the lines to look at.
 func (e edit) find(text string) (found []place, note string, err error) {
 	old, repl := *e.Old, *e.New
 	crlf := strings.Contains(text, "\r\n")

@@ -67,7 +67,7 @@ type plainFile struct {
 
 func (f *plainFile) close() { _ = unix.Close(f.fd) } // it was read only
 
-// fill reads until buf is full or the file ends, of which eof tells.
+// fill reads until buf is full or the file ends; eof reports the latter.
 func (f *plainFile) fill(buf []byte) (n int, eof bool, err error) {
 	for n < len(buf) {
 		k, err := again(func() (int, error) { return unix.Read(f.fd, buf[n:]) })

@@ -66,7 +66,7 @@ func TestGrep(t *testing.T) {
 	}
 }
 
-// A file is searched to its end, however large, and one that cannot be searched is told of.
+// A file is searched to its end, however large, and one that cannot be searched is named.
 func TestGrepSearchesAllOfAFile(t *testing.T) {
 	env := newEnv(t)
 	line := strings.Repeat("x", 99) + "\n"

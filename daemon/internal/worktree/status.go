@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// statusBound is how long all of Status may take unless Trees.Patience says otherwise: it is told at the start of a turn, which
+// statusBound is how long all of Status may take unless Trees.Patience says otherwise: it is read at the start of a turn, which
 // must not wait for a huge tree.
 const statusBound = 500 * time.Millisecond
 

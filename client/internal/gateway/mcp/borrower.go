@@ -39,7 +39,7 @@ func (s *server) client(ctx context.Context, info *sdk.Implementation, session *
 	return l, from, nil
 }
 
-// Parent describes the process that started this one, as far as the system tells.
+// Parent describes the process that started this one, as far as the system reports it.
 func Parent() wire.Borrower {
 	pid := os.Getppid()
 	return wire.Borrower{PID: pid, Executable: wire.OSString(caller.Program(pid))}

@@ -99,7 +99,7 @@ func TestHTTPClientDies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			io.WriteString(c, "POST /mcp HTTP/1.1\r\nHost: "+address+"\r\nAuthorization: Bearer right\r\nContent-Type: application/json\r\n"+ //nolint:errcheck // the answer tells
+			io.WriteString(c, "POST /mcp HTTP/1.1\r\nHost: "+address+"\r\nAuthorization: Bearer right\r\nContent-Type: application/json\r\n"+ //nolint:errcheck // the answer shows whether it arrived
 				"Accept: application/json, text/event-stream\r\nMcp-Protocol-Version: "+version+"\r\n"+session+"Content-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body)
 			head := make([]byte, 4096)
 			if session != "" && !strings.Contains(body, "notifications") {

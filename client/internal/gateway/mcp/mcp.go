@@ -38,7 +38,7 @@ type Options struct {
 	Daemon     *gateway.Daemon
 	In         io.Reader     // Serve only
 	Out        io.Writer     // Serve only
-	Client     wire.Borrower // Serve only: the process that started this one; its name is the client's to tell
+	Client     wire.Borrower // Serve only: the process that started this one; the client gives the name in clientInfo
 	Token      string        // ServeHTTP only: what each request must bear
 	Runtime    string        // private folder for output that is too long for a result
 	MaxMessage int           // bytes of a message; 0 = 10 MiB
@@ -47,7 +47,7 @@ type Options struct {
 	Log        *slog.Logger  // nil = none
 }
 
-// instructions tell a model when to use what.
+// instructions is the text that the protocol passes to the model: when to use which tool.
 const instructions = `sublet lends you the user's own live shell, in front of their eyes.
 Use the tool shell for every command: directory, exports, aliases, functions and an activated environment are the user's, and stay between calls.
 What only reads runs at once; what changes something may wait for the user's answer in their sublet window. A refusal is final: do not try the same in another way.

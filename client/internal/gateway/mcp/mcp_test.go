@@ -42,7 +42,7 @@ func TestLiveShell(t *testing.T) {
 	}
 }
 
-// What a client is told of the tool: a schema each way, what it may do, and that Claude Code need not search for it.
+// The tool's description for a client: a schema each way, what it may do, and that Claude Code need not search for it.
 func TestToolIsDescribed(t *testing.T) {
 	w := gatewaytest.New(t, runDaemon, nil)
 	openWindow(t, w)
@@ -67,7 +67,7 @@ func TestQuestionIsTheWindows(t *testing.T) {
 	win := openWindow(t, w)
 	a := connect(t, w, "gemini-cli-mcp-client-sublet", func(o *Options) { o.Progress = time.Millisecond })
 	file := w.Write("project/precious", "x")
-	a.run("true") // what is judged before the shell has told its state may be judged again
+	a.run("true") // what is judged before the shell has reported its state may be judged again
 	var work sync.WaitGroup
 	work.Go(func() {
 		for !strings.Contains(next(t, a.progress), "user's answer") {
@@ -238,7 +238,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// 100 calls at once: those that there is room for run one after the other, the others are told why not.
+// 100 calls at once: those that there is room for run one after the other, the others are refused with the reason.
 func TestManyCallsAtOnce(t *testing.T) {
 	w := gatewaytest.New(t, runDaemon, nil)
 	openWindow(t, w)

@@ -163,7 +163,7 @@ func (s *server) fill(out *shellOut, r *wire.CommandResult) error {
 
 // text is a result for models whose client shows them no structure.
 func (o *shellOut) text() string {
-	text := strings.TrimRight(o.Output, "\n") // its notes tell how it ended, but for exit code 0
+	text := strings.TrimRight(o.Output, "\n") // its notes report how it ended, but for exit code 0
 	if o.ExitCode != nil && *o.ExitCode == 0 {
 		text += "\n[exit code 0]"
 	}
@@ -215,7 +215,7 @@ func (c *call) event(m wire.Message) {
 	}
 }
 
-// report tells the client that the call goes on, where it asked for that. It owns its goroutine; stop waits for it, unless the
+// report sends the client progress notifications while the call runs, where it asked for them. It owns its goroutine; stop waits for it, unless the
 // client does not read.
 func (s *server) report(ctx context.Context, req *sdk.CallToolRequest, c *call) (stop func()) {
 	token := req.Params.GetProgressToken()
