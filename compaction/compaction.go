@@ -29,6 +29,7 @@ type Item struct {
 	Extra   int      // tokens beyond the text: reasoning, attachments
 	Images  []string // Request: the names of those that came with it; a summary keeps them, and no pixels
 	Ledger  *Ledger  // Summary: what it carried
+	Machine bool     // Request: no person wrote it, so that it sets no limit and is no word of the user's
 }
 
 // Call is a tool call of an Answer.

@@ -100,7 +100,9 @@ func Build(first string, items []Item) Ledger {
 			}
 		case Request:
 			l.Current = it.Text
-			l.prompt(it.Text)
+			if !it.Machine {
+				l.prompt(it.Text)
+			}
 		case Answer:
 			for _, m := range decision().FindAllStringSubmatch(it.Text, -1) {
 				l.Decisions = addNewest(l.Decisions, line(m[1], maxLine))

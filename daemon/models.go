@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -251,7 +252,13 @@ func (m *models) list(ctx context.Context, creds map[string]string) *wire.Models
 	return reply
 }
 
-func (m *models) offers(ctx context.Context, c config.Config, name string, creds map[string]string) ([]provider.Offer, error) {
+func (m *models) offers(ctx context.Context, c config.Config, name string, creds map[string]string) (_ []provider.Offer, err error) {
+	defer func() { // one provider's library must not end everybody's daemon
+		if r := recover(); r != nil {
+			m.log.Error("listing models panicked", "provider", name, "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("internal fault: %v", r)
+		}
+	}()
 	pc, p, err := lookUp(c, name)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ type AgentRequest struct {
 }
 
 // ShowRequest asks what an AgentRequest would send to the model first; its request_id does not count. ShowReply answers,
-// and nothing is sent to a model, stored or run. Since protocol 1.
+// nothing is sent to a model or stored, and no tool runs; MCP servers and api_key_command of the settings may be started. Since protocol 1.
 type ShowRequest struct {
 	RequestID RequestID    `msgpack:"request_id"`
 	Request   AgentRequest `msgpack:"request"`

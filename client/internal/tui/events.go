@@ -109,9 +109,7 @@ func (m *model) onReady(r *wire.Ready) {
 	}
 	m.session = r.Session
 	m.models, m.policy = r.Models, r.Mode
-	if len(m.models) > 0 {
-		m.answers = m.models[0].Name
-	}
+	m.answers = m.answering()
 	if m.greeted || len(r.Models) == 0 {
 		return
 	}
@@ -154,6 +152,14 @@ func (m *model) at(meta *wire.Event) time.Time {
 		return t
 	}
 	return now
+}
+
+// answering is the model that the next question gets, as far as the daemon has named any.
+func (m *model) answering() string {
+	if m.chosen.model != "" || len(m.models) == 0 {
+		return m.chosen.model
+	}
+	return m.models[0].Name
 }
 
 // onSteered shows what the user said to a turn where the turn took it in.

@@ -105,14 +105,9 @@ func (m *model) askKey(k, text string) {
 	}
 	switch k {
 	case "enter":
-		m.submit(strings.TrimSpace(m.ed.text))
+		m.submit(strings.TrimSpace(m.ed.text), true)
 	case "ctrl+q":
-		if text := strings.TrimSpace(m.ed.text); text != "" && !strings.HasPrefix(text, "!") && !strings.HasPrefix(text, "/") {
-			m.own.asked = true
-			m.ask(text, false)
-			m.asks.add(text)
-			m.ed.set("")
-		}
+		m.submit(strings.TrimSpace(m.ed.text), false)
 	case "alt+enter", "ctrl+j", "shift+enter":
 		m.ed.insert("\n")
 	case "tab":
@@ -212,8 +207,8 @@ func (m *model) vertical(up bool) {
 	}
 }
 
-// submit uses the line of AI mode: a question, `!command`, or a `/` command.
-func (m *model) submit(text string) {
+// submit uses the line of AI mode: a question, `!command`, or a `/` command. steer gives a question to the turn that runs.
+func (m *model) submit(text string, steer bool) {
 	switch {
 	case text == "":
 		return
@@ -234,7 +229,7 @@ func (m *model) submit(text string) {
 		m.own.once = false
 	default:
 		m.own.asked = true
-		m.ask(text, true)
+		m.ask(text, steer)
 	}
 	m.asks.add(text)
 	m.ed.set("")

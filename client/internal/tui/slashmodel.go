@@ -16,6 +16,7 @@ const maxModelLines = 30
 func (m *model) slashModel(args string) {
 	if args == "default" {
 		m.chosen.model = ""
+		m.answers = m.answering()
 		m.note("the model of the settings answers from now on")
 		return
 	}
@@ -29,6 +30,10 @@ func (m *model) slashModel(args string) {
 	request(m, "/model", m.daemon.Models, r, func(reply *wire.ModelsReply) {
 		if r.Name == "" {
 			m.listModels(reply, args)
+			return
+		}
+		if len(reply.Models) == 0 {
+			m.fail("/model: the daemon knows no "+visible.Line(r.Name), "")
 			return
 		}
 		m.chosen.model, m.answers = reply.Models[0].Name, reply.Models[0].Name
@@ -53,7 +58,7 @@ func (m *model) listModels(reply *wire.ModelsReply, word string) {
 	if more := len(found) - maxModelLines; more > 0 {
 		lines = append(lines, m.th.dim.Render("  … and "+itoa(more)+" more: /model WORD lists those with it, `sublet models` all"))
 	}
-	if len(found) == 0 {
+	if len(found) == 0 && word != "" {
 		lines = append(lines, m.th.warn.Render("no model has "+visible.Line(word)+" in its name"))
 	}
 	for _, f := range reply.Faults {

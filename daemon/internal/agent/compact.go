@@ -36,6 +36,7 @@ type Compaction struct {
 	Preview      bool                          // make it, but do not let it count
 	Waiting      func(text string)             // called before a wait for the provider, which is tried again, and with "" after it; may be nil
 	Started      func(*wire.CompactionStarted) // called once if there is something to fold, before the model is asked; may be nil
+	Used         func(provider.Usage)          // called with what a request used; may be nil
 	Log          *slog.Logger                  // nil = discard
 }
 
@@ -64,7 +65,7 @@ func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error
 	if c.Started != nil {
 		c.Started(&wire.CompactionStarted{Events: complete.Events, TokensBefore: int64(before)})
 	}
-	folded, ok, err := compaction.Fold(ctx, items, p, summarizer(c.Model, nil, c.Waiting), c.Instructions, promptRoom(win))
+	folded, ok, err := compaction.Fold(ctx, items, p, summarizer(c.Model, c.Used, c.Waiting), c.Instructions, promptRoom(win))
 	switch {
 	case err != nil:
 		complete.Status = wire.StatusCancelled
@@ -179,13 +180,17 @@ func (r *runner) current() []entry {
 	return shortened(r.entries, compaction.Supersede(toItems(r.entries)))
 }
 
-// fixed is the part of a request that no compaction can shrink.
+// fixed is the part of a request that no compaction can shrink. It is the same for all requests of a turn.
 func (r *runner) fixed() int {
+	if r.fixedSize > 0 {
+		return r.fixedSize
+	}
 	n := compaction.EstimateTokens(r.system)
 	for _, name := range r.order {
 		s := r.allowed[name].Spec()
 		n += 12 + compaction.EstimateTokens(s.Description) + compaction.EstimateTokens(string(s.Schema))
 	}
+	r.fixedSize = n
 	return n
 }
 
@@ -355,7 +360,7 @@ func shortened(entries []entry, items []compaction.Item) []entry {
 func toItems(entries []entry) []compaction.Item {
 	items := make([]compaction.Item, 0, len(entries))
 	for _, e := range entries {
-		it := compaction.Item{Kind: e.kind, Text: e.summary, Ledger: e.ledger}
+		it := compaction.Item{Kind: e.kind, Text: e.summary, Ledger: e.ledger, Machine: e.kind == compaction.Request && strings.HasPrefix(firstText(e.msg), WakeHead)}
 		switch e.kind {
 		case compaction.Summary:
 			it.Extra = compaction.EstimateTokens(e.quote)

@@ -269,6 +269,9 @@ func (h *folder) chunk(c wire.Chunk, seq int64) {
 	// Reasoning is left out: providers want it back within a turn only, and with a seal that masking would break.
 }
 
+// WakeHead begins the prompt of a turn that a background job begins, and no person. Nothing in it is the user's word.
+const WakeHead = "[sent by sublet, not by the user] "
+
 // steerHead begins the part of a message with results that the user said while the agent worked.
 const steerHead = "The user says, while you work:\n"
 

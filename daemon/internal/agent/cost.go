@@ -12,9 +12,10 @@ import (
 // Budget bounds what agents spend before somebody is asked, in US dollars.
 type Budget struct {
 	Turn, Day float64 // of one turn with its sub-agents, and of all turns of the day; 0 = no bound
+	Before    float64 // what has been spent already of Turn
 	// Spend records what a request cost and returns what the day has cost with it. It may be called with 0, and by several
 	// goroutines at once.
-	Spend func(usd float64) (today float64)
+	Spend func(usd float64) (today float64, err error)
 }
 
 // A CostError is why a turn was ended that may cost no more.
@@ -34,13 +35,16 @@ type spending struct {
 	// guarded by mu
 	turn, today float64
 	last        float64 // of the newest request: the next one is taken to cost as much
+	unknown     bool    // what the day has cost could not be read
 	unpriced    bool    // a request's price is not known, and the user has the notice
 }
 
 func newSpending(b Budget) *spending {
-	s := &spending{budget: b}
+	s := &spending{budget: b, turn: b.Before}
 	if b.Day > 0 {
-		s.today = b.Spend(0)
+		var err error
+		s.today, err = b.Spend(0)
+		s.unknown = err != nil
 	}
 	return s
 }
@@ -55,7 +59,11 @@ func (r *runner) spend(u provider.Usage) {
 		s.turn += *u.CostUSD
 		s.last = *u.CostUSD
 		if s.budget.Spend != nil {
-			s.today = s.budget.Spend(*u.CostUSD)
+			if today, err := s.budget.Spend(*u.CostUSD); err == nil {
+				s.today = today
+			} else {
+				s.today += *u.CostUSD
+			}
 		}
 	}
 	s.mu.Unlock()
@@ -75,6 +83,8 @@ func (s *spending) over() string {
 	switch b := s.budget; {
 	case b.Turn > 0 && s.turn+s.last > b.Turn:
 		return fmt.Sprintf("this turn has cost $%.2f of the $%.2f that it may%s", s.turn, b.Turn, next)
+	case b.Day > 0 && s.unknown:
+		return fmt.Sprintf("what today's turns have cost of the $%.2f that they may could not be read", b.Day)
 	case b.Day > 0 && s.today+s.last > b.Day:
 		return fmt.Sprintf("today's turns have cost $%.2f of the $%.2f that they may%s", s.today, b.Day, next)
 	}
@@ -88,6 +98,7 @@ func (s *spending) raise(b Budget) {
 	if b.Turn > 0 && s.turn+s.last > s.budget.Turn {
 		s.budget.Turn = s.turn + s.last + b.Turn
 	}
+	s.unknown = false
 	if b.Day > 0 && s.today+s.last > s.budget.Day {
 		s.budget.Day = s.today + s.last + b.Day
 	}

@@ -31,12 +31,13 @@ func TestCostIsAskedBefore(t *testing.T) {
 		{"stopped", Budget{Turn: 1}, []bool{false}, 2, "this turn has cost $0.80 of the $1.00 that it may, and the next request may cost $0.40"},
 		{"goes on once", Budget{Turn: 1}, []bool{true, false}, 5, "this turn has cost $0.80 of the $1.00"},
 		{"the day", Budget{Turn: 9, Day: 10.5}, []bool{false}, 1, "today's turns have cost $10.40 of the $10.50 that they may"},
+		{"woken by a job", Budget{Turn: 1, Before: 0.5}, []bool{false}, 1, "this turn has cost $0.90 of the $1.00"},
 		{"no bound", Budget{}, nil, 7, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			today, asked := 10.0, []string{}
 			if tt.budget.Turn > 0 {
-				tt.budget.Spend = func(usd float64) float64 { today += usd; return today }
+				tt.budget.Spend = func(usd float64) (float64, error) { today += usd; return today, nil }
 			}
 			steps := []step{}
 			for i := range 6 {
@@ -73,9 +74,28 @@ func TestCostIsNotKnown(t *testing.T) {
 	one, two := call1("sh", `{"command":"a"}`), step{text: "ok"}
 	one.usage, two.usage = provider.Usage{Input: 1}, provider.Usage{Input: 1}
 	rec := &recorder{}
-	rec.play(t.Context(), Turn{Model: newModel(one, two), Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Budget: Budget{Turn: 1, Spend: func(float64) float64 { return 0 }}})
+	rec.play(t.Context(), Turn{Model: newModel(one, two), Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Budget: Budget{Turn: 1, Spend: func(float64) (float64, error) { return 0, nil }}})
 	notices := slices.DeleteFunc(rec.chunks(wire.ChunkNotice, ""), func(c wire.Chunk) bool { return !strings.Contains(c.Text, "price of stub/one is not known") })
 	if len(notices) != 1 {
 		t.Errorf("told %d times", len(notices))
+	}
+}
+
+// Where the store fails, what a day has cost is asked about, and counted all the same.
+func TestCostOfADayThatCannotBeRead(t *testing.T) {
+	fails := func(float64) (float64, error) { return 0, errors.New("the disk is full") }
+	s := newSpending(Budget{Day: 1, Spend: fails})
+	if s.over() == "" {
+		t.Error("nothing is asked")
+	}
+	s.raise(s.budget)
+	if got := s.over(); got != "" {
+		t.Errorf("asked again at once: %s", got)
+	}
+	cost := 1.5
+	r := &runner{t: Turn{spending: s, Model: newModel()}}
+	r.spend(provider.Usage{Input: 1, CostUSD: &cost})
+	if s.over() == "" {
+		t.Error("what was spent since is not counted")
 	}
 }

@@ -27,25 +27,26 @@ const (
 
 // runner is one turn of one agent while it runs.
 type runner struct {
-	t        Turn
-	log      *slog.Logger
-	begun    time.Time
-	name     string
-	allowed  map[string]tool.Tool
-	order    []string // names of allowed, as the model is told
-	exists   map[string]bool
-	system   string
-	private  *lazyShell // bash's private shell; nil: none
-	tally    *tally
-	entries  []entry
-	scale    float64 // tokens the provider counted for each one we estimate
-	used     int64   // tokens of the newest request and answer, as counted or estimated
-	futile   int     // below this many tokens another compaction gains nothing
-	noImages bool    // the model refused images
-	tooLong  int     // how often the provider said so in a row
-	partial  string  // text of the newest answer, also of one that broke off
-	cutText  string  // text of the answer that the newest one continues
-	nudge    string  // goes at the end of the next request, and is no part of the conversation
+	t         Turn
+	log       *slog.Logger
+	begun     time.Time
+	name      string
+	allowed   map[string]tool.Tool
+	order     []string // names of allowed, as the model is told
+	exists    map[string]bool
+	system    string
+	private   *lazyShell // bash's private shell; nil: none
+	tally     *tally
+	entries   []entry
+	scale     float64 // tokens the provider counted for each one we estimate
+	used      int64   // tokens of the newest request and answer, as counted or estimated
+	fixedSize int     // see fixed; 0 = not computed yet
+	futile    int     // below this many tokens another compaction gains nothing
+	noImages  bool    // the model refused images
+	tooLong   int     // how often the provider said so in a row
+	partial   string  // text of the newest answer, also of one that broke off
+	cutText   string  // text of the answer that the newest one continues
+	nudge     string  // goes at the end of the next request, and is no part of the conversation
 
 	stepFirst int64 // number of the newest answer's first event
 	voidFrom  int64 // what this agent has said from this event on is not yet an answer

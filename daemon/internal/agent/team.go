@@ -118,7 +118,7 @@ func (r *runner) standing() []string {
 		if e.ledger != nil {
 			add(e.ledger.Limits)
 		}
-		if e.kind == compaction.Request {
+		if e.kind == compaction.Request && !strings.HasPrefix(firstText(e.msg), WakeHead) {
 			add(compaction.Limits(firstText(e.msg)))
 		}
 		for _, p := range e.msg.Parts {

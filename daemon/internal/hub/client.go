@@ -95,7 +95,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		of, _ := caller.Above(c.owner.pid)
 		return of
 	})
-	c.confirm = c.confirm && c.person() == nil
+	c.confirm = c.confirm && c.mayDecide() == nil
 	var s *session
 	if env.SessionID != nil && *env.SessionID != "" {
 		var err error

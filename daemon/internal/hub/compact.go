@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/store"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -84,6 +85,11 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 	}
 	done, err := agent.Compact(ctx, agent.Compaction{
 		Images: images,
+		Used: func(u provider.Usage) {
+			if u.CostUSD != nil {
+				_, _ = t.spend(*u.CostUSD) // it is logged
+			}
+		},
 		Waiting: func(text string) {
 			if text != "" {
 				t.origin.send(&wire.Notice{Level: "info", Text: text})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/store"
@@ -135,7 +136,7 @@ func (h *Hub) wake(i job.Info) {
 		id := s.id
 		err = to.Ask(h.ctx, &wire.AgentRequest{
 			RequestID: wire.RequestID(wire.NewID()), SessionID: &id,
-			Prompt: wakeHead + what + ". Look at it with the jobs tool and go on with what waited for it.",
+			Prompt: agent.WakeHead + what + ". Look at it with the jobs tool and go on with what waited for it.",
 		})
 	}
 	if err != nil {
@@ -144,9 +145,6 @@ func (h *Hub) wake(i job.Info) {
 		s.mu.Unlock()
 	}
 }
-
-// wakeHead begins the prompt of a turn that no person asked for.
-const wakeHead = "[sent by sublet, not by the user] "
 
 // wakeDue wakes for what became of the session's jobs while no client was attached.
 func (h *Hub) wakeDue(s *session) {

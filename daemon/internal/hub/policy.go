@@ -116,7 +116,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 	switch r.Op {
 	case "get", "list", "test", "trust_list":
 	default:
-		if err := c.person(); err != nil {
+		if err := c.mayDecide(); err != nil {
 			return nil, err
 		}
 	}

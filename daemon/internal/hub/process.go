@@ -210,6 +210,23 @@ func (c *Client) person() error {
 	return err
 }
 
+// ErrAgent refuses what only a person may do to a process that a known agent of another program started.
+var ErrAgent = errors.New("this is called by an agent of another program")
+
+// mayDecide returns nil if the client may confirm, change policy or bounds, or take a shell back: a person does, and neither
+// what runs in a shell that agents use nor what an agent of another program started.
+func (c *Client) mayDecide() error {
+	if err := c.person(); err != nil {
+		return err
+	}
+	if c.startedBy != nil {
+		if of := c.startedBy(); of.Name != "" {
+			return fmt.Errorf("%w, %s", ErrAgent, of.Name)
+		}
+	}
+	return nil
+}
+
 // announce sends a notice of a changed policy to every client that can confirm, except the one that changed it.
 func (c *Client) announce(format string, args ...any) {
 	n := &wire.Notice{Level: "info", Text: visible.Exact(cut(fmt.Sprintf(format, args...), 1024)) + ", by " + c.who()}

@@ -178,7 +178,7 @@ func (s *session) openQuestionLocked(m wire.EventMessage) wire.EventMessage {
 // Confirm takes the answer to a question. The first one counts; a later one was told so by the ConfirmationResolved that
 // went before it. An answer that cannot be taken leaves the question open.
 func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) error {
-	if err := c.person(); err != nil {
+	if err := c.mayDecide(); err != nil {
 		return err
 	}
 	if !c.confirm {

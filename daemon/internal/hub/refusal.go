@@ -33,11 +33,12 @@ func (a *approver) refusal(ctx context.Context, q agent.Question) string {
 		}
 		about = append(about, part)
 	}
+	rules := a.policy(ctx, q)
 	free := func(statement string) bool {
 		q := q
 		q.Action.Command = statement
 		v := a.judge(ctx, q)
-		d := a.policy(ctx, q).Decide(v, a.action(q, a.reach(q, v)))
+		d := rules.Decide(v, a.action(q, a.reach(q, v)))
 		return d.Outcome == policy.Allow && (!q.ReadOnly || v.Level == risk.Low || d.Reach == risk.ReachRead) && (d.Rule != nil || !a.wanted(q))
 	}
 	if list := statements(text); len(list) > 1 && len(list) <= maxStatements {

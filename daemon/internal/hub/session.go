@@ -41,6 +41,7 @@ type session struct {
 	rules     []wire.Rule // of scope session
 	mode      string      // set for this session; "" = the configured one
 	recent    []wire.RecentCommand
+	spent     float64       // US dollars since the last prompt of a person
 	wakes     []time.Time   // when jobs woke its agent, within wakesIn
 	thread    *agent.Thread // the stored events as the last turn found them; nil: to be read anew
 

@@ -219,7 +219,7 @@ func (c *Client) RevokeLease(r *wire.LeaseRevokeRequest) (*wire.StatusReply, err
 	if r.LeaseID == "" && r.ClientPID == 0 {
 		return nil, invalid("lease_id or client_pid must be given")
 	}
-	if err := c.person(); err != nil {
+	if err := c.mayDecide(); err != nil {
 		return nil, err
 	}
 	h := c.hub

@@ -42,7 +42,7 @@ func (c *Client) begin(ctx context.Context, r *wire.AgentRequest) error {
 		return err
 	}
 	// What runs in a shell that agents use does not speak as the user in their turn.
-	if r.Options.Steer && len(r.Attachments) == 0 && c.person() == nil && t.s.steer(c, r) {
+	if r.Options.Steer && len(r.Attachments) == 0 && c.mayDecide() == nil && t.s.steer(c, r) {
 		c.hub.release(t.s)
 		return nil
 	}
@@ -97,15 +97,16 @@ func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequ
 	if err != nil {
 		return nil, none, invalid("options.mode: %v", err)
 	}
-	if c.lender != nil && !strings.HasPrefix(r.Prompt, wakeHead) {
+	if c.lender != nil && !strings.HasPrefix(r.Prompt, agent.WakeHead) {
 		c.lender.typed(time.Now())
 	}
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {
 		return nil, none, err
 	}
-	if r.Options.Mode != "" && stricter(mode, s.policyMode()) != mode {
-		if err := c.person(); err != nil {
+	o := r.Options
+	if o.Mode != "" && stricter(mode, s.policyMode()) != mode || o.System+o.AppendSystem != "" || o.MaxSteps > agent.DefaultMaxSteps {
+		if err := c.mayDecide(); err != nil {
 			c.hub.release(s)
 			return nil, none, err
 		}
@@ -173,6 +174,7 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 	}
 	at := t.agentTurn(role, string(r.Context.Cwd))
 	at.MaxSteps = r.Options.MaxSteps
+	at.Budget.Before = t.s.spentBefore(strings.HasPrefix(r.Prompt, agent.WakeHead))
 	if most := r.Options.MaxCostUSD; most > 0 && (at.Budget.Turn == 0 || most < at.Budget.Turn) {
 		at.Budget.Turn = most
 	}
@@ -229,13 +231,26 @@ func (h *Hub) roles(root string) map[string]agent.Role {
 	return agent.Roles(h.opts.Config(), root)
 }
 
-// spend adds what a request cost to the day's, which it returns. What the store does not take is spent all the same.
-func (t *turn) spend(usd float64) (today float64) {
-	today, err := t.hub.opts.Store.Spend(context.WithoutCancel(t.ctx), time.Now().Format(time.DateOnly), usd)
-	if err != nil {
+// spend adds what a request cost to the day's, which it returns.
+func (t *turn) spend(usd float64) (today float64, err error) {
+	t.s.mu.Lock()
+	t.s.spent += usd
+	t.s.mu.Unlock()
+	if today, err = t.hub.opts.Store.Spend(context.WithoutCancel(t.ctx), time.Now().Format(time.DateOnly), usd); err != nil {
 		t.hub.log.Warn("what a request cost is not recorded", "usd", usd, "err", err)
 	}
-	return today
+	return today, err
+}
+
+// spentBefore returns what the session has cost since its last prompt of a person. A turn that a job woke goes on with that: an
+// agent that has itself woken spends no fresh budget.
+func (s *session) spentBefore(woken bool) float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !woken {
+		s.spent = 0
+	}
+	return s.spent
 }
 
 // maxThread bounds what a session's conversation may take in memory between two turns, in bytes.

@@ -79,4 +79,16 @@ func TestLeaseRunOfAForeignAgent(t *testing.T) {
 		t.Errorf("got %+v", done)
 	}
 	await(s, func(m *wire.ShellLeaseReleased) bool { return m.RequestID == id })
+
+	// It decides nothing: no rule, no wider mode, no word in a turn of the user's.
+	for _, m := range []wire.Message{
+		&wire.PolicyRequest{RequestID: "add", Op: "add", Rule: &wire.Rule{Decision: "allow", Pattern: "bash: make", Scope: "always"}},
+		&wire.AgentRequest{RequestID: "full", Prompt: "go", Options: wire.RequestOptions{Mode: "full"}},
+		&wire.AgentRequest{RequestID: "system", Prompt: "go", Options: wire.RequestOptions{System: "obey"}},
+	} {
+		s.send(m)
+		if e := s.refused(wire.RequestOf(m)); e.Code != wire.CodePermissionDenied || !strings.Contains(e.Message, "by an agent of another program, codex") {
+			t.Errorf("%s: got %+v", wire.RequestOf(m), e)
+		}
+	}
 }

@@ -26,6 +26,7 @@ var codes = []struct {
 	{hub.ErrNoTool, wire.CodeToolNotAvailable, ""},
 	{hub.ErrNoQuestion, wire.CodeInvalidMessage, "it was answered already, or its turn is over"},
 	{hub.ErrInside, wire.CodePermissionDenied, hub.Elsewhere},
+	{hub.ErrAgent, wire.CodePermissionDenied, hub.Elsewhere},
 	{hub.ErrNotYours, wire.CodePermissionDenied, "a client says in its EnvSnapshot what it can do"},
 	{hub.ErrNotShellOwner, wire.CodeInvalidMessage, "a client that lends a shell says so in its EnvSnapshot"},
 	{hub.ErrNoLease, wire.CodeLeaseStale, "`sublet lease ls` lists the leases"},

@@ -66,6 +66,9 @@ func (t *Trees) Status(ctx context.Context, root string) (Status, error) {
 	}
 	changed := map[string]bool{}
 	for path, was := range files {
+		if ctx.Err() != nil {
+			return Status{}, ctx.Err()
+		}
 		info, err := os.Lstat(filepath.Join(root, path))
 		if err == nil && (info.IsDir() || was.same(stampOf(info))) { // a folder is another repository's
 			continue
