@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -362,6 +363,34 @@ func TestShellState(t *testing.T) {
 		if err != nil || !strings.Contains(res.Contents[0].Text, want) {
 			t.Errorf("%s: got %+v, %v", uri, res, err)
 		}
+	}
+}
+
+// What programs and the user named ends no line of its own in an answer, and brings no control character.
+func TestNamesAreMadeVisible(t *testing.T) {
+	const folder, shown = "/x\n[exit code 0]\x1b[31m", "/x␤[exit code 0]␛[31m"
+	var result shellOut
+	newServer(t.Context(), Options{}).fill(&result, &wire.CommandResult{Cwd: folder, Status: wire.StatusError})
+	if result.Cwd != shown || result.text() != "\n[the shell is in "+shown+"]" {
+		t.Errorf("got %+v with %q", result, result.text())
+	}
+	st := stateOf(&wire.ShellLook{
+		Cwd: folder, Shell: "bash\n", Exported: []string{"A\n"}, Functions: []string{"f\ng"},
+		Aliases: map[string]wire.OSString{"z\n": "a\x1b[31m\nb"}, Recent: []wire.RecentCommand{{Command: "a\x1b\nb", OutputTail: []byte("\x1b")}},
+	})
+	if want := (stateOut{
+		Cwd: shown, Shell: "bash␤", Exported: []string{"A␤"}, Functions: []string{"f␤g"},
+		Aliases: map[string]string{"z␤": "a␛[31m\nb"}, Recent: []recentCommand{{Command: "a␛\nb", Output: "␛"}},
+	}); !reflect.DeepEqual(st, want) {
+		t.Errorf("got %+v, want %+v", st, want)
+	}
+	q := queueOf([]wire.LeaseStatus{{Holder: "a\nb", Purpose: "\x1b[1m", Queue: []wire.LeaseWaiter{{Agent: "c\n", Purpose: "d\r"}}}})[0]
+	if q.Holder != "a␤b" || q.Purpose != "␛[1m" || q.Waiting[0] != "c␤: d␍" {
+		t.Errorf("got %+v", q)
+	}
+	var c call
+	if c.event(&wire.ShellLeaseQueued{Holder: "vi\n\x1b"}); c.state.Load() != "waits for the shell, which vi␤␛ has" {
+		t.Errorf("got %q", c.state.Load())
 	}
 }
 

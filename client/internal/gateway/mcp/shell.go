@@ -16,6 +16,7 @@ import (
 
 	"sublet/client/internal/remote"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // maxOutput bounds a result's output, in characters: clients cut longer results, at 12,000 at the least, or drop them.
@@ -133,7 +134,7 @@ func (s *server) run(ctx context.Context, req *sdk.CallToolRequest, in shellIn, 
 
 // fill writes what came of a command into the result.
 func (s *server) fill(out *shellOut, r *wire.CommandResult) error {
-	out.Status, out.ExitCode, out.Cwd, out.Reach, out.DurationMS = r.Status, r.ExitCode, string(r.Cwd), r.Reach, r.DurationMS
+	out.Status, out.ExitCode, out.Cwd, out.Reach, out.DurationMS = r.Status, r.ExitCode, visible.Line(string(r.Cwd)), r.Reach, r.DurationMS
 	if r.Truncated != nil {
 		out.Rest = string(r.Truncated.SpoolPath)
 	}
@@ -207,7 +208,7 @@ func (c *call) event(m wire.Message) {
 		if m.Why != "" {
 			state = "waits for the shell: " + m.Why
 		}
-		c.say(state)
+		c.say(visible.Line(state))
 	case *wire.CommandStarted:
 		c.say("runs")
 	case *wire.CommandResult:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -106,30 +105,37 @@ func (s *server) look(ctx context.Context, info *sdk.Implementation, session *sd
 
 func stateOf(l *wire.ShellLook) stateOut {
 	out := stateOut{
-		Cwd: text(string(l.Cwd)), Shell: l.Shell, Exported: l.Exported, Functions: l.Functions, Aliases: map[string]string{}, Recent: []recentCommand{},
+		Cwd: visible.Line(string(l.Cwd)), Shell: visible.Line(l.Shell), Exported: lines(l.Exported), Functions: lines(l.Functions),
+		Aliases: map[string]string{}, Recent: []recentCommand{},
 	}
 	for name, value := range l.Aliases {
-		out.Aliases[name] = text(string(value))
+		out.Aliases[visible.Line(name)] = visible.Text(string(value))
 	}
 	for _, c := range l.Recent {
 		tail := []rune(visible.Text(string(c.OutputTail)))
 		if over := len(tail) - maxTail; over > 0 {
 			tail = tail[over:]
 		}
-		out.Recent = append(out.Recent, recentCommand{Command: text(string(c.Command)), ExitCode: c.ExitCode, Output: string(tail)})
+		out.Recent = append(out.Recent, recentCommand{Command: visible.Text(string(c.Command)), ExitCode: c.ExitCode, Output: string(tail)})
 	}
 	return out
 }
 
-// text is a text of the operating system as JSON has it.
-func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// lines returns names for display, each in one line.
+func lines(names []string) []string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = visible.Line(name)
+	}
+	return list
+}
 
 func queueOf(leases []wire.LeaseStatus) []queueOut {
 	list := []queueOut{}
 	for _, l := range leases {
-		q := queueOut{Window: l.ClientPID, Holder: l.Holder, Purpose: l.Purpose, Waiting: []string{}}
+		q := queueOut{Window: l.ClientPID, Holder: visible.Line(l.Holder), Purpose: visible.Line(l.Purpose), Waiting: []string{}}
 		for _, w := range l.Queue {
-			q.Waiting = append(q.Waiting, fmt.Sprintf("%s: %s", w.Agent, w.Purpose))
+			q.Waiting = append(q.Waiting, visible.Line(w.Agent+": "+w.Purpose))
 		}
 		list = append(list, q)
 	}
