@@ -3,7 +3,6 @@
 package caller
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,10 +35,12 @@ type Agent struct {
 	PID     int
 }
 
-// interpreters run the programs that people know by other names.
-var interpreters = []string{"node", "bun", "deno", "python", "python3", "sh", "bash", "dash"}
+// interpreters run the programs that people know by other names. With each: the letters of the options that are followed by
+// program text, which may stand together with others as in `bash -lc`.
+var interpreters = map[string]string{"node": "ep", "bun": "ep", "deno": "ep", "python": "c", "sh": "c", "bash": "c", "dash": "c"}
 
 // Program returns the executable of a process, or the script that an interpreter runs; "" where the system does not report it.
+// An interpreter that was given program text in place of a script is itself the program.
 func Program(pid int) string {
 	proc := "/proc/" + strconv.Itoa(pid) + "/"
 	program, err := os.Readlink(proc + "exe")
@@ -47,14 +48,28 @@ func Program(pid int) string {
 		return ""
 	}
 	line, err := os.ReadFile(proc + "cmdline")
-	if err != nil || !slices.Contains(interpreters, filepath.Base(program)) {
+	if err != nil {
 		return program
 	}
-	for _, arg := range bytes.Split(line, []byte{0})[1:] {
-		if len(arg) == 0 || arg[0] == '-' {
-			continue
+	return script(program, strings.Split(string(line), "\x00")[1:])
+}
+
+// script returns the script that an interpreter runs with these arguments, or program where it is none or runs none.
+func script(program string, args []string) string {
+	text, ok := interpreters[strings.TrimRight(filepath.Base(program), "0123456789.")]
+	if !ok {
+		return program
+	}
+	for _, arg := range args {
+		switch {
+		case arg == "":
+		case arg[0] != '-':
+			return arg
+		case strings.HasPrefix(arg, "--eval"), strings.HasPrefix(arg, "--print"):
+			return program
+		case !strings.HasPrefix(arg, "--") && strings.ContainsAny(arg, text):
+			return program
 		}
-		return string(arg)
 	}
 	return program
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sublet/lease/procstat/procstattest"
 )
 
 // called runs a copy of cat by another name until the test ends; it runs when called returns.
@@ -28,24 +30,14 @@ func called(t *testing.T, name string) (pid int) {
 	if err := os.WriteFile(path, program, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path)
-	in, err := cmd.StdinPipe()
-	if err != nil {
+	p := procstattest.Start(t, path)
+	if _, err := io.WriteString(p.In, "x"); err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
+	if _, err := p.Out.Read(make([]byte, 1)); err != nil { // it was executed: its name is its own
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { in.Close(); cmd.Wait() })
-	in.Write([]byte("x"))
-	if _, err := out.Read(make([]byte, 1)); err != nil { // it was executed: its name is its own
-		t.Fatal(err)
-	}
-	return cmd.Process.Pid
+	return p.PID
 }
 
 // A process may call itself what it likes: nothing of it is taken for the fields behind it.
@@ -101,40 +93,34 @@ func TestParseRefuses(t *testing.T) {
 
 // A mark is passed on to what a process starts, also to what leaves its parents and its session.
 func TestMark(t *testing.T) {
-	if marked, err := Marked(os.Getpid()); err != nil || marked {
-		t.Fatalf("this process is marked: %v, %v", marked, err)
-	}
-	cmd := exec.Command("sh", "-c", `read x; (setsid sh -c 'ulimit -H -x unlimited 2>/dev/null; echo $$; exec sleep 100' &) ; read x`)
-	in, err := cmd.StdinPipe()
-	if err != nil {
+	switch marked, err := Marked(os.Getpid()); {
+	case err != nil:
 		t.Fatal(err)
+	case marked: // by what started the tests, such as a shell that sublet lends
+		if marked, err := Marked(procstattest.Start(t, "cat").PID); err != nil || !marked {
+			t.Errorf("a child of this marked process is marked: %v, %v", marked, err)
+		}
+		return
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
+	p := procstattest.Start(t, "sh", "-c", `read x; (setsid sh -c 'ulimit -H -x unlimited 2>/dev/null; echo $$; exec sleep 100' &) ; read x`)
 	for range 2 {
-		if err := Mark(cmd.Process.Pid); err != nil {
+		if err := Mark(p.PID); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := io.WriteString(in, "\n"); err != nil {
+	if _, err := io.WriteString(p.In, "\n"); err != nil {
 		t.Fatal(err)
 	}
 	var left int
-	if _, err := fmt.Fscan(out, &left); err != nil {
+	if _, err := fmt.Fscan(p.Out, &left); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if p, err := os.FindProcess(left); err == nil {
-			_ = p.Kill()
+		if leftover, err := os.FindProcess(left); err == nil {
+			_ = leftover.Kill()
 		}
 	})
-	for _, pid := range []int{cmd.Process.Pid, left} {
+	for _, pid := range []int{p.PID, left} {
 		if marked, err := Marked(pid); err != nil || !marked {
 			t.Errorf("process %d is marked: %v, %v", pid, marked, err)
 		}
