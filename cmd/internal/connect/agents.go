@@ -8,20 +8,10 @@ import (
 	"slices"
 )
 
-// Format is that of a settings file.
-type Format int
-
-// The formats of settings files.
-const (
-	JSON Format = iota // with or without comments
-	TOML
-)
-
-// File is a settings file of an agent, with what is to be in it.
+// File is a settings file of an agent, with what is to be in it: TOML where its name ends so, else JSON with or without comments.
 type File struct {
-	Path   string
-	Format Format
-	edits  []edit
+	Path  string
+	edits []edit
 }
 
 // edit is one setting. A TOML file takes strings, booleans, numbers and lists of strings.
@@ -69,8 +59,8 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 		{
 			Name: "claude", Program: "claude", Tried: "2.1",
 			Files: []File{
-				{claudeServers, JSON, []edit{{[]string{"mcpServers", "sublet"}, server("type", "stdio", "alwaysLoad", true), false}}},
-				{filepath.Join(claude, "settings.json"), JSON, []edit{
+				{claudeServers, []edit{{[]string{"mcpServers", "sublet"}, server("type", "stdio", "alwaysLoad", true), false}}},
+				{filepath.Join(claude, "settings.json"), []edit{
 					{[]string{"permissions", "deny"}, "Bash", true},
 					{[]string{"env", "MCP_TOOL_TIMEOUT"}, "3600000", false},
 				}},
@@ -79,7 +69,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 		},
 		{
 			Name: "codex", Program: "codex", Tried: "0.169",
-			Files: []File{{filepath.Join(codex, "config.toml"), TOML, []edit{
+			Files: []File{{filepath.Join(codex, "config.toml"), []edit{
 				{[]string{"mcp_servers", "sublet", "command"}, command, false},
 				{[]string{"mcp_servers", "sublet", "args"}, args, false},
 				{[]string{"mcp_servers", "sublet", "tool_timeout_sec"}, hour / 1000, false},
@@ -90,7 +80,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 		},
 		{
 			Name: "crush", Program: "crush",
-			Files: []File{{filepath.Join(config, "crush", "crush.json"), JSON, []edit{
+			Files: []File{{filepath.Join(config, "crush", "crush.json"), []edit{
 				{[]string{"mcp", "sublet"}, server("type", "stdio", "timeout", hour/1000), false},
 				{[]string{"options", "disabled_tools"}, "bash", true},
 			}}},
@@ -98,7 +88,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 		},
 		{
 			Name: "gemini", Program: "gemini", Tried: "0.61",
-			Files: []File{{filepath.Join(home, ".gemini", "settings.json"), JSON, []edit{
+			Files: []File{{filepath.Join(home, ".gemini", "settings.json"), []edit{
 				{[]string{"mcpServers", "sublet"}, server("timeout", hour), false},
 				{[]string{"tools", "exclude"}, "run_shell_command", true},
 			}}},
@@ -111,14 +101,14 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 		},
 		{
 			Name: "opencode", Program: "opencode", Tried: "1.18",
-			Files: []File{{firstThere(filepath.Join(config, "opencode", "opencode.json"), filepath.Join(config, "opencode", "opencode.jsonc")), JSON, []edit{
+			Files: []File{{firstThere(filepath.Join(config, "opencode", "opencode.json"), filepath.Join(config, "opencode", "opencode.jsonc")), []edit{
 				{[]string{"mcp", "sublet"}, map[string]any{"type": "local", "command": append([]string{command}, args...), "enabled": true}, false},
 				{[]string{"permission", "bash"}, "deny", false},
 			}}},
 		},
 		{
 			Name: "qwen", Program: "qwen", Tried: "0.24",
-			Files: []File{{filepath.Join(home, ".qwen", "settings.json"), JSON, []edit{
+			Files: []File{{filepath.Join(home, ".qwen", "settings.json"), []edit{
 				{[]string{"mcpServers", "sublet"}, server("timeout", hour, "alwaysLoadTools", true), false},
 				{[]string{"permissions", "deny"}, "run_shell_command", true},
 			}}},

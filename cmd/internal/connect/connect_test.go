@@ -123,6 +123,24 @@ func TestNewFiles(t *testing.T) {
 	}
 }
 
+// A file that has all settings is left as it is, also without a newline at its end or with a layout of its own.
+func TestNothingToChange(t *testing.T) {
+	for _, name := range []string{"claude", "codex", "crush", "gemini", "opencode", "qwen"} {
+		a, _ := agent(t, name)
+		for _, f := range a.Files {
+			text := strings.TrimSuffix(connect(t, f), "\n")
+			write(t, f.Path, text)
+			if c, err := f.Connect(); err != nil || !c.Empty() {
+				t.Errorf("connect: %s, %v", c.Diff(), err)
+			}
+			write(t, f.Path+backupSuffix, text)
+			if c, err := f.Undo(); err != nil || !c.Empty() {
+				t.Errorf("undo: %s, %v", c.Diff(), err)
+			}
+		}
+	}
+}
+
 // JSON with comments keeps them, its layout and all other settings.
 func TestOpencodeWithComments(t *testing.T) {
 	const before = `{

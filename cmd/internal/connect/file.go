@@ -2,11 +2,13 @@ package connect
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -56,7 +58,7 @@ func (f File) Connect() (Change, error) {
 	if err != nil {
 		return c, err
 	}
-	if c.After, err = f.apply(c.Before, f.edits); err != nil {
+	if c.After, err = f.apply(c.Before); err != nil {
 		return c, fmt.Errorf("%s: %w", f.Path, err)
 	}
 	return c, nil
@@ -135,16 +137,48 @@ func (c Change) Write() error {
 	return nil
 }
 
-func (f File) apply(text []byte, edits []edit) ([]byte, error) {
-	if f.Format == TOML {
-		return applyTOML(text, edits)
+func (f File) isTOML() bool { return filepath.Ext(f.Path) == ".toml" }
+
+func (f File) apply(text []byte) ([]byte, error) {
+	if f.isTOML() {
+		return changeTOML(text, f.edits)
 	}
-	return applyJSON(text, edits)
+	return applyJSON(text, f.edits)
 }
 
 func (f File) takeBack(text, old []byte) ([]byte, error) {
-	if f.Format == TOML {
+	if f.isTOML() {
 		return takeBackTOML(text, old, f.edits)
 	}
 	return takeBackJSON(text, old, f.edits)
+}
+
+// same reports whether two values mean the same in JSON, where an empty object is the same as none.
+func same(a, b any) bool {
+	plain := func(v any) (any, error) {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		var p any
+		err = json.Unmarshal(text, &p)
+		return prune(p), err
+	}
+	x, errX := plain(a)
+	y, errY := plain(b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
+
+// prune takes empty objects out of an object.
+func prune(v any) any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	for name := range m {
+		if m[name] = prune(m[name]); reflect.DeepEqual(m[name], map[string]any{}) {
+			delete(m, name)
+		}
+	}
+	return m
 }

@@ -27,7 +27,10 @@ func pointer(path []string) string {
 }
 
 // document is a settings file in JSON, with comments or without.
-type document struct{ hujson.Value }
+type document struct {
+	hujson.Value
+	edited bool
+}
 
 func parse(text []byte) (document, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -40,7 +43,7 @@ func parse(text []byte) (document, error) {
 	if _, ok := v.Value.(*hujson.Object); !ok {
 		return document{}, fmt.Errorf("it is no JSON object")
 	}
-	return document{v}, nil
+	return document{Value: v}, nil
 }
 
 // raw returns the value at a path as plain JSON, nil where there is none.
@@ -68,6 +71,7 @@ func (d *document) do(op string, path []string, value any) error {
 	if err != nil {
 		return err
 	}
+	d.edited = true
 	return d.Patch(text)
 }
 
@@ -96,8 +100,11 @@ func (d *document) list(path []string) (list []any, err error) {
 	return list, nil
 }
 
-// done returns the text, with the indentation of the original where that was regular.
+// done returns the text, with the indentation of the original where that was regular; the original where nothing was edited.
 func (d *document) done(original []byte) []byte {
+	if !d.edited {
+		return original
+	}
 	text := d.Pack()
 	if !d.IsStandard() {
 		return text
@@ -121,11 +128,7 @@ func applyJSON(text []byte, edits []edit) ([]byte, error) {
 	}
 	for _, e := range edits {
 		if !e.add {
-			raw, err := json.Marshal(e.value)
-			if err != nil {
-				return nil, err
-			}
-			if sameJSON(d.raw(e.path), raw) {
+			if same(d.raw(e.path), e.value) {
 				continue
 			}
 			if err := d.set(e.path, e.value); err != nil {
@@ -150,17 +153,6 @@ func applyJSON(text []byte, edits []edit) ([]byte, error) {
 	return d.done(text), nil
 }
 
-// sameJSON reports whether two values mean the same.
-func sameJSON(a, b json.RawMessage) bool {
-	var x, y any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return false
-	}
-	p, errX := json.Marshal(x)
-	q, errY := json.Marshal(y)
-	return errX == nil && errY == nil && bytes.Equal(p, q)
-}
-
 // takeBackJSON gives each setting the value that it had in old, or none.
 func takeBackJSON(text, old []byte, edits []edit) ([]byte, error) {
 	d, err := parse(text)
@@ -172,11 +164,11 @@ func takeBackJSON(text, old []byte, edits []edit) ([]byte, error) {
 		return nil, fmt.Errorf("its backup: %w", err)
 	}
 	for _, e := range edits {
-		before := was.raw(e.path)
+		before, now := was.raw(e.path), d.raw(e.path)
 		switch {
 		case e.add:
 			err = d.drop(e, &was)
-		case d.raw(e.path) == nil:
+		case now == nil || same(now, before):
 		case before != nil:
 			err = d.set(e.path, before)
 		default:

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -101,7 +100,7 @@ func split(text []byte) lines {
 
 func (l lines) text() []byte {
 	if len(l) == 0 {
-		return nil
+		return []byte{}
 	}
 	return []byte(strings.Join(l, "\n") + "\n")
 }
@@ -141,33 +140,32 @@ func at(m map[string]any, path []string) any {
 
 // put is what a change is checked against: the value at a path, nil for none, with the tables around it.
 func put(m map[string]any, path []string, value any) {
-	for i, name := range path[:len(path)-1] {
+	last := len(path) - 1
+	for _, name := range path[:last] {
 		next, ok := m[name].(map[string]any)
 		if !ok {
-			if value == nil {
-				return
-			}
 			next = map[string]any{}
 			m[name] = next
-		}
-		if value == nil && i == len(path)-2 && len(next) == 1 && next[path[i+1]] != nil {
-			delete(m, name)
-			return
 		}
 		m = next
 	}
 	if value == nil {
-		delete(m, path[len(path)-1])
+		delete(m, path[last])
 		return
 	}
-	m[path[len(path)-1]] = value
+	m[path[last]] = value
 }
 
-// change gives each setting its value, nil for none, and checks that nothing else became different.
-func change(text []byte, edits []edit) ([]byte, error) {
+// changeTOML gives each setting its value, nil for none, and checks that nothing else became different. Where all have theirs
+// it returns text itself.
+func changeTOML(text []byte, edits []edit) ([]byte, error) {
 	want, err := settings(text)
 	if err != nil {
 		return nil, err
+	}
+	edits = slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return same(at(want, e.path), e.value) })
+	if len(edits) == 0 {
+		return text, nil
 	}
 	l := split(text)
 	for _, e := range edits {
@@ -190,48 +188,6 @@ func change(text []byte, edits []edit) ([]byte, error) {
 	return l.text(), nil
 }
 
-func same(a, b map[string]any) bool {
-	plain := func(m map[string]any) (v any) {
-		text, err := json.Marshal(m)
-		if err != nil {
-			return err
-		}
-		if err := json.Unmarshal(text, &v); err != nil {
-			return err
-		}
-		return prune(v)
-	}
-	return reflect.DeepEqual(plain(a), plain(b))
-}
-
-// prune takes empty tables out: one is the same as none.
-func prune(v any) any {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return v
-	}
-	for name := range m {
-		if m[name] = prune(m[name]); reflect.DeepEqual(m[name], map[string]any{}) {
-			delete(m, name)
-		}
-	}
-	return m
-}
-
-func applyTOML(text []byte, edits []edit) ([]byte, error) {
-	have, err := settings(text)
-	if err != nil {
-		return nil, err
-	}
-	var missing []edit
-	for _, e := range edits {
-		if v := at(have, e.path); v == nil || !same(map[string]any{"v": v}, map[string]any{"v": e.value}) {
-			missing = append(missing, e)
-		}
-	}
-	return change(text, missing)
-}
-
 func takeBackTOML(text, old []byte, edits []edit) ([]byte, error) {
 	was, err := settings(old)
 	if err != nil {
@@ -241,5 +197,5 @@ func takeBackTOML(text, old []byte, edits []edit) ([]byte, error) {
 	for _, e := range edits {
 		back = append(back, edit{path: e.path, value: at(was, e.path)})
 	}
-	return change(text, back)
+	return changeTOML(text, back)
 }
