@@ -56,6 +56,10 @@ func (a *app) runConnect(name string, o connecting) error {
 		if o.undo {
 			c, err = f.Undo()
 		}
+		if errors.Is(err, connect.ErrNoBackup) {
+			a.printf("%s: %v\n", plain(f.Path), err)
+			continue
+		}
 		if err != nil {
 			return hinted{err.Error(), "nothing more was changed; docs/mcp.md has the settings to add by hand"}
 		}
@@ -68,7 +72,11 @@ func (a *app) runConnect(name string, o connecting) error {
 			continue
 		}
 		if !o.yes {
-			if ok, err := a.agreed("Change " + plain(c.Path) + "?"); err != nil || !ok {
+			verb := "Change "
+			if c.After == nil {
+				verb = "Remove "
+			}
+			if ok, err := a.agreed(verb + plain(c.Path) + "?"); err != nil || !ok {
 				return err
 			}
 		}

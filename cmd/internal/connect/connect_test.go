@@ -1,9 +1,12 @@
 package connect
 
 import (
+	"errors"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -107,7 +110,7 @@ tool_timeout_sec = 3600
 	}
 }
 
-// A file that does not exist is made, and left empty of ours when that is taken back.
+// A file that did not exist is made, and removed when that is taken back.
 func TestNewFiles(t *testing.T) {
 	for _, name := range []string{"claude", "codex", "crush", "gemini", "opencode", "qwen"} {
 		a, _ := agent(t, name)
@@ -116,9 +119,131 @@ func TestNewFiles(t *testing.T) {
 			if name != "claude" && !strings.Contains(text, "serve") {
 				t.Errorf("%s: %s", f.Path, text)
 			}
-			if got := strings.TrimSpace(undo(t, f)); got != "{}" && got != "" {
-				t.Errorf("%s taken back: %s", f.Path, got)
+			c, err := f.Undo()
+			if err != nil {
+				t.Fatal(err)
 			}
+			if err := c.Write(); err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range []string{f.Path, f.Path + backupSuffix} {
+				if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("%s is still there: %v", path, err)
+				}
+			}
+		}
+	}
+}
+
+// A file that sublet made stays when other settings were added to it, and so does one that was there and empty.
+func TestUndoKeepsTheFile(t *testing.T) {
+	a, _ := agent(t, "codex")
+	f := a.Files[0]
+	text := connect(t, f)
+	write(t, f.Path, "model = \"gpt\"\n\n"+text)
+	if got := undo(t, f); strings.TrimSpace(got) != `model = "gpt"` {
+		t.Errorf("with another setting: %s", got)
+	}
+	write(t, f.Path, "")
+	connect(t, f)
+	if got := undo(t, f); got != "" {
+		t.Errorf("an empty file: %q", got)
+	}
+}
+
+// Without a backup nothing is taken back: sublet did not change the file, or has taken that back already.
+func TestUndoWithoutBackup(t *testing.T) {
+	const mine = `{"permissions": {"deny": ["Bash"]}}` + "\n"
+	a, _ := agent(t, "claude")
+	f := a.Files[1]
+	if c, err := f.Undo(); err == nil || !c.Empty() {
+		t.Errorf("without a file: %s", c.Diff())
+	}
+	write(t, f.Path, mine)
+	if c, err := f.Undo(); err == nil || !c.Empty() {
+		t.Errorf("never connected: %s", c.Diff())
+	}
+	connect(t, f)
+	undo(t, f)
+	if c, err := f.Undo(); err == nil || !c.Empty() {
+		t.Errorf("a second time: %s", c.Diff())
+	}
+}
+
+// A file that was removed since it was changed is not made again by taking that back.
+func TestUndoOfRemovedFile(t *testing.T) {
+	a, _ := agent(t, "gemini")
+	f := a.Files[0]
+	write(t, f.Path, "{\"a\": 1}\n")
+	connect(t, f)
+	if err := os.Remove(f.Path); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := f.Undo(); err != nil || !c.Empty() {
+		t.Errorf("%s, %v", c.Diff(), err)
+	}
+}
+
+// A file that changed after the diff was made is not overwritten, also not one that came into being.
+func TestChangedMeanwhile(t *testing.T) {
+	for _, before := range []string{"", "{\"a\": 1}\n"} {
+		a, _ := agent(t, "claude")
+		f := a.Files[0]
+		if before != "" {
+			write(t, f.Path, before)
+		}
+		c, err := f.Connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		const now = "{\"a\": 2}\n"
+		write(t, f.Path, now)
+		if err := c.Write(); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+			t.Errorf("got %v", err)
+		}
+		if text, err := os.ReadFile(f.Path); err != nil || string(text) != now {
+			t.Errorf("%s, %v", text, err)
+		}
+		if _, err := os.Stat(f.Path + backupSuffix); err == nil {
+			t.Error("a backup was made")
+		}
+	}
+}
+
+// A write that fails, of the backup or of the file, leaves no backup and the file as it was.
+func TestWriteFails(t *testing.T) {
+	signal.Ignore(syscall.SIGXFSZ) // a write past the limit fails instead
+	defer signal.Reset(syscall.SIGXFSZ)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	const before = "{\n  \"model\": \"opus\"\n}\n"
+	for _, size := range []int{len(before) - 1, len(before)} { // the file is longer than its backup
+		a, _ := agent(t, "claude")
+		f := a.Files[1]
+		write(t, f.Path, before)
+		c, err := f.Connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		small := limit
+		small.Cur = uint64(size)
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &small); err != nil {
+			t.Fatal(err)
+		}
+		err = c.Write()
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(err, syscall.EFBIG) {
+			t.Errorf("got %v", err)
+		}
+		if files, err := os.ReadDir(filepath.Dir(f.Path)); err != nil || len(files) != 1 {
+			t.Errorf("%v, %v", files, err)
+		}
+		if text, err := os.ReadFile(f.Path); err != nil || string(text) != before {
+			t.Errorf("%s, %v", text, err)
 		}
 	}
 }

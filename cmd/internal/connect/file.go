@@ -14,8 +14,11 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// backupSuffix is added to the name of a settings file for what it was before.
+// backupSuffix is added to the name of a settings file for what it was before. An empty backup marks a file that did not exist.
 const backupSuffix = ".before-sublet"
+
+// ErrNoBackup is returned by Undo where nothing shows that Connect changed the file.
+var ErrNoBackup = errors.New("nothing to take back: there is no backup")
 
 // firstThere returns the first of the files that exists, the first of all where none does.
 func firstThere(paths ...string) string {
@@ -30,9 +33,7 @@ func firstThere(paths ...string) string {
 // Change is what would become of a settings file.
 type Change struct {
 	Path          string
-	Before, After []byte
-	existed       bool // the file
-	mode          fs.FileMode
+	Before, After []byte // nil = no file
 	undo          bool
 }
 
@@ -64,19 +65,29 @@ func (f File) Connect() (Change, error) {
 	return c, nil
 }
 
-// Undo returns what takes back what Connect wrote, by the backup: whatever else was changed since stays.
+// Undo returns what takes back what Connect wrote, by the backup: whatever else was changed since stays. A file that Connect made
+// is removed if nothing else is in it. Without a backup it returns ErrNoBackup and an empty change.
 func (f File) Undo() (Change, error) {
 	c, err := f.change()
 	if err != nil {
 		return c, err
 	}
-	c.undo = true
+	c.After, c.undo = c.Before, true
 	old, _, err := read(c.Path + backupSuffix)
 	if err != nil {
 		return c, err
 	}
+	if old == nil {
+		return c, ErrNoBackup
+	}
+	if c.Before == nil {
+		return c, nil
+	}
 	if c.After, err = f.takeBack(c.Before, old); err != nil {
 		return c, fmt.Errorf("%s: %w", f.Path, err)
+	}
+	if rest := string(bytes.Join(bytes.Fields(c.After), nil)); len(old) == 0 && (rest == "" || rest == "{}") {
+		c.After = nil
 	}
 	return c, nil
 }
@@ -86,8 +97,7 @@ func (f File) change() (c Change, err error) {
 	if to, err := filepath.EvalSymlinks(f.Path); err == nil {
 		c.Path = to // settings are often links into a repository of the user's
 	}
-	c.Before, c.mode, err = read(c.Path)
-	c.existed = c.Before != nil
+	c.Before, _, err = read(c.Path)
 	return c, err
 }
 
@@ -101,38 +111,75 @@ func (c Change) Diff() string {
 	return text
 }
 
-// Write writes the file, as a whole, and what it was before beside it. The first such backup stays; undoing removes it.
+// Write writes the file, as a whole, and what it was before beside it. The first such backup stays; undoing removes it. A file
+// that is no longer what the change was made of is left alone, with an error.
 func (c Change) Write() error {
+	now, mode, err := read(c.Path)
+	if err != nil {
+		return err
+	}
+	if (now == nil) != (c.Before == nil) || !bytes.Equal(now, c.Before) {
+		return fmt.Errorf("%s changed meanwhile; run it again", c.Path)
+	}
 	backup := c.Path + backupSuffix
+	if c.undo {
+		if c.After == nil {
+			err = os.Remove(c.Path)
+		} else {
+			err = replace(c.Path, c.After, mode)
+		}
+		if err != nil {
+			return err
+		}
+		return os.Remove(backup)
+	}
 	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
 		return err
 	}
-	if !c.undo && c.existed {
-		f, err := os.OpenFile(backup, os.O_WRONLY|os.O_CREATE|os.O_EXCL, c.mode)
-		if err == nil {
-			_, err = f.Write(c.Before)
-			err = errors.Join(err, f.Close())
-		}
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("keep a backup: %w", err)
-		}
+	old := c.Before
+	if old != nil && len(old) == 0 {
+		old = []byte("\n") // an empty backup would have undoing remove the user's file
 	}
-	f, err := os.CreateTemp(filepath.Dir(c.Path), ".sublet-")
+	err = create(backup, old, mode)
+	kept := errors.Is(err, fs.ErrExist)
+	if err != nil && !kept {
+		return fmt.Errorf("keep a backup: %w", err)
+	}
+	if err := replace(c.Path, c.After, mode); err != nil {
+		if !kept {
+			err = errors.Join(err, os.Remove(backup))
+		}
+		return err
+	}
+	return nil
+}
+
+// create writes a file that does not exist yet: as a whole or, with an error, not at all.
+func create(path string, text []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(c.After)
-	err = errors.Join(err, f.Chmod(c.mode), f.Close())
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// replace puts a new file in the place of one, or of none.
+func replace(path string, text []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".sublet-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(mode), f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), c.Path)
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
-	}
-	if c.undo {
-		if err := os.Remove(backup); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
 	}
 	return nil
 }
