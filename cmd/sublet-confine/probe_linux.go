@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"sublet/lease/confine"
@@ -15,6 +16,9 @@ func probe() (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
+	if len(program) == 0 {
+		return 0, fmt.Errorf("commands are held on amd64 and arm64 only, and this is %s", runtime.GOARCH)
+	}
 	for _, s := range []confine.Spec{{Reach: confine.Read}, {Reach: confine.Project, Project: dir}} {
 		f, err := os.CreateTemp(dir, "spec")
 		if err != nil {

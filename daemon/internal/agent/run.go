@@ -356,14 +356,14 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 }
 
 func (r *runner) request() provider.Request {
+	entries := r.current()
+	if r.nudge != "" {
+		entries = append(slices.Clip(entries), entry{kind: compaction.Results, msg: provider.Message{Parts: []provider.Part{{Text: r.nudge}}}})
+	}
 	req := provider.Request{
-		System: r.system, Messages: r.shownImages(render(r.current())),
+		System: r.system, Messages: r.shownImages(render(entries)),
 		MaxTokens: r.t.Options.MaxTokens, Temperature: r.t.Options.Temperature, Thinking: r.t.Options.Thinking,
 		Facts: provider.Facts{Cwd: r.environment().Cwd},
-	}
-	if r.nudge != "" {
-		req.Messages = render(append(slices.Clip(r.current()), entry{kind: compaction.Results, msg: provider.Message{Parts: []provider.Part{{Text: r.nudge}}}}))
-		req.Messages = r.shownImages(req.Messages)
 	}
 	for _, name := range r.order {
 		s := r.allowed[name].Spec()
