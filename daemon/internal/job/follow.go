@@ -31,17 +31,7 @@ func (m *Manager) follow(j *job) {
 		}
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		look := func() {
-			if search.re == nil {
-				return
-			}
-			if _, found := search.next(m.dropped(j)); found { // the line is the program's text, and stays out of what is due
-				search.re = nil
-				tick.Reset(trimEvery)
-				m.due(j, "printed a line that matches "+strconv.Quote(j.info.Wake), true)
-			}
-		}
-		for {
+		for led := true; ; {
 			select {
 			case err := <-gone:
 				if ctx.Err() != nil {
@@ -50,20 +40,25 @@ func (m *Manager) follow(j *job) {
 				if err != nil {
 					m.log.Warn("a job's process cannot be watched", "job", j.info.ID, "err", err)
 				}
-				for len(procs.Group(j.info.PID)) > 0 { // what the leader left
-					select {
-					case <-time.After(groupPoll):
-					case <-ctx.Done():
-						return
-					}
-				}
-				look()
-				m.finish(j)
-				return
+				led = false // what the leader left in its group may run for hours
+				tick.Reset(groupEvery)
 			case <-tick.C:
-				m.trim(j)
-				look()
 			case <-ctx.Done():
+				return
+			}
+			ended := !led && len(procs.Group(j.info.PID)) == 0 // before the last search: what ended has printed all
+			if search.re != nil {
+				if _, found := search.next(m.dropped(j)); found { // the line is the program's text, and stays out of what is due
+					search.re = nil
+					if led {
+						tick.Reset(trimEvery)
+					}
+					m.due(j, "printed a line that matches "+strconv.Quote(j.info.Wake), true)
+				}
+			}
+			m.trim(j) // what was searched
+			if ended {
+				m.finish(j)
 				return
 			}
 		}

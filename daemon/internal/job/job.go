@@ -39,15 +39,16 @@ const (
 	// keptEnded is how many jobs that have ended are kept, and keptAge for how long.
 	keptEnded = 50
 	keptAge   = 7 * 24 * time.Hour
-	// trimEvery is how often the output of a running job is looked at, patternEvery where a pattern is waited for.
+	// trimEvery is how often the output of a running job is looked at, patternEvery where a pattern is waited for, and
+	// groupEvery once the leader of its process group has ended and the rest of the group runs on.
 	trimEvery    = 2 * time.Second
 	patternEvery = 50 * time.Millisecond
+	groupEvery   = 250 * time.Millisecond
 	// lineMost bounds what is looked at of one line of output, in bytes.
 	lineMost = 64 << 10
 	// killAfter is how long a job may take to end of SIGTERM, endBound how long until it must have ended.
 	killAfter = 2 * time.Second
 	endBound  = 5 * time.Second
-	groupPoll = 10 * time.Millisecond
 )
 
 // Spec is what a job is made of.

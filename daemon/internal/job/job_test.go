@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"sublet/lease/procstat"
 	"sublet/lease/shell"
 	"sublet/lease/shell/procs"
 )
@@ -202,6 +203,44 @@ func TestWake(t *testing.T) {
 	w.start(t, "echo broken; exit 1", "^listening")
 	if i := <-w.woken; i.ID != "j2" || i.Due != "ended with exit code 1" {
 		t.Errorf("got %s %q", i.ID, i.Due)
+	}
+}
+
+// What a job's leader left in its process group is followed as the leader was: its lines are seen, its output is bounded, and
+// its end is the job's.
+func TestGroupOutlivesLeader(t *testing.T) {
+	w := newWorld(t)
+	i := w.start(t, "{ until [ -e go ]; do sleep 0.01; done; echo listening; head -c 20000000 /dev/zero; until [ -e end ]; do sleep 0.01; done; } & exit 4", "^listening")
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if st, err := procstat.Read(i.PID); err != nil || st.State == 'Z' {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the leader does not end")
+		}
+	}
+	write := func(name string) {
+		if err := os.WriteFile(filepath.Join(w.sh.Dir(), name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go")
+	select {
+	case got := <-w.woken:
+		if got.Due != `printed a line that matches "^listening"` || got.State == Ended {
+			t.Errorf("woken by %q, %s", got.Due, got.State)
+		}
+	case <-time.After(patience):
+		t.Fatal("its line was not seen")
+	}
+	for end := time.Now().Add(patience); w.dropped(w.jobs[i.ID]) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing was dropped")
+		}
+	}
+	write("end")
+	if end := w.ends(t, i.ID); end.ExitCode == nil || *end.ExitCode != 4 {
+		t.Errorf("got %+v", end)
 	}
 }
 
