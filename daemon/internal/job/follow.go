@@ -84,10 +84,11 @@ func (m *Manager) finish(j *job) {
 			j.info.Ended = at.ModTime()
 		}
 	}
+	m.saveLocked(j)
 	i := j.info
 	close(j.ended)
 	m.mu.Unlock()
-	if err := errors.Join(m.save(i), shell.ForgetJob(m.folder(i.ID))); err != nil {
+	if err := shell.ForgetJob(m.folder(i.ID)); err != nil {
 		m.log.Warn("a job's end", "job", i.ID, "err", err)
 	}
 	m.log.Info("job ended", "job", i.ID, "end", i.End())
@@ -118,11 +119,9 @@ func (i Info) End() string {
 func (m *Manager) due(j *job, what string, matched bool) {
 	m.mu.Lock()
 	j.info.Due, j.info.Matched = what, j.info.Matched || matched
+	m.saveLocked(j)
 	i := j.info
 	m.mu.Unlock()
-	if err := m.save(i); err != nil {
-		m.log.Warn("a job", "job", i.ID, "err", err)
-	}
 	i.look()
 	m.changed(i)
 }
@@ -153,9 +152,7 @@ func (m *Manager) trim(j *job) {
 		return
 	}
 	j.info.Dropped += info.Size() - int64(n)
-	if err := m.save(j.info); err != nil {
-		m.log.Warn("a job", "job", j.info.ID, "err", err)
-	}
+	m.saveLocked(j)
 }
 
 // search looks for a line in an output that grows.

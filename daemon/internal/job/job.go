@@ -193,9 +193,12 @@ func (m *Manager) adopt(id string) error {
 		j.info.PID, j.info.Born = shell.ReadJobPID(m.folder(id))
 	}
 	if j.alive() {
-		j.info.State, j.info.Note = Running, foundAgain
 		m.log.Info("job found again", "job", id, "pid", j.info.PID)
-		return m.save(j.info)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		j.info.State, j.info.Note = Running, foundAgain
+		m.saveLocked(j)
+		return nil
 	}
 	m.log.Info("job ended while no daemon ran", "job", id)
 	j.info.Note = "ended while no daemon ran"
@@ -247,7 +250,7 @@ func (m *Manager) New(spec Spec, most int) (*Draft, error) {
 	if err := os.Mkdir(d.Folder, 0o700); err != nil {
 		return nil, fmt.Errorf("make the job's folder: %w", err)
 	}
-	if err := m.save(d.info); err != nil {
+	if err := m.write(d.info); err != nil {
 		os.RemoveAll(d.Folder)
 		return nil, err
 	}
@@ -272,16 +275,21 @@ func (d *Draft) Started() (Info, bool) {
 	j := &job{info: d.info, ended: make(chan struct{})}
 	m.mu.Lock()
 	m.jobs[d.info.ID] = j
+	m.saveLocked(j)
 	m.mu.Unlock()
-	if err := m.save(d.info); err != nil {
-		m.log.Warn("a job will not be found again", "job", d.info.ID, "err", err)
-	}
 	m.follow(j)
 	return d.info, true
 }
 
-// save writes down what is known of a job.
-func (m *Manager) save(i Info) error {
+// saveLocked writes down what is known of a job; where it cannot, the next daemon knows what was written before. The caller
+// holds mu, so that the file is never older than the job.
+func (m *Manager) saveLocked(j *job) {
+	if err := m.write(j.info); err != nil {
+		m.log.Warn("a job's record is not up to date", "job", j.info.ID, "err", err)
+	}
+}
+
+func (m *Manager) write(i Info) error {
 	text, err := json.Marshal(i)
 	if err != nil {
 		return err
@@ -388,19 +396,17 @@ func (m *Manager) Get(session, id string) (Info, error) {
 	return i, nil
 }
 
-// Told records that a job's agent received the report that was due.
-func (m *Manager) Told(id string) {
-	j, err := m.find("", id)
-	if err != nil {
-		return // it was removed
-	}
+// Told records that a job's agent receives the report that was due. It reports whether one was, which it does to one caller.
+func (m *Manager) Told(id string) bool {
 	m.mu.Lock()
-	j.info.Due = ""
-	i := j.info
-	m.mu.Unlock()
-	if err := m.save(i); err != nil {
-		m.log.Warn("a job", "job", id, "err", err)
+	defer m.mu.Unlock()
+	j := m.jobs[id]
+	if j == nil || j.info.Due == "" { // it was removed, or another caller has it
+		return false
 	}
+	j.info.Due = ""
+	m.saveLocked(j)
+	return true
 }
 
 // pattern is what a job's output is searched for; nil for nothing.

@@ -2,12 +2,15 @@ package job
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -166,7 +169,7 @@ func TestFoundAgain(t *testing.T) {
 	for end := time.Now().Add(patience); len(procs.Group(ended.PID)) > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 	}
 	other.Born-- // as if its number had been used again
-	if err := w.save(other); err != nil {
+	if err := w.write(other); err != nil {
 		t.Fatal(err)
 	}
 	w.open(t)
@@ -186,9 +189,55 @@ func TestFoundAgain(t *testing.T) {
 	if i := <-w.woken; i.ID != runs.ID || !strings.HasPrefix(i.Due, "ended with exit code 5") {
 		t.Errorf("woken for %+v", i)
 	}
-	w.Told(runs.ID)
+	var told atomic.Int32
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			if w.Told(runs.ID) {
+				told.Add(1)
+			}
+		})
+	}
+	if callers.Wait(); told.Load() != 1 {
+		t.Errorf("%d callers have the report to pass on, want one", told.Load())
+	}
 	if i, _ := w.Get("s", runs.ID); i.Due != "" {
 		t.Errorf("still due: %q", i.Due)
+	}
+}
+
+// What is written down of a job is what was known of it last, whoever wrote it.
+func TestRecord(t *testing.T) {
+	w, err := Open(t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	d, err := w.New(Spec{Session: "s"}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := d.info
+	j := &job{info: i}
+	w.jobs[i.ID] = j
+	for range 50 {
+		var writers sync.WaitGroup
+		for n := range 8 {
+			writers.Go(func() {
+				w.due(j, strings.Repeat("x", 1+n*1000), false)
+				w.Told(i.ID)
+			})
+		}
+		writers.Wait()
+		text, err := os.ReadFile(filepath.Join(w.folder(i.ID), "job.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := w.Get("s", i.ID)
+		var got Info
+		if err := json.Unmarshal(text, &got); err != nil || got.Due != want.Due {
+			t.Fatalf("%d bytes, %v; it holds %.20q, want %.20q", len(text), err, got.Due, want.Due)
+		}
 	}
 }
 
