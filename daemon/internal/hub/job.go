@@ -116,19 +116,20 @@ func (h *Hub) wake(i job.Info) {
 			to = c
 		}
 	}
+	s.mu.Unlock()
+	if to == nil || !h.jobs.Told(i.ID) { // or it is being woken for that already
+		return
+	}
+	s.mu.Lock()
 	now := time.Now()
 	for len(s.wakes) > 0 && now.Sub(s.wakes[0]) > wakesIn {
 		s.wakes = s.wakes[1:]
 	}
 	tooOften := len(s.wakes) >= wakesMost
-	if to != nil && !tooOften {
+	if !tooOften {
 		s.wakes = append(s.wakes, now)
 	}
 	s.mu.Unlock()
-	if to == nil {
-		return
-	}
-	h.jobs.Told(i.ID)
 	what := fmt.Sprintf("job %s (%s) %s", i.ID, tool.CutHead(visible.Exact(i.Command), 120), visible.Exact(tool.CutHead(i.Due, 300)))
 	if tooOften {
 		err = fmt.Errorf("jobs have woken it %d times within the hour", wakesMost)
@@ -190,8 +191,15 @@ func (c *Client) Job(r *wire.JobRequest) error {
 		defer cancel(nil)
 		reply, err := h.job(ctx, c.who(), r)
 		if err != nil {
-			e := failed(err).Failure()
-			e.RequestID, e.Code = r.RequestID, wire.CodeInvalidMessage
+			out := failed(err)
+			if why, ok := errors.AsType[*stopped](err); ok {
+				out.Status = why.status
+			}
+			e := out.Failure()
+			e.RequestID = r.RequestID
+			if errors.As(err, new(*job.NotFoundError)) {
+				e.Code = wire.CodeInvalidMessage
+			}
 			c.send(e)
 			return
 		}

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -120,13 +121,27 @@ func TestJobRequests(t *testing.T) {
 	if done := p.background("true", false); done.Status != wire.StatusError || !strings.Contains(string(done.Output), "1 jobs run already") {
 		t.Errorf("one too many: %s %q", done.Status, done.Output)
 	}
+	fails := func(r *wire.JobRequest, code string) {
+		t.Helper()
+		if e := await(p, func(m *wire.Error) bool { return m.RequestID == r.RequestID }); e.Code != code {
+			t.Errorf("%+v: %s %s, want %s", r, e.Code, e.Message, code)
+		}
+	}
 	for _, bad := range []*wire.JobRequest{{Op: "dance"}, {Op: "read", JobID: "j9"}, {Op: "kill", JobID: ""}, {Op: "read", JobID: "j1", Limit: -1}, {Op: "read", JobID: "j1", WaitMS: 1 << 40}} {
 		bad.RequestID = requestID()
 		p.send(bad)
-		if e := await(p, func(m *wire.Error) bool { return m.RequestID == bad.RequestID }); e.Code != wire.CodeInvalidMessage {
-			t.Errorf("%+v: %s %s", bad, e.Code, e.Message)
-		}
+		fails(bad, wire.CodeInvalidMessage)
 	}
+	waits := &wire.JobRequest{RequestID: requestID(), Op: "read", JobID: "j1", Offset: 4, WaitMS: 60_000}
+	p.send(waits)
+	p.send(&wire.CancelRequest{RequestID: &waits.RequestID})
+	fails(waits, wire.CodeCancelled)
+	if err := os.Remove(string(got.Jobs[0].OutputPath)); err != nil {
+		t.Fatal(err)
+	}
+	lost := &wire.JobRequest{RequestID: requestID(), Op: "read", JobID: "j1"}
+	p.send(lost)
+	fails(lost, wire.CodeInternal)
 	if got := p.jobs(&wire.JobRequest{Op: "kill", JobID: "j1"}).Jobs[0]; got.State != "ended" || !strings.HasPrefix(got.Note, "ended by client test") {
 		t.Errorf("got %+v", got)
 	}
