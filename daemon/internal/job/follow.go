@@ -134,12 +134,12 @@ func (m *Manager) trim(j *job) {
 		return // somebody removed it
 	}
 	defer f.Close()
+	m.mu.Lock() // who reads counts with Dropped
+	defer m.mu.Unlock()
 	info, err := f.Stat()
 	if err != nil || info.Size() <= OutputMost {
 		return
 	}
-	m.mu.Lock() // who reads counts with Dropped
-	defer m.mu.Unlock()
 	kept := make([]byte, OutputMost/2)
 	n, err := f.ReadAt(kept, info.Size()-int64(len(kept)))
 	if err == nil || errors.Is(err, io.EOF) {
@@ -235,22 +235,43 @@ func (m *Manager) Read(session, id string, at int64, most int) (data []byte, fro
 	if err != nil {
 		return nil, 0, err
 	}
-	f, err := os.Open(j.info.Output)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o, err := j.open()
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the job's output: %w", err)
+		return nil, 0, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
+	defer o.Close()
+	if at < 0 {
+		at = o.end - int64(most)
+	}
+	return o.read(at, most)
+}
+
+// output is what a job has printed; a trim in between would move it, so that the Manager's mu is held while it is read.
+type output struct {
+	*os.File
+	first, end int64 // where the file begins and ends, counted from the job's first byte
+}
+
+func (j *job) open() (o output, err error) {
+	if o.File, err = os.Open(j.info.Output); err != nil {
+		return o, fmt.Errorf("read the job's output: %w", err)
+	}
+	info, err := o.Stat()
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the job's output: %w", err)
+		o.Close()
+		return o, fmt.Errorf("read the job's output: %w", err)
 	}
-	dropped := m.dropped(j)
-	if end := dropped + info.Size(); at < 0 {
-		at = end - int64(most)
-	}
-	at = max(at, dropped)
+	o.first, o.end = j.info.Dropped, j.info.Dropped+info.Size()
+	return o, nil
+}
+
+// read returns at most so many bytes from offset at, or from where the file begins if that is later.
+func (o output) read(at int64, most int) (data []byte, from int64, err error) {
+	at = max(at, o.first)
 	data = make([]byte, most)
-	n, err := f.ReadAt(data, at-dropped)
+	n, err := o.ReadAt(data, at-o.first)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, 0, fmt.Errorf("read the job's output: %w", err)
 	}
@@ -260,23 +281,24 @@ func (m *Manager) Read(session, id string, at int64, most int) (data []byte, fro
 // Look returns the output that the job's agents have not looked at yet: at most so many bytes, half from each end; left is
 // how many were left out between head and tail.
 func (m *Manager) Look(session, id string, most int) (head, tail []byte, left int64, err error) {
-	i, err := m.Get(session, id)
-	if err != nil {
-		return nil, nil, 0, err
-	}
 	j, err := m.find(session, id)
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	m.mu.Lock()
+	defer m.mu.Unlock()
+	o, err := j.open()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	defer o.Close()
 	seen := j.seen
-	j.seen = i.Bytes
-	m.mu.Unlock()
-	fresh := i.Bytes - seen
+	fresh := max(0, o.end-seen) // less where somebody emptied the file
+	j.seen = seen + fresh
 	if fresh <= int64(most) {
-		head, _, err = m.Read(session, id, seen, int(fresh))
-	} else if head, _, err = m.Read(session, id, seen, most/2); err == nil {
-		tail, _, err = m.Read(session, id, i.Bytes-int64(most/2), most/2)
+		head, _, err = o.read(seen, int(fresh))
+	} else if head, _, err = o.read(seen, most/2); err == nil {
+		tail, _, err = o.read(o.end-int64(most/2), most/2)
 	}
 	return head, tail, fresh - int64(len(head)+len(tail)), err
 }

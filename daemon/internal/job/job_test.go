@@ -323,6 +323,51 @@ func TestTrim(t *testing.T) {
 	}
 }
 
+// Who looks at a job's output while it is cut, or after somebody emptied it, is given no byte twice and counts all.
+func TestLookMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	i := w.start(t, "sleep 100", "")
+	j := w.jobs[i.ID]
+	f, err := os.OpenFile(i.Output, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const rounds, chunk = 40, 4 << 20
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	writer.Go(func() {
+		data := make([]byte, chunk)
+		for range rounds {
+			if _, err := f.Write(data); err != nil {
+				t.Error(err)
+			}
+			w.trim(j)
+		}
+	})
+	var got int64
+	look := func() {
+		head, tail, left, err := w.Look("s", i.ID, 1000)
+		if err != nil || left < 0 {
+			t.Fatalf("left out %d, %v", left, err)
+		}
+		got += int64(len(head)+len(tail)) + left
+	}
+	for got < rounds*chunk/2 {
+		look()
+	}
+	writer.Wait()
+	if look(); got != rounds*chunk {
+		t.Errorf("looked at %d bytes, want %d", got, rounds*chunk)
+	}
+	if err := os.Truncate(i.Output, 0); err != nil {
+		t.Fatal(err)
+	}
+	if look(); got != rounds*chunk {
+		t.Errorf("looked at %d bytes of an empty output", got-rounds*chunk)
+	}
+}
+
 // Too many are refused, and what ended long ago is forgotten.
 func TestLimits(t *testing.T) {
 	w := newWorld(t)
