@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sublet/lease/procstat"
 	"sublet/lease/shell"
 	"sublet/lease/shell/procs"
@@ -71,6 +73,7 @@ type Info struct {
 	ID       string
 	PID      int   // the leader of its process group
 	Born     int64 // when that began, in clock ticks since boot; 0 = not known
+	SID      int   // the session that its process group is in; 0 = not known
 	Started  time.Time
 	Ended    time.Time // zero while it runs
 	State    string
@@ -207,21 +210,37 @@ func (m *Manager) adopt(id string) error {
 	return nil
 }
 
-// alive reports whether the leader of the job's process group is the process that was started.
+// alive reports whether the leader of the job's process group is the process that was started, or has ended and left others
+// in the group.
 func (j *job) alive() bool {
 	if j.info.PID <= 1 {
 		return false
 	}
 	st, err := procstat.Read(j.info.PID)
-	if errors.Is(err, fs.ErrNotExist) && j.info.Born == 0 { // no /proc
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && j.info.Born == 0: // no /proc
 		return syscall.Kill(-j.info.PID, 0) == nil
+	case errors.Is(err, fs.ErrNotExist): // the number of a group is not used again while that has members
+		return j.info.SID != 0 && sessionOf(j.info.PID) == j.info.SID
+	case err != nil || st.Start != j.info.Born:
+		return false
 	}
-	return err == nil && st.Start == j.info.Born && st.State != 'Z'
+	return st.State != 'Z' || len(procs.Group(j.info.PID)) > 0
+}
+
+// sessionOf returns the session that a process group is in, 0 where none of it runs.
+func sessionOf(pgid int) int {
+	for _, pid := range procs.Group(pgid) {
+		if sid, err := unix.Getsid(pid); err == nil {
+			return sid
+		}
+	}
+	return 0
 }
 
 func (m *Manager) folder(id string) string { return filepath.Join(m.dir, id) }
 
-// Draft is a job that is to be started: a shell puts its files into Folder. Started or Discard follows.
+// Draft is a job that is to be started: a shell puts its files into Folder. Started follows.
 type Draft struct {
 	Folder string
 	m      *Manager
@@ -233,13 +252,7 @@ func (m *Manager) New(spec Spec, most int) (*Draft, error) {
 	m.sweep()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	running := 0
-	for _, j := range m.jobs {
-		if j.info.State != Ended {
-			running++
-		}
-	}
-	if running >= most {
+	if m.runningLocked() >= most {
 		return nil, &LimitError{most}
 	}
 	m.last++
@@ -257,8 +270,8 @@ func (m *Manager) New(spec Spec, most int) (*Draft, error) {
 	return d, nil
 }
 
-// Discard takes back a job that was not started.
-func (d *Draft) Discard() {
+// discard takes back a job that was not started.
+func (d *Draft) discard() {
 	if err := os.RemoveAll(d.Folder); err != nil {
 		d.m.log.Warn("the folder of a job that was not started", "err", err)
 	}
@@ -268,9 +281,10 @@ func (d *Draft) Discard() {
 func (d *Draft) Started() (Info, bool) {
 	d.info.PID, d.info.Born = shell.ReadJobPID(d.Folder)
 	if d.info.PID == 0 {
-		d.Discard()
+		d.discard()
 		return Info{}, false
 	}
+	d.info.SID = sessionOf(d.info.PID)
 	m := d.m
 	j := &job{info: d.info, ended: make(chan struct{})}
 	m.mu.Lock()
@@ -329,9 +343,13 @@ func (m *Manager) Close() {
 }
 
 // Running returns how many jobs run.
-func (m *Manager) Running() (n int) {
+func (m *Manager) Running() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.runningLocked()
+}
+
+func (m *Manager) runningLocked() (n int) {
 	for _, j := range m.jobs {
 		if j.info.State != Ended {
 			n++
@@ -361,14 +379,12 @@ func (i *Info) look() {
 	if info, err := os.Stat(i.Output); err == nil {
 		i.Bytes = i.Dropped + info.Size()
 	}
-	if st, err := procstat.Read(i.PID); i.State == Running && err == nil {
-		if st.State == 'T' {
+	if i.State != Running {
+		return
+	}
+	for _, pid := range procs.Group(i.PID) {
+		if st, err := procstat.Read(pid); err == nil && st.State == 'T' {
 			i.State = Stopped
-		}
-		for _, pid := range procs.Group(i.PID) {
-			if st, err := procstat.Read(pid); err == nil && st.State == 'T' {
-				i.State = Stopped
-			}
 		}
 	}
 }

@@ -160,6 +160,12 @@ func TestFoundAgain(t *testing.T) {
 	runs := w.start(t, "echo begun; until [ -e go ]; do sleep 0.01; done; exit 5", WakeEnd)
 	ended := w.start(t, "until [ -e go-1 ]; do sleep 0.01; done; exit 6", "")
 	other := w.start(t, "sleep 100", "")
+	left := w.start(t, "until [ -e go-2 ]; do sleep 0.01; done & exit 8", "")
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if st, err := procstat.Read(left.PID); err != nil || st.State == 'Z' {
+			break
+		}
+	}
 	w.Close()
 	for _, name := range []string{"go-1"} {
 		if err := os.WriteFile(filepath.Join(w.sh.Dir(), name), nil, 0o600); err != nil {
@@ -172,7 +178,25 @@ func TestFoundAgain(t *testing.T) {
 	if err := w.write(other); err != nil {
 		t.Fatal(err)
 	}
+	copied := left // as if its number had been used again, for a group of another session
+	copied.ID = "j9"
+	copied.SID--
+	if err := errors.Join(os.Mkdir(w.folder(copied.ID), 0o700), w.write(copied)); err != nil {
+		t.Fatal(err)
+	}
 	w.open(t)
+	if i, _ := w.Get("s", copied.ID); i.State != Ended {
+		t.Errorf("whose group's number is another's: %+v", i)
+	}
+	if i, _ := w.Get("s", left.ID); i.State != Running || i.Note != foundAgain {
+		t.Errorf("whose leader ended: %+v", i)
+	}
+	if err := os.WriteFile(filepath.Join(w.sh.Dir(), "go-2"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if i := w.ends(t, left.ID); i.ExitCode == nil || *i.ExitCode != 8 {
+		t.Errorf("whose leader ended: %+v", i)
+	}
 	if i, _ := w.Get("s", runs.ID); i.State != Running || i.Note != "found again by a new daemon" {
 		t.Errorf("that runs: %+v", i)
 	}
@@ -387,7 +411,13 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Discard()
+	if _, ok := d.Started(); ok {
+		t.Error("what no shell started was")
+	}
+	if d, err = w.New(Spec{}, 4); err != nil {
+		t.Fatalf("after that: %v", err)
+	}
+	d.Started()
 	if _, err := w.Get("", "j4"); err == nil {
 		t.Error("an old job is still there")
 	}
