@@ -121,6 +121,7 @@ type Manager struct {
 	mu   sync.Mutex
 	jobs map[string]*job // guarded by mu
 	last int             // guarded by mu: the newest number
+	made int             // guarded by mu: drafts that are not started yet
 	gone []Info          // guarded by mu: what ended while no daemon ran, until Follow reports it
 }
 
@@ -252,7 +253,7 @@ func (m *Manager) New(spec Spec, most int) (*Draft, error) {
 	m.sweep()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.runningLocked() >= most {
+	if m.runningLocked()+m.made >= most {
 		return nil, &LimitError{most}
 	}
 	m.last++
@@ -267,11 +268,15 @@ func (m *Manager) New(spec Spec, most int) (*Draft, error) {
 		os.RemoveAll(d.Folder)
 		return nil, err
 	}
+	m.made++
 	return d, nil
 }
 
 // discard takes back a job that was not started.
 func (d *Draft) discard() {
+	d.m.mu.Lock()
+	d.m.made--
+	d.m.mu.Unlock()
 	if err := os.RemoveAll(d.Folder); err != nil {
 		d.m.log.Warn("the folder of a job that was not started", "err", err)
 	}
@@ -288,6 +293,7 @@ func (d *Draft) Started() (Info, bool) {
 	m := d.m
 	j := &job{info: d.info, ended: make(chan struct{})}
 	m.mu.Lock()
+	m.made--
 	m.jobs[d.info.ID] = j
 	m.saveLocked(j)
 	m.mu.Unlock()

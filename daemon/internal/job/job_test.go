@@ -411,6 +411,9 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := w.New(Spec{}, 4); !errors.As(err, new(*LimitError)) {
+		t.Errorf("while another is started: %v", err)
+	}
 	if _, ok := d.Started(); ok {
 		t.Error("what no shell started was")
 	}
