@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -26,6 +30,9 @@ func (s stubShell) Where(context.Context) (tool.ShellPlace, error) {
 }
 
 func (s stubShell) Run(_ context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
+	if s.name != "user" && c.Agent != s.name {
+		return tool.CommandResult{}, fmt.Errorf("%s was given a command of %q", s.name, c.Agent)
+	}
 	zero := 0
 	if live != nil {
 		live([]byte("live"))
@@ -136,6 +143,46 @@ func TestTaskRunsSubAgents(t *testing.T) {
 	// The conversation of the user's agent holds nothing of theirs but the report.
 	if s := show(History(rec.events).Messages()); strings.Contains(s, "make one") {
 		t.Errorf("got\n%s", s)
+	}
+}
+
+// A sub-agent sees the jobs of its session, and ends none of another agent's.
+func TestSubAgentsSeeJobs(t *testing.T) {
+	jobs, err := job.Open(t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer jobs.Close()
+	d, err := jobs.New(job.Spec{Session: "s", Agent: Orchestrator, Command: "serve"}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := exec.Command("true")
+	if err := over.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(d.Folder, "pid"), []byte(strconv.Itoa(over.Process.Pid)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := d.Started(); !ok {
+		t.Fatal("the job was not started")
+	}
+	model := newModel(call1("task", `{"tasks":[{"role":"engineer","prompt":"one"}]}`), step{text: "all done"})
+	model.steps["one"] = []step{{calls: []provider.ToolCall{calling("1", "jobs", `{}`), calling("2", "jobs", `{"id":"j1","kill":true}`)}}, {text: "seen"}}
+	turn := teamTurn(model, &shells{})
+	turn.Env.Jobs, turn.Env.Session = jobs, "s"
+	rec := &recorder{}
+	if o := rec.play(t.Context(), turn); o.Err != nil {
+		t.Fatal(o.Err)
+	}
+	var got string
+	for _, m := range rec.results() {
+		if m.Tool == "jobs" {
+			got += string(m.Output) + "\n"
+		}
+	}
+	if !strings.Contains(got, ": serve") || !strings.Contains(got, "j1 is a job of orchestrator: you end only your own") {
+		t.Errorf("got %q", got)
 	}
 }
 

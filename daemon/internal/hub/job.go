@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func (t *turn) draft(c tool.Command, shellName string) (*job.Draft, error) {
 		return nil, errors.New("this daemon keeps no background jobs")
 	}
 	return t.hub.jobs.New(job.Spec{
-		Session: string(t.s.id), Agent: t.agent, Command: mask.String(c.Text), Cwd: c.Approved.Cwd, Shell: shellName, Reach: c.Reach, Wake: c.Wake,
+		Session: string(t.s.id), Agent: cmp.Or(c.Agent, t.agent), Command: mask.String(c.Text), Cwd: c.Approved.Cwd, Shell: shellName, Reach: c.Reach, Wake: c.Wake,
 	}, t.hub.opts.Config().Limits.Jobs)
 }
 

@@ -40,7 +40,7 @@ func (j jobsTool) Spec() Spec {
 			`"until":{"type":"string","description":"regular expression for a line of output; \"\" waits for the end"},`+
 			`"timeout_ms":{"type":"integer","minimum":1,"maximum":%d,"description":"of until; default %d"},`+
 			`"kill":{"type":"boolean"}},"additionalProperties":false}`, j.max.Milliseconds(), jobsWait.Milliseconds())),
-		ReadOnly: true, // it ends only what the agent itself started
+		ReadOnly: true, // it ends only what the agent itself or one of its sub-agents started
 	}
 }
 
@@ -82,6 +82,13 @@ func (j jobsTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Acti
 	note := ""
 	switch {
 	case a.Kill:
+		i, err := env.Jobs.Get(env.Session, a.ID)
+		if err != nil {
+			return Result{}, err
+		}
+		if env.Agent != "" && i.Agent != env.Agent {
+			return Result{}, fmt.Errorf("%s is a job of %s: you end only your own", a.ID, i.Agent)
+		}
 		if _, err := env.Jobs.Kill(env.Session, a.ID, "its agent"); err != nil {
 			return Result{}, err
 		}

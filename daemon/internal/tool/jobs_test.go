@@ -27,7 +27,7 @@ func (s *jobShell) Where(context.Context) (ShellPlace, error) {
 }
 
 func (s *jobShell) Run(ctx context.Context, c Command, _ func([]byte)) (CommandResult, error) {
-	d, err := s.jobs.New(job.Spec{Session: "s", Command: c.Text, Shell: "a private bash", Wake: c.Wake}, 2)
+	d, err := s.jobs.New(job.Spec{Session: "s", Agent: "engineer-1", Command: c.Text, Shell: "a private bash", Wake: c.Wake}, 2)
 	if err != nil {
 		return CommandResult{}, err
 	}
@@ -91,6 +91,10 @@ func TestJobs(t *testing.T) {
 	if r = mustDo(t, jobs, env, m{"id": "j2"}); len(r.Content) > MaxResult+1024 || r.TruncatedBy == 0 || !strings.Contains(r.Content, "bytes left out; the newest 16 MiB are in "+i.Output) {
 		t.Errorf("%d bytes, %d left out: %.300q", len(r.Content), r.TruncatedBy, r.Content)
 	}
+	env.Agent = "engineer-2"
+	_, err = do(t, jobs, env, m{"id": "j2", "kill": true})
+	wantErr(t, err, "j2 is a job of engineer-1: you end only your own")
+	env.Agent = "engineer-1"
 	if r = mustDo(t, jobs, env, m{"id": "j2", "kill": true}); !strings.Contains(r.Content, "ended by its agent") || len(procs.Group(i.PID)) > 0 {
 		t.Errorf("got %q, and of it run %v", r.Content, procs.Group(i.PID))
 	}
@@ -109,6 +113,8 @@ func TestJobs(t *testing.T) {
 		_, err := do(t, jobs, env, tc.args)
 		wantErr(t, err, tc.want)
 	}
+	env.Agent = "" // the turn's own, which started its sub-agents
+	mustDo(t, jobs, env, m{"id": "j2", "kill": true})
 	env.Session = "another"
 	_, err = do(t, jobs, env, m{"id": "j1"})
 	wantErr(t, err, "there is no job")

@@ -98,6 +98,7 @@ type Env struct {
 	Recall      func(ctx context.Context, query string) (string, error) // searches the conversation; nil: it is not stored
 	Jobs        *job.Manager                                            // nil: there are no background jobs
 	Session     string                                                  // whose jobs an agent sees
+	Agent       string                                                  // of a sub-agent: its name, whose jobs alone it ends
 }
 
 // Shell is what the bash tool needs of a shell: the user's, through a lease, or a private one. The hub implements it.
@@ -129,6 +130,7 @@ type Command struct {
 	Reach       string        // what the kernel is to hold it to: read, project; else it runs in the shell itself
 	Background  bool          // it becomes a job, which nobody waits for
 	Wake        string        // when that wakes its agent: see job.Spec
+	Agent       string        // whose it is; "" = the turn's own
 	Purpose     string        // shown to the user while the shell is lent
 }
 
