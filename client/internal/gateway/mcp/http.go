@@ -2,17 +2,14 @@ package mcp
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sublet/client/internal/gateway"
 )
 
 const (
@@ -45,7 +42,7 @@ func ServeHTTP(ctx context.Context, o Options, ln net.Listener) error {
 		SessionTimeout: idleSession, MaxRequestBodyBytes: int64(s.o.MaxMessage), PropagateRequestCancellation: true,
 	})
 	web := &http.Server{
-		Handler: s.guard(addr.Port, protocol), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+		Handler: s.guarded(gateway.NewGuard(addr, s.o.Token, nil, nil), protocol), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	over := make(chan error, 1)
@@ -64,18 +61,15 @@ func ServeHTTP(ctx context.Context, o Options, ln net.Listener) error {
 	return nil
 }
 
-// guard lets only those through who know the token, and no page of somebody else's, nor one that had its name point here (DNS
-// rebinding).
-func (s *server) guard(port int, next http.Handler) http.Handler {
-	hosts := []string{fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("[::1]:%d", port), fmt.Sprintf("localhost:%d", port)}
+// guarded lets only those through who know the token, and no page of somebody else's.
+func (s *server) guarded(g *gateway.Guard, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		bearer, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		switch {
-		case !slices.Contains(hosts, strings.ToLower(r.Host)):
+		case !g.Named(r.Host):
 			http.Error(w, "the host is not this server's name", http.StatusForbidden)
-		case !ownOrigin(r.Header.Values("Origin"), hosts):
+		case !g.MayConnect(r.Header.Values("Origin")):
 			http.Error(w, "pages of other origins may not connect", http.StatusForbidden)
-		case !strings.EqualFold(bearer, "Bearer") || subtle.ConstantTimeCompare([]byte(strings.TrimSpace(token)), []byte(s.o.Token)) != 1:
+		case !g.Bears(r):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "the bearer token is missing or wrong", http.StatusUnauthorized)
 		default:
@@ -84,15 +78,4 @@ func (s *server) guard(port int, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-// ownOrigin reports whether a request comes from no page, or from one of this server's.
-func ownOrigin(origins, hosts []string) bool {
-	for _, o := range origins {
-		u, err := url.Parse(o)
-		if err != nil || u.Scheme != "http" || !slices.Contains(hosts, strings.ToLower(u.Host)) {
-			return false
-		}
-	}
-	return true
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,7 +18,12 @@ import (
 // serveHTTP is a gateway on a port of its own.
 func serveHTTP(t *testing.T, w *gatewaytest.World) (address string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	return serveAt(t, w, "127.0.0.1:0")
+}
+
+func serveAt(t *testing.T, w *gatewaytest.World, at string) (address string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,6 +141,18 @@ func TestHTTPClientDies(t *testing.T) {
 	}
 }
 
+// An address of this machine other than 127.0.0.1 is a name of the server that listens there.
+func TestHTTPAtAnyLoopback(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only 127.0.0.1 is set up by default") // Linux has all of 127.0.0.0/8
+	}
+	w := gatewaytest.New(t, runDaemon, nil)
+	r, err := connectHTTP(t, serveAt(t, w, "127.0.0.2:0"), "codex").call(t.Context(), "shell_state", nil)
+	if err != nil || !strings.Contains(r.text, errNoWindow.Error()) {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
 // Whoever does not know the token, names another host, or is a page of another origin is refused, and nothing runs.
 func TestHTTPRefuses(t *testing.T) {
 	w := gatewaytest.New(t, runDaemon, nil)
@@ -154,6 +172,7 @@ func TestHTTPRefuses(t *testing.T) {
 		{"foreign host", func(r *http.Request) { r.Host = "evil.example:80" }, http.StatusForbidden},
 		{"foreign origin", func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }, http.StatusForbidden},
 		{"null origin", func(r *http.Request) { r.Header.Set("Origin", "null") }, http.StatusForbidden},
+		{"several origins", func(r *http.Request) { r.Header["Origin"] = []string{"http://" + address, "http://" + address} }, http.StatusForbidden},
 		{"a body too long", func(r *http.Request) {
 			r.Body = io.NopCloser(strings.NewReader(strings.Repeat(" ", 11<<20)))
 			r.ContentLength = -1

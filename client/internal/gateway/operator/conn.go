@@ -105,7 +105,7 @@ func (c *conn) read() error {
 
 // check is what every request must pass: it is allowed to ask, and its id is new.
 func (c *conn) check(r *request) *problem {
-	if !c.authorized && !c.s.isToken(r.token) {
+	if !c.authorized && !c.s.guard.IsToken(r.token) {
 		return invalid("metadata.token is missing, or not this server's").with("field", "metadata.token").with("reason", "unauthorized")
 	}
 	if r.id == "" {

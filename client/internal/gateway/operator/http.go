@@ -2,39 +2,22 @@ package operator
 
 import (
 	"context"
-	"crypto/subtle"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/coder/websocket"
 )
 
-// hostNames are the Host headers that are ours: a page of somebody else's that had its name point here (DNS rebinding)
-// comes with its own (T5e).
-func hostNames(addr net.Addr, more []string) map[string]bool {
-	names := map[string]bool{}
-	host, port, err := net.SplitHostPort(addr.String())
-	if err != nil {
-		return names
-	}
-	for _, h := range append([]string{host, "localhost", "127.0.0.1", "::1"}, more...) {
-		names[strings.ToLower(net.JoinHostPort(h, port))] = true
-	}
-	return names
-}
-
 // handler answers HTTP: a WebSocket where one is asked for, the page where there is one, otherwise a refusal.
 func (s *Server) handler(ctx context.Context) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.headers(w, r)
-		if !s.names[strings.ToLower(r.Host)] {
+		if !s.guard.Named(r.Host) {
 			refuse(w, http.StatusForbidden, fmt.Sprintf("the host %q is not this server's name", firstLine(r.Host)))
 			return
 		}
-		if origin := r.Header.Values("Origin"); !s.mayConnect(origin) {
+		if origin := r.Header.Values("Origin"); !s.guard.MayConnect(origin) {
 			s.log.Warn("a foreign page was refused", "origin", firstLine(strings.Join(origin, ", ")))
 			refuse(w, http.StatusForbidden, "pages of this origin may not connect; --allow-origin lets one")
 			return
@@ -61,7 +44,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 func (s *Server) headers(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	connect := "'self'"
-	if s.names[strings.ToLower(r.Host)] {
+	if s.guard.Named(r.Host) {
 		connect += " ws://" + r.Host // 'self' covers WebSocket only in browsers of 2022 and later
 	}
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src "+connect+
@@ -78,29 +61,10 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	http.Error(w, why, status)
 }
 
-// mayConnect reports whether a request with these Origin headers may: none (not a browser), this server's own, or one
-// that the user named.
-func (s *Server) mayConnect(origins []string) bool {
-	if len(origins) == 0 {
-		return true
-	}
-	if len(origins) > 1 {
-		return false
-	}
-	for _, o := range s.o.Origins {
-		if strings.EqualFold(o, origins[0]) {
-			return true
-		}
-	}
-	u, err := url.Parse(origins[0])
-	return err == nil && u.Scheme == "http" && u.Host != "" && s.names[strings.ToLower(u.Host)]
-}
-
 func (s *Server) upgrade(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	authorized := s.o.Token == ""
-	if given := r.Header.Get("Authorization"); given != "" && s.o.Token != "" {
-		bearer, token, _ := strings.Cut(given, " ")
-		if authorized = strings.EqualFold(bearer, "Bearer") && s.isToken(strings.TrimSpace(token)); !authorized {
+	if r.Header.Get("Authorization") != "" && s.o.Token != "" {
+		if authorized = s.guard.Bears(r); !authorized {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(w, http.StatusUnauthorized, "the token is not this server's")
 			return
@@ -113,9 +77,4 @@ func (s *Server) upgrade(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return
 	}
 	s.serve(ctx, newWS(ctx, c, r.RemoteAddr, s.o.MaxMessage), authorized)
-}
-
-// isToken compares in constant time.
-func (s *Server) isToken(given string) bool {
-	return subtle.ConstantTimeCompare([]byte(given), []byte(s.o.Token)) == 1
 }

@@ -44,7 +44,7 @@ type Options struct {
 type Server struct {
 	o     Options
 	log   *slog.Logger
-	names map[string]bool // host:port, as Host headers have it
+	guard *gateway.Guard // set by Serve
 
 	handed gateway.Handed
 
@@ -73,7 +73,7 @@ func New(o Options) *Server {
 // Serve accepts connections until ctx is done. It owns ln and every goroutine it starts, and returns after the last of
 // them has ended. Turns that S3 clients began are cancelled with their connections (decision 17).
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	s.names = hostNames(ln.Addr(), s.o.Hosts)
+	s.guard = gateway.NewGuard(ln.Addr(), s.o.Token, s.o.Hosts, s.o.Origins)
 	ctx, cancel := context.WithCancel(ctx)
 	var conns sync.WaitGroup
 	web := newHandover(ln.Addr())
