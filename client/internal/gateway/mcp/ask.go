@@ -2,8 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -36,34 +34,9 @@ func (s *server) addAsk(m *sdk.Server) {
 
 // ask is a call of the tool.
 func (s *server) ask(ctx context.Context, req *sdk.CallToolRequest, in askIn) (*sdk.CallToolResult, askOut, error) {
-	var out askOut
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
-	var c call
-	c.say("waits for the calls before it")
-	stop := s.report(ctx, req, &c)
-	defer stop()
-	l, from, err := s.client(ctx, req.ClientInfo(), req.Session)
+	r, err := s.tool(ctx, req, &wire.ToolRequest{Tool: wire.ToolAskUser}, in)
 	if err != nil {
-		return nil, out, worded(err)
+		return nil, askOut{}, err
 	}
-	leave, err := l.enter(ctx)
-	if err != nil {
-		return nil, out, err
-	}
-	defer leave()
-	text, err := json.Marshal(in)
-	if err != nil {
-		return nil, out, err
-	}
-	end, err := l.gs.Tool(ctx, &wire.ToolRequest{Tool: wire.ToolAskUser, Arguments: string(text), Borrower: from, AnswerMS: s.o.Answer.Milliseconds()}, c.event)
-	switch {
-	case err != nil:
-		return nil, out, worded(err)
-	case c.result == nil:
-		return nil, out, errors.New(end.Summary)
-	}
-	out.Answered, out.Answer = c.result.Status == wire.StatusSuccess, string(c.result.Output)
-	return nil, out, nil
+	return nil, askOut{Answered: r.Status == wire.StatusSuccess, Answer: string(r.Output)}, nil
 }

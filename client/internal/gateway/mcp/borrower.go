@@ -3,7 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"slices"
 
@@ -34,7 +34,7 @@ func (s *server) client(ctx context.Context, info *sdk.Implementation, session *
 		return nil, from, err
 	}
 	if !slices.Contains(l.gs.Ready().Capabilities, wire.CapBorrower) {
-		return nil, from, fmt.Errorf("the daemon is older than this program: `sublet daemon restart` replaces it")
+		return nil, from, errors.New("the daemon is older than this program: `sublet daemon restart` replaces it")
 	}
 	return l, from, nil
 }

@@ -2,19 +2,15 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sublet/client/internal/remote"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -65,17 +61,18 @@ func (s *server) shell(ctx context.Context, req *sdk.CallToolRequest, in shellIn
 	if in.Where != "" {
 		out.Where = in.Where
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
-	var c call
-	c.say("waits for the calls before it")
-	stop := s.report(ctx, req, &c)
-	err := s.run(ctx, req, in, &out, &c)
-	stop()
+	arguments := map[string]any{"command": in.Command}
+	if in.Purpose != "" {
+		arguments["description"] = in.Purpose
+	}
+	if in.TimeoutMS != 0 {
+		arguments["timeout_ms"] = in.TimeoutMS
+	}
+	r, err := s.tool(ctx, req, &wire.ToolRequest{Tool: "bash", Cwd: wire.OSString(in.Cwd), Private: in.Where == "private"}, arguments)
 	if err != nil {
 		return nil, out, err
 	}
+	s.fill(&out, r)
 	res := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: out.text()}}}
 	res.IsError = out.ExitCode == nil || out.Status != wire.StatusSuccess && out.Status != wire.StatusError
 	return res, out, nil
@@ -94,46 +91,8 @@ func (in *shellIn) check() error {
 	return nil
 }
 
-// run has the daemon run the command, and fills in what came of it.
-func (s *server) run(ctx context.Context, req *sdk.CallToolRequest, in shellIn, out *shellOut, c *call) error {
-	l, from, err := s.client(ctx, req.ClientInfo(), req.Session)
-	if err != nil {
-		return worded(err)
-	}
-	leave, err := l.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	c.say("runs, or waits for the shell")
-	arguments := map[string]any{"command": in.Command}
-	if in.Purpose != "" {
-		arguments["description"] = in.Purpose
-	}
-	if in.TimeoutMS != 0 {
-		arguments["timeout_ms"] = in.TimeoutMS
-	}
-	text, err := json.Marshal(arguments)
-	if err != nil {
-		return err
-	}
-	end, err := l.gs.Tool(ctx, &wire.ToolRequest{
-		Tool: "bash", Arguments: string(text), Cwd: wire.OSString(in.Cwd), Borrower: from, Private: in.Where == "private",
-		AnswerMS: s.o.Answer.Milliseconds(),
-	}, c.event)
-	switch {
-	case errors.Is(err, remote.ErrDisconnected):
-		return errors.New("the daemon was lost before the command's end was known; look whether it ran before you run it again")
-	case err != nil:
-		return worded(err)
-	case c.result == nil:
-		return errors.New(end.Summary)
-	}
-	return s.fill(out, c.result)
-}
-
 // fill writes what came of a command into the result.
-func (s *server) fill(out *shellOut, r *wire.CommandResult) error {
+func (s *server) fill(out *shellOut, r *wire.CommandResult) {
 	out.Status, out.ExitCode, out.Cwd, out.Reach, out.DurationMS = r.Status, r.ExitCode, visible.Line(string(r.Cwd)), r.Reach, r.DurationMS
 	if r.Truncated != nil {
 		out.Rest = string(r.Truncated.SpoolPath)
@@ -142,7 +101,7 @@ func (s *server) fill(out *shellOut, r *wire.CommandResult) error {
 	left := utf8.RuneCountInString(text) - maxOutput
 	if left <= 0 {
 		out.Output = text
-		return nil
+		return
 	}
 	if out.Rest == "" {
 		path, err := s.keep(r.Output)
@@ -159,7 +118,6 @@ func (s *server) fill(out *shellOut, r *wire.CommandResult) error {
 	runes := []rune(text)
 	room := maxOutput - utf8.RuneCountInString(note)
 	out.Output = string(runes[:room/2]) + note + string(runes[len(runes)-(room-room/2):])
-	return nil
 }
 
 // text is a result for models whose client shows them no structure.
@@ -172,81 +130,4 @@ func (o *shellOut) text() string {
 		text += "\n[the shell is in " + o.Cwd + "]"
 	}
 	return text
-}
-
-// worded is an error of the daemon's with its hint.
-func worded(err error) error {
-	if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok && h.Hint() != "" {
-		return fmt.Errorf("%w (%s)", err, h.Hint())
-	}
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Hint != "" {
-		return fmt.Errorf("%s (%s)", e.Message, e.Hint)
-	}
-	return err
-}
-
-// call is what is known of one that runs.
-type call struct {
-	state  atomic.Value // string: what it waits for
-	result *wire.CommandResult
-}
-
-func (c *call) say(state string) { c.state.Store(state) }
-
-// event follows the command.
-func (c *call) event(m wire.Message) {
-	switch m := m.(type) {
-	case *wire.ConfirmationRequest:
-		c.say("waits for the user's answer in the sublet window")
-	case *wire.ConfirmationResolved:
-		c.say("runs, or waits for the shell")
-	case *wire.ShellLeaseQueued:
-		state := "waits for the shell, which " + m.Holder + " has"
-		if m.Why != "" {
-			state = "waits for the shell: " + m.Why
-		}
-		c.say(visible.Line(state))
-	case *wire.CommandStarted:
-		c.say("runs")
-	case *wire.CommandResult:
-		c.result = m
-	}
-}
-
-// report sends the client progress notifications while the call runs, where it asked for them. It owns its goroutine; stop waits for it, unless the
-// client does not read.
-func (s *server) report(ctx context.Context, req *sdk.CallToolRequest, c *call) (stop func()) {
-	token := req.Params.GetProgressToken()
-	if token == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		tick := time.NewTicker(s.o.Progress)
-		defer tick.Stop()
-		begun := time.Now()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			err := req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-				ProgressToken: token, Progress: time.Since(begun).Seconds(), Message: c.state.Load().(string),
-			})
-			if err != nil && ctx.Err() == nil {
-				s.log.Debug("progress was not sent", "err", err)
-				return
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-over
-	}
 }
