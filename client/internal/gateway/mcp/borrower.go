@@ -18,7 +18,7 @@ func nameOf(client string) string {
 	return cmp.Or(caller.Name(client), client, "mcp-client")
 }
 
-// client returns the connection for whoever calls, and who that is.
+// client returns the connection for whoever calls, until done, and who that is.
 func (s *server) client(ctx context.Context, info *sdk.Implementation, session *sdk.ServerSession) (*link, wire.Borrower, error) {
 	from := s.o.Client
 	if info != nil {
@@ -34,6 +34,7 @@ func (s *server) client(ctx context.Context, info *sdk.Implementation, session *
 		return nil, from, err
 	}
 	if !slices.Contains(l.gs.Ready().Capabilities, wire.CapBorrower) {
+		s.done(l)
 		return nil, from, errors.New("the daemon is older than this program: `sublet daemon restart` replaces it")
 	}
 	return l, from, nil

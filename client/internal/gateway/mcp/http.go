@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// idleSession is how long a client of the older protocol, whose sessions outlive a request, may be silent.
+	// idleSession is how long a client may be silent: its connection to the daemon outlives a request.
 	idleSession = time.Hour
 	// stopBound is how long requests may take to end when the server stops.
 	stopBound = 2 * time.Second
@@ -32,8 +32,8 @@ func ServeHTTP(ctx context.Context, o Options, ln net.Listener) error {
 		return ErrNotLoopback
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	s := newServer(ctx, o)
+	s.idle = idleSession
 	defer s.close()
 	defer cancel()
 	m := s.sdkServer()

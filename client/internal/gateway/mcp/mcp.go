@@ -60,6 +60,7 @@ type server struct {
 	log   *slog.Logger
 	ctx   context.Context // ends with the server
 	posts posts           // ServeHTTP only
+	idle  time.Duration   // ServeHTTP only: when a client without a session is taken to be gone; 0 = never
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -71,9 +72,14 @@ type server struct {
 
 // link is one client's connection to the daemon.
 type link struct {
+	key     string
+	named   bool // by a session: its end is the link's
 	gs      *gateway.Session
 	turn    chan struct{} // holds one: whoever took it may run a command
 	waiting chan struct{} // a place for each call that runs or waits
+	// guarded by server.mu
+	calls int // that use it now
+	used  int // calls that ended
 }
 
 func newServer(ctx context.Context, o Options) *server {
@@ -109,7 +115,6 @@ func (s *server) sdkServer() *sdk.Server {
 // those of an input that is not the protocol, or an output that cannot be written to.
 func Serve(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	s := newServer(ctx, o)
 	defer s.close()
 	defer cancel() // before close: what runs ends
@@ -171,25 +176,27 @@ func (s *server) close() {
 // errTooMany refuses a client or a call that is one too many.
 var errTooMany = errors.New("too many at once")
 
-// link returns the connection for a client, made when it first calls. key names the client: its session, or its own name where
-// the protocol has no sessions. It ends with the session.
+// link returns the connection for a client, made when it first calls, until done. key names the client: its session, with which
+// the connection ends, or its own name where the protocol has no sessions.
 func (s *server) link(ctx context.Context, key string, session *sdk.ServerSession) (*link, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.links == nil {
-		return nil, context.Canceled
-	}
-	if l := s.links[key]; l != nil {
-		return l, nil
-	}
-	if len(s.links) >= maxClients {
-		return nil, fmt.Errorf("%w: %d clients are served", errTooMany, maxClients)
+	l, err := s.openLocked(key)
+	s.mu.Unlock()
+	if l != nil || err != nil {
+		return l, err
 	}
 	gs, err := s.o.Daemon.Connect(ctx, gateway.Options{Name: "sublet serve mcp", AfterSeq: -1})
 	if err != nil {
 		return nil, err
 	}
-	l := &link{gs: gs, turn: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting)}
+	s.mu.Lock()
+	if l, err = s.openLocked(key); l != nil || err != nil { // another call of the client, or the end of the server, was first
+		s.mu.Unlock()
+		gs.Close()
+		return l, err
+	}
+	defer s.mu.Unlock()
+	l = &link{key: key, gs: gs, turn: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting), calls: 1, named: session.ID() != ""}
 	s.links[key] = l
 	s.work.Go(func() { // ends with the connection; what concerns a call goes to that call
 		for {
@@ -198,7 +205,7 @@ func (s *server) link(ctx context.Context, key string, session *sdk.ServerSessio
 			}
 		}
 	})
-	if session.ID() != "" {
+	if l.named {
 		s.work.Go(func() {
 			ended := make(chan struct{})
 			go func() { defer close(ended); _ = session.Wait() }() // its error is the transport's own end; Close below ends it
@@ -215,6 +222,42 @@ func (s *server) link(ctx context.Context, key string, session *sdk.ServerSessio
 		})
 	}
 	return l, nil
+}
+
+// openLocked returns the open connection of a client for one more call; nil where there is none yet and one may be made.
+func (s *server) openLocked(key string) (*link, error) {
+	if s.links == nil {
+		return nil, context.Canceled
+	}
+	if l := s.links[key]; l != nil {
+		l.calls++
+		return l, nil
+	}
+	if len(s.links) >= maxClients {
+		return nil, fmt.Errorf("%w: %d clients are served", errTooMany, maxClients)
+	}
+	return nil, nil
+}
+
+// done ends the use of a connection by one call. By HTTP, nobody reports the end of a client that has no session: its connection
+// is closed after a time without a call.
+func (s *server) done(l *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.calls--
+	l.used++
+	if l.calls > 0 || l.named || s.idle == 0 {
+		return
+	}
+	used := l.used
+	time.AfterFunc(s.idle, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if l.calls == 0 && l.used == used && s.links[l.key] == l {
+			delete(s.links, l.key)
+			s.work.Go(l.gs.Close)
+		}
+	})
 }
 
 // enter waits for the calls before this one; leave lets the next one in.

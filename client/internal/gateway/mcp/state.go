@@ -89,6 +89,7 @@ func (s *server) look(ctx context.Context, info *sdk.Implementation, session *sd
 	if err != nil {
 		return out, nil, worded(err)
 	}
+	defer s.done(l)
 	ctx, cancel := s.o.Daemon.Bound(ctx)
 	defer cancel()
 	reply, err := l.gs.Look(ctx)
