@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,12 +18,18 @@ import (
 const handedAge = 24 * time.Hour
 
 // Handed keeps files that clients hand over as bytes and not by path, such as images, for the turns that want them: the
-// daemon reads attachments itself. Its folder is private, made with the first file and removed by Close. The zero value is
-// ready; it is safe for concurrent use.
+// daemon reads attachments itself; or that a client is handed a path of. Its folder is private, made with the first file and
+// removed by Close. The zero value is ready; it is safe for concurrent use.
 type Handed struct {
+	Parent string // where the folder is made; "" = where temporary files are
+	Folder string // beginning of its name; "" = "sublet-handed-"
+	File   string // pattern of the files' names, as os.CreateTemp has it; "" = "image-*"
+	Max    int    // files kept at once, for one more of which the oldest goes; 0 = any number
+
 	mu sync.Mutex
 	// guarded by mu
 	dir    string
+	kept   []string // the oldest first; only with Max
 	closed bool
 }
 
@@ -40,13 +49,13 @@ func (h *Handed) Keep(content []byte, mime string) (path string, err error) {
 	if h.closed {
 		return "", ErrClosed
 	}
+	h.sweepLocked(time.Now())
 	if h.dir == "" {
-		if h.dir, err = os.MkdirTemp("", "sublet-handed-"); err != nil { // 0700
+		if h.dir, err = os.MkdirTemp(h.Parent, cmp.Or(h.Folder, "sublet-handed-")); err != nil { // 0700
 			return "", fmt.Errorf("keep a file for the daemon: %w", err)
 		}
 	}
-	h.sweepLocked(time.Now())
-	f, err := os.CreateTemp(h.dir, "image-*"+map[string]string{
+	f, err := os.CreateTemp(h.dir, cmp.Or(h.File, "image-*")+map[string]string{
 		"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp",
 	}[mime]) // 0600
 	if err != nil {
@@ -56,12 +65,24 @@ func (h *Handed) Keep(content []byte, mime string) (path string, err error) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return "", fmt.Errorf("keep a file for the daemon: %w", errors.Join(err, os.Remove(f.Name())))
 	}
+	if h.Max > 0 {
+		if h.kept = append(h.kept, f.Name()); len(h.kept) > h.Max {
+			os.Remove(h.kept[0]) // one that is gone is what is wanted; others go with the folder
+			h.kept = h.kept[1:]
+		}
+	}
 	return f.Name(), nil
 }
 
-// sweepLocked removes what was left behind.
+// sweepLocked removes what was left behind. A folder that is gone, such as by a cleaner of temporary files, is made anew.
 func (h *Handed) sweepLocked(now time.Time) {
+	if h.dir == "" {
+		return
+	}
 	left, err := os.ReadDir(h.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		h.dir, h.kept = "", nil
+	}
 	if err != nil {
 		return // the write that follows tells
 	}
@@ -74,9 +95,12 @@ func (h *Handed) sweepLocked(now time.Time) {
 
 // Remove lets files go that Keep returned: their turn has ended.
 func (h *Handed) Remove(paths ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, p := range paths {
 		os.Remove(p) // one that is gone is what is wanted
 	}
+	h.kept = slices.DeleteFunc(h.kept, func(p string) bool { return slices.Contains(paths, p) })
 }
 
 // Close removes all files; Keep returns ErrClosed afterwards.

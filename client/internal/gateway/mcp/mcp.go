@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -31,6 +29,8 @@ const (
 	maxClients = 32
 	// maxMessage bounds a message of a client, in bytes.
 	maxMessage = 10 << 20
+	// maxKept bounds the outputs that are kept in files.
+	maxKept = 64
 )
 
 // Options for Serve and ServeHTTP. Daemon is required.
@@ -56,18 +56,17 @@ Where no window is open, the call says so; with where "private" the command runs
 
 // server is one gateway process.
 type server struct {
-	o     Options
-	log   *slog.Logger
-	ctx   context.Context // ends with the server
-	posts posts           // ServeHTTP only
-	idle  time.Duration   // ServeHTTP only: when a client without a session is taken to be gone; 0 = never
+	o       Options
+	log     *slog.Logger
+	ctx     context.Context // ends with the server
+	posts   posts           // ServeHTTP only
+	idle    time.Duration   // ServeHTTP only: when a client without a session is taken to be gone; 0 = never
+	outputs gateway.Handed
 
 	mu sync.Mutex
 	// below: guarded by mu
-	folder string // of outputs, made when first needed; "" = not yet
-	links  map[string]*link
-	kept   []string // files of outputs, the oldest first
-	work   sync.WaitGroup
+	links map[string]*link
+	work  sync.WaitGroup
 }
 
 // link is one client's connection to the daemon.
@@ -95,7 +94,11 @@ func newServer(ctx context.Context, o Options) *server {
 	if o.Progress <= 0 {
 		o.Progress = progressEvery
 	}
-	return &server{o: o, log: o.Log, ctx: ctx, links: map[string]*link{}}
+	return &server{
+		o: o, log: o.Log, ctx: ctx, links: map[string]*link{},
+		// The daemon removes folders of this name when it starts: what a gateway that was killed left.
+		outputs: gateway.Handed{Parent: o.Runtime, Folder: "mcp-", File: "output-*.txt", Max: maxKept},
+	}
 }
 
 // sdkServer is the protocol's side, for any number of clients.
@@ -160,16 +163,13 @@ func (s *server) close() {
 	s.mu.Lock()
 	links := s.links
 	s.links = nil
-	folder := s.folder
 	s.mu.Unlock()
 	for _, l := range links {
 		l.gs.Close()
 	}
 	s.work.Wait()
-	if folder != "" {
-		if err := os.RemoveAll(folder); err != nil {
-			s.log.Warn("outputs were not removed", "folder", folder, "err", err)
-		}
+	if err := s.outputs.Close(); err != nil {
+		s.log.Warn("outputs were not removed", "err", err)
 	}
 }
 
@@ -274,33 +274,4 @@ func (l *link) enter(ctx context.Context) (leave func(), err error) {
 		<-l.waiting
 		return nil, context.Cause(ctx)
 	}
-}
-
-// maxKept bounds the outputs that are kept in files.
-const maxKept = 64
-
-// keep writes an output to a file of its own and returns its path. The oldest of many goes.
-func (s *server) keep(output []byte) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.folder == "" {
-		folder, err := os.MkdirTemp(s.o.Runtime, "mcp-")
-		if err != nil {
-			return "", err
-		}
-		s.folder = folder
-	}
-	f, err := os.CreateTemp(s.folder, "output-*.txt")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(output)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", err
-	}
-	if s.kept = append(s.kept, f.Name()); len(s.kept) > maxKept {
-		err = os.Remove(s.kept[0])
-		s.kept = s.kept[1:]
-	}
-	return filepath.Clean(f.Name()), err
 }

@@ -104,7 +104,7 @@ func (s *server) fill(out *shellOut, r *wire.CommandResult) {
 		return
 	}
 	if out.Rest == "" {
-		path, err := s.keep(r.Output)
+		path, err := s.outputs.Keep(r.Output, "")
 		if err != nil {
 			s.log.Warn("an output was not kept", "err", err)
 		}
