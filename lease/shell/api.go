@@ -17,6 +17,7 @@ import (
 	"sublet/lease/shell/dialect"
 	"sublet/lease/shell/procs"
 	"sublet/lease/shell/term"
+	"sublet/wire/visible"
 )
 
 // Size of a terminal, in cells and pixels.
@@ -144,4 +145,4 @@ func (e *BrokenError) Hint() string { return e.Fix }
 // A DirError reports that a command's directory cannot be entered; the command did not run.
 type DirError struct{ Dir, Reason string }
 
-func (e *DirError) Error() string { return "cannot enter " + e.Dir + ": " + e.Reason }
+func (e *DirError) Error() string { return "cannot enter " + visible.Line(e.Dir) + ": " + e.Reason }
