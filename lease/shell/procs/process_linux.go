@@ -39,9 +39,11 @@ func newest() int {
 const askedMost = 1000
 
 // noneSince reports that none is there of those that of selects which began at from or later; where it is false there may be.
+// It is false after a second: the numbers may have begun anew since and have passed from's again.
 func noneSince(from Moment, of func(pid int) bool) bool {
-	last := newest()
-	if from.newest == 0 || last < from.newest || last > from.newest+askedMost {
+	now := Now()
+	last := now.newest
+	if from.newest == 0 || now.ticks > from.ticks+ticks || last < from.newest || last > from.newest+askedMost {
 		return false
 	}
 	for pid := from.newest + 1; pid <= last; pid++ {
