@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,6 +22,9 @@ const (
 	heldText  = "held"
 	heldReach = "reach"
 )
+
+// releaseBound is how long the removal of what a killed launcher left may take.
+const releaseBound = 5 * time.Second
 
 // held writes down what a confined command is held to and what it runs, and returns the line that the shell runs in its
 // place: the launcher, as a foreground job, with a shell of the same kind that knows the aliases, functions and unexported
@@ -60,10 +64,19 @@ func (s *Shell) clearUp(ctx context.Context, c Command, res Result) {
 	if res.Signal != unix.SignalName(unix.SIGKILL) {
 		return
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.Launcher, confine.Release, filepath.Join(cmp.Or(c.Job, s.folder), "reach"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		s.log.Warn("clear up after a held command that was killed", "err", err, "output", string(out))
+	if err := release(context.WithoutCancel(ctx), c.Launcher, s.folder); err != nil {
+		s.log.Warn("clear up after a held command that was killed", "err", err)
 	}
+}
+
+// release has a launcher remove what a killed one left in the project of the reach that folder holds.
+func release(ctx context.Context, launcher, folder string) error {
+	ctx, cancel := context.WithTimeout(ctx, releaseBound)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, launcher, confine.Release, filepath.Join(folder, heldReach)).CombinedOutput(); err != nil {
+		return fmt.Errorf("remove what stood for protected places: %w: %s", cmp.Or(context.Cause(ctx), err), out)
+	}
+	return nil
 }
 
 // pathIn returns the folders of PATH that lie in a project: what is put there, the user's next command may be.

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"sublet/lease/confine"
 	"sublet/lease/procstat"
 	"sublet/lease/shell/dialect"
 )
@@ -87,9 +89,26 @@ func ReadJobPID(folder string) (pid int, start int64) {
 	return pid, start
 }
 
-// ForgetJob removes what only the start of a job needed: the command's own text may hold a secret.
+// ForgetJob removes what only the start of a job needed: the command's own text may hold a secret. The job has ended; where it
+// was killed while it was held, what its launcher left in the project is removed, too, which takes at most 5 s.
 func ForgetJob(folder string) error {
-	return errors.Join(os.RemoveAll(filepath.Join(folder, heldText)), os.RemoveAll(filepath.Join(folder, heldReach)))
+	err := releaseJob(folder)
+	return errors.Join(err, os.RemoveAll(filepath.Join(folder, heldText)), os.RemoveAll(filepath.Join(folder, heldReach)))
+}
+
+func releaseJob(folder string) error {
+	status, err := os.ReadFile(filepath.Join(folder, JobStatus))
+	if err == nil && strings.TrimSpace(string(status)) != strconv.Itoa(128+int(syscall.SIGKILL)) {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(folder, heldReach)); err != nil {
+		return nil // it was not held
+	}
+	launcher, err := confine.Find()
+	if err != nil {
+		return fmt.Errorf("remove what stood for protected places: %w", err)
+	}
+	return release(context.Background(), launcher, folder)
 }
 
 // jobGroups returns the process groups of the background jobs that still run.

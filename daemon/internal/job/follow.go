@@ -73,6 +73,9 @@ func (m *Manager) dropped(j *job) int64 {
 
 // finish takes a job's end.
 func (m *Manager) finish(j *job) {
+	if err := shell.ForgetJob(m.folder(j.info.ID)); err != nil {
+		m.log.Warn("a job's end", "job", j.info.ID, "err", err)
+	}
 	m.mu.Lock()
 	j.info.State, j.info.Ended = Ended, time.Now()
 	status := filepath.Join(m.folder(j.info.ID), shell.JobStatus)
@@ -88,9 +91,6 @@ func (m *Manager) finish(j *job) {
 	i := j.info
 	close(j.ended)
 	m.mu.Unlock()
-	if err := shell.ForgetJob(m.folder(i.ID)); err != nil {
-		m.log.Warn("a job's end", "job", i.ID, "err", err)
-	}
 	m.log.Info("job ended", "job", i.ID, "end", i.End())
 	if i.Wake != "" && !i.Matched {
 		m.due(j, i.End(), false)

@@ -17,6 +17,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"sublet/lease/confine"
+	"sublet/lease/confine/confinetest"
 	"sublet/lease/procstat"
 	"sublet/lease/shell"
 	"sublet/lease/shell/procs"
@@ -389,6 +391,49 @@ func TestLookMeanwhile(t *testing.T) {
 	}
 	if look(); got != rounds*chunk {
 		t.Errorf("looked at %d bytes of an empty output", got-rounds*chunk)
+	}
+}
+
+// Nothing stays in the project of what stood for protected places where a held job is killed: all of it, or its launcher alone.
+func TestKilledHeld(t *testing.T) {
+	launcher := confinetest.Beside(t)
+	w := newWorld(t)
+	for _, whole := range []bool{true, false} {
+		project, err := os.MkdirTemp("/var/tmp", "sublet-test") // a held command has a /tmp of its own
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(project)
+		d, err := w.New(Spec{Session: "s", Reach: confine.Project}, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if _, err := w.sh.Run(ctx, shell.Command{
+			Text: "ls -a; echo listed; sleep 1000", Dir: project, Job: d.Folder, Launcher: launcher, Confine: &confine.Spec{Reach: confine.Project, Project: project},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		i, ok := d.Started()
+		if !ok {
+			t.Fatal("the job was not started")
+		}
+		if line, err := w.Await(ctx, "s", i.ID, regexp.MustCompile("^listed")); line == "" || err != nil {
+			t.Fatalf("got %q, %v", line, err)
+		}
+		if list, err := os.ReadDir(project); err != nil || len(list) == 0 {
+			t.Fatalf("nothing stands for protected places: %v", err)
+		}
+		for _, pid := range procs.Group(i.PID) {
+			if whole || procs.Name(pid) == confine.Program {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended with another
+			}
+		}
+		w.ends(t, i.ID)
+		if list, err := os.ReadDir(project); err != nil || len(list) > 0 {
+			t.Errorf("whole %v: the project holds %v, %v", whole, list, err)
+		}
 	}
 }
 
