@@ -85,32 +85,32 @@ __sublet_resume() {
 # The line editor calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive
 # of the client's ends it. The prompt is expanded, and the options are listed, under the user's own.
 __sublet_widget() {
-	builtin local __sublet_context=ready __sublet_flags=- __sublet_directive __sublet_rest __sublet_erased=
+	builtin local __sublet_context=ready __sublet_flags=- __sublet_directive __sublet_rest __sublet_held= __sublet_erased=
 	builtin local __sublet_line="$BUFFER" __sublet_cursor=$CURSOR __sublet_after="$POSTDISPLAY"
 	builtin local -a __sublet_highlight
 	builtin local -A __sublet_options
 	[[ -n ${precmd_functions[(r)__sublet_prompt]} ]] || __sublet_arm
 	[[ $CONTEXT == start ]] || __sublet_context=continuation
 	[[ ! -o errexit ]] || __sublet_flags=e
-	__sublet_hold
 	while __sublet_follow; do
 		__sublet_options=("${(@kv)options[@]}")
 		__sublet_state
 	done
 	[[ -z $__sublet_erased ]] || builtin zle .reset-prompt
 }
-__sublet_hold() {
-	builtin emulate -L zsh
-	__sublet_highlight=("${region_highlight[@]}")
-	[[ -z $BUFFER ]] || builtin print -rn -- "$BUFFER" >| "$__sublet_folder/line"
-	__sublet_send A "$__sublet_context $__sublet_flags $CURSOR $#BUFFER"
-	__sublet_mark A
-}
 
-# Follows the client's directives. It succeeds where the state is asked for, and fails where the editor is to go on.
+# Reports, the first time, that the line is held, and follows the client's directives. It succeeds where the state is asked for,
+# and fails where the editor is to go on.
 __sublet_follow() {
 	builtin emulate -L zsh
-	builtin trap '' INT
+	builtin trap '' INT # before the client hears of the line: from then on ^C is the client's
+	if [[ -z $__sublet_held ]]; then
+		__sublet_held=1
+		__sublet_highlight=("${region_highlight[@]}")
+		[[ -z $BUFFER ]] || builtin print -rn -- "$BUFFER" >| "$__sublet_folder/line"
+		__sublet_send A "$__sublet_context $__sublet_flags $CURSOR $#BUFFER"
+		__sublet_mark A
+	fi
 	while IFS=' ' builtin read -r __sublet_directive __sublet_rest < "$__sublet_folder/down"; do
 		case $__sublet_directive in
 			none | line) builtin break ;;
