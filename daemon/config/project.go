@@ -42,7 +42,7 @@ func LoadProject(dir string) (Project, error) {
 	path := filepath.Join(dir, ProjectFile)
 	text, err := readRegular(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err != nil && isPlace(path):
 		return Project{}, nil
 	case err != nil:
 		return Project{}, &Error{Path: path, Message: err.Error()}
@@ -109,6 +109,13 @@ func (p Project) Fault(rule string, err error) error {
 		}
 	}
 	return e
+}
+
+// isPlace reports whether path is the socket or the empty folder that stands there while a command held to the project runs,
+// so that it cannot make the file: sublet-confine makes it with this mode.
+func isPlace(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && (info.IsDir() || info.Mode().Type() == fs.ModeSocket) && info.Mode()&(fs.ModePerm|fs.ModeSticky) == fs.ModeSticky|0o555
 }
 
 // readRegular reads a file that may be anything: it neither waits for a pipe nor reads without end.
