@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -22,34 +23,37 @@ const (
 // question; "" where neither is known. Each of these is judged again when it is tried.
 func (a *approver) refusal(ctx context.Context, q agent.Question) string {
 	text := q.Action.Command
+	rules := a.policy(ctx, q)
+	bound := func(s *syntax.Stmt) bool { // it would not run without a question
+		q := q
+		q.Action.Command = statement(text, s)
+		v := a.judge(ctx, q)
+		d := rules.Decide(v, a.action(q, a.reach(q, v)))
+		return d.Outcome != policy.Allow || q.ReadOnly && v.Level != risk.Low && d.Reach != risk.ReachRead || d.Rule == nil && a.wanted(q)
+	}
+	free := statements(text)
+	if n := len(free); n > maxStatements {
+		free = nil
+	} else if free = slices.DeleteFunc(free, bound); len(free) == n { // it is what they do together, or one statement
+		free = nil
+	}
 	var about, rest []string
+	for _, s := range free {
+		rest = append(rest, quoted(statement(text, s)))
+	}
 	for _, r := range a.judge(ctx, q).Reasons {
-		if r.Level == risk.Low {
+		s := r.Span
+		spanned := s != nil && 0 <= s.Start && s.Start < s.End && s.End <= len(text)
+		if r.Level == risk.Low || spanned && slices.ContainsFunc(free, func(f *syntax.Stmt) bool {
+			return int(f.Pos().Offset()) <= s.Start && s.End <= int(f.End().Offset())
+		}) {
 			continue
 		}
 		part := r.Text
-		if s := r.Span; s != nil && 0 <= s.Start && s.Start < s.End && s.End <= len(text) && s.End-s.Start < len(text) {
+		if spanned && s.End-s.Start < len(text) {
 			part = quoted(text[s.Start:s.End]) + " (" + r.Text + ")"
 		}
 		about = append(about, part)
-	}
-	rules := a.policy(ctx, q)
-	free := func(statement string) bool {
-		q := q
-		q.Action.Command = statement
-		v := a.judge(ctx, q)
-		d := rules.Decide(v, a.action(q, a.reach(q, v)))
-		return d.Outcome == policy.Allow && (!q.ReadOnly || v.Level == risk.Low || d.Reach == risk.ReachRead) && (d.Rule != nil || !a.wanted(q))
-	}
-	if list := statements(text); len(list) > 1 && len(list) <= maxStatements {
-		for _, s := range list {
-			if free(s) {
-				rest = append(rest, quoted(s))
-			}
-		}
-		if len(rest) == len(list) { // it is what they do together
-			rest = nil
-		}
 	}
 	var b strings.Builder
 	if len(about) > 0 {
@@ -62,7 +66,7 @@ func (a *approver) refusal(ctx context.Context, q agent.Question) string {
 }
 
 // statements are the commands of a text that can be run by themselves, in their order; none where it cannot be read as bash.
-func statements(text string) (list []string) {
+func statements(text string) (list []*syntax.Stmt) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
 	if err != nil {
 		return nil
@@ -74,12 +78,17 @@ func statements(text string) (list []string) {
 			add(c.Y)
 			return
 		}
-		list = append(list, strings.TrimRight(text[s.Pos().Offset():s.End().Offset()], "; \n"))
+		list = append(list, s)
 	}
 	for _, s := range file.Stmts {
 		add(s)
 	}
 	return list
+}
+
+// statement is the text of one of them.
+func statement(text string, s *syntax.Stmt) string {
+	return strings.TrimRight(text[s.Pos().Offset():s.End().Offset()], "; \n")
 }
 
 func quoted(s string) string {
