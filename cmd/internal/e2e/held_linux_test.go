@@ -53,7 +53,7 @@ func TestLeasedCommandsAreHeld(t *testing.T) {
 				w.write(w.project+"/tools/"+name+".sh", text+"\n")
 				for _, reach := range []string{"", "project"} {
 					c := bash("bash ./tools/" + name + ".sh")
-					c.Arguments["reach"] = reach
+					c.Arguments.(map[string]any)["reach"] = reach
 					steps = append(steps, step{ToolCalls: []call{c}})
 				}
 			}

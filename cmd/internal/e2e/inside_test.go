@@ -15,7 +15,7 @@ func TestNobodyApprovesItself(t *testing.T) {
 		// The command ends once it has fled: a private shell that closes before that would end it.
 		c := bash(fmt.Sprintf("(setsid sh -c 'touch %[3]sfled; while [ ! -e %[1]s ]; do sleep 0.02; done; %[2]s policy add \"bash: fled *\" >%[3]s 2>&1; touch %[3]sdone' >/dev/null 2>&1 &); "+
 			"while [ ! -e %[3]sfled ]; do sleep 0.02; done", gate, binary, name))
-		c.Arguments["reach"] = "free"
+		c.Arguments.(map[string]any)["reach"] = "free"
 		return c
 	}
 	w := newWorld(t, "", script{

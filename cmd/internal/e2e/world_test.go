@@ -47,8 +47,8 @@ type step struct {
 }
 
 type call struct {
-	Name      string         `json:"name"`
-	Arguments map[string]any `json:"arguments"`
+	Name      string `json:"name"`
+	Arguments any    `json:"arguments"`
 }
 
 func bash(command string) call { return call{"bash", map[string]any{"command": command}} }
