@@ -9,11 +9,11 @@ import (
 // ranks is the architecture: a package imports only packages of ours with a higher rank. The leaves share one, so none of
 // them imports another; only what makes text safe to display is below them.
 var ranks = map[string]int{
-	"sublet/cmd/sublet":         0,
-	"sublet/cmd/sublet-confine": 0,
-	"sublet/cmd/internal/cli":   1,
-	"sublet/cmd/internal/bench": 1,
-	"sublet/cmd/internal/e2e":   1,
+	"sublet/cmd/sublet":         -1,
+	"sublet/cmd/sublet-confine": -1,
+	"sublet/cmd/internal/cli":   0,
+	"sublet/cmd/internal/bench": 0,
+	"sublet/cmd/internal/e2e":   0,
 
 	"sublet/cmd/internal/connect": 2,
 
@@ -32,10 +32,11 @@ var ranks = map[string]int{
 	"sublet/client/web":                          8,
 	"sublet/client/marks":                        8,
 
-	"sublet/daemon":                                2,
-	"sublet/daemon/internal/server":                3,
-	"sublet/daemon/internal/hub":                   4,
+	"sublet/daemon":                                1,
+	"sublet/daemon/internal/server":                2,
+	"sublet/daemon/internal/hub":                   3,
 	"sublet/daemon/internal/agent":                 5,
+	"sublet/daemon/internal/lend":                  5,
 	"sublet/daemon/internal/mcp":                   5,
 	"sublet/daemon/internal/proxy":                 5,
 	"sublet/daemon/internal/tool":                  6,

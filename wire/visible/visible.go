@@ -91,3 +91,20 @@ func emojiJoin(r, prev rune, rest string) bool {
 	}
 	return false
 }
+
+// Cut returns the beginning of s, of at most the given number of bytes, never cut inside a character.
+func Cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && s[most]&0xC0 == 0x80 {
+		most--
+	}
+	return s[:most]
+}
+
+// FirstLine returns the first line of s that is not blank, safe to display.
+func FirstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return Exact(line)
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
@@ -17,6 +18,7 @@ import (
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/worktree"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // approver decides for one turn what may run: by policy, or by asking whoever is attached. It implements agent.Approver
@@ -119,10 +121,8 @@ func (t *turn) unattended() string {
 // the shell that it borrows.
 func (a *approver) environ() (map[string]wire.OSString, wire.OSString) {
 	if a.t.foreign != nil {
-		if ln, err := a.t.lent(); err == nil && ln != nil {
-			ln.mu.Lock()
-			defer ln.mu.Unlock()
-			return ln.env, wire.OSString(ln.cwd)
+		if ln, err := a.t.Lent(); err == nil && ln != nil {
+			return ln.Environ()
 		}
 	}
 	return a.t.origin.environ()
@@ -138,7 +138,7 @@ func (a *approver) wanted(q agent.Question) bool {
 func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	act := q.Action
 	env, cwd := a.environ()
-	c := risk.Context{Cwd: act.Cwd, Home: home(env), Secrets: a.t.hub.secrets(), Writable: writable(a.t.hub.opts.Config().Policy.ProjectWrite), Hosts: a.t.hub.opts.Config().Policy.ProjectHosts, Env: make(map[string]string, len(env))}
+	c := risk.Context{Cwd: act.Cwd, Home: lend.Home(env), Secrets: a.t.hub.secrets(), Writable: writable(a.t.hub.opts.Config().Policy.ProjectWrite), Hosts: a.t.hub.opts.Config().Policy.ProjectHosts, Env: make(map[string]string, len(env))}
 	if c.Cwd == "" {
 		c.Cwd = string(cwd)
 	}
@@ -149,7 +149,7 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 		// A file tool's paths have their links resolved: so must the places they are compared with (T3o).
 		c.Cwd, c.Home = real(c.Cwd), real(c.Home)
 	}
-	c.ProjectRoot, c.Own = project.Root(c.Cwd), a.t.hub.own()
+	c.ProjectRoot, c.Own = project.Root(c.Cwd), a.t.hub.shells.Own()
 	if worktree.At(c.ProjectRoot) {
 		c.Tracked = func(path string) bool { return a.t.hub.projects.trees.Tracked(ctx, c.ProjectRoot, path) }
 	}
@@ -160,10 +160,9 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	if act.Private {
 		known = a.t.privateFacts(ctx, act.StateDigest, &c)
 	} else {
-		if ln, err := (&userShell{t: a.t}).pick(); err == nil && ln != nil {
-			// The state that the call was planned in: wait for it as Where does.
-			ln.where(ctx)
-			known = ln.facts(&c)
+		if ln, err := a.t.Lent(); err == nil && ln != nil {
+			ln.Where(ctx) // the state that the call was planned in
+			known = ln.Facts(&c)
 		}
 	}
 	c.Written = func(path string) (string, bool) { return a.t.s.files.Written(real(path)) }
@@ -205,7 +204,9 @@ func (a *approver) policyIn(ctx context.Context, q agent.Question, mode policy.M
 	rules, faults, err := a.t.hub.rules(ctx, a.t.s)
 	if err != nil {
 		// Without its rules the store could have said no: nothing runs unasked.
-		a.t.hub.log.Error("rules could not be read", "err", err)
+		if ctx.Err() == nil {
+			a.t.hub.log.Error("rules could not be read", "err", err)
+		}
 		p.Mode = policy.ModePlan
 	}
 	p.Rules = rules
@@ -238,7 +239,7 @@ func (a *approver) action(q agent.Question, reach risk.Reach) policy.Action {
 	}
 	return policy.Action{
 		Tool: q.Tool, Command: q.Action.Command, Cwd: at, Reads: q.Action.Reads, Writes: q.Action.Writes,
-		Network: q.Action.Network, Server: q.Action.Server, Reach: reach, Bound: bound, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: project.Root(at), Editable: isProject(project.Root(at), home(nil)), Home: home(env), Now: time.Now(),
+		Network: q.Action.Network, Server: q.Action.Server, Reach: reach, Bound: bound, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: project.Root(at), Editable: isProject(project.Root(at), lend.Home(nil)), Home: lend.Home(env), Now: time.Now(),
 	}
 }
 
@@ -279,7 +280,7 @@ func (a *approver) decided(q agent.Question, v risk.Verdict, p policy.Decision, 
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be recorded: "+err.Error()
 	}
 	if d.Allowed {
-		a.t.vet(q.ExecutionID, approval{person: strings.HasPrefix(d.By, "client ") && !opaque(v), literal: p.Reach == risk.ReachShell, scripts: v.Scripts})
+		a.t.vet(q.ExecutionID, lend.Approval{Person: strings.HasPrefix(d.By, "client ") && !opaque(v), Literal: p.Reach == risk.ReachShell, Holds: a.t.unchanged(v.Scripts)})
 	}
 	return d
 }
@@ -293,37 +294,26 @@ func opaque(v risk.Verdict) bool {
 		})
 }
 
-// An approval is what is remembered of an execution that may begin.
-type approval struct {
-	person  bool // a person allowed it, having seen what it does
-	literal bool // it changes the shell by what can be read in its text, and starts nothing
-	scripts []risk.Script
+// unchanged returns what reports whether the scripts that were judged by their text still hold it; nil where there are none.
+func (t *turn) unchanged(scripts []risk.Script) func() bool {
+	if len(scripts) == 0 {
+		return nil
+	}
+	return func() bool {
+		return !slices.ContainsFunc(scripts, func(s risk.Script) bool {
+			text, ok := t.s.files.Written(real(s.Path))
+			return !ok || text != s.Text
+		})
+	}
 }
 
-// holds reports whether the scripts that were judged by their text still hold it.
-func (t *turn) holds(a approval) bool {
-	return !slices.ContainsFunc(a.scripts, func(s risk.Script) bool {
-		text, ok := t.s.files.Written(real(s.Path))
-		return !ok || text != s.Text
-	})
-}
-
-func (t *turn) vet(id wire.ExecutionID, a approval) {
+func (t *turn) vet(id wire.ExecutionID, a lend.Approval) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.approved == nil {
-		t.approved = map[wire.ExecutionID]approval{}
+		t.approved = map[wire.ExecutionID]lend.Approval{}
 	}
 	t.approved[id] = a
-}
-
-// vetted returns the approval of an execution, once.
-func (t *turn) vetted(id wire.ExecutionID) approval {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	a := t.approved[id]
-	delete(t.approved, id)
-	return a
 }
 
 // maxSubject bounds a call's arguments in the audit log, in bytes.
@@ -340,7 +330,7 @@ func subject(q agent.Question) string {
 	case act.Network != "":
 		return "fetch " + act.Network
 	case act.Server != "":
-		return cut(q.Tool+" "+string(q.Arguments), maxSubject)
+		return visible.Cut(q.Tool+" "+string(q.Arguments), maxSubject)
 	case len(act.Reads) > 0:
 		return fmt.Sprint("read ", act.Reads)
 	}

@@ -13,13 +13,12 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/risk"
-	"sublet/daemon/internal/tool"
 	"sublet/lease"
 	"sublet/lease/caller"
-	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -59,15 +58,15 @@ func (c *Client) foreign(r *wire.ToolRequest) (*foreign, error) {
 	}
 	if r.Cwd != "" {
 		if !filepath.IsAbs(string(r.Cwd)) {
-			return nil, invalid("cwd: %s is not absolute", visible.Exact(cut(string(r.Cwd), 200)))
+			return nil, invalid("cwd: %s is not absolute", visible.Exact(visible.Cut(string(r.Cwd), 200)))
 		}
 		if info, err := os.Stat(string(r.Cwd)); err != nil || !info.IsDir() {
-			return nil, invalid("cwd: %s is not a folder", visible.Exact(cut(string(r.Cwd), 200)))
+			return nil, invalid("cwd: %s is not a folder", visible.Exact(visible.Cut(string(r.Cwd), 200)))
 		}
 	}
 	f := &foreign{Borrower: r.Borrower, private: r.Private, answer: cmp.Or(ms(r.AnswerMS), answerBound)}
 	f.Name = c.hub.borrowerName(r.Borrower.Name)
-	f.Executable = wire.OSString(visible.Exact(cut(string(r.Borrower.Executable), 256)))
+	f.Executable = wire.OSString(visible.Exact(visible.Cut(string(r.Borrower.Executable), 256)))
 	return f, nil
 }
 
@@ -80,7 +79,7 @@ func (h *Hub) borrowerName(name string) string {
 			return r
 		}
 		return '-'
-	}, cut(name, maxBorrowerName))
+	}, visible.Cut(name, maxBorrowerName))
 	_, role := agent.Roles(h.opts.Config(), "")[strings.ToLower(name)]
 	if role || slices.Contains([]string{"user", "you"}, strings.ToLower(name)) {
 		return "mcp-" + name
@@ -107,20 +106,20 @@ func (f *foreign) work(r *wire.ToolRequest, cwd string) func(ctx context.Context
 		if r.Tool == wire.ToolAskUser {
 			return f.askUser(ctx, t, r)
 		}
-		at.Env.Shell = &borrowedShell{t: t, cwd: string(r.Cwd)}
+		at.Env.Shell = &lend.Shell{By: t, Cwd: string(r.Cwd), Agent: f.private, NoteChanges: true}
 		return agent.RunTool(ctx, at, r.Tool, []byte(r.Arguments))
 	}
 }
 
-// lent returns the shell that a turn's foreign agent borrows, nil for a private one of the session.
-func (t *turn) lent() (*lender, error) {
+// lentToForeign returns the shell that a turn's foreign agent borrows, nil for a private one of the session.
+func (t *turn) lentToForeign() (*lend.Lender, error) {
 	if t.foreign.private {
 		return nil, nil
 	}
 	if t.origin.person() != nil {
 		return nil, errOwnWindow
 	}
-	if ln := t.hub.lenderFor(t.foreign.lease.window()); ln != nil {
+	if ln := t.hub.shells.Find(t.foreign.lease.window()); ln != nil {
 		return ln, nil
 	}
 	return nil, errNoWindow
@@ -128,17 +127,15 @@ func (t *turn) lent() (*lender, error) {
 
 // window returns the client that is asked about a foreign agent's command, with its shell: the window that was last typed in,
 // nil where there is none. What runs in a shell that agents use asks nobody.
-func (t *turn) window() (*lender, *Client) {
+func (t *turn) window() (*lend.Lender, *Client) {
 	if t.origin.person() != nil {
 		return nil, nil
 	}
-	ln := t.hub.lenderFor(t.foreign.lease.window())
+	ln := t.hub.shells.Find(t.foreign.lease.window())
 	if ln == nil {
 		return nil, nil
 	}
-	ln.mu.Lock()
-	c := ln.client
-	ln.mu.Unlock()
+	c := windowOf(ln)
 	if c == nil || !c.confirm {
 		return nil, nil
 	}
@@ -152,66 +149,6 @@ func (t *turn) attended() bool {
 	}
 	_, c := t.window()
 	return c != nil
-}
-
-// borrowedShell is the shell of a foreign agent's turn: the user's, or the session's private one. It implements tool.Shell.
-type borrowedShell struct {
-	t     *turn
-	cwd   string // the folder that the request names; "" = the shell's
-	stood string // where the shell stood when the command was planned
-}
-
-// Where implements tool.Shell.
-func (b *borrowedShell) Where(ctx context.Context) (place tool.ShellPlace, err error) {
-	if b.t.foreign.private {
-		p, err := b.t.s.privateShell(ctx, b.t)
-		if err != nil {
-			return place, err
-		}
-		p.agent = true
-		place, err = p.Where(ctx)
-		if err != nil {
-			return place, err
-		}
-	} else if place, err = (&userShell{t: b.t}).Where(ctx); err != nil {
-		return place, err
-	}
-	b.stood = place.Cwd
-	place.Cwd = cmp.Or(b.cwd, place.Cwd)
-	return place, nil
-}
-
-// Run implements tool.Shell. A note of the result names what the command changed in the shell.
-func (b *borrowedShell) Run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
-	if c.Approved.Cwd == b.cwd {
-		c.Approved.Cwd = b.stood
-	}
-	before := b.state(ctx)
-	r, err := (&userShell{t: b.t, holder: b.t.agent}).Run(ctx, c, live)
-	if err == nil && c.Reach == "" {
-		if changed := shell.Difference(before, b.state(ctx)); changed != "" {
-			r.Notes = append(r.Notes, "changed in the shell: "+changed)
-		}
-	}
-	return r, err
-}
-
-// state is what the shell looks like now, as far as that is known.
-func (b *borrowedShell) state(ctx context.Context) (st shell.State) {
-	if b.t.foreign.private {
-		if p := b.t.s.ownShell(); p != nil {
-			st, _ = p.sh.State(ctx) // a shell that does not answer has no state to return
-		}
-		return st
-	}
-	ln, err := b.t.lent()
-	if err != nil {
-		return st
-	}
-	ln.where(ctx)
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	return ln.state
 }
 
 // asksAgain sends a window that has come, or come back, the questions about foreign agents' commands in its shell.
@@ -232,7 +169,7 @@ func (h *Hub) asksAgain(c *Client) {
 		s.mu.Lock()
 		if s.questions[qu.ask.ConfirmationID] == qu {
 			qu.window = c
-			c.send(qu.ask)
+			c.Send(qu.ask)
 		}
 		s.mu.Unlock()
 	}
@@ -306,41 +243,39 @@ func (c *Client) leaseRunAs(r *wire.LeaseRunRequest, of caller.Agent) error {
 	t.foreign, t.agent, t.work = f, f.Name, f.work(m, string(r.Cwd))
 	t.later(func() {
 		if f.lease.done {
-			c.send(&wire.ShellLeaseReleased{LeaseRef: f.lease.ref, Reason: wire.ReleasedReleased})
+			c.Send(&wire.ShellLeaseReleased{LeaseRef: f.lease.ref, Reason: wire.ReleasedReleased})
 		}
 	})
 	return c.hub.enqueue(t)
 }
 
 // watch passes on what becomes of a command in the user's shell to the client of the agent that it is for.
-func (f *foreign) watch(t *turn, w *wish) {
+func (f *foreign) watch(t *turn, id wire.ExecutionID, on *lend.Terms) {
 	ref := wire.LeaseRef{RequestID: t.request}
-	c, id := t.origin, w.execution
-	w.watch.queued = func(holder string, held time.Duration, position int, why string) {
-		c.send(&wire.ShellLeaseQueued{LeaseRef: ref, Holder: holder, HeldMS: held.Milliseconds(), Position: position, Why: why})
+	c, w := t.origin, &on.Watch
+	w.Queued = func(holder string, held time.Duration, position int, why string) {
+		c.Send(&wire.ShellLeaseQueued{LeaseRef: ref, Holder: holder, HeldMS: held.Milliseconds(), Position: position, Why: why})
 	}
-	w.watch.started = func() { c.send(&wire.CommandStarted{LeaseRef: ref, ExecutionID: id}) }
+	w.Started = func() { c.Send(&wire.CommandStarted{LeaseRef: ref, ExecutionID: id}) }
 	if f.lease == nil {
 		return
 	}
 	if f.lease.r.WaitMS > 0 {
-		w.wait = ms(f.lease.r.WaitMS)
+		on.Wait = ms(f.lease.r.WaitMS)
 	}
-	w.watch.acquired = func(of wire.LeaseRef, cwd, digest string) {
+	w.Acquired = func(of wire.LeaseRef, cwd, digest string) {
 		of.RequestID = t.request
-		c.send(&wire.ShellLeaseAcquired{LeaseRef: of, Cwd: wire.OSString(cwd), State: digest})
+		c.Send(&wire.ShellLeaseAcquired{LeaseRef: of, Cwd: wire.OSString(cwd), State: digest})
 	}
-}
-
-// ended sends the end of a command that came as a LeaseRunRequest.
-func (f *foreign) ended(t *turn, done *wire.CommandCompleted) {
-	if f.lease == nil {
-		return
+	w.Output = func(offset int64, data []byte) {
+		c.Send(&wire.CommandOutput{LeaseRef: f.lease.ref, ExecutionID: id, Offset: offset, Data: data})
 	}
-	out := *done
-	out.LeaseRef = f.lease.ref
-	f.lease.done = true
-	t.origin.send(&out)
+	w.Ended = func(done *wire.CommandCompleted) {
+		out := *done
+		out.LeaseRef = f.lease.ref
+		f.lease.done = true
+		c.Send(&out)
+	}
 }
 
 const (

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/tool"
 	"sublet/lease/confine"
@@ -32,8 +33,8 @@ func (t *turn) checker() tool.Held {
 // held implements tool.Held: in the environment of the agents' private shells, held to the reach read.
 func (t *turn) held(ctx context.Context, dir string, args []string, stdin []byte) ([]byte, error) {
 	env := t.environ()
-	list := append(privateEnv(env, nil), "GOTOOLCHAIN=local") // there is no network to fetch another from
-	program, err := mcp.Find(args[0], list, dir, home(env))
+	list := append(lend.PrivateEnv(env, nil), "GOTOOLCHAIN=local") // there is no network to fetch another from
+	program, err := mcp.Find(args[0], list, dir, lend.Home(env))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/policy"
@@ -37,11 +38,11 @@ type Client struct {
 	hub     *Hub
 	peer    Peer
 	info    wire.ClientInfo
-	owner   owner
+	owner   lend.Owner
 	confirm bool              // somebody is there to answer questions
 	within  atomic.Bool       // it runs in a shell that agents use; see person
 	creds   map[string]string // never stored or logged
-	lender  *lender           // nil: lends no shell
+	lender  *lend.Lender      // nil: lends no shell
 	// startedBy is the agent of another program that started the client's process, the zero value where none did. It is looked
 	// for once: what started a process does not change.
 	startedBy func() caller.Agent
@@ -74,25 +75,25 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	closing := h.closing
 	h.mu.Unlock()
 	if closing {
-		return nil, ErrShuttingDown
+		return nil, lend.ErrShuttingDown
 	}
 	c := &Client{
 		hub: h, peer: peer, info: env.Client, creds: maps.Clone(env.Credentials),
 		confirm:  slices.Contains(env.Capabilities, wire.CapConfirm),
 		requests: map[wire.RequestID]func(*stopped){}, borrowed: map[wire.RequestID]func(*stopped){},
 	}
-	c.info.Name = visible.Exact(cut(c.info.Name, 64))
+	c.info.Name = visible.Exact(visible.Cut(c.info.Name, 64))
 	c.env, c.cwd = maps.Clone(env.Env), env.Cwd
 	mask.Keep(slices.Collect(maps.Values(c.creds))...)
 	if c.info.PID == 0 {
 		c.info.PID = peer.PID()
 	}
-	c.owner = ownerOf(c.info.PID, peer.PID())
+	c.owner = lend.OwnerOf(c.info.PID, peer.PID())
 	c.startedBy = sync.OnceValue(func() caller.Agent {
-		if c.owner.pid <= 0 {
+		if c.owner.PID() <= 0 {
 			return caller.Agent{}
 		}
-		of, _ := caller.Above(c.owner.pid)
+		of, _ := caller.Above(c.owner.PID())
 		return of
 	})
 	c.confirm = c.confirm && c.mayDecide() == nil
@@ -116,19 +117,13 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	ready := h.ready(c, s)
 	ready.Protocol, _ = wire.Negotiate(env.ProtocolMin, env.ProtocolMax) // the server refuses who has none in common
 	if slices.Contains(env.Capabilities, wire.CapShell) {
-		for {
-			c.lender = h.lenderOf(c)
-			if c.lender.link(c, env, ready) { // sends Ready before it offers anything
-				break
-			}
-			h.forget(c.lender)
-		}
+		c.lender = h.shells.Link(c, c.owner, env, ready) // sends Ready before it offers anything
 	} else {
-		c.send(ready)
+		c.Send(ready)
 	}
 	if err := s.join(ctx, c, first, ready.Session); err != nil {
 		if c.lender != nil {
-			c.lender.unlink(c)
+			c.lender.Unlink(c)
 		}
 		c.retire()
 		h.release(s)
@@ -140,10 +135,10 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	h.mu.Unlock()
 	if closing { // the notice that went to everybody just missed this one
 		c.Detach()
-		return nil, ErrShuttingDown
+		return nil, lend.ErrShuttingDown
 	}
 	if c.lender != nil && c.within.Load() { // which a window is only by its mark: a nested one steps aside
-		c.send(&wire.Notice{
+		c.Send(&wire.Notice{
 			Level: "warning", Text: "questions cannot be answered in this window: what it was started from was itself started in a shell after an agent had run something unheld there",
 			Hint: "open it in a terminal of another origin",
 		})
@@ -189,7 +184,7 @@ func (c *Client) Detach() {
 	s := c.session
 	c.mu.Unlock()
 	if c.lender != nil {
-		c.lender.unlink(c)
+		c.lender.Unlink(c)
 	}
 	c.cancelBorrowed()
 	c.cancelForeign()
@@ -210,8 +205,11 @@ func (c *Client) retire() {
 	}
 }
 
-// send queues m; that the connection is over shows elsewhere.
-func (c *Client) send(m wire.Message) { _ = c.peer.Send(m) }
+// Send queues m; that the connection is over shows elsewhere. It implements lend.Window.
+func (c *Client) Send(m wire.Message) { _ = c.peer.Send(m) }
+
+// End implements lend.Window.
+func (c *Client) End(m wire.Message) { c.peer.End(m) }
 
 // who names the client for audit and screens.
 func (c *Client) who() string {
@@ -223,7 +221,7 @@ func (c *Client) Busy() bool {
 	c.mu.Lock()
 	s, running, borrowed := c.session, c.running, len(c.borrowed)
 	c.mu.Unlock()
-	return running+borrowed > 0 || s.inUse() || c.lender != nil && c.lender.busy()
+	return running+borrowed > 0 || s.inUse() || c.lender != nil && c.lender.Busy()
 }
 
 func (s *session) inUse() bool {
@@ -290,16 +288,16 @@ func (c *Client) EnvChanged(env *wire.EnvSnapshot) {
 	c.mu.Unlock()
 	c.bring(env.MCPServers, env.Cwd)
 	if c.lender != nil {
-		c.lender.envChanged(c, env)
+		c.lender.EnvChanged(c, env)
 	}
 }
 
 // ShellState takes what the live shell looks like now.
 func (c *Client) ShellState(st *wire.ShellState) error {
 	if c.lender == nil {
-		return ErrNotShellOwner
+		return lend.ErrNotShellOwner
 	}
-	if err := c.lender.stateChanged(c, st); err != nil {
+	if err := c.lender.StateChanged(c, st); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -321,7 +319,7 @@ func (c *Client) UserCommand(r *wire.CommandResult) error {
 		if began := time.UnixMilli(r.StartedAtMS); r.StartedAtMS > 0 && began.Before(at) {
 			at = began
 		}
-		c.lender.typed(at)
+		c.lender.Typed(at)
 	}
 	r.Event, r.Agent, r.Tool, r.Output = wire.Event{}, "", "", nil
 	if r.Status == "" {
@@ -339,13 +337,28 @@ func (c *Client) environ() (env map[string]wire.OSString, cwd wire.OSString) {
 	return c.env, c.cwd
 }
 
-// cut bounds text by bytes, never inside a character.
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
+// Lease takes a message of the client's own leases.
+func (c *Client) Lease(m wire.LeaseMessage) error {
+	if c.lender == nil {
+		return lend.ErrNotShellOwner
 	}
-	for most > 0 && s[most]&0xC0 == 0x80 {
-		most--
+	return c.lender.Report(c, m)
+}
+
+// ShellUse takes a client's answer to who has its shell, or that its user has just begun a command.
+func (c *Client) ShellUse(m *wire.ShellUseReply) error {
+	if c.lender == nil {
+		return lend.ErrNotShellOwner
 	}
-	return s[:most]
+	c.lender.ShellUse(c, m)
+	return nil
+}
+
+// SecretTyped has what the user typed without echo hidden from now on.
+func (c *Client) SecretTyped(m *wire.SecretTyped) error {
+	if c.lender == nil {
+		return lend.ErrNotShellOwner
+	}
+	mask.KeepTyped(string(m.Value))
+	return nil
 }

@@ -23,7 +23,7 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 	switch r.Op {
 	case "run", "preview", "undo", "":
 	default:
-		return invalid("op: %q is none of run, preview, undo", visible.Exact(cut(r.Op, 64)))
+		return invalid("op: %q is none of run, preview, undo", visible.Exact(visible.Cut(r.Op, 64)))
 	}
 	if len(r.Instructions) > maxPrompt {
 		return invalid("instructions: %d bytes is more than the limit of %d", len(r.Instructions), maxPrompt)
@@ -47,7 +47,7 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 		if fault, ok := errors.AsType[*store.FaultError](err); ok {
 			failure.Hint = fault.Hint()
 		}
-		t.origin.send(&wire.Notice{Level: "error", Text: "not compacted: " + failure.Message, Hint: failure.Hint})
+		t.origin.Send(&wire.Notice{Level: "error", Text: "not compacted: " + failure.Message, Hint: failure.Hint})
 		done.Status, done.Summary = wire.StatusError, failure.Message
 	}
 	emit := func(m *wire.CompactionComplete) {
@@ -92,7 +92,7 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 		},
 		Waiting: func(text string) {
 			if text != "" {
-				t.origin.send(&wire.Notice{Level: "info", Text: text})
+				t.origin.Send(&wire.Notice{Level: "info", Text: text})
 			}
 		},
 		Events: events, Model: model, Instructions: r.Instructions, Preview: r.Op == "preview", Log: t.hub.log,
@@ -126,7 +126,7 @@ func (t *turn) answer(m wire.EventMessage) {
 	maskEvent(m)
 	e := m.Meta()
 	e.SessionID, e.AtMS = t.s.id, time.Now().UnixMilli()
-	t.origin.send(m)
+	t.origin.Send(m)
 }
 
 func emptyLedger() wire.Ledger {

@@ -5,20 +5,19 @@ import (
 	"errors"
 	"fmt"
 
+	"sublet/daemon/internal/lend"
+
 	"sublet/wire"
 )
 
 // Why a request is refused. The server turns them into codes.
 var (
-	ErrShuttingDown  = errors.New("the daemon is stopping")
-	ErrDuplicateID   = errors.New("a request with this id was made before on this connection")
-	ErrNoSession     = errors.New("there is no such session")
-	ErrNoAgent       = errors.New("there is no such agent")
-	ErrNoTool        = errors.New("there is no such tool")
-	ErrNoQuestion    = errors.New("there is no such question")
-	ErrNotYours      = errors.New("this client may not do that")
-	ErrLeaseDenied   = errors.New("the shell is not lent")
-	ErrNotShellOwner = errors.New("this client lends no shell")
+	ErrDuplicateID = errors.New("a request with this id was made before on this connection")
+	ErrNoSession   = errors.New("there is no such session")
+	ErrNoAgent     = errors.New("there is no such agent")
+	ErrNoTool      = errors.New("there is no such tool")
+	ErrNoQuestion  = errors.New("there is no such question")
+	ErrNotYours    = errors.New("this client may not do that")
 )
 
 // An InvalidError is a request whose fields make no sense.
@@ -51,7 +50,7 @@ type BusyDaemonError struct{ Turns int }
 func (e *BusyDaemonError) Error() string { return fmt.Sprintf("%d turns run", e.Turns) }
 
 // errStopped is why work ends that a stop of the daemon did not wait for: no person cancelled it.
-var errStopped = fmt.Errorf("%w: %w", ErrShuttingDown, context.Canceled)
+var errStopped = fmt.Errorf("%w: %w", lend.ErrShuttingDown, context.Canceled)
 
 // stopped is the cause with which a turn's context ends.
 type stopped struct {
@@ -72,12 +71,4 @@ func cancelledBy(who, reason string) *stopped {
 		why += ": " + reason
 	}
 	return &stopped{wire.StatusCancelled, why, context.Canceled}
-}
-
-// cancelReason is how a client is told why its leased command is cancelled.
-func cancelReason(ctx context.Context) string {
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return "timeout"
-	}
-	return "user_abort"
 }

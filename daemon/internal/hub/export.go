@@ -25,7 +25,7 @@ func (s *session) export(ctx context.Context, r *wire.SessionRequest) (string, e
 	case "markdown":
 		return exportMarkdown(info, events), nil
 	}
-	return "", invalid("format: %q is neither json nor markdown", visible.Exact(cut(r.Format, 64)))
+	return "", invalid("format: %q is neither json nor markdown", visible.Exact(visible.Cut(r.Format, 64)))
 }
 
 func exportJSON(info wire.SessionInfo, events []wire.EventMessage) (string, error) {

@@ -1,8 +1,8 @@
 // Package hub is the daemon's middle: conversations, who is attached to them, what runs in them and who may. It numbers,
-// masks, stores and sends events, plays turns one after the other in each session, lends shells by the rules of package
-// lease, and asks people. It speaks no protocol of its own (see server) and knows no model (see provider).
+// masks, stores and sends events, plays turns one after the other in each session, and asks people. It speaks no protocol of
+// its own (see server), knows no model (see provider) and lends no shell itself (see lend).
 //
-// Locks: the mu of the Hub, a Client, a session, a lender or a turn is never taken while another of them is held. Sending to
+// Locks: the mu of the Hub, a Client, a session or a turn is never taken while another of them is held. Sending to
 // a Peer only queues, so it is done under the lock whose order it must follow.
 package hub
 
@@ -18,10 +18,10 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/job"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/store"
-	"sublet/lease"
 	"sublet/wire"
 )
 
@@ -58,11 +58,10 @@ type Hub struct {
 	opts    Options
 	log     *slog.Logger
 	started time.Time
-	fences  lease.Fences
 
 	jobs     *job.Manager // nil: there are none
 	projects projects
-	shells   agentShells
+	shells   *lend.Shells
 	folders  folders
 
 	ctx    context.Context // ends when turns are cancelled by Close
@@ -77,7 +76,6 @@ type Hub struct {
 	sessions map[wire.SessionID]*session
 	idle     []*session // nobody attached, nothing runs; the oldest first
 	clients  map[*Client]struct{}
-	lenders  map[owner]*lender // by the process that lends: it outlives a connection
 	turns    map[wire.TurnID]*turn
 	asked    map[wire.ConfirmationID]*question // about commands of foreign agents
 	running  int                               // turns running and queued, and commands that other clients borrowed a shell for
@@ -98,12 +96,11 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	h := &Hub{
 		opts: o, log: o.Log, started: time.Now(), activity: make(chan struct{}, 1),
 		sessions: map[wire.SessionID]*session{}, clients: map[*Client]struct{}{},
-		lenders: map[owner]*lender{}, turns: map[wire.TurnID]*turn{}, asked: map[wire.ConfirmationID]*question{},
+		turns: map[wire.TurnID]*turn{}, asked: map[wire.ConfirmationID]*question{},
 	}
 	// The hub's lifetime is its own: Close ends it in order.
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	// Fences must grow across daemons: a client keeps the newest it has seen.
-	h.fences.Above(uint64(h.started.UnixMicro()))
+	h.shells = lend.New(h.log, uint64(h.started.UnixMicro()))
 	if err := h.folders.load(ctx, o.Store); err != nil {
 		return nil, err
 	}
@@ -166,11 +163,11 @@ func (h *Hub) tell(m wire.Message) {
 	}
 	h.mu.Unlock()
 	for _, c := range clients {
-		c.send(m)
+		c.Send(m)
 	}
 }
 
-// Refuse makes every later request that would begin work fail with ErrShuttingDown. Turns that run go on.
+// Refuse makes every later request that would begin work fail with lend.ErrShuttingDown. Turns that run go on.
 func (h *Hub) Refuse() {
 	h.mu.Lock()
 	h.closing = true
@@ -227,12 +224,6 @@ func (h *Hub) Close(ctx context.Context) error {
 		}
 	}
 	h.cancel(&stopped{wire.StatusError, "the daemon was stopped", errStopped})
-	h.mu.Lock()
-	lenders := make([]*lender, 0, len(h.lenders))
-	for _, l := range h.lenders {
-		lenders = append(lenders, l)
-	}
-	h.mu.Unlock()
 	// Turns give their leases back when they are cancelled, with proof that the command ended; only what is left after
 	// them is cut off.
 	done := make(chan struct{})
@@ -246,9 +237,7 @@ func (h *Hub) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	for _, l := range lenders {
-		l.close(lease.ShuttingDown)
-	}
+	h.shells.Close()
 	h.mu.Lock()
 	sessions := make([]*session, 0, len(h.sessions))
 	for _, s := range h.sessions {
@@ -278,7 +267,7 @@ func (h *Hub) begin() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {
-		return ErrShuttingDown
+		return lend.ErrShuttingDown
 	}
 	h.running++
 	h.work.Add(1)

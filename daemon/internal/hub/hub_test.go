@@ -1,27 +1,21 @@
 package hub
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
-	"sublet/lease"
 	"sublet/lease/caller"
 	"sublet/wire"
 )
@@ -52,58 +46,6 @@ func newHub(t testing.TB) *Hub {
 		}
 	})
 	return h
-}
-
-// Live output is passed on in order and in few pieces, is bounded while nobody takes it, and ends with close.
-func TestBatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var got bytes.Buffer
-		pieces := 0
-		b := newBatch(func(p []byte) { got.Write(p); pieces++ })
-		for i := range 1000 {
-			b.add(fmt.Appendf(nil, "%03d ", i))
-			if i == 0 {
-				synctest.Wait()
-			}
-		}
-		time.Sleep(batchEvery)
-		synctest.Wait()
-		b.add(bytes.Repeat([]byte("x"), 2*batchMost)) // more than is kept for the eye: left out
-		b.add([]byte("end"))
-		b.close()
-		if pieces > 4 || got.Len() != 4*1000+3 || !strings.HasSuffix(got.String(), "998 999 end") {
-			t.Errorf("%d bytes in %d pieces, ending in %q", got.Len(), pieces, got.String()[max(0, got.Len()-20):])
-		}
-	})
-}
-
-// A private shell gets the client's environment without secrets, but for those that the settings name.
-func TestPrivateEnv(t *testing.T) {
-	t.Setenv("DEPLOY_TOKEN", "from the daemon")
-	env := map[string]wire.OSString{"HOME": "/h", "GITHUB_TOKEN": "secret", "AWS_SECRET_ACCESS_KEY": "secret"}
-	got := privateEnv(env, []string{"GITHUB_TOKEN", "DEPLOY_TOKEN"})
-	want := []string{"DEPLOY_TOKEN=from the daemon", "GITHUB_TOKEN=secret", "HOME=/h"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// Nobody who waits is told less than who has the shell and for how long (T2h).
-func TestRefusal(t *testing.T) {
-	for outcome, want := range map[string]string{
-		lease.TimedOut:     "the shell is taken: vim has held it for 5s; waited 1m0s for it",
-		lease.NoShell:      tool.ErrNoShell.Error(),
-		lease.Disconnected: tool.ErrNoShell.Error(),
-		lease.Revoked:      "the user took it back",
-		lease.ShuttingDown: "the daemon is stopping",
-		lease.Expired:      "its term ran out",
-		lease.Denied:       "the user refused",
-	} {
-		b := &borrow{outcome: outcome, holder: "vim", heldFor: 5 * time.Second}
-		if err := b.refusal(time.Minute); !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %q, want %q", outcome, err, want)
-		}
-	}
 }
 
 // Sessions that nobody holds stay for their undo log, up to a bound; one that is held is never forgotten.
@@ -142,36 +84,6 @@ func TestIdleUndoIsBounded(t *testing.T) {
 	if len(h.idle) != 4 || h.sessions[all[0].id] != nil || h.sessions[all[4].id] != all[4] {
 		t.Errorf("%d sessions are kept, want the last 4", len(h.idle))
 	}
-}
-
-// A turn whose own client lends no shell borrows that of the window last typed in, and the same one from the question where
-// a command would run to the run itself: it was whichever came first out of a map, anew each time.
-func TestPickOfOtherWindows(t *testing.T) {
-	h := newHub(t)
-	s := h.newSession("/w")
-	defer h.release(s)
-	var want *lender
-	for n := range 10 {
-		c := &Client{hub: h, info: wire.ClientInfo{PID: 100 + n}, owner: owner{says: 100 + n}}
-		c.lender = h.lenderOf(c)
-		c.lender.typedAt = time.Unix(int64(n%5), 0) // 4 and 9 were typed in last, at the same time
-		if n > 0 {
-			c.lender.client = c
-		} else {
-			c.lender.typedAt = time.Unix(10, 0) // later still, and its link is down
-		}
-		s.clients[c] = struct{}{}
-		if n == 4 {
-			want = c.lender
-		}
-	}
-	u := &userShell{t: &turn{hub: h, s: s, origin: &Client{}}}
-	for range 50 {
-		if got, err := u.pick(); err != nil || got != want {
-			t.Fatalf("got the shell of %d, %v, want that of %d", got.pid, err, want.pid)
-		}
-	}
-	clear(s.clients)
 }
 
 // A command that a shell was borrowed for leaves nothing behind: its id may be forgotten in its time, and others may run.
@@ -235,92 +147,21 @@ func TestForStore(t *testing.T) {
 	}
 }
 
-// A shell is its process's: two clients of two pid namespaces call themselves by the same pid, and the pid of one that is
-// gone may be the next one's. Who came second had the first one's queue, leases and state.
-func TestOwnerOfAShell(t *testing.T) {
-	h := newHub(t)
-	lenderOf := func(says, pid int) *lender {
-		c := &Client{hub: h, info: wire.ClientInfo{PID: says}, owner: ownerOf(says, pid)}
-		return h.lenderOf(c)
-	}
-	first := lenderOf(7, os.Getpid())
-	if lenderOf(7, os.Getpid()) != first {
-		t.Error("a client that came back has another lender")
-	}
-	if lenderOf(7, os.Getppid()) == first {
-		t.Error("a client with the same pid in another namespace has the lender of the first")
-	}
-	if lenderOf(8, os.Getpid()) == first {
-		t.Error("another client behind the same relay has the lender of the first")
-	}
-	old := ownerOf(7, os.Getpid())
-	if runtime.GOOS != "linux" {
-		return // which process it is cannot be told from another of the same pid
-	}
-	if old.started == 0 {
-		t.Fatal("when this process was started is not known")
-	}
-	again := old
-	again.started++
-	next := &Client{hub: h, info: wire.ClientInfo{PID: 7}, owner: again}
-	if h.lenderOf(next) == first {
-		t.Error("a client with a pid that was used before has the lender of the first")
-	}
-	for _, n := range []int{-1, 0, 1 << 30} {
-		if o := ownerOf(7, n); o.started != 0 {
-			t.Errorf("process %d: got something, want nothing", n)
-		}
-	}
-}
-
-// The bodies of functions that are gone are forgotten: a shell that defines new ones at each prompt would fill the daemon.
-func TestBodiesOfFunctions(t *testing.T) {
-	h := newHub(t)
-	c := &Client{hub: h}
-	ln := h.lenderOf(c)
-	ln.client = c
-	state := func(list ...wire.ShellFunction) {
-		t.Helper()
-		if err := ln.stateChanged(c, &wire.ShellState{Functions: list}); err != nil {
-			t.Error(err)
-		}
-	}
-	f := func(name, hash, body string) wire.ShellFunction {
-		return wire.ShellFunction{Name: name, Hash: hash, Body: wire.OSString(body)}
-	}
-	for n := range 100 {
-		hash := fmt.Sprint("h", n)
-		state(f("kept", "k", map[bool]string{true: "kept () { :; }"}[n == 0]), f("new", hash, "new () { :; }"), f("same", hash, ""))
-		if ln.state.Functions["kept"] != "kept () { :; }" || ln.state.Functions["same"] != "new () { :; }" {
-			t.Fatalf("state %d: got %q, want the bodies that were told", n, ln.state.Functions)
-		}
-	}
-	if len(ln.bodies) != 2 {
-		t.Errorf("got %d bodies kept, want 2", len(ln.bodies))
-	}
-	state(f("back", "h3", ""))
-	if body := ln.state.Functions["back"]; body != "" {
-		t.Errorf("got %q for a body that was forgotten, want none: it is asked about", body)
-	}
-}
-
 // The window last typed in is where a command of the user's began, or a question: not where the last one ended, which is told
 // when that is long ago.
 func TestTypedIn(t *testing.T) {
 	h := newHub(t)
 	s := h.newSession("/w")
 	window := func(pid int) *Client {
-		c := &Client{hub: h, session: s, info: wire.ClientInfo{PID: pid}, owner: owner{says: pid}, requests: map[wire.RequestID]func(*stopped){}}
-		c.lender = h.lenderOf(c)
-		c.lender.client = c
-		c.lender.typedAt = time.Now().Add(-time.Hour)
+		c := &Client{hub: h, session: s, peer: deaf{}, owner: lend.OwnerOf(pid, 0), requests: map[wire.RequestID]func(*stopped){}}
+		c.lender = h.shells.Link(c, c.owner, &wire.EnvSnapshot{}, &wire.Ready{})
 		return c
 	}
 	a, b := window(1), window(2)
 	is := func(what string, want *Client) {
 		t.Helper()
-		if got := h.lenderFor(0); got != want.lender {
-			t.Errorf("%s: typed in last is %d, want %d", what, got.pid, want.lender.pid)
+		if got := h.shells.Find(0); got != want.lender {
+			t.Errorf("%s: typed in last is %d, want %d", what, got.PID(), want.lender.PID())
 		}
 	}
 	began := time.Now()

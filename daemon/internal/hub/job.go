@@ -27,9 +27,6 @@ const (
 	jobPoll     = 100 * time.Millisecond
 )
 
-// errNoJobs refuses what the window's program is too old for.
-var errNoJobs = &tool.BrokenError{Why: "this window's program starts no background jobs"}
-
 // draft makes a place for a command that is to run in the background; nil for one that is not.
 func (t *turn) draft(c tool.Command, shellName string) (*job.Draft, error) {
 	if !c.Background {
@@ -41,18 +38,6 @@ func (t *turn) draft(c tool.Command, shellName string) (*job.Draft, error) {
 	return t.hub.jobs.New(job.Spec{
 		Session: string(t.s.id), Agent: cmp.Or(c.Agent, t.agent), Command: mask.String(c.Text), Cwd: c.Approved.Cwd, Shell: shellName, Reach: c.Reach, Wake: c.Wake,
 	}, t.hub.opts.Config().Limits.Jobs)
-}
-
-// started makes the result of a command that a shell was to start as a job; draft may be nil.
-func started(draft *job.Draft, r tool.CommandResult, err error) (tool.CommandResult, error) {
-	if draft == nil {
-		return r, err
-	}
-	info, ok := draft.Started() // also of one whose shell was lost meanwhile
-	if ok {
-		r.Job, r.ExitCode, r.Output, err = &info, nil, nil, nil
-	}
-	return r, err
 }
 
 // jobsRunning is the situation's line about the jobs of the session that run; "" where it never had any.
@@ -170,7 +155,7 @@ func (c *Client) Job(r *wire.JobRequest) error {
 	case h.jobs == nil:
 		return invalid("this daemon keeps no background jobs")
 	case r.Op != "list" && r.Op != "read" && r.Op != "kill":
-		return invalid("op: %q is none of list, read, kill", visible.Exact(cut(r.Op, 64)))
+		return invalid("op: %q is none of list, read, kill", visible.Exact(visible.Cut(r.Op, 64)))
 	case r.Limit < 0 || r.Limit > jobReadMost:
 		return invalid("limit: %d is outside 0 to %d", r.Limit, jobReadMost)
 	case r.WaitMS < 0 || ms(r.WaitMS) > jobWaitMost:
@@ -201,10 +186,10 @@ func (c *Client) Job(r *wire.JobRequest) error {
 			if errors.As(err, new(*job.NotFoundError)) {
 				e.Code = wire.CodeInvalidMessage
 			}
-			c.send(e)
+			c.Send(e)
 			return
 		}
-		c.send(reply)
+		c.Send(reply)
 	}()
 	return nil
 }
@@ -262,3 +247,5 @@ func wireJob(i job.Info) wire.Job {
 	}
 	return j
 }
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/risk"
@@ -45,7 +46,7 @@ func (c *Client) bring(list []wire.MCPServer, cwd wire.OSString) {
 		}
 		if err != nil {
 			if len(faults) < 4 {
-				faults = append(faults, fmt.Sprintf("The MCP server %q of the client is not used: %v.", visible.Exact(cut(m.Name, 64)), err))
+				faults = append(faults, fmt.Sprintf("The MCP server %q of the client is not used: %v.", visible.Exact(visible.Cut(m.Name, 64)), err))
 			}
 			continue
 		}
@@ -74,7 +75,7 @@ func specOf(m wire.MCPServer, cwd string) (mcp.Spec, error) {
 	}
 	for name, value := range m.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(string(value), 0) {
-			return s, fmt.Errorf("%q cannot be a variable", visible.Exact(cut(name, 64)))
+			return s, fmt.Errorf("%q cannot be a variable", visible.Exact(visible.Cut(name, 64)))
 		}
 		s.Env[name] = string(value)
 	}
@@ -107,7 +108,7 @@ func Hold(c Confiner, s mcp.Spec) (launcher string, to confine.Spec, err error) 
 	case !c.Holds(confine.Project):
 		return "", to, fmt.Errorf("it is to be held to %s, and nothing does that here: %s", s.Reach, c.Missing)
 	}
-	user := home(nil)
+	user := lend.Home(nil)
 	to = confine.Spec{
 		Reach: cmp.Or(s.Reach, confine.Project), Network: true, Hidden: secret.New(user, s.Secrets, s.NotSecrets).Hidden(""),
 		Caches: append(confine.Caches(user, os.Getenv), writable(s.Write)...), Kept: confine.KeptHome(user),
@@ -148,7 +149,7 @@ func (t *turn) serverTools(ctx context.Context, role agent.Role, only []string) 
 		t.tell(f, f)
 	}
 	env := t.environ()
-	at := mcp.Place{Env: privateEnv(env, nil), Home: home(env)}
+	at := mcp.Place{Env: lend.PrivateEnv(env, nil), Home: lend.Home(env)}
 	var tools []tool.Tool
 	for _, from := range []*mcp.Servers{t.hub.opts.MCP, own} {
 		if from == nil || from.Empty() {
@@ -217,13 +218,4 @@ func (t *turn) tell(key, text string) {
 	if !told {
 		t.fromAgent(&wire.AgentStreamChunk{Agent: t.agent, Chunk: wire.Chunk{Type: wire.ChunkNotice, Text: text}})
 	}
-}
-
-// environ is the environment of whoever asked for the turn.
-func (t *turn) environ() map[string]wire.OSString {
-	if ln := t.origin.lender; ln != nil {
-		return ln.environ()
-	}
-	env, _ := t.origin.environ()
-	return env
 }

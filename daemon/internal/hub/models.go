@@ -29,11 +29,11 @@ func (c *Client) Models(r *wire.ModelsRequest) error {
 		if err != nil {
 			failure := failed(err).Failure()
 			failure.RequestID = r.RequestID
-			c.send(failure)
+			c.Send(failure)
 			return
 		}
 		reply.RequestID = r.RequestID
-		c.send(reply)
+		c.Send(reply)
 	}()
 	return nil
 }

@@ -135,7 +135,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		c.accept(ctx, s)
 	case "set_secrets":
 		if r.Secrets != secretsMask && r.Secrets != secretsShow {
-			return nil, invalid("secrets: %q is neither mask nor show", visible.Exact(cut(r.Secrets, 64)))
+			return nil, invalid("secrets: %q is neither mask nor show", visible.Exact(visible.Cut(r.Secrets, 64)))
 		}
 		s.mu.Lock()
 		s.showSecrets = r.Secrets == secretsShow
@@ -167,7 +167,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		c.hub.log.Info("rule revoked", "rule", r.RuleID, "by", c.who())
 		c.announce("rule revoked: %s", r.RuleID)
 	default:
-		return nil, invalid("op: %q is none of get, set_mode, list, add, revoke, test, accept, set_secrets, trust, untrust, trust_list", visible.Exact(cut(r.Op, 64)))
+		return nil, invalid("op: %q is none of get, set_mode, list, add, revoke, test, accept, set_secrets, trust, untrust, trust_list", visible.Exact(visible.Cut(r.Op, 64)))
 	}
 	list, err := c.hub.listRules(ctx, s)
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *session) addRule(ctx context.Context, given *wire.Rule, project string)
 	switch policy.Outcome(rule.Decision) {
 	case policy.Allow, policy.Ask, policy.Deny:
 	default:
-		return invalid("rule.decision: %q is none of allow, ask, deny", visible.Exact(cut(rule.Decision, 64)))
+		return invalid("rule.decision: %q is none of allow, ask, deny", visible.Exact(visible.Cut(rule.Decision, 64)))
 	}
 	rule.ID, rule.Source, rule.CreatedAtMS, rule.Fault = wire.RuleID(wire.NewID()), "user", time.Now().UnixMilli(), ""
 	if err := policy.CheckExamples(riskRule(rule), rule.Match, rule.NoMatch); err != nil {
@@ -229,7 +229,7 @@ func (s *session) addRule(ctx context.Context, given *wire.Rule, project string)
 	case policy.ScopeAlways, "":
 		rule.Scope, rule.Subject = policy.ScopeAlways, ""
 	default:
-		return invalid("rule.scope: %q is none of session, project, always", visible.Exact(cut(rule.Scope, 64)))
+		return invalid("rule.scope: %q is none of session, project, always", visible.Exact(visible.Cut(rule.Scope, 64)))
 	}
 	return s.hub.opts.Store.AddRule(ctx, rule)
 }

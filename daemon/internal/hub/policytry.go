@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
-	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -17,29 +17,26 @@ import (
 func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, reply *wire.PolicyReply) error {
 	origin, cwd := c, string(r.Cwd)
 	if r.Live {
-		ln := c.hub.lenderFor(0)
+		ln := c.hub.shells.Find(0)
 		if ln == nil {
-			return &NoShellError{}
+			return &lend.NoShellError{}
 		}
-		ln.mu.Lock()
-		origin = ln.client
-		ln.mu.Unlock()
-		if origin == nil {
-			return &NoShellError{}
+		if origin = windowOf(ln); origin == nil {
+			return &lend.NoShellError{}
 		}
 		origin.mu.Lock()
 		s = origin.session
 		origin.mu.Unlock()
 	}
 	if ln := origin.lender; ln != nil && cwd == "" {
-		cwd, _ = ln.where(ctx)
+		cwd, _ = ln.Where(ctx)
 	}
 	if cwd == "" {
 		_, at := origin.environ()
 		cwd = string(at)
 	}
 	if !filepath.IsAbs(cwd) {
-		return invalid("cwd: %q is not absolute", visible.Exact(cut(cwd, 64)))
+		return invalid("cwd: %q is not absolute", visible.Exact(visible.Cut(cwd, 64)))
 	}
 	a := &approver{t: &turn{hub: c.hub, s: s, origin: origin}}
 	q := agent.Question{Tool: "bash", Action: tool.Action{Command: string(r.Command), Cwd: cwd}}
@@ -59,25 +56,20 @@ func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, rep
 }
 
 // shellOf is the shell that a client speaks of: its own, else the one last typed in; nil where none is lent.
-func (c *Client) shellOf() *lender {
+func (c *Client) shellOf() *lend.Lender {
 	if c.lender != nil {
 		return c.lender
 	}
-	return c.hub.lenderFor(0)
+	return c.hub.shells.Find(0)
 }
 
 // accept takes what agents' commands changed, in the shell and in the session's private one, for the user's own (T3g).
 func (c *Client) accept(ctx context.Context, s *session) {
 	if ln := c.shellOf(); ln != nil {
-		ln.mu.Lock()
-		names := ln.suspects
-		ln.trusted.all(ln.state)
-		ln.suspects = nil
-		ln.mu.Unlock()
-		c.hub.log.Info("changes of the shell accepted", "names", names, "by", c.who())
+		c.hub.log.Info("changes of the shell accepted", "names", ln.Accept(), "by", c.who())
 	}
 	if p := s.ownShell(); p != nil {
-		p.state.acceptAll(ctx, p.sh)
+		p.Accept(ctx)
 	}
 }
 
@@ -85,13 +77,10 @@ func (c *Client) accept(ctx context.Context, s *session) {
 func (c *Client) suspects(ctx context.Context, s *session) []string {
 	names := []string{}
 	if ln := c.shellOf(); ln != nil {
-		ln.mu.Lock()
-		names = append(names, ln.suspects...)
-		ln.mu.Unlock()
+		names = append(names, ln.Suspects()...)
 	}
-	var there risk.Context
-	if p := s.ownShell(); p != nil && p.state.facts(ctx, p.sh, p.sh.Digest(), &there) {
-		names = append(names, there.Poisoned...)
+	if p := s.ownShell(); p != nil {
+		names = append(names, p.Suspects(ctx)...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

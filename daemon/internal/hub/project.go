@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/worktree"
 	"sublet/wire"
@@ -172,7 +173,7 @@ func stricter(a, b policy.Mode) policy.Mode {
 // agent that leaves a project does not leave its rules.
 func (c *Client) tighten(s *session, dirs ...string) tightening {
 	env, cwd := c.environ()
-	return c.hub.projects.tighten(home(env), append(dirs, string(cwd), string(s.snapshot().Cwd))...)
+	return c.hub.projects.tighten(lend.Home(env), append(dirs, string(cwd), string(s.snapshot().Cwd))...)
 }
 
 // apply tightens p. With a file that cannot be used, whatever is not low is asked about: it may have meant to forbid just

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/risk"
@@ -26,7 +27,7 @@ type question struct {
 	expiry *time.Timer         // runs while nobody is attached who could answer; a foreign agent's runs from the start
 
 	// Of a foreign agent's: the shell that it is about, and the window that is asked beside the session's clients; nil = none.
-	lender *lender
+	lender *lend.Lender
 	window *Client // guarded by the session's mu
 }
 
@@ -135,7 +136,7 @@ func (s *session) resolveLocked(qu *question, decision string, d agent.Decision)
 // toWindowLocked sends the window that is asked beside the session's clients what they were sent.
 func (s *session) toWindowLocked(qu *question, m wire.Message) {
 	if _, attached := s.clients[qu.window]; qu.window != nil && !attached {
-		qu.window.send(m)
+		qu.window.Send(m)
 	}
 }
 
@@ -205,7 +206,7 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 	case wire.DecisionDeny, wire.DecisionDenyAlways:
 		d.Reason = "denied by the user"
 	default:
-		return invalid("decision: %q is none of allow, allow_always, deny, deny_always", visible.Exact(cut(r.Decision, 64)))
+		return invalid("decision: %q is none of allow, allow_always, deny, deny_always", visible.Exact(visible.Cut(r.Decision, 64)))
 	}
 	if d.Allowed && r.EditedCommand != nil {
 		if qu.ask.Tool != "bash" || r.Decision == wire.DecisionAllowAlways {

@@ -10,6 +10,7 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/proxy"
@@ -40,8 +41,8 @@ func (a *approver) reach(q agent.Question, v risk.Verdict) risk.Reach {
 		return ""
 	}
 	if q.Action.Command != "" && !q.Action.Private {
-		ln, err := (&userShell{t: a.t}).pick()
-		if err != nil || ln != nil && !ln.holds() {
+		ln, err := a.t.Lent()
+		if err != nil || ln != nil && !ln.Confines() {
 			return ""
 		}
 	}
@@ -57,7 +58,7 @@ func (a *approver) reach(q agent.Question, v risk.Verdict) risk.Reach {
 	if q.Action.Cwd != "" {
 		cwd = wire.OSString(q.Action.Cwd)
 	}
-	if reach == risk.ReachProject && !isProject(project.Root(string(cwd)), home(nil)) {
+	if reach == risk.ReachProject && !isProject(project.Root(string(cwd)), lend.Home(nil)) {
 		return risk.ReachFree
 	}
 	return reach
@@ -96,7 +97,7 @@ func CheckSettings(c *config.Config) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(lists)) {
 		for _, p := range lists[key] {
-			if why := unwritable(inHome(p), home(nil)); why != "" {
+			if why := unwritable(inHome(p), lend.Home(nil)); why != "" {
 				return fmt.Errorf("%s: %q cannot be opened: %s", key, p, why)
 			}
 		}
@@ -125,7 +126,7 @@ func unwritable(dir, home string) string {
 func writable(paths []string) (list []string) {
 	for _, p := range paths {
 		dir, err := filepath.EvalSymlinks(inHome(p))
-		if err != nil || unwritable(dir, real(home(nil))) != "" || slices.ContainsFunc(append([]string{".git"}, confine.Protected...), func(name string) bool {
+		if err != nil || unwritable(dir, real(lend.Home(nil))) != "" || slices.ContainsFunc(append([]string{".git"}, confine.Protected...), func(name string) bool {
 			_, err := os.Lstat(filepath.Join(dir, name))
 			return err == nil
 		}) {
@@ -139,7 +140,7 @@ func writable(paths []string) (list []string) {
 // inHome is a path of the settings, in which ~ is the home folder.
 func inHome(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		path = filepath.Join(home(nil), rest)
+		path = filepath.Join(lend.Home(nil), rest)
 	}
 	return filepath.Clean(path)
 }
@@ -153,18 +154,11 @@ func (h *Hub) offered(m policy.Mode) error {
 	return fmt.Errorf("auto is offered only where the kernel holds what runs, and here it does not: %s", h.confiner().Missing)
 }
 
-// holds reports whether the lender's client holds commands to a reach.
-func (ln *lender) holds() bool {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	return ln.confines
-}
-
 // confinement describes what a command in cwd is held to. Home and caches are those of the daemon's own environment: in the
 // shell's, an agent may have set HOME or GOCACHE.
 func (h *Hub) confinement(reach, cwd string) confine.Spec {
 	root := project.Root(cwd)
-	s := confine.Spec{Reach: reach, Project: root, Hidden: h.secrets().Hidden(root), Caches: append(confine.Caches(home(nil), os.Getenv), writable(h.opts.Config().Policy.ProjectWrite)...)}
+	s := confine.Spec{Reach: reach, Project: root, Hidden: h.secrets().Hidden(root), Caches: append(confine.Caches(lend.Home(nil), os.Getenv), writable(h.opts.Config().Policy.ProjectWrite)...)}
 	if reach == confine.Project && len(h.opts.Config().Policy.ProjectHosts) > 0 {
 		s.Proxy = h.opts.Proxy
 	}
@@ -174,17 +168,5 @@ func (h *Hub) confinement(reach, cwd string) confine.Spec {
 // secrets returns the files that hold secrets, by the settings in force.
 func (h *Hub) secrets() secret.Table {
 	p := h.opts.Config().Policy
-	return secret.New(home(nil), p.Secrets, p.NotSecrets)
-}
-
-// wireConfinement is a confinement as it travels; the zero value for none.
-func wireConfinement(s confine.Spec) wire.Confinement {
-	c := wire.Confinement{Reach: s.Reach, Project: wire.OSString(s.Project), Caches: []wire.OSString{}, Hidden: []wire.OSString{}, Proxy: wire.OSString(s.Proxy)}
-	for _, dir := range s.Caches {
-		c.Caches = append(c.Caches, wire.OSString(dir))
-	}
-	for _, path := range s.Hidden {
-		c.Hidden = append(c.Hidden, wire.OSString(path))
-	}
-	return c
+	return secret.New(lend.Home(nil), p.Secrets, p.NotSecrets)
 }

@@ -11,6 +11,7 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
+	"sublet/wire/visible"
 )
 
 const (
@@ -92,7 +93,7 @@ func statement(text string, s *syntax.Stmt) string {
 }
 
 func quoted(s string) string {
-	if short := cut(s, maxRefusedText); short != s {
+	if short := visible.Cut(s, maxRefusedText); short != s {
 		return "`" + short + "…`"
 	}
 	return "`" + s + "`"

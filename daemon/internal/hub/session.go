@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
@@ -27,7 +28,7 @@ type session struct {
 	deleted atomic.Bool
 	// guarded by Hub.mu
 	holds   int           // clients attached, turns, requests that look at it
-	private *privateShell // for clients that lend none; it goes with the last hold
+	private *lend.Private // for clients that lend none; it goes with the last hold
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -158,7 +159,7 @@ func (h *Hub) keep(s *session) {
 // among the last maxIdleSessions, for its undo log and its rules, unless those logs take more than maxIdleUndo together.
 func (h *Hub) release(s *session) {
 	h.mu.Lock()
-	var left *privateShell
+	var left *lend.Private
 	s.holds--
 	idle := s.holds == 0
 	if idle {
@@ -178,7 +179,7 @@ func (h *Hub) release(s *session) {
 		s.mu.Unlock()
 	}
 	if left != nil {
-		left.close()
+		left.Close()
 	}
 }
 
@@ -265,7 +266,7 @@ func (s *session) emitLocked(m wire.EventMessage) error {
 
 // emitLive sends an event that is not stored: it carries the number of the last one that was. The client that lends but, if
 // that is not nil, does not get it.
-func (s *session) emitLive(m wire.EventMessage, but *lender) {
+func (s *session) emitLive(m wire.EventMessage, but *lend.Lender) {
 	maskEvent(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,7 +277,7 @@ func (s *session) emitLive(m wire.EventMessage, but *lender) {
 	}
 	for c := range s.clients {
 		if but == nil || c.lender != but {
-			c.send(m)
+			c.Send(m)
 		}
 	}
 }
@@ -319,7 +320,7 @@ func (s *session) storeEnds(ctx context.Context) error {
 
 func (s *session) sendLocked(m wire.Message) {
 	for c := range s.clients {
-		c.send(m)
+		c.Send(m)
 	}
 }
 
@@ -366,7 +367,7 @@ func (s *session) join(ctx context.Context, c *Client, from missed, info wire.Se
 	// under it.
 	for events, more := from.events, from.more; more; {
 		for _, m := range events {
-			c.send(m)
+			c.Send(m)
 			after = m.Meta().Seq
 		}
 		err := c.peer.Flush(ctx)
@@ -387,7 +388,7 @@ func (s *session) join(ctx context.Context, c *Client, from missed, info wire.Se
 	}
 	for _, qu := range s.questionsLocked() { // those after it come below, in their order
 		if qu.ask.Seq <= after {
-			c.send(qu.ask)
+			c.Send(qu.ask)
 		}
 	}
 	for more := after < s.info.LastSeq; more; {
@@ -397,12 +398,12 @@ func (s *session) join(ctx context.Context, c *Client, from missed, info wire.Se
 			return &CutOffError{err}
 		}
 		for _, m := range events {
-			c.send(s.openQuestionLocked(m))
+			c.Send(s.openQuestionLocked(m))
 			after = m.Meta().Seq
 		}
 	}
 	for _, m := range s.unended {
-		c.send(m)
+		c.Send(m)
 	}
 	s.clients[c] = struct{}{}
 	s.watchQuestionsLocked()

@@ -60,7 +60,7 @@ func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply fun
 		err = c.one(ctx, s, r, limit, out)
 	default:
 		err = invalid("op: %q is none of list, get, new, resume, rename, delete, clear, save, load, export, search",
-			visible.Exact(cut(r.Op, 64)))
+			visible.Exact(visible.Cut(r.Op, 64)))
 	}
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.S
 			to = c.hub.newSession(cwd)
 		}
 		to.mu.Lock()
-		to.info.Name = visible.Exact(cut(r.Name, maxName))
+		to.info.Name = visible.Exact(visible.Cut(r.Name, maxName))
 		to.mu.Unlock()
 	}
 	first, err := to.missed(ctx, r.AfterSeq)

@@ -63,7 +63,7 @@ func (t *turn) passOn() {
 		if err := st.client.begin(context.WithoutCancel(t.ctx), &r); err != nil {
 			failure := failed(err).Failure()
 			failure.RequestID = r.RequestID
-			st.client.send(failure)
+			st.client.Send(failure)
 		}
 	}
 }

@@ -133,7 +133,7 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	s := c.hub.newSession(saved.Session.Cwd)
 	defer c.hub.release(s)
 	s.mu.Lock()
-	s.info.Name = visible.Exact(cut(saved.Session.Name, maxName))
+	s.info.Name = visible.Exact(visible.Cut(saved.Session.Name, maxName))
 	s.mu.Unlock()
 	turns := map[wire.TurnID]wire.TurnID{} // a turn's id is unique in the store, so a copy has one of its own
 	numbers := map[int64]int64{}           // new ones of events, by those in the file
@@ -257,7 +257,7 @@ func readImage(payload []byte) (*picture.Image, int64, error) {
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return nil, 0, err
 	}
-	name := visible.Exact(cut(r.Name, maxImageName))
+	name := visible.Exact(visible.Cut(r.Name, maxImageName))
 	if r.Data != nil {
 		i, err := picture.Read(name, bytes.NewReader(r.Data))
 		return i, r.Seq, err

@@ -141,7 +141,7 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 		t.s.told["trust "+root] = true
 		t.s.mu.Unlock()
 		if !told {
-			t.origin.send(&wire.Notice{Level: "warning", Text: fmt.Sprintf(
+			t.origin.Send(&wire.Notice{Level: "warning", Text: fmt.Sprintf(
 				"%s is not trusted, so %s not read as instructions; `sublet trust add` there trusts it",
 				visible.Exact(root), isOrAre(append(files, roles...)))})
 		}

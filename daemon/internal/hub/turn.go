@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/store"
 	"sublet/wire"
 )
@@ -40,12 +41,12 @@ type turn struct {
 	begun  bool      // guarded by the session's mu: it waits no more
 
 	mu       sync.Mutex
-	approved map[wire.ExecutionID]approval // guarded by mu
-	shells   []*privateShell               // guarded by mu: that this turn started
-	ends     []func()                      // guarded by mu: to be called when it is over
-	steering []steering                    // guarded by mu: what the user said to it, and it has not taken in yet
-	unstored error                         // guarded by mu: why the store failed; nothing more of the turn is stored
-	recorded bool                          // its TurnStarted, or CompactionStarted, is stored
+	approved map[wire.ExecutionID]lend.Approval // guarded by mu
+	shells   []*lend.Private                    // guarded by mu: that this turn started
+	ends     []func()                           // guarded by mu: to be called when it is over
+	steering []steering                         // guarded by mu: what the user said to it, and it has not taken in yet
+	unstored error                              // guarded by mu: why the store failed; nothing more of the turn is stored
+	recorded bool                               // its TurnStarted, or CompactionStarted, is stored
 }
 
 // enqueue puts a turn at the end of its session's line and sees that somebody plays it. The caller's hold on the session
@@ -195,7 +196,7 @@ func (t *turn) stop(why *stopped) {
 // neverBegan answers the request of a turn that was cancelled while it waited: by one Error, nothing is stored.
 func (t *turn) neverBegan(why error) {
 	t.out()
-	t.origin.send(&wire.Error{
+	t.origin.Send(&wire.Error{
 		Event: wire.Event{SessionID: t.s.id, RequestID: t.request}, Code: wire.CodeCancelled,
 		Message: why.Error() + " before it began", Details: map[string]string{}, Recoverable: true,
 	})
@@ -220,7 +221,7 @@ func (t *turn) play() {
 			t.out()
 			failure := out.Failure()
 			failure.RequestID = t.request
-			t.origin.send(failure)
+			t.origin.Send(failure)
 		}
 		return
 	}

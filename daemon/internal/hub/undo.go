@@ -3,8 +3,6 @@ package hub
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"sublet/daemon/internal/agent"
@@ -12,9 +10,6 @@ import (
 	"sublet/wire"
 	"sublet/wire/visible"
 )
-
-// restoreBound is how long a shell may take to put its state back, in which it runs nothing but builtins.
-const restoreBound = 10 * time.Second
 
 // undoer puts the last change back, as the execution id.
 type undoer func(t *turn, ctx context.Context, id wire.ExecutionID) (text, path string, err error)
@@ -34,7 +29,7 @@ func (c *Client) Undo(ctx context.Context, r *wire.UndoRequest) error {
 			return t.undoShell(ctx, id, r.All)
 		}
 	default:
-		return invalid("what: %q is neither file nor shell", visible.Exact(cut(r.What, 64)))
+		return invalid("what: %q is neither file nor shell", visible.Exact(visible.Cut(r.What, 64)))
 	}
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {
@@ -81,7 +76,7 @@ func (t *turn) undoFile(context.Context, wire.ExecutionID) (text, path string, e
 // undoShell asks whoever has the shell: the client that lends it, which puts it back under a lease of its own, or the
 // session's private shell.
 func (t *turn) undoShell(ctx context.Context, id wire.ExecutionID, all bool) (text, path string, err error) {
-	ln, err := (&userShell{t: t}).pick()
+	ln, err := t.Lent()
 	if err != nil {
 		return "", "", err
 	}
@@ -89,7 +84,7 @@ func (t *turn) undoShell(ctx context.Context, id wire.ExecutionID, all bool) (te
 	if ln == nil {
 		changed, left, err = t.s.undoPrivate(ctx, all)
 	} else {
-		changed, left, err = t.undoLent(ctx, ln, id, all)
+		changed, left, err = ln.Restore(ctx, id, all, t.terms())
 	}
 	switch {
 	case err != nil:
@@ -104,33 +99,12 @@ func (t *turn) undoShell(ctx context.Context, id wire.ExecutionID, all bool) (te
 	return "put back in the shell: " + changed + left, "", nil
 }
 
-func (t *turn) undoLent(ctx context.Context, ln *lender, id wire.ExecutionID, all bool) (changed, left string, err error) {
-	ln.mu.Lock()
-	undoes := ln.undoes
-	ln.mu.Unlock()
-	if !undoes {
-		return "", "", errors.New("the client that lends the shell cannot put its state back; it is older than the daemon")
-	}
-	cfg := t.hub.opts.Config()
-	done, err := ln.run(ctx, wish{
-		turn: t.id, holder: t.agent, purpose: "put back what changed in the shell", wait: cfg.Lease.Wait, term: cfg.Lease.Term,
-		execution: id, timeout: restoreBound, undo: true, all: all,
-	})
-	switch {
-	case err != nil:
-		return "", "", err
-	case done.Status != wire.StatusOK:
-		return "", "", fmt.Errorf("the shell's state was not put back (%s): %s", done.Status, strings.Join(done.Notes, "; "))
-	}
-	return string(done.Output), strings.Join(done.Notes, "; "), nil
-}
-
 func (s *session) undoPrivate(ctx context.Context, all bool) (changed, left string, err error) {
 	p := s.ownShell()
-	if p == nil || p.gone() {
+	if p == nil || p.Gone() {
 		return "", "", nil
 	}
-	if changed, left, err = p.undo(ctx, all); left != "" {
+	if changed, left, err = p.Restore(ctx, all); left != "" {
 		left = "still different: " + left
 	}
 	return changed, left, err

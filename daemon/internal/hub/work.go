@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
@@ -65,10 +66,10 @@ func (c *Client) Show(ctx context.Context, r *wire.ShowRequest) error {
 		if err != nil {
 			failure := t.failed(ctx, err).Failure()
 			failure.RequestID = t.request
-			t.origin.send(failure)
+			t.origin.Send(failure)
 			return
 		}
-		t.origin.send(&wire.ShowReply{RequestID: r.RequestID, Model: at.Model.Info().Name, Parts: agent.Preview(ctx, at)})
+		t.origin.Send(&wire.ShowReply{RequestID: r.RequestID, Model: at.Model.Info().Name, Parts: agent.Preview(ctx, at)})
 	}
 	return c.hub.enqueue(t)
 }
@@ -98,7 +99,7 @@ func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequ
 		return nil, none, invalid("options.mode: %v", err)
 	}
 	if c.lender != nil && !strings.HasPrefix(r.Prompt, agent.WakeHead) {
-		c.lender.typed(time.Now())
+		c.lender.Typed(time.Now())
 	}
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {
@@ -124,7 +125,7 @@ func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequ
 	role, ok := c.hub.roles(project.Root(string(r.Context.Cwd)))[name]
 	if !ok {
 		c.hub.release(s)
-		return nil, none, fmt.Errorf("%w: %q", ErrNoAgent, visible.Exact(cut(name, 64)))
+		return nil, none, fmt.Errorf("%w: %q", ErrNoAgent, visible.Exact(visible.Cut(name, 64)))
 	}
 	t := c.turn(s, id)
 	t.agent, t.prompt = role.Name, r.Prompt
@@ -217,8 +218,8 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 		Trees:  &t.hub.projects.trees, Instructions: t.hub.opts.Instructions,
 	}
 	if !role.Private {
-		sh := &userShell{t: t, holder: role.Name}
-		at.Env.Shell, at.Shell, at.Environ = sh, sh.name(), sh.environ
+		sh := &lend.Shell{By: t}
+		at.Env.Shell, at.Shell, at.Environ = sh, sh.Name(), sh.Environ
 	}
 	return at
 }
@@ -322,7 +323,7 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 		known = known || t.Spec().Name == r.Tool && r.Tool != "task"
 	}
 	if !known {
-		return fmt.Errorf("%w: %q", ErrNoTool, visible.Exact(cut(r.Tool, 64)))
+		return fmt.Errorf("%w: %q", ErrNoTool, visible.Exact(visible.Cut(r.Tool, 64)))
 	}
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {

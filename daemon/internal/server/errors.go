@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"sublet/daemon/internal/hub"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
@@ -18,19 +19,19 @@ var codes = []struct {
 	code string
 	hint string
 }{
-	{hub.ErrShuttingDown, wire.CodeShuttingDown, "try again in a moment: the next command starts a new daemon"},
+	{lend.ErrShuttingDown, wire.CodeShuttingDown, "try again in a moment: the next command starts a new daemon"},
 	{hub.ErrDuplicateID, wire.CodeDuplicateID, "choose a new request_id for each request"},
 	{hub.ErrNoSession, wire.CodeNotFoundSession, "`sublet session ls` lists the sessions"},
 	{store.ErrNotFound, wire.CodeNotFoundSession, "`sublet session ls` lists the sessions"},
 	{hub.ErrNoAgent, wire.CodeNotFoundAgent, "agents are orchestrator, engineer, reviewer, explorer and those of `[agents]` in the settings"},
 	{hub.ErrNoTool, wire.CodeToolNotAvailable, ""},
 	{hub.ErrNoQuestion, wire.CodeInvalidMessage, "it was answered already, or its turn is over"},
-	{hub.ErrInside, wire.CodePermissionDenied, hub.Elsewhere},
+	{lend.ErrInside, wire.CodePermissionDenied, hub.Elsewhere},
 	{hub.ErrAgent, wire.CodePermissionDenied, hub.Elsewhere},
 	{hub.ErrNotYours, wire.CodePermissionDenied, "a client says in its EnvSnapshot what it can do"},
-	{hub.ErrNotShellOwner, wire.CodeInvalidMessage, "a client that lends a shell says so in its EnvSnapshot"},
-	{hub.ErrNoLease, wire.CodeLeaseStale, "`sublet lease ls` lists the leases"},
-	{hub.ErrLeaseDenied, wire.CodeLeaseDenied, ""},
+	{lend.ErrNotShellOwner, wire.CodeInvalidMessage, "a client that lends a shell says so in its EnvSnapshot"},
+	{lend.ErrNoLease, wire.CodeLeaseStale, "`sublet lease ls` lists the leases"},
+	{lend.ErrDenied, wire.CodeLeaseDenied, ""},
 	{hub.ErrNoRule, wire.CodeInvalidMessage, "the list of rules has the IDs (`/rules`)"},
 	{hub.ErrSessionExists, wire.CodeDuplicateID, "resume it, or choose another id"},
 	{hub.ErrSessionBusy, wire.CodeTooManyQueries, "cancel it or wait for its end"},
@@ -69,7 +70,7 @@ func errorOf(err error) *wire.Error {
 		e.Details["turns"] = strconv.Itoa(busy.Turns)
 		return e
 	}
-	if _, ok := errors.AsType[*hub.NoShellError](err); ok {
+	if _, ok := errors.AsType[*lend.NoShellError](err); ok {
 		e.Code = wire.CodeLeaseDenied
 		return e
 	}

@@ -17,6 +17,7 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/hub"
+	"sublet/daemon/internal/lend"
 	"sublet/wire"
 	"sublet/wire/socket"
 )
@@ -72,7 +73,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		}
 		pid, err := socket.PeerPID(nc)
 		if err != nil || pid == 0 {
-			pid = hub.Unidentified
+			pid = lend.Unidentified
 		}
 		s.conns.Go(func() { s.ServeConn(ctx, nc, pid) })
 	}

@@ -1,9 +1,8 @@
-package hub
+package lend
 
 import (
 	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,119 +11,38 @@ import (
 	"sublet/wire"
 )
 
-// window is a client by its messages: what it is sent is kept, and what it says goes in by its methods.
-type window struct {
-	deaf
-	t *testing.T
-	c *Client
-
-	mu   sync.Mutex
-	sent []wire.Message
-}
-
-func openWindow(t *testing.T, h *Hub, leases ...wire.HeldLease) *window {
-	t.Helper()
-	w := &window{t: t}
-	w.c = &Client{hub: h, peer: w, info: wire.ClientInfo{PID: 1}, owner: owner{says: 1}}
-	w.c.lender = h.lenderOf(w.c)
-	w.c.lender.link(w.c, &wire.EnvSnapshot{Capabilities: []string{wire.CapRestore}, Leases: leases}, &wire.Ready{})
-	return w
-}
-
-func (w *window) Send(m wire.Message) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.sent = append(w.sent, m)
-	return nil
-}
-
-func (w *window) says(m wire.LeaseMessage) {
-	w.t.Helper()
-	if err := w.c.Lease(m); err != nil {
-		w.t.Errorf("%T: %v", m, err)
-	}
-}
-
-// state tells a state in which PATH, and the alias ls, are value.
-func (w *window) state(value string) {
-	w.t.Helper()
-	err := w.c.ShellState(&wire.ShellState{
-		Digest: value, Env: wire.EnvChange{Set: map[string]wire.OSString{"PATH": wire.OSString(value)}},
-		Aliases: map[string]wire.OSString{"ls": wire.OSString(value), "ll": "ls -l"},
-	})
-	if err != nil {
-		w.t.Error(err)
-	}
-}
-
-// stateBy is state from a client that tells whose work it may be.
-func (w *window) stateBy(value string, executions ...wire.ExecutionID) {
-	w.t.Helper()
-	err := w.c.ShellState(&wire.ShellState{
-		Digest: value, Env: wire.EnvChange{Set: map[string]wire.OSString{"PATH": wire.OSString(value)}},
-		Aliases:    map[string]wire.OSString{"ls": wire.OSString(value), "ll": "ls -l"},
-		Executions: append([]wire.ExecutionID{}, executions...),
-	})
-	if err != nil {
-		w.t.Error(err)
-	}
-}
-
-// lend lends the shell for a wish, and is told the command.
-func (w *window) lend(wish wish) (b *borrow, ref wire.LeaseRef) {
-	w.t.Helper()
-	wish.execution = "x"
-	ln := w.c.lender
-	b = ln.ask(w.t.Context(), wish)
-	ln.recorded(b)
-	ref = wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
-	w.says(&wire.ShellLeaseAcquired{LeaseRef: ref})
-	w.says(&wire.CommandStarted{LeaseRef: ref, ExecutionID: "x"})
-	return b, ref
-}
-
-// borrow has a command run that makes value of the state, to its lease's end.
-func (w *window) borrow(wish wish, value string) {
-	w.t.Helper()
-	b, ref := w.lend(wish)
-	w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
-	w.state(value)
-	w.c.lender.giveBack(b)
-	w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
-}
-
 // T3g: what an unapproved command changed in the shell is suspect, until a person changes it or it is what it was: also where
 // the link was lost before that was told. A window that was cut off in the middle of an agent's command came
 // back with nothing to blame for.
 func TestBlame(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		do   func(t *testing.T, h *Hub, w *window)
+		do   func(t *testing.T, s *Shells, w *window)
 		want []string
 	}{
-		{"the user's own change", func(_ *testing.T, _ *Hub, w *window) { w.state("new") }, nil},
-		{"an unapproved one", func(_ *testing.T, _ *Hub, w *window) {
+		{"the user's own change", func(_ *testing.T, _ *Shells, w *window) { w.state("new") }, nil},
+		{"an unapproved one", func(_ *testing.T, _ *Shells, w *window) {
 			b, ref := w.lend(wish{})
 			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
-			w.c.lender.giveBack(b)
+			w.ln.giveBack(b)
 			w.state("new")
 		}, []string{"PATH", "ls"}},
-		{"one that a person wanted", func(_ *testing.T, _ *Hub, w *window) {
+		{"one that a person wanted", func(_ *testing.T, _ *Shells, w *window) {
 			_, ref := w.lend(wish{vetted: true})
 			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			w.state("new")
 		}, nil},
-		{"an unapproved one, and then the user's", func(_ *testing.T, _ *Hub, w *window) {
+		{"an unapproved one, and then the user's", func(_ *testing.T, _ *Shells, w *window) {
 			w.borrow(wish{}, "new")
 			w.state("newer")
 		}, nil},
-		{"the user's, who took the shell back from an unapproved one", func(_ *testing.T, _ *Hub, w *window) {
+		{"the user's, who took the shell back from an unapproved one", func(_ *testing.T, _ *Shells, w *window) {
 			_, ref := w.lend(wish{})
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
 			w.state("new")
 		}, nil},
-		{"the user's, who came before an unapproved one", func(t *testing.T, _ *Hub, w *window) {
-			ln := w.c.lender
+		{"the user's, who came before an unapproved one", func(t *testing.T, _ *Shells, w *window) {
+			ln := w.ln
 			b := ln.ask(t.Context(), wish{execution: "x"})
 			ln.recorded(b)
 			ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
@@ -132,26 +50,26 @@ func TestBlame(t *testing.T) {
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedUserFirst})
 			w.state("new")
 		}, nil},
-		{"an unapproved one, put back", func(_ *testing.T, _ *Hub, w *window) {
+		{"an unapproved one, put back", func(_ *testing.T, _ *Shells, w *window) {
 			w.borrow(wish{}, "new")
 			w.lend(wish{undo: true})
 			w.state("old")
 		}, nil},
-		{"the second of two, put back", func(_ *testing.T, _ *Hub, w *window) {
+		{"the second of two, put back", func(_ *testing.T, _ *Shells, w *window) {
 			for _, value := range []string{"new", "newer"} {
 				w.borrow(wish{}, value)
 			}
 			w.lend(wish{undo: true})
 			w.state("new")
 		}, []string{"PATH", "ls"}},
-		{"one that a person wanted, put back", func(_ *testing.T, _ *Hub, w *window) {
+		{"one that a person wanted, put back", func(_ *testing.T, _ *Shells, w *window) {
 			w.borrow(wish{vetted: true}, "new")
 			w.lend(wish{undo: true})
 			w.state("old")
 		}, nil},
-		{"one that a person wanted, put back beside what is suspect", func(_ *testing.T, _ *Hub, w *window) {
+		{"one that a person wanted, put back beside what is suspect", func(_ *testing.T, _ *Shells, w *window) {
 			tell := func(path, ls string, by wire.ExecutionID) {
-				err := w.c.ShellState(&wire.ShellState{
+				err := w.ln.StateChanged(w, &wire.ShellState{
 					Digest: path + ls, Env: wire.EnvChange{Set: map[string]wire.OSString{"PATH": wire.OSString(path)}},
 					Aliases: map[string]wire.OSString{"ls": wire.OSString(ls), "ll": "ls -l"}, Executions: []wire.ExecutionID{by},
 				})
@@ -167,33 +85,33 @@ func TestBlame(t *testing.T) {
 			w.lend(wish{undo: true})
 			tell("old", "new", "x")
 		}, []string{"ls"}},
-		{"the second of two, put back by the user", func(_ *testing.T, _ *Hub, w *window) {
+		{"the second of two, put back by the user", func(_ *testing.T, _ *Shells, w *window) {
 			w.stateBy("new", "x")
 			w.stateBy("newer", "y")
 			w.stateBy("new", "y")
 		}, []string{"PATH", "ls"}},
-		{"both, put back by the user", func(_ *testing.T, _ *Hub, w *window) {
+		{"both, put back by the user", func(_ *testing.T, _ *Shells, w *window) {
 			w.stateBy("new", "x")
 			w.stateBy("newer", "y")
 			w.stateBy("old", "y")
 		}, nil},
-		{"an unapproved one that goes on over a lost link", func(t *testing.T, h *Hub, w *window) {
+		{"an unapproved one that goes on over a lost link", func(t *testing.T, s *Shells, w *window) {
 			_, ref := w.lend(wish{})
-			w.c.lender.unlink(w.c)
-			back := openWindow(t, h, wire.HeldLease{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"})
+			w.ln.Unlink(w)
+			back := openWindow(t, s, wire.HeldLease{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"})
 			back.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			back.state("new")
 		}, []string{"PATH", "ls"}},
-		{"an unapproved one that goes on over a lost link, and changes it then", func(t *testing.T, h *Hub, w *window) {
+		{"an unapproved one that goes on over a lost link, and changes it then", func(t *testing.T, s *Shells, w *window) {
 			_, ref := w.lend(wish{})
-			w.c.lender.unlink(w.c)
-			back := openWindow(t, h, wire.HeldLease{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"})
+			w.ln.Unlink(w)
+			back := openWindow(t, s, wire.HeldLease{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"})
 			back.state("old")
 			back.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			back.state("new")
 		}, []string{"PATH", "ls"}},
-		{"what is unset and defined", func(_ *testing.T, _ *Hub, w *window) {
-			err := w.c.ShellState(&wire.ShellState{
+		{"what is unset and defined", func(_ *testing.T, _ *Shells, w *window) {
+			err := w.ln.StateChanged(w, &wire.ShellState{
 				Digest: "new", Env: wire.EnvChange{Unset: []string{"PATH"}}, Aliases: map[string]wire.OSString{"ls": "old"},
 				Functions: []wire.ShellFunction{{Name: "f", Hash: "h", Body: "f () { :; }"}}, Hashed: map[string]wire.OSString{"make": "/x"},
 				Disabled: []string{"times"}, Loaded: []string{"sleep"}, Executions: []wire.ExecutionID{"x"},
@@ -202,8 +120,8 @@ func TestBlame(t *testing.T) {
 				t.Error(err)
 			}
 		}, []string{"PATH", "f", "ll", "make", "sleep", "times"}},
-		{"what the user unset and defined", func(_ *testing.T, _ *Hub, w *window) {
-			err := w.c.ShellState(&wire.ShellState{
+		{"what the user unset and defined", func(_ *testing.T, _ *Shells, w *window) {
+			err := w.ln.StateChanged(w, &wire.ShellState{
 				Digest: "new", Env: wire.EnvChange{Unset: []string{"PATH"}}, Aliases: map[string]wire.OSString{"ls": "old"},
 				Functions: []wire.ShellFunction{{Name: "f", Hash: "h", Body: "f () { :; }"}}, Hashed: map[string]wire.OSString{"make": "/x"},
 				Disabled: []string{"times"}, Loaded: []string{"sleep"}, Executions: []wire.ExecutionID{},
@@ -212,80 +130,80 @@ func TestBlame(t *testing.T) {
 				t.Error(err)
 			}
 		}, nil},
-		{"what the user unset and defined, and takes back", func(_ *testing.T, _ *Hub, w *window) {
+		{"what the user unset and defined, and takes back", func(_ *testing.T, _ *Shells, w *window) {
 			for _, st := range []*wire.ShellState{{
 				Digest: "new", Env: wire.EnvChange{Unset: []string{"PATH"}}, Aliases: map[string]wire.OSString{"ls": "old"},
 				Functions: []wire.ShellFunction{{Name: "f", Hash: "h", Body: "f () { :; }"}}, Hashed: map[string]wire.OSString{"make": "/x"},
 				Disabled: []string{"times"}, Loaded: []string{"sleep"}, Executions: []wire.ExecutionID{},
 			}, {Digest: "newer", Aliases: map[string]wire.OSString{"ls": "old"}, Executions: []wire.ExecutionID{}}} {
-				if err := w.c.ShellState(st); err != nil {
+				if err := w.ln.StateChanged(w, st); err != nil {
 					t.Error(err)
 				}
 			}
 		}, nil},
-		{"an unapproved one that ends while the link is lost", func(t *testing.T, h *Hub, w *window) {
+		{"an unapproved one that ends while the link is lost", func(t *testing.T, s *Shells, w *window) {
 			_, ref := w.lend(wish{})
-			back := openWindow(t, h, wire.HeldLease{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"}) // before it was noticed
+			back := openWindow(t, s, wire.HeldLease{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"}) // before it was noticed
 			back.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			back.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
 			back.state("new")
 		}, []string{"PATH", "ls"}},
-		{"the user's own one after that", func(t *testing.T, h *Hub, w *window) {
+		{"the user's own one after that", func(t *testing.T, s *Shells, w *window) {
 			w.lend(wish{})
-			w.c.lender.unlink(w.c)
-			back := openWindow(t, h) // it has forgotten
+			w.ln.Unlink(w)
+			back := openWindow(t, s) // it has forgotten
 			back.state("new")
 			back.state("newer")
 		}, nil},
-		{"the user's own while the link is lost", func(t *testing.T, h *Hub, w *window) {
-			w.c.lender.unlink(w.c)
-			openWindow(t, h).state("new")
+		{"the user's own while the link is lost", func(t *testing.T, s *Shells, w *window) {
+			w.ln.Unlink(w)
+			openWindow(t, s).state("new")
 		}, nil},
-		{"an unapproved one, told behind the command of the user who took the shell back", func(_ *testing.T, _ *Hub, w *window) {
+		{"an unapproved one, told behind the command of the user who took the shell back", func(_ *testing.T, _ *Shells, w *window) {
 			_, ref := w.lend(wish{})
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
 			w.stateBy("new", "x")
 		}, []string{"PATH", "ls"}},
-		{"one that a person wanted, told so", func(_ *testing.T, _ *Hub, w *window) {
+		{"one that a person wanted, told so", func(_ *testing.T, _ *Shells, w *window) {
 			_, ref := w.lend(wish{vetted: true})
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
 			w.stateBy("new", "x")
 		}, nil},
-		{"one of several", func(_ *testing.T, _ *Hub, w *window) {
+		{"one of several", func(_ *testing.T, _ *Shells, w *window) {
 			_, ref := w.lend(wish{vetted: true})
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
 			w.stateBy("new", "w", "x")
 		}, []string{"PATH", "ls"}},
-		{"the user's, told so while an unapproved one has the shell still", func(_ *testing.T, _ *Hub, w *window) {
+		{"the user's, told so while an unapproved one has the shell still", func(_ *testing.T, _ *Shells, w *window) {
 			_, ref := w.lend(wish{})
 			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			w.stateBy("new", "x")
 			w.stateBy("newer")
 		}, nil},
-		{"an unapproved one whose state was lost with the link", func(t *testing.T, h *Hub, w *window) {
+		{"an unapproved one whose state was lost with the link", func(t *testing.T, s *Shells, w *window) {
 			w.lend(wish{})
-			w.c.lender.unlink(w.c)
-			openWindow(t, h).stateBy("new") // it has told whose it was
+			w.ln.Unlink(w)
+			openWindow(t, s).stateBy("new") // it has told whose it was
 		}, []string{"PATH", "ls"}},
-		{"the environment of an unapproved one that ended while the link was lost", func(_ *testing.T, _ *Hub, w *window) {
+		{"the environment of an unapproved one that ended while the link was lost", func(_ *testing.T, _ *Shells, w *window) {
 			_, ref := w.lend(wish{})
-			w.c.lender.unlink(w.c)
+			w.ln.Unlink(w)
 			env := map[string]wire.OSString{"PATH": "new"}
-			w.c.lender.link(w.c, &wire.EnvSnapshot{
+			w.ln.link(w, &wire.EnvSnapshot{
 				Env: env, Leases: []wire.HeldLease{{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"}},
 			}, &wire.Ready{})
 			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
-			if err := w.c.ShellState(&wire.ShellState{Digest: "new", Aliases: map[string]wire.OSString{"ls": "old", "ll": "ls -l"}}); err != nil {
+			if err := w.ln.StateChanged(w, &wire.ShellState{Digest: "new", Aliases: map[string]wire.OSString{"ls": "old", "ll": "ls -l"}}); err != nil {
 				t.Error(err)
 			}
 		}, []string{"PATH"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHub(t)
-			w := openWindow(t, h)
+			s := newShells(t)
+			w := openWindow(t, s)
 			w.state("old")
-			c.do(t, h, w)
-			if got := w.c.lender.suspects; !slices.Equal(got, c.want) {
+			c.do(t, s, w)
+			if got := w.ln.trust.suspects; !slices.Equal(got, c.want) {
 				t.Errorf("suspect is %q, want %q", got, c.want)
 			}
 		})
@@ -295,9 +213,9 @@ func TestBlame(t *testing.T) {
 // Who waits is asked for as soon as the command before is told to have ended: its borrower, which may be busy, has no part in
 // that.
 func TestTheNextNeedNotWaitForTheBorrower(t *testing.T) {
-	w := openWindow(t, newHub(t))
+	w := openWindow(t, newShells(t))
 	_, ref := w.lend(wish{})
-	next := w.c.lender.ask(t.Context(), wish{holder: "next"})
+	next := w.ln.ask(t.Context(), wish{Terms: Terms{Holder: "next"}})
 	w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 	if last, ok := w.sent[len(w.sent)-1].(*wire.AcquireShellLease); !ok || last.Agent != "next" || next.lease.State != lease.Offered {
 		t.Errorf("last sent is %+v, and the next is %v", w.sent[len(w.sent)-1], next.lease.State)
@@ -317,21 +235,21 @@ func TestWhereWaitsForWhatIsToCome(t *testing.T) {
 		{"another answer", func(w *window, ref wire.LeaseRef) {
 			w.says(&wire.ShellLeaseReleased{LeaseRef: wire.LeaseRef{LeaseID: ref.LeaseID, Fence: ref.Fence - 1}})
 		}, settleBound},
-		{"the end of the link", func(w *window, _ wire.LeaseRef) { w.c.lender.unlink(w.c) }, 0},
-		{"the end of the shell", func(w *window, _ wire.LeaseRef) { w.c.lender.close(lease.NoShell) }, 0},
+		{"the end of the link", func(w *window, _ wire.LeaseRef) { w.ln.Unlink(w) }, 0},
+		{"the end of the shell", func(w *window, _ wire.LeaseRef) { w.ln.close(lease.NoShell) }, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := openWindow(t, newHub(t))
+			w := openWindow(t, newShells(t))
 			b, ref := w.lend(wish{})
 			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
-			w.c.lender.giveBack(b)
+			w.ln.giveBack(b)
 			w.state("known")
 			begun := time.Now()
 			var waited time.Duration
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				w.c.lender.where(t.Context())
+				w.ln.Where(t.Context())
 				waited = time.Since(begun)
 			}()
 			synctest.Wait()
@@ -340,7 +258,7 @@ func TestWhereWaitsForWhatIsToCome(t *testing.T) {
 			if waited != c.want {
 				t.Errorf("%s: waited %v, want %v", c.name, waited, c.want)
 			}
-			w.c.lender.close(lease.NoShell)
+			w.ln.close(lease.NoShell)
 		})
 	}
 }
@@ -348,24 +266,23 @@ func TestWhereWaitsForWhatIsToCome(t *testing.T) {
 // A window that is back in the moment in which it was given up has its shell lent: it was taken in by what was being
 // closed, and lent nothing for as long as it stayed.
 func TestBackWhenGivenUp(t *testing.T) {
-	h := newHub(t)
-	w := openWindow(t, h)
-	ln := w.c.lender
-	ln.unlink(w.c)
+	s := newShells(t)
+	w := openWindow(t, s)
+	ln := w.ln
+	ln.Unlink(w)
 	ln.mu.Lock()
-	ln.lostAt = time.Now().Add(-lease.Grace)
+	ln.conn.lostAt = time.Now().Add(-lease.Grace)
 	ln.mu.Unlock()
-	h.mu.Lock() // what closes the lender waits for this
+	s.mu.Lock() // what closes the lender waits for this
 	done := make(chan struct{})
 	go func() { defer close(done); ln.lost() }()
 	for range 10_000 { // it has looked for the client by then, if it does so before
 		runtime.Gosched()
 	}
-	back := &Client{hub: h, peer: w, info: w.c.info, owner: w.c.owner, lender: ln}
-	linked := ln.link(back, &wire.EnvSnapshot{}, &wire.Ready{})
-	h.mu.Unlock()
+	linked := ln.link(&window{t: t}, &wire.EnvSnapshot{}, &wire.Ready{})
+	s.mu.Unlock()
 	<-done
-	if linked && (ln.closed || h.lenders[ln.owner] != ln) {
+	if linked && (ln.closed || s.lenders[ln.owner] != ln) {
 		t.Error("the window is at a shell that is not lent any more")
 	}
 }

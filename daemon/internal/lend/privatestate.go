@@ -1,8 +1,7 @@
-package hub
+package lend
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"sublet/daemon/internal/risk"
@@ -73,28 +72,30 @@ func (p *privateState) facts(ctx context.Context, sh *shell.Shell, digest string
 	return true
 }
 
-// keepShell remembers a shell that the turn started, for what its commands would mean there.
-func (t *turn) keepShell(p *privateShell) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.shells = slices.DeleteFunc(append(t.shells, p), (*privateShell).gone)
+// Digest returns that of the shell's state.
+func (p *Private) Digest() string { return p.sh.Digest() }
+
+// State returns what the shell looks like; a shell that does not answer has none.
+func (p *Private) State(ctx context.Context) shell.State {
+	st, err := p.sh.State(ctx)
+	if err != nil {
+		return shell.State{}
+	}
+	return st
 }
 
-// privateFacts describes the private shell in which a command was planned, by the digest of its state: shells with the
-// same one mean the same by every command. It is false where there is no such shell any more.
-func (t *turn) privateFacts(ctx context.Context, digest string, c *risk.Context) (known bool) {
-	t.mu.Lock()
-	shells := slices.Clone(t.shells)
-	t.mu.Unlock()
-	if p := t.s.ownShell(); p != nil {
-		shells = append(shells, p)
-	}
-	for _, p := range shells {
-		suspects := c.Poisoned
-		if p.sh.Digest() == digest && p.state.facts(ctx, p.sh, digest, c) {
-			known = true
-			c.Poisoned = append(c.Poisoned, suspects...) // one of them is meant: what either may have changed counts
-		}
-	}
-	return known
+// Facts fills in what judging a command needs of the shell in the state with this digest; false where it is in another, or does not
+// answer in time.
+func (p *Private) Facts(ctx context.Context, digest string, c *risk.Context) bool {
+	return p.sh.Digest() == digest && p.state.facts(ctx, p.sh, digest, c)
 }
+
+// Suspects returns the names whose meaning in the shell nobody stands behind.
+func (p *Private) Suspects(ctx context.Context) []string {
+	var c risk.Context
+	p.Facts(ctx, p.sh.Digest(), &c)
+	return c.Poisoned
+}
+
+// Accept takes what agents' commands changed in the shell for the user's own.
+func (p *Private) Accept(ctx context.Context) { p.state.acceptAll(ctx, p.sh) }

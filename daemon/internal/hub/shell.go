@@ -1,0 +1,202 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sublet/daemon/internal/lend"
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// A turn is who its commands are run for: it implements lend.Borrower.
+
+// Lent returns the shell of the client that asked, else of the window of the same session that was typed in last, nil for a
+// private one. One whose link is down is waited for within its grace. An agent of another program has the window of its own.
+func (t *turn) Lent() (*lend.Lender, error) {
+	if t.foreign != nil {
+		return t.lentToForeign()
+	}
+	own := t.origin.lender
+	if own != nil {
+		if linked, _ := own.Linked(); linked {
+			return own, nil
+		}
+	}
+	t.s.mu.Lock()
+	var others []*lend.Lender
+	for c := range t.s.clients {
+		if c.lender != nil { // its own is away, and so not picked
+			others = append(others, c.lender)
+		}
+	}
+	t.s.mu.Unlock()
+	if ln := lend.LastTyped(others); ln != nil {
+		return ln, nil
+	}
+	if own == nil {
+		return nil, nil // lends none: a private shell
+	}
+	if _, open := own.Linked(); open {
+		return own, nil
+	}
+	return nil, tool.ErrNoShell
+}
+
+// Private returns the session's private shell, started when first needed, and anew when the client that asks is somewhere else
+// by now: its next command is meant for where it is.
+func (t *turn) Private(ctx context.Context) (*lend.Private, error) {
+	s := t.s
+	p := s.ownShell()
+	env, cwd := t.origin.environ()
+	if p != nil && !p.Gone() && (t.origin.lender != nil || p.StartedIn(env, cwd)) {
+		return p, nil
+	}
+	// Turns of a session run one after the other, so nobody else starts one meanwhile.
+	fresh, err := t.startShell(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	s.hub.mu.Lock()
+	s.private = fresh
+	s.hub.mu.Unlock()
+	if p != nil {
+		p.Close()
+	}
+	return fresh, nil
+}
+
+// Approved returns the approval of an execution, once.
+func (t *turn) Approved(id wire.ExecutionID) lend.Approval {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := t.approved[id]
+	delete(t.approved, id)
+	return a
+}
+
+// Prepare makes ready what a command needs that was allowed: what holds it, and its place as a background job.
+func (t *turn) Prepare(c tool.Command, a lend.Approval, shellName string) (lend.Command, error) {
+	cmd := lend.Command{Command: c, Approval: a}
+	if c.Reach != "" {
+		cmd.Confine, cmd.Launcher = t.hub.confinement(c.Reach, c.Cwd), t.hub.confiner().Launcher
+	}
+	var err error
+	cmd.Draft, err = t.draft(c, shellName)
+	return cmd, err
+}
+
+// Terms returns those on which the turn borrows a window's shell. Live output goes to the session's clients, but for the one that
+// lends the shell, which has it already; an agent of another program has its own.
+func (t *turn) Terms(ln *lend.Lender, id wire.ExecutionID) lend.Terms {
+	on := t.terms()
+	on.Watch.Output = func(_ int64, data []byte) {
+		t.s.emitLive(&wire.AgentStreamChunk{
+			Event: wire.Event{TurnID: t.id, RequestID: t.request}, Agent: t.agent,
+			Chunk: wire.Chunk{Type: wire.ChunkToolOutput, ExecutionID: id, Data: data},
+		}, ln)
+	}
+	if t.foreign != nil {
+		t.foreign.watch(t, id, &on)
+	}
+	return on
+}
+
+func (t *turn) terms() lend.Terms {
+	cfg := t.hub.opts.Config()
+	return lend.Terms{Turn: t.id, Holder: t.agent, Wait: cfg.Lease.Wait, Term: cfg.Lease.Term}
+}
+
+// agentShell is a turn as the borrower of a private shell of one agent's own.
+type agentShell struct {
+	*turn
+	own *lend.Private
+}
+
+func (agentShell) Lent() (*lend.Lender, error)                      { return nil, nil }
+func (a agentShell) Private(context.Context) (*lend.Private, error) { return a.own, nil }
+
+// newPrivateShell gives an agent a shell of its own.
+func (t *turn) newPrivateShell(ctx context.Context, name string) (tool.Shell, func(), error) {
+	p, err := t.startShell(ctx, true)
+	if err != nil {
+		return nil, nil, fmt.Errorf("start a private shell for %s: %w", name, err)
+	}
+	return &lend.Shell{By: agentShell{t, p}}, p.Close, nil
+}
+
+// startShell starts a private shell where the turn's client is.
+func (t *turn) startShell(ctx context.Context, agents bool) (*lend.Private, error) {
+	env, cwd := t.origin.environ()
+	if ln := t.origin.lender; ln != nil {
+		ln.Where(ctx) // what the last command changed counts
+		env, cwd = ln.Environ()
+	}
+	cfg := t.hub.opts.Config()
+	p, err := t.hub.shells.StartPrivate(ctx, lend.PrivateOptions{
+		Env: env, Cwd: cwd, Pass: cfg.Shell.Pass, Agent: agents, Folder: t.hub.opts.Runtime, Spool: t.hub.opts.Spool,
+		Head: cfg.Shell.OutputHead, Tail: cfg.Shell.OutputTail,
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shells = slices.DeleteFunc(append(t.shells, p), (*lend.Private).Gone)
+	return p, nil
+}
+
+// privateFacts describes the private shell in which a command was planned, by the digest of its state: shells with the
+// same one mean the same by every command. It is false where there is no such shell any more.
+func (t *turn) privateFacts(ctx context.Context, digest string, c *risk.Context) (known bool) {
+	t.mu.Lock()
+	shells := slices.Clone(t.shells)
+	t.mu.Unlock()
+	if p := t.s.ownShell(); p != nil {
+		shells = append(shells, p)
+	}
+	for _, p := range shells {
+		suspects := c.Poisoned
+		if p.Facts(ctx, digest, c) {
+			known = true
+			c.Poisoned = append(c.Poisoned, suspects...) // one of them is meant: what either may have changed counts
+		}
+	}
+	return known
+}
+
+// environ is the environment of whoever asked for the turn.
+func (t *turn) environ() map[string]wire.OSString {
+	if ln := t.origin.lender; ln != nil {
+		env, _ := ln.Environ()
+		return env
+	}
+	env, _ := t.origin.environ()
+	return env
+}
+
+// ownShell is the session's private shell, nil where it has none.
+func (s *session) ownShell() *lend.Private {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return s.private
+}
+
+// closePrivate ends the session's private shell and whatever runs in it.
+func (s *session) closePrivate() {
+	s.hub.mu.Lock()
+	p := s.private
+	s.private = nil
+	s.hub.mu.Unlock()
+	if p != nil {
+		p.Close()
+	}
+}
+
+// windowOf returns the client that lends a shell, nil while its link is down.
+func windowOf(ln *lend.Lender) *Client {
+	c, _ := ln.Window().(*Client)
+	return c
+}

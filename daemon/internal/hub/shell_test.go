@@ -1,0 +1,141 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/lend"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// Who is the user's own, or was typed in last, decides which shell a turn's commands run in; one whose link is down is waited
+// for, and one that is gone is none.
+func TestPick(t *testing.T) {
+	h := newHub(t)
+	open := func(pid int) *Client {
+		c := &Client{hub: h, peer: deaf{}, owner: lend.OwnerOf(pid, 0)}
+		c.lender = h.shells.Link(c, c.owner, &wire.EnvSnapshot{}, &wire.Ready{})
+		return c
+	}
+	own, latest, other, script := open(1), open(2), open(3), &Client{}
+	latest.lender.Typed(time.Now().Add(time.Hour))
+	other.lender.Typed(time.Now().Add(time.Minute))
+	s := &session{clients: map[*Client]struct{}{own: {}, other: {}, latest: {}, script: {}}}
+	for _, c := range []struct {
+		name   string
+		before func()
+		origin *Client
+		want   *lend.Lender
+		err    error
+	}{
+		{"its own", func() {}, own, own.lender, nil},
+		{"that of a client that lends none", func() {}, script, latest.lender, nil},
+		{"while its own is away", func() { own.lender.Unlink(own) }, own, latest.lender, nil},
+		{"while all are away", func() { latest.lender.Unlink(latest); other.lender.Unlink(other) }, own, own.lender, nil},
+		{"where none is lent", func() {}, script, nil, nil},
+		{"when its own is gone", func() { h.shells.Close() }, own, nil, tool.ErrNoShell},
+	} {
+		c.before()
+		got, err := (&turn{origin: c.origin, s: s}).Lent()
+		if got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: got %+v, %v", c.name, got, err)
+		}
+	}
+}
+
+// What a turn asks for is what the client is asked for, bounded as the settings say and bound to where it was judged; and what
+// the client answers is the tool's result.
+func TestATurnInTheUsersShell(t *testing.T) {
+	h := newHub(t)
+	cfg := config.Default()
+	cfg.Lease.Wait, cfg.Lease.Term = 50*time.Second, 7*time.Second
+	h.opts.Config = func() config.Config { return cfg }
+	w := openWindow(t, h)
+	if err := w.c.ShellState(&wire.ShellState{Digest: "old"}); err != nil {
+		t.Fatal(err)
+	}
+	other := &window{t: t} // another client of the session
+	s := &session{clients: map[*Client]struct{}{w.c: {}, {peer: other}: {}}}
+	u := &lend.Shell{By: &turn{hub: h, origin: w.c, s: s, id: "t1", request: "r1", agent: "orchestrator"}}
+	if _, err := u.Run(t.Context(), tool.Command{Approved: tool.ShellPlace{Private: true}}, nil); !errors.Is(err, tool.ErrChanged) {
+		t.Errorf("judged for a private shell: got %v", err)
+	}
+	none := &lend.Shell{By: &turn{hub: h, origin: &Client{}, s: &session{}}}
+	if _, err := none.Run(t.Context(), tool.Command{}, nil); !errors.Is(err, tool.ErrChanged) {
+		t.Errorf("judged for a shell that is gone: got %v", err)
+	}
+	done := make(chan tool.CommandResult, 1)
+	go func() {
+		r, err := u.Run(t.Context(), tool.Command{
+			ExecutionID: "x", Text: "make", Cwd: "/w", Approved: tool.ShellPlace{Cwd: "/w", StateDigest: "old"}, Timeout: time.Minute, Purpose: "build",
+		}, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- r
+	}()
+	asked := awaitSent[*wire.AcquireShellLease](w)
+	if waits := time.Duration(asked.WaitMS) * time.Millisecond; asked.TurnID != "t1" || asked.Agent != "orchestrator" || asked.Purpose != "build" ||
+		asked.TermMS != cfg.Lease.Term.Milliseconds() || waits > cfg.Lease.Wait || waits < cfg.Lease.Wait-10*time.Second {
+		t.Errorf("asked for %+v", asked)
+	}
+	w.says(&wire.ShellLeaseAcquired{LeaseRef: asked.LeaseRef, Cwd: "/w", State: "old"})
+	if m := awaitSent[*wire.ExecuteLeasedCommand](w); m.ExecutionID != "x" || m.Command != "make" || m.Cwd != "/w" || m.TimeoutMS != 60_000 {
+		t.Errorf("asked for %+v", m)
+	}
+	w.says(&wire.CommandStarted{LeaseRef: asked.LeaseRef, ExecutionID: "x"})
+	w.says(&wire.CommandOutput{LeaseRef: asked.LeaseRef, ExecutionID: "x", Data: []byte("out")})
+	code := 2
+	w.says(&wire.CommandCompleted{
+		LeaseRef: asked.LeaseRef, ExecutionID: "x", Output: []byte("out"), ExitCode: &code, Signal: "SIGINT", Status: wire.StatusCancelled, Cwd: "/v",
+		DurationMS: 7, Truncated: &wire.Truncation{Bytes: 5, SpoolPath: "/spool"}, Leftovers: []wire.Process{{PID: 9, Command: "sleep 1"}},
+	})
+	want := tool.CommandResult{
+		Output: []byte("out"), ExitCode: &code, Signal: "SIGINT", Status: wire.StatusCancelled, Cwd: "/v", Duration: 7 * time.Millisecond,
+		Truncated: 5, SpoolPath: "/spool", Leftovers: []string{"9 sleep 1"}, Notes: []string{"the user stopped this command"},
+	}
+	if got := <-done; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	// Whoever else is in the session sees it live; the window has it already.
+	chunk, ok := other.sent[0].(*wire.AgentStreamChunk)
+	if !ok || chunk.Chunk.Type != wire.ChunkToolOutput || chunk.Chunk.ExecutionID != "x" || string(chunk.Chunk.Data) != "out" ||
+		chunk.Agent != "orchestrator" || chunk.TurnID != "t1" || chunk.RequestID != "r1" {
+		t.Errorf("the other client was sent %+v", other.sent)
+	}
+	for _, m := range w.sent {
+		if _, ok := m.(*wire.AgentStreamChunk); ok {
+			t.Errorf("the window was sent its own output: %+v", m)
+		}
+	}
+}
+
+// awaitSent waits for the first message of its kind that the window was sent.
+func awaitSent[M wire.Message](w *window) (found M) {
+	w.t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		w.mu.Lock()
+		for _, m := range w.sent {
+			if m, ok := m.(M); ok {
+				w.mu.Unlock()
+				return m
+			}
+		}
+		w.mu.Unlock()
+	}
+	w.t.Fatalf("was sent no %T", found)
+	return found
+}
+
+// deaf is a connection whose other end says nothing.
+type deaf struct{}
+
+func (deaf) Send(wire.Message) error     { return nil }
+func (deaf) Flush(context.Context) error { return nil }
+func (deaf) End(wire.Message)            {}
+func (deaf) PID() int                    { return 0 }

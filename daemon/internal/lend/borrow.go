@@ -1,0 +1,282 @@
+package lend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sublet/daemon/internal/tool"
+	"sublet/lease"
+	"sublet/lease/confine"
+	"sublet/wire"
+)
+
+// borrow is one wish for a shell, from queue to end. The blocking side waits on its channels; the lender closes them
+// under its own lock, so each is closed once.
+type borrow struct {
+	lender *Lender
+	ctx    context.Context // the borrower's: once it has ended nothing begins
+	wish   wish
+	lease  lease.Lease // the lender's, under its lock
+
+	ended     chan struct{}
+	completed chan *wire.CommandCompleted // holds one
+	unfit     chan error                  // holds one: why the command was not handed over although the shell was had
+
+	// guarded by the lender's mu
+	// As the client reported: what the user does with the shell, and why it cannot be lent at all.
+	why, broken string
+	ready       bool // what is to be written down before the command runs is, and it is still wanted
+	begun       bool // it was handed to the client, and the user did not come before it
+
+	// Written before the channel that announces them is closed.
+	cwd, digest     string        // where the shell stood when it was had; the lender's
+	outcome, holder string        // ended
+	heldFor         time.Duration // ended
+}
+
+// A Watcher observes a borrowed command. Any of the functions may be nil; they are called one at a time and must not block.
+type Watcher struct {
+	Queued   func(holder string, held time.Duration, position int, why string)
+	Acquired func(ref wire.LeaseRef, cwd, digest string)
+	Started  func()
+	Output   func(offset int64, data []byte)
+	Ended    func(*wire.CommandCompleted) // before the shell is given back
+}
+
+// Terms are those on which a shell is borrowed.
+type Terms struct {
+	Turn   wire.TurnID
+	Holder string        // shown to the user and to whoever waits
+	Wait   time.Duration // in the queue
+	Term   time.Duration // of the lease, before the command begins
+	Watch  Watcher
+}
+
+// wish is what somebody wants to run in a lender's shell.
+type wish struct {
+	Terms
+	purpose   string
+	execution wire.ExecutionID
+	command   string
+	cwd       string // "" = the shell's own
+	timeout   time.Duration
+	approved  *tool.ShellPlace // nil: wherever the shell stands
+	confine   confine.Spec     // what the kernel holds it to; without a reach it runs in the shell itself
+	holds     func() bool      // see Approval
+	vetted    bool             // a person wanted this very command
+	job       string           // folder of a background job, which the command becomes; "" = it runs in the foreground
+	marks     bool             // an agent's, in the shell itself: what that starts from now on is marked
+	undo      bool             // no command: put back what the last one changed in the shell
+	all       bool             // of undo: what all of them changed
+	record    func()           // writes down that it may run, while the shell is asked for and before anything runs; nil = it is written
+}
+
+// run takes the shell in its turn, runs the command and gives the shell back, on every path (T2b). Errors are those of
+// taking it; what the command did is in the result. When ctx ends, the command is cancelled at once and run returns with
+// its end, or when the lease's own bound has passed (T2a).
+func (ln *Lender) run(ctx context.Context, w wish) (*wire.CommandCompleted, error) {
+	return ln.see(ln.ask(ctx, w))
+}
+
+// see is run for a wish that is in the queue already.
+func (ln *Lender) see(b *borrow) (*wire.CommandCompleted, error) {
+	defer ln.giveBack(b)
+	if b.wish.record != nil {
+		b.wish.record()
+	}
+	ln.recorded(b)
+	done, err := ln.await(b)
+	if err == nil && b.wish.Watch.Ended != nil {
+		b.wish.Watch.Ended(done)
+	}
+	return done, err
+}
+
+// await waits for the command's end.
+func (ln *Lender) await(b *borrow) (*wire.CommandCompleted, error) {
+	select {
+	case done := <-b.completed:
+		return done, nil
+	case err := <-b.unfit:
+		return nil, err
+	case <-b.ended:
+	case <-b.ctx.Done():
+		ln.mu.Lock()
+		begun := b.begun // if not, it never will be
+		ln.apply(ln.m.CancelCommand(time.Now(), &b.lease, cancelReason(b.ctx)))
+		ln.mu.Unlock()
+		if !begun {
+			return nil, context.Cause(b.ctx)
+		}
+		select { // the lease expires when the command does not end
+		case done := <-b.completed:
+			return done, nil
+		case <-b.ended:
+		}
+	}
+	select { // both at once: the command's own end says more
+	case done := <-b.completed:
+		return done, nil
+	case err := <-b.unfit:
+		return nil, err
+	default:
+	}
+	switch { // begun is not written any more once the lease has ended
+	case b.begun:
+		return b.cutOff(b.wish.execution), nil
+	case b.ctx.Err() != nil: // cancelled while it was handed over, and the user came before it
+		return nil, context.Cause(b.ctx)
+	}
+	return nil, b.refusal(time.Since(b.lease.Asked))
+}
+
+// ask puts a wish into the queue.
+func (ln *Lender) ask(ctx context.Context, w wish) *borrow {
+	b := &borrow{
+		lender: ln, ctx: ctx, wish: w,
+		ended: make(chan struct{}), completed: make(chan *wire.CommandCompleted, 1), unfit: make(chan error, 1),
+	}
+	ln.shells.used.sawBelow(ln.owner.pid)
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	now := time.Now()
+	ln.apply(ln.m.Request(now, &b.lease, lease.Request{
+		ID: wire.NewID(), Holder: w.Holder, Purpose: w.purpose, Wait: w.Wait, Term: w.Term, Owner: b,
+	}))
+	if b.lease.State == lease.Queued && w.Watch.Queued != nil {
+		holder, held := ln.m.Holder(now)
+		w.Watch.Queued(holder, held, ln.m.Position(&b.lease), "")
+	}
+	return b
+}
+
+func (ln *Lender) giveBack(b *borrow) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.apply(ln.m.Release(time.Now(), &b.lease))
+}
+
+// recorded notes that the command may run as far as its borrower is concerned.
+func (ln *Lender) recorded(b *borrow) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	b.ready = true
+	if b.lease.State == lease.Held {
+		ln.beginLocked(b)
+	}
+}
+
+// beginLocked hands the command to the client as soon as both are there, the shell and the borrower's leave, by whoever
+// brings the second of them: the borrower need not be woken for it. It is bound to the place where it was approved.
+func (ln *Lender) beginLocked(b *borrow) {
+	w := &b.wish
+	if !b.ready || b.begun || b.ctx.Err() != nil {
+		return
+	}
+	moved := w.approved != nil && (w.approved.Cwd != b.cwd || w.approved.StateDigest != b.digest)
+	edited := w.holds != nil && !w.holds()                 // a script that it runs
+	replaced := w.confine.Reach != "" && !ln.conn.confines // another program has the window by now
+	if moved || edited || replaced {
+		b.ready = false
+		b.unfit <- tool.ErrChanged // given back, judged again
+		return
+	}
+	if err := ln.m.Execute(time.Now(), &b.lease, string(w.execution), w.timeout); err != nil {
+		b.ready = false
+		b.unfit <- fmt.Errorf("%w: %w", ErrDenied, err)
+		return
+	}
+	b.begun = true
+	if w.marks {
+		ln.shells.markBelow(ln.owner.pid)
+	}
+	ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
+	if w.undo {
+		ln.tell(&wire.RestoreShellState{LeaseRef: ref, ExecutionID: w.execution, TimeoutMS: b.lease.Timeout().Milliseconds(), All: w.all})
+		return
+	}
+	ln.trust.begin(w.execution, w.vetted, w.confine.Reach != "")
+	cwd := w.cwd
+	if cwd == "" {
+		cwd = b.cwd
+	}
+	ln.tell(&wire.ExecuteLeasedCommand{
+		LeaseRef: ref, ExecutionID: w.execution, Command: wire.OSString(w.command), Cwd: wire.OSString(cwd),
+		TimeoutMS:   b.lease.Timeout().Milliseconds(),
+		Fingerprint: wire.Fingerprint(wire.OSString(w.command), wire.OSString(cwd), b.digest), Confine: wireConfinement(w.confine),
+		Job: wire.OSString(w.job),
+	})
+}
+
+// maxWhy bounds what a client says for people, in bytes.
+const maxWhy = 256
+
+// refusal is why a borrower did not get the shell.
+func (b *borrow) refusal(waited time.Duration) error {
+	if b.broken != "" {
+		return &tool.BrokenError{Why: b.broken}
+	}
+	switch b.outcome {
+	case lease.TimedOut:
+		return &tool.BusyError{Holder: b.holder, Held: b.heldFor, Waited: waited, Why: b.why}
+	case lease.NoShell, lease.Disconnected, lease.ShellExited:
+		return tool.ErrNoShell
+	case lease.Revoked:
+		return fmt.Errorf("%w: the user took it back", ErrDenied)
+	case lease.ShuttingDown:
+		return ErrShuttingDown
+	case lease.Expired:
+		return fmt.Errorf("%w: its term ran out before a command was run", ErrDenied)
+	}
+	return fmt.Errorf("%w: the user refused", ErrDenied)
+}
+
+// cutOff is the end of a command whose lease ended before the client reported its end.
+func (b *borrow) cutOff(id wire.ExecutionID) *wire.CommandCompleted {
+	done := &wire.CommandCompleted{ExecutionID: id, Status: wire.StatusCancelled}
+	switch b.outcome {
+	case lease.Revoked:
+		done.Notes = []string{"the user took the shell back while it ran"}
+	case lease.ShellExited:
+		done.Status = wire.StatusShellExited
+		done.Notes = []string{"the user's shell ended while it ran"}
+	case lease.Expired:
+		switch why := b.lease.CancelReason(); {
+		case why == lease.CancelStale: // nobody cancelled it: the lease's term was over
+			done.Status = wire.StatusRefused
+			done.Notes = []string{fmt.Sprintf("the shell did not start it within %v", b.lease.Term)}
+		case !b.lease.Began():
+			done.Notes = []string{fmt.Sprintf("the shell had not started it, and did not answer the cancel within %v", lease.CancelBound)}
+		default:
+			done.Notes = []string{"the shell did not report its end in time; it may still run"}
+			if why == lease.CancelTimeout {
+				done.Status = wire.StatusTimeout
+			}
+		}
+	default:
+		done.Notes = []string{"the user's window was lost while it ran; whether it came to its end is not known"}
+	}
+	return done
+}
+
+// cancelReason is how a client is told why its leased command is cancelled.
+func cancelReason(ctx context.Context) string {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return "timeout"
+	}
+	return "user_abort"
+}
+
+// wireConfinement is a confinement as it travels; the zero value for none.
+func wireConfinement(s confine.Spec) wire.Confinement {
+	c := wire.Confinement{Reach: s.Reach, Project: wire.OSString(s.Project), Caches: []wire.OSString{}, Hidden: []wire.OSString{}, Proxy: wire.OSString(s.Proxy)}
+	for _, dir := range s.Caches {
+		c.Caches = append(c.Caches, wire.OSString(dir))
+	}
+	for _, path := range s.Hidden {
+		c.Hidden = append(c.Hidden, wire.OSString(path))
+	}
+	return c
+}

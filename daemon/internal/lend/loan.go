@@ -1,0 +1,146 @@
+package lend
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"sublet/daemon/internal/mask"
+	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/tool"
+	"sublet/lease"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// Loan is a command of the user's own that a client borrows another's shell for. The lease's events answer, with the request's id, up
+// to ShellLeaseReleased or ShellLeaseDenied.
+type Loan struct {
+	Request *wire.LeaseRunRequest
+	Who     string        // the client, for the audit log
+	Wait    time.Duration // in the queue, and
+	Term    time.Duration // of the lease, and
+	Timeout time.Duration // of the command, where the request says nothing
+	Send    func(wire.Message)
+	Audit   func(store.AuditEntry)
+	Over    func() // counts the loan out, before its end is sent
+
+	lender *Lender
+	borrow *borrow
+	entry  store.AuditEntry
+	began  time.Time
+	ref    atomic.Pointer[wire.LeaseRef] // ids are known once the shell is ours
+}
+
+// Ask puts the command into the shell's queue.
+func (l *Loan) Ask(ctx context.Context, ln *Lender) {
+	r, execution := l.Request, wire.ExecutionID(wire.NewID())
+	l.lender, l.began = ln, time.Now()
+	l.entry = store.AuditEntry{
+		At: l.began, Event: "decision", Agent: l.Who, Tool: "lease run", Command: mask.String(string(r.Command)),
+		Cwd: string(r.Cwd), Decision: "allow", By: "the user's own act",
+	}
+	decision := l.entry
+	l.ref.Store(&wire.LeaseRef{RequestID: r.RequestID})
+	w := wish{
+		Terms:   Terms{Holder: "lease run", Wait: l.Wait, Term: l.Term},
+		purpose: visible.Cut(visible.FirstLine(string(r.Command)), 120), execution: execution,
+		command: string(r.Command), cwd: string(r.Cwd), timeout: l.Timeout, vetted: true,
+		record: func() { l.Audit(decision) },
+	}
+	w.Watch = Watcher{
+		Queued: func(holder string, held time.Duration, position int, why string) {
+			l.ref.Store(&wire.LeaseRef{RequestID: r.RequestID}) // also for who had it and goes back into the line
+			l.Send(&wire.ShellLeaseQueued{LeaseRef: *l.ref.Load(), Holder: holder, HeldMS: held.Milliseconds(), Position: position, Why: why})
+		},
+		Acquired: func(ref wire.LeaseRef, cwd, digest string) {
+			ref.RequestID = r.RequestID
+			l.ref.Store(&ref)
+			l.Send(&wire.ShellLeaseAcquired{LeaseRef: ref, Cwd: wire.OSString(cwd), State: digest})
+		},
+		Started: func() { l.Send(&wire.CommandStarted{LeaseRef: *l.ref.Load(), ExecutionID: execution}) },
+		Output: func(offset int64, data []byte) {
+			l.Send(&wire.CommandOutput{LeaseRef: *l.ref.Load(), ExecutionID: execution, Offset: offset, Data: data})
+		},
+		Ended: l.ended,
+	}
+	if r.WaitMS > 0 {
+		w.Wait = time.Duration(r.WaitMS) * time.Millisecond
+	}
+	if r.TimeoutMS > 0 {
+		w.timeout = time.Duration(r.TimeoutMS) * time.Millisecond
+	}
+	l.borrow = ln.ask(ctx, w)
+}
+
+// See runs the command that was asked for and sends its events. It returns when the shell is given back.
+func (l *Loan) See() {
+	_, err := l.lender.see(l.borrow)
+	ref := *l.ref.Load()
+	if err != nil {
+		l.Over()
+		entry := l.execution()
+		entry.Status = wire.StatusRefused
+		l.Audit(entry)
+		l.Send(denial(ref, err))
+		return
+	}
+	l.Send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: releasedFor(l.borrow.outcome)})
+}
+
+// ended sends the command's end, which is in the audit log by then.
+func (l *Loan) ended(done *wire.CommandCompleted) {
+	l.Over()
+	entry := l.execution()
+	entry.Status, entry.ExitCode = done.Status, done.ExitCode
+	l.Audit(entry)
+	out := *done
+	out.LeaseRef = *l.ref.Load()
+	l.Send(&out)
+}
+
+// execution is the audit log's second entry for it.
+func (l *Loan) execution() store.AuditEntry {
+	e := l.entry
+	e.Event, e.Decision, e.At, e.DurationMS = "execution", "", time.Now(), time.Since(l.began).Milliseconds()
+	return e
+}
+
+// releasedFor is how a lease ended, in the words for its borrower.
+func releasedFor(outcome string) string {
+	switch outcome {
+	case lease.Revoked:
+		return wire.ReleasedByUser
+	case lease.Expired:
+		return wire.ReleasedExpired
+	case lease.ShellExited:
+		return wire.ReleasedShellExited
+	case lease.Disconnected, lease.NoShell, lease.ShuttingDown:
+		return wire.ReleasedDisconnected
+	}
+	return wire.ReleasedReleased
+}
+
+// denial answers a borrower that did not get the shell.
+func denial(ref wire.LeaseRef, err error) wire.Message {
+	m := &wire.ShellLeaseDenied{LeaseRef: ref, Reason: wire.DeniedUser}
+	busy, isBusy := errors.AsType[*tool.BusyError](err)
+	broken, isBroken := errors.AsType[*tool.BrokenError](err)
+	switch {
+	case isBusy:
+		m.Reason, m.Holder, m.HeldMS, m.Why = wire.DeniedTimeout, busy.Holder, busy.Held.Milliseconds(), busy.Why
+	case isBroken:
+		m.Reason, m.Why = wire.DeniedBroken, broken.Why
+	case errors.Is(err, tool.ErrNoShell):
+		m.Reason = wire.DeniedNoShell
+	case errors.Is(err, ErrShuttingDown):
+		m.Reason = wire.DeniedShuttingDown
+	case errors.Is(err, context.Canceled):
+		return &wire.Error{
+			Event: wire.Event{RequestID: ref.RequestID}, Code: wire.CodeCancelled, Message: err.Error(),
+			Details: map[string]string{}, Recoverable: true,
+		}
+	}
+	return m
+}

@@ -1,0 +1,216 @@
+package lend
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"sublet/daemon/internal/mask"
+	"sublet/daemon/internal/tool"
+	"sublet/lease/shell"
+	"sublet/wire"
+	"sublet/wire/secretname"
+)
+
+// Private is a shell of the daemon's own: of one sub-agent, or of a session whose client lends none. Commands run one at a time, in
+// the order in which they came.
+type Private struct {
+	sh     *shell.Shell
+	shells *Shells
+	agent  bool          // it is one agent's alone, which the kernel holds to a bound; else it is in the place of the user's
+	turn   chan struct{} // holds one: whoever took it may run
+	state  privateState
+
+	changes shell.Changes // guarded by turn
+
+	// What the client told of itself when it was started.
+	env map[string]wire.OSString
+	cwd wire.OSString
+}
+
+// PrivateOptions are where and how a private shell starts.
+type PrivateOptions struct {
+	Env        map[string]wire.OSString // the client's, of which it gets what is no secret
+	Cwd        wire.OSString            // the client's; where that is no folder it starts at home
+	Pass       []string                 // secrets that it gets all the same
+	Agent      bool                     // it is one agent's alone
+	Folder     string                   // private, for its files
+	Spool      string                   // folder for raw output that was cut
+	Head, Tail int                      // bytes of output that are kept
+}
+
+// StartPrivate starts a private shell. The caller closes it.
+func (s *Shells) StartPrivate(ctx context.Context, o PrivateOptions) (*Private, error) {
+	dir := string(o.Cwd)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		dir = Home(o.Env)
+	}
+	path, _, _, err := shell.Find(slices.DeleteFunc(slices.Clone(os.Environ()), func(kv string) bool { return strings.HasPrefix(kv, "SHELL=") }))
+	if err != nil { // no bash: an agent's commands are judged best where they are bash's
+		path = ""
+	}
+	sh, err := shell.Start(ctx, shell.Options{
+		Path: path, Dir: dir, Env: PrivateEnv(o.Env, o.Pass), Folder: o.Folder, Spool: o.Spool,
+		Head: o.Head, Tail: o.Tail, Private: true, Log: s.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.used.saw(sh.PID())
+	return &Private{sh: sh, shells: s, agent: o.Agent, turn: make(chan struct{}, 1), env: o.Env, cwd: o.Cwd}, nil
+}
+
+// StartedIn reports whether the shell was started in that environment and folder of its client.
+func (p *Private) StartedIn(env map[string]wire.OSString, cwd wire.OSString) bool {
+	return cwd == p.cwd && maps.Equal(env, p.env)
+}
+
+// Where returns where a command would run.
+func (p *Private) Where(ctx context.Context) tool.ShellPlace {
+	// Not the state of a moment ago: what the last command left behind is written down a little after its end.
+	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	defer cancel()
+	if st, err := p.sh.State(ctx); err == nil {
+		return tool.ShellPlace{Cwd: st.Dir, StateDigest: st.Digest, Private: true, Agent: p.agent}
+	}
+	return tool.ShellPlace{Cwd: p.sh.Dir(), StateDigest: p.sh.Digest(), Private: true, Agent: p.agent}
+}
+
+// Run runs a command that was allowed. Errors are those of tool.Shell.
+func (p *Private) Run(ctx context.Context, c Command, live func([]byte)) (tool.CommandResult, error) {
+	r, err := p.run(ctx, c, live)
+	return c.started(r, err)
+}
+
+func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.CommandResult, error) {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return tool.CommandResult{}, context.Cause(ctx)
+	}
+	p.shells.used.saw(p.sh.PID()) // another one, where it was started again
+	p.shells.mark(p.sh.PID())
+	before, err := p.sh.State(ctx)
+	if err == nil {
+		p.state.begin(before)
+	} // else the command that is about to run reports what is wrong with the shell
+	if c.Approved.Cwd != p.sh.Dir() || c.Approved.StateDigest != p.sh.Digest() || c.Holds != nil && !c.Holds() {
+		return tool.CommandResult{}, tool.ErrChanged
+	}
+	cmd := shell.Command{Text: c.Text, Dir: c.Cwd, Timeout: c.Timeout, Job: c.folder()}
+	if c.Reach != "" {
+		cmd.Confine, cmd.Launcher = &c.Confine, c.Launcher
+	}
+	if cmd.Dir == p.sh.Dir() {
+		cmd.Dir = ""
+	}
+	var stream *batch
+	if live != nil {
+		stream = newBatch(live)
+		cmd.Output = stream.add
+	}
+	r, err := p.sh.Run(ctx, cmd)
+	if stream != nil {
+		stream.close()
+	}
+	if err != nil {
+		return tool.CommandResult{}, err
+	}
+	if r.Changes || r.Restarted || cmd.Dir != "" {
+		p.note(ctx, c.ExecutionID, before, c.Person)
+	}
+	res := tool.CommandResult{
+		Output: r.Output, Truncated: r.Truncated, SpoolPath: r.SpoolPath, ExitCode: r.ExitCode, Signal: r.Signal,
+		Status: r.Status, Cwd: r.Dir, Duration: r.Duration, Notes: r.Notes,
+	}
+	for _, left := range r.Leftovers {
+		res.Leftovers = append(res.Leftovers, left.String())
+	}
+	return res, nil
+}
+
+// note records what a command changed in the shell, for undo, and trusts it where a person allowed it. The caller has the turn.
+func (p *Private) note(ctx context.Context, id string, before shell.State, vetted bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound) // also of one that was cancelled
+	defer cancel()
+	now, err := p.sh.State(ctx)
+	if err != nil || before.Digest == "" {
+		return // the shell is gone, or does not answer: nothing is trusted
+	}
+	if vetted {
+		p.state.accept(now)
+	}
+	if shell.Difference(before, now) != "" {
+		p.changes.Add(id, before, now)
+	}
+}
+
+// Restore puts back what the last command that changed something changed, or what all of them did, and returns that in one line,
+// "" for nothing, and in another what differs all the same.
+func (p *Private) Restore(ctx context.Context, all bool) (changed, left string, err error) {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return "", "", context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, restoreBound)
+	defer cancel()
+	_, changed, left, err = p.changes.PutBack(ctx, p.sh, all)
+	return changed, left, err
+}
+
+// Gone reports whether the shell has ended.
+func (p *Private) Gone() bool {
+	select {
+	case <-p.sh.Exited():
+		return true
+	default:
+		return false
+	}
+}
+
+// Close ends the shell and waits for it; a second time does nothing.
+func (p *Private) Close() { _ = p.sh.Close() } // it logs its error
+
+// PrivateEnv is the client's environment without secrets, but for those that the settings name. A client does not send
+// values that look like secrets; those that are to be passed come from the daemon's own environment.
+func PrivateEnv(env map[string]wire.OSString, pass []string) []string {
+	var list []string
+	for name, value := range env {
+		if secretname.IsSecret(name) && !slices.Contains(pass, name) {
+			continue
+		}
+		list = append(list, name+"="+string(value))
+	}
+	for _, name := range pass {
+		if value, ok := os.LookupEnv(name); ok && env[name] == "" {
+			list = append(list, name+"="+value)
+			mask.Keep(value) // programs there may print it
+		}
+	}
+	if len(env) == 0 { // a client that tells nothing of its own
+		for _, kv := range os.Environ() {
+			name, _, _ := strings.Cut(kv, "=")
+			if !secretname.IsSecret(name) || slices.Contains(pass, name) {
+				list = append(list, kv)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Home returns the home folder by an environment; where that has none, by the daemon's own.
+func Home(env map[string]wire.OSString) string {
+	if h := env["HOME"]; h != "" {
+		return string(h)
+	}
+	if h, err := os.UserHomeDir(); err == nil {
+		return h
+	}
+	return "/"
+}

@@ -1,0 +1,184 @@
+package lend
+
+import (
+	"slices"
+	"time"
+
+	"sublet/lease"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// Report takes a message of the client about its own leases; ErrNotShellOwner from a connection that was replaced. Each is checked
+// against the current lease and fence: what is late, foreign or repeated changes nothing.
+func (ln *Lender) Report(w Window, m wire.LeaseMessage) error {
+	now, ref := time.Now(), refOf(*m.Ref())
+	if out, ok := m.(*wire.CommandOutput); ok {
+		ln.output(w, ref, out)
+		return nil
+	}
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.conn.window != w {
+		return ErrNotShellOwner
+	}
+	switch m := m.(type) {
+	case *wire.ShellLeaseQueued:
+		ln.queued(now, ref, m)
+	case *wire.ShellLeaseAcquired:
+		ln.acquired(now, ref, m)
+	case *wire.ShellLeaseDenied:
+		ln.denied(now, ref, m)
+	case *wire.CommandStarted:
+		ln.started(now, ref, m)
+	case *wire.CommandCompleted:
+		ln.completed(now, ref, m)
+	case *wire.ShellLeaseReleased:
+		ln.released(now, ref, m)
+	}
+	return nil
+}
+
+func refOf(r wire.LeaseRef) lease.Ref { return lease.Ref{ID: string(r.LeaseID), Fence: r.Fence} }
+
+// waiting returns whose turn it is in the queue by that lease, nil for nobody.
+func (ln *Lender) waiting(ref lease.Ref) *borrow {
+	for l := range ln.m.Waiting {
+		if l.Ref() == ref {
+			return l.Owner.(*borrow)
+		}
+	}
+	return nil
+}
+
+// queued notes that the client cannot lend yet, and why.
+func (ln *Lender) queued(now time.Time, ref lease.Ref, m *wire.ShellLeaseQueued) {
+	held := time.Duration(m.HeldMS) * time.Millisecond
+	ln.m.Wait(now, ref, m.Holder, held)
+	b := ln.waiting(ref)
+	if b == nil {
+		return
+	}
+	b.why = visible.Exact(visible.Cut(m.Why, maxWhy))
+	if b.wish.Watch.Queued != nil {
+		b.wish.Watch.Queued(m.Holder, held, 0, b.why)
+	}
+}
+
+// acquired takes the shell for the borrower that it was offered to, and hands its command over.
+func (ln *Lender) acquired(now time.Time, ref lease.Ref, m *wire.ShellLeaseAcquired) {
+	b := ln.waiting(ref)
+	offered := b != nil && b.lease.State == lease.Offered
+	if offered {
+		b.cwd, b.digest = string(m.Cwd), m.State // before the grant hands the command over
+	}
+	ln.view.cwd, ln.view.digest = string(m.Cwd), m.State
+	ln.apply(ln.m.Acquired(now, ref))
+	if offered && b.wish.Watch.Acquired != nil {
+		b.wish.Watch.Acquired(wire.LeaseRef{LeaseID: m.LeaseID, Fence: m.Fence}, string(m.Cwd), m.State)
+	}
+}
+
+// denied ends the wait of a borrower that the client does not lend to.
+func (ln *Lender) denied(now time.Time, ref lease.Ref, m *wire.ShellLeaseDenied) {
+	outcome := lease.Denied
+	switch m.Reason {
+	case wire.DeniedBroken:
+		if b := ln.waiting(ref); b != nil {
+			b.broken = visible.Exact(visible.Cut(m.Why, maxWhy))
+		}
+	case wire.DeniedNoShell:
+		outcome = lease.NoShell
+	case wire.DeniedShuttingDown:
+		outcome = lease.ShuttingDown
+	case wire.DeniedTimeout:
+		outcome = lease.TimedOut
+		ln.m.Wait(now, ref, m.Holder, time.Duration(m.HeldMS)*time.Millisecond)
+	}
+	ln.apply(ln.m.Refused(now, ref, outcome))
+}
+
+// started notes that the command runs, or whose the keyboard is.
+func (ln *Lender) started(now time.Time, ref lease.Ref, m *wire.CommandStarted) {
+	if ln.m.Started(now, ref, string(m.ExecutionID)) {
+		if b := ln.m.Current().Owner.(*borrow); b.wish.Watch.Started != nil {
+			b.wish.Watch.Started()
+		}
+	}
+	ln.m.Keyboard(now, ref, string(m.ExecutionID), m.Keyboard)
+	ln.arm()
+}
+
+// completed passes the command's end to its borrower.
+func (ln *Lender) completed(now time.Time, ref lease.Ref, m *wire.CommandCompleted) {
+	l := ln.m.Current()
+	ok, effects := ln.m.Completed(now, ref, string(m.ExecutionID))
+	if ok {
+		if m.Status == wire.StatusCancelled && slices.ContainsFunc(effects, revoked) {
+			m.Notes = []string{"its lease was revoked"}
+		}
+		if m.Cwd != "" {
+			ln.view.cwd = string(m.Cwd)
+		}
+		l.Owner.(*borrow).completed <- m
+	}
+	ln.apply(effects)
+	if ok && ln.m.Len() > 1 { // who waits need not wait for the borrower as well
+		ln.apply(ln.m.Release(now, l))
+	}
+}
+
+// released takes the shell back that the client does not lend any more.
+func (ln *Lender) released(now time.Time, ref lease.Ref, m *wire.ShellLeaseReleased) {
+	outcome := lease.Revoked
+	switch m.Reason {
+	case wire.ReleasedShellExited:
+		outcome = lease.ShellExited
+	case wire.ReleasedDisconnected:
+		outcome = lease.Disconnected
+	case wire.ReleasedExpired:
+		outcome = lease.Expired
+	case wire.ReleasedReleased:
+		outcome = lease.Released
+	}
+	if ref == ln.unanswered {
+		ln.answer()
+	}
+	if m.Reason == wire.ReleasedUserFirst && ln.preempted(now, ref) {
+		return
+	}
+	ln.apply(ln.m.Gone(now, ref, outcome))
+	if ln.view.known != "" && ln.m.Current() == nil { // on a new link the state comes later
+		ln.trust.blame = false
+	}
+}
+
+// preempted puts a borrower back into the line whose command the user came before, between the grant and its start. It
+// reports false where that command has begun, or ended.
+func (ln *Lender) preempted(now time.Time, ref lease.Ref) bool {
+	if l := ln.m.Current(); l != nil && l.Ref() == ref {
+		b := l.Owner.(*borrow)
+		if b.begun && (l.Running() == "" || l.Began()) {
+			return false
+		}
+		b.begun, ln.trust.blame = false, false
+	}
+	ln.apply(ln.m.Preempted(now, ref, "user"))
+	return true
+}
+
+// revoked reports whether an effect is the end of a lease that was taken back through the daemon.
+func revoked(e lease.Effect) bool { return e.Do == lease.End && e.Reason == lease.Revoked }
+
+// output passes live output on, without the lock: it comes from the connection's one reader, so it stays in order.
+func (ln *Lender) output(w Window, ref lease.Ref, m *wire.CommandOutput) {
+	ln.mu.Lock()
+	var to func(int64, []byte)
+	if ln.conn.window == w && ln.m.Output(ref, string(m.ExecutionID)) {
+		to = ln.m.Current().Owner.(*borrow).wish.Watch.Output
+	}
+	ln.mu.Unlock()
+	if to != nil {
+		to(m.Offset, m.Data)
+	}
+}

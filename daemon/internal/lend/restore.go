@@ -1,0 +1,35 @@
+package lend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sublet/wire"
+)
+
+// restoreBound is how long a shell may take to put its state back, in which it runs nothing but builtins.
+const restoreBound = 10 * time.Second
+
+// Restore puts back what the last borrowed command that changed something changed in the shell, or what all of them did. It returns
+// that in one line, "" for nothing, and in another what differs all the same.
+func (ln *Lender) Restore(ctx context.Context, id wire.ExecutionID, all bool, on Terms) (changed, left string, err error) {
+	ln.mu.Lock()
+	restores := ln.conn.restores
+	ln.mu.Unlock()
+	if !restores {
+		return "", "", errors.New("the client that lends the shell cannot put its state back; it is older than the daemon")
+	}
+	done, err := ln.run(ctx, wish{
+		Terms: on, purpose: "put back what changed in the shell", execution: id, timeout: restoreBound, undo: true, all: all,
+	})
+	switch {
+	case err != nil:
+		return "", "", err
+	case done.Status != wire.StatusOK:
+		return "", "", fmt.Errorf("the shell's state was not put back (%s): %s", done.Status, strings.Join(done.Notes, "; "))
+	}
+	return string(done.Output), strings.Join(done.Notes, "; "), nil
+}

@@ -1,0 +1,231 @@
+package lend
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sublet/daemon/internal/job"
+	"sublet/daemon/internal/tool"
+	"sublet/lease/confine"
+	"sublet/lease/shell"
+	"sublet/wire"
+)
+
+// An Approval is what is remembered of the decision that a command may run.
+type Approval struct {
+	Person  bool        // a person allowed it, having seen what it does
+	Literal bool        // it changes the shell by what can be read in its text, and starts nothing
+	Holds   func() bool // reports whether the scripts that it was judged by still are what they were; nil: there are none
+}
+
+// Command is a command that was allowed.
+type Command struct {
+	tool.Command
+	Approval
+	Confine  confine.Spec // what the kernel holds it to, where it has a reach
+	Launcher string       // the program that does that
+	Draft    *job.Draft   // the background job that it becomes; nil: none
+}
+
+// folder is that of the job which the command becomes.
+func (c *Command) folder() string {
+	if c.Draft == nil {
+		return ""
+	}
+	return c.Draft.Folder
+}
+
+// started makes the result of a command that a shell was to start as a job of one that was started.
+func (c *Command) started(r tool.CommandResult, err error) (tool.CommandResult, error) {
+	if c.Draft == nil {
+		return r, err
+	}
+	info, ok := c.Draft.Started() // also of one whose shell was lost meanwhile
+	if ok {
+		r.Job, r.ExitCode, r.Output, err = &info, nil, nil, nil
+	}
+	return r, err
+}
+
+// A Borrower is who commands are run for.
+type Borrower interface {
+	// Lent returns the shell of a window to run in, nil for a private one.
+	Lent() (*Lender, error)
+	// Private returns the private shell to run in.
+	Private(ctx context.Context) (*Private, error)
+	// Approved returns the approval of an execution, once.
+	Approved(id wire.ExecutionID) Approval
+	// Prepare makes ready what a command needs that is allowed and runs in a shell called by that name.
+	Prepare(c tool.Command, a Approval, shellName string) (Command, error)
+	// Terms returns those on which a window's shell is borrowed for an execution.
+	Terms(ln *Lender, id wire.ExecutionID) Terms
+}
+
+// Shell is the shell that a borrower's commands run in. It implements tool.Shell; a lease is held inside Run only, so never during a
+// question or a model call.
+type Shell struct {
+	By Borrower
+
+	// Of agents of other programs: the folder that their request names, "" for the shell's own; that the private shell is
+	// theirs alone; and that a note of the result names what the command changed in the shell.
+	Cwd         string
+	Agent       bool
+	NoteChanges bool
+
+	stood string // where the shell stood when the command was planned
+}
+
+// Name returns which shell commands are written for, with its version; "" where it is a private one.
+func (s *Shell) Name() string {
+	ln, err := s.By.Lent()
+	if err != nil || ln == nil {
+		return ""
+	}
+	return ln.Name()
+}
+
+// Environ returns the exported environment of a window's shell; nil where commands run in a private one.
+func (s *Shell) Environ() map[string]string {
+	ln, err := s.By.Lent()
+	if err != nil || ln == nil {
+		return nil
+	}
+	env, _ := ln.Environ()
+	return Texts(env)
+}
+
+// Where implements tool.Shell.
+func (s *Shell) Where(ctx context.Context) (tool.ShellPlace, error) {
+	place, err := s.where(ctx)
+	if err != nil {
+		return tool.ShellPlace{}, err
+	}
+	if s.Cwd != "" {
+		s.stood, place.Cwd = place.Cwd, s.Cwd
+	}
+	place.Agent = place.Agent || s.Agent && place.Private
+	return place, nil
+}
+
+func (s *Shell) where(ctx context.Context) (tool.ShellPlace, error) {
+	ln, err := s.By.Lent()
+	if err != nil {
+		return tool.ShellPlace{}, err
+	}
+	if ln == nil {
+		p, err := s.By.Private(ctx)
+		if err != nil {
+			return tool.ShellPlace{}, err
+		}
+		return p.Where(ctx), nil
+	}
+	cwd, digest := ln.Where(ctx)
+	return tool.ShellPlace{Cwd: cwd, StateDigest: digest}, nil
+}
+
+// Run implements tool.Shell.
+func (s *Shell) Run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
+	if s.Cwd != "" && c.Approved.Cwd == s.Cwd {
+		c.Approved.Cwd = s.stood
+	}
+	if !s.NoteChanges || c.Reach != "" {
+		return s.run(ctx, c, live)
+	}
+	before := s.state(ctx)
+	r, err := s.run(ctx, c, live)
+	if err == nil {
+		if changed := shell.Difference(before, s.state(ctx)); changed != "" {
+			r.Notes = append(r.Notes, "changed in the shell: "+changed)
+		}
+	}
+	return r, err
+}
+
+// state is what the shell looks like now, as far as that is known.
+func (s *Shell) state(ctx context.Context) shell.State {
+	ln, err := s.By.Lent()
+	if err != nil {
+		return shell.State{}
+	}
+	if ln == nil {
+		p, err := s.By.Private(ctx)
+		if err != nil {
+			return shell.State{}
+		}
+		return p.State(ctx)
+	}
+	ln.Where(ctx)
+	return ln.State()
+}
+
+func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
+	ln, err := s.By.Lent()
+	if err != nil {
+		return tool.CommandResult{}, err
+	}
+	if (ln == nil) != c.Approved.Private {
+		return tool.CommandResult{}, tool.ErrChanged // a window came or went meanwhile
+	}
+	id := wire.ExecutionID(c.ExecutionID)
+	allowed := s.By.Approved(id)
+	if ln == nil {
+		p, err := s.By.Private(ctx)
+		if err != nil {
+			return tool.CommandResult{}, err
+		}
+		cmd, err := s.By.Prepare(c, allowed, "a private "+p.sh.Name())
+		if err != nil {
+			return tool.CommandResult{}, err
+		}
+		return p.Run(ctx, cmd, live)
+	}
+	if c.Background && !ln.startsJobs() {
+		return tool.CommandResult{}, errNoJobs
+	}
+	cmd, err := s.By.Prepare(c, allowed, "the user's "+ln.Name())
+	if err != nil {
+		return tool.CommandResult{}, err
+	}
+	return ln.Run(ctx, cmd, s.By.Terms(ln, id))
+}
+
+// errNoJobs refuses what the window's program is too old for.
+var errNoJobs = &tool.BrokenError{Why: "this window's program starts no background jobs"}
+
+// startsJobs reports whether the lender's client starts background jobs.
+func (ln *Lender) startsJobs() bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.conn.jobs
+}
+
+// Run borrows the shell for a command. Errors are those of tool.Shell.
+func (ln *Lender) Run(ctx context.Context, c Command, on Terms) (tool.CommandResult, error) {
+	done, err := ln.run(ctx, wish{
+		Terms: on, purpose: c.Purpose, execution: wire.ExecutionID(c.ExecutionID), command: c.Text, cwd: c.Cwd, timeout: c.Timeout,
+		approved: &c.Approved, confine: c.Confine, holds: c.Holds, vetted: c.Person, job: c.folder(), marks: c.Reach == "" && !c.Literal,
+	})
+	if err != nil {
+		return c.started(tool.CommandResult{}, err)
+	}
+	return c.started(resultOf(done, ctx.Err() != nil), nil)
+}
+
+// resultOf is a client's CommandCompleted as a tool's result. ours tells that we cancelled it; else it was the user.
+func resultOf(m *wire.CommandCompleted, ours bool) tool.CommandResult {
+	r := tool.CommandResult{
+		Output: m.Output, ExitCode: m.ExitCode, Signal: m.Signal, Status: m.Status, Cwd: string(m.Cwd), Notes: m.Notes,
+	}
+	r.Duration = time.Duration(m.DurationMS) * time.Millisecond
+	if m.Truncated != nil {
+		r.Truncated, r.SpoolPath = m.Truncated.Bytes, string(m.Truncated.SpoolPath)
+	}
+	for _, p := range m.Leftovers {
+		r.Leftovers = append(r.Leftovers, fmt.Sprintf("%d %s", p.PID, p.Command))
+	}
+	if m.Status == wire.StatusCancelled && !ours && len(r.Notes) == 0 {
+		r.Notes = append(r.Notes, "the user stopped this command")
+	}
+	return r
+}

@@ -1,0 +1,128 @@
+package lend
+
+import (
+	"context"
+	"time"
+
+	"sublet/lease"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// uses are the questions to a client who has its shell that wait for their answers, by their nonces.
+type uses struct {
+	asked map[uint64]chan<- *wire.ShellUseReply
+	asks  uint64 // how many there were
+}
+
+// usage is what a client said of who has its shell. nil: it was not asked; one without a reply: it did not answer.
+type usage struct{ reply *wire.ShellUseReply }
+
+// askUses asks all clients together who has their shells, as far as that is theirs to know, and waits for the answers,
+// wire.ShellUseBound at most.
+func askUses(ctx context.Context, lenders []*Lender) map[*Lender]*usage {
+	bound, cancel := context.WithTimeout(ctx, wire.ShellUseBound)
+	defer cancel()
+	asked := map[*Lender]<-chan *wire.ShellUseReply{}
+	for _, ln := range lenders {
+		if answer, forget := ln.askUse(); answer != nil {
+			defer forget()
+			asked[ln] = answer
+		}
+	}
+	uses := map[*Lender]*usage{}
+	for ln, answer := range asked {
+		uses[ln] = &usage{}
+		select {
+		case uses[ln].reply = <-answer:
+		case <-bound.Done():
+			select { // it may have been there first
+			case uses[ln].reply = <-answer:
+			default:
+			}
+		}
+	}
+	return uses
+}
+
+// askUse asks the client who has its shell; nil where it cannot be asked, or somebody has the shell or waits for it: then
+// that is known.
+func (ln *Lender) askUse() (answer <-chan *wire.ShellUseReply, forget func()) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.conn.window == nil || !ln.conn.tellsUse || ln.m.Len() > 0 {
+		return nil, nil
+	}
+	ln.uses.asks++
+	nonce, c := ln.uses.asks, make(chan *wire.ShellUseReply, 1)
+	ln.uses.asked[nonce] = c
+	ln.tell(&wire.ShellUseRequest{Nonce: nonce})
+	return c, func() {
+		ln.mu.Lock()
+		delete(ln.uses.asked, nonce)
+		ln.mu.Unlock()
+	}
+}
+
+// ShellUse takes a client's answer, or that its user has just begun a command. An answer that comes too late, or from a connection
+// that was replaced, changes nothing.
+func (ln *Lender) ShellUse(w Window, m *wire.ShellUseReply) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.conn.window != w {
+		return
+	}
+	if m.Nonce == 0 && m.Holder == "user" {
+		ln.typedLocked(time.Now())
+	}
+	if answer := ln.uses.asked[m.Nonce]; answer != nil {
+		delete(ln.uses.asked, m.Nonce)
+		m.Holder, m.HeldMS = visible.Exact(visible.Cut(m.Holder, 64)), max(0, m.HeldMS)
+		answer <- m
+	}
+}
+
+// Status lists the shells that are lent or can be. With ask, the clients of those that nobody borrows or waits for are asked who has
+// them: it waits for wire.ShellUseBound at most.
+func (s *Shells) Status(ctx context.Context, ask bool) []wire.LeaseStatus {
+	lenders := s.all(0)
+	var said map[*Lender]*usage
+	if ask {
+		said = askUses(ctx, lenders)
+	}
+	list := []wire.LeaseStatus{}
+	for _, ln := range lenders {
+		if linked, _ := ln.Linked(); !linked && !ln.Busy() {
+			continue // its window is gone: for a minute it could still come back, but there is nothing to come back to
+		}
+		list = append(list, ln.status(time.Now(), said[ln]))
+	}
+	return list
+}
+
+func (ln *Lender) status(now time.Time, use *usage) wire.LeaseStatus {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	st := wire.LeaseStatus{ClientPID: ln.PID(), Queue: []wire.LeaseWaiter{}}
+	if l := ln.m.Current(); l != nil {
+		st.LeaseID, st.Holder, st.Purpose = wire.LeaseID(l.ID), l.Holder, l.Purpose
+		st.HeldMS, st.TermMS = now.Sub(l.Since).Milliseconds(), l.Term.Milliseconds()
+	} else if who, held := ln.m.Holder(now); who != "" { // the user, as far as somebody wanted the shell
+		st.Holder, st.HeldMS = who, held.Milliseconds()
+	} else if use != nil && ln.m.Len() == 0 {
+		if st.Silent = use.reply == nil; !st.Silent {
+			st.Holder, st.HeldMS = use.reply.Holder, use.reply.HeldMS
+		}
+	}
+	for l := range ln.m.Waiting {
+		st.Queue = append(st.Queue, waiter(l, now))
+	}
+	return st
+}
+
+// waiter describes who waits for a shell.
+func waiter(l *lease.Lease, now time.Time) wire.LeaseWaiter {
+	return wire.LeaseWaiter{
+		LeaseID: wire.LeaseID(l.ID), Agent: l.Holder, Purpose: l.Purpose, WaitedMS: now.Sub(l.Asked).Milliseconds(),
+	}
+}

@@ -1,0 +1,230 @@
+package lend
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"sublet/daemon/internal/mask"
+	"sublet/daemon/internal/risk"
+	"sublet/lease/shell"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// settleBound is how long a look at a shell waits for its state, or for what the last command changed.
+const settleBound = 250 * time.Millisecond
+
+// view is what is known of a lent shell, as its client reported. Maps are replaced, never changed in place.
+type view struct {
+	info   wire.ShellInfo
+	env    map[string]wire.OSString
+	cwd    string
+	digest string            // "" = not known yet
+	known  string            // the digest that state is of; "" = nothing was reported on this link
+	state  shell.State       // as last reported, on whatever link; env may be newer
+	stated bool              // it was reported
+	bodies map[string]string // of functions, by hash: a state names those of the one before, and brings the others
+
+	reported chan struct{} // closed when the client reports its state; then a new one
+}
+
+// link takes what a client says of its shell on a new link; its state follows.
+func (v *view) link(env *wire.EnvSnapshot) {
+	v.env, v.info, v.cwd = maps.Clone(env.Env), env.Shell, string(env.Cwd)
+	v.digest, v.known = "", ""
+}
+
+// change takes what the live shell looks like now and returns that with the state before.
+func (v *view) change(st *wire.ShellState) (before, now shell.State) {
+	v.cwd, v.digest, v.known = string(st.Cwd), st.Digest, st.Digest
+	env := maps.Clone(v.env)
+	if env == nil {
+		env = map[string]wire.OSString{}
+	}
+	maps.Copy(env, st.Env.Set)
+	for _, name := range st.Env.Unset {
+		delete(env, name)
+	}
+	v.env = env
+	now = shell.State{
+		Vars: Texts(env), Aliases: Texts(st.Aliases), Functions: v.functions(st), Hashed: Texts(st.Hashed), Disabled: st.Disabled,
+	}
+	for _, name := range st.Loaded { // of an older client
+		now.Hashed[name] = "a builtin that was loaded"
+	}
+	before = v.state
+	v.state, v.stated = now, true
+	return before, now
+}
+
+// functions are those of a state with their bodies, "" for one that is not known.
+func (v *view) functions(st *wire.ShellState) map[string]string {
+	functions, bodies := make(map[string]string, len(st.Functions)), make(map[string]string, len(st.Functions))
+	for _, f := range st.Functions {
+		switch {
+		case f.Body != "":
+			bodies[f.Hash] = string(f.Body)
+		case bodies[f.Hash] == "":
+			bodies[f.Hash] = v.bodies[f.Hash]
+		}
+		functions[f.Name] = bodies[f.Hash]
+	}
+	v.bodies = bodies
+	return functions
+}
+
+// name returns which shell it is, with its version.
+func (v *view) name() string {
+	return visible.Exact(visible.Cut(cmp.Or(v.info.Name, "bash")+" "+v.info.Version, 64))
+}
+
+// Texts is a map of a message as the rest of the daemon has it.
+func Texts(m map[string]wire.OSString) map[string]string {
+	out := make(map[string]string, len(m))
+	for name, value := range m {
+		out[name] = string(value)
+	}
+	return out
+}
+
+// EnvChanged takes a later EnvSnapshot. What a connection says that was replaced is older than what is known.
+func (ln *Lender) EnvChanged(w Window, env *wire.EnvSnapshot) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.conn.window != w {
+		return
+	}
+	ln.view.env, ln.view.cwd = maps.Clone(env.Env), string(env.Cwd) // newer than the last ShellState
+}
+
+// StateChanged takes what the live shell looks like now; ErrNotShellOwner from a connection that was replaced.
+func (ln *Lender) StateChanged(w Window, st *wire.ShellState) error {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.conn.window != w {
+		return ErrNotShellOwner
+	}
+	first := !ln.view.stated
+	back := ln.view.known == "" // on a new link
+	before, now := ln.view.change(st)
+	switch current := ln.m.Current(); {
+	case first: // a client that has just come has changed nothing
+		ln.trust.trusted.all(now)
+	case ln.trust.blames(st.Executions, back):
+	case st.Executions == nil && current != nil && current.Owner.(*borrow).wish.undo && len(ln.trust.suspects) > 0: // put back, to what may have been suspect before
+	default:
+		ln.trust.trusted.change(before, now)
+	}
+	ln.trust.suspects = ln.trust.trusted.suspects(now)
+	if back && ln.m.Current() == nil { // of a command whose lease was over before it was reported
+		ln.trust.blame = false
+	}
+	close(ln.view.reported)
+	ln.view.reported = make(chan struct{})
+	return nil
+}
+
+// Where returns where a command would run now. It waits a moment for a client that has just come, or was just given its
+// shell back, to say what its shell looks like, so that nothing is judged, let alone asked, for a state that is over.
+func (ln *Lender) Where(ctx context.Context) (cwd, digest string) {
+	bound := time.NewTimer(settleBound)
+	defer bound.Stop()
+	for {
+		ln.mu.Lock()
+		cwd, digest = ln.view.cwd, ln.view.digest
+		var wait chan struct{}
+		switch {
+		case ln.conn.window == nil:
+		case ln.answered != nil:
+			wait = ln.answered
+		case ln.view.known == "" || ln.view.known != digest:
+			wait = ln.view.reported
+		}
+		ln.mu.Unlock()
+		if wait == nil {
+			return cwd, digest
+		}
+		select {
+		case <-wait:
+		case <-bound.C:
+			return cwd, digest
+		case <-ctx.Done():
+			return cwd, digest
+		}
+	}
+}
+
+// Environ returns the live shell's environment and folder. The caller must not change the map.
+func (ln *Lender) Environ() (env map[string]wire.OSString, cwd wire.OSString) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.view.env, wire.OSString(ln.view.cwd)
+}
+
+// State returns what the live shell looks like, as last reported.
+func (ln *Lender) State() shell.State {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.view.state
+}
+
+// Name returns which shell commands are written for, with its version.
+func (ln *Lender) Name() string {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.view.name()
+}
+
+// Confines reports whether the lender's client holds commands to a reach.
+func (ln *Lender) Confines() bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.conn.confines
+}
+
+// Facts fills in what judging a command needs of the live shell; known is false while the client has not reported it for the state
+// the shell is in.
+func (ln *Lender) Facts(c *risk.Context) (known bool) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	v := &ln.view
+	c.Env = Texts(v.env)
+	c.Aliases, c.Functions, c.Hashed = v.state.Aliases, v.state.Functions, v.state.Hashed
+	c.Disabled, c.Poisoned, c.Dialect = v.state.Disabled, slices.Clone(ln.trust.suspects), v.info.Name
+	return v.known != "" && v.known == v.digest
+}
+
+// Look describes the shell, for people and agents. Recent is left to the caller.
+func (ln *Lender) Look() *wire.ShellLook {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	v := &ln.view
+	l := &wire.ShellLook{
+		Shell: v.name(), Cwd: wire.OSString(v.cwd), Exported: slices.Sorted(maps.Keys(v.env)),
+		Functions: slices.Sorted(maps.Keys(v.state.Functions)), Aliases: map[string]wire.OSString{}, Recent: []wire.RecentCommand{},
+	}
+	for name, text := range v.state.Aliases {
+		l.Aliases[name] = wire.OSString(mask.String(text))
+	}
+	return l
+}
+
+// Suspects returns the names whose meaning in the shell nobody stands behind.
+func (ln *Lender) Suspects() []string {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return slices.Clone(ln.trust.suspects)
+}
+
+// Accept takes what agents' commands changed in the shell for the user's own, and returns the names.
+func (ln *Lender) Accept() []string {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	names := ln.trust.suspects
+	ln.trust.trusted.all(ln.view.state)
+	ln.trust.suspects = nil
+	return names
+}

@@ -1,0 +1,100 @@
+package lend
+
+import (
+	"log/slog"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"sublet/wire"
+)
+
+// window is a client by its messages: what it is sent is kept, and what it reports goes in by the lender's methods.
+type window struct {
+	t      *testing.T
+	shells *Shells
+	ln     *Lender
+
+	mu   sync.Mutex
+	sent []wire.Message
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newShells(t *testing.T) *Shells {
+	t.Helper()
+	s := New(slog.New(slog.DiscardHandler), 0)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func openWindow(t *testing.T, s *Shells, leases ...wire.HeldLease) *window {
+	t.Helper()
+	w := &window{t: t, shells: s}
+	w.ln = s.Link(w, Owner{says: 1}, &wire.EnvSnapshot{Capabilities: []string{wire.CapRestore}, Leases: leases}, &wire.Ready{})
+	return w
+}
+
+func (w *window) Send(m wire.Message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent = append(w.sent, m)
+}
+
+func (w *window) End(wire.Message) {}
+
+func (w *window) says(m wire.LeaseMessage) {
+	w.t.Helper()
+	if err := w.ln.Report(w, m); err != nil {
+		w.t.Errorf("%T: %v", m, err)
+	}
+}
+
+// state tells a state in which PATH, and the alias ls, are value.
+func (w *window) state(value string) {
+	w.t.Helper()
+	err := w.ln.StateChanged(w, &wire.ShellState{
+		Digest: value, Env: wire.EnvChange{Set: map[string]wire.OSString{"PATH": wire.OSString(value)}},
+		Aliases: map[string]wire.OSString{"ls": wire.OSString(value), "ll": "ls -l"},
+	})
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
+// stateBy is state from a client that tells whose work it may be.
+func (w *window) stateBy(value string, executions ...wire.ExecutionID) {
+	w.t.Helper()
+	err := w.ln.StateChanged(w, &wire.ShellState{
+		Digest: value, Env: wire.EnvChange{Set: map[string]wire.OSString{"PATH": wire.OSString(value)}},
+		Aliases:    map[string]wire.OSString{"ls": wire.OSString(value), "ll": "ls -l"},
+		Executions: append([]wire.ExecutionID{}, executions...),
+	})
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
+// lend lends the shell for a wish, and is told the command.
+func (w *window) lend(wish wish) (b *borrow, ref wire.LeaseRef) {
+	w.t.Helper()
+	wish.execution = "x"
+	ln := w.ln
+	b = ln.ask(w.t.Context(), wish)
+	ln.recorded(b)
+	ref = wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
+	w.says(&wire.ShellLeaseAcquired{LeaseRef: ref})
+	w.says(&wire.CommandStarted{LeaseRef: ref, ExecutionID: "x"})
+	return b, ref
+}
+
+// borrow has a command run that makes value of the state, to its lease's end.
+func (w *window) borrow(wish wish, value string) {
+	w.t.Helper()
+	b, ref := w.lend(wish)
+	w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
+	w.state(value)
+	w.ln.giveBack(b)
+	w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
+}
