@@ -138,12 +138,12 @@ func (m *model) key() {
 	}
 }
 
-// reads reports whether the editor reads what is typed now. Before that a terminal edits it, and forgets to rub out what it
-// took in another mode, also without sublet.
+// reads reports whether the editor reads all that is typed until the next Enter. Around a command the terminal changes to
+// canonical mode and back, and there a Backspace does not erase what was received in the other mode, also without sublet.
 func (m *model) reads() bool {
 	m.s.mu.Lock()
 	defer m.s.mu.Unlock()
-	return m.s.editor.prompt && !m.s.editor.typed.other && !m.s.proc.term.Echoes() && m.s.proc.term.InputEmpty()
+	return len(events[UserEnded](m.scr)) == len(m.lines) && !m.s.proc.term.Echoes()
 }
 
 func (m *model) keys(text string) {
@@ -225,25 +225,13 @@ func (m *model) switchScreen() {
 func (m *model) kill() {
 	m.settle()
 	m.kills++
-	restarts := m.restarts()
 	_ = syscall.Kill(m.s.PID(), syscall.SIGKILL)
-	m.scr.await(m.t, "a restart", func() bool { return m.restartsLocked() > restarts })
-	m.want = ""
-}
-
-func (m *model) restarts() int {
-	m.scr.mu.Lock()
-	defer m.scr.mu.Unlock()
-	return m.restartsLocked()
-}
-
-func (m *model) restartsLocked() (n int) {
-	for _, e := range m.scr.events {
-		if _, ok := e.(Restarted); ok {
-			n++
+	for end := time.Now().Add(patience); len(events[Restarted](m.scr)) < m.kills; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			m.t.Fatal("the shell was not started again")
 		}
 	}
-	return n
+	m.want = ""
 }
 
 // settle waits until nothing is on its way any more.

@@ -128,14 +128,21 @@ func TestOthers(t *testing.T) {
 
 // last returns the last event of a kind.
 func last[E any](scr *screen) (e E) {
+	for _, e = range events[E](scr) {
+	}
+	return e
+}
+
+// events returns those of one type.
+func events[E any](scr *screen) (list []E) {
 	scr.mu.Lock()
 	defer scr.mu.Unlock()
 	for _, event := range scr.events {
-		if v, ok := event.(E); ok {
-			e = v
+		if e, ok := event.(E); ok {
+			list = append(list, e)
 		}
 	}
-	return e
+	return list
 }
 
 func emulated(scr *screen) string { return emulate([]byte(scr.String())) }
