@@ -265,6 +265,11 @@ func (m *model) finish() {
 	if got := read(m.t, m.dir+"/user"); !slices.Equal(got, m.lines) {
 		m.t.Errorf("the user's lines: ran %v, want %v", got, m.lines)
 	}
+	for i, e := range events[UserEnded](m.scr) {
+		if want := fmt.Sprintf("echo %s >> %s/user", m.lines[i], m.dir); e.Text != want {
+			m.t.Errorf("a line was reported as %q, want %q", e.Text, want)
+		}
+	}
 	got := read(m.t, m.dir+"/lent")
 	if c := slices.Clone(got); len(slices.Compact(slices.Sorted(slices.Values(c)))) != len(got) {
 		m.t.Errorf("a borrowed command ran twice: %v", got)

@@ -88,7 +88,7 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 		s.mu.Unlock()
 		return
 	}
-	s.readRecordsLocked()
+	s.readRecordsLocked(m.Kind)
 	e := &s.editor
 	switch m.Kind {
 	case 'P':

@@ -2,8 +2,7 @@ package shell
 
 import (
 	"cmp"
-	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,14 +10,14 @@ import (
 	"sublet/lease/shell/term"
 )
 
-// recordMost is longer than any record, in bytes.
-const recordMost = 64 << 10
+// unreadMost bounds what is kept of the side channel, in bytes.
+const unreadMost = 1 << 20
 
-// promptRecord is what a record P holds.
+// promptRecord is what a record P holds, and the record B of its command.
 type promptRecord struct {
 	status int
 	dir    string
-	text   string // of the command that ended, "" = not known
+	text   string // "" = not known
 }
 
 // ack is the widget's answer to the hold key.
@@ -27,24 +26,23 @@ type ack struct {
 	line                   bool // the editor's line is not empty
 }
 
-// readRecordsLocked takes the records that lie on the side channel. A script writes each before the mark that belongs to it, so
-// at a mark they are all there. The protocol is described in package dialect.
-func (s *Shell) readRecordsLocked() {
-	s.unread = append(s.unread, drain(s.up)...)
-	for {
-		record, rest, whole := strings.Cut(string(s.unread), "\x00")
-		if !whole {
-			if len(s.unread) > recordMost {
-				s.unread = nil
-			}
-			return
-		}
-		s.unread = []byte(rest)
+// readRecordsLocked takes the records on the side channel up to the first of a kind, if there is one. A script writes each
+// before its mark, so at the mark it is there; behind it are those of later marks, where the shell is ahead of the terminal's
+// reader. The protocol is described in package dialect.
+func (s *Shell) readRecordsLocked(kind byte) {
+	s.unread += string(drain(s.up))
+	pid := strconv.Itoa(s.proc.pid)
+	list := strings.Split(s.unread, "\x00")
+	whole := list[:len(list)-1]
+	n := 1 + slices.IndexFunc(whole, func(r string) bool { return strings.HasPrefix(r+" ", string(kind)+" "+pid+" ") })
+	for _, record := range list[:n] {
 		kind, text, _ := strings.Cut(record, " ")
-		pid, text, _ := strings.Cut(text, " ")
-		if strconv.Itoa(s.proc.pid) == pid {
+		if of, text, _ := strings.Cut(text, " "); of == pid {
 			s.onRecordLocked(kind, text)
 		}
+	}
+	if s.unread = strings.Join(list[n:], "\x00"); len(s.unread) > unreadMost {
+		s.unread = ""
 	}
 }
 
@@ -52,11 +50,10 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 	switch kind {
 	case "P":
 		status, dir, _ := strings.Cut(rest, " ")
-		s.reported = promptRecord{dir: dir, text: cmp.Or(s.lastEntry(), s.userText)}
+		s.reported.dir = dir
 		s.reported.status, _ = strconv.Atoi(status)
-		s.userText = ""
 	case "B":
-		s.userText = rest
+		s.reported.text = strings.TrimRight(rest, "\n")
 	case "A":
 		f := strings.Fields(rest)
 		if len(f) < 4 {
@@ -81,21 +78,10 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 	}
 }
 
-// lastEntry returns the text of the newest history entry, where the shell wrote it down, and takes it away.
-func (s *Shell) lastEntry() string {
-	path := filepath.Join(s.folder, "last")
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	os.Remove(path)
-	text := strings.TrimLeft(string(b), " 0123456789*")
-	return strings.TrimRight(text, "\n")
-}
-
 // promptLocked takes the prompt that a mark P began. It ends what ran.
 func (s *Shell) promptLocked() {
 	t, e := s.reported, &s.editor
+	s.reported.text = ""
 	s.hook = nil // what a DEBUG trap or set -x printed of the prompt hook
 	s.prompts++
 	e.prompt, e.typed = true, typing{last: e.typed.last}

@@ -45,7 +45,6 @@ type Shell struct {
 	editor   editor
 	painted  painted  // what the editor painted since the prompt
 	command  *userRun // the user's command that runs; nil = none
-	userText string   // of the record B that came last; some shells send none
 	run      *run     // the borrowed command that runs
 	route    route    // where output goes now
 	kept     []byte   // output that waits for Release
@@ -57,8 +56,8 @@ type Shell struct {
 	jobs     []int        // process groups of background jobs
 	stale    bool         // a command ran since state was read
 	prompts  int          // marks P that came
-	reported promptRecord // by the last record P
-	unread   []byte       // the beginning of a record
+	reported promptRecord // by the last records P and B
+	unread   string       // records whose marks are still to come
 	closed   bool
 	gone     bool // exited is closed
 	status   int
@@ -191,7 +190,7 @@ func (s *Shell) spawnLocked(restore string) error {
 	s.nonce = newNonce()
 	s.editor = editor{screen: s.editor.screen, lease: s.editor.lease}
 	s.painted, s.command, s.route, s.kept, s.hook = painted{}, nil, toScreen, nil, nil
-	s.prompts, s.reported, s.userText, s.unread = 0, promptRecord{}, "", nil
+	s.prompts, s.reported, s.unread = 0, promptRecord{}, ""
 	drain(s.up) // what the last process wrote
 	drain(s.down)
 	env := []string{EnvInside + "=" + strconv.Itoa(os.Getpid())}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,14 +28,35 @@ func TestUserCommand(t *testing.T) {
 	scr.prompts(t, 1)
 	keys(t, s, "echo seen; false\r")
 	scr.prompts(t, 2)
-	var ended UserEnded
-	for _, e := range scr.events {
-		if e, ok := e.(UserEnded); ok {
-			ended = e
-		}
-	}
+	ended := last[UserEnded](scr)
 	if ended.Text != "echo seen; false" || ended.ExitCode != 1 || string(ended.Output) != "seen\n" || ended.Dir != s.Dir() {
 		t.Errorf("got %+v, output %q", ended, ended.Output)
+	}
+}
+
+// Commands that end before the terminal's output is read are each reported with their own text and status: those of the last
+// were taken for all.
+func TestUserCommandsBehindTheReader(t *testing.T) {
+	ran := filepath.Join(t.TempDir(), "ran")
+	var typed atomic.Bool
+	s, scr := start2(t, func(o *Options) {
+		output := o.Output
+		o.Output = func(p []byte) {
+			output(p)
+			for end := time.Now().Add(patience); typed.Load() && len(read(t, ran)) == 0 && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	})
+	scr.prompts(t, 1)
+	lines := []string{"(exit 3)", "7() { :; }; 7", "echo all >" + ran}
+	typed.Store(true)
+	keys(t, s, strings.Join(lines, "\r")+"\r")
+	scr.prompts(t, 4)
+	for i, status := range []int{3, 0, 0} {
+		if e := events[UserEnded](scr)[i]; e.Text != lines[i] || e.ExitCode != status {
+			t.Errorf("%q ended with %d and was reported as %+v", lines[i], status, e)
+		}
 	}
 }
 

@@ -4,7 +4,7 @@
 //
 // The script and the client speak one protocol in all shells. The private folder holds the FIFOs "up" and "down", which the
 // client keeps open for both, so that the shell's open never blocks, and the files "text" (the command to source), "line" (a
-// half-typed line), "state" and "last" (bash's newest history entry).
+// half-typed line) and "state".
 //
 // Marks are printed to the terminal, ESC ] 7701 ; KIND ; PID ; NONCE BEL: P before each prompt, B where a
 // command of the user's begins, A where the widget was called, C where it erased the prompt, T where it wrote the
@@ -13,7 +13,7 @@
 // Records go to "up", each before the mark of the same kind, and end with NUL:
 //
 //	P PID STATUS DIR                       a prompt is about to be shown
-//	B PID TEXT                             a command of the user's begins (zsh, fish)
+//	B PID TEXT                             a command of the user's begins; bash sends its history entry before the next P
 //	A PID CONTEXT FLAGS CURSOR LINE        the widget blocks; CONTEXT is "ready", or why nothing may be run; FLAGS holds e
 //	                                       under errexit; LINE is "0" for an empty line, else the line is in the file "line"
 //	T PID                                  the state is in the file "state"

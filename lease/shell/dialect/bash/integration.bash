@@ -6,7 +6,7 @@
 # returns the status that it finds, or that of the user's last command behind a borrowed one, for the hooks that follow.
 __sublet_prompt() {
 	{
-		builtin local __sublet_found=$? -
+		builtin local __sublet_found=$? __sublet_text -
 		builtin set +eufxvk
 	} 2>/dev/null # hides them from set -x
 	__sublet_line=${BASH_LINENO[0]}
@@ -19,6 +19,8 @@ __sublet_prompt() {
 	if [[ ${HISTCMD-} != "${__sublet_histcmd-}" ]]; then
 		__sublet_histcmd=$HISTCMD
 		HISTTIMEFORMAT= builtin history 1 >|"$__sublet_folder/last"
+		builtin read -r -N 3000 __sublet_text <"$__sublet_folder/last"
+		builtin printf 'B %s %s\0' "$$" "${__sublet_text#*[0-9][ *] }" >"$__sublet_folder/up"
 	fi
 	builtin printf 'P %s %s %s\0' "$$" "$__sublet_found" "$PWD" >"$__sublet_folder/up"
 	builtin printf '\e]7701;P;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
