@@ -291,3 +291,9 @@ func (*CancelRequest) Kind() string    { return "CancelRequest" }
 func (*CommandResult) Kind() string    { return "CommandResult" }
 func (*ToolRequest) Kind() string      { return "ToolRequest" }
 func (*UndoRequest) Kind() string      { return "UndoRequest" }
+
+func (m *AgentRequest) RequestRef() RequestID { return m.RequestID }
+func (m *ToolRequest) RequestRef() RequestID  { return m.RequestID }
+func (m *UndoRequest) RequestRef() RequestID  { return m.RequestID }
+func (m *ShowRequest) RequestRef() RequestID  { return m.RequestID }
+func (m *ShowReply) RequestRef() RequestID    { return m.RequestID }

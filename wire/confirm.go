@@ -154,3 +154,6 @@ func (*ConfirmationResponse) Kind() string { return "ConfirmationResponse" }
 func (*ConfirmationResolved) Kind() string { return "ConfirmationResolved" }
 func (*PolicyRequest) Kind() string        { return "PolicyRequest" }
 func (*PolicyReply) Kind() string          { return "PolicyReply" }
+
+func (m *PolicyRequest) RequestRef() RequestID { return m.RequestID }
+func (m *PolicyReply) RequestRef() RequestID   { return m.RequestID }

@@ -20,3 +20,22 @@ type OSString string
 
 // NewID returns a new UUIDv7 as text; ids minted later sort later.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// OfRequest is a request, or the one reply to one, as opposed to an event or a lease's message.
+type OfRequest interface {
+	Message
+	RequestRef() RequestID // as the client chose it
+}
+
+// RequestOf is the id of the request that m is, answers or came of, "" for none.
+func RequestOf(m Message) RequestID {
+	switch m := m.(type) {
+	case OfRequest:
+		return m.RequestRef()
+	case LeaseMessage:
+		return m.Ref().RequestID
+	case EventMessage:
+		return m.Meta().RequestID
+	}
+	return ""
+}

@@ -41,3 +41,6 @@ type Job struct {
 
 func (*JobRequest) Kind() string { return "JobRequest" }
 func (*JobReply) Kind() string   { return "JobReply" }
+
+func (m *JobRequest) RequestRef() RequestID { return m.RequestID }
+func (m *JobReply) RequestRef() RequestID   { return m.RequestID }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"reflect"
-	"slices"
 	"sync"
 )
 
@@ -34,6 +33,8 @@ type kindInfo struct {
 	dir  Direction
 	typ  reflect.Type // the struct, not the pointer
 	plan func() *structPlan
+
+	request bool // see IsRequest
 }
 
 // table is every kind in the order of PROTOCOL.md. Lease messages go both ways: towards a client that asked with
@@ -116,11 +117,15 @@ func init() {
 // row makes the table's row for the message struct T, whose pointer must be a Message.
 func row[T any](dir Direction) *kindInfo {
 	typ := reflect.TypeFor[T]()
+	m := any(new(T)).(Message)
+	_, ofRequest := m.(OfRequest)
 	return &kindInfo{
-		name: any(new(T)).(Message).Kind(),
+		name: m.Kind(),
 		dir:  dir,
 		typ:  typ,
 		plan: sync.OnceValue(func() *structPlan { return planStruct(typ) }),
+
+		request: ofRequest && dir == ToDaemon,
 	}
 }
 
@@ -152,12 +157,9 @@ func Directions(kind string) Direction {
 	return 0
 }
 
-// requests are the kinds that count against requests_per_second and carry a request_id chosen by the client.
-var requests = []string{
-	"AgentRequest", "ToolRequest", "UndoRequest", "CompactRequest", "SessionRequest", "PolicyRequest",
-	"StatusRequest", "ShutdownRequest", "LeaseRunRequest", "LeaseRevokeRequest", "ShowRequest", "ModelsRequest", "JobRequest",
+// IsRequest reports whether the kind is a request: it carries a request_id chosen by the client, a repeat of which is refused,
+// and counts against the connection's rate. Lease, output and heartbeat messages never do.
+func IsRequest(kind string) bool {
+	k, ok := byKind[kind]
+	return ok && k.request
 }
-
-// IsRequest reports whether the kind is a request: it carries a request_id, a repeat of which is refused, and counts
-// against the connection's rate. Lease, output and heartbeat messages never do.
-func IsRequest(kind string) bool { return slices.Contains(requests, kind) }

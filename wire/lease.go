@@ -235,3 +235,6 @@ func (*ShellUseReply) Kind() string        { return "ShellUseReply" }
 func (*SecretTyped) Kind() string          { return "SecretTyped" }
 func (*LeaseRunRequest) Kind() string      { return "LeaseRunRequest" }
 func (*LeaseRevokeRequest) Kind() string   { return "LeaseRevokeRequest" }
+
+func (m *LeaseRunRequest) RequestRef() RequestID    { return m.RequestID }
+func (m *LeaseRevokeRequest) RequestRef() RequestID { return m.RequestID }

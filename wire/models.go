@@ -34,3 +34,6 @@ type ModelFault struct {
 
 func (*ModelsRequest) Kind() string { return "ModelsRequest" }
 func (*ModelsReply) Kind() string   { return "ModelsReply" }
+
+func (m *ModelsRequest) RequestRef() RequestID { return m.RequestID }
+func (m *ModelsReply) RequestRef() RequestID   { return m.RequestID }

@@ -107,3 +107,7 @@ func (*CompactionStarted) Kind() string  { return "CompactionStarted" }
 func (*CompactionComplete) Kind() string { return "CompactionComplete" }
 func (*SessionRequest) Kind() string     { return "SessionRequest" }
 func (*SessionReply) Kind() string       { return "SessionReply" }
+
+func (m *CompactRequest) RequestRef() RequestID { return m.RequestID }
+func (m *SessionRequest) RequestRef() RequestID { return m.RequestID }
+func (m *SessionReply) RequestRef() RequestID   { return m.RequestID }

@@ -138,3 +138,7 @@ func (*StatusReply) Kind() string     { return "StatusReply" }
 func (*ShutdownRequest) Kind() string { return "ShutdownRequest" }
 func (*Notice) Kind() string          { return "Notice" }
 func (*Error) Kind() string           { return "Error" }
+
+func (m *StatusRequest) RequestRef() RequestID   { return m.RequestID }
+func (m *StatusReply) RequestRef() RequestID     { return m.RequestID }
+func (m *ShutdownRequest) RequestRef() RequestID { return m.RequestID }

@@ -18,12 +18,58 @@ func (c *conn) dispatch(ctx context.Context, m wire.Message) {
 			})
 		}
 	}()
-	if wire.IsRequest(m.Kind()) {
-		if limit := c.server.config().Limits.RequestsPerSecond; !c.rate.take(limit) {
-			c.answer(rateError(wire.RequestOf(m), limit))
-			return
-		}
+	if !wire.IsRequest(m.Kind()) {
+		c.message(ctx, m)
+		return
 	}
+	if limit := c.server.config().Limits.RequestsPerSecond; !c.rate.take(limit) {
+		c.answer(rateError(wire.RequestOf(m), limit))
+		return
+	}
+	c.request(ctx, m)
+}
+
+// request serves what has a reply of its own, or an Error in its place.
+func (c *conn) request(ctx context.Context, m wire.Message) {
+	switch m := m.(type) {
+	case *wire.AgentRequest:
+		c.done(m.RequestID, c.client.Ask(ctx, m))
+	case *wire.ShowRequest:
+		c.done(m.RequestID, c.client.Show(ctx, m))
+	case *wire.ToolRequest:
+		c.done(m.RequestID, c.client.Tool(ctx, m))
+	case *wire.UndoRequest:
+		c.done(m.RequestID, c.client.Undo(ctx, m))
+	case *wire.PolicyRequest:
+		reply, err := c.client.Policy(ctx, m)
+		c.reply(m.RequestID, reply, err)
+	case *wire.LeaseRunRequest:
+		c.done(m.RequestID, c.client.LeaseRun(m))
+	case *wire.LeaseRevokeRequest:
+		reply, err := c.client.RevokeLease(m)
+		c.reply(m.RequestID, reply, err)
+	case *wire.SessionRequest:
+		c.done(m.RequestID, c.client.Sessions(ctx, m, func(r *wire.SessionReply) { c.answer(r) }))
+	case *wire.CompactRequest:
+		c.done(m.RequestID, c.client.Compact(ctx, m))
+	case *wire.StatusRequest:
+		c.done(m.RequestID, c.client.Status(m))
+	case *wire.ModelsRequest:
+		c.done(m.RequestID, c.client.Models(m))
+	case *wire.JobRequest:
+		c.done(m.RequestID, c.client.Job(m))
+	case *wire.ShutdownRequest:
+		reply, stop, err := c.client.Shutdown(m)
+		if c.reply(m.RequestID, reply, err) {
+			stop() // once the reply is queued: closing a connection sends what is
+		}
+	default:
+		panic("no handler for " + m.Kind())
+	}
+}
+
+// message serves what is no request: the client's answers and reports, its part of a lease.
+func (c *conn) message(ctx context.Context, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.EnvSnapshot:
 		c.client.EnvChanged(m)
@@ -37,16 +83,20 @@ func (c *conn) dispatch(ctx context.Context, m wire.Message) {
 		if !m.Reply {
 			_ = c.Conn.Send(&wire.Heartbeat{Nonce: m.Nonce, AtMS: m.AtMS, Reply: true})
 		}
-	case *wire.AgentRequest, *wire.ShowRequest, *wire.ToolRequest, *wire.UndoRequest, *wire.CancelRequest, *wire.CommandResult:
-		c.agent(ctx, m)
-	case *wire.ConfirmationResponse, *wire.PolicyRequest:
-		c.policy(ctx, m)
-	case *wire.LeaseRunRequest, *wire.LeaseRevokeRequest:
-		c.lease(m)
-	case *wire.SessionRequest, *wire.CompactRequest:
-		c.session(ctx, m)
-	case *wire.StatusRequest, *wire.ModelsRequest, *wire.JobRequest, *wire.ShutdownRequest:
-		c.status(m)
+	case *wire.CancelRequest:
+		id := wire.RequestID("")
+		if m.RequestID != nil && m.TurnID == nil { // with both, the request may run: no Error is its end
+			id = *m.RequestID
+		}
+		c.done(id, c.client.Cancel(m))
+	case *wire.CommandResult:
+		c.done("", c.client.UserCommand(m))
+	case *wire.ConfirmationResponse:
+		if err := c.client.Confirm(ctx, m); err != nil {
+			e := errorOf(err)
+			e.Details["confirmation_id"] = string(m.ConfirmationID)
+			c.answer(e)
+		}
 	case *wire.Error:
 		c.log.Info("client reports an error", "code", m.Code, "message", m.Message)
 	case wire.LeaseMessage:

@@ -100,6 +100,16 @@ func (c *conn) done(id wire.RequestID, err error) {
 	}
 }
 
+// reply answers with err if it is one, else with m, which it reports.
+func (c *conn) reply(id wire.RequestID, m wire.Message, err error) bool {
+	if err != nil {
+		c.fail(id, err)
+		return false
+	}
+	c.answer(m)
+	return true
+}
+
 // versionError names both ranges, and the command that mends it.
 func versionError(env *wire.EnvSnapshot) *wire.Error {
 	e := &wire.Error{
