@@ -186,6 +186,7 @@ func (c *conn) handshake(ctx context.Context) bool {
 func (c *conn) Send(m wire.Message) error {
 	err := c.Conn.Send(m)
 	if err == nil {
+		c.log.Debug("sent", "kind", m.Kind())
 		c.beat.sent(m)
 		return nil
 	}
