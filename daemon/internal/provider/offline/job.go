@@ -2,7 +2,6 @@ package offline
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,8 +15,10 @@ type job struct {
 	facts   provider.Facts
 	tools   map[string]bool
 	results []result
-	earlier []string // the prompts before this one, oldest first
-	private bool     // the user's shell could not be had: use one of the agent's own
+	earlier []string        // the prompts before this one, oldest first
+	before  []result        // what the calls of those brought
+	beside  []provider.Part // what came with this prompt: the user's newest commands among them
+	private bool            // the user's shell could not be had: use one of the agent's own
 }
 
 // result is what one call brought.
@@ -56,16 +57,12 @@ func newJob(req provider.Request, prompt string, after []provider.Message) *job 
 	for _, t := range req.Tools {
 		j.tools[t.Name] = true
 	}
-	for _, m := range req.Messages[:len(req.Messages)-len(after)] {
+	calls := map[string]provider.ToolCall{}
+	for i, m := range req.Messages {
 		if p, ok := provider.PromptOf(m); ok {
 			j.earlier = append(j.earlier, p)
+			j.beside = m.Parts[1:]
 		}
-	}
-	if n := len(j.earlier); n > 0 {
-		j.earlier = j.earlier[:n-1] // the last is the prompt itself
-	}
-	calls := map[string]provider.ToolCall{}
-	for _, m := range after {
 		for _, p := range m.Parts {
 			if p.ToolCall != nil {
 				calls[p.ToolCall.ID] = *p.ToolCall
@@ -74,20 +71,25 @@ func newJob(req provider.Request, prompt string, after []provider.Message) *job 
 				continue
 			}
 			r := parseResult(calls[p.ToolResult.CallID], *p.ToolResult)
-			if r.tool == "bash" && r.isError && !j.private && noShell.MatchString(r.text) {
-				// The shell could not be had. The same call comes again, in a shell of the agent's own.
-				j.private = true
-				continue
+			switch {
+			case i < len(req.Messages)-len(after):
+				j.before = append(j.before, r)
+			case r.tool == "bash" && r.isError && !j.private && noShell().MatchString(r.text):
+				j.private = true // the same call comes again, in a shell of the agent's own
+			default:
+				j.results = append(j.results, r)
 			}
-			j.results = append(j.results, r)
 		}
+	}
+	if n := len(j.earlier); n > 0 {
+		j.earlier = j.earlier[:n-1] // the last is the prompt itself
 	}
 	return j
 }
 
 var (
 	noShell = rx(`set "private": true`)
-	// The agent's own words for a refusal, from beginning to end: a program's output that speaks of one is none (T3m).
+	// The agent's own words for a refusal, from beginning to end: a program's output that speaks of one is none.
 	denial   = rx(`(?s)^Denied: (.*?)\.(?: The user says: (.*?))? It did not run\. Do not try the same in another way; .*\.$`)
 	bashNote = rx(`^\[(?:exit code (\d+)|(no output)|now in (.+)|ended by (\w+)|(ended: .*)|(still running: .*)|(\d+ bytes of output are left out.*)|(\w+: the shell did not run it)|(the shell ended with it))\]$`)
 )
@@ -98,7 +100,7 @@ func parseResult(c provider.ToolCall, t provider.ToolResult) result {
 	if json.Unmarshal(c.Arguments, &args) == nil {
 		r.command = args.Command
 	}
-	if m := denial.FindStringSubmatch(t.Content); t.IsError && m != nil {
+	if m := denial().FindStringSubmatch(t.Content); t.IsError && m != nil {
 		r.denied, r.why, r.comment = true, m[1], strings.TrimSpace(m[2])
 		return r
 	}
@@ -117,7 +119,7 @@ func parseResult(c provider.ToolCall, t provider.ToolResult) result {
 	// The tool's notes are the last lines; an output that ends in the like is told apart by nothing, and loses a line.
 	lines := strings.Split(strings.TrimRight(t.Content, "\n"), "\n")
 	for len(lines) > 0 {
-		m := bashNote.FindStringSubmatch(lines[len(lines)-1])
+		m := bashNote().FindStringSubmatch(lines[len(lines)-1])
 		if m == nil {
 			break
 		}
@@ -153,48 +155,10 @@ func (j *job) last() result {
 // failed: what was done last did not succeed.
 func (j *job) failed() bool { return len(j.results) > 0 && !j.last().ok() }
 
-// inShell sends bash calls to the agent's own shell where the user's cannot be had.
-func (j *job) inShell(calls []call) []call {
-	if !j.private {
-		return calls
+// inShell sends a command to the agent's own shell where the user's cannot be had.
+func (j *job) inShell(c call) call {
+	if j.private && c.tool == "bash" {
+		c.args = append(json.RawMessage(`{"private":true,`), c.args[1:]...)
 	}
-	out := make([]call, len(calls))
-	for i, c := range calls {
-		out[i] = c
-		if c.tool == "bash" {
-			args := map[string]any{"private": true}
-			for k, v := range c.args {
-				args[k] = v
-			}
-			out[i].args = args
-		}
-	}
-	return out
-}
-
-// bash is a command for the shell, with what it is for, shown to the user while the shell is lent.
-func bash(purpose string, parts ...string) *call {
-	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
-	return &call{tool: "bash", args: map[string]any{"command": strings.Join(parts, " "), "description": purpose}}
-}
-
-// step returns the next call, nil when there is nothing more to do.
-type step func(j *job) *call
-
-// steps plays calls one after the other. A step that returns nil ends the series.
-func steps(list ...step) func(j *job) []call {
-	return func(j *job) []call {
-		if len(j.results) >= len(list) {
-			return nil
-		}
-		if c := list[len(j.results)](j); c != nil {
-			return []call{*c}
-		}
-		return nil
-	}
-}
-
-// run is the step of a command that depends on nothing.
-func run(purpose, command string) step {
-	return func(*job) *call { return bash(purpose, command) }
+	return c
 }

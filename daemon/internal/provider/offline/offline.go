@@ -3,8 +3,9 @@
 // a short answer from them. It remembers nothing and is deterministic: the same conversation gets the same answer. What
 // it does not understand it says so, and names the line that connects a real model.
 //
-// An intent is a row of a table: what people say, which calls come next, how the results read. The rows are in the files
-// by subject: files, fileops, git, gitwrite, project, system, process, clock, why, chat, delegate.
+// What it can do is a table, intents.txt: what people say, which calls come next, how the answer reads. errors.txt has
+// what common errors mean, tools.txt what projects are built and tested with. What takes more than a line of those is in
+// the Go files: values.go has what goes into commands, the others the longer answers.
 package offline
 
 import (
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"sublet/daemon/internal/provider"
+	"sublet/wire/visible"
 )
 
 // Model answers by rules. The zero value is not usable; see Open.
@@ -43,7 +45,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	}
 	msg := provider.Message{Role: provider.Assistant}
 	written := len(text)
-	for _, piece := range pieces(text) {
+	for piece := range strings.Lines(text) {
 		if ctx.Err() != nil {
 			return provider.Response{}, context.Cause(ctx)
 		}
@@ -58,10 +60,9 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 		}
 		// Unique in the conversation: one answer stands at each length of it.
 		id := fmt.Sprintf("call_%d_%d", len(req.Messages), i)
-		args := c.json()
-		written += len(args)
-		onDelta(provider.Delta{Type: provider.DeltaToolCall, CallID: id, Tool: c.tool, Text: string(args)})
-		msg.Parts = append(msg.Parts, provider.Part{ToolCall: &provider.ToolCall{ID: id, Name: c.tool, Arguments: args}})
+		written += len(c.args)
+		onDelta(provider.Delta{Type: provider.DeltaToolCall, CallID: id, Tool: c.tool, Text: string(c.args)})
+		msg.Parts = append(msg.Parts, provider.Part{ToolCall: &provider.ToolCall{ID: id, Name: c.tool, Arguments: c.args}})
 	}
 	resp := provider.Response{Message: msg, StopReason: provider.EndTurn, Usage: provider.Usage{
 		Input: provider.EstimateTokens(req.Bytes()), Output: provider.EstimateTokens(written),
@@ -86,28 +87,19 @@ func unseen(messages []provider.Message) string {
 	return "\n\nI work by rules and cannot look at images: " + strings.Join(names, ", ") + ". A real model can."
 }
 
-// maxSteps bounds the calls of one prompt: rules that went in a circle would go on for ever.
-const maxSteps = 24
-
 // reply is the whole of it: a conversation in, text or calls out; never neither.
 func reply(req provider.Request) (string, []call) {
 	prompt, after := provider.LastPrompt(req.Messages)
-	if text, ok := summarise(req.System, prompt); ok {
-		return text, nil
-	}
 	j := newJob(req, prompt, after)
 	clauses := match(j)
 	if clauses == nil {
 		return unknown(j), nil
 	}
-	if len(j.results) >= maxSteps {
-		return "I stopped: this took more steps than such a job should.", nil
-	}
 	text, calls := play(j, clauses)
 	if len(calls) > 0 {
 		for _, c := range calls {
 			if !j.tools[c.tool] {
-				return noTool(c.tool), nil
+				return "For this I would need the tool " + code(c.tool) + ", which I was not given here. Nothing was done.", nil
 			}
 		}
 		return text, calls
@@ -121,71 +113,69 @@ func reply(req provider.Request) (string, []call) {
 // play goes through the clauses of a prompt, each with the results that are its own: all but the last have to have
 // finished. A clause that failed ends the chain, so that nothing is committed after tests that failed.
 func play(j *job, clauses []clause) (string, []call) {
-	results := j.results
-	var answers []string
+	results, answer := j.results, ""
 	for i, c := range clauses {
 		k := *j
-		k.args, k.said = c.args, c.said
-		k.results = nil
+		k.args, k.said, k.results = c.args, c.said, nil
 		for {
-			if len(k.results) > 0 {
-				if last := k.results[len(k.results)-1]; last.refused() {
-					return strings.Join(append(answers, c.intent.refusal(&k, last)), "\n\n"), nil
-				}
+			if last := k.last(); last.refused() {
+				return c.intent.refusal(last), nil
 			}
-			calls := c.intent.next(&k)
-			if len(calls) == 0 {
+			next := c.intent.next(&k)
+			if next == nil {
 				break
 			}
 			if len(results) == 0 {
-				intro := ""
-				if i > 0 && len(k.results) == 0 {
-					intro = answers[len(answers)-1] + "\n\n" // what came of the clause before, as soon as it is known
+				if i == 0 || len(k.results) > 0 {
+					answer = "" // it was said before the first call of this clause
 				}
-				return intro, k.inShell(calls)
+				return answer, []call{k.inShell(*next)}
 			}
-			n := min(len(calls), len(results))
-			k.results = append(k.results, results[:n]...)
-			results = results[n:]
+			k.results, results = append(k.results, results[0]), results[1:]
 		}
-		answers = append(answers, c.intent.answer(&k))
-		if i+1 < len(clauses) && k.failed() {
-			return fmt.Sprintf("%s\n\nThat failed, so I left out the rest: %s.", answers[len(answers)-1], code(clauses[i+1].said)), nil
+		if len(k.results) > 0 {
+			answer = ""
 		}
-	}
-	return answers[len(answers)-1], nil
-}
-
-// pieceBytes is how long a piece of streamed text is before it ends at the next blank: each is an event that is stored.
-const pieceBytes = 32
-
-// pieces cuts a text into a few words each; a line's end ends a piece.
-func pieces(s string) (list []string) {
-	start := 0
-	for i := range len(s) {
-		last := i+1 == len(s)
-		if last || s[i] == '\n' && s[i+1] != '\n' || s[i] == ' ' && s[i+1] != ' ' && i-start >= pieceBytes {
-			list = append(list, s[start:i+1])
-			start = i + 1
+		answer += c.intent.write(&k)
+		if i+1 < len(clauses) {
+			if k.failed() {
+				return fmt.Sprintf("%s\n\nThat failed, so I left out the rest: %s.", answer, code(clauses[i+1].said)), nil
+			}
+			answer += "\n\n"
 		}
 	}
-	return list
+	return answer, nil
 }
 
-func noTool(name string) string {
-	return fmt.Sprintf("For this I would need the tool %s, which I was not given here. Nothing was done.", code(name))
+// refusal is the answer to a no.
+func (in *intent) refusal(r result) string {
+	switch {
+	case r.stopped == "cancelled":
+		return "It was cancelled, so I stopped there: " + code(firstLine(r.command)) + " was ended. What had been done by then is done."
+	case r.stopped == "interrupted":
+		return "That was interrupted before it gave a result, so I cannot say what came of it. Ask again to try once more."
+	case r.comment != "":
+		return "You said no, so " + in.no + ". You wrote: " + quoteText(r.comment) + " I work by fixed rules and cannot take that into account; ask in other words, or run the command yourself."
+	case byUser().MatchString(r.why):
+		return "You said no, so " + in.no + "."
+	}
+	return "It was refused (" + visible.Line(strings.TrimSpace(r.why)) + "), so " + in.no + "."
 }
+
+// byUser tells a person's no ("refused by client NAME PID") from that of a rule, a mode, or nobody there to ask.
+var byUser = rx(`^refused by (?:client|the user)\b`)
 
 // call is a tool call to be.
 type call struct {
 	tool string
-	args map[string]any
+	args json.RawMessage // an object
 }
 
-func (c call) json() json.RawMessage {
-	b, err := json.Marshal(c.args) // keys sorted; strings, numbers and lists of them always marshal
+// bash is a command for the shell, with what it is for, shown to the user while the shell is lent.
+func bash(purpose, command string) *call {
+	args, err := json.Marshal(map[string]string{"command": command, "description": purpose})
 	if err != nil {
-		return json.RawMessage("{}")
+		args = json.RawMessage("{}") // strings always marshal
 	}
-	return b
+	return &call{tool: "bash", args: args}
 }

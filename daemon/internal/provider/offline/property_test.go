@@ -43,7 +43,7 @@ func TestAlwaysAnswers(t *testing.T) {
 			req.Facts.RecentCommands = []provider.RecentCommand{{Command: "x", ExitCode: &n, OutputTail: rapid.SampledFrom(outputs).Draw(t, "tail of output")}}
 		}
 		ids := map[string]bool{}
-		for range maxSteps + 4 {
+		for range 28 {
 			said := ""
 			resp, err := m.Stream(t.Context(), req, func(d provider.Delta) {
 				if d.Type == provider.DeltaText {

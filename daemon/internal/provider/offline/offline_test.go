@@ -6,34 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"sublet/compaction"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/offline"
 	"sublet/daemon/internal/provider/providertest"
 	"sublet/daemon/internal/tool"
 )
-
-// Compaction's question gets an extract, not an intent: what it asks is recognised by its own words.
-func TestSummarises(t *testing.T) {
-	system, prompt := compaction.Prompt([]compaction.Item{
-		{Kind: compaction.Request, Text: "run the tests"},
-		{Kind: compaction.Answer, Text: "I run them.", Calls: []compaction.Call{{ID: "1", Tool: "bash", Arguments: `{"command":"go test ./..."}`}}},
-		{Kind: compaction.Results, Results: []compaction.Result{{CallID: "1", Content: "--- FAIL: TestX\nmore\n[exit code 1]"}}},
-		{Kind: compaction.Answer, Text: "TestX fails."},
-	}, "", 4000)
-	resp, err := offline.Open(provider.Config{}).Stream(t.Context(), provider.Request{
-		System: system, Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: prompt}}}},
-	}, func(provider.Delta) {})
-	if err != nil || len(resp.Message.Parts) != 1 {
-		t.Fatalf("got %+v, %v", resp, err)
-	}
-	got := resp.Message.Parts[0].Text
-	for _, want := range []string{"user: run the tests", "go test ./...", "--- FAIL: TestX … [exit code 1]", "agent: TestX fails."} {
-		if !strings.Contains(got, want) {
-			t.Errorf("got\n%s\nwant %q in it", got, want)
-		}
-	}
-}
 
 // A shell that cannot be had is no reason to give up: the same question goes to a shell of the agent's own.
 func TestTakesItsOwnShellWhereTheUsersIsGone(t *testing.T) {

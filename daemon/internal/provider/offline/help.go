@@ -1,0 +1,80 @@
+package offline
+
+import (
+	"slices"
+	"strings"
+)
+
+// connect is how a real model is connected. Names of keys are those of daemon/config.
+const connect = "To connect a real model: `export ANTHROPIC_API_KEY=…` (or `OPENAI_API_KEY`, `GEMINI_API_KEY`) and put one line into the file that " +
+	"`sublet config path` names, such as `model = \"anthropic/claude-sonnet-4-5\"`, or `model = \"ollama/NAME\"` for a model of your own machine."
+
+// answers are the functions that intents.txt names with @.
+var answers map[string]func(j *job) string
+
+func init() {
+	answers = map[string]func(j *job) string{ // here, since help and unknown read the table
+		"help": help, "unknown": unknown, "why": why, "history": history, "delegate": reports, "status": status, "review": review,
+		"test": tested, "built": built, "listing": listing, "project": about, "explain": explainFile,
+		"shown": shown, "unread": unread, "found": foundText,
+	}
+}
+
+// help lists the examples of the table by their group.
+func help(*job) string {
+	var b strings.Builder
+	b.WriteString("I am the built-in offline model. I know these by rule; each runs through your shell, and what could change something is asked first:\n")
+	group := ""
+	for _, in := range table() {
+		switch {
+		case in.hidden:
+			continue
+		case in.group == group:
+			b.WriteString(", ")
+		default:
+			group = in.group
+			b.WriteString("\n- **" + group + "**: ")
+		}
+		b.WriteString("“" + in.name + "”")
+	}
+	return b.String() + "\n\nJoin jobs with “then”: “run the tests then commit this”.\n\n" + connect
+}
+
+// unknown is the answer of last resort: what it is, what comes nearest, how to get more.
+func unknown(j *job) string {
+	s := "I am the built-in offline model, a table of everyday jobs, and that is not one of them."
+	if near := nearest(j.said); len(near) > 0 {
+		s += " The nearest I can do:\n\n- “" + strings.Join(near, "”\n- “") + "”\n\n“help” lists the rest. "
+	} else {
+		s += " “help” lists what I can do. "
+	}
+	return s + "\n\n" + connect
+}
+
+// nearest are the examples that share the most telling words with s, at most three.
+func nearest(s string) (list []string) {
+	said := telling(s)
+	scores := map[string]int{}
+	for _, in := range table() {
+		for _, w := range telling(in.name) {
+			if slices.Contains(said, w) && !in.hidden {
+				scores[in.name]++
+			}
+		}
+		if scores[in.name] > 0 {
+			list = append(list, in.name)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b string) int { return scores[b] - scores[a] })
+	return list[:min(len(list), 3)]
+}
+
+// telling are the beginnings of the words that say what s is about.
+func telling(s string) []string {
+	words := longWord().FindAllString(strings.ToLower(s), -1)
+	return slices.DeleteFunc(words, func(w string) bool {
+		return strings.Contains("what this that with from have make does which show your", w)
+	})
+}
+
+var longWord = rx(`\b[a-z]{4}`)
