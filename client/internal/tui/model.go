@@ -145,6 +145,7 @@ func (m *model) update(msg any) (quit bool) {
 
 // handle deals with one message.
 func (m *model) handle(msg any) {
+	was := m.dirty // by one before it in the same batch
 	m.dirty = true
 	switch msg := msg.(type) {
 	case sizeChanged:
@@ -181,6 +182,7 @@ func (m *model) handle(msg any) {
 	default: // something of bubbletea's own
 		m.dirty = false
 	}
+	m.dirty = m.dirty || was
 }
 
 // settle draws and keeps the spinner turning after a message.
