@@ -1,6 +1,11 @@
+// Package mask finds secrets in text and replaces them: keys of known formats, values whose name says that they are a
+// secret, and values that the process was given. It decides nothing about commands or files.
 package mask
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
 	"strings"
 	"unsafe"
 )
@@ -15,13 +20,13 @@ func String(s string) string {
 	s = maskKept(s)
 	// A second look finds what stood in the name of a secret, and makes twice the same as once.
 	for range 8 {
-		m := masker{in: s, tokens: tokens()}
-		m.run()
-		if m.last == 0 {
+		before := s
+		for _, f := range forms() {
+			s = f.mask(s)
+		}
+		if s = maskValues(s); s == before {
 			break
 		}
-		m.out.WriteString(s[m.last:])
-		s = m.out.String()
 	}
 	return s
 }
@@ -31,7 +36,7 @@ func Bytes(b []byte) []byte {
 	if len(b) == 0 {
 		return b
 	}
-	s := unsafe.String(&b[0], len(b)) // read only, and not kept: Mask copies what it changes
+	s := unsafe.String(&b[0], len(b)) // read only, and not kept: String copies what it changes
 	masked := String(s)
 	if unsafe.StringData(masked) == &b[0] {
 		return b
@@ -39,167 +44,71 @@ func Bytes(b []byte) []byte {
 	return []byte(masked)
 }
 
-type masker struct {
-	in     string
-	tokens *tokenTable
-	out    strings.Builder
-	last   int // everything before it is in out
-
-	// What was last found, since what begins within it ends where it does.
-	words, keys, body, values, bare run
-	pem                             int // where the next end of a PEM block is; not known before m.pem
+// masked is a text of which parts are replaced, from its beginning to its end.
+type masked struct {
+	in   string
+	out  strings.Builder
+	last int // everything before it is in out
 }
 
-// A run is a stretch of bytes of one class.
-type run struct{ from, end int }
-
-// endAt is the end of the run that holds i, or i.
-func (r *run) endAt(s string, i int, of uint8) int {
-	if i < r.from || i >= r.end {
-		r.from, r.end = i, i
-		for r.end < len(s) && class[s[r.end]]&of != 0 {
-			r.end++
-		}
-	}
-	return r.end
-}
-
-// replace masks in[start:end], which lies behind all that was masked before. It returns end: what comes next.
-func (m *masker) replace(start, end int, kind string) int {
+func (m *masked) replace(start, end int, kind string) {
 	m.out.WriteString(m.in[m.last:start])
 	m.out.WriteString(placeholder(kind, m.in[start:end]))
 	m.last = end
-	return end
+}
+
+func (m *masked) text() string {
+	if m.last == 0 {
+		return m.in
+	}
+	return m.out.String() + m.in[m.last:]
 }
 
 const maskedPrefix = "[masked:"
 
-// Classes of bytes.
-const (
-	letterByte = 1 << iota // a letter or a digit
-	nameByte               // what names of variables are made of
-	keyedByte              // what keys are made of
-	wordByte               // what names of any kind are made of
-	valueByte              // what long values without order are made of
-	bareByte               // what values are made of that are not quoted
-	nothing                // no secret and no name begins with it, but in a line's first place
-)
-
-var class = func() (t [256]uint8) {
-	for c := range t {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-			t[c] = letterByte | nameByte | keyedByte | wordByte | valueByte
-		case c == '_':
-			t[c] = nameByte | keyedByte | wordByte | valueByte
-		case c == '-':
-			t[c] = keyedByte | wordByte | valueByte
-		case c == '.':
-			t[c] = wordByte | valueByte | nothing
-		case c == '+', c == '/', c == '=':
-			t[c] = valueByte | nothing
-		case c != '[' && c != ':':
-			t[c] = nothing
-		}
-		if c > ' ' && strings.IndexByte("\"',;&)}|`<", byte(c)) < 0 {
-			t[c] |= bareByte
-		}
-	}
-	return t
-}()
-
-func keyByte(c byte) bool { return class[c]&keyedByte != 0 }
-
-func isNameByte(c byte) bool { return class[c]&nameByte != 0 }
-
-// run goes through the text once. Every check at a position looks ahead by a bounded number of bytes or masks what it
-// looked at; most positions need none.
-func (m *masker) run() {
-	s := m.in
-	for i := 0; i < len(s); {
-		if i > 0 {
-			before := s[i-1]
-			switch now := class[s[i]]; {
-			case now&letterByte != 0 && class[before]&letterByte != 0: // inside a word
-				for i++; i < len(s) && class[s[i]]&letterByte != 0; i++ {
-				}
-				continue
-			case now&nothing != 0 && before != '\n':
-				i++
-				continue
-			}
-		}
-		i = m.at(i)
-	}
+func placeholder(kind, secret string) string {
+	sum := sha256.Sum256([]byte("sublet mask " + secret))
+	return maskedPrefix + kind + ":" + hex.EncodeToString(sum[:2]) + "]"
 }
 
-// at masks what begins at i, and returns where to go on.
-func (m *masker) at(i int) (next int) {
-	s := m.in
-	c := s[i]
-	if c == '[' && strings.HasPrefix(s[i:], maskedPrefix) {
-		i += len(maskedPrefix)
-		if end := strings.IndexByte(s[i:min(len(s), i+32)], ']'); end >= 0 {
-			i += end + 1
-		}
-		return i
+// secretReference reports whether a value only names where the secret is: $X, ${X}, $(cmd), %X%, <x>, {{x}}, ***.
+func secretReference(v string) bool {
+	switch {
+	case v == "":
+		return true
+	case v[0] == '$' && len(v) > 1 && (v[1] == '{' || v[1] == '(' || v[1] >= 'A' && v[1] <= 'Z' || v[1] >= 'a' && v[1] <= 'z' || v[1] == '_'):
+		return true
+	case v[0] == '%' || v[0] == '<' || strings.HasPrefix(v, "{{") || strings.HasPrefix(v, maskedPrefix):
+		return true
 	}
-	wordStart := i == 0 || !isNameByte(s[i-1])
-	if m.tokens.mayBegin(s, i) && (i == 0 || class[s[i-1]]&letterByte == 0) {
-		if end, kind := m.knownToken(i); end > i && i >= m.last {
-			return m.replace(i, end, kind)
-		}
-	}
-	if next := m.form(i, c, wordStart); next > i {
-		return next
-	}
-	if wordStart && isNameByte(c) {
-		end := min(m.words.endAt(s, i, wordByte), i+128)
-		if c == 'p' {
-			if start, stop := loginEntry(s, end, i); stop > start {
-				return m.replace(start, stop, "password")
-			}
-		}
-		if mayAssign(s, i, end) {
-			if start, stop, kind := m.assignment(i, end); stop > start {
-				return m.replace(start, stop, kind)
-			}
-		}
-	}
-	return i + 1
+	return strings.Trim(v, "*x.X•-") == ""
 }
 
-// form masks a secret at i that is known by what stands around it, and returns where to go on; i where there is none.
-func (m *masker) form(i int, c byte, wordStart bool) (next int) {
-	s := m.in
-	if c == '-' && strings.HasPrefix(s[i:], "-----BEGIN ") {
-		if end := m.pemBlock(i); end > i {
-			return m.replace(i, end, "private-key")
+func wordOnly(v string) bool {
+	return strings.Trim(v, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-") == ""
+}
+
+// notASecret has values of such names that mean something else.
+func notASecret(v string) bool {
+	switch strings.ToLower(v) {
+	case "true", "false", "null", "none", "nil", "undefined", "required", "optional", "string", "example", "changeme", "placeholder", "password", "secret", "token", "redacted", "masked", "hidden", "env", "file", "prompt", "yes", "test":
+		return true
+	}
+	return false
+}
+
+// entropy is in bits for each byte.
+func entropy(s string) float64 {
+	var n [256]int
+	for i := 0; i < len(s); i++ {
+		n[s[i]]++
+	}
+	e := 0.0
+	for _, c := range n {
+		if c > 0 {
+			p := float64(c) / float64(len(s))
+			e -= p * math.Log2(p)
 		}
 	}
-	if c == ':' && strings.HasPrefix(s[i:], "://") {
-		if start, end := userinfo(s, i+3); end > start {
-			return m.replace(start, end, "password")
-		}
-		if start, end := hook(s, i+3); end > start {
-			return m.replace(start, end, "webhook")
-		}
-		return i + 3
-	}
-	if c == 'L' && wordStart {
-		if end := packedKey(s, i); end > i {
-			return m.replace(i, end, "private-key")
-		}
-	}
-	if c == '-' && (i == 0 || s[i-1] <= ' ') && i+1 < len(s) {
-		if start, end := optionSecret(s, i); end > start {
-			return m.replace(start, end, "password")
-		}
-	}
-	if i == 0 || s[i-1] == '\n' {
-		if start, end := passwordLine(s, i); end > start {
-			return m.replace(start, end, "password")
-		}
-	}
-	return i
+	return e
 }

@@ -1,6 +1,7 @@
 package mask
 
 import (
+	"slices"
 	"strings"
 
 	"sublet/wire/secretname"
@@ -61,8 +62,10 @@ var probes = [...]string{"k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEuX1", " k9Jx2mQ7vR4tYb8
 // settled is how many bytes of a text, from at least, are masked alike whatever follows, as far as probes can tell.
 func settled(text string, least int) int {
 	limit := len(text)
-	if at := strings.LastIndex(text, "-----BEGIN "); at >= least && !strings.Contains(text[at:], "-----END ") {
-		limit = at
+	if at := strings.LastIndex(text, pemBegin); at >= least {
+		if _, end, ok := strings.Cut(text[at:], "-----END "); !ok || !strings.Contains(end, "-----") {
+			limit = at
+		}
 	}
 	limit -= begun(text[:limit])
 	var follows [len(probes)]string
@@ -96,18 +99,18 @@ func begun(text string) int {
 		}
 	}
 	for _, of := range tokens() {
-		for _, k := range of.kinds {
-			check(k.prefix)
+		for _, prefix := range of.words {
+			check(prefix)
 		}
 	}
-	check("-----BEGIN ")
+	check(pemBegin)
 	word := len(text)
 	for word > 0 && (keyByte(text[word-1]) || text[word-1] == '.') {
 		word--
 	}
 	if word < len(text) {
-		for _, k := range tokens()[text[word]].kinds { // a key that goes on
-			if strings.HasPrefix(text[word:], k.prefix) {
+		for _, of := range tokens() { // a key that goes on
+			if slices.ContainsFunc(of.words, func(prefix string) bool { return strings.HasPrefix(text[word:], prefix) }) {
 				return max(longest, len(text)-word)
 			}
 		}
@@ -117,6 +120,11 @@ func begun(text string) int {
 			return max(longest, len(text)-word)
 		}
 	}
-	check("LS0tLS1CRUdJTi")
+	check(packedBegin)
 	return longest
+}
+
+// keyByte reports whether keys are made of a byte.
+func keyByte(c byte) bool {
+	return c == '_' || c == '-' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }

@@ -1,0 +1,257 @@
+package mask
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+
+	"sublet/wire/secretname"
+)
+
+// maskValues masks the values of names that say that they are secret, and what only a key can look like: NAME=, name:, "name":,
+// \"name\": and --name.
+func maskValues(s string) string {
+	m := masked{in: s}
+	for at := 0; ; {
+		i := strings.IndexAny(s[at:], "=:-")
+		if i < 0 {
+			return m.text()
+		}
+		v, ok := valueAt(s, at+i)
+		if at += i + 1; !ok || v.start < m.last {
+			continue
+		}
+		at = v.at
+		if from, to, kind := v.secret(); to > from {
+			m.replace(from, to, kind)
+			at = to
+		}
+	}
+}
+
+// maxName bounds a name, in bytes.
+const maxName = 128
+
+// valueAt returns what stands behind the =, : or -- at i, and the name before or behind that.
+func valueAt(s string, i int) (v value, ok bool) {
+	v = value{text: s, sep: s[i], at: i + 1}
+	end := i // of the name
+	if s[i] == '-' {
+		if v.start = i + 2; !strings.HasPrefix(s[i:], "--") {
+			return v, false
+		}
+		for end = v.start; end < len(s) && end-i < maxName && keyByte(s[end]); end++ {
+		}
+		v.sep, v.at, v.apart = 0, end, true
+		if end == v.start || end == len(s) || s[end] != ' ' && s[end] != '\t' {
+			return v, false
+		}
+	} else {
+		switch next := s[v.at:min(len(s), v.at+1)]; {
+		case s[i] == ':' && next == "=", s[i] == '=' && next == ">":
+			v.at++
+		case s[i] == '=' && (next == "=" || next == "~"):
+			return v, false
+		}
+		for end > 0 && i-end < 4 && s[end-1] == ' ' {
+			end--
+		}
+		v.apart = end < i
+		if end > 0 && (s[end-1] == '"' || s[end-1] == '\'') {
+			if end--; end > 0 && s[end-1] == '\\' {
+				end--
+			}
+		}
+		for v.start = end; v.start > 0 && end-v.start < maxName && (keyByte(s[v.start-1]) || s[v.start-1] == '.'); v.start-- {
+		}
+		for v.start < end && (s[v.start] == '-' || s[v.start] == '.') {
+			v.start++
+		}
+	}
+	v.name = s[v.start:end]
+	from := v.at
+	for v.at < len(s) && v.at-from < 8 && (s[v.at] == ' ' || s[v.at] == '\t') {
+		v.at++
+	}
+	v.blank = v.at > from
+	return v, v.name != "" && !strings.HasSuffix(s[:v.start], maskedPrefix)
+}
+
+// value is what may follow a name.
+type value struct {
+	text         string
+	name         string
+	start, at    int  // of the name, and of the value with its quotes
+	sep          byte // what stands between them; 0: blanks
+	apart, blank bool // there are blanks before and behind it
+}
+
+// secret returns where the secret is in the value, if it is one.
+func (v *value) secret() (from, to int, kind string) {
+	sure := secretname.Judge(v.name)
+	if sure == secretname.Plain {
+		return v.open()
+	}
+	switch lower := strings.ToLower(v.name); {
+	case v.sep == '=' && v.blank && !v.apart, v.prompt():
+		// NAME= value is an empty assignment in a shell, a setting elsewhere: only with blanks on both sides.
+		return 0, 0, ""
+	case strings.HasSuffix(lower, "authorization") || strings.HasSuffix(lower, "cookie"):
+		return v.header()
+	}
+	from, to = v.plain(v.sep == ':' && v.beginsLine())
+	if sure == secretname.Likely && !keyLike(v.text[from:to]) {
+		return 0, 0, ""
+	}
+	return from, to, "secret"
+}
+
+// open judges a value by what it looks like, since its name does not say that it is a secret.
+func (v *value) open() (from, to int, kind string) {
+	switch {
+	case v.start > 0 && strings.IndexByte("?&", v.text[v.start-1]) >= 0 && signature().MatchString(v.name):
+		if from, to = v.plain(false); to-from < 20 {
+			return 0, 0, ""
+		}
+		return from, to, "secret"
+	case v.start > 0 && v.text[v.start-1] == '-', !openName(v.name, v.sep), aboutNumber().MatchString(v.name):
+		return 0, 0, ""
+	}
+	from, to = v.bounds(maxKey + 1)
+	if !random(v.text[from:to]) {
+		return 0, 0, ""
+	}
+	return from, to, "secret"
+}
+
+var (
+	// signature finds parameters of an address that give access to what it names.
+	signature = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?i:sig|signature|x-amz-signature|x-goog-signature|x-amz-security-token)$`)
+	})
+	// aboutNumber finds names of check sums and numbers.
+	aboutNumber = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i:sum|hash|sha|digest|integrity|etag|nonce|commit|rev|version|path|uuid|trace|request)`)
+	})
+	// prompting finds the beginning of a text that a program asks with.
+	prompting = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s-(?:\S*p|\S+prompt) (["'])[^\n]*$`) })
+	// scheme finds the part of an Authorization header that is no secret.
+	scheme = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^["']?(?i:(?:bearer|basic|token|digest|negotiate|apikey) )?`)
+	})
+)
+
+// openName reports whether a name is one that somebody chose for an environment variable or a header, and that says nothing
+// about its value: FOO=…, X-Foo: ….
+func openName(name string, sep byte) bool {
+	if sep == ':' {
+		return len(name) > 1 && name[0]|0x20 == 'x' && name[1] == '-'
+	}
+	return sep == '=' && strings.ToUpper(name) == name
+}
+
+// random reports whether a value can only be a key: long, of letters of both kinds and digits, without order.
+func random(v string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	return len(v) >= 32 && len(v) <= maxKey && v[0] != '/' && v[0] != '.' && strings.ContainsAny(v, letters) && strings.ContainsAny(v, strings.ToUpper(letters)) &&
+		strings.ContainsAny(v, "0123456789") && strings.Trim(v, letters+strings.ToUpper(letters)+"0123456789_-.+/=") == "" && entropy(v) >= 4.3
+}
+
+// keyLike reports whether a value looks like a key rather than like the name of a field.
+func keyLike(v string) bool {
+	return len(v) >= 16 && strings.ContainsAny(v, "0123456789") && !wordOnly(v) && entropy(v) >= 3
+}
+
+// prompt reports whether the name stands in what a program asks with, which ends before the value: read -rsp 'Enter
+// password: ' p. What the secret will be is not in it, and behind it comes the rest of the command.
+func (v *value) prompt() bool {
+	if v.at >= len(v.text) || v.text[v.at] != '\'' && v.text[v.at] != '"' {
+		return false
+	}
+	const most = 64 // bytes before the name that are looked at
+	m := prompting().FindStringSubmatch(v.text[max(0, v.start-most):v.start])
+	return m != nil && m[1] == v.text[v.at:v.at+1]
+}
+
+// beginsLine reports whether only blanks, dashes and quotes stand before the name in its line: a key of a settings file.
+func (v *value) beginsLine() bool {
+	line := v.text[max(0, v.start-256):v.start]
+	return strings.Trim(line[strings.LastIndexByte(line, '\n')+1:], " \t-\"'") == ""
+}
+
+// header keeps the scheme of an Authorization header and masks the rest of the value.
+func (v *value) header() (from, to int, kind string) {
+	from = v.at + len(scheme().FindString(v.text[v.at:min(len(v.text), v.at+16)]))
+	rest := v.text[from:min(len(v.text), from+maxValue)]
+	if i := strings.IndexAny(rest, "\"'\n\r\\`<"); i >= 0 {
+		rest = rest[:i]
+	}
+	if rest = strings.TrimRight(rest, " "); len(rest) < 4 || secretReference(rest) {
+		return 0, 0, ""
+	}
+	return from, from + len(rest), "header"
+}
+
+// Bounds of values, in bytes: of any, and of one that can only be a key.
+const (
+	maxValue = 4096
+	maxKey   = 512
+)
+
+// bareEnd is what ends a value that is not quoted.
+var bareEnd = func() string {
+	set := "\"',;&)}|`<\x7f"
+	for c := range rune(' ' + 1) {
+		set += string(c)
+	}
+	return set
+}()
+
+// bounds returns where the quoted or bare value begins and ends, at most so many bytes later.
+func (v *value) bounds(most int) (from, to int) {
+	s := v.text[v.at:min(len(v.text), v.at+most)]
+	quote := ""
+	for _, q := range []string{`\"`, `"`, "'", "`"} {
+		if strings.HasPrefix(s, q) {
+			quote = q
+			break
+		}
+	}
+	if quote == "" {
+		if i := strings.IndexAny(s, bareEnd); i >= 0 {
+			s = s[:i]
+		}
+		return v.at, v.at + len(s)
+	}
+	s = s[len(quote):]
+	i := 0
+	for i < len(s) && s[i] != '\n' && !strings.HasPrefix(s[i:], quote) {
+		if s[i] == '\\' && quote == `"` {
+			i++
+		}
+		i++
+	}
+	return v.at + len(quote), v.at + len(quote) + min(i, len(s))
+}
+
+// plain returns where the value is, unless it is a reference, a word of prose or empty. key: the name is a key of a settings
+// file.
+func (v *value) plain(key bool) (from, to int) {
+	from, to = v.bounds(maxValue)
+	s := v.text[from:to]
+	bare := from == v.at || v.text[from-1] == '`'
+	ends := to == len(v.text) || v.text[to] == '\n' || v.text[to] == '\r'
+	switch {
+	case len(s) < 4 || secretReference(s):
+		return 0, 0
+	case key && ends && len(s) >= 6 && !notASecret(s) && !strings.ContainsAny(s, "([{"):
+		return from, to
+	case bare && strings.ContainsAny(s, "([{"): // code: token = getToken(x), os.environ["X"], a function's parameter
+		return 0, 0
+	case bare && v.sep == ':' && (wordOnly(s) || entropy(s) < 2.5): // "password: required", types in code: `token: string`
+		return 0, 0
+	case wordOnly(s) && notASecret(s):
+		return 0, 0
+	}
+	return from, to
+}
