@@ -158,7 +158,7 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	}
 	if r.Job != nil {
 		return Result{Content: fmt.Sprintf(
-			"[job %s was started in %s, process %d. It goes on by itself; its output goes to %s, and `jobs` shows what is new.]",
+			"[job %s was started in %s, process %d. It goes on by itself; its output goes to %s]",
 			r.Job.ID, r.Job.Shell, r.Job.PID, r.Job.Output)}, nil
 	}
 	was := ""

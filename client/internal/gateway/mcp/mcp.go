@@ -109,6 +109,7 @@ func (s *server) sdkServer() *sdk.Server {
 	}
 	m := sdk.NewServer(&sdk.Implementation{Name: "sublet", Title: "sublet", Version: s.o.Daemon.Version}, o)
 	s.addShell(m)
+	s.addJob(m)
 	s.addState(m)
 	s.addAsk(m)
 	return m

@@ -94,6 +94,35 @@ func TestQuestionIsTheWindows(t *testing.T) {
 	}
 }
 
+// A command in the background is a job of the user's shell: the call returns at once, and the tool job lists it, waits for a line
+// of its output, and ends it.
+func TestBackgroundJob(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	openWindow(t, w)
+	a := connect(t, w, "claude-code")
+	a.run("true") // what is judged before the shell has reported its state may be judged again, as another job
+	r, err := a.call(t.Context(), "shell", map[string]any{"command": "echo up on 80; sleep 600; echo over", "background": true})
+	if err != nil || r.isError || !strings.Contains(r.Output, "job j1 was started in") {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	for _, c := range []struct {
+		arguments map[string]any
+		want      string
+	}{
+		{map[string]any{"id": "j1", "until": "up on [0-9]+"}, "[a line matched: up on 80]"},
+		{map[string]any{"id": "j1"}, "nothing new was printed"},
+		{nil, "j1: running"},
+		{map[string]any{"id": "j1", "kill": true}, "ended by its agent"},
+	} {
+		if r, err := a.call(t.Context(), "job", c.arguments); err != nil || r.isError || !strings.Contains(r.Output, c.want) {
+			t.Errorf("%v: got %+v, %v, want %q", c.arguments, r, err, c.want)
+		}
+	}
+	if r, err := a.call(t.Context(), "job", map[string]any{"id": "j9"}); err != nil || !r.isError || !strings.Contains(r.text, "j9") {
+		t.Errorf("an unknown job: %+v, %v", r, err)
+	}
+}
+
 // A question that nobody answers within the gateway's bound is a no, and the result says so.
 func TestQuestionNobodyAnswers(t *testing.T) {
 	w := gatewaytest.New(t, runDaemon, nil)

@@ -20,18 +20,19 @@ const maxOutput = 10_000
 
 // shellIn are the arguments of the tool shell.
 type shellIn struct {
-	Command   string `json:"command" jsonschema:"text for the user's shell (bash, zsh or fish), one or more lines"`
-	Cwd       string `json:"cwd,omitempty" jsonschema:"absolute folder to run it in; the shell stays there. Left out: where the shell is"`
-	TimeoutMS int64  `json:"timeout_ms,omitempty" jsonschema:"ends the command; 1 to 3600000, 120000 if left out"`
-	Purpose   string `json:"purpose,omitempty" jsonschema:"what it is for, in a few words; shown to the user"`
-	Where     string `json:"where,omitempty" jsonschema:"live: the user's own shell, the default; private: a shell of the daemon's, held to the project"`
+	Command    string `json:"command" jsonschema:"text for the user's shell (bash, zsh or fish), one or more lines"`
+	Cwd        string `json:"cwd,omitempty" jsonschema:"absolute folder to run it in; the shell stays there. Left out: where the shell is"`
+	TimeoutMS  int64  `json:"timeout_ms,omitempty" jsonschema:"ends the command; 1 to 3600000, 120000 if left out"`
+	Purpose    string `json:"purpose,omitempty" jsonschema:"what it is for, in a few words; shown to the user"`
+	Background bool   `json:"background,omitempty" jsonschema:"for what runs long, such as a server: starts it as a job of the shell and returns at once; the tool job looks at it"`
+	Where      string `json:"where,omitempty" jsonschema:"live: the user's own shell, the default; private: a shell of the daemon's, held to the project"`
 }
 
 // shellOut is its result.
 type shellOut struct {
 	Output     string `json:"output" jsonschema:"what it printed, at most 10,000 characters of both ends, then notes in brackets"`
 	Status     string `json:"status" jsonschema:"success, error, timeout, cancelled or denied (it did not run)"`
-	ExitCode   *int   `json:"exit_code" jsonschema:"null where it did not come to its end"`
+	ExitCode   *int   `json:"exit_code" jsonschema:"null where it did not come to its end, or goes on as a job"`
 	Cwd        string `json:"cwd" jsonschema:"where the shell is afterwards; empty where it did not run"`
 	Where      string `json:"where" jsonschema:"live or private"`
 	Reach      string `json:"reach" jsonschema:"what the kernel held it to: read, project; empty: nothing"`
@@ -65,6 +66,9 @@ func (s *server) shell(ctx context.Context, req *sdk.CallToolRequest, in shellIn
 	if in.Purpose != "" {
 		arguments["description"] = in.Purpose
 	}
+	if in.Background {
+		arguments["background"] = true
+	}
 	if in.TimeoutMS != 0 {
 		arguments["timeout_ms"] = in.TimeoutMS
 	}
@@ -74,7 +78,8 @@ func (s *server) shell(ctx context.Context, req *sdk.CallToolRequest, in shellIn
 	}
 	s.fill(&out, r)
 	res := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: out.text()}}}
-	res.IsError = out.ExitCode == nil || out.Status != wire.StatusSuccess && out.Status != wire.StatusError
+	ran := out.ExitCode != nil && out.Status == wire.StatusError // its exit code is a result like another
+	res.IsError = out.Status != wire.StatusSuccess && !ran
 	return res, out, nil
 }
 
@@ -94,30 +99,34 @@ func (in *shellIn) check() error {
 // fill writes what came of a command into the result.
 func (s *server) fill(out *shellOut, r *wire.CommandResult) {
 	out.Status, out.ExitCode, out.Cwd, out.Reach, out.DurationMS = r.Status, r.ExitCode, visible.Line(string(r.Cwd)), r.Reach, r.DurationMS
+	out.Output, out.Rest = s.bounded(r)
+}
+
+// bounded returns an output's two ends, where it is too long, and the file that has the whole.
+func (s *server) bounded(r *wire.CommandResult) (output, rest string) {
 	if r.Truncated != nil {
-		out.Rest = string(r.Truncated.SpoolPath)
+		rest = string(r.Truncated.SpoolPath)
 	}
 	text := strings.ToValidUTF8(string(r.Output), "\uFFFD")
 	left := utf8.RuneCountInString(text) - maxOutput
 	if left <= 0 {
-		out.Output = text
-		return
+		return text, rest
 	}
-	if out.Rest == "" {
+	if rest == "" {
 		path, err := s.outputs.Keep(r.Output, "")
 		if err != nil {
 			s.log.Warn("an output was not kept", "err", err)
 		}
-		out.Rest = path
+		rest = path
 	}
 	note := fmt.Sprintf("\n[%d characters are left out here", left)
-	if out.Rest != "" {
-		note += "; the whole is in " + out.Rest
+	if rest != "" {
+		note += "; the whole is in " + rest
 	}
 	note += "]\n"
 	runes := []rune(text)
 	room := maxOutput - utf8.RuneCountInString(note)
-	out.Output = string(runes[:room/2]) + note + string(runes[len(runes)-(room-room/2):])
+	return string(runes[:room/2]) + note + string(runes[len(runes)-(room-room/2):]), rest
 }
 
 // text is a result for models whose client shows them no structure.

@@ -99,7 +99,7 @@ func openWindow(t *testing.T, w *gatewaytest.World) *window {
 		Snapshot: func() *wire.EnvSnapshot {
 			s := &wire.EnvSnapshot{
 				Client:       wire.ClientInfo{Name: "sublet", Version: "test", PID: os.Getpid()},
-				Capabilities: []string{wire.CapShell, wire.CapConfirm, wire.CapRestore, wire.CapQueue, wire.CapUse, wire.CapConfine},
+				Capabilities: []string{wire.CapShell, wire.CapConfirm, wire.CapRestore, wire.CapQueue, wire.CapUse, wire.CapConfine, wire.CapJobs},
 				Shell:        wire.ShellInfo{Path: wire.OSString(sh.Path()), Version: sh.Version(), Name: sh.Name()},
 			}
 			win.lender.Snapshot(s)
