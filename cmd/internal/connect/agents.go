@@ -4,6 +4,7 @@
 package connect
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 )
@@ -14,11 +15,27 @@ type File struct {
 	edits []edit
 }
 
-// edit is one setting. A TOML file takes strings, booleans, numbers and lists of strings.
+// edit is one setting. A TOML file takes strings, booleans, numbers, lists of strings, and objects of those.
 type edit struct {
 	path  []string
 	value any
 	add   bool // value is to be in the list at path
+	part  bool // value is an object: its members are set. Where there was none before, undoing removes the whole object
+}
+
+// members are the edits of single settings that edits consist of.
+func members(edits []edit) (single []edit) {
+	for _, e := range edits {
+		if !e.part {
+			single = append(single, e)
+			continue
+		}
+		object := e.value.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(object)) {
+			single = append(single, edit{path: append(slices.Clone(e.path), name), value: object[name]})
+		}
+	}
+	return single
 }
 
 // Agent is a program that can be connected.
@@ -48,6 +65,8 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 	if codex == "" {
 		codex = filepath.Join(home, ".codex")
 	}
+	// Of the user's environment, Codex passes on HOME and PATH; these are where the daemon is.
+	places := []string{"SUBLET_CONFIG", "SUBLET_RUNTIME_DIR", "SUBLET_STATE_DIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"}
 	server := func(more ...any) map[string]any {
 		m := map[string]any{"command": command, "args": args}
 		for i := 0; i < len(more); i += 2 {
@@ -59,10 +78,10 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 		{
 			Name: "claude", Program: "claude", Tried: "2.1",
 			Files: []File{
-				{claudeServers, []edit{{[]string{"mcpServers", "sublet"}, server("type", "stdio", "alwaysLoad", true), false}}},
+				{claudeServers, []edit{{path: []string{"mcpServers", "sublet"}, value: server("type", "stdio", "alwaysLoad", true), part: true}}},
 				{filepath.Join(claude, "settings.json"), []edit{
-					{[]string{"permissions", "deny"}, "Bash", true},
-					{[]string{"env", "MCP_TOOL_TIMEOUT"}, "3600000", false},
+					{path: []string{"permissions", "deny"}, value: "Bash", add: true},
+					{path: []string{"env", "MCP_TOOL_TIMEOUT"}, value: "3600000"},
 				}},
 			},
 			Note: `it asks before each call as well; "mcp__sublet__shell" in permissions.allow leaves the asking to your window`,
@@ -70,27 +89,25 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 		{
 			Name: "codex", Program: "codex", Tried: "0.169",
 			Files: []File{{filepath.Join(codex, "config.toml"), []edit{
-				{[]string{"mcp_servers", "sublet", "command"}, command, false},
-				{[]string{"mcp_servers", "sublet", "args"}, args, false},
-				{[]string{"mcp_servers", "sublet", "tool_timeout_sec"}, hour / 1000, false},
-				{[]string{"features", "shell_tool"}, false, false},
-				{[]string{"features", "unified_exec"}, false, false},
+				{path: []string{"mcp_servers", "sublet"}, value: server("env_vars", places, "tool_timeout_sec", hour/1000), part: true},
+				{path: []string{"features", "shell_tool"}, value: false},
+				{path: []string{"features", "unified_exec"}, value: false},
 			}}},
 			Note: `it asks before each call as well; default_tools_approval_mode = "approve" below [mcp_servers.sublet] leaves the asking to your window`,
 		},
 		{
 			Name: "crush", Program: "crush",
 			Files: []File{{filepath.Join(config, "crush", "crush.json"), []edit{
-				{[]string{"mcp", "sublet"}, server("type", "stdio", "timeout", hour/1000), false},
-				{[]string{"options", "disabled_tools"}, "bash", true},
+				{path: []string{"mcp", "sublet"}, value: server("type", "stdio", "timeout", hour/1000), part: true},
+				{path: []string{"options", "disabled_tools"}, value: "bash", add: true},
 			}}},
 			Note: `it asks before each call as well; "mcp_sublet_shell" in permissions.allowed_tools leaves the asking to your window`,
 		},
 		{
 			Name: "gemini", Program: "gemini", Tried: "0.61",
 			Files: []File{{filepath.Join(home, ".gemini", "settings.json"), []edit{
-				{[]string{"mcpServers", "sublet"}, server("timeout", hour), false},
-				{[]string{"tools", "exclude"}, "run_shell_command", true},
+				{path: []string{"mcpServers", "sublet"}, value: server("timeout", hour), part: true},
+				{path: []string{"tools", "exclude"}, value: "run_shell_command", add: true},
 			}}},
 			Note: `it asks before each call as well; "trust": true in mcpServers.sublet leaves the asking to your window`,
 		},
@@ -102,15 +119,15 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 		{
 			Name: "opencode", Program: "opencode", Tried: "1.18",
 			Files: []File{{firstThere(filepath.Join(config, "opencode", "opencode.json"), filepath.Join(config, "opencode", "opencode.jsonc")), []edit{
-				{[]string{"mcp", "sublet"}, map[string]any{"type": "local", "command": append([]string{command}, args...), "enabled": true}, false},
-				{[]string{"permission", "bash"}, "deny", false},
+				{path: []string{"mcp", "sublet"}, value: map[string]any{"type": "local", "command": append([]string{command}, args...), "enabled": true}, part: true},
+				{path: []string{"permission", "bash"}, value: "deny"},
 			}}},
 		},
 		{
 			Name: "qwen", Program: "qwen", Tried: "0.24",
 			Files: []File{{filepath.Join(home, ".qwen", "settings.json"), []edit{
-				{[]string{"mcpServers", "sublet"}, server("timeout", hour, "alwaysLoadTools", true), false},
-				{[]string{"permissions", "deny"}, "run_shell_command", true},
+				{path: []string{"mcpServers", "sublet"}, value: server("timeout", hour, "alwaysLoadTools", true), part: true},
+				{path: []string{"permissions", "deny"}, value: "run_shell_command", add: true},
 			}}},
 			Note: `it asks before each call as well; "trust": true in mcpServers.sublet leaves the asking to your window`,
 		},

@@ -87,8 +87,9 @@ unified_exec = false
 trust_level = "trusted"
 
 [mcp_servers.sublet]
-command = "sublet"
 args = ["serve", "mcp"]
+command = "sublet"
+env_vars = ["SUBLET_CONFIG", "SUBLET_RUNTIME_DIR", "SUBLET_STATE_DIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"]
 tool_timeout_sec = 3600
 `
 	a, _ := agent(t, "codex")
@@ -107,6 +108,27 @@ tool_timeout_sec = 3600
 	}
 	if _, err := os.Stat(f.Path + backupSuffix); err == nil {
 		t.Error("the backup is still there")
+	}
+}
+
+// What the user added to the server, such as that the agent need not ask, stays when it is connected again, and goes with the
+// server when that is taken back: Codex does not start with a server that has no command.
+func TestWhatTheUserAddedToTheServer(t *testing.T) {
+	for _, c := range []struct{ agent, before, server, added, nested string }{
+		{"codex", "model = \"gpt\"\n\n# mine\n[a]\nb = 1\n", "[mcp_servers.sublet]", "[mcp_servers.sublet]\ndefault_tools_approval_mode = \"approve\"", "\n[mcp_servers.sublet.tools.shell]\napproval_mode = \"approve\"\n"},
+		{"gemini", "{\n  \"model\": {}\n}\n", `"sublet": {`, `"sublet": {"trust": true,`, ""},
+	} {
+		a, _ := agent(t, c.agent)
+		f := a.Files[0]
+		write(t, f.Path, c.before)
+		text := strings.Replace(connect(t, f), c.server, c.added, 1) + c.nested
+		write(t, f.Path, strings.Replace(text, "3600", "60", 1))
+		if got := connect(t, f); got != text && !strings.Contains(got, `"trust": true`) {
+			t.Errorf("%s: connected again:\n%s", c.agent, got)
+		}
+		if got := undo(t, f); got != c.before {
+			t.Errorf("%s: taken back:\n%s", c.agent, got)
+		}
 	}
 }
 

@@ -200,6 +200,19 @@ func (f File) takeBack(text, old []byte) ([]byte, error) {
 	return takeBackJSON(text, old, f.edits)
 }
 
+// takenBack are the settings to take back: an object of ours as a whole where there was none before, else its members. What is
+// left of a server would keep some agents from starting.
+func takenBack(edits []edit, was func(path []string) bool) (back []edit) {
+	for _, e := range edits {
+		if e.part && was(e.path) {
+			back = append(back, members([]edit{e})...)
+		} else {
+			back = append(back, e)
+		}
+	}
+	return back
+}
+
 // same reports whether two values mean the same in JSON, where an empty object is the same as none.
 func same(a, b any) bool {
 	plain := func(v any) (any, error) {

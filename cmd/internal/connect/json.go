@@ -126,7 +126,7 @@ func applyJSON(text []byte, edits []edit) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range edits {
+	for _, e := range members(edits) {
 		if !e.add {
 			if same(d.raw(e.path), e.value) {
 				continue
@@ -163,7 +163,7 @@ func takeBackJSON(text, old []byte, edits []edit) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its backup: %w", err)
 	}
-	for _, e := range edits {
+	for _, e := range takenBack(edits, func(path []string) bool { return was.raw(path) != nil }) {
 		before, now := was.raw(e.path), d.raw(e.path)
 		switch {
 		case e.add:

@@ -91,6 +91,29 @@ func (l lines) remove(table, key string) lines {
 	return l
 }
 
+// removeTables removes a table and those below it.
+func (l lines) removeTables(name string) lines {
+	for i := 0; i < len(l); i++ {
+		h := header(l[i])
+		if h != name && !strings.HasPrefix(h, name+".") {
+			continue
+		}
+		from, to := i, i+1
+		for to < len(l) && header(l[to]) == "" {
+			to++
+		}
+		for to < len(l) && to > from+1 && strings.HasPrefix(strings.TrimSpace(l[to-1]), "#") {
+			to-- // a comment above the next table is that one's
+		}
+		if to == len(l) && from > 0 && strings.TrimSpace(l[from-1]) == "" {
+			from--
+		}
+		l = slices.Delete(l, from, to)
+		i = from - 1
+	}
+	return l
+}
+
 func split(text []byte) lines {
 	if len(text) == 0 {
 		return nil
@@ -163,14 +186,19 @@ func changeTOML(text []byte, edits []edit) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	edits = slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return same(at(want, e.path), e.value) })
+	edits = slices.DeleteFunc(members(edits), func(e edit) bool { return same(at(want, e.path), e.value) })
 	if len(edits) == 0 {
 		return text, nil
 	}
 	l := split(text)
 	for _, e := range edits {
 		table, key := strings.Join(e.path[:len(e.path)-1], "."), e.path[len(e.path)-1]
+		was := at(want, e.path)
 		put(want, e.path, e.value)
+		if _, whole := was.(map[string]any); whole && e.value == nil {
+			l = l.removeTables(strings.Join(e.path, "."))
+			continue
+		}
 		if e.value == nil {
 			l = l.remove(table, key)
 			continue
@@ -194,7 +222,7 @@ func takeBackTOML(text, old []byte, edits []edit) ([]byte, error) {
 		return nil, fmt.Errorf("its backup: %w", err)
 	}
 	var back []edit
-	for _, e := range edits {
+	for _, e := range takenBack(edits, func(path []string) bool { return at(was, path) != nil }) {
 		back = append(back, edit{path: e.path, value: at(was, e.path)})
 	}
 	return changeTOML(text, back)
