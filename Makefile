@@ -94,12 +94,16 @@ test-attacks: ## every attack on what holds commands to a reach, also where noth
 test-everyday: ## everyday commands, held and not: both have to end in the same way and leave the same files
 	SUBLET_EVERYDAY=compare go test -count=1 -v -run '^TestEveryday$$' ./daemon/internal/hub
 
-test-outside: build ## clients in JavaScript: one written from PROTOCOL.md alone, and the one of the Agent Client Protocol (needs node 20, npm)
+# The agents come with 1.4 GB. They and the stand-in for their models are alone on a loopback of their own.
+test-outside: build ## clients of others: in JavaScript, and Claude Code, Codex, Gemini CLI, opencode and Qwen Code in a user's shell (needs Linux, node 20, npm)
 	@command -v npm >/dev/null || { echo 'make test-outside: npm is not installed: install node 20 or newer' >&2; exit 1; }
 	@for dir in wire/testdata/outside client/internal/gateway/acp/testdata/outside; do \
 		npm ci --no-audit --no-fund --prefix $$dir; \
 		(cd $$dir && node --test); \
 	done
+	npm ci --no-audit --no-fund --prefix cmd/internal/e2e/testdata/outside
+	go vet ./cmd/internal/e2e # brings what building it needs
+	unshare $$([ "$$(id -u)" = 0 ] || echo -r) -n sh -c 'ip link set lo up && SUBLET_OUTSIDE=1 go test -count=1 -timeout 30m -run "^TestOutside" -v ./cmd/internal/e2e'
 
 test-web: ## the operator's front end in node, against the real program (needs node 20; part of make test where node is)
 	@command -v node >/dev/null || { echo 'make test-web: node is not installed: install node 20 or newer' >&2; exit 1; }
