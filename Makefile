@@ -92,7 +92,7 @@ test-attacks: ## every attack on what holds commands to a reach, also where noth
 	go test -count=1 -timeout 30m -run '^TestAttacks$$' -v ./cmd/sublet-confine -every
 
 test-everyday: ## everyday commands, held and not: both have to end in the same way and leave the same files
-	SUBLET_EVERYDAY=compare go test -count=1 -v -run '^TestEveryday$$' ./daemon/internal/hub
+	SUBLET_EVERYDAY=compare go test -count=1 -v -run '^TestEveryday$$' ./daemon/internal/judge
 
 # The agents come with 1.4 GB. They and the stand-in for their models are alone on a loopback of their own.
 test-outside: build ## clients of others: in JavaScript, and Claude Code, Codex, Gemini CLI, opencode and Qwen Code in a user's shell (needs Linux, node 20, npm)

@@ -3,16 +3,16 @@ package daemon
 import (
 	"log/slog"
 
-	"sublet/daemon/internal/hub"
+	"sublet/daemon/internal/reach"
 	"sublet/lease/confine"
 )
 
 // findConfiner finds out what holds commands to a reach here. Where nothing does, the words of a command decide alone.
-func findConfiner(log *slog.Logger) hub.Confiner {
+func findConfiner(log *slog.Logger) reach.Confiner {
 	path, err := confine.Find()
 	if err != nil {
 		log.Warn("commands are not held to a reach", "err", err)
-		return hub.Confiner{Support: confine.Support{Missing: err.Error()}}
+		return reach.Confiner{Support: confine.Support{Missing: err.Error()}}
 	}
 	support := confine.Probe(path)
 	if support.Missing != "" {
@@ -20,5 +20,5 @@ func findConfiner(log *slog.Logger) hub.Confiner {
 	} else {
 		log.Info("commands are held to a reach", "by", support.How)
 	}
-	return hub.Confiner{Launcher: path, Support: support}
+	return reach.Confiner{Launcher: path, Support: support}
 }

@@ -17,6 +17,7 @@ import (
 
 	"sublet/daemon/internal/hub"
 	"sublet/daemon/internal/mcp"
+	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/server"
 	"sublet/daemon/internal/store"
 	"sublet/lease/confine"
@@ -141,8 +142,8 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		path: filepath.Join(d.o.Paths.Runtime, "proxy.sock"), hosts: func() []string { return d.conf.get().Policy.ProjectHosts }, log: d.log,
 	}
 	defer d.proxy.set(false)
-	confiner := sync.OnceValue(func() hub.Confiner { return findConfiner(d.log) })
-	d.mcp = mcp.New(mcp.Options{Version: d.o.Version, Log: d.log, Folder: d.o.Paths.Runtime, Hold: func(s mcp.Spec) (string, confine.Spec, error) { return hub.Hold(confiner(), s) }})
+	confiner := sync.OnceValue(func() reach.Confiner { return findConfiner(d.log) })
+	d.mcp = mcp.New(mcp.Options{Version: d.o.Version, Log: d.log, Folder: d.o.Paths.Runtime, Hold: func(s mcp.Spec) (string, confine.Spec, error) { return reach.Hold(confiner(), s) }})
 	defer d.mcp.Close()
 	d.apply()
 	d.sweep()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/secret"
@@ -20,7 +21,7 @@ import (
 // runs nothing of the project's, and of the settings p only secrets and hosts count; where a command would delete or run files of a project, git is asked which of them it
 // tracks, once until the index changes. It is fast enough for thousands of calls a second, and safe for concurrent use.
 func Explain(command, cwd string, p config.Policy) wire.Verdict {
-	return wireVerdict(risk.Analyze(command, freshShell(cwd, p)))
+	return judge.Verdict(risk.Analyze(command, freshShell(cwd, p)))
 }
 
 // ExplainModes is Explain, and what each mode would do with the command where no rule speaks of it.
@@ -31,12 +32,8 @@ func ExplainModes(command, cwd string, p config.Policy) (wire.Verdict, []wire.Po
 	if path, err := confine.Find(); err == nil && confine.Probe(path).Holds(confine.Project) {
 		action.Reach = v.Reach
 	}
-	var outcomes []wire.PolicyOutcome
-	for _, mode := range []policy.Mode{policy.ModePlan, policy.ModeAsk, policy.ModeAuto, policy.ModeFull} {
-		d := policy.Policy{Mode: mode}.Decide(v, action)
-		outcomes = append(outcomes, wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: d.Why})
-	}
-	return wireVerdict(v), outcomes
+	outcomes := judge.Outcomes(func(mode policy.Mode) policy.Decision { return policy.Policy{Mode: mode}.Decide(v, action) })
+	return judge.Verdict(v), outcomes
 }
 
 var explainTrees worktree.Trees
@@ -52,18 +49,6 @@ func freshShell(cwd string, p config.Policy) risk.Context {
 		c.Tracked = func(path string) bool { return explainTrees.Tracked(context.Background(), c.ProjectRoot, path) }
 	}
 	return c
-}
-
-// wireVerdict writes a verdict in the terms of the wire.
-func wireVerdict(v risk.Verdict) wire.Verdict {
-	out := wire.Verdict{Level: v.Level.String(), Reversible: v.Reversible, UndoHint: v.UndoHint, Reach: string(v.Reach), Reasons: make([]wire.Reason, len(v.Reasons))}
-	for i, r := range v.Reasons {
-		out.Reasons[i] = wire.Reason{Text: r.Text, Effect: string(r.Effect)}
-		if r.Span != nil {
-			out.Reasons[i].Span = &wire.Span{Start: r.Span.Start, End: r.Span.End}
-		}
-	}
-	return out
 }
 
 // projectRoot is the nearest folder from dir upwards that holds .git, else dir; home and what lies above it are no

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"sublet/daemon/config"
-	"sublet/daemon/internal/hub"
 	"sublet/daemon/internal/mcp"
+	"sublet/daemon/internal/reach"
 	"sublet/lease/confine"
 	"sublet/wire/secretname"
 )
@@ -29,7 +29,7 @@ type ServerCheck struct {
 // tools and ends it. It takes as long as the slowest, within wait.
 func CheckServers(ctx context.Context, c config.Config, version string, wait time.Duration) []ServerCheck {
 	confiner := findConfiner(slog.New(slog.DiscardHandler))
-	hold := func(s mcp.Spec) (string, confine.Spec, error) { return hub.Hold(confiner, s) }
+	hold := func(s mcp.Spec) (string, confine.Spec, error) { return reach.Hold(confiner, s) }
 	s := mcp.New(mcp.Options{Version: version, Patience: wait, Start: wait, Hold: hold})
 	defer s.Close()
 	specs := mcp.FromConfig(c)

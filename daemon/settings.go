@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"sublet/daemon/config"
-	"sublet/daemon/internal/hub"
+	"sublet/daemon/internal/reach"
 )
 
 // settings are those in force: the last ones that could be read.
@@ -15,7 +15,7 @@ type settings struct {
 }
 
 // LoadSettings is config.Load with the checks of what the settings are for.
-func LoadSettings(path string) (config.Config, error) { return config.Load(path, hub.CheckSettings) }
+func LoadSettings(path string) (config.Config, error) { return config.Load(path, reach.CheckSettings) }
 
 // load reads the settings for the first time.
 func (s *settings) load() error {

@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -95,13 +94,10 @@ func (c *confirm) options() []option {
 }
 
 // userQuestion is what an agent of another program asks, with the answers on offer.
-func (c *confirm) userQuestion() (q struct {
-	Question string
-	Choices  []string
-},
-) {
-	if json.Unmarshal([]byte(c.req.Arguments), &q) != nil || len(q.Choices) > 9 {
-		q.Question, q.Choices = c.req.Arguments, nil
+func (c *confirm) userQuestion() wire.UserQuestion {
+	q, err := wire.ParseUserQuestion(c.req.Arguments)
+	if err != nil {
+		return wire.UserQuestion{Question: c.req.Arguments}
 	}
 	return q
 }
@@ -406,8 +402,8 @@ func (c *confirm) take(key string) *wire.ConfirmationResponse {
 		c.edit.set(string(c.req.Command))
 	default: // a choice of an agent's question
 		r := c.answer(wire.DecisionAllow, nil)
-		if i := int(key[0] - '1'); i >= 0 && i < len(c.userQuestion().Choices) {
-			r.Comment = c.userQuestion().Choices[i]
+		if i, q := int(key[0]-'1'), c.userQuestion(); i >= 0 && i < len(q.Choices) {
+			r.Comment = q.Choices[i]
 			return r
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"sublet/daemon/internal/tool"
 	"sublet/daemon/internal/worktree"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // Turn is everything one turn needs. Role, Model, Env, Approver and Emit must be set; each other zero value has a
@@ -101,6 +103,27 @@ type Question struct {
 	Arguments   json.RawMessage // a JSON object
 	Action      tool.Action
 	GoOn        string // set: no call, but whether the agent may go on, although it has done this
+}
+
+// maxSubject bounds a call's arguments in the audit log, in bytes.
+const maxSubject = 4 << 10
+
+// Subject returns what a call works on, in one text.
+func (q Question) Subject() string {
+	act := q.Action
+	switch {
+	case act.Command != "":
+		return act.Command
+	case len(act.Writes) > 0:
+		return fmt.Sprint("write ", act.Writes)
+	case act.Network != "":
+		return "fetch " + act.Network
+	case act.Server != "":
+		return visible.Cut(q.Tool+" "+string(q.Arguments), maxSubject)
+	case len(act.Reads) > 0:
+		return fmt.Sprint("read ", act.Reads)
+	}
+	return ""
 }
 
 // Decision on a Question.

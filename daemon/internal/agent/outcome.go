@@ -24,6 +24,15 @@ type CircleError struct {
 
 func (e *CircleError) Error() string { return "agent: stopped: " + e.What }
 
+// Complete returns the AgentComplete event of the turn, without its ids.
+func (o Outcome) Complete() *wire.AgentComplete {
+	return &wire.AgentComplete{
+		Agent: o.Agent, Status: o.Status, StopReason: o.StopReason, Summary: o.Summary, Usage: o.Usage, Context: o.Context,
+		ToolsExecuted: append([]string{}, o.ToolsExecuted...), Refused: append([]wire.RefusedTool{}, o.Refused...), Model: o.Model,
+		DurationMS: o.Duration.Milliseconds(),
+	}
+}
+
 // Failure returns the Error event that belongs before the AgentComplete of an unsuccessful turn, without its ids; nil
 // for a successful one.
 func (o Outcome) Failure() *wire.Error {

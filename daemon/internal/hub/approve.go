@@ -3,22 +3,20 @@ package hub
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
+	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
-	"sublet/daemon/internal/worktree"
 	"sublet/wire"
-	"sublet/wire/visible"
 )
 
 // approver decides for one turn what may run: by policy, or by asking whoever is attached. It implements agent.Approver
@@ -48,7 +46,7 @@ func (a *approver) approve(ctx context.Context, q agent.Question) (agent.Decisio
 	for range maxEdits {
 		v := a.judge(ctx, q)
 		d := a.policy(ctx, q).Decide(v, a.action(q, a.reach(q, v)))
-		verdict := agent.Decision{By: by(d), EditedCommand: own, Reach: held(d)}
+		verdict := agent.Decision{By: d.By(), EditedCommand: own, Reach: d.Held()}
 		switch {
 		case d.Outcome == policy.Deny:
 			verdict.Reason = d.Why
@@ -74,7 +72,7 @@ func (a *approver) approve(ctx context.Context, q agent.Question) (agent.Decisio
 			return agent.Decision{EditedCommand: own}, err
 		}
 		if answer.EditedCommand == nil || *answer.EditedCommand == q.Action.Command {
-			answer.EditedCommand, answer.Reach = own, held(d)
+			answer.EditedCommand, answer.Reach = own, d.Held()
 			return a.decided(q, v, d, answer), nil
 		}
 		// A command of the user's own: what rules forbid stays forbidden, and what is riskier than they were shown is
@@ -85,7 +83,7 @@ func (a *approver) approve(ctx context.Context, q agent.Question) (agent.Decisio
 		shown := d.Reach
 		d = a.policy(ctx, q).Decide(again, a.action(q, a.reach(q, again)))
 		if again.Level <= v.Level && d.Outcome != policy.Deny && risk.Wider(shown, d.Reach) == shown {
-			answer.Reach = held(d)
+			answer.Reach = d.Held()
 			return a.decided(q, again, d, answer), nil
 		}
 	}
@@ -117,6 +115,18 @@ func (t *turn) unattended() string {
 	return "the request came from a client that cannot confirm"
 }
 
+// refusal returns what of a refused call the refusal is about, for the model.
+func (a *approver) refusal(ctx context.Context, q agent.Question) string {
+	rules := a.policy(ctx, q)
+	return judge.Refusal(q.Action.Command, a.judge(ctx, q).Reasons, func(statement string) bool {
+		q := q
+		q.Action.Command = statement
+		v := a.judge(ctx, q)
+		d := rules.Decide(v, a.action(q, a.reach(q, v)))
+		return d.Outcome == policy.Allow && (!q.ReadOnly || v.Level == risk.Low || d.Reach == risk.ReachRead) && (d.Rule != nil || !a.wanted(q))
+	})
+}
+
 // environ is the environment and the folder that a call is judged by: of the client that asked, but for a foreign agent those of
 // the shell that it borrows.
 func (a *approver) environ() (map[string]wire.OSString, wire.OSString) {
@@ -136,57 +146,23 @@ func (a *approver) wanted(q agent.Question) bool {
 
 // judge is the verdict on what a call would do, in the shell and the folder where it would do it.
 func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
-	act := q.Action
+	h := a.t.hub
 	env, cwd := a.environ()
-	c := risk.Context{Cwd: act.Cwd, Home: lend.Home(env), Secrets: a.t.hub.secrets(), Writable: writable(a.t.hub.opts.Config().Policy.ProjectWrite), Hosts: a.t.hub.opts.Config().Policy.ProjectHosts, Env: make(map[string]string, len(env))}
-	if c.Cwd == "" {
-		c.Cwd = string(cwd)
-	}
-	for name, value := range env {
-		c.Env[name] = string(value)
-	}
-	if act.Command == "" {
-		// A file tool's paths have their links resolved: so must the places they are compared with (T3o).
-		c.Cwd, c.Home = real(c.Cwd), real(c.Home)
-	}
-	c.ProjectRoot, c.Own = project.Root(c.Cwd), a.t.hub.shells.Own()
-	if worktree.At(c.ProjectRoot) {
-		c.Tracked = func(path string) bool { return a.t.hub.projects.trees.Tracked(ctx, c.ProjectRoot, path) }
-	}
-	if act.Command == "" {
-		return risk.AnalyzeFile(risk.FileAction{Reads: act.Reads, Writes: act.Writes, Network: act.Network, Server: act.Server}, c)
-	}
-	known := true
-	if act.Private {
-		known = a.t.privateFacts(ctx, act.StateDigest, &c)
-	} else {
-		if ln, err := a.t.Lent(); err == nil && ln != nil {
+	return judge.Place{
+		Settings: h.opts.Config().Policy, Env: lend.Texts(env), Cwd: string(cwd), Home: lend.Home(env), Own: h.shells.Own(), Trees: &h.projects.Trees,
+		Written: a.t.s.files.Written,
+		Shell: func(ctx context.Context, c *risk.Context) (known bool) {
+			if q.Action.Private {
+				return a.t.privateFacts(ctx, q.Action.StateDigest, c)
+			}
+			ln, err := a.t.Lent()
+			if err != nil || ln == nil {
+				return true
+			}
 			ln.Where(ctx) // the state that the call was planned in
-			known = ln.Facts(&c)
-		}
-	}
-	c.Written = func(path string) (string, bool) { return a.t.s.files.Written(real(path)) }
-	c.Venv = func(file string) bool { return standardVenv(file, c.ProjectRoot, c.Env["PATH"]) }
-	c.Shadow = shadow(c.Env["PATH"], c.ProjectRoot, c.Home, c.Env["TMPDIR"])
-	v := risk.Analyze(act.Command, c)
-	if act.Background {
-		v.Reasons = append(v.Reasons, risk.Reason{Text: "goes on in the background, until it ends by itself or is ended", Effect: risk.RunCode, Level: risk.Low})
-	}
-	if !known && v.Level < risk.Medium {
-		v.Level, v.Rest = risk.Medium, max(v.Rest, risk.Medium)
-		v.Reasons = append(v.Reasons, risk.Reason{
-			Text: "the shell's aliases and functions are not known yet", Effect: risk.Unknown, Level: risk.Medium,
-		})
-	}
-	return v
-}
-
-// real is path with its links resolved, or path where it leads nowhere.
-func real(path string) string {
-	if to, err := filepath.EvalSymlinks(path); err == nil {
-		return to
-	}
-	return path
+			return ln.Facts(c)
+		},
+	}.Judge(ctx, q.Action)
 }
 
 // policy is the rules and the mode that hold for this turn now.
@@ -201,7 +177,8 @@ func (a *approver) policy(ctx context.Context, q agent.Question) policy.Policy {
 // policyIn is the rules that hold now, with a mode that a project's file may still narrow.
 func (a *approver) policyIn(ctx context.Context, q agent.Question, mode policy.Mode) policy.Policy {
 	p := policy.Policy{Mode: mode}
-	rules, faults, err := a.t.hub.rules(ctx, a.t.s)
+	list, err := a.t.hub.listRules(ctx, a.t.s)
+	rules, faults := judge.Holding(list)
 	if err != nil {
 		// Without its rules the store could have said no: nothing runs unasked.
 		if ctx.Err() == nil {
@@ -211,19 +188,11 @@ func (a *approver) policyIn(ctx context.Context, q agent.Question, mode policy.M
 	}
 	p.Rules = rules
 	t := a.t.origin.tighten(a.t.s, q.Action.Cwd)
-	a.t.s.tellBroken(t, faults...)
-	return t.apply(p)
+	a.t.s.tellBroken(append(t.Faults(), faults...))
+	return t.Apply(p)
 }
 
-// held is what the kernel holds a command to by a decision, "" for nothing.
-func held(d policy.Decision) string {
-	if d.Reach.Confines() {
-		return string(d.Reach)
-	}
-	return ""
-}
-
-func (a *approver) action(q agent.Question, reach risk.Reach) policy.Action {
+func (a *approver) action(q agent.Question, to risk.Reach) policy.Action {
 	env, cwd := a.environ()
 	at := q.Action.Cwd
 	if at == "" {
@@ -239,26 +208,15 @@ func (a *approver) action(q agent.Question, reach risk.Reach) policy.Action {
 	}
 	return policy.Action{
 		Tool: q.Tool, Command: q.Action.Command, Cwd: at, Reads: q.Action.Reads, Writes: q.Action.Writes,
-		Network: q.Action.Network, Server: q.Action.Server, Reach: reach, Bound: bound, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: project.Root(at), Editable: isProject(project.Root(at), lend.Home(nil)), Home: lend.Home(env), Now: time.Now(),
+		Network: q.Action.Network, Server: q.Action.Server, Reach: to, Bound: bound, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: project.Root(at), Editable: reach.IsProject(project.Root(at), reach.Home()), Home: lend.Home(env), Now: time.Now(),
 	}
-}
-
-// by names who decided, for people and the audit log.
-func by(d policy.Decision) string {
-	switch {
-	case d.Rule != nil && d.Rule.ID != "":
-		return "rule " + d.Rule.ID
-	case d.Rule != nil:
-		return "rule " + d.Rule.Pattern
-	}
-	return "policy"
 }
 
 // decided writes a decision into the audit log and returns it, as a no where that failed. p is what the policy said: that a person was to be asked, and why.
 func (a *approver) decided(q agent.Question, v risk.Verdict, p policy.Decision, d agent.Decision) agent.Decision {
 	e := store.AuditEntry{
 		At: time.Now(), Event: "decision", Session: string(a.t.s.id), Turn: string(a.t.id), Agent: q.Agent, Model: a.t.model,
-		Tool: q.Tool, Command: mask.String(subject(q)), Cwd: q.Action.Cwd, Level: v.Level.String(), Decision: "deny", By: d.By,
+		Tool: q.Tool, Command: mask.String(q.Subject()), Cwd: q.Action.Cwd, Level: v.Level.String(), Decision: "deny", By: d.By,
 		Why: mask.String(p.Why),
 	}
 	if a.t.foreign != nil {
@@ -280,18 +238,9 @@ func (a *approver) decided(q agent.Question, v risk.Verdict, p policy.Decision, 
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be recorded: "+err.Error()
 	}
 	if d.Allowed {
-		a.t.vet(q.ExecutionID, lend.Approval{Person: strings.HasPrefix(d.By, "client ") && !opaque(v), Literal: p.Reach == risk.ReachShell, Holds: a.t.unchanged(v.Scripts)})
+		a.t.vet(q.ExecutionID, lend.Approval{Person: strings.HasPrefix(d.By, "client ") && !judge.Opaque(v), Literal: p.Reach == risk.ReachShell, Holds: a.t.unchanged(v.Scripts)})
 	}
 	return d
-}
-
-// opaque reports whether a text runs what cannot be seen in it, such as `. ./x.sh`: who allowed it did not see what it would
-// change in the shell.
-func opaque(v risk.Verdict) bool {
-	return v.Unread || slices.ContainsFunc(v.Commands, func(c risk.Command) bool { return c.Opaque }) ||
-		slices.ContainsFunc(v.Reasons, func(r risk.Reason) bool {
-			return r.Level > risk.Low && (r.Effect == risk.RunCode || r.Effect == risk.Unknown)
-		})
 }
 
 // unchanged returns what reports whether the scripts that were judged by their text still hold it; nil where there are none.
@@ -301,7 +250,7 @@ func (t *turn) unchanged(scripts []risk.Script) func() bool {
 	}
 	return func() bool {
 		return !slices.ContainsFunc(scripts, func(s risk.Script) bool {
-			text, ok := t.s.files.Written(real(s.Path))
+			text, ok := t.s.files.Written(reach.Real(s.Path))
 			return !ok || text != s.Text
 		})
 	}
@@ -314,27 +263,6 @@ func (t *turn) vet(id wire.ExecutionID, a lend.Approval) {
 		t.approved = map[wire.ExecutionID]lend.Approval{}
 	}
 	t.approved[id] = a
-}
-
-// maxSubject bounds a call's arguments in the audit log, in bytes.
-const maxSubject = 4 << 10
-
-// subject is what a call works on, in one text.
-func subject(q agent.Question) string {
-	act := q.Action
-	switch {
-	case act.Command != "":
-		return act.Command
-	case len(act.Writes) > 0:
-		return fmt.Sprint("write ", act.Writes)
-	case act.Network != "":
-		return "fetch " + act.Network
-	case act.Server != "":
-		return visible.Cut(q.Tool+" "+string(q.Arguments), maxSubject)
-	case len(act.Reads) > 0:
-		return fmt.Sprint("read ", act.Reads)
-	}
-	return ""
 }
 
 // auditExecution writes what a tool did into the audit log. What was refused did nothing: the decision is there.

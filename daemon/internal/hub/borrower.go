@@ -278,38 +278,11 @@ func (f *foreign) watch(t *turn, id wire.ExecutionID, on *lend.Terms) {
 	}
 }
 
-const (
-	// maxQuestion and maxChoice bound a foreign agent's question and its answers on offer, in bytes.
-	maxQuestion = 2000
-	maxChoice   = 200
-	// maxChoices is how many there are keys for.
-	maxChoices = 9
-)
-
-// userQuestion is what a foreign agent asks the user.
-type userQuestion struct {
-	Question string   `json:"question"`
-	Choices  []string `json:"choices"`
-}
-
-func (q *userQuestion) check() error {
-	switch {
-	case strings.TrimSpace(q.Question) == "" || len(q.Question) > maxQuestion:
-		return invalid("question: want 1 to %d bytes", maxQuestion)
-	case len(q.Choices) > maxChoices:
-		return invalid("choices: %d are more than %d", len(q.Choices), maxChoices)
-	case slices.ContainsFunc(q.Choices, func(c string) bool { return strings.TrimSpace(c) == "" || len(c) > maxChoice }):
-		return invalid("choices: want 1 to %d bytes each", maxChoice)
-	}
-	return nil
-}
-
 // askUser asks the user something in the window, and gives the agent the answer. It approves nothing.
 func (f *foreign) askUser(ctx context.Context, t *turn, r *wire.ToolRequest) agent.Outcome {
-	var q userQuestion
-	err := json.Unmarshal([]byte(r.Arguments), &q)
-	if err == nil {
-		err = q.check()
+	_, err := wire.ParseUserQuestion(r.Arguments)
+	if err != nil {
+		err = invalid("%v", err)
 	}
 	if err == nil && !t.attended() {
 		err = errors.New(t.unattended())

@@ -3,6 +3,7 @@ package hub
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/mcp"
@@ -164,7 +166,7 @@ func (h *Hub) ready(c *Client, s *session) *wire.Ready {
 			wire.LimitLeaseGraceMS:      wire.LeaseGrace.Milliseconds(),
 		},
 		Session: s.snapshot(), Leases: []wire.HeldLease{}, Models: []wire.ModelInfo{},
-		Mode: string(c.tighten(s).apply(policy.Policy{Mode: s.policyMode()}).Mode),
+		Mode: string(c.tighten(s).Apply(policy.Policy{Mode: s.policyMode()}).Mode),
 	}
 	if h.opts.Models != nil {
 		r.Models = h.opts.Models(c.creds)
@@ -262,6 +264,38 @@ func (c *Client) untrack(id wire.RequestID) {
 	if _, ok := c.requests[id]; ok {
 		c.requests[id] = nil
 	}
+}
+
+// aside answers a request that takes its time, beside the connection's reader: work's context ends when the request is cancelled.
+func (c *Client) aside(id wire.RequestID, work func(ctx context.Context) (wire.Message, error)) error {
+	h := c.hub
+	if err := h.begin(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(h.ctx)
+	c.track(id, func(why *stopped) { cancel(why) })
+	go func() { // ends with its work; Close waits for it
+		defer h.work.Done()
+		defer h.over()
+		defer c.untrack(id)
+		defer cancel(nil)
+		reply, err := work(ctx)
+		if err == nil {
+			c.Send(reply)
+			return
+		}
+		out := failed(err)
+		if why, ok := errors.AsType[*stopped](err); ok {
+			out.Status = why.status
+		}
+		failure := out.Failure()
+		failure.RequestID = id
+		if errors.As(err, new(*job.NotFoundError)) {
+			failure.Code = wire.CodeInvalidMessage
+		}
+		c.Send(failure)
+	}()
+	return nil
 }
 
 // sessionOf holds the session a request is about: the one it names, else the connection's.

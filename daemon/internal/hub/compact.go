@@ -61,7 +61,7 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 		explain(err, done)
 		emit(done)
 	}
-	none := &wire.CompactionComplete{Event: of, Status: wire.StatusError, Ledger: emptyLedger()}
+	none := &wire.CompactionComplete{Event: of, Status: wire.StatusError, Ledger: store.EmptyLedger()}
 	events, err := t.s.events(ctx, 0)
 	if err != nil {
 		fail(err, none)
@@ -123,15 +123,8 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 
 // answer sends an event that is not stored, and so has no number, to the client that asked.
 func (t *turn) answer(m wire.EventMessage) {
-	maskEvent(m)
+	store.Mask(m)
 	e := m.Meta()
 	e.SessionID, e.AtMS = t.s.id, time.Now().UnixMilli()
 	t.origin.Send(m)
-}
-
-func emptyLedger() wire.Ledger {
-	return wire.Ledger{
-		Limits: []string{}, Decisions: []string{}, Files: []wire.OSString{}, Commands: []wire.LedgerCommand{}, OpenTasks: []string{},
-		Prompts: []string{}, Reads: []string{}, Errors: []string{},
-	}
 }

@@ -18,9 +18,11 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/job"
+	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/store"
 	"sublet/wire"
 )
@@ -39,7 +41,7 @@ type Options struct {
 	// Stop asks the daemon to end: called once, when a client's ShutdownRequest was accepted. nil: such are refused.
 	Stop func(drain time.Duration)
 	// Confine returns what holds commands to a reach on this machine. nil: nothing does.
-	Confine func() Confiner
+	Confine func() reach.Confiner
 	// Instructions is the user's own file of instructions to agents, which need not exist. "": none.
 	Instructions string
 	Proxy        string       // the socket of what lets commands held to project reach the hosts of the settings
@@ -60,9 +62,9 @@ type Hub struct {
 	started time.Time
 
 	jobs     *job.Manager // nil: there are none
-	projects projects
+	projects judge.Projects
 	shells   *lend.Shells
-	folders  folders
+	folders  *store.Folders
 
 	ctx    context.Context // ends when turns are cancelled by Close
 	cancel context.CancelCauseFunc
@@ -101,14 +103,14 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	// The hub's lifetime is its own: Close ends it in order.
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	h.shells = lend.New(h.log, uint64(h.started.UnixMicro()))
-	if err := h.folders.load(ctx, o.Store); err != nil {
+	var err error
+	if h.folders, err = o.Store.TrustedFolders(ctx); err != nil {
 		return nil, err
 	}
 	if err := h.endUnfinished(ctx, ""); err != nil {
 		return nil, err
 	}
 	if o.Jobs != "" {
-		var err error
 		if h.jobs, err = job.Open(o.Jobs, h.log); err != nil {
 			return nil, err
 		}
@@ -157,10 +159,7 @@ func (h *Hub) Farewell(why string) {
 
 func (h *Hub) tell(m wire.Message) {
 	h.mu.Lock()
-	clients := make([]*Client, 0, len(h.clients))
-	for c := range h.clients {
-		clients = append(clients, c)
-	}
+	clients := slices.Collect(maps.Keys(h.clients))
 	h.mu.Unlock()
 	for _, c := range clients {
 		c.Send(m)
@@ -239,10 +238,7 @@ func (h *Hub) Close(ctx context.Context) error {
 	}
 	h.shells.Close()
 	h.mu.Lock()
-	sessions := make([]*session, 0, len(h.sessions))
-	for _, s := range h.sessions {
-		sessions = append(sessions, s)
-	}
+	sessions := slices.Collect(maps.Values(h.sessions))
 	h.mu.Unlock()
 	for _, s := range sessions {
 		s.closePrivate()

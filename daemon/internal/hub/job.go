@@ -20,11 +20,6 @@ const (
 	// wakesMost is how often in wakesIn a session's agent is woken by its jobs.
 	wakesMost = 10
 	wakesIn   = time.Hour
-	// jobReadMost bounds the output in one JobReply, and jobWaitMost how long one waits, as does jobPoll between two looks.
-	jobReadMost = 1 << 20
-	jobReadDef  = 64 << 10
-	jobWaitMost = time.Minute
-	jobPoll     = 100 * time.Millisecond
 )
 
 // draft makes a place for a command that is to run in the background; nil for one that is not.
@@ -156,96 +151,16 @@ func (c *Client) Job(r *wire.JobRequest) error {
 		return invalid("this daemon keeps no background jobs")
 	case r.Op != "list" && r.Op != "read" && r.Op != "kill":
 		return invalid("op: %q is none of list, read, kill", visible.Exact(visible.Cut(r.Op, 64)))
-	case r.Limit < 0 || r.Limit > jobReadMost:
-		return invalid("limit: %d is outside 0 to %d", r.Limit, jobReadMost)
-	case r.WaitMS < 0 || ms(r.WaitMS) > jobWaitMost:
-		return invalid("wait_ms: %d is outside 0 to %d", r.WaitMS, jobWaitMost.Milliseconds())
+	case r.Limit < 0 || r.Limit > job.ReadMost:
+		return invalid("limit: %d is outside 0 to %d", r.Limit, job.ReadMost)
+	case r.WaitMS < 0 || ms(r.WaitMS) > job.WaitMost:
+		return invalid("wait_ms: %d is outside 0 to %d", r.WaitMS, job.WaitMost.Milliseconds())
 	case r.Op == "kill":
 		if err := c.person(); err != nil {
 			return err
 		}
 	}
-	if err := h.begin(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(h.ctx)
-	c.track(r.RequestID, func(why *stopped) { cancel(why) })
-	go func() { // ends within jobWaitMost, or with ctx; Close waits for it
-		defer h.work.Done()
-		defer h.over()
-		defer c.untrack(r.RequestID)
-		defer cancel(nil)
-		reply, err := h.job(ctx, c.who(), r)
-		if err != nil {
-			out := failed(err)
-			if why, ok := errors.AsType[*stopped](err); ok {
-				out.Status = why.status
-			}
-			e := out.Failure()
-			e.RequestID = r.RequestID
-			if errors.As(err, new(*job.NotFoundError)) {
-				e.Code = wire.CodeInvalidMessage
-			}
-			c.Send(e)
-			return
-		}
-		c.Send(reply)
-	}()
-	return nil
-}
-
-func (h *Hub) job(ctx context.Context, who string, r *wire.JobRequest) (*wire.JobReply, error) {
-	reply := &wire.JobReply{RequestID: r.RequestID, Jobs: []wire.Job{}, Output: []byte{}}
-	var list []job.Info
-	switch r.Op {
-	case "list":
-		list = h.jobs.List("")
-	case "kill":
-		i, err := h.jobs.Kill("", r.JobID, who)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, i)
-	case "read":
-		limit := r.Limit
-		if limit == 0 {
-			limit = jobReadDef
-		}
-		for end := time.Now().Add(ms(r.WaitMS)); ; {
-			i, err := h.jobs.Get("", r.JobID) // before its output: what ended has printed all
-			if err != nil {
-				return nil, err
-			}
-			reply.Output, reply.Offset, err = h.jobs.Read("", r.JobID, r.Offset, limit)
-			if err != nil {
-				return nil, err
-			}
-			if list = []job.Info{i}; len(reply.Output) > 0 || i.State == job.Ended || !time.Now().Before(end) || h.refuses() {
-				break
-			}
-			select {
-			case <-time.After(jobPoll):
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			}
-		}
-	}
-	for _, i := range list {
-		reply.Jobs = append(reply.Jobs, wireJob(i))
-	}
-	return reply, nil
-}
-
-func wireJob(i job.Info) wire.Job {
-	j := wire.Job{
-		JobID: i.ID, SessionID: wire.SessionID(i.Session), Agent: i.Agent, Command: wire.OSString(i.Command), Cwd: wire.OSString(i.Cwd),
-		Shell: i.Shell, Reach: i.Reach, PID: i.PID, State: i.State, ExitCode: i.ExitCode, Note: i.Note, StartedAtMS: i.Started.UnixMilli(),
-		Bytes: i.Bytes, OutputPath: wire.OSString(i.Output), Wake: i.Wake,
-	}
-	if i.State == job.Ended {
-		j.EndedAtMS = i.Ended.UnixMilli()
-	}
-	return j
+	return c.aside(r.RequestID, func(ctx context.Context) (wire.Message, error) { return h.jobs.Serve(ctx, c.who(), r, h.refuses) })
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -2,7 +2,9 @@ package hub
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sublet/daemon/internal/lend"
@@ -81,10 +83,7 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 // cancelBorrowed ends the commands that this client borrowed another's shell for.
 func (c *Client) cancelBorrowed() {
 	c.mu.Lock()
-	var cancels []func(*stopped)
-	for _, cancel := range c.borrowed {
-		cancels = append(cancels, cancel)
-	}
+	cancels := slices.Collect(maps.Values(c.borrowed))
 	c.mu.Unlock()
 	for _, cancel := range cancels {
 		cancel(cancelledBy(c.who(), "its connection ended"))

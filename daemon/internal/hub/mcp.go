@@ -1,11 +1,8 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,19 +10,12 @@ import (
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/provider"
-	"sublet/daemon/internal/risk"
-	"sublet/daemon/internal/risk/secret"
 	"sublet/daemon/internal/tool"
-	"sublet/lease/confine"
 	"sublet/wire"
-	"sublet/wire/visible"
 )
 
-// maxServers bounds the MCP servers of one client, maxServerTools the tools of all servers that one turn has.
-const (
-	maxServers     = 32
-	maxServerTools = 128
-)
+// maxServerTools bounds the tools of all servers that one turn has.
+const maxServerTools = 128
 
 // bring takes over the MCP servers that a client brought along; nil: it says nothing of them. They are started when one of
 // its turns needs them, and end with its connection and its last turn. Neither they nor what is wrong with them is stored
@@ -34,24 +24,7 @@ func (c *Client) bring(list []wire.MCPServer, cwd wire.OSString) {
 	if list == nil {
 		return
 	}
-	var specs []mcp.Spec
-	var faults []string
-	for i, m := range list {
-		spec, err := specOf(m, string(cwd))
-		switch {
-		case err == nil && slices.ContainsFunc(specs, func(s mcp.Spec) bool { return s.Name == spec.Name }):
-			err = fmt.Errorf("another one is called %s", spec.Name)
-		case err == nil && i >= maxServers:
-			err = fmt.Errorf("more than %d", maxServers)
-		}
-		if err != nil {
-			if len(faults) < 4 {
-				faults = append(faults, fmt.Sprintf("The MCP server %q of the client is not used: %v.", visible.Exact(visible.Cut(m.Name, 64)), err))
-			}
-			continue
-		}
-		specs = append(specs, spec)
-	}
+	specs, faults := mcp.FromClient(list, string(cwd))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.detached {
@@ -62,67 +35,6 @@ func (c *Client) bring(list []wire.MCPServer, cwd wire.OSString) {
 	}
 	c.servers.Set(specs)
 	c.faults = faults
-}
-
-// specOf checks one server of a client's.
-func specOf(m wire.MCPServer, cwd string) (mcp.Spec, error) {
-	s := mcp.Spec{
-		Name: mcp.Name(m.Name), Command: string(m.Command), URL: m.URL, Headers: m.Headers, Dir: cwd, Passing: true, Reach: string(risk.ReachFree),
-		Env: make(map[string]string, len(m.Env)),
-	}
-	for _, a := range m.Args {
-		s.Args = append(s.Args, string(a))
-	}
-	for name, value := range m.Env {
-		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(string(value), 0) {
-			return s, fmt.Errorf("%q cannot be a variable", visible.Exact(visible.Cut(name, 64)))
-		}
-		s.Env[name] = string(value)
-	}
-	switch {
-	case s.Name == "":
-		return s, fmt.Errorf("its name has no letter and no digit")
-	case (s.Command == "") == (s.URL == ""):
-		return s, fmt.Errorf("it needs either a command or a url")
-	case s.URL != "" && !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://"):
-		return s, fmt.Errorf("its url is not an http or https address")
-	case strings.ContainsRune(s.Command+strings.Join(s.Args, ""), 0):
-		return s, fmt.Errorf("its command holds a NUL")
-	}
-	return s, nil
-}
-
-// fetched are the folders of a home in which programs that fetch servers put them.
-var fetched = map[string][]string{"npx": {".npm/_cacache", ".npm/_npx"}, "uvx": {".cache/uv", ".local/share/uv"}}
-
-// elsewhere are programs that have others run a server, and need a socket for that which nothing held has.
-var elsewhere = []string{"docker", "podman"}
-
-// Hold returns the launcher that c starts a server with, and what it holds the server to; "" for one that runs free, by its
-// settings or, where they say nothing, because nothing can hold it. It has the network, without which few are of use.
-func Hold(c Confiner, s mcp.Spec) (launcher string, to confine.Spec, err error) {
-	program := filepath.Base(s.Command)
-	switch {
-	case s.Reach == string(risk.ReachFree), s.Reach == "" && (!c.Holds(confine.Project) || slices.Contains(elsewhere, program)):
-		return "", to, nil
-	case !c.Holds(confine.Project):
-		return "", to, fmt.Errorf("it is to be held to %s, and nothing does that here: %s", s.Reach, c.Missing)
-	}
-	user := lend.Home(nil)
-	to = confine.Spec{
-		Reach: cmp.Or(s.Reach, confine.Project), Network: true, Hidden: secret.New(user, s.Secrets, s.NotSecrets).Hidden(""),
-		Caches: append(confine.Caches(user, os.Getenv), writable(s.Write)...), Kept: confine.KeptHome(user),
-	}
-	for _, name := range fetched[program] {
-		dir := filepath.Join(user, name)
-		if err := os.MkdirAll(dir, 0o755); err != nil { // what is not there cannot be made writable
-			return "", to, err
-		}
-		to.Caches = append(to.Caches, dir)
-	}
-	slices.Sort(to.Caches)
-	to.Caches = slices.Compact(to.Caches)
-	return c.Launcher, to, nil
 }
 
 // brought is what bring took.

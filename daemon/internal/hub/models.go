@@ -15,27 +15,13 @@ func (c *Client) Models(r *wire.ModelsRequest) error {
 		return err
 	}
 	h, creds := c.hub, maps.Clone(c.creds)
-	if err := h.begin(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(h.ctx)
-	c.track(r.RequestID, func(why *stopped) { cancel(why) })
-	go func() { // ends with ctx, or when the last provider has answered or is given up; Close waits for it
-		defer h.work.Done()
-		defer h.over()
-		defer c.untrack(r.RequestID)
-		defer cancel(nil)
+	return c.aside(r.RequestID, func(ctx context.Context) (wire.Message, error) {
 		reply, err := h.models(ctx, r.Name, creds)
-		if err != nil {
-			failure := failed(err).Failure()
-			failure.RequestID = r.RequestID
-			c.Send(failure)
-			return
+		if err == nil {
+			reply.RequestID = r.RequestID
 		}
-		reply.RequestID = r.RequestID
-		c.Send(reply)
-	}()
-	return nil
+		return reply, err
+	})
 }
 
 // models lists the models of all providers, or looks up the one of that name. A panic in a provider's library is an error.

@@ -3,6 +3,8 @@ package hub
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"sublet/daemon/internal/lend"
 	"sublet/wire"
@@ -46,14 +48,11 @@ func (c *Client) mayDecide() error {
 func (c *Client) announce(format string, args ...any) {
 	n := &wire.Notice{Level: "info", Text: visible.Exact(visible.Cut(fmt.Sprintf(format, args...), 1024)) + ", by " + c.who()}
 	c.hub.mu.Lock()
-	clients := make([]*Client, 0, len(c.hub.clients))
-	for other := range c.hub.clients {
-		if other != c && other.confirm {
-			clients = append(clients, other)
-		}
-	}
+	clients := slices.Collect(maps.Keys(c.hub.clients))
 	c.hub.mu.Unlock()
 	for _, other := range clients {
-		other.Send(n)
+		if other != c && other.confirm {
+			other.Send(n)
+		}
 	}
 }

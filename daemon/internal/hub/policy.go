@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
+	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
 
@@ -18,89 +17,12 @@ import (
 // ErrNoRule says that no rule has that id.
 var ErrNoRule = errors.New("there is no such rule")
 
-// rules are all that the user has made for a session and that hold: the settings', the stored ones and its own. faults
-// tells of those that do not do what their examples say; of these, what allows does not hold.
-func (h *Hub) rules(ctx context.Context, s *session) (rules []policy.Rule, faults []fault, err error) {
-	list, err := h.listRules(ctx, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, r := range list {
-		if r.Fault != "" {
-			faults = append(faults, ruleFault(r))
-			if r.Decision == string(policy.Allow) {
-				continue
-			}
-		}
-		rules = append(rules, riskRule(r))
-	}
-	return rules, faults, nil
-}
-
-func ruleFault(r wire.Rule) fault {
-	f := fault{"a rule of your settings does not do what it says: " + r.Fault, "it still holds; `sublet policy ls` lists all"}
-	switch r.Source {
-	case "user":
-		f.text = "a rule that you made does not do what it says: " + r.Fault
-	case policy.SourceProject:
-		f.text = "a rule of the project's file does not do what it says: " + r.Fault
-	}
-	if r.Decision == string(policy.Allow) {
-		f.hint = "until it is mended it allows nothing; `sublet policy ls` lists all"
-	}
-	return f
-}
-
-func riskRule(r wire.Rule) policy.Rule {
-	rule := policy.Rule{
-		ID: string(r.ID), Decision: policy.Outcome(r.Decision), Pattern: r.Pattern, Scope: r.Scope,
-		Subject: string(r.Subject), Source: r.Source, Created: time.UnixMilli(r.CreatedAtMS),
-	}
-	if r.ExpiresAtMS != nil {
-		rule.Expires = time.UnixMilli(*r.ExpiresAtMS)
-	}
-	return rule
-}
-
 func (h *Hub) listRules(ctx context.Context, s *session) ([]wire.Rule, error) {
-	list := []wire.Rule{}
-	cfg := h.opts.Config()
-	for _, from := range []struct {
-		decision policy.Outcome
-		patterns []string
-	}{{policy.Deny, cfg.Policy.Deny}, {policy.Allow, cfg.Policy.Allow}} {
-		for i, p := range from.patterns {
-			list = append(list, wire.Rule{
-				ID: wire.RuleID(fmt.Sprintf("config-%s-%d", from.decision, i+1)), Decision: string(from.decision), Pattern: p,
-				Scope: policy.ScopeAlways, Source: "config",
-			})
-		}
-	}
-	for i, r := range cfg.Policy.Rules {
-		list = append(list, wire.Rule{
-			ID: wire.RuleID(fmt.Sprintf("config-%d", i+1)), Decision: r.Decision, Pattern: r.Pattern, Scope: policy.ScopeAlways,
-			Source: "config", Match: r.Match, NoMatch: r.NoMatch,
-		})
-	}
 	stored, err := h.opts.Store.Rules(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list = append(append(list, stored...), s.policyRules()...)
-	for i := range list {
-		r := &list[i]
-		if r.Match == nil {
-			r.Match = []string{}
-		}
-		if r.NoMatch == nil {
-			r.NoMatch = []string{}
-		}
-		// Judged anew each time: what is known of programs changes with the daemon.
-		if err := policy.CheckExamples(riskRule(*r), r.Match, r.NoMatch); err != nil {
-			r.Fault = err.Error()
-		}
-	}
-	return list, nil
+	return judge.Rules(h.opts.Config().Policy, append(stored, s.policyRules()...)...), nil
 }
 
 // Policy reads or changes mode and rules.
@@ -174,9 +96,9 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		return nil, err
 	}
 	t := c.tighten(s)
-	s.tellBroken(t)
-	reply.Mode = string(t.apply(policy.Policy{Mode: s.policyMode()}).Mode)
-	reply.Rules = append(list, t.rules...)
+	s.tellBroken(t.Faults())
+	reply.Mode = string(t.Apply(policy.Policy{Mode: s.policyMode()}).Mode)
+	reply.Rules = append(list, t.Rules...)
 	reply.Secrets = secretsMask
 	if s.secretsShown() {
 		reply.Secrets = secretsShow
@@ -202,36 +124,17 @@ func (s *session) addRule(ctx context.Context, given *wire.Rule, project string)
 	if given == nil {
 		return invalid("rule: is missing")
 	}
-	rule := *given
-	if err := policy.ParseRule(rule.Pattern); err != nil {
-		return invalid("rule.pattern: %v", err)
-	}
-	switch policy.Outcome(rule.Decision) {
-	case policy.Allow, policy.Ask, policy.Deny:
-	default:
-		return invalid("rule.decision: %q is none of allow, ask, deny", visible.Exact(visible.Cut(rule.Decision, 64)))
-	}
-	rule.ID, rule.Source, rule.CreatedAtMS, rule.Fault = wire.RuleID(wire.NewID()), "user", time.Now().UnixMilli(), ""
-	if err := policy.CheckExamples(riskRule(rule), rule.Match, rule.NoMatch); err != nil {
+	rule, err := judge.NewRule(*given, s.id, project)
+	if err != nil {
 		return invalid("%v", err)
 	}
-	switch rule.Scope {
-	case policy.ScopeSession:
-		rule.Subject = wire.OSString(s.id)
-		s.mu.Lock()
-		s.rules = append(s.rules, rule)
-		s.mu.Unlock()
-		return nil
-	case policy.ScopeProject:
-		if rule.Subject == "" {
-			rule.Subject = wire.OSString(project)
-		}
-	case policy.ScopeAlways, "":
-		rule.Scope, rule.Subject = policy.ScopeAlways, ""
-	default:
-		return invalid("rule.scope: %q is none of session, project, always", visible.Exact(visible.Cut(rule.Scope, 64)))
+	if rule.Scope != policy.ScopeSession {
+		return s.hub.opts.Store.AddRule(ctx, rule)
 	}
-	return s.hub.opts.Store.AddRule(ctx, rule)
+	s.mu.Lock()
+	s.rules = append(s.rules, rule)
+	s.mu.Unlock()
+	return nil
 }
 
 func (s *session) revokeRule(ctx context.Context, id wire.RuleID) error {

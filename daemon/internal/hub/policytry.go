@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/tool"
@@ -41,17 +42,12 @@ func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, rep
 	a := &approver{t: &turn{hub: c.hub, s: s, origin: origin}}
 	q := agent.Question{Tool: "bash", Action: tool.Action{Command: string(r.Command), Cwd: cwd}}
 	v := a.judge(ctx, q)
-	verdict := Verdict(v)
+	verdict := judge.Verdict(v)
 	reply.Verdict = &verdict
 	reach := a.reach(q, v)
-	for _, mode := range []policy.Mode{policy.ModePlan, policy.ModeAsk, policy.ModeAuto, policy.ModeFull} {
-		d := a.policyIn(ctx, q, mode).Decide(v, a.action(q, reach))
-		o := wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: visible.Exact(d.Why)}
-		if d.Rule != nil {
-			o.RuleID, o.Rule = wire.RuleID(d.Rule.ID), d.Rule.Pattern
-		}
-		reply.Outcomes = append(reply.Outcomes, o)
-	}
+	reply.Outcomes = judge.Outcomes(func(mode policy.Mode) policy.Decision {
+		return a.policyIn(ctx, q, mode).Decide(v, a.action(q, reach))
+	})
 	return nil
 }
 

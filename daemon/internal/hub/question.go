@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/store"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -40,7 +42,7 @@ func (s *session) ask(ctx context.Context, t *turn, q agent.Question, v risk.Ver
 	req := &wire.ConfirmationRequest{
 		ConfirmationID: wire.ConfirmationID(wire.NewID()), ExecutionID: q.ExecutionID, Agent: q.Agent, Tool: q.Tool,
 		Command: wire.OSString(q.Action.Command), Arguments: string(q.Arguments), Cwd: wire.OSString(q.Action.Cwd),
-		Verdict: Verdict(v), Preview: wire.Preview{Type: q.Action.Preview.Type, Content: q.Action.Preview.Content},
+		Verdict: judge.Verdict(v), Preview: wire.Preview{Type: q.Action.Preview.Type, Content: q.Action.Preview.Content},
 		Grants: []wire.Grant{}, Reach: string(d.Reach), ReachWhy: visible.Exact(q.Action.ReachWhy),
 	}
 	if req.Preview.Type == "" {
@@ -54,7 +56,7 @@ func (s *session) ask(ctx context.Context, t *turn, q agent.Question, v risk.Ver
 	}
 	req.Fingerprint = wire.Fingerprint(req.Command, req.Cwd, q.Action.StateDigest)
 	req.TurnID, req.RequestID = t.id, t.request
-	maskEvent(req)
+	store.Mask(req)
 	qu := &question{ask: req, turn: t, answer: make(chan agent.Decision, 1)}
 	if f := t.foreign; f != nil {
 		until := time.Now().Add(f.answer).UnixMilli()
@@ -124,7 +126,7 @@ func (s *session) resolveLocked(qu *question, decision string, d agent.Decision)
 	}
 	m := &wire.ConfirmationResolved{ConfirmationID: qu.ask.ConfirmationID, Decision: decision, By: d.By, Comment: d.Comment}
 	m.TurnID, m.RequestID = qu.turn.id, qu.turn.request
-	maskEvent(m)
+	store.Mask(m)
 	if err := s.emitLocked(m); err != nil {
 		s.hub.log.Error("the end of a question could not be stored", "confirmation", m.ConfirmationID, "err", err)
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be stored"
@@ -254,17 +256,4 @@ func (s *session) addGrantLocked(ctx context.Context, qu *question, g wire.Grant
 	}
 	s.hub.log.Info("rule added", "rule", rule.ID, "decision", rule.Decision, "scope", rule.Scope, "by", who)
 	return nil
-}
-
-// Verdict is a verdict as it travels. Whatever could hide in its texts is made visible.
-func Verdict(v risk.Verdict) wire.Verdict {
-	w := wire.Verdict{Level: v.Level.String(), Reasons: []wire.Reason{}, Reversible: v.Reversible, UndoHint: v.UndoHint, Reach: string(v.Reach)}
-	for _, r := range v.Reasons {
-		reason := wire.Reason{Text: visible.Exact(r.Text), Effect: string(r.Effect)}
-		if r.Span != nil {
-			reason.Span = &wire.Span{Start: r.Span.Start, End: r.Span.End}
-		}
-		w.Reasons = append(w.Reasons, reason)
-	}
-	return w
 }

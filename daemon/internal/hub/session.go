@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/store"
@@ -47,7 +48,7 @@ type session struct {
 	thread    *agent.Thread // the stored events as the last turn found them; nil: to be read anew
 
 	told        map[string]bool // what was said of MCP servers
-	broken      []fault         // what is wrong with projects' files and rules, as last told
+	broken      []judge.Fault   // what is wrong with projects' files and rules, as last told
 	showSecrets bool            // models are given what looks like a secret as it is
 }
 
@@ -224,7 +225,7 @@ func (s *session) asking() *turn {
 // lock, so that all clients see the same numbers and none sees what is not on disk (T4d). The error is the store's; the
 // event was not sent then.
 func (s *session) emit(m wire.EventMessage) error {
-	maskEvent(m)
+	store.Mask(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.emitLocked(m)
@@ -248,7 +249,7 @@ func (s *session) emitLocked(m wire.EventMessage) error {
 	if c, ok := m.(*wire.AgentStreamChunk); ok {
 		c.SeqFirst = e.Seq
 	}
-	if err := s.hub.opts.Store.Append(ctx, forStore(m)); err != nil {
+	if err := s.hub.opts.Store.Append(ctx, m); err != nil {
 		return err
 	}
 	s.info.LastSeq = e.Seq
@@ -267,7 +268,7 @@ func (s *session) emitLocked(m wire.EventMessage) error {
 // emitLive sends an event that is not stored: it carries the number of the last one that was. The client that lends but, if
 // that is not nil, does not get it.
 func (s *session) emitLive(m wire.EventMessage, but *lend.Lender) {
-	maskEvent(m)
+	store.Mask(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := m.Meta()
@@ -285,7 +286,7 @@ func (s *session) emitLive(m wire.EventMessage, but *lend.Lender) {
 // emitUnstored sends what cannot be stored, or is not meant to be: it has no number, so that nobody takes it for one seen
 // before. If keep is set, clients that attach before the end of its turn is stored get it too.
 func (s *session) emitUnstored(m wire.EventMessage, keep bool) {
-	maskEvent(m)
+	store.Mask(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := m.Meta()

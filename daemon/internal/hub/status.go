@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/mask"
-	"sublet/daemon/internal/mcp"
 	"sublet/wire"
-	"sublet/wire/visible"
 )
 
 // Status tells how the daemon is: at once, or when the clients have said who has their shells.
@@ -85,7 +83,7 @@ func (c *Client) status(id wire.RequestID, ask bool) *wire.StatusReply {
 	c.mu.Unlock()
 	out.ConversationLength = int(s.snapshot().LastSeq)
 	own, _ := c.brought()
-	out.MCPServers = append(serverStatus(h.opts.MCP, false), serverStatus(own, true)...)
+	out.MCPServers = append(h.opts.MCP.Report(false), own.Report(true)...)
 	return out
 }
 
@@ -103,25 +101,6 @@ func (h *Hub) connectionsLocked() []wire.Connections {
 	slices.SortFunc(list, func(a, b wire.Connections) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(b.Count, a.Count))
 	})
-	return list
-}
-
-// serverStatus tells how MCP servers are; nil: there are none.
-func serverStatus(servers *mcp.Servers, clients bool) []wire.MCPServerStatus {
-	list := []wire.MCPServerStatus{}
-	if servers == nil {
-		return list
-	}
-	for _, s := range servers.Status() {
-		st := wire.MCPServerStatus{
-			Name: s.Server, Client: clients, What: s.What, Tools: append([]string{}, s.Tools...), Left: s.Left,
-			State: [...]string{mcp.Resting: wire.MCPResting, mcp.Starting: wire.MCPStarting, mcp.Up: wire.MCPUp, mcp.Failed: wire.MCPFailed}[s.State],
-		}
-		if s.State == mcp.Failed {
-			st.Error = visible.Exact(s.Err.Error())
-		}
-		list = append(list, st)
-	}
 	return list
 }
 

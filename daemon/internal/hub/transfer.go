@@ -1,32 +1,36 @@
 package hub
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
+	"sublet/daemon/internal/archive"
 	"sublet/daemon/internal/picture"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
 
-// A saved session is a file: one line that says what it is, then frames as on the wire: a SessionReply that holds the
-// session, its events in order, and then their images, each a frame with a JSON object.
-const (
-	savedHeader = "sublet session 1\n"
-	imageMark   = '{' // how the frame of an image begins: a message begins with a msgpack array
+// maxSaved bounds a file that is loaded, in bytes.
+const maxSaved = 1 << 30
 
-	maxSaved       = 1 << 30 // bytes of a file that is loaded
-	maxEventImages = 2 * picture.MaxMany
-	maxImageName   = 4 << 10 // bytes
-)
+// export writes a session as text: json or markdown.
+func (s *session) export(ctx context.Context, r *wire.SessionRequest) (string, error) {
+	events, err := s.events(ctx, 0)
+	if err != nil {
+		return "", err
+	}
+	switch r.Format {
+	case "json", "":
+		return archive.JSON(s.snapshot(), events)
+	case "markdown":
+		return archive.Markdown(s.snapshot(), events), nil
+	}
+	return "", invalid("format: %q is neither json nor markdown", visible.Exact(visible.Cut(r.Format, 64)))
+}
 
 // save writes a session to a file, atomically and readable by the user alone.
 func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, out *wire.SessionReply) error {
@@ -41,48 +45,33 @@ func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, o
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	w := bufio.NewWriter(f)
-	write := func(frame []byte, err error) error {
-		out.Size += int64(len(frame))
-		if err == nil {
-			_, err = w.Write(frame)
-		}
-		return err
+	w := archive.NewWriter(f, info)
+	if r.IncludeHistory {
+		err = c.saveHistory(ctx, s, r.IncludeBlocks, w)
 	}
-	err = write([]byte(savedHeader), nil)
-	if err == nil {
-		err = write(wire.AppendFrame(nil, &wire.SessionReply{Session: info}))
-	}
-	if err == nil && r.IncludeHistory {
-		err = c.saveHistory(ctx, s, r.IncludeBlocks, write)
-	}
-	if err != nil {
+	if err := errors.Join(err, w.Close()); err != nil {
 		return fmt.Errorf("save session: %w", err)
 	}
-	if err := errors.Join(w.Flush(), f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("save session: %w", err)
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
 		return fmt.Errorf("save session: %w", err)
 	}
-	out.Path = wire.OSString(path)
+	out.Path, out.Size = wire.OSString(path), w.Size
 	return nil
 }
 
 // saveHistory writes the events of a session and their images.
-func (c *Client) saveHistory(ctx context.Context, s *session, blocks bool, write func([]byte, error) error) error {
+func (c *Client) saveHistory(ctx context.Context, s *session, blocks bool, w *archive.Writer) error {
 	events, err := s.events(ctx, 0)
 	if err != nil {
 		return err
 	}
 	for _, e := range envelopes(events, blocks) {
-		if err := write(wire.AppendFrame(nil, e.Message)); err != nil {
-			return err
-		}
+		w.Event(e.Message)
 	}
-	return c.hub.opts.Store.EachImage(ctx, s.id, func(seq int64, i *picture.Image) error {
-		return write(imageFrame(savedImage{seq, i.Name, i.MIME, i.Width, i.Height, i.Size, i.Data}))
-	})
+	return c.hub.opts.Store.EachImage(ctx, s.id, w.Image)
 }
 
 // path is a path that the client named, against the client's folder.
@@ -116,47 +105,50 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	if err != nil || !st.Mode().IsRegular() || st.Size() > maxSaved {
 		return invalid("path: %s is not a file of at most %d bytes", visible.Exact(path), maxSaved)
 	}
-	in := bufio.NewReader(f)
-	head := make([]byte, len(savedHeader))
-	if _, err := io.ReadFull(in, head); err != nil || !bytes.Equal(head, []byte(savedHeader)) {
-		return invalid("path: %s is not a saved session", visible.Exact(path))
-	}
-	payload, err := readPayload(in)
+	in, info, err := archive.NewReader(f)
 	if err != nil {
-		return invalid("path: %s: the session's own record cannot be read", visible.Exact(path))
+		return invalid("path: %s: %v", visible.Exact(path), err)
 	}
-	first, err := wire.Unmarshal(payload)
-	saved, ok := first.(*wire.SessionReply)
-	if err != nil || !ok {
-		return invalid("path: %s: the session's own record cannot be read", visible.Exact(path))
-	}
-	s := c.hub.newSession(saved.Session.Cwd)
+	s := c.hub.newSession(info.Cwd)
 	defer c.hub.release(s)
 	s.mu.Lock()
-	s.info.Name = visible.Exact(visible.Cut(saved.Session.Name, maxName))
+	s.info.Name = visible.Exact(visible.Cut(info.Name, maxName))
 	s.mu.Unlock()
+	numbers, err := s.loadEvents(in, visible.Exact(path))
+	if err != nil {
+		return errors.Join(err, s.remove(ctx))
+	}
+	err = in.Images(func(seq int64, images []*picture.Image) (err error) {
+		if seq = numbers[seq]; seq != 0 && len(images) > 0 { // else of an event that was left out
+			err = c.hub.opts.Store.KeepImages(ctx, s.id, seq, images)
+		}
+		return err
+	})
+	if _, ok := errors.AsType[*archive.FormatError](err); ok {
+		err = invalid("path: %s: %v", visible.Exact(path), err)
+	}
+	if err != nil {
+		return errors.Join(err, s.remove(ctx))
+	}
+	// What was under way when the session was saved has no end in the file.
+	if err := c.hub.endUnfinished(ctx, s.id); err != nil {
+		return err
+	}
+	out.Session, out.Path, out.Size = s.snapshot(), wire.OSString(path), st.Size()
+	return nil
+}
+
+// loadEvents stores the events of a saved session and returns their numbers, by those in the file.
+func (s *session) loadEvents(in *archive.Reader, path string) (numbers map[int64]int64, err error) {
 	turns := map[wire.TurnID]wire.TurnID{} // a turn's id is unique in the store, so a copy has one of its own
-	numbers := map[int64]int64{}           // new ones of events, by those in the file
-	for n := 1; ; n++ {
-		payload, err := readPayload(in)
+	numbers = map[int64]int64{}
+	for {
+		event, err := in.Event()
 		if errors.Is(err, io.EOF) {
-			break
+			return numbers, nil
 		}
-		if err == nil && payload[0] == imageMark {
-			if err := c.loadImages(ctx, s, numbers, in, payload); err != nil {
-				_ = s.remove(ctx)
-				return err
-			}
-			break
-		}
-		var m wire.Message
-		if err == nil {
-			m, err = wire.Unmarshal(payload)
-		}
-		event, ok := m.(wire.EventMessage)
-		if err != nil || !ok {
-			_ = s.remove(ctx)
-			return invalid("path: %s: event %d cannot be read", visible.Exact(path), n)
+		if err != nil {
+			return nil, invalid("path: %s: %v", path, err)
 		}
 		e := event.Meta()
 		if e.TurnID != "" {
@@ -167,103 +159,8 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 		}
 		before := e.Seq
 		if err := s.emit(event); err != nil {
-			return err
+			return nil, err
 		}
 		numbers[before] = event.Meta().Seq
 	}
-	// What was under way when the session was saved has no end in the file.
-	if err := c.hub.endUnfinished(ctx, s.id); err != nil {
-		return err
-	}
-	out.Session, out.Path, out.Size = s.snapshot(), wire.OSString(path), st.Size()
-	return nil
-}
-
-// loadImages reads the images of a saved session, of which payload is the first, and keeps them with their events. What is
-// no image that models take, in a file that anybody may have written, is an error.
-func (c *Client) loadImages(ctx context.Context, s *session, numbers map[int64]int64, in io.Reader, payload []byte) error {
-	var of int64 // the event whose images these are, as the file numbers it
-	var images []*picture.Image
-	size := 0
-	keep := func() error {
-		seq := numbers[of]
-		if seq == 0 || len(images) == 0 {
-			return nil // of an event that was left out
-		}
-		return c.hub.opts.Store.KeepImages(ctx, s.id, seq, images)
-	}
-	for n := 1; ; n++ {
-		i, seq, err := readImage(payload)
-		if err != nil || seq < of {
-			return invalid("path: image %d of the file cannot be read", n)
-		}
-		if seq > of {
-			if err := keep(); err != nil {
-				return err
-			}
-			of, images, size = seq, nil, 0
-		}
-		images, size = append(images, i), size+len(i.Data)
-		if len(images) > maxEventImages || size > picture.MaxRequest {
-			return invalid("path: image %d of the file is more than an event can have", n)
-		}
-		if payload, err = readPayload(in); errors.Is(err, io.EOF) {
-			return keep()
-		} else if err != nil {
-			return invalid("path: image %d of the file cannot be read", n+1)
-		}
-	}
-}
-
-// readPayload reads one frame of a saved session; io.EOF at the end.
-func readPayload(r io.Reader) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
-	}
-	size := int(head[0])<<24 | int(head[1])<<16 | int(head[2])<<8 | int(head[3])
-	if size == 0 || size > wire.MaxFrame {
-		return nil, fmt.Errorf("frame of %d bytes", size)
-	}
-	payload := make([]byte, size)
-	if _, err := io.ReadFull(r, payload); err != nil {
-		return nil, io.ErrUnexpectedEOF
-	}
-	return payload, nil
-}
-
-// savedImage is an image in a saved session.
-type savedImage struct {
-	Seq    int64  `json:"seq"` // of its event, in the file
-	Name   string `json:"name"`
-	MIME   string `json:"mime"`
-	Width  int    `json:"width"`
-	Height int    `json:"height"`
-	Size   int    `json:"size"`
-	Data   []byte `json:"data"` // null: the pixels are not kept any more
-}
-
-func imageFrame(i savedImage) ([]byte, error) {
-	payload, err := json.Marshal(i)
-	if err != nil {
-		return nil, err
-	}
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...), nil
-}
-
-// readImage trusts nothing of an image's record but its name: what it is, its bytes say.
-func readImage(payload []byte) (*picture.Image, int64, error) {
-	var r savedImage
-	if err := json.Unmarshal(payload, &r); err != nil {
-		return nil, 0, err
-	}
-	name := visible.Exact(visible.Cut(r.Name, maxImageName))
-	if r.Data != nil {
-		i, err := picture.Read(name, bytes.NewReader(r.Data))
-		return i, r.Seq, err
-	}
-	if r.Width <= 0 || r.Height <= 0 || r.Width > picture.MaxSide || r.Height > picture.MaxSide || r.Size < 0 || r.Size > picture.MaxBytes || !picture.Known(r.MIME) {
-		return nil, 0, errors.New("no image")
-	}
-	return &picture.Image{Name: name, MIME: r.MIME, Width: r.Width, Height: r.Height, Size: r.Size}, r.Seq, nil
 }

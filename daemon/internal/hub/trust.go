@@ -8,12 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"time"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
+	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
@@ -21,60 +20,10 @@ import (
 	"sublet/wire/visible"
 )
 
-// folders are those that the user decided to trust, or not to, as stored. What instructs agents in any other is data.
-type folders struct {
-	mu      sync.Mutex
-	trusted map[string]bool // by path, links resolved; guarded by mu
-}
-
-func (f *folders) load(ctx context.Context, s *store.Store) error {
-	list, err := s.Folders(ctx)
-	if err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.trusted = make(map[string]bool, len(list))
-	for _, one := range list {
-		f.trusted[string(one.Path)] = one.Trusted
-	}
-	return nil
-}
-
-// of returns what was decided about the folder that dir belongs to: dir itself, or one above it up to the top of its
-// repository. A repository within a trusted folder is a folder of its own.
-func (f *folders) of(dir string) (trusted, decided bool) {
-	if !filepath.IsAbs(dir) {
-		return false, false
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for at := real(filepath.Clean(dir)); ; at = filepath.Dir(at) {
-		if trusted, decided = f.trusted[at]; decided {
-			return trusted, true
-		}
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil || at == filepath.Dir(at) {
-			return false, false
-		}
-	}
-}
-
 // trusts reports whether the user trusts the folder that dir belongs to.
 func (h *Hub) trusts(dir string) bool {
-	trusted, _ := h.folders.of(dir)
+	trusted, _ := h.folders.Of(reach.Real(dir))
 	return trusted
-}
-
-// decide stores whether the folder at path is trusted.
-func (h *Hub) decide(ctx context.Context, path string, trusted bool) error {
-	f := wire.TrustedFolder{Path: wire.OSString(path), Trusted: trusted, DecidedAtMS: time.Now().UnixMilli()}
-	if err := h.opts.Store.SetFolder(ctx, f); err != nil {
-		return err
-	}
-	h.folders.mu.Lock()
-	defer h.folders.mu.Unlock()
-	h.folders.trusted[path] = trusted
-	return nil
 }
 
 // trust serves the operations of a PolicyRequest that are about folders.
@@ -85,26 +34,23 @@ func (c *Client) trust(ctx context.Context, r *wire.PolicyRequest, reply *wire.P
 		if !filepath.IsAbs(path) {
 			return invalid("cwd: %s is not absolute", visible.Exact(path))
 		}
-		switch path = real(project.Root(path)); r.Op {
+		switch path = reach.Real(project.Root(path)); r.Op {
 		case "trust":
 			if info, err := os.Stat(path); err != nil || !info.IsDir() {
 				return invalid("cwd: %s is not a folder", visible.Exact(path))
 			}
-			if err := h.decide(ctx, path, true); err != nil {
+			if err := h.folders.Decide(ctx, path, true); err != nil {
 				return err
 			}
 			c.announce("folder trusted: %s", path)
 		case "untrust":
-			err := h.opts.Store.DeleteFolder(ctx, wire.OSString(path))
+			err := h.folders.Forget(ctx, path)
 			if errors.Is(err, store.ErrNotFound) {
 				return invalid("nothing was decided about %s", visible.Exact(path))
 			}
 			if err != nil {
 				return err
 			}
-			h.folders.mu.Lock()
-			delete(h.folders.trusted, path)
-			h.folders.mu.Unlock()
 			c.announce("folder not trusted any more: %s", path)
 		}
 		reply.Folder = wire.OSString(path)
@@ -116,12 +62,12 @@ func (c *Client) trust(ctx context.Context, r *wire.PolicyRequest, reply *wire.P
 // askTrust asks once, where the folder that a turn works in holds what would instruct agents and nobody has decided about
 // it. Where nobody can be asked it says in one line what is not read.
 func (t *turn) askTrust(ctx context.Context, cwd string) {
-	trusted, decided := t.hub.folders.of(cwd)
+	trusted, decided := t.hub.folders.Of(reach.Real(cwd))
 	if trusted || decided || !filepath.IsAbs(cwd) {
 		return
 	}
-	root := real(project.Root(cwd))
-	files, roles := agent.Instructions(root, real(cwd))
+	root := reach.Real(project.Root(cwd))
+	files, roles := agent.Instructions(root, reach.Real(cwd))
 	if len(files)+len(roles) == 0 {
 		return
 	}
@@ -164,7 +110,7 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 		return // the turn is over
 	}
 	(&approver{t: t}).decided(q, v, policy.Decision{Outcome: policy.Ask, Why: strings.Join(would, "; ")}, d)
-	if err := t.hub.decide(context.WithoutCancel(ctx), root, d.Allowed); err != nil {
+	if err := t.hub.folders.Decide(context.WithoutCancel(ctx), root, d.Allowed); err != nil {
 		t.hub.log.Error("trust could not be stored", "folder", root, "err", err)
 		return
 	}

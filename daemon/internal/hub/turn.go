@@ -138,7 +138,7 @@ func (t *turn) over() {
 // session. An event that cannot be stored is not sent.
 func (t *turn) end(m wire.EventMessage) error {
 	t.over()
-	maskEvent(m)
+	store.Mask(m)
 	s := t.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +256,7 @@ func (t *turn) play() {
 func (t *turn) finish(out agent.Outcome, started time.Time) {
 	if failure := out.Failure(); failure != nil && !t.storeHasFailed() {
 		if errors.Is(out.Err, errStopped) {
-			failure.Code, failure.Hint = wire.CodeShuttingDown, askAgain
+			failure.Code, failure.Hint = wire.CodeShuttingDown, store.AskAgain
 		}
 		if err := t.emit(failure); err != nil {
 			t.s.emitUnstored(failure, t.recorded)
@@ -266,20 +266,8 @@ func (t *turn) finish(out agent.Outcome, started time.Time) {
 	if out.Duration == 0 {
 		out.Duration = time.Since(started)
 	}
-	end := &wire.AgentComplete{
-		Agent: out.Agent, Status: out.Status, StopReason: out.StopReason, Summary: out.Summary, Usage: out.Usage,
-		Context: out.Context, ToolsExecuted: out.ToolsExecuted, Refused: out.Refused, Model: out.Model,
-		DurationMS: out.Duration.Milliseconds(),
-	}
-	if end.ToolsExecuted == nil {
-		end.ToolsExecuted = []string{}
-	}
-	if end.Refused == nil {
-		end.Refused = []wire.RefusedTool{}
-	}
-	if end.Agent == "" {
-		end.Agent = t.agent
-	}
+	out.Agent = cmp.Or(out.Agent, t.agent)
+	end := out.Complete()
 	of := end.Meta()
 	of.TurnID, of.RequestID = t.id, t.request
 	if !t.storeHasFailed() {

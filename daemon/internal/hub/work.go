@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/policy"
@@ -106,7 +107,7 @@ func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequ
 		return nil, none, err
 	}
 	o := r.Options
-	if o.Mode != "" && stricter(mode, s.policyMode()) != mode || o.System+o.AppendSystem != "" || o.MaxSteps > agent.DefaultMaxSteps {
+	if o.Mode != "" && judge.Stricter(mode, s.policyMode()) != mode || o.System+o.AppendSystem != "" || o.MaxSteps > agent.DefaultMaxSteps {
 		if err := c.mayDecide(); err != nil {
 			c.hub.release(s)
 			return nil, none, err
@@ -215,7 +216,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 		Approver: &approver{t: t}, Emit: t.fromAgent, Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
 		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, ShowSecrets: t.s.secretsShown,
 		Budget: agent.Budget{Turn: cfg.Limits.CostTurn, Day: cfg.Limits.CostDay, Spend: t.spend},
-		Trees:  &t.hub.projects.trees, Instructions: t.hub.opts.Instructions,
+		Trees:  &t.hub.projects.Trees, Instructions: t.hub.opts.Instructions,
 	}
 	if !role.Private {
 		sh := &lend.Shell{By: t}

@@ -1,6 +1,7 @@
 package lend
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"sublet/daemon/internal/mask"
+	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/tool"
 	"sublet/lease/shell"
 	"sublet/wire"
@@ -205,12 +207,4 @@ func PrivateEnv(env map[string]wire.OSString, pass []string) []string {
 }
 
 // Home returns the home folder by an environment; where that has none, by the daemon's own.
-func Home(env map[string]wire.OSString) string {
-	if h := env["HOME"]; h != "" {
-		return string(h)
-	}
-	if h, err := os.UserHomeDir(); err == nil {
-		return h
-	}
-	return "/"
-}
+func Home(env map[string]wire.OSString) string { return cmp.Or(string(env["HOME"]), reach.Home()) }

@@ -471,3 +471,22 @@ func orList(items []string) string {
 	}
 	return strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1]
 }
+
+// Held returns what the kernel holds a command to by a decision, "" for nothing.
+func (d Decision) Held() string {
+	if d.Reach.Confines() {
+		return string(d.Reach)
+	}
+	return ""
+}
+
+// By names who decided, for people and the audit log.
+func (d Decision) By() string {
+	switch {
+	case d.Rule != nil && d.Rule.ID != "":
+		return "rule " + d.Rule.ID
+	case d.Rule != nil:
+		return "rule " + d.Rule.Pattern
+	}
+	return "policy"
+}

@@ -16,7 +16,7 @@ import (
 // when Append returns; a number already taken is an error and changes nothing (T4d).
 func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 	e := m.Meta()
-	payload, err := wire.Marshal(m)
+	payload, err := wire.Marshal(forStore(m))
 	if err != nil {
 		return fmt.Errorf("append event: %w", err)
 	}

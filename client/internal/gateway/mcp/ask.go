@@ -8,13 +8,7 @@ import (
 	"sublet/wire"
 )
 
-// askIn are the arguments of the tool ask_user.
-type askIn struct {
-	Question string   `json:"question" jsonschema:"what to ask, at most 2000 bytes"`
-	Choices  []string `json:"choices,omitempty" jsonschema:"answers on offer, at most 9; the user may answer in their own words as well"`
-}
-
-// askOut is its result.
+// askOut is the result of the tool ask_user.
 type askOut struct {
 	Answered bool   `json:"answered"`
 	Answer   string `json:"answer" jsonschema:"one of the choices, the user's own words, or why there is none"`
@@ -33,7 +27,7 @@ func (s *server) addAsk(m *sdk.Server) {
 }
 
 // ask is a call of the tool.
-func (s *server) ask(ctx context.Context, req *sdk.CallToolRequest, in askIn) (*sdk.CallToolResult, askOut, error) {
+func (s *server) ask(ctx context.Context, req *sdk.CallToolRequest, in wire.UserQuestion) (*sdk.CallToolResult, askOut, error) {
 	r, err := s.tool(ctx, req, &wire.ToolRequest{Tool: wire.ToolAskUser}, in)
 	if err != nil {
 		return nil, askOut{}, err

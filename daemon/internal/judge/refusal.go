@@ -1,15 +1,12 @@
-package hub
+package judge
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"sublet/daemon/internal/agent"
-	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
 	"sublet/wire/visible"
 )
@@ -20,32 +17,23 @@ const (
 	maxStatements   = 20  // of a command that are judged by themselves
 )
 
-// refusal says for the model what of a refused call the refusal is about, and which statements of it would run without a
-// question; "" where neither is known. Each of these is judged again when it is tried.
-func (a *approver) refusal(ctx context.Context, q agent.Question) string {
-	text := q.Action.Command
-	rules := a.policy(ctx, q)
-	bound := func(s *syntax.Stmt) bool { // it would not run without a question
-		q := q
-		q.Action.Command = statement(text, s)
-		v := a.judge(ctx, q)
-		d := rules.Decide(v, a.action(q, a.reach(q, v)))
-		return d.Outcome != policy.Allow || q.ReadOnly && v.Level != risk.Low && d.Reach != risk.ReachRead || d.Rule == nil && a.wanted(q)
-	}
-	free := statements(text)
-	if n := len(free); n > maxStatements {
-		free = nil
-	} else if free = slices.DeleteFunc(free, bound); len(free) == n { // it is what they do together, or one statement
-		free = nil
+// Refusal says for the model what of a refused command the refusal is about, by the reasons of its verdict, and which statements of it
+// would run without a question, which free reports; "" where neither is known. Each of these is judged again when it is tried.
+func Refusal(text string, reasons []risk.Reason, free func(statement string) bool) string {
+	list := statements(text)
+	if n := len(list); n > maxStatements {
+		list = nil
+	} else if list = slices.DeleteFunc(list, func(s *syntax.Stmt) bool { return !free(statement(text, s)) }); len(list) == n { // it is what they do together, or one statement
+		list = nil
 	}
 	var about, rest []string
-	for _, s := range free {
+	for _, s := range list {
 		rest = append(rest, quoted(statement(text, s)))
 	}
-	for _, r := range a.judge(ctx, q).Reasons {
+	for _, r := range reasons {
 		s := r.Span
 		spanned := s != nil && 0 <= s.Start && s.Start < s.End && s.End <= len(text)
-		if r.Level == risk.Low || spanned && slices.ContainsFunc(free, func(f *syntax.Stmt) bool {
+		if r.Level == risk.Low || spanned && slices.ContainsFunc(list, func(f *syntax.Stmt) bool {
 			return int(f.Pos().Offset()) <= s.Start && s.End <= int(f.End().Offset())
 		}) {
 			continue

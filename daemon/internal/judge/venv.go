@@ -1,4 +1,4 @@
-package hub
+package judge
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"sublet/daemon/internal/lend"
+	"sublet/daemon/internal/reach"
 )
 
 // venvPath is how a folder is called whose name needs no quotes in any shell.
@@ -30,7 +30,7 @@ func standardVenv(file, project, path string) bool {
 		return false
 	}
 	python, version := venvOrigin(readSmall(filepath.Join(dir, "pyvenv.cfg")))
-	if python, err = filepath.EvalSymlinks(python); err != nil || within(project, python) || !slices.ContainsFunc(pythons(lend.Home(nil)), func(dir string) bool { return within(dir, python) }) {
+	if python, err = filepath.EvalSymlinks(python); err != nil || within(project, python) || !slices.ContainsFunc(pythons(reach.Home()), func(dir string) bool { return within(dir, python) }) {
 		return false
 	}
 	template := ""

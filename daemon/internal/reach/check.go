@@ -1,4 +1,4 @@
-package hub
+package reach
 
 import (
 	"bytes"
@@ -8,12 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
-	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
-	"sublet/daemon/internal/tool"
 	"sublet/lease/confine"
 )
 
@@ -22,34 +21,34 @@ const (
 	checkGrace  = 1 * time.Second // for its output to end once it was killed
 )
 
-// checker returns what runs programs that look at changed files; nil where the kernel cannot hold them.
-func (t *turn) checker() tool.Held {
-	if !t.hub.confiner().Holds(confine.Read) {
-		return nil
-	}
-	return t.held
+// A Checker runs programs that look at changed files, held to the reach read.
+type Checker struct {
+	Confiner
+	Spec    func(dir string) confine.Spec // what they are held to in a folder
+	Env     []string
+	Home    string
+	Runtime string // private folder for their settings
 }
 
-// held implements tool.Held: in the environment of the agents' private shells, held to the reach read.
-func (t *turn) held(ctx context.Context, dir string, args []string, stdin []byte) ([]byte, error) {
-	env := t.environ()
-	list := append(lend.PrivateEnv(env, nil), "GOTOOLCHAIN=local") // there is no network to fetch another from
-	program, err := mcp.Find(args[0], list, dir, lend.Home(env))
+// Run implements tool.Held.
+func (c Checker) Run(ctx context.Context, dir string, args []string, stdin []byte) ([]byte, error) {
+	env := append(slices.Clip(c.Env), "GOTOOLCHAIN=local") // there is no network to fetch another from
+	program, err := mcp.Find(args[0], env, dir, c.Home)
 	if err != nil {
 		return nil, err
 	}
-	spec, err := os.CreateTemp(t.hub.opts.Runtime, "check-*") // 0600
+	spec, err := os.CreateTemp(c.Runtime, "check-*") // 0600
 	if err != nil {
 		return nil, err
 	}
 	defer os.Remove(spec.Name())
-	_, err = spec.Write(t.hub.confinement(confine.Read, filepath.Clean(dir)).Encode())
+	_, err = spec.Write(c.Spec(filepath.Clean(dir)).Encode())
 	if err := errors.Join(err, spec.Close()); err != nil {
 		return nil, err
 	}
 	out := &firstBytes{left: checkOutput}
-	cmd := exec.CommandContext(ctx, t.hub.confiner().Launcher, append([]string{spec.Name(), program}, args[1:]...)...)
-	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, list, bytes.NewReader(stdin), out, out
+	cmd := exec.CommandContext(ctx, c.Launcher, append([]string{spec.Name(), program}, args[1:]...)...)
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, env, bytes.NewReader(stdin), out, out
 	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, checkGrace
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err = cmd.Run()

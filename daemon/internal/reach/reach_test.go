@@ -1,4 +1,4 @@
-package hub
+package reach
 
 import (
 	"os"
@@ -23,7 +23,7 @@ func TestIsProject(t *testing.T) {
 		"/": false, "/home": false, "/home/u": false, "/home/u/.config": false, "/home/u/.config/fish": false, "/etc": false, "/etc/app": false,
 		"/usr/local/bin": false, "relative": false,
 	} {
-		if got := isProject(root, "/home/u"); got != want {
+		if got := IsProject(root, "/home/u"); got != want {
 			t.Errorf("isProject(%q) = %v, want %v", root, got, want)
 		}
 	}
@@ -33,8 +33,7 @@ func TestIsProject(t *testing.T) {
 func TestConfinementIsTheDaemonsOwn(t *testing.T) {
 	t.Setenv("HOME", "/home/u")
 	t.Setenv("GOCACHE", "/c/go")
-	h := &Hub{opts: Options{Config: config.Default}}
-	s := h.confinement("project", "/srv/app")
+	s := Confinement(config.Default().Policy, "", "project", "/srv/app")
 	if !slices.Contains(s.Hidden, "/home/u/.ssh") || !slices.Contains(s.Caches, "/c/go") {
 		t.Errorf("got %+v", s)
 	}
@@ -74,10 +73,9 @@ func TestHeldCommandWritesWhereTheSettingsSay(t *testing.T) {
 	}
 	settings := config.Default()
 	settings.Policy.ProjectWrite = []string{"~/.cache/tool", home + "/open/", "~/repo", "~/link", "~/none"}
-	h := &Hub{opts: Options{Config: func() config.Config { return settings }}}
 	for reach, want := range map[string]string{confine.Project: "proj .cache/tool open", confine.Read: ""} {
 		spec := filepath.Join(t.TempDir(), "spec")
-		if err := os.WriteFile(spec, h.confinement(reach, home+"/proj").Encode(), 0o600); err != nil {
+		if err := os.WriteFile(spec, Confinement(settings.Policy, "", reach, home+"/proj").Encode(), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		dirs := []string{"proj", ".cache/tool", "open", "closed", "repo", ".config"}
@@ -115,7 +113,6 @@ func TestHeldCommandReadsNoSecretOfTheSettings(t *testing.T) {
 		}
 	}
 	settings := config.Default()
-	h := &Hub{opts: Options{Config: func() config.Config { return settings }}}
 	for _, tc := range []struct {
 		policy config.Policy
 		want   string
@@ -127,7 +124,7 @@ func TestHeldCommandReadsNoSecretOfTheSettings(t *testing.T) {
 		settings.Policy = tc.policy // as a reload does
 		for _, reach := range []string{confine.Read, confine.Project} {
 			spec := filepath.Join(t.TempDir(), "spec")
-			if err := os.WriteFile(spec, h.confinement(reach, home+"/proj").Encode(), 0o600); err != nil {
+			if err := os.WriteFile(spec, Confinement(settings.Policy, "", reach, home+"/proj").Encode(), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			cmd := exec.Command(launcher, append([]string{spec, "cat"}, files...)...)

@@ -1,4 +1,4 @@
-package hub
+package judge
 
 import (
 	"bufio"
@@ -21,6 +21,7 @@ import (
 
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
+	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/secret"
 	"sublet/daemon/internal/worktree"
@@ -312,7 +313,7 @@ func (p *everydayProject) decide(t *testing.T, row everyday, rules policy.Policy
 		Venv:    func(file string) bool { return standardVenv(file, dir, env["PATH"]) },
 		Shadow:  shadow(env["PATH"], dir, p.held.home, env["TMPDIR"]),
 	})
-	return rules.Decide(v, policy.Action{Tool: "bash", Command: row.text, Cwd: dir, Project: dir, Editable: isProject(dir, p.held.home), Home: p.held.home, Reach: v.Reach})
+	return rules.Decide(v, policy.Action{Tool: "bash", Command: row.text, Cwd: dir, Project: dir, Editable: reach.IsProject(dir, p.held.home), Home: p.held.home, Reach: v.Reach})
 }
 
 // runHeld runs a command, and returns how it is broken by its reach, "" where it is not. absent reports that a program is not

@@ -1,4 +1,4 @@
-package hub
+package reach
 
 import (
 	"context"
@@ -22,15 +22,11 @@ func TestCheckersAreHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	h := &Hub{opts: Options{
-		Config: config.Default, Runtime: t.TempDir(),
-		Confine: func() Confiner { return Confiner{Launcher: launcher, Support: confine.Probe(launcher)} },
-	}}
-	turn := &turn{hub: h, origin: &Client{}}
-	held := turn.checker()
-	if held == nil {
-		t.Fatal("nothing is checked here")
+	checker := Checker{
+		Confiner: Confiner{Launcher: launcher, Support: confine.Probe(launcher)}, Env: os.Environ(), Home: Home(), Runtime: t.TempDir(),
+		Spec: func(dir string) confine.Spec { return Confinement(config.Default().Policy, "", confine.Read, dir) },
 	}
+	held := checker.Run
 	out, err := held(t.Context(), dir, []string{"bash", "-c", "cat; touch made; echo $GOTOOLCHAIN; exit 3"}, []byte("text\n"))
 	if err == nil || !strings.HasPrefix(string(out), "text\ntouch: ") || !strings.HasSuffix(string(out), "\nlocal\n") {
 		t.Errorf("got %q, %v", out, err)
@@ -46,7 +42,7 @@ func TestCheckersAreHeld(t *testing.T) {
 	if _, err := held(t.Context(), dir, []string{"no-such-checker"}, nil); err == nil {
 		t.Error("got no error for a program that is not there")
 	}
-	if left, err := os.ReadDir(h.opts.Runtime); err != nil || len(left) != 0 {
+	if left, err := os.ReadDir(checker.Runtime); err != nil || len(left) != 0 {
 		t.Errorf("got %v left behind, %v", left, err)
 	}
 	// The tool, with all of it: Go's own checker finds its cache.
@@ -69,9 +65,5 @@ func TestCheckersAreHeld(t *testing.T) {
 	r, err := tool.Write().Run(t.Context(), env, args, action, nil)
 	if err != nil || !strings.HasSuffix(r.Content, "[go vet reports of bad.go:\nbad.go:3:9: undefined: gone]") {
 		t.Errorf("got %q, %v", r.Content, err)
-	}
-	h.opts.Confine = nil
-	if turn.checker() != nil {
-		t.Error("something is run though nothing holds it")
 	}
 }

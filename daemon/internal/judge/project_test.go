@@ -1,4 +1,4 @@
-package hub
+package judge
 
 import (
 	"os"
@@ -31,11 +31,11 @@ func TestTightenLooksUpwards(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var p projects
+	var p Projects
 	for range 2 { // the second time nothing is read
-		got := p.tighten(home, deep, deep, "", "relative")
+		got := p.Tighten(home, deep, deep, "", "relative")
 		var patterns []string
-		for _, r := range got.rules {
+		for _, r := range got.Rules {
 			patterns = append(patterns, r.Pattern)
 		}
 		want := []string{"write[high]: " + home + `/p/a \[1\]/db/**`, "read: ~/x"}
@@ -48,14 +48,14 @@ func TestTightenLooksUpwards(t *testing.T) {
 			}
 		}
 	}
-	if got := p.tighten(home, link); got.mode != "plan" || len(got.rules) != 2 {
-		t.Errorf("through a link: got %s and %d rules, want those of both ways", got.mode, len(got.rules))
+	if got := p.Tighten(home, link); got.mode != "plan" || len(got.Rules) != 2 {
+		t.Errorf("through a link: got %s and %d rules, want those of both ways", got.mode, len(got.Rules))
 	}
 	file := filepath.Join(deep, config.ProjectFile)
 	if err := os.Symlink("nowhere", file); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.tighten(home, deep); len(got.bad) != 1 {
+	if got := p.Tighten(home, deep); len(got.bad) != 1 {
 		t.Errorf("a link that leads nowhere: got %v, want a fault", got.bad)
 	}
 }
@@ -64,7 +64,7 @@ func TestStricter(t *testing.T) {
 	for _, tt := range []struct{ a, b, want policy.Mode }{
 		{"", "", ""}, {"", "auto", "auto"}, {"plan", "", "plan"}, {"full", "ask", "ask"}, {"plan", "auto", "plan"}, {"auto", "auto", "auto"}, {"ask", "odd", "odd"},
 	} {
-		for _, got := range []policy.Mode{stricter(tt.a, tt.b), stricter(tt.b, tt.a)} {
+		for _, got := range []policy.Mode{Stricter(tt.a, tt.b), Stricter(tt.b, tt.a)} {
 			if got != tt.want {
 				t.Errorf("%q and %q: got %q, want %q", tt.a, tt.b, got, tt.want)
 			}

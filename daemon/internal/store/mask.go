@@ -1,14 +1,14 @@
-package hub
+package store
 
 import (
 	"sublet/daemon/internal/mask"
 	"sublet/wire"
 )
 
-// maskEvent replaces known secrets in whatever an event holds that comes from models, programs and files, before it is
+// Mask replaces known secrets in whatever an event holds that comes from models, programs and files, before it is
 // stored, sent or given to a model again. Live output is not masked here: the user sees it in their own terminal anyway,
 // and pieces of a stream cannot be told from a whole.
-func maskEvent(m wire.EventMessage) {
+func Mask(m wire.EventMessage) {
 	switch m := m.(type) {
 	case *wire.TurnSteered:
 		m.Prompt = mask.String(m.Prompt)

@@ -1,7 +1,6 @@
-package hub
+package archive
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,23 +11,8 @@ import (
 	"sublet/wire/visible"
 )
 
-// export writes a session as text: json (one object, as `session show --json` has its lines) or markdown.
-func (s *session) export(ctx context.Context, r *wire.SessionRequest) (string, error) {
-	events, err := s.events(ctx, 0)
-	if err != nil {
-		return "", err
-	}
-	info := s.snapshot()
-	switch r.Format {
-	case "json", "":
-		return exportJSON(info, events)
-	case "markdown":
-		return exportMarkdown(info, events), nil
-	}
-	return "", invalid("format: %q is neither json nor markdown", visible.Exact(visible.Cut(r.Format, 64)))
-}
-
-func exportJSON(info wire.SessionInfo, events []wire.EventMessage) (string, error) {
+// JSON writes a session as one object, as `session show --json` has its lines.
+func JSON(info wire.SessionInfo, events []wire.EventMessage) (string, error) {
 	head, err := jsonview.Of(&wire.SessionReply{Session: info})
 	if err != nil {
 		return "", err
@@ -56,7 +40,8 @@ func exportJSON(info wire.SessionInfo, events []wire.EventMessage) (string, erro
 	return b.String(), nil
 }
 
-func exportMarkdown(info wire.SessionInfo, events []wire.EventMessage) string {
+// Markdown writes a session for people.
+func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 	var b strings.Builder
 	title := info.Name
 	if title == "" {

@@ -1,0 +1,71 @@
+package job
+
+import (
+	"context"
+	"time"
+
+	"sublet/wire"
+)
+
+const (
+	// ReadMost bounds the output in one JobReply, and WaitMost how long one waits, as does poll between two looks.
+	ReadMost    = 1 << 20
+	readDefault = 64 << 10
+	WaitMost    = time.Minute
+	poll        = 100 * time.Millisecond
+)
+
+// Serve answers a JobRequest, in the name of who. A read waits for output as long as it asks to, and no longer than stopping is false.
+func (m *Manager) Serve(ctx context.Context, who string, r *wire.JobRequest, stopping func() bool) (*wire.JobReply, error) {
+	reply := &wire.JobReply{RequestID: r.RequestID, Jobs: []wire.Job{}, Output: []byte{}}
+	var list []Info
+	switch r.Op {
+	case "list":
+		list = m.List("")
+	case "kill":
+		i, err := m.Kill("", r.JobID, who)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, i)
+	case "read":
+		limit := r.Limit
+		if limit == 0 {
+			limit = readDefault
+		}
+		for end := time.Now().Add(time.Duration(r.WaitMS) * time.Millisecond); ; {
+			i, err := m.Get("", r.JobID) // before its output: what ended has printed all
+			if err != nil {
+				return nil, err
+			}
+			reply.Output, reply.Offset, err = m.Read("", r.JobID, r.Offset, limit)
+			if err != nil {
+				return nil, err
+			}
+			if list = []Info{i}; len(reply.Output) > 0 || i.State == Ended || !time.Now().Before(end) || stopping() {
+				break
+			}
+			select {
+			case <-time.After(poll):
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+	}
+	for _, i := range list {
+		reply.Jobs = append(reply.Jobs, wireJob(i))
+	}
+	return reply, nil
+}
+
+func wireJob(i Info) wire.Job {
+	j := wire.Job{
+		JobID: i.ID, SessionID: wire.SessionID(i.Session), Agent: i.Agent, Command: wire.OSString(i.Command), Cwd: wire.OSString(i.Cwd),
+		Shell: i.Shell, Reach: i.Reach, PID: i.PID, State: i.State, ExitCode: i.ExitCode, Note: i.Note, StartedAtMS: i.Started.UnixMilli(),
+		Bytes: i.Bytes, OutputPath: wire.OSString(i.Output), Wake: i.Wake,
+	}
+	if i.State == Ended {
+		j.EndedAtMS = i.Ended.UnixMilli()
+	}
+	return j
+}

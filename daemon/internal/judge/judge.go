@@ -1,0 +1,101 @@
+// Package judge finds out what a call of an agent would do where it would do it: in that shell, folder and project. The verdict itself is
+// package risk's, and what follows from it package policy's; who is asked, and how, is left to the hub.
+package judge
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/project"
+	"sublet/daemon/internal/reach"
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
+	"sublet/daemon/internal/worktree"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// Place is where a call would run.
+type Place struct {
+	Settings config.Policy
+	Env      map[string]string
+	Cwd      string // where the call names no folder
+	Home     string
+	Own      []int // processes that no agent is to end
+	Trees    *worktree.Trees
+	Written  func(path string) (text string, ok bool) // what the session's tools wrote to a file
+	// Shell describes the shell that a command would run in; false where its aliases and functions are not known.
+	Shell func(ctx context.Context, c *risk.Context) (known bool)
+}
+
+// Judge returns the verdict on a call.
+func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
+	c := risk.Context{
+		Cwd: cmp.Or(act.Cwd, p.Cwd), Home: p.Home, Secrets: reach.Secrets(p.Settings), Writable: reach.Writable(p.Settings.ProjectWrite),
+		Hosts: p.Settings.ProjectHosts, Env: p.Env, Own: p.Own,
+	}
+	if act.Command == "" {
+		// A file tool's paths have their links resolved: so must the places they are compared with.
+		c.Cwd, c.Home = reach.Real(c.Cwd), reach.Real(c.Home)
+	}
+	c.ProjectRoot = project.Root(c.Cwd)
+	if worktree.At(c.ProjectRoot) {
+		c.Tracked = func(path string) bool { return p.Trees.Tracked(ctx, c.ProjectRoot, path) }
+	}
+	if act.Command == "" {
+		return risk.AnalyzeFile(risk.FileAction{Reads: act.Reads, Writes: act.Writes, Network: act.Network, Server: act.Server}, c)
+	}
+	known := p.Shell(ctx, &c)
+	c.Written = func(path string) (string, bool) { return p.Written(reach.Real(path)) }
+	c.Venv = func(file string) bool { return standardVenv(file, c.ProjectRoot, c.Env["PATH"]) }
+	c.Shadow = shadow(c.Env["PATH"], c.ProjectRoot, c.Home, c.Env["TMPDIR"])
+	v := risk.Analyze(act.Command, c)
+	if act.Background {
+		v.Reasons = append(v.Reasons, risk.Reason{Text: "goes on in the background, until it ends by itself or is ended", Effect: risk.RunCode, Level: risk.Low})
+	}
+	if !known && v.Level < risk.Medium {
+		v.Level, v.Rest = risk.Medium, max(v.Rest, risk.Medium)
+		v.Reasons = append(v.Reasons, risk.Reason{
+			Text: "the shell's aliases and functions are not known yet", Effect: risk.Unknown, Level: risk.Medium,
+		})
+	}
+	return v
+}
+
+// Opaque reports whether a text runs what cannot be seen in it, such as `. ./x.sh`: who allowed it did not see what it would
+// change in the shell.
+func Opaque(v risk.Verdict) bool {
+	return v.Unread || slices.ContainsFunc(v.Commands, func(c risk.Command) bool { return c.Opaque }) ||
+		slices.ContainsFunc(v.Reasons, func(r risk.Reason) bool {
+			return r.Level > risk.Low && (r.Effect == risk.RunCode || r.Effect == risk.Unknown)
+		})
+}
+
+// Verdict is a verdict as it travels. Whatever could hide in its texts is made visible.
+func Verdict(v risk.Verdict) wire.Verdict {
+	w := wire.Verdict{Level: v.Level.String(), Reasons: []wire.Reason{}, Reversible: v.Reversible, UndoHint: v.UndoHint, Reach: string(v.Reach)}
+	for _, r := range v.Reasons {
+		reason := wire.Reason{Text: visible.Exact(r.Text), Effect: string(r.Effect)}
+		if r.Span != nil {
+			reason.Span = &wire.Span{Start: r.Span.Start, End: r.Span.End}
+		}
+		w.Reasons = append(w.Reasons, reason)
+	}
+	return w
+}
+
+// Outcomes returns what each mode decides.
+func Outcomes(decide func(policy.Mode) policy.Decision) (outcomes []wire.PolicyOutcome) {
+	for _, mode := range []policy.Mode{policy.ModePlan, policy.ModeAsk, policy.ModeAuto, policy.ModeFull} {
+		d := decide(mode)
+		o := wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: visible.Exact(d.Why)}
+		if d.Rule != nil {
+			o.RuleID, o.Rule = wire.RuleID(d.Rule.ID), d.Rule.Pattern
+		}
+		outcomes = append(outcomes, o)
+	}
+	return outcomes
+}

@@ -1,0 +1,201 @@
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/worktree"
+	"sublet/wire"
+)
+
+// Projects remembers the projects' own files (config.ProjectFile) as they were when last looked at, and what git tracks.
+type Projects struct {
+	Trees worktree.Trees
+
+	mu    sync.Mutex
+	files map[string]projectFile // by path; guarded by mu
+}
+
+// projectFile is one of them. Where err is set nothing of it holds and everything is asked about.
+type projectFile struct {
+	size    int64
+	changed time.Time
+	inode   fs.FileInfo // of the file that was read: one renamed into its place is another
+	mode    policy.Mode // "" = none
+	rules   []wire.Rule
+	err     error
+}
+
+// maxProjectFiles bounds how many files are remembered; more are read again.
+const maxProjectFiles = 256
+
+// Tightening is what the files of the folders that an action is about ask for, taken together.
+type Tightening struct {
+	mode  policy.Mode // the strictest; "" = none
+	Rules []wire.Rule
+	bad   []error // files that cannot be used
+}
+
+// Tighten looks at the files in the folders given and in all above them, up to home, and reads those that changed. It
+// does not end at a repository's top: an agent may make a repository or a nearer file, and neither may loosen anything.
+func (p *Projects) Tighten(home string, dirs ...string) Tightening {
+	var t Tightening
+	var seen []string
+	for _, dir := range dirs {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		// The shell's own idea of where it is may lead through links; both ways up count.
+		ways := []string{filepath.Clean(dir)}
+		if real, err := filepath.EvalSymlinks(dir); err == nil && real != ways[0] {
+			ways = append(ways, real)
+		}
+		for _, at := range ways {
+			for ; !slices.Contains(seen, at); at = filepath.Dir(at) {
+				seen = append(seen, at)
+				t.add(p.at(at))
+				if at == filepath.Clean(home) {
+					break
+				}
+			}
+		}
+	}
+	return t
+}
+
+func (t *Tightening) add(f projectFile) {
+	if f.err != nil {
+		t.bad = append(t.bad, f.err)
+	}
+	t.mode = Stricter(t.mode, f.mode)
+	t.Rules = append(t.Rules, f.rules...)
+}
+
+// at returns the file in dir; the zero value where there is none.
+func (p *Projects) at(dir string) projectFile {
+	path := filepath.Join(dir, config.ProjectFile)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err != nil { // but a link that leads nowhere is no absence
+			return projectFile{}
+		}
+	}
+	if err != nil {
+		return projectFile{err: &config.Error{Path: path, Message: err.Error()}}
+	}
+	p.mu.Lock()
+	known, ok := p.files[path]
+	p.mu.Unlock()
+	if ok && known.size == info.Size() && known.changed.Equal(info.ModTime()) && os.SameFile(known.inode, info) {
+		return known
+	}
+	f := readProject(dir)
+	f.size, f.changed, f.inode = info.Size(), info.ModTime(), info
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.files == nil || len(p.files) >= maxProjectFiles {
+		p.files = map[string]projectFile{}
+	}
+	p.files[path] = f
+	return f
+}
+
+func readProject(dir string) projectFile {
+	p, err := config.LoadProject(dir)
+	if err != nil {
+		return projectFile{err: err}
+	}
+	f := projectFile{mode: policy.Mode(p.Mode)}
+	for i, r := range p.Rules {
+		if err := policy.ParseRule(r.Pattern); err != nil {
+			return projectFile{err: p.Fault(r.Pattern, err)}
+		}
+		rule := wire.Rule{
+			ID:       wire.RuleID(fmt.Sprintf("project-%s-%d", r.Decision, i+1)),
+			Decision: r.Decision, Pattern: r.Pattern, Scope: policy.ScopeAlways, Source: policy.SourceProject,
+			Match: append([]string{}, r.Match...), NoMatch: append([]string{}, r.NoMatch...),
+		}
+		if err := policy.CheckExamples(Rule(rule), r.Match, r.NoMatch); err != nil {
+			rule.Fault = p.Fault(r.Pattern, err).Error()
+		}
+		rule.Pattern = below(dir, r.Pattern)
+		f.rules = append(f.rules, rule)
+	}
+	return f
+}
+
+// below makes a rule about a relative path one about a path below dir, which need not be the repository's top.
+func below(dir, pattern string) string {
+	kind, glob, ok := strings.Cut(pattern, ":")
+	if open := strings.IndexByte(kind, '['); open >= 0 { // write[high, in /a:b]: x
+		head, rest, found := strings.Cut(pattern, "]:")
+		kind, glob, ok = kind[:open], rest, found
+		pattern = head + "]"
+	} else {
+		pattern = kind
+	}
+	glob = strings.TrimSpace(glob)
+	switch kind = strings.TrimSpace(kind); {
+	case !ok, kind != "write" && kind != "edit" && kind != "read", strings.HasPrefix(glob, "/"), strings.HasPrefix(glob, "~/"):
+		return pattern + ": " + glob
+	}
+	return pattern + ": " + globQuoter.Replace(strings.TrimSuffix(dir, "/")) + "/" + strings.TrimPrefix(glob, "./")
+}
+
+var globQuoter = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `\`, `\\`)
+
+// Stricter returns the mode of the two in which less runs; "" says nothing.
+func Stricter(a, b policy.Mode) policy.Mode {
+	order := []policy.Mode{policy.ModePlan, policy.ModeAsk, policy.ModeAuto, policy.ModeFull}
+	switch {
+	case a == "":
+		return b
+	case b == "":
+		return a
+	case slices.Index(order, a) <= slices.Index(order, b): // one that is not known is the strictest
+		return a
+	}
+	return b
+}
+
+// Apply tightens p. With a file that cannot be used, whatever is not low is asked about: it may have meant to forbid just
+// that.
+func (t Tightening) Apply(p policy.Policy) policy.Policy {
+	p.Mode = Stricter(p.Mode, t.mode)
+	if len(t.bad) > 0 {
+		p.Mode = Stricter(p.Mode, policy.ModeAsk)
+		p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r policy.Rule) bool { return r.Decision == policy.Allow })
+	}
+	for _, r := range t.Rules {
+		p.Rules = append(p.Rules, Rule(r))
+	}
+	return p
+}
+
+// A Fault is something of the policy that is not as it was meant, in words.
+type Fault struct{ Text, Hint string }
+
+// Faults returns which files cannot be used and which of their rules do not do what they say.
+func (t Tightening) Faults() []Fault {
+	var faults []Fault
+	for _, err := range t.bad {
+		faults = append(faults, Fault{
+			"the project's file is not taken: " + err.Error(), "until it is mended, everything but reading is asked about here",
+		})
+	}
+	for _, r := range t.Rules {
+		if r.Fault != "" {
+			faults = append(faults, ruleFault(r))
+		}
+	}
+	return faults
+}

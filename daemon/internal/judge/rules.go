@@ -1,0 +1,118 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/policy"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// Rules lists those of the settings, and after them the others given. Each is judged anew by its examples: what is known of programs
+// changes with the daemon.
+func Rules(p config.Policy, others ...wire.Rule) []wire.Rule {
+	list := []wire.Rule{}
+	for _, from := range []struct {
+		decision policy.Outcome
+		patterns []string
+	}{{policy.Deny, p.Deny}, {policy.Allow, p.Allow}} {
+		for i, pattern := range from.patterns {
+			list = append(list, wire.Rule{
+				ID: wire.RuleID(fmt.Sprintf("config-%s-%d", from.decision, i+1)), Decision: string(from.decision), Pattern: pattern,
+				Scope: policy.ScopeAlways, Source: "config",
+			})
+		}
+	}
+	for i, r := range p.Rules {
+		list = append(list, wire.Rule{
+			ID: wire.RuleID(fmt.Sprintf("config-%d", i+1)), Decision: r.Decision, Pattern: r.Pattern, Scope: policy.ScopeAlways,
+			Source: "config", Match: r.Match, NoMatch: r.NoMatch,
+		})
+	}
+	list = append(list, others...)
+	for i := range list {
+		r := &list[i]
+		if r.Match == nil {
+			r.Match = []string{}
+		}
+		if r.NoMatch == nil {
+			r.NoMatch = []string{}
+		}
+		if err := policy.CheckExamples(Rule(*r), r.Match, r.NoMatch); err != nil {
+			r.Fault = err.Error()
+		}
+	}
+	return list
+}
+
+// Holding returns those rules of a list that hold, and what is wrong with those that do not do what their examples say; of these, what
+// allows does not hold.
+func Holding(list []wire.Rule) (rules []policy.Rule, faults []Fault) {
+	for _, r := range list {
+		if r.Fault != "" {
+			faults = append(faults, ruleFault(r))
+			if r.Decision == string(policy.Allow) {
+				continue
+			}
+		}
+		rules = append(rules, Rule(r))
+	}
+	return rules, faults
+}
+
+func ruleFault(r wire.Rule) Fault {
+	f := Fault{"a rule of your settings does not do what it says: " + r.Fault, "it still holds; `sublet policy ls` lists all"}
+	switch r.Source {
+	case "user":
+		f.Text = "a rule that you made does not do what it says: " + r.Fault
+	case policy.SourceProject:
+		f.Text = "a rule of the project's file does not do what it says: " + r.Fault
+	}
+	if r.Decision == string(policy.Allow) {
+		f.Hint = "until it is mended it allows nothing; `sublet policy ls` lists all"
+	}
+	return f
+}
+
+// Rule is a rule of the wire as the policy has it.
+func Rule(r wire.Rule) policy.Rule {
+	rule := policy.Rule{
+		ID: string(r.ID), Decision: policy.Outcome(r.Decision), Pattern: r.Pattern, Scope: r.Scope,
+		Subject: string(r.Subject), Source: r.Source, Created: time.UnixMilli(r.CreatedAtMS),
+	}
+	if r.ExpiresAtMS != nil {
+		rule.Expires = time.UnixMilli(*r.ExpiresAtMS)
+	}
+	return rule
+}
+
+// NewRule completes a rule that the user wrote in a session of that id, in that project. The error names the field that makes no sense.
+func NewRule(rule wire.Rule, session wire.SessionID, project string) (wire.Rule, error) {
+	if err := policy.ParseRule(rule.Pattern); err != nil {
+		return rule, fmt.Errorf("rule.pattern: %w", err)
+	}
+	switch policy.Outcome(rule.Decision) {
+	case policy.Allow, policy.Ask, policy.Deny:
+	default:
+		return rule, fmt.Errorf("rule.decision: %q is none of allow, ask, deny", visible.Exact(visible.Cut(rule.Decision, 64)))
+	}
+	rule.ID, rule.Source, rule.CreatedAtMS, rule.Fault = wire.RuleID(wire.NewID()), "user", time.Now().UnixMilli(), ""
+	if err := policy.CheckExamples(Rule(rule), rule.Match, rule.NoMatch); err != nil {
+		return rule, err
+	}
+	switch rule.Scope {
+	case policy.ScopeSession:
+		rule.Subject = wire.OSString(session)
+	case policy.ScopeProject:
+		if rule.Subject == "" {
+			rule.Subject = wire.OSString(project)
+		}
+	case policy.ScopeAlways, "":
+		rule.Scope, rule.Subject = policy.ScopeAlways, ""
+	default:
+		return rule, fmt.Errorf("rule.scope: %q is none of session, project, always", visible.Exact(visible.Cut(rule.Scope, 64)))
+	}
+	return rule, nil
+}

@@ -1,0 +1,82 @@
+package mcp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sublet/daemon/internal/risk"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// maxServers bounds the servers of one client.
+const maxServers = 32
+
+// FromClient returns the servers that a client brought along, which run in its folder, and what is wrong with others.
+func FromClient(list []wire.MCPServer, cwd string) (specs []Spec, faults []string) {
+	for i, m := range list {
+		spec, err := fromWire(m, cwd)
+		switch {
+		case err == nil && slices.ContainsFunc(specs, func(s Spec) bool { return s.Name == spec.Name }):
+			err = fmt.Errorf("another one is called %s", spec.Name)
+		case err == nil && i >= maxServers:
+			err = fmt.Errorf("more than %d", maxServers)
+		}
+		if err != nil {
+			if len(faults) < 4 {
+				faults = append(faults, fmt.Sprintf("The MCP server %q of the client is not used: %v.", visible.Exact(visible.Cut(m.Name, 64)), err))
+			}
+			continue
+		}
+		specs = append(specs, spec)
+	}
+	return specs, faults
+}
+
+// fromWire checks one server of a client's.
+func fromWire(m wire.MCPServer, cwd string) (Spec, error) {
+	s := Spec{
+		Name: Name(m.Name), Command: string(m.Command), URL: m.URL, Headers: m.Headers, Dir: cwd, Passing: true, Reach: string(risk.ReachFree),
+		Env: make(map[string]string, len(m.Env)),
+	}
+	for _, a := range m.Args {
+		s.Args = append(s.Args, string(a))
+	}
+	for name, value := range m.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(string(value), 0) {
+			return s, fmt.Errorf("%q cannot be a variable", visible.Exact(visible.Cut(name, 64)))
+		}
+		s.Env[name] = string(value)
+	}
+	switch {
+	case s.Name == "":
+		return s, fmt.Errorf("its name has no letter and no digit")
+	case (s.Command == "") == (s.URL == ""):
+		return s, fmt.Errorf("it needs either a command or a url")
+	case s.URL != "" && !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://"):
+		return s, fmt.Errorf("its url is not an http or https address")
+	case strings.ContainsRune(s.Command+strings.Join(s.Args, ""), 0):
+		return s, fmt.Errorf("its command holds a NUL")
+	}
+	return s, nil
+}
+
+// Report describes the servers, a client's own or those of the settings. s may be nil: there are none.
+func (s *Servers) Report(clients bool) []wire.MCPServerStatus {
+	list := []wire.MCPServerStatus{}
+	if s == nil {
+		return list
+	}
+	for _, srv := range s.Status() {
+		st := wire.MCPServerStatus{
+			Name: srv.Server, Client: clients, What: srv.What, Tools: append([]string{}, srv.Tools...), Left: srv.Left,
+			State: [...]string{Resting: wire.MCPResting, Starting: wire.MCPStarting, Up: wire.MCPUp, Failed: wire.MCPFailed}[srv.State],
+		}
+		if srv.State == Failed {
+			st.Error = visible.Exact(srv.Err.Error())
+		}
+		list = append(list, st)
+	}
+	return list
+}

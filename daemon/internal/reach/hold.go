@@ -1,0 +1,47 @@
+package reach
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"sublet/daemon/internal/mcp"
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/risk/secret"
+	"sublet/lease/confine"
+)
+
+// fetched are the folders of a home in which programs that fetch servers put them.
+var fetched = map[string][]string{"npx": {".npm/_cacache", ".npm/_npx"}, "uvx": {".cache/uv", ".local/share/uv"}}
+
+// elsewhere are programs that have others run a server, and need a socket for that which nothing held has.
+var elsewhere = []string{"docker", "podman"}
+
+// Hold returns the launcher that c starts a server with, and what it holds the server to; "" for one that runs free, by its
+// settings or, where they say nothing, because nothing can hold it. It has the network, without which few are of use.
+func Hold(c Confiner, s mcp.Spec) (launcher string, to confine.Spec, err error) {
+	program := filepath.Base(s.Command)
+	switch {
+	case s.Reach == string(risk.ReachFree), s.Reach == "" && (!c.Holds(confine.Project) || slices.Contains(elsewhere, program)):
+		return "", to, nil
+	case !c.Holds(confine.Project):
+		return "", to, fmt.Errorf("it is to be held to %s, and nothing does that here: %s", s.Reach, c.Missing)
+	}
+	user := Home()
+	to = confine.Spec{
+		Reach: cmp.Or(s.Reach, confine.Project), Network: true, Hidden: secret.New(user, s.Secrets, s.NotSecrets).Hidden(""),
+		Caches: append(confine.Caches(user, os.Getenv), Writable(s.Write)...), Kept: confine.KeptHome(user),
+	}
+	for _, name := range fetched[program] {
+		dir := filepath.Join(user, name)
+		if err := os.MkdirAll(dir, 0o755); err != nil { // what is not there cannot be made writable
+			return "", to, err
+		}
+		to.Caches = append(to.Caches, dir)
+	}
+	slices.Sort(to.Caches)
+	to.Caches = slices.Compact(to.Caches)
+	return c.Launcher, to, nil
+}

@@ -1,0 +1,137 @@
+// Package reach describes what the kernel holds commands, checkers and MCP servers to on this machine, by the settings: which
+// folders they may write in, which files they cannot read. Package confine does the holding.
+package reach
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/project"
+	"sublet/daemon/internal/proxy"
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/risk/secret"
+	"sublet/lease/confine"
+)
+
+// Confiner is what holds commands to a reach on this machine.
+type Confiner struct {
+	Launcher string // the program; "" = there is none
+	confine.Support
+}
+
+// system are the folders of the operating system, below which nothing is a project.
+var system = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/lib", "/var/spool"}
+
+// IsProject reports whether a command may be allowed to write in the whole of root: not in a home, nor in a folder of settings in
+// one, as ~/.config, nor in the system's.
+func IsProject(root, home string) bool {
+	return filepath.IsAbs(root) && tooWide(root, home) == "" && !strings.HasPrefix(root, home+"/.")
+}
+
+// tooWide returns why a folder may not be written in as a whole, "" where it may.
+func tooWide(dir, home string) string {
+	switch {
+	case secret.Under(home, dir):
+		return "your home folder lies in it"
+	case slices.ContainsFunc(system, func(s string) bool { return secret.Under(dir, s) || secret.Under(s, dir) }):
+		return "it belongs to the operating system"
+	}
+	return ""
+}
+
+// CheckSettings returns the first value of the settings that this package cannot use.
+func CheckSettings(c *config.Config) error {
+	lists := map[string][]string{"policy.project.write": c.Policy.ProjectWrite}
+	for _, host := range c.Policy.ProjectHosts {
+		if err := proxy.CheckHost(host); err != nil {
+			return fmt.Errorf("policy.project.hosts: %q: %w", host, err)
+		}
+	}
+	for name, m := range c.MCP {
+		lists["mcp."+name+".write"] = m.Write
+	}
+	for _, key := range slices.Sorted(maps.Keys(lists)) {
+		for _, p := range lists[key] {
+			if why := unwritable(inHome(p), Home()); why != "" {
+				return fmt.Errorf("%s: %q cannot be opened: %s", key, p, why)
+			}
+		}
+	}
+	return nil
+}
+
+// unwritable is tooWide for a folder that is no project, with what starts by itself in projects and homes.
+func unwritable(dir, home string) string {
+	if why := tooWide(dir, home); why != "" {
+		return why
+	}
+	for name := range strings.SplitSeq(dir, "/") {
+		if name == ".git" || slices.Contains(confine.Protected, name) {
+			return "what lies in " + name + " starts by itself, or decides what does"
+		}
+	}
+	if rest, ok := strings.CutPrefix(dir, home+"/"); ok && risk.Starts(rest) {
+		return "something in it starts by itself, or is secret"
+	}
+	return ""
+}
+
+// Writable returns, of folders that the settings open to what is held to project, those that there are and in which nothing
+// starts by itself, with their links resolved.
+func Writable(paths []string) (list []string) {
+	for _, p := range paths {
+		dir, err := filepath.EvalSymlinks(inHome(p))
+		if err != nil || unwritable(dir, Real(Home())) != "" || slices.ContainsFunc(append([]string{".git"}, confine.Protected...), func(name string) bool {
+			_, err := os.Lstat(filepath.Join(dir, name))
+			return err == nil
+		}) {
+			continue
+		}
+		list = append(list, dir)
+	}
+	return list
+}
+
+// inHome is a path of the settings, in which ~ is the home folder.
+func inHome(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		path = filepath.Join(Home(), rest)
+	}
+	return filepath.Clean(path)
+}
+
+// Confinement describes what a command in cwd is held to. Home and caches are those of the daemon's own environment: in the
+// shell's, an agent may have set HOME or GOCACHE. proxy is the socket of what lets commands held to project reach the hosts of the
+// settings.
+func Confinement(p config.Policy, proxy, reach, cwd string) confine.Spec {
+	root := project.Root(cwd)
+	s := confine.Spec{Reach: reach, Project: root, Hidden: Secrets(p).Hidden(root), Caches: append(confine.Caches(Home(), os.Getenv), Writable(p.ProjectWrite)...)}
+	if reach == confine.Project && len(p.ProjectHosts) > 0 {
+		s.Proxy = proxy
+	}
+	return s
+}
+
+// Secrets returns the files that hold secrets, by the settings.
+func Secrets(p config.Policy) secret.Table { return secret.New(Home(), p.Secrets, p.NotSecrets) }
+
+// Home returns the user's home folder, by the daemon's own environment.
+func Home() string {
+	if h, err := os.UserHomeDir(); err == nil {
+		return h
+	}
+	return "/"
+}
+
+// Real returns path with its links resolved, or path where it leads nowhere.
+func Real(path string) string {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		return to
+	}
+	return path
+}

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"sublet/wire"
+)
+
+// Folders are those that the user decided to trust, or not to, as stored, kept in memory. What instructs agents in any other is data.
+type Folders struct {
+	s  *Store
+	mu sync.Mutex
+
+	trusted map[string]bool // by path, links resolved; guarded by mu
+}
+
+// TrustedFolders reads what was decided about folders.
+func (s *Store) TrustedFolders(ctx context.Context) (*Folders, error) {
+	list, err := s.Folders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := &Folders{s: s, trusted: make(map[string]bool, len(list))}
+	for _, one := range list {
+		f.trusted[string(one.Path)] = one.Trusted
+	}
+	return f, nil
+}
+
+// Of returns what was decided about the folder that dir, its links resolved, belongs to: dir itself, or one above it up to the top of its
+// repository. A repository within a trusted folder is a folder of its own.
+func (f *Folders) Of(dir string) (trusted, decided bool) {
+	if !filepath.IsAbs(dir) {
+		return false, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		if trusted, decided = f.trusted[at]; decided {
+			return trusted, true
+		}
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil || at == filepath.Dir(at) {
+			return false, false
+		}
+	}
+}
+
+// Decide stores whether the folder at path is trusted.
+func (f *Folders) Decide(ctx context.Context, path string, trusted bool) error {
+	one := wire.TrustedFolder{Path: wire.OSString(path), Trusted: trusted, DecidedAtMS: time.Now().UnixMilli()}
+	if err := f.s.SetFolder(ctx, one); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trusted[path] = trusted
+	return nil
+}
+
+// Forget removes what was decided about the folder at path; ErrNotFound where that is nothing.
+func (f *Folders) Forget(ctx context.Context, path string) error {
+	if err := f.s.DeleteFolder(ctx, wire.OSString(path)); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.trusted, path)
+	return nil
+}

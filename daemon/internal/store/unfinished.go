@@ -1,0 +1,70 @@
+package store
+
+import (
+	"sublet/wire"
+)
+
+// AskAgain is the hint for a turn that ended with its daemon.
+const AskAgain = "ask again; what was done before is in the conversation"
+
+// Ends returns the events that end a turn and a compaction of a session with these events, which have none: its open questions are
+// resolved, and an Error and an AgentComplete, or a CompactionComplete, follow. why is for people.
+func (u Unfinished) Ends(events []wire.EventMessage, why string) (ends []wire.EventMessage) {
+	if m := openCompaction(events); m != nil {
+		ends = append(ends, &wire.CompactionComplete{
+			Event: wire.Event{TurnID: m.TurnID, RequestID: m.RequestID}, Status: wire.StatusError, Summary: why,
+			Ledger: EmptyLedger(), Events: m.Events, TokensBefore: m.TokensBefore, TokensAfter: m.TokensBefore,
+		})
+	}
+	if u.TurnID == "" {
+		return ends
+	}
+	of := wire.Event{TurnID: u.TurnID, RequestID: u.RequestID}
+	for _, q := range openQuestions(events, u.TurnID) {
+		ends = append(ends, &wire.ConfirmationResolved{Event: of, ConfirmationID: q, Decision: wire.DecisionDeny, By: "cancel", Comment: why})
+	}
+	return append(ends, &wire.Error{
+		Event: of, Code: wire.CodeInternal, Message: why, Hint: AskAgain, Details: map[string]string{}, Recoverable: true,
+	}, &wire.AgentComplete{
+		Event: of, Agent: u.Agent, Status: wire.StatusError, StopReason: wire.StatusError, Summary: why,
+		ToolsExecuted: []string{}, Refused: []wire.RefusedTool{},
+	})
+}
+
+// openCompaction returns the compaction that has no end, nil where there is none.
+func openCompaction(events []wire.EventMessage) (open *wire.CompactionStarted) {
+	for _, m := range events {
+		switch m := m.(type) {
+		case *wire.CompactionStarted:
+			open = m
+		case *wire.CompactionComplete:
+			open = nil
+		}
+	}
+	return open
+}
+
+// openQuestions are those of a turn that have no end.
+func openQuestions(events []wire.EventMessage, id wire.TurnID) []wire.ConfirmationID {
+	var open []wire.ConfirmationID
+	ended := map[wire.ConfirmationID]bool{}
+	for _, m := range events {
+		if r, ok := m.(*wire.ConfirmationResolved); ok {
+			ended[r.ConfirmationID] = true
+		}
+	}
+	for _, m := range events {
+		if q, ok := m.(*wire.ConfirmationRequest); ok && q.TurnID == id && !ended[q.ConfirmationID] {
+			open = append(open, q.ConfirmationID)
+		}
+	}
+	return open
+}
+
+// EmptyLedger is that of a compaction that failed.
+func EmptyLedger() wire.Ledger {
+	return wire.Ledger{
+		Limits: []string{}, Decisions: []string{}, Files: []wire.OSString{}, Commands: []wire.LedgerCommand{}, OpenTasks: []string{},
+		Prompts: []string{}, Reads: []string{}, Errors: []string{},
+	}
+}
