@@ -12,7 +12,7 @@ LDFLAGS += $(if $(filter linux/amd64 linux/arm64,$(shell go env GOOS)/$(shell go
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race)
 
-.PHONY: help run build install install-service uninstall shells test test-matrix test-attacks test-everyday test-outside test-web test-browser lint bench fuzz soak clean
+.PHONY: help run build install install-service uninstall shells test test-matrix test-attacks test-everyday test-outside test-web test-browser lint bench fuzz soak screens clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -158,6 +158,9 @@ LOAD ?= 8
 soak: ## the tests SOAK times (default 10) beside LOAD busy loops (default 8): hours
 	@trap 'kill $$(jobs -p)' EXIT; for n in $$(seq $(LOAD)); do while :; do :; done & done; \
 	for n in $$(seq $(SOAK)); do echo "round $$n"; go test $(RACE) -count=1 -timeout 60m ./...; done
+
+screens: build ## draw the picture of the README from the running program (needs tmux)
+	@.ci/screens
 
 clean: ## remove what was built
 	rm -rf bin
