@@ -12,8 +12,9 @@ type AgentRequest struct {
 	Options     RequestOptions `msgpack:"options"`
 }
 
-// ShowRequest asks what an AgentRequest would send to the model first; its request_id does not count. ShowReply answers,
-// nothing is sent to a model or stored, and no tool runs; MCP servers and api_key_command of the settings may be started. Since protocol 1.
+// ShowRequest asks for the first request that an AgentRequest would send to the model; the request_id inside is ignored.
+// ShowReply answers. Nothing is sent to a model or stored and no tool runs, but MCP servers and api_key_command of the
+// settings may be started. Since protocol 1.
 type ShowRequest struct {
 	RequestID RequestID    `msgpack:"request_id"`
 	Request   AgentRequest `msgpack:"request"`
@@ -25,7 +26,7 @@ type ShowReply struct {
 	Parts     []RequestPart `msgpack:"parts"` // in the order in which they are sent
 }
 
-// RequestPart is a part of what a model is sent.
+// RequestPart is one part of a request to a model.
 type RequestPart struct {
 	Name   string `msgpack:"name"`   // system, tool NAME, conversation, prompt, context
 	Tokens int64  `msgpack:"tokens"` // estimated
@@ -35,14 +36,14 @@ type RequestPart struct {
 func (*ShowRequest) Kind() string { return "ShowRequest" }
 func (*ShowReply) Kind() string   { return "ShowReply" }
 
-// Attachment is a file that goes with a prompt: a text or an image as such, any other by its name. It is read when the turn
-// begins.
+// Attachment is a file that goes with a prompt. The daemon reads it when the turn begins; the model gets the content of a
+// text or an image, and of any other file only the name.
 type Attachment struct {
 	Path OSString `msgpack:"path"`
-	MIME string   `msgpack:"mime"` // a hint: what a file is, its content says
+	MIME string   `msgpack:"mime"` // a hint; the content decides the type
 }
 
-// RequestContext is what the user had in front of them.
+// RequestContext is what the user saw when asking.
 type RequestContext struct {
 	Cwd            OSString        `msgpack:"cwd"`
 	RecentCommands []RecentCommand `msgpack:"recent_commands"`
@@ -64,13 +65,13 @@ type RequestOptions struct {
 	Thinking        string   `msgpack:"thinking"` // "", off, low, medium, high
 	Tools           []string `msgpack:"tools"`    // allow-list; nil = all, empty = none
 	RequireApproval *bool    `msgpack:"require_approval"`
-	Mode            string   `msgpack:"mode"`       // policy mode for this turn: may tighten, and `full` only where the person said so
+	Mode            string   `msgpack:"mode"`       // policy mode for this turn, stricter than the session's unless the peer may confirm
 	TimeoutMS       int64    `msgpack:"timeout_ms"` // 0 = none
-	// Steer gives the prompt to the turn that runs in the session, with the results of its next calls; TurnSteered answers
-	// then. Where none runs, it ends before, or there are attachments, the request is a turn of its own as ever.
+	// Steer adds the prompt to the running turn of the session, with the results of its next tool calls; TurnSteered then
+	// answers. If no turn runs, it ends first, or there are attachments, the request becomes a turn of its own.
 	Steer bool `msgpack:"steer"`
-	// MaxSteps is how often the model may be asked, MaxCostUSD what the turn may cost before somebody is asked, beside the settings'
-	// bound; 0 = as the settings have it.
+	// MaxSteps bounds the requests to the model. MaxCostUSD is the cost at which the user is asked whether to go on, beside
+	// the settings' bound. 0 = as in the settings.
 	MaxSteps   int     `msgpack:"max_steps"`
 	MaxCostUSD float64 `msgpack:"max_cost_usd"`
 	// System replaces the role's part of the system prompt, AppendSystem is added to it.
@@ -78,7 +79,7 @@ type RequestOptions struct {
 	AppendSystem string `msgpack:"append_system"`
 }
 
-// TurnStarted says that a request began. Since protocol 1.
+// TurnStarted reports that the turn of a request began. Since protocol 1.
 type TurnStarted struct {
 	Event
 	Agent  string `msgpack:"agent"`
@@ -86,15 +87,15 @@ type TurnStarted struct {
 	Model  string `msgpack:"model"`
 }
 
-// TurnSteered is a prompt that its turn took in while it ran; RequestID is that of the AgentRequest, which this answers. Since
+// TurnSteered reports that a running turn took in a further prompt; it answers the AgentRequest of its RequestID. Since
 // protocol 1.
 type TurnSteered struct {
 	Event
 	Prompt string `msgpack:"prompt"`
 }
 
-// AgentStreamChunk is a piece of what an agent says or does. SeqFirst is the number of the first of several chunks of
-// text that were merged into this one, and equals Seq otherwise. Since protocol 1.
+// AgentStreamChunk is a piece of an agent's text, tool call or output. SeqFirst is the number of the first of several
+// chunks of text that were merged into this one, and equals Seq otherwise. Since protocol 1.
 type AgentStreamChunk struct {
 	Event
 	SeqFirst int64  `msgpack:"seq_first"`
@@ -102,7 +103,7 @@ type AgentStreamChunk struct {
 	Chunk    Chunk  `msgpack:"chunk"`
 }
 
-// Chunk is a union: Type says which of the other fields are there, and only those travel; see chunkFields.
+// Chunk is a union: only the fields of its Type are encoded; see chunkFields.
 type Chunk struct {
 	Type        string      `msgpack:"type"` // one of Chunk…
 	Text        string      `msgpack:"text"`
@@ -110,10 +111,10 @@ type Chunk struct {
 	Tool        string      `msgpack:"tool"`
 	Arguments   string      `msgpack:"arguments"` // a JSON object as text
 	Data        []byte      `msgpack:"data"`      // raw bytes as the program wrote them; live only, never stored
-	Status      string      `msgpack:"status"`    // one of Status…; the whole is in CommandResult
-	Signature   string      `msgpack:"signature"` // what the provider needs to accept its own reasoning again
+	Status      string      `msgpack:"status"`    // one of Status…; CommandResult has the details
+	Signature   string      `msgpack:"signature"` // the provider's proof that the reasoning is its own, sent back with it
 	Block       *Block      `msgpack:"block"`
-	FromSeq     int64       `msgpack:"from_seq"` // the first event of what is void
+	FromSeq     int64       `msgpack:"from_seq"` // of void: the first event that is withdrawn
 }
 
 // Chunk types.
@@ -126,11 +127,11 @@ const (
 	ChunkToolResult    = "tool_result"
 	ChunkNotice        = "notice"
 	ChunkBlock         = "block"
-	ChunkVoid          = "void"    // text is why
+	ChunkVoid          = "void"    // withdraws the agent's text and reasoning from from_seq on; text is why
 	ChunkContext       = "context" // text is sent to the model beside the prompt or the results before it
 )
 
-// chunkFields are the fields that travel with each type of chunk, beside type.
+// chunkFields are the fields that are encoded for each type of chunk, beside type.
 var chunkFields = map[string][]string{
 	ChunkText:          {"text"},
 	ChunkReasoning:     {"text", "signature"},
@@ -159,7 +160,7 @@ type Annotation struct {
 	Message string `msgpack:"message"`
 }
 
-// AgentThinking tells which phase an agent entered. Since protocol 1.
+// AgentThinking reports which phase an agent entered. Since protocol 1.
 type AgentThinking struct {
 	Event
 	Agent   string `msgpack:"agent"`
@@ -172,7 +173,7 @@ const (
 	PhasePlanning   = "planning"
 	PhaseGenerating = "generating"
 	PhaseExecuting  = "executing"
-	PhaseWaiting    = "waiting" // for the provider, which is tried again or sends nothing: the message says how long, and why
+	PhaseWaiting    = "waiting" // for the provider, which is retried or sends nothing; the message says for how long and why
 )
 
 // AgentComplete is the one end of a turn. Since protocol 1.
@@ -231,9 +232,9 @@ type CancelRequest struct {
 	Reason    string     `msgpack:"reason"`
 }
 
-// CommandResult is, from the daemon, the stored end of a tool's execution, from which screens derive their tool cards;
-// from the client, a command that the user ran themselves: Tool and the ids are empty then, but for an ExecutionID of the
-// client's choosing. Since protocol 1.
+// CommandResult is, from the daemon, the stored end of a tool's execution, which screens show as a card. From the client
+// it is a command that the user ran: Tool and all ids but ExecutionID, which the client chooses, are empty. Since
+// protocol 1.
 type CommandResult struct {
 	Event
 	Agent         string      `msgpack:"agent"`
@@ -249,11 +250,11 @@ type CommandResult struct {
 	Truncated     *Truncation `msgpack:"truncated"`
 	StartedAtMS   int64       `msgpack:"started_at_ms"`
 	DurationMS    int64       `msgpack:"duration_ms"`
-	Reach         string      `msgpack:"reach"` // what the kernel held it to: read, project; "" = nothing
+	Reach         string      `msgpack:"reach"` // the confinement it ran in: read, project; "" = none
 }
 
-// ToolRequest runs one tool for a person or a script under the same policy, or, with a Borrower, for an agent of another
-// program. It is a turn without a model: TurnStarted, CommandResult, AgentComplete. Since protocol 1.
+// ToolRequest runs one tool for a person or a script or, with a Borrower, for an agent of another program, under the same
+// policy as the agents here. It is a turn without a model: TurnStarted, CommandResult, AgentComplete. Since protocol 1.
 type ToolRequest struct {
 	RequestID RequestID  `msgpack:"request_id"`
 	SessionID *SessionID `msgpack:"session_id"`
@@ -265,15 +266,15 @@ type ToolRequest struct {
 	AnswerMS  int64      `msgpack:"answer_ms"` // with a Borrower: how long a question waits for an answer; 0 = 5 min
 }
 
-// Borrower is an agent of another program that borrows the user's shell; one without a name is none.
+// Borrower is an agent of another program that borrows the user's shell; without a Name there is none.
 type Borrower struct {
 	Name       string   `msgpack:"name"`       // such as codex
 	Executable OSString `msgpack:"executable"` // "" = not known
 	PID        int      `msgpack:"pid"`        // 0 = not known
 }
 
-// UndoRequest puts back the last change of a session's file tools (what = "file") or of a lease to the shell's state
-// (what = "shell"). It is a turn without a model, like ToolRequest. Since protocol 1.
+// UndoRequest undoes the last change by a session's file tools (what = "file"), or by a borrowed command to the shell's
+// state (what = "shell"). It is a turn without a model, like ToolRequest. Since protocol 1.
 type UndoRequest struct {
 	RequestID RequestID  `msgpack:"request_id"`
 	SessionID *SessionID `msgpack:"session_id"`

@@ -56,17 +56,17 @@ func (e *encoder) message(m Message) error {
 	return nil
 }
 
-// Unmarshal reads a payload. It takes payload over: texts and bytes of the message may lie in it, so the caller must
-// not write to it any more. Errors are *UnknownKindError and *InvalidError.
+// Unmarshal decodes a payload. Strings and byte slices of the message may alias payload, so the caller must not write to
+// it any more. Errors are *UnknownKindError and *InvalidError.
 func Unmarshal(payload []byte) (m Message, err error) {
 	if err := precheck(payload); err != nil {
 		return nil, &InvalidError{Reason: err.Error()}
 	}
-	d := decoderOf(payload)
+	d := newDecoder(payload)
 	defer func() {
-		d.free()
-		if r := recover(); r != nil { // belt and braces: one bad payload must not end the daemon
-			m, err = nil, &InvalidError{Reason: fmt.Sprintf("it cannot be read: %v", r)}
+		d.release()
+		if r := recover(); r != nil { // precheck should prevent this, but a payload must never end the daemon
+			m, err = nil, &InvalidError{Reason: fmt.Sprintf("cannot be decoded: %v", r)}
 		}
 	}()
 	m, ferr := d.readMessage()
@@ -109,11 +109,11 @@ func (d *decoder) readMessage() (Message, *fieldError) {
 	return m, nil
 }
 
-// peek finds kind and request_id of a payload that passed precheck and could not be decoded, so that the answer can
-// name what it answers.
+// peek returns kind and request_id of a payload that passed precheck but could not be decoded, for the error reply. Each
+// is "" where it cannot be read.
 func peek(payload []byte) (kind string, id RequestID) {
-	d := decoderOf(payload)
-	defer d.free()
+	d := newDecoder(payload)
+	defer d.release()
 	if n, err := d.arrayHead(); err != nil || n != 2 {
 		return "", ""
 	}

@@ -12,14 +12,14 @@ type ConfirmationRequest struct {
 	Arguments      string         `msgpack:"arguments"` // a JSON object as text
 	Cwd            OSString       `msgpack:"cwd"`
 	Verdict        Verdict        `msgpack:"verdict"`
-	Reach          string         `msgpack:"reach"`       // what it would run with: read, project, shell, free; "" = nothing is held here
-	ReachWhy       string         `msgpack:"reach_why"`   // the agent's reason, where it asked for more than the words need
-	EnforcedBy     string         `msgpack:"enforced_by"` // what holds it to that, for people; "" = nothing does
+	Reach          string         `msgpack:"reach"`       // what it would run with: read, project, shell, free; "" = cannot be enforced here
+	ReachWhy       string         `msgpack:"reach_why"`   // the agent's reason, where it asked for a wider reach than Verdict.Reach
+	EnforcedBy     string         `msgpack:"enforced_by"` // the mechanism that enforces Reach, for people; "" = none
 	Preview        Preview        `msgpack:"preview"`
 	Grants         []Grant        `msgpack:"grants"` // what allow_always may be answered with; empty: only once
 	ExpiresAtMS    *int64         `msgpack:"expires_at_ms"`
 	Fingerprint    string         `msgpack:"fingerprint"` // see Fingerprint
-	Borrower       Borrower       `msgpack:"borrower"`    // of whose command it is; without a name one of ours
+	Borrower       Borrower       `msgpack:"borrower"`    // whose command it is; without a name, an agent of the daemon
 }
 
 // Verdict is what the risk analysis found.
@@ -28,7 +28,7 @@ type Verdict struct {
 	Reasons    []Reason `msgpack:"reasons"`
 	Reversible bool     `msgpack:"reversible"`
 	UndoHint   string   `msgpack:"undo_hint"`
-	Reach      string   `msgpack:"reach"` // the least that it needs: read, project, shell, free; "" = not judged
+	Reach      string   `msgpack:"reach"` // the narrowest that the command needs: read, project, shell, free; "" = not judged
 }
 
 type Reason struct {
@@ -52,11 +52,10 @@ type Preview struct {
 type Grant struct {
 	Scope  string `msgpack:"scope"`  // session, project, always
 	Rule   string `msgpack:"rule"`   // as it would be listed
-	Covers string `msgpack:"covers"` // in words, exactly what it would let through
+	Covers string `msgpack:"covers"` // in words, exactly what it would allow
 }
 
-// ConfirmationResponse answers a ConfirmationRequest; a second answer is told so by the ConfirmationResolved that went
-// before it. Since protocol 1.
+// ConfirmationResponse answers a ConfirmationRequest. After ConfirmationResolved it has no effect. Since protocol 1.
 type ConfirmationResponse struct {
 	ConfirmationID ConfirmationID `msgpack:"confirmation_id"`
 	Decision       string         `msgpack:"decision"` // allow, allow_always, deny, deny_always
@@ -67,9 +66,9 @@ type ConfirmationResponse struct {
 
 // Values of ConfirmationRequest.Tool that are no tools.
 const (
-	ToolTrust    = "trust"    // whether a folder's instructions count
-	ToolContinue = "continue" // whether an agent that goes round in circles, or has cost what it may, may go on
-	ToolAskUser  = "ask_user" // a question of an agent of another program: what the user answers is the comment
+	ToolTrust    = "trust"    // whether agents follow a folder's instructions
+	ToolContinue = "continue" // whether an agent that repeats itself, or has reached its cost limit, may go on
+	ToolAskUser  = "ask_user" // a question of an agent of another program; the user's answer is the Comment
 )
 
 const (
@@ -79,7 +78,7 @@ const (
 	DecisionDenyAlways  = "deny_always"
 )
 
-// ConfirmationResolved tells every attached client how a question ended. Since protocol 1.
+// ConfirmationResolved reports to every attached client how a question ended. Since protocol 1.
 type ConfirmationResolved struct {
 	Event
 	ConfirmationID ConfirmationID `msgpack:"confirmation_id"`
@@ -97,8 +96,8 @@ type PolicyRequest struct {
 	Rule      *Rule      `msgpack:"rule"`
 	RuleID    RuleID     `msgpack:"rule_id"`
 	Command   OSString   `msgpack:"command"` // with test: shell text that is judged, and not run
-	Cwd       OSString   `msgpack:"cwd"`     // with test: where; "" is where the shell stands. With trust and untrust: the folder
-	Live      bool       `msgpack:"live"`    // with test: in the shell last typed in, or an error where there is none
+	Cwd       OSString   `msgpack:"cwd"`     // with test: where; "" = the shell's directory. With trust and untrust: the folder
+	Live      bool       `msgpack:"live"`    // with test: judge for the shell last typed in; an error where there is none
 	Secrets   string     `msgpack:"secrets"` // with set_secrets: mask, show
 }
 
@@ -107,13 +106,13 @@ type PolicyReply struct {
 	Op        string    `msgpack:"op"`
 	Mode      string    `msgpack:"mode"`
 	Rules     []Rule    `msgpack:"rules"`
-	// Secrets says what models are given of what looks like a secret, in this session: mask, show.
+	// Secrets is how text that looks like a secret is given to models in this session: mask, show.
 	Secrets string `msgpack:"secrets"`
-	// Suspects are what agents' commands changed in the shell without a person's word: variables, aliases, functions.
+	// Suspects are the variables, aliases and functions of the shell that agents' commands changed without being asked about.
 	Suspects []string        `msgpack:"suspects"`
 	Verdict  *Verdict        `msgpack:"verdict"`  // of test
 	Outcomes []PolicyOutcome `msgpack:"outcomes"` // of test: one for each mode
-	// Folder is the one that trust and untrust meant; Folders, of these and trust_list, are all that were decided about.
+	// Folder is the one of trust and untrust. Folders, with these and trust_list, are all that the user decided about.
 	Folder  OSString        `msgpack:"folder"`
 	Folders []TrustedFolder `msgpack:"folders"`
 }
@@ -144,9 +143,9 @@ type Rule struct {
 	Source      string   `msgpack:"source"`  // user, config, project file
 	CreatedAtMS int64    `msgpack:"created_at_ms"`
 	ExpiresAtMS *int64   `msgpack:"expires_at_ms"`
-	Match       []string `msgpack:"match"`    // examples that it must be about: commands, paths, hosts, by its kind
-	NoMatch     []string `msgpack:"no_match"` // and that it must not be about
-	Fault       string   `msgpack:"fault"`    // "": none; else why it is not as it says: one that allows is then not in force
+	Match       []string `msgpack:"match"`    // examples that Pattern must match: commands, paths or hosts, by its kind
+	NoMatch     []string `msgpack:"no_match"` // examples that Pattern must not match
+	Fault       string   `msgpack:"fault"`    // why the rule contradicts its examples or is invalid: an allow rule is then ignored; "" = none
 }
 
 func (*ConfirmationRequest) Kind() string  { return "ConfirmationRequest" }

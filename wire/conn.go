@@ -15,18 +15,18 @@ import (
 // Limits of a Conn.
 const (
 	batchSize   = 32 << 10  // one write takes up to this many bytes of queued frames, or one frame that is longer
-	writePiece  = 256 << 10 // a longer frame is written in pieces of this size, each with its own stall clock
-	softQueue   = 4 << 20   // queued bytes from which live output is left out and the slow clock runs
+	writePiece  = 256 << 10 // a longer frame is written in pieces of this size, each with a time-out of its own
+	softQueue   = 4 << 20   // queued bytes over which progress messages are dropped and backlogTimer runs
 	hardQueue   = 64 << 20  // queued bytes at which the peer is cut off at once
-	discardMost = 64 << 20  // bytes of an oversize frame that are read and thrown away so that the answer arrives
+	discardMost = 64 << 20  // bytes of an oversize frame that are discarded so that the peer can read the error reply
 	discardTime = 5 * time.Second
 )
 
 // Options of a Conn; zero values take the defaults.
 type Options struct {
 	MaxFrame   int           // longest payload that is received, in bytes; 0 = MaxFrame. SetMaxFrame changes it
-	SlowAfter  time.Duration // a peer that accepts nothing for so long is cut off; 0 = 30 s
-	CloseAfter time.Duration // how long Close waits for the peer to take what is queued; 0 = 2 s
+	SlowAfter  time.Duration // how long the peer may accept nothing before it is cut off; 0 = 30 s
+	CloseAfter time.Duration // how long Close waits for the peer to accept what is queued; 0 = 2 s
 }
 
 // Conn sends and receives messages over a byte stream. Send and Close may be called from any goroutine, Receive from one
@@ -34,26 +34,28 @@ type Options struct {
 type Conn struct {
 	rw        io.ReadWriteCloser
 	r         *bufio.Reader
-	head      [4]byte // Receive's
+	head      [4]byte // buffer of Receive for the length of a frame
 	maxFrame  atomic.Int64
 	slowAfter time.Duration
 	closeWait time.Duration
 
-	wake    chan struct{} // one token: something is queued, or closing or halfEnd was set
-	done    chan struct{} // closed when the connection is over
+	wake    chan struct{} // capacity 1: something is queued, or closing or halfEnd was set
+	done    chan struct{} // closed when err is set
 	writer  sync.WaitGroup
 	rwClose sync.Once
-	stall   *time.Timer // cuts the peer off; runs while one write does
-	now     *atOnce     // nil where the transport has no such write; guarded by mu
 
-	mu      sync.Mutex
-	out     queue
-	over    *time.Timer   // cuts the peer off; runs while the queue is over softQueue
-	idle    chan struct{} // closed when all is written; nil while nobody waits for that
+	stallTimer *time.Timer   // cuts the peer off; runs during a write
+	direct     *directWriter // nil where the transport has no such write; guarded by mu
+
+	mu           sync.Mutex
+	out          queue
+	backlogTimer *time.Timer // cuts the peer off; runs while the queue is over softQueue
+
+	idle    chan struct{} // closed when all is written; nil while no Flush waits
 	writing bool
 	closing bool  // no more Sends; the writer ends when the queue is empty
 	halfEnd bool  // no more Sends; the writing side is shut when the queue is empty
-	err     error // why it is over
+	err     error // why the connection ended; nil while it has not
 }
 
 // NewConn makes a connection of rw, which it owns from now on, and starts its writer.
@@ -61,7 +63,7 @@ func NewConn(rw io.ReadWriteCloser, o Options) *Conn {
 	c := &Conn{
 		rw: rw, r: bufio.NewReaderSize(rw, batchSize),
 		slowAfter: o.SlowAfter, closeWait: o.CloseAfter,
-		wake: make(chan struct{}, 1), done: make(chan struct{}), now: newAtOnce(rw),
+		wake: make(chan struct{}, 1), done: make(chan struct{}), direct: newDirectWriter(rw),
 	}
 	if c.slowAfter <= 0 {
 		c.slowAfter = 30 * time.Second
@@ -71,10 +73,10 @@ func NewConn(rw io.ReadWriteCloser, o Options) *Conn {
 	}
 	c.SetMaxFrame(o.MaxFrame)
 	cutOff := func() { c.fail(ErrSlow) }
-	c.stall = time.AfterFunc(time.Hour, cutOff)
-	c.stall.Stop()
-	c.over = time.AfterFunc(time.Hour, cutOff)
-	c.over.Stop()
+	c.stallTimer = time.AfterFunc(time.Hour, cutOff)
+	c.stallTimer.Stop()
+	c.backlogTimer = time.AfterFunc(time.Hour, cutOff)
+	c.backlogTimer.Stop()
 	c.writer.Go(c.write)
 	return c
 }
@@ -88,12 +90,12 @@ func (c *Conn) SetMaxFrame(n int) {
 	c.maxFrame.Store(int64(n))
 }
 
-// Send queues m and returns; it never waits for the peer. m is encoded before Send returns, so the caller may go on
-// using it. While nothing is queued, what is not part of a stream is written at once, as far as a socket takes it. While
-// more than 32 KiB wait, neighbouring text chunks of one agent become one (SeqFirst tells the first), and so does
-// neighbouring output; while more than 4 MiB wait, live output (CommandOutput, tool_output, tool_call_delta) is left out.
-// Nothing else is ever dropped: a peer that accepts nothing for SlowAfter, keeps 4 MiB waiting for as long, or lets 64 MiB
-// pile up, is cut off instead.
+// Send queues m and returns; it never waits for the peer. m is encoded before Send returns, so the caller may reuse it.
+// If nothing is queued, a message that is not part of a stream is written at once, as far as the socket accepts it. While
+// more than 32 KiB wait, consecutive text chunks of one agent are merged (SeqFirst is the number of the first), and so is
+// consecutive output; while more than 4 MiB wait, progress messages (CommandOutput, tool_output, tool_call_delta) are
+// dropped. Nothing else is: a peer that accepts nothing for SlowAfter, stays more than 4 MiB behind for as long, or falls
+// 64 MiB behind is cut off, and Send returns ErrSlow.
 func (c *Conn) Send(m Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,13 +114,13 @@ func (c *Conn) Send(m Message) error {
 		return ErrSlow
 	}
 	if before <= softQueue && c.out.size > softQueue {
-		c.over.Reset(c.slowAfter)
+		c.backlogTimer.Reset(c.slowAfter)
 	}
 	if c.writing {
 		return nil
 	}
-	if c.now != nil && before == 0 && c.out.size <= batchSize && awaited(m) {
-		if c.out.wrote(c.now.write(c.out.batches[0])); c.out.size == 0 {
+	if c.direct != nil && before == 0 && c.out.size <= batchSize && isAwaited(m) {
+		if c.out.consume(c.direct.write(c.out.batches[0])); c.out.size == 0 {
 			return nil
 		}
 	}
@@ -134,9 +136,9 @@ func (c *Conn) signal() {
 	}
 }
 
-// Flush waits until everything queued so far has been handed to the transport. Whoever sends a long history calls it
-// between pages, or a slow reader would be taken for a dead one. If ctx ends first it returns context.Cause(ctx); once
-// the connection is over, what Send would.
+// Flush waits until everything queued so far has been handed to the transport. A sender of a long history calls it between
+// pages, so that a slow reader is not cut off. If ctx ends first it returns context.Cause(ctx), and if the connection
+// ends, Err().
 func (c *Conn) Flush(ctx context.Context) error {
 	c.mu.Lock()
 	if c.err != nil {
@@ -169,8 +171,8 @@ func (c *Conn) Pending() int {
 	return c.out.size
 }
 
-// write is the writer: it takes up to 32 KiB of whole frames at a time, or one longer frame, writes them in one piece
-// and sleeps when nothing is queued. Nothing waits for a timer.
+// write is the writer goroutine: it writes one batch after the other and sleeps when nothing is queued. It never delays
+// a message to collect more.
 func (c *Conn) write() {
 	for {
 		batch, more := c.next()
@@ -179,9 +181,9 @@ func (c *Conn) write() {
 		}
 		for p := batch; len(p) > 0; {
 			n := min(len(p), writePiece)
-			c.stall.Reset(c.slowAfter)
+			c.stallTimer.Reset(c.slowAfter)
 			_, err := c.rw.Write(p[:n])
-			c.stall.Stop()
+			c.stallTimer.Stop()
 			if err != nil {
 				c.writeFailed(fmt.Errorf("write to peer: %w", err))
 				return
@@ -201,7 +203,7 @@ func (c *Conn) next() (batch []byte, more bool) {
 		batch = c.out.take()
 		c.writing = batch != nil
 		if c.out.size <= softQueue {
-			c.over.Stop()
+			c.backlogTimer.Stop()
 		}
 		if batch != nil {
 			c.mu.Unlock()
@@ -235,10 +237,10 @@ func (c *Conn) closeWrite() {
 	}
 }
 
-// Receive returns the next message. After an error for which Recoverable holds, answer with Reply(err) and call it
+// Receive returns the next message. After an error for which Recoverable is true, answer with Reply(err) and call Receive
 // again; every other error ends the connection, and Close must follow: io.EOF (wrapped) where the peer closed between
-// two frames, ErrClosed after Close, *TooLargeError where it announced a payload over the limit. In that case the peer
-// has been sent Error{too_large}, and up to 64 MiB or 5 s of what it still sent was thrown away so that it reads that.
+// two frames, ErrClosed after Close, *TooLargeError where it announced a payload over the limit. In that case Receive has
+// sent Error{too_large} and discarded what followed, up to 64 MiB or 5 s, so that the peer reads the error.
 func (c *Conn) Receive() (Message, error) {
 	if _, err := io.ReadFull(c.r, c.head[:]); err != nil {
 		return nil, c.readError(err, err == io.EOF)
@@ -261,8 +263,8 @@ func (c *Conn) Receive() (Message, error) {
 	return Unmarshal(payload)
 }
 
-// payload reads n bytes. Long ones are allocated as they arrive: an announced length alone costs 256 KiB, and what came
-// at most eight times as much again.
+// payload reads n bytes. The buffer grows as they arrive, from 256 KiB to at most eight times what has arrived, so that an
+// announced length alone allocates little.
 func (c *Conn) payload(n int) ([]byte, error) {
 	const first, step = 256 << 10, 8
 	p := make([]byte, min(n, first))
@@ -280,7 +282,7 @@ func (c *Conn) payload(n int) ([]byte, error) {
 	}
 }
 
-// readError says why nothing more can be received.
+// readError returns the error that Receive reports for a failed read; boundary is true for io.EOF between two frames.
 func (c *Conn) readError(err error, boundary bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,8 +299,8 @@ func (c *Conn) readError(err error, boundary bool) error {
 	return fmt.Errorf("read from peer: %w", err)
 }
 
-// refuse answers a frame whose payload will not be read: the answer goes out, the writing side is shut, what still
-// comes is discarded, up to n bytes. Closing at once would reset the connection, and the answer would be lost with it.
+// refuse answers a frame whose payload is not read, shuts the writing side, and discards up to n bytes of what follows.
+// Closing at once would reset the connection and lose the answer.
 func (c *Conn) refuse(answer *Error, n int64) {
 	if c.Send(answer) != nil {
 		return
@@ -312,7 +314,7 @@ func (c *Conn) refuse(answer *Error, n int64) {
 	io.CopyN(io.Discard, c.r, min(n, discardMost))
 }
 
-// Close sends what is queued, waits for that at most Options.CloseAfter, closes the transport and waits for the writer.
+// Close sends what is queued, for at most Options.CloseAfter, closes the transport and waits for the writer.
 // It is safe to call more than once, and from the goroutine that receives.
 func (c *Conn) Close() error {
 	c.mu.Lock()
@@ -322,14 +324,14 @@ func (c *Conn) Close() error {
 	bound := time.AfterFunc(c.closeWait, func() { c.fail(ErrClosed) })
 	c.writer.Wait()
 	bound.Stop()
-	c.closeTransport() // open still after a failed write
+	c.closeTransport() // still open after a failed write
 	return nil
 }
 
-// Done is closed when the connection is over and can send no more; Err then tells why.
+// Done is closed when the connection can send no more; Err then returns why.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err returns why the connection is over: ErrClosed, ErrSlow, or what broke it; nil while it is not.
+// Err returns why the connection ended: ErrClosed, ErrSlow or the error of the transport; nil while it has not.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -342,8 +344,7 @@ func (c *Conn) fail(err error) {
 	c.failLocked(err)
 }
 
-// failLocked ends the connection for good, for the first reason given. Closing the transport wakes whoever reads or
-// writes it.
+// failLocked ends the connection; only the first err is kept. Closing the transport unblocks its reader and its writer.
 func (c *Conn) failLocked(err error) {
 	if c.err == nil {
 		c.endLocked(err)
@@ -351,8 +352,8 @@ func (c *Conn) failLocked(err error) {
 	}
 }
 
-// writeFailed is fail for an error of the transport. What the peer sent before it closed may lie unread in the transport,
-// which is therefore closed by Close, which follows on the end of Receive, or after discardTime.
+// writeFailed is fail for an error of a write. It leaves the transport open for discardTime, unless Close is called
+// first, so that Receive still gets what the peer sent before it closed.
 func (c *Conn) writeFailed(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -364,7 +365,7 @@ func (c *Conn) writeFailed(err error) {
 
 func (c *Conn) endLocked(err error) {
 	c.err = err
-	c.over.Stop()
+	c.backlogTimer.Stop()
 	c.out = queue{}
 	close(c.done)
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// decoder reads values from a payload that passed precheck, so lengths need no second look, and reading one cannot fail:
-// where it does all the same, it panics, and Unmarshal recovers. It owns the payload for good: strings and bytes of the
-// message may lie in it (see keep).
+// decoder reads values from a payload that passed precheck, so lengths are not checked again. A read that fails
+// nevertheless panics, and Unmarshal recovers. Strings and byte slices of the message may alias the payload, which must
+// not be written to any more (see detach).
 type decoder struct {
 	payload
 	*msgpack.Decoder
-	room   int // bytes that lists, maps and messages may still take
+	room   int // bytes that lists, maps and messages may still allocate
 	copies int // bytes of small values that may still be copied out of the payload
 }
 
-// payload is what the Decoder reads.
+// payload implements the io.ByteScanner and io.Reader that the Decoder reads from.
 type payload struct {
 	buf []byte
 	pos int
@@ -50,10 +50,10 @@ func (p *payload) UnreadByte() error {
 	return nil
 }
 
-// next is the first byte of the next value.
+// next returns the first byte of the next value, which gives its type, without consuming it.
 func (p *payload) next() byte { return p.buf[p.pos] }
 
-// take returns the next n bytes as they lie in the payload.
+// take consumes the next n bytes and returns them as a slice of the payload.
 func (p *payload) take(n int) []byte {
 	b := p.buf[p.pos : p.pos+n : p.pos+n]
 	p.pos += n
@@ -66,23 +66,23 @@ var decoders = sync.Pool{New: func() any {
 	return d
 }}
 
-// A payload of n bytes takes at most 2n + 256 KiB of memory to decode, its own bytes not counted: 7n/4 + 192 KiB for what
-// it unfolds to (an element of one byte may be a struct of two hundred), n/4 + 48 KiB for copies of small values, and the
-// rest for errors. Honest messages stay below: they write every field, and names are longer than what the values become;
-// the constant is for lists of short texts, of which Go's own headers are the most.
-func decoderOf(buf []byte) *decoder {
+// newDecoder returns a decoder of buf from the pool. Decoding n bytes allocates at most 2n + 256 KiB: 7n/4 + 192 KiB for
+// lists, maps and structs (one byte of payload may be a struct of two hundred bytes), n/4 + 48 KiB for copies of small
+// values, and the rest for errors. Messages with every field written stay below that, because field names take more bytes
+// than the decoded values; the constants are for lists of short strings, where Go's string headers dominate.
+func newDecoder(buf []byte) *decoder {
 	d := decoders.Get().(*decoder)
 	d.payload = payload{buf: buf}
 	d.room, d.copies = len(buf)*7/4+192<<10, len(buf)/4+48<<10
 	return d
 }
 
-func (d *decoder) free() {
+func (d *decoder) release() {
 	d.payload = payload{}
 	decoders.Put(d)
 }
 
-// must returns what the Decoder read.
+// must panics if err is not nil, which precheck rules out.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -90,7 +90,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// spend takes memory before it is allocated.
+// spend charges an allocation to the decoder's memory budget, before it is made, and fails if it is exhausted.
 func (d *decoder) spend(bytes int) *fieldError {
 	if d.room -= bytes; d.room < 0 {
 		return wrong("lists and maps of the message take more than twice its bytes")
@@ -98,10 +98,11 @@ func (d *decoder) spend(bytes int) *fieldError {
 	return nil
 }
 
-// allocated is at least what an object of that size takes: Go's size classes waste up to an eighth, the smallest more.
+// allocated returns an upper bound of what Go allocates for an object of size bytes: size classes waste up to an eighth,
+// the smallest ones more.
 func allocated(size int) int { return size + size/8 + 16 }
 
-// fieldError is what is wrong with a value, and where; struct, list and map decoders prepend to path on the way up.
+// fieldError is the reason why a value is invalid, and the path to it; struct, list and map decoders prepend their step.
 type fieldError struct{ path, reason string }
 
 func (e *fieldError) Error() string { return e.path + ": " + e.reason }
@@ -129,7 +130,8 @@ func inKey(key string, err *fieldError) *fieldError {
 	return in("["+quote(key)+"]", err)
 }
 
-func (d *decoder) want(what string) *fieldError {
+// mismatch returns the error for a next value whose type is not what.
+func (d *decoder) mismatch(what string) *fieldError {
 	return wrong(typeName(d.next()) + " where " + what + " is wanted")
 }
 
@@ -142,7 +144,7 @@ func (d *decoder) null() bool {
 	return true
 }
 
-// readUint takes an int of any width that is not negative.
+// readUint reads a non-negative int of any width.
 func (d *decoder) readUint() (uint64, *fieldError) {
 	if d.next() == msgpcode.Uint64 {
 		return must(d.DecodeUint64()), nil
@@ -160,7 +162,7 @@ func (d *decoder) readUint() (uint64, *fieldError) {
 func (d *decoder) readInt() (int64, *fieldError) {
 	c := d.next()
 	if typeName(c) != "int" {
-		return 0, d.want("int")
+		return 0, d.mismatch("int")
 	}
 	n := must(d.DecodeInt64())
 	if c == msgpcode.Uint64 && n < 0 {
@@ -169,13 +171,13 @@ func (d *decoder) readInt() (int64, *fieldError) {
 	return n, nil
 }
 
-// readFloat takes an int as well: several libraries write 0.0 as one.
+// readFloat also accepts an int: several msgpack libraries write 0.0 as one.
 func (d *decoder) readFloat() (float64, *fieldError) {
 	switch c := d.next(); {
 	case c == msgpcode.Uint64:
 		return float64(must(d.DecodeUint64())), nil
 	case c != msgpcode.Float && c != msgpcode.Double && typeName(c) != "int":
-		return 0, d.want("float")
+		return 0, d.mismatch("float")
 	}
 	f := must(d.DecodeFloat64())
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -186,12 +188,13 @@ func (d *decoder) readFloat() (float64, *fieldError) {
 
 func (d *decoder) readBool() (bool, *fieldError) {
 	if c := d.next(); c != msgpcode.True && c != msgpcode.False {
-		return false, d.want("bool")
+		return false, d.mismatch("bool")
 	}
 	return must(d.DecodeBool()), nil
 }
 
-// rawStr reads a str without looking at its text; ok is false, and nothing is read, for another type.
+// rawStr reads a str without checking that it is UTF-8; ok is false, and nothing is consumed, for another type. b aliases
+// the payload.
 func (d *decoder) rawStr() (b []byte, ok bool) {
 	if !msgpcode.IsString(d.next()) {
 		return nil, false
@@ -209,26 +212,26 @@ func (d *decoder) rawBin() (b []byte, ok bool) {
 func (d *decoder) readStr() (string, *fieldError) {
 	b, ok := d.rawStr()
 	if !ok {
-		return "", d.want("str")
+		return "", d.mismatch("str")
 	}
 	if !utf8.Valid(b) {
 		return "", wrong("str that is not UTF-8")
 	}
-	return text(d.keep(b)), nil
+	return text(d.detach(b)), nil
 }
 
 func (d *decoder) readOSString() (string, *fieldError) {
 	if b, ok := d.rawBin(); ok {
-		return text(d.keep(b)), nil
+		return text(d.detach(b)), nil
 	}
 	b, ok := d.rawStr()
 	if !ok {
-		return "", d.want("str or bin")
+		return "", d.mismatch("str or bin")
 	}
 	if !utf8.Valid(b) {
 		return "", wrong("str that is not UTF-8; send it as bin")
 	}
-	return text(d.keep(b)), nil
+	return text(d.detach(b)), nil
 }
 
 // readBin reads bytes; nil gives nil.
@@ -238,15 +241,14 @@ func (d *decoder) readBin() ([]byte, *fieldError) {
 	}
 	b, ok := d.rawBin()
 	if !ok {
-		return nil, d.want("bin")
+		return nil, d.mismatch("bin")
 	}
-	return d.keep(b), nil
+	return d.detach(b), nil
 }
 
-// keep returns b as the message may hold it. The payload belongs to the message, so most values stay where they are; but
-// a small value of a large payload is copied, or an id in a map would hold megabytes for as long as it lives. A payload
-// of very many small values keeps those that come late.
-func (d *decoder) keep(b []byte) []byte {
+// detach returns b, or a copy of it where b is small and the payload large: otherwise an id that somebody stores would
+// keep megabytes alive. Values beyond the budget for copies are not copied.
+func (d *decoder) detach(b []byte) []byte {
 	const small = 4 << 10
 	if len(d.buf) <= small || len(b) >= len(d.buf)/4 || allocated(len(b)) > d.copies {
 		return b
@@ -255,7 +257,7 @@ func (d *decoder) keep(b []byte) []byte {
 	return append(make([]byte, 0, len(b)), b...)
 }
 
-// text is b as a string. Nobody writes to b any more: the decoder owns its buffer.
+// text returns b as a string without a copy, since nothing writes to the payload any more.
 func text(b []byte) string {
 	if len(b) == 0 {
 		return ""
@@ -265,25 +267,25 @@ func text(b []byte) string {
 
 func (d *decoder) arrayHead() (int, *fieldError) {
 	if !isArray(d.next()) {
-		return 0, d.want("array")
+		return 0, d.mismatch("array")
 	}
 	return must(d.DecodeArrayLen()), nil
 }
 
 func (d *decoder) mapHead() (int, *fieldError) {
 	if !isMap(d.next()) {
-		return 0, d.want("map")
+		return 0, d.mismatch("map")
 	}
 	return must(d.DecodeMapLen()), nil
 }
 
-// key reads a map's key, which precheck saw to be a str. It is good until the next read only.
+// key reads a map key; precheck has verified that it is a str. The result aliases the payload.
 func (d *decoder) key() []byte {
 	b, _ := d.rawStr()
 	return b
 }
 
-// skip passes over one value, however deep, without a copy of it.
+// skip consumes one value, including all that nests in it.
 func (d *decoder) skip() {
 	for left := 1; left > 0; left-- {
 		size, children, err := tokenSize(d.buf[d.pos:])

@@ -1,8 +1,9 @@
 // Package wire is the native protocol between sublet's client and daemon: every message, kind, error code and limit,
-// and how they become bytes. PROTOCOL.md beside it is the same for people who write a client in another language.
+// their encoding, and Conn, which sends and receives them. PROTOCOL.md beside it specifies the same for clients in other
+// languages.
 //
 // A frame is a 4-byte big-endian length and a msgpack payload; a payload is the array [kind, body]. Every field of a
-// body is always written. wire holds no sockets (see wire/socket), no state and no policy.
+// body is always written. Sockets are in wire/socket; the package has no state beyond a Conn, and no policy.
 package wire
 
 // Version is the newest protocol this build speaks; MinVersion the oldest.
@@ -13,8 +14,8 @@ const (
 	MinVersion = 1
 )
 
-// Negotiate returns the newest protocol that this build and a peer which speaks low to high have in common; ok is false where
-// they have none.
+// Negotiate returns the newest version that both this build and a peer that speaks low to high support; ok is false if
+// there is none.
 func Negotiate(low, high int) (version int, ok bool) {
 	return negotiate(low, high, MinVersion, Version)
 }
@@ -24,9 +25,9 @@ func negotiate(low, high, ownLow, ownHigh int) (version int, ok bool) {
 	return version, low <= version && ownLow <= version
 }
 
-// Message is any body that travels: a pointer to one of the structs of this package.
+// Message is the body of a message: a pointer to one of the structs of this package.
 type Message interface {
-	// Kind is the name under which the message travels, such as "AgentStreamChunk".
+	// Kind returns the name that precedes the body in a payload, such as "AgentStreamChunk".
 	Kind() string
 }
 
@@ -41,7 +42,7 @@ type EventMessage interface {
 type Event struct {
 	SessionID SessionID `msgpack:"session_id"`
 	TurnID    TurnID    `msgpack:"turn_id"`    // empty for events outside a turn: user commands, compactions
-	RequestID RequestID `msgpack:"request_id"` // of the request that began it; empty for other connections' screens too
+	RequestID RequestID `msgpack:"request_id"` // of the request that began the turn, also when sent to other connections
 	Seq       int64     `msgpack:"seq"`        // grows by one per session, from 1; the event's number in the store
 	AtMS      int64     `msgpack:"at_ms"`
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// encoder appends values to out in their shortest form. The errors of msgpack's methods are those of the writer, and
-// this one has none.
+// encoder appends values to out in their shortest form. Errors of msgpack's methods are ignored because they are those
+// of the underlying writer, and writing to out never fails.
 type encoder struct {
 	*msgpack.Encoder
 	out []byte
@@ -22,7 +22,7 @@ var encoders = sync.Pool{New: func() any {
 	return e
 }}
 
-// encoding calls f with an encoder that appends to dst, and returns what it made.
+// encoding calls f with a pooled encoder that appends to dst, and returns the extended slice.
 func encoding(dst []byte, f func(e *encoder) error) ([]byte, error) {
 	e := encoders.Get().(*encoder)
 	e.out = dst
@@ -58,7 +58,7 @@ func (e *encoder) float(f float64) {
 	_ = e.EncodeFloat64(f)
 }
 
-// text encodes text. What is not UTF-8 in it, from a model or a program, becomes U+FFFD: readers refuse it otherwise.
+// text encodes s as str. Invalid UTF-8, from a model or a program, becomes U+FFFD, because readers refuse it.
 func (e *encoder) text(s string) {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")

@@ -10,8 +10,7 @@ import (
 // Errors of a Conn.
 var (
 	ErrClosed = errors.New("wire: connection closed")
-	// ErrSlow means that the peer did not read for Options.SlowAfter, or let more pile up than the queue may ever hold, and
-	// was cut off.
+	// ErrSlow means that the peer was cut off: it read nothing for Options.SlowAfter, or too many bytes waited for it.
 	ErrSlow = errors.New("wire: the peer stopped reading and was cut off")
 )
 
@@ -41,7 +40,7 @@ var (
 	ErrInternal         error = codeError(CodeInternal)
 )
 
-// codeError is an error code as something errors.Is can look for.
+// codeError is an error code as a target of errors.Is.
 type codeError string
 
 func (c codeError) Error() string { return strings.ReplaceAll(string(c), "_", " ") }
@@ -55,7 +54,7 @@ func Codes() []string {
 	}
 }
 
-// Error is the message for people, or the code in words where there is none.
+// Error returns the message, or the code in words if there is none.
 func (e *Error) Error() string {
 	if e.Message != "" {
 		return e.Message
@@ -63,7 +62,7 @@ func (e *Error) Error() string {
 	return codeError(e.Code).Error()
 }
 
-// Is makes errors.Is(err, ErrLeaseStale) and its like hold by code.
+// Is makes errors.Is compare an Error with ErrLeaseStale and the other sentinels by code.
 func (e *Error) Is(target error) bool {
 	code, ok := target.(codeError)
 	return ok && string(code) == e.Code
@@ -109,8 +108,8 @@ func (e *InvalidError) Error() string {
 // Is makes errors.Is(err, ErrInvalidMessage) hold.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalidMessage }
 
-// A TooLargeError reports a payload longer than the limit: one about to be sent, which then was not, or one that the
-// peer announced, which then costs the connection.
+// A TooLargeError reports a payload longer than the limit: one that was therefore not sent, or one that the peer
+// announced, after which the connection ends.
 type TooLargeError struct{ Size, Limit int64 }
 
 func (e *TooLargeError) Error() string {
@@ -120,16 +119,16 @@ func (e *TooLargeError) Error() string {
 // Is makes errors.Is(err, ErrTooLarge) hold.
 func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 
-// Recoverable reports whether an error of Receive concerns one message only: the connection is good, answer with
-// Reply(err) and receive the next.
+// Recoverable reports whether an error of Receive concerns one message only: the caller answers with Reply(err) and
+// receives the next.
 func Recoverable(err error) bool {
 	var unknown *UnknownKindError
 	var invalid *InvalidError
 	return errors.As(err, &unknown) || errors.As(err, &invalid)
 }
 
-// Reply is the Error message that answers an error of Receive or Send; nil for one that has no answer, such as a lost
-// connection.
+// Reply returns the Error message that answers an error of Receive or Send; nil for one that has no answer, such as a
+// lost connection.
 func Reply(err error) *Error {
 	var unknown *UnknownKindError
 	var invalid *InvalidError
@@ -154,10 +153,10 @@ func Reply(err error) *Error {
 	return nil
 }
 
-// quote shows text of the other side: bounded, and with control characters visible.
+// quote quotes text of the peer: clipped, and with control characters escaped.
 func quote(s string) string { return strconv.QuoteToASCII(clip(s)) }
 
-// clip bounds text of the other side that goes into an answer.
+// clip bounds text of the peer that goes into an answer to 64 bytes.
 func clip(s string) string {
 	const most = 64
 	if len(s) > most {

@@ -14,7 +14,7 @@ type EnvSnapshot struct {
 	Term         TermInfo            `msgpack:"term"`
 	Credentials  map[string]string   `msgpack:"credentials"` // only what the configuration's api_key_env names; kept in memory, never stored or logged
 	SessionID    *SessionID          `msgpack:"session_id"`  // nil: a new session, stored once something happens in it
-	AfterSeq     int64               `msgpack:"after_seq"`   // events after this number are sent again; -1: none
+	AfterSeq     int64               `msgpack:"after_seq"`   // stored events after this number are sent first; -1: none
 	Leases       []HeldLease         `msgpack:"leases"`      // what the client believes it has lent
 	// MCPServers are servers whose tools agents have in this connection's turns, beside those of the settings; kept in
 	// memory, never stored or logged, and ended with the connection and its last turn.
@@ -24,7 +24,7 @@ type EnvSnapshot struct {
 // MCPServer is a server of the Model Context Protocol: Command is started, or URL is reached.
 type MCPServer struct {
 	Name    string              `msgpack:"name"`    // what agents call it, in the names of its tools: mcp__NAME__TOOL
-	Command OSString            `msgpack:"command"` // talks over standard input and output
+	Command OSString            `msgpack:"command"` // speaks MCP on standard input and output
 	Args    []OSString          `msgpack:"args"`
 	Env     map[string]OSString `msgpack:"env"` // beside that of a private shell
 	URL     string              `msgpack:"url"` // streamable HTTP
@@ -39,7 +39,7 @@ const (
 	CapQueue   = "queue"   // knows ShellQueueChanged
 	CapUse     = "use"     // answers ShellUseRequest
 	CapJobs    = "jobs"    // runs a command as a background job
-	CapConfine = "confine" // holds a command to its Confinement, by the kernel, or does not run it
+	CapConfine = "confine" // has the kernel enforce a command's Confinement, or does not run the command
 )
 
 // CapMCPServers, in Ready.Capabilities, says that the daemon takes EnvSnapshot.MCPServers.
@@ -116,30 +116,31 @@ type ModelInfo struct {
 	ContextWindow int    `msgpack:"context_window"`
 }
 
-// Heartbeat is sent by both ends every 15 s while a turn or a lease runs, and answered with the same nonce. 60 s of
-// silence then means the peer is dead. Since protocol 1.
+// Heartbeat is sent by both ends every 15 s while a turn or a lease runs, and answered with the same nonce. A peer that
+// sends nothing for 60 s is then taken for dead. Since protocol 1.
 type Heartbeat struct {
 	Nonce uint64 `msgpack:"nonce"`
 	AtMS  int64  `msgpack:"at_ms"`
 	Reply bool   `msgpack:"reply"`
 }
 
-// ShellState describes the live shell where it is not as in the last one: before a ShellLeaseAcquired, behind a leased command
-// (after its CommandCompleted and before the next CommandStarted), and when the user is about to ask. Since protocol 1.
+// ShellState describes the live shell. It is sent where it differs from the last one: before a ShellLeaseAcquired, after
+// the CommandCompleted of a leased command and before the next CommandStarted, and when the user is about to ask. Since
+// protocol 1.
 type ShellState struct {
 	Digest    string              `msgpack:"digest"` // lower-case hex SHA-256 over everything below
 	Cwd       OSString            `msgpack:"cwd"`
 	Aliases   map[string]OSString `msgpack:"aliases"`
 	Functions []ShellFunction     `msgpack:"functions"`
 	Options   []string            `msgpack:"options"` // set -o and shopt names that are on, sorted
-	// Hashed are the names that the shell's hash table runs as another file than PATH finds (hash -p), with that file;
+	// Hashed are the commands that the shell's hash table maps to another file than PATH does (hash -p), with that file;
 	// Disabled the builtins that are switched off (enable -n), sorted; Loaded, of an older client, those loaded from a file.
 	Hashed   map[string]OSString `msgpack:"hashed"`
 	Disabled []string            `msgpack:"disabled"`
 	Loaded   []string            `msgpack:"loaded"`
 	Env      EnvChange           `msgpack:"env"` // against the last ShellState, or against EnvSnapshot.Env
-	// Executions are the borrowed commands that ran, or were put back, since the last ShellState: what changed may be their
-	// work. Empty: it is the user's. Nil, of a client that does not tell: of the command that the messages before name.
+	// Executions are the borrowed commands that ran, or were undone, since the last ShellState and may have made the changes.
+	// Empty: the user made them. Nil, from a client that does not report it: the command of the messages before did.
 	Executions []ExecutionID `msgpack:"executions"`
 }
 

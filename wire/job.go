@@ -1,14 +1,14 @@
 package wire
 
-// JobRequest looks at background jobs, which agents started and nobody waits for, or ends one. JobReply answers. Since
+// JobRequest lists background jobs that agents started, reads the output of one, or ends one. JobReply answers. Since
 // protocol 1.
 type JobRequest struct {
 	RequestID RequestID `msgpack:"request_id"`
 	Op        string    `msgpack:"op"`      // list, read, kill
 	JobID     string    `msgpack:"job_id"`  // of read and kill
-	Offset    int64     `msgpack:"offset"`  // read: where in the output, from its first byte; negative: its newest Limit bytes
+	Offset    int64     `msgpack:"offset"`  // read: byte offset in the output; negative: its newest Limit bytes
 	Limit     int       `msgpack:"limit"`   // read: bytes at most; 0 = 64 KiB
-	WaitMS    int64     `msgpack:"wait_ms"` // read: how long to wait for output behind Offset or the end, at most 60 s
+	WaitMS    int64     `msgpack:"wait_ms"` // read: how long to wait for output after Offset or for the job's end, at most 60 s
 }
 
 // JobReply has all jobs, or the one that was asked for. Since protocol 1.
@@ -16,7 +16,7 @@ type JobReply struct {
 	RequestID RequestID `msgpack:"request_id"`
 	Jobs      []Job     `msgpack:"jobs"`
 	Output    []byte    `msgpack:"output"`
-	Offset    int64     `msgpack:"offset"` // of Output's first byte: later than asked for where older output is not kept
+	Offset    int64     `msgpack:"offset"` // of Output's first byte; greater than requested where older output is not kept
 }
 
 // Job is a background job.
@@ -27,7 +27,7 @@ type Job struct {
 	Command     OSString  `msgpack:"command"`
 	Cwd         OSString  `msgpack:"cwd"`
 	Shell       string    `msgpack:"shell"` // which one it is a job of, for people
-	Reach       string    `msgpack:"reach"` // what the kernel holds it to: read, project; "" = nothing
+	Reach       string    `msgpack:"reach"` // its confinement: read, project; "" = none
 	PID         int       `msgpack:"pid"`   // the leader of its process group
 	State       string    `msgpack:"state"` // running, stopped, ended
 	ExitCode    *int      `msgpack:"exit_code"`

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Direction says who may send a kind.
+// Direction is who may send a kind.
 type Direction uint8
 
 // Directions.
@@ -37,13 +37,13 @@ type kindInfo struct {
 	request bool // see IsRequest
 }
 
-// table is every kind in the order of PROTOCOL.md. Lease messages go both ways: towards a client that asked with
-// LeaseRunRequest they run the other way round.
+// table is every kind in the order of PROTOCOL.md. Some lease messages go both ways: the daemon forwards them to a client
+// that sent LeaseRunRequest.
 //
-// It is filled in init because rows lead to plans, and those back to the table.
+// It is filled in init because plans refer to the table, which would be an initialization cycle.
 var table []*kindInfo
 
-// byKind finds a row by its name.
+// byKind is the rows of table by their names.
 var byKind map[string]*kindInfo
 
 func init() {

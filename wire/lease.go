@@ -1,14 +1,14 @@
 package wire
 
-// LeaseRef is what every message of a lease carries. The daemon mints both ids; fences grow, and the client refuses a
-// command whose fence is not the newest it has granted. RequestID is set only towards a client that asked with
-// SecretTyped is what the user typed into a borrowed command that reads without echo, so that the daemon hides it in all that
-// models, the store and the log get. It is kept in memory, never stored or logged. Since protocol 1.
+// SecretTyped is what the user typed into a borrowed command that reads without echo. The daemon masks it in what it gives
+// to models, the store and the log, and keeps it in memory only. Since protocol 1.
 type SecretTyped struct {
 	Value OSString `msgpack:"value"`
 }
 
-// LeaseRunRequest, which receives the same messages with the direction turned round.
+// LeaseRef is in every message of a lease. The daemon mints both ids; fences grow, and the client refuses a command whose
+// fence is not the newest it has granted. RequestID is set only towards a client that sent LeaseRunRequest, which receives
+// the messages that the daemon otherwise gets.
 type LeaseRef struct {
 	LeaseID   LeaseID   `msgpack:"lease_id"`
 	Fence     uint64    `msgpack:"fence"`
@@ -39,9 +39,9 @@ type AcquireShellLease struct {
 // reason. Since protocol 1.
 type ShellLeaseQueued struct {
 	LeaseRef
-	Holder   string `msgpack:"holder"` // who has the shell: "user" or an agent
-	HeldMS   int64  `msgpack:"held_ms"`
-	Position int    `msgpack:"position"` // towards LeaseRunRequest: how many are before it
+	Holder   string `msgpack:"holder"`   // who uses the shell: "user" or an agent
+	HeldMS   int64  `msgpack:"held_ms"`  // how long already, in milliseconds
+	Position int    `msgpack:"position"` // towards a client that sent LeaseRunRequest: how many are before it in the queue
 	Why      string `msgpack:"why"`      // what the user is doing, for people: "the user is typing"; "" = not known
 }
 
@@ -56,7 +56,7 @@ type ShellLeaseAcquired struct {
 type ShellLeaseDenied struct {
 	LeaseRef
 	Reason string `msgpack:"reason"` // one of Denied…
-	Holder string `msgpack:"holder"` // who has it, where that is the reason
+	Holder string `msgpack:"holder"` // who uses the shell, where that is the reason
 	HeldMS int64  `msgpack:"held_ms"`
 	Why    string `msgpack:"why"` // for people, where the reason is broken or timeout; "" = not known
 }
@@ -84,17 +84,17 @@ type ExecuteLeasedCommand struct {
 	Confine Confinement `msgpack:"confine"` // only sent with a reach to clients with CapConfine
 }
 
-// Confinement is what the kernel is to hold a command to. Paths are absolute and clean.
+// Confinement is what the kernel must restrict a command to. Paths are absolute and clean.
 type Confinement struct {
-	Reach   string     `msgpack:"reach"`   // read, project; "" = nothing holds it
-	Project OSString   `msgpack:"project"` // the folder that project may change
+	Reach   string     `msgpack:"reach"`   // read, project; "" = not confined
+	Project OSString   `msgpack:"project"` // the folder that a command with reach project may change
 	Caches  []OSString `msgpack:"caches"`  // folders of build tools: project writes in them, read in a copy that is thrown away
 	Hidden  []OSString `msgpack:"hidden"`  // files and folders with secrets
 	Proxy   OSString   `msgpack:"proxy"`   // with project: the socket of a proxy to other hosts; "" = there is none
 }
 
-// CommandStarted starts the clock of the command's timeout. It comes again when the command gets the user's keyboard, for
-// which the clock stands still, and when it no longer has it. Since protocol 1.
+// CommandStarted starts the command's timeout. It is sent again when the command gets the user's keyboard, which stops the
+// timeout, and when it loses it, which starts it anew. Since protocol 1.
 type CommandStarted struct {
 	LeaseRef
 	ExecutionID ExecutionID `msgpack:"execution_id"`
@@ -124,7 +124,7 @@ type CommandCompleted struct {
 	Notes       []string    `msgpack:"notes"` // what the agent should know: ran in a subshell, shell respawned, the user answered a prompt
 }
 
-// Truncation tells how many bytes of rendered output are missing and where the raw whole lies.
+// Truncation is how many bytes of rendered output are missing, and the file that has the whole output as it was written.
 type Truncation struct {
 	Bytes     int64    `msgpack:"bytes"`
 	SpoolPath OSString `msgpack:"spool_path"`
@@ -142,9 +142,9 @@ type CancelLeasedCommand struct {
 	Reason      string      `msgpack:"reason"` // user_abort, timeout, stale
 }
 
-// RestoreShellState puts back what the last borrowed command that changed the shell's state changed in it, or what all of
-// them changed, under a lease like a command: CommandStarted and exactly one CommandCompleted answer, and CancelLeasedCommand ends it. Only for
-// clients with CapRestore. Since protocol 1.
+// RestoreShellState undoes what the last borrowed command that changed the shell's state changed in it, or with All what
+// every such command changed. It runs under a lease like a command: CommandStarted and exactly one CommandCompleted answer,
+// and CancelLeasedCommand ends it. Only for clients with CapRestore. Since protocol 1.
 type RestoreShellState struct {
 	LeaseRef
 	ExecutionID ExecutionID `msgpack:"execution_id"`
@@ -158,7 +158,7 @@ type ReleaseShellLease struct {
 	Reason string `msgpack:"reason"` // completed, cancelled, disconnected, expired, stale
 }
 
-// ShellLeaseReleased says that a lease is over, whoever ended it. Since protocol 1.
+// ShellLeaseReleased reports that a lease ended, whichever side ended it. Since protocol 1.
 type ShellLeaseReleased struct {
 	LeaseRef
 	Reason string `msgpack:"reason"` // one of Released…
@@ -173,19 +173,19 @@ const (
 	ReleasedDisconnected = "disconnected"
 )
 
-// ShellQueueNamed is how many of those who wait ShellQueueChanged names.
+// ShellQueueNamed is how many waiters ShellQueueChanged lists.
 const ShellQueueNamed = 16
 
-// ShellQueueChanged tells a client who waits for its shell behind the lease that is offered to it or held, in order. It
-// replaces the one before, is sent when the queue changed, and only to clients with CapQueue; on a new link nobody waits
-// until it says so. Since protocol 1.
+// ShellQueueChanged is the queue for a client's shell behind the lease that is offered or held, in order. It is sent when
+// the queue changed, replaces the one before, and goes only to clients with CapQueue. On a new connection the queue is
+// empty until the first one. Since protocol 1.
 type ShellQueueChanged struct {
 	Waiting []LeaseWaiter `msgpack:"waiting"` // the first ShellQueueNamed of them
 	More    int           `msgpack:"more"`    // how many wait behind those
 }
 
-// ShellUseRequest asks a client with CapUse who has its shell, for somebody who wants to see it: while nobody waits, the
-// daemon is not told that the user runs a command. ShellUseReply answers at once. Since protocol 1.
+// ShellUseRequest asks a client with CapUse who uses its shell. The daemon needs it for status: while nobody waits for the
+// shell, clients do not report that the user runs a command. ShellUseReply answers at once. Since protocol 1.
 type ShellUseRequest struct {
 	Nonce uint64 `msgpack:"nonce"`
 }

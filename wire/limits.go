@@ -7,24 +7,24 @@ import (
 )
 
 const (
-	// MaxFrame is the longest payload in bytes: the longest foreign line (10 MiB) fits with room for its envelope.
+	// MaxFrame is the longest payload in bytes: the longest line of a gateway (10 MiB) fits with its envelope.
 	MaxFrame = 16 << 20
-	// MaxHandshakeFrame is the longest payload before Ready: an environment, not a conversation.
+	// MaxHandshakeFrame is the longest payload before Ready, which is little more than an environment.
 	MaxHandshakeFrame = 4 << 20
 	// MaxDepth is how deep arrays and maps may nest in a payload.
 	MaxDepth = 32
 	// MaxElements is how many values a payload may hold.
 	MaxElements = 1 << 20
-	// MaxEntries is how many entries one map may have: to find a key among them costs more than to read a value.
+	// MaxEntries is how many entries one map may have; it is lower because inserting a key costs more than reading a value.
 	MaxEntries = 1 << 16
 
 	HeartbeatEvery = 15 * time.Second
-	DeadAfter      = 60 * time.Second       // of silence while heartbeats flow
-	LeaseGrace     = 60 * time.Second       // how long a fence is good after the link dropped in mid-command
+	DeadAfter      = 60 * time.Second       // without a message of the peer, while heartbeats are sent
+	LeaseGrace     = 60 * time.Second       // how long a fence stays valid after the link was lost during a command
 	ShellUseBound  = 200 * time.Millisecond // how long the daemon waits for a ShellUseReply
 )
 
-// Fingerprint binds an approval to what was approved: lower-case hex SHA-256 of command NUL cwd NUL state digest.
+// Fingerprint identifies what an approval covers: lower-case hex SHA-256 of command NUL cwd NUL state digest.
 func Fingerprint(command, cwd OSString, stateDigest string) string {
 	h := sha256.New()
 	h.Write([]byte(command))

@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// A plan says how the values of one Go type travel. Plans are made once for each type, from the msgpack tags: every
-// exported field travels under its tag, fields of embedded structs beside the others, and nothing is ever left out.
+// A plan encodes and decodes the values of one Go type. Each is made once, from the msgpack tags: every exported field is
+// encoded under its tag, and fields of an embedded struct as fields of the outer one.
 //
-// msgpack/v5 reads and writes the tokens: heads, numbers, texts. Its decoding by reflection is not used: it wraps integers
-// that do not fit, and takes bin for str, duplicate keys and broken UTF-8.
+// msgpack/v5 reads and writes the tokens: lengths, numbers, strings. Its decoding by reflection is not used because it
+// wraps integers that overflow and accepts bin for str, duplicate keys and invalid UTF-8.
 type plan struct {
 	enc func(e *encoder, v reflect.Value)
 	dec func(d *decoder, v reflect.Value) *fieldError
@@ -24,12 +24,12 @@ type structPlan struct {
 	typ    reflect.Type
 	fields []field
 	byName map[string]int
-	union  map[string]uint64 // which fields travel, a bit each, by the value of the first one; nil = all, always
+	union  map[string]uint64 // of a union: the bit mask of the fields encoded for each value of the first field; else nil
 }
 
 type field struct {
 	name  string
-	key   []byte // name, as it travels
+	key   []byte // name, encoded
 	index []int  // for reflect.Value.FieldByIndex
 	plan
 }
@@ -54,7 +54,7 @@ func planStruct(typ reflect.Type) *structPlan {
 			}
 			name := f.Tag.Get("msgpack")
 			if _, twice := p.byName[name]; twice || name == "" || len(name) > 31 || !f.IsExported() {
-				panic(fmt.Sprintf("wire: field %s of %s has no name, or one that is taken or too long", f.Name, typ))
+				panic(fmt.Sprintf("wire: field %s of %s has no msgpack tag, or one that is a duplicate or longer than 31 bytes", f.Name, typ))
 			}
 			p.byName[name] = len(p.fields)
 			key, _ := encoding(nil, func(e *encoder) error { return e.EncodeString(name) })
@@ -76,11 +76,11 @@ func planStruct(typ reflect.Type) *structPlan {
 	return p
 }
 
-// plans keeps the plans that Fields made; the codec holds its own by closure.
+// plans caches the plans that Fields made. The codec does not use it.
 var plans sync.Map // reflect.Type → *structPlan
 
-// Fields returns the fields of a message's struct, or of a struct in one, that travel, under their names and in their
-// order. Which fields of a union travel is decided when each is reached, so its type may be set on the way.
+// Fields iterates over the encoded fields of v, a message's struct or a struct inside one: names and values, in order.
+// Of a union it yields those of its type, which is read anew for each field, so the caller may set it while iterating.
 func Fields(v reflect.Value) iter.Seq2[string, reflect.Value] {
 	p, ok := plans.Load(v.Type())
 	if !ok {
@@ -88,7 +88,7 @@ func Fields(v reflect.Value) iter.Seq2[string, reflect.Value] {
 	}
 	return func(yield func(string, reflect.Value) bool) {
 		for i, f := range p.(*structPlan).fields {
-			if p.(*structPlan).travels(v)&(1<<i) != 0 && !yield(f.name, f.of(v)) {
+			if p.(*structPlan).presentFields(v)&(1<<i) != 0 && !yield(f.name, f.of(v)) {
 				return
 			}
 		}
@@ -96,26 +96,26 @@ func Fields(v reflect.Value) iter.Seq2[string, reflect.Value] {
 }
 
 func (p *structPlan) write(e *encoder, v reflect.Value) {
-	travels := p.travels(v)
-	e.mapHead(bits.OnesCount64(travels))
+	present := p.presentFields(v)
+	e.mapHead(bits.OnesCount64(present))
 	for i := range p.fields {
-		if f := &p.fields[i]; travels&(1<<i) != 0 {
+		if f := &p.fields[i]; present&(1<<i) != 0 {
 			e.out = append(e.out, f.key...)
 			f.enc(e, f.of(v))
 		}
 	}
 }
 
-// travels returns which fields of v travel, a bit each: all but those of a union that do not belong to its type.
-func (p *structPlan) travels(v reflect.Value) uint64 {
+// presentFields returns a bit mask of the fields of v that are encoded: all, or those of the union's type.
+func (p *structPlan) presentFields(v reflect.Value) uint64 {
 	if p.union == nil {
 		return 1<<len(p.fields) - 1
 	}
 	return p.union[p.fields[0].of(v).String()] | 1
 }
 
-// read fills v. Keys it does not know are skipped, absent ones leave their fields as they are, a repeated one is refused.
-// Fields of a union that do not belong to its type are left empty.
+// read decodes a map into v. Unknown keys are skipped, absent ones leave their fields unchanged, a repeated one is an
+// error. Fields of a union that do not belong to its type are zeroed.
 func (p *structPlan) read(d *decoder, v reflect.Value) *fieldError {
 	n, err := d.mapHead()
 	if err != nil {
@@ -125,7 +125,7 @@ func (p *structPlan) read(d *decoder, v reflect.Value) *fieldError {
 	i := -1
 	for range n {
 		key := d.key()
-		// Most writers keep to the order of the fields.
+		// Most writers send the fields in our order, so try the next one before the lookup.
 		if i++; i == len(p.fields) || p.fields[i].name != string(key) {
 			at, ok := p.byName[string(key)]
 			if !ok {
@@ -145,7 +145,7 @@ func (p *structPlan) read(d *decoder, v reflect.Value) *fieldError {
 		}
 	}
 	if p.union != nil {
-		for extra := seen &^ p.travels(v); extra != 0; extra &= extra - 1 {
+		for extra := seen &^ p.presentFields(v); extra != 0; extra &= extra - 1 {
 			p.fields[bits.TrailingZeros64(extra)].of(v).SetZero()
 		}
 	}
@@ -246,10 +246,10 @@ func planType(t reflect.Type) plan {
 			return planMap(t)
 		}
 	}
-	panic("wire: no way to send " + t.String())
+	panic("wire: cannot encode " + t.String())
 }
 
-// planPointer sends a value that may be unset: nil, or what the pointer points to.
+// planPointer encodes a pointer to t: nil, or the value it points to.
 func planPointer(t reflect.Type) plan {
 	p := planType(t)
 	return plan{
@@ -277,7 +277,7 @@ func planPointer(t reflect.Type) plan {
 	}
 }
 
-// planSlice sends a list; a nil list is nil, which is not the same as an empty one (RequestOptions.Tools).
+// planSlice encodes a slice as an array, and a nil slice as nil: RequestOptions.Tools distinguishes it from an empty one.
 func planSlice(t reflect.Type) plan {
 	p := planType(t.Elem())
 	return plan{
@@ -300,8 +300,8 @@ func planSlice(t reflect.Type) plan {
 			if err != nil {
 				return err
 			}
-			// Its elements are there: precheck counted them.
-			const head = 24 // the slice's own, which reflect allocates
+			// precheck has verified that the payload has n elements.
+			const head = 24 // bytes of the slice header, which reflect allocates
 			if err := d.spend(allocated(head + n*int(t.Elem().Size()))); err != nil {
 				return err
 			}
@@ -317,8 +317,8 @@ func planSlice(t reflect.Type) plan {
 	}
 }
 
-// planMap sends a map with its keys sorted, so that equal messages are equal bytes. A key that is not UTF-8 (of an
-// environment variable: there are such names) cannot travel and is left out with its value.
+// planMap encodes a map with its keys sorted, so that equal messages are equal bytes. An entry whose key is not UTF-8,
+// such as the name of an environment variable, is left out.
 func planMap(t reflect.Type) plan {
 	p := planType(t.Elem())
 	return plan{
@@ -367,10 +367,10 @@ func planMap(t reflect.Type) plan {
 	}
 }
 
-// mapSize is at least what a map of n entries takes, each of that many bytes: a group of eight, and beyond that tables
-// that Go rounds up to powers of two and splits where they fill unevenly (measured up to 100,000 entries).
+// mapSize returns an upper bound of the memory in bytes that Go allocates for a map of n entries of entry bytes each. A
+// map of more than eight entries is made of tables whose size is a power of two (measured up to 100,000 entries).
 func mapSize(n, entry int) int {
-	const head = 48 + 32 // its own, and the key and the value through which reflect fills it
+	const head = 48 + 32 // the map header, and the key and the value through which reflect fills it
 	switch {
 	case n == 0:
 		return head
@@ -380,7 +380,7 @@ func mapSize(n, entry int) int {
 	return head + 128 + n*(entry+1)*3
 }
 
-// SortedKeys returns the keys of a map of strings that can travel, sorted.
+// SortedKeys returns the keys of a map with string keys that are valid UTF-8, sorted.
 func SortedKeys(v reflect.Value) []reflect.Value {
 	keys := slices.DeleteFunc(v.MapKeys(), func(k reflect.Value) bool { return !utf8.ValidString(k.String()) })
 	slices.SortFunc(keys, func(a, b reflect.Value) int {
@@ -395,7 +395,7 @@ func SortedKeys(v reflect.Value) []reflect.Value {
 	return keys
 }
 
-// writeEnvelope sends a whole message as [kind, body]; an empty envelope, or what is no message of the protocol, is nil.
+// writeEnvelope encodes the message as [kind, body]; nil for an empty envelope or a type that is not in the table of kinds.
 func writeEnvelope(e *encoder, v reflect.Value) {
 	m := v.Interface().(Envelope).Message
 	if m == nil || e.message(m) != nil {
@@ -403,8 +403,8 @@ func writeEnvelope(e *encoder, v reflect.Value) {
 	}
 }
 
-// readEnvelope leaves the envelope of a kind that this build does not know empty: a page of history from a newer daemon
-// is worth reading without it.
+// readEnvelope decodes a message. Where its kind is unknown it leaves the envelope empty, so that the other messages of a
+// page of history from a newer daemon can be read.
 func readEnvelope(d *decoder, v reflect.Value) *fieldError {
 	if d.null() {
 		return nil

@@ -7,8 +7,9 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// tokenSize returns how long the value that begins p is: its head with its scalar, string or bin, and how many values
-// follow inside it. It fails where p ends first, and on what the protocol does not have.
+// tokenSize returns the size in bytes of the token at the start of p: a whole scalar, str or bin, or the head of an array
+// or map, of which children values follow (two for each entry of a map). It fails where p is shorter, and on types that
+// the protocol does not use.
 func tokenSize(p []byte) (size, children int, err error) {
 	if len(p) == 0 {
 		return 0, 0, errShort
@@ -22,36 +23,36 @@ func tokenSize(p []byte) (size, children int, err error) {
 	case c < 0xa0: // fixarray
 		return 1, int(c & 0x0f), nil
 	case c < 0xc0: // fixstr
-		return fits(p, 1, uint64(c&0x1f))
+		return sizeOf(p, 1, uint64(c&0x1f))
 	}
 	switch c {
 	case msgpcode.Nil, msgpcode.False, msgpcode.True:
 		return 1, 0, nil
 	case msgpcode.Uint8, msgpcode.Int8:
-		return fits(p, 1, 1)
+		return sizeOf(p, 1, 1)
 	case msgpcode.Uint16, msgpcode.Int16:
-		return fits(p, 1, 2)
+		return sizeOf(p, 1, 2)
 	case msgpcode.Uint32, msgpcode.Int32, msgpcode.Float:
-		return fits(p, 1, 4)
+		return sizeOf(p, 1, 4)
 	case msgpcode.Uint64, msgpcode.Int64, msgpcode.Double:
-		return fits(p, 1, 8)
+		return sizeOf(p, 1, 8)
 	case msgpcode.Str8, msgpcode.Bin8:
 		n, ok := bigEndian(p[1:], 1)
-		return fitsIf(ok, p, 2, n)
+		return sizeOfLong(ok, p, 2, n)
 	case msgpcode.Str16, msgpcode.Bin16:
 		n, ok := bigEndian(p[1:], 2)
-		return fitsIf(ok, p, 3, n)
+		return sizeOfLong(ok, p, 3, n)
 	case msgpcode.Str32, msgpcode.Bin32:
 		n, ok := bigEndian(p[1:], 4)
-		return fitsIf(ok, p, 5, n)
+		return sizeOfLong(ok, p, 5, n)
 	case msgpcode.Array16:
-		return holds(p, 2, 1)
+		return sizeOfContainer(p, 2, 1)
 	case msgpcode.Array32:
-		return holds(p, 4, 1)
+		return sizeOfContainer(p, 4, 1)
 	case msgpcode.Map16:
-		return holds(p, 2, 2)
+		return sizeOfContainer(p, 2, 2)
 	case msgpcode.Map32:
-		return holds(p, 4, 2)
+		return sizeOfContainer(p, 4, 2)
 	case 0xc1:
 		return 0, 0, malformed("byte 0xc1, which msgpack does not use")
 	default:
@@ -59,13 +60,14 @@ func tokenSize(p []byte) (size, children int, err error) {
 	}
 }
 
-// malformed is why bytes are not a payload.
+// malformed is an error: the reason why bytes are not a payload.
 type malformed string
 
 func (m malformed) Error() string { return string(m) }
 
 const errShort = malformed("it ends in the middle of a value")
 
+// bigEndian reads an unsigned integer of width 1, 2 or 4 bytes; it returns false where p is shorter.
 func bigEndian(p []byte, width int) (uint64, bool) {
 	if len(p) < width {
 		return 0, false
@@ -80,23 +82,24 @@ func bigEndian(p []byte, width int) (uint64, bool) {
 	}
 }
 
-// fits compares an announced length with the bytes that are there, before anybody allocates it.
-func fits(p []byte, head int, n uint64) (int, int, error) {
+// sizeOf returns the size of a token of head and n bytes, and no children. It fails where p is shorter.
+func sizeOf(p []byte, head int, n uint64) (int, int, error) {
 	if n > uint64(len(p)) || head+int(n) > len(p) {
 		return 0, 0, errShort
 	}
 	return head + int(n), 0, nil
 }
 
-func fitsIf(ok bool, p []byte, head int, n uint64) (int, int, error) {
+func sizeOfLong(ok bool, p []byte, head int, n uint64) (int, int, error) {
 	if !ok {
 		return 0, 0, errShort
 	}
-	return fits(p, head, n)
+	return sizeOf(p, head, n)
 }
 
-// holds compares an announced number of values, of at least one byte each, with the bytes that are there.
-func holds(p []byte, width int, each uint64) (int, int, error) {
+// sizeOfContainer returns the size of the head of an array or map whose length has width bytes, and its number of values:
+// each for an element. It fails where the rest of p is too short for values of one byte.
+func sizeOfContainer(p []byte, width int, each uint64) (int, int, error) {
 	n, ok := bigEndian(p[1:], width)
 	if !ok || n*each > uint64(len(p)-1-width) {
 		return 0, 0, errShort
@@ -104,13 +107,12 @@ func holds(p []byte, width int, each uint64) (int, int, error) {
 	return 1 + width, int(n * each), nil
 }
 
-// precheck walks a payload without recursion and without allocating, and refuses whatever a decoder must not meet:
-// lengths beyond the bytes that are there, more than MaxDepth nested or MaxElements values, maps of more than MaxEntries,
-// keys that are no strings, extension types, and bytes after the end. msgpack/v5 allocates
-// what a length announces and recurses as deep as a value nests, so nothing reaches it before this.
+// precheck validates a payload without recursion or allocation, because msgpack/v5 allocates what a length announces and
+// recurses as deep as values nest. It refuses lengths beyond the end, nesting over MaxDepth, more than MaxElements values,
+// maps of more than MaxEntries, keys that are not str, extension types and trailing bytes.
 func precheck(p []byte) error {
 	type level struct {
-		left  int
+		left  int // values that still follow; keys of a map count
 		isMap bool
 	}
 	var stack [MaxDepth]level

@@ -2,9 +2,9 @@ package wire
 
 import "sync"
 
-// queue holds encoded frames that wait for the writer, in batches of about 32 KiB that are written whole. While the
-// queue is long, its last frame is remembered, to be replaced by one that also holds its successor's text. A Conn's
-// mutex guards it.
+// queue is the encoded frames that wait for the writer, in batches of about 32 KiB. While more than one batch waits, it
+// also keeps the message of the last frame, so that the next message of the same stream can be merged into that frame.
+// A Conn's mutex guards it.
 type queue struct {
 	batches [][]byte // in order; the last is still being filled
 	size    int      // bytes in batches
@@ -18,9 +18,10 @@ type queue struct {
 
 const mergeMost = 8 << 10 // bytes of text or data that a merged message may hold
 
-// add encodes m at the end, merges it into the last frame, or leaves it out.
+// add appends the frame of m, or merges m into the last frame. While more than softQueue bytes wait it drops progress
+// messages.
 func (q *queue) add(m Message) error {
-	if q.size > softQueue && live(m) {
+	if q.size > softQueue && isProgress(m) {
 		return nil
 	}
 	merged := q.size > batchSize && q.merge(m)
@@ -50,7 +51,7 @@ func (q *queue) add(m Message) error {
 	return nil
 }
 
-// take removes the first batch for writing; nil if nothing waits.
+// take removes and returns the first batch; nil if nothing waits. The caller gives it back with recycle.
 func (q *queue) take() []byte {
 	if len(q.batches) == 0 {
 		return nil
@@ -64,8 +65,8 @@ func (q *queue) take() []byte {
 	return batch
 }
 
-// wrote takes the first n bytes of the first batch out: they were written.
-func (q *queue) wrote(n int) {
+// consume removes the first n bytes of the first batch, which were written.
+func (q *queue) consume(n int) {
 	batch := q.batches[0]
 	q.size -= n
 	switch {
@@ -76,11 +77,11 @@ func (q *queue) wrote(n int) {
 		q.batches[0] = batch[n:]
 	}
 	if n > 0 {
-		q.tail = nil // it begins elsewhere now, and a part of it is gone
+		q.tail = nil // tailAt is no longer valid, and part of the frame may be written
 	}
 }
 
-// spares are written batches of all connections: one that sends much fills several while one is written.
+// spares are written batches of all connections, for a connection that fills several while one is written.
 var spares = sync.Pool{New: func() any { return new([]byte) }}
 
 // fresh returns an empty batch.
@@ -103,8 +104,8 @@ func (q *queue) recycle(batch []byte) {
 	}
 }
 
-// live reports whether m only shows progress: what it says is said again, whole, at the end.
-func live(m Message) bool {
+// isProgress reports whether m may be dropped: the message that ends the command or call carries the same content.
+func isProgress(m Message) bool {
 	switch m := m.(type) {
 	case *CommandOutput:
 		return true
@@ -114,7 +115,7 @@ func live(m Message) bool {
 	return false
 }
 
-// remember keeps a copy of m, whose frame begins at at, if its successor may be merged into it.
+// remember copies m, whose frame begins at offset at of the last batch, to tail if a later message can be merged into it.
 func (q *queue) remember(m Message, at int) {
 	q.tail, q.tailAt = nil, at
 	if q.size <= batchSize {
@@ -123,7 +124,7 @@ func (q *queue) remember(m Message, at int) {
 	switch m := m.(type) {
 	case *CommandOutput:
 		if len(m.Data) <= mergeMost {
-			data := append(q.output.Data[:0], m.Data...) // the sender's to reuse once Send has returned
+			data := append(q.output.Data[:0], m.Data...) // the sender may reuse m.Data after Send
 			q.output, q.tail = *m, &q.output
 			q.output.Data = data
 		}
@@ -146,7 +147,8 @@ func mergeable(c *Chunk) bool {
 	return false
 }
 
-// merge adds m to the remembered last message, if the two are neighbours in one stream and not too long together.
+// merge appends the content of m to tail and reports whether it did: both must belong to one stream, without a gap, and
+// have at most mergeMost bytes together.
 func (q *queue) merge(m Message) bool {
 	switch m := m.(type) {
 	case *CommandOutput:

@@ -1,6 +1,7 @@
 package wire
 
-// CompactRequest folds a session's conversation. CompactionStarted and CompactionComplete answer. Since protocol 1.
+// CompactRequest replaces the older part of a session's conversation by a summary. CompactionStarted and
+// CompactionComplete answer. Since protocol 1.
 type CompactRequest struct {
 	RequestID    RequestID  `msgpack:"request_id"`
 	SessionID    *SessionID `msgpack:"session_id"`
@@ -8,14 +9,15 @@ type CompactRequest struct {
 	Instructions string     `msgpack:"instructions"`
 }
 
-// CompactionStarted also tells of a compaction that began by itself. Since protocol 1.
+// CompactionStarted also reports a compaction that the daemon began by itself. Since protocol 1.
 type CompactionStarted struct {
 	Event
-	Events       int   `msgpack:"events"` // how many are folded
+	Events       int   `msgpack:"events"` // how many are summarised
 	TokensBefore int64 `msgpack:"tokens_before"`
 }
 
-// CompactionComplete ends it; with any status but success and undone the conversation is as it was. Since protocol 1.
+// CompactionComplete reports the end of a compaction; with any status but success and undone the conversation is
+// unchanged. Since protocol 1.
 type CompactionComplete struct {
 	Event
 	Status       string `msgpack:"status"` // success, error, cancelled, preview, undone, nothing
@@ -28,7 +30,7 @@ type CompactionComplete struct {
 	TokensAfter  int64  `msgpack:"tokens_after"`
 }
 
-// Ledger is what a compaction must not lose; it is kept beside the summary, not in the model's words.
+// Ledger is what a compaction must not lose. The daemon takes it from the events and keeps it beside the model's summary.
 type Ledger struct {
 	Goal       string          `msgpack:"goal"`
 	Limits     []string        `msgpack:"limits"` // the user's standing limits, word for word
@@ -37,9 +39,9 @@ type Ledger struct {
 	Commands   []LedgerCommand `msgpack:"commands"`
 	ShellState string          `msgpack:"shell_state"`
 	OpenTasks  []string        `msgpack:"open_tasks"`
-	Prompts    []string        `msgpack:"prompts"` // of the user, word for word; of those before the newest 24 KiB the beginning
-	Reads      []string        `msgpack:"reads"`   // files that were read, with the lines that were
-	Errors     []string        `msgpack:"errors"`  // the newest three, with what they said
+	Prompts    []string        `msgpack:"prompts"` // of the user: the newest 24 KiB word for word, of older ones the beginning
+	Reads      []string        `msgpack:"reads"`   // files that were read, with the line numbers
+	Errors     []string        `msgpack:"errors"`  // the newest three, with their messages
 }
 
 type LedgerCommand struct {

@@ -3,8 +3,8 @@ package wire
 // StatusRequest asks how the daemon is. StatusReply answers. Since protocol 1.
 type StatusRequest struct {
 	RequestID RequestID `msgpack:"request_id"`
-	Shells    bool      `msgpack:"shells"` // ask the clients who has their shells; the answer waits ShellUseBound for them at most
-	Look      bool      `msgpack:"look"`   // describe the shell that a borrower would get: LeaseStatus.Look
+	Shells    bool      `msgpack:"shells"` // ask the clients who uses their shells, for at most ShellUseBound
+	Look      bool      `msgpack:"look"`   // describe the shell that a borrower would get, in LeaseStatus.Look
 }
 
 // StatusReply also answers ShutdownRequest and LeaseRevokeRequest. Since protocol 1.
@@ -21,26 +21,26 @@ type StatusReply struct {
 	Memory             int64         `msgpack:"memory"`              // bytes the daemon has from the system
 	Goroutines         int           `msgpack:"goroutines"`
 	StoreSize          int64         `msgpack:"store_size"`  // bytes of the stored sessions on disk, journal included
-	Connections        []Connections `msgpack:"connections"` // those that Clients counts, by what they are
-	// MCPServers are those of the settings and those that the asking connection brought along.
+	Connections        []Connections `msgpack:"connections"` // the same, by kind of client
+	// MCPServers are those of the settings and those of the requesting connection's EnvSnapshot.
 	MCPServers []MCPServerStatus `msgpack:"mcp_servers"`
 }
 
-// Connections are those of one kind of client.
+// Connections counts the connections of one kind of client.
 type Connections struct {
-	Name  string `msgpack:"name"`  // by their own word: ClientInfo.Name
-	Shell bool   `msgpack:"shell"` // they lend a shell: windows
+	Name  string `msgpack:"name"`  // ClientInfo.Name
+	Shell bool   `msgpack:"shell"` // whether they lend a shell
 	Count int    `msgpack:"count"`
 }
 
-// MCPServerStatus is a server whose tools agents may call, and how it is.
+// MCPServerStatus is a server whose tools agents may call, and its state.
 type MCPServerStatus struct {
 	Name   string   `msgpack:"name"`
-	Client bool     `msgpack:"client"` // the connection's; else it is of the settings
-	What   string   `msgpack:"what"`   // the command or the address, without what is secret
+	Client bool     `msgpack:"client"` // it is the connection's, not one of the settings
+	What   string   `msgpack:"what"`   // the command or the URL, without secrets
 	State  string   `msgpack:"state"`  // one of MCP…
 	Error  string   `msgpack:"error"`  // of MCPFailed
-	Tools  []string `msgpack:"tools"`  // as agents call them; what it had when it was last up
+	Tools  []string `msgpack:"tools"`  // as agents call them; those it had when it last ran
 	Left   string   `msgpack:"left"`   // tools that are left out, and why
 }
 
@@ -57,7 +57,7 @@ type LeaseStatus struct {
 	ClientPID int           `msgpack:"client_pid"`
 	LeaseID   LeaseID       `msgpack:"lease_id"` // "" = nobody holds it
 	Holder    string        `msgpack:"holder"`
-	Silent    bool          `msgpack:"silent"` // the client was asked who has it, and did not answer
+	Silent    bool          `msgpack:"silent"` // the client did not answer ShellUseRequest
 	Purpose   string        `msgpack:"purpose"`
 	Queue     []LeaseWaiter `msgpack:"queue"`
 	HeldMS    int64         `msgpack:"held_ms"`
@@ -65,8 +65,8 @@ type LeaseStatus struct {
 	Look      *ShellLook    `msgpack:"look"` // nil: not asked for, or not of this shell
 }
 
-// ShellLook describes a live shell to whoever may borrow it. It has no values of variables, and what looks like a secret is
-// masked.
+// ShellLook describes a live shell to those who may borrow it. It has no values of variables, and text that looks like a
+// secret is masked.
 type ShellLook struct {
 	Shell     string              `msgpack:"shell"` // bash 5.2
 	Cwd       OSString            `msgpack:"cwd"`

@@ -5,13 +5,15 @@ import "cmp"
 // First returns the number of the first event of which m consists.
 func (m *AgentStreamChunk) First() int64 { return cmp.Or(m.SeqFirst, m.Seq) }
 
-// Voids reports whether m, which follows old, makes it void: text or reasoning of the same agent's answer that broke off.
+// Voids reports whether m, which follows old, is a void chunk that withdraws old: text or reasoning of an answer by the
+// same agent that the provider broke off.
 func (m *AgentStreamChunk) Voids(old *AgentStreamChunk) bool {
 	return m.Chunk.Type == ChunkVoid && old.Agent == m.Agent && old.TurnID == m.TurnID && old.First() >= m.Chunk.FromSeq &&
 		(old.Chunk.Type == ChunkText || old.Chunk.Type == ChunkReasoning)
 }
 
-// WithoutVoid returns events, which are in their order, without what a void chunk among them names, and without those chunks.
+// WithoutVoid returns a copy of events, which are sorted by Seq, without the void chunks and without the chunks that those
+// withdraw.
 func WithoutVoid(events []EventMessage) []EventMessage {
 	out := make([]EventMessage, 0, len(events))
 	for _, ev := range events {
@@ -35,8 +37,8 @@ func WithoutVoid(events []EventMessage) []EventMessage {
 	return out
 }
 
-// Said is text that an agent says in pieces, and that a void chunk takes back from some piece on. The zero value is empty.
-type Said struct {
+// StreamedText is an agent's text that arrives in pieces, of which a void chunk withdraws the last. The zero value is empty.
+type StreamedText struct {
 	text   []byte
 	pieces []piece
 }
@@ -47,22 +49,22 @@ type piece struct {
 }
 
 // Add appends the text of the chunk whose first event is seq.
-func (s *Said) Add(seq int64, text string) {
+func (s *StreamedText) Add(seq int64, text string) {
 	s.pieces = append(s.pieces, piece{seq, len(s.text)})
 	s.text = append(s.text, text...)
 }
 
-// Void removes what was added from the event from on.
-func (s *Said) Void(from int64) {
+// Void removes the pieces whose event number is from or greater.
+func (s *StreamedText) Void(from int64) {
 	for n := len(s.pieces); n > 0 && s.pieces[n-1].seq >= from; n-- {
 		s.text, s.pieces = s.text[:s.pieces[n-1].at], s.pieces[:n-1]
 	}
 }
 
-func (s *Said) String() string { return string(s.text) }
+func (s *StreamedText) String() string { return string(s.text) }
 
 // Len is the length of the text in bytes.
-func (s *Said) Len() int { return len(s.text) }
+func (s *StreamedText) Len() int { return len(s.text) }
 
 // Reset empties s.
-func (s *Said) Reset() { s.text, s.pieces = nil, nil }
+func (s *StreamedText) Reset() { s.text, s.pieces = nil, nil }

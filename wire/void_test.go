@@ -34,7 +34,7 @@ func TestWithoutVoid(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 
-	var said wire.Said
+	var said wire.StreamedText
 	for _, m := range events {
 		if c := m.(*wire.AgentStreamChunk); c.Agent == "a" && c.Chunk.Type == wire.ChunkText {
 			said.Add(c.First(), c.Chunk.Text)

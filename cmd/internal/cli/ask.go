@@ -251,7 +251,7 @@ type answer struct {
 	conn    *client.Conn
 	quiet   bool      // the answer's text is not printed
 	model   string    // that was asked
-	held    wire.Said // where standard output is no terminal: text that may still turn out void
+	held    wire.StreamedText // where standard output is no terminal: text that may still turn out void
 	written bool      // some text is on standard output
 	open    bool      // the last line has no end yet
 }

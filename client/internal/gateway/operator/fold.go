@@ -26,7 +26,7 @@ type turn struct {
 
 // item is a piece of an answer: exactly one of its fields is set.
 type item struct {
-	text  *wire.Said
+	text  *wire.StreamedText
 	block *wire.Block
 	tool  *toolRun
 }
@@ -141,7 +141,7 @@ func (t *turn) own(m *wire.AgentStreamChunk) bool { return m.Agent == "" || m.Ag
 func (t *turn) say(m *wire.AgentStreamChunk) {
 	n := len(t.items)
 	if n == 0 || t.items[n-1].text == nil {
-		t.items = append(t.items, item{text: &wire.Said{}})
+		t.items = append(t.items, item{text: &wire.StreamedText{}})
 		n++
 	}
 	t.items[n-1].text.Add(m.First(), m.Chunk.Text)
