@@ -1,36 +1,37 @@
 package lease
 
-// The heap of those who wait, by when their patience ends. Written out because container/heap costs an interface call
-// for each comparison, and because entries leave from the middle whenever a borrower gives up.
+// A binary heap of the waiting leases by waitUntil. It does not use container/heap because that makes an interface call for
+// each comparison.
 
-func (m *Manager) push(l *Lease) {
-	l.heap = len(m.bounds)
-	m.bounds = append(m.bounds, l)
+func (m *Manager) addToHeap(l *Lease) {
+	l.heap = len(m.waitHeap)
+	m.waitHeap = append(m.waitHeap, l)
 	m.up(l.heap)
 }
 
-// drop takes l out, if it is in.
-func (m *Manager) drop(l *Lease) {
-	i, last := l.heap, len(m.bounds)-1
+// removeFromHeap removes l from the heap, if it is in it.
+func (m *Manager) removeFromHeap(l *Lease) {
+	i, last := l.heap, len(m.waitHeap)-1
 	if i < 0 {
 		return
 	}
 	if i != last {
-		m.bounds[i] = m.bounds[last]
-		m.bounds[i].heap = i
+		m.waitHeap[i] = m.waitHeap[last]
+		m.waitHeap[i].heap = i
 	}
-	m.bounds[last] = nil
-	m.bounds = m.bounds[:last]
+	m.waitHeap[last] = nil
+	m.waitHeap = m.waitHeap[:last]
 	l.heap = -1
 	if i != last && !m.down(i) {
 		m.up(i)
 	}
 }
 
+// up restores the heap order from index i towards the root.
 func (m *Manager) up(i int) {
 	for i > 0 {
 		p := (i - 1) / 2
-		if !m.bounds[i].bound.Before(m.bounds[p].bound) {
+		if !m.waitHeap[i].waitUntil.Before(m.waitHeap[p].waitUntil) {
 			return
 		}
 		m.swap(i, p)
@@ -38,17 +39,18 @@ func (m *Manager) up(i int) {
 	}
 }
 
+// down restores the heap order from index i towards the leaves, and reports whether the entry moved.
 func (m *Manager) down(i int) bool {
 	start := i
 	for {
 		c := 2*i + 1
-		if c >= len(m.bounds) {
+		if c >= len(m.waitHeap) {
 			break
 		}
-		if r := c + 1; r < len(m.bounds) && m.bounds[r].bound.Before(m.bounds[c].bound) {
+		if r := c + 1; r < len(m.waitHeap) && m.waitHeap[r].waitUntil.Before(m.waitHeap[c].waitUntil) {
 			c = r
 		}
-		if !m.bounds[c].bound.Before(m.bounds[i].bound) {
+		if !m.waitHeap[c].waitUntil.Before(m.waitHeap[i].waitUntil) {
 			break
 		}
 		m.swap(i, c)
@@ -58,6 +60,6 @@ func (m *Manager) down(i int) bool {
 }
 
 func (m *Manager) swap(i, j int) {
-	m.bounds[i], m.bounds[j] = m.bounds[j], m.bounds[i]
-	m.bounds[i].heap, m.bounds[j].heap = i, j
+	m.waitHeap[i], m.waitHeap[j] = m.waitHeap[j], m.waitHeap[i]
+	m.waitHeap[i].heap, m.waitHeap[j].heap = i, j
 }

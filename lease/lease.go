@@ -1,7 +1,7 @@
-// Package lease keeps the queue and the clock for one thing that is lent to one borrower at a time. It is a pure state
-// machine: every method takes the time, returns what is to be done about it (Effect) and neither waits, sends, logs nor
-// starts anything. Whoever drives it serialises the calls, carries the effects out in order, and calls Tick when the
-// time of NextDeadline has come. What is lent, and how the lender is reached, is left to that driver.
+// Package lease is the queue and the deadlines of one resource that a lender lends to one borrower at a time. It is a pure
+// state machine: every method takes the current time and returns the actions that follow (Effect); none waits, sends, logs
+// or starts a goroutine. The caller, called the driver here, serialises the calls, performs the effects in order, and calls
+// Tick at NextDeadline. What is lent, and how the lender is reached, is left to the driver.
 package lease
 
 import (
@@ -12,32 +12,32 @@ import (
 
 // Bounds and defaults.
 const (
-	DefaultWait    = 60 * time.Second  // in the queue and on offer, before the borrower is told who holds it
+	DefaultWait    = 60 * time.Second  // in the queue and on offer, until the lease ends as TimedOut
 	DefaultTerm    = 30 * time.Second  // held without a running command
 	DefaultTimeout = 120 * time.Second // of one command
 	MaxTimeout     = time.Hour         // of one command
-	Grace          = 60 * time.Second  // for a running command whose lender's link dropped
-	// TimeoutSlack is how much later than the lender the daemon's clock strikes for a command: the lender enforces the
-	// timeout itself, this is for one that does not.
+	Grace          = 60 * time.Second  // for a running command after the link to its lender was lost
+	// TimeoutSlack is added to a command's timeout here: the lender enforces the timeout itself, and this is for one that
+	// does not.
 	TimeoutSlack = 2 * time.Second
-	// CancelBound is how long a cancelled command may take to end: INT, TERM after 2 s, KILL after 2 s more and the
-	// proof of its end are the lender's part.
+	// CancelBound is how long the lender may take to end a cancelled command: it sends INT, TERM after 2 s and KILL after
+	// 2 s more.
 	CancelBound = 5 * time.Second
 )
 
-// ErrStale says that the lease is not held, so nothing may be run with it.
+// ErrStale reports that the lease is not held, so no command may run under it.
 var ErrStale = errors.New("lease: not held any more")
 
-// ErrBusy says that a command runs under the lease already.
+// ErrBusy reports that a command runs under the lease already.
 var ErrBusy = errors.New("lease: a command runs already")
 
-// State of a Lease. It only moves forward, but for an offer that goes back to the queue when the lender's link drops, and
-// for a holder that does when the lender's user came before its command.
+// State of a Lease. It only moves forward, with two exceptions: Offered becomes Queued again when the link to the lender is
+// lost, and Held becomes Queued when the lender's user begins a command before the holder does (Preempted).
 type State uint8
 
 const (
-	Queued  State = iota + 1 // waits in line
-	Offered                  // first in line, the lender was asked
+	Queued  State = iota + 1 // waits in the queue
+	Offered                  // first in the queue, and the lender was asked
 	Held
 	Ended
 )
@@ -59,35 +59,35 @@ func (s State) String() string {
 // How a lease ended.
 const (
 	Released     = "released"     // the borrower gave it back, or left the queue
-	TimedOut     = "timeout"      // waited as long as it would
-	Expired      = "expired"      // its term, or its command's time, ran out
+	TimedOut     = "timeout"      // it was not granted within Request.Wait
+	Expired      = "expired"      // its term, or its command's timeout, passed
 	Revoked      = "revoked"      // the user took it back
 	Denied       = "denied"       // the lender refused
-	ShellExited  = "shell_exited" // what was lent is gone
-	Disconnected = "disconnected" // the lender's link dropped and did not come back in time
-	NoShell      = "no_shell"     // nobody lends any more
+	ShellExited  = "shell_exited" // the resource ended
+	Disconnected = "disconnected" // the link to the lender was lost and not restored in time
+	NoShell      = "no_shell"     // there is no lender any more
 	ShuttingDown = "shutting_down"
 )
 
-// Why a command is cancelled, in the words of the protocol.
+// Why a command is cancelled: the values of CancelLeasedCommand.Reason on the wire.
 const (
 	CancelUser    = "user_abort"
 	CancelTimeout = "timeout"
 	CancelStale   = "stale"
 )
 
-// Request is what a borrower wants. Wait and Term of zero stand for the defaults.
+// Request is what a borrower asks for. A Wait or Term of zero means the default.
 type Request struct {
 	ID      string // chosen by the borrower, unique
 	Holder  string // shown to whoever waits
 	Purpose string // shown to the user
 	Wait    time.Duration
 	Term    time.Duration
-	Owner   any // the driver's own; not looked at
+	Owner   any // for the driver; the Manager does not use it
 }
 
-// Lease is one place in the queue and what became of it. Its fields are read between calls of its Manager, by whoever
-// serialises them; all of them are the Manager's to write.
+// Lease is one entry of the queue, from its Request to its end. Only its Manager writes the fields; the driver may read
+// them between calls of the Manager.
 type Lease struct {
 	Request
 	State   State
@@ -96,53 +96,53 @@ type Lease struct {
 	Since   time.Time // when it was granted
 	Outcome string    // once Ended
 
-	execution string    // "" = no command runs
-	startedAt time.Time // when the lender said that it runs, and later by the time for which its clock stood still
-	stoodAt   time.Time // since when its clock stands still; zero = it runs
-	timeout   time.Duration
-	cancelled string // why the running command is being cancelled; "" = it is not
-	ending    string // outcome once the running command has ended; "" = goes on
+	execution      string    // "" = no command runs
+	startedAt      time.Time // when the lender reported it, plus the time for which its timeout was paused; zero = not yet
+	pausedAt       time.Time // since when its timeout is paused; zero = it is not
+	timeout        time.Duration
+	cancelled      string // why the running command is being cancelled; "" = it is not
+	pendingOutcome string // the Outcome of the lease once the running command has ended; "" = the lease continues
 
 	next, prev *Lease
-	heap       int // index in Manager.bounds, -1 = not in it
-	bound      time.Time
+	heap       int       // index in Manager.waitHeap, -1 = not in it
+	waitUntil  time.Time // when it ends as TimedOut unless it was granted
 }
 
 // Running returns the execution that runs under the lease, "" for none.
 func (l *Lease) Running() string { return l.execution }
 
-// Began reports whether a command has begun under the lease, as far as the lender said.
+// Began reports whether the lender has reported the start of a command under the lease.
 func (l *Lease) Began() bool { return !l.startedAt.IsZero() }
 
-// CancelReason returns why the command was cancelled, "" where it was not. It stays readable after the lease has ended.
+// CancelReason returns why the command was cancelled, "" if it was not. It remains valid after the lease has ended.
 func (l *Lease) CancelReason() string { return l.cancelled }
 
 // Timeout returns the bound of the running command from its start; zero when none runs.
 func (l *Lease) Timeout() time.Duration { return l.timeout }
 
-// Ref names a lease as messages do: the fence tells a message that is too late from one that is not.
+// Ref identifies a lease in messages. The fence distinguishes messages of the current grant from late ones.
 type Ref struct {
 	ID    string
 	Fence uint64
 }
 
-// Ref returns the lease's current name.
+// Ref returns the lease's current reference.
 func (l *Lease) Ref() Ref { return Ref{l.ID, l.Fence} }
 
-// Do says what an Effect asks of the driver.
+// Do is the action of an Effect.
 type Do uint8
 
 const (
-	// Offer asks the lender: AcquireShellLease with Ref.
+	// Offer: ask the lender for the resource (AcquireShellLease with Ref).
 	Offer Do = iota + 1
-	// Grant tells the borrower that it holds the lease.
+	// Grant: report to the borrower that it holds the lease.
 	Grant
-	// Cancel tells the lender to end the running Execution, for Reason.
+	// Cancel: ask the lender to end the running Execution, for Reason.
 	Cancel
-	// Release tells the lender that Ref is over, for Reason. Lease is nil when Ref was never, or is no longer, ours.
+	// Release: report to the lender that Ref has ended, for Reason. Lease is nil if no lease here has that Ref.
 	Release
-	// End tells the borrower that its lease is over; Reason is its Outcome, and Holder and HeldFor say who had it where
-	// it waited in vain.
+	// End: report to the borrower that its lease has ended. Reason is its Outcome. If the lease was never held, Holder is
+	// who had the resource, and HeldFor for how long.
 	End
 )
 
@@ -150,7 +150,7 @@ func (d Do) String() string {
 	return [...]string{"none", "offer", "grant", "cancel", "release", "end"}[min(int(d), 5)]
 }
 
-// Effect is one thing to do after a call. Effects are carried out in the order in which they are returned.
+// Effect is one action for the driver. Effects are performed in the order in which a method returned them.
 type Effect struct {
 	Do        Do
 	Lease     *Lease
@@ -161,18 +161,19 @@ type Effect struct {
 	HeldFor   time.Duration
 }
 
-// MaxFence is above every fence: a float64, which some clients keep them in, holds every integer up to it.
+// MaxFence is greater than every fence. A float64, in which some clients store fences, represents every integer up to it.
 const MaxFence = 1 << 53
 
-// Fences mints fences. One serves all Managers of a daemon, so that fences grow across lenders and reconnects. The zero
-// value begins at 1. Safe for concurrent use.
+// Fences makes fencing tokens. All Managers of a daemon share one, so that fences grow across lenders and reconnects. The
+// zero value begins at 1. It is safe for concurrent use.
 type Fences struct{ last atomic.Uint64 }
 
 // Next returns a fence greater than every one before.
 func (f *Fences) Next() uint64 { return f.last.Add(1) }
 
-// Above makes sure that later fences are greater than n: seed with the time at start, so that a new daemon's fences are
-// above the old one's, and with each fence that a lender reports. One from which the next might reach MaxFence was never minted, and is ignored.
+// Above makes later fences greater than n. A daemon calls it with the time when it starts, so that its fences are above
+// those of the daemon before, and with each fence that a lender reports. An n of MaxFence/2 or more cannot be genuine and
+// is ignored.
 func (f *Fences) Above(n uint64) {
 	for n < MaxFence/2 {
 		last := f.last.Load()

@@ -4,26 +4,28 @@ import (
 	"time"
 )
 
-// Manager lends one thing. The zero value is not usable; see NewManager. Not safe for concurrent use: its driver holds a
-// lock around each call. The slice of effects that a method returns is valid until the next call.
+// Manager lends one resource. NewManager makes one. It is not safe for concurrent use: the driver holds a lock during each
+// call. The slice of effects that a method returns is valid until the next call.
 type Manager struct {
 	fences *Fences
 
-	head, tail *Lease // the queue, the head being the one that is offered or held
+	head, tail *Lease // the queue; only the head can be Offered or Held
 	length     int
-	bounds     []*Lease  // heap of those that wait, by bound
-	deadline   time.Time // of the holder: its term, its command, its cancel or its grace; zero = none holds
+	waitHeap   []*Lease  // the Queued and Offered leases, by waitUntil
+	deadline   time.Time // of the holder: of its term, command, cancellation or grace; zero = there is no holder
 
 	linked bool   // the lender can be reached
 	closed string // why nothing is lent any more; "" = open
-	user   string // who has the thing while it is on offer, as the lender said; "" = unknown
-	userAt time.Time
 
-	calm bool // no offers just now: more leases end in the same call
-	out  []Effect
+	// Who uses the resource at the lender while it is on offer, and since when; "" = not known.
+	lenderUser      string
+	lenderUserSince time.Time
+
+	batching bool // set while one call ends several leases; the next offer is made once, at its end
+	out      []Effect
 }
 
-// forever is later than anything ends by itself.
+// forever is the deadline of a command whose timeout is paused.
 const forever = 100 * 365 * 24 * time.Hour
 
 // NewManager returns a Manager whose lender can be reached. fences is shared with the daemon's other managers.
@@ -31,9 +33,9 @@ func NewManager(fences *Fences) *Manager {
 	return &Manager{fences: fences, linked: true}
 }
 
-// Request puts a borrower at the end of the queue. If nobody is before it, the lender is asked at once; after Close the
-// lease ends at once. l is the borrower's memory, which the Manager uses up to the End: new, or that of a lease that has
-// ended.
+// Request adds a borrower at the end of the queue. If the queue was empty, the lender is asked at once; after Close the
+// lease ends at once. l is storage for the lease, which the Manager overwrites and uses until the End effect: a new Lease,
+// or one that has ended.
 func (m *Manager) Request(now time.Time, l *Lease, r Request) []Effect {
 	m.out = m.out[:0]
 	if r.Wait <= 0 {
@@ -42,7 +44,7 @@ func (m *Manager) Request(now time.Time, l *Lease, r Request) []Effect {
 	if r.Term <= 0 {
 		r.Term = DefaultTerm
 	}
-	*l = Lease{Request: r, State: Queued, Asked: now, heap: -1, bound: now.Add(r.Wait)}
+	*l = Lease{Request: r, State: Queued, Asked: now, heap: -1, waitUntil: now.Add(r.Wait)}
 	if m.closed != "" {
 		m.end(now, l, m.closed)
 		return m.out
@@ -54,24 +56,24 @@ func (m *Manager) Request(now time.Time, l *Lease, r Request) []Effect {
 	}
 	m.tail = l
 	m.length++
-	m.push(l)
+	m.addToHeap(l)
 	m.offerHead()
 	return m.out
 }
 
-// offerHead asks the lender for the first in line, if it can be asked and was not.
+// offerHead asks the lender on behalf of the first in the queue, if it has not been asked and can be reached.
 func (m *Manager) offerHead() {
 	l := m.head
-	if l == nil || l.State != Queued || !m.linked || m.calm {
+	if l == nil || l.State != Queued || !m.linked || m.batching {
 		return
 	}
 	l.State = Offered
 	l.Fence = m.fences.Next()
-	m.user = ""
+	m.lenderUser = ""
 	m.out = append(m.out, Effect{Do: Offer, Lease: l, Ref: l.Ref()})
 }
 
-// current returns the lease that ref names if it is the one on offer or held, else nil: an old or foreign message.
+// current returns the lease that ref identifies if it is on offer or held. It returns nil for a late or foreign message.
 func (m *Manager) current(ref Ref) *Lease {
 	if l := m.head; l != nil && l.State != Queued && l.Fence == ref.Fence && l.ID == ref.ID {
 		return l
@@ -79,15 +81,15 @@ func (m *Manager) current(ref Ref) *Lease {
 	return nil
 }
 
-// Wait records that the lender will answer later, because holder has the thing since held ago.
+// Wait records that the lender cannot lend yet, because holder (the lender's own user) has used the resource for held.
 func (m *Manager) Wait(now time.Time, ref Ref, holder string, held time.Duration) {
 	if l := m.current(ref); l != nil && l.State == Offered {
-		m.user, m.userAt = holder, now.Add(-held)
+		m.lenderUser, m.lenderUserSince = holder, now.Add(-held)
 	}
 }
 
-// Acquired records that the lender lends. One that comes too late is given back at once, so that no holder is left
-// behind that nobody knows of (T2b).
+// Acquired records that the lender lends. A late answer is released at once, so that the lender does not keep lending to a
+// borrower that has left the queue.
 func (m *Manager) Acquired(now time.Time, ref Ref) []Effect {
 	m.out = m.out[:0]
 	l := m.current(ref)
@@ -97,14 +99,14 @@ func (m *Manager) Acquired(now time.Time, ref Ref) []Effect {
 	case l.State == Offered:
 		l.State = Held
 		l.Since = now
-		m.drop(l)
+		m.removeFromHeap(l)
 		m.deadline = now.Add(l.Term)
 		m.out = append(m.out, Effect{Do: Grant, Lease: l, Ref: ref})
 	}
 	return m.out
 }
 
-// Refused records that the lender does not lend to ref; outcome says why (Denied, NoShell, ShuttingDown, TimedOut).
+// Refused records that the lender does not lend to ref; outcome is the reason (Denied, NoShell, ShuttingDown, TimedOut).
 func (m *Manager) Refused(now time.Time, ref Ref, outcome string) []Effect {
 	m.out = m.out[:0]
 	if l := m.current(ref); l != nil && l.State == Offered {
@@ -113,12 +115,12 @@ func (m *Manager) Refused(now time.Time, ref Ref, outcome string) []Effect {
 	return m.out
 }
 
-// Execute records that the driver hands a command to the lender. The lease stays held for the command's timeout, which
-// is clamped to MaxTimeout, zero standing for DefaultTimeout. Returns ErrStale when l is not the holder, when it is being
-// cancelled, or when the lender cannot be reached, and ErrBusy while another command runs.
+// Execute records that the driver sends a command to the lender. The lease stays held for the command's timeout, which is
+// clamped to MaxTimeout; zero means DefaultTimeout. It returns ErrStale if l is not held or is about to end, or if the
+// lender cannot be reached, and ErrBusy while another command runs.
 func (m *Manager) Execute(now time.Time, l *Lease, execution string, timeout time.Duration) error {
 	switch {
-	case l.State != Held || !m.linked || l.ending != "":
+	case l.State != Held || !m.linked || l.pendingOutcome != "":
 		return ErrStale
 	case l.execution != "":
 		return ErrBusy
@@ -126,59 +128,59 @@ func (m *Manager) Execute(now time.Time, l *Lease, execution string, timeout tim
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
-	l.execution, l.startedAt, l.stoodAt, l.cancelled = execution, time.Time{}, time.Time{}, ""
+	l.execution, l.startedAt, l.pausedAt, l.cancelled = execution, time.Time{}, time.Time{}, ""
 	l.timeout = min(timeout, MaxTimeout)
-	// Until the lender says that it runs, the term bounds it.
+	// The term bounds the time until the lender reports the start.
 	m.deadline = now.Add(l.Term)
 	return nil
 }
 
-// Started records that the lender runs the command: its timeout's clock starts here (T2h). It reports whether the
-// message belongs to the running command (T2e).
+// Started records that the lender began the command, which starts its timeout. It returns false for a message of another
+// command or a duplicate.
 func (m *Manager) Started(now time.Time, ref Ref, execution string) bool {
 	l := m.current(ref)
 	if l == nil || execution == "" || l.execution != execution || !l.startedAt.IsZero() {
 		return false
 	}
 	l.startedAt = now
-	m.clock(now, l)
+	m.setCommandDeadline(now, l)
 	return true
 }
 
-// Keyboard records whether the command that runs has the keyboard of the lender's user: while it has, the clock of its
-// timeout stands still.
+// Keyboard records whether the running command has the keyboard of the lender's user. While it has, its timeout is paused.
 func (m *Manager) Keyboard(now time.Time, ref Ref, execution string, has bool) {
 	l := m.current(ref)
-	if l == nil || execution == "" || l.execution != execution || l.startedAt.IsZero() || has == !l.stoodAt.IsZero() {
+	if l == nil || execution == "" || l.execution != execution || l.startedAt.IsZero() || has == !l.pausedAt.IsZero() {
 		return
 	}
 	if has {
-		l.stoodAt = now
+		l.pausedAt = now
 	} else {
-		l.startedAt, l.stoodAt = l.startedAt.Add(now.Sub(l.stoodAt)), time.Time{}
+		l.startedAt, l.pausedAt = l.startedAt.Add(now.Sub(l.pausedAt)), time.Time{}
 	}
-	m.clock(now, l)
+	m.setCommandDeadline(now, l)
 }
 
-// clock sets the deadline of a command that has started and is not being cancelled.
-func (m *Manager) clock(now time.Time, l *Lease) {
+// setCommandDeadline sets the deadline of a started command from its timeout, unless it is being cancelled or the link is
+// lost, when CancelBound or Grace applies.
+func (m *Manager) setCommandDeadline(now time.Time, l *Lease) {
 	switch {
 	case l.cancelled != "" || !m.linked:
-	case l.stoodAt.IsZero():
+	case l.pausedAt.IsZero():
 		m.deadline = l.startedAt.Add(l.timeout + TimeoutSlack)
 	default:
 		m.deadline = now.Add(forever)
 	}
 }
 
-// Output reports whether output of execution belongs to the command that runs now (T2e).
+// Output reports whether ref and execution identify the running command, so that its output is to be used.
 func (m *Manager) Output(ref Ref, execution string) bool {
 	l := m.current(ref)
 	return l != nil && execution != "" && l.execution == execution
 }
 
-// Completed records that the command ended. ok tells whether it was the running one of the current lease; anything else
-// is late or a duplicate and changes nothing (T2e). The term begins anew.
+// Completed records that the command ended, which starts a new term. ok is false, and nothing changes, if it is not the
+// running command of the current lease: the message is late or a duplicate.
 func (m *Manager) Completed(now time.Time, ref Ref, execution string) (ok bool, effects []Effect) {
 	m.out = m.out[:0]
 	l := m.current(ref)
@@ -187,16 +189,16 @@ func (m *Manager) Completed(now time.Time, ref Ref, execution string) (ok bool, 
 	}
 	l.execution, l.timeout, l.cancelled = "", 0, ""
 	m.deadline = now.Add(l.Term)
-	if l.ending != "" {
-		m.finish(now, l, l.ending, true)
+	if l.pendingOutcome != "" {
+		m.finish(now, l, l.pendingOutcome, true)
 	} else if !m.linked {
 		m.finish(now, l, Disconnected, true)
 	}
 	return true, m.out
 }
 
-// CancelCommand asks the lender to end the running command; without one it does nothing. The borrower keeps the lease
-// and learns the command's end; if that does not come within CancelBound, the lease expires.
+// CancelCommand asks the lender to end the running command, if there is one. The borrower keeps the lease. If the end is
+// not reported within CancelBound, the lease expires.
 func (m *Manager) CancelCommand(now time.Time, l *Lease, reason string) []Effect {
 	m.out = m.out[:0]
 	m.cancel(now, l, reason)
@@ -212,15 +214,15 @@ func (m *Manager) cancel(now time.Time, l *Lease, reason string) {
 	m.out = append(m.out, Effect{Do: Cancel, Lease: l, Ref: l.Ref(), Execution: l.execution, Reason: reason})
 }
 
-// Release ends a lease in whatever state it is; again is harmless. A waiter leaves the queue (T2b). A running command is
-// cancelled first, and the next in line is asked when it has ended or CancelBound has passed (T2a, T2i).
+// Release ends a lease in any state. It is idempotent. A waiter leaves the queue. A running command is cancelled first, and
+// the resource is offered to the next waiter once the command has ended or CancelBound has passed.
 func (m *Manager) Release(now time.Time, l *Lease) []Effect {
 	m.out = m.out[:0]
 	m.release(now, l, Released)
 	return m.out
 }
 
-// Revoke is Release by somebody else: the borrower's lease ends as Revoked.
+// Revoke is Release on behalf of somebody other than the borrower: the lease ends as Revoked.
 func (m *Manager) Revoke(now time.Time, l *Lease) []Effect {
 	m.out = m.out[:0]
 	m.release(now, l, Revoked)
@@ -229,8 +231,8 @@ func (m *Manager) Revoke(now time.Time, l *Lease) []Effect {
 
 func (m *Manager) release(now time.Time, l *Lease, outcome string) {
 	if l.State == Held && l.execution != "" {
-		if l.ending == "" {
-			l.ending = outcome
+		if l.pendingOutcome == "" {
+			l.pendingOutcome = outcome
 		}
 		m.cancel(now, l, CancelStale)
 		return
@@ -238,8 +240,8 @@ func (m *Manager) release(now time.Time, l *Lease, outcome string) {
 	m.finish(now, l, outcome, true)
 }
 
-// Gone records that the lender ended the lease: because the user took it back, because what was lent ended, or as the
-// answer to a Release, which by then changes nothing.
+// Gone records that the lender ended the lease: the user took the resource back, or it ended. The lender's answer to a
+// Release also arrives here and changes nothing.
 func (m *Manager) Gone(now time.Time, ref Ref, outcome string) []Effect {
 	m.out = m.out[:0]
 	if l := m.current(ref); l != nil {
@@ -248,33 +250,33 @@ func (m *Manager) Gone(now time.Time, ref Ref, outcome string) []Effect {
 	return m.out
 }
 
-// Preempted records that the lender took the thing for user before the holder's command began there: the lease goes back
-// to the head of the queue, with the bound that it had, and is offered again. A borrower that is being rid of it is, and
-// one whose command had begun has lost it.
+// Preempted records that the lender took the resource back for user before the holder's command began. The lease goes back
+// to the head of the queue, keeps its waitUntil, and is offered again. It ends instead if it was about to end, if its
+// command was cancelled or had begun, or if waitUntil has passed.
 func (m *Manager) Preempted(now time.Time, ref Ref, user string) []Effect {
 	m.out = m.out[:0]
 	switch l := m.current(ref); {
 	case l == nil:
-	case l.ending != "":
-		m.finish(now, l, l.ending, false)
+	case l.pendingOutcome != "":
+		m.finish(now, l, l.pendingOutcome, false)
 	case l.cancelled != "":
 		m.finish(now, l, Released, false)
 	case l.State == Offered || l.Began():
 		m.finish(now, l, Revoked, false)
-	case !l.bound.After(now): // it has waited as long as it would
-		l.State, m.user, m.userAt = Offered, user, now
+	case !l.waitUntil.After(now):
+		l.State, m.lenderUser, m.lenderUserSince = Offered, user, now
 		m.finish(now, l, TimedOut, false)
 	default:
 		l.State, l.execution, l.timeout = Queued, "", 0
-		m.push(l)
+		m.addToHeap(l)
 		m.offerHead()
-		m.user, m.userAt = user, now
+		m.lenderUser, m.lenderUserSince = user, now
 	}
 	return m.out
 }
 
-// Disconnect records that the lender's link dropped. Waiters keep their place; an offer goes back to the queue; a holder
-// without a command loses its lease; a running command has Grace to be heard of again.
+// Disconnect records that the link to the lender was lost. Waiters keep their place, an offered lease is queued again, a
+// holder without a command loses its lease, and one with a running command keeps it for Grace.
 func (m *Manager) Disconnect(now time.Time) []Effect {
 	m.out = m.out[:0]
 	if !m.linked {
@@ -294,16 +296,17 @@ func (m *Manager) Disconnect(now time.Time) []Effect {
 	return m.out
 }
 
-// Reconnect compares leases with a lender that is back. held is what the lender believes: the running command goes on if
-// it is in there, else its lease ends as Disconnected. adopted is what holds from now on; the lender drops the rest.
+// Reconnect records that the link to the lender is back. held are the leases that the lender knows, and executions, index
+// by index, the commands that run under them ("" = none). A lease whose running command is among them stays held and is
+// returned as adopted; any other held lease ends as Disconnected. The lender must end all leases but adopted.
 func (m *Manager) Reconnect(now time.Time, held []Ref, executions []string) (adopted *Lease, effects []Effect) {
 	m.out = m.out[:0]
-	m.linked, m.calm = true, true
+	m.linked, m.batching = true, true
 	for _, r := range held {
 		m.fences.Above(r.Fence)
 	}
 	l := m.head
-	if l != nil && l.State == Offered { // the drop was never noticed: ask again under a new fence
+	if l != nil && l.State == Offered { // Disconnect was not called; offer it again under a new fence
 		l.State = Queued
 	}
 	if l != nil && l.State == Held {
@@ -315,69 +318,70 @@ func (m *Manager) Reconnect(now time.Time, held []Ref, executions []string) (ado
 		if adopted == nil {
 			m.finish(now, l, Disconnected, true)
 		} else {
-			if l.startedAt.IsZero() { // the lender said so to a link that was gone
+			if l.startedAt.IsZero() { // the report of the start was lost with the link
 				l.startedAt = now
 			}
 			reason := l.cancelled
 			l.cancelled = ""
-			m.clock(now, l)
-			if reason != "" { // the cancel may have been lost with the link: once more
+			m.setCommandDeadline(now, l)
+			if reason != "" { // the request to cancel may have been lost with the link: repeat it
 				m.cancel(now, l, reason)
 			}
 		}
 	}
-	m.calm = false
+	m.batching = false
 	m.offerHead()
 	return adopted, m.out
 }
 
-// Close ends every lease with outcome (NoShell, ShuttingDown), and every later request at once.
+// Close ends every lease with outcome (NoShell, ShuttingDown). Later requests end at once with the outcome of the first
+// Close.
 func (m *Manager) Close(now time.Time, outcome string) []Effect {
 	m.out = m.out[:0]
 	if m.closed == "" {
 		m.closed = outcome
 	}
-	m.calm = true
+	m.batching = true
 	for m.head != nil {
 		m.finish(now, m.head, outcome, true)
 	}
-	m.calm = false
+	m.batching = false
 	return m.out
 }
 
-// Tick does what is due: waits that are over, terms, commands and cancels that took too long. Call it at NextDeadline;
-// early calls are harmless.
+// Tick ends the waits, terms, commands and cancellations whose deadline has passed. The driver calls it at NextDeadline; an
+// early call does nothing.
 func (m *Manager) Tick(now time.Time) []Effect {
 	m.out = m.out[:0]
-	m.calm = true // who is offered it must not be out of time as well
-	for len(m.bounds) > 0 && !m.bounds[0].bound.After(now) {
-		m.finish(now, m.bounds[0], TimedOut, true)
+	m.batching = true // offer only after all expired waits are removed
+	for len(m.waitHeap) > 0 && !m.waitHeap[0].waitUntil.After(now) {
+		m.finish(now, m.waitHeap[0], TimedOut, true)
 	}
 	if l := m.head; l != nil && l.State == Held && !m.deadline.After(now) {
 		switch {
-		case l.execution == "", m.linked && l.startedAt.IsZero() && l.cancelled == "": // its term
+		case l.execution == "", m.linked && l.startedAt.IsZero() && l.cancelled == "": // the term passed
 			m.finish(now, l, Expired, true)
-		case !m.linked: // its grace
+		case !m.linked: // Grace passed
 			m.finish(now, l, Disconnected, true)
-		case l.cancelled == "": // its timeout
+		case l.cancelled == "": // the command's timeout passed
 			m.cancel(now, l, CancelTimeout)
-		default: // did not end when cancelled
-			outcome := l.ending
+		default: // CancelBound passed
+			outcome := l.pendingOutcome
 			if outcome == "" {
 				outcome = Expired
 			}
 			m.finish(now, l, outcome, true)
 		}
 	}
-	m.calm = false
+	m.batching = false
 	m.offerHead()
 	return m.out
 }
 
-// NextDeadline returns when Tick is due next; ok is false when nothing is pending.
+// NextDeadline returns when Tick must be called next; ok is false if there is no deadline.
 func (m *Manager) NextDeadline() (at time.Time, ok bool) {
-	if len(m.bounds) > 0 {
-		at, ok = m.bounds[0].bound, true
+	if len(m.waitHeap) > 0 {
+		at, ok = m.waitHeap[0].waitUntil, true
 	}
 	if l := m.head; l != nil && l.State == Held && (!ok || m.deadline.Before(at)) {
 		at, ok = m.deadline, true
@@ -385,9 +389,9 @@ func (m *Manager) NextDeadline() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// finish ends l, tells the lender if tell is set and it knows of l, and asks for the next in line. Again is harmless. A
-// command that still runs is cancelled: no lease ends and leaves its command behind (T2i).
-func (m *Manager) finish(now time.Time, l *Lease, outcome string, tell bool) {
+// finish ends l and makes the next offer. It is idempotent. If notifyLender is set and the lender knows of l, a running
+// command is cancelled, so that none outlives its lease, and the lender gets a Release.
+func (m *Manager) finish(now time.Time, l *Lease, outcome string, notifyLender bool) {
 	if l.State == Ended {
 		return
 	}
@@ -395,11 +399,11 @@ func (m *Manager) finish(now time.Time, l *Lease, outcome string, tell bool) {
 	if l.State != Held {
 		holder, held = m.Holder(now)
 	}
-	if tell && m.linked && (l.State == Offered || l.State == Held) {
+	if notifyLender && m.linked && (l.State == Offered || l.State == Held) {
 		m.cancel(now, l, CancelStale)
 		m.out = append(m.out, Effect{Do: Release, Lease: l, Ref: l.Ref(), Reason: releaseReason(outcome)})
 	}
-	m.drop(l)
+	m.removeFromHeap(l)
 	m.unlink(l)
 	m.end(now, l, outcome)
 	m.out[len(m.out)-1].Holder, m.out[len(m.out)-1].HeldFor = holder, held
@@ -413,7 +417,7 @@ func (m *Manager) end(_ time.Time, l *Lease, outcome string) {
 	l.execution = ""
 }
 
-// releaseReason is how the lender is told, in the protocol's words.
+// releaseReason returns the Reason of ReleaseShellLease for an outcome.
 func releaseReason(outcome string) string {
 	switch outcome {
 	case Released:
@@ -426,13 +430,14 @@ func releaseReason(outcome string) string {
 	return "cancelled"
 }
 
-// Holder says who has the thing and for how long: the holder, or whom the lender named while it is on offer.
+// Holder returns who uses the resource and for how long: the holder of the lease or, while it is on offer, the user that
+// the lender named; "" if neither is known.
 func (m *Manager) Holder(now time.Time) (who string, held time.Duration) {
 	switch l := m.head; {
 	case l != nil && l.State == Held:
 		return l.Request.Holder, now.Sub(l.Since)
-	case m.user != "" && l != nil && l.State == Offered:
-		return m.user, now.Sub(m.userAt)
+	case m.lenderUser != "" && l != nil && l.State == Offered:
+		return m.lenderUser, now.Sub(m.lenderUserSince)
 	}
 	return "", 0
 }
@@ -445,7 +450,7 @@ func (m *Manager) Current() *Lease {
 	return nil
 }
 
-// Waiting calls yield for everyone who waits, in order, until it returns false.
+// Waiting is an iterator over the leases that wait, in order.
 func (m *Manager) Waiting(yield func(*Lease) bool) {
 	for l := m.head; l != nil; l = l.next {
 		if l.State != Held && !yield(l) {
@@ -454,10 +459,10 @@ func (m *Manager) Waiting(yield func(*Lease) bool) {
 	}
 }
 
-// Len returns how many hold or wait.
+// Len returns how many leases are held or wait.
 func (m *Manager) Len() int { return m.length }
 
-// Position returns how many are before l.
+// Position returns how many leases are before l in the queue, a held one included.
 func (m *Manager) Position(l *Lease) int {
 	n := 0
 	for p := l.prev; p != nil; p = p.prev {

@@ -161,7 +161,7 @@ func TestReleaseWhileRunning(t *testing.T) {
 	expect(t, "release", m.Release(t0, a), "cancel a stale")
 	expect(t, "again", m.Release(t0, a), "")
 	if err := m.Execute(t0, a, "y", 0); err != ErrStale {
-		t.Errorf("command in an ending lease: got %v, want ErrStale", err)
+		t.Errorf("command in an pendingOutcome lease: got %v, want ErrStale", err)
 	}
 	_, effects := m.Completed(after(time.Second), a.Ref(), "x")
 	expect(t, "its end", effects, "release a completed, end a released, offer b")

@@ -419,8 +419,8 @@ func (w *world) finish() {
 	w.pass(2 * MaxTimeout)
 	w.drain()
 	w.check(w.t)
-	if w.m.Len() != 0 || len(w.m.bounds) != 0 {
-		w.t.Fatalf("%d leases and %d bounds left", w.m.Len(), len(w.m.bounds))
+	if w.m.Len() != 0 || len(w.m.waitHeap) != 0 {
+		w.t.Fatalf("%d leases and %d bounds left", w.m.Len(), len(w.m.waitHeap))
 	}
 	if at, ok := w.m.NextDeadline(); ok {
 		w.t.Fatalf("a deadline left at %v", at)

@@ -1,5 +1,5 @@
-// Package caller recognises agents of other programs by name, and finds those that a process was started by. What follows from
-// that is left to the callers.
+// Package caller recognises AI agents of other programs (Claude Code, Codex, …) by name, and finds the one among the ancestors
+// of a process. What an agent may do is left to the callers.
 package caller
 
 import (
@@ -12,12 +12,13 @@ import (
 	"sublet/lease/procstat"
 )
 
-// known are the names that users know, with those of the packages that the programs are installed from.
+// known maps an agent's name to the names of the packages that install it under another name.
 var known = map[string][]string{
 	"claude": {"claude-code"}, "codex": nil, "crush": nil, "gemini": {"gemini-cli"}, "goose": nil, "opencode": {"opencode-ai"}, "qwen": {"qwen-code"},
 }
 
-// Name returns the name that users know for what a client calls itself, "" where it is not known.
+// Name returns the known agent for the name that an MCP client reports of itself, such as "claude-code" for claude; "" if
+// there is none.
 func Name(client string) string {
 	client = strings.ToLower(client)
 	for name := range known {
@@ -35,12 +36,12 @@ type Agent struct {
 	PID     int
 }
 
-// interpreters run the programs that people know by other names. With each: the letters of the options that are followed by
-// program text, which may stand together with others as in `bash -lc`.
+// interpreters maps the name of an interpreter to the letters of its options that take program text as their argument. Such
+// a letter may be one of several, as in `bash -lc`.
 var interpreters = map[string]string{"node": "ep", "bun": "ep", "deno": "ep", "python": "c", "sh": "c", "bash": "c", "dash": "c"}
 
-// Program returns the executable of a process, or the script that an interpreter runs; "" where the system does not report it.
-// An interpreter that was given program text in place of a script is itself the program.
+// Program returns the path of a process's executable or, of an interpreter, of the script that it runs; "" if /proc does not
+// show it. For an interpreter that was given program text instead of a script it returns the interpreter.
 func Program(pid int) string {
 	proc := "/proc/" + strconv.Itoa(pid) + "/"
 	program, err := os.Readlink(proc + "exe")
@@ -54,9 +55,9 @@ func Program(pid int) string {
 	return script(program, strings.Split(string(line), "\x00")[1:])
 }
 
-// script returns the script that an interpreter runs with these arguments, or program where it is none or runs none.
+// script returns the script that program runs with these arguments if it is an interpreter, else program.
 func script(program string, args []string) string {
-	text, ok := interpreters[strings.TrimRight(filepath.Base(program), "0123456789.")]
+	textOptions, ok := interpreters[strings.TrimRight(filepath.Base(program), "0123456789.")]
 	if !ok {
 		return program
 	}
@@ -67,20 +68,20 @@ func script(program string, args []string) string {
 			return arg
 		case strings.HasPrefix(arg, "--eval"), strings.HasPrefix(arg, "--print"):
 			return program
-		case !strings.HasPrefix(arg, "--") && strings.ContainsAny(arg, text):
+		case !strings.HasPrefix(arg, "--") && strings.ContainsAny(arg, textOptions):
 			return program
 		}
 	}
 	return program
 }
 
-// Above returns the nearest agent of another program that a process was started by, itself included; false where there is none,
-// or the system does not report it.
+// Above returns the nearest agent of another program among a process and its ancestors; false if there is none, or /proc does
+// not show it.
 func Above(pid int) (Agent, bool) {
 	list, _ := procstat.Ancestors(pid) // as far as they can be read
 	for _, p := range list {
 		program := Program(p)
-		if name := of(program); name != "" {
+		if name := agentName(program); name != "" {
 			return Agent{Name: name, Program: program, PID: p}, true
 		}
 		if st, err := procstat.Read(p); err == nil {
@@ -92,8 +93,9 @@ func Above(pid int) (Agent, bool) {
 	return Agent{}, false
 }
 
-// of returns the agent that a program is, by its own name or that of the package that it lies in.
-func of(program string) string {
+// agentName returns the known agent for the path of a program: by its base name, or by a package's name in the path. It
+// returns "" if there is none.
+func agentName(program string) string {
 	parts := strings.Split(program, "/")
 	for name, packages := range known {
 		if parts[len(parts)-1] == name || slices.ContainsFunc(packages, func(p string) bool { return slices.Contains(parts, p) }) {

@@ -1,10 +1,10 @@
-// Package footprint gives memory back that a process needed to start and does not need while it waits.
+// Package footprint returns memory to the system that a process needed to start and does not need while it is idle.
 package footprint
 
 import "runtime/debug"
 
-// Shrink gives freed heap back, and the pages of the program's own file that are mapped. It costs a garbage collection; what is
-// needed again comes back from the page cache without a read of the disk.
+// Shrink returns the freed heap and the mapped pages of the executable to the system. It runs a garbage collection. Pages of
+// the executable that are used again are mapped from the page cache.
 func Shrink() error {
 	debug.FreeOSMemory()
 	return releaseText()

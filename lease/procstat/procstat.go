@@ -1,6 +1,6 @@
-// Package procstat reads what Linux tells of a process in /proc/PID/stat: what it does, whose child it is, when it was
-// started; and in /proc/PID/limits, whether it was marked. Where there is no /proc every answer is an error, and what that means
-// is left to the caller; so are signals, command lines and the listing of processes.
+// Package procstat reads the state, parent, session and start of a process from /proc/PID/stat, and from /proc/PID/limits
+// whether it was marked. Without /proc every function returns an error, and what that means is left to the caller. Signals,
+// command lines and the listing of processes are not part of it.
 package procstat
 
 import (
@@ -13,18 +13,18 @@ import (
 	"strconv"
 )
 
-// A Stat is what a process was when it was read.
+// A Stat describes a process at the time of Read.
 type Stat struct {
 	PID    int
-	Name   string // at most 15 bytes of its program's name, or what it calls itself: any bytes but NUL
+	Name   string // at most 15 bytes of its program's name, or of the name it set with prctl: any bytes but NUL
 	State  byte   // R, S, D, T, Z …: proc_pid_stat(5)
 	Parent int    // 0 for the first process, and where the parent is of another namespace
 	// Session is the id of its session: the pid of the process that began the session, which may have ended.
 	Session int
-	Start   int64 // clock ticks from boot to its start: with the pid it tells a process from a later one
+	Start   int64 // clock ticks from boot to its start: it distinguishes the process from a later one with the same pid
 }
 
-// Read asks the kernel about a process. The error is an fs.ErrNotExist where there is none, or no /proc.
+// Read describes process pid. The error wraps fs.ErrNotExist if there is no such process, or no /proc.
 func Read(pid int) (Stat, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -38,7 +38,7 @@ func Read(pid int) (Stat, error) {
 	return st, nil
 }
 
-// Fields behind the name. proc_pid_stat(5) counts from 1 and the name is its second, so these are its 3, 4, 6 and 22.
+// Indexes of the fields after the name: fields 3, 4, 6 and 22 of proc_pid_stat(5), which counts from 1.
 const (
 	state   = 0
 	parent  = 1
@@ -46,7 +46,7 @@ const (
 	start   = 19
 )
 
-// parse reads "pid (name) state ppid …". The name may hold anything, blanks and brackets too, and nothing behind it does.
+// parse reads "pid (name) state ppid …". The name may contain any bytes, also blanks and brackets; the fields after it do not.
 func parse(b []byte) (Stat, error) {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 0 || end < open {
@@ -70,8 +70,8 @@ func parse(b []byte) (Stat, error) {
 	return st, nil
 }
 
-// Ancestors returns process pid and those above it, the nearest first. With an error, which is that of a process that cannot
-// be read (it has ended, or there is no /proc), the list ends with that one.
+// Ancestors returns pid and its ancestors, the nearest first. If one of them cannot be read (it has ended, or there is no
+// /proc), the list ends with that process and the error is returned too.
 func Ancestors(pid int) (list []int, err error) {
 	for pid > 0 && len(list) < 256 { // a depth no process tree has
 		list = append(list, pid)
@@ -84,7 +84,7 @@ func Ancestors(pid int) (list []int, err error) {
 	return list, nil
 }
 
-// Children returns the live children of process pid, in no order; an error where the kernel does not list them.
+// Children returns the children of process pid, in no order. It returns an error if the kernel does not list them.
 func Children(pid int) ([]int, error) {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task/"
 	threads, err := os.ReadDir(tasks)
@@ -113,8 +113,8 @@ func Children(pid int) ([]int, error) {
 // 2.4.25 (getrlimit(2)), and by default there is none.
 const mark = 1 << 40
 
-// Marked reports whether process pid is marked, by Mark or by what started it. It is false of every process where this one has
-// a limit lower than the mark: an administrator has set one for all.
+// Marked reports whether process pid, or an ancestor before it started pid, was marked by Mark. It is false for every process
+// if this one's own limit is lower than the mark, since then an administrator has set the limit for all.
 func Marked(pid int) (bool, error) {
 	own, err := locksLimit(os.Getpid())
 	if err != nil || own < mark {

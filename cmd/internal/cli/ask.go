@@ -249,11 +249,11 @@ type answer struct {
 	json    bool
 	asker   *asker
 	conn    *client.Conn
-	quiet   bool      // the answer's text is not printed
-	model   string    // that was asked
+	quiet   bool              // the answer's text is not printed
+	model   string            // that was asked
 	held    wire.StreamedText // where standard output is no terminal: text that may still turn out void
-	written bool      // some text is on standard output
-	open    bool      // the last line has no end yet
+	written bool              // some text is on standard output
+	open    bool              // the last line has no end yet
 }
 
 func (o *answer) show(ctx context.Context, m wire.Message) {

@@ -21,7 +21,7 @@ type query struct {
 	numbers int  // of the next block
 	split   splitter
 	text    wire.StreamedText // with stream false: what was said so far
-	error   *failure  // why the turn failed; nil = it did not
+	error   *failure          // why the turn failed; nil = it did not
 	began   time.Time
 	shown   map[wire.ExecutionID]time.Time // when a running tool's progress was last told
 }
