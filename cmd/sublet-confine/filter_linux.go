@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// installFilter installs the system call filter for this thread. What it refuses, and how program is made, is in package filter.
+// installFilter installs the system call filter for the calling thread. Package filter generates program and lists what it
+// refuses.
 func installFilter() error {
 	if len(program) == 0 {
 		return errors.New("there is none for this architecture")

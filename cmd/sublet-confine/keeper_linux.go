@@ -19,21 +19,21 @@ import (
 	"sublet/lease/confine"
 )
 
-// What the keeper inherits beside the terminal.
+// Descriptors that the keeper inherits beside the standard streams.
 const (
-	parentFD = 3 // reports go there; it ends when the parent does
+	parentFD = 3 // reports go there; reading it returns EOF when the parent ends
 	scriptFD = 4 // the command's text, if the spec has a script
 	proxyFD  = 5 // the connection to the proxy, if the spec has one
 )
 
 func init() {
-	if len(os.Args) > 1 && (os.Args[1] == stageTwo || os.Args[1] == stageThree) { // it costs the others a millisecond
-		runtime.LockOSThread() // no other goroutine runs on the first thread: see onThread
+	if len(os.Args) > 1 && (os.Args[1] == argPrepare || os.Args[1] == argKeep) { // the lock would cost the parent a millisecond
+		runtime.LockOSThread() // keep other goroutines, and so onThread, off the first thread
 	}
 }
 
-// onThread calls f on a thread of its own, which ends with it: what f does to the thread, this process does not keep. What f
-// starts does.
+// onThread calls f on a new thread, which ends with f. Restrictions that f puts on its thread apply to processes that f
+// starts, but not to the rest of this process.
 func onThread(f func() error) error {
 	result := make(chan error)
 	go func() {
@@ -43,8 +43,8 @@ func onThread(f func() error) error {
 	return <-result
 }
 
-// prepare makes the mounts of a command, in the namespaces that this process has, and becomes its keeper. It returns only an
-// error, before the command was started.
+// prepare makes the mounts for a command in the namespaces of this process, and then executes the keeper. It returns only if
+// it fails.
 func prepare(spec string, argv []string) error {
 	s, err := readSpec(spec)
 	if err != nil {
@@ -64,36 +64,37 @@ func prepare(spec string, argv []string) error {
 	}
 	if s.Proxy != "" {
 		if err := offerListener(proxyFD); err != nil {
-			return fmt.Errorf("make the way to the allowed hosts: %w", err)
+			return fmt.Errorf("connect the proxy of the allowed hosts: %w", err)
 		}
 	}
-	if err := os.Chdir(dir); err != nil { // into the mounts that were made
+	if err := os.Chdir(dir); err != nil { // from the old mount into the new one of the same path
 		return err
 	}
-	if err := limits(); err != nil {
+	if err := setLimits(); err != nil {
 		return err
 	}
-	fd, err := unix.MemfdCreate("reach", 0) // the mounts may hide the file
+	fd, err := unix.MemfdCreate("reach", 0) // the mounts may hide the file spec
 	if err != nil {
 		return err
 	}
 	if _, err := unix.Write(fd, s.Encode()); err != nil {
 		return fmt.Errorf("pass on the reach: %w", err)
 	}
-	return onThread(func() error { // all threads of the program that follows are in this one's domain
+	return onThread(func() error { // exec replaces the process by this thread, so all of the keeper is in its Landlock domain
 		if err := scopeSignals(); err != nil {
 			return err
 		}
-		args := append([]string{"sublet-confine", stageThree, strconv.Itoa(fd)}, argv...)
+		args := append([]string{"sublet-confine", argKeep, strconv.Itoa(fd)}, argv...)
 		return fmt.Errorf("become the keeper: %w", syscall.Exec("/proc/self/exe", args, os.Environ()))
 	})
 }
 
-// keeper starts the command where prepare made it a place, and ends what it left. prepared is the descriptor of a reach in
-// which the caches are all folders that are writable. It returns only an error, before the command was started.
+// keeper starts the command in the mounts that prepare made, waits for it, kills what it left running, and exits. prepared
+// is the number of a descriptor with a Spec whose Caches are all writable folders. It returns only if it could not start
+// the command.
 func keeper(prepared string, argv []string) error {
-	// They are caught from now on, and SIGTSTP is no longer blocked; for the command they are as they are by default.
-	signal.Notify(make(chan os.Signal, 1), heeded()...)
+	// Catch jobSignals, which also unblocks SIGTSTP. Exec resets them to their defaults for the command.
+	signal.Notify(make(chan os.Signal, 1), caughtSignals()...)
 	if err := unix.CloseRange(parentFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("keep descriptors from the command: %w", err)
 	}
@@ -109,12 +110,13 @@ func keeper(prepared string, argv []string) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of what the command leaves: %w", err)
 	}
+	// endAll relies on the Landlock domain: without it, it would kill all processes of the user.
 	if err := syscall.Kill(os.Getppid(), 0); !errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("a signal to the parent gave %v and must not be possible", err) // see endAll
+		return fmt.Errorf("a signal to the parent must be refused, and returned %v", err)
 	}
 	go func() {
 		var b [1]byte
-		_, _ = parent.Read(b[:]) // it sends nothing: this returns when it is gone
+		_, _ = parent.Read(b[:]) // the parent sends nothing, so this returns when it has ended
 		endAll()
 		os.Exit(confine.NotHeld)
 	}()
@@ -131,12 +133,12 @@ func keeper(prepared string, argv []string) error {
 	}
 	if null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err == nil {
 		for fd := range 3 {
-			_ = unix.Dup3(null, fd, unix.O_CLOEXEC) // what reads the command's output sees its end
+			_ = unix.Dup3(null, fd, unix.O_CLOEXEC) // else a reader of the command's output would not get EOF
 		}
 	}
-	_ = report{kind: started, value: uint32(pid)}.send(parent) // where the parent is gone, the other goroutine ends all
+	_ = report{kind: started, value: uint32(pid)}.send(parent) // fails if the parent ended; the other goroutine handles that
 	ws := await(pid, func() { _ = report{kind: stopped, value: uint32(pid)}.send(parent) })
-	text := lingering()
+	text := leftovers()
 	endAll()
 	if text != "" {
 		_ = report{kind: left, text: text}.send(parent)
@@ -149,7 +151,7 @@ func keeper(prepared string, argv []string) error {
 	return nil
 }
 
-// await waits until the process pid ends, and reaps what else is given to this process. It calls stop whenever pid stops.
+// await waits for process pid to end and returns its wait status. It calls stop whenever pid stops, and reaps other children.
 func await(pid int, stop func()) (ws syscall.WaitStatus) {
 	for {
 		got, err := syscall.Wait4(-1, &ws, syscall.WUNTRACED, nil)
@@ -163,9 +165,9 @@ func await(pid int, stop func()) (ws syscall.WaitStatus) {
 	}
 }
 
-// scopeSignals makes a Landlock domain of the calling thread and what it starts, out of which no signal goes. All of what is
-// held has to be in one: each call makes another. A domain forbids to move a file to another folder unless it allows that, and
-// forbids mounts if it does.
+// scopeSignals puts the calling thread, and what it starts, into a new Landlock domain that no signal can leave. A ruleset
+// must handle some file access: this one handles, and allows, only moving files between folders. In the domain mounts are
+// forbidden, so prepare makes them before.
 func scopeSignals() error {
 	if abi := landlockABI(); abi < minABI {
 		return fmt.Errorf("the kernel has version %d of Landlock, and %d is needed (Linux 6.12)", abi, minABI)
@@ -187,8 +189,8 @@ func scopeSignals() error {
 	return nil
 }
 
-// launch gives up the calling thread's rights for good and starts the command from it. The command's domain is the thread's,
-// within that of the other threads of this process: it cannot signal them, and they can signal it.
+// launch permanently restricts the calling thread and starts the command from it. The command inherits the thread's Landlock
+// domain, which is nested in that of the keeper: the keeper can signal the command, but not the reverse.
 func launch(s confine.Spec, program string, argv []string) (pid int, err error) {
 	if err := restrictPaths(s.Caches); err != nil {
 		return 0, err
@@ -231,11 +233,12 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, req)
 }
 
-// maxProcesses is the most processes and threads that an ordinary user's command may have beside what they run already; it
-// does not bind root.
+// maxProcesses bounds the processes and threads of the user while a command runs, those outside included. It does not apply
+// to root.
 const maxProcesses = 8192
 
-func limits() error {
+// setLimits disables core dumps and applies maxProcesses, to this process and those it starts.
+func setLimits() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("limit core files: %w", err)
 	}
@@ -261,8 +264,9 @@ const (
 	allAccess    = ll.AccessFSIoctlDev<<1 - 1
 )
 
-// restrictPaths has Landlock allow the calling thread reading, writing below the folders given, and no signals or abstract
-// sockets out of what it starts. It adds to the mounts what they do not hold: named pipes, devices, other processes' memory.
+// restrictPaths restricts the calling thread by Landlock: it may read everywhere, write below the writable folders, and
+// reach no signals or abstract sockets outside the domain. This covers what mounts cannot: named pipes, devices and the
+// memory of other processes.
 func restrictPaths(writable []string) error {
 	ruleset, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: allAccess, Scoped: ll.ScopeSignal | ll.ScopeAbstractUnixSocket}, 0)
 	if err != nil {
@@ -283,7 +287,7 @@ func restrictPaths(writable []string) error {
 	return nil
 }
 
-// allow adds rules to a set, that grant access below the paths.
+// allow adds rules to a Landlock ruleset that grant access to the paths and what is below them.
 func allow(ruleset int, access uint64, paths ...string) error {
 	for _, path := range paths {
 		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -299,6 +303,7 @@ func allow(ruleset int, access uint64, paths ...string) error {
 	return nil
 }
 
+// landlockABI returns the kernel's version of Landlock, 0 if it has none.
 func landlockABI() int {
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil {
@@ -307,8 +312,8 @@ func landlockABI() int {
 	return abi
 }
 
-// dropCapabilities gives up the calling thread's privileges for good. Root keeps the right to read what others own, and in
-// another user's project, as in many containers, what it needs to write there: elsewhere the mounts are read-only.
+// dropCapabilities permanently drops the calling thread's capabilities. Root keeps the one to read files of other users and,
+// where the project belongs to another user as in many containers, those to write there; the mounts are read-only elsewhere.
 func dropCapabilities(s confine.Spec) error {
 	var keep uint32
 	if os.Geteuid() == 0 && mayMount() {

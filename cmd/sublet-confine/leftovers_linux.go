@@ -16,46 +16,47 @@ import (
 )
 
 const (
-	// leaveBound is how long what the command left running may take to end by itself, as a process substitution does.
-	leaveBound = 200 * time.Millisecond
-	// reapBound is how long it may take to end once it was killed.
-	reapBound = 5 * time.Second
-	// namedMost and nameMost bound what is printed about it: processes, and bytes of each one's command line.
-	namedMost, nameMost = 5, 80
+	// leftoverGrace is how long processes that the command left running may take to end by themselves, as a process
+	// substitution does.
+	leftoverGrace = 200 * time.Millisecond
+	// reapTimeout is how long they may take to end once they were killed.
+	reapTimeout = 5 * time.Second
+	// maxNamed and maxNameLen bound the list of them: processes, and bytes of each one's command line.
+	maxNamed, maxNameLen = 5, 80
 )
 
-// lingering returns what the command left running that does not end by itself, for people; "" if there is nothing. This
-// process is the one that orphans below it are given to.
-func lingering() string {
-	for end := time.Now().Add(leaveBound); time.Now().Before(end); time.Sleep(time.Millisecond) {
+// leftovers returns, for people, the processes that the command left running and that did not end within leftoverGrace; ""
+// if there are none. They are children of this process, which is their subreaper.
+func leftovers() string {
+	for end := time.Now().Add(leftoverGrace); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if reap() {
 			return ""
 		}
 	}
 	var names []string
 	for _, pid := range children() {
-		if text := name(pid); text != "" && len(names) < namedMost {
+		if text := name(pid); text != "" && len(names) < maxNamed {
 			names = append(names, text)
 		}
 	}
 	return strings.Join(names, "; ")
 }
 
-// endAll kills every process of this one's domain, those that are just being started included: the kernel does it in one
-// step, while nothing forks. Without the domain, which prepare made and keeper checks, it would kill whatever the user runs.
+// endAll kills every other process in this one's Landlock domain; kill(-1) does that atomically, so that no fork escapes.
+// Outside of a domain, which prepare makes and keeper checks, it would kill all processes of the user.
 func endAll() {
-	for end := time.Now().Add(reapBound); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		_ = syscall.Kill(-1, unix.SIGKILL) // not refused by those of the domain
-		if reap() {                        // orphans of the domain are this process's children
+	for end := time.Now().Add(reapTimeout); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		_ = syscall.Kill(-1, unix.SIGKILL) // cannot fail for processes of the domain
+		if reap() {                        // orphans of the domain become children of this process
 			return
 		}
 	}
 }
 
-// endLeftovers kills the children that this process has. It is the one that orphans below it are given to, so that each
-// round finds the children of those killed in the last one.
+// endLeftovers kills the children of this process until there are none. As their subreaper it gets their orphans, so each
+// round finds the children of the processes killed in the round before.
 func endLeftovers() {
-	for end := time.Now().Add(reapBound); !reap() && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(reapTimeout); !reap() && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		for _, pid := range children() {
 			_ = syscall.Kill(pid, unix.SIGKILL) // it may be gone
 		}
@@ -92,7 +93,7 @@ func children() (pids []int) {
 	return pids
 }
 
-// name returns a process's command line without control characters, cut to nameMost bytes; "" of one that has ended.
+// name returns a process's command line without control characters, cut to maxNameLen bytes; "" of one that has ended.
 func name(pid int) string {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -104,8 +105,8 @@ func name(pid int) string {
 		}
 		return ' '
 	}, strings.ToValidUTF8(string(line), "?"))
-	if len(text) > nameMost {
-		text = strings.ToValidUTF8(text[:nameMost], "") + "…"
+	if len(text) > maxNameLen {
+		text = strings.ToValidUTF8(text[:maxNameLen], "") + "…"
 	}
 	return strings.TrimSpace(text)
 }

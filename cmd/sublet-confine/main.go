@@ -1,7 +1,7 @@
-// Command sublet-confine runs a command that the kernel holds to a reach. It is started in the place of the command, as a
-// foreground job of the user's shell: sublet-confine SPEC PROGRAM ARG..., where SPEC is a file that lease/confine wrote. It
-// passes on the command's exit status and ends whatever the command left running. Where it cannot hold the command it runs
-// nothing and exits with 126 and a line that says why. `sublet-confine --probe` prints what the kernel holds here.
+// Command sublet-confine runs a command that the kernel confines to a reach. It is started instead of the command, as a
+// foreground job of the user's shell: sublet-confine SPEC PROGRAM ARG..., where SPEC is a file in the encoding of
+// lease/confine. It exits with the command's status and ends processes that the command left running. If it cannot confine
+// the command, it runs nothing, prints why and exits with 126. `sublet-confine --probe` prints what the kernel can enforce.
 package main
 
 import (
@@ -26,11 +26,11 @@ func run(args []string) (int, error) {
 		return probe()
 	case len(args) == 2 && args[0] == confine.Release:
 		return 0, release(args[1])
-	case len(args) == 1 && args[0] == stageNone:
+	case len(args) == 1 && args[0] == argNothing:
 		return 0, nil
-	case len(args) >= 2 && args[0] == stageTwo:
+	case len(args) >= 2 && args[0] == argPrepare:
 		return 0, prepare(args[1], args[2:])
-	case len(args) >= 2 && args[0] == stageThree:
+	case len(args) >= 2 && args[0] == argKeep:
 		return 0, keeper(args[1], args[2:])
 	case len(args) >= 2:
 		return parent(args[0], args[1:])
@@ -38,15 +38,15 @@ func run(args []string) (int, error) {
 	return 0, fmt.Errorf("usage: sublet-confine SPEC PROGRAM [ARG...], or sublet-confine --probe")
 }
 
-// stageTwo is the first argument of the process that has namespaces of its own, and makes the mounts in them; stageThree is
-// what it becomes: the keeper, which starts the command.
+// argPrepare is the first argument of the child in new namespaces, which makes the mounts in them. It then executes this
+// program again with argKeep: the keeper, which starts the command.
 const (
-	stageTwo   = "--held"
-	stageThree = "--keep"
+	argPrepare = "--held"
+	argKeep    = "--keep"
 )
 
-// stageNone does nothing. It is the command that probe has held.
-const stageNone = "--nothing"
+// argNothing is the first argument that makes this program exit at once: the command that probe confines.
+const argNothing = "--nothing"
 
 func readSpec(path string) (confine.Spec, error) {
 	text, err := os.ReadFile(path)

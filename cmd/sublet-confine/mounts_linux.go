@@ -13,26 +13,26 @@ import (
 	"sublet/lease/confine"
 )
 
-// mounts makes everything read-only but what s allows, and hides what it names. dir is the command's folder. It returns the
-// folders that can be written.
+// mounts makes the mount namespace of a command: everything read-only but what s allows, and s.Hidden covered. dir is the
+// command's folder. It returns the folders that can be written.
 func mounts(s confine.Spec, dir string) (writable []string, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("make the mounts private: %w", err)
 	}
-	// Referred to by descriptors, as /tmp and /dev may be covered before they are mounted again.
+	// Open the sources of bind mounts now, since /tmp and /dev are covered before they are bound.
 	caches := caches(s)
-	var write []place
+	var write []bindSource
 	if s.Reach == confine.Project {
 		for _, path := range append([]string{s.Project}, caches...) {
-			write = append(write, place{path: path})
+			write = append(write, bindSource{path: path})
 		}
 	}
-	here := []place{{path: dir}}
+	workDir := []bindSource{{path: dir}}
 	kept := keptInTmp(s)
-	devices := []place{{path: "/dev/null"}, {path: "/dev/zero"}, {path: "/dev/full"}, {path: "/dev/random"}, {path: "/dev/urandom"}, {path: "/dev/tty"}}
+	devices := []bindSource{{path: "/dev/null"}, {path: "/dev/zero"}, {path: "/dev/full"}, {path: "/dev/random"}, {path: "/dev/urandom"}, {path: "/dev/tty"}}
 	terminal := ownTerminal()
-	for _, list := range [][]place{write, here, kept, devices, terminal} {
-		if err := open(list); err != nil {
+	for _, list := range [][]bindSource{write, workDir, kept, devices, terminal} {
+		if err := openAll(list); err != nil {
 			return nil, err
 		}
 	}
@@ -44,12 +44,12 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 		return nil, err
 	}
 	for _, p := range kept {
-		if err := memory.show(p); err != nil {
+		if err := memory.mountReadOnly(p); err != nil {
 			return nil, err
 		}
 	}
-	if strings.HasPrefix(dir, "/tmp/") && (s.Reach == confine.Read || !confine.Within(dir, s.Project)) { // is no temporary folder to who works in it
-		if err := memory.show(here[0]); err != nil {
+	if strings.HasPrefix(dir, "/tmp/") && (s.Reach == confine.Read || !confine.Within(dir, s.Project)) { // a command sees its own folder unchanged
+		if err := memory.mountReadOnly(workDir[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -73,45 +73,45 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 	return append(writable, "/tmp", "/dev/shm"), hide(s.Hidden)
 }
 
-// keptInTmp returns the folders below /tmp that stay as they are, and so are no temporary ones; those in a project are its.
-func keptInTmp(s confine.Spec) (list []place) {
+// keptInTmp returns the paths of s.Kept below /tmp that are outside of the project: they are mounted over the temporary /tmp.
+func keptInTmp(s confine.Spec) (list []bindSource) {
 	for _, path := range s.Kept {
 		if strings.HasPrefix(path, "/tmp/") && (s.Project == "" || !confine.Within(path, s.Project)) && exists(path) {
-			list = append(list, place{path: path})
+			list = append(list, bindSource{path: path})
 		}
 	}
 	return list
 }
 
-// showWritable mounts a place at its path, where it can be written.
-func showWritable(p place) error {
+// showWritable mounts p at its own path, writable.
+func showWritable(p bindSource) error {
 	if strings.HasPrefix(p.path, "/tmp/") {
-		if err := os.MkdirAll(p.path, 0o755); err != nil { // where /tmp began empty
+		if err := os.MkdirAll(p.path, 0o755); err != nil { // needed where coverTmp left /tmp empty
 			return fmt.Errorf("show %s: %w", p.path, err)
 		}
 	}
 	if err := p.bind(p.path, 0); err != nil {
 		return err
 	}
-	// A file system that is read-only outside stays so, and a user namespace has no say in it.
+	// EPERM: the file system is read-only outside, which a user namespace cannot change.
 	if err := setAttr(p.path, 0, unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}); err != nil && !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("make %s writable: %w", p.path, err)
 	}
 	return nil
 }
 
-// coverCaches has folders keep in memory what is written there, and returns those in which that is possible. The others stay
+// coverCaches makes folders writable through overlays in memory, and returns those where that is possible. The others stay
 // read-only.
 func coverCaches(caches []string, memory *memory) (writable []string, err error) {
-	covered := []place{}
+	covered := []bindSource{}
 	for _, path := range caches {
-		covered = append(covered, place{path: path})
+		covered = append(covered, bindSource{path: path})
 	}
-	if err := open(covered); err != nil {
+	if err := openAll(covered); err != nil {
 		return nil, err
 	}
 	for _, p := range covered {
-		switch err := memory.cover(p); {
+		switch err := memory.overlayWritable(p); {
 		case err == nil:
 			writable = append(writable, p.path)
 		case !errors.Is(err, unix.EINVAL):
@@ -121,8 +121,8 @@ func coverCaches(caches []string, memory *memory) (writable []string, err error)
 	return writable, nil
 }
 
-// caches returns the folders of build tools that are there, with their links resolved. A cache within the project is the
-// project's: a command may have replaced it by a link that leads out. So may one have done within another cache.
+// caches returns the folders of s.Caches that exist, with symbolic links resolved. It leaves out a cache inside the project
+// or inside another cache, because an earlier command may have replaced it by a link that leads out.
 func caches(s confine.Spec) (list []string) {
 	for _, dir := range s.Caches {
 		real, err := filepath.EvalSymlinks(dir)
@@ -138,7 +138,7 @@ func caches(s confine.Spec) (list []string) {
 		case inside(s.Project) && (s.Reach == confine.Project || !confine.Within(real, s.Project)):
 			continue
 		case real == "/" || s.Project != "" && confine.Within(s.Project, real):
-			continue // no cache holds a project
+			continue // it would make the project writable
 		}
 		for _, other := range s.Caches {
 			if other != dir && inside(other) {
@@ -152,13 +152,13 @@ func caches(s confine.Spec) (list []string) {
 	return list
 }
 
-// A place is a file or folder that is mounted again.
-type place struct {
+// A bindSource is a file or folder, opened by openAll, that is mounted elsewhere or again.
+type bindSource struct {
 	path string
 	fd   int
 }
 
-func open(list []place) error {
+func openAll(list []bindSource) error {
 	for i := range list {
 		fd, err := unix.Open(list[i].path, unix.O_PATH|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -169,10 +169,11 @@ func open(list []place) error {
 	return nil
 }
 
-func (p place) source() string { return "/proc/self/fd/" + strconv.Itoa(p.fd) }
+// source returns a path of the opened file or folder that remains valid when its own path is covered.
+func (p bindSource) source() string { return "/proc/self/fd/" + strconv.Itoa(p.fd) }
 
-// bind mounts the place, with what is mounted below it, at path, and sets attributes of that mount.
-func (p place) bind(path string, attributes uint64) error {
+// bind mounts p, with the mounts below it, at path, and sets the mount attributes, MOUNT_ATTR_….
+func (p bindSource) bind(path string, attributes uint64) error {
 	if err := unix.Mount(p.source(), path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("mount %s: %w", path, err)
 	}
@@ -189,36 +190,37 @@ func setAttr(path string, flags uint, attr unix.MountAttr) error {
 	return unix.MountSetattr(unix.AT_FDCWD, path, flags, &attr)
 }
 
-// Memory is a file system that ends with the command and is bounded. Overlays keep in it what is written to them.
+// memory is a tmpfs of bounded size that ends with the command. It is the upper layer of the overlays.
 type memory struct {
 	root  string
 	count int
 }
 
-// coverTmp makes memory, and has /tmp keep in it what is written there. Nothing else shows it.
+// coverTmp mounts a memory, and over it an overlay of /tmp that writes to it. The memory is then reachable by descriptor only.
 func coverTmp(s confine.Spec) (*memory, error) {
 	size := s.TempSize
 	if size == 0 {
 		size = confine.DefaultTempSize
 	}
-	tmp, root := []place{{path: "/tmp"}}, []place{{path: "/tmp"}}
-	if err := open(tmp); err != nil {
+	tmp, root := []bindSource{{path: "/tmp"}}, []bindSource{{path: "/tmp"}}
+	if err := openAll(tmp); err != nil {
 		return nil, err
 	}
 	if err := unix.Mount("tmpfs", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%d,mode=755", size)); err != nil {
 		return nil, fmt.Errorf("mount a temporary folder over /tmp: %w", err)
 	}
-	if err := open(root); err != nil {
+	if err := openAll(root); err != nil {
 		return nil, err
 	}
 	m := &memory{root: root[0].source()}
-	err := m.cover(tmp[0])
-	if errors.Is(err, unix.EINVAL) { // it then begins empty
+	err := m.overlayWritable(tmp[0])
+	if errors.Is(err, unix.EINVAL) { // no overlay is possible: the tmpfs stays as an empty /tmp
 		return m, unix.Chmod("/tmp", 0o1777)
 	}
 	return m, err
 }
 
+// dir makes a new folder in m and returns its path.
 func (m *memory) dir(mode uint32) (string, error) {
 	m.count++
 	path := filepath.Join(m.root, strconv.Itoa(m.count))
@@ -228,11 +230,11 @@ func (m *memory) dir(mode uint32) (string, error) {
 	return path, unix.Chmod(path, mode)
 }
 
-// cover has a place go on showing what it holds, and keeps what is written there in memory.
-func (m *memory) cover(p place) error {
+// overlayWritable mounts an overlay over p that shows its content and writes to m. EINVAL: see overlay.
+func (m *memory) overlayWritable(p bindSource) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(p.fd, &st); err != nil {
-		return fmt.Errorf("look at %s: %w", p.path, err)
+		return fmt.Errorf("stat %s: %w", p.path, err)
 	}
 	upper, err := m.dir(st.Mode & 0o7777)
 	if err != nil {
@@ -245,14 +247,14 @@ func (m *memory) cover(p place) error {
 	return overlay(p.path, "lowerdir="+p.source()+",upperdir="+upper+",workdir="+work)
 }
 
-// show has the place, which is covered, be seen and not be written. It is an overlay, not the folder itself, in which a
-// named pipe would still lead to who reads it outside.
-func (m *memory) show(p place) error {
+// mountReadOnly makes p, whose path is covered, visible and read-only. It prefers an overlay to the folder itself, since
+// named pipes in the folder would connect to their readers outside.
+func (m *memory) mountReadOnly(p bindSource) error {
 	empty, err := m.dir(0o755)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(p.path, 0o755); err != nil { // where /tmp began empty
+	if err := os.MkdirAll(p.path, 0o755); err != nil { // needed where coverTmp left /tmp empty
 		return fmt.Errorf("show %s: %w", p.path, err)
 	}
 	if err := overlay(p.path, "lowerdir="+p.source()+":"+empty); !errors.Is(err, unix.EINVAL) {
@@ -261,19 +263,19 @@ func (m *memory) show(p place) error {
 	return p.bind(p.path, 0)
 }
 
-// overlay fails with EINVAL where an ordinary user has a folder covered below which something is mounted, as programs do
-// below /tmp that are one file.
+// overlay mounts an overlay file system at path. Without root it fails with EINVAL if something is mounted below the lower
+// folder, as AppImages do below /tmp.
 func overlay(path, options string) error {
-	// userxattr: without privileges over the file system overlay keeps its notes in user attributes.
+	// userxattr: without privileges, overlayfs must store its metadata in user extended attributes.
 	if err := unix.Mount("overlay", path, "overlay", unix.MS_NOSUID|unix.MS_NODEV, "userxattr,"+options); err != nil {
 		return fmt.Errorf("mount an overlay over %s: %w", path, err)
 	}
 	return nil
 }
 
-// makeDev puts a folder over /dev that holds the devices that every program may use, terminals of the command's own, the
-// one that it runs in, and memory for shm.
-func makeDev(devices, terminal []place) error {
+// makeDev mounts a minimal /dev: the devices that every program may use, a new devpts with the command's own terminal in it,
+// and a tmpfs for /dev/shm.
+func makeDev(devices, terminal []bindSource) error {
 	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m,mode=755"); err != nil {
 		return fmt.Errorf("mount /dev: %w", err)
 	}
@@ -301,7 +303,7 @@ func makeDev(devices, terminal []place) error {
 	if err := unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=256m,mode=1777"); err != nil {
 		return fmt.Errorf("mount /dev/shm: %w", err)
 	}
-	// The terminals of others are not in it.
+	// A new instance does not contain the terminals outside.
 	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620"); err != nil {
 		return fmt.Errorf("mount /dev/pts: %w", err)
 	}
@@ -311,11 +313,11 @@ func makeDev(devices, terminal []place) error {
 	return setAttr("/dev", 0, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// maxTerminal bounds the terminals that are made to get the name of the one that the command runs in.
+// maxTerminal bounds the terminals that showTerminal allocates to get a certain number.
 const maxTerminal = 128
 
-// ownTerminal returns the path of the pseudo-terminal that the command runs in, if it does and has one.
-func ownTerminal() []place {
+// ownTerminal returns the pseudo-terminal of the standard streams, if they are one and its path still exists.
+func ownTerminal() []bindSource {
 	for fd := range 3 {
 		var st, named unix.Stat_t
 		if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR || unix.Major(st.Rdev) < 136 || unix.Major(st.Rdev) > 143 {
@@ -324,17 +326,17 @@ func ownTerminal() []place {
 		n := (unix.Major(st.Rdev)-136)<<20 | unix.Minor(st.Rdev)
 		path := "/dev/pts/" + strconv.Itoa(int(n))
 		if n <= maxTerminal && unix.Stat(path, &named) == nil && named.Dev == st.Dev && named.Ino == st.Ino {
-			return []place{{path: path}}
+			return []bindSource{{path: path}}
 		}
 	}
 	return nil
 }
 
-// showTerminal has the command's terminal have the name that it has outside, for `tty` and `ps`, and the command's standard
-// streams be opened by it: the descriptors that were inherited would let the command change its mode and owner. Without the
-// name, or the right to open it, the command has them as they are.
-func showTerminal(t place) {
-	// A name in this file system cannot be made, but by making terminals up to its number.
+// showTerminal gives the command's terminal the name that it has outside, for `tty` and `ps`, and reopens the standard streams
+// by that name: through inherited descriptors the command could change the terminal's mode and owner. If a step fails, the
+// streams stay as they were inherited.
+func showTerminal(t bindSource) {
+	// The only way to make the name /dev/pts/N in a new devpts is to allocate terminals up to N.
 	var others []int
 	defer func() {
 		for _, fd := range others {
@@ -352,7 +354,7 @@ func showTerminal(t place) {
 			return
 		}
 		if t.path == "/dev/pts/"+strconv.Itoa(n) {
-			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0) // stays open as long as the keeper runs, and so does the name
+			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0) // keep it open across exec: the name lasts as long as the descriptor
 			break
 		}
 		others = append(others, fd)
@@ -376,16 +378,16 @@ func showTerminal(t place) {
 	}
 }
 
-// nothing is the device 0:0, which everybody may make and which nobody, root included, can open on a mount without devices.
-// It is mounted over files that are hidden.
+// nothing is a character device 0:0, which any user may make and nobody can open on a nodev mount, root included. It is
+// mounted over hidden files.
 const nothing = "/dev/.hidden"
 
-// hide covers secrets: a folder with an empty one, a file with one that may not be read.
+// hide makes files and folders unreadable: it mounts an empty tmpfs without permissions over a folder, and nothing over a file.
 func hide(paths []string) error {
 	for _, path := range paths {
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil {
-			continue // not there, or not for this user either
+			continue // it does not exist, or this user cannot reach it
 		}
 		st, err := os.Stat(real)
 		if err != nil {

@@ -21,10 +21,10 @@ import (
 	"sublet/lease/confine"
 )
 
-// A held command is three processes. The parent is the shell's job: it stops, continues and ends as the command does. Its
-// child, the keeper, has the namespaces, a session of its own and no terminal; it starts the command, whose process group is
-// the parent's, and ends what the command leaves. The command can signal neither. Where the parent is killed, as a cancel
-// does in the end, the keeper ends the command; where the keeper is killed, the parent does.
+// A confined command is three processes. The parent is the shell's job: it stops, continues and ends as the command does.
+// Its child, the keeper, is in the new namespaces and in a session of its own without a terminal. The keeper starts the
+// command in the parent's process group and kills the processes that the command leaves. The command can signal neither. If
+// the parent is killed, as a cancel does in the end, the keeper ends the command; if the keeper is killed, the parent does.
 
 // A report is what the keeper sends to the parent.
 type report struct {
@@ -35,9 +35,9 @@ type report struct {
 const (
 	started uint32 = iota + 1 // value is the command's process ID
 	stopped
-	left  // text is what the command left running, value its length
-	ended // value is its wait status; nothing of it is left
-	hosts // text is the hosts that it was denied, one a line
+	left  // text names the processes that the command left running, value is its length
+	ended // value is the command's wait status; none of its processes is left
+	hosts // text is the hosts that the command was denied, one a line
 )
 
 func (r report) send(w io.Writer) error {
@@ -61,9 +61,10 @@ func receive(from io.Reader) (r report, err error) {
 	return r, err
 }
 
-// parent starts the keeper, follows the stops and continuations of the command as a shell's job does, and ends as it did.
+// parent starts the keeper, stops and continues when the command does, as a job of a shell must, and returns the command's
+// exit status. If a signal ended the command, it ends this process by the same signal and does not return.
 func parent(spec string, argv []string) (int, error) {
-	// What a shell left open is not the command's: descriptors reach files that no mount and no rule covers.
+	// Do not pass on descriptors that the shell left open: they would reach files despite mounts and rules.
 	if err := unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return 0, fmt.Errorf("close what was inherited: %w", err)
 	}
@@ -71,14 +72,14 @@ func parent(spec string, argv []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	held, err := holdPlaces(s)
+	placeholders, err := makePlaceholders(s)
 	if err != nil {
 		return 0, err
 	}
-	defer held.release()
+	defer placeholders.release()
 	// The terminal sends its signals to the whole process group: they are the command's, and this process follows it.
 	caught := make(chan os.Signal, 8)
-	signal.Notify(caught, heeded()...)
+	signal.Notify(caught, caughtSignals()...)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("become the parent of what the command leaves: %w", err)
 	}
@@ -93,32 +94,32 @@ func parent(spec string, argv []string) (int, error) {
 	case err != nil && ran:
 		return 128 + int(unix.SIGKILL), fmt.Errorf("what holds the command was killed (%v), and with it the command", status)
 	case err != nil && !ran && status.Signaled() && slices.Contains(jobSignals, os.Signal(status.Signal())): // this process gets it, too
-		held.release()
-		dieOf(status.Signal())
-	case err != nil && exited && status.ExitStatus() == confine.NotHeld: // it said why
+		placeholders.release()
+		killSelf(status.Signal())
+	case err != nil && exited && status.ExitStatus() == confine.NotHeld: // the keeper printed why
 		return confine.NotHeld, nil
 	case err != nil:
-		return 0, fmt.Errorf("what holds the command ended early (%v)", status)
+		return 0, fmt.Errorf("what holds the command ended earlySignals (%v)", status)
 	case ws.Signaled():
-		held.release()
-		dieOf(ws.Signal())
+		placeholders.release()
+		killSelf(ws.Signal())
 	}
 	return ws.ExitStatus(), nil
 }
 
-// oneThread has the Go runtime of the keeper begin with one scheduler, which saves a tenth of the time that a held command
-// costs. It is written so that it is not taken for the user's own.
+// oneThread makes the Go runtime of the keeper start one scheduler only, which saves a tenth of the time that confining a
+// command takes. Its spelling distinguishes it from a variable that the user set.
 const oneThread = "GOMAXPROCS=01"
 
-// lean is the environment with oneThread, unless the user has one of their own.
-func lean() []string {
+// keeperEnv returns the environment with oneThread, unless the user has set GOMAXPROCS.
+func keeperEnv() []string {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return os.Environ()
 	}
 	return append(os.Environ(), oneThread)
 }
 
-// start starts the keeper in namespaces of its own.
+// start starts the keeper in new namespaces. The caller reads its reports and closes them.
 func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.File, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -155,7 +156,7 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 		attr.Cloneflags |= unix.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		// Over what this user may mount: overlay makes its folders with the rights of who mounts it.
+		// CAP_DAC_OVERRIDE and the like count only for this user's files; an overlay creates folders with the rights of its mounter.
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_SETPCAP}
 	}
 	restore, err := maskStop(unix.SIG_BLOCK)
@@ -163,8 +164,8 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 		return 0, nil, err
 	}
 	defer restore()
-	pid, err = syscall.ForkExec("/proc/self/exe", append([]string{"sublet-confine", stageTwo, spec}, argv...), &syscall.ProcAttr{
-		Env: lean(), Files: files, Sys: attr,
+	pid, err = syscall.ForkExec("/proc/self/exe", append([]string{"sublet-confine", argPrepare, spec}, argv...), &syscall.ProcAttr{
+		Env: keeperEnv(), Files: files, Sys: attr,
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("make namespaces: %w", err)
@@ -172,15 +173,15 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 	return pid, reports, nil
 }
 
-// jobSignals are those that a terminal or a shell sends to a whole job, and that are caught here.
+// jobSignals are the signals that a terminal or a shell sends to a whole job; parent and keeper catch them.
 var jobSignals = []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP, unix.SIGTSTP}
 
-// heeded returns those of jobSignals that this process was not started to ignore, as background jobs ignore SIGHUP.
-func heeded() []os.Signal { return slices.DeleteFunc(slices.Clone(jobSignals), signal.Ignored) }
+// caughtSignals returns jobSignals without those that this process inherited as ignored, as background jobs do SIGHUP.
+func caughtSignals() []os.Signal { return slices.DeleteFunc(slices.Clone(jobSignals), signal.Ignored) }
 
-// maskStop blocks SIGTSTP in the calling thread, and so in what it starts, or unblocks it; restore takes that back. Until a
-// keeper has started the command it is in the job's process group, and a ^Z must not stop it. The others of jobSignals end it,
-// and with it the job: Go does not keep them blocked.
+// maskStop blocks SIGTSTP in the calling thread and the processes it starts, or unblocks it; restore undoes that and must be
+// called on the same goroutine. Until the keeper has started the command, the keeper is in the job's process group, and ^Z
+// must not stop it.
 func maskStop(how int) (restore func(), err error) {
 	var set, old unix.Sigset_t
 	set.Val[0] = 1 << (unix.SIGTSTP - 1)
@@ -195,7 +196,7 @@ func maskStop(how int) (restore func(), err error) {
 	}, nil
 }
 
-// copyInMemory returns a copy of a file that has no name, so that the command cannot change the file by its descriptor.
+// copyInMemory returns an anonymous copy of a file, so that the command cannot change the original through the descriptor.
 func copyInMemory(path string) (*os.File, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -214,15 +215,17 @@ func copyInMemory(path string) (*os.File, error) {
 	return f, err
 }
 
-// mayMount reports whether this process can mount without a user namespace: real root, where names of other owners stay.
+// mayMount reports whether this process can mount without a user namespace (CAP_SYS_ADMIN, as root has). The owners of files
+// then keep their names inside.
 func mayMount() bool {
 	var data [2]unix.CapUserData
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
-// follow returns the wait status of the command. Where the command stops, this process stops too, so that the shell sees a
-// stopped job. ran reports whether the command was started. What the job is sent before that, the command gets then.
+// follow handles the keeper's reports and the signals of this process until the command ends, and returns its wait status.
+// When the command stops, this process stops too, so that the shell sees a stopped job. Signals that arrive before the
+// command was started are sent to it then. ran reports whether it was started; err is that of reading the reports.
 func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, ran bool, err error) {
 	arrived, failed := make(chan report), make(chan error, 1)
 	go func() { // ends with reports
@@ -235,7 +238,7 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 			arrived <- r
 		}
 	}()
-	var early []os.Signal
+	var earlySignals []os.Signal
 	pid, cancelled := 0, false
 	for {
 		select {
@@ -245,19 +248,19 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 			cancelled = cancelled || sig != unix.SIGTSTP
 			switch {
 			case pid == 0:
-				early = append(early, sig)
-				if sig == unix.SIGTSTP { // it may have stopped what is to become the command
-					_ = syscall.Kill(0, unix.SIGCONT) // the own group is there
+				earlySignals = append(earlySignals, sig)
+				if sig == unix.SIGTSTP { // it may have stopped the child that has not executed the command yet
+					_ = syscall.Kill(0, unix.SIGCONT) // cannot fail for the own process group
 				}
 			case sig == unix.SIGTERM || sig == unix.SIGHUP:
-				// One that was sent to this process alone, as `kill PID` does; the command may have had it already.
+				// It may have been sent to this process alone, as `kill PID` does. If the command got it too, it gets it twice.
 				_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
 			}
 		case r := <-arrived:
 			switch r.kind {
 			case started:
 				pid = int(r.value)
-				for _, sig := range early {
+				for _, sig := range earlySignals {
 					_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
 				}
 			case stopped:
@@ -272,7 +275,7 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 					_ = syscall.Kill(pid, unix.SIGCONT) // it may be gone
 				}
 			case left:
-				if !cancelled { // who cancels a command ends all of it
+				if !cancelled { // a cancel is meant to end all of the command
 					fmt.Fprintf(os.Stderr, "%s: ended what the command left running, which its reach does not allow: %s\n", confine.Program, r.text)
 				}
 			case hosts:
@@ -302,12 +305,12 @@ func wait(pid int) (ws syscall.WaitStatus, exited bool) {
 	}
 }
 
-// dieOf ends this process by the signal that ended the command, so that the shell reports it as the command's end.
-func dieOf(sig syscall.Signal) {
-	// signal.Reset leaves those that a fault raises to the Go runtime, which prints its stacks.
+// killSelf ends this process by the signal that ended the command, so that the shell reports that signal.
+func killSelf(sig syscall.Signal) {
+	// signal.Reset is not enough: the Go runtime would still handle SIGSEGV and the like, and print stacks.
 	var byDefault [4]uint64 // sigaction(2) with SIG_DFL, as the kernel has it
 	_, _, _ = unix.Syscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
-	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // a core of this program would help nobody
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // no core dump of this program
 	_ = syscall.Kill(os.Getpid(), sig)
 	time.Sleep(100 * time.Millisecond)
 	os.Exit(128 + int(sig))

@@ -9,7 +9,7 @@ import (
 	"sublet/lease/confine"
 )
 
-// probe has a command held to each reach, and prints by what.
+// probe confines a command to each reach, and prints the mechanisms. The error says what a person could change.
 func probe() (int, error) {
 	dir, err := os.MkdirTemp("", "sublet-probe")
 	if err != nil {
@@ -17,7 +17,7 @@ func probe() (int, error) {
 	}
 	defer os.RemoveAll(dir)
 	if len(program) == 0 {
-		return 0, fmt.Errorf("commands are held on amd64 and arm64 only, and this is %s", runtime.GOARCH)
+		return 0, fmt.Errorf("commands can be confined on amd64 and arm64 only, and this is %s", runtime.GOARCH)
 	}
 	for _, s := range []confine.Spec{{Reach: confine.Read}, {Reach: confine.Project, Project: dir}} {
 		f, err := os.CreateTemp(dir, "spec")
@@ -30,12 +30,12 @@ func probe() (int, error) {
 		if err := f.Close(); err != nil {
 			return 0, err
 		}
-		status, err := parent(f.Name(), []string{"/proc/self/exe", stageNone})
+		status, err := parent(f.Name(), []string{"/proc/self/exe", argNothing})
 		if err != nil {
 			return 0, err
 		}
 		if status != 0 {
-			return status, fmt.Errorf("a command cannot be held to the reach %s here: %s", s.Reach, remedy(landlockABI(), mayMount(), restricted()))
+			return status, fmt.Errorf("a command cannot be confined to the reach %s here: %s", s.Reach, remedy(landlockABI(), mayMount(), restricted()))
 		}
 	}
 	how := "namespaces"
@@ -52,8 +52,8 @@ func restricted() bool {
 	return err == nil && strings.TrimSpace(string(on)) != "0"
 }
 
-// remedy is what a person could do about what is missing, with this version of Landlock (0 = none), where this user may mount
-// without a user namespace, and where AppArmor restricts those.
+// remedy returns what is missing and what a person could do about it. abi is the version of Landlock (0 = none), mounts whether
+// this user may mount without a user namespace, restricted whether AppArmor restricts user namespaces.
 func remedy(abi int, mounts, restricted bool) string {
 	switch {
 	case abi == 0:

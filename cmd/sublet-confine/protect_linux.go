@@ -16,20 +16,19 @@ import (
 	"sublet/lease/confine"
 )
 
-// protect makes what starts by itself in a project read-only, and what is to stay as it is, also where it is a link to
-// something in the project.
+// protect makes the protected names of a project and s.Kept read-only, also where they are links into the project.
 func protect(s confine.Spec) error {
 	project := s.Project
-	h := holder{project: project, own: map[string]bool{project: true}}
+	h := protector{project: project, own: map[string]bool{project: true}}
 	for _, path := range append(protected(project), s.Kept...) {
 		if !confine.Within(path, project) {
-			continue // it is read-only
+			continue // already read-only
 		}
-		if err := h.hold(path, 0); err != nil {
+		if err := h.protect(path, 0); err != nil {
 			return err
 		}
 	}
-	for _, dir := range gitDirs(project) { // also without a name in it that is protected: it cannot be moved aside
+	for _, dir := range gitDirs(project) { // a mount point cannot be renamed, so no other repository can replace it
 		if err := h.ownMount(dir); err != nil {
 			return err
 		}
@@ -37,14 +36,14 @@ func protect(s confine.Spec) error {
 	return nil
 }
 
-// protected returns the paths in a project that are read-only: the names that are for every project, and what its git
-// folders hold of the kind.
+// protected returns the paths in a project that must stay read-only: confine.Protected, and in its git folders hooks,
+// settings and the files that locate the repository.
 func protected(project string) (list []string) {
 	for _, name := range confine.Protected {
 		list = append(list, filepath.Join(project, name))
 	}
-	if st, err := os.Lstat(filepath.Join(project, ".git")); err != nil || !st.IsDir() || isPlace(st) {
-		list = append(list, filepath.Join(project, ".git")) // decides where the repository is
+	if st, err := os.Lstat(filepath.Join(project, ".git")); err != nil || !st.IsDir() || isPlaceholder(st) {
+		list = append(list, filepath.Join(project, ".git")) // a file or link that names the repository, or absent
 	}
 	for _, dir := range gitDirs(project) {
 		for _, name := range confine.GitProtected {
@@ -54,7 +53,7 @@ func protected(project string) (list []string) {
 			list = append(list, common)
 		}
 		list = append(list, hookDirs(project, dir)...)
-		// Of each work tree git keeps there where the rest of the repository is.
+		// Files of each work tree that name the rest of the repository.
 		trees, _ := filepath.Glob(filepath.Join(quoteGlob(dir), "worktrees", "*")) // the pattern is well-formed
 		for _, tree := range trees {
 			list = append(list, filepath.Join(tree, "commondir"), filepath.Join(tree, "gitdir"), filepath.Join(tree, "config.worktree"))
@@ -67,13 +66,13 @@ func quoteGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// maxModules bounds the submodules that are looked for.
+// maxModules bounds the submodules that gitDirs finds.
 const maxModules = 1000
 
-// gitDirs returns the git folders of a project that lie in it: its own, and those of its submodules.
+// gitDirs returns the git folders inside a project: its own, the common one of a work tree, and those of its submodules.
 func gitDirs(project string) (list []string) {
 	git := filepath.Join(project, ".git")
-	if text, err := os.ReadFile(git); err == nil { // of a work tree, or of a bare repository beside it
+	if text, err := os.ReadFile(git); err == nil { // a file that names the folder, as in a work tree
 		if dir, ok := bytes.CutPrefix(bytes.TrimSpace(text), []byte("gitdir: ")); ok {
 			git = string(dir)
 			if !filepath.IsAbs(git) {
@@ -82,11 +81,11 @@ func gitDirs(project string) (list []string) {
 		}
 	}
 	real, err := filepath.EvalSymlinks(git)
-	if st, serr := os.Lstat(real); err != nil || serr != nil || !st.IsDir() || isPlace(st) || real == project || !confine.Within(real, project) {
+	if st, serr := os.Lstat(real); err != nil || serr != nil || !st.IsDir() || isPlaceholder(st) || real == project || !confine.Within(real, project) {
 		return nil
 	}
 	list = []string{real}
-	if text, err := os.ReadFile(filepath.Join(real, "commondir")); err == nil { // of a work tree: the rest is there
+	if text, err := os.ReadFile(filepath.Join(real, "commondir")); err == nil { // a work tree's: names the common folder
 		dir := string(bytes.TrimSpace(text))
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(real, dir)
@@ -140,21 +139,22 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// A holder makes paths in a project mounts of their own, which no command can remove, rename or replace.
-type holder struct {
+// A protector turns paths in a project into mount points, which no command can remove, rename or replace.
+type protector struct {
 	project string
-	own     map[string]bool // what is a mount of its own
+	own     map[string]bool // paths that are mount points
 }
 
-// maxLinks is the most links that follow each other, as in the kernel.
+// maxLinks bounds a chain of symbolic links, as the kernel does.
 const maxLinks = 40
 
-// hold makes path read-only, and has the folders that lead to it stay where they are.
-func (h *holder) hold(path string, links int) error {
+// protect makes path read-only and the folders on the way to it mount points. links is how many symbolic links were
+// followed so far.
+func (h *protector) protect(path string, links int) error {
 	if links > maxLinks {
 		return fmt.Errorf("protect %s: too many links", path)
 	}
-	// The folders that lead to it, from the outside in.
+	// The folders on the way to path, outermost first.
 	for i := len(h.project) + 1; i < len(path); i++ {
 		if path[i] != '/' {
 			continue
@@ -163,16 +163,16 @@ func (h *holder) hold(path string, links int) error {
 		st, err := os.Lstat(up)
 		switch {
 		case err != nil || !st.IsDir() && st.Mode()&os.ModeSymlink == 0:
-			return nil // it is not there: holdPlaces made what must be
+			return nil // it does not exist, and makePlaceholders found that it need not
 		case st.Mode()&os.ModeSymlink != 0:
-			if err := h.holdLink(up, links); err != nil {
+			if err := h.protectLink(up, links); err != nil {
 				return err
 			}
 			real, err := filepath.EvalSymlinks(up)
 			if err != nil || !confine.Within(real, h.project) {
-				return nil // what lies outside is read-only
+				return nil // outside the project all is read-only
 			}
-			return h.hold(filepath.Join(real, path[i:]), links+1)
+			return h.protect(filepath.Join(real, path[i:]), links+1)
 		}
 		if err := h.ownMount(up); err != nil {
 			return err
@@ -180,11 +180,11 @@ func (h *holder) hold(path string, links int) error {
 	}
 	switch st, err := os.Lstat(path); {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ENOTDIR):
-		return nil // holdPlaces could not make it, and so neither can the command
+		return nil // makePlaceholders could not create it, so neither can the command
 	case err != nil:
 		return err
 	case st.Mode()&os.ModeSymlink != 0:
-		return h.holdLink(path, links)
+		return h.protectLink(path, links)
 	}
 	if h.own[path] && path != h.project {
 		return setAttr(path, unix.AT_RECURSIVE, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
@@ -192,8 +192,8 @@ func (h *holder) hold(path string, links int) error {
 	return h.mount(path, unix.MOUNT_ATTR_RDONLY)
 }
 
-// holdLink has a link stay as it is, and holds what it leads to in the project.
-func (h *holder) holdLink(path string, links int) error {
+// protectLink makes a symbolic link a mount point, and protects its target if that is in the project.
+func (h *protector) protectLink(path string, links int) error {
 	if !h.own[path] {
 		fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
 		if err != nil {
@@ -215,49 +215,50 @@ func (h *holder) holdLink(path string, links int) error {
 	if to = filepath.Clean(to); to == h.project || !confine.Within(to, h.project) {
 		return nil
 	}
-	return h.hold(to, links+1)
+	return h.protect(to, links+1)
 }
 
-// ownMount makes a folder a mount of its own, as writable as it was.
-func (h *holder) ownMount(dir string) error {
+// ownMount makes a folder a mount point without changing whether it is writable.
+func (h *protector) ownMount(dir string) error {
 	if h.own[dir] {
 		return nil
 	}
 	return h.mount(dir, 0)
 }
 
-func (h *holder) mount(path string, attributes uint64) error {
+func (h *protector) mount(path string, attributes uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("protect %s: %w", path, err)
 	}
 	defer unix.Close(fd)
 	h.own[path] = true
-	return place{path, fd}.bind(path, attributes)
+	return bindSource{path, fd}.bind(path, attributes)
 }
 
-// Places are what stands for protected names of a project that do not exist, so that there is something to mount over: sockets
-// that nobody listens on, as a file system removes a folder in up to a millisecond, and there are thirty; but folders for .git
-// and what is in it, and where there can be no sockets. Git lists neither sockets nor empty folders. Commands that run at the same time share them, and the last one removes them: the
-// removal takes the mounts over them along. A shared lock on the project counts the commands.
-type places struct {
+// placeholders are files at protected names of a project that do not exist, so that a command cannot create them. They are
+// Unix sockets, which are removed faster than folders (there are about thirty), but folders for .git and inside it, and where
+// the file system has no sockets. Git ignores sockets and empty folders. Commands that run at the same time share them. Each
+// command takes a shared lock on the project, and the last one removes them with the mounts over them.
+type placeholders struct {
 	lock    *os.File // the project's folder; nil = nothing to remove
 	project string
-	absent  []string // what was not there, may not come and cannot be held
+	absent  []string // paths that must stay absent and can have no placeholder, as git would fail; release removes them
 }
 
-// placeMode is the mode of a place, by which it is known.
-const placeMode = os.ModeSticky | 0o555
+// placeholderMode is the file mode by which a placeholder is recognised.
+const placeholderMode = os.ModeSticky | 0o555
 
-func isPlace(st os.FileInfo) bool {
-	return (st.IsDir() || st.Mode().Type() == os.ModeSocket) && st.Mode()&(os.ModePerm|os.ModeSticky|os.ModeSetuid|os.ModeSetgid)&^os.ModeSetgid == placeMode
+func isPlaceholder(st os.FileInfo) bool {
+	return (st.IsDir() || st.Mode().Type() == os.ModeSocket) && st.Mode()&(os.ModePerm|os.ModeSticky|os.ModeSetuid|os.ModeSetgid)&^os.ModeSetgid == placeholderMode
 }
 
-// lockPatience is how long to wait for who removes the places at the end of another command.
-const lockPatience = 2 * time.Second
+// lockTimeout is how long to wait for another command that is removing the placeholders.
+const lockTimeout = 2 * time.Second
 
-func holdPlaces(s confine.Spec) (*places, error) {
-	p := &places{project: s.Project}
+// makePlaceholders makes the placeholders of a project; with another reach it makes none. The caller calls release.
+func makePlaceholders(s confine.Spec) (*placeholders, error) {
+	p := &placeholders{project: s.Project}
 	if s.Reach != confine.Project {
 		return p, nil
 	}
@@ -266,7 +267,7 @@ func holdPlaces(s confine.Spec) (*places, error) {
 		return nil, err
 	}
 	p.lock = lock
-	for end := time.Now().Add(lockPatience); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(lockTimeout); ; time.Sleep(5 * time.Millisecond) {
 		err := unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 		if err == nil {
 			break
@@ -281,20 +282,20 @@ func holdPlaces(s confine.Spec) (*places, error) {
 			p.absent = append(p.absent, common)
 		}
 	}
-	umask := unix.Umask(0) // of this process; nothing else runs in it yet
+	umask := unix.Umask(0) // process-wide, but no other goroutine makes files yet
 	defer unix.Umask(umask)
 	for _, path := range protected(s.Project) {
-		if err := makePlace(s, int(lock.Fd()), path); err != nil {
+		if err := makePlaceholder(s, int(lock.Fd()), path); err != nil {
 			p.release()
-			return nil, fmt.Errorf("hold the place of %s: %w", path, err)
+			return nil, fmt.Errorf("make a placeholder for %s: %w", path, err)
 		}
 	}
 	return p, nil
 }
 
-// makePlace makes a place for path where nothing is, unless its own folder is not there or is reached by a link. project is
-// that folder's descriptor. The umask is 0, so that the place has its mode at once: to change it costs as much as to make it.
-func makePlace(s confine.Spec, project int, path string) error {
+// makePlaceholder makes a placeholder at path if nothing is there, unless the folder of path does not exist or is reached by a
+// link. project is the descriptor of the project's folder. The umask must be 0, so that no second call sets the mode.
+func makePlaceholder(s confine.Spec, project int, path string) error {
 	dir, name := project, filepath.Base(path)
 	if parent := filepath.Dir(path); parent != s.Project {
 		var err error
@@ -307,12 +308,12 @@ func makePlace(s confine.Spec, project int, path string) error {
 	if dir == project && name != ".git" {
 		made = unix.Mknodat(dir, name, unix.S_IFSOCK|unix.S_ISVTX|0o555, 0)
 	}
-	if made != nil && !there(made) { // the file system may have no sockets
+	if made != nil && !existsOrForbidden(made) { // the file system may not support sockets
 		made = unix.Mkdirat(dir, name, unix.S_ISVTX|0o555)
 	}
 	switch {
-	case there(made), errors.Is(made, unix.EPERM):
-		return nil // it is there, or the command cannot make it either
+	case existsOrForbidden(made), errors.Is(made, unix.EPERM):
+		return nil // it exists, or the command cannot create it either
 	case made != nil:
 		return made
 	}
@@ -320,11 +321,11 @@ func makePlace(s confine.Spec, project int, path string) error {
 	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_ISVTX != 0 {
 		return err
 	}
-	return unix.Fchmodat(dir, name, unix.S_ISVTX|0o555, 0) // where mkdir of the file system leaves that out
+	return unix.Fchmodat(dir, name, unix.S_ISVTX|0o555, 0) // mkdir of some file systems ignores the sticky bit
 }
 
-// there reports whether an error is that of making what is there, or cannot be there.
-func there(err error) bool {
+// existsOrForbidden reports whether an error of creating a file means that it exists or that nobody here can create it.
+func existsOrForbidden(err error) bool {
 	return errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS)
 }
 
@@ -340,7 +341,7 @@ func openBelow(project, dir string) (int, error) {
 	})
 }
 
-// release removes what a launcher that was killed left in a project.
+// release removes the placeholders that a killed launcher left in a project.
 func release(spec string) error {
 	s, err := readSpec(spec)
 	if err != nil || s.Reach != confine.Project {
@@ -350,13 +351,13 @@ func release(spec string) error {
 	if err != nil {
 		return err
 	}
-	(&places{lock: lock, project: s.Project}).release()
+	(&placeholders{lock: lock, project: s.Project}).release()
 	return nil
 }
 
-// release removes the places, unless another command relies on them. It also removes what would lead git to another
-// repository's settings: nothing can stand in its place, as git would not go on.
-func (p *places) release() {
+// release removes the placeholders, unless another command uses them, and files at the absent paths, which would make git use
+// the settings of another repository.
+func (p *placeholders) release() {
 	if p.lock == nil {
 		return
 	}
@@ -369,16 +370,16 @@ func (p *places) release() {
 		return
 	}
 	list := protected(p.project)
-	slices.Reverse(list) // what is in a folder before the folder
+	slices.Reverse(list) // the content of a folder before the folder
 	for _, path := range list {
-		p.remove(path, isPlace)
+		p.remove(path, isPlaceholder)
 	}
 }
 
-// remove removes a file, or an empty folder, in the project if it is what is meant. What cannot be removed is left.
-func (p *places) remove(path string, meant func(os.FileInfo) bool) {
+// remove removes a file or an empty folder in the project if match accepts it. It ignores errors.
+func (p *placeholders) remove(path string, match func(os.FileInfo) bool) {
 	st, err := os.Lstat(path)
-	if err != nil || !meant(st) {
+	if err != nil || !match(st) {
 		return
 	}
 	dir := int(p.lock.Fd())

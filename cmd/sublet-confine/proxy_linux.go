@@ -7,9 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A held command reaches other hosts through a proxy that runs outside, behind a unix socket. The command's own network has a
-// listening socket, which is handed to the proxy: a socket stays in the network in which it was made, whoever has it. The
-// connection by which it was handed over lasts as long as the keeper, and brings the names of hosts that were denied.
+// A confined command reaches other hosts through the daemon's proxy, which listens on a Unix socket. The keeper makes a
+// listening TCP socket in the command's network namespace and sends it to the proxy, which accepts the command's connections
+// on it: a socket stays in the namespace in which it was made. That connection stays open as long as the keeper runs, and the
+// proxy writes the names of denied hosts to it.
 
 // dialProxy connects to the proxy.
 func dialProxy(path string) (int, error) {
@@ -24,7 +25,8 @@ func dialProxy(path string) (int, error) {
 	return fd, nil
 }
 
-// offerListener gives the proxy at the other end of fd a listening socket of this network, and the environment its address.
+// offerListener sends a listening socket of this network namespace to the proxy at the other end of fd, and sets the variables
+// HTTP_PROXY and the like to its address.
 func offerListener(fd int) error {
 	ln, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -58,9 +60,9 @@ func offerListener(fd int) error {
 	return nil
 }
 
-// denied returns what the proxy at the other end of fd wrote.
+// denied returns the hosts that the proxy at the other end of fd has denied, one a line.
 func denied(fd int) string {
-	text := make([]byte, 8<<10) // the proxy bounds it
+	text := make([]byte, 8<<10) // the proxy writes no more
 	n, _, err := unix.Recvfrom(fd, text, unix.MSG_DONTWAIT)
 	if err != nil {
 		return ""

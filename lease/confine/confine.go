@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// Program is the name of the launcher. It stands beside the executable that uses it.
+// Program is the file name of the launcher, which is in the folder of the executable that uses it.
 const Program = "sublet-confine"
 
-// NotHeld is the launcher's exit status where it could not hold the command, which then did not run.
+// NotHeld is the launcher's exit status if it could not confine the command, which then did not run.
 const NotHeld = 126
 
-// Release is the first argument by which the launcher removes what a killed one left in the project of a Spec, whose file is the second.
+// Release is the first argument of the launcher that makes it remove the placeholders that a killed launcher left in a
+// project. The second argument is the file of that launcher's Spec.
 const Release = "--release"
 
-// Find returns the path of the launcher, or an error that says what to do.
+// Find returns the path of the launcher, or a MissingError.
 func Find() (string, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -33,7 +34,7 @@ func Find() (string, error) {
 	return path, nil
 }
 
-// A MissingError reports that the launcher is not where it belongs.
+// A MissingError reports that there is no launcher beside the executable.
 type MissingError struct{ Path string }
 
 func (e *MissingError) Error() string { return "there is no program " + e.Path }
@@ -41,14 +42,14 @@ func (e *MissingError) Hint() string {
 	return "build it beside sublet with `make build` or `make install`"
 }
 
-// Support is what is held here.
+// Support describes what this machine can enforce.
 type Support struct {
-	Reaches []string // Read, Project, or none
+	Reaches []string // Read and Project, or none
 	How     string   // the mechanisms, in a few words: "namespaces, Landlock 7, seccomp"
-	Missing string   // why nothing is held, and how to get it; "" = both reaches are
+	Missing string   // why nothing can be enforced, and how to change that; "" = both reaches can
 }
 
-// Holds reports whether a reach is held.
+// Holds reports whether a reach can be enforced.
 func (s Support) Holds(reach string) bool {
 	for _, r := range s.Reaches {
 		if r == reach {
@@ -58,7 +59,7 @@ func (s Support) Holds(reach string) bool {
 	return false
 }
 
-// Probe finds out what is held here, by having the launcher at path hold a command. It takes some 10 ms.
+// Probe returns what this machine can enforce. It has the launcher at path confine an empty command, which takes about 10 ms.
 func Probe(path string) Support {
 	out, err := exec.Command(path, "--probe").Output()
 	text := strings.TrimSpace(string(out))

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// A Denial is something that a held command tried beyond its reach.
+// A Denial is something that a confined command tried beyond its reach.
 type Denial struct {
 	What  string // "writing /etc/x", "the network", …
-	Reach string // Project where that would allow it, Hosts, "" where only a command that nothing holds may
+	Reach string // what would allow it: Project, Hosts, or "" for no confinement at all
 }
 
-// Hosts is the Reach of a Denial where the settings could allow a host.
+// Hosts is the Reach of a Denial of a host that the settings could allow.
 const Hosts = "hosts"
 
-// deniedHost begins the line of the launcher that names a host which was denied.
+// deniedHost is the prefix of the launcher's line about a host that was denied.
 const deniedHost = Program + ": denied: "
 
-// DeniedHost returns the line that names a host, for Denied and for people.
+// DeniedHost returns the launcher's line about a denied host, which Denied recognises.
 func DeniedHost(address string) string { return fmt.Sprintf("%s%q\n", deniedHost, address) }
 
 // maxDenials bounds what Denied returns.
 const maxDenials = 3
 
-// Denied returns what a command that failed in dir was denied, as far as its output names it. Programs word their errors
-// freely, so this is a help and no record: what it does not recognise was denied all the same.
+// Denied returns at most maxDenials denials that it recognises in the output of a command that failed in dir. The list may
+// be incomplete, because every program has its own error texts.
 func Denied(s Spec, dir string, output []byte) (list []Denial) {
 	for line := range strings.Lines(string(output)) {
 		d, ok := denial(s, dir, strings.TrimSpace(line))
@@ -39,19 +39,21 @@ func Denied(s Spec, dir string, output []byte) (list []Denial) {
 	return list
 }
 
-// Texts by which programs report what was denied, in lower case.
+// Error texts of programs, in lower case, by what was denied.
 var (
 	noNetwork = []string{
 		"network is unreachable", "could not resolve host", "temporary failure in name resolution", "couldn't connect to server",
 		"name or service not known", "enetunreach", "eai_again", "dial tcp: lookup", "unable to resolve host", "getaddrinfo",
 	}
-	// readOnly and noPlace are followed, or preceded, by the name of a file; noPlace by one that has no place in a project: see Protected.
+	// The name of the file precedes or follows readOnly and noPlace. noPlace are the errors of a Protected name that is
+	// replaced by a placeholder; they count only with such a name.
 	readOnly = []string{"read-only file system", "erofs"}
 	noPlace  = []string{"not a directory", "enotdir", "no such device or address", "enxio", "permission denied", "eacces"}
 	noPorts  = []string{"bind: permission denied", "listen eacces"}
 	noOthers = []string{"docker daemon", "failed to connect to bus", "socket: operation not permitted", "operation not permitted (socket)", "could not open a connection to your authentication agent"}
 )
 
+// denial returns the denial that one line of output reports; false if it reports none.
 func denial(s Spec, dir, line string) (Denial, bool) {
 	lower := strings.ToLower(line)
 	has := func(texts []string) bool {
@@ -100,7 +102,7 @@ func denial(s Spec, dir, line string) (Denial, bool) {
 	return Denial{}, false
 }
 
-// protects reports whether a path is, or is below, what no held command may change in a project.
+// protects reports whether file is, or is below, a Protected or GitProtected name of a project.
 func protects(project, file string) bool {
 	below := func(base string) func(string) bool {
 		return func(name string) bool { return Within(file, path.Join(base, name)) }
@@ -108,8 +110,8 @@ func protects(project, file string) bool {
 	return slices.ContainsFunc(Protected, below(project)) || slices.ContainsFunc(GitProtected, below(path.Join(project, ".git")))
 }
 
-// named returns the absolute path of the file that an error in dir names: the last thing in quotes, else the word before the
-// colon that precedes one of the texts of the error, else "".
+// named returns the absolute path of the file that an error message in dir names: the last quoted text, else the word before
+// the colon that precedes one of texts, else "".
 func named(dir, line string, texts []string) string {
 	file := quoted(line)
 	if file == "" {
@@ -129,7 +131,7 @@ func named(dir, line string, texts []string) string {
 	return path.Join(dir, file)
 }
 
-// quoted returns the last thing in quotes, "" where there is none.
+// quoted returns the last quoted text, "" if there is none.
 func quoted(line string) string {
 	for _, q := range [][2]string{{"'", "'"}, {"‘", "’"}, {`"`, `"`}, {"`", "'"}} {
 		end := strings.LastIndex(line, q[1])

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Protected are names in a project's folder that start by themselves, or decide what starts: the settings of editors, direnv
-// and the like, and of what runs elsewhere when a change is pushed. No reach but a free one changes them. A name that does
-// not exist is held by a socket or an empty folder in its place while the command runs; so is .git, which decides what git runs.
+// Protected are names in a project's folder that programs run, or take commands from, unasked: the settings of editors, direnv
+// and the like, and of CI services. No confined command can change them. While one runs, a placeholder (a socket or an empty
+// folder) stands for each that does not exist, and for .git.
 var Protected = []string{
 	".vscode", ".idea", ".zed", ".helix", ".nvim.lua", ".nvimrc", ".exrc", ".vimrc", ".dir-locals.el",
 	".envrc", ".mise.toml", "mise.toml", ".husky", ".devcontainer", ".claude", ".codex", ".gemini", ".mcp.json", ".sublet", ".sublet.toml",
 	".github", ".gitlab-ci.yml", ".circleci", ".travis.yml", "Jenkinsfile", ".woodpecker.yml", ".drone.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml",
 }
 
-// GitProtected are the names of that kind in a git folder.
+// GitProtected are the protected names in a git folder.
 var GitProtected = []string{"hooks", "config", "config.worktree", "info/attributes"}
 
-// KeptHome returns a home that lies below /tmp, which is no temporary folder then, for Spec.Kept.
+// KeptHome returns, for Spec.Kept, a home that is below /tmp: it must not be treated as a temporary folder.
 func KeptHome(home string) []string {
 	if home = path.Clean(home); Within(home, "/tmp") && home != "/tmp" {
 		return []string{home}
@@ -26,13 +26,13 @@ func KeptHome(home string) []string {
 	return nil
 }
 
-// Within reports whether a path is a folder or lies below it. Both are clean.
+// Within reports whether file is dir or below it. Both are clean.
 func Within(file, dir string) bool {
 	return file == dir || strings.HasPrefix(file, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// Caches returns the folders in which build tools keep what they can make again, whether they exist or not, for a user with
-// this home and environment. None of them holds settings.
+// Caches returns the cache folders of build tools for a user with this home and environment, whether they exist or not. None
+// contains settings.
 func Caches(home string, env func(string) string) []string {
 	or := func(value string, below ...string) string {
 		if path.IsAbs(value) {

@@ -1,7 +1,7 @@
-// Package confine starts commands that the kernel holds to a reach: read, which changes nothing but a temporary folder, or
-// project, which also writes in one folder and in the caches of build tools. The holding itself is done by a program of its
-// own, cmd/sublet-confine, which is small so that it starts fast; this package describes to it what to hold, finds it, and
-// reads from a command's output what was denied. Which command gets which reach is left to others.
+// Package confine describes commands that the kernel confines to a reach: read, which may change only a temporary folder, or
+// project, which may also write in one folder and in the caches of build tools. The launcher, cmd/sublet-confine, enforces it;
+// it is a separate, small program so that it starts fast. This package finds the launcher, encodes a Spec for it, and reads
+// from a command's output what was denied. Which command gets which reach is left to others.
 package confine
 
 import (
@@ -12,21 +12,21 @@ import (
 	"strconv"
 )
 
-// The reaches that can be held.
+// The reaches that can be enforced.
 const (
 	Read    = "read"
 	Project = "project"
 )
 
-// Spec is what a command is held to. Paths are absolute and clean.
+// Spec is the confinement of one command. Paths are absolute and clean.
 type Spec struct {
 	Reach    string   // Read or Project
 	Project  string   // the folder that Project may change; "" with Read
-	Caches   []string // folders of build tools: Project writes in them, Read in a copy that is thrown away
-	Network  bool     // it has the network of this machine; else its own loopback with Project, and nothing with Read
-	Proxy    string   // with Project: the socket of the proxy through which the command reaches other hosts; "" = it reaches none
-	Hidden   []string // files and folders with secrets; those that do not exist are passed over
-	Kept     []string // folders and files that stay as they are also in the project, beside the names in Protected, and below /tmp
+	Caches   []string // folders of build tools: Project writes in them, Read in a copy that is discarded
+	Network  bool     // it has the network of this machine; else a loopback of its own with Project, and none with Read
+	Proxy    string   // with Project: the socket of the proxy through which the command reaches other hosts; "" = none
+	Hidden   []string // files and folders that cannot be read; those that do not exist are ignored
+	Kept     []string // paths that are read-only although they are in the project, beside Protected, and visible although below /tmp
 	Script   string   // a file that is opened for the command as descriptor 3 before anything is hidden; "" = none
 	TempSize int64    // the most that /tmp may take, in bytes; 0 = DefaultTempSize
 }
@@ -58,8 +58,8 @@ func (s Spec) Encode() []byte {
 	return b.Bytes()
 }
 
-// Decode reads what Encode wrote. What it does not know, or is not whole, is an error: nothing may be held to less than was
-// meant.
+// Decode reads what Encode wrote. An unknown field or a truncated text is an error, since ignoring it would confine the
+// command less than intended.
 func Decode(text []byte) (s Spec, err error) {
 	if len(text) == 0 || text[len(text)-1] != 0 {
 		return s, errors.New("the description of the reach is cut off")
@@ -103,11 +103,11 @@ func Decode(text []byte) (s Spec, err error) {
 func (s Spec) check() error {
 	switch {
 	case s.Reach != Read && s.Reach != Project:
-		return fmt.Errorf("%q is no reach that can be held", s.Reach)
+		return fmt.Errorf("%q is not a reach that can be enforced", s.Reach)
 	case s.Reach == Project && (s.Project == "" || s.Project == "/"):
 		return fmt.Errorf("the folder %q cannot be a project", s.Project)
 	case s.Proxy != "" && (s.Reach != Project || s.Network):
-		return errors.New("a proxy is for what is held to project without a network")
+		return errors.New("a proxy needs the reach project without a network")
 	}
 	for _, list := range [][]string{{s.Project, s.Script, s.Proxy}, s.Caches, s.Hidden, s.Kept} {
 		for _, p := range list {
