@@ -166,11 +166,13 @@ func (c *conn) handshake(ctx context.Context) bool {
 			c.log.Debug("closed before it was served")
 			return false // attached, it would end the connection that its client made instead
 		}
+		bound.Stop() // the rest is this daemon's work
 		client, err := c.server.hub.Attach(ctx, c, env)
 		if err != nil {
 			c.fail("", err)
 			_, told := errors.AsType[*hub.CutOffError](err)
 			if errors.Is(err, hub.ErrNoSession) && !told {
+				bound.Reset(handshakeBound)
 				continue
 			}
 			return false
