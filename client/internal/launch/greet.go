@@ -28,7 +28,7 @@ func (l *Launcher) greet(ctx context.Context, nc net.Conn, snapshot *wire.EnvSna
 }
 
 func (l *Launcher) exchange(ctx context.Context, wc *wire.Conn, snapshot *wire.EnvSnapshot) (*wire.Ready, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, l.o.answerBound, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.o.Answer, errSilent)
 	defer cancel()
 	if err := wc.Send(snapshot); err != nil {
 		return nil, fmt.Errorf("handshake: %w: %w", errCut, err)
@@ -36,7 +36,7 @@ func (l *Launcher) exchange(ctx context.Context, wc *wire.Conn, snapshot *wire.E
 	m, err := receive(ctx, wc)
 	switch {
 	case errors.Is(err, errSilent):
-		return nil, &WedgedError{Paths: l.o.Paths, Err: fmt.Errorf("no answer to the handshake within %v", l.o.answerBound)}
+		return nil, &WedgedError{Paths: l.o.Paths, Err: fmt.Errorf("no answer to the handshake within %v", l.o.Answer)}
 	case ctx.Err() != nil:
 		return nil, err
 	case err != nil:

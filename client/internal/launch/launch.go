@@ -3,6 +3,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,11 +46,12 @@ type Options struct {
 	Args       []string // nil = daemon run
 	Env        []string // of the daemon; nothing secret belongs in it
 	NoStart    bool
-	Log        *slog.Logger // nil = none
+	Answer     time.Duration // how long a daemon may take to answer the handshake; 0 = 15 s
+	Log        *slog.Logger  // nil = none
 
 	// For tests of daemons older and newer than this build; zero = this build's.
 	protocolMin, protocolMax int
-	answerBound, lockBound   time.Duration
+	lockBound                time.Duration
 }
 
 // Launcher finds or starts one daemon. Its methods are safe for concurrent use.
@@ -71,12 +73,8 @@ func New(o Options) *Launcher {
 	if o.protocolMax == 0 {
 		o.protocolMin, o.protocolMax = wire.MinVersion, wire.Version
 	}
-	if o.answerBound == 0 {
-		o.answerBound = answerBound
-	}
-	if o.lockBound == 0 {
-		o.lockBound = lockBound
-	}
+	o.Answer = cmp.Or(o.Answer, answerBound)
+	o.lockBound = cmp.Or(o.lockBound, lockBound)
 	l := &Launcher{o: o, log: o.Log}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)

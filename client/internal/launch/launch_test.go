@@ -352,7 +352,7 @@ func TestFailedStartOfAnotherIsTriedAgain(t *testing.T) {
 func TestWedgedDaemonIsReported(t *testing.T) {
 	p := paths(t)
 	l := launcher(t, p, "wedged")
-	l.o.answerBound = 200 * time.Millisecond
+	l.o.Answer = 200 * time.Millisecond
 	_, _, err := l.Open(t.Context(), &wire.EnvSnapshot{})
 	l.mu.Lock()
 	pid := l.child

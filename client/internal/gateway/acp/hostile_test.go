@@ -83,7 +83,7 @@ func TestSlowWriterAndLimit(t *testing.T) {
 // N2: a flood is answered, each request with its id, and the editor is served afterwards; the daemon hears of no more than the
 // limit.
 func TestFlood(t *testing.T) {
-	const n, limit = 300, 20
+	const n, limit = 300, 2 // so few that a slow machine refuses most, too
 	w := gatewaytest.New(t, runDaemon, common)
 	in := strings.Builder{}
 	in.WriteString(hello)
@@ -94,7 +94,7 @@ func TestFlood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken, refused := strings.Count(out, `"sessionId"`), strings.Count(out, "rate limit: more than 20 requests in a second")
+	taken, refused := strings.Count(out, `"sessionId"`), strings.Count(out, "rate limit: more than 2 requests in a second")
 	if taken+refused != n || taken < limit-1 || refused < n/2 {
 		t.Errorf("%d were taken and %d refused", taken, refused)
 	}

@@ -205,7 +205,7 @@ func (p *Pauses) N() int { return int(p.n.Load()) }
 
 // Daemon is the way to it, as `sublet serve` has it.
 func (w *World) Daemon() *gateway.Daemon {
-	l := launch.New(launch.Options{Paths: w.Paths, NoStart: true})
+	l := launch.New(launch.Options{Paths: w.Paths, NoStart: true, Answer: Patience})
 	return &gateway.Daemon{
 		Open: l.Open, Version: "test", Cwd: w.Project, Patience: Patience,
 		Env: map[string]wire.OSString{"HOME": wire.OSString(w.Path("home")), "PATH": wire.OSString(os.Getenv("PATH")), "USER": "tester"},
