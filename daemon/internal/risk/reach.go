@@ -268,6 +268,8 @@ var (
 	lookers = []string{"jobs", "history", "wait", "dirs", "set", "shopt", "hash", "trap", "complete", "bind", "enable", "ulimit"}
 	// neutral are those that may stand between them.
 	neutral = []string{"true", ":", "pwd", "echo"}
+	// idle are those of them that read and change nothing: a child would only take longer.
+	idle = []string{"true", ":", "pwd"}
 )
 
 // changesOf returns what a text changes in the shell, if that is all it does: a list of the builtins above and of
@@ -313,6 +315,8 @@ func changesOfStmt(s *syntax.Stmt, ctx Context) (c change, ok bool) {
 			switch {
 			case len(cmd.Assigns) > 0:
 				return noChange, false
+			case slices.Contains(idle, name) && literal && ctx.Aliases[name] == "" && ctx.Functions[name] == "":
+				return look, true
 			case slices.Contains(neutral, name):
 				return noChange, literal
 			case slices.Contains(sourcers, name):

@@ -32,6 +32,11 @@ func TestNeeds(t *testing.T) {
 		"alias la='ls -a'":                ReachShell,
 		"cd src && ls":                    ReachRead, // in a child; the agent learns that the directory was not kept
 		"jobs -l":                         ReachShell,
+		"true":                            ReachShell,
+		"pwd; true":                       ReachShell,
+		"pwd; ls":                         ReachRead,
+		"pwd > /tmp/here":                 ReachRead,
+		"pwd $(id)":                       ReachRead,
 		"gh --version":                    ReachRead,
 		"n=$(ls | wc -l); echo $n":        ReachRead,
 		"git branch -d old":               ReachProject,
@@ -57,6 +62,15 @@ func TestNeeds(t *testing.T) {
 		if got := Analyze(text, here()).Reach; got != want {
 			t.Errorf("%q needs %s, want %s; verdict %+v", text, got, want, Analyze(text, here()))
 		}
+	}
+}
+
+// What reads and changes nothing runs in the shell itself, unless the user has another meaning for its name.
+func TestNeedsOfAName(t *testing.T) {
+	c := here()
+	c.Functions = map[string]string{"pwd": "ls"}
+	if got := Analyze("pwd", c).Reach; got != ReachRead {
+		t.Errorf("a function: got %s, want %s", got, ReachRead)
 	}
 }
 
