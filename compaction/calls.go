@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// readOf is what a call of the read tool read: "main.go", "main.go from line 10, 20 lines".
+// readOf describes what a call of the read tool read: "main.go", "main.go (from line 10)". It returns "" for invalid arguments.
 func readOf(arguments string) string {
 	type piece struct{ Offset, Limit int }
 	var a struct {
@@ -38,7 +38,7 @@ func readOf(arguments string) string {
 	return what
 }
 
-// openSteps are the steps of a call of the todo tool that are not done. ok is false where the call only reads the plan.
+// openSteps returns the unfinished steps of a call of the todo tool; ok is false if the call only reads the plan.
 func openSteps(arguments string) (open []string, ok bool) {
 	var a struct {
 		Todos []struct{ Text, Status string }

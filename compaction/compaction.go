@@ -1,6 +1,7 @@
-// Package compaction decides which part of a conversation to give up when it no longer fits its model: old tool output
-// that newer output stands for goes, then the rest of it is cut, then dropped, then the middle is folded into a summary beside a ledger of what must not be lost. It is pure:
-// items in, a plan out; the one who asks for a plan asks the model, stores the outcome and tells the user.
+// Package compaction decides what to remove from a conversation that no longer fits its model's context window. It first
+// shortens results that a newer result supersedes, then cuts other old tool output, then drops that output, and last
+// replaces the middle by a summary and a ledger of facts that must not be lost. It is pure: it takes items and returns a
+// plan. The caller sends the prompt to the model, stores the result and informs the user.
 package compaction
 
 import (
@@ -15,7 +16,7 @@ type Kind int
 
 const (
 	Request Kind = iota + 1 // what the user asked
-	Answer                  // what the model said, with its calls
+	Answer                  // the model's text, with its calls
 	Results                 // the results of the calls of the Answer right before it
 	Summary                 // of an earlier compaction
 )
@@ -27,9 +28,9 @@ type Item struct {
 	Calls   []Call   // Answer
 	Results []Result // Results
 	Extra   int      // tokens beyond the text: reasoning, attachments
-	Images  []string // Request: the names of those that came with it; a summary keeps them, and no pixels
-	Ledger  *Ledger  // Summary: what it carried
-	Machine bool     // Request: no person wrote it, so that it sets no limit and is no word of the user's
+	Images  []string // Request: names of the attached images; a summary keeps the names only
+	Ledger  *Ledger  // Summary: its ledger
+	Machine bool     // Request: written by the program, so it sets no limits and is no prompt of the user's
 }
 
 // Call is a tool call of an Answer.
@@ -39,7 +40,7 @@ type Call struct {
 	Arguments string // JSON
 }
 
-// Result is what came of a Call. Tool, Command, ExitCode, Files, Cwd and Decision serve the ledger.
+// Result is the result of a Call. Tool, Command, ExitCode, Files, Cwd and Decision are for the ledger.
 type Result struct {
 	CallID   string
 	Content  string
@@ -49,11 +50,11 @@ type Result struct {
 	ExitCode *int
 	Files    []string // changed
 	Cwd      string   // afterwards; "" = as it was
-	Decision string   // what the user said when asked about it
-	Extra    int      // tokens beyond Content: images, which Content names; 0 in what a plan shortened
+	Decision string   // the user's answer to a question about it
+	Extra    int      // tokens beyond Content, of images; 0 once a plan has shortened it
 }
 
-// Tokens estimates an item's size.
+// Tokens returns the estimated size of an item in tokens.
 func (it Item) Tokens() int {
 	n := 4 + it.Extra + EstimateTokens(it.Text)
 	for _, c := range it.Calls {
@@ -65,7 +66,7 @@ func (it Item) Tokens() int {
 	return n
 }
 
-// Tokens estimates the size of several items.
+// Tokens returns the estimated size of several items in tokens.
 func Tokens(items []Item) int {
 	n := 0
 	for _, it := range items {
@@ -74,8 +75,8 @@ func Tokens(items []Item) int {
 	return n
 }
 
-// EstimateTokens guesses how many tokens a text is: about 3.5 bytes of ASCII each (prose has more, code fewer), and one
-// for every other character. It never shrinks when text is added.
+// EstimateTokens estimates the tokens of a text: 2 for 7 bytes of ASCII (prose needs fewer, code more), and one for every
+// other character. A longer text never has a lower estimate.
 func EstimateTokens(s string) int {
 	ascii, other := 0, 0
 	for _, r := range s {
@@ -91,33 +92,32 @@ func EstimateTokens(s string) int {
 // Options of a plan. All sizes are in estimated tokens.
 type Options struct {
 	Target int // what the items should fit into afterwards
-	Tail   int // newest part that stays word for word, at least one exchange
-	// Fold folds the middle even where cutting old tool output would do: the user asked for it.
+	Tail   int // size of the newest part that stays word for word; at least one exchange stays
+	// Fold makes a summary even if cutting old tool output would be enough: the user asked for a compaction.
 	Fold bool
 }
 
-// Plan says what to do. Items has the same length and order as the input, with old tool output shortened; Items[From:To]
-// are to be replaced by one Summary, nothing where From == To.
+// Plan is the outcome of Make. Items has the length and order of the input, with old tool output shortened. Items[From:To]
+// are to be replaced by one Summary, none if From == To.
 type Plan struct {
 	Items     []Item
 	Shortened int // results that were shortened
 	From, To  int
 	Before    int // tokens of the input
-	After     int // tokens of Items without those to be folded; the summary comes on top
-	// Quote is the user's request that is being worked on, where it would be folded; it must stay word for word (T4b).
+	After     int // tokens of Items without Items[From:To]; those of the summary are not included
+	// Quote is the user's current request if it is in Items[From:To]; the summary must contain it word for word.
 	Quote string
 }
 
-// Sizes of what is left of old tool output, in bytes.
+// Sizes in bytes to which shorten cuts old tool output.
 const (
-	cutOutput  = 1200 // first: head and tail
-	cutOldest  = 160  // then: little more than what it was
-	fitMinimum = 400  // of the tail's outputs, where nothing else helps
+	cutOutput  = 1200 // first step: keep head and tail
+	cutOldest  = 160  // second step: a note with the exit code only
+	fitMinimum = 400  // of output in the tail, if nothing else is enough
 )
 
-// Make plans a compaction of items, which begin with a Request or a Summary, and in which every Results item follows the
-// Answer whose calls it answers. The first request, the tail and the pairing of calls and results are kept (T4c), and
-// the items never grow.
+// Make plans a compaction of items. The first item must be a Request or a Summary, and every Results must follow the Answer
+// whose calls it answers. The first request and the tail are kept, calls keep their results, and no item grows.
 func Make(items []Item, o Options) Plan {
 	p := Plan{Items: slices.Clone(items), Before: Tokens(items)}
 	start := firstKept(items)
@@ -145,7 +145,7 @@ func Make(items []Item, o Options) Plan {
 	rest := func() int {
 		return Tokens(p.Items[:p.From]) + Tokens(p.Items[p.To:]) + EstimateTokens(p.Quote)
 	}
-	// Where even the tail is too long, its tool output goes too, the oldest first; what the user said never does.
+	// The tail alone is too long: cut its tool output too, the oldest first. The user's text is never cut.
 	if rest() > o.Target {
 		for _, size := range []int{8 * cutOutput, cutOutput, fitMinimum} {
 			for i := max(end, p.To); i < len(p.Items) && rest() > o.Target; i++ {
@@ -157,7 +157,7 @@ func Make(items []Item, o Options) Plan {
 	return p
 }
 
-// firstKept is the index after the first request.
+// firstKept returns the index after the first request, 0 if there is none.
 func firstKept(items []Item) int {
 	for i, it := range items {
 		if it.Kind == Request {
@@ -170,8 +170,8 @@ func firstKept(items []Item) int {
 	return 0
 }
 
-// tailStart is where the part begins that stays word for word: the newest items of up to tail tokens, at least the last
-// exchange, never between a call and its results, and at a request where one is near.
+// tailStart returns the index at which the tail begins: the newest items of at most tail tokens, but at least the last
+// exchange. It never separates calls from their results, and moves on to a request if one is near.
 func tailStart(items []Item, start, tail int) int {
 	i, n := len(items), 0
 	for i > start {
@@ -184,7 +184,7 @@ func tailStart(items []Item, start, tail int) int {
 	}
 	i = max(i, start)
 	for i > start && i < len(items) && items[i].Kind == Results {
-		i-- // together with the answer that called
+		i-- // keep the answer with the calls
 	}
 	for j := i; j < len(items); j++ {
 		if items[j].Kind == Request && 2*Tokens(items[j:]) >= min(n, tail) {
@@ -194,7 +194,7 @@ func tailStart(items []Item, start, tail int) int {
 	return i
 }
 
-// quote returns the newest request in items[from:to] if what follows still belongs to it.
+// quote returns the newest request in items[from:to] if the items from to on still belong to it.
 func quote(items []Item, from, to int) string {
 	if to >= len(items) || items[to].Kind == Request {
 		return ""
@@ -212,7 +212,8 @@ func quote(items []Item, from, to int) string {
 	return ""
 }
 
-// shorten cuts the tool output of Items[from:to] to about size bytes each, oldest first, until everything fits target.
+// shorten cuts the tool output of Items[from:to] to about size bytes each, oldest first, until all items have at most target
+// tokens; a target of 0 shortens all of it.
 func (p *Plan) shorten(from, to, size, target int) {
 	total := Tokens(p.Items)
 	for i := from; i < to; i++ {
@@ -251,7 +252,7 @@ func shortOutput(r Result, size int) string {
 	return fmt.Sprintf("%s\n[… %d bytes of old output cut …]\n%s", head, len(r.Content)-len(head)-len(tail), tail)
 }
 
-// cutHead returns the longest start of s of at most n bytes that ends between characters (T4d).
+// cutHead returns the longest prefix of s of at most n bytes that ends between characters.
 func cutHead(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -263,7 +264,7 @@ func cutHead(s string, n int) string {
 	return s[:n]
 }
 
-// cutTail returns the longest end of s of at most n bytes that begins between characters.
+// cutTail returns the longest suffix of s of at most n bytes that begins between characters.
 func cutTail(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -275,8 +276,8 @@ func cutTail(s string, n int) string {
 	return s[i:]
 }
 
-// Paired says whether every call of items has exactly one result, in the Results item right after its Answer, and every
-// result a call.
+// Paired reports whether every call of items has exactly one result, in the Results item right after its Answer, and every
+// result has a call.
 func Paired(items []Item) bool {
 	for i, it := range items {
 		switch it.Kind {
@@ -308,7 +309,7 @@ func Paired(items []Item) bool {
 	return true
 }
 
-// line makes one line of s, of at most n bytes.
+// line joins s to one line of at most n bytes and, if it was cut, an ellipsis.
 func line(s string, n int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) <= n {

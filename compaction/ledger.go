@@ -8,17 +8,17 @@ import (
 	"sync"
 )
 
-// Ledger is what a compaction must not lose. It is built by rules, not by a model, and stands beside the summary.
+// Ledger is what a compaction must not lose. It is built by rules, not by a model, and accompanies the summary.
 type Ledger struct {
-	Goal       string   // the request it all began with, one line
+	Goal       string   // the first request, one line
 	Current    string   // the newest request, word for word
 	Limits     []string // the user's standing limits, word for word
-	Prompts    []string // of the user, word for word; of those before the newest 24 KiB the beginning
+	Prompts    []string // of the user: the newest 24 KiB word for word, of older ones the beginning
 	Decisions  []string
 	Files      []string // changed
-	Reads      []string // files that were read, with the lines that were
+	Reads      []string // files that were read, with line numbers
 	Commands   []Command
-	Errors     []string // the newest, with what they said
+	Errors     []string // the newest ones, with their messages
 	ShellState string
 	OpenTasks  []string
 }
@@ -29,7 +29,7 @@ type Command struct {
 	ExitCode *int
 }
 
-// Bounds of a ledger. Newest entries win, but for limits: those stay.
+// Bounds of a ledger. If there are more entries the newest are kept, but of limits the oldest.
 const (
 	maxLimits    = 200
 	maxLimitText = 600 // bytes of one; longer sentences are pasted text, not limits
@@ -39,11 +39,11 @@ const (
 	maxOpen      = 30
 	maxReads     = 60
 	maxErrors    = 3
-	maxError     = 600      // bytes of what an error said, from its end
+	maxError     = 600      // bytes of an error's message, from its end
 	maxPrompts   = 24 << 10 // bytes of the user's prompts that are kept word for word, the newest
 	maxOldPrompt = 300      // bytes of each one before them
 	maxLine      = 300      // bytes of a goal, decision, command or task
-	maxScan      = 16384    // bytes from each end of a prompt that are looked at for limits
+	maxScan      = 16384    // bytes from each end of a prompt that are searched for limits
 )
 
 // lazy returns a regular expression that is compiled when it is first used.
@@ -51,11 +51,11 @@ func lazy(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// standing matches sentences by which users set limits that hold from then on (T4b).
+// standing matches sentences in which a user sets a limit for the rest of the conversation.
 var standing = lazy(`(?i)\b(never|always|do not|don['’]?t|does not|must(?: not|n['’]?t)?|may not|only|cannot|can['’]?t|shall not|avoid|without asking|ask (?:me )?(?:first|before)|unless|no (?:new|more)|keep|stop|from now on|remember|prefer|leave .* alone|nicht|nie|niemals|immer|nur|kein(?:e|en|er)?|jamais|toujours|nunca|siempre)\b`)
 
-// sentenceEnd finds the end of a sentence: punctuation before white space, or a line's end. Full stops inside words,
-// numbers and paths ("main.go", "v1.2") end nothing.
+// sentenceEnd matches the end of a sentence: punctuation before white space, or a newline. It does not match full stops
+// inside words, numbers and paths ("main.go", "v1.2").
 var sentenceEnd = lazy(`[.!?;](?:["')\]]*)(?:\s+|$)|\n+|。|！|？`)
 
 // Limits returns the sentences of a user's prompt that set a limit, word for word, in order.
@@ -87,8 +87,8 @@ func sentences(text string) []string {
 	return out
 }
 
-// Build makes the ledger of items that are about to be folded. first is the conversation's first request, which stays
-// but names the goal. Ledgers of earlier summaries among items go into it.
+// Build makes the ledger of items that are to be summarised. first is the conversation's first request, which names the
+// goal. Ledgers of earlier summaries among items are merged into it.
 func Build(first string, items []Item) Ledger {
 	l := Ledger{Goal: line(first, maxLine)}
 	tools := map[string]Call{}
@@ -114,7 +114,7 @@ func Build(first string, items []Item) Ledger {
 			for _, r := range it.Results {
 				l.result(r, tools[r.CallID])
 			}
-			if it.Text != "" { // what the user said meanwhile
+			if it.Text != "" { // a prompt that the running turn took in
 				l.prompt(it.Text)
 			}
 		}
@@ -123,7 +123,7 @@ func Build(first string, items []Item) Ledger {
 	return l
 }
 
-// decision finds the lines by which an agent says what was decided.
+// decision matches the lines in which an agent states a decision.
 var decision = lazy(`(?im)^\W*decision:\W*(.+)$`)
 
 func (l *Ledger) prompt(text string) {
@@ -135,7 +135,7 @@ func (l *Ledger) prompt(text string) {
 	}
 }
 
-// result takes in what came of a call.
+// result adds the result r of call c.
 func (l *Ledger) result(r Result, c Call) {
 	switch {
 	case r.IsError || r.ExitCode != nil && *r.ExitCode != 0:
@@ -165,7 +165,7 @@ func (l *Ledger) result(r Result, c Call) {
 	}
 }
 
-// merge puts an older ledger before this one.
+// merge adds the entries of an older ledger.
 func (l *Ledger) merge(old Ledger) {
 	if old.Goal != "" {
 		l.Goal = old.Goal
@@ -203,7 +203,8 @@ func (l *Ledger) bound() {
 	l.Prompts = shortenedPrompts(l.Prompts, maxPrompts)
 }
 
-// shortenedPrompts is prompts with the newest whole, as many as have room bytes, and of the others the beginning.
+// shortenedPrompts returns a copy of prompts in which the newest, up to room bytes, are whole and the others are cut to
+// maxOldPrompt bytes.
 func shortenedPrompts(prompts []string, room int) []string {
 	out := slices.Clone(prompts)
 	for i, p := range slices.Backward(out) {
@@ -216,7 +217,7 @@ func shortenedPrompts(prompts []string, room int) []string {
 
 func newest[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
 
-// addNew appends s unless it is there.
+// addNew appends s unless list contains it.
 func addNew(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list
@@ -224,7 +225,7 @@ func addNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-// addNewest appends s and drops an earlier one like it.
+// addNewest appends s and removes an equal entry before it.
 func addNewest(list []string, s string) []string {
 	if i := slices.Index(list, s); i >= 0 {
 		list = slices.Delete(slices.Clone(list), i, i+1)
@@ -232,7 +233,7 @@ func addNewest(list []string, s string) []string {
 	return append(list, s)
 }
 
-// Text is the ledger as the model sees it.
+// Text returns the ledger as text for the model.
 func (l Ledger) Text() string {
 	var b strings.Builder
 	section := func(title string, list []string) {

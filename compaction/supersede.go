@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// Superseded results are taken out in steps, since each change of what was sent before makes a provider read it all anew:
-// as soon as they are stepShare of the conversation so far, and stepTokens.
+// Superseded results are shortened in batches, since a change in earlier messages invalidates the provider's prompt cache: only
+// when they are at least stepTokens and 1/stepShare of the conversation so far.
 const (
-	stepShare  = 4 // a quarter
+	stepShare  = 4 // a quarter of the conversation
 	stepTokens = 2000
 )
 
-// Supersede returns items in which a tool's result is one line where a newer one stands for it: the same file was read again,
-// or the same command run again. What it gives for the first of the items never depends on later ones but in steps, so that
-// most requests begin as the one before them. It changes nothing in items, and returns them where nothing is superseded.
+// Supersede returns a copy of items in which a tool's result is replaced by one line if a newer result supersedes it: the same
+// file was read, or the same command run, again. It works in batches, so that most requests to a model begin with the same
+// text as the one before. It returns items itself if nothing is superseded.
 func Supersede(items []Item) []Item { return supersede(items, stepTokens, stepShare) }
 
 func supersede(items []Item, tokens, share int) []Item {
 	out := items
-	newest := map[string][2]int{} // the item and the result in it that counts for a call
+	newest := map[string][2]int{} // item index and result index of the newest result, by subject
 	var old [][2]int
 	total, waiting, cwd := 0, 0, ""
 	calls := map[string]Call{}
@@ -60,8 +60,8 @@ func supersede(items []Item, tokens, share int) []Item {
 	return out
 }
 
-// subject is what a result is about: a newer one about the same stands for it. It is "" for one that stands for none, such as
-// that of a call that failed, or of a tool that changes something.
+// subject returns a key that is equal for results of which a newer one supersedes an older one. It is "" for a result that
+// supersedes none: of a failed call, or of a tool that changes something.
 func subject(c Call, r Result, cwd string) string {
 	var args map[string]json.RawMessage
 	if json.Unmarshal([]byte(c.Arguments), &args) != nil {
@@ -69,10 +69,10 @@ func subject(c Call, r Result, cwd string) string {
 	}
 	switch c.Tool {
 	case "bash":
-		if r.ExitCode == nil { // it did not run to its end
+		if r.ExitCode == nil { // the command did not run to its end
 			return ""
 		}
-		args = map[string]json.RawMessage{"command": args["command"], "private": args["private"]} // the rest is how it is run
+		args = map[string]json.RawMessage{"command": args["command"], "private": args["private"]} // other arguments do not change the result
 	case "read", "grep", "glob", "fetch":
 		if r.IsError {
 			return ""
@@ -80,7 +80,7 @@ func subject(c Call, r Result, cwd string) string {
 	default:
 		return ""
 	}
-	key, err := json.Marshal(args) // in the order of the names
+	key, err := json.Marshal(args) // with sorted names
 	if err != nil {
 		return ""
 	}
@@ -95,7 +95,7 @@ func inShort(r Result) string {
 	return s + "]"
 }
 
-// gained is how many tokens go with a result.
+// gained returns how many tokens it saves to shorten r.
 func gained(r Result) int {
 	return r.Extra + EstimateTokens(r.Content) - EstimateTokens(inShort(r))
 }

@@ -13,12 +13,12 @@ type AuditEntry = store.AuditEntry
 // AuditReport is what VerifyAudit found.
 type AuditReport = store.AuditReport
 
-// AuditLog is where the audit log is written; older files lie beside it.
+// AuditLog returns the path of the audit log; older files are in the same folder.
 func AuditLog(p socket.Paths) string { return filepath.Join(p.State, "audit.log") }
 
-// ReadAudit goes over the entries of the audit log at path, the oldest first, until f returns an error, which it passes
-// on. It needs no daemon, and a log that is not there has no entries.
+// ReadAudit calls f for each entry of the audit log at path, oldest first, and stops at the first error of f, which it
+// returns. It needs no daemon. A log that does not exist has no entries.
 func ReadAudit(path string, f func(AuditEntry) error) error { return store.ReadAudit(path, f) }
 
-// VerifyAudit checks that the audit log at path is as it was written.
+// VerifyAudit checks the hash chain of the audit log at path.
 func VerifyAudit(path string) (AuditReport, error) { return store.VerifyAudit(path) }

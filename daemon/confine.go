@@ -7,7 +7,7 @@ import (
 	"sublet/lease/confine"
 )
 
-// findConfiner finds out what holds commands to a reach here. Where nothing does, the words of a command decide alone.
+// findConfiner probes whether commands can be confined here. If not, the policy decides by the text of a command alone.
 func findConfiner(log *slog.Logger) reach.Confiner {
 	path, err := confine.Find()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package daemon is the background program: Run builds store, hub and server, serves clients until it is told to stop or
-// nobody needs it any more, and takes everything down in order. What it serves is described in the packages below it.
+// Package daemon is the background program: Run builds store, hub and server, serves clients until it is asked to stop or
+// has been idle for long enough, and shuts everything down in order.
 package daemon
 
 import (
@@ -30,37 +30,37 @@ import (
 type Options struct {
 	Paths   socket.Paths
 	Version string
-	// Listener and LockFile are inherited from whoever started the daemon, which owns them from now on. Both nil: those
-	// that the environment names (SUBLET_LISTEN_FD, SUBLET_LOCK_FD; LISTEN_FDS for a listener alone), else Run takes the
-	// lock and listens itself.
+	// Listener and LockFile are inherited from the parent process; Run owns and closes them. If both are nil, Run takes those
+	// that the environment names (SUBLET_LISTEN_FD, SUBLET_LOCK_FD; LISTEN_FDS for a listener alone), else it locks and listens
+	// itself.
 	Listener net.Listener
 	LockFile *os.File
 	Log      *slog.Logger // nil: the log file in Paths.State, mode 0600
-	Stay     bool         // it does not leave when it is idle, whatever the settings say: a service manager keeps it
+	Stay     bool         // never exit when idle, whatever the settings: a service manager controls it
 
 	activation bool  // the socket is a service manager's
 	builtAt    int64 // see socket.BuiltAt
 }
 
 const (
-	// drainBound is what running turns get where a signal stops the daemon; a client's request says its own.
+	// drainBound is how long running turns may go on after a signal to stop; a client's ShutdownRequest has its own bound.
 	drainBound = 30 * time.Second
-	// dozeAfter is how long nothing may have come or gone before the daemon gives back the memory that only work needs.
+	// dozeAfter is how long the daemon must be inactive before it returns memory to the system.
 	dozeAfter  = 10 * time.Second
 	closeBound = 15 * time.Second // for turns, leases and private shells to end, once cancelled
 )
 
-// A RunningError says that another daemon runs for this user.
+// A RunningError reports that another daemon of this user runs.
 type RunningError struct{ Socket string }
 
 func (e *RunningError) Error() string { return "another daemon runs on " + e.Socket }
 
-// Hint tells what to do.
+// Hint returns what the user can do.
 func (e *RunningError) Hint() string {
 	return "`sublet daemon status` shows it, `sublet daemon restart` replaces it"
 }
 
-// daemon is one Run.
+// daemon is the state of one Run.
 type daemon struct {
 	o     Options
 	log   *slog.Logger
@@ -72,23 +72,24 @@ type daemon struct {
 	debug *debugServer
 	proxy *hostProxy
 
-	serving bool      // it came up: clients are served
-	stops   chan stop // holds one: what was asked for first counts
+	serving bool      // the start succeeded, and clients are served
+	stops   chan stop // capacity 1: the first request to stop counts
 }
 
-// stop is a wish to end.
+// stop is a request to end the daemon.
 type stop struct {
 	why   string
 	drain time.Duration // how long running turns may go on
-	asked bool          // somebody wants it to be stopped: clients are told not to start another
+	asked bool          // on request: clients are asked not to start another daemon
 }
 
 // Run serves until ctx ends, SIGTERM or SIGINT arrives, a client asks it to stop, or it was idle for as long as the
-// settings say. It returns nil after an ordered stop: work refused, clients told, turns cancelled, leases ended, private
-// shells closed, store flushed, socket removed, lock dropped. Errors are those of starting: *RunningError,
-// *socket.PathError, *ActivationError, *config.Error and those of files. It owns Listener and LockFile, and leaves no process behind.
+// settings allow. It returns nil after an ordered stop: refuse work, notify clients, cancel turns, end leases and private
+// shells, flush the store, remove the socket, release the lock. Errors are those of starting: *RunningError,
+// *socket.PathError, *ActivationError, *config.Error and those of files. Run owns o.Listener and o.LockFile, and leaves no
+// process behind.
 func Run(ctx context.Context, o Options) (err error) {
-	if exe, err := os.Executable(); err == nil { // at once: the file may be replaced
+	if exe, err := os.Executable(); err == nil { // now, since the file may be replaced later
 		o.builtAt = socket.BuiltAt(exe)
 	}
 	if err := o.inherit(); err != nil {
@@ -127,7 +128,7 @@ func Run(ctx context.Context, o Options) (err error) {
 }
 
 func (d *daemon) run(ctx context.Context) (err error) {
-	// Watched before they are read: no change in between is missed.
+	// Watch before reading, so that no change in between is missed.
 	d.conf = &settings{path: d.o.Paths.Config}
 	changed, stopWatching := watch(d.log, "settings", d.o.Paths.Config)
 	defer stopWatching()
@@ -177,7 +178,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		return err
 	}
 
-	// Signals before anything is served: one that comes at once must not end the process in the middle of it.
+	// Catch signals before serving, so that one that arrives early does not kill the process.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -186,7 +187,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	defer stopServing()
 	var parts sync.WaitGroup
 	defer parts.Wait()
-	served := make(chan error, 1) // holds one: the first that fails counts
+	served := make(chan error, 1) // capacity 1: the first failure counts
 	srv := server.New(server.Options{Hub: d.hub, Config: d.conf.get, Log: d.log})
 	serve := func(ln net.Listener) {
 		parts.Go(func() { // ends with serving
@@ -211,15 +212,15 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	return failure
 }
 
-// events are what the daemon waits for, besides its clients.
+// events are what wait waits for, besides clients.
 type events struct {
 	signals <-chan os.Signal
 	changed <-chan struct{} // the settings
-	moved   <-chan struct{} // something in the runtime folder
+	moved   <-chan struct{} // something in the runtime folder was changed
 	served  <-chan error    // a listener failed
 }
 
-// ask passes a wish to end to whoever waits in wait; a second one changes nothing.
+// ask passes a request to stop to wait; only the first one counts.
 func (d *daemon) ask(s stop) {
 	select {
 	case d.stops <- s:
@@ -227,12 +228,13 @@ func (d *daemon) ask(s stop) {
 	}
 }
 
-// wait returns when the daemon is to end, and why. serve serves one more listener.
+// wait returns when the daemon must end, with the reason; the error is that of a failed listener. It calls serve with a
+// listener that replaces a removed socket.
 func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.Listener)) (stop, error) {
 	idle, doze := time.NewTimer(time.Hour), time.NewTimer(dozeAfter)
 	defer idle.Stop()
 	defer doze.Stop()
-	rest := func() { // the idle clock runs while nobody is there, from when the last one left
+	rest := func() { // restarts the timers after activity; idle runs only while no client is connected
 		idle.Stop()
 		doze.Reset(dozeAfter)
 		if limit := d.conf.get().Daemon.IdleExit; limit > 0 && !d.o.Stay && d.hub.Idle() {
@@ -276,14 +278,14 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 			}
 			if ln != nil {
 				serve(ln)
-				d.proxy.set(false) // its socket may be gone as well
+				d.proxy.set(false) // its socket may have been removed too
 				d.apply()
 			}
 		}
 	}
 }
 
-// sweep removes from the runtime folder, which the lock makes this daemon's, what one that was killed left.
+// sweep removes what a killed daemon left in the runtime folder, which belongs to the holder of the lock.
 func (d *daemon) sweep() {
 	for _, pattern := range []string{"sh-*", mcp.Leftover} { // see lease/shell
 		left, err := filepath.Glob(filepath.Join(escape(d.o.Paths.Runtime), pattern))
@@ -296,8 +298,7 @@ func (d *daemon) sweep() {
 	}
 }
 
-// tidy gives back what an idle daemon does not need: outputs on disk that are too old, freed heap, and the pages of the
-// program that its start has read.
+// tidy frees what an idle daemon does not need: old output files, freed heap, and mapped pages of the executable.
 func (d *daemon) tidy() {
 	switch removed, err := sweepSpool(d.o.Paths.Spool(), time.Now(), spoolMost); {
 	case err != nil:
@@ -310,12 +311,12 @@ func (d *daemon) tidy() {
 	}
 }
 
-// end stops in order. A signal during a drain cuts the drain short.
+// end stops everything in order. A second signal ends the wait for running turns.
 func (d *daemon) end(s stop, signals <-chan os.Signal) {
 	d.hub.Refuse()
 	text := "the daemon stops: " + s.why
 	working, waiting := d.hub.Work()
-	if !s.asked || s.drain > 0 && working > 0 { // else the farewell says it at once
+	if !s.asked || s.drain > 0 && working > 0 { // otherwise the farewell follows at once
 		n := &wire.Notice{Level: "warning", Text: text, Hint: "the next request starts a new one"}
 		if s.drain > 0 && working > 0 {
 			n.Text += fmt.Sprintf("; what runs has %s to end", s.drain)
@@ -328,7 +329,7 @@ func (d *daemon) end(s stop, signals <-chan os.Signal) {
 	if s.drain > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), s.drain)
 		drained := make(chan struct{})
-		go func() { // ends with the drain, or with the cancel below; waited for by the last line
+		go func() { // ends with the drain or with cancel; the last line waits for it
 			defer close(drained)
 			d.hub.Drain(ctx)
 		}()
@@ -337,7 +338,7 @@ func (d *daemon) end(s stop, signals <-chan os.Signal) {
 			case <-drained:
 				draining = false
 			case s := <-signals:
-				draining = s == syscall.SIGHUP // about settings, which nobody needs any more
+				draining = s == syscall.SIGHUP // SIGHUP asks for a reload, which no longer matters
 			}
 		}
 		cancel()
@@ -353,7 +354,7 @@ func (d *daemon) end(s stop, signals <-chan os.Signal) {
 	}
 }
 
-// reload reads the settings again. Bad ones change nothing: clients are told where the fault is.
+// reload reads the settings again. If they are invalid the old ones stay in force, and clients get a Notice with the error.
 func (d *daemon) reload(m *models) {
 	changed, err := d.conf.reload()
 	if err != nil {
@@ -370,7 +371,7 @@ func (d *daemon) reload(m *models) {
 	}
 }
 
-// apply puts into force what does not look at the settings by itself.
+// apply passes changed settings to the parts that do not read them on each use.
 func (d *daemon) apply() {
 	c := d.conf.get()
 	var level slog.Level

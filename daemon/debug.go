@@ -13,8 +13,8 @@ import (
 	"sublet/wire/socket"
 )
 
-// debugServer serves /debug/pprof on a unix socket beside the daemon's own, while the settings ask for it: profiles show
-// what is in memory, so nobody gets them unasked.
+// debugServer serves /debug/pprof on a unix socket beside the daemon's own, if the settings ask for it. It is off by default
+// because profiles contain memory.
 type debugServer struct {
 	path string
 	log  *slog.Logger
@@ -23,7 +23,7 @@ type debugServer struct {
 	served sync.WaitGroup
 }
 
-// set switches it on or off. It is for one goroutine.
+// set starts or stops the server. It is not safe for concurrent use.
 func (s *debugServer) set(on bool) {
 	switch {
 	case on && s.server == nil:
@@ -48,7 +48,7 @@ func (s *debugServer) start() error {
 	if !ok {
 		return errors.Join(fmt.Errorf("a %T is no socket", ln), ln.Close())
 	}
-	unix.SetUnlinkOnClose(true) // nobody else uses this one
+	unix.SetUnlinkOnClose(true) // the socket is this server's alone
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)

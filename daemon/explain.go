@@ -16,15 +16,15 @@ import (
 	"sublet/wire"
 )
 
-// Explain judges a command as `sublet explain` does: offline, for a fresh shell in cwd ("" is the present folder), which
-// has no aliases or functions. The project is what git calls its top level. It reads nothing of the command's files and
-// runs nothing of the project's, and of the settings p only secrets and hosts count; where a command would delete or run files of a project, git is asked which of them it
-// tracks, once until the index changes. It is fast enough for thousands of calls a second, and safe for concurrent use.
+// Explain judges a command offline, for a fresh shell in cwd ("" is the current directory) without aliases or functions. Of
+// the settings p only secrets and hosts count. It does not read the command's files or run anything of the project; for a
+// command that would delete or run files of a project it asks git once, until the index changes, which files are tracked.
+// It is fast enough for thousands of calls a second, and safe for concurrent use.
 func Explain(command, cwd string, p config.Policy) wire.Verdict {
 	return judge.Verdict(risk.Analyze(command, freshShell(cwd, p)))
 }
 
-// ExplainModes is Explain, and what each mode would do with the command where no rule speaks of it.
+// ExplainModes returns what Explain does, and what each mode would do with the command if no rule matches.
 func ExplainModes(command, cwd string, p config.Policy) (wire.Verdict, []wire.PolicyOutcome) {
 	c := freshShell(cwd, p)
 	v := risk.Analyze(command, c)
@@ -51,8 +51,8 @@ func freshShell(cwd string, p config.Policy) risk.Context {
 	return c
 }
 
-// projectRoot is the nearest folder from dir upwards that holds .git, else dir; home and what lies above it are no
-// project.
+// projectRoot returns the nearest folder from dir upwards that contains .git, else dir. The home folder and those above it
+// do not count.
 func projectRoot(dir, home string) string {
 	if !filepath.IsAbs(dir) {
 		return dir

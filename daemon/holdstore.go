@@ -11,7 +11,7 @@ import (
 	"sublet/wire/socket"
 )
 
-// A StoreInUseError says that a daemon which clients here do not see uses the same sessions.
+// A StoreInUseError reports that another daemon, which clients here do not find, uses the same state folder.
 type StoreInUseError struct {
 	State  string
 	PID    string // "" = it did not say
@@ -26,12 +26,12 @@ func (e *StoreInUseError) Error() string {
 	return who + " uses the sessions in " + e.State
 }
 
-// Hint tells how to reach that daemon, or to end it.
+// Hint returns how to reach or stop that daemon.
 func (e *StoreInUseError) Hint() string {
 	if e.Socket == "" {
 		return "stop it, or set SUBLET_STATE_DIR to another folder"
 	}
-	if _, err := os.Lstat(e.Socket); err != nil { // a home folder that several machines have
+	if _, err := os.Lstat(e.Socket); err != nil { // the home folder may be shared by several machines
 		return "it is not on this machine, or nobody finds it any more: stop it there, or set SUBLET_STATE_DIR to a folder of this machine"
 	}
 	folder := filepath.Dir(e.Socket)
@@ -39,9 +39,9 @@ func (e *StoreInUseError) Hint() string {
 		folder, folder, folder)
 }
 
-// holdStore takes the state folder for this daemon. The lock in the runtime folder makes one daemon for each of those,
-// and a user may have two without knowing (T5c): the second one would take the turns of the first for those of a dead
-// daemon, and end them. A file system without locks is no reason not to start.
+// holdStore locks the state folder. The lock in the runtime folder is not enough, since a user may have two runtime folders:
+// a second daemon would take the running turns of the first for those of a dead daemon and end them. On a file system without
+// locks it returns nil and no error.
 func holdStore(p socket.Paths, log *slog.Logger) (*os.File, error) {
 	path := filepath.Join(p.State, "store.lock")
 	f, err := socket.TryLock(path)
@@ -57,7 +57,7 @@ func holdStore(p socket.Paths, log *slog.Logger) (*os.File, error) {
 		return nil, nil
 	}
 	if err := socket.Sign(f, p.Socket); err != nil {
-		log.Warn("the state folder's lock cannot be written", "err", err) // it holds all the same
+		log.Warn("the state folder's lock cannot be written", "err", err) // the lock is held nevertheless
 	}
 	return f, nil
 }

@@ -11,14 +11,14 @@ import (
 	"sublet/wire/socket"
 )
 
-// Names of the variables under which whoever starts the daemon passes its descriptors.
+// Environment variables in which the parent process passes descriptors to the daemon.
 const (
 	listenFD = "SUBLET_LISTEN_FD"
 	lockFD   = "SUBLET_LOCK_FD"
 )
 
-// inherit takes listener and lock that the environment names. Neither descriptor nor variable goes on to children: a
-// shell that kept the lock would keep the next daemon from starting.
+// inherit takes over the listener and lock that the environment names. It keeps descriptors and variables from child
+// processes: a shell with a copy of the lock would prevent the next daemon from starting.
 func (o *Options) inherit() error {
 	if o.Listener != nil || o.LockFile != nil {
 		if o.Listener == nil || o.LockFile == nil {
@@ -42,21 +42,21 @@ func (o *Options) inherit() error {
 		syscall.CloseOnExec(fd)
 		files[i] = os.NewFile(uintptr(fd), "inherited")
 	}
-	defer files[0].Close() // FileListener works on a copy
+	defer files[0].Close() // FileListener duplicates the descriptor
 	ln, err := net.FileListener(files[0])
 	if err != nil {
 		files[1].Close()
 		return fmt.Errorf("daemon: the inherited listener: %w", err)
 	}
 	if unix, ok := ln.(*net.UnixListener); ok {
-		unix.SetUnlinkOnClose(false) // Run removes the socket itself, before it lets go of the lock
+		unix.SetUnlinkOnClose(false) // Run removes the socket itself before it releases the lock
 	}
 	o.Listener, o.LockFile = ln, files[1]
 	return nil
 }
 
-// activated takes the listener that a service manager passes as descriptor 3: sd_listen_fds(3). The socket is the
-// manager's, and stays when the daemon leaves; the lock is the daemon's own.
+// activated takes over the listener that a service manager passes as descriptor 3: sd_listen_fds(3). The socket belongs to
+// the manager and stays when the daemon ends; the daemon takes the lock itself.
 func (o *Options) activated() error {
 	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
@@ -71,7 +71,7 @@ func (o *Options) activated() error {
 	const first = 3
 	syscall.CloseOnExec(first)
 	file := os.NewFile(first, "activated")
-	defer file.Close() // FileListener works on a copy
+	defer file.Close() // FileListener duplicates the descriptor
 	ln, err := net.FileListener(file)
 	if err != nil {
 		return fmt.Errorf("daemon: the service manager's socket: %w", err)
@@ -86,19 +86,19 @@ func (o *Options) activated() error {
 	return nil
 }
 
-// An ActivationError says that the service manager listens where no client looks.
+// An ActivationError reports that the service manager listens on another path than clients use.
 type ActivationError struct{ Listens, Want string }
 
 func (e *ActivationError) Error() string {
 	return fmt.Sprintf("the service manager listens on %s, clients look for %s", e.Listens, e.Want)
 }
 
-// Hint tells what mends it.
+// Hint returns how to correct that.
 func (e *ActivationError) Hint() string {
 	return "set ListenStream in sublet.socket to " + e.Want + ", or SUBLET_RUNTIME_DIR in sublet.service"
 }
 
-// acquire takes the lock and listens, where they were not inherited (T5a).
+// acquire locks and listens, unless both were inherited.
 func (o *Options) acquire() error {
 	if o.LockFile != nil {
 		return nil
@@ -127,7 +127,7 @@ func (o *Options) acquire() error {
 	return nil
 }
 
-// abandon lets go of what was inherited.
+// abandon closes what was inherited.
 func (o *Options) abandon() {
 	if o.Listener != nil {
 		o.Listener.Close()

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// maxLog is the size at which the log begins anew, in bytes; what was in it is kept beside it, as NAME.1.
+// maxLog is the size in bytes at which the log is emptied; its content is copied to NAME.1 before.
 const maxLog = 10 << 20
 
-// logFile is the daemon's log. It is emptied in place, after a copy was made: the daemon's error stream, where a crash
-// reports itself, is the same file, and so is what `sublet daemon logs -f` reads.
+// logFile is the daemon's log. It is truncated in place rather than renamed, because the daemon's standard error and
+// `sublet daemon logs -f` use the same file.
 type logFile struct {
 	path string
 	most int64
@@ -30,14 +30,14 @@ func openLog(path string, most int64) (*logFile, error) {
 	return &logFile{path: path, most: most, file: f}, nil
 }
 
-// Write appends one record. It implements io.Writer for slog, which writes a record at once.
+// Write appends one record, which slog passes in one call.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The size is looked up, not counted: it is not the only one that writes.
+	// The size is read from the file, since standard error also writes to it.
 	if info, err := l.file.Stat(); err == nil && info.Size() > 0 && info.Size()+int64(len(p)) > l.most {
 		if err := l.turnLocked(info.Size()); err != nil {
-			return 0, err // slog drops it; a disk that is full would not take this record either
+			return 0, err // slog ignores it; on a full disk the record could not be written either
 		}
 	}
 	return l.file.Write(p)

@@ -15,18 +15,18 @@ import (
 	"sublet/wire/secretname"
 )
 
-// ServerCheck is what came of starting one MCP server.
+// ServerCheck is the result of starting one MCP server.
 type ServerCheck struct {
 	Name  string
 	What  string   // its command or address, in one line
-	Tools []string // as agents know them
+	Tools []string // as agents call them
 	Left  string   // tools that are left out, and why
-	Reach string   // what it was held to: read, project, free
+	Reach string   // its confinement: read, project, free
 	Err   error
 }
 
-// CheckServers starts every MCP server of the settings at once, as the daemon would in this process's environment, lists its
-// tools and ends it. It takes as long as the slowest, within wait.
+// CheckServers starts all MCP servers of the settings concurrently, as the daemon would in this process's environment, lists
+// their tools and ends them. It takes as long as the slowest, at most wait.
 func CheckServers(ctx context.Context, c config.Config, version string, wait time.Duration) []ServerCheck {
 	confiner := findConfiner(slog.New(slog.DiscardHandler))
 	hold := func(s mcp.Spec) (string, confine.Spec, error) { return reach.Hold(confiner, s) }

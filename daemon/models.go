@@ -26,12 +26,12 @@ import (
 
 const (
 	keyCommandBound = 20 * time.Second // for api_key_command
-	keyCommandKeep  = 10 * time.Minute // for what it printed, in memory only
-	maxModels       = 32               // opened ones kept for what they learned about themselves
+	keyCommandKeep  = 10 * time.Minute // how long its output is cached, in memory only
+	maxModels       = 32               // opened models that are cached
 )
 
-// models opens models as the settings name them. Keys come from the client that asks, from the daemon's environment or
-// from a command; they are kept in memory and never logged.
+// models opens the models that the settings name. Keys come from the client's request, the daemon's environment or a command;
+// they are kept in memory and never logged.
 type models struct {
 	conf *settings
 	log  *slog.Logger
@@ -47,8 +47,7 @@ type commandKey struct {
 	at  time.Time
 }
 
-// open returns the model of that name, "" being the configured one, for one turn: with those that take over from it. It
-// satisfies hub.Options.
+// open returns the named model ("" is the configured one) with its fallbacks, for one turn. It is hub.Options.OpenModel.
 func (m *models) open(ctx context.Context, name string, creds map[string]string) (provider.Model, error) {
 	first, err := m.openOne(ctx, name, creds)
 	if err != nil {
@@ -88,7 +87,7 @@ func (m *models) openOne(ctx context.Context, name string, creds map[string]stri
 	return model, nil
 }
 
-// unlock gives a provider's configuration its key, headers and parameters.
+// unlock adds key, headers and query parameters to a provider's configuration.
 func (m *models) unlock(ctx context.Context, pc *provider.Config, p config.Provider, creds map[string]string) (err error) {
 	if pc.APIKey = key(p, creds); pc.APIKey == "" && p.APIKeyCommand != "" {
 		if pc.APIKey, err = m.runKeyCommand(ctx, pc.Name, p.APIKeyCommand); err != nil {
@@ -100,7 +99,7 @@ func (m *models) unlock(ctx context.Context, pc *provider.Config, p config.Provi
 	return err
 }
 
-// lookUp finds a model in the settings, still without its key.
+// lookUp returns the configuration of a model, without its key, and the settings of its provider.
 func lookUp(c config.Config, name string) (provider.Config, config.Provider, error) {
 	if name == "" {
 		name = c.Model
@@ -120,7 +119,7 @@ func lookUp(c config.Config, name string) (provider.Config, config.Provider, err
 	}, p, nil
 }
 
-// expandAll puts the daemon's variables into a provider's headers and parameters.
+// expandAll replaces environment variables in a provider's headers and query parameters.
 func expandAll(name string, p config.Provider) (headers, query map[string]string, err error) {
 	if headers, err = mask.Expand(p.Headers, true); err == nil {
 		query, err = mask.Expand(p.Query, true)
@@ -131,7 +130,7 @@ func expandAll(name string, p config.Provider) (headers, query map[string]string
 	return headers, query, nil
 }
 
-// identity is equal for two configurations that are. It holds the key: it is neither logged nor shown.
+// identity returns a string that is equal for equal configurations. It contains the key and must not be logged or shown.
 func identity(c provider.Config) string { return fmt.Sprintf("%v", c) }
 
 func key(p config.Provider, creds map[string]string) string {
@@ -144,7 +143,7 @@ func key(p config.Provider, creds map[string]string) string {
 	return os.Getenv(p.APIKeyEnv)
 }
 
-// runKeyCommand runs the user's own command for a key: its first line of output.
+// runKeyCommand runs the user's api_key_command and returns the first line of its output.
 func (m *models) runKeyCommand(ctx context.Context, name, command string) (string, error) {
 	m.mu.Lock()
 	kept, ok := m.keys[command]
@@ -158,7 +157,7 @@ func (m *models) runKeyCommand(ctx context.Context, name, command string) (strin
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	out, err := cmd.Output() // what it prints on its error stream may hold the key: not shown
+	out, err := cmd.Output() // standard error may contain the key and is not shown
 	line, _, _ := bytes.Cut(out, []byte("\n"))
 	got := strings.TrimSpace(string(line))
 	if err != nil || got == "" {
@@ -179,7 +178,7 @@ func (m *models) runKeyCommand(ctx context.Context, name, command string) (strin
 	return got, nil
 }
 
-// describe tells what can be used, the configured model first, without running or asking anything.
+// describe returns the models of the settings, the configured one first. It neither runs commands nor contacts providers.
 func (m *models) describe(creds map[string]string) []wire.ModelInfo {
 	c := m.conf.get()
 	names := []string{c.Model}
@@ -217,10 +216,10 @@ func (m *models) describe(creds map[string]string) []wire.ModelInfo {
 	return list
 }
 
-// listBound is how long the providers have to say which models they have.
+// listBound bounds the requests to providers for their models.
 const listBound = 10 * time.Second
 
-// list asks every provider side by side which models it has. It satisfies hub.Options.
+// list asks every provider concurrently which models it has. It is hub.Options.ListModels.
 func (m *models) list(ctx context.Context, creds map[string]string) *wire.ModelsReply {
 	ctx, cancel := context.WithTimeoutCause(ctx, listBound, errors.New("it did not answer in time"))
 	defer cancel()
@@ -253,7 +252,7 @@ func (m *models) list(ctx context.Context, creds map[string]string) *wire.Models
 }
 
 func (m *models) offers(ctx context.Context, c config.Config, name string, creds map[string]string) (_ []provider.Offer, err error) {
-	defer func() { // one provider's library must not end everybody's daemon
+	defer func() { // a panic in a provider's library must not end the daemon
 		if r := recover(); r != nil {
 			m.log.Error("listing models panicked", "provider", name, "panic", r, "stack", string(debug.Stack()))
 			err = fmt.Errorf("internal fault: %v", r)
@@ -269,7 +268,7 @@ func (m *models) offers(ctx context.Context, c config.Config, name string, creds
 	return open.List(ctx, pc)
 }
 
-// offered is an offer as the reply has it. The settings' values count before the provider's.
+// offered converts an offer for the reply. The settings take precedence over the provider.
 func offered(p config.Provider, name string, o provider.Offer) wire.Model {
 	full := provider.Config{Name: name, Model: o.Name}.FullName()
 	w := wire.Model{
@@ -285,7 +284,7 @@ func offered(p config.Provider, name string, o provider.Offer) wire.Model {
 	return w
 }
 
-// forget drops opened models and keys, after the settings changed.
+// forget drops opened models and cached keys, after the settings changed.
 func (m *models) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,17 +11,17 @@ import (
 	"sublet/wire/socket"
 )
 
-// place is what makes the daemon the one that clients find: its folder, its socket, its lock. Somebody may remove them
-// under a daemon that runs (a cleaner of /tmp, a logout, a person): then clients would find nobody, and be kept from
-// starting another by the lock, or would start a second one beside it. It is for one goroutine.
+// place is the daemon's runtime folder with its socket and lock, by which clients find it. If somebody removes them while the
+// daemon runs (a cleaner of /tmp, a logout, a person), clients would find no daemon and could not start one, or would start a
+// second one. mend restores them. It is not safe for concurrent use.
 type place struct {
 	paths  socket.Paths
-	theirs bool // the socket is a service manager's
+	theirs bool // the socket belongs to a service manager
 	log    *slog.Logger
 
 	lock    *os.File
-	socket  fs.FileInfo    // as it was when we listened on it
-	listens []net.Listener // the last one is the one that clients find
+	socket  fs.FileInfo    // as it was when the daemon began to listen, to recognise it
+	listens []net.Listener // the last one has the path that clients use
 }
 
 func newPlace(o Options) (*place, error) {
@@ -33,10 +33,10 @@ func newPlace(o Options) (*place, error) {
 	return p, nil
 }
 
-// mend puts back what was removed. It returns a new listener, to be served like the first; nil where the socket is still
-// ours. An error means that the place is lost, and says to whom or why.
+// mend restores what was removed. It returns a new listener that the caller must serve, or nil if the socket was not removed.
+// An error means that the daemon cannot be reached any more.
 func (p *place) mend() (ln net.Listener, err error) {
-	for range mendTries { // who removes a folder may be still at it, and takes away what was just put back
+	for range mendTries { // a program that removes the folder recursively may also remove what was restored
 		if ln, err = p.putBack(); !errors.Is(err, fs.ErrNotExist) {
 			return ln, err
 		}
@@ -47,12 +47,12 @@ func (p *place) mend() (ln net.Listener, err error) {
 	return nil, err
 }
 
-// mendTries bounds how often the place is put back when it is removed again at once.
+// mendTries bounds how often mend restores the files if they are removed again at once.
 const mendTries = 100
 
-// putBack is one try of mend. The error is an fs.ErrNotExist where something was removed meanwhile.
+// putBack is one attempt of mend. The error is fs.ErrNotExist if something was removed meanwhile.
 func (p *place) putBack() (net.Listener, error) {
-	// Only the folder itself: where the one above it is gone too, nobody expects us there any more.
+	// Create the folder itself only: if its parent was removed too, clients no longer look here.
 	if err := os.Mkdir(p.paths.Runtime, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, errors.New("its runtime folder was removed: " + p.paths.Runtime)
 	}
@@ -91,27 +91,27 @@ func (p *place) putBack() (net.Listener, error) {
 	return ln, err
 }
 
-// sign says in the lock whose it is, for whoever finds a daemon that does not answer.
+// sign writes the daemon's process id and socket to the lock file, for people who find a daemon that does not answer.
 func (p *place) sign() {
 	if err := socket.Sign(p.lock, p.paths.Socket); err != nil {
-		p.log.Warn("the lock cannot be written", "err", err) // it holds all the same
+		p.log.Warn("the lock cannot be written", "err", err) // the lock is held nevertheless
 	}
 }
 
-// ours reports whether the socket that clients find is the one we listen on.
+// ours reports whether the socket at the path is the one that the daemon listens on.
 func (p *place) ours() bool {
 	now, err := os.Lstat(p.paths.Socket)
 	return err == nil && os.SameFile(p.socket, now)
 }
 
-// leave gives the place up: the socket first, the lock last, so that who gets it finds no socket, or its own.
+// leave removes the socket and then releases the lock, in this order so that the next holder of the lock finds no stale socket.
 func (p *place) leave() error {
 	var err error
 	if !p.theirs && p.ours() {
 		err = os.Remove(p.paths.Socket)
 	}
 	for _, ln := range p.listens {
-		ln.Close() // closed already where it was served
+		ln.Close() // an error means that it was closed after serving
 	}
 	return errors.Join(err, p.lock.Close())
 }

@@ -10,7 +10,7 @@ import (
 	"sublet/wire/socket"
 )
 
-// hostProxy serves held commands on a socket beside the daemon's own, while the settings allow any host.
+// hostProxy is the proxy for confined commands, on a socket beside the daemon's own, if the settings allow any host.
 type hostProxy struct {
 	path  string
 	hosts func() []string
@@ -20,7 +20,7 @@ type hostProxy struct {
 	served sync.WaitGroup
 }
 
-// set switches it on or off. It is for one goroutine.
+// set starts or stops the proxy. It is not safe for concurrent use.
 func (p *hostProxy) set(on bool) {
 	switch {
 	case on && p.stop == nil:

@@ -8,13 +8,13 @@ import (
 	"sublet/daemon/internal/reach"
 )
 
-// settings are those in force: the last ones that could be read.
+// settings are the settings in force: the last valid ones.
 type settings struct {
 	path string
 	now  atomic.Pointer[config.Config]
 }
 
-// LoadSettings is config.Load with the checks of what the settings are for.
+// LoadSettings reads the settings file as config.Load does, with the checks of the packages that use the settings.
 func LoadSettings(path string) (config.Config, error) { return config.Load(path, reach.CheckSettings) }
 
 // load reads the settings for the first time.
@@ -27,10 +27,10 @@ func (s *settings) load() error {
 	return nil
 }
 
-// get returns the settings in force. Their maps are shared: readers only.
+// get returns the settings in force. Callers must not change the maps, which are shared.
 func (s *settings) get() config.Config { return *s.now.Load() }
 
-// reload reads the file again. With an error the old settings stay (T5d).
+// reload reads the file again. If that fails the old settings stay in force.
 func (s *settings) reload() (changed bool, err error) {
 	c, err := LoadSettings(s.path)
 	if err != nil {

@@ -11,17 +11,16 @@ import (
 )
 
 const (
-	// spoolAge is how long an output that was cut is kept whole after it was last written; the model and the user were told
-	// its path.
+	// spoolAge is how long the whole output of a command is kept after it was last written; the model and the user got its path.
 	spoolAge = 7 * 24 * time.Hour
-	// spoolMost bounds what they take together, in bytes: one may be 64 MiB.
+	// spoolMost bounds the total size in bytes; one output may have 64 MiB.
 	spoolMost = 1 << 30
-	// spoolFresh is how long one is left alone in any case: it may still be written, by a client's shell too.
+	// spoolFresh is the age up to which an output is never removed, since a client's shell may still write it.
 	spoolFresh = time.Hour
 )
 
-// sweepSpool removes the raw outputs in dir that are too old, and the oldest where all are too much, and returns how many.
-// Files of other names are somebody else's. Every fault is told; the rest goes on.
+// sweepSpool removes from dir raw outputs older than spoolAge, then the oldest until at most most bytes are left, and returns
+// how many. It ignores files of other names. It goes on after an error and returns all errors joined.
 func sweepSpool(dir string, now time.Time, most int64) (removed int, err error) {
 	paths, err := filepath.Glob(filepath.Join(escape(dir), "output-*.raw")) // see lease/shell
 	if err != nil {
@@ -36,7 +35,7 @@ func sweepSpool(dir string, now time.Time, most int64) (removed int, err error) 
 	for _, path := range paths {
 		info, lerr := os.Lstat(path)
 		if lerr != nil || !info.Mode().IsRegular() {
-			continue // gone meanwhile, or not ours
+			continue // removed meanwhile, or not readable
 		}
 		files = append(files, file{path, info})
 		total += info.Size()
@@ -59,7 +58,7 @@ func sweepSpool(dir string, now time.Time, most int64) (removed int, err error) 
 	return removed, err
 }
 
-// escape makes a folder's name stand for itself in a pattern.
+// escape quotes the characters of dir that are special in a glob pattern.
 func escape(dir string) string {
 	var b []byte
 	for i := range len(dir) {

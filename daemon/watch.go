@@ -12,16 +12,16 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// settle is how long watched files must be left alone before somebody looks at them: editors write in several steps, and
-// who removes a folder is still at it.
+// settle is how long files must be unchanged before a change is reported: editors write in several steps, and removing a
+// folder takes several steps too.
 const settle = 100 * time.Millisecond
 
 // maxLinks bounds the symbolic links followed in one path, as the kernel does: path_resolution(7).
 const maxLinks = 40
 
-// watch has a value some time after one of the files or its mode changed, or it came or went, however that was done: written in place,
-// renamed over, or by a symbolic link on its way that leads elsewhere now. what names them in the log. Without a folder
-// to watch, or on a system that cannot, it never has one. stop ends the watching and waits for it.
+// watch sends to changed when one of the files was changed, created, removed, replaced, or reached through a symbolic link that
+// changed, at most once in settle. what names the files in the log. If they cannot be watched it logs a warning and never
+// sends. stop ends the watching and waits for its goroutine.
 func watch(log *slog.Logger, what string, paths ...string) (changed <-chan struct{}, stop func()) {
 	out := make(chan struct{}, 1)
 	watcher, err := fsnotify.NewWatcher()
@@ -49,7 +49,7 @@ func watch(log *slog.Logger, what string, paths ...string) (changed <-chan struc
 				}
 				quiet.Reset(settle)
 				if e.Op&^(fsnotify.Write|fsnotify.Chmod) == 0 {
-					continue // what is watched stays the same
+					continue // the set of watched names is unchanged
 				}
 				if err := w.follow(); err != nil {
 					log.Warn(what+": not watched any more", "err", err)
@@ -72,22 +72,21 @@ func watch(log *slog.Logger, what string, paths ...string) (changed <-chan struc
 	}
 }
 
-// watching is what one watch looks at. Folders are watched, not files: a file that is replaced is another file.
+// watching is the state of one watch. It watches folders rather than files, since a replaced file is a new file.
 type watching struct {
 	watcher *fsnotify.Watcher
 	paths   []string
-	names   []string // whose changes count: the files, links on the way to them, else the first folder that is missing
-	folders []string // that are watched
+	names   []string // paths whose changes are reported: the files and the links on the way to them, or the first folder that does not exist
+	folders []string // folders that are watched
 }
 
-// follow watches what is to be watched now. What came before its folder was watched counts as a change, which is why every
-// call but the first comes with one. A path may lead elsewhere while it is looked up, so it is, until it stays the same.
+// follow updates the watches after a change. It repeats until nothing changes, since a path may be changed during the lookup.
 func (w *watching) follow() error {
 	for range maxLinks {
-		names, folders, err := w.look()
+		names, folders, err := w.watchFolders()
 		for _, folder := range w.folders {
 			if !slices.Contains(folders, folder) {
-				_ = w.watcher.Remove(folder) // gone already where the folder is
+				_ = w.watcher.Remove(folder) // an error means that the folder was removed
 			}
 		}
 		same := slices.Equal(names, w.names) && slices.Equal(folders, w.folders)
@@ -96,17 +95,17 @@ func (w *watching) follow() error {
 			return err
 		}
 	}
-	return nil // somebody changes it all the time, and each change is an event
+	return nil // the paths change all the time, and each change is reported
 }
 
-// look watches the folders that decide what the paths lead to. A folder that two paths lead to has one watch, which ends
-// with either: where that is possible, look must come again.
-func (w *watching) look() (names, folders []string, failed error) {
+// watchFolders watches the folders of all names on the way to the paths, and returns both. Two paths may share a folder's watch, so
+// after removing a watch watchFolders must be called again.
+func (w *watching) watchFolders() (names, folders []string, failed error) {
 	for _, path := range w.paths {
 		for _, name := range chain(path) {
 			for {
 				folder := filepath.Dir(name)
-				err := w.watcher.Add(folder) // again is no error, and needed for one that was made anew
+				err := w.watcher.Add(folder) // idempotent, and needed for a folder that was created again
 				if err == nil {
 					names, folders = append(names, name), append(folders, folder)
 					break
@@ -122,7 +121,7 @@ func (w *watching) look() (names, folders []string, failed error) {
 	return names, folders, failed
 }
 
-// chain is the names that decide what path leads to: each symbolic link on its way, and where they lead in the end.
+// chain returns the paths that determine what path refers to: each symbolic link on the way, and the final target.
 func chain(path string) []string {
 	var names []string
 	at, rest := "/", strings.Split(path, "/")
@@ -132,9 +131,9 @@ func chain(path string) []string {
 		if name == "" || name == "." {
 			continue
 		}
-		at = filepath.Join(at, name) // Join takes care of ..: at has no links left in it
+		at = filepath.Join(at, name) // Join resolves ".." correctly because at contains no links
 		to, err := os.Readlink(at)
-		if err != nil { // no link, or not there
+		if err != nil { // not a link, or it does not exist
 			continue
 		}
 		links++
