@@ -46,11 +46,7 @@ func Caches(home string, env func(string) string) []string {
 	if v := env("GOMODCACHE"); path.IsAbs(v) {
 		list = append(list, path.Clean(v))
 	}
-	gocache := path.Join(cache, "go-build")
-	if v := env("GOCACHE"); path.IsAbs(v) {
-		gocache = path.Clean(v)
-	}
-	list = append(list, gocache)
+	list = append(list, GoCache(home, env))
 	for _, name := range []string{"pip", "uv", "pypoetry", "yarn", "node", "deno", "ccache", "sccache", "golangci-lint", "staticcheck", "typescript", "ms-playwright"} {
 		list = append(list, path.Join(cache, name))
 	}
@@ -65,4 +61,15 @@ func Caches(home string, env func(string) string) []string {
 	list = slices.DeleteFunc(list, func(dir string) bool { return Within(home, dir) }) // a variable that names no cache
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// GoCache returns the folder in which Go keeps what it built, whether it exists or not, for a user with this home and environment.
+func GoCache(home string, env func(string) string) string {
+	if v := env("GOCACHE"); path.IsAbs(v) {
+		return path.Clean(v)
+	}
+	if v := env("XDG_CACHE_HOME"); path.IsAbs(v) {
+		return path.Join(v, "go-build")
+	}
+	return path.Join(home, ".cache/go-build")
 }

@@ -3,9 +3,12 @@
 package reach
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -111,10 +114,25 @@ func inHome(path string) string {
 func Confinement(p config.Policy, proxy, reach, cwd string) confine.Spec {
 	root := project.Root(cwd)
 	s := confine.Spec{Reach: reach, Project: root, Hidden: Secrets(p).Hidden(root), Caches: append(confine.Caches(Home(), os.Getenv), Writable(p.ProjectWrite)...)}
-	if reach == confine.Project && len(p.ProjectHosts) > 0 {
-		s.Proxy = proxy
+	if reach == confine.Project {
+		makeGoCache()
+		if len(p.ProjectHosts) > 0 {
+			s.Proxy = proxy
+		}
 	}
 	return s
+}
+
+// makeGoCache makes the folder in which Go keeps what it built, if Go is installed and was never used: what is not there cannot be
+// made writable for a command, and without it `go build` and `go test` fail. Other tools do without their caches.
+func makeGoCache() {
+	dir := confine.GoCache(Home(), os.Getenv)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if _, err := exec.LookPath("go"); err == nil {
+		_ = os.MkdirAll(dir, 0o755) // where this fails, go says why
+	}
 }
 
 // Secrets returns the files that hold secrets, by the settings.

@@ -31,11 +31,16 @@ func TestIsProject(t *testing.T) {
 
 // What an agent sets in a shell changes neither which secrets are hidden nor where a command may write.
 func TestConfinementIsTheDaemonsOwn(t *testing.T) {
-	t.Setenv("HOME", "/home/u")
-	t.Setenv("GOCACHE", "/c/go")
+	home, cache := t.TempDir(), filepath.Join(t.TempDir(), "never used")
+	t.Setenv("HOME", home)
+	t.Setenv("GOCACHE", cache)
 	s := Confinement(config.Default().Policy, "", "project", "/srv/app")
-	if !slices.Contains(s.Hidden, "/home/u/.ssh") || !slices.Contains(s.Caches, "/c/go") {
+	if !slices.Contains(s.Hidden, filepath.Join(home, ".ssh")) || !slices.Contains(s.Caches, cache) {
 		t.Errorf("got %+v", s)
+	}
+	// Go fails without its cache, and a command could not make it: the tests of whoever never used Go here would not run.
+	if _, err := os.Stat(cache); err != nil {
+		t.Error(err)
 	}
 }
 
