@@ -248,7 +248,7 @@ func (m *model) settle() {
 		m.want = ""
 	}
 	m.busy.Wait()
-	for end := time.Now().Add(patience); m.s.Busy() != "" || len(read(m.t, m.dir+"/user")) < len(m.lines); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); m.s.Busy() != "" || len(events[UserEnded](m.scr)) < len(m.lines); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			shown := ending(m.scr.String(), 1000)
 			busy, ran := m.s.Busy(), len(read(m.t, m.dir+"/user"))
