@@ -128,13 +128,15 @@ test-matrix: ## the shell's tests with bash 5.1, 5.2 and 5.3 of Debian's release
 		SUBLET_TEST_BASH="$$bash" go test -count=1 ./lease/shell; \
 	done
 
-lint: ## format, vet, staticcheck, imports point one way, nothing left unformatted
+lint: ## format, vet, staticcheck, imports point one way, sizes and complexity within their limits
 	@unformatted="$$(go tool gofumpt -l cmd wire daemon client lease compaction)"; \
 	if [ -n "$$unformatted" ]; then echo "not gofumpt'ed (run: go tool gofumpt -w .):" >&2; echo "$$unformatted" >&2; exit 1; fi
 	go vet ./...
 	GOOS=darwin go vet ./...
 	go tool staticcheck ./...
-	go test -count=1 -run '^TestImports' ./cmd/sublet
+	@over="$$(go tool gocyclo -over 25 -ignore '_test\.go$$' cmd wire daemon client lease compaction)" || { \
+		echo 'functions of a cyclomatic complexity over 25:' >&2; echo "$$over" >&2; exit 1; }
+	go test -count=1 -run '^Test(Imports|Sizes)' ./cmd/sublet
 	go mod verify >/dev/null
 
 bench: build ## one table: ours, a baseline measured in the same run, the ratio, the goal; ROWS="E1 C" for some, OLD=SUBLET against another build

@@ -16,14 +16,24 @@ import (
 
 // check returns the first value that cannot be used, as "key: what is wrong and what would be right".
 func (c *Config) check() error {
+	for _, check := range []func() error{c.checkProviders, c.checkMCP, c.checkModels, c.checkLimits, c.checkShell, c.checkPolicy} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return oneOf("daemon.log_level", c.Daemon.LogLevel, "debug", "info", "warn", "error")
+}
+
+func (c *Config) checkProviders() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
 		if err := c.Providers[name].check("provider." + name); err != nil {
 			return err
 		}
 	}
-	if err := c.checkMCP(); err != nil {
-		return err
-	}
+	return nil
+}
+
+func (c *Config) checkModels() error {
 	for _, m := range []struct{ key, model string }{{"model", c.Model}, {"models.small", c.Small}, {"models.compaction", c.Compactor}} {
 		if err := c.checkModel(m.key, m.model); err != nil && (m.model != "" || m.key == "model") {
 			return err
@@ -39,24 +49,30 @@ func (c *Config) check() error {
 			return fmt.Errorf("fallback: %q is there twice", model)
 		}
 	}
-	if err := oneOf("thinking", c.Thinking, "", "off", "low", "medium", "high"); err != nil {
-		return err
-	}
+	return oneOf("thinking", c.Thinking, "", "off", "low", "medium", "high")
+}
+
+func (c *Config) checkLimits() error {
 	if err := cmp.Or(dollars("limits.cost_usd_turn", c.Limits.CostTurn), dollars("limits.cost_usd_day", c.Limits.CostDay)); err != nil {
 		return err
 	}
-	if err := c.checkRanges(); err != nil {
-		return err
+	if t := c.Compaction.Threshold; t < 0.1 || t > 0.95 {
+		return fmt.Errorf("compaction.threshold: %v is outside 0.1 to 0.95", t)
 	}
+	return c.checkRanges()
+}
+
+func (c *Config) checkShell() error {
 	if c.Shell.Path != "" && !filepath.IsAbs(c.Shell.Path) {
 		return fmt.Errorf("shell.path: %q is not an absolute path", c.Shell.Path)
 	}
 	if _, ok := Key(c.Shell.SwitchKey); !ok {
 		return fmt.Errorf("shell.switch_key: %q is none of ctrl+a to ctrl+z, alt+a to alt+z, f1 to f12", c.Shell.SwitchKey)
 	}
-	if t := c.Compaction.Threshold; t < 0.1 || t > 0.95 {
-		return fmt.Errorf("compaction.threshold: %v is outside 0.1 to 0.95", t)
-	}
+	return nil
+}
+
+func (c *Config) checkPolicy() error {
 	// `full` is a flag for one run, never a standing setting.
 	if err := oneOf("policy.mode", c.Policy.Mode, "plan", "ask", "auto"); err != nil {
 		return err
@@ -78,7 +94,7 @@ func (c *Config) check() error {
 			return fmt.Errorf("%s.pattern: is missing", key)
 		}
 	}
-	return oneOf("daemon.log_level", c.Daemon.LogLevel, "debug", "info", "warn", "error")
+	return nil
 }
 
 // functionKeys are what terminals send for F1 to F12.

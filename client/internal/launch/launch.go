@@ -95,11 +95,7 @@ func (l *Launcher) Older(ready *wire.Ready) bool {
 // Errors: ErrNoDaemon, *StartError, *WedgedError, *SkewError, those of socket.Paths.Prepare, any *wire.Error with which
 // the daemon refused, and ctx's cause.
 func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
-	var (
-		asked   int       // pid of an older daemon that was asked to go, -1 where it is not known; 0 = none was
-		leaving time.Time // until when one that is going is waited for
-		cut     bool      // a daemon that another process started ended before it answered, or refused, once
-	)
+	try := attempt{l: l, snapshot: snapshot}
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		nc, started, err := l.connect(ctx)
 		if err != nil {
@@ -107,54 +103,99 @@ func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.
 		}
 		snapshot.ProtocolMin, snapshot.ProtocolMax = l.o.protocolMin, l.o.protocolMax
 		wc, ready, err := l.greet(ctx, nc, snapshot)
-		skewed := errors.Is(err, wire.ErrVersion)
-		going := !leaving.IsZero() && time.Now().Before(leaving)
-		// A launcher that starts no daemon replaces none. It asks one daemon, once: if another older one takes its place, the
-		// program that starts daemons here is the older one.
-		older := err == nil && l.Older(ready) && !l.o.NoStart && !ready.Daemon.Kept &&
-			(asked == 0 || asked == ready.Daemon.PID && going)
+		next := stop
 		switch {
-		case err == nil && !older:
+		case err == nil && !try.older(ready):
 			return wc, ready, nil
 		case ctx.Err() != nil:
-			return nil, nil, context.Cause(ctx)
-		case (older || skewed) && going:
-			// The one that was asked to go still takes connections.
-			if wc != nil {
-				wc.Close()
-			}
-		case older:
-			// It can be talked to, and it is older: a newer one is better, but never at the price of running work.
-			asked = ready.Daemon.PID
-			if l.retire(ctx, wc) == nil { // else it goes on, and so do we with it
-				leaving = time.Now().Add(leaveBound)
-			}
-			continue
-		case skewed:
-			if err := l.replace(ctx, err, snapshot, asked != 0); err != nil {
+			err = context.Cause(ctx)
+		case err == nil:
+			next = try.outdated(ctx, wc, ready)
+		default:
+			next, err = try.refused(ctx, err, started)
+		}
+		switch next {
+		case stop:
+			return nil, nil, err
+		case slowly:
+			wait = 10 * time.Millisecond
+			fallthrough
+		case again:
+			if err := pause(ctx, wait); err != nil {
 				return nil, nil, err
 			}
-			asked, leaving = -1, time.Now().Add(leaveBound)
-			continue
-		case errors.Is(err, wire.ErrShuttingDown) && (leaving.IsZero() || going):
-			if leaving.IsZero() {
-				leaving = time.Now().Add(leaveBound)
-			}
-		case errors.Is(err, errCut) && started:
-			return nil, nil, l.startError(ctx, err)
-		case errors.Is(err, errCut) && (!cut || going):
-			cut = true // it died with our connection in its queue; the next one is ours to start
-			continue
-		case !started && !cut && failedStart(err) != nil:
-			// It refuses whoever comes before its end. What it could not start with may have been removed meanwhile.
-			cut, wait = true, 10*time.Millisecond
-		default:
-			return nil, nil, l.refused(err)
-		}
-		if err := pause(ctx, wait); err != nil {
-			return nil, nil, err
 		}
 	}
+}
+
+// attempt is what one Open has found out.
+type attempt struct {
+	l        *Launcher
+	snapshot *wire.EnvSnapshot
+	asked    int       // pid of an older daemon that was asked to go, -1 where it is not known; 0 = none was
+	leaving  time.Time // until when one that is going is waited for
+	cut      bool      // a daemon that another process started ended before it answered, or refused, once
+}
+
+// What an Open does next.
+const (
+	stop   = iota // with an error
+	atOnce        // connects again
+	again         // connects again, after a pause
+	slowly        // again, after a longer pause
+)
+
+// going reports whether a daemon that is going is waited for.
+func (a *attempt) going() bool { return !a.leaving.IsZero() && time.Now().Before(a.leaving) }
+
+// older reports whether the daemon that greeted is to be replaced. A launcher that starts no daemon replaces none. It asks one daemon,
+// once: if another older one takes its place, the program that starts daemons here is the older one.
+func (a *attempt) older(ready *wire.Ready) bool {
+	return a.l.Older(ready) && !a.l.o.NoStart && !ready.Daemon.Kept && (a.asked == 0 || a.asked == ready.Daemon.PID && a.going())
+}
+
+// outdated asks an older daemon to go. It can be talked to: a newer one is better, but never at the price of running work.
+func (a *attempt) outdated(ctx context.Context, wc *wire.Conn, ready *wire.Ready) (next int) {
+	if a.going() { // the one that was asked to go still takes connections
+		wc.Close()
+		return again
+	}
+	a.asked = ready.Daemon.PID
+	if a.l.retire(ctx, wc) == nil { // else it goes on, and so do we with it
+		a.leaving = time.Now().Add(leaveBound)
+	}
+	return atOnce
+}
+
+// refused looks at why a daemon did not greet. started: by this launcher.
+func (a *attempt) refused(ctx context.Context, err error, started bool) (next int, _ error) {
+	going := a.going()
+	skewed := errors.Is(err, wire.ErrVersion)
+	switch {
+	case skewed && going: // the one that was asked to go still takes connections
+		return again, nil
+	case skewed:
+		if err := a.l.replace(ctx, err, a.snapshot, a.asked != 0); err != nil {
+			return stop, err
+		}
+		a.asked, a.leaving = -1, time.Now().Add(leaveBound)
+		return atOnce, nil
+	case errors.Is(err, wire.ErrShuttingDown) && (a.leaving.IsZero() || going):
+		if a.leaving.IsZero() {
+			a.leaving = time.Now().Add(leaveBound)
+		}
+		return again, nil
+	case errors.Is(err, errCut) && started:
+		return stop, a.l.startError(ctx, err)
+	case errors.Is(err, errCut) && (!a.cut || going):
+		a.cut = true // it died with our connection in its queue; the next one is ours to start
+		return atOnce, nil
+	case !started && !a.cut && failedStart(err) != nil:
+		// It refuses whoever comes before its end. What it could not start with may have been removed meanwhile.
+		a.cut = true
+		return slowly, nil
+	}
+	return stop, a.l.refused(err)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -102,6 +102,27 @@ func (m *model) above(room int) []string {
 		return nil
 	}
 	q := m.question()
+	work := m.workLines(q, room)
+	room -= len(work)
+	out, last := m.unprinted(q, room)
+	printed := m.lastKind != kindNone && m.lastKind != kindShell
+	apart := false // from what follows
+	switch {
+	case q != nil:
+		apart = len(out) > 0 || printed
+	case len(work) > 0:
+		apart = len(out)+len(work) < room && (last == kindText || last == kindEcho)
+	case len(out) == 0:
+		apart = m.own.ai && printed && m.lastKind != kindNote && m.h > 8
+	}
+	if apart && len(out) < room {
+		out = append(out, "")
+	}
+	return append(out, work...)
+}
+
+// workLines say what goes on and who has the shell, in at most room lines; q is the open question.
+func (m *model) workLines(q *confirm, room int) []string {
 	var work []string
 	if q == nil && (m.own.ai || !m.own.leased) {
 		work = m.working()
@@ -113,10 +134,12 @@ func (m *model) above(room int) []string {
 	for i, l := range work {
 		work[i] = fit(l, m.w)
 	}
-	room -= len(work)
+	return work
+}
 
-	last := m.lastKind
-	var out []string
+// unprinted is what agents say and do and is not printed yet, in at most room lines, and what the last of it is.
+func (m *model) unprinted(q *confirm, room int) (out []string, last entryKind) {
+	last = m.lastKind
 	add := func(kind entryKind, lines []string) {
 		if gap(last, kind) && len(out)+len(lines) < room {
 			out = append(out, "")
@@ -141,21 +164,7 @@ func (m *model) above(room int) []string {
 		}
 		add(kindCard, lines)
 	}
-	out = lastLines(out, room)
-	printed := m.lastKind != kindNone && m.lastKind != kindShell
-	apart := false // from what follows
-	switch {
-	case q != nil:
-		apart = len(out) > 0 || printed
-	case len(work) > 0:
-		apart = len(out)+len(work) < room && (last == kindText || last == kindEcho)
-	case len(out) == 0:
-		apart = m.own.ai && printed && m.lastKind != kindNote && m.h > 8
-	}
-	if apart && len(out) < room {
-		out = append(out, "")
-	}
-	return append(out, work...)
+	return lastLines(out, room), last
 }
 
 // waits reports whether the i-th running card has not begun: an agent's calls of bash run one after the other, and none

@@ -61,11 +61,7 @@ func (m *mdStream) line(line string, start, end int) (at int, cut bool) {
 	trimmed := strings.TrimLeft(line, " \t")
 	inner := len(line) - len(trimmed)
 	if m.fence != "" {
-		if strings.HasPrefix(trimmed, m.fence) && strings.Trim(trimmed, m.fence[:1]) == "" {
-			m.fence = ""
-			return end, !m.list
-		}
-		return end, end > longBlock && !m.list
+		return end, m.inFence(trimmed, end)
 	}
 	if trimmed == "" {
 		m.blank = true
@@ -73,25 +69,48 @@ func (m *mdStream) line(line string, start, end int) (at int, cut bool) {
 	}
 	wasBlank := m.blank
 	m.blank = false
-	switch {
-	case m.list && inner == 0 && !listItem(trimmed) && (wasBlank || strings.HasPrefix(trimmed, "#") || fenceOf(trimmed) != ""):
-		return start, true // the list is over; the line is looked at again as the start of a block
-	case m.list && inner == 0 && listItem(trimmed) && start > longBlock:
-		return start, true
-	case !m.list && start > 0 && inner < 4 && (fenceOf(trimmed) != "" || strings.HasPrefix(trimmed, "# ") || strings.HasPrefix(trimmed, "## ") || strings.HasPrefix(trimmed, "### ")):
-		return start, true // a code block or heading right behind a paragraph
+	if start > 0 && m.begins(trimmed, inner, start, wasBlank) {
+		return start, true // the line is looked at again as the start of a block
 	}
 	if f := fenceOf(trimmed); f != "" {
 		m.fence, m.info = f, line
 		return 0, false
 	}
-	if start == 0 && inner < 4 && listItem(trimmed) {
-		m.list = true
-	}
-	if start == 0 && strings.HasPrefix(trimmed, "#") && inner < 4 {
-		return end, true
+	if start == 0 && inner < 4 {
+		m.list = listItem(trimmed)
+		return end, strings.HasPrefix(trimmed, "#")
 	}
 	return 0, false
+}
+
+// inFence reports whether a code block ends, or is cut, behind a line of it.
+func (m *mdStream) inFence(trimmed string, end int) bool {
+	if strings.HasPrefix(trimmed, m.fence) && strings.Trim(trimmed, m.fence[:1]) == "" {
+		m.fence = ""
+		return !m.list
+	}
+	return end > longBlock && !m.list
+}
+
+// begins reports whether a line behind others begins a block of its own: behind a list whatever is no item and no part of one,
+// behind a paragraph a code block or a heading. A long list is cut at its next item.
+func (m *mdStream) begins(trimmed string, inner, start int, wasBlank bool) bool {
+	fence := fenceOf(trimmed) != ""
+	if !m.list {
+		return inner < 4 && (fence || heading(trimmed))
+	}
+	if inner > 0 {
+		return false
+	}
+	if listItem(trimmed) {
+		return start > longBlock
+	}
+	return wasBlank || fence || strings.HasPrefix(trimmed, "#")
+}
+
+// heading reports whether a line is a heading of the first three levels.
+func heading(trimmed string) bool {
+	return strings.HasPrefix(trimmed, "# ") || strings.HasPrefix(trimmed, "## ") || strings.HasPrefix(trimmed, "### ")
 }
 
 // finish returns what is left, complete or not, and starts anew.

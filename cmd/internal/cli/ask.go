@@ -267,32 +267,8 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 	}
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
-		if isDelegate(m.Agent) {
-			return
-		}
-		switch m.Chunk.Type {
-		case wire.ChunkText:
-			if f, ok := o.app.stdout.(*os.File); ok && isTerminal(f) {
-				o.text(m.Chunk.Text)
-			} else {
-				o.held.Add(m.First(), m.Chunk.Text)
-			}
-		case wire.ChunkVoid:
-			o.held.Void(m.Chunk.FromSeq)
-			o.endLine()
-			fmt.Fprintf(o.app.stderr, "sublet: the answer so far is void and asked for again: %s\n", oneLine(m.Chunk.Text))
-		case wire.ChunkBlock:
-			if m.Chunk.Block != nil {
-				o.release()
-				o.endLine()
-				o.text(m.Chunk.Block.Content)
-			}
-		case wire.ChunkToolCall:
-			o.release()
-			o.endLine()
-			o.note("%s %s", m.Chunk.Tool, firstLine(m.Chunk.Arguments, 100))
-		case wire.ChunkNotice:
-			o.note("%s", firstLine(m.Chunk.Text, 200))
+		if !isDelegate(m.Agent) {
+			o.chunk(m)
 		}
 	case *wire.TurnStarted:
 		o.model = m.Model
@@ -309,25 +285,58 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 			fmt.Fprintf(o.app.stderr, "sublet: hint: %s\n", oneLine(m.Hint))
 		}
 	case *wire.AgentComplete:
+		o.complete(m)
+	}
+}
+
+// chunk prints a piece of the answer.
+func (o *answer) chunk(m *wire.AgentStreamChunk) {
+	switch m.Chunk.Type {
+	case wire.ChunkText:
+		if f, ok := o.app.stdout.(*os.File); ok && isTerminal(f) {
+			o.text(m.Chunk.Text)
+		} else {
+			o.held.Add(m.First(), m.Chunk.Text)
+		}
+	case wire.ChunkVoid:
+		o.held.Void(m.Chunk.FromSeq)
+		o.endLine()
+		fmt.Fprintf(o.app.stderr, "sublet: the answer so far is void and asked for again: %s\n", oneLine(m.Chunk.Text))
+	case wire.ChunkBlock:
+		if m.Chunk.Block != nil {
+			o.release()
+			o.endLine()
+			o.text(m.Chunk.Block.Content)
+		}
+	case wire.ChunkToolCall:
 		o.release()
 		o.endLine()
-		if !o.written && m.Summary != "" && m.Status == wire.StatusSuccess { // else the Error says it
-			o.text(m.Summary)
-			o.endLine()
-		}
-		if m.Model != o.model && m.Model != "" {
-			fmt.Fprintf(o.app.stderr, "sublet: warning: %s answered in place of %s\n", oneLine(m.Model), oneLine(o.model))
-		}
-		if m.StopReason == "max_tokens" {
-			fmt.Fprintln(o.app.stderr, "sublet: warning: the answer is cut off at the model's output limit")
-			fmt.Fprintf(o.app.stderr, "sublet: hint: `sublet ask --session %s 'go on'` continues it\n", oneLine(string(m.SessionID)))
-		}
-		for _, r := range m.Refused {
-			fmt.Fprintf(o.app.stderr, "sublet: error: %s was refused: %s\n", oneLine(r.Tool), oneLine(r.Reason))
-		}
-		if len(m.Refused) > 0 && o.asker == nil {
-			fmt.Fprintln(o.app.stderr, "sublet: hint: nobody could be asked; ask on a terminal, or see `sublet help policy`")
-		}
+		o.note("%s %s", m.Chunk.Tool, firstLine(m.Chunk.Arguments, 100))
+	case wire.ChunkNotice:
+		o.note("%s", firstLine(m.Chunk.Text, 200))
+	}
+}
+
+// complete prints how the turn ended, and what of it the answer does not say.
+func (o *answer) complete(m *wire.AgentComplete) {
+	o.release()
+	o.endLine()
+	if !o.written && m.Summary != "" && m.Status == wire.StatusSuccess { // else the Error says it
+		o.text(m.Summary)
+		o.endLine()
+	}
+	if m.Model != o.model && m.Model != "" {
+		fmt.Fprintf(o.app.stderr, "sublet: warning: %s answered in place of %s\n", oneLine(m.Model), oneLine(o.model))
+	}
+	if m.StopReason == "max_tokens" {
+		fmt.Fprintln(o.app.stderr, "sublet: warning: the answer is cut off at the model's output limit")
+		fmt.Fprintf(o.app.stderr, "sublet: hint: `sublet ask --session %s 'go on'` continues it\n", oneLine(string(m.SessionID)))
+	}
+	for _, r := range m.Refused {
+		fmt.Fprintf(o.app.stderr, "sublet: error: %s was refused: %s\n", oneLine(r.Tool), oneLine(r.Reason))
+	}
+	if len(m.Refused) > 0 && o.asker == nil {
+		fmt.Fprintln(o.app.stderr, "sublet: hint: nobody could be asked; ask on a terminal, or see `sublet help policy`")
 	}
 }
 

@@ -35,38 +35,14 @@ const maxName = 128
 // valueAt returns what stands behind the =, : or -- at i, and the name before or behind that.
 func valueAt(s string, i int) (v value, ok bool) {
 	v = value{text: s, sep: s[i], at: i + 1}
-	end := i // of the name
+	end := 0 // of the name
 	if s[i] == '-' {
-		if v.start = i + 2; !strings.HasPrefix(s[i:], "--") {
-			return v, false
-		}
-		for end = v.start; end < len(s) && end-i < maxName && keyByte(s[end]); end++ {
-		}
-		v.sep, v.at, v.apart = 0, end, true
-		if end == v.start || end == len(s) || s[end] != ' ' && s[end] != '\t' {
-			return v, false
-		}
+		end, ok = v.option(i)
 	} else {
-		switch next := s[v.at:min(len(s), v.at+1)]; {
-		case s[i] == ':' && next == "=", s[i] == '=' && next == ">":
-			v.at++
-		case s[i] == '=' && (next == "=" || next == "~"):
-			return v, false
-		}
-		for end > 0 && i-end < 4 && s[end-1] == ' ' {
-			end--
-		}
-		v.apart = end < i
-		if end > 0 && (s[end-1] == '"' || s[end-1] == '\'') {
-			if end--; end > 0 && s[end-1] == '\\' {
-				end--
-			}
-		}
-		for v.start = end; v.start > 0 && end-v.start < maxName && (keyByte(s[v.start-1]) || s[v.start-1] == '.'); v.start-- {
-		}
-		for v.start < end && (s[v.start] == '-' || s[v.start] == '.') {
-			v.start++
-		}
+		end, ok = v.nameBefore(i)
+	}
+	if !ok {
+		return v, false
 	}
 	v.name = s[v.start:end]
 	from := v.at
@@ -75,6 +51,43 @@ func valueAt(s string, i int) (v value, ok bool) {
 	}
 	v.blank = v.at > from
 	return v, v.name != "" && !strings.HasSuffix(s[:v.start], maskedPrefix)
+}
+
+// option finds the name of the option whose -- is at i, and its value behind a blank.
+func (v *value) option(i int) (end int, ok bool) {
+	s := v.text
+	if v.start = i + 2; !strings.HasPrefix(s[i:], "--") {
+		return 0, false
+	}
+	for end = v.start; end < len(s) && end-i < maxName && keyByte(s[end]); end++ {
+	}
+	v.sep, v.at, v.apart = 0, end, true
+	return end, end > v.start && end < len(s) && (s[end] == ' ' || s[end] == '\t')
+}
+
+// nameBefore finds the name before the = or : at i, and takes := and => for one sign; == and =~ compare.
+func (v *value) nameBefore(i int) (end int, ok bool) {
+	s := v.text
+	switch next := s[v.at:min(len(s), v.at+1)]; {
+	case s[i] == ':' && next == "=", s[i] == '=' && next == ">":
+		v.at++
+	case s[i] == '=' && (next == "=" || next == "~"):
+		return 0, false
+	}
+	for end = i; end > 0 && i-end < 4 && s[end-1] == ' '; end-- {
+	}
+	v.apart = end < i
+	if end > 0 && (s[end-1] == '"' || s[end-1] == '\'') {
+		if end--; end > 0 && s[end-1] == '\\' {
+			end--
+		}
+	}
+	for v.start = end; v.start > 0 && end-v.start < maxName && (keyByte(s[v.start-1]) || s[v.start-1] == '.'); v.start-- {
+	}
+	for v.start < end && (s[v.start] == '-' || s[v.start] == '.') {
+		v.start++
+	}
+	return end, true
 }
 
 // value is what may follow a name.

@@ -63,14 +63,8 @@ func (a *analysis) placeOf(p string) *place {
 			return credential
 		}
 		return root
-	case first == "dev":
-		return deviceOf(p, base)
-	case first == "proc" && (base == "environ" || base == "mem" || base == "maps"):
-		return credential
-	case first == "sys", first == "proc" && (strings.HasPrefix(rest, "sys") || rest == "kcore" || rest == "kmem"):
-		return device
-	case first == "proc":
-		return process
+	case first == "dev", first == "proc", first == "sys":
+		return kernelPlace(first, rest, p)
 	case under(p, "/tmp"):
 		return a.inTemp("/tmp", p, open)
 	case under(p, "/var/tmp"):
@@ -90,6 +84,20 @@ func (a *analysis) placeOf(p string) *place {
 		return systemKey
 	}
 	return systemPlace(first, rest, deep)
+}
+
+// kernelPlace returns the place of a path below /dev, /proc or /sys.
+func kernelPlace(first, rest, p string) *place {
+	base := path.Base(p)
+	switch {
+	case first == "dev":
+		return deviceOf(p, base)
+	case first == "proc" && (base == "environ" || base == "mem" || base == "maps"):
+		return credential
+	case first == "sys", strings.HasPrefix(rest, "sys"), rest == "kcore", rest == "kmem":
+		return device
+	}
+	return process
 }
 
 // systemPlace returns the place of a path outside projects, home folders and secrets.

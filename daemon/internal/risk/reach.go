@@ -47,10 +47,36 @@ func Wider(a, b Reach) Reach {
 // read: the kernel holds it, and it is asked about once it was denied something. A text that does nothing but change the
 // shell in harmless, literal ways is shell.
 func needs(text string, v Verdict, c Context) Reach {
-	root := c.ProjectRoot
 	if v.Level >= Critical {
 		return ReachFree
 	}
+	need := needsEffects(v, c)
+	changes := noChange
+	if !v.Unread {
+		changes = changesOf(text, c)
+	}
+	switch {
+	case changes == literalChange && need != ReachFree && v.Level <= Medium:
+		return ReachShell
+	case need == ReachProject && c.ProjectRoot == "":
+		return ReachFree
+	case v.Unread && onlyChangesShell(v):
+		return ReachFree // as set -x in fish: in a child it would change nothing that lasts
+	case need != ReachRead || v.Unread: // which no parser may be given either
+		return need
+	case changes == noChange:
+		return ReachRead
+	case changes == look && v.Level == Low:
+		return ReachShell
+	case v.Level == Low:
+		return ReachRead // a child will do: what it computes is shown, and not kept
+	}
+	return ReachFree // in a child it would change nothing that lasts
+}
+
+// needsEffects returns the least reach in which a command may have the effects of its verdict: those of its reasons, of the files that
+// it changes, and of the programs that it runs.
+func needsEffects(v Verdict, c Context) Reach {
 	need := ReachRead
 	served := len(c.Hosts) > 0 && !slices.ContainsFunc(v.Commands, func(cmd Command) bool { // all that the network is for is fetched from hosts that are allowed
 		return slices.Contains(cmd.Effects, Network) && (!fetches(cmd.Argv, nil) || fetches(cmd.Argv, c.Hosts))
@@ -62,11 +88,8 @@ func needs(text string, v Verdict, c Context) Reach {
 		}
 		need = Wider(need, needsReason(r, v, c))
 	}
-	for _, t := range v.Targets {
-		if (t.Effect == Write || t.Effect == Delete) && t.Path != "" && !under(t.Path, root) && !c.inTemporary(t.Path) &&
-			!slices.ContainsFunc(c.Writable, func(dir string) bool { return under(t.Path, dir) }) {
-			need = ReachFree
-		}
+	if slices.ContainsFunc(v.Targets, c.outside) {
+		need = ReachFree
 	}
 	for i := range v.Commands {
 		cmd := &v.Commands[i]
@@ -77,29 +100,13 @@ func needs(text string, v Verdict, c Context) Reach {
 			need = Wider(need, ReachProject) // builds, tests and the project's own tools write
 		}
 	}
-	changes := noChange
-	if !v.Unread {
-		changes = changesOf(text, c)
-	}
-	switch {
-	case changes == literalChange && need != ReachFree && v.Level <= Medium:
-		return ReachShell
-	case need == ReachProject && root == "":
-		return ReachFree
-	case v.Unread && onlyChangesShell(v):
-		return ReachFree // as set -x in fish: in a child it would change nothing that lasts
-	case need != ReachRead || v.Unread: // which no parser may be given either
-		return need
-	}
-	switch {
-	case changes == noChange:
-		return ReachRead
-	case changes == look && v.Level == Low:
-		return ReachShell
-	case v.Level == Low:
-		return ReachRead // a child will do: what it computes is shown, and not kept
-	}
-	return ReachFree // in a child it would change nothing that lasts
+	return need
+}
+
+// outside reports whether a command changes a file where none that is held to project may write.
+func (c Context) outside(t Target) bool {
+	return (t.Effect == Write || t.Effect == Delete) && t.Path != "" && !under(t.Path, c.ProjectRoot) && !c.inTemporary(t.Path) &&
+		!slices.ContainsFunc(c.Writable, func(dir string) bool { return under(t.Path, dir) })
 }
 
 // needsReason returns the least reach in which a command may do what one reason is about.

@@ -142,18 +142,24 @@ func (x *examiner) call(c *syntax.CallExpr) {
 	case changing[name], name == ":" && len(c.Assigns) > 0, name == "test" || name == "[": // test -v 'a[$(…)]' runs code
 		x.changes = true
 	}
+	x.ends = x.ends || x.endsWith(name, words[1:])
+}
+
+// endsWith reports whether a command may end the shell.
+func (x *examiner) endsWith(name string, args []string) bool {
 	switch name {
 	case "exit", "logout":
-		x.ends = true
+		return true
 	case "exec":
-		x.ends = x.ends || len(words) > 1
+		return len(args) > 0
 	case "set", "setopt":
-		x.ends = x.ends || !x.fish && slices.ContainsFunc(words[1:], func(w string) bool {
+		return !x.fish && slices.ContainsFunc(args, func(w string) bool {
 			return strings.EqualFold(strings.ReplaceAll(w, "_", ""), "errexit") || strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "e")
 		})
 	case "eval":
-		x.ends = x.ends || endingWords.MatchString(strings.Join(words[1:], " "))
+		return endingWords.MatchString(strings.Join(args, " "))
 	}
+	return false
 }
 
 // literal returns the text of a word that has no expansion, without its quotes; "" otherwise.

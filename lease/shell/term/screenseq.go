@@ -13,25 +13,11 @@ func (s *screen) csi(cmd ansi.Cmd, params ansi.Params) {
 	}
 	homed := s.homed
 	s.homed = false
-	n := count(params, 0, windowRows)
+	if s.moves(cmd.Final(), params) {
+		return
+	}
 	w := count(params, 0, s.cols)
 	switch cmd.Final() {
-	case 'A', 'F': // up
-		s.y = max(0, s.y-n)
-	case 'B', 'E', 'e': // down, into rows that are there
-		s.y = min(s.n-1, s.y+n)
-	case 'C', 'a':
-		s.x = min(s.cols-1, s.x+w)
-	case 'D':
-		s.x = max(0, min(s.x, s.cols-1)-w)
-	case 'G', '`':
-		s.x = min(s.cols, w) - 1
-	case 'd':
-		s.row(n)
-	case 'H', 'f':
-		s.row(n)
-		s.x = min(s.cols, count(params, 1, s.cols)) - 1
-		s.homed = s.x == 0 && s.y == 0
 	case 'J':
 		mode := raw(params, 0)
 		if mode == 0 && homed && s.x == 0 && s.y == 0 {
@@ -52,15 +38,42 @@ func (s *screen) csi(cmd ansi.Cmd, params ansi.Params) {
 				s.rune(s.last)
 			}
 		}
+	}
+}
+
+// moves carries out a sequence that moves the cursor, or keeps its place; false: it is another one.
+func (s *screen) moves(final byte, params ansi.Params) bool {
+	n := count(params, 0, windowRows)
+	w := count(params, 0, s.cols)
+	switch final {
+	case 'A': // up
+		s.y = max(0, s.y-n)
+	case 'F':
+		s.x, s.y = 0, max(0, s.y-n)
+	case 'B', 'e': // down, into rows that are there
+		s.y = min(s.n-1, s.y+n)
+	case 'E':
+		s.x, s.y = 0, min(s.n-1, s.y+n)
+	case 'C', 'a':
+		s.x = min(s.cols-1, s.x+w)
+	case 'D':
+		s.x = max(0, min(s.x, s.cols-1)-w)
+	case 'G', '`':
+		s.x = min(s.cols, w) - 1
+	case 'd':
+		s.row(n)
+	case 'H', 'f':
+		s.row(n)
+		s.x = min(s.cols, count(params, 1, s.cols)) - 1
+		s.homed = s.x == 0 && s.y == 0
 	case 's':
 		s.sx, s.sy = s.x, s.y
 	case 'u':
 		s.x, s.y = s.sx, min(s.sy, s.n-1)
+	default:
+		return false
 	}
-	switch cmd.Final() {
-	case 'E', 'F':
-		s.x = 0
-	}
+	return true
 }
 
 // count is parameter i, at least 1 and at most limit.

@@ -30,7 +30,17 @@ func Suite(t *testing.T, d dialect.Dialect, w Words) {
 			test(t, Start(t, d, w.Options))
 		})
 	}
+	commands(run, d, w)
+	line(run)
+	usersOwn(run, w)
+	terminal(run, w)
+}
 
+// runner runs one test in a shell of its own.
+type runner func(name string, test func(t *testing.T, s *Shell))
+
+// commands tests what a borrowed command sees and leaves behind.
+func commands(run runner, d dialect.Dialect, w Words) {
 	run("a command runs in the user's shell", func(t *testing.T, s *Shell) {
 		s.AwaitScreen("0>")
 		if got, want := s.Run("echo one; echo two >&2; sh -c 'exit 3'"), (Result{"one\r\ntwo\r\n", 3, s.Home}); got != want {
@@ -88,31 +98,10 @@ func Suite(t *testing.T, d dialect.Dialect, w Words) {
 		}
 		s.AwaitText("was 7\n")
 	})
+}
 
-	run("a running command is interrupted", func(t *testing.T, s *Shell) {
-		s.Enter("sh -c 'exit 7'")
-		s.Hold()
-		s.Erase()
-		s.Begin("sh -c 'echo started; exec sleep 1000'; echo not this", "")
-		s.AwaitText("started")
-		s.Type("\x03")
-		// Where the shell drops the rest of the line, the prompt is the end.
-		m := s.Mark('P')
-		status := strings.Fields(s.Record("P"))[0]
-		if s.Count("E") > 0 {
-			status = strconv.Itoa(s.End().Status)
-		}
-		if m.Nonce != "n1" || status != "130" {
-			t.Errorf("ended with mark %+v, status %s", m, status)
-		}
-		if strings.Contains(strings.Join(s.Screen(), "\n"), "not this") {
-			t.Error("it went on after ^C")
-		}
-		s.Run("") // where the interrupted line could not put the status back
-		s.Enter("echo was " + w.Status)
-		s.AwaitText("was 7\n")
-	})
-
+// line tests that what the user was typing outlives a borrowed command.
+func line(run runner) {
 	for name, keys := range map[string]string{
 		"a half-typed line":     "echo a half; echo line",
 		"one with wide letters": "echo 日本 éè x ünd",
@@ -148,7 +137,10 @@ func Suite(t *testing.T, d dialect.Dialect, w Words) {
 		s.Prompt()
 		s.AwaitText("\ngiven\nline\n")
 	})
+}
 
+// usersOwn tests that the user's own commands and their history are as without sublet.
+func usersOwn(run runner, w Words) {
 	run("the user's own commands are reported", func(t *testing.T, s *Shell) {
 		long := "echo " + strings.Repeat("0123456789", 500)
 		for _, line := range []string{"echo  'one  two'", long} {
@@ -196,6 +188,33 @@ func Suite(t *testing.T, d dialect.Dialect, w Words) {
 				t.Errorf("the history does not have %q: %s", line, text)
 			}
 		}
+	})
+}
+
+// terminal tests commands that use the terminal, keys that end or stop them, and signals.
+func terminal(run runner, w Words) {
+	run("a running command is interrupted", func(t *testing.T, s *Shell) {
+		s.Enter("sh -c 'exit 7'")
+		s.Hold()
+		s.Erase()
+		s.Begin("sh -c 'echo started; exec sleep 1000'; echo not this", "")
+		s.AwaitText("started")
+		s.Type("\x03")
+		// Where the shell drops the rest of the line, the prompt is the end.
+		m := s.Mark('P')
+		status := strings.Fields(s.Record("P"))[0]
+		if s.Count("E") > 0 {
+			status = strconv.Itoa(s.End().Status)
+		}
+		if m.Nonce != "n1" || status != "130" {
+			t.Errorf("ended with mark %+v, status %s", m, status)
+		}
+		if strings.Contains(strings.Join(s.Screen(), "\n"), "not this") {
+			t.Error("it went on after ^C")
+		}
+		s.Run("") // where the interrupted line could not put the status back
+		s.Enter("echo was " + w.Status)
+		s.AwaitText("was 7\n")
 	})
 
 	run("a long command", func(t *testing.T, s *Shell) {
