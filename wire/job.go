@@ -4,7 +4,7 @@ package wire
 // protocol 1.
 type JobRequest struct {
 	RequestID RequestID `msgpack:"request_id"`
-	Op        string    `msgpack:"op"`      // list, read, kill
+	Op        string    `msgpack:"op"`      // list, read, kill, background
 	JobID     string    `msgpack:"job_id"`  // of read and kill
 	Offset    int64     `msgpack:"offset"`  // read: byte offset in the output; negative: its newest Limit bytes
 	Limit     int       `msgpack:"limit"`   // read: bytes at most; 0 = 64 KiB

@@ -98,7 +98,9 @@ type Command struct {
 	Launcher string
 	// Job is the private folder of a background job: the command becomes a job of the shell, which Run starts and does not
 	// wait for. See JobOutput. "" = it runs in the foreground. Timeout then bounds the start alone.
-	Job     string
+	Job string
+	// Overdue is called once Timeout has passed: true lets the command go on without one. nil = it is cancelled.
+	Overdue func() bool
 	Started func()
 	Output  func(p []byte) // raw, as it comes; p is only valid during the call
 	// Keyboard reports that the program wants the keyboard, or no longer does: why is "password" (echo off, by a program of the

@@ -243,7 +243,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 			look.look()
 			limit.pause(look.why != "")
 		case <-limit.tick():
-			if cancelled == nil {
+			if cancelled == nil && (r.c.Overdue == nil || !r.c.Overdue()) {
 				cancelled, c = errTimeout, newCanceller(s, r)
 			}
 		case <-done:

@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/job"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
@@ -149,18 +152,61 @@ func (c *Client) Job(r *wire.JobRequest) error {
 	switch {
 	case h.jobs == nil:
 		return invalid("this daemon keeps no background jobs")
-	case r.Op != "list" && r.Op != "read" && r.Op != "kill":
-		return invalid("op: %q is none of list, read, kill", visible.Exact(visible.Cut(r.Op, 64)))
+	case r.Op != "list" && r.Op != "read" && r.Op != "kill" && r.Op != "background":
+		return invalid("op: %q is none of list, read, kill, background", visible.Exact(visible.Cut(r.Op, 64)))
 	case r.Limit < 0 || r.Limit > job.ReadMost:
 		return invalid("limit: %d is outside 0 to %d", r.Limit, job.ReadMost)
 	case r.WaitMS < 0 || ms(r.WaitMS) > job.WaitMost:
 		return invalid("wait_ms: %d is outside 0 to %d", r.WaitMS, job.WaitMost.Milliseconds())
-	case r.Op == "kill":
+	case r.Op == "kill", r.Op == "background":
 		if err := c.person(); err != nil {
 			return err
 		}
 	}
-	return c.aside(r.RequestID, func(ctx context.Context) (wire.Message, error) { return h.jobs.Serve(ctx, c.who(), r, h.refuses) })
+	s := c.held()
+	err := c.aside(r.RequestID, func(ctx context.Context) (wire.Message, error) {
+		defer h.release(s)
+		if r.Op != "background" {
+			return h.jobs.Serve(ctx, c.who(), r, h.refuses)
+		}
+		list, err := s.toBackground(ctx)
+		return job.Reply(r.RequestID, list), err
+	})
+	if err != nil {
+		h.release(s)
+	}
+	return err
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// toBackground has the commands that the session's agents run in private shells go on as jobs, and returns these.
+func (s *session) toBackground(ctx context.Context) (list []job.Info, err error) {
+	var shells []*lend.Private
+	if p := s.ownShell(); p != nil {
+		shells = append(shells, p)
+	}
+	s.hub.mu.Lock()
+	turns := slices.Collect(maps.Values(s.hub.turns))
+	s.hub.mu.Unlock()
+	for _, t := range turns {
+		if t.s == s {
+			t.mu.Lock()
+			shells = append(shells, t.shells...)
+			t.mu.Unlock()
+		}
+	}
+	for _, p := range shells {
+		i, err := p.Background(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if i != nil {
+			list = append(list, *i)
+		}
+	}
+	if len(list) == 0 {
+		return nil, invalid("no agent runs a command in a shell of its own; one in yours becomes a job only where it is started as one, for it prints to your terminal")
+	}
+	return list, nil
+}

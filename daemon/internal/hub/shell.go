@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
@@ -85,6 +86,10 @@ func (t *turn) Prepare(c tool.Command, a lend.Approval, shellName string) (lend.
 	}
 	var err error
 	cmd.Draft, err = t.draft(c, shellName)
+	if !c.Background && t.hub.jobs != nil {
+		c.Background = true
+		cmd.Continue = func() (*job.Draft, error) { return t.draft(c, shellName) }
+	}
 	return cmd, err
 }
 

@@ -24,7 +24,7 @@ func (m *Manager) follow(j *job) {
 		ctx, cancel := context.WithCancel(m.ctx)
 		defer cancel()
 		gone := make(chan error, 1)
-		m.work.Go(func() { gone <- procs.AwaitExit(ctx, j.info.PID) }) // ends with the process, or with ctx
+		m.work.Go(func() { gone <- j.awaitExit(ctx) }) // ends with the process, or with ctx
 		every, search := trimEvery, &search{re: j.info.pattern(), path: j.info.Output}
 		if search.re != nil {
 			every = patternEvery
@@ -46,7 +46,7 @@ func (m *Manager) follow(j *job) {
 			case <-ctx.Done():
 				return
 			}
-			ended := !led && len(procs.Group(j.info.PID)) == 0 // before the last search: what ended has printed all
+			ended := !led && (j.held != nil || len(procs.Group(j.info.PID)) == 0) // before the last search: what ended has printed all
 			if search.re != nil {
 				if _, found := search.next(m.dropped(j)); found { // the line is the program's text, and stays out of what is due
 					search.re = nil
@@ -63,6 +63,19 @@ func (m *Manager) follow(j *job) {
 			}
 		}
 	})
+}
+
+// awaitExit waits for the end of the leader of the job's process group, or of the command that this daemon runs.
+func (j *job) awaitExit(ctx context.Context) error {
+	if j.held == nil {
+		return procs.AwaitExit(ctx, j.info.PID)
+	}
+	select {
+	case <-j.held.Done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (m *Manager) dropped(j *job) int64 {
@@ -321,6 +334,10 @@ func (m *Manager) Kill(session, id, by string) (Info, error) {
 	}
 	pgid := j.info.PID
 	send := func(sig syscall.Signal) {
+		if j.held != nil {
+			j.held.Cancel()
+			return
+		}
 		procs.SignalGroup(pgid, sig)
 		procs.SignalGroup(pgid, syscall.SIGCONT) // a stopped process does not hear
 	}

@@ -129,6 +129,7 @@ type Manager struct {
 type job struct {
 	info  Info
 	seen  int64         // how much of its output its agents have looked at
+	held  *Held         // of a command that this daemon runs; nil: the process is all there is
 	ended chan struct{} // closed with its end
 }
 
@@ -272,8 +273,8 @@ func (m *Manager) New(spec Spec, most int) (*Draft, error) {
 	return d, nil
 }
 
-// discard takes back a job that was not started.
-func (d *Draft) discard() {
+// Discard takes back a job that was not started.
+func (d *Draft) Discard() {
 	d.m.mu.Lock()
 	d.m.made--
 	d.m.mu.Unlock()
@@ -286,19 +287,39 @@ func (d *Draft) discard() {
 func (d *Draft) Started() (Info, bool) {
 	d.info.PID, d.info.Born = shell.ReadJobPID(d.Folder)
 	if d.info.PID == 0 {
-		d.discard()
+		d.Discard()
 		return Info{}, false
 	}
+	return d.add(nil), true
+}
+
+// Held is a command that began in the foreground of a shell of the daemon's, and goes on as a job of which the daemon has the
+// terminal: without the daemon it ends.
+type Held struct {
+	Done   <-chan struct{} // closed once it has ended, and its exit status was written to shell.JobStatus
+	Cancel func()          // begins its end, which takes at most 5 s
+}
+
+// Adopt takes in a job that runs already, in a shell with this process id; what it prints is appended to shell.JobOutput.
+func (d *Draft) Adopt(pid int, h Held) Info {
+	d.info.PID = pid
+	if st, err := procstat.Read(pid); err == nil { // else there is no /proc
+		d.info.Born = st.Start
+	}
+	return d.add(&h)
+}
+
+func (d *Draft) add(h *Held) Info {
 	d.info.SID = sessionOf(d.info.PID)
 	m := d.m
-	j := &job{info: d.info, ended: make(chan struct{})}
+	j := &job{info: d.info, ended: make(chan struct{}), held: h}
 	m.mu.Lock()
 	m.made--
 	m.jobs[d.info.ID] = j
 	m.saveLocked(j)
 	m.mu.Unlock()
 	m.follow(j)
-	return d.info, true
+	return d.info
 }
 
 // saveLocked writes down what is known of a job; where it cannot, the next daemon knows what was written before. The caller

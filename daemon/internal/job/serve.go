@@ -17,8 +17,9 @@ const (
 
 // Serve answers a JobRequest, in the name of who. A read waits for output as long as it asks to, and no longer than stopping is false.
 func (m *Manager) Serve(ctx context.Context, who string, r *wire.JobRequest, stopping func() bool) (*wire.JobReply, error) {
-	reply := &wire.JobReply{RequestID: r.RequestID, Jobs: []wire.Job{}, Output: []byte{}}
 	var list []Info
+	var output []byte
+	var offset int64
 	switch r.Op {
 	case "list":
 		list = m.List("")
@@ -38,11 +39,11 @@ func (m *Manager) Serve(ctx context.Context, who string, r *wire.JobRequest, sto
 			if err != nil {
 				return nil, err
 			}
-			reply.Output, reply.Offset, err = m.Read("", r.JobID, r.Offset, limit)
+			output, offset, err = m.Read("", r.JobID, r.Offset, limit)
 			if err != nil {
 				return nil, err
 			}
-			if list = []Info{i}; len(reply.Output) > 0 || i.State == Ended || !time.Now().Before(end) || stopping() {
+			if list = []Info{i}; len(output) > 0 || i.State == Ended || !time.Now().Before(end) || stopping() {
 				break
 			}
 			select {
@@ -52,10 +53,18 @@ func (m *Manager) Serve(ctx context.Context, who string, r *wire.JobRequest, sto
 			}
 		}
 	}
+	reply := Reply(r.RequestID, list)
+	reply.Output, reply.Offset = append(reply.Output, output...), offset
+	return reply, nil
+}
+
+// Reply returns the reply to a request that has these jobs.
+func Reply(id wire.RequestID, list []Info) *wire.JobReply {
+	reply := &wire.JobReply{RequestID: id, Jobs: []wire.Job{}, Output: []byte{}}
 	for _, i := range list {
 		reply.Jobs = append(reply.Jobs, wireJob(i))
 	}
-	return reply, nil
+	return reply
 }
 
 func wireJob(i Info) wire.Job {

@@ -7,6 +7,7 @@
 package lend
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,6 +40,10 @@ type Shells struct {
 	fences lease.Fences
 	used   used
 
+	ctx    context.Context // of commands that may become jobs; ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup // those commands
+
 	mu      sync.Mutex
 	lenders map[Owner]*Lender // guarded by mu; by the process that lends: it outlives a connection
 }
@@ -46,6 +51,7 @@ type Shells struct {
 // New returns Shells whose fencing tokens are above the given one, so that they grow across daemons.
 func New(log *slog.Logger, above uint64) *Shells {
 	s := &Shells{log: log, lenders: map[Owner]*Lender{}}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.fences.Above(above)
 	return s
 }
@@ -133,8 +139,10 @@ func (s *Shells) Revoke(id wire.LeaseID, pid int) error {
 	return nil
 }
 
-// Close ends every lease: the daemon stops.
+// Close ends every lease, and the jobs that began in the foreground of private shells: the daemon stops.
 func (s *Shells) Close() {
+	s.cancel()
+	defer s.work.Wait()
 	for _, ln := range s.all(0) {
 		ln.close(lease.ShuttingDown)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/reach"
@@ -19,17 +20,23 @@ import (
 // Private is a shell of the daemon's own: of one sub-agent, or of a session whose client lends none. Commands run one at a time, in
 // the order in which they came.
 type Private struct {
-	sh     *shell.Shell
+	o      PrivateOptions
 	shells *Shells
-	agent  bool          // it is one agent's alone, which the kernel holds to a bound; else it is in the place of the user's
 	turn   chan struct{} // holds one: whoever took it may run
 	state  privateState
 
 	changes shell.Changes // guarded by turn
 
-	// What the client told of itself when it was started.
-	env map[string]wire.OSString
-	cwd wire.OSString
+	mu sync.Mutex
+	// guarded by mu
+	sh          *shell.Shell // another one where a command went on as a job in the one before; it changes under turn
+	continuable *continuable // the command that runs, if it can become a job
+}
+
+func (p *Private) shell() *shell.Shell {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sh
 }
 
 // PrivateOptions are where and how a private shell starts.
@@ -37,7 +44,7 @@ type PrivateOptions struct {
 	Env        map[string]wire.OSString // the client's, of which it gets what is no secret
 	Cwd        wire.OSString            // the client's; where that is no folder it starts at home
 	Pass       []string                 // secrets that it gets all the same
-	Agent      bool                     // it is one agent's alone
+	Agent      bool                     // it is one agent's alone, which the kernel holds to a bound; else it is in the place of the user's
 	Folder     string                   // private, for its files
 	Spool      string                   // folder for raw output that was cut
 	Head, Tail int                      // bytes of output that are kept
@@ -45,6 +52,14 @@ type PrivateOptions struct {
 
 // StartPrivate starts a private shell. The caller closes it.
 func (s *Shells) StartPrivate(ctx context.Context, o PrivateOptions) (*Private, error) {
+	sh, err := s.start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Private{sh: sh, shells: s, turn: make(chan struct{}, 1), o: o}, nil
+}
+
+func (s *Shells) start(ctx context.Context, o PrivateOptions) (*shell.Shell, error) {
 	dir := string(o.Cwd)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = Home(o.Env)
@@ -61,12 +76,12 @@ func (s *Shells) StartPrivate(ctx context.Context, o PrivateOptions) (*Private, 
 		return nil, err
 	}
 	s.used.saw(sh.PID())
-	return &Private{sh: sh, shells: s, agent: o.Agent, turn: make(chan struct{}, 1), env: o.Env, cwd: o.Cwd}, nil
+	return sh, nil
 }
 
 // StartedIn reports whether the shell was started in that environment and folder of its client.
 func (p *Private) StartedIn(env map[string]wire.OSString, cwd wire.OSString) bool {
-	return cwd == p.cwd && maps.Equal(env, p.env)
+	return cwd == p.o.Cwd && maps.Equal(env, p.o.Env)
 }
 
 // Where returns where a command would run.
@@ -74,10 +89,10 @@ func (p *Private) Where(ctx context.Context) tool.ShellPlace {
 	// Not the state of a moment ago: what the last command left behind is written down a little after its end.
 	ctx, cancel := context.WithTimeout(ctx, settleBound)
 	defer cancel()
-	if st, err := p.sh.State(ctx); err == nil {
-		return tool.ShellPlace{Cwd: st.Dir, StateDigest: st.Digest, Private: true, Agent: p.agent}
+	if st, err := p.shell().State(ctx); err == nil {
+		return tool.ShellPlace{Cwd: st.Dir, StateDigest: st.Digest, Private: true, Agent: p.o.Agent}
 	}
-	return tool.ShellPlace{Cwd: p.sh.Dir(), StateDigest: p.sh.Digest(), Private: true, Agent: p.agent}
+	return tool.ShellPlace{Cwd: p.shell().Dir(), StateDigest: p.shell().Digest(), Private: true, Agent: p.o.Agent}
 }
 
 // Run runs a command that was allowed. Errors are those of tool.Shell.
@@ -93,20 +108,20 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 	case <-ctx.Done():
 		return tool.CommandResult{}, context.Cause(ctx)
 	}
-	p.shells.used.saw(p.sh.PID()) // another one, where it was started again
-	p.shells.mark(p.sh.PID())
-	before, err := p.sh.State(ctx)
+	p.shells.used.saw(p.shell().PID()) // another one, where it was started again
+	p.shells.mark(p.shell().PID())
+	before, err := p.shell().State(ctx)
 	if err == nil {
 		p.state.begin(before)
 	} // else the command that is about to run reports what is wrong with the shell
-	if c.Approved.Cwd != p.sh.Dir() || c.Approved.StateDigest != p.sh.Digest() || c.Holds != nil && !c.Holds() {
+	if c.Approved.Cwd != p.shell().Dir() || c.Approved.StateDigest != p.shell().Digest() || c.Holds != nil && !c.Holds() {
 		return tool.CommandResult{}, tool.ErrChanged
 	}
 	cmd := shell.Command{Text: c.Text, Dir: c.Cwd, Timeout: c.Timeout, Job: c.folder()}
 	if c.Reach != "" {
 		cmd.Confine, cmd.Launcher = &c.Confine, c.Launcher
 	}
-	if cmd.Dir == p.sh.Dir() {
+	if cmd.Dir == p.shell().Dir() {
 		cmd.Dir = ""
 	}
 	var stream *batch
@@ -114,12 +129,15 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 		stream = newBatch(live)
 		cmd.Output = stream.add
 	}
-	r, err := p.sh.Run(ctx, cmd)
+	r, continued, err := p.runOn(ctx, before, c, cmd)
 	if stream != nil {
 		stream.close()
 	}
 	if err != nil {
 		return tool.CommandResult{}, err
+	}
+	if continued != nil {
+		return p.wentOn(continued), nil
 	}
 	if r.Changes || r.Restarted || cmd.Dir != "" {
 		p.note(ctx, c.ExecutionID, before, c.Person)
@@ -138,7 +156,7 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 func (p *Private) note(ctx context.Context, id string, before shell.State, vetted bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound) // also of one that was cancelled
 	defer cancel()
-	now, err := p.sh.State(ctx)
+	now, err := p.shell().State(ctx)
 	if err != nil || before.Digest == "" {
 		return // the shell is gone, or does not answer: nothing is trusted
 	}
@@ -161,14 +179,14 @@ func (p *Private) Restore(ctx context.Context, all bool) (changed, left string, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, restoreBound)
 	defer cancel()
-	_, changed, left, err = p.changes.PutBack(ctx, p.sh, all)
+	_, changed, left, err = p.changes.PutBack(ctx, p.shell(), all)
 	return changed, left, err
 }
 
 // Gone reports whether the shell has ended.
 func (p *Private) Gone() bool {
 	select {
-	case <-p.sh.Exited():
+	case <-p.shell().Exited():
 		return true
 	default:
 		return false
@@ -176,7 +194,7 @@ func (p *Private) Gone() bool {
 }
 
 // Close ends the shell and waits for it; a second time does nothing.
-func (p *Private) Close() { _ = p.sh.Close() } // it logs its error
+func (p *Private) Close() { _ = p.shell().Close() } // it logs its error
 
 // PrivateEnv is the client's environment without secrets, but for those that the settings name. A client does not send
 // values that look like secrets; those that are to be passed come from the daemon's own environment.

@@ -73,11 +73,11 @@ func (p *privateState) facts(ctx context.Context, sh *shell.Shell, digest string
 }
 
 // Digest returns that of the shell's state.
-func (p *Private) Digest() string { return p.sh.Digest() }
+func (p *Private) Digest() string { return p.shell().Digest() }
 
 // State returns what the shell looks like; a shell that does not answer has none.
 func (p *Private) State(ctx context.Context) shell.State {
-	st, err := p.sh.State(ctx)
+	st, err := p.shell().State(ctx)
 	if err != nil {
 		return shell.State{}
 	}
@@ -87,15 +87,15 @@ func (p *Private) State(ctx context.Context) shell.State {
 // Facts fills in what judging a command needs of the shell in the state with this digest; false where it is in another, or does not
 // answer in time.
 func (p *Private) Facts(ctx context.Context, digest string, c *risk.Context) bool {
-	return p.sh.Digest() == digest && p.state.facts(ctx, p.sh, digest, c)
+	return p.shell().Digest() == digest && p.state.facts(ctx, p.shell(), digest, c)
 }
 
 // Suspects returns the names whose meaning in the shell nobody stands behind.
 func (p *Private) Suspects(ctx context.Context) []string {
 	var c risk.Context
-	p.Facts(ctx, p.sh.Digest(), &c)
+	p.Facts(ctx, p.shell().Digest(), &c)
 	return c.Poisoned
 }
 
 // Accept takes what agents' commands changed in the shell for the user's own.
-func (p *Private) Accept(ctx context.Context) { p.state.acceptAll(ctx, p.sh) }
+func (p *Private) Accept(ctx context.Context) { p.state.acceptAll(ctx, p.shell()) }

@@ -146,3 +146,66 @@ func TestJobRequests(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// A command in a private shell that exceeds its time goes on as a job, or sooner where a person wants that: its agent gets what it
+// printed so far, and a new shell in the state before. A job of this kind is ended as any other, and with its shell.
+func TestACommandGoesOnAsAJob(t *testing.T) {
+	r := newRig(t)
+	p := r.dial(withoutShell, r.there)
+	begin := func(args map[string]any) wire.RequestID {
+		text, _ := json.Marshal(args) // no other kinds: no error
+		r := &wire.ToolRequest{RequestID: requestID(), Tool: "bash", Arguments: string(text), Cwd: wire.OSString(p.rig.dir)}
+		p.send(r)
+		return r.RequestID
+	}
+	run := func(args map[string]any) string {
+		t.Helper()
+		id := begin(args)
+		await(p, func(m *wire.AgentComplete) bool { return m.RequestID == id })
+		return string(await(p, func(m *wire.CommandResult) bool { return m.RequestID == id }).Output)
+	}
+	run(map[string]any{"command": "mkdir sub; cd sub; export KEPT='a b'; here() { echo \"$KEPT in ${PWD##*/}\"; }; alias h=here"})
+	gate := r.dir + "/gate"
+	got := run(map[string]any{"command": "echo before; cd /; until [ -e " + gate + " ]; do sleep 0.01; done; echo after; exit 7", "timeout_ms": 200})
+	if !strings.HasPrefix(got, "before\n[it goes on as the job j1: ") || !strings.Contains(got, "in "+r.dir+"/sub and as it was") {
+		t.Errorf("got %q", got)
+	}
+	if got := run(map[string]any{"command": "h"}); !strings.HasPrefix(got, "a b in sub\n") {
+		t.Errorf("in the shell that follows: %q", got)
+	}
+	if j := p.jobs(&wire.JobRequest{Op: "list"}).Jobs[0]; j.State != "running" || j.Shell != "a private bash" || !strings.HasPrefix(string(j.Command), "echo before") {
+		t.Errorf("got %+v", j)
+	}
+	run(map[string]any{"command": "touch " + gate})
+	p.jobs(&wire.JobRequest{Op: "read", JobID: "j1", Offset: 8, WaitMS: 60_000})
+	if got := p.jobs(&wire.JobRequest{Op: "read", JobID: "j1", Offset: 13, WaitMS: 60_000}); got.Jobs[0].State != "ended" || *got.Jobs[0].ExitCode != 7 {
+		t.Errorf("got %+v", got.Jobs[0])
+	}
+	if got := p.jobs(&wire.JobRequest{Op: "read", JobID: "j1"}); string(got.Output) != "before\nafter\n" {
+		t.Errorf("got %q", got.Output)
+	}
+
+	none := &wire.JobRequest{RequestID: requestID(), Op: "background"}
+	p.send(none)
+	if e := await(p, func(m *wire.Error) bool { return m.RequestID == none.RequestID }); !strings.Contains(e.Message, "no agent runs a command in a shell of its own") {
+		t.Errorf("got %q", e.Message)
+	}
+	id := begin(map[string]any{"command": "echo by hand; sleep 1000; true"})
+	await(p, func(m *wire.AgentStreamChunk) bool { return m.RequestID == id && m.Chunk.Type == wire.ChunkToolOutput })
+	if got := p.jobs(&wire.JobRequest{Op: "background"}).Jobs; len(got) != 1 || got[0].JobID != "j2" || got[0].State != "running" {
+		t.Fatalf("got %+v", got)
+	}
+	await(p, func(m *wire.AgentComplete) bool { return m.RequestID == id })
+	if got := p.jobs(&wire.JobRequest{Op: "kill", JobID: "j2"}).Jobs[0]; got.State != "ended" || !strings.HasPrefix(got.Note, "ended by client") {
+		t.Errorf("got %+v", got)
+	}
+	r.set(func(c *config.Config) { c.Limits.Jobs = 1 })
+	run(map[string]any{"command": "sleep 1000", "background": true})
+	if got := run(map[string]any{"command": "sleep 1000", "timeout_ms": 200}); !strings.Contains(got, "ended: it ran longer than 200ms") {
+		t.Errorf("with no place left: %q", got)
+	}
+	p.jobs(&wire.JobRequest{Op: "kill", JobID: "j3"})
+	if got := run(map[string]any{"command": "sleep 999", "timeout_ms": 100}); !strings.Contains(got, "[nothing new was printed]\n[it goes on as the job j4") {
+		t.Errorf("got %q", got) // it runs when the daemon ends
+	}
+}

@@ -50,7 +50,7 @@ func (b bashTool) Spec() Spec {
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
 			`"command":{"type":"string","description":"text for that shell, one or more lines"},`+
 			`"description":{"type":"string","description":"what it is for, in a few words; shown to the user"},`+
-			`"timeout_ms":{"type":"integer","minimum":1,"maximum":%d,"description":"ends the command; default %d"},`+
+			`"timeout_ms":{"type":"integer","minimum":1,"maximum":%d,"description":"then it is ended, or goes on as a job; default %d"},`+
 			`"private":{"type":"boolean","description":"run in a shell of your own, not the user's"},`+
 			`"reach":{"type":"string","enum":["read","project","free"],"description":"more than the command would get by itself; free is asked about"},`+
 			`"background":{"type":"boolean","description":"for what runs long: start it as a job and return at once; see jobs"},`+
@@ -156,6 +156,9 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	if err != nil {
 		return Result{}, shellError(err, env)
 	}
+	if r.Job != nil && r.Continued {
+		return continued(env, r)
+	}
 	if r.Job != nil {
 		return Result{Content: fmt.Sprintf(
 			"[job %s was started in %s, process %d. It goes on by itself; its output goes to %s]",
@@ -169,6 +172,21 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	if own {
 		res.Cwd = r.Cwd
 	}
+	return res, nil
+}
+
+// continued tells the model of a command that has become a job: what it printed so far, and how to go on.
+func continued(env Env, r CommandResult) (Result, error) {
+	text, left, err := fresh(env, *r.Job)
+	if err != nil {
+		return Result{}, err
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	res := bounded(fmt.Sprintf("%s[it goes on as the job %s: `jobs` waits for it, shows what is new, or ends it. Your shell is another one, in %s and as it was before this command.]",
+		text, r.Job.ID, r.Cwd))
+	res.TruncatedBy, res.Cwd = res.TruncatedBy+left, r.Cwd
 	return res, nil
 }
 
@@ -212,7 +230,7 @@ func commandResult(r CommandResult, approved Action, was string, timeout time.Du
 		res.Status = wire.StatusSuccess
 	case wire.StatusTimeout:
 		res.Status = wire.StatusTimeout
-		note("ended: it ran longer than %s", timeout)
+		note("ended: it ran longer than %s; give a longer timeout_ms, or start it with background", timeout)
 	case wire.StatusCancelled:
 		res.Status = wire.StatusCancelled
 		note("ended: it was cut off") // notes say by what: the user, a lost window, the end of the lease

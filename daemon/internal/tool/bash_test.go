@@ -127,7 +127,7 @@ func TestBashResultText(t *testing.T) {
 		{"silent", CommandResult{Status: wire.StatusOK, ExitCode: code(0), Cwd: "/a"}, wire.StatusSuccess, "[no output]"},
 		{"failed", CommandResult{Output: []byte("boom"), Status: wire.StatusOK, ExitCode: code(2), Cwd: "/a"}, wire.StatusError, "boom\n[exit code 2]"},
 		{"moved", CommandResult{Output: []byte("ok\n"), Status: wire.StatusOK, ExitCode: code(0), Cwd: "/b"}, wire.StatusSuccess, "ok\n[now in /b]"},
-		{"timeout", CommandResult{Output: []byte("…"), Status: wire.StatusTimeout, Cwd: "/a"}, wire.StatusTimeout, "…\n[ended: it ran longer than 1m0s]"},
+		{"timeout", CommandResult{Output: []byte("…"), Status: wire.StatusTimeout, Cwd: "/a"}, wire.StatusTimeout, "…\n[ended: it ran longer than 1m0s; give a longer timeout_ms, or start it with background]"},
 		{"cancelled", CommandResult{Status: wire.StatusCancelled, Signal: "SIGINT", Cwd: "/a"}, wire.StatusCancelled, "[ended: it was cut off]\n[ended by SIGINT]"},
 		{
 			"a lost window",

@@ -115,20 +115,29 @@ func (j jobsTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Acti
 	if err != nil {
 		return Result{}, err
 	}
-	head, tail, left, err := env.Jobs.Look(env.Session, a.ID, MaxResult-2048)
+	text, left, err := fresh(env, i)
 	if err != nil {
 		return Result{}, err
 	}
-	text := note + "[" + describeJob(i) + "]\n" + shown(head)
+	res := bounded(note + "[" + describeJob(i) + "]\n" + text)
+	res.TruncatedBy += left
+	return res, nil
+}
+
+// fresh is what a job has printed since it was last looked at; left is how many bytes of that are left out.
+func fresh(env Env, i job.Info) (text string, left int64, err error) {
+	head, tail, left, err := env.Jobs.Look(env.Session, i.ID, MaxResult-2048)
+	if err != nil {
+		return "", 0, err
+	}
+	text = shown(head)
 	if left > 0 {
 		text += fmt.Sprintf("\n[… %d bytes left out; the newest 16 MiB are in %s …]\n", left, i.Output)
 	}
 	if text += shown(tail); len(head) == 0 {
 		text += "[nothing new was printed]"
 	}
-	res := bounded(text)
-	res.TruncatedBy += left
-	return res, nil
+	return text, left, nil
 }
 
 // shown is raw output as a person would have read it.

@@ -147,6 +147,7 @@ type CommandResult struct {
 	Leftovers []string // "pid command"
 	Notes     []string
 	Job       *job.Info // that it became; nil: none
+	Continued bool      // it began in the foreground, in a private shell, and goes on as Job; Cwd is of a new shell, in the state before
 }
 
 // ErrNoShell says that no client lends a shell any more.

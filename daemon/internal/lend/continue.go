@@ -1,0 +1,232 @@
+package lend
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"sublet/daemon/internal/job"
+	"sublet/daemon/internal/tool"
+	"sublet/lease/shell"
+	"sublet/wire"
+)
+
+// continuedMost is how much of what a command printed before it became a job is kept, in bytes: the newest.
+const continuedMost = 1 << 20
+
+// errJobEnded ends a command that became a job.
+var errJobEnded = errors.New("the job was ended")
+
+// continuable is a command in a private shell that goes on as a background job once its time is over, or a person wants it. The
+// shell that runs it then belongs to the job, and the private shell is given another one.
+type continuable struct {
+	draft   func() (*job.Draft, error)
+	offered chan *job.Draft // holds one: the job that the command is to become
+	became  chan struct{}   // closed once it has become one, or ended without
+
+	mu sync.Mutex
+	// guarded by mu
+	over bool         // it cannot become a job any more: it has ended, or is becoming one
+	buf  []byte       // what it printed, until it is a job
+	file *os.File     // the job's output
+	err  error        // why that could not be written
+	live func([]byte) // until it is a job; nil = nobody watches
+	info *job.Info    // of the job that it became
+}
+
+// output is called by the shell's reader.
+func (k *continuable) output(p []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.file != nil {
+		_, err := k.file.Write(p)
+		k.err = errors.Join(k.err, err)
+		return
+	}
+	if k.buf = append(k.buf, p...); len(k.buf) > 2*continuedMost {
+		k.buf = bytes.Clone(k.buf[len(k.buf)-continuedMost:])
+	}
+	if k.live != nil {
+		k.live(p)
+	}
+}
+
+// background has the command go on as a job. It returns why it cannot.
+func (k *continuable) background() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.over {
+		return nil
+	}
+	draft, err := k.draft()
+	if err == nil {
+		k.over = true
+		k.offered <- draft
+	}
+	return err
+}
+
+// take moves what the command has printed into the job's output, to which the rest is added.
+func (k *continuable) take(folder string) error {
+	f, err := os.OpenFile(filepath.Join(folder, shell.JobOutput), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the job's output: %w", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, err := f.Write(k.buf); err != nil {
+		f.Close()
+		return fmt.Errorf("write the job's output: %w", err)
+	}
+	k.file, k.buf, k.live = f, nil, nil
+	return nil
+}
+
+// ended is what came of a command.
+type ended struct {
+	r   shell.Result
+	err error
+}
+
+// runOn runs a command in the private shell to its end, or until it goes on as a job. The caller has the turn; before is the
+// state in which the command finds the shell.
+func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd shell.Command) (shell.Result, *job.Info, error) {
+	sh := p.shell()
+	if c.Continue == nil {
+		r, err := sh.Run(ctx, cmd)
+		return r, nil, err
+	}
+	k := &continuable{draft: c.Continue, offered: make(chan *job.Draft, 1), became: make(chan struct{}), live: cmd.Output}
+	cmd.Output, cmd.Overdue = k.output, func() bool {
+		err := k.background()
+		if err != nil {
+			p.shells.log.Warn("a command that took too long cannot go on as a job", "err", err)
+		}
+		return err == nil
+	}
+	p.continues(k)
+	defer func() {
+		p.continues(nil)
+		close(k.became)
+	}()
+	own, cancel := context.WithCancelCause(p.shells.ctx)
+	follow := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	end := make(chan ended, 1)
+	p.shells.work.Go(func() { // ends with the command, which Close cancels and waits for
+		r, err := sh.Run(own, cmd)
+		end <- ended{r, err}
+	})
+	select {
+	case e := <-end:
+		cancel(nil)
+		k.mu.Lock()
+		k.over = true
+		k.mu.Unlock()
+		select {
+		case draft := <-k.offered: // it ended in that moment
+			draft.Discard()
+		default:
+		}
+		return e.r, nil, e.err
+	case draft := <-k.offered:
+		err := context.Cause(ctx)
+		if follow() {
+			err = p.replace(ctx, before)
+		}
+		if err == nil {
+			err = k.take(draft.Folder)
+		}
+		if err != nil {
+			draft.Discard()
+			cancel(err)
+			e := <-end
+			e.r.Notes = append(e.r.Notes, "it could not go on as a job: "+err.Error())
+			return e.r, nil, e.err
+		}
+		done := make(chan struct{})
+		info := draft.Adopt(sh.PID(), job.Held{Done: done, Cancel: func() { cancel(errJobEnded) }})
+		p.shells.work.Go(func() { // as above
+			p.shells.finishJob(k, draft.Folder, (<-end).r)
+			_ = sh.Close() // it logs its error
+			cancel(nil)
+			close(done)
+		})
+		k.mu.Lock()
+		k.info = &info
+		k.mu.Unlock()
+		return shell.Result{}, &info, nil
+	}
+}
+
+// finishJob writes down how a command ended that had become a job.
+func (s *Shells) finishJob(k *continuable, folder string, r shell.Result) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err := errors.Join(k.err, k.file.Close())
+	if r.ExitCode != nil {
+		err = errors.Join(err, os.WriteFile(filepath.Join(folder, shell.JobStatus), []byte(strconv.Itoa(*r.ExitCode)), 0o600))
+	}
+	if err != nil {
+		s.log.Warn("what a job left is not complete", "folder", folder, "err", err)
+	}
+}
+
+// replace gives the private shell another process, in the state that the one before it had. The caller has the turn.
+func (p *Private) replace(ctx context.Context, state shell.State) error {
+	o := p.o
+	o.Cwd = wire.OSString(state.Dir)
+	sh, err := p.shells.start(ctx, o)
+	if err != nil {
+		return err
+	}
+	now, err := sh.State(ctx)
+	if err == nil {
+		_, err = sh.Undo(ctx, state, now)
+	}
+	if err != nil {
+		_ = sh.Close() // it logs its error
+		return fmt.Errorf("start another private shell: %w", err)
+	}
+	p.mu.Lock()
+	p.sh = sh
+	p.mu.Unlock()
+	return nil
+}
+
+// continues notes the command that runs and can become a job; nil = none does.
+func (p *Private) continues(k *continuable) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.continuable = k
+}
+
+// Background has the command that runs in the shell go on as a background job, and returns that; nil where none runs that could.
+func (p *Private) Background(ctx context.Context) (*job.Info, error) {
+	p.mu.Lock()
+	k := p.continuable
+	p.mu.Unlock()
+	if k == nil {
+		return nil, nil
+	}
+	if err := k.background(); err != nil {
+		return nil, err
+	}
+	select {
+	case <-k.became:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.info, nil
+}
+
+// wentOn is the result of a command that goes on as a job.
+func (p *Private) wentOn(info *job.Info) tool.CommandResult {
+	return tool.CommandResult{Job: info, Continued: true, Cwd: p.shell().Dir(), Status: wire.StatusSuccess}
+}
