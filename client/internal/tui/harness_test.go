@@ -380,6 +380,10 @@ func (d *fakeDaemon) Policy(_ context.Context, r *wire.PolicyRequest) (*wire.Pol
 }
 
 // Models knows two models, and a provider that has no key.
+func (d *fakeDaemon) Jobs(context.Context, *wire.JobRequest) (*wire.JobReply, error) {
+	return &wire.JobReply{Jobs: []wire.Job{{JobID: "j3"}}}, nil
+}
+
 func (d *fakeDaemon) Models(_ context.Context, r *wire.ModelsRequest) (*wire.ModelsReply, error) {
 	reply := &wire.ModelsReply{Models: []wire.Model{{Name: "offline"}, {Name: "ollama/x", ContextWindow: 8000}}}
 	if r.Name != "" {

@@ -132,6 +132,14 @@ func (m *model) askKey(k, text string) {
 		m.paint.clear()
 	case "ctrl+o":
 		m.openCard()
+	case "ctrl+t":
+		m.thinkMore()
+	case "ctrl+b":
+		if m.ed.empty() && m.turn != nil {
+			m.toBackground()
+			return
+		}
+		m.ed.key(k)
 	case "ctrl+d":
 		if m.ed.empty() {
 			m.endOfInput()

@@ -165,4 +165,8 @@ func TestModelIsChosen(t *testing.T) {
 	if r := w.ask("go\r"); r.Options.Model != "ollama/x" || r.Options.Thinking != "low" {
 		t.Errorf("got %+v", r.Options)
 	}
+	w.keys("\x14")
+	w.see("thinking: medium")
+	w.keys("\x14\x14")
+	w.see("the model thinks as the settings say")
 }

@@ -67,6 +67,22 @@ func (m *model) listModels(reply *wire.ModelsReply, word string) {
 	m.list(append(lines, m.th.dim.Render("/model NAME for this window; `model = \"NAME\"` for good: sublet config edit")))
 }
 
+// thinkMore has the model think more with each key, and after the most as the settings say.
+func (m *model) thinkMore() {
+	levels := []string{"", "off", "low", "medium", "high"}
+	next := levels[(slices.Index(levels, m.chosen.thinking)+1)%len(levels)]
+	m.slashThinking(firstOf(next, "default"))
+}
+
+// toBackground has the command that an agent runs go on as a background job.
+func (m *model) toBackground() {
+	request(m, "ctrl+b", m.daemon.Jobs, &wire.JobRequest{Op: "background"}, func(reply *wire.JobReply) {
+		for _, j := range reply.Jobs {
+			m.note("it goes on as the job " + visible.Line(j.JobID) + ": sublet job attach " + visible.Line(j.JobID))
+		}
+	})
+}
+
 // slashThinking sets how much the model thinks before it answers the questions that follow in this window.
 func (m *model) slashThinking(args string) {
 	switch args {
