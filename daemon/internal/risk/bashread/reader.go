@@ -144,9 +144,6 @@ func (r *Reader) Text() string { return r.src.text }
 // Inline reads the text of a command that runs in place of sp: sh -c, eval, trap and the like.
 func (r *Reader) Inline(text string, sp Span, st *State) (ends bool) {
 	r.inside(text, sp, func() {
-		if t := r.src.text; strings.IndexByte(t, '#') >= 0 && strings.Contains(t, "\\\n") {
-			r.src.text = r.endComments(t)
-		}
 		ends = r.program(r.src.text, st)
 	})
 	return ends
@@ -161,10 +158,8 @@ func (r *Reader) inside(text string, sp Span, walk func()) {
 	}
 	text = strings.NewReplacer("\x00", "$_unknown", "\x01", "0").Replace(text)
 	if !plain(text) {
+		r.hiddenText(text, sp)
 		text = maskInvalid(text)
-		if strings.IndexByte(text, '\r') >= 0 {
-			r.Judge.Note(programs.High, programs.Unknown, sp, hidesReturn)
-		}
 	}
 	keep := r.src
 	r.src = source{text: text, outer: &sp}
@@ -176,6 +171,12 @@ func (r *Reader) inside(text string, sp Span, walk func()) {
 
 // program walks a text. Commands before a syntax error are judged too, since the shell runs a file line by line.
 func (r *Reader) program(text string, st *State) (ends bool) {
+	if other := endComments(text); other != text {
+		keep := r.src
+		r.src.text = other
+		r.program(other, st.Clone())
+		r.src = keep
+	}
 	list, err := r.parse(text)
 	ends = r.stmts(list, st)
 	if err == nil {

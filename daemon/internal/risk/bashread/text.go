@@ -1,13 +1,15 @@
 package bashread
 
 import (
-	"bytes"
+	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 
 	"sublet/daemon/internal/risk/programs"
+	"sublet/wire/visible"
 )
 
 // gate judges a text as bytes, before the parser sees it. It returns the text to parse, of the same length; ok is false
@@ -24,19 +26,11 @@ func (r *Reader) gate(text string) (out string, ok bool) {
 	case plain(text):
 		return text, true
 	}
-	if !utf8.ValidString(text) {
-		// bash runs such bytes and the parser refuses them: they are judged as if they were underscores.
-		r.Judge.Note(programs.High, programs.Unknown, whole, "holds bytes that are not UTF-8")
-		text = maskInvalid(text)
-	}
-	r.hiddenText(text)
+	r.hiddenText(text, whole)
 	if strings.HasSuffix(text, "\\") {
 		r.Judge.Note(programs.High, programs.Unknown, Span{len(text) - 1, len(text)}, "ends in a backslash, which shells read differently")
 	}
-	if strings.IndexByte(text, '#') >= 0 && (strings.Contains(text, "\\\n") || strings.Contains(text, "\\\r")) {
-		text = r.endComments(text)
-	}
-	return text, true
+	return maskInvalid(text), true // bash runs bytes that are not UTF-8 and the parser refuses them
 }
 
 // plain reports whether a text is printable ASCII, blanks and newlines, without a backslash.
@@ -71,78 +65,37 @@ func Brackets(s string) int {
 	return n
 }
 
+// maskInvalid replaces each byte that is not UTF-8 by an underscore.
 func maskInvalid(s string) string {
 	b := []byte(s)
-	for i := 0; i < len(b); {
-		c, n := utf8.DecodeRune(b[i:])
-		if c == utf8.RuneError && n <= 1 {
-			b[i], n = '_', 1
+	for i, c := range s {
+		if c == utf8.RuneError && b[i] != 0xef {
+			b[i] = '_'
 		}
-		i += n
 	}
 	return string(b)
 }
-
-const hidesReturn = "holds a carriage return, which can hide text on screen and which shells read differently"
 
 // hiddenText finds characters that make the text look other than it is.
-func (r *Reader) hiddenText(text string) {
-	found := map[string]bool{}
-	for i, c := range text {
-		what := ""
-		switch {
-		case c == '\n' || c == '\t' || c >= 0x20 && c < 0x7f:
-			continue
-		case c == '\r':
-			what = hidesReturn
-		case c < 0x20 || c >= 0x7f && c < 0xa0:
-			what = "holds control characters, which can change what is shown"
-		case c >= 0x202a && c <= 0x202e, c >= 0x2066 && c <= 0x2069, c == 0x200e, c == 0x200f, c == 0x061c:
-			what = "holds characters that change the direction of text, so that it reads other than it runs"
-		case c == 0x200b, c == 0x2060, c == 0xfeff, c == 0xad, c >= 0xe0000 && c <= 0xe007f, c == 0x3164, c == 0x115f, c == 0x1160, c == 0xffa0:
-			what = "holds characters that cannot be seen"
-		case c == 0xa0, c >= 0x2000 && c <= 0x200a, c == 0x202f, c == 0x205f, c == 0x3000, c == 0x2028, c == 0x2029:
-			what = "holds blanks that the shell does not take for blanks"
-		}
-		if what != "" && !found[what] {
-			found[what] = true
-			r.Judge.Note(programs.High, programs.Unknown, Span{i, i + utf8.RuneLen(c)}, what)
-		}
+func (r *Reader) hiddenText(text string, sp Span) {
+	if visible.Exact(text) != text {
+		r.Judge.Note(programs.High, programs.Unknown, sp, "holds characters that cannot be seen, or that change what is shown")
 	}
 }
 
+var joinedComment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)#.*\\[\\\r]*$`) })
+
 // endComments undoes a difference between parser and shell (mvdan.cc/sh 3.14.1, bash 5.2): after `# text \` the parser
-// reads the next line as part of the same command, and the shell begins a new one. The backslash is replaced by a blank.
-func (r *Reader) endComments(text string) string {
-	b := []byte(text)
-	p := syntax.NewParser(syntax.KeepComments(true))
-	for range 16 {
-		r.Spend(1 + len(b)/BytesParsed)
-		f, _ := p.Parse(bytes.NewReader(b), "")
-		changed := false
-		if f != nil {
-			syntax.Walk(f, func(n syntax.Node) bool {
-				c, ok := n.(*syntax.Comment)
-				if start := 0; ok {
-					if start = int(c.Hash.Offset()); start >= len(b) || b[start] != '#' {
-						return true
-					}
-					line, _, _ := bytes.Cut(b[start:], []byte("\n"))
-					for end := len(line); end > 1 && (line[end-1] == '\\' || line[end-1] == '\r'); end-- {
-						if line[end-1] == '\\' {
-							line[end-1], changed = ' ', true
-						}
-					}
-				}
-				return true
-			})
-		}
-		if !changed {
-			return string(b)
-		}
+// reads the next line as part of the same command, and the shell begins a new one. The backslash is replaced by a blank, also
+// where it belongs to no comment: such a text has to be read both ways.
+func endComments(text string) string {
+	if strings.IndexByte(text, '#') < 0 {
+		return text
 	}
-	r.Judge.Note(programs.High, programs.Unknown, Span{0, len(text)}, "shells and parsers disagree about where its comments end")
-	return string(b)
+	return joinedComment().ReplaceAllStringFunc(text, func(line string) string {
+		kept := strings.TrimRight(line, "\\\r")
+		return kept + strings.ReplaceAll(line[len(kept):], "\\", " ")
+	})
 }
 
 // span is where a node stands in the outermost text.
