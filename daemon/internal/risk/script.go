@@ -19,9 +19,6 @@ type Script struct {
 // shellRun finds the first lines that have a file that is run by its name read by sh or bash.
 var shellRun = lazyRe(`\A#!\s*/(usr/)?bin/(env +)?(ba|da)?sh[ \t]*\n`)
 
-// moves finds what gives the arguments of a script other numbers.
-var moves = lazyRe(`\b(shift|set|getopts|eval|source)\b`)
-
 // script judges a shell script that is run as a file by its text, where that is known and neither this text nor what it runs
 // before may have changed it. It reports whether it did.
 func (a *analysis) script(c *call, f *field, p string) bool {
@@ -49,15 +46,10 @@ func (a *analysis) script(c *call, f *field, p string) bool {
 	a.Limit += 2 * len(text) * bashread.StepsPerByte
 	dialect, aliases, functions := a.Dialect, a.Aliases, a.Functions
 	defer func() { a.Dialect, a.Aliases, a.Functions = dialect, aliases, functions }()
-	a.Dialect, a.Aliases = "bash", nil
-	// A variable or a function may be exported to the script, or not: it is judged both ways.
-	with, without := c.st.Fresh(), a.Start(c.st.Cwd)
-	without.Stdin, without.Alts = with.Stdin, with.Alts
-	for _, st := range []*state{with, without} {
-		st.Args, st.ArgsOK = args, !moves().MatchString(text) && !slices.ContainsFunc(args, func(f field) bool { return f.Many })
-		a.Inline(text, f.Span, st)
-		a.Functions = nil
-	}
+	a.Dialect, a.Aliases, a.Functions = "bash", nil, nil
+	st := c.st.Fresh(a.Env)
+	st.Args, st.ArgsOK = args, !slices.ContainsFunc(args, func(f field) bool { return f.Many })
+	a.Inline(text, f.Span, st)
 	a.v.Scripts[i].to = len(a.v.Commands)
 	return true
 }

@@ -312,7 +312,7 @@ func (a *analysis) doJobs(c *call) {
 func (a *analysis) doShell(c *call) {
 	a.runs()
 	a.note(Low, RunCode, c.span, "starts another shell")
-	st := c.st.Fresh()
+	st := c.st.Fresh(a.Env)
 	st.Errexit = c.has("-e")
 	a.optionRoles(c)
 	text := c.st.Stdin.Plain()

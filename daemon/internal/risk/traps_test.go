@@ -302,3 +302,14 @@ func TestUndeclaredOptions(t *testing.T) {
 	atLeast(t, Medium, here(), "gofmt --frob x", "man --frob ls", "kubectl get pods --frob", "tmux ls --frob", "less --frob x")
 	exactly(t, Low, here(), "ls --frob", "grep --frob a b", "git log --frob", "gofmt -l x", "kubectl get pods -A")
 }
+
+// A variable that is not exported is not the child's, and shift gives the arguments other numbers.
+func TestWhatIsHandedOn(t *testing.T) {
+	exactly(t, Critical, here(), `X=safe; bash -c 'rm -rf "$X/"*'`, `export X=; bash -c 'rm -rf "$X/"*'`, `f() { shift; rm -rf "$1"/*; }; f build x`)
+	exactly(t, Medium, here(), `export X=build; bash -c 'rm -rf "$X"/*'`, `X=build bash -c 'rm -rf build/*'`)
+	exactly(t, High, here(), `f() { shift; rm "$1"; }; f build src`, `set -- build src; while true; do rm -rf x"$1"; shift; done`)
+	v := Analyze(`X=safe; bash -c 'rm -rf "$X/"*'`, here())
+	if s := reasonsText(v); strings.Contains(s, "safe") {
+		t.Errorf("the value is not the child's:%s", s)
+	}
+}

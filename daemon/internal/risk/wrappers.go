@@ -25,7 +25,7 @@ func allHandlers() map[string]handler {
 		"complete": (*analysis).doComplete, "dd": (*analysis).doDd, "docker": (*analysis).doDocker, "editor": (*analysis).doEditor,
 		"env": (*analysis).doEnv, "export": (*analysis).doExport, "fd": (*analysis).doFd, "find": (*analysis).doFind, "git": (*analysis).doGit, "jobs": (*analysis).doJobs, "kill": (*analysis).doKill,
 		"ln": (*analysis).doLn, "printf": (*analysis).doPrintf, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
-		"sandbox": (*analysis).doSandbox, "sed": (*analysis).doSed, "set": (*analysis).doSet, "shell": (*analysis).doShell, "source": (*analysis).doSource,
+		"sandbox": (*analysis).doSandbox, "sed": (*analysis).doSed, "set": (*analysis).doSet, "shell": (*analysis).doShell, "shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false }, "source": (*analysis).doSource,
 		"sql": (*analysis).doSQL, "tar": (*analysis).doTar, "tee": (*analysis).doTee, "test": (*analysis).doTest,
 		"trap": (*analysis).doTrap, "unpack": (*analysis).doUnpack, "unset": (*analysis).doUnset, "web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
 	} {
@@ -68,7 +68,7 @@ func (a *analysis) doEnv(c *call) {
 		case set && name != "":
 			a.Assign(name, f.With(val), st, bashread.Prefix, f.Span)
 			c.prefix = append(slices.Clip(c.prefix), name)
-			st.Set(name, bashread.Value{Words: []string{val}, Flow: f.Flow}) // a shell below sees it
+			st.Set(name, bashread.Value{Words: []string{val}, Flow: f.Flow, Handed: true}) // a shell below sees it
 		default:
 			c.tail = i
 			a.runTail(c, st)

@@ -8,43 +8,26 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-// arithm walks an arithmetic expression. An index in it, and the value of every variable, is evaluated in its turn, so
-// that `a[$(rm x)]` in any of them runs rm.
-func (r *Reader) arithm(x syntax.ArithmExpr, st *State) {
-	r.Spend(1)
-	switch x := x.(type) {
-	case *syntax.BinaryArithm:
-		// a+b+c is ((a+b)+c): the left side is gone down without recursion.
-		for {
-			r.arithm(x.Y, st)
+// arithm walks an expression of (( )), [[ ]] or an index. An index in it, and the value of every variable, is evaluated in
+// its turn, so that `a[$(rm x)]` in any of them runs rm.
+func (r *Reader) arithm(x syntax.Node, st *State) {
+	syntax.Walk(x, func(n syntax.Node) bool {
+		r.Spend(1)
+		switch n := n.(type) {
+		case *syntax.BinaryArithm:
 			// Each operator that assigns ends in = and is no comparison.
-			if op := x.Op.String(); strings.HasSuffix(op, "=") && op != "==" && op != "!=" && op != "<=" && op != ">=" {
-				if w, ok := x.X.(*syntax.Word); ok && w.Lit() != "" {
+			if op := n.Op.String(); strings.HasSuffix(op, "=") && op != "==" && op != "!=" && op != "<=" && op != ">=" {
+				if w, ok := n.X.(*syntax.Word); ok && w.Lit() != "" {
 					r.Judge.Assign(w.Lit(), &Field{S: string(TamePart)}, st, Plain, r.span(w))
 					st.Set(w.Lit(), Value{Words: []string{string(TamePart)}})
 				}
 			}
-			left, ok := x.X.(*syntax.BinaryArithm)
-			if !ok {
-				r.arithm(x.X, st)
-				return
-			}
-			x = left
+		case *syntax.Word:
+			r.evalNumber(r.quotedWord(n, st).S, st, r.span(n))
+			return false
 		}
-	case *syntax.UnaryArithm:
-		r.arithm(x.X, st)
-	case *syntax.ParenArithm:
-		r.arithm(x.X, st)
-	case *syntax.FlagsArithm:
-		if x.X != nil {
-			r.arithm(x.X, st)
-		}
-	case *syntax.Word:
-		r.evalNumber(r.quotedWord(x, st).S, st, r.span(x))
-	case nil:
-	default:
-		r.Judge.Unread(r.span(x), "an arithmetic expression that is not known here")
-	}
+		return true
+	})
 }
 
 // evalNumber walks text that bash evaluates as a number: the values of the variables that it names are evaluated in their
@@ -91,40 +74,6 @@ func (r *Reader) EvalText(s string, st *State, sp Span) {
 		}
 		r.word(w, st.Clone())
 	})
-}
-
-// test walks the expression of [[ ]].
-func (r *Reader) test(x syntax.TestExpr, st *State) {
-	r.Spend(1)
-	switch x := x.(type) {
-	case *syntax.BinaryTest:
-		switch x.Op {
-		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
-			for _, side := range []syntax.TestExpr{x.X, x.Y} {
-				if w, ok := side.(*syntax.Word); ok {
-					r.arithm(w, st)
-				} else {
-					r.test(side, st)
-				}
-			}
-		default:
-			r.test(x.X, st)
-			r.test(x.Y, st)
-		}
-	case *syntax.UnaryTest:
-		if w, ok := x.X.(*syntax.Word); ok && (x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar) {
-			r.EvalText(r.quotedWord(w, st).S, st, r.span(w))
-			return
-		}
-		r.test(x.X, st)
-	case *syntax.ParenTest:
-		r.test(x.X, st)
-	case *syntax.Word:
-		r.word(x, st)
-	case nil:
-	default:
-		r.Judge.Unread(r.span(x), "a test that is not known here")
-	}
 }
 
 // declaration is what the options of declare, export and the like mean.
@@ -174,15 +123,16 @@ func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 			d.given = true
 			if d.kind == Export && !d.functions {
 				r.Judge.Exported(as.Name.Value, st, r.span(as))
+				st.Export(as.Name.Value)
 			}
 			if as.Index != nil {
 				r.arithm(as.Index, st)
 			}
-			r.integerValue(as, st, d, st.vars[as.Name.Value].Words)
+			r.integer(as, st, d, st.vars[as.Name.Value].Words)
 		default:
 			d.given = true
 			f := r.assign(as, st, d.kind)
-			r.integerValue(as, st, d, []string{f.S})
+			r.integer(as, st, d, []string{f.S})
 			if d.ref {
 				r.Judge.Exported(f.S, st, r.span(as)) // what is assigned to the name is assigned to that variable
 			}
@@ -198,17 +148,18 @@ func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 	}
 }
 
-// integerValue evaluates the values of an integer, and of a reference, which may be to an element with an index.
-func (r *Reader) integerValue(as *syntax.Assign, st *State, d declaration, values []string) {
+// integer evaluates the values of an integer, and of a reference, which may be to an element with an index.
+func (r *Reader) integer(as *syntax.Assign, st *State, d declaration, values []string) {
 	if !d.integer && !d.ref {
 		return
 	}
 	for _, s := range values {
 		r.evalNumber(s, st, r.span(as))
 	}
-	if d.integer && as.Name != nil {
-		st.integer(as.Name.Value)
+	if r.integers == nil {
+		r.integers = map[string]bool{}
 	}
+	r.integers[as.Name.Value] = true
 }
 
 // Declared walks an assignment that came about by expansion: export "$x" with x='PATH=/tmp'.
@@ -224,6 +175,7 @@ func (r *Reader) Declared(f *Field, st *State, kind Assignment) {
 	if !ok {
 		if kind == Export {
 			r.Judge.Exported(name, st, f.Span)
+			st.Export(name)
 		}
 		return
 	}
@@ -231,7 +183,7 @@ func (r *Reader) Declared(f *Field, st *State, kind Assignment) {
 	if strings.HasSuffix(f.S[:strings.IndexByte(f.S, '=')], "+") {
 		val = string(UnknownPart)
 	}
-	st.Set(name, Value{Words: []string{val}, Flow: f.Flow})
+	st.Set(name, Value{Words: []string{val}, Flow: f.Flow, Handed: kind == Export})
 	if kind == Export {
 		r.Judge.Note(programs.Medium, programs.ShellState, f.Span, "exports variables to every command run later in this shell")
 	}
@@ -270,7 +222,7 @@ func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
 	f.Span = r.span(as)
 	name := as.Name.Value
 	r.Judge.Assign(name, &f, st, kind, f.Span)
-	if st.ints[name] {
+	if r.integers[name] {
 		for _, s := range v.Words {
 			r.evalNumber(s, st, f.Span)
 		}
@@ -293,7 +245,7 @@ func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
 	if len(v.Words) > 256 || v.size() > 16<<10 {
 		v.Words = []string{string(UnknownPart)}
 	}
-	if kind != Prefix {
+	if v.Handed = kind != Plain; kind != Prefix {
 		st.Set(name, v)
 	}
 	return f

@@ -67,11 +67,6 @@ func arguments(fs []Field) Value {
 // param expands ${…}.
 func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 	r, st := b.r, b.st
-	if p.NestedParam != nil {
-		b.part(p.NestedParam, quoted, false)
-		b.bad = true
-		return
-	}
 	all, index := b.index(p)
 	if p.Slice != nil {
 		for _, x := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
@@ -206,27 +201,11 @@ func (b *builder) operate(p *syntax.ParamExp, v Value, ok bool) (Value, bool) {
 		} else if w.S == "P" {
 			b.r.EvalText(text, b.st, b.r.span(p))
 		}
-	case syntax.UpperAll, syntax.LowerAll, syntax.RemSmallSuffix, syntax.RemLargeSuffix, syntax.RemSmallPrefix, syntax.RemLargePrefix:
-		if known && w.Known && !w.Glob && !v.Glob && len(v.Words) == 1 {
-			return Value{Words: []string{changed(op, text, w.S)}, Flow: v.Flow}, true
-		}
-	default:
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.DefaultUnset, syntax.DefaultUnsetOrNull,
+		syntax.ErrorUnset, syntax.ErrorUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		return b.orElse(p, v, ok, w)
 	}
 	return unknown, true
-}
-
-// changed returns a value with a literal cut off, or in other letters.
-func changed(op syntax.ParExpOperator, s, w string) string {
-	switch op {
-	case syntax.UpperAll:
-		return strings.ToUpper(s)
-	case syntax.LowerAll:
-		return strings.ToLower(s)
-	case syntax.RemSmallPrefix, syntax.RemLargePrefix:
-		return strings.TrimPrefix(s, w)
-	}
-	return strings.TrimSuffix(s, w)
 }
 
 // orElse applies ${x:-w}, ${x:=w}, ${x:+w} and ${x:?w}.

@@ -62,17 +62,17 @@ type Reader struct {
 	Context
 	Judge Judge
 
-	Depth   int                // of texts inside texts
-	Active  []string           // functions and aliases that are being expanded
-	Seen    Flow               // what the commands since the last reset let in
-	Out     Output             // what the last command printed
-	Files   map[string]Written // what this text wrote
-	NetFD   bool               // a descriptor is a network connection
-	src     source
-	mending bool                   // the text that is walked was put right: see program
-	printed map[syntax.Node]Output // while the words of one word with braces are expanded
-	mutated map[syntax.Node]mutation
-	live    map[string]Function // functions of the live shell that have been parsed
+	Depth    int                // of texts inside texts
+	Active   []string           // functions and aliases that are being expanded
+	Seen     Flow               // what the commands since the last reset let in
+	Out      Output             // what the last command printed
+	Files    map[string]Written // what this text wrote
+	NetFD    bool               // a descriptor is a network connection
+	src      source
+	mending  bool                   // the text that is walked was put right: see program
+	printed  map[syntax.Node]Output // while the words of one word with braces are expanded
+	integers map[string]bool        // variables whose every value is evaluated: declare -i
+	live     map[string]Function    // functions of the live shell that have been parsed
 }
 
 // MaxDepth bounds texts inside texts: sh -c, eval, functions, aliases.
@@ -89,6 +89,8 @@ const (
 type source struct {
 	text  string
 	outer *Span // where the text stands in the outermost one, if it is not that
+	list  []*syntax.Stmt
+	loops *mutation
 }
 
 // The work of one reading is counted in steps: a node that is walked, or a piece of text that is parsed, copied or
@@ -178,6 +180,7 @@ func (r *Reader) program(text string, st *State) (ends bool) {
 		r.src = keep
 	}
 	list, err := r.parse(text)
+	r.src.list, r.src.loops = list, &mutation{}
 	ends = r.stmts(list, st)
 	if err == nil {
 		return ends
@@ -201,6 +204,7 @@ func (r *Reader) program(text string, st *State) (ends bool) {
 	keep, sp := r.src, r.at(0, len(text))
 	r.src, r.mending = source{text: mended, outer: &sp}, true
 	if list, err := r.parse(mended); err == nil {
+		r.src.list, r.src.loops = list, &mutation{}
 		r.stmts(list, st)
 	}
 	r.src, r.mending = keep, false

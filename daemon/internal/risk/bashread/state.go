@@ -49,6 +49,7 @@ type Value struct {
 	Array   bool
 	Glob    bool // the words are patterns and stand for what they match
 	Unset   bool
+	Handed  bool // on to programs
 	Guarded bool // ${x:?}: never empty
 }
 
@@ -80,8 +81,7 @@ type State struct {
 	budget *Budget
 	vars   map[string]Value
 	funcs  map[string]Function
-	ints   map[string]bool // variables whose every value is evaluated: declare -i; never changed in place
-	shared bool            // maps belong to another state too
+	shared bool // maps belong to another state too
 }
 
 // Start returns the state in which a text begins.
@@ -103,10 +103,17 @@ func (s *State) Elsewhere() *State {
 	return c
 }
 
-// Fresh returns a state for a shell that takes over neither functions nor aliases.
-func (s *State) Fresh() *State {
+// Fresh returns a state for a shell that takes over variables that are exported, but neither functions nor aliases. env has
+// the names of those that were exported before the text.
+func (s *State) Fresh(env map[string]string) *State {
 	c := s.Clone()
 	c.funcs, c.Aliases = nil, nil
+	c.own()
+	for name, v := range c.vars {
+		if _, before := env[name]; !before && !v.Handed {
+			c.vars[name] = Value{Words: []string{string(UnknownPart)}, Flow: v.Flow} // or set by a file that the shell reads first
+		}
+	}
 	return c
 }
 
@@ -129,10 +136,19 @@ func (s *State) own() {
 	s.shared = false
 }
 
-// Set sets a variable.
+// Set sets a variable. One that is exported stays so.
 func (s *State) Set(name string, v Value) {
 	s.own()
+	v.Handed = v.Handed || s.vars[name].Handed
 	s.vars[name] = v
+}
+
+// Export hands a variable on to programs.
+func (s *State) Export(name string) {
+	if v, ok := s.vars[name]; ok {
+		v.Handed = true
+		s.Set(name, v)
+	}
 }
 
 // Var returns what is known of a variable that the text set.
@@ -164,15 +180,6 @@ func (s *State) Hide() (show func()) {
 	}
 }
 
-// integer records that bash evaluates whatever is assigned to a variable.
-func (s *State) integer(name string) {
-	s.budget.Spend(1 + len(s.ints)/EntriesMoved)
-	ints := make(map[string]bool, len(s.ints)+1)
-	maps.Copy(ints, s.ints)
-	ints[name] = true
-	s.ints = ints
-}
-
 // Forget makes variables unknown.
 func (s *State) Forget(names ...string) {
 	if len(names) == 0 {
@@ -180,7 +187,7 @@ func (s *State) Forget(names ...string) {
 	}
 	s.own()
 	for _, n := range names {
-		s.vars[n] = Value{Words: []string{"\x00"}, Flow: s.vars[n].Flow}
+		s.vars[n] = Value{Words: []string{"\x00"}, Flow: s.vars[n].Flow, Handed: s.vars[n].Handed}
 	}
 }
 
@@ -228,24 +235,13 @@ func (s *State) join(o *State) {
 	if len(differ)+len(o.funcs)+len(o.Aliases) > 0 {
 		s.own()
 		for _, n := range differ {
-			s.vars[n] = Value{Words: []string{"\x00"}, Flow: s.vars[n].Flow | o.vars[n].Flow}
+			s.vars[n] = Value{Words: []string{"\x00"}, Flow: s.vars[n].Flow | o.vars[n].Flow, Handed: s.vars[n].Handed || o.vars[n].Handed}
 		}
 		maps.Copy(s.funcs, o.funcs)
 		maps.Copy(s.Aliases, o.Aliases)
 	}
-	for n := range o.ints {
-		if !s.ints[n] {
-			s.integer(n)
-		}
-	}
 	s.Errexit = s.Errexit && o.Errexit
 	s.ArgsOK = s.ArgsOK && o.ArgsOK
-}
-
-// mutation is what a loop may change when it runs zero, one or many times.
-type mutation struct {
-	names []string // of variables
-	moves bool     // the folder
 }
 
 var (
@@ -253,31 +249,29 @@ var (
 	setters = programs.Words("read mapfile readarray printf getopts unset let wait")
 )
 
-// mutations collects what a loop may change. The result is kept, so that nested loops are gone through once.
-func (r *Reader) mutations(loop syntax.Node) mutation {
-	if m, ok := r.mutated[loop]; ok {
+// mutation is what the loops of a text may change: variables, the folder and the arguments.
+type mutation struct {
+	names         []string
+	moves, shifts bool
+	found         bool
+}
+
+// mutations collects what any loop of the text may change when it runs zero, one or many times.
+func (r *Reader) mutations() *mutation {
+	m := r.src.loops
+	if m.found {
 		return m
 	}
-	var m mutation
+	m.found = true
 	count := 0
 	name := func(n syntax.Node) {
 		if w, ok := n.(*syntax.Word); ok && w.Lit() != "" {
 			m.names = append(m.names, w.Lit())
 		}
 	}
-	syntax.Walk(loop, func(n syntax.Node) bool {
+	changes := func(n syntax.Node) bool {
 		count++
 		switch n := n.(type) {
-		case *syntax.Subshell, *syntax.ProcSubst:
-			return false
-		case *syntax.CmdSubst:
-			return inShell(n)
-		case *syntax.WhileClause, *syntax.ForClause:
-			if n != loop {
-				inner := r.mutations(n)
-				m.names, m.moves = append(m.names, inner.names...), m.moves || inner.moves
-				return false
-			}
 		case *syntax.Assign:
 			if n.Name != nil {
 				m.names = append(m.names, n.Name.Value)
@@ -285,13 +279,15 @@ func (r *Reader) mutations(loop syntax.Node) mutation {
 		case *syntax.WordIter:
 			m.names = append(m.names, n.Name.Value)
 		case *syntax.CallExpr:
-			if len(n.Args) > 0 {
-				called := n.Args[0].Lit()
-				m.moves = m.moves || called == "" || movers[called]
-				if setters[called] {
-					for _, w := range n.Args[1:] {
-						name(w)
-					}
+			if len(n.Args) == 0 {
+				break
+			}
+			called := n.Args[0].Lit()
+			m.moves = m.moves || called == "" || movers[called]
+			m.shifts = m.shifts || called == "shift" || called == "set" || movers[called]
+			if setters[called] {
+				for _, w := range n.Args[1:] {
+					name(w)
 				}
 			}
 		case *syntax.BinaryArithm:
@@ -300,14 +296,19 @@ func (r *Reader) mutations(loop syntax.Node) mutation {
 			name(n.X)
 		}
 		return true
-	})
-	r.Spend((count + len(m.names)) / EntriesMoved)
-	slices.Sort(m.names)
-	m.names = slices.Compact(m.names)
-	if r.mutated == nil {
-		r.mutated = map[syntax.Node]mutation{}
 	}
-	r.mutated[loop] = m
+	for _, s := range r.src.list {
+		syntax.Walk(s, func(n syntax.Node) bool {
+			count++
+			switch n.(type) {
+			case *syntax.WhileClause, *syntax.ForClause:
+				syntax.Walk(n, changes)
+				return false
+			}
+			return true
+		})
+	}
+	r.Spend((count + len(m.names)) / EntriesMoved)
 	return m
 }
 

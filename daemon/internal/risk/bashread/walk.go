@@ -188,7 +188,7 @@ func (r *Reader) command(cmd syntax.Command, st *State) (ends bool) {
 	case *syntax.IfClause:
 		return r.ifClause(c, st)
 	case *syntax.WhileClause:
-		r.loop(c, st, func() {
+		r.loop(st, func() {
 			if !r.condList(c.Cond, st).ends {
 				r.stmts(c.Do, st)
 			}
@@ -206,7 +206,7 @@ func (r *Reader) command(cmd syntax.Command, st *State) (ends bool) {
 			r.arithm(x, st)
 		}
 	case *syntax.TestClause:
-		r.test(c.X, st)
+		r.arithm(c.X, st)
 	case *syntax.DeclClause:
 		r.declare(c, st)
 	case *syntax.TimeClause:
@@ -276,12 +276,13 @@ func (r *Reader) ifClause(c *syntax.IfClause, st *State) (ends bool) {
 }
 
 // loop walks something that may run any number of times: what it changes is known neither in it nor after it.
-func (r *Reader) loop(node syntax.Node, st *State, body func()) {
-	m := r.mutations(node)
+func (r *Reader) loop(st *State, body func()) {
+	m := r.mutations()
 	st.Forget(m.names...)
 	if m.moves {
 		st.MayBe("")
 	}
+	st.ArgsOK = st.ArgsOK && !m.shifts
 	before := st.Clone()
 	body()
 	st.join(before)
@@ -299,7 +300,7 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 				r.arithm(x, st)
 			}
 		}
-		r.loop(c, st, func() { r.stmts(c.Do, st) })
+		r.loop(st, func() { r.stmts(c.Do, st) })
 	case *syntax.WordIter:
 		items := r.words(l.Items, st)
 		if !l.InPos.IsValid() {
@@ -318,16 +319,17 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 			st.Set(l.Name.Value, Value{Words: []string{f.S}, Flow: f.Flow, Glob: f.Glob})
 		}
 		if !simple {
-			r.loop(c, st, func() {
+			r.loop(st, func() {
 				set(Field{S: "\x00", Flow: fl})
 				r.stmts(c.Do, st)
 			})
 			return
 		}
-		m := r.mutations(c)
+		m := r.mutations()
 		if m.moves && len(items) > 1 {
 			st.MayBe("")
 		}
+		st.ArgsOK = st.ArgsOK && !m.shifts
 		before := st.Clone()
 		for i := range items {
 			if set(items[i]); r.stmts(c.Do, st) {
