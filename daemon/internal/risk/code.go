@@ -119,8 +119,7 @@ func (a *analysis) code(c *call, f *field) {
 	a.Spend(len(text) / bashread.BytesMatched)
 	a.note(Medium, RunCode, f.Span, "runs code given to "+show(c.name))
 	switch {
-	case f.Flow&flowNet != 0:
-		a.note(Critical, RunCode, f.Span, "runs what was just fetched from the network")
+	case a.runsFlow(f.Flow, f.Span):
 	case codeRuns().MatchString(text):
 		a.note(High, RunCode, f.Span, "runs code that starts programs or makes code of its own")
 		a.commandsIn(text, f.Span, c.st)

@@ -136,8 +136,7 @@ func (a *analysis) resolve(c *call) (ends bool) {
 	if f.Opaque() || f.Many || f.Glob && f.S != "[" || f.S == "" && !f.Known {
 		a.runs()
 		a.opaque()
-		if f.Flow&flowNet != 0 {
-			a.note(Critical, RunCode, f.Span, "runs what comes from the network")
+		if a.runsFlow(f.Flow, f.Span) {
 			return false
 		}
 		a.note(High, Unknown, f.Span, "what it runs is not known here")
@@ -208,9 +207,7 @@ func (a *analysis) byPath(c *call) (ends bool) {
 	f := &c.fields[0]
 	c.name = f.Base()
 	if f.Known && path.IsAbs(f.S) && systemBin(path.Dir(f.S)) {
-		if a.flowOf(path.Clean(f.S))&flowNet != 0 {
-			a.note(Critical, RunCode, f.Span, "runs what was just fetched from the network")
-		}
+		a.runsFlow(a.flowOf(path.Clean(f.S)), f.Span)
 		return a.known(c)
 	}
 	c.verb = 1
@@ -237,8 +234,7 @@ func (a *analysis) runFile(c *call, f *field) {
 	}
 	w := a.Files[key]
 	switch {
-	case (f.Flow|w.Flow|a.flowOf(key))&flowNet != 0:
-		a.note(Critical, RunCode, f.Span, "runs what was just fetched from the network")
+	case a.runsFlow(f.Flow|w.Flow|a.flowOf(key), f.Span):
 	case f.S == "/dev/stdin":
 		a.fromStdin(c)
 	case f.Opaque(), strings.HasPrefix(f.S, "/dev/"):
@@ -714,8 +710,7 @@ func (a *analysis) runTail(c *call, st *state) {
 func (a *analysis) shellText(f field, st *state) {
 	a.runs()
 	switch {
-	case f.Flow&flowNet != 0:
-		a.note(Critical, RunCode, f.Span, "runs what was just fetched from the network")
+	case a.runsFlow(f.Flow, f.Span):
 	case f.Opaque():
 		a.opaque()
 		a.note(High, RunCode, f.Span, "runs text that is not known here")
@@ -725,13 +720,23 @@ func (a *analysis) shellText(f field, st *state) {
 	}
 }
 
+// runsFlow notes that code runs which nobody could read before, by where it came from, and reports whether that is so.
+func (a *analysis) runsFlow(fl bashread.Flow, sp Span) bool {
+	switch {
+	case fl&flowNet != 0:
+		a.note(Critical, RunCode, sp, "runs what was just fetched from the network")
+	case fl&bashread.Decoded != 0:
+		a.note(Critical, RunCode, sp, "runs what was decoded here, so that it cannot be read")
+	}
+	return fl&(flowNet|bashread.Decoded) != 0
+}
+
 // fromStdin judges a program that runs what it reads.
 func (a *analysis) fromStdin(c *call) {
 	in := c.st.Stdin
 	a.runs()
 	switch {
-	case in.Flow&flowNet != 0:
-		a.note(Critical, RunCode, c.span, show(c.name)+" runs what was just fetched from the network")
+	case a.runsFlow(in.Flow, c.span):
 	case in.Any:
 		a.opaque()
 		a.note(High, RunCode, c.span, show(c.name)+" runs what it is given, and that is not known here")

@@ -19,9 +19,7 @@ func (a *analysis) doEval(c *call) (ends bool) {
 		args = args[1:]
 	}
 	f := bashread.Join(args, c.span)
-	if f.Flow&flowNet != 0 {
-		a.note(Critical, RunCode, f.Span, "runs what was just fetched from the network")
-	} else if f.Opaque() {
+	if !a.runsFlow(f.Flow, f.Span) && f.Opaque() {
 		a.opaque()
 		a.note(High, RunCode, f.Span, "runs text that is not known here")
 	}

@@ -69,10 +69,9 @@ type Reader struct {
 	Files    map[string]Written // what this text wrote
 	NetFD    bool               // a descriptor is a network connection
 	src      source
-	mending  bool                   // the text that is walked was put right: see program
-	printed  map[syntax.Node]Output // while the words of one word with braces are expanded
-	integers map[string]bool        // variables whose every value is evaluated: declare -i
-	live     map[string]Function    // functions of the live shell that have been parsed
+	mending  bool                // the text that is walked was put right: see program
+	integers map[string]bool     // variables whose every value is evaluated: declare -i
+	live     map[string]Function // functions of the live shell that have been parsed
 }
 
 // MaxDepth bounds texts inside texts: sh -c, eval, functions, aliases.

@@ -18,6 +18,7 @@ const (
 	Secret                   // holds a secret
 	Printed                  // output of a program that was not computed here
 	Self                     // names the shell's own process, or its parent: $$, $PPID
+	Decoded                  // of base64, rev and the like, which hide a command from a reader
 )
 
 // Output is what a command prints or reads.
@@ -49,8 +50,8 @@ type Value struct {
 	Array   bool
 	Glob    bool // the words are patterns and stand for what they match
 	Unset   bool
-	Handed  bool // on to programs
 	Guarded bool // ${x:?}: never empty
+	Handed  bool // on to programs
 }
 
 func (v *Value) size() (n int) {

@@ -122,20 +122,18 @@ func (r *Reader) expand(w *syntax.Word, st *State, out []Field) []Field {
 			braces += strings.Count(p.Value, "{")
 		}
 	}
-	outer := r.printed
 	if braces > 0 {
 		r.Spend(braces * braces / BytesCopied) // SplitBraces copies what follows each that is not closed
 		// On a copy: the tree may be walked again, and the parser's own Walk panics at what SplitBraces makes.
 		if split := (&syntax.Word{Parts: slices.Clone(w.Parts)}); syntax.SplitBraces(split) {
 			var ok bool
-			if list, ok = expandBraces(split); !ok {
+			if list, ok = expandBraces(split); !ok || runs(w) {
 				b := builder{r: r, st: st}
 				for _, p := range split.Parts { // what is in it runs all the same
 					b.part(p, false, false)
 				}
 				return append(out, Field{S: string(UnknownPart), Many: true, Span: sp})
 			}
-			r.printed = map[syntax.Node]Output{} // the words share their parts, which are walked once
 		}
 	}
 	first := len(out)
@@ -147,7 +145,6 @@ func (r *Reader) expand(w *syntax.Word, st *State, out []Field) []Field {
 		}
 		out = b.out
 	}
-	r.printed = outer
 	for i := first; i < len(out); i++ {
 		out[i].Span = sp
 	}
@@ -255,7 +252,7 @@ func (b *builder) part(p syntax.WordPart, quoted, first bool) {
 	case *syntax.CmdSubst:
 		b.subst(p, quoted)
 	case *syntax.ProcSubst:
-		out := b.r.output(p, p.Stmts, b.st.Clone())
+		out := b.r.output(p.Stmts, b.st.Clone())
 		if b.r.Out = (Output{List: out.List}); p.Op == syntax.CmdOut {
 			out.Flow = 0
 		}
@@ -282,24 +279,27 @@ func (b *builder) part(p syntax.WordPart, quoted, first bool) {
 // inShell reports whether a substitution runs in the shell itself, as bash 5.3 does: ${ cmd; } and ${| cmd; }.
 func inShell(c *syntax.CmdSubst) bool { return c.TempFile || c.ReplyVar }
 
-// output walks a substitution and returns what it prints. In a word with braces it is walked once.
-func (r *Reader) output(n syntax.Node, list []*syntax.Stmt, st *State) Output {
-	if out, done := r.printed[n]; done {
-		return out
-	}
+// runs reports whether a word holds a substitution.
+func runs(w *syntax.Word) (found bool) {
+	syntax.Walk(w, func(n syntax.Node) bool {
+		switch n.(type) {
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// output walks a substitution and returns what it prints.
+func (r *Reader) output(list []*syntax.Stmt, st *State) Output {
 	seen := r.Seen
 	r.Seen, r.Out = 0, Output{}
-	outer := r.printed
-	r.printed = nil
 	r.stmts(list, st)
-	r.printed = outer
 	out := r.Out
 	out.Flow |= r.Seen
 	r.Seen |= seen
 	r.Out = Output{}
-	if r.printed != nil {
-		r.printed[n] = out
-	}
 	return out
 }
 
@@ -309,7 +309,7 @@ func (b *builder) subst(c *syntax.CmdSubst, quoted bool) {
 	if !inShell(c) {
 		st = st.Clone()
 	}
-	out := b.r.output(c, c.Stmts, st)
+	out := b.r.output(c.Stmts, st)
 	switch {
 	case out.Text != nil && strings.IndexByte(*out.Text, UnknownPart) < 0 && !c.ReplyVar:
 		b.cur.Flow |= out.Flow
