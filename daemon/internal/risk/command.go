@@ -69,9 +69,9 @@ func (c *call) rest() ([]field, Span) {
 
 // Command implements bashread.Judge: it judges a command whose words are known as far as they can be, by its name, by what
 // it wraps and by its line in the table.
-func (a *analysis) Command(fs []field, prefix []string, st *state, sp Span) (ends bool) {
+func (a *analysis) Command(fs []field, prefix []string, st *state, sp Span) {
 	if len(fs) == 0 {
-		return false
+		return
 	}
 	cost := 25 + len(st.Cwd)/bashread.BytesCopied
 	for i := range fs {
@@ -80,7 +80,7 @@ func (a *analysis) Command(fs []field, prefix []string, st *state, sp Span) (end
 	a.Spend(cost)
 	if a.Depth+len(a.Active) > 4*bashread.MaxDepth {
 		a.Unread(sp, "code inside code, too deep or too long to be examined")
-		return false
+		return
 	}
 	a.Depth++
 	c := &call{fields: fs, st: st, span: sp, prefix: prefix}
@@ -89,7 +89,7 @@ func (a *analysis) Command(fs []field, prefix []string, st *state, sp Span) (end
 		a.record(c)
 	}
 	me := a.cmd
-	ends = a.resolve(c)
+	a.resolve(c)
 	if a.guess == 0 {
 		cmd := &a.v.Commands[me]
 		cmd.Verb, cmd.Plain, cmd.Name = c.verb, c.plain, c.name
@@ -97,7 +97,6 @@ func (a *analysis) Command(fs []field, prefix []string, st *state, sp Span) (end
 	a.cmd = outer
 	a.Depth--
 	a.Out = a.prints(c)
-	return ends
 }
 
 // record adds the command to those that rules match.
@@ -131,20 +130,20 @@ func (a *analysis) opaque() {
 }
 
 // resolve finds what the name of a command means: function, builtin, program, file.
-func (a *analysis) resolve(c *call) (ends bool) {
+func (a *analysis) resolve(c *call) {
 	f := &c.fields[0]
 	if f.Opaque() || f.Many || f.Glob && f.S != "[" || f.S == "" && !f.Known {
 		a.runs()
 		a.opaque()
 		if a.runsFlow(f.Flow, f.Span) {
-			return false
+			return
 		}
 		a.note(High, Unknown, f.Span, "what it runs is not known here")
 		if len(c.fields) > 1 && f.Many { // `$X rm -rf /` with an empty X runs the rest
 			a.Command(c.fields[1:], c.prefix, c.st.Clone(), c.span)
 		}
 		a.usesSecret(c)
-		return false
+		return
 	}
 	if strings.Contains(f.S, tamePart) {
 		a.opaque()
@@ -153,7 +152,8 @@ func (a *analysis) resolve(c *call) (ends bool) {
 		a.maybe(bashread.Join(c.fields, c.span).S, c.span, c.st)
 	}
 	if strings.IndexByte(f.S, '/') >= 0 {
-		return a.byPath(c)
+		a.byPath(c)
+		return
 	}
 	c.name = f.S
 	if slices.Contains(a.c.Poisoned, c.name) {
@@ -163,23 +163,23 @@ func (a *analysis) resolve(c *call) (ends bool) {
 	case called && !known:
 		a.runs()
 		a.note(High, RunCode, c.span, "calls the function "+show(c.name)+" of your shell, whose code is not known here")
-		return false
+		return
 	case called:
 		a.runs()
 		a.note(Low, Read, c.span, "calls the function "+show(c.name))
-		return false
+		return
 	}
 	if file, hashed := a.c.Hashed[c.name]; hashed && !a.builtin(c.name) && !c.st.Remote {
 		a.hashed(c, file)
 	}
 	if !programs.Builtin(c.name) || a.builtin(c.name) {
-		return a.known(c)
+		a.known(c)
+		return
 	}
 	a.note(Medium, RunCode, c.span, "the builtin "+show(c.name)+" is switched off in your shell, so that a program of that name runs")
 	before := c.st.Cwd
 	a.known(c)
-	c.st.MayBe(before) // a program cannot leave the folder, nor end the list
-	return false
+	c.st.MayBe(before) // a program cannot leave the folder
 }
 
 // builtin reports whether the shell runs a name itself.
@@ -203,12 +203,13 @@ func (a *analysis) hashed(c *call, file string) {
 }
 
 // byPath judges a command that names a file: ./x, bin/x, /usr/bin/x.
-func (a *analysis) byPath(c *call) (ends bool) {
+func (a *analysis) byPath(c *call) {
 	f := &c.fields[0]
 	c.name = f.Base()
 	if f.Known && path.IsAbs(f.S) && systemBin(path.Dir(f.S)) {
 		a.runsFlow(a.flowOf(path.Clean(f.S)), f.Span)
-		return a.known(c)
+		a.known(c)
+		return
 	}
 	c.verb = 1
 	a.usesSecret(c)
@@ -218,7 +219,6 @@ func (a *analysis) byPath(c *call) (ends bool) {
 		a.options(c)
 		a.runTail(c, c.st)
 	}
-	return false
 }
 
 // runFile judges a file that is run as code.
@@ -271,7 +271,7 @@ func shellFile(name, text string) bool {
 }
 
 // known judges a command by its line in the table.
-func (a *analysis) known(c *call) (ends bool) {
+func (a *analysis) known(c *call) {
 	a.poisoned(c)
 	a.shadowed(c)
 	if c.spec = programs.Lookup(c.name); c.spec == nil {
@@ -279,24 +279,24 @@ func (a *analysis) known(c *call) (ends bool) {
 		c.verb = 1
 		a.note(High, Unknown, c.span, show(c.name)+" is not known here, so what it does is not either")
 		a.namesSecrets(c)
-		return false
+		return
 	}
 	a.options(c)
 	if helpOnly(c) {
 		c.verb = 0
 		a.note(Low, Read, c.span, "asks "+show(c.name)+" for help")
-		return false
+		return
 	}
 	a.usesSecret(c)
 	if c.name == "git" {
 		a.doGit(c)
-		return false
+		return
 	}
 	if h := handlers()[c.spec.Handler]; h != nil {
-		return h(a, c)
+		h(a, c)
+		return
 	}
 	a.usual(c)
-	return false
 }
 
 // helpOnly reports whether a known program is only asked for its help or version.

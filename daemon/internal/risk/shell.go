@@ -11,7 +11,7 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-func (a *analysis) doEval(c *call) (ends bool) {
+func (a *analysis) doEval(c *call) {
 	a.runs()
 	a.note(Low, Read, c.span, "runs text as a command")
 	args := c.fields[1:]
@@ -23,10 +23,9 @@ func (a *analysis) doEval(c *call) (ends bool) {
 		a.opaque()
 		a.note(High, RunCode, f.Span, "runs text that is not known here")
 	}
-	if strings.TrimSpace(strings.Trim(f.S, "\x00\x01")) == "" {
-		return false
+	if strings.TrimSpace(strings.Trim(f.S, "\x00\x01")) != "" {
+		a.Inline(f.S, c.span, c.st)
 	}
-	return a.Inline(f.S, c.span, c.st)
 }
 
 // doSource judges a file that is run in this shell.
@@ -55,19 +54,18 @@ func (a *analysis) doSource(c *call) {
 }
 
 // doCommand judges command and builtin, which skip functions and aliases.
-func (a *analysis) doCommand(c *call) (ends bool) {
+func (a *analysis) doCommand(c *call) {
 	a.note(Low, Read, c.span, "looks up or runs a command, past functions and aliases")
 	fs, sp := c.rest()
 	if c.name == "command" && c.has("-v", "-V") || len(fs) == 0 {
-		return false
+		return
 	}
 	a.runs()
 	show, live := c.st.Hide(), a.Functions
 	a.Functions = nil
-	ends = a.Command(fs, c.prefix, c.st, sp)
+	a.Command(fs, c.prefix, c.st, sp)
 	a.Functions = live
 	show()
-	return ends
 }
 
 func (a *analysis) doTrap(c *call) {
@@ -120,11 +118,6 @@ func (a *analysis) doCd(c *call) {
 			}
 		}
 	}
-}
-
-func (a *analysis) doExit(c *call) (ends bool) {
-	a.note(Low, ShellState, c.span, "ends the shell, script, list or function")
-	return true
 }
 
 func (a *analysis) doAlias(c *call) {

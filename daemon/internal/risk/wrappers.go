@@ -10,28 +10,22 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-type handler func(a *analysis, c *call) (ends bool)
+// handlers look closer at what a line of the table cannot express. A handler judges the whole command.
+var handlers func() map[string]func(*analysis, *call)
 
-// handlers look closer at what a line of the table cannot express. A handler has judged the whole command when it returns;
-// ends reports that what follows the command does not run.
-var handlers func() map[string]handler
-
-func init() { handlers = sync.OnceValue(allHandlers) } // not in the declaration: they call each other through it
-
-func allHandlers() map[string]handler {
-	m := map[string]handler{"eval": (*analysis).doEval, "command": (*analysis).doCommand, "exit": (*analysis).doExit}
-	for name, f := range map[string]func(a *analysis, c *call){
-		"alias": (*analysis).doAlias, "awk": (*analysis).doAwk, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod, "code": (*analysis).doCode,
-		"complete": (*analysis).doComplete, "dd": (*analysis).doDd, "docker": (*analysis).doDocker, "editor": (*analysis).doEditor,
-		"env": (*analysis).doEnv, "export": (*analysis).doExport, "fd": (*analysis).doFd, "find": (*analysis).doFind, "git": (*analysis).doGit, "jobs": (*analysis).doJobs, "kill": (*analysis).doKill,
-		"ln": (*analysis).doLn, "printf": (*analysis).doPrintf, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
-		"sandbox": (*analysis).doSandbox, "sed": (*analysis).doSed, "set": (*analysis).doSet, "shell": (*analysis).doShell, "shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false }, "source": (*analysis).doSource,
-		"sql": (*analysis).doSQL, "tar": (*analysis).doTar, "tee": (*analysis).doTee, "test": (*analysis).doTest,
-		"trap": (*analysis).doTrap, "unpack": (*analysis).doUnpack, "unset": (*analysis).doUnset, "web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
-	} {
-		m[name] = func(a *analysis, c *call) bool { f(a, c); return false }
-	}
-	return m
+func init() { // not in the declaration: they call each other through it
+	handlers = sync.OnceValue(func() map[string]func(*analysis, *call) {
+		return map[string]func(*analysis, *call){
+			"eval": (*analysis).doEval, "command": (*analysis).doCommand,
+			"alias": (*analysis).doAlias, "awk": (*analysis).doAwk, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod, "code": (*analysis).doCode,
+			"complete": (*analysis).doComplete, "dd": (*analysis).doDd, "docker": (*analysis).doDocker, "editor": (*analysis).doEditor,
+			"env": (*analysis).doEnv, "export": (*analysis).doExport, "fd": (*analysis).doFd, "find": (*analysis).doFind, "git": (*analysis).doGit, "jobs": (*analysis).doJobs, "kill": (*analysis).doKill,
+			"ln": (*analysis).doLn, "printf": (*analysis).doPrintf, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
+			"sandbox": (*analysis).doSandbox, "sed": (*analysis).doSed, "set": (*analysis).doSet, "shell": (*analysis).doShell, "shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false }, "source": (*analysis).doSource,
+			"sql": (*analysis).doSQL, "tar": (*analysis).doTar, "tee": (*analysis).doTee, "test": (*analysis).doTest,
+			"trap": (*analysis).doTrap, "unpack": (*analysis).doUnpack, "unset": (*analysis).doUnset, "web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
+		}
+	})
 }
 
 // doEnv judges env: variables, a folder, and then the command that is run.

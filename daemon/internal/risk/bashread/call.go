@@ -10,12 +10,12 @@ import (
 )
 
 // call walks a simple command as it stands in the text.
-func (r *Reader) call(c *syntax.CallExpr, st *State) (ends bool) {
+func (r *Reader) call(c *syntax.CallExpr, st *State) {
 	if len(c.Args) == 0 {
 		for _, as := range c.Assigns {
 			r.assign(as, st, Plain)
 		}
-		return false
+		return
 	}
 	var prefix []string
 	inner := st
@@ -28,33 +28,30 @@ func (r *Reader) call(c *syntax.CallExpr, st *State) (ends bool) {
 			prefix = append(prefix, as.Name.Value)
 		}
 	}
-	if name := c.Args[0].Lit(); name != "" {
-		if done, ends := r.alias(name, c, st); done {
-			return ends
-		}
+	if name := c.Args[0].Lit(); name != "" && r.alias(name, c, st) {
+		return
 	}
 	fs := r.words(c.Args, st)
 	for len(fs) > 0 && fs[0].S == "" && fs[0].Known && !fs[0].Quoted {
 		fs = fs[1:]
 	}
 	r.Out = Output{}
-	if len(fs) == 0 {
-		return false
+	if len(fs) > 0 {
+		r.Judge.Command(fs, prefix, st, r.span(c))
 	}
-	return r.Judge.Command(fs, prefix, st, r.span(c))
 }
 
 // alias expands an alias of the live shell or of this text, which bash does before it parses.
-func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) (done, ends bool) {
+func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) (done bool) {
 	value, ofText := st.Aliases[name]
 	if !ofText {
 		var ok bool
 		if value, ok = r.Aliases[name]; !ok || r.Dialect == "fish" { // fish's abbreviations are expanded while they are typed
-			return false, false
+			return false
 		}
 	}
 	if slices.Contains(r.Active, "alias "+name) || len(r.Active) > MaxDepth {
-		return false, false
+		return false
 	}
 	rest := r.text(c.Args[0].End(), c.End())
 	if strings.HasSuffix(value, " ") && len(c.Args) > 1 { // the next word is looked up too: alias sudo='sudo '
@@ -69,7 +66,8 @@ func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) (done, ends b
 		fs := append([]Field{{S: name, Known: true, Span: r.span(c.Args[0])}}, r.words(c.Args[1:], side)...)
 		r.Judge.Command(fs, nil, side, r.span(c))
 	}
-	return true, r.Inline(value+" "+rest, r.span(c), st)
+	r.Inline(value+" "+rest, r.span(c), st)
+	return true
 }
 
 // text returns a part of the text that is being walked.

@@ -20,9 +20,8 @@ type Span struct{ Start, End int }
 
 // A Judge decides what the parts of a text mean.
 type Judge interface {
-	// Command judges one simple command; prefix names the variables that are set for it alone. ends reports that what
-	// follows the command does not run.
-	Command(words []Field, prefix []string, st *State, sp Span) (ends bool)
+	// Command judges one simple command; prefix names the variables that are set for it alone.
+	Command(words []Field, prefix []string, st *State, sp Span)
 	// Assign judges the assignment of f to a variable.
 	Assign(name string, f *Field, st *State, kind Assignment, sp Span)
 	// Exported judges a variable that is handed on to later commands with the value that it has.
@@ -143,11 +142,8 @@ func (r *Reader) Read(text string, st *State) {
 func (r *Reader) Text() string { return r.src.text }
 
 // Inline reads the text of a command that runs in place of sp: sh -c, eval, trap and the like.
-func (r *Reader) Inline(text string, sp Span, st *State) (ends bool) {
-	r.inside(text, sp, func() {
-		ends = r.program(r.src.text, st)
-	})
-	return ends
+func (r *Reader) Inline(text string, sp Span, st *State) {
+	r.inside(text, sp, func() { r.program(r.src.text, st) })
 }
 
 // inside walks another text in place of a span of this one, after the same guards.
@@ -171,7 +167,7 @@ func (r *Reader) inside(text string, sp Span, walk func()) {
 }
 
 // program walks a text. Commands before a syntax error are judged too, since the shell runs a file line by line.
-func (r *Reader) program(text string, st *State) (ends bool) {
+func (r *Reader) program(text string, st *State) {
 	if other := endComments(text); other != text {
 		keep := r.src
 		r.src.text = other
@@ -180,9 +176,9 @@ func (r *Reader) program(text string, st *State) (ends bool) {
 	}
 	list, err := r.parse(text)
 	r.src.list, r.src.loops = list, &mutation{}
-	ends = r.stmts(list, st)
+	r.stmts(list, st)
 	if err == nil {
-		return ends
+		return
 	}
 	at := 0
 	var pe syntax.ParseError
@@ -198,7 +194,7 @@ func (r *Reader) program(text string, st *State) (ends bool) {
 		mended = strings.ReplaceAll(text, "$((", "$( (")
 	}
 	if mended == "" || r.mending {
-		return ends
+		return
 	}
 	keep, sp := r.src, r.at(0, len(text))
 	r.src, r.mending = source{text: mended, outer: &sp}, true
@@ -207,7 +203,6 @@ func (r *Reader) program(text string, st *State) (ends bool) {
 		r.stmts(list, st)
 	}
 	r.src, r.mending = keep, false
-	return ends
 }
 
 var openHeredoc = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("unclosed here-document `([A-Za-z0-9_]+)`") })

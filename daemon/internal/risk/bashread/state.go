@@ -208,8 +208,11 @@ func (s *State) MayBe(dir string) {
 	s.Alts = append(slices.Clip(s.Alts), dir)
 }
 
-// join makes s a state after which either s or o holds. s stays the likelier one.
+// join makes s a state after which either s or o holds, if there is an o. s stays the likelier one.
 func (s *State) join(o *State) {
+	if o == nil {
+		return
+	}
 	s.budget.Spend(1 + (len(s.vars)+len(o.vars)+len(o.funcs)+len(o.Aliases)+len(s.Changed)*len(o.Changed))/EntriesMoved)
 	if s.Cwd != o.Cwd {
 		s.MayBe(o.Cwd)

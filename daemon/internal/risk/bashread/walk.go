@@ -13,22 +13,18 @@ func isList(s *syntax.Stmt) (*syntax.BinaryCmd, bool) {
 	return b, ok && !s.Background && !s.Negated && (b.Op == syntax.AndStmt || b.Op == syntax.OrStmt)
 }
 
-// stmts walks a list of statements. ends reports that what follows the list does not run.
-func (r *Reader) stmts(list []*syntax.Stmt, st *State) (ends bool) {
+// stmts walks a list of statements.
+func (r *Reader) stmts(list []*syntax.Stmt, st *State) {
 	for i, s := range list {
 		if i > 0 {
 			r.Out = Output{}
 		}
 		if _, ok := isList(s); ok {
-			if r.both(r.cond(s, st), st) {
-				return true
-			}
+			st.join(r.cond(s, st))
 			continue
 		}
 		before := st.Cwd
-		if r.stmt(s, st) {
-			return true
-		}
+		r.stmt(s, st)
 		if _, ok := s.Cmd.(*syntax.CallExpr); ok && st.Cwd != before && (!st.Errexit || s.Negated) {
 			st.MayBe(before) // a cd that fails leaves the next command where it was
 		}
@@ -36,91 +32,72 @@ func (r *Reader) stmts(list []*syntax.Stmt, st *State) (ends bool) {
 	if len(list) > 1 {
 		r.Out = Output{}
 	}
-	return false
 }
 
-// outcome of a condition: the state passed in holds if it succeeded (never, if ends), fail if it did not (nil: never).
-type outcome struct {
-	fail *State
-	ends bool
-}
-
-// both makes st the state after a condition that decides nothing.
-func (r *Reader) both(o outcome, st *State) (ends bool) {
-	switch {
-	case o.ends && o.fail == nil:
-		return true
-	case o.ends:
-		*st = *o.fail
-	case o.fail != nil:
-		st.join(o.fail)
+// exits reports whether nothing follows a statement: exit, or a block that ends with it.
+func exits(s *syntax.Stmt) bool {
+	switch c := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		return !s.Background && len(c.Args) > 0 && (c.Args[0].Lit() == "exit" || c.Args[0].Lit() == "return")
+	case *syntax.Block:
+		return !s.Background && exitsList(c.Stmts)
 	}
 	return false
 }
 
-// cond walks a statement whose success decides what runs next.
-func (r *Reader) cond(s *syntax.Stmt, st *State) outcome {
+func exitsList(list []*syntax.Stmt) bool { return len(list) > 0 && exits(list[len(list)-1]) }
+
+// cond walks a statement whose success decides what runs next. The state passed in holds if it succeeded, fail if it did not
+// (nil: then nothing follows).
+func (r *Reader) cond(s *syntax.Stmt, st *State) (fail *State) {
 	b, ok := isList(s)
 	if !ok {
 		before := st.Clone()
-		if r.stmt(s, st) {
-			return outcome{ends: true}
-		}
-		fail := st.Clone()
+		r.stmt(s, st)
+		fail = st.Clone()
 		if st.Cwd != before.Cwd {
 			fail.Cwd, fail.Alts = before.Cwd, before.Alts
 			if s.Negated {
 				st.MayBe(before.Cwd)
 			}
 		}
-		return outcome{fail: fail}
+		return fail
 	}
 	for _, rd := range s.Redirs {
 		r.redirect(rd, st)
 	}
-	x := r.cond(b.X, st)
+	fail = r.cond(b.X, st)
 	defer func() { r.Out = Output{} }()
 	if b.Op == syntax.AndStmt {
-		if x.ends {
-			return x
+		other := r.cond(b.Y, st)
+		if fail == nil {
+			return other
 		}
-		y := r.cond(b.Y, st)
-		if x.fail == nil {
-			return y
-		}
-		if y.fail != nil {
-			x.fail.join(y.fail)
-		}
-		return outcome{fail: x.fail, ends: y.ends}
+		fail.join(other)
+		return fail
 	}
-	if x.fail == nil {
-		return x
+	if fail == nil {
+		fail = st.Clone()
 	}
-	y := r.cond(b.Y, x.fail)
-	switch {
-	case x.ends && y.ends:
-		return outcome{fail: y.fail, ends: true}
-	case x.ends:
-		*st = *x.fail
-	case !y.ends:
-		st.join(x.fail)
+	other := r.cond(b.Y, fail)
+	if exits(b.Y) {
+		return nil
 	}
-	return outcome{fail: y.fail}
+	st.join(fail)
+	return other
 }
 
 // condList walks a list of which the last statement is the condition.
-func (r *Reader) condList(list []*syntax.Stmt, st *State) outcome {
+func (r *Reader) condList(list []*syntax.Stmt, st *State) (fail *State) {
 	if len(list) == 0 {
-		return outcome{fail: st.Clone()}
+		return st.Clone()
 	}
-	if r.stmts(list[:len(list)-1], st) {
-		return outcome{ends: true}
-	}
+	r.stmts(list[:len(list)-1], st)
 	return r.cond(list[len(list)-1], st)
 }
 
 // stmt walks one statement, and leaves what it prints in r.Out.
-func (r *Reader) stmt(s *syntax.Stmt, st *State) (ends bool) {
+func (r *Reader) stmt(s *syntax.Stmt, st *State) {
 	r.Spend(1)
 	if s.Background || s.Coprocess || s.Disown {
 		st = st.Clone()
@@ -128,9 +105,9 @@ func (r *Reader) stmt(s *syntax.Stmt, st *State) (ends bool) {
 	r.Out = Output{}
 	if len(s.Redirs) == 0 {
 		if s.Cmd != nil {
-			ends = r.command(s.Cmd, st)
+			r.command(s.Cmd, st)
 		}
-		return ends && !s.Background
+		return
 	}
 	keep, seen := st.Stdin, r.Seen
 	r.Seen = 0
@@ -146,7 +123,7 @@ func (r *Reader) stmt(s *syntax.Stmt, st *State) (ends bool) {
 	r.Seen |= st.Stdin.Flow
 	r.Out = Output{}
 	if s.Cmd != nil {
-		ends = r.command(s.Cmd, st)
+		r.command(s.Cmd, st)
 	}
 	for _, f := range files {
 		r.Wrote(f, Written{Flow: r.Seen, Text: r.Out.Plain()})
@@ -156,7 +133,6 @@ func (r *Reader) stmt(s *syntax.Stmt, st *State) (ends bool) {
 	}
 	r.Seen |= seen
 	st.Stdin = keep
-	return ends && !s.Background
 }
 
 // Wrote records what this text put into a file, which key names.
@@ -172,31 +148,31 @@ func (r *Reader) Wrote(key string, w Written) {
 }
 
 // command walks what stands in a statement. Each type of the parser has its case, and a test keeps it so.
-func (r *Reader) command(cmd syntax.Command, st *State) (ends bool) {
+func (r *Reader) command(cmd syntax.Command, st *State) {
 	switch c := cmd.(type) {
 	case *syntax.CallExpr:
-		return r.call(c, st)
+		r.call(c, st)
 	case *syntax.BinaryCmd:
 		if c.Op == syntax.AndStmt || c.Op == syntax.OrStmt {
-			return r.both(r.cond(&syntax.Stmt{Cmd: c}, st), st)
+			st.join(r.cond(&syntax.Stmt{Cmd: c}, st))
+		} else {
+			r.pipe(c, st)
 		}
-		r.pipe(c, st)
 	case *syntax.Block:
-		return r.stmts(c.Stmts, st)
+		r.stmts(c.Stmts, st)
 	case *syntax.Subshell:
 		r.stmts(c.Stmts, st.Clone())
 	case *syntax.IfClause:
-		return r.ifClause(c, st)
+		r.ifClause(c, st)
 	case *syntax.WhileClause:
 		r.loop(st, func() {
-			if !r.condList(c.Cond, st).ends {
-				r.stmts(c.Do, st)
-			}
+			r.condList(c.Cond, st)
+			r.stmts(c.Do, st)
 		})
 	case *syntax.ForClause:
 		r.forClause(c, st)
 	case *syntax.CaseClause:
-		return r.caseClause(c, st)
+		r.caseClause(c, st)
 	case *syntax.FuncDecl:
 		r.funcDecl(c, st)
 	case *syntax.ArithmCmd:
@@ -211,7 +187,7 @@ func (r *Reader) command(cmd syntax.Command, st *State) (ends bool) {
 		r.declare(c, st)
 	case *syntax.TimeClause:
 		if c.Stmt != nil {
-			return r.stmt(c.Stmt, st)
+			r.stmt(c.Stmt, st)
 		}
 	case *syntax.CoprocClause:
 		if c.Name != nil {
@@ -226,7 +202,6 @@ func (r *Reader) command(cmd syntax.Command, st *State) (ends bool) {
 	default:
 		r.Judge.Unread(r.span(cmd), "a construct that is not known here")
 	}
-	return false
 }
 
 // pipe walks a pipe. a | b | c is ((a | b) | c): it is unrolled, so that long pipes cost no stack.
@@ -253,26 +228,21 @@ func (r *Reader) pipe(b *syntax.BinaryCmd, st *State) {
 	r.Seen |= seen
 }
 
-func (r *Reader) ifClause(c *syntax.IfClause, st *State) (ends bool) {
+func (r *Reader) ifClause(c *syntax.IfClause, st *State) {
 	if len(c.Cond) == 0 && c.Else == nil { // the last else
-		return r.stmts(c.Then, st)
+		r.stmts(c.Then, st)
+		return
 	}
-	o := r.condList(c.Cond, st)
-	thenEnds := o.ends || r.stmts(c.Then, st)
-	other := o.fail
-	if other == nil {
-		return thenEnds
+	other := r.condList(c.Cond, st)
+	r.stmts(c.Then, st)
+	if c.Else != nil && other != nil {
+		r.ifClause(c.Else, other)
 	}
-	elseEnds := c.Else != nil && r.ifClause(c.Else, other)
-	switch {
-	case thenEnds && elseEnds:
-		return true
-	case thenEnds:
+	if other != nil && exitsList(c.Then) {
 		*st = *other
-	case !elseEnds:
+	} else {
 		st.join(other)
 	}
-	return false
 }
 
 // loop walks something that may run any number of times: what it changes is known neither in it nor after it.
@@ -332,9 +302,8 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 		st.ArgsOK = st.ArgsOK && !m.shifts
 		before := st.Clone()
 		for i := range items {
-			if set(items[i]); r.stmts(c.Do, st) {
-				break
-			}
+			set(items[i])
+			r.stmts(c.Do, st)
 		}
 		st.join(before)
 		st.Forget(m.names...)
@@ -344,36 +313,17 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 	r.Out = Output{}
 }
 
-func (r *Reader) caseClause(c *syntax.CaseClause, st *State) (ends bool) {
+func (r *Reader) caseClause(c *syntax.CaseClause, st *State) {
 	r.word(c.Word, st)
 	before := st.Clone()
-	covered := false
-	var out *State
 	for _, item := range c.Items {
 		branch := before.Clone()
 		for _, p := range item.Patterns {
 			r.word(p, branch)
-			covered = covered || p.Lit() == "*"
 		}
-		if r.stmts(item.Stmts, branch) && item.Op == syntax.Break {
-			continue
-		}
-		if out == nil {
-			out = branch
-		} else {
-			out.join(branch)
-		}
+		r.stmts(item.Stmts, branch)
+		st.join(branch)
 	}
-	switch {
-	case out == nil && covered:
-		return true
-	case out == nil:
-		out = before
-	case !covered:
-		out.join(before)
-	}
-	*st = *out
-	return false
 }
 
 func (r *Reader) funcDecl(c *syntax.FuncDecl, st *State) {
