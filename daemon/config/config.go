@@ -1,5 +1,5 @@
-// Package config is the settings file: what may stand in it, its defaults, its checks, and how it is shown. It is a leaf:
-// it reads one file and knows nothing of what the settings are for.
+// Package config is the settings file: its keys, defaults and checks, and how it is shown. It is a leaf: it reads one file
+// and does not know what the settings are used for.
 package config
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// Config is the settings in force. The zero value is not usable; start from Default.
+// Config is the settings in force. Default returns a valid one; the zero value is not.
 type Config struct {
 	Model      string   // "provider/name"; "offline" needs nothing
-	Fallback   []string // models that take over from one that stays overloaded, for the rest of a turn
+	Fallback   []string // models that replace one that stays overloaded, for the rest of a turn
 	Small      string   // "provider/name" for quick looks, as the explorer's; "" = Model
 	Compactor  string   // "provider/name" that writes summaries; "" = the conversation's own
 	Thinking   string   // how much a model thinks before it answers: off, low, medium, high; "" = as it does by itself
@@ -35,7 +35,7 @@ type Config struct {
 	MCP        map[string]MCP
 }
 
-// Provider is one source of models. Keys never stand in the file: APIKeyEnv names a variable, APIKeyCommand a command
+// Provider is one source of models. Keys are not stored in the file: APIKeyEnv names a variable, APIKeyCommand a command
 // whose first line of output is the key.
 type Provider struct {
 	Kind          string `toml:"kind"` // anthropic, openai, google, offline, scripted
@@ -43,11 +43,11 @@ type Provider struct {
 	APIKeyEnv     string `toml:"api_key_env"`
 	APIKeyCommand string `toml:"api_key_command"`
 	Script        string `toml:"script"`         // scripted: a JSON file
-	ContextWindow int    `toml:"context_window"` // tokens; 0 = what the provider says
-	Silence       span   `toml:"silence"`        // after how long without a sign of it a model is given up; 0 = by the server
-	Images        *bool  `toml:"images"`         // false: its models are never sent any; else they are, until one refuses them
+	ContextWindow int    `toml:"context_window"` // tokens; 0 = as the provider reports
+	Silence       span   `toml:"silence"`        // how long a model may send nothing before the request is given up; 0 = a default by kind of server
+	Images        *bool  `toml:"images"`         // false: images are never sent to its models; else they are, until one refuses them
 	API           string `toml:"api"`            // openai: chat, responses; "" = responses at OpenAI itself, chat elsewhere
-	// Headers and Query go with each request; ${NAME} in a value is that variable of the daemon's environment.
+	// Headers and Query are added to each request; ${NAME} in a value is that variable of the daemon's environment.
 	Headers map[string]string `toml:"headers"`
 	Query   map[string]string `toml:"query"`
 	// Prices are US dollars for a million tokens; 0 = what is known of the model.
@@ -60,17 +60,17 @@ type Provider struct {
 type Lease struct {
 	Wait time.Duration // how long an agent queues for the shell
 	Term time.Duration // how long it may hold the shell without a running command
-	// Patience is how long the user must not have typed into a line that is not empty before an agent may have the shell.
+	// Patience is how long a non-empty input line of the user must be unchanged before an agent may borrow the shell.
 	Patience time.Duration
 }
 
 type Shell struct {
 	Path           string        // the user's shell; "" = $SHELL where it is one that can be lent, else bash
-	SwitchKey      string        // switches between the shell and asking, beside Tab on an empty line; see Key
-	CommandTimeout time.Duration // of a leased command that names none; MaxCommandTimeout bounds all
+	SwitchKey      string        // switches between the shell and AI mode, beside Tab on an empty line; see Key
+	CommandTimeout time.Duration // of a leased command without one of its own; at most MaxCommandTimeout
 	OutputHead     int           // bytes of rendered output kept from the start
 	OutputTail     int           // bytes kept from the end
-	Pass           []string      // variables that look like secrets and are given to private shells all the same
+	Pass           []string      // variables that look like secrets and are passed to private shells nevertheless
 }
 
 // MaxCommandTimeout bounds every leased command.
@@ -80,17 +80,17 @@ type Policy struct {
 	Mode       string // plan, ask, auto
 	Allow      []string
 	Deny       []string
-	Secrets    []string // files and folders, absolute or below ~, that hold secrets beside those of the built-in table
-	NotSecrets []string // and those that hold none
+	Secrets    []string // secret files and folders, absolute or below ~, beside those of the built-in table
+	NotSecrets []string // files and folders of the built-in table that are not secret
 	Rules      []Rule
 	// ProjectWrite are folders, absolute or below ~, in which commands with the reach project may write, beside their
 	// project and the caches of build tools.
 	ProjectWrite []string
-	// ProjectHosts are the other hosts that such commands reach: NAME, or *.NAME for all below it, either with :PORT.
+	// ProjectHosts are the other hosts that such commands may reach: NAME, or *.NAME for all below it, either with :PORT.
 	ProjectHosts []string
 }
 
-// Rule is one with examples: commands, paths or hosts, by its kind, that it must and must not be about.
+// Rule is a policy rule with examples (commands, paths or hosts, by its kind) that it must and must not match.
 type Rule struct {
 	Decision string   `toml:"decision"` // allow, ask, deny
 	Pattern  string   `toml:"pattern"`
@@ -99,7 +99,7 @@ type Rule struct {
 }
 
 type Compaction struct {
-	Threshold float64 // share of the context window at which a conversation is folded
+	Threshold float64 // share of the context window at which a conversation is compacted
 }
 
 type Limits struct {
@@ -108,17 +108,17 @@ type Limits struct {
 	Jobs              int // background jobs that run at once
 	MaxAgents         int // sub-agents of one turn at once
 	MessageBytes      int // of one message of a foreign protocol
-	// CostTurn and CostDay are US dollars that a turn, and all turns of a day, may cost before somebody is asked; 0 = no bound.
+	// CostTurn and CostDay are US dollars that a turn, and all turns of a day, may cost before the user is asked; 0 = no bound.
 	CostTurn, CostDay float64
 }
 
 type Daemon struct {
-	IdleExit time.Duration // without client, turn or lease; 0 = never
+	IdleExit time.Duration // how long without client, turn and lease before the daemon exits; 0 = never
 	LogLevel string        // debug, info, warn, error
 	Debug    bool          // serve /debug/pprof on debug.sock in the runtime folder
 }
 
-// Agent is a role the user defines.
+// Agent is a user-defined role.
 type Agent struct {
 	Description string   `toml:"description"`
 	Model       string   `toml:"model"`
@@ -126,8 +126,8 @@ type Agent struct {
 	Tools       []string `toml:"tools"`
 }
 
-// MCP is a tool server. Command, Args and Env start one that talks over its standard input and output; URL and Headers
-// reach one that runs. A value of Env and Headers may hold ${NAME}: that variable of the daemon's environment.
+// MCP is a tool server. Command, Args and Env start one that speaks on its standard input and output; URL and Headers are
+// for one that runs. A value of Env and Headers may contain ${NAME}: that variable of the daemon's environment.
 type MCP struct {
 	Command string            `toml:"command"`
 	Args    []string          `toml:"args"`
@@ -135,10 +135,10 @@ type MCP struct {
 	URL     string            `toml:"url"`
 	Headers map[string]string `toml:"headers"`
 	Reach   string            `toml:"reach"` // what Command is held to: read, project, free; "" = project where the kernel can
-	Write   []string          `toml:"write"` // folders, absolute or below ~, in which it may write with project
+	Write   []string          `toml:"write"` // folders, absolute or below ~, in which it may write with the reach project
 }
 
-// Default is what holds without a file.
+// Default returns the settings that apply without a file.
 func Default() Config {
 	return Config{
 		Model: "offline",
@@ -160,7 +160,7 @@ func Default() Config {
 	}
 }
 
-// file is the settings as they stand in the file; nil means the default.
+// file is the file's structure; nil means the default.
 type file struct {
 	Model    *string `toml:"model"`
 	Thinking *string `toml:"thinking"`
@@ -229,7 +229,7 @@ func (s *span) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// An Error says what is wrong in the file and where. Row and Column count from 1; 0 = the file as a whole.
+// An Error reports what is wrong in the file and where. Row and Column count from 1; 0 = the file as a whole.
 type Error struct {
 	Path        string
 	Row, Column int
@@ -244,17 +244,17 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.Path, e.Row, e.Column, e.Message)
 }
 
-// Hint tells what to do next.
+// Hint returns what to do next.
 func (e *Error) Hint() string {
 	return cmp.Or(e.remedy, "`sublet config show` lists every key with its default")
 }
 
-// maxFile bounds the file: settings, not data.
+// maxFile bounds the size of the file in bytes.
 const maxFile = 1 << 20
 
-// Load reads path; a file that is not there means Default. A file that cannot be used gives an *Error, never half a
-// Config; so does one that others may write to. checks return, beside those of this package, the first value that cannot be
-// used, as "key: what is wrong". The file is never written.
+// Load reads path; if there is no file it returns Default. It returns an *Error, and no Config, for a file that is invalid or
+// that others may write. checks are run after those of this package, and return the first invalid value as
+// "key: what is wrong". Load never writes the file.
 func Load(path string, checks ...func(*Config) error) (Config, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -264,7 +264,7 @@ func Load(path string, checks ...func(*Config) error) (Config, error) {
 		return Config{}, &Error{Path: path, Message: err.Error()}
 	}
 	defer f.Close()
-	info, err := f.Stat() // of what is read, whatever path leads to afterwards
+	info, err := f.Stat() // of the opened file, in case path is replaced meanwhile
 	if err != nil {
 		return Config{}, &Error{Path: path, Message: err.Error()}
 	}
@@ -283,8 +283,8 @@ func Load(path string, checks ...func(*Config) error) (Config, error) {
 	return Parse(path, text, checks...)
 }
 
-// checkOwner refuses settings that somebody else than the user me may write: they name commands to run and rules that
-// allow. Root, who may write everything, is nobody else: what a system's configuration manager installs is root's.
+// checkOwner refuses a file that a user other than me (a user id) may write: settings name commands to run and rules that
+// allow. Root does not count as another user, since system configuration managers write as root.
 func checkOwner(path string, mode fs.FileMode, owner, me int) error {
 	switch {
 	case owner != me && owner != 0:
@@ -300,7 +300,7 @@ func checkOwner(path string, mode fs.FileMode, owner, me int) error {
 	return nil
 }
 
-// Parse is Load on text already read; path is only for errors.
+// Parse is Load for text that was already read; path is only for errors.
 func Parse(path string, text []byte, checks ...func(*Config) error) (Config, error) {
 	var f file
 	dec := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
@@ -320,7 +320,7 @@ func Parse(path string, text []byte, checks ...func(*Config) error) (Config, err
 	return c, nil
 }
 
-// located turns the decoder's errors, which know their place, into an *Error.
+// located converts an error of the TOML decoder, with its position, into an *Error.
 func located(path string, err error) *Error {
 	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(unknown.Errors) > 0 {
 		row, col := unknown.Errors[0].Position()
@@ -333,7 +333,7 @@ func located(path string, err error) *Error {
 	return &Error{Path: path, Message: err.Error()}
 }
 
-// rowOf finds the line that sets the last part of a dotted key, 0 where it is not to be found.
+// rowOf returns the line that sets the last part of a dotted key, 0 if it is not found.
 func rowOf(text []byte, key string) int {
 	name := key[strings.LastIndexByte(key, '.')+1:]
 	for i, line := range strings.Split(string(text), "\n") {

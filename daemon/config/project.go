@@ -14,30 +14,29 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// ProjectFile is the name of a project's own settings file. Whoever is cloned from may have written it, so it can only
-// tighten (T3n): there is no key in it that permits anything.
+// ProjectFile is the name of a project's own settings file. Since the author of a cloned repository may have written it, it
+// can only restrict: none of its keys permits anything.
 const ProjectFile = ".sublet.toml"
 
-// maxProjectFile bounds the file, which may be anybody's, in bytes.
+// maxProjectFile bounds the size of the file in bytes.
 const maxProjectFile = 64 << 10
 
-// onlyTightens is told of every other key.
+// onlyTightens is the error for every other key.
 const onlyTightens = "a project's file can only tighten: it may hold [policy] mode, deny, ask, and rules that deny or ask"
 
-// Project is what a project's file asks for. The zero value asks for nothing.
+// Project is the content of a project's file. The zero value restricts nothing.
 type Project struct {
 	Path string // of the file; "" = there is none
 	Mode string // plan, ask or auto; "" = none. Whoever applies it takes the stricter of this and the user's
-	// Rules are not checked here but for their decision, which is deny or ask. Those of the lists stand first and have
+	// Rules have a valid decision, deny or ask; nothing else of them is checked here. Those of the lists come first and have
 	// no examples.
 	Rules []Rule
 
 	text []byte
 }
 
-// LoadProject reads the ProjectFile in dir; where there is none it returns the zero Project. A file that cannot be used,
-// or that would permit something, gives an *Error with its place; nothing of it holds then, and whoever applies it must
-// ask about everything instead.
+// LoadProject reads the ProjectFile in dir; if there is none it returns the zero Project. For a file that is invalid, or that
+// would permit something, it returns an *Error with the position; the caller must then ask about everything.
 func LoadProject(dir string) (Project, error) {
 	path := filepath.Join(dir, ProjectFile)
 	text, err := readRegular(path)
@@ -96,7 +95,7 @@ func LoadProject(dir string) (Project, error) {
 	return p, nil
 }
 
-// Fault is the *Error for one of the rules, which can only be checked by whoever knows what a rule is.
+// Fault returns the *Error for an invalid rule, which only the caller can check.
 func (p Project) Fault(rule string, err error) error {
 	e := &Error{Path: p.Path, Message: err.Error()}
 	for i, line := range bytes.Split(p.text, []byte("\n")) {
@@ -111,14 +110,14 @@ func (p Project) Fault(rule string, err error) error {
 	return e
 }
 
-// isPlace reports whether path is the socket or the empty folder that stands there while a command held to the project runs,
-// so that it cannot make the file: sublet-confine makes it with this mode.
+// isPlace reports whether path is the placeholder, a socket or an empty folder, by which sublet-confine keeps a confined
+// command from creating the file.
 func isPlace(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && (info.IsDir() || info.Mode().Type() == fs.ModeSocket) && info.Mode()&(fs.ModePerm|fs.ModeSticky) == fs.ModeSticky|0o555
 }
 
-// readRegular reads a file that may be anything: it neither waits for a pipe nor reads without end.
+// readRegular reads a regular file of bounded size; it does not block on a pipe.
 func readRegular(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

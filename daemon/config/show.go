@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// page is a settings file while it is written. It is not a text/template: that finds methods by name, and a program that does so
-// anywhere keeps every exported method of every type in the binary.
+// page builds a settings file. It does not use text/template, which finds methods by name and thereby keeps the linker from
+// removing unused methods.
 type page struct{ strings.Builder }
 
-// table begins a table, whose name is in TOML's form.
+// table writes a table's header; name is in TOML syntax.
 func (p *page) table(name string) { fmt.Fprintf(p, "\n[%s]\n", name) }
 
-// key writes a key with its value and what it is for.
+// key writes a key with its value and a comment.
 func (p *page) key(name string, value any, comment string) {
 	switch v := value.(type) {
 	case string:
@@ -35,14 +35,14 @@ func (p *page) key(name string, value any, comment string) {
 	p.WriteByte('\n')
 }
 
-// some writes a key unless it is unset.
+// some writes a key unless its value is zero.
 func (p *page) some(name string, value any) {
 	if v := reflect.ValueOf(value); !v.IsZero() && (v.Kind() != reflect.Slice && v.Kind() != reflect.Map || v.Len() > 0) {
 		p.key(name, reflect.Indirect(v).Interface(), "")
 	}
 }
 
-// Show writes c as a commented file that Load reads back to the same Config.
+// Show returns c as a commented file that Load reads back to the same Config.
 func Show(c Config) string {
 	var p page
 	p.WriteString("# The model that answers: \"provider/name\". \"offline\" is built in and needs no network.\n")
@@ -157,7 +157,7 @@ func sorted[T any](m map[string]T) []named[T] {
 	return list
 }
 
-// bareKey quotes a table's name where TOML needs it.
+// bareKey returns a table's name, quoted if TOML requires it.
 func bareKey(name string) string {
 	for _, r := range name {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' {
@@ -170,7 +170,7 @@ func bareKey(name string) string {
 	return name
 }
 
-// quote writes a TOML basic string.
+// quote returns s as a TOML basic string.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -23,8 +23,8 @@ const (
 	maxNamed      = 20        // attachments that are not shown and named to the user
 )
 
-// attachments are the files that go with the prompt: images as they are, texts, and the names of others. The user is told
-// which the model does not see, and why.
+// attachments reads the files that go with the prompt: shown are the texts and images for the model, told the lines about
+// files that the model does not see, and why. The user gets a notice about those.
 func (r *runner) attachments() (shown []provider.Part, told []string) {
 	add := func(text string) { told = append(told, mask.String(strings.TrimSpace(text))) }
 	var unseen []string
@@ -68,13 +68,13 @@ func (r *runner) attachments() (shown []provider.Part, told []string) {
 	return shown, told
 }
 
-// imageParts are an image as a model is shown it: its name first, for there may be several.
+// imageParts returns an image for the model, after its name, since there may be several.
 func imageParts(i *picture.Image) []provider.Part {
 	return []provider.Part{{Text: "Attached image " + i.String() + ":"}, {Image: i}}
 }
 
-// readAttached reads what was attached: a text, or an image that may be shown. The content says which it is. It is opened
-// once, so that what is looked at is what is read, and never waited for; a file that grows is read to its bound.
+// readAttached reads an attachment: a text or an image, decided by the content. It opens the file once, without blocking on
+// a pipe, and reads it up to its bound.
 func readAttached(path, name string, secrets secret.Table) (text string, _ *picture.Image, _ error) {
 	f, info, err := tool.OpenRegular(path)
 	if err != nil {
@@ -87,7 +87,7 @@ func readAttached(path, name string, secrets secret.Table) (text string, _ *pict
 		return "", nil, err
 	}
 	if head = head[:n]; picture.Is(head) {
-		// Nothing masks what is in a picture, so one that lies among keys, or that a link leads to there, is not shown.
+		// Masking does not work on pixels, so an image in a secret folder, or reached by a link there, is not shown.
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			return "", nil, err
@@ -111,30 +111,30 @@ func readAttached(path, name string, secrets secret.Table) (text string, _ *pict
 	return text, nil, err
 }
 
-// Images keeps what a model was shown beside the session's events, which hold no pixels. The hub implements it. Errors are
-// its own to log: a later turn then finds a note in the image's place.
+// Images stores the images that a model saw, by event. The hub implements it and logs errors; a later turn then has a note
+// in place of the image.
 type Images interface {
-	// Keep keeps images with the event of that number.
+	// Keep stores images of the event of that number.
 	Keep(seq int64, images []*picture.Image)
-	// Forget drops the pixels that were kept with an event: a provider refused them.
+	// Forget removes the pixels of an event's images, after a provider refused them.
 	Forget(seq int64)
 }
 
-// keepImages keeps the images of an event, where the conversation is one that later turns derive from events.
+// keepImages stores the images of an event, unless this is a sub-agent, whose conversation is not derived from events.
 func (r *runner) keepImages(seq int64, images []*picture.Image) {
 	if r.t.Images != nil && !r.t.subAgent && seq > 0 && len(images) > 0 {
 		r.t.Images.Keep(seq, images)
 	}
 }
 
-// withoutImages reports whether the model takes none.
+// withoutImages reports whether the model takes no images.
 func (r *runner) withoutImages() bool {
 	return r.noImages || r.t.Model != nil && r.t.Model.Info().NoImages
 }
 
-// refusedImages answers an error of the model: again says that it was about images, that they were taken out, and that the
-// request should be sent once more. An image that a provider refuses would otherwise end every later turn too. No tool has
-// run since the request was sent (T4f).
+// refusedImages handles an error of the model about images: it removes images from the conversation and returns true if the
+// request should be sent again. Otherwise an image that a provider refuses would end every later turn too. No tool has run
+// since the request.
 func (r *runner) refusedImages(pe *provider.Error) (again bool) {
 	if len(imagesOf(r.entries)) == 0 {
 		return false
@@ -148,7 +148,7 @@ func (r *runner) refusedImages(pe *provider.Error) (again bool) {
 	default:
 		return false
 	}
-	// Which one it was is not always said: first those that this turn brought, then all.
+	// The error may not name the image: remove first those of this turn, then all.
 	from := 0
 	for i, e := range r.entries {
 		if e.first > 0 && e.first == r.t.StartSeq {
@@ -176,7 +176,7 @@ func (r *runner) refusedImages(pe *provider.Error) (again bool) {
 	return true
 }
 
-// imagesOf lists the images of entries that are still whole.
+// imagesOf returns the images in entries that still have pixels.
 func imagesOf(entries []entry) []*picture.Image {
 	var list []*picture.Image
 	for _, e := range entries {
@@ -192,7 +192,7 @@ func imagesOf(entries []entry) []*picture.Image {
 	return list
 }
 
-// imageSeqs are the numbers of the events that images of the entry may be kept with.
+// imageSeqs returns the numbers of the events to which images of the entry may belong.
 func (e entry) imageSeqs() []int64 {
 	if e.kind == compaction.Request {
 		return []int64{e.first}
@@ -204,13 +204,13 @@ func (e entry) imageSeqs() []int64 {
 	return seqs
 }
 
-// noted is the entry with a note in the place of each image.
+// noted returns the entry with a note in place of each image.
 func (e entry) noted(why string) entry {
 	e.msg.Parts = notedParts(e.msg.Parts, func(*picture.Image) string { return why })
 	return e
 }
 
-// notedParts is parts with a note in the place of each image for which why gives a reason. parts is left alone.
+// notedParts returns a copy of parts with a note in place of each image for which why returns a reason.
 func notedParts(parts []provider.Part, why func(*picture.Image) string) []provider.Part {
 	out := make([]provider.Part, 0, len(parts))
 	for _, p := range parts {
@@ -240,8 +240,8 @@ func note(i *picture.Image, why string) string {
 	return "[" + i.String() + " is not shown: " + why + "]"
 }
 
-// shownImages bounds what a request carries: the newest images, as many and as large as every provider takes, and none
-// for a model that takes none. Of the others the model is told the names.
+// shownImages limits the images of a request to the newest, as many and as large as every provider takes, and none for a model
+// without images. It replaces the others by their names.
 func (r *runner) shownImages(messages []provider.Message) []provider.Message {
 	none := r.withoutImages()
 	count, size := 0, 0
@@ -274,7 +274,7 @@ func (r *runner) shownImages(messages []provider.Message) []provider.Message {
 	return messages
 }
 
-// WithImages is the conversation with the images that were kept with its events, by their numbers.
+// WithImages returns the conversation with stored images added by the numbers of their events.
 func (c Conversation) WithImages(kept map[int64][]*picture.Image) Conversation {
 	if len(kept) == 0 {
 		return c
@@ -309,7 +309,7 @@ func (c Conversation) WithImages(kept map[int64][]*picture.Image) Conversation {
 	return Conversation{entries, c.pending, c.plan}
 }
 
-// Events are the numbers of the events that the conversation would show images of.
+// Events returns the numbers of the events whose images the conversation would show.
 func (c Conversation) Events() map[int64]bool {
 	seqs := map[int64]bool{}
 	for _, e := range c.entries {

@@ -19,22 +19,22 @@ import (
 	"sublet/wire"
 )
 
-// maxSideBySide bounds how many read-only calls of one answer run at once.
+// maxSideBySide bounds how many read-only calls of one answer run concurrently.
 const maxSideBySide = 8
 
-// finished is what came of a call.
+// finished is a call with its result.
 type finished struct {
 	call    call
 	result  tool.Result
 	command string
-	comment string // the user's, on the question
-	reach   string // what the kernel held the command to
+	comment string // of the user, on the question
+	reach   string // the confinement that the command ran in
 	seq     int64
 }
 
-// runCalls runs the calls of one answer, those next to each other that only read side by side, the others in their
-// order, and takes the results into the conversation. Every call gets a result, also when ctx has ended. It owns the
-// goroutines it starts and waits for them.
+// runCalls runs the calls of one answer and adds the results to the conversation. Consecutive read-only calls run
+// concurrently, the others one after the other. Every call gets a result, also when ctx has ended. It waits for the
+// goroutines it starts.
 func (r *runner) runCalls(ctx context.Context, calls []call) {
 	done := make([]finished, len(calls))
 	for i := 0; i < len(calls); {
@@ -67,7 +67,7 @@ func (r *runner) readOnly(c call) bool {
 	return ok && t.Spec().ReadOnly
 }
 
-// skip gives calls that are not run their result.
+// skip adds a result with the reason why for calls that are not run.
 func (r *runner) skip(calls []call, why string) {
 	if len(calls) == 0 {
 		return
@@ -79,7 +79,7 @@ func (r *runner) skip(calls []call, why string) {
 	r.results(done)
 }
 
-// results takes what calls gave into the conversation.
+// results adds the results of calls to the conversation.
 func (r *runner) results(done []finished) {
 	e := entry{kind: compaction.Results, msg: provider.Message{Role: provider.User}, facts: map[string]fact{}}
 	for _, d := range done {
@@ -99,7 +99,7 @@ func (r *runner) results(done []finished) {
 	r.entries = append(r.entries, e)
 }
 
-// one runs one call from its plan to its events. A panic of a tool is the tool's failure (G9).
+// one runs one call, from planning to its events. A panic of a tool becomes an error result.
 func (r *runner) one(ctx context.Context, c call) (f finished) {
 	begun := time.Now()
 	defer func() {
@@ -130,12 +130,12 @@ func (r *runner) one(ctx context.Context, c call) (f finished) {
 		f.result = failure(err.Error())
 		return f
 	}
-	c.args = args // as they were meant, in what comes of the call
+	c.args = args // the repaired arguments also go into the events
 	return r.planned(ctx, c, t, args, f)
 }
 
-// planned plans a call, has it judged, and runs it; again from the plan where the world changed in between, so that no
-// shell is held during a question and nothing runs that was not judged (T3l).
+// planned plans a call, has it approved, and runs it. If something changed in between it starts again with the plan, so that
+// no lease is held during a question and nothing runs that was not judged.
 func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.RawMessage, f finished) finished {
 	env := r.environment()
 	env.ExecutionID = string(c.id)
@@ -188,7 +188,7 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 			}
 			args = next
 			if again.Cwd != action.Cwd || again.StateDigest != action.StateDigest {
-				continue // what they edited would run elsewhere by now
+				continue // the edited command would run in another directory or state
 			}
 			action, f.command = again, again.Command
 		}
@@ -216,7 +216,7 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 	return f
 }
 
-// remark tells the model what the user said and changed.
+// remark adds the user's comment and edited command to the result for the model.
 func (f *finished) remark(edited, comment string) {
 	if edited != "" {
 		f.result.Content = "[the user changed the command to: " + edited + "]\n" + f.result.Content
@@ -226,7 +226,7 @@ func (f *finished) remark(edited, comment string) {
 	}
 }
 
-// live streams output while a tool produces it.
+// live returns a function that streams a tool's output as it is produced.
 func (r *runner) live(id wire.ExecutionID) func([]byte) {
 	return func(p []byte) {
 		if len(p) > 0 {
@@ -235,7 +235,7 @@ func (r *runner) live(id wire.ExecutionID) func([]byte) {
 	}
 }
 
-// finish completes a result, masks it, and emits its two events.
+// finish completes a result, masks secrets in it, and emits its two events.
 func (r *runner) finish(c call, begun time.Time, f finished) finished {
 	res := &f.result
 	if res.Status == "" {
@@ -269,7 +269,7 @@ func (r *runner) finish(c call, begun time.Time, f finished) finished {
 	return f
 }
 
-// toolError is a tool's failure as a result.
+// toolError converts an error of a tool to a result.
 func (r *runner) toolError(ctx context.Context, err error) tool.Result {
 	if ctx.Err() != nil {
 		return notRun(ctx)
@@ -282,7 +282,7 @@ func (r *runner) toolError(ctx context.Context, err error) tool.Result {
 
 func failure(text string) tool.Result { return tool.Result{Content: text, IsError: true} }
 
-// notRun is the result of a call that the end of the turn overtook.
+// notRun returns the result of a call that did not run because the turn ended.
 func notRun(ctx context.Context) tool.Result {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return tool.Result{Content: "stopped: the turn's time was over", IsError: true, Status: wire.StatusTimeout}
@@ -290,7 +290,7 @@ func notRun(ctx context.Context) tool.Result {
 	return tool.Result{Content: "stopped: the turn was cancelled", IsError: true, Status: wire.StatusCancelled}
 }
 
-// denied tells the model of a no, and what to make of it.
+// denied returns the result of a refused call, with advice for the model.
 func denied(d Decision) tool.Result {
 	text := "Denied: " + d.why() + "."
 	if d.Comment != "" {
@@ -312,7 +312,7 @@ func (d Decision) why() string {
 	return "refused"
 }
 
-// withCommand puts the user's own text in place of a call's command.
+// withCommand replaces the command in a call's arguments.
 func withCommand(args json.RawMessage, command string) (json.RawMessage, error) {
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal(args, &m); err != nil {
@@ -326,7 +326,7 @@ func withCommand(args json.RawMessage, command string) (json.RawMessage, error) 
 	return json.Marshal(m)
 }
 
-// describe is one line for the screen.
+// describe returns one line about an action, for the screen.
 func describe(name string, a tool.Action) string {
 	what := a.Command
 	for _, s := range slices.Concat(a.Writes, a.Reads, []string{a.Network, a.Server}) {

@@ -8,22 +8,23 @@ import (
 	"sublet/wire"
 )
 
-// When an agent goes round in circles. A call counts with its result: one that is repeated until its result changes is none.
+// Limits for an agent that repeats itself. A call is compared together with its result, so polling until a result changes does
+// not count.
 const (
-	hintAfter   = 3 // the same call: its result gets a note for the model
-	sameCalls   = 5 // in a row: somebody is asked
-	cycleCalls  = 8 // a cycle must be as long as this, and have been gone through
-	cycleRounds = 3 // times
-	maxCycle    = 8 // calls in one round
+	hintAfter   = 3 // the same call: a note for the model is added to its result
+	sameCalls   = 5 // the same call in a row: the user is asked
+	cycleCalls  = 8 // a repeated sequence counts from this many calls in all
+	cycleRounds = 3 // and from this many repetitions
+	maxCycle    = 8 // calls in one sequence
 )
 
-// circles is what an agent has called, to see that it repeats itself.
+// circles records an agent's calls to detect repetition.
 type circles struct {
-	count map[string]int // of each call with its result
-	last  []string       // the newest calls with their results, the latest last
+	count map[string]int // by call with its result
+	last  []string       // the newest calls with their results, the newest last
 }
 
-// add takes in a call and returns how often it has given this result.
+// add records a call with its result and returns how often it has occurred.
 func (c *circles) add(key string) int {
 	if c.count == nil {
 		c.count = map[string]int{}
@@ -36,11 +37,11 @@ func (c *circles) add(key string) int {
 	return c.count[key]
 }
 
-// period returns how many calls the agent repeats, and how many times it has made them; 0 where it does not.
+// period returns the length of the sequence of calls that the agent repeats and how often it has done so; 0 if it does not.
 func (c *circles) period() (period, rounds int) {
 	n := len(c.last)
 	for period = 1; period <= maxCycle; period++ {
-		same := 0 // calls at the end that equal the one a period before
+		same := 0 // calls at the end that equal the call one period before
 		for same+period < n && c.last[n-1-same] == c.last[n-1-same-period] {
 			same++
 		}
@@ -52,7 +53,7 @@ func (c *circles) period() (period, rounds int) {
 	return 0, 0
 }
 
-// remind adds a note to a result that a call gave before. Only the model gets the note; the result is stored without it.
+// remind adds a note to a repeated result. Only the model gets the note; the result is stored without it.
 func (r *runner) remind(d *finished) {
 	n := r.circles.add(d.call.name + "\x00" + string(d.call.args) + "\x00" + d.result.Content)
 	if n >= hintAfter {
@@ -60,8 +61,8 @@ func (r *runner) remind(d *finished) {
 	}
 }
 
-// leaveCircle asks whether an agent that goes round in circles may go on. The error is a *CircleError where it may not. What
-// the user says goes to the model with the newest result, and lets the agent go on whatever they answered.
+// leaveCircle asks the user whether an agent that repeats itself may go on, and returns a *CircleError if not. A comment goes
+// to the model with the newest result, and lets the agent go on whatever the answer was.
 func (r *runner) leaveCircle(ctx context.Context, calls []call) error {
 	period, rounds := r.circles.period()
 	if period == 0 {

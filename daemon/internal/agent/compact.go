@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	maxTooLong     = 3    // compactions for one request that the provider calls too long
-	summaryTokens  = 4096 // at most, of a model's summary
-	manualTail     = 4096 // tokens a compaction by the user's wish leaves as they are, at most
+	maxTooLong     = 3    // compactions for one request that the provider reports as too long
+	summaryTokens  = 4096 // of a model's summary, at most
+	manualTail     = 4096 // tokens of the tail that a compaction on request keeps, at most
 	summaryPending = "Older parts of this conversation are being folded into a summary."
 )
 
@@ -27,22 +27,22 @@ const (
 	CompactionNothing = "nothing"
 )
 
-// Compaction is a compaction that the user asks for.
+// Compaction is the input of Compact.
 type Compaction struct {
 	Events       []wire.EventMessage        // the session's, all
-	Images       map[int64][]*picture.Image // that were kept with them, by their numbers
+	Images       map[int64][]*picture.Image // the stored images of the events, by their numbers
 	Model        provider.Model
 	Instructions string                        // the user's wishes for the summary
-	Preview      bool                          // make it, but do not let it count
+	Preview      bool                          // make the summary without applying it
 	Waiting      func(text string)             // called before a wait for the provider, which is tried again, and with "" after it; may be nil
-	Started      func(*wire.CompactionStarted) // called once if there is something to fold, before the model is asked; may be nil
-	Used         func(provider.Usage)          // called with what a request used; may be nil
+	Started      func(*wire.CompactionStarted) // called once before the model is asked, if there is something to summarise; may be nil
+	Used         func(provider.Usage)          // called with the usage of each request; may be nil
 	Log          *slog.Logger                  // nil = discard
 }
 
-// Compact folds the middle of a session's conversation and returns the event to store, without its ids; never nil. Its
-// status is success, preview, nothing (too little to gain), error or cancelled; the error, which says why, is nil but
-// with the last two. Nothing is changed here: History honours the event once it is stored (T4a).
+// Compact summarises the middle of a session's conversation and returns the event to store, without its ids; never nil. Its
+// status is success, preview, nothing (too little to gain), error or cancelled; only with the last two is the error not nil.
+// The compaction takes effect when the event is stored, through History.
 func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error) {
 	log := c.Log
 	if log == nil {
@@ -88,8 +88,8 @@ func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error
 	return complete, nil
 }
 
-// UndoCompaction returns the event that takes back the newest compaction that still counts, without its ids; its status
-// is undone, or nothing where there is none.
+// UndoCompaction returns the event that undoes the newest compaction in force, without its ids; its status is undone, or
+// nothing if there is none.
 func UndoCompaction(events []wire.EventMessage) *wire.CompactionComplete {
 	out := &wire.CompactionComplete{Status: CompactionNothing, Ledger: toWire(compaction.Ledger{})}
 	stack := compactions(events)
@@ -102,7 +102,7 @@ func UndoCompaction(events []wire.EventMessage) *wire.CompactionComplete {
 	return out
 }
 
-// compactions are those that count, oldest first: an undone takes the newest before it away.
+// compactions returns the compactions in force, oldest first: an undo removes the newest before it.
 func compactions(events []wire.EventMessage) []*wire.CompactionComplete {
 	var stack []*wire.CompactionComplete
 	for _, ev := range events {
@@ -113,7 +113,7 @@ func compactions(events []wire.EventMessage) []*wire.CompactionComplete {
 	return stack
 }
 
-// counted is the compactions that count after m, which follows them.
+// counted updates the compactions in force with the next event m.
 func counted(stack []*wire.CompactionComplete, m *wire.CompactionComplete) []*wire.CompactionComplete {
 	switch {
 	case m.Status == wire.StatusSuccess && m.FirstSeq > 0 && m.LastSeq >= m.FirstSeq:
@@ -124,7 +124,7 @@ func counted(stack []*wire.CompactionComplete, m *wire.CompactionComplete) []*wi
 	return stack
 }
 
-// outermost are the compactions that no later one contains, in the order of their events.
+// outermost returns the compactions that no later one contains, in the order of their events.
 func outermost(all []*wire.CompactionComplete) []*wire.CompactionComplete {
 	var out []*wire.CompactionComplete
 	for _, m := range all {
@@ -137,8 +137,8 @@ func outermost(all []*wire.CompactionComplete) []*wire.CompactionComplete {
 	return out
 }
 
-// foldRanges replaces the entries of each range by its summary. An entry that lies only partly in a range stays, and so
-// does a range whose edge would part a call from its result.
+// foldRanges replaces the entries of each range by its summary. It keeps an entry that is only partly in a range, and skips a
+// range whose edge would separate a call from its result.
 func foldRanges(entries []entry, ranges []*wire.CompactionComplete) []entry {
 	for _, m := range ranges {
 		from := slices.IndexFunc(entries, func(e entry) bool { return e.first >= m.FirstSeq })
@@ -172,15 +172,15 @@ func summaryEntry(summary string, l compaction.Ledger, first, last int64) entry 
 	}
 }
 
-// size estimates the whole request in tokens, before scaling.
+// size returns the estimated tokens of the whole request, before scaling by r.scale.
 func (r *runner) size() int { return r.fixed() + compaction.Tokens(toItems(r.current())) }
 
-// current is the conversation as it is sent: without results that a newer one stands for.
+// current returns the conversation as it is sent: without superseded results.
 func (r *runner) current() []entry {
 	return shortened(r.entries, compaction.Supersede(toItems(r.entries)))
 }
 
-// fixed is the part of a request that no compaction can shrink. It is the same for all requests of a turn.
+// fixed returns the estimated tokens of the part of a request that compaction cannot shrink, which is constant in a turn.
 func (r *runner) fixed() int {
 	if r.fixedSize > 0 {
 		return r.fixedSize
@@ -194,20 +194,20 @@ func (r *runner) fixed() int {
 	return n
 }
 
-// fit compacts the conversation where it has come near the model's context window. Its error is that of ctx.
+// fit compacts the conversation if it is near the model's context window. Its error is that of ctx.
 func (r *runner) fit(ctx context.Context) error {
 	win := float64(window(r.t.Model.Info()))
 	size := r.size()
 	if float64(size)*r.scale <= r.t.Threshold*win || size <= r.futile {
 		return nil
 	}
-	// Half of the window is free again afterwards, so that it does not come to this every other step.
+	// Free half of the window, so that compaction is not needed again after a few steps.
 	target := int(win / 2 / r.scale)
 	return r.compact(ctx, target, int(win/4/r.scale))
 }
 
-// shrink answers an error of the model: again says that the request was made smaller and should be sent once more. That
-// is done for a conversation that is too long only; no tool has run since it was sent (T4f).
+// shrink handles an error of the model about a conversation that is too long: it compacts and returns true if the request
+// should be sent again. No tool has run since the request.
 func (r *runner) shrink(ctx context.Context, err error) (again bool, _ error) {
 	pe, ok := errors.AsType[*provider.Error](err)
 	if !ok || pe.Kind != provider.ErrContextTooLong || r.tooLong >= maxTooLong {
@@ -226,11 +226,11 @@ func (r *runner) shrink(ctx context.Context, err error) (again bool, _ error) {
 	return true, nil
 }
 
-// compact makes the conversation fit target, leaving tail as it is, both in estimated tokens of the whole request.
+// compact shrinks the conversation to target and keeps tail unchanged, both in estimated tokens of the whole request.
 func (r *runner) compact(ctx context.Context, target, tail int) error {
 	size, fixed := r.size(), r.fixed()
 	r.entries = r.current()
-	// Cheap first: the images of earlier requests, whose names stay. The request in hand keeps its own.
+	// The cheapest step first: replace images of earlier requests by their names. The current request keeps its own.
 	for i := range r.entries {
 		e := &r.entries[i]
 		if e.kind == compaction.Request && len(imagesOf(r.entries[i:i+1])) > 0 && slices.ContainsFunc(r.entries[i+1:], isRequest) && r.size() > target {
@@ -265,7 +265,7 @@ func (r *runner) compact(ctx context.Context, target, tail int) error {
 
 func isRequest(e entry) bool { return e.kind == compaction.Request }
 
-// fold replaces the plan's middle, and tells the user and the store. nil: there was nothing to gain.
+// fold replaces the plan's middle by a summary and emits the events. It returns nil if there was nothing to gain.
 func (r *runner) fold(ctx context.Context, items []compaction.Item, p compaction.Plan) (*entry, error) {
 	first, last := span(r.entries[p.From:p.To])
 	stored := !r.t.subAgent && first > 0 && last >= first // a sub-agent's conversation is not derived from events
@@ -313,7 +313,7 @@ func fill(m *wire.CompactionComplete, f compaction.Folded, first, last int64) {
 	m.Summary, m.Ledger, m.FirstSeq, m.LastSeq = f.Summary, toWire(f.Ledger), first, last
 }
 
-// span is the range of event numbers of entries.
+// span returns the range of event numbers of entries.
 func span(entries []entry) (first, last int64) {
 	for _, e := range entries {
 		if e.first > 0 && (first == 0 || e.first < first) {
@@ -334,7 +334,7 @@ func countEvents(events []wire.EventMessage, first, last int64) int {
 	return n
 }
 
-// shortened copies the contents of shortened results back.
+// shortened copies the contents of shortened results from items to entries.
 func shortened(entries []entry, items []compaction.Item) []entry {
 	entries = slices.Clone(entries)
 	for i, it := range items {
@@ -356,7 +356,7 @@ func shortened(entries []entry, items []compaction.Item) []entry {
 	return entries
 }
 
-// toItems is the conversation in the terms of package compaction, one item for each entry.
+// toItems converts the conversation for package compaction, one item for each entry.
 func toItems(entries []entry) []compaction.Item {
 	items := make([]compaction.Item, 0, len(entries))
 	for _, e := range entries {
@@ -432,7 +432,7 @@ func fromWire(w wire.Ledger) compaction.Ledger {
 	return l
 }
 
-// window is a model's context window in tokens, never 0.
+// window returns a model's context window in tokens, never 0.
 func window(i provider.Info) int {
 	if i.ContextWindow > 0 {
 		return i.ContextWindow
@@ -440,10 +440,10 @@ func window(i provider.Info) int {
 	return provider.DefaultContextWindow
 }
 
-// promptRoom is how much of the conversation a model can be shown for a summary.
+// promptRoom returns how many tokens of the conversation fit in a request for a summary.
 func promptRoom(win int) int { return max(win*3/4-summaryTokens/4, 500) }
 
-// summarizer returns the model as one who summarises; nil for the offline model, whose rules cannot. used may be nil.
+// summarizer returns a Summarizer that asks m; nil for the offline model, which cannot summarise. used may be nil.
 func summarizer(m provider.Model, used func(provider.Usage), waiting func(text string)) compaction.Summarizer {
 	if m.Info().Kind == provider.KindOffline {
 		return nil
@@ -457,7 +457,7 @@ type modelSummarizer struct {
 	waiting func(text string)
 }
 
-// Summarize implements compaction.Summarizer. An answer cut off at the limit is better than none.
+// Summarize implements compaction.Summarizer. It accepts an answer that was cut off at the limit.
 func (s *modelSummarizer) Summarize(ctx context.Context, system, prompt string) (string, error) {
 	limit := min(summaryTokens, max(window(s.model.Info())/8, 256))
 	resp, err := s.model.Stream(ctx, provider.Request{

@@ -13,32 +13,32 @@ import (
 	"sublet/wire"
 )
 
-// Conversation is what the model is shown of a session, with the events it came from. It is a value: the zero value is
-// empty, and appending to a copy leaves the original alone.
+// Conversation is what a model gets of a session, with the events it came from. It is a value: the zero value is empty, and
+// appending to a copy does not change the original.
 type Conversation struct {
 	entries []entry
-	pending []string // what the user did since the last prompt; it goes with the next one
+	pending []string // what the user did since the last prompt, for the next one
 	plan    string   // arguments of the newest call of todo that set the plan
 }
 
-// Plan is the agent's, as its newest call of the tool todo left it.
+// Plan returns the agent's plan after its newest call of the tool todo.
 func (c Conversation) Plan() []tool.TodoItem {
 	var a struct{ Todos []tool.TodoItem }
 	if json.Unmarshal([]byte(c.plan), &a) != nil {
-		return nil // there was none
+		return nil // there was no call
 	}
 	return a.Todos
 }
 
-// Messages returns the conversation as a provider wants it: it begins with the user, users and assistant alternate, and
-// every call has its result right after it. The first Text part of a user message is the prompt; further ones are
-// context.
+// Messages returns the conversation in the order that providers require: it begins with the user, user and assistant
+// alternate, and every call has its result right after it. The first Text part of a user message is the prompt; further
+// ones are context.
 func (c Conversation) Messages() []provider.Message { return render(c.entries) }
 
-// Len is the number of entries: prompts, answers, sets of tool results, summaries.
+// Len returns the number of entries: prompts, answers, sets of tool results, summaries.
 func (c Conversation) Len() int { return len(c.entries) }
 
-// entry is one message with where it came from.
+// entry is one message and the events it came from.
 type entry struct {
 	kind        compaction.Kind
 	msg         provider.Message   // of all but summaries
@@ -46,21 +46,21 @@ type entry struct {
 	facts       map[string]fact    // results: by call id
 	summary     string             // summaries: rendered, with ledger
 	ledger      *compaction.Ledger // summaries
-	quote       string             // summaries: the request being worked on, word for word
+	quote       string             // summaries: the current request, word for word
 }
 
-// fact is what a compaction wants to know of a call beyond what the model was told.
+// fact is what a compaction needs to know about a call beyond its result.
 type fact struct {
 	tool     string
 	command  string
 	exitCode *int
 	files    []string
 	cwd      string
-	decision string // what the user said when asked about it
+	decision string // the user's answer to a question about it
 	seq      int64  // of the result's event
 }
 
-// decisionText is a user's comment on a call, as the ledger keeps it; "" without one.
+// decisionText returns a user's comment on a call for the ledger; "" without one.
 func decisionText(command, comment string) string {
 	if comment = strings.TrimSpace(comment); comment == "" {
 		return ""
@@ -79,7 +79,7 @@ func promptEntry(text string, extra []provider.Part, seq int64) entry {
 	return entry{kind: compaction.Request, msg: provider.Message{Role: provider.User, Parts: parts}, first: seq, last: seq}
 }
 
-// firstText is the prompt of a user message.
+// firstText returns the prompt of a user message.
 func firstText(m provider.Message) string {
 	for _, p := range m.Parts {
 		if p.Text != "" {
@@ -94,7 +94,7 @@ const (
 	noAnswer   = "(no answer)"
 )
 
-// render turns entries into messages; see Conversation.Messages.
+// render converts entries to messages; see Conversation.Messages.
 func render(entries []entry) []provider.Message {
 	var out []provider.Message
 	add := func(role provider.Role, parts ...provider.Part) {
@@ -142,18 +142,17 @@ func render(entries []entry) []provider.Message {
 	return out
 }
 
-// maxContextCommands bounds how many of the user's own commands go before a prompt.
+// maxContextCommands bounds how many of the user's own commands are added to a prompt.
 const maxContextCommands = 10
 
-// sinceHead begins the part of a message that says what the user did.
+// sinceHead begins the part of a message about the user's own commands.
 const sinceHead = "Since the last prompt, in their shell:\n"
 
-// History derives the conversation from a session's stored events, in their order: what the user asked, what the agent
-// they asked answered and called, and what came of it; sub-agents' own events are left out. Ranges that a successful and
-// not undone CompactionComplete names are replaced by its summary and ledger. Calls without a result, from a turn that
-// was cancelled or whose daemon died, get "interrupted", so that every provider accepts the conversation (T4c).
-// Context chunks stand beside their prompt or results again. Commands the user ran themselves, and tools
-// run without a model (TurnStarted with no Model), go with the next prompt.
+// History derives the conversation from a session's stored events, in order: the prompts, the answers and calls of the agent
+// that was asked, and the results; events of sub-agents are left out. Ranges of a CompactionComplete in force are replaced by
+// its summary and ledger. A call without a result, of a turn that was cancelled or whose daemon died, gets the result
+// "interrupted", since providers require one. Context chunks are added to their prompt or results. Commands of the user, and
+// tools run without a model (TurnStarted with no Model), are added to the next prompt.
 func History(events []wire.EventMessage) Conversation {
 	h := folder{}
 	for _, ev := range events {
@@ -163,13 +162,13 @@ func History(events []wire.EventMessage) Conversation {
 	return Conversation{foldRanges(h.entries, outermost(compactions(events))), h.pending, h.plan}
 }
 
-// folder builds entries while it walks over events.
+// folder builds entries from a sequence of events.
 type folder struct {
 	entries []entry
 	pending []string // the user's commands since the last prompt
 
 	turn      wire.TurnID
-	agent     string // whom the user asked
+	agent     string // the agent that the user asked
 	open      bool
 	modelless bool
 	told      bool  // the turn has context chunks
@@ -183,7 +182,7 @@ type folder struct {
 	comments  map[wire.ExecutionID]string // the user's, on questions
 }
 
-// textPiece is where the text of a chunk begins in an answer.
+// textPiece is the position in an answer where the text of a chunk begins.
 type textPiece struct {
 	seq      int64
 	part, at int
@@ -266,17 +265,17 @@ func (h *folder) chunk(c wire.Chunk, seq int64) {
 		h.calls[call.ID] = call
 		h.order = append(h.order, call.ID)
 	}
-	// Reasoning is left out: providers want it back within a turn only, and with a seal that masking would break.
+	// Reasoning is left out: providers need it within a turn only, and masking would invalidate its signature.
 }
 
-// WakeHead begins the prompt of a turn that a background job begins, and no person. Nothing in it is the user's word.
+// WakeHead begins the prompt of a turn that a background job began. Such a prompt is not from the user.
 const WakeHead = "[sent by sublet, not by the user] "
 
-// steerHead begins the part of a message with results that the user said while the agent worked.
+// steerHead begins the part of a message with results that contains a prompt added to the running turn.
 const steerHead = "The user says, while you work:\n"
 
-// steered adds what the user said while a turn ran: beside the results or the prompt that the model has not answered yet, or
-// as a prompt of its own after an answer.
+// steered adds a prompt that a running turn took in: to the results or the prompt that the model has not answered yet, or as
+// a prompt of its own after an answer.
 func steered(entries []entry, prompt string, seq int64) []entry {
 	e := &entries[len(entries)-1]
 	if e.kind == compaction.Answer {
@@ -287,8 +286,8 @@ func steered(entries []entry, prompt string, seq int64) []entry {
 	return entries
 }
 
-// context adds a context chunk to its prompt or results. The first of a turn replaces what was
-// derived from the events before it.
+// context adds a context chunk to its prompt or results. The first one of a turn replaces the context that was derived from
+// the events before it.
 func (h *folder) context(text string, seq int64) {
 	e := &h.entries[len(h.entries)-1]
 	if e.kind != compaction.Request && e.kind != compaction.Results {
@@ -302,7 +301,7 @@ func (h *folder) context(text string, seq int64) {
 	e.last = seq
 }
 
-// void takes the text of the newest answer back that came from the event from on.
+// void removes the text of the newest answer that came from event from on.
 func (h *folder) void(from int64) {
 	n := len(h.entries)
 	for k := len(h.pieces); k > 0 && h.pieces[k-1].seq >= from && n > 0 && h.entries[n-1].kind == compaction.Answer; k-- {
@@ -317,7 +316,7 @@ func (h *folder) void(from int64) {
 	}
 }
 
-// answer returns the newest answer of the turn, or a new one where that has results already.
+// answer returns the newest answer of the turn, or a new one if that has results already.
 func (h *folder) answer(seq int64) *entry {
 	n := len(h.entries)
 	if n > 0 && h.entries[n-1].kind == compaction.Results {
@@ -336,7 +335,7 @@ func (h *folder) result(m *wire.CommandResult, seq int64) {
 	id := string(m.ExecutionID)
 	call, ok := h.calls[id]
 	if !ok {
-		return // a second result, or one without a call: no provider would take it
+		return // a second result, or one without a call, which providers refuse
 	}
 	delete(h.calls, id)
 	if call.Name == "todo" && m.Status == wire.StatusSuccess && strings.Contains(string(call.Arguments), `"todos"`) {
@@ -370,7 +369,7 @@ func resultPart(id, content string, isError bool) provider.Part {
 	return provider.Part{ToolResult: &provider.ToolResult{CallID: id, Content: content, IsError: isError}}
 }
 
-// missing gives every open call a result, and brings the results of calls that ran side by side into the calls' order.
+// missing gives every open call a result, and sorts the results of concurrent calls in the order of the calls.
 func (h *folder) missing(why string) {
 	for _, id := range h.order {
 		if call, ok := h.calls[id]; ok {
@@ -386,7 +385,7 @@ func (h *folder) missing(why string) {
 	h.order = nil
 }
 
-// place is where a part of a Results entry belongs: results in the order of their calls, then texts.
+// place returns the index of a part in a Results entry: results in the order of their calls, then texts.
 func (h *folder) place(p provider.Part) int {
 	if p.ToolResult == nil {
 		return len(h.order)
@@ -394,8 +393,7 @@ func (h *folder) place(p provider.Part) int {
 	return slices.Index(h.order, p.ToolResult.CallID)
 }
 
-// endTurn closes the running turn so that the next prompt may follow. What the user was told of its end, the model is
-// told too.
+// endTurn closes the running turn, so that the next prompt may follow, and adds how it ended for the model.
 func (h *folder) endTurn(status, failure string) {
 	if !h.open {
 		return
@@ -429,7 +427,7 @@ func (h *folder) endTurn(status, failure string) {
 	})
 }
 
-// pend keeps what the user did for the next prompt, of many the newest.
+// pend adds a text for the next prompt; of many the newest are kept.
 func (h *folder) pend(text string) {
 	h.pending = append(h.pending, text)
 	if n := len(h.pending) - maxContextCommands; n > 0 {
@@ -437,7 +435,7 @@ func (h *folder) pend(text string) {
 	}
 }
 
-// since returns what the user did themselves since the last prompt, and forgets it.
+// since returns and clears what the user did since the last prompt.
 func (h *folder) since() []provider.Part {
 	if len(h.pending) == 0 {
 		return nil
@@ -458,8 +456,7 @@ func describeCommand(command string, exitCode *int, tail string) string {
 	return s
 }
 
-// objectOr returns text if it is a JSON object, else an object that holds it: a conversation with anything else in an
-// arguments field is refused.
+// objectOr returns text if it is a JSON object, else an object that contains it, since providers refuse other arguments.
 func objectOr(text string) json.RawMessage {
 	var m map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &m) == nil && m != nil {
@@ -480,7 +477,7 @@ func fromOS(list []wire.OSString) []string {
 	return out
 }
 
-// clip shortens s to about n bytes between characters.
+// clip cuts s to about n bytes, between characters.
 func clip(s string, n int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= n {

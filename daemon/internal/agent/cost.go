@@ -9,34 +9,33 @@ import (
 	"sublet/wire"
 )
 
-// Budget bounds what agents spend before somebody is asked, in US dollars.
+// Budget bounds the cost in US dollars above which the user is asked.
 type Budget struct {
 	Turn, Day float64 // of one turn with its sub-agents, and of all turns of the day; 0 = no bound
-	Before    float64 // what has been spent already of Turn
-	// Spend records what a request cost and returns what the day has cost with it. It may be called with 0, and by several
-	// goroutines at once.
+	Before    float64 // the part of Turn that was spent already
+	// Spend records the cost of a request and returns the day's total. It may be called with 0, and from several goroutines.
 	Spend func(usd float64) (today float64, err error)
 }
 
-// A CostError is why a turn was ended that may cost no more.
+// A CostError reports a turn that ended because of its cost.
 type CostError struct {
 	What string // "this turn has cost $1.02, …"
 }
 
 func (e *CostError) Error() string { return "agent: stopped: " + e.What }
 
-// spending is what a turn and its sub-agents have cost.
+// spending is the cost of a turn and its sub-agents.
 type spending struct {
 	budget Budget
 
-	asking sync.Mutex // held while somebody is asked: agents that work side by side ask once
+	asking sync.Mutex // held during a question, so that concurrent agents ask once
 
 	mu sync.Mutex
 	// guarded by mu
 	turn, today float64
-	last        float64 // of the newest request: the next one is taken to cost as much
-	unknown     bool    // what the day has cost could not be read
-	unpriced    bool    // a request's price is not known, and the user has the notice
+	last        float64 // cost of the newest request, used as the estimate for the next
+	unknown     bool    // the day's total could not be read
+	unpriced    bool    // the user was notified that a request's price is not known
 }
 
 func newSpending(b Budget) *spending {
@@ -49,7 +48,7 @@ func newSpending(b Budget) *spending {
 	return s
 }
 
-// add counts a request in.
+// spend adds the cost of a request.
 func (r *runner) spend(u provider.Usage) {
 	s := r.t.spending
 	s.mu.Lock()
@@ -72,7 +71,7 @@ func (r *runner) spend(u provider.Usage) {
 	}
 }
 
-// over returns which bound another request would exceed, "" for none.
+// over returns the bound that another request would exceed, "" for none.
 func (s *spending) over() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +90,7 @@ func (s *spending) over() string {
 	return ""
 }
 
-// raise allows as much again as the settings do, beyond what was spent.
+// raise increases the bounds to what was spent plus those of the settings.
 func (s *spending) raise(b Budget) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +103,8 @@ func (s *spending) raise(b Budget) {
 	}
 }
 
-// afford asks before the next request would exceed what agents may cost. The error is a *CostError where it may not, or that
-// of ctx. A yes allows as much again.
+// afford asks the user before a request that would exceed the budget. It returns a *CostError on no, or the error of ctx. A
+// yes raises the bounds.
 func (r *runner) afford(ctx context.Context) error {
 	s := r.t.spending
 	if s.over() == "" {
@@ -115,7 +114,7 @@ func (r *runner) afford(ctx context.Context) error {
 	defer s.asking.Unlock()
 	what := s.over()
 	if what == "" {
-		return nil // another agent has asked meanwhile
+		return nil // another agent got the answer meanwhile
 	}
 	d, err := r.t.Approver.Approve(ctx, Question{
 		Agent: r.name, Role: r.t.Role.Name, Tool: wire.ToolContinue, ExecutionID: wire.ExecutionID(wire.NewID()), Arguments: []byte("{}"), GoOn: what,

@@ -5,7 +5,7 @@ import (
 	"sublet/wire"
 )
 
-// emit sends one event and returns its number, 0 where the hub gave none.
+// emit sends one event and returns its number, 0 if the hub assigned none.
 func (r *runner) emit(m wire.EventMessage) int64 {
 	r.t.Emit(m)
 	seq := m.Meta().Seq
@@ -15,7 +15,7 @@ func (r *runner) emit(m wire.EventMessage) int64 {
 	return seq
 }
 
-// lastSeq is the number of the newest event of this agent.
+// lastSeq returns the number of this agent's newest event.
 func (r *runner) lastSeq() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -32,7 +32,7 @@ func (r *runner) thinking(phase, message string) {
 	r.emit(&wire.AgentThinking{Agent: r.name, Phase: phase, Message: message})
 }
 
-// waiting shows that the provider is asked again after a wait; "" ends the wait.
+// waiting reports that the provider is asked again after a pause; "" reports the end of the pause.
 func (r *runner) waiting(text string) {
 	if text == "" {
 		r.thinking(wire.PhasePlanning, "asking the model again")

@@ -15,14 +15,14 @@ import (
 
 const maxInstructions = 48 << 10 // bytes of one instruction file
 
-// instructionFiles are read from the project's root down to the working directory: in each folder the first that is
-// there, and .sublet.md beside it.
+// instructionFiles are read from the project's root down to the working directory: in each folder the first that exists of
+// the first list, and .sublet.md.
 var instructionFiles = [][]string{{"AGENTS.md", "CLAUDE.md"}, {".sublet.md"}}
 
 type instructionFile struct{ path, text string }
 
-// instructions reads the project's instruction files, the start of each where it is too long. What a symbolic link leads
-// to outside the project, what is no plain file, and what was read under another name already is left out.
+// instructions reads the project's instruction files, of each at most maxInstructions bytes. It leaves out links that lead out
+// of the project, files that are not regular, and files that it has read under another name.
 func instructions(root, cwd string) []instructionFile {
 	if root == "" {
 		return nil
@@ -68,7 +68,7 @@ func instructions(root, cwd string) []instructionFile {
 	return out
 }
 
-// readInstructions returns what an instruction file says, "" where there is none.
+// readInstructions returns the content of an instruction file, "" if there is none.
 func readInstructions(path string) string {
 	text, err := readStart(path, maxInstructions)
 	if err != nil {
@@ -77,8 +77,8 @@ func readInstructions(path string) string {
 	return mask.String(strings.TrimSpace(clean(text)))
 }
 
-// Instructions returns what would instruct agents that work in cwd if its project, whose root is given, were trusted: the
-// names of instruction files, from the root, and of the project's own roles.
+// Instructions returns what would instruct agents in cwd if its project with this root were trusted: the names of the
+// instruction files and of the project's own roles.
 func Instructions(root, cwd string) (files, roles []string) {
 	for _, f := range instructions(root, cwd) {
 		if name, err := filepath.Rel(root, f.path); err == nil {
@@ -88,7 +88,7 @@ func Instructions(root, cwd string) (files, roles []string) {
 	return files, slices.Sorted(maps.Keys(projectRoles(filepath.Join(root, ".sublet", "agents"))))
 }
 
-// readStart reads a regular file, of a long one the first limit bytes and a note.
+// readStart reads a regular file; of one longer than limit bytes it returns the beginning and a note.
 func readStart(path string, limit int64) (string, error) {
 	text, err := readSmall(path, limit)
 	if !errors.Is(err, errTooLong) {

@@ -2,8 +2,8 @@ package agent
 
 import "sublet/daemon/internal/mask"
 
-// forModel is a text as the model of this turn sees it. Where the user allowed it, secrets stay; what is stored is masked
-// all the same, so a later turn that reads the conversation from the store does not have them.
+// forModel returns a text as the model of this turn sees it: with secrets masked unless the user allowed them. The stored text
+// is masked in any case, so a later turn does not have them.
 func (r *runner) forModel(s string) string {
 	if r.t.ShowSecrets != nil && r.t.ShowSecrets() {
 		return s

@@ -8,7 +8,7 @@ import (
 	"sublet/wire"
 )
 
-// A ToolError is why RunTool failed.
+// A ToolError reports why RunTool failed.
 type ToolError struct {
 	Tool    string
 	Status  string // error, denied, timeout, cancelled
@@ -17,9 +17,9 @@ type ToolError struct {
 
 func (e *ToolError) Error() string { return e.Tool + ": " + e.Message }
 
-// A CircleError is why an agent that goes round in circles was ended.
+// A CircleError reports an agent that was ended because it repeated itself.
 type CircleError struct {
-	What string // it has done again and again
+	What string // what it repeated
 }
 
 func (e *CircleError) Error() string { return "agent: stopped: " + e.What }

@@ -8,8 +8,7 @@ import (
 	"sublet/wire"
 )
 
-// Preview returns the parts of a turn's first request, in the order in which they are sent. No model is asked, nothing is
-// emitted, and no tool runs.
+// Preview returns the parts of a turn's first request in order. It asks no model, emits no event and runs no tool.
 func Preview(ctx context.Context, t Turn) []wire.RequestPart {
 	t.Emit, t.Images = func(wire.EventMessage) {}, nil
 	r := newRunner(ctx, t)
@@ -42,7 +41,7 @@ func Preview(ctx context.Context, t Turn) []wire.RequestPart {
 	return parts
 }
 
-// partText is a part in words, and the tokens that it has beside them.
+// partText returns a part as text, and its tokens beyond the text.
 func partText(p provider.Part) (text string, more int) {
 	switch {
 	case p.Image != nil:

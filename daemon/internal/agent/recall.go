@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	maxRecalled = 12  // places that are shown
-	maxExcerpt  = 800 // bytes of one, around the first word
+	maxRecalled = 12  // excerpts that are shown
+	maxExcerpt  = 800 // bytes of one excerpt, around the first word
 )
 
-// passage is one thing that was said, called or printed.
+// passage is one searchable text: a message, a call or an output.
 type passage struct {
 	who, text string
-	hits      int // how many of the words are in it
+	hits      int // how many of the words it contains
 }
 
-// Recall searches a session's events for the words of query, also what compactions folded away, and returns the places with
-// the most of them, the newest first, each with what is around its first word.
+// Recall searches a session's events, also the compacted ones, for the words of query. It returns excerpts around the first
+// word from the passages with the most words, the newest first.
 func Recall(events []wire.EventMessage, query string) string {
 	h := folder{}
 	for _, ev := range events {
@@ -57,17 +57,17 @@ func Recall(events []wire.EventMessage, query string) string {
 	return b.String()
 }
 
-// passages are the parts of an entry, in their order.
+// passages returns the parts of an entry in order.
 func passages(e entry) []passage {
 	var out []passage
 	for i, p := range e.msg.Parts {
 		switch {
 		case p.ToolCall != nil:
-			if p.ToolCall.Name != "recall" { // its words are those that are looked for
+			if p.ToolCall.Name != "recall" { // skip the query itself
 				out = append(out, passage{who: "you called " + p.ToolCall.Name, text: string(p.ToolCall.Arguments)})
 			}
 		case p.ToolResult != nil:
-			if f := e.facts[p.ToolResult.CallID]; f.tool != "recall" { // what it found is found where it stands
+			if f := e.facts[p.ToolResult.CallID]; f.tool != "recall" { // skip earlier results of recall; the original is found
 				out = append(out, passage{who: clip("result of "+firstOf(f.command, f.tool), 200), text: p.ToolResult.Content})
 			}
 		case p.Text == "":
@@ -82,7 +82,7 @@ func passages(e entry) []passage {
 	return out
 }
 
-// excerpt is what stands around the first of words in text.
+// excerpt returns the text around the first of words in text.
 func excerpt(text string, words []string) string {
 	low := strings.ToLower(text)
 	at := len(low)
@@ -91,7 +91,7 @@ func excerpt(text string, words []string) string {
 			at = min(at, i)
 		}
 	}
-	if len(low) != len(text) || at == len(low) { // a letter that is longer in lower case: the place is not known
+	if len(low) != len(text) || at == len(low) { // lower case changed the length, so the position is not valid in text
 		at = 0
 	}
 	from := max(0, at-maxExcerpt/2)

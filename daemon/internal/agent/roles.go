@@ -21,18 +21,18 @@ const (
 	Orchestrator = "orchestrator" // borrows the user's shell, delegates
 	Engineer     = "engineer"     // private shell, edits, builds
 	Reviewer     = "reviewer"     // private shell, only reads
-	Explorer     = "explorer"     // private shell, only reads, the small model
+	Explorer     = "explorer"     // private shell, only reads, uses the small model
 )
 
 // Role is a kind of agent.
 type Role struct {
 	Name        string
 	Description string   // one line, for the model that delegates
-	System      string   // what the role is told about itself
+	System      string   // the role's part of the system prompt
 	Model       string   // "provider/name"; "" = the turn's
-	Tools       []string // allow-list, in which mcp__NAME__* stands for a server's; nil = all that exist, see Offers
-	Private     bool     // works in a shell of the daemon's own
-	ReadOnly    bool     // whatever is not low is refused, without a question
+	Tools       []string // allow-list, in which mcp__NAME__* matches a server's tools; nil = all, see Offers
+	Private     bool     // works in a private shell
+	ReadOnly    bool     // what is not low is refused without a question
 }
 
 const (
@@ -42,10 +42,9 @@ const (
 
 var roleName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`) })
 
-// Roles returns the roles that exist: the built-in ones, the user's from the configuration, and those that the project's
-// .sublet/agents/*.md describe. A project's file adds roles only: it never replaces the user's or ours, chooses no model,
-// and its roles work in private shells (a project can only tighten). project may be "". Files that cannot be read or
-// understood are left out.
+// Roles returns all roles: the built-in ones, the user's of the settings, and those in the project's .sublet/agents/*.md. A
+// project's file can only add roles, which use private shells and the default model; it replaces none. project may be "".
+// Files that are not readable or not valid are left out.
 func Roles(cfg config.Config, project string) map[string]Role {
 	roles := map[string]Role{}
 	if project != "" {
@@ -61,7 +60,7 @@ func Roles(cfg config.Config, project string) map[string]Role {
 		if r.Name == Explorer {
 			r.Model = cfg.Small
 		}
-		if own, ok := cfg.Agents[r.Name]; ok { // the user may word a built-in role anew, not turn it into another
+		if own, ok := cfg.Agents[r.Name]; ok { // the user may change the prompt of a built-in role, but not its permissions
 			r.Model = cmp.Or(own.Model, r.Model)
 			if own.Prompt != "" {
 				r.System = own.Prompt
@@ -78,8 +77,8 @@ func Roles(cfg config.Config, project string) map[string]Role {
 	return roles
 }
 
-// Offers reports whether the role may have a tool. What only reads has an MCP server's only where it is named: nobody
-// knows what that does.
+// Offers reports whether the role may use a tool. A read-only role may use an MCP server's tool only if its list names it,
+// since the tool may have effects.
 func (r Role) Offers(name string) bool {
 	switch {
 	case r.Tools == nil:
@@ -90,7 +89,7 @@ func (r Role) Offers(name string) bool {
 	return listed(r.Tools, name)
 }
 
-// OffersServers reports whether the role may have any MCP server's tool, itself or through those it delegates to.
+// OffersServers reports whether the role, or one that it delegates to, may use any MCP server's tool.
 func (r Role) OffersServers() bool {
 	if r.Tools == nil {
 		return !r.ReadOnly
@@ -98,10 +97,10 @@ func (r Role) OffersServers() bool {
 	return slices.ContainsFunc(r.Tools, func(t string) bool { return isRemote(t) || t == "task" })
 }
 
-// isRemote tells the tools of MCP servers by their names.
+// isRemote reports whether a tool's name is that of an MCP server's tool.
 func isRemote(name string) bool { return strings.HasPrefix(name, "mcp__") }
 
-// listed finds a name in an allow-list, where a last * of a server's tools stands for any text.
+// listed reports whether an allow-list contains a name; an entry mcp__NAME__* matches all tools of a server.
 func listed(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(entry string) bool {
 		head, wild := strings.CutSuffix(entry, "*")
@@ -109,7 +108,7 @@ func listed(list []string, name string) bool {
 	})
 }
 
-// Tools returns the built-in tools. roles are named to the model as those that task may start.
+// Tools returns the built-in tools. The description of task names roles to the model.
 func Tools(cfg config.Config, roles map[string]Role) []tool.Tool {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(roles)) {
@@ -188,7 +187,7 @@ func projectRoles(dir string) map[string]Role {
 	return roles
 }
 
-// parseRole reads a role's file: optional front matter between lines of "---" with description and tools (a list or
+// parseRole parses a role's file: optional front matter between lines of "---" with description and tools (a list or
 // comma-separated), then the prompt.
 func parseRole(name, text string) (Role, bool) {
 	r := Role{Name: name, Private: true}

@@ -22,34 +22,34 @@ import (
 
 const (
 	maxSummary = 64 << 10 // bytes of Outcome.Summary
-	maxCut     = 3        // how often in a row an answer that the output limit cut off is continued
+	maxCut     = 3        // how often in a row an answer that was cut off at the output limit is continued
 )
 
-// runner is one turn of one agent while it runs.
+// runner is the state of a running turn of one agent.
 type runner struct {
 	t         Turn
 	log       *slog.Logger
 	begun     time.Time
 	name      string
 	allowed   map[string]tool.Tool
-	order     []string // names of allowed, as the model is told
+	order     []string // names of allowed tools, in the order of the request
 	exists    map[string]bool
 	system    string
 	private   *lazyShell // bash's private shell; nil: none
 	tally     *tally
 	entries   []entry
-	scale     float64 // tokens the provider counted for each one we estimate
+	scale     float64 // the provider's token count divided by our estimate
 	used      int64   // tokens of the newest request and answer, as counted or estimated
 	fixedSize int     // see fixed; 0 = not computed yet
-	futile    int     // below this many tokens another compaction gains nothing
+	futile    int     // tokens below which another compaction would gain nothing
 	noImages  bool    // the model refused images
-	tooLong   int     // how often the provider said so in a row
-	partial   string  // text of the newest answer, also of one that broke off
+	tooLong   int     // how often in a row the provider reported a conversation that is too long
+	partial   string  // text of the newest answer, also of one that was not completed
 	cutText   string  // text of the answer that the newest one continues
-	nudge     string  // goes at the end of the next request, and is no part of the conversation
+	nudge     string  // appended to the next request, but not part of the conversation
 
 	stepFirst int64 // number of the newest answer's first event
-	voidFrom  int64 // what this agent has said from this event on is not yet an answer
+	voidFrom  int64 // text from this event on does not belong to a completed answer yet
 
 	circles circles
 
@@ -59,7 +59,7 @@ type runner struct {
 	seq int64    // of the newest event
 }
 
-// tally is what a turn and its sub-agents add up to.
+// tally is the sums over a turn and its sub-agents.
 type tally struct {
 	mu sync.Mutex
 	// guarded by mu
@@ -115,14 +115,14 @@ func newRunner(_ context.Context, t Turn) *runner {
 	return r
 }
 
-// close ends what the turn started.
+// close ends what the turn started and waits for it.
 func (r *runner) close() {
 	if r.private != nil {
 		r.private.close()
 	}
 }
 
-// selectTools applies the allow-lists of role and request (G12).
+// selectTools applies the allow-lists of the role and the request.
 func (r *runner) selectTools() {
 	r.allowed, r.exists = map[string]tool.Tool{}, map[string]bool{}
 	for _, t := range r.t.Tools {
@@ -140,7 +140,7 @@ func (r *runner) selectTools() {
 	}
 }
 
-// run is the loop.
+// run is the loop of requests and tool calls.
 func (r *runner) run(ctx context.Context) Outcome {
 	r.system = r.systemPrompt()
 	r.begin(ctx)
@@ -194,7 +194,7 @@ func (r *runner) run(ctx context.Context) Outcome {
 			r.skip(calls, "not run: the model refused to go on")
 			return r.outcome(wire.StatusError, string(provider.Refusal), ErrRefused)
 		case len(calls) > 0 && resp.StopReason == provider.MaxTokens:
-			// The last call's arguments may be half of what was meant, and valid all the same.
+			// The arguments of the last call may be cut off and still be valid JSON, so no call runs.
 			if cut++; cut > maxCut {
 				r.skip(calls, "not run: the answer was cut off at the output limit")
 				return r.outcome(wire.StatusError, string(provider.MaxTokens),
@@ -221,7 +221,7 @@ func (r *runner) run(ctx context.Context) Outcome {
 	}
 }
 
-// mend answers an error of the model: nil says that the request was changed, and should be sent once more.
+// mend handles an error of the model. It returns nil if the request was changed and should be sent again.
 func (r *runner) mend(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -236,7 +236,7 @@ func (r *runner) mend(ctx context.Context, err error) error {
 	return err
 }
 
-// begin takes the prompt into the conversation, with what goes beside it.
+// begin adds the prompt and its context to the conversation.
 func (r *runner) begin(ctx context.Context) {
 	images, attached := r.attachments()
 	beside := r.beside(ctx, attached)
@@ -245,7 +245,7 @@ func (r *runner) begin(ctx context.Context) {
 	r.addContext(beside)
 }
 
-// steer takes in what the user said to the turn meanwhile, and reports whether that is anything.
+// steer adds prompts that the running turn took in to the conversation, and reports whether there were any.
 func (r *runner) steer() bool {
 	if r.t.Steering == nil {
 		return false
@@ -257,18 +257,18 @@ func (r *runner) steer() bool {
 	return len(said) > 0
 }
 
-// Said to the model, and to nobody else.
+// Texts for the model only.
 const (
 	nudgeEmpty = "[Your answer was empty. Say in words what you found or did, or go on with the work.]"
 	nudgeCut   = "[Your answer was cut off at the output limit. Go on exactly where it ended, in the middle of a word if need be, without repeating anything.]"
 )
 
-// isEmpty reports whether a message has no words and no calls.
+// isEmpty reports whether a message has no text and no calls.
 func isEmpty(m provider.Message) bool {
 	return strings.TrimSpace(messageText(m)) == "" && !slices.ContainsFunc(m.Parts, func(p provider.Part) bool { return p.ToolCall != nil })
 }
 
-// void takes back what the model has said in the answer that is under way.
+// void withdraws the text of the current answer.
 func (r *runner) void(why string) {
 	if r.stepFirst != 0 {
 		r.chunk(wire.Chunk{Type: wire.ChunkVoid, Text: clean(why), FromSeq: r.voidFrom})
@@ -276,8 +276,8 @@ func (r *runner) void(why string) {
 	r.stepFirst, r.voidFrom = 0, r.lastSeq()+1
 }
 
-// ask sends the conversation and streams the answer out. ids maps the provider's call ids to the executions that were
-// announced for them.
+// ask sends the conversation to the model and streams the answer. ids maps the provider's call ids to the execution ids
+// that were announced for them.
 func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.ExecutionID, error) {
 	req := r.request()
 	ids := map[string]wire.ExecutionID{}
@@ -289,7 +289,7 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 			r.stepFirst = seq
 		}
 	}
-	// A secret may be cut anywhere: what may be the beginning of one waits for the next piece.
+	// A secret may be split over pieces: text that may begin one is held back until the next piece.
 	streams := map[string]*mask.Stream{wire.ChunkText: {}, wire.ChunkReasoning: {}}
 	flush := func(but string) {
 		for _, kind := range []string{wire.ChunkReasoning, wire.ChunkText} {
@@ -377,7 +377,7 @@ func (r *runner) request() provider.Request {
 	return req
 }
 
-// count adds up usage and learns how the provider's tokens compare with our estimate.
+// count adds up usage and updates the ratio of the provider's token count to our estimate.
 func (r *runner) count(resp provider.Response) {
 	u := resp.Usage
 	r.tally.add(u)
@@ -392,15 +392,15 @@ func (r *runner) count(resp provider.Response) {
 	r.used = int64(float64(estimated)*r.scale) + int64(compaction.EstimateTokens(messageText(resp.Message)))
 }
 
-// call is one tool call of an answer, under the id of its execution.
+// call is one tool call of an answer with the id of its execution.
 type call struct {
 	id   wire.ExecutionID
 	name string
 	args json.RawMessage // as the model wrote it
 }
 
-// answer takes the model's message into the conversation, its calls under our own ids (some servers repeat theirs or
-// send none), and announces the calls.
+// answer adds the model's message to the conversation and announces its calls. Calls get ids of ours, because some servers
+// repeat theirs or send none.
 func (r *runner) answer(resp provider.Response, ids map[string]wire.ExecutionID) []call {
 	var calls []call
 	msg := provider.Message{Role: provider.Assistant}
@@ -439,7 +439,7 @@ func (r *runner) answer(resp provider.Response, ids map[string]wire.ExecutionID)
 	return calls
 }
 
-// addAnswer takes a message into the conversation. What goes on with an answer that was cut off becomes part of it.
+// addAnswer adds a message to the conversation. The continuation of an answer that was cut off is appended to that answer.
 func (r *runner) addAnswer(msg provider.Message) {
 	n := len(r.entries)
 	if r.entries[n-1].kind != compaction.Answer {
@@ -455,7 +455,7 @@ func (r *runner) addAnswer(msg provider.Message) {
 	e.msg.Parts, e.last = append(parts, more...), r.lastSeq()
 }
 
-// messageText is what a message says in words.
+// messageText returns the text of a message.
 func messageText(m provider.Message) string {
 	var b strings.Builder
 	for _, p := range m.Parts {
@@ -464,7 +464,7 @@ func messageText(m provider.Message) string {
 	return b.String()
 }
 
-// ended is the outcome of a turn whose context is over.
+// ended returns the outcome of a turn whose ctx has ended.
 func (r *runner) ended(ctx context.Context) Outcome {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, context.DeadlineExceeded) {
@@ -554,5 +554,5 @@ func (r *runner) environment() tool.Env {
 	return r.env
 }
 
-// toolNames is for messages to the model.
+// toolNames lists the allowed tools, for messages to the model.
 func (r *runner) toolNames() string { return strings.Join(slices.Sorted(maps.Keys(r.allowed)), ", ") }

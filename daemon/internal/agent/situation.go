@@ -23,11 +23,11 @@ const (
 	maxOutputTail = 4 << 10 // bytes of the screen's newest output
 	maxToolchain  = 200     // bytes of the value of a variable that names a toolchain
 
-	// situationHead begins the part of a message that says where the agent works, a line each.
+	// situationHead begins the part of a message that describes the agent's environment, a line for each fact.
 	situationHead = "Where you work:\n"
 )
 
-// toolchains are the variables that say which virtual environment or toolchain is active, and how each is called.
+// toolchains maps variables that select a virtual environment or toolchain to names for the model.
 var toolchains = [][2]string{
 	{"VIRTUAL_ENV", "Python environment"},
 	{"CONDA_DEFAULT_ENV", "Conda environment"},
@@ -37,7 +37,7 @@ var toolchains = [][2]string{
 	{"JAVA_HOME", "Java"},
 }
 
-// modes say to the model what the user's mode means for it.
+// modes explains the policy modes to the model.
 var modes = map[string]string{
 	"plan": "plan: look, and change nothing; what writes or runs more than reading is refused. End with a plan of numbered steps",
 	"ask":  "ask: what only reads runs at once, the user is asked about the rest",
@@ -45,7 +45,7 @@ var modes = map[string]string{
 	"full": "full: nearly everything runs without a question; think before you delete or publish",
 }
 
-// userAtHost is empty where the system does not say.
+// userAtHost returns "user at host"; "" if it is not known.
 var userAtHost = sync.OnceValue(func() string {
 	host, err := os.Hostname()
 	who, uerr := user.Current()
@@ -55,7 +55,7 @@ var userAtHost = sync.OnceValue(func() string {
 	return who.Username + "@" + host
 })
 
-// situation lists what the model is to know of where it works, each as "name: value" on one line.
+// situation returns the facts about the agent's environment, each as "name: value" on one line.
 func (r *runner) situation(ctx context.Context) []string {
 	env := r.environment()
 	var lines []string
@@ -98,8 +98,8 @@ func (r *runner) situation(ctx context.Context) []string {
 	return lines
 }
 
-// known is what the conversation says already: lines of situations by their names, and other parts by their first lines.
-// What was folded away is not known any more.
+// known returns the context that the conversation already contains: lines of situations by their names, and other parts by
+// their first lines. Context in compacted entries is not included.
 func known(entries []entry) map[string]string {
 	told := map[string]string{}
 	for _, e := range entries {
@@ -124,8 +124,8 @@ func known(entries []entry) map[string]string {
 	return told
 }
 
-// standingContext is what holds until it changes: the situation, and the instructions of the user and of the project.
-// It returns what the conversation does not say already.
+// standingContext returns the parts of the situation and of the instructions of user and project that are new or changed
+// since the conversation last contained them.
 func (r *runner) standingContext(ctx context.Context) []string {
 	told := known(r.entries)
 	var lines, parts []string
@@ -147,15 +147,15 @@ func (r *runner) standingContext(ctx context.Context) []string {
 	}
 	for _, f := range instructions(r.t.Project, r.environment().Cwd) {
 		if r.t.Trusted == nil || !r.t.Trusted(filepath.Dir(f.path)) {
-			continue // data, which the agent may read as any other
+			continue // not trusted: data that the agent may read like any file
 		}
 		add("The project's own instructions, from "+f.path+":", f.text)
 	}
 	return parts
 }
 
-// beside is what goes with a prompt: the standing context that is new, attached texts, what the user did since the prompt
-// before, and the open files.
+// beside returns the context that goes with a prompt: new standing context, attached texts, the user's commands since the
+// prompt before, and the open files.
 func (r *runner) beside(ctx context.Context, attached []string) []string {
 	parts := append(r.standingContext(ctx), attached...)
 	add := func(head, text string) {
@@ -176,8 +176,8 @@ func (r *runner) beside(ctx context.Context, attached []string) []string {
 	return parts
 }
 
-// userDid is what the user ran since the last prompt, as the session's events have it, after what the client names that
-// the conversation does not know yet.
+// userDid returns the commands that the user ran since the last prompt: those that the client lists and the conversation does
+// not contain yet, then those of the session's events.
 func (r *runner) userDid() []string {
 	var lines []string
 	recent := r.t.Context.RecentCommands
@@ -190,15 +190,14 @@ func (r *runner) userDid() []string {
 	return append(lines, r.t.History.pending...)
 }
 
-// said reports whether the conversation says a text already.
+// said reports whether the conversation contains a text already.
 func (r *runner) said(text string) bool {
 	return slices.ContainsFunc(r.entries, func(e entry) bool {
 		return slices.ContainsFunc(e.msg.Parts, func(p provider.Part) bool { return strings.Contains(p.Text, text) })
 	})
 }
 
-// addContext adds texts to the newest message, which is the user's, and stores them as context chunks, from which later turns
-// derive it.
+// addContext adds texts to the newest message, which is the user's, and stores them as context chunks for later turns.
 func (r *runner) addContext(texts []string) {
 	e := &r.entries[len(r.entries)-1]
 	e.msg.Parts = slices.Clip(e.msg.Parts)

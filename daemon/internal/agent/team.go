@@ -31,7 +31,7 @@ func newTeam(r *runner) *team {
 	return &team{parent: r, places: make(chan struct{}, r.t.MaxAgents), counts: map[string]int{}}
 }
 
-// Delegate implements tool.Delegate. Cancelling ctx ends the agent, whether it runs or waits for its place.
+// Delegate implements tool.Delegate. Cancelling ctx ends the agent, whether it runs or waits for a free place.
 func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, error) {
 	role, ok := m.parent.t.Roles[a.Role]
 	if !ok || a.Role == Orchestrator {
@@ -68,7 +68,7 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 	return report, o.Err
 }
 
-// record is what the agent changed and ran, whatever it says itself: by its calls and their results.
+// record lists the files that the agent changed and the commands it ran, from its calls rather than from its answer.
 func (r *runner) record() string {
 	done := compaction.Build("", toItems(r.entries))
 	text := compaction.Ledger{Files: done.Files, Commands: done.Commands}.Text()
@@ -78,7 +78,7 @@ func (r *runner) record() string {
 	return "\n\n[from the record of its calls]\n" + text
 }
 
-// turn is a sub-agent's: fresh history, the parent's means.
+// turn returns the input of a sub-agent's turn: an empty history, otherwise as in the parent's.
 func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 	p := m.parent
 	t := Turn{
@@ -92,7 +92,7 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 	}
 	env := p.environment()
 	t.Env = tool.Env{Cwd: env.Cwd, Spool: env.Spool, Held: env.Held, Secrets: env.Secrets, Files: env.Files, Jobs: env.Jobs, Session: env.Session, Agent: name}
-	t.Role.Private = true // the user's shell is the orchestrator's to borrow
+	t.Role.Private = true // only the orchestrator borrows the user's shell
 	if role.Model != "" && p.t.OpenModel != nil {
 		model, err := p.t.OpenModel(role.Model)
 		if err != nil {
@@ -103,8 +103,8 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 	return t, nil
 }
 
-// standing are the limits the user set in the whole conversation, word for word: they hold for those who never saw it
-// (T4b). It is called while the loop waits for its tools, which is when nothing is added to the conversation.
+// standing returns the limits that the user set in the conversation, word for word, for sub-agents that have not seen it. It
+// is called while the loop waits for its tools, when the conversation does not change.
 func (r *runner) standing() []string {
 	var limits []string
 	add := func(list []string) {
@@ -130,7 +130,7 @@ func (r *runner) standing() []string {
 	return limits
 }
 
-// name numbers the agents of a role: engineer-1, engineer-2.
+// name returns the next name for an agent of a role: engineer-1, engineer-2.
 func (m *team) name(role string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,7 +151,7 @@ func firstOf(a, b string) string {
 	return line
 }
 
-// lazyShell is a private shell that starts when the first command needs it.
+// lazyShell is a private shell that is started for the first command.
 type lazyShell struct {
 	agent string
 	open  func(ctx context.Context, agent string) (tool.Shell, func(), error)
@@ -197,7 +197,7 @@ func (l *lazyShell) Run(ctx context.Context, c tool.Command, live func([]byte)) 
 	return sh.Run(ctx, c, live)
 }
 
-// close ends the shell if it was started.
+// close ends the shell, if it was started.
 func (l *lazyShell) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,22 +7,22 @@ import (
 	"sublet/wire"
 )
 
-// Thread follows a session: it takes its events as they are stored and has its conversation at any time, without going
-// through all of them again. The zero value is that of a session without events. It is not safe for concurrent use.
+// Thread builds the conversation of a session incrementally from events as they are stored. The zero value is that of a session
+// without events. It is not safe for concurrent use.
 type Thread struct {
 	folder      folder
-	compactions []*wire.CompactionComplete // those that count, oldest first
+	compactions []*wire.CompactionComplete // those in force, oldest first
 	last        int64
-	size        int // bytes of text that the entries hold, about
+	size        int // approximate bytes of text in the entries
 }
 
-// Last is the number of the newest event taken.
+// Last returns the number of the newest event added.
 func (t *Thread) Last() int64 { return t.last }
 
-// Size is about how many bytes the thread holds.
+// Size returns the approximate size in bytes.
 func (t *Thread) Size() int { return t.size }
 
-// Add takes the event that follows those taken before.
+// Add adds the event that follows those added before.
 func (t *Thread) Add(m wire.EventMessage) {
 	t.last = max(t.last, m.Meta().Seq)
 	t.size += eventSize(m)
@@ -32,15 +32,15 @@ func (t *Thread) Add(m wire.EventMessage) {
 	t.folder.add(m)
 }
 
-// Conversation is History of the events taken. It is the caller's: what is added to the thread later does not show in it.
+// Conversation returns History of the events added. Later additions do not change it.
 func (t *Thread) Conversation() Conversation {
 	h := t.folder.clone()
 	h.endTurn("interrupted", "")
 	return Conversation{foldRanges(h.entries, outermost(t.compactions)), h.pending, h.plan}
 }
 
-// clone is a folder that may go on without changing the one it was made of. Entries before the last two are never
-// changed again: an answer and its results grow, what stands before them is complete.
+// clone returns a copy that can be extended without changing h. It copies only the last two entries: an answer and its results
+// may still grow, those before are complete.
 func (h *folder) clone() folder {
 	c := *h
 	c.entries = slices.Clone(h.entries)
@@ -55,7 +55,7 @@ func (h *folder) clone() folder {
 	return c
 }
 
-// eventSize is about what an event adds to a conversation, in bytes.
+// eventSize returns the approximate bytes that an event adds to a conversation.
 func eventSize(m wire.EventMessage) int {
 	const each = 64
 	switch m := m.(type) {

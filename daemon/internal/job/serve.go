@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// ReadMost bounds the output in one JobReply, and WaitMost how long one waits, as does poll between two looks.
+	// ReadMost bounds the bytes of output in one JobReply, WaitMost how long a read waits; poll is the interval of its checks.
 	ReadMost    = 1 << 20
 	readDefault = 64 << 10
 	WaitMost    = time.Minute
 	poll        = 100 * time.Millisecond
 )
 
-// Serve answers a JobRequest, in the name of who. A read waits for output as long as it asks to, and no longer than stopping is false.
+// Serve answers a JobRequest of the peer who, a description for people. A read stops waiting when stopping returns true.
 func (m *Manager) Serve(ctx context.Context, who string, r *wire.JobRequest, stopping func() bool) (*wire.JobReply, error) {
 	var list []Info
 	var output []byte
@@ -35,7 +35,7 @@ func (m *Manager) Serve(ctx context.Context, who string, r *wire.JobRequest, sto
 			limit = readDefault
 		}
 		for end := time.Now().Add(time.Duration(r.WaitMS) * time.Millisecond); ; {
-			i, err := m.Get("", r.JobID) // before its output: what ended has printed all
+			i, err := m.Get("", r.JobID) // before reading: once it has ended, all output is there
 			if err != nil {
 				return nil, err
 			}

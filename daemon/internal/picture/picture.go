@@ -1,6 +1,5 @@
-// Package picture knows the image files that models take: what kind one is, how large, whether it is whole and within
-// what providers accept. It reads headers only: no pixel is ever decoded here, whatever a header promises. Who may read
-// which file, and what a model is told of it, is left to others.
+// Package picture reads the headers of image files that models take: the kind, the size, and whether the file is complete
+// and within the limits of providers. It never decodes pixels. Which files may be read is left to others.
 package picture
 
 import (
@@ -18,8 +17,8 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// What providers take. Anthropic's are the tightest that are published (platform.claude.com/docs/en/build-with-claude/vision):
-// 5 MiB for one image, counted on its base64 text ("image exceeds 5 MB maximum: 5272940 bytes > 5242880 bytes"), 8000 pixels a
+// Limits of providers. Anthropic's are the lowest that are published (platform.claude.com/docs/en/build-with-claude/vision):
+// 5 MiB for one image, measured as base64 ("image exceeds 5 MB maximum: 5272940 bytes > 5242880 bytes"), 8000 pixels a
 // side, 2000 in requests of more than 20 images, 32 MB for a request. OpenAI takes 50 MB a request.
 const (
 	MaxBytes   = 5 << 20 / 4 * 3 // of one file: its base64 is 5 MiB
@@ -30,14 +29,14 @@ const (
 
 // Image is an image file as it was read. It is not changed afterwards.
 type Image struct {
-	Name          string // the path it was read from, as models and people are told
+	Name          string // the path it was read from, for models and people
 	MIME          string // image/png, image/jpeg, image/gif, image/webp
 	Width, Height int    // pixels
 	Size          int    // bytes of the file
-	Data          []byte // the file; nil: no longer kept
+	Data          []byte // the file; nil: not stored any more
 }
 
-// kinds of images, by what http.DetectContentType calls them.
+// kinds are the supported MIME types, as http.DetectContentType returns them.
 var kinds = map[string]struct {
 	name   string
 	config func(io.Reader) (image.Config, error)
@@ -49,21 +48,21 @@ var kinds = map[string]struct {
 	"image/webp": {"WebP", webp.DecodeConfig, func(b []byte) bool { return int64(binary.LittleEndian.Uint32(b[4:]))+8 <= int64(len(b)) }},
 }
 
-// Is reports whether a file that begins with head, its first 512 bytes or all of it, is an image that models take. What
-// the file is called, and what others say it is, does not count.
+// Is reports whether a file that begins with head, its first 512 bytes or all of it, is a supported image. Name and declared
+// type do not matter.
 func Is(head []byte) bool {
 	_, ok := kinds[http.DetectContentType(head)]
 	return ok
 }
 
-// Known reports whether images of a kind, such as image/png, are among those that models take.
+// Known reports whether a MIME type such as image/png is supported.
 func Known(mime string) bool {
 	_, ok := kinds[mime]
 	return ok
 }
 
-// Read reads an image of a name from r. What is too large, cut off or no image is an error in words for people and
-// models, after at most MaxBytes+1 bytes.
+// Read reads an image from r; name is for messages. For a file that is too large, incomplete or not an image it returns an
+// error for people and models. It reads at most MaxBytes+1 bytes.
 func Read(name string, r io.Reader) (*Image, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
@@ -91,8 +90,8 @@ func Read(name string, r io.Reader) (*Image, error) {
 	return i, nil
 }
 
-// wholePNG reports whether a PNG's chunks go on to its IEND. Providers refuse a conversation that has a broken image in it,
-// and each one after it.
+// wholePNG reports whether a PNG's chunks are complete up to IEND. Providers refuse every request of a conversation that
+// contains a broken image.
 func wholePNG(b []byte) bool {
 	for at := 8; at+12 <= len(b); {
 		size := int64(binary.BigEndian.Uint32(b[at:]))
@@ -108,14 +107,14 @@ func wholePNG(b []byte) bool {
 	return false
 }
 
-// String describes the image in a few words: its name, kind and size.
+// String returns the image's name, kind and size.
 func (i *Image) String() string {
 	return fmt.Sprintf("%s (%s, %d×%d)", i.Name, kinds[i.MIME].name, i.Width, i.Height)
 }
 
-// Tokens estimates what the image costs: a token for each patch of 28×28 pixels, after providers have made what is larger
-// smaller (Anthropic: to about 1,600 tokens, newer models to more; OpenAI: to 1,105 or 1,536). The provider's own count
-// corrects the estimate with the first answer.
+// Tokens estimates the tokens of the image: one for each patch of 28×28 pixels, after a provider has scaled it down (Anthropic:
+// to about 1,600 tokens, newer models to more; OpenAI: to 1,105 or 1,536). The provider's count in the first answer corrects
+// the estimate.
 func (i *Image) Tokens() int {
 	return min((i.Width+27)/28*((i.Height+27)/28), 1600)
 }

@@ -1,5 +1,5 @@
-// Package project knows what a folder of a user's work is: where its root lies, and with which commands it is built and
-// tested. It only reads files, and runs nothing of the project's. It is a leaf.
+// Package project finds the root of a project and the commands by which it is built and tested. It only reads files, and
+// runs nothing of the project. It is a leaf.
 package project
 
 import (
@@ -15,7 +15,7 @@ import (
 	"sync"
 )
 
-// Root returns the nearest folder at or above dir that holds .git, else dir; "" for a path that is not absolute.
+// Root returns the nearest folder at or above dir that contains .git, else dir; "" for a relative path.
 func Root(dir string) string {
 	if !filepath.IsAbs(dir) {
 		return ""
@@ -31,11 +31,11 @@ func Root(dir string) string {
 }
 
 const (
-	maxFile  = 256 << 10 // bytes of a file that is looked into; of a longer one the start counts
-	maxNames = 12        // targets, scripts or recipes that are named of one file
+	maxFile  = 256 << 10 // bytes that are read of a file
+	maxNames = 12        // targets, scripts or recipes that are listed of one file
 )
 
-// manifest is a file that says how a project is built.
+// manifest is a kind of file that defines how a project is built.
 type manifest struct {
 	name     string
 	commands func(dir string, text []byte) string
@@ -54,14 +54,14 @@ var manifests = []manifest{
 	{"pyproject.toml", pythonCommands},
 }
 
-// Commands lists, a line for each file of root that says so, how the project is built and tested: "Makefile: make build,
-// make test". The names in it are of letters, digits and _ . : - only.
+// Commands returns a line for each manifest in root, such as "Makefile: make build, make test". Names in it consist of
+// letters, digits and _ . : - only.
 func Commands(root string) []string {
 	var lines []string
 	for _, m := range manifests {
 		text, err := readStart(filepath.Join(root, m.name))
 		if err != nil {
-			continue // there is none, or it is no file
+			continue // it does not exist, or is not a regular file
 		}
 		if commands := m.commands(root, text); commands != "" {
 			lines = append(lines, m.name+": "+commands)
@@ -78,7 +78,7 @@ var (
 	script = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][\w.:-]{0,39}$`) })
 )
 
-// names lists what find, whose first group is a name, finds in text, as arguments of program.
+// names returns the first groups of all matches of find in text, as arguments of program.
 func names(program string, find *regexp.Regexp, text []byte) string {
 	var found []string
 	for _, m := range find.FindAllSubmatch(text, -1) {
@@ -100,7 +100,7 @@ func join(program string, names []string) string {
 	return list
 }
 
-// packageScripts names the scripts of a package.json, run by the manager whose lock file lies beside it.
+// packageScripts returns the scripts of a package.json, run by the package manager whose lock file is in dir.
 func packageScripts(dir string, text []byte) string {
 	var p struct {
 		Scripts map[string]json.RawMessage `json:"scripts"`
@@ -124,7 +124,7 @@ func packageScripts(dir string, text []byte) string {
 	return join(manager+" run", found)
 }
 
-// pythonCommands names the tools that a pyproject.toml has a section for.
+// pythonCommands returns the tools that have a section in a pyproject.toml.
 func pythonCommands(_ string, text []byte) string {
 	var found []string
 	for _, tool := range []string{"pytest", "ruff", "mypy", "tox", "nox"} {

@@ -12,8 +12,8 @@ import (
 
 var name = regexp.MustCompile(`^(\*\.)?([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?$`)
 
-// CheckHost returns what is wrong with an entry of the list of allowed hosts: a name in lower case, *.NAME for all below it,
-// or either with a port.
+// CheckHost returns what is wrong with an entry of the list of allowed hosts, nil if it is valid: a name in lower case, or
+// *.NAME for all below it, either with a port.
 func CheckHost(entry string) error {
 	host, port := split(entry)
 	switch {
@@ -28,7 +28,7 @@ func CheckHost(entry string) error {
 	return nil
 }
 
-// split takes an entry or an address apart; port is "" where there is none.
+// split returns host and port of an entry or an address; port is "" if there is none.
 func split(entry string) (host, port string) {
 	host, port, err := net.SplitHostPort(entry)
 	if err != nil {
@@ -37,7 +37,7 @@ func split(entry string) (host, port string) {
 	return host, port
 }
 
-// Allows reports whether a list of entries has an address HOST:PORT. An entry without a port allows 80 and 443.
+// Allows reports whether a list of entries contains the address HOST:PORT. An entry without a port allows 80 and 443.
 func Allows(list []string, address string) bool {
 	host, port := split(address)
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
@@ -48,13 +48,13 @@ func Allows(list []string, address string) bool {
 	})
 }
 
-// outside returns an error for an address that is no other machine's: a name that is allowed may resolve to anything.
+// outside returns an error for an address on this machine or in a special range, since an allowed name may resolve to any.
 func outside(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
-	if ip := at.Addr().Unmap(); !ip.IsGlobalUnicast() { // private networks are: a list may name a host there
+	if ip := at.Addr().Unmap(); !ip.IsGlobalUnicast() { // true for private networks, whose hosts a list may name
 		return fmt.Errorf("%s is no address of another machine", ip)
 	}
 	return nil

@@ -1,7 +1,7 @@
-// Package proxy is the way of held commands to the hosts that the settings allow. A command has a network of its own, in which
-// its launcher opens a listening socket and hands it over here; what connects to that is served as by any HTTP proxy, for
-// CONNECT and for plain http, with the list of hosts between. It is net/http and its ReverseProxy: a proxy library brings the
-// interception of TLS, which nobody wants here. Which commands get such a socket is left to others.
+// Package proxy connects confined commands to the hosts that the settings allow. A command has a network namespace of its own,
+// in which its launcher opens a listening socket and sends it here. Connections to that socket are served as by an HTTP proxy,
+// CONNECT and plain http, if their host is allowed. It uses net/http's ReverseProxy, because proxy libraries come with TLS
+// interception. Which commands get such a socket is left to others.
 package proxy
 
 import (
@@ -24,20 +24,20 @@ import (
 
 const (
 	dialBound = 30 * time.Second
-	maxDenied = 20 // hosts named to one command
+	maxDenied = 20 // hosts reported to one launcher
 )
 
-// Options are what a proxy needs.
+// Options of Serve.
 type Options struct {
-	Hosts func() []string // that are allowed now; see CheckHost
+	Hosts func() []string // returns the hosts allowed now; see CheckHost
 	Log   *slog.Logger
 
-	dial func(ctx context.Context, network, address string) (net.Conn, error) // of tests; nil = to other machines
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // for tests; nil = net.Dialer with outside as its check
 }
 
-// Serve accepts launchers on ln until ctx is done. Each sends one listening socket of its command's network, which is served
-// until the launcher's connection ends; the names of hosts that were denied are written to it, one a line. Serve owns ln and
-// returns after everything it started has ended.
+// Serve accepts launchers on ln until ctx is done. Each sends one listening socket of its command's network namespace, which is
+// served until the launcher's connection ends; the names of denied hosts are written to that connection, one a line. Serve
+// owns ln and returns after every goroutine it started has ended.
 func Serve(ctx context.Context, ln net.Listener, o Options) error {
 	var launchers sync.WaitGroup
 	defer launchers.Wait()
@@ -61,7 +61,7 @@ func Serve(ctx context.Context, ln net.Listener, o Options) error {
 	}
 }
 
-// serve serves one command.
+// serve serves one launcher.
 func serve(ctx context.Context, c net.Conn, o Options) error {
 	if err := socket.CheckPeer(c); err != nil {
 		return err
@@ -95,7 +95,7 @@ func serve(ctx context.Context, c net.Conn, o Options) error {
 	return err
 }
 
-// receive takes the listening socket that a launcher sends.
+// receive receives the listening socket that a launcher sends.
 func receive(c net.Conn) (net.Listener, error) {
 	unix, ok := c.(*net.UnixConn)
 	if !ok {
@@ -126,7 +126,7 @@ func receive(c net.Conn) (net.Listener, error) {
 	return ln, c.SetReadDeadline(time.Time{})
 }
 
-// A gate is the proxy of one command.
+// A gate is the HTTP proxy of one command.
 type gate struct {
 	o       Options
 	ctx     context.Context // of the command
@@ -138,7 +138,7 @@ type gate struct {
 	denied []string  // guarded by mu
 }
 
-// newGate returns the proxy of one command, which ends with ctx. Hosts that are denied are written to to.
+// newGate returns the proxy of one command, which ends with ctx. It writes denied hosts to to.
 func newGate(ctx context.Context, o Options, to io.Writer) *gate {
 	transport := &http.Transport{DialContext: o.dial}
 	context.AfterFunc(ctx, transport.CloseIdleConnections)
@@ -173,7 +173,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// deny reports a refused host to the launcher, once for each host.
+// deny reports a denied host to the launcher, once for each host.
 func (g *gate) deny(address string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -181,10 +181,10 @@ func (g *gate) deny(address string) {
 		return
 	}
 	g.denied = append(g.denied, address)
-	_, _ = fmt.Fprintf(g.to, "%s\n", address) // the launcher may be gone, and its command with it
+	_, _ = fmt.Fprintf(g.to, "%s\n", address) // an error means that the launcher has ended
 }
 
-// tunnel connects a client with an address until either end is closed.
+// tunnel connects a client to an address until either end closes.
 func (g *gate) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	out, err := g.o.dial(r.Context(), "tcp", address)
 	if err != nil {
@@ -212,11 +212,11 @@ func (g *gate) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	})
 }
 
-// copyAll copies to the end, and passes the end on.
+// copyAll copies until EOF and then closes the writing side of to.
 func copyAll(to net.Conn, from io.Reader) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
-		_ = half.CloseWrite() // it may be closed
+		_ = half.CloseWrite() // it may be closed already
 		return
 	}
 	to.Close()

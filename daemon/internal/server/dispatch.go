@@ -7,9 +7,9 @@ import (
 	"sublet/wire"
 )
 
-// dispatch serves one message. Requests count against the connection's rate; nothing else does.
+// dispatch handles one message. Only requests count against the connection's rate.
 func (c *conn) dispatch(ctx context.Context, m wire.Message) {
-	defer func() { // a fault of ours in one request must not take the others with it
+	defer func() { // a panic in one request must not end the daemon
 		if r := recover(); r != nil {
 			c.log.Error("request panicked", "kind", m.Kind(), "panic", r, "stack", string(debug.Stack()))
 			c.answer(&wire.Error{
@@ -29,7 +29,7 @@ func (c *conn) dispatch(ctx context.Context, m wire.Message) {
 	c.request(ctx, m)
 }
 
-// request serves what has a reply of its own, or an Error in its place.
+// request handles messages that are answered by a reply or an Error.
 func (c *conn) request(ctx context.Context, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.AgentRequest:
@@ -61,14 +61,14 @@ func (c *conn) request(ctx context.Context, m wire.Message) {
 	case *wire.ShutdownRequest:
 		reply, stop, err := c.client.Shutdown(m)
 		if c.reply(m.RequestID, reply, err) {
-			stop() // once the reply is queued: closing a connection sends what is
+			stop() // once the reply is queued; closing a connection still sends it
 		}
 	default:
 		panic("no handler for " + m.Kind())
 	}
 }
 
-// message serves what is no request: the client's answers and reports, its part of a lease.
+// message handles messages that are not requests: the client's answers and reports, and its side of a lease.
 func (c *conn) message(ctx context.Context, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.EnvSnapshot:
@@ -85,7 +85,7 @@ func (c *conn) message(ctx context.Context, m wire.Message) {
 		}
 	case *wire.CancelRequest:
 		id := wire.RequestID("")
-		if m.RequestID != nil && m.TurnID == nil { // with both, the request may run: no Error is its end
+		if m.RequestID != nil && m.TurnID == nil { // with both ids set, an Error with the request_id would wrongly end the request
 			id = *m.RequestID
 		}
 		c.done(id, c.client.Cancel(m))
@@ -110,7 +110,7 @@ func (c *conn) message(ctx context.Context, m wire.Message) {
 	}
 }
 
-// wrongWay answers a message that only the daemon sends.
+// wrongWay refuses a message that only the daemon may send.
 func (c *conn) wrongWay(m wire.Message) {
 	c.answer(&wire.Error{
 		Event: wire.Event{RequestID: wire.RequestOf(m)}, Code: wire.CodeInvalidMessage,

@@ -13,7 +13,7 @@ import (
 	"sublet/wire"
 )
 
-// codes is the one table from the daemon's errors to those of the protocol. The first that matches counts.
+// codes maps the daemon's errors to protocol codes; the first match counts.
 var codes = []struct {
 	err  error
 	code string
@@ -38,7 +38,7 @@ var codes = []struct {
 	{tool.ErrNoShell, wire.CodeLeaseDenied, "start `sublet` in a terminal"},
 }
 
-// errorOf turns an error of the hub into the Error that answers a request.
+// errorOf converts an error of the hub to the Error that answers a request.
 func errorOf(err error) *wire.Error {
 	e := &wire.Error{Code: wire.CodeInternal, Message: err.Error(), Details: map[string]string{}, Recoverable: true}
 	if hinted, ok := errors.AsType[interface {
@@ -80,7 +80,7 @@ func errorOf(err error) *wire.Error {
 	return e
 }
 
-// fail answers a request that was refused.
+// fail answers a request with an error.
 func (c *conn) fail(id wire.RequestID, err error) {
 	e := errorOf(err)
 	e.RequestID = id
@@ -88,10 +88,10 @@ func (c *conn) fail(id wire.RequestID, err error) {
 	c.answer(e)
 }
 
-// done answers if err is one.
+// done answers with err unless it is nil.
 func (c *conn) done(id wire.RequestID, err error) {
 	if _, ok := errors.AsType[*hub.CutOffError](err); ok {
-		c.fail("", err) // its request has its answer
+		c.fail("", err) // without the id, since the request has already been answered
 		c.Close()
 		return
 	}
@@ -100,7 +100,7 @@ func (c *conn) done(id wire.RequestID, err error) {
 	}
 }
 
-// reply answers with err if it is one, else with m, which it reports.
+// reply answers with err if it is not nil, else with m. It reports whether it sent m.
 func (c *conn) reply(id wire.RequestID, m wire.Message, err error) bool {
 	if err != nil {
 		c.fail(id, err)
@@ -110,7 +110,7 @@ func (c *conn) reply(id wire.RequestID, m wire.Message, err error) bool {
 	return true
 }
 
-// versionError names both ranges, and the command that mends it.
+// versionError returns the Error for a client without a common version, with both ranges and a hint.
 func versionError(env *wire.EnvSnapshot) *wire.Error {
 	e := &wire.Error{
 		Code:    wire.CodeVersion,

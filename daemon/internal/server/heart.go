@@ -8,13 +8,12 @@ import (
 	"sublet/wire"
 )
 
-// lastBound is how long a client that was silent for DeadAfter has left. The silence may be this process's own, if it was
-// stopped: then what the client sent lies in the socket and is read within that time, and a heartbeat is answered.
+// lastBound is how much longer a client may be silent after DeadAfter. If this process was stopped meanwhile, it reads within
+// that time what the client had sent, and a heartbeat is answered.
 const lastBound = 5 * time.Second
 
-// heart sends heartbeats while something runs that the client takes part in, and ends the connection when nothing came
-// back for DeadAfter and lastBound. An idle connection is left asleep: traffic wakes the heart, and a round with nothing
-// to wait for puts it to sleep again.
+// heart sends heartbeats while something runs in which the client takes part, and ends the connection if nothing came for
+// DeadAfter and lastBound. On an idle connection its timer is stopped; the next message starts it.
 type heart struct {
 	conn *conn
 
@@ -24,19 +23,19 @@ type heart struct {
 	client  *hub.Client // nil before the handshake
 	beating bool
 	ended   bool
-	since   time.Time // of the silence: the last message, or the first beat
-	last    bool      // lastBound runs
+	since   time.Time // when the silence began: the last message received, or the first heartbeat
+	last    bool      // DeadAfter has passed, and lastBound runs
 	nonce   uint64
 }
 
-// attached tells whom the heart beats for.
+// attached sets the client after the handshake.
 func (h *heart) attached(c *hub.Client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.client = c
 }
 
-// heard notes a message of the client, nil for one that could not be read.
+// heard records a message from the client; nil for one that could not be decoded.
 func (h *heart) heard(m wire.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,7 +45,7 @@ func (h *heart) heard(m wire.Message) {
 	}
 }
 
-// sent notes a message to the client.
+// sent records a message to the client.
 func (h *heart) sent(wire.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

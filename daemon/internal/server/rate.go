@@ -2,7 +2,8 @@ package server
 
 import "time"
 
-// bucket limits requests to a number in a second, with bursts of as many. It belongs to the connection's reader.
+// bucket is a token bucket: it allows a number of requests a second, with bursts of the same number. Only the connection's
+// reader uses it.
 type bucket struct {
 	tokens float64
 	last   time.Time

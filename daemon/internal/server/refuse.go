@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// firstBound is how long Refuse waits for the first connection: whoever starts a daemon connects right afterwards.
+	// firstBound is how long Refuse waits for the first connection: a client that starts a daemon connects right afterwards.
 	firstBound = 200 * time.Millisecond
-	// nextBound is how long it waits for each of the others, which are in the listener's queue already. It is shorter than a
-	// command takes to start: one that comes after the cause was removed must find no daemon, and start one.
+	// nextBound is how long it waits for each further connection, which is in the listener's backlog already. It is shorter than
+	// the start of a process, so that a client started after the cause was removed finds no daemon and starts one.
 	nextBound = 2 * time.Millisecond
-	// refuseBound is how long one of them may take for its EnvSnapshot and for reading the answer.
+	// refuseBound is how long a connection may take to send EnvSnapshot and read the answer.
 	refuseBound = time.Second
 )
 
-// Refuse answers the connections that wait on ln with err in place of Ready: why the daemon cannot start, which its log
-// may not have where the disk is full. It closes ln.
+// Refuse answers the connections that wait on ln with err instead of Ready, so that clients learn why the daemon cannot start
+// even if its log cannot be written. It closes ln.
 func Refuse(ln net.Listener, err error) {
 	defer ln.Close()
 	bounded, ok := ln.(interface{ SetDeadline(t time.Time) error })
@@ -31,7 +31,7 @@ func Refuse(ln net.Listener, err error) {
 	for bound := firstBound; bounded.SetDeadline(time.Now().Add(bound)) == nil; bound = nextBound {
 		nc, err := ln.Accept()
 		if err != nil {
-			return // nobody is left, or the listener is of no use
+			return // no more connections, or the listener failed
 		}
 		if socket.CheckPeer(nc) != nil {
 			nc.Close()
@@ -39,8 +39,8 @@ func Refuse(ln net.Listener, err error) {
 		}
 		c := wire.NewConn(nc, wire.Options{MaxFrame: wire.MaxHandshakeFrame, CloseAfter: refuseBound})
 		patience := time.AfterFunc(refuseBound, func() { c.Close() })
-		_, _ = c.Receive() // whatever it is: unread, it would cost the peer the answer
-		_ = c.Send(answer) // a peer that is gone needs none
+		_, _ = c.Receive() // closing with unread data would reset the connection and lose the answer
+		_ = c.Send(answer) // the peer may have closed the connection
 		patience.Stop()
 		c.Close()
 	}

@@ -1,6 +1,6 @@
-// Package server speaks the native protocol to clients: one message in, one call to the hub, whose words it turns into
-// error codes. It checks who connects, negotiates the version, limits the rate of requests and notices dead peers.
-// Sessions, turns and leases are left to the hub.
+// Package server speaks the native protocol to clients: it turns each message into one call of the hub and the hub's errors
+// into codes. It checks who connects, negotiates the version, limits the rate of requests and detects dead peers. Sessions,
+// turns and leases are left to the hub.
 package server
 
 import (
@@ -32,7 +32,7 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Server serves connections. It holds nothing of its own beyond them.
+// Server serves connections and has no other state.
 type Server struct {
 	hub    *hub.Hub
 	config func() config.Config
@@ -49,7 +49,7 @@ func New(o Options) *Server {
 }
 
 // Serve accepts connections until ctx is done. It owns ln and every goroutine it starts, and returns after the last of
-// them has ended. Processes of other users are turned away.
+// them has ended. It closes connections of other users.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.conns.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -59,7 +59,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		nc, err := ln.Accept()
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil // asked to stop: not a failure
+				return nil // a regular stop
 			}
 			if ne := net.Error(nil); errors.As(err, &ne) && ne.Timeout() {
 				continue
@@ -85,16 +85,17 @@ type conn struct {
 	server *Server
 	cancel context.CancelFunc // ends the connection, after what is queued was sent
 	pid    int
-	hungUp func() bool // the client has closed it: given up a daemon that was stopped for a while
+	hungUp func() bool // reports whether the client has closed the connection, as when the daemon was stopped for a while
 	log    *slog.Logger
-	client *hub.Client // set by the handshake; the reader's
+	client *hub.Client // set by the handshake; only the reader uses it
 	rate   bucket
 	beat   heart
 }
 
 var ids atomic.Uint64
 
-// ServeConn serves one connection, of the process pid (0 = it comes over no socket), until it ends or ctx does. It owns rw.
+// ServeConn serves one connection until it or ctx ends. pid is the process at the other end, 0 if rw is not a socket. It owns
+// rw.
 func (s *Server) ServeConn(ctx context.Context, rw io.ReadWriteCloser, pid int) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -136,11 +137,11 @@ func (s *Server) ServeConn(ctx context.Context, rw io.ReadWriteCloser, pid int) 
 	}
 }
 
-// handshake waits for the EnvSnapshot, picks the version and attaches. false: the connection is to end.
+// handshake waits for the EnvSnapshot, picks the version and attaches the client. It returns false if the connection must end.
 func (c *conn) handshake(ctx context.Context) bool {
 	bound := time.AfterFunc(handshakeBound, func() { c.Close() })
 	defer bound.Stop()
-	const patience = 8 // messages that are no handshake, before the connection ends
+	const patience = 8 // messages other than EnvSnapshot that are answered before the connection ends
 	for range patience {
 		m, err := c.Receive()
 		if err != nil {
@@ -164,7 +165,7 @@ func (c *conn) handshake(ctx context.Context) bool {
 		}
 		if c.hungUp() {
 			c.log.Debug("closed before it was served")
-			return false // attached, it would end the connection that its client made instead
+			return false // attaching it would end the connection that its client opened instead
 		}
 		bound.Stop() // the rest is this daemon's work
 		client, err := c.server.hub.Attach(ctx, c, env)
@@ -193,7 +194,7 @@ func (c *conn) Send(m wire.Message) error {
 		return nil
 	}
 	if large := (*wire.TooLargeError)(nil); errors.As(err, &large) {
-		// Outputs are bounded far below; this is a fault of ours, and must not be silent.
+		// Outputs are bounded far below the limit, so this is a bug that must be visible.
 		c.log.Error("message too large to send", "kind", m.Kind(), "bytes", large.Size)
 		if id := wire.RequestOf(m); id != "" {
 			refusal := wire.Reply(err)
@@ -213,7 +214,7 @@ func (c *conn) End(m wire.Message) {
 // PID implements hub.Peer.
 func (c *conn) PID() int { return c.pid }
 
-// answer sends what may have no receiver any more.
+// answer sends m and ignores errors, since the connection may be closed.
 func (c *conn) answer(m wire.Message) {
 	if e, ok := m.(*wire.Error); ok && e.Details == nil {
 		e.Details = map[string]string{}

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// maxAudit is the size at which a file of the audit log is put aside, in bytes; maxAuditFiles how many are kept beside
-	// the one that is written: .1 is the newest of them.
+	// maxAudit is the size in bytes at which a file of the audit log is renamed to .1; maxAuditFiles is how many such files are
+	// kept, .1 being the newest.
 	maxAudit      = 16 << 20
 	maxAuditFiles = 9
 )
 
-// AuditEntry is one decision or one execution, one line of JSON in the log. Command and Why are masked by the caller.
+// AuditEntry is a decision or an execution, one line of JSON in the log. The caller masks secrets in Command and Why.
 type AuditEntry struct {
-	Seq        int64     `json:"seq"`  // grows by one, from 1, also over the files; set by Record
+	Seq        int64     `json:"seq"`  // grows by one, from 1, across all files; set by Record
 	Prev       string    `json:"prev"` // lower-case hex SHA-256 of the line before, "" for the first; set by Record
 	At         time.Time `json:"at"`
 	Event      string    `json:"event"` // decision, execution, broken
@@ -42,9 +42,9 @@ type AuditEntry struct {
 	DurationMS int64     `json:"duration_ms"`
 }
 
-// Audit appends to a file of JSON lines, mode 0600. Each line names the hash of the one before it, over all files, and
-// the file's name with .head added holds the last line's: what is changed, taken out or cut off shows (VerifyAudit).
-// One process writes it at a time, the one that holds the daemon's lock. It is safe for concurrent use.
+// Audit appends to a file of JSON lines, mode 0600. Each line contains the hash of the one before it, across all files, and
+// the file's name with .head added has the hash of the last line, so that VerifyAudit detects changed, removed and cut off
+// lines. Only the process that holds the daemon's lock writes it. It is safe for concurrent use.
 type Audit struct {
 	path string
 	max  int64
@@ -53,14 +53,14 @@ type Audit struct {
 	// below: guarded by mu
 	f, head watchedFile
 	last    auditHead
-	found   string // what somebody else did to the files, until it is recorded
+	found   string // what another process did to the files, until it is recorded
 }
 
-// watchedFile is an open file of which it shows when something else was put in its place.
+// watchedFile is an open file that detects when another process replaced or changed it.
 type watchedFile struct {
 	*os.File
 	opened fs.FileInfo
-	size   int64 // that it has if nobody else wrote to it; of the log only
+	size   int64 // expected size if nobody else wrote to it; of the log only
 }
 
 func openWatched(path string, flag int) (w watchedFile, err error) {
@@ -84,7 +84,7 @@ func (w *watchedFile) append(p []byte) error {
 	return err
 }
 
-// touched returns what happened to the file's place since it was opened, "" for nothing.
+// touched returns what happened to the file at the path since it was opened, "" for nothing. sized also compares the size.
 func (w *watchedFile) touched(sized bool) string {
 	now, err := os.Stat(w.Name())
 	switch {
@@ -100,8 +100,8 @@ func (w *watchedFile) touched(sized bool) string {
 	return ""
 }
 
-// A TouchedError reports that somebody else removed, replaced or changed the log while it was written. What was to be
-// recorded is recorded all the same, behind an entry that says so.
+// A TouchedError reports that another process removed, replaced or changed the log while it was in use. The entry was
+// recorded nevertheless, after an entry about that.
 type TouchedError struct{ Why string }
 
 func (e *TouchedError) Error() string { return e.Why }
@@ -111,14 +111,14 @@ func (e *TouchedError) Hint() string {
 	return "`sublet audit verify` shows what is missing; what was decided since is recorded"
 }
 
-// auditHead names a line: the last one, or none.
+// auditHead identifies the last line of a log; the zero value means that there is none.
 type auditHead struct {
 	seq  int64
 	hash string
 }
 
-// OpenAudit opens or makes the log at path and goes on with its chain. Where the log is not the one that was closed, the
-// first new line says so.
+// OpenAudit opens or creates the log at path and continues its hash chain. If the log is not the one that was closed last, it
+// first records that.
 func OpenAudit(path string) (*Audit, error) {
 	a := &Audit{path: path, max: maxAudit}
 	known, err := readHead(path)
@@ -130,7 +130,7 @@ func OpenAudit(path string) (*Audit, error) {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
 	a.last = auditHead{seq: max(last.Seq, known.seq), hash: last.hash}
-	// The head is written after its line, so it may be one behind.
+	// The head is written after its line, so after a crash it may be one line behind.
 	if why := known.fault(last); why != "" {
 		if err := a.recordLocked(AuditEntry{At: time.Now(), Event: "broken", Why: why}); err != nil {
 			a.Close()
@@ -140,7 +140,7 @@ func OpenAudit(path string) (*Audit, error) {
 	return a, nil
 }
 
-// openLocked opens both files and returns the log's last line as it is found.
+// openLocked opens both files and returns the last line of the log.
 func (a *Audit) openLocked() (last auditLine, err error) {
 	last, torn, err := lastLine(a.path)
 	if err != nil {
@@ -156,7 +156,7 @@ func (a *Audit) openLocked() (last auditLine, err error) {
 		return last, err
 	}
 	if torn {
-		// The end of a line that a crash cut off: the next one begins on its own, and the chain covers both.
+		// A crash cut the last line off: end it, so that the next one is separate; the chain covers both.
 		if err := f.append([]byte{'\n'}); err != nil {
 			f.Close()
 			head.Close()
@@ -167,7 +167,7 @@ func (a *Audit) openLocked() (last auditLine, err error) {
 	return last, nil
 }
 
-// touchedLocked returns what somebody else did to the files, "" for nothing.
+// touchedLocked returns what another process did to the files, "" for nothing.
 func (a *Audit) touchedLocked() string {
 	name, what := a.path, a.f.touched(true)
 	if what == "" {
@@ -179,9 +179,8 @@ func (a *Audit) touchedLocked() string {
 	return fmt.Sprintf("%s was %s after entry %d, while the daemon ran", name, what, a.last.seq)
 }
 
-// Record numbers e, chains it to the entry before and writes it as one line with one write. Where the files are not as it
-// left them Record opens them anew, records that and then e, and returns a *TouchedError; after any other error e is not
-// recorded.
+// Record numbers e, chains it to the entry before and writes it as one line in one write. If another process changed the
+// files, it opens them anew, records that and then e, and returns a *TouchedError. After any other error e is not recorded.
 func (a *Audit) Record(e AuditEntry) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -220,7 +219,7 @@ func (a *Audit) recordLocked(e AuditEntry) error {
 	}
 	before := a.f.size
 	if err := a.f.append(append(line, '\n')); err != nil {
-		if n := a.f.size - before; n > 0 { // a part of it is there: the next one stands on its own line, and the chain covers the part
+		if n := a.f.size - before; n > 0 { // a part of the line was written: end it; the chain covers the part
 			a.last.hash = auditHash(line[:min(int(n), len(line))])
 			_ = a.f.append([]byte{'\n'})
 		}
@@ -233,7 +232,7 @@ func (a *Audit) recordLocked(e AuditEntry) error {
 	return nil
 }
 
-// rotateLocked puts the full file aside; the oldest goes.
+// rotateLocked renames the full file to .1, the older ones accordingly, and removes the oldest.
 func (a *Audit) rotateLocked() error {
 	for i := maxAuditFiles; i > 1; i-- {
 		err := os.Rename(auditFile(a.path, i-1), auditFile(a.path, i))
@@ -260,16 +259,16 @@ func (a *Audit) Close() error {
 	return errors.Join(a.f.Close(), a.head.Close())
 }
 
-// String is the head as its file holds it, of one width so that it is written over in place.
+// String returns the head in the format of its file, which has a fixed width so that it can be overwritten in place.
 func (h auditHead) String() string { return fmt.Sprintf("%020d %64s\n", h.seq, h.hash) }
 
-// fault is what is wrong with a log that ends in last, when h was the last line that was known; "" = nothing.
+// fault returns what is wrong with a log that ends in last if h was the last known line; "" = nothing.
 func (h auditHead) fault(last auditLine) string {
 	switch {
 	case h.seq == last.Seq && h.hash == last.hash:
 	case h.seq+1 == last.Seq && h.hash == last.Prev:
-	case last.torn: // cut off by a crash; the line before it is VerifyAudit's to look at
-	case h.seq == 0 && last.Seq == 0 && last.raw != nil: // of a daemon that did not number them
+	case last.torn: // cut off by a crash; VerifyAudit checks the line before it
+	case h.seq == 0 && last.Seq == 0 && last.raw != nil: // written by a version that did not number entries
 	case h.seq == 0:
 		return "what it knew of the log's end was gone"
 	case last.raw == nil:
@@ -282,7 +281,7 @@ func (h auditHead) fault(last auditLine) string {
 	return ""
 }
 
-// readHead reads what the last line is to be; the zero value where nothing was written yet.
+// readHead returns the recorded last line; the zero value if nothing was written yet.
 func readHead(path string) (auditHead, error) {
 	text, err := os.ReadFile(path + ".head")
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {

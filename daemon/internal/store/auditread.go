@@ -18,9 +18,9 @@ import (
 // auditLine is a line as it was read.
 type auditLine struct {
 	AuditEntry
-	raw  []byte // without its newline; nil = there is none
+	raw  []byte // without its newline; nil = there is no line
 	hash string
-	torn bool // it is no entry: a crash cut it off
+	torn bool // it cannot be parsed: a crash cut it off
 	open bool // it has no newline
 }
 
@@ -29,7 +29,7 @@ func auditHash(line []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// auditFile is the name of the i-th file put aside; 0 is the one that is written.
+// auditFile returns the name of the i-th renamed file; 0 is the one that is written.
 func auditFile(path string, i int) string {
 	if i == 0 {
 		return path
@@ -46,9 +46,9 @@ func readLine(raw []byte, whole bool) auditLine {
 	return l
 }
 
-// lastLine reads the end of the log: the last line of the newest file that has one. torn says that it has no newline.
+// lastLine returns the last line of the newest file that has one. torn reports that it has no newline.
 func lastLine(path string) (last auditLine, torn bool, err error) {
-	for i := range 2 { // a rotation may have been cut off before the new file had a line
+	for i := range 2 { // the newest file may be empty after a crash during rotation
 		text, err := tail(auditFile(path, i))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return last, false, err
@@ -64,10 +64,10 @@ func lastLine(path string) (last auditLine, torn bool, err error) {
 	return last, false, nil
 }
 
-// maxAuditLine bounds one line, in bytes: a command may have a megabyte, and JSON writes a byte in up to six.
+// maxAuditLine bounds one line in bytes: a command may have a megabyte, and JSON escapes a byte with up to six.
 const maxAuditLine = 16 << 20
 
-// tail is as much of a file's end as the longest line takes.
+// tail returns the end of a file, long enough for the longest line.
 func tail(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -90,7 +90,7 @@ func tail(name string) ([]byte, error) {
 	}
 }
 
-// eachLine goes over the log's lines, the oldest first. where names file and line.
+// eachLine calls f for each line of the log, oldest first; where is its file and line number.
 func eachLine(path string, f func(where string, l auditLine) error) error {
 	for i := maxAuditFiles; i >= 0; i-- {
 		if err := linesOf(auditFile(path, i), f); err != nil {
@@ -127,8 +127,8 @@ func linesOf(name string, f func(where string, l auditLine) error) error {
 	}
 }
 
-// ReadAudit goes over the entries of the log at path, the oldest first, until f returns an error, which it passes on.
-// Lines that a crash cut off are left out; a log that is not there has none.
+// ReadAudit calls f for each entry of the log at path, oldest first, and stops at the first error of f, which it returns. It
+// leaves out lines that a crash cut off. A log that does not exist has no entries.
 func ReadAudit(path string, f func(AuditEntry) error) error {
 	return eachLine(path, func(_ string, l auditLine) error {
 		if l.torn {
@@ -138,30 +138,30 @@ func ReadAudit(path string, f func(AuditEntry) error) error {
 	})
 }
 
-// AuditReport is what VerifyAudit found.
+// AuditReport is the result of VerifyAudit.
 type AuditReport struct {
 	Entries     int
-	First, Last int64    // numbers of the oldest and the newest entry; the oldest files go with time
-	Faults      []string // what is not as it was written, with file and line; nil = nothing
-	Notes       []string // what is odd and explained: a line that a crash cut off
+	First, Last int64    // numbers of the oldest and the newest entry; old files are removed in time
+	Faults      []string // violations of the hash chain, with file and line; nil = none
+	Notes       []string // irregularities that are explained: a line that a crash cut off
 }
 
-// maxAuditFaults bounds Faults and Notes: after the first few every line may be wrong.
+// maxAuditFaults bounds Faults and Notes.
 const maxAuditFaults = 20
 
-// VerifyAudit checks the chain of the log at path, from the oldest line that is kept to the last that was written. The
-// log may be written meanwhile.
+// VerifyAudit checks the hash chain of the log at path, from the oldest line that is kept to the last one. The log may be
+// written at the same time.
 func VerifyAudit(path string) (AuditReport, error) {
 	rep, err := verifyAudit(path)
 	if err == nil && len(rep.Faults) > 0 {
-		rep, err = verifyAudit(path) // files may have been put aside while they were read
+		rep, err = verifyAudit(path) // a rotation during the check looks like a fault: try again
 	}
 	return rep, err
 }
 
 func verifyAudit(path string) (AuditReport, error) {
 	var rep AuditReport
-	head, err := readHead(path) // before the log, which may grow meanwhile
+	head, err := readHead(path) // before the log, which may grow at the same time
 	if err != nil {
 		rep.fault("%v", err)
 	}
@@ -171,7 +171,7 @@ func verifyAudit(path string) (AuditReport, error) {
 	err = eachLine(path, func(where string, l auditLine) error {
 		switch {
 		case l.torn && l.open:
-			return nil // being written
+			return nil // the line is being written
 		case l.torn:
 			rep.note("%s: a line that was cut off", where)
 			last.hash, first = l.hash, false
@@ -179,7 +179,7 @@ func verifyAudit(path string) (AuditReport, error) {
 		}
 		rep.Entries++
 		switch {
-		case l.Seq == 0 && last.seq == 0: // before entries had numbers
+		case l.Seq == 0 && last.seq == 0: // written before entries had numbers
 			if first {
 				rep.note("%s: begins with entries that have no numbers, which are not checked", where)
 			}
@@ -190,7 +190,7 @@ func verifyAudit(path string) (AuditReport, error) {
 			if l.Seq < 1 || (l.Seq == 1) != (l.Prev == "") {
 				rep.fault("%s: entry %d cannot be the first", where, l.Seq)
 			}
-			// The oldest entries go with the oldest file, and only once there are as many as are kept.
+			// Entries may be missing only before the oldest of maxAuditFiles files.
 			if l.Seq > 1 && !strings.HasPrefix(where, auditFile(path, maxAuditFiles)+":") {
 				rep.fault("%s: begins at entry %d; those before it are gone", where, l.Seq)
 			}

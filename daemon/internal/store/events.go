@@ -12,8 +12,8 @@ import (
 	"sublet/wire"
 )
 
-// Append writes one event whose Meta is complete: the session exists and Seq is the next number. It is in the database
-// when Append returns; a number already taken is an error and changes nothing (T4d).
+// Append stores one event with complete Meta: the session must exist and Seq be its next number. The event is in the database
+// when Append returns. A number that is taken is an error and changes nothing.
 func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 	e := m.Meta()
 	payload, err := wire.Marshal(forStore(m))
@@ -23,7 +23,7 @@ func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 	if err := s.there(); err != nil {
 		return s.fault(fmt.Errorf("append event %d of session %s: %w", e.Seq, e.SessionID, err))
 	}
-	// An event half written helps nobody, and the driver starts a goroutine a statement to watch a context that can end.
+	// Finish the event even if ctx ends. A context without cancellation also saves a goroutine in the driver for each statement.
 	ctx = context.WithoutCancel(ctx)
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.StmtContext(ctx, s.insertEvent).ExecContext(ctx,
@@ -69,8 +69,8 @@ func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 	return nil
 }
 
-// there returns errGone unless the database's file is still where the next daemon looks for it. SQLite goes on with a file
-// that was removed, and all of it would be gone with the daemon.
+// there returns errGone if the file at the database's path is not the opened one any more. SQLite would go on writing to a
+// removed file, whose content is lost when the daemon ends.
 func (s *Store) there() error {
 	if now, err := os.Stat(s.path); err != nil || !os.SameFile(s.opened, now) {
 		return errGone
@@ -78,7 +78,7 @@ func (s *Store) there() error {
 	return nil
 }
 
-// index makes a text searchable. Its number is kept beside it: see deleteTexts.
+// index adds a text to the full-text index and its row to text_rows: see deleteTexts.
 func index(ctx context.Context, tx *sql.Tx, e *wire.Event, text string) error {
 	res, err := tx.ExecContext(ctx, "INSERT INTO text_rows (session_id) VALUES (?)", e.SessionID)
 	if err != nil {
@@ -92,12 +92,12 @@ func index(ctx context.Context, tx *sql.Tx, e *wire.Event, text string) error {
 	return err
 }
 
-// deleteTexts takes a session's texts out of the index, row by row: by session, fts5 would read all there are. Their
-// numbers in text_rows go afterwards.
+// deleteTexts removes a session's texts from the index by row: fts5 would have to scan the whole index to find them by
+// session. The caller deletes the rows of text_rows afterwards.
 const deleteTexts = "DELETE FROM texts WHERE rowid IN (SELECT row FROM text_rows WHERE session_id = ?)"
 
-// indexAnswer makes a turn's answer searchable as one text: it was stored in pieces of a few bytes, and words that
-// stand in different pieces would never be found together.
+// indexAnswer indexes a turn's answer as one text. It was stored in pieces of a few bytes, and a search for words in
+// different pieces would not find it.
 func indexAnswer(ctx context.Context, tx *sql.Tx, e *wire.Event) error {
 	rows, err := tx.QueryContext(ctx, `SELECT payload FROM events WHERE session_id = ? AND kind = 'AgentStreamChunk' AND turn_id = ?
 		AND seq > (SELECT first_seq FROM open_turns WHERE turn_id = ?) ORDER BY seq`, e.SessionID, e.TurnID, e.TurnID)
@@ -113,7 +113,7 @@ func indexAnswer(ctx context.Context, tx *sql.Tx, e *wire.Event) error {
 		}
 		m, err := wire.Unmarshal(payload)
 		if err != nil {
-			continue // Events warns of it; an answer without one piece is still worth finding
+			continue // Events logs it; index the answer without this piece
 		}
 		if c, ok := m.(*wire.AgentStreamChunk); ok && (c.Chunk.Type == wire.ChunkText || c.Chunk.Type == wire.ChunkVoid) {
 			chunks = append(chunks, c)
@@ -129,7 +129,7 @@ func indexAnswer(ctx context.Context, tx *sql.Tx, e *wire.Event) error {
 	return index(ctx, tx, e, answer.String())
 }
 
-// searchable is what search looks in besides answers: prompts, commands with their output, summaries.
+// searchable returns the text of an event for the index: of prompts, commands with their output, and summaries.
 func searchable(m wire.EventMessage) string {
 	switch m := m.(type) {
 	case *wire.TurnSteered:
@@ -157,11 +157,10 @@ func Title(prompt string) string {
 	return line[:cut] + "…"
 }
 
-// Events returns up to limit events of a session with numbers above after, in order. more tells that there is something
-// behind the last of them; a page with none is the end. An event that this build cannot decode is passed over, which the
-// log tells once of each session: it stays in the file and its number stays taken.
+// Events returns up to limit events of a session with numbers above after, in order. more reports whether others follow. An
+// event that this build cannot decode is left out, which is logged once for each session.
 func (s *Store) Events(ctx context.Context, id wire.SessionID, after int64, limit int) (events []wire.EventMessage, more bool, err error) {
-	// No LIMIT: how many rows make a page is not known before they are decoded. SQLite finds each when it is asked for.
+	// No LIMIT: rows that cannot be decoded do not count, and SQLite reads rows only on demand.
 	rows, err := s.db.QueryContext(ctx, "SELECT seq, payload FROM events WHERE session_id = ? AND seq > ? ORDER BY seq", id, after)
 	if err != nil {
 		return nil, false, s.fault(fmt.Errorf("read events: %w", err))
@@ -192,7 +191,7 @@ func (s *Store) Events(ctx context.Context, id wire.SessionID, after int64, limi
 	return events, false, nil
 }
 
-// LastSeq is the highest number ever given in a session, 0 for none, also after Clear.
+// LastSeq returns the highest number ever used in a session, 0 for none; Clear does not reset it.
 func (s *Store) LastSeq(ctx context.Context, id wire.SessionID) (int64, error) {
 	var seq int64
 	err := s.db.QueryRowContext(ctx, "SELECT last_seq FROM sessions WHERE id = ?", id).Scan(&seq)
@@ -205,7 +204,7 @@ func (s *Store) LastSeq(ctx context.Context, id wire.SessionID) (int64, error) {
 	return seq, nil
 }
 
-// Unfinished is a turn that began and has no AgentComplete, or, without a TurnID, a compaction that has no CompactionComplete.
+// Unfinished is a turn that began and has no AgentComplete or, without a TurnID, a compaction without CompactionComplete.
 type Unfinished struct {
 	SessionID wire.SessionID
 	TurnID    wire.TurnID
@@ -213,10 +212,11 @@ type Unfinished struct {
 	Agent     string
 }
 
-// compactionOf is the turn_id under which a session's compaction is among the open turns. No turn has the id of a session.
+// compactionOf returns the turn_id under which a session's compaction is stored in the table of open turns: the session's
+// id, which no turn has.
 func compactionOf(id wire.SessionID) wire.TurnID { return wire.TurnID(id) }
 
-// Unfinished lists the turns and compactions that a daemon that died left open.
+// Unfinished returns the turns and compactions that were running when a daemon died.
 func (s *Store) Unfinished(ctx context.Context) ([]Unfinished, error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT session_id, turn_id, request_id, agent FROM open_turns ORDER BY turn_id")
 	if err != nil {
@@ -237,8 +237,8 @@ func (s *Store) Unfinished(ctx context.Context) ([]Unfinished, error) {
 	return list, rows.Err()
 }
 
-// Search finds events whose text holds all words of query, best first. Words are taken literally: the query language of
-// the index is not offered.
+// Search returns events whose text contains all words of query, best match first. Words are taken literally; the query
+// syntax of fts5 is not available.
 func (s *Store) Search(ctx context.Context, query string, limit int) ([]wire.SearchHit, error) {
 	words := strings.Fields(query)
 	if len(words) == 0 {

@@ -10,8 +10,7 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// A FaultError is why the database cannot be opened or written, with what its user can do about it. Nothing in the file
-// was changed by whoever returns it.
+// A FaultError reports why the database cannot be opened or written, with a hint for the user. The file was not changed.
 type FaultError struct {
 	Path string // of the database
 	Err  error
@@ -21,10 +20,10 @@ type FaultError struct {
 func (e *FaultError) Error() string { return e.Err.Error() }
 func (e *FaultError) Unwrap() error { return e.Err }
 
-// Hint tells what to do.
+// Hint returns what the user can do.
 func (e *FaultError) Hint() string { return e.what }
 
-// fault adds to an error what its user can do about it, where that is known.
+// fault converts an error of SQLite to a *FaultError if there is a hint for it.
 func (s *Store) fault(err error) error {
 	if what := remedy(s.path, err); what != "" {
 		return &FaultError{Path: s.path, Err: err, what: what}
@@ -34,13 +33,13 @@ func (s *Store) fault(err error) error {
 
 var errNewer = errors.New("made by a newer sublet")
 
-// errGone says that the database's file is not the one that was opened: what is written now is nowhere afterwards.
+// errGone reports that the opened database file was removed or replaced, so that what is written now would be lost.
 var errGone = errors.New("the database's file was removed or replaced while the daemon ran")
 
 func remedy(path string, err error) string {
 	code := -1
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		code = e.Code() & 0xff // the rest tells apart what is the same to a user: sqlite.org/rescode.html
+		code = e.Code() & 0xff // the primary code; extended codes make no difference to a user: sqlite.org/rescode.html
 	}
 	folder := filepath.Dir(path)
 	switch {

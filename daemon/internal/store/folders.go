@@ -16,7 +16,7 @@ func (s *Store) SetFolder(ctx context.Context, f wire.TrustedFolder) error {
 	return nil
 }
 
-// Folders lists the folders that were decided about, by path.
+// Folders returns the folders that the user decided about, by path.
 func (s *Store) Folders(ctx context.Context) ([]wire.TrustedFolder, error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT path, trusted, decided_at FROM folders ORDER BY path")
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Store) Folders(ctx context.Context) ([]wire.TrustedFolder, error) {
 	return list, rows.Err()
 }
 
-// DeleteFolder forgets what was decided about a folder, or returns ErrNotFound.
+// DeleteFolder removes the decision about a folder, or returns ErrNotFound.
 func (s *Store) DeleteFolder(ctx context.Context, path wire.OSString) error {
 	return s.one(ctx, "forget folder", "DELETE FROM folders WHERE path = ?", []byte(path))
 }

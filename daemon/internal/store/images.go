@@ -9,11 +9,10 @@ import (
 	"sublet/wire"
 )
 
-// maxImages bounds what the images of one session take, in bytes: those of the oldest events are let go first, of which
-// names and sizes stay.
+// maxImages bounds the images of one session in bytes. The pixels of the oldest events are removed first; names and sizes stay.
 const maxImages = 64 << 20
 
-// KeepImages keeps the images that the event of that number brought. The session exists.
+// KeepImages stores the images of event seq. The session must exist.
 func (s *Store) KeepImages(ctx context.Context, id wire.SessionID, seq int64, images []*picture.Image) error {
 	err := s.tx(ctx, func(tx *sql.Tx) error {
 		for n, i := range images {
@@ -34,8 +33,8 @@ func (s *Store) KeepImages(ctx context.Context, id wire.SessionID, seq int64, im
 	return nil
 }
 
-// Images returns what was kept with the events that want names, by their numbers and in order. Pixels come with the newest
-// of them only, as many as one request may carry.
+// Images returns the images of the events for which want returns true, by event number and in order. Only the newest have
+// Data, as many as one request may contain.
 func (s *Store) Images(ctx context.Context, id wire.SessionID, want func(seq int64) bool) (map[int64][]*picture.Image, error) {
 	fault := func(err error) (map[int64][]*picture.Image, error) {
 		return nil, s.fault(fmt.Errorf("read images of session %s: %w", id, err))
@@ -79,8 +78,8 @@ func (s *Store) Images(ctx context.Context, id wire.SessionID, want func(seq int
 	return found, nil
 }
 
-// EachImage calls f for everything that was kept of a session's images, in the order of their events; Data is nil where the
-// pixels are not kept any more. f's error ends it and is returned.
+// EachImage calls f for each image of a session in the order of their events; Data is nil if the pixels were removed. It
+// stops at the first error of f and returns it.
 func (s *Store) EachImage(ctx context.Context, id wire.SessionID, f func(seq int64, i *picture.Image) error) error {
 	rows, err := s.db.QueryContext(ctx, "SELECT seq, name, mime, width, height, size, data FROM images WHERE session_id = ? ORDER BY seq, n", id)
 	if err != nil {
@@ -103,7 +102,7 @@ func (s *Store) EachImage(ctx context.Context, id wire.SessionID, f func(seq int
 	return nil
 }
 
-// ForgetImages lets the pixels go that were kept with an event.
+// ForgetImages removes the pixels of the images of an event.
 func (s *Store) ForgetImages(ctx context.Context, id wire.SessionID, seq int64) error {
 	if _, err := s.exec(ctx, "UPDATE images SET data = NULL WHERE session_id = ? AND seq = ?", id, seq); err != nil {
 		return s.fault(fmt.Errorf("forget images: %w", err))

@@ -5,9 +5,8 @@ import (
 	"sublet/wire"
 )
 
-// Mask replaces known secrets in whatever an event holds that comes from models, programs and files, before it is
-// stored, sent or given to a model again. Live output is not masked here: the user sees it in their own terminal anyway,
-// and pieces of a stream cannot be told from a whole.
+// Mask masks known secrets in the fields of an event that come from models, programs and files, before it is stored, sent or
+// given to a model. Live output is not masked: it is on the user's own terminal anyway, and a secret may be split over pieces.
 func Mask(m wire.EventMessage) {
 	switch m := m.(type) {
 	case *wire.TurnSteered:
@@ -34,7 +33,7 @@ func Mask(m wire.EventMessage) {
 		m.Command = wire.OSString(mask.String(string(m.Command)))
 		m.Output, m.OutputTail = mask.Bytes(m.Output), mask.Bytes(m.OutputTail)
 	case *wire.ConfirmationRequest:
-		// The command stays as it is: what is approved is byte for byte what runs. See forStore.
+		// The command is not masked: the user must approve exactly what runs. See forStore.
 		m.Arguments = mask.String(m.Arguments)
 		m.Preview.Content = mask.String(m.Preview.Content)
 	case *wire.ConfirmationResolved:
@@ -62,7 +61,7 @@ func maskLedger(l *wire.Ledger) {
 	}
 }
 
-// forStore is an event as it is stored: a question's command is shown as it would run, but kept masked.
+// forStore returns the event as it is stored: the command of a question, which is shown unmasked, is stored masked.
 func forStore(m wire.EventMessage) wire.EventMessage {
 	q, ok := m.(*wire.ConfirmationRequest)
 	if !ok {

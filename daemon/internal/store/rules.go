@@ -8,7 +8,7 @@ import (
 	"sublet/wire"
 )
 
-// examples are a rule's, as they are stored.
+// examples is the stored form of a rule's examples.
 type examples struct {
 	Match   []string `json:"match"`
 	NoMatch []string `json:"no_match"`
@@ -29,7 +29,7 @@ func (s *Store) AddRule(ctx context.Context, r wire.Rule) error {
 	return nil
 }
 
-// Rules lists all stored rules, the oldest first, expired ones too.
+// Rules returns all stored rules, oldest first, expired ones included.
 func (s *Store) Rules(ctx context.Context) ([]wire.Rule, error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT id, decision, pattern, scope, subject, source, created_at, expires_at, examples FROM rules ORDER BY created_at, id")
 	if err != nil {

@@ -1,6 +1,6 @@
 package store
 
-// migrations are applied in order; PRAGMA user_version counts those done. Never edit one that was released: add another.
+// migrations are applied in order; PRAGMA user_version is how many were applied. Never edit a released one: add another.
 var migrations = []string{`
 CREATE TABLE sessions (
 	id         TEXT PRIMARY KEY,

@@ -44,10 +44,10 @@ func (s *Store) Session(ctx context.Context, id wire.SessionID) (wire.SessionInf
 	return info, nil
 }
 
-// ErrCursor says that a cursor is not one that an earlier page gave.
+// ErrCursor reports a cursor that no earlier page returned.
 var ErrCursor = errors.New("not the cursor of an earlier page")
 
-// Sessions lists up to limit sessions, the latest used first, from cursor on ("" = the start). next is "" at the end.
+// Sessions returns up to limit sessions, the most recently used first, from cursor on ("" = the start). next is "" at the end.
 func (s *Store) Sessions(ctx context.Context, cursor string, limit int) (list []wire.SessionInfo, next string, err error) {
 	before, id := int64(1)<<62, ""
 	if cursor != "" {
@@ -87,7 +87,7 @@ func (s *Store) Rename(ctx context.Context, id wire.SessionID, name string) erro
 	return s.one(ctx, "rename session", "UPDATE sessions SET name = ? WHERE id = ?", name, id)
 }
 
-// Delete removes a session and its events for good: Deleted knows its id from then on. ErrNotFound where there is none.
+// Delete removes a session and its events; Deleted then reports true for its id. It returns ErrNotFound if there is none.
 func (s *Store) Delete(ctx context.Context, id wire.SessionID) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, deleteTexts, id); err != nil {
@@ -110,8 +110,8 @@ func (s *Store) Deleted(ctx context.Context, id wire.SessionID) (bool, error) {
 	return n > 0, nil
 }
 
-// Clear removes a session's events; the session stays and its numbers go on, so that no client takes a new event for
-// one it has seen. ErrNotFound where there is none.
+// Clear removes a session's events. Its numbers continue, so that no client takes a new event for one it has seen. It returns
+// ErrNotFound if there is no session.
 func (s *Store) Clear(ctx context.Context, id wire.SessionID) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		for _, query := range []string{

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Spend adds what a request cost, in US dollars, to its day, such as 2026-11-25, and returns what the day has cost. With 0
-// it only returns that.
+// Spend adds the cost of a request in US dollars to a day, such as 2026-11-25, and returns the day's total. With usd 0 it
+// only returns the total.
 func (s *Store) Spend(ctx context.Context, day string, usd float64) (total float64, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, `INSERT INTO spending (day, usd) VALUES (?, ?)

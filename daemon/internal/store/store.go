@@ -1,6 +1,5 @@
-// Package store keeps sessions, their numbered events and the user's rules in SQLite, and the audit log beside it. What
-// Append returned from is on disk in order; nothing is ever changed in place but a session's name. It neither numbers
-// nor masks: the hub does both before.
+// Package store keeps sessions, their numbered events and the user's rules in SQLite, and the audit log beside it. When
+// Append returns, the event is on disk and in order; events are never changed. Numbering and masking are left to the hub.
 package store
 
 import (
@@ -17,32 +16,32 @@ import (
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // pure Go: no compiler needed where sublet is built
+	_ "modernc.org/sqlite" // pure Go: building needs no C compiler
 )
 
-// ErrNotFound says that no session, or no rule, has that id.
+// ErrNotFound reports that there is no session, or no rule, with that id.
 var ErrNotFound = errors.New("store: not found")
 
 // A Store is safe for concurrent use.
 type Store struct {
 	db     *sql.DB
 	path   string
-	opened fs.FileInfo // of the file at path
+	opened fs.FileInfo // of the file at path when it was opened
 	log    *slog.Logger
-	// Prepared once: half of the time of an Append was spent on parsing these.
+	// Prepared once, since parsing these took half of the time of Append.
 	insertEvent, touchSession *sql.Stmt
-	// writing is a token. SQLite has one writer at a time, and others sleep, longer and longer, until they happen to find it
-	// free: of five hundred sessions that wrote at once some never did. Here they wait in order.
+	// writing has one token, which a writer takes. SQLite allows one writer at a time and the others poll with growing pauses,
+	// so that of five hundred concurrent sessions some never wrote. Here writers wait in order.
 	writing chan struct{}
-	leftOut sync.Map // the sessions, by id, of which the log tells that some of their events cannot be decoded
+	leftOut sync.Map // session ids for which undecodable events were logged
 }
 
-// busyBound is how long a call waits for another process that holds the database locked.
+// busyBound is how long a call waits for another process that has locked the database.
 const busyBound = 5 * time.Second
 
-// Open opens or makes the database file at path, mode 0600, in a folder that exists, and brings its schema up to date.
-// One that is newer than this build, broken, or locked by somebody else for longer than 5 s is refused, and not changed: a
-// *FaultError where its user can do something about it.
+// Open opens or creates the database at path, mode 0600, in an existing folder, and migrates its schema. A file that is newer
+// than this build, corrupt, or locked by another process for longer than busyBound is not changed; the error is a *FaultError
+// if there is a hint for the user.
 func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 	s, err := openWithin(ctx, path, log, busyBound)
 	if err != nil {
@@ -52,7 +51,7 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 }
 
 func openWithin(ctx context.Context, path string, log *slog.Logger, busy time.Duration) (*Store, error) {
-	// SQLite makes files by the umask; the journal files copy the mode of this one.
+	// SQLite creates files with the umask; its journal files copy the mode of this one.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
@@ -61,8 +60,8 @@ func openWithin(ctx context.Context, path string, log *slog.Logger, busy time.Du
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	// NORMAL: a commit survives kill -9 of any process (the write has reached the system); only a power cut may lose
-	// the last ones, and never the order. FULL costs twelve times as much.
+	// synchronous=NORMAL: a commit survives kill -9 of any process, since the write has reached the kernel; a power cut may lose
+	// the last commits, but keeps their order. FULL costs twelve times as much.
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
 		"?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=busy_timeout(" +
 		strconv.FormatInt(busy.Milliseconds(), 10) + ")&_pragma=foreign_keys(1)&_txlock=immediate"
@@ -107,7 +106,7 @@ func (s *Store) migrate(ctx context.Context) error {
 			if _, err := tx.ExecContext(ctx, migrations[version]); err != nil {
 				return err
 			}
-			// PRAGMA takes no parameters; the number is ours.
+			// PRAGMA takes no parameters.
 			_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", version+1))
 			return err
 		})
@@ -118,7 +117,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	return nil
 }
 
-// mayWrite waits for the turn to write, in the order of the calls. written must follow, unless ctx ended first.
+// mayWrite waits for the writing token, first come, first served. The caller must call written, unless ctx ended first.
 func (s *Store) mayWrite(ctx context.Context) error {
 	select {
 	case s.writing <- struct{}{}:
@@ -130,7 +129,7 @@ func (s *Store) mayWrite(ctx context.Context) error {
 
 func (s *Store) written() { <-s.writing }
 
-// exec is one statement that writes.
+// exec runs one writing statement.
 func (s *Store) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	if err := s.mayWrite(ctx); err != nil {
 		return nil, err
@@ -154,7 +153,7 @@ func (s *Store) tx(ctx context.Context, do func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// Size is the bytes on disk, journal included.
+// Size returns the bytes on disk, journal included.
 func (s *Store) Size() int64 {
 	var total int64
 	for _, suffix := range []string{"", "-wal", "-shm"} {

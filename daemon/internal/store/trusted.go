@@ -10,15 +10,15 @@ import (
 	"sublet/wire"
 )
 
-// Folders are those that the user decided to trust, or not to, as stored, kept in memory. What instructs agents in any other is data.
+// Folders is an in-memory copy of the user's decisions to trust folders or not. Instruction files in all other folders are data.
 type Folders struct {
 	s  *Store
 	mu sync.Mutex
 
-	trusted map[string]bool // by path, links resolved; guarded by mu
+	trusted map[string]bool // by path, with links resolved; guarded by mu
 }
 
-// TrustedFolders reads what was decided about folders.
+// TrustedFolders loads the decisions from the store.
 func (s *Store) TrustedFolders(ctx context.Context) (*Folders, error) {
 	list, err := s.Folders(ctx)
 	if err != nil {
@@ -31,8 +31,8 @@ func (s *Store) TrustedFolders(ctx context.Context) (*Folders, error) {
 	return f, nil
 }
 
-// Of returns what was decided about the folder that dir, its links resolved, belongs to: dir itself, or one above it up to the top of its
-// repository. A repository within a trusted folder is a folder of its own.
+// Of returns the decision that applies to dir, whose links must be resolved: that of dir or of the nearest folder above it, up
+// to the top of its repository. A repository inside a trusted folder needs a decision of its own.
 func (f *Folders) Of(dir string) (trusted, decided bool) {
 	if !filepath.IsAbs(dir) {
 		return false, false
@@ -61,7 +61,7 @@ func (f *Folders) Decide(ctx context.Context, path string, trusted bool) error {
 	return nil
 }
 
-// Forget removes what was decided about the folder at path; ErrNotFound where that is nothing.
+// Forget removes the decision about the folder at path; it returns ErrNotFound if there is none.
 func (f *Folders) Forget(ctx context.Context, path string) error {
 	if err := f.s.DeleteFolder(ctx, wire.OSString(path)); err != nil {
 		return err

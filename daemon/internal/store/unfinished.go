@@ -4,11 +4,11 @@ import (
 	"sublet/wire"
 )
 
-// AskAgain is the hint for a turn that ended with its daemon.
+// AskAgain is the hint for a turn that ended because its daemon did.
 const AskAgain = "ask again; what was done before is in the conversation"
 
-// Ends returns the events that end a turn and a compaction of a session with these events, which have none: its open questions are
-// resolved, and an Error and an AgentComplete, or a CompactionComplete, follow. why is for people.
+// Ends returns the missing end of a turn or compaction whose session has these events: it resolves the open questions and
+// adds an Error and an AgentComplete, or a CompactionComplete. why is for people.
 func (u Unfinished) Ends(events []wire.EventMessage, why string) (ends []wire.EventMessage) {
 	if m := openCompaction(events); m != nil {
 		ends = append(ends, &wire.CompactionComplete{
@@ -31,7 +31,7 @@ func (u Unfinished) Ends(events []wire.EventMessage, why string) (ends []wire.Ev
 	})
 }
 
-// openCompaction returns the compaction that has no end, nil where there is none.
+// openCompaction returns the compaction without an end, nil if there is none.
 func openCompaction(events []wire.EventMessage) (open *wire.CompactionStarted) {
 	for _, m := range events {
 		switch m := m.(type) {
@@ -44,7 +44,7 @@ func openCompaction(events []wire.EventMessage) (open *wire.CompactionStarted) {
 	return open
 }
 
-// openQuestions are those of a turn that have no end.
+// openQuestions returns the questions of a turn that were not resolved.
 func openQuestions(events []wire.EventMessage, id wire.TurnID) []wire.ConfirmationID {
 	var open []wire.ConfirmationID
 	ended := map[wire.ConfirmationID]bool{}
@@ -61,7 +61,7 @@ func openQuestions(events []wire.EventMessage, id wire.TurnID) []wire.Confirmati
 	return open
 }
 
-// EmptyLedger is that of a compaction that failed.
+// EmptyLedger returns the ledger of a failed compaction.
 func EmptyLedger() wire.Ledger {
 	return wire.Ledger{
 		Limits: []string{}, Decisions: []string{}, Files: []wire.OSString{}, Commands: []wire.LedgerCommand{}, OpenTasks: []string{},

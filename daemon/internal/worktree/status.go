@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// statusBound is how long all of Status may take unless Trees.Patience says otherwise: it is read at the start of a turn, which
-// must not wait for a huge tree.
+// statusBound bounds Status unless Trees.Patience is set: it runs at the start of a turn, which must not wait for a huge tree.
 const statusBound = 500 * time.Millisecond
 
-// Status is a working tree at a glance.
+// Status summarises a working tree.
 type Status struct {
 	Branch    string // "" = detached
 	Changed   int    // tracked files that differ in size or time from the index, or whose entry differs from HEAD
@@ -24,7 +23,7 @@ type Status struct {
 	Unpushed  int    // commits that the upstream branch does not have; -1 = there is no upstream
 }
 
-// String is "branch main, 3 changed, 1 untracked, 2 commits not pushed", without what is none.
+// String returns "branch main, 3 changed, 1 untracked, 2 commits not pushed", without counts of zero.
 func (s Status) String() string {
 	text := "branch " + s.Branch
 	if s.Branch == "" {
@@ -48,8 +47,8 @@ func (s Status) String() string {
 	return text
 }
 
-// Status asks git about the tree at root, in at most t.Patience. It compares no contents, so that nothing of the
-// repository's runs: a file that was only touched counts as changed.
+// Status asks git about the tree at root, for at most t.Patience. It compares sizes and times rather than contents, which
+// would run the repository's filters; so a file that was only touched counts as changed.
 func (t *Trees) Status(ctx context.Context, root string) (Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(t.Patience, statusBound))
 	defer cancel()
@@ -70,13 +69,13 @@ func (t *Trees) Status(ctx context.Context, root string) (Status, error) {
 			return Status{}, ctx.Err()
 		}
 		info, err := os.Lstat(filepath.Join(root, path))
-		if err == nil && (info.IsDir() || was.same(stampOf(info))) { // a folder is another repository's
+		if err == nil && (info.IsDir() || was.same(stampOf(info))) { // a folder is a submodule
 			continue
 		}
 		changed[path] = true
 	}
 	staged, err := run(ctx, root, "diff-index", "--cached", "--name-only", "-z", "--ignore-submodules=all", "HEAD")
-	if err == nil { // it fails before the first commit
+	if err == nil { // git fails before the first commit
 		for name := range bytes.SplitSeq(bytes.TrimSuffix(staged, []byte{0}), []byte{0}) {
 			if len(name) > 0 {
 				changed[string(name)] = true

@@ -1,7 +1,7 @@
-// Package worktree answers two questions about a git working tree: is this file in version control just as it lies on
-// disk, so that it can be had back, and how does the tree stand as a whole? It asks the git program, and in a way that runs nothing of the repository's: no
-// hooks, no filters, no file system monitor, no pager (T3g). It is a leaf; what the answer means for a command is left to
-// package risk.
+// Package worktree answers two questions about a git working tree: whether a file is in version control exactly as it is on
+// disk, so that it could be restored, and the status of the whole tree. It asks the git program in a way that runs nothing of
+// the repository: no hooks, filters, file system monitor or pager. It is a leaf; what an answer means for a command is left
+// to package risk.
 package worktree
 
 import (
@@ -21,18 +21,18 @@ import (
 )
 
 const (
-	// askBound is how long git may take for its list, maxList how many bytes it may hold. A tree beyond either has no
-	// file that is known to be tracked.
+	// askBound is how long git may take to list the index, maxList how many bytes the list may have. If either is exceeded, no
+	// file counts as tracked.
 	askBound = 3 * time.Second
 	maxList  = 64 << 20
-	// maxTrees is how many lists are remembered.
+	// maxTrees is how many lists are cached.
 	maxTrees = 16
 )
 
-// Trees remembers what git listed, each list until the tree's index changes. The zero value is ready; it is safe for
-// concurrent use and must not be copied.
+// Trees caches git's lists, each until the tree's index changes. The zero value is ready; it is safe for concurrent use and
+// must not be copied.
 type Trees struct {
-	Patience time.Duration // that Status has; 0 = half a second
+	Patience time.Duration // bounds Status; 0 = half a second
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -43,20 +43,20 @@ type Trees struct {
 type tree struct {
 	used int // guarded by Trees.mu
 
-	mu sync.Mutex // held while git is asked
+	mu sync.Mutex // held while git runs
 	// below: guarded by mu
 	index stamp
-	files map[string]stamp // by path below the root, as they were when they were last added
+	files map[string]stamp // by path below the root, as they were when added to the index
 }
 
-// stamp tells whether a file is still the one it was.
+// stamp identifies the state of a file.
 type stamp struct {
 	sec, nsec int64
-	size      uint32 // git keeps the low 32 bits
+	size      uint32 // the low 32 bits, as git stores it
 	inode     uint64 // of the index; 0 for files in it
 }
 
-// same reports whether now, of a file on disk, is what s says of it. An index may leave out the nanoseconds.
+// same reports whether a file on disk with stamp now is unchanged since s. An index may lack the nanoseconds.
 func (s stamp) same(now stamp) bool {
 	return s.size == now.size && s.sec == now.sec && (s.nsec == now.nsec || s.nsec == 0)
 }
@@ -67,9 +67,9 @@ func At(root string) bool {
 	return err == nil
 }
 
-// Tracked reports whether path, which is absolute and cleaned, is a regular file below root that git's index holds, and
-// unchanged since by size and time. root is the folder that holds .git. What cannot be told is false. The first call for
-// a root, and the first after its index changed, waits for git, at most askBound.
+// Tracked reports whether path, absolute and clean, is a regular file below root that is in git's index and unchanged since
+// by size and time. root is the folder that contains .git. On an error it returns false. The first call for a root, and the
+// first after its index changed, waits for git, at most askBound.
 func (t *Trees) Tracked(ctx context.Context, root, path string) bool {
 	rel, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
 	if !ok || rel == "" {
@@ -87,7 +87,7 @@ func (t *Trees) Tracked(ctx context.Context, root, path string) bool {
 	return ok && was.same(stampOf(info))
 }
 
-// of finds or makes the memory of a tree; the one that was not used for longest makes room.
+// of returns the cache entry of a tree; a new one replaces the least recently used.
 func (t *Trees) of(root string) *tree {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +113,7 @@ func (t *Trees) of(root string) *tree {
 	return tr
 }
 
-// all returns what git's index holds, by path below root. The map is not changed afterwards.
+// all returns the entries of git's index by path below root. Callers must not change the map.
 func (tr *tree) all(ctx context.Context, root string) (map[string]stamp, error) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -122,7 +122,7 @@ func (tr *tree) all(ctx context.Context, root string) (map[string]stamp, error) 
 		return nil, err
 	}
 	if tr.index != index {
-		// A list that could not be had is not asked for again until the index changes.
+		// An error is cached too, until the index changes.
 		files, err := list(ctx, root)
 		if err != nil && ctx.Err() != nil {
 			return nil, err
@@ -132,7 +132,7 @@ func (tr *tree) all(ctx context.Context, root string) (map[string]stamp, error) 
 	return tr.files, nil
 }
 
-// indexOf finds the index of the tree at root: below .git, or below the folder that a .git file names.
+// indexOf returns the stamp of the index of the tree at root: in .git, or in the folder that a .git file names.
 func indexOf(root string) (stamp, error) {
 	git := filepath.Join(root, ".git")
 	info, err := os.Lstat(git)
@@ -171,7 +171,7 @@ func stampOf(info fs.FileInfo) stamp {
 	return stamp{sec: at.Unix(), nsec: int64(at.Nanosecond()), size: uint32(info.Size())}
 }
 
-// list asks git what its index holds. `ls-files` alone compares nothing with the files, so it runs no filter.
+// list returns the entries of git's index. `ls-files` alone does not compare contents, and so runs no filter.
 func list(ctx context.Context, root string) (map[string]stamp, error) {
 	text, err := run(ctx, root, "ls-files", "-z", "--debug", "--cached")
 	if err != nil {
@@ -180,9 +180,9 @@ func list(ctx context.Context, root string) (map[string]stamp, error) {
 	return parse(text)
 }
 
-// run runs git in root and returns at most maxList bytes of its output. Hooks, the file system monitor and the pager are
-// switched off by name; args must be those of a command that compares no contents, for that runs filters. The user's and
-// the system's settings are left out, and so is whatever the environment says.
+// run runs git in root and returns at most maxList bytes of its output. It disables hooks, the file system monitor and the
+// pager, and ignores the settings of the user, the system and the environment. args must be a command that does not compare
+// contents, since that runs filters.
 func run(ctx context.Context, root string, args ...string) ([]byte, error) {
 	program, err := exec.LookPath("git")
 	if err != nil {
@@ -224,8 +224,8 @@ func run(ctx context.Context, root string, args ...string) ([]byte, error) {
 	return text, nil
 }
 
-// parse reads what --debug prints: a path and a NUL, then five lines of what the index holds. An entry that is part of a
-// conflict, or only meant to be added, cannot be had back as it is.
+// parse reads the output of ls-files --debug: a path and a NUL, then five lines about the entry. It leaves out entries that
+// are in conflict or only intended to be added, which git cannot restore.
 func parse(text []byte) (map[string]stamp, error) {
 	const conflict, meant = 0x3000, 1 << 29
 	files := make(map[string]stamp, bytes.Count(text, []byte{0}))
