@@ -46,7 +46,7 @@ func (e *encoder) message(m Message) error {
 	if m == nil || v.Kind() != reflect.Pointer || v.IsNil() {
 		return errors.New("wire: nil message")
 	}
-	k := byKind[m.Kind()]
+	k := byKind()[m.Kind()]
 	if k == nil || v.Type().Elem() != k.typ {
 		return fmt.Errorf("wire: %T is not a message of the protocol", m)
 	}
@@ -95,7 +95,7 @@ func (d *decoder) readMessage() (Message, *fieldError) {
 	if !ok {
 		return nil, wrong("the kind is " + typeName(d.buf[d.pos]) + ", not str")
 	}
-	k := byKind[string(name)]
+	k := byKind()[string(name)]
 	if k == nil {
 		return nil, errUnknownKind
 	}

@@ -40,14 +40,22 @@ type kindInfo struct {
 // table is every kind in the order of PROTOCOL.md. Some lease messages go both ways: the daemon forwards them to a client
 // that sent LeaseRunRequest.
 //
-// It is filled in init because plans refer to the table, which would be an initialization cycle.
-var table []*kindInfo
+// It is set in init because plans refer to the table, which would be an initialization cycle, and made when it is first used.
+var table func() []*kindInfo
 
 // byKind is the rows of table by their names.
-var byKind map[string]*kindInfo
+var byKind = sync.OnceValue(func() map[string]*kindInfo {
+	rows := make(map[string]*kindInfo, len(table()))
+	for _, k := range table() {
+		rows[k.name] = k
+	}
+	return rows
+})
 
-func init() {
-	table = []*kindInfo{
+func init() { table = sync.OnceValue(allKinds) }
+
+func allKinds() []*kindInfo {
+	return []*kindInfo{
 		row[EnvSnapshot](ToDaemon),
 		row[Ready](ToClient),
 		row[ShellState](ToDaemon),
@@ -108,10 +116,6 @@ func init() {
 		row[Notice](ToClient),
 		row[Error](Both),
 	}
-	byKind = make(map[string]*kindInfo, len(table))
-	for _, k := range table {
-		byKind[k.name] = k
-	}
 }
 
 // row makes the table's row for the message struct T, whose pointer must be a Message.
@@ -131,8 +135,8 @@ func row[T any](dir Direction) *kindInfo {
 
 // Kinds returns the names of all kinds, in the order of PROTOCOL.md. The slice is the caller's.
 func Kinds() []string {
-	names := make([]string, len(table))
-	for i, k := range table {
+	names := make([]string, len(table()))
+	for i, k := range table() {
 		names[i] = k.name
 	}
 	return names
@@ -140,7 +144,7 @@ func Kinds() []string {
 
 // New returns an empty message of the kind, and false for a kind this build does not know.
 func New(kind string) (Message, bool) {
-	k, ok := byKind[kind]
+	k, ok := byKind()[kind]
 	if !ok {
 		return nil, false
 	}
@@ -151,7 +155,7 @@ func (k *kindInfo) new() Message { return reflect.New(k.typ).Interface().(Messag
 
 // Directions tells who may send the kind; 0 for a kind this build does not know.
 func Directions(kind string) Direction {
-	if k, ok := byKind[kind]; ok {
+	if k, ok := byKind()[kind]; ok {
 		return k.dir
 	}
 	return 0
@@ -160,6 +164,6 @@ func Directions(kind string) Direction {
 // IsRequest reports whether the kind is a request: it carries a request_id chosen by the client, a repeat of which is refused,
 // and counts against the connection's rate. Lease, output and heartbeat messages never do.
 func IsRequest(kind string) bool {
-	k, ok := byKind[kind]
+	k, ok := byKind()[kind]
 	return ok && k.request
 }

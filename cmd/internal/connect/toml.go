@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -36,11 +37,11 @@ func (l lines) table(name string) (from, to int) {
 }
 
 // headerLine begins a table, or an element of a list of tables.
-var headerLine = regexp.MustCompile(`^\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$`)
+var headerLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$`) })
 
 // header is the name of the table that a line begins, "" for another line.
 func header(line string) string {
-	if m := headerLine.FindStringSubmatch(line); m != nil {
+	if m := headerLine().FindStringSubmatch(line); m != nil {
 		return strings.TrimSpace(m[1])
 	}
 	return ""

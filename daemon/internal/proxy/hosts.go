@@ -8,16 +8,19 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
-var name = regexp.MustCompile(`^(\*\.)?([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?$`)
+var name = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\*\.)?([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?$`)
+})
 
 // CheckHost returns what is wrong with an entry of the list of allowed hosts, nil if it is valid: a name in lower case, or
 // *.NAME for all below it, either with a port.
 func CheckHost(entry string) error {
 	host, port := split(entry)
 	switch {
-	case !name.MatchString(host):
+	case !name().MatchString(host):
 		return errors.New("it is no host name in lower case, nor *.NAME, with or without :PORT")
 	case port == "":
 		return nil

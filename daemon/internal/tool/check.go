@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -74,10 +75,10 @@ func (env Env) report(ctx context.Context, path string, before, after []byte, ex
 	return fmt.Sprintf("\n[%s reports of %s:%s]", now.by, filepath.Base(path), b.String())
 }
 
-var digits = regexp.MustCompile(`[0-9]+`)
+var digits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]+`) })
 
 // numberless is a problem without its line, which moves with what is put in above it.
-func numberless(problem string) string { return digits.ReplaceAllString(problem, "#") }
+func numberless(problem string) string { return digits().ReplaceAllString(problem, "#") }
 
 // pyCompile is what py_compile does, without the file that it writes.
 const pyCompile = "import sys; compile(sys.stdin.buffer.read(), sys.argv[1], 'exec')"
@@ -94,7 +95,7 @@ func (env Env) syntax(ctx context.Context, path string, text []byte) checked {
 		args = []string{"bash", "--norc", "-n"}
 	case ext == ".js", ext == ".cjs":
 		args = []string{"node", "--check", "-"}
-		if ext == ".js" && modular.Match(text) {
+		if ext == ".js" && modular().Match(text) {
 			args = []string{"node", "--check", "--input-type=module", "-"}
 		}
 	case ext == ".mjs":
@@ -111,17 +112,19 @@ func (env Env) syntax(ctx context.Context, path string, text []byte) checked {
 }
 
 var (
-	shebang = regexp.MustCompile(`\A#!\s*/(usr/)?bin/(env\s+)?(ba)?sh\b`)
-	modular = regexp.MustCompile(`(?m)^(import|export)\b`)
-	frame   = regexp.MustCompile(`^(    at |Traceback |  File "<string>"|Node\.js v|\s*\^+\s*$)`)
+	shebang = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A#!\s*/(usr/)?bin/(env\s+)?(ba)?sh\b`) })
+	modular = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(import|export)\b`) })
+	frame   = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(    at |Traceback |  File "<string>"|Node\.js v|\s*\^+\s*$)`)
+	})
 )
 
-func isShell(text []byte) bool { return shebang.Match(text) }
+func isShell(text []byte) bool { return shebang().Match(text) }
 
 // problems are the lines of a report without those that only say where in the checker it came up.
 func problems(out []byte) (lines []string) {
 	for l := range strings.Lines(Clean(string(out))) {
-		if l = strings.TrimRight(l, " \n"); l != "" && !frame.MatchString(l) {
+		if l = strings.TrimRight(l, " \n"); l != "" && !frame().MatchString(l) {
 			lines = append(lines, l)
 		}
 	}

@@ -3,10 +3,13 @@ package tool
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 )
 
-var escapes = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
+var escapes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
+})
 
 // Clean takes control sequences and control characters but line ends and tabs out of text that models, programs and
 // servers wrote, and makes it valid UTF-8.
@@ -17,7 +20,7 @@ func Clean(s string) string {
 		return s
 	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	s = escapes.ReplaceAllString(s, "")
+	s = escapes().ReplaceAllString(s, "")
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {

@@ -25,7 +25,7 @@ func Examine(lang syntax.LangVariant, fish bool, text string, known func(name st
 		return e
 	}
 	if file := parse(lang, text); file == nil || fish && strings.Contains(text, `\'`) { // where quotes end otherwise
-		e.Ends = endingWords.MatchString(text)
+		e.Ends = endingWords().MatchString(text)
 		if m := lastingWords().FindStringSubmatch(text); m != nil {
 			e.Lasts = m[1]
 		}
@@ -53,7 +53,7 @@ func parse(lang syntax.LangVariant, text string) *syntax.File {
 }
 
 // endingWords finds what may end the shell in a text that cannot be parsed.
-var endingWords = regexp.MustCompile(`\b(exit|logout|exec|errexit)\b|\bset\s+[-+]\w*e`)
+var endingWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(exit|logout|exec|errexit)\b|\bset\s+[-+]\w*e`) })
 
 // prefixes are words that a command follows; the last four are fish's.
 var prefixes = map[string]bool{
@@ -157,7 +157,7 @@ func (x *examiner) endsWith(name string, args []string) bool {
 			return strings.EqualFold(strings.ReplaceAll(w, "_", ""), "errexit") || strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "e")
 		})
 	case "eval":
-		return endingWords.MatchString(strings.Join(args, " "))
+		return endingWords().MatchString(strings.Join(args, " "))
 	}
 	return false
 }
