@@ -16,7 +16,7 @@ const (
 	programMost = 35 << 20
 	// startMost and packageMost bound what package initialisation allocates, all together and in one package of ours. Bytes and not
 	// time, which depends on the machine.
-	startMost   = 1000 << 10
+	startMost   = 800 << 10
 	packageMost = 40 << 10
 )
 

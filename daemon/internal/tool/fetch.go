@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/net/html"
+	"github.com/tdewolff/parse/v2"
+	htmllex "github.com/tdewolff/parse/v2/html"
 )
 
 const (
@@ -149,58 +152,76 @@ func pageText(contentType string, body []byte) (string, error) {
 	return "", fmt.Errorf("is %s, not text", kind)
 }
 
+// unseen are the elements whose text a page does not show; of svg the lexer makes one token.
+var unseen = []string{"script", "style", "noscript", "template"}
+
 // htmlText drops tags, scripts and styles, keeps paragraphs apart, and shows where links lead.
 func htmlText(page string) string {
 	var b strings.Builder
-	skip := 0
-	href := ""
-	z := html.NewTokenizer(strings.NewReader(page))
+	skip, href, tag := 0, "", ""
+	z := htmllex.NewLexer(parse.NewInputString(page))
 	for {
-		switch z.Next() {
-		case html.ErrorToken:
+		kind, data := z.Next()
+		if kind == htmllex.StartTagToken || kind == htmllex.EndTagToken {
+			tag = strings.ToLower(string(z.Text()))
+		}
+		switch kind {
+		case htmllex.ErrorToken:
 			return tidy(b.String())
-		case html.TextToken:
+		case htmllex.TextToken:
 			if skip == 0 {
-				b.Write(z.Text())
+				b.WriteString(html.UnescapeString(string(data)))
 			}
-		case html.StartTagToken, html.SelfClosingTagToken:
-			tag := z.Token()
-			switch tag.Data {
-			case "script", "style", "noscript", "template", "svg":
-				if tag.Type == html.StartTagToken {
-					skip++
-				}
-			case "a":
+		case htmllex.StartTagToken:
+			if tag == "a" {
 				href = ""
-				for _, at := range tag.Attr {
-					if at.Key == "href" && strings.HasPrefix(at.Val, "http") {
-						href = at.Val
-					}
-				}
-			case "li":
-				b.WriteString("\n- ")
-			case "br", "p", "div", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table", "ul", "ol", "section", "article":
-				b.WriteByte('\n')
-			case "td", "th":
-				b.WriteByte('\t')
 			}
-		case html.EndTagToken:
-			switch tag := z.Token(); tag.Data {
-			case "script", "style", "noscript", "template", "svg":
+			if slices.Contains(unseen, tag) {
+				skip++
+			}
+			b.WriteString(before(tag))
+		case htmllex.AttributeToken:
+			value := html.UnescapeString(strings.Trim(string(z.AttrVal()), `"'`))
+			if tag == "a" && strings.EqualFold(string(z.AttrKey()), "href") && strings.HasPrefix(value, "http") {
+				href = value
+			}
+		case htmllex.StartTagVoidToken, htmllex.EndTagToken:
+			if slices.Contains(unseen, tag) {
 				skip = max(skip-1, 0)
-			case "a":
-				if href != "" && skip == 0 {
-					b.WriteString(" <" + href + ">")
-				}
+			}
+			if kind == htmllex.EndTagToken {
+				b.WriteString(after(tag))
+			}
+			if tag == "a" && href != "" && skip == 0 {
+				b.WriteString(" <" + href + ">")
 				href = ""
-			case "p", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table":
-				b.WriteByte('\n')
 			}
 		}
 	}
 }
 
-// tidy unescapes nothing (the tokenizer did), trims lines and keeps at most one empty one in a row.
+// before and after are what stands for the beginning and the end of an element in text.
+func before(tag string) string {
+	switch tag {
+	case "li":
+		return "\n- "
+	case "br", "p", "div", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table", "ul", "ol", "section", "article":
+		return "\n"
+	case "td", "th":
+		return "\t"
+	}
+	return ""
+}
+
+func after(tag string) string {
+	switch tag {
+	case "p", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table":
+		return "\n"
+	}
+	return ""
+}
+
+// tidy trims lines and keeps at most one empty one in a row.
 func tidy(s string) string {
 	var b strings.Builder
 	empty := 0

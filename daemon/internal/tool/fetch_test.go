@@ -9,6 +9,21 @@ import (
 	"testing"
 )
 
+func TestHTMLText(t *testing.T) {
+	for page, want := range map[string]string{
+		"a<BR>b<br/>c": "a\nb\nc",
+		`<a href='http://x.test/?a=1&amp;b=2'><b>bold</b> link</a> <a href="/rel">no</a>`:  "bold link <http://x.test/?a=1&b=2> no",
+		"<template><p>no</p></template>x<svg><text>no</text></svg><noscript>no</noscript>": "x",
+		"<script>if (a < b) { '</p>' }</script>&lt;p&gt; caf&eacute;":                      "<p> café",
+		"<table><tr><td>1<td>2</table>end <3 &":                                            "1\t2\nend <3 &",
+		"<p":                                                                               "", "<!-- c --><!doctype html>x": "x",
+	} {
+		if got := htmlText(page); got != want {
+			t.Errorf("%s: got %q, want %q", page, got, want)
+		}
+	}
+}
+
 func TestFetch(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "other") }))
 	defer other.Close()
