@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	"sublet/client"
 	"sublet/wire"
-	"sublet/wire/socket"
 )
 
 // lendRows time a borrowed command end to end: a connection of its own asks the daemon, which offers the shell of a
@@ -99,14 +97,7 @@ func (w *window) open() (err error) {
 	if w.bare, err = w.start(w.path); err != nil {
 		return err
 	}
-	paths, err := socket.FindPaths(func(name string) string {
-		for _, kv := range w.env {
-			if value, ok := strings.CutPrefix(kv, name+"="); ok {
-				return value
-			}
-		}
-		return ""
-	}, os.Getuid())
+	paths, err := pathsIn(w.env)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sublet/wire/socket"
 )
 
 // A row is one comparison. ours and base each measure once and return a figure in unit; lower is better.
@@ -197,6 +199,18 @@ func sandbox(dir string) []string {
 		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8", "SUBLET_RUNTIME_DIR=" + filepath.Join(dir, "run"),
 		"SUBLET_STATE_DIR=" + filepath.Join(dir, "state"), "SUBLET_CONFIG=" + filepath.Join(dir, "config.toml"),
 	}
+}
+
+// pathsIn are the folders of a sublet with the environment env.
+func pathsIn(env []string) (socket.Paths, error) {
+	return socket.FindPaths(func(name string) string {
+		for _, kv := range env {
+			if value, ok := strings.CutPrefix(kv, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}, os.Getuid())
 }
 
 // scripted has the sublet whose files are in dir use a model that plays script.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client"
 	"sublet/wire"
 )
 
@@ -65,6 +67,15 @@ func processRows(binary string) ([]row, func(), error) {
 	}
 	rows := []row{
 		{"S1", "no daemon: start it and get an answer", "us", "exec to exit of the same binary", 3, 5, start(binary, func() error { return nil }), version},
+		{"S1d", "no daemon: from a running client to its answer", "us", "exec to exit of the same binary", 1.5, 5, func() (float64, error) {
+			return quantile(0.5, 10, func() (float64, error) {
+				if err := stopRunning(); err != nil {
+					return 0, err
+				}
+				running = true
+				return each(1, func() error { return dialNew(binary, dir, env) })
+			})
+		}, version},
 		{"S2", "daemon up: `daemon status`", "us", "exec to exit of the same binary", 1.5, 5, func() (float64, error) {
 			return once(15, func() error { return sublet("daemon", "status") })
 		}, version},
@@ -106,6 +117,19 @@ func processRows(binary string) ([]row, func(), error) {
 			})
 		},
 	}), stop, nil
+}
+
+// dialNew starts the daemon, as a client does that finds none, and waits for its Ready.
+func dialNew(binary, dir string, env []string) error {
+	paths, err := pathsIn(env)
+	if err != nil {
+		return err
+	}
+	c, err := client.Dial(context.Background(), client.Options{Paths: paths, Executable: binary, Env: env, Cwd: dir})
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 // handshake connects to the daemon and waits for its Ready, as every command does that needs it.

@@ -33,5 +33,12 @@ func startRows(binary, dir string) ([]row, error) {
 	}
 	return []row{
 		{"S5", "`version`", "us", "hello world in Go", 4, 7, many(binary, "version"), many(hello)},
+		{"S6", "the program's size", "MB", "the 35 MB it may have", 1, 1, func() (float64, error) {
+			info, err := os.Stat(binary)
+			if err != nil {
+				return 0, err
+			}
+			return float64(info.Size()) / (1 << 20), nil
+		}, fixed(35)},
 	}, nil
 }
