@@ -49,6 +49,11 @@ func (c *Config) checkModels() error {
 			return fmt.Errorf("fallback: %q is there twice", model)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
+		if err := c.Agents[name].Check("agents." + name + "."); err != nil {
+			return err
+		}
+	}
 	return oneOf("thinking", c.Thinking, "", "off", "low", "medium", "high")
 }
 
@@ -158,6 +163,25 @@ func (c *Config) checkRanges() error {
 		}
 	}
 	return nil
+}
+
+// Check returns what is wrong with a role; key is where it stands.
+func (a Agent) Check(key string) error {
+	t := time.Duration(a.Timeout)
+	switch {
+	case a.MaxTurns < 0 || a.MaxTurns > 1000:
+		return fmt.Errorf("%smax_turns: %d is outside 0 to 1000", key, a.MaxTurns)
+	case a.MaxTokens < 0:
+		return fmt.Errorf("%smax_tokens: %d is less than 0", key, a.MaxTokens)
+	case t != 0 && (t < time.Second || t > 24*time.Hour):
+		return fmt.Errorf("%stimeout: %v is outside 1s to 24h", key, t)
+	}
+	if a.Mode != "" {
+		if err := oneOf(key+"mode", a.Mode, "plan", "ask", "auto"); err != nil {
+			return err
+		}
+	}
+	return dollars(key+"max_cost", a.MaxCost)
 }
 
 func (p Provider) check(key string) error {

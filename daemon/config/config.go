@@ -124,6 +124,12 @@ type Agent struct {
 	Model       string   `toml:"model"`
 	Prompt      string   `toml:"prompt"`
 	Tools       []string `toml:"tools"`
+
+	MaxTurns  int     `toml:"max_turns"`  // model calls of one turn; 0 = as usual
+	MaxTokens int     `toml:"max_tokens"` // of one answer; 0 = the model's own bound
+	MaxCost   float64 `toml:"max_cost"`   // US dollars of one turn; 0 = no bound of its own
+	Timeout   span    `toml:"timeout"`    // of one turn; 0 = none
+	Mode      string  `toml:"mode"`       // plan, ask or auto: the stricter of this and the session's counts; "" = the session's
 }
 
 // MCP is a tool server. Command, Args and Env start one that speaks on its standard input and output; URL and Headers are

@@ -128,6 +128,11 @@ func Show(c Config) string {
 		p.key("model", a.Item.Model, "")
 		p.key("prompt", a.Item.Prompt, "")
 		p.key("tools", a.Item.Tools, "")
+		p.some("max_turns", a.Item.MaxTurns)
+		p.some("max_tokens", a.Item.MaxTokens)
+		p.some("max_cost", a.Item.MaxCost)
+		p.some("timeout", time.Duration(a.Item.Timeout))
+		p.some("mode", a.Item.Mode)
 	}
 
 	p.WriteString("\n# Servers whose tools agents have beside the built-in ones, as mcp__NAME__TOOL: command, args, env,\n# reach (read, project or free) and write, or url, headers.")

@@ -102,6 +102,7 @@ type Question struct {
 	ExecutionID wire.ExecutionID
 	Arguments   json.RawMessage // a JSON object
 	Action      tool.Action
+	Mode        string // the role's: the stricter of this and the turn's counts; "" = the turn's
 	GoOn        string // not a call but the question whether the agent may go on; this is what it has done
 }
 

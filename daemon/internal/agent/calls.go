@@ -152,7 +152,7 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 		}
 		f.command = action.Command
 		d, err := r.t.Approver.Approve(ctx, Question{
-			Agent: r.name, Role: r.t.Role.Name, ReadOnly: r.t.Role.ReadOnly, Tool: c.name, ExecutionID: c.id,
+			Agent: r.name, Role: r.t.Role.Name, Mode: r.t.Role.Mode, ReadOnly: r.t.Role.ReadOnly, Tool: c.name, ExecutionID: c.id,
 			Arguments: args, Action: action,
 		})
 		own := d.EditedCommand != nil && *d.EditedCommand != action.Command && action.Command != ""

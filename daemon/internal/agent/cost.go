@@ -51,6 +51,9 @@ func newSpending(b Budget) *spending {
 // spend adds the cost of a request.
 func (r *runner) spend(u provider.Usage) {
 	s := r.t.spending
+	if u.CostUSD != nil {
+		r.cost += *u.CostUSD
+	}
 	s.mu.Lock()
 	tell := u.CostUSD == nil && u != (provider.Usage{}) && s.budget.Turn+s.budget.Day > 0 && !s.unpriced && r.t.Model.Info().Kind != provider.KindOffline
 	s.unpriced = s.unpriced || tell
@@ -106,6 +109,9 @@ func (s *spending) raise(b Budget) {
 // afford asks the user before a request that would exceed the budget. It returns a *CostError on no, or the error of ctx. A
 // yes raises the bounds.
 func (r *runner) afford(ctx context.Context) error {
+	if most := r.t.Role.MaxCost; most > 0 && r.cost >= most {
+		return &CostError{What: fmt.Sprintf("the role %s may cost $%.2f a turn, and has cost $%.2f", r.t.Role.Name, most, r.cost)}
+	}
 	s := r.t.spending
 	if s.over() == "" {
 		return nil

@@ -85,7 +85,8 @@ func Instructions(root, cwd string) (files, roles []string) {
 			files = append(files, name)
 		}
 	}
-	return files, slices.Sorted(maps.Keys(projectRoles(filepath.Join(root, ".sublet", "agents"))))
+	own, _ := projectRoles(filepath.Join(root, ".sublet", "agents")) // a file that is no role instructs nobody
+	return files, slices.Sorted(maps.Keys(own))
 }
 
 // readStart reads a regular file; of one longer than limit bytes it returns the beginning and a note.

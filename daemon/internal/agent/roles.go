@@ -3,14 +3,17 @@ package agent
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/tool"
@@ -33,6 +36,18 @@ type Role struct {
 	Tools       []string // allow-list, in which mcp__NAME__* matches a server's tools; nil = all, see Offers
 	Private     bool     // works in a private shell
 	ReadOnly    bool     // what is not low is refused without a question
+
+	MaxTurns  int           // model calls of one turn; 0 = as usual
+	MaxTokens int           // of one answer; 0 = the request's, or the model's own bound
+	MaxCost   float64       // US dollars of one turn of this agent alone; 0 = no bound of its own
+	Timeout   time.Duration // of one turn; 0 = none
+	Mode      string        // the stricter of this and the turn's counts; "" = the turn's
+}
+
+// bound gives the role the limits of its settings.
+func (r Role) bound(a config.Agent) Role {
+	r.MaxTurns, r.MaxTokens, r.MaxCost, r.Timeout, r.Mode = a.MaxTurns, a.MaxTokens, a.MaxCost, time.Duration(a.Timeout), a.Mode
+	return r
 }
 
 const (
@@ -44,23 +59,24 @@ var roleName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // Roles returns all roles: the built-in ones, the user's of the settings, and those in the project's .sublet/agents/*.md. A
 // project's file can only add roles, which use private shells and the default model; it replaces none. project may be "".
-// Files that are not readable or not valid are left out.
-func Roles(cfg config.Config, project string) map[string]Role {
-	roles := map[string]Role{}
+// A file that is not valid is left out, and faults has the reason, with its line.
+func Roles(cfg config.Config, project string) (roles map[string]Role, faults []error) {
+	roles = map[string]Role{}
 	if project != "" {
-		maps.Copy(roles, projectRoles(filepath.Join(project, ".sublet", "agents")))
+		roles, faults = projectRoles(filepath.Join(project, ".sublet", "agents"))
 	}
 	for name, a := range cfg.Agents {
 		roles[name] = Role{
 			Name: name, Description: a.Description, System: a.Prompt, Model: a.Model, Tools: a.Tools,
 			Private: name != Orchestrator,
-		}
+		}.bound(a)
 	}
 	for _, r := range builtin() {
 		if r.Name == Explorer {
 			r.Model = cfg.Small
 		}
 		if own, ok := cfg.Agents[r.Name]; ok { // the user may change the prompt of a built-in role, but not its permissions
+			r = r.bound(own)
 			r.Model = cmp.Or(own.Model, r.Model)
 			if own.Prompt != "" {
 				r.System = own.Prompt
@@ -74,7 +90,7 @@ func Roles(cfg config.Config, project string) map[string]Role {
 		}
 		roles[r.Name] = r
 	}
-	return roles
+	return roles, faults
 }
 
 // Offers reports whether the role may use a tool. A read-only role may use an MCP server's tool only if its list names it,
@@ -165,68 +181,107 @@ func builtin() []Role {
 }
 
 // projectRoles reads the project's own roles.
-func projectRoles(dir string) map[string]Role {
-	roles := map[string]Role{}
+func projectRoles(dir string) (roles map[string]Role, faults []error) {
+	roles = map[string]Role{}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return roles
+		return roles, nil
 	}
 	for _, e := range entries {
 		name, isMD := strings.CutSuffix(e.Name(), ".md")
-		if !isMD || !e.Type().IsRegular() || !roleName().MatchString(name) {
+		if !isMD || !e.Type().IsRegular() {
 			continue
 		}
-		text, err := readSmall(filepath.Join(dir, e.Name()), maxRoleFile)
+		path := filepath.Join(dir, e.Name())
+		text, err := readSmall(path, maxRoleFile)
+		switch {
+		case err != nil:
+			err = fmt.Errorf("%s: %w", path, err)
+		case !roleName().MatchString(name):
+			err = fmt.Errorf("%s: %s is no name of a role: small letters, digits, - and _", path, name)
+		case len(roles) == maxRoleFiles:
+			err = fmt.Errorf("%s: a project has at most %d roles", path, maxRoleFiles)
+		default:
+			var line int
+			if roles[name], line, err = parseRole(name, text); err != nil {
+				delete(roles, name)
+				err = fmt.Errorf("%s:%d: %w", path, line, err)
+			}
+		}
 		if err != nil {
-			continue
-		}
-		if r, ok := parseRole(name, text); ok && len(roles) < maxRoleFiles {
-			roles[name] = r
+			faults = append(faults, err)
 		}
 	}
-	return roles
+	return roles, faults
 }
 
-// parseRole parses a role's file: optional front matter between lines of "---" with description and tools (a list or
-// comma-separated), then the prompt.
-func parseRole(name, text string) (Role, bool) {
-	r := Role{Name: name, Private: true}
+// parseRole reads a role's file: optional front matter between lines of "---", then the prompt. Keys that it does not know are
+// another program's. line is where an error is.
+func parseRole(name, text string) (r Role, line int, err error) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
+	r = Role{Name: name, Private: true}
 	if rest, ok := strings.CutPrefix(text, "---\n"); ok {
 		head, body, found := strings.Cut(rest, "\n---\n")
 		if !found {
-			return Role{}, false
+			return Role{}, 1, errors.New("the front matter has no end: a line of ---")
 		}
-		text = body
+		text, line = body, 1
+		var limits config.Agent
 		key := ""
-		for line := range strings.Lines(head) {
-			line = strings.TrimSpace(line)
-			if item, ok := strings.CutPrefix(line, "- "); ok && key == "tools" {
+		for l := range strings.Lines(head) {
+			line++
+			l = strings.TrimSpace(l)
+			if item, ok := strings.CutPrefix(l, "- "); ok && key == "tools" {
 				r.Tools = append(r.Tools, unquote(item))
 				continue
 			}
-			k, v, ok := strings.Cut(line, ":")
+			k, v, ok := strings.Cut(l, ":")
 			if !ok {
 				continue
 			}
-			key, v = strings.TrimSpace(k), unquote(v)
-			switch key {
-			case "description":
-				r.Description = v
-			case "tools":
+			if key, v = strings.TrimSpace(k), unquote(v); key == "tools" {
 				r.Tools = []string{}
 				for _, t := range strings.Split(strings.Trim(v, "[]"), ",") {
 					if t = unquote(t); t != "" {
 						r.Tools = append(r.Tools, t)
 					}
 				}
-			case "readonly", "read_only":
-				r.ReadOnly = v == "true"
+			}
+			if err := r.set(&limits, key, v); err != nil {
+				return Role{}, line, err
 			}
 		}
+		line++
+		r = r.bound(limits)
 	}
-	r.System = strings.TrimSpace(text)
-	return r, r.System != ""
+	if r.System = strings.TrimSpace(text); r.System == "" {
+		return Role{}, line + 1, errors.New("there is no prompt")
+	}
+	return r, 0, nil
+}
+
+// set takes one value of a role's front matter.
+func (r *Role) set(limits *config.Agent, key, v string) (err error) {
+	switch key {
+	case "description":
+		r.Description = v
+	case "readonly", "read_only":
+		r.ReadOnly, err = strconv.ParseBool(v)
+	case "max_turns":
+		limits.MaxTurns, err = strconv.Atoi(v)
+	case "max_tokens":
+		limits.MaxTokens, err = strconv.Atoi(v)
+	case "max_cost":
+		limits.MaxCost, err = strconv.ParseFloat(v, 64)
+	case "timeout":
+		err = limits.Timeout.UnmarshalText([]byte(v))
+	case "mode":
+		limits.Mode = v
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %q is not of that kind: %w", key, v, err)
+	}
+	return limits.Check("")
 }
 
 func unquote(s string) string { return strings.Trim(strings.TrimSpace(s), `"'`) }

@@ -40,6 +40,7 @@ type runner struct {
 	entries   []entry
 	scale     float64 // the provider's token count divided by our estimate
 	used      int64   // tokens of the newest request and answer, as counted or estimated
+	cost      float64 // US dollars of this agent's own requests
 	fixedSize int     // see fixed; 0 = not computed yet
 	futile    int     // tokens below which another compaction would gain nothing
 	noImages  bool    // the model refused images
@@ -78,6 +79,15 @@ func newRunner(_ context.Context, t Turn) *runner {
 	}
 	if r.t.MaxSteps <= 0 {
 		r.t.MaxSteps = DefaultMaxSteps
+	}
+	if most := t.Role.MaxTurns; most > 0 && (t.MaxSteps <= 0 || t.subAgent || most < t.MaxSteps) {
+		r.t.MaxSteps = most
+	}
+	if most := t.Role.MaxTokens; most > 0 && (t.Options.MaxTokens == nil || most < *t.Options.MaxTokens) {
+		r.t.Options.MaxTokens = &most
+	}
+	if mode := t.Role.Mode; mode != "" && slices.Index(modeNames, mode) < slices.Index(modeNames, t.Mode) {
+		r.t.Mode = mode
 	}
 	if r.t.MaxAgents <= 0 {
 		r.t.MaxAgents = DefaultMaxAgents
@@ -142,6 +152,11 @@ func (r *runner) selectTools() {
 
 // run is the loop of requests and tool calls.
 func (r *runner) run(ctx context.Context) Outcome {
+	if most := r.t.Role.Timeout; most > 0 {
+		bounded, cancel := context.WithTimeout(ctx, most)
+		defer cancel()
+		ctx = bounded
+	}
 	r.system = r.systemPrompt()
 	r.begin(ctx)
 	cut, empty := 0, 0

@@ -37,6 +37,9 @@ var toolchains = [][2]string{
 	{"JAVA_HOME", "Java"},
 }
 
+// modeNames are the modes, the strictest first.
+var modeNames = []string{"plan", "ask", "auto", "full"}
+
 // modes explains the policy modes to the model.
 var modes = map[string]string{
 	"plan": "plan: look, and change nothing; what writes or runs more than reading is refused. End with a plan of numbered steps",

@@ -226,7 +226,7 @@ var update = flag.Bool("update", false, "write testdata/first-request.txt anew")
 
 // The first request to a model is the one in testdata, but for who and when.
 func TestFirstRequest(t *testing.T) {
-	roles := Roles(config.Default(), "")
+	roles, _ := Roles(config.Default(), "")
 	got, size := "", 0
 	for _, p := range Preview(t.Context(), Turn{
 		Role: roles[Orchestrator], Roles: roles, Model: newModel(), Prompt: "hello", Mode: "auto", Env: tool.Env{Cwd: "/home/user/project"},

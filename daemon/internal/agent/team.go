@@ -63,7 +63,7 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 	case o.Err == nil:
 		return report, nil
 	case errors.Is(o.Err, ErrStepLimit):
-		return report, fmt.Errorf("stopped after %d steps; what it last said follows", maxSubSteps)
+		return report, fmt.Errorf("stopped after %d steps; what it last said follows", sub.t.MaxSteps)
 	}
 	return report, o.Err
 }

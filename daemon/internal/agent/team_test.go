@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/job"
@@ -58,7 +60,7 @@ func (s *shells) start(_ context.Context, agent string) (tool.Shell, func(), err
 
 func teamTurn(model provider.Model, sh *shells) Turn {
 	cfg := config.Default()
-	roles := Roles(cfg, "")
+	roles, _ := Roles(cfg, "")
 	return Turn{
 		Role: roles[Orchestrator], Model: model, Prompt: "top", Tools: Tools(cfg, roles), Roles: roles,
 		Env: tool.Env{Cwd: "/w", Shell: stubShell{"user"}}, NewPrivateShell: sh.start,
@@ -252,9 +254,11 @@ func TestRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"tester.md":   "---\ndescription: \"writes tests\"\nmodel: evil/model\ntools: [read, bash]\nread_only: true\n---\nYou test.\n",
-		"docs.md":     "---\ntools:\n  - read\n  - write\n---\r\nYou document.",
-		"plain.md":    "You are plain.",
+		"tester.md":  "---\ndescription: \"writes tests\"\nmodel: evil/model\ntools: [read, bash]\nread_only: true\n---\nYou test.\n",
+		"docs.md":    "---\ntools:\n  - read\n  - write\n---\r\nYou document.",
+		"plain.md":   "You are plain.",
+		"limited.md": "---\nname: other\nmax_turns: 7\nmax_tokens: 900\nmax_cost: 0.5\ntimeout: 2m\nmode: ask\n---\nYou are brief.",
+		"cost.md":    "---\nmax_cost: cheap\n---\nx", "mode.md": "---\ndescription: d\nmode: yolo\n---\nx",
 		"engineer.md": "I am the engineer now.",
 		"mine.md":     "Not yours.",
 		"Bad Name.md": "x", "empty.md": "", "open.md": "---\nno end", "notes.txt": "x",
@@ -268,13 +272,28 @@ func TestRoles(t *testing.T) {
 	}
 	cfg := config.Default()
 	cfg.Agents = map[string]config.Agent{"mine": {Prompt: "Yours.", Model: "a/b", Tools: []string{"read"}}, Engineer: {Model: "big/one"}}
-	roles := Roles(cfg, project)
+	roles, faults := Roles(cfg, project)
 	var names []string
 	for n := range roles {
 		names = append(names, n)
 	}
+	var said string
+	for _, err := range faults {
+		said += strings.TrimPrefix(err.Error(), dir+"/") + "\n"
+	}
+	if want := `Bad Name.md: Bad Name is no name of a role: small letters, digits, - and _
+cost.md:2: max_cost: "cheap" is not of that kind: strconv.ParseFloat: parsing "cheap": invalid syntax
+empty.md:1: there is no prompt
+mode.md:3: mode: "yolo" is none of plan, ask, auto
+open.md:1: the front matter has no end: a line of ---
+`; strings.ReplaceAll(said, dir+"/", "") != want {
+		t.Errorf("got %s, want %s", said, want)
+	}
+	if r := roles["limited"]; r.MaxTurns != 7 || r.MaxTokens != 900 || r.MaxCost != 0.5 || r.Timeout != 2*time.Minute || r.Mode != "ask" {
+		t.Errorf("got %+v", r)
+	}
 	slices.Sort(names)
-	if want := []string{"docs", "engineer", "explorer", "mine", "orchestrator", "plain", "reviewer", "tester"}; !slices.Equal(names, want) {
+	if want := []string{"docs", "engineer", "explorer", "limited", "mine", "orchestrator", "plain", "reviewer", "tester"}; !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)
 	}
 	if r := roles["tester"]; r.Model != "" || !r.Private || !r.ReadOnly || r.Description != "writes tests" || r.System != "You test." || !slices.Equal(r.Tools, []string{"read", "bash"}) {
@@ -295,4 +314,51 @@ func TestRoles(t *testing.T) {
 	if roles[Orchestrator].Private {
 		t.Error("got a private orchestrator, want one that borrows the user's shell")
 	}
+}
+
+// A role's own limits hold for its agents: how often they ask a model, how much they say at once, what they cost, how long they
+// take, and the mode where it is the stricter one.
+func TestRoleLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cost := 0.3
+		work := call1("bash", `{"command":"make"}`)
+		work.usage = provider.Usage{Input: 1, CostUSD: &cost}
+		model := newModel(
+			call1("task", `{"tasks":[{"role":"short","prompt":"short"},{"role":"cheap","prompt":"cheap"},{"role":"quick","prompt":"quick"}]}`),
+			step{text: "done"},
+		)
+		model.steps["short"] = []step{work, work, work}
+		model.steps["cheap"] = []step{work, work, work}
+		model.steps["quick"] = []step{{before: func(ctx context.Context, _ provider.Request) error { <-ctx.Done(); return context.Cause(ctx) }}}
+		turn := teamTurn(model, &shells{})
+		turn.Mode, turn.MaxAgents = "auto", 1
+		var modes []string
+		turn.Approver = approverFunc(func(_ context.Context, q Question) (Decision, error) {
+			modes = append(modes, q.Agent+" "+q.Mode)
+			return Decision{Allowed: true}, nil
+		})
+		turn.Roles["short"] = Role{Name: "short", MaxTurns: 2, MaxTokens: 77, Mode: "ask"}
+		turn.Roles["cheap"] = Role{Name: "cheap", MaxCost: 0.5}
+		turn.Roles["quick"] = Role{Name: "quick", Timeout: time.Minute}
+		rec := &recorder{}
+		if o := rec.play(t.Context(), turn); o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		results := rec.results()
+		report := string(results[len(results)-1].Output)
+		for _, want := range []string{"short-1\nfailed: stopped after 2 steps", "the role cheap may cost $0.50 a turn, and has cost $0.60", "quick-1\nfailed: context deadline exceeded"} {
+			if !strings.Contains(report, want) {
+				t.Errorf("got %q, want %q in it", report, want)
+			}
+		}
+		slices.Sort(modes)
+		if want := []string{"cheap-1 ", "cheap-1 ", "orchestrator ", "short-1 ask", "short-1 ask"}; !slices.Equal(modes, want) {
+			t.Errorf("got %q, want %q", modes, want)
+		}
+		for _, r := range model.requests() {
+			if short := firstText(r.Messages[0]) == "short"; short != (r.MaxTokens != nil && *r.MaxTokens == 77) || short != strings.Contains(show(r.Messages), "Mode: ask") {
+				t.Errorf("got %v in %s", r.MaxTokens, show(r.Messages))
+			}
+		}
+	})
 }

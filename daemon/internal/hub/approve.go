@@ -171,6 +171,9 @@ func (a *approver) policy(ctx context.Context, q agent.Question) policy.Policy {
 	if a.t.mode != "" { // checked when the request came
 		mode = policy.Mode(a.t.mode)
 	}
+	if q.Mode != "" { // checked when the role was read
+		mode = judge.Stricter(mode, policy.Mode(q.Mode))
+	}
 	return a.policyIn(ctx, q, mode)
 }
 

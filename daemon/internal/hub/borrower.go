@@ -80,7 +80,8 @@ func (h *Hub) borrowerName(name string) string {
 		}
 		return '-'
 	}, visible.Cut(name, maxBorrowerName))
-	_, role := agent.Roles(h.opts.Config(), "")[strings.ToLower(name)]
+	roles, _ := agent.Roles(h.opts.Config(), "")
+	_, role := roles[strings.ToLower(name)]
 	if role || slices.Contains([]string{"user", "you"}, strings.ToLower(name)) {
 		return "mcp-" + name
 	}

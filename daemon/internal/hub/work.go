@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -123,10 +124,11 @@ func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequ
 	if name == "" {
 		name = agent.Orchestrator
 	}
-	role, ok := c.hub.roles(project.Root(string(r.Context.Cwd)))[name]
+	roles, faults := c.hub.roles(project.Root(string(r.Context.Cwd)))
+	role, ok := roles[name]
 	if !ok {
 		c.hub.release(s)
-		return nil, none, fmt.Errorf("%w: %q", ErrNoAgent, visible.Exact(visible.Cut(name, 64)))
+		return nil, none, fmt.Errorf("%w: %s", ErrNoAgent, visible.Exact(strings.Join(append([]string{strconv.Quote(visible.Cut(name, 64))}, texts(faults)...), "; ")))
 	}
 	t := c.turn(s, id)
 	t.agent, t.prompt = role.Name, r.Prompt
@@ -193,7 +195,7 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 		return agent.Recall(events, query), nil
 	}
 	at.Images, at.Steering = keptImages{t}, t.steered
-	at.Mode = string((&approver{t: t}).policy(ctx, agent.Question{Action: tool.Action{Cwd: string(r.Context.Cwd)}}).Mode)
+	at.Mode = string((&approver{t: t}).policy(ctx, agent.Question{Mode: role.Mode, Action: tool.Action{Cwd: string(r.Context.Cwd)}}).Mode)
 	at.Options.Thinking = cmp.Or(r.Options.Thinking, h.opts.Config().Thinking)
 	if name := h.opts.Config().Compactor; name != "" {
 		if at.Compactor, err = h.opts.OpenModel(ctx, name, t.creds); err != nil {
@@ -208,7 +210,11 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	cfg := t.hub.opts.Config()
 	root := project.Root(cwd)
-	roles := t.hub.roles(root)
+	roles, faults := t.hub.roles(root)
+	for _, err := range faults {
+		text := visible.Exact(err.Error())
+		t.tell("role "+text, "A role is not taken: "+text)
+	}
 	at := agent.Turn{
 		Role: role, Tools: agent.Tools(cfg, roles), Roles: roles, Project: root, Trusted: t.hub.trusts,
 		Env:      tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: t.checker(), Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
@@ -226,11 +232,18 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 }
 
 // roles are those that exist in the project at root, its own among them where it is trusted.
-func (h *Hub) roles(root string) map[string]agent.Role {
+func (h *Hub) roles(root string) (map[string]agent.Role, []error) {
 	if !h.trusts(root) {
 		root = ""
 	}
 	return agent.Roles(h.opts.Config(), root)
+}
+
+func texts(errs []error) (list []string) {
+	for _, err := range errs {
+		list = append(list, err.Error())
+	}
+	return list
 }
 
 // spend adds what a request cost to the day's, which it returns.

@@ -110,11 +110,12 @@ func (b *bench) ask(prompt string, recent ...wire.RecentCommand) string {
 	var text strings.Builder
 	seq := int64(0)
 	cfg := config.Default()
+	roles, _ := agent.Roles(cfg, "")
 	o := agent.Run(b.t.Context(), agent.Turn{
-		Role: agent.Roles(cfg, "")[agent.Orchestrator], Model: b.model, Prompt: prompt, Tools: agent.Tools(cfg, agent.Roles(cfg, "")),
+		Role: roles[agent.Orchestrator], Model: b.model, Prompt: prompt, Tools: agent.Tools(cfg, roles),
 		Context:  wire.RequestContext{RecentCommands: recent},
 		Env:      tool.Env{Cwd: b.sh.Dir(), Shell: b},
-		Roles:    agent.Roles(cfg, ""),
+		Roles:    roles,
 		Approver: b,
 		NewPrivateShell: func(context.Context, string) (tool.Shell, func(), error) {
 			own, err := benchIn(b.t, b.sh.Dir())
