@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// check returns the first value that cannot be used, as "key: what is wrong and what would be right".
+// check returns the first invalid value, as "key: what is wrong and what would be right".
 func (c *Config) check() error {
 	for _, check := range []func() error{c.checkProviders, c.checkMCP, c.checkModels, c.checkLimits, c.checkShell, c.checkPolicy} {
 		if err := check(); err != nil {
@@ -78,7 +78,7 @@ func (c *Config) checkShell() error {
 }
 
 func (c *Config) checkPolicy() error {
-	// `full` is a flag for one run, never a standing setting.
+	// `full` can only be chosen by a flag for one run.
 	if err := oneOf("policy.mode", c.Policy.Mode, "plan", "ask", "auto"); err != nil {
 		return err
 	}
@@ -102,11 +102,11 @@ func (c *Config) checkPolicy() error {
 	return nil
 }
 
-// functionKeys are what terminals send for F1 to F12.
+// functionKeys are the sequences that terminals send for F1 to F12, without ESC.
 var functionKeys = []string{"OP", "OQ", "OR", "OS", "[15~", "[17~", "[18~", "[19~", "[20~", "[21~", "[23~", "[24~"}
 
-// Key returns what a terminal sends for a key: ctrl+x, alt+x, f5. "" is none. Keys that are something else's (ctrl+c, Tab,
-// Enter, Backspace) cannot be named.
+// Key returns the bytes that a terminal sends for a key: ctrl+x, alt+x, f5; "" is no key. ok is false for unknown names and
+// for keys with another meaning (ctrl+c, Tab, Enter, Backspace).
 func Key(name string) (sent []byte, ok bool) {
 	kind, letter, _ := strings.Cut(name, "+")
 	plain := len(letter) == 1 && letter[0] >= 'a' && letter[0] <= 'z'
@@ -126,10 +126,10 @@ func Key(name string) (sent []byte, ok bool) {
 	return nil, false
 }
 
-// serverName is what stands in the names of an MCP server's tools, mcp__NAME__TOOL, and must be told from both.
+// serverName matches the names of MCP servers. They are part of tool names, mcp__NAME__TOOL, and so must not contain "__".
 var serverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9](_?[A-Za-z0-9-]){0,31}$`) })
 
-// checkRanges checks the settings that are a number or a duration between two others.
+// checkRanges checks the settings that are a number or a duration within limits.
 func (c *Config) checkRanges() error {
 	for _, d := range []struct {
 		key       string
@@ -156,7 +156,7 @@ func (c *Config) checkRanges() error {
 		{"limits.running_turns", c.Limits.RunningTurns, 1, 1000},
 		{"limits.jobs", c.Limits.Jobs, 0, 1000},
 		{"limits.max_agents", c.Limits.MaxAgents, 1, 64},
-		{"limits.message_bytes", c.Limits.MessageBytes, 1 << 10, 15 << 20}, // it travels on in one frame of 16 MiB
+		{"limits.message_bytes", c.Limits.MessageBytes, 1 << 10, 15 << 20}, // it must fit in one frame of 16 MiB
 	} {
 		if n.got < n.low || n.got > n.high {
 			return fmt.Errorf("%s: %d is outside %d to %d", n.key, n.got, n.low, n.high)
@@ -221,11 +221,11 @@ func (p Provider) check(key string) error {
 
 var headerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9-]+$`) })
 
-// maxDollars bounds amounts of money: more is a slip.
+// maxDollars bounds amounts of money; a larger one is a typing error.
 const maxDollars = 1e6
 
 func dollars(key string, amount float64) error {
-	if !(amount >= 0 && amount <= maxDollars) { // also not a number
+	if !(amount >= 0 && amount <= maxDollars) { // also false for NaN
 		return fmt.Errorf("%s: %v is outside 0 to %v US dollars", key, amount, maxDollars)
 	}
 	return nil
@@ -279,7 +279,7 @@ func (c *Config) checkMCP() error {
 	return nil
 }
 
-// paths checks a list of files and folders.
+// paths checks a list of files and folders: absolute, or below ~.
 func paths(key string, list []string) error {
 	for _, p := range list {
 		switch clean := filepath.Clean(p); {
@@ -296,7 +296,7 @@ func paths(key string, list []string) error {
 	return nil
 }
 
-// address checks an http address; instead names the key for what must not stand in it.
+// address checks an http or https URL; instead names the key for content that must not be in it, such as a password.
 func address(key, text, instead string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {

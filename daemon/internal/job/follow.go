@@ -40,15 +40,15 @@ func (m *Manager) follow(j *job) {
 				if err != nil {
 					m.log.Warn("a job's process cannot be watched", "job", j.info.ID, "err", err)
 				}
-				led = false // what the leader left in its group may run for hours
+				led = false // other processes of the group may run for hours
 				tick.Reset(groupEvery)
 			case <-tick.C:
 			case <-ctx.Done():
 				return
 			}
-			ended := !led && (j.held != nil || len(procs.Group(j.info.PID)) == 0) // before the last search: what ended has printed all
+			ended := !led && (j.held != nil || len(procs.Group(j.info.PID)) == 0) // checked before the last search, so that all output was written
 			if search.re != nil {
-				if _, found := search.next(m.dropped(j)); found { // the line is the program's text, and stays out of what is due
+				if _, found := search.next(m.dropped(j)); found { // the report does not contain the line, which is untrusted text
 					search.re = nil
 					if led {
 						tick.Reset(trimEvery)
@@ -56,7 +56,7 @@ func (m *Manager) follow(j *job) {
 					m.due(j, "printed a line that matches "+strconv.Quote(j.info.Wake), true)
 				}
 			}
-			m.trim(j) // what was searched
+			m.trim(j) // after it was searched
 			if ended {
 				m.finish(j)
 				return
@@ -65,7 +65,7 @@ func (m *Manager) follow(j *job) {
 	})
 }
 
-// awaitExit waits for the end of the leader of the job's process group, or of the command that this daemon runs.
+// awaitExit waits for the end of the leader of the job's process group, or of a Held command.
 func (j *job) awaitExit(ctx context.Context) error {
 	if j.held == nil {
 		return procs.AwaitExit(ctx, j.info.PID)
@@ -84,7 +84,7 @@ func (m *Manager) dropped(j *job) int64 {
 	return j.info.Dropped
 }
 
-// finish takes a job's end.
+// finish records that a job has ended.
 func (m *Manager) finish(j *job) {
 	if err := shell.ForgetJob(m.folder(j.info.ID)); err != nil {
 		m.log.Warn("a job's end", "job", j.info.ID, "err", err)
@@ -109,11 +109,11 @@ func (m *Manager) finish(j *job) {
 		m.due(j, i.End(), false)
 		return
 	}
-	i.Due = "" // that was said when it became due
+	i.Due = "" // the report was set when it became due
 	m.changed(i)
 }
 
-// End describes how a job ended, "" while it runs.
+// End returns how the job ended, for people; "" while it runs.
 func (i Info) End() string {
 	if i.State != Ended {
 		return ""
@@ -128,7 +128,7 @@ func (i Info) End() string {
 	return end
 }
 
-// due records a report that the job's agent is to receive.
+// due records a report for the job's agent.
 func (m *Manager) due(j *job, what string, matched bool) {
 	m.mu.Lock()
 	j.info.Due, j.info.Matched = what, j.info.Matched || matched
@@ -139,15 +139,15 @@ func (m *Manager) due(j *job, what string, matched bool) {
 	m.changed(i)
 }
 
-// trim drops the older half of an output that has become too long. The job appends to the file, so that it goes on behind
-// what is kept; what it prints in that moment may be lost.
+// trim removes the older half of an output longer than OutputMost. The job appends to the file and so continues after what
+// is kept; output that it writes during the call may be lost.
 func (m *Manager) trim(j *job) {
 	f, err := os.OpenFile(j.info.Output, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
-		return // somebody removed it
+		return // the file was removed
 	}
 	defer f.Close()
-	m.mu.Lock() // who reads counts with Dropped
+	m.mu.Lock() // Read computes offsets from Dropped and the file
 	defer m.mu.Unlock()
 	info, err := f.Stat()
 	if err != nil || info.Size() <= OutputMost {
@@ -168,16 +168,16 @@ func (m *Manager) trim(j *job) {
 	m.saveLocked(j)
 }
 
-// search looks for a line in an output that grows.
+// search finds a line in an output that grows.
 type search struct {
 	re   *regexp.Regexp
 	path string
-	at   int64  // what was read, from the job's first byte
-	line []byte // the beginning of a line
+	at   int64  // how much was read, from the job's first byte
+	line []byte // an incomplete line
 }
 
-// next reads what is new and returns the first line that matches; dropped is how much is missing at the file's beginning. The
-// last line counts although it is not whole yet: it may be a prompt.
+// next reads new output and returns the first matching line; dropped is how many bytes were removed from the file's
+// beginning. It also tests an incomplete last line, since that may be a prompt.
 func (s *search) next(dropped int64) (line string, found bool) {
 	f, err := os.Open(s.path)
 	if err != nil {
@@ -210,8 +210,8 @@ func (s *search) next(dropped int64) (line string, found bool) {
 	}
 }
 
-// Await waits until a line of the job's output matches, from what its agents have not looked at, or until the job has ended,
-// and returns the line; "" for its end. A nil pattern waits for the end. The errors are *NotFoundError and ctx's cause.
+// Await waits until a line of the output that the job's agents have not read matches until, and returns that line, or until
+// the job has ended, and returns "". A nil until waits for the end. Errors are *NotFoundError and context.Cause(ctx).
 func (m *Manager) Await(ctx context.Context, session, id string, until *regexp.Regexp) (line string, err error) {
 	j, err := m.find(session, id)
 	if err != nil {
@@ -241,8 +241,8 @@ func (m *Manager) Await(ctx context.Context, session, id string, until *regexp.R
 	}
 }
 
-// Read returns at most so many bytes of a job's output from offset at, counted from its first byte; a negative at means the
-// newest. from is where they begin: later, where older output is not kept.
+// Read returns at most most bytes of a job's output from offset at, counted from its first byte; a negative at means the
+// newest. from is the offset of data: greater than at where older output was removed.
 func (m *Manager) Read(session, id string, at int64, most int) (data []byte, from int64, err error) {
 	j, err := m.find(session, id)
 	if err != nil {
@@ -261,10 +261,10 @@ func (m *Manager) Read(session, id string, at int64, most int) (data []byte, fro
 	return o.read(at, most)
 }
 
-// output is what a job has printed; a trim in between would move it, so that the Manager's mu is held while it is read.
+// output is the opened output of a job. The Manager's mu must be held while it is read, since trim moves its content.
 type output struct {
 	*os.File
-	first, end int64 // where the file begins and ends, counted from the job's first byte
+	first, end int64 // offsets of the file's beginning and end, counted from the job's first byte
 }
 
 func (j *job) open() (o output, err error) {
@@ -280,7 +280,7 @@ func (j *job) open() (o output, err error) {
 	return o, nil
 }
 
-// read returns at most so many bytes from offset at, or from where the file begins if that is later.
+// read returns at most most bytes from offset at, or from first if that is greater.
 func (o output) read(at int64, most int) (data []byte, from int64, err error) {
 	at = max(at, o.first)
 	data = make([]byte, most)
@@ -291,8 +291,8 @@ func (o output) read(at int64, most int) (data []byte, from int64, err error) {
 	return data[:n], at, nil
 }
 
-// Look returns the output that the job's agents have not looked at yet: at most so many bytes, half from each end; left is
-// how many were left out between head and tail.
+// Look returns the output that the job's agents have not read yet, and marks it as read: at most most bytes, half from each
+// end; left is how many were left out between head and tail.
 func (m *Manager) Look(session, id string, most int) (head, tail []byte, left int64, err error) {
 	j, err := m.find(session, id)
 	if err != nil {
@@ -306,7 +306,7 @@ func (m *Manager) Look(session, id string, most int) (head, tail []byte, left in
 	}
 	defer o.Close()
 	seen := j.seen
-	fresh := max(0, o.end-seen) // less where somebody emptied the file
+	fresh := max(0, o.end-seen) // negative if somebody truncated the file
 	j.seen = seen + fresh
 	if fresh <= int64(most) {
 		head, _, err = o.read(seen, int(fresh))
@@ -316,8 +316,8 @@ func (m *Manager) Look(session, id string, most int) (head, tail []byte, left in
 	return head, tail, fresh - int64(len(head)+len(tail)), err
 }
 
-// Kill ends a job with all of its process group: SIGTERM, after 2 s SIGKILL. It returns when nothing of it runs any more;
-// an *AliveError says that something still does after 5 s. by says who wants it, for people.
+// Kill ends a job with all of its process group: SIGTERM, after 2 s SIGKILL. It returns when no process of it runs, or an
+// *AliveError after 5 s. by is who asked for it, for people.
 func (m *Manager) Kill(session, id, by string) (Info, error) {
 	j, err := m.find(session, id)
 	if err != nil {
@@ -339,7 +339,7 @@ func (m *Manager) Kill(session, id, by string) (Info, error) {
 			return
 		}
 		procs.SignalGroup(pgid, sig)
-		procs.SignalGroup(pgid, syscall.SIGCONT) // a stopped process does not hear
+		procs.SignalGroup(pgid, syscall.SIGCONT) // a stopped process does not handle SIGTERM
 	}
 	send(syscall.SIGTERM)
 	hard, bound := time.NewTimer(killAfter), time.NewTimer(endBound)

@@ -1,6 +1,6 @@
-// Package job keeps the background jobs of agents: commands that a shell started and nobody waits for. It holds what is known
-// of each in a folder of its own, follows it to its end, bounds its output, and ends it with proof. A job outlives its turn,
-// its window and the daemon; the next daemon finds it again. What starts a job, and who may, is left to the hub.
+// Package job keeps the background jobs of agents: commands that a shell started and nobody waits for. It stores each in a
+// folder of its own, watches it, bounds its output, and kills its whole process group. A job outlives its turn, its window
+// and the daemon; the next daemon takes it over. Starting jobs, and who may, is left to the hub.
 package job
 
 import (
@@ -31,35 +31,35 @@ import (
 // The states of a job.
 const (
 	Running = "running"
-	Stopped = "stopped" // it wants the keyboard, or somebody stopped it
+	Stopped = "stopped" // by a signal, or because it read from the terminal
 	Ended   = "ended"
 )
 
 const (
-	// OutputMost is how much of a job's output is kept, in bytes: the newest.
+	// OutputMost is how many bytes of a job's output are kept: the newest.
 	OutputMost = 16 << 20
 	// keptEnded is how many jobs that have ended are kept, and keptAge for how long.
 	keptEnded = 50
 	keptAge   = 7 * 24 * time.Hour
-	// trimEvery is how often the output of a running job is looked at, patternEvery where a pattern is waited for, and
-	// groupEvery once the leader of its process group has ended and the rest of the group runs on.
+	// trimEvery is how often the output of a running job is checked, patternEvery the same while a pattern is searched for, and
+	// groupEvery once the leader of its process group has ended and others of the group run.
 	trimEvery    = 2 * time.Second
 	patternEvery = 50 * time.Millisecond
 	groupEvery   = 250 * time.Millisecond
-	// lineMost bounds what is looked at of one line of output, in bytes.
+	// lineMost bounds how many bytes of one line are searched.
 	lineMost = 64 << 10
-	// killAfter is how long a job may take to end of SIGTERM, endBound how long until it must have ended.
+	// killAfter is the time between SIGTERM and SIGKILL, endBound the time until Kill gives up.
 	killAfter = 2 * time.Second
 	endBound  = 5 * time.Second
 )
 
-// Spec is what a job is made of.
+// Spec describes a job to start.
 type Spec struct {
 	Session string
 	Agent   string
 	Command string
 	Cwd     string
-	Shell   string // which one runs it, for people
+	Shell   string // the shell that runs it, for people
 	Reach   string // what the kernel holds it to; "" = nothing
 	Wake    string // when its agent is woken: "" = never, WakeEnd, or a regular expression for a line of its output or its end
 }
@@ -67,22 +67,22 @@ type Spec struct {
 // WakeEnd is the Wake of a job whose end wakes its agent.
 const WakeEnd = "$end"
 
-// Info is what is known of a job.
+// Info describes a job.
 type Info struct {
 	Spec
 	ID       string
 	PID      int   // the leader of its process group
-	Born     int64 // when that began, in clock ticks since boot; 0 = not known
+	Born     int64 // the start of that process in clock ticks since boot; 0 = not known
 	SID      int   // the session that its process group is in; 0 = not known
 	Started  time.Time
 	Ended    time.Time // zero while it runs
 	State    string
-	ExitCode *int   // of one that has ended; nil: it was killed, or it is not known
+	ExitCode *int   // after the end; nil: it was killed, or it is not known
 	Note     string // for people: who ended it, or that a new daemon found it again
 	Dropped  int64  // bytes of output that are not kept any more
-	Bytes    int64  // of output, with those
+	Bytes    int64  // of output, Dropped included
 	Output   string // the file
-	Matched  bool   // a line that Wake is about was printed
+	Matched  bool   // a line that matches Wake was printed
 	Due      string // the report that its agent has not received yet; "" = none
 }
 
@@ -98,7 +98,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%d jobs run already, which is the limit (limits.jobs); end one first", e.Limit)
 }
 
-// An AliveError reports that a job did not end of SIGKILL.
+// An AliveError reports that a process of a job runs after SIGKILL.
 type AliveError struct {
 	ID   string
 	PIDs []int
@@ -108,7 +108,7 @@ func (e *AliveError) Error() string {
 	return fmt.Sprintf("job %s was sent SIGKILL and has still not ended; of it run %v", e.ID, e.PIDs)
 }
 
-// Manager holds all jobs. It is safe for concurrent use. It owns a goroutine for each running job; Close waits for them.
+// Manager keeps all jobs. It is safe for concurrent use. It owns a goroutine for each running job; Close waits for them.
 type Manager struct {
 	dir     string
 	log     *slog.Logger
@@ -122,18 +122,18 @@ type Manager struct {
 	jobs map[string]*job // guarded by mu
 	last int             // guarded by mu: the newest number
 	made int             // guarded by mu: drafts that are not started yet
-	gone []Info          // guarded by mu: what ended while no daemon ran, until Follow reports it
+	gone []Info          // guarded by mu: jobs that ended while no daemon ran, until Follow reports them
 }
 
-// job is one of them. What changes is guarded by the Manager's mu.
+// job is one job. Fields that change are guarded by the Manager's mu.
 type job struct {
 	info  Info
-	seen  int64         // how much of its output its agents have looked at
+	seen  int64         // how many bytes of its output its agents have read
 	held  *Held         // of a command that this daemon runs; nil: the process is all there is
-	ended chan struct{} // closed with its end
+	ended chan struct{} // closed when it has ended
 }
 
-// Open returns the jobs that dir holds, which it makes. Follow comes next.
+// Open loads the jobs in dir, which it creates if necessary. The caller then calls Follow.
 func Open(dir string, log *slog.Logger) (*Manager, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder for jobs: %w", err)
@@ -158,8 +158,8 @@ func Open(dir string, log *slog.Logger) (*Manager, error) {
 	return m, nil
 }
 
-// Follow follows the jobs of an earlier daemon that still run. From now on changed is called when a job has ended or its agent
-// has a report to receive, Info.Due, from one goroutine for each job. It may call the Manager.
+// Follow starts to watch the running jobs of earlier daemons. From then on changed is called when a job has ended or has a
+// report for its agent (Info.Due), from one goroutine for each job. changed may call the Manager.
 func (m *Manager) Follow(changed func(Info)) {
 	m.mu.Lock()
 	m.changed = changed
@@ -176,10 +176,10 @@ func (m *Manager) Follow(changed func(Info)) {
 	}
 }
 
-// foundAgain is the Note of a job that runs on in another daemon than the one that began it.
+// foundAgain is the Note of a job that an earlier daemon started.
 const foundAgain = "found again by a new daemon"
 
-// adopt takes a job of an earlier daemon: it runs, or it ended meanwhile.
+// adopt takes over a job of an earlier daemon, which runs or has ended.
 func (m *Manager) adopt(id string) error {
 	j := &job{ended: make(chan struct{})}
 	text, err := os.ReadFile(filepath.Join(m.dir, id, "job.json"))
@@ -194,7 +194,7 @@ func (m *Manager) adopt(id string) error {
 		close(j.ended)
 		return nil
 	}
-	if j.info.PID == 0 { // that daemon ended while the job was started
+	if j.info.PID == 0 { // the daemon ended while it started the job
 		j.info.PID, j.info.Born = shell.ReadJobPID(m.folder(id))
 	}
 	if j.alive() {
@@ -212,8 +212,8 @@ func (m *Manager) adopt(id string) error {
 	return nil
 }
 
-// alive reports whether the leader of the job's process group is the process that was started, or has ended and left others
-// in the group.
+// alive reports whether the leader of the job's process group runs, or has ended and others of the group run. It compares
+// start time or session, so that another process with the same id does not count.
 func (j *job) alive() bool {
 	if j.info.PID <= 1 {
 		return false
@@ -222,7 +222,7 @@ func (j *job) alive() bool {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && j.info.Born == 0: // no /proc
 		return syscall.Kill(-j.info.PID, 0) == nil
-	case errors.Is(err, fs.ErrNotExist): // the number of a group is not used again while that has members
+	case errors.Is(err, fs.ErrNotExist): // a group's id is not reused while it has members
 		return j.info.SID != 0 && sessionOf(j.info.PID) == j.info.SID
 	case err != nil || st.Start != j.info.Born:
 		return false
@@ -230,7 +230,7 @@ func (j *job) alive() bool {
 	return st.State != 'Z' || len(procs.Group(j.info.PID)) > 0
 }
 
-// sessionOf returns the session that a process group is in, 0 where none of it runs.
+// sessionOf returns the session of a process group, 0 if none of its processes runs.
 func sessionOf(pgid int) int {
 	for _, pid := range procs.Group(pgid) {
 		if sid, err := unix.Getsid(pid); err == nil {
@@ -242,14 +242,14 @@ func sessionOf(pgid int) int {
 
 func (m *Manager) folder(id string) string { return filepath.Join(m.dir, id) }
 
-// Draft is a job that is to be started: a shell puts its files into Folder. Started follows.
+// Draft is a job that is about to be started: a shell writes its files into Folder. Started or Discard must follow.
 type Draft struct {
 	Folder string
 	m      *Manager
 	info   Info
 }
 
-// New makes a place for a job. The error is a *LimitError where most jobs run already.
+// New creates a Draft. The error is a *LimitError if most jobs run already.
 func (m *Manager) New(spec Spec, most int) (*Draft, error) {
 	m.sweep()
 	m.mu.Lock()
@@ -273,7 +273,7 @@ func (m *Manager) New(spec Spec, most int) (*Draft, error) {
 	return d, nil
 }
 
-// Discard takes back a job that was not started.
+// Discard removes a job that was not started.
 func (d *Draft) Discard() {
 	d.m.mu.Lock()
 	d.m.made--
@@ -283,7 +283,7 @@ func (d *Draft) Discard() {
 	}
 }
 
-// Started takes in a job that its shell has started; false where it has not, and then the job is discarded.
+// Started records that the shell has started the job. It returns false, and discards the job, if it has not.
 func (d *Draft) Started() (Info, bool) {
 	d.info.PID, d.info.Born = shell.ReadJobPID(d.Folder)
 	if d.info.PID == 0 {
@@ -293,17 +293,17 @@ func (d *Draft) Started() (Info, bool) {
 	return d.add(nil), true
 }
 
-// Held is a command that began in the foreground of a shell of the daemon's, and goes on as a job of which the daemon has the
-// terminal: without the daemon it ends.
+// Held is a command that began in the foreground of a private shell and continues as a job. Its terminal belongs to the
+// daemon, so it ends with the daemon.
 type Held struct {
 	Done   <-chan struct{} // closed once it has ended, and its exit status was written to shell.JobStatus
-	Cancel func()          // begins its end, which takes at most 5 s
+	Cancel func()          // starts to end it, which takes at most 5 s
 }
 
-// Adopt takes in a job that runs already, in a shell with this process id; what it prints is appended to shell.JobOutput.
+// Adopt records a job that runs already, in a shell with this process id, which appends its output to shell.JobOutput.
 func (d *Draft) Adopt(pid int, h Held) Info {
 	d.info.PID = pid
-	if st, err := procstat.Read(pid); err == nil { // else there is no /proc
+	if st, err := procstat.Read(pid); err == nil { // an error means that there is no /proc
 		d.info.Born = st.Start
 	}
 	return d.add(&h)
@@ -322,8 +322,8 @@ func (d *Draft) add(h *Held) Info {
 	return d.info
 }
 
-// saveLocked writes down what is known of a job; where it cannot, the next daemon knows what was written before. The caller
-// holds mu, so that the file is never older than the job.
+// saveLocked writes the job's description to its file. After an error, which is logged, the file has an older one. The
+// caller holds mu, so that writes are in order.
 func (m *Manager) saveLocked(j *job) {
 	if err := m.write(j.info); err != nil {
 		m.log.Warn("a job's record is not up to date", "job", j.info.ID, "err", err)
@@ -342,7 +342,7 @@ func (m *Manager) write(i Info) error {
 	return os.Rename(path+".new", path)
 }
 
-// sweep removes what is left of jobs that ended long ago, and of the oldest where there are too many.
+// sweep removes the folders of jobs that ended long ago, and of the oldest ended jobs if there are too many.
 func (m *Manager) sweep() {
 	m.mu.Lock()
 	var over []*job
@@ -363,7 +363,7 @@ func (m *Manager) sweep() {
 	m.mu.Unlock()
 }
 
-// Close stops following the jobs, which go on.
+// Close stops watching the jobs, which continue to run.
 func (m *Manager) Close() {
 	m.cancel()
 	m.work.Wait()
@@ -385,7 +385,7 @@ func (m *Manager) runningLocked() (n int) {
 	return n
 }
 
-// List returns the jobs of a session, or of all with "", the oldest first.
+// List returns the jobs of a session ("" = all), oldest first.
 func (m *Manager) List(session string) (list []Info) {
 	m.mu.Lock()
 	for _, j := range m.jobs {
@@ -401,7 +401,7 @@ func (m *Manager) List(session string) (list []Info) {
 	return list
 }
 
-// look adds what changes while a job runs.
+// look updates the fields that change while a job runs.
 func (i *Info) look() {
 	if info, err := os.Stat(i.Output); err == nil {
 		i.Bytes = i.Dropped + info.Size()
@@ -426,7 +426,7 @@ func (m *Manager) find(session, id string) (*job, error) {
 	return j, nil
 }
 
-// Get returns a job, of a session or of any with "". The error is a *NotFoundError.
+// Get returns a job of a session ("" = any). The error is a *NotFoundError.
 func (m *Manager) Get(session, id string) (Info, error) {
 	j, err := m.find(session, id)
 	if err != nil {
@@ -439,7 +439,7 @@ func (m *Manager) Get(session, id string) (Info, error) {
 	return i, nil
 }
 
-// Told records that a job's agent receives the report that was due. It reports whether one was, which it does to one caller.
+// Told records that a job's agent gets the report that was due. It returns true to one caller for each report.
 func (m *Manager) Told(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -452,14 +452,14 @@ func (m *Manager) Told(id string) bool {
 	return true
 }
 
-// pattern is what a job's output is searched for; nil for nothing.
+// pattern returns the expression that the job's output is searched for; nil for none.
 func (i *Info) pattern() *regexp.Regexp {
 	if i.Wake == "" || i.Wake == WakeEnd || i.Matched {
 		return nil
 	}
 	re, err := regexp.Compile(i.Wake)
 	if err != nil {
-		return nil // it was checked before
+		return nil // it was validated when the job was made
 	}
 	return re
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Kinds of back ends, as `kind` in the configuration names them.
+// Kinds of providers, the values of `kind` in the configuration.
 const (
 	KindAnthropic = "anthropic"
 	KindOpenAI    = "openai" // and every server that speaks its chat completions
@@ -16,7 +16,7 @@ const (
 	KindScripted  = "scripted"
 )
 
-// Config says which model to open; provider/open does it. The zero value of what a kind does not need is right.
+// Config describes the model to open; provider/open opens it. Fields that a kind does not need may be zero.
 type Config struct {
 	Name    string // of the provider in the configuration: the part of "provider/model" before the slash
 	Kind    string // one of Kind…
@@ -24,24 +24,24 @@ type Config struct {
 	APIKey  string // never logged; "" where the server needs none
 	Model   string // the part after the slash
 	Script  string // scripted: path of the JSON file
-	// APIKeyEnv is the variable the key comes from; only hints name it.
+	// APIKeyEnv is the variable the key comes from, for hints.
 	APIKeyEnv string
-	// ContextWindow, in tokens, overrules what the provider says; 0 = ask it.
+	// ContextWindow, in tokens, overrides what the provider reports; 0 = ask it.
 	ContextWindow int
-	NoImages      bool // never send it any
-	// Silence is after how long without a byte a request is given up; 0 = SilenceLimit, or LocalSilenceLimit.
+	NoImages      bool // never send it images
+	// Silence is how long a request may receive nothing before it is given up; 0 = SilenceLimit, or LocalSilenceLimit.
 	Silence time.Duration
 	Log     *slog.Logger
-	// Headers and Query go with each request.
+	// Headers and Query are added to each request.
 	Headers, Query map[string]string
-	// Prices overrule those that are known of the model where they are not 0.
+	// Prices override the known ones of the model where they are not 0.
 	Prices Limit
 	API    string // openai: chat, responses; "" = responses at OpenAI itself, chat elsewhere
 	// HTTP is for tests and proxies; nil is a client of the package's own, without an overall time-out (streams are long).
 	HTTP *http.Client
 }
 
-// Client returns what requests are sent with: HTTP, or one of its own, that adds Headers and Query to each.
+// Client returns the client for requests: HTTP, or a new one, which adds Headers and Query to each.
 func (c Config) Client() *http.Client {
 	client := &http.Client{}
 	if c.HTTP != nil {
@@ -54,7 +54,7 @@ func (c Config) Client() *http.Client {
 	return client
 }
 
-// adding is a transport that adds headers and parameters to each request.
+// adding is a transport that adds headers and query parameters to each request.
 type adding struct {
 	base           http.RoundTripper
 	headers, query map[string]string
@@ -73,14 +73,14 @@ func (a adding) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.base.RoundTrip(r)
 }
 
-// Cost prices u at l with the prices of the settings in the place of what they name; nil as for Limit.Cost.
+// Cost returns the price of u with the prices of l, overridden by those of the settings; nil as for Limit.Cost.
 func (c Config) Cost(l Limit, u Usage) *float64 {
 	l.Input, l.Output = cmp.Or(c.Prices.Input, l.Input), cmp.Or(c.Prices.Output, l.Output)
 	l.CacheRead, l.CacheWrite = cmp.Or(c.Prices.CacheRead, l.CacheRead), cmp.Or(c.Prices.CacheWrite, l.CacheWrite)
 	return l.Cost(u)
 }
 
-// FullName is "provider/model".
+// FullName returns "provider/model".
 func (c Config) FullName() string {
 	if c.Model == "" {
 		return c.Name
@@ -88,7 +88,7 @@ func (c Config) FullName() string {
 	return c.Name + "/" + c.Model
 }
 
-// Logger is c.Log, or one that writes nowhere.
+// Logger returns c.Log, or a logger that discards.
 func (c Config) Logger() *slog.Logger {
 	if c.Log == nil {
 		return slog.New(slog.DiscardHandler)

@@ -8,9 +8,9 @@ import (
 	"sublet/daemon/internal/picture"
 )
 
-// LastPrompt returns the newest real prompt, and what the conversation holds after it. A user message that carries tool
-// results is an answer to the model, not a prompt. The first text of a message is the prompt itself; further ones are
-// context that the agent adds (recent commands, attachments). Without any prompt both are zero.
+// LastPrompt returns the newest prompt, and the messages after it. A user message with tool results is not a prompt. The
+// first text of a message is the prompt itself; further ones are context that the agent adds (recent commands,
+// attachments). Without a prompt both results are zero.
 func LastPrompt(messages []Message) (prompt string, after []Message) {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if text, ok := PromptOf(messages[i]); ok {
@@ -20,7 +20,7 @@ func LastPrompt(messages []Message) (prompt string, after []Message) {
 	return "", nil
 }
 
-// PromptOf returns what the user said in m; false where m is no prompt.
+// PromptOf returns the prompt in m; false if m is not a prompt.
 func PromptOf(m Message) (string, bool) {
 	if m.Role != User {
 		return "", false
@@ -37,7 +37,7 @@ func PromptOf(m Message) (string, bool) {
 	return prompt, prompt != ""
 }
 
-// Images lists the images of a conversation, in their order, those of tool results too.
+// Images returns the images of a conversation in order, those of tool results included.
 func Images(messages []Message) []*picture.Image {
 	var list []*picture.Image
 	for _, m := range messages {
@@ -53,8 +53,8 @@ func Images(messages []Message) []*picture.Image {
 	return list
 }
 
-// Bytes is the size of a request's text: system prompt, messages and tool descriptions. Four bytes are about a token, and
-// an image counts as the text of as many tokens.
+// Bytes returns the size of a request's text: system prompt, messages and tool descriptions. An image counts four bytes for
+// each of its tokens, since a token is about four bytes of text.
 func (r Request) Bytes() int {
 	n := len(r.System)
 	for _, m := range r.Messages {
@@ -83,11 +83,11 @@ func (r Request) Bytes() int {
 	return n
 }
 
-// EstimateTokens is what a back end without a counter of its own reports.
+// EstimateTokens is the estimate for providers that do not count tokens.
 func EstimateTokens(bytes int) int64 { return int64(bytes+3) / 4 }
 
-// ArgumentsObject returns a call's arguments as the JSON object that every wire demands when a conversation is sent back;
-// what the model wrote in its place is kept under one key.
+// ArgumentsObject returns a call's arguments as a JSON object, which every API requires in a conversation; anything else that
+// the model wrote is put under one key of a new object.
 func ArgumentsObject(raw json.RawMessage) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) == nil && object != nil {
@@ -100,7 +100,7 @@ func ArgumentsObject(raw json.RawMessage) json.RawMessage {
 	return wrapped
 }
 
-// Seal marks a signature as kind's own; Unseal takes the mark off again, ok only for the same kind.
+// Seal prefixes a signature with its kind of provider; Unseal removes the prefix, ok only for the same kind.
 func Seal(kind, signature string) string { return kind + ":" + signature }
 
 func Unseal(kind, sealed string) (signature string, ok bool) {

@@ -16,16 +16,16 @@ import (
 	"unicode/utf8"
 )
 
-// maxMessage bounds what is kept of a provider's own words, in bytes.
+// maxMessage bounds a provider's error message, in bytes.
 const maxMessage = 600
 
-// A Fault makes a provider's failures into *Error: one table for all wires.
+// A Fault converts a provider's failures to *Error, for all APIs in the same way.
 type Fault struct {
 	Config  Config
-	BaseURL string // where requests really go
+	BaseURL string // where requests are actually sent
 }
 
-// Status maps an answer that is not a success. code is the provider's own word for it, such as "overloaded_error" or
+// Status converts an unsuccessful response. code is the provider's error code, such as "overloaded_error" or
 // "context_length_exceeded", message its explanation; header may be nil.
 func (f Fault) Status(status int, code, message string, header http.Header) *Error {
 	e := &Error{Provider: f.Config.Name, Message: f.Clean(message), RetryAfter: RetryAfter(header, time.Now())}
@@ -33,9 +33,9 @@ func (f Fault) Status(status int, code, message string, header http.Header) *Err
 		e.Message = strings.ToLower(http.StatusText(status))
 	}
 	switch {
-	case isAny(message, noImages...): // some servers call it their own fault, or a missing model: it is neither
+	case isAny(message, noImages...): // some servers report it with status 500, or as a missing model
 		e.Kind = ErrImages
-	case TooLong(code, message), status == http.StatusRequestEntityTooLarge: // a proxy may say so in words of its own
+	case TooLong(code, message), status == http.StatusRequestEntityTooLarge: // a proxy may use a text of its own
 		e.Kind = ErrContextTooLong
 	case isAny(code+" "+message, "insufficient_quota", "billing", "credit balance", "payment required") || status == http.StatusPaymentRequired:
 		e.Kind = ErrAuth
@@ -66,7 +66,7 @@ func (f Fault) Status(status int, code, message string, header http.Header) *Err
 	return e
 }
 
-// Transport maps a failure of the connection. ctx is the call's: when it ended, its cause is returned instead.
+// Transport converts an error of the connection. If ctx, that of the call, has ended, it returns context.Cause(ctx).
 func (f Fault) Transport(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		if cause := context.Cause(ctx); !errors.Is(cause, ErrStalled) {
@@ -111,7 +111,7 @@ func (f Fault) Transport(ctx context.Context, err error) error {
 
 const midAnswer = "the connection broke off in the middle of the answer"
 
-// Broken is a stream that ended before its end: never a success.
+// Broken returns the error for a stream that ended too early.
 func (f Fault) Broken(err error) *Error {
 	return &Error{
 		Kind: ErrBroken, Provider: f.Config.Name, Err: err,
@@ -119,7 +119,7 @@ func (f Fault) Broken(err error) *Error {
 	}
 }
 
-// WebPage is an answer for people: base_url lacks its path, or a proxy asks to log in. Another try would not mend it.
+// WebPage returns the error for an HTML response: base_url lacks its path, or a proxy asks to log in. It is not retried.
 func (f Fault) WebPage() *Error {
 	return &Error{
 		Kind: ErrNotFound, Provider: f.Config.Name, Message: "a web page answers at " + hostOf(f.BaseURL) + ", not a model",
@@ -127,7 +127,7 @@ func (f Fault) WebPage() *Error {
 	}
 }
 
-// unbegun returns e in the words for a call that showed nothing: a broken stream then has no middle.
+// unbegun returns e with a text for a call that received nothing.
 func (e *Error) unbegun() *Error {
 	if e.Kind != ErrBroken || e.Message != midAnswer {
 		return e
@@ -138,7 +138,7 @@ func (e *Error) unbegun() *Error {
 	}
 }
 
-// NoKey is what a back end answers that needs a key and has none.
+// NoKey returns the error of a provider that needs a key and has none.
 func (f Fault) NoKey() *Error {
 	return &Error{Kind: ErrAuth, Provider: f.Config.Name, Message: "no API key", HintText: f.keyHint()}
 }
@@ -158,7 +158,7 @@ func (f Fault) modelHint() string {
 	return "check `model = \"" + f.Config.FullName() + "\"` and `base_url` (compatible servers mostly end in /v1)"
 }
 
-// Clean makes a provider's words fit to show and to log: no key, no control sequences, one line, bounded.
+// Clean makes a provider's message safe to show and to log: without key and control sequences, on one line, bounded.
 func (f Fault) Clean(s string) string {
 	if len(f.Config.APIKey) >= 4 {
 		s = strings.ReplaceAll(s, f.Config.APIKey, "…")
@@ -186,7 +186,7 @@ func (f Fault) Clean(s string) string {
 	return b.String()
 }
 
-// tooLong is how servers say that a conversation does not fit. Lower case.
+// tooLong are texts in lower case by which servers report that a conversation does not fit.
 var tooLong = []string{
 	"context_length_exceeded", "exceed_context_size", "maximum context length", "context length exceeded", "exceeds the context",
 	"exceed context limit", "exceeds the available context size", "context window", "prompt is too long", "prompt too long",
@@ -195,8 +195,8 @@ var tooLong = []string{
 	"larger than the maximum context",
 }
 
-// noImages is how servers say that a model takes no images. Lower case. In this order: OpenAI; OpenRouter (404); llama.cpp
-// (500) and older ones of it; vLLM; Ollama, LM Studio and others; DeepSeek, and before; Groq; Mistral.
+// noImages are texts in lower case by which servers report that a model takes no images, in this order: OpenAI; OpenRouter
+// (404); llama.cpp (500) and older ones of it; vLLM; Ollama, LM Studio and others; DeepSeek, and before; Groq; Mistral.
 var noImages = []string{
 	"image_url is only supported by certain models", "no endpoints found that support image", "image input is not supported",
 	`unsupported content part type: "image_url"`, "is not a multimodal model", "not support image", "unknown variant `image_url`",
@@ -204,10 +204,10 @@ var noImages = []string{
 	"image input is not enabled", "images are not supported", "not support vision", "missing data required for image input",
 }
 
-// AboutImage reports whether a refusal speaks of an image: one that the provider cannot read, or finds too large.
+// AboutImage reports whether a refusal is about an image: one that the provider cannot read, or finds too large.
 func (e *Error) AboutImage() bool { return e.Kind == ErrInvalid && isAny(e.Message, "image") }
 
-// TooLong recognises, by what it says, an error that compaction mends.
+// TooLong reports whether an error means that the conversation must be compacted.
 func TooLong(code, message string) bool { return isAny(code+" "+message, tooLong...) }
 
 func isAny(s string, words ...string) bool {
@@ -220,8 +220,7 @@ func isAny(s string, words ...string) bool {
 	return false
 }
 
-// RetryAfter reads how long a server asks to be left alone: seconds, milliseconds (retry-after-ms) or a date. 0 = it does
-// not say.
+// RetryAfter returns how long a server asks to wait: seconds, milliseconds (retry-after-ms) or a date. 0 = it does not say.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return time.Duration(ms * float64(time.Millisecond))

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// WithFallback returns a model that is first until first stays overloaded, cannot be reached, or keeps breaking off, and then
-// the first of names that open opens, and so on. It does not go back, so it is to be made anew for each turn. A DeltaNotice
-// says who takes over.
+// WithFallback returns a model that uses first until it stays overloaded, is unreachable, or repeatedly breaks off, and then the
+// models that open returns for names, in order. It does not return to an earlier model, so make a new one for each turn. A
+// DeltaNotice names the model that replaces another.
 func WithFallback(first Model, names []string, open func(name string) (Model, error)) Model {
 	return &fallback{now: first, names: names, open: open}
 }
@@ -20,7 +20,7 @@ type fallback struct {
 	mu sync.Mutex
 	// guarded by mu:
 	now   Model
-	names []string // that have not been tried
+	names []string // not tried yet
 }
 
 func (f *fallback) current() Model {
@@ -31,7 +31,7 @@ func (f *fallback) current() Model {
 
 func (f *fallback) Info() Info { return f.current().Info() }
 
-// Stream implements Model. No tool has run on an answer that failed, so the next model may be asked the same.
+// Stream implements Model. Sending the request to the next model is safe, because no tool has run on an incomplete answer.
 func (f *fallback) Stream(ctx context.Context, req Request, onDelta func(Delta)) (Response, error) {
 	for {
 		m, shown := f.current(), false
@@ -62,12 +62,12 @@ func (f *fallback) Stream(ctx context.Context, req Request, onDelta func(Delta))
 	}
 }
 
-// after returns the model that takes over from failed, nil where there is none, and which could not be used.
+// after returns the model that replaces failed, nil if there is none, and the names of those that could not be opened.
 func (f *fallback) after(failed Model) (next Model, unusable []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.now != failed {
-		return f.now, nil // another agent's request was faster
+		return f.now, nil // a concurrent request has replaced it already
 	}
 	for len(f.names) > 0 {
 		name := f.names[0]

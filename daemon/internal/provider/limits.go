@@ -2,15 +2,15 @@ package provider
 
 import "strings"
 
-// A Limit is what is known about a model without asking: tokens, and prices in US dollars for a million of them. A price
+// A Limit is what is known about a model without a request: tokens, and prices in US dollars for a million of them. A price
 // of 0 is unknown.
 type Limit struct {
 	ContextWindow, MaxOutput             int
 	Input, Output, CacheRead, CacheWrite float64
 }
 
-// limits are the providers' published figures, longest prefix first where one begins another. Names change faster than
-// this table: what is not in it is asked of the server, and has no price.
+// limits are the published figures by prefix of a model's name, a longer prefix before a shorter one. Models that are not in
+// the table get their limits from the server and have no price.
 var limits = []struct {
 	prefix string
 	Limit
@@ -21,7 +21,7 @@ var limits = []struct {
 	{"claude-sonnet-4-", Limit{200_000, 64_000, 3, 15, 0.30, 3.75}},
 	{"claude-opus-4-5", Limit{200_000, 64_000, 5, 25, 0.50, 6.25}},
 	{"claude-opus-4-1", Limit{200_000, 32_000, 15, 75, 1.50, 18.75}},
-	{"claude-opus-4-2", Limit{200_000, 32_000, 15, 75, 1.50, 18.75}}, // dated names: claude-opus-4-2025…
+	{"claude-opus-4-2", Limit{200_000, 32_000, 15, 75, 1.50, 18.75}}, // names with a date: claude-opus-4-2025…
 	{"claude-", Limit{200_000, 32_000, 0, 0, 0, 0}},
 	{"gpt-4o-mini", Limit{128_000, 16_384, 0.15, 0.60, 0.075, 0}},
 	{"gpt-4o", Limit{128_000, 16_384, 2.50, 10, 1.25, 0}},
@@ -41,7 +41,7 @@ var limits = []struct {
 	{"deepseek-", Limit{128_000, 8_192, 0, 0, 0, 0}},
 }
 
-// KnownLimit looks a model's name up; the vendor's part of "vendor/model" is ignored. Unknown is the zero Limit.
+// KnownLimit returns the limits of a model by name, ignoring the vendor in "vendor/model"; the zero Limit if unknown.
 func KnownLimit(model string) Limit {
 	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	for _, l := range limits {
@@ -52,7 +52,7 @@ func KnownLimit(model string) Limit {
 	return Limit{}
 }
 
-// Cost prices u in US dollars; nil where a price that matters is not known, or nothing was counted.
+// Cost returns the price of u in US dollars; nil if a needed price is unknown, or no tokens were counted.
 func (l Limit) Cost(u Usage) *float64 {
 	if u == (Usage{}) || l.Input == 0 || l.Output == 0 || u.CacheWrite > 0 && l.CacheWrite == 0 {
 		return nil

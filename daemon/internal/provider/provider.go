@@ -1,6 +1,6 @@
-// Package provider is the models' side: one conversation in, a stream of deltas and a message out, whoever serves it.
-// It knows back ends (anthropic, openai and what is compatible, offline, scripted) and retries; it knows no tools, no
-// sessions and no policy.
+// Package provider is the interface to models: it takes a conversation and returns a stream of deltas and a message. Its
+// subpackages implement it for anthropic, openai and compatible servers, offline and scripted. It also retries requests. It
+// does not know tools, sessions or policy.
 package provider
 
 import (
@@ -13,34 +13,34 @@ import (
 
 // A Model answers conversations. Implementations are safe for concurrent use.
 type Model interface {
-	// Info is cheap and does no I/O. ContextWindow and MaxOutput may become exact after the first Stream, when the server
-	// has been asked, and NoImages true after one that failed with ErrImages; the rest is constant.
+	// Info is cheap and does no I/O. ContextWindow and MaxOutput may change after the first Stream, when the server has been
+	// asked, and NoImages may become true after one that failed with ErrImages; the rest is constant.
 	Info() Info
-	// Stream sends req and calls onDelta, never twice at once, for each piece as it arrives. It returns the whole message
-	// once the provider said why it stopped. A stream that breaks off before is asked for again, after a DeltaVoid, and is an
+	// Stream sends req and calls onDelta, never concurrently, for each piece as it arrives. It returns the whole message once
+	// the provider has sent its stop reason. A stream that breaks off earlier is requested again, after a DeltaVoid, and is an
 	// error in the end. When ctx ends it returns at once with context.Cause(ctx). Errors are *Error.
 	Stream(ctx context.Context, req Request, onDelta func(Delta)) (Response, error)
 }
 
-// Info describes a Model. ContextWindow is in tokens; where the provider does not say, it is DefaultContextWindow.
+// Info describes a Model. ContextWindow is in tokens; DefaultContextWindow if the provider does not report it.
 type Info struct {
 	Name          string // "provider/model", as the configuration has it
 	Provider      string
 	Kind          string // anthropic, openai, google, offline, scripted
-	Loaded        bool   // has what it needs (its key, or needs none)
+	Loaded        bool   // usable: has its key, or needs none
 	ContextWindow int
 	MaxOutput     int  // tokens; 0 = unknown
-	NoImages      bool // takes no images: the settings say so, or it has refused one; false: it may
+	NoImages      bool // takes no images: by the settings, or because it has refused one
 }
 
-// Offer is what a provider says of one of its models. What it does not say is 0 or nil.
+// Offer is what a provider reports about one of its models; 0 or nil = not reported.
 type Offer struct {
 	Name                    string // as Config.Model has it
 	Limit                   Limit
 	Images, Tools, Thinking *bool
 }
 
-// DefaultContextWindow is assumed where a provider does not tell, in tokens.
+// DefaultContextWindow is assumed if a provider does not report it, in tokens.
 const DefaultContextWindow = 128_000
 
 type Role string
@@ -50,24 +50,24 @@ const (
 	Assistant Role = "assistant"
 )
 
-// Message is one turn of a conversation. Tool results travel in a User message, right after the Assistant message that
-// called for them; a call without its result, or the reverse, is refused by every provider.
+// Message is one message of a conversation. Tool results are in a User message right after the Assistant message that
+// called for them; providers refuse a call without its result, or the reverse.
 type Message struct {
 	Role  Role
 	Parts []Part
 }
 
-// Part is a union; the one that is not zero counts.
+// Part is a union; exactly one field is not zero.
 type Part struct {
 	Text       string
-	Image      *picture.Image // of a user; its Data is there
+	Image      *picture.Image // of a user; its Data is not nil
 	Reasoning  *Reasoning
 	ToolCall   *ToolCall
 	ToolResult *ToolResult
 }
 
-// Reasoning is the model's own; Signature is the provider's seal, without which it takes none back. It begins with the
-// back end's kind, so that another one, after a change of model, leaves it out.
+// Reasoning is the model's own; Signature is the provider's proof of origin, which it requires with reasoning that is sent
+// back. It begins with the kind of provider, so that another one leaves it out after a change of model.
 type Reasoning struct {
 	Text      string
 	Signature string
@@ -76,14 +76,14 @@ type Reasoning struct {
 type ToolCall struct {
 	ID        string
 	Name      string
-	Arguments json.RawMessage // a JSON object, or what the model wrote in its place
+	Arguments json.RawMessage // a JSON object, or whatever the model wrote instead
 }
 
 type ToolResult struct {
 	CallID  string
 	Content string
 	IsError bool
-	Images  []*picture.Image // beside Content; their Data is there
+	Images  []*picture.Image // beside Content; their Data is not nil
 }
 
 type ToolSpec struct {
@@ -99,7 +99,7 @@ type Request struct {
 	MaxTokens   *int
 	Temperature *float64
 	Thinking    string // "", off, low, medium, high
-	// Facts is what the offline model may look at beside the conversation; real models never receive it.
+	// Facts is for the offline model only; real models never receive it.
 	Facts Facts
 }
 
@@ -121,9 +121,9 @@ const (
 	DeltaText      DeltaType = "text"
 	DeltaReasoning DeltaType = "reasoning"
 	DeltaToolCall  DeltaType = "tool_call" // a piece of a call's arguments: CallID, Tool, Text
-	// The following are no part of the answer.
+	// The following are not part of the answer.
 	DeltaWait   DeltaType = "wait"   // Text says what is waited for, how long, and why; "" ends the wait
-	DeltaVoid   DeltaType = "void"   // what came since the call, or the last of these, is void; Text says why
+	DeltaVoid   DeltaType = "void"   // withdraws the deltas since the call or the last DeltaVoid; Text says why
 	DeltaNotice DeltaType = "notice" // Text is for the user
 )
 
@@ -149,8 +149,8 @@ type Response struct {
 	Usage      Usage
 }
 
-// Usage is in tokens, as the provider counted; all zero where it does not say. Input leaves out what was read from or
-// written to the provider's cache: the three together are what the model saw.
+// Usage is in tokens as the provider counted; all zero if it did not. Input excludes what was read from or written to the
+// provider's cache: the three together are what the model got.
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite int64
 	CostUSD                              *float64 // nil where the price is not known
@@ -163,23 +163,23 @@ const (
 	ErrNotFound       ErrorKind = "not_found"        // no such model
 	ErrOverloaded     ErrorKind = "overloaded"       // also rate limits; retried already
 	ErrContextTooLong ErrorKind = "context_too_long" // the conversation must be compacted
-	ErrBroken         ErrorKind = "broken"           // the stream broke off; retried already
-	ErrUnreachable    ErrorKind = "unreachable"      // nobody answers at base_url; retried already, unless Lasting
+	ErrBroken         ErrorKind = "broken"           // the stream ended too early; retried already
+	ErrUnreachable    ErrorKind = "unreachable"      // no server answers at base_url; retried already, unless Lasting
 	ErrInvalid        ErrorKind = "invalid"          // the provider refused the request
 	ErrImages         ErrorKind = "images"           // the model takes no images
 	ErrOther          ErrorKind = "other"
 )
 
-// An Error is what a provider said, without keys and without control sequences.
+// An Error is a provider's error, without keys and control sequences.
 type Error struct {
 	Kind     ErrorKind
 	Provider string
 	Message  string
 	HintText string // what the user can do, one line
 	Err      error
-	// RetryAfter is how long the provider asks to be left alone, 0 where it does not say.
+	// RetryAfter is how long the provider asks to wait, 0 if it does not say.
 	RetryAfter time.Duration
-	// Lasting is set where another try would not help although it would for others of the Kind.
+	// Lasting is set if a retry would not help, although it would for other errors of the Kind.
 	Lasting bool
 }
 

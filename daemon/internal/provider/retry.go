@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// Backoff is how a call is tried again. The zero value is not usable; start from DefaultBackoff.
+// Backoff describes how a call is retried. DefaultBackoff returns a usable one; the zero value is not.
 type Backoff struct {
 	Tries  int           // in all, the first one included
-	Budget time.Duration // of waits and of attempts that show nothing, up to the start of the last
+	Budget time.Duration // for waits and attempts that receive nothing, up to the start of the last
 	First  time.Duration // wait before the second try; each further wait doubles
-	// Silence is after how long the attempts themselves end a silence; only reports name it. 0 = never.
+	// Silence is how long an attempt may receive nothing before it ends itself, for reports. 0 = never.
 	Silence time.Duration
 	// Sleep waits for d or until ctx ends, then returning context.Cause(ctx). Tests replace it.
 	Sleep func(ctx context.Context, d time.Duration) error
@@ -30,12 +30,11 @@ func DefaultBackoff() Backoff {
 	return Backoff{Tries: 4, Budget: 20 * time.Second, First: time.Second, Sleep: Sleep}
 }
 
-// Do calls attempt until it succeeds, fails in a way that another try would not mend, or the tries or the budget are used
-// up. What attempt shows goes through show to onDelta. An attempt that breaks off after it has shown something is repeated
-// like any other, for no tool has run on an answer that is not complete: a DeltaVoid takes back what was shown. A DeltaWait
-// goes before and after each wait, and where nothing came for SilenceReport. The budget is the time in which nothing comes:
-// what attempts take from their first delta to their last is not counted. A provider that asks for more time than is left
-// ends the call. When ctx ends, Do returns context.Cause(ctx) at once.
+// Do calls attempt until it succeeds, fails with an error that is not temporary, or tries or budget are used up. It passes the
+// deltas of attempts on to onDelta. A failed attempt is repeated even if deltas were shown, since no tool has run on an
+// incomplete answer; a DeltaVoid then withdraws them. A DeltaWait is sent before and after each pause, and when nothing came
+// for SilenceReport. Only time in which nothing comes counts against the budget. If a provider asks for a longer pause than
+// is left, the call ends. When ctx ends, Do returns context.Cause(ctx) at once.
 func (b Backoff) Do(ctx context.Context, log *slog.Logger, onDelta func(Delta), attempt func(show func(Delta)) error) error {
 	var idle time.Duration
 	for try := 1; ; try++ {
@@ -57,7 +56,7 @@ func (b Backoff) Do(ctx context.Context, log *slog.Logger, onDelta func(Delta), 
 			pe = pe.unbegun()
 		}
 		idle += silent
-		// A quarter of jitter keeps several agents, refused together, from coming back together.
+		// Jitter of a quarter, so that agents that were refused together do not retry together.
 		wait := b.First << (try - 1)
 		wait += time.Duration(rand.Int64N(int64(wait)/4 + 1))
 		wait = max(wait, pe.RetryAfter)
@@ -72,30 +71,30 @@ func (b Backoff) Do(ctx context.Context, log *slog.Logger, onDelta func(Delta), 
 		if err := b.Sleep(ctx, wait); err != nil {
 			return err
 		}
-		idle += wait // what an injected Sleep claims to have waited counts too
+		idle += wait // so that an injected Sleep counts too
 		onDelta(Delta{Type: DeltaWait})
 	}
 }
 
-// temporary reports whether the same request may well succeed a moment later.
+// temporary reports whether a retry may succeed.
 func (e *Error) temporary() bool {
 	return !e.Lasting && (e.Kind == ErrOverloaded || e.Kind == ErrBroken || e.Kind == ErrUnreachable)
 }
 
-// SilenceReport is how long a request may bring nothing before the wait is reported to the user.
+// SilenceReport is how long a request may receive nothing before that is reported to the user.
 const SilenceReport = 20 * time.Second
 
-// watch passes the deltas of one attempt on and reports its silences.
+// watch passes on the deltas of one attempt and reports when none come.
 type watch struct {
 	onDelta func(Delta)
 	begun   time.Time
-	limit   time.Duration // after which silence ends the attempt
+	limit   time.Duration // silence after which the attempt is ended
 	timer   *time.Timer
 
 	mu sync.Mutex
 	// guarded by mu:
 	first, last time.Time // of the deltas; zero: none yet
-	told        bool      // a silence is reported, and its end is not
+	told        bool      // silence was reported, and its end was not yet
 	over        bool
 }
 
@@ -130,7 +129,7 @@ func (w *watch) show(d Delta) {
 	w.onDelta(d)
 }
 
-// stop ends the reports. It returns whether the attempt has shown anything, and for how long it has not.
+// stop ends the reports. It returns whether the attempt has shown any delta, and how long it received nothing.
 func (w *watch) stop() (shown bool, silent time.Duration) {
 	w.timer.Stop()
 	w.mu.Lock()
@@ -160,11 +159,11 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ErrStalled is the cause of a stream that was given up because nothing came for too long.
+// ErrStalled is the cause of a stream that was ended because nothing came for too long.
 var ErrStalled = errors.New("provider: nothing came for too long")
 
-// Watchdog returns a child of ctx that ends with ErrStalled when nothing is read through the readers that feed makes for
-// limit. Call stop when the stream is done.
+// Watchdog returns a child of ctx that ends with ErrStalled if nothing is read for limit through the readers that feed returns.
+// Call stop when the stream is done.
 func Watchdog(ctx context.Context, limit time.Duration) (watched context.Context, feed func(io.ReadCloser) io.ReadCloser, stop func()) {
 	watched, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(limit, func() { cancel(ErrStalled) })
@@ -172,7 +171,7 @@ func Watchdog(ctx context.Context, limit time.Duration) (watched context.Context
 	return watched, feed, func() { timer.Stop(); cancel(context.Canceled) }
 }
 
-// fed is a reader whose bytes are signs of life: an event, or what a server sends to keep the connection open.
+// fed is a reader that resets the watchdog with each read that returns bytes.
 type fed struct {
 	io.ReadCloser
 	alive func()
@@ -186,13 +185,13 @@ func (f *fed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Limits of silence, where the settings name none. A local server may read a long prompt for minutes before it says a word.
+// Default limits of silence. A local server may process a long prompt for minutes before it sends anything.
 const (
 	SilenceLimit      = 2 * time.Minute
 	LocalSilenceLimit = 10 * time.Minute
 )
 
-// Silence returns after how long without a byte a request is given up.
+// Silence returns how long a request may receive nothing before it is given up.
 func (f Fault) Silence() time.Duration {
 	switch {
 	case f.Config.Silence > 0:
@@ -203,7 +202,7 @@ func (f Fault) Silence() time.Duration {
 	return SilenceLimit
 }
 
-// isLocal reports whether a server is on this computer or in the network around it.
+// isLocal reports whether a server is on this computer or in a private network.
 func isLocal(base string) bool {
 	u, err := url.Parse(base)
 	if err != nil {

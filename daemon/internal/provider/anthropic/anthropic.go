@@ -1,6 +1,6 @@
-// Package anthropic speaks the Messages API through Anthropic's own SDK. The SDK's retries, its reading of the
-// environment and its tracing are switched off: retries are the daemon's rule, keys come from the user's configuration,
-// and prompts leave for nowhere else.
+// Package anthropic implements provider.Model with the Messages API through Anthropic's SDK. The SDK's retries, environment
+// variables and tracing are disabled: the daemon retries, keys come from the user's configuration, and prompts are sent to
+// the API only.
 package anthropic
 
 import (
@@ -21,10 +21,10 @@ import (
 
 const defaultURL = "https://api.anthropic.com/"
 
-// defaultMaxTokens is asked for where the caller names no bound; the API wants one.
+// defaultMaxTokens is sent if the caller sets no bound, since the API requires one.
 const defaultMaxTokens = 32_000
 
-// probeLimit bounds the question for the model's limits, which runs beside the first answer.
+// probeLimit bounds the request for the model's limits, which runs concurrently with the first answer.
 const probeLimit = 2 * time.Second
 
 // Model is one of Anthropic's models.
@@ -39,7 +39,7 @@ type Model struct {
 	// guarded by mu:
 	limit         provider.Limit
 	asked         bool
-	adaptive      *bool // thinking without a budget; nil: go by the name
+	adaptive      *bool // supports thinking without a budget; nil: decide by the name
 	noTemperature bool
 	noEffort      bool
 	noImages      bool
@@ -53,7 +53,7 @@ func Open(c provider.Config) *Model {
 	if m.base == "" {
 		m.base = defaultURL
 	}
-	// The SDK adds v1/ itself.
+	// The SDK appends v1/ itself.
 	m.base = strings.TrimSuffix(strings.TrimRight(m.base, "/"), "/v1") + "/"
 	m.fault = provider.Fault{Config: c, BaseURL: m.base}
 	m.retry.Silence = m.fault.Silence()
@@ -86,14 +86,14 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	if m.config.APIKey == "" {
 		return provider.Response{}, m.fault.NoKey()
 	}
-	// Asked beside the first answer, and waited for, so that nothing is left running.
+	// The probe runs concurrently with the first answer; wait for it, so that no goroutine is left.
 	probeCtx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { m.probe(probeCtx) })
 	if thinks(req) {
-		beside.Wait() // which form of thinking to ask for depends on the answer
+		beside.Wait() // its result decides the form of thinking
 	}
 
 	var resp provider.Response
@@ -101,7 +101,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 		for {
 			began, r, err := m.try(ctx, req, show)
 			if err != nil && !began && m.learn(err) {
-				continue // at most once for each thing to learn
+				continue // at most once for each feature
 			}
 			resp = r
 			return err
@@ -122,20 +122,20 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	return resp, nil
 }
 
-// try makes one request. began says that a delta was shown.
+// try makes one request. began reports whether a delta was shown.
 func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (began bool, _ provider.Response, _ error) {
 	watched, feed, stop := provider.Watchdog(ctx, m.retry.Silence)
 	defer stop()
 	stream := m.client.Messages.NewStreaming(watched, m.params(req), option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 		resp, err := next(r)
 		if err == nil && resp.Body != nil {
-			resp.Body = feed(resp.Body) // the SDK passes over pings, which are signs of life
+			resp.Body = feed(resp.Body) // the SDK drops pings, which must reset the watchdog
 		}
 		return resp, err
 	}))
 	defer stream.Close()
 	var message sdk.Message
-	input := map[int64]string{} // calls' arguments as they came; the SDK empties those that were cut off
+	input := map[int64]string{} // calls' arguments as received; the SDK empties those that were cut off
 	stopped := false
 	for stream.Next() {
 		event := stream.Current()
@@ -161,7 +161,7 @@ func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(prov
 	if err := stream.Err(); err != nil {
 		return began, provider.Response{}, m.failed(watched, err)
 	}
-	// The SDK takes the end of the body for the end of the message; only message_stop is (T4f).
+	// The SDK takes EOF for the end of the message; only message_stop is.
 	if !stopped || message.StopReason == "" {
 		return began, provider.Response{}, m.fault.Broken(nil)
 	}
@@ -180,7 +180,7 @@ func delta(block sdk.ContentBlockUnion, d sdk.MessageStreamEventUnionDelta) (pro
 	return provider.Delta{}, false
 }
 
-// failed maps the SDK's errors: what the API answered, what it said in mid-stream, and what the connection did.
+// failed converts the SDK's errors: responses, errors in mid-stream, and errors of the connection.
 func (m *Model) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return m.fault.Transport(ctx, err)
@@ -207,7 +207,7 @@ func (m *Model) failed(ctx context.Context, err error) error {
 	return m.fault.Status(status, code, said(api.RawJSON()), header)
 }
 
-// learn looks whether a refusal names something that can be left out or asked for otherwise, and whether that is news.
+// learn records a feature that a refusal names and that can be left out or replaced, and reports whether that is new.
 func (m *Model) learn(err error) bool {
 	e, ok := err.(*provider.Error)
 	if !ok || e.Kind != provider.ErrInvalid {
@@ -231,7 +231,7 @@ func (m *Model) learn(err error) bool {
 	return true
 }
 
-// budgetOnly are the models that think with a budget and know no adaptive form, by the beginning of their names.
+// budgetOnly are prefixes of models that support thinking with a budget only.
 var budgetOnly = []string{
 	"claude-3-7", "claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2", "claude-opus-4-5",
 	"claude-sonnet-4-0", "claude-sonnet-4-2", "claude-sonnet-4-5", "claude-haiku-4-5",
@@ -249,7 +249,7 @@ func (m *Model) adaptiveLocked() bool {
 	return true
 }
 
-// List asks which models the key may use.
+// List returns the models that the key may use.
 func (m *Model) List(ctx context.Context) ([]provider.Offer, error) {
 	if m.config.APIKey == "" {
 		return nil, m.fault.NoKey()
@@ -273,7 +273,7 @@ func (m *Model) List(ctx context.Context) ([]provider.Offer, error) {
 	return list, nil
 }
 
-// probe asks once what the model can do. A server that does not tell leaves things as they are.
+// probe asks once for the model's capabilities. If the server does not answer, nothing changes.
 func (m *Model) probe(ctx context.Context) {
 	m.mu.Lock()
 	asked := m.asked

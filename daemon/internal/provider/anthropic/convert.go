@@ -11,16 +11,16 @@ import (
 	"sublet/daemon/internal/provider"
 )
 
-// redacted marks the signature of thinking that came encrypted.
+// redacted marks the signature of encrypted thinking.
 const redacted = "redacted:"
 
-// budgets of thinking, in tokens, for models that want one.
+// budgets of thinking, in tokens, for models that need one.
 var budgets = map[string]int64{"low": 2_048, "medium": 8_192, "high": 24_576}
 
 func thinks(req provider.Request) bool { return budgets[req.Thinking] > 0 }
 
-// params turns a conversation into the API's form. Three cache marks: tools, system prompt, and the conversation so far;
-// each turn then reads what the one before wrote.
+// params converts a conversation to the API's form, with three cache marks: tools, system prompt, and the conversation so far,
+// so that each request reads the cache of the one before.
 func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 	m.mu.Lock()
 	limit, adaptive, noTemperature, noEffort := m.limit, m.adaptiveLocked(), m.noTemperature, m.noEffort
@@ -44,7 +44,7 @@ func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 	case req.Thinking == "off":
 		p.Thinking.OfDisabled = &sdk.ThinkingConfigDisabledParam{}
 	}
-	// A thinking model takes no temperature.
+	// The API refuses a temperature together with thinking.
 	if req.Temperature != nil && !noTemperature && p.Thinking.OfAdaptive == nil && p.Thinking.OfEnabled == nil {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
@@ -63,8 +63,8 @@ func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 			p.Messages = append(p.Messages, sdk.MessageParam{Role: sdk.MessageParamRole(msg.Role), Content: content})
 		}
 	}
-	// The request before ended with the last message but two. A mark there finds it in the cache also where the newest answer
-	// has more blocks than the 20 that the API looks back from a mark.
+	// The request before ended with the last message but two. A mark there hits its cache also if the newest answer has more
+	// blocks than the 20 that the API searches back from a mark.
 	markLast(p.Messages)
 	if n := len(p.Messages) - 2; n > 0 {
 		markLast(p.Messages[:n])
@@ -79,7 +79,7 @@ func schema(raw json.RawMessage) sdk.ToolInputSchemaParam {
 	return param.Override[sdk.ToolInputSchemaParam](raw)
 }
 
-// blocks: results come first in a user's message, thinking first in the model's own; both are the API's rule.
+// blocks sorts as the API requires: results first in a user's message, thinking first in the model's.
 func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
 	var texts []sdk.ContentBlockParamUnion
 	for _, p := range msg.Parts {
@@ -99,7 +99,7 @@ func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
 		case p.Reasoning != nil:
 			sign, ok := provider.Unseal(provider.KindAnthropic, p.Reasoning.Signature)
 			if !ok || sign == "" {
-				continue // another provider's, or without its seal: the API refuses it
+				continue // another provider's, or without a signature: the API refuses it
 			}
 			list = append(list, texts...)
 			texts = nil
@@ -117,7 +117,7 @@ func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
 	return append(list, texts...)
 }
 
-// markLast puts a cache mark on the last block of messages.
+// markLast sets a cache mark on the last block of messages.
 func markLast(messages []sdk.MessageParam) {
 	if len(messages) == 0 {
 		return
@@ -133,7 +133,7 @@ func markLast(messages []sdk.MessageParam) {
 	}
 }
 
-// toolID fits ids of other providers, from before a change of model, to the API's alphabet.
+// toolID replaces characters that the API refuses in ids of other providers, used before a change of model.
 func toolID(id string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
@@ -188,7 +188,7 @@ func stopReason(r sdk.StopReason) provider.StopReason {
 	return provider.EndTurn
 }
 
-// said is the API's own explanation out of {"type":"error","error":{"type":…,"message":…}}, or the text as it is.
+// said returns the message in {"type":"error","error":{"type":…,"message":…}}, or the text unchanged.
 func said(raw string) string {
 	var body struct {
 		Error struct{ Message string }

@@ -11,10 +11,10 @@ import (
 	"sublet/daemon/internal/provider"
 )
 
-// reasoningField is the signature of reasoning that came as text in a field of its own.
+// reasoningField is the signature of reasoning that came as text in a separate field.
 const reasoningField = "reasoning_content"
 
-// assembly builds the message out of the stream's pieces and passes them on as deltas.
+// assembly builds the message from the stream's events and passes them on as deltas.
 type assembly struct {
 	kind      string
 	emit      func(provider.Delta)
@@ -41,7 +41,7 @@ func newAssembly(c provider.Config, emit func(provider.Delta)) *assembly {
 	return &assembly{kind: c.Kind, emit: emit}
 }
 
-// add takes one event.
+// add processes one event.
 func (a *assembly) add(f provider.Fault, data []byte) error {
 	c, err := decode(f, data)
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *assembly) add(f provider.Fault, data []byte) error {
 func (a *assembly) delta(d *wireDelta) {
 	reasoning := d.ReasoningContent
 	if reasoning == "" {
-		_ = json.Unmarshal(d.Reasoning, &reasoning) // some send an object here: not for reading
+		_ = json.Unmarshal(d.Reasoning, &reasoning) // some send an object here, which is ignored
 	}
 	a.reason(reasoning)
 	text, thought := a.tags.split(d.Content)
@@ -104,7 +104,7 @@ func (a *assembly) piece(p wirePiece) {
 	args := p.Function.Arguments
 	var text string
 	if json.Unmarshal(args, &text) != nil {
-		text = string(args) // a server that sends the object itself
+		text = string(args) // a server that sends an object instead of text
 	}
 	c := a.find(p)
 	if c == nil {
@@ -129,8 +129,8 @@ func (a *assembly) piece(p wirePiece) {
 	}
 }
 
-// find returns the call that a piece goes on with; nil begins a new one. Ids decide where there are any: Google numbers
-// all its calls 0. Without them a name on top of complete arguments is the next call.
+// find returns the call that a piece continues; nil begins a new one. The id decides if there is one, since Google numbers all
+// its calls 0. Without an id, a name after complete arguments begins the next call.
 func (a *assembly) find(p wirePiece) *call {
 	if len(a.calls) == 0 {
 		return nil
@@ -158,7 +158,7 @@ func (a *assembly) find(p wirePiece) *call {
 	return last
 }
 
-// response is the whole message; false where the server never said why it stopped.
+// response returns the whole message; false if the server sent no finish reason.
 func (a *assembly) response() (provider.Response, bool) {
 	if a.finish == "" {
 		return provider.Response{}, false
@@ -195,7 +195,7 @@ func (a *assembly) response() (provider.Response, bool) {
 	return provider.Response{Message: msg, StopReason: a.stopReason(), Usage: a.usage}, true
 }
 
-// stopReason: servers that say "stop" after calls mean the calls.
+// stopReason converts a finish reason; "stop" after calls means the calls.
 func (a *assembly) stopReason() provider.StopReason {
 	switch {
 	case a.finish == "length":
@@ -214,7 +214,7 @@ func newID() string {
 	return fmt.Sprintf("call_%s", hex.EncodeToString(b[:]))
 }
 
-// thinkTags takes reasoning out of the text where a server leaves it in as <think>…</think> at the very beginning.
+// thinkTags separates reasoning that a server leaves in the text as <think>…</think> at its very beginning.
 type thinkTags struct {
 	state int // 0 undecided, 1 thinking, 2 the blank lines after it, 3 text
 	held  string
@@ -253,7 +253,7 @@ func (t *thinkTags) split(s string) (text, thought string) {
 		text, _ = t.split(text)
 		return text, thought
 	}
-	// Keep what may be the beginning of the closing tag.
+	// Hold back what may be the beginning of the closing tag.
 	keep := 0
 	for n := min(len(closeTag)-1, len(t.held)); n > 0; n-- {
 		if strings.HasSuffix(t.held, closeTag[:n]) {

@@ -1,10 +1,10 @@
-// Package openai speaks OpenAI's Responses API, and chat completions: OpenAI's own, Google's compatible endpoint, and every server that offers the
-// same (Ollama, llama.cpp, vLLM, LM Studio, OpenRouter). It takes servers as they are: calls that come whole or in
-// pieces, with or without ids, usage or none, reasoning in one of three places.
+// Package openai implements provider.Model with OpenAI's Responses API and with chat completions: OpenAI's own, Google's
+// compatible endpoint, and servers that offer the same (Ollama, llama.cpp, vLLM, LM Studio, OpenRouter). It accepts their
+// variants: calls whole or in pieces, with or without ids, with or without usage, reasoning in one of three places.
 //
-// The wire is written out here. go-openai v1.43.0 was chosen first; its stream reader hides the response's headers
-// (Retry-After), returns neither data nor error for an error event that follows an `event:` line, cannot tell a missing
-// [DONE], and drops `reasoning` and the signatures without which Google refuses its own calls.
+// It does not use a library: go-openai v1.43.0 hides the response's headers (Retry-After), returns neither data nor error
+// for an error event that follows an `event:` line, does not detect a missing [DONE], and drops `reasoning` and the
+// signatures without which Google refuses its own calls.
 package openai
 
 import (
@@ -17,7 +17,7 @@ import (
 	"sublet/daemon/internal/provider"
 )
 
-// Where requests go unless base_url says otherwise.
+// Default base URLs.
 const (
 	openaiURL = "https://api.openai.com/v1"
 	googleURL = "https://generativelanguage.googleapis.com/v1beta/openai"
@@ -51,7 +51,7 @@ func Open(c provider.Config) *Model {
 	return m
 }
 
-// loaded: the two clouds want a key; a server of one's own need not.
+// loaded reports whether the model is usable: OpenAI and Google need a key, other servers may not.
 func (m *Model) loaded() bool {
 	return m.config.APIKey != "" || m.base != openaiURL && m.base != googleURL
 }
@@ -75,7 +75,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	if !m.loaded() {
 		return provider.Response{}, m.fault.NoKey()
 	}
-	// The server is asked for its window beside the first answers. It is waited for, so that nothing is left running.
+	// The probe runs concurrently with the first answers; wait for it, so that no goroutine is left.
 	probeCtx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	var beside sync.WaitGroup
@@ -99,14 +99,14 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 		cancel() // a failed call does not wait for the probe
 		return provider.Response{}, err
 	}
-	beside.Wait() // it may have learned the price
+	beside.Wait() // it may have found the price
 	if resp.Usage.CostUSD == nil {
 		resp.Usage.CostUSD = m.config.Cost(m.probe.known(), resp.Usage)
 	}
 	return resp, nil
 }
 
-// try makes one request. began says that a delta was shown.
+// try makes one request. began reports whether a delta was shown.
 func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (began bool, _ provider.Response, _ error) {
 	watched, feed, stop := provider.Watchdog(ctx, m.retry.Silence)
 	defer stop()
@@ -166,13 +166,13 @@ func (m *Model) do(ctx context.Context, method, url string, body []byte) (*http.
 	return m.http.Do(r)
 }
 
-// refused reads an error answer, bounded.
+// refused reads an error response of bounded size.
 func (m *Model) refused(resp *http.Response) *provider.Error {
 	code, message := errorBody(resp.Body)
 	return m.fault.Status(resp.StatusCode, code, message, resp.Header)
 }
 
-// quirks is what a server turned out not to take. Each is learned from one refusal and kept for the model's life.
+// quirks are the features that a server turned out not to accept, each learned from one refusal.
 type quirks struct {
 	mu sync.Mutex
 	// guarded by mu:
@@ -183,8 +183,8 @@ type quirksNow struct {
 	maxCompletionTokens, noStreamOptions, noTemperature, noEffort, noReasoningBack, noTools, noImages, noEncrypted bool
 }
 
-// learn looks whether a refusal names something that can be left out, and whether that is news. Images are not left out
-// here: who asked has to know.
+// learn records a feature that a refusal names and that can be left out, and reports whether that is new. Images are not
+// among them, since the caller must know if they are left out.
 func (q *quirks) learn(err error) bool {
 	e, ok := err.(*provider.Error)
 	if !ok || e.Kind != provider.ErrInvalid && e.Kind != provider.ErrImages {

@@ -15,13 +15,13 @@ import (
 	"sublet/daemon/internal/provider"
 )
 
-// probeLimit bounds the question for the window, and with it what the end of a first answer may be held up.
+// probeLimit bounds the request for the context window, which may delay the end of a first answer.
 const probeLimit = 2 * time.Second
 
-// probeTries: a server that loads its model on the first request knows the window only afterwards.
+// probeTries is more than one because a server that loads its model with the first request knows the window only then.
 const probeTries = 3
 
-// probe is what is known of a model's limits. It asks at most probeTries times, beside answers.
+// probe finds a model's limits. It asks at most probeTries times, concurrently with answers.
 type probe struct {
 	mu sync.Mutex
 	// guarded by mu:
@@ -36,15 +36,15 @@ func (p *probe) known() provider.Limit {
 	return p.limit
 }
 
-// wanted: the two clouds do not tell, so they are not asked.
+// wanted reports whether to ask: OpenAI and Google do not report the window.
 func (p *probe) wanted(base string, c provider.Config) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.found && p.asked < probeTries && c.ContextWindow == 0 && base != openaiURL && base != googleURL
 }
 
-// ask looks where servers keep the figure; one that does not tell leaves things as they are. What a model was trained
-// with (llama.cpp's list) counts only where nothing says what it runs with.
+// ask tries the places where servers report the window; if none does, nothing changes. The window that a model was trained
+// with (llama.cpp's list) counts only if no server reports the one it runs with.
 func (p *probe) ask(ctx context.Context, m *Model) {
 	root := strings.TrimSuffix(m.base, "/v1")
 	var best provider.Limit
@@ -91,7 +91,7 @@ func merge(old, found provider.Limit) provider.Limit {
 	return found
 }
 
-// fetch returns a body of at most maxEvent bytes and the status, 0 where nobody answered.
+// fetch returns at most maxEvent bytes of a body and the status, 0 if there was no response.
 func (m *Model) fetch(ctx context.Context, url string) ([]byte, int) {
 	resp, err := m.do(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -105,7 +105,7 @@ func (m *Model) fetch(ctx context.Context, url string) ([]byte, int) {
 	return body, resp.StatusCode
 }
 
-// window is how one entry of a list of models may tell its window, most exact first.
+// window is the fields by which an entry of a list of models may report its window, the most exact first.
 type window struct {
 	ID            string `json:"id"`
 	Name          string `json:"name"`
@@ -128,7 +128,7 @@ type window struct {
 	} `json:"pricing"` // OpenRouter, dollars for a token
 }
 
-// offers are the models of a server's list. One that says what its models take says it as OpenRouter does.
+// offers returns the models of a server's list. Capabilities are read in OpenRouter's format.
 func offers(body []byte) ([]provider.Offer, error) {
 	var list struct {
 		Data []struct {
@@ -161,7 +161,7 @@ func offers(body []byte) ([]provider.Offer, error) {
 	return out, nil
 }
 
-// List asks which models the server has.
+// List returns the models that the server has.
 func (m *Model) List(ctx context.Context) ([]provider.Offer, error) {
 	if !m.loaded() {
 		return nil, m.fault.NoKey()

@@ -25,8 +25,8 @@ type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-// wireMessage's Content is a *string, nil where an assistant only calls: some servers insist on null. With images it is a
-// []wirePart; text alone goes as text, for not every server takes a list.
+// wireMessage's Content is a *string, nil for an assistant message with calls only, since some servers insist on null. With
+// images it is a []wirePart; text alone is a string, since some servers do not accept a list.
 type wireMessage struct {
 	Role             string     `json:"role"`
 	Content          any        `json:"content"`
@@ -42,7 +42,7 @@ type wirePart struct {
 	Cache    *wireCache    `json:"cache_control,omitempty"`
 }
 
-// wireCache marks the end of what a server is to keep for the next request.
+// wireCache marks the end of what a server should cache for the next request.
 type wireCache struct {
 	Type string `json:"type"` // ephemeral
 }
@@ -78,7 +78,7 @@ type wireToolSpec struct {
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// request turns a conversation into the wire's form.
+// request converts a conversation to the API's form.
 func (m *Model) request(req provider.Request) wireRequest {
 	q := m.quirks.get()
 	w := wireRequest{Model: m.config.Model, Stream: true}
@@ -103,7 +103,7 @@ func (m *Model) request(req provider.Request) wireRequest {
 		w.Messages = append(w.Messages, wireMessage{Role: "system", Content: &req.System})
 	}
 	_, after := provider.LastPrompt(req.Messages)
-	current := len(req.Messages) - len(after) // from here on it is the turn in hand
+	current := len(req.Messages) - len(after) // index at which the current turn begins
 	for i, msg := range req.Messages {
 		if msg.Role == provider.Assistant {
 			w.Messages = append(w.Messages, m.assistant(msg, i >= current && !q.noReasoningBack))
@@ -126,8 +126,8 @@ func (m *Model) request(req provider.Request) wireRequest {
 	return w
 }
 
-// markCache marks the system prompt and the newest two messages that are not the model's, which Claude's caches need;
-// OpenRouter passes the marks on. Messages of tools have their text in one part then.
+// markCache sets cache marks on the system prompt and the newest two messages that are not the model's, as Claude needs;
+// OpenRouter passes them on. Messages of tools then have their text in one part.
 func markCache(messages []wireMessage) {
 	left := 3
 	for i := len(messages) - 1; i >= 0 && left > 0; i-- {
@@ -148,8 +148,8 @@ func markCache(messages []wireMessage) {
 	}
 }
 
-// assistant gives the model its own words back. Reasoning goes back only within the turn in hand, and only where this
-// kind of server sent it: models that think between tool calls want it, all others refuse or ignore it.
+// assistant converts a message of the model. Reasoning is sent back within the current turn only, and only to the kind of
+// server that sent it: models that think between tool calls need it, others refuse or ignore it.
 func (m *Model) assistant(msg provider.Message, reasoning bool) wireMessage {
 	w := wireMessage{Role: "assistant"}
 	var text strings.Builder
@@ -184,8 +184,8 @@ func (m *Model) assistant(msg provider.Message, reasoning bool) wireMessage {
 	return w
 }
 
-// userMessages splits results from the rest: results are messages of their own here, and come first. They are text only, so
-// the images of results follow as the user's.
+// userMessages converts a user's message. Tool results are separate messages here and come first. They are text only, so the
+// images of results follow as the user's.
 func userMessages(msg provider.Message) (list []wireMessage) {
 	var parts []wirePart
 	var texts []string

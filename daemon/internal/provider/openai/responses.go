@@ -9,11 +9,11 @@ import (
 	"sublet/daemon/internal/provider"
 )
 
-// itemSign begins the signature of reasoning that is an item of the Responses API; the item in JSON follows.
+// itemSign is the prefix of the signature of reasoning that is an item of the Responses API; the item in JSON follows.
 const itemSign = "item "
 
-// speaksResponses reports whether requests go to the Responses API, which takes the model's own encrypted reasoning back
-// between tool calls.
+// speaksResponses reports whether requests go to the Responses API, which accepts the model's own encrypted reasoning between
+// tool calls.
 func (m *Model) speaksResponses() bool {
 	return m.config.API == "responses" || m.config.API == "" && m.base == openaiURL
 }
@@ -24,7 +24,7 @@ type responsesRequest struct {
 	Input           []any          `json:"input"` // of inputMessage, inputCall, inputOutput, and reasoning items as they came
 	Tools           []responseTool `json:"tools,omitempty"`
 	Stream          bool           `json:"stream"`
-	Store           bool           `json:"store"` // false: nothing is kept there
+	Store           bool           `json:"store"` // false: the server stores nothing
 	Include         []string       `json:"include,omitempty"`
 	MaxOutputTokens *int           `json:"max_output_tokens,omitempty"`
 	Temperature     *float64       `json:"temperature,omitempty"`
@@ -68,7 +68,7 @@ type inputOutput struct {
 	Output string `json:"output"`
 }
 
-// responses turns a conversation into the form of the Responses API.
+// responses converts a conversation to the form of the Responses API.
 func (m *Model) responses(req provider.Request) responsesRequest {
 	q := m.quirks.get()
 	w := responsesRequest{Model: m.config.Model, Instructions: req.System, Input: []any{}, Stream: true, MaxOutputTokens: req.MaxTokens}
@@ -87,7 +87,7 @@ func (m *Model) responses(req provider.Request) responsesRequest {
 		}
 	}
 	_, after := provider.LastPrompt(req.Messages)
-	current := len(req.Messages) - len(after) // from here on it is the turn in hand, within which reasoning goes back
+	current := len(req.Messages) - len(after) // index at which the current turn begins, whose reasoning is sent back
 	for i, msg := range req.Messages {
 		if msg.Role == provider.Assistant {
 			w.Input = append(w.Input, m.ownItems(msg, i >= current && !q.noEncrypted)...)
@@ -107,7 +107,7 @@ func (m *Model) responses(req provider.Request) responsesRequest {
 	return w
 }
 
-// ownItems are what the model said: its reasoning, if it goes back, its words and its calls.
+// ownItems converts a message of the model: reasoning if it is sent back, text and calls.
 func (m *Model) ownItems(msg provider.Message, reasoning bool) (items []any) {
 	for _, p := range msg.Parts {
 		switch {
@@ -125,7 +125,8 @@ func (m *Model) ownItems(msg provider.Message, reasoning bool) (items []any) {
 	return items
 }
 
-// userItems are the results of calls, then the rest as one message. Results are text only here, so their images follow.
+// userItems converts a user's message: the results of calls, then the rest as one message. Results are text only here, so
+// their images follow.
 func userItems(msg provider.Message) (items []any) {
 	var parts []inputPart
 	image := func(i *picture.Image) {
@@ -187,7 +188,7 @@ type responseItem struct {
 	Encrypted string `json:"encrypted_content"`
 }
 
-// event takes one event of the Responses API.
+// event processes one event of the Responses API.
 func (a *assembly) event(f provider.Fault, data []byte) error {
 	var e responseEvent
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -247,7 +248,7 @@ func (a *assembly) event(f provider.Fault, data []byte) error {
 	return nil
 }
 
-// done takes an item that is whole: the arguments of a call as the server has them, and reasoning that goes back.
+// done processes a complete item: the arguments of a call, and reasoning that must be sent back.
 func (a *assembly) done(item responseItem, raw json.RawMessage) {
 	switch {
 	case item.Type == "reasoning" && item.Encrypted != "":

@@ -11,7 +11,7 @@ import (
 	"sublet/daemon/internal/provider"
 )
 
-// Bounds on what a server may send, in bytes: one event, one error answer.
+// Bounds in bytes on what a server may send: one event, one error response.
 const (
 	maxEvent = 16 << 20
 	maxError = 64 << 10
@@ -19,9 +19,9 @@ const (
 
 var errTooLarge = errors.New("the server sent an event of more than 16 MiB")
 
-// readChunks calls add for each JSON object of a server-sent stream, up to [DONE] or the end of the body. Comments,
-// `event:`, `id:` and blank lines are passed over. A server that ignores `stream` and answers with one object is read
-// too. Whether an end without [DONE] was the end, the assembly knows by the finish reason.
+// readChunks calls add for each JSON object of a server-sent stream, up to [DONE] or EOF. It skips comments, `event:`, `id:`
+// and blank lines. It also reads a single object, of a server that ignores `stream`. Whether the answer was complete without
+// [DONE] is decided by the finish reason, in assembly.
 func readChunks(body io.Reader, add func([]byte) error) error {
 	r := bufio.NewReaderSize(body, 32<<10)
 	if first, err := firstByte(r); err != nil {
@@ -63,7 +63,7 @@ func firstByte(r *bufio.Reader) (byte, error) {
 		b, err := r.ReadByte()
 		if err != nil {
 			if errors.Is(err, io.EOF) {
-				return 0, io.ErrUnexpectedEOF // not a word: broken off
+				return 0, io.ErrUnexpectedEOF // it ended before the first event
 			}
 			return 0, err
 		}
@@ -75,7 +75,7 @@ func firstByte(r *bufio.Reader) (byte, error) {
 	}
 }
 
-// readLine returns a line without its end. The slice is the caller's.
+// readLine returns a line without its end. The caller owns the slice.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -109,7 +109,7 @@ type wireDelta struct {
 	ToolCalls        []wirePiece     `json:"tool_calls"`
 }
 
-// wirePiece is a piece of a call, or a whole one. Index may be missing; arguments are text, and an object with some.
+// wirePiece is a piece of a call, or a whole one. Index may be missing; arguments are text or, from some servers, an object.
 type wirePiece struct {
 	Index    *int   `json:"index"`
 	ID       string `json:"id"`
@@ -169,7 +169,7 @@ func (e *wireError) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// plain is a JSON value as text: strings without their quotes, null as nothing.
+// plain returns a JSON value as text: strings without their quotes, null as "".
 func plain(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -178,10 +178,10 @@ func plain(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// errorBody reads the usual shapes of an error: {"error": {…}}, {"error": "…"}, [{"error": …}] (Google),
+// errorBody parses the usual forms of an error: {"error": {…}}, {"error": "…"}, [{"error": …}] (Google),
 // {"message": …}, {"detail": …}, or plain text.
 func errorBody(r io.Reader) (code, message string) {
-	b, _ := io.ReadAll(io.LimitReader(r, maxError)) // what came is what there is
+	b, _ := io.ReadAll(io.LimitReader(r, maxError)) // use what could be read
 	var shape struct {
 		Error   *wireError      `json:"error"`
 		Message json.RawMessage `json:"message"`
@@ -205,7 +205,7 @@ func errorBody(r io.Reader) (code, message string) {
 	return "", string(b)
 }
 
-// decode parses one event. A stream that carries something else than JSON is broken.
+// decode parses one event. A stream that contains anything but JSON is an error.
 func decode(f provider.Fault, data []byte) (wireChunk, error) {
 	var c wireChunk
 	if err := json.Unmarshal(data, &c); err != nil {
