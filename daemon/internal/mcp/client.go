@@ -13,7 +13,7 @@ import (
 // maxServers bounds the servers of one client.
 const maxServers = 32
 
-// FromClient returns the servers that a client brought along, which run in its folder, and what is wrong with others.
+// FromClient returns the servers that a client brought, which run in its folder, and what is wrong with invalid ones.
 func FromClient(list []wire.MCPServer, cwd string) (specs []Spec, faults []string) {
 	for i, m := range list {
 		spec, err := fromWire(m, cwd)
@@ -34,7 +34,7 @@ func FromClient(list []wire.MCPServer, cwd string) (specs []Spec, faults []strin
 	return specs, faults
 }
 
-// fromWire checks one server of a client's.
+// fromWire validates and converts one server of a client.
 func fromWire(m wire.MCPServer, cwd string) (Spec, error) {
 	s := Spec{
 		Name: Name(m.Name), Command: string(m.Command), URL: m.URL, Headers: m.Headers, Dir: cwd, Passing: true, Reach: string(risk.ReachFree),
@@ -62,7 +62,7 @@ func fromWire(m wire.MCPServer, cwd string) (Spec, error) {
 	return s, nil
 }
 
-// Report describes the servers, a client's own or those of the settings. s may be nil: there are none.
+// Report describes the servers, a client's or those of the settings. s may be nil: there are none.
 func (s *Servers) Report(clients bool) []wire.MCPServerStatus {
 	list := []wire.MCPServerStatus{}
 	if s == nil {

@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// widely is the protocol that servers in the field speak; one that knows only a newer one is asked with the SDK's newest.
+	// widely is the protocol version that most servers support; the SDK's newest is tried if a server refuses it.
 	widely = "2025-11-25"
-	// maxPages bounds a list of tools, which a server may continue without end.
+	// maxPages bounds a list of tools, which a server could continue endlessly.
 	maxPages = 32
 )
 
-// conn is one connection to a server, from its greeting to its end.
+// conn is one connection to a server, from initialization to its end.
 type conn struct {
 	server  *server
 	session *sdk.ClientSession
@@ -41,7 +41,7 @@ type conn struct {
 	cancel  context.CancelCauseFunc
 	once    sync.Once
 	calls   sync.WaitGroup
-	changed atomic.Bool // the list of tools is not what it was
+	changed atomic.Bool // the server has announced a changed list of tools
 	number  atomic.Int64
 
 	mu sync.Mutex
@@ -52,7 +52,8 @@ type conn struct {
 	watched map[string]func(*sdk.ProgressNotificationParams) // by progress token
 }
 
-// connect starts the server or reaches it, greets it and reads its tools. ctx bounds all of that. Errors are for people.
+// connect starts the server or connects to it, initializes the session and lists its tools, all within ctx. Errors are for
+// people.
 func (s *server) connect(ctx context.Context, at Place) (*conn, error) {
 	c, err := s.greet(ctx, at, widely)
 	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && (refused.Code == jsonrpc.CodeMethodNotFound || refused.Code == sdk.CodeUnsupportedProtocolVersion) {
@@ -65,12 +66,12 @@ func (s *server) connect(ctx context.Context, at Place) (*conn, error) {
 		}
 	}
 	if err != nil {
-		return nil, c.fate(err)
+		return nil, c.endReason(err)
 	}
 	return c, nil
 }
 
-// greet also returns a connection, which is closed, with an error.
+// greet initializes the session. With an error it also returns the connection, which is closed.
 func (s *server) greet(ctx context.Context, at Place, version string) (*conn, error) {
 	c := &conn{server: s, since: time.Now(), watched: map[string]func(*sdk.ProgressNotificationParams){}}
 	c.ctx, c.cancel = context.WithCancelCause(s.ctx) // close ends it
@@ -80,7 +81,7 @@ func (s *server) greet(ctx context.Context, at Place, version string) (*conn, er
 		return c, err
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "sublet", Version: s.o.Version}, &sdk.ClientOptions{
-		Capabilities: &sdk.ClientCapabilities{}, // it may ask nothing of us: no files, no models, no questions to the user
+		Capabilities: &sdk.ClientCapabilities{}, // no capabilities: it cannot request files, models or input from the user
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			c.changed.Store(true)
 		},
@@ -103,7 +104,7 @@ func (c *conn) transport(at Place) (sdk.Transport, error) {
 		c.http = newHTTPClient(headers)
 		return &sdk.StreamableClientTransport{
 			Endpoint: spec.URL, HTTPClient: c.http, MaxRetries: 2, MaxEventSize: maxMessage,
-			DisableStandaloneSSE: true, // nothing flows while nobody calls
+			DisableStandaloneSSE: true, // no stream outside of calls
 		}, nil
 	}
 	proc, err := startProcess(spec, at, c.server.o)
@@ -112,16 +113,16 @@ func (c *conn) transport(at Place) (sdk.Transport, error) {
 	}
 	c.proc = proc
 	c.meter = newMeter(proc.stdout)
-	return &sdk.IOTransport{Reader: c.meter, Writer: mouth{proc.stdin, c.meter}, MaxLineLength: 2 * maxMessage}, nil // the meter is first
+	return &sdk.IOTransport{Reader: c.meter, Writer: stdinWriter{proc.stdin, c.meter}, MaxLineLength: 2 * maxMessage}, nil // the meter is first
 }
 
-// mouth is a server's input, which tells the meter where nobody reads it any more.
-type mouth struct {
+// stdinWriter is a server's standard input. It records in the meter that the server does not read any more (EPIPE).
+type stdinWriter struct {
 	io.WriteCloser
 	meter *meter
 }
 
-func (m mouth) Write(p []byte) (int, error) {
+func (m stdinWriter) Write(p []byte) (int, error) {
 	n, err := m.WriteCloser.Write(p)
 	if errors.Is(err, syscall.EPIPE) {
 		m.meter.ended.Store(true)
@@ -129,7 +130,7 @@ func (m mouth) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// close ends the connection and the server's processes, and waits for both. A second call waits as well.
+// close ends the connection and the server's processes, and waits for both. It is idempotent.
 func (c *conn) close() {
 	c.cancel(errClosed)
 	c.mu.Lock()
@@ -137,10 +138,10 @@ func (c *conn) close() {
 	c.mu.Unlock()
 	c.once.Do(func() {
 		if c.proc != nil {
-			c.proc.end() // first: whatever the SDK waits for comes from there
+			c.proc.end() // first, since the SDK waits for the process's output to end
 		}
 		if c.session != nil {
-			_ = c.session.Close() // how it ended is the process's to tell
+			_ = c.session.Close() // the process reports how it ended
 		}
 		if c.http != nil {
 			c.http.CloseIdleConnections()
@@ -149,7 +150,7 @@ func (c *conn) close() {
 	c.calls.Wait()
 }
 
-// wait returns when the connection is over, everything ended, with the reason for people.
+// wait returns when the connection has ended and everything is closed, with the reason for people.
 func (c *conn) wait() error {
 	err := c.session.Wait()
 	if err == nil {
@@ -158,19 +159,19 @@ func (c *conn) wait() error {
 	return c.fail(err)
 }
 
-// fail ends the connection for a reason, and returns how it ended, for people.
+// fail ends the connection with a cause, and returns how it ended, for people.
 func (c *conn) fail(err error) error {
 	c.cancel(err)
 	c.close()
 	if first := context.Cause(c.ctx); !errors.Is(first, errClosed) {
 		err = first
 	}
-	return c.fate(err)
+	return c.endReason(err)
 }
 
-// fate is err for people: in the words of the process's end where that came first. The SDK tells that a connection is closed
-// also where it was the one that gave it up.
-func (c *conn) fate(err error) error {
+// endReason returns err for people; if the process ended first, how it ended. The SDK reports a closed connection also if it gave
+// up the connection itself.
+func (c *conn) endReason(err error) error {
 	text := clip(oneLine(err.Error()), 300)
 	if c.proc == nil {
 		return errors.New(text)
@@ -180,16 +181,16 @@ func (c *conn) fate(err error) error {
 	if fault := c.meter.fault.Load(); fault != nil {
 		return *fault
 	}
-	if how := c.proc.fate(); how != "" && lost {
+	if how := c.proc.endReason(); how != "" && lost {
 		text = how
 	}
-	if last := c.proc.lastWords(); last != "" {
+	if last := c.proc.lastStderrLine(); last != "" {
 		text += "; its last words: " + last
 	}
 	return errors.New(text)
 }
 
-// list reads the tools.
+// list lists the server's tools.
 func (c *conn) list(ctx context.Context) error {
 	var all []*sdk.Tool
 	params := &sdk.ListToolsParams{}
@@ -211,13 +212,13 @@ func (c *conn) list(ctx context.Context) error {
 	return nil
 }
 
-// refresh reads the tools again where they may have changed. A server that does not answer keeps those it had.
+// refresh lists the tools again if they may have changed. If the server does not answer, the old list stays.
 func (c *conn) refresh(ctx context.Context) {
 	if !c.changed.Swap(false) && c.proc != nil {
-		return // an HTTP server has no way to tell
+		return // over HTTP there is no notification
 	}
 	if c.proc == nil && time.Since(c.since) < time.Second {
-		return // just read
+		return // the list is new
 	}
 	if err := c.list(ctx); err != nil {
 		c.changed.Store(true)
@@ -235,14 +236,14 @@ func (c *conn) offered() ([]tool.Tool, string) {
 	return list, c.left
 }
 
-// answer is what came of a call.
+// answer is the result of a call.
 type answer struct {
 	result *sdk.CallToolResult
 	err    error
 }
 
-// call calls a tool. When ctx ends, or the call's own time, it tells the server and returns at once. said receives signs
-// of progress, one at a time and none after the return.
+// call calls a tool. When ctx or the call's own time ends, it notifies the server and returns at once. said is called with
+// progress reports, never concurrently and never after the return.
 func (c *conn) call(ctx context.Context, name string, args json.RawMessage, said func(*sdk.ProgressNotificationParams)) (*sdk.CallToolResult, error) {
 	o := c.server.o
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -291,8 +292,7 @@ func (c *conn) call(ctx context.Context, name string, args json.RawMessage, said
 	}
 }
 
-// notice waits until a cancelled call has left the connection: one that cannot be written is of a server that does not read
-// any more, which is given up.
+// notice waits until the notification of a cancelled call is written. A server that does not read it in time is ended.
 func (c *conn) notice(ended <-chan answer) {
 	timer := time.NewTimer(c.server.o.Stuck)
 	defer timer.Stop()
@@ -304,7 +304,7 @@ func (c *conn) notice(ended <-chan answer) {
 	}
 }
 
-// giveUp breaks a connection that is stuck; whoever waits for its end ends the rest. The caller is one of calls.
+// giveUp breaks a stuck connection; the goroutine in wait then ends the rest. The caller counts in c.calls.
 func (c *conn) giveUp(why error) {
 	c.cancel(why)
 	if c.proc != nil {
@@ -312,7 +312,7 @@ func (c *conn) giveUp(why error) {
 	}
 }
 
-// progress passes a sign of progress to its call. It is held under the lock: none comes after the call has returned.
+// progress passes a progress report to its call. It holds the lock, so that none arrives after the call has returned.
 func (c *conn) progress(p *sdk.ProgressNotificationParams) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -321,7 +321,7 @@ func (c *conn) progress(p *sdk.ProgressNotificationParams) {
 	}
 }
 
-// A timeoutError says that a call took too long.
+// A timeoutError reports that a call took too long.
 type timeoutError struct {
 	server string
 	after  time.Duration

@@ -68,8 +68,8 @@ func TestNonsenseBehindTheGreeting(t *testing.T) {
 		err = c.list(t.Context())
 		c.close()
 	}
-	if err == nil || !strings.Contains(c.fate(err).Error(), "invalid character 'h'") {
-		t.Errorf("got %v from %v", c.fate(err), err)
+	if err == nil || !strings.Contains(c.endReason(err).Error(), "invalid character 'h'") {
+		t.Errorf("got %v from %v", c.endReason(err), err)
 	}
 }
 

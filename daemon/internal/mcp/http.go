@@ -16,7 +16,7 @@ import (
 const (
 	// maxMessage bounds one message of a server, in bytes.
 	maxMessage = 12 << 20
-	// A server that sends more lines than this is ended: each costs the daemon work, whoever asked for it.
+	// linesPerSecond and linesAtOnce bound the lines of a server before it is ended, since each costs the daemon work.
 	linesPerSecond = 250
 	linesAtOnce    = 4096
 )
@@ -26,13 +26,13 @@ var (
 	errLong  = fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
 )
 
-// meter counts the lines that a server sends, and how long they are. Once a bound is passed, every Read fails.
+// meter counts the lines that a server sends and their lengths. After a bound is exceeded, every Read fails.
 type meter struct {
 	io.ReadCloser
 	limit *rate.Limiter
-	line  int                   // bytes so far
-	fault atomic.Pointer[error] // why it does not go on; nil: it does
-	ended atomic.Bool           // by whoever sends
+	line  int                   // bytes of the current line
+	fault atomic.Pointer[error] // the bound that was exceeded; nil: none
+	ended atomic.Bool           // set when the writer finds that the server does not read
 }
 
 func newMeter(r io.ReadCloser) *meter {
@@ -62,7 +62,7 @@ func (m *meter) Read(p []byte) (int, error) {
 	return 0, fault
 }
 
-// newHTTPClient sends the headers with every request, to the one host that the user named.
+// newHTTPClient returns a client that sends the headers with every request, and only to the host of the user's URL.
 func newHTTPClient(headers map[string]string) *http.Client {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	return &http.Client{
@@ -96,14 +96,14 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	body := io.ReadCloser(newMeter(resp.Body))
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // of which the SDK bounds each event
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // the SDK bounds each event of such a stream
 		body = &bounded{body, maxMessage}
 	}
 	resp.Body = body
 	return resp, nil
 }
 
-// bounded is a body of which only so many bytes are read.
+// bounded is a body whose reading fails after a number of bytes.
 type bounded struct {
 	io.ReadCloser
 	left int

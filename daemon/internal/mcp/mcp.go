@@ -1,7 +1,7 @@
-// Package mcp gives agents the tools of Model Context Protocol servers: it starts servers when a turn needs them or
-// reaches them by HTTP, keeps them while they are used, and ends them with everything they started. What a server says of
-// itself and of its tools is untrusted: bounded, cleaned, and never a reason to allow anything. The protocol is the SDK's;
-// whether a call may run is the policy's.
+// Package mcp gives agents the tools of Model Context Protocol servers. It starts servers when a turn needs them, or connects
+// by HTTP, keeps them while they are used, and ends them with all their processes. What a server says about itself and its
+// tools is untrusted: it is bounded, cleaned, and never a reason to allow anything. The SDK implements the protocol; the
+// policy decides whether a call may run.
 package mcp
 
 import (
@@ -19,26 +19,26 @@ import (
 	"sublet/lease/confine"
 )
 
-// Spec is how one server is had: Command, Args, Env and Dir start one that talks over its standard input and output; URL
-// and Headers reach one that runs.
+// Spec describes one server: Command, Args, Env and Dir start one that speaks on its standard input and output; URL and
+// Headers are for one that runs.
 type Spec struct {
 	Name    string // see Name
-	Command string // a path, or a name that PATH leads to; ~/ is the home folder
+	Command string // a path, or a name on PATH; ~/ is the home folder
 	Args    []string
-	Env     map[string]string // beside the Place's
+	Env     map[string]string // in addition to Place.Env
 	Dir     string            // "" = the Place's home folder
 	URL     string
 	Headers map[string]string
 	Expand  bool     // ${NAME} in Env and Headers is that variable of this process
-	Reach   string   // what a Command is held to, see config.MCP; free for a client's
+	Reach   string   // the confinement of a Command, see config.MCP; free for a client's
 	Write   []string // with the reach project
-	// Secrets and NotSecrets are those of the settings: with others, the server is started anew.
+	// Secrets and NotSecrets are those of the settings. A change restarts the server.
 	Secrets, NotSecrets []string
 
-	Passing bool // a client's: no permission for its tools outlives the session
+	Passing bool // a client's server: no permission for its tools outlives the session
 }
 
-// FromConfig are the servers of the settings.
+// FromConfig returns the servers of the settings.
 func FromConfig(c config.Config) []Spec {
 	var specs []Spec
 	for name, m := range c.MCP {
@@ -50,7 +50,7 @@ func FromConfig(c config.Config) []Spec {
 	return specs
 }
 
-// Place is where servers are started: the environment that a private shell would have, and the home folder.
+// Place is the environment in which servers are started: that of a private shell, and the home folder.
 type Place struct {
 	Env  []string // NAME=value
 	Home string
@@ -61,24 +61,24 @@ type Options struct {
 	Version string
 	Log     *slog.Logger // nil = discard
 	Folder  string       // for the folders of held servers, which are called Leftover; "" = the temporary one
-	// Hold returns the launcher that is to start a server, "" for none, and what it holds the server to. nil: nothing does.
+	// Hold returns the launcher for a server, "" for none, and the reach that it enforces. nil: servers are not confined.
 	Hold     func(Spec) (launcher string, to confine.Spec, err error)
-	Patience time.Duration // how long Ready waits for servers that are not up yet; 10 s
+	Patience time.Duration // how long Ready waits for servers that are starting; 10 s
 	Start    time.Duration // how long a server may take from its start to its list of tools; 1 min
-	Idle     time.Duration // how long a server that no turn holds is kept; 10 min
+	Idle     time.Duration // how long an unused server is kept; 10 min
 	Retry    time.Duration // the pause after a server failed, doubling up to 1 min; 1 s
-	Silence  time.Duration // how long a call may take without a sign of progress; 5 min
+	Silence  time.Duration // how long a call may take without a progress report; 5 min
 	Most     time.Duration // how long a call may take; 1 h
-	Stuck    time.Duration // how long a server may leave a cancelled call unread before it is ended; 5 s
+	Stuck    time.Duration // how long a server may leave the notification of a cancelled call unread before it is ended; 5 s
 }
 
 const (
 	maxRetry = time.Minute
-	// steady is how long a server must have been up for its earlier failures to be forgotten.
+	// steady is how long a server must have been up before its earlier failures are forgotten.
 	steady = time.Minute
 )
 
-// Servers are those of one owner: of the settings, or of one client. Safe for concurrent use.
+// Servers is the servers of one owner: of the settings, or of one client. It is safe for concurrent use.
 type Servers struct {
 	o      Options
 	ctx    context.Context // the servers' lifetime
@@ -89,7 +89,7 @@ type Servers struct {
 	// below: guarded by mu
 	list    []*server // by name
 	holds   int
-	retired bool // ends with the last hold
+	retired bool // to be closed at the last release
 }
 
 // New returns Servers without any; Close must be called.
@@ -109,8 +109,8 @@ func New(o Options) *Servers {
 	return s
 }
 
-// Set says which servers there are. Those that go or changed are ended, without waiting for that; the others are left as
-// they are. Nothing is started.
+// Set defines which servers there are. Servers that are removed or changed are ended in the background; the others are left as
+// they are. It starts none.
 func (s *Servers) Set(specs []Spec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,14 +137,14 @@ func (s *Servers) Set(specs []Spec) {
 	}
 }
 
-// Empty reports that there are none.
+// Empty reports whether there are none.
 func (s *Servers) Empty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.list) == 0
 }
 
-// Hold keeps servers that are up from being ended for idleness, until release is called.
+// Hold prevents running servers from being ended as idle until release is called.
 func (s *Servers) Hold() (release func()) {
 	s.mu.Lock()
 	s.holds++
@@ -167,7 +167,7 @@ func (s *Servers) Hold() (release func()) {
 	})
 }
 
-// Retire is Close, once nobody holds the servers any more. It waits if that is now.
+// Retire calls Close when nobody holds the servers any more. If that is now, it waits for Close.
 func (s *Servers) Retire() {
 	s.mu.Lock()
 	s.retired = true
@@ -178,8 +178,7 @@ func (s *Servers) Retire() {
 	}
 }
 
-// Close ends every server, with all it started, and returns when they have ended: after 5 s at most, unless the system
-// holds a process that was killed.
+// Close ends every server and its processes, and waits for that: at most 5 s, unless the kernel does not end a killed process.
 func (s *Servers) Close() {
 	s.mu.Lock()
 	s.cancel()
@@ -194,20 +193,19 @@ func (s *Servers) Close() {
 	s.work.Wait()
 }
 
-// Note is what became of a server: it came up, or it could not be had. Number tells one start from another, so that
-// nobody has to be told twice.
+// Note reports that a server came up or failed. Number identifies the start, so that users are notified once.
 type Note struct {
 	Server string
 	Number int
 	Err    error  // nil: it is up
-	What   string // the command or the address, in one line
+	What   string // the command or the URL, in one line
 	Left   string // tools that are left out, and why; "" = none
 }
 
 // State of a server.
 type State int
 
-// States. One that rests was not needed yet, or not for a while.
+// States. A resting server has not been needed yet, or not recently.
 const (
 	Resting State = iota
 	Starting
@@ -215,17 +213,17 @@ const (
 	Failed
 )
 
-// Status is how a server is.
+// Status describes a server.
 type Status struct {
 	Server string
 	What   string // as in Note
 	State  State
 	Err    error    // of Failed
-	Tools  []string // their names, of when it was last up
+	Tools  []string // their names, as of when it last ran
 	Left   string   // as in Note
 }
 
-// Status tells how the servers are, by name, and starts none.
+// Status returns the servers by name, and starts none.
 func (s *Servers) Status() []Status {
 	s.mu.Lock()
 	list := s.list
@@ -237,8 +235,8 @@ func (s *Servers) Status() []Status {
 	return all
 }
 
-// Ready starts the servers that are not up and returns the tools of all that are, after Patience at most: a server that
-// takes longer is there for a later turn. Each server has a Note. skip leaves servers out by their names; nil: none.
+// Ready starts the servers that are not running and returns the tools of all that are, after Patience at most; a slower server
+// is available to a later turn. There is a Note for each server. skip leaves servers out by name; nil: none.
 func (s *Servers) Ready(ctx context.Context, at Place, skip func(server string) bool) ([]tool.Tool, []Note) {
 	s.mu.Lock()
 	list := s.list

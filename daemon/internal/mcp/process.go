@@ -25,28 +25,28 @@ import (
 )
 
 const (
-	// endGrace is what a server gets to end after its input was closed, and again after SIGTERM.
+	// endGrace is how long a server may take to end after its input was closed, and again after SIGTERM.
 	endGrace = time.Second
-	// maxLine bounds what is looked at of one line of a server's standard error, in bytes.
+	// maxLine bounds one line of a server's standard error that is logged, in bytes.
 	maxLine = 1 << 10
-	// maxWords bounds a server's last words in a message, in bytes.
+	// maxWords bounds a server's last line in a message, in bytes.
 	maxWords = 200
 )
 
-// guardScript leads the server's process group and outlives nobody: when the daemon is gone, in whatever way, its input
-// ends and it kills the group, itself included. As long as it is there the group's number is nobody else's.
+// guardScript is the leader of the server's process group. When the daemon ends, in whatever way, the script's input ends and
+// it kills the group, itself included. While it runs the group's id cannot be reused.
 const guardScript = `trap '' TERM INT HUP QUIT; read -r _; kill -KILL 0`
 
-// process is a server that was started here, with everything it starts, unless that leaves the group on purpose.
+// process is a server that was started here, and its process group.
 type process struct {
-	name   string
-	stdin  *os.File
-	stdout *os.File
-	cmd    *exec.Cmd
-	guard  *exec.Cmd
-	leash  *os.File // the guard's input
-	own    string   // a folder of a server that is held, "" of others
-	log    *slog.Logger
+	name       string
+	stdin      *os.File
+	stdout     *os.File
+	cmd        *exec.Cmd
+	guard      *exec.Cmd
+	guardInput *os.File // the guard's input
+	own        string   // a folder of a server that is held, "" of others
+	log        *slog.Logger
 
 	exited chan struct{} // closed when the server has ended and its group was killed
 	once   sync.Once
@@ -54,9 +54,9 @@ type process struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	ended bool   // by a signal of ours
-	over  bool   // the group is gone
-	how   string // how the server ended, where no signal of ours did it
+	ended bool   // by a signal of this process
+	over  bool   // the group has ended
+	how   string // how the server ended, if not by a signal of this process
 	last  string // its newest line on standard error
 }
 
@@ -146,18 +146,18 @@ func startProcess(spec Spec, at Place, o *Options) (_ *process, err error) {
 	if err := procstat.Mark(p.cmd.Process.Pid); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.ESRCH) {
 		p.log.Warn("an MCP server could not be marked", "server", p.name, "err", err)
 	}
-	p.leash, p.stdin, p.stdout = leashW, inW, outR
+	p.guardInput, p.stdin, p.stdout = leashW, inW, outR
 	keep(leashW, inW, outR, errR)
 	p.reader.Go(func() { p.listen(errR) }) // ends with the pipe, which end closes
 	p.reader.Go(func() { p.watch(errR) })  // ends with the process; end waits for both
 	return p, nil
 }
 
-// Leftover is the pattern of the folders that a killed daemon leaves in Options.Folder.
+// Leftover matches the folders that a killed daemon leaves in Options.Folder.
 const Leftover = "mcp-*"
 
-// reachIn writes what a server is held to into a new folder below parent, which is the server's project: a name that starts by itself has
-// no meaning there.
+// reachIn writes a server's Spec of confinement to a new folder below parent, which is the server's project; protected names
+// have no meaning there.
 func reachIn(parent string, to confine.Spec) (dir string, err error) {
 	if dir, err = os.MkdirTemp(parent, Leftover); err != nil {
 		return "", err
@@ -171,7 +171,7 @@ func reachIn(parent string, to confine.Spec) (dir string, err error) {
 	return dir, err
 }
 
-// Find looks a program up as a shell in that environment would.
+// Find returns the path of a program, as a shell in that environment would find it.
 func Find(command string, env []string, dir, home string) (string, error) {
 	if rest, ok := strings.CutPrefix(command, "~/"); ok {
 		return filepath.Join(home, rest), nil
@@ -190,7 +190,7 @@ func Find(command string, env []string, dir, home string) (string, error) {
 	}
 	for _, folder := range filepath.SplitList(path) {
 		if !filepath.IsAbs(folder) {
-			continue // whatever stands in the present folder is not what was meant
+			continue // relative entries of PATH are ignored
 		}
 		file := filepath.Join(folder, command)
 		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
@@ -200,7 +200,7 @@ func Find(command string, env []string, dir, home string) (string, error) {
 	return "", fmt.Errorf("%q is not found on PATH", command)
 }
 
-// listen writes what the server says into the log, a bounded number of lines, and keeps the last one.
+// listen logs the server's standard error, a bounded number of lines, and keeps the last line.
 func (p *process) listen(r io.ReadCloser) {
 	defer r.Close()
 	lines := bufio.NewReaderSize(r, maxLine)
@@ -226,7 +226,7 @@ func (p *process) listen(r io.ReadCloser) {
 	}
 }
 
-// watch waits for the server's end and sees that nothing of its group is left.
+// watch waits for the server's end and then kills the rest of its group.
 func (p *process) watch(errR *os.File) {
 	err := p.cmd.Wait()
 	p.mu.Lock()
@@ -240,25 +240,25 @@ func (p *process) watch(errR *os.File) {
 	p.over = true
 	p.mu.Unlock()
 	_ = p.guard.Wait() // killed
-	p.leash.Close()
+	p.guardInput.Close()
 	p.stdin.Close()
-	// What it still said is in the pipe; a child that left the group may hold it open for ever.
+	// The pipe may have more output, but a child that left the group may keep it open for ever.
 	_ = errR.SetReadDeadline(time.Now().Add(endGrace))
 	os.RemoveAll(p.own)
 	close(p.exited)
 }
 
-// signalLocked sends to the whole group. The guard is waited for only afterwards, so the number is the group's.
+// signalLocked sends a signal to the whole group. The guard is reaped only afterwards, so the id is still the group's.
 func (p *process) signalLocked(s syscall.Signal) {
 	if !p.over {
-		_ = syscall.Kill(-p.guard.Process.Pid, s) // nobody there: as it should be
+		_ = syscall.Kill(-p.guard.Process.Pid, s) // ESRCH: it has ended
 	}
 }
 
-// hangUp closes the server's input, which tells it to end and breaks whatever is being written to it.
+// hangUp closes the server's input, which asks it to end and fails pending writes.
 func (p *process) hangUp() { p.stdin.Close() }
 
-// end ends the server with its group, first politely, and waits. A second call waits as well.
+// end ends the server and its group: first by closing its input, then SIGTERM, then SIGKILL. It waits, and is idempotent.
 func (p *process) end() {
 	p.once.Do(func() {
 		p.hangUp()
@@ -282,8 +282,8 @@ func (p *process) end() {
 	p.stdout.Close()
 }
 
-// fate tells how the server ended, "" where it runs or a signal of ours ended it.
-func (p *process) fate() string {
+// endReason returns how the server ended, "" if it runs or this process ended it.
+func (p *process) endReason() string {
 	select {
 	case <-p.exited:
 	default:
@@ -294,8 +294,8 @@ func (p *process) fate() string {
 	return p.how
 }
 
-// lastWords is the newest line that the server wrote on its standard error.
-func (p *process) lastWords() string {
+// lastStderrLine returns the newest line that the server wrote on its standard error.
+func (p *process) lastStderrLine() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last

@@ -13,8 +13,8 @@ import (
 	"sublet/daemon/internal/tool"
 )
 
-// server is one server with its life: down, starting, up. What was started last counts, under mu; slow work is done
-// without it.
+// server is the life cycle of one server: down, starting, up. The state is guarded by mu; slow work is done without it, and
+// only the latest start counts.
 type server struct {
 	of     *Servers
 	o      *Options
@@ -24,17 +24,17 @@ type server struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	conn     *conn         // that is up; nil: down
-	starting chan struct{} // closed when the start under way is over; nil: none is
+	conn     *conn         // while it is up; nil: down
+	starting chan struct{} // closed when the running start has ended; nil: none runs
 	place    Place         // of the last start
 	starts   int           // so far
 	failures int           // in a row
 	retryAt  time.Time     // not before, after a failure
-	err      error         // of the last start or of the connection's end
-	known    []string      // its tools, and those left out, of when it was last up
+	err      error         // of the last start or of the end of the connection
+	known    []string      // names of its tools, and those left out, as of when it was last up
 	left     string
 	holds    int
-	idle     *time.Timer // runs while nobody holds it and it is up
+	idle     *time.Timer // runs while it is up and nobody holds it
 	closed   bool
 }
 
@@ -85,7 +85,7 @@ func (s *server) status() Status {
 	return st
 }
 
-// learnLocked notes the tools of a connection.
+// learnLocked records the tools of a connection.
 func (s *server) learnLocked(c *conn) {
 	tools, left := c.offered()
 	s.known, s.left = make([]string, len(tools)), left
@@ -94,7 +94,7 @@ func (s *server) learnLocked(c *conn) {
 	}
 }
 
-// what names the server's program or address for people; values of its environment and headers are in neither.
+// what returns the server's program or URL for people, without values of environment and headers.
 func (s *server) what() string {
 	if s.spec.URL != "" {
 		return clip(mask.String(oneLine(s.spec.URL)), 200)
@@ -102,8 +102,8 @@ func (s *server) what() string {
 	return clip(mask.String(oneLine(strings.Join(append([]string{s.spec.Command}, s.spec.Args...), " "))), 200)
 }
 
-// get returns the connection, and starts the server where it is down and may be started again. It waits for a start that
-// is under way until ctx ends; the start itself goes on. at nil: where it was started before.
+// get returns the connection, and starts the server if it is down and the pause after a failure is over. It waits for a running
+// start until ctx ends; the start itself continues. at nil: in the place of the last start.
 func (s *server) get(ctx context.Context, at *Place) (*conn, error) {
 	s.mu.Lock()
 	if at != nil {
@@ -145,7 +145,7 @@ func (s *server) get(ctx context.Context, at *Place) (*conn, error) {
 	}
 }
 
-// start connects, and says how it went.
+// start connects and records the result.
 func (s *server) start(at Place) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.o.Start)
 	defer cancel()
@@ -174,17 +174,17 @@ func (s *server) start(at Place) {
 	s.o.Log.Info("mcp server up", "server", s.spec.Name, "ms", time.Since(begun).Milliseconds())
 }
 
-// failedLocked notes a failure and when the server may be started again.
+// failedLocked records a failure and when the server may be started again.
 func (s *server) failedLocked(err error) {
 	s.failures++
 	pause := s.o.Retry << min(s.failures-1, 10)
 	s.err, s.retryAt = err, time.Now().Add(min(pause, max(maxRetry, s.o.Retry)))
 }
 
-// watch waits for the end of a connection, whoever ends it.
+// watch waits for the end of a connection.
 func (s *server) watch(c *conn) { s.lost(c, c.wait()) }
 
-// lost notes that a connection is over. One that was ended by us, or is noted, is so already.
+// lost records that a connection has ended, unless that is recorded already or was intended.
 func (s *server) lost(c *conn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,7 +201,7 @@ func (s *server) lost(c *conn, err error) {
 	s.o.Log.Warn("mcp server ended", "server", s.spec.Name, "err", err, "again", s.retryAt)
 }
 
-// hold counts who uses the server; while nobody does, the idle clock runs.
+// hold changes the number of users of the server; while it is 0, the idle timer runs.
 func (s *server) hold(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +209,7 @@ func (s *server) hold(n int) {
 	s.restLocked()
 }
 
-// restLocked starts or stops the idle clock.
+// restLocked starts or stops the idle timer.
 func (s *server) restLocked() {
 	if s.idle != nil {
 		s.idle.Stop()
@@ -220,7 +220,7 @@ func (s *server) restLocked() {
 	}
 }
 
-// rest ends a connection that nobody has used for a while.
+// rest ends a connection that was idle for too long.
 func (s *server) rest(c *conn) {
 	s.mu.Lock()
 	if s.conn != c || s.holds > 0 || s.closed {
@@ -234,7 +234,7 @@ func (s *server) rest(c *conn) {
 	s.o.Log.Info("mcp server ended: nobody used it", "server", s.spec.Name)
 }
 
-// close ends the server for good and waits for that.
+// close ends the server permanently and waits for that.
 func (s *server) close() {
 	s.mu.Lock()
 	c := s.conn

@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	// Prefix is how the names of all these tools begin: mcp__SERVER__TOOL.
+	// Prefix begins the names of all MCP tools: mcp__SERVER__TOOL.
 	Prefix = "mcp__"
 
-	maxName        = 64 // bytes of a tool's whole name: what models' providers take
+	maxName        = 64 // bytes of a tool's full name, a limit of providers
 	maxTools       = 128
 	maxDescription = 4 << 10
 	maxSchema      = 16 << 10 // bytes
 	maxSchemaDepth = 24
-	maxProgress    = 64 << 10  // bytes that a call may show while it runs
+	maxProgress    = 64 << 10  // bytes of progress reports that are shown for a call
 	maxImages      = 4         // of one result
-	maxPart        = 256 << 10 // bytes of one part of a result that are looked at
+	maxPart        = 256 << 10 // bytes of one part of a result that are used
 	maxParts       = 256       // of one result
 )
 
-// Name makes a server's name of what somebody calls it: letters, digits, - and single _ between them, at most 32.
+// Name converts any text to a valid server name: letters, digits, - and single _ between them, at most 32.
 func Name(text string) string {
 	text = clip(strings.Trim(runs.ReplaceAllString(odd.ReplaceAllString(text, "_"), "_"), "_-"), 32)
 	return strings.TrimRight(text, "_-…")
@@ -46,7 +46,7 @@ var (
 	runs = regexp.MustCompile(`_+`)
 )
 
-// toolName is the name under which agents know a server's tool. Those that are too long are cut, and end in a digest.
+// toolName returns the name of a server's tool for agents. A name that is too long is cut and ends in a digest.
 func toolName(server, name string) string {
 	full := Prefix + server + "__" + odd.ReplaceAllString(name, "_")
 	if len(full) <= maxName {
@@ -60,11 +60,11 @@ func toolName(server, name string) string {
 // remote is one tool of a server. It implements tool.Tool.
 type remote struct {
 	server *server
-	name   string // as the server has it
+	name   string // the server's name for it
 	spec   tool.Spec
 }
 
-// offer makes tools of what a server lists. left says which are left out, and why.
+// offer converts a server's list to tools. left lists those that are left out, and why.
 func (s *server) offer(list []*sdk.Tool) (tools []*remote, left string) {
 	var out []string
 	leave := func(name, why string) {
@@ -98,10 +98,10 @@ func (s *server) offer(list []*sdk.Tool) (tools []*remote, left string) {
 	return tools, strings.Join(out, ", ")
 }
 
-// shown is text of a server without what a person would not see.
+// shown removes invisible characters from text of a server.
 func shown(s string) string { return visible.Exact(tool.Clean(s)) }
 
-// schemaOf is a tool's schema as models are given it: an object's, bounded, its texts without what is invisible.
+// schemaOf returns a tool's schema for models: that of an object, bounded, without invisible characters.
 func schemaOf(given any) (json.RawMessage, error) {
 	fields, ok := given.(map[string]any)
 	if !ok {
@@ -113,7 +113,7 @@ func schemaOf(given any) (json.RawMessage, error) {
 		return nil, errors.New("its schema is not an object's")
 	}
 	if p, ok := fields["properties"]; !ok || p == nil {
-		fields["properties"] = map[string]any{} // some providers want it
+		fields["properties"] = map[string]any{} // some providers require it
 	} else if _, ok := p.(map[string]any); !ok {
 		return nil, errors.New("the properties of its schema are no object")
 	}
@@ -161,10 +161,10 @@ func cleanSchema(v any, depth int) (any, error) {
 
 var errNoArguments = errors.New("arguments: want a JSON object")
 
-// Spec implements tool.Tool. What a server says of its tools' effects is not heeded.
+// Spec implements tool.Tool. It ignores what a server declares about its tools' effects.
 func (t *remote) Spec() tool.Spec { return t.spec }
 
-// Plan implements tool.Tool. Nothing is known of what a call does.
+// Plan implements tool.Tool. The effects of a call are not known.
 func (t *remote) Plan(_ context.Context, _ tool.Env, args json.RawMessage) (tool.Action, error) {
 	if trimmed := bytes.TrimSpace(args); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(trimmed) {
 		return tool.Action{}, errNoArguments
@@ -175,7 +175,7 @@ func (t *remote) Plan(_ context.Context, _ tool.Env, args json.RawMessage) (tool
 	}, nil
 }
 
-// preview shows the arguments as they are sent, set out in lines.
+// preview shows the arguments as they are sent, indented.
 func (t *remote) preview(args json.RawMessage) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, args, "", "  "); err != nil {
@@ -185,7 +185,7 @@ func (t *remote) preview(args json.RawMessage) string {
 	return text
 }
 
-// Run implements tool.Tool. The arguments go out as they are, byte for byte. A call is never repeated.
+// Run implements tool.Tool. The arguments are sent unchanged. A call is never repeated.
 func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, approved tool.Action, live func([]byte)) (tool.Result, error) {
 	name := t.server.spec.Name
 	if approved.Server != name {
@@ -220,13 +220,13 @@ func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, appr
 	if late, ok := errors.AsType[*timeoutError](err); ok {
 		return tool.Result{}, late
 	}
-	// The connection is of no more use, whatever the SDK makes of it.
+	// The connection cannot be used any more, even if the SDK does not report that.
 	why := c.fail(err)
 	t.server.lost(c, why)
 	return tool.Result{}, fmt.Errorf("the MCP server %s was lost during the call (%w); whether it did anything is not known", name, why)
 }
 
-// sdkOwn are the SDK's own words, in errors of the same type as a server's, for a connection that failed.
+// sdkOwn are texts of the SDK's own errors for a failed connection, which have the same type as a server's errors.
 var sdkOwn = map[string]bool{"rejected by transport": true, "server is closing": true, "client is closing": true}
 
 func progressLine(p *sdk.ProgressNotificationParams) string {
@@ -240,7 +240,7 @@ func progressLine(p *sdk.ProgressNotificationParams) string {
 	return line + "\n"
 }
 
-// result is what a call of the tool gave: text, and pictures that models take. Other pictures, and sounds, are named.
+// result converts the result of a call: text, and images that models take. Other images, and audio, are only named.
 func result(name string, res *sdk.CallToolResult) tool.Result {
 	var parts []string
 	var images []*picture.Image
@@ -294,12 +294,12 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 	return tool.Result{Content: text, IsError: res.IsError, TruncatedBy: cut + n, Images: images}
 }
 
-// oneLine puts text on one line, without what a person would not see.
+// oneLine puts text on one line without invisible characters.
 func oneLine(s string) string {
 	return strings.Join(strings.Fields(shown(s)), " ")
 }
 
-// clip bounds text by bytes, between characters.
+// clip cuts text to a number of bytes, between characters.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s

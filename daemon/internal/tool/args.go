@@ -6,8 +6,7 @@ import (
 	"fmt"
 )
 
-// decode reads a call's arguments into the struct that a points to, as Arguments reads them. Nothing is ever taken for an empty
-// argument.
+// decode reads a call's arguments, as Arguments returns them, into the struct that a points to. Missing arguments are an error.
 func decode(spec Spec, args json.RawMessage, a any) error {
 	args, err := Arguments(spec, args)
 	if err != nil {

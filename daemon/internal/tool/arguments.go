@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Arguments reads the arguments of a call as the schema of its tool means them. What can mean only one thing is put right: a
-// code fence around them, a comma behind the last value, another common name of an argument, "2" for 2, one string for a list
-// of one, null for what may be left out. Any other mistake is an error that says what the tool takes, with an example; what
-// was meant is never guessed. A schema that lets other arguments in, as that of an MCP server may, is not held against their names.
+// Arguments validates a call's arguments against the schema of its tool and repairs unambiguous mistakes: a code fence, a
+// trailing comma, another common name of an argument, "2" for 2, a string for a list of one, null for an optional value. Any
+// other mistake is an error that describes what the tool takes, with an example; nothing is guessed. Unknown names are
+// accepted if the schema allows them, as that of an MCP server may.
 func Arguments(spec Spec, args json.RawMessage) (json.RawMessage, error) {
 	var s schema
 	if err := json.Unmarshal(spec.Schema, &s); err != nil {
-		s = schema{} // of an MCP server's own: the server judges
+		s = schema{} // an MCP server's schema that is not understood here: the server validates
 	}
 	object, err := asObject(args)
 	if err != nil {
@@ -61,7 +61,7 @@ func asObject(args []byte) ([]byte, error) {
 	return text, nil
 }
 
-// withoutLastCommas leaves out commas that only blanks follow before a closing bracket.
+// withoutLastCommas removes commas before a closing bracket.
 func withoutLastCommas(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	inString := false
@@ -83,20 +83,20 @@ func withoutLastCommas(text []byte) []byte {
 	return out
 }
 
-// schema is what of JSON Schema says what a call may be.
+// schema is the part of JSON Schema that is checked.
 type schema struct {
 	Type       any               `json:"type"` // "" where it is none or several
 	Properties map[string]schema `json:"properties"`
 	Required   []string          `json:"required"`
 	Items      *schema           `json:"items"`
-	More       any               `json:"additionalProperties"` // false: only Properties
+	More       any               `json:"additionalProperties"` // false: no other names than Properties
 }
 
 func (s schema) typ() string { t, _ := s.Type.(string); return t }
 
 func (s schema) closed() bool { more, ok := s.More.(bool); return ok && !more }
 
-// otherNames are what models call an argument after other programs' tools.
+// otherNames are names that models use for an argument because other programs' tools do.
 var otherNames = map[string][]string{
 	"path":        {"file_path", "file", "filename", "directory", "dir", "folder"},
 	"command":     {"cmd"},
@@ -112,7 +112,7 @@ var otherNames = map[string][]string{
 	"todos":       {"items"},
 }
 
-// object puts an object of this schema right. at is its place, "" for the arguments themselves.
+// object repairs and checks an object. at is its path, "" for the arguments themselves.
 func (s schema) object(at string, text json.RawMessage) (json.RawMessage, error) {
 	keys, values, err := members(text)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s schema) object(at string, text json.RawMessage) (json.RawMessage, error)
 	return out.Bytes(), nil
 }
 
-// meant returns the one argument that a name can stand for, "" where there is none, or more than one.
+// meant returns the argument that an unknown name can stand for, "" if there is none or more than one.
 func (s schema) meant(name string) (found string) {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
 	for own := range s.Properties {
@@ -180,7 +180,7 @@ func (s schema) meant(name string) (found string) {
 	return found
 }
 
-// value puts one value right.
+// value repairs and checks one value.
 func (s schema) value(at string, v json.RawMessage) (json.RawMessage, error) {
 	var text string
 	isText := json.Unmarshal(v, &text) == nil && v[0] == '"'
@@ -192,7 +192,7 @@ func (s schema) value(at string, v json.RawMessage) (json.RawMessage, error) {
 			v = json.RawMessage(bare)
 		}
 		if whole, err := strconv.ParseFloat(string(v), 64); err == nil && whole == float64(int64(whole)) {
-			return json.RawMessage(strconv.FormatInt(int64(whole), 10)), nil // 2.0 too
+			return json.RawMessage(strconv.FormatInt(int64(whole), 10)), nil // also for 2.0
 		}
 		ok = false
 	case "number":
@@ -234,7 +234,7 @@ func (s schema) array(at string, v json.RawMessage, isText bool, text string) (j
 	}
 	var list []json.RawMessage
 	if v[0] != '[' {
-		list = []json.RawMessage{v} // a list of one
+		list = []json.RawMessage{v} // a single value for a list
 	} else if err := json.Unmarshal(v, &list); err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
@@ -250,7 +250,7 @@ func (s schema) array(at string, v json.RawMessage, isText bool, text string) (j
 	return json.Marshal(list)
 }
 
-// usage says what a tool takes; "" where only its server knows.
+// usage describes what a tool takes; "" if only its server knows.
 func (s schema) usage(spec Spec) string {
 	if !s.closed() {
 		return ""
@@ -278,7 +278,7 @@ func (s schema) usage(spec Spec) string {
 	return fmt.Sprintf("\n%s takes %s. For example: %s", spec.Name, strings.Join(list, ", "), spec.Example)
 }
 
-// members returns the names and values of a JSON object, in order, also names that come twice.
+// members returns the names and values of a JSON object in order, duplicates included.
 func members(object []byte) (names []string, values []json.RawMessage, err error) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -293,7 +293,7 @@ func members(object []byte) (names []string, values []json.RawMessage, err error
 		if err := d.Decode(&value); err != nil {
 			return nil, nil, err
 		}
-		text, _ := name.(string) // the decoder lets nothing else stand here
+		text, _ := name.(string) // the decoder allows only strings as names
 		names, values = append(names, text), append(values, value)
 	}
 	if _, err := d.Token(); err != nil {
@@ -312,7 +312,7 @@ func withArticle(typ string) string {
 	return "a " + typ
 }
 
-// shorten keeps what a model sent from filling an error.
+// shorten bounds the part of a call's arguments that goes into an error.
 func shorten(s string) string {
 	const most = 100
 	if len(s) > most {

@@ -14,15 +14,15 @@ import (
 	"sublet/wire"
 )
 
-// maxCommand bounds a command's text in bytes: anything longer belongs in a file.
+// maxCommand bounds a command's text in bytes; a longer one should be a file.
 const maxCommand = 1 << 20
 
 type bashTool struct {
 	timeout, max time.Duration
 }
 
-// Bash returns the tool that runs a command in a shell. timeout holds for calls that name none; longer wishes than
-// limit are refused.
+// Bash returns the tool that runs a command in a shell. timeout applies to calls that set none; longer ones than limit are
+// refused.
 func Bash(timeout, limit time.Duration) Tool { return bashTool{timeout: timeout, max: limit} }
 
 type bashArgs struct {
@@ -88,7 +88,7 @@ func (b bashTool) parse(args json.RawMessage) (bashArgs, error) {
 	return a, nil
 }
 
-// wake is when the agent wants to be woken, as job.Spec has it.
+// wake returns when the agent wants to be woken, as job.Spec.Wake.
 func (a bashArgs) wake() string {
 	if a.Wake && a.WakeOn == "" {
 		return job.WakeEnd
@@ -96,7 +96,7 @@ func (a bashArgs) wake() string {
 	return a.WakeOn
 }
 
-// shell picks the shell for a call; own says that it is the agent's usual one, whose directory counts for later calls.
+// shell returns the shell for a call; own reports whether it is the agent's usual one, whose directory later calls use.
 func (a bashArgs) shell(env Env) (sh Shell, own bool, err error) {
 	if a.Private && env.Private != nil {
 		return env.Private, env.Private == env.Shell, nil
@@ -132,7 +132,7 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 		return Result{}, err
 	}
 	if *a.Command != approved.Command {
-		return Result{}, ErrChanged // T3l: never run a text that was not judged
+		return Result{}, ErrChanged // the text is not the one that was judged
 	}
 	sh, own, err := a.shell(env)
 	if err != nil {
@@ -145,7 +145,7 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	r, err := sh.Run(ctx, Command{
 		ExecutionID: env.ExecutionID,
 		Text:        approved.Command,
-		Cwd:         approved.Cwd, // T2d: the user may have moved since
+		Cwd:         approved.Cwd, // rather than the current directory, which the user may have changed
 		Approved:    ShellPlace{Cwd: approved.Cwd, StateDigest: approved.StateDigest, Private: approved.Private},
 		Timeout:     timeout,
 		Reach:       approved.Reach,
@@ -175,7 +175,7 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	return res, nil
 }
 
-// continued tells the model of a command that has become a job: what it printed so far, and how to go on.
+// continued returns the result for a command that has become a job: its output so far, and what the model can do next.
 func continued(env Env, r CommandResult) (Result, error) {
 	text, left, err := fresh(env, *r.Job)
 	if err != nil {
@@ -190,7 +190,7 @@ func continued(env Env, r CommandResult) (Result, error) {
 	return res, nil
 }
 
-// purpose is one short line for the user.
+// purpose returns one short line for the user.
 func purpose(a bashArgs) string {
 	p := a.Description
 	if p == "" {
@@ -202,14 +202,14 @@ func purpose(a bashArgs) string {
 	return oneLine(p)
 }
 
-// oneLine is the beginning of a text, for a line on the screen.
+// oneLine returns the beginning of a text, on one line for the screen.
 func oneLine(p string) string {
 	p, _, _ = strings.Cut(strings.TrimSpace(p), "\n")
 	return CutHead(strings.ToValidUTF8(p, "\uFFFD"), 120)
 }
 
-// commandResult tells the model what a command did: its output, then what the output does not show, one line each. was is
-// where the agent believes its shell to be; "" where that does not matter.
+// commandResult converts what a command did to a result for the model: its output, then one line for each fact that the
+// output does not show. was is the directory that the agent expects; "" if that does not matter.
 func commandResult(r CommandResult, approved Action, was string, timeout time.Duration, background bool) Result {
 	res := Result{
 		ExitCode: r.ExitCode, TruncatedBy: r.Truncated, SpoolPath: r.SpoolPath,
@@ -233,7 +233,7 @@ func commandResult(r CommandResult, approved Action, was string, timeout time.Du
 		note("ended: it ran longer than %s; give a longer timeout_ms, or start it with background", timeout)
 	case wire.StatusCancelled:
 		res.Status = wire.StatusCancelled
-		note("ended: it was cut off") // notes say by what: the user, a lost window, the end of the lease
+		note("ended: it was cut off") // Notes give the cause: the user, a lost window, the end of the lease
 	case wire.StatusShellExited:
 		res.Status = wire.StatusError
 		note("the shell ended with it")
@@ -256,13 +256,13 @@ func commandResult(r CommandResult, approved Action, was string, timeout time.Du
 	if b.Len() == 0 {
 		note("no output")
 	}
-	if was != "" && was != approved.Cwd { // by the user, or by who had the shell meanwhile
+	if was != "" && was != approved.Cwd { // changed by the user or another borrower
 		note("ran in %s, where the shell is by now, not in %s", approved.Cwd, was)
 	}
 	if r.Cwd != "" && r.Cwd != approved.Cwd {
 		note("now in %s", r.Cwd)
 	}
-	if res.TruncatedBy > 0 && len(output) <= MaxResult { // else Fit says so
+	if res.TruncatedBy > 0 && len(output) <= MaxResult { // otherwise Fit adds a note
 		if r.SpoolPath != "" {
 			note("%d bytes of output are left out above; the whole is in %s", res.TruncatedBy, r.SpoolPath)
 		} else {
@@ -280,8 +280,8 @@ func commandResult(r CommandResult, approved Action, was string, timeout time.Du
 	return res
 }
 
-// shellError puts what stands between an agent and the shell in words the model can act on. Errors that are not the
-// shell's own, and ErrChanged, pass through.
+// shellError rewords errors of acquiring a shell so that the model can act on them. It returns other errors, and ErrChanged,
+// unchanged.
 func shellError(err error, env Env) error {
 	advice := ""
 	if env.Private != nil && env.Private != env.Shell {

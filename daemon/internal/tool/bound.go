@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// bounded makes a successful Result of text, cut in the middle where it is longer than MaxWhole.
+// bounded returns a successful Result with text, cut in the middle to MaxWhole bytes.
 func bounded(text string) Result {
 	content, left := Bound(text, MaxWhole)
 	return Result{Content: content, TruncatedBy: left}
 }
 
-// Bound returns valid UTF-8 of at most about limit bytes (plus one line that says how much is missing): head and tail of
-// text, cut between characters (T4d). left is the number of bytes left out.
+// Bound cuts text to its head and tail, of about limit bytes plus one line about what is missing, between characters, as
+// valid UTF-8. left is the number of bytes left out.
 func Bound(text string, limit int) (out string, left int64) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= limit {
@@ -24,7 +24,7 @@ func Bound(text string, limit int) (out string, left int64) {
 	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", head, n, tail), int64(n)
 }
 
-// CutHead returns the longest start of s that has at most n bytes and ends between characters.
+// CutHead returns the longest prefix of s that has at most n bytes and ends between characters.
 func CutHead(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -35,7 +35,7 @@ func CutHead(s string, n int) string {
 	return s[:max(n, 0)]
 }
 
-// CutTail returns the longest end of s that has at most n bytes and begins between characters.
+// CutTail returns the longest suffix of s that has at most n bytes and begins between characters.
 func CutTail(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -11,7 +11,7 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
 })
 
-// Clean takes control sequences and control characters but line ends and tabs out of text that models, programs and
+// Clean removes control sequences and control characters other than newline and tab from text that models, programs and
 // servers wrote, and makes it valid UTF-8.
 func Clean(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool {

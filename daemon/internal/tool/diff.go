@@ -14,7 +14,7 @@ import (
 // maxPreview bounds a preview in bytes.
 const maxPreview = 64 << 10
 
-// preview is the unified diff of a file change, as the user is shown it: a file below cwd by its path from there.
+// preview returns a unified diff of a file change for the user; a file below cwd is named by its path from there.
 func preview(cwd, path string, before, after []byte, existed bool) Preview {
 	oldName, newName := diffNames(cwd, path)
 	if !existed {
@@ -24,7 +24,7 @@ func preview(cwd, path string, before, after []byte, existed bool) Preview {
 		return Preview{Type: "text", Content: fmt.Sprintf("replaces %s, which is binary (%d bytes)", path, len(before))}
 	}
 	text := string(diff.Diff(oldName, before, newName, after))
-	// The library's first line, "diff old new", is no part of a unified diff.
+	// The library's first line, "diff old new", is not part of a unified diff.
 	if _, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(text, "diff ") {
 		text = rest
 	}
@@ -35,11 +35,11 @@ func preview(cwd, path string, before, after []byte, existed bool) Preview {
 	return Preview{Type: "diff", Content: content}
 }
 
-// diffNames are path's names in the header of a diff, as git writes them: a/main.go and b/main.go below cwd, elsewhere the
-// path itself. One that would break the header's line is quoted.
+// diffNames returns path's names in the header of a diff, as git writes them: a/main.go and b/main.go below cwd, elsewhere the
+// path itself. A name that would break the header line is quoted.
 func diffNames(cwd, path string) (before, after string) {
 	before, after = path, path
-	if root, err := resolve(cwd, "."); err == nil { // path has no links in it any more
+	if root, err := resolve(cwd, "."); err == nil { // the links in path are resolved already
 		if below, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(below) {
 			before, after = "a/"+below, "b/"+below
 		}

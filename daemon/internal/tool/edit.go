@@ -15,16 +15,16 @@ const maxEdits = 200
 
 type editTool struct{}
 
-// Edit returns the tool that replaces texts in a file by others, all of them or none.
+// Edit returns the tool that replaces texts in a file: all of them, or none.
 func Edit() Tool { return editTool{} }
 
 type editArgs struct {
 	Path  *string `json:"path"`
 	Edits []edit  `json:"edits"`
-	edit          // a single one
+	edit          // arguments of a single edit
 }
 
-// edit replaces one text. Old is found in the file as it was before the call.
+// edit replaces one text. Old is searched in the file as it was before the call.
 type edit struct {
 	Old        *string `json:"old"`
 	New        *string `json:"new"`
@@ -92,7 +92,7 @@ func (e edit) check() error {
 	return nil
 }
 
-// placed says which of several edits an error is about.
+// placed adds to an error which of several edits it is about.
 func placed(edits []edit, i int, err error) error {
 	if len(edits) == 1 {
 		return err
@@ -153,14 +153,14 @@ func (t editTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	}, nil
 }
 
-// applied is what edits made of a file.
+// applied is the result of apply.
 type applied struct {
 	after  []byte
-	places int      // that were replaced
-	notes  []string // what the model should know of how they were found
+	places int      // how many places were replaced
+	notes  []string // for the model: how texts were found
 }
 
-// apply makes all the edits in the text, or none. Nothing but them is changed: a missing last line end stays missing.
+// apply makes all edits in text, or none. It changes nothing else: a missing newline at the end stays missing.
 func apply(before []byte, edits []edit) (applied, error) {
 	var out applied
 	type replacement struct {

@@ -10,31 +10,31 @@ import (
 	"sync"
 )
 
-// maxUndo bounds what a FileLog keeps of earlier file contents, in bytes; the oldest go first.
+// maxUndo bounds the earlier file contents in a FileLog, in bytes; the oldest are removed first.
 const maxUndo = 32 << 20
 
-// ErrNothingToUndo says that the session's file tools have changed nothing that is still known.
+// ErrNothingToUndo reports that no change of the session's file tools is recorded.
 var ErrNothingToUndo = errors.New("no file change to undo")
 
-// FileLog is what one session's file tools have read and changed. The zero value is ready; it is safe for concurrent
-// use and must not be copied. It is kept in memory only: after a daemon's restart files must be read again.
+// FileLog records what one session's file tools have read and changed. The zero value is ready; it is safe for concurrent
+// use and must not be copied. It is in memory only: after a daemon's restart files must be read again.
 type FileLog struct {
 	mu sync.Mutex
 	// guarded by mu
-	seen    map[string]string // path to the digest the agent knows
+	seen    map[string]string // digest of the content that the agent knows, by path
 	changes []Change
 	size    int                 // bytes of Before in changes
-	reports map[string][]string // what a checker last said of a path
-	wrote   map[string]string   // path to the digest that a tool last gave it
-	slow    map[string]int      // changes that are not checked, by folder
+	reports map[string][]string // the last report of a checker, by path
+	wrote   map[string]string   // digest of the content that a tool wrote last, by path
+	slow    map[string]int      // how many changes are not checked, by folder
 }
 
 // Change is one file change that can be undone.
 type Change struct {
 	Path    string
 	Existed bool        // false: the file was created
-	Before  []byte      // its content until then
-	Mode    fs.FileMode // its mode until then
+	Before  []byte      // its content before the change
+	Mode    fs.FileMode // its mode before the change
 	After   string      // digest of what was written
 }
 
@@ -54,7 +54,7 @@ func (l *FileLog) Saw(path, digest string) {
 	l.seen[path] = digest
 }
 
-// Written returns the text that a tool of this session gave path, if the file still holds just that.
+// Written returns the text that a tool of this session wrote to path, if the file is unchanged since.
 func (l *FileLog) Written(path string) (text string, ok bool) {
 	l.mu.Lock()
 	digest, ok := l.wrote[path]
@@ -66,7 +66,7 @@ func (l *FileLog) Written(path string) (text string, ok bool) {
 	return string(content), err == nil && now == digest
 }
 
-// reported keeps what a checker says of path now, and returns what it said before, and whether that is known.
+// reported records a checker's report about path, and returns the one before and whether there was one.
 func (l *FileLog) reported(path string, lines []string) (before []string, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +80,7 @@ func (l *FileLog) reported(path string, lines []string) (before []string, known 
 	return before, known
 }
 
-// skips reports whether a change in dir is one of those that are not checked.
+// skips reports whether a change in dir is not to be checked, and counts it.
 func (l *FileLog) skips(dir string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +91,7 @@ func (l *FileLog) skips(dir string) bool {
 	return true
 }
 
-// skip has the next n changes in dir not checked.
+// skip disables checks for the next n changes in dir.
 func (l *FileLog) skip(dir string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *FileLog) skip(dir string, n int) {
 	l.slow[dir] = n
 }
 
-// Known returns the digest under which path was last read or written in this session, and whether it was.
+// Known returns the digest with which path was last read or written in this session, and whether it was.
 func (l *FileLog) Known(path string) (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,7 @@ func (l *FileLog) Known(path string) (string, bool) {
 	return d, ok
 }
 
-// Changed records a change that was made. The FileLog owns c.Before from then on.
+// Changed records a change. The FileLog owns c.Before from then on.
 func (l *FileLog) Changed(c Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,14 +130,14 @@ func (l *FileLog) Changed(c Change) {
 	}
 }
 
-// Size is the bytes that it keeps of earlier file contents.
+// Size returns the bytes of earlier file contents that are kept.
 func (l *FileLog) Size() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.size
 }
 
-// Last returns the change that Undo would put back, and whether there is one.
+// Last returns the change that Undo would undo, and whether there is one.
 func (l *FileLog) Last() (Change, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,9 +147,9 @@ func (l *FileLog) Last() (Change, bool) {
 	return l.changes[len(l.changes)-1], true
 }
 
-// Undo puts the last change back and forgets it: the old content returns, a created file goes. It returns
-// ErrNothingToUndo where there is none, and an error wrapping ErrChanged, with nothing done, where the file is no longer
-// what was written.
+// Undo undoes the last change and removes it from the log: it restores the old content, or removes a created file. It
+// returns ErrNothingToUndo if there is none, and an error wrapping ErrChanged, without doing anything, if the file was
+// changed since.
 func (l *FileLog) Undo() (Change, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,23 +13,22 @@ import (
 )
 
 const (
-	maxFiles    = 200_000 // looked at by one glob or grep
+	maxFiles    = 200_000 // for one glob or grep
 	gitPatience = 20 * time.Second
 )
 
-// errTooMany says that a file set was cut at maxFiles.
+// errTooMany reports that a file set was cut at maxFiles.
 var errTooMany = errors.New("tool: too many files")
 
-// fileList is what a search looks at.
+// fileList is the files that a search covers.
 type fileList struct {
 	files  []string // relative to the root, with "/" between names; "" is the root itself
 	more   bool     // there were more than maxFiles
 	unread int      // folders that could not be read
 }
 
-// fileSet lists the regular files below root (or root itself). Inside a git work tree those are the files git tracks or
-// would (git's own reading of .gitignore), else all but hidden ones. Symbolic links are left out, so that nothing outside
-// root is reached (T3o).
+// fileSet returns the regular files below root, or root itself. Inside a git work tree those are the files that git tracks or
+// does not ignore, else all but hidden ones. It leaves out symbolic links, so that nothing outside root is read.
 func fileSet(ctx context.Context, root string) (set fileList, err error) {
 	info, err := os.Lstat(root)
 	if err != nil {
@@ -45,7 +44,7 @@ func fileSet(ctx context.Context, root string) (set fileList, err error) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil { // a folder that may not be read is left out, not an end
+		if err != nil { // skip a folder that cannot be read
 			if path == root {
 				return err
 			}
@@ -76,11 +75,11 @@ func fileSet(ctx context.Context, root string) (set fileList, err error) {
 	return set, err
 }
 
-// gitFiles asks git. ok is false where root is in no work tree, is ignored by it, or git is missing or slow.
+// gitFiles asks git. ok is false if root is in no work tree or ignored by it, or if git is missing or slow.
 func gitFiles(ctx context.Context, root string) (files []string, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
-	// A repository's own configuration must run nothing here (T3e): fsmonitor and hooks would.
+	// Disable fsmonitor and hooks, by which a repository's configuration could run programs.
 	cmd := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false",
 		"--no-optional-locks", "--literal-pathspecs", "ls-files", "-co", "--exclude-standard", "--deduplicate", "-z", "--", ".")
 	cmd.Dir = root
@@ -91,7 +90,7 @@ func gitFiles(ctx context.Context, root string) (files []string, ok bool) {
 	}
 	cmd.Env = append(cmd.Env, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
 	out, err := cmd.Output()
-	if err != nil || len(out) == 0 { // nothing: an ignored folder that was named, or an empty one
+	if err != nil || len(out) == 0 { // an ignored folder, or an empty one
 		return nil, false
 	}
 	for name := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	maxLineList = 10      // line numbers that one message names
-	maxNearest  = 2 << 10 // bytes of a difference that one message shows
-	alike       = 0.5     // similarity from which a line counts as near; see similarity
+	maxLineList = 10      // line numbers in one message
+	maxNearest  = 2 << 10 // bytes of a difference in one message
+	alike       = 0.5     // similarity from which lines count as near; see similarity
 )
 
-// place is where a replacement goes, in bytes.
+// place is the range of bytes that a replacement replaces.
 type place struct {
 	from, to int
 	repl     string
 }
 
-// find returns where e applies in text. In a file with CRLF line ends, old and new written with LF mean CRLF. A text that
-// does not stand there, but differs from exactly one run of lines in white space alone, is found there, and note says so.
+// find returns the places where e applies in text. If the file has CRLF line ends, LF in old and new matches CRLF. If old
+// is not in the text but exactly one run of lines differs from it in white space only, that is the place, and note says so.
 // The error for an old that is missing or ambiguous names the lines to look at.
 func (e edit) find(text string) (found []place, note string, err error) {
 	old, repl := *e.Old, *e.New
@@ -64,7 +64,7 @@ func (e edit) find(text string) (found []place, note string, err error) {
 	return found, "", nil
 }
 
-// lineAt is the number of the line, from 1, that holds byte at.
+// lineAt returns the number of the line, from 1, that contains byte at.
 func lineAt(text string, at int) int { return strings.Count(text[:at], "\n") + 1 }
 
 func lineList(at []int) string {
@@ -82,7 +82,7 @@ func lineList(at []int) string {
 	return "lines " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// spaced finds the one run of whole lines that differs from old in white space alone. Its replacement is indented as the
+// spaced finds the only run of whole lines that differs from old in white space only, and indents the replacement as the
 // file is.
 func spaced(text, old, repl string) (place, string, error) {
 	have, want := strings.SplitAfter(text, "\n"), strings.Split(strings.TrimRight(old, "\n"), "\n")
@@ -136,8 +136,8 @@ func squeeze(line string) string { return strings.Join(strings.Fields(line), " "
 
 func indent(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
 
-// indentedAs gives the lines of repl the indentation that the lines of file have where those of old have another. ok is
-// false where one indentation would become two.
+// indentedAs changes the indentation of repl by mapping indentations in old to those of the same lines in file. ok is false
+// if one indentation would map to two.
 func indentedAs(repl string, old, file []string) (_ string, ok bool) {
 	becomes := map[string]string{}
 	for i, l := range old {
@@ -169,9 +169,9 @@ func indentedAs(repl string, old, file []string) (_ string, ok bool) {
 	return strings.Join(lines, ""), true
 }
 
-// nearest is the error for a text that does not stand in the file: it shows the lines most like it, and what differs.
+// nearest returns the error for a text that is not in the file: it shows the most similar lines and the difference.
 func nearest(have, want, keys, wanted []string) error {
-	votes := map[int]int{} // by how many lines of want agree with it, each first line of a run
+	votes := map[int]int{} // by the index of a run's first line: how many lines of want agree
 	at := map[string][]int{}
 	for j, k := range keys {
 		if k != "" {
@@ -179,7 +179,7 @@ func nearest(have, want, keys, wanted []string) error {
 		}
 	}
 	for i, k := range wanted {
-		if places := at[k]; len(places) <= maxLineList { // a line that stands everywhere says little
+		if places := at[k]; len(places) <= maxLineList { // a line that occurs often is not significant
 			for _, j := range places {
 				votes[j-i]++
 			}
@@ -215,7 +215,7 @@ func nearest(have, want, keys, wanted []string) error {
 	return errors.New("old does not stand in the file; " + difference(have[from:to], want, from))
 }
 
-// difference shows what old would have to be for the run of lines that begins at index at.
+// difference shows how old would have to be changed to match the lines from index at on.
 func difference(run, old []string, at int) string {
 	text := string(diff.Diff("old", []byte(strings.Join(old, "\n")+"\n"), "file", []byte(strings.TrimRight(strings.Join(run, ""), "\r\n")+"\n")))
 	var lines strings.Builder
@@ -244,7 +244,7 @@ func bigrams(s string) map[string]int {
 	return m
 }
 
-// similarity is the Sørensen-Dice coefficient of two sets of bigrams, from 0 to 1.
+// similarity returns the Sørensen-Dice coefficient of two sets of bigrams, from 0 to 1.
 func similarity(a, b map[string]int) float64 {
 	common, total := 0, 0
 	for g, n := range a {

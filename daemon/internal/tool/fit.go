@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// MaxResult bounds what the model is given of a result, in bytes.
+	// MaxResult bounds a result for the model, in bytes.
 	MaxResult = 24 << 10
-	// MaxWhole bounds what a tool returns, in bytes: Fit leaves MaxResult of it.
+	// MaxWhole bounds what a tool returns, in bytes; Fit reduces it to MaxResult.
 	MaxWhole = 4 << 20
 
 	maxFailing     = 40        // lines
 	maxFailingText = 4 << 10   // bytes of them together
 	maxFailingLine = 300       // bytes of one
-	maxFitNotes    = 512       // bytes of what Fit says itself
-	maxFitScan     = 64 << 20  // bytes of a whole that are looked through
-	fitBlock       = 256 << 10 // bytes looked through at once
+	maxFitNotes    = 512       // bytes of Fit's own notes
+	maxFitScan     = 64 << 20  // bytes of a whole output that are searched
+	fitBlock       = 256 << 10 // bytes searched at once
 )
 
-// failing finds the lines that Fit keeps. A line says that something failed where it holds one of these words, in any case.
+// failing matches lines about a failure, which Fit keeps: those that contain one of these words in any case.
 var failing = sync.OnceValues(func() (fails, not lineMatcher) {
 	var errs [2]error
 	fails, errs[0] = newLineMatcher(`(?i)(error|exception)s?\b|\b(fail(s|ed|ing|ures?)?|fatal|panic(s|ked)?|undefined|traceback|assertion|not ok)\b`)
@@ -35,16 +35,16 @@ var failing = sync.OnceValues(func() (fails, not lineMatcher) {
 	return fails, not
 })
 
-// Fit cuts what the model is given of a result to MaxResult bytes: as much from its start as from its end, and between them
-// the lines that say what failed, with their numbers. The whole goes into a file of folder, unless the tool left one
-// (SpoolPath) or folder is ""; its path stands where the text was cut. Lines of a file that the tool left go through mask. The
-// error is that of the file; the result is cut all the same.
+// Fit cuts a result for the model to MaxResult bytes: equal parts of head and tail, and between them the lines that failing
+// matches, with their numbers. It writes the whole to a file in folder, unless the tool has done so (SpoolPath) or folder is
+// "", and puts the file's path where the text is cut. Lines from a file of the tool are passed through mask. The error is
+// that of the file; the result is cut nevertheless.
 func (r *Result) Fit(folder string, mask func(string) string) (err error) {
 	if len(r.Content) <= MaxResult {
 		return nil
 	}
 	var whole io.Reader = strings.NewReader(r.Content)
-	if r.SpoolPath != "" { // of what the content may be the ends only
+	if r.SpoolPath != "" { // Content may be only the ends of it
 		f, _, ferr := OpenRegular(r.SpoolPath)
 		if ferr == nil {
 			defer f.Close()
@@ -76,7 +76,8 @@ func (r *Result) Fit(folder string, mask func(string) string) (err error) {
 	return err
 }
 
-// wholeLines takes the part of a line off the end of head and the start of tail, unless it is long: half a number is another one.
+// wholeLines removes partial lines at the end of head and the start of tail, unless they are long: a cut number would be
+// misread.
 func wholeLines(head, tail string) (string, string) {
 	if i := strings.LastIndexByte(head, '\n'); i > len(head)-maxLineBytes {
 		head = head[:i]
@@ -87,8 +88,8 @@ func wholeLines(head, tail string) (string, string) {
 	return head, tail
 }
 
-// failingLines returns the first lines of a text that say what failed, those left out that stand in head or tail, and how
-// many more there are.
+// failingLines returns the first lines of a text that failing matches, without those in head or tail, and how many more there
+// are.
 func failingLines(whole io.Reader, head, tail string, mask func(string) string) (lines string, more int, err error) {
 	fails, not := failing()
 	var out strings.Builder

@@ -53,7 +53,7 @@ func (t globTool) parse(env Env, args json.RawMessage) (pattern, root string, er
 		return "", "", err
 	}
 	pattern = *a.Pattern
-	if filepath.IsAbs(pattern) { // models write absolute patterns; they must lie below path
+	if filepath.IsAbs(pattern) { // models write absolute patterns, which are made relative to path
 		base, rest := doublestar.SplitPattern(pattern)
 		if a.Path == "" {
 			if root, err = resolve(env.Cwd, base); err != nil {
@@ -72,7 +72,7 @@ func (t globTool) parse(env Env, args json.RawMessage) (pattern, root string, er
 	return pattern, root, nil
 }
 
-// nameAnywhere checks a pattern, and makes one without a slash match in every folder.
+// nameAnywhere validates a pattern, and prefixes one without a slash so that it matches in every folder.
 func nameAnywhere(pattern string) (string, error) {
 	pattern = strings.TrimPrefix(pattern, "./")
 	if !doublestar.ValidatePattern(pattern) {
@@ -129,7 +129,7 @@ func (t globTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 		}
 		info, err := os.Lstat(filepath.Join(root, f))
 		if err != nil || !info.Mode().IsRegular() {
-			continue // git still lists what was just deleted, and links
+			continue // just deleted, or a link
 		}
 		hits = append(hits, hit{f, info.ModTime()})
 	}
@@ -159,7 +159,7 @@ func (t globTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	return bounded(strings.TrimRight(b.String(), "\n")), nil
 }
 
-// display is a found file's path as the model should name it: relative to cwd where it lies below it.
+// display returns a found file's path for the model: relative to cwd if it is below.
 func display(root, rel, cwd string) string {
 	p := root
 	if rel != "" {

@@ -17,12 +17,12 @@ import (
 
 const (
 	grepBlock      = 256 << 10 // bytes read at once
-	maxGrepBlock   = 16 << 20  // bytes of a line that is searched in one piece
-	maxGrepContext = 20        // lines around a hit
+	maxGrepBlock   = 16 << 20  // bytes of a line up to which it is searched in one piece
+	maxGrepContext = 20        // context lines around a hit
 	maxGrepLine    = 500       // bytes shown of a line
-	maxGrepNotes   = 400       // bytes kept for what is said at the end
+	maxGrepNotes   = 400       // bytes reserved for notes at the end
 	maxPattern     = 4 << 10
-	binaryHead     = 8000 // bytes of a file in which a NUL means that it is not text, as git has it
+	binaryHead     = 8000 // bytes of a file in which a NUL means that it is not text, as in git
 )
 
 type grepTool struct{}
@@ -120,7 +120,7 @@ func (t grepTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	defer dir.close()
 	slices.Sort(set.files)
 	g := &grepOutput{cwd: env.Cwd, plan: p, dir: dir, unread: set.unread}
-	named := env.Secrets.Holds(p.root) // then it was asked about
+	named := env.Secrets.Holds(p.root) // then the user was asked about it
 	for _, f := range set.files {
 		name := f
 		if f == "" {
@@ -152,7 +152,7 @@ type grepOutput struct {
 	dir  folder
 
 	b       strings.Builder
-	buf     []byte // of blocks, kept from file to file
+	buf     []byte // reused from file to file
 	hits    int
 	binary  int // files that are not text
 	unread  int // files and folders that could not be read
@@ -161,11 +161,11 @@ type grepOutput struct {
 	full    bool
 }
 
-// file searches one file. Its error is that of ctx.
+// file searches one file. It returns the error of ctx only.
 func (g *grepOutput) file(ctx context.Context, rel string) error {
 	in, err := g.dir.open(rel)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
-		return nil // deleted meanwhile, or a link, which glob does not list either
+		return nil // deleted meanwhile, or a link, which is not searched
 	}
 	if err != nil {
 		g.unread++
@@ -218,7 +218,7 @@ func (g *grepOutput) file(ctx context.Context, rel string) error {
 	return nil
 }
 
-// scan is the search of one file, block by block.
+// scan is the state of searching one file, block by block.
 type scan struct {
 	*grepOutput
 	name  string
@@ -229,8 +229,8 @@ type scan struct {
 	after int // number of the last line to show after a hit
 }
 
-// block searches text from byte from on, which begins a line; the lines before it were searched before, and are there to be
-// shown around a hit. It reports whether the file need not be searched further.
+// block searches text from byte from on, which must begin a line; the lines before were searched already and may be shown as
+// context. It reports whether the search of the file can end.
 func (s *scan) block(text []byte, from int) (done bool) {
 	s.at = from
 	s.plan.lines.begin()
@@ -262,7 +262,7 @@ func (s *scan) block(text []byte, from int) (done bool) {
 	return s.full
 }
 
-// hit shows a line as path:line:text and the lines around it as path-line-text, "--" between places apart.
+// hit writes a line as path:line:text, its context lines as path-line-text, and "--" between separate places.
 func (s *scan) hit(text []byte, start, end int) {
 	s.rest(text, start)
 	s.line += bytes.Count(text[s.at:start], []byte("\n"))
@@ -283,7 +283,7 @@ func (s *scan) hit(text []byte, start, end int) {
 	s.after = n + s.plan.Context
 }
 
-// rest shows the lines after the last hit, as far as they lie before byte end.
+// rest writes the context lines after the last hit, up to byte end.
 func (s *scan) rest(text []byte, end int) {
 	for s.shown > 0 && s.shown < s.after && !s.full {
 		if s.line <= s.shown { // the hit itself, or what was shown
@@ -305,7 +305,7 @@ func (s *scan) rest(text []byte, end int) {
 	}
 }
 
-// keep is where the part of a searched block begins that later hits may show.
+// keep returns where in a searched block the lines begin that may be context of later hits.
 func (s *scan) keep(text []byte) int {
 	at := len(text)
 	for range s.plan.Context {
@@ -315,7 +315,7 @@ func (s *scan) keep(text []byte) int {
 		at = bytes.LastIndexByte(text[:at-1], '\n') + 1
 	}
 	if at < len(text)-maxGrepBlock/4 {
-		return len(text) // lines that long are not shown around others
+		return len(text) // lines that long are not shown as context
 	}
 	return at
 }

@@ -14,12 +14,12 @@ import (
 	"sublet/wire"
 )
 
-// jobsWait is how long a call waits that names no time.
+// jobsWait is how long a call waits if it sets no time.
 const jobsWait = 30 * time.Second
 
 type jobsTool struct{ max time.Duration }
 
-// Jobs returns the tool that looks at background jobs, waits for them and ends them. Longer waits than limit are refused.
+// Jobs returns the tool that lists background jobs, waits for them and ends them. Longer waits than limit are refused.
 func Jobs(limit time.Duration) Tool { return jobsTool{limit} }
 
 type jobsArgs struct {
@@ -40,7 +40,7 @@ func (j jobsTool) Spec() Spec {
 			`"until":{"type":"string","description":"regular expression for a line of output; \"\" waits for the end"},`+
 			`"timeout_ms":{"type":"integer","minimum":1,"maximum":%d,"description":"of until; default %d"},`+
 			`"kill":{"type":"boolean"}},"additionalProperties":false}`, j.max.Milliseconds(), jobsWait.Milliseconds())),
-		ReadOnly: true, // it ends only what the agent itself or one of its sub-agents started
+		ReadOnly: true, // it can end only jobs of the agent itself or its sub-agents
 	}
 }
 
@@ -124,7 +124,7 @@ func (j jobsTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Acti
 	return res, nil
 }
 
-// fresh is what a job has printed since it was last looked at; left is how many bytes of that are left out.
+// fresh returns a job's output since the last call; left is how many bytes of it are left out.
 func fresh(env Env, i job.Info) (text string, left int64, err error) {
 	head, tail, left, err := env.Jobs.Look(env.Session, i.ID, MaxResult-2048)
 	if err != nil {
@@ -140,9 +140,9 @@ func fresh(env Env, i job.Info) (text string, left int64, err error) {
 	return text, left, nil
 }
 
-// shown is raw output as a person would have read it.
+// shown renders raw output to the text that a screen would show.
 func shown(raw []byte) string {
-	const cols = 1000 // of a terminal on which few lines wrap
+	const cols = 1000 // wide enough that few lines wrap
 	return string(shell.Render(raw, cols))
 }
 
@@ -157,7 +157,7 @@ func listJobs(list []job.Info) string {
 	return strings.Join(lines, "\n")
 }
 
-// describeJob is a job in one line.
+// describeJob returns one line about a job.
 func describeJob(i job.Info) string {
 	state := i.State
 	switch i.State {

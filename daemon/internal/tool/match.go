@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	maxLiterals = 16  // looked for at once
+	maxLiterals = 16  // searched for at once
 	maxASCII    = 128 // first byte that is not ASCII
 )
 
-// lineMatcher finds the lines in which a regular expression matches. Where each match must contain one of a few texts,
-// these are looked for first, and only their lines are matched: package regexp takes twenty times as long for each byte.
+// lineMatcher finds the lines that a regular expression matches. If every match must contain one of a few literals, it searches
+// for these first and matches only their lines, because package regexp takes twenty times as long for each byte.
 type lineMatcher struct {
 	re       *regexp.Regexp
 	literals []literal
-	exact    bool // a line with a literal matches: re need not be asked
+	exact    bool // a line with a literal matches without evaluating re
 }
 
 func newLineMatcher(pattern string) (lineMatcher, error) {
@@ -39,13 +39,13 @@ func newLineMatcher(pattern string) (lineMatcher, error) {
 	return m, nil
 }
 
-// spansLines reports whether re can match in several lines only.
+// spansLines reports whether re can match across lines only.
 func spansLines(re *syntax.Regexp) bool {
 	return re.Op == syntax.OpLiteral && slices.Contains(re.Rune, '\n') ||
 		(re.Op == syntax.OpConcat || re.Op == syntax.OpCapture || re.Op == syntax.OpPlus) && slices.ContainsFunc(re.Sub, spansLines)
 }
 
-// begin is called before another text is searched.
+// begin resets the matcher for another text.
 func (m *lineMatcher) begin() {
 	for i := range m.literals {
 		l := &m.literals[i]
@@ -53,14 +53,14 @@ func (m *lineMatcher) begin() {
 	}
 }
 
-// first is next for a text of its own.
+// first is begin and next.
 func (m *lineMatcher) first(text []byte) (start, end int) {
 	m.begin()
 	return m.next(text, 0)
 }
 
-// next returns where the first line from byte pos on lies that matches, without its end; start is -1 where there is none.
-// pos begins a line, and grows from call to call.
+// next returns the first matching line at or after byte pos, without its end; start is -1 if there is none. pos must begin a
+// line, and not decrease from call to call.
 func (m *lineMatcher) next(text []byte, pos int) (start, end int) {
 	for pos < len(text) {
 		start := pos
@@ -84,7 +84,7 @@ func (m *lineMatcher) next(text []byte, pos int) (start, end int) {
 	return -1, -1
 }
 
-// literal returns where the first of the literals is, -1 where there is none.
+// literal returns the index of the first literal, -1 if there is none.
 func (m *lineMatcher) literal(text []byte, pos int) int {
 	first := len(text)
 	for i := range m.literals {
@@ -100,16 +100,16 @@ func (m *lineMatcher) literal(text []byte, pos int) int {
 	return first
 }
 
-// literal is a text that is looked for.
+// literal is a text to search for.
 type literal struct {
 	text  []byte
-	fold  bool   // in upper and lower case; then text is lower case ASCII
-	rare  int    // with fold: the byte of text that is looked for first
-	next  int    // where it stands next; the length of the text searched = nowhere
-	cases [2]int // where the rare byte stands next in lower and upper case
+	fold  bool   // ignore case; text is then lower case ASCII
+	rare  int    // with fold: index of the rarest byte of text, which is searched for first
+	next  int    // index of the next occurrence; the length of the searched text = none
+	cases [2]int // index of the next rare byte in lower and upper case
 }
 
-// index returns where l stands next from pos on.
+// index returns the index of the next occurrence of l from pos on.
 func (l *literal) index(text []byte, pos int) int {
 	if !l.fold {
 		if i := bytes.Index(text[pos:], l.text); i >= 0 {
@@ -157,7 +157,7 @@ func foldEqual(text, lower []byte) bool {
 	return true
 }
 
-// required returns texts of which each match of re contains at least one; none where no such are known.
+// required returns texts of which every match of re contains at least one; nil if it finds none.
 func required(re *syntax.Regexp) []literal {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -202,12 +202,12 @@ func shortest(list []literal) int {
 	return n
 }
 
-// literals is the text that the runes stand for. In upper and lower case that is the longest part of it that is ASCII and
-// has no other forms: K and S have some beyond ASCII.
+// literals returns the runes as text. If case is ignored, that is the longest ASCII part without letters that have other forms:
+// K and S have some beyond ASCII.
 func literals(runes []rune, fold bool) []literal {
 	if !fold {
 		if slices.Contains(runes, utf8.RuneError) {
-			return nil // a byte that is no character matches it too
+			return nil // it also matches invalid UTF-8
 		}
 		return []literal{{text: []byte(string(runes))}}
 	}
@@ -237,7 +237,7 @@ func literals(runes []rune, fold bool) []literal {
 	return []literal{l}
 }
 
-// frequency orders bytes by how common they are in source text, the rare ones first.
+// frequency lists bytes by their frequency in source text, the rarest first.
 func frequency(c byte) int {
 	return bytes.IndexByte([]byte("~`@$^?#%!&\\+Q|ZJX'Kz<>VqYjWHU[]{}GBk*xFw;/MOPNvLDRCyIb:AgTSEhm0,12=-9876543\"pufd()clsoainrt_.e\t\n "), c)
 }

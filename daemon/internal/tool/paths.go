@@ -16,8 +16,8 @@ const (
 	maxFile  = 64 << 20 // bytes of a file that is read whole: for write, edit and digests
 )
 
-// resolve makes path absolute against cwd, cleans it, and follows symbolic links as far as the path exists, dangling
-// ones too (T3o): what is judged is the file that would be touched.
+// resolve makes path absolute against cwd, cleans it, and resolves symbolic links as far as the path exists, dangling ones
+// too, so that the policy judges the file that would be accessed.
 func resolve(cwd, path string) (string, error) {
 	switch {
 	case path == "":
@@ -43,7 +43,7 @@ func resolve(cwd, path string) (string, error) {
 		next := filepath.Join(done, todo[0])
 		todo = todo[1:]
 		target, err := os.Readlink(next)
-		if err != nil { // no link, or nothing there: nothing to follow
+		if err != nil { // not a link, or it does not exist
 			done = next
 			continue
 		}
@@ -59,8 +59,7 @@ func resolve(cwd, path string) (string, error) {
 	return done, nil
 }
 
-// OpenRegular opens a file for reading that is neither a folder nor a pipe or device, without waiting for a writer. The
-// caller closes it.
+// OpenRegular opens a regular file for reading; it does not block on a pipe. The caller closes it.
 func OpenRegular(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -120,8 +119,8 @@ func fileState(path string) (digest string, content []byte, err error) {
 	return Digest(content), content, nil
 }
 
-// replaceFile puts content in place of path in one step: a reader sees the old file or the new one. A file with several
-// hard links is written in place, so that it stays the same file everywhere.
+// replaceFile replaces the content of path atomically: a reader sees the old file or the new one. A file with several hard
+// links is written in place instead, to keep the links.
 func replaceFile(path string, content []byte, mode fs.FileMode) (err error) {
 	if info, err := os.Lstat(path); err == nil {
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {

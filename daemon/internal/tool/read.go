@@ -24,7 +24,7 @@ import (
 const (
 	defaultLines = 2000 // of one read
 	maxLineBytes = 2000 // shown of one line
-	maxSummary   = 300  // bytes of the line that ends a read, about
+	maxSummary   = 300  // approximate bytes of the line that ends a read
 )
 
 type readTool struct{}
@@ -38,7 +38,7 @@ type readArgs struct {
 	lineRange
 }
 
-// lineRange is some of a file's lines. Offset is the first, from 1.
+// lineRange is a range of lines. Offset is the first, from 1.
 type lineRange struct {
 	Offset int `json:"offset"`
 	Limit  int `json:"limit"`
@@ -60,7 +60,7 @@ func (readTool) Spec() Spec {
 	}
 }
 
-// parse returns the ranges asked for in the order of their lines, those that touch each other made one.
+// parse returns the requested ranges sorted by line, with adjacent ones merged.
 func (t readTool) parse(env Env, args json.RawMessage) (ranges []lineRange, path string, err error) {
 	var a readArgs
 	if err := decode(t.Spec(), args, &a); err != nil {
@@ -113,7 +113,7 @@ func (t readTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 		return Result{}, err
 	}
 	if len(approved.Reads) != 1 || approved.Reads[0] != path {
-		return Result{}, ErrChanged // a link was turned round meanwhile
+		return Result{}, ErrChanged // a link was changed meanwhile
 	}
 	f, info, err := OpenRegular(path)
 	if err != nil {
@@ -136,7 +136,7 @@ func (t readTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	}
 	var in io.Reader = f
 	sum := sha256.New()
-	whole := info.Size() <= maxFile // larger files are not hashed: nothing edits them
+	whole := info.Size() <= maxFile // larger files are not hashed, since edit does not accept them
 	if whole {
 		in = io.TeeReader(f, sum)
 	}
@@ -155,24 +155,24 @@ func (t readTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	}
 	size := info.Size()
 	if whole {
-		size = p.bytes // of files in /proc the kernel says nothing
+		size = p.bytes // the kernel reports size 0 for files in /proc
 	}
 	return Result{Content: p.text.String() + p.summary(size, whole), TruncatedBy: p.left}, nil
 }
 
-// page is what a read shows of a file.
+// page is the part of a file that a read shows.
 type page struct {
 	ranges []lineRange
 	text   bytes.Buffer
-	shown  []lineRange // that fitted
-	next   int         // first line that was asked for and did not fit, or that follows the last range; 0 = there is none
-	lines  int         // seen
-	bytes  int64       // seen
+	shown  []lineRange // the ranges that fitted
+	next   int         // first requested line that did not fit, or the line after the last range; 0 = none
+	lines  int         // lines read
+	bytes  int64       // bytes read
 	left   int64       // bytes cut off from long lines
 }
 
-// read numbers the lines asked for, as many as MaxResult holds. With toEnd it reads on afterwards, for the digest and the
-// number of lines.
+// read writes the requested lines with their numbers, up to MaxResult bytes. With toEnd it then reads to the end, for the
+// digest and the number of lines.
 func (p *page) read(ctx context.Context, in io.Reader, toEnd bool) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for at := 0; ; {
@@ -218,7 +218,8 @@ func (p *page) show(line string, n int) {
 	}
 }
 
-// summary says what of the file was shown, how large it is, and how to go on. whole says that all its lines were counted.
+// summary returns the line about what was shown, the file's size, and how to read on. whole reports that all lines were
+// counted.
 func (p *page) summary(size int64, whole bool) string {
 	if whole && p.shown[0].Offset == 1 && p.shown[0].Limit == p.lines {
 		return fmt.Sprintf("[%d lines, %d bytes]", p.lines, size)
@@ -243,7 +244,7 @@ func (p *page) summary(size int64, whole bool) string {
 	return s + "]"
 }
 
-// readLine returns a line without its end, at most maxLineBytes of it, and how many bytes it took.
+// readLine returns a line without its end, cut to maxLineBytes, and its length in bytes.
 func readLine(r *bufio.Reader) (line string, n int, err error) {
 	var kept []byte
 	for {
@@ -263,7 +264,7 @@ func readLine(r *bufio.Reader) (line string, n int, err error) {
 	}
 }
 
-// headOf is the start of f, which is rewound.
+// headOf returns the beginning of f and rewinds it.
 func headOf(f *os.File) ([]byte, error) {
 	head := make([]byte, 8000)
 	n, err := io.ReadFull(f, head)
@@ -274,7 +275,7 @@ func headOf(f *os.File) ([]byte, error) {
 	return head[:n], err
 }
 
-// binaryKind says what kind of non-text a file begins like; "" for text.
+// binaryKind returns the kind of a file that is not text, by its beginning; "" for text.
 func binaryKind(head []byte) string {
 	kind := http.DetectContentType(head)
 	switch {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-const maxQuery = 1000 // bytes of what is looked for
+const maxQuery = 1000 // bytes of a query
 
 type recallTool struct{}
 
-// Recall returns the tool that searches the whole conversation, also what was folded into a summary, by Env.Recall.
+// Recall returns the tool that searches the whole conversation, compacted parts included, through Env.Recall.
 func Recall() Tool { return recallTool{} }
 
 type recallArgs struct {

@@ -18,8 +18,8 @@ const (
 
 type taskTool struct{ roles []string }
 
-// Task returns the tool that hands work to other agents through Env.Delegate. roles are "name: what it is good for", as
-// the model is told.
+// Task returns the tool that delegates work to other agents through Env.Delegate. roles are lines "name: what it is good for"
+// for the model.
 func Task(roles ...string) Tool { return taskTool{roles: roles} }
 
 type taskArgs struct {
@@ -43,7 +43,7 @@ func (t taskTool) Spec() Spec {
 			`"title":{"type":"string","description":"a few words for the user's screen"},` +
 			`"prompt":{"type":"string","description":"the whole task: goal, where, what is known, what to report"}},` +
 			`"required":["role","prompt"],"additionalProperties":false}}},"required":["tasks"],"additionalProperties":false}`),
-		ReadOnly: true, // each agent's own calls are planned and judged one by one
+		ReadOnly: true, // the calls of each agent are judged one by one
 	}
 }
 
@@ -76,7 +76,7 @@ func (t taskTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action
 	return Action{}, err
 }
 
-// Run waits for all tasks; it owns one goroutine for each. It fails only if every task did.
+// Run waits for all tasks, each in a goroutine of its own. It fails only if every task did.
 func (t taskTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Action, _ func([]byte)) (Result, error) {
 	tasks, err := t.parse(args)
 	if err != nil {

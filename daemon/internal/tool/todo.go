@@ -56,7 +56,7 @@ func (l *TodoList) String() string {
 
 type todoTool struct{}
 
-// Todo returns the tool that keeps the agent's plan in Env.Todo. Without items it reads the plan back.
+// Todo returns the tool that keeps the agent's plan in Env.Todo. Without todos it returns the plan.
 func Todo() Tool { return todoTool{} }
 
 type todoArgs struct {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// umask is the process's file mode mask. Linux tells it in /proc; asking the kernel would mean setting it, for every
-// goroutine. Elsewhere the common one is assumed.
+// umask is the process's file mode creation mask. It is read from /proc on Linux, since the system call changes it for all
+// goroutines. On other systems 022 is assumed.
 var umask = sync.OnceValue(func() fs.FileMode {
 	status, err := os.ReadFile("/proc/self/status")
 	if err == nil {

@@ -15,7 +15,7 @@ const maxWrite = 8 << 20
 
 type writeTool struct{}
 
-// Write returns the tool that creates a file or replaces all of it.
+// Write returns the tool that creates a file or replaces its content.
 func Write() Tool { return writeTool{} }
 
 type writeArgs struct {
@@ -84,8 +84,8 @@ func (t writeTool) Run(ctx context.Context, env Env, args json.RawMessage, appro
 	}, nil
 }
 
-// change gives the approved file the content that next makes of the old one, and notes it for undo; report is what a checker
-// says of it. A file that is no longer the one that was judged gives ErrChanged (T3l).
+// change replaces the approved file's content by next(old) and records the change for undo; report is a checker's. If the
+// file is not the one that was judged it returns ErrChanged.
 func change(ctx context.Context, env Env, path string, approved Action, next func(before []byte) ([]byte, error)) (p Preview, report string, err error) {
 	if len(approved.Writes) != 1 || approved.Writes[0] != path {
 		return Preview{}, "", ErrChanged
