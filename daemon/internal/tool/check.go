@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	checkTime   = 3 * time.Second // of all that looks at one change, where Env says nothing else
+	checkTime   = 3 * time.Second // for all checks of one change, unless Env sets another
 	maxProblems = 10              // lines of one report
-	slowSkips   = 10              // changes in a folder after which what was too slow there is tried again
+	slowSkips   = 10              // changes in a folder after which a check that was too slow there is tried again
 	maxProblem  = 300             // bytes of a line
 )
 
-// Held runs a program that the kernel holds to reading, in dir, and returns what it printed. It is nil where nothing can hold
-// one. The error is fs.ErrNotExist where there is no such program.
+// Held runs a program that the kernel confines to reading, in dir, and returns its output. It is nil if programs cannot be
+// confined. The error is fs.ErrNotExist if there is no such program.
 type Held func(ctx context.Context, dir string, args []string, stdin []byte) (output []byte, err error)
 
-// checked is what a checker made of a file.
+// checked is the result of checking a file.
 type checked struct {
 	by    string   // the checker's name
-	lines []string // problems, none where the file is fine
+	lines []string // problems; none if the file is fine
 }
 
 func (env Env) checkTime() time.Duration { return cmp.Or(env.CheckTime, checkTime) }
 
-// report returns what a checker newly reports for a file that was changed, as lines for the model, "" for nothing. A problem that
-// was there before is counted only. It ends within Env.CheckTime.
+// report returns new problems of a changed file as lines for the model, "" for none. Problems that existed before are only
+// counted. It ends within Env.CheckTime.
 func (env Env) report(ctx context.Context, path string, before, after []byte, existed bool) string {
 	ctx, cancel := context.WithTimeout(ctx, env.checkTime())
 	defer cancel()
@@ -77,13 +77,13 @@ func (env Env) report(ctx context.Context, path string, before, after []byte, ex
 
 var digits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]+`) })
 
-// numberless is a problem without its line, which moves with what is put in above it.
+// numberless returns a problem without its line number, which changes when lines are inserted above.
 func numberless(problem string) string { return digits().ReplaceAllString(problem, "#") }
 
-// pyCompile is what py_compile does, without the file that it writes.
+// pyCompile does what the module py_compile does, but writes no file.
 const pyCompile = "import sys; compile(sys.stdin.buffer.read(), sys.argv[1], 'exec')"
 
-// syntax checks the text of a file. Nothing of the project is run for that.
+// syntax checks the syntax of a file. It runs nothing of the project.
 func (env Env) syntax(ctx context.Context, path string, text []byte) checked {
 	var args []string
 	switch ext := filepath.Ext(path); {
@@ -106,7 +106,7 @@ func (env Env) syntax(ctx context.Context, path string, text []byte) checked {
 	}
 	out, err := env.Held(ctx, filepath.Dir(path), args, text)
 	if err == nil || ctx.Err() != nil || !errors.As(err, new(interface{ ExitCode() int })) {
-		return checked{by: args[0]} // fine, too slow, or there is none
+		return checked{by: args[0]} // no problem, too slow, or no such program
 	}
 	return checked{args[0], problems(out)}
 }
@@ -121,7 +121,7 @@ var (
 
 func isShell(text []byte) bool { return shebang().Match(text) }
 
-// problems are the lines of a report without those that only say where in the checker it came up.
+// problems returns the lines of a report, without those about the checker itself.
 func problems(out []byte) (lines []string) {
 	for l := range strings.Lines(Clean(string(out))) {
 		if l = strings.TrimRight(l, " \n"); l != "" && !frame().MatchString(l) {
@@ -143,15 +143,15 @@ func goSyntax(path string, text []byte) (lines []string) {
 	return lines
 }
 
-// vet has go check the file's package, and returns what it says of the file; slow says that it does not end in time. A
-// build by the agent may make it faster, so it is tried again some changes later.
+// vet runs go vet for the file's package and returns what it reports about the file; slow reports that it did not end in
+// time. A build by the agent may make it faster, so it is tried again some changes later.
 func (env Env) vet(ctx context.Context, path string) (c checked, slow string) {
 	dir, name := filepath.Split(path)
 	if env.Held == nil || env.Files.skips(dir) {
 		return checked{}, ""
 	}
 	out, err := env.Held(ctx, dir, []string{"go", "vet", "."}, nil)
-	if errors.Is(ctx.Err(), context.Canceled) { // by the user
+	if errors.Is(ctx.Err(), context.Canceled) { // cancelled by the user
 		return checked{}, ""
 	}
 	if ctx.Err() != nil {

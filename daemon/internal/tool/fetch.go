@@ -20,17 +20,17 @@ import (
 
 const (
 	fetchPatience = 30 * time.Second
-	maxFetch      = 4 << 20 // bytes of a page that are looked at
+	maxFetch      = 4 << 20 // bytes of a page that are read
 	maxRedirects  = 5
 )
 
-// errOtherHost says that a page led to a host that nobody approved.
+// errOtherHost reports a redirect to a host that was not approved.
 var errOtherHost = errors.New("redirected to another host")
 
 type fetchTool struct{ client *http.Client }
 
-// Fetch returns the tool that gets a page by HTTP. The URL's host is what the policy judges; a redirect to another one
-// is not followed.
+// Fetch returns the tool that gets a page by HTTP. The policy judges the URL's host; a redirect to another one is not
+// followed.
 func Fetch() Tool {
 	return fetchTool{client: &http.Client{
 		Timeout: fetchPatience,
@@ -136,7 +136,7 @@ func (t fetchTool) Run(ctx context.Context, _ Env, args json.RawMessage, approve
 	return res, nil
 }
 
-// pageText returns what a person would read of a page; what is no text is an error.
+// pageText returns the readable text of a page; other content than text is an error.
 func pageText(contentType string, body []byte) (string, error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -155,7 +155,7 @@ func pageText(contentType string, body []byte) (string, error) {
 // unseen are the elements whose text a page does not show; of svg the lexer makes one token.
 var unseen = []string{"script", "style", "noscript", "template"}
 
-// htmlText drops tags, scripts and styles, keeps paragraphs apart, and shows where links lead.
+// htmlText removes tags, scripts and styles, separates paragraphs, and adds the targets of links.
 func htmlText(page string) string {
 	var b strings.Builder
 	skip, href, tag := 0, "", ""
