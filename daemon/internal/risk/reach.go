@@ -316,33 +316,38 @@ func changesOfStmt(s *syntax.Stmt, ctx Context) (c change, ok bool) {
 		}
 		return look, true
 	case *syntax.CallExpr:
-		literal := literalAssigns(cmd.Assigns) && !slices.ContainsFunc(cmd.Args, func(w *syntax.Word) bool { return !literalParts(w.Parts) })
-		if len(cmd.Args) > 0 {
-			name := cmd.Args[0].Lit()
-			switch {
-			case len(cmd.Assigns) > 0:
-				return noChange, false
-			case slices.Contains(idle, name) && literal && ctx.Aliases[name] == "" && ctx.Functions[name] == "":
-				return look, true
-			case slices.Contains(neutral, name):
-				return noChange, literal
-			case slices.Contains(sourcers, name):
-				if literal && len(cmd.Args) == 2 && name != "eval" && ctx.standardVenv(cmd.Args[1].Lit()) {
-					return literalChange, true
-				}
-				return opaqueChange, true
-			case slices.Contains(lookers, name) && literal:
-				return look, true
-			case !slices.Contains(changers, name):
-				return noChange, false
-			}
-		}
-		if literal {
-			return literalChange, true
-		}
-		return opaqueChange, true
+		return changesOfCall(cmd, ctx)
 	}
 	return noChange, false
+}
+
+// changesOfCall is changesOfStmt of a builtin, or of assignments alone.
+func changesOfCall(cmd *syntax.CallExpr, ctx Context) (c change, ok bool) {
+	literal := literalAssigns(cmd.Assigns) && !slices.ContainsFunc(cmd.Args, func(w *syntax.Word) bool { return !literalParts(w.Parts) })
+	if len(cmd.Args) > 0 {
+		name := cmd.Args[0].Lit()
+		switch {
+		case len(cmd.Assigns) > 0:
+			return noChange, false
+		case slices.Contains(idle, name) && literal && ctx.Aliases[name] == "" && ctx.Functions[name] == "":
+			return look, true
+		case slices.Contains(neutral, name):
+			return noChange, literal
+		case slices.Contains(sourcers, name):
+			if literal && len(cmd.Args) == 2 && name != "eval" && ctx.standardVenv(cmd.Args[1].Lit()) {
+				return literalChange, true
+			}
+			return opaqueChange, true
+		case slices.Contains(lookers, name) && literal:
+			return look, true
+		case !slices.Contains(changers, name):
+			return noChange, false
+		}
+	}
+	if literal {
+		return literalChange, true
+	}
+	return opaqueChange, true
 }
 
 // standardVenv reports whether a word names the activate script of a virtual environment of the project.
