@@ -26,6 +26,7 @@ type card struct {
 	args    string // JSON, as far as it came
 	command string // shell text, for bash
 	leased  bool   // runs in the user's shell
+	shell   string // that shell's name; "" = not known
 	reach   string // what the kernel holds it to; "" = nothing
 	turn    wire.TurnID
 	started time.Time
@@ -103,7 +104,7 @@ func firstOf(texts ...string) string {
 
 // header is the first line, without the mark before it; further lines of the command follow, at most lines of them.
 func (c *card) header(th *theme, width, lines int) []string {
-	name := th.bold.Render(visible.Line(c.tool))
+	name := th.bold.Render(visible.Line(firstOf(c.shell, c.tool)))
 	if c.agent != "" && c.agent != "orchestrator" && c.agent != "you" {
 		name = th.agent.Render(visible.Line(c.agent)) + " " + name
 	}
@@ -342,7 +343,7 @@ func (c *card) todos(th *theme, width int) (lines []string) {
 func (c *card) Whole(th *theme, width int) string {
 	mark, parts := c.verdict(th)
 	head := strings.Split(strings.TrimRight(visible.Text(c.subject()), "\n"), "\n")
-	lines := []string{mark + " " + th.bold.Render(visible.Line(c.tool)) + "  " + head[0]}
+	lines := []string{mark + " " + th.bold.Render(visible.Line(firstOf(c.shell, c.tool))) + "  " + head[0]}
 	lines = append(lines, indent(head[1:], "    ")...)
 	text := c.text()
 	switch {

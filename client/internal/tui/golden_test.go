@@ -181,6 +181,9 @@ func TestCardGolden(t *testing.T) {
 		lines = running.Render(th, s.w, s.h/2, 3, time.Unix(172, 0))
 		fits(t, "running card "+s.name, lines, s.w, s.h/2)
 		golden(t, "running-"+s.name, lines)
+		if running.shell = "zsh"; !strings.Contains(running.Render(th, s.w, s.h/2, 3, time.Unix(172, 0))[0], "zsh") {
+			t.Errorf("%s: the card does not name the shell that the command runs in", s.name)
+		}
 	}
 	golden(t, "whole-80", strings.Split(testCards()[0].Whole(th, 80), "\n"))
 }

@@ -40,7 +40,7 @@ func (m *model) onLeased(event any) {
 		m.own.leased, m.back, m.ahead = true, false, ""
 		m.flushText("") // what was said before comes first
 		c := m.card(e.ExecutionID, e.Agent, "bash")
-		c.command, c.leased, c.started, c.turn, c.reach = e.Command, true, m.now(), e.TurnID, e.Reach
+		c.command, c.leased, c.shell, c.started, c.turn, c.reach = e.Command, true, m.opt.Name, m.now(), e.TurnID, e.Reach
 		m.show(c)
 		m.tryHand()
 	case lender.LeasedOutput:

@@ -42,6 +42,7 @@ type Options struct {
 	Stdin   *os.File
 	Stdout  *os.File
 	Env     []string // as os.Environ: locale, TERM, NO_COLOR, COLORFGBG
+	Name    string   // of the user's shell, for the cards of what runs in it; "" = bash
 	Version string
 	// Notice is printed before the shell's first output, a line each.
 	Notice []string
