@@ -32,7 +32,7 @@ func ExplainModes(command, cwd string, p config.Policy) (wire.Verdict, []wire.Po
 	if path, err := confine.Find(); err == nil && confine.Probe(path).Holds(confine.Project) {
 		action.Reach = v.Reach
 	}
-	outcomes := judge.Outcomes(func(mode policy.Mode) policy.Decision { return policy.Policy{Mode: mode}.Decide(v, action) })
+	outcomes := judge.Outcomes(action.Reach != "", func(mode policy.Mode) policy.Decision { return policy.Policy{Mode: mode}.Decide(v, action) })
 	return judge.Verdict(v), outcomes
 }
 

@@ -111,7 +111,7 @@ type PolicyReply struct {
 	// Suspects are the variables, aliases and functions of the shell that agents' commands changed without being asked about.
 	Suspects []string        `msgpack:"suspects"`
 	Verdict  *Verdict        `msgpack:"verdict"`  // of test
-	Outcomes []PolicyOutcome `msgpack:"outcomes"` // of test: one for each mode
+	Outcomes []PolicyOutcome `msgpack:"outcomes"` // of test: one for each mode that is offered
 	// Folder is the one of trust and untrust. Folders, with these and trust_list, are all that the user decided about.
 	Folder  OSString        `msgpack:"folder"`
 	Folders []TrustedFolder `msgpack:"folders"`

@@ -38,9 +38,9 @@ func TestDrawVerdict(t *testing.T) {
 	a := &app{stdout: &out}
 	v, outcomes := daemon.ExplainModes("rm -rf / \x1b]0;x\x07", "/home/u/proj", config.Policy{})
 	a.drawVerdict("rm -rf / \x1b]0;x\x07", v)
-	a.drawOutcomes(outcomes, "auto")
+	a.drawOutcomes(outcomes, "full")
 	got := out.String()
-	for _, want := range []string{"critical\n", "\n  rm -rf / ␛]0;x␇\n", "cannot be undone", "  plan  refuses  ", "* auto  asks     critical is asked in every mode"} {
+	for _, want := range []string{"critical\n", "\n  rm -rf / ␛]0;x␇\n", "cannot be undone", "  plan  refuses  ", "* full  asks     critical is asked in every mode"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}

@@ -45,7 +45,7 @@ func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, rep
 	verdict := judge.Verdict(v)
 	reply.Verdict = &verdict
 	reach := a.reach(q, v)
-	reply.Outcomes = judge.Outcomes(func(mode policy.Mode) policy.Decision {
+	reply.Outcomes = judge.Outcomes(reach != "", func(mode policy.Mode) policy.Decision {
 		return a.policyIn(ctx, q, mode).Decide(v, a.action(q, reach))
 	})
 	return nil

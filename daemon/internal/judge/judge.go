@@ -87,9 +87,12 @@ func Verdict(v risk.Verdict) wire.Verdict {
 	return w
 }
 
-// Outcomes returns what each mode decides.
-func Outcomes(decide func(policy.Mode) policy.Decision) (outcomes []wire.PolicyOutcome) {
+// Outcomes returns what each mode decides that is offered: auto is where the kernel holds commands.
+func Outcomes(held bool, decide func(policy.Mode) policy.Decision) (outcomes []wire.PolicyOutcome) {
 	for _, mode := range []policy.Mode{policy.ModePlan, policy.ModeAsk, policy.ModeAuto, policy.ModeFull} {
+		if mode == policy.ModeAuto && !held {
+			continue
+		}
 		d := decide(mode)
 		o := wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: visible.Exact(d.Why)}
 		if d.Rule != nil {
