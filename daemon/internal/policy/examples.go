@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -63,8 +64,13 @@ func (r *parsedRule) about(rule Rule, text string) (bool, string) {
 	var v risk.Verdict
 	switch r.kind {
 	case "write", "read":
-		p := expandHome(text, c.Home)
-		if p = absolute(c.Cwd, p); r.kind == "write" {
+		p := text
+		if rest, ok := strings.CutPrefix(p, "~/"); ok {
+			p = path.Join(c.Home, rest)
+		} else if !path.IsAbs(p) {
+			p = path.Join(c.Cwd, p)
+		}
+		if p = path.Clean(p); r.kind == "write" {
 			a.Tool, a.Writes = "write", []string{p}
 		} else {
 			a.Tool, a.Reads = "read", []string{p}
@@ -100,11 +106,4 @@ func (r *parsedRule) about(rule Rule, text string) (bool, string) {
 		return false, fmt.Sprintf("none of its commands is one that the rule allows, at %s", v.Level)
 	}
 	return v.Level <= risk.Low || covered([]*parsedRule{r}, v, a, risk.Low) != nil, "something else in it is not allowed by the rule"
-}
-
-func expandHome(p, home string) string {
-	if len(p) > 1 && p[:2] == "~/" {
-		return home + p[1:]
-	}
-	return p
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/risk/secret"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -121,7 +122,7 @@ func (r *parsedRule) matchBelow(tree string, a Action) bool {
 	if base == "." || tree == "" {
 		return true
 	}
-	return under(base, tree) || under(tree, base)
+	return secret.Under(base, tree) || secret.Under(tree, base)
 }
 
 func (r *parsedRule) touchesCommand(c *risk.Command) match {

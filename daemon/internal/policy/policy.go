@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/risk/secret"
 	"sublet/wire/visible"
 )
 
@@ -421,7 +422,7 @@ func fileRules(v risk.Verdict, a Action) []Grant {
 		return []Grant{{"", "fetch[" + level + "]: " + quoteGlob(a.Network), "reading from " + a.Network}}
 	case a.Network == "" && len(a.Writes) == 1:
 		gs := []Grant{{"", "write[" + level + "]: " + quoteGlob(a.Writes[0]), "writing " + a.Writes[0]}}
-		if dir := path.Dir(a.Writes[0]); v.Level <= risk.Medium && a.Project != "" && under(dir, a.Project) {
+		if dir := path.Dir(a.Writes[0]); v.Level <= risk.Medium && a.Project != "" && secret.Under(dir, a.Project) {
 			gs = append(gs, Grant{"", "write[medium]: " + quoteGlob(dir) + "/**", "writing files below " + dir + " that are no more than medium"})
 		}
 		return gs

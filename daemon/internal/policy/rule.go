@@ -218,7 +218,7 @@ func ownLevel(words []pattern) risk.Level {
 	var argv []string
 	for _, p := range words {
 		if s, ok := p.literal(); ok {
-			argv = append(argv, shellQuote(s))
+			argv = append(argv, "'"+strings.ReplaceAll(s, "'", `'\''`)+"'")
 		}
 	}
 	return risk.Analyze(strings.Join(argv, " "), risk.Context{Cwd: "/home/user/project", Home: "/home/user", ProjectRoot: "/home/user/project"}).Level
