@@ -276,6 +276,39 @@ func cutTail(s string, n int) string {
 	return s[i:]
 }
 
+// Paired reports whether every call of items has exactly one result, in the Results item right after its Answer, and every
+// result has a call.
+func Paired(items []Item) bool {
+	for i, it := range items {
+		switch it.Kind {
+		case Answer:
+			if len(it.Calls) == 0 {
+				continue
+			}
+			if i+1 >= len(items) || items[i+1].Kind != Results {
+				return false
+			}
+			var want, got []string
+			for _, c := range it.Calls {
+				want = append(want, c.ID)
+			}
+			for _, r := range items[i+1].Results {
+				got = append(got, r.CallID)
+			}
+			slices.Sort(want)
+			slices.Sort(got)
+			if !slices.Equal(want, got) {
+				return false
+			}
+		case Results:
+			if i == 0 || items[i-1].Kind != Answer || len(items[i-1].Calls) == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // line joins s to one line of at most n bytes and, if it was cut, an ellipsis.
 func line(s string, n int) string {
 	s = strings.Join(strings.Fields(s), " ")

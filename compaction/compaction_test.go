@@ -302,7 +302,7 @@ func TestPlansKeepWhatMustBeKept(t *testing.T) {
 					after = slices.Concat(p.Items[:p.From], []Item{s}, p.Items[p.To:])
 				}
 			}
-			if !paired(after) {
+			if !Paired(after) {
 				t.Fatalf("round %d: calls and results are apart", round)
 			}
 			if got := Tokens(after); got > before {
@@ -338,37 +338,4 @@ func TestPlansKeepWhatMustBeKept(t *testing.T) {
 			items = after
 		}
 	})
-}
-
-// paired reports whether every call of items has exactly one result, in the Results item right after its Answer, and every
-// result has a call.
-func paired(items []Item) bool {
-	for i, it := range items {
-		switch it.Kind {
-		case Answer:
-			if len(it.Calls) == 0 {
-				continue
-			}
-			if i+1 >= len(items) || items[i+1].Kind != Results {
-				return false
-			}
-			var want, got []string
-			for _, c := range it.Calls {
-				want = append(want, c.ID)
-			}
-			for _, r := range items[i+1].Results {
-				got = append(got, r.CallID)
-			}
-			slices.Sort(want)
-			slices.Sort(got)
-			if !slices.Equal(want, got) {
-				return false
-			}
-		case Results:
-			if i == 0 || items[i-1].Kind != Answer || len(items[i-1].Calls) == 0 {
-				return false
-			}
-		}
-	}
-	return true
 }

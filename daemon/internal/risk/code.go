@@ -22,23 +22,11 @@ func (a *analysis) doCode(c *call) {
 	a.namesSecrets(c)
 	inPlace := (name == "perl" || name == "ruby") && c.has("-i")
 	text := c.st.Stdin.Plain()
-	given := false
-	for i := range c.opts {
-		o := &c.opts[i]
-		if o.val == nil || o.spec == nil {
-			continue
-		}
-		switch {
-		case name == "python" && o.name == "-m":
-			a.pythonModule(c, o.val)
-			return
-		case o.spec.Role == programs.Code && !given:
-			given = true
-			a.code(c, o.val)
-		case o.spec.Role == programs.Script:
-			a.runFile(c, o.val)
-		}
+	if o := c.opt("-m"); name == "python" && o != nil && o.val != nil {
+		a.pythonModule(c, o.val)
+		return
 	}
+	given := a.texts(c, func(f *field) { a.code(c, f) })
 	if inPlace {
 		for k := range c.operands {
 			a.touch(Write, &c.operands[k], c.st, touching{verb: "edits"})
@@ -60,6 +48,21 @@ func (a *analysis) doCode(c *call) {
 	a.matches(c)
 }
 
+// texts judges the values of options that are code, and those that name a file of it. It reports whether there was code.
+func (a *analysis) texts(c *call, code func(f *field)) (given bool) {
+	for i := range c.opts {
+		switch o := &c.opts[i]; {
+		case o.val == nil || o.spec == nil:
+		case o.spec.Role == programs.Code:
+			given = true
+			code(o.val)
+		case o.spec.Role == programs.Script:
+			a.runFile(c, o.val)
+		}
+	}
+	return given
+}
+
 func (a *analysis) pythonModule(c *call, m *field) {
 	switch m.S {
 	case "json.tool", "this", "timeit", "calendar", "dis", "tokenize", "ast", "pydoc", "sysconfig", "site", "platform", "base64":
@@ -72,7 +75,7 @@ func (a *analysis) pythonModule(c *call, m *field) {
 			}
 		}
 	case "pip", "pip3":
-		a.Command(append([]field{{S: "pip", Known: true, Span: m.Span}}, c.operands...), c.prefix, c.st.Clone(), c.span)
+		a.Command(append([]field{{S: "pip", Known: true, Span: m.Span}}, c.operands...), c.st.Clone(), c.span)
 	case "http.server", "SimpleHTTPServer":
 		a.note(High, Network, c.span, "serves the files of this folder to the network")
 	case "venv", "virtualenv":
@@ -196,16 +199,7 @@ func (a *analysis) doEditor(c *call) {
 			a.touch(Write, f.With(m[1]), c.st, touching{})
 		}
 	}
-	for i := range c.opts {
-		if o := &c.opts[i]; o.val != nil && o.spec != nil {
-			switch o.spec.Role {
-			case programs.Code:
-				script(o.val)
-			case programs.Script:
-				a.runFile(c, o.val)
-			}
-		}
-	}
+	a.texts(c, script)
 	for i := range c.operands {
 		switch f := &c.operands[i]; {
 		case len(f.S) > 1 && f.S[0] == '+' && !bashread.Digits(f.S[1:]) && f.S[1] != '/':
@@ -230,16 +224,7 @@ var (
 func (a *analysis) doAwk(c *call) {
 	a.base(c)
 	ops := c.operands
-	given := c.has("-f", "--file", "-E", "--exec")
-	for i := range c.opts {
-		if o := &c.opts[i]; o.val != nil && o.spec != nil && o.spec.Role == programs.Code {
-			given = true
-			a.awkProgram(c, o.val)
-		} else if o.val != nil && o.spec != nil && o.spec.Role == programs.Script {
-			a.runFile(c, o.val)
-		}
-	}
-	if !given && len(ops) > 0 {
+	if !a.texts(c, func(f *field) { a.awkProgram(c, f) }) && !c.has("-f", "--file", "-E", "--exec") && len(ops) > 0 {
 		a.awkProgram(c, &ops[0])
 		ops = ops[1:]
 	}
@@ -319,27 +304,7 @@ func sedParts(name, flags string) string {
 func (a *analysis) doSed(c *call) {
 	a.base(c)
 	ops := c.operands
-	given := false
-	for i := range c.opts {
-		o := &c.opts[i]
-		if o.val == nil {
-			continue
-		}
-		switch o.name {
-		case "-e", "--expression":
-			a.sedScript(c, o.val)
-		case "-f", "--file":
-			if text := a.Files[bashread.Key(o.val, c.st)].Text; text != nil {
-				a.sedScript(c, o.val.With(*text))
-			} else {
-				a.runFile(c, o.val)
-			}
-		default:
-			continue
-		}
-		given = true
-	}
-	if !given && len(ops) > 0 {
+	if !a.texts(c, func(f *field) { a.sedScript(c, f) }) && !c.has("-f", "--file") && len(ops) > 0 {
 		a.sedScript(c, &ops[0])
 		ops = ops[1:]
 	}
@@ -351,15 +316,15 @@ func (a *analysis) doSed(c *call) {
 			continue
 		}
 		a.touch(Write, f, c.st, touching{verb: "edits"})
-		a.Spend((1 + strings.Count(suffix, "*")) * len(f.S) / bashread.BytesCopied)
-		switch copied := strings.ReplaceAll(suffix, "*", f.Base()); {
-		case suffix == "":
-		case !strings.Contains(suffix, "*"):
-			a.touch(Write, f.With(f.S+suffix), c.st, touching{verb: "keeps a copy as"})
-		case strings.Contains(copied, "/"):
-			a.touch(Write, f.With(copied), c.st, touching{verb: "keeps a copy as"})
-		default:
-			a.touch(Write, f.With(f.S[:strings.LastIndexByte(f.S, '/')+1]+copied), c.st, touching{verb: "keeps a copy as"})
+		if suffix != "" {
+			copied := f.With(f.S + suffix)
+			if strings.Contains(suffix, "*") { // stands for the name
+				if copied.S = suffix; !strings.Contains(suffix, "/") {
+					copied.S = f.S[:strings.LastIndexByte(f.S, '/')+1] + suffix
+				}
+				copied.Glob = true
+			}
+			a.touch(Write, copied, c.st, touching{verb: "keeps a copy as"})
 		}
 	}
 	a.namesSecrets(c)

@@ -22,7 +22,6 @@ type call struct {
 	plain    []string // argv without options before the sub-command; nil: argv itself
 	subs     []string // sub-commands that were found
 	tail     int      // index of the first word of the command that is run; 0: none
-	prefix   []string // variables set for this command
 }
 
 // option is one option as it was given.
@@ -69,7 +68,7 @@ func (c *call) rest() ([]field, Span) {
 
 // Command implements bashread.Judge: it judges a command whose words are known as far as they can be, by its name, by what
 // it wraps and by its line in the table.
-func (a *analysis) Command(fs []field, prefix []string, st *state, sp Span) {
+func (a *analysis) Command(fs []field, st *state, sp Span) {
 	if len(fs) == 0 {
 		return
 	}
@@ -83,7 +82,7 @@ func (a *analysis) Command(fs []field, prefix []string, st *state, sp Span) {
 		return
 	}
 	a.Depth++
-	c := &call{fields: fs, st: st, span: sp, prefix: prefix}
+	c := &call{fields: fs, st: st, span: sp}
 	outer := a.cmd
 	if a.guess == 0 {
 		a.record(c)
@@ -140,7 +139,7 @@ func (a *analysis) resolve(c *call) {
 		}
 		a.note(High, Unknown, f.Span, "what it runs is not known here")
 		if len(c.fields) > 1 && f.Many { // `$X rm -rf /` with an empty X runs the rest
-			a.Command(c.fields[1:], c.prefix, c.st.Clone(), c.span)
+			a.Command(c.fields[1:], c.st.Clone(), c.span)
 		}
 		a.usesSecret(c)
 		return
@@ -199,7 +198,7 @@ func (a *analysis) hashed(c *call, file string) {
 	}
 	fs := slices.Clone(c.fields)
 	fs[0] = field{S: file, Known: true, Span: fs[0].Span}
-	a.byPath(&call{fields: fs, st: c.st.Clone(), span: c.span, prefix: c.prefix})
+	a.byPath(&call{fields: fs, st: c.st.Clone(), span: c.span})
 }
 
 // byPath judges a command that names a file: ./x, bin/x, /usr/bin/x.
@@ -439,6 +438,15 @@ func (a *analysis) base(c *call) {
 	} else if i := slices.IndexFunc(c.opts, func(o option) bool { return o.spec == nil }); i >= 0 && !s.Plain && !programs.Builtin(c.name) {
 		a.note(Medium, Unknown, c.opts[i].span, "with "+show(c.opts[i].name)+", which is not known here")
 	}
+	a.raises(c)
+	a.matches(c)
+	if s.Has(RunCode) {
+		a.dropsData(c)
+	}
+}
+
+// raises notes what options make of a command.
+func (a *analysis) raises(c *call) {
 	for i := range c.opts {
 		o := &c.opts[i]
 		if o.spec != nil && o.spec.Raise > 0 && !(c.dry() && o.spec.Effect != RunCode) {
@@ -447,10 +455,6 @@ func (a *analysis) base(c *call) {
 				a.runs()
 			}
 		}
-	}
-	a.matches(c)
-	if s.Has(RunCode) {
-		a.dropsData(c)
 	}
 }
 
@@ -688,22 +692,22 @@ func (a *analysis) sends(f *field, st *state) {
 	}
 }
 
-// runTail judges the command that a wrapper runs.
-func (a *analysis) runTail(c *call, st *state) {
+// runTail judges the command that a wrapper runs, and returns of how many words it is.
+func (a *analysis) runTail(c *call, st *state) int {
 	a.runs()
 	fs, sp := c.rest()
 	st = st.Clone()
-	for len(fs) > 1 { // sudo A=1 cmd
+	for len(fs) > 0 { // sudo A=1 cmd
 		name, val, ok := strings.Cut(fs[0].S, "=")
 		if !ok || !bashread.NameLike(name) {
 			break
 		}
 		a.Assign(name, fs[0].With(val), st, bashread.Prefix, fs[0].Span)
+		st.Set(name, bashread.Value{Words: []string{val}, Flow: fs[0].Flow, Handed: true}) // a shell below sees it
 		fs = fs[1:]
 	}
-	if len(fs) > 0 {
-		a.Command(fs, c.prefix, st, sp)
-	}
+	a.Command(fs, st, sp)
+	return len(fs)
 }
 
 // shellText judges a word that a command gives to a shell.

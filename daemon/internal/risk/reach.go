@@ -321,28 +321,26 @@ func changesOfStmt(s *syntax.Stmt, ctx Context) (c change, ok bool) {
 	return noChange, false
 }
 
-// changesOfCall is changesOfStmt of a builtin, or of assignments alone.
-func changesOfCall(cmd *syntax.CallExpr, ctx Context) (c change, ok bool) {
-	literal := literalAssigns(cmd.Assigns) && !slices.ContainsFunc(cmd.Args, func(w *syntax.Word) bool { return !literalParts(w.Parts) })
-	if len(cmd.Args) > 0 {
-		name := cmd.Args[0].Lit()
-		switch {
-		case len(cmd.Assigns) > 0:
-			return noChange, false
-		case slices.Contains(idle, name) && literal && ctx.Aliases[name] == "" && ctx.Functions[name] == "":
-			return look, true
-		case slices.Contains(neutral, name):
-			return noChange, literal
-		case slices.Contains(sourcers, name):
-			if literal && len(cmd.Args) == 2 && name != "eval" && ctx.standardVenv(cmd.Args[1].Lit()) {
-				return literalChange, true
-			}
-			return opaqueChange, true
-		case slices.Contains(lookers, name) && literal:
-			return look, true
-		case !slices.Contains(changers, name):
-			return noChange, false
-		}
+func changesOfCall(c *syntax.CallExpr, ctx Context) (change, bool) {
+	literal := literalAssigns(c.Assigns) && !slices.ContainsFunc(c.Args, func(w *syntax.Word) bool { return !literalParts(w.Parts) })
+	name := ""
+	if len(c.Args) > 0 {
+		name = c.Args[0].Lit()
+	}
+	switch {
+	case len(c.Args) == 0:
+	case len(c.Assigns) > 0:
+		return noChange, false
+	case slices.Contains(idle, name) && literal && ctx.Aliases[name] == "" && ctx.Functions[name] == "":
+		return look, true
+	case slices.Contains(neutral, name):
+		return noChange, literal
+	case slices.Contains(sourcers, name):
+		literal = literal && len(c.Args) == 2 && name != "eval" && ctx.standardVenv(c.Args[1].Lit())
+	case slices.Contains(lookers, name) && literal:
+		return look, true
+	case !slices.Contains(changers, name):
+		return noChange, false
 	}
 	if literal {
 		return literalChange, true

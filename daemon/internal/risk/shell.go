@@ -63,7 +63,7 @@ func (a *analysis) doCommand(c *call) {
 	a.runs()
 	show, live := c.st.Hide(), a.Functions
 	a.Functions = nil
-	a.Command(fs, c.prefix, c.st, sp)
+	a.Command(fs, c.st, sp)
 	a.Functions = live
 	show()
 }
@@ -295,7 +295,7 @@ func (a *analysis) doJobs(c *call) {
 	a.base(c)
 	if fs, sp := c.rest(); c.has("-x") && len(fs) > 0 {
 		a.runs()
-		a.Command(fs, c.prefix, c.st, sp)
+		a.Command(fs, c.st, sp)
 	}
 }
 

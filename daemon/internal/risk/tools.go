@@ -143,105 +143,62 @@ func (a *analysis) doTee(c *call) {
 	}
 }
 
-// doTar judges tar: what it writes, and options that run programs.
-func (a *analysis) doTar(c *call) {
-	mode, takes := "", ""
-	var archive *field
-	dir := &field{S: ".", Known: true, Span: c.span}
-	var files []field
-	letters := func(f *field, from int) {
-		for k := from; k < len(f.S); k++ {
-			switch b := f.S[k]; {
-			case strings.IndexByte("cxtruAd", b) >= 0 && mode == "":
-				mode = string(b)
-			case b == 'P':
-				a.note(High, Write, f.Span, "may write anywhere")
-			case strings.IndexByte("fCITXFbHK", b) >= 0:
-				if from == 1 && k+1 < len(f.S) { // -fARCHIVE
-					a.tarOption(c, b, f.With(f.S[k+1:]), &archive, &dir)
-					return
-				}
-				takes += string(b)
-			}
+// bundled reads the options of a command again whose first word holds their letters: tar xzf a.tgz.
+func (a *analysis) bundled(c *call) {
+	fs, rest := c.fields[:1:1], c.fields[2:]
+	for _, letter := range strings.Split(c.fields[1].S, "") {
+		fs = append(fs, *c.fields[1].With("-" + letter))
+		if o := c.spec.Option("-" + letter); o != nil && o.Role != "" && len(rest) > 0 {
+			fs, rest = append(fs, rest[0]), rest[1:]
 		}
 	}
-	for i, f := range c.fields[1:] {
-		name, val, _ := strings.Cut(f.S, "=")
-		switch {
-		case takes != "":
-			a.tarOption(c, takes[0], &f, &archive, &dir)
-			takes = takes[1:]
-		case strings.HasPrefix(f.S, "--"):
-			if k := slices.IndexFunc(tarLong, func(o string) bool { return strings.HasPrefix(o[1:], name) && len(name) > 4 }); k >= 0 {
-				if b := tarLong[k][0]; strings.IndexByte("cxtrD", b) >= 0 {
-					mode = string(b)
-				} else if val == "" {
-					takes = string(b)
-				} else {
-					a.tarOption(c, b, f.With(val), &archive, &dir)
-				}
-			}
-		case strings.HasPrefix(f.S, "-") && len(f.S) > 1:
-			letters(&f, 1)
-		case i == 0:
-			letters(&f, 0)
-		default:
-			files = append(files, f)
-		}
-	}
-	a.tarEffects(c, mode, archive, dir, files)
+	c.fields, c.opts, c.operands = append(fs, rest...), nil, nil
+	a.options(c)
 }
 
-// tarEffects judges what tar reads and writes in a mode, a letter of its options.
-func (a *analysis) tarEffects(c *call, mode string, archive, dir *field, files []field) {
-	lists := mode == "t" || mode == "d"
-	if lists || mode != "x" && archive != nil && archive.S == "-" {
+// doTar judges tar: what it packs and where it unpacks.
+func (a *analysis) doTar(c *call) {
+	if len(c.fields) > 1 && strings.Trim(c.fields[1].S, "abcdefghijklmnopqrstuvwxyzACFHIJKNOPSTUVWXZ") == "" {
+		a.bundled(c)
+	}
+	lists, unpacks := c.lowered(), c.has("-x", "--extract", "--get")
+	archive := c.opt("-f", "--file")
+	if lists || !unpacks && c.val("-f", "--file") == "-" {
 		a.note(Low, Read, c.span, "lists an archive, or packs one to its output")
 	} else {
 		a.note(Medium, Write, c.span, c.spec.Says)
 	}
+	a.raises(c)
+	a.optionRoles(c)
+	for i := range c.opts {
+		if o := &c.opts[i]; strings.HasPrefix(o.name, "--checkpoint-") && o.val != nil {
+			a.shellText(*o.val.With(strings.TrimPrefix(o.val.S, "exec=")), c.st)
+		}
+	}
 	switch {
-	case archive == nil:
-	case lists || mode == "x":
-		a.touch(Read, archive, c.st, touching{})
-	case remotePath(archive.S):
+	case archive == nil || archive.val == nil:
+	case lists || unpacks:
+		a.touch(Read, archive.val, c.st, touching{})
+	case remotePath(archive.val.S):
 		a.connects()
-		a.note(High, Network, archive.Span, "writes the archive on another machine")
+		a.note(High, Network, archive.span, "writes the archive on another machine")
 	default:
-		a.touch(Write, archive, c.st, touching{})
+		a.touch(Write, archive.val, c.st, touching{})
 	}
-	if mode == "x" && !c.has("-O", "--to-stdout") {
+	dir := &field{S: ".", Known: true, Span: c.span}
+	if o := c.opt("-C", "--directory"); o != nil && o.val != nil {
+		dir = o.val
+	}
+	switch {
+	case lists:
+	case unpacks && !c.has("-O", "--to-stdout"):
 		a.unpack(dir, c.st)
-	}
-	for i := range files {
-		if lists || mode == "x" {
-			break
+	case !unpacks:
+		for i := range c.operands {
+			if a.touch(Read, &c.operands[i], c.st, touching{verb: "packs", tree: true}); c.has("--remove-files") {
+				a.touch(Delete, &c.operands[i], c.st, touching{tree: true})
+			}
 		}
-		if a.touch(Read, &files[i], c.st, touching{verb: "packs", tree: true}); c.has("--remove-files") {
-			a.touch(Delete, &files[i], c.st, touching{tree: true})
-		}
-	}
-}
-
-// tarLong has the long options of tar behind a letter that means the same; ! runs a program.
-var tarLong = []string{
-	"c--create", "x--extract", "x--get", "t--list", "r--append", "r--update", "r--delete", "r--concatenate", "f--file", "C--directory", "I--use-compress-program",
-	"!--to-command", "!--checkpoint-action", "!--rsh-command", "!--info-script", "!--new-volume-script", "!--rmt-command", "T--files-from", "X--exclude-from",
-}
-
-func (a *analysis) tarOption(c *call, letter byte, f *field, archive, dir **field) {
-	switch letter {
-	case 'f':
-		*archive = f
-	case 'C':
-		*dir = f
-	case 'I', 'F':
-		a.role(c, "tool", f)
-	case '!':
-		a.note(High, RunCode, f.Span, "tar runs a program")
-		a.shellText(*f.With(strings.TrimPrefix(f.S, "exec=")), c.st)
-	case 'T', 'X':
-		a.touch(Read, f, c.st, touching{})
 	}
 }
 

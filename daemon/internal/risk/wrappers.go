@@ -28,48 +28,18 @@ func init() { // not in the declaration: they call each other through it
 	})
 }
 
-// doEnv judges env: variables, a folder, and then the command that is run.
+// doEnv judges env: a command in an environment of its own; without one it prints the variables.
 func (a *analysis) doEnv(c *call) {
-	a.runs()
-	a.note(Low, Read, c.span, "runs a command in an environment of its own")
-	st := c.st.Clone()
-	for i := 1; i < len(c.fields); i++ {
-		f := &c.fields[i]
-		name, val, set := strings.Cut(f.S, "=")
-		next := &field{}
-		if i+1 < len(c.fields) {
-			next = &c.fields[i+1]
-		}
-		switch {
-		case name == "-S" || name == "--split-string" || strings.HasPrefix(name, "-S") || strings.HasPrefix(name, "-vS"):
-			text := f.With(f.S[strings.IndexByte(f.S, 'S')+1:])
-			if name == "--split-string" {
-				text.S = val
-			}
-			if text.S == "" {
-				text = next
-			}
-			a.shellText(*text, st)
-			a.note(Medium, RunCode, c.span, "splits its words once more")
-			return
-		case slices.Contains([]string{"-u", "--unset", "-C", "--chdir", "-a", "--argv0"}, f.S):
-			if i++; f.S == "-C" || f.S == "--chdir" {
-				st.Cwd, st.Alts = bashread.Path(next, st), nil
-			}
-		case name == "--chdir":
-			st.Cwd, st.Alts = bashread.Absolute(st.Cwd, val), nil
-		case strings.HasPrefix(f.S, "-"):
-		case set && name != "":
-			a.Assign(name, f.With(val), st, bashread.Prefix, f.Span)
-			c.prefix = append(slices.Clip(c.prefix), name)
-			st.Set(name, bashread.Value{Words: []string{val}, Flow: f.Flow, Handed: true}) // a shell below sees it
-		default:
-			c.tail = i
-			a.runTail(c, st)
-			return
-		}
+	a.base(c)
+	a.optionRoles(c)
+	st := c.st
+	if o := c.opt("-C", "--chdir"); o != nil && o.val != nil {
+		st = st.Clone()
+		st.Cwd, st.Alts = bashread.Path(o.val, c.st), nil
 	}
-	a.PrintsVariables(c.span)
+	if fs := a.runTail(c, st); fs == 0 && !c.has("-S", "-vS", "--split-string") {
+		a.PrintsVariables(c.span)
+	}
 }
 
 // doRemote judges programs that run the command elsewhere: ssh, docker exec, chroot.
@@ -167,18 +137,18 @@ func (a *analysis) doXargs(c *call) {
 	case hole == "":
 		if len(more) == 1 && !more[0].Known { // there may be nothing to read
 			a.guess++
-			a.Command(cmd, c.prefix, c.st.Clone(), sp)
+			a.Command(cmd, c.st.Clone(), sp)
 			a.guess--
 		}
-		a.Command(append(cmd, more...), c.prefix, c.st.Clone(), sp)
+		a.Command(append(cmd, more...), c.st.Clone(), sp)
 	case len(more) == 0:
-		a.Command(cmd, c.prefix, c.st.Clone(), sp)
+		a.Command(cmd, c.st.Clone(), sp)
 	}
 	for i := range more {
 		if hole == "" || i >= bashread.MaxUnroll {
 			break
 		}
-		a.Command(a.fill(cmd, hole, &more[i]), c.prefix, c.st.Clone(), sp)
+		a.Command(a.fill(cmd, hole, &more[i]), c.st.Clone(), sp)
 	}
 	if root, ok := strings.CutSuffix(in.List, "/*"); ok {
 		a.deletesTree(found, &field{S: root, Glob: true, Span: sp}, c.st)
@@ -190,7 +160,7 @@ func (a *analysis) doFd(c *call) {
 	a.base(c)
 	if i := slices.IndexFunc(c.fields, func(f field) bool { return slices.Contains([]string{"-x", "-X", "--exec", "--exec-batch"}, f.S) }); i > 0 {
 		a.runs()
-		a.Command(append(slices.Clip(c.fields[i+1:]), field{S: unknownPart, Many: true, Span: c.span}), nil, c.st.Clone(), c.span)
+		a.Command(append(slices.Clip(c.fields[i+1:]), field{S: unknownPart, Many: true, Span: c.span}), c.st.Clone(), c.span)
 	}
 }
 
@@ -297,7 +267,7 @@ func (a *analysis) findRuns(c *call, cmd, roots []field, name string, inFolder b
 			word.S = strings.TrimRight(root.S, "/") + "/*"
 		}
 		found := len(a.findings)
-		if a.Command(a.fill(cmd, "{}", word), nil, st.Clone(), c.span); name == "" && told {
+		if a.Command(a.fill(cmd, "{}", word), st.Clone(), c.span); name == "" && told {
 			a.deletesTree(found, root, st)
 		}
 	}
@@ -352,6 +322,6 @@ func (a *analysis) doDocker(c *call) {
 		}
 	}
 	if len(c.operands) > 1 {
-		a.Command(c.operands[1:], nil, c.st.Elsewhere(), c.span)
+		a.Command(c.operands[1:], c.st.Elsewhere(), c.span)
 	}
 }

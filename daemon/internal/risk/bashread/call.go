@@ -17,16 +17,12 @@ func (r *Reader) call(c *syntax.CallExpr, st *State) {
 		}
 		return
 	}
-	var prefix []string
 	inner := st
 	if len(c.Assigns) > 0 {
 		inner = st.Clone()
 	}
 	for _, as := range c.Assigns {
 		r.assign(as, inner, Prefix)
-		if as.Name != nil {
-			prefix = append(prefix, as.Name.Value)
-		}
 	}
 	if name := c.Args[0].Lit(); name != "" && r.alias(name, c, st) {
 		return
@@ -37,7 +33,7 @@ func (r *Reader) call(c *syntax.CallExpr, st *State) {
 	}
 	r.Out = Output{}
 	if len(fs) > 0 {
-		r.Judge.Command(fs, prefix, st, r.span(c))
+		r.Judge.Command(fs, st, r.span(c))
 	}
 }
 
@@ -64,7 +60,7 @@ func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) (done bool) {
 	if ofText { // whether it is in force yet depends on lines: the command is judged both ways
 		side := st.Clone()
 		fs := append([]Field{{S: name, Known: true, Span: r.span(c.Args[0])}}, r.words(c.Args[1:], side)...)
-		r.Judge.Command(fs, nil, side, r.span(c))
+		r.Judge.Command(fs, side, r.span(c))
 	}
 	r.Inline(value+" "+rest, r.span(c), st)
 	return true

@@ -20,8 +20,8 @@ type Span struct{ Start, End int }
 
 // A Judge decides what the parts of a text mean.
 type Judge interface {
-	// Command judges one simple command; prefix names the variables that are set for it alone.
-	Command(words []Field, prefix []string, st *State, sp Span)
+	// Command judges one simple command.
+	Command(words []Field, st *State, sp Span)
 	// Assign judges the assignment of f to a variable.
 	Assign(name string, f *Field, st *State, kind Assignment, sp Span)
 	// Exported judges a variable that is handed on to later commands with the value that it has.

@@ -191,6 +191,9 @@ func file(name string) string {
 // Lookup returns a program's line, nil where it has none.
 func Lookup(name string) *Spec { return table()[name] }
 
+// Table returns every program's line by its name.
+func Table() map[string]*Spec { return table() }
+
 // Builtin reports whether bash runs a name itself.
 func Builtin(name string) bool { return builtins[name] }
 
