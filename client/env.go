@@ -8,7 +8,7 @@ import (
 	"sublet/wire"
 )
 
-// environment is env as the daemon may know it: the value of a variable that looks like a secret stays here.
+// environment returns env for the daemon: variables that look like secrets have no value.
 func environment(env []string) map[string]wire.OSString {
 	vars := make(map[string]string, len(env))
 	for _, kv := range env {
@@ -19,7 +19,7 @@ func environment(env []string) map[string]wire.OSString {
 	return lender.Public(vars)
 }
 
-// credentials are the values the configuration asks for by name. They are kept in the daemon's memory only.
+// credentials returns the variables that the configuration names. The daemon keeps them in memory only.
 func credentials(o Options) map[string]string {
 	found := map[string]string{}
 	for _, kv := range o.Env {
@@ -30,8 +30,8 @@ func credentials(o Options) map[string]string {
 	return found
 }
 
-// daemonEnv is what a daemon is started with: the user's environment without secrets, which it gets from each client
-// that has them, and without what belongs to one terminal.
+// daemonEnv returns the environment to start a daemon with: the user's, without secrets, which each client sends, and without
+// what belongs to one terminal.
 func daemonEnv(env []string) []string {
 	var kept []string
 	for _, kv := range env {

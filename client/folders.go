@@ -13,7 +13,7 @@ import (
 	"sublet/wire/socket"
 )
 
-// clientFolder is where the files of the terminal program with that pid lie, while it runs.
+// clientFolder returns the folder for the files of the terminal program with that pid.
 func clientFolder(o Options, pid int) string {
 	if o.Paths.Runtime == "" {
 		return spareFolder(pid)
@@ -21,13 +21,13 @@ func clientFolder(o Options, pid int) string {
 	return filepath.Join(o.Paths.Runtime, "client-"+strconv.Itoa(pid))
 }
 
-// spareFolder is where they lie when there is no runtime folder to use.
+// spareFolder returns the folder to use if there is no runtime folder.
 func spareFolder(pid int) string {
 	return filepath.Join(os.TempDir(), "sublet-client-"+strconv.Itoa(pid))
 }
 
-// makeFolder makes the folder of this process's shell, 0700. Where the folders of o.Paths cannot be used, which the
-// launcher tells by itself, a temporary one does for a shell without a daemon.
+// makeFolder creates the folder for the files of this process's shell, mode 0700. If the folders of o.Paths cannot be used,
+// which the launcher reports, it is a temporary one.
 func makeFolder(o Options) (string, error) {
 	err := o.NoDaemon
 	if err == nil {
@@ -40,7 +40,7 @@ func makeFolder(o Options) (string, error) {
 			return folder, nil
 		}
 	}
-	// Its name can be guessed, as EnvInside must find it: one that is there already is nobody's to use.
+	// The name is predictable, because EnvInside must find the folder: one that exists already is not safe to use.
 	folder = spareFolder(os.Getpid())
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return "", fmt.Errorf("make the shell's folder: %w", err)
@@ -48,12 +48,11 @@ func makeFolder(o Options) (string, error) {
 	return folder, nil
 }
 
-// logMost is the size in bytes at which a client's log gives way to a new one; one old one is kept.
+// logMost is the size in bytes at which a client's log is renamed; one old log is kept.
 const logMost = 4 << 20
 
-// openLog opens the client's log in the state folder, 0600: the terminal belongs to the screen. Without it the shell is
-// as good: then notice says why there is none, or is empty where that is told anyway, because no daemon can start there.
-// close must be called.
+// openLog opens the client's log in the state folder, mode 0600. It is a file because the screen owns the terminal. If it
+// cannot be opened, notice is the reason, or "" where the failure of the daemon reports it too. close must be called.
 func openLog(state string) (log *slog.Logger, notice string, close func()) {
 	none := slog.New(slog.DiscardHandler)
 	if state == "" {
@@ -61,7 +60,7 @@ func openLog(state string) (log *slog.Logger, notice string, close func()) {
 	}
 	path := filepath.Join(state, "client.log")
 	if info, err := os.Stat(path); err == nil && info.Size() > logMost {
-		_ = os.Rename(path, path+".1") // a log that cannot be moved goes on growing
+		_ = os.Rename(path, path+".1") // if that fails, the log continues to grow
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
 	if err != nil {

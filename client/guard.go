@@ -15,23 +15,22 @@ import (
 	"sublet/client/internal/tui"
 )
 
-// guardScript outlives a client that is killed; its own comment says how. It gets a process group of its own, so that
-// Ctrl-C does not reach it, and stays in the terminal's session, so that it may set its modes.
+// guardScript restores the terminal after a client that was killed. It runs in a process group of its own, so that Ctrl-C
+// does not reach it, but in the terminal's session, so that it may set the modes.
 //
 //go:embed guard.sh
 var guardScript string
 
-// guard is the client's side of it. A nil guard guards nothing.
+// guard is the client's side of it. The methods of a nil guard do nothing.
 type guard struct {
 	cmd  *exec.Cmd
 	pipe *os.File
 }
 
-// startGuard starts the guard of a terminal, whose modes are still those to put back, and of a folder. done must be
-// called.
+// startGuard starts the guard of a terminal, whose current modes it will restore, and of a folder. done must be called.
 func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 	name := ttyName(tty)
-	// An open file of its own: nothing it does to its descriptor's flags concerns anybody else.
+	// Open the terminal anew, so that flags of the descriptor are not shared.
 	own, err := os.OpenFile(name, os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("guard: %w", err)
@@ -42,7 +41,7 @@ func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 	stty.Env, stty.Stdin = env, own
 	saved, err := stty.Output()
 	if err != nil {
-		o.Log.Warn("terminal modes not known to the guard", "err", err) // it makes them sane then
+		o.Log.Warn("terminal modes not known to the guard", "err", err) // the guard then sets sane modes
 		saved = nil
 	}
 	r, w, err := os.Pipe()
@@ -50,14 +49,14 @@ func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 		return nil, fmt.Errorf("guard: %w", err)
 	}
 	defer r.Close()
-	// By standard input and environment: a list of processes shows two words.
+	// Pass the script on standard input, so that a list of processes shows a short command.
 	script, in, err := os.Pipe()
 	if err != nil {
 		w.Close()
 		return nil, fmt.Errorf("guard: %w", err)
 	}
 	defer script.Close()
-	_, err = in.WriteString(guardScript) // less than a pipe holds: it does not wait
+	_, err = in.WriteString(guardScript) // does not block: the script fits in a pipe's buffer
 	in.Close()
 	if err != nil {
 		w.Close()
@@ -76,18 +75,18 @@ func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 	return &guard{cmd: cmd, pipe: w}, nil
 }
 
-// shell names the shell to end: a new one after a respawn.
+// shell sets the shell process to end; it changes when the shell is started again.
 func (g *guard) shell(pid int) { g.tell("shell " + strconv.Itoa(pid)) }
 
 func (g *guard) tell(line string) {
 	if g == nil {
 		return
 	}
-	// A pipe holds 4 KiB at least and the guard reads: this does not wait. A guard that is gone is none.
+	// Does not block: the line fits in a pipe's buffer. An error means that the guard has ended.
 	_, _ = g.pipe.WriteString(line + "\n")
 }
 
-// done sends the guard away and waits for it.
+// done ends the guard and waits for it.
 func (g *guard) done() {
 	if g == nil {
 		return
@@ -96,10 +95,10 @@ func (g *guard) done() {
 	g.pipe.Close()
 	timer := time.AfterFunc(2*time.Second, func() { g.cmd.Process.Kill() })
 	defer timer.Stop()
-	_ = g.cmd.Wait() // its status tells nothing
+	_ = g.cmd.Wait() // its exit status does not matter
 }
 
-// ttyName is the path of a terminal, "/dev/tty" where it cannot be told.
+// ttyName returns the path of a terminal, "/dev/tty" if it is not known.
 func ttyName(f *os.File) string {
 	if name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); err == nil && strings.HasPrefix(name, "/dev/") {
 		return name

@@ -16,18 +16,18 @@ import (
 
 const (
 	envInside = shell.EnvInside
-	// envPlain marks a plain shell that a nested sublet became: a third one, called by its start-up file, does nothing.
+	// envPlain marks a plain shell that replaced a nested sublet: a sublet started by its start-up file then does nothing.
 	envPlain = "SUBLET_PLAIN"
-	// startingName is a file in a client's folder while its shell reads its start-up files.
+	// startingName is a file in a client's folder that exists while its shell reads its start-up files.
 	startingName = "starting"
 )
 
-// enterAgain is what a sublet does that was started inside the shell of another: called by the start-up file of that
-// very shell it steps aside, so that the file goes on; called by the user it becomes a plain shell.
+// enterAgain handles a sublet that was started inside the shell of another. If that shell's start-up file started it, it
+// returns so that the file goes on; if the user did, it becomes a plain shell.
 func enterAgain(o Options) (code int, inside bool, err error) {
 	owner, err := strconv.Atoi(lookup(o.Env, envInside))
 	if err != nil || !descends(os.Getpid(), owner) {
-		return 0, false, nil // not inside, or in something that outlived it: a tmux server, a detached job
+		return 0, false, nil // not inside, or in a process that outlived the window: a tmux server, a detached job
 	}
 	if lookup(o.Env, envPlain) != "" {
 		return 0, true, nil
@@ -45,11 +45,11 @@ func enterAgain(o Options) (code int, inside bool, err error) {
 	if err := unix.Exec(path, []string{d.Name()}, append(o.Env[:len(o.Env):len(o.Env)], envPlain+"=1")); err != nil {
 		return 1, true, fmt.Errorf("start %s: %w", path, err)
 	}
-	return 0, true, nil // not reached
+	return 0, true, nil // not reached after exec
 }
 
-// descends reports whether process pid has the live process ancestor above it. Where that cannot be read, being alive
-// has to do.
+// descends reports whether the live process ancestor is an ancestor of process pid. Without /proc it reports whether ancestor
+// is alive.
 func descends(pid, ancestor int) bool {
 	if ancestor <= 1 || !alive(ancestor) {
 		return false
@@ -58,7 +58,7 @@ func descends(pid, ancestor int) bool {
 	return err != nil || slices.Contains(above, ancestor)
 }
 
-// alive reports whether a process runs. One that has ended and was not collected by its new parent does not.
+// alive reports whether a process runs. It is false for a zombie.
 func alive(pid int) bool {
 	if err := unix.Kill(pid, 0); err != nil {
 		return err == unix.EPERM
@@ -67,7 +67,7 @@ func alive(pid int) bool {
 	return err != nil || st.State != 'Z' && st.State != 'X'
 }
 
-// sweep removes the folders of clients that are gone and whose guard is gone too.
+// sweep removes the folders of clients that have ended and whose guard has ended.
 func sweep(o Options) {
 	left, err := filepath.Glob(filepath.Join(o.Paths.Runtime, "client-*"))
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package client is the program at the user's terminal: Run finds or starts the daemon, opens shell and screen, and ends
-// them in order; Dial is for scripts and translators, which need the daemon and no shell. What is drawn is left to tui,
-// who has the shell to lender, and everything that thinks to the daemon.
+// them in order; Dial is for scripts and gateways, which need the daemon and no shell. Drawing is left to tui, lending the
+// shell to lender, and agents to the daemon.
 package client
 
 import (
@@ -18,19 +18,19 @@ import (
 // Options for Run and Dial. Executable is required, and Paths, unless NoDaemon is set.
 type Options struct {
 	Paths       socket.Paths
-	Executable  string         // this program, to start the daemon and the terminal's guard with
+	Executable  string         // path of this program, to start the daemon and the guard
 	Version     string         // of this build, for people
 	Env         []string       // as os.Environ
-	Credentials []string       // names in Env whose values the daemon needs for its models; kept in its memory only
+	Credentials []string       // names in Env whose values the daemon needs for its models; it keeps them in memory only
 	Session     wire.SessionID // to attach to; "" = a new one
-	Continue    bool           // Run only: go on with the last session
+	Continue    bool           // Run only: resume the last session
 	Stdin       *os.File       // Run only: the terminal
 	Stdout      *os.File       // Run only: the terminal
 	Connect     string         // Run only: the line that tells how to connect a real model; "" = a general one
-	NoDaemon    error          // Run only: why there can be no daemon, so that Paths may be empty; nil: there can
+	NoDaemon    error          // Run only: why there can be no daemon, in which case Paths may be empty; nil: there can
 	ShellPath   string         // Run only: the shell to lend; "" = $SHELL, or bash
-	Patience    time.Duration  // Run only: how long the user must not have typed in the middle of a line before it is lent; 0 = 1 s
-	SwitchKey   []byte         // Run only: what the terminal sends for a key that switches between the shell and asking; nil = none
+	Patience    time.Duration  // Run only: how long a non-empty input line must be unchanged before the shell is lent; 0 = 1 s
+	SwitchKey   []byte         // Run only: bytes of a key that switches between the shell and AI mode; nil = none
 	OutputHead  int            // Run only: bytes of a command's rendered output kept from its start; 0 = 32 KiB
 	OutputTail  int            // Run only: bytes kept from its end; 0 = 32 KiB
 	Log         *slog.Logger   // nil: Run logs to client.log in the state folder, Dial nowhere
@@ -38,10 +38,10 @@ type Options struct {
 	// Dial only.
 	Name     string             // who connects, as `sublet lease ls` and the audit show it; "" = "sublet"
 	Cwd      string             // "" = the current directory
-	Confirm  bool               // somebody is there to answer questions: Handle gets ConfirmationRequests, Conn.Confirm answers
-	NoStart  bool               // do not start a daemon: ErrNoDaemon where none runs
-	AfterSeq int64              // with Session: its events after this number are sent again; -1: none
-	Handle   func(wire.Message) // every message that is no reply, in order, from one goroutine that must not wait; nil = none
+	Confirm  bool               // a person can answer questions: Handle gets ConfirmationRequests, Conn.Confirm answers
+	NoStart  bool               // do not start a daemon: ErrNoDaemon if none runs
+	AfterSeq int64              // with Session: stored events after this number are sent first; -1: none
+	Handle   func(wire.Message) // receives every message that is not a reply, in order, from one goroutine that must not block; nil = none
 }
 
 // Conn is a connection to the daemon with a method for each request. See its methods; those for scripts:
@@ -59,19 +59,19 @@ type Conn = remote.Conn
 // Errors of a Conn and of Dial, for errors.As and errors.Is; each of the types has a Hint.
 type (
 	DeniedError  = remote.DeniedError  // LeaseRun: the shell was not lent
-	RevokedError = remote.RevokedError // LeaseRun: taken back before the command ended
-	StartError   = launch.StartError   // the daemon was started and did not come up; holds its last log lines
-	WedgedError  = launch.WedgedError  // a daemon accepts connections and answers nothing
+	RevokedError = remote.RevokedError // LeaseRun: the lease ended before the command did
+	StartError   = launch.StartError   // the daemon was started but does not serve; contains its last log lines
+	WedgedError  = launch.WedgedError  // a daemon accepts connections but does not answer
 	SkewError    = launch.SkewError    // protocols do not overlap, and the daemon was not replaced
 )
 
 var (
-	ErrNoDaemon     = launch.ErrNoDaemon // NoStart, and nobody listens
+	ErrNoDaemon     = launch.ErrNoDaemon // NoStart is set, and no daemon listens
 	ErrDisconnected = remote.ErrDisconnected
 )
 
-// Dial connects to the daemon, starts it where none runs, and shakes hands. The connection lends no shell: questions get
-// a private one in the daemon. ctx bounds the dialling only; Close ends the connection.
+// Dial connects to the daemon, starts it if none runs, and performs the handshake. The connection lends no shell: agents use a
+// private one of the daemon. ctx bounds the dialling only; Close ends the connection.
 func Dial(ctx context.Context, o Options) (*Conn, error) {
 	l := launcher(o)
 	dir := o.Cwd
@@ -107,7 +107,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// opener is how a launcher opens a connection, unless it is known that there is nothing to connect to.
+// opener returns the Open function of a launcher, or one that returns NoDaemon.
 func (o Options) opener(l *launch.Launcher) func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
 	if o.NoDaemon == nil {
 		return l.Open
@@ -115,7 +115,7 @@ func (o Options) opener(l *launch.Launcher) func(context.Context, *wire.EnvSnaps
 	return func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) { return nil, nil, o.NoDaemon }
 }
 
-// finder is a launcher that starts nothing.
+// finder returns the Open function of a launcher that starts no daemon.
 func finder(o Options) *launch.Launcher {
 	o.NoStart = true
 	return launcher(o)

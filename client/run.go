@@ -23,22 +23,21 @@ import (
 	"sublet/wire"
 )
 
-// A TerminalError says that standard input or output is no terminal.
+// A TerminalError reports that standard input or output is not a terminal.
 type TerminalError struct{}
 
 func (*TerminalError) Error() string { return "the terminal program needs a terminal" }
 
-// Hint names what scripts use instead.
+// Hint returns what scripts use instead.
 func (*TerminalError) Hint() string { return "from a script use `sublet ask` or `sublet lease run`" }
 
-// Run is the terminal program: the user's shell and their agents on one screen. It returns when the user leaves, the
-// shell ends, or SIGTERM, SIGHUP or SIGINT comes, with the exit status for the process; the terminal is as it was and
-// nothing is left running but the daemon. An error is for people and may have a Hint: *TerminalError, *shell.NoShellError, or
-// a panic of the screen.
+// Run is the terminal program: the user's shell and their agents on one screen. It returns the exit status for the process
+// when the user quits, the shell ends, or SIGTERM, SIGHUP or SIGINT comes. It restores the terminal and leaves no process
+// but the daemon. Errors are for people and may have a Hint: *TerminalError, *shell.NoShellError, or a panic of the screen.
 //
-// The shell is started first and the screen with it: a start-up file that asks something asks the user. The daemon is found or
-// started behind the first prompt. Where none can be, since the folders of o.Paths cannot be used, there is a shell all the
-// same, and the screen says why nobody can be asked.
+// The shell and the screen start first, so that a start-up file can ask the user. The daemon is found or started after the
+// first prompt. If there can be none, because the folders of o.Paths cannot be used, the shell runs nevertheless and the
+// screen reports why agents are not available.
 func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	if code, inside, err := enterAgain(o); inside {
 		return code, err
@@ -62,7 +61,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		}
 	}
 
-	// Before the shell starts: a child is born with what its parent ignores. The screen adds its own.
+	// Before the shell starts, since a child inherits ignored signals. The screen adds its own.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP)
 	defer signal.Stop(signals)
@@ -71,7 +70,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		o: o, log: o.Log, signals: signals, starting: filepath.Join(folder, startingName),
 		guarded: make(chan struct{}), bound: make(chan struct{}), prompted: make(chan struct{}),
 	}
-	go func() { // beside the shell's start; the function below waits for it
+	go func() { // concurrently with the shell's start; the function below waits for it
 		defer close(w.guarded)
 		var err error
 		if w.guard, err = startGuard(o, o.Stdin, folder); err != nil {
@@ -101,9 +100,9 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	return w.run(ctx, notices)
 }
 
-// startShell starts the user's shell. notice is what they should know of which one it is.
+// startShell starts the user's shell. notice is for the user, about which shell it is.
 func (w *window) startShell(ctx context.Context, so shell.Options) (notice string, err error) {
-	if w.o.Paths.State != "" { // else nobody is told of a spooled output
+	if w.o.Paths.State != "" { // else there is no spool folder
 		so.Spool = w.o.Paths.Spool()
 	}
 	if w.sh, err = shell.Start(ctx, so); err != nil && so.Path != "" {
@@ -120,35 +119,36 @@ func (w *window) startShell(ctx context.Context, so shell.Options) (notice strin
 	return notice, nil
 }
 
-// window is the running terminal program.
+// window is the state of the running terminal program.
 type window struct {
 	o        Options
 	sh       *shell.Shell
 	guard    *guard        // written before guarded is closed
-	guarded  chan struct{} // closed when the guard runs, or cannot
+	guarded  chan struct{} // closed when the guard runs, or could not be started
 	log      *slog.Logger
 	signals  chan os.Signal
-	starting string        // the file that is there while the shell reads its start-up files
+	starting string        // the file that exists while the shell reads its start-up files
 	prompted chan struct{} // closed at the first prompt
 	first    sync.Once
-	bound    chan struct{} // closed once the parts below are there: who calls from outside waits for it
+	bound    chan struct{} // closed once the fields below are set; callbacks wait for it
 
 	launcher *launch.Launcher
 	holder   string // the program that holds commands to a reach; "" = there is none
 	lender   *lender.Lender
 	screen   *tui.Program
 	conn     *remote.Conn
-	// Only Up and Down touch these, which one goroutine calls.
+	// Only Up and Down use these, from one goroutine.
 	daemon  int  // pid of the last one
-	stopped bool // it stopped because somebody asked it to, and the screen says so
+	stopped bool // it stopped on request, and the screen shows that
 	work    sync.WaitGroup
 
 	mu    sync.Mutex
-	wired bool  // the lender takes the shell's events; guarded by mu
-	early []any // those that came before; guarded by mu
+	wired bool  // the lender gets the shell's events; guarded by mu
+	early []any // events before that; guarded by mu
 }
 
-// terminalShell is the user's shell as the screen has it: what the screen takes and gives is the lender's affair, too.
+// terminalShell is the user's shell as the screen uses it: it also informs the lender when the screen takes the terminal and
+// gives it back.
 type terminalShell struct {
 	*shell.Shell
 	*lender.Lender
@@ -185,7 +185,7 @@ func (t terminalShell) Insert(ctx context.Context, line string, run bool) error 
 	return t.Shell.Insert(ctx, line, run)
 }
 
-// run wires daemon, lender and screen together and ends them in order: screen, lease, connection.
+// run connects daemon, lender and screen and ends them in order: screen, lease, connection.
 func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer w.work.Wait()
@@ -210,17 +210,17 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	close(w.bound)
 	w.wire()
 	w.work.Go(func() { w.watch(ctx, cancel) })
-	w.guardShell() // and so before the screen changes the terminal's modes
+	w.guardShell() // before the screen changes the terminal's modes
 	return w.screen.Run(ctx)
 }
 
-// guardShell names the shell's process to the guard.
+// guardShell sets the guard's shell process.
 func (w *window) guardShell() {
 	<-w.guarded
 	w.guard.shell(w.sh.PID())
 }
 
-// event takes an event of the shell. It does not wait: the shell does meanwhile.
+// event handles an event of the shell. It must not block, since the shell waits for it.
 func (w *window) event(e any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -231,7 +231,7 @@ func (w *window) event(e any) {
 	w.lender.Event(e)
 }
 
-// wire has the lender take the shell's events from here on.
+// wire passes the shell's events to the lender from now on, the earlier ones first.
 func (w *window) wire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,7 +241,7 @@ func (w *window) wire() {
 	w.wired, w.early = true, nil
 }
 
-// closeLink gives the lease up while the daemon can still be told, then ends the connection.
+// closeLink ends the lease while the daemon can still be informed, then the connection.
 func (w *window) closeLink() {
 	<-w.bound
 	w.lender.Close()
@@ -249,12 +249,12 @@ func (w *window) closeLink() {
 	w.launcher.Reap()
 }
 
-// settle is how long after the first prompt the window gives back what it needed only to start, most of it pages of the
-// program that package initialisation read.
+// settle is how long after the first prompt the window returns memory that only its start needed, most of it pages of the
+// executable.
 const settle = 3 * time.Second
 
-// watch collects a daemon that this process started and that ended, ends the program on SIGQUIT, and gives memory back once the
-// window has started.
+// watch reaps a daemon that this process started, ends the program on SIGQUIT, and returns memory once the window has
+// started.
 func (w *window) watch(ctx context.Context, quit context.CancelFunc) {
 	prompted := w.prompted
 	var settled <-chan time.Time
@@ -265,7 +265,7 @@ func (w *window) watch(ctx context.Context, quit context.CancelFunc) {
 		select {
 		case <-children:
 			w.launcher.Reap()
-		case s := <-w.signals: // the others are the screen's
+		case s := <-w.signals: // the screen handles the others
 			if s == unix.SIGQUIT {
 				quit()
 			}
@@ -281,11 +281,10 @@ func (w *window) watch(ctx context.Context, quit context.CancelFunc) {
 	}
 }
 
-// connectAfter is how long the daemon waits for the first prompt: a start-up file may ask something.
+// connectAfter is how long the start of the daemon waits for the first prompt, since a start-up file may ask the user.
 const connectAfter = time.Second
 
-// snapshot describes this window for a handshake. The first one comes behind the first prompt, which a daemon that starts
-// would keep from the user.
+// snapshot returns this window's EnvSnapshot. The first one waits for the first prompt, which starting a daemon would delay.
 func (w *window) snapshot() *wire.EnvSnapshot {
 	<-w.bound
 	late := time.NewTimer(connectAfter)
@@ -305,14 +304,14 @@ func (w *window) snapshot() *wire.EnvSnapshot {
 		},
 		Credentials: credentials(w.o),
 	}
-	if w.holder != "" { // whether the kernel holds is the daemon's to find out: a trial here would delay the first answer
+	if w.holder != "" { // whether the kernel can confine is probed by the daemon; doing it here would delay the first answer
 		s.Capabilities = append(s.Capabilities, wire.CapConfine)
 	}
 	w.lender.Snapshot(s)
 	return s
 }
 
-// handle takes the daemon's messages in order.
+// handle handles the daemon's messages in order.
 func (w *window) handle(m wire.Message) {
 	<-w.bound
 	switch m := m.(type) {
@@ -347,11 +346,11 @@ func (w *window) up(ctx context.Context, r *wire.Ready) {
 		})
 	}
 	if first && w.o.Continue && w.o.Session == "" {
-		w.work.Go(func() { w.goOn(ctx) }) // not here: replies come through the goroutine that calls us
+		w.work.Go(func() { w.goOn(ctx) }) // not here: this goroutine delivers the replies
 	}
 }
 
-// goOn resumes the last session. The screen is told first: the session's events come before the call returns.
+// goOn resumes the last session. It informs the screen first, since the session's events come before the call returns.
 func (w *window) goOn(ctx context.Context) {
 	was := w.conn.Ready()
 	r, err := w.conn.Sessions(ctx, &wire.SessionRequest{Op: "list", Limit: 1})
@@ -372,7 +371,7 @@ func (w *window) down(err error) {
 	<-w.bound
 	w.lender.Down()
 	if errors.Is(err, remote.ErrStopped) {
-		// For the screen the daemon is still there: what ran has ended and been reported, and a question starts it again.
+		// The screen keeps showing a daemon: what ran has ended and been reported, and a question starts it again.
 		w.stopped = true
 		w.screen.Send(&wire.Notice{Level: "info", Text: remote.ErrStopped.Error()})
 		return
@@ -380,10 +379,10 @@ func (w *window) down(err error) {
 	w.screen.Send(tui.LinkChanged{Detail: explain(err)})
 }
 
-// explain is an error in one line, its hint included.
+// explain returns an error with its hint, in one line.
 func explain(err error) string {
 	if errors.Is(err, remote.ErrDisconnected) {
-		return "" // the screen says it
+		return "" // the screen reports it itself
 	}
 	text := err.Error()
 	if h, ok := errors.AsType[interface {

@@ -22,7 +22,7 @@ func ServeJSONRPC(ctx context.Context, o Options, j JSONRPC) error {
 	return jsonrpc.Serve(ctx, j)
 }
 
-// JSONRPCSocket is where ServeJSONRPC's socket is by default; compat gives it the name that its document has.
+// JSONRPCSocket returns the default path of ServeJSONRPC's socket; with compat, under the name in the protocol's document.
 func JSONRPCSocket(getenv func(string) string, pid int, compat bool) string {
 	return jsonrpc.Path(getenv, pid, compat)
 }
@@ -62,14 +62,13 @@ func ServeMCPHTTP(ctx context.Context, o Options, s MCP, ln net.Listener) error 
 	return mcp.ServeHTTP(ctx, s, ln)
 }
 
-// ShowTerminal prints what a command of an ACP session prints, in an editor's terminal; path is what the server gave as the
-// last argument. It returns the status to exit with.
+// ShowTerminal prints the output of a command of an ACP session in an editor's terminal; path is the server's last argument.
+// It returns the exit status.
 func ShowTerminal(ctx context.Context, path string, w io.Writer) (status int, err error) {
 	return acp.Show(ctx, path, w)
 }
 
-// gatewayDaemon is the daemon as the translators of foreign protocols reach it. They lend no shell: the agents of their
-// clients get private ones.
+// gatewayDaemon returns the daemon for gateways. They lend no shell: agents of their clients use private ones.
 func gatewayDaemon(o Options) *gateway.Daemon {
 	d := &gateway.Daemon{
 		Open: launcher(o).Open, Find: finder(o).Open, Version: o.Version, Cwd: o.Cwd, Env: environment(o.Env),

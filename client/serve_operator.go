@@ -9,20 +9,20 @@ import (
 	"sublet/client/web"
 )
 
-// OperatorOptions for ServeOperator. Listener is required.
+// OperatorOptions are the options of ServeOperator. Listener is required.
 type OperatorOptions struct {
 	Listener          net.Listener
 	Mode              string   // policy mode of the turns that clients begin: plan, ask, auto, full; "" = the settings'
 	Token             string   // what every client must show; "" = nothing, and only this machine is served
 	UI                bool     // serve the page, whose user may answer questions
-	Hosts, Origins    []string // names and pages, beside this server's own, that browsers may use
+	Hosts, Origins    []string // names and origins, beside this server's own, that browsers may use
 	RequestsPerSecond int      // of one connection; 0 = 100
 	RunningQueries    int      // of one connection; 0 = 3
-	MaxMessage        int      // bytes of one that comes in; 0 = 10 MiB
+	MaxMessage        int      // bytes of an incoming message; 0 = 10 MiB
 }
 
-// ServeOperator speaks the operator's two dialects, over TCP and WebSocket, until ctx is done. It starts the daemon where
-// none runs; its errors are those of Dial and of the listener, which is closed at the end.
+// ServeOperator serves the operator protocol's two dialects over TCP and WebSocket until ctx is done. It starts the daemon if
+// none runs. Errors are those of Dial and of the listener, which it closes.
 func ServeOperator(ctx context.Context, o Options, so OperatorOptions) error {
 	d := gatewayDaemon(o)
 	if err := d.Check(ctx); err != nil {

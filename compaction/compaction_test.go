@@ -77,7 +77,7 @@ func TestAConversationThatFitsIsLeftAlone(t *testing.T) {
 	}
 }
 
-// T4b: the request being worked on stays word for word, also when its turn is folded in the middle.
+// the request being worked on stays word for word, also when its turn is folded in the middle.
 func TestTheCurrentRequestIsQuoted(t *testing.T) {
 	items := []Item{{Kind: Request, Text: "first"}, {Kind: Answer, Text: "ok"}, {Kind: Request, Text: "second: rename foo\nbut keep bar"}}
 	for i := range 12 {
@@ -104,7 +104,7 @@ func TestTheCurrentRequestIsQuoted(t *testing.T) {
 	}
 }
 
-func TestLimitsWordForWord(t *testing.T) { // T4b
+func TestLimitsWordForWord(t *testing.T) {
 	prompt := "Fix the parser. Never push to main! Use Go 1.26; don't add dependencies.\nAlways run `make lint` in ./cmd/x.y first\nThe file is main.go and v1.2 is out. Only touch daemon/. Thanks"
 	want := []string{
 		"Never push to main!", "don't add dependencies.", "Always run `make lint` in ./cmd/x.y first", "Only touch daemon/.",
@@ -198,7 +198,7 @@ func TestFoldTakesTheModelsLists(t *testing.T) {
 	}
 }
 
-// T4a: a compaction has an outcome also without a working model.
+// a compaction has an outcome also without a working model.
 func TestFoldWithoutAModel(t *testing.T) {
 	items := conversation(12, 2000)
 	p := Make(items, Options{Target: 500, Tail: 200, Fold: true})
@@ -276,7 +276,7 @@ func genConversation(t *rapid.T) ([]Item, []string) {
 }
 
 // Whatever the conversation and the sizes: pairs stay, the first request and the tail stay, nothing grows, the user's
-// limits survive (T4b, T4c), and no character is cut (T4d). Twice, because a compaction meets the last one's summary.
+// limits survive, and no character is cut. Twice, because a compaction meets the last one's summary.
 func TestPlansKeepWhatMustBeKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		items, limits := genConversation(t)

@@ -139,7 +139,7 @@ func status(t *testing.T, c *wire.Conn) *wire.StatusReply {
 	return receive(t, c, func(m *wire.StatusReply) bool { return m.RequestID == id })
 }
 
-// The daemon's life: it listens alone, keeps its files to itself, stops in order and leaves nothing behind (T5a, A3, A4).
+// The daemon's life: it listens alone, keeps its files to itself, stops in order and leaves nothing behind (A3, A4).
 func TestLife(t *testing.T) {
 	p := home(t, "")
 	stop, ended := run(t, Options{Paths: p, Version: "1"})
@@ -227,7 +227,7 @@ func farewell(t *testing.T, c *wire.Conn) {
 	}
 }
 
-// SIGTERM, a client's ShutdownRequest and idleness all end it in order (C4, T5f).
+// SIGTERM, a client's ShutdownRequest and idleness all end it in order (C4).
 func TestEnds(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, p socket.Paths){
 		"SIGTERM": func(t *testing.T, p socket.Paths) {
@@ -300,7 +300,7 @@ func TestStopWhileAQuestionIsOpen(t *testing.T) {
 	}
 }
 
-// Settings that cannot be read change nothing and are told with their place, by SIGHUP and by watching (T5d).
+// Settings that cannot be read change nothing and are told with their place, by SIGHUP and by watching.
 func TestSettings(t *testing.T) {
 	confinetest.Beside(t) // auto is offered only with it
 	p := home(t, "[policy]\nmode = \"auto\"\n")

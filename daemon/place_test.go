@@ -166,7 +166,7 @@ func TestActivatedSocketIsRemoved(t *testing.T) {
 	}
 }
 
-// Two daemons of different runtime folders on one store end each other's turns (T5c): the second does not start, and says
+// Two daemons of different runtime folders on one store end each other's turns: the second does not start, and says
 // where the first is.
 func TestOneDaemonForAStore(t *testing.T) {
 	p := home(t, "")

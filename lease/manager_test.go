@@ -88,7 +88,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// T2b: aborting while queued, or while offered, leaves no ghost; a grant that comes later is given back.
+// aborting while queued, or while offered, leaves no ghost; a grant that comes later is given back.
 func TestAbortWhileWaiting(t *testing.T) {
 	m := NewManager(new(Fences))
 	a, b, c := ask(m, t0, "a"), ask(m, t0, "b"), ask(m, t0, "c")
@@ -101,7 +101,7 @@ func TestAbortWhileWaiting(t *testing.T) {
 	expect(t, "duplicate grant", m.Acquired(t0, c.Ref()), "")
 }
 
-// T2h: waiting has a bound, and its end says who has the shell and for how long.
+// waiting has a bound, and its end says who has the shell and for how long.
 func TestWaitBound(t *testing.T) {
 	m := NewManager(new(Fences))
 	hold(t, m, t0, "a")
@@ -135,7 +135,7 @@ func TestTerm(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := after(35 * time.Second)
-	m.Started(start, a.Ref(), "x") // T2h: the clock starts here
+	m.Started(start, a.Ref(), "x") // the clock starts here
 	due := start.Add(5*time.Minute + TimeoutSlack)
 	if at, _ := m.NextDeadline(); !at.Equal(due) {
 		t.Fatalf("next deadline: got %v, want %v", at, due)
@@ -152,7 +152,7 @@ func TestTerm(t *testing.T) {
 	expect(t, "never started", m.Tick(after(DefaultTerm)), "cancel b stale, release b expired, end b expired")
 }
 
-// T2a, T2i: giving a lease back while its command runs cancels the command, and nobody gets the shell before its end.
+// giving a lease back while its command runs cancels the command, and nobody gets the shell before its end.
 func TestReleaseWhileRunning(t *testing.T) {
 	m := NewManager(new(Fences))
 	a := hold(t, m, t0, "a")
@@ -167,7 +167,7 @@ func TestReleaseWhileRunning(t *testing.T) {
 	expect(t, "its end", effects, "release a completed, end a released, offer b")
 }
 
-// T2c: the user takes the shell back; the borrower learns it at once.
+// the user takes the shell back; the borrower learns it at once.
 func TestTakeBack(t *testing.T) {
 	m := NewManager(new(Fences))
 	a := hold(t, m, t0, "a")

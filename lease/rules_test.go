@@ -101,7 +101,7 @@ func TestCancelBound(t *testing.T) {
 	expect(t, "no end", m.Tick(after(time.Minute+CancelBound)), "release a expired, end a expired")
 }
 
-// T2b: an offer that a lost link took along is made again, under a new fence; the old one's answer, which comes late, grants
+// an offer that a lost link took along is made again, under a new fence; the old one's answer, which comes late, grants
 // nothing, whether or not the loss was noticed.
 func TestOfferOverALostLink(t *testing.T) {
 	for _, noticed := range []bool{true, false} {
@@ -209,7 +209,7 @@ func TestWhoHeldIt(t *testing.T) {
 	expect(t, "behind nobody known", m.Tick(after(DefaultWait)), "release b cancelled, end b timeout")
 }
 
-// T2h: the next deadline is that of whoever's patience ends first, whoever came and went in between.
+// the next deadline is that of whoever's patience ends first, whoever came and went in between.
 func TestFirstBoundOfMany(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -303,7 +303,7 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// T2e: a message counts for the lease and the command that it names, both, and a start once.
+// a message counts for the lease and the command that it names, both, and a start once.
 func TestNamedBoth(t *testing.T) {
 	m := NewManager(new(Fences))
 	a := ask(m, t0, "a")
@@ -373,7 +373,7 @@ func TestFirstOfWaiterAndHolder(t *testing.T) {
 	}
 }
 
-// T2a: a cancel that the link took along is repeated when the lender is back. What the lender does not say of its commands,
+// a cancel that the link took along is repeated when the lender is back. What the lender does not say of its commands,
 // and a loss that is noticed twice, change nothing.
 func TestCancelOverALostLink(t *testing.T) {
 	m := NewManager(new(Fences))

@@ -134,7 +134,7 @@ func TestBadFilesSayWhere(t *testing.T) {
 		if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: the error shows the password: %v", tc.text, err)
 		}
-		// T5d: a file that does not parse is never overwritten.
+		// a file that does not parse is never overwritten.
 		if after, _ := os.ReadFile(path); string(after) != tc.text {
 			t.Errorf("%q was changed to %q", tc.text, after)
 		}

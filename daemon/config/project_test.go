@@ -49,7 +49,7 @@ func TestProject(t *testing.T) {
 	}
 }
 
-// A project's file cannot permit anything, and a bad one is never half taken (T3n).
+// A project's file cannot permit anything, and a bad one is never half taken.
 func TestProjectOnlyTightens(t *testing.T) {
 	for _, tc := range []struct{ text, place, message string }{
 		{"[policy]\nallow = [\"bash: *\"]\n", ":2:1:", "policy.allow: a project's file can only tighten"},

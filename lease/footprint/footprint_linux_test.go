@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What an idle daemon gives back is no longer resident, and the program goes on (perf-limits, goal S4).
+// What an idle daemon gives back is no longer resident, and the program goes on.
 func TestReleaseText(t *testing.T) {
 	list, err := programMappings()
 	if err != nil {

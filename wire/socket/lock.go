@@ -11,7 +11,7 @@ import (
 
 // TryLock takes the lock at path, or returns ErrLocked at once. The lock is held until the last descriptor of the file
 // is closed, so a child that inherits it keeps it: that is how a launcher hands it to the daemon. The file is never
-// removed. Only the holder may remove a stale socket (T5a).
+// removed. Only the holder may remove a stale socket.
 func TryLock(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)

@@ -76,7 +76,7 @@ func FindPaths(getenv func(string) string, uid int) (Paths, error) {
 }
 
 // Elsewhere lists the sockets of the user uid's other daemons: where a shell with another XDG_RUNTIME_DIR, or with none,
-// would look, and somebody answers (T5c).
+// would look, and somebody answers.
 func Elsewhere(ctx context.Context, p Paths, getenv func(string) string, uid int) []string {
 	id := strconv.Itoa(uid)
 	folders := []string{"/run/user/" + id + "/sublet", "/tmp/sublet-" + id}
@@ -118,7 +118,7 @@ func pick(getenv func(string) string, own, xdg, below, home string) (string, err
 	return filepath.Join(v, home, below), nil
 }
 
-// checkLength refuses a socket path that the kernel would cut (T5c).
+// checkLength refuses a socket path that the kernel would cut.
 func checkLength(path string) error {
 	if len(path) > MaxPath {
 		return &PathError{
@@ -131,7 +131,7 @@ func checkLength(path string) error {
 
 // Prepare makes the runtime and state folders, readable by their owner alone, and checks those that are there. It
 // refuses, with a *PathError, a folder that is a symbolic link, belongs to somebody else or is open to anybody else: in
-// /tmp another user could have made it first (T5e).
+// /tmp another user could have made it first.
 func (p Paths) Prepare() error {
 	if err := private(p.Runtime, "set SUBLET_RUNTIME_DIR to a folder of yours"); err != nil {
 		return err

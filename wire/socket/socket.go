@@ -32,7 +32,7 @@ func (e *PeerError) Error() string {
 
 // Listen makes the socket at path, mode 0600, and listens on it. The caller holds the lock (TryLock), which is what
 // makes a socket that is already there stale; it is dialed all the same before it is removed, and ErrInUse returned if
-// somebody answers (T5a). Closing the listener leaves the socket in place, since a launcher closes its copy of a
+// somebody answers. Closing the listener leaves the socket in place, since a launcher closes its copy of a
 // listener that a daemon goes on using: the daemon removes the socket itself before it lets go of the lock.
 func Listen(path string) (net.Listener, error) {
 	if err := checkLength(path); err != nil {

@@ -104,7 +104,7 @@ func TestPrepare(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want drwx------", dir, info.Mode(), err)
 		}
 	}
-	// T5e: what somebody else could have put there first.
+	// what somebody else could have put there first.
 	for _, c := range []struct {
 		want string
 		make func(path string) error
@@ -163,7 +163,7 @@ func TestListenAndDial(t *testing.T) {
 		}
 		end.Close()
 	}
-	// T5a: a socket that somebody answers on is not taken away.
+	// a socket that somebody answers on is not taken away.
 	if _, err := socket.Listen(path); !errors.Is(err, socket.ErrInUse) {
 		t.Errorf("second Listen: got %v, want ErrInUse", err)
 	}
@@ -209,7 +209,7 @@ func TestListenAndDialRefuse(t *testing.T) {
 		}
 	}
 	if _, err := socket.Dial(t.Context(), "/"+strings.Repeat("x", 200)); err == nil || !strings.Contains(err.Error(), "bytes long") {
-		t.Errorf("Dial of a long path: got %v", err) // T5c
+		t.Errorf("Dial of a long path: got %v", err)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// T5a: a launcher hands the lock to the daemon by its descriptor; it is held until the daemon ends.
+// a launcher hands the lock to the daemon by its descriptor; it is held until the daemon ends.
 func TestLockIsHandedOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daemon.lock")
 	f, err := socket.TryLock(path)
@@ -290,7 +290,7 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// T5c: a daemon in the folder of another environment is found; a socket that nobody serves is none.
+// a daemon in the folder of another environment is found; a socket that nobody serves is none.
 func TestElsewhere(t *testing.T) {
 	dir, err := os.MkdirTemp("", "else") // t.TempDir may be too long for a socket's path
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"sublet/wire/socket"
 )
 
-// A StartError reports a daemon that was started and did not come up.
+// A StartError reports a daemon that was started but does not serve.
 type StartError struct {
 	Err     error
 	LogPath string
-	Last    []string // what it answered, else the last lines of its log since the start, made safe to display
+	Last    []string // its answer, else the last lines of its log since the start, made safe to display
 	Advice  string   // the daemon's own; "" = none
 }
 
@@ -33,7 +33,7 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// Hint says what the daemon advised, else where to look.
+// Hint returns the daemon's hint, else where to look.
 func (e *StartError) Hint() string {
 	if e.Advice != "" {
 		return e.Advice
@@ -41,8 +41,8 @@ func (e *StartError) Hint() string {
 	return "its log is " + e.LogPath + "; `sublet doctor` checks what it needs, `sublet daemon run` starts it in the foreground"
 }
 
-// A WedgedError reports a daemon that is there and does not answer. It is not killed: its pid may be somebody else's by
-// now, and it may be writing (T5a).
+// A WedgedError reports a daemon that runs but does not answer. The client does not kill it: the pid may be another process's
+// by now, and the daemon may be writing.
 type WedgedError struct {
 	Paths socket.Paths
 	Err   error
@@ -51,7 +51,7 @@ type WedgedError struct {
 func (e *WedgedError) Error() string { return "the daemon does not answer: " + e.Err.Error() }
 func (e *WedgedError) Unwrap() error { return e.Err }
 
-// Hint says how to end it, or to let it go on.
+// Hint returns how to end or continue it.
 func (e *WedgedError) Hint() string {
 	const look = "`sublet daemon logs` shows what it did last; "
 	pid, ok := socket.Holder(e.Paths.Lock)
@@ -64,16 +64,16 @@ func (e *WedgedError) Hint() string {
 	return look + fmt.Sprintf("`kill %d` ends it, `kill -9 %d` if it must be; nothing that was shown is lost. Then start again", pid, pid)
 }
 
-// isStopped reports whether a process was stopped, as by ^Z or SIGSTOP. Where /proc does not tell it is not.
+// isStopped reports whether a process is stopped, as by SIGSTOP. Without /proc it is false.
 func isStopped(pid int) bool {
 	st, err := procstat.Read(pid)
 	return err == nil && st.State == 'T'
 }
 
-// A SkewError reports a daemon of another protocol that was not replaced.
+// A SkewError reports a daemon with another protocol version that was not replaced.
 type SkewError struct {
-	Client, Daemon int // newest protocol of each; Daemon 0 = it did not say
-	Turns          int // that still run there
+	Client, Daemon int // newest protocol of each; Daemon 0 = not known
+	Turns          int // running turns of the daemon
 	Busy           bool
 	Refusal        error
 }
@@ -91,7 +91,7 @@ func (e *SkewError) Error() string {
 
 func (e *SkewError) Unwrap() error { return e.Refusal }
 
-// Hint says what mends it.
+// Hint returns how to resolve it.
 func (e *SkewError) Hint() string {
 	if e.Daemon > e.Client {
 		return "this sublet is the older one: install the version that the daemon has"
@@ -102,11 +102,11 @@ func (e *SkewError) Hint() string {
 const (
 	lastLines = 5
 	lastBytes = 64 << 10
-	// lastWordsBound is how long a daemon that gave up may take to say why and end.
+	// lastWordsBound is how long a daemon that cannot start may take to answer why and to end.
 	lastWordsBound = 2 * time.Second
 )
 
-// failedStart returns the Error with which a daemon that cannot start answers, or nil for another error.
+// failedStart returns the Error by which a daemon reports that it cannot start; nil for another error.
 func failedStart(err error) *wire.Error {
 	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.CodeInternal && !e.Recoverable {
 		return e
@@ -114,7 +114,7 @@ func failedStart(err error) *wire.Error {
 	return nil
 }
 
-// refused returns a *StartError for the Error of a daemon that cannot start, and other errors as they are.
+// refused converts the Error of a daemon that cannot start to a *StartError, and returns other errors unchanged.
 func (l *Launcher) refused(err error) error {
 	e := failedStart(err)
 	if e == nil {

@@ -256,7 +256,7 @@ func (l *Launcher) connect(ctx context.Context) (nc net.Conn, started bool, err 
 // start runs under the lock.
 func (l *Launcher) start(ctx context.Context, lock *os.File) (net.Conn, bool, error) {
 	p := l.o.Paths
-	// Somebody may have started it between our dial and the lock (T5a).
+	// Somebody may have started it between our dial and the lock.
 	if nc, err := socket.Dial(ctx, p.Socket); err == nil {
 		return nc, false, nil
 	}
@@ -309,7 +309,7 @@ func (l *Launcher) spawn(ln net.Listener, lock *os.File) error {
 	cmd.ExtraFiles = []*os.File{lf, lock}
 	cmd.Env = append(append([]string{}, l.o.Env...),
 		"SUBLET_LISTEN_FD=3", "SUBLET_LOCK_FD=4",
-		// The paths as this client found them: the daemon must not find others (T5c).
+		// The paths as this client found them: the daemon must not find others.
 		"SUBLET_RUNTIME_DIR="+p.Runtime, "SUBLET_STATE_DIR="+p.State, "SUBLET_CONFIG="+p.Config)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

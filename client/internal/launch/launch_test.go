@@ -235,7 +235,7 @@ func TestKilledDaemonIsCollectedAndReplaced(t *testing.T) {
 	}
 }
 
-// T5a: ten clients started at once share one daemon; also over a socket that a killed daemon left behind.
+// ten clients started at once share one daemon; also over a socket that a killed daemon left behind.
 func TestTenAtOnceShareOneDaemon(t *testing.T) {
 	p := paths(t)
 	for round := range 3 {
@@ -348,7 +348,7 @@ func TestFailedStartOfAnotherIsTriedAgain(t *testing.T) {
 	}
 }
 
-// T5a: a daemon with a live pid that answers nothing is reported, and not killed.
+// a daemon with a live pid that answers nothing is reported, and not killed.
 func TestWedgedDaemonIsReported(t *testing.T) {
 	p := paths(t)
 	l := launcher(t, p, "wedged")
@@ -426,7 +426,7 @@ func TestNoStart(t *testing.T) {
 	}
 }
 
-// T5b: protocols are compared. An idle older daemon is replaced, a busy one left alone, a newer one too.
+// protocols are compared. An idle older daemon is replaced, a busy one left alone, a newer one too.
 func TestVersionSkew(t *testing.T) {
 	newer := func(t *testing.T, p socket.Paths) *Launcher {
 		l := launcher(t, p, "5")

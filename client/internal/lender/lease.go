@@ -20,7 +20,7 @@ var (
 	errTooLong    = errors.New("took too long")
 )
 
-// Handle takes a message of a lease from the daemon. It never waits; every message but a late cancel has an answer.
+// Handle handles a lease message from the daemon. It never blocks; every message but a late cancel is answered.
 func (l *Lender) Handle(m wire.LeaseMessage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,39 +53,39 @@ func (l *Lender) acquireLocked(m *wire.AcquireShellLease) {
 		return
 	}
 	if g := l.grant; g != nil && g.ref() == m.LeaseRef {
-		l.acquiredLocked(g) // asked twice, answered twice
+		l.acquiredLocked(g) // a repeated request gets the answer again
 		return
 	}
 	if i := slices.IndexFunc(l.waiting, func(w *wire.AcquireShellLease) bool { return w.LeaseRef == m.LeaseRef }); i >= 0 {
 		l.waiting[i] = m
-		l.tellQueuedLocked()
+		l.scheduleQueuedReportLocked()
 		return
 	}
 	if m.Fence <= l.newest {
-		// It was superseded or is over: nothing may wait for it.
-		l.overLocked(m.LeaseRef, wire.ReleasedReleased)
+		// The lease was superseded or has ended: answer that.
+		l.answerEndedLocked(m.LeaseRef, wire.ReleasedReleased)
 		return
 	}
-	// The daemon offers to the next only when it holds the last one's lease for over: what is older is stale, whatever
-	// became of the message that said so.
+	// The daemon makes an offer only when it regards the last lease as ended, so older ones are stale even if the message about
+	// their end was lost.
 	l.newest = m.Fence
 	for _, w := range l.waiting {
-		l.overLocked(w.LeaseRef, wire.ReleasedReleased)
+		l.answerEndedLocked(w.LeaseRef, wire.ReleasedReleased)
 	}
 	l.waiting = []*wire.AcquireShellLease{m}
 	if g := l.grant; g != nil {
-		// One holder at most: it ends now, its command first.
+		// There is at most one holder: end the current lease, its command first.
 		l.endLocked(g, wire.ReleasedExpired, errLeaseOver)
 	}
 	if l.grant != nil {
 		l.queueLocked(m, "")
 	}
-	l.tellQueuedLocked()
-	l.stir()
+	l.scheduleQueuedReportLocked()
+	l.wakeWorker()
 	l.changedLocked()
 }
 
-// queueLocked reports that a lease waits, for the user where the last one does not still settle.
+// queueLocked reports that a lease waits for the user, unless the last lease is still settling.
 func (l *Lender) queueLocked(m *wire.AcquireShellLease, why string) {
 	q := &wire.ShellLeaseQueued{LeaseRef: m.LeaseRef, Holder: "user", Why: why}
 	switch {
@@ -97,15 +97,15 @@ func (l *Lender) queueLocked(m *wire.AcquireShellLease, why string) {
 	l.send(q)
 }
 
-// tellQueuedLocked has what the worker waits for reported anew.
-func (l *Lender) tellQueuedLocked() {
+// scheduleQueuedReportLocked schedules another report about what the worker waits for.
+func (l *Lender) scheduleQueuedReportLocked() {
 	if l.queued != nil {
 		l.queued.Reset(0)
 	}
 }
 
-// tellQueued reports to the daemon why the editor is not free.
-func (l *Lender) tellQueued() {
+// reportQueued reports to the daemon why the line editor is not free.
+func (l *Lender) reportQueued() {
 	why := l.sh.Busy()
 	if why == "" {
 		return
@@ -117,8 +117,8 @@ func (l *Lender) tellQueued() {
 	}
 }
 
-// grantLocked lends the shell to the first in the queue. The editor is held, and the daemon knows the shell's state: what
-// it judges by must be what is there.
+// grantLocked lends the shell to the first in the queue. The line editor must be held, and the daemon must have the shell's
+// current state, by which it judges.
 func (l *Lender) grantLocked() {
 	m := l.waiting[0]
 	l.waiting = l.waiting[1:]
@@ -132,8 +132,8 @@ func (l *Lender) acquiredLocked(g *grant) {
 	l.send(&wire.ShellLeaseAcquired{LeaseRef: g.ref(), Cwd: wire.OSString(l.dir), State: l.state.Digest})
 }
 
-// executeLocked accepts a command, or the wish to put the state back, or refuses it. The fingerprint is compared just before
-// it runs, when the editor is held and the shell's state known.
+// executeLocked accepts a command or a request to restore the state, or refuses it. The fingerprint is compared later, just
+// before the command runs, when the shell's state is known.
 func (l *Lender) executeLocked(e *execution) {
 	g, m := l.grant, e.msg
 	if g != nil && g.ref() == refOf(m) {
@@ -147,7 +147,7 @@ func (l *Lender) executeLocked(e *execution) {
 		}
 		l.refuse(m, "the lease is over")
 	case g.exec != nil && g.exec.msg.ExecutionID == m.ExecutionID:
-		// A repeat of what is being done.
+		// A repeat of the current request.
 	case g.last != nil && g.last.ExecutionID == m.ExecutionID:
 		l.send(g.last)
 	case g.seen[m.ExecutionID]:
@@ -160,12 +160,12 @@ func (l *Lender) executeLocked(e *execution) {
 		e.grant, e.done = g, make(chan struct{})
 		e.ctx, e.cancel = context.WithCancelCause(l.ctx)
 		g.exec = e
-		l.stir()
+		l.wakeWorker()
 		l.changedLocked()
 	}
 }
 
-// refOf is the lease that a message is of, as it is kept here.
+// refOf returns the lease that a message belongs to, nil if it is not known.
 func refOf(m wire.LeaseMessage) wire.LeaseRef {
 	return wire.LeaseRef{LeaseID: m.Ref().LeaseID, Fence: m.Ref().Fence}
 }
@@ -178,7 +178,7 @@ func (l *Lender) refuse(m *wire.ExecuteLeasedCommand, why string) {
 	})
 }
 
-// cancelLocked ends the command itself, not only who waits for it.
+// cancelLocked ends the command itself.
 func (l *Lender) cancelLocked(m *wire.CancelLeasedCommand) {
 	for _, g := range append([]*grant{l.grant}, l.ended...) {
 		switch {
@@ -187,7 +187,7 @@ func (l *Lender) cancelLocked(m *wire.CancelLeasedCommand) {
 			g.exec.cancel(cancelCause(m.Reason))
 			return
 		case g.last != nil && g.last.ExecutionID == m.ExecutionID:
-			l.send(g.last) // it had ended
+			l.send(g.last) // it has ended already: send its end again
 			return
 		}
 	}
@@ -204,8 +204,8 @@ func cancelCause(reason string) error {
 	return errCancelled
 }
 
-// releaseLocked gives up a lease in whatever state it is, and always answers: a release that is ignored leaves a ghost
-// in the daemon's queue.
+// releaseLocked ends a lease in any state, and always answers, since an unanswered release would leave the lease in the
+// daemon's queue.
 func (l *Lender) releaseLocked(m *wire.ReleaseShellLease) {
 	reason := wire.ReleasedReleased
 	switch m.Reason {
@@ -228,20 +228,20 @@ func (l *Lender) releaseLocked(m *wire.ReleaseShellLease) {
 			l.changedLocked()
 		}
 	}
-	l.newest = max(l.newest, m.Fence) // should the offer itself come only now, it is over
-	l.overLocked(m.LeaseRef, reason)
+	l.newest = max(l.newest, m.Fence) // if the offer arrives after the release, it is stale
+	l.answerEndedLocked(m.LeaseRef, reason)
 }
 
-// overLocked answers that a lease is over: for its own reason where it was in force here, else for the one given.
-func (l *Lender) overLocked(ref wire.LeaseRef, reason string) {
-	if g := l.endedLocked(ref); g != nil && g.acquire.Fence == ref.Fence { // it may have been lent twice
+// answerEndedLocked answers that a lease has ended: with its own reason if it was in force here, else with the given one.
+func (l *Lender) answerEndedLocked(ref wire.LeaseRef, reason string) {
+	if g := l.endedLocked(ref); g != nil && g.acquire.Fence == ref.Fence { // the lease may have been lent twice
 		reason = g.reason
 	}
 	l.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: reason})
 }
 
-// endLocked ends a lease: at once, or once its running command has been cancelled, has ended and its change of the shell's
-// state was sent: the daemon takes the answer to a release as the sign that it knows all. The first reason stands.
+// endLocked ends a lease at once or, if a command runs, after that was cancelled, has ended and its change of the shell's
+// state was sent, since the answer to a release means that the daemon knows everything. The first reason is kept.
 func (l *Lender) endLocked(g *grant, reason string, cause error) {
 	if g.exec != nil || g.settles {
 		if g.ending == "" {
@@ -260,7 +260,7 @@ func (l *Lender) endLocked(g *grant, reason string, cause error) {
 	l.grant = nil
 	l.send(&wire.ShellLeaseReleased{LeaseRef: g.ref(), Reason: reason})
 	l.log.Info("lease over", "lease", g.ref().LeaseID, "fence", g.ref().Fence, "reason", reason)
-	l.stir()
+	l.wakeWorker()
 }
 
 func (l *Lender) endedLocked(ref wire.LeaseRef) *grant {
@@ -272,7 +272,7 @@ func (l *Lender) endedLocked(ref wire.LeaseRef) *grant {
 	return nil
 }
 
-// TakeBack ends the lease in force and cancels its command. The daemon learns that the user did it.
+// TakeBack ends the current lease on behalf of the user and cancels its command.
 func (l *Lender) TakeBack() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package lender lends the user's shell: it answers the daemon's lease messages by the rules of the lease (the user
-// first, one holder, current fence, matching fingerprint) and runs borrowed commands in the shell that the user types
-// into. It draws nothing: the screen receives events through an Observer.
+// Package lender lends the user's shell: it answers the daemon's lease messages by the rules of the lease (the user first, one
+// holder, current fence, matching fingerprint) and runs borrowed commands in the shell that the user types into. It draws
+// nothing; an Observer receives events for the screen.
 package lender
 
 import (
@@ -14,7 +14,7 @@ import (
 	"sublet/wire"
 )
 
-// Lending is who has the shell.
+// Lending describes who uses the shell.
 type Lending struct {
 	Holder  string // "" = nobody, "user" while a command of the user's runs, or an agent's name
 	LeaseID wire.LeaseID
@@ -27,31 +27,31 @@ type Lending struct {
 // Events for the screen, through Observer.Observe, together with the shell's own: shell.PromptShown, shell.UserBegan,
 // shell.UserEnded and shell.Restarted, unchanged.
 type (
-	// LeaseChanged reports that Lending is different now.
+	// LeaseChanged reports that Lending returns something else now.
 	LeaseChanged struct{ Lending Lending }
-	// CannotLend reports that a borrower was refused because the shell's line editor does not answer as it should. It comes
-	// once until the shell could be lent again. Hint is what the user can do about it.
+	// CannotLend reports that a borrower was refused because the shell's line editor does not answer as expected. It is sent once
+	// until the shell can be lent again. Hint is what the user can do.
 	CannotLend struct{ Why, Hint string }
-	// LeasedStarted begins an agent's command in the user's shell.
+	// LeasedStarted reports that an agent's command begins in the user's shell.
 	LeasedStarted struct {
 		ExecutionID         wire.ExecutionID
 		Agent, Command, Cwd string
 		Reach               string // what the kernel holds it to; "" = nothing
 		TurnID              wire.TurnID
 	}
-	// LeasedOutput is its raw output. Data is the receiver's to keep.
+	// LeasedOutput is raw output of the command. The receiver owns Data.
 	LeasedOutput struct {
 		ExecutionID wire.ExecutionID
 		Data        []byte
 	}
-	// LeasedKeyboard hands the keyboard to the running command ("password", "secret", "screen", "input") or takes it back ("").
+	// LeasedKeyboard reports that the running command gets the keyboard ("password", "secret", "screen", "input") or loses it ("").
 	// Who is the program that reads without echo.
 	LeasedKeyboard struct {
 		ExecutionID wire.ExecutionID
 		Why, Who    string
 	}
-	// LeasedEnded ends it. Changed is one line of what it left different in the shell, "" for nothing. The shell shows its
-	// prompt once Observe has returned.
+	// LeasedEnded reports the command's end. Changed is one line about what it changed in the shell, "" for nothing. The shell
+	// shows its prompt once Observe has returned.
 	LeasedEnded struct {
 		ExecutionID wire.ExecutionID
 		Result      shell.Result
@@ -60,7 +60,8 @@ type (
 	}
 )
 
-// An Observer receives what happens in the shell, in order. Observe must not wait, nor call the Lender, but for a LeasedEnded.
+// An Observer receives what happens in the shell, in order. Observe must not block, and may call the Lender only for a
+// LeasedEnded.
 type Observer interface{ Observe(event any) }
 
 // A LentError reports that an agent's command runs in the shell.
@@ -70,11 +71,11 @@ func (e *LentError) Error() string {
 	return "the shell is lent to " + e.Lending.Holder + ": " + e.Lending.Purpose
 }
 
-// ErrClosed is returned when the shell is gone or going.
+// ErrClosed reports that the shell has ended or is being closed.
 var ErrClosed = errors.New("the shell is closed")
 
-// Shell is what is lent: *shell.Shell, as far as the lender needs it. No lock of the lender is held while one of its
-// methods runs, so that the shell may call Event meanwhile.
+// Shell is what the lender needs of a *shell.Shell. The lender holds no lock while it calls a method, so that the shell may
+// call Event meanwhile.
 type Shell interface {
 	Hold(ctx context.Context) error
 	Release() error
@@ -90,26 +91,26 @@ type Shell interface {
 // Options for New. Shell, Send and Observer are required.
 type Options struct {
 	Shell Shell
-	// Send queues a message for the daemon. An error means that there is no link; what it is about is
-	// sent again after the next one came up.
+	// Send queues a message for the daemon. An error means that there is no link; the lender then sends the current state
+	// when the next link is up.
 	Send     func(wire.Message) error
 	Observer Observer
-	// Launcher is the program that holds commands to a reach; "" = none, and such commands are refused.
+	// Launcher is the path of sublet-confine; "" = none, and commands with a reach are refused.
 	Launcher string
-	Env      []string     // as os.Environ: what the shell was started with, until its state is known
+	Env      []string     // the shell's initial environment, as os.Environ, until its state is known
 	Log      *slog.Logger // nil = none
 }
 
 // Lender owns the right to use one shell. Its methods are safe for concurrent use.
 //
 // The user types into the shell directly, and the shell knows when they are busy. A borrower gets the shell while its line
-// editor is held, which only the worker does: from before ShellLeaseAcquired until its command has ended and is shown.
+// editor is held, which only the worker does: from before ShellLeaseAcquired until the command has ended and is shown.
 type Lender struct {
 	sh     Shell
 	out    func(wire.Message) error
 	log    *slog.Logger
 	screen Observer
-	// launcher holds commands to a reach; "" = nothing does
+	// path of sublet-confine; "" = commands cannot be confined
 	launcher string
 	secrets  typedSecret
 	ctx      context.Context // the Lender's lifetime
@@ -118,34 +119,34 @@ type Lender struct {
 	wake     chan struct{}  // capacity 1: the worker has something to do
 	work     sync.WaitGroup // the worker
 
-	held    bool          // the line editor is; the worker's
-	changes shell.Changes // by borrowed commands; the worker's
+	held    bool          // the line editor is held; used by the worker only
+	changes shell.Changes // by borrowed commands; used by the worker only
 
 	mu sync.Mutex
 	// guarded by mu
 	up       bool                      // there is a link
 	closing  string                    // why no more is lent, one of wire.Denied…; "" = it is
-	dir      string                    // where the shell is
-	user     time.Time                 // when the user's running command began; zero = none runs
-	keys     bool                      // the user typed since the editor was held
+	dir      string                    // the shell's directory
+	user     time.Time                 // when the user's running command began; zero = there is none
+	keys     bool                      // the user has typed since the editor was held
 	taken    bool                      // the screen has the terminal, not the shell
-	inform   bool                      // the daemon should learn the shell's state though nobody waits
-	broken   string                    // why the shell could not be lent, as last shown
-	grant    *grant                    // the lease in force
+	inform   bool                      // the daemon needs the shell's state although no lease waits
+	broken   string                    // why the shell cannot be lent, as shown last
+	grant    *grant                    // the current lease
 	waiting  []*wire.AcquireShellLease // offered by the daemon, not granted yet
-	ended    []*grant                  // the last ones, for messages that come late
-	newest   uint64                    // newest fence seen on this link: what comes with an older one is over
-	grace    *time.Timer               // ends a grant whose link is down
-	undos    []*undo                   // asked for by the user
+	ended    []*grant                  // the last leases that ended, for late messages
+	newest   uint64                    // newest fence seen on this link; leases with older ones have ended
+	grace    *time.Timer               // ends a lease whose link is down
+	undos    []*undo                   // requested by the user
 	stopHold context.CancelFunc        // ends the worker's wait for the editor; nil = it does not wait
-	queued   *time.Timer               // reports why the editor is waited for; nil = it is not
+	queued   *time.Timer               // reports what the worker waits for; nil = it does not wait
 
 	// What the daemon knows of the shell's state.
 	state   shell.State              // as last read; Digest "" = never
 	told    string                   // digest last sent on this link
-	bodies  map[string]bool          // of functions, by hash: those that the daemon has from the last state sent on this link
-	sentEnv map[string]wire.OSString // what the daemon believes the environment is
-	// Borrowed commands whose work may be in what is there but not in state; in state, but not sent; in what was sent last.
+	bodies  map[string]bool          // hashes of function bodies that the daemon has from this link
+	sentEnv map[string]wire.OSString // the environment that the daemon has
+	// Borrowed commands that may have made changes: not yet in state; in state but not sent; in the state sent last.
 	ran, untold, toldOf []wire.ExecutionID
 }
 
@@ -154,10 +155,10 @@ type grant struct {
 	acquire *wire.AcquireShellLease
 	since   time.Time
 	exec    *execution                // the one command that runs or is about to
-	last    *wire.CommandCompleted    // of its last command
-	seen    map[wire.ExecutionID]bool // that were asked for under it: each runs once at most, however often it is
-	settles bool                      // its command has ended; what that changed is being read, and its end shown
-	ending  string                    // to be released for this reason once exec ended; one of wire.Released…
+	last    *wire.CommandCompleted    // the end of its last command
+	seen    map[wire.ExecutionID]bool // executions requested under it; each runs at most once
+	settles bool                      // its command has ended, and the changes are being read and the end shown
+	ending  string                    // why it will end once exec has ended; one of wire.Released…
 	reason  string                    // why it ended
 }
 
@@ -165,24 +166,24 @@ func (g *grant) ref() wire.LeaseRef { return refOf(g.acquire) }
 
 // execution is one borrowed command.
 type execution struct {
-	msg    *wire.ExecuteLeasedCommand // of a RestoreShellState: without a command
-	undo   bool                       // puts the state back instead
-	all    bool                       // of it: what all borrowed commands changed
-	grant  *grant                     // its own, whichever is in force when it ends
+	msg    *wire.ExecuteLeasedCommand // for a RestoreShellState without a command
+	undo   bool                       // restores the state instead
+	all    bool                       // with undo: what all borrowed commands changed
+	grant  *grant                     // its own lease, even if another is current when it ends
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the shell is free of it
+	done   chan struct{} // closed when the shell has finished it
 
 	// guarded by Lender.mu
 	began    bool
-	keyboard bool // the user has its keyboard
-	handed   bool // the user had it once
+	keyboard bool // the command has the user's keyboard
+	handed   bool // it had the keyboard at some time
 }
 
-// endedKept is how many leases that are over are remembered.
+// endedKept is how many ended leases are remembered.
 const endedKept = 16
 
-// New starts lending sh. The caller keeps owning sh, closes it after Close, and hands its events to Event.
+// New starts lending sh. The caller keeps owning sh, closes it after Close, and passes its events to Event.
 func New(o Options) *Lender {
 	l := &Lender{
 		sh: o.Shell, out: o.Send, log: o.Log, exited: o.Shell.Exited(), wake: make(chan struct{}, 1),
@@ -196,11 +197,11 @@ func New(o Options) *Lender {
 	return l
 }
 
-// closeBound is how long Close waits for a borrowed command to end: it is proved ended within 5 s.
+// closeBound is how long Close waits for a borrowed command, which ends within 5 s after it was cancelled.
 const closeBound = 6 * time.Second
 
-// Close refuses what waits, cancels a borrowed command and waits for its end, tells the daemon, and ends the lender's
-// goroutines. A command of the user is not ended: that is the shell's to do. Close may be called again.
+// Close refuses waiting leases, cancels a borrowed command and waits for its end, informs the daemon, and ends the lender's
+// goroutines. It does not end a command of the user. It is idempotent.
 func (l *Lender) Close() {
 	l.mu.Lock()
 	l.closeLocked(wire.DeniedShuttingDown, wire.ReleasedDisconnected)
@@ -239,7 +240,7 @@ func (l *Lender) closeLocked(denied, released string) {
 	l.changedLocked()
 }
 
-// denyLocked refuses the shell to everybody who waits.
+// denyLocked refuses all waiting leases.
 func (l *Lender) denyLocked(reason, why string) {
 	for _, w := range l.waiting {
 		l.send(&wire.ShellLeaseDenied{LeaseRef: w.LeaseRef, Reason: reason, Why: why})
@@ -255,7 +256,7 @@ func (l *Lender) forgetLocked() {
 	}
 }
 
-// Event takes an event of the shell, from the shell's own goroutine, and passes it on to the screen. It does not wait.
+// Event handles an event of the shell, on the shell's own goroutine, and passes it to the screen. It does not block.
 func (l *Lender) Event(event any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -263,14 +264,14 @@ func (l *Lender) Event(event any) {
 	case shell.KeysWaiting:
 		l.keys = true
 		l.preemptLocked()
-		l.stir()
+		l.wakeWorker()
 		return
 	case shell.UserBegan:
 		l.user = time.Now()
 		if l.up {
-			l.send(&wire.ShellUseReply{Holder: "user"}) // this is the window typed in last
+			l.send(&wire.ShellUseReply{Holder: "user"}) // reports that this window is the one last typed in
 		}
-		l.tellQueuedLocked()
+		l.scheduleQueuedReportLocked()
 	case shell.UserEnded:
 		l.user, l.dir = time.Time{}, e.Dir
 	case shell.PromptShown:
@@ -282,7 +283,7 @@ func (l *Lender) Event(event any) {
 	l.changedLocked()
 }
 
-// preemptLocked ends a lease whose command has not been asked for: the user comes first.
+// preemptLocked ends a lease under which no command was requested, because the user comes first.
 func (l *Lender) preemptLocked() {
 	if g := l.grant; g != nil && len(g.seen) == 0 {
 		l.endLocked(g, wire.ReleasedUserFirst, nil)
@@ -290,13 +291,13 @@ func (l *Lender) preemptLocked() {
 	}
 }
 
-// ScreenTaken notes that the screen has the terminal and the shell's editor rests: from here a question may come, so the
-// daemon is sent what the shell is like. ScreenGiven notes that the shell has it back.
+// ScreenTaken records that the screen has taken the terminal from the shell. A question may follow, so the lender sends the
+// shell's state to the daemon. ScreenGiven records that the shell has the terminal again.
 func (l *Lender) ScreenTaken() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken, l.inform = true, true
-	l.stir()
+	l.wakeWorker()
 }
 
 // ScreenGiven ends ScreenTaken.
@@ -306,7 +307,7 @@ func (l *Lender) ScreenGiven() {
 	l.taken = false
 }
 
-// Lending returns who has the shell.
+// Lending returns who uses the shell.
 func (l *Lender) Lending() Lending {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -331,7 +332,7 @@ func (l *Lender) lendingLocked() Lending {
 	return n
 }
 
-// Used answers who has the shell. It never waits.
+// Used answers a ShellUseRequest. It never blocks.
 func (l *Lender) Used(m *wire.ShellUseRequest) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -343,10 +344,10 @@ func (l *Lender) Used(m *wire.ShellUseRequest) {
 	l.send(r)
 }
 
-// changedLocked tells the screen who has the shell now.
+// changedLocked informs the screen that Lending changed.
 func (l *Lender) changedLocked() { l.screen.Observe(LeaseChanged{Lending: l.lendingLocked()}) }
 
-// send queues for the daemon. Without a link nothing is lost that matters: see Up.
+// send queues a message for the daemon. Messages lost without a link are replaced by what Up sends.
 func (l *Lender) send(m wire.Message) bool {
 	if err := l.out(m); err != nil {
 		l.log.Debug("not sent", "kind", m.Kind(), "err", err)
@@ -355,8 +356,8 @@ func (l *Lender) send(m wire.Message) bool {
 	return true
 }
 
-// stir wakes the worker.
-func (l *Lender) stir() {
+// wakeWorker wakes the worker.
+func (l *Lender) wakeWorker() {
 	select {
 	case l.wake <- struct{}{}:
 	default:

@@ -7,8 +7,8 @@ import (
 	"sublet/wire"
 )
 
-// Snapshot fills in what the shell knows: environment, directory, and the leases as this side believes them to be,
-// those included whose end the daemon may not have heard.
+// Snapshot fills in what the shell knows: environment, directory, and the leases as this side knows them, those included
+// whose end the daemon may not have received.
 func (l *Lender) Snapshot(s *wire.EnvSnapshot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -27,7 +27,7 @@ func (l *Lender) Snapshot(s *wire.EnvSnapshot) {
 	}
 }
 
-// execution is the command that runs under g, else the last one.
+// execution returns the command that runs under g, else the last one.
 func (g *grant) execution() wire.ExecutionID {
 	switch {
 	case g.exec != nil:
@@ -38,15 +38,15 @@ func (g *grant) execution() wire.ExecutionID {
 	return ""
 }
 
-// Up takes a new link into use: both sides drop what the other does not know, and what ended meanwhile is told. A
-// lease that the daemon does not list (it is another one, or gave up) ends here, its command with it.
+// Up starts using a new link: both sides drop leases that the other does not know, and ends that the daemon may have missed are
+// sent again. A lease that the daemon does not list ends here together with its command.
 func (l *Lender) Up(r *wire.Ready) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.up = true
-	l.told, l.newest = "", 0 // fences are the daemon's; nothing of an earlier link can arrive on this one
+	l.told, l.newest = "", 0 // fences belong to the daemon; no message of an earlier link can arrive on this one
 	l.bodies = nil
-	l.untold, l.toldOf = joined(l.toldOf, l.untold...), nil // what was told last may not have come
+	l.untold, l.toldOf = joined(l.toldOf, l.untold...), nil // the last state may not have arrived
 	if l.grace != nil {
 		l.grace.Stop()
 		l.grace = nil
@@ -59,8 +59,8 @@ func (l *Lender) Up(r *wire.Ready) {
 	if g := l.grant; g != nil {
 		if h, known := theirs[g.ref().LeaseID]; known && h.Fence == g.ref().Fence {
 			delete(theirs, h.LeaseID)
-			l.tellLastLocked(g, h)
-			if g.exec != nil && g.exec.handed { // what was sent last may not have come
+			l.resendEndLocked(g, h)
+			if g.exec != nil && g.exec.handed { // the last message may not have arrived
 				l.tellStartedLocked(g.exec)
 			}
 		} else {
@@ -71,25 +71,25 @@ func (l *Lender) Up(r *wire.Ready) {
 	for id, h := range theirs {
 		reason := wire.ReleasedDisconnected
 		if g := l.endedLocked(wire.LeaseRef{LeaseID: id}); g != nil {
-			l.tellLastLocked(g, h)
+			l.resendEndLocked(g, h)
 			reason = g.reason
 		}
 		l.send(&wire.ShellLeaseReleased{LeaseRef: wire.LeaseRef{LeaseID: id, Fence: h.Fence}, Reason: reason})
 	}
-	l.inform = l.taken // this link knows nothing of the shell's state yet
+	l.inform = l.taken // the daemon has no state of the shell on this link yet
 	l.changedLocked()
-	l.stir()
+	l.wakeWorker()
 }
 
-// tellLastLocked sends a command's end again to a daemon that still waits for it.
-func (l *Lender) tellLastLocked(g *grant, h wire.HeldLease) {
+// resendEndLocked sends a command's end again to a daemon that still waits for it.
+func (l *Lender) resendEndLocked(g *grant, h wire.HeldLease) {
 	if g.last != nil && g.last.ExecutionID == h.ExecutionID {
 		l.send(g.last)
 	}
 }
 
-// Down notes that the link is lost. What waited waits no longer: the daemon offers again. A lease in force, and the
-// command that runs under it, go on for wire.LeaseGrace.
+// Down records that the link was lost. Waiting offers are dropped, since the daemon makes them again. The current lease and
+// its command continue for wire.LeaseGrace.
 func (l *Lender) Down() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,15 +6,15 @@ import (
 	"sublet/wire"
 )
 
-// liveBound is how many bytes of live output may wait for a slow daemon. Older ones are left out: it is the tail that a person
-// looks at, and the command's result has what the model sees.
+// liveBound is how many bytes of live output may wait for a slow daemon; older ones are dropped. The command's result does not
+// depend on them.
 const liveBound = 256 << 10
 
-// outputFrame is the most live output that one message carries.
+// outputFrame is the most live output in one message, in bytes.
 const outputFrame = 32 << 10
 
-// pump sends a command's live output to the daemon: merged while the daemon is slower than the command, and thinned
-// when more than liveBound waits (then the offset jumps). The shell never waits for it.
+// pump sends a command's live output to the daemon. It merges pieces while the daemon is slower than the command, and drops the
+// oldest when more than liveBound waits (then the offset jumps). The shell never waits for it.
 type pump struct {
 	send func(wire.Message) bool
 	ref  wire.LeaseRef
@@ -26,7 +26,7 @@ type pump struct {
 	// guarded by mu
 	buf     []byte
 	offset  int64 // of buf[0], in bytes since the command's start
-	running bool  // most commands print nothing or little: run starts with the first of it
+	running bool  // run starts with the first output, since most commands print little
 	closed  bool
 }
 
@@ -47,24 +47,24 @@ func (p *pump) add(data []byte) {
 		go p.run() // ends with close
 	}
 	p.mu.Unlock()
-	p.stir()
+	p.wakeWorker()
 }
 
-func (p *pump) stir() {
+func (p *pump) wakeWorker() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
-// close sends what is left and waits until it is on its way, so that the command's end follows it. Nothing is added after it.
+// close sends what is left and waits until it is queued, so that the command's end follows it. add must not be called after.
 func (p *pump) close() {
 	p.mu.Lock()
 	p.closed = true
 	running := p.running
 	p.mu.Unlock()
 	if running {
-		p.stir()
+		p.wakeWorker()
 		<-p.done
 	}
 }

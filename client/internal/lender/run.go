@@ -11,10 +11,10 @@ import (
 	"sublet/wire"
 )
 
-// queuedAfter is how long the editor may take to be held before the daemon learns that a lease waits.
+// queuedAfter is how long to wait for the editor before the daemon is informed that a lease waits.
 const queuedAfter = 50 * time.Millisecond
 
-// worker is the one goroutine that holds the shell's line editor.
+// worker is the only goroutine that holds the shell's line editor.
 func (l *Lender) worker() {
 	defer l.release()
 	exited := l.exited
@@ -34,7 +34,7 @@ func (l *Lender) worker() {
 	}
 }
 
-// step does the next thing there is to do with the shell and reports whether there may be more.
+// step performs the next action with the shell and reports whether there may be more.
 func (l *Lender) step() bool {
 	l.mu.Lock()
 	g := l.grant
@@ -44,7 +44,7 @@ func (l *Lender) step() bool {
 		l.mu.Unlock()
 		l.execute(g.exec)
 		return true
-	case g != nil: // its command is on its way, or its end
+	case g != nil: // wait for its command or its end
 		l.mu.Unlock()
 		return false
 	case l.held && (l.keys || !wanted):
@@ -83,11 +83,11 @@ func (l *Lender) step() bool {
 	return true
 }
 
-// ready holds the editor, and reads and sends the shell's state where the daemon does not know it. While the user is busy the
-// daemon learns why.
+// ready holds the editor, and reads and sends the shell's state if the daemon does not have it. While the user is busy it
+// reports that.
 func (l *Lender) ready(ctx context.Context) error {
 	l.mu.Lock()
-	l.queued = time.AfterFunc(queuedAfter, l.tellQueued)
+	l.queued = time.AfterFunc(queuedAfter, l.reportQueued)
 	l.mu.Unlock()
 	err := l.hold(ctx)
 	l.mu.Lock()
@@ -100,7 +100,7 @@ func (l *Lender) ready(ctx context.Context) error {
 	return l.look(ctx)
 }
 
-// cannotLendLocked refuses whoever waits, because the shell's editor does not answer as it should, and tells the user once.
+// cannotLendLocked refuses waiting leases because the shell's editor does not answer as expected, and informs the user once.
 func (l *Lender) cannotLendLocked(err error) {
 	l.log.Warn("the shell cannot be lent", "err", err)
 	e, why := CannotLend{Why: err.Error()}, err.Error()
@@ -115,7 +115,7 @@ func (l *Lender) cannotLendLocked(err error) {
 	l.changedLocked()
 }
 
-// hold takes the editor, unless it is held. The user's keys count from here.
+// hold waits for the editor and holds it. Keys of the user count from here.
 func (l *Lender) hold(ctx context.Context) error {
 	if l.held {
 		return nil
@@ -139,12 +139,12 @@ func (l *Lender) release() {
 	}
 }
 
-// execute runs a borrowed command to its end. Whatever happens, CommandCompleted is sent once.
+// execute runs a borrowed command to its end. It sends exactly one CommandCompleted in every case.
 func (l *Lender) execute(e *execution) {
 	defer e.cancel(nil)
 	err := l.hold(e.ctx)
 	if err == nil {
-		err = l.look(e.ctx) // the daemon knows the state a command starts in
+		err = l.look(e.ctx) // so that the daemon has the state in which the command starts
 	}
 	switch {
 	case err != nil:
@@ -220,7 +220,7 @@ func (l *Lender) run(e *execution) {
 	l.screen.Observe(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: status})
 }
 
-// started reports that a command runs, and whether the user has its keyboard: then its clock stands still.
+// started reports that a command runs, and whether it has the user's keyboard, which pauses its timeout.
 func (l *Lender) started(e *execution, keyboard bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -234,7 +234,7 @@ func (l *Lender) tellStartedLocked(e *execution) {
 	l.send(&wire.CommandStarted{LeaseRef: e.msg.LeaseRef, ExecutionID: e.msg.ExecutionID, Keyboard: e.keyboard})
 }
 
-// specOf is a confinement as the shell takes it; nil for none.
+// specOf converts a confinement for the shell; nil for none.
 func specOf(c wire.Confinement) *confine.Spec {
 	if c.Reach == "" {
 		return nil

@@ -14,20 +14,20 @@ import (
 	"sublet/wire"
 )
 
-// lookBound is how long the shell may take to write down its state.
+// lookBound is how long the shell may take to write its state.
 const lookBound = 3 * time.Second
 
-// errNoState is returned when it takes longer.
+// errNoState reports that it took longer.
 var errNoState = errors.New("the shell did not write down its state in time")
 
-// bodiesMost bounds the function bodies of one message; the rest go without.
+// bodiesMost bounds the function bodies in one message, in bytes; the others are left out.
 const bodiesMost = wire.MaxFrame / 4
 
-// ranKept bounds the executions of one message.
+// ranKept bounds the executions in one message.
 const ranKept = 64
 
-// joined returns two lists of executions, one after the other. Of very many the oldest become one without a name: the daemon
-// trusts what it does not know as little as what nobody approved.
+// joined concatenates two lists of executions. If there are too many, one empty id replaces the oldest; the daemon treats an
+// unknown id like a command that nobody approved.
 func joined(ids []wire.ExecutionID, more ...wire.ExecutionID) []wire.ExecutionID {
 	all := slices.Concat(ids, slices.DeleteFunc(slices.Clone(more), func(id wire.ExecutionID) bool { return slices.Contains(ids, id) }))
 	if over := len(all) - ranKept; over > 0 {
@@ -37,7 +37,7 @@ func joined(ids []wire.ExecutionID, more ...wire.ExecutionID) []wire.ExecutionID
 	return all
 }
 
-// look brings what is known of the shell's state, and what the daemon knows of it, up to date. The editor is held.
+// look reads the shell's state and sends it to the daemon if it changed. The editor must be held.
 func (l *Lender) look(ctx context.Context) error {
 	l.mu.Lock()
 	known := l.state.Digest != "" && len(l.ran) == 0
@@ -56,16 +56,16 @@ func (l *Lender) look(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tellLocked()
+	l.sendStateLocked()
 	return nil
 }
 
-// changedBy reads what a borrowed command left different in the shell, and returns it in one line.
+// changedBy reads what a borrowed command changed in the shell, and returns it in one line.
 func (l *Lender) changedBy(id wire.ExecutionID, before shell.State) string {
 	l.mu.Lock()
 	l.ran = joined(l.ran, id)
 	l.mu.Unlock()
-	if err := l.look(l.ctx); err != nil { // the next borrower tries again, and is not lent the shell before that
+	if err := l.look(l.ctx); err != nil { // the state is read again before the shell is lent to the next borrower
 		l.log.Warn("what a command changed is not known", "execution", id, "err", err)
 		return ""
 	}
@@ -76,8 +76,8 @@ func (l *Lender) changedBy(id wire.ExecutionID, before shell.State) string {
 	return changed
 }
 
-// tellLocked sends the state to the daemon, if there is a link that does not have it.
-func (l *Lender) tellLocked() {
+// sendStateLocked sends the state to the daemon, if there is a link on which it was not sent.
+func (l *Lender) sendStateLocked() {
 	if !l.up {
 		return
 	}
@@ -135,7 +135,7 @@ func (l *Lender) tellLocked() {
 	}
 }
 
-// vars turns os.Environ's form into a map.
+// vars converts the form of os.Environ to a map.
 func vars(env []string) map[string]string {
 	m := make(map[string]string, len(env))
 	for _, kv := range env {

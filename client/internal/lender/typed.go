@@ -7,8 +7,8 @@ import (
 	"sublet/wire"
 )
 
-// typedSecret gathers what the user types while a borrowed command reads without echo, as the line discipline would hand it
-// to the command.
+// typedSecret collects what the user types while a borrowed command reads without echo, line by line as the line discipline
+// passes it to the command.
 type typedSecret struct {
 	mu sync.Mutex
 	// below: guarded by mu
@@ -16,10 +16,10 @@ type typedSecret struct {
 	line []byte
 }
 
-// maxSecret bounds a secret in bytes: a line of a terminal holds no more.
+// maxSecret bounds a secret in bytes: a line in canonical mode has no more.
 const maxSecret = 4095
 
-// asked notes whether a command reads without echo.
+// asked records whether a command reads without echo.
 func (t *typedSecret) asked(on bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -29,7 +29,7 @@ func (t *typedSecret) asked(on bool) {
 	}
 }
 
-// take takes keys and returns the lines that they end.
+// take adds typed bytes and returns the lines that they complete.
 func (t *typedSecret) take(keys []byte) (lines []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

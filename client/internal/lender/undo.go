@@ -36,7 +36,7 @@ func (l *Lender) UndoShell(ctx context.Context, all bool) (changed, left string,
 	l.preemptLocked()
 	u := &undo{ctx: ctx, all: all, done: make(chan struct{})}
 	l.undos = append(l.undos, u)
-	l.stir()
+	l.wakeWorker()
 	l.mu.Unlock()
 	select {
 	case <-u.done:

@@ -7,12 +7,12 @@ import (
 	"sublet/wire"
 )
 
-// dispatch hands one message to whom it is for. It runs in the reader, so that order is kept.
+// dispatch delivers one message to its receiver. It runs in the reader, so that order is kept.
 func (c *Conn) dispatch(l *link, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Heartbeat:
 		if !m.Reply {
-			_ = l.wc.Send(&wire.Heartbeat{Nonce: m.Nonce, AtMS: time.Now().UnixMilli(), Reply: true}) // a lost link is told to the reader
+			_ = l.wc.Send(&wire.Heartbeat{Nonce: m.Nonce, AtMS: time.Now().UnixMilli(), Reply: true}) // the reader notices a lost link
 		}
 		return
 	case wire.OfRequest:
@@ -24,7 +24,7 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 		}
 	case *wire.Error:
 		if m.Code == wire.CodeShuttingDown && m.RequestID == "" && m.TurnID == "" && !m.Recoverable {
-			l.stopped = true // the end of the connection follows, and tells
+			l.stopped = true // the connection ends next
 			return
 		}
 		l.note(m, false)
@@ -33,7 +33,7 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 		}
 	case wire.LeaseMessage:
 		if id := m.Ref().RequestID; id != "" {
-			// The other direction: this client borrows somebody else's shell.
+			// The other direction: this client borrows another client's shell.
 			l.note(m, false)
 			if l.feed(id, m) {
 				return
@@ -54,7 +54,7 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 	}
 }
 
-// moved follows the session that a reply attached this connection to. It runs before the events that come after it.
+// moved records the session that a reply attached this connection to, before the events that follow.
 func (c *Conn) moved(r *wire.SessionReply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,9 +73,9 @@ func (c *Conn) moved(r *wire.SessionReply) {
 	}
 }
 
-// fresh reports whether an event is new to this client, and takes its number down. After a reconnect the store sends
-// what was missed, and a live event may arrive twice. Live-only chunks carry the number of the last stored event and
-// are always new; so is what has no number, and a question: whoever attaches is sent those that are still open.
+// fresh reports whether an event is new to this client, and records its number. After a reconnect the store sends what was
+// missed, and a live event may arrive twice. Live-only chunks, which have the number of the last stored event, events without
+// a number and questions, which are sent again while they are open, always count as new.
 func (c *Conn) fresh(e wire.EventMessage) bool {
 	meta := e.Meta()
 	first := meta.Seq
@@ -97,19 +97,19 @@ func (c *Conn) fresh(e wire.EventMessage) bool {
 		_, question := e.(*wire.ConfirmationRequest)
 		return question
 	}
-	if seen > 0 && first > seen+1 && meta.SessionID == c.session.ID { // of another one only questions come
+	if seen > 0 && first > seen+1 && meta.SessionID == c.session.ID { // of another session only questions come
 		c.log.Warn("events missing", "session", meta.SessionID, "after", seen, "next", first)
 	}
 	if first <= seen {
-		// The daemon merged what was seen with what was not: shown twice is better than not at all.
+		// The merged chunk contains text that was seen and text that was not; showing some twice is better than losing some.
 		c.log.Warn("events repeated", "session", meta.SessionID, "from", first, "seen", seen)
 	}
 	c.seen[meta.SessionID] = meta.Seq
 	return true
 }
 
-// endedUnstored reports whether e belongs to a turn whose end was handed on already, without a number, because the daemon
-// could not store it: the end that it stores later says nothing new.
+// endedUnstored reports whether e belongs to a turn whose end was delivered without a number, because the daemon could not
+// store it. The end that it stores later is then ignored.
 func (c *Conn) endedUnstored(e wire.EventMessage) bool {
 	meta := e.Meta()
 	if meta.TurnID == "" {
@@ -126,7 +126,7 @@ func (c *Conn) endedUnstored(e wire.EventMessage) bool {
 	return false
 }
 
-// answer gives m to the call that waits for it.
+// answer delivers m to the call that waits for it.
 func (l *link) answer(id wire.RequestID, m wire.Message) bool {
 	if id == "" {
 		return false
@@ -141,7 +141,7 @@ func (l *link) answer(id wire.RequestID, m wire.Message) bool {
 	return ok
 }
 
-// feed gives m to the stream that follows its request.
+// feed delivers m to the stream of its request.
 func (l *link) feed(id wire.RequestID, m wire.Message) bool {
 	if id == "" {
 		return false

@@ -9,30 +9,30 @@ import (
 	"sublet/wire"
 )
 
-// link is one connection from its Ready to its end.
+// link is one connection, from Ready to its end.
 type link struct {
-	wc      *wire.Conn
-	born    time.Time
-	last    atomic.Int64  // when the peer was last heard, in nanoseconds since born
-	stirred chan struct{} // capacity 1: something runs, and pulse sleeps
-	over    chan struct{} // closed by end
-	stopped bool          // the daemon said that it was told to stop; the reader's
+	wc       *wire.Conn
+	born     time.Time
+	last     atomic.Int64  // when the last message came, in nanoseconds since born
+	activity chan struct{} // capacity 1: something runs, and pulse must start
+	over     chan struct{} // closed by end
+	stopped  bool          // the daemon sent a farewell; used by the reader only
 
 	mu sync.Mutex
 	// guarded by mu
 	calls   map[wire.RequestID]chan wire.Message // waiting for one reply each; capacity 1
 	streams map[wire.RequestID]*stream
 	turns   map[wire.TurnID]struct{}    // running, as far as this client knows
-	asks    map[wire.RequestID]struct{} // sent, and not begun or refused yet
+	asks    map[wire.RequestID]struct{} // sent, and neither begun nor refused yet
 	leases  map[wire.LeaseID]struct{}   // lent by this client
-	beating bool                        // pulse does not sleep
+	beating bool                        // pulse is sending heartbeats
 	why     error
 	ended   bool
 }
 
 func newLink(wc *wire.Conn) *link {
 	return &link{
-		wc: wc, born: time.Now(), stirred: make(chan struct{}, 1), over: make(chan struct{}),
+		wc: wc, born: time.Now(), activity: make(chan struct{}, 1), over: make(chan struct{}),
 		calls: map[wire.RequestID]chan wire.Message{}, streams: map[wire.RequestID]*stream{},
 		turns: map[wire.TurnID]struct{}{}, asks: map[wire.RequestID]struct{}{}, leases: map[wire.LeaseID]struct{}{},
 	}
@@ -40,7 +40,7 @@ func newLink(wc *wire.Conn) *link {
 
 func (l *link) heard() { l.last.Store(int64(time.Since(l.born))) }
 
-// end fails every call that still waits. The wire.Conn is closed already or is closed here.
+// end fails every call that waits, and closes the wire.Conn if that is still open.
 func (l *link) end() {
 	l.wc.Close()
 	l.mu.Lock()
@@ -61,9 +61,8 @@ func (l *link) cause() error {
 	return l.why
 }
 
-// pulse sends heartbeats while a turn or a lease runs, and cuts the link off after DeadAfter of silence. Once nothing
-// has run for a round it sleeps without a timer: a unix socket tells a dead peer by itself. So what runs shortly, one
-// after the other, wakes it once. It returns when the link is over.
+// pulse sends heartbeats while a turn or a lease runs, and ends the link if nothing comes for DeadAfter. When nothing has run
+// for one interval it waits without a timer, since a Unix socket reports a dead peer by itself. It returns when the link ends.
 func (l *link) pulse() {
 	var timer *time.Timer
 	var tick <-chan time.Time
@@ -75,7 +74,7 @@ func (l *link) pulse() {
 				timer.Stop()
 			}
 			return
-		case <-l.stirred:
+		case <-l.activity:
 			if tick == nil {
 				l.heard() // silence while idle does not count
 				timer = time.NewTimer(wire.HeartbeatEvery)
@@ -91,19 +90,19 @@ func (l *link) pulse() {
 				l.mu.Lock()
 				l.why = fmt.Errorf("the daemon was silent for %v", silent.Round(time.Second))
 				l.mu.Unlock()
-				// Its reader is woken by the close and ends the link; nothing is flushed to a peer that is dead.
+				// The close unblocks the reader, which ends the link; nothing is flushed to a dead peer.
 				l.wc.Close()
 				tick = nil
 				continue
 			}
 			nonce++
-			_ = l.wc.Send(&wire.Heartbeat{Nonce: nonce, AtMS: time.Now().UnixMilli()}) // a lost link is told to the reader
+			_ = l.wc.Send(&wire.Heartbeat{Nonce: nonce, AtMS: time.Now().UnixMilli()}) // the reader notices a lost link
 			timer.Reset(wire.HeartbeatEvery)
 		}
 	}
 }
 
-// rests reports whether nothing runs; pulse sleeps then, until note wakes it.
+// rests reports whether nothing runs; pulse then waits until note signals.
 func (l *link) rests() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +112,7 @@ func (l *link) rests() bool {
 
 func (l *link) busyLocked() bool { return len(l.turns)+len(l.asks)+len(l.leases) > 0 }
 
-// note keeps the record of what runs, which is what heartbeats are for.
+// note records what runs, for heartbeats. sent reports the direction.
 func (l *link) note(m wire.Message, outgoing bool) {
 	l.mu.Lock()
 	switch m := m.(type) {
@@ -163,6 +162,6 @@ func (l *link) note(m wire.Message, outgoing bool) {
 	l.beating = l.beating || wake
 	l.mu.Unlock()
 	if wake {
-		l.stirred <- struct{}{} // taken before the next: it is sent again only after pulse has slept again
+		l.activity <- struct{}{} // does not block: pulse has taken the signal before
 	}
 }

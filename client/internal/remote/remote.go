@@ -1,6 +1,6 @@
-// Package remote is the daemon as the client sees it: one typed method for each request, events as they arrive and in
-// order, and a link that mends itself. How a connection is found, opened and greeted is left to launch; what the
-// messages of a lease mean is left to lender.
+// Package remote is the daemon as the client sees it: one typed method for each request, events in order as they arrive, and
+// automatic reconnection. Finding, opening and greeting a connection is left to launch; the meaning of lease messages is left
+// to lender.
 package remote
 
 import (
@@ -16,44 +16,42 @@ import (
 	"sublet/wire"
 )
 
-// ErrDisconnected says that there is no connection to the daemon just now, or that it was lost before the answer came.
+// ErrDisconnected reports that there is no connection to the daemon, or that it was lost before the answer came.
 var ErrDisconnected = errors.New("no connection to the daemon")
 
-// ErrStopped says that the daemon stopped because somebody asked it to: none is started again until a request needs it.
+// ErrStopped reports that the daemon was stopped on request: none is started again until a request needs it.
 var ErrStopped = errors.New("the daemon was stopped; your next question starts it again")
 
-// ErrClosed says that Close was called.
+// ErrClosed reports that Close was called.
 var ErrClosed = errors.New("the connection to the daemon was closed")
 
 const (
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
-	// stableAfter is how long a link must have lived for its loss to start the back-off anew: a daemon that dies
-	// right after each start is not started once a second for ever.
+	// stableAfter is how long a link must have lived for the back-off to be reset, so that a daemon that dies after each start is
+	// not started every second.
 	stableAfter = firstRetry
-	// cancelBound is how long a cancelled turn may take to report its end: its command is proved ended within 5 s.
+	// cancelBound is how long to wait for the end of a cancelled turn; the daemon ends its command within 5 s.
 	cancelBound = 7 * time.Second
-	// rouseBound is how long a request waits for a daemon that was stopped and is started for it.
-	rouseBound = 20 * time.Second
+	// startBound is how long a request waits for a stopped daemon to start.
+	startBound = 20 * time.Second
 )
 
 // Options for Dial and Keep. Open and Snapshot are required.
 type Options struct {
-	// Open dials and shakes hands: it sends the snapshot and returns the connection with Ready already received.
-	// ctx bounds the opening only. It is called again for each reconnect.
+	// Open dials and performs the handshake: it sends the snapshot and returns the connection after Ready. ctx bounds the
+	// opening only. It is called again for each reconnect.
 	Open func(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error)
-	// Find is Open that starts no daemon; it is called while a stopped one is to stay stopped. nil = Open.
+	// Find is Open without starting a daemon, for a daemon that must stay stopped. nil = Open.
 	Find func(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error)
-	// Snapshot describes the client as it is now; remote fills in the protocol range, the session and after_seq.
+	// Snapshot describes the client now; remote fills in the protocol range, the session and after_seq.
 	Snapshot func() *wire.EnvSnapshot
-	// Session to attach to first; "" = a new one. AfterSeq: its events after that number are sent again, -1 none.
+	// Session to attach to first; "" = a new one. AfterSeq: its stored events after that number are sent first, -1 none.
 	Session  wire.SessionID
 	AfterSeq int64
 
-	// Handle receives every message that is no reply: events once each and in order, lease messages, notices, errors. One
-	// that cannot be read, or whose kind is not known, arrives as a Notice.
-	// Up and Down frame the life of each link; Down also reports a first connection that failed, and then only changes
-	// of the reason; errors.Is(err, ErrStopped) where the daemon was told to stop. All three come from one goroutine, must not wait for a reply of this Conn, and may be nil.
+	// Handle receives every message that is not a reply: events once each and in order, lease messages, notices, errors. A
+	// message that cannot be decoded, or whose kind is not known, arrives as a Notice.
 	Handle func(wire.Message)
 	Up     func(*wire.Ready)
 	Down   func(error)
@@ -61,17 +59,17 @@ type Options struct {
 	Log *slog.Logger // nil = none
 }
 
-// Conn is the daemon. Its methods are safe for concurrent use. It owns its goroutines; Close ends them all.
+// Conn is a connection to the daemon. It is safe for concurrent use. It owns its goroutines; Close ends them all.
 type Conn struct {
 	o      Options
 	log    *slog.Logger
 	cancel context.CancelCauseFunc
 	ctx    context.Context // the Conn's lifetime
-	kick   chan struct{}   // somebody wants the daemon now: end the back-off's wait
-	wake   chan struct{}   // capacity 1: asleep was ended by a request
+	kick   chan struct{}   // capacity 1: a request wants the daemon now, which ends the back-off
+	wake   chan struct{}   // capacity 1: a request has cleared asleep
 	work   sync.WaitGroup
-	done   chan struct{} // closed when no further link will come
-	faults []string      // of the daemon's messages, as the user was shown; the reader's
+	done   chan struct{} // closed when there will be no further link
+	faults []string      // faults of the daemon's messages that were shown; used by the reader only
 
 	mu sync.Mutex
 	// guarded by mu
@@ -79,11 +77,11 @@ type Conn struct {
 	ready    *wire.Ready
 	session  wire.SessionInfo
 	want     wire.SessionID           // to attach to at the next handshake; "" = a new session
-	seen     map[wire.SessionID]int64 // number of the last event handed on, by session
-	unstored []wire.TurnID            // whose end came without a number; see endedUnstored
+	seen     map[wire.SessionID]int64 // number of the last delivered event, by session
+	unstored []wire.TurnID            // turns whose end had no number; see endedUnstored
 	err      error                    // why the last link ended
-	asleep   bool                     // the daemon was stopped on purpose: look for one, start none
-	rousing  chan struct{}            // closed when the attempt that a request ended asleep for is over; nil = none under way
+	asleep   bool                     // the daemon was stopped on request: look for one, start none
+	starting chan struct{}            // closed when the attempt that a request began has ended; nil = there is none
 }
 
 func newConn(ctx context.Context, o Options) *Conn {
@@ -101,8 +99,8 @@ func newConn(ctx context.Context, o Options) *Conn {
 	return c
 }
 
-// Dial opens one connection and returns when the daemon is ready. It is not mended when it breaks: Done closes then.
-// ctx bounds the opening; the connection lives until Close.
+// Dial opens one connection and returns when the daemon is ready. It does not reconnect: Done is closed when the connection
+// breaks. ctx bounds the opening; the connection lives until Close.
 func Dial(ctx context.Context, o Options) (*Conn, error) {
 	c := newConn(context.WithoutCancel(ctx), o)
 	wc, ready, err := c.open(ctx, o.Open)
@@ -118,10 +116,9 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// Keep returns at once, connects in the background and reconnects for ever: after 1 s, doubling to 30 s, or at once
-// when a request is made meanwhile (at most once a second). It goes back to the session it was in and gets exactly the events it missed.
-// A daemon that says it was told to stop stays stopped: until a request needs one, Keep only looks for another, quietly.
-// ctx ends it like Close.
+// Keep returns at once, connects in the background and reconnects for ever: after 1 s, doubling to 30 s, or at once when a
+// request is made (at most once a second). It resumes its session and delivers exactly the events that it missed. After a
+// daemon was stopped on request, Keep only looks for another until a request needs one. ctx ends it like Close.
 func Keep(ctx context.Context, o Options) *Conn {
 	c := newConn(ctx, o)
 	c.work.Go(func() {
@@ -144,19 +141,19 @@ func (c *Conn) keep() {
 		case err == nil:
 			said = ""
 			began := time.Now()
-			quiet = errors.Is(c.serve(c.attach(wc, ready), ready), ErrStopped) // told by Down
+			quiet = errors.Is(c.serve(c.attach(wc, ready), ready), ErrStopped) // Down has reported it
 			if quiet || time.Since(began) >= stableAfter {
 				wait = firstRetry
 			}
 		case quiet:
 			c.log.Debug("no daemon found", "err", err)
 		case c.ctx.Err() == nil && err.Error() != said:
-			// The same failure is told once, not every 30 s.
+			// The same failure is reported once, not every 30 s.
 			said = err.Error()
 			c.mu.Lock()
 			c.err = err
 			c.mu.Unlock()
-			if refused, ok := errors.AsType[*wire.Error](err); ok { // what it refused is the caller's affair, such as a session that is to be made
+			if refused, ok := errors.AsType[*wire.Error](err); ok { // the caller handles what was refused, such as a session that does not exist
 				c.log.Debug("refused by the daemon", "code", refused.Code, "err", err)
 			} else {
 				c.log.Warn("daemon not reached", "err", err)
@@ -166,7 +163,7 @@ func (c *Conn) keep() {
 			}
 		}
 		if !quiet {
-			c.roused()
+			c.releaseStartWaiters()
 		}
 		rested := false
 		if quiet {
@@ -187,21 +184,21 @@ func (c *Conn) sleeping() bool {
 	return c.asleep
 }
 
-// roused lets the requests go on that wait for an attempt.
-func (c *Conn) roused() {
+// releaseStartWaiters releases the requests that wait for an attempt.
+func (c *Conn) releaseStartWaiters() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.rousing != nil {
-		close(c.rousing)
-		c.rousing = nil
+	if c.starting != nil {
+		close(c.starting)
+		c.starting = nil
 	}
 }
 
-// rest waits for d while a stopped daemon is to stay stopped, or until a request ends that: then there is no least
-// wait, since nothing was started. It reports false when the Conn is over.
+// rest waits for d while a stopped daemon must stay stopped. It returns early when a request clears that. It returns false if
+// the Conn was closed.
 func (c *Conn) rest(d time.Duration) bool {
 	select {
-	case <-c.wake: // from before; what counts is asleep
+	case <-c.wake: // may be an old signal; asleep decides
 	default:
 	}
 	if !c.sleeping() {
@@ -218,11 +215,11 @@ func (c *Conn) rest(d time.Duration) bool {
 	return true
 }
 
-// pause waits for d, or until somebody wants the daemon, but for firstRetry at least: a daemon that cannot start is not
-// started with each key. It reports false when the Conn is over.
+// pause waits for d, or until a request wants the daemon, but at least firstRetry, so that a daemon that cannot start is not
+// started with each key. It returns false if the Conn was closed.
 func (c *Conn) pause(d time.Duration) bool {
 	select {
-	case <-c.kick: // from before the loss, or from an attempt that failed
+	case <-c.kick: // may be a signal from before the loss, or from a failed attempt
 	default:
 	}
 	least, most := time.NewTimer(firstRetry), time.NewTimer(d)
@@ -242,8 +239,8 @@ func (c *Conn) pause(d time.Duration) bool {
 	return true
 }
 
-// open makes one handshake. A session that the daemon does not have (nothing was ever stored in it, or it was deleted
-// meanwhile) is given up for a new one, unless the caller named it and never had it.
+// open makes one handshake. A session that the daemon does not have (nothing was stored in it, or it was deleted) is replaced
+// by a new one, unless the caller named it and it was never attached.
 func (c *Conn) open(ctx context.Context, by func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error)) (*wire.Conn, *wire.Ready, error) {
 	for {
 		c.mu.Lock()
@@ -266,7 +263,7 @@ func (c *Conn) open(ctx context.Context, by func(context.Context, *wire.EnvSnaps
 	}
 }
 
-// attach makes wc the link in force.
+// attach makes wc the current link.
 func (c *Conn) attach(wc *wire.Conn, ready *wire.Ready) *link {
 	l := newLink(wc)
 	c.mu.Lock()
@@ -276,7 +273,7 @@ func (c *Conn) attach(wc *wire.Conn, ready *wire.Ready) *link {
 	return l
 }
 
-// serve reads one link until it breaks and returns why. It waits for the link's other goroutine.
+// serve reads one link until it breaks and returns the reason. It waits for the link's other goroutine.
 func (c *Conn) serve(l *link, ready *wire.Ready) error {
 	stop := context.AfterFunc(c.ctx, func() { l.wc.Close() })
 	var pulse sync.WaitGroup
@@ -285,7 +282,7 @@ func (c *Conn) serve(l *link, ready *wire.Ready) error {
 	if c.o.Up != nil {
 		c.o.Up(ready)
 	}
-	c.roused()
+	c.releaseStartWaiters()
 	err := c.receive(l)
 	stop()
 	if l.stopped {
@@ -311,8 +308,8 @@ func (c *Conn) receive(l *link) error {
 		switch {
 		case err == nil:
 		case wire.Recoverable(err):
-			// One bad message costs itself only.
-			_ = l.wc.Send(wire.Reply(err)) // a link that is gone says so at the next Receive
+			// An invalid message does not end the link.
+			_ = l.wc.Send(wire.Reply(err)) // the next Receive reports a lost link
 			c.unread(err)
 			continue
 		default:
@@ -326,10 +323,10 @@ func (c *Conn) receive(l *link) error {
 	}
 }
 
-// maxUnread bounds how many different faults of the daemon's messages the user is shown.
+// maxUnread bounds how many different faults of the daemon's messages are shown.
 const maxUnread = 8
 
-// unread shows the user that something of the daemon's is missing, once for each fault.
+// unread shows the user that a message of the daemon was left out, once for each fault.
 func (c *Conn) unread(err error) {
 	c.log.Warn("message not understood", "err", err)
 	text := err.Error()
@@ -356,22 +353,21 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Done closes when the connection is over for good: after Close, or, of one made by Dial, when it broke.
+// Done is closed when there will be no connection any more: after Close or, after Dial, when it broke.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err tells why the last link ended; nil while none did.
+// Err returns why the last link ended; nil if none has.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Connected reports whether a request can be made now: there is a link, or the daemon was stopped and the request would
-// start it again and wait for it. Otherwise asking hurries the next attempt. It starts nothing by itself, so that the
-// user's own commands do not bring a stopped daemon back.
+// Connected reports whether a request can be made now: there is a link, or the daemon was stopped and a request would start
+// it. Otherwise it makes the next attempt earlier. It never starts a stopped daemon, so that the user's own commands do not.
 func (c *Conn) Connected() bool {
 	c.mu.Lock()
-	startable := c.asleep || c.rousing != nil
+	startable := c.asleep || c.starting != nil
 	c.mu.Unlock()
 	if startable && c.ctx.Err() == nil {
 		return true
@@ -380,21 +376,21 @@ func (c *Conn) Connected() bool {
 	return err == nil
 }
 
-// Ready is the daemon's last greeting; nil before the first. It is shared: do not change it.
+// Ready returns the last Ready; nil before the first. It is shared: do not change it.
 func (c *Conn) Ready() *wire.Ready {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ready
 }
 
-// Session is the session in force: of the last Ready, or of a Resume since.
+// Session returns the current session: of the last Ready, or of a later Resume.
 func (c *Conn) Session() wire.SessionInfo {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session
 }
 
-// Seen returns the number of the last event handed on, by session. The map is the caller's.
+// Seen returns the number of the last delivered event, by session. The caller owns the map.
 func (c *Conn) Seen() map[wire.SessionID]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

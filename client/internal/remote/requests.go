@@ -9,7 +9,7 @@ import (
 	"sublet/wire"
 )
 
-// current returns the link in force and, where there is none, asks for one soon.
+// current returns the current link. If there is none, it makes the next attempt to connect earlier.
 func (c *Conn) current() (*link, error) {
 	if c.ctx.Err() != nil {
 		return nil, ErrClosed
@@ -27,27 +27,27 @@ func (c *Conn) current() (*link, error) {
 	return l, nil
 }
 
-// reach is current for what needs a daemon: one that was stopped is started again, and waited for up to rouseBound.
+// reach is current for requests that need a daemon: it starts one that was stopped, and waits up to startBound.
 func (c *Conn) reach(ctx context.Context) (*link, error) {
 	c.mu.Lock()
 	if c.asleep {
-		c.asleep, c.rousing = false, make(chan struct{})
+		c.asleep, c.starting = false, make(chan struct{})
 		select {
 		case c.wake <- struct{}{}:
 		default:
 		}
 	}
-	rousing := c.rousing
+	starting := c.starting
 	c.mu.Unlock()
-	if rousing == nil {
+	if starting == nil {
 		return c.current()
 	}
-	bound := time.NewTimer(rouseBound)
+	bound := time.NewTimer(startBound)
 	defer bound.Stop()
 	select {
-	case <-rousing:
+	case <-starting:
 	case <-bound.C:
-		return nil, fmt.Errorf("%w: it was not up after %v", ErrDisconnected, rouseBound)
+		return nil, fmt.Errorf("%w: it was not up after %v", ErrDisconnected, startBound)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-c.ctx.Done():
@@ -60,8 +60,8 @@ func (c *Conn) reach(ctx context.Context) (*link, error) {
 	return l, err
 }
 
-// Send queues a message that has no reply of its own: lease messages, shell state, results. It never waits for the
-// daemon. Without a connection it returns ErrDisconnected; unlike a request it does not hurry the next one.
+// Send queues a message that has no reply: lease messages, shell state, results. It never waits for the daemon. Without a
+// connection it returns ErrDisconnected and, unlike a request, does not hasten the next attempt.
 func (c *Conn) Send(m wire.Message) error {
 	c.mu.Lock()
 	l := c.link
@@ -78,13 +78,13 @@ func (l *link) send(m wire.Message) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, wire.ErrClosed) || l.wc.Err() != nil: // the link broke, and its reader has not said so yet
+	case errors.Is(err, wire.ErrClosed) || l.wc.Err() != nil: // the link broke, and its reader has not noticed yet
 		return fmt.Errorf("send %s: %w: %w", m.Kind(), ErrDisconnected, err)
 	}
 	return fmt.Errorf("send %s: %w", m.Kind(), err)
 }
 
-// post sends a request whose answers are events.
+// post sends a request that is answered by events.
 func (c *Conn) post(ctx context.Context, id *wire.RequestID, m wire.Message) error {
 	l, err := c.reach(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func mint(id *wire.RequestID) {
 	}
 }
 
-// call sends a request and waits for its one reply.
+// call sends a request and waits for its reply.
 func call[R wire.Message](ctx context.Context, c *Conn, id *wire.RequestID, m wire.Message) (R, error) {
 	var none R
 	l, err := c.reach(ctx)
@@ -151,13 +151,13 @@ func as[R wire.Message](answer wire.Message) (R, error) {
 	}
 }
 
-// Ask sends the request; its events arrive at Handle. An empty RequestID is filled in.
-// Like every request it starts a daemon that was stopped, and waits for that one.
+// Ask sends the request; its events arrive at Handle. An empty RequestID is filled in. Like every request it starts a daemon
+// that was stopped.
 func (c *Conn) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	return c.post(ctx, &r.RequestID, r)
 }
 
-// Show returns what a question would send to the model first.
+// Show returns what an AgentRequest would first send to the model.
 func (c *Conn) Show(ctx context.Context, r *wire.ShowRequest) (*wire.ShowReply, error) {
 	return call[*wire.ShowReply](ctx, c, &r.RequestID, r)
 }
@@ -165,7 +165,7 @@ func (c *Conn) Show(ctx context.Context, r *wire.ShowRequest) (*wire.ShowReply, 
 // Cancel ends a turn, by turn_id or by request_id of this connection. The turn's AgentComplete answers.
 func (c *Conn) Cancel(_ context.Context, r *wire.CancelRequest) error { return c.say(r) }
 
-// Confirm answers a question. ConfirmationResolved tells how it ended.
+// Confirm answers a question. ConfirmationResolved reports how it ended.
 func (c *Conn) Confirm(_ context.Context, r *wire.ConfirmationResponse) error { return c.say(r) }
 
 // Compact sends the request; CompactionStarted and CompactionComplete arrive at Handle.
@@ -205,8 +205,8 @@ func (c *Conn) Sessions(ctx context.Context, r *wire.SessionRequest) (*wire.Sess
 	return call[*wire.SessionReply](ctx, c, &r.RequestID, r)
 }
 
-// expect makes the events after seq new again, so that a replay is not taken for a repeat. With -1 it is settled when the
-// daemon tells the session's last number.
+// expect makes the events after seq count as new, so that a replay is delivered. With -1 it waits until the daemon reports
+// the session's last number.
 func (c *Conn) expect(id wire.SessionID, seq int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,8 +215,8 @@ func (c *Conn) expect(id wire.SessionID, seq int64) {
 	}
 }
 
-// settleLocked takes a session whose old events are not wanted as seen to its end: what happens from here on, also while
-// the link is down, is new.
+// settleLocked marks all events so far of a session as seen, if old ones are not wanted; events from now on, also while the
+// link is down, are new.
 func (c *Conn) settleLocked(s wire.SessionInfo) {
 	if seen, ok := c.seen[s.ID]; ok && seen < 0 {
 		c.seen[s.ID] = s.LastSeq
@@ -238,13 +238,13 @@ func (c *Conn) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.PolicyR
 	return call[*wire.PolicyReply](ctx, c, &r.RequestID, r)
 }
 
-// Status asks how the daemon is.
+// Status returns the daemon's state.
 func (c *Conn) Status(ctx context.Context) (*wire.StatusReply, error) {
 	r := &wire.StatusRequest{}
 	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
 }
 
-// Leases is Status for which the clients are asked who has their shells; it may take wire.ShellUseBound.
+// Leases is Status with who uses the clients' shells; it may take wire.ShellUseBound.
 func (c *Conn) Leases(ctx context.Context) (*wire.StatusReply, error) {
 	r := &wire.StatusRequest{Shells: true}
 	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)

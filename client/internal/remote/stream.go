@@ -7,11 +7,11 @@ import (
 	"sublet/wire"
 )
 
-// liveBound is how many messages may wait for a slow consumer before live output, which is kept nowhere anyway, is left
-// out. Everything else waits without a bound: it is a turn's text, and the reader must go on answering heartbeats.
+// liveBound is how many messages may wait for a slow consumer before live output is dropped. The rest is not bounded, since
+// it is a turn's text and the reader must not block.
 const liveBound = 1024
 
-// stream is what follows one request, in order, for a consumer of its own pace.
+// stream is the messages that follow one request, in order, for a consumer that may be slow.
 type stream struct {
 	wake chan struct{} // capacity 1
 
@@ -56,7 +56,7 @@ func (s *stream) stir() {
 	}
 }
 
-// next waits for a message. It returns ErrDisconnected after the last of a link that broke, and ctx's cause.
+// next waits for a message. It returns ErrDisconnected after the last one of a broken link, and context.Cause(ctx).
 func (s *stream) next(ctx context.Context) (wire.Message, error) {
 	for {
 		s.mu.Lock()

@@ -8,9 +8,9 @@ import (
 	"sublet/wire"
 )
 
-// Turn asks and waits for the end: each receives every event of the turn, in order, the AgentComplete last, from the
-// caller's goroutine and at its pace. When ctx ends the turn is cancelled, and its AgentComplete (status cancelled) is
-// still returned if it comes within 7 s; else ctx's cause is. A request refused before it began returns its *wire.Error.
+// Turn asks and waits for the end: it calls each for every event of the turn, in order, the AgentComplete last, on the
+// caller's goroutine. When ctx ends the turn is cancelled, and its AgentComplete (status cancelled) is returned if it comes
+// within 7 s; else context.Cause(ctx). A request refused before it began returns its *wire.Error.
 func (c *Conn) Turn(ctx context.Context, r *wire.AgentRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
 	return c.turn(ctx, &r.RequestID, r, each)
 }
@@ -35,9 +35,9 @@ func (c *Conn) turn(ctx context.Context, id *wire.RequestID, m wire.Message, eac
 	return end, err
 }
 
-// LeaseRun borrows the shell of another client: each (nil = none) receives the lease's messages in order. It returns the
+// LeaseRun borrows the shell of another client. It calls each (nil = none) for the lease's messages in order and returns the
 // command's end, with a nil error whatever its exit code; or *DeniedError, *RevokedError, *wire.Error. When ctx ends the
-// command is cancelled, and its end is still returned if it comes within 7 s.
+// command is cancelled, and its end is returned if it comes within 7 s.
 func (c *Conn) LeaseRun(ctx context.Context, r *wire.LeaseRunRequest, each func(wire.LeaseMessage)) (*wire.CommandCompleted, error) {
 	var end *wire.CommandCompleted
 	err := c.follow(ctx, &r.RequestID, r, func(m wire.Message) (bool, error) {
@@ -60,7 +60,7 @@ func (c *Conn) LeaseRun(ctx context.Context, r *wire.LeaseRunRequest, each func(
 		return false, nil
 	})
 	if end != nil {
-		return end, nil // ended, whatever became of the lease afterwards
+		return end, nil // the command ended, so the end of the lease does not matter
 	}
 	return nil, err
 }
@@ -90,10 +90,10 @@ func (e *DeniedError) Error() string {
 	return "the shell was not lent: " + e.Reason
 }
 
-// Is makes errors.Is(err, wire.ErrLeaseDenied) hold.
+// Is makes errors.Is(err, wire.ErrLeaseDenied) true.
 func (e *DeniedError) Is(target error) bool { return target == wire.ErrLeaseDenied }
 
-// Hint says what to do.
+// Hint returns what to do.
 func (e *DeniedError) Hint() string {
 	switch e.Reason {
 	case wire.DeniedNoShell:
@@ -106,16 +106,16 @@ func (e *DeniedError) Hint() string {
 	return ""
 }
 
-// A RevokedError says that a lease ended before its command did.
+// A RevokedError reports that a lease ended before its command did.
 type RevokedError struct{ Reason string }
 
 func (e *RevokedError) Error() string { return "the lease ended before the command: " + e.Reason }
 
-// Is makes errors.Is(err, wire.ErrLeaseDenied) hold.
+// Is makes errors.Is(err, wire.ErrLeaseDenied) true.
 func (e *RevokedError) Is(target error) bool { return target == wire.ErrLeaseDenied }
 
-// follow sends m and gives what follows it to step until that says stop. When ctx ends it cancels, once, and goes on
-// listening for cancelBound.
+// follow sends m and calls step with what follows until step returns true. When ctx ends it cancels once, and continues for
+// cancelBound.
 func (c *Conn) follow(ctx context.Context, id *wire.RequestID, m wire.Message, step func(wire.Message) (stop bool, err error)) error {
 	l, err := c.reach(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Deadline:            time.Now().Add(3 * time.Minute),
 		Setup: func(e *testscript.Env) error {
-			// Short, since a socket's path holds 104 bytes (T5c); private, so that nobody's own daemon is met.
+			// Short, since a socket's path holds 104 bytes; private, so that nobody's own daemon is met.
 			root, err := os.MkdirTemp("/tmp", "sl")
 			if err != nil {
 				return err

@@ -41,7 +41,7 @@ func (q *asker) close() {
 }
 
 // ask shows the question and answers it. Only y or yes allows, once; everything else is no. When ctx ends it
-// answers nothing. What was typed before the question stood there is no answer (T3n).
+// answers nothing. What was typed before the question stood there is no answer.
 func (q *asker) ask(ctx context.Context, c *client.Conn, m *wire.ConfirmationRequest) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s wants to run, in %s (risk: %s):\n\n", plain(m.Agent), plain(string(m.Cwd)), plain(m.Verdict.Level))

@@ -79,7 +79,7 @@ func (term *terminal) await(want string) {
 	}
 }
 
-// On a terminal ask asks. No is the default, and what was typed before the question stood there is no answer (T3n).
+// On a terminal ask asks. No is the default, and what was typed before the question stood there is no answer.
 func TestAskAsksOnATerminal(t *testing.T) {
 	for _, c := range []struct {
 		name, ahead, answer string

@@ -123,7 +123,7 @@ func folder(name string) (string, error) {
 	return path, nil
 }
 
-// newToken makes a secret and leaves it where programs of the user's find it, readable by the user alone (decision 18).
+// newToken makes a secret and leaves it where programs of the user's find it, readable by the user alone.
 // remove takes the file away, unless another server has put its own there.
 func newToken(path string) (token string, remove func(), err error) {
 	secret := make([]byte, 32)

@@ -145,7 +145,7 @@ func anyEvents(t *rapid.T) []wire.EventMessage {
 	return numbered(events...)
 }
 
-// A history derived from any prefix and any order a crash can leave is one that providers accept (T4c).
+// A history derived from any prefix and any order a crash can leave is one that providers accept.
 func TestHistoryIsAlwaysValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		msgs := History(anyEvents(t)).Messages()
@@ -207,7 +207,7 @@ func TestCompactAndUndo(t *testing.T) {
 	if err != nil || again.Status != wire.StatusSuccess || again.FirstSeq > done.FirstSeq || again.LastSeq < done.LastSeq {
 		t.Fatalf("got %+v, %v", again, err)
 	}
-	if !slices.Contains(again.Ledger.Limits, "Never touch file3.go.") { // T4b, through two folds
+	if !slices.Contains(again.Ledger.Limits, "Never touch file3.go.") { // through two compactions
 		t.Errorf("got limits %q", again.Ledger.Limits)
 	}
 	rec.emit(again)
@@ -258,7 +258,7 @@ func TestCompactNothing(t *testing.T) {
 	}
 }
 
-// T4a: a model that fails does not keep a session from being compacted.
+// a model that fails does not keep a session from being compacted.
 func TestCompactWithoutAModelThatWorks(t *testing.T) {
 	rec := &recorder{}
 	long(t, rec, 8)
@@ -313,7 +313,7 @@ func TestAutomaticCompaction(t *testing.T) {
 	}
 }
 
-// T4b: a turn folded in its own middle still has its request, and a provider's "too long" is mended once more (J4: no
+// a turn folded in its own middle still has its request, and a provider's "too long" is mended once more (J4: no
 // error reaches the user).
 func TestTooLongIsMendedWithinTheTurn(t *testing.T) {
 	long := &provider.Error{Kind: provider.ErrContextTooLong, Provider: "x", Message: "too long"}

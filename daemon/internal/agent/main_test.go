@@ -236,7 +236,7 @@ func (r *recorder) chunks(kind, agent string) []wire.Chunk {
 	return out
 }
 
-// mustBeValid fails where a provider would refuse the conversation (T4c).
+// mustBeValid fails where a provider would refuse the conversation.
 func mustBeValid(t *testing.T, messages []provider.Message) {
 	t.Helper()
 	if err := validate(messages); err != nil {

@@ -75,7 +75,7 @@ func TestTurnRunsToolsUntilDone(t *testing.T) {
 	}
 }
 
-// G9, G12, T3n: what cannot be run is told to the model, which goes on; nothing is judged or run in its place.
+// G9, G12: what cannot be run is told to the model, which goes on; nothing is judged or run in its place.
 func TestBadCallsGoBackToTheModel(t *testing.T) {
 	judged := 0
 	for _, tc := range []struct{ name, args, want string }{
@@ -148,7 +148,7 @@ func TestDeniedCallsDoNotRun(t *testing.T) {
 	}
 }
 
-// T3l: what changed between judgement and execution is planned and judged again, at most five times.
+// what changed between judgement and execution is planned and judged again, at most five times.
 func TestChangedWorldIsJudgedAgain(t *testing.T) {
 	for _, changes := range []int{1, 4, 99} {
 		left, state := changes, 0
@@ -249,7 +249,7 @@ func TestAToolThatPanicsIsAFailedTool(t *testing.T) { // G9
 	}
 }
 
-// T4f: a stream that breaks off is an error, what it said stays, and what ran is not run again.
+// a stream that breaks off is an error, what it said stays, and what ran is not run again.
 func TestBrokenStreamIsAnError(t *testing.T) {
 	broken := &provider.Error{Kind: provider.ErrBroken, Provider: "stub", Message: "the stream broke off", HintText: "try again"}
 	sh := &stubTool{name: "sh"}
@@ -349,7 +349,7 @@ func TestOwnBoundIsNotContinued(t *testing.T) {
 	}
 }
 
-// T4b: a model that goes round in circles is told so; what is stored is what the call gave.
+// a model that goes round in circles is told so; what is stored is what the call gave.
 func TestCirclesAreToldToTheModel(t *testing.T) {
 	same := call1("sh", `{"command":"ls"}`)
 	model := newModel(same, same, same, step{text: "ok"})
@@ -446,7 +446,7 @@ func TestStepLimit(t *testing.T) {
 	mustBeValid(t, History(rec.events).Messages())
 }
 
-// Cancel reaches model, question and tool at once, and every open call has a result afterwards (T4c).
+// Cancel reaches model, question and tool at once, and every open call has a result afterwards.
 func TestCancelAnywhereLeavesAValidHistory(t *testing.T) {
 	stop := errors.New("stopped by user")
 	for _, where := range []string{"model", "question", "tool", "before"} {
@@ -600,7 +600,7 @@ func TestWhatGoesWithThePrompt(t *testing.T) {
 	if f := req.Facts.RecentCommands; len(f) != 1 || f[0].OutputTail != "Error 2\n" {
 		t.Errorf("got facts %+v", f)
 	}
-	// T4b: instruction files are read again.
+	// instruction files are read again.
 	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("Use spaces."), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func TestTaskRunsSubAgents(t *testing.T) {
 	}
 	for _, r := range model.requests() {
 		mustBeValid(t, r.Messages)
-		if !strings.Contains(r.System, "Never push.") && firstText(r.Messages[0]) != turn.Prompt { // T4b
+		if !strings.Contains(r.System, "Never push.") && firstText(r.Messages[0]) != turn.Prompt {
 			t.Errorf("got a sub-agent without the user's limits: %s", r.System)
 		}
 		if firstText(r.Messages[0]) == "three" {

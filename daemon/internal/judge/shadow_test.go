@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// T3h: a program's name is looked up as the shell does, and told where a folder that agents write to comes first.
+// a program's name is looked up as the shell does, and told where a folder that agents write to comes first.
 func TestShadow(t *testing.T) {
 	root := t.TempDir()
 	place := func(name string, mode os.FileMode) string {

@@ -81,7 +81,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// A server that dies in a call is told with its last words, is not called again by itself (T4f), and is started anew.
+// A server that dies in a call is told with its last words, is not called again by itself, and is started anew.
 func TestDeath(t *testing.T) {
 	w := newWorld(t, Options{Retry: time.Nanosecond}, program("db", "plain"))
 	want := func(state State, tools bool) {
@@ -146,7 +146,7 @@ func wait(t *testing.T, what string, c <-chan struct{}) {
 	}
 }
 
-// Whatever way a server ends, nothing that it started is left, also of those that heed nothing (T6d).
+// Whatever way a server ends, nothing that it started is left, also of those that heed nothing.
 func TestNothingIsLeft(t *testing.T) {
 	spec := func(fifo string) Spec {
 		return Spec{Name: "t", Command: "/bin/sh", Args: []string{"-c", family}, Env: map[string]string{"FIFO": fifo, "SERVER": os.Args[0], "MCP_TEST_MODE": "plain"}}

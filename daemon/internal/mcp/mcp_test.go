@@ -124,7 +124,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// What comes back is text that a person can read, bounded (T4d: never cut inside a character).
+// What comes back is text that a person can read, bounded, and never cut inside a character.
 func TestResults(t *testing.T) {
 	w := newWorld(t, Options{}, program("db", "plain"))
 	tools := w.up()

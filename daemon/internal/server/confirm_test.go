@@ -180,7 +180,7 @@ func TestRefusalNamesItsPart(t *testing.T) {
 	}
 }
 
-// T3l: an approval holds for the folder and the state it was given for. The user moves while the question is open: the
+// an approval holds for the folder and the state it was given for. The user moves while the question is open: the
 // command does not run in the other folder, it is asked again; and what runs is what was shown.
 func TestApprovalIsBoundToItsPlace(t *testing.T) {
 	r := newRig(t, bash("clean", "rm -rf build"))
@@ -206,7 +206,7 @@ func TestApprovalIsBoundToItsPlace(t *testing.T) {
 	}
 }
 
-// T3l too: a client that has another state than it told refuses by the fingerprint; here it tells it on acquire.
+// A client that has another state than it told refuses by the fingerprint; here it tells it on acquire.
 func TestStateLearnedOnAcquire(t *testing.T) {
 	r := newRig(t, bash("list", "ls"))
 	p := r.dial()
@@ -224,7 +224,7 @@ func TestStateLearnedOnAcquire(t *testing.T) {
 	}
 }
 
-// T3n: the first answer wins, the others are told; a second answer changes nothing; two questions at once stay two.
+// the first answer wins, the others are told; a second answer changes nothing; two questions at once stay two.
 func TestFirstAnswerWins(t *testing.T) {
 	write := func(name string) scripted.Call {
 		return scripted.Call{Name: "write", Arguments: json.RawMessage(`{"path":"` + name + `","content":"x"}`)}
@@ -337,7 +337,7 @@ func TestQuestionSurvivesItsWindow(t *testing.T) {
 	checkNumbers(t, back, 0)
 }
 
-// allow_always and deny_always make the rule that was offered, and no other (T3a, T3n); rules are listed and revoked.
+// allow_always and deny_always make the rule that was offered, and no other; rules are listed and revoked.
 func TestAlways(t *testing.T) {
 	r := newRig(t, bash("make it", "make build"))
 	asking(r)
@@ -379,7 +379,7 @@ func TestAlways(t *testing.T) {
 	if mode := p.policy(&wire.PolicyRequest{Op: "set_mode", Mode: "auto"}).Mode; mode != "auto" {
 		t.Errorf("mode: %s", mode)
 	}
-	// A reload of the settings does not reset the mode (T5d).
+	// A reload of the settings does not reset the mode.
 	asking(r)
 	if mode := p.policy(&wire.PolicyRequest{Op: "get"}).Mode; mode != "auto" {
 		t.Errorf("mode after reload: %s", mode)
@@ -444,7 +444,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// T3g: what an agent's command changed in the shell without a person's word is told to the risk analysis, so that a later
+// what an agent's command changed in the shell without a person's word is told to the risk analysis, so that a later
 // harmless command that it decides is asked for; what a person approved is not.
 func TestPoisonedShell(t *testing.T) {
 	for _, c := range []struct {

@@ -253,7 +253,7 @@ func TestNoShellAfterGrace(t *testing.T) {
 	})
 }
 
-// A daemon that died leaves open turns; the next one ends them, with their questions (T4d).
+// A daemon that died leaves open turns; the next one ends them, with their questions.
 func TestEndsTurnsOfADeadDaemon(t *testing.T) {
 	r := newRig(t, bash("clean", "rm -rf build"))
 	asking(r)
@@ -300,7 +300,7 @@ func TestEndsTurnsOfADeadDaemon(t *testing.T) {
 	}
 }
 
-// Stopping refuses new work and ends what runs, with proof, and everybody is told (T5f).
+// Stopping refuses new work and ends what runs, with proof, and everybody is told.
 func TestStop(t *testing.T) {
 	r := newRig(t, bash("hang", "block"))
 	p := r.dial()

@@ -24,7 +24,7 @@ func executing(p *peer, command string) *wire.ExecuteLeasedCommand {
 	return await(p, func(m *wire.ExecuteLeasedCommand) bool { return string(m.Command) == command })
 }
 
-// T2a: cancel reaches the running command at once, and the turn ends with the command's end, not before.
+// cancel reaches the running command at once, and the turn ends with the command's end, not before.
 func TestCancelReachesTheCommand(t *testing.T) {
 	r := newRig(t, bash("hang", "block", "ls"), bash("list", "ls"))
 	p := r.dial()
@@ -159,7 +159,7 @@ func TestOthersSeeABorrowedCommandLive(t *testing.T) {
 	}
 }
 
-// T2b: cancel while queued behind the user leaves nobody in the line, on either side.
+// cancel while queued behind the user leaves nobody in the line, on either side.
 func TestCancelWhileQueued(t *testing.T) {
 	r := newRig(t, bash("list", "ls"))
 	p := r.dial()
@@ -180,7 +180,7 @@ func TestCancelWhileQueued(t *testing.T) {
 	}
 }
 
-// T2c: the user ends the agent's command, or takes the shell back: the agent is told at once and goes on.
+// the user ends the agent's command, or takes the shell back: the agent is told at once and goes on.
 func TestUserEndsTheCommand(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -208,7 +208,7 @@ func TestUserEndsTheCommand(t *testing.T) {
 	}
 }
 
-// T2h: waiting has a bound, and its end says who has the shell; the clock of a command starts when it starts.
+// waiting has a bound, and its end says who has the shell; the clock of a command starts when it starts.
 func TestWaitEnds(t *testing.T) {
 	r := newRig(t, bash("list", "ls"))
 	r.set(func(c *config.Config) { c.Lease.Wait = 100 * time.Millisecond })
@@ -225,7 +225,7 @@ func TestWaitEnds(t *testing.T) {
 	nothingLent(t, p)
 }
 
-// T2e: messages under an old fence, of another execution, or repeated, change nothing.
+// messages under an old fence, of another execution, or repeated, change nothing.
 func TestStaleMessages(t *testing.T) {
 	r := newRig(t, bash("hang", "ls", "block"))
 	p := r.dial()
@@ -328,7 +328,7 @@ func TestConnectionsThatWereGivenUp(t *testing.T) {
 }
 
 // Nobody who waits is told anything by a message of another lease, or by one from a connection that lends nothing.
-func TestMessagesOfOthers(t *testing.T) { // T2e
+func TestMessagesOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		p := r.dial()
@@ -363,7 +363,7 @@ func TestMessagesOfOthers(t *testing.T) { // T2e
 	})
 }
 
-// T2d, T3l: what was judged for a folder and a state of the shell runs in those, or is judged again: also where a person
+// what was judged for a folder and a state of the shell runs in those, or is judged again: also where a person
 // changed one of them while the agent waited for the shell.
 func TestJudgedAgainWhenTheShellChanged(t *testing.T) {
 	for name, change := range map[string]func(*fakeShell){
@@ -422,7 +422,7 @@ func TestTheNextCommandWaitsForTheStateOnly(t *testing.T) {
 	}
 }
 
-// T2f: an output near the frame's limit neither breaks the connection nor is stored whole.
+// an output near the frame's limit neither breaks the connection nor is stored whole.
 func TestOversizeOutput(t *testing.T) {
 	r := newRig(t, bash("big", "block", "ls"))
 	p := r.dial()
@@ -446,7 +446,7 @@ func TestOversizeOutput(t *testing.T) {
 }
 
 // Design section 6: the link drops in mid-command; whoever comes back with its lease is adopted, and the turn gets the
-// command's end (T2i: one that has forgotten is told to drop it, and the agent is told).
+// command's end (one that has forgotten is told to drop it, and the agent is told).
 func TestLinkDropsInMidCommand(t *testing.T) {
 	for _, keeps := range []bool{true, false} {
 		r := newRig(t, bash("hang", "block"))

@@ -78,7 +78,7 @@ func TestPolicyTest(t *testing.T) {
 	}
 }
 
-// T3g: what an agent changed in the shell is listed, and once the user takes it for their own it raises nothing.
+// what an agent changed in the shell is listed, and once the user takes it for their own it raises nothing.
 func TestAcceptChanges(t *testing.T) {
 	for _, private := range []bool{false, true} {
 		r := newRig(t, bash("change", "export PATH=/tmp/x:/usr/bin:/bin"), bash("list", "ls"))

@@ -39,7 +39,7 @@ func project(t *testing.T) string {
 }
 
 // A project's file forbids, asks and narrows the mode; it is read again when it changed, and leaving the folder or making
-// a repository below it does not get an agent out of it (T3n).
+// a repository below it does not get an agent out of it.
 func TestProjectFileTightens(t *testing.T) {
 	dir := project(t)
 	r := newRig(t, bash("^make", "touch made"), bash("^list", "ls"), bash("^away", "cd /tmp && touch made"))
@@ -85,7 +85,7 @@ func TestProjectFileTightens(t *testing.T) {
 }
 
 // A project's file cannot loosen: its mode counts only where it is the stricter one, and one that tries to permit
-// something, or cannot be read, makes everything asked that is not low (T3n).
+// something, or cannot be read, makes everything asked that is not low.
 func TestProjectFileCannotLoosen(t *testing.T) {
 	dir := project(t)
 	r := newRig(t, bash("^make", "touch made"), bash("^list", "ls"))

@@ -6,7 +6,7 @@ import (
 	"sublet/wire"
 )
 
-// A client may choose a session's id, as those of S3 do (decision 9): it is taken once, found again by that id, and does
+// A client may choose a session's id, as those of S3 do: it is taken once, found again by that id, and does
 // not come back after it was deleted. The session knows the agent of its latest turn, which S3's lists ask for (K3).
 func TestChosenSessionID(t *testing.T) {
 	r := newRig(t, say("hello", "hi"))

@@ -212,7 +212,7 @@ func (s *fakeShell) finish() {
 	s.finishLocked(wire.StatusOK, &code)
 }
 
-// interrupt is the user's Ctrl-C while an agent's command runs (T2c); takeBack also revokes the lease.
+// interrupt is the user's Ctrl-C while an agent's command runs; takeBack also revokes the lease.
 func (s *fakeShell) interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,7 +56,7 @@ func TestTrackedFiles(t *testing.T) {
 	p.ended(id)
 }
 
-// T3o: a home that is reached through a link is the same home: what is written there is judged where it lies.
+// a home that is reached through a link is the same home: what is written there is judged where it lies.
 func TestFileToolsBehindALinkedHome(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "disk", "u")
 	if err := os.MkdirAll(filepath.Join(home, ".ssh"), 0o700); err != nil {
@@ -85,7 +85,7 @@ func TestFileToolsBehindALinkedHome(t *testing.T) {
 	}
 }
 
-// T3g, T3h in a shell of the daemon's own: what an agent's command left there counts for what comes later, as it does in
+// In a shell of the daemon's own: what an agent's command left there counts for what comes later, as it does in
 // the user's, until a person allowed it.
 func TestPrivateShellRemembers(t *testing.T) {
 	for _, c := range []struct {

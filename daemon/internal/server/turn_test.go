@@ -16,7 +16,7 @@ import (
 )
 
 // The main flow of S1: request, lease, execute, complete, release, answer; every event has its number, and is in the
-// store when it arrives (T4d; D1, E1, E16, F1, G13, T3).
+// store when it arrives (D1, E1, E16, F1, G13).
 func TestTurn(t *testing.T) {
 	r := newRig(t, bash("list", "ls", "cd /w/sub", "pwd"))
 	p := r.dial()
@@ -100,7 +100,7 @@ func nothingLent(t *testing.T, p *peer) {
 }
 
 // One after the other in a session, side by side in several, at most three for a connection; and a repeated id is
-// refused (E22, N3, T4e).
+// refused (E22, N3).
 func TestTurnsQueue(t *testing.T) {
 	r := newRig(t)
 	gate := filepath.Join(r.dir, "gate")

@@ -12,7 +12,7 @@ import (
 
 // The user begins a command of theirs between a grant and the start of its command, before or after that was asked for: the
 // borrower goes back to the head of the line, under a new fence, and its command runs in its turn, once, where the shell
-// is then (T2d).
+// is then.
 func TestUserComesBeforeTheCommand(t *testing.T) {
 	for name, late := range map[string]bool{"not asked for yet": false, "asked for": true} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestWhoWaitsAgainIsBound(t *testing.T) {
 	}
 }
 
-// An agent's command, too, has its turn after the user's, judged again where that moved the shell (T2d, T3l).
+// An agent's command, too, has its turn after the user's, judged again where that moved the shell.
 func TestUserComesBeforeAnAgentsCommand(t *testing.T) {
 	r := newRig(t, bash("list", "ls"))
 	p := r.dial()

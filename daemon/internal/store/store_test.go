@@ -105,7 +105,7 @@ func TestEventsComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// T4d: a number is given once; a refused event changes nothing.
+// a number is given once; a refused event changes nothing.
 func TestNumberIsGivenOnce(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "sublet.db"))
 	id := newSession(t, s, "s1", 1)
@@ -120,7 +120,7 @@ func TestNumberIsGivenOnce(t *testing.T) {
 	}
 }
 
-// T4d: an event of a newer or broken build is passed over, and later events still find their numbers.
+// an event of a newer or broken build is passed over, and later events still find their numbers.
 func TestUndecodableEventKeepsItsNumber(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "sublet.db"))
 	id := newSession(t, s, "s1", 1)

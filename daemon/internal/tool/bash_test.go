@@ -62,7 +62,7 @@ func TestBashCarriesWhatWasApproved(t *testing.T) {
 	if got := sh.ran[0]; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	// T3l: a text that is not the approved one does not run.
+	// a text that is not the approved one does not run.
 	action.Command = "echo other"
 	if _, err := b.Run(t.Context(), env, raw, action, nil); !errors.Is(err, ErrChanged) || len(sh.ran) != 1 {
 		t.Errorf("got %v after %d runs, want ErrChanged and no second run", err, len(sh.ran))

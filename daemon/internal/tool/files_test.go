@@ -72,7 +72,7 @@ func TestReadIsBounded(t *testing.T) {
 		t.Errorf("got %d bytes ending in %q", len(r.Content), CutTail(r.Content, 80))
 	}
 	if strings.ContainsRune(r.Content, '\uFFFD') {
-		t.Error("got a character cut in two") // T4d
+		t.Error("got a character cut in two")
 	}
 	if _, ok := env.Files.Known(filepath.Join(env.Cwd, "long")); !ok {
 		t.Error("got no digest, want that of the whole file though only a part was shown")
@@ -98,7 +98,7 @@ func TestReadRefusesWhatIsNoText(t *testing.T) {
 	}
 }
 
-// T3o: the policy sees the file that would be touched, not the name it goes by.
+// the policy sees the file that would be touched, not the name it goes by.
 func TestPathsAreResolvedInThePlan(t *testing.T) {
 	env := newEnv(t)
 	outside, err := filepath.EvalSymlinks(t.TempDir())
@@ -163,7 +163,7 @@ func TestWriteKeepsModeAndLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// T3l: what was judged is what is written, or nothing.
+// what was judged is what is written, or nothing.
 func TestWriteRefusesWhatChangedSinceThePlan(t *testing.T) {
 	env := newEnv(t)
 	path := put(t, env.Cwd, "f", "seen")
@@ -349,7 +349,7 @@ func TestGlobSeesWhatGitSees(t *testing.T) {
 	wantErr(t, err, "not a valid pattern")
 }
 
-// T3e: a repository's own configuration runs nothing when its files are listed.
+// a repository's own configuration runs nothing when its files are listed.
 func TestListingFilesRunsNothingOfTheRepository(t *testing.T) {
 	env := newEnv(t)
 	git(t, env.Cwd, "init", "-q")

@@ -109,7 +109,7 @@ func TestSchemasAreValid(t *testing.T) {
 	}
 }
 
-// T3n: what is no object, or names, types or repeats a field wrongly, is never taken for a call with empty arguments.
+// what is no object, or names, types or repeats a field wrongly, is never taken for a call with empty arguments.
 func TestBadArgumentsAreErrors(t *testing.T) {
 	env := newEnv(t)
 	env.Shell = &stubShell{place: ShellPlace{Cwd: env.Cwd}}
@@ -146,7 +146,7 @@ func TestBadArgumentsAreErrors(t *testing.T) {
 	}
 }
 
-func TestBoundCutsBetweenCharacters(t *testing.T) { // T4d
+func TestBoundCutsBetweenCharacters(t *testing.T) {
 	for _, s := range []string{strings.Repeat("é", 50_000), strings.Repeat("漢字🙂", 20_000), strings.Repeat("a\xff", 40_000)} {
 		out, left := Bound(s, 1000)
 		if !strings.Contains(out, "bytes left out") || left == 0 {

@@ -103,7 +103,7 @@ func TestLinkedWorktree(t *testing.T) {
 	}
 }
 
-// T3g: a repository's settings name programs that git starts. None may run because somebody was judged.
+// a repository's settings name programs that git starts. None may run because somebody was judged.
 func TestRunsNothingOfTheRepository(t *testing.T) {
 	root := repository(t)
 	marker := filepath.Join(t.TempDir(), "marker")

@@ -434,7 +434,7 @@ func TestEditor(t *testing.T) {
 	})
 }
 
-// T7a, T7b: the SDK gives a connection up at a long line and says nothing to what is no message; the gate does not.
+// the SDK gives a connection up at a long line and says nothing to what is no message; the gate does not.
 func TestHostileLines(t *testing.T) {
 	w := gatewaytest.New(t, runDaemon, common)
 	inR, inW := io.Pipe()

@@ -456,7 +456,7 @@ func TestConformance(t *testing.T) {
 	})
 	run("B1 initialize comes first, and once", func(t *testing.T, w *world) {
 		c := w.dial()
-		for _, method := range []string{"agent.query", "agent.unknown"} { // decision 12: every other method
+		for _, method := range []string{"agent.query", "agent.unknown"} { // every other method
 			if m := c.call(method, `{"message":"say"}`); errorCode(m) != codeRequest {
 				t.Errorf("%s before: got %v", method, m)
 			}

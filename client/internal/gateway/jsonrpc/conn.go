@@ -137,7 +137,7 @@ func (c *conn) read(in *gateway.LineReader) error {
 	for {
 		line, err := in.Next()
 		if long, ok := errors.AsType[*gateway.LineTooLongError](err); ok {
-			// The connection goes on behind its newline (T7a). Nothing is known of the message, so neither is its id.
+			// The connection goes on behind its newline. Nothing is known of the message, so neither is its id.
 			err = c.send(answer(nil, nil, failed(codeRequest, "%s", long).with("limit", long.Limit)))
 			if err != nil {
 				return err

@@ -65,7 +65,7 @@ var null = json.RawMessage("null")
 
 type response struct {
 	Version string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"` // null where the request had none that could be read (T7b)
+	ID      json.RawMessage `json:"id"` // null where the request had none that could be read
 	Result  any             `json:"result,omitempty"`
 	Error   *failure        `json:"error,omitempty"`
 }
@@ -201,7 +201,7 @@ func (r *request) decode(names []string, to any) *failure {
 	return nil
 }
 
-// repeats reports whether an id of a batch was there before: its answer could not be told from the other's (T7a).
+// repeats reports whether an id of a batch was there before: its answer could not be told from the other's.
 func repeats(seen []json.RawMessage, id json.RawMessage) bool {
 	return slices.ContainsFunc(seen, func(s json.RawMessage) bool { return bytes.Equal(s, id) })
 }

@@ -16,8 +16,8 @@ import (
 	"sublet/client/internal/gateway/gatewaytest"
 )
 
-// N1, T7a: 10 MB are taken; one byte more is answered, and the connection goes on behind its newline. What is no JSON does:
-// the length is looked at first (decision 14), and 10 MB that are take the race detector seconds.
+// N1: 10 MB are taken; one byte more is answered, and the connection goes on behind its newline. What is no JSON does:
+// the length is looked at first, and 10 MB that are take the race detector seconds.
 func TestN1_MessageSize(t *testing.T) {
 	const limit = 10 << 20
 	w := newWorld(t, common)
@@ -36,7 +36,7 @@ func TestN1_MessageSize(t *testing.T) {
 	c.outcome(c.query("say"))
 }
 
-// T7a: a long line goes through to the agent. (10 MB do too, in 4 s: most of it is the search for secrets in the prompt.)
+// a long line goes through to the agent. (10 MB do too, in 4 s: most of it is the search for secrets in the prompt.)
 func TestN1_ALongPrompt(t *testing.T) {
 	w := newWorld(t, []scene{{Match: "needle$", Steps: []step{{Text: "found"}}}})
 	c := w.ready()
@@ -85,7 +85,7 @@ func TestN2_Rate(t *testing.T) {
 	for range n {
 		codes[errorCode(other.next())]++
 	}
-	if codes[codeRequest] < 90 || codes[codeAgent] == 0 { // decision 14: what is no request counts, and the rate comes first
+	if codes[codeRequest] < 90 || codes[codeAgent] == 0 { // what is no request counts, and the rate comes first
 		t.Errorf("of what is no request: %v", codes)
 	}
 }

@@ -256,7 +256,7 @@ func TestH3_RequestApproval(t *testing.T) {
 	}
 }
 
-// H5, decision 13: which of the standing permissions on offer is taken; critical is never remembered.
+// H5: which of the standing permissions on offer is taken; critical is never remembered.
 func TestH5_Grant(t *testing.T) {
 	ask := &wire.ConfirmationRequest{Verdict: wire.Verdict{Level: "medium"}, Grants: []wire.Grant{
 		{Scope: "session", Rule: "s-narrow"}, {Scope: "session", Rule: "s-wide"}, {Scope: "project", Rule: "p-narrow"}, {Scope: "project", Rule: "p-wide"},

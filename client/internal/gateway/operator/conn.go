@@ -48,7 +48,7 @@ func newConn(ctx context.Context, s *Server, t transport, authorized bool) *conn
 }
 
 // serve reads until the peer closes, or the server stops; then the turns of S3 are cancelled, those of S4 left to the
-// daemon (decision 17).
+// daemon.
 func (c *conn) serve() error {
 	err := c.read()
 	c.cancel()

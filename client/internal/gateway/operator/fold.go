@@ -202,7 +202,7 @@ const (
 	stopMaxTokens = "max_tokens"
 	stopToolUse   = "tool_use"
 	stopError     = "error"
-	stopStart     = "stream_start" // S4: of a stream's first result only (M4, decision 17)
+	stopStart     = "stream_start" // S4: of a stream's first result only (M4)
 )
 
 // blockText is a block of structure as Markdown, for a dialect that has text only.

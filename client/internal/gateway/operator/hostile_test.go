@@ -16,7 +16,7 @@ import (
 	"sublet/wire"
 )
 
-// C11, C12, L13, P4, P5, P11, T7a, N1: each bad line gets one answer that says what is wrong, in its dialect and with its id
+// C11, C12, L13, P4, P5, P11, N1: each bad line gets one answer that says what is wrong, in its dialect and with its id
 // where that can be told; the connection goes on, and the daemon never hears of it.
 func TestBadLines(t *testing.T) {
 	w := quiet(t)
@@ -96,7 +96,7 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
-// N1, N5, L21, T7a: a line over 10 MB is answered with the limit's number and forgotten, and the connection goes on; one of 70 KB
+// N1, N5, L21: a line over 10 MB is answered with the limit's number and forgotten, and the connection goes on; one of 70 KB
 // is nothing special.
 func TestLongLines(t *testing.T) {
 	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "read it"}}}})

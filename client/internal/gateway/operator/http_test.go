@@ -48,7 +48,7 @@ func (w *world) raw(text string) string {
 	return string(all)
 }
 
-// T5e, A6: what comes over HTTP is answered as HTTP, or the connection closed; nothing of it is ever read as a message,
+// A6: what comes over HTTP is answered as HTTP, or the connection closed; nothing of it is ever read as a message,
 // whatever its method, its body, and wherever it begins.
 func TestHTTPIsNeverAMessage(t *testing.T) {
 	w := quiet(t)
@@ -78,7 +78,7 @@ func TestHTTPIsNeverAMessage(t *testing.T) {
 	}
 }
 
-// T5e: a page of somebody else's cannot connect, neither by its Origin nor by a name that it made point here.
+// a page of somebody else's cannot connect, neither by its Origin nor by a name that it made point here.
 func TestOriginAndHost(t *testing.T) {
 	w := quiet(t, func(o *Options) {
 		o.Origins, o.Hosts = []string{"http://localhost:5173"}, []string{"dev.example"}
@@ -222,7 +222,7 @@ func (c *wsClient) next() msg {
 	return decode(c.t, raw)
 }
 
-// A6, R3, P3, decision 6: both dialects over WebSocket; the token in each request, or once in the Authorization header.
+// A6, R3, P3: both dialects over WebSocket; the token in each request, or once in the Authorization header.
 func TestWebSocket(t *testing.T) {
 	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "over a socket"}}}})
 	c := w.ws(nil)
@@ -277,7 +277,7 @@ type from struct{ net.Conn }
 
 func (from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 7} }
 
-// P12, decision 6: without a token only this machine is served.
+// P12: without a token only this machine is served.
 func TestNoTokenFromElsewhere(t *testing.T) {
 	w := quiet(t)
 	for _, tok := range []string{"", token} {

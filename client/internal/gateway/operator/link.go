@@ -35,7 +35,7 @@ type task struct {
 }
 
 // attach finds or makes the link to a session: a new one where id is "", and where create says so also under the id given
-// (decision 9). cwd is where a new one works.
+//. cwd is where a new one works.
 func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*link, *problem) {
 	if l := c.linked(id, confirm); l != nil {
 		return l, nil

@@ -128,7 +128,7 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 	return r, p.err
 }
 
-// supported reports whether a request's version is one of ours: 1 or 1.x (B2, T7a).
+// supported reports whether a request's version is one of ours: 1 or 1.x (B2).
 func supported(v string) bool { return v == "1" || strings.HasPrefix(v, "1.") }
 
 // parser reads fields and remembers the first thing that is wrong.

@@ -72,7 +72,7 @@ func TestS3Dispatch(t *testing.T) {
 	}
 }
 
-// K3, K5, K7, K8, K10, L15, decision 9: sessions are created under the name a client chose, listed by agent, fetched whole, and stay
+// K3, K5, K7, K8, K10, L15: sessions are created under the name a client chose, listed by agent, fetched whole, and stay
 // deleted.
 func TestS3Sessions(t *testing.T) {
 	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "an answer", Usage: &gatewaytest.Usage{Input: 100, CacheRead: 20, Output: 30}}}}})
@@ -141,7 +141,7 @@ func TestS3Sessions(t *testing.T) {
 	}
 }
 
-// H11, H12, P9, decision 8: what would need a question is refused with its reason, in the tool's result; the turn goes on.
+// H11, H12, P9: what would need a question is refused with its reason, in the tool's result; the turn goes on.
 // L16, G9: a tool that fails is an error event with recoverable, and not the turn's end.
 func TestS3RefusedTool(t *testing.T) {
 	w := newWorld(t, []scene{{Match: "remove", Steps: []step{{ToolCalls: []call{bash("rm -r old")}}, {Text: "So be it."}}}})
@@ -170,7 +170,7 @@ func TestS3RefusedTool(t *testing.T) {
 	}
 }
 
-// decision 20: each --approve, by the mode it becomes.
+// each --approve, by the mode it becomes.
 func TestApproveLevels(t *testing.T) {
 	for _, tc := range []struct {
 		mode string
@@ -250,7 +250,7 @@ func TestS3Timeout(t *testing.T) {
 	}
 }
 
-// E15, C3, decision 17: a cancel ends a turn; closing the connection cancels the turns of S3's dispatch, and not those of
+// E15, C3: a cancel ends a turn; closing the connection cancels the turns of S3's dispatch, and not those of
 // S4's.
 func TestCancelAndClose(t *testing.T) {
 	w := newWorld(t, []scene{
@@ -466,7 +466,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// L14, decision 10: an unknown agent, in both dialects.
+// L14: an unknown agent, in both dialects.
 func TestUnknownAgent(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.dial()

@@ -26,7 +26,7 @@ type s4Usage struct {
 }
 
 type s4Turn struct {
-	ID        string      `json:"id"` // decision 7: what lastTurnID names
+	ID        string      `json:"id"` // what lastTurnID names
 	Request   s4Message   `json:"request"`
 	Response  s4Response  `json:"response"`
 	ToolCalls []s4ToolRun `json:"toolCalls"`

@@ -9,7 +9,7 @@ import (
 	"sublet/client/internal/gateway/gatewaytest"
 )
 
-// E6, E7, E8, E9, K4, K6, L15, L30, F11, F12, F13, F14, M4, G7, decision 17: dispatch answers at once with the session; its
+// E6, E7, E8, E9, K4, K6, L15, L30, F11, F12, F13, F14, M4, G7: dispatch answers at once with the session; its
 // stream begins with stream_start, grows, shows tools, and ends with the turn. query has it all at once.
 func TestS4DispatchAndStream(t *testing.T) {
 	text := "Here:\n\n```go\nfunc main() {}\n```\n\n```svg\n<svg width=\"40\" height='20.5px'><rect/></svg>\n```\n![a cat](https://example.org/cat.png)\nDone."
@@ -102,7 +102,7 @@ func TestS4DispatchAndStream(t *testing.T) {
 	}
 }
 
-// C6, C7, T6, decision 7: a stream that was dropped goes on after the last turn the client has, whole, from a new connection.
+// C6, C7, T6: a stream that was dropped goes on after the last turn the client has, whole, from a new connection.
 func TestS4Resume(t *testing.T) {
 	w := newWorld(t, nil)
 	gate := w.Path("gate")
@@ -247,7 +247,7 @@ func TestS4Messages(t *testing.T) {
 	}
 }
 
-// decision 3: both dialects on one connection, line by line; each answer in the dialect of its request.
+// both dialects on one connection, line by line; each answer in the dialect of its request.
 func TestDialectsMixed(t *testing.T) {
 	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "hi"}}}})
 	c := w.dial()

@@ -27,7 +27,7 @@ const (
 type Options struct {
 	Daemon  *gateway.Daemon
 	Project string   // folder of requests that name none; absolute
-	Mode    string   // policy mode of the turns that clients begin: plan, ask, auto, full (decision 20)
+	Mode    string   // policy mode of the turns that clients begin: plan, ask, auto, full
 	Token   string   // what every request must carry, or a WebSocket's Authorization header; "" = none asked for
 	Page    fs.FS    // the page and its module; nil = none. With it clients may answer questions
 	Hosts   []string // names, beside those of the listener, under which browsers may call
@@ -71,7 +71,7 @@ func New(o Options) *Server {
 }
 
 // Serve accepts connections until ctx is done. It owns ln and every goroutine it starts, and returns after the last of
-// them has ended. Turns that S3 clients began are cancelled with their connections (decision 17).
+// them has ended. Turns that S3 clients began are cancelled with their connections.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	s.guard = gateway.NewGuard(ln.Addr(), s.o.Token, s.o.Hosts, s.o.Origins)
 	ctx, cancel := context.WithCancel(ctx)
@@ -158,7 +158,7 @@ func (s *Server) closeAll() {
 // serveConn finds out what a peer speaks. true: the connection went to the HTTP server, which closes it, and counts in
 // conns until then.
 func (s *Server) serveConn(ctx context.Context, nc net.Conn, conns *sync.WaitGroup, web *handover) bool {
-	if s.o.Token == "" && !loopback(nc.RemoteAddr()) { // decision 6: without a token only this machine is served
+	if s.o.Token == "" && !loopback(nc.RemoteAddr()) { // without a token only this machine is served
 		s.log.Warn("connection refused: not from this machine, and there is no token", "peer", nc.RemoteAddr())
 		return false
 	}

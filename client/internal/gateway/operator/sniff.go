@@ -22,7 +22,7 @@ const (
 const sniffSize = 32 << 10
 
 // httpLine is a line that begins an HTTP request, whatever its method. A browser can be made to send one to any port of
-// this machine, with a body of JSON lines behind it (T5e): none of that may ever be read as messages.
+// this machine, with a body of JSON lines behind it: none of that may ever be read as messages.
 var httpLine = gateway.Pattern(`(?i)\sHTTP/[0-9.]+\s*$`)
 
 const tooLong = "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"

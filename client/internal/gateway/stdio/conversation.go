@@ -12,7 +12,7 @@ import (
 	"sublet/wire"
 )
 
-// conversation is one session of the daemon: the one that a conversationId names, or the default one (decision 19).
+// conversation is one session of the daemon: the one that a conversationId names, or the default one.
 type conversation struct {
 	s       *server
 	name    wire.SessionID // "" = the default one
@@ -205,7 +205,7 @@ func (t *conversation) end(j *job, what, problem string) {
 	t.s.forget(j)
 }
 
-// resultOf is a tool's result; one that failed carries the error, and the request goes on (decision 5, L33).
+// resultOf is a tool's result; one that failed carries the error, and the request goes on (L33).
 func resultOf(m *wire.CommandResult) map[string]any {
 	files := make([]string, 0, len(m.FilesModified))
 	for _, f := range m.FilesModified {

@@ -26,7 +26,7 @@ type Options struct {
 	Daemon  *gateway.Daemon
 	In      io.Reader
 	Out     io.Writer
-	Mode    string // policy mode of every request: plan, ask, auto, full; nobody can be asked (decision 8)
+	Mode    string // policy mode of every request: plan, ask, auto, full; nobody can be asked
 	MaxLine int    // bytes of a message; 0 = gateway.MaxLine (N1)
 	// Trace, if not nil, is told each message: direction SEND or RECV, its type or kind, its id (T9).
 	Trace func(direction, what, id string)
