@@ -34,8 +34,8 @@ type task struct {
 	handed  []string      // files that are removed with its end
 }
 
-// attach finds or makes the link to a session: a new one where id is "", and where create says so also under the id given
-//. cwd is where a new one works.
+// attach finds or makes the link to a session: a new one where id is "", and where create says so also under the id given.
+// cwd is where a new one works.
 func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*link, *problem) {
 	if l := c.linked(id, confirm); l != nil {
 		return l, nil
