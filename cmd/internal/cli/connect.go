@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"sublet/cmd/internal/connect"
@@ -25,7 +26,7 @@ func (a *app) connect() *cobra.Command {
 		Short: "Let another agent run its commands in your shell",
 		Long: "connect adds `sublet serve mcp` to the settings of an agent of another program, raises its time limit and turns its own shell\n" +
 			"tool off, so that its commands run in your shell, under sublet's policy. It shows what changes, asks, keeps a backup, and\n" +
-			"changes nothing else. For another name it prints what most programs take.",
+			"changes nothing else. Then the agent is asked which servers it knows. For another name it prints what most programs take.",
 		Example: "  sublet connect codex\n  sublet connect codex --undo",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.runConnect(args[0], o) },
@@ -61,7 +62,7 @@ func (a *app) runConnect(name string, o connecting) error {
 			continue
 		}
 		if err != nil {
-			return hinted{err.Error(), "nothing more was changed; docs/mcp.md has the settings to add by hand"}
+			return hinted{err.Error(), "nothing more was changed; docs/agents.md has the settings to add by hand"}
 		}
 		if c.Empty() {
 			continue
@@ -86,6 +87,9 @@ func (a *app) runConnect(name string, o connecting) error {
 	}
 	if !changed && len(agent.Files) > 0 {
 		a.printf("nothing to change\n")
+	}
+	if changed && !o.print && !o.undo {
+		a.listed(agent)
 	}
 	if agent.Note != "" && !o.undo {
 		a.printf("%s: %s\n", agent.Name, agent.Note)
@@ -131,6 +135,33 @@ func (a *app) installed(agent connect.Agent) {
 		return
 	}
 	a.printf("%s: %s%s\n", agent.Program, firstLine(plain(string(out)), 80), tried)
+}
+
+// listBound is how long a program may take to list its servers, each of which it starts.
+const listBound = time.Minute
+
+// listed prints what an agent makes of the settings: the line of its own list of servers that names ours.
+func (a *app) listed(agent connect.Agent) {
+	path, err := exec.LookPath(agent.Program)
+	if err != nil || agent.Tried == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), listBound)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "mcp", "list")
+	cmd.WaitDelay = time.Second      // what it started may keep its output open
+	out, err := cmd.CombinedOutput() // Gemini CLI lists on its standard error
+	for line := range strings.Lines(ansi.Strip(string(out))) {
+		if strings.Contains(line, "sublet") {
+			a.printf("%s mcp list: %s\n", agent.Program, strings.Join(strings.Fields(firstLine(plain(line), 200)), " "))
+			return
+		}
+	}
+	why := "it may not have recognised these settings"
+	if err != nil {
+		why = err.Error()
+	}
+	a.printf("%s mcp list does not name the server: %s\n", agent.Program, plain(why))
 }
 
 // agreed asks at the terminal; only y or yes agrees.

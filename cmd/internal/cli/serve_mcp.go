@@ -25,7 +25,7 @@ func (a *app) serveMCP() *cobra.Command {
 		Short: "The Model Context Protocol: other agents (Claude Code, Codex, Gemini CLI, …) run commands in your shell",
 		Long: "Serves your live shell as a tool to an agent of another program, which starts this command and talks to it over its\n" +
 			"standard input and output. Each command is judged, asked about in your sublet window, run there and written into the\n" +
-			"audit log, as those of sublet's own agents are. docs/mcp.md tells how each agent is set up.",
+			"audit log, as those of sublet's own agents are. docs/agents.md tells how each agent is set up.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return a.serving(trace, func(ctx context.Context, o client.Options, conf config.Config) error {

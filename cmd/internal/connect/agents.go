@@ -91,7 +91,6 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 			Files: []File{{filepath.Join(codex, "config.toml"), []edit{
 				{path: []string{"mcp_servers", "sublet"}, value: server("env_vars", places, "tool_timeout_sec", hour/1000), part: true},
 				{path: []string{"features", "shell_tool"}, value: false},
-				{path: []string{"features", "unified_exec"}, value: false},
 			}}},
 			Note: `it asks before each call as well; default_tools_approval_mode = "approve" below [mcp_servers.sublet] leaves the asking to your window`,
 		},
