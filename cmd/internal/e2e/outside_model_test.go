@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,7 +18,8 @@ import (
 type standIn struct {
 	*httptest.Server
 	t     *testing.T
-	asked chan *question // those that offer our tool; others are answered with a word
+	asked chan *question // those that offer our tool, or the agent's own one; others are answered with a word
+	own   string         // the name of that
 	calls atomic.Int64
 }
 
@@ -74,7 +76,7 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.stream = body["stream"] == true || strings.Contains(r.URL.Path, ":stream")
 		p.read(q, body)
 		a := answer{text: "ok"}
-		if _, ours := q.tool("shell"); ours {
+		if _, ours := q.tool("shell"); ours || s.own != "" && slices.Contains(q.tools, toolName{name: s.own}) {
 			s.asked <- q
 			select {
 			case a = <-q.answer:
@@ -125,7 +127,7 @@ func (s *standIn) next() *question {
 	select {
 	case q := <-s.asked:
 		return q
-	case <-time.After(patience):
+	case <-time.After(3 * patience): // opencode starts in 4 s on an idle machine
 		s.t.Fatal("the agent asked its model nothing")
 		return nil
 	}

@@ -1,16 +1,23 @@
 package e2e
 
 import (
-	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"sublet/lease/procstat"
 )
 
 // outsider is an agent of another program: how it is pointed to the model that stands in for its own, with telemetry and updates
@@ -20,23 +27,16 @@ type outsider struct {
 	files map[string]string // settings below the home, as a user has them before connecting; $url is the model's
 	env   []string
 	args  []string // $prompt is the prompt
+	tui   []string // the same with its own screen
+	deaf  bool     // a cancel on that screen does not reach the server: the user ends the command in the window
+	http  string   // as the first of files, with a server at $mcp that takes $token; "" = not tried
+	// Without sublet: its own shell tool, what the command is called in that, and the words that let it run unasked.
+	own, command string
+	also         []string // its other required arguments
+	unasked      []string
 }
 
-var outsiders = []outsider{
-	{
-		name: "claude",
-		files: map[string]string{
-			".claude.json":          `{"hasCompletedOnboarding": true}`,
-			".claude/settings.json": `{"permissions": {"allow": ["mcp__sublet__shell"]}}`,
-		},
-		env: []string{
-			"ANTHROPIC_BASE_URL=$url", "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1",
-		},
-		args: []string{"-p", "$prompt"},
-	},
-	{
-		name: "codex",
-		files: map[string]string{".codex/config.toml": `
+const codexSettings = `
 model = "m"
 model_provider = "stand-in"
 check_for_update_on_startup = false
@@ -44,12 +44,48 @@ check_for_update_on_startup = false
 name = "stand-in"
 base_url = "$url/v1"
 wire_api = "responses"
-[mcp_servers.sublet]
-default_tools_approval_mode = "approve"
+[projects."$project"]
+trust_level = "trusted"
 [analytics]
 enabled = false
+[features]
+daemon_auto_start = false # it would outlive the test
+`
+
+var outsiders = []outsider{
+	{
+		name: "claude",
+		files: map[string]string{
+			".claude.json": `{
+  "hasCompletedOnboarding": true, "customApiKeyResponses": {"approved": ["none"], "rejected": []}, "projects": {"$project": {"hasTrustDialogAccepted": true}}
+}`,
+			".claude/settings.json": `{"permissions": {"allow": ["mcp__sublet__shell"]}}`,
+		},
+		env: []string{
+			"ANTHROPIC_BASE_URL=$url", "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1",
+		},
+		args: []string{"-p", "$prompt"},
+		tui:  []string{"$prompt"},
+		http: `{"hasCompletedOnboarding": true, "mcpServers": {"sublet": {
+  "type": "http", "url": "$mcp", "headers": {"Authorization": "Bearer $token"}, "alwaysLoad": true
+}}}`,
+		own: "Bash", command: "command", unasked: []string{"--allowedTools", "Bash"},
+	},
+	{
+		name: "codex",
+		files: map[string]string{".codex/config.toml": codexSettings + `
+[mcp_servers.sublet]
+default_tools_approval_mode = "approve"
 `},
 		args: []string{"exec", "--skip-git-repo-check", "$prompt"},
+		tui:  []string{"$prompt"},
+		http: codexSettings + `
+[mcp_servers.sublet]
+default_tools_approval_mode = "approve"
+url = "$mcp"
+http_headers = {Authorization = "Bearer $token"}
+`,
+		own: "exec_command", command: "cmd", unasked: []string{"--dangerously-bypass-approvals-and-sandbox"},
 	},
 	{
 		name: "gemini",
@@ -60,6 +96,8 @@ enabled = false
 }`},
 		env:  []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=$url"},
 		args: []string{"-m", "gemini-2.5-pro", "-p", "$prompt"},
+		tui:  []string{"-m", "gemini-2.5-pro", "-i", "$prompt"}, deaf: true,
+		own: "run_shell_command", command: "command", unasked: []string{"-y"},
 	},
 	{
 		name: "opencode",
@@ -69,6 +107,8 @@ enabled = false
 }`},
 		env:  []string{"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
 		args: []string{"run", "$prompt"},
+		tui:  []string{"--prompt", "$prompt"},
+		own:  "bash", command: "command", also: []string{"description"},
 	},
 	{
 		name: "qwen",
@@ -79,14 +119,16 @@ enabled = false
 }`},
 		env:  []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=$url/v1", "OPENAI_MODEL=m"},
 		args: []string{"-p", "$prompt"},
+		tui:  []string{"-i", "$prompt"},
+		own:  "run_shell_command", command: "command", also: []string{"is_background"}, unasked: []string{"-y"},
 	},
 }
 
-// connect points the agent to the model that stands in for its own, and has `sublet connect` write its settings.
-func (o outsider) connect(w *world, model *standIn) {
+// settle points the agent to the model that stands in for its own.
+func (o outsider) settle(w *world, model *standIn) {
 	w.t.Helper()
 	for path, text := range o.files {
-		w.write(filepath.Join(w.home, path), strings.ReplaceAll(text, "$url", model.URL))
+		w.write(filepath.Join(w.home, path), strings.NewReplacer("$url", model.URL, "$project", w.project).Replace(text))
 	}
 	bin, err := filepath.Abs("testdata/outside/node_modules/.bin")
 	if err != nil {
@@ -96,11 +138,31 @@ func (o outsider) connect(w *world, model *standIn) {
 	for _, e := range o.env {
 		w.env = append(w.env, strings.ReplaceAll(e, "$url", model.URL))
 	}
+}
+
+// connect has `sublet connect` write the agent's settings.
+func (o outsider) connect(w *world) {
+	w.t.Helper()
 	out, errs, status := w.sublet("connect", o.name, "--yes")
-	if status != 0 {
+	if status != 0 || !strings.Contains(out, o.name+" mcp list: ") {
 		w.t.Fatalf("connect %s: %s%s", o.name, out, errs)
 	}
-	w.t.Log(out)
+}
+
+// connectHTTP starts a server for it, and writes its settings.
+func (o outsider) connectHTTP(w *world, model *standIn) {
+	w.t.Helper()
+	_, out := w.spawn("mcp", "--http", "127.0.0.1:0")
+	line, err := out.ReadBytes('\n')
+	var at struct{ URL, Token string }
+	if err := errors.Join(err, json.Unmarshal(line, &at)); err != nil {
+		w.t.Fatal(err)
+	}
+	for path := range o.files {
+		if path != ".claude/settings.json" {
+			w.write(filepath.Join(w.home, path), strings.NewReplacer("$url", model.URL, "$project", w.project, "$mcp", at.URL, "$token", at.Token).Replace(o.http))
+		}
+	}
 }
 
 // outside is such an agent at work.
@@ -111,10 +173,10 @@ type outside struct {
 	q     *question // what it asks the model now
 }
 
-// start starts a connected agent and waits for its first question to the model.
-func (o outsider) start(w *world, model *standIn) *outside {
+// start starts the agent, with more words, and waits for its first question to the model.
+func (o outsider) start(w *world, model *standIn, more ...string) *outside {
 	w.t.Helper()
-	args := slices.Clone(o.args)
+	args := append(slices.Clone(o.args), more...)
 	args[slices.Index(args, "$prompt")] = "do it"
 	log, err := os.CreateTemp(w.root, o.name+".*.log")
 	if err != nil {
@@ -122,6 +184,9 @@ func (o outsider) start(w *world, model *standIn) *outside {
 	}
 	a := &outside{Cmd: exec.Command(o.name, args...), w: w, model: model}
 	a.Path = filepath.Join("testdata/outside/node_modules/.bin", o.name)
+	if o.name == "sublet" {
+		a.Path = binary
+	}
 	if a.Path, err = filepath.Abs(a.Path); err != nil {
 		w.t.Fatal(err)
 	}
@@ -173,45 +238,52 @@ func (a *outside) shell(command, want string) {
 	}
 }
 
-// server is the process that the agent speaks the protocol with, and agent the one that started it.
-func (a *outside) server() (server, agent int) {
+// kill kills the process that speaks the protocol with our server, and leaves that; by HTTP, the agent as a whole.
+func (a *outside) kill() {
 	a.w.t.Helper()
+	victim := -a.Process.Pid
 	for line := range strings.Lines(a.w.processes()) {
 		pid, command, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if !strings.HasPrefix(command, binary+" serve mcp") {
+		if strings.TrimSpace(command) != binary+" serve mcp" {
 			continue
 		}
-		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		server, err := strconv.Atoi(pid)
 		if err != nil {
-			continue
+			a.w.t.Fatal(err)
 		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		server, _ = strconv.Atoi(pid)
-		agent, _ = strconv.Atoi(fields[1])
-		if group, _ := syscall.Getpgid(agent); group == a.Process.Pid {
-			return server, agent
+		p, err := procstat.Read(server)
+		if group, _ := syscall.Getpgid(p.Parent); err == nil && group == a.Process.Pid {
+			victim = p.Parent
 		}
 	}
-	a.w.t.Fatalf("the agent has no server:\n%s", a.w.processes())
-	return 0, 0
+	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
+		a.w.t.Fatal(err)
+	}
 }
 
 // TestOutside has real agents of other programs run their commands in the user's live shell. It needs a network namespace with
 // loopback only: what they send anywhere else goes nowhere.
 func TestOutside(t *testing.T) {
+	needOutside(t)
+	for _, o := range outsiders {
+		t.Run(o.name, func(t *testing.T) { lendTo(t, o, false) })
+		if o.http != "" {
+			t.Run(o.name+" by HTTP", func(t *testing.T) { lendTo(t, o, true) })
+		}
+	}
+}
+
+func needOutside(t *testing.T) {
 	if os.Getenv("SUBLET_OUTSIDE") == "" {
 		t.Skip("make test-outside runs it")
 	}
 	if nets, err := net.Interfaces(); err != nil || len(nets) != 1 {
 		t.Fatalf("not in a network namespace of its own: %v %v", nets, err)
 	}
-	for _, o := range outsiders {
-		t.Run(o.name, func(t *testing.T) { lendTo(t, o) })
-	}
 }
 
 // lendTo is one agent's day: state that stays, a question, a password, a cancel, a turn taken, and an end by kill -9.
-func lendTo(t *testing.T, o outsider) {
+func lendTo(t *testing.T, o outsider, http bool) {
 	w := newWorld(t, "alias hi='echo hello from an alias'\nmine() { echo \"mine $1\"; }\n", nil)
 	w.write(filepath.Join(w.project, "sub", "old", "file"), "x")
 	old := func() bool { _, err := os.Stat(filepath.Join(w.project, "sub", "old")); return err == nil }
@@ -220,9 +292,17 @@ func lendTo(t *testing.T, o outsider) {
 	term := w.openShell()
 	w.connected(1)
 	model := newStandIn(t)
-	o.connect(w, model)
+	o.settle(w, model)
+	if http {
+		o.connectHTTP(w, model)
+	} else {
+		o.connect(w)
+	}
 	a := o.start(w, model)
 
+	if !http && slices.Contains(a.q.tools, toolName{name: o.own}) {
+		t.Errorf("it has a shell tool of its own still: %v", a.q.tools)
+	}
 	a.shell("cd sub", "sub")
 	a.shell("export COLOUR=green", "")
 	a.shell(`hi; mine own; echo "$COLOUR in ${PWD##*/}"`, "hello from an alias")
@@ -291,10 +371,129 @@ func lendTo(t *testing.T, o outsider) {
 
 	b.begin("shell", map[string]any{"command": "sleep 7001"})
 	w.await("the command to run", func() bool { return running("sleep 7001") })
-	_, agent := b.server()
-	if err := syscall.Kill(agent, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	b.kill()
 	w.await("the killed agent's command to be gone", func() bool { return !running("sleep 7001") && free() })
 	a.shell("echo goes on", "goes on")
+}
+
+// TestOutsideCancel presses Escape on the agent's own screen while its command runs, and Ctrl-C in the window for an agent that
+// keeps that to itself: the command ends, and the agent goes on.
+func TestOutsideCancel(t *testing.T) {
+	needOutside(t)
+	for _, o := range outsiders {
+		t.Run(o.name, func(t *testing.T) {
+			w := newWorld(t, "", nil)
+			term := w.openShell()
+			w.connected(1)
+			model := newStandIn(t)
+			o.settle(w, model)
+			o.connect(w)
+			words := slices.Clone(o.tui)
+			words[slices.Index(words, "$prompt")] = "do it"
+			path, err := filepath.Abs(filepath.Join("testdata/outside/node_modules/.bin", o.name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			screen := w.openProgram(path, words...)
+			t.Cleanup(func() { _ = syscall.Kill(-screen.cmd.Process.Pid, syscall.SIGKILL); screen.wait() })
+			a := &outside{w: w, model: model}
+			last := time.Now()
+			w.await("the agent to offer the shell", func() bool {
+				select {
+				case a.q = <-model.asked:
+				default:
+					if time.Since(last) > 5*time.Second { // some begin before they have connected our server
+						screen.send("do it", enter)
+						last = time.Now()
+					}
+				}
+				return a.q != nil
+			})
+			a.begin("shell", map[string]any{"command": "sleep 7000"})
+			w.await("the command to run", func() bool { return strings.Contains(w.processes(), "sleep 7000") })
+			pressed := time.Now()
+			screen.send(escape)
+			if o.deaf {
+				screen.see("cancelled")
+				term.send(ctrlC)
+			}
+			w.await("the cancelled command to be gone", func() bool {
+				if time.Since(pressed) > 5*time.Second { // some take the first one to themselves
+					screen.send(escape)
+					pressed = time.Now()
+				}
+				return !strings.Contains(w.processes(), "sleep 7000") && idle(w.status())
+			})
+			if !screen.alive() {
+				t.Error("the agent ended")
+			}
+		})
+	}
+}
+
+// TestOutsideAlone measures the same agents with the shell tool of their own, and sublet beside them: the table of docs/agents.md.
+func TestOutsideAlone(t *testing.T) {
+	needOutside(t)
+	var table strings.Builder
+	for _, o := range append(outsiders, outsider{name: "sublet", own: "bash", command: "command"}) {
+		t.Run(o.name, func(t *testing.T) {
+			w := newWorld(t, "", nil)
+			w.write(filepath.Join(w.project, "sub", "file"), "x")
+			model := newStandIn(t)
+			model.own = o.own
+			o.files = maps.Clone(o.files)
+			for path, text := range o.files { // Codex does not start with a server that has no command
+				o.files[path], _, _ = strings.Cut(text, "[mcp_servers")
+			}
+			o.settle(w, model)
+			if o.name == "sublet" {
+				w.write(w.path("config.toml"), fmt.Sprintf("model = \"mine/m\"\n[provider.mine]\nkind = \"openai\"\nbase_url = %q\n", model.URL))
+				o.args = []string{"ask", "$prompt"}
+			}
+			begun := time.Now()
+			a := o.start(w, model, o.unasked...)
+			took := time.Since(begun)
+			if o.name == "sublet" {
+				w.openShell()
+			}
+			memory := w.memory()
+			run := func(command string) string {
+				arguments := map[string]any{o.command: command}
+				for _, name := range o.also {
+					arguments[name] = map[string]any{"description": "try it", "is_background": false}[name]
+				}
+				a.q.answer <- answer{tool: toolName{name: o.own}, arguments: arguments}
+				return a.result()
+			}
+			run("cd sub; export COLOUR=green")
+			state := run(`echo "[[$COLOUR in ${PWD##*/}]]"`)
+			password := "[[the user's keyboard]]" // as TestOutside shows
+			if o.name != "sublet" {
+				password = run(`if read -rs p; then echo "[[got it]]"; else echo "[[end of file]]"; fi`)
+			}
+			t.Logf("%q, %q", state, password)
+			last := func(in string) string { // some repeat the command first
+				found := append([]string{""}, regexp.MustCompile(`\[\[.*?\]\]`).FindAllString(in, -1)...)
+				return strings.Trim(found[len(found)-1], "[]")
+			}
+			fmt.Fprintf(&table, "| %s | %.1f s | %d MB | %s | %s |\n", o.name, took.Seconds(), memory>>20, last(state), last(password))
+		})
+	}
+	t.Log("\n" + table.String())
+}
+
+// memory is what all processes of the world have for themselves, with their part of what they share, in bytes.
+func (w *world) memory() (sum int) {
+	for line := range strings.Lines(w.processes()) {
+		pid, _, _ := strings.Cut(line, " ")
+		text, err := os.ReadFile("/proc/" + pid + "/smaps_rollup")
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		if m := regexp.MustCompile(`(?m)^Pss: +(\d+) kB`).FindSubmatch(text); m != nil {
+			kB, _ := strconv.Atoi(string(m[1]))
+			sum += kB << 10
+		}
+	}
+	return sum
 }

@@ -49,6 +49,12 @@ type terminal struct {
 // open starts the program (args after its name) on a terminal of 100 by 30 and waits for nothing.
 func (w *world) open(args ...string) *terminal {
 	w.t.Helper()
+	return w.openProgram(binary, args...)
+}
+
+// openProgram is open for another program.
+func (w *world) openProgram(path string, args ...string) *terminal {
+	w.t.Helper()
 	ptmx, tty, err := pty.Open()
 	if err != nil {
 		w.t.Fatal(err)
@@ -57,7 +63,7 @@ func (w *world) open(args ...string) *terminal {
 		w.t.Fatal(err)
 	}
 	term := &terminal{t: w.t, w: w, tty: tty, ptmx: nonblocking(w.t, ptmx), ended: make(chan error, 1), screen: vt.NewEmulator(100, 30)}
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(path, args...)
 	cmd.Env, cmd.Dir = w.env, w.project
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
