@@ -52,7 +52,7 @@ type LedgerCommand struct {
 // SessionRequest works on stored sessions. SessionReply answers. Since protocol 1.
 type SessionRequest struct {
 	RequestID      RequestID  `msgpack:"request_id"`
-	Op             string     `msgpack:"op"`         // list, get, new, resume, rename, delete, clear, save, load, export, search
+	Op             string     `msgpack:"op"`         // list, get, new, resume, rename, delete, clear, save, load, export, search, fork
 	SessionID      *SessionID `msgpack:"session_id"` // nil: the connection's; for new, one of the daemon's choosing
 	Name           string     `msgpack:"name"`
 	Query          string     `msgpack:"query"`  // search
@@ -63,6 +63,9 @@ type SessionRequest struct {
 	AfterSeq       int64      `msgpack:"after_seq"`
 	IncludeHistory bool       `msgpack:"include_history"`
 	IncludeBlocks  bool       `msgpack:"include_blocks"`
+	Turn           int        `msgpack:"turn"`     // fork: the last turn that is copied, from 1; 0 = all
+	Project        OSString   `msgpack:"project"`  // search: only sessions begun in this folder or below; "" = all
+	SinceMS        int64      `msgpack:"since_ms"` // search: only what happened since then; 0 = all
 }
 
 // SessionReply is the result, in pages: pass Cursor on while More is true. Since protocol 1.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +19,7 @@ import (
 
 func (a *app) session() *cobra.Command {
 	c := &cobra.Command{Use: "session", Short: "Conversations that are stored: list, show, resume, search", Args: cobra.NoArgs, RunE: needsSubcommand}
-	c.AddCommand(a.sessionList(), a.sessionShow(), a.sessionResume(), a.sessionSearch(), a.sessionExport(), a.sessionSave(), a.sessionLoad(),
+	c.AddCommand(a.sessionList(), a.sessionShow(), a.sessionResume(), a.sessionSearch(), a.sessionExport(), a.sessionSave(), a.sessionLoad(), a.sessionFork(),
 		a.sessionRename(), a.sessionRemove())
 	return c
 }
@@ -212,14 +214,24 @@ func (a *app) sessionResume() *cobra.Command {
 func (a *app) sessionSearch() *cobra.Command {
 	var asJSON bool
 	var limit int
+	var project, since string
 	c := &cobra.Command{
 		Use: "search WORDS...", Short: "Find sessions in which something was said or run", Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			from, err := sinceMS(since, time.Now())
+			if err != nil {
+				return &usageError{err}
+			}
+			if project != "" {
+				if project, err = filepath.Abs(project); err != nil {
+					return err
+				}
+			}
 			if limit < 1 || limit > 1000 {
 				return &usageError{errors.New("--limit is from 1 to 1000")}
 			}
 			return a.sessions(func(ctx context.Context, c *client.Conn) error {
-				reply, err := c.Sessions(ctx, &wire.SessionRequest{Op: "search", Query: strings.Join(args, " "), Limit: limit})
+				reply, err := c.Sessions(ctx, &wire.SessionRequest{Op: "search", Query: strings.Join(args, " "), Limit: limit, Project: wire.OSString(project), SinceMS: from})
 				if err != nil {
 					return err
 				}
@@ -238,6 +250,46 @@ func (a *app) sessionSearch() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a hit")
 	c.Flags().IntVarP(&limit, "limit", "n", 50, "at most so many")
+	c.Flags().StringVar(&project, "project", "", "only sessions begun in this folder or below it, such as .")
+	c.Flags().StringVar(&since, "since", "", "only what was said or run since then: a date such as 2026-11-01, or a time back such as 36h or 7d")
+	return c
+}
+
+// sinceMS reads a date, or how far back from now, as milliseconds since 1970; "" is 0.
+func sinceMS(text string, now time.Time) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	if at, err := time.ParseInLocation(time.DateOnly, text, time.Local); err == nil {
+		return at.UnixMilli(), nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 {
+			return now.AddDate(0, 0, -n).UnixMilli(), nil
+		}
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d).UnixMilli(), nil
+	}
+	return 0, fmt.Errorf("--since: %q is neither a date such as 2026-11-01 nor a time back such as 36h or 7d", text)
+}
+
+func (a *app) sessionFork() *cobra.Command {
+	var turn int
+	c := &cobra.Command{
+		Use: "fork ID", Short: "Copy a session, up to one of its turns, and print the new id", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.sessions(func(ctx context.Context, c *client.Conn) error {
+				reply, err := c.Sessions(ctx, &wire.SessionRequest{Op: "fork", SessionID: id(args[0]), Turn: turn})
+				if err != nil {
+					return err
+				}
+				a.printf("%s\n", reply.Session.ID)
+				return nil
+			})
+		},
+	}
+	c.Flags().IntVar(&turn, "at", 0, "the last turn to copy, from 1 (0 = all)")
 	return c
 }
 

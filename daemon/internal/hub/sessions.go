@@ -41,7 +41,7 @@ func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply fun
 	case "list":
 		err = c.hub.list(ctx, r, limit, out)
 	case "search":
-		if out.Hits, err = c.hub.opts.Store.Search(ctx, r.Query, limit); out.Hits == nil {
+		if out.Hits, err = c.hub.opts.Store.Search(ctx, store.Search{Query: r.Query, Project: string(r.Project), SinceMS: r.SinceMS, Limit: limit}); out.Hits == nil {
 			out.Hits = []wire.SearchHit{}
 		}
 		if err != nil && r.Query == "" {
@@ -51,7 +51,7 @@ func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply fun
 		return c.change(ctx, r, out, reply)
 	case "load":
 		err = c.load(ctx, r, out)
-	case "get", "rename", "delete", "clear", "save", "export":
+	case "get", "rename", "delete", "clear", "save", "export", "fork":
 		var s *session
 		if s, err = c.sessionOf(ctx, r.SessionID); err != nil {
 			return err
@@ -59,7 +59,7 @@ func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply fun
 		defer c.hub.release(s)
 		err = c.one(ctx, s, r, limit, out)
 	default:
-		err = invalid("op: %q is none of list, get, new, resume, rename, delete, clear, save, load, export, search",
+		err = invalid("op: %q is none of list, get, new, resume, rename, delete, clear, save, load, export, search, fork",
 			visible.Exact(visible.Cut(r.Op, 64)))
 	}
 	if err != nil {
@@ -125,6 +125,8 @@ func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, li
 		out.Text, err = s.export(ctx, r)
 	case "save":
 		err = c.save(ctx, s, r, out)
+	case "fork":
+		return c.fork(ctx, s, r, out)
 	}
 	out.Session = s.snapshot()
 	return err

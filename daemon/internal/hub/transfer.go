@@ -114,7 +114,10 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	s.mu.Lock()
 	s.info.Name = visible.Exact(visible.Cut(info.Name, maxName))
 	s.mu.Unlock()
-	numbers, err := s.loadEvents(in, visible.Exact(path))
+	numbers, err := s.loadEvents(in.Event)
+	if err != nil && !errors.Is(err, errNotStored) {
+		err = invalid("path: %s: %v", visible.Exact(path), err)
+	}
 	if err != nil {
 		return errors.Join(err, s.remove(ctx))
 	}
@@ -138,17 +141,91 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	return nil
 }
 
-// loadEvents stores the events of a saved session and returns their numbers, by those in the file.
-func (s *session) loadEvents(in *archive.Reader, path string) (numbers map[int64]int64, err error) {
+// fork copies a session's turns, up to one of them, into a new session.
+func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest, out *wire.SessionReply) error {
+	events, err := from.events(ctx, 0)
+	if err == nil {
+		events, err = untilTurn(events, r.Turn)
+	}
+	if err != nil {
+		return err
+	}
+	info := from.snapshot()
+	s := c.hub.newSession(info.Cwd)
+	defer c.hub.release(s)
+	s.mu.Lock()
+	s.info.Name = info.Name
+	s.mu.Unlock()
+	numbers, err := s.loadEvents(func() (wire.EventMessage, error) {
+		if len(events) == 0 {
+			return nil, io.EOF
+		}
+		m := events[0]
+		events = events[1:]
+		return m, nil
+	})
+	images := map[int64][]*picture.Image{}
+	if err == nil {
+		err = c.hub.opts.Store.EachImage(ctx, from.id, func(seq int64, i *picture.Image) error {
+			if to := numbers[seq]; to != 0 { // else of a turn that is left out
+				images[to] = append(images[to], i)
+			}
+			return nil
+		})
+	}
+	for seq, list := range images {
+		err = errors.Join(err, c.hub.opts.Store.KeepImages(ctx, s.id, seq, list))
+	}
+	if err != nil {
+		return errors.Join(err, s.remove(ctx))
+	}
+	out.Session = s.snapshot()
+	return nil
+}
+
+// untilTurn returns the events up to the end of the turn with that number, from 1; 0 = all turns.
+func untilTurn(events []wire.EventMessage, turn int) ([]wire.EventMessage, error) {
+	n, last := 0, wire.TurnID("")
+	for i, m := range events {
+		switch m.(type) {
+		case *wire.TurnStarted:
+			if turn > 0 && n == turn {
+				events = events[:i]
+			} else {
+				n, last = n+1, m.Meta().TurnID
+			}
+		case *wire.AgentComplete:
+			if m.Meta().TurnID == last {
+				last = ""
+			}
+		}
+		if i >= len(events) {
+			break
+		}
+	}
+	switch {
+	case turn < 0 || turn > n || n == 0:
+		return nil, invalid("turn: %d is outside 1 to %d, the turns of this session", turn, n)
+	case last != "":
+		return nil, ErrSessionBusy
+	}
+	return events, nil
+}
+
+// errNotStored is in an error of loadEvents that is the store's.
+var errNotStored = errors.New("the copy was not stored")
+
+// loadEvents stores the events that next returns until io.EOF, and returns their numbers, by those that they had.
+func (s *session) loadEvents(next func() (wire.EventMessage, error)) (numbers map[int64]int64, err error) {
 	turns := map[wire.TurnID]wire.TurnID{} // a turn's id is unique in the store, so a copy has one of its own
 	numbers = map[int64]int64{}
 	for {
-		event, err := in.Event()
+		event, err := next()
 		if errors.Is(err, io.EOF) {
 			return numbers, nil
 		}
 		if err != nil {
-			return nil, invalid("path: %s: %v", path, err)
+			return nil, err
 		}
 		e := event.Meta()
 		if e.TurnID != "" {
@@ -159,7 +236,7 @@ func (s *session) loadEvents(in *archive.Reader, path string) (numbers map[int64
 		}
 		before := e.Seq
 		if err := s.emit(event); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", errNotStored, err)
 		}
 		numbers[before] = event.Meta().Seq
 	}

@@ -1,8 +1,11 @@
 package server_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 
+	"sublet/daemon/internal/provider/scripted"
 	"sublet/wire"
 )
 
@@ -44,4 +47,57 @@ func TestChosenSessionID(t *testing.T) {
 	for _, bad := range []wire.SessionID{"-x", "a b", "../x", "ä", wire.SessionID(make([]byte, 129)), "a\n"} {
 		refused("new", bad, wire.CodeInvalidMessage)
 	}
+}
+
+// A fork has the turns up to one of them, with ids of its own, and is gone on with by itself. One that runs is not copied.
+func TestFork(t *testing.T) {
+	gate := t.TempDir() + "/gate"
+	r := newRig(t, say("first", "one"), say("second", "two"), scripted.Script{Match: "third", Steps: []scripted.Step{{WaitFile: gate, Text: "three"}}})
+	p := r.dial(withoutShell, r.there)
+	p.ended(p.ask("first"))
+	p.ended(p.ask("second"))
+	id := p.session
+	texts := func(id wire.SessionID) (list []string) {
+		for _, e := range p.sessions(&wire.SessionRequest{Op: "get", SessionID: &id, IncludeHistory: true}).Events {
+			switch m := e.Message.(type) {
+			case *wire.TurnStarted:
+				list = append(list, m.Prompt)
+			case *wire.AgentComplete:
+				list = append(list, m.Summary)
+			}
+		}
+		return list
+	}
+	one := p.sessions(&wire.SessionRequest{Op: "fork", SessionID: &id, Turn: 1}).Session
+	all := p.sessions(&wire.SessionRequest{Op: "fork", SessionID: &id}).Session
+	if one.ID == id || one.Turns != 1 || one.Cwd != wire.OSString(r.dir) || all.Turns != 2 {
+		t.Errorf("got %+v and %+v", one, all)
+	}
+	q := r.dial(withoutShell, r.there, inSession(one.ID, 0))
+	q.ended(q.ask("second"))
+	for id, want := range map[wire.SessionID]string{id: "first one second two", one.ID: "first one second two", all.ID: "first one second two"} {
+		if got := strings.Join(texts(id), " "); got != want {
+			t.Errorf("%s: got %q, want %q", id, got, want)
+		}
+	}
+	refused := func(turn int, want string) {
+		t.Helper()
+		req := &wire.SessionRequest{RequestID: requestID(), Op: "fork", SessionID: &id, Turn: turn}
+		p.send(req)
+		if e := p.refused(req.RequestID); e.Code != want {
+			t.Errorf("fork at %d: got %s %s, want %s", turn, e.Code, e.Message, want)
+		}
+	}
+	refused(3, wire.CodeInvalidMessage)
+	refused(-1, wire.CodeInvalidMessage)
+	third := p.ask("third")
+	await(p, func(m *wire.TurnStarted) bool { return m.Prompt == "third" })
+	refused(0, wire.CodeTooManyQueries)
+	if got := p.sessions(&wire.SessionRequest{Op: "fork", SessionID: &id, Turn: 2}).Session; got.Turns != 2 || got.Running {
+		t.Errorf("got %+v", got)
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.ended(third)
 }

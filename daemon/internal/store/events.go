@@ -237,10 +237,18 @@ func (s *Store) Unfinished(ctx context.Context) ([]Unfinished, error) {
 	return list, rows.Err()
 }
 
-// Search returns events whose text contains all words of query, best match first. Words are taken literally; the query
+// Search is what Store.Search looks for: events whose text contains all words of Query. Words are taken literally; the query
 // syntax of fts5 is not available.
-func (s *Store) Search(ctx context.Context, query string, limit int) ([]wire.SearchHit, error) {
-	words := strings.Fields(query)
+type Search struct {
+	Query   string
+	Project string // only sessions begun in this folder or below it; "" = all
+	SinceMS int64  // only events since then, in milliseconds since 1970; 0 = all
+	Limit   int
+}
+
+// Search returns the events that q is about, best match first.
+func (s *Store) Search(ctx context.Context, q Search) ([]wire.SearchHit, error) {
+	words := strings.Fields(q.Query)
 	if len(words) == 0 {
 		return nil, errors.New("search: no words to look for")
 	}
@@ -248,8 +256,10 @@ func (s *Store) Search(ctx context.Context, query string, limit int) ([]wire.Sea
 		words[i] = `"` + strings.ReplaceAll(w, `"`, `""`) + `"`
 	}
 	rows, err := s.db.QueryContext(ctx,
-		"SELECT session_id, seq, at, snippet(texts, 3, '', '', '…', 16) FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?",
-		strings.Join(words, " "), limit)
+		`SELECT session_id, seq, at, snippet(texts, 3, '', '', '…', 16) FROM texts WHERE texts MATCH ?1 AND at >= ?2 AND
+			(?3 = '' OR session_id IN (SELECT id FROM sessions WHERE cwd = CAST(?3 AS BLOB) OR substr(cwd, 1, length(CAST(?4 AS BLOB))) = CAST(?4 AS BLOB)))
+			ORDER BY rank LIMIT ?5`,
+		strings.Join(words, " "), q.SinceMS, q.Project, strings.TrimSuffix(q.Project, "/")+"/", q.Limit)
 	if err != nil {
 		return nil, s.fault(fmt.Errorf("search: %w", err))
 	}

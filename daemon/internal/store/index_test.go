@@ -12,7 +12,7 @@ import (
 // hits are the sessions whose texts have the word.
 func hits(t *testing.T, s *Store, word string) string {
 	t.Helper()
-	found, err := s.Search(t.Context(), word, 10)
+	found, err := s.Search(t.Context(), Search{Query: word, Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

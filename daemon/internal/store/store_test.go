@@ -95,12 +95,21 @@ func TestEventsComeBackAsTheyWere(t *testing.T) {
 		t.Errorf("got %+v, %v", info, err)
 	}
 	for query, seq := range map[string]int64{"two words": 5, "zebra": 4, "what": 1, `"quo AND (`: 0} {
-		hits, err := s.Search(t.Context(), query, 10)
+		hits, err := s.Search(t.Context(), Search{Query: query, Limit: 10})
 		if err != nil {
 			t.Errorf("search %q: %v", query, err)
 		}
 		if seq == 0 && len(hits) != 0 || seq != 0 && (len(hits) != 1 || hits[0].Seq != seq) {
 			t.Errorf("search %q: got %+v, want event %d", query, hits, seq)
+		}
+	}
+	for q, want := range map[Search]int{ // the session was begun in /tmp/\xff, and zebra printed at 1004
+		{Project: "/tmp/\xff"}: 1, {Project: "/tmp"}: 1, {Project: "/"}: 1, {Project: "/tm"}: 0, {Project: "/tmp/\xff/x"}: 0,
+		{SinceMS: 1004}: 1, {SinceMS: 1005}: 0, {Project: "/tmp/", SinceMS: 1}: 1,
+	} {
+		q.Query, q.Limit = "zebra", 10
+		if hits, err := s.Search(t.Context(), q); err != nil || len(hits) != want {
+			t.Errorf("%+v: got %+v, %v, want %d", q, hits, err, want)
 		}
 	}
 }
