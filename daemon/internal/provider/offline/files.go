@@ -51,21 +51,9 @@ func unquoted(name string) string {
 	return name
 }
 
-// kinds tells what a folder is by the files in it.
-var kinds = [][2]string{
-	{"go.mod", "a Go module"},
-	{"Cargo.toml", "a Rust crate"},
-	{"package.json", "a Node.js package"},
-	{"pyproject.toml", "a Python project"},
-	{"requirements.txt", "a Python project"},
-	{"pom.xml", "a Maven project"},
-	{"build.gradle", "a Gradle project"},
-	{"Gemfile", "a Ruby project"},
-	{"CMakeLists.txt", "a CMake project"},
-	{"Dockerfile", "with a container image"},
-	{"Makefile", "with a Makefile"},
-	{".git", "a git repository"},
-}
+// kinds tells what a folder is by the files in it: pairs of a name and what it says.
+const kinds = "go.mod a Go module|Cargo.toml a Rust crate|package.json a Node.js package|pyproject.toml a Python project|requirements.txt a Python project|" +
+	"pom.xml a Maven project|build.gradle a Gradle project|Gemfile a Ruby project|CMakeLists.txt a CMake project|Dockerfile with a container image|Makefile with a Makefile|.git a git repository"
 
 // listing writes what ls -lA printed: folders first, sizes for people, and what kind of project it is.
 func listing(j *job) string {
@@ -104,9 +92,10 @@ func listing(j *job) string {
 	}
 	s := fmt.Sprintf("%s: **%s and %s (%s)**", where, count(dirs, "folder"), count(len(list)-dirs, "file"), humanize.IBytes(total))
 	var says []string
-	for _, k := range kinds {
-		if slices.ContainsFunc(list, func(e entry) bool { return e.name == k[0] }) && !slices.Contains(says, k[1]) {
-			says = append(says, k[1])
+	for k := range strings.SplitSeq(kinds, "|") {
+		file, kind, _ := strings.Cut(k, " ")
+		if slices.ContainsFunc(list, func(e entry) bool { return e.name == file }) && !slices.Contains(says, kind) {
+			says = append(says, kind)
 		}
 	}
 	if len(says) > 0 {
