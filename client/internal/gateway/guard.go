@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// Guard decides which HTTP requests a server of this machine answers. It does not change and is safe for concurrent use.
+// Guard decides which HTTP requests a local server answers. It is immutable and safe for concurrent use.
 type Guard struct {
 	token   string
 	origins []string
 	names   map[string]bool // host:port, as Host headers have it
 }
 
-// NewGuard returns the guard of a server that listens on addr. hosts are names, beside those of the listener, under which
-// browsers may call; origins are other pages that may connect.
+// NewGuard returns the guard of a server that listens on addr. hosts are names, beside those of the listener, that browsers may
+// use; origins are other origins that may connect.
 func NewGuard(addr net.Addr, token string, hosts, origins []string) *Guard {
 	g := &Guard{token: token, origins: origins, names: map[string]bool{}}
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
-		return g // a Unix socket: no Host header is its own
+		return g // a Unix socket has no host name
 	}
 	for _, h := range append([]string{host, "localhost", "127.0.0.1", "::1"}, hosts...) {
 		g.names[strings.ToLower(net.JoinHostPort(h, port))] = true
@@ -30,12 +30,11 @@ func NewGuard(addr net.Addr, token string, hosts, origins []string) *Guard {
 	return g
 }
 
-// Named reports whether a Host header is the server's: a page of somebody else's that had its name point here (DNS
-// rebinding) comes with its own.
+// Named reports whether a Host header names this server. A page that uses DNS rebinding sends its own name.
 func (g *Guard) Named(host string) bool { return g.names[strings.ToLower(host)] }
 
-// MayConnect reports whether a request with these Origin headers may: none (not a browser), the server's own, or one that
-// the user named. Several headers are refused.
+// MayConnect reports whether a request with these Origin headers may connect: none (not a browser), the server's own, or one
+// that the user named. More than one header is refused.
 func (g *Guard) MayConnect(origins []string) bool {
 	if len(origins) == 0 {
 		return true
@@ -50,13 +49,13 @@ func (g *Guard) MayConnect(origins []string) bool {
 	return err == nil && u.Scheme == "http" && u.Host != "" && g.Named(u.Host)
 }
 
-// Bears reports whether a request bears the token in its Authorization header.
+// Bears reports whether a request has the token in its Authorization header.
 func (g *Guard) Bears(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.EqualFold(scheme, "Bearer") && g.IsToken(strings.TrimSpace(token))
 }
 
-// IsToken compares in constant time.
+// IsToken compares tokens in constant time.
 func (g *Guard) IsToken(given string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(g.token)) == 1
 }

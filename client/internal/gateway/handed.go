@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// handedAge is how long a file is kept whose client went away before its turn had ended.
+// handedAge is how long a file is kept if its client went away before the turn ended.
 const handedAge = 24 * time.Hour
 
-// Handed keeps files that clients hand over as bytes and not by path, such as images, for the turns that want them: the
-// daemon reads attachments itself; or that a client is handed a path of. Its folder is private, made with the first file and
-// removed by Close. The zero value is ready; it is safe for concurrent use.
+// Handed keeps data as files: images and the like that clients send as bytes, since the daemon reads attachments from files, and
+// outputs of which a client gets the path. Its private folder is made with the first file and removed by Close. The zero value
+// is ready; it is safe for concurrent use.
 type Handed struct {
 	Parent string // where the folder is made; "" = where temporary files are
 	Folder string // beginning of its name; "" = "sublet-handed-"
 	File   string // pattern of the files' names, as os.CreateTemp has it; "" = "image-*"
-	Max    int    // files kept at once, for one more of which the oldest goes; 0 = any number
+	Max    int    // files kept at once; another one replaces the oldest; 0 = any number
 
 	mu sync.Mutex
 	// guarded by mu
@@ -33,7 +33,7 @@ type Handed struct {
 	closed bool
 }
 
-// Decode reads base64 as clients write it, with padding or without.
+// Decode decodes base64 with or without padding.
 func Decode(text string) ([]byte, error) {
 	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
 	if err != nil {
@@ -42,7 +42,7 @@ func Decode(text string) ([]byte, error) {
 	return b, nil
 }
 
-// Keep writes a file and returns its path, until Remove. The type that the client claims only shows in its name.
+// Keep writes a file and returns its path, which is valid until Remove. The type only determines the file's suffix.
 func (h *Handed) Keep(content []byte, mime string) (path string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,14 +67,14 @@ func (h *Handed) Keep(content []byte, mime string) (path string, err error) {
 	}
 	if h.Max > 0 {
 		if h.kept = append(h.kept, f.Name()); len(h.kept) > h.Max {
-			os.Remove(h.kept[0]) // one that is gone is what is wanted; others go with the folder
+			os.Remove(h.kept[0]) // it may have been removed already; Close removes the folder
 			h.kept = h.kept[1:]
 		}
 	}
 	return f.Name(), nil
 }
 
-// sweepLocked removes what was left behind. A folder that is gone, such as by a cleaner of temporary files, is made anew.
+// sweepLocked removes old files, and creates the folder again if it was removed.
 func (h *Handed) sweepLocked(now time.Time) {
 	if h.dir == "" {
 		return
@@ -84,7 +84,7 @@ func (h *Handed) sweepLocked(now time.Time) {
 		h.dir, h.kept = "", nil
 	}
 	if err != nil {
-		return // the write that follows tells
+		return // the following write reports the error
 	}
 	for _, e := range left {
 		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > handedAge {
@@ -93,12 +93,12 @@ func (h *Handed) sweepLocked(now time.Time) {
 	}
 }
 
-// Remove lets files go that Keep returned: their turn has ended.
+// Remove removes files of Keep after their turn has ended.
 func (h *Handed) Remove(paths ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, p := range paths {
-		os.Remove(p) // one that is gone is what is wanted
+		os.Remove(p) // it may have been removed already
 	}
 	h.kept = slices.DeleteFunc(h.kept, func(p string) bool { return slices.Contains(paths, p) })
 }

@@ -6,7 +6,7 @@ import (
 	"sublet/wire"
 )
 
-// History reads all that is stored of a session, which may be any, and hands it on in order. Errors are those of Do.
+// History calls f for each stored event of any session in order. Errors are those of Do.
 func (s *Session) History(ctx context.Context, id wire.SessionID, each func(wire.EventMessage)) (wire.SessionInfo, error) {
 	for after := int64(0); ; {
 		reply, err := s.page(ctx, id, after)
@@ -15,12 +15,12 @@ func (s *Session) History(ctx context.Context, id wire.SessionID, each func(wire
 		}
 		last := after
 		for _, e := range reply.Events {
-			if m, ok := e.Message.(wire.EventMessage); ok { // not one of a kind that this build does not know
+			if m, ok := e.Message.(wire.EventMessage); ok { // nil for a kind that this build does not know
 				last = max(last, m.Meta().Seq)
 				each(m)
 			}
 		}
-		if !reply.More || last == after { // a page without a number would come again for ever
+		if !reply.More || last == after { // a page without numbered events would repeat for ever
 			return reply.Session, nil
 		}
 		after = last

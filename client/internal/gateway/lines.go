@@ -11,11 +11,11 @@ import (
 	"sync"
 )
 
-// MaxLine is how long a message of a foreign protocol may be unless the settings say otherwise, in bytes without its
-// newline (N1). It fits into one frame of the native protocol.
+// MaxLine is the default limit of a message in a foreign protocol, in bytes without its newline. It fits into one frame of the
+// native protocol.
 const MaxLine = 10 << 20
 
-// A LineTooLongError reports a line over the limit. It was read to its newline and forgotten: the next one can be read.
+// A LineTooLongError reports a line over the limit. The line was discarded, and the next one can be read.
 type LineTooLongError struct{ Limit int }
 
 func (e *LineTooLongError) Error() string {
@@ -37,9 +37,8 @@ func NewLineReader(r io.Reader, most int) *LineReader {
 	return &LineReader{r: bufio.NewReaderSize(r, 32<<10), max: most}
 }
 
-// Next returns the next line that is not blank, without its end (\n or \r\n); it is good until the next call. Errors are
-// *LineTooLongError, after which reading goes on, and those of the reader. A last line that has no newline counts as a
-// line: what was cut off in the middle of a JSON object is none.
+// Next returns the next line that is not blank, without its end (\n or \r\n); it is valid until the next call. Errors are
+// *LineTooLongError, after which Next may be called again, and those of the reader. A last line without a newline counts.
 func (l *LineReader) Next() ([]byte, error) {
 	for {
 		line, err := l.line()
@@ -54,7 +53,7 @@ func (l *LineReader) Next() ([]byte, error) {
 
 func (l *LineReader) line() ([]byte, error) {
 	if cap(l.buf) > 1<<20 {
-		l.buf = nil // one long message is no reason to keep its memory
+		l.buf = nil // do not keep the memory of one long message
 	}
 	l.buf = l.buf[:0]
 	for {
@@ -82,7 +81,7 @@ func (l *LineReader) checked(line []byte, err error) ([]byte, error) {
 	return line, err
 }
 
-// discard forgets the rest of a line; err is that of its last piece.
+// discard reads the rest of a line; err is that of the last read.
 func (l *LineReader) discard(err error) error {
 	l.buf = nil
 	for errors.Is(err, bufio.ErrBufferFull) {
@@ -94,29 +93,29 @@ func (l *LineReader) discard(err error) error {
 	return &LineTooLongError{Limit: l.max}
 }
 
-// ErrWriterClosed says that a Writer's Close was called.
+// ErrWriterClosed reports that Close was called.
 var ErrWriterClosed = errors.New("the writer was closed")
 
-// writerBound is how many bytes may wait for a client that does not read. Who sends then waits: that stops the translator,
-// then the session's inbox fills, and so memory is bounded whatever the client does.
+// writerBound is how many bytes may wait for a client that does not read. Send then blocks, which stops the gateway and fills
+// the session's inbox, so that memory is bounded.
 const writerBound = 256 << 10
 
-// Writer sends whole messages in order. What piles up while one write is under way goes out with the next: a lone message
-// is never held back. It owns one goroutine; Close ends it.
+// Writer sends whole messages in order. Messages that arrive during a write are sent together in the next one; a single message
+// is never delayed. It owns one goroutine; Close ends it.
 type Writer struct {
 	w    io.Writer
-	stir chan struct{} // capacity 1: there is something to write, or it is over
+	stir chan struct{} // capacity 1: there is something to write, or Close was called
 	done chan struct{} // closed when the goroutine has ended
 
 	mu sync.Mutex
 	// guarded by mu
 	pending []byte
-	room    chan struct{} // closed and made anew when pending was taken
+	room    chan struct{} // closed and replaced when pending was taken
 	err     error         // of the write that failed, or ErrWriterClosed
 	closing bool
 }
 
-// NewWriter writes to w, one Write for whatever waits.
+// NewWriter returns a Writer to w, which gets one Write for all that waits.
 func NewWriter(w io.Writer) *Writer {
 	o := &Writer{w: w, stir: make(chan struct{}, 1), done: make(chan struct{}), room: make(chan struct{})}
 	go o.run() // Close waits for it
@@ -161,8 +160,8 @@ func (o *Writer) wake() {
 	}
 }
 
-// Send queues one message as it is, its newline included; it waits while the client does not read. Errors are that of a write before, after
-// which nothing is sent any more, ErrWriterClosed, and ctx's cause. It is safe for concurrent use.
+// Send queues one message, newline included; it blocks while the client does not read. Errors are that of an earlier write,
+// after which nothing is sent, ErrWriterClosed, and context.Cause(ctx). It is safe for concurrent use.
 func (o *Writer) Send(ctx context.Context, message []byte) error {
 	for {
 		o.mu.Lock()
@@ -185,11 +184,11 @@ func (o *Writer) Send(ctx context.Context, message []byte) error {
 	}
 }
 
-// Broken closes when nothing can be written any more: a write failed, or Close has ended.
+// Broken is closed when nothing can be written any more: a write failed, or Close has returned.
 func (o *Writer) Broken() <-chan struct{} { return o.done }
 
-// Close sends what waits and ends the writer. It waits for the write under way: who wants to leave a client that does not
-// read closes the connection below it, or gives it a deadline, first.
+// Close sends what waits and ends the writer. It waits for the current write; to leave a client that does not read, first close
+// the connection or set a deadline.
 func (o *Writer) Close() error {
 	o.mu.Lock()
 	o.closing = true

@@ -6,15 +6,14 @@ import (
 	"fmt"
 )
 
-// MaxList is how many elements a list of a foreign message may have. In memory each takes many times its bytes: 10 MB of
-// empty objects are some hundred MB.
+// MaxList bounds a list in a foreign message. An element takes many times its bytes in memory: 10 MB of empty objects are some
+// hundred MB.
 const MaxList = 1000
 
-// ErrListTooLong says that a list has more than MaxList elements.
+// ErrListTooLong reports a list of more than MaxList elements.
 var ErrListTooLong = fmt.Errorf("a list of more than %d elements", MaxList)
 
-// Few is a list of a foreign message. Decoding one stops with ErrListTooLong before there are more than MaxList elements in
-// memory.
+// Few is a list in a foreign message. Decoding fails with ErrListTooLong at the element after MaxList.
 type Few[T any] []T
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -36,8 +35,7 @@ func (l *Few[T]) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// EachElement decodes a JSON array, calling f for one element after the other; null has none. Errors are f's and the
-// decoder's.
+// EachElement decodes a JSON array and calls f for each element; null has none. Errors are f's and the decoder's.
 func EachElement[T any](raw []byte, f func(T) error) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	open, err := d.Token()
@@ -47,7 +45,7 @@ func EachElement[T any](raw []byte, f func(T) error) error {
 	case open == nil:
 		return nil
 	case open != json.Delim('['):
-		return json.Unmarshal(raw, &[]T{}) // says what it is in the library's words
+		return json.Unmarshal(raw, &[]T{}) // returns the library's error
 	}
 	for d.More() {
 		var v T

@@ -10,8 +10,8 @@ import (
 	"sublet/wire"
 )
 
-// With is p with what a client told of itself: "" and nil leave things as they are. Values of variables that look like
-// secrets are left out: a client does not tell them by its protocol either.
+// With returns p with what a client reports about itself; "" and nil change nothing. It leaves out variables that look like
+// secrets.
 func (p Place) With(base map[string]wire.OSString, cwd string, env map[string]string) (Place, error) {
 	if cwd != "" {
 		if !filepath.IsAbs(cwd) || strings.ContainsRune(cwd, 0) {

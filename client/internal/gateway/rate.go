@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Rate bounds how many requests a client may make in a second. The zero value is ready.
+// Rate limits the requests of a client in a second. The zero value is ready.
 type Rate struct {
 	mu sync.Mutex
 	// guarded by mu
@@ -13,8 +13,8 @@ type Rate struct {
 	at     time.Time
 }
 
-// Take counts one request; where there were more than limit within a second it returns false, and after how long the next
-// one is taken. A limit of 0 or less bounds nothing.
+// Take counts one request. If there were more than limit within a second it returns false, and how long until the next one is
+// accepted. A limit of 0 or less is no limit.
 func (r *Rate) Take(limit int) (ok bool, retry time.Duration) {
 	if limit <= 0 {
 		return true, 0

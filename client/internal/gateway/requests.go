@@ -8,9 +8,8 @@ import (
 	"sublet/wire"
 )
 
-// Ask begins a turn. Its events come from Next, under the request's id, which is filled in where it is empty: TurnStarted,
-// and then exactly one AgentComplete; or one *wire.Error without a turn, if it never began. An error of Ask means that
-// nothing was begun, and no event follows.
+// Ask begins a turn. Next returns its events, under the request's id, which is filled in if empty: TurnStarted and exactly one
+// AgentComplete, or one *wire.Error without a turn if it never began. After an error of Ask no event follows.
 func (s *Session) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	if r.RequestID == "" {
 		r.RequestID = wire.RequestID(wire.NewID())
@@ -29,7 +28,7 @@ func (s *Session) Ask(ctx context.Context, r *wire.AgentRequest) error {
 		a.link = link
 		lost := link != s.links
 		s.mu.Unlock()
-		if lost { // it may have been the older link that took it
+		if lost { // an older link may have delivered it
 			s.work.Go(s.reconcile)
 		}
 		return nil
@@ -42,7 +41,7 @@ func (s *Session) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	return err
 }
 
-// complete makes the lists of a request ones that are there.
+// complete replaces nil lists of a request by empty ones.
 func complete(r *wire.AgentRequest) {
 	if r.Attachments == nil {
 		r.Attachments = []wire.Attachment{}
@@ -55,8 +54,8 @@ func complete(r *wire.AgentRequest) {
 	}
 }
 
-// Cancel ends a request of this session, also one that waits or whose link was lost; false if there is none that runs. Its
-// end comes from Next as ever.
+// Cancel ends a request of this session, also one that waits or whose link was lost; it returns false if there is none. Next
+// returns its end.
 func (s *Session) Cancel(id wire.RequestID, why string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,8 +70,8 @@ func (s *Session) Cancel(id wire.RequestID, why string) bool {
 	return true
 }
 
-// endWaitingLocked ends what is cancelled and waits behind a request that runs. The daemon tells its end when its turn
-// comes, which may be long; nobody who has cancelled wants to wait for that.
+// endWaitingLocked ends a cancelled request that waits behind a running one, because the daemon reports its end only when its
+// turn would begin.
 func (s *Session) endWaitingLocked() {
 	runs := slices.IndexFunc(s.asks, func(a *ask) bool { return a.turn != "" })
 	if runs < 0 {
@@ -103,13 +102,13 @@ func (s *Session) cancelLocked(a *ask) {
 	_ = s.conn.Send(r)
 }
 
-// Confirm answers a question; ConfirmationResolved tells how it ended.
+// Confirm answers a question; ConfirmationResolved reports how it ended.
 func (s *Session) Confirm(ctx context.Context, r *wire.ConfirmationResponse) error {
 	return s.on(ctx, func(c *remote.Conn, _ int) error { return c.Confirm(ctx, r) })
 }
 
-// Do sends one request about sessions and waits for its reply. Errors are *wire.Error, ErrAway, ctx's cause. One that the
-// link lost is repeated, so a rename or a delete may find itself done.
+// Do sends one request about sessions and waits for its reply. Errors are *wire.Error, ErrAway, context.Cause(ctx). It repeats a
+// request whose link was lost, so a rename or delete may have been done already.
 func (s *Session) Do(ctx context.Context, r *wire.SessionRequest) (reply *wire.SessionReply, err error) {
 	err = s.on(ctx, func(c *remote.Conn, _ int) (err error) {
 		again := *r
@@ -128,8 +127,8 @@ func (s *Session) Status(ctx context.Context) (reply *wire.StatusReply, err erro
 	return reply, err
 }
 
-// Attach moves to another session; its events after afterSeq come from Next (0 = all, -1 = none of the old ones). Turns of
-// the session that is left go on, and are not heard of any more.
+// Attach moves to another session; Next returns its events after afterSeq (0 = all, -1 = no stored ones). Turns of the old
+// session continue, but their events are not received.
 func (s *Session) Attach(ctx context.Context, id wire.SessionID, afterSeq int64) error {
 	return s.on(ctx, func(c *remote.Conn, _ int) error {
 		s.mu.Lock()
@@ -150,7 +149,7 @@ func (s *Session) Attach(ctx context.Context, id wire.SessionID, afterSeq int64)
 	})
 }
 
-// Move tells the daemon where the client is now: folder, environment, terminal.
+// Move reports the client's current folder, environment and terminal to the daemon.
 func (s *Session) Move(ctx context.Context, p Place) error {
 	s.mu.Lock()
 	s.o.Place = p
@@ -158,7 +157,7 @@ func (s *Session) Move(ctx context.Context, p Place) error {
 	return s.on(ctx, func(c *remote.Conn, _ int) error { return c.EnvChanged(ctx) })
 }
 
-// Place is what Move told last, or Connect.
+// Place returns what Move reported last, or Connect.
 func (s *Session) Place() Place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,8 +174,8 @@ func (s *Session) Policy(ctx context.Context, r *wire.PolicyRequest) (reply *wir
 	return reply, err
 }
 
-// Tool runs one tool and waits for its end, as remote.Conn.Tool does. Where the link is lost meanwhile the error is
-// remote.ErrDisconnected: whether it ran is not known, so it is not asked again.
+// Tool runs one tool and waits for its end, as remote.Conn.Tool does. If the link is lost meanwhile the error is
+// remote.ErrDisconnected: the tool may have run, so the request is not repeated.
 func (s *Session) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
 	var conn *remote.Conn
 	err := s.on(ctx, func(c *remote.Conn, _ int) error {
@@ -189,7 +188,7 @@ func (s *Session) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.
 	return conn.Tool(ctx, r, each)
 }
 
-// Look asks what the shell looks like that a borrower would get, and who has which shell.
+// Look returns a description of the shell that a borrower would get, and who uses which shell.
 func (s *Session) Look(ctx context.Context) (reply *wire.StatusReply, err error) {
 	err = s.on(ctx, func(c *remote.Conn, _ int) (err error) {
 		reply, err = c.Look(ctx)

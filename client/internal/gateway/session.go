@@ -14,53 +14,53 @@ import (
 )
 
 const (
-	// inboxBound is how many bytes, unless the Daemon says otherwise, of events may wait for a translator whose client reads slowly. Beyond it the
-	// connection to the daemon is given up, and made again when they are read: the store has what was missed (F19).
+	// inboxBound is the default limit in bytes of events that wait for a slow client. Beyond it the connection to the daemon is
+	// closed, and opened again when they have been read; the missed events come from the store.
 	inboxBound = 4 << 20
-	// liveBound is from when on live output is left out: what it says is said again at the tool's end.
+	// liveBound is the size of the inbox from which live output is dropped; the tool's result contains it.
 	liveBound = 256 << 10
 )
 
-// Session is one conversation as a translator sees it. It goes back to its events after a lost connection, a restart of
-// the daemon, or a client that did not read for a while; what was asked and never began is asked again. Its methods are
-// safe for concurrent use, Next by one goroutine. It owns its goroutines; Close ends them all.
+// Session is one conversation for a gateway. It resumes after a lost connection, a restart of the daemon, or a client that did
+// not read for a while, and repeats requests that never began. It is safe for concurrent use, except that only one goroutine
+// may call Next. It owns its goroutines; Close ends them all.
 type Session struct {
 	d      *Daemon
 	log    *slog.Logger
 	ctx    context.Context // the session's lifetime
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
-	wake   chan struct{} // capacity 1: the inbox has something, or the session is over
+	wake   chan struct{} // capacity 1: the inbox is not empty, or Close was called
 
 	mu sync.Mutex
 	// below: guarded by mu
 	o       Options
 	conn    *remote.Conn // nil while paused
-	number  int          // of conn: what an older one still hands on is dropped
+	number  int          // of conn: messages of older ones are dropped
 	links   int          // how often a link came up
 	linked  bool
 	id      wire.SessionID
 	seq     int64 // of the newest event in the inbox
 	ready   *wire.Ready
 	down    error         // why there is no link
-	changed chan struct{} // closed and made anew when linked, down or paused changes
+	changed chan struct{} // closed and replaced when linked, down or paused changes
 	inbox   []wire.Message
 	size    int // bytes in inbox
 	paused  bool
 	asks    []*ask // that have not ended, in order
-	recheck bool   // asks of an older link may still be waiting their turn
+	recheck bool   // requests of an older link may still wait for their turn
 }
 
 // ask is a request that has not ended.
 type ask struct {
 	req       *wire.AgentRequest
 	turn      wire.TurnID // "" = not begun
-	link      int         // on which it was sent; 0 = being sent
+	link      int         // number of the link on which it was sent; 0 = being sent
 	cancelled string      // why; "" = not
 }
 
-// Connect attaches to a session, or to a new one, and returns when the daemon has answered. ctx bounds the connecting only; the
-// session lives until Close. Errors are those of d.Open, and *wire.Error such as not_found_session.
+// Connect attaches to a session, or a new one, and returns when the daemon has answered. ctx bounds the connecting only. Errors
+// are those of d.Open, and *wire.Error such as not_found_session.
 func (d *Daemon) Connect(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{
 		d: d, log: d.Log, o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}),
@@ -93,7 +93,7 @@ func (d *Daemon) Connect(ctx context.Context, o Options) (*Session, error) {
 	}
 }
 
-// openLocked starts connecting to the session from its newest event on.
+// openLocked starts to connect, to resume after the newest event in the inbox.
 func (s *Session) openLocked() {
 	s.number++
 	number := s.number
@@ -111,8 +111,8 @@ func (s *Session) openLocked() {
 	})
 }
 
-// stirLocked wakes whoever waits for the link.
-func (s *Session) stirLocked() {
+// signalLocked wakes the goroutines that wait for a change of the link.
+func (s *Session) signalLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -131,13 +131,13 @@ func (s *Session) up(number int, r *wire.Ready) {
 	if s.seq < 0 {
 		s.seq = r.Session.LastSeq
 	}
-	s.stirLocked()
+	s.signalLocked()
 	if len(s.asks) > 0 {
 		s.work.Go(s.reconcile) // Close waits for it
 	}
 }
 
-// moveLocked goes to the new session that the daemon gave. What ran in one that is gone will not be heard of again.
+// moveLocked switches to the new session that the daemon assigned. Requests of the one that is gone are ended.
 func (s *Session) moveLocked(id wire.SessionID) {
 	was := s.id
 	s.id, s.seq = id, 0
@@ -158,10 +158,10 @@ func (s *Session) lost(number int, err error) {
 		return
 	}
 	s.linked, s.down = false, err
-	s.stirLocked()
+	s.signalLocked()
 }
 
-// handle takes what the daemon sends. It runs in the connection's reader and never waits.
+// handle handles messages of the daemon. It runs in the connection's reader and never blocks.
 func (s *Session) handle(number int, m wire.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,16 +189,15 @@ func (s *Session) handle(number int, m wire.Message) {
 	s.pushLocked(m)
 }
 
-// takenLocked reports the daemon's refusal of a request that it has already: one asked again while the first asking was
-// still on its way over the same link. The request itself goes on.
+// takenLocked reports whether e refuses a repeated request whose first copy was still on its way over the same link. The
+// request itself continues.
 func (s *Session) takenLocked(e wire.EventMessage) bool {
 	refused, ok := e.(*wire.Error)
 	return ok && refused.Code == wire.CodeDuplicateID &&
 		slices.ContainsFunc(s.asks, func(a *ask) bool { return a.req.RequestID == refused.RequestID })
 }
 
-// askedLocked reports whether e is a question that was handed on before: the daemon repeats those that are open to whoever
-// attaches.
+// askedLocked reports whether e is a question that was delivered already: the daemon repeats open questions after attaching.
 func (s *Session) askedLocked(e wire.EventMessage) bool {
 	q, ok := e.(*wire.ConfirmationRequest)
 	return ok && q.SessionID == s.id && q.Seq <= s.seq
@@ -220,17 +219,17 @@ func (s *Session) pushLocked(m wire.Message) {
 	}
 }
 
-// pauseLocked gives the connection up until the inbox is read.
+// pauseLocked closes the connection until the inbox has been read.
 func (s *Session) pauseLocked() {
 	s.log.Debug("paused: the client reads slowly", "session", s.id, "seq", s.seq, "bytes", s.size)
 	conn := s.conn
 	s.conn, s.linked, s.paused = nil, false, true
 	s.number++
-	s.stirLocked()
-	s.work.Go(func() { conn.Close() }) // not here: this is its reader
+	s.signalLocked()
+	s.work.Go(func() { conn.Close() }) // not here: this runs in its reader
 }
 
-// followLocked keeps the record of what was asked.
+// followLocked updates the list of requests.
 func (s *Session) followLocked(e wire.EventMessage) {
 	meta := e.Meta()
 	i := slices.IndexFunc(s.asks, func(a *ask) bool { return meta.RequestID != "" && a.req.RequestID == meta.RequestID })
@@ -258,8 +257,8 @@ func (s *Session) followLocked(e wire.EventMessage) {
 	}
 }
 
-// reconcile settles, after a link came up, what became of requests that had not begun on an older one. Everything that the
-// daemon had to send again came before its answer to this question.
+// reconcile finds out, after a link came up, what became of requests that had not begun on an older one. All missed events
+// come before the daemon's answer to its StatusRequest.
 func (s *Session) reconcile() {
 	s.mu.Lock()
 	conn, link := s.conn, s.links
@@ -271,7 +270,7 @@ func (s *Session) reconcile() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil || conn != s.conn || link != s.links {
-		return // the next link asks again
+		return // repeated with the next link
 	}
 	for _, a := range slices.Clone(s.asks) {
 		switch {
@@ -281,19 +280,19 @@ func (s *Session) reconcile() {
 			}
 		case a.link == 0 || a.link == link:
 		case r.Session.Running:
-			s.recheck = true // it waits its turn, or never arrived: the end of the one that runs tells
+			s.recheck = true // it waits or never arrived: check again when the running one ends
 		case a.cancelled != "":
 			s.endLocked(a, wire.CodeCancelled, a.cancelled+", before it began")
 		default:
 			a.link = link
 			s.log.Info("asked again", "request", a.req.RequestID)
 			again := *a.req
-			s.work.Go(func() { _ = conn.Ask(s.ctx, &again) }) // a link that is lost again brings this here again
+			s.work.Go(func() { _ = conn.Ask(s.ctx, &again) }) // if this link is lost too, reconcile runs again
 		}
 	}
 }
 
-// endLocked ends a request in the daemon's place.
+// endLocked ends a request here, without an end from the daemon.
 func (s *Session) endLocked(a *ask, code, message string) {
 	s.asks = slices.DeleteFunc(s.asks, func(b *ask) bool { return a == b })
 	s.pushLocked(&wire.Error{
@@ -302,8 +301,8 @@ func (s *Session) endLocked(a *ask, code, message string) {
 	})
 }
 
-// Next waits for the next message: an event of the session, a refusal (a *wire.Error without a turn), a notice. It returns
-// ctx's cause, and ErrClosed after Close. The message is the caller's.
+// Next waits for the next message: an event of the session, a refusal (a *wire.Error without a turn), or a notice. It returns
+// context.Cause(ctx), and ErrClosed after Close. The caller owns the message.
 func (s *Session) Next(ctx context.Context) (wire.Message, error) {
 	list, err := s.NextBatch(ctx, 1)
 	if err != nil {
@@ -312,7 +311,7 @@ func (s *Session) Next(ctx context.Context) (wire.Message, error) {
 	return list[0], nil
 }
 
-// NextBatch is Next for what is there already, at most so many: it waits for the first one only.
+// NextBatch returns up to most messages that are there; it waits for the first one only.
 func (s *Session) NextBatch(ctx context.Context, most int) ([]wire.Message, error) {
 	for {
 		s.mu.Lock()
@@ -350,32 +349,32 @@ func (s *Session) UseMCPServers(ctx context.Context, servers []wire.MCPServer) {
 	conn := s.conn
 	s.mu.Unlock()
 	if conn != nil {
-		_ = conn.EnvChanged(ctx) // a link that is down brings them with its greeting
+		_ = conn.EnvChanged(ctx) // without a link, the next handshake contains them
 	}
 }
 
-// ID is the session attached to; it changes with Attach.
+// ID returns the current session; it changes with Attach.
 func (s *Session) ID() wire.SessionID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id
 }
 
-// Ready is the daemon's last greeting. It is shared: do not change it.
+// Ready returns the last Ready. It is shared: do not change it.
 func (s *Session) Ready() *wire.Ready {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ready
 }
 
-// Running is how many of this session's own requests have not ended, queued ones included.
+// Running returns how many of this session's own requests have not ended, queued ones included.
 func (s *Session) Running() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.asks)
 }
 
-// Close ends the session's goroutines; turns that run go on in the daemon.
+// Close ends the session's goroutines; running turns continue in the daemon.
 func (s *Session) Close() {
 	s.cancel(ErrClosed)
 	s.mu.Lock()
@@ -387,7 +386,7 @@ func (s *Session) Close() {
 	s.work.Wait()
 }
 
-// sizeOf is about what a message holds in memory, in bytes.
+// sizeOf returns the approximate bytes of a message in memory.
 func sizeOf(m wire.Message) int {
 	const head = 256
 	switch m := m.(type) {
@@ -419,10 +418,10 @@ func isLive(m wire.Message) bool {
 	return false
 }
 
-// transient reports an error that the next link mends.
+// transient reports whether a request that failed with err may succeed on the next link.
 func transient(err error) bool { return errors.Is(err, remote.ErrDisconnected) }
 
-// on runs f with a connection, again with the next one where that was lost, for linkBound at most.
+// on calls f with a connection, again with the next one if that was lost, for at most linkBound.
 func (s *Session) on(ctx context.Context, f func(c *remote.Conn, link int) error) error {
 	bound := time.NewTimer(linkBound)
 	defer bound.Stop()
@@ -433,7 +432,7 @@ func (s *Session) on(ctx context.Context, f func(c *remote.Conn, link int) error
 		if s.ctx.Err() != nil {
 			return ErrClosed
 		}
-		if conn != nil && (linked || conn.Connected()) { // asking hurries the next attempt
+		if conn != nil && (linked || conn.Connected()) { // Connected makes the next attempt earlier
 			err := f(conn, link)
 			if !transient(err) {
 				return err

@@ -10,20 +10,20 @@ import (
 	"sublet/wire"
 )
 
-// question is a tool that waits for the client's word.
+// question is a tool that waits for the client's answer.
 type question struct {
 	ask    *wire.ConfirmationRequest
 	timer  *time.Timer
-	closed bool // answered; the daemon's ConfirmationResolved takes it out
+	closed bool // answered; ConfirmationResolved removes it
 }
 
-// categories of our tools, in the document's word (G8).
+// categories maps tools to the document's categories (G8).
 var categories = map[string]string{
 	"bash": "shell", "read": "file_system", "write": "file_system", "edit": "file_system", "glob": "file_system", "grep": "file_system",
 	"fetch": "network", "task": "agent", "todo": "planning",
 }
 
-// ask puts a question to the client. Unanswered it is a no (H3, H6 to H10).
+// ask sends a question to the client. Without an answer in time it is refused (H3, H6 to H10).
 func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 	bound := c.s.o.approvalTimeout
 	qu := &question{ask: m}
@@ -67,7 +67,7 @@ func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 	})
 }
 
-// take closes a question for an answer; nil if there is none that is open.
+// take closes a question in order to answer it; nil if it is not open.
 func (c *conn) take(id wire.ExecutionID) *question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *conn) expire(id wire.ExecutionID) {
 	}
 }
 
-// resolved takes a question out that has ended, however.
+// resolved removes a question that has ended.
 func (c *conn) resolved(m *wire.ConfirmationResolved) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,9 +162,8 @@ func (c *conn) approve(r *request) (any, func(), *failure) {
 	return result, nil, nil
 }
 
-// grant picks what is to be remembered among what was offered, narrowest first: remember_choice this very action, for the
-// project; apply_to_similar the widest rule on offer, for the project with remember_choice, else for this session. Critical
-// is never remembered.
+// grant selects one of the offered grants, the narrowest first: with remember_choice this very action, for the project; with
+// apply_to_similar the widest rule, for the project with remember_choice, else for this session. Critical is never remembered.
 func grant(ask *wire.ConfirmationRequest, remember, similar bool) *wire.Grant {
 	scope := "session"
 	if remember {

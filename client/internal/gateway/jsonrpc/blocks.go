@@ -37,25 +37,25 @@ const (
 	maxOpening = 4 << 10 // bytes of a line that begins a block, with its end; a longer one is text
 )
 
-// piece is what a splitter gives out: text, or a block.
+// piece is a result of a splitter: text, or a block.
 type piece struct {
 	text  string
 	block *block
 }
 
-// splitter finds fenced code, diffs and errors in a text that comes in pieces of any size. Plain text passes at once, but
-// for the beginning of a line that could still become the beginning of a block.
+// splitter finds fenced code, diffs and errors in a text that arrives in pieces of any size. Plain text passes at once, except the
+// beginning of a line that may begin a block.
 type splitter struct {
-	held  []byte // of the line that is being read, not given out yet
-	open  bool   // the beginning of that line was given out: it is plain text
+	held  []byte // the part of the current line that was held back
+	open  bool   // the beginning of the current line was passed on as plain text
 	in    string // what is being collected: "", fence, diff, error; maybe: a line that is a diff's first if the next one says so
 	fence string // the characters that opened it
-	info  string // what stands behind them
+	info  string // the text after them
 	body  bytes.Buffer
-	plain strings.Builder // text that goes out next
+	plain strings.Builder // text to pass on next
 }
 
-// add takes the next piece of the text.
+// add adds the next piece of the text and returns what is complete.
 func (s *splitter) add(text string) (out []piece) {
 	for text != "" {
 		i := strings.IndexByte(text, '\n')
@@ -71,7 +71,7 @@ func (s *splitter) add(text string) (out []piece) {
 	return s.flush(out)
 }
 
-// end is called after the last piece: what was held back is given out.
+// end returns what was held back, after the last piece.
 func (s *splitter) end() (out []piece) {
 	if len(s.held) > 0 {
 		out = s.line(out)
@@ -89,7 +89,7 @@ func (s *splitter) flush(out []piece) []piece {
 	return out
 }
 
-// partial looks at a line that has not ended.
+// partial processes a line that has not ended.
 func (s *splitter) partial(out []piece) []piece {
 	switch {
 	case s.in == "" && (s.open || len(s.held) > maxOpening || !mayBegin(string(s.held))):
@@ -103,7 +103,7 @@ func (s *splitter) partial(out []piece) []piece {
 	return out
 }
 
-// line looks at a whole line.
+// line processes a whole line.
 func (s *splitter) line(out []piece) []piece {
 	line := string(s.held)
 	s.held = s.held[:0]
@@ -140,7 +140,7 @@ func (s *splitter) line(out []piece) []piece {
 	return out
 }
 
-// begin looks at the first line of whatever comes next.
+// begin processes the first line of the next block or text.
 func (s *splitter) begin(out []piece, line string) []piece {
 	if len(line) > maxOpening {
 		s.plain.WriteString(line)
@@ -165,7 +165,7 @@ func (s *splitter) begin(out []piece, line string) []piece {
 	return out
 }
 
-// finish ends what is being collected.
+// finish ends the current block.
 func (s *splitter) finish(out []piece) []piece {
 	if s.in == "maybe" {
 		s.plain.Write(s.body.Bytes())
@@ -216,7 +216,7 @@ func mayBegin(line string) bool {
 	return false
 }
 
-// opens reports whether a line opens a fence. A backquote behind the opening ones makes it code within a line.
+// opens reports whether a line opens a fence. With another backquote after the opening ones it is inline code.
 func opens(line string) (fence, info string, ok bool) {
 	m := fenceLine().FindStringSubmatch(line)
 	if m == nil || m[1][0] == '`' && strings.Contains(m[2], "`") {
@@ -242,12 +242,12 @@ func diffLine(line string) bool {
 	return false
 }
 
-// shells are the languages that can be run as they stand in the user's terminal.
+// shells are the languages of code that can be run in the user's terminal.
 var shells = map[string]bool{"bash": true, "sh": true, "shell": true, "zsh": true, "fish": true, "console": true, "shell-session": true}
 
 var placeInInfo = gateway.Pattern(`^([^\s:=]*[./][^\s:]*)(?::(\d+(?:-\d+)?))?$`)
 
-// describe reads a fence's info string: a language, then file=NAME, title=NAME, lines=10-15, or NAME:10-15.
+// describe parses a fence's info string: a language, then file=NAME, title=NAME, lines=10-15, or NAME:10-15.
 func describe(b *block, info string) {
 	fields := strings.Fields(info)
 	for i, field := range fields {
@@ -276,7 +276,7 @@ func describe(b *block, info string) {
 
 var hunk = gateway.Pattern(`(?m)^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
 
-// fromDiff fills in which file a diff changes, and where it first does.
+// fromDiff fills in the file that a diff changes, and the first changed line.
 func fromDiff(b *block) {
 	for line := range strings.Lines(b.Content) {
 		if name, ok := strings.CutPrefix(line, "+++ "); ok && b.Metadata.File == "" {
@@ -304,7 +304,7 @@ var (
 	remarkInCode = gateway.Pattern(`(?:^|\s)(?://|#|--|/\*|;)\s*(?i:(suggestion|hint|note|todo|fixme|warning|error))\s*:\s*(.+?)\s*(?:\*/)?$`)
 )
 
-// places annotates the lines of an error that name a place.
+// places annotates the lines of an error that name a file and line.
 func places(content string) (list []annotation) {
 	n := 0
 	for line := range strings.Lines(content) {
@@ -328,7 +328,7 @@ func places(content string) (list []annotation) {
 	return list
 }
 
-// remarks annotates the lines of code whose comment is addressed to the reader.
+// remarks annotates lines of code with comments for the reader.
 func remarks(content string) (list []annotation) {
 	n := 0
 	for line := range strings.Lines(content) {

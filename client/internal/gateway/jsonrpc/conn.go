@@ -26,7 +26,7 @@ const (
 	writeBound = 2 * time.Second // for a client to read what is left then
 )
 
-// conn is one client: a reader that answers requests in their order, and, once there is a session, a translator.
+// conn is one client: a reader that answers requests in order and, once there is a session, a translator of its events.
 type conn struct {
 	s   *server
 	log *slog.Logger
@@ -41,13 +41,13 @@ type conn struct {
 	mu sync.Mutex
 	// guarded by mu
 	queries  map[wire.RequestID]*query // running and queued
-	over     []wire.RequestID          // the last that ended
+	over     []wire.RequestID          // the last requests that ended
 	asked    map[wire.ExecutionID]*question
 	answered []wire.ExecutionID // the last questions that ended
 	history  history
 }
 
-// serve talks to one client until it goes or ctx ends. It owns nc.
+// serve serves one client until it disconnects or ctx ends. It owns nc.
 func (s *server) serve(ctx context.Context, nc net.Conn) {
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := &conn{
@@ -55,7 +55,7 @@ func (s *server) serve(ctx context.Context, nc net.Conn) {
 		queries: map[wire.RequestID]*query{}, asked: map[wire.ExecutionID]*question{},
 	}
 	s.log.Debug("client connected")
-	// What comes is not read any more once the server stops; what runs still reports its end.
+	// Once the server stops nothing is read any more; running queries still report their end.
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetReadDeadline(time.Unix(1, 0)) })
 	err := c.read(gateway.NewLineReader(nc, s.o.MaxLine))
 	stop()
@@ -74,8 +74,8 @@ func (s *server) serve(ctx context.Context, nc net.Conn) {
 	nc.Close()
 }
 
-// linger lets what runs go on after the client's last line for as long as the client takes what is written to it: a script
-// may close its side once it has asked (C3).
+// linger lets running queries continue after the client's last line while the client reads: a script may close its writing side
+// once it has asked (C3).
 func (c *conn) linger(ctx context.Context) {
 	for _, d := range c.running() {
 		select {
@@ -88,7 +88,7 @@ func (c *conn) linger(ctx context.Context) {
 	}
 }
 
-// running are the ends of the queries that run.
+// running returns the channels that are closed at the ends of the running queries.
 func (c *conn) running() []<-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,8 +99,8 @@ func (c *conn) running() []<-chan struct{} {
 	return list
 }
 
-// settle ends what the client began: with it nobody is left to read an answer, or to be asked. When the server stops, the
-// client is still told how its queries end.
+// settle cancels what the client began, since nobody is left to read the answers. When the server stops, the client still gets
+// the ends of its queries.
 func (c *conn) settle(stopping bool) {
 	if c.session == nil {
 		return
@@ -158,13 +158,13 @@ func (c *conn) read(in *gateway.LineReader) error {
 
 func (c *conn) send(v any) error { return c.out.Send(c.ctx, gateway.Line(v)) }
 
-// notify sends a notification. That the client is gone shows in the reader.
+// notify sends a notification. The reader notices if the client has disconnected.
 func (c *conn) notify(method string, params any) {
 	c.log.Debug("sent", "method", method)
 	_ = c.send(&notification{Version: "2.0", Method: method, Params: params})
 }
 
-// message serves one line. The checks come in this order: parse, rate, envelope, initialized, method, params, concurrency.
+// message handles one line. The checks are in this order: parse, rate, envelope, initialized, method, params, concurrency.
 func (c *conn) message(line []byte) error {
 	if !utf8.Valid(line) {
 		return c.send(answer(nil, nil, failed(codeParse, "the line is not UTF-8")))
@@ -204,8 +204,8 @@ func (c *conn) message(line []byte) error {
 	return err
 }
 
-// one serves one message of a line. then is what it begins, to be called once the answer is on its way, so that nothing
-// overtakes it.
+// one handles one message of a line. then starts what it begins, and is called after the answer is queued, so that no
+// notification precedes the answer.
 func (c *conn) one(raw json.RawMessage, seen []json.RawMessage) (a *response, then func()) {
 	limit := c.limit(wire.LimitRequestsPerSecond, 100)
 	ok, retry := c.rate.Take(limit)
@@ -238,7 +238,7 @@ func (c *conn) one(raw json.RawMessage, seen []json.RawMessage) (a *response, th
 	return answer(r.ID, result, f), then
 }
 
-// limit is one of the daemon's, as it told them, else the document's.
+// limit returns one of the daemon's limits, else the document's.
 func (c *conn) limit(name string, otherwise int) int {
 	if c.session == nil {
 		return otherwise
@@ -277,7 +277,7 @@ func (c *conn) dispatch(r *request) (any, func(), *failure) {
 	return m(c, r)
 }
 
-// authentic compares tokens without telling by its time where they differ.
+// authentic compares tokens in constant time.
 func (c *conn) authentic(token string) bool {
 	return c.s.o.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(c.s.o.Token)) == 1
 }

@@ -107,7 +107,7 @@ func values(line []byte) (list []json.RawMessage, batch bool, f *failure) {
 	return list, true, nil
 }
 
-// reason is a decoder's error without its Go words.
+// reason returns a decoder's error without Go's terms.
 func reason(err error) string {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return "the JSON ends in the middle"
@@ -121,7 +121,7 @@ func reason(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-// kind is JSON's word for a Go kind.
+// kind returns JSON's name for a Go kind.
 func kind(k string) string {
 	switch k {
 	case "struct", "map":
@@ -138,7 +138,7 @@ func kind(k string) string {
 	return "a " + k
 }
 
-// parse checks the envelope of one message (P4, A15, A16). The id is given also with an error, where it could be read.
+// parse checks the envelope of one message (P4, A15, A16). It returns the id also with an error, if it could be read.
 func parse(raw json.RawMessage) (r request, f *failure) {
 	var fields map[string]json.RawMessage
 	if raw[0] != '{' {
@@ -175,7 +175,7 @@ func parse(raw json.RawMessage) (r request, f *failure) {
 	return r, nil
 }
 
-// decode reads params into to; an array stands for an object whose names are those of names, in order.
+// decode decodes params into to; the elements of an array get names in order.
 func (r *request) decode(names []string, to any) *failure {
 	params := r.Params
 	if params == nil {

@@ -8,7 +8,7 @@ import (
 	"sublet/wire"
 )
 
-// codes is the one table from the daemon's codes to the document's.
+// codes maps the daemon's codes to the document's.
 var codes = map[string]int{
 	wire.CodeInvalidMessage:   codeParams,
 	wire.CodeUnknownKind:      codeInternal,
@@ -33,7 +33,7 @@ var codes = map[string]int{
 	wire.CodeInternal:         codeInternal,
 }
 
-// failureOf is an error of the daemon, or of the way to it, in the document's terms.
+// failureOf converts an error of the daemon, or of the connection to it.
 func failureOf(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f

@@ -1,5 +1,5 @@
 // Package jsonrpc serves agents by JSON-RPC 2.0 over a unix socket, one message a line, as OpenAgent-Terminal's protocol
-// specification 1.0.0 describes it. What sessions and agents are is left to the daemon.
+// specification 1.0.0 defines. Sessions and agents are left to the daemon.
 package jsonrpc
 
 import (
@@ -31,11 +31,11 @@ type Options struct {
 	approvalTimeout time.Duration // for tests; 0 = approvalBound
 }
 
-// approvalBound is how long a question waits for its answer; then it is a no (H10).
+// approvalBound is how long a question waits for its answer before it is refused (H10).
 const approvalBound = 30 * time.Second
 
-// Path is where the socket is unless somebody says otherwise: in $XDG_RUNTIME_DIR, else in /tmp, named after the process
-// that serves it; with compat under the name that the protocol's document gives it (A2).
+// Path returns the default path of the socket: in $XDG_RUNTIME_DIR, else in /tmp, named after this process; with compat the
+// name in the protocol's document (A2).
 func Path(getenv func(string) string, pid int, compat bool) string {
 	dir := getenv("XDG_RUNTIME_DIR")
 	if !filepath.IsAbs(dir) {
@@ -54,9 +54,9 @@ type server struct {
 	log *slog.Logger
 }
 
-// Serve makes the socket, mode 0600, serves every client of the same user that connects, and removes the socket when ctx
-// ends (A3, A4). Running queries are cancelled then, and their clients told. It returns nil after such a stop; errors are
-// those of the socket and of a daemon that cannot be reached at the start.
+// Serve creates the socket, mode 0600, serves every client of the same user, and removes the socket when ctx ends (A3, A4). It
+// then cancels running queries and reports that to their clients. It returns nil after such a stop; errors are those of the
+// socket and of a daemon that cannot be reached at the start.
 func Serve(ctx context.Context, o Options) error {
 	if o.approvalTimeout == 0 {
 		o.approvalTimeout = approvalBound
@@ -95,11 +95,11 @@ func (s *server) accept(ctx context.Context, ln net.Listener) error {
 			if err == nil {
 				nc.Close()
 			}
-			return nil // asked to stop: not a failure
+			return nil // a regular stop
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accept: %w", err)
 		case err != nil:
-			// Too many open files, most likely: those that are served go on.
+			// Probably too many open files; connected clients are not affected.
 			s.log.Warn("a client could not be accepted", "err", err)
 			select {
 			case <-time.After(100 * time.Millisecond):

@@ -59,10 +59,10 @@ type model struct {
 	Loaded bool   `json:"loaded"`
 }
 
-// What a client may say it can do (B7). One that does not say is taken to be able to do all of it.
+// Capabilities that a client may declare (B7). A client that declares none is assumed to have all.
 var clientCapabilities = []string{"streaming", "blocks", "syntax_highlighting", "tool_approval", "session_persistence"}
 
-// initialize settles version and capabilities, and opens the client's session (B1 to B13).
+// initialize negotiates version and capabilities, and opens the client's session (B1 to B13).
 func (c *conn) initialize(r *request) (any, func(), *failure) {
 	var p initializeParams
 	if f := r.decode([]string{"protocol_version", "client_info", "terminal_size", "capabilities", "config", "token"}, &p); f != nil {
@@ -155,7 +155,7 @@ func (c *conn) cancel(r *request) (any, func(), *failure) {
 	return result, func() { c.session.Cancel(id, "cancelled by the client") }, nil
 }
 
-// update takes the client's folder, environment and terminal (D2).
+// update records the client's folder, environment and terminal (D2).
 func (c *conn) update(r *request) (any, func(), *failure) {
 	var p struct {
 		Cwd      string            `json:"cwd"`
@@ -206,7 +206,7 @@ func (c *conn) save(r *request) (any, func(), *failure) {
 	return map[string]any{"saved": true, "path": string(reply.Path), "size": reply.Size}, nil, nil
 }
 
-// load makes a saved session the connection's own (K2).
+// load loads a saved session and attaches the connection to it (K2).
 func (c *conn) load(r *request) (any, func(), *failure) {
 	var p struct {
 		Path string `json:"path"`
@@ -242,14 +242,14 @@ func (c *conn) load(r *request) (any, func(), *failure) {
 	}}, nil, nil
 }
 
-// do is one request about sessions.
+// do sends one request about sessions.
 func (c *conn) do(r *wire.SessionRequest) (*wire.SessionReply, error) {
 	ctx, cancel := c.s.o.Daemon.Bound(c.ctx)
 	defer cancel()
 	return c.session.Do(ctx, r)
 }
 
-// count reads a session's history and counts its messages, the user's and the agents', and their blocks.
+// count returns the numbers of messages (the user's and the agents') and blocks in a session's history.
 func (c *conn) count(id wire.SessionID) (blocks, messages int, err error) {
 	var split splitter
 	found := func(list []piece) {

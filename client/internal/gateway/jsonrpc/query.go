@@ -9,21 +9,21 @@ import (
 	"sublet/wire"
 )
 
-// query is one agent.query from its answer to its stream.complete. All but done and cancelled is the translator's.
+// query is one agent.query until its stream.complete. Only the translator uses the fields, except done and cancelled.
 type query struct {
 	id        string
 	done      chan struct{} // closed after stream.complete
 	cancelled bool          // by the client; guarded by conn.mu
 
-	stream  bool // the text comes in pieces
-	blocks  bool // what has structure comes as blocks
+	stream  bool // the text is sent in pieces
+	blocks  bool // structured content is sent as blocks
 	index   int  // of the next token
 	numbers int  // of the next block
 	split   splitter
-	text    wire.StreamedText // with stream false: what was said so far
+	text    wire.StreamedText // with stream false: the text so far
 	error   *failure          // why the turn failed; nil = it did not
 	began   time.Time
-	shown   map[wire.ExecutionID]time.Time // when a running tool's progress was last told
+	shown   map[wire.ExecutionID]time.Time // when a running tool's progress was last sent
 }
 
 type recentCommand struct {
@@ -41,8 +41,7 @@ func (r recentCommand) startedMS() int64 {
 	return int64(r.Timestamp)
 }
 
-// recentCommands are the newest of a client's commands, at most maxHistory, the oldest first; what came before them in its
-// list is not kept.
+// recentCommands are the newest maxHistory of a client's commands, oldest first. Decoding does not keep the others.
 type recentCommands []recentCommand
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -77,7 +76,7 @@ type queryParams struct {
 	} `json:"options"`
 }
 
-// request is the native form of a query.
+// request converts a query to the native form.
 func (p *queryParams) request(id string) (*wire.AgentRequest, *failure) {
 	if p.Message == nil {
 		return nil, failed(codeParams, "message: is missing")
@@ -118,7 +117,7 @@ func (p *queryParams) request(id string) (*wire.AgentRequest, *failure) {
 	return req, nil
 }
 
-// query begins a turn. It is answered at once; what comes of it follows as notifications (E2 to E4).
+// query begins a turn. It is answered at once; notifications follow (E2 to E4).
 func (c *conn) query(r *request) (any, func(), *failure) {
 	var p queryParams
 	if f := r.decode([]string{"message", "context", "options"}, &p); f != nil {
@@ -164,7 +163,7 @@ func (c *conn) query(r *request) (any, func(), *failure) {
 	return map[string]any{"query_id": id, "status": "processing"}, begin, nil
 }
 
-// end tells that a query is over: what went wrong, if something did, and then stream.complete, exactly once (E17, E20).
+// end reports that a query has ended: the error, if any, and then stream.complete, exactly once (E17, E20).
 func (c *conn) end(q *query, status string, m *wire.AgentComplete) {
 	if status == wire.StatusError || status == wire.StatusTimeout {
 		if q.error == nil {
@@ -212,7 +211,7 @@ var longTitles = map[int]string{
 	codeCancelled: "Operation was cancelled", codePermission: "Operation not permitted",
 }
 
-// remembered is list with id at its end, bounded: these ids only tell what ended from what never was.
+// remembered returns list with id appended, bounded. The ids distinguish what has ended from what never existed.
 func remembered[T any](list []T, id T) []T {
 	if list = append(list, id); len(list) > 1024 {
 		list = list[1:]

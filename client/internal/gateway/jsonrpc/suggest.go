@@ -8,14 +8,13 @@ import (
 	"sublet/client/internal/gateway"
 )
 
-// history is the client's own commands as it told them, the oldest first.
+// history is the client's own commands as it reported them, oldest first.
 type history []recentCommand
 
 // maxHistory bounds the commands remembered of one connection.
 const maxHistory = 500
 
-// merge takes in what a client told and had not told before, at most maxHistory. It reports whether the newest command is a
-// new one.
+// merge adds the commands that were not reported before, up to maxHistory, and reports whether the newest command is new.
 func (h *history) merge(list []recentCommand) bool {
 	fresh := false
 	for _, r := range list {
@@ -51,7 +50,7 @@ type suggestion struct {
 	Context    string  `json:"context"`
 }
 
-// suggest remembers the client's commands and, where the newest one failed, proposes the next (F17).
+// suggest records the client's commands and, if the newest one failed, proposes the next (F17).
 func (c *conn) suggest(recent []recentCommand) {
 	if len(recent) == 0 {
 		return
@@ -65,8 +64,8 @@ func (c *conn) suggest(recent []recentCommand) {
 	}
 }
 
-// next is a proposal after the newest command failed: what helped the user before, else the command they know whose name is
-// all but the same. nil: there is nothing to propose.
+// next proposes a command after the newest failed: what helped the user before, else a known command with a similar name; nil
+// if there is nothing to propose.
 func (h history) next() *suggestion {
 	if len(h) == 0 {
 		return nil
@@ -81,7 +80,7 @@ func (h history) next() *suggestion {
 	return h.meant(last)
 }
 
-// helped looks for the command that succeeded after the same one had failed before.
+// helped returns the command that succeeded after the same one had failed before.
 func (h history) helped(last recentCommand) *suggestion {
 	counts, total, best := map[string]int{}, 0, ""
 	for i := range len(h) - 2 {
@@ -107,10 +106,10 @@ func (h history) helped(last recentCommand) *suggestion {
 	}
 }
 
-// notFound is the status of a command that the shell does not know.
+// notFound is the exit status for an unknown command.
 const notFound = 127
 
-// meant looks for a program that the user ran before and whose name is one slip away.
+// meant returns a program that the user ran before and whose name differs by one typing error.
 func (h history) meant(last recentCommand) *suggestion {
 	name, rest, _ := strings.Cut(last.Command, " ")
 	if *last.ExitCode != notFound || len(name) < 2 {
@@ -129,7 +128,7 @@ func (h history) meant(last recentCommand) *suggestion {
 	return nil
 }
 
-// slip reports whether a becomes b by one letter more, less, other, or two that changed places.
+// slip reports whether a becomes b by inserting, deleting or replacing one letter, or exchanging two adjacent ones.
 func slip(a, b string) bool {
 	x, y := []rune(a), []rune(b)
 	if len(x) > len(y) {

@@ -11,11 +11,10 @@ import (
 	"sublet/wire"
 )
 
-// progressEvery bounds how often a running tool's output is told; the whole comes with its end.
+// progressEvery is the minimum interval of a running tool's progress; all of its output follows at its end.
 const progressEvery = 100 * time.Millisecond
 
-// batchMost is how many waiting events are looked at together: tokens among them that follow each other go out in one
-// notification.
+// batchMost is how many waiting events are processed together: consecutive tokens among them go out in one notification.
 const batchMost = 256
 
 type tokenMetadata struct {
@@ -39,7 +38,7 @@ type manyTokens struct {
 	Tokens []token `json:"tokens"`
 }
 
-// translate turns the session's events into notifications until the connection is over.
+// translate converts the session's events to notifications until the connection ends.
 func (c *conn) translate() {
 	for {
 		list, err := c.session.NextBatch(c.ctx, batchMost)
@@ -92,7 +91,7 @@ func (c *conn) batch(list []wire.Message) {
 	flush()
 }
 
-// queryOf is whose event m is; nil: none of this connection's.
+// queryOf returns the query of event m; nil if it is not of this connection.
 func (c *conn) queryOf(m wire.Message) *query {
 	e, ok := m.(wire.EventMessage)
 	if !ok {
@@ -103,8 +102,7 @@ func (c *conn) queryOf(m wire.Message) *query {
 	return c.queries[e.Meta().RequestID]
 }
 
-// spoken is a piece of the agent's own answer, or the end of one that is void. What an agent that works for another one
-// says is not.
+// spoken reports whether m is text of the agent itself or a void chunk, rather than text of a sub-agent.
 func spoken(m wire.Message) (*wire.AgentStreamChunk, bool) {
 	chunk, ok := m.(*wire.AgentStreamChunk)
 	if !ok || chunk.Chunk.Type != wire.ChunkText && chunk.Chunk.Type != wire.ChunkVoid || gateway.IsDelegate(chunk.Agent) {
@@ -113,7 +111,7 @@ func spoken(m wire.Message) (*wire.AgentStreamChunk, bool) {
 	return chunk, true
 }
 
-// said takes a piece of the answer and returns what goes out now.
+// said adds a piece of the answer and returns what to send now.
 func (q *query) said(m *wire.AgentStreamChunk) []piece {
 	text := m.Chunk.Text
 	void := m.Chunk.Type == wire.ChunkVoid
@@ -137,7 +135,7 @@ func (q *query) said(m *wire.AgentStreamChunk) []piece {
 	return q.split.add(text)
 }
 
-// rest is what was held back at the end of an answer, or of the text before a tool's call.
+// rest returns what was held back, at the end of an answer or before a tool's call.
 func (q *query) rest() []piece {
 	switch {
 	case q.stream:
@@ -180,7 +178,7 @@ func (c *conn) block(q *query, b *block) {
 	})
 }
 
-// event translates what is no text.
+// event converts events other than text.
 func (c *conn) event(q *query, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.AgentThinking:
@@ -253,7 +251,7 @@ func (c *conn) chunk(q *query, m *wire.AgentStreamChunk) {
 	}
 }
 
-// native is a block of the daemon's own.
+// native converts a block of the daemon.
 func native(b *wire.Block) *block {
 	out := &block{
 		Type: b.Type, Language: b.Language, Content: b.Content, Annotations: []annotation{},
@@ -272,7 +270,7 @@ func (c *conn) progress(id wire.ExecutionID, percentage int, message string) {
 	})
 }
 
-// toolEnd tells a tool's end, and shows what it printed as a block of the answer (G2, G6).
+// toolEnd reports a tool's end, and sends its output as a block of the answer (G2, G6).
 func (c *conn) toolEnd(q *query, m *wire.CommandResult) {
 	if m.ExecutionID == "" {
 		return // a command that a person ran in a session that is shared
@@ -294,7 +292,7 @@ func (c *conn) toolEnd(q *query, m *wire.CommandResult) {
 	}
 }
 
-// summary is a call's arguments in one line.
+// summary returns a call's arguments in one line.
 func summary(arguments string) string {
 	var fields map[string]any
 	if json.Unmarshal([]byte(arguments), &fields) != nil {
@@ -308,7 +306,7 @@ func summary(arguments string) string {
 	return gateway.OneLine(arguments)
 }
 
-// lastLine is the last line of output that says something; a progress bar's lines end with \r.
+// lastLine returns the last non-blank line of output; lines of a progress bar end with \r.
 func lastLine(data []byte) string {
 	text := controls().ReplaceAllString(strings.ToValidUTF8(string(data), "\uFFFD"), "")
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
@@ -320,12 +318,12 @@ func lastLine(data []byte) string {
 	return ""
 }
 
-// controls are the terminal's: colours, cursor movements, titles, and single bytes but line ends and tabs (P8).
+// controls matches control sequences and control characters other than newline and tab (P8).
 var controls = gateway.Pattern(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]`)
 
 var percent = gateway.Pattern(`(\d{1,3})(?:\.\d+)?\s?%`)
 
-// percentage is what a program itself says of how far it is; 0 where it says nothing.
+// percentage returns the progress that a program prints; 0 if it prints none.
 func percentage(line string) int {
 	found := percent().FindAllStringSubmatch(line, -1)
 	if found == nil {

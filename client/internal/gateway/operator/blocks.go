@@ -61,9 +61,8 @@ func svgSize(rx *regexp.Regexp, open string) float64 {
 	return n
 }
 
-// markdownBlocks cuts an answer's Markdown into blocks: fenced code is code, or svg where it says so; an image that
-// stands alone on its line is an image; the rest is text. A fence that is still open, because the answer still streams,
-// holds what there is.
+// markdownBlocks splits Markdown into blocks: fenced code is code, or svg by its language; an image alone on its line is an
+// image; the rest is text. An unclosed fence of a streaming answer contains what has arrived.
 func markdownBlocks(text string) []responseBlock {
 	var blocks []responseBlock
 	var plain, body strings.Builder

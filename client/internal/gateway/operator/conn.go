@@ -16,8 +16,7 @@ const (
 	maxLinks   = 8    // sessions a connection stays attached to, so that their shells live on
 )
 
-// conn is one client. Requests are begun in the order they came, by its reader; what takes its time goes on beside. It owns
-// its goroutines.
+// conn is one client. Its reader begins requests in order; each continues in a goroutine of its own, which the conn owns.
 type conn struct {
 	s      *Server
 	t      transport
@@ -35,7 +34,7 @@ type conn struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	links   []*link // used longest ago first
+	links   []*link // least recently used first
 	queries int     // turns of this connection, queued ones included
 	streams int
 }
@@ -54,7 +53,7 @@ func (c *conn) serve() error {
 	c.cancel()
 	c.abandon()
 	c.work.Wait()
-	c.t.close() // whoever still writes is let go
+	c.t.close() // unblocks writers
 	_ = c.out.Close()
 	return err
 }
@@ -103,7 +102,7 @@ func (c *conn) read() error {
 	}
 }
 
-// check is what every request must pass: it is allowed to ask, and its id is new.
+// check refuses a request that is over the rate or whose id was used.
 func (c *conn) check(r *request) *problem {
 	if !c.authorized && !c.s.guard.IsToken(r.token) {
 		return invalid("metadata.token is missing, or not this server's").with("field", "metadata.token").with("reason", "unauthorized")
@@ -122,7 +121,7 @@ func (c *conn) check(r *request) *problem {
 	return nil
 }
 
-// refuse answers a request that came to nothing, in its dialect.
+// refuse answers a failed request in its dialect.
 func (c *conn) refuse(r *request, p *problem) {
 	c.s.log.Debug("request refused", "peer", c.t.peer(), "kind", r.kind, "code", p.s3, "why", p.message)
 	if r.s4 {
@@ -132,7 +131,7 @@ func (c *conn) refuse(r *request, p *problem) {
 	c.send(line(s3Refusal(r.id, p, 0)))
 }
 
-// send queues a line. It waits while the client does not read, and is what holds everything behind it back (F19).
+// send queues a line. It blocks while the client does not read, and thereby stops the producers of lines.
 func (c *conn) send(l []byte) {
 	if err := c.out.Send(c.ctx, l); err != nil {
 		c.cancel()
@@ -140,7 +139,7 @@ func (c *conn) send(l []byte) {
 	}
 }
 
-// begin starts what a request asks for. What it returns is the answer to a request that was refused.
+// begin starts a request. A problem that it returns is the answer to a refused one.
 func (c *conn) begin(r *request) *problem {
 	switch r.kind {
 	case kindDispatch, kindQuery, kindContext:
@@ -160,7 +159,7 @@ func (c *conn) begin(r *request) *problem {
 	}
 }
 
-// away is an error of the gateway, or of the daemon, as an answer.
+// away converts an error of the gateway, or of the daemon, to an answer.
 func away(err error) *problem {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return problemOf(e)
@@ -168,7 +167,7 @@ func away(err error) *problem {
 	return &problem{s3: codeInternal, s4: codeInternal, message: err.Error(), hint: gateway.Hint(err), recoverable: true}
 }
 
-// reserve takes one of the places for running queries (N3); done gives it back.
+// reserve takes one of the places for running queries; done releases it.
 func (c *conn) reserve() *problem {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"sublet/wire"
 )
 
-// projectOf is the folder that a request works in: the server's own, or the one the request names, which must be there.
+// projectOf returns the folder for a request: the server's own, or the one that the request names, which must exist.
 func projectOf(own, named string) (string, *problem) {
 	if named == "" {
 		return own, nil
@@ -29,8 +29,8 @@ func projectOf(own, named string) (string, *problem) {
 	return named, nil
 }
 
-// attach checks the files of a request (P6). Each is below the project also after every symbolic link is followed, and
-// goes to the daemon in that resolved form, so that a link changed afterwards leads nowhere else.
+// attach checks the files of a request. Each must be below the project after symbolic links are resolved, and is passed to the
+// daemon in that form, so that a link changed afterwards has no effect.
 func attach(project string, files []string) ([]wire.Attachment, *problem) {
 	list := []wire.Attachment{}
 	if len(files) == 0 {
@@ -65,7 +65,7 @@ func attach(project string, files []string) ([]wire.Attachment, *problem) {
 	return list, nil
 }
 
-// resolve follows links; why says what is wrong with the file, "" = nothing.
+// resolve resolves links; why is what is wrong with the file, "" = nothing.
 func resolve(root, path string) (real, why string) {
 	real, err := filepath.EvalSymlinks(path)
 	switch {

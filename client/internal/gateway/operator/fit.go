@@ -5,8 +5,8 @@ import "strings"
 // maxMessage is the longest line that is sent, in bytes (N1). Conversations are longer; what is in one message is cut.
 const maxMessage = 10 << 20
 
-// fit builds a line, again with texts cut shorter and shorter until it is within limit. build gets how many bytes of each
-// text to keep, 0 = all.
+// fit calls build with smaller and smaller bounds until the line is within limit. build gets how many bytes of each text to
+// keep, 0 = all.
 func fit(limit int, build func(most int) []byte) []byte {
 	l := build(0)
 	for most := 1 << 20; len(l) > limit && most >= 64; most /= 4 {
@@ -15,7 +15,7 @@ func fit(limit int, build func(most int) []byte) []byte {
 	return l
 }
 
-// cut keeps the start and the end of a text that is longer than most bytes, never a part of a character.
+// cut keeps the beginning and end of a text longer than most bytes, and whole characters.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -8,14 +8,14 @@ import (
 	"sublet/wire"
 )
 
-// A turn is one request and what came of it, folded from its native events. Both dialects are views of it.
+// A turn is one request and its outcome, computed from its native events. Both dialects are views of it.
 type turn struct {
 	id      wire.TurnID
 	request wire.RequestID
 	agent   string
 	prompt  string
 	startMS int64
-	items   []item // what the agent said and did, in order
+	items   []item // the agent's texts and tool runs, in order
 	tools   []*toolRun
 	failure *wire.Error
 	usage   usage
@@ -43,7 +43,7 @@ type toolRun struct {
 	duration int64 // milliseconds
 }
 
-// failed reports whether the tool ran and failed, or was not let run.
+// failed reports whether the tool failed or was refused.
 func (t *toolRun) failed() bool {
 	return t.status != "" && t.status != wire.StatusSuccess && t.status != wire.StatusOK
 }
@@ -58,14 +58,14 @@ type history struct {
 	byID  map[wire.TurnID]*turn
 }
 
-// apply takes one event and returns the turn it belongs to; nil for what belongs to none, such as a user's own command.
-// Events come in the order of their numbers.
+// apply applies one event and returns the turn it belongs to; nil for an event of no turn, such as a user's own command. Events
+// must come in the order of their numbers.
 func (h *history) apply(m wire.EventMessage) *turn {
 	id := m.Meta().TurnID
 	if id == "" {
 		return nil
 	}
-	if begun, ok := m.(*wire.TurnStarted); ok && h.byID[id] == nil { // one that is told twice began once
+	if begun, ok := m.(*wire.TurnStarted); ok && h.byID[id] == nil { // a repeated TurnStarted has no effect
 		t := &turn{
 			id: id, request: begun.RequestID, agent: begun.Agent, prompt: begun.Prompt, startMS: begun.AtMS,
 		}
@@ -90,7 +90,7 @@ func (t *turn) apply(m wire.EventMessage) {
 		t.chunk(m)
 	case *wire.CommandResult:
 		run := t.tool(m.ExecutionID)
-		if run == nil { // announced by nobody: a tool that a person ran
+		if run == nil { // without a tool_call: a tool that a person ran
 			run = t.call(m.ExecutionID, m.Tool, m.Agent, commandInput(string(m.Command)))
 		}
 		run.output = strings.ToValidUTF8(string(m.Output), "\uFFFD")
@@ -135,7 +135,7 @@ func (t *turn) chunk(m *wire.AgentStreamChunk) {
 	}
 }
 
-// own reports whether the turn's agent itself speaks; what those say that work for it is in their task's result.
+// own reports whether an event is of the turn's agent itself rather than of a sub-agent, whose text is in its task's result.
 func (t *turn) own(m *wire.AgentStreamChunk) bool { return m.Agent == "" || m.Agent == t.agent }
 
 func (t *turn) say(m *wire.AgentStreamChunk) {
@@ -155,7 +155,7 @@ func (t *turn) call(id wire.ExecutionID, name, agent string, input json.RawMessa
 }
 
 func (t *turn) tool(id wire.ExecutionID) *toolRun {
-	for _, run := range slices.Backward(t.tools) { // the one asked about is nearly always the last
+	for _, run := range slices.Backward(t.tools) { // usually the last one
 		if run.id == id {
 			return run
 		}
@@ -165,7 +165,7 @@ func (t *turn) tool(id wire.ExecutionID) *toolRun {
 
 func (t *turn) over() bool { return t.status != "" }
 
-// text is the whole of what the agent said; the summary of a turn in which it said nothing.
+// text returns the whole text of the agent; the turn's summary if there is none.
 func (t *turn) text() string {
 	var b strings.Builder
 	for _, it := range t.items {
@@ -205,7 +205,7 @@ const (
 	stopStart     = "stream_start" // S4: of a stream's first result only (M4)
 )
 
-// blockText is a block of structure as Markdown, for a dialect that has text only.
+// blockText returns a block as Markdown, for a dialect that has text only.
 func blockText(b *wire.Block) string {
 	switch b.Type {
 	case "text", "":
@@ -224,7 +224,7 @@ func blockText(b *wire.Block) string {
 	return "\n" + fence + lang + "\n" + strings.TrimSuffix(b.Content, "\n") + "\n" + fence + "\n"
 }
 
-// object is a call's arguments as the JSON object that both dialects promise, whatever the model wrote.
+// object returns a call's arguments as a JSON object, whatever the model wrote.
 func object(arguments string) json.RawMessage {
 	var m map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &m) == nil && m != nil {

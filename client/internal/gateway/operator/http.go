@@ -9,7 +9,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// handler answers HTTP: a WebSocket where one is asked for, the page where there is one, otherwise a refusal.
+// handler answers HTTP: a WebSocket upgrade, the page if there is one, otherwise a refusal.
 func (s *Server) handler(ctx context.Context) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.headers(w, r)
@@ -40,7 +40,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	})
 }
 
-// headers keep a page of ours from being framed, from loading or reaching anything else, and from being kept.
+// headers prevent the page from being framed or cached, and from loading or reaching anything else.
 func (s *Server) headers(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	connect := "'self'"
@@ -70,10 +70,10 @@ func (s *Server) upgrade(ctx context.Context, w http.ResponseWriter, r *http.Req
 			return
 		}
 	}
-	// The origin was checked above, against names the library does not know of.
+	// The origin was checked above, also against names that the library does not know.
 	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		s.log.Debug("no WebSocket", "peer", r.RemoteAddr, "err", err) // Accept answered
+		s.log.Debug("no WebSocket", "peer", r.RemoteAddr, "err", err) // Accept has answered the request
 		return
 	}
 	s.serve(ctx, newWS(ctx, c, r.RemoteAddr, s.o.MaxMessage), authorized)

@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 )
 
-// line is v as one line of JSON with its newline. HTML stays as it is: what makes text safe to show is up to who shows it,
-// and \u003c would only hide it. v is made of our own types, which always encode.
+// line returns v as one line of JSON with its newline. It does not escape HTML, which is up to the program that displays it. v
+// must be of this package's types, which always encode.
 func line(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic("operator: " + err.Error()) // a type of ours that JSON cannot hold
+		panic("operator: " + err.Error()) // a type of this package that JSON cannot encode
 	}
 	return b.Bytes()
 }

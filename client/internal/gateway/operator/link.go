@@ -8,8 +8,8 @@ import (
 	"sublet/wire"
 )
 
-// link is a connection's attachment to one session: what it asks there, and who waits for the events. It stays after a
-// turn, so that the session's private shell, with its folder and variables, is there for the next one.
+// link is a connection's attachment to one session, with the turns that it began there. It stays after a turn, so that the
+// session's private shell, with its folder and variables, is available for the next one.
 type link struct {
 	sess    *gateway.Session
 	id      wire.SessionID
@@ -25,13 +25,13 @@ type link struct {
 type task struct {
 	request wire.RequestID
 	id      string        // the client's; "" where S4 gave none
-	cancels bool          // ends with the connection: S3's
+	cancels bool          // cancelled with the connection: S3's
 	s3      *s3Turn       // translates; nil for S4
 	began   chan struct{} // closed with TurnStarted, a refusal or the end
 	ended   chan struct{} // closed with the end
 	refusal *problem      // set before ended is closed
 	turn    wire.TurnID   // set before began is closed
-	handed  []string      // files that are removed with its end
+	handed  []string      // files to remove at its end
 }
 
 // attach finds or makes the link to a session: a new one where id is "", and where create says so also under the id given.
@@ -50,7 +50,7 @@ func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*lin
 			if err = sess.Create(c.ctx, id); err != nil {
 				sess.Close()
 			}
-			if errors.Is(err, wire.ErrDuplicateID) { // another client was faster
+			if errors.Is(err, wire.ErrDuplicateID) { // another client created it meanwhile
 				o.Session = id
 				sess, err = c.s.o.Daemon.Connect(c.ctx, o)
 			}
@@ -71,7 +71,7 @@ func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*lin
 	return l, nil
 }
 
-// linked is a link that is there already, now the one used last.
+// linked returns an existing link and marks it as used last.
 func (c *conn) linked(id wire.SessionID, confirm bool) *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *conn) linked(id wire.SessionID, confirm bool) *link {
 	return nil
 }
 
-// trim lets go of the sessions used longest ago, where nothing runs.
+// trim closes the least recently used links without running turns.
 func (c *conn) trim() {
 	c.mu.Lock()
 	var drop []*link
@@ -103,7 +103,7 @@ func (c *conn) trim() {
 	}
 }
 
-// drop lets go of every link to a session that is gone.
+// drop closes every link to a deleted session.
 func (c *conn) drop(id wire.SessionID) {
 	c.mu.Lock()
 	var gone, kept []*link
@@ -127,7 +127,7 @@ func (l *link) idle() bool {
 	return len(l.tasks) == 0
 }
 
-// abandon ends all links; the turns that end with the connection are cancelled first.
+// abandon closes all links; it first cancels the turns that end with the connection.
 func (c *conn) abandon() {
 	c.mu.Lock()
 	links := c.links
@@ -145,7 +145,7 @@ func (c *conn) abandon() {
 	}
 }
 
-// any is a session to ask about sessions in general.
+// any returns a session for requests about sessions in general.
 func (c *conn) any() (*gateway.Session, *problem) {
 	c.mu.Lock()
 	if n := len(c.links); n > 0 {
@@ -161,8 +161,8 @@ func (c *conn) any() (*gateway.Session, *problem) {
 	return l.sess, nil
 }
 
-// pump hands a session's messages to the turns they belong to. A client that does not read stops it, then the session,
-// which fetches from the store later what it missed.
+// pump passes a session's messages to the turns they belong to. A client that does not read blocks it; the session then fetches
+// what it missed from the store.
 func (c *conn) pump(l *link) {
 	for {
 		m, err := l.sess.Next(c.ctx)
@@ -193,7 +193,7 @@ func (c *conn) pump(l *link) {
 	}
 }
 
-// take gives a turn one of its events, and reports whether it was the last.
+// take passes an event to its turn, and reports whether it was the last.
 func (c *conn) take(t *task, e wire.EventMessage) (over bool) {
 	if t.s3 != nil {
 		for _, l := range t.s3.translate(e) {

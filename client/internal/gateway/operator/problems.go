@@ -7,7 +7,7 @@ import (
 	"sublet/wire"
 )
 
-// A problem is why a request was refused or failed, in both dialects' codes.
+// A problem is why a request was refused or failed, with its code in both dialects.
 type problem struct {
 	s3, s4      string
 	message     string
@@ -18,8 +18,7 @@ type problem struct {
 
 func (p *problem) Error() string { return p.message }
 
-// The codes of the documents: S3 (L13 to L25) and S4 (L13 to L23). CANCELLED is ours: neither has a word for a turn that
-// somebody else ended.
+// The codes of the documents: S3 (L13 to L25) and S4 (L13 to L23). CANCELLED is added here, for a turn that somebody else ended.
 const (
 	codeInvalid     = "INVALID_REQUEST"
 	codeNoAgent     = "AGENT_NOT_FOUND"
@@ -37,7 +36,7 @@ const (
 	codeCancelled   = "CANCELLED"
 )
 
-// codes are the daemon's error codes in both dialects.
+// codes maps the daemon's error codes to both dialects.
 var codes = map[string][2]string{
 	wire.CodeInvalidMessage:   {codeInvalid, codeInvalid},
 	wire.CodeUnknownKind:      {codeInternal, codeInternal},
@@ -62,7 +61,7 @@ var codes = map[string][2]string{
 	wire.CodeInternal:         {codeInternal, codeInternal},
 }
 
-// problemOf is an error of the daemon in both dialects.
+// problemOf converts an error of the daemon.
 func problemOf(e *wire.Error) *problem {
 	both, ok := codes[e.Code]
 	if !ok {
@@ -78,7 +77,7 @@ func problemOf(e *wire.Error) *problem {
 	return p
 }
 
-// invalid refuses a request whose form is wrong.
+// invalid returns the problem of a malformed request.
 func invalid(format string, args ...any) *problem {
 	return &problem{s3: codeInvalid, s4: codeInvalid, message: fmt.Sprintf(format, args...), recoverable: true}
 }
@@ -91,7 +90,7 @@ func (p *problem) with(key string, value any) *problem {
 	return p
 }
 
-// problem is why a turn that is over did not succeed.
+// problem returns why an ended turn did not succeed.
 func (t *turn) problem() *problem {
 	if t.failure != nil {
 		return problemOf(t.failure)
@@ -110,8 +109,8 @@ func (t *turn) problem() *problem {
 	return problemOf(&wire.Error{Code: code, Message: message, Recoverable: true})
 }
 
-// toolProblem is why a tool did not do its work, in S4's codes. A tool that the request did not allow is told apart by the
-// words of its result, the only place where the daemon says so.
+// toolProblem returns why a tool did not run or failed, in S4's codes. A tool that the request did not allow is recognised by
+// the text of its result, because the daemon reports it only there.
 func toolProblem(t *toolRun) (code, message string) {
 	message = firstLine(t.output)
 	if message == "" {

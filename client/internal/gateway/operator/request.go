@@ -12,7 +12,7 @@ import (
 	"sublet/client/internal/gateway"
 )
 
-// A request is one line of a client, checked and in one form for both dialects.
+// A request is one line of a client, validated, in one form for both dialects.
 type request struct {
 	kind    string
 	s4      bool
@@ -22,7 +22,7 @@ type request struct {
 	agent   string // as the client named it
 
 	prompt  string
-	files   []string // as the client named them; checked against the project later (P6)
+	files   []string // as the client named them; attach checks them later (P6)
 	images  []image  // that came as data: URLs
 	tools   []string // the only ones allowed; nil = all (D8)
 	project string   // "" = where the server was started
@@ -30,9 +30,9 @@ type request struct {
 	model   string
 
 	options   s3Options
-	approvals bool // somebody is there to answer questions
+	approvals bool // a person can answer questions
 
-	lastTurn string // stream: go on after this one (C7)
+	lastTurn string // stream: resume after this turn (C7)
 	cursor   string // listSessions
 	target   string // cancel: a request's id
 	turn     string // cancel: a turn's id
@@ -75,9 +75,8 @@ var sessionName = gateway.Pattern(`^[A-Za-z0-9._:@][A-Za-z0-9._:@-]{0,127}$`)
 // object fields by name.
 type fields map[string]json.RawMessage
 
-// parse reads one line. What it returns beside a problem has at least the id and the dialect that could be told, so that
-// the answer finds its request; for a line that tells nothing, s4 is the dialect spoken last on the connection. Fields
-// that are not known are ignored (C13, R1).
+// parse parses one line. Beside a problem it returns at least id and dialect, as far as they could be read, so that the answer
+// can be assigned; if the line does not show its dialect, s4 is the one used last. Unknown fields are ignored (C13, R1).
 func parse(raw []byte, s4 bool) (*request, *problem) {
 	r := &request{s4: s4}
 	if !utf8.Valid(raw) {
@@ -91,12 +90,12 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 		return r, invalid("the message is not a JSON object")
 	}
 	p := &parser{}
-	// The dialect first: an answer must be readable by whoever asked.
+	// The dialect first, because the answer must be in it.
 	r.kind = p.text(f, "type", maxID)
 	if p.err == nil && f.has("type") {
 		r.s4 = r.kind == kindQuery || r.kind == kindStream || r.kind == kindContext || r.kind == kindDispatch && !f.has("content") && f.has("messages")
 	}
-	own := &parser{} // an id that is wrong is told below
+	own := &parser{} // an invalid id is reported below
 	if id := own.text(f, "id", maxID); own.err == nil {
 		r.id = id
 	}
@@ -131,7 +130,7 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 // supported reports whether a request's version is one of ours: 1 or 1.x (B2).
 func supported(v string) bool { return v == "1" || strings.HasPrefix(v, "1.") }
 
-// parser reads fields and remembers the first thing that is wrong.
+// parser reads fields and keeps the first error.
 type parser struct{ err *problem }
 
 func (p *parser) fail(field, format string, args ...any) {
@@ -140,13 +139,13 @@ func (p *parser) fail(field, format string, args ...any) {
 	}
 }
 
-// has reports whether a field is there; null is as good as absent.
+// has reports whether a field is present; null counts as absent.
 func (f fields) has(name string) bool {
 	raw, ok := f[name]
 	return ok && string(raw) != "null"
 }
 
-// into reads a field where it is there; want is the type in words.
+// into decodes a field if it is present; want is its type in words.
 func (p *parser) into(f fields, path, name string, to any, want string) bool {
 	if p.err != nil || !f.has(name) {
 		return false
@@ -183,7 +182,7 @@ func (p *parser) list(f fields, name string) []string {
 	return l
 }
 
-// metadata is what a request may carry for this server; the rest of it is the client's own (D10).
+// metadata decodes the metadata that this server uses; the rest is the client's own (D10).
 func (p *parser) metadata(r *request, f fields) {
 	var m fields
 	if !p.into(f, "", "metadata", &m, "an object") {
@@ -272,7 +271,7 @@ func (p *parser) parseS4(r *request, f fields) {
 	p.conversation(r, messages)
 }
 
-// allowed is a list of tools; none is a list too.
+// allowed decodes a list of tools; an empty list allows none.
 func (p *parser) allowed(f fields) []string {
 	l := p.list(f, "tools")
 	if l == nil && f.has("tools") {
@@ -317,8 +316,8 @@ type s4Incoming struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// conversation makes a prompt of messages. The last one is the question; what came before it goes along in words, since
-// the daemon's sessions hold what agents really said.
+// conversation makes a prompt of messages. The last one is the question; the earlier ones precede it as text, because the
+// daemon's sessions contain only what its agents answered.
 func (p *parser) conversation(r *request, messages []s4Incoming) {
 	if p.err == nil && len(messages) == 0 {
 		p.fail("messages", "is empty")
@@ -354,9 +353,8 @@ func (p *parser) conversation(r *request, messages []s4Incoming) {
 	}
 }
 
-// content reads a message's blocks (F15): text as it is, files and images for later. An image is shown to the
-// model where it comes in a data: URL, or lies in the project (file:); one at another address is only named, for fetching it
-// would be a request that nobody allowed.
+// content decodes a message's blocks (F15): text, and files and images, which are read later. The model sees an image in a
+// data: URL, or in the project (file:); one at another address is only named, since fetching it would be an unapproved request.
 func (p *parser) content(r *request, at string, raw json.RawMessage) string {
 	var plain string
 	if json.Unmarshal(raw, &plain) == nil && len(raw) > 0 && raw[0] == '"' {

@@ -11,8 +11,8 @@ import (
 	"sublet/wire"
 )
 
-// The events of S3 (F7 to F9, E18, G1, G2, G10). Beyond the document each carries the id of its request, and each of a
-// turn the turn's: a connection may have several under way (E21).
+// The events of S3 (F7 to F9, E18, G1, G2, G10). In addition to the document each has the id of its request, and each of a turn
+// the turn's, since several may run on a connection (E21).
 
 type s3Head struct {
 	Type      string `json:"type"`
@@ -94,29 +94,29 @@ type s3Error struct {
 	Recoverable bool           `json:"recoverable"`
 }
 
-// s3Turn translates one turn as it runs. It is used by one goroutine.
+// s3Turn translates a running turn. It is not safe for concurrent use.
 type s3Turn struct {
 	id      string // of the client's request
 	agent   string // as the client named it
 	options s3Options
 	turn    *turn
 	h       history
-	spoken  bool       // the response-block is out
-	results []s3Result // kept back for a batch
+	spoken  bool       // the response-block was sent
+	results []s3Result // held back for a batch
 	ended   bool
 }
 
-// s3Options is what a request's metadata asks for beside the plain events.
+// s3Options are what a request's metadata asks for in addition to the plain events.
 type s3Options struct {
-	batch    bool // tool results that come together in one message
+	batch    bool // concurrent tool results in one message
 	gzip     bool // long deltas compressed
-	extended bool // events of ours: thinking, reasoning-chunk, tool-output, notice
+	extended bool // additional events: thinking, reasoning-chunk, tool-output, notice
 }
 
-// compressFrom is from how many bytes on a delta is worth compressing.
+// compressFrom is the size in bytes from which a delta is compressed.
 const compressFrom = 512
 
-// translate returns the lines that one native event becomes, whole and in order; none for most kinds.
+// translate returns the lines for one native event, whole and in order; none for most kinds.
 func (s *s3Turn) translate(m wire.EventMessage) [][]byte {
 	if s.ended {
 		return nil
@@ -134,7 +134,7 @@ func (s *s3Turn) translate(m wire.EventMessage) [][]byte {
 	if begun {
 		s.turn = t
 	}
-	if _, again := m.(*wire.TurnStarted); t != s.turn || again && !begun { // a request is one turn, and begins once
+	if _, again := m.(*wire.TurnStarted); t != s.turn || again && !begun { // a request has one turn, which begins once
 		return nil
 	}
 	if !amongResults(m) {
@@ -183,7 +183,7 @@ func (s *s3Turn) head(kind string, at int64) s3Head {
 	return h
 }
 
-// name is an agent as the client knows it: it may have asked for it by an alias.
+// name returns an agent's name for the client, which may have used an alias.
 func (s *s3Turn) name(agent string) string {
 	if s.agent != "" && native(s.agent) == agent {
 		return s.agent
@@ -224,8 +224,7 @@ func (s *s3Turn) chunk(out [][]byte, m *wire.AgentStreamChunk) [][]byte {
 	return out
 }
 
-// text is the answer's first piece as response-block and every later one as response-chunk (F8, F9): a client sets the one
-// and appends the other.
+// text returns the answer's first piece as response-block and later ones as response-chunk (F8, F9), which a client appends.
 func (s *s3Turn) text(text string, at int64) []byte {
 	if !s.spoken {
 		s.spoken = true
@@ -276,7 +275,7 @@ func (s *s3Turn) result(out [][]byte, m *wire.CommandResult) [][]byte {
 	return s.toolError(out, r, m.AtMS)
 }
 
-// toolError is the document's own example of an error event: a tool that failed, in a turn that goes on (L16, G9).
+// toolError returns the error event for a failed tool in a turn that continues (L16, G9).
 func (s *s3Turn) toolError(out [][]byte, r s3Result, at int64) [][]byte {
 	if r.Error == "" {
 		return out
@@ -288,7 +287,7 @@ func (s *s3Turn) toolError(out [][]byte, r s3Result, at int64) [][]byte {
 	}, at)))
 }
 
-// amongResults reports whether an event may come between the results of calls that run side by side.
+// amongResults reports whether an event may come between the results of concurrent calls.
 func amongResults(m wire.EventMessage) bool {
 	switch m := m.(type) {
 	case *wire.CommandResult:
@@ -301,7 +300,7 @@ func amongResults(m wire.EventMessage) bool {
 	return false
 }
 
-// flush sends the results that were kept back: nothing waits for more of them once something else happened (G10).
+// flush sends the results that were held back, because another event came (G10).
 func (s *s3Turn) flush(out [][]byte, at int64) [][]byte {
 	switch len(s.results) {
 	case 0:
@@ -342,7 +341,7 @@ func s3Refusal(id string, p *problem, at int64) s3Error {
 	return e
 }
 
-// completed is the turn's one end (E18, E20). It fits into a message whatever the tools printed.
+// completed returns the end of the turn (E18, E20), cut to fit into a message.
 func (s *s3Turn) completed(at int64, limit int) []byte {
 	e := s3Completed{
 		s3Head: s.head("turn-completed", at), Content: s.turn.text(), ToolCalls: s3Calls(s.turn),
@@ -373,7 +372,7 @@ func s3Calls(t *turn) []s3Call {
 	return calls
 }
 
-// extra is what the document has no event for; it is sent only to those that asked (F21, R4).
+// extra returns events that the document does not define, for clients that asked for them (F21, R4).
 func (s *s3Turn) extra(m *wire.AgentStreamChunk) any {
 	switch m.Chunk.Type {
 	case wire.ChunkReasoning:
@@ -419,7 +418,7 @@ type s3Grant struct {
 	Covers string `json:"covers"`
 }
 
-// question goes only to clients that said somebody is there to answer it: the page.
+// question returns a question, only for clients that can answer it: the page.
 func (s *s3Turn) question(m *wire.ConfirmationRequest) s3Question {
 	q := s3Question{
 		s3Head: s.head("confirmation-request", m.AtMS), ConfirmationID: string(m.ConfirmationID), ToolID: string(m.ExecutionID),

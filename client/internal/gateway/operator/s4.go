@@ -84,8 +84,8 @@ func isoTime(at, otherwise int64) string {
 	return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// snapshot is where a session stands: of the turns given the last is the one that is spoken of (F11, F12). A turn that runs
-// is among them from its first tool on; before that it is in content only, as the document's example has it.
+// snapshot returns the state of a session, described by the last of the given turns (F11, F12). A running turn is listed from
+// its first tool on; before that only its content is shown, as in the document's example.
 func snapshot(id, session, agent string, turns []*turn) s4Result {
 	r := s4Result{ID: id, SessionID: session, AgentID: agent, Content: []responseBlock{}, Turns: []s4Turn{}}
 	for i, t := range turns {
@@ -105,7 +105,7 @@ func snapshot(id, session, agent string, turns []*turn) s4Result {
 	return r
 }
 
-// encode is the result as a line that fits into a message: the oldest turns go first, then long texts are cut.
+// encode returns the result as a line that fits into a message: it drops the oldest turns, then cuts long texts.
 func (r s4Result) encode(limit int) []byte {
 	l := line(r)
 	for len(l) > limit && len(r.Turns) > 1 {
@@ -162,7 +162,7 @@ func cutBlocks(blocks []responseBlock, most int) []responseBlock {
 	return out
 }
 
-// s4Refusal is an error as S4 has it: a result whose content says so (L30).
+// s4Refusal returns an error in S4's form: a result whose content is the error (L30).
 func s4Refusal(id, session, agent string, p *problem) s4Result {
 	message := p.message
 	if p.hint != "" {

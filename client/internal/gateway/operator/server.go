@@ -17,9 +17,9 @@ import (
 const (
 	// maxConns bounds connections of all kinds, so that one client's mistake does not take all of the user's descriptors.
 	maxConns = 1024
-	// helloBound is how long a peer may take for the rest of what is not a message: an HTTP request's head.
+	// helloBound is how long a peer may take for the rest of an HTTP request's head.
 	helloBound = 10 * time.Second
-	// stopBound is how long connections may take to end once the server is told to stop.
+	// stopBound is how long connections may take to end when the server stops.
 	stopBound = 5 * time.Second
 )
 
@@ -40,7 +40,7 @@ type Options struct {
 	Log *slog.Logger // nil = none
 }
 
-// Server speaks S3 and S4. It holds nothing beyond its connections.
+// Server serves S3 and S4. It has no state beyond its connections.
 type Server struct {
 	o     Options
 	log   *slog.Logger
@@ -107,7 +107,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			if errors.Is(err, net.ErrClosed) {
 				return err
 			}
-			s.log.Warn("accept failed", "err", err) // such as too many open files: one second for some to close
+			s.log.Warn("accept failed", "err", err) // such as too many open files: wait a second
 			select {
 			case <-time.After(time.Second):
 			case <-ctx.Done():
@@ -121,7 +121,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		}
 		conns.Go(func() {
 			if s.serveConn(ctx, nc, &conns, web) {
-				return // the HTTP server has it
+				return // the HTTP server owns it now
 			}
 			nc.Close()
 			s.forget(nc)
@@ -145,7 +145,7 @@ func (s *Server) forget(nc net.Conn) {
 	delete(s.open, nc)
 }
 
-// closeAll unblocks whoever still reads or writes, after a moment in which what is queued may go out.
+// closeAll closes all connections, after a moment in which queued lines may be sent.
 func (s *Server) closeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,8 +155,8 @@ func (s *Server) closeAll() {
 	}
 }
 
-// serveConn finds out what a peer speaks. true: the connection went to the HTTP server, which closes it, and counts in
-// conns until then.
+// serveConn detects what a peer speaks. It returns true if the connection was passed to the HTTP server, which closes it and
+// calls conns.Done then.
 func (s *Server) serveConn(ctx context.Context, nc net.Conn, conns *sync.WaitGroup, web *handover) bool {
 	if s.o.Token == "" && !loopback(nc.RemoteAddr()) { // without a token only this machine is served
 		s.log.Warn("connection refused: not from this machine, and there is no token", "peer", nc.RemoteAddr())
@@ -186,7 +186,7 @@ func loopback(addr net.Addr) bool {
 	return !ok || tcp.IP.IsLoopback() // what is not TCP does not leave the machine
 }
 
-// serve speaks the protocol over one transport until it ends.
+// serve serves one transport until it ends.
 func (s *Server) serve(ctx context.Context, t transport, authorized bool) {
 	c := newConn(ctx, s, t, authorized)
 	err := c.serve()

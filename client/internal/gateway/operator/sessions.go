@@ -8,7 +8,7 @@ import (
 	"sublet/wire"
 )
 
-// s3Session is a session as getSession and listSessions tell it (K3). The document has no type for it.
+// s3Session is a session in getSession and listSessions (K3), for which the document defines no type.
 type s3Session struct {
 	SessionID string          `json:"sessionID"`
 	AgentID   string          `json:"agentID"` // of the latest turn; "" = none yet
@@ -61,7 +61,7 @@ func s3TurnOf(t *turn) s3SessionTurn {
 // pageSize is how many sessions are listed at once.
 const pageSize = 1000
 
-// readSession reads a session's whole history and folds it into turns.
+// readSession reads a session's whole history as turns.
 func readSession(ctx context.Context, sess *gateway.Session, id wire.SessionID) (*history, wire.SessionInfo, error) {
 	h := &history{}
 	info, err := sess.History(ctx, id, func(m wire.EventMessage) { h.apply(m) })
@@ -110,7 +110,7 @@ func (c *conn) getSession(r *request) *problem {
 	return nil
 }
 
-// encode is a session in one message: the oldest turns go first, then long texts are cut.
+// encode returns a session in one message: it drops the oldest turns, then cuts long texts.
 func (v s3Session) encode(head s3Head, limit int) []byte {
 	l := line(s3SessionReply{head, v})
 	for len(l) > limit && len(v.Turns) > 1 {

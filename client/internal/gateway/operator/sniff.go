@@ -10,12 +10,12 @@ import (
 	"sublet/client/internal/gateway"
 )
 
-// What a peer's first bytes say it speaks.
+// Protocols by a peer's first bytes.
 const (
-	speaksJSON    = iota // or something that is answered as bad JSON
+	speaksJSON    = iota // also anything else, which is answered as invalid JSON
 	speaksHTTP           // a request line
 	speaksTLS            // a handshake record
-	speaksNothing        // it closed without a word, or with an endless one
+	speaksNothing        // it closed the connection, or sent a line that is too long
 )
 
 // sniffSize holds an HTTP request line of reasonable length.
@@ -34,8 +34,8 @@ type sniffer struct {
 
 func newSniffer(nc net.Conn) *sniffer { return &sniffer{nc, bufio.NewReaderSize(nc, sniffSize)} }
 
-// kind waits for the first byte that is no white space, as long as the peer likes: a client may connect long before it
-// asks. A line that could be HTTP must then come within helloBound. Nothing but white space is consumed.
+// kind waits without a bound for the first byte that is not white space. A line that could be HTTP must then be complete within
+// helloBound. It consumes only white space.
 func (s *sniffer) kind() int {
 	for {
 		first, err := s.r.Peek(1)
@@ -58,7 +58,7 @@ func (s *sniffer) kind() int {
 	_ = s.nc.SetReadDeadline(time.Now().Add(helloBound))
 	defer s.nc.SetReadDeadline(time.Time{})
 	for n := 1; ; n = s.r.Buffered() + 1 {
-		if n > sniffSize { // whatever it is, what follows it must not be read
+		if n > sniffSize { // what follows must not be parsed as messages
 			_, _ = s.nc.Write([]byte(tooLong)) // the peer may have left
 			return speaksNothing
 		}
@@ -89,7 +89,7 @@ func (c *sniffed) Close() error {
 	return err
 }
 
-// handover is a net.Listener that gets its connections from the one that sniffs.
+// handover is a net.Listener whose connections come from serveConn.
 type handover struct {
 	addr  net.Addr
 	conns chan net.Conn
@@ -101,7 +101,7 @@ func newHandover(addr net.Addr) *handover {
 	return &handover{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-// give passes a connection on, or closes it once there is nobody to take it.
+// give passes a connection to Accept, or closes it if the server has stopped.
 func (h *handover) give(nc net.Conn) {
 	select {
 	case h.conns <- nc:

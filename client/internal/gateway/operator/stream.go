@@ -10,9 +10,8 @@ import (
 	"sublet/wire"
 )
 
-// stream follows a session and answers with results that grow, until the turn it follows is over (E8, F11, F12, C6, C7).
-// Which turn that is: the one that runs; where none does, the last one after lastTurnID, which is told at once; where there
-// is none, the next.
+// stream follows a session and sends results that grow, until the followed turn ends (E8, F11, F12, C6, C7): the running turn;
+// if none runs, the last one after lastTurnID, which is sent at once; if there is none, the next.
 func (c *conn) stream(r *request) *problem {
 	c.mu.Lock()
 	full := c.streams >= maxStreams
@@ -48,14 +47,14 @@ func (c *conn) stream(r *request) *problem {
 	return nil
 }
 
-// follower is one stream.
+// follower is the state of one stream.
 type follower struct {
 	c    *conn
 	r    *request
 	h    history
 	put  func([]byte)
-	sent int64 // version of what was sent last
-	seen int64 // version of what is known
+	sent int64 // version that was sent last
+	seen int64 // newest version
 }
 
 func (c *conn) follow(r *request, sess *gateway.Session) *problem {
@@ -77,7 +76,7 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	return nil
 }
 
-// results sends the results of a turn, nil for the next one, until it is over or the connection is.
+// results sends the results of a turn, nil for the next one, until it or the connection ends.
 func (f *follower) results(ctx context.Context, target *turn, next func(context.Context) (wire.Message, error)) {
 	for {
 		if target != nil && target.over() {
@@ -86,7 +85,7 @@ func (f *follower) results(ctx context.Context, target *turn, next func(context.
 		}
 		f.flush(target)
 		m, err := next(ctx)
-		for ; err == nil; m, err = next(passed) { // what waits already goes into the same result
+		for ; err == nil; m, err = next(passed) { // messages that wait already go into the same result
 			e, ok := m.(wire.EventMessage)
 			if !ok {
 				continue
@@ -113,8 +112,8 @@ func (f *follower) results(ctx context.Context, target *turn, next func(context.
 	}
 }
 
-// settleEvery is how often a session is asked again that is said to run and shows no turn that does: its turn has just
-// ended, or the next is about to begin, or it is being compacted.
+// settleEvery is how often to ask again about a session that is reported as running but shows no running turn: a turn has just
+// ended or is about to begin, or the session is being compacted.
 const settleEvery = 50 * time.Millisecond
 
 // begin finds the turn to follow; nil = the next one.
@@ -138,14 +137,14 @@ func (f *follower) begin(sess *gateway.Session) (*turn, *problem) {
 	}
 }
 
-// passed is over already: Next with it returns what is there, and does not wait.
+// passed is a context that has ended: Next with it returns only what is there.
 var passed = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// catchUp takes all that was stored before now. The daemon sends it before it answers a question asked after.
+// catchUp processes all events stored until now. The daemon sends them before its answer to a later request.
 func (f *follower) catchUp(sess *gateway.Session) (info wire.SessionInfo, err error) {
 	ctx, cancel := context.WithCancel(f.c.ctx)
 	defer cancel()
@@ -187,7 +186,7 @@ func (f *follower) target(info wire.SessionInfo) (*turn, *problem) {
 	return nil, nil
 }
 
-// flush sends where the turn stands, if that is news.
+// flush sends the turn's state if it changed.
 func (f *follower) flush(t *turn) {
 	if t != nil && f.seen != f.sent && len(t.items) > 0 {
 		f.send(t)
@@ -203,7 +202,7 @@ func (f *follower) send(t *turn) {
 	f.put(snapshot(f.r.id, f.r.session, f.r.agent, turns).encode(maxMessage))
 }
 
-// turning reports whether an event begins something else than more of the same text.
+// turning reports whether an event begins something other than more of the same text.
 func turning(e wire.EventMessage) bool {
 	switch e := e.(type) {
 	case *wire.AgentStreamChunk:
@@ -214,7 +213,7 @@ func turning(e wire.EventMessage) bool {
 	return false
 }
 
-// visible reports whether an event changes what a result says.
+// visible reports whether an event changes a result.
 func visible(e wire.EventMessage) bool {
 	switch e := e.(type) {
 	case *wire.AgentStreamChunk:

@@ -16,17 +16,17 @@ import (
 
 // transport carries whole messages, one JSON object each.
 type transport interface {
-	// next returns a message; it is good until the next call. After a *gateway.LineTooLongError reading goes on; errPlain
-	// and every other error end the connection.
+	// next returns a message, valid until the next call. After a *gateway.LineTooLongError it may be called again; errPlain and
+	// every other error end the connection.
 	next() ([]byte, error)
-	// Write sends lines, whole ones, and waits while the peer does not read.
+	// Write sends whole lines, and blocks while the peer does not read.
 	io.Writer
-	// close ends the connection, and a Write that waits.
+	// close ends the connection and unblocks Write.
 	close()
 	peer() string
 }
 
-// errPlain says that the peer began to speak HTTP in the middle of a connection.
+// errPlain reports that the peer began to speak HTTP in the middle of a connection.
 var errPlain = errors.New("an HTTP request in place of a message")
 
 // raw is newline-delimited JSON on a stream (A10).
@@ -51,7 +51,7 @@ func (t *raw) Write(p []byte) (int, error) { return t.nc.Write(p) }
 func (t *raw) close()                      { t.nc.Close() }
 func (t *raw) peer() string                { return t.nc.RemoteAddr().String() }
 
-// ws is one message for each object over WebSocket (A6).
+// ws is a WebSocket with one object in each message (A6).
 type ws struct {
 	c      *websocket.Conn
 	ctx    context.Context // the connection's
@@ -64,7 +64,7 @@ type ws struct {
 }
 
 func newWS(ctx context.Context, c *websocket.Conn, from string, most int) *ws {
-	c.SetReadLimit(-1) // next has the limit, and goes on after a message that is over it
+	c.SetReadLimit(-1) // next enforces the limit, and continues after a message over it
 	t := &ws{c: c, from: from, most: most}
 	t.ctx, t.cancel = context.WithCancel(ctx)
 	return t
@@ -85,7 +85,7 @@ func (t *ws) next() ([]byte, error) {
 			return nil, wsEnd(err)
 		}
 		if t.buf.Cap() > 1<<20 {
-			t.buf = bytes.Buffer{} // one long message is no reason to keep its memory
+			t.buf = bytes.Buffer{} // do not keep the memory of one long message
 		}
 		t.buf.Reset()
 		if _, err := io.Copy(&t.buf, io.LimitReader(r, int64(t.most)+1)); err != nil {
@@ -104,7 +104,7 @@ func (t *ws) next() ([]byte, error) {
 	}
 }
 
-// wsEnd is io.EOF for every orderly end.
+// wsEnd converts the error of a regular close to io.EOF.
 func wsEnd(err error) error {
 	switch websocket.CloseStatus(err) {
 	case websocket.StatusNormalClosure, websocket.StatusGoingAway, websocket.StatusNoStatusRcvd:
@@ -123,7 +123,7 @@ func (t *ws) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close says goodbye where the peer still listens. The library bounds that by 5 s for each half.
+// close sends a close frame, which the library bounds by 5 s for each direction.
 func (t *ws) close() {
 	t.once.Do(func() {
 		t.c.Close(websocket.StatusNormalClosure, "")

@@ -3,7 +3,7 @@ package operator
 import "sublet/wire"
 
 // dispatch begins a turn: S3's dispatch, whose events follow; S4's, answered with its session; S4's query and
-// send_context_request, answered with the whole result at its end.
+// send_context_request, answered with the whole result at the end.
 func (c *conn) dispatch(r *request) *problem {
 	project, p := projectOf(c.s.o.Project, r.project)
 	if p != nil {
@@ -66,13 +66,13 @@ func (c *conn) dispatch(r *request) *problem {
 	return nil
 }
 
-// accepted answers S4's dispatch at once, or refuses it: the daemon says no before it answers a question that was asked
-// later. A turn that waits behind another is accepted too.
+// accepted answers S4's dispatch at once, or refuses it: a refusal by the daemon comes before its answer to a later request. A
+// turn that waits behind another is accepted too.
 func (c *conn) accepted(r *request, l *link, t *task) *problem {
 	if _, err := l.sess.Do(c.ctx, &wire.SessionRequest{Op: "get"}); err != nil {
 		return away(err)
 	}
-	if !l.sess.Pending(t.request) { // refused, or over already: the pump knows in a moment which
+	if !l.sess.Pending(t.request) { // refused or ended already: the pump finds out in a moment
 		select {
 		case <-t.ended:
 			if t.refusal != nil {
@@ -86,7 +86,7 @@ func (c *conn) accepted(r *request, l *link, t *task) *problem {
 	return nil
 }
 
-// whole answers with everything once the turn is over.
+// whole sends the complete result when the turn has ended.
 func (c *conn) whole(r *request, l *link, t *task) {
 	select {
 	case <-t.ended:
@@ -120,7 +120,7 @@ func agentName(r *request) string {
 	return r.agent
 }
 
-// cancelRequest ends a turn of this connection; its own end is the answer that counts (E15).
+// cancelRequest ends a turn of this connection, whose own end follows (E15).
 func (c *conn) cancelRequest(r *request) *problem {
 	c.mu.Lock()
 	links := append([]*link(nil), c.links...)
@@ -151,7 +151,7 @@ func (c *conn) cancelRequest(r *request) *problem {
 // s3Ok answers requests that have no other answer.
 type s3Ok struct{ s3Head }
 
-// confirm answers a question of a turn of this connection. confirmation-resolved tells how it ended.
+// confirm answers a question of a turn of this connection. confirmation-resolved reports how it ended.
 func (c *conn) confirm(r *request) *problem {
 	l := c.linked(wire.SessionID(r.session), true)
 	if l == nil {
@@ -173,7 +173,7 @@ func (c *conn) confirm(r *request) *problem {
 	return nil
 }
 
-// confirmFailed tells of an answer that the daemon did not take.
+// confirmFailed reports an answer that the daemon refused.
 func (c *conn) confirmFailed(l *link, e wire.EventMessage) {
 	refused, ok := e.(*wire.Error)
 	if !ok {
@@ -187,7 +187,7 @@ func (c *conn) confirmFailed(l *link, e wire.EventMessage) {
 	}
 }
 
-// idOf is the id of a line that is not looked at further.
+// idOf returns the id of a line that is not parsed further.
 func idOf(raw []byte) string {
 	r, _ := parse(raw, false)
 	return r.id

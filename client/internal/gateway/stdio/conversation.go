@@ -23,7 +23,7 @@ type conversation struct {
 	jobs map[wire.RequestID]*job
 }
 
-// conversation finds one, or makes it: conversations outlive the runtime under their names (D11).
+// conversation returns a conversation, or creates it: conversations are stored under their names (D11).
 func (s *server) conversation(name string) (*conversation, error) {
 	s.mu.Lock()
 	t := s.talks[name]
@@ -56,8 +56,7 @@ func (s *server) conversation(name string) (*conversation, error) {
 	return t, nil
 }
 
-// ensure goes back to the conversation's own session: a daemon that was restarted before anything happened in it has given
-// another one.
+// ensure returns to the conversation's own session. After a restart of the daemon it has another one, if nothing was stored.
 func (t *conversation) ensure() error {
 	if t.name == "" || t.session.ID() == t.name {
 		return nil
@@ -124,12 +123,12 @@ func (t *conversation) status() (*status, error) {
 	st := &status{State: "idle", Length: 2 * reply.Session.Turns, Uptime: time.Since(t.s.begun).Milliseconds()}
 	if running {
 		st.State = "processing"
-		st.Length = max(st.Length-1, 0) // the answer of the one that runs is not there yet
+		st.Length = max(st.Length-1, 0) // the running one has no answer yet
 	}
 	return st, nil
 }
 
-// translate turns the session's events into responses until the server stops.
+// translate converts the session's events to responses until the server stops.
 func (t *conversation) translate() {
 	for {
 		m, err := t.session.Next(t.s.ctx)
@@ -155,7 +154,7 @@ func (t *conversation) event(j *job, m wire.Message) {
 	case *wire.AgentStreamChunk:
 		switch {
 		case m.Chunk.Type == wire.ChunkText && m.Chunk.Text != "" && !gateway.IsDelegate(m.Agent):
-			_ = t.s.send(message{Type: "token", ID: &j.id, Token: &m.Chunk.Text}) // a lost parent is told to the reader
+			_ = t.s.send(message{Type: "token", ID: &j.id, Token: &m.Chunk.Text}) // the reader notices that the parent has ended
 		case m.Chunk.Type == wire.ChunkVoid && !gateway.IsDelegate(m.Agent):
 			mark := gateway.Void(m.Chunk.Text)
 			_ = t.s.send(message{Type: "token", ID: &j.id, Token: &mark})
@@ -221,7 +220,7 @@ func resultOf(m *wire.CommandResult) map[string]any {
 	return r
 }
 
-// input is a call's arguments as an object; what is none is kept as text.
+// input returns a call's arguments as an object; anything else as text.
 func input(arguments string) any {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(arguments), &object); err != nil || object == nil {

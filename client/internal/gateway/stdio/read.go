@@ -15,7 +15,7 @@ import (
 	"sublet/wire"
 )
 
-// request is a line that came in. Fields that are not known are ignored.
+// request is an incoming line. Unknown fields are ignored.
 type request struct {
 	ID          string                  `json:"id"`
 	Kind        string                  `json:"kind"`
@@ -54,14 +54,14 @@ func (s *server) read(ctx context.Context) error {
 	return nil
 }
 
-// line serves one line. The error is that of a parent that is gone.
+// line handles one line. The error is that of writing to a parent that has ended.
 func (s *server) line(line []byte) error {
 	r, id, err := parse(line)
 	if s.o.Trace != nil {
 		s.o.Trace("RECV", clip(r.Kind), clip(id))
 	}
 	if err != nil {
-		// Malformed input is logged and survived (C11); where it says whose it is, that one is told.
+		// Invalid input is logged and ignored (C11); if its id can be read, an error is sent.
 		s.log.Error("a line was not understood", "err", err, "line", clip(string(line)))
 		if id != "" {
 			return s.fail(id, err.Error())
@@ -87,7 +87,7 @@ func (s *server) line(line []byte) error {
 	return nil
 }
 
-// parse reads a line. id is given also with an error, where the line tells it.
+// parse parses a line. It returns the id also with an error, if it could be read.
 func parse(line []byte) (r *request, id string, err error) {
 	r = &request{}
 	if !utf8.Valid(line) {
@@ -99,7 +99,7 @@ func parse(line []byte) (r *request, id string, err error) {
 	}
 	raw, there := fields["id"]
 	if err := json.Unmarshal(raw, &id); !there || err != nil {
-		// A number is told in its own words, so that its sender finds it.
+		// Print a number as it was written, so that its sender finds it.
 		if there && raw[0] != '{' && raw[0] != '[' && string(raw) != "null" {
 			return r, clip(string(raw)), errors.New("id: want a string")
 		}
@@ -120,7 +120,7 @@ func parse(line []byte) (r *request, id string, err error) {
 	return r, id, nil
 }
 
-// word is JSON's for a Go kind.
+// word returns JSON's name for a Go kind.
 func word(kind string) string {
 	switch kind {
 	case "struct", "map":
@@ -131,7 +131,7 @@ func word(kind string) string {
 	return "a " + kind
 }
 
-// userMessage begins a turn (E10). What comes of it follows.
+// userMessage begins a turn (E10). Its responses follow.
 func (s *server) userMessage(r *request) error {
 	if r.Message == nil || strings.TrimSpace(*r.Message) == "" {
 		return errors.New("message: is missing or empty")
@@ -165,7 +165,7 @@ func (s *server) userMessage(r *request) error {
 	return err
 }
 
-// forget takes out a request that has ended, or never began.
+// forget removes a request that has ended, or never began.
 func (s *server) forget(j *job) {
 	s.mu.Lock()
 	delete(s.running, j.id)
@@ -173,7 +173,7 @@ func (s *server) forget(j *job) {
 	close(j.over)
 }
 
-// attachments checks that the files are there (P6): an agent that is told of a file that is not would make something up.
+// attachments checks that the files exist (P6), since an agent could invent the content of one that does not.
 func (s *server) attachments(list []attachment) ([]wire.Attachment, error) {
 	files := []wire.Attachment{}
 	for i, a := range list {
@@ -197,7 +197,7 @@ func (s *server) attachments(list []attachment) ([]wire.Attachment, error) {
 	return files, nil
 }
 
-// clearHistory forgets a conversation (E11, K11).
+// clearHistory deletes a conversation (E11, K11).
 func (s *server) clearHistory(r *request) error {
 	t, err := s.conversation(r.Metadata.Conversation)
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *server) clearHistory(r *request) error {
 	return s.send(message{Type: "done", ID: &r.ID})
 }
 
-// status tells how a conversation is (E12, M6).
+// status reports a conversation's state (E12, M6).
 func (s *server) status(r *request) error {
 	t, err := s.conversation(r.Metadata.Conversation)
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *server) status(r *request) error {
 	return s.send(message{Type: "status", ID: &r.ID, Data: data})
 }
 
-// explain is an error with what to do about it, in one line.
+// explain returns an error with its hint, in one line.
 func explain(err error) string {
 	text, hint := err.Error(), gateway.Hint(err)
 	if hint != "" {

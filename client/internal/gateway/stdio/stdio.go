@@ -1,5 +1,5 @@
-// Package stdio serves agents over standard input and output, one JSON object a line, as the agent runtime's IPC protocol
-// 1.0.0 describes it. What sessions and agents are is left to the daemon.
+// Package stdio serves agents over standard input and output, one JSON object a line, as the agent runtime's IPC protocol 1.0.0
+// specifies. Sessions and agents are left to the daemon.
 package stdio
 
 import (
@@ -50,18 +50,18 @@ type server struct {
 	talks   map[string]*conversation
 }
 
-// job is one user_message from its line to its done or error. All but over is its conversation's translator's.
+// job is one user_message until its done or error. Only its conversation's translator uses the fields, except over.
 type job struct {
 	id      string
 	request wire.RequestID
 	over    chan struct{} // closed after the end was sent
-	problem string        // what went wrong, as the turn told
+	problem string        // the turn's error
 	tools   map[wire.ExecutionID]string
 }
 
-// Serve says that it is ready and answers lines until In ends; then what runs is finished first. When ctx ends, what runs is
-// cancelled and told so, and Serve returns nil (C4). An error means that the daemon cannot be reached at the start, or that
-// Out cannot be written to. A Read of In that is under way when ctx ends is left behind.
+// Serve sends ready and answers lines until In ends, and then finishes running requests. When ctx ends, it cancels them, reports
+// that, and returns nil (C4). An error means that the daemon cannot be reached at the start, or that Out cannot be written to. A
+// blocked Read of In is not interrupted when ctx ends.
 func Serve(ctx context.Context, o Options) error {
 	s := &server{o: o, log: o.Log, begun: time.Now(), running: map[string]*job{}, talks: map[string]*conversation{}}
 	if s.log == nil {
@@ -87,10 +87,10 @@ func Serve(ctx context.Context, o Options) error {
 	return errors.Join(err, closed)
 }
 
-// flush sends what is left. A parent that does not read is not waited for once the server is to stop.
+// flush sends what is left. When the server stops it does not wait for a parent that does not read.
 func (s *server) flush(ctx context.Context) error {
 	done := make(chan error, 1)
-	go func() { done <- s.out.Close() }() // ends with the write under way, or with the process
+	go func() { done <- s.out.Close() }() // ends with the current write, or with the process
 	stopping := ctx.Done()
 	var bound <-chan time.Time
 	for {
@@ -108,7 +108,7 @@ func (s *server) flush(ctx context.Context) error {
 // serve reads lines until there are no more or ctx ends, and waits for what runs.
 func (s *server) serve(ctx context.Context) error {
 	over := make(chan error, 1)
-	go func() { over <- s.read(ctx) }() // a blocked read of a pipe cannot be taken back: it ends with the process
+	go func() { over <- s.read(ctx) }() // a blocked read of a pipe cannot be interrupted: it ends with the process
 	var err error
 	select {
 	case err = <-over:
@@ -182,7 +182,7 @@ type toolData struct {
 	Result any    `json:"result,omitempty"`
 }
 
-// send writes one message. The error is that of a parent that is gone.
+// send writes one message. The error is that of writing to a parent that has ended.
 func (s *server) send(m message) error {
 	m.Timestamp = time.Now().UnixMilli()
 	if s.o.Trace != nil {
