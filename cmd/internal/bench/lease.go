@@ -66,7 +66,7 @@ func leaseRows(string) ([]row, func(), error) {
 	return rows, func() {}, nil
 }
 
-// lending is the smallest driver of a Manager: a mutex, and a lender that always says yes at once.
+// lending is a minimal driver of a Manager: a mutex, and a lender that always lends at once.
 type lending struct {
 	mu sync.Mutex
 	m  *lease.Manager

@@ -29,7 +29,7 @@ type row struct {
 	base     func() (float64, error)
 }
 
-// A group makes rows that share what they measure with. binary is the sublet to measure.
+// A group makes rows that share their setup. binary is the path of the sublet to measure.
 type group struct {
 	ids    string // what its rows' ids begin with, a letter each
 	pinned bool

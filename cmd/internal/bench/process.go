@@ -190,7 +190,7 @@ func idleDaemon(binary string, env []string, measure func(pid int) (float64, err
 	return measure(status.PID)
 }
 
-// dozes is how long an idle daemon takes to give back what its start needed, and a little more.
+// dozes is how long an idle daemon takes to return the memory of its start, and a little more.
 const dozes = 12 * time.Second
 
 func resident(field string) func(pid int) (float64, error) {
@@ -211,7 +211,7 @@ func switchesIn3s(pid int) (float64, error) {
 	return after - before, err
 }
 
-// switches sums those of all threads: the main thread alone says nothing of a Go program.
+// switches returns the context switches of all threads: those of the main thread alone mean nothing for a Go program.
 func switches(pid int) (float64, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	if err != nil || len(threads) == 0 {

@@ -24,7 +24,7 @@ var startFiles = map[string]struct{ name, text string }{
 	"fish": {".config/fish/config.fish", "set -g fish_greeting\nfunction fish_prompt; set -g n (math $n + 1); echo -n \"ready$n> \"; end\n"},
 }
 
-// writeStartFiles makes home the home directory of who has a shell with a plain prompt.
+// writeStartFiles writes start-up files with a plain prompt to home.
 func writeStartFiles(home, shell string) error {
 	for name, text := range map[string]string{
 		startFiles[shell].name: startFiles[shell].text,

@@ -31,7 +31,7 @@ func work(n int, call func() error) (float64, error) {
 	return (processorTime() - begun) * 1e3 / float64(n), nil
 }
 
-// processorTime is what this process has used so far, in milliseconds.
+// processorTime returns the processor time that this process has used, in milliseconds.
 func processorTime() float64 {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -228,7 +228,7 @@ const (
 // perGB is the seconds that a gigabyte takes at the rate of outputs that took so many microseconds.
 func perGB(us float64) float64 { return us / 1e6 / (outputs * outputSize) * 1e9 }
 
-// streamOutput sends what a leased command prints. It never lets 4 MiB wait: from there on live output is left out.
+// streamOutput sends a leased command's output. It keeps less than 4 MiB queued, from which live output would be dropped.
 func streamOutput(source, sink *wire.Conn) (float64, error) {
 	done := make(chan error, 1)
 	go func() { // ends with the last message

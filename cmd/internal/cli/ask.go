@@ -19,7 +19,7 @@ import (
 	"sublet/wire"
 )
 
-// maxStdin is how many bytes of standard input a question takes along.
+// maxStdin is how many bytes of standard input are added to a question.
 const maxStdin = 16 << 20
 
 func (a *app) ask() *cobra.Command {
@@ -61,7 +61,7 @@ func (a *app) ask() *cobra.Command {
 	return c
 }
 
-// question is what ask was called with.
+// question is the arguments of ask.
 type question struct {
 	prompt, file, agent string
 	session             wire.SessionID
@@ -72,11 +72,11 @@ type question struct {
 	json, show          bool
 	timeout             time.Duration
 	valid               *outputSchema               // in place of schema
-	print               func(json.RawMessage) error // what is valid; nil = as it is
+	print               func(json.RawMessage) error // prints a valid JSON answer; nil = unchanged
 	options             wire.RequestOptions
 }
 
-// check returns what is wrong with the flags.
+// check returns an error for invalid flags.
 func (q *question) check() error {
 	o := &q.options
 	switch {
@@ -161,7 +161,7 @@ func (a *app) runAsk(q question) error {
 	return statusOfTurn(end)
 }
 
-// request is the question as it is sent. done removes what it wrote.
+// request returns the question as a message. done removes the files it wrote.
 func (a *app) request(ctx context.Context, q question) (_ *wire.AgentRequest, done func(), _ error) {
 	req := &wire.AgentRequest{
 		Agent: q.agent, Prompt: q.prompt, Attachments: []wire.Attachment{}, Options: q.options,
@@ -230,7 +230,7 @@ func (a *app) input(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// keep puts what came on standard input where the agent can read it. The file is there for as long as the turn.
+// keep writes standard input to a file that the agent can read and that exists as long as the turn.
 func keep(input []byte) (path string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "sublet-ask-") // 0700
 	if err != nil {
@@ -243,7 +243,7 @@ func keep(input []byte) (path string, remove func(), err error) {
 	return path, func() { os.RemoveAll(dir) }, nil
 }
 
-// answer prints a turn: the agent's text on standard output, what it does and what failed on standard error.
+// answer prints a turn: the agent's text on standard output, its actions and errors on standard error.
 type answer struct {
 	app     *app
 	json    bool
@@ -317,11 +317,11 @@ func (o *answer) chunk(m *wire.AgentStreamChunk) {
 	}
 }
 
-// complete prints how the turn ended, and what of it the answer does not say.
+// complete prints how the turn ended, and facts that are not in the answer.
 func (o *answer) complete(m *wire.AgentComplete) {
 	o.release()
 	o.endLine()
-	if !o.written && m.Summary != "" && m.Status == wire.StatusSuccess { // else the Error says it
+	if !o.written && m.Summary != "" && m.Status == wire.StatusSuccess { // after a failure the Error is printed instead
 		o.text(m.Summary)
 		o.endLine()
 	}
@@ -340,7 +340,7 @@ func (o *answer) complete(m *wire.AgentComplete) {
 	}
 }
 
-// warn prints what the daemon warns of beside a turn.
+// warn prints warnings of the daemon beside a turn.
 func (a *app) warn(m wire.Message) {
 	if n, ok := m.(*wire.Notice); ok && n.Level != "info" {
 		fmt.Fprintf(a.stderr, "sublet: %s: %s\n", oneLine(n.Level), oneLine(n.Text))
@@ -364,7 +364,7 @@ func (o *answer) text(s string) {
 	o.written, o.open = true, !strings.HasSuffix(s, "\n")
 }
 
-// release prints what was held back.
+// release prints the text that was held back.
 func (o *answer) release() {
 	o.text(o.held.String())
 	o.held.Reset()
@@ -382,7 +382,7 @@ func (o *answer) finish() {
 	o.endLine()
 }
 
-// note says on a terminal what the agent is doing.
+// note shows on a terminal what the agent is doing.
 func (o *answer) note(format string, args ...any) {
 	if f, ok := o.app.stderr.(*os.File); ok && isTerminal(f) {
 		fmt.Fprintf(f, "· "+format+"\n", args...)

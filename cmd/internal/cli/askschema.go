@@ -18,7 +18,7 @@ const (
 	maxSchema   = 256 << 10 // bytes of a schema's file
 )
 
-// outputSchema is what an answer has to be.
+// outputSchema is the JSON Schema of an answer.
 type outputSchema struct {
 	text     string
 	resolved *jsonschema.Resolved
@@ -66,7 +66,7 @@ func (s *outputSchema) instruction() string {
 	return "Your last message must be exactly one JSON value that is valid by this JSON Schema, without any text or code fence around it:\n" + s.text
 }
 
-// value returns the JSON value that an answer is, or what is wrong with it. A code fence around it is passed over.
+// value returns the JSON value of an answer, or why it is not valid. It ignores a code fence around it.
 func (s *outputSchema) value(answer string) (json.RawMessage, error) {
 	text := strings.TrimSpace(answer)
 	if body, ok := strings.CutPrefix(text, "```"); ok {

@@ -11,7 +11,7 @@ import (
 // maxLook is how many of the newest sessions are looked through for one of a folder.
 const maxLook = 100
 
-// resumeLast goes on in the newest session of the folder dir.
+// resumeLast resumes the newest session of the folder dir.
 func resumeLast(ctx context.Context, c *client.Conn, dir wire.OSString) error {
 	list, err := c.Sessions(ctx, &wire.SessionRequest{Op: "list", Limit: maxLook})
 	if err != nil {

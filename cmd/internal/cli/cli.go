@@ -26,7 +26,7 @@ import (
 // version is set by the linker; see the Makefile.
 var version = ""
 
-// Version is what this build calls itself.
+// Version is the version of this build.
 func Version() string {
 	if version != "" {
 		return version
@@ -120,7 +120,7 @@ func (a *app) open(session wire.SessionID, goOn bool) error {
 	}
 	o.Session, o.Continue, o.NoDaemon = session, goOn, noDaemon
 	o.Stdin, o.Stdout, o.Log = a.stdin, os.Stdout, nil
-	if c, err := config.Load(o.Paths.Config); err == nil { // the daemon says what is wrong with it
+	if c, err := config.Load(o.Paths.Config); err == nil { // the daemon reports an invalid file
 		o.OutputHead, o.OutputTail, o.ShellPath, o.Patience = c.Shell.OutputHead, c.Shell.OutputTail, c.Shell.Path, c.Lease.Patience
 		o.SwitchKey, _ = config.Key(c.Shell.SwitchKey) // checked by Load
 	}
@@ -145,7 +145,7 @@ func (a *app) settings() (config.Config, error) {
 	return daemon.LoadSettings(paths.Config)
 }
 
-// options are what every connection needs.
+// options returns the options that every connection needs.
 func (a *app) options() (client.Options, error) {
 	paths, err := a.paths()
 	if err != nil {

@@ -57,7 +57,7 @@ func (a *app) checkConfig(path string) error {
 	return nil
 }
 
-// editConfig opens the file itself: a running daemon takes a change that is right, and keeps what it had otherwise.
+// editConfig opens the file itself in an editor: a running daemon applies a valid change, and otherwise keeps its settings.
 func (a *app) editConfig(path string) error {
 	editor := a.env("VISUAL")
 	if editor == "" {
@@ -75,7 +75,7 @@ func (a *app) editConfig(path string) error {
 			return err
 		}
 	}
-	// The variable holds a command line, as for git and others.
+	// The variable contains a command line, as for git and others.
 	words := append(strings.Fields(editor), path)
 	e := exec.Command(words[0], words[1:]...)
 	e.Stdin, e.Stdout, e.Stderr = a.stdin, os.Stdout, os.Stderr

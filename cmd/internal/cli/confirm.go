@@ -79,7 +79,7 @@ func (q *asker) ask(ctx context.Context, c *client.Conn, m *wire.ConfirmationReq
 		decision = wire.DecisionAllow
 	case "", "n", "no":
 	default:
-		comment = strings.TrimSpace(line) // said instead of yes: the agent is told
+		comment = strings.TrimSpace(line) // any other text is a refusal with a comment for the agent
 	}
 	if err := c.Confirm(ctx, &wire.ConfirmationResponse{ConfirmationID: m.ConfirmationID, Decision: decision, Comment: comment}); err != nil {
 		fmt.Fprintf(q.app.stderr, "sublet: error: %s\n", oneLine(err.Error()))

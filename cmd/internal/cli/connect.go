@@ -16,7 +16,7 @@ import (
 	"sublet/wire/visible"
 )
 
-// connecting is what `connect` was asked to do.
+// connecting is the arguments of `connect`.
 type connecting struct{ undo, print, yes bool }
 
 func (a *app) connect() *cobra.Command {
@@ -37,7 +37,7 @@ func (a *app) connect() *cobra.Command {
 	return c
 }
 
-// generic is what most programs take as the settings of an MCP server.
+// generic is the form of MCP settings that most programs accept.
 const generic = `{"mcpServers": {"sublet": {"command": "sublet", "args": ["serve", "mcp"]}}}`
 
 func (a *app) runConnect(name string, o connecting) error {
@@ -116,7 +116,7 @@ func selfCommand() string {
 // versionBound is how long a program may take to print its version.
 const versionBound = 10 * time.Second
 
-// installed says which version of the agent is there, and which one these settings were tried with.
+// installed describes the installed version of the agent, and the version that these settings were tested with.
 func (a *app) installed(agent connect.Agent) {
 	tried := ""
 	if agent.Tried != "" {

@@ -76,7 +76,7 @@ func (a *app) daemonStop() *cobra.Command {
 	return c
 }
 
-// drainDefault is what running turns get at a stop.
+// drainDefault is how long running turns may go on at a stop.
 const drainDefault = 30 * time.Second
 
 // stopBound is how long a daemon may take to end once its turns have.
@@ -189,7 +189,7 @@ func (a *app) printStatus(s *wire.StatusReply, asJSON bool) error {
 	return w.Flush()
 }
 
-// leaveOut takes this command's own connection out of a status.
+// leaveOut removes this command's own connection from a status.
 func (a *app) leaveOut(s *wire.StatusReply) {
 	s.Clients = max(0, s.Clients-1)
 	for i, of := range s.Connections {

@@ -136,14 +136,14 @@ func checkShell(settings string) (string, error) {
 	return path + " " + version, err
 }
 
-// serverPatience is how long the doctor waits for MCP servers: one that is fetched first takes longer than others.
+// serverPatience is how long doctor waits for MCP servers; one that must be downloaded first takes longer.
 const serverPatience = 15 * time.Second
 
 // checkServers starts the MCP servers of the settings, each for its own line.
 func checkServers(ctx context.Context, settings string) []check {
 	c, err := config.Load(settings)
 	if err != nil {
-		return nil // the line of the settings says so
+		return nil // the check of the settings reports it
 	}
 	started := sync.OnceValue(func() []daemon.ServerCheck {
 		return daemon.CheckServers(ctx, c, Version(), serverPatience)
@@ -209,7 +209,7 @@ func (a *app) examine(checks []check) error {
 	return nil
 }
 
-// sameBuild tells a daemon that was left running when the program was replaced.
+// sameBuild checks whether the running daemon is of the same build as this program.
 func sameBuild(c *client.Conn) (string, error) {
 	if c == nil {
 		return "", errNoDaemonToAsk
@@ -225,7 +225,7 @@ func sameBuild(c *client.Conn) (string, error) {
 
 var errNoDaemonToAsk = errors.New("not known without a daemon")
 
-// checkStore tells whether the sessions can be read, by reading them.
+// checkStore checks that the sessions can be read.
 func checkStore(ctx context.Context, c *client.Conn, p socket.Paths) (string, error) {
 	if c == nil {
 		return "", errNoDaemonToAsk
@@ -240,7 +240,7 @@ func checkStore(ctx context.Context, c *client.Conn, p socket.Paths) (string, er
 	return fmt.Sprintf("%s, %.1f MiB", p.Database(), float64(s.StoreSize)/(1<<20)), nil
 }
 
-// checkDisk tells whether there is room for what turns write down.
+// checkDisk checks that there is room for the store.
 func checkDisk(dir string) (string, error) {
 	const least = 64 << 20 // bytes
 	var st unix.Statfs_t
@@ -262,7 +262,7 @@ func checkDisk(dir string) (string, error) {
 	return found, nil
 }
 
-// checkLog looks for what the daemon could not do lately.
+// checkLog searches the log for recent errors.
 func checkLog(path string) (string, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -294,7 +294,7 @@ func checkLog(path string) (string, error) {
 	return path + ", no errors", nil
 }
 
-// checkModel tells which model answers.
+// checkModel reports which model answers.
 func checkModel(c *client.Conn, p socket.Paths) (string, error) {
 	if c == nil {
 		return "", errNoDaemonToAsk
@@ -317,7 +317,7 @@ func checkModel(c *client.Conn, p socket.Paths) (string, error) {
 	return fmt.Sprintf("%s, context window %d tokens", name, contextWindow(m)), nil
 }
 
-// missingKey tells how a provider gets its key.
+// missingKey returns how to give a provider its key.
 func missingKey(settings, provider string) string {
 	where := "see `sublet config show`, provider." + plain(provider)
 	if c, err := config.Load(settings); err == nil {
@@ -330,7 +330,7 @@ func missingKey(settings, provider string) string {
 
 func contextWindow(m wire.ModelInfo) int {
 	if m.ContextWindow == 0 {
-		return 128_000 // what is assumed where nobody says
+		return 128_000 // the default if it is not known
 	}
 	return m.ContextWindow
 }

@@ -11,7 +11,7 @@ import (
 	"sublet/wire"
 )
 
-// drawVerdict writes the level, the command with what counts in it marked and numbered, and the reasons by number.
+// drawVerdict prints the level, the command with the significant parts marked and numbered, and the reasons by number.
 func (a *app) drawVerdict(command string, v wire.Verdict) {
 	a.printf("%s", plain(v.Level))
 	if v.Reach != "" {
@@ -67,7 +67,7 @@ func drawMarks(command string, list []marks.Mark, width int) string {
 	return b.String()
 }
 
-// drawOutcomes writes what each mode would do; the one that is in force, if any, is marked.
+// drawOutcomes prints what each mode would do, and marks the current one.
 func (a *app) drawOutcomes(outcomes []wire.PolicyOutcome, now string) {
 	verbs := map[string]string{"allow": "runs", "ask": "asks", "deny": "refuses"}
 	a.printf("\n")

@@ -25,7 +25,7 @@ const (
 	exitLeaseFailed  = 125
 )
 
-// exitCode ends the program with a status and no message: the work said itself what there was to say.
+// exitCode is an error that ends the program with a status and no message, because the command has printed one.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

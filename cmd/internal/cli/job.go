@@ -140,7 +140,7 @@ func (a *app) jobKill() *cobra.Command {
 	}
 }
 
-// jobOutput prints what a job printed, without control sequences where a person reads it.
+// jobOutput prints a job's output, without control sequences on a terminal.
 func (a *app) jobOutput(b []byte) {
 	text := string(b)
 	if isTerminal(os.Stdout) {

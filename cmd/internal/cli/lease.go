@@ -38,7 +38,7 @@ func needsSubcommand(c *cobra.Command, _ []string) error {
 	return &usageError{hinted{c.CommandPath() + " needs one of: " + strings.Join(names, ", "), "`" + c.CommandPath() + " --help` explains them"}}
 }
 
-// borrow is what `lease run` was asked to do.
+// borrow is the arguments of `lease run`.
 type borrow struct {
 	wait, timeout time.Duration
 	json, plain   bool
@@ -80,7 +80,7 @@ func (a *app) leaseRun() *cobra.Command {
 	return c
 }
 
-// leastWait is what a shell that is free may take to be lent.
+// leastWait is how long to wait at least for a shell that is free.
 const leastWait = 100 * time.Millisecond
 
 // bounds checks --wait and --timeout, where they were given: 0 means the settings' from here on.

@@ -37,7 +37,7 @@ type borrowed struct {
 	err    error // of the first write that failed; then nothing is printed any more
 }
 
-// newBorrowed starts printing. stop is called with the error when standard output takes no more. finish must be called.
+// newBorrowed starts to print. It calls stop with the error if standard output fails. finish must be called.
 func newBorrowed(a *app, json, cook, bare bool, stop context.CancelCauseFunc) *borrowed {
 	o := &borrowed{app: a, json: json, cook: cook, stop: stop, wake: make(chan struct{}, 1)}
 	switch {
@@ -50,7 +50,7 @@ func newBorrowed(a *app, json, cook, bare bool, stop context.CancelCauseFunc) *b
 	return o
 }
 
-// show takes a message of the lease and never waits.
+// show handles a message of the lease and never blocks.
 func (o *borrowed) show(m wire.LeaseMessage) {
 	out, ok := m.(*wire.CommandOutput)
 	if !ok {
@@ -78,7 +78,7 @@ func (o *borrowed) stir() {
 	}
 }
 
-// run prints until finish, and then what is left.
+// run prints until finish, and then the rest.
 func (o *borrowed) run() {
 	for {
 		o.mu.Lock()

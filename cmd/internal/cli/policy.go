@@ -28,7 +28,7 @@ func (a *app) policy() *cobra.Command {
 	return c
 }
 
-// policies sends one request and gives the reply to f.
+// policies sends one request and calls f with the reply.
 func (a *app) policies(session string, r *wire.PolicyRequest, f func(*wire.PolicyReply) error) error {
 	ctx, stop := interruptible(context.Background())
 	defer stop()

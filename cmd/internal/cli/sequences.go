@@ -7,7 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// sequenceMost is how long a control sequence may be; what is longer is none.
+// sequenceMost bounds a control sequence in bytes; a longer one is not treated as one.
 const sequenceMost = 64 << 10
 
 // filtered is p without the control sequences that keep refuses, and the beginning of one that p ends with.

@@ -72,7 +72,7 @@ func approval(level string, chosen bool, c config.Config) (mode string, err erro
 	return "", &usageError{fmt.Errorf("--approve %q is none of deny, low, medium, high", level)}
 }
 
-// approveUsage is what --approve says of itself.
+// approveUsage is the help text of --approve.
 const approveUsage = "the riskiest that runs, since nobody can be asked: low, medium, high; deny is low whatever your rules allow"
 
 // secret is the first line of a file, without its end.

@@ -72,7 +72,7 @@ func (a *app) runOperator(f operatorFlags, chosen bool) error {
 	})
 }
 
-// operate opens the port, says where, and serves.
+// operate opens the port, prints its address, and serves.
 func (a *app) operate(ctx context.Context, o client.Options, so client.OperatorOptions, f operatorFlags, local bool) (err error) {
 	if o.Cwd, err = folder(f.project); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (a *app) operate(ctx context.Context, o client.Options, so client.OperatorO
 	if f.ui {
 		page := "http://" + at + "/"
 		if so.Token != "" {
-			page += "#token=" + so.Token // what is behind # is not sent anywhere
+			page += "#token=" + so.Token // browsers do not send what follows #
 		}
 		fmt.Fprintf(a.stderr, "sublet: page %s\n", page)
 	}
@@ -144,7 +144,7 @@ func newToken(path string) (token string, remove func(), err error) {
 	}
 	return token, func() {
 		if have, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(have)) == token {
-			_ = os.Remove(path) // the runtime folder goes with the machine's next start in any case
+			_ = os.Remove(path) // the runtime folder is removed at the next boot in any case
 		}
 	}, nil
 }

@@ -29,7 +29,7 @@ func (a *app) serveStdio() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				// A parent that is gone is an error of a write, so that what runs for it can be cancelled.
+				// Writing to a parent that has ended is an error rather than SIGPIPE, so that running requests can be cancelled.
 				signal.Ignore(syscall.SIGPIPE)
 				s := client.Stdio{In: a.stdin, Out: a.stdout, Mode: mode, MaxLine: conf.Limits.MessageBytes}
 				if trace {

@@ -11,7 +11,7 @@ import (
 	"sublet/wire/visible"
 )
 
-// showRequest prints what the model would be sent for req: each part under a line with its tokens, then their sum.
+// showRequest prints the first request of req to the model: each part under a line with its tokens, then their sum.
 func (a *app) showRequest(ctx context.Context, c *client.Conn, req *wire.AgentRequest, asJSON bool) error {
 	reply, err := c.Show(ctx, &wire.ShowRequest{Request: *req})
 	if err != nil {

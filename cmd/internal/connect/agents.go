@@ -9,13 +9,13 @@ import (
 	"slices"
 )
 
-// File is a settings file of an agent, with what is to be in it: TOML where its name ends so, else JSON with or without comments.
+// File is a settings file of an agent and the settings to make: TOML if its name ends so, else JSON with or without comments.
 type File struct {
 	Path  string
 	edits []edit
 }
 
-// edit is one setting. A TOML file takes strings, booleans, numbers, lists of strings, and objects of those.
+// edit is one setting. In a TOML file it may be a string, boolean, number, list of strings, or an object of those.
 type edit struct {
 	path  []string
 	value any

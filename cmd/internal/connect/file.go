@@ -14,7 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// backupSuffix is added to the name of a settings file for what it was before. An empty backup marks a file that did not exist.
+// backupSuffix is appended to the name of a settings file for its backup. An empty backup marks a file that did not exist.
 const backupSuffix = ".before-sublet"
 
 // ErrNoBackup is returned by Undo where nothing shows that Connect changed the file.
@@ -30,7 +30,7 @@ func firstThere(paths ...string) string {
 	return paths[0]
 }
 
-// Change is what would become of a settings file.
+// Change is a settings file before and after a change.
 type Change struct {
 	Path          string
 	Before, After []byte // nil = no file
@@ -53,7 +53,7 @@ func read(path string) (text []byte, mode fs.FileMode, err error) {
 	return text, info.Mode().Perm(), nil
 }
 
-// Connect returns what connecting changes in a file. Nothing is written.
+// Connect returns the change that connecting makes in a file. It writes nothing.
 func (f File) Connect() (Change, error) {
 	c, err := f.change()
 	if err != nil {

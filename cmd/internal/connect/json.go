@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// patch is one operation of RFC 6902, which hujson applies without touching what else is in the text.
+// patch is one operation of RFC 6902, which hujson applies without changing comments and order.
 type patch struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
@@ -153,7 +153,7 @@ func applyJSON(text []byte, edits []edit) ([]byte, error) {
 	return d.done(text), nil
 }
 
-// takeBackJSON gives each setting the value that it had in old, or none.
+// takeBackJSON restores the value of each setting from old, or removes it.
 func takeBackJSON(text, old []byte, edits []edit) ([]byte, error) {
 	d, err := parse(text)
 	if err != nil {
@@ -177,7 +177,7 @@ func takeBackJSON(text, old []byte, edits []edit) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		for i := len(e.path) - 1; i > 0; i-- { // what only held it goes too
+		for i := len(e.path) - 1; i > 0; i-- { // also remove objects that only contained it
 			if raw := d.raw(e.path[:i]); (string(raw) == "{}" || string(raw) == "[]") && was.raw(e.path[:i]) == nil {
 				if err := d.do("remove", e.path[:i], nil); err != nil {
 					return nil, err
@@ -188,7 +188,7 @@ func takeBackJSON(text, old []byte, edits []edit) ([]byte, error) {
 	return d.done(text), nil
 }
 
-// drop takes an added element out of its list, unless it was there before.
+// drop removes an added element from its list, unless it was there before.
 func (d *document) drop(e edit, was *document) error {
 	list, err := d.list(e.path)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// errByHand says that a TOML file is written in a way that is not changed here.
+// errByHand reports a TOML file in a form that this program does not change.
 var errByHand = errors.New("it is written in a way that sublet does not change; --print shows the settings to add by hand")
 
 // lines is a TOML file. No library writes TOML with its comments and order kept, so it is changed line by line, and a parser

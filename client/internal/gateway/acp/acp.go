@@ -1,5 +1,5 @@
-// Package acp serves agents to editors that speak the Agent Client Protocol, version 1, over standard input and output. The
-// protocol's envelope and types are the SDK's; what sessions and agents are is left to the daemon.
+// Package acp serves agents to editors that speak the Agent Client Protocol, version 1, over standard input and output. The SDK
+// implements the protocol's envelope and types; sessions and agents are left to the daemon.
 package acp
 
 import (

@@ -15,7 +15,7 @@ import (
 	"sublet/wire"
 )
 
-// agent implements the SDK's Agent and AgentLoader: what an editor may ask.
+// agent implements the SDK's Agent and AgentLoader: the requests of an editor.
 type agent struct {
 	o    Options
 	log  *slog.Logger
@@ -61,7 +61,7 @@ func (a *agent) Initialize(_ context.Context, p sdk.InitializeRequest) (sdk.Init
 	}, nil
 }
 
-// Authenticate has no method to offer: whoever can start this process is the user.
+// Authenticate refuses every method, since there are none: only the user can start this process.
 func (a *agent) Authenticate(context.Context, sdk.AuthenticateRequest) (sdk.AuthenticateResponse, error) {
 	return sdk.AuthenticateResponse{}, invalid("methodId: there are no methods, and none is needed")
 }
@@ -80,7 +80,7 @@ func (a *agent) NewSession(ctx context.Context, p sdk.NewSessionRequest) (sdk.Ne
 	return sdk.NewSessionResponse{SessionId: s.id, Modes: s.modes()}, nil
 }
 
-// LoadSession takes a stored conversation up again and tells the editor what was said in it.
+// LoadSession attaches to a stored conversation and sends its history to the editor.
 func (a *agent) LoadSession(ctx context.Context, p sdk.LoadSessionRequest) (sdk.LoadSessionResponse, error) {
 	s, err := a.connect(ctx, p.Cwd, p.SessionId, p.McpServers)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *agent) LoadSession(ctx context.Context, p sdk.LoadSessionRequest) (sdk.
 	return sdk.LoadSessionResponse{Modes: s.modes()}, nil
 }
 
-// ResumeSession is LoadSession without what was said.
+// ResumeSession is LoadSession without the history.
 func (a *agent) ResumeSession(ctx context.Context, p sdk.ResumeSessionRequest) (sdk.ResumeSessionResponse, error) {
 	s, err := a.connect(ctx, p.Cwd, p.SessionId, p.McpServers)
 	if err != nil {
@@ -147,7 +147,7 @@ func (a *agent) session(id sdk.SessionId) (*session, error) {
 	return nil, invalid("sessionId: there is no open session %q; session/new and session/load open one", clip(string(id)))
 }
 
-// ListSessions lists the stored ones, those of a folder where one is given.
+// ListSessions returns the stored sessions, or those of one folder.
 func (a *agent) ListSessions(ctx context.Context, p sdk.ListSessionsRequest) (sdk.ListSessionsResponse, error) {
 	ctx, cancel := a.o.Daemon.Bound(ctx)
 	defer cancel()
@@ -182,7 +182,7 @@ func (a *agent) ListSessions(ctx context.Context, p sdk.ListSessionsRequest) (sd
 	return list, nil
 }
 
-// CloseSession cancels what runs and lets the session go; it stays in the store.
+// CloseSession cancels running prompts and detaches from the session, which stays in the store.
 func (a *agent) CloseSession(_ context.Context, p sdk.CloseSessionRequest) (sdk.CloseSessionResponse, error) {
 	s, err := a.session(p.SessionId)
 	if err != nil {
@@ -240,7 +240,7 @@ func (a *agent) cancelAll() {
 	}
 }
 
-// close ends every session and waits for what works for them.
+// close ends every session and waits for their goroutines.
 func (a *agent) close() {
 	a.mu.Lock()
 	a.closed = true
@@ -254,5 +254,5 @@ func (a *agent) close() {
 	}
 }
 
-// clip bounds text of the editor that goes into an answer or the log.
+// clip bounds text of the editor for an answer or the log.
 func clip(s string) string { return gateway.Clip(s, 100) }

@@ -16,14 +16,14 @@ import (
 	"sublet/wire"
 )
 
-// session is one conversation as the editor has it.
+// session is one conversation of the editor.
 type session struct {
 	a  *agent
 	gs *gateway.Session
 	id sdk.SessionId
 
-	past  bool                           // it tells what was: files have changed since
-	calls map[wire.ExecutionID]*toolCall // the translator's: tools that run
+	past  bool                           // it replays history, since when files have changed
+	calls map[wire.ExecutionID]*toolCall // running tools; used by the translator only
 
 	mu sync.Mutex
 	// guarded by mu
@@ -46,7 +46,7 @@ func newSession(a *agent, gs *gateway.Session) *session {
 	}
 }
 
-// modeNames are the policy's modes that an editor may choose; full is a flag of the command line alone.
+// modeNames are the policy modes that an editor may choose; full needs a flag on the command line.
 var modeNames = map[sdk.SessionModeId]sdk.SessionMode{
 	"plan": mode("plan", "Plan", "what only reads runs; the rest is refused"),
 	"ask":  mode("ask", "Ask", "what only reads runs; the rest is asked for"),
@@ -67,8 +67,8 @@ func (s *session) modes() *sdk.SessionModeState {
 	}
 }
 
-// servers are the MCP servers that the editor named, as the daemon takes them, never nil: it starts or reaches them for this
-// session's prompts. Those that cannot be used are told with the next prompt.
+// servers converts the editor's MCP servers for the daemon, which uses them for this session's prompts; never nil. Invalid ones
+// are reported with the next prompt.
 func (s *session) servers(list []sdk.McpServer) []wire.MCPServer {
 	out, unused := []wire.MCPServer{}, []string{}
 	known := slices.Contains(s.gs.Ready().Capabilities, wire.CapMCPServers)
@@ -117,7 +117,7 @@ func httpServer(m *sdk.McpServerHttpInline) wire.MCPServer {
 	return s
 }
 
-// Prompt plays one turn: its updates first, then its answer with the stop reason.
+// Prompt runs one turn: it sends updates, and returns the stop reason.
 func (a *agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResponse, error) {
 	s, err := a.session(p.SessionId)
 	if err != nil {
@@ -194,14 +194,14 @@ func (j *job) response() (sdk.PromptResponse, error) {
 	return sdk.PromptResponse{}, sdk.NewInternalError(map[string]any{"details": "the turn ended with status " + j.end.Status})
 }
 
-// handed is an image that came as bytes.
+// handed is an image that the editor sent as bytes.
 type handed struct {
 	content []byte
 	mime    string
 }
 
-// request is a prompt in the daemon's terms: texts and embedded files in their order, links to files as attachments, and the
-// images that have yet to become files.
+// request converts a prompt: texts and embedded files in order, links to files as attachments, and images that the caller must
+// write to files.
 func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, []handed, error) {
 	var text strings.Builder
 	var images []handed
@@ -300,12 +300,12 @@ func (s *session) settle(bound time.Duration) {
 	}
 }
 
-// update tells the editor one thing. That it is gone shows in the reader.
+// update sends one update to the editor. The reader notices if the editor has ended.
 func (s *session) update(u sdk.SessionUpdate) {
 	_ = s.a.conn.SessionUpdate(s.a.ctx, sdk.SessionNotification{SessionId: s.id, Update: u})
 }
 
-// translate turns the session's events into updates until the session is closed.
+// translate converts the session's events to updates until the session is closed.
 func (s *session) translate() {
 	for {
 		m, err := s.gs.Next(s.a.ctx)
@@ -320,7 +320,7 @@ func (s *session) translate() {
 		j := s.jobs[e.Meta().RequestID]
 		s.mu.Unlock()
 		if j == nil {
-			continue // somebody else's turn in a session that is shared
+			continue // of somebody else's turn in a shared session
 		}
 		switch m := m.(type) {
 		case *wire.Error:
@@ -348,7 +348,7 @@ func (s *session) over(id wire.RequestID, j *job) {
 	close(j.over)
 }
 
-// replay tells what was said and done in the session so far.
+// replay sends the session's history as updates.
 func (s *session) replay(ctx context.Context) error {
 	past := &session{a: s.a, gs: s.gs, id: s.id, past: true, calls: map[wire.ExecutionID]*toolCall{}}
 	_, err := s.gs.History(ctx, wire.SessionID(s.id), func(m wire.EventMessage) {
@@ -361,7 +361,7 @@ func (s *session) replay(ctx context.Context) error {
 	return err
 }
 
-// show translates what an agent says and does.
+// show converts an agent's texts and calls.
 func (s *session) show(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
@@ -389,7 +389,7 @@ func (s *session) show(m wire.Message) {
 	}
 }
 
-// object is a call's arguments; what is no object is kept as text.
+// object returns a call's arguments as an object; anything else as text.
 func object(arguments string) map[string]any {
 	var fields map[string]any
 	if json.Unmarshal([]byte(arguments), &fields) != nil || fields == nil {

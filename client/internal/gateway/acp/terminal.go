@@ -20,24 +20,24 @@ import (
 )
 
 const (
-	// showBound is how long the editor may take to make a terminal and begin what shows in it, and to end it.
+	// showBound is how long each step of using an editor's terminal may take: to create it, to connect to it, to end it.
 	showBound = 5 * time.Second
-	// showMost bounds what waits to be shown, in bytes; beyond it the oldest goes. The tool's result has what counts.
+	// showMost bounds output that waits to be shown, in bytes; the oldest is dropped. The tool's result is not affected.
 	showMost = 1 << 20
-	// showKept is how much of it the editor is to keep, in bytes.
+	// showKept is how many bytes of output the editor should keep.
 	showKept = 1 << 20
 )
 
-// What goes to the process in the editor's terminal: a kind, and then a length in four bytes with so much output, or one
-// byte, the status to exit with.
+// Messages to the process in the editor's terminal: a kind, then a length in four bytes and as much output, or one byte, the
+// exit status.
 const (
 	showOutput = 'o'
 	showExit   = 'x'
 )
 
-// terminal is one of the editor's, in which the output of one command is shown as it comes. The command itself runs where
-// it always does, judged and in the session's own shell; in the terminal runs this program again (Show). To end that is to
-// end the command. A terminal belongs to the translator; its goroutine ends with finish or the connection.
+// terminal is a terminal of the editor that shows the output of one command. The command itself runs in the session's own shell
+// as usual; this program runs again in the terminal (Show), and ending that ends the command. Only the translator uses a
+// terminal; its goroutine ends with finish or the connection.
 type terminal struct {
 	s       *session
 	call    wire.ExecutionID
@@ -52,10 +52,10 @@ type terminal struct {
 	pending []byte
 	over    bool
 	status  byte
-	failed  bool // nothing is shown there: output goes into the tool call
+	failed  bool // it cannot be used: output goes into the tool call
 }
 
-// terminal begins one for a command that prints; nil where the editor has none.
+// terminal makes one for a command with output; nil if the editor supports none.
 func (s *session) terminal(call wire.ExecutionID, request wire.RequestID) *terminal {
 	if !s.a.terminals.Load() || len(s.a.o.Show) == 0 {
 		return nil
@@ -73,7 +73,7 @@ func (s *session) terminal(call wire.ExecutionID, request wire.RequestID) *termi
 	return t
 }
 
-// write shows output; false: it cannot be shown there.
+// write shows output; false if that is not possible.
 func (t *terminal) write(data []byte) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,8 +95,8 @@ func (t *terminal) wake() {
 	}
 }
 
-// finish ends the terminal's process with the command's status and waits, with a bound, until the editor saw that. The
-// result is what the tool call shows from then on; nil: nothing was shown in a terminal.
+// finish ends the terminal's process with the command's status, and waits up to showBound for the editor. The result is the
+// content of the tool call from then on; nil if nothing was shown in a terminal.
 func (t *terminal) finish(m *wire.CommandResult) []sdk.ToolCallContent {
 	status := byte(0)
 	switch {
@@ -116,7 +116,7 @@ func (t *terminal) finish(m *wire.CommandResult) []sdk.ToolCallContent {
 	return []sdk.ToolCallContent{sdk.ToolTerminalRef(t.id)}
 }
 
-// run makes the terminal, shows it in the tool call, feeds it, and lets it go.
+// run creates the terminal, adds it to the tool call, sends the output, and releases it.
 func (t *terminal) run(ctx context.Context) error {
 	a := t.s.a
 	path := filepath.Join(a.o.Runtime, "acp-"+wire.NewID()[24:]+".sock")
@@ -170,10 +170,10 @@ func (t *terminal) run(ctx context.Context) error {
 	return err
 }
 
-// errEnded says that the user ended the process that shows the output.
+// errEnded reports that the user ended the process that shows the output.
 var errEnded = errors.New("ended in the editor's terminal")
 
-// accept takes the one process that shows the output, of the same user.
+// accept accepts the connection of the process that shows the output, of the same user.
 func accept(ctx context.Context, ln net.Listener) (net.Conn, error) {
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
 	defer stop()
@@ -188,12 +188,12 @@ func accept(ctx context.Context, ln net.Listener) (net.Conn, error) {
 	return nc, nil
 }
 
-// feed sends output as it comes, and the end. Errors are errEnded, and that of a terminal that takes nothing any more.
+// feed sends output as it arrives, and the exit status. Errors are errEnded, and that of writing.
 func (t *terminal) feed(ctx context.Context, nc net.Conn) error {
 	gone := make(chan struct{})
 	t.s.a.work.Go(func() { // ends with the connection, which run closes
 		defer close(gone)
-		_, _ = nc.Read(make([]byte, 1)) // it never says anything
+		_, _ = nc.Read(make([]byte, 1)) // the process sends nothing: this returns when it ends
 	})
 	stop := context.AfterFunc(ctx, func() { nc.Close() })
 	defer stop()
@@ -222,9 +222,9 @@ func (t *terminal) feed(ctx context.Context, nc net.Conn) error {
 	}
 }
 
-// send writes, with a bound: what does not take output is no reason for a command to wait.
+// send writes with a deadline, so that a terminal that does not read does not delay the command.
 func (t *terminal) send(nc net.Conn, p []byte) error {
-	_ = nc.SetWriteDeadline(time.Now().Add(showBound)) // a connection that cannot have one is told by the write
+	_ = nc.SetWriteDeadline(time.Now().Add(showBound)) // if that fails, so does the write
 	_, err := nc.Write(p)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return errEnded
@@ -232,8 +232,8 @@ func (t *terminal) send(nc net.Conn, p []byte) error {
 	return err
 }
 
-// Show prints to w what the server that listens at path sends, until it says with which status to exit: it is what runs in
-// an editor's terminal.
+// Show prints to w what the server at path sends, and returns the exit status that it sends at the end. It runs in an editor's
+// terminal.
 func Show(ctx context.Context, path string, w io.Writer) (status int, err error) {
 	nc, err := socket.Dial(ctx, path)
 	if err != nil {

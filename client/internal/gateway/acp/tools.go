@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// outputEvery bounds how often a running tool's output is told: each update replaces the one before.
+	// outputEvery is the minimum interval of updates with a running tool's output; each replaces the one before.
 	outputEvery = 200 * time.Millisecond
-	// outputTail is how much of it the editor is shown while the tool runs, in bytes; the whole comes at its end.
+	// outputTail is how many bytes of output such an update has; all of it follows at the end.
 	outputTail = 8 << 10
-	// diffMost is up to how many bytes of a file are read for the left side of a diff.
+	// diffMost is the largest file, in bytes, that is read for the left side of a diff.
 	diffMost = 1 << 20
 )
 
-// toolCall is a tool that runs.
+// toolCall is a running tool.
 type toolCall struct {
 	tool string
-	diff []sdk.ToolCallContent // what it is to change
+	diff []sdk.ToolCallContent // the change that it is about to make
 	tail []byte
 	told time.Time
 	term *terminal // where the output is shown; nil: in the call itself
@@ -45,7 +45,7 @@ func kindOf(tool string) sdk.ToolKind {
 	return sdk.ToolKindOther
 }
 
-// began tells a tool's call; the agent's own plan is told as the protocol's.
+// began reports a tool's call; a call of todo is reported as the protocol's plan.
 func (s *session) began(m *wire.AgentStreamChunk) {
 	c := &m.Chunk
 	args := object(c.Arguments)
@@ -69,7 +69,7 @@ func (s *session) began(m *wire.AgentStreamChunk) {
 	s.update(sdk.StartToolCall(sdk.ToolCallId(c.ExecutionID), title(c.Tool, args), options...))
 }
 
-// title is a call in one line, as the editor shows it.
+// title returns one line about a call, for the editor.
 func title(tool string, args map[string]any) string {
 	if command, ok := args["command"].(string); ok && tool == "bash" {
 		return "`" + gateway.OneLine(command) + "`"
@@ -82,7 +82,7 @@ func title(tool string, args map[string]any) string {
 	return tool
 }
 
-// absolute is a path of a call against the session's folder.
+// absolute resolves a path of a call against the session's folder.
 func (s *session) absolute(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -90,7 +90,7 @@ func (s *session) absolute(path string) string {
 	return filepath.Join(s.gs.Place().Cwd, path)
 }
 
-// diff is what write and edit are to change.
+// diff returns the change that a call of write or edit is about to make.
 func (s *session) diff(tool string, args map[string]any) []sdk.ToolCallContent {
 	path, _ := args["path"].(string)
 	if path == "" {
@@ -131,7 +131,7 @@ func (s *session) diff(tool string, args map[string]any) []sdk.ToolCallContent {
 	return nil
 }
 
-// plan is the todo tool's list as the protocol has it; nil where there is none.
+// plan converts the todo tool's list; nil if there is none.
 func plan(args map[string]any) []sdk.PlanEntry {
 	list, _ := args["todos"].([]any)
 	var entries []sdk.PlanEntry
@@ -152,7 +152,7 @@ func plan(args map[string]any) []sdk.PlanEntry {
 	return entries
 }
 
-// output tells what a tool prints while it runs.
+// output reports a running tool's output.
 func (s *session) output(m *wire.AgentStreamChunk) {
 	id, data := m.Chunk.ExecutionID, m.Chunk.Data
 	call := s.calls[id]
@@ -178,7 +178,7 @@ func (s *session) output(m *wire.AgentStreamChunk) {
 	))
 }
 
-// printed is output as the editor shows it: in a fence longer than any in it.
+// printed returns output in a Markdown fence longer than any in it.
 func printed(output []byte) []sdk.ToolCallContent {
 	text := strings.ToValidUTF8(string(output), "\uFFFD")
 	fence := "```"
@@ -188,7 +188,7 @@ func printed(output []byte) []sdk.ToolCallContent {
 	return []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(fence + "\n" + strings.TrimRight(text, "\n") + "\n" + fence))}
 }
 
-// ended tells a tool's result.
+// ended reports a tool's result.
 func (s *session) ended(m *wire.CommandResult) {
 	call := s.calls[m.ExecutionID]
 	if call == nil {
@@ -221,7 +221,7 @@ func (s *session) ended(m *wire.CommandResult) {
 	s.update(sdk.UpdateToolCall(sdk.ToolCallId(m.ExecutionID), options...))
 }
 
-// ask has the editor ask its user. It does not wait: the answer, or the question's end, comes later.
+// ask has the editor ask its user. It does not block: the answer, or the question's end, comes later.
 func (s *session) ask(m *wire.ConfirmationRequest) {
 	ctx, cancel := context.WithCancel(s.a.ctx)
 	s.mu.Lock()
@@ -258,7 +258,7 @@ func (s *session) resolved(id wire.ConfirmationID) {
 	}
 }
 
-// permission is a question with its options: this once, and each standing permission that the daemon offers.
+// permission returns a question with its options: this once, and each standing permission that the daemon offers.
 func permission(id sdk.SessionId, m *wire.ConfirmationRequest) sdk.RequestPermissionRequest {
 	args := object(m.Arguments)
 	name, kind, pending := title(m.Tool, args), kindOf(m.Tool), sdk.ToolCallStatusPending
@@ -286,7 +286,7 @@ func permission(id sdk.SessionId, m *wire.ConfirmationRequest) sdk.RequestPermis
 	}
 }
 
-// chosen fills in what the user chose; an option that was not offered is a no.
+// chosen sets the user's choice; an option that was not offered is a no.
 func chosen(r *wire.ConfirmationResponse, m *wire.ConfirmationRequest, option string) {
 	if option == "allow" {
 		r.Decision = wire.DecisionAllow
