@@ -123,8 +123,8 @@ func folder(name string) (string, error) {
 	return path, nil
 }
 
-// newToken makes a secret and leaves it where programs of the user's find it, readable by the user alone.
-// remove takes the file away, unless another server has put its own there.
+// newToken writes a new secret to a file at path that only the user can read. remove removes the file, unless another server
+// has replaced it.
 func newToken(path string) (token string, remove func(), err error) {
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
