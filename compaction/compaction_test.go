@@ -182,12 +182,12 @@ func TestFoldTakesTheModelsLists(t *testing.T) {
 	asked := ""
 	f, ok, err := Fold(t.Context(), items, p, stubModel(func(_ context.Context, _, prompt string) (string, error) {
 		asked = prompt
-		return "It went well.\n\n## Decisions\n- use table tests\n* keep the API\n## Open tasks:\n1. part 11\n", nil
+		return "It went well in main.go, not in made_up.go:417.\n\n## Decisions\n- use table tests\n* keep the API\n## Open tasks:\n1. part 3\n", nil
 	}), "mention the API", 4000)
 	if err != nil || !ok || !f.ByModel {
 		t.Fatal(f, ok, err)
 	}
-	if f.Summary != "It went well." || !slices.Equal(f.Ledger.Decisions, []string{"use table tests", "keep the API"}) || !slices.Equal(f.Ledger.OpenTasks, []string{"1. part 11"}) {
+	if f.Summary != "It went well in main.go, not in […]:[…]." || !slices.Equal(f.Ledger.Decisions, []string{"use table tests", "keep the API"}) || !slices.Equal(f.Ledger.OpenTasks, []string{"1. part 3"}) {
 		t.Errorf("got %+v", f)
 	}
 	if !strings.Contains(asked, "mention the API") || !strings.Contains(asked, "go test ./p0") || EstimateTokens(asked) > 4000 {
@@ -338,4 +338,19 @@ func TestPlansKeepWhatMustBeKept(t *testing.T) {
 			items = after
 		}
 	})
+}
+
+func TestSummaryIsChecked(t *testing.T) {
+	const source = "USER: mend src/parse.go, see https://example.com/a/b\nCALL bash {\"command\":\"go test ./src\"}\nRESULT FAIL parse_test.go:128 in ParseHeader, 1200 ms, v1.26.8, GITHUB_TOKEN\n"
+	for summary, want := range map[string]string{
+		"ParseHeader of src/parse.go failed at parse_test.go:128.":           "ParseHeader of src/parse.go failed at parse_test.go:128.",
+		"It took 1,200 ms with 1.26.8, and/or 3 tries.":                      "It took 1,200 ms with 1.26.8, and/or 3 tries.",
+		"In /src/parse.go, ./src/parse.go and src/lex.go, lines 120 to 128.": "In /src/parse.go, ./src/parse.go and […], lines […] to 128.",
+		"parseBody and read_all, of lexer.go, were renamed (`/etc/hosts`).":  "[…] and […], of […], were renamed (`[…]`).",
+		"github_token is set. See https://example.com/a/b, e.g. today.":      "github_token is set. See https://example.com/a/b, e.g. today.",
+	} {
+		if got := checked(summary, source); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }

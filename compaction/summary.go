@@ -3,6 +3,7 @@ package compaction
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -108,8 +109,8 @@ func transcript(items []Item, output int) string {
 	return b.String()
 }
 
-// Fold makes the replacement of items[p.From:p.To]. It asks s for a summary, or extracts one by rules if s is nil or fails,
-// so that a compaction always has an outcome. ok is false if there is nothing to replace or the rendered text is not
+// Fold makes the replacement of items[p.From:p.To]. It asks s for a summary, in which Unknown replaces the paths, names and
+// numbers that these items do not have, or extracts one by rules if s is nil or fails, so that a compaction always has an outcome. ok is false if there is nothing to replace or the rendered text is not
 // smaller; then nothing should be replaced. err is context.Cause(ctx) if ctx ended.
 func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions string, maxPrompt int) (f Folded, ok bool, err error) {
 	folded := items[p.From:p.To]
@@ -129,7 +130,8 @@ func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions 
 		}
 		if text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")); serr == nil && text != "" {
 			f.ByModel = true
-			f.Summary, f.Ledger = splitLists(text, f.Ledger)
+			source := first + "\n" + transcript(folded, math.MaxInt32) + "\n" + f.Ledger.Text()
+			f.Summary, f.Ledger = splitLists(checked(text, source), f.Ledger)
 		} else {
 			f.Err = serr
 		}
