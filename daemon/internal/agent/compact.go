@@ -197,13 +197,15 @@ func (r *runner) fixed() int {
 // fit compacts the conversation if it is near the model's context window. Its error is that of ctx.
 func (r *runner) fit(ctx context.Context) error {
 	win := float64(window(r.t.Model.Info()))
-	size := r.size()
-	if float64(size)*r.scale <= r.t.Threshold*win || size <= r.futile {
+	r.estimate = r.size()
+	if float64(r.estimate)*r.scale <= r.t.Threshold*win || r.estimate <= r.futile {
 		return nil
 	}
 	// Free half of the window, so that compaction is not needed again after a few steps.
 	target := int(win / 2 / r.scale)
-	return r.compact(ctx, target, int(win/4/r.scale))
+	err := r.compact(ctx, target, int(win/4/r.scale))
+	r.estimate = r.size()
+	return err
 }
 
 // shrink handles an error of the model about a conversation that is too long: it compacts and returns true if the request

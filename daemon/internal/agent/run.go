@@ -42,6 +42,7 @@ type runner struct {
 	used      int64   // tokens of the newest request and answer, as counted or estimated
 	cost      float64 // US dollars of this agent's own requests
 	fixedSize int     // see fixed; 0 = not computed yet
+	estimate  int     // of the next request in tokens, before scaling; fit sets it
 	futile    int     // tokens below which another compaction would gain nothing
 	noImages  bool    // the model refused images
 	tooLong   int     // how often in a row the provider reported a conversation that is too long
@@ -397,7 +398,7 @@ func (r *runner) count(resp provider.Response) {
 	u := resp.Usage
 	r.tally.add(u)
 	r.spend(u)
-	estimated := r.size()
+	estimated := r.estimate
 	in := u.Input + u.CacheRead + u.CacheWrite
 	if in > 0 && estimated > 0 {
 		r.scale = min(max(float64(in)/float64(estimated), 0.5), 3)
