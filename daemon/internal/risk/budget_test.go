@@ -131,11 +131,6 @@ func TestTooComplicated(t *testing.T) {
 			}
 		}
 	}
-	c := here()
-	c.Hashed = map[string]string{"env": "/tmp/env", "nice": "/tmp/nice"}
-	if v, _ := checkWork(t, around("env nice ", "ls", "", 20), c); v.Level < High || !v.Unread {
-		t.Errorf("hashed wrappers: got %s (unread %v), want at least high and unread", v.Level, v.Unread)
-	}
 }
 
 // TestKeptWords: what is kept of a node is what it was expanded to last.

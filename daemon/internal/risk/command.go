@@ -213,11 +213,6 @@ func (a *analysis) byPath(c *call) {
 	c.verb = 1
 	a.usesSecret(c)
 	a.runFile(c, f)
-	if s := programs.Lookup(c.name); s != nil && s.Args == programs.Run { // a wrapper of that name may well do what wrappers do
-		c.spec = s
-		a.options(c)
-		a.runTail(c, c.st)
-	}
 }
 
 // runFile judges a file that is run as code.

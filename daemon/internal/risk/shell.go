@@ -73,13 +73,7 @@ func (a *analysis) doTrap(c *call) {
 		a.note(Low, Read, c.span, "lists or ends traps")
 		return
 	}
-	level := Medium
-	for _, sig := range c.operands[1:] {
-		if slices.Contains([]string{"DEBUG", "RETURN", "ERR"}, strings.ToUpper(sig.S)) {
-			level = High // runs around every later command
-		}
-	}
-	a.note(level, ShellState, c.span, "plans code that runs on a signal or at the end")
+	a.note(Medium, ShellState, c.span, "plans code that runs on a signal or at the end")
 	a.shellText(c.operands[0], c.st)
 }
 
@@ -90,10 +84,9 @@ func (a *analysis) doCd(c *call) {
 	st.Cwd, st.Alts = "", nil
 	if len(c.operands) == 0 {
 		if c.name == "cd" {
-			if st.Cwd = a.c.Home; true {
-				if v, ok := st.Var("HOME"); ok {
-					st.Cwd = bashread.Absolute("", strings.Join(v.Words, " "))
-				}
+			st.Cwd = a.c.Home
+			if v, ok := st.Var("HOME"); ok {
+				st.Cwd = bashread.Absolute("", strings.Join(v.Words, " "))
 			}
 		}
 		return

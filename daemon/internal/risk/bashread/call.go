@@ -49,12 +49,6 @@ func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) (done bool) {
 	if slices.Contains(r.Active, "alias "+name) || len(r.Active) > MaxDepth {
 		return false
 	}
-	rest := r.text(c.Args[0].End(), c.End())
-	if strings.HasSuffix(value, " ") && len(c.Args) > 1 { // the next word is looked up too: alias sudo='sudo '
-		if v, ok := r.Aliases[c.Args[1].Lit()]; ok {
-			rest = v + r.text(c.Args[1].End(), c.End())
-		}
-	}
 	r.Active = append(r.Active, "alias "+name)
 	defer func() { r.Active = r.Active[:len(r.Active)-1] }()
 	if ofText { // whether it is in force yet depends on lines: the command is judged both ways
@@ -62,7 +56,7 @@ func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) (done bool) {
 		fs := append([]Field{{S: name, Known: true, Span: r.span(c.Args[0])}}, r.words(c.Args[1:], side)...)
 		r.Judge.Command(fs, side, r.span(c))
 	}
-	r.Inline(value+" "+rest, r.span(c), st)
+	r.Inline(value+" "+r.text(c.Args[0].End(), c.End()), r.span(c), st)
 	return true
 }
 

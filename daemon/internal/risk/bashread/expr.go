@@ -77,83 +77,77 @@ func (r *Reader) EvalText(s string, st *State, sp Span) {
 	})
 }
 
-// declaration is what the options of declare, export and the like mean.
+// declaration is a command of the kind of declare, with the letters of its options.
 type declaration struct {
-	kind                    Assignment
-	integer, ref, functions bool
-	given                   bool // it names something
+	word, flags string
+	given       bool // it names something
 }
 
-func (d *declaration) option(s string, export bool) {
-	if s[0] == '-' {
-		d.integer = d.integer || strings.ContainsRune(s, 'i')
-		d.ref = d.ref || strings.ContainsRune(s, 'n') && !export
-		d.functions = d.functions || strings.ContainsAny(s, "fF")
-		switch {
-		case strings.ContainsRune(s, 'x'):
-			d.kind = Export
-		case export && strings.ContainsRune(s, 'n'):
-			d.kind = Plain
-		}
+func (d *declaration) has(letters string) bool { return strings.ContainsAny(d.flags, letters) }
+
+func (d *declaration) ref() bool { return d.has("n") && d.word != "export" || d.word == "nameref" }
+
+func (d *declaration) kind() Assignment {
+	if d.word == "export" && !d.has("n") || d.has("x") {
+		return Export
 	}
+	return Plain
 }
 
 // declare walks declare, export, local, readonly, typeset and nameref.
 func (r *Reader) declare(c *syntax.DeclClause, st *State) {
-	word := c.Variant.Value
-	d := declaration{ref: word == "nameref"}
-	if word == "export" {
-		d.kind = Export
-	}
+	d := declaration{word: c.Variant.Value}
 	for _, as := range c.Args {
+		if as.Naked && as.Value != nil {
+			r.declareWords(r.words([]*syntax.Word{as.Value}, st), &d, st)
+			continue
+		}
+		d.given = true
+		values := st.vars[as.Name.Value].Words
 		switch {
-		case as.Naked && as.Value != nil:
-			fs := r.words([]*syntax.Word{as.Value}, st)
-			for i := range fs {
-				if f := &fs[i]; f.Known && len(f.S) > 1 && (f.S[0] == '-' || f.S[0] == '+') {
-					d.option(f.S, word == "export")
-				} else {
-					d.given = true
-					r.Declared(f, st, d.kind)
-					if d.integer || d.ref {
-						r.EvalText(f.S, st, f.Span)
-					}
-				}
-			}
-		case as.Naked && as.Name != nil:
-			d.given = true
-			if d.kind == Export && !d.functions {
-				r.Judge.Exported(as.Name.Value, st, r.span(as))
-				st.Export(as.Name.Value)
-			}
-			if as.Index != nil {
-				r.arithm(as.Index, st)
-			}
-			r.integer(as, st, d, st.vars[as.Name.Value].Words)
-		default:
-			d.given = true
-			f := r.assign(as, st, d.kind)
-			r.integer(as, st, d, []string{f.S})
-			if d.ref {
+		case !as.Naked:
+			f := r.assign(as, st, d.kind())
+			if values = []string{f.S}; d.ref() {
 				r.Judge.Exported(f.S, st, r.span(as)) // what is assigned to the name is assigned to that variable
 			}
+		case d.kind() == Export && !d.has("fF"):
+			r.Judge.Exported(as.Name.Value, st, r.span(as))
+			st.Export(as.Name.Value)
+		}
+		if as.Naked && as.Index != nil {
+			r.arithm(as.Index, st)
+		}
+		if d.has("i") || d.ref() { // a reference may be to an element with an index
+			r.integer(as, st, values)
 		}
 	}
-	switch {
-	case !d.given && !d.functions: // alone, or with options only, they print all variables
+	switch exports := d.kind() == Export; {
+	case !d.given && !d.has("fF"): // alone, or with options only, they print all variables
 		r.Judge.PrintsVariables(r.span(c))
-	case d.functions && d.kind == Export:
+	case d.has("fF") && exports:
 		r.Judge.Note(programs.High, programs.ShellState, r.span(c), "exports a function, which every bash started later takes over")
-	case d.kind == Export && d.given:
+	case exports && d.given:
 		r.Judge.Note(programs.Medium, programs.ShellState, r.span(c), "exports variables to every command run later in this shell")
 	}
 }
 
-// integer evaluates the values of an integer, and of a reference, which may be to an element with an index.
-func (r *Reader) integer(as *syntax.Assign, st *State, d declaration, values []string) {
-	if !d.integer && !d.ref {
-		return
+// declareWords walks options of a declaration, and assignments that came about by expansion.
+func (r *Reader) declareWords(fs []Field, d *declaration, st *State) {
+	for i := range fs {
+		switch f := &fs[i]; {
+		case f.Known && len(f.S) > 1 && f.S[0] == '-':
+			d.flags += f.S[1:]
+		case f.Known && len(f.S) > 1 && f.S[0] == '+':
+		default:
+			d.given = true
+			r.Declared(f, st, d.kind())
+			r.EvalText(f.S, st, f.Span)
+		}
 	}
+}
+
+// integer evaluates the values of a variable, now and whenever it is assigned to.
+func (r *Reader) integer(as *syntax.Assign, st *State, values []string) {
 	for _, s := range values {
 		r.evalNumber(s, st, r.span(as))
 	}

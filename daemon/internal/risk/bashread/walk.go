@@ -196,9 +196,6 @@ func (r *Reader) command(cmd syntax.Command, st *State) {
 		if c.Stmt != nil {
 			r.stmt(c.Stmt, st.Clone())
 		}
-	case *syntax.TestDecl:
-		r.Judge.Note(programs.High, programs.Unknown, r.span(c), "a construct that only test files hold")
-		r.stmt(c.Body, st.Clone())
 	default:
 		r.Judge.Unread(r.span(cmd), "a construct that is not known here")
 	}
@@ -327,28 +324,23 @@ func (r *Reader) caseClause(c *syntax.CaseClause, st *State) {
 }
 
 func (r *Reader) funcDecl(c *syntax.FuncDecl, st *State) {
-	var names []string
+	name := "" // none, or several, in zsh
 	if c.Name != nil {
-		names = append(names, c.Name.Value)
+		name = c.Name.Value
 	}
-	for _, n := range c.Names {
-		names = append(names, n.Value)
+	if programs.Known(name) {
+		r.Judge.Note(programs.High, programs.ShellState, r.span(c), "a function takes the place of the command "+name)
+	}
+	if r.selfCalling(c.Body, name) {
+		r.Judge.Note(programs.Critical, programs.RunCode, r.span(c), "a function starts itself again and again (fork bomb)")
 	}
 	st.own()
-	for _, n := range names {
-		if programs.Known(n) {
-			r.Judge.Note(programs.High, programs.ShellState, r.span(c), "a function takes the place of the command "+n)
-		}
-		if r.selfCalling(c.Body, n) {
-			r.Judge.Note(programs.Critical, programs.RunCode, r.span(c), "a function starts itself again and again (fork bomb)")
-		}
-		st.funcs[n] = Function{body: c.Body, src: r.src}
-	}
+	st.funcs[name] = Function{body: c.Body, src: r.src}
 	body := st.Clone()
 	body.Args, body.ArgsOK = nil, false
-	r.Active = append(r.Active, names...)
+	r.Active = append(r.Active, name)
 	r.stmt(c.Body, body)
-	r.Active = r.Active[:len(r.Active)-len(names)]
+	r.Active = r.Active[:len(r.Active)-1]
 	r.Out = Output{}
 }
 
