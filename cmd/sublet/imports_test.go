@@ -27,6 +27,8 @@ var ranks = map[string]int{
 	"sublet/client/internal/gateway":             4,
 	"sublet/client/internal/launch":              4,
 	"sublet/client/internal/tui":                 4,
+	"sublet/client/internal/tui/markdown":        7,
+	"sublet/client/internal/tui/cells":           8,
 	"sublet/client/internal/lender":              5,
 	"sublet/client/internal/remote":              6,
 	"sublet/client/web":                          8,

@@ -26,7 +26,6 @@ var tooLarge = []string{
 	"client/internal/lender.Lender",
 	"daemon/internal/agent.Turn",
 	"daemon/internal/agent.runner",
-	"daemon/internal/hub.turn",
 	"lease/shell.Shell",
 }
 

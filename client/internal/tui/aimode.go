@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/cells"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -156,7 +157,7 @@ func (m *model) working() []string {
 	line := func(who, what string, since time.Time) {
 		end := m.th.dim.Render(" · "+ticking(now.Sub(since))) + stop
 		stop = ""
-		out = append(out, spin+who+m.th.dim.Render(fit(what, max(8, m.w-cells(spin+who+end))))+end)
+		out = append(out, spin+who+m.th.dim.Render(cells.Fit(what, max(8, m.w-cells.Width(spin+who+end))))+end)
 	}
 	for _, name := range t.order {
 		s := t.agents[name]

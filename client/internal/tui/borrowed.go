@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sublet/client/internal/lender"
+	"sublet/client/internal/tui/cells"
 	"sublet/wire/visible"
 )
 
@@ -82,7 +83,7 @@ func (m *model) lentLine(l lender.Lending) string {
 		held = ", for " + ticking(m.now().Sub(l.Since))
 	}
 	what := firstLine(firstOf(l.Command, l.Purpose))
-	return fit(m.th.warn.Render(visible.Line(l.Holder)+" has your shell")+m.th.dim.Render(held+": ")+visible.Line(what), m.w)
+	return cells.Fit(m.th.warn.Render(visible.Line(l.Holder)+" has your shell")+m.th.dim.Render(held+": ")+visible.Line(what), m.w)
 }
 
 // leaseBar is the one line that stands there whenever somebody has or wants the shell: who, what for, since when, who
@@ -108,23 +109,23 @@ func (m *model) leaseBar() string {
 		}
 	}
 	bar := m.th.accent.Render(m.th.glyph("▌ ", "| "))
-	room := m.w - cells(bar) - cells(who)
-	if help != "" && room > cells(help)+3 {
-		room -= cells(help) + 3
+	room := m.w - cells.Width(bar) - cells.Width(who)
+	if help != "" && room > cells.Width(help)+3 {
+		room -= cells.Width(help) + 3
 	} else {
 		help = ""
 	}
 	queue := m.queueWords(room)
-	room -= cells(queue)
+	room -= cells.Width(queue)
 	const least = 8 // of a purpose, to be worth its place
-	if what = fit(what, min(40, room-2)); cells(what) >= min(least, cells(firstLine(l.Command))) && what != "" {
+	if what = cells.Fit(what, min(40, room-2)); cells.Width(what) >= min(least, cells.Width(firstLine(l.Command))) && what != "" {
 		who += ": " + what
 	}
 	line := bar + m.th.warn.Render(who) + m.th.dim.Render(queue)
 	if help != "" {
 		line += m.th.dim.Render(" · " + help)
 	}
-	return fit(line, m.w)
+	return cells.Fit(line, m.w)
 }
 
 // queueWords says who waits, as much of it as there is room for: what for, names, a number.
@@ -136,7 +137,7 @@ func (m *model) queueWords(room int) string {
 		name := w.Agent
 		names = append(names, name)
 		if w.Purpose != "" {
-			name += " (" + fit(visible.Line(firstLine(w.Purpose)), purposeWidth) + ")"
+			name += " (" + cells.Fit(visible.Line(firstLine(w.Purpose)), purposeWidth) + ")"
 		}
 		purposes = append(purposes, name)
 	}
@@ -159,9 +160,9 @@ func (m *model) queueWords(room int) string {
 		choices = append(choices, some(names, 1))
 	}
 	for _, words := range choices {
-		if cells(words) <= room {
+		if cells.Width(words) <= room {
 			return words
 		}
 	}
-	return fit(" · waiting: "+itoa(all), max(0, room))
+	return cells.Fit(" · waiting: "+itoa(all), max(0, room))
 }

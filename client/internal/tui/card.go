@@ -8,6 +8,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"sublet/client/internal/tui/cells"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -112,13 +113,13 @@ func (c *card) header(th *theme, width, lines int) []string {
 	if text[0] != "" {
 		name += "  "
 	}
-	out := []string{name + fit(text[0], max(8, width-cells(name)))}
+	out := []string{name + cells.Fit(text[0], max(8, width-cells.Width(name)))}
 	for i, l := range text[1:] {
 		if i+1 == lines && len(text) > lines+1 {
 			out = append(out, th.dim.Render("    … "+plural(len(text)-lines, "more line", "more lines")))
 			break
 		}
-		out = append(out, "    "+fit(l, width-4))
+		out = append(out, "    "+cells.Fit(l, width-4))
 	}
 	return out
 }
@@ -140,14 +141,14 @@ func (c *card) Render(th *theme, width, height int, spin int, now time.Time) []s
 	if c.leased && width >= 60 {
 		suffix += " · in your shell"
 	}
-	head := c.header(th, width-2-cells(suffix), 4)
+	head := c.header(th, width-2-cells.Width(suffix), 4)
 	head[0] = mark + " " + head[0] + th.dim.Render(suffix)
 	bar := th.dim.Render(th.glyph("  │ ", "  | "))
 	for _, l := range c.out.last(min(liveTail, height-len(head))) {
-		head = append(head, bar+fit(l, width-4))
+		head = append(head, bar+cells.Fit(l, width-4))
 	}
 	for i, l := range head {
-		head[i] = fit(l, width)
+		head[i] = cells.Fit(l, width)
 	}
 	return head[:min(len(head), height)]
 }
@@ -170,17 +171,17 @@ func (c *card) Finished(th *theme, width int) string {
 	dot := th.dim.Render(" · ")
 	end := strings.Join(parts, dot)
 	lines := head
-	if len(body) == 0 && len(head) == 1 && end != "" && cells(head[0])+3+cells(end) <= width {
+	if len(body) == 0 && len(head) == 1 && end != "" && cells.Width(head[0])+3+cells.Width(end) <= width {
 		lines[0] += dot + end
 		end = ""
 	}
-	lines = append(lines, indent(body, th.dim.Render(th.glyph("  │ ", "  | ")))...)
+	lines = append(lines, cells.Indent(body, th.dim.Render(th.glyph("  │ ", "  | ")))...)
 	if end != "" {
-		lines = append(lines, hanging(th.dim.Render(th.glyph("  └ ", "  ` ")), wrap(end, width-4))...)
+		lines = append(lines, cells.Hanging(th.dim.Render(th.glyph("  └ ", "  ` ")), cells.Wrap(end, width-4))...)
 	}
 	for _, n := range c.notes {
 		lead := "  " + th.warn.Render(th.glyph("± ", "* "))
-		lines = append(lines, hanging(lead, wrap(th.dim.Render(visible.Line(n)), width-4))...)
+		lines = append(lines, cells.Hanging(lead, cells.Wrap(th.dim.Render(visible.Line(n)), width-4))...)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -304,16 +305,16 @@ func (c *card) body(th *theme, width int) (lines []string, more string) {
 		}
 	}
 	all := strings.Split(visible.Text(text), "\n")
-	shown := lastLines(all, doneTail)
+	shown := cells.Last(all, doneTail)
 	if len(all) == doneTail+1 { // one line hidden costs the line that says so
 		shown = all
 	}
 	for _, l := range shown {
 		if c.tool != "bash" { // a tool's own words, most often why it failed
-			lines = append(lines, wrap(l, width)...)
+			lines = append(lines, cells.Wrap(l, width)...)
 			continue
 		}
-		lines = append(lines, fit(l, width))
+		lines = append(lines, cells.Fit(l, width))
 	}
 	return lines, hidden(len(all) - len(shown))
 }
@@ -327,7 +328,7 @@ func (c *card) todos(th *theme, width int) (lines []string) {
 		return nil
 	}
 	for _, one := range t.Todos {
-		mark, text := th.dim.Render(th.glyph("○ ", "- ")), fit(visible.Line(one.Text), width-2)
+		mark, text := th.dim.Render(th.glyph("○ ", "- ")), cells.Fit(visible.Line(one.Text), width-2)
 		switch one.Status {
 		case "done", "completed":
 			mark, text = th.good.Render(th.glyph("✓ ", "x ")), th.dim.Render(text)
@@ -344,7 +345,7 @@ func (c *card) Whole(th *theme, width int) string {
 	mark, parts := c.verdict(th)
 	head := strings.Split(strings.TrimRight(visible.Text(c.subject()), "\n"), "\n")
 	lines := []string{mark + " " + th.bold.Render(visible.Line(firstOf(c.shell, c.tool))) + "  " + head[0]}
-	lines = append(lines, indent(head[1:], "    ")...)
+	lines = append(lines, cells.Indent(head[1:], "    ")...)
 	text := c.text()
 	switch {
 	case text == "":

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"sublet/client/internal/tui/cells"
 	"sublet/wire/visible"
 )
 
@@ -36,7 +37,7 @@ func (m *model) input(room int) (lines []string, row, col int) {
 		if m.ed.empty() || !m.own.ai {
 			return lines, row, col
 		}
-		kept := m.th.dim.Render(fit("  your line waits: "+firstLine(visible.Text(m.ed.text)), m.w))
+		kept := m.th.dim.Render(cells.Fit("  your line waits: "+firstLine(visible.Text(m.ed.text)), m.w))
 		return append(lines, kept), row, col
 	}
 	if m.picker != nil {
@@ -48,7 +49,7 @@ func (m *model) input(room int) (lines []string, row, col int) {
 	switch {
 	case m.own.insert != "":
 		v.text, v.pos, v.prompt = m.own.insert, len(m.own.insert), m.th.dim.Render("$ ")
-		after = wrap(m.th.dim.Render("ending that command: your line runs when it has ended"), m.w)
+		after = cells.Wrap(m.th.dim.Render("ending that command: your line runs when it has ended"), m.w)
 	case !m.own.ai: // what the shell gets when it is free
 		v.text, v.pos = m.ahead, len(m.ahead)
 		if m.ahead == "" && len(m.hint) == 0 {
@@ -69,7 +70,7 @@ func (m *model) input(room int) (lines []string, row, col int) {
 	lines, row, col = v.Render(m.w, max(1, room-2))
 	lines = append(slices.Clone(lines), after...)
 	for _, h := range m.hint {
-		lines = append(lines, wrap(h, m.w)...)
+		lines = append(lines, cells.Wrap(h, m.w)...)
 	}
 	if m.own.ai && len(after) == 0 && m.hint == nil && room > 6 {
 		if f := m.footer(); f != "" {
@@ -93,7 +94,7 @@ func (m *model) footer() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return m.th.dim.Render(fit("  "+strings.Join(parts, " · "), m.w))
+	return m.th.dim.Render(cells.Fit("  "+strings.Join(parts, " · "), m.w))
 }
 
 // above is the upper part, in at most room lines.
@@ -132,7 +133,7 @@ func (m *model) workLines(q *confirm, room int) []string {
 	}
 	work = work[:min(len(work), room)]
 	for i, l := range work {
-		work[i] = fit(l, m.w)
+		work[i] = cells.Fit(l, m.w)
 	}
 	return work
 }
@@ -160,11 +161,11 @@ func (m *model) unprinted(q *confirm, room int) (out []string, last entryKind) {
 		c.waits = m.waits(i)
 		lines := c.Render(&m.th, m.w, max(1, min(left, (m.h-4)/max(1, len(m.live)-i))), m.spinAt, m.now())
 		if c.keyboard != "" && len(lines) < left {
-			lines = append(lines, m.th.warn.Render(fit("  it waits for the keyboard", m.w)))
+			lines = append(lines, m.th.warn.Render(cells.Fit("  it waits for the keyboard", m.w)))
 		}
 		add(kindCard, lines)
 	}
-	return lastLines(out, room), last
+	return cells.Last(out, room), last
 }
 
 // waits reports whether the i-th running card has not begun: an agent's calls of bash run one after the other, and none
@@ -198,20 +199,20 @@ func (m *model) liveText(height int) []string {
 			continue
 		}
 		for l := range strings.SplitSeq(text, "\n") {
-			out = append(out, fit(l, m.w))
+			out = append(out, cells.Fit(l, m.w))
 		}
 	}
 	if m.turn != nil {
 		for _, name := range m.turn.order {
 			s := m.turn.agents[name]
-			if strings.TrimSpace(s.text.rest) == "" {
+			if strings.TrimSpace(s.text.Rest()) == "" {
 				continue
 			}
-			lines := m.md.Live(s.text.rest, m.w-1, height)
-			for _, l := range indent(lines, m.speakerMark(name)) {
-				out = append(out, fit(l, m.w))
+			lines := m.md.Live(s.text.Rest(), m.w-1, height)
+			for _, l := range cells.Indent(lines, m.speakerMark(name)) {
+				out = append(out, cells.Fit(l, m.w))
 			}
 		}
 	}
-	return lastLines(out, height)
+	return cells.Last(out, height)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/cells"
 	"sublet/client/marks"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -127,14 +128,14 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 		}
 	}
 	if r.Cwd != "" {
-		out = append(out, th.dim.Render("  in ")+th.path.Render(fit(visible.Line(string(r.Cwd)), inner-5)))
+		out = append(out, th.dim.Render("  in ")+th.path.Render(cells.Fit(visible.Line(string(r.Cwd)), inner-5)))
 	}
 	if from := r.Borrower; from.Name != "" && from.PID != 0 {
 		who := "asked by " + visible.Line(string(from.Executable)) + ", pid " + itoa(from.PID)
-		out = append(out, th.dim.Render("  "+fit(who, inner-2)))
+		out = append(out, th.dim.Render("  "+cells.Fit(who, inner-2)))
 	}
 	if line := reachLine(r); line != "" {
-		out = append(out, indent(wrap(line, inner-2), "  ")...)
+		out = append(out, cells.Indent(cells.Wrap(line, inner-2), "  ")...)
 	}
 	out = append(out, "")
 	wide := len(itoa(len(list)))
@@ -143,12 +144,12 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 		if n := numbers[i]; n > 0 {
 			lead = strings.Repeat(" ", wide-len(itoa(n))) + th.bad.Render(itoa(n)) + " "
 		}
-		out = append(out, hanging(lead, wrap(visible.Line(reason.Text), inner-1-wide))...)
+		out = append(out, cells.Hanging(lead, cells.Wrap(visible.Line(reason.Text), inner-1-wide))...)
 	}
 	switch {
 	case r.Verdict.UndoHint != "":
 		hint := th.dim.Render("undo: " + visible.Line(r.Verdict.UndoHint))
-		out = append(out, hanging(th.dim.Render(th.glyph("↶ ", "< ")), wrap(hint, inner-2))...)
+		out = append(out, cells.Hanging(th.dim.Render(th.glyph("↶ ", "< ")), cells.Wrap(hint, inner-2))...)
 	case !r.Verdict.Reversible && len(r.Verdict.Reasons) > 0:
 		out = append(out, th.dim.Render("  cannot be undone"))
 	}
@@ -157,7 +158,7 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 		if r.Preview.Type == "diff" {
 			preview = strings.Join(renderDiff(th, r.Preview.Content, 0, 0), "\n")
 		}
-		out = append(append(out, ""), hardwrap(preview, inner)...)
+		out = append(append(out, ""), cells.Hardwrap(preview, inner)...)
 	}
 	for len(out) > 0 && out[len(out)-1] == "" {
 		out = out[:len(out)-1]
@@ -220,7 +221,7 @@ func (c *confirm) title(th *theme, width, of int) string {
 	if of > 1 {
 		s += th.dim.Render(" · 1 of " + itoa(of))
 	}
-	return fit(s, width)
+	return cells.Fit(s, width)
 }
 
 // Render draws the question in at most height lines; row and col are the cursor's place. of is how many wait.
@@ -239,10 +240,10 @@ func (c *confirm) Render(th *theme, width, height, of int, armed bool) (lines []
 		body = body[c.scroll : c.scroll+room]
 	}
 	lines = append(lines, bar+c.title(th, width-2, of))
-	lines = append(lines, indent(body, bar)...)
-	lines = append(lines, fit(bar+strings.TrimPrefix(more, " "), width))
+	lines = append(lines, cells.Indent(body, bar)...)
+	lines = append(lines, cells.Fit(bar+strings.TrimPrefix(more, " "), width))
 	row = len(lines) + frow
-	lines = append(lines, indent(foot, bar)...)
+	lines = append(lines, cells.Indent(foot, bar)...)
 	return lines, row, fcol + 2
 }
 
@@ -260,7 +261,7 @@ func (c *confirm) foot(th *theme, width, height int, armed bool) (lines []string
 		}
 		c.view.prompt, c.view.text, c.view.pos, c.view.more = th.dim.Render(label), c.edit.text, c.edit.pos, "  "
 		lines, row, col = c.view.Render(width, 6)
-		lines = append(slices.Clone(lines), th.dim.Render(fit(help, width)))
+		lines = append(slices.Clone(lines), th.dim.Render(cells.Fit(help, width)))
 		return lines, row, col
 	case stepGrant:
 		return c.grants(th, width, height)
@@ -268,14 +269,14 @@ func (c *confirm) foot(th *theme, width, height int, armed bool) (lines []string
 	line := ""
 	for i, o := range c.options() {
 		s := " [" + o.key + "] " + o.label + " "
-		if line != "" && cells(line)+1+cells(s) > width {
+		if line != "" && cells.Width(line)+1+cells.Width(s) > width {
 			lines = append(lines, line)
 			line = ""
 		} else if line != "" {
 			line += " "
 		}
 		if i == c.choice {
-			row, col = len(lines), cells(line)
+			row, col = len(lines), cells.Width(line)
 		}
 		switch {
 		case !armed:
@@ -288,7 +289,7 @@ func (c *confirm) foot(th *theme, width, height int, armed bool) (lines []string
 	lines = append(lines, line)
 	switch {
 	case c.problem != "":
-		lines = append(lines, th.bad.Render(fit(c.problem, width)))
+		lines = append(lines, th.bad.Render(cells.Fit(c.problem, width)))
 	case c.sent:
 		lines = append(lines, th.dim.Render("answering…"))
 	}
@@ -299,7 +300,7 @@ func (c *confirm) foot(th *theme, width, height int, armed bool) (lines []string
 // there is room for that, and where there is not even room for all of them, those around it are shown.
 func (c *confirm) grants(th *theme, width, height int) (lines []string, row, col int) {
 	offers, from, room := c.req.Grants, 0, height-2
-	covers := wrap(visible.Line(offers[c.choice].Covers), width-3)
+	covers := cells.Wrap(visible.Line(offers[c.choice].Covers), width-3)
 	all := 2*len(offers)-1+len(covers) <= room
 	if !all {
 		covers = covers[:min(len(covers), max(1, room-min(len(offers), 2)))]
@@ -312,23 +313,23 @@ func (c *confirm) grants(th *theme, width, height int) (lines []string, row, col
 	if len(offers) < len(c.req.Grants) {
 		head = "allow from now on (" + itoa(c.choice+1) + " of " + itoa(len(c.req.Grants)) + "):"
 	}
-	lines = append(lines, th.dim.Render(fit(head, width)))
+	lines = append(lines, th.dim.Render(cells.Fit(head, width)))
 	for i, g := range offers {
 		label := visible.Line(g.Scope) + ": " + visible.Line(g.Rule)
 		switch {
 		case from+i == c.choice:
 			row = len(lines)
-			lines = append(lines, th.accent.Render(th.glyph("▸ ", "> "))+th.bold.Render(fit(label, width-2)))
+			lines = append(lines, th.accent.Render(th.glyph("▸ ", "> "))+th.bold.Render(cells.Fit(label, width-2)))
 			for _, l := range covers {
 				lines = append(lines, th.dim.Render("   "+l))
 			}
 		case all:
-			lines = append(lines, "  "+fit(label, width-2), th.dim.Render("   "+fit(visible.Line(g.Covers), width-3)))
+			lines = append(lines, "  "+cells.Fit(label, width-2), th.dim.Render("   "+cells.Fit(visible.Line(g.Covers), width-3)))
 		default:
-			lines = append(lines, "  "+fit(label, width-2))
+			lines = append(lines, "  "+cells.Fit(label, width-2))
 		}
 	}
-	return append(lines, th.dim.Render(fit("enter allows it · esc goes back", width))), row, 0
+	return append(lines, th.dim.Render(cells.Fit("enter allows it · esc goes back", width))), row, 0
 }
 
 // press takes a key and returns an answer, or nil while there is none, and whether the key means anything to it. It must only be
@@ -490,5 +491,5 @@ func (c *confirm) outcome(th *theme, r *wire.ConfirmationResolved, width int, no
 	if r.Comment != "" {
 		s += th.dim.Render(" – ") + visible.Line(r.Comment)
 	}
-	return fit(s, width)
+	return cells.Fit(s, width)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"sublet/client/internal/lender"
+	"sublet/client/internal/tui/markdown"
 	"sublet/lease/shell"
 	"sublet/wire"
 )
@@ -40,7 +41,7 @@ func newDesk(t *testing.T) *desk {
 	now := func() time.Time { return d.clock }
 	d.model = &model{
 		opt: Options{now: now, size: func() (shell.Size, bool) { return shell.Size{}, false }}, log: slog.New(slog.DiscardHandler),
-		daemon: d.d, shell: d.sh, th: *th, md: &markdown{profile: th.profile},
+		daemon: d.d, shell: d.sh, th: *th, md: &markdown.Renderer{Profile: th.profile},
 		paint: newPainter(s, 80, 24, th), now: now, w: 80, h: 24,
 		cards: map[wire.ExecutionID]*card{}, linked: true, session: wire.SessionInfo{ID: "s1"}, own: owner{ai: true, taken: true, has: true},
 	}

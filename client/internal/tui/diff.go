@@ -3,6 +3,8 @@ package tui
 import (
 	"strings"
 
+	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/markdown"
 	"sublet/wire/visible"
 )
 
@@ -22,29 +24,12 @@ func renderDiff(th *theme, text string, width, height int) []string {
 	}
 	for i, l := range lines {
 		if width > 0 {
-			lines[i] = fit(l, width)
+			lines[i] = cells.Fit(l, width)
 		}
 	}
-	lines = colorDiff(lines, th.bold.Render, th.accent.Render, th.good.Render, th.bad.Render)
+	lines = markdown.ColorDiff(lines, th.bold.Render, th.accent.Render, th.good.Render, th.bad.Render)
 	if left > 0 {
-		lines = append(lines, th.dim.Render(fit("… "+plural(left, "more line", "more lines"), max(width, 20))))
-	}
-	return lines
-}
-
-// colorDiff styles the lines of a unified diff.
-func colorDiff(lines []string, file, hunk, added, removed func(...string) string) []string {
-	for i, l := range lines {
-		switch {
-		case strings.HasPrefix(l, "+++ "), strings.HasPrefix(l, "--- "), strings.HasPrefix(l, "diff "):
-			lines[i] = file(l)
-		case strings.HasPrefix(l, "@@"):
-			lines[i] = hunk(l)
-		case strings.HasPrefix(l, "+"):
-			lines[i] = added(l)
-		case strings.HasPrefix(l, "-"):
-			lines[i] = removed(l)
-		}
+		lines = append(lines, th.dim.Render(cells.Fit("… "+plural(left, "more line", "more lines"), max(width, 20))))
 	}
 	return lines
 }

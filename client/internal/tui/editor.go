@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 
+	"sublet/client/internal/tui/cells"
+
 	"github.com/rivo/uniseg"
 )
 
@@ -120,10 +122,10 @@ func (e *editor) vertical(down bool) bool {
 	default:
 		return false
 	}
-	col := cells(e.text[start:e.pos])
+	col := cells.Width(e.text[start:e.pos])
 	from := at
 	end = e.lineEnd(at)
-	for at < end && cells(e.text[from:e.next(at)]) <= col {
+	for at < end && cells.Width(e.text[from:e.next(at)]) <= col {
 		at = e.next(at)
 	}
 	e.move(at)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
+	"sublet/client/internal/tui/cells"
 	"sublet/wire/visible"
 )
 
@@ -44,9 +45,9 @@ func (v *editorView) Render(width, height int) (lines []string, row, col int) {
 func (v *editorView) layout(width int) {
 	v.lines = v.lines[:0:0]
 	var line strings.Builder
-	prompt := fit(v.prompt, width-1)
+	prompt := cells.Fit(v.prompt, width-1)
 	line.WriteString(prompt)
-	col := cells(prompt)
+	col := cells.Width(prompt)
 	v.row, v.col = -1, 0
 	next := func() {
 		v.lines = append(v.lines, line.String())
@@ -67,11 +68,11 @@ func (v *editorView) layout(width int) {
 		if c == "\n" || c == "\r\n" {
 			next()
 			line.WriteString(v.more)
-			col = cells(v.more)
+			col = cells.Width(v.more)
 			continue
 		}
 		shown := visible.Line(c)
-		w := cells(shown)
+		w := cells.Width(shown)
 		if col+w > width {
 			moved := v.row == len(v.lines) && v.col == col // the cursor goes along with its character
 			next()
@@ -88,7 +89,7 @@ func (v *editorView) layout(width int) {
 		v.row, v.col = len(v.lines), col
 	}
 	if v.ghost != "" && col < width {
-		line.WriteString(fit(v.ghost, width-col))
+		line.WriteString(cells.Fit(v.ghost, width-col))
 	}
 	if line.Len() > 0 || len(v.lines) <= v.row {
 		v.lines = append(v.lines, line.String())

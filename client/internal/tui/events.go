@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/markdown"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -31,7 +33,7 @@ type speaker struct {
 	phase     string
 	message   string
 	since     time.Time
-	text      mdStream
+	text      markdown.Stream
 	reasoning string
 }
 
@@ -209,7 +211,7 @@ func (m *model) echo(prompt string) {
 	for i, l := range lines {
 		lines[i] = m.th.bold.Render(l)
 	}
-	m.emit(kindEcho, strings.Join(hanging(m.th.accent.Render("> "), lines), "\n"))
+	m.emit(kindEcho, strings.Join(cells.Hanging(m.th.accent.Render("> "), lines), "\n"))
 }
 
 func (m *model) onChunk(e *wire.AgentStreamChunk) {
@@ -218,7 +220,7 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 	switch c := e.Chunk; c.Type {
 	case wire.ChunkText:
 		s.reasoning = ""
-		for _, b := range s.text.add(visible.Text(c.Text)) {
+		for _, b := range s.text.Add(visible.Text(c.Text)) {
 			m.say(s, b)
 		}
 	case wire.ChunkReasoning:
@@ -264,7 +266,7 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 		m.flushText(e.Agent)
 		m.block(s, c.Block)
 	case wire.ChunkVoid:
-		s.text.finish() // what is not printed yet never is
+		s.text.Finish() // what is not printed yet never is
 		s.reasoning = ""
 		m.fail("the answer above is void: "+visible.Text(c.Text), "")
 	}
@@ -306,7 +308,7 @@ func (m *model) flushText(agent string) {
 	}
 	for _, name := range m.turn.order {
 		if s := m.turn.agents[name]; agent == "" || agent == name {
-			if rest := s.text.finish(); rest != "" {
+			if rest := s.text.Finish(); rest != "" {
 				m.say(s, rest)
 			}
 		}
@@ -363,7 +365,7 @@ func (m *model) onUserCommand(e *wire.CommandResult) {
 	if end := describeExit(&m.th, e.ExitCode, time.Duration(e.DurationMS)*time.Millisecond); end != "" {
 		line += m.th.dim.Render("  · ") + end
 	}
-	m.emit(kindShell, fit(line, m.w))
+	m.emit(kindShell, cells.Fit(line, m.w))
 }
 
 // endTurn prints what a turn still has to say and forgets it.

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	_ "embed"
 	"flag"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/markdown"
 	"sublet/wire"
 )
 
@@ -56,8 +59,8 @@ func fits(t *testing.T, what string, lines []string, w, h int) {
 		t.Errorf("%s: got %d lines, want at most %d", what, len(lines), h)
 	}
 	for _, l := range lines {
-		if cells(l) > w {
-			t.Errorf("%s: line %q is %d cells wide, want at most %d", what, ansi.Strip(l), cells(l), w)
+		if cells.Width(l) > w {
+			t.Errorf("%s: line %q is %d cells wide, want at most %d", what, ansi.Strip(l), cells.Width(l), w)
 		}
 		if strings.ContainsAny(l, "\n\r") {
 			t.Errorf("%s: line %q is more than one", what, l)
@@ -220,7 +223,7 @@ func TestEditorViewCursor(t *testing.T) {
 			}
 			if pos < len(text) && text[pos] != '\n' {
 				want := text[pos:e.next(pos)]
-				if got := ansi.Cut(lines[row], col, col+max(1, cells(want))); got != want {
+				if got := ansi.Cut(lines[row], col, col+max(1, cells.Width(want))); got != want {
 					t.Errorf("width %d, position %d: the cursor is on %q, want %q", width, pos, got, want)
 				}
 			}
@@ -230,12 +233,12 @@ func TestEditorViewCursor(t *testing.T) {
 
 func TestMarkdownGolden(t *testing.T) {
 	th := testTheme()
-	md := &markdown{profile: th.profile}
+	md := &markdown.Renderer{Profile: th.profile}
 	for _, s := range sizes {
 		var lines []string
-		var stream mdStream
-		blocks := stream.add(sampleMarkdown)
-		if rest := stream.finish(); rest != "" {
+		var stream markdown.Stream
+		blocks := stream.Add(sampleMarkdown)
+		if rest := stream.Finish(); rest != "" {
 			blocks = append(blocks, rest)
 		}
 		for _, b := range blocks {
@@ -246,28 +249,8 @@ func TestMarkdownGolden(t *testing.T) {
 	}
 }
 
-const sampleMarkdown = `# What happened
-
-The **build** failed: ` + "`go vet`" + ` found a *shadowed* variable, see [the log](https://example.org/log).
-
-- first
-- second, which is long enough that it has to be wrapped when the window is as narrow as the narrowest here
-  - nested
-
-1. mend it
-2. run the tests
-
-> as they say
-
-` + "```go\nif err := run(); err != nil {\n\treturn err\n}\n```" + `
-
-| file | lines |
-|---|---:|
-| run.go | 240 |
-| 漢字.go | 7 |
-
-Done.
-`
+//go:embed markdown/testdata/sample.md
+var sampleMarkdown string
 
 // Two colours at most say more than words: what is risky and what is gone.
 func TestColours(t *testing.T) {
@@ -285,7 +268,7 @@ func TestColours(t *testing.T) {
 			t.Errorf("NO_COLOR: got colour in %q", s)
 		}
 	}
-	if out := (&markdown{profile: plain.profile}).Render("```go\nvar a = 1\n```\n\n`x`", 60); strings.Contains(out, "\x1b[3") || strings.Contains(out, "\x1b[9") {
+	if out := (&markdown.Renderer{Profile: plain.profile}).Render("```go\nvar a = 1\n```\n\n`x`", 60); strings.Contains(out, "\x1b[3") || strings.Contains(out, "\x1b[9") {
 		t.Errorf("NO_COLOR: got colour in Markdown %q", out)
 	}
 	for env, dark := range map[string]bool{"15;0": true, "0;15": false, "0;default;15": false, "12;8": true, "": true} {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sublet/client/internal/lender"
+	"sublet/client/internal/tui/cells"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -141,7 +142,7 @@ func (m *model) asksAbout(c *card, rows int) []string {
 	lines := c.out.since(c.handed)
 	at := len(lines)
 	for ; at > 0; at-- {
-		if rows -= max(1, (cells(lines[at-1])+m.w-1)/m.w); rows < 0 || rows == 0 && at > 1 { // one for what is left out
+		if rows -= max(1, (cells.Width(lines[at-1])+m.w-1)/m.w); rows < 0 || rows == 0 && at > 1 { // one for what is left out
 			break
 		}
 	}
@@ -180,7 +181,7 @@ func (m *model) handSign(why, who string) string {
 	if help != "" {
 		sign += m.th.dim.Render(" · " + help)
 	}
-	return fit(sign, m.w)
+	return cells.Fit(sign, m.w)
 }
 
 // endHand takes terminal and keyboard back.

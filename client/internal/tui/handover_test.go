@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"sublet/client/internal/tui/cells"
+
 	"github.com/charmbracelet/x/ansi"
 )
 
@@ -98,7 +100,7 @@ func TestAQuestionLeavesItsSignOnTheScreen(t *testing.T) {
 			rows, shown := 0, strings.Count(got, "line ")
 			_, below, _ := strings.Cut(got, "install\r\n")
 			for _, l := range strings.Split(below, "\r\n") {
-				rows += max(1, (cells(l)+79)/80)
+				rows += max(1, (cells.Width(l)+79)/80)
 			}
 			if rows > 23 {
 				t.Errorf("%d lines of %d: %d rows in a window of 24", n, long, rows)

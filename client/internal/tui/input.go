@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/cells"
+
 	tea "charm.land/bubbletea/v2"
 )
 
@@ -134,22 +136,20 @@ func (m *model) askKey(k, text string) {
 		m.openCard()
 	case "ctrl+t":
 		m.thinkMore()
-	case "ctrl+b":
-		if m.ed.empty() && m.turn != nil {
-			m.toBackground()
-			return
-		}
-		m.ed.key(k)
-	case "ctrl+d":
-		if m.ed.empty() {
-			m.endOfInput()
-			return
-		}
-		m.ed.key(k)
 	default:
-		if !m.ed.key(k) && text != "" {
-			m.ed.insert(text)
-		}
+		m.editKey(k, text)
+	}
+}
+
+// editKey is a key of the line editor; some mean something else on an empty line.
+func (m *model) editKey(k, text string) {
+	switch {
+	case k == "ctrl+b" && m.ed.empty() && m.turn != nil:
+		m.toBackground()
+	case k == "ctrl+d" && m.ed.empty():
+		m.endOfInput()
+	case !m.ed.key(k) && text != "":
+		m.ed.insert(text)
 	}
 }
 
@@ -196,7 +196,7 @@ func (m *model) endOfInput() {
 		if works {
 			what = "an agent is at work; it goes on without you, but cannot use your shell. " + what
 		}
-		for _, l := range wrap(what, m.w) {
+		for _, l := range cells.Wrap(what, m.w) {
 			lines = append(lines, m.th.dim.Render(l))
 		}
 		m.hintLines(lines...)
@@ -297,8 +297,8 @@ func (m *model) slashList(room int) (lines []string) {
 		return nil
 	}
 	for _, c := range names {
-		line := m.th.accent.Render(pad(strings.TrimSpace(c.name+" "+c.args), 24)) + m.th.dim.Render(c.help)
-		lines = append(lines, fit("  "+line, m.w))
+		line := m.th.accent.Render(cells.Pad(strings.TrimSpace(c.name+" "+c.args), 24)) + m.th.dim.Render(c.help)
+		lines = append(lines, cells.Fit("  "+line, m.w))
 	}
 	if len(lines) > room {
 		lines = append(lines[:max(0, room-1)], m.th.dim.Render("  "+plural(len(lines)-max(0, room-1), "more", "more")))

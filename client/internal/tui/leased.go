@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sublet/client/internal/lender"
+	"sublet/client/internal/tui/cells"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -89,7 +90,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 		return
 	}
 	for _, line := range after {
-		m.emit(kindCard, "    "+m.th.dim.Render(fit(visible.Line(line), m.w-4)))
+		m.emit(kindCard, "    "+m.th.dim.Render(cells.Fit(visible.Line(line), m.w-4)))
 	}
 }
 

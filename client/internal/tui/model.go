@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"sublet/client/internal/lender"
+	"sublet/client/internal/tui/markdown"
 	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -23,7 +24,7 @@ type model struct {
 	daemon Daemon
 	shell  Shell
 	th     theme
-	md     *markdown
+	md     *markdown.Renderer
 	paint  *painter
 	keys   *keyboard
 	now    func() time.Time

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/cells"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -75,7 +76,7 @@ func (m *model) onError(e *wire.Error) {
 		}
 	}
 	text, hint := firstOf(e.Message, e.Code), e.Hint
-	if one := text + "; " + hint; hint != "" && e.TurnID != "" && cells(one) <= m.w-2 {
+	if one := text + "; " + hint; hint != "" && e.TurnID != "" && cells.Width(one) <= m.w-2 {
 		text, hint = one, ""
 	}
 	m.fail(text, hint)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"sublet/client/internal/tui/cells"
 	"sublet/lease/shell"
 	"sublet/wire"
 )
@@ -36,7 +37,7 @@ func TestRespawnIsToldInWholeWords(t *testing.T) {
 	d.send(shell.Restarted{Why: why})
 	got := ansi.Strip(strings.Join(d.paint.prints, "\n"))
 	for _, l := range strings.Split(got, "\n") {
-		if cells(l) > 80 {
+		if cells.Width(l) > 80 {
 			t.Errorf("%q is wider than the window", l)
 		}
 	}

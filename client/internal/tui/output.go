@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"sublet/client/internal/tui/cells"
 	"sublet/wire/visible"
 )
 
@@ -42,7 +43,7 @@ func (m *model) emitMarkdown(agent, block string) {
 	e := &entry{kind: kindText, live: block}
 	m.out = append(m.out, e)
 	prefix := m.speakerMark(agent)
-	width := m.w - 1 - cells(prefix)
+	width := m.w - 1 - cells.Width(prefix)
 	m.task(func(context.Context) then {
 		text := prefix + strings.ReplaceAll(m.md.Render(block, width), "\n", "\n"+prefix)
 		return func() { e.text, e.ready = text, true }
@@ -122,7 +123,7 @@ func (m *model) marked(mark, text string, dim bool) string {
 	if dim {
 		text = m.th.dim.Render(text)
 	}
-	return strings.Join(hanging(mark+" ", wrap(text, m.w-cells(mark)-1)), "\n")
+	return strings.Join(cells.Hanging(mark+" ", cells.Wrap(text, m.w-cells.Width(mark)-1)), "\n")
 }
 
 // hintLines shows lines below the prompt until the next key.

@@ -108,7 +108,7 @@ func (m *model) wantsScreen() bool {
 func (m *model) streaming() bool {
 	if m.turn != nil {
 		for _, s := range m.turn.agents {
-			if s.text.rest != "" {
+			if s.text.Rest() != "" {
 				return true
 			}
 		}

@@ -1,6 +1,10 @@
 package tui
 
-import "slices"
+import (
+	"slices"
+
+	"sublet/client/internal/tui/cells"
+)
 
 // drawLocked makes the screen show want, below what is to be printed.
 func (p *painter) drawLocked() {
@@ -78,7 +82,7 @@ func (p *painter) changeLine(b []byte, row int, old, line string) []byte {
 	}
 	b = p.moveTo(b, row, n)
 	b = append(b, line[n:]...)
-	if p.col = cells(line); p.col < cells(old) {
+	if p.col = cells.Width(line); p.col < cells.Width(old) {
 		b = append(b, "\x1b[K"...)
 	}
 	if p.col >= p.w {
@@ -131,7 +135,7 @@ func (p *painter) reflow(w int) {
 	}
 	rows := 0
 	for _, l := range p.shown[:min(p.row, len(p.shown))] {
-		rows += max(1, (cells(l)+w-1)/w)
+		rows += max(1, (cells.Width(l)+w-1)/w)
 	}
 	p.row = rows + max(0, p.col)/w
 }
@@ -154,10 +158,10 @@ func (f frame) within(w, h int) frame {
 		f.lines = f.lines[cut:min(len(f.lines), cut+h)]
 		f.row -= cut
 	}
-	if slices.ContainsFunc(f.lines, func(l string) bool { return cells(l) > w }) {
+	if slices.ContainsFunc(f.lines, func(l string) bool { return cells.Width(l) > w }) {
 		f.lines = slices.Clone(f.lines)
 		for i, l := range f.lines {
-			f.lines[i] = fit(l, w)
+			f.lines[i] = cells.Fit(l, w)
 		}
 	}
 	f.row = min(max(0, f.row), max(0, len(f.lines)-1))

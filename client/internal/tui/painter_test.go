@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sublet/client/internal/tui/cells"
 )
 
 // canvas is a painter on a test terminal, drawn by hand.
@@ -68,14 +70,14 @@ func TestPainterErasesWithoutClearing(t *testing.T) {
 func TestPainterBytesPerKey(t *testing.T) {
 	for before, key := range map[string]string{"echo hello": "x", "echo 漢字 漢字": "x", "echo 漢": "字", "\x1b[32m>\x1b[m ls": "x"} {
 		p, s := canvas(80, 24)
-		p.drawNow(frame{lines: []string{"above", before, "below 漢字"}, row: 1, col: cells(before)})
+		p.drawNow(frame{lines: []string{"above", before, "below 漢字"}, row: 1, col: cells.Width(before)})
 		was := s.bytesWritten()
-		p.drawNow(frame{lines: []string{"above", before, "below 漢字"}, row: 1, col: cells(before)})
+		p.drawNow(frame{lines: []string{"above", before, "below 漢字"}, row: 1, col: cells.Width(before)})
 		if n := s.bytesWritten() - was; n != 0 {
 			t.Errorf("%q: nothing changed and %d bytes were written", before, n)
 		}
 		line := before + key
-		p.drawNow(frame{lines: []string{"above", line, "below 漢字"}, row: 1, col: cells(line)})
+		p.drawNow(frame{lines: []string{"above", line, "below 漢字"}, row: 1, col: cells.Width(line)})
 		if n := s.bytesWritten() - was; n > len(line)+6 {
 			t.Errorf("%q: got %d bytes for a key, want at most %d", before, n, len(line)+6)
 		}
@@ -93,7 +95,7 @@ func TestPainterAnySequence(t *testing.T) {
 		for range rnd.IntN(12) {
 			b.WriteString(pieces[rnd.IntN(len(pieces))])
 		}
-		return fit(b.String(), w)
+		return cells.Fit(b.String(), w)
 	}
 	for range 60 {
 		const w, h = 24, 8
@@ -110,7 +112,7 @@ func TestPainterAnySequence(t *testing.T) {
 				if len(f.lines) > 0 {
 					f.lines = slices.Clone(f.lines)
 					i := rnd.IntN(len(f.lines))
-					f.lines[i] = fit(f.lines[i]+pieces[rnd.IntN(len(pieces))], w)
+					f.lines[i] = cells.Fit(f.lines[i]+pieces[rnd.IntN(len(pieces))], w)
 				}
 			default:
 				f.lines = make([]string, rnd.IntN(h))
@@ -121,7 +123,7 @@ func TestPainterAnySequence(t *testing.T) {
 			f.row, f.col = 0, 0
 			if n := len(f.lines); n > 0 {
 				f.row = rnd.IntN(n)
-				f.col = rnd.IntN(min(w, cells(f.lines[f.row])+1))
+				f.col = rnd.IntN(min(w, cells.Width(f.lines[f.row])+1))
 			}
 			p.drawNow(f)
 			want := append(slices.Clone(printed), f.lines...)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/cells"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -39,7 +40,7 @@ func (p *picker) typed(text string) {
 // Render draws the list in at most height lines; the cursor stands behind the filter.
 func (p *picker) Render(th *theme, width, height int) (lines []string, row, col int) {
 	head := th.bold.Render(p.title) + " " + visible.Line(p.filter)
-	lines = append(lines, fit(head, width))
+	lines = append(lines, cells.Fit(head, width))
 	list := p.shown()
 	room := max(1, min(height-2, 12))
 	p.top = min(max(p.top, p.chosen-room+1), p.chosen)
@@ -53,15 +54,15 @@ func (p *picker) Render(th *theme, width, height int) (lines []string, row, col 
 		} else {
 			line = "  " + line
 		}
-		lines = append(lines, fit(line, width))
+		lines = append(lines, cells.Fit(line, width))
 	}
-	lines = append(lines, th.dim.Render(fit("type to search · enter resumes · esc goes back", width)))
-	return lines, 0, min(cells(head), width-1)
+	lines = append(lines, th.dim.Render(cells.Fit("type to search · enter resumes · esc goes back", width)))
+	return lines, 0, min(cells.Width(head), width-1)
 }
 
 // sessionLine describes a session in one line.
 func sessionLine(th *theme, s wire.SessionInfo, now time.Time, width int) string {
-	when := pad(ago(now.Sub(time.UnixMilli(s.UpdatedAtMS))), 9)
+	when := cells.Pad(ago(now.Sub(time.UnixMilli(s.UpdatedAtMS))), 9)
 	id := string(s.ID)
 	if len(id) > 8 {
 		id = id[len(id)-8:]
@@ -74,8 +75,8 @@ func sessionLine(th *theme, s wire.SessionInfo, now time.Time, width int) string
 	if s.Cwd != "" {
 		tail += " · " + visible.Line(string(s.Cwd))
 	}
-	title = fit(title, max(12, width-9-9-min(cells(tail), 24)))
-	return th.dim.Render(pad(id, 9)+when) + title + th.dim.Render(tail)
+	title = cells.Fit(title, max(12, width-9-9-min(cells.Width(tail), 24)))
+	return th.dim.Render(cells.Pad(id, 9)+when) + title + th.dim.Render(tail)
 }
 
 // ago says how long something is past.

@@ -27,6 +27,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/client/internal/lender"
+	"sublet/client/internal/tui/markdown"
 	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -284,7 +285,7 @@ func waited(wg *sync.WaitGroup, bound time.Duration) bool {
 func (p *Program) newModel(th theme, size shell.Size) *model {
 	o := &p.opt
 	return &model{
-		opt: *o, log: o.Log, daemon: o.Daemon, shell: o.Shell, th: th, md: &markdown{profile: th.profile, ascii: th.ascii},
+		opt: *o, log: o.Log, daemon: o.Daemon, shell: o.Shell, th: th, md: &markdown.Renderer{Profile: th.profile, ASCII: th.ascii},
 		paint: p.paint, keys: p.keys, now: o.now, w: size.Cols, h: size.Rows, lastKind: kindShell,
 		after: func(d time.Duration, f then) { time.AfterFunc(d, func() { p.inbox.push(f) }) },
 		task: func(f func(ctx context.Context) then) {

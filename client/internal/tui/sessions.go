@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"sublet/client/internal/tui/cells"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -16,7 +17,7 @@ func (m *model) slashSessions(string) {
 		}
 		var lines []string
 		for _, s := range r.Sessions {
-			lines = append(lines, fit(sessionLine(&m.th, s, m.now(), m.w), m.w))
+			lines = append(lines, cells.Fit(sessionLine(&m.th, s, m.now(), m.w), m.w))
 		}
 		if r.More {
 			lines = append(lines, m.th.dim.Render("… and older ones: sublet session ls"))

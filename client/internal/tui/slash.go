@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/cells"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -75,8 +76,8 @@ func (m *model) slashHelp(string) {
 			b.WriteString(left + "\n")
 			left, column = "", 4
 		}
-		for _, l := range wrap(right, max(10, m.w-column-1)) {
-			b.WriteString(pad(left, column) + m.th.dim.Render(l) + "\n")
+		for _, l := range cells.Wrap(right, max(10, m.w-column-1)) {
+			b.WriteString(cells.Pad(left, column) + m.th.dim.Render(l) + "\n")
 			left = ""
 		}
 	}
@@ -292,7 +293,7 @@ func (m *model) slashRules(args string) {
 				style = m.th.warn
 			}
 			about := "  " + strings.TrimSpace(r.Scope+" "+string(r.Subject)) + " · " + r.Source + " · " + string(r.ID)
-			lines = append(lines, style.Render(pad(visible.Line(r.Decision), 6))+visible.Line(r.Pattern)+m.th.dim.Render(visible.Line(about)))
+			lines = append(lines, style.Render(cells.Pad(visible.Line(r.Decision), 6))+visible.Line(r.Pattern)+m.th.dim.Render(visible.Line(about)))
 		}
 		m.list(append(lines, m.th.dim.Render("/rules rm ID revokes one")))
 	})

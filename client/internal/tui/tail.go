@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"sublet/client/internal/tui/cells"
 	"sublet/lease/shell"
 	"sublet/wire/visible"
 )
@@ -43,12 +44,12 @@ func (t *tail) last(n int) []string {
 		}
 		t.lines = readable(raw)
 	}
-	return lastLines(t.lines, n)
+	return cells.Last(t.lines, n)
 }
 
 // since returns the complete lines after the first n, as far as they are kept.
 func (t *tail) since(n int) []string {
-	return lastLines(readable(t.raw[:bytes.LastIndexByte(t.raw, '\n')+1]), t.total-n)
+	return cells.Last(readable(t.raw[:bytes.LastIndexByte(t.raw, '\n')+1]), t.total-n)
 }
 
 // readable is raw output in lines, as a person would have read it.

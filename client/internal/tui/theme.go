@@ -157,3 +157,21 @@ func count(n int64) string {
 	}
 	return fmt.Sprintf("%.1fM", float64(n)/1e6)
 }
+
+// firstLine is the first line of s that is not blank, without its indentation.
+func firstLine(s string) string {
+	for l := range strings.Lines(s) {
+		if l = strings.TrimSpace(l); l != "" {
+			return l
+		}
+	}
+	return ""
+}
+
+// plural writes n and its noun.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return itoa(n) + " " + many
+}

@@ -162,24 +162,9 @@ func (r *runner) run(ctx context.Context) Outcome {
 	r.begin(ctx)
 	cut, empty := 0, 0
 	for step := 0; ; step++ {
-		if ctx.Err() != nil {
-			return r.ended(ctx)
+		if out := r.prepare(ctx, step); out != nil {
+			return *out
 		}
-		if step == r.t.MaxSteps {
-			r.notice(fmt.Sprintf("Stopped after %d steps before the work was done. Say \"go on\" to continue.", step))
-			return r.outcome(wire.StatusError, string(provider.ToolUse), ErrStepLimit)
-		}
-		if err := r.afford(ctx); err != nil {
-			return r.failed(ctx, err)
-		}
-		if err := r.fit(ctx); err != nil {
-			return r.ended(ctx)
-		}
-		phase, doing := wire.PhasePlanning, "reading the results"
-		if step == 0 {
-			phase, doing = wire.PhaseAnalyzing, "reading the request"
-		}
-		r.thinking(phase, doing)
 		resp, ids, err := r.ask(ctx)
 		if err != nil {
 			if err = r.mend(ctx, err); err != nil {
@@ -235,6 +220,30 @@ func (r *runner) run(ctx context.Context) Outcome {
 			return r.outcome(wire.StatusSuccess, string(provider.EndTurn), nil)
 		}
 	}
+}
+
+// prepare makes ready for a request to the model; it returns the outcome where there is to be none.
+func (r *runner) prepare(ctx context.Context, step int) (out *Outcome) {
+	end := func(o Outcome) *Outcome { return &o }
+	if ctx.Err() != nil {
+		return end(r.ended(ctx))
+	}
+	if step == r.t.MaxSteps {
+		r.notice(fmt.Sprintf("Stopped after %d steps before the work was done. Say \"go on\" to continue.", step))
+		return end(r.outcome(wire.StatusError, string(provider.ToolUse), ErrStepLimit))
+	}
+	if err := r.afford(ctx); err != nil {
+		return end(r.failed(ctx, err))
+	}
+	if err := r.fit(ctx); err != nil {
+		return end(r.ended(ctx))
+	}
+	phase, doing := wire.PhasePlanning, "reading the results"
+	if step == 0 {
+		phase, doing = wire.PhaseAnalyzing, "reading the request"
+	}
+	r.thinking(phase, doing)
+	return nil
 }
 
 // mend handles an error of the model. It returns nil if the request was changed and should be sent again.

@@ -32,6 +32,25 @@ func (t *Thread) Add(m wire.EventMessage) {
 	t.folder.add(m)
 }
 
+// Read adds the events that follow, page by page, up to the beginning of that turn, whose number it returns; 0 where it has none.
+func (t *Thread) Read(turn wire.TurnID, page func(after int64) (events []wire.EventMessage, more bool, err error)) (begun int64, err error) {
+	for {
+		events, more, err := page(t.last)
+		if err != nil {
+			return 0, err
+		}
+		for _, m := range events {
+			if _, ok := m.(*wire.TurnStarted); ok && m.Meta().TurnID == turn {
+				return m.Meta().Seq, nil
+			}
+			t.Add(m)
+		}
+		if !more {
+			return 0, nil
+		}
+	}
+}
+
 // Conversation returns History of the events added. Later additions do not change it.
 func (t *Thread) Conversation() Conversation {
 	h := t.folder.clone()

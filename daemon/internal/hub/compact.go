@@ -25,8 +25,8 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 	default:
 		return invalid("op: %q is none of run, preview, undo", visible.Exact(visible.Cut(r.Op, 64)))
 	}
-	if len(r.Instructions) > maxPrompt {
-		return invalid("instructions: %d bytes is more than the limit of %d", len(r.Instructions), maxPrompt)
+	if len(r.Instructions) > agent.MaxPrompt {
+		return invalid("instructions: %d bytes is more than the limit of %d", len(r.Instructions), agent.MaxPrompt)
 	}
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {
@@ -62,7 +62,7 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 		emit(done)
 	}
 	none := &wire.CompactionComplete{Event: of, Status: wire.StatusError, Ledger: store.EmptyLedger()}
-	events, err := t.s.events(ctx, 0)
+	events, err := t.hub.opts.Store.AllEvents(ctx, t.s.id)
 	if err != nil {
 		fail(err, none)
 		return

@@ -46,7 +46,7 @@ func TestHistoryOfATurn(t *testing.T) {
 		if from != reads {
 			t.Errorf("%s: would read from %d, want %d", when, from, reads)
 		}
-		events, err := s.events(t.Context(), 0)
+		events, err := h.opts.Store.AllEvents(t.Context(), s.id)
 		if err != nil {
 			t.Fatal(err)
 		}

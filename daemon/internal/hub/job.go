@@ -43,23 +43,7 @@ func (s *session) jobsRunning() string {
 	if s.hub.jobs == nil {
 		return ""
 	}
-	list, text := s.hub.jobs.List(string(s.id)), ""
-	for _, i := range list {
-		if i.State == job.Ended {
-			continue
-		}
-		if text != "" {
-			text += "; "
-		}
-		text += i.ID + " `" + tool.CutHead(visible.Exact(i.Command), 120) + "`"
-		if i.State == job.Stopped {
-			text += " (stopped: it wants the keyboard)"
-		}
-	}
-	if text == "" && len(list) > 0 {
-		return "none"
-	}
-	return text
+	return s.hub.jobs.Summary(string(s.id))
 }
 
 // jobChanged is called when a job has ended or printed what was waited for.

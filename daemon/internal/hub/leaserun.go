@@ -3,15 +3,11 @@ package hub
 import (
 	"context"
 	"maps"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/store"
-	"sublet/lease"
 	"sublet/wire"
-	"sublet/wire/visible"
 )
 
 // LeaseRun borrows another client's shell for one command of the user's own: not asked, but audited. One of a process that an
@@ -24,17 +20,8 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 	if err := c.person(); err != nil {
 		return err
 	}
-	switch {
-	case r.Command == "":
-		return invalid("command: is empty")
-	case strings.ContainsRune(string(r.Command), 0):
-		return invalid("command: contains a NUL byte")
-	case r.Cwd != "" && !filepath.IsAbs(string(r.Cwd)):
-		return invalid("cwd: %s is not absolute", visible.Exact(string(r.Cwd)))
-	case r.WaitMS < 0 || r.TimeoutMS < 0:
-		return invalid("wait_ms and timeout_ms must not be less than 0")
-	case r.TimeoutMS > lease.MaxTimeout.Milliseconds():
-		return invalid("timeout_ms: %d is more than the limit of %d", r.TimeoutMS, lease.MaxTimeout.Milliseconds())
+	if err := lend.Check(r); err != nil {
+		return invalid("%v", err)
 	}
 	if of := c.startedBy(); of.Name != "" {
 		return c.leaseRunAs(r, of)

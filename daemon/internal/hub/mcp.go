@@ -73,11 +73,13 @@ func (t *turn) serverTools(ctx context.Context, role agent.Role, only []string) 
 				t.tell(name, fmt.Sprintf("The MCP server %s of the client is not used: the settings have one of that name.", name))
 				return true
 			}
-			return only != nil && !slices.ContainsFunc(only, func(entry string) bool { return mayName(entry, name) })
+			return only != nil && !slices.ContainsFunc(only, func(entry string) bool { return mcp.MayName(entry, name) })
 		})
 		tools = append(tools, list...)
 		for _, n := range notes {
-			t.tellServer(n, from == own)
+			for key, text := range n.Lines(from == own) {
+				t.tell(key, text)
+			}
 		}
 	}
 	if len(tools) > maxServerTools {
@@ -87,33 +89,8 @@ func (t *turn) serverTools(ctx context.Context, role agent.Role, only []string) 
 	return tools
 }
 
-// mayName tells whether an entry of an allow-list can name a tool of a server.
-func mayName(entry, server string) bool {
-	head, wild := strings.CutSuffix(entry, "*")
-	begin := mcp.Prefix + server + "__"
-	return strings.HasPrefix(entry, begin) || wild && strings.HasPrefix(begin, head)
-}
-
 // usesServers reports whether a model calls tools that it is told of: the built-in one knows its own only.
 func usesServers(m provider.Model) bool { return m.Info().Kind != "offline" }
-
-// tellServer tells what became of a server, in the turn.
-func (t *turn) tellServer(n mcp.Note, clients bool) {
-	whose := "MCP server " + n.Server
-	if clients {
-		whose = "client's " + whose
-	}
-	key := fmt.Sprint(whose, n.Number, n.Err)
-	switch {
-	case n.Err != nil:
-		t.tell(key, fmt.Sprintf("The %s cannot be used (%s): %v. The turn goes on without its tools.", whose, n.What, n.Err))
-	case clients:
-		t.tell(key, fmt.Sprintf("The %s is in use: %s", whose, n.What))
-	}
-	if n.Left != "" {
-		t.tell(key+n.Left, fmt.Sprintf("Tools of the %s that are left out: %s.", whose, n.Left))
-	}
-}
 
 // tell puts a notice into the turn, once in the session for each key.
 func (t *turn) tell(key, text string) {

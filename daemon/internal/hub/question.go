@@ -235,24 +235,11 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 
 // addGrantLocked makes a rule of a grant that was offered.
 func (s *session) addGrantLocked(ctx context.Context, qu *question, g wire.Grant, allow bool, who string) error {
-	rule := wire.Rule{
-		ID: wire.RuleID(wire.NewID()), Decision: string(policy.Deny), Pattern: g.Rule, Scope: g.Scope,
-		Source: "user", CreatedAtMS: time.Now().UnixMilli(),
-	}
-	if allow {
-		rule.Decision = string(policy.Allow)
-	}
-	switch g.Scope {
-	case policy.ScopeSession:
-		rule.Subject = wire.OSString(s.id)
+	rule := judge.GrantedRule(g, allow, s.id, project.Root(string(qu.ask.Cwd)))
+	if g.Scope == policy.ScopeSession {
 		s.rules = append(s.rules, rule)
-	case policy.ScopeProject:
-		rule.Subject = wire.OSString(project.Root(string(qu.ask.Cwd)))
-		fallthrough
-	default:
-		if err := s.hub.opts.Store.AddRule(ctx, rule); err != nil {
-			return err
-		}
+	} else if err := s.hub.opts.Store.AddRule(ctx, rule); err != nil {
+		return err
 	}
 	s.hub.log.Info("rule added", "rule", rule.ID, "decision", rule.Decision, "scope", rule.Scope, "by", who)
 	return nil

@@ -41,7 +41,7 @@ func (h *Hub) endUnfinished(ctx context.Context, of wire.SessionID) error {
 
 // endUnfinishedLocked stores and sends the end of one such turn or compaction of the session; why is for people.
 func (s *session) endUnfinishedLocked(ctx context.Context, u store.Unfinished, why string) error {
-	events, err := s.events(ctx, 0)
+	events, err := s.hub.opts.Store.AllEvents(ctx, s.id)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func TestATurnInTheUsersShell(t *testing.T) {
 	}
 	other := &window{t: t} // another client of the session
 	s := &session{clients: map[*Client]struct{}{w.c: {}, {peer: other}: {}}}
-	u := &lend.Shell{By: &turn{hub: h, origin: w.c, s: s, id: "t1", request: "r1", agent: "orchestrator"}}
+	u := &lend.Shell{By: &turn{hub: h, origin: w.c, s: s, id: "t1", request: "r1", asked: asked{agent: "orchestrator"}}}
 	if _, err := u.Run(t.Context(), tool.Command{Approved: tool.ShellPlace{Private: true}}, nil); !errors.Is(err, tool.ErrChanged) {
 		t.Errorf("judged for a private shell: got %v", err)
 	}

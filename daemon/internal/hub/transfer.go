@@ -19,7 +19,7 @@ const maxSaved = 1 << 30
 
 // export writes a session as text: json or markdown.
 func (s *session) export(ctx context.Context, r *wire.SessionRequest) (string, error) {
-	events, err := s.events(ctx, 0)
+	events, err := s.hub.opts.Store.AllEvents(ctx, s.id)
 	if err != nil {
 		return "", err
 	}
@@ -64,7 +64,7 @@ func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, o
 
 // saveHistory writes the events of a session and their images.
 func (c *Client) saveHistory(ctx context.Context, s *session, blocks bool, w *archive.Writer) error {
-	events, err := s.events(ctx, 0)
+	events, err := s.hub.opts.Store.AllEvents(ctx, s.id)
 	if err != nil {
 		return err
 	}
@@ -143,9 +143,13 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 
 // fork copies a session's turns, up to one of them, into a new session.
 func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest, out *wire.SessionReply) error {
-	events, err := from.events(ctx, 0)
+	events, err := c.hub.opts.Store.AllEvents(ctx, from.id)
 	if err == nil {
-		events, err = untilTurn(events, r.Turn)
+		if events, err = archive.UntilTurn(events, r.Turn); errors.Is(err, archive.ErrRunning) {
+			err = ErrSessionBusy
+		} else if err != nil {
+			err = invalid("%v", err)
+		}
 	}
 	if err != nil {
 		return err
@@ -181,35 +185,6 @@ func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest
 	}
 	out.Session = s.snapshot()
 	return nil
-}
-
-// untilTurn returns the events up to the end of the turn with that number, from 1; 0 = all turns.
-func untilTurn(events []wire.EventMessage, turn int) ([]wire.EventMessage, error) {
-	n, last := 0, wire.TurnID("")
-	for i, m := range events {
-		switch m.(type) {
-		case *wire.TurnStarted:
-			if turn > 0 && n == turn {
-				events = events[:i]
-			} else {
-				n, last = n+1, m.Meta().TurnID
-			}
-		case *wire.AgentComplete:
-			if m.Meta().TurnID == last {
-				last = ""
-			}
-		}
-		if i >= len(events) {
-			break
-		}
-	}
-	switch {
-	case turn < 0 || turn > n || n == 0:
-		return nil, invalid("turn: %d is outside 1 to %d, the turns of this session", turn, n)
-	case last != "":
-		return nil, ErrSessionBusy
-	}
-	return events, nil
 }
 
 // errNotStored is in an error of loadEvents that is the store's.

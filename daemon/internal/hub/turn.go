@@ -24,12 +24,7 @@ type turn struct {
 	confirm bool    // whoever asked can be asked back
 	id      wire.TurnID
 	request wire.RequestID
-	agent   string
-	prompt  string
-	model   string
-	mode    string // the request's; "" = the session's
-	approve *bool  // require_approval
-	timeout time.Duration
+	asked
 	creds   map[string]string
 	work    func(ctx context.Context, t *turn) agent.Outcome
 	bare    func(ctx context.Context) // in place of work: what has its own events, and is no turn to the client
@@ -47,6 +42,16 @@ type turn struct {
 	steering []steering                         // guarded by mu: what the user said to it, and it has not taken in yet
 	unstored error                              // guarded by mu: why the store failed; nothing more of the turn is stored
 	recorded bool                               // its TurnStarted, or CompactionStarted, is stored
+}
+
+// asked is what a request wants of a turn.
+type asked struct {
+	agent   string
+	prompt  string
+	model   string
+	mode    string // the request's; "" = the session's
+	approve *bool  // require_approval
+	timeout time.Duration
 }
 
 // enqueue puts a turn at the end of its session's line and sees that somebody plays it. The caller's hold on the session

@@ -15,18 +15,14 @@ import (
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
+	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 	"sublet/wire/visible"
-)
-
-const (
-	maxPrompt = 10 << 20 // bytes of a prompt: more belongs in a file
-	maxSystem = 64 << 10 // bytes of system and append_system of a request
-	maxSteps  = 1000     // model calls that a request may ask for
 )
 
 // Ask begins a turn of an agent. It returns an error if the request is refused before it began; afterwards the turn's
@@ -79,19 +75,8 @@ func (c *Client) Show(ctx context.Context, r *wire.ShowRequest) error {
 // asked makes a turn of a question, with the role that answers it. The caller enqueues it.
 func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequest) (*turn, agent.Role, error) {
 	none := agent.Role{}
-	if len(r.Prompt) > maxPrompt {
-		return nil, none, invalid("prompt: %d bytes is more than the limit of %d; name a file instead", len(r.Prompt), maxPrompt)
-	}
-	if r.Options.TimeoutMS < 0 {
-		return nil, none, invalid("options.timeout_ms: %d is less than 0", r.Options.TimeoutMS)
-	}
-	switch o := r.Options; {
-	case o.MaxSteps < 0 || o.MaxSteps > maxSteps:
-		return nil, none, invalid("options.max_steps: %d is outside 0 to %d", o.MaxSteps, maxSteps)
-	case !(o.MaxCostUSD >= 0):
-		return nil, none, invalid("options.max_cost_usd: %v is less than 0", o.MaxCostUSD)
-	case len(o.System)+len(o.AppendSystem) > maxSystem:
-		return nil, none, invalid("options.system and append_system: %d bytes are more than the limit of %d", len(o.System)+len(o.AppendSystem), maxSystem)
+	if err := agent.CheckRequest(r); err != nil {
+		return nil, none, invalid("%v", err)
 	}
 	mode, err := policy.ParseMode(r.Options.Mode)
 	if err == nil {
@@ -188,13 +173,13 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 	}
 	at.Prompt, at.Attachments, at.Context, at.Options = r.Prompt, r.Attachments, r.Context, r.Options
 	at.Env.Recall = func(ctx context.Context, query string) (string, error) {
-		events, err := t.s.events(ctx, 0)
+		events, err := t.hub.opts.Store.AllEvents(ctx, t.s.id)
 		if err != nil {
 			return "", err
 		}
 		return agent.Recall(events, query), nil
 	}
-	at.Images, at.Steering = keptImages{t}, t.steered
+	at.Images, at.Steering = store.TurnImages{Store: h.opts.Store, Session: t.s.id, Turn: t.id}, t.steered
 	at.Mode = string((&approver{t: t}).policy(ctx, agent.Question{Mode: role.Mode, Action: tool.Action{Cwd: string(r.Context.Cwd)}}).Mode)
 	at.Options.Thinking = cmp.Or(r.Options.Thinking, h.opts.Config().Thinking)
 	if name := h.opts.Config().Compactor; name != "" {
@@ -281,20 +266,11 @@ func (s *session) history(ctx context.Context, id wire.TurnID) (agent.Conversati
 	if thread == nil {
 		thread = &agent.Thread{}
 	}
-	begun := int64(0)
-	for more := true; more && begun == 0; {
-		var page []wire.EventMessage
-		var err error
-		if page, more, err = s.hub.opts.Store.Events(ctx, s.id, thread.Last(), resumePage); err != nil {
-			return agent.Conversation{}, 0, err
-		}
-		for _, m := range page {
-			if _, ok := m.(*wire.TurnStarted); ok && m.Meta().TurnID == id {
-				begun = m.Meta().Seq
-				break
-			}
-			thread.Add(m)
-		}
+	begun, err := thread.Read(id, func(after int64) ([]wire.EventMessage, bool, error) {
+		return s.hub.opts.Store.Events(ctx, s.id, after, resumePage)
+	})
+	if err != nil {
+		return agent.Conversation{}, 0, err
 	}
 	if thread.Size() <= maxThread {
 		s.mu.Lock()
@@ -302,22 +278,6 @@ func (s *session) history(ctx context.Context, id wire.TurnID) (agent.Conversati
 		s.mu.Unlock()
 	}
 	return thread.Conversation(), begun, nil
-}
-
-// events reads all stored events after a number.
-func (s *session) events(ctx context.Context, after int64) ([]wire.EventMessage, error) {
-	var all []wire.EventMessage
-	for {
-		page, more, err := s.hub.opts.Store.Events(ctx, s.id, after, resumePage)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page...)
-		if !more {
-			return all, nil
-		}
-		after = page[len(page)-1].Meta().Seq
-	}
 }
 
 func (s *session) recentCommands() []wire.RecentCommand {
@@ -392,3 +352,9 @@ type panicError struct{ value any }
 func (e *panicError) Error() string { return fmt.Sprintf("internal fault: %v", e.value) }
 
 func stack() string { return string(debug.Stack()) }
+
+// images are those that were kept with the events of a conversation.
+func (s *session) images(ctx context.Context, c agent.Conversation) (map[int64][]*picture.Image, error) {
+	events := c.Events()
+	return s.hub.opts.Store.Images(ctx, s.id, func(seq int64) bool { return events[seq] })
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 const (
@@ -77,4 +78,25 @@ func wireJob(i Info) wire.Job {
 		j.EndedAtMS = i.Ended.UnixMilli()
 	}
 	return j
+}
+
+// Summary names the jobs of a session that run, in one line; "none" where none does, "" where it never had any.
+func (m *Manager) Summary(session string) string {
+	list, text := m.List(session), ""
+	for _, i := range list {
+		if i.State == Ended {
+			continue
+		}
+		if text != "" {
+			text += "; "
+		}
+		text += i.ID + " `" + visible.Cut(visible.Exact(i.Command), 120) + "`"
+		if i.State == Stopped {
+			text += " (stopped: it wants the keyboard)"
+		}
+	}
+	if text == "" && len(list) > 0 {
+		return "none"
+	}
+	return text
 }

@@ -116,3 +116,21 @@ func NewRule(rule wire.Rule, session wire.SessionID, project string) (wire.Rule,
 	}
 	return rule, nil
 }
+
+// GrantedRule returns the rule of a grant that was offered in a session of that id, in that project.
+func GrantedRule(g wire.Grant, allow bool, session wire.SessionID, project string) wire.Rule {
+	rule := wire.Rule{
+		ID: wire.RuleID(wire.NewID()), Decision: string(policy.Deny), Pattern: g.Rule, Scope: g.Scope,
+		Source: "user", CreatedAtMS: time.Now().UnixMilli(),
+	}
+	if allow {
+		rule.Decision = string(policy.Allow)
+	}
+	switch g.Scope {
+	case policy.ScopeSession:
+		rule.Subject = wire.OSString(session)
+	case policy.ScopeProject:
+		rule.Subject = wire.OSString(project)
+	}
+	return rule
+}

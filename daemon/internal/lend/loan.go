@@ -3,6 +3,9 @@ package lend
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +34,23 @@ type Loan struct {
 	entry  store.AuditEntry
 	began  time.Time
 	ref    atomic.Pointer[wire.LeaseRef] // ids are known once the shell is ours
+}
+
+// Check returns what of a request makes no sense.
+func Check(r *wire.LeaseRunRequest) error {
+	switch {
+	case r.Command == "":
+		return fmt.Errorf("command: is empty")
+	case strings.ContainsRune(string(r.Command), 0):
+		return fmt.Errorf("command: contains a NUL byte")
+	case r.Cwd != "" && !filepath.IsAbs(string(r.Cwd)):
+		return fmt.Errorf("cwd: %s is not absolute", visible.Exact(string(r.Cwd)))
+	case r.WaitMS < 0 || r.TimeoutMS < 0:
+		return fmt.Errorf("wait_ms and timeout_ms must not be less than 0")
+	case r.TimeoutMS > lease.MaxTimeout.Milliseconds():
+		return fmt.Errorf("timeout_ms: %d is more than the limit of %d", r.TimeoutMS, lease.MaxTimeout.Milliseconds())
+	}
+	return nil
 }
 
 // Ask puts the command into the shell's queue.

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -79,4 +80,36 @@ func (s *Servers) Report(clients bool) []wire.MCPServerStatus {
 		list = append(list, st)
 	}
 	return list
+}
+
+// MayName reports whether an entry of an allow-list can name a tool of a server.
+func MayName(entry, server string) bool {
+	head, wild := strings.CutSuffix(entry, "*")
+	begin := Prefix + server + "__"
+	return strings.HasPrefix(entry, begin) || wild && strings.HasPrefix(begin, head)
+}
+
+// Lines says for the user what became of a server, a client's or one of the settings, each line with a key that is the same where
+// nothing has changed.
+func (n Note) Lines(clients bool) iter.Seq2[string, string] {
+	whose := "MCP server " + n.Server
+	if clients {
+		whose = "client's " + whose
+	}
+	key := fmt.Sprint(whose, n.Number, n.Err)
+	return func(yield func(key, text string) bool) {
+		switch {
+		case n.Err != nil:
+			if !yield(key, fmt.Sprintf("The %s cannot be used (%s): %v. The turn goes on without its tools.", whose, n.What, n.Err)) {
+				return
+			}
+		case clients:
+			if !yield(key, fmt.Sprintf("The %s is in use: %s", whose, n.What)) {
+				return
+			}
+		}
+		if n.Left != "" {
+			yield(key+n.Left, fmt.Sprintf("Tools of the %s that are left out: %s.", whose, n.Left))
+		}
+	}
 }

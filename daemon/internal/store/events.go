@@ -274,3 +274,17 @@ func (s *Store) Search(ctx context.Context, q Search) ([]wire.SearchHit, error) 
 	}
 	return hits, rows.Err()
 }
+
+// AllEvents returns every stored event of a session.
+func (s *Store) AllEvents(ctx context.Context, id wire.SessionID) ([]wire.EventMessage, error) {
+	var all []wire.EventMessage
+	for after := int64(0); ; after = all[len(all)-1].Meta().Seq {
+		page, more, err := s.Events(ctx, id, after, 500)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, page...); !more {
+			return all, nil
+		}
+	}
+}

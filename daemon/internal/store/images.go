@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"sublet/daemon/internal/picture"
 	"sublet/wire"
@@ -108,4 +109,31 @@ func (s *Store) ForgetImages(ctx context.Context, id wire.SessionID, seq int64) 
 		return s.fault(fmt.Errorf("forget images: %w", err))
 	}
 	return nil
+}
+
+// TurnImages keeps the images of a turn of one session, as package agent has them kept: that it failed is logged, and costs later turns
+// a picture, and no more.
+type TurnImages struct {
+	Store   *Store
+	Session wire.SessionID
+	Turn    wire.TurnID
+}
+
+// turnImagesBound bounds one write.
+const turnImagesBound = 10 * time.Second
+
+func (k TurnImages) Keep(seq int64, images []*picture.Image) {
+	k.do("keep", seq, func(ctx context.Context) error { return k.Store.KeepImages(ctx, k.Session, seq, images) })
+}
+
+func (k TurnImages) Forget(seq int64) {
+	k.do("forget", seq, func(ctx context.Context) error { return k.Store.ForgetImages(ctx, k.Session, seq) })
+}
+
+func (k TurnImages) do(what string, seq int64, write func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), turnImagesBound)
+	defer cancel()
+	if err := write(ctx); err != nil {
+		k.Store.log.Error("images of a turn", "do", what, "turn", k.Turn, "event", seq, "err", err)
+	}
 }

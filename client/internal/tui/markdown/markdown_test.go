@@ -1,9 +1,11 @@
-package tui
+package markdown
 
 import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"sublet/client/internal/tui/cells"
 
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
@@ -58,12 +60,12 @@ func TestMarkdown(t *testing.T) {
 		{"a task whose text goes on", "- [X] *a*\n  b\n- [ ] z\n- [y] c\n- [ ]d", "[✓] {3}a{} b\n[ ] z\n• [y] c\n• [ ]d"},
 		{"nothing", "\n\n", ""},
 	} {
-		md := &markdown{profile: colorprofile.ANSI}
+		md := &Renderer{Profile: colorprofile.ANSI}
 		if got := show(md.Render(c.text, 25)); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", c.name, got, c.want)
 		}
 	}
-	ascii := &markdown{profile: colorprofile.NoTTY, ascii: true}
+	ascii := &Renderer{Profile: colorprofile.NoTTY, ASCII: true}
 	if got, want := ascii.Render("# *a*\n- b\n- [x] c\n\n> d\n\n---\n|e|f|\n|-|-|\n", 25), "a\n\n* b\n[x] c\n\n| d\n\n--------\n\n e | f\n---+---"; got != want {
 		t.Errorf("a terminal without colours and symbols: got\n%s\nwant\n%s", got, want)
 	}
@@ -117,7 +119,7 @@ func TestMarkdownAnyText(t *testing.T) {
 		"word ", "漢字", "- ", "1. ", "> ", "  ", "    ", "\n", "\n\n", "*", "**", "_", "`", "~~", "# ", "[a](b)", "![", "<br>", "<x>", "&amp;",
 		"&#27;", "\\", "|", "|-|-|\n", "- [x] ", "---\n", "```go\n", "\"", "'", "/*", "${", "👩‍👩‍👧", strings.Repeat("x", 40),
 	}
-	md := &markdown{profile: colorprofile.ANSI}
+	md := &Renderer{Profile: colorprofile.ANSI}
 	for range 3000 {
 		var b strings.Builder
 		words := 0
@@ -131,7 +133,7 @@ func TestMarkdownAnyText(t *testing.T) {
 		code := strings.Contains(b.String(), "```") || strings.Contains(b.String(), "~~~") || strings.Contains(b.String(), "    ") || strings.Contains(b.String(), "|-|")
 		for line := range strings.SplitSeq(out, "\n") {
 			bare := ansi.Strip(line)
-			if !code && (cells(bare) > width || strings.HasSuffix(line, " ")) {
+			if !code && (cells.Width(bare) > width || strings.HasSuffix(line, " ")) {
 				t.Fatalf("%q, width %d: got line %q", b.String(), width, line)
 			}
 			if strings.ContainsAny(bare, "\x1b\r\u009b") {

@@ -1,4 +1,4 @@
-package tui
+package markdown
 
 import (
 	"strings"
@@ -10,9 +10,9 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// mdParser parses CommonMark with tables and strikethrough. It is built with the first block, not at start. goldmark's own
+// newParser parses CommonMark with tables and strikethrough. It is built with the first block, not at start. goldmark's own
 // extensions for these come in one package, which compiles regular expressions of 0.3 MB whenever it is linked in.
-var mdParser = sync.OnceValue(func() parser.Parser {
+var newParser = sync.OnceValue(func() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
 		parser.WithInlineParsers(append(parser.DefaultInlineParsers(), util.Prioritized(strikeParser{}, 500))...),
@@ -20,16 +20,16 @@ var mdParser = sync.OnceValue(func() parser.Parser {
 	)
 })
 
-// A mdTable has the cells of its header and then of each row as children, one *ast.TextBlock for each column.
-type mdTable struct {
+// A tableNode has the cells of its header and then of each row as children, one *ast.TextBlock for each column.
+type tableNode struct {
 	ast.BaseBlock
 	columns []string // how each is aligned: what its cell of the delimiter row has beside -, such as "::"
 }
 
 var kindTable = ast.NewNodeKind("Table")
 
-func (*mdTable) Kind() ast.NodeKind              { return kindTable }
-func (t *mdTable) Dump(source []byte, level int) { ast.DumpHelper(t, source, level, nil, nil) }
+func (*tableNode) Kind() ast.NodeKind              { return kindTable }
+func (t *tableNode) Dump(source []byte, level int) { ast.DumpHelper(t, source, level, nil, nil) }
 
 // tableParser makes a table of a paragraph whose second or later line is a delimiter row.
 type tableParser struct{}
@@ -45,7 +45,7 @@ func (tableParser) Transform(p *ast.Paragraph, reader text.Reader, _ parser.Cont
 		if header := tableRow(lines.At(i-1), src); len(header) != len(columns) {
 			return
 		}
-		t := &mdTable{columns: columns}
+		t := &tableNode{columns: columns}
 		for j := i - 1; j < lines.Len(); j++ {
 			if j == i {
 				continue
@@ -116,13 +116,13 @@ func tableRow(line text.Segment, src []byte) (row []text.Segment) {
 	return row
 }
 
-// A mdStrike is text between ~ or ~~.
-type mdStrike struct{ ast.BaseInline }
+// A strikeNode is text between ~ or ~~.
+type strikeNode struct{ ast.BaseInline }
 
 var kindStrike = ast.NewNodeKind("Strikethrough")
 
-func (*mdStrike) Kind() ast.NodeKind              { return kindStrike }
-func (s *mdStrike) Dump(source []byte, level int) { ast.DumpHelper(s, source, level, nil, nil) }
+func (*strikeNode) Kind() ast.NodeKind              { return kindStrike }
+func (s *strikeNode) Dump(source []byte, level int) { ast.DumpHelper(s, source, level, nil, nil) }
 
 // strikeParser is both the parser of ~ and what pairs them.
 type strikeParser struct{}
@@ -132,7 +132,7 @@ func (strikeParser) IsDelimiter(b byte) bool { return b == '~' }
 func (strikeParser) CanOpenCloser(opener, closer *parser.Delimiter) bool {
 	return opener.Char == closer.Char
 }
-func (strikeParser) OnMatch(int) ast.Node { return &mdStrike{} }
+func (strikeParser) OnMatch(int) ast.Node { return &strikeNode{} }
 
 func (p strikeParser) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	before := block.PrecendingCharacter()

@@ -1,8 +1,10 @@
-package tui
+// Package markdown sets the Markdown of an answer for a terminal, block by block as it grows.
+package markdown
 
 import (
 	"html"
 	"slices"
+	"strconv"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -13,36 +15,37 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
+	"sublet/client/internal/tui/cells"
 	"sublet/wire/visible"
 )
 
 const (
-	// mdWidth is the widest that prose is set; longer lines tire the eye.
-	mdWidth = 100
-	// mdNarrow is the width below which nested blocks are no longer indented.
-	mdNarrow = 10
+	// maxWidth is the widest that prose is set; longer lines tire the eye.
+	maxWidth = 100
+	// minWidth is the width below which nested blocks are no longer indented.
+	minWidth = 10
 )
 
-// markdown renders whole blocks. Each block is rendered once, when it is complete, and never on the event loop. It is
+// Renderer renders whole blocks. Each block is rendered once, when it is complete, and never on the event loop. It is
 // safe for concurrent use.
-type markdown struct {
-	profile colorprofile.Profile
-	ascii   bool
+type Renderer struct {
+	Profile colorprofile.Profile
+	ASCII   bool // no glyph beyond ASCII
 }
 
 // Render returns block set for a terminal of width cells, without empty lines around it. Lines of code are not wrapped, so
 // that a copy of them is the code.
-func (m *markdown) Render(block string, width int) string {
-	p := mdPage{src: []byte(block), md: m}
-	return strings.Join(p.blocks(mdParser().Parse(text.NewReader(p.src)), min(max(width, mdNarrow), mdWidth), ""), "\n")
+func (m *Renderer) Render(block string, width int) string {
+	p := page{src: []byte(block), md: m}
+	return strings.Join(p.blocks(newParser().Parse(text.NewReader(p.src)), min(max(width, minWidth), maxWidth), ""), "\n")
 }
 
 // sgr returns the parameters of an escape sequence (SGR) for attributes and a colour, as far as the terminal has them.
-func (m *markdown) sgr(attributes, color string) string {
+func (m *Renderer) sgr(attributes, color string) string {
 	switch {
-	case m.profile <= colorprofile.NoTTY:
+	case m.Profile <= colorprofile.NoTTY:
 		return ""
-	case m.profile <= colorprofile.ASCII:
+	case m.Profile <= colorprofile.ASCII:
 		return attributes
 	}
 	return join(attributes, color)
@@ -65,15 +68,15 @@ func paint(sgr, s string) string {
 	return on + strings.ReplaceAll(s, "\n", off+"\n"+on) + off
 }
 
-// mdPage is one text while it is rendered.
-type mdPage struct {
+// page is one text while it is rendered.
+type page struct {
 	src  []byte
-	md   *markdown
+	md   *Renderer
 	skip int // the text before this place in src is not shown: the box of a task
 }
 
-func (p *mdPage) glyph(symbol, ascii string) string {
-	if p.md.ascii {
+func (p *page) glyph(symbol, ascii string) string {
+	if p.md.ASCII {
 		return ascii
 	}
 	return symbol
@@ -81,7 +84,7 @@ func (p *mdPage) glyph(symbol, ascii string) string {
 
 // blocks returns the lines of the blocks inside parent, with an empty line between two of them unless parent is an item of a
 // tight list.
-func (p *mdPage) blocks(parent ast.Node, width int, sgr string) (out []string) {
+func (p *page) blocks(parent ast.Node, width int, sgr string) (out []string) {
 	tight := false
 	if list, ok := parent.Parent().(*ast.List); ok {
 		tight = list.IsTight
@@ -96,7 +99,7 @@ func (p *mdPage) blocks(parent ast.Node, width int, sgr string) (out []string) {
 	return out
 }
 
-func (p *mdPage) block(n ast.Node, width int, sgr string) []string {
+func (p *page) block(n ast.Node, width int, sgr string) []string {
 	switch n := n.(type) {
 	case *ast.Paragraph, *ast.TextBlock:
 		return reflow(p.inline(n, sgr), width)
@@ -124,7 +127,7 @@ func (p *mdPage) block(n ast.Node, width int, sgr string) []string {
 		return reflow(paint(sgr, strings.TrimRight(raw, "\n")), width)
 	case *ast.ThematicBreak:
 		return []string{paint(join(sgr, p.md.sgr("2", "")), strings.Repeat(p.glyph("─", "-"), 8))}
-	case *mdTable:
+	case *tableNode:
 		return p.table(n, width, sgr)
 	}
 	return nil // a link reference definition shows nothing
@@ -133,7 +136,7 @@ func (p *mdPage) block(n ast.Node, width int, sgr string) []string {
 // reflow is wrap without spaces at the ends of lines, and for words that ansi.Wrap leaves too wide: those with hyphens at the
 // end of a full line.
 func reflow(s string, width int) []string {
-	lines := standalone(ansi.Hardwrap(ansi.Wrap(s, max(1, width), ""), max(1, width), true))
+	lines := cells.Standalone(ansi.Hardwrap(ansi.Wrap(s, max(1, width), ""), max(1, width), true))
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(l, " ")
 	}
@@ -143,7 +146,7 @@ func reflow(s string, width int) []string {
 // hang puts first before the first line of body and rest before the others. Both are indent cells wide, which body has not,
 // unless too few would be left for it.
 func hang(first, rest string, indent, width int, body func(width int) []string) []string {
-	if width-indent < mdNarrow {
+	if width-indent < minWidth {
 		return body(width)
 	}
 	lines := body(width - indent)
@@ -163,12 +166,12 @@ func hang(first, rest string, indent, width int, body func(width int) []string) 
 	return lines
 }
 
-func (p *mdPage) list(list *ast.List, width int, sgr string) (out []string) {
+func (p *page) list(list *ast.List, width int, sgr string) (out []string) {
 	number := list.Start
 	for item := list.FirstChild(); item != nil; item = item.NextSibling() {
 		marker := p.glyph("• ", "* ")
 		if list.IsOrdered() {
-			marker = itoa(number) + string(list.Marker) + " "
+			marker = strconv.Itoa(number) + string(list.Marker) + " "
 			number++
 		}
 		if box, checked := p.task(item); box {
@@ -180,7 +183,7 @@ func (p *mdPage) list(list *ast.List, width int, sgr string) (out []string) {
 		if len(out) > 0 && !list.IsTight {
 			out = append(out, "")
 		}
-		indent := cells(marker)
+		indent := cells.Width(marker)
 		out = append(out, hang(paint(sgr, marker), strings.Repeat(" ", indent), indent, width,
 			func(width int) []string { return p.blocks(item, width, sgr) })...)
 	}
@@ -188,7 +191,7 @@ func (p *mdPage) list(list *ast.List, width int, sgr string) (out []string) {
 }
 
 // task reports whether an item of a list begins with a box, and whether that is checked. The box is then not part of its text.
-func (p *mdPage) task(item ast.Node) (box, checked bool) {
+func (p *page) task(item ast.Node) (box, checked bool) {
 	switch n := item.FirstChild().(type) {
 	case *ast.Paragraph, *ast.TextBlock:
 		if n.Lines().Len() == 0 {
@@ -205,9 +208,9 @@ func (p *mdPage) task(item ast.Node) (box, checked bool) {
 	return false, false
 }
 
-func (p *mdPage) code(n ast.Node, language string) []string {
+func (p *page) code(n ast.Node, language string) []string {
 	code := strings.TrimRight(string(n.Lines().Value(p.src)), "\n")
-	if p.md.profile >= colorprofile.ANSI {
+	if p.md.Profile >= colorprofile.ANSI {
 		code = highlight(code, language)
 	}
 	lines := strings.Split(code, "\n")
@@ -220,7 +223,7 @@ func (p *mdPage) code(n ast.Node, language string) []string {
 }
 
 // table sets each cell on as few lines as the width allows.
-func (p *mdPage) table(t *mdTable, width int, sgr string) []string {
+func (p *page) table(t *tableNode, width int, sgr string) []string {
 	var cells []string
 	for cell := t.FirstChild(); cell != nil; cell = cell.NextSibling() {
 		cells = append(cells, p.inline(cell, sgr))
@@ -252,13 +255,13 @@ func (p *mdPage) table(t *mdTable, width int, sgr string) []string {
 }
 
 // inline returns the text inside n, in which a line feed is a line break that the author asked for.
-func (p *mdPage) inline(n ast.Node, sgr string) string {
+func (p *page) inline(n ast.Node, sgr string) string {
 	var b strings.Builder
 	p.write(&b, n, sgr)
 	return b.String()
 }
 
-func (p *mdPage) write(b *strings.Builder, parent ast.Node, sgr string) {
+func (p *page) write(b *strings.Builder, parent ast.Node, sgr string) {
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
 		switch n := n.(type) {
 		case *ast.Text:
@@ -284,7 +287,7 @@ func (p *mdPage) write(b *strings.Builder, parent ast.Node, sgr string) {
 				}
 			}
 			s := strings.ReplaceAll(code.String(), "\n", " ")
-			if _, cell := parent.Parent().(*mdTable); cell {
+			if _, cell := parent.Parent().(*tableNode); cell {
 				s = strings.ReplaceAll(s, `\|`, "|")
 			}
 			b.WriteString(paint(join(sgr, p.md.sgr("", "33")), s))
@@ -294,7 +297,7 @@ func (p *mdPage) write(b *strings.Builder, parent ast.Node, sgr string) {
 				style = p.md.sgr("1", "")
 			}
 			p.write(b, n, join(sgr, style))
-		case *mdStrike:
+		case *strikeNode:
 			p.write(b, n, join(sgr, p.md.sgr("9", "")))
 		case *ast.Link:
 			label := p.inline(n, "")

@@ -1,6 +1,10 @@
-package tui
+package markdown
 
-import "strings"
+import (
+	"strings"
+
+	"sublet/client/internal/tui/cells"
+)
 
 const (
 	// longBlock is when a list or a code block that does not end is cut at its next line, in bytes: what is not yet
@@ -10,9 +14,9 @@ const (
 	liveBytes = 2 * longBlock
 )
 
-// mdStream cuts a growing Markdown text into blocks that are complete: a paragraph, a heading, a whole list, table or
+// Stream cuts a growing Markdown text into blocks that are complete: a paragraph, a heading, a whole list, table or
 // code block. Each byte is looked at once.
-type mdStream struct {
+type Stream struct {
 	rest string // not complete yet
 	seen int    // of rest, in whole lines
 	// What the lines seen so far say of the block that rest begins with.
@@ -22,8 +26,8 @@ type mdStream struct {
 	blank bool // the last line seen was blank
 }
 
-// add appends text and returns the blocks that it completed.
-func (m *mdStream) add(text string) (blocks []string) {
+// Add appends text and returns the blocks that it completed.
+func (m *Stream) Add(text string) (blocks []string) {
 	m.rest += text
 	for {
 		i := strings.IndexByte(m.rest[m.seen:], '\n')
@@ -57,7 +61,7 @@ func (m *mdStream) add(text string) (blocks []string) {
 }
 
 // line classifies one line, rest[start:end], and reports whether the block ends, before it or behind it.
-func (m *mdStream) line(line string, start, end int) (at int, cut bool) {
+func (m *Stream) line(line string, start, end int) (at int, cut bool) {
 	trimmed := strings.TrimLeft(line, " \t")
 	inner := len(line) - len(trimmed)
 	if m.fence != "" {
@@ -84,7 +88,7 @@ func (m *mdStream) line(line string, start, end int) (at int, cut bool) {
 }
 
 // inFence reports whether a code block ends, or is cut, behind a line of it.
-func (m *mdStream) inFence(trimmed string, end int) bool {
+func (m *Stream) inFence(trimmed string, end int) bool {
 	if strings.HasPrefix(trimmed, m.fence) && strings.Trim(trimmed, m.fence[:1]) == "" {
 		m.fence = ""
 		return !m.list
@@ -94,7 +98,7 @@ func (m *mdStream) inFence(trimmed string, end int) bool {
 
 // begins reports whether a line behind others begins a block of its own: behind a list whatever is no item and no part of one,
 // behind a paragraph a code block or a heading. A long list is cut at its next item.
-func (m *mdStream) begins(trimmed string, inner, start int, wasBlank bool) bool {
+func (m *Stream) begins(trimmed string, inner, start int, wasBlank bool) bool {
 	fence := fenceOf(trimmed) != ""
 	if !m.list {
 		return inner < 4 && (fence || heading(trimmed))
@@ -113,13 +117,16 @@ func heading(trimmed string) bool {
 	return strings.HasPrefix(trimmed, "# ") || strings.HasPrefix(trimmed, "## ") || strings.HasPrefix(trimmed, "### ")
 }
 
-// finish returns what is left, complete or not, and starts anew.
-func (m *mdStream) finish() string {
+// Rest is what is not complete yet.
+func (m *Stream) Rest() string { return m.rest }
+
+// Finish returns what is left, complete or not, and starts anew.
+func (m *Stream) Finish() string {
 	rest := m.rest
 	if m.fence != "" {
 		rest = strings.TrimRight(rest, "\n") + "\n" + m.fence + "\n"
 	}
-	*m = mdStream{}
+	*m = Stream{}
 	if strings.TrimSpace(rest) == "" {
 		return ""
 	}
@@ -150,12 +157,12 @@ func listItem(trimmed string) bool {
 }
 
 // Live returns the last lines, at most height of them, of a block that is not complete yet. It is cheap enough for every frame.
-func (m *markdown) Live(block string, width, height int) []string {
+func (m *Renderer) Live(block string, width, height int) []string {
 	if cut := len(block) - liveBytes; cut > 0 {
 		block = strings.ToValidUTF8(block[cut+strings.IndexByte(block[cut:], '\n')+1:], "")
 	}
 	if strings.TrimSpace(block) == "" {
 		return nil
 	}
-	return lastLines(strings.Split(m.Render(block, width), "\n"), height)
+	return cells.Last(strings.Split(m.Render(block, width), "\n"), height)
 }

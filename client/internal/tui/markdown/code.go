@@ -1,4 +1,4 @@
-package tui
+package markdown
 
 import (
 	"regexp"
@@ -97,7 +97,7 @@ func highlight(code, language string) string {
 		ink := func(sgr string) func(...string) string {
 			return func(line ...string) string { return paint(sgr, line[0]) }
 		}
-		return strings.Join(colorDiff(strings.Split(code, "\n"), ink("1"), ink("36"), ink("32"), ink("31")), "\n")
+		return strings.Join(ColorDiff(strings.Split(code, "\n"), ink("1"), ink("36"), ink("32"), ink("31")), "\n")
 	}
 	for i := range syntaxes {
 		if s := &syntaxes[i]; slices.Contains(strings.Fields(s.names), language) {
@@ -272,4 +272,21 @@ func (h *highlighter) lineStart() bool {
 // afterSpace reports whether the token is the first of its line or stands behind space or an opening bracket.
 func (h *highlighter) afterSpace() bool {
 	return h.at == 0 || strings.IndexByte(" \t\n({[,;", h.code[h.at-1]) >= 0
+}
+
+// ColorDiff styles the lines of a unified diff.
+func ColorDiff(lines []string, file, hunk, added, removed func(...string) string) []string {
+	for i, l := range lines {
+		switch {
+		case strings.HasPrefix(l, "+++ "), strings.HasPrefix(l, "--- "), strings.HasPrefix(l, "diff "):
+			lines[i] = file(l)
+		case strings.HasPrefix(l, "@@"):
+			lines[i] = hunk(l)
+		case strings.HasPrefix(l, "+"):
+			lines[i] = added(l)
+		case strings.HasPrefix(l, "-"):
+			lines[i] = removed(l)
+		}
+	}
+	return lines
 }

@@ -1,0 +1,32 @@
+package agent
+
+import (
+	"fmt"
+
+	"sublet/wire"
+)
+
+const (
+	MaxPrompt = 10 << 20 // bytes of a prompt: more belongs in a file
+	maxSystem = 64 << 10 // bytes of system and append_system of a request
+	maxSteps  = 1000     // model calls that a request may ask for
+)
+
+// CheckRequest returns what of a request is out of its bounds.
+func CheckRequest(r *wire.AgentRequest) error {
+	if len(r.Prompt) > MaxPrompt {
+		return fmt.Errorf("prompt: %d bytes is more than the limit of %d; name a file instead", len(r.Prompt), MaxPrompt)
+	}
+	if r.Options.TimeoutMS < 0 {
+		return fmt.Errorf("options.timeout_ms: %d is less than 0", r.Options.TimeoutMS)
+	}
+	switch o := r.Options; {
+	case o.MaxSteps < 0 || o.MaxSteps > maxSteps:
+		return fmt.Errorf("options.max_steps: %d is outside 0 to %d", o.MaxSteps, maxSteps)
+	case !(o.MaxCostUSD >= 0):
+		return fmt.Errorf("options.max_cost_usd: %v is less than 0", o.MaxCostUSD)
+	case len(o.System)+len(o.AppendSystem) > maxSystem:
+		return fmt.Errorf("options.system and append_system: %d bytes are more than the limit of %d", len(o.System)+len(o.AppendSystem), maxSystem)
+	}
+	return nil
+}
