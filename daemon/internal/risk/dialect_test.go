@@ -41,6 +41,7 @@ func TestDialects(t *testing.T) {
 		"function f; ls; end", "command ls", "ls |& cat", "{ ls; }", "(ls)", "time ls",
 	)
 	atLeast(t, High, fish, "deploy", "begin; ls; end", "and ls", "string replace a b", "not ls")
+	unread(in("nu"), both...) // a shell that the reader does not know
 	fish.Poisoned = []string{"ls"}
 	exactly(t, High, fish, "ls")
 }
@@ -49,7 +50,7 @@ func TestDialects(t *testing.T) {
 func TestDialectsLowerNothing(t *testing.T) {
 	for _, r := range commandTable(t) {
 		bash := Analyze(r.command, here()).Level
-		for _, dialect := range []string{"zsh", "fish"} {
+		for _, dialect := range []string{"zsh", "fish", "nu"} {
 			c := here()
 			c.Dialect = dialect
 			if v := Analyze(r.command, c); v.Level < bash {

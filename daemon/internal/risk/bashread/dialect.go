@@ -40,22 +40,22 @@ func (r *Reader) parse(text string) (list []*syntax.Stmt, err error) {
 	return list, err
 }
 
-// foreign notes the first thing in a text that zsh or fish may take in another way than bash.
+// sameIn has, for each shell, the function that reports whether the shell takes a node as bash does. In a shell that has none,
+// no node is the same.
+var sameIn = map[string]func(n syntax.Node, aliases map[string]string) bool{"zsh": sameInZsh, "fish": sameInFish}
+
+// foreign notes the first thing in a text that its shell may take in another way than bash.
 func (r *Reader) foreign(list []*syntax.Stmt) {
-	same := sameInZsh
-	switch r.Dialect {
-	case "", "bash":
+	if r.Dialect == "" || r.Dialect == "bash" {
 		return
-	case "fish":
-		same = sameInFish
 	}
-	found := false
+	same, found := sameIn[r.Dialect], false
 	var visit func(n syntax.Node) bool
 	visit = func(n syntax.Node) bool {
 		if n == nil || found {
 			return false
 		}
-		if found = !same(n, r.Aliases); found {
+		if found = same == nil || !same(n, r.Aliases); found {
 			r.Judge.Unread(r.span(n), "what "+r.Dialect+" makes of it is not known here")
 			return false
 		}
