@@ -184,8 +184,11 @@ func (a Agent) Check(key string) error {
 	return dollars(key+"max_cost", a.MaxCost)
 }
 
+// ProviderKinds are the values of kind under [provider.NAME].
+var ProviderKinds = []string{"anthropic", "openai", "google", "offline", "scripted"}
+
 func (p Provider) check(key string) error {
-	if err := oneOf(key+".kind", p.Kind, "anthropic", "openai", "google", "offline", "scripted"); err != nil {
+	if err := oneOf(key+".kind", p.Kind, ProviderKinds...); err != nil {
 		return err
 	}
 	if p.BaseURL != "" {

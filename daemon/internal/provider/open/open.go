@@ -5,7 +5,9 @@ package open
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/anthropic"
 	"sublet/daemon/internal/provider/offline"
@@ -55,6 +57,6 @@ func Open(c provider.Config) (provider.Model, error) {
 	}
 	return nil, &provider.Error{
 		Kind: provider.ErrInvalid, Provider: c.Name, Message: fmt.Sprintf("unknown kind %q", c.Kind),
-		HintText: "kind is one of anthropic, openai, google, offline, scripted",
+		HintText: "kind is one of " + strings.Join(config.ProviderKinds, ", "),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/open"
 )
@@ -30,6 +31,15 @@ func TestOpen(t *testing.T) {
 		}
 		if i := m.Info(); i.Name != c.name || i.Loaded != c.loaded || i.ContextWindow != c.window || i.Kind != c.config.Kind {
 			t.Errorf("got %+v, want %s, %v, %d", i, c.name, c.loaded, c.window)
+		}
+	}
+}
+
+// Each kind that the settings accept is opened.
+func TestOpenKnowsEachKind(t *testing.T) {
+	for _, kind := range config.ProviderKinds {
+		if _, err := open.Open(provider.Config{Name: "x", Kind: kind, Model: "m", Script: "/nonexistent.json"}); err != nil {
+			t.Errorf("%s: %v", kind, err)
 		}
 	}
 }
