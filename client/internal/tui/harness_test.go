@@ -313,6 +313,8 @@ func (s *fakeShell) commands() []string { return slices.Clone(get(s, &s.ran)) }
 
 // fakeDaemon records what it is asked.
 type fakeDaemon struct {
+	Daemon // nil: no method is called that fakeDaemon does not have
+
 	mu        sync.Mutex
 	down      bool
 	asked     []*wire.AgentRequest

@@ -16,6 +16,8 @@ import (
 )
 
 type stage struct {
+	tui.Daemon // nil: no method is called that stage does not have
+
 	mu      sync.Mutex
 	p       *tui.Program
 	l       *lender.Lender
