@@ -105,6 +105,16 @@ func TestCommandsInDocs(t *testing.T) {
 	}
 }
 
+// Every foreign protocol has a page, which says how it is served.
+func TestProtocolsHavePages(t *testing.T) {
+	texts := pages(t)
+	for _, c := range (&app{}).serve().Commands() {
+		if !strings.Contains(texts[c.Name()+".md"], "sublet serve "+c.Name()) {
+			t.Errorf("docs/%s.md does not name `sublet serve %s`", c.Name(), c.Name())
+		}
+	}
+}
+
 // wordText is a word as it is written, without the quotes around it.
 func wordText(line string, w *syntax.Word) string {
 	return strings.Trim(line[w.Pos().Offset():w.End().Offset()], `'"`)

@@ -11,6 +11,27 @@ import (
 	"sublet/daemon/config"
 )
 
+// Every tool of package tool is one that agents may have.
+func TestEveryToolIsListed(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "tool", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made []string
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func ([A-Z]\w*)\(.*\) Tool \{`).FindAllStringSubmatch(string(text), -1) {
+			made = append(made, m[1])
+		}
+	}
+	if got := len(Tools(config.Default(), nil)); got != len(made) {
+		t.Errorf("Tools has %d tools, package tool makes %d: %v", got, len(made), made)
+	}
+}
+
 // PROTOCOL.md has a row for each tool, which names each of its arguments, says which may be left out, and names no other.
 func TestProtocolHasTheTools(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "wire", "PROTOCOL.md"))
