@@ -14,7 +14,7 @@ RACE := $(if $(CC_FOUND),-race)
 
 .PHONY: help run build install install-service uninstall shells test test-matrix test-attacks test-everyday test-outside test-web test-browser lint bench fuzz soak screens clean
 
-help: ## this list
+help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 # A sublet that is killed leaves its terminal to its guard, and make's caller would be there first.
@@ -23,13 +23,13 @@ run: build ## build sublet and open it
 	if [ "$$status" -gt 128 ] && [ -n "$$modes" ]; then stty "$$modes"; fi; exit "$$status"
 
 OUT ?= bin/sublet
-build: ## build ./bin/sublet, and the launcher of held commands beside it
+build: ## build ./bin/sublet, and sublet-confine beside it
 	@[ -x '$(OUT)' ] || echo 'building bin/sublet; the first time takes a minute or two' >&2
 	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o '$(OUT)' ./cmd/sublet
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o '$(dir $(OUT))sublet-confine' ./cmd/sublet-confine
 
 PREFIX ?= $(HOME)/.local
-install: build ## copy it to PREFIX/bin (default ~/.local)
+install: build ## build and copy both to PREFIX/bin (default ~/.local)
 	install -d '$(PREFIX)/bin'
 	install -m 755 bin/sublet bin/sublet-confine '$(PREFIX)/bin/'
 
@@ -39,7 +39,7 @@ AGENTS ?= $(HOME)/Library/LaunchAgents
 SERVICE := cmd/sublet/service
 fill = sed 's|@BIN@|$(PREFIX)/bin/sublet|' '$(1)' >'$(2)'
 
-install-service: install ## let systemd (by its socket) or launchd keep the daemon, instead of the first client starting it
+install-service: install ## install, and have systemd (socket activation) or launchd start the daemon
 	@if [ "$$(uname)" = Darwin ]; then \
 		mkdir -p '$(AGENTS)'; $(call fill,$(SERVICE)/sublet.daemon.plist,$(AGENTS)/sublet.daemon.plist); \
 		'$(PREFIX)/bin/sublet' daemon stop 2>/dev/null || true; \
@@ -71,7 +71,7 @@ TOOLS := cargo rustfmt npm python3 jq sqlite3 gdb xxd zip unzip bc file
 missing_shells = $$(for name in $(SHELLS) $(TOOLS); do command -v "$$name" >/dev/null || \
 	compgen -G "/usr/share/$$name/$${name/bash-/bash_}*" >/dev/null || echo "$$name"; done)
 
-shells: ## install what the tests of the user's shell and of everyday commands drive (on Debian, as root)
+shells: ## install the shells and programs that tests use (on Debian, as root)
 	@missing="$(missing_shells)"; [ -n "$$missing" ] || exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null; \
@@ -88,10 +88,10 @@ endif
 	go test $(RACE) -timeout 10m ./...
 	go test $(RACE) -run '^$$' -bench . -benchtime 1x $$(grep -rl '^func Benchmark' --include='*_test.go' . | xargs -n1 dirname | sort -u) >/dev/null
 
-test-attacks: ## every attack on what holds commands to a reach, also where nothing holds it
+test-attacks: ## run every attack on confined commands, also without confinement
 	go test -count=1 -timeout 30m -run '^TestAttacks$$' -v ./cmd/sublet-confine -every
 
-test-everyday: ## everyday commands, held and not: both have to end in the same way and leave the same files
+test-everyday: ## compare everyday commands with and without confinement: status and files must be equal
 	SUBLET_EVERYDAY=compare go test -count=1 -v -run '^TestEveryday$$' ./daemon/internal/judge
 
 # The agents come with 1.4 GB. They and the stand-in for their models are alone on a loopback of their own.
@@ -128,7 +128,7 @@ test-matrix: ## the shell's tests with bash 5.1, 5.2 and 5.3 of Debian's release
 		SUBLET_TEST_BASH="$$bash" go test -count=1 ./lease/shell; \
 	done
 
-lint: ## format, vet, staticcheck, imports point one way, sizes and complexity within their limits
+lint: ## check format, vet, staticcheck, import directions, sizes and complexity
 	@unformatted="$$(go tool gofumpt -l cmd wire daemon client lease compaction)"; \
 	if [ -n "$$unformatted" ]; then echo "not gofumpt'ed (run: go tool gofumpt -w .):" >&2; echo "$$unformatted" >&2; exit 1; fi
 	go vet ./...
@@ -139,13 +139,13 @@ lint: ## format, vet, staticcheck, imports point one way, sizes and complexity w
 	go test -count=1 -run '^Test(Imports|Sizes)' ./cmd/sublet
 	go mod verify >/dev/null
 
-bench: build ## one table: ours, a baseline measured in the same run, the ratio, the goal; ROWS="E1 C" for some, OLD=SUBLET against another build
+bench: build ## print a table: sublet, a baseline of the same run, ratio, goal; ROWS="E1 C" for some, OLD=SUBLET against another build
 	@go run ./cmd/internal/bench $(if $(OLD),-old '$(OLD)') $(ROWS)
 
 # New inputs are kept as they are found: to shorten them takes longer than all the rest where goroutines make coverage vary.
 FUZZ ?= 200000x
 MODEL ?= 100000
-fuzz: ## each fuzz target FUZZ times (default 200000x), and the models of the lease and of the shells MODEL times (default 100000)
+fuzz: ## run each fuzz target FUZZ times (default 200000x), and the models of the lease and of the shells MODEL times (default 100000)
 	go test -count=1 -timeout 60m -run '^(TestModel|TestBothSides)$$' ./lease ./client/internal/lender -rapid.checks=$(MODEL)
 	go test -count=1 -timeout 60m -run '^TestModel$$' ./lease/shell -model.steps=$(MODEL)
 	@for target in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
@@ -157,7 +157,7 @@ fuzz: ## each fuzz target FUZZ times (default 200000x), and the models of the le
 
 SOAK ?= 10
 LOAD ?= 8
-soak: ## the tests SOAK times (default 10) beside LOAD busy loops (default 8): hours
+soak: ## run the tests SOAK times (default 10) beside LOAD busy loops (default 8); takes hours
 	@trap 'kill $$(jobs -p)' EXIT; for n in $$(seq $(LOAD)); do while :; do :; done & done; \
 	for n in $$(seq $(SOAK)); do echo "round $$n"; go test $(RACE) -count=1 -timeout 60m ./...; done
 

@@ -1,4 +1,4 @@
-// Package jsonview writes messages as JSON, for people and scripts. Nothing of the protocol depends on it.
+// Package jsonview writes messages as JSON, for people and scripts. The protocol does not depend on it.
 package jsonview
 
 import (
@@ -12,9 +12,9 @@ import (
 	"sublet/wire"
 )
 
-// Of returns the JSON view of m, one line without its newline: an object with "kind" and every field of the body
-// beside it. Bytes and texts of the operating system are text where they are UTF-8; where they are not, a field is named
-// NAME_base64 and holds base64, and an element of a list or map is the object {"base64": …}.
+// Of returns the JSON view of m, one line without its newline: an object with "kind" and every field of the body. bin and os
+// values are strings if they are UTF-8; otherwise a field is named NAME_base64 and contains base64, and an element of a list or
+// map is the object {"base64": …}.
 func Of(m wire.Message) ([]byte, error) {
 	v := reflect.ValueOf(m)
 	if m == nil || v.Kind() != reflect.Pointer || v.IsNil() {
@@ -28,7 +28,7 @@ func message(dst []byte, m wire.Message) []byte {
 	return append(fields(dst, reflect.ValueOf(m).Elem()), '}')
 }
 
-// fields appends ,"name":value for every field that travels.
+// fields appends ,"name":value for every encoded field.
 func fields(dst []byte, v reflect.Value) []byte {
 	for name, f := range wire.Fields(v) {
 		dst = append(append(dst, ',', '"'), name...)
@@ -41,7 +41,7 @@ func fields(dst []byte, v reflect.Value) []byte {
 	return dst
 }
 
-// bytesOf returns the bytes of a value that travels as bin, or may.
+// bytesOf returns the bytes of a value of type bin or os.
 func bytesOf(v reflect.Value) ([]byte, bool) {
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
@@ -59,7 +59,7 @@ func inBase64(dst, raw []byte) []byte {
 	return append(base64.StdEncoding.AppendEncode(append(dst, '"'), raw), '"')
 }
 
-// element appends a value that has no name of its own.
+// element appends a value without a name.
 func element(dst []byte, v reflect.Value) []byte {
 	if raw, ok := bytesOf(v); ok && !utf8.Valid(raw) {
 		return append(inBase64(append(dst, `{"base64":`...), raw), '}')
@@ -85,7 +85,7 @@ func value(dst []byte, v reflect.Value) []byte {
 		return strconv.AppendUint(dst, v.Uint(), 10)
 	case reflect.Float64:
 		b, err := json.Marshal(v.Float())
-		if err != nil { // not a number, or infinite
+		if err != nil { // NaN or infinite
 			return append(dst, '0')
 		}
 		return append(dst, b...)
@@ -102,7 +102,7 @@ func value(dst []byte, v reflect.Value) []byte {
 		if dst = fields(dst, v); len(dst) == start {
 			return append(dst, '{', '}')
 		}
-		dst[start] = '{' // was the first field's comma
+		dst[start] = '{' // replaces the first field's comma
 		return append(dst, '}')
 	case reflect.Map:
 		dst = append(dst, '{')
@@ -129,8 +129,8 @@ func value(dst []byte, v reflect.Value) []byte {
 	panic("jsonview: no JSON for " + v.Type().String())
 }
 
-// quoted quotes s. Beside what JSON demands, DEL, C1 controls and the bidi controls are escaped, so that a
-// line printed on a terminal changes nothing there; what is not UTF-8 becomes U+FFFD.
+// quoted quotes s. In addition to what JSON requires it escapes DEL, C1 controls and bidirectional controls, so that the line can
+// be printed on a terminal; invalid UTF-8 becomes U+FFFD.
 func quoted(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')

@@ -1,5 +1,5 @@
-// Package secretname judges by the name of a variable whether its value is a secret. Client and daemon share it: what the
-// client does not send, the daemon masks.
+// Package secretname judges by the name of a variable whether its value is a secret. Client and daemon share it: the client does
+// not send such values, and the daemon masks them.
 package secretname
 
 import (
@@ -8,25 +8,24 @@ import (
 )
 
 var (
-	// secretWords, as a part of a name, say that its value is nobody else's business, unless the part after it says that
-	// the value is about the secret only.
+	// secretWords are parts of names of secrets, unless the next part shows that the value only describes the secret.
 	secretWords = wordSet(`password passwd passphrase passcode secret secrets secretkey clientsecret credential credentials creds
 		privatekey accesskey apikey authtoken accesstoken sessiontoken token pgpassword mysqlpwd sshpass authorization cookie`)
-	// secretEnds say it as the last part of several; those of wholeNames also alone.
+	// secretEnds mean a secret as the last of several parts; those in wholeNames also alone.
 	secretEnds = wordSet("pass pwd pw auth key pat jwt dsn")
 	wholeNames = wordSet("pass auth pat jwt dsn")
-	// aboutSecret are parts that follow where a name is of a place, a bound or a kind.
+	// aboutSecret are next parts that mean a path, a bound or a kind of the secret rather than the secret.
 	aboutSecret = wordSet(`file path dir name helper length len policy command cmd prompt field env url uri manager required hint id store
 		sock type limit count endpoint expiry ttl budget usage`)
-	// keyKinds are parts before KEY, in mid-name, that make it a secret one; at the end of a name every KEY is one but
-	// those of openKeys.
+	// keyKinds are parts before KEY inside a name that make it a secret; at the end of a name every KEY is one except those of
+	// openKeys.
 	keyKinds = wordSet("api secret private access encryption signing master auth account ssh gpg license service storage deploy session app hmac aes")
 	openKeys = wordSet("public primary foreign sort partition hash host lock cache hot")
-	// databases are parts before URL or URI: such addresses hold a password.
+	// databases are parts before URL or URI whose values contain a password.
 	databases = wordSet("database db redis mongo mongodb postgres postgresql mysql amqp broker rabbitmq connection")
 )
 
-// Sureness of a name: whether its value is a secret.
+// Sureness is how certain a name means a secret.
 type Sureness uint8
 
 const (
@@ -35,10 +34,10 @@ const (
 	Secret
 )
 
-// IsSecret reports whether a variable of this name holds a secret, by its name alone. Such values never travel.
+// IsSecret reports whether a variable's name means a secret, whose value must not be sent.
 func IsSecret(name string) bool { return Judge(name) != Plain }
 
-// Judge looks for words that mean a secret. It allocates nothing: masking asks it for every assignment of a text.
+// Judge looks for words that mean a secret. It does not allocate, because masking calls it for every assignment in a text.
 func Judge(name string) Sureness {
 	if len(name) > 128 {
 		name = name[:128]
@@ -93,7 +92,7 @@ func Judge(name string) Sureness {
 	return likely
 }
 
-// MayBecome reports whether a name that is cut off may be a secret's, by the beginning of its last part, in lower case.
+// MayBecome reports whether a truncated name may be that of a secret, by the beginning of its last part, in lower case.
 func MayBecome(last string) bool {
 	for _, words := range []map[string]bool{secretWords, secretEnds} {
 		for w := range words {
@@ -105,7 +104,7 @@ func MayBecome(last string) bool {
 	return false
 }
 
-// judgePart returns what one part of a name says, with those before and after it.
+// judgePart judges one part of a name with the parts before and after it.
 func judgePart(part, before, next []byte, first, last bool) Sureness {
 	about := aboutSecret[string(next)]
 	switch word := string(part); {
@@ -129,7 +128,7 @@ func judgePart(part, before, next []byte, first, last bool) Sureness {
 	return Plain
 }
 
-// lowered has a byte of a name in lower case, and _ for what cuts it.
+// lowered maps a byte of a name to lower case, and separators to _.
 var lowered = func() (t [256]byte) {
 	for c := range t {
 		t[c] = byte(c)
@@ -143,7 +142,7 @@ var lowered = func() (t [256]byte) {
 	return t
 }()
 
-// secretLengths has, by their first byte, how long words are that Judge knows: a bit for each length.
+// secretLengths maps the first byte of a word to a bit mask of the lengths of the words that Judge knows.
 var secretLengths = func() (t [256]uint32) {
 	for _, words := range []map[string]bool{secretWords, secretEnds, wordSet("key url uri")} {
 		for w := range words {
@@ -153,7 +152,7 @@ var secretLengths = func() (t [256]uint32) {
 	return t
 }()
 
-// mayBeSecretWord rules out most words of names that mean no secret.
+// mayBeSecretWord quickly excludes most words that do not mean a secret.
 func mayBeSecretWord(part []byte) bool {
 	if len(part) < 32 && secretLengths[part[0]]>>len(part)&1 != 0 {
 		return true

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TryLock takes the lock at path, or returns ErrLocked at once. The lock is held until the last descriptor of the file
-// is closed, so a child that inherits it keeps it: that is how a launcher hands it to the daemon. The file is never
-// removed. Only the holder may remove a stale socket.
+// TryLock takes the lock at path, or returns ErrLocked at once. The lock is held until the last descriptor of the file is closed:
+// a launcher passes it to the daemon by letting it inherit the descriptor. The file is never removed. Only the holder may remove
+// a stale socket.
 func TryLock(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
@@ -28,12 +28,11 @@ func TryLock(path string) (*os.File, error) {
 		if Same(f, path) {
 			return f, nil
 		}
-		f.Close() // somebody cleaned the folder in between: what is locked is no longer what others will open
+		f.Close() // the file was removed in between, so others would lock another one
 	}
 }
 
-// Sign writes into a lock that is held whose it is: this process's, listening on the socket at path. Holder and whoever
-// looks into the file read it.
+// Sign writes this process's id, and the path of the socket it listens on, into a lock that it holds, for Holder and people.
 func Sign(lock *os.File, path string) error {
 	if err := lock.Truncate(0); err != nil {
 		return err
@@ -42,7 +41,7 @@ func Sign(lock *os.File, path string) error {
 	return err
 }
 
-// Holder is the process that signed the lock at path, if the lock is held.
+// Holder returns the process that signed the lock at path, if the lock is held.
 func Holder(path string) (pid int, ok bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -52,7 +51,7 @@ func Holder(path string) (pid int, ok bool) {
 		return 0, false
 	}
 	lock, err := TryLock(path)
-	if err == nil { // nobody's any more
+	if err == nil { // the lock is free
 		lock.Close()
 		return 0, false
 	}
@@ -74,7 +73,7 @@ func flock(f *os.File) error {
 	}
 }
 
-// Same reports whether f is the file that is at path now: it may have been removed or replaced since it was opened.
+// Same reports whether f is the file that is now at path, rather than one that was removed or replaced.
 func Same(f *os.File, path string) bool {
 	a, err := f.Stat()
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package socket knows where the daemon's socket is and who may use it: the folders and their safety, the lock that
-// makes one daemon, listening, dialing, and the identity of the other end. It leaves finding, starting and replacing
-// daemons to its callers.
+// Package socket locates the daemon's socket and secures it: folders and their permissions, the lock that allows one daemon,
+// listening, dialing, and the identity of the peer. Finding, starting and replacing daemons is left to its callers.
 package socket
 
 import (
@@ -15,7 +14,7 @@ import (
 	"syscall"
 )
 
-// Paths is where everything of one user lies. Socket and Lock are in Runtime; Config is a file.
+// Paths is the folders and files of one user. Socket and Lock are in Runtime; Config is a file.
 type Paths struct {
 	Runtime string // folder, 0700
 	Socket  string // daemon.sock
@@ -24,17 +23,17 @@ type Paths struct {
 	Config  string // config.toml; need not exist
 }
 
-// Log is the daemon's log file.
+// Log returns the path of the daemon's log.
 func (p Paths) Log() string { return filepath.Join(p.State, "daemon.log") }
 
-// Spool is the folder of outputs that were cut.
+// Spool returns the folder for whole outputs that were cut for the model.
 func (p Paths) Spool() string { return filepath.Join(p.State, "spool") }
 
-// Database is the store.
+// Database returns the path of the store.
 func (p Paths) Database() string { return filepath.Join(p.State, "sublet.db") }
 
-// MaxPath is how long a socket's path may be. sun_path holds 104 bytes on macOS and 108 on Linux, with the NUL that
-// ends it: unix(4), unix(7). One limit for both, so that a shared configuration works on both.
+// MaxPath bounds a socket's path. sun_path has 104 bytes on macOS and 108 on Linux, including the terminating NUL: unix(4),
+// unix(7). One limit for both, so that a shared configuration works on both.
 const MaxPath = 103
 
 // A PathError reports a path that cannot be used, and what to do about it.
@@ -44,7 +43,7 @@ type PathError struct {
 
 func (e *PathError) Error() string { return e.Path + " " + e.Reason }
 
-// Hint is the line for the user.
+// Hint returns what the user can do.
 func (e *PathError) Hint() string { return e.What }
 
 // FindPaths works out the folders of the user uid from the environment, which getenv reads (os.Getenv):
@@ -75,8 +74,8 @@ func FindPaths(getenv func(string) string, uid int) (Paths, error) {
 	return p, checkLength(p.Socket)
 }
 
-// Elsewhere lists the sockets of the user uid's other daemons: where a shell with another XDG_RUNTIME_DIR, or with none,
-// would look, and somebody answers.
+// Elsewhere returns the sockets of the user's other daemons: in the folders for another XDG_RUNTIME_DIR, or for none, where a
+// daemon answers.
 func Elsewhere(ctx context.Context, p Paths, getenv func(string) string, uid int) []string {
 	id := strconv.Itoa(uid)
 	folders := []string{"/run/user/" + id + "/sublet", "/tmp/sublet-" + id}
@@ -97,7 +96,7 @@ func Elsewhere(ctx context.Context, p Paths, getenv func(string) string, uid int
 	return found
 }
 
-// pick takes a path from the variable own as it is, else from the folder that xdg names, else from the home folder.
+// pick returns the value of the variable own, else a path in the folder that the variable xdg names, else one in the home folder.
 func pick(getenv func(string) string, own, xdg, below, home string) (string, error) {
 	if v := getenv(own); v != "" {
 		if !filepath.IsAbs(v) {
@@ -118,7 +117,7 @@ func pick(getenv func(string) string, own, xdg, below, home string) (string, err
 	return filepath.Join(v, home, below), nil
 }
 
-// checkLength refuses a socket path that the kernel would cut.
+// checkLength refuses a socket path that is too long for the kernel.
 func checkLength(path string) error {
 	if len(path) > MaxPath {
 		return &PathError{
@@ -129,9 +128,8 @@ func checkLength(path string) error {
 	return nil
 }
 
-// Prepare makes the runtime and state folders, readable by their owner alone, and checks those that are there. It
-// refuses, with a *PathError, a folder that is a symbolic link, belongs to somebody else or is open to anybody else: in
-// /tmp another user could have made it first.
+// Prepare creates the runtime and state folders, mode 0700, and checks existing ones. It refuses, with a *PathError, a folder that
+// is a symbolic link, belongs to another user or is accessible to others: in /tmp another user could have created it first.
 func (p Paths) Prepare() error {
 	if err := private(p.Runtime, "set SUBLET_RUNTIME_DIR to a folder of yours"); err != nil {
 		return err
@@ -163,7 +161,7 @@ func private(dir, otherwise string) error {
 	return nil
 }
 
-// reason is what went wrong without the path, which the message has already.
+// reason returns an error without the path, which the message contains already.
 func reason(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err

@@ -15,11 +15,11 @@ import (
 
 // Errors that callers test.
 var (
-	// ErrNoDaemon means that nobody listens: the socket is missing or was left behind.
+	// ErrNoDaemon reports that nobody listens: the socket does not exist or is stale.
 	ErrNoDaemon = errors.New("no daemon is running")
-	// ErrInUse means that a daemon answers on the socket that was to be listened on.
+	// ErrInUse reports that a daemon answers on the socket at which to listen.
 	ErrInUse = errors.New("another daemon answers on this socket")
-	// ErrLocked means that another process holds the lock.
+	// ErrLocked reports that another process holds the lock.
 	ErrLocked = errors.New("another daemon holds the lock")
 )
 
@@ -30,10 +30,10 @@ func (e *PeerError) Error() string {
 	return fmt.Sprintf("the other end of the socket belongs to user %d, not to you", e.UID)
 }
 
-// Listen makes the socket at path, mode 0600, and listens on it. The caller holds the lock (TryLock), which is what
-// makes a socket that is already there stale; it is dialed all the same before it is removed, and ErrInUse returned if
-// somebody answers. Closing the listener leaves the socket in place, since a launcher closes its copy of a
-// listener that a daemon goes on using: the daemon removes the socket itself before it lets go of the lock.
+// Listen creates the socket at path, mode 0600, and listens on it. The caller must hold the lock (TryLock), so an existing socket
+// is stale; Listen dials it nevertheless before it removes it, and returns ErrInUse if somebody answers. Closing the listener does
+// not remove the socket, since a launcher closes its copy of a daemon's listener; the daemon removes the socket itself before it
+// releases the lock.
 func Listen(path string) (net.Listener, error) {
 	if err := checkLength(path); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func Listen(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	l.SetUnlinkOnClose(false)
-	// The folder lets nobody else in, so the moment before this changes nothing; a umask would be the whole process's.
+	// Nobody else can enter the folder, so the moment before chmod is safe; setting the umask would affect the whole process.
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()
 		os.Remove(path)
@@ -75,8 +75,8 @@ func removeStale(path string) error {
 	return nil
 }
 
-// Dial connects to the daemon at path until ctx ends, and checks that it is the user's own: the socket (no symbolic
-// link, same owner) before, the process after. Errors: ErrNoDaemon (wrapped), *PeerError, *PathError, and those of net.
+// Dial connects to the daemon at path until ctx ends. It checks that the socket (no symbolic link) and then the process at the
+// other end belong to this user. Errors: ErrNoDaemon (wrapped), *PeerError, *PathError, and those of net.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	if err := checkLength(path); err != nil {
 		return nil, err
@@ -111,8 +111,8 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return c, nil
 }
 
-// BuiltAt returns when the program in the file at path was made, in milliseconds, by the file's modification time; 0 where
-// there is no such file. A client compares its program with the daemon's by it.
+// BuiltAt returns the modification time of a program's file in milliseconds since 1970; 0 if there is none. A client compares its
+// own with the daemon's.
 func BuiltAt(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -121,8 +121,8 @@ func BuiltAt(path string) int64 {
 	return info.ModTime().UnixMilli()
 }
 
-// CheckPeer returns *PeerError unless the process at the other end of the unix socket c runs as the same user as this
-// one. Both ends call it: the daemon on what it accepted, the client on what it dialed.
+// CheckPeer returns *PeerError unless the process at the other end of the unix socket c runs as the same user as this one. The
+// daemon calls it after accepting, the client after dialing.
 func CheckPeer(c net.Conn) error {
 	uid, _, err := peer(c)
 	if err != nil {
@@ -134,8 +134,8 @@ func CheckPeer(c net.Conn) error {
 	return nil
 }
 
-// HungUp reports whether the other end of the unix socket c was closed, also where what it sent before that has not been read
-// yet. It is false where that cannot be known.
+// HungUp reports whether the peer of the unix socket c has closed it, even if data it sent before is still unread. It is false if
+// that is not known.
 func HungUp(c syscall.Conn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -143,15 +143,15 @@ func HungUp(c syscall.Conn) bool {
 	}
 	hungUp := false
 	err = raw.Control(func(fd uintptr) {
-		fds := []unix.PollFd{{Fd: int32(fd)}} // POLLHUP needs not be asked for: poll(2)
+		fds := []unix.PollFd{{Fd: int32(fd)}} // POLLHUP is always reported: poll(2)
 		n, err := unix.Poll(fds, 0)
 		hungUp = err == nil && n == 1 && fds[0].Revents&unix.POLLHUP != 0
 	})
 	return err == nil && hungUp
 }
 
-// PeerPID returns the process at the other end of the unix socket c, as it was when it connected or began to listen:
-// for a daemon whose launcher made the listener that is the launcher, so a daemon's pid is taken from Ready instead.
+// PeerPID returns the process at the other end of the unix socket c, as of connect or listen. If a launcher made the daemon's
+// listener, that is the launcher, so a daemon's pid must be taken from Ready.
 func PeerPID(c net.Conn) (int, error) {
 	_, pid, err := peer(c)
 	return pid, err

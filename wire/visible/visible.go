@@ -1,5 +1,5 @@
-// Package visible makes text that a model, file or program wrote safe to display: nothing in it acts on the terminal, and
-// nothing of it stays unseen.
+// Package visible makes text of models, files and programs safe to display: it cannot control the terminal, and every character
+// is visible.
 package visible
 
 import (
@@ -9,16 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s for display. Control characters are written out as ␛ and the like; bidirectional, zero-width and other
-// invisible characters as ⟨U+202E⟩; bytes that are not UTF-8 as ⟨FF⟩. Line feeds stay, a tab becomes spaces up to the
-// next column that 8 divides, as on a terminal, where each character takes one column; CR LF becomes LF. Blanks such as the no-break space stay.
+// Text returns s for display. Control characters become ␛ and the like; bidirectional, zero-width and other invisible characters
+// become ⟨U+202E⟩; invalid UTF-8 becomes ⟨FF⟩. Line feeds stay, CR LF becomes LF, and a tab becomes spaces up to the next column
+// divisible by 8, where each character counts as one column. Blanks such as the no-break space stay.
 func Text(s string) string { return rewrite(s, false) }
 
-// Line is Text for text that must stay on one line: line feeds are written out, too.
+// Line is Text for one line: it also replaces line feeds.
 func Line(s string) string { return strings.ReplaceAll(Text(s), "\n", "␤") }
 
-// Exact is Text for text that a person approves character by character. It also writes out each CR, and blanks other than
-// the space, at which a shell does not split words; and it keeps tabs.
+// Exact is Text for text that a person approves character by character. It also replaces each CR, and blanks other than the
+// space, at which a shell does not split words; it keeps tabs.
 func Exact(s string) string { return rewrite(s, true) }
 
 func rewrite(s string, exact bool) string {
@@ -28,7 +28,7 @@ func rewrite(s string, exact bool) string {
 	var b strings.Builder
 	b.Grow(len(s) + 16)
 	var prev rune
-	after := 0 // where in b the text since the last line feed or tab begins
+	after := 0 // index in b of the text after the last line feed or tab
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
@@ -41,7 +41,7 @@ func rewrite(s string, exact bool) string {
 			b.WriteByte('\t')
 		case r == '\t':
 			b.WriteString("        "[utf8.RuneCountInString(b.String()[after:])%8:])
-			after = b.Len() // a tab ends where 8 divides the column
+			after = b.Len() // the column is divisible by 8 here
 		case r == '\r' && !exact && strings.HasPrefix(s[i+1:], "\n"):
 		case r < 0x20:
 			b.WriteRune(0x2400 + r)
@@ -58,7 +58,7 @@ func rewrite(s string, exact bool) string {
 	return b.String()
 }
 
-// plain reports whether s is printable ASCII and line feeds, as most text is.
+// plain reports whether s consists of printable ASCII and line feeds, as most text does.
 func plain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; (c < 0x20 && c != '\n') || c >= 0x7f {
@@ -68,7 +68,7 @@ func plain(s string) bool {
 	return true
 }
 
-// hidden reports whether r shows nothing, or changes how its neighbours are shown.
+// hidden reports whether r is invisible, or changes how its neighbours are displayed.
 func hidden(r rune) bool {
 	switch {
 	case r == 0x34f || r == 0x115f || r == 0x1160 || r == 0x17b4 || r == 0x17b5 || r == 0x2800 || r == 0x3164 || r == 0xffa0:
@@ -80,7 +80,7 @@ func hidden(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// emojiJoin reports whether r is the joiner or selector inside an emoji, where it is what one expects.
+// emojiJoin reports whether r is a joiner or selector inside an emoji, where it is legitimate.
 func emojiJoin(r, prev rune, rest string) bool {
 	switch r {
 	case 0xfe0f:

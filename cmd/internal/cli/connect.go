@@ -140,7 +140,7 @@ func (a *app) installed(agent connect.Agent) {
 // listBound is how long a program may take to list its servers, each of which it starts.
 const listBound = time.Minute
 
-// listed prints what an agent makes of the settings: the line of its own list of servers that names ours.
+// listed prints the line about sublet in an agent's own list of MCP servers, to show that it accepts the settings.
 func (a *app) listed(agent connect.Agent) {
 	path, err := exec.LookPath(agent.Program)
 	if err != nil || agent.Tried == "" {

@@ -268,7 +268,7 @@ func (a *app) leaseRevoke() *cobra.Command {
 	return c
 }
 
-// onlyLease finds the lease that is held, if there is just one.
+// onlyLease returns the lease that is held, if there is exactly one.
 func onlyLease(ctx context.Context, c *client.Conn) (wire.LeaseID, error) {
 	s, err := c.Status(ctx)
 	if err != nil {

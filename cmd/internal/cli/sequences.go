@@ -34,8 +34,8 @@ func filtered(p []byte, keep func(seq []byte) bool) (text, rest []byte) {
 // none keeps no sequence.
 func none([]byte) bool { return false }
 
-// mute refuses what has a terminal send something: a question, whose answer would be typed into the shell behind this program,
-// or a mode that reports keys, the mouse or the focus in another way. The program has the window's terminal for that.
+// mute removes sequences that make a terminal send something: queries, whose answers would be typed into the shell behind this
+// program, and modes that report keys, the mouse or the focus. The program has the window's terminal for that.
 func mute(seq []byte) bool {
 	if len(seq) < 3 {
 		return !slices.Contains([]string{"\x1bZ", "\x1b="}, string(seq))

@@ -260,7 +260,7 @@ func parseRole(name, text string) (r Role, line int, err error) {
 	return r, 0, nil
 }
 
-// set takes one value of a role's front matter.
+// set sets one field of a role from its front matter.
 func (r *Role) set(limits *config.Agent, key, v string) (err error) {
 	switch key {
 	case "description":
