@@ -4,7 +4,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X sublet/cmd/internal/cli.version=$(VERSION)
+COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+LDFLAGS := -s -w -X sublet/cmd/internal/cli.version=$(VERSION) -X sublet/cmd/internal/cli.commit=$(COMMIT)
 # Where the program begins: see cmd/sublet/limits_linux.go.
 LDFLAGS += $(if $(filter linux/amd64 linux/arm64,$(shell go env GOOS)/$(shell go env GOARCH)),-E sublet_entry)
 
@@ -12,7 +13,7 @@ LDFLAGS += $(if $(filter linux/amd64 linux/arm64,$(shell go env GOOS)/$(shell go
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race)
 
-.PHONY: help run build install install-service uninstall shells test test-matrix test-attacks test-everyday test-outside test-web test-browser lint bench fuzz soak screens clean
+.PHONY: help run build dist test-deb install install-service uninstall shells test test-matrix test-attacks test-everyday test-outside test-web test-browser lint bench fuzz soak screens clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +28,12 @@ build: ## build ./bin/sublet, and sublet-confine beside it
 	@[ -x '$(OUT)' ] || echo 'building bin/sublet; the first time takes a minute or two' >&2
 	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o '$(OUT)' ./cmd/sublet
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o '$(dir $(OUT))sublet-confine' ./cmd/sublet-confine
+
+dist: ## everything of a release in dist/: archives, deb, rpm, Homebrew formula, SBOM, checksums; URL= says where it will be
+	@VERSION='$(VERSION)' URL='$(URL)' .ci/dist
+
+test-deb: ## the deb in dist/ of this machine's architecture: installed below a folder of its own, run and removed (as root)
+	@.ci/test-deb
 
 PREFIX ?= $(HOME)/.local
 install: build ## build and copy both to PREFIX/bin (default ~/.local)
@@ -165,4 +172,4 @@ screens: build ## draw the picture of the README from the running program (needs
 	@.ci/screens
 
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist

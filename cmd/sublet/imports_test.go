@@ -14,6 +14,7 @@ var ranks = map[string]int{
 	"sublet/cmd/internal/cli":   0,
 	"sublet/cmd/internal/bench": 0,
 	"sublet/cmd/internal/e2e":   0,
+	"sublet/cmd/internal/pages": -1,
 
 	"sublet/cmd/internal/connect": 2,
 

@@ -23,8 +23,8 @@ import (
 	"sublet/wire/socket"
 )
 
-// version is set by the linker; see the Makefile.
-var version = ""
+// version and commit are set by the linker; see the Makefile.
+var version, commit string
 
 // Version is the version of this build.
 func Version() string {
@@ -62,6 +62,9 @@ func Main(args []string) int {
 	}
 	return a.report(err)
 }
+
+// Commands returns sublet's commands, for what describes them.
+func Commands() *cobra.Command { return (&app{env: os.Getenv}).root() }
 
 func (a *app) root() *cobra.Command {
 	var goOn, version bool
@@ -245,8 +248,12 @@ func interruptible(parent context.Context) (context.Context, context.CancelFunc)
 }
 
 func versionLine() string {
-	return fmt.Sprintf("sublet %s (protocol %d, %s, %s/%s)",
-		Version(), wire.Version, strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
+	from := ""
+	if commit != "" {
+		from = "commit " + commit + ", "
+	}
+	return fmt.Sprintf("sublet %s (protocol %d, %s%s, %s/%s)",
+		Version(), wire.Version, from, strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
 }
 
 func (a *app) versionCommand() *cobra.Command {
@@ -256,7 +263,7 @@ func (a *app) versionCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return a.printJSON(map[string]any{
-					"version": Version(), "protocol": wire.Version, "protocol_min": wire.MinVersion,
+					"version": Version(), "commit": commit, "protocol": wire.Version, "protocol_min": wire.MinVersion,
 					"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 				})
 			}
