@@ -179,10 +179,6 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 		<-s.typist
 		return ack{}, errInUse
 	}
-	select { // an answer to who gave up
-	case <-s.acks:
-	default:
-	}
 	e.asking = true
 	t, prompts := s.proc.term, s.prompts
 	s.mu.Unlock()
@@ -194,13 +190,13 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 		s.mu.Unlock()
 		return ack{}, errNoProcess
 	}
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
-	select {
-	case a := <-s.acks:
+	bounded, cancel := context.WithTimeoutCause(ctx, bound, errNotAnswered)
+	defer cancel()
+	if err = s.await(bounded, func() bool { return e.held }); err == nil {
 		s.mu.Lock()
-		e.held, e.ignored, e.erased, e.line, e.cursor = true, 0, false, "", a.cursor
-		if a.line {
+		defer s.mu.Unlock()
+		e.ignored, e.erased, e.line, e.cursor = 0, false, "", e.ack.cursor
+		if e.ack.line {
 			line, err := os.ReadFile(filepath.Join(s.folder, "line"))
 			if err != nil {
 				s.log.Warn("the half-typed line", "err", err)
@@ -208,18 +204,13 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 			e.line = string(line)
 		}
 		s.changeLocked()
-		s.mu.Unlock()
-		return a, nil
-	case <-timer.C:
-	case <-ctx.Done():
+		return e.ack, nil
 	}
 	s.typist <- struct{}{}
 	defer func() { <-s.typist }()
 	s.mu.Lock()
-	select {
-	case <-s.acks: // at the last moment
+	if e.held { // at the last moment
 		s.directLocked("none")
-	default:
 	}
 	e.asking, e.held = false, false
 	if e.ignored++; e.ignored >= askMost && prompts == s.prompts {
@@ -231,7 +222,7 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 	if free {
 		s.flush()
 	}
-	return ack{}, errNotAnswered
+	return ack{}, err
 }
 
 // awaitEditor waits until the editor has the terminal, for a key typed between the prompt hook and that would be echoed, and

@@ -64,8 +64,7 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 			s.directLocked("none")
 			return
 		}
-		s.editor.asking, s.editor.held = false, true // in one step: what the user types is kept from here on
-		s.acks <- a                                  // capacity 1, and emptied before each question
+		s.editor.ack, s.editor.asking, s.editor.held = a, false, true // in one step: what the user types is kept from here on
 	case "T":
 		s.editor.looks = false
 		s.stale = false

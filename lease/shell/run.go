@@ -101,7 +101,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	if c.Dir != "" {
 		if st, err := os.Stat(c.Dir); err != nil {
-			return Result{}, &DirError{Dir: c.Dir, Reason: reason(err)}
+			return Result{}, &DirError{Dir: c.Dir, Reason: errors.Unwrap(err).Error()} // of an *fs.PathError
 		} else if !st.IsDir() {
 			return Result{}, &DirError{Dir: c.Dir, Reason: "not a directory"}
 		}
@@ -133,14 +133,6 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		res.Notes = append(res.Notes, "it ran in a subshell, for it may end the shell: what it changed there is gone")
 	}
 	return res, err
-}
-
-func reason(err error) string {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
-		return pe.Err.Error()
-	}
-	return err.Error()
 }
 
 // known reports whether a name is an alias or function of the shell, as far as was seen.

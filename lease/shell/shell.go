@@ -50,7 +50,6 @@ type Shell struct {
 	kept     []byte   // output that waits for Release
 	hook     []byte   // output that may be dropped: see withoutHook
 	ahead    []byte   // keys that wait for the editor
-	acks     chan ack // capacity 1: to who asked
 	dir      string
 	state    State
 	jobs     []int        // process groups of background jobs
@@ -71,6 +70,7 @@ type editor struct {
 	typed    typing
 	asking   bool   // the hold key was typed
 	held     bool   // the widget blocks
+	ack      ack    // its answer
 	screen   bool   // TakeScreen: it is to stay held
 	lease    bool   // Hold: a borrower has it
 	line     string // the half-typed line that was set aside
@@ -126,7 +126,7 @@ func Start(_ context.Context, o Options) (*Shell, error) {
 	}
 	s := &Shell{
 		o: o, log: o.Log, size: o.Size, exited: make(chan struct{}), changed: make(chan struct{}), stale: true,
-		typist: make(chan struct{}, 1), user: make(chan struct{}, 1), acks: make(chan ack, 1), dir: o.Dir,
+		typist: make(chan struct{}, 1), user: make(chan struct{}, 1), dir: o.Dir,
 	}
 	var err error
 	if o.Path == "" {

@@ -13,20 +13,9 @@ import (
 // its threads, or in select, poll or epoll where it took the line discipline's place (raw), or asks and has the terminal
 // among what it watches. Where the system shows nothing of that, which is so of another user's program (sudo), asks decides.
 func WaitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() bool) bool {
-	waits := func(pid, tid int) bool {
-		c, ok := syscallOf(pid, tid)
-		switch {
-		case !ok:
-			return false
-		case c.nr == sysRead:
-			return isTerminal(pid, c.args[0], tty)
-		case waitCalls[c.nr] == nil:
-			return false
-		}
-		return raw || asks() && waitCalls[c.nr](pid, c, func(fd uint64) bool { return isTerminal(pid, fd, tty) })
-	}
+	loop := func(watches func() bool) bool { return raw || asks() && watches() }
 	if own {
-		return waits(shell, shell) // in select: the builtin read -t, and -e
+		return waits(shell, shell, tty, loop) // in select: the builtin read -t, and -e
 	}
 	for _, pid := range Group(pgid) {
 		if !showsCalls(pid) {
@@ -35,11 +24,26 @@ func WaitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() b
 			}
 			continue
 		}
-		if slices.ContainsFunc(threads(pid), func(tid int) bool { return waits(pid, tid) }) {
+		if slices.ContainsFunc(threads(pid), func(tid int) bool { return waits(pid, tid, tty, loop) }) {
 			return true
 		}
 	}
 	return false
+}
+
+// waits reports whether a thread is blocked in a read of the terminal, or in a call that a program with a loop of its own
+// waits in, where loop says so; watches reports whether the terminal is among what it waits for.
+func waits(pid, tid int, tty string, loop func(watches func() bool) bool) bool {
+	c, ok := syscallOf(pid, tid)
+	if !ok {
+		return false
+	}
+	is := func(fd uint64) bool { return isTerminal(pid, fd, tty) }
+	if c.nr == sysRead {
+		return is(c.args[0])
+	}
+	watches := waitCalls[c.nr]
+	return watches != nil && loop(func() bool { return watches(pid, c, is) })
 }
 
 // threadsMost bounds how many threads of a program are looked at.
@@ -128,16 +132,7 @@ func AsksForSecret(shell, pgid int, tty string) (name string, system bool) {
 // reads reports whether a process waits for a terminal, or may: another user's does not show it.
 func reads(pid int, tty string) bool {
 	return !showsCalls(pid) || slices.ContainsFunc(threads(pid), func(tid int) bool {
-		c, ok := syscallOf(pid, tid)
-		switch {
-		case !ok:
-			return false
-		case c.nr == sysRead:
-			return isTerminal(pid, c.args[0], tty)
-		case waitCalls[c.nr] == nil:
-			return false
-		}
-		return waitCalls[c.nr](pid, c, func(fd uint64) bool { return isTerminal(pid, fd, tty) })
+		return waits(pid, tid, tty, func(watches func() bool) bool { return watches() })
 	})
 }
 

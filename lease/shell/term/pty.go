@@ -25,7 +25,7 @@ func Open(size Size, modes *unix.Termios, raw bool) (t *Terminal, slave *os.File
 	err = unix.SetNonblock(fd, true) // before NewFile, which asks for it
 	t = &Terminal{Name: slave.Name(), master: os.NewFile(uintptr(fd), "pty")}
 	if err == nil {
-		err = setUp(t.master, slave, size, modes, raw)
+		err = t.setUp(size, modes, raw)
 	}
 	if err != nil {
 		t.Close()
@@ -35,27 +35,27 @@ func Open(size Size, modes *unix.Termios, raw bool) (t *Terminal, slave *os.File
 	return t, slave, nil
 }
 
-func setUp(master, slave *os.File, size Size, modes *unix.Termios, private bool) error {
-	var t unix.Termios
+func (t *Terminal) setUp(size Size, modes *unix.Termios, raw bool) error {
+	var m unix.Termios
 	if modes != nil {
-		t = *modes // saved by the caller before its own terminal went raw
+		m = *modes // saved by the caller before its own terminal went raw
 	} else {
-		got, err := getModes(slave)
+		got, err := t.Modes()
 		if err != nil {
 			return err
 		}
-		t = *got
-		t.Iflag |= unix.ICRNL | unix.IXON | unix.IUTF8
+		m = *got
+		m.Iflag |= unix.ICRNL | unix.IXON | unix.IUTF8
 	}
-	t.Oflag |= unix.OPOST | unix.ONLCR
-	t.Lflag |= unix.ICANON | unix.ECHO | unix.ISIG | unix.IEXTEN
-	if private {
-		t.Oflag &^= unix.ONLCR // 4 to 17 times faster on short lines
+	m.Oflag |= unix.OPOST | unix.ONLCR
+	m.Lflag |= unix.ICANON | unix.ECHO | unix.ISIG | unix.IEXTEN
+	if raw {
+		m.Oflag &^= unix.ONLCR // 4 to 17 times faster on short lines
 	}
-	if err := control(slave, func(fd int) error { return unix.IoctlSetTermios(fd, ioctlSetTermios, &t) }); err != nil {
+	if err := t.do(func(fd int) error { return unix.IoctlSetTermios(fd, ioctlSetTermios, &m) }); err != nil {
 		return err
 	}
-	return control(master, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, windowSize(size)) })
+	return t.Resize(size)
 }
 
 func windowSize(s Size) *unix.Winsize {
@@ -66,33 +66,3 @@ func windowSize(s Size) *unix.Winsize {
 }
 
 func clamp16(n int) uint16 { return uint16(max(0, min(n, 1<<16-1))) }
-
-func getModes(f *os.File) (t *unix.Termios, err error) {
-	err = control(f, func(fd int) (err error) {
-		t, err = unix.IoctlGetTermios(fd, ioctlGetTermios)
-		return err
-	})
-	return t, err
-}
-
-// control runs f with the descriptor of file without making it blocking, as file.Fd would.
-func control(file *os.File, f func(fd int) error) error {
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var inner error
-	if err := raw.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
-		return err
-	}
-	return inner
-}
-
-// retry repeats a system call that a signal interrupted.
-func retry(call func() (int, error)) (n int, err error) {
-	for {
-		if n, err = call(); err != unix.EINTR {
-			return n, err
-		}
-	}
-}

@@ -4,7 +4,6 @@ package term
 
 import (
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
@@ -14,11 +13,8 @@ import (
 // Terminal is the master side of a pseudo-terminal. Its methods are safe for concurrent use; after Close they fail with
 // os.ErrClosed or report nothing.
 type Terminal struct {
-	Name string // path of the slave side
-
-	mu     sync.Mutex
+	Name   string // path of the slave side
 	master *os.File
-	closed bool
 }
 
 // Read reads what the terminal prints. It returns an error once the last holder of the slave side is gone, and
@@ -26,34 +22,22 @@ type Terminal struct {
 func (t *Terminal) Read(p []byte) (int, error) { return t.master.Read(p) }
 
 // Write types into the terminal. It waits while the terminal's input queue is full.
-func (t *Terminal) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	f, closed := t.master, t.closed
-	t.mu.Unlock()
-	if closed {
-		return 0, os.ErrClosed
-	}
-	return f.Write(p)
-}
-
-// do runs f with the master's descriptor.
-func (t *Terminal) do(f func(fd int) error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return os.ErrClosed
-	}
-	return control(t.master, f)
-}
+func (t *Terminal) Write(p []byte) (int, error) { return t.master.Write(p) }
 
 // SetReadDeadline bounds reads.
-func (t *Terminal) SetReadDeadline(at time.Time) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return os.ErrClosed
+func (t *Terminal) SetReadDeadline(at time.Time) error { return t.master.SetReadDeadline(at) }
+
+// do runs f with the master's descriptor, without making it blocking, as master.Fd would.
+func (t *Terminal) do(f func(fd int) error) error {
+	raw, err := t.master.SyscallConn()
+	if err != nil {
+		return err
 	}
-	return t.master.SetReadDeadline(at)
+	var inner error
+	if err := raw.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
+		return err
+	}
+	return inner
 }
 
 // Resize sets the size; the foreground process group gets SIGWINCH.
@@ -91,14 +75,12 @@ func (t *Terminal) Foreground() (pgid int) {
 // InputEmpty reports whether who reads the terminal has read all that was typed. Linux passes that on by a worker of its own,
 // and poll waits for it (n_tty_poll).
 func (t *Terminal) InputEmpty() bool {
-	fd, err := retry(func() (int, error) {
-		return unix.Open(t.Name, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	})
+	fd, err := unix.Open(t.Name, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	n, err := retry(func() (int, error) { return unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) })
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 	return err == nil && n == 0
 }
 
@@ -112,18 +94,11 @@ func (t *Terminal) Signal(sig syscall.Signal) error {
 func (t *Terminal) Unread() bool {
 	ready := 0
 	err := t.do(func(fd int) (err error) {
-		ready, err = retry(func() (int, error) { return unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) })
+		ready, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 		return err
 	})
 	return err == nil && ready > 0
 }
 
 // Close closes the master side: the shell and its foreground group get SIGHUP. It is idempotent.
-func (t *Terminal) Close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.closed = true
-		t.master.Close()
-	}
-}
+func (t *Terminal) Close() { t.master.Close() }
