@@ -226,11 +226,7 @@ func (m *model) kill() {
 	m.settle()
 	m.kills++
 	_ = syscall.Kill(m.s.PID(), syscall.SIGKILL)
-	for end := time.Now().Add(patience); len(events[Restarted](m.scr)) < m.kills; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			m.t.Fatal("the shell was not started again")
-		}
-	}
+	m.scr.until(m.t, "a restart", func() bool { return len(events[Restarted](m.scr)) == m.kills })
 	m.want = ""
 }
 

@@ -44,15 +44,20 @@ func (s *screen) String() string {
 
 const patience = 30 * time.Second
 
+// await waits until is, called with the lock held, reports true. The shell calls event with its own lock held: is must not
+// call the shell.
 func (s *screen) await(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	s.until(t, what, func() bool {
 		s.mu.Lock()
-		ok := is()
-		s.mu.Unlock()
-		if ok {
-			return
-		}
+		defer s.mu.Unlock()
+		return is()
+	})
+}
+
+func (s *screen) until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited %v for %s; screen %q", patience, what, s.String())
 		}
@@ -67,15 +72,7 @@ func (s *screen) shows(t *testing.T, text string) {
 // prompts waits until so many prompts were reported.
 func (s *screen) prompts(t *testing.T, n int) {
 	t.Helper()
-	s.await(t, "a prompt", func() bool {
-		shown := 0
-		for _, e := range s.events {
-			if _, ok := e.(PromptShown); ok {
-				shown++
-			}
-		}
-		return shown >= n
-	})
+	s.until(t, "a prompt", func() bool { return len(events[PromptShown](s)) >= n })
 }
 
 func start2(t *testing.T, change func(*Options)) (*Shell, *screen) {

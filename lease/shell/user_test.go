@@ -73,7 +73,7 @@ func TestBusy(t *testing.T) {
 			s, scr := start2(t, nil)
 			scr.prompts(t, 1)
 			keys(t, s, c.typed)
-			scr.await(t, c.why, func() bool { return s.Busy() == c.why || name == "continuation" || name == "open quote" })
+			scr.until(t, c.why, func() bool { return s.Busy() == c.why || name == "continuation" || name == "open quote" })
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			if _, err := s.Run(ctx, Command{Text: "echo lent"}); !errors.Is(err, context.DeadlineExceeded) {
