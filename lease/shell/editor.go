@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	askBound  = 100 * time.Millisecond // for the widget's answer: an idle machine takes 1 to 9 ms
-	askAgain  = 500 * time.Millisecond // until the next try
-	askMost   = 3                      // tries in a row; then the editor counts as busy until the next prompt
+	askBound  = 100 * time.Millisecond // for the widget's answer to a key of the user's: an idle machine takes 1 to 9 ms
+	holdBound = 2 * time.Second        // for its answer to a borrower: a machine with much else to do is slow
+	readBound = 500 * time.Millisecond // for the editor to read what was typed
 	aheadMost = 64 << 10               // bytes of keys that are kept while the editor is held; then who types waits
 	keyGap    = 100 * time.Millisecond // between two keys of a paste, or of who types ahead
 	doneBound = 5 * time.Second        // for what the script does at once
@@ -180,7 +180,7 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 		return ack{}, errInUse
 	}
 	e.asking = true
-	t, prompts := s.proc.term, s.prompts
+	t := s.proc.term
 	s.mu.Unlock()
 	_, err := t.Write([]byte(s.d.HoldKey()))
 	<-s.typist
@@ -195,7 +195,7 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 	if err = s.await(bounded, func() bool { return e.held }); err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		e.ignored, e.erased, e.line, e.cursor = 0, false, "", e.ack.cursor
+		e.erased, e.line, e.cursor = false, "", e.ack.cursor
 		if e.ack.line {
 			line, err := os.ReadFile(filepath.Join(s.folder, "line"))
 			if err != nil {
@@ -213,9 +213,6 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 		s.directLocked("none")
 	}
 	e.asking, e.held = false, false
-	if e.ignored++; e.ignored >= askMost && prompts == s.prompts {
-		e.typed.other = true
-	}
 	free := !e.lease && !e.screen && !e.restores
 	s.changeLocked()
 	s.mu.Unlock()
@@ -228,7 +225,7 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 // awaitEditor waits until the editor has the terminal, for a key typed between the prompt hook and that would be echoed, and
 // has read all that was typed: what lies behind the hold key would be read while it holds.
 func (s *Shell) awaitEditor(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(ctx, askAgain)
+	bounded, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()
 	err := s.await(bounded, func() bool {
 		return s.editor.prompt && len(s.painted.b) > 0 && !s.proc.term.Echoes() && s.proc.term.InputEmpty()
@@ -290,41 +287,32 @@ func (s *Shell) hold(ctx context.Context, done func() bool) error {
 			return nil
 		}
 		<-s.user
-		if errors.Is(err, errInUse) {
-			continue
-		}
-		if !errors.Is(err, errNotAnswered) {
+		if !errors.Is(err, errInUse) && !errors.Is(err, errNotAnswered) {
 			return err
-		}
-		select {
-		case <-time.After(askAgain):
-		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
 }
 
-// holdNow asks the free editor once. The caller has user.
+// holdNow asks the free editor once. One that does not answer counts as in use until the next prompt. The caller has user.
 func (s *Shell) holdNow(ctx context.Context) error {
 	s.mu.Lock()
-	e := &s.editor
-	bound := askBound << (2 * e.ignored) // a machine with much else to do is slow
+	e, prompts := &s.editor, s.prompts
 	s.mu.Unlock()
-	a, err := s.take(ctx, min(bound, 4*askAgain))
-	s.mu.Lock()
-	broken := e.ignored >= askMost && !e.typed.keys
-	s.mu.Unlock()
+	a, err := s.take(ctx, holdBound)
 	switch {
-	case errors.Is(err, errNotAnswered) && broken:
-		return &BrokenError{Why: "its line editor does not answer sublet's key", Fix: "open sublet again"}
-	case err != nil:
-		return err
-	case a.context != "ready":
+	case errors.Is(err, errNotAnswered) || err == nil && a.context != "ready":
 		s.giveBack("none")
 		s.mu.Lock()
-		e.typed.other, e.typed.keys = true, true // until the next prompt
-		s.mu.Unlock()
+		defer s.mu.Unlock()
+		same := e.prompt && s.prompts == prompts
+		broken := err != nil && same && !e.typed.keys
+		e.typed.other = e.typed.other || same
+		if broken {
+			return &BrokenError{Why: "its line editor does not answer sublet's key", Fix: "open sublet again"}
+		}
 		return errNotAnswered
+	case err != nil:
+		return err
 	case strings.Contains(a.flags, "e"):
 		s.giveBack("none")
 		return &BrokenError{Why: "set -e is on: a borrowed command that fails would end it", Fix: "set +e"}

@@ -181,7 +181,7 @@ func (s *Shell) takeAgain(ctx context.Context) error {
 		if err := s.await(ctx, func() bool { return s.editor.prompt && s.run == nil }); err != nil {
 			return err
 		}
-		_, err := s.take(ctx, 4*askAgain) // nothing else can have the key
+		_, err := s.take(ctx, holdBound) // nothing else can have the key
 		switch {
 		case err == nil:
 			s.mu.Lock()

@@ -84,7 +84,7 @@ func (s *Shell) promptLocked() {
 	s.hook = nil // what a DEBUG trap or set -x printed of the prompt hook
 	s.prompts++
 	e.prompt, e.typed = true, typing{last: e.typed.last}
-	e.ignored, e.unhooked = 0, false
+	e.unhooked = false
 	s.painted = painted{}
 	s.dir = t.dir
 	if r := s.run; r != nil && !r.ended { // ^C ended the line before its end mark

@@ -78,7 +78,6 @@ type editor struct {
 	ran      bool   // a borrowed command ran since the screen was the user's: the new prompt is in kept
 	looks    bool   // the widget was asked for the state
 	restores bool   // a goroutine puts the line back
-	ignored  int    // hold keys in a row that were not answered
 	unhooked bool   // it reads a line, and no prompt was reported
 	erased   bool   // what it showed was erased
 }
