@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"sublet/lease/shell/dialect"
 )
 
 // Changes are what borrowed commands changed in a shell's state, for undo. The zero value is empty.
@@ -74,9 +76,7 @@ func differing(a, b State) (State, State) {
 		*m[0], *m[1] = without(*m[0], *m[1]), without(*m[1], *m[0])
 	}
 	for _, l := range [][2]*[]string{{&a.Options, &b.Options}, {&a.Disabled, &b.Disabled}} {
-		was, is := *l[0], *l[1]
-		*l[0] = slices.DeleteFunc(slices.Clone(was), func(s string) bool { return slices.Contains(is, s) })
-		*l[1] = slices.DeleteFunc(slices.Clone(is), func(s string) bool { return slices.Contains(was, s) })
+		*l[0], *l[1] = dialect.Without(*l[0], *l[1]), dialect.Without(*l[1], *l[0])
 	}
 	return a, b
 }

@@ -3,7 +3,6 @@ package shell
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -438,11 +437,7 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-func newNonce() string {
-	var b [8]byte          // the shells read it a byte at a time
-	_, _ = rand.Read(b[:]) // never fails: crypto/rand
-	return hex.EncodeToString(b[:])
-}
+func newNonce() string { return rand.Text()[:13] } // 65 bits: the shells read it a byte at a time
 
 // Render returns what a person would have read of raw terminal output on a terminal of so many columns.
 func Render(raw []byte, cols int) []byte { return term.Render(raw, cols) }

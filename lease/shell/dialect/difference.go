@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"sublet/wire/visible"
 )
 
 // volatile are variables that shells change by themselves.
@@ -116,7 +117,7 @@ func Difference(a, b State) string {
 	if len(watch) > 0 {
 		parts = append(parts, "look at "+strings.Join(watch, ", ")+": it decides what later commands run")
 	}
-	return printable(strings.Join(parts, ", "))
+	return visible.Line(strings.Join(parts, ", "))
 }
 
 // variables returns those of both kinds, the exported ones as export returns them: who exports a variable changes it.
@@ -140,14 +141,4 @@ func ShortDir(dir, home string) string {
 		}
 	}
 	return dir
-}
-
-// printable makes control, bidi and zero-width characters visible: a directory's name is data.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
 }
