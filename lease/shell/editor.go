@@ -209,7 +209,8 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 	s.typist <- struct{}{}
 	defer func() { <-s.typist }()
 	s.mu.Lock()
-	if e.held { // at the last moment
+	s.readRecordsLocked('A') // whose mark is late, or lost
+	if e.held {
 		s.directLocked("none")
 	}
 	e.asking, e.held = false, false

@@ -131,6 +131,32 @@ func TestOthers(t *testing.T) {
 	}
 }
 
+// A widget whose answer is lost does not keep the editor: what the user types next is read. Fish loses what it writes
+// while the window's size changes (fish-shell#12496).
+func TestLostAnswer(t *testing.T) {
+	for name, line := range map[string]string{
+		"zsh":  "functions[kept]=$functions[__sublet_mark]; __sublet_mark() { [[ $1 == A ]] || kept $1 }",
+		"fish": "functions -c __sublet_mark kept; function __sublet_mark; test $argv[1] = A; or kept $argv; end",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, err := exec.LookPath(name)
+			if err != nil {
+				t.Skip(err) // TestOthers fails in CI
+			}
+			s, scr := start2(t, func(o *Options) { o.Path = path })
+			scr.prompts(t, 1)
+			keys(t, s, line+"\r")
+			scr.prompts(t, 2)
+			if err := s.Hold(t.Context()); err == nil {
+				t.Fatal("it was held")
+			}
+			keys(t, s, "echo al''ive\r")
+			scr.shows(t, "alive")
+		})
+	}
+}
+
 // last returns the last event of a kind.
 func last[E any](scr *screen) (e E) {
 	for _, e = range events[E](scr) {
