@@ -20,9 +20,8 @@ import (
 // dialects are the shells that can be lent; the first is the one for who has another.
 var dialects = []dialect.Dialect{bash.Bash{}, zsh.Zsh{}, fish.Fish{}}
 
-// A NoShellError reports that no shell that can be lent was found. Login is $SHELL, Old a shell that is too old, with its
-// version.
-type NoShellError struct{ Login, Old string }
+// A NoShellError reports that no shell that can be lent was found. Old is one that is too old, with its version.
+type NoShellError struct{ Old string }
 
 func (e *NoShellError) Error() string {
 	need := dialects[0].Name() + " " + strconv.Itoa(dialects[0].Oldest()[0]) + "." + strconv.Itoa(dialects[0].Oldest()[1])
@@ -40,9 +39,8 @@ func (e *NoShellError) Hint() string {
 // Find returns the shell to lend: $SHELL of env if it is one that can be lent, else the first bash on PATH, with its
 // version as "5.2.15". It runs each candidate once, for at most 5 s. The error is a *NoShellError.
 func Find(env []string) (path string, d dialect.Dialect, version string, err error) {
-	login, missing := getEnv(env, "SHELL"), &NoShellError{}
-	missing.Login = login
-	candidates := []string{login}
+	missing := &NoShellError{}
+	candidates := []string{getEnv(env, "SHELL")}
 	for _, dir := range filepath.SplitList(getEnv(env, "PATH")) {
 		candidates = append(candidates, filepath.Join(dir, dialects[0].Name()))
 	}
