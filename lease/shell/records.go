@@ -87,7 +87,7 @@ func (s *Shell) promptLocked() {
 	e.unhooked = false
 	s.painted = painted{}
 	s.dir = t.dir
-	if r := s.run; r != nil && !r.ended { // ^C ended the line before its end mark
+	if r := s.run; r != nil && !r.ended && r.restarted == "" { // ^C ended the line before its end mark
 		r.status, r.dir, r.ended = t.status, t.dir, true
 		s.route = toLater
 	}
