@@ -1,5 +1,5 @@
 // Section 13: an implementation is right if it reads each frame to the JSON and writes, from the JSON, a frame that means
-// the same. The vectors are in the shortest form and in the order of their JSON, so here it is the same bytes.
+// the same. Not always the same bytes: the library writes a float that is whole, as a max_cost_usd of 0, as an int.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -23,5 +23,5 @@ for (const name of names)
     assert.ok(kinds.has(message.kind), `${message.kind} is not on the page`);
     assert.deepEqual(view(message), json, "frame to JSON");
     const { kind, body } = unview(json);
-    assert.equal(frame(kind, body).toString("hex"), bytes.toString("hex"), "JSON to frame");
+    assert.deepEqual(parse(frame(kind, body).subarray(4)), message, "JSON to frame");
   });
