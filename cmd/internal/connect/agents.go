@@ -84,7 +84,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 					{path: []string{"env", "MCP_TOOL_TIMEOUT"}, value: "3600000"},
 				}},
 			},
-			Note: `it asks before each call as well; "mcp__sublet__shell" in permissions.allow leaves the asking to your window`,
+			Note: `it asks before each call as well; "mcp__sublet" in permissions.allow leaves the asking to your window`,
 		},
 		{
 			Name: "codex", Program: "codex", Tried: "0.169",

@@ -59,7 +59,7 @@ var outsiders = []outsider{
 			".claude.json": `{
   "hasCompletedOnboarding": true, "customApiKeyResponses": {"approved": ["none"], "rejected": []}, "projects": {"$project": {"hasTrustDialogAccepted": true}}
 }`,
-			".claude/settings.json": `{"permissions": {"allow": ["mcp__sublet__shell"]}}`,
+			".claude/settings.json": `{"permissions": {"allow": ["mcp__sublet"]}}`,
 		},
 		env: []string{
 			"ANTHROPIC_BASE_URL=$url", "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1",
