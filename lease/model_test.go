@@ -10,7 +10,7 @@ import (
 
 // TestModel drives both sides at once, over a link that delays, drops, repeats and reorders, and holds what design.md
 // section 6 promises: one holder at most, every waiter ends, nobody waits past their bound, first come first served, no
-// command under a stale fence, nothing left at the end.
+// command under a stale fence, nothing left at the end (I3, I4, I10).
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

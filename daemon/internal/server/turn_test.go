@@ -16,7 +16,7 @@ import (
 )
 
 // The main flow of S1: request, lease, execute, complete, release, answer; every event has its number, and is in the
-// store when it arrives (D1, E1, E16, F1, G13).
+// store when it arrives (D1, E1, E16, F1, G13, T3).
 func TestTurn(t *testing.T) {
 	r := newRig(t, bash("list", "ls", "cd /w/sub", "pwd"))
 	p := r.dial()
