@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -296,19 +297,37 @@ func (a *app) sessionFork() *cobra.Command {
 func (a *app) sessionExport() *cobra.Command {
 	var format string
 	c := &cobra.Command{
-		Use: "export ID", Short: "Print a session as Markdown or JSON", Args: cobra.ExactArgs(1),
+		Use: "export ID", Short: "Print a session as Markdown, JSON or a page of HTML", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if format != "markdown" && format != "json" {
-				return &usageError{fmt.Errorf("format %q is neither markdown nor json", format)}
+			asked := format
+			switch format {
+			case "markdown", "json":
+			case "html":
+				asked = "markdown"
+			default:
+				return &usageError{fmt.Errorf("format %q is none of markdown, json, html", format)}
 			}
 			return a.sessions(func(ctx context.Context, c *client.Conn) error {
-				r := &wire.SessionRequest{Op: "export", SessionID: id(args[0]), Format: format}
+				r := &wire.SessionRequest{Op: "export", SessionID: id(args[0]), Format: asked}
+				var whole strings.Builder
 				for {
 					reply, err := c.Sessions(ctx, r)
 					if err != nil {
 						return err
 					}
 					text := reply.Text
+					if format == "html" {
+						if whole.WriteString(text); !reply.More {
+							page, err := asHTML(cmp.Or(reply.Session.Name, reply.Session.Title, args[0]), []byte(whole.String()))
+							if err != nil {
+								return err
+							}
+							a.printf("%s", page)
+							return nil
+						}
+						r.RequestID, r.Cursor = "", reply.Cursor
+						continue
+					}
 					if isTerminal(os.Stdout) {
 						text = plain(text)
 					}
@@ -324,7 +343,7 @@ func (a *app) sessionExport() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&format, "format", "markdown", "markdown or json")
+	c.Flags().StringVar(&format, "format", "markdown", "markdown, json or html")
 	return c
 }
 
