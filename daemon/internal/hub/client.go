@@ -232,7 +232,8 @@ func (s *session) inUse() bool {
 	return len(s.turns) > 0
 }
 
-// Seen remembers a request's id; ErrDuplicateID for a repeat, an *InvalidError for one that is none.
+// Seen remembers the id of a request, before the method that serves the request is called. It returns ErrDuplicateID for a repeat and
+// an *InvalidError for an id that is empty or too long.
 func (c *Client) Seen(id wire.RequestID) error {
 	if len(id) == 0 || len(id) > 128 {
 		return invalid("request_id: %d bytes, want 1 to 128", len(id))

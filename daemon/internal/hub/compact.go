@@ -17,9 +17,6 @@ import (
 // in the session like everything that changes the conversation; other sessions do not notice (T4a). CompactionStarted, if
 // there is something to fold, and one CompactionComplete answer.
 func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
-	if err := c.Seen(r.RequestID); err != nil {
-		return err
-	}
 	switch r.Op {
 	case "run", "preview", "undo", "":
 	default:

@@ -129,9 +129,6 @@ func (h *Hub) wakeDue(s *session) {
 
 // Job serves a JobRequest. JobReply answers, later where it is to wait.
 func (c *Client) Job(r *wire.JobRequest) error {
-	if err := c.Seen(r.RequestID); err != nil {
-		return err
-	}
 	h := c.hub
 	switch {
 	case h.jobs == nil:

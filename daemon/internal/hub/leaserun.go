@@ -14,9 +14,6 @@ import (
 // agent of another program started is that agent's, and judged as such. The lease's events
 // answer, with the request's id, up to ShellLeaseReleased or ShellLeaseDenied.
 func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
-	if err := c.Seen(r.RequestID); err != nil {
-		return err
-	}
 	if err := c.person(); err != nil {
 		return err
 	}

@@ -11,9 +11,6 @@ import (
 
 // Models answers which models there are, or whether one can be used.
 func (c *Client) Models(r *wire.ModelsRequest) error {
-	if err := c.Seen(r.RequestID); err != nil {
-		return err
-	}
 	h, creds := c.hub, maps.Clone(c.creds)
 	return c.aside(r.RequestID, func(ctx context.Context) (wire.Message, error) {
 		reply, err := h.models(ctx, r.Name, creds)

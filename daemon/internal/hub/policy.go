@@ -27,9 +27,6 @@ func (h *Hub) listRules(ctx context.Context, s *session) ([]wire.Rule, error) {
 
 // Policy reads or changes mode and rules.
 func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
-	if err := c.Seen(r.RequestID); err != nil {
-		return nil, err
-	}
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {
 		return nil, err

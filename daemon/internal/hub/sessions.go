@@ -23,9 +23,6 @@ var ErrSessionBusy = errors.New("a turn runs in this session")
 
 // Sessions works on stored sessions. reply sends the answer; resume and new send the session's events after it.
 func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply func(*wire.SessionReply)) error {
-	if err := c.Seen(r.RequestID); err != nil {
-		return err
-	}
 	out := &wire.SessionReply{
 		RequestID: r.RequestID, Op: r.Op, Sessions: []wire.SessionInfo{}, Events: []wire.Envelope{}, Hits: []wire.SearchHit{},
 	}

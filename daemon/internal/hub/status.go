@@ -14,9 +14,6 @@ import (
 
 // Status tells how the daemon is: at once, or when the clients have said who has their shells.
 func (c *Client) Status(r *wire.StatusRequest) error {
-	if err := c.Seen(r.RequestID); err != nil {
-		return err
-	}
 	h := c.hub
 	h.mu.Lock()
 	ask := r.Shells && !h.closing
@@ -117,9 +114,6 @@ const maxDrain = 10 * time.Minute
 // Shutdown asks the daemon to stop, in order: running turns get up to drain_ms (T5f). From here on new work is refused;
 // the stop itself begins with stop, which the caller calls once the reply is on its way.
 func (c *Client) Shutdown(r *wire.ShutdownRequest) (reply *wire.StatusReply, stop func(), err error) {
-	if err := c.Seen(r.RequestID); err != nil {
-		return nil, nil, err
-	}
 	h := c.hub
 	if h.opts.Stop == nil {
 		return nil, nil, ErrNotYours
@@ -141,9 +135,6 @@ func (c *Client) Shutdown(r *wire.ShutdownRequest) (reply *wire.StatusReply, sto
 
 // RevokeLease takes leases back from their borrowers: one by its id, or all of a client's.
 func (c *Client) RevokeLease(r *wire.LeaseRevokeRequest) (*wire.StatusReply, error) {
-	if err := c.Seen(r.RequestID); err != nil {
-		return nil, err
-	}
 	if r.LeaseID == "" && r.ClientPID == 0 {
 		return nil, invalid("lease_id or client_pid must be given")
 	}

@@ -17,9 +17,6 @@ type undoer func(t *turn, ctx context.Context, id wire.ExecutionID) (text, path 
 // Undo puts back the last change that the session's file tools made, or what the last borrowed command, or all of them,
 // changed in the shell.
 func (c *Client) Undo(ctx context.Context, r *wire.UndoRequest) error {
-	if err := c.Seen(r.RequestID); err != nil {
-		return err
-	}
 	var undo undoer
 	switch r.What {
 	case "file":

@@ -28,9 +28,6 @@ import (
 // Ask begins a turn of an agent. It returns an error if the request is refused before it began; afterwards the turn's
 // own AgentComplete is the answer.
 func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
-	if err := c.Seen(r.RequestID); err != nil {
-		return err
-	}
 	return c.begin(ctx, r)
 }
 
@@ -51,9 +48,6 @@ func (c *Client) begin(ctx context.Context, r *wire.AgentRequest) error {
 
 // Show answers what Ask would send to the model first. It waits its turn in the session, as Ask does.
 func (c *Client) Show(ctx context.Context, r *wire.ShowRequest) error {
-	if err := c.Seen(r.RequestID); err != nil {
-		return err
-	}
 	t, role, err := c.asked(ctx, r.RequestID, &r.Request)
 	if err != nil {
 		return err
@@ -288,9 +282,6 @@ func (s *session) recentCommands() []wire.RecentCommand {
 
 // Tool runs one tool for a person or a script, under the same policy: a turn without a model.
 func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
-	if err := c.Seen(r.RequestID); err != nil {
-		return err
-	}
 	role := agent.Role{Name: "you"}
 	known := strings.HasPrefix(r.Tool, mcp.Prefix) || r.Tool == wire.ToolAskUser && r.Borrower.Name != ""
 	for _, t := range agent.Tools(c.hub.opts.Config(), nil) {

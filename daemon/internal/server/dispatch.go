@@ -26,6 +26,10 @@ func (c *conn) dispatch(ctx context.Context, m wire.Message) {
 		c.answer(rateError(wire.RequestOf(m), limit))
 		return
 	}
+	if err := c.client.Seen(wire.RequestOf(m)); err != nil {
+		c.fail(wire.RequestOf(m), err)
+		return
+	}
 	c.request(ctx, m)
 }
 
