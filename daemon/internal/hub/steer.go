@@ -60,7 +60,7 @@ func (t *turn) passOn() {
 		r.Options.Steer = false
 		id := t.s.id
 		r.SessionID = &id
-		if err := st.client.begin(context.WithoutCancel(t.ctx), &r); err != nil {
+		if err := st.client.Ask(context.WithoutCancel(t.ctx), &r); err != nil {
 			failure := failed(err).Failure()
 			failure.RequestID = r.RequestID
 			st.client.Send(failure)

@@ -25,14 +25,9 @@ import (
 	"sublet/wire/visible"
 )
 
-// Ask begins a turn of an agent. It returns an error if the request is refused before it began; afterwards the turn's
-// own AgentComplete is the answer.
+// Ask begins a turn of an agent, or gives the question to the turn that runs. It returns an error if the request is refused
+// before it began; afterwards the turn's own AgentComplete is the answer.
 func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
-	return c.begin(ctx, r)
-}
-
-// begin makes a turn of a question, or gives it to the one that runs.
-func (c *Client) begin(ctx context.Context, r *wire.AgentRequest) error {
 	t, role, err := c.asked(ctx, r.RequestID, r)
 	if err != nil {
 		return err
