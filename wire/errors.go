@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"sublet/wire/visible"
 )
 
 // Errors of a Conn.
@@ -157,10 +159,4 @@ func Reply(err error) *Error {
 func quote(s string) string { return strconv.QuoteToASCII(clip(s)) }
 
 // clip bounds text of the peer that goes into an answer to 64 bytes.
-func clip(s string) string {
-	const most = 64
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return visible.Clip(s, 64) }

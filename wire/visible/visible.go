@@ -100,7 +100,15 @@ func Cut(s string, most int) string {
 	for most > 0 && s[most]&0xC0 == 0x80 {
 		most--
 	}
-	return s[:most]
+	return s[:max(most, 0)]
+}
+
+// Clip is Cut with an ellipsis behind what was cut.
+func Clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return Cut(s, most) + "…"
 }
 
 // FirstLine returns the first line of s that is not blank, safe to display.

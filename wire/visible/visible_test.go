@@ -70,3 +70,21 @@ func TestExactIsIdempotent(t *testing.T) {
 		}
 	})
 }
+
+// What is cut stays within its bytes, and ends between characters.
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		in        string
+		most      int
+		cut, clip string
+	}{
+		{"abc", 3, "abc", "abc"}, {"abcd", 3, "abc", "abc…"}, {"aé漢", 5, "aé", "aé…"}, {"漢字", 2, "", "…"}, {"\x80\x80", 1, "", "…"}, {"ab", -1, "", "…"},
+	} {
+		if cut, clip := Cut(c.in, c.most), Clip(c.in, c.most); cut != c.cut || clip != c.clip {
+			t.Errorf("%q within %d: got %q and %q, want %q and %q", c.in, c.most, cut, clip, c.cut, c.clip)
+		}
+	}
+	if got := FirstLine("\n\n one\x1b[2J\ntwo"); got != "one␛[2J" {
+		t.Errorf("the first line is %q", got)
+	}
+}

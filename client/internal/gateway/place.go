@@ -8,6 +8,7 @@ import (
 
 	"sublet/client/internal/lender"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // With returns p with what a client reports about itself; "" and nil change nothing. It leaves out variables that look like
@@ -15,7 +16,7 @@ import (
 func (p Place) With(base map[string]wire.OSString, cwd string, env map[string]string) (Place, error) {
 	if cwd != "" {
 		if !filepath.IsAbs(cwd) || strings.ContainsRune(cwd, 0) {
-			return p, fmt.Errorf("cwd: %q is not an absolute path", Clip(cwd, 200))
+			return p, fmt.Errorf("cwd: %q is not an absolute path", visible.Clip(cwd, 200))
 		}
 		p.Cwd = filepath.Clean(cwd)
 	}
@@ -29,7 +30,7 @@ func (p Place) With(base map[string]wire.OSString, cwd string, env map[string]st
 		}
 		for name := range env {
 			if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(env[name], 0) {
-				return p, fmt.Errorf("env: %q cannot be a variable", Clip(name, 100))
+				return p, fmt.Errorf("env: %q cannot be a variable", visible.Clip(name, 100))
 			}
 		}
 		maps.Copy(merged, lender.Public(env))

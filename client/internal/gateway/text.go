@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // IsDelegate reports whether an agent works for another one: its name ends in a number. Its text is part of a tool's result, not
@@ -19,16 +20,8 @@ func Void(why string) string {
 	return "\n\n[The answer above is void, it is asked for again: " + why + "]\n\n"
 }
 
-// Clip cuts text of the client for an answer or the log to at most bytes, between characters.
-func Clip(s string, most int) string {
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
-
 // OneLine returns a text on one line of at most 200 bytes.
-func OneLine(s string) string { return Clip(strings.Join(strings.Fields(s), " "), 200) }
+func OneLine(s string) string { return visible.Clip(strings.Join(strings.Fields(s), " "), 200) }
 
 // Hint returns an error's hint, "" if it has none.
 func Hint(err error) string {

@@ -11,6 +11,7 @@ import (
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // Conversation is what a model gets of a session, with the events it came from. It is a value: the zero value is empty, and
@@ -479,9 +480,5 @@ func fromOS(list []wire.OSString) []string {
 
 // clip cuts s to about n bytes, between characters.
 func clip(s string, n int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= n {
-		return s
-	}
-	return tool.CutHead(s, n) + "…"
+	return visible.Clip(strings.ToValidUTF8(s, "\uFFFD"), n)
 }

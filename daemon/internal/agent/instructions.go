@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"sublet/daemon/internal/mask"
-	"sublet/daemon/internal/tool"
+	"sublet/wire/visible"
 )
 
 const maxInstructions = 48 << 10 // bytes of one instruction file
@@ -104,5 +104,5 @@ func readStart(path string, limit int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return tool.CutHead(strings.ToValidUTF8(string(head), "\uFFFD"), int(limit)) + "\n[the rest is left out]", nil
+	return visible.Cut(strings.ToValidUTF8(string(head), "\uFFFD"), int(limit)) + "\n[the rest is left out]", nil
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"sublet/compaction"
-	"sublet/daemon/internal/tool"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 const (
@@ -95,7 +95,7 @@ func excerpt(text string, words []string) string {
 		at = 0
 	}
 	from := max(0, at-maxExcerpt/2)
-	cut := tool.CutHead(strings.ToValidUTF8(text[from:], ""), maxExcerpt)
+	cut := visible.Cut(strings.ToValidUTF8(text[from:], ""), maxExcerpt)
 	if from > 0 {
 		cut = "… " + cut
 	}

@@ -18,6 +18,7 @@ import (
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 const (
@@ -511,7 +512,7 @@ func (r *runner) outcome(status, stop string, err error) Outcome {
 	info := r.t.Model
 	o := Outcome{
 		Agent: r.name, Status: status, StopReason: stop, Err: err, Duration: time.Since(r.begun),
-		Summary: tool.CutHead(strings.ToValidUTF8(clean(r.partial), "\uFFFD"), maxSummary),
+		Summary: visible.Cut(strings.ToValidUTF8(clean(r.partial), "\uFFFD"), maxSummary),
 		Usage:   r.tally.usage, ToolsExecuted: append([]string{}, r.tally.executed...),
 		Refused: append([]wire.RefusedTool{}, r.tally.refused...),
 	}

@@ -98,7 +98,7 @@ func (h *Hub) wake(i job.Info) {
 		s.wakes = append(s.wakes, now)
 	}
 	s.mu.Unlock()
-	what := fmt.Sprintf("job %s (%s) %s", i.ID, tool.CutHead(visible.Exact(i.Command), 120), visible.Exact(tool.CutHead(i.Due, 300)))
+	what := fmt.Sprintf("job %s (%s) %s", i.ID, visible.Cut(visible.Exact(i.Command), 120), visible.Exact(visible.Cut(i.Due, 300)))
 	if tooOften {
 		err = fmt.Errorf("jobs have woken it %d times within the hour", wakesMost)
 	} else {

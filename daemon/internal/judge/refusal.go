@@ -80,12 +80,7 @@ func statement(text string, s *syntax.Stmt) string {
 	return strings.TrimRight(text[s.Pos().Offset():s.End().Offset()], "; \n")
 }
 
-func quoted(s string) string {
-	if short := visible.Cut(s, maxRefusedText); short != s {
-		return "`" + short + "…`"
-	}
-	return "`" + s + "`"
-}
+func quoted(s string) string { return "`" + visible.Clip(s, maxRefusedText) + "`" }
 
 func few(list []string) string {
 	if more := len(list) - maxRefusedParts; more > 0 {

@@ -20,6 +20,7 @@ import (
 
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/tool"
+	"sublet/wire/visible"
 )
 
 const (
@@ -172,7 +173,7 @@ func (c *conn) fail(err error) error {
 // endReason returns err for people; if the process ended first, how it ended. The SDK reports a closed connection also if it gave
 // up the connection itself.
 func (c *conn) endReason(err error) error {
-	text := clip(oneLine(err.Error()), 300)
+	text := visible.Clip(oneLine(err.Error()), 300)
 	if c.proc == nil {
 		return errors.New(text)
 	}
@@ -222,7 +223,7 @@ func (c *conn) refresh(ctx context.Context) {
 	}
 	if err := c.list(ctx); err != nil {
 		c.changed.Store(true)
-		c.server.o.Log.Warn("mcp server's tools not read again", "server", c.server.spec.Name, "err", clip(oneLine(err.Error()), 300))
+		c.server.o.Log.Warn("mcp server's tools not read again", "server", c.server.spec.Name, "err", visible.Clip(oneLine(err.Error()), 300))
 	}
 }
 

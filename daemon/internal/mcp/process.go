@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"sublet/daemon/internal/mask"
+	"sublet/wire/visible"
 
 	"sublet/daemon/internal/tool"
 	"sublet/lease/confine"
@@ -218,7 +219,7 @@ func (p *process) listen(r io.ReadCloser) {
 			continue
 		}
 		p.mu.Lock()
-		p.last = clip(oneLine(text), maxWords)
+		p.last = visible.Clip(oneLine(text), maxWords)
 		p.mu.Unlock()
 		if limit.Allow() {
 			p.log.Debug("mcp server says", "server", p.name, "line", text)

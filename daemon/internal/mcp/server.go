@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/mask"
+	"sublet/wire/visible"
 
 	"sublet/daemon/internal/tool"
 )
@@ -97,9 +98,9 @@ func (s *server) learnLocked(c *conn) {
 // what returns the server's program or URL for people, without values of environment and headers.
 func (s *server) what() string {
 	if s.spec.URL != "" {
-		return clip(mask.String(oneLine(s.spec.URL)), 200)
+		return visible.Clip(mask.String(oneLine(s.spec.URL)), 200)
 	}
-	return clip(mask.String(oneLine(strings.Join(append([]string{s.spec.Command}, s.spec.Args...), " "))), 200)
+	return visible.Clip(mask.String(oneLine(strings.Join(append([]string{s.spec.Command}, s.spec.Args...), " "))), 200)
 }
 
 // get returns the connection, and starts the server if it is down and the pause after a failure is over. It waits for a running

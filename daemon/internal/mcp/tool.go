@@ -37,7 +37,7 @@ const (
 
 // Name converts any text to a valid server name: letters, digits, - and single _ between them, at most 32.
 func Name(text string) string {
-	text = clip(strings.Trim(runs.ReplaceAllString(odd.ReplaceAllString(text, "_"), "_"), "_-"), 32)
+	text = visible.Clip(strings.Trim(runs.ReplaceAllString(odd.ReplaceAllString(text, "_"), "_"), "_-"), 32)
 	return strings.TrimRight(text, "_-…")
 }
 
@@ -69,7 +69,7 @@ func (s *server) offer(list []*sdk.Tool) (tools []*remote, left string) {
 	var out []string
 	leave := func(name, why string) {
 		if len(out) < 4 {
-			out = append(out, clip(visible.Exact(oneLine(name)), 40)+" ("+why+")")
+			out = append(out, visible.Clip(visible.Exact(oneLine(name)), 40)+" ("+why+")")
 		} else if len(out) == 4 {
 			out = append(out, "…")
 		}
@@ -235,7 +235,7 @@ func progressLine(p *sdk.ProgressNotificationParams) string {
 		line += fmt.Sprintf("/%g", p.Total)
 	}
 	if p.Message != "" {
-		line += " " + clip(oneLine(tool.Clean(clip(p.Message, 2<<10))), 500)
+		line += " " + visible.Clip(oneLine(tool.Clean(visible.Clip(p.Message, 2<<10))), 500)
 	}
 	return line + "\n"
 }
@@ -262,7 +262,7 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 			img, err := picture.Read(fmt.Sprintf("image %d of %s", len(images)+1, name), bytes.NewReader(part.Data))
 			switch {
 			case err != nil:
-				add(fmt.Sprintf("[an image, %s, %d bytes: not shown: %v]", clip(oneLine(part.MIMEType), 60), len(part.Data), err))
+				add(fmt.Sprintf("[an image, %s, %d bytes: not shown: %v]", visible.Clip(oneLine(part.MIMEType), 60), len(part.Data), err))
 			case len(images) == maxImages:
 				add("[an image more than " + strconv.Itoa(maxImages) + ": not shown]")
 			default:
@@ -270,16 +270,16 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 				add("[the " + img.String() + "]")
 			}
 		case *sdk.AudioContent:
-			add(fmt.Sprintf("[a sound, %s, %d bytes: not heard]", clip(oneLine(part.MIMEType), 60), len(part.Data)))
+			add(fmt.Sprintf("[a sound, %s, %d bytes: not heard]", visible.Clip(oneLine(part.MIMEType), 60), len(part.Data)))
 		case *sdk.ResourceLink:
-			add(fmt.Sprintf("[resource %s: %s]", clip(oneLine(part.Name), 200), clip(oneLine(part.URI), 1000)))
+			add(fmt.Sprintf("[resource %s: %s]", visible.Clip(oneLine(part.Name), 200), visible.Clip(oneLine(part.URI), 1000)))
 		case *sdk.EmbeddedResource:
 			switch r := part.Resource; {
 			case r == nil:
 			case r.Text != "":
-				add(clip(oneLine(r.URI), 1000) + ":\n" + r.Text)
+				add(visible.Clip(oneLine(r.URI), 1000) + ":\n" + r.Text)
 			default:
-				add(fmt.Sprintf("[resource %s, %s, %d bytes: not shown]", clip(oneLine(r.URI), 1000), clip(oneLine(r.MIMEType), 60), len(r.Blob)))
+				add(fmt.Sprintf("[resource %s, %s, %d bytes: not shown]", visible.Clip(oneLine(r.URI), 1000), visible.Clip(oneLine(r.MIMEType), 60), len(r.Blob)))
 			}
 		default:
 			add("[something that is not known here]")
@@ -297,12 +297,4 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 // oneLine puts text on one line without invisible characters.
 func oneLine(s string) string {
 	return strings.Join(strings.Fields(shown(s)), " ")
-}
-
-// clip cuts text to a number of bytes, between characters.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return tool.CutHead(s, most) + "…"
 }

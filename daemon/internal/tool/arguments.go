@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sublet/wire/visible"
 )
 
 // Arguments validates a call's arguments against the schema of its tool and repairs unambiguous mistakes: a code fence, a
@@ -316,7 +318,7 @@ func withArticle(typ string) string {
 func shorten(s string) string {
 	const most = 100
 	if len(s) > most {
-		return CutHead(s, most) + "…"
+		return visible.Cut(s, most) + "…"
 	}
 	return s
 }

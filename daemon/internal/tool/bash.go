@@ -12,6 +12,7 @@ import (
 
 	"sublet/daemon/internal/job"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // maxCommand bounds a command's text in bytes; a longer one should be a file.
@@ -205,7 +206,7 @@ func purpose(a bashArgs) string {
 // oneLine returns the beginning of a text, on one line for the screen.
 func oneLine(p string) string {
 	p, _, _ = strings.Cut(strings.TrimSpace(p), "\n")
-	return CutHead(strings.ToValidUTF8(p, "\uFFFD"), 120)
+	return visible.Cut(strings.ToValidUTF8(p, "\uFFFD"), 120)
 }
 
 // commandResult converts what a command did to a result for the model: its output, then one line for each fact that the

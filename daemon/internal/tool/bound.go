@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"sublet/wire/visible"
 )
 
 // bounded returns a successful Result with text, cut in the middle to MaxWhole bytes.
@@ -19,20 +21,9 @@ func Bound(text string, limit int) (out string, left int64) {
 	if len(text) <= limit {
 		return text, 0
 	}
-	head, tail := CutHead(text, limit/2), CutTail(text, limit-limit/2)
+	head, tail := visible.Cut(text, limit/2), CutTail(text, limit-limit/2)
 	n := len(text) - len(head) - len(tail)
 	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", head, n, tail), int64(n)
-}
-
-// CutHead returns the longest prefix of s that has at most n bytes and ends between characters.
-func CutHead(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:max(n, 0)]
 }
 
 // CutTail returns the longest suffix of s that has at most n bytes and begins between characters.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"sublet/wire/visible"
 )
 
 const (
@@ -60,7 +62,7 @@ func (env Env) report(ctx context.Context, path string, before, after []byte, ex
 		if old[numberless(l)] {
 			same++
 		} else if fresh++; fresh <= maxProblems {
-			fmt.Fprintf(&b, "\n%s", CutHead(l, maxProblem))
+			fmt.Fprintf(&b, "\n%s", visible.Cut(l, maxProblem))
 		}
 	}
 	if more := fresh - maxProblems; more > 0 {

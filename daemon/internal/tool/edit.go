@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"sublet/wire/visible"
 )
 
 // maxEdits bounds the edits of one call.
@@ -148,7 +150,7 @@ func (t editTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 		notes += "[" + n + "]\n"
 	}
 	return Result{
-		Content:       fmt.Sprintf("edited %s (replaced %s, %s)\n%s%s", path, times, changeSummary(p), notes, CutHead(p.Content, 4000)) + report,
+		Content:       fmt.Sprintf("edited %s (replaced %s, %s)\n%s%s", path, times, changeSummary(p), notes, visible.Cut(p.Content, 4000)) + report,
 		FilesModified: []string{path},
 	}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"sublet/wire/visible"
 )
 
 const (
@@ -55,10 +57,10 @@ func (r *Result) Fit(folder string, mask func(string) string) (err error) {
 		r.SpoolPath, err = spool(folder, r.Content)
 	}
 	room := (MaxResult - maxFitNotes) / 2
-	lines, more, ferr := failingLines(whole, CutHead(r.Content, room), CutTail(r.Content, room), mask)
+	lines, more, ferr := failingLines(whole, visible.Cut(r.Content, room), CutTail(r.Content, room), mask)
 	err = errors.Join(err, ferr)
 	room -= len(lines) / 2
-	head, tail := wholeLines(CutHead(r.Content, room), CutTail(r.Content, room))
+	head, tail := wholeLines(visible.Cut(r.Content, room), CutTail(r.Content, room))
 	r.TruncatedBy += int64(len(r.Content) - len(head) - len(tail))
 	note := fmt.Sprintf("[… %d bytes left out", r.TruncatedBy)
 	if r.SpoolPath != "" {
@@ -99,7 +101,7 @@ func failingLines(whole io.Reader, head, tail string, mask func(string) string) 
 		if start, _ := fails.first(line); start >= 0 {
 			if start, _ := not.first(line); start < 0 {
 				text := Clean(string(line[:min(len(line), 4*maxFailingLine)]))
-				text = CutHead(mask(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))), maxFailingLine)
+				text = visible.Cut(mask(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))), maxFailingLine)
 				switch {
 				case strings.Contains(head, text), strings.Contains(tail, text):
 				case strings.Count(out.String(), "\n") >= maxFailing, out.Len()+len(text)+20 > maxFailingText:

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"sublet/wire/visible"
 )
 
 func same(s string) string { return s }
@@ -47,7 +49,7 @@ func TestFitKeepsEndsAndFailures(t *testing.T) {
 		t.Errorf("got %q, want %q", note, want)
 	}
 	if !strings.HasPrefix(text, head+"\n") || !strings.HasSuffix(text, "\n"+tail) {
-		t.Errorf("got parts of lines, %q and %q", CutTail(head, 20), CutHead(tail, 20))
+		t.Errorf("got parts of lines, %q and %q", CutTail(head, 20), visible.Cut(tail, 20))
 	}
 	if len(r.Content) > MaxResult || len(r.Content) < MaxResult-1000 || !utf8.ValidString(r.Content) || !strings.HasPrefix(text, head) || !strings.HasSuffix(text, tail) ||
 		int(r.TruncatedBy) != len(text)-len(head)-len(tail)-1 && int(r.TruncatedBy) != len(text)-len(head)-len(tail) {

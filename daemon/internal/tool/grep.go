@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"sublet/wire/visible"
+
 	"github.com/bmatcuk/doublestar/v4"
 )
 
@@ -324,7 +326,7 @@ func (s *scan) show(n int, sep string, line []byte) {
 	text := strings.TrimSuffix(string(line[:min(len(line), 4*maxGrepLine)]), "\r")
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > maxGrepLine {
-		text = CutHead(text, maxGrepLine) + "…"
+		text = visible.Cut(text, maxGrepLine) + "…"
 	}
 	s.row("%s%s%d%s%s", s.name, sep, n, sep, text)
 	s.shown = n

@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"sublet/daemon/internal/picture"
+	"sublet/wire/visible"
 )
 
 const (
@@ -257,7 +258,7 @@ func readLine(r *bufio.Reader) (line string, n int, err error) {
 			s := strings.TrimRight(string(kept), "\r\n")
 			s = strings.ToValidUTF8(s, "\uFFFD")
 			if len(s) > maxLineBytes {
-				s = CutHead(s, maxLineBytes) + "… [line cut]"
+				s = visible.Cut(s, maxLineBytes) + "… [line cut]"
 			}
 			return s, n, err
 		}

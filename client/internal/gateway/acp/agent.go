@@ -13,6 +13,7 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // agent implements the SDK's Agent and AgentLoader: the requests of an editor.
@@ -255,4 +256,4 @@ func (a *agent) close() {
 }
 
 // clip bounds text of the editor for an answer or the log.
-func clip(s string) string { return gateway.Clip(s, 100) }
+func clip(s string) string { return visible.Clip(s, 100) }

@@ -15,6 +15,7 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 const (
@@ -283,4 +284,4 @@ func (c *conn) authentic(token string) bool {
 }
 
 // clip bounds text of the client that goes into an answer or the log.
-func clip(s string) string { return gateway.Clip(s, 64) }
+func clip(s string) string { return visible.Clip(s, 64) }

@@ -13,6 +13,7 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // request is an incoming line. Unknown fields are ignored.
@@ -232,4 +233,4 @@ func explain(err error) string {
 }
 
 // clip bounds text of the other side that goes into an answer or the log.
-func clip(s string) string { return gateway.Clip(s, 100) }
+func clip(s string) string { return visible.Clip(s, 100) }
