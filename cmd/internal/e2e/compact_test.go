@@ -17,11 +17,9 @@ func TestCompact(t *testing.T) {
 		{Match: "(?s).*", Steps: []step{{Text: "SUMMARY: five long answers were given."}}},
 	})
 	term := w.openShell()
-	for _, n := range []string{"one", "two", "three", "four", "five", "six"} {
+	for i, n := range []string{"one", "two", "three", "four", "five", "six"} {
 		term.ask("number " + n + ": never touch the file secrets.txt")
-		w.await("answer "+n, func() bool {
-			return strings.Count(term.text(), "End of answer.") >= strings.Count(term.text(), "> number ")
-		})
+		w.await("answer "+n, func() bool { return strings.Count(term.text(), "End of answer.") > i })
 		w.await("the turn to be over", func() bool { return idle(w.status()) })
 	}
 	term.ask("/compact")
