@@ -24,7 +24,7 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 	}
 	w.write(gate, "")
 	term.see("the session cannot be written")
-	term.see("failed")
+	w.await("the turn to be over", func() bool { return idle(w.status()) })
 	if out, errs, status := w.sublet("ask", "hello"); status != 1 || out != "" || !strings.Contains(errs, "removed or replaced") {
 		t.Errorf("ask: exit %d, %q, %q", status, out, errs)
 	}
