@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"html"
+	"strings"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/util"
+
+	"sublet/wire/visible"
 )
 
 // A page of a session loads nothing and runs nothing, whatever its text asks for.
@@ -23,14 +26,18 @@ pre { overflow: auto; padding: .7em; border: 1px solid #8886; border-radius: .3e
 </style>
 `
 
-// asHTML returns a session's Markdown as a page by itself. HTML in it is shown as it is written, and so are tables: goldmark's
-// extensions would cost each start of the program 260 kB.
-func asHTML(title string, markdown []byte) ([]byte, error) {
+// asHTML returns a session's Markdown as a page by itself, which a terminal can display too. HTML in it is shown as it is
+// written, and so are tables: goldmark's extensions would cost each start of the program 260 kB.
+func asHTML(title string, markdown []byte) (string, error) {
 	var page bytes.Buffer
 	fmt.Fprintf(&page, htmlHead, html.EscapeString(title))
 	md := goldmark.New(goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(writtenHTML{}, 1))))
 	err := md.Convert(markdown, &page)
-	return page.Bytes(), err
+	parts := strings.Split(page.String(), "\t") // a tab stays one
+	for i, part := range parts {
+		parts[i] = visible.Text(part) // also what an entity stands for
+	}
+	return strings.Join(parts, "\t"), err
 }
 
 // writtenHTML renders HTML in Markdown as text.
