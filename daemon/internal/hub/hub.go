@@ -107,7 +107,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	if h.folders, err = o.Store.TrustedFolders(ctx); err != nil {
 		return nil, err
 	}
-	if err := h.endUnfinished(ctx, ""); err != nil {
+	if err := h.endUnfinished(ctx, "", restarted); err != nil {
 		return nil, err
 	}
 	if o.Jobs != "" {

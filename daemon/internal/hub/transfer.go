@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"sublet/daemon/internal/archive"
 	"sublet/daemon/internal/picture"
@@ -134,7 +135,7 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 		return errors.Join(err, s.remove(ctx))
 	}
 	// What was under way when the session was saved has no end in the file.
-	if err := c.hub.endUnfinished(ctx, s.id); err != nil {
+	if err := c.hub.endUnfinished(ctx, s.id, copied); err != nil {
 		return err
 	}
 	out.Session, out.Path, out.Size = s.snapshot(), wire.OSString(path), st.Size()
@@ -180,6 +181,9 @@ func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest
 	for seq, list := range images {
 		err = errors.Join(err, c.hub.opts.Store.KeepImages(ctx, s.id, seq, list))
 	}
+	if err == nil { // a compaction may be under way
+		err = c.hub.endUnfinished(ctx, s.id, copied)
+	}
 	if err != nil {
 		return errors.Join(err, s.remove(ctx))
 	}
@@ -187,13 +191,22 @@ func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest
 	return nil
 }
 
+// copied is what is unfinished in a copy is ended with.
+const copied = "the session was copied before the end of this"
+
 // errNotStored is in an error of loadEvents that is the store's.
 var errNotStored = errors.New("the copy was not stored")
 
-// loadEvents stores the events that next returns until io.EOF, and returns their numbers, by those that they had.
+// loadEvents stores the events that next returns until io.EOF in s, which is new, and returns their numbers, by those that
+// they had. Where an event names others by number, it names the same ones then.
 func (s *session) loadEvents(next func() (wire.EventMessage, error)) (numbers map[int64]int64, err error) {
 	turns := map[wire.TurnID]wire.TurnID{} // a turn's id is unique in the store, so a copy has one of its own
 	numbers = map[int64]int64{}
+	var had []int64                  // the events are numbered from 1: had[0] is what event 1 had
+	first := func(seq int64) int64 { // that had seq or, if that one is left out, came next
+		i, _ := slices.BinarySearch(had, seq)
+		return int64(i) + 1
+	}
 	for {
 		event, err := next()
 		if errors.Is(err, io.EOF) {
@@ -209,10 +222,20 @@ func (s *session) loadEvents(next func() (wire.EventMessage, error)) (numbers ma
 			}
 			e.TurnID = turns[e.TurnID]
 		}
+		switch m := event.(type) {
+		case *wire.AgentStreamChunk:
+			if m.Chunk.Type == wire.ChunkVoid {
+				m.Chunk.FromSeq = first(m.Chunk.FromSeq)
+			}
+		case *wire.CompactionComplete:
+			if m.FirstSeq > 0 {
+				m.FirstSeq, m.LastSeq = first(m.FirstSeq), first(m.LastSeq+1)-1
+			}
+		}
 		before := e.Seq
 		if err := s.emit(event); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNotStored, err)
 		}
-		numbers[before] = event.Meta().Seq
+		numbers[before], had = event.Meta().Seq, append(had, before)
 	}
 }
