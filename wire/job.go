@@ -1,7 +1,7 @@
 package wire
 
-// JobRequest lists background jobs that agents started, reads the output of one, or ends one. JobReply answers. Since
-// protocol 1.
+// JobRequest lists background jobs that agents started, reads the output of one, ends one, or has running commands go on as
+// jobs. JobReply answers. Since protocol 1.
 type JobRequest struct {
 	RequestID RequestID `msgpack:"request_id"`
 	Op        string    `msgpack:"op"`      // list, read, kill, background

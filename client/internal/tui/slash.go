@@ -90,7 +90,7 @@ func (m *model) slashHelp(string) {
 	put("ctrl+o", "all of an agent's last output; again: of the one before")
 	put("enter", "while an agent works: tell it; it hears you with its next results")
 	put("ctrl+q", "while an agent works: ask that when it is done")
-	put("ctrl+b", "while a command of an agent's runs: it goes on as a background job")
+	put("ctrl+b", "while a command in an agent's private shell runs: it goes on as a job")
 	put("ctrl+t", "how much the model thinks: off, low, medium, high, default")
 	put("alt+enter, ctrl+j", "a new line")
 	put("ctrl+c", "in your shell, while an agent's command runs: takes it back")

@@ -22,7 +22,7 @@ const maxOutput = 10_000
 type shellIn struct {
 	Command    string `json:"command" jsonschema:"text for the user's shell (bash, zsh or fish), one or more lines"`
 	Cwd        string `json:"cwd,omitempty" jsonschema:"absolute folder to run it in; the shell stays there. Left out: where the shell is"`
-	TimeoutMS  int64  `json:"timeout_ms,omitempty" jsonschema:"ends the command; 1 to 3600000, 120000 if left out"`
+	TimeoutMS  int64  `json:"timeout_ms,omitempty" jsonschema:"then the command is ended or, in a private shell, goes on as a job; 1 to 3600000, 120000 if left out"`
 	Purpose    string `json:"purpose,omitempty" jsonschema:"what it is for, in a few words; shown to the user"`
 	Background bool   `json:"background,omitempty" jsonschema:"for what runs long, such as a server: starts it as a job of the shell and returns at once; the tool job looks at it"`
 	Where      string `json:"where,omitempty" jsonschema:"live: the user's own shell, the default; private: a shell of the daemon's, held to the project"`
