@@ -81,7 +81,7 @@ func (h *Hub) borrowerName(name string) string {
 		return '-'
 	}, visible.Cut(name, maxBorrowerName))
 	roles, _ := agent.Roles(h.opts.Config(), "")
-	_, role := roles[strings.ToLower(name)]
+	_, role := roles[strings.TrimRight(strings.ToLower(name), "-0123456789")] // also a sub-agent's
 	if role || slices.Contains([]string{"user", "you"}, strings.ToLower(name)) {
 		return "mcp-" + name
 	}
@@ -100,7 +100,7 @@ func (f *foreign) who() string {
 func (f *foreign) work(r *wire.ToolRequest, cwd string) func(ctx context.Context, t *turn) agent.Outcome {
 	return func(ctx context.Context, t *turn) agent.Outcome {
 		at := t.agentTurn(agent.Role{Name: f.Name}, cwd)
-		at.Roles, at.NewPrivateShell, at.Environ = nil, nil, nil
+		at.Roles, at.NewPrivateShell, at.Environ, at.Env.Agent = nil, nil, nil, f.Name
 		if r.Tool == "bash" { // the working folder comes from the shell alone
 			at.Env.Cwd = ""
 		}

@@ -304,9 +304,10 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 		return c.hub.enqueue(t)
 	}
 	t.agent, t.prompt = role.Name, ""
+	inside := c.person()
 	t.work = func(ctx context.Context, t *turn) agent.Outcome {
 		at := t.agentTurn(role, cwd)
-		at.Roles = nil
+		at.Roles, at.Env.NoKill = nil, inside
 		if strings.HasPrefix(r.Tool, mcp.Prefix) {
 			at.Tools = append(at.Tools, t.serverTools(ctx, role, []string{r.Tool})...)
 		}

@@ -92,3 +92,48 @@ func TestLeaseRunOfAForeignAgent(t *testing.T) {
 		}
 	}
 }
+
+// A job is ended as a tool by a person or by the agent that began it: by no process in a shell that agents use, and by no other
+// agent, whatever session they name.
+func TestWhoEndsAJobByATool(t *testing.T) {
+	r := newRig(t)
+	p := r.dial(withoutShell, r.there)
+	p.background("sleep 1000", false)
+
+	inside := exec.Command("sleep", "1000") // descends from the daemon, as a private shell does
+	if err := inside.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = inside.Process.Kill()
+		_ = inside.Wait() // it was killed
+	})
+	client, daemon := wiretest.Pipe()
+	r.conns.Go(func() { r.server.ServeConn(r.ctx, daemon, inside.Process.Pid) })
+	s := &peer{t: t, rig: r, conn: wire.NewConn(client, wire.Options{}), changed: make(chan struct{})}
+	s.done.Go(s.read)
+	t.Cleanup(s.close)
+	s.send(hello(script))
+	await(s, func(*wire.Ready) bool { return true })
+
+	kill := func(by *peer, borrower string) string {
+		m := &wire.ToolRequest{
+			RequestID: requestID(), SessionID: &p.session, Tool: "jobs", Arguments: `{"id":"j1","kill":true}`, Borrower: wire.Borrower{Name: borrower},
+		}
+		by.send(m)
+		p.ended(m.RequestID) // the session's clients hear of it
+		return string(resultOf(p, m.RequestID).Output)
+	}
+	if got := kill(s, ""); !strings.Contains(got, "called from inside a shell that agents use") {
+		t.Errorf("from inside: %q", got)
+	}
+	if got := kill(s, "codex"); !strings.Contains(got, "j1 is a job of you: you end only your own") {
+		t.Errorf("another agent: %q", got)
+	}
+	if j := p.jobs(&wire.JobRequest{Op: "list"}).Jobs[0]; j.State != "running" {
+		t.Errorf("got %+v", j)
+	}
+	if got := kill(p, ""); !strings.Contains(got, "j1: ended") {
+		t.Errorf("a person: %q", got)
+	}
+}

@@ -182,6 +182,7 @@ func TestForeignNames(t *testing.T) {
 		{"user", "mcp-user"},
 		{"you", "mcp-you"},
 		{"Orchestrator", "mcp-Orchestrator"},
+		{"engineer-1", "mcp-engineer-1"},
 		{strings.Repeat("x", 99), strings.Repeat("x", 32)},
 	} {
 		id := foreign(s, "ls", func(m *wire.ToolRequest) { m.Borrower.Name = c.name })

@@ -67,7 +67,10 @@ func (j jobsTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action
 	if env.Jobs == nil {
 		return Action{}, errors.New("there are no background jobs here")
 	}
-	_, _, err := j.parse(args)
+	a, _, err := j.parse(args)
+	if err == nil && a.Kill {
+		err = env.NoKill
+	}
 	return Action{}, err
 }
 

@@ -98,7 +98,8 @@ type Env struct {
 	Recall      func(ctx context.Context, query string) (string, error) // searches the conversation; nil: it is not stored
 	Jobs        *job.Manager                                            // nil: there are no background jobs
 	Session     string                                                  // whose jobs the agent sees
-	Agent       string                                                  // a sub-agent's name; it can end only its own jobs
+	Agent       string                                                  // of a sub-agent or a foreign agent, its name: it can end only its own jobs
+	NoKill      error                                                   // why no job may be ended; nil: it may
 }
 
 // Shell is what the bash tool needs of a shell: the user's, through a lease, or a private one. The hub implements it.
