@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 
 	"sublet/daemon/internal/job"
@@ -117,12 +119,14 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 	own, cancel := context.WithCancelCause(p.shells.ctx)
 	follow := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	end := make(chan ended, 1)
-	p.shells.work.Go(func() { // ends with the command, which Close cancels and waits for
-		r, err := sh.Run(own, cmd)
-		end <- ended{r, err}
-	})
+	if !p.shells.begin(func() { end <- p.guarded(own, sh, cmd) }) { // it ends with the command, which Close cancels
+		follow()
+		cancel(nil)
+		return shell.Result{}, nil, ErrShuttingDown
+	}
 	select {
 	case e := <-end:
+		follow()
 		cancel(nil)
 		k.mu.Lock()
 		k.over = true
@@ -135,8 +139,9 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 		return e.r, nil, e.err
 	case draft := <-k.offered:
 		err := context.Cause(ctx)
+		var left []string
 		if follow() {
-			err = p.replace(ctx, before)
+			left, err = p.replace(ctx, before)
 		}
 		if err == nil {
 			err = k.take(draft.Folder)
@@ -145,57 +150,83 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 			draft.Discard()
 			cancel(err)
 			e := <-end
+			if p.shell() != sh {
+				_ = sh.Close() // it logs its error
+			}
 			e.r.Notes = append(e.r.Notes, "it could not go on as a job: "+err.Error())
 			return e.r, nil, e.err
 		}
 		done := make(chan struct{})
 		info := draft.Adopt(sh.PID(), job.Held{Done: done, Cancel: func() { cancel(errJobEnded) }})
-		p.shells.work.Go(func() { // as above
-			p.shells.finishJob(k, draft.Folder, (<-end).r)
+		finish := func() {
+			p.shells.finishJob(k, draft.Folder, <-end)
 			_ = sh.Close() // it logs its error
 			cancel(nil)
 			close(done)
-		})
+		}
+		if !p.shells.begin(finish) {
+			finish() // the command is being ended
+		}
 		k.mu.Lock()
 		k.info = &info
 		k.mu.Unlock()
-		return shell.Result{}, &info, nil
+		var r shell.Result
+		if len(left) > 0 {
+			r.Notes = []string{"not as before in the new shell: " + strings.Join(left, ", ")}
+		}
+		return r, &info, nil
 	}
 }
 
+// guarded runs a command in sh. A fault of ours ends that command alone.
+func (p *Private) guarded(ctx context.Context, sh *shell.Shell, cmd shell.Command) (e ended) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			p.shells.log.Error("a command in a private shell faulted", "fault", fault, "stack", string(debug.Stack()))
+			e = ended{err: fmt.Errorf("internal fault: %v", fault)}
+		}
+	}()
+	r, err := sh.Run(ctx, cmd)
+	return ended{r, err}
+}
+
 // finishJob writes down how a command ended that had become a job.
-func (s *Shells) finishJob(k *continuable, folder string, r shell.Result) {
+func (s *Shells) finishJob(k *continuable, folder string, e ended) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	err := errors.Join(k.err, k.file.Close())
-	if r.ExitCode != nil {
-		err = errors.Join(err, os.WriteFile(filepath.Join(folder, shell.JobStatus), []byte(strconv.Itoa(*r.ExitCode)), 0o600))
+	err := errors.Join(e.err, k.err, k.file.Close())
+	if code := e.r.ExitCode; code != nil {
+		err = errors.Join(err, os.WriteFile(filepath.Join(folder, shell.JobStatus), []byte(strconv.Itoa(*code)), 0o600))
 	}
 	if err != nil {
 		s.log.Warn("what a job left is not complete", "folder", folder, "err", err)
 	}
 }
 
-// replace gives the private shell another process, in the state that the one before it had. The caller has the turn.
-func (p *Private) replace(ctx context.Context, state shell.State) error {
+// replace gives the private shell another process, in the state that the one before it had; left names what could not be put
+// back. The caller has the turn.
+func (p *Private) replace(ctx context.Context, state shell.State) (left []string, err error) {
 	o := p.o
 	o.Cwd = wire.OSString(state.Dir)
 	sh, err := p.shells.start(ctx, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	now, err := sh.State(ctx)
 	if err == nil {
-		_, err = sh.Undo(ctx, state, now)
+		left, err = sh.Undo(ctx, state, now)
+	}
+	if err == nil {
+		_, err = sh.State(ctx) // what is judged next is judged by it
 	}
 	if err != nil {
 		_ = sh.Close() // it logs its error
-		return fmt.Errorf("start another private shell: %w", err)
+		return nil, fmt.Errorf("start another private shell: %w", err)
 	}
 	p.mu.Lock()
 	p.sh = sh
 	p.mu.Unlock()
-	return nil
+	return left, nil
 }
 
 // continues notes the command that runs and can become a job; nil = none does.
@@ -227,6 +258,6 @@ func (p *Private) Background(ctx context.Context) (*job.Info, error) {
 }
 
 // wentOn is the result of a command that goes on as a job.
-func (p *Private) wentOn(info *job.Info) tool.CommandResult {
-	return tool.CommandResult{Job: info, Continued: true, Cwd: p.shell().Dir(), Status: wire.StatusSuccess}
+func (p *Private) wentOn(info *job.Info, notes []string) tool.CommandResult {
+	return tool.CommandResult{Notes: notes, Job: info, Continued: true, Cwd: p.shell().Dir(), Status: wire.StatusSuccess}
 }

@@ -139,9 +139,22 @@ func (s *Shells) Revoke(id wire.LeaseID, pid int) error {
 	return nil
 }
 
+// begin runs f in a goroutine that Close waits for. After Close it returns false.
+func (s *Shells) begin(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return false
+	}
+	s.work.Go(f)
+	return true
+}
+
 // Close ends every lease, and the jobs that began in the foreground of private shells: the daemon stops.
 func (s *Shells) Close() {
+	s.mu.Lock()
 	s.cancel()
+	s.mu.Unlock()
 	defer s.work.Wait()
 	for _, ln := range s.all(0) {
 		ln.close(lease.ShuttingDown)

@@ -137,7 +137,7 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 		return tool.CommandResult{}, err
 	}
 	if continued != nil {
-		return p.wentOn(continued), nil
+		return p.wentOn(continued, r.Notes), nil
 	}
 	if r.Changes || r.Restarted || cmd.Dir != "" {
 		p.note(ctx, c.ExecutionID, before, c.Person)

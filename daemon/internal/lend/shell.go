@@ -176,7 +176,7 @@ func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (too
 		if err != nil {
 			return tool.CommandResult{}, err
 		}
-		cmd, err := s.By.Prepare(c, allowed, "a private "+p.sh.Name())
+		cmd, err := s.By.Prepare(c, allowed, "a private "+p.shell().Name())
 		if err != nil {
 			return tool.CommandResult{}, err
 		}

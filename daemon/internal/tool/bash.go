@@ -185,8 +185,12 @@ func continued(env Env, r CommandResult) (Result, error) {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
+	notes := ""
+	for _, n := range r.Notes {
+		notes += "\n[" + oneLine(n) + "]"
+	}
 	res := bounded(fmt.Sprintf("%s[it goes on as the job %s: `jobs` waits for it, shows what is new, or ends it. Your shell is another one, in %s and as it was before this command.]",
-		text, r.Job.ID, r.Cwd))
+		text, r.Job.ID, r.Cwd) + notes)
 	res.TruncatedBy, res.Cwd = res.TruncatedBy+left, r.Cwd
 	return res, nil
 }

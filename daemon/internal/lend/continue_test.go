@@ -1,0 +1,97 @@
+package lend
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sublet/daemon/internal/job"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// privateShell is one whose commands become jobs, as drafted by the function that is returned too.
+func privateShell(t *testing.T) (*Private, func() (*job.Draft, error)) {
+	t.Helper()
+	dir := t.TempDir()
+	jobs, err := job.Open(filepath.Join(dir, "jobs"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(jobs.Close)
+	p, err := newShells(t).StartPrivate(t.Context(), PrivateOptions{
+		Env: map[string]wire.OSString{"PATH": wire.OSString(os.Getenv("PATH")), "HOME": wire.OSString(dir)}, Cwd: wire.OSString(dir), Folder: dir, Spool: dir,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p, func() (*job.Draft, error) { return jobs.New(job.Spec{Shell: "bash"}, 1) }
+}
+
+func (p *Private) try(ctx context.Context, text string, timeout time.Duration, become func() (*job.Draft, error)) (tool.CommandResult, error) {
+	c := tool.Command{ExecutionID: "x", Text: text, Approved: p.Where(ctx), Timeout: timeout}
+	c.Approved.Private = true
+	return p.Run(ctx, Command{Command: c, Continue: become}, nil)
+}
+
+// What nobody stands behind in a private shell is known at once of the shell that takes its place.
+func TestSuspectsOfTheShellThatFollows(t *testing.T) {
+	p, draft := privateShell(t)
+	p.Suspects(t.Context())
+	if _, err := p.try(t.Context(), "make() { :; }", time.Minute, draft); err != nil {
+		t.Fatal(err)
+	}
+	before := strings.Join(p.Suspects(t.Context()), " ")
+	r, err := p.try(t.Context(), "sleep 1000", 10*time.Millisecond, draft)
+	if err != nil || r.Job == nil {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if got := strings.Join(p.Suspects(t.Context()), " "); got != before || !strings.Contains(got, "make") {
+		t.Errorf("got %q, want %q", got, before)
+	}
+}
+
+// A command that cannot become a job after all ends, and with it the shell that ran it.
+func TestNoJobAfterAll(t *testing.T) {
+	p, draft := privateShell(t)
+	was := p.shell().PID()
+	r, err := p.try(t.Context(), "sleep 1000", 10*time.Millisecond, func() (*job.Draft, error) {
+		d, err := draft()
+		if err == nil {
+			err = os.Remove(filepath.Join(d.Folder, "job.json"))
+		}
+		if err == nil {
+			err = os.Remove(d.Folder)
+		}
+		return d, err
+	})
+	if err != nil || r.Job != nil || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "it could not go on as a job") {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if err := syscall.Kill(was, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the shell that ran it is left: %v", err)
+	}
+	if r, err := p.try(t.Context(), "true", time.Minute, draft); err != nil || r.ExitCode == nil || *r.ExitCode != 0 {
+		t.Errorf("in the shell that follows: %+v, %v", r, err)
+	}
+}
+
+// A fault while a command runs ends that command alone, and once the daemon stops none begins.
+func TestFaultAndEnd(t *testing.T) {
+	faulty, _ := privateShell(t)
+	if _, err := faulty.try(t.Context(), "sleep 1000", 10*time.Millisecond, func() (*job.Draft, error) { panic("a fault") }); err == nil || err.Error() != "internal fault: a fault" {
+		t.Errorf("got %v", err)
+	}
+	p, draft := privateShell(t)
+	p.shells.Close()
+	if _, err := p.try(t.Context(), "true", time.Minute, draft); !errors.Is(err, ErrShuttingDown) {
+		t.Errorf("got %v", err)
+	}
+}
