@@ -150,6 +150,9 @@ func (r *runner) selectTools() {
 		r.allowed[spec.Name] = t
 		r.order = append(r.order, spec.Name)
 	}
+	if r.allowed["jobs"] == nil { // it could not look after one
+		r.env.Jobs = nil
+	}
 }
 
 // run is the loop of requests and tool calls.

@@ -86,7 +86,7 @@ func (t *turn) Prepare(c tool.Command, a lend.Approval, shellName string) (lend.
 	}
 	var err error
 	cmd.Draft, err = t.draft(c, shellName)
-	if !c.Background && t.hub.jobs != nil {
+	if c.Continue && !c.Background {
 		c.Background = true
 		cmd.Continue = func() (*job.Draft, error) { return t.draft(c, shellName) }
 	}

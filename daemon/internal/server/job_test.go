@@ -209,3 +209,18 @@ func TestACommandGoesOnAsAJob(t *testing.T) {
 		t.Errorf("got %q", got) // it runs when the daemon ends
 	}
 }
+
+// The command of an agent that has no tool for jobs ends at its time: it could neither wait for the job nor end it.
+func TestNoJobWithoutItsTool(t *testing.T) {
+	call := scripted.Call{Name: "bash", Arguments: json.RawMessage(`{"command":"sleep 1000","timeout_ms":100}`)}
+	r := newRig(t, scripted.Script{Match: ".", Steps: []scripted.Step{{ToolCalls: []scripted.Call{call}}, {Text: "done"}}})
+	p := r.dial(withoutShell, r.there)
+	for _, tools := range [][]string{{"bash"}, {"bash", "jobs"}} {
+		id := p.ask("go", func(m *wire.AgentRequest) { m.Options.Tools = tools })
+		p.ended(id)
+		got := string(await(p, func(m *wire.CommandResult) bool { return m.RequestID == id }).Output)
+		if goesOn := strings.Contains(got, "it goes on as the job"); goesOn != (len(tools) == 2) {
+			t.Errorf("with %v: %q", tools, got)
+		}
+	}
+}

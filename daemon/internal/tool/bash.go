@@ -151,6 +151,7 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 		Timeout:     timeout,
 		Reach:       approved.Reach,
 		Background:  a.Background,
+		Continue:    env.Jobs != nil,
 		Wake:        a.wake(),
 		Purpose:     purpose(a),
 	}, live)
@@ -189,7 +190,7 @@ func continued(env Env, r CommandResult) (Result, error) {
 	for _, n := range r.Notes {
 		notes += "\n[" + oneLine(n) + "]"
 	}
-	res := bounded(fmt.Sprintf("%s[it goes on as the job %s: `jobs` waits for it, shows what is new, or ends it. Your shell is another one, in %s and as it was before this command.]",
+	res := bounded(fmt.Sprintf("%s[it goes on as the job %s: wait for it, look at what is new, or end it, by that id. Your shell is another one, in %s and as it was before this command.]",
 		text, r.Job.ID, r.Cwd) + notes)
 	res.TruncatedBy, res.Cwd = res.TruncatedBy+left, r.Cwd
 	return res, nil

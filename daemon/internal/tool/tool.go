@@ -96,7 +96,7 @@ type Env struct {
 	Delegate    Delegate      // starts other agents; nil if the agent may not
 	Todo        *TodoList
 	Recall      func(ctx context.Context, query string) (string, error) // searches the conversation; nil: it is not stored
-	Jobs        *job.Manager                                            // nil: there are no background jobs
+	Jobs        *job.Manager                                            // nil: the agent has no background jobs
 	Session     string                                                  // whose jobs the agent sees
 	Agent       string                                                  // of a sub-agent or a foreign agent, its name: it can end only its own jobs
 	NoKill      error                                                   // why no job may be ended; nil: it may
@@ -129,6 +129,7 @@ type Command struct {
 	Timeout     time.Duration // of the command, from its start
 	Reach       string        // the confinement: read, project; otherwise it runs in the shell itself
 	Background  bool          // it becomes a background job
+	Continue    bool          // in a private shell it becomes one when Timeout is over
 	Wake        string        // when the job wakes its agent: see job.Spec
 	Agent       string        // whose it is; "" = the turn's own
 	Purpose     string        // shown to the user while the shell is lent
