@@ -116,24 +116,30 @@ func TestWhoEndsAJobByATool(t *testing.T) {
 	s.send(hello(script))
 	await(s, func(*wire.Ready) bool { return true })
 
-	kill := func(by *peer, borrower string) string {
+	kill := func(by *peer, borrower, id string) string {
 		m := &wire.ToolRequest{
-			RequestID: requestID(), SessionID: &p.session, Tool: "jobs", Arguments: `{"id":"j1","kill":true}`, Borrower: wire.Borrower{Name: borrower},
+			RequestID: requestID(), SessionID: &p.session, Tool: "jobs", Arguments: `{"id":"` + id + `","kill":true}`, Borrower: wire.Borrower{Name: borrower},
 		}
 		by.send(m)
 		p.ended(m.RequestID) // the session's clients hear of it
 		return string(resultOf(p, m.RequestID).Output)
 	}
-	if got := kill(s, ""); !strings.Contains(got, "called from inside a shell that agents use") {
+	if got := kill(s, "", "j1"); !strings.Contains(got, "called from inside a shell that agents use") {
 		t.Errorf("from inside: %q", got)
 	}
-	if got := kill(s, "codex"); !strings.Contains(got, "j1 is a job of you: you end only your own") {
+	if got := kill(s, "codex", "j1"); !strings.Contains(got, "j1 is a job of you: you end only your own") {
 		t.Errorf("another agent: %q", got)
 	}
 	if j := p.jobs(&wire.JobRequest{Op: "list"}).Jobs[0]; j.State != "running" {
 		t.Errorf("got %+v", j)
 	}
-	if got := kill(p, ""); !strings.Contains(got, "j1: ended") {
+	p.ended(foreign(p, "", func(m *wire.ToolRequest) {
+		m.Private, m.Arguments = true, `{"command":"sleep 1000","background":true}`
+	}))
+	if got := kill(s, "codex", "j2"); !strings.Contains(got, "j2: ended") {
+		t.Errorf("the agent that began it: %q", got)
+	}
+	if got := kill(p, "", "j1"); !strings.Contains(got, "j1: ended") {
 		t.Errorf("a person: %q", got)
 	}
 }
