@@ -300,7 +300,7 @@ func TestStopWhileAQuestionIsOpen(t *testing.T) {
 	}
 }
 
-// Settings that cannot be read change nothing and are told with their place, by SIGHUP and by watching.
+// Settings that cannot be read change nothing; the error names file, line and column. Both a SIGHUP and a changed file lead to it.
 func TestSettings(t *testing.T) {
 	confinetest.Beside(t) // auto is offered only with it
 	p := home(t, "[policy]\nmode = \"auto\"\n")

@@ -175,7 +175,7 @@ func TestTakeBack(t *testing.T) {
 	ask(m, t0, "b")
 	expect(t, "gone", m.Gone(t0, a.Ref(), Revoked), "end a revoked, offer b")
 	if ok, _ := m.Completed(t0, a.Ref(), "x"); ok {
-		t.Error("a late end was taken (T2e)")
+		t.Error("a late end was taken")
 	}
 }
 

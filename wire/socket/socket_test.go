@@ -70,7 +70,6 @@ func TestFindPaths(t *testing.T) {
 		},
 		{"relative own", map[string]string{"HOME": "/h", "SUBLET_STATE_DIR": "state"}, socket.Paths{}, "not an absolute path"},
 		{"no HOME", map[string]string{}, socket.Paths{}, "HOME is not set"},
-		// T5c
 		{"too long", map[string]string{"HOME": "/h", "SUBLET_RUNTIME_DIR": "/" + strings.Repeat("x", 91)}, socket.Paths{}, "104 bytes long; a socket's path may have 103"},
 	} {
 		got, err := socket.FindPaths(func(k string) string { return c.env[k] }, 1000)

@@ -229,7 +229,7 @@ func (a *outside) result() string {
 	return a.q.results[len(a.q.results)-1]
 }
 
-// shell has the agent run a command, and compares a part of what its model is told.
+// shell has the agent run a command, and checks that the tool result which its model receives contains a text.
 func (a *outside) shell(command, want string) {
 	a.w.t.Helper()
 	a.begin("shell", map[string]any{"command": command})

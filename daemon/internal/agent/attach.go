@@ -23,8 +23,8 @@ const (
 	maxNamed      = 20        // attachments that are not shown and named to the user
 )
 
-// attachments reads the files that go with the prompt: shown are the texts and images for the model, told the lines about
-// files that the model does not see, and why. The user gets a notice about those.
+// attachments reads the files that go with the prompt. It returns the texts and images for the model in shown, and in told a line
+// about each file that the model does not see, with the reason. The user gets a notice about those files.
 func (r *runner) attachments() (shown []provider.Part, told []string) {
 	add := func(text string) { told = append(told, mask.String(strings.TrimSpace(text))) }
 	var unseen []string

@@ -75,7 +75,7 @@ func TestTurnRunsToolsUntilDone(t *testing.T) {
 	}
 }
 
-// G9, G12: what cannot be run is told to the model, which goes on; nothing is judged or run in its place.
+// G9, G12: a call that cannot be run is answered with an error, and the turn continues; nothing is judged or run in its place.
 func TestBadCallsGoBackToTheModel(t *testing.T) {
 	judged := 0
 	for _, tc := range []struct{ name, args, want string }{
@@ -349,7 +349,7 @@ func TestOwnBoundIsNotContinued(t *testing.T) {
 	}
 }
 
-// a model that goes round in circles is told so; what is stored is what the call gave.
+// a model that repeats the same calls gets an error; what is stored is what the call gave.
 func TestCirclesAreToldToTheModel(t *testing.T) {
 	same := call1("sh", `{"command":"ls"}`)
 	model := newModel(same, same, same, step{text: "ok"})

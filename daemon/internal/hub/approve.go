@@ -90,7 +90,7 @@ func (a *approver) approve(ctx context.Context, q agent.Question) (agent.Decisio
 	return agent.Decision{By: "nobody", EditedCommand: own, Reason: "the command was changed too often while it was asked about"}, nil
 }
 
-// goOn asks whether an agent may go on that goes round in circles, or has cost what it may.
+// goOn asks the user whether an agent may continue that repeats the same calls, or that has reached its limit of cost.
 func (a *approver) goOn(ctx context.Context, q agent.Question) (agent.Decision, error) {
 	v := risk.Verdict{Level: risk.Low, Reversible: true, Reasons: []risk.Reason{{Text: q.GoOn, Effect: risk.Unknown, Level: risk.Low}}}
 	d := policy.Decision{Outcome: policy.Ask, Why: q.GoOn}

@@ -14,7 +14,7 @@ import (
 )
 
 // Compact folds a session's conversation, shows how it would be folded, or takes the last fold back. It waits its turn
-// in the session like everything that changes the conversation; other sessions do not notice (T4a). CompactionStarted, if
+// in the session like everything that changes the conversation; other sessions do not notice. CompactionStarted, if
 // there is something to fold, and one CompactionComplete answer.
 func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 	switch r.Op {

@@ -106,7 +106,7 @@ func TestALoanLeavesNothing(t *testing.T) {
 	}
 }
 
-// Numbers have no gap when an event cannot be stored (T4d).
+// Numbers have no gap when an event cannot be stored.
 func TestNumbers(t *testing.T) {
 	h := newHub(t)
 	s := h.newSession("/w")

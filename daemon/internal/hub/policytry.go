@@ -59,7 +59,7 @@ func (c *Client) shellOf() *lend.Lender {
 	return c.hub.shells.Find(0)
 }
 
-// accept takes what agents' commands changed, in the shell and in the session's private one, for the user's own (T3g).
+// accept takes what agents' commands changed, in the shell and in the session's private one, for the user's own.
 func (c *Client) accept(ctx context.Context, s *session) {
 	if ln := c.shellOf(); ln != nil {
 		c.hub.log.Info("changes of the shell accepted", "names", ln.Accept(), "by", c.who())

@@ -48,7 +48,7 @@ type session struct {
 	thread    *agent.Thread // the stored events as the last turn found them; nil: to be read anew
 
 	told        map[string]bool // what was said of MCP servers
-	broken      []judge.Fault   // what is wrong with projects' files and rules, as last told
+	broken      []judge.Fault   // the faults in projects' files and rules that were reported last
 	showSecrets bool            // models are given what looks like a secret as it is
 }
 
@@ -222,7 +222,7 @@ func (s *session) asking() *turn {
 }
 
 // emit gives an event its number, masks it, stores it, and sends it to everyone attached, in this order and under one
-// lock, so that all clients see the same numbers and none sees what is not on disk (T4d). The error is the store's; the
+// lock, so that all clients see the same numbers and none sees what is not on disk. The error is the store's; the
 // event was not sent then.
 func (s *session) emit(m wire.EventMessage) error {
 	store.Mask(m)
@@ -439,7 +439,7 @@ func (s *session) policyRules() []wire.Rule {
 	return append([]wire.Rule(nil), s.rules...)
 }
 
-// policyMode is the session's mode, the configured one where none was set: a reload does not reset it (T5d).
+// policyMode is the session's mode, the configured one where none was set: a reload does not reset it.
 func (s *session) policyMode() policy.Mode {
 	s.mu.Lock()
 	mode := s.mode

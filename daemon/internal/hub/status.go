@@ -111,7 +111,7 @@ func memory() int64 {
 // maxDrain bounds how long a stop waits for turns.
 const maxDrain = 10 * time.Minute
 
-// Shutdown asks the daemon to stop, in order: running turns get up to drain_ms (T5f). From here on new work is refused;
+// Shutdown asks the daemon to stop, in order: running turns get up to drain_ms. From here on new work is refused;
 // the stop itself begins with stop, which the caller calls once the reply is on its way.
 func (c *Client) Shutdown(r *wire.ShutdownRequest) (reply *wire.StatusReply, stop func(), err error) {
 	h := c.hub

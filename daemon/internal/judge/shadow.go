@@ -8,8 +8,8 @@ import (
 
 // shadow looks a program's name up as the shell does, along a PATH that leads through folders in which agents write
 // without being asked, those of the project and of temporary files: whoever puts a file named ls there decides what ls
-// does. It tells which file of such a folder a name would run, "" where the name leads elsewhere first. It is nil
-// for a PATH without such folders, which most are.
+// does. The function returned gives the file of such a folder that a name would run, "" if PATH finds the name elsewhere first. It
+// is nil for a PATH without such folders, as most are.
 func shadow(path, project, home, temp string) func(name string) string {
 	return shadowIn(path, project, home, []string{"/tmp", "/var/tmp", temp})
 }

@@ -73,9 +73,9 @@ type wish struct {
 	record    func()           // writes down that it may run, while the shell is asked for and before anything runs; nil = it is written
 }
 
-// run takes the shell in its turn, runs the command and gives the shell back, on every path (T2b). Errors are those of
+// run takes the shell in its turn, runs the command and gives the shell back, on every path. Errors are those of
 // taking it; what the command did is in the result. When ctx ends, the command is cancelled at once and run returns with
-// its end, or when the lease's own bound has passed (T2a).
+// its end, or when the lease's own bound has passed.
 func (ln *Lender) run(ctx context.Context, w wish) (*wire.CommandCompleted, error) {
 	return ln.see(ln.ask(ctx, w))
 }
@@ -261,7 +261,7 @@ func (b *borrow) cutOff(id wire.ExecutionID) *wire.CommandCompleted {
 	return done
 }
 
-// cancelReason is how a client is told why its leased command is cancelled.
+// cancelReason returns the reason field of a CancelLeasedCommand.
 func cancelReason(ctx context.Context) string {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return "timeout"

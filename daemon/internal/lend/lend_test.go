@@ -274,7 +274,7 @@ func TestPrivateEnv(t *testing.T) {
 	}
 }
 
-// Nobody who waits is told less than who has the shell and for how long (T2h).
+// Nobody who waits is told less than who has the shell and for how long.
 func TestRefusal(t *testing.T) {
 	for outcome, want := range map[string]string{
 		lease.TimedOut:     "the shell is taken: vim has held it for 5s; waited 1m0s for it",

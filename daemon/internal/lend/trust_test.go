@@ -11,7 +11,7 @@ import (
 	"sublet/wire"
 )
 
-// T3g: what an unapproved command changed in the shell is suspect, until a person changes it or it is what it was: also where
+// What an unapproved command changed in the shell is suspect, until a person changes it or it is what it was: also where
 // the link was lost before that was told. A window that was cut off in the middle of an agent's command came
 // back with nothing to blame for.
 func TestBlame(t *testing.T) {

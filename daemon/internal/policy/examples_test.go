@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A rule is held to its examples: T3a in the user's own words.
+// A rule is held to its examples, which are written by the user.
 func TestCheckExamples(t *testing.T) {
 	for _, tt := range []struct {
 		decision Outcome

@@ -61,7 +61,7 @@ const (
 )
 
 // SourceProject is the Source of rules that a project's own file brings along. They can only tighten: one that allows
-// is without effect (T3n).
+// is without effect.
 const SourceProject = "project file"
 
 // Rule is a standing decision about actions that match Pattern; see ParseRule for its syntax.
@@ -118,8 +118,8 @@ type Grant struct {
 	Covers string // in words, exactly what it would let through
 }
 
-// Decide judges an action whose verdict is v. Rules are matched after classification, on each simple command (T3a,
-// T3b): one command that a deny rule matches denies the whole text; to allow it, every command above the mode's level
+// Decide judges an action whose verdict is v. Rules are matched after classification, on each simple
+// command: one command that a deny rule matches denies the whole text; to allow it, every command above the mode's level
 // has to be covered. Critical is asked in every mode, whatever rules say, and refused in ModePlan.
 //
 // An action with a reach is held by the kernel where it runs: what only reads, and what changes the shell in a harmless way,

@@ -180,7 +180,7 @@ func TestScopesAndExpiry(t *testing.T) {
 	}
 }
 
-// TestFileRules: path rules for file tools, and for what commands do to the same files (T3o).
+// TestFileRules: path rules for file tools, and for what commands do to the same files.
 func TestFileRules(t *testing.T) {
 	write := func(p string) Action {
 		return Action{Tool: "write", Writes: []string{p}, Project: "/home/u/proj", Home: "/home/u", Session: "s"}

@@ -9,7 +9,7 @@ import (
 	"sublet/daemon/internal/risk"
 )
 
-// T3a: a rule is not a prefix of the text. What follows the allowed command is judged by itself.
+// A rule is not a prefix of the text. What follows the allowed command is judged by itself.
 func TestT3aRuleCoversOnlyItsCommand(t *testing.T) {
 	p := Policy{Mode: ModeAsk, Rules: []Rule{{Decision: Allow, Pattern: "bash: cargo build *"}}}
 	for text, want := range map[string]Outcome{
@@ -40,7 +40,7 @@ func TestT3aRuleCoversOnlyItsCommand(t *testing.T) {
 	}
 }
 
-// T3b: a rule that denies is not avoided by a prefix, a path, an option's spelling or place.
+// A rule that denies is not avoided by a prefix, a path, an option's spelling or place.
 func TestT3bDenyIsNotAvoided(t *testing.T) {
 	rules := map[string][]string{
 		"bash: rm *": {
@@ -88,7 +88,7 @@ func TestT3bDenyIsNotAvoided(t *testing.T) {
 	}
 }
 
-// T3l: a grant above medium names its folder.
+// A grant above medium names its folder.
 func TestT3lGrantNamesItsFolder(t *testing.T) {
 	v := risk.Analyze("git push origin main", here())
 	a := Action{Tool: "bash", Command: "git push origin main", Cwd: "/home/u/proj", Session: "s"}
@@ -107,7 +107,7 @@ func TestT3lGrantNamesItsFolder(t *testing.T) {
 	}
 }
 
-// T3n: a project's own file does not permit.
+// A project's own file does not permit.
 func TestT3nProjectFileOnlyTightens(t *testing.T) {
 	v := risk.Analyze("go test ./...", here())
 	a := Action{Tool: "bash", Command: "go test ./...", Project: "/home/u/proj"}

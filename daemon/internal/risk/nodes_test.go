@@ -24,7 +24,7 @@ var nodeCases = map[string]string{
 	"ArrayExpr": "assign", "ArrayElem": "assign",
 }
 
-// TestEveryNodeType reads the parser's source for types that are nodes, and this package's for a case of each (T3c): a
+// TestEveryNodeType reads the parser's source for types that are nodes, and this package's for a case of each: a
 // construct that nobody walks would hide what runs in it.
 func TestEveryNodeType(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "mvdan.cc/sh/v3/syntax").Output()

@@ -92,7 +92,7 @@ func TestWrappersKeep(t *testing.T) {
 				found = found || c.Name == last
 			}
 			if !found {
-				t.Errorf("%q: %s is not among its commands, so that no rule can see it (T3b)", text, last)
+				t.Errorf("%q: %s is not among its commands, so that no rule can see it", text, last)
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func here() Context {
 }
 
 // TestCommandTable keeps the levels that were decided once: everyday reading is low, nothing dangerous is, and what only
-// looks dangerous is not taken for it (T3c to T3k, H9).
+// looks dangerous is not taken for it (H9).
 func TestCommandTable(t *testing.T) {
 	rows := commandTable(t)
 	if len(rows) < 1200 {

@@ -25,7 +25,7 @@ func exactly(t *testing.T, level Level, c Context, commands ...string) {
 	}
 }
 
-// T3c: wherever bash runs a command, it is found.
+// Wherever bash runs a command, it is found.
 func TestT3cDescends(t *testing.T) {
 	for _, holder := range []string{
 		"%s", "ls \"a$(%s)b\"", "ls a`%s`b", "ls <(%s)", "ls > >(%s)", "cat <<E\n$(%s)\nE", "cat <<< \"$(%s)\"", "echo ${x:-$(%s)}", "echo ${x/a/$(%s)}", "echo ${a[$(%s)]}",
@@ -41,7 +41,7 @@ func TestT3cDescends(t *testing.T) {
 	}
 }
 
-// T3d: a wrapper does not hide what it runs.
+// A wrapper does not hide what it runs.
 func TestT3dWrappers(t *testing.T) {
 	for _, w := range []string{
 		"env %s", "env -i A=1 %s", "env -u X %s", "env -C /x %s", "env --unset=X %s", "env -S '%s'", "sudo %s", "sudo -n -u bob %s", "sudo A=1 %s", "sudo -s %s", "sudo -- %s", "doas %s", "doas -u bob %s", "pkexec %s", "su -c '%s'", "su root -c '%s'",
@@ -58,7 +58,7 @@ func TestT3dWrappers(t *testing.T) {
 	}
 }
 
-// T3e: code of other languages, and options that run programs, are never low; what they run counts.
+// Code of other languages, and options that run programs, are never low; what they run counts.
 func TestT3eInlineCode(t *testing.T) {
 	atLeast(t, Critical, here(),
 		`python3 -c 'import os; os.system("rm -rf /")'`, `python -c "__import__('os').popen('rm -rf /')"`, `perl -e 'system("rm -rf /")'`, "perl -e '`rm -rf /`'", `perl -e 'exec "rm", "-rf", "/"'`, `ruby -e 'system("rm -rf /")'`, `node -e 'require("child_process").exec("rm -rf /")'`,
@@ -73,7 +73,7 @@ func TestT3eInlineCode(t *testing.T) {
 	)
 }
 
-// T3f: a redirection counts by where it goes, and silence does not.
+// A redirection counts by where it goes, and silence does not.
 func TestT3fRedirections(t *testing.T) {
 	exactly(t, Low, here(), "ls 2>/dev/null", "ls >/dev/null 2>&1", "ls &>/dev/null", "ls 2>&1", "ls >&2", "ls < x", "ls 2>&-", "cat <<< x", "ls >/dev/stderr", "ls 3>/dev/null")
 	exactly(t, Medium, here(), "exec 3<&-", "ls > x", "ls >> x", "ls >| x", "ls &> x", "ls &>> x", "ls 2> x", "> x", "ls > /tmp/x", "ls <> x", "ls >& x", "ls {fd}> x", "while read x; do echo; done > y")
@@ -81,7 +81,7 @@ func TestT3fRedirections(t *testing.T) {
 	atLeast(t, Critical, here(), "ls > ~/.bashrc", "ls >> ~/.ssh/authorized_keys", "ls > /dev/sda", "ls > .git/hooks/x", "ls > /etc/passwd", "{ ls; } > ~/.profile", "(ls) >> ~/.zshrc", "if ls; then ls; fi > ~/.bashrc", "ls | tee ~/.bashrc", "f() { ls; } > ~/.bashrc; f")
 }
 
-// T3g: what changes a variable that decides what later commands do is seen, whatever sets it, and later commands rise.
+// What changes a variable that decides what later commands do is seen, whatever sets it, and later commands rise.
 func TestT3gPoison(t *testing.T) {
 	for _, set := range []string{
 		"PATH=/tmp/x", "PATH=/tmp/x:$PATH", "PATH+=:.", "export PATH=.:$PATH", "declare -x PATH=/tmp", "declare PATH=/tmp", "typeset PATH=/tmp", "readonly PATH=/tmp", "printf -v PATH /tmp", "read PATH <<< /tmp", "mapfile PATH < x", "readarray -t PATH < x", "for PATH in /tmp; do :; done",
@@ -103,7 +103,7 @@ func TestT3gPoison(t *testing.T) {
 	exactly(t, Low, c, "ls")
 }
 
-// T3h: a name means what the shell would run, not what it usually is.
+// A name means what the shell would run, not what it usually is.
 func TestT3hShadowing(t *testing.T) {
 	atLeast(t, High, here(), "./cat x", "bin/ls", "../ls", "/tmp/ls", "/home/u/bin/git status", "cat() { rm x; }", "function ls { :; }", "alias cat='rm -rf'", "hash -p /tmp/x ls", "enable -n test", "enable -f x y", "PATH=.:$PATH cat x", "~/ls")
 	loose := here()
@@ -134,7 +134,7 @@ func TestT3hShadowing(t *testing.T) {
 	exactly(t, Low, c, "show", "command cat x", "\\show", "again")
 }
 
-// T3h: what earlier commands made of names with hash and enable counts, and what other programs start does not ask the
+// What earlier commands made of names with hash and enable counts, and what other programs start does not ask the
 // shell, so both readings do.
 func TestT3hHashedNames(t *testing.T) {
 	c := here()
@@ -157,7 +157,7 @@ func TestT3hHashedNames(t *testing.T) {
 	exactly(t, High, c, "sleep 1")
 }
 
-// T3i: options however they are written.
+// Options however they are written.
 func TestT3iOptions(t *testing.T) {
 	for _, o := range []string{"-rf /", "-r -f /", "-fr /", "-f -r -- /", "-rfv /", "--recursive --force /", "--recursive /", "--recurs /", "-R /", "/ -r", "-r / x", "-v -r -i /", "--force -r /", "-r --preserve-root=no /"} {
 		exactly(t, Critical, here(), "rm "+o)
@@ -169,7 +169,7 @@ func TestT3iOptions(t *testing.T) {
 	exactly(t, Low, here(), "git -C d status", "git --git-dir=x log", "docker compose -f x ps", "kubectl -n x get pods", "grep -e rm -f x y")
 }
 
-// T3j: texts that look other than they are, and texts too long to look at.
+// Texts that look other than they are, and texts too long to look at.
 func TestT3jTextTricks(t *testing.T) {
 	atLeast(t, High, here(), "ls\r", "ls \x1b[2K", "echo \x00", "ls\u202e", "ls \u200b", "ls\u00a0-l", "echo \u2066x", "ls \x7f", "echo \xff\xfe", "ls \ufeff", "ls \u2028rm")
 	exactly(t, Low, here(), "echo héllo", "echo 日本語", "git log --grep='Grüße'", "echo '👍'")
@@ -184,7 +184,7 @@ func TestT3jTextTricks(t *testing.T) {
 	}
 }
 
-// T3k: where parser and shell read a text differently, both readings count.
+// Where parser and shell read a text differently, both readings count.
 func TestT3kParserAgainstShell(t *testing.T) {
 	atLeast(t, Critical, here(), "echo hi # \\\nrm -rf /", "echo hi # a \\\\\nrm -rf /", "ls #\\\nrm -rf /", "echo hi # \\\r\nrm -rf /", "# \\\nrm -rf /", "sh -c 'ls # \\\nrm -rf /'", "ls # a \\\n# b \\\nrm -rf /")
 	atLeast(t, High, here(), "ls \\", "ls\\\r\n-l", "echo hi\r\nls", "if (", "ls )", "echo 'x", "echo \"x", "cat <<E\nx", "ls &&", "| ls", "for", "}", "ls ;; ls")
@@ -198,7 +198,7 @@ func TestT3kParserAgainstShell(t *testing.T) {
 	exactly(t, Low, here(), "ls \\\n -l", "ls # comment", "# only a comment", "echo 'a # \\\nb'")
 }
 
-// T3l: a verdict is about one folder: the same text elsewhere is another question.
+// A verdict is about one folder: the same text elsewhere is another question.
 func TestT3lFolderCounts(t *testing.T) {
 	text := "rm -rf build"
 	for cwd, want := range map[string]Level{"/home/u/proj": Medium, "/": High, "/usr": Critical, "/tmp/x": Medium, "/home/u": Critical, "": High} {
@@ -213,12 +213,12 @@ func TestT3lFolderCounts(t *testing.T) {
 	}
 }
 
-// T3n: an empty command is not a harmless one.
+// An empty command is not a harmless one.
 func TestT3nNothingIsNotHarmless(t *testing.T) {
 	atLeast(t, Medium, here(), "", " ", "\n", "\t\n ")
 }
 
-// T3o: file tools go by the same places, whatever way a path is written.
+// File tools go by the same places, whatever way a path is written.
 func TestT3oFiles(t *testing.T) {
 	for p, want := range map[string]Level{
 		"/home/u/proj/main.go": Medium, "/home/u/proj/sub/new.txt": Medium, "/tmp/x": Medium, "/home/u/proj/build/x": Medium,
@@ -276,7 +276,7 @@ func TestBoundedTime(t *testing.T) {
 	}
 }
 
-// T3h: a name that PATH finds in the project is not the system's program of that name.
+// A name that PATH finds in the project is not the system's program of that name.
 func TestT3hShadowedByPath(t *testing.T) {
 	asked := 0
 	c := tracked("/home/u/proj")

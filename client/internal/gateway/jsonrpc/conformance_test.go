@@ -417,7 +417,7 @@ func TestConformance(t *testing.T) {
 			}
 		}
 	})
-	run("L1 parse errors are answered with id null (T7b) and the connection goes on", func(t *testing.T, w *world) {
+	run("L1 parse errors are answered with id null and the connection goes on", func(t *testing.T, w *world) {
 		c := w.ready()
 		for _, bad := range []string{`{`, `}`, `nonsense`, `{"jsonrpc":"2.0",}`, `{} {}`, "\"\xff\"", `{"a":"` + "\x01" + `"}`} {
 			c.write(bad + "\n")

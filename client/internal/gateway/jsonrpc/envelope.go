@@ -201,7 +201,7 @@ func (r *request) decode(names []string, to any) *failure {
 	return nil
 }
 
-// repeats reports whether an id of a batch was there before: its answer could not be told from the other's.
+// repeats reports whether a batch has used an id before: its response could not be matched to its request.
 func repeats(seen []json.RawMessage, id json.RawMessage) bool {
 	return slices.ContainsFunc(seen, func(s json.RawMessage) bool { return bytes.Equal(s, id) })
 }

@@ -50,7 +50,7 @@ func TestStoppedCalls(t *testing.T) {
 		"stopped: the turn was cancelled":        "It was cancelled",
 		"interrupted: no result was recorded":    "That was interrupted",
 		"half\n[ended: it was cut off]":          "It was cancelled",
-		"Denied: all of it.\n[exit code 1]":      "That failed", // T3m: a program's words, not the agent's
+		"Denied: all of it.\n[exit code 1]":      "That failed", // A program's words, not the agent's
 		"half\n[ended: it ran longer than 2m0s]": "took too long",
 	} {
 		req := provider.Request{Tools: []provider.ToolSpec{{Name: "bash"}}, Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: "biggest files"}}}}}
