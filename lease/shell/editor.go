@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -34,7 +33,7 @@ func (s *Shell) Keys(p []byte) error {
 		s.mu.Lock()
 		e := &s.editor
 		kept := e.asking || e.held || e.lease || e.screen || e.restores || s.run != nil
-		over, changed := s.closed || s.gone, s.changed
+		over, changed := s.life.over(), s.changed
 		switch {
 		case over:
 			s.mu.Unlock()
@@ -65,7 +64,7 @@ func (s *Shell) Keys(p []byte) error {
 }
 
 func (s *Shell) typedLocked(p []byte) {
-	s.painted.typed()
+	s.out.painted.typed()
 	s.editor.typed.take(p, time.Now())
 	s.changeLocked()
 }
@@ -110,7 +109,7 @@ func (s *Shell) busyLocked(patience time.Duration) (why string, wait time.Durati
 	switch {
 	case s.run != nil:
 		return "a borrowed command is running", 0
-	case s.prompts == 0:
+	case s.records.prompts == 0:
 		return "the shell is starting", 0
 	case e.restores || e.asking:
 		return "the line editor is being asked", 0
@@ -145,7 +144,7 @@ func (s *Shell) awaitFree(ctx context.Context, done func() bool) error {
 		s.mu.Lock()
 		why, wait := s.busyLocked(s.o.Patience)
 		free := why == "" || s.editor.unhooked || done()
-		over, changed := s.closed || s.gone, s.changed
+		over, changed := s.life.over(), s.changed
 		s.mu.Unlock()
 		switch {
 		case over:
@@ -174,7 +173,7 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 	s.typist <- struct{}{}
 	s.mu.Lock()
 	e := &s.editor
-	if s.closed || s.gone || !e.prompt || e.typed.other { // the user was quicker
+	if s.life.over() || !e.prompt || e.typed.other { // the user was quicker
 		s.mu.Unlock()
 		<-s.typist
 		return ack{}, errInUse
@@ -197,7 +196,7 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 		defer s.mu.Unlock()
 		e.erased, e.line, e.cursor = false, "", e.ack.cursor
 		if e.ack.line {
-			line, err := os.ReadFile(filepath.Join(s.folder, "line"))
+			line, err := os.ReadFile(s.files.path("line"))
 			if err != nil {
 				s.log.Warn("the half-typed line", "err", err)
 			}
@@ -229,7 +228,7 @@ func (s *Shell) awaitEditor(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()
 	err := s.await(bounded, func() bool {
-		return s.editor.prompt && len(s.painted.b) > 0 && !s.proc.term.Echoes() && s.proc.term.InputEmpty()
+		return s.editor.prompt && len(s.out.painted.b) > 0 && !s.proc.term.Echoes() && s.proc.term.InputEmpty()
 	})
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -297,7 +296,7 @@ func (s *Shell) hold(ctx context.Context, done func() bool) error {
 // holdNow asks the free editor once. One that does not answer counts as in use until the next prompt. The caller has user.
 func (s *Shell) holdNow(ctx context.Context) error {
 	s.mu.Lock()
-	e, prompts := &s.editor, s.prompts
+	e, prompts := &s.editor, s.records.prompts
 	s.mu.Unlock()
 	a, err := s.take(ctx, holdBound)
 	switch {
@@ -305,7 +304,7 @@ func (s *Shell) holdNow(ctx context.Context) error {
 		s.giveBack("none")
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		same := e.prompt && s.prompts == prompts
+		same := e.prompt && s.records.prompts == prompts
 		broken := err != nil && same && !e.typed.keys
 		e.typed.other = e.typed.other || same
 		if broken {

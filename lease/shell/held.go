@@ -36,7 +36,7 @@ func (s *Shell) held(c Command) (line string, err error) {
 	s.mu.Lock()
 	st := s.state
 	s.mu.Unlock()
-	folder := cmp.Or(c.Job, s.folder) // the files of a job are read after the next command has begun
+	folder := cmp.Or(c.Job, s.files.folder) // the files of a job are read after the next command has begun
 	script, spec := filepath.Join(folder, heldText), *c.Confine
 	before, _ := s.d.Restore(namedIn(st, c.Text), State{}, State{})
 	if err := os.WriteFile(script, []byte(before+c.Text), 0o600); err != nil {
@@ -64,7 +64,7 @@ func (s *Shell) clearUp(ctx context.Context, c Command, res Result) {
 	if res.Signal != unix.SignalName(unix.SIGKILL) {
 		return
 	}
-	if err := release(context.WithoutCancel(ctx), c.Launcher, s.folder); err != nil {
+	if err := release(context.WithoutCancel(ctx), c.Launcher, s.files.folder); err != nil {
 		s.log.Warn("clear up after a held command that was killed", "err", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 )
 
@@ -95,7 +94,7 @@ func (s *Shell) eraseLocked() []byte {
 		return nil
 	}
 	up := ""
-	if rows := s.painted.rows(s.size.Cols); rows > 0 { // 0 where the shell has erased them
+	if rows := s.out.painted.rows(s.size.Cols); rows > 0 { // 0 where the shell has erased them
 		up = fmt.Sprintf("\x1b[%dA", rows)
 	}
 	return []byte("\r" + up + "\x1b[J")
@@ -150,7 +149,7 @@ func (s *Shell) hidePrompt() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.route = toScreen
+	s.out.route = toScreen
 	return nil
 }
 
@@ -167,7 +166,7 @@ func (s *Shell) holdUnseen(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kept, s.editor.erased = nil, true
+	s.out.kept, s.editor.erased = nil, true
 	return nil
 }
 
@@ -220,7 +219,7 @@ func (s *Shell) showPrompt() {
 		directive = "line " + cursor
 		err := s.takeAgain(ctx)
 		if err == nil { // behind the widget's call, which writes the line that it found
-			err = os.WriteFile(filepath.Join(s.folder, "line"), []byte(line), 0o600)
+			err = os.WriteFile(s.files.path("line"), []byte(line), 0o600)
 		}
 		if err != nil { // a slow prompt: the line is typed again, and the cursor stands at its end
 			s.log.Info("the half-typed line is typed again", "err", err)
@@ -229,16 +228,16 @@ func (s *Shell) showPrompt() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.kept) > 0 { // a prompt may still be painted meanwhile
-		kept := s.kept
-		s.kept = nil
+	for len(s.out.kept) > 0 { // a prompt may still be painted meanwhile
+		kept := s.out.kept
+		s.out.kept = nil
 		s.mu.Unlock()
 		if s.o.Output != nil {
 			s.o.Output(kept)
 		}
 		s.mu.Lock()
 	}
-	s.route, e.ran = toScreen, false
+	s.out.route, e.ran = toScreen, false
 	if e.held {
 		s.directLocked(directive)
 		e.held = false
@@ -259,7 +258,7 @@ func (s *Shell) restored() {
 	s.mu.Lock()
 	e := &s.editor
 	e.restores = false
-	free := !e.lease && !e.screen && !s.closed
+	free := !e.lease && !e.screen && !s.life.closed
 	s.changeLocked()
 	s.mu.Unlock()
 	if free {

@@ -251,7 +251,7 @@ func (m *model) settle() {
 			busy, ran := m.s.Busy(), len(read(m.t, m.dir+"/user"))
 			m.s.mu.Lock()
 			defer m.s.mu.Unlock()
-			m.t.Fatalf("busy %q, %d of %d lines ran; editor %+v, ahead %q, route %d; ran %v, want %v; screen %q", busy, ran, len(m.lines), m.s.editor, m.s.ahead, m.s.route, tail(read(m.t, m.dir+"/user")), tail(m.lines), shown)
+			m.t.Fatalf("busy %q, %d of %d lines ran; editor %+v, ahead %q, route %d; ran %v, want %v; screen %q", busy, ran, len(m.lines), m.s.editor, m.s.ahead, m.s.out.route, tail(read(m.t, m.dir+"/user")), tail(m.lines), shown)
 		}
 	}
 }

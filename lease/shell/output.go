@@ -12,6 +12,23 @@ import (
 	"sublet/lease/shell/term"
 )
 
+// output is where what the terminal prints goes, and what of it was kept.
+type output struct {
+	route   route
+	kept    []byte  // of toLater
+	hook    []byte  // may be dropped: see withoutHook
+	painted painted // what the editor painted since the prompt
+}
+
+type route int
+
+const (
+	toScreen  route = iota // Options.Output
+	toCommand              // the borrowed command
+	toNobody               // it is the echo of our own line
+	toLater                // kept until Release
+)
+
 // readTerminal reads what the terminal of p prints until it is closed.
 func (s *Shell) readTerminal(p *process) {
 	buf := make([]byte, 32<<10)
@@ -46,9 +63,9 @@ func (s *Shell) deliver(p *process, b []byte) {
 		s.mu.Unlock()
 		return
 	}
-	to, r := s.route, s.run
+	to, r := s.out.route, s.run
 	if to != toCommand && s.editor.prompt {
-		s.painted.add(b)
+		s.out.painted.add(b)
 	}
 	if to == toScreen && (!s.editor.prompt || s.editor.typed.other) {
 		b = s.withoutHook(b)
@@ -56,16 +73,16 @@ func (s *Shell) deliver(p *process, b []byte) {
 	if s.command != nil {
 		s.command.tail.Add(b)
 	}
-	if s.prompts > 0 && !s.editor.prompt && (r == nil || r.ended) && bytes.Contains(b, pasteModeOn) && p.term.Foreground() == p.pid {
+	if s.records.prompts > 0 && !s.editor.prompt && (r == nil || r.ended) && bytes.Contains(b, pasteModeOn) && p.term.Foreground() == p.pid {
 		s.editor.unhooked = true
 		s.changeLocked()
 	}
 	if to == toLater {
-		if len(s.kept)+len(b) <= keptMost {
-			s.kept = append(s.kept, b...)
+		if len(s.out.kept)+len(b) <= keptMost {
+			s.out.kept = append(s.out.kept, b...)
 			b = nil
 		} else {
-			b, s.kept = append(s.kept, b...), nil
+			b, s.out.kept = append(s.out.kept, b...), nil
 		}
 	}
 	if s.editor.prompt {
@@ -97,7 +114,7 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 		if s.run == nil {
 			e.prompt = false
 			if s.command == nil {
-				s.command = &userRun{started: time.Now(), text: s.painted.line()}
+				s.command = &userRun{started: time.Now(), text: s.out.painted.line()}
 			}
 			s.event(UserBegan{})
 		}
@@ -110,18 +127,18 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 		s.mu.Lock()
 		e.erased = true
 		if s.run != nil { // what comes now is the echo of its line
-			s.route, e.prompt = toNobody, false
+			s.out.route, e.prompt = toNobody, false
 		}
 	case 'S':
 		if r := s.run; r != nil && !r.began {
-			r.began, r.started, s.route = true, time.Now(), toCommand
+			r.began, r.started, s.out.route = true, time.Now(), toCommand
 			s.mu.Unlock()
 			r.start()
 			s.mu.Lock()
 		}
 	case 'E':
 		if r := s.run; r != nil && r.recorded && !r.ended {
-			r.ended, s.dir, s.route = true, r.dir, toLater
+			r.ended, s.dir, s.out.route = true, r.dir, toLater
 		}
 	}
 	s.changeLocked()
@@ -131,9 +148,9 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 // withoutHook holds lines back that name a hook of the integration script, as a DEBUG trap and set -x print them: they are
 // dropped where the hook's mark follows, and delivered where anything else does. It returns what can be delivered now.
 func (s *Shell) withoutHook(b []byte) []byte {
-	if len(s.hook) > 0 {
-		b = append(s.hook, b...)
-		s.hook = nil
+	if len(s.out.hook) > 0 {
+		b = append(s.out.hook, b...)
+		s.out.hook = nil
 	}
 	at := len(b)
 	for at > 0 {
@@ -144,7 +161,7 @@ func (s *Shell) withoutHook(b []byte) []byte {
 		at = begin
 	}
 	if at < len(b) {
-		s.hook = bytes.Clone(b[at:])
+		s.out.hook = bytes.Clone(b[at:])
 	}
 	return b[:at]
 }

@@ -13,6 +13,13 @@ import (
 // unreadMost bounds what is kept of the side channel, in bytes.
 const unreadMost = 1 << 20
 
+// records are what came on the side channel from the current process.
+type records struct {
+	unread   string // records whose marks are still to come
+	prompts  int    // marks P that came
+	reported promptRecord
+}
+
 // promptRecord is what a record P holds, and the record B of its command.
 type promptRecord struct {
 	status int
@@ -30,9 +37,9 @@ type ack struct {
 // before its mark, so at the mark it is there; behind it are those of later marks, where the shell is ahead of the terminal's
 // reader. The protocol is described in package dialect.
 func (s *Shell) readRecordsLocked(kind byte) {
-	s.unread += string(drain(s.up))
+	s.records.unread += string(drain(s.files.up))
 	pid := strconv.Itoa(s.proc.pid)
-	list := strings.Split(s.unread, "\x00")
+	list := strings.Split(s.records.unread, "\x00")
 	whole := list[:len(list)-1]
 	n := 1 + slices.IndexFunc(whole, func(r string) bool { return strings.HasPrefix(r+" ", string(kind)+" "+pid+" ") })
 	for _, record := range list[:n] {
@@ -41,8 +48,8 @@ func (s *Shell) readRecordsLocked(kind byte) {
 			s.onRecordLocked(kind, text)
 		}
 	}
-	if s.unread = strings.Join(list[n:], "\x00"); len(s.unread) > unreadMost {
-		s.unread = ""
+	if s.records.unread = strings.Join(list[n:], "\x00"); len(s.records.unread) > unreadMost {
+		s.records.unread = ""
 	}
 }
 
@@ -50,10 +57,10 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 	switch kind {
 	case "P":
 		status, dir, _ := strings.Cut(rest, " ")
-		s.reported.dir = dir
-		s.reported.status, _ = strconv.Atoi(status)
+		s.records.reported.dir = dir
+		s.records.reported.status, _ = strconv.Atoi(status)
 	case "B":
-		s.reported.text = strings.TrimRight(rest, "\n")
+		s.records.reported.text = strings.TrimRight(rest, "\n")
 	case "A":
 		f := strings.Fields(rest)
 		if len(f) < 4 {
@@ -79,17 +86,17 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 
 // promptLocked takes the prompt that a mark P began. It ends what ran.
 func (s *Shell) promptLocked() {
-	t, e := s.reported, &s.editor
-	s.reported.text = ""
-	s.hook = nil // what a DEBUG trap or set -x printed of the prompt hook
-	s.prompts++
+	t, e := s.records.reported, &s.editor
+	s.records.reported.text = ""
+	s.out.hook = nil // what a DEBUG trap or set -x printed of the prompt hook
+	s.records.prompts++
 	e.prompt, e.typed = true, typing{last: e.typed.last}
 	e.unhooked = false
-	s.painted = painted{}
+	s.out.painted = painted{}
 	s.dir = t.dir
 	if r := s.run; r != nil && !r.ended && r.restarted == "" { // ^C ended the line before its end mark
 		r.status, r.dir, r.ended = t.status, t.dir, true
-		s.route = toLater
+		s.out.route = toLater
 	}
 	if c := s.command; c != nil {
 		s.command, s.stale = nil, true
@@ -122,7 +129,7 @@ func lastBytes(b []byte, n int) []byte {
 
 // directLocked gives the blocked widget a directive.
 func (s *Shell) directLocked(directive string) {
-	if _, err := s.down.Write([]byte(directive + "\n")); err != nil {
+	if _, err := s.files.down.Write([]byte(directive + "\n")); err != nil {
 		s.log.Warn("direct the line editor", "err", err)
 	}
 }

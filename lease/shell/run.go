@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -110,7 +109,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		return Result{}, err
 	}
 	r := &run{
-		c: c, out: term.NewCollector(s.cols(), s.o.Head, s.o.Tail, s.o.Spool, filepath.Join(s.folder, "text")), from: procs.Now(),
+		c: c, out: term.NewCollector(s.cols(), s.o.Head, s.o.Tail, s.o.Spool, s.files.path("text")), from: procs.Now(),
 	}
 	dir := c.Dir
 	if dir == s.Dir() {
@@ -152,13 +151,13 @@ func (s *Shell) begin(r *run, text, dir string) error {
 	if strings.ContainsAny(dir, "\n\x00") {
 		return &DirError{Dir: dir, Reason: "its name holds a line feed"}
 	}
-	if err := rewrite(s.text, text); err != nil {
+	if err := s.files.source(text); err != nil {
 		return fmt.Errorf("write the command: %w", err)
 	}
 	s.typist <- struct{}{}
 	defer func() { <-s.typist }()
 	s.mu.Lock()
-	if s.closed || s.gone {
+	if s.life.over() {
 		s.mu.Unlock()
 		return ErrClosed
 	}
@@ -166,7 +165,7 @@ func (s *Shell) begin(r *run, text, dir string) error {
 	s.run = r
 	s.editor.held, s.editor.ran = false, true
 	if s.editor.erased { // what its widget erases now is a prompt that was not seen, and the cursor is elsewhere
-		s.route = toNobody
+		s.out.route = toNobody
 	}
 	directive := "run " + s.nonce
 	if dir != "" {
@@ -180,13 +179,6 @@ func (s *Shell) begin(r *run, text, dir string) error {
 		return errNoProcess
 	}
 	return nil
-}
-
-func rewrite(f *os.File, text string) error {
-	if _, err := f.WriteAt([]byte(text), 0); err != nil {
-		return err
-	}
-	return f.Truncate(int64(len(text)))
 }
 
 // runEmpty runs nothing, for the prompt that follows. The caller has user.
@@ -216,7 +208,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 	done := ctx.Done()
 	for {
 		s.mu.Lock()
-		changed, began, ended, died := s.changed, r.began, r.ended, r.restarted != "" || s.gone || s.closed && within(s.proc.exited, 0)
+		changed, began, ended, died := s.changed, r.began, r.ended, r.restarted != "" || s.life.gone || s.life.closed && within(s.proc.exited, 0)
 		s.mu.Unlock()
 		if began && limit.limit == 0 && r.c.Timeout > 0 {
 			limit.begin(r.c.Timeout)
@@ -320,7 +312,7 @@ func (s *Shell) leftovers(pid int, t *term.Terminal, from procs.Moment) []procs.
 	bounded, cancel := context.WithTimeout(context.Background(), hooksBound)
 	defer cancel()
 	_ = s.await(bounded, func() bool { // the list is made anew in any case
-		return s.editor.prompt && len(s.painted.b) > 0 && !t.Echoes()
+		return s.editor.prompt && len(s.out.painted.b) > 0 && !t.Echoes()
 	})
 	now, _ := procs.BegunSince(pid, t.Foreground, from, jobs...)
 	return slices.DeleteFunc(now, func(p procs.Process) bool {
@@ -331,7 +323,7 @@ func (s *Shell) leftovers(pid int, t *term.Terminal, from procs.Moment) []procs.
 func (s *Shell) isGone() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.gone
+	return s.life.gone
 }
 
 // signalName returns the signal that a status of 128 and more stands for; only those are named that no program uses as a

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,41 +25,28 @@ type Shell struct {
 	d       dialect.Dialect
 	path    string
 	version string
-	folder  string // ours, removed by Close
+	files   files
 	log     *slog.Logger
-	up      *os.File // the FIFO from the script
-	down    *os.File // the FIFO to it
-	text    *os.File // what is sourced; rewritten in place
 	workers sync.WaitGroup
-	exited  chan struct{}
 	typist  chan struct{} // capacity 1: who has it may type; taken before mu
 	user    chan struct{} // capacity 1: who has it may change what the editor is held for; taken before typist
 
-	mu       sync.Mutex
-	changed  chan struct{} // closed, and made anew, when anything below changes
-	proc     *process
-	size     Size
-	nonce    string // of the marks that count now
-	editor   editor
-	painted  painted  // what the editor painted since the prompt
-	command  *userRun // the user's command that runs; nil = none
-	run      *run     // the borrowed command that runs
-	route    route    // where output goes now
-	kept     []byte   // output that waits for Release
-	hook     []byte   // output that may be dropped: see withoutHook
-	ahead    []byte   // keys that wait for the editor
-	dir      string
-	state    State
-	jobs     []int        // process groups of background jobs
-	stale    bool         // a command ran since state was read
-	prompts  int          // marks P that came
-	reported promptRecord // by the last records P and B
-	unread   string       // records whose marks are still to come
-	closed   bool
-	gone     bool // exited is closed
-	status   int
-	spawned  time.Time
-	deaths   int
+	mu      sync.Mutex
+	changed chan struct{} // closed, and made anew, when anything below changes
+	life    life
+	proc    *process
+	size    Size
+	nonce   string // of the marks that count now
+	editor  editor
+	records records
+	command *userRun // the user's command that runs; nil = none
+	run     *run     // the borrowed command that runs
+	out     output
+	ahead   []byte // keys that wait for the editor
+	dir     string
+	state   State
+	stale   bool  // a command ran since state was read
+	jobs    []int // process groups of background jobs
 }
 
 // editor is what is known of the shell's line editor.
@@ -88,16 +74,6 @@ type userRun struct {
 	tail    term.Tail
 }
 
-// route is where output goes.
-type route int
-
-const (
-	toScreen  route = iota // Options.Output
-	toCommand              // the borrowed command
-	toNobody               // it is the echo of our own line
-	toLater                // kept until Release
-)
-
 // process is one shell process with its terminal.
 type process struct {
 	pid    int
@@ -123,7 +99,7 @@ func Start(_ context.Context, o Options) (*Shell, error) {
 		o.Size = Size{Cols: 80, Rows: 24}
 	}
 	s := &Shell{
-		o: o, log: o.Log, size: o.Size, exited: make(chan struct{}), changed: make(chan struct{}), stale: true,
+		o: o, log: o.Log, size: o.Size, life: life{exited: make(chan struct{})}, changed: make(chan struct{}), stale: true,
 		typist: make(chan struct{}, 1), user: make(chan struct{}, 1), dir: o.Dir,
 	}
 	var err error
@@ -141,11 +117,11 @@ func Start(_ context.Context, o Options) (*Shell, error) {
 			return nil, fmt.Errorf("start the shell: %w", err)
 		}
 	}
-	s.mu.Lock()
-	if err = s.makeFolder(); err == nil {
+	if s.files, err = makeFiles(o.Folder); err == nil {
+		s.mu.Lock()
 		err = s.spawnLocked("")
+		s.mu.Unlock()
 	}
-	s.mu.Unlock()
 	if err != nil {
 		s.Close()
 		return nil, err
@@ -153,44 +129,13 @@ func Start(_ context.Context, o Options) (*Shell, error) {
 	return s, nil
 }
 
-// makeFolder makes the private folder with the two FIFOs and opens them for both, so that the shell's open never blocks.
-func (s *Shell) makeFolder() (err error) {
-	parent := s.o.Folder
-	if parent == "" {
-		parent = os.TempDir()
-	} else if err := os.MkdirAll(parent, 0o700); err != nil {
-		return fmt.Errorf("make shell folder: %w", err)
-	}
-	if s.folder, err = os.MkdirTemp(parent, "sh-"); err != nil { // 0700
-		return fmt.Errorf("make shell folder: %w", err)
-	}
-	if s.folder, err = filepath.Abs(s.folder); err != nil {
-		return fmt.Errorf("make shell folder: %w", err)
-	}
-	for name, file := range map[string]**os.File{"up": &s.up, "down": &s.down, "text": &s.text} {
-		path, flags := filepath.Join(s.folder, name), os.O_RDWR|os.O_CREATE
-		if name != "text" {
-			flags |= syscall.O_NONBLOCK
-			err = syscall.Mkfifo(path, 0o600)
-		}
-		if err == nil {
-			*file, err = os.OpenFile(path, flags, 0o600)
-		}
-		if err != nil {
-			return fmt.Errorf("make shell folder: %w", err)
-		}
-	}
-	return nil
-}
-
 // spawnLocked starts a process, which becomes the current one.
 func (s *Shell) spawnLocked(restore string) error {
 	s.nonce = newNonce()
 	s.editor = editor{screen: s.editor.screen, lease: s.editor.lease}
-	s.painted, s.command, s.route, s.kept, s.hook = painted{}, nil, toScreen, nil, nil
-	s.prompts, s.reported, s.unread = 0, promptRecord{}, ""
-	drain(s.up) // what the last process wrote
-	drain(s.down)
+	s.out, s.records, s.command = output{}, records{}, nil
+	drain(s.files.up) // what the last process wrote
+	drain(s.files.down)
 	env := []string{EnvInside + "=" + strconv.Itoa(os.Getpid())}
 	for _, kv := range s.o.Env {
 		if !strings.HasPrefix(kv, EnvInside+"=") {
@@ -198,22 +143,16 @@ func (s *Shell) spawnLocked(restore string) error {
 		}
 	}
 	l := s.d.Start(dialect.Start{
-		Folder: s.folder, Nonce: s.nonce, Env: env, NoStartup: s.o.NoStartup, Private: s.o.Private, Restore: restore,
+		Folder: s.files.folder, Nonce: s.nonce, Env: env, NoStartup: s.o.NoStartup, Private: s.o.Private, Restore: restore,
 	})
-	for name, text := range l.Files {
-		path := filepath.Join(s.folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return fmt.Errorf("start the shell: %w", err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			return fmt.Errorf("start the shell: %w", err)
-		}
+	if err := s.files.write(l.Files); err != nil {
+		return fmt.Errorf("start the shell: %w", err)
 	}
 	p, cmd, err := start(s.path, l, s.dir, s.size, s.o)
 	if err != nil {
 		return err
 	}
-	s.proc, s.spawned = p, time.Now()
+	s.proc, s.life.spawned = p, time.Now()
 	p.read.Go(func() { s.readTerminal(p) })
 	s.workers.Go(func() {
 		_ = cmd.Wait() // the state says more than the error
@@ -224,49 +163,6 @@ func (s *Shell) spawnLocked(restore string) error {
 		s.ended(p)
 	})
 	return nil
-}
-
-// lastOutput is how long what an ended shell printed is still read for: a child may keep the terminal open.
-const lastOutput = 50 * time.Millisecond
-
-// ended decides what the end of a process means: the user's own exit ends the Shell; a crash, or an exit while a borrowed
-// command ran, starts another one where it was.
-func (s *Shell) ended(p *process) {
-	p.term.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.changeLocked()
-	if s.proc != p || s.closed {
-		return
-	}
-	s.deaths++
-	if time.Since(s.spawned) > 2*time.Second {
-		s.deaths = 0
-	}
-	own := s.run == nil && p.state != nil && p.state.Exited()
-	if own || s.deaths >= 3 {
-		s.leaveLocked(p.state.ExitCode())
-		return
-	}
-	why := "the shell ended (" + p.state.String() + ") and was started again where it was; its unexported variables are gone, and what still " +
-		"runs is no job of the new one"
-	was := s.state
-	was.Local = nil
-	restore, _ := s.d.Restore(was, State{}, State{})
-	if err := s.spawnLocked(restore); err != nil {
-		s.log.Error("restart the shell", "err", err)
-		s.leaveLocked(1)
-		return
-	}
-	if s.run != nil {
-		s.run.restarted = why
-	}
-	s.event(Restarted{Why: why})
-}
-
-func (s *Shell) leaveLocked(status int) {
-	s.gone, s.status = true, status
-	close(s.exited)
 }
 
 // changeLocked wakes who waits for a change.
@@ -283,7 +179,7 @@ func (s *Shell) await(ctx context.Context, is func() bool) error {
 			s.mu.Unlock()
 			return nil
 		}
-		over, changed := s.closed || s.gone, s.changed
+		over, changed := s.life.over(), s.changed
 		s.mu.Unlock()
 		if over {
 			return ErrClosed
@@ -339,13 +235,13 @@ func (s *Shell) Stale() bool {
 }
 
 // Exited closes when the user's own exit ended the shell, or it could not be started again.
-func (s *Shell) Exited() <-chan struct{} { return s.exited }
+func (s *Shell) Exited() <-chan struct{} { return s.life.exited }
 
 // ExitStatus returns the shell's, after Exited.
 func (s *Shell) ExitStatus() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.status
+	return s.life.status
 }
 
 func (s *Shell) cols() int {
@@ -371,11 +267,11 @@ const closeGrace = time.Second
 // with status cancelled or shell_exited. It is idempotent, and returns after the last goroutine has ended.
 func (s *Shell) Close() error {
 	s.mu.Lock()
-	if s.closed {
+	if s.life.closed {
 		s.mu.Unlock()
 		return nil
 	}
-	s.closed = true
+	s.life.closed = true
 	p := s.proc
 	s.changeLocked()
 	s.mu.Unlock()
@@ -398,32 +294,7 @@ func (s *Shell) Close() error {
 		p.term.Close()
 	}
 	s.workers.Wait()
-	s.up.Close()
-	s.down.Close()
-	s.text.Close()
-	if err := os.RemoveAll(s.folder); err != nil {
-		return fmt.Errorf("remove shell folder: %w", err)
-	}
-	return nil
-}
-
-// drain reads what lies in a FIFO that is open for both.
-func drain(fifo *os.File) (list []byte) {
-	raw, err := fifo.SyscallConn()
-	if err != nil {
-		return nil // closed
-	}
-	_ = raw.Control(func(fd uintptr) { // closed
-		var buf [4096]byte
-		for {
-			n, err := syscall.Read(int(fd), buf[:])
-			if n <= 0 || err != nil { // EAGAIN: it is empty
-				return
-			}
-			list = append(list, buf[:n]...)
-		}
-	})
-	return list
+	return s.files.remove()
 }
 
 func within(done <-chan struct{}, d time.Duration) bool {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 )
 
@@ -46,7 +45,7 @@ func (s *Shell) look(ctx context.Context) (State, error) {
 	if err := s.await(bounded, func() bool { return !s.editor.looks }); err != nil {
 		return State{}, fmt.Errorf("read the shell's state: %w", err)
 	}
-	text, err := os.ReadFile(filepath.Join(s.folder, "state"))
+	text, err := os.ReadFile(s.files.path("state"))
 	if err != nil {
 		return State{}, fmt.Errorf("read the shell's state: %w", err)
 	}

@@ -1,0 +1,98 @@
+package shell
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// files is the private folder of a shell, with what it and the integration script talk over.
+type files struct {
+	folder string
+	up     *os.File // the FIFO from the script
+	down   *os.File // the FIFO to it
+	text   *os.File // what is sourced; rewritten in place
+}
+
+// makeFiles makes the folder, below parent ("" = the system's for temporary files), and opens the FIFOs for both ends, so
+// that the shell's open never blocks. On an error, too, what it returns is for remove.
+func makeFiles(parent string) (f files, err error) {
+	if parent == "" {
+		parent = os.TempDir()
+	} else if err := os.MkdirAll(parent, 0o700); err != nil {
+		return f, fmt.Errorf("make shell folder: %w", err)
+	}
+	if f.folder, err = os.MkdirTemp(parent, "sh-"); err != nil { // 0700
+		return f, fmt.Errorf("make shell folder: %w", err)
+	}
+	if f.folder, err = filepath.Abs(f.folder); err != nil {
+		return f, fmt.Errorf("make shell folder: %w", err)
+	}
+	for name, file := range map[string]**os.File{"up": &f.up, "down": &f.down, "text": &f.text} {
+		flags := os.O_RDWR | os.O_CREATE
+		if name != "text" {
+			flags |= syscall.O_NONBLOCK
+			err = syscall.Mkfifo(f.path(name), 0o600)
+		}
+		if err == nil {
+			*file, err = os.OpenFile(f.path(name), flags, 0o600)
+		}
+		if err != nil {
+			return f, fmt.Errorf("make shell folder: %w", err)
+		}
+	}
+	return f, nil
+}
+
+func (f *files) path(name string) string { return filepath.Join(f.folder, name) }
+
+// write writes a shell's start-up files, texts by their paths in the folder.
+func (f *files) write(texts map[string]string) error {
+	for name, text := range texts {
+		if err := os.MkdirAll(filepath.Dir(f.path(name)), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(f.path(name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// source has the script source this text next.
+func (f *files) source(text string) error {
+	if _, err := f.text.WriteAt([]byte(text), 0); err != nil {
+		return err
+	}
+	return f.text.Truncate(int64(len(text)))
+}
+
+func (f *files) remove() error {
+	for _, file := range []*os.File{f.up, f.down, f.text} {
+		file.Close() // nil where it was not made
+	}
+	if err := os.RemoveAll(f.folder); err != nil {
+		return fmt.Errorf("remove shell folder: %w", err)
+	}
+	return nil
+}
+
+// drain reads what lies in a FIFO that is open for both.
+func drain(fifo *os.File) (list []byte) {
+	raw, err := fifo.SyscallConn()
+	if err != nil {
+		return nil // closed
+	}
+	_ = raw.Control(func(fd uintptr) { // closed
+		var buf [4096]byte
+		for {
+			n, err := syscall.Read(int(fd), buf[:])
+			if n <= 0 || err != nil { // EAGAIN: it is empty
+				return
+			}
+			list = append(list, buf[:n]...)
+		}
+	})
+	return list
+}

@@ -1,0 +1,60 @@
+package shell
+
+import (
+	"time"
+)
+
+// life is what became of a Shell and of its processes, one after another.
+type life struct {
+	exited  chan struct{} // closed with gone
+	closed  bool          // Close was called
+	gone    bool          // the user's own exit ended it, or no further process could be started
+	status  int           // exit status, once gone
+	spawned time.Time     // the current process
+	deaths  int           // processes in a row that ended within 2 s
+}
+
+func (l *life) over() bool { return l.closed || l.gone }
+
+// lastOutput is how long what an ended shell printed is still read for: a child may keep the terminal open.
+const lastOutput = 50 * time.Millisecond
+
+// ended decides what the end of a process means: the user's own exit ends the Shell; a crash, or an exit while a borrowed
+// command ran, starts another one where it was.
+func (s *Shell) ended(p *process) {
+	p.term.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changeLocked()
+	if s.proc != p || s.life.closed {
+		return
+	}
+	s.life.deaths++
+	if time.Since(s.life.spawned) > 2*time.Second {
+		s.life.deaths = 0
+	}
+	own := s.run == nil && p.state != nil && p.state.Exited()
+	if own || s.life.deaths >= 3 {
+		s.leaveLocked(p.state.ExitCode())
+		return
+	}
+	why := "the shell ended (" + p.state.String() + ") and was started again where it was; its unexported variables are gone, and what still " +
+		"runs is no job of the new one"
+	was := s.state
+	was.Local = nil
+	restore, _ := s.d.Restore(was, State{}, State{})
+	if err := s.spawnLocked(restore); err != nil {
+		s.log.Error("restart the shell", "err", err)
+		s.leaveLocked(1)
+		return
+	}
+	if s.run != nil {
+		s.run.restarted = why
+	}
+	s.event(Restarted{Why: why})
+}
+
+func (s *Shell) leaveLocked(status int) {
+	s.life.gone, s.life.status = true, status
+	close(s.life.exited)
+}
