@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"sublet/daemon/internal/child"
 	"sublet/daemon/internal/hub"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/reach"
@@ -287,7 +288,7 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 
 // sweep removes what a killed daemon left in the runtime folder, which belongs to the holder of the lock.
 func (d *daemon) sweep() {
-	for _, pattern := range []string{"sh-*", mcp.Leftover} { // see lease/shell
+	for _, pattern := range []string{"sh-*", child.Leftover} { // see lease/shell
 		left, err := filepath.Glob(filepath.Join(escape(d.o.Paths.Runtime), pattern))
 		for _, path := range left {
 			err = errors.Join(err, os.RemoveAll(path))

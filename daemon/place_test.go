@@ -269,7 +269,7 @@ func TestWaysOfSaving(t *testing.T) {
 // What a killed daemon left in its folder goes when the next one starts.
 func TestLeftOfAKilledDaemonIsSwept(t *testing.T) {
 	p := home(t, "")
-	for _, name := range []string{"sh-1", "mcp-2", "client-3"} { // the last one is a window's
+	for _, name := range []string{"sh-1", "child-2", "client-3"} { // the last one is a window's
 		if err := os.MkdirAll(filepath.Join(p.Runtime, name, "x"), 0o700); err != nil {
 			t.Fatal(err)
 		}

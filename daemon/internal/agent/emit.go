@@ -1,8 +1,8 @@
 package agent
 
 import (
-	"sublet/daemon/internal/tool"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // emit sends one event and returns its number, 0 if the hub assigned none.
@@ -42,4 +42,4 @@ func (r *runner) waiting(text string) {
 }
 
 // clean is tool.Clean.
-func clean(s string) string { return tool.Clean(s) }
+func clean(s string) string { return visible.Clean(s) }

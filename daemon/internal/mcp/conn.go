@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sublet/daemon/internal/child"
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/tool"
 	"sublet/wire/visible"
@@ -34,9 +35,9 @@ const (
 type conn struct {
 	server  *server
 	session *sdk.ClientSession
-	proc    *process     // nil: by HTTP
-	meter   *meter       // of the process's output
-	http    *http.Client // nil: a process
+	proc    *child.Process // nil: by HTTP
+	meter   *meter         // of the process's output
+	http    *http.Client   // nil: a process
 	since   time.Time
 	ctx     context.Context // ends when the connection is given up
 	cancel  context.CancelCauseFunc
@@ -108,13 +109,13 @@ func (c *conn) transport(at Place) (sdk.Transport, error) {
 			DisableStandaloneSSE: true, // no stream outside of calls
 		}, nil
 	}
-	proc, err := startProcess(spec, at, c.server.o)
+	proc, err := c.server.startProcess(at)
 	if err != nil {
 		return nil, err
 	}
 	c.proc = proc
-	c.meter = newMeter(proc.stdout)
-	return &sdk.IOTransport{Reader: c.meter, Writer: stdinWriter{proc.stdin, c.meter}, MaxLineLength: 2 * maxMessage}, nil // the meter is first
+	c.meter = newMeter(proc.Stdout)
+	return &sdk.IOTransport{Reader: c.meter, Writer: stdinWriter{proc.Stdin, c.meter}, MaxLineLength: 2 * maxMessage}, nil // the meter is first
 }
 
 // stdinWriter is a server's standard input. It records in the meter that the server does not read any more (EPIPE).
@@ -139,7 +140,7 @@ func (c *conn) close() {
 	c.mu.Unlock()
 	c.once.Do(func() {
 		if c.proc != nil {
-			c.proc.end() // first, since the SDK waits for the process's output to end
+			c.proc.End() // first, since the SDK waits for the process's output to end
 		}
 		if c.session != nil {
 			_ = c.session.Close() // the process reports how it ended
@@ -182,10 +183,10 @@ func (c *conn) endReason(err error) error {
 	if fault := c.meter.fault.Load(); fault != nil {
 		return *fault
 	}
-	if how := c.proc.endReason(); how != "" && lost {
+	if how := c.proc.EndReason(); how != "" && lost {
 		text = how
 	}
-	if last := c.proc.lastStderrLine(); last != "" {
+	if last := c.proc.LastLine(); last != "" {
 		text += "; its last words: " + last
 	}
 	return errors.New(text)
@@ -309,7 +310,7 @@ func (c *conn) notice(ended <-chan answer) {
 func (c *conn) giveUp(why error) {
 	c.cancel(why)
 	if c.proc != nil {
-		c.proc.end()
+		c.proc.End()
 	}
 }
 

@@ -60,7 +60,7 @@ type Place struct {
 type Options struct {
 	Version string
 	Log     *slog.Logger // nil = discard
-	Folder  string       // for the folders of held servers, which are called Leftover; "" = the temporary one
+	Folder  string       // for the folders of held servers, see child.Leftover; "" = the temporary one
 	// Hold returns the launcher for a server, "" for none, and the reach that it enforces. nil: servers are not confined.
 	Hold     func(Spec) (launcher string, to confine.Spec, err error)
 	Patience time.Duration // how long Ready waits for servers that are starting; 10 s

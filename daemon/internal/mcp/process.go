@@ -1,69 +1,18 @@
 package mcp
 
 import (
-	"bufio"
-	"errors"
-	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
-	"time"
 
-	"golang.org/x/time/rate"
-
+	"sublet/daemon/internal/child"
 	"sublet/daemon/internal/mask"
-	"sublet/wire/visible"
-
-	"sublet/daemon/internal/tool"
-	"sublet/lease/confine"
-	"sublet/lease/procstat"
 )
 
-const (
-	// endGrace is how long a server may take to end after its input was closed, and again after SIGTERM.
-	endGrace = time.Second
-	// maxLine bounds one line of a server's standard error that is logged, in bytes.
-	maxLine = 1 << 10
-	// maxWords bounds a server's last line in a message, in bytes.
-	maxWords = 200
-)
-
-// guardScript is the leader of the server's process group. When the daemon ends, in whatever way, the script's input ends and
-// it kills the group, itself included. While it runs the group's id cannot be reused.
-const guardScript = `trap '' TERM INT HUP QUIT; read -r _; kill -KILL 0`
-
-// process is a server that was started here, and its process group.
-type process struct {
-	name       string
-	stdin      *os.File
-	stdout     *os.File
-	cmd        *exec.Cmd
-	guard      *exec.Cmd
-	guardInput *os.File // the guard's input
-	own        string   // a folder of a server that is held, "" of others
-	log        *slog.Logger
-
-	exited chan struct{} // closed when the server has ended and its group was killed
-	once   sync.Once
-	reader sync.WaitGroup
-
-	mu sync.Mutex
-	// below: guarded by mu
-	ended bool   // by a signal of this process
-	over  bool   // the group has ended
-	how   string // how the server ended, if not by a signal of this process
-	last  string // its newest line on standard error
-}
-
-// startProcess starts a server. Errors are for people.
-func startProcess(spec Spec, at Place, o *Options) (_ *process, err error) {
-	own, err := mask.Expand(spec.Env, spec.Expand)
+// startProcess starts the server's program. Errors are for people.
+func (s *server) startProcess(at Place) (*child.Process, error) {
+	own, err := mask.Expand(s.spec.Env, s.spec.Expand)
 	if err != nil {
 		return nil, err
 	}
@@ -76,228 +25,22 @@ func startProcess(spec Spec, at Place, o *Options) (_ *process, err error) {
 		env = append(env, name+"="+value)
 	}
 	dir := "/"
-	for _, d := range []string{spec.Dir, at.Home} {
+	for _, d := range []string{s.spec.Dir, at.Home} {
 		if info, err := os.Stat(d); filepath.IsAbs(d) && err == nil && info.IsDir() {
 			dir = d
 			break
 		}
 	}
-	path, err := Find(spec.Command, env, dir, at.Home)
+	path, err := child.Find(s.spec.Command, env, dir, at.Home)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{name: spec.Name, log: o.Log, exited: make(chan struct{})}
-	args := append([]string{spec.Command}, spec.Args...)
-	launcher, to, err := o.Hold(spec)
+	launcher, to, err := s.o.Hold(s.spec)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			os.RemoveAll(p.own)
-		}
-	}()
-	if launcher != "" {
-		if p.own, err = reachIn(o.Folder, to); err != nil {
-			return nil, err
-		}
-		args[0] = path
-		path, args = launcher, append([]string{confine.Program, filepath.Join(p.own, "reach")}, args...)
-	}
-	var files []*os.File
-	pipe := func() (r, w *os.File) {
-		if err == nil {
-			r, w, err = os.Pipe()
-			files = append(files, r, w)
-		}
-		return r, w
-	}
-	leashR, leashW := pipe()
-	inR, inW := pipe()
-	outR, outW := pipe()
-	errR, errW := pipe()
-	keep := func(keep ...*os.File) {
-		for _, f := range files {
-			if f != nil && !slices.Contains(keep, f) {
-				f.Close()
-			}
-		}
-	}
-	if err != nil {
-		keep()
-		return nil, err
-	}
-	p.guard = &exec.Cmd{
-		Path: "/bin/sh", Args: []string{"sublet-guard", "-c", guardScript}, Env: []string{}, Dir: "/", Stdin: leashR,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
-	}
-	if err := p.guard.Start(); err != nil {
-		keep()
-		return nil, fmt.Errorf("start its guard: %w", err)
-	}
-	p.cmd = &exec.Cmd{
-		Path: path, Args: args, Env: env, Dir: dir, Stdin: inR, Stdout: outW, Stderr: errW,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pgid: p.guard.Process.Pid},
-	}
-	if err := p.cmd.Start(); err != nil {
-		keep() // ends the guard
-		_ = p.guard.Wait()
-		return nil, err
-	}
-	if err := procstat.Mark(p.cmd.Process.Pid); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.ESRCH) {
-		p.log.Warn("an MCP server could not be marked", "server", p.name, "err", err)
-	}
-	p.guardInput, p.stdin, p.stdout = leashW, inW, outR
-	keep(leashW, inW, outR, errR)
-	p.reader.Go(func() { p.listen(errR) }) // ends with the pipe, which end closes
-	p.reader.Go(func() { p.watch(errR) })  // ends with the process; end waits for both
-	return p, nil
-}
-
-// Leftover matches the folders that a killed daemon leaves in Options.Folder.
-const Leftover = "mcp-*"
-
-// reachIn writes a server's Spec of confinement to a new folder below parent, which is the server's project; protected names
-// have no meaning there.
-func reachIn(parent string, to confine.Spec) (dir string, err error) {
-	if dir, err = os.MkdirTemp(parent, Leftover); err != nil {
-		return "", err
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err == nil {
-		if to.Reach == confine.Project {
-			to.Project = dir
-		}
-		err = os.WriteFile(filepath.Join(dir, "reach"), to.Encode(), 0o600)
-	}
-	return dir, err
-}
-
-// Find returns the path of a program, as a shell in that environment would find it.
-func Find(command string, env []string, dir, home string) (string, error) {
-	if rest, ok := strings.CutPrefix(command, "~/"); ok {
-		return filepath.Join(home, rest), nil
-	}
-	if strings.Contains(command, "/") {
-		if !filepath.IsAbs(command) {
-			command = filepath.Join(dir, command)
-		}
-		return command, nil
-	}
-	path := ""
-	for _, kv := range env {
-		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
-			path = v
-		}
-	}
-	for _, folder := range filepath.SplitList(path) {
-		if !filepath.IsAbs(folder) {
-			continue // relative entries of PATH are ignored
-		}
-		file := filepath.Join(folder, command)
-		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return file, nil
-		}
-	}
-	return "", fmt.Errorf("%q is not found on PATH", command)
-}
-
-// listen logs the server's standard error, a bounded number of lines, and keeps the last line.
-func (p *process) listen(r io.ReadCloser) {
-	defer r.Close()
-	lines := bufio.NewReaderSize(r, maxLine)
-	limit := rate.NewLimiter(10, 100)
-	for {
-		line, more, err := lines.ReadLine()
-		if err != nil {
-			return
-		}
-		text := strings.TrimSpace(mask.String(tool.Clean(string(line))))
-		for more && err == nil {
-			_, more, err = lines.ReadLine()
-		}
-		if text == "" {
-			continue
-		}
-		p.mu.Lock()
-		p.last = visible.Clip(oneLine(text), maxWords)
-		p.mu.Unlock()
-		if limit.Allow() {
-			p.log.Debug("mcp server says", "server", p.name, "line", text)
-		}
-	}
-}
-
-// watch waits for the server's end and then kills the rest of its group.
-func (p *process) watch(errR *os.File) {
-	err := p.cmd.Wait()
-	p.mu.Lock()
-	if !p.ended {
-		p.how = "it ended"
-		if err != nil {
-			p.how = "it ended: " + err.Error()
-		}
-	}
-	p.signalLocked(syscall.SIGKILL)
-	p.over = true
-	p.mu.Unlock()
-	_ = p.guard.Wait() // killed
-	p.guardInput.Close()
-	p.stdin.Close()
-	// The pipe may have more output, but a child that left the group may keep it open for ever.
-	_ = errR.SetReadDeadline(time.Now().Add(endGrace))
-	os.RemoveAll(p.own)
-	close(p.exited)
-}
-
-// signalLocked sends a signal to the whole group. The guard is reaped only afterwards, so the id is still the group's.
-func (p *process) signalLocked(s syscall.Signal) {
-	if !p.over {
-		_ = syscall.Kill(-p.guard.Process.Pid, s) // ESRCH: it has ended
-	}
-}
-
-// hangUp closes the server's input, which asks it to end and fails pending writes.
-func (p *process) hangUp() { p.stdin.Close() }
-
-// end ends the server and its group: first by closing its input, then SIGTERM, then SIGKILL. It waits, and is idempotent.
-func (p *process) end() {
-	p.once.Do(func() {
-		p.hangUp()
-		timer := time.NewTimer(endGrace)
-		defer timer.Stop()
-		for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-			select {
-			case <-p.exited:
-				return
-			case <-timer.C:
-			}
-			p.mu.Lock()
-			p.ended = true
-			p.signalLocked(s)
-			p.mu.Unlock()
-			timer.Reset(endGrace)
-		}
+	return child.Start(child.Spec{
+		Name: s.spec.Name, Path: path, Args: s.spec.Args, Env: env, Dir: dir,
+		Launcher: launcher, Reach: to, Folder: s.o.Folder, Log: s.o.Log,
 	})
-	<-p.exited
-	p.reader.Wait()
-	p.stdout.Close()
-}
-
-// endReason returns how the server ended, "" if it runs or this process ended it.
-func (p *process) endReason() string {
-	select {
-	case <-p.exited:
-	default:
-		return ""
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.how
-}
-
-// lastStderrLine returns the newest line that the server wrote on its standard error.
-func (p *process) lastStderrLine() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.last
 }

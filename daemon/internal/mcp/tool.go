@@ -99,7 +99,7 @@ func (s *server) offer(list []*sdk.Tool) (tools []*remote, left string) {
 }
 
 // shown removes invisible characters from text of a server.
-func shown(s string) string { return visible.Exact(tool.Clean(s)) }
+func shown(s string) string { return visible.Exact(visible.Clean(s)) }
 
 // schemaOf returns a tool's schema for models: that of an object, bounded, without invisible characters.
 func schemaOf(given any) (json.RawMessage, error) {
@@ -214,7 +214,7 @@ func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, appr
 		return tool.Result{}, context.Cause(ctx)
 	}
 	if said, ok := errors.AsType[*jsonrpc.Error](err); ok && !sdkOwn[said.Message] {
-		text, _ := tool.Bound(tool.Clean(said.Message), tool.MaxResult/4)
+		text, _ := tool.Bound(visible.Clean(said.Message), tool.MaxResult/4)
 		return tool.Result{Content: "the MCP server " + name + " refuses: " + text, IsError: true}, nil
 	}
 	if late, ok := errors.AsType[*timeoutError](err); ok {
@@ -235,7 +235,7 @@ func progressLine(p *sdk.ProgressNotificationParams) string {
 		line += fmt.Sprintf("/%g", p.Total)
 	}
 	if p.Message != "" {
-		line += " " + visible.Clip(oneLine(tool.Clean(visible.Clip(p.Message, 2<<10))), 500)
+		line += " " + visible.Clip(oneLine(visible.Clean(visible.Clip(p.Message, 2<<10))), 500)
 	}
 	return line + "\n"
 }
@@ -248,7 +248,7 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 	add := func(text string) {
 		text, n := tool.Bound(text, maxPart)
 		cut += n
-		parts = append(parts, tool.Clean(text))
+		parts = append(parts, visible.Clean(text))
 	}
 	for n, part := range res.Content {
 		if n == maxParts {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"sublet/daemon/internal/mcp"
+	"sublet/daemon/internal/child"
 	"sublet/lease/confine"
 )
 
@@ -33,7 +33,7 @@ type Checker struct {
 // Run implements tool.Held.
 func (c Checker) Run(ctx context.Context, dir string, args []string, stdin []byte) ([]byte, error) {
 	env := append(slices.Clip(c.Env), "GOTOOLCHAIN=local") // there is no network to fetch another from
-	program, err := mcp.Find(args[0], env, dir, c.Home)
+	program, err := child.Find(args[0], env, dir, c.Home)
 	if err != nil {
 		return nil, err
 	}

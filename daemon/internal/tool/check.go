@@ -125,7 +125,7 @@ func isShell(text []byte) bool { return shebang().Match(text) }
 
 // problems returns the lines of a report, without those about the checker itself.
 func problems(out []byte) (lines []string) {
-	for l := range strings.Lines(Clean(string(out))) {
+	for l := range strings.Lines(visible.Clean(string(out))) {
 		if l = strings.TrimRight(l, " \n"); l != "" && !frame().MatchString(l) {
 			lines = append(lines, l)
 		}

@@ -100,7 +100,7 @@ func failingLines(whole io.Reader, head, tail string, mask func(string) string) 
 		line, err := in.ReadSlice('\n')
 		if start, _ := fails.first(line); start >= 0 {
 			if start, _ := not.first(line); start < 0 {
-				text := Clean(string(line[:min(len(line), 4*maxFailingLine)]))
+				text := visible.Clean(string(line[:min(len(line), 4*maxFailingLine)]))
 				text = visible.Cut(mask(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))), maxFailingLine)
 				switch {
 				case strings.Contains(head, text), strings.Contains(tail, text):
