@@ -24,13 +24,18 @@ func ParseUserQuestion(arguments string) (q UserQuestion, err error) {
 	if err := json.Unmarshal([]byte(arguments), &q); err != nil {
 		return q, err
 	}
+	return q, q.Check()
+}
+
+// Check reports, for whoever asks, what of a question is missing or too long.
+func (q UserQuestion) Check() error {
 	switch {
 	case strings.TrimSpace(q.Question) == "" || len(q.Question) > maxQuestion:
-		err = fmt.Errorf("question: want 1 to %d bytes", maxQuestion)
+		return fmt.Errorf("question: want 1 to %d bytes", maxQuestion)
 	case len(q.Choices) > maxChoices:
-		err = fmt.Errorf("choices: %d are more than %d", len(q.Choices), maxChoices)
+		return fmt.Errorf("choices: %d are more than %d", len(q.Choices), maxChoices)
 	case slices.ContainsFunc(q.Choices, func(c string) bool { return strings.TrimSpace(c) == "" || len(c) > maxChoice }):
-		err = fmt.Errorf("choices: want 1 to %d bytes each", maxChoice)
+		return fmt.Errorf("choices: want 1 to %d bytes each", maxChoice)
 	}
-	return q, err
+	return nil
 }

@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"context"
+	"errors"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sublet/wire"
@@ -26,11 +28,45 @@ func (s *server) addAsk(m *sdk.Server) {
 	}, s.ask)
 }
 
-// ask is a call of the tool.
+// answerField names the elicitation, and the field of its form.
+const answerField = "answer"
+
+// ask is a call of the tool. Where no window is open, a client that can ask its own user does so (elicitation): the call is
+// answered with the form, and comes again with what was filled in.
 func (s *server) ask(ctx context.Context, req *sdk.CallToolRequest, in wire.UserQuestion) (*sdk.CallToolResult, askOut, error) {
+	if r, ok := req.Params.InputResponses[answerField].(*sdk.ElicitResult); ok {
+		return nil, elicited(r), nil
+	}
+	if c := req.ClientCapabilities(); c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil) {
+		if err := in.Check(); err != nil {
+			return nil, askOut{}, err
+		}
+		if _, _, err := s.look(ctx, req.ClientInfo(), req.Session); errors.Is(err, errNoWindow) {
+			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{answerField: form(in)}}, askOut{}, nil
+		}
+	}
 	r, err := s.tool(ctx, req, &wire.ToolRequest{Tool: wire.ToolAskUser}, in)
 	if err != nil {
 		return nil, askOut{}, err
 	}
 	return nil, askOut{Answered: r.Status == wire.StatusSuccess, Answer: string(r.Output)}, nil
+}
+
+// form is a question as an elicitation: one field, with the choices where there are some.
+func form(q wire.UserQuestion) *sdk.ElicitParams {
+	field := &jsonschema.Schema{Type: "string", Title: "Answer"}
+	for _, c := range q.Choices {
+		field.Enum = append(field.Enum, c)
+	}
+	return &sdk.ElicitParams{Message: q.Question, RequestedSchema: &jsonschema.Schema{
+		Type: "object", Properties: map[string]*jsonschema.Schema{answerField: field}, Required: []string{answerField},
+	}}
+}
+
+// elicited is what the client's user filled in.
+func elicited(r *sdk.ElicitResult) askOut {
+	if answer, ok := r.Content[answerField].(string); ok && r.Action == "accept" {
+		return askOut{Answered: true, Answer: answer}
+	}
+	return askOut{Answer: "the user did not answer"}
 }

@@ -460,3 +460,47 @@ func TestAskUser(t *testing.T) {
 		}
 	}
 }
+
+// Where no window is open, a client that can ask its own user does so, by the newest revision of the protocol and by an older one.
+// What is asked is checked first, and no answer is one. Where a window is open, that asks.
+func TestAskUserInTheClient(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	question := map[string]any{"question": "Which one?", "choices": []string{"left", "right"}}
+	var a *agent
+	var asked *sdk.ElicitParams
+	answer := func(action string) *sdk.ClientOptions {
+		return &sdk.ClientOptions{ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			asked = r.Params
+			return &sdk.ElicitResult{Action: action, Content: map[string]any{"answer": "right"}}, nil
+		}}
+	}
+	for _, version := range []string{"", "2025-11-25"} {
+		a = connectAs(t, w, "codex", version, answer("accept"))
+		r, err := a.call(t.Context(), "ask_user", question)
+		if err != nil || r.isError || !strings.Contains(r.text, `"answer":"right","answered":true`) || asked == nil || asked.Message != "Which one?" {
+			t.Errorf("%q: got %+v, %v; asked %+v", version, r, err, asked)
+		}
+		asked = nil
+		if r, err = a.call(t.Context(), "ask_user", map[string]any{"question": " "}); err != nil || !r.isError || asked != nil {
+			t.Errorf("%q, no question: got %+v, %v; asked %+v", version, r, err, asked)
+		}
+		r, err = connectAs(t, w, "codex", version, answer("decline")).call(t.Context(), "ask_user", question)
+		if err != nil || !strings.Contains(r.text, `"answered":false`) {
+			t.Errorf("%q, declined: got %+v, %v", version, r, err)
+		}
+	}
+	asked = nil
+	win := openWindow(t, w)
+	var work sync.WaitGroup
+	work.Go(func() {
+		q := next(t, win.questions)
+		if err := win.conn.Confirm(t.Context(), &wire.ConfirmationResponse{ConfirmationID: q.ConfirmationID, Decision: wire.DecisionAllow, Comment: "left"}); err != nil {
+			t.Error(err)
+		}
+	})
+	r, err := a.call(t.Context(), "ask_user", question)
+	work.Wait()
+	if err != nil || !strings.Contains(r.text, `"answer":"left","answered":true`) || asked != nil {
+		t.Errorf("with a window: got %+v, %v; asked %+v", r, err, asked)
+	}
+}

@@ -160,6 +160,12 @@ type agent struct {
 
 func connect(t *testing.T, w *gatewaytest.World, name string, change ...func(*Options)) *agent {
 	t.Helper()
+	return connectAs(t, w, name, "", &sdk.ClientOptions{}, change...)
+}
+
+// connectAs connects a client that speaks one revision of the protocol, "" = the newest.
+func connectAs(t *testing.T, w *gatewaytest.World, name, version string, client *sdk.ClientOptions, change ...func(*Options)) *agent {
+	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	o := Options{Daemon: w.Daemon(), In: inR, Out: outW, Runtime: w.Paths.Runtime, Client: wire.Borrower{Executable: "/opt/" + wire.OSString(name), PID: 4242}}
@@ -173,15 +179,14 @@ func connect(t *testing.T, w *gatewaytest.World, name string, change ...func(*Op
 		outW.Close()
 		a.over <- err
 	}()
-	c := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, &sdk.ClientOptions{
-		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
-			select {
-			case a.progress <- r.Params.Message:
-			default:
-			}
-		},
-	})
-	session, err := c.Connect(t.Context(), &sdk.IOTransport{Reader: outR, Writer: inW}, nil)
+	client.ProgressNotificationHandler = func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+		select {
+		case a.progress <- r.Params.Message:
+		default:
+		}
+	}
+	c := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, client)
+	session, err := c.Connect(t.Context(), &sdk.IOTransport{Reader: outR, Writer: inW}, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
 	}
