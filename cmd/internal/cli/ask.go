@@ -24,19 +24,14 @@ const maxStdin = 16 << 20
 
 func (a *app) ask() *cobra.Command {
 	var q question
-	c := &cobra.Command{
-		Use:   "ask 'PROMPT'",
-		Short: "One question, the answer on standard output",
-		Long: "ask runs one turn and prints the answer. Standard input, where it is a file or a pipe, goes along as context; with\n" +
-			"the prompt - it is the prompt. On a terminal you are asked before anything risky; a script is refused what would\n" +
-			"need a question, and told by exit status 3. The agent works in a private shell that starts in the current folder.",
-		Example: "  sublet ask 'what changed since yesterday?'\n  go test ./... 2>&1 | sublet ask 'why does this fail?'\n" +
-			"  sublet ask --ephemeral --output-schema schema.json --allow 'bash: go test *' -f task.md",
-		RunE: func(_ *cobra.Command, args []string) error {
-			q.prompt = strings.Join(args, " ")
-			return a.runAsk(q)
-		},
-	}
+	c := explained(command("ask 'PROMPT'", "One question, the answer on standard output", nil, func(args []string) error {
+		q.prompt = strings.Join(args, " ")
+		return a.runAsk(q)
+	}), "ask runs one turn and prints the answer. Standard input, where it is a file or a pipe, goes along as context; with\n"+
+		"the prompt - it is the prompt. On a terminal you are asked before anything risky; a script is refused what would\n"+
+		"need a question, and told by exit status 3. The agent works in a private shell that starts in the current folder.",
+		"  sublet ask 'what changed since yesterday?'\n  go test ./... 2>&1 | sublet ask 'why does this fail?'\n"+
+			"  sublet ask --ephemeral --output-schema schema.json --allow 'bash: go test *' -f task.md")
 	f := c.Flags()
 	f.BoolVar(&q.json, "json", false, "print the events as they come, one JSON object a line")
 	f.StringVar(&q.options.Mode, "mode", "", "policy mode for this turn: plan, ask, auto, full")
@@ -275,15 +270,12 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 	case *wire.AgentThinking:
 		if m.Phase == wire.PhaseWaiting { // also where standard error is no terminal: nothing else happens meanwhile
 			o.endLine()
-			fmt.Fprintf(o.app.stderr, "sublet: %s: %s\n", oneLine(m.Agent), oneLine(m.Message))
+			o.app.tell(m.Agent, m.Message, "")
 		}
 	case *wire.Error:
 		o.release()
 		o.endLine()
-		fmt.Fprintf(o.app.stderr, "sublet: error: %s\n", oneLine(m.Error()))
-		if m.Hint != "" {
-			fmt.Fprintf(o.app.stderr, "sublet: hint: %s\n", oneLine(m.Hint))
-		}
+		o.app.tell("error", m.Error(), m.Hint)
 	case *wire.AgentComplete:
 		o.complete(m)
 	}
@@ -301,7 +293,7 @@ func (o *answer) chunk(m *wire.AgentStreamChunk) {
 	case wire.ChunkVoid:
 		o.held.Void(m.Chunk.FromSeq)
 		o.endLine()
-		fmt.Fprintf(o.app.stderr, "sublet: the answer so far is void and asked for again: %s\n", oneLine(m.Chunk.Text))
+		o.app.tell("the answer so far is void and asked for again", m.Chunk.Text, "")
 	case wire.ChunkBlock:
 		if m.Chunk.Block != nil {
 			o.release()
@@ -326,14 +318,13 @@ func (o *answer) complete(m *wire.AgentComplete) {
 		o.endLine()
 	}
 	if m.Model != o.model && m.Model != "" {
-		fmt.Fprintf(o.app.stderr, "sublet: warning: %s answered in place of %s\n", oneLine(m.Model), oneLine(o.model))
+		o.app.tell("warning", m.Model+" answered in place of "+o.model, "")
 	}
 	if m.StopReason == "max_tokens" {
-		fmt.Fprintln(o.app.stderr, "sublet: warning: the answer is cut off at the model's output limit")
-		fmt.Fprintf(o.app.stderr, "sublet: hint: `sublet ask --session %s 'go on'` continues it\n", oneLine(string(m.SessionID)))
+		o.app.tell("warning", "the answer is cut off at the model's output limit", "`sublet ask --session "+string(m.SessionID)+" 'go on'` continues it")
 	}
 	for _, r := range m.Refused {
-		fmt.Fprintf(o.app.stderr, "sublet: error: %s was refused: %s\n", oneLine(r.Tool), oneLine(r.Reason))
+		o.app.tell("error", r.Tool+" was refused: "+r.Reason, "")
 	}
 	if len(m.Refused) > 0 && o.asker == nil {
 		fmt.Fprintln(o.app.stderr, "sublet: hint: nobody could be asked; ask on a terminal, or see `sublet help policy`")
@@ -343,10 +334,7 @@ func (o *answer) complete(m *wire.AgentComplete) {
 // warn prints warnings of the daemon beside a turn.
 func (a *app) warn(m wire.Message) {
 	if n, ok := m.(*wire.Notice); ok && n.Level != "info" {
-		fmt.Fprintf(a.stderr, "sublet: %s: %s\n", oneLine(n.Level), oneLine(n.Text))
-		if n.Hint != "" {
-			fmt.Fprintf(a.stderr, "sublet: hint: %s\n", oneLine(n.Hint))
-		}
+		a.tell(n.Level, n.Text, n.Hint)
 	}
 }
 

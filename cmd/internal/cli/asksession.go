@@ -29,14 +29,15 @@ func resumeLast(ctx context.Context, c *client.Conn, dir wire.OSString) error {
 // keepSession names the session of a question that was asked, or deletes it.
 func (a *app) keepSession(ctx context.Context, c *client.Conn, q question) error {
 	ctx = context.WithoutCancel(ctx) // an interrupted question's session is deleted, too
-	id := c.Session().ID
+	r := sessionRequest("rename", string(c.Session().ID))
 	switch {
 	case q.ephemeral:
-		_, err := c.Sessions(ctx, &wire.SessionRequest{Op: "delete", SessionID: &id})
-		return err
+		r.Op = "delete"
 	case q.name != "":
-		_, err := c.Sessions(ctx, &wire.SessionRequest{Op: "rename", SessionID: &id, Name: q.name})
-		return err
+		r.Name = q.name
+	default:
+		return nil
 	}
-	return nil
+	_, err := c.Sessions(ctx, r)
+	return err
 }

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,29 +15,30 @@ import (
 func (a *app) audit() *cobra.Command {
 	var asJSON bool
 	var since, session string
-	c := &cobra.Command{
-		Use: "audit", Short: "What agents were allowed and refused, and what they ran", Args: cobra.NoArgs,
-		Long: "audit prints the audit log, the oldest line first: one line for each decision and one for each execution. It needs no\n" +
-			"daemon. --since takes a time back from now (90m, 24h, 7d), a date or a time (2006-01-02, 2006-01-02T15:04:05Z).",
-		Example: "  sublet audit --since 24h\n  sublet audit --json | jq 'select(.decision == \"deny\")'\n  sublet audit verify",
-		RunE: func(*cobra.Command, []string) error {
-			from, err := sinceTime(since, time.Now())
-			if err != nil {
-				return &usageError{err}
-			}
-			paths, err := a.paths()
-			if err != nil {
-				return err
-			}
-			wanted := func(e *daemon.AuditEntry) bool {
-				return !e.At.Before(from) && (session == "" || e.Session == session)
-			}
-			if asJSON {
-				return a.auditJSON(daemon.AuditLog(paths), wanted)
-			}
-			return a.auditTable(daemon.AuditLog(paths), wanted)
-		},
-	}
+	c := explained(command("audit", "What agents were allowed and refused, and what they ran", cobra.NoArgs, func([]string) error {
+		from, err := sinceTime(since, time.Now())
+		if err != nil {
+			return &usageError{err}
+		}
+		paths, err := a.paths()
+		if err != nil {
+			return err
+		}
+		wanted := func(e *daemon.AuditEntry) bool {
+			return !e.At.Before(from) && (session == "" || e.Session == session)
+		}
+		if asJSON {
+			return daemon.ReadAudit(daemon.AuditLog(paths), func(e daemon.AuditEntry) error {
+				if !wanted(&e) {
+					return nil
+				}
+				return a.printJSON(e)
+			})
+		}
+		return a.auditTable(daemon.AuditLog(paths), wanted)
+	}), "audit prints the audit log, the oldest line first: one line for each decision and one for each execution. It needs no\n"+
+		"daemon. --since takes a time back from now (90m, 24h, 7d), a date or a time (2006-01-02, 2006-01-02T15:04:05Z).",
+		"  sublet audit --since 24h\n  sublet audit --json | jq 'select(.decision == \"deny\")'\n  sublet audit verify")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	c.Flags().StringVar(&since, "since", "", "only what came after this time")
 	c.Flags().StringVar(&session, "session", "", "only of this session")
@@ -68,22 +67,11 @@ func sinceTime(s string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("--since %q is neither a time back from now (90m, 24h, 7d) nor a date (2006-01-02)", s)
 }
 
-func (a *app) auditJSON(path string, wanted func(*daemon.AuditEntry) bool) error {
-	out := json.NewEncoder(a.stdout)
-	out.SetEscapeHTML(false)
-	return daemon.ReadAudit(path, func(e daemon.AuditEntry) error {
-		if !wanted(&e) {
-			return nil
-		}
-		return out.Encode(e)
-	})
-}
-
 // auditPage is how many lines of the table are aligned with each other: a log may have a hundred thousand.
 const auditPage = 200
 
 func (a *app) auditTable(path string, wanted func(*daemon.AuditEntry) bool) error {
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	w := a.table("")
 	n := 0
 	err := daemon.ReadAudit(path, func(e daemon.AuditEntry) error {
 		if !wanted(&e) {
@@ -127,43 +115,35 @@ func (a *app) auditTable(path string, wanted func(*daemon.AuditEntry) bool) erro
 
 func (a *app) auditVerify() *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{
-		Use: "verify", Short: "Check that the audit log is as it was written", Args: cobra.NoArgs,
-		Long: "verify goes along the chain of hashes through all files of the log: each line names the one before it, and the last one\n" +
-			"is noted beside the log. It tells what was changed, taken out, put in or cut off, with file and line; exit status 1 then.",
-		RunE: func(*cobra.Command, []string) error {
-			paths, err := a.paths()
-			if err != nil {
-				return err
+	return withJSON(explained(command("verify", "Check that the audit log is as it was written", cobra.NoArgs, func([]string) error {
+		paths, err := a.paths()
+		if err != nil {
+			return err
+		}
+		rep, err := daemon.VerifyAudit(daemon.AuditLog(paths))
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			err = a.printJSON(map[string]any{
+				"ok": len(rep.Faults) == 0, "entries": rep.Entries, "first": rep.First, "last": rep.Last,
+				"faults": append([]string{}, rep.Faults...), "notes": append([]string{}, rep.Notes...),
+			})
+		} else {
+			for _, n := range rep.Notes {
+				a.printf("note: %s\n", plain(n))
 			}
-			rep, err := daemon.VerifyAudit(daemon.AuditLog(paths))
-			if err != nil {
-				return err
+			for _, f := range rep.Faults {
+				a.printf("fault: %s\n", plain(f))
 			}
-			if asJSON {
-				if err := a.printJSON(map[string]any{
-					"ok": len(rep.Faults) == 0, "entries": rep.Entries, "first": rep.First, "last": rep.Last,
-					"faults": append([]string{}, rep.Faults...), "notes": append([]string{}, rep.Notes...),
-				}); err != nil {
-					return err
-				}
-			} else {
-				for _, n := range rep.Notes {
-					a.printf("note: %s\n", plain(n))
-				}
-				for _, f := range rep.Faults {
-					a.printf("fault: %s\n", plain(f))
-				}
-				if len(rep.Faults) == 0 {
-					a.printf("whole: %d entries, %d to %d\n", rep.Entries, rep.First, rep.Last)
-				}
+			if len(rep.Faults) == 0 {
+				a.printf("whole: %d entries, %d to %d\n", rep.Entries, rep.First, rep.Last)
 			}
-			if len(rep.Faults) > 0 {
-				return errors.New("the audit log is not as it was written")
-			}
-			return nil
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return c
+		}
+		if err == nil && len(rep.Faults) > 0 {
+			err = errors.New("the audit log is not as it was written")
+		}
+		return err
+	}), "verify goes along the chain of hashes through all files of the log: each line names the one before it, and the last one\n"+
+		"is noted beside the log. It tells what was changed, taken out, put in or cut off, with file and line; exit status 1 then.", ""), &asJSON, "")
 }

@@ -206,26 +206,15 @@ func (a *app) dial(ctx context.Context, running bool, change ...func(*client.Opt
 }
 
 // connected dials, as dial does, for a command that asks the daemon something and ends.
-func (a *app) connected(running bool, do func(ctx context.Context, c *client.Conn) error) error {
+func (a *app) connected(running bool, do func(ctx context.Context, c *client.Conn) error, change ...func(*client.Options)) error {
 	ctx, stop := interruptible(context.Background())
 	defer stop()
-	c, err := a.dial(ctx, running)
+	c, err := a.dial(ctx, running, change...)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	return do(ctx, c)
-}
-
-// status calls do with the status of the daemon that runs.
-func (a *app) status(do func(*wire.StatusReply) error) error {
-	return a.connected(true, func(ctx context.Context, c *client.Conn) error {
-		s, err := c.Status(ctx)
-		if err != nil {
-			return err
-		}
-		return do(s)
-	})
 }
 
 // interruptible returns a context that ends with SIGINT, SIGTERM or SIGHUP, its cause then being errInterrupted.
@@ -258,19 +247,14 @@ func versionLine() string {
 
 func (a *app) versionCommand() *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if asJSON {
-				return a.printJSON(map[string]any{
-					"version": Version(), "commit": commit, "protocol": wire.Version, "protocol_min": wire.MinVersion,
-					"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
-				})
-			}
-			a.printf("%s\n", versionLine())
-			return nil
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return c
+	return withJSON(command("version", "Print the version", cobra.NoArgs, func([]string) error {
+		if asJSON {
+			return a.printJSON(map[string]any{
+				"version": Version(), "commit": commit, "protocol": wire.Version, "protocol_min": wire.MinVersion,
+				"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+			})
+		}
+		a.printf("%s\n", versionLine())
+		return nil
+	}), &asJSON, "")
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -15,34 +16,29 @@ import (
 )
 
 func (a *app) config() *cobra.Command {
-	c := &cobra.Command{Use: "config", Short: "The settings: where they are, what is in force, whether they are right", Args: cobra.NoArgs, RunE: needsSubcommand}
-	sub := func(use, short string, run func(path string) error) {
-		c.AddCommand(&cobra.Command{
-			Use: use, Short: short, Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error {
-				paths, err := a.paths()
-				if err != nil {
-					return err
-				}
-				return run(paths.Config)
-			},
+	at := func(use, short string, run func(path string) error) *cobra.Command {
+		return command(use, short, cobra.NoArgs, func([]string) error {
+			paths, err := a.paths()
+			if err != nil {
+				return err
+			}
+			return run(paths.Config)
 		})
 	}
-	sub("path", "Print where the settings file is, or would be", func(path string) error {
-		a.printf("%s\n", path)
-		return nil
-	})
-	sub("show", "Print every key with its value in force and a comment", func(path string) error {
-		c, err := daemon.LoadSettings(path)
-		if err != nil {
+	return family("config", "The settings: where they are, what is in force, whether they are right", "",
+		at("path", "Print where the settings file is, or would be", func(path string) error {
+			a.printf("%s\n", path)
+			return nil
+		}),
+		at("show", "Print every key with its value in force and a comment", func(path string) error {
+			c, err := daemon.LoadSettings(path)
+			if err == nil {
+				a.printf("%s", config.Show(c))
+			}
 			return err
-		}
-		a.printf("%s", config.Show(c))
-		return nil
-	})
-	sub("check", "Say what is wrong in the settings file, with line and column", a.checkConfig)
-	sub("edit", "Open the settings file in $VISUAL or $EDITOR, then check it", a.editConfig)
-	return c
+		}),
+		at("check", "Say what is wrong in the settings file, with line and column", a.checkConfig),
+		at("edit", "Open the settings file in $VISUAL or $EDITOR, then check it", a.editConfig))
 }
 
 func (a *app) checkConfig(path string) error {
@@ -59,13 +55,6 @@ func (a *app) checkConfig(path string) error {
 
 // editConfig opens the file itself in an editor: a running daemon applies a valid change, and otherwise keeps its settings.
 func (a *app) editConfig(path string) error {
-	editor := a.env("VISUAL")
-	if editor == "" {
-		editor = a.env("EDITOR")
-	}
-	if editor == "" {
-		editor = "vi"
-	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
@@ -76,7 +65,7 @@ func (a *app) editConfig(path string) error {
 		}
 	}
 	// The variable contains a command line, as for git and others.
-	words := append(strings.Fields(editor), path)
+	words := append(strings.Fields(cmp.Or(a.env("VISUAL"), a.env("EDITOR"), "vi")), path)
 	e := exec.Command(words[0], words[1:]...)
 	e.Stdin, e.Stdout, e.Stderr = a.stdin, os.Stdout, os.Stderr
 	if err := e.Run(); err != nil {

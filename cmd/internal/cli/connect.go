@@ -21,16 +21,12 @@ type connecting struct{ undo, print, yes bool }
 
 func (a *app) connect() *cobra.Command {
 	var o connecting
-	c := &cobra.Command{
-		Use:   "connect claude|codex|crush|gemini|goose|opencode|qwen",
-		Short: "Let another agent run its commands in your shell",
-		Long: "connect adds `sublet serve mcp` to the settings of an agent of another program, raises its time limit and turns its own shell\n" +
-			"tool off, so that its commands run in your shell, under sublet's policy. It shows what changes, asks, keeps a backup, and\n" +
+	c := explained(command("connect claude|codex|crush|gemini|goose|opencode|qwen", "Let another agent run its commands in your shell", cobra.ExactArgs(1),
+		func(args []string) error { return a.runConnect(args[0], o) }),
+		"connect adds `sublet serve mcp` to the settings of an agent of another program, raises its time limit and turns its own shell\n"+
+			"tool off, so that its commands run in your shell, under sublet's policy. It shows what changes, asks, keeps a backup, and\n"+
 			"changes nothing else. Then the agent is asked which servers it knows. For another name it prints what most programs take.",
-		Example: "  sublet connect codex\n  sublet connect codex --undo",
-		Args:    cobra.ExactArgs(1),
-		RunE:    func(_ *cobra.Command, args []string) error { return a.runConnect(args[0], o) },
-	}
+		"  sublet connect codex\n  sublet connect codex --undo")
 	c.Flags().BoolVar(&o.undo, "undo", false, "take the changes back; what else was changed since stays")
 	c.Flags().BoolVar(&o.print, "print", false, "print what would change, and change nothing")
 	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -24,42 +23,25 @@ import (
 )
 
 func (a *app) daemon() *cobra.Command {
-	c := &cobra.Command{Use: "daemon", Short: "The background program: start, stop, status, logs", Args: cobra.NoArgs, RunE: needsSubcommand}
-	c.AddCommand(a.daemonRun(), a.daemonStart(), a.daemonStop(), a.daemonRestart(), a.daemonStatus(), a.daemonLogs())
-	return c
+	return family("daemon", "The background program: start, stop, status, logs", "",
+		a.daemonRun(), a.asks("start", "Start the daemon, where none runs", cobra.NoArgs, a.started),
+		a.daemonStop(), a.daemonRestart(), a.daemonStatus(), a.daemonLogs())
 }
 
 func (a *app) daemonRun() *cobra.Command {
 	var stay bool
-	c := &cobra.Command{
-		Use: "run", Short: "Be the daemon, in the foreground (sublet starts it by itself)", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			paths, err := a.paths()
-			if err != nil {
-				return err
-			}
-			return daemon.Run(context.Background(), daemon.Options{Paths: paths, Version: Version(), Stay: stay})
-		},
-	}
+	c := command("run", "Be the daemon, in the foreground (sublet starts it by itself)", cobra.NoArgs, func([]string) error {
+		paths, err := a.paths()
+		if err != nil {
+			return err
+		}
+		return daemon.Run(context.Background(), daemon.Options{Paths: paths, Version: Version(), Stay: stay})
+	})
 	c.Flags().BoolVar(&stay, "stay", false, "do not leave when idle: for service managers")
 	return c
 }
 
-func (a *app) daemonStart() *cobra.Command {
-	return &cobra.Command{
-		Use: "start", Short: "Start the daemon, where none runs", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.start() },
-	}
-}
-
-func (a *app) start() error {
-	ctx, stop := interruptible(context.Background())
-	defer stop()
-	c, err := a.dial(ctx, false)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (a *app) started(_ context.Context, c *client.Conn, _ []string) error {
 	a.printf("the daemon runs, pid %d\n", c.Ready().Daemon.PID)
 	return nil
 }
@@ -67,12 +49,26 @@ func (a *app) start() error {
 func (a *app) daemonStop() *cobra.Command {
 	var drain time.Duration
 	var ifIdle bool
-	c := &cobra.Command{
-		Use: "stop", Short: "Stop the daemon, once running turns have ended", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.stop(drain, ifIdle) },
-	}
-	c.Flags().DurationVar(&drain, "drain", drainDefault, "how long running turns may still take; those that wait for an answer are not waited for")
+	c := command("stop", "Stop the daemon, once running turns have ended", cobra.NoArgs, func([]string) error { return a.stop(drain, ifIdle) })
 	c.Flags().BoolVar(&ifIdle, "if-idle", false, "do nothing, with exit status 1, while turns run")
+	return draining(c, &drain)
+}
+
+func (a *app) daemonRestart() *cobra.Command {
+	var drain time.Duration
+	start := a.asks("restart", "Stop the daemon, once running turns have ended, and start this version", cobra.NoArgs, a.started)
+	start.PreRunE = func(*cobra.Command, []string) error {
+		if err := a.stop(drain, false); !errors.Is(err, client.ErrNoDaemon) {
+			return err
+		}
+		return nil
+	}
+	return draining(start, &drain)
+}
+
+// draining adds the flag --drain.
+func draining(c *cobra.Command, drain *time.Duration) *cobra.Command {
+	c.Flags().DurationVar(drain, "drain", drainDefault, "how long running turns may still take; those that wait for an answer are not waited for")
 	return c
 }
 
@@ -133,31 +129,17 @@ func (a *app) stop(drain time.Duration, ifIdle bool) error {
 	}
 }
 
-func (a *app) daemonRestart() *cobra.Command {
-	var drain time.Duration
-	c := &cobra.Command{
-		Use: "restart", Short: "Stop the daemon, once running turns have ended, and start this version", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if err := a.stop(drain, false); err != nil && !errors.Is(err, client.ErrNoDaemon) {
-				return err
-			}
-			return a.start()
-		},
-	}
-	c.Flags().DurationVar(&drain, "drain", drainDefault, "how long running turns may still take; those that wait for an answer are not waited for")
-	return c
-}
-
 func (a *app) daemonStatus() *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{
-		Use: "status", Short: "Tell how the daemon is; exit status 4 where none runs", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return a.status(func(s *wire.StatusReply) error { return a.printStatus(s, asJSON) })
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return c
+	return withJSON(command("status", "Tell how the daemon is; exit status 4 where none runs", cobra.NoArgs, func([]string) error {
+		return a.connected(true, func(ctx context.Context, c *client.Conn) error {
+			s, err := c.Status(ctx)
+			if err != nil {
+				return err
+			}
+			return a.printStatus(s, asJSON)
+		})
+	}), &asJSON, "")
 }
 
 func (a *app) printStatus(s *wire.StatusReply, asJSON bool) error {
@@ -169,7 +151,7 @@ func (a *app) printStatus(s *wire.StatusReply, asJSON bool) error {
 		}
 		return a.printJSON(fields)
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	w := a.table("")
 	const mib = 1 << 20
 	fmt.Fprintf(w, "state\t%s\npid\t%d\nversion\t%s\nup\t%s\nclients\t%d\nturns\t%d\nshells\t%d\nmemory\t%.1f MiB, %d goroutines\nstore\t%.1f MiB\n",
 		plain(s.State), s.PID, plain(s.Version), ms(s.UptimeMS), s.Clients, s.Turns, len(s.Leases), float64(s.Memory)/mib, s.Goroutines,
@@ -203,16 +185,13 @@ func (a *app) leaveOut(s *wire.StatusReply) {
 func (a *app) daemonLogs() *cobra.Command {
 	var follow bool
 	var lines int
-	c := &cobra.Command{
-		Use: "logs", Short: "Print the daemon's log", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			paths, err := a.paths()
-			if err != nil {
-				return err
-			}
-			return a.logs(paths.Log(), lines, follow)
-		},
-	}
+	c := command("logs", "Print the daemon's log", cobra.NoArgs, func([]string) error {
+		paths, err := a.paths()
+		if err != nil {
+			return err
+		}
+		return a.logs(paths.Log(), lines, follow)
+	})
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is added")
 	c.Flags().IntVarP(&lines, "lines", "n", 200, "begin with so many lines")
 	return c
@@ -259,29 +238,27 @@ func (a *app) logs(path string, lines int, follow bool) error {
 
 // tail prints the last lines of a file and returns its size.
 func (a *app) tail(path string, lines int) (size int64, err error) {
+	text, size, err := endOf(path, 4<<20)
+	all := slices.Collect(strings.Lines(text))
+	for _, line := range all[max(0, len(all)-max(0, lines)):] {
+		a.printf("%s", plain(line))
+	}
+	return size, err
+}
+
+// endOf returns the last bytes of a file, at most so many, and the size of all.
+func endOf(path string, most int64) (text string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return 0, err
+		return "", 0, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
+	if size, err = f.Seek(0, io.SeekEnd); err != nil {
+		return "", 0, err
 	}
-	const most = 4 << 20 // bytes looked back
-	from := max(0, info.Size()-most)
-	text, err := io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
-	if err != nil {
-		return 0, err
-	}
-	all := bytes.SplitAfter(text, []byte("\n"))
-	if n := len(all); n > 0 && len(all[n-1]) == 0 {
-		all = all[:n-1]
-	}
-	for _, line := range all[max(0, len(all)-max(0, lines)):] {
-		a.printf("%s", plain(string(line)))
-	}
-	return info.Size(), nil
+	from := max(0, size-most)
+	b, err := io.ReadAll(io.NewSectionReader(f, from, size-from))
+	return string(b), size, err
 }
 
 // since prints what was added to a file after an offset. A file that became shorter was begun anew, and what was added

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -29,10 +28,7 @@ import (
 )
 
 func (a *app) doctor() *cobra.Command {
-	return &cobra.Command{
-		Use: "doctor", Short: "Check everything sublet needs, and say what to do about what is missing", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.runDoctor() },
-	}
+	return command("doctor", "Check everything sublet needs, and say what to do about what is missing", cobra.NoArgs, a.runDoctor)
 }
 
 // check is one line of the doctor's.
@@ -42,7 +38,7 @@ type check struct {
 	warn bool // a failure costs something, but sublet works
 }
 
-func (a *app) runDoctor() error {
+func (a *app) runDoctor([]string) error {
 	ctx, stop := interruptible(context.Background())
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -264,26 +260,15 @@ func checkDisk(dir string) (string, error) {
 
 // checkLog searches the log for recent errors.
 func checkLog(path string) (string, error) {
-	f, err := os.Open(path)
+	text, _, err := endOf(path, 256<<10)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return "none yet", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	const most = 256 << 10 // bytes looked back
-	from := max(0, info.Size()-most)
-	text, err := io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
-	if err != nil {
-		return "", err
-	}
 	count, last := 0, ""
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		if strings.Contains(line, " level=ERROR ") || strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
 			count, last = count+1, line
 		}

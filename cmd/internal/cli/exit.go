@@ -58,15 +58,20 @@ func (a *app) report(err error) int {
 		return int(quiet)
 	}
 	var usage *usageError
-	fmt.Fprintf(a.stderr, "sublet: error: %s\n", oneLine(err.Error()))
 	hint := hintOf(err)
 	if hint == "" && errors.As(err, &usage) {
 		hint = "`sublet help` lists the commands, `sublet help COMMAND` its flags"
 	}
+	a.tell("error", err.Error(), hint)
+	return statusOf(err)
+}
+
+// tell prints a line for people on standard error, after a word for what it is, and a hint below it, "" = none.
+func (a *app) tell(what, text, hint string) {
+	fmt.Fprintf(a.stderr, "sublet: %s: %s\n", oneLine(what), oneLine(text))
 	if hint != "" {
 		fmt.Fprintf(a.stderr, "sublet: hint: %s\n", oneLine(hint))
 	}
-	return statusOf(err)
 }
 
 func hintOf(err error) string {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,24 +17,7 @@ import (
 )
 
 func (a *app) lease() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "lease",
-		Short: "Borrow the shell of an open sublet, and see who has it",
-		Args:  cobra.NoArgs,
-		RunE:  needsSubcommand,
-	}
-	c.AddCommand(a.leaseRun(), a.leaseList(), a.leaseRevoke())
-	return c
-}
-
-func needsSubcommand(c *cobra.Command, _ []string) error {
-	var names []string
-	for _, s := range c.Commands() {
-		if s.IsAvailableCommand() {
-			names = append(names, s.Name())
-		}
-	}
-	return &usageError{hinted{c.CommandPath() + " needs one of: " + strings.Join(names, ", "), "`" + c.CommandPath() + " --help` explains them"}}
+	return family("lease", "Borrow the shell of an open sublet, and see who has it", "", a.leaseRun(), a.leaseList(), a.leaseRevoke())
 }
 
 // borrow is the arguments of `lease run`.
@@ -190,20 +172,15 @@ func shellWords(words []string) string {
 
 func (a *app) leaseList() *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{
-		Use: "ls", Short: "List the shells that are lent, to whom, and who waits", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return a.connected(true, func(ctx context.Context, c *client.Conn) error {
-				s, err := c.Leases(ctx)
-				if err != nil {
-					return err
-				}
-				return a.printLeases(s, asJSON)
-			})
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a shell")
-	return c
+	return withJSON(command("ls", "List the shells that are lent, to whom, and who waits", cobra.NoArgs, func([]string) error {
+		return a.connected(true, func(ctx context.Context, c *client.Conn) error {
+			s, err := c.Leases(ctx)
+			if err != nil {
+				return err
+			}
+			return a.printLeases(s, asJSON)
+		})
+	}), &asJSON, "shell")
 }
 
 func (a *app) printLeases(s *wire.StatusReply, asJSON bool) error {
@@ -214,8 +191,7 @@ func (a *app) printLeases(s *wire.StatusReply, asJSON bool) error {
 		a.printf("no shell is open to be lent\n")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CLIENT\tHOLDER\tFOR\tTERM\tPURPOSE\tWAITING\tLEASE")
+	w := a.table("CLIENT\tHOLDER\tFOR\tTERM\tPURPOSE\tWAITING\tLEASE")
 	for _, l := range s.Leases {
 		holder, held, termMS, purpose := "not lent", "", "", cell(l.Purpose)
 		switch {
@@ -241,30 +217,25 @@ func (a *app) printLeases(s *wire.StatusReply, asJSON bool) error {
 func cell(s string) string { return strings.ReplaceAll(firstLine(s, 50), "\t", " ") }
 
 func (a *app) leaseRevoke() *cobra.Command {
-	var pid int
-	c := &cobra.Command{
-		Use: "revoke [LEASE]", Short: "Take a shell back from whoever holds it", Args: cobra.MaximumNArgs(1),
-		Long: "revoke ends the lease with the given id (see lease ls), or with --client every lease of that sublet's shell. Without\n" +
-			"either it ends the one lease that is held.",
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.connected(true, func(ctx context.Context, c *client.Conn) (err error) {
-				r := &wire.LeaseRevokeRequest{ClientPID: pid}
-				switch {
-				case len(args) == 1:
-					r.LeaseID = wire.LeaseID(args[0])
-				case pid == 0:
-					if r.LeaseID, err = onlyLease(ctx, c); err != nil {
-						return err
-					}
+	r := &wire.LeaseRevokeRequest{}
+	c := explained(command("revoke [LEASE]", "Take a shell back from whoever holds it", cobra.MaximumNArgs(1), func(args []string) error {
+		return a.connected(true, func(ctx context.Context, c *client.Conn) (err error) {
+			switch {
+			case len(args) == 1:
+				r.LeaseID = wire.LeaseID(args[0])
+			case r.ClientPID == 0:
+				if r.LeaseID, err = onlyLease(ctx, c); err != nil {
+					return err
 				}
-				if _, err = c.RevokeLease(ctx, r); errors.Is(err, wire.ErrLeaseDenied) {
-					err = coded{err, exitFailed} // nothing was refused to anybody: there is none
-				}
-				return err
-			})
-		},
-	}
-	c.Flags().IntVar(&pid, "client", 0, "pid of the sublet whose shell is to be free")
+			}
+			if _, err = c.RevokeLease(ctx, r); errors.Is(err, wire.ErrLeaseDenied) {
+				err = coded{err, exitFailed} // nothing was refused to anybody: there is none
+			}
+			return err
+		})
+	}), "revoke ends the lease with the given id (see lease ls), or with --client every lease of that sublet's shell. Without\n"+
+		"either it ends the one lease that is held.", "")
+	c.Flags().IntVar(&r.ClientPID, "client", 0, "pid of the sublet whose shell is to be free")
 	return c
 }
 

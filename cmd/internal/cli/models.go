@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -14,41 +13,25 @@ import (
 
 func (a *app) models() *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{
-		Use: "models", Short: "List the models of every provider", Args: cobra.NoArgs,
-		Long: "models asks every provider in the settings which models it has. `model = \"NAME\"` in the settings chooses one for good,\n" +
-			"`sublet ask --model NAME` for one question, /model NAME in a window for those that follow.",
-		RunE: func(*cobra.Command, []string) error {
-			ctx, stop := interruptible(context.Background())
-			defer stop()
-			c, err := a.dial(ctx, false, func(*client.Options) {})
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			reply, err := c.Models(ctx, &wire.ModelsRequest{})
-			if err != nil {
-				return err
-			}
-			for _, f := range reply.Faults {
-				fmt.Fprintf(a.stderr, "sublet: %s: %s\n", oneLine(f.Provider), oneLine(f.Message))
-				if f.Hint != "" {
-					fmt.Fprintf(a.stderr, "sublet: hint: %s\n", oneLine(f.Hint))
-				}
-			}
-			if asJSON {
-				return a.printElements(reply, "models")
-			}
-			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "MODEL\tWINDOW\tPRICE IN/OUT\tTAKES")
-			for _, m := range reply.Models {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", oneLine(m.Name), tokens(m.ContextWindow), price(m), takes(m))
-			}
-			return w.Flush()
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a model")
-	return c
+	c := a.asks("models", "List the models of every provider", cobra.NoArgs, func(ctx context.Context, c *client.Conn, _ []string) error {
+		reply, err := c.Models(ctx, &wire.ModelsRequest{})
+		if err != nil {
+			return err
+		}
+		for _, f := range reply.Faults {
+			a.tell(f.Provider, f.Message, f.Hint)
+		}
+		if asJSON {
+			return a.printElements(reply, "models")
+		}
+		w := a.table("MODEL\tWINDOW\tPRICE IN/OUT\tTAKES")
+		for _, m := range reply.Models {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", oneLine(m.Name), tokens(m.ContextWindow), price(m), takes(m))
+		}
+		return w.Flush()
+	})
+	return withJSON(explained(c, "models asks every provider in the settings which models it has. `model = \"NAME\"` in the settings chooses one for good,\n"+
+		"`sublet ask --model NAME` for one question, /model NAME in a window for those that follow.", ""), &asJSON, "model")
 }
 
 func tokens(n int) string {

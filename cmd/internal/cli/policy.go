@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,147 +15,215 @@ import (
 	"sublet/wire"
 )
 
+// policies is the arguments of `policy` and the commands below it.
+type policies struct {
+	*app
+	session string
+}
+
 func (a *app) policy() *cobra.Command {
-	var session string
-	c := &cobra.Command{
-		Use: "policy", Short: "What may run without a question: rules and modes", Args: cobra.NoArgs, RunE: needsSubcommand,
-		Long: "Modes: plan (what only reads runs, the rest is refused), ask (what only reads runs, the rest is asked; the default),\n" +
-			"auto (undoable changes inside the project run too), full (high risk too). Critical is always asked. Rules allow, ask or\n" +
+	p := &policies{app: a}
+	c := family("policy", "What may run without a question: rules and modes",
+		"Modes: plan (what only reads runs, the rest is refused), ask (what only reads runs, the rest is asked; the default),\n"+
+			"auto (undoable changes inside the project run too), full (high risk too). Critical is always asked. Rules allow, ask or\n"+
 			"deny by command; deny wins.",
-	}
-	c.PersistentFlags().StringVar(&session, "session", "", "for this session, where a rule or mode is a session's")
-	c.AddCommand(a.policyList(&session), a.policyAdd(&session), a.policyRemove(&session), a.policyMode(&session), a.policyTest(&session),
-		a.policySuspects(&session), a.policyAccept(&session), a.policySecrets(&session))
+		p.list(), p.add(), command("rm ID...", "Revoke rules", cobra.MinimumNArgs(1), p.remove),
+		command("mode [MODE]", "Print the mode, or set that of a session", cobra.MaximumNArgs(1), p.mode), p.test(),
+		command("suspects", "List what agents changed in your shell without your word", cobra.NoArgs, p.suspects),
+		explained(command("accept", "Take what agents changed in your shell for your own", cobra.NoArgs, p.accept),
+			"What an agent's command changed in your shell without your word (PATH, aliases, functions, pagers, git's variables) makes\n"+
+				"later commands that it decides riskier. accept takes these changes for yours. `sublet policy suspects` lists them.", ""),
+		explained(command("secrets [mask|show]", "Print or set whether models see what looks like a secret", cobra.MaximumNArgs(1), p.secrets),
+			"What looks like a key, a token or a password is masked before a model gets it. show lets the models of one session see it\n"+
+				"as it is, until mask; what is stored and logged stays masked.", ""))
+	c.PersistentFlags().StringVar(&p.session, "session", "", "for this session, where a rule or mode is a session's")
 	return c
 }
 
-// policies sends one request and calls f with the reply.
-func (a *app) policies(session string, r *wire.PolicyRequest, f func(*wire.PolicyReply) error) error {
-	ctx, stop := interruptible(context.Background())
-	defer stop()
-	c, err := a.dial(ctx, false, func(o *client.Options) { o.Session = wire.SessionID(session) })
-	if err != nil {
+// ask sends one request.
+func (p *policies) ask(r *wire.PolicyRequest) (reply *wire.PolicyReply, err error) {
+	err = p.connected(false, func(ctx context.Context, c *client.Conn) error {
+		reply, err = c.Policy(ctx, r)
 		return err
-	}
-	defer c.Close()
-	reply, err := c.Policy(ctx, r)
-	if err != nil {
-		return err
-	}
-	return f(reply)
+	}, func(o *client.Options) { o.Session = wire.SessionID(p.session) })
+	return reply, err
 }
 
-func (a *app) policyList(session *string) *cobra.Command {
+func (p *policies) list() *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{
-		Use: "ls", Short: "List the rules in force", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return a.policies(*session, &wire.PolicyRequest{Op: "list"}, func(reply *wire.PolicyReply) error {
-				if asJSON {
-					return a.printElements(reply, "rules")
-				}
-				if len(reply.Rules) == 0 {
-					a.printf("no rules; mode %s\n", reply.Mode)
-					return nil
-				}
-				w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "ID\tDECISION\tSCOPE\tEXPIRES\tSOURCE\tPATTERN")
-				for _, r := range reply.Rules {
-					expires := "never"
-					if r.ExpiresAtMS != nil {
-						expires = when(*r.ExpiresAtMS)
-					}
-					scope := r.Scope
-					if r.Subject != "" {
-						scope += " " + firstLine(string(r.Subject), 40)
-					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Decision, plain(scope), expires, plain(r.Source), firstLine(r.Pattern, 80))
-				}
-				if err := w.Flush(); err != nil {
-					return err
-				}
-				for _, r := range reply.Rules {
-					if r.Fault != "" {
-						a.printf("%s: %s\n", r.ID, plain(r.Fault))
-					}
-				}
-				return nil
-			})
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a rule")
-	return c
-}
-
-func (a *app) policyAdd(session *string) *cobra.Command {
-	var decision, scope string
-	var match, noMatch []string
-	var expires time.Duration
-	c := &cobra.Command{
-		Use: "add PATTERN", Short: "Add a rule", Args: cobra.MinimumNArgs(1),
-		Long: "add makes a rule for what PATTERN names: `bash: git push *`, `write: src/**`, `fetch: HOST`, `tool: NAME` and so on. It is\n" +
-			"matched on each simple command after it was judged, so allowing one never allows what is chained to it. --match and\n" +
-			"--no-match are examples: what the rule must and must not be about. They are checked now and whenever it is loaded; one\n" +
-			"that allows and does not do what they say allows nothing.",
-		Example: "  sublet policy add 'bash: go test *' --match 'go test ./...' --no-match 'go test ./... && rm -rf ~'\n" +
-			"  sublet policy add --decision deny --scope project 'bash: git push *'",
-		RunE: func(_ *cobra.Command, args []string) error {
-			switch {
-			case decision != "allow" && decision != "ask" && decision != "deny":
-				return &usageError{fmt.Errorf("decision %q is none of allow, ask, deny", decision)}
-			case scope != "session" && scope != "project" && scope != "always":
-				return &usageError{fmt.Errorf("scope %q is none of session, project, always", scope)}
-			case scope == "session" && *session == "":
-				return &usageError{errors.New("a session's rule needs --session")}
-			case expires < 0:
-				return &usageError{errors.New("--expires must not be negative")}
-			}
-			rule := &wire.Rule{Decision: decision, Pattern: strings.Join(args, " "), Scope: scope, Match: match, NoMatch: noMatch}
-			if expires > 0 {
-				at := time.Now().Add(expires).UnixMilli()
-				rule.ExpiresAtMS = &at
-			}
-			return a.policies(*session, &wire.PolicyRequest{Op: "add", Rule: rule}, func(*wire.PolicyReply) error { return nil })
-		},
-	}
-	c.Flags().StringVar(&decision, "decision", "allow", "allow, ask or deny")
-	c.Flags().StringVar(&scope, "scope", "always", "session, project (the one of the current folder) or always")
-	c.Flags().DurationVar(&expires, "expires", 0, "forget it after this time (0 = never)")
-	c.Flags().StringArrayVar(&match, "match", nil, "an example that the rule must be about; may be repeated")
-	c.Flags().StringArrayVar(&noMatch, "no-match", nil, "an example that the rule must not be about; may be repeated")
-	return c
-}
-
-func (a *app) policyRemove(session *string) *cobra.Command {
-	return &cobra.Command{
-		Use: "rm ID...", Short: "Revoke rules", Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			for _, rule := range args {
-				r := &wire.PolicyRequest{Op: "revoke", RuleID: wire.RuleID(rule)}
-				if err := a.policies(*session, r, func(*wire.PolicyReply) error { return nil }); err != nil {
-					return fmt.Errorf("%s: %w", rule, err)
-				}
-			}
+	return withJSON(command("ls", "List the rules in force", cobra.NoArgs, func([]string) error {
+		reply, err := p.ask(&wire.PolicyRequest{Op: "list"})
+		switch {
+		case err != nil:
+			return err
+		case asJSON:
+			return p.printElements(reply, "rules")
+		case len(reply.Rules) == 0:
+			p.printf("no rules; mode %s\n", reply.Mode)
 			return nil
-		},
-	}
+		}
+		w := p.table("ID\tDECISION\tSCOPE\tEXPIRES\tSOURCE\tPATTERN")
+		for _, r := range reply.Rules {
+			expires := "never"
+			if r.ExpiresAtMS != nil {
+				expires = when(*r.ExpiresAtMS)
+			}
+			scope := r.Scope
+			if r.Subject != "" {
+				scope += " " + firstLine(string(r.Subject), 40)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Decision, plain(scope), expires, plain(r.Source), firstLine(r.Pattern, 80))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		for _, r := range reply.Rules {
+			if r.Fault != "" {
+				p.printf("%s: %s\n", r.ID, plain(r.Fault))
+			}
+		}
+		return nil
+	}), &asJSON, "rule")
 }
 
-func (a *app) policyMode(session *string) *cobra.Command {
-	return &cobra.Command{
-		Use: "mode [MODE]", Short: "Print the mode, or set that of a session", Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			r := &wire.PolicyRequest{Op: "get"}
-			if len(args) == 1 {
-				if *session == "" {
-					return &usageError{hinted{"a mode is set for a session", "name it with --session; `[policy] mode` of the settings is for all"}}
-				}
-				r.Op, r.Mode = "set_mode", args[0]
-			}
-			return a.policies(*session, r, func(reply *wire.PolicyReply) error {
-				a.printf("%s\n", reply.Mode)
-				return nil
-			})
-		},
+func (p *policies) add() *cobra.Command {
+	var rule wire.Rule
+	var expires time.Duration
+	c := explained(command("add PATTERN", "Add a rule", cobra.MinimumNArgs(1), func(args []string) error {
+		switch {
+		case !slices.Contains([]string{"allow", "ask", "deny"}, rule.Decision):
+			return &usageError{fmt.Errorf("decision %q is none of allow, ask, deny", rule.Decision)}
+		case !slices.Contains([]string{"session", "project", "always"}, rule.Scope):
+			return &usageError{fmt.Errorf("scope %q is none of session, project, always", rule.Scope)}
+		case rule.Scope == "session" && p.session == "":
+			return &usageError{errors.New("a session's rule needs --session")}
+		case expires < 0:
+			return &usageError{errors.New("--expires must not be negative")}
+		}
+		rule.Pattern = strings.Join(args, " ")
+		if expires > 0 {
+			at := time.Now().Add(expires).UnixMilli()
+			rule.ExpiresAtMS = &at
+		}
+		_, err := p.ask(&wire.PolicyRequest{Op: "add", Rule: &rule})
+		return err
+	}), "add makes a rule for what PATTERN names: `bash: git push *`, `write: src/**`, `fetch: HOST`, `tool: NAME` and so on. It is\n"+
+		"matched on each simple command after it was judged, so allowing one never allows what is chained to it. --match and\n"+
+		"--no-match are examples: what the rule must and must not be about. They are checked now and whenever it is loaded; one\n"+
+		"that allows and does not do what they say allows nothing.",
+		"  sublet policy add 'bash: go test *' --match 'go test ./...' --no-match 'go test ./... && rm -rf ~'\n"+
+			"  sublet policy add --decision deny --scope project 'bash: git push *'")
+	c.Flags().StringVar(&rule.Decision, "decision", "allow", "allow, ask or deny")
+	c.Flags().StringVar(&rule.Scope, "scope", "always", "session, project (the one of the current folder) or always")
+	c.Flags().DurationVar(&expires, "expires", 0, "forget it after this time (0 = never)")
+	c.Flags().StringArrayVar(&rule.Match, "match", nil, "an example that the rule must be about; may be repeated")
+	c.Flags().StringArrayVar(&rule.NoMatch, "no-match", nil, "an example that the rule must not be about; may be repeated")
+	return c
+}
+
+func (p *policies) remove(args []string) error {
+	for _, rule := range args {
+		if _, err := p.ask(&wire.PolicyRequest{Op: "revoke", RuleID: wire.RuleID(rule)}); err != nil {
+			return fmt.Errorf("%s: %w", rule, err)
+		}
 	}
+	return nil
+}
+
+func (p *policies) mode(args []string) error {
+	r := &wire.PolicyRequest{Op: "get"}
+	if len(args) == 1 {
+		if p.session == "" {
+			return &usageError{hinted{"a mode is set for a session", "name it with --session; `[policy] mode` of the settings is for all"}}
+		}
+		r.Op, r.Mode = "set_mode", args[0]
+	}
+	reply, err := p.ask(r)
+	if err == nil {
+		p.printf("%s\n", reply.Mode)
+	}
+	return err
+}
+
+func (p *policies) test() *cobra.Command {
+	var asJSON, live bool
+	var cwd string
+	c := explained(command("test 'CMD'", "Say what would be done with a command, and by which rule; runs nothing", cobra.MinimumNArgs(1), func(args []string) error {
+		r := &wire.PolicyRequest{Op: "test", Command: wire.OSString(strings.Join(args, " ")), Live: live}
+		if cwd != "" {
+			dir, err := filepath.Abs(cwd)
+			if err != nil {
+				return err
+			}
+			r.Cwd = wire.OSString(dir)
+		}
+		reply, err := p.ask(r)
+		switch {
+		case err != nil:
+			return err
+		case reply.Verdict == nil:
+			return errors.New("the daemon is older than `policy test`; `sublet daemon restart` starts this one")
+		case asJSON:
+			fields, err := view(reply)
+			if err != nil {
+				return err
+			}
+			return p.printJSON(map[string]any{
+				"command": string(r.Command), "verdict": fields["verdict"], "mode": reply.Mode, "outcomes": fields["outcomes"],
+			})
+		}
+		p.drawVerdict(string(r.Command), *reply.Verdict)
+		p.drawOutcomes(reply.Outcomes, reply.Mode)
+		return nil
+	}), "test judges a command as if an agent asked for it now, with the rules in force, and says for each mode whether it would\n"+
+		"run, be asked about or be refused, and why. It is judged for a fresh shell in the current folder; with --live for the\n"+
+		"shell of the window last typed in, with its aliases, functions and folder.",
+		"  sublet policy test 'git push --force'\n  sublet policy test --live 'make deploy'")
+	c.Flags().BoolVar(&live, "live", false, "in the shell of the window last typed in")
+	c.Flags().StringVar(&cwd, "cwd", "", "in this folder")
+	return withJSON(c, &asJSON, "")
+}
+
+func (p *policies) suspects([]string) error {
+	reply, err := p.ask(&wire.PolicyRequest{Op: "get"})
+	if err != nil {
+		return err
+	}
+	for _, name := range reply.Suspects {
+		p.printf("%s\n", plain(name))
+	}
+	return nil
+}
+
+func (p *policies) accept([]string) error {
+	reply, err := p.ask(&wire.PolicyRequest{Op: "get"})
+	if err != nil {
+		return err
+	}
+	if len(reply.Suspects) == 0 {
+		p.printf("nothing to accept\n")
+		return nil
+	}
+	if _, err = p.ask(&wire.PolicyRequest{Op: "accept"}); err == nil {
+		p.printf("accepted: %s\n", plain(strings.Join(reply.Suspects, " ")))
+	}
+	return err
+}
+
+func (p *policies) secrets(args []string) error {
+	r := &wire.PolicyRequest{Op: "get"}
+	if len(args) == 1 {
+		if args[0] != "mask" && args[0] != "show" {
+			return &usageError{errors.New(args[0] + " is neither mask nor show")}
+		}
+		if p.session == "" {
+			return &usageError{hinted{"secrets are shown to the models of one session", "name it with --session"}}
+		}
+		r.Op, r.Secrets = "set_secrets", args[0]
+	}
+	reply, err := p.ask(r)
+	if err == nil {
+		p.printf("%s\n", plain(reply.Secrets))
+	}
+	return err
 }

@@ -35,31 +35,23 @@ const reviewSchema = `{
 func (a *app) review() *cobra.Command {
 	var asJSON, sarif bool
 	var q question
-	c := &cobra.Command{
-		Use: "review [RANGE]", Short: "Have changes reviewed", Args: cobra.MaximumNArgs(1),
-		Long: "review has the agent reviewer, which changes nothing, look at changes: those that are not committed, or those of a range\n" +
-			"as git diff takes it. It prints a line for each finding, the worst first. The session is deleted at the end.",
-		Example: "  sublet review\n  sublet review main...HEAD --sarif >review.sarif",
-		RunE: func(_ *cobra.Command, args []string) error {
-			if asJSON && sarif {
-				return &usageError{errors.New("--json and --sarif are two forms of the same; use one of them")}
-			}
-			diff := "git diff HEAD"
-			if len(args) == 1 {
-				diff = "git diff " + args[0]
-			}
-			schema, err := parseSchema([]byte(reviewSchema))
-			if err != nil {
-				return err
-			}
-			q.agent, q.ephemeral, q.prompt = "reviewer", true, "Review the changes that `"+diff+"` shows. Look at the code around them where that decides. "+
-				"Report what is wrong: faults, missing cases, security, what contradicts the code around it; no matters of taste. The worst comes first; "+
-				"an empty list is a good review."
-			q.valid = schema
-			q.print = func(value json.RawMessage) error { return a.printReview(value, asJSON, sarif) }
-			return a.runAsk(q)
-		},
-	}
+	c := explained(command("review [RANGE]", "Have changes reviewed", cobra.MaximumNArgs(1), func(args []string) error {
+		if asJSON && sarif {
+			return &usageError{errors.New("--json and --sarif are two forms of the same; use one of them")}
+		}
+		schema, err := parseSchema([]byte(reviewSchema))
+		if err != nil {
+			return err
+		}
+		q.agent, q.ephemeral, q.prompt = "reviewer", true, "Review the changes that `git diff "+append(args, "HEAD")[0]+"` shows. Look at the code around them where that decides. "+
+			"Report what is wrong: faults, missing cases, security, what contradicts the code around it; no matters of taste. The worst comes first; "+
+			"an empty list is a good review."
+		q.valid = schema
+		q.print = func(value json.RawMessage) error { return a.printReview(value, asJSON, sarif) }
+		return a.runAsk(q)
+	}), "review has the agent reviewer, which changes nothing, look at changes: those that are not committed, or those of a range\n"+
+		"as git diff takes it. It prints a line for each finding, the worst first. The session is deleted at the end.",
+		"  sublet review\n  sublet review main...HEAD --sarif >review.sarif")
 	f := c.Flags()
 	f.BoolVar(&asJSON, "json", false, "print one JSON object a finding")
 	f.BoolVar(&sarif, "sarif", false, "print SARIF 2.1.0")

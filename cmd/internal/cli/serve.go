@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,66 +18,89 @@ import (
 	"sublet/daemon/config"
 )
 
-// serve is the parent of the foreign protocols; each has a file of its own.
+// serve is the parent of the foreign protocols.
 func (a *app) serve() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "serve",
-		Short: "Serve the agents to other programs, in a protocol of theirs",
-		Long: "serve translates a foreign protocol in front of the daemon: editors, terminals and scripts that speak it use sublet's\n" +
+	return family("serve", "Serve the agents to other programs, in a protocol of theirs",
+		"serve translates a foreign protocol in front of the daemon: editors, terminals and scripts that speak it use sublet's\n"+
 			"agents, under the same policy. It runs in the foreground until SIGINT or SIGTERM.",
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(a.serveJSONRPC(), a.serveOperator(), a.serveStdio(), a.serveACP(), a.serveMCP())
+		a.serveJSONRPC(), a.serveOperator(), a.serveStdio(), a.serveACP(), a.serveMCP())
+}
+
+// serves returns a command that runs one translator until it is told to stop. It logs to standard error, with --trace each
+// message too. With settings that cannot be read it does not begin.
+func (a *app) serves(use, short, long, example string, run func(ctx context.Context, o client.Options, c config.Config) error) *cobra.Command {
+	var trace bool
+	c := explained(command(use, short, cobra.NoArgs, func([]string) error {
+		o, err := a.options()
+		if err != nil {
+			return err
+		}
+		settings, err := config.Load(o.Paths.Config)
+		if err != nil {
+			return err
+		}
+		level := slog.LevelWarn
+		if trace {
+			level = slog.LevelDebug
+		}
+		o.Log = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+		ctx, stop := interruptible(context.Background())
+		defer stop()
+		if err = run(ctx, o, settings); errors.Is(err, errInterrupted) {
+			return nil // asked to stop: that is how it ends
+		}
+		return err
+	}), long, example)
+	c.Flags().BoolVar(&trace, "trace", false, "log what happens on standard error")
 	return c
 }
 
-// serving runs one translator until it is told to stop. It logs to standard error, with trace each message too. What it
-// serves is the settings' business: with ones that cannot be read it does not begin.
-func (a *app) serving(trace bool, run func(ctx context.Context, o client.Options, c config.Config) error) error {
-	o, err := a.options()
-	if err != nil {
-		return err
-	}
-	settings, err := config.Load(o.Paths.Config)
-	if err != nil {
-		return err
-	}
-	level := slog.LevelWarn
-	if trace {
-		level = slog.LevelDebug
-	}
-	o.Log = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
-	ctx, stop := interruptible(context.Background())
-	defer stop()
-	err = run(ctx, o, settings)
-	if errors.Is(err, errInterrupted) {
-		return nil // asked to stop: that is how it ends
-	}
-	return err
-}
-
-// approval is the policy mode behind --approve=LEVEL, the riskiest that runs where nobody can be asked. chosen says that the
-// level was named and is not the default, which does not loosen settings that are stricter. Critical never runs.
-func approval(level string, chosen bool, c config.Config) (mode string, err error) {
-	switch level {
-	case "deny":
-		return "plan", nil
-	case "low":
-		if !chosen && c.Policy.Mode == "plan" {
+// approving adds the flag --approve to a command. The function that it returns is the policy mode behind it, the riskiest that
+// runs where nobody can be asked. The default does not loosen settings that are stricter. Critical never runs.
+func approving(c *cobra.Command, level *string) func(config.Config) (mode string, err error) {
+	c.Flags().StringVar(level, "approve", "low", "the riskiest that runs, since nobody can be asked: low, medium, high; deny is low whatever your rules allow")
+	return func(conf config.Config) (string, error) {
+		mode, ok := map[string]string{"deny": "plan", "low": "ask", "medium": "auto", "high": "full"}[*level]
+		switch {
+		case !ok:
+			return "", &usageError{fmt.Errorf("--approve %q is none of deny, low, medium, high", *level)}
+		case !c.Flags().Changed("approve") && conf.Policy.Mode == "plan":
 			return "plan", nil
 		}
-		return "ask", nil
-	case "medium":
-		return "auto", nil
-	case "high":
-		return "full", nil
+		return mode, nil
 	}
-	return "", &usageError{fmt.Errorf("--approve %q is none of deny, low, medium, high", level)}
 }
 
-// approveUsage is the help text of --approve.
-const approveUsage = "the riskiest that runs, since nobody can be asked: low, medium, high; deny is low whatever your rules allow"
+func (a *app) serveJSONRPC() *cobra.Command {
+	var path, tokenFile string
+	var compat bool
+	c := a.serves("jsonrpc", "JSON-RPC 2.0 over a unix socket, as OpenAgent-Terminal speaks it",
+		"Serves JSON-RPC 2.0, one message a line, over a unix socket that only you can use. The socket's path is the first\n"+
+			"line on standard output; it is removed at the end. docs/jsonrpc.md has the protocol and a session to try.",
+		"  sublet serve jsonrpc --socket /tmp/agents.sock",
+		func(ctx context.Context, o client.Options, conf config.Config) (err error) {
+			if path != "" && compat {
+				return &usageError{errors.New("--socket and --compat-name both name the socket")}
+			}
+			if path == "" {
+				path = client.JSONRPCSocket(a.env, os.Getpid(), compat)
+			}
+			j := client.JSONRPC{Ready: func() { a.printf("%s\n", path) }, MaxLine: conf.Limits.MessageBytes}
+			if path, err = filepath.Abs(path); err != nil {
+				return err
+			}
+			if j.Socket = path; tokenFile != "" {
+				if j.Token, err = secret(tokenFile); err != nil {
+					return err
+				}
+			}
+			return client.ServeJSONRPC(ctx, o, j)
+		})
+	c.Flags().StringVar(&path, "socket", "", "path of the socket (default $XDG_RUNTIME_DIR/sublet-PID.sock, else in /tmp)")
+	c.Flags().BoolVar(&compat, "compat-name", false, "name the socket as the protocol's document does: openagent-terminal-PID.sock")
+	c.Flags().StringVar(&tokenFile, "token-file", "", "ask each client for the token in the first line of this file")
+	return c
+}
 
 // secret is the first line of a file, without its end.
 func secret(path string) (string, error) {
@@ -86,4 +113,74 @@ func secret(path string) (string, error) {
 		return "", fmt.Errorf("%s: its first line is empty, and should be the token", path)
 	}
 	return line, nil
+}
+
+func (a *app) serveStdio() *cobra.Command {
+	var c *cobra.Command
+	var approve string
+	var mode func(config.Config) (string, error)
+	c = a.serves("stdio", "JSON lines on standard input and output, for a program that starts it as its child",
+		"Serves one JSON object a line on standard input and output; everything else goes to standard error. It ends when its\n"+
+			"input does, once what runs has finished. docs/stdio.md has the protocol and a session to try.",
+		`  echo '{"id":"1","kind":"user_message","message":"what is in this folder?"}' | sublet serve stdio`,
+		func(ctx context.Context, o client.Options, conf config.Config) (err error) {
+			s := client.Stdio{In: a.stdin, Out: a.stdout, MaxLine: conf.Limits.MessageBytes}
+			if s.Mode, err = mode(conf); err != nil {
+				return err
+			}
+			if c.Flags().Changed("trace") {
+				s.Trace = func(direction, what, id string) { fmt.Fprintf(a.stderr, "[%s] %s %s\n", direction, what, oneLine(id)) }
+			}
+			// Writing to a parent that has ended is an error rather than SIGPIPE, so that running requests can be cancelled.
+			signal.Ignore(syscall.SIGPIPE)
+			return client.ServeStdio(ctx, o, s)
+		})
+	mode = approving(c, &approve)
+	return c
+}
+
+func (a *app) serveACP() *cobra.Command {
+	var show string
+	c := a.serves("acp", "The Agent Client Protocol, for editors such as Zed, JetBrains' and Neovim",
+		"Serves the Agent Client Protocol on standard input and output, for an editor that starts it; it asks there before\n"+
+			"anything risky. docs/acp.md tells how each editor is set up.", "",
+		func(ctx context.Context, o client.Options, conf config.Config) error {
+			if show != "" { // the process in an editor's terminal
+				status, err := client.ShowTerminal(ctx, show, a.stdout)
+				if err == nil {
+					err = exitCode(status)
+				}
+				return err
+			}
+			signal.Ignore(syscall.SIGPIPE) // an editor that is gone is an error of a write
+			return client.ServeACP(ctx, o, client.ACP{
+				In: a.stdin, Out: a.stdout, MaxLine: conf.Limits.MessageBytes, RequestsPerSecond: conf.Limits.RequestsPerSecond,
+				Runtime: o.Paths.Runtime, Show: []string{o.Executable, "serve", "acp", "--show"},
+			})
+		})
+	c.Flags().StringVar(&show, "show", "", "print a command's output; the editor's terminals run this")
+	if err := c.Flags().MarkHidden("show"); err != nil {
+		panic(err) // a flag of the line above
+	}
+	return c
+}
+
+func (a *app) serveMCP() *cobra.Command {
+	var listen string
+	var answer time.Duration
+	c := a.serves("mcp", "The Model Context Protocol: other agents (Claude Code, Codex, Gemini CLI, …) run commands in your shell",
+		"Serves your live shell as a tool to an agent of another program, which starts this command and talks to it over its\n"+
+			"standard input and output. Each command is judged, asked about in your sublet window, run there and written into the\n"+
+			"audit log, as those of sublet's own agents are. docs/agents.md tells how each agent is set up.", "",
+		func(ctx context.Context, o client.Options, conf config.Config) error {
+			s := client.MCP{In: a.stdin, Out: a.stdout, MaxMessage: conf.Limits.MessageBytes, Runtime: o.Paths.Runtime, Answer: answer}
+			if listen != "" {
+				return a.serveMCPHTTP(ctx, o, s, listen)
+			}
+			signal.Ignore(syscall.SIGPIPE) // a client that is gone is an error of a write
+			return client.ServeMCP(ctx, o, s)
+		})
+	c.Flags().StringVar(&listen, "http", "", "serve streamable HTTP on this address, such as 127.0.0.1:0, and print its url and token as one JSON line")
+	c.Flags().DurationVar(&answer, "answer", 5*time.Minute, "how long a question waits for you in the window; then it is a no")
+	return c
 }

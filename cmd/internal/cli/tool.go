@@ -137,33 +137,31 @@ func (a *app) runTool(call toolCall) error {
 			return errors.New("standard input is not JSON")
 		}
 	}
-	ctx, stop := interruptible(context.Background())
-	defer stop()
-	asker := newAsker(a, call.jsonOut)
-	defer asker.close()
-	c, err := a.dial(ctx, false, func(o *client.Options) { o.Confirm = asker != nil })
-	if err != nil {
-		return err
-	}
-	defer c.Close()
 	dir, err := os.Getwd()
 	if err != nil {
 		return err
 	}
+	asker := newAsker(a, call.jsonOut)
+	defer asker.close()
 	var result *wire.CommandResult
 	var failed *wire.Error
-	end, err := c.Tool(ctx, &wire.ToolRequest{Tool: call.name, Arguments: string(arguments), Cwd: wire.OSString(dir)}, func(m wire.Message) {
-		switch m := m.(type) {
-		case *wire.ConfirmationRequest:
-			if asker != nil {
-				asker.ask(ctx, c, m)
+	var end *wire.AgentComplete
+	err = a.connected(false, func(ctx context.Context, c *client.Conn) (err error) {
+		r := &wire.ToolRequest{Tool: call.name, Arguments: string(arguments), Cwd: wire.OSString(dir)}
+		end, err = c.Tool(ctx, r, func(m wire.Message) {
+			switch m := m.(type) {
+			case *wire.ConfirmationRequest:
+				if asker != nil {
+					asker.ask(ctx, c, m)
+				}
+			case *wire.CommandResult:
+				result = m
+			case *wire.Error:
+				failed = m
 			}
-		case *wire.CommandResult:
-			result = m
-		case *wire.Error:
-			failed = m
-		}
-	})
+		})
+		return err
+	}, func(o *client.Options) { o.Confirm = asker != nil })
 	if err != nil {
 		return err
 	}
@@ -191,11 +189,7 @@ func (a *app) runTool(call toolCall) error {
 
 // printOutput prints a result as it is where it succeeded, and on standard error where it did not.
 func (a *app) printOutput(r *wire.CommandResult) {
-	text := string(r.Output)
-	if isTerminal(os.Stdout) {
-		text = plain(text)
-	}
-	to := a.stdout
+	text, to := forTerminal(string(r.Output)), a.stdout
 	if r.Status != wire.StatusSuccess && r.Status != wire.StatusOK {
 		to = a.stderr
 	}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"sublet/client"
+	"sublet/wire"
+)
+
+// asking is what a command does with a connection to the daemon.
+type asking = func(ctx context.Context, c *client.Conn, args []string) error
+
+// command returns a command that takes as many arguments as n accepts.
+func command(use, short string, n cobra.PositionalArgs, do func(args []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: n, RunE: func(_ *cobra.Command, args []string) error { return do(args) }}
+}
+
+// asks returns a command that asks the daemon something, starting it where none runs, and ends.
+func (a *app) asks(use, short string, n cobra.PositionalArgs, do asking) *cobra.Command {
+	return command(use, short, n, func(args []string) error {
+		return a.connected(false, func(ctx context.Context, c *client.Conn) error { return do(ctx, c, args) })
+	})
+}
+
+// family returns a command that does nothing but has others below it.
+func family(use, short, long string, below ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.NoArgs, RunE: needsSubcommand}
+	c.AddCommand(below...)
+	return c
+}
+
+func needsSubcommand(c *cobra.Command, _ []string) error {
+	var names []string
+	for _, s := range c.Commands() {
+		if s.IsAvailableCommand() {
+			names = append(names, s.Name())
+		}
+	}
+	return &usageError{hinted{c.CommandPath() + " needs one of: " + strings.Join(names, ", "), "`" + c.CommandPath() + " --help` explains them"}}
+}
+
+// withJSON adds the flag --json, which prints one JSON object for each of what is named, "" = for all of it.
+func withJSON(c *cobra.Command, asJSON *bool, each string) *cobra.Command {
+	usage := "print one JSON object"
+	if each != "" {
+		usage += " a " + each
+	}
+	c.Flags().BoolVar(asJSON, "json", false, usage)
+	return c
+}
+
+// explained sets what help says beside a command's one line.
+func explained(c *cobra.Command, long, example string) *cobra.Command {
+	c.Long, c.Example = long, example
+	return c
+}
+
+// table returns a table on standard output with that first row, "" = none. Flush prints it.
+func (a *app) table(head string) *tabwriter.Writer {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	if head != "" {
+		_, _ = w.Write([]byte(head + "\n")) // an error of standard output is Flush's, too
+	}
+	return w
+}
+
+// sessionRequest asks about one session, whose id is an argument.
+func sessionRequest(op, session string) *wire.SessionRequest {
+	id := wire.SessionID(session)
+	return &wire.SessionRequest{Op: op, SessionID: &id}
+}
