@@ -19,6 +19,16 @@ import (
 	"sublet/lease/confine"
 )
 
+// argPrepare is the first argument of the child in new namespaces, which makes the mounts in them. It then executes this
+// program again with argKeep: the keeper, which starts the command.
+const (
+	argPrepare = "--held"
+	argKeep    = "--keep"
+)
+
+// inner has what this program does as a child of its own, by the first argument.
+var inner = map[string]func(string, []string) error{argPrepare: prepare, argKeep: keeper}
+
 // Descriptors that the keeper inherits beside the standard streams.
 const (
 	parentFD = 3 // reports go there; reading it returns EOF when the parent ends

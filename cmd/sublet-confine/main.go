@@ -28,22 +28,13 @@ func run(args []string) (int, error) {
 		return 0, release(args[1])
 	case len(args) == 1 && args[0] == argNothing:
 		return 0, nil
-	case len(args) >= 2 && args[0] == argPrepare:
-		return 0, prepare(args[1], args[2:])
-	case len(args) >= 2 && args[0] == argKeep:
-		return 0, keeper(args[1], args[2:])
+	case len(args) >= 2 && inner[args[0]] != nil:
+		return 0, inner[args[0]](args[1], args[2:])
 	case len(args) >= 2:
 		return parent(args[0], args[1:])
 	}
 	return 0, fmt.Errorf("usage: sublet-confine SPEC PROGRAM [ARG...], or sublet-confine --probe")
 }
-
-// argPrepare is the first argument of the child in new namespaces, which makes the mounts in them. It then executes this
-// program again with argKeep: the keeper, which starts the command.
-const (
-	argPrepare = "--held"
-	argKeep    = "--keep"
-)
 
 // argNothing is the first argument that makes this program exit at once: the command that probe confines.
 const argNothing = "--nothing"

@@ -121,37 +121,6 @@ func coverCaches(caches []string, memory *memory) (writable []string, err error)
 	return writable, nil
 }
 
-// caches returns the folders of s.Caches that exist, with symbolic links resolved. It leaves out a cache inside the project
-// or inside another cache, because an earlier command may have replaced it by a link that leads out.
-func caches(s confine.Spec) (list []string) {
-	for _, dir := range s.Caches {
-		real, err := filepath.EvalSymlinks(dir)
-		if err != nil {
-			continue
-		}
-		st, err := os.Stat(real)
-		if err != nil || !st.IsDir() {
-			continue
-		}
-		inside := func(base string) bool { return base != "" && confine.Within(dir, base) }
-		switch {
-		case inside(s.Project) && (s.Reach == confine.Project || !confine.Within(real, s.Project)):
-			continue
-		case real == "/" || s.Project != "" && confine.Within(s.Project, real):
-			continue // it would make the project writable
-		}
-		for _, other := range s.Caches {
-			if other != dir && inside(other) {
-				real = ""
-			}
-		}
-		if real != "" {
-			list = append(list, real)
-		}
-	}
-	return list
-}
-
 // A bindSource is a file or folder, opened by openAll, that is mounted elsewhere or again.
 type bindSource struct {
 	path string

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,117 +34,11 @@ func protect(s confine.Spec) error {
 	return nil
 }
 
-// protected returns the paths in a project that must stay read-only: confine.Protected, and in its git folders hooks,
-// settings and the files that locate the repository.
-func protected(project string) (list []string) {
-	for _, name := range confine.Protected {
-		list = append(list, filepath.Join(project, name))
-	}
-	if st, err := os.Lstat(filepath.Join(project, ".git")); err != nil || !st.IsDir() || isPlaceholder(st) {
-		list = append(list, filepath.Join(project, ".git")) // a file or link that names the repository, or absent
-	}
-	for _, dir := range gitDirs(project) {
-		for _, name := range confine.GitProtected {
-			list = append(list, filepath.Join(dir, name))
-		}
-		if common := filepath.Join(dir, "commondir"); exists(common) {
-			list = append(list, common)
-		}
-		list = append(list, hookDirs(project, dir)...)
-		// Files of each work tree that name the rest of the repository.
-		trees, _ := filepath.Glob(filepath.Join(quoteGlob(dir), "worktrees", "*")) // the pattern is well-formed
-		for _, tree := range trees {
-			list = append(list, filepath.Join(tree, "commondir"), filepath.Join(tree, "gitdir"), filepath.Join(tree, "config.worktree"))
-		}
-	}
-	return list
-}
-
-func quoteGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
-}
-
-// maxModules bounds the submodules that gitDirs finds.
-const maxModules = 1000
-
-// gitDirs returns the git folders inside a project: its own, the common one of a work tree, and those of its submodules.
-func gitDirs(project string) (list []string) {
-	git := filepath.Join(project, ".git")
-	if text, err := os.ReadFile(git); err == nil { // a file that names the folder, as in a work tree
-		if dir, ok := bytes.CutPrefix(bytes.TrimSpace(text), []byte("gitdir: ")); ok {
-			git = string(dir)
-			if !filepath.IsAbs(git) {
-				git = filepath.Join(project, git)
-			}
-		}
-	}
-	real, err := filepath.EvalSymlinks(git)
-	if st, serr := os.Lstat(real); err != nil || serr != nil || !st.IsDir() || isPlaceholder(st) || real == project || !confine.Within(real, project) {
-		return nil
-	}
-	list = []string{real}
-	if text, err := os.ReadFile(filepath.Join(real, "commondir")); err == nil { // a work tree's: names the common folder
-		dir := string(bytes.TrimSpace(text))
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(real, dir)
-		}
-		if dir, err := filepath.EvalSymlinks(dir); err == nil && dir != project && confine.Within(dir, project) {
-			real = dir
-			list = append(list, dir)
-		}
-	}
-	_ = filepath.WalkDir(filepath.Join(real, "modules"), func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil || !d.IsDir():
-			return nil
-		case len(list) > maxModules:
-			return filepath.SkipAll
-		case slices.Contains([]string{"objects", "refs", "logs", "hooks", "info"}, d.Name()):
-			return filepath.SkipDir
-		}
-		if _, err := os.Lstat(filepath.Join(path, "HEAD")); err == nil {
-			list = append(list, path)
-		}
-		return nil
-	})
-	return list
-}
-
-// hookDirs returns the folders within the project that a git folder's settings name as core.hooksPath.
-func hookDirs(project, git string) (list []string) {
-	text, err := os.ReadFile(filepath.Join(git, "config"))
-	if err != nil {
-		return nil
-	}
-	for line := range strings.Lines(string(text)) {
-		name, value, ok := strings.Cut(line, "=")
-		if !ok || !strings.HasSuffix(strings.ToLower(strings.TrimSpace(name)), "hookspath") {
-			continue
-		}
-		dir := strings.Trim(strings.TrimSpace(value), `"`)
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(project, dir)
-		}
-		if dir = filepath.Clean(dir); dir != project && confine.Within(dir, project) {
-			list = append(list, dir)
-		}
-	}
-	return list
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
 // A protector turns paths in a project into mount points, which no command can remove, rename or replace.
 type protector struct {
 	project string
 	own     map[string]bool // paths that are mount points
 }
-
-// maxLinks bounds a chain of symbolic links, as the kernel does.
-const maxLinks = 40
 
 // protect makes path read-only and the folders on the way to it mount points. links is how many symbolic links were
 // followed so far.
@@ -244,13 +136,6 @@ type placeholders struct {
 	lock    *os.File // the project's folder; nil = nothing to remove
 	project string
 	absent  []string // paths that must stay absent and can have no placeholder, as git would fail; release removes them
-}
-
-// placeholderMode is the file mode by which a placeholder is recognised.
-const placeholderMode = os.ModeSticky | 0o555
-
-func isPlaceholder(st os.FileInfo) bool {
-	return (st.IsDir() || st.Mode().Type() == os.ModeSocket) && st.Mode()&(os.ModePerm|os.ModeSticky|os.ModeSetuid|os.ModeSetgid)&^os.ModeSetgid == placeholderMode
 }
 
 // lockTimeout is how long to wait for another command that is removing the placeholders.

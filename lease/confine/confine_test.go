@@ -87,6 +87,24 @@ func TestDenied(t *testing.T) {
 	}
 }
 
+// Seatbelt has one error for all that it denies.
+func TestDeniedBySeatbelt(t *testing.T) {
+	read := Spec{Reach: Read, Project: "/p"}
+	for line, want := range map[string]Denial{
+		"touch: x: Operation not permitted":                          {"writing /p/x", Project},
+		"bash: /etc/x: Operation not permitted":                      {"writing /etc/x", ""},
+		"PermissionError: [Errno 1] Operation not permitted: '/p/y'": {"writing /p/y", Project},
+		"bash: kill: (1) - Operation not permitted":                  {"a signal to another program", ""},
+	} {
+		if got, ok := denial(read, "/p", line, true); !ok || got != want {
+			t.Errorf("%q: got %+v, want %+v", line, got, want)
+		}
+	}
+	if got, ok := denial(read, "/p", "chown: x: Operation not permitted", false); ok {
+		t.Errorf("elsewhere: got %+v", got)
+	}
+}
+
 func TestCaches(t *testing.T) {
 	env := map[string]string{"GOCACHE": "/c/go", "GOPATH": "/g:/h", "CARGO_HOME": "relative"}
 	got := Caches("/home/u", func(name string) string { return env[name] })

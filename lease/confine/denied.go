@@ -3,6 +3,7 @@ package confine
 import (
 	"fmt"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -29,7 +30,7 @@ const maxDenials = 3
 // be incomplete, because every program has its own error texts.
 func Denied(s Spec, dir string, output []byte) (list []Denial) {
 	for line := range strings.Lines(string(output)) {
-		d, ok := denial(s, dir, strings.TrimSpace(line))
+		d, ok := denial(s, dir, strings.TrimSpace(line), runtime.GOOS == "darwin")
 		if ok && !slices.Contains(list, d) {
 			if list = append(list, d); len(list) == maxDenials {
 				break
@@ -49,12 +50,14 @@ var (
 	// replaced by a placeholder; they count only with such a name.
 	readOnly = []string{"read-only file system", "erofs"}
 	noPlace  = []string{"not a directory", "enotdir", "no such device or address", "enxio", "permission denied", "eacces"}
+	noRight  = []string{"operation not permitted", "eperm"}
 	noPorts  = []string{"bind: permission denied", "listen eacces"}
 	noOthers = []string{"docker daemon", "failed to connect to bus", "socket: operation not permitted", "operation not permitted (socket)", "could not open a connection to your authentication agent"}
 )
 
-// denial returns the denial that one line of output reports; false if it reports none.
-func denial(s Spec, dir, line string) (Denial, bool) {
+// denial returns the denial that one line of output reports; false if it reports none. With seatbelt, each denial is the error
+// EPERM.
+func denial(s Spec, dir, line string, seatbelt bool) (Denial, bool) {
 	lower := strings.ToLower(line)
 	has := func(texts []string) bool {
 		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(lower, t) })
@@ -68,11 +71,7 @@ func denial(s Spec, dir, line string) (Denial, bool) {
 		if file == "" {
 			return Denial{What: "writing outside of what it may write"}, true
 		}
-		d := Denial{What: "writing " + file}
-		if s.Reach == Read && s.Project != "" && Within(file, s.Project) && !protects(s.Project, file) {
-			d.Reach = Project
-		}
-		return d, true
+		return writing(s, file), true
 	case s.Reach == Project && has(noPlace) && protects(s.Project, named(dir, line, noPlace)):
 		return Denial{What: "writing " + named(dir, line, noPlace)}, true
 	case has(noNetwork):
@@ -98,8 +97,20 @@ func denial(s Spec, dir, line string) (Denial, bool) {
 		if strings.Contains(lower, "kill") {
 			return Denial{What: "a signal to another program"}, true
 		}
+		if file := named(dir, line, noRight); seatbelt && has(noRight) && file != "" {
+			return writing(s, file), true
+		}
 	}
 	return Denial{}, false
+}
+
+// writing returns the denial of writing a file.
+func writing(s Spec, file string) Denial {
+	d := Denial{What: "writing " + file}
+	if s.Reach == Read && s.Project != "" && Within(file, s.Project) && !protects(s.Project, file) {
+		d.Reach = Project
+	}
+	return d
 }
 
 // protects reports whether file is, or is below, a Protected or GitProtected name of a project.

@@ -2,6 +2,7 @@ package confine
 
 import (
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -49,6 +50,9 @@ func Caches(home string, env func(string) string) []string {
 	list = append(list, GoCache(home, env))
 	for _, name := range []string{"pip", "uv", "pypoetry", "yarn", "node", "deno", "ccache", "sccache", "golangci-lint", "staticcheck", "typescript", "ms-playwright"} {
 		list = append(list, path.Join(cache, name))
+		if runtime.GOOS == "darwin" {
+			list = append(list, path.Join(home, "Library/Caches", name))
+		}
 	}
 	cargo := or(env("CARGO_HOME"), ".cargo")
 	list = append(list, path.Join(cargo, "registry"), path.Join(cargo, "git"))
@@ -67,6 +71,9 @@ func Caches(home string, env func(string) string) []string {
 func GoCache(home string, env func(string) string) string {
 	if v := env("GOCACHE"); path.IsAbs(v) {
 		return path.Clean(v)
+	}
+	if runtime.GOOS == "darwin" {
+		return path.Join(home, "Library/Caches/go-build")
 	}
 	if v := env("XDG_CACHE_HOME"); path.IsAbs(v) {
 		return path.Join(v, "go-build")

@@ -23,7 +23,7 @@ type Spec struct {
 	Reach    string   // Read or Project
 	Project  string   // the folder that Project may change; "" with Read
 	Caches   []string // folders of build tools: Project writes in them, Read in a copy that is discarded
-	Network  bool     // it has the network of this machine; else a loopback of its own with Project, and none with Read
+	Network  bool     // it has the network of this machine; else a loopback of its own with Project on Linux, and none
 	Proxy    string   // with Project: the socket of the proxy through which the command reaches other hosts; "" = none
 	Hidden   []string // files and folders that cannot be read; those that do not exist are ignored
 	Kept     []string // paths that are read-only although they are in the project, beside Protected, and visible although below /tmp

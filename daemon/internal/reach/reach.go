@@ -28,7 +28,7 @@ type Confiner struct {
 }
 
 // system are the folders of the operating system, below which nothing is a project.
-var system = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/lib", "/var/spool"}
+var system = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/lib", "/var/spool", "/Applications", "/Library", "/System", "/private/etc"}
 
 // IsProject reports whether a command may be allowed to write in the whole of root: not in a home, nor in a folder of settings in
 // one, as ~/.config, nor in the system's.

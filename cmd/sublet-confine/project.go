@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sublet/lease/confine"
+)
+
+// caches returns the folders of s.Caches that exist, with symbolic links resolved. It leaves out a cache inside the project
+// or inside another cache, because an earlier command may have replaced it by a link that leads out.
+func caches(s confine.Spec) (list []string) {
+	for _, dir := range s.Caches {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			continue
+		}
+		st, err := os.Stat(real)
+		if err != nil || !st.IsDir() {
+			continue
+		}
+		inside := func(base string) bool { return base != "" && confine.Within(dir, base) }
+		switch {
+		case inside(s.Project) && (s.Reach == confine.Project || !confine.Within(real, s.Project)):
+			continue
+		case real == "/" || s.Project != "" && confine.Within(s.Project, real):
+			continue // it would make the project writable
+		}
+		for _, other := range s.Caches {
+			if other != dir && inside(other) {
+				real = ""
+			}
+		}
+		if real != "" {
+			list = append(list, real)
+		}
+	}
+	return list
+}
+
+// protected returns the paths in a project that must stay read-only: confine.Protected, and in its git folders hooks,
+// settings and the files that locate the repository.
+func protected(project string) (list []string) {
+	for _, name := range confine.Protected {
+		list = append(list, filepath.Join(project, name))
+	}
+	if st, err := os.Lstat(filepath.Join(project, ".git")); err != nil || !st.IsDir() || isPlaceholder(st) {
+		list = append(list, filepath.Join(project, ".git")) // a file or link that names the repository, or absent
+	}
+	for _, dir := range gitDirs(project) {
+		for _, name := range confine.GitProtected {
+			list = append(list, filepath.Join(dir, name))
+		}
+		if common := filepath.Join(dir, "commondir"); exists(common) {
+			list = append(list, common)
+		}
+		list = append(list, hookDirs(project, dir)...)
+		// Files of each work tree that name the rest of the repository.
+		trees, _ := filepath.Glob(filepath.Join(quoteGlob(dir), "worktrees", "*")) // the pattern is well-formed
+		for _, tree := range trees {
+			list = append(list, filepath.Join(tree, "commondir"), filepath.Join(tree, "gitdir"), filepath.Join(tree, "config.worktree"))
+		}
+	}
+	return list
+}
+
+func quoteGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
+// maxModules bounds the submodules that gitDirs finds.
+const maxModules = 1000
+
+// gitDirs returns the git folders inside a project: its own, the common one of a work tree, and those of its submodules.
+func gitDirs(project string) (list []string) {
+	git := filepath.Join(project, ".git")
+	if text, err := os.ReadFile(git); err == nil { // a file that names the folder, as in a work tree
+		if dir, ok := bytes.CutPrefix(bytes.TrimSpace(text), []byte("gitdir: ")); ok {
+			git = string(dir)
+			if !filepath.IsAbs(git) {
+				git = filepath.Join(project, git)
+			}
+		}
+	}
+	real, err := filepath.EvalSymlinks(git)
+	if st, serr := os.Lstat(real); err != nil || serr != nil || !st.IsDir() || isPlaceholder(st) || real == project || !confine.Within(real, project) {
+		return nil
+	}
+	list = []string{real}
+	if text, err := os.ReadFile(filepath.Join(real, "commondir")); err == nil { // a work tree's: names the common folder
+		dir := string(bytes.TrimSpace(text))
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(real, dir)
+		}
+		if dir, err := filepath.EvalSymlinks(dir); err == nil && dir != project && confine.Within(dir, project) {
+			real = dir
+			list = append(list, dir)
+		}
+	}
+	_ = filepath.WalkDir(filepath.Join(real, "modules"), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !d.IsDir():
+			return nil
+		case len(list) > maxModules:
+			return filepath.SkipAll
+		case slices.Contains([]string{"objects", "refs", "logs", "hooks", "info"}, d.Name()):
+			return filepath.SkipDir
+		}
+		if _, err := os.Lstat(filepath.Join(path, "HEAD")); err == nil {
+			list = append(list, path)
+		}
+		return nil
+	})
+	return list
+}
+
+// hookDirs returns the folders within the project that a git folder's settings name as core.hooksPath.
+func hookDirs(project, git string) (list []string) {
+	text, err := os.ReadFile(filepath.Join(git, "config"))
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, ok := strings.Cut(line, "=")
+		if !ok || !strings.HasSuffix(strings.ToLower(strings.TrimSpace(name)), "hookspath") {
+			continue
+		}
+		dir := strings.Trim(strings.TrimSpace(value), `"`)
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(project, dir)
+		}
+		if dir = filepath.Clean(dir); dir != project && confine.Within(dir, project) {
+			list = append(list, dir)
+		}
+	}
+	return list
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// maxLinks bounds a chain of symbolic links, as the kernel does.
+const maxLinks = 40
+
+// placeholderMode is the file mode by which a placeholder is recognised.
+const placeholderMode = os.ModeSticky | 0o555
+
+func isPlaceholder(st os.FileInfo) bool {
+	return (st.IsDir() || st.Mode().Type() == os.ModeSocket) && st.Mode()&(os.ModePerm|os.ModeSticky|os.ModeSetuid|os.ModeSetgid)&^os.ModeSetgid == placeholderMode
+}
