@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sublet/client/internal/tui"
+	"sublet/client/internal/tui/paint"
 )
 
 // guardScript restores the terminal after a client that was killed. It runs in a process group of its own, so that Ctrl-C
@@ -65,7 +65,7 @@ func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 	cmd := exec.Command("/bin/sh", "-s")
 	cmd.Args[0] = "sublet-guard"
 	cmd.Dir, cmd.Stdin = "/", script
-	cmd.Env = append(env, "GUARD_TTY="+name, "GUARD_MODES="+strings.TrimSpace(string(saved)), "GUARD_RESET="+tui.ResetSequences(), "GUARD_FOLDER="+folder)
+	cmd.Env = append(env, "GUARD_TTY="+name, "GUARD_MODES="+strings.TrimSpace(string(saved)), "GUARD_RESET="+paint.ResetSequences(), "GUARD_FOLDER="+folder)
 	cmd.ExtraFiles = []*os.File{r, own}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {

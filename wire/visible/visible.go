@@ -114,5 +114,5 @@ func Clip(s string, most int) string {
 // FirstLine returns the first line of s that is not blank, safe to display.
 func FirstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return Exact(line)
+	return Line(line)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/style"
+
 	"sublet/client/internal/tui/cells"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -129,12 +131,12 @@ func (m *model) cancelTurn(reason string) {
 // working is what the agents do now, one line for each, for the live part.
 func (m *model) working() []string {
 	now := m.now()
-	spin := m.th.accent.Render(m.th.spin(m.spinAt)) + " "
+	spin := m.th.Spin(now) + " "
 	var out []string
 	t := m.turn
 	switch {
 	case t != nil && m.lost:
-		return []string{m.th.dim.Render(m.th.glyph("· ", "- ") + "the daemon is gone; what came of this is told when it is back")}
+		return []string{m.th.Dim.Render("· " + "the daemon is gone; what came of this is told when it is back")}
 	case t == nil:
 		for i, a := range m.waiting {
 			word := "asking…"
@@ -143,21 +145,21 @@ func (m *model) working() []string {
 			} else if a.cancel {
 				word = "stopping…"
 			} else if i > 0 {
-				word = "next: " + firstLine(visible.Text(a.prompt))
+				word = "next: " + visible.FirstLine(a.prompt)
 			}
-			out = append(out, spin+m.th.dim.Render(word))
+			out = append(out, spin+m.th.Dim.Render(word))
 		}
 		return out
 	}
-	stop := m.th.dim.Render(" · esc stops")
+	stop := m.th.Dim.Render(" · esc stops")
 	if t.cancel {
-		stop = m.th.warn.Render(" · stopping…")
+		stop = m.th.Warn.Render(" · stopping…")
 	}
 	// How long it takes, and how it is stopped, stand there whatever else there is to say.
 	line := func(who, what string, since time.Time) {
-		end := m.th.dim.Render(" · "+ticking(now.Sub(since))) + stop
+		end := m.th.Dim.Render(" · "+style.Ticking(now.Sub(since))) + stop
 		stop = ""
-		out = append(out, spin+who+m.th.dim.Render(cells.Fit(what, max(8, m.w-cells.Width(spin+who+end))))+end)
+		out = append(out, spin+who+m.th.Dim.Render(cells.Fit(what, max(8, m.w-cells.Width(spin+who+end))))+end)
 	}
 	for _, name := range t.order {
 		s := t.agents[name]
@@ -166,7 +168,7 @@ func (m *model) working() []string {
 		case name == "" || name == "orchestrator":
 			line("", m.phase(s), t.started)
 		default:
-			line(m.th.agent.Render(visible.Line(name))+" ", m.phase(s), s.since)
+			line(m.th.Agent.Render(visible.Line(name))+" ", m.phase(s), s.since)
 		}
 	}
 	if len(out) == 0 {
@@ -177,7 +179,7 @@ func (m *model) working() []string {
 		if a.message.Options.Steer {
 			word = "  told with its next results: "
 		}
-		out = append(out, m.th.dim.Render(word+firstLine(visible.Text(a.prompt))))
+		out = append(out, m.th.Dim.Render(word+visible.FirstLine(a.prompt)))
 	}
 	return out
 }
@@ -193,13 +195,13 @@ func (m *model) phase(s *speaker) string {
 	running := slices.ContainsFunc(m.live, func(c *card) bool { return c.agent == s.name })
 	switch {
 	case s.phase == wire.PhaseWaiting:
-		word = visible.Line(firstLine(s.message))
+		word = visible.FirstLine(s.message)
 	case running: // its card says what
 	case s.reasoning != "":
 		lines := strings.Split(strings.TrimSpace(s.reasoning), "\n")
 		word += ": " + strings.TrimSpace(lines[len(lines)-1])
 	case s.message != "":
-		word = visible.Line(firstLine(s.message))
+		word = visible.FirstLine(s.message)
 	}
 	return word
 }

@@ -1,9 +1,13 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"sublet/client/internal/tui/style"
 
 	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/cells"
@@ -36,7 +40,7 @@ func (m *model) shellKey(k, text string) (pass bool) {
 		return false
 	case k == "esc":
 		if m.turn == nil {
-			m.hintLines(m.th.dim.Render("no agent is at work for you; ctrl+c takes your shell back and ends that command"))
+			m.hintLines(m.th.Dim.Render("no agent is at work for you; ctrl+c takes your shell back and ends that command"))
 		}
 		m.cancelTurn("stopped by the user")
 		return false
@@ -73,17 +77,17 @@ func (m *model) offer(l lender.Lending) {
 	if m.own.ai {
 		waits = ""
 	}
-	m.hintLines(append(lines, m.th.dim.Render(waits+"enter again takes your shell back"))...)
+	m.hintLines(append(lines, m.th.Dim.Render(waits+"enter again takes your shell back"))...)
 }
 
 // lentLine says who has the shell, since when and for what.
 func (m *model) lentLine(l lender.Lending) string {
 	held := ""
 	if !l.Since.IsZero() {
-		held = ", for " + ticking(m.now().Sub(l.Since))
+		held = ", for " + style.Ticking(m.now().Sub(l.Since))
 	}
-	what := firstLine(firstOf(l.Command, l.Purpose))
-	return cells.Fit(m.th.warn.Render(visible.Line(l.Holder)+" has your shell")+m.th.dim.Render(held+": ")+visible.Line(what), m.w)
+	what := visible.FirstLine(cmp.Or(l.Command, l.Purpose))
+	return cells.Fit(m.th.Warn.Render(visible.Line(l.Holder)+" has your shell")+m.th.Dim.Render(held+": ")+visible.Line(what), m.w)
 }
 
 // leaseBar is the one line that stands there whenever somebody has or wants the shell: who, what for, since when, who
@@ -95,20 +99,20 @@ func (m *model) leaseBar() string {
 	case l.Holder != "" && l.Holder != "user":
 		who = visible.Line(l.Holder) + " has your shell"
 		if !l.Since.IsZero() {
-			who += ", " + ticking(m.now().Sub(l.Since))
+			who += ", " + style.Ticking(m.now().Sub(l.Since))
 		}
 	case len(l.Waiting)+len(m.queue.Waiting)+m.queue.More == 0:
 		return ""
 	}
 	what, help := "", ""
 	if lent(l) {
-		what = visible.Line(firstLine(firstOf(l.Purpose, l.Command)))
+		what = visible.FirstLine(cmp.Or(l.Purpose, l.Command))
 		help = "ctrl+c takes it back"
 		if m.turn != nil && m.own.ai {
 			help = "esc stops it"
 		}
 	}
-	bar := m.th.accent.Render(m.th.glyph("▌ ", "| "))
+	bar := m.th.Accent.Render("▌ ")
 	room := m.w - cells.Width(bar) - cells.Width(who)
 	if help != "" && room > cells.Width(help)+3 {
 		room -= cells.Width(help) + 3
@@ -118,12 +122,12 @@ func (m *model) leaseBar() string {
 	queue := m.queueWords(room)
 	room -= cells.Width(queue)
 	const least = 8 // of a purpose, to be worth its place
-	if what = cells.Fit(what, min(40, room-2)); cells.Width(what) >= min(least, cells.Width(firstLine(l.Command))) && what != "" {
+	if what = cells.Fit(what, min(40, room-2)); cells.Width(what) >= min(least, cells.Width(visible.FirstLine(l.Command))) && what != "" {
 		who += ": " + what
 	}
-	line := bar + m.th.warn.Render(who) + m.th.dim.Render(queue)
+	line := bar + m.th.Warn.Render(who) + m.th.Dim.Render(queue)
 	if help != "" {
-		line += m.th.dim.Render(" · " + help)
+		line += m.th.Dim.Render(" · " + help)
 	}
 	return cells.Fit(line, m.w)
 }
@@ -137,7 +141,7 @@ func (m *model) queueWords(room int) string {
 		name := w.Agent
 		names = append(names, name)
 		if w.Purpose != "" {
-			name += " (" + cells.Fit(visible.Line(firstLine(w.Purpose)), purposeWidth) + ")"
+			name += " (" + cells.Fit(visible.FirstLine(w.Purpose), purposeWidth) + ")"
 		}
 		purposes = append(purposes, name)
 	}
@@ -148,7 +152,7 @@ func (m *model) queueWords(room int) string {
 	some := func(of []string, n int) string {
 		s := " · waiting: " + visible.Line(strings.Join(of[:n], ", "))
 		if all > n {
-			s += " and " + itoa(all-n) + " more"
+			s += " and " + strconv.Itoa(all-n) + " more"
 		}
 		return s
 	}
@@ -164,5 +168,5 @@ func (m *model) queueWords(room int) string {
 			return words
 		}
 	}
-	return cells.Fit(" · waiting: "+itoa(all), max(0, room))
+	return cells.Fit(" · waiting: "+strconv.Itoa(all), max(0, room))
 }

@@ -2,11 +2,13 @@ package tui
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"sublet/client/internal/lender"
 	"sublet/lease/shell"
@@ -44,17 +46,17 @@ func TestBorrowedInCommandMode(t *testing.T) {
 func TestEndIsDrawnBeforeThePrompt(t *testing.T) {
 	w := open(t, 80, 24)
 	for i := range 30 {
-		id := wire.ExecutionID(itoa(i))
-		w.p.Observe(lender.LeasedStarted{ExecutionID: id, Agent: "a", Command: "command " + itoa(i)})
+		id := wire.ExecutionID(strconv.Itoa(i))
+		w.p.Observe(lender.LeasedStarted{ExecutionID: id, Agent: "a", Command: "command " + strconv.Itoa(i)})
 		w.p.Send(&wire.AgentStreamChunk{Event: event(int64(i)), SeqFirst: int64(i), Agent: "a", Chunk: wire.Chunk{Type: wire.ChunkText, Text: "words\n\n"}})
 		w.p.Observe(leasedEnd(id, 0))
-		if w.p.paint.owner() != shellScreen {
+		if !w.p.paint.ShellOutput(nil) {
 			t.Fatal("the screen is not the shell's")
 		}
-		prompt := "prompt " + itoa(i) + "$"
+		prompt := "prompt " + strconv.Itoa(i) + "$"
 		w.p.ShellOutput([]byte(prompt + "\r\n"))
 		w.see(prompt)
-		if all := w.screen.all(); !strings.HasSuffix(all, "command "+itoa(i)+" · exit 0\n"+prompt) {
+		if all := w.screen.All(); !strings.HasSuffix(all, "command "+strconv.Itoa(i)+" · exit 0\n"+prompt) {
 			t.Fatalf("got\n%s", all)
 		}
 	}
@@ -85,7 +87,7 @@ func TestTakeBack(t *testing.T) {
 		w.until("the command", func() bool { return slices.Equal(w.sh.commands(), []string{"ls"}) })
 		w.see("ran ls") // the prompt stands before it, too
 		w.prompt()
-		if all := w.screen.all(); strings.Contains(all, "[ended") || strings.Count(all, "$ ls") != 1 {
+		if all := w.screen.All(); strings.Contains(all, "[ended") || strings.Count(all, "$ ls") != 1 {
 			t.Errorf("got\n%s", all)
 		}
 	}
@@ -150,7 +152,7 @@ func TestBangWhileTheShellIsLent(t *testing.T) {
 	w.endLease(cancelled("x1"))
 	w.until("the command", func() bool { return slices.Equal(w.sh.commands(), []string{"ls"}) })
 	w.see("ask an agent")
-	all := w.screen.all()
+	all := w.screen.All()
 	if card, line := strings.Index(all, "you took your shell back"), strings.Index(all, "$ ls"); card < 0 || line < card {
 		t.Errorf("got\n%s\nwant the end of make, and then the line", all)
 	}
@@ -190,7 +192,7 @@ func TestPasswordHandOver(t *testing.T) {
 		w.see("installed")
 		w.endLease(leasedEnd("x1", 0))
 		w.see("exit 0")
-		if strings.Contains(w.screen.rawText(), "hunter2") || strings.Contains(string(get(w.sh, &w.sh.typed)), "hunter2") {
+		if strings.Contains(w.screen.Raw(), "hunter2") || strings.Contains(string(get(w.sh, &w.sh.typed)), "hunter2") {
 			t.Error("the secret was shown, or went to the shell")
 		}
 	}
@@ -301,14 +303,14 @@ func TestScreenHandOver(t *testing.T) {
 	w.p.Observe(output("x1", "before\r\n\x1b[?1049h\x1b[H~ vim ~"))
 	w.p.Observe(leasedKeyboard("x1", "screen"))
 	w.see("~ vim ~")
-	w.until("the alternate screen", func() bool { return w.screen.on("1049") })
+	w.until("the alternate screen", func() bool { return w.screen.On("1049") })
 	w.keys(":q\r")
 	w.until("the keys", func() bool { return string(get(w.sh, &w.sh.answer)) == ":q\r" })
 	w.p.Observe(output("x1", "\x1b[?1049l"))
 	w.endLease(leasedEnd("x1", 0))
 	w.see("exit 0")
 	w.prompt()
-	if w.screen.on("1049") {
+	if w.screen.On("1049") {
 		t.Error("still in the alternate screen")
 	}
 }
@@ -337,7 +339,7 @@ func TestLeaseBar(t *testing.T) {
 		{lender.Lending{Holder: "orchestrator", Command: "make"}, nil, 40, "▌ orchestrator has your shell: make"},
 	} {
 		m.lending, m.queue.Waiting, m.w = c.lending, c.waiting, c.width
-		if got := stripped(m.leaseBar()); got != c.want {
+		if got := ansi.Strip(m.leaseBar()); got != c.want {
 			t.Errorf("%+v: got %q, want %q", c.lending, got, c.want)
 		}
 	}
@@ -373,5 +375,5 @@ func TestTurnEndsLeaveOthersAlone(t *testing.T) {
 	w.endLease(end)
 	w.see("│ failed")
 	w.see("exit 3")
-	w.until("one card", func() bool { return strings.Count(w.screen.all(), "bash  make all") == 1 })
+	w.until("one card", func() bool { return strings.Count(w.screen.All(), "bash  make all") == 1 })
 }

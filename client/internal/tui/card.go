@@ -1,12 +1,16 @@
 package tui
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/style"
+
 	"charm.land/lipgloss/v2"
+	"github.com/dustin/go-humanize/english"
 
 	"sublet/client/internal/tui/cells"
 	"sublet/wire"
@@ -85,29 +89,20 @@ func (c *card) subject() string {
 		}
 		var lines []string
 		for _, one := range t.Tasks {
-			lines = append(lines, strings.TrimSpace(one.Role+": "+firstOf(one.Title, firstLine(one.Prompt))))
+			lines = append(lines, strings.TrimSpace(one.Role+": "+cmp.Or(one.Title, visible.FirstLine(one.Prompt))))
 		}
 		return strings.Join(lines, "\n")
 	case "todo":
 		return ""
 	}
-	return firstOf(text("path"), text("file"), text("file_path"), text("url"), text("pattern"), text("name"))
-}
-
-func firstOf(texts ...string) string {
-	for _, s := range texts {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
+	return cmp.Or(text("path"), text("file"), text("file_path"), text("url"), text("pattern"), text("name"))
 }
 
 // header is the first line, without the mark before it; further lines of the command follow, at most lines of them.
-func (c *card) header(th *theme, width, lines int) []string {
-	name := th.bold.Render(visible.Line(firstOf(c.shell, c.tool)))
+func (c *card) header(th *style.Theme, width, lines int) []string {
+	name := th.Bold.Render(visible.Line(cmp.Or(c.shell, c.tool)))
 	if c.agent != "" && c.agent != "orchestrator" && c.agent != "you" {
-		name = th.agent.Render(visible.Line(c.agent)) + " " + name
+		name = th.Agent.Render(visible.Line(c.agent)) + " " + name
 	}
 	text := strings.Split(strings.TrimRight(visible.Text(c.subject()), "\n"), "\n")
 	if text[0] != "" {
@@ -116,7 +111,7 @@ func (c *card) header(th *theme, width, lines int) []string {
 	out := []string{name + cells.Fit(text[0], max(8, width-cells.Width(name)))}
 	for i, l := range text[1:] {
 		if i+1 == lines && len(text) > lines+1 {
-			out = append(out, th.dim.Render("    … "+plural(len(text)-lines, "more line", "more lines")))
+			out = append(out, th.Dim.Render("    … "+english.Plural(len(text)-lines, "more line", "")))
 			break
 		}
 		out = append(out, "    "+cells.Fit(l, width-4))
@@ -125,15 +120,15 @@ func (c *card) header(th *theme, width, lines int) []string {
 }
 
 // Render draws a running card.
-func (c *card) Render(th *theme, width, height int, spin int, now time.Time) []string {
+func (c *card) Render(th *style.Theme, width, height int, now time.Time) []string {
 	if height <= 0 {
 		return nil
 	}
-	suffix, mark := "", th.accent.Render(th.spin(spin))
+	suffix, mark := "", th.Spin(now)
 	if c.waits { // nothing that looks like work
-		suffix, mark = " · waits", th.dim.Render(th.glyph("○", "-"))
+		suffix, mark = " · waits", th.Dim.Render("○")
 	} else if !c.started.IsZero() {
-		suffix = " · " + ticking(now.Sub(c.started))
+		suffix = " · " + style.Ticking(now.Sub(c.started))
 	}
 	if c.reach != "" {
 		suffix += " · " + visible.Line(c.reach)
@@ -142,8 +137,8 @@ func (c *card) Render(th *theme, width, height int, spin int, now time.Time) []s
 		suffix += " · in your shell"
 	}
 	head := c.header(th, width-2-cells.Width(suffix), 4)
-	head[0] = mark + " " + head[0] + th.dim.Render(suffix)
-	bar := th.dim.Render(th.glyph("  │ ", "  | "))
+	head[0] = mark + " " + head[0] + th.Dim.Render(suffix)
+	bar := th.Dim.Render("  │ ")
 	for _, l := range c.out.last(min(liveTail, height-len(head))) {
 		head = append(head, bar+cells.Fit(l, width-4))
 	}
@@ -154,92 +149,92 @@ func (c *card) Render(th *theme, width, height int, spin int, now time.Time) []s
 }
 
 // Finished draws the card for the scrollback.
-func (c *card) Finished(th *theme, width int) string {
+func (c *card) Finished(th *style.Theme, width int) string {
 	mark, parts := c.verdict(th)
 	head := c.header(th, width-2, 12)
 	head[0] = mark + " " + head[0]
 	body, more := c.body(th, width)
 	if more != "" {
-		parts = append(parts, th.dim.Render(more))
+		parts = append(parts, th.Dim.Render(more))
 	}
 	if c.cut > 0 {
-		parts = append(parts, th.dim.Render(count(c.cut)+"B left out"))
+		parts = append(parts, th.Dim.Render(style.Count(c.cut)+"B left out"))
 		if c.spool != "" {
-			parts = append(parts, th.dim.Render("all in "+visible.Line(c.spool)))
+			parts = append(parts, th.Dim.Render("all in "+visible.Line(c.spool)))
 		}
 	}
-	dot := th.dim.Render(" · ")
+	dot := th.Dim.Render(" · ")
 	end := strings.Join(parts, dot)
 	lines := head
 	if len(body) == 0 && len(head) == 1 && end != "" && cells.Width(head[0])+3+cells.Width(end) <= width {
 		lines[0] += dot + end
 		end = ""
 	}
-	lines = append(lines, cells.Indent(body, th.dim.Render(th.glyph("  │ ", "  | ")))...)
+	lines = append(lines, cells.Indent(body, th.Dim.Render("  │ "))...)
 	if end != "" {
-		lines = append(lines, cells.Hanging(th.dim.Render(th.glyph("  └ ", "  ` ")), cells.Wrap(end, width-4))...)
+		lines = append(lines, cells.Hanging(th.Dim.Render("  └ "), cells.Wrap(end, width-4))...)
 	}
 	for _, n := range c.notes {
-		lead := "  " + th.warn.Render(th.glyph("± ", "* "))
-		lines = append(lines, cells.Hanging(lead, cells.Wrap(th.dim.Render(visible.Line(n)), width-4))...)
+		lead := "  " + th.Warn.Render("± ")
+		lines = append(lines, cells.Hanging(lead, cells.Wrap(th.Dim.Render(visible.Line(n)), width-4))...)
 	}
 	return strings.Join(lines, "\n")
 }
 
 // verdict is the mark before a finished card, and how it ended.
-func (c *card) verdict(th *theme) (mark string, parts []string) {
+func (c *card) verdict(th *style.Theme) (mark string, parts []string) {
 	add := func(style lipgloss.Style, words string) { parts = append(parts, style.Render(words)) }
-	stopped, failed := th.warn.Render(th.glyph("■", "#")), th.bad.Render(th.glyph("✗", "x"))
-	mark = th.good.Render(th.glyph("✓", "+"))
+	stopped, failed := th.Warn.Render("■"), th.Bad.Render("✗")
+	mark = th.Good.Render("✓")
 	switch c.status {
 	case wire.StatusDenied:
-		mark = th.warn.Render(th.glyph("⊘", "-"))
-		add(th.warn, "not run")
+		mark = th.Warn.Render("⊘")
+		add(th.Warn, "not run")
 		if c.why != "" {
 			parts = append(parts, visible.Line(c.why))
 		}
 	case wire.StatusCancelled:
 		mark = stopped
 		if c.taken {
-			add(th.warn, "you took your shell back")
+			add(th.Warn, "you took your shell back")
 		} else {
-			add(th.warn, "cancelled")
+			add(th.Warn, "cancelled")
 		}
 	case wire.StatusTimeout:
 		mark = failed
-		add(th.bad, "timed out")
+		add(th.Bad, "timed out")
 	case wire.StatusError, wire.StatusRefused, wire.StatusShellExited:
 		mark = failed
 		if c.exit == nil {
-			add(th.bad, map[string]string{
+			add(th.Bad, map[string]string{
 				wire.StatusError: "failed", wire.StatusRefused: "refused", wire.StatusShellExited: "the shell ended",
 			}[c.status])
 		}
 	case "interrupted":
 		mark = stopped
-		add(th.warn, "no result")
+		add(th.Warn, "no result")
 	}
 	switch {
 	case c.exit == nil:
 	case *c.exit == 0:
-		add(th.dim, "exit 0")
+		add(th.Dim, "exit 0")
 	default:
-		add(th.bad, "exit "+itoa(*c.exit))
+		add(th.Bad, "exit "+strconv.Itoa(*c.exit))
 		if c.status != wire.StatusCancelled {
 			mark = failed
 		}
 	}
 	if c.signal != "" {
-		add(th.bad, c.signal)
+		add(th.Bad, c.signal)
 	}
 	if c.isJob() {
-		add(th.dim, "goes on in the background: sublet job ls")
+		add(th.Dim, "goes on in the background: sublet job ls")
 	}
 	if c.reach != "" {
-		add(th.dim, visible.Line(c.reach))
+		add(th.Dim, visible.Line(c.reach))
 	}
 	if c.took >= 100*time.Millisecond && c.status != wire.StatusDenied {
-		add(th.dim, elapsed(c.took))
+		add(th.Dim, style.Elapsed(c.took))
 	}
 	return mark, parts
 }
@@ -269,7 +264,7 @@ func (c *card) text() string {
 }
 
 // body is what a finished card shows of the output, and a word on what it does not show.
-func (c *card) body(th *theme, width int) (lines []string, more string) {
+func (c *card) body(th *style.Theme, width int) (lines []string, more string) {
 	text := c.text()
 	if c.tool == "todo" {
 		return c.todos(th, width-4), ""
@@ -281,7 +276,7 @@ func (c *card) body(th *theme, width int) (lines []string, more string) {
 		if n <= 0 {
 			return ""
 		}
-		return plural(n, "more line", "more lines") + " (ctrl+o)"
+		return english.Plural(n, "more line", "") + " (ctrl+o)"
 	}
 	width -= 4
 	if at := strings.Index("\n"+text, "\n--- "); at >= 0 && (c.tool == "edit" || c.tool == "write") || looksLikeDiff(text) {
@@ -301,7 +296,7 @@ func (c *card) body(th *theme, width int) (lines []string, more string) {
 			if size, _, _ := strings.Cut(last, ";"); c.tool == "read" && strings.HasPrefix(last, "[") && last != text {
 				return nil, visible.Line(strings.Trim(size, "[]")) // the tool's own count
 			}
-			return nil, plural(strings.Count(text, "\n")+1, "line", "lines")
+			return nil, english.Plural(strings.Count(text, "\n")+1, "line", "")
 		}
 	}
 	all := strings.Split(visible.Text(text), "\n")
@@ -320,7 +315,7 @@ func (c *card) body(th *theme, width int) (lines []string, more string) {
 }
 
 // todos is the list that the todo tool was given.
-func (c *card) todos(th *theme, width int) (lines []string) {
+func (c *card) todos(th *style.Theme, width int) (lines []string) {
 	var t struct {
 		Todos []struct{ Text, Status string }
 	}
@@ -328,12 +323,12 @@ func (c *card) todos(th *theme, width int) (lines []string) {
 		return nil
 	}
 	for _, one := range t.Todos {
-		mark, text := th.dim.Render(th.glyph("○ ", "- ")), cells.Fit(visible.Line(one.Text), width-2)
+		mark, text := th.Dim.Render("○ "), cells.Fit(visible.Line(one.Text), width-2)
 		switch one.Status {
 		case "done", "completed":
-			mark, text = th.good.Render(th.glyph("✓ ", "x ")), th.dim.Render(text)
+			mark, text = th.Good.Render("✓ "), th.Dim.Render(text)
 		case "doing", "in_progress", "active":
-			mark = th.accent.Render(th.glyph("▸ ", "> "))
+			mark = th.Accent.Render("▸ ")
 		}
 		lines = append(lines, mark+text)
 	}
@@ -341,23 +336,23 @@ func (c *card) todos(th *theme, width int) (lines []string) {
 }
 
 // Whole is everything that was kept, for the scrollback.
-func (c *card) Whole(th *theme, width int) string {
+func (c *card) Whole(th *style.Theme, width int) string {
 	mark, parts := c.verdict(th)
 	head := strings.Split(strings.TrimRight(visible.Text(c.subject()), "\n"), "\n")
-	lines := []string{mark + " " + th.bold.Render(visible.Line(firstOf(c.shell, c.tool))) + "  " + head[0]}
+	lines := []string{mark + " " + th.Bold.Render(visible.Line(cmp.Or(c.shell, c.tool))) + "  " + head[0]}
 	lines = append(lines, cells.Indent(head[1:], "    ")...)
 	text := c.text()
 	switch {
 	case text == "":
-		lines = append(lines, th.dim.Render("  (no output)"))
+		lines = append(lines, th.Dim.Render("  (no output)"))
 	case looksLikeDiff(text):
 		lines = append(lines, renderDiff(th, text, 0, 0)...)
 	default:
 		lines = append(lines, strings.Split(visible.Text(text), "\n")...)
 	}
 	if c.cut > 0 {
-		parts = append(parts, th.dim.Render(count(c.cut)+"B left out of the middle"))
+		parts = append(parts, th.Dim.Render(style.Count(c.cut)+"B left out of the middle"))
 	}
-	end := strings.Join(parts, th.dim.Render(" · "))
-	return strings.Join(append(lines, th.dim.Render(th.glyph("  └ ", "  ` "))+end), "\n")
+	end := strings.Join(parts, th.Dim.Render(" · "))
+	return strings.Join(append(lines, th.Dim.Render("  └ ")+end), "\n")
 }

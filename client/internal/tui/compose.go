@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"sublet/client/internal/tui/paint"
+
 	"sublet/client/internal/tui/cells"
 	"sublet/wire/visible"
 )
@@ -14,19 +16,14 @@ func (m *model) compose() {
 	if !m.own.has || m.held() || m.w < 1 || m.h < 1 {
 		return
 	}
-	m.paint.set(m.picture())
+	m.paint.Set(m.picture())
 }
 
-func (m *model) picture() frame {
+func (m *model) picture() paint.Frame {
 	below, row, col := m.input(max(1, m.h-1))
 	above := m.above(m.h - 1 - len(below))
 	lines := append(above, below...)
-	if m.th.ascii {
-		for i, l := range lines {
-			lines[i] = m.th.spell(l)
-		}
-	}
-	return frame{lines: lines, row: row + len(above), col: col}
+	return paint.Frame{Lines: lines, Row: row + len(above), Col: col}
 }
 
 // input is the lower part: a question of an agent's, a list to choose from, or the line with what hangs on it.
@@ -37,7 +34,7 @@ func (m *model) input(room int) (lines []string, row, col int) {
 		if m.ed.empty() || !m.own.ai {
 			return lines, row, col
 		}
-		kept := m.th.dim.Render(cells.Fit("  your line waits: "+firstLine(visible.Text(m.ed.text)), m.w))
+		kept := m.th.Dim.Render(cells.Fit("  your line waits: "+visible.FirstLine(m.ed.text), m.w))
 		return append(lines, kept), row, col
 	}
 	if m.picker != nil {
@@ -48,22 +45,22 @@ func (m *model) input(room int) (lines []string, row, col int) {
 	var after []string
 	switch {
 	case m.own.insert != "":
-		v.text, v.pos, v.prompt = m.own.insert, len(m.own.insert), m.th.dim.Render("$ ")
-		after = cells.Wrap(m.th.dim.Render("ending that command: your line runs when it has ended"), m.w)
+		v.text, v.pos, v.prompt = m.own.insert, len(m.own.insert), m.th.Dim.Render("$ ")
+		after = cells.Wrap(m.th.Dim.Render("ending that command: your line runs when it has ended"), m.w)
 	case !m.own.ai: // what the shell gets when it is free
 		v.text, v.pos = m.ahead, len(m.ahead)
 		if m.ahead == "" && len(m.hint) == 0 {
 			return []string{""}, 0, 0
 		}
-		v.prompt = m.th.dim.Render("typed for your shell: ")
+		v.prompt = m.th.Dim.Render("typed for your shell: ")
 	default:
 		mark := ">"
 		if m.own.once {
 			mark = "?"
 		}
-		v.prompt = m.th.accent.Render(mark) + " "
+		v.prompt = m.th.Accent.Render(mark) + " "
 		if m.ed.empty() && m.turn == nil && len(m.waiting) == 0 {
-			v.ghost = m.th.dim.Render("ask an agent · tab: shell · /help")
+			v.ghost = m.th.Dim.Render("ask an agent · tab: shell · /help")
 		}
 		after = m.slashList(room - 2)
 	}
@@ -94,7 +91,7 @@ func (m *model) footer() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return m.th.dim.Render(cells.Fit("  "+strings.Join(parts, " · "), m.w))
+	return m.th.Dim.Render(cells.Fit("  "+strings.Join(parts, " · "), m.w))
 }
 
 // above is the upper part, in at most room lines.
@@ -159,9 +156,9 @@ func (m *model) unprinted(q *confirm, room int) (out []string, last entryKind) {
 			continue // it does not run: the question stands for it
 		}
 		c.waits = m.waits(i)
-		lines := c.Render(&m.th, m.w, max(1, min(left, (m.h-4)/max(1, len(m.live)-i))), m.spinAt, m.now())
+		lines := c.Render(&m.th, m.w, max(1, min(left, (m.h-4)/max(1, len(m.live)-i))), m.now())
 		if c.keyboard != "" && len(lines) < left {
-			lines = append(lines, m.th.warn.Render(cells.Fit("  it waits for the keyboard", m.w)))
+			lines = append(lines, m.th.Warn.Render(cells.Fit("  it waits for the keyboard", m.w)))
 		}
 		add(kindCard, lines)
 	}

@@ -1,9 +1,13 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"sublet/client/internal/tui/style"
 
 	"sublet/client/internal/tui/cells"
 	"sublet/client/marks"
@@ -77,7 +81,7 @@ func (c *confirm) options() []option {
 	case wire.ToolAskUser:
 		o = []option{{optDeny, "no answer"}}
 		for i, choice := range c.userQuestion().Choices {
-			o = append(o, option{itoa(i + 1), visible.Line(choice)})
+			o = append(o, option{strconv.Itoa(i + 1), visible.Line(choice)})
 		}
 		return append(o, option{optComment, "in my own words…"})
 	}
@@ -109,7 +113,7 @@ func (c *confirm) armed(now, lastKey time.Time) bool {
 }
 
 // body is the question without its answers: what would run, where, why that is risky, what it would change.
-func (c *confirm) body(th *theme, width int, marked bool) []string {
+func (c *confirm) body(th *style.Theme, width int, marked bool) []string {
 	if c.lines != nil && c.key == (confirmKey{width, marked}) {
 		return c.lines
 	}
@@ -124,34 +128,34 @@ func (c *confirm) body(th *theme, width int, marked bool) []string {
 	for _, row := range marks.Draw(c.subject(), list, inner-2) {
 		out = append(out, "  "+row.Text)
 		for _, under := range row.Marks {
-			out = append(out, "  "+th.bad.Render(under))
+			out = append(out, "  "+th.Bad.Render(under))
 		}
 	}
 	if r.Cwd != "" {
-		out = append(out, th.dim.Render("  in ")+th.path.Render(cells.Fit(visible.Line(string(r.Cwd)), inner-5)))
+		out = append(out, th.Dim.Render("  in ")+th.Path.Render(cells.Fit(visible.Line(string(r.Cwd)), inner-5)))
 	}
 	if from := r.Borrower; from.Name != "" && from.PID != 0 {
-		who := "asked by " + visible.Line(string(from.Executable)) + ", pid " + itoa(from.PID)
-		out = append(out, th.dim.Render("  "+cells.Fit(who, inner-2)))
+		who := "asked by " + visible.Line(string(from.Executable)) + ", pid " + strconv.Itoa(from.PID)
+		out = append(out, th.Dim.Render("  "+cells.Fit(who, inner-2)))
 	}
 	if line := reachLine(r); line != "" {
 		out = append(out, cells.Indent(cells.Wrap(line, inner-2), "  ")...)
 	}
 	out = append(out, "")
-	wide := len(itoa(len(list)))
+	wide := len(strconv.Itoa(len(list)))
 	for i, reason := range r.Verdict.Reasons {
-		lead := strings.Repeat(" ", wide-1) + th.dim.Render(th.glyph("• ", "* "))
+		lead := strings.Repeat(" ", wide-1) + th.Dim.Render("• ")
 		if n := numbers[i]; n > 0 {
-			lead = strings.Repeat(" ", wide-len(itoa(n))) + th.bad.Render(itoa(n)) + " "
+			lead = strings.Repeat(" ", wide-len(strconv.Itoa(n))) + th.Bad.Render(strconv.Itoa(n)) + " "
 		}
 		out = append(out, cells.Hanging(lead, cells.Wrap(visible.Line(reason.Text), inner-1-wide))...)
 	}
 	switch {
 	case r.Verdict.UndoHint != "":
-		hint := th.dim.Render("undo: " + visible.Line(r.Verdict.UndoHint))
-		out = append(out, cells.Hanging(th.dim.Render(th.glyph("↶ ", "< ")), cells.Wrap(hint, inner-2))...)
+		hint := th.Dim.Render("undo: " + visible.Line(r.Verdict.UndoHint))
+		out = append(out, cells.Hanging(th.Dim.Render("↶ "), cells.Wrap(hint, inner-2))...)
 	case !r.Verdict.Reversible && len(r.Verdict.Reasons) > 0:
-		out = append(out, th.dim.Render("  cannot be undone"))
+		out = append(out, th.Dim.Render("  cannot be undone"))
 	}
 	if r.Preview.Content != "" && r.Preview.Type != "none" {
 		preview := strings.TrimRight(visible.Text(r.Preview.Content), "\n")
@@ -172,7 +176,7 @@ func (c *confirm) subject() string {
 	if c.req.Tool == wire.ToolAskUser {
 		return c.userQuestion().Question
 	}
-	return firstOf(string(c.req.Command), (&card{tool: c.req.Tool, args: c.req.Arguments}).subject(), c.req.Arguments)
+	return cmp.Or(string(c.req.Command), (&card{tool: c.req.Tool, args: c.req.Arguments}).subject(), c.req.Arguments)
 }
 
 // reachLine is what a command could do, and what holds it to that; "" where it was not judged.
@@ -194,7 +198,7 @@ func reachLine(r *wire.ConfirmationRequest) (line string) {
 }
 
 // title says how risky it is, first and so never cut off, and who asks for what.
-func (c *confirm) title(th *theme, width, of int) string {
+func (c *confirm) title(th *style.Theme, width, of int) string {
 	what := "run this"
 	if c.req.Command == "" {
 		what = "use " + visible.Line(c.req.Tool)
@@ -210,25 +214,25 @@ func (c *confirm) title(th *theme, width, of int) string {
 	if c.local != nil {
 		what = "read what you type, unseen"
 	}
-	who := visible.Line(firstOf(c.req.Agent, "the agent"))
+	who := visible.Line(cmp.Or(c.req.Agent, "the agent"))
 	if c.req.Tool == "edit" || c.req.Tool == "write" {
 		what = "change a file"
 	}
-	s := th.bold.Render(who + " wants to " + what)
+	s := th.Bold.Render(who + " wants to " + what)
 	if c.req.Tool != wire.ToolAskUser { // an answer runs nothing
-		s = th.level(c.req.Verdict.Level) + th.dim.Render(" risk · ") + s
+		s = th.Level(c.req.Verdict.Level) + th.Dim.Render(" risk · ") + s
 	}
 	if of > 1 {
-		s += th.dim.Render(" · 1 of " + itoa(of))
+		s += th.Dim.Render(" · 1 of " + strconv.Itoa(of))
 	}
 	return cells.Fit(s, width)
 }
 
 // Render draws the question in at most height lines; row and col are the cursor's place. of is how many wait.
-func (c *confirm) Render(th *theme, width, height, of int, armed bool) (lines []string, row, col int) {
-	bar := th.level1.Render(th.glyph("▌", "|")) + " "
+func (c *confirm) Render(th *style.Theme, width, height, of int, armed bool) (lines []string, row, col int) {
+	bar := th.Level1.Render("▌") + " "
 	if c.req.Verdict.Level == "critical" {
-		bar = th.level2.Render(th.glyph("▌", "|")) + " "
+		bar = th.Level2.Render("▌") + " "
 	}
 	foot, frow, fcol := c.foot(th, width-2, max(3, height-4), armed)
 	body := c.body(th, width, height >= markedFrom)
@@ -236,7 +240,7 @@ func (c *confirm) Render(th *theme, width, height, of int, armed bool) (lines []
 	c.scroll = min(c.scroll, max(0, len(body)-room))
 	more := ""
 	if len(body) > room {
-		more = th.dim.Render(" lines " + itoa(c.scroll+1) + "–" + itoa(min(len(body), c.scroll+room)) + " of " + itoa(len(body)) + th.glyph(" · ↑↓ scroll", ", up and down scroll"))
+		more = th.Dim.Render(" lines " + strconv.Itoa(c.scroll+1) + "–" + strconv.Itoa(min(len(body), c.scroll+room)) + " of " + strconv.Itoa(len(body)) + " · ↑↓ scroll")
 		body = body[c.scroll : c.scroll+room]
 	}
 	lines = append(lines, bar+c.title(th, width-2, of))
@@ -248,7 +252,7 @@ func (c *confirm) Render(th *theme, width, height, of int, armed bool) (lines []
 }
 
 // foot is the part with the answers, in at most height lines.
-func (c *confirm) foot(th *theme, width, height int, armed bool) (lines []string, row, col int) {
+func (c *confirm) foot(th *style.Theme, width, height int, armed bool) (lines []string, row, col int) {
 	switch c.step {
 	case stepComment, stepEdit:
 		label := "why not? "
@@ -259,9 +263,9 @@ func (c *confirm) foot(th *theme, width, height int, armed bool) (lines []string
 		if c.step == stepEdit {
 			label, help = "run instead: ", "enter runs this instead, judged anew · esc goes back"
 		}
-		c.view.prompt, c.view.text, c.view.pos, c.view.more = th.dim.Render(label), c.edit.text, c.edit.pos, "  "
+		c.view.prompt, c.view.text, c.view.pos, c.view.more = th.Dim.Render(label), c.edit.text, c.edit.pos, "  "
 		lines, row, col = c.view.Render(width, 6)
-		lines = append(slices.Clone(lines), th.dim.Render(cells.Fit(help, width)))
+		lines = append(slices.Clone(lines), th.Dim.Render(cells.Fit(help, width)))
 		return lines, row, col
 	case stepGrant:
 		return c.grants(th, width, height)
@@ -280,25 +284,25 @@ func (c *confirm) foot(th *theme, width, height int, armed bool) (lines []string
 		}
 		switch {
 		case !armed:
-			s = th.dim.Render(s)
+			s = th.Dim.Render(s)
 		case i == c.choice:
-			s = th.chosen.Render(s)
+			s = th.Chosen.Render(s)
 		}
 		line += s
 	}
 	lines = append(lines, line)
 	switch {
 	case c.problem != "":
-		lines = append(lines, th.bad.Render(cells.Fit(c.problem, width)))
+		lines = append(lines, th.Bad.Render(cells.Fit(c.problem, width)))
 	case c.sent:
-		lines = append(lines, th.dim.Render("answering…"))
+		lines = append(lines, th.Dim.Render("answering…"))
 	}
 	return lines, row, col
 }
 
 // grants lists what can be allowed from now on. The chosen one says in full what it covers; the others do in a line where
 // there is room for that, and where there is not even room for all of them, those around it are shown.
-func (c *confirm) grants(th *theme, width, height int) (lines []string, row, col int) {
+func (c *confirm) grants(th *style.Theme, width, height int) (lines []string, row, col int) {
 	offers, from, room := c.req.Grants, 0, height-2
 	covers := cells.Wrap(visible.Line(offers[c.choice].Covers), width-3)
 	all := 2*len(offers)-1+len(covers) <= room
@@ -311,25 +315,25 @@ func (c *confirm) grants(th *theme, width, height int) (lines []string, row, col
 	}
 	head := "allow from now on:"
 	if len(offers) < len(c.req.Grants) {
-		head = "allow from now on (" + itoa(c.choice+1) + " of " + itoa(len(c.req.Grants)) + "):"
+		head = "allow from now on (" + strconv.Itoa(c.choice+1) + " of " + strconv.Itoa(len(c.req.Grants)) + "):"
 	}
-	lines = append(lines, th.dim.Render(cells.Fit(head, width)))
+	lines = append(lines, th.Dim.Render(cells.Fit(head, width)))
 	for i, g := range offers {
 		label := visible.Line(g.Scope) + ": " + visible.Line(g.Rule)
 		switch {
 		case from+i == c.choice:
 			row = len(lines)
-			lines = append(lines, th.accent.Render(th.glyph("▸ ", "> "))+th.bold.Render(cells.Fit(label, width-2)))
+			lines = append(lines, th.Accent.Render("▸ ")+th.Bold.Render(cells.Fit(label, width-2)))
 			for _, l := range covers {
-				lines = append(lines, th.dim.Render("   "+l))
+				lines = append(lines, th.Dim.Render("   "+l))
 			}
 		case all:
-			lines = append(lines, "  "+cells.Fit(label, width-2), th.dim.Render("   "+cells.Fit(visible.Line(g.Covers), width-3)))
+			lines = append(lines, "  "+cells.Fit(label, width-2), th.Dim.Render("   "+cells.Fit(visible.Line(g.Covers), width-3)))
 		default:
 			lines = append(lines, "  "+cells.Fit(label, width-2))
 		}
 	}
-	return append(lines, th.dim.Render(cells.Fit("enter allows it · esc goes back", width))), row, 0
+	return append(lines, th.Dim.Render(cells.Fit("enter allows it · esc goes back", width))), row, 0
 }
 
 // press takes a key and returns an answer, or nil while there is none, and whether the key means anything to it. It must only be
@@ -449,28 +453,28 @@ func (c *confirm) answer(decision string, grant *wire.Grant) *wire.ConfirmationR
 
 // outcome is the line that stays in the scrollback once a question is settled; now: it happens just now, and
 // not in a replay.
-func (c *confirm) outcome(th *theme, r *wire.ConfirmationResolved, width int, now bool) string {
-	subject := firstLine(visible.Text(string(c.req.Command)))
+func (c *confirm) outcome(th *style.Theme, r *wire.ConfirmationResolved, width int, now bool) string {
+	subject := visible.FirstLine(string(c.req.Command))
 	if subject == "" {
-		subject = visible.Line(c.req.Tool) + " " + firstLine(visible.Text((&card{tool: c.req.Tool, args: c.req.Arguments}).subject()))
+		subject = visible.Line(c.req.Tool) + " " + visible.FirstLine((&card{tool: c.req.Tool, args: c.req.Arguments}).subject())
 	}
 	var mark, word string
 	switch r.Decision {
 	case wire.DecisionAllow:
-		mark, word = th.good.Render(th.glyph("●", "*")), "allowed once"
+		mark, word = th.Good.Render("●"), "allowed once"
 	case wire.DecisionAllowAlways:
-		mark, word = th.good.Render(th.glyph("●", "*")), "allowed from now on"
+		mark, word = th.Good.Render("●"), "allowed from now on"
 	default:
-		mark, word = th.warn.Render(th.glyph("●", "*")), "not allowed"
+		mark, word = th.Warn.Render("●"), "not allowed"
 	}
 	if c.req.Tool == wire.ToolAskUser {
-		subject = firstLine(visible.Text(c.userQuestion().Question))
+		subject = visible.FirstLine(c.userQuestion().Question)
 		if word = "not answered"; r.Decision == wire.DecisionAllow {
 			word = "answered"
 		}
 	}
 	if c.req.Tool == wire.ToolContinue {
-		subject = firstLine(visible.Text(c.req.Arguments))
+		subject = visible.FirstLine(c.req.Arguments)
 		if word = "stopped"; r.Decision == wire.DecisionAllow || r.Comment != "" {
 			word = "goes on"
 		}
@@ -487,9 +491,9 @@ func (c *confirm) outcome(th *theme, r *wire.ConfirmationResolved, width int, no
 	case !c.sent && now:
 		word += " in another window"
 	}
-	s := mark + " " + word + th.dim.Render(": ") + th.dim.Render(subject)
+	s := mark + " " + word + th.Dim.Render(": ") + th.Dim.Render(subject)
 	if r.Comment != "" {
-		s += th.dim.Render(" – ") + visible.Line(r.Comment)
+		s += th.Dim.Render(" – ") + visible.Line(r.Comment)
 	}
 	return cells.Fit(s, width)
 }

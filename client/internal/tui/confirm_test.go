@@ -1,12 +1,17 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"sublet/client/internal/tui/paint"
+	"sublet/client/internal/tui/screentest"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -23,7 +28,8 @@ type desk struct {
 	clock time.Time
 	d     *fakeDaemon
 	sh    *fakeShell
-	out   *termScreen
+	out   *screentest.Screen
+	read  int // of what was written to it
 	due   []timer
 	tasks []func(context.Context) then
 }
@@ -35,20 +41,20 @@ type timer struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	s := newTermScreen(80, 24)
+	s := screentest.New(80, 24)
 	d := &desk{clock: time.Unix(1_000_000, 0), d: &fakeDaemon{}, sh: newFakeShell(), out: s}
 	th := testTheme()
 	now := func() time.Time { return d.clock }
 	d.model = &model{
 		opt: Options{now: now, size: func() (shell.Size, bool) { return shell.Size{}, false }}, log: slog.New(slog.DiscardHandler),
-		daemon: d.d, shell: d.sh, th: *th, md: &markdown.Renderer{Profile: th.profile},
-		paint: newPainter(s, 80, 24, th), now: now, w: 80, h: 24,
+		daemon: d.d, shell: d.sh, th: *th, md: &markdown.Renderer{Profile: th.Profile},
+		paint: paint.New(s, 80, 24, th), now: now, w: 80, h: 24,
 		cards: map[wire.ExecutionID]*card{}, linked: true, session: wire.SessionInfo{ID: "s1"}, own: owner{ai: true, taken: true, has: true},
 	}
 	d.keys = &keyboard{now: now, to: toUs, answer: func(b []byte) { _ = d.sh.Answer(b) }, shell: func(b []byte) { _ = d.sh.Keys(b) }}
 	d.after = func(by time.Duration, f then) { d.due = append(d.due, timer{d.clock.Add(by), f}) }
 	d.task = func(f func(context.Context) then) { d.tasks = append(d.tasks, f) }
-	d.paint.take()
+	d.paint.Take()
 	return d
 }
 
@@ -109,6 +115,13 @@ func (d *desk) wait(by time.Duration) {
 		d.send(t.f)
 	}
 	d.clock = end
+}
+
+// printed returns what is on the screen for good.
+func (d *desk) printed() string {
+	d.paint.Set(paint.Frame{})
+	d.paint.Flush()
+	return d.out.All()
 }
 
 func (d *desk) askTwo() {
@@ -443,7 +456,7 @@ func TestCardWaitsForTheShell(t *testing.T) {
 		d.send(&wire.CommandResult{Event: event(3), Agent: "orchestrator", ExecutionID: "x1", Tool: "bash", Command: "cd /tmp", Status: wire.StatusSuccess, ExitCode: ptr(0), Output: []byte("[exit code 0]")})
 		d.send(&wire.AgentStreamChunk{Event: event(4), Agent: "orchestrator", Chunk: wire.Chunk{Type: wire.ChunkText, Text: "There.\n\n"}})
 		d.send(&wire.AgentComplete{Event: event(5), Status: wire.StatusSuccess, DurationMS: 100})
-		if printed := strings.Join(d.paint.prints, "\n"); strings.Contains(printed, "There.") {
+		if printed := d.printed(); strings.Contains(printed, "There.") {
 			t.Fatalf("printed before its card is:\n%s", printed)
 		}
 		if live := strings.Join(d.above(20), "\n"); !strings.Contains(live, "There.") || !strings.Contains(live, "cd /tmp") {
@@ -456,7 +469,7 @@ func TestCardWaitsForTheShell(t *testing.T) {
 		} else {
 			d.wait(shellWord)
 		}
-		printed := strings.Join(d.paint.prints, "\n")
+		printed := d.printed()
 		card, text := strings.Index(printed, "cd /tmp"), strings.Index(printed, "There.")
 		if card < 0 || text < card || strings.Contains(printed, "changed in your shell") != said || strings.Contains(printed, "[exit code") {
 			t.Errorf("said %v: got\n%s", said, printed)
@@ -471,7 +484,7 @@ func TestQuestionSurvivesANewSession(t *testing.T) {
 	d.send(&wire.Ready{Session: wire.SessionInfo{ID: "s2"}})
 	e := wire.Event{SessionID: "s2", TurnID: "t", RequestID: d.waiting[0].request, Seq: 1}
 	d.send(&wire.TurnStarted{Event: e, Prompt: "why?"})
-	if n := strings.Count(strings.Join(d.paint.prints, "\n"), "why?"); n != 1 {
+	if n := strings.Count(d.printed(), "why?"); n != 1 {
 		t.Errorf("printed %d times, want once", n)
 	}
 }
@@ -489,7 +502,7 @@ func TestWhatWaitsDoesNotRun(t *testing.T) {
 	call(2, "x1", "orchestrator", "rm one")
 	call(3, "x2", "orchestrator", "rm two")
 	call(4, "x3", "engineer-1", "make")
-	shown := func() string { return ansi.Strip(strings.Join(d.picture().lines, "\n")) }
+	shown := func() string { return ansi.Strip(strings.Join(d.picture().Lines, "\n")) }
 	if got := shown(); !strings.Contains(got, "bash  rm one · 0s") || !strings.Contains(got, "○ bash  rm two · waits") || !strings.Contains(got, "make · 0s") {
 		t.Errorf("got\n%s", got)
 	}
@@ -510,7 +523,7 @@ func TestQuestionOfAForeignAgent(t *testing.T) {
 	d := newDesk(t)
 	q := func(id wire.ConfirmationID, session wire.SessionID, from wire.Borrower) *wire.ConfirmationRequest {
 		return &wire.ConfirmationRequest{
-			Event: wire.Event{SessionID: session, Seq: 700}, ConfirmationID: id, Agent: firstOf(from.Name, "orchestrator"), Tool: "bash",
+			Event: wire.Event{SessionID: session, Seq: 700}, ConfirmationID: id, Agent: cmp.Or(from.Name, "orchestrator"), Tool: "bash",
 			Command: "rm -rf build", Verdict: wire.Verdict{Level: "high"}, Borrower: from,
 		}
 	}
@@ -542,7 +555,7 @@ func TestQuestionWithChoices(t *testing.T) {
 		{[]string{"c", "u", "p", "enter"}, wire.ConfirmationResponse{Decision: wire.DecisionAllow, Comment: "up"}},
 		{[]string{"n"}, wire.ConfirmationResponse{Decision: wire.DecisionDeny}},
 	} {
-		id := wire.ConfirmationID(itoa(i))
+		id := wire.ConfirmationID(strconv.Itoa(i))
 		d.send(&wire.ConfirmationRequest{
 			Event: wire.Event{SessionID: "s9"}, ConfirmationID: id, Agent: "codex", Tool: wire.ToolAskUser,
 			Arguments: `{"question":"Which one?","choices":["left","right"]}`, Verdict: wire.Verdict{Level: "low"}, Borrower: wire.Borrower{Name: "codex"},

@@ -3,6 +3,10 @@ package tui
 import (
 	"strings"
 
+	"sublet/client/internal/tui/style"
+
+	"github.com/dustin/go-humanize/english"
+
 	"sublet/client/internal/tui/cells"
 	"sublet/client/internal/tui/markdown"
 	"sublet/wire/visible"
@@ -15,7 +19,7 @@ func looksLikeDiff(text string) bool {
 }
 
 // renderDiff colours a unified diff, at most height lines of it (0: all), each cut to width (0: not cut).
-func renderDiff(th *theme, text string, width, height int) []string {
+func renderDiff(th *style.Theme, text string, width, height int) []string {
 	lines := strings.Split(strings.TrimRight(visible.Text(text), "\n"), "\n")
 	left := 0
 	if height > 0 && len(lines) > height {
@@ -27,9 +31,9 @@ func renderDiff(th *theme, text string, width, height int) []string {
 			lines[i] = cells.Fit(l, width)
 		}
 	}
-	lines = markdown.ColorDiff(lines, th.bold.Render, th.accent.Render, th.good.Render, th.bad.Render)
+	lines = markdown.ColorDiff(lines, th.Bold.Render, th.Accent.Render, th.Good.Render, th.Bad.Render)
 	if left > 0 {
-		lines = append(lines, th.dim.Render(cells.Fit("… "+plural(left, "more line", "more lines"), max(width, 20))))
+		lines = append(lines, th.Dim.Render(cells.Fit("… "+english.Plural(left, "more line", ""), max(width, 20))))
 	}
 	return lines
 }

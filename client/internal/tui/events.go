@@ -1,10 +1,15 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"sublet/client/internal/tui/style"
+
+	"github.com/dustin/go-humanize/english"
 
 	"sublet/client/internal/tui/cells"
 	"sublet/client/internal/tui/markdown"
@@ -91,7 +96,7 @@ func (m *model) onWire(msg wire.Message) {
 		m.queue = *e
 	case *wire.CompactionStarted:
 		m.flushText("")
-		m.note("folding " + plural(e.Events, "event", "events") + " of the conversation (" + count(e.TokensBefore) + " tokens)…")
+		m.note("folding " + english.Plural(e.Events, "event", "") + " of the conversation (" + style.Count(e.TokensBefore) + " tokens)…")
 	case *wire.CompactionComplete:
 		m.onCompaction(e)
 	case *wire.Notice:
@@ -186,7 +191,7 @@ func (m *model) onTurn(e *wire.TurnStarted) {
 	}
 	t := m.turnOf(e.Meta())
 	t.prompt, t.bare = e.Prompt, strings.TrimSpace(e.Prompt) == ""
-	m.answers = firstOf(e.Model, m.answers)
+	m.answers = cmp.Or(e.Model, m.answers)
 	said := false
 	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
 		if a.request != e.RequestID || e.RequestID == "" {
@@ -209,9 +214,9 @@ func (m *model) onTurn(e *wire.TurnStarted) {
 func (m *model) echo(prompt string) {
 	lines := strings.Split(strings.TrimRight(visible.Text(prompt), "\n"), "\n")
 	for i, l := range lines {
-		lines[i] = m.th.bold.Render(l)
+		lines[i] = m.th.Bold.Render(l)
 	}
-	m.emit(kindEcho, strings.Join(cells.Hanging(m.th.accent.Render("> "), lines), "\n"))
+	m.emit(kindEcho, strings.Join(cells.Hanging(m.th.Accent.Render("> "), lines), "\n"))
 }
 
 func (m *model) onChunk(e *wire.AgentStreamChunk) {
@@ -361,9 +366,9 @@ func (m *model) onUserCommand(e *wire.CommandResult) {
 		delete(m.reported, e.ExecutionID)
 		return
 	}
-	line := m.th.dim.Render("$ ") + visible.Line(string(e.Command))
+	line := m.th.Dim.Render("$ ") + visible.Line(string(e.Command))
 	if end := describeExit(&m.th, e.ExitCode, time.Duration(e.DurationMS)*time.Millisecond); end != "" {
-		line += m.th.dim.Render("  · ") + end
+		line += m.th.Dim.Render("  · ") + end
 	}
 	m.emit(kindShell, cells.Fit(line, m.w))
 }
@@ -416,10 +421,10 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 // endLine is the last line of a turn: how it ended, how long it took, what it used; "" where that was said already.
 func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 	parts := m.spent(e)
-	mark, word, style := m.th.glyph("✗ ", "x "), "failed", m.th.bad
+	mark, word, style := "✗ ", "failed", m.th.Bad
 	switch e.Status {
 	case wire.StatusSuccess:
-		mark, word, style = m.th.glyph("· ", "- "), "", m.th.warn
+		mark, word, style = "· ", "", m.th.Warn
 		switch e.StopReason {
 		case "max_tokens":
 			word = "cut off: the answer reached its length limit"
@@ -427,7 +432,7 @@ func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 			word = "the model declined"
 		}
 	case wire.StatusCancelled:
-		mark, word, style = m.th.glyph("■ ", "# "), "stopped", m.th.warn
+		mark, word, style = "■ ", "stopped", m.th.Warn
 	case wire.StatusTimeout:
 		word = "out of time"
 	default:
@@ -436,7 +441,7 @@ func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 		}
 	}
 	if e.Status == wire.StatusSuccess {
-		mark = m.th.dim.Render(mark)
+		mark = m.th.Dim.Render(mark)
 	} else {
 		mark = style.Render(mark)
 	}
@@ -444,30 +449,30 @@ func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 	if word != "" {
 		word = style.Render(word)
 		if e.Status == wire.StatusError && !t.failed && e.Summary != "" {
-			word += m.th.dim.Render(": " + visible.Line(firstLine(e.Summary)))
+			word += m.th.Dim.Render(": " + visible.FirstLine(e.Summary))
 		}
 		said = append(said, word)
 	}
 	for _, part := range parts {
-		said = append(said, m.th.dim.Render(part))
+		said = append(said, m.th.Dim.Render(part))
 	}
-	return strings.TrimRight(mark+strings.Join(said, m.th.dim.Render(" · ")), " ")
+	return strings.TrimRight(mark+strings.Join(said, m.th.Dim.Render(" · ")), " ")
 }
 
 // spent says how long a turn took and what it used.
 func (m *model) spent(e *wire.AgentComplete) (parts []string) {
 	add := func(s string) { parts = append(parts, s) }
 	if e.DurationMS > 0 {
-		add(elapsed(time.Duration(e.DurationMS) * time.Millisecond))
+		add(style.Elapsed(time.Duration(e.DurationMS) * time.Millisecond))
 	}
 	u := e.Usage
 	if in := u.Input + u.CacheRead + u.CacheWrite; in+u.Output > 0 {
 		cached := ""
 		if u.CacheRead > 0 {
-			cached = " (" + count(u.CacheRead) + " cached)"
+			cached = " (" + style.Count(u.CacheRead) + " cached)"
 		}
-		add(count(in) + " in" + cached)
-		add(count(u.Output) + " out")
+		add(style.Count(in) + " in" + cached)
+		add(style.Count(u.Output) + " out")
 	}
 	if share := percent(e.Context); share != "" {
 		add(share)
@@ -478,7 +483,7 @@ func (m *model) spent(e *wire.AgentComplete) (parts []string) {
 		add(fmt.Sprintf("$%.4f", *c))
 	}
 	if n := len(e.Refused); n > 0 {
-		add(plural(n, "call", "calls") + " not allowed")
+		add(english.Plural(n, "call", "") + " not allowed")
 	}
 	return parts
 }

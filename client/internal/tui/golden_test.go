@@ -5,9 +5,12 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"sublet/client/internal/tui/style"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -41,8 +44,8 @@ func golden(t *testing.T, name string, lines []string) {
 	}
 }
 
-func testTheme() *theme {
-	th := newTheme([]string{"TERM=xterm-256color", "LANG=C.UTF-8"})
+func testTheme() *style.Theme {
+	th := style.New([]string{"TERM=xterm-256color", "LANG=C.UTF-8"})
 	return &th
 }
 
@@ -153,7 +156,7 @@ func TestConfirmMarksGolden(t *testing.T) {
 func testCards() []*card {
 	long := make([]string, 40)
 	for i := range long {
-		long[i] = "line " + itoa(i+1) + " of the output"
+		long[i] = "line " + strconv.Itoa(i+1) + " of the output"
 	}
 	return []*card{
 		{tool: "bash", agent: "orchestrator", command: "go test ./...", status: "success", exit: ptr(0), took: 3200 * time.Millisecond, output: []byte(strings.Join(long, "\n") + "\n")},
@@ -181,10 +184,10 @@ func TestCardGolden(t *testing.T) {
 
 		running := &card{tool: "bash", agent: "orchestrator", command: "make -j2 all check install", leased: true, started: time.Unix(100, 0)}
 		running.out.write([]byte("cc -c a.c\ncc -c b.c\n 10%\r 55%\r100%\nlinking"))
-		lines = running.Render(th, s.w, s.h/2, 3, time.Unix(172, 0))
+		lines = running.Render(th, s.w, s.h/2, time.Unix(172, 0))
 		fits(t, "running card "+s.name, lines, s.w, s.h/2)
 		golden(t, "running-"+s.name, lines)
-		if running.shell = "zsh"; !strings.Contains(running.Render(th, s.w, s.h/2, 3, time.Unix(172, 0))[0], "zsh") {
+		if running.shell = "zsh"; !strings.Contains(running.Render(th, s.w, s.h/2, time.Unix(172, 0))[0], "zsh") {
 			t.Errorf("%s: the card does not name the shell that the command runs in", s.name)
 		}
 	}
@@ -201,7 +204,7 @@ func TestEditorViewGolden(t *testing.T) {
 			lines, row, col := v.Render(s.w, s.h)
 			fits(t, "editor "+s.name, lines, s.w, s.h)
 			out = append(out, lines...)
-			out = append(out, "   cursor "+itoa(row)+","+itoa(col))
+			out = append(out, "   cursor "+strconv.Itoa(row)+","+strconv.Itoa(col))
 		}
 		golden(t, "editor-"+s.name, out)
 	}
@@ -233,7 +236,7 @@ func TestEditorViewCursor(t *testing.T) {
 
 func TestMarkdownGolden(t *testing.T) {
 	th := testTheme()
-	md := &markdown.Renderer{Profile: th.profile}
+	md := &markdown.Renderer{Profile: th.Profile}
 	for _, s := range sizes {
 		var lines []string
 		var stream markdown.Stream
@@ -255,24 +258,24 @@ var sampleMarkdown string
 // Two colours at most say more than words: what is risky and what is gone.
 func TestColours(t *testing.T) {
 	th := testTheme()
-	if got, want := th.level("critical"), "\x1b[1;31mcritical\x1b[m"; got != want {
+	if got, want := th.Level("critical"), "\x1b[1;31mcritical\x1b[m"; got != want {
 		t.Errorf("critical: got %q, want %q", got, want)
 	}
 	diff := renderDiff(th, "@@ -1 +1 @@\n-a\n+b\n", 80, 0)
 	if want := []string{"\x1b[36m@@ -1 +1 @@\x1b[m", "\x1b[31m-a\x1b[m", "\x1b[32m+b\x1b[m"}; strings.Join(diff, "|") != strings.Join(want, "|") {
 		t.Errorf("diff: got %q, want %q", diff, want)
 	}
-	plain := newTheme([]string{"TERM=xterm-256color", "NO_COLOR=yes"})
-	for _, s := range []string{plain.level("critical"), plain.good.Render("x"), strings.Join(renderDiff(&plain, "-a\n", 80, 0), "")} {
+	plain := style.New([]string{"TERM=xterm-256color", "NO_COLOR=yes"})
+	for _, s := range []string{plain.Level("critical"), plain.Good.Render("x"), strings.Join(renderDiff(&plain, "-a\n", 80, 0), "")} {
 		if strings.Contains(s, "\x1b[3") {
 			t.Errorf("NO_COLOR: got colour in %q", s)
 		}
 	}
-	if out := (&markdown.Renderer{Profile: plain.profile}).Render("```go\nvar a = 1\n```\n\n`x`", 60); strings.Contains(out, "\x1b[3") || strings.Contains(out, "\x1b[9") {
+	if out := (&markdown.Renderer{Profile: plain.Profile}).Render("```go\nvar a = 1\n```\n\n`x`", 60); strings.Contains(out, "\x1b[3") || strings.Contains(out, "\x1b[9") {
 		t.Errorf("NO_COLOR: got colour in Markdown %q", out)
 	}
 	for env, dark := range map[string]bool{"15;0": true, "0;15": false, "0;default;15": false, "12;8": true, "": true} {
-		if got := newTheme([]string{"TERM=xterm-256color", "COLORFGBG=" + env}).dark; got != dark {
+		if got := style.New([]string{"TERM=xterm-256color", "COLORFGBG=" + env}).Dark; got != dark {
 			t.Errorf("COLORFGBG=%s: got dark %v, want %v", env, got, dark)
 		}
 	}

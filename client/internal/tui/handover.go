@@ -1,9 +1,12 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize/english"
 
 	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/cells"
@@ -52,7 +55,7 @@ func (m *model) onKeyboard(e lender.LeasedKeyboard) {
 	case e.Why == "":
 		m.endHand(e.ExecutionID)
 	case mine:
-		h.why, h.who = e.Why, firstOf(e.Who, h.who)
+		h.why, h.who = e.Why, cmp.Or(e.Who, h.who)
 		m.keys.begin()
 	default:
 		m.hand = &handover{id: e.ExecutionID, why: e.Why, who: e.Who}
@@ -68,7 +71,7 @@ func (m *model) askSecret(e lender.LeasedKeyboard) {
 	m.endHand(e.ExecutionID) // it had the keyboard for something else
 	c := m.card(e.ExecutionID, "", "bash")
 	c.asked = true
-	who := visible.Line(firstOf(e.Who, "a program"))
+	who := visible.Line(cmp.Or(e.Who, "a program"))
 	r := &wire.ConfirmationRequest{
 		ConfirmationID: wire.ConfirmationID(wire.NewID()), ExecutionID: e.ExecutionID, Agent: c.agent, Tool: "keyboard", Command: wire.OSString(c.command),
 		Verdict: wire.Verdict{Level: "high", Reasons: []wire.Reason{{
@@ -119,7 +122,7 @@ func (m *model) tryHand() {
 		b.WriteString("\r\n")
 	}
 	head := c.header(&m.th, m.w-2, 4)
-	head[0] = m.th.accent.Render(m.th.glyph("▶", ">")) + " " + head[0]
+	head[0] = m.th.Accent.Render("▶") + " " + head[0]
 	head = append(head, m.handSign(h.why, h.who))
 	if h.why != "screen" {
 		head = append(head, m.asksAbout(c, m.h-len(head)-1)...)
@@ -128,11 +131,11 @@ func (m *model) tryHand() {
 		b.WriteString(l + "\r\n")
 	}
 	m.lastKind = kindShell
-	m.paint.hold(b.String())
+	m.paint.Hold(b.String())
 	if h.why == "screen" {
-		m.paint.raw(slices.Clone(c.out.fromAltScreen()))
+		m.paint.Raw(slices.Clone(c.out.fromAltScreen()))
 	} else {
-		m.paint.raw(slices.Clone(c.out.unfinished()))
+		m.paint.Raw(slices.Clone(c.out.unfinished()))
 	}
 }
 
@@ -147,7 +150,7 @@ func (m *model) asksAbout(c *card, rows int) []string {
 		}
 	}
 	if left := c.out.total - c.handed - (len(lines) - at); left > 0 {
-		return append([]string{m.th.dim.Render("… " + plural(left, "more line", "more lines") + " before")}, lines[at:]...)
+		return append([]string{m.th.Dim.Render("… " + english.Plural(left, "more line", "") + " before")}, lines[at:]...)
 	}
 	return lines
 }
@@ -173,13 +176,13 @@ func (m *model) handSign(why, who string) string {
 	sign, help := "your keyboard is this command's until it ends", "ctrl+c stops it"
 	switch why {
 	case "password", "secret":
-		sign, help = "type the secret that "+firstOf(visible.Line(who), "it")+" asks for", "not shown, masked everywhere · ctrl+c refuses"
+		sign, help = "type the secret that "+cmp.Or(visible.Line(who), "it")+" asks for", "not shown, masked everywhere · ctrl+c refuses"
 	case "screen":
 		sign, help = "your screen and keyboard are this command's until it ends", ""
 	}
-	sign = m.th.level1.Render(m.th.glyph("⌨ ", "* ") + sign)
+	sign = m.th.Level1.Render("⌨ " + sign)
 	if help != "" {
-		sign += m.th.dim.Render(" · " + help)
+		sign += m.th.Dim.Render(" · " + help)
 	}
 	return cells.Fit(sign, m.w)
 }
@@ -193,7 +196,7 @@ func (m *model) endHand(id wire.ExecutionID) {
 	c := m.card(id, "", "bash")
 	if m.hand.on {
 		m.keys.route(toUs)
-		m.paint.release()
+		m.paint.Release()
 		m.unshow()
 		c.handed = c.out.total
 	}

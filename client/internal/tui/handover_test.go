@@ -9,15 +9,14 @@ import (
 	"sublet/client/internal/tui/cells"
 
 	"github.com/charmbracelet/x/ansi"
+	"github.com/dustin/go-humanize/english"
 )
 
 // handed takes what was written to the terminal since the last call, without colours.
 func (d *desk) handed() string {
-	d.paint.work()
-	d.out.mu.Lock()
-	defer d.out.mu.Unlock()
-	text := ansi.Strip(string(d.out.raw))
-	d.out.raw = nil
+	d.paint.Flush()
+	text := ansi.Strip(d.out.Raw()[d.read:])
+	d.read = len(d.out.Raw())
 	return text
 }
 
@@ -105,7 +104,7 @@ func TestAQuestionLeavesItsSignOnTheScreen(t *testing.T) {
 			if rows > 23 {
 				t.Errorf("%d lines of %d: %d rows in a window of 24", n, long, rows)
 			}
-			if left := n - strings.Count(got, "line "); left > 0 != strings.Contains(got, fmt.Sprintf("… %s before", plural(left, "more line", "more lines"))) {
+			if left := n - strings.Count(got, "line "); left > 0 != strings.Contains(got, fmt.Sprintf("… %s before", english.Plural(left, "more line", ""))) {
 				t.Errorf("%d lines of %d: %d are not shown:\n%s", n, long, left, got)
 			}
 			if long < 1000 && n > 0 && (shown == 0 || rows < min(n, 18)) {

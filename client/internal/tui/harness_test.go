@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"sublet/client/internal/tui/screentest"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/creack/pty"
@@ -366,7 +369,7 @@ func (d *fakeDaemon) Sessions(_ context.Context, r *wire.SessionRequest) (*wire.
 }
 
 func (d *fakeDaemon) Policy(_ context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
-	reply := &wire.PolicyReply{Op: r.Op, Mode: firstOf(r.Mode, "ask")}
+	reply := &wire.PolicyReply{Op: r.Op, Mode: cmp.Or(r.Mode, "ask")}
 	return reply, d.with(func() {
 		switch r.Op {
 		case "accept":
@@ -374,7 +377,7 @@ func (d *fakeDaemon) Policy(_ context.Context, r *wire.PolicyRequest) (*wire.Pol
 		case "set_secrets":
 			d.secrets = r.Secrets
 		}
-		reply.Secrets = firstOf(d.secrets, "mask")
+		reply.Secrets = cmp.Or(d.secrets, "mask")
 		if !d.accepted {
 			reply.Suspects = []string{"PATH", "ls"}
 		}
@@ -436,7 +439,7 @@ type window struct {
 	p      *Program
 	sh     *fakeShell
 	d      *fakeDaemon
-	screen *termScreen
+	screen *screentest.Screen
 	master *os.File
 	slave  *os.File
 	before *term.State
@@ -455,7 +458,7 @@ func open(t *testing.T, w, h int, setup ...func(*window)) *window {
 	if err := pty.Setsize(master, &pty.Winsize{Cols: uint16(w), Rows: uint16(h)}); err != nil {
 		t.Fatalf("set the size: %v", err)
 	}
-	win := &window{t: t, sh: newFakeShell(), d: &fakeDaemon{}, screen: newTermScreen(w, h), master: master, slave: slave, done: make(chan struct{})}
+	win := &window{t: t, sh: newFakeShell(), d: &fakeDaemon{}, screen: screentest.New(w, h), master: master, slave: slave, done: make(chan struct{})}
 	if win.before, err = term.GetState(slave.Fd()); err != nil {
 		t.Fatalf("read termios: %v", err)
 	}
@@ -515,7 +518,7 @@ func (w *window) whole() {
 	if *after != *w.before {
 		w.t.Errorf("the terminal's settings are not what they were: got %+v, want %+v", after, w.before)
 	}
-	w.until("all modes off", func() bool { return len(w.screen.odd()) == 0 })
+	w.until("all modes off", func() bool { return len(w.screen.Odd()) == 0 })
 }
 
 // until waits for a condition that only the screen's goroutines can bring about.
@@ -524,7 +527,7 @@ func (w *window) until(what string, cond func() bool) {
 	deadline := time.Now().Add(5 * time.Second)
 	for !cond() {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("waited 5 s for %s; the screen shows\n%s", what, w.screen.all())
+			w.t.Fatalf("waited 5 s for %s; the screen shows\n%s", what, w.screen.All())
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
@@ -532,12 +535,12 @@ func (w *window) until(what string, cond func() bool) {
 
 func (w *window) see(text string) {
 	w.t.Helper()
-	w.until("the text "+text, func() bool { return strings.Contains(w.screen.all(), text) })
+	w.until("the text "+text, func() bool { return strings.Contains(w.screen.All(), text) })
 }
 
 func (w *window) seeNot(text string) {
 	w.t.Helper()
-	w.until("the text "+text+" to go", func() bool { return !strings.Contains(w.screen.text(), text) })
+	w.until("the text "+text+" to go", func() bool { return !strings.Contains(w.screen.Text(), text) })
 }
 
 func (w *window) end() int {
@@ -545,7 +548,7 @@ func (w *window) end() int {
 	select {
 	case <-w.done:
 	case <-time.After(8 * time.Second):
-		w.t.Fatalf("the program does not end; the screen shows\n%s", w.screen.all())
+		w.t.Fatalf("the program does not end; the screen shows\n%s", w.screen.All())
 	}
 	return w.code
 }
@@ -562,14 +565,14 @@ func (w *window) command(text string) {
 // prompt waits until the shell's prompt is the last thing on the screen.
 func (w *window) prompt() {
 	w.t.Helper()
-	w.until("the prompt", func() bool { return w.p.paint.owner() == shellScreen && strings.HasSuffix(w.screen.text(), "u@box:~$") })
+	w.until("the prompt", func() bool { return w.p.paint.ShellOutput(nil) && strings.HasSuffix(w.screen.Text(), "u@box:~$") })
 }
 
 // switches presses a key that goes to AI mode, by itself.
 func (w *window) switches(key string) {
 	w.t.Helper()
 	w.keys(key)
-	w.until("AI mode", func() bool { return w.p.paint.owner() == ourScreen && w.p.keys.routed() == toUs })
+	w.until("AI mode", func() bool { return !w.p.paint.ShellOutput(nil) && w.p.keys.routed() == toUs })
 }
 
 // ai goes to AI mode.
@@ -582,7 +585,7 @@ func (w *window) ai() {
 // shows waits until scrollback and screen are as wanted.
 func (w *window) shows(want string) {
 	w.t.Helper()
-	w.until("the screen to show\n"+want, func() bool { return w.screen.all() == want })
+	w.until("the screen to show\n"+want, func() bool { return w.screen.All() == want })
 }
 
 // ask asks a question of an agent and returns it.
@@ -642,11 +645,4 @@ func cancelled(id wire.ExecutionID) lender.LeasedEnded {
 
 func output(id wire.ExecutionID, text string) lender.LeasedOutput {
 	return lender.LeasedOutput{ExecutionID: id, Data: []byte(text)}
-}
-
-// owner returns who has the screen.
-func (p *painter) owner() screen {
-	p.wmu.Lock()
-	defer p.wmu.Unlock()
-	return p.has
 }

@@ -23,7 +23,7 @@ func TestIdleIsQuiet(t *testing.T) {
 		}
 		woken, written := 0, 0
 		for range 5 {
-			n := w.screen.bytesWritten()
+			n := len(w.screen.Raw())
 			out, err := exec.Command("sh", "-c", wakeUps).Output()
 			if err != nil {
 				t.Fatal(err)
@@ -31,7 +31,7 @@ func TestIdleIsQuiet(t *testing.T) {
 			if woken, err = strconv.Atoi(strings.TrimSpace(string(out))); err != nil {
 				t.Fatal(err)
 			}
-			if written = w.screen.bytesWritten() - n; woken+written == 0 {
+			if written = len(w.screen.Raw()) - n; woken+written == 0 {
 				break
 			}
 		}

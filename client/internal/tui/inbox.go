@@ -8,6 +8,9 @@ import (
 	"sublet/client/internal/lender"
 )
 
+// frameEvery is the least time between two batches, and so between two pictures that nobody typed for.
+const frameEvery = 16 * time.Millisecond
+
 // maxMerged bounds output that waits to be shown, in bytes for each command. Beyond it the middle is left out of the
 // live picture; the command's result is not touched.
 const maxMerged = 512 << 10
@@ -55,12 +58,13 @@ func (b *inbox) run(ctx context.Context, deliver func(batch)) {
 			return
 		case <-b.wake:
 		}
-		if !pace(ctx, last, b.wake, func() bool {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			return b.urgent
-		}) {
-			return
+		for wait := frameEvery - time.Since(last); wait > 0 && !b.hurried(); wait = frameEvery - time.Since(last) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-b.wake:
+			case <-time.After(wait):
+			}
 		}
 		b.mu.Lock()
 		q := b.queue
@@ -73,27 +77,11 @@ func (b *inbox) run(ctx context.Context, deliver func(batch)) {
 	}
 }
 
-// pace waits until frameEvery has passed since last, or urgent is true. It looks again at each wake, and returns false when ctx
-// has ended.
-func pace(ctx context.Context, last time.Time, wake <-chan struct{}, urgent func() bool) bool {
-	wait := frameEvery - time.Since(last)
-	if wait <= 0 || urgent() {
-		return true
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-t.C:
-			return true
-		case <-wake:
-			if urgent() {
-				return true
-			}
-		}
-	}
+// hurried reports whether somebody waits for what is queued.
+func (b *inbox) hurried() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.urgent
 }
 
 // merge joins msg to the message before it where both are pieces of one output.

@@ -3,8 +3,11 @@ package tui
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"sublet/client/internal/tui/style"
 
 	"sublet/client/internal/tui/cells"
 
@@ -30,8 +33,8 @@ func (m *model) onInput(e *keyEvent) {
 	case tea.KeyPressMsg:
 		e.pass = m.onKey(keyName(msg), msg.Text)
 	case pasteTooLong:
-		m.hintLines(m.th.warn.Render("nothing was pasted: it is "+count(int64(msg.bytes))+"B long, and a question may have "+count(maxPaste)+"B") +
-			m.th.dim.Render(" · put it into a file"))
+		m.hintLines(m.th.Warn.Render("nothing was pasted: it is "+style.Count(int64(msg.bytes))+"B long, and a question may have "+style.Count(maxPaste)+"B") +
+			m.th.Dim.Render(" · put it into a file"))
 	case paste:
 		e.pass = m.onPaste(msg.text())
 	}
@@ -131,7 +134,7 @@ func (m *model) askKey(k, text string) {
 	case "down", "ctrl+n":
 		m.vertical(false)
 	case "ctrl+l":
-		m.paint.clear()
+		m.paint.Clear()
 	case "ctrl+o":
 		m.openCard()
 	case "ctrl+t":
@@ -175,7 +178,7 @@ func (m *model) interrupt() {
 		now := m.now()
 		m.hint = nil
 		if !m.idleC.IsZero() && now.Sub(m.idleC) < 2*time.Second {
-			m.hintLines(m.th.dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves"))
+			m.hintLines(m.th.Dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves"))
 		}
 		m.idleC = now
 	}
@@ -197,7 +200,7 @@ func (m *model) endOfInput() {
 			what = "an agent is at work; it goes on without you, but cannot use your shell. " + what
 		}
 		for _, l := range cells.Wrap(what, m.w) {
-			lines = append(lines, m.th.dim.Render(l))
+			lines = append(lines, m.th.Dim.Render(l))
 		}
 		m.hintLines(lines...)
 		return
@@ -263,7 +266,7 @@ func (m *model) openCard() {
 	n := len(m.kept) - 1 - m.openAt
 	if n < 0 {
 		if len(m.kept) == 0 {
-			m.hintLines(m.th.dim.Render("nothing to open: no agent ran a tool yet"))
+			m.hintLines(m.th.Dim.Render("nothing to open: no agent ran a tool yet"))
 			return
 		}
 		m.openAt, n = 0, len(m.kept)-1
@@ -297,11 +300,11 @@ func (m *model) slashList(room int) (lines []string) {
 		return nil
 	}
 	for _, c := range names {
-		line := m.th.accent.Render(cells.Pad(strings.TrimSpace(c.name+" "+c.args), 24)) + m.th.dim.Render(c.help)
+		line := m.th.Accent.Render(cells.Pad(strings.TrimSpace(c.name+" "+c.args), 24)) + m.th.Dim.Render(c.help)
 		lines = append(lines, cells.Fit("  "+line, m.w))
 	}
 	if len(lines) > room {
-		lines = append(lines[:max(0, room-1)], m.th.dim.Render("  "+plural(len(lines)-max(0, room-1), "more", "more")))
+		lines = append(lines[:max(0, room-1)], m.th.Dim.Render("  "+strconv.Itoa(len(lines)-max(0, room-1))+" more"))
 	}
 	return lines
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -47,7 +48,7 @@ func (m *model) onLeased(event any) {
 	case lender.LeasedOutput:
 		m.card(e.ExecutionID, "", "bash").out.write(e.Data)
 		if m.held() && m.hand.id == e.ExecutionID {
-			m.paint.raw(e.Data)
+			m.paint.Raw(e.Data)
 		}
 	case lender.LeasedKeyboard:
 		m.onKeyboard(e)
@@ -72,7 +73,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 	c.exit, c.signal, c.took = e.Result.ExitCode, e.Result.Signal, e.Result.Duration
 	c.output, c.cut, c.spool = e.Result.Output, e.Result.Truncated, e.Result.SpoolPath // the daemon's has notes for the model
 	if c.status == "" {
-		c.status = firstOf(e.Status, e.Result.Status)
+		c.status = cmp.Or(e.Status, e.Result.Status)
 	}
 	if c.started.IsZero() {
 		c.started = m.now().Add(-e.Result.Duration)
@@ -90,7 +91,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 		return
 	}
 	for _, line := range after {
-		m.emit(kindCard, "    "+m.th.dim.Render(cells.Fit(visible.Line(line), m.w-4)))
+		m.emit(kindCard, "    "+m.th.Dim.Render(cells.Fit(visible.Line(line), m.w-4)))
 	}
 }
 

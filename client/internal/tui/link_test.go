@@ -26,7 +26,7 @@ func TestCrashIsOneLine(t *testing.T) {
 	w.p.Send(&wire.AgentComplete{Event: event(3), Status: wire.StatusError})
 	w.see("daemon restarted; ask again")
 	w.seeNot("esc stops")
-	w.until("it to be told once", func() bool { return strings.Count(w.screen.all(), "daemon") == 1 })
+	w.until("it to be told once", func() bool { return strings.Count(w.screen.All(), "daemon") == 1 })
 
 	// With nothing running, that it is another one is all there is to say.
 	w.p.Send(LinkChanged{})
@@ -50,7 +50,7 @@ func TestLongReasoningKeepsTheStopKey(t *testing.T) {
 		Chunk: wire.Chunk{Type: wire.ChunkReasoning, Text: "first\n" + strings.Repeat("the \x1b[2Jlongest 世界 thought ", 40)},
 	})
 	w.see("planning: the ␛[2Jlongest")
-	for line := range strings.Lines(w.screen.text()) {
+	for line := range strings.Lines(w.screen.Text()) {
 		if strings.Contains(line, "planning") && !regexp.MustCompile(`… · \d+s · esc stops`).MatchString(line) {
 			t.Errorf("got %q", line)
 		}

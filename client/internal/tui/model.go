@@ -5,6 +5,10 @@ import (
 	"log/slog"
 	"time"
 
+	"sublet/client/internal/tui/paint"
+
+	"sublet/client/internal/tui/style"
+
 	tea "charm.land/bubbletea/v2"
 
 	"sublet/client/internal/lender"
@@ -23,9 +27,9 @@ type model struct {
 	log    *slog.Logger
 	daemon Daemon
 	shell  Shell
-	th     theme
+	th     style.Theme
 	md     *markdown.Renderer
-	paint  *painter
+	paint  *paint.Painter
 	keys   *keyboard
 	now    func() time.Time
 	after  func(d time.Duration, f then)          // has the event loop do f once d has passed
@@ -94,7 +98,6 @@ type model struct {
 	// Output in order.
 	out      []*entry
 	lastKind entryKind
-	spinAt   int
 	spinning bool
 	armTimer bool
 	dirty    bool
@@ -177,7 +180,7 @@ func (m *model) handle(msg any) {
 	case shell.UserEnded:
 		m.onUserEnded(msg)
 	case shell.Restarted:
-		m.emit(kindNote, m.marked(m.th.warn.Render(m.th.glyph("●", "*")), "the shell was started anew: "+visible.Line(msg.Why), false))
+		m.emit(kindNote, m.marked(m.th.Warn.Render("●"), "the shell was started anew: "+visible.Line(msg.Why), false))
 	case wire.Message:
 		m.onWire(msg)
 	default: // something of bubbletea's own
@@ -196,10 +199,7 @@ func (m *model) settle() {
 	}
 	if m.moves() && !m.spinning {
 		m.spinning = true
-		m.after(spinnerEvery, func() {
-			m.spinAt++
-			m.spinning = false
-		})
+		m.after(style.SpinnerEvery, func() { m.spinning = false })
 	}
 	if m.dirty {
 		m.dirty = false
@@ -224,6 +224,6 @@ func (m *model) resized(w, h int) {
 		return
 	}
 	m.w, m.h = w, h
-	m.paint.resize(w, h)
+	m.paint.Resize(w, h)
 	m.envChanged()
 }

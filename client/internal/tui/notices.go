@@ -1,10 +1,15 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"sublet/client/internal/tui/style"
+
+	"github.com/dustin/go-humanize/english"
 
 	"sublet/client/internal/tui/cells"
 	"sublet/wire"
@@ -15,9 +20,9 @@ func (m *model) onCompaction(e *wire.CompactionComplete) {
 	switch e.Status {
 	case wire.StatusSuccess:
 		m.note(fmt.Sprintf("folded %s: %s → %s tokens; the whole stays in the session (/compact undo)",
-			plural(e.Events, "event", "events"), count(e.TokensBefore), count(e.TokensAfter)))
+			english.Plural(e.Events, "event", ""), style.Count(e.TokensBefore), style.Count(e.TokensAfter)))
 	case "preview":
-		m.note(fmt.Sprintf("would fold %s: %s → %s tokens", plural(e.Events, "event", "events"), count(e.TokensBefore), count(e.TokensAfter)))
+		m.note(fmt.Sprintf("would fold %s: %s → %s tokens", english.Plural(e.Events, "event", ""), style.Count(e.TokensBefore), style.Count(e.TokensAfter)))
 		if strings.TrimSpace(e.Summary) != "" {
 			m.emitMarkdown("", visible.Text(e.Summary))
 		}
@@ -28,7 +33,7 @@ func (m *model) onCompaction(e *wire.CompactionComplete) {
 	case wire.StatusCancelled:
 		m.note("folding cancelled; nothing changed")
 	default:
-		m.fail("the conversation could not be folded; nothing changed", firstLine(e.Summary))
+		m.fail("the conversation could not be folded; nothing changed", visible.FirstLine(e.Summary))
 	}
 }
 
@@ -75,7 +80,7 @@ func (m *model) onError(e *wire.Error) {
 			return // the tool's card said so
 		}
 	}
-	text, hint := firstOf(e.Message, e.Code), e.Hint
+	text, hint := cmp.Or(e.Message, e.Code), e.Hint
 	if one := text + "; " + hint; hint != "" && e.TurnID != "" && cells.Width(one) <= m.w-2 {
 		text, hint = one, ""
 	}
@@ -129,7 +134,7 @@ func (m *model) onLink(l LinkChanged) {
 	m.questions, m.queue = nil, wire.ShellQueueChanged{}
 	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
 		if !a.unsent {
-			m.note("this question may not have arrived; ask again if no answer comes: " + firstLine(visible.Text(a.prompt)))
+			m.note("this question may not have arrived; ask again if no answer comes: " + visible.FirstLine(a.prompt))
 		}
 		return !a.unsent
 	})

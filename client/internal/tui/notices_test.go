@@ -35,7 +35,7 @@ func TestRespawnIsToldInWholeWords(t *testing.T) {
 	d := newDesk(t)
 	why := "a borrowed command ended it: the shell was ended by SIGKILL and was started again where it was; its jobs, open descriptors and history of this session are gone"
 	d.send(shell.Restarted{Why: why})
-	got := ansi.Strip(strings.Join(d.paint.prints, "\n"))
+	got := d.printed()
 	for _, l := range strings.Split(got, "\n") {
 		if cells.Width(l) > 80 {
 			t.Errorf("%q is wider than the window", l)

@@ -55,7 +55,7 @@ func (m *model) speakerMark(agent string) string {
 	if agent == "" || agent == "orchestrator" {
 		return ""
 	}
-	return m.th.agent.Render(visible.Line(agent)) + m.th.dim.Render(m.th.glyph(" │ ", " | "))
+	return m.th.Agent.Render(visible.Line(agent)) + m.th.Dim.Render(" │ ")
 }
 
 // flushOut hands what is ready to the painter, in order, while the screen is the program's.
@@ -71,9 +71,9 @@ func (m *model) flushOut() {
 			continue
 		}
 		if gap(m.lastKind, e.kind) {
-			m.paint.print("")
+			m.paint.Print("")
 		}
-		m.paint.print(m.th.spell(e.text))
+		m.paint.Print(e.text)
 		m.lastKind = e.kind
 	}
 	if n > 0 {
@@ -101,7 +101,7 @@ func gap(before, after entryKind) bool {
 
 // fail prints an error with its hint.
 func (m *model) fail(text, hint string) {
-	s := m.marked(m.th.bad.Render(m.th.glyph("✗", "x")), visible.Text(text), false)
+	s := m.marked(m.th.Bad.Render("✗"), visible.Text(text), false)
 	if hint != "" {
 		s += "\n" + m.marked(" ", visible.Text(hint), true)
 	}
@@ -110,18 +110,18 @@ func (m *model) fail(text, hint string) {
 
 // warn prints what the user must notice.
 func (m *model) warn(text string) {
-	m.emit(kindNote, m.marked(m.th.warn.Render("!"), text, false))
+	m.emit(kindNote, m.marked(m.th.Warn.Render("!"), text, false))
 }
 
 // note prints something quiet.
 func (m *model) note(text string) {
-	m.emit(kindNote, m.marked(m.th.dim.Render(m.th.glyph("·", "-")), text, true))
+	m.emit(kindNote, m.marked(m.th.Dim.Render("·"), text, true))
 }
 
 // marked is text wrapped behind a mark.
 func (m *model) marked(mark, text string, dim bool) string {
 	if dim {
-		text = m.th.dim.Render(text)
+		text = m.th.Dim.Render(text)
 	}
 	return strings.Join(cells.Hanging(mark+" ", cells.Wrap(text, m.w-cells.Width(mark)-1)), "\n")
 }

@@ -74,7 +74,7 @@ func (m *model) onMayEnter(e *mayEnter) {
 func (m *model) onSwitched(once bool) {
 	o := &m.own
 	o.taken, o.has, o.typed, o.yields = true, true, false, false
-	m.paint.takeLater() // where a borrowed command gave it back meanwhile
+	m.paint.TakeLater() // where a borrowed command gave it back meanwhile
 	m.enterAI(once)
 }
 
@@ -136,12 +136,12 @@ func (m *model) settleOwner() {
 	switch has := o.taken || o.leased; {
 	case has && !o.has:
 		o.has = true
-		m.paint.takeLater()
+		m.paint.TakeLater()
 		m.unshow()
 	case !has && o.has:
 		o.has = false
 		m.lastKind = kindShell
-		m.paint.give()
+		m.paint.Give()
 	}
 	if m.hand == nil || !m.hand.on {
 		to := toShell
@@ -157,13 +157,13 @@ func (m *model) allDrawn() {
 	m.own.leased = false
 	m.settleOwner()
 	for _, done := range m.drawn {
-		m.paint.whenWritten(done)
+		m.paint.WhenWritten(done)
 	}
 	m.drawn = nil
 }
 
 func (m *model) takeScreen() {
-	o, sh, paint := &m.own, m.shell, m.paint
+	o, sh, painter := &m.own, m.shell, m.paint
 	o.moving = true
 	take, cancel := context.WithCancel(context.Background())
 	o.cancel = cancel
@@ -174,7 +174,7 @@ func (m *model) takeScreen() {
 		if err != nil {
 			_ = sh.GiveScreen(ctx) // what was taken half; the error that matters is the first
 		} else {
-			paint.take()
+			painter.Take()
 		}
 		return func() { m.onMoved(err == nil, err) }
 	})
@@ -191,7 +191,7 @@ func (m *model) giveScreen() {
 	if o.insert = ""; line != "" {
 		o.ai, o.returns = false, true
 	}
-	given := m.paint.give()
+	given := m.paint.Give()
 	m.task(func(ctx context.Context) then {
 		select {
 		case <-given:
@@ -218,7 +218,7 @@ func (m *model) onMoved(taken bool, err error) {
 	o.waiters = nil
 	if taken {
 		o.taken, o.has = true, true
-		m.paint.takeLater() // as in onSwitched
+		m.paint.TakeLater() // as in onSwitched
 		m.unshow()
 	}
 	if err == nil || o.taken || errors.Is(err, context.Canceled) || errors.Is(err, shell.ErrClosed) {
@@ -252,9 +252,9 @@ func (m *model) printBeside() {
 	var lines []string
 	for _, e := range m.out {
 		if e.ready && e.text != "" {
-			lines = append(lines, m.th.spell(e.text))
+			lines = append(lines, e.text)
 		}
 	}
 	m.out = nil
-	m.paint.notice(strings.Join(lines, "\n"))
+	m.paint.Notice(strings.Join(lines, "\n"))
 }

@@ -33,7 +33,7 @@ func TestShownInCommandMode(t *testing.T) {
 	w.p.Send(notice("not while vim runs"))
 	w.keys("\t?:q\r")
 	w.until("the keys", func() bool { return string(get(w.sh, &w.sh.input)) == "\t?:q\r" })
-	if all := w.screen.all(); strings.Contains(all, "not while") {
+	if all := w.screen.All(); strings.Contains(all, "not while") {
 		t.Errorf("got\n%s", all)
 	}
 	w.sh.with(func() { w.sh.endLocked("vim x") })
@@ -57,7 +57,7 @@ func TestQuestionInCommandMode(t *testing.T) {
 	if got := w.d.answers(); len(got) != 0 {
 		t.Fatalf("answered by type-ahead: %+v", got)
 	}
-	w.until("it to be armed", func() bool { return strings.Contains(w.screen.rawText(), "\x1b[7m") })
+	w.until("it to be armed", func() bool { return strings.Contains(w.screen.Raw(), "\x1b[7m") })
 	time.Sleep(armDelay + 50*time.Millisecond)
 	w.keys("\r")
 	w.until("the answer", func() bool { return len(w.d.answers()) == 1 })
@@ -77,7 +77,7 @@ func TestAnswersDoNotReachTheShell(t *testing.T) {
 	w := open(t, 80, 24)
 	w.p.Send(testQuestion())
 	w.see("critical risk")
-	w.until("it to be armed", func() bool { return strings.Contains(w.screen.rawText(), "\x1b[7m") })
+	w.until("it to be armed", func() bool { return strings.Contains(w.screen.Raw(), "\x1b[7m") })
 	w.keys("y")
 	w.until("the answer", func() bool { return len(w.d.answers()) == 1 })
 	w.p.Send(&wire.ConfirmationResolved{ConfirmationID: "c1", Decision: wire.DecisionAllow})
@@ -98,7 +98,7 @@ func TestQuestionOutlivesABorrowedCommand(t *testing.T) {
 	w.see("critical risk")
 	w.endLease(leasedEnd("x1", 0))
 	w.see("make · exit 0")
-	w.until("the question", func() bool { return strings.Contains(w.screen.text(), "critical risk") && get(w.sh, &w.sh.taken) })
+	w.until("the question", func() bool { return strings.Contains(w.screen.Text(), "critical risk") && get(w.sh, &w.sh.taken) })
 	w.p.Send(&wire.ConfirmationResolved{ConfirmationID: "c1", Decision: wire.DecisionDeny})
 	w.see("not allowed")
 	w.prompt()
@@ -112,7 +112,7 @@ func TestStreamInCommandMode(t *testing.T) {
 	}
 	say(1, "half a paragraph")
 	time.Sleep(50 * time.Millisecond)
-	if got := w.screen.all(); got != "u@box:~$" {
+	if got := w.screen.All(); got != "u@box:~$" {
 		t.Fatalf("the screen was taken for half a block:\n%s", got)
 	}
 	say(2, " is whole.\n\nThe next")
@@ -147,8 +147,8 @@ func TestGreetingWaitsForAIMode(t *testing.T) {
 	w.keys("\t")
 	w.prompt()
 	w.ai()
-	if got := strings.Count(w.screen.all(), "built-in"); got != 1 {
-		t.Errorf("said %d times:\n%s", got, w.screen.all())
+	if got := strings.Count(w.screen.All(), "built-in"); got != 1 {
+		t.Errorf("said %d times:\n%s", got, w.screen.All())
 	}
 }
 
@@ -160,7 +160,7 @@ func TestUnknownKindIsNotShown(t *testing.T) {
 	w.p.Send(&wire.ShellLeaseQueued{})
 	w.p.Send(notice("the end"))
 	w.see("the end")
-	if all := w.screen.all(); strings.Contains(all, "Future") {
+	if all := w.screen.All(); strings.Contains(all, "Future") {
 		t.Errorf("got\n%s", all)
 	}
 }
@@ -174,7 +174,7 @@ func TestOwnerSteps(t *testing.T) {
 		w.keys("\t")
 		w.prompt()
 	}
-	w.until("every notice", func() bool { return strings.Count(w.screen.all(), "! look") == 40 })
+	w.until("every notice", func() bool { return strings.Count(w.screen.All(), "! look") == 40 })
 	w.prompt()
 	taken := false
 	for _, step := range get(w.sh, &w.sh.steps) {

@@ -1,8 +1,14 @@
 package tui
 
 import (
+	"cmp"
+	"strconv"
 	"strings"
 	"time"
+
+	"sublet/client/internal/tui/style"
+
+	"github.com/dustin/go-humanize/english"
 
 	"sublet/client/internal/tui/cells"
 	"sublet/wire"
@@ -38,37 +44,37 @@ func (p *picker) typed(text string) {
 }
 
 // Render draws the list in at most height lines; the cursor stands behind the filter.
-func (p *picker) Render(th *theme, width, height int) (lines []string, row, col int) {
-	head := th.bold.Render(p.title) + " " + visible.Line(p.filter)
+func (p *picker) Render(th *style.Theme, width, height int) (lines []string, row, col int) {
+	head := th.Bold.Render(p.title) + " " + visible.Line(p.filter)
 	lines = append(lines, cells.Fit(head, width))
 	list := p.shown()
 	room := max(1, min(height-2, 12))
 	p.top = min(max(p.top, p.chosen-room+1), p.chosen)
 	if len(list) == 0 {
-		lines = append(lines, th.dim.Render("  none"))
+		lines = append(lines, th.Dim.Render("  none"))
 	}
 	for i := p.top; i < len(list) && i < p.top+room; i++ {
 		line := sessionLine(th, list[i], p.now, width-2)
 		if i == p.chosen {
-			line = th.accent.Render(th.glyph("▸ ", "> ")) + line
+			line = th.Accent.Render("▸ ") + line
 		} else {
 			line = "  " + line
 		}
 		lines = append(lines, cells.Fit(line, width))
 	}
-	lines = append(lines, th.dim.Render(cells.Fit("type to search · enter resumes · esc goes back", width)))
+	lines = append(lines, th.Dim.Render(cells.Fit("type to search · enter resumes · esc goes back", width)))
 	return lines, 0, min(cells.Width(head), width-1)
 }
 
 // sessionLine describes a session in one line.
-func sessionLine(th *theme, s wire.SessionInfo, now time.Time, width int) string {
+func sessionLine(th *style.Theme, s wire.SessionInfo, now time.Time, width int) string {
 	when := cells.Pad(ago(now.Sub(time.UnixMilli(s.UpdatedAtMS))), 9)
 	id := string(s.ID)
 	if len(id) > 8 {
 		id = id[len(id)-8:]
 	}
-	title := visible.Line(firstOf(s.Name, s.Title, "(no question yet)"))
-	tail := " · " + plural(s.Turns, "turn", "turns")
+	title := visible.Line(cmp.Or(s.Name, s.Title, "(no question yet)"))
+	tail := " · " + english.Plural(s.Turns, "turn", "")
 	if s.Running {
 		tail += " · running"
 	}
@@ -76,7 +82,7 @@ func sessionLine(th *theme, s wire.SessionInfo, now time.Time, width int) string
 		tail += " · " + visible.Line(string(s.Cwd))
 	}
 	title = cells.Fit(title, max(12, width-9-9-min(cells.Width(tail), 24)))
-	return th.dim.Render(cells.Pad(id, 9)+when) + title + th.dim.Render(tail)
+	return th.Dim.Render(cells.Pad(id, 9)+when) + title + th.Dim.Render(tail)
 }
 
 // ago says how long something is past.
@@ -85,11 +91,11 @@ func ago(d time.Duration) string {
 	case d < time.Minute:
 		return "now"
 	case d < time.Hour:
-		return itoa(int(d.Minutes())) + "m ago"
+		return strconv.Itoa(int(d.Minutes())) + "m ago"
 	case d < 48*time.Hour:
-		return itoa(int(d.Hours())) + "h ago"
+		return strconv.Itoa(int(d.Hours())) + "h ago"
 	}
-	return itoa(int(d.Hours()/24)) + "d ago"
+	return strconv.Itoa(int(d.Hours()/24)) + "d ago"
 }
 
 // pickerKey is a key while the list is open.

@@ -10,6 +10,7 @@ package tui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,12 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"sublet/client/internal/tui/paint"
+
+	uv "github.com/charmbracelet/ultraviolet"
+
+	"sublet/client/internal/tui/style"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/term"
@@ -60,7 +67,7 @@ type Options struct {
 }
 
 func (o *Options) connectLine() string {
-	return firstOf(o.Connect, `set model = "anthropic/NAME" with sublet config edit, and ANTHROPIC_API_KEY`)
+	return cmp.Or(o.Connect, `set model = "anthropic/NAME" with sublet config edit, and ANTHROPIC_API_KEY`)
 }
 
 // Program is one run of the terminal program. Send, Observe and ShellOutput may be called from any goroutine, before, during
@@ -69,7 +76,7 @@ type Program struct {
 	opt   Options
 	log   *slog.Logger
 	inbox *inbox
-	paint *painter
+	paint *paint.Painter
 	keys  *keyboard
 	model *model
 	tea   *tea.Program
@@ -136,7 +143,7 @@ func (p *Program) ShellOutput(b []byte) {
 	case <-p.over:
 		return
 	}
-	if !p.paint.shellOutput(b) {
+	if !p.paint.ShellOutput(b) {
 		p.inbox.push(jobOutput{bytes.Clone(b)})
 	}
 }
@@ -174,12 +181,12 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	ctx, p.stop = context.WithCancel(ctx)
 	defer p.stop()
 	p.ctx = ctx
-	th := newTheme(o.Env)
-	p.paint = newPainter(o.Stdout, size.Cols, size.Rows, &th)
-	p.paint.noReflow = lookup(o.Env)("XTERM_VERSION") != ""
+	th := style.New(o.Env)
+	p.paint = paint.New(o.Stdout, size.Cols, size.Rows, &th)
+	p.paint.NoReflow = uv.Environ(o.Env).Getenv("XTERM_VERSION") != ""
 	p.keys = &keyboard{
 		in: o.Stdin, wake: wakeR, stop: wakeW, now: o.now, key: p.key(ctx), enter: p.enter(ctx), switchKey: o.SwitchKey,
-		bracketed: p.paint.brackets,
+		bracketed: p.paint.Brackets,
 		shell:     func(b []byte) { _ = o.Shell.Keys(b) }, // a shell that is gone needs no keys
 		answer:    func(b []byte) { _ = o.Shell.Answer(b) },
 	}
@@ -191,7 +198,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 		return 1, fmt.Errorf("switch the terminal to raw mode: %w", err)
 	}
 	for _, line := range o.Notice {
-		p.paint.shellOutput([]byte(th.dim.Render(visible.Line(line)) + "\r\n"))
+		p.paint.ShellOutput([]byte(th.Dim.Render(visible.Line(line)) + "\r\n"))
 	}
 	close(p.ready)
 	code, err := p.loop(ctx, signals)
@@ -209,11 +216,11 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 func (p *Program) loop(ctx context.Context, signals <-chan os.Signal) (code int, err error) {
 	paintCtx, stopPaint := context.WithCancel(context.WithoutCancel(ctx))
 	var painting, reading sync.WaitGroup
-	painting.Go(func() { defer p.guard(); p.paint.run(paintCtx) })
+	painting.Go(func() { defer p.guard(); p.paint.Run(paintCtx) })
 	defer func() {
 		stopPaint()
 		var closing sync.WaitGroup
-		closing.Go(func() { painting.Wait(); p.paint.close() })
+		closing.Go(func() { painting.Wait(); p.paint.Close() })
 		if !waited(&closing, stopBound) {
 			p.log.Warn("the terminal takes no more output") // it is stuck: nothing can be put in order there
 		}
@@ -282,10 +289,10 @@ func waited(wg *sync.WaitGroup, bound time.Duration) bool {
 	}
 }
 
-func (p *Program) newModel(th theme, size shell.Size) *model {
+func (p *Program) newModel(th style.Theme, size shell.Size) *model {
 	o := &p.opt
 	return &model{
-		opt: *o, log: o.Log, daemon: o.Daemon, shell: o.Shell, th: th, md: &markdown.Renderer{Profile: th.profile, ASCII: th.ascii},
+		opt: *o, log: o.Log, daemon: o.Daemon, shell: o.Shell, th: th, md: &markdown.Renderer{Profile: th.Profile},
 		paint: p.paint, keys: p.keys, now: o.now, w: size.Cols, h: size.Rows, lastKind: kindShell,
 		after: func(d time.Duration, f then) { time.AfterFunc(d, func() { p.inbox.push(f) }) },
 		task: func(f func(ctx context.Context) then) {
@@ -341,7 +348,7 @@ func (p *Program) enter(ctx context.Context) func([]byte) bool {
 			p.keys.key(notEntered{})
 			return false
 		}
-		p.paint.take()
+		p.paint.Take()
 		p.keys.route(toUs)
 		p.keys.key(switched{string(chunk) == "?"})
 		return true

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,9 +22,9 @@ func TestCommandModeIsTransparent(t *testing.T) {
 	w.p.Send(LinkChanged{Connected: true})
 	w.command("ls -la")
 	w.keys("ab\x7f\x1b[A\x1b\tx\t\x03")
-	w.until("the line", func() bool { return strings.HasSuffix(w.screen.rawText(), "^C\r\n"+fakePrompt) })
+	w.until("the line", func() bool { return strings.HasSuffix(w.screen.Raw(), "^C\r\n"+fakePrompt) })
 	want := "u@box:~$ ls -la\r\nran ls -la\r\nu@box:~$ ab\b \b\x1b[A\x1b\tx\t^C\r\nu@box:~$ "
-	if got := w.screen.rawText(); got != want {
+	if got := w.screen.Raw(); got != want {
 		t.Errorf("the terminal got %q, want %q", got, want)
 	}
 	if got, want := string(get(w.sh, &w.sh.typed)), "ls -la\rab\x7f\x1b[A\x1b\tx\t\x03"; got != want {
@@ -90,7 +91,7 @@ func TestOneQuestion(t *testing.T) {
 	w.keys("a?")
 	w.see("u@box:~$ a?")
 	w.keys("\x7f\x7f")
-	w.until("the empty line", func() bool { return strings.HasSuffix(w.screen.text(), "u@box:~$") })
+	w.until("the empty line", func() bool { return strings.HasSuffix(w.screen.Text(), "u@box:~$") })
 	w.switches("?")
 	w.see("? ask an agent")
 	playTurn(w, w.ask("why\r").RequestID)
@@ -168,7 +169,7 @@ func TestTurn(t *testing.T) {
 	endTurn(w)
 	w.see("context 2%")
 	w.see("  m · context 2%")
-	got := w.screen.all()
+	got := w.screen.All()
 	want := `> why?
 
 Let me look.
@@ -200,7 +201,7 @@ func TestToolTurn(t *testing.T) {
 	w.p.Send(&wire.AgentComplete{Event: meta(4), Agent: "orchestrator", Status: wire.StatusError, DurationMS: 3})
 	w.p.Send(&wire.Notice{Level: "info", Text: "the end"})
 	w.see("the end")
-	got := w.screen.all()
+	got := w.screen.All()
 	want := `✗ undo
   │ no file change to undo
   └ failed
@@ -238,7 +239,7 @@ func TestResume(t *testing.T) {
 	w.seeNot("other")
 	w.keys("\r")
 	w.see("0.9s")
-	got := w.screen.all()
+	got := w.screen.All()
 	for _, want := range []string{"resuming the build", "> mend it", "It is mended.", "✓ read  main.go · 2 lines", "$ make test  · exit 2"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("missing %q in\n%s", want, got)
@@ -341,10 +342,10 @@ func TestAsksTheTerminalNothing(t *testing.T) {
 	w.command("ls")
 	w.ai()
 	queries := regexp.MustCompile(`\x1b\[[?>=]?[0-9;]*c|\x1b\[[?]?[56]n|\x1b\[\?u|\x1b\[\?[0-9;]*\$p|\x1b\]1[0-9];\?|\x1bP\+q|\x1b\[>[0-9]*q|\x1b\[1[48]t`)
-	if q := queries.FindString(w.screen.rawText()); q != "" {
+	if q := queries.FindString(w.screen.Raw()); q != "" {
 		t.Errorf("the terminal was asked %q", q)
 	}
-	if strings.Contains(w.screen.rawText(), "\x1b[?1049h") || strings.Contains(w.screen.rawText(), "\x1b[3J") {
+	if strings.Contains(w.screen.Raw(), "\x1b[?1049h") || strings.Contains(w.screen.Raw(), "\x1b[3J") {
 		t.Error("the terminal's own screen or scrollback was taken")
 	}
 }
@@ -352,13 +353,13 @@ func TestAsksTheTerminalNothing(t *testing.T) {
 // A resize while the shell has the screen is the shell's alone.
 func TestResizeOfTheShell(t *testing.T) {
 	w := open(t, 80, 24)
-	n := w.screen.bytesWritten()
+	n := len(w.screen.Raw())
 	if err := pty.Setsize(w.master, &pty.Winsize{Cols: 50, Rows: 12}); err != nil {
 		t.Fatal(err)
 	}
 	_ = syscall.Kill(syscall.Getpid(), syscall.SIGWINCH)
 	w.until("the shell to know", func() bool { s := get(w.sh, &w.sh.sizes); return len(s) == 1 && s[0].Cols == 50 && s[0].Rows == 12 })
-	if got := w.screen.bytesWritten() - n; got != 0 {
+	if got := len(w.screen.Raw()) - n; got != 0 {
 		t.Errorf("%d bytes were written", got)
 	}
 }
@@ -382,8 +383,8 @@ func TestBrokenEditor(t *testing.T) {
 	w.until("the command", func() bool { return len(w.sh.commands()) == 1 })
 	w.p.Send(&wire.Notice{Level: "warning", Text: "look at this"})
 	w.see("! look at this")
-	if got := strings.Count(w.screen.all(), "cannot be lent"); got != 1 {
-		t.Errorf("said %d times:\n%s", got, w.screen.all())
+	if got := strings.Count(w.screen.All(), "cannot be lent"); got != 1 {
+		t.Errorf("said %d times:\n%s", got, w.screen.All())
 	}
 }
 
@@ -398,7 +399,7 @@ func TestScrollbackIsWhole(t *testing.T) {
 	w.p.Send(&wire.TurnStarted{Event: start, Agent: "orchestrator", Prompt: "go"})
 	var want []string
 	for i := range 120 {
-		line := "paragraph number " + itoa(i)
+		line := "paragraph number " + strconv.Itoa(i)
 		want = append(want, line)
 		for j, piece := range []string{line[:9], line[9:] + "\n\n"} {
 			seq := int64(2 + 2*i + j)
@@ -406,9 +407,9 @@ func TestScrollbackIsWhole(t *testing.T) {
 		}
 	}
 	w.p.Send(&wire.AgentComplete{Event: event(500), Status: wire.StatusSuccess, DurationMS: 100})
-	w.until("every paragraph, once", func() bool { return strings.Count(w.screen.all(), "paragraph number") == len(want) })
+	w.until("every paragraph, once", func() bool { return strings.Count(w.screen.All(), "paragraph number") == len(want) })
 	w.prompt()
-	all := w.screen.all()
+	all := w.screen.All()
 	at := strings.Index(all, "ran ls")
 	for _, l := range want {
 		next := strings.Index(all, l)

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -20,7 +21,7 @@ func (m *model) slashSessions(string) {
 			lines = append(lines, cells.Fit(sessionLine(&m.th, s, m.now(), m.w), m.w))
 		}
 		if r.More {
-			lines = append(lines, m.th.dim.Render("… and older ones: sublet session ls"))
+			lines = append(lines, m.th.Dim.Render("… and older ones: sublet session ls"))
 		}
 		m.list(lines)
 	})
@@ -58,7 +59,7 @@ func (m *model) onPicked(to wire.SessionInfo) {
 	from := m.session
 	m.forget()
 	m.session = to
-	m.emit(kindEcho, m.th.dim.Render(m.th.glyph("── ", "-- ")+"resuming "+visible.Line(firstOf(to.Name, to.Title, string(to.ID)))))
+	m.emit(kindEcho, m.th.Dim.Render("── "+"resuming "+visible.Line(cmp.Or(to.Name, to.Title, string(to.ID)))))
 	resume := func(ctx context.Context, id wire.SessionID) (*wire.Ready, error) {
 		ready, err := m.daemon.Resume(ctx, id, 0)
 		if err != nil {

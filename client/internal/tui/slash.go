@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	uv "github.com/charmbracelet/ultraviolet"
+
+	"sublet/client/internal/tui/style"
+
+	"github.com/dustin/go-humanize/english"
 
 	"sublet/client/internal/tui/cells"
 	"sublet/wire"
@@ -55,10 +62,10 @@ func (m *model) slash(text string) bool {
 	}
 	switch {
 	case len(found) == 0 || name == "/":
-		m.hintLines(m.th.warn.Render("there is no "+visible.Line(name)) + m.th.dim.Render(" · /help lists what there is"))
+		m.hintLines(m.th.Warn.Render("there is no "+visible.Line(name)) + m.th.Dim.Render(" · /help lists what there is"))
 		return false
 	case len(found) > 1:
-		m.hintLines(m.th.warn.Render(name + " could be " + found[0].name + " or " + found[1].name))
+		m.hintLines(m.th.Warn.Render(name + " could be " + found[0].name + " or " + found[1].name))
 		return false
 	}
 	args = strings.TrimSpace(args)
@@ -71,21 +78,21 @@ func (m *model) slashHelp(string) {
 	var b strings.Builder
 	put := func(left, right string) {
 		column := 27
-		left = "  " + m.th.accent.Render(left)
+		left = "  " + m.th.Accent.Render(left)
 		if m.w < 2*column { // too narrow for two
 			b.WriteString(left + "\n")
 			left, column = "", 4
 		}
 		for _, l := range cells.Wrap(right, max(10, m.w-column-1)) {
-			b.WriteString(cells.Pad(left, column) + m.th.dim.Render(l) + "\n")
+			b.WriteString(cells.Pad(left, column) + m.th.Dim.Render(l) + "\n")
 			left = ""
 		}
 	}
-	b.WriteString(m.th.bold.Render("Two modes") + "\n")
+	b.WriteString(m.th.Bold.Render("Two modes") + "\n")
 	put("tab", "on an empty line: from your shell to asking an agent, and back")
 	put("?", "on an empty line of your shell: one question")
 	put("!command", "runs a command in your shell while asking")
-	b.WriteString(m.th.bold.Render("Keys") + "\n")
+	b.WriteString(m.th.Bold.Render("Keys") + "\n")
 	put("esc, ctrl+c", "stop the agent and its command")
 	put("ctrl+o", "all of an agent's last output; again: of the one before")
 	put("enter", "while an agent works: tell it; it hears you with its next results")
@@ -95,7 +102,7 @@ func (m *model) slashHelp(string) {
 	put("alt+enter, ctrl+j", "a new line")
 	put("ctrl+c", "in your shell, while an agent's command runs: takes it back")
 	put("ctrl+d", "on an empty line: leave")
-	b.WriteString(m.th.bold.Render("Commands") + "\n")
+	b.WriteString(m.th.Bold.Render("Commands") + "\n")
 	for _, c := range slashCommands() {
 		put(strings.TrimSpace(c.name+" "+c.args), c.help)
 	}
@@ -288,36 +295,36 @@ func (m *model) slashRules(args string) {
 		}
 		var lines []string
 		for _, r := range p.Rules {
-			style := m.th.good
+			style := m.th.Good
 			if r.Decision != "allow" {
-				style = m.th.warn
+				style = m.th.Warn
 			}
 			about := "  " + strings.TrimSpace(r.Scope+" "+string(r.Subject)) + " · " + r.Source + " · " + string(r.ID)
-			lines = append(lines, style.Render(cells.Pad(visible.Line(r.Decision), 6))+visible.Line(r.Pattern)+m.th.dim.Render(visible.Line(about)))
+			lines = append(lines, style.Render(cells.Pad(visible.Line(r.Decision), 6))+visible.Line(r.Pattern)+m.th.Dim.Render(visible.Line(about)))
 		}
-		m.list(append(lines, m.th.dim.Render("/rules rm ID revokes one")))
+		m.list(append(lines, m.th.Dim.Render("/rules rm ID revokes one")))
 	})
 }
 
 func (m *model) slashStatus(string) {
 	m.status("/status", func(s *wire.StatusReply) {
 		lines := []string{fmt.Sprintf("daemon %s · pid %d · up %s · %s", visible.Line(s.Version), s.PID,
-			elapsed(time.Duration(s.UptimeMS)*time.Millisecond), plural(s.Turns, "turn", "turns")), "  " + connections(s)}
+			style.Elapsed(time.Duration(s.UptimeMS)*time.Millisecond), english.Plural(s.Turns, "turn", "")), "  " + connections(s)}
 		for _, l := range s.Leases {
 			who := "not lent"
 			if l.Holder != "" {
-				who = visible.Line(l.Holder) + " for " + ticking(time.Duration(l.HeldMS)*time.Millisecond)
+				who = visible.Line(l.Holder) + " for " + style.Ticking(time.Duration(l.HeldMS)*time.Millisecond)
 				if l.Purpose != "" {
-					who += ": " + visible.Line(firstLine(l.Purpose))
+					who += ": " + visible.FirstLine(l.Purpose)
 				}
 			}
 			line := fmt.Sprintf("  shell of %d: %s", l.ClientPID, who)
 			for _, w := range l.Queue {
-				line += m.th.dim.Render(" · waits: " + visible.Line(w.Agent))
+				line += m.th.Dim.Render(" · waits: " + visible.Line(w.Agent))
 			}
 			lines = append(lines, line)
 		}
-		m.list(append(lines, m.th.dim.Render("  this conversation: "+plural(s.ConversationLength, "event", "events"))))
+		m.list(append(lines, m.th.Dim.Render("  this conversation: "+english.Plural(s.ConversationLength, "event", ""))))
 	})
 }
 
@@ -335,7 +342,7 @@ func connections(s *wire.StatusReply) string {
 			others = append(others, fmt.Sprintf("%d %s", of.Count, visible.Line(of.Name)))
 		}
 	}
-	return strings.Join(append([]string{plural(windows, "window", "windows")}, others...), " · ")
+	return strings.Join(append([]string{english.Plural(windows, "window", "")}, others...), " · ")
 }
 
 func (m *model) slashMCP(string) {
@@ -353,15 +360,15 @@ func (m *model) slashMCP(string) {
 			if srv.Client {
 				state += " · this window's"
 			}
-			lines = append(lines, visible.Line(srv.Name)+m.th.dim.Render(" · "+state+" · "+visible.Line(srv.What)))
+			lines = append(lines, visible.Line(srv.Name)+m.th.Dim.Render(" · "+state+" · "+visible.Line(srv.What)))
 			if srv.State == wire.MCPFailed {
-				lines = append(lines, "  "+m.th.warn.Render(visible.Line(srv.Error)))
+				lines = append(lines, "  "+m.th.Warn.Render(visible.Line(srv.Error)))
 			}
 			if len(srv.Tools) > 0 {
 				lines = append(lines, "  "+visible.Line(strings.Join(srv.Tools, ", ")))
 			}
 			if srv.Left != "" {
-				lines = append(lines, m.th.dim.Render("  left out: "+visible.Line(srv.Left)))
+				lines = append(lines, m.th.Dim.Render("  left out: "+visible.Line(srv.Left)))
 			}
 		}
 		m.list(lines)
@@ -369,9 +376,9 @@ func (m *model) slashMCP(string) {
 }
 
 func (m *model) slashExport(args string) {
-	name := firstOf(args, "sublet-"+m.now().Format("2006-01-02-1504")+".md")
+	name := cmp.Or(args, "sublet-"+m.now().Format("2006-01-02-1504")+".md")
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		name = filepath.Join(lookup(m.opt.Env)("HOME"), rest)
+		name = filepath.Join(uv.Environ(m.opt.Env).Getenv("HOME"), rest)
 	} else if !filepath.IsAbs(name) {
 		name = filepath.Join(m.shell.Dir(), name)
 	}

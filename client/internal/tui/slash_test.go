@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	uv "github.com/charmbracelet/ultraviolet"
+
 	"sublet/wire"
 )
 
@@ -74,7 +76,7 @@ func TestSlashMCP(t *testing.T) {
 // /export writes where it is told to, also below ~, for the user's eyes only, and never over a file that is there.
 func TestExport(t *testing.T) {
 	w := open(t, 100, 24, func(w *window) { w.d.export, w.d.turns = "# a talk\n", 1 })
-	name := filepath.Join(lookup(w.p.opt.Env)("HOME"), "talk.md")
+	name := filepath.Join(uv.Environ(w.p.opt.Env).Getenv("HOME"), "talk.md")
 	w.ai()
 	w.keys("/export ~/talk.md\r")
 	w.see("written to")
@@ -91,7 +93,7 @@ func TestExport(t *testing.T) {
 // A conversation in which nobody was asked anything is no file.
 func TestExportNothing(t *testing.T) {
 	w := open(t, 100, 24, func(w *window) { w.d.export = "# \n" })
-	name := filepath.Join(lookup(w.p.opt.Env)("HOME"), "talk.md")
+	name := filepath.Join(uv.Environ(w.p.opt.Env).Getenv("HOME"), "talk.md")
 	w.ai()
 	w.keys("/export ~/talk.md\r")
 	w.see("nothing to export")
@@ -114,7 +116,7 @@ func TestSlashIsEchoed(t *testing.T) {
 	w.see("there is no /nothing")
 	w.keys("\x03/accept\r")
 	w.see("> /accept\n")
-	if text := w.screen.all(); strings.Contains(text, "/nothing") {
+	if text := w.screen.All(); strings.Contains(text, "/nothing") {
 		t.Errorf("what was not done is above:\n%s", text)
 	}
 }
@@ -130,7 +132,7 @@ func TestNarrowWords(t *testing.T) {
 	w.see("/help lists what there is")
 	w.keys("\x03/clear\r")
 	w.see("/new only")
-	if text := w.screen.text(); strings.Contains(text, "…") {
+	if text := w.screen.Text(); strings.Contains(text, "…") {
 		t.Errorf("cut:\n%s", text)
 	}
 }

@@ -1,8 +1,12 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"sublet/client/internal/tui/style"
 
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -47,31 +51,31 @@ func (m *model) listModels(reply *wire.ModelsReply, word string) {
 	for _, w := range found[:min(len(found), maxModelLines)] {
 		mark := "  "
 		if w.Name == m.answers {
-			mark = m.th.accent.Render(m.th.glyph("▸ ", "> "))
+			mark = m.th.Accent.Render("▸ ")
 		}
 		about := ""
 		if w.ContextWindow > 0 {
-			about = " · " + count(int64(w.ContextWindow)) + " tokens"
+			about = " · " + style.Count(int64(w.ContextWindow)) + " tokens"
 		}
-		lines = append(lines, mark+visible.Line(w.Name)+m.th.dim.Render(about))
+		lines = append(lines, mark+visible.Line(w.Name)+m.th.Dim.Render(about))
 	}
 	if more := len(found) - maxModelLines; more > 0 {
-		lines = append(lines, m.th.dim.Render("  … and "+itoa(more)+" more: /model WORD lists those with it, `sublet models` all"))
+		lines = append(lines, m.th.Dim.Render("  … and "+strconv.Itoa(more)+" more: /model WORD lists those with it, `sublet models` all"))
 	}
 	if len(found) == 0 && word != "" {
-		lines = append(lines, m.th.warn.Render("no model has "+visible.Line(word)+" in its name"))
+		lines = append(lines, m.th.Warn.Render("no model has "+visible.Line(word)+" in its name"))
 	}
 	for _, f := range reply.Faults {
-		lines = append(lines, m.th.dim.Render("  "+visible.Line(f.Provider+": "+f.Message)))
+		lines = append(lines, m.th.Dim.Render("  "+visible.Line(f.Provider+": "+f.Message)))
 	}
-	m.list(append(lines, m.th.dim.Render("/model NAME for this window; `model = \"NAME\"` for good: sublet config edit")))
+	m.list(append(lines, m.th.Dim.Render("/model NAME for this window; `model = \"NAME\"` for good: sublet config edit")))
 }
 
 // thinkMore has the model think more with each key, and after the most as the settings say.
 func (m *model) thinkMore() {
 	levels := []string{"", "off", "low", "medium", "high"}
 	next := levels[(slices.Index(levels, m.chosen.thinking)+1)%len(levels)]
-	m.slashThinking(firstOf(next, "default"))
+	m.slashThinking(cmp.Or(next, "default"))
 }
 
 // toBackground has the command that an agent runs go on as a background job.
@@ -93,7 +97,7 @@ func (m *model) slashThinking(args string) {
 		m.chosen.thinking = ""
 		m.note("the model thinks as the settings say")
 	case "":
-		m.note("thinking: " + firstOf(m.chosen.thinking, "as the settings say"))
+		m.note("thinking: " + cmp.Or(m.chosen.thinking, "as the settings say"))
 	default:
 		m.fail("/thinking: "+visible.Line(args)+" is none of off, low, medium, high, default", "")
 	}

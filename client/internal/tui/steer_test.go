@@ -25,7 +25,7 @@ func TestSteering(t *testing.T) {
 	w.p.Send(&wire.TurnSteered{Event: e, Prompt: "faster"})
 	w.see("> faster\n")
 	w.see("next: and then?")
-	if text := w.screen.text(); strings.Contains(text, "told with its next results") {
+	if text := w.screen.Text(); strings.Contains(text, "told with its next results") {
 		t.Errorf("still waits:\n%s", text)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"sublet/client/internal/tui/style"
+
 	"github.com/creack/pty"
 
 	"sublet/wire"
@@ -25,7 +27,7 @@ func TestTerminalIsWholeAfter(t *testing.T) {
 		w.lend("x1", "orchestrator", "vim")
 		w.p.Observe(output("x1", modes))
 		w.p.Observe(leasedKeyboard("x1", "screen"))
-		w.until("the program", func() bool { return w.screen.on("1049") })
+		w.until("the program", func() bool { return w.screen.On("1049") })
 	}
 	kill := func(s syscall.Signal) { _ = syscall.Kill(os.Getpid(), s) }
 	for _, tc := range []struct {
@@ -77,9 +79,9 @@ func TestNothingMovesInCommandMode(t *testing.T) {
 	w.keys("\t")
 	w.prompt()
 	w.until("the end of the animation", func() bool {
-		n := w.screen.bytesWritten()
-		time.Sleep(2 * spinnerEvery)
-		return w.screen.bytesWritten() == n
+		n := len(w.screen.Raw())
+		time.Sleep(2 * style.SpinnerEvery)
+		return len(w.screen.Raw()) == n
 	})
 }
 
@@ -87,11 +89,7 @@ func TestResizeAndSmallWindows(t *testing.T) {
 	w := open(t, 80, 24)
 	w.ai()
 	for _, size := range [][2]int{{30, 8}, {12, 4}, {5, 2}, {1, 1}, {100, 40}} {
-		w.screen.mu.Lock()
-		w.screen.w, w.screen.h = size[0], size[1]
-		w.screen.rows = w.screen.blank()
-		w.screen.row, w.screen.col, w.screen.wrapNext = 0, 0, false
-		w.screen.mu.Unlock()
+		w.screen.Resize(size[0], size[1])
 		if err := pty.Setsize(w.master, &pty.Winsize{Cols: uint16(size[0]), Rows: uint16(size[1])}); err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,6 @@ const (
 // safe for concurrent use.
 type Renderer struct {
 	Profile colorprofile.Profile
-	ASCII   bool // no glyph beyond ASCII
 }
 
 // Render returns block set for a terminal of width cells, without empty lines around it. Lines of code are not wrapped, so
@@ -75,13 +74,6 @@ type page struct {
 	skip int // the text before this place in src is not shown: the box of a task
 }
 
-func (p *page) glyph(symbol, ascii string) string {
-	if p.md.ASCII {
-		return ascii
-	}
-	return symbol
-}
-
 // blocks returns the lines of the blocks inside parent, with an empty line between two of them unless parent is an item of a
 // tight list.
 func (p *page) blocks(parent ast.Node, width int, sgr string) (out []string) {
@@ -113,7 +105,7 @@ func (p *page) block(n ast.Node, width int, sgr string) []string {
 		return p.list(n, width, sgr)
 	case *ast.Blockquote:
 		sgr = join(sgr, p.md.sgr("2", ""))
-		bar := paint(sgr, p.glyph("│", "|")) + " "
+		bar := paint(sgr, "│") + " "
 		return hang(bar, bar, 2, width, func(width int) []string { return p.blocks(n, width, sgr) })
 	case *ast.FencedCodeBlock:
 		return p.code(n, string(n.Language(p.src)))
@@ -126,7 +118,7 @@ func (p *page) block(n ast.Node, width int, sgr string) []string {
 		}
 		return reflow(paint(sgr, strings.TrimRight(raw, "\n")), width)
 	case *ast.ThematicBreak:
-		return []string{paint(join(sgr, p.md.sgr("2", "")), strings.Repeat(p.glyph("─", "-"), 8))}
+		return []string{paint(join(sgr, p.md.sgr("2", "")), strings.Repeat("─", 8))}
 	case *tableNode:
 		return p.table(n, width, sgr)
 	}
@@ -169,7 +161,7 @@ func hang(first, rest string, indent, width int, body func(width int) []string) 
 func (p *page) list(list *ast.List, width int, sgr string) (out []string) {
 	number := list.Start
 	for item := list.FirstChild(); item != nil; item = item.NextSibling() {
-		marker := p.glyph("• ", "* ")
+		marker := "• "
 		if list.IsOrdered() {
 			marker = strconv.Itoa(number) + string(list.Marker) + " "
 			number++
@@ -177,7 +169,7 @@ func (p *page) list(list *ast.List, width int, sgr string) (out []string) {
 		if box, checked := p.task(item); box {
 			marker = "[ ] "
 			if checked {
-				marker = p.glyph("[✓] ", "[x] ")
+				marker = "[✓] "
 			}
 		}
 		if len(out) > 0 && !list.IsTight {
@@ -229,8 +221,8 @@ func (p *page) table(t *tableNode, width int, sgr string) []string {
 		cells = append(cells, p.inline(cell, sgr))
 	}
 	rows := slices.Collect(slices.Chunk(cells, len(t.columns)))
-	line := p.glyph("─", "-")
-	border := lipgloss.Border{Top: line, Bottom: line, Left: p.glyph("│", "|"), Right: p.glyph("│", "|"), Middle: p.glyph("┼", "+")}
+	line := "─"
+	border := lipgloss.Border{Top: line, Bottom: line, Left: "│", Right: "│", Middle: "┼"}
 	set := table.New().Headers(rows[0]...).Rows(rows[1:]...).Border(border).
 		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).
 		StyleFunc(func(_, column int) lipgloss.Style {

@@ -65,10 +65,6 @@ func TestMarkdown(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", c.name, got, c.want)
 		}
 	}
-	ascii := &Renderer{Profile: colorprofile.NoTTY, ASCII: true}
-	if got, want := ascii.Render("# *a*\n- b\n- [x] c\n\n> d\n\n---\n|e|f|\n|-|-|\n", 25), "a\n\n* b\n[x] c\n\n| d\n\n--------\n\n e | f\n---+---"; got != want {
-		t.Errorf("a terminal without colours and symbols: got\n%s\nwant\n%s", got, want)
-	}
 }
 
 func TestHighlight(t *testing.T) {

@@ -1,40 +1,44 @@
-package tui
+package paint
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/screentest"
+	"sublet/client/internal/tui/style"
 )
 
 // canvas is a painter on a test terminal, drawn by hand.
-func canvas(w, h int) (*painter, *termScreen) {
-	s := newTermScreen(w, h)
-	p := newPainter(s, w, h, testTheme())
-	p.take()
+func canvas(w, h int) (*Painter, *screentest.Screen) {
+	s := screentest.New(w, h)
+	p := New(s, w, h, theme())
+	p.Take()
 	return p, s
 }
 
-func (p *painter) drawNow(f frame) { p.set(f); p.work() }
+func (p *Painter) drawNow(f Frame) { p.Set(f); p.Flush() }
 
 func TestPainterDrawsAndPrints(t *testing.T) {
 	p, s := canvas(20, 6)
-	p.drawNow(frame{lines: []string{"status", "$ ls"}, row: 1, col: 4})
-	if got := s.text(); got != "status\n$ ls" {
+	p.drawNow(Frame{Lines: []string{"status", "$ ls"}, Row: 1, Col: 4})
+	if got := s.Text(); got != "status\n$ ls" {
 		t.Fatalf("got %q", got)
 	}
-	if r, c := s.cursor(); r != 1 || c != 4 {
+	if r, c := s.Cursor(); r != 1 || c != 4 {
 		t.Errorf("cursor: got %d,%d, want 1,4", r, c)
 	}
-	p.print("done one\ndone two")
-	p.drawNow(frame{lines: []string{"$ "}, row: 0, col: 2})
-	if got := s.text(); got != "done one\ndone two\n$" {
+	p.Print("done one\ndone two")
+	p.drawNow(Frame{Lines: []string{"$ "}, Row: 0, Col: 2})
+	if got := s.Text(); got != "done one\ndone two\n$" {
 		t.Errorf("got %q", got)
 	}
 	// Far more than a screenful: all of it is in the scrollback, in order, without a gap.
@@ -42,10 +46,10 @@ func TestPainterDrawsAndPrints(t *testing.T) {
 	for i := range 500 {
 		lines = append(lines, fmt.Sprint("row ", i))
 	}
-	p.print(strings.Join(lines, "\n"))
-	p.work()
+	p.Print(strings.Join(lines, "\n"))
+	p.Flush()
 	want := "done one\ndone two\n" + strings.Join(lines, "\n") + "\n$"
-	if got := s.all(); got != want {
+	if got := s.All(); got != want {
 		t.Errorf("scrollback: got %d bytes, want %d", len(got), len(want))
 	}
 }
@@ -54,14 +58,14 @@ func TestPainterDrawsAndPrints(t *testing.T) {
 // live part at the top of the screen would be seen twice.
 func TestPainterErasesWithoutClearing(t *testing.T) {
 	p, s := canvas(20, 6)
-	p.drawNow(frame{lines: []string{"$ "}, row: 0, col: 2})
-	p.print("note")
-	p.drawNow(frame{lines: []string{"status", "$ "}, row: 1, col: 2})
-	p.print("more")
-	p.drawNow(frame{lines: []string{"$ "}, row: 0, col: 2})
-	p.hold("$ ls\r\n")
-	p.work()
-	if got := s.all(); got != "note\nmore\n$ ls" {
+	p.drawNow(Frame{Lines: []string{"$ "}, Row: 0, Col: 2})
+	p.Print("note")
+	p.drawNow(Frame{Lines: []string{"status", "$ "}, Row: 1, Col: 2})
+	p.Print("more")
+	p.drawNow(Frame{Lines: []string{"$ "}, Row: 0, Col: 2})
+	p.Hold("$ ls\r\n")
+	p.Flush()
+	if got := s.All(); got != "note\nmore\n$ ls" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -70,15 +74,15 @@ func TestPainterErasesWithoutClearing(t *testing.T) {
 func TestPainterBytesPerKey(t *testing.T) {
 	for before, key := range map[string]string{"echo hello": "x", "echo 漢字 漢字": "x", "echo 漢": "字", "\x1b[32m>\x1b[m ls": "x"} {
 		p, s := canvas(80, 24)
-		p.drawNow(frame{lines: []string{"above", before, "below 漢字"}, row: 1, col: cells.Width(before)})
-		was := s.bytesWritten()
-		p.drawNow(frame{lines: []string{"above", before, "below 漢字"}, row: 1, col: cells.Width(before)})
-		if n := s.bytesWritten() - was; n != 0 {
+		p.drawNow(Frame{Lines: []string{"above", before, "below 漢字"}, Row: 1, Col: cells.Width(before)})
+		was := len(s.Raw())
+		p.drawNow(Frame{Lines: []string{"above", before, "below 漢字"}, Row: 1, Col: cells.Width(before)})
+		if n := len(s.Raw()) - was; n != 0 {
 			t.Errorf("%q: nothing changed and %d bytes were written", before, n)
 		}
 		line := before + key
-		p.drawNow(frame{lines: []string{"above", line, "below 漢字"}, row: 1, col: cells.Width(line)})
-		if n := s.bytesWritten() - was; n > len(line)+6 {
+		p.drawNow(Frame{Lines: []string{"above", line, "below 漢字"}, Row: 1, Col: cells.Width(line)})
+		if n := len(s.Raw()) - was; n > len(line)+6 {
 			t.Errorf("%q: got %d bytes for a key, want at most %d", before, n, len(line)+6)
 		}
 	}
@@ -101,57 +105,44 @@ func TestPainterAnySequence(t *testing.T) {
 		const w, h = 24, 8
 		p, s := canvas(w, h)
 		var printed []string
-		var f frame
+		var f Frame
 		for range 40 {
 			switch rnd.IntN(5) {
 			case 0:
 				text := "printed " + fmt.Sprint(len(printed))
 				printed = append(printed, text)
-				p.print(text)
+				p.Print(text)
 			case 1: // one line grows or shrinks, as under typing
-				if len(f.lines) > 0 {
-					f.lines = slices.Clone(f.lines)
-					i := rnd.IntN(len(f.lines))
-					f.lines[i] = cells.Fit(f.lines[i]+pieces[rnd.IntN(len(pieces))], w)
+				if len(f.Lines) > 0 {
+					f.Lines = slices.Clone(f.Lines)
+					i := rnd.IntN(len(f.Lines))
+					f.Lines[i] = cells.Fit(f.Lines[i]+pieces[rnd.IntN(len(pieces))], w)
 				}
 			default:
-				f.lines = make([]string, rnd.IntN(h))
-				for i := range f.lines {
-					f.lines[i] = line(w)
+				f.Lines = make([]string, rnd.IntN(h))
+				for i := range f.Lines {
+					f.Lines[i] = line(w)
 				}
 			}
-			f.row, f.col = 0, 0
-			if n := len(f.lines); n > 0 {
-				f.row = rnd.IntN(n)
-				f.col = rnd.IntN(min(w, cells.Width(f.lines[f.row])+1))
+			f.Row, f.Col = 0, 0
+			if n := len(f.Lines); n > 0 {
+				f.Row = rnd.IntN(n)
+				f.Col = rnd.IntN(min(w, cells.Width(f.Lines[f.Row])+1))
 			}
 			p.drawNow(f)
-			want := append(slices.Clone(printed), f.lines...)
+			want := append(slices.Clone(printed), f.Lines...)
 			for i, l := range want {
-				want[i] = stripped(l)
+				want[i] = strings.TrimRight(ansi.Strip(l), " ")
 			}
-			got := strings.TrimRight(s.all(), "\n")
+			got := strings.TrimRight(s.All(), "\n")
 			if got != strings.TrimRight(strings.Join(want, "\n"), "\n ") {
-				t.Fatalf("got\n%s\nwant\n%s\nraw %q", got, strings.Join(want, "\n"), s.rawText()[max(0, len(s.rawText())-400):])
+				t.Fatalf("got\n%s\nwant\n%s\nraw %q", got, strings.Join(want, "\n"), s.Raw()[max(0, len(s.Raw())-400):])
 			}
-			if row, col := s.cursor(); len(f.lines) > 0 && (col != min(f.col, w-1) || row < 0) {
-				t.Fatalf("cursor: got column %d, want %d", col, f.col)
+			if row, col := s.Cursor(); len(f.Lines) > 0 && (col != min(f.Col, w-1) || row < 0) {
+				t.Fatalf("cursor: got column %d, want %d", col, f.Col)
 			}
 		}
 	}
-}
-
-func stripped(l string) string {
-	var s termScreenLine
-	return s.plain(l)
-}
-
-type termScreenLine struct{}
-
-func (termScreenLine) plain(l string) string {
-	t := newTermScreen(200, 1)
-	_, _ = t.Write([]byte(l))
-	return t.text()
 }
 
 // While a program has the terminal nothing else is written; what it leaves behind is put in order, and the prompt stands
@@ -166,24 +157,24 @@ func TestPainterHold(t *testing.T) {
 		{"killed in the alternate screen with the mouse on", "\x1b[?1049h\x1b[?1002;1006h\x1b[?25l\x1b[2Jeditor", "cmd\nnote\n$"},
 	} {
 		p, s := canvas(20, 8)
-		p.drawNow(frame{lines: []string{"$ cmd"}, col: 5})
-		p.hold("cmd\r\n")
-		p.work()
-		if s.on("2004") {
+		p.drawNow(Frame{Lines: []string{"$ cmd"}, Col: 5})
+		p.Hold("cmd\r\n")
+		p.Flush()
+		if s.On("2004") {
 			t.Errorf("%s: bracketed paste is on while a program has the terminal", tc.name)
 		}
-		p.print("note")
-		p.set(frame{lines: []string{"not now"}})
-		p.work()
-		p.raw([]byte(tc.out))
-		p.work()
-		if strings.Contains(s.text(), "not") {
-			t.Errorf("%s: drawn over a program:\n%s", tc.name, s.text())
+		p.Print("note")
+		p.Set(Frame{Lines: []string{"not now"}})
+		p.Flush()
+		p.Raw([]byte(tc.out))
+		p.Flush()
+		if strings.Contains(s.Text(), "not") {
+			t.Errorf("%s: drawn over a program:\n%s", tc.name, s.Text())
 		}
-		p.release()
-		p.work()
-		p.drawNow(frame{lines: []string{"$"}, col: 1})
-		got := s.text()
+		p.Release()
+		p.Flush()
+		p.drawNow(Frame{Lines: []string{"$"}, Col: 1})
+		got := s.Text()
 		if tc.name == "a full line without line feed" { // the mark may or may not need a line
 			got = strings.Replace(got, "\n⏎", "", 1)
 			tc.want = strings.Replace(tc.want, "\n⏎", "", 1)
@@ -191,8 +182,8 @@ func TestPainterHold(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", tc.name, got, tc.want)
 		}
-		p.close()
-		if odd := s.odd(); len(odd) > 0 {
+		p.Close()
+		if odd := s.Odd(); len(odd) > 0 {
 			t.Errorf("%s: modes left on: %v", tc.name, odd)
 		}
 	}
@@ -202,14 +193,14 @@ func TestPainterHold(t *testing.T) {
 // what such a clear takes away: each `clear` left a mark in its scrollback.
 func TestNoMarkIsLeftByClear(t *testing.T) {
 	p, s := canvas(20, 8)
-	p.hold("")
-	p.work()
-	p.raw([]byte("\x1b[H\x1b[J"))
-	p.work()
-	p.release()
-	p.work()
-	p.drawNow(frame{lines: []string{"$"}, col: 1})
-	if got := s.all(); got != "$" {
+	p.Hold("")
+	p.Flush()
+	p.Raw([]byte("\x1b[H\x1b[J"))
+	p.Flush()
+	p.Release()
+	p.Flush()
+	p.drawNow(Frame{Lines: []string{"$"}, Col: 1})
+	if got := s.All(); got != "$" {
 		t.Errorf("got\n%s\nwant the prompt alone", got)
 	}
 }
@@ -254,12 +245,12 @@ func TestModeTracker(t *testing.T) {
 
 // Whatever was on, ResetSequences brings a terminal back.
 func TestResetSequences(t *testing.T) {
-	s := newTermScreen(20, 5)
+	s := screentest.New(20, 5)
 	for _, m := range []string{"1000", "1002", "1003", "1006", "1004", "2004", "2026", "1"} {
 		_, _ = s.Write([]byte("\x1b[?" + m + "h"))
 	}
 	_, _ = s.Write([]byte("\x1b[?25l" + ResetSequences()))
-	if odd := s.odd(); len(odd) > 0 {
+	if odd := s.Odd(); len(odd) > 0 {
 		t.Errorf("left on: %v", odd)
 	}
 	var m modeTracker
@@ -272,17 +263,12 @@ func TestResetSequences(t *testing.T) {
 // A window made narrower wraps what stood there; the picture is drawn in its place, once.
 func TestPainterResize(t *testing.T) {
 	p, s := canvas(20, 6)
-	p.print("printed")
-	p.drawNow(frame{lines: []string{"0123456789012345", "$ x"}, row: 1, col: 3})
-	p.resize(10, 6)
-	// What a terminal that reflows does with the rows above.
-	s.mu.Lock()
-	s.w = 10
-	s.rows = [][]string{cellsOf("printed", 10), cellsOf("0123456789", 10), cellsOf("012345", 10), cellsOf("$ x", 10), cellsOf("", 10), cellsOf("", 10)}
-	s.row, s.col = 3, 3
-	s.mu.Unlock()
-	p.drawNow(frame{lines: []string{"0123456789", "$ x"}, row: 1, col: 3})
-	if got, want := s.text(), "printed\n0123456789\n$ x"; got != want {
+	p.Print("printed")
+	p.drawNow(Frame{Lines: []string{"0123456789012345", "$ x"}, Row: 1, Col: 3})
+	p.Resize(10, 6)
+	s.Resize(10, 6, "printed", "0123456789", "012345", "$ x") // as a terminal that reflows
+	p.drawNow(Frame{Lines: []string{"0123456789", "$ x"}, Row: 1, Col: 3})
+	if got, want := s.Text(), "printed\n0123456789\n$ x"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -291,67 +277,56 @@ func TestPainterResize(t *testing.T) {
 // drawn in its own place, not over the line above it.
 func TestPainterResizeLower(t *testing.T) {
 	p, s := canvas(20, 6)
-	p.print("one\ntwo\nthree")
-	p.drawNow(frame{lines: []string{"> ask", "  footer"}, row: 0, col: 2})
-	p.resize(20, 3)
-	s.mu.Lock()
-	s.h = 3
-	s.rows = [][]string{cellsOf("two", 20), cellsOf("three", 20), cellsOf("> ask", 20)}
-	s.row, s.col = 2, 2
-	s.mu.Unlock()
-	p.drawNow(frame{lines: []string{"> ask", "  footer"}, row: 0, col: 2})
-	if got, want := s.text(), "three\n> ask\n  footer"; got != want {
+	p.Print("one\ntwo\nthree")
+	p.drawNow(Frame{Lines: []string{"> ask", "  footer"}, Row: 0, Col: 2})
+	p.Resize(20, 3)
+	s.Resize(20, 3, "two", "three", "> ask")
+	_, _ = s.Write([]byte("\r\x1b[2C"))
+	p.drawNow(Frame{Lines: []string{"> ask", "  footer"}, Row: 0, Col: 2})
+	if got, want := s.Text(), "three\n> ask\n  footer"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-}
-
-func cellsOf(text string, w int) []string {
-	r := strings.Split(text, "")
-	for len(r) < w {
-		r = append(r, " ")
-	}
-	return r
 }
 
 // The shell's bytes pass untouched while it has the screen, and none of them otherwise. The modes of its editor are off
 // meanwhile, and on again afterwards.
 func TestPainterPassesTheShell(t *testing.T) {
-	s := newTermScreen(20, 8)
-	p := newPainter(s, 20, 8, testTheme())
-	p.set(frame{lines: []string{"not now"}})
-	p.print("later")
-	p.work()
+	s := screentest.New(20, 8)
+	p := New(s, 20, 8, theme())
+	p.Set(Frame{Lines: []string{"not now"}})
+	p.Print("later")
+	p.Flush()
 	prompt := "\x1b[?2004h\x1b[?1004h\x1b[>4;1m\x1b[=5u\x1b=\x1b[32m$\x1b[m "
-	if !p.shellOutput([]byte(prompt)) || s.rawText() != prompt {
-		t.Fatalf("got %q", s.rawText())
+	if !p.ShellOutput([]byte(prompt)) || s.Raw() != prompt {
+		t.Fatalf("got %q", s.Raw())
 	}
-	_ = p.shellOutput([]byte("\r\x1b[K"))
-	from := s.bytesWritten()
-	p.take()
-	if got, want := s.rawText()[from:], "\x1b[m\x1b[?2004l\x1b[?1004l\x1b>\x1b[>4;0m\x1b[>0u\x1b[?2004h"; got != want {
+	_ = p.ShellOutput([]byte("\r\x1b[K"))
+	from := len(s.Raw())
+	p.Take()
+	if got, want := s.Raw()[from:], "\x1b[m\x1b[?2004l\x1b[?1004l\x1b>\x1b[>4;0m\x1b[>0u\x1b[?2004h"; got != want {
 		t.Errorf("taken: got %q, want %q", got, want)
 	}
-	if p.shellOutput([]byte("job")) {
+	if p.ShellOutput([]byte("job")) {
 		t.Error("the shell printed into the picture")
 	}
-	p.drawNow(frame{lines: []string{"> ask", "footer"}, col: 2})
-	if got := s.text(); got != "later\n> ask\nfooter" {
+	p.drawNow(Frame{Lines: []string{"> ask", "footer"}, Col: 2})
+	if got := s.Text(); got != "later\n> ask\nfooter" {
 		t.Errorf("got\n%s", got)
 	}
-	from = s.bytesWritten()
-	p.print("answer")
-	p.give()
-	p.work()
-	if got, want := s.rawText()[from:], "answer\r\n\x1b[m\x1b[?2004l\x1b[<u\x1b[?2004h\x1b[?1004h\x1b=\x1b[>4;1m"; !strings.HasSuffix(got, want) {
+	from = len(s.Raw())
+	p.Print("answer")
+	p.Give()
+	p.Flush()
+	if got, want := s.Raw()[from:], "answer\r\n\x1b[m\x1b[?2004l\x1b[<u\x1b[?2004h\x1b[?1004h\x1b=\x1b[>4;1m"; !strings.HasSuffix(got, want) {
 		t.Errorf("given: got %q, want %q at its end", got, want)
 	}
-	if row, col := s.cursor(); row != 2 || col != 0 {
+	if row, col := s.Cursor(); row != 2 || col != 0 {
 		t.Errorf("given: the cursor is at %d,%d, want 2,0", row, col)
 	}
-	p.set(frame{lines: []string{"not now"}})
-	p.work()
-	_ = p.shellOutput([]byte("$ "))
-	if got := s.all(); got != "later\nanswer\n$" {
+	p.Set(Frame{Lines: []string{"not now"}})
+	p.Flush()
+	_ = p.ShellOutput([]byte("$ "))
+	if got := s.All(); got != "later\nanswer\n$" {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -359,45 +334,45 @@ func TestPainterPassesTheShell(t *testing.T) {
 // The picture that is set last is drawn, also where the screen was lent and came back before anything of that was written.
 func TestPainterDrawsTheLastPicture(t *testing.T) {
 	p, s := canvas(20, 8)
-	p.drawNow(frame{lines: []string{"old"}})
-	p.hold("cmd\r\n")
-	p.raw([]byte("out\r\n"))
-	p.release()
-	p.set(frame{lines: []string{"new"}})
-	p.work()
-	if got := s.all(); got != "cmd\nout\nnew" {
+	p.drawNow(Frame{Lines: []string{"old"}})
+	p.Hold("cmd\r\n")
+	p.Raw([]byte("out\r\n"))
+	p.Release()
+	p.Set(Frame{Lines: []string{"new"}})
+	p.Flush()
+	if got := s.All(); got != "cmd\nout\nnew" {
 		t.Errorf("got\n%s", got)
 	}
-	p.give()
-	p.takeLater()
-	p.set(frame{lines: []string{"again"}})
-	p.work()
-	if got := s.all(); got != "cmd\nout\nagain" {
+	p.Give()
+	p.TakeLater()
+	p.Set(Frame{Lines: []string{"again"}})
+	p.Flush()
+	if got := s.All(); got != "cmd\nout\nagain" {
 		t.Errorf("got\n%s", got)
 	}
 }
 
-// What is said to be written is on the screen, whatever stands before it, and at once.
+// What is said to be written is on the screen, whatever stands before it.
 func TestPainterWritten(t *testing.T) {
 	p, s := canvas(20, 8)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { p.run(ctx) })
+	running.Go(func() { p.Run(ctx) })
 	defer running.Wait()
 	defer cancel()
-	start := time.Now()
-	const rounds = 100
-	for i := range rounds {
-		p.print(itoa(i))
-		p.set(frame{lines: []string{"live " + itoa(i)}})
+	for i := range 100 {
+		p.Print(strconv.Itoa(i))
+		p.Set(Frame{Lines: []string{"live " + strconv.Itoa(i)}})
 		done := make(chan struct{})
-		p.whenWritten(done)
+		p.WhenWritten(done)
 		<-done
-		if got := s.text(); !strings.HasSuffix(got, itoa(i)+"\nlive "+itoa(i)) {
+		if got := s.Text(); !strings.HasSuffix(got, strconv.Itoa(i)+"\nlive "+strconv.Itoa(i)) {
 			t.Fatalf("got\n%s", got)
 		}
 	}
-	if took := time.Since(start); took > rounds*frameEvery/2 {
-		t.Errorf("%d rounds took %v: whoever waits was paced", rounds, took)
-	}
+}
+
+func theme() *style.Theme {
+	th := style.New([]string{"TERM=xterm-256color", "LANG=C.UTF-8"})
+	return &th
 }

@@ -1,7 +1,8 @@
-package tui
+package paint
 
 import (
 	"bytes"
+	"strconv"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/ansi/parser"
@@ -89,7 +90,7 @@ func (t *modeTracker) csi(cmd ansi.Cmd, params ansi.Params) {
 		t.flags = n != 0
 	case cmd.Prefix() == '>' && cmd.Final() == 'm' && n == 4:
 		if t.other = ""; level > 0 {
-			t.other = itoa(level)
+			t.other = strconv.Itoa(level)
 		}
 	}
 }
@@ -114,7 +115,7 @@ func (t *modeTracker) mode(n int, on bool) {
 func (t *modeTracker) reset(b []byte) []byte {
 	b = t.set(b, false, func(int) bool { return true })
 	if t.kitty > 0 {
-		b = append(b, "\x1b[<"+itoa(t.kitty)+"u"...)
+		b = append(b, "\x1b[<"+strconv.Itoa(t.kitty)+"u"...)
 	}
 	if t.flags {
 		b = append(b, "\x1b[=0u"...)
@@ -146,7 +147,7 @@ func (t *modeTracker) resume(b []byte) []byte {
 	return t.set(b, true, func(n int) bool { return !screenMode(n) })
 }
 
-// set appends what makes the modes that which chooses odd again, or as they should be.
+// Set appends what makes the modes that which chooses odd again, or as they should be.
 func (t *modeTracker) set(b []byte, odd bool, which func(int) bool) []byte {
 	for _, n := range trackedModes {
 		if !t.odd[n] || !which(n) {
@@ -156,7 +157,7 @@ func (t *modeTracker) set(b []byte, odd bool, which func(int) bool) []byte {
 		if odd != (n == 25 || n == 7) {
 			final = 'h'
 		}
-		b = append(append(b, "\x1b[?"+itoa(n)...), final)
+		b = append(append(b, "\x1b[?"+strconv.Itoa(n)...), final)
 	}
 	keypad, other := "\x1b>", "0"
 	if odd {

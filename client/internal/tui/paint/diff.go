@@ -1,18 +1,16 @@
-package tui
+package paint
 
 import (
 	"slices"
+	"strconv"
 
 	"sublet/client/internal/tui/cells"
 )
 
-// drawLocked makes the screen show want, below what is to be printed.
-func (p *painter) drawLocked() {
-	p.mu.Lock()
-	f, prints, fresh := p.want, p.prints, p.fresh
-	w, h := p.newW, p.newH
+// draw makes the screen show want, below what is to be printed.
+func (p *Painter) draw() {
+	f, prints, fresh, w, h := p.want, p.prints, p.fresh, p.newW, p.newH
 	p.prints, p.fresh = nil, false
-	p.mu.Unlock()
 	if !fresh && len(prints) == 0 {
 		return
 	}
@@ -32,7 +30,7 @@ func (p *painter) drawLocked() {
 		b = appendPrints(p.wipe(b), prints)
 		p.shown = nil
 	}
-	for i, l := range f.lines {
+	for i, l := range f.Lines {
 		switch {
 		case i >= len(p.shown):
 			if i > 0 { // only a line feed makes room at the bottom of the screen
@@ -45,24 +43,24 @@ func (p *painter) drawLocked() {
 		}
 	}
 	switch {
-	case len(f.lines) >= len(p.shown):
-	case len(f.lines) == 0:
+	case len(f.Lines) >= len(p.shown):
+	case len(f.Lines) == 0:
 		b = p.wipe(b)
 	default:
-		b = append(p.moveTo(b, len(f.lines), 0), "\x1b[J"...)
+		b = append(p.moveTo(b, len(f.Lines), 0), "\x1b[J"...)
 	}
-	b = p.moveTo(b, f.row, f.col)
+	b = p.moveTo(b, f.Row, f.Col)
 	if many {
 		b = append(b, "\x1b[?2026l"...)
 	}
-	p.shown = slices.Clone(f.lines)
+	p.shown = slices.Clone(f.Lines)
 	p.write(b)
 }
 
 // changes returns how many lines of f are not shown, or are shown and not in f.
-func (p *painter) changes(f frame) int {
-	n := max(0, len(p.shown)-len(f.lines))
-	for i, l := range f.lines {
+func (p *Painter) changes(f Frame) int {
+	n := max(0, len(p.shown)-len(f.Lines))
+	for i, l := range f.Lines {
 		if i >= len(p.shown) || p.shown[i] != l {
 			n++
 		}
@@ -72,7 +70,7 @@ func (p *painter) changes(f frame) int {
 
 // changeLine writes a line over the one that stands there. What follows the part that stays equal is written anew, where the
 // line begins with printable ASCII: no style and no wide character is cut then.
-func (p *painter) changeLine(b []byte, row int, old, line string) []byte {
+func (p *Painter) changeLine(b []byte, row int, old, line string) []byte {
 	n := 0
 	for n < min(len(old), len(line), p.w-1) && old[n] == line[n] && line[n] >= 0x20 && line[n] < 0x7f {
 		n++
@@ -92,7 +90,7 @@ func (p *painter) changeLine(b []byte, row int, old, line string) []byte {
 }
 
 // moveTo moves the cursor within the live part. col -1 leaves the column alone.
-func (p *painter) moveTo(b []byte, row, col int) []byte {
+func (p *Painter) moveTo(b []byte, row, col int) []byte {
 	if d := row - p.row; d < 0 {
 		b = csi(b, -d, 'A')
 	} else if d > 0 {
@@ -117,7 +115,7 @@ func (p *painter) moveTo(b []byte, row, col int) []byte {
 // wipe goes to the first cell of the live part and erases it. The first line is erased by itself: from the screen's first
 // cell tmux takes "erase below" for a clear, and moves what stood there into its scrollback. The way back is a saved
 // cursor and not a move up: a window that became lower may have cut off the rows below, and then there is no way down.
-func (p *painter) wipe(b []byte) []byte {
+func (p *Painter) wipe(b []byte) []byte {
 	below := len(p.shown) > 1 || p.row > 0
 	b = append(p.moveTo(b, 0, -1), "\r\x1b[K"...)
 	p.col = 0
@@ -129,8 +127,8 @@ func (p *painter) wipe(b []byte) []byte {
 
 // reflow computes how many rows of a narrower terminal the live part above the cursor takes, as terminals that wrap long
 // lines anew do.
-func (p *painter) reflow(w int) {
-	if p.noReflow || w >= p.w || w < 1 {
+func (p *Painter) reflow(w int) {
+	if p.NoReflow || w >= p.w || w < 1 {
 		return
 	}
 	rows := 0
@@ -143,28 +141,28 @@ func (p *painter) reflow(w int) {
 func csi(b []byte, n int, final byte) []byte {
 	b = append(b, '\x1b', '[')
 	if n != 1 {
-		b = append(b, itoa(n)...)
+		b = append(b, strconv.Itoa(n)...)
 	}
 	return append(b, final)
 }
 
 // within cuts f to the size of the screen: the last lines stay.
-func (f frame) within(w, h int) frame {
-	if h > 0 && len(f.lines) > h {
-		cut := len(f.lines) - h
-		if f.row < cut { // keep the cursor in sight
-			cut = max(0, f.row)
+func (f Frame) within(w, h int) Frame {
+	if h > 0 && len(f.Lines) > h {
+		cut := len(f.Lines) - h
+		if f.Row < cut { // keep the cursor in sight
+			cut = max(0, f.Row)
 		}
-		f.lines = f.lines[cut:min(len(f.lines), cut+h)]
-		f.row -= cut
+		f.Lines = f.Lines[cut:min(len(f.Lines), cut+h)]
+		f.Row -= cut
 	}
-	if slices.ContainsFunc(f.lines, func(l string) bool { return cells.Width(l) > w }) {
-		f.lines = slices.Clone(f.lines)
-		for i, l := range f.lines {
-			f.lines[i] = cells.Fit(l, w)
+	if slices.ContainsFunc(f.Lines, func(l string) bool { return cells.Width(l) > w }) {
+		f.Lines = slices.Clone(f.Lines)
+		for i, l := range f.Lines {
+			f.Lines[i] = cells.Fit(l, w)
 		}
 	}
-	f.row = min(max(0, f.row), max(0, len(f.lines)-1))
-	f.col = min(max(0, f.col), max(0, w-1))
+	f.Row = min(max(0, f.Row), max(0, len(f.Lines)-1))
+	f.Col = min(max(0, f.Col), max(0, w-1))
 	return f
 }

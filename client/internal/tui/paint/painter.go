@@ -1,0 +1,299 @@
+// Package paint owns what is written to the terminal: the live part at the bottom of the screen, drawn with the fewest bytes,
+// the finished text above it, and the bytes of whoever has the terminal instead.
+package paint
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+
+	"sublet/client/internal/tui/style"
+)
+
+// Frame is the live part of the screen: what stands below the scrollback and is drawn over. Each line is at most as
+// wide as the terminal, starts and ends in the default style, and holds no line feed.
+type Frame struct {
+	Lines    []string
+	Row, Col int // of the cursor
+}
+
+// screen is who has the terminal's screen.
+type screen int
+
+const (
+	shellScreen   screen = iota // the user's shell: its bytes pass
+	ourScreen                   // the live part and what is printed above it
+	programScreen               // a borrowed command that has the terminal: its bytes pass
+	noScreen                    // the program has ended
+)
+
+// Painter draws the live part with the fewest lines that change the old picture into the new one, and puts finished text above
+// it, where the terminal's own scrollback takes it. While the shell or a program has the screen it passes their bytes on and
+// keeps what is to be drawn. Requests take effect in their order and never wait for the terminal, but for ShellOutput and
+// Take, which write at once.
+type Painter struct {
+	// NoReflow is set where the terminal cuts long lines at a resize instead of wrapping them (xterm).
+	NoReflow bool
+
+	out  io.Writer
+	th   *style.Theme
+	wake chan struct{}
+
+	mu       sync.Mutex
+	requests []func() // guarded by mu, which is never held while writing; they run with wmu held
+
+	wmu sync.Mutex
+	// Guarded by wmu, held while writing.
+	want     Frame
+	fresh    bool // want was not drawn yet
+	prints   []string
+	newW     int
+	newH     int
+	written  []chan struct{} // to be closed when what was asked for so far is written
+	buf      []byte
+	shown    []string
+	row, col int
+	w, h     int
+	has      screen
+	shell    modeTracker // what the shell switched on
+	modes    modeTracker // what the program with the terminal did
+	lastByte byte        // of that program
+}
+
+// New returns a painter of a terminal of w by h cells, which the shell has.
+func New(out io.Writer, w, h int, th *style.Theme) *Painter {
+	return &Painter{out: out, th: th, w: w, h: h, newW: w, newH: h, wake: make(chan struct{}, 1)}
+}
+
+// Run draws until ctx ends.
+func (p *Painter) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+			p.Flush()
+		}
+	}
+}
+
+// Flush does what was asked for since the last time.
+func (p *Painter) Flush() {
+	p.wmu.Lock()
+	defer p.wmu.Unlock()
+	p.serve()
+	if p.has == ourScreen {
+		p.draw()
+	}
+	p.tell()
+}
+
+func (p *Painter) serve() {
+	p.mu.Lock()
+	requests := p.requests
+	p.requests = nil
+	p.mu.Unlock()
+	for _, do := range requests {
+		do()
+	}
+}
+
+func (p *Painter) tell() {
+	for _, done := range p.written {
+		close(done)
+	}
+	p.written = nil
+}
+
+func (p *Painter) later(do func()) {
+	p.mu.Lock()
+	p.requests = append(p.requests, do)
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Set replaces the live part.
+func (p *Painter) Set(f Frame) {
+	if p.th.ASCII {
+		f.Lines = strings.Split(p.th.Spell(strings.Join(f.Lines, "\n")), "\n")
+	}
+	p.later(func() { p.want, p.fresh = f, true })
+}
+
+// Print puts text, one or more whole lines, above the live part for good. While a program has the terminal it waits.
+func (p *Painter) Print(text string) {
+	p.later(func() { p.prints = append(p.prints, p.th.Spell(text)) })
+}
+
+// Resize sets the terminal's new size.
+func (p *Painter) Resize(w, h int) { p.later(func() { p.newW, p.newH, p.fresh = w, h, true }) }
+
+// WhenWritten closes done when all that was asked for so far is written.
+func (p *Painter) WhenWritten(done chan struct{}) {
+	p.later(func() { p.written = append(p.written, done) })
+}
+
+// Give prints what is to be printed, takes the live part away and leaves the screen to the shell, with the cursor in the first
+// column of an empty row and the modes that the shell had. The channel closes when that is written.
+func (p *Painter) Give() <-chan struct{} {
+	done := make(chan struct{})
+	p.later(func() {
+		if p.has == ourScreen {
+			b := append(p.erase(), "\x1b[m"+pasteOff...)
+			p.has = shellScreen
+			p.write(p.shell.resume(b))
+		}
+	})
+	p.WhenWritten(done)
+	return done
+}
+
+// Hold takes the live part away, writes head in its place and leaves the terminal to a borrowed command.
+func (p *Painter) Hold(head string) {
+	p.later(func() {
+		if p.has == ourScreen {
+			b := append(append(p.erase(), pasteOff...), p.th.Spell(head)...)
+			p.has, p.lastByte = programScreen, '\n'
+			p.write(b)
+		}
+	})
+}
+
+// Raw writes a program's output, in order with Hold and Release.
+func (p *Painter) Raw(data []byte) {
+	p.later(func() {
+		if p.has == programScreen && len(data) > 0 {
+			p.modes.scan(data)
+			p.lastByte = data[len(data)-1]
+			_, _ = p.out.Write(data)
+		}
+	})
+}
+
+// Release takes the terminal back: modes that the program left on are switched off, and the live part is drawn again
+// on a line of its own.
+func (p *Painter) Release() {
+	p.later(func() {
+		if p.has == programScreen {
+			p.has = ourScreen
+			p.write(append(p.tidy(p.buf[:0]), pasteOn...))
+		}
+	})
+}
+
+// Clear empties the screen; the scrollback stays.
+func (p *Painter) Clear() {
+	p.later(func() {
+		if p.has == ourScreen {
+			p.shown, p.row, p.col, p.fresh = nil, 0, 0, true
+			p.write(append(p.buf[:0], "\x1b[H\x1b[2J"...))
+		}
+	})
+}
+
+// Notice writes lines below whatever the shell shows. It is for what cannot be shown otherwise.
+func (p *Painter) Notice(text string) {
+	p.later(func() {
+		if p.has == shellScreen {
+			_, _ = p.out.Write(appendPrints([]byte("\r\n"), []string{p.th.Spell(text)}))
+		}
+	})
+}
+
+// ShellOutput writes what the shell prints, untouched, and reports whether it has the screen. It waits for the terminal.
+func (p *Painter) ShellOutput(data []byte) bool {
+	p.wmu.Lock()
+	defer p.wmu.Unlock()
+	if p.has != shellScreen {
+		return false
+	}
+	p.shell.scan(data)
+	_, _ = p.out.Write(data) // a terminal that went away ends the keyboard's reader
+	return true
+}
+
+// Take takes the screen from the shell, whose prompt is gone: the cursor is in the first column of an empty row.
+func (p *Painter) Take() {
+	p.wmu.Lock()
+	defer p.wmu.Unlock()
+	p.take()
+}
+
+// TakeLater is Take in order with the other requests.
+func (p *Painter) TakeLater() { p.later(p.take) }
+
+func (p *Painter) take() {
+	if p.has != shellScreen {
+		return
+	}
+	p.has, p.w, p.h = ourScreen, p.newW, p.newH
+	p.shown, p.row, p.col = nil, 0, 0
+	p.write(append(p.shell.suspend(append(p.buf[:0], "\x1b[m"...)), pasteOn...))
+}
+
+// Brackets reports whether the shell asked for bracketed pastes.
+func (p *Painter) Brackets() bool {
+	p.wmu.Lock()
+	defer p.wmu.Unlock()
+	return p.shell.odd[2004]
+}
+
+// Close erases the live part, writes what is still to be printed, and leaves the terminal as a program found it. Run must
+// have ended.
+func (p *Painter) Close() {
+	p.wmu.Lock()
+	defer p.wmu.Unlock()
+	p.serve()
+	var b []byte
+	switch p.has {
+	case programScreen:
+		b = append(p.tidy(p.erase()), pasteOff...)
+	case ourScreen:
+		b = append(p.erase(), pasteOff...)
+	}
+	p.has = noScreen
+	p.write(append(p.shell.reset(b), "\x1b[m\x1b[?25h"...))
+	p.tell()
+}
+
+// erase begins a write with what takes the live part away, which is not drawn again, and prints what waits.
+func (p *Painter) erase() []byte {
+	b := appendPrints(p.wipe(p.buf[:0]), p.prints)
+	p.want, p.fresh, p.prints = Frame{}, false, nil
+	p.shown, p.row, p.col = nil, 0, 0
+	return b
+}
+
+// write writes b to the terminal and keeps its memory for the next time. A terminal that is gone ends the keyboard's reader.
+func (p *Painter) write(b []byte) {
+	if p.buf = b; len(b) > 0 {
+		_, _ = p.out.Write(b)
+	}
+}
+
+// tidy undoes the modes that a program left behind and goes to the start of an empty line. Where the cursor is, is not
+// known: a mark and a line's width of spaces wrap to the next line unless the cursor stood at column 0, in which case
+// the mark is erased again.
+func (p *Painter) tidy(b []byte) []byte {
+	b = p.modes.reset(append(b, quiet...))
+	p.w, p.h = p.newW, p.newH
+	if p.lastByte != '\n' {
+		// Where the cursor was in the first column the mark goes again. Its line first: what is left of the screen when all of
+		// it is cleared from its top, as after `clear`, goes to tmux's scrollback.
+		b = append(b, "\x1b[m"+p.th.Spell(p.th.Dim.Render("⏎"))+strings.Repeat(" ", max(0, p.w-1))+"\r\x1b[m\x1b[K"...)
+	}
+	return append(b, "\x1b[m\x1b[J"...)
+}
+
+func appendPrints(b []byte, prints []string) []byte {
+	for _, s := range prints {
+		for l := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
+			b = append(append(b, l...), '\r', '\n')
+		}
+	}
+	return b
+}

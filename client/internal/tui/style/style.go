@@ -1,0 +1,136 @@
+// Package style has the colours of the screen, and numbers and times in words.
+package style
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/colorprofile"
+	uv "github.com/charmbracelet/ultraviolet"
+	"github.com/charmbracelet/x/ansi"
+
+	"sublet/wire/visible"
+)
+
+// Theme is how things look. It uses the terminal's own sixteen colours, which suit light and dark alike, also
+// in highlighted code, so that the terminal need not be asked which it is.
+type Theme struct {
+	Profile colorprofile.Profile
+	Dark    bool
+	ASCII   bool // no glyph beyond ASCII: the locale or the terminal cannot show it
+
+	Dim, Bold, Accent, Good, Bad, Warn, Agent, Path, Level1, Level2, Chosen lipgloss.Style
+}
+
+// New reads from env (as os.Environ) what the terminal can do: NO_COLOR, TERM, COLORTERM, COLORFGBG, the locale.
+func New(env []string) Theme {
+	// Not colorprofile.Detect: it starts `tmux info` and waits for it.
+	t := Theme{Profile: colorprofile.Env(env), Dark: true}
+	look := uv.Environ(env).Getenv
+	if look("NO_COLOR") != "" { // whatever its value: no-color.org
+		t.Profile = min(t.Profile, colorprofile.ASCII)
+	}
+	// COLORFGBG is "foreground;background" or "foreground;default;background", colours 0 to 15; 7 and 9 up are light.
+	if v := look("COLORFGBG"); v != "" {
+		if bg, err := strconv.Atoi(v[strings.LastIndexByte(v, ';')+1:]); err == nil {
+			t.Dark = bg != 7 && bg < 9
+		}
+	}
+	locale := strings.ToLower(cmp.Or(look("LC_ALL"), look("LC_CTYPE"), look("LANG")))
+	// The kernel's console has no Braille and few symbols.
+	t.ASCII = look("TERM") == "linux" || (locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8"))
+	t.build()
+	return t
+}
+
+func (t *Theme) build() {
+	if t.Profile <= colorprofile.NoTTY {
+		return // the zero style changes nothing
+	}
+	style := lipgloss.NewStyle()
+	color := func(n uint8) lipgloss.Style {
+		if t.Profile <= colorprofile.ASCII {
+			return style
+		}
+		return style.Foreground(ansi.BasicColor(n))
+	}
+	t.Dim, t.Bold, t.Chosen = style.Faint(true), style.Bold(true), style.Reverse(true)
+	t.Bad, t.Good, t.Warn, t.Path, t.Agent, t.Accent = color(1), color(2), color(3), color(4), color(5), color(6)
+	if !t.Dark && t.Profile >= colorprofile.ANSI256 {
+		t.Warn = style.Foreground(lipgloss.ANSIColor(130)) // yellow on white cannot be read
+	}
+	t.Level1, t.Level2 = t.Warn.Bold(true), t.Bad.Bold(true)
+}
+
+// SpinnerEvery is how long each picture of the spinner stands.
+const SpinnerEvery = 120 * time.Millisecond
+
+// Spin returns the spinner's picture at a time.
+func (t *Theme) Spin(now time.Time) string {
+	return t.Accent.Render(string([]rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[now.UnixMilli()/SpinnerEvery.Milliseconds()%10]))
+}
+
+var signs = strings.NewReplacer("[✓]", "[x]", "✓", "+", "✗", "x", "⊘", "-", "■", "#", "●", "*", "○", "-", "•", "*", "·", "-", "…", "~", "–", "-",
+	"─", "-", "│", "|", "┼", "+", "└", "`", "▌", "|", "▸", ">", "▶", ">", "±", "*", "↶", "<", "→", ">", "↑↓", "up/down", "⌨", "*", "⏎", "%",
+	"⠋", "|", "⠙", "/", "⠹", "-", "⠸", "\\", "⠼", "|", "⠴", "/", "⠦", "-", "⠧", "\\", "⠇", "|", "⠏", "/")
+
+// Spell replaces the signs that are drawn here where the terminal has only ASCII.
+func (t *Theme) Spell(s string) string {
+	if !t.ASCII {
+		return s
+	}
+	return signs.Replace(s)
+}
+
+// Level styles a risk level's name.
+func (t *Theme) Level(name string) string {
+	switch name {
+	case "low":
+		return t.Good.Render(name)
+	case "medium":
+		return t.Warn.Render(name)
+	case "high":
+		return t.Level1.Render(name)
+	}
+	return t.Level2.Render(visible.Line(name))
+}
+
+// Elapsed writes a duration as people say it: 0.4s, 12s, 3m05s, 1h02m.
+func Elapsed(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// Ticking is elapsed in whole seconds, for what changes on the screen while it runs.
+func Ticking(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
+	}
+	return Elapsed(d)
+}
+
+// Count writes a number of tokens or bytes: 840, 1.2k, 34k, 1.5M.
+func Count(n int64) string {
+	switch {
+	case n < 1000:
+		return strconv.FormatInt(n, 10)
+	case n < 10_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1000)
+	case n < 1_000_000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1e6)
+}
