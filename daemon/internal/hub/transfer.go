@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"sublet/daemon/internal/archive"
 	"sublet/daemon/internal/picture"
@@ -115,8 +114,8 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	s.mu.Lock()
 	s.info.Name = visible.Exact(visible.Cut(info.Name, maxName))
 	s.mu.Unlock()
-	numbers, err := s.loadEvents(in.Event)
-	if err != nil && !errors.Is(err, errNotStored) {
+	numbers, err := archive.Copy(in.Event, s.emit)
+	if err != nil && !errors.Is(err, archive.ErrNotStored) {
 		err = invalid("path: %s: %v", visible.Exact(path), err)
 	}
 	if err != nil {
@@ -161,14 +160,14 @@ func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest
 	s.mu.Lock()
 	s.info.Name = info.Name
 	s.mu.Unlock()
-	numbers, err := s.loadEvents(func() (wire.EventMessage, error) {
+	numbers, err := archive.Copy(func() (wire.EventMessage, error) {
 		if len(events) == 0 {
 			return nil, io.EOF
 		}
 		m := events[0]
 		events = events[1:]
 		return m, nil
-	})
+	}, s.emit)
 	images := map[int64][]*picture.Image{}
 	if err == nil {
 		err = c.hub.opts.Store.EachImage(ctx, from.id, func(seq int64, i *picture.Image) error {
@@ -193,49 +192,3 @@ func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest
 
 // copied is what is unfinished in a copy is ended with.
 const copied = "the session was copied before the end of this"
-
-// errNotStored is in an error of loadEvents that is the store's.
-var errNotStored = errors.New("the copy was not stored")
-
-// loadEvents stores the events that next returns until io.EOF in s, which is new, and returns their numbers, by those that
-// they had. Where an event names others by number, it names the same ones then.
-func (s *session) loadEvents(next func() (wire.EventMessage, error)) (numbers map[int64]int64, err error) {
-	turns := map[wire.TurnID]wire.TurnID{} // a turn's id is unique in the store, so a copy has one of its own
-	numbers = map[int64]int64{}
-	var had []int64                  // the events are numbered from 1: had[0] is what event 1 had
-	first := func(seq int64) int64 { // that had seq or, if that one is left out, came next
-		i, _ := slices.BinarySearch(had, seq)
-		return int64(i) + 1
-	}
-	for {
-		event, err := next()
-		if errors.Is(err, io.EOF) {
-			return numbers, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		e := event.Meta()
-		if e.TurnID != "" {
-			if turns[e.TurnID] == "" {
-				turns[e.TurnID] = wire.TurnID(wire.NewID())
-			}
-			e.TurnID = turns[e.TurnID]
-		}
-		switch m := event.(type) {
-		case *wire.AgentStreamChunk:
-			if m.Chunk.Type == wire.ChunkVoid {
-				m.Chunk.FromSeq = first(m.Chunk.FromSeq)
-			}
-		case *wire.CompactionComplete:
-			if m.FirstSeq > 0 {
-				m.FirstSeq, m.LastSeq = first(m.FirstSeq), first(m.LastSeq+1)-1
-			}
-		}
-		before := e.Seq
-		if err := s.emit(event); err != nil {
-			return nil, fmt.Errorf("%w: %w", errNotStored, err)
-		}
-		numbers[before], had = event.Meta().Seq, append(had, before)
-	}
-}

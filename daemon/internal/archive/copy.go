@@ -1,0 +1,56 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"sublet/wire"
+)
+
+// ErrNotStored is in an error of Copy that is the one of its store.
+var ErrNotStored = errors.New("the copy was not stored")
+
+// Copy stores the events that next returns until io.EOF in a new session: store numbers each from 1. It gives turns ids of their
+// own, and adapts the numbers by which events name others. It returns the numbers of the copies by those of the originals.
+func Copy(next func() (wire.EventMessage, error), store func(wire.EventMessage) error) (numbers map[int64]int64, err error) {
+	turns := map[wire.TurnID]wire.TurnID{} // a turn's id is unique in the store
+	numbers = map[int64]int64{}
+	var had []int64                  // had[0] is the original number of event 1
+	first := func(seq int64) int64 { // the copy of seq or, if that one is left out, of the next one
+		i, _ := slices.BinarySearch(had, seq)
+		return int64(i) + 1
+	}
+	for {
+		event, err := next()
+		if errors.Is(err, io.EOF) {
+			return numbers, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		e := event.Meta()
+		if e.TurnID != "" {
+			if turns[e.TurnID] == "" {
+				turns[e.TurnID] = wire.TurnID(wire.NewID())
+			}
+			e.TurnID = turns[e.TurnID]
+		}
+		switch m := event.(type) {
+		case *wire.AgentStreamChunk:
+			if m.Chunk.Type == wire.ChunkVoid {
+				m.Chunk.FromSeq = first(m.Chunk.FromSeq)
+			}
+		case *wire.CompactionComplete:
+			if m.FirstSeq > 0 {
+				m.FirstSeq, m.LastSeq = first(m.FirstSeq), first(m.LastSeq+1)-1
+			}
+		}
+		before := e.Seq
+		if err := store(event); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNotStored, err)
+		}
+		numbers[before], had = event.Meta().Seq, append(had, before)
+	}
+}
