@@ -38,18 +38,12 @@ func readOf(arguments string) string {
 	return what
 }
 
-// openSteps returns the unfinished steps of a call of the todo tool; ok is false if the call only reads the plan.
-func openSteps(arguments string) (open []string, ok bool) {
-	var a struct {
-		Todos []struct{ Text, Status string }
-	}
-	if json.Unmarshal([]byte(arguments), &a) != nil || a.Todos == nil {
-		return nil, false
-	}
-	for _, t := range a.Todos {
-		if t.Status != "done" {
-			open = append(open, line(t.Text, maxLine))
+// openSteps returns the unfinished steps in the result of a call of the todo or the plan tool.
+func openSteps(result string) (open []string) {
+	for l := range strings.Lines(result) {
+		if strings.HasPrefix(l, "[ ] ") || strings.HasPrefix(l, "[>] ") {
+			open = append(open, line(l[len("[ ] "):], maxLine))
 		}
 	}
-	return open, true
+	return open
 }

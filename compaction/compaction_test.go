@@ -136,7 +136,7 @@ func TestLedgerKeepsWhatWasDone(t *testing.T) {
 			{CallID: "3", Tool: "read", Content: "10\tx"},
 			{CallID: "4", Tool: "read", Content: "1\tx"},
 			{CallID: "5", Tool: "read", Content: "no such file", IsError: true},
-			{CallID: "6", Tool: "todo", Content: "ok"},
+			{CallID: "6", Tool: "todo", Content: "[x] write docs\n[>] run it"},
 		}},
 	}
 	got := Build("the goal", items).Text()

@@ -146,10 +146,8 @@ func (l *Ledger) result(r Result, c Call) {
 		if what := readOf(c.Arguments); what != "" {
 			l.Reads = addNewest(l.Reads, what)
 		}
-	case c.Tool == "todo":
-		if open, ok := openSteps(c.Arguments); ok {
-			l.OpenTasks = open
-		}
+	case c.Tool == "todo", c.Tool == "plan":
+		l.OpenTasks = openSteps(r.Content)
 	}
 	for _, f := range r.Files {
 		l.Files = addNewest(l.Files, f)

@@ -64,10 +64,11 @@ type ConfirmationResponse struct {
 	Comment        string         `msgpack:"comment"`
 }
 
-// Values of ConfirmationRequest.Tool that are no tools.
+// Values of ConfirmationRequest.Tool that are about no effects of a tool.
 const (
 	ToolTrust    = "trust"    // whether agents follow a folder's instructions
 	ToolContinue = "continue" // whether an agent that repeats itself, or has reached its cost limit, may go on
+	ToolPlan     = "plan"     // a plan; Preview has its steps, a line for each, and EditedCommand as well
 	ToolAskUser  = "ask_user" // a question of an agent of another program; the user's answer is the Comment
 )
 

@@ -266,7 +266,7 @@ func (c *card) text() string {
 // body is what a finished card shows of the output, and a word on what it does not show.
 func (c *card) body(th *style.Theme, width int) (lines []string, more string) {
 	text := c.text()
-	if c.tool == "todo" {
+	if c.tool == "todo" || c.tool == wire.ToolPlan {
 		return c.todos(th, width-4), ""
 	}
 	if text == "" || c.status == wire.StatusDenied {
@@ -314,13 +314,23 @@ func (c *card) body(th *style.Theme, width int) (lines []string, more string) {
 	return lines, hidden(len(all) - len(shown))
 }
 
-// todos is the list that the todo tool was given.
+// todos is the list that the todo or the plan tool was given, or the one that the user made of it.
 func (c *card) todos(th *style.Theme, width int) (lines []string) {
+	type step struct{ Text, Status string }
 	var t struct {
-		Todos []struct{ Text, Status string }
+		Todos []step
+		Items []string
 	}
 	if json.Unmarshal([]byte(c.args), &t) != nil {
 		return nil
+	}
+	for line := range strings.Lines(c.text()) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "[ ] "); ok && c.tool == wire.ToolPlan {
+			t.Todos, t.Items = append(t.Todos, step{Text: text}), nil
+		}
+	}
+	for _, text := range t.Items {
+		t.Todos = append(t.Todos, step{Text: text})
 	}
 	for _, one := range t.Todos {
 		mark, text := th.Dim.Render("○ "), cells.Fit(visible.Line(one.Text), width-2)

@@ -84,6 +84,8 @@ func (c *confirm) options() []option {
 			o = append(o, option{strconv.Itoa(i + 1), visible.Line(choice)})
 		}
 		return append(o, option{optComment, "in my own words…"})
+	case wire.ToolPlan:
+		return []option{{optDeny, "no"}, {optAllow, "yes, carry it out"}, {optComment, "no, change…"}, {optEdit, "edit"}}
 	}
 	if len(c.req.Grants) > 0 {
 		o = append(o, option{optAlways, "always…"})
@@ -157,7 +159,7 @@ func (c *confirm) body(th *style.Theme, width int, marked bool) []string {
 	case !r.Verdict.Reversible && len(r.Verdict.Reasons) > 0:
 		out = append(out, th.Dim.Render("  cannot be undone"))
 	}
-	if r.Preview.Content != "" && r.Preview.Type != "none" {
+	if r.Preview.Content != "" && r.Preview.Type != "none" && r.Tool != wire.ToolPlan {
 		preview := strings.TrimRight(visible.Text(r.Preview.Content), "\n")
 		if r.Preview.Type == "diff" {
 			preview = strings.Join(renderDiff(th, r.Preview.Content, 0, 0), "\n")
@@ -173,8 +175,11 @@ func (c *confirm) body(th *style.Theme, width int, marked bool) []string {
 
 // subject is what would run: the command, or what another tool is called with.
 func (c *confirm) subject() string {
-	if c.req.Tool == wire.ToolAskUser {
+	switch c.req.Tool {
+	case wire.ToolAskUser:
 		return c.userQuestion().Question
+	case wire.ToolPlan:
+		return c.req.Preview.Content
 	}
 	return cmp.Or(string(c.req.Command), (&card{tool: c.req.Tool, args: c.req.Arguments}).subject(), c.req.Arguments)
 }
@@ -210,6 +215,8 @@ func (c *confirm) title(th *style.Theme, width, of int) string {
 		what = "go on"
 	case wire.ToolAskUser:
 		what = "know something"
+	case wire.ToolPlan:
+		what = "carry out this plan"
 	}
 	if c.local != nil {
 		what = "read what you type, unseen"
@@ -219,7 +226,7 @@ func (c *confirm) title(th *style.Theme, width, of int) string {
 		what = "change a file"
 	}
 	s := th.Bold.Render(who + " wants to " + what)
-	if c.req.Tool != wire.ToolAskUser { // an answer runs nothing
+	if c.req.Tool != wire.ToolAskUser && c.req.Tool != wire.ToolPlan { // an answer runs nothing
 		s = th.Level(c.req.Verdict.Level) + th.Dim.Render(" risk · ") + s
 	}
 	if of > 1 {
@@ -262,6 +269,9 @@ func (c *confirm) foot(th *style.Theme, width, height int, armed bool) (lines []
 		}
 		if c.step == stepEdit {
 			label, help = "run instead: ", "enter runs this instead, judged anew · esc goes back"
+			if c.req.Tool == wire.ToolPlan {
+				label, help = "", "a step a line · alt+enter new line · enter accepts · esc goes back"
+			}
 		}
 		c.view.prompt, c.view.text, c.view.pos, c.view.more = th.Dim.Render(label), c.edit.text, c.edit.pos, "  "
 		lines, row, col = c.view.Render(width, 6)
@@ -404,7 +414,7 @@ func (c *confirm) take(key string) *wire.ConfirmationResponse {
 		c.edit = editor{}
 	case optEdit:
 		c.step = stepEdit
-		c.edit.set(string(c.req.Command))
+		c.edit.set(c.subject())
 	default: // a choice of an agent's question
 		r := c.answer(wire.DecisionAllow, nil)
 		if i, q := int(key[0]-'1'), c.userQuestion(); i >= 0 && i < len(q.Choices) {
@@ -430,7 +440,7 @@ func (c *confirm) pressEditor(k, text string) *wire.ConfirmationResponse {
 				return nil
 			}
 			r.Decision = wire.DecisionAllow
-			if c.edit.text != string(c.req.Command) {
+			if c.edit.text != c.subject() {
 				edited := wire.OSString(c.edit.text)
 				r.EditedCommand = &edited
 			}
@@ -471,6 +481,11 @@ func (c *confirm) outcome(th *style.Theme, r *wire.ConfirmationResolved, width i
 		subject = visible.FirstLine(c.userQuestion().Question)
 		if word = "not answered"; r.Decision == wire.DecisionAllow {
 			word = "answered"
+		}
+	}
+	if c.req.Tool == wire.ToolPlan {
+		if word, subject = "plan not accepted", "plan mode stays on"; r.Decision == wire.DecisionAllow {
+			word, subject = "plan accepted", "plan mode is over"
 		}
 	}
 	if c.req.Tool == wire.ToolContinue {

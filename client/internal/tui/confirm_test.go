@@ -579,3 +579,45 @@ func TestQuestionWithChoices(t *testing.T) {
 		d.send(&wire.ConfirmationResolved{Event: wire.Event{SessionID: "s9"}, ConfirmationID: id, Decision: c.want.Decision})
 	}
 }
+
+// A plan is shown with its steps and edited as a text; once it is accepted the line below shows the mode that holds then.
+func TestPlanQuestion(t *testing.T) {
+	for _, c := range []struct {
+		keys   []string
+		want   string // decision
+		edited string
+	}{
+		{[]string{"y"}, "allow", ""},
+		{[]string{"enter"}, "deny", ""},
+		{[]string{"e", "enter"}, "allow", ""},
+		{[]string{"e", "!", "enter"}, "allow", "1. look\n2. mend!"},
+	} {
+		d := newDesk(t)
+		d.policy = "plan"
+		d.send(&wire.ConfirmationRequest{
+			Event: wire.Event{SessionID: "s1"}, ConfirmationID: "p", Agent: "orchestrator", Tool: wire.ToolPlan, Arguments: `{"items":["look","mend"]}`,
+			Verdict: wire.Verdict{Level: "low"}, Preview: wire.Preview{Type: "text", Content: "1. look\n2. mend"},
+		})
+		lines, _, _ := d.question().Render(&d.th, 80, 24, 1, true)
+		if text := ansi.Strip(strings.Join(lines, "\n")); strings.Count(text, "2. mend") != 1 || strings.Contains(text, "items") || strings.Contains(text, "risk") {
+			t.Errorf("shown:\n%s", text)
+		}
+		d.wait(time.Hour)
+		d.question().live = true
+		d.key(c.keys...)
+		if len(d.d.confirmed) != 1 {
+			t.Fatalf("%v: %d answers", c.keys, len(d.d.confirmed))
+		}
+		got, edited := d.d.confirmed[0], ""
+		if got.EditedCommand != nil {
+			edited = string(*got.EditedCommand)
+		}
+		if got.Decision != c.want || edited != c.edited {
+			t.Errorf("%v: got %s %q", c.keys, got.Decision, edited)
+		}
+		d.resolve("p", c.want)
+		if mode := map[string]string{"allow": "ask", "deny": "plan"}[c.want]; d.policy != mode {
+			t.Errorf("%v: the mode shown is %s", c.keys, d.policy)
+		}
+	}
+}

@@ -163,6 +163,9 @@ func (m *model) onResolved(r *wire.ConfirmationResolved) {
 		if k := m.cards[q.req.ExecutionID]; k != nil && k.why == "" {
 			k.why = r.Comment
 		}
+		if q.req.Tool == wire.ToolPlan && r.Decision == wire.DecisionAllow { // plan mode is over
+			m.policyOp("plan", &wire.PolicyRequest{Op: "get"}, func(p *wire.PolicyReply) { m.policy = p.Mode })
+		}
 	}
 	m.questions = slices.DeleteFunc(m.questions, func(q *confirm) bool { return q.req.ConfirmationID == r.ConfirmationID })
 	m.tryHand()

@@ -47,7 +47,7 @@ func (q *asker) ask(ctx context.Context, c *client.Conn, m *wire.ConfirmationReq
 	fmt.Fprintf(&b, "\n%s wants to run, in %s (risk: %s):\n\n", plain(m.Agent), plain(string(m.Cwd)), plain(m.Verdict.Level))
 	what := string(m.Command)
 	list, numbers := marks.Of(what, m.Verdict.Reasons)
-	if what == "" {
+	if what == "" && m.Tool != wire.ToolPlan { // the preview has its steps
 		what = m.Tool + " " + m.Arguments
 	}
 	for _, row := range marks.Draw(what, list, columns(q.tty)-4) { // every row: all of it would run

@@ -52,6 +52,7 @@ type Turn struct {
 	ShowSecrets  func() bool                // reports whether the user lets the model see text that looks like a secret; nil = no
 	Budget       Budget                     // cost limits; the zero value is no limit
 	Compactor    provider.Model             // writes summaries; nil = Model
+	Propose      tool.Propose               // asks the user about the plan that ends plan mode; nil: it cannot be ended so
 
 	// NewPrivateShell starts a private shell for the named agent when its first command needs one. closeShell ends what runs
 	// in it, and waits. nil: sub-agents and private calls have no shell.

@@ -19,17 +19,11 @@ import (
 type Conversation struct {
 	entries []entry
 	pending []string // what the user did since the last prompt, for the next one
-	plan    string   // arguments of the newest call of todo that set the plan
+	plan    []tool.TodoItem
 }
 
-// Plan returns the agent's plan after its newest call of the tool todo.
-func (c Conversation) Plan() []tool.TodoItem {
-	var a struct{ Todos []tool.TodoItem }
-	if json.Unmarshal([]byte(c.plan), &a) != nil {
-		return nil // there was no call
-	}
-	return a.Todos
-}
+// Plan returns the agent's plan after its newest call of the tools todo and plan.
+func (c Conversation) Plan() []tool.TodoItem { return c.plan }
 
 // Messages returns the conversation in the order that providers require: it begins with the user, user and assistant
 // alternate, and every call has its result right after it. The first Text part of a user message is the prompt; further
@@ -175,7 +169,7 @@ type folder struct {
 	told      bool  // the turn has context chunks
 	seq       int64 // of the newest event of the turn
 	failure   string
-	plan      string                       // see Conversation
+	plan      []tool.TodoItem              // see Conversation
 	calls     map[string]provider.ToolCall // without a result yet, by id
 	order     []string
 	pieces    []textPiece // of the newest answer, since its newest call
@@ -339,8 +333,8 @@ func (h *folder) result(m *wire.CommandResult, seq int64) {
 		return // a second result, or one without a call, which providers refuse
 	}
 	delete(h.calls, id)
-	if call.Name == "todo" && m.Status == wire.StatusSuccess && strings.Contains(string(call.Arguments), `"todos"`) {
-		h.plan = string(call.Arguments)
+	if (call.Name == "todo" || call.Name == "plan") && m.Status == wire.StatusSuccess {
+		h.plan = tool.ParseTodo(string(m.Output))
 	}
 	h.addResult(call, string(m.Output), m.Status != wire.StatusSuccess, seq)
 	e := &h.entries[len(h.entries)-1]

@@ -135,7 +135,7 @@ func Tools(cfg config.Config, roles map[string]Role) []tool.Tool {
 	return []tool.Tool{
 		tool.Bash(cfg.Shell.CommandTimeout, config.MaxCommandTimeout), tool.Jobs(config.MaxCommandTimeout),
 		tool.Read(), tool.Write(), tool.Edit(), tool.Glob(), tool.Grep(), tool.Fetch(),
-		tool.Task(names...), tool.Todo(), tool.Recall(),
+		tool.Task(names...), tool.Todo(), tool.Plan(), tool.Recall(),
 	}
 }
 

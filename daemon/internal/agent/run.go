@@ -79,24 +79,7 @@ func newRunner(_ context.Context, t Turn) *runner {
 	if r.name == "" {
 		r.name = t.Role.Name
 	}
-	if r.t.MaxSteps <= 0 {
-		r.t.MaxSteps = DefaultMaxSteps
-	}
-	if most := t.Role.MaxTurns; most > 0 && (t.MaxSteps <= 0 || t.subAgent || most < t.MaxSteps) {
-		r.t.MaxSteps = most
-	}
-	if most := t.Role.MaxTokens; most > 0 && (t.Options.MaxTokens == nil || most < *t.Options.MaxTokens) {
-		r.t.Options.MaxTokens = &most
-	}
-	if mode := t.Role.Mode; mode != "" && slices.Index(modeNames, mode) < slices.Index(modeNames, t.Mode) {
-		r.t.Mode = mode
-	}
-	if r.t.MaxAgents <= 0 {
-		r.t.MaxAgents = DefaultMaxAgents
-	}
-	if r.t.Threshold <= 0 || r.t.Threshold >= 1 {
-		r.t.Threshold = DefaultThreshold
-	}
+	r.bound()
 	if r.env.Files == nil {
 		r.env.Files = &tool.FileLog{}
 	}
@@ -119,12 +102,38 @@ func newRunner(_ context.Context, t Turn) *runner {
 	if len(t.Roles) > 0 {
 		r.env.Delegate = newTeam(r)
 	}
+	if r.t.Mode == "plan" && t.Propose != nil {
+		r.env.Propose = r.propose
+	}
 	if r.t.spending == nil {
 		r.t.spending = newSpending(t.Budget)
 	}
 	r.selectTools()
 	r.entries = slices.Clone(t.History.entries)
 	return r
+}
+
+// bound gives the turn the bounds and the mode of its role, and defaults.
+func (r *runner) bound() {
+	t := r.t
+	if r.t.MaxSteps <= 0 {
+		r.t.MaxSteps = DefaultMaxSteps
+	}
+	if most := t.Role.MaxTurns; most > 0 && (t.MaxSteps <= 0 || t.subAgent || most < t.MaxSteps) {
+		r.t.MaxSteps = most
+	}
+	if most := t.Role.MaxTokens; most > 0 && (t.Options.MaxTokens == nil || most < *t.Options.MaxTokens) {
+		r.t.Options.MaxTokens = &most
+	}
+	if mode := t.Role.Mode; mode != "" && slices.Index(modeNames, mode) < slices.Index(modeNames, t.Mode) {
+		r.t.Mode = mode
+	}
+	if r.t.MaxAgents <= 0 {
+		r.t.MaxAgents = DefaultMaxAgents
+	}
+	if r.t.Threshold <= 0 || r.t.Threshold >= 1 {
+		r.t.Threshold = DefaultThreshold
+	}
 }
 
 // close ends what the turn started and waits for it.
@@ -134,9 +143,23 @@ func (r *runner) close() {
 	}
 }
 
+// propose is tool.Propose. Once plan mode is over, the tools are those of the new mode. It is called while no other tool runs.
+func (r *runner) propose(ctx context.Context, id string, steps []string) (tool.Proposal, error) {
+	r.thinking(wire.PhaseExecuting, "the plan waits for the user")
+	p, err := r.t.Propose(ctx, id, steps)
+	if err == nil && p.Accepted && p.Mode != "plan" {
+		r.t.Mode, r.fixedSize = p.Mode, 0
+		r.mu.Lock()
+		r.env.Propose = nil
+		r.mu.Unlock()
+		r.selectTools()
+	}
+	return p, err
+}
+
 // selectTools applies the allow-lists of the role and the request.
 func (r *runner) selectTools() {
-	r.allowed, r.exists = map[string]tool.Tool{}, map[string]bool{}
+	r.allowed, r.exists, r.order = map[string]tool.Tool{}, map[string]bool{}, nil
 	for _, t := range r.t.Tools {
 		spec := t.Spec()
 		r.exists[spec.Name] = true
@@ -144,6 +167,7 @@ func (r *runner) selectTools() {
 		case !r.t.Role.Offers(spec.Name),
 			r.t.Options.Tools != nil && !listed(r.t.Options.Tools, spec.Name),
 			r.t.Mode == "plan" && (spec.Name == "write" || spec.Name == "edit"),
+			spec.Name == "plan" && r.env.Propose == nil,
 			spec.Name == "task" && r.env.Delegate == nil:
 			continue
 		}

@@ -42,7 +42,7 @@ var modeNames = []string{"plan", "ask", "auto", "full"}
 
 // modes explains the policy modes to the model.
 var modes = map[string]string{
-	"plan": "plan: look, and change nothing; what writes or runs more than reading is refused. End with a plan of numbered steps",
+	"plan": "plan: look, and change nothing; what writes or runs more than reading is refused. End with a plan: with the tool plan if you have it, else numbered steps",
 	"ask":  "ask: what only reads runs at once, the user is asked about the rest",
 	"auto": "auto: what the kernel can hold to the project runs at once, the user is asked about the rest",
 	"full": "full: nearly everything runs without a question; think before you delete or publish",

@@ -16,6 +16,7 @@ import (
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/tool"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -211,11 +212,14 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 		return invalid("decision: %q is none of allow, allow_always, deny, deny_always", visible.Exact(visible.Cut(r.Decision, 64)))
 	}
 	if d.Allowed && r.EditedCommand != nil {
-		if qu.ask.Tool != "bash" || r.Decision == wire.DecisionAllowAlways {
-			return invalid("edited_command: only a shell command can be changed, and only be allowed once then")
-		}
 		text := string(*r.EditedCommand)
-		if text == "" {
+		_, err := tool.PlanSteps(text)
+		switch {
+		case qu.ask.Tool == wire.ToolPlan && err != nil:
+			return invalid("edited_command: %v", err)
+		case qu.ask.Tool != "bash" && qu.ask.Tool != wire.ToolPlan || r.Decision == wire.DecisionAllowAlways:
+			return invalid("edited_command: only a shell command or a plan can be changed, and only be allowed once then")
+		case text == "":
 			return invalid("edited_command: is empty")
 		}
 		d.EditedCommand = &text

@@ -31,27 +31,41 @@ func (l *TodoList) Items() []TodoItem {
 	return slices.Clone(l.items)
 }
 
-// Set replaces the plan.
+// Set replaces the plan. Each text becomes one line.
 func (l *TodoList) Set(items []TodoItem) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.items = slices.Clone(items)
+	for i := range l.items {
+		l.items[i].Text = strings.Join(strings.Fields(l.items[i].Text), " ")
+	}
 }
 
+// marks begin the lines of a plan that is written as text, by status.
+var marks = map[string]string{"pending": "[ ] ", "in_progress": "[>] ", "done": "[x] "}
+
+// String returns the plan, a line for each step, as ParseTodo reads it.
 func (l *TodoList) String() string {
-	items := l.Items()
-	if len(items) == 0 {
+	var lines []string
+	for _, it := range l.Items() {
+		lines = append(lines, marks[it.Status]+it.Text)
+	}
+	if len(lines) == 0 {
 		return "The plan is empty."
 	}
-	mark := map[string]string{"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
-	var b strings.Builder
-	for i, it := range items {
-		if i > 0 {
-			b.WriteByte('\n')
+	return strings.Join(lines, "\n")
+}
+
+// ParseTodo returns the steps in the result of a call of todo or plan. Other lines are ignored.
+func ParseTodo(result string) (items []TodoItem) {
+	for line := range strings.Lines(result) {
+		for status, mark := range marks {
+			if text, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), mark); ok {
+				items = append(items, TodoItem{text, status})
+			}
 		}
-		fmt.Fprintf(&b, "%s %s", mark[it.Status], it.Text)
 	}
-	return b.String()
+	return items
 }
 
 type todoTool struct{}

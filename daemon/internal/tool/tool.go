@@ -1,5 +1,5 @@
-// Package tool contains the tools of agents, one file each: bash, jobs, read, write, edit, glob, grep, fetch, recall, task,
-// todo; those of MCP servers are in package mcp.
+// Package tool contains the tools of agents, one file each: bash, jobs, read, write, edit, glob, grep, fetch, plan, recall,
+// task, todo; those of MCP servers are in package mcp.
 // A tool describes the effects of a call before it runs, so that the agent can ask the policy; it judges nothing itself.
 package tool
 
@@ -96,11 +96,15 @@ type Env struct {
 	Delegate    Delegate      // starts other agents; nil if the agent may not
 	Todo        *TodoList
 	Recall      func(ctx context.Context, query string) (string, error) // searches the conversation; nil: it is not stored
+	Propose     Propose                                                 // asks the user about a plan; nil: this is not plan mode
 	Jobs        *job.Manager                                            // nil: the agent has no background jobs
 	Session     string                                                  // whose jobs the agent sees
 	Agent       string                                                  // of a sub-agent or a foreign agent, its name: it can end only its own jobs
 	NoKill      error                                                   // why no job may be ended; nil: it may
 }
+
+// Propose asks the user about the steps of a plan. If they accept it, plan mode is over. An error means that there is no answer.
+type Propose func(ctx context.Context, executionID string, steps []string) (Proposal, error)
 
 // Shell is what the bash tool needs of a shell: the user's, through a lease, or a private one. The hub implements it.
 type Shell interface {

@@ -36,6 +36,7 @@ type toolCall struct {
 var kinds = map[string]sdk.ToolKind{
 	"bash": sdk.ToolKindExecute, "read": sdk.ToolKindRead, "write": sdk.ToolKindEdit, "edit": sdk.ToolKindEdit, "glob": sdk.ToolKindSearch,
 	"grep": sdk.ToolKindSearch, "fetch": sdk.ToolKindFetch, "task": sdk.ToolKindThink, "todo": sdk.ToolKindThink,
+	wire.ToolPlan: sdk.ToolKindSwitchMode,
 }
 
 func kindOf(tool string) sdk.ToolKind {
@@ -268,8 +269,11 @@ func permission(id sdk.SessionId, m *wire.ConfirmationRequest) sdk.RequestPermis
 	}
 	risk := fmt.Sprintf("Risk: %s. %s", m.Verdict.Level, strings.Join(why, "; "))
 	content := []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(risk))}
-	if m.Preview.Type == "diff" {
+	switch m.Preview.Type {
+	case "diff":
 		content = append(content, sdk.ToolContent(sdk.TextBlock("```diff\n"+m.Preview.Content+"\n```")))
+	case "text":
+		content = append(content, sdk.ToolContent(sdk.TextBlock(m.Preview.Content)))
 	}
 	options := []sdk.PermissionOption{{Kind: sdk.PermissionOptionKindAllowOnce, Name: "Allow once", OptionId: "allow"}}
 	for i, g := range m.Grants {

@@ -1,0 +1,70 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/judge"
+	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// propose asks the user about a plan, as tool.Propose. If they accept it, plan mode of the turn and the session is over.
+func (t *turn) propose(role agent.Role, cwd string) tool.Propose {
+	return func(ctx context.Context, id string, steps []string) (tool.Proposal, error) {
+		q := agent.Question{
+			Agent: t.agent, Mode: role.Mode, Tool: wire.ToolPlan, ExecutionID: wire.ExecutionID(id),
+			Action: tool.Action{Cwd: cwd, Preview: tool.Preview{Type: "text", Content: tool.PlanText(steps)}},
+		}
+		var err error
+		if q.Arguments, err = json.Marshal(map[string][]string{"items": steps}); err != nil {
+			return tool.Proposal{}, err
+		}
+		if !t.attended() || t.approve != nil && !*t.approve {
+			return tool.Proposal{Reason: "nobody is there who could"}, nil
+		}
+		next := t.s.policyMode()
+		if next == policy.ModePlan {
+			next = policy.Mode(t.hub.opts.Config().Policy.Mode)
+		}
+		if next == policy.ModePlan {
+			next = policy.ModeAsk
+		}
+		holds := next
+		if role.Mode != "" {
+			holds = judge.Stricter(next, policy.Mode(role.Mode))
+		}
+		holds = (&approver{t: t}).policyIn(ctx, q, holds).Mode
+		why := "yes ends plan mode: it is carried out in " + string(holds) + " mode"
+		if holds == policy.ModePlan {
+			why = "plan mode stays on, by the settings of the project or of the role"
+		}
+		v := risk.Verdict{Level: risk.Low, Reversible: true, Reasons: []risk.Reason{{Text: why, Effect: risk.Unknown, Level: risk.Low}}}
+		d, err := t.s.ask(ctx, t, q, v, policy.Decision{Outcome: policy.Ask})
+		if err == nil {
+			d = (&approver{t: t}).decided(q, v, policy.Decision{Outcome: policy.Ask, Why: why}, d)
+		}
+		if err != nil || !d.Allowed {
+			return tool.Proposal{Comment: d.Comment, Reason: d.Reason}, err
+		}
+		if d.EditedCommand != nil {
+			if steps, err = tool.PlanSteps(*d.EditedCommand); err != nil {
+				return tool.Proposal{}, err
+			}
+		}
+		if t.mode == string(policy.ModePlan) {
+			t.mode = ""
+		}
+		if t.s.policyMode() == policy.ModePlan {
+			t.s.mu.Lock()
+			t.s.mode = string(next)
+			t.s.mu.Unlock()
+			t.hub.log.Info("mode set", "session", t.s.id, "mode", next, "by", d.By)
+			t.origin.announce("a plan was accepted; mode of session %s: %s", t.s.id, next)
+		}
+		return tool.Proposal{Accepted: true, Steps: steps, Mode: string(holds)}, nil
+	}
+}
