@@ -30,7 +30,7 @@ type ShowReply struct {
 type RequestPart struct {
 	Name   string `msgpack:"name"`   // system, tool NAME, conversation, prompt, context
 	Tokens int64  `msgpack:"tokens"` // estimated
-	Text   string `msgpack:"text"`   // of an image its name
+	Text   string `msgpack:"text"`   // for an image, its name
 }
 
 func (*ShowRequest) Kind() string { return "ShowRequest" }

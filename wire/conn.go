@@ -238,9 +238,10 @@ func (c *Conn) closeWrite() {
 }
 
 // Receive returns the next message. After an error for which Recoverable is true, answer with Reply(err) and call Receive
-// again; every other error ends the connection, and Close must follow: io.EOF (wrapped) where the peer closed between
-// two frames, ErrClosed after Close, *TooLargeError where it announced a payload over the limit. In that case Receive has
-// sent Error{too_large} and discarded what followed, up to 64 MiB or 5 s, so that the peer reads the error.
+// again; every other error ends the connection, and Close must follow: io.EOF (wrapped) where the peer closed between two
+// frames, ErrClosed after Close, *TooLargeError or *Error for a frame whose length is over the limit or zero. For such a frame
+// Receive has answered with an Error (too_large, invalid_message) and discarded what followed, up to 64 MiB or 5 s, so that the
+// peer reads the answer.
 func (c *Conn) Receive() (Message, error) {
 	if _, err := io.ReadFull(c.r, c.head[:]); err != nil {
 		return nil, c.readError(err, err == io.EOF)
@@ -251,7 +252,7 @@ func (c *Conn) Receive() (Message, error) {
 		c.refuse(Reply(err), n)
 		return nil, err
 	}
-	if n == 0 {
+	if n == 0 { // no message is empty: treated like a length over the limit
 		reply := &Error{Code: CodeInvalidMessage, Message: "a frame of length zero"}
 		c.refuse(reply, discardMost)
 		return nil, reply

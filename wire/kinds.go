@@ -40,7 +40,8 @@ type kindInfo struct {
 // table is every kind in the order of PROTOCOL.md. Some lease messages go both ways: the daemon forwards them to a client
 // that sent LeaseRunRequest.
 //
-// It is set in init because plans refer to the table, which would be an initialization cycle, and made when it is first used.
+// It is set in init because plans refer to it, so that a plain initializer would be an initialization cycle. The rows are made
+// on first use.
 var table func() []*kindInfo
 
 // byKind is the rows of table by their names.
@@ -153,7 +154,7 @@ func New(kind string) (Message, bool) {
 
 func (k *kindInfo) new() Message { return reflect.New(k.typ).Interface().(Message) }
 
-// Directions tells who may send the kind; 0 for a kind this build does not know.
+// Directions returns who may send the kind; 0 for a kind this build does not know.
 func Directions(kind string) Direction {
 	if k, ok := byKind()[kind]; ok {
 		return k.dir

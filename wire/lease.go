@@ -190,8 +190,8 @@ type ShellUseRequest struct {
 	Nonce uint64 `msgpack:"nonce"`
 }
 
-// ShellUseReply tells who has the client's shell, with the nonce of the ShellUseRequest. With nonce 0, unasked, it tells that
-// the user begins a command: that window is the one typed in last. Since protocol 1.
+// ShellUseReply reports who has the client's shell; Nonce is that of the ShellUseRequest. Nonce 0 means that nobody asked: the
+// user is beginning a command, so this window is the one last typed in. Since protocol 1.
 type ShellUseReply struct {
 	Nonce  uint64 `msgpack:"nonce"`
 	Holder string `msgpack:"holder"` // "" = nobody, "user" or an agent

@@ -1,8 +1,7 @@
 package wire
 
-// ModelsRequest asks every provider of the settings which models it has; ModelsReply answers. With
-// Name nobody is asked: that model is looked up in the settings, and one that cannot be used is answered with an Error.
-// Since protocol 1.
+// ModelsRequest asks every provider of the settings which models it has; ModelsReply answers. With Name no provider is asked:
+// the model is looked up in the settings, and an Error answers if it cannot be used. Since protocol 1.
 type ModelsRequest struct {
 	RequestID RequestID `msgpack:"request_id"`
 	Name      string    `msgpack:"name"` // "provider/name"; "" = list all
@@ -14,7 +13,7 @@ type ModelsReply struct {
 	Faults    []ModelFault `msgpack:"faults"` // of providers that did not answer
 }
 
-// Model is what a provider says of one of its models. What it does not say is 0 or nil.
+// Model is what a provider reports about one of its models; what it does not report is 0 or nil.
 type Model struct {
 	Name          string   `msgpack:"name"`           // as `model = "provider/name"` has it
 	ContextWindow int      `msgpack:"context_window"` // tokens

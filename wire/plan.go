@@ -79,8 +79,9 @@ func planStruct(typ reflect.Type) *structPlan {
 // plans caches the plans that Fields made. The codec does not use it.
 var plans sync.Map // reflect.Type → *structPlan
 
-// Fields iterates over the encoded fields of v, a message's struct or a struct inside one: names and values, in order.
-// Of a union it yields those of its type, which is read anew for each field, so the caller may set it while iterating.
+// Fields iterates over the encoded fields of v, a message's struct or a struct inside one: names and values, in order. For a
+// union (see structPlan.union) it yields only the fields of v's Type; Type is read again before each field, so the caller may
+// set it while iterating.
 func Fields(v reflect.Value) iter.Seq2[string, reflect.Value] {
 	p, ok := plans.Load(v.Type())
 	if !ok {

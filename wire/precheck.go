@@ -82,7 +82,8 @@ func bigEndian(p []byte, width int) (uint64, bool) {
 	}
 }
 
-// sizeOf returns the size of a token of head and n bytes, and no children. It fails where p is shorter.
+// sizeOf returns the size of a token that has head bytes before its n bytes of content, and no children. It fails where p is
+// shorter.
 func sizeOf(p []byte, head int, n uint64) (int, int, error) {
 	if n > uint64(len(p)) || head+int(n) > len(p) {
 		return 0, 0, errShort
@@ -97,8 +98,8 @@ func sizeOfLong(ok bool, p []byte, head int, n uint64) (int, int, error) {
 	return sizeOf(p, head, n)
 }
 
-// sizeOfContainer returns the size of the head of an array or map whose length has width bytes, and its number of values:
-// each for an element. It fails where the rest of p is too short for values of one byte.
+// sizeOfContainer returns the size of the head of an array or map whose length has width bytes, and the number of values that
+// follow: each per element (1 for an array, 2 for a map). It fails where the rest of p is too short for values of one byte.
 func sizeOfContainer(p []byte, width int, each uint64) (int, int, error) {
 	n, ok := bigEndian(p[1:], width)
 	if !ok || n*each > uint64(len(p)-1-width) {
@@ -135,7 +136,7 @@ func precheck(p []byte) error {
 		}
 		p = p[size:]
 		if children > 2*MaxEntries && isMap(c) {
-			return malformed(fmt.Sprintf("a map of it has more than %d entries", MaxEntries))
+			return malformed(fmt.Sprintf("one of its maps has more than %d entries", MaxEntries))
 		}
 		if children > 0 {
 			if depth == MaxDepth {

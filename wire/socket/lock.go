@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TryLock takes the lock at path, or returns ErrLocked at once. The lock is held until the last descriptor of the file is closed:
-// a launcher passes it to the daemon by letting it inherit the descriptor. The file is never removed. Only the holder may remove
-// a stale socket.
+// TryLock takes the lock at path, or returns ErrLocked at once. The lock is held until the last descriptor of the file is
+// closed: a process that starts the daemon locks first and passes the descriptor on. sublet never removes the file. Only the
+// holder may remove a stale socket.
 func TryLock(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
@@ -28,7 +28,7 @@ func TryLock(path string) (*os.File, error) {
 		if Same(f, path) {
 			return f, nil
 		}
-		f.Close() // the file was removed in between, so others would lock another one
+		f.Close() // somebody removed the file in between, as a cleaner of /tmp may; another process would lock the new one
 	}
 }
 

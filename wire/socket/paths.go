@@ -26,7 +26,7 @@ type Paths struct {
 // Log returns the path of the daemon's log.
 func (p Paths) Log() string { return filepath.Join(p.State, "daemon.log") }
 
-// Spool returns the folder for whole outputs that were cut for the model.
+// Spool returns the folder for complete outputs of which the model got only a part.
 func (p Paths) Spool() string { return filepath.Join(p.State, "spool") }
 
 // Database returns the path of the store.
@@ -38,13 +38,13 @@ const MaxPath = 103
 
 // A PathError reports a path that cannot be used, and what to do about it.
 type PathError struct {
-	Path, Reason, What string
+	Path, Reason, Remedy string
 }
 
 func (e *PathError) Error() string { return e.Path + " " + e.Reason }
 
 // Hint returns what the user can do.
-func (e *PathError) Hint() string { return e.What }
+func (e *PathError) Hint() string { return e.Remedy }
 
 // FindPaths works out the folders of the user uid from the environment, which getenv reads (os.Getenv):
 //
@@ -74,8 +74,8 @@ func FindPaths(getenv func(string) string, uid int) (Paths, error) {
 	return p, checkLength(p.Socket)
 }
 
-// Elsewhere returns the sockets of the user's other daemons: in the folders for another XDG_RUNTIME_DIR, or for none, where a
-// daemon answers.
+// Elsewhere returns the sockets on which a daemon of the user answers in the other possible runtime folders: those for another
+// XDG_RUNTIME_DIR, or for none.
 func Elsewhere(ctx context.Context, p Paths, getenv func(string) string, uid int) []string {
 	id := strconv.Itoa(uid)
 	folders := []string{"/run/user/" + id + "/sublet", "/tmp/sublet-" + id}
@@ -146,7 +146,7 @@ func private(dir, otherwise string) error {
 	}
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return &PathError{dir, "cannot be looked at: " + reason(err), otherwise}
+		return &PathError{dir, "cannot be inspected: " + reason(err), otherwise}
 	}
 	switch owner, known := ownerOf(info); {
 	case info.Mode()&fs.ModeSymlink != 0:

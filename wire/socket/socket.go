@@ -63,7 +63,7 @@ func removeStale(path string) error {
 	case err != nil:
 		return fmt.Errorf("listen: %w", err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return &PathError{path, "is there and is not a socket", "remove it"}
+		return &PathError{path, "exists but is not a socket", "remove it"}
 	}
 	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 		c.Close()
@@ -160,17 +160,17 @@ func PeerPID(c net.Conn) (int, error) {
 func peer(c net.Conn) (uid, pid int, err error) {
 	u, ok := c.(*net.UnixConn)
 	if !ok {
-		return 0, 0, fmt.Errorf("a %T has no peer to look at", c)
+		return 0, 0, fmt.Errorf("a %T has no peer credentials", c)
 	}
 	raw, err := u.SyscallConn()
 	if err != nil {
-		return 0, 0, fmt.Errorf("look at the peer: %w", err)
+		return 0, 0, fmt.Errorf("read the peer's credentials: %w", err)
 	}
 	if cerr := raw.Control(func(fd uintptr) { uid, pid, err = credentials(int(fd)) }); cerr != nil {
 		err = cerr
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("look at the peer: %w", err)
+		return 0, 0, fmt.Errorf("read the peer's credentials: %w", err)
 	}
 	return uid, pid, nil
 }

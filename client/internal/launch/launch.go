@@ -294,7 +294,7 @@ func (l *Launcher) spawn(ln net.Listener, lock *os.File) error {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
 			reason = e.Err.Error()
 		}
-		return &socket.PathError{Path: l.o.Paths.Log(), Reason: "cannot be written: " + reason, What: "set SUBLET_STATE_DIR to a folder of yours"}
+		return &socket.PathError{Path: l.o.Paths.Log(), Reason: "cannot be written: " + reason, Remedy: "set SUBLET_STATE_DIR to a folder of yours"}
 	}
 	defer out.Close()
 	var size int64
