@@ -17,8 +17,8 @@ const (
 	DefaultTimeout = 120 * time.Second // of one command
 	MaxTimeout     = time.Hour         // of one command
 	Grace          = 60 * time.Second  // for a running command after the link to its lender was lost
-	// TimeoutSlack is added to a command's timeout here: the lender enforces the timeout itself, and this is for one that
-	// does not.
+	// TimeoutSlack is added to a command's timeout here: the lender enforces the timeout itself; this later deadline is for a
+	// lender that fails to.
 	TimeoutSlack = 2 * time.Second
 	// CancelBound is how long the lender may take to end a cancelled command: it sends INT, TERM after 2 s and KILL after
 	// 2 s more.
@@ -28,7 +28,7 @@ const (
 // ErrStale reports that the lease is not held, so no command may run under it.
 var ErrStale = errors.New("lease: not held any more")
 
-// ErrBusy reports that a command runs under the lease already.
+// ErrBusy reports that a command is already running under the lease.
 var ErrBusy = errors.New("lease: a command runs already")
 
 // State of a Lease. It only moves forward, with two exceptions: Offered becomes Queued again when the link to the lender is
@@ -79,7 +79,7 @@ const (
 // Request is what a borrower asks for. A Wait or Term of zero means the default.
 type Request struct {
 	ID      string // chosen by the borrower, unique
-	Holder  string // shown to whoever waits
+	Holder  string // shown to those who wait
 	Purpose string // shown to the user
 	Wait    time.Duration
 	Term    time.Duration
@@ -114,10 +114,11 @@ func (l *Lease) Running() string { return l.execution }
 // Began reports whether the lender has reported the start of a command under the lease.
 func (l *Lease) Began() bool { return !l.startedAt.IsZero() }
 
-// CancelReason returns why the command was cancelled, "" if it was not. It remains valid after the lease has ended.
+// CancelReason returns why the running command is being cancelled, "" if it is not. A lease that ended before the end of its
+// command was reported keeps it.
 func (l *Lease) CancelReason() string { return l.cancelled }
 
-// Timeout returns the bound of the running command from its start; zero when none runs.
+// Timeout returns the bound of the running command from its start. It has a meaning only while a command runs.
 func (l *Lease) Timeout() time.Duration { return l.timeout }
 
 // Ref identifies a lease in messages. The fence distinguishes messages of the current grant from late ones.

@@ -173,7 +173,7 @@ func (m *Manager) setCommandDeadline(now time.Time, l *Lease) {
 	}
 }
 
-// Output reports whether ref and execution identify the running command, so that its output is to be used.
+// Output reports whether ref and execution identify the running command, so that its output may be used.
 func (m *Manager) Output(ref Ref, execution string) bool {
 	l := m.current(ref)
 	return l != nil && execution != "" && l.execution == execution
@@ -303,7 +303,7 @@ func (m *Manager) Reconnect(now time.Time, held []Ref, executions []string) (ado
 	m.out = m.out[:0]
 	m.linked, m.batching = true, true
 	for _, r := range held {
-		m.fences.Above(r.Fence)
+		m.fences.Above(r.Fence) // so that the next fence is newer than any that the lender knows
 	}
 	l := m.head
 	if l != nil && l.State == Offered { // Disconnect was not called; offer it again under a new fence
@@ -417,7 +417,7 @@ func (m *Manager) end(_ time.Time, l *Lease, outcome string) {
 	l.execution = ""
 }
 
-// releaseReason returns the Reason of ReleaseShellLease for an outcome.
+// releaseReason returns the Reason of ReleaseShellLease for an outcome: the wire has one, "cancelled", for all others.
 func releaseReason(outcome string) string {
 	switch outcome {
 	case Released:
