@@ -24,7 +24,7 @@ type Splitter struct {
 	held []byte // what may be the beginning of a mark
 }
 
-// Feed calls data with what p holds besides marks and mark with each mark, in order. p is not kept.
+// Feed calls data with the output in p, and mark with each mark, in order. p is not kept.
 func (s *Splitter) Feed(p []byte, data func([]byte), mark func(Mark)) {
 	if len(s.held) > 0 {
 		p = append(s.held, p...)
@@ -57,7 +57,7 @@ func (s *Splitter) Feed(p []byte, data func([]byte), mark func(Mark)) {
 	}
 }
 
-// Flush calls data with what is held: nothing that ends it is coming.
+// Flush calls data with what is held, because nothing more comes that could complete a mark.
 func (s *Splitter) Flush(data func([]byte)) {
 	if len(s.held) > 0 {
 		data(s.held)
@@ -65,8 +65,8 @@ func (s *Splitter) Flush(data func([]byte)) {
 	}
 }
 
-// parseMark parses the mark at the start of p. partial reports that p ends inside of what may be one; size 0 without it,
-// that there is none.
+// parseMark parses the mark at the start of p. partial reports that p may end inside a mark; otherwise size is the mark's
+// length, 0 if there is none.
 func parseMark(p []byte) (m Mark, size int, partial bool) {
 	intro := p[:min(len(p), len(markIntro))]
 	if !strings.HasPrefix(markIntro, string(intro)) {

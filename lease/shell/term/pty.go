@@ -47,10 +47,12 @@ func (t *Terminal) setUp(size Size, modes *unix.Termios, raw bool) error {
 		m = *got
 		m.Iflag |= unix.ICRNL | unix.IXON | unix.IUTF8
 	}
+	// These must be on, also if the caller's terminal had them off.
 	m.Oflag |= unix.OPOST | unix.ONLCR
 	m.Lflag |= unix.ICANON | unix.ECHO | unix.ISIG | unix.IEXTEN
 	if raw {
-		m.Oflag &^= unix.ONLCR // 4 to 17 times faster on short lines
+		// With ONLCR, output in short lines takes 4 to 17 times as long (cmd/internal/bench, O3). screen takes a bare line feed for both.
+		m.Oflag &^= unix.ONLCR
 	}
 	if err := t.do(func(fd int) error { return unix.IoctlSetTermios(fd, ioctlSetTermios, &m) }); err != nil {
 		return err

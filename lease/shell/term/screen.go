@@ -8,8 +8,8 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// windowRows is how many lines stay open to cursor movement; older ones are done. No terminal that matters is higher,
-// and progress displays of several lines (docker, npm) fit.
+// windowRows is how many lines stay open to cursor movement; older ones are final. Common terminals are no higher, and progress
+// displays of several lines (docker, npm) fit.
 const windowRows = 64
 
 // screen is the small terminal that turns raw output into what a person would have read: carriage returns, backspaces
@@ -19,7 +19,7 @@ const windowRows = 64
 type screen struct {
 	cols  int
 	sink  func([]byte)
-	onAlt func(bool) // tells when the alternate screen is entered and left; may be nil
+	onAlt func(bool) // called when the alternate screen is entered and left; may be nil
 
 	rows     [windowRows]row // a ring
 	first, n int             // oldest row, number of rows
@@ -56,7 +56,7 @@ func newScreen(cols int, sink func([]byte)) *screen {
 	return s
 }
 
-// CursorRow returns how many rows below its start the cursor is once p was printed on a terminal of so many columns.
+// CursorRow returns how many rows the cursor is below its start after p was printed on a terminal of cols columns.
 func CursorRow(p []byte, cols int) int {
 	s := newScreen(cols, func([]byte) {})
 	s.Write(p)
@@ -108,10 +108,10 @@ func (s *screen) Write(p []byte) {
 
 // Flush ends the output: all that is on the screen comes out, the last line without a newline unless it had one.
 func (s *screen) Flush() {
-	if len(s.partial) > 0 {
-		s.partial = nil
+	if len(s.partial) > 0 && !s.alt {
 		s.rune(utf8.RuneError)
 	}
+	s.partial = nil
 	for s.n > 1 && s.y < s.n-1 && len(s.at(s.n-1).cells) == 0 {
 		s.n--
 	}
@@ -147,7 +147,7 @@ func (r *row) append(dst []byte) []byte {
 	return dst
 }
 
-// retire hands the oldest row out and drops it.
+// retire passes the oldest row to sink and removes it.
 func (s *screen) retire() {
 	r := s.at(0)
 	s.line = r.append(s.line[:0])
@@ -237,14 +237,15 @@ func (s *screen) clean(r *row, from, to int) {
 	}
 }
 
+// rune puts a character at the cursor; one of width 0 joins the cell before it.
 func (s *screen) rune(r rune) {
-	w := displaywidth.Rune(r)
-	if w == 0 || r == '\ufe0f' {
-		s.combine(r)
-		return
-	}
 	if r >= 0x80 && r < 0xa0 {
 		return // C1 controls
+	}
+	w := displaywidth.Rune(r)
+	if w == 0 {
+		s.combine(r)
+		return
 	}
 	if s.x+w > s.cols {
 		s.wrap()
@@ -266,7 +267,7 @@ func (s *screen) rune(r rune) {
 	s.last = r
 }
 
-// combine hangs r on the character before the cursor; a cell keeps 32 bytes of such.
+// combine adds r to the character before the cursor; a cell keeps about 32 bytes of them.
 func (s *screen) combine(r rune) {
 	row := s.at(s.y)
 	x := min(s.x, len(row.cells)) - 1
@@ -316,7 +317,7 @@ func (s *screen) tab() {
 	s.x = to
 }
 
-// Render returns what a person would have read of raw terminal output on a terminal of so many columns.
+// Render returns what a person would have read of raw terminal output on a terminal of cols columns.
 func Render(raw []byte, cols int) []byte {
 	out := make([]byte, 0, len(raw))
 	s := newScreen(cols, func(p []byte) { out = append(out, p...) })

@@ -41,7 +41,7 @@ func (s *screen) csi(cmd ansi.Cmd, params ansi.Params) {
 	}
 }
 
-// moves carries out a sequence that moves the cursor, or keeps its place; false: it is another one.
+// moves carries out a sequence that moves, saves or restores the cursor; it returns false for any other.
 func (s *screen) moves(final byte, params ansi.Params) bool {
 	n := count(params, 0, windowRows)
 	w := count(params, 0, s.cols)
@@ -115,7 +115,8 @@ func (s *screen) row(n int) {
 	s.y = n - 1
 }
 
-// eraseDisplay: a cleared screen was read before it was cleared, so what stood there comes out.
+// eraseDisplay erases a part of the screen. Before the whole screen is erased its rows go to sink, because the user has seen
+// them.
 func (s *screen) eraseDisplay(mode int) {
 	switch {
 	case mode == 2, mode == 3:
