@@ -29,10 +29,9 @@ func (c *Changes) Add(by string, before, after State) {
 	c.list = append(c.list, change{by, before, after})
 }
 
-// PutBack puts back the last change, or all of them, the last one first, as far as sh is still as each of them left it. by are
-// those that were put back. changed is one line of what that did, "" where there was nothing to put back. left is one line of
-// what differs all the same: the names that could not be put back or, once there is nothing more to put back, what differs
-// from before the first of them. What an error stopped at can be put back again.
+// PutBack undoes the newest change, or all from the newest back, as far as sh still is as each left it. by names what was
+// undone. changed says in one line what that did, "" for nothing. left says what still differs: the names that could not be put
+// back or, when no change is left, what differs from the state before the first. After an error the rest can be tried again.
 func (c *Changes) PutBack(ctx context.Context, sh interface {
 	State(ctx context.Context) (State, error)
 	Undo(ctx context.Context, before, after State) (left []string, err error)

@@ -17,18 +17,18 @@ import (
 	"sublet/lease/shell/dialect"
 )
 
-// What a confined command runs, and what it is held to, for the launcher.
+// Files for the launcher: the text of a confined command, and its confine.Spec.
 const (
 	heldText  = "held"
 	heldReach = "reach"
 )
 
-// releaseBound is how long the removal of what a killed launcher left may take.
+// releaseBound is how long removePlaceholders may take.
 const releaseBound = 5 * time.Second
 
-// held writes down what a confined command is held to and what it runs, and returns the line that the shell runs in its
-// place: the launcher, as a foreground job, with a shell of the same kind that knows the aliases, functions and unexported
-// variables that the command names.
+// held writes a confined command's text and Spec to files, and returns the line that the shell runs instead: the launcher,
+// which starts a shell of the same kind. The text begins with statements that make the aliases, functions and unexported
+// variables that the command names, and set the options that change what it means.
 func (s *Shell) held(c Command) (line string, err error) {
 	if _, err := exec.LookPath(c.Launcher); err != nil {
 		return "", fmt.Errorf("the command was not run: %w", &confine.MissingError{Path: c.Launcher})
@@ -59,27 +59,28 @@ func (s *Shell) held(c Command) (line string, err error) {
 	return strings.Join(words, " "), nil
 }
 
-// clearUp removes what the launcher of a confined command left in the project, where it was killed.
+// clearUp removes what the launcher of a confined command left in the project, if it was killed.
 func (s *Shell) clearUp(ctx context.Context, c Command, res Result) {
 	if res.Signal != unix.SignalName(unix.SIGKILL) {
 		return
 	}
-	if err := release(context.WithoutCancel(ctx), c.Launcher, s.files.folder); err != nil {
+	if err := removePlaceholders(context.WithoutCancel(ctx), c.Launcher, s.files.folder); err != nil {
 		s.log.Warn("clear up after a held command that was killed", "err", err)
 	}
 }
 
-// release has a launcher remove what a killed one left in the project of the reach that folder holds.
-func release(ctx context.Context, launcher, folder string) error {
+// removePlaceholders has the launcher remove the placeholders that it left in a project when it was killed. folder contains the
+// confine.Spec of that command (heldReach).
+func removePlaceholders(ctx context.Context, launcher, folder string) error {
 	ctx, cancel := context.WithTimeout(ctx, releaseBound)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, launcher, confine.Release, filepath.Join(folder, heldReach)).CombinedOutput(); err != nil {
-		return fmt.Errorf("remove what stood for protected places: %w: %s", cmp.Or(context.Cause(ctx), err), out)
+		return fmt.Errorf("remove the placeholders of a killed launcher: %w: %s", cmp.Or(context.Cause(ctx), err), out)
 	}
 	return nil
 }
 
-// pathIn returns the folders of PATH that lie in a project: what is put there, the user's next command may be.
+// pathIn returns the folders of PATH that lie in a project: a program put there could be what the user's next command runs.
 func pathIn(project, path string) (dirs []string) {
 	for _, dir := range filepath.SplitList(path) {
 		if rel, err := filepath.Rel(project, dir); project == "" || !filepath.IsAbs(dir) || err != nil || !filepath.IsLocal(rel) || rel == "." {
@@ -90,7 +91,7 @@ func pathIn(project, path string) (dirs []string) {
 	return dirs
 }
 
-// childOptions are the options that change what a text means; the others are of a shell that a person types into.
+// childOptions are the options that change what a text means; the others matter only in an interactive shell.
 var childOptions = []string{
 	"pipefail", "nounset", "noclobber", "noglob", "extglob", "globstar", "nullglob", "dotglob", "nocaseglob", "failglob", "extendedglob", "shwordsplit", "ksharrays",
 }

@@ -56,7 +56,8 @@ func (s *Shell) background(c Command) (text string, err error) {
 	return text, nil
 }
 
-// jobStarted takes the process that the shell started for a job; 0 where it did not.
+// jobStarted returns the process that the shell started for the job in folder, 0 if it started none, and counts its group among
+// the shell's jobs. It adds the process's start time to the file, since a pid can be reused.
 func (s *Shell) jobStarted(folder string) int {
 	pid, _ := ReadJobPID(folder)
 	if pid == 0 {
@@ -89,8 +90,8 @@ func ReadJobPID(folder string) (pid int, start int64) {
 	return pid, start
 }
 
-// ForgetJob removes what only the start of a job needed: the command's own text may hold a secret. The job has ended; where it
-// was killed while it was held, what its launcher left in the project is removed, too, which takes at most 5 s.
+// ForgetJob removes what only the start of a job needed: the command's own text may hold a secret. The job must have ended. If
+// it was confined and was killed, the launcher's placeholders are removed from the project too, which takes at most 5 s.
 func ForgetJob(folder string) error {
 	err := releaseJob(folder)
 	return errors.Join(err, os.RemoveAll(filepath.Join(folder, heldText)), os.RemoveAll(filepath.Join(folder, heldReach)))
@@ -106,9 +107,9 @@ func releaseJob(folder string) error {
 	}
 	launcher, err := confine.Find()
 	if err != nil {
-		return fmt.Errorf("remove what stood for protected places: %w", err)
+		return fmt.Errorf("remove the placeholders of a killed launcher: %w", err)
 	}
-	return release(context.Background(), launcher, folder)
+	return removePlaceholders(context.Background(), launcher, folder)
 }
 
 // jobGroups returns the process groups of the background jobs that still run.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// HoldIfEmpty takes the editor and the screen, without patience, for a key of the user's that means something on an empty
-// line only. It returns false, within 150 ms, where the line is not empty or the editor not free; then the key is the
+// HoldIfEmpty takes the editor and the screen for a key that has a meaning on an empty line only. It does not wait for
+// Options.Patience. It returns false, within 150 ms, where the line is not empty or the editor not free; then the key is the
 // shell's. Where it returns true, Output has received what erases the prompt, and the cursor is in column 0.
 func (s *Shell) HoldIfEmpty(ctx context.Context) (bool, error) {
 	select {
@@ -117,8 +117,8 @@ func (s *Shell) Hold(ctx context.Context) error {
 	return nil
 }
 
-// Release ends Hold. In command mode what the shell painted since is shown, and the half-typed line restored; while the
-// screen is taken the editor stays held.
+// Release ends Hold. If the program's own screen is not shown (TakeScreen), what the shell printed meanwhile is shown and the
+// half-typed line restored; else the editor stays held.
 func (s *Shell) Release() error {
 	s.user <- struct{}{}
 	defer func() { <-s.user }()
@@ -130,7 +130,7 @@ func (s *Shell) Release() error {
 	}
 	e.lease = false
 	screen := e.screen
-	e.restores = !screen
+	e.restores = !screen // until the line is there, keys are kept
 	s.changeLocked()
 	s.mu.Unlock()
 	if screen {

@@ -19,8 +19,9 @@ func (l *life) over() bool { return l.closed || l.gone }
 // lastOutput is how long what an ended shell printed is still read for: a child may keep the terminal open.
 const lastOutput = 50 * time.Millisecond
 
-// ended decides what the end of a process means: the user's own exit ends the Shell; a crash, or an exit while a borrowed
-// command ran, starts another one where it was.
+// ended decides what the end of a process means. If the user left the shell, or three processes in a row ended within 2 s, the
+// Shell is over. After a crash, or an exit during a borrowed command, a new process is started in the same folder with the same
+// state, without its unexported variables.
 func (s *Shell) ended(p *process) {
 	p.term.Close()
 	s.mu.Lock()
@@ -42,7 +43,7 @@ func (s *Shell) ended(p *process) {
 		"runs is no job of the new one"
 	was := s.state
 	was.Local = nil
-	restore, _ := s.d.Restore(was, State{}, State{})
+	restore, _ := s.d.Restore(was, State{}, State{}) // after and now are empty: all of it is put back
 	if err := s.spawnLocked(restore); err != nil {
 		s.log.Error("restart the shell", "err", err)
 		s.leaveLocked(1)

@@ -10,10 +10,10 @@ import (
 	"sublet/lease/shell/term"
 )
 
-// unreadMost bounds what is kept of the side channel, in bytes.
+// unreadMost bounds the records whose mark has not come, in bytes. Beyond it all are dropped.
 const unreadMost = 1 << 20
 
-// records are what came on the side channel from the current process.
+// records are what came over the FIFO "up" from the current process.
 type records struct {
 	unread   string // records whose marks are still to come
 	prompts  int    // marks P that came
@@ -27,15 +27,17 @@ type promptRecord struct {
 	text   string // "" = not known
 }
 
-// ack is the widget's answer to the hold key.
+// ack is the widget's answer to the hold key: the fields of record A.
 type ack struct {
 	context, flags, cursor string
 	line                   bool // the editor's line is not empty
 }
 
-// readRecordsLocked takes the records on the side channel up to the first of a kind, if there is one. A script writes each
-// before its mark, so at the mark it is there; behind it are those of later marks, where the shell is ahead of the terminal's
-// reader. The protocol is described in package dialect.
+// readRecordsLocked handles the records that the integration script wrote to the FIFO "up" (package dialect has their format),
+// up to the first of that kind from the current process; without one it handles none. It is called at each mark. The script
+// writes a record before the mark of the same kind, so at the mark the record is there. Records of later marks may be there
+// too, since the shell may be ahead of the reader of the terminal; they stay in unread. Records with another process id are
+// dropped.
 func (s *Shell) readRecordsLocked(kind byte) {
 	s.records.unread += string(drain(s.files.up))
 	pid := strconv.Itoa(s.proc.pid)

@@ -181,7 +181,8 @@ func (s *Shell) begin(r *run, text, dir string) error {
 	return nil
 }
 
-// runEmpty runs nothing, for the prompt that follows. The caller has user.
+// runEmpty has the editor run an empty command, for the fresh prompt that the shell shows after it, and waits for its end. The
+// caller has taken s.user. The output is not used.
 func (s *Shell) runEmpty(ctx context.Context) error {
 	r := &run{out: term.NewCollector(s.cols(), 1, 1, "", "")}
 	if err := s.begin(r, "", ""); err != nil {

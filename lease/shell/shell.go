@@ -28,8 +28,8 @@ type Shell struct {
 	files   files
 	log     *slog.Logger
 	workers sync.WaitGroup
-	typist  chan struct{} // capacity 1: who has it may type; taken before mu
-	user    chan struct{} // capacity 1: who has it may change what the editor is held for; taken before typist
+	typist  chan struct{} // a lock (capacity 1): its holder may type; taken before mu
+	user    chan struct{} // a lock (capacity 1): its holder may change what the editor is held for; taken before typist
 
 	mu      sync.Mutex
 	changed chan struct{} // closed, and made anew, when anything below changes
@@ -165,13 +165,14 @@ func (s *Shell) spawnLocked(restore string) error {
 	return nil
 }
 
-// changeLocked wakes who waits for a change.
+// changeLocked wakes everything that waits for a change.
 func (s *Shell) changeLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// await returns nil once is, called with the lock held, reports true after a change; else ctx's cause or ErrClosed.
+// await calls is with the lock held, now and after each change, and returns nil once it reports true. It returns ErrClosed if
+// the shell is over, and ctx's cause if ctx ends first.
 func (s *Shell) await(ctx context.Context, is func() bool) error {
 	for {
 		s.mu.Lock()
@@ -220,7 +221,7 @@ func (s *Shell) Dir() string {
 	return s.dir
 }
 
-// Digest returns that of the last known State, "" before the first.
+// Digest returns the digest of the last known State, "" before the first.
 func (s *Shell) Digest() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,10 +235,10 @@ func (s *Shell) Stale() bool {
 	return s.stale
 }
 
-// Exited closes when the user's own exit ended the shell, or it could not be started again.
+// Exited returns a channel that is closed when the user left the shell or it could not be started again.
 func (s *Shell) Exited() <-chan struct{} { return s.life.exited }
 
-// ExitStatus returns the shell's, after Exited.
+// ExitStatus returns the shell's exit status, once Exited is closed.
 func (s *Shell) ExitStatus() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,7 +311,7 @@ func within(done <-chan struct{}, d time.Duration) bool {
 
 func newNonce() string { return rand.Text()[:13] } // 65 bits: the shells read it a byte at a time
 
-// Render returns what a person would have read of raw terminal output on a terminal of so many columns.
+// Render returns what a person would have read of raw terminal output on a terminal of cols columns.
 func Render(raw []byte, cols int) []byte { return term.Render(raw, cols) }
 
 // Difference is one line of what differs between two states, "" for nothing.

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// WaitsForKeys reports whether a program in the foreground group waits for the terminal: blocked in a read of it, on any of
-// its threads, or in select, poll or epoll where it took the line discipline's place (raw), or asks and has the terminal
-// among what it watches. Where the system shows nothing of that, which is so of another user's program (sudo), asks decides.
+// WaitsForKeys reports whether a program in the foreground group waits for the terminal: blocked in a read of it, on any of its
+// threads, or in select, poll or epoll where it took the line discipline's place (raw), or asks and has the terminal among what
+// it watches. For a program whose system call cannot be read, such as another user's (sudo), asks decides.
 func WaitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() bool) bool {
 	loop := func(watches func() bool) bool { return raw || asks() && watches() }
 	if own {
@@ -38,12 +38,12 @@ func waits(pid, tid int, tty string, loop func(watches func() bool) bool) bool {
 	if !ok {
 		return false
 	}
-	is := func(fd uint64) bool { return isTerminal(pid, fd, tty) }
+	isTerminal := func(fd uint64) bool { return namesTerminal(pid, fd, tty) }
 	if c.nr == sysRead {
-		return is(c.args[0])
+		return isTerminal(c.args[0])
 	}
 	watches := waitCalls[c.nr]
-	return watches != nil && loop(func() bool { return watches(pid, c, is) })
+	return watches != nil && loop(func() bool { return watches(pid, c, isTerminal) })
 }
 
 // threadsMost bounds how many threads of a program are looked at.
@@ -91,7 +91,7 @@ func syscallOf(pid, tid int) (c blocked, ok bool) {
 	return c, true
 }
 
-func isTerminal(pid int, fd uint64, tty string) bool {
+func namesTerminal(pid int, fd uint64, tty string) bool {
 	to, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/fd/" + strconv.FormatUint(fd, 10))
 	return err == nil && (to == tty || to == "/dev/tty")
 }
@@ -110,8 +110,8 @@ var secretAskers = []string{
 }
 
 // AsksForSecret returns the program that reads a terminal without echo, in the foreground group, and whether it is one of the
-// system's that are known to ask for passwords: by the path of its file and by that file's owner, root. Whoever reads the
-// terminal beside it must be one, too. The name is "" where nobody reads at this moment.
+// system's that are known to ask for passwords: by the path of its file and by that file's owner, root. All others that read
+// the terminal must be such programs too, else system is false. The name is "" where nobody reads at this moment.
 func AsksForSecret(shell, pgid int, tty string) (name string, system bool) {
 	for _, pid := range Group(pgid) {
 		if !reads(pid, tty) {
@@ -137,7 +137,7 @@ func reads(pid int, tty string) bool {
 }
 
 // systemProgram returns the name of the file that a process runs, and whether it is one of secretAskers that root installed.
-// Of a program that is set to another user's rights the file cannot be seen: only root can install such a one.
+// The file of a setuid program cannot be seen: one that runs as root was installed by root.
 func systemProgram(pid int) (name string, known bool) {
 	exe := "/proc/" + strconv.Itoa(pid) + "/exe"
 	path, err := os.Readlink(exe)

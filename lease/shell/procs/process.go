@@ -1,5 +1,5 @@
-// Package procs is what the operating system knows of a shell's processes: which there are, what they wait for, and how to
-// end them. What a shell means by them is left to the caller.
+// Package procs asks the operating system about a shell's processes: which exist and what they wait for. It also signals and
+// kills them. What they mean to a shell is left to the caller.
 package procs
 
 import (
@@ -24,14 +24,14 @@ type Moment struct {
 	// ticks is a time by a clock that goes on while the machine sleeps, as the ages of processes do, in hundredths of a second:
 	// USER_HZ, the unit of times in /proc, is 100 on every Linux that Go runs on.
 	ticks  int64
-	newest int // the process or thread that was made last; 0 = not known
+	newest int // the process or thread that was created last; 0 = not known
 }
 
 // BegunSince lists the processes in the session of the shell that began at from or later, without the shell itself and what it
 // runs now: the programs of its hooks, which are in the foreground group and have their parent in the session, and its
-// substitutions, which are its children in its own group. A fork of the shell's that is no program yet may become one of
-// them at once, until the shell shows its prompt: forks reports that the list has such. Members of the process groups in
-// but are left out.
+// substitutions, which are its children in its own group. forks reports that the list has a fork of the shell that runs no
+// program of its own yet: until the shell shows its prompt it may still turn out to be one of those. Members of the process
+// groups in but are left out.
 func BegunSince(shell int, foreground func() int, from Moment, but ...int) (list []Process, forks bool) {
 	begun := begunSince(shell, from)
 	if len(begun) == 0 {
@@ -69,7 +69,7 @@ func SignalGroup(pgid int, sig syscall.Signal) bool {
 	return pgid > 1 && syscall.Kill(-pgid, sig) == nil
 }
 
-// inSession and inGroup select processes by a system call, which costs a fiftieth of reading about each.
+// inSession and inGroup select processes by a system call, which takes a fiftieth of the time of reading about the process.
 func inSession(session int) func(pid int) bool {
 	return func(pid int) bool {
 		sid, err := unix.Getsid(pid)

@@ -14,18 +14,18 @@ import (
 
 type stat = procstat.Stat
 
-// ticks is how many make a second.
+// ticks is the number of ticks in a second.
 const ticks = 100
 
-// Now returns the present by the clock that the starts of processes are measured with (proc_pid_stat(5)).
+// Now returns the current Moment, by the clock that the starts of processes are measured with (proc_pid_stat(5)).
 func Now() Moment {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails for an unknown clock only
 	return Moment{t.Nano() / (int64(time.Second) / ticks), newest()}
 }
 
-// newest returns the number of the process or thread that was made last, 0 where that cannot be known: the last word of
-// /proc/loadavg. They are numbered in order, and then from the beginning again.
+// newest returns the number of the process or thread that was created last, 0 where that cannot be known: the last word of
+// /proc/loadavg. The kernel numbers them in order and then starts again.
 func newest() int {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -38,8 +38,8 @@ func newest() int {
 // askedMost is how many numbers are asked about one by one: that takes as long as to list a few hundred processes.
 const askedMost = 1000
 
-// noneSince reports that none is there of those that of selects which began at from or later; where it is false there may be.
-// It is false after a second: the numbers may have begun anew since and have passed from's again.
+// noneSince reports that no process that of selects began at from or later; false means that there may be one. More than a
+// second after from it is always false, because the numbers may have started again and passed from's.
 func noneSince(from Moment, of func(pid int) bool) bool {
 	now := Now()
 	last := now.newest

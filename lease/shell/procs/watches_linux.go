@@ -12,32 +12,36 @@ import (
 // watchMost bounds how many descriptors of one call are looked at.
 const watchMost = 1024
 
-// polled looks into what poll was given: struct pollfd[args[1]].
-func polled(pid int, c blocked, is func(fd uint64) bool) bool {
+// polled, selected and epolled report whether the system call c, in which a thread of process pid is blocked, waits for input
+// on a descriptor for which isTerminal reports true. waitCalls has them by system call.
+
+// polled reads poll's array of pollfd: args[0] is its address, args[1] its length.
+func polled(pid int, c blocked, isTerminal func(fd uint64) bool) bool {
 	const size = 8
 	b := memoryOf(pid, c.args[0], size*min(c.args[1], watchMost))
 	for ; len(b) >= size; b = b[size:] {
-		if fd := int32(binary.NativeEndian.Uint32(b)); fd >= 0 && binary.NativeEndian.Uint16(b[4:])&unix.POLLIN != 0 && is(uint64(fd)) {
+		if fd := int32(binary.NativeEndian.Uint32(b)); fd >= 0 && binary.NativeEndian.Uint16(b[4:])&unix.POLLIN != 0 && isTerminal(uint64(fd)) {
 			return true
 		}
 	}
 	return false
 }
 
-// selected looks into what select was given: a set of args[0] bits, in words.
-func selected(pid int, c blocked, is func(fd uint64) bool) bool {
+// selected reads select's set of descriptors to read: args[0] is the number of bits, args[1] the address of the set, in words
+// of 64 bits.
+func selected(pid int, c blocked, isTerminal func(fd uint64) bool) bool {
 	n := min(c.args[0], watchMost)
 	b := memoryOf(pid, c.args[1], (n+63)/64*8)
 	for fd := range n {
-		if word := fd / 64 * 8; word+8 <= uint64(len(b)) && binary.NativeEndian.Uint64(b[word:])&(1<<(fd%64)) != 0 && is(fd) {
+		if word := fd / 64 * 8; word+8 <= uint64(len(b)) && binary.NativeEndian.Uint64(b[word:])&(1<<(fd%64)) != 0 && isTerminal(fd) {
 			return true
 		}
 	}
 	return false
 }
 
-// epolled asks the system what an epoll descriptor watches (proc(5), /proc/PID/fdinfo).
-func epolled(pid int, c blocked, is func(fd uint64) bool) bool {
+// epolled reads what the epoll descriptor args[0] watches (proc(5), /proc/PID/fdinfo).
+func epolled(pid int, c blocked, isTerminal func(fd uint64) bool) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/fdinfo/" + strconv.FormatUint(c.args[0], 10))
 	if err != nil {
 		return false
@@ -49,7 +53,7 @@ func epolled(pid int, c blocked, is func(fd uint64) bool) bool {
 		}
 		fd, err := strconv.ParseUint(f[1], 10, 64)
 		events, err2 := strconv.ParseUint(f[3], 16, 64)
-		if err == nil && err2 == nil && events&unix.EPOLLIN != 0 && is(fd) {
+		if err == nil && err2 == nil && events&unix.EPOLLIN != 0 && isTerminal(fd) {
 			return true
 		}
 	}
