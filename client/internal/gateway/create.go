@@ -2,11 +2,34 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"sublet/client/internal/remote"
 	"sublet/wire"
 )
+
+// ConnectOrCreate is Connect that makes the session under its id if there is none.
+func (d *Daemon) ConnectOrCreate(ctx context.Context, o Options) (*Session, error) {
+	s, err := d.Connect(ctx, o)
+	id := o.Session
+	if id == "" || !errors.Is(err, wire.ErrNotFoundSession) {
+		return s, err
+	}
+	o.Session = ""
+	if s, err = d.Connect(ctx, o); err != nil {
+		return nil, err
+	}
+	if err = s.Create(ctx, id); err == nil {
+		return s, nil
+	}
+	s.Close()
+	if errors.Is(err, wire.ErrDuplicateID) { // another client created it meanwhile
+		o.Session = id
+		return d.Connect(ctx, o)
+	}
+	return nil, err
+}
 
 // Create moves to a new session under an id of the caller's choosing. Errors are those of Do; duplicate_id where there is
 // such a session, not_found_session where there was one and it was deleted.
@@ -23,9 +46,9 @@ func (s *Session) Create(ctx context.Context, id wire.SessionID) error {
 	})
 }
 
-// Pending reports whether a request of this session has neither ended nor been refused, as far as the daemon has told. What
+// pending reports whether a request of this session has neither ended nor been refused, as far as the daemon has told. What
 // it told before the answer to a Do is known when that returns.
-func (s *Session) Pending(id wire.RequestID) bool {
+func (s *Session) pending(id wire.RequestID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.asks, func(a *ask) bool { return a.req.RequestID == id })

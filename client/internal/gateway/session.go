@@ -367,13 +367,6 @@ func (s *Session) Ready() *wire.Ready {
 	return s.ready
 }
 
-// Running returns how many of this session's own requests have not ended, queued ones included.
-func (s *Session) Running() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.asks)
-}
-
 // Close ends the session's goroutines; running turns continue in the daemon.
 func (s *Session) Close() {
 	s.cancel(ErrClosed)

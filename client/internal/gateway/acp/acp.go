@@ -55,6 +55,7 @@ func Serve(ctx context.Context, o Options) error {
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	g := &gate{limit: cmp.Or(o.RequestsPerSecond, 100), out: gateway.NewWriter(o.Out), ctx: own, log: log, quiet: make(chan struct{})}
 	a := &agent{o: o, log: log, ctx: own, sessions: map[sdk.SessionId]*session{}}
+	a.turns.Handed = &a.handed
 	inR, inW := io.Pipe()
 	most := o.MaxLine
 	if most <= 0 || most > sdkMost {
@@ -72,7 +73,7 @@ func Serve(ctx context.Context, o Options) error {
 	case <-over:
 	case <-ctx.Done():
 	}
-	a.cancelAll()
+	a.turns.Cancel(nil, "", "", "the editor left")
 	g.wait(closeBound)
 	inW.Close() // ends the SDK's reader, and with it its prompts
 	<-conn.Done()

@@ -26,6 +26,7 @@ type agent struct {
 
 	terminals atomic.Bool // the editor has terminals
 	handed    gateway.Handed
+	turns     gateway.Turns
 
 	mu sync.Mutex
 	// guarded by mu
@@ -134,7 +135,7 @@ func (a *agent) connect(ctx context.Context, cwd string, id sdk.SessionId, serve
 		return nil, requestError(gateway.ErrClosed)
 	}
 	a.sessions[s.id] = s
-	a.work.Go(s.translate) // close waits for it
+	a.work.Go(func() { a.turns.Deliver(a.ctx, gs, nil) }) // close waits for it
 	a.mu.Unlock()
 	return s, nil
 }
@@ -192,8 +193,10 @@ func (a *agent) CloseSession(_ context.Context, p sdk.CloseSessionRequest) (sdk.
 	a.mu.Lock()
 	delete(a.sessions, p.SessionId)
 	a.mu.Unlock()
-	s.cancelAll("the editor closed the session")
-	s.settle(closeBound)
+	a.turns.Cancel(s.gs, "", "", "the editor closed the session")
+	ctx, cancel := context.WithTimeout(a.ctx, closeBound)
+	defer cancel()
+	a.turns.Wait(ctx, s.gs)
 	s.gs.Close()
 	return sdk.CloseSessionResponse{}, nil
 }
@@ -204,7 +207,7 @@ func (a *agent) Cancel(_ context.Context, p sdk.CancelNotification) error {
 	if err != nil {
 		return err
 	}
-	s.cancelAll("cancelled by the editor")
+	a.turns.Cancel(s.gs, "", "", "cancelled by the editor")
 	return nil
 }
 
@@ -233,12 +236,6 @@ func (a *agent) all() []*session {
 		list = append(list, s)
 	}
 	return list
-}
-
-func (a *agent) cancelAll() {
-	for _, s := range a.all() {
-		s.cancelAll("the editor left")
-	}
 }
 
 // close ends every session and waits for their goroutines.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -27,22 +26,14 @@ type session struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	notice string // for the user, told with the next prompt; "" = none
-	jobs   map[wire.RequestID]*job
+	notice string                                     // for the user, told with the next prompt; "" = none
 	asked  map[wire.ConfirmationID]context.CancelFunc // questions that wait for the editor
-}
-
-// job is one prompt from its request to its end.
-type job struct {
-	over    chan struct{} // closed when end or problem is set
-	end     *wire.AgentComplete
-	problem *wire.Error
 }
 
 func newSession(a *agent, gs *gateway.Session) *session {
 	return &session{
 		a: a, gs: gs, id: sdk.SessionId(gs.ID()), calls: map[wire.ExecutionID]*toolCall{},
-		jobs: map[wire.RequestID]*job{}, asked: map[wire.ConfirmationID]context.CancelFunc{},
+		asked: map[wire.ConfirmationID]context.CancelFunc{},
 	}
 }
 
@@ -127,29 +118,27 @@ func (a *agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 	if err != nil {
 		return sdk.PromptResponse{}, err
 	}
+	t := &gateway.Turn{Handle: s.event}
+	if err := a.turns.Begin(t, 0); err != nil {
+		return sdk.PromptResponse{}, requestError(err)
+	}
 	for _, i := range images {
 		path, err := a.handed.Keep(i.content, i.mime)
 		if err != nil {
+			t.Abandon()
 			return sdk.PromptResponse{}, requestError(err)
 		}
-		defer a.handed.Remove(path) // the turn has ended by then
+		t.Files = append(t.Files, path)
 		r.Attachments = append(r.Attachments, wire.Attachment{Path: wire.OSString(path), MIME: i.mime})
 	}
-	j := &job{over: make(chan struct{})}
-	r.RequestID = wire.RequestID(wire.NewID())
 	s.mu.Lock()
-	s.jobs[r.RequestID] = j // before asking: the answer may come before Ask returns
 	notice := s.notice
 	s.notice = ""
 	s.mu.Unlock()
 	if notice != "" {
 		s.update(sdk.UpdateAgentMessageText(notice))
 	}
-	if err := s.gs.Ask(ctx, r); err != nil {
-		s.mu.Lock()
-		delete(s.jobs, r.RequestID)
-		s.mu.Unlock()
-		close(j.over)
+	if err := t.Ask(ctx, s.gs, r); err != nil {
 		if ctx.Err() != nil {
 			return sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}, nil
 		}
@@ -158,24 +147,24 @@ func (a *agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 	stop := ctx.Done()
 	for {
 		select {
-		case <-j.over:
-			return j.response()
+		case <-t.Done():
+			return response(t)
 		case <-stop:
 			stop = nil
-			s.gs.Cancel(r.RequestID, "cancelled by the editor") // its end follows
+			t.Cancel("cancelled by the editor") // its end follows
 		case <-a.ctx.Done():
 			return sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}, nil
 		}
 	}
 }
 
-func (j *job) response() (sdk.PromptResponse, error) {
+func response(t *gateway.Turn) (sdk.PromptResponse, error) {
 	switch {
-	case j.end == nil && j.problem != nil && j.problem.Code == wire.CodeCancelled, j.end != nil && j.end.Status == wire.StatusCancelled:
+	case t.End == nil && t.Problem != nil && t.Problem.Code == wire.CodeCancelled, t.End != nil && t.End.Status == wire.StatusCancelled:
 		return sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}, nil
-	case j.end != nil && j.end.Status == wire.StatusSuccess:
+	case t.End != nil && t.End.Status == wire.StatusSuccess:
 		reason := sdk.StopReasonEndTurn
-		switch j.end.StopReason {
+		switch t.End.StopReason {
 		case "max_tokens":
 			reason = sdk.StopReasonMaxTokens
 		case "tool_use": // the limit of steps
@@ -184,14 +173,14 @@ func (j *job) response() (sdk.PromptResponse, error) {
 			reason = sdk.StopReasonRefusal
 		}
 		return sdk.PromptResponse{StopReason: reason}, nil
-	case j.problem != nil:
-		data := map[string]any{"details": j.problem.Message, "code": j.problem.Code}
-		if j.problem.Hint != "" {
-			data["hint"] = j.problem.Hint
+	case t.Problem != nil:
+		data := map[string]any{"details": t.Problem.Message, "code": t.Problem.Code}
+		if t.Problem.Hint != "" {
+			data["hint"] = t.Problem.Hint
 		}
-		return sdk.PromptResponse{}, &sdk.RequestError{Code: -32603, Message: j.problem.Message, Data: data}
+		return sdk.PromptResponse{}, &sdk.RequestError{Code: -32603, Message: t.Problem.Message, Data: data}
 	}
-	return sdk.PromptResponse{}, sdk.NewInternalError(map[string]any{"details": "the turn ended with status " + j.end.Status})
+	return sdk.PromptResponse{}, sdk.NewInternalError(map[string]any{"details": "the turn ended with status " + t.End.Status})
 }
 
 // handed is an image that the editor sent as bytes.
@@ -273,79 +262,21 @@ func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, []handed, error) {
 
 func isImage(mime *string) bool { return mime != nil && strings.HasPrefix(*mime, "image/") }
 
-func (s *session) cancelAll(why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id := range s.jobs {
-		s.gs.Cancel(id, why)
-	}
-}
-
-// settle waits until no prompt runs.
-func (s *session) settle(bound time.Duration) {
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
-	s.mu.Lock()
-	list := make([]*job, 0, len(s.jobs))
-	for _, j := range s.jobs {
-		list = append(list, j)
-	}
-	s.mu.Unlock()
-	for _, j := range list {
-		select {
-		case <-j.over:
-		case <-timer.C:
-			return
-		}
-	}
-}
-
 // update sends one update to the editor. The reader notices if the editor has ended.
 func (s *session) update(u sdk.SessionUpdate) {
 	_ = s.a.conn.SessionUpdate(s.a.ctx, sdk.SessionNotification{SessionId: s.id, Update: u})
 }
 
-// translate converts the session's events to updates until the session is closed.
-func (s *session) translate() {
-	for {
-		m, err := s.gs.Next(s.a.ctx)
-		if err != nil {
-			return
-		}
-		e, ok := m.(wire.EventMessage)
-		if !ok {
-			continue
-		}
-		s.mu.Lock()
-		j := s.jobs[e.Meta().RequestID]
-		s.mu.Unlock()
-		if j == nil {
-			continue // of somebody else's turn in a shared session
-		}
-		switch m := m.(type) {
-		case *wire.Error:
-			j.problem = m
-			if m.TurnID == "" { // it never began
-				s.over(m.RequestID, j)
-			}
-		case *wire.AgentComplete:
-			j.end = m
-			s.over(m.RequestID, j)
-		case *wire.ConfirmationRequest:
-			s.ask(m)
-		case *wire.ConfirmationResolved:
-			s.resolved(m.ConfirmationID)
-		default:
-			s.show(m)
-		}
+// event converts one event of a prompt to updates.
+func (s *session) event(e wire.EventMessage) {
+	switch m := e.(type) {
+	case *wire.ConfirmationRequest:
+		s.ask(m)
+	case *wire.ConfirmationResolved:
+		s.resolved(m.ConfirmationID)
+	default:
+		s.show(m)
 	}
-}
-
-func (s *session) over(id wire.RequestID, j *job) {
-	s.mu.Lock()
-	delete(s.jobs, id)
-	s.mu.Unlock()
-	close(j.over)
 }
 
 // replay sends the session's history as updates.

@@ -6,6 +6,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"sublet/client/internal/gateway"
 	"sublet/wire"
 )
 
@@ -22,25 +23,25 @@ func TestStopReason(t *testing.T) {
 		{wire.StatusSuccess, "refusal", sdk.StopReasonRefusal},
 		{wire.StatusCancelled, "cancelled", sdk.StopReasonCancelled},
 	} {
-		r, err := (&job{end: &wire.AgentComplete{Status: c.status, StopReason: c.stop}}).response()
+		r, err := response(&gateway.Turn{End: &wire.AgentComplete{Status: c.status, StopReason: c.stop}})
 		if err != nil || r.StopReason != c.want || r.Validate() != nil {
 			t.Errorf("%s %s: got %v, %v, want %s", c.status, c.stop, r.StopReason, err, c.want)
 		}
 	}
-	if r, err := (&job{problem: &wire.Error{Code: wire.CodeCancelled}}).response(); err != nil || r.StopReason != sdk.StopReasonCancelled {
+	if r, err := response(&gateway.Turn{Problem: &wire.Error{Code: wire.CodeCancelled}}); err != nil || r.StopReason != sdk.StopReasonCancelled {
 		t.Errorf("cancelled before it began: %v, %v", r, err)
 	}
-	for _, j := range []*job{
-		{problem: &wire.Error{Code: wire.CodeModel, Message: "no such model", Hint: "name another"}},
-		{end: &wire.AgentComplete{Status: wire.StatusError}, problem: &wire.Error{Code: wire.CodeModel, Message: "no such model", Hint: "name another"}},
-		{end: &wire.AgentComplete{Status: wire.StatusTimeout}},
+	for _, j := range []*gateway.Turn{
+		{Problem: &wire.Error{Code: wire.CodeModel, Message: "no such model", Hint: "name another"}},
+		{End: &wire.AgentComplete{Status: wire.StatusError}, Problem: &wire.Error{Code: wire.CodeModel, Message: "no such model", Hint: "name another"}},
+		{End: &wire.AgentComplete{Status: wire.StatusTimeout}},
 	} {
-		_, err := j.response()
+		_, err := response(j)
 		e, ok := errors.AsType[*sdk.RequestError](err)
 		if !ok || e.Code != -32603 {
 			t.Fatalf("got %v", err)
 		}
-		if data, _ := e.Data.(map[string]any); j.problem != nil && (e.Message != "no such model" || data["hint"] != "name another" || data["code"] != wire.CodeModel) {
+		if data, _ := e.Data.(map[string]any); j.Problem != nil && (e.Message != "no such model" || data["hint"] != "name another" || data["code"] != wire.CodeModel) {
 			t.Errorf("got %+v", e)
 		}
 	}

@@ -59,7 +59,7 @@ func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 		})
 	}
 	c.notify("tool.request_approval", map[string]any{
-		"execution_id": m.ExecutionID, "query_id": q.id,
+		"execution_id": m.ExecutionID, "query_id": q.ID,
 		"tool":      map[string]any{"name": m.Tool, "description": description, "category": category},
 		"arguments": arguments, "preview": preview,
 		"risk_assessment": map[string]any{"level": m.Verdict.Level, "reasons": reasons, "reversible": m.Verdict.Reversible},

@@ -168,7 +168,7 @@ func FuzzEnvelope(f *testing.F) {
 			}
 			var p queryParams
 			_ = r.decode([]string{"message", "context", "options"}, &p) // must not panic
-			if _, bad := p.request("q"); bad != nil && bad.Code != codeParams {
+			if _, bad := p.request(); bad != nil && bad.Code != codeParams {
 				t.Errorf("code %d for %s", bad.Code, raw)
 			}
 		}

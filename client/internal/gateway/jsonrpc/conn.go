@@ -38,11 +38,10 @@ type conn struct {
 	session *gateway.Session
 	can     map[string]bool // the client's capabilities; set with session
 	work    sync.WaitGroup
+	turns   gateway.Turns
 
 	mu sync.Mutex
 	// guarded by mu
-	queries  map[wire.RequestID]*query // running and queued
-	over     []wire.RequestID          // the last requests that ended
 	asked    map[wire.ExecutionID]*question
 	answered []wire.ExecutionID // the last questions that ended
 	history  history
@@ -51,10 +50,7 @@ type conn struct {
 // serve serves one client until it disconnects or ctx ends. It owns nc.
 func (s *server) serve(ctx context.Context, nc net.Conn) {
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	c := &conn{
-		s: s, log: s.log, out: gateway.NewWriter(nc), ctx: own,
-		queries: map[wire.RequestID]*query{}, asked: map[wire.ExecutionID]*question{},
-	}
+	c := &conn{s: s, log: s.log, out: gateway.NewWriter(nc), ctx: own, asked: map[wire.ExecutionID]*question{}}
 	s.log.Debug("client connected")
 	// Once the server stops nothing is read any more; running queries still report their end.
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetReadDeadline(time.Unix(1, 0)) })
@@ -78,59 +74,34 @@ func (s *server) serve(ctx context.Context, nc net.Conn) {
 // linger lets running queries continue after the client's last line while the client reads: a script may close its writing side
 // once it has asked (C3).
 func (c *conn) linger(ctx context.Context) {
-	for _, d := range c.running() {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	c.work.Go(func() { // ends with linger
 		select {
-		case <-d:
 		case <-c.out.Broken():
-			return
+			stop()
 		case <-ctx.Done():
-			return
 		}
-	}
-}
-
-// running returns the channels that are closed at the ends of the running queries.
-func (c *conn) running() []<-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var list []<-chan struct{}
-	for _, q := range c.queries {
-		list = append(list, q.done)
-	}
-	return list
+	})
+	c.turns.Wait(ctx, nil)
 }
 
 // settle cancels what the client began, since nobody is left to read the answers. When the server stops, the client still gets
 // the ends of its queries.
 func (c *conn) settle(stopping bool) {
-	if c.session == nil {
-		return
-	}
-	why := "the client left"
-	if stopping {
-		why = "the server stops"
-	}
-	done := c.running()
 	c.mu.Lock()
 	for _, q := range c.asked {
 		q.timer.Stop()
 	}
-	for id := range c.queries {
-		c.session.Cancel(id, why)
-	}
 	c.mu.Unlock()
 	if !stopping {
+		c.turns.Cancel(nil, "", "", "the client left")
 		return
 	}
-	bound := time.NewTimer(closeBound)
-	defer bound.Stop()
-	for _, d := range done {
-		select {
-		case <-d:
-		case <-bound.C:
-			return
-		}
-	}
+	c.turns.Cancel(nil, "", "", "the server stops")
+	ctx, cancel := context.WithTimeout(c.ctx, closeBound)
+	defer cancel()
+	c.turns.Wait(ctx, nil)
 }
 
 // read serves lines until there are no more.

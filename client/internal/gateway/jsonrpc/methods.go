@@ -107,7 +107,7 @@ func (c *conn) initialize(r *request) (any, func(), *failure) {
 		result.Models = append(result.Models, model{Name: m.Name, Type: kind, Loaded: m.Loaded})
 	}
 	c.log.Info("client ready", "client", clip(p.Client.Name), "version", clip(p.Client.Version), "session", session.ID())
-	return result, func() { c.work.Go(c.translate) }, nil // serve waits for it
+	return result, func() { c.work.Go(func() { c.turns.Deliver(c.ctx, session, nil) }) }, nil // serve waits for it
 }
 
 var semantic = gateway.Pattern(`^([0-9]{1,9})\.[0-9]{1,9}(\.[0-9]{1,9})?(?:[-+][0-9A-Za-z.+-]{1,64})?$`)
@@ -138,21 +138,12 @@ func (c *conn) cancel(r *request) (any, func(), *failure) {
 	if p.Query == nil {
 		return nil, nil, failed(codeParams, "query_id: is missing")
 	}
-	id := wire.RequestID(*p.Query)
-	c.mu.Lock()
-	q, over := c.queries[id], slices.Contains(c.over, id)
-	if q != nil {
-		q.cancelled = true
-	}
-	c.mu.Unlock()
-	if q == nil && !over {
+	runs := slices.ContainsFunc(c.turns.Running(nil), func(t *gateway.Turn) bool { return t.ID == *p.Query })
+	if !runs && !c.turns.Ended(*p.Query) {
 		return nil, nil, failed(codeParams, "query_id: there is no query %q on this connection", clip(*p.Query))
 	}
-	result := map[string]any{"cancelled": q != nil, "query_id": *p.Query}
-	if q == nil {
-		return result, nil, nil // it ended meanwhile
-	}
-	return result, func() { c.session.Cancel(id, "cancelled by the client") }, nil
+	result := map[string]any{"cancelled": runs, "query_id": *p.Query}
+	return result, func() { c.turns.Cancel(nil, *p.Query, "", "cancelled by the client") }, nil
 }
 
 // update records the client's folder, environment and terminal (D2).
@@ -217,10 +208,7 @@ func (c *conn) load(r *request) (any, func(), *failure) {
 	if p.Path == "" {
 		return nil, nil, failed(codeParams, "path: is missing")
 	}
-	c.mu.Lock()
-	running := len(c.queries)
-	c.mu.Unlock()
-	if running > 0 {
+	if running := len(c.turns.Running(nil)); running > 0 {
 		return nil, nil, failed(codeAgent, "%d queries run in the session that would be left; cancel them or wait for their end", running)
 	}
 	reply, err := c.do(&wire.SessionRequest{Op: "load", Path: wire.OSString(p.Path)})

@@ -9,19 +9,17 @@ import (
 	"sublet/wire"
 )
 
-// query is one agent.query until its stream.complete. Only the translator uses the fields, except done and cancelled.
+// query is one agent.query until its stream.complete. Only Deliver's goroutine uses the fields.
 type query struct {
-	id        string
-	done      chan struct{} // closed after stream.complete
-	cancelled bool          // by the client; guarded by conn.mu
+	gateway.Turn
 
 	stream  bool // the text is sent in pieces
 	blocks  bool // structured content is sent as blocks
-	index   int  // of the next token
-	numbers int  // of the next block
+	waiting []token
+	index   int // of the next token
+	numbers int // of the next block
 	split   splitter
 	text    wire.StreamedText // with stream false: the text so far
-	error   *failure          // why the turn failed; nil = it did not
 	began   time.Time
 	shown   map[wire.ExecutionID]time.Time // when a running tool's progress was last sent
 }
@@ -77,7 +75,7 @@ type queryParams struct {
 }
 
 // request converts a query to the native form.
-func (p *queryParams) request(id string) (*wire.AgentRequest, *failure) {
+func (p *queryParams) request() (*wire.AgentRequest, *failure) {
 	if p.Message == nil {
 		return nil, failed(codeParams, "message: is missing")
 	}
@@ -85,7 +83,7 @@ func (p *queryParams) request(id string) (*wire.AgentRequest, *failure) {
 		return nil, failed(codeParams, "message: is empty")
 	}
 	req := &wire.AgentRequest{
-		RequestID: wire.RequestID(id), Prompt: *p.Message,
+		Prompt: *p.Message,
 		Context: wire.RequestContext{
 			Cwd: wire.OSString(p.Context.Cwd), RecentOutput: []byte(p.Context.RecentOutput),
 			RecentCommands: []wire.RecentCommand{}, OpenFiles: []wire.OSString{},
@@ -123,8 +121,7 @@ func (c *conn) query(r *request) (any, func(), *failure) {
 	if f := r.decode([]string{"message", "context", "options"}, &p); f != nil {
 		return nil, nil, f
 	}
-	id := "q-" + wire.NewID()
-	req, f := p.request(id)
+	req, f := p.request()
 	if f != nil {
 		return nil, nil, f
 	}
@@ -135,55 +132,54 @@ func (c *conn) query(r *request) (any, func(), *failure) {
 	}
 	limit := c.limit(wire.LimitRunningTurns, 3)
 	q := &query{
-		id: id, done: make(chan struct{}), began: time.Now(), shown: map[wire.ExecutionID]time.Time{},
+		Turn: gateway.Turn{ID: "q-" + wire.NewID()}, began: time.Now(), shown: map[wire.ExecutionID]time.Time{},
 		stream: c.can["streaming"] && (p.Options.Stream == nil || *p.Options.Stream), blocks: c.can["blocks"],
 	}
-	c.mu.Lock()
-	if running := len(c.queries); running >= limit {
-		c.mu.Unlock()
-		return nil, nil, failed(codeAgent, "concurrent queries: %d run, and more than %d are not taken", running, limit).
-			with("limit", limit).with("retry_after_ms", 1000)
+	q.Handle, q.Flush = func(e wire.EventMessage) { c.event(q, e) }, func() { c.flush(q) }
+	if err := c.turns.Begin(&q.Turn, limit); err != nil {
+		return nil, nil, failed(codeAgent, "concurrent queries: %v", err).with("limit", limit).with("retry_after_ms", 1000)
 	}
-	c.queries[req.RequestID] = q
-	c.mu.Unlock()
 	begin := func() {
 		if p.Context.Cwd != "" && place.Cwd != was.Cwd || len(p.Context.Env) > 0 {
-			err = c.session.Move(c.ctx, place)
+			if err = c.session.Move(c.ctx, place); err != nil {
+				q.Abandon()
+			}
 		}
 		if err == nil {
-			err = c.session.Ask(c.ctx, req)
+			err = q.Ask(c.ctx, c.session, req)
 		}
 		if err != nil {
-			q.error = failureOf(err)
-			c.end(q, wire.StatusError, nil)
+			c.end(q, wire.StatusError, err)
 			return
 		}
 		c.suggest(p.Context.RecentCommands)
 	}
-	return map[string]any{"query_id": id, "status": "processing"}, begin, nil
+	return map[string]any{"query_id": q.ID, "status": "processing"}, begin, nil
 }
 
-// end reports that a query has ended: the error, if any, and then stream.complete, exactly once (E17, E20).
-func (c *conn) end(q *query, status string, m *wire.AgentComplete) {
+// end reports that a query has ended: why, if it failed, and then stream.complete, exactly once (E17, E20).
+func (c *conn) end(q *query, status string, why error) {
 	if status == wire.StatusError || status == wire.StatusTimeout {
-		if q.error == nil {
-			code := codeAgent
-			if status == wire.StatusTimeout {
-				code = codeTimeout
-			}
-			q.error = failed(code, "the query ended with status %s", status)
+		f := failed(codeAgent, "the query ended with status %s", status)
+		switch {
+		case why != nil:
+			f = failureOf(why)
+		case q.Problem != nil:
+			f = failureOf(q.Problem)
+		case status == wire.StatusTimeout:
+			f.Code = codeTimeout
 		}
-		message, details, _ := strings.Cut(q.error.Message, ": ")
+		message, details, _ := strings.Cut(f.Message, ": ")
 		c.notify("stream.error", map[string]any{
-			"query_id": q.id,
-			"error":    map[string]any{"code": q.error.Code, "message": longTitles[q.error.Code], "details": cmp.Or(details, message)},
+			"query_id": q.ID,
+			"error":    map[string]any{"code": f.Code, "message": longTitles[f.Code], "details": cmp.Or(details, message)},
 		})
 	}
 	metadata := map[string]any{
 		"total_tokens": 0, "tokens_per_second": 0.0, "tools_executed": []string{}, "model_used": "",
 		"duration_ms": time.Since(q.began).Milliseconds(),
 	}
-	if m != nil {
+	if m := q.End; m != nil {
 		metadata["total_tokens"], metadata["tools_executed"] = m.Usage.Total, m.ToolsExecuted
 		metadata["model_used"], metadata["duration_ms"] = m.Model, m.DurationMS
 		if m.DurationMS > 0 {
@@ -197,12 +193,7 @@ func (c *conn) end(q *query, status string, m *wire.AgentComplete) {
 			metadata["tools_refused"] = refused
 		}
 	}
-	c.mu.Lock()
-	delete(c.queries, wire.RequestID(q.id))
-	c.over = remembered(c.over, wire.RequestID(q.id))
-	c.mu.Unlock()
-	c.notify("stream.complete", map[string]any{"query_id": q.id, "status": status, "metadata": metadata})
-	close(q.done)
+	c.notify("stream.complete", map[string]any{"query_id": q.ID, "status": status, "metadata": metadata})
 }
 
 var longTitles = map[int]string{

@@ -35,13 +35,13 @@ func TestE2_AgentQuery(t *testing.T) {
 	if f := r.decode(nil, &p); f != nil {
 		t.Fatal(f)
 	}
-	got, f := p.request("q-1")
+	got, f := p.request()
 	if f != nil {
 		t.Fatal(f)
 	}
 	zero, one, tokens, temperature := 0, 1, 2048, 0.7
 	want := &wire.AgentRequest{
-		RequestID: "q-1", Prompt: "How do I optimize this Rust code?", Attachments: []wire.Attachment{},
+		Prompt: "How do I optimize this Rust code?", Attachments: []wire.Attachment{},
 		Context: wire.RequestContext{
 			Cwd: "/home/user/project", RecentOutput: []byte("thread 'main' panicked at..."), OpenFiles: []wire.OSString{"src/main.rs", "Cargo.toml"},
 			RecentCommands: []wire.RecentCommand{
@@ -56,7 +56,7 @@ func TestE2_AgentQuery(t *testing.T) {
 	}
 	off := false
 	p.Options.ToolsEnabled, p.Options.RequireApproval = &off, &off
-	if got, _ := p.request("q"); got.Options.Tools == nil || len(got.Options.Tools) != 0 || *got.Options.RequireApproval {
+	if got, _ := p.request(); got.Options.Tools == nil || len(got.Options.Tools) != 0 || *got.Options.RequireApproval {
 		t.Errorf("no tools, no questions: got %+v", got.Options)
 	}
 }
@@ -103,10 +103,9 @@ func stage(t *testing.T, can ...string) (c *conn, q *query, told func() []map[st
 	var out bytes.Buffer
 	c = &conn{
 		s: &server{o: Options{approvalTimeout: approvalBound}}, log: slog.New(slog.DiscardHandler), out: gateway.NewWriter(&out), ctx: t.Context(),
-		queries: map[wire.RequestID]*query{}, asked: map[wire.ExecutionID]*question{},
+		asked: map[wire.ExecutionID]*question{},
 	}
-	q = &query{id: "q-1", done: make(chan struct{}), began: time.Now(), shown: map[wire.ExecutionID]time.Time{}, stream: slices.Contains(can, "streaming"), blocks: slices.Contains(can, "blocks")}
-	c.queries["q-1"] = q
+	q = &query{Turn: gateway.Turn{ID: "q-1"}, began: time.Now(), shown: map[wire.ExecutionID]time.Time{}, stream: slices.Contains(can, "streaming"), blocks: slices.Contains(can, "blocks")}
 	reader := &client{t: t}
 	return c, q, func() (list []map[string]any) {
 		t.Helper()
@@ -130,6 +129,20 @@ func stage(t *testing.T, can ...string) (c *conn, q *query, told func() []map[st
 	}
 }
 
+// deliver gives a query events that wait together.
+func deliver(c *conn, q *query, events ...wire.EventMessage) {
+	for _, e := range events {
+		switch e := e.(type) {
+		case *wire.AgentComplete:
+			q.End = e
+		case *wire.Error:
+			q.Problem = e
+		}
+		c.event(q, e)
+	}
+	c.flush(q)
+}
+
 var of = wire.Event{SessionID: "s", TurnID: "t", RequestID: "q-1", Seq: 1}
 
 func piece1(text string) *wire.AgentStreamChunk {
@@ -139,8 +152,8 @@ func piece1(text string) *wire.AgentStreamChunk {
 // A18, F2, F3: tokens that wait together go out in one message, each with its index; one that waits alone, alone. What comes
 // between them ends the batch.
 func TestF3_TokenBatch(t *testing.T) {
-	c, _, told := stage(t, "streaming", "blocks")
-	c.batch([]wire.Message{piece1("a"), piece1("b"), piece1("c\n"), piece1("```sh\nls\n```\n"), piece1("x"), &wire.AgentThinking{Event: of, Phase: wire.PhasePlanning}, piece1("y")})
+	c, q, told := stage(t, "streaming", "blocks")
+	deliver(c, q, piece1("a"), piece1("b"), piece1("c\n"), piece1("```sh\nls\n```\n"), piece1("x"), &wire.AgentThinking{Event: of, Phase: wire.PhasePlanning}, piece1("y"))
 	var got []string
 	for _, m := range told() {
 		switch m["method"] {
@@ -176,20 +189,21 @@ func TestF5_BlockMetadata(t *testing.T) {
 
 // F6, F16, G5, G6, K9: what is told of a tool and of the end, with the values that the daemon gave.
 func TestToolAndEnd(t *testing.T) {
-	c, _, told := stage(t, "streaming", "blocks")
+	c, q, told := stage(t, "streaming", "blocks")
 	chunk := func(k wire.Chunk) *wire.AgentStreamChunk {
 		k.ExecutionID = "e1"
 		return &wire.AgentStreamChunk{Event: of, Agent: "orchestrator", Chunk: k}
 	}
 	three := 3
-	c.batch([]wire.Message{
+	deliver(
+		c, q,
 		&wire.AgentThinking{Event: of, Phase: wire.PhaseWaiting, Message: "waiting 2s"},
 		chunk(wire.Chunk{Type: wire.ChunkReasoning, Text: "step by step"}),
 		chunk(wire.Chunk{Type: wire.ChunkToolCall, Tool: "bash", Arguments: `{"command":"make"}`}),
 		chunk(wire.Chunk{Type: wire.ChunkToolOutput, Data: []byte("10 %\r\x1b[1m45.5 %\x1b[0m of it\r")}),
 		&wire.CommandResult{Event: of, ExecutionID: "e1", Tool: "bash", Status: wire.StatusError, Output: []byte("made"), ExitCode: &three, FilesModified: []wire.OSString{"a", "b"}, DurationMS: 125},
 		&wire.AgentComplete{Event: of, Status: wire.StatusSuccess, Usage: wire.Usage{Total: 150, Output: 51}, ToolsExecuted: []string{"bash"}, Model: "m", DurationMS: 2000},
-	})
+	)
 	got := told()
 	want := []map[string]any{
 		{"method": "agent.thinking", "query_id": "q-1", "phase": "planning", "message": "waiting 2s"},
@@ -222,7 +236,7 @@ func TestH3_RequestApproval(t *testing.T) {
 		{"fetch", "network", "high", "text", "GET", false},
 		{"of_tomorrow", "other", "critical", "text", "x", false},
 	} {
-		c, _, told := stage(t, "streaming", "blocks")
+		c, q, told := stage(t, "streaming", "blocks")
 		ask := &wire.ConfirmationRequest{
 			Event: of, ConfirmationID: "c1", ExecutionID: "e1", Tool: m.tool, Arguments: `{"path":"x"}`, Cwd: "/w",
 			Verdict: wire.Verdict{Level: m.level, Reversible: m.reversible, Reasons: []wire.Reason{{Text: "one"}, {Text: "two"}}},
@@ -231,7 +245,7 @@ func TestH3_RequestApproval(t *testing.T) {
 		if m.preview == "none" {
 			ask.Command, ask.Preview.Content = "rm x", ""
 		}
-		c.batch([]wire.Message{ask})
+		deliver(c, q, ask)
 		got := told()
 		if len(got) != 2 || got[0]["block"].(map[string]any)["type"] != "interactive" {
 			t.Fatalf("%s: got %v", m.tool, got)
@@ -281,7 +295,7 @@ func TestH5_Grant(t *testing.T) {
 // L28: each way for a query to fail is one stream.error, with the document's words and what happened, and one stream.complete.
 func TestL28_StreamError(t *testing.T) {
 	for _, c := range []struct {
-		event           wire.Message
+		event           wire.EventMessage
 		status, details string
 		code            float64
 	}{
@@ -291,9 +305,8 @@ func TestL28_StreamError(t *testing.T) {
 		{&wire.Error{Event: wire.Event{RequestID: "q-1"}, Code: wire.CodeCancelled, Message: "before it began"}, "cancelled", "", 0},
 	} {
 		k, q, told := stage(t)
-		k.batch([]wire.Message{c.event})
+		deliver(k, q, c.event)
 		got := told()
-		<-q.done
 		end := got[len(got)-1]
 		if end["method"] != "stream.complete" || end["status"] != c.status {
 			t.Errorf("%v: end %v", c.event, end)

@@ -14,9 +14,6 @@ import (
 // progressEvery is the minimum interval of a running tool's progress; all of its output follows at its end.
 const progressEvery = 100 * time.Millisecond
 
-// batchMost is how many waiting events are processed together: consecutive tokens among them go out in one notification.
-const batchMost = 256
-
 type tokenMetadata struct {
 	Type       string  `json:"type"`
 	Confidence float64 `json:"confidence"` // models tell none: always 1
@@ -38,68 +35,27 @@ type manyTokens struct {
 	Tokens []token `json:"tokens"`
 }
 
-// translate converts the session's events to notifications until the connection ends.
-func (c *conn) translate() {
-	for {
-		list, err := c.session.NextBatch(c.ctx, batchMost)
-		if err != nil {
-			return // the connection is over
-		}
-		c.batch(list)
+// flush sends the tokens that wait: those of consecutive events in one notification.
+func (c *conn) flush(q *query) {
+	switch len(q.waiting) {
+	case 0:
+	case 1:
+		c.notify("stream.token", oneToken{q.ID, q.waiting[0]})
+	default:
+		c.notify("stream.tokens", manyTokens{q.ID, q.waiting})
 	}
+	q.waiting = nil
 }
 
-// batch translates messages that wait, in order.
-func (c *conn) batch(list []wire.Message) {
-	var (
-		of      *query // whose tokens wait
-		waiting []token
-	)
-	flush := func() {
-		switch len(waiting) {
-		case 0:
-		case 1:
-			c.notify("stream.token", oneToken{of.id, waiting[0]})
-		default:
-			c.notify("stream.tokens", manyTokens{of.id, waiting})
-		}
-		waiting = nil
+// say sends a piece of the answer: a block at once, text with the next flush.
+func (c *conn) say(q *query, p piece) {
+	if p.block != nil {
+		c.flush(q)
+		c.block(q, p.block)
+		return
 	}
-	for _, m := range list {
-		q := c.queryOf(m)
-		if chunk, ok := spoken(m); ok && q != nil {
-			if q != of {
-				flush()
-				of = q
-			}
-			for _, p := range q.said(chunk) {
-				if p.block != nil {
-					flush()
-					c.block(q, p.block)
-					continue
-				}
-				waiting = append(waiting, token{p.text, q.index, tokenMetadata{"text", 1}})
-				q.index++
-			}
-			continue
-		}
-		flush()
-		if q != nil {
-			c.event(q, m)
-		}
-	}
-	flush()
-}
-
-// queryOf returns the query of event m; nil if it is not of this connection.
-func (c *conn) queryOf(m wire.Message) *query {
-	e, ok := m.(wire.EventMessage)
-	if !ok {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.queries[e.Meta().RequestID]
+	q.waiting = append(q.waiting, token{p.text, q.index, tokenMetadata{"text", 1}})
+	q.index++
 }
 
 // spoken reports whether m is text of the agent itself or a void chunk, rather than text of a sub-agent.
@@ -160,27 +116,30 @@ func (q *query) rest() []piece {
 
 func (c *conn) flushText(q *query) {
 	for _, p := range q.rest() {
-		switch {
-		case p.block != nil && p.block.Content == "" && p.block.Type == "text":
-		case p.block != nil:
-			c.block(q, p.block)
-		default:
-			c.notify("stream.token", oneToken{q.id, token{p.text, q.index, tokenMetadata{"text", 1}}})
-			q.index++
+		if p.block == nil || p.block.Content != "" || p.block.Type != "text" {
+			c.say(q, p)
 		}
 	}
+	c.flush(q)
 }
 
 func (c *conn) block(q *query, b *block) {
 	q.numbers++
 	c.notify("stream.block", map[string]any{
-		"query_id": q.id, "block_id": "block-" + strconv.Itoa(q.numbers) + "-" + strings.TrimPrefix(q.id, "q-"), "block": b,
+		"query_id": q.ID, "block_id": "block-" + strconv.Itoa(q.numbers) + "-" + strings.TrimPrefix(q.ID, "q-"), "block": b,
 	})
 }
 
-// event converts events other than text.
-func (c *conn) event(q *query, m wire.Message) {
-	switch m := m.(type) {
+// event converts one event of a query.
+func (c *conn) event(q *query, e wire.EventMessage) {
+	if chunk, ok := spoken(e); ok {
+		for _, p := range q.said(chunk) {
+			c.say(q, p)
+		}
+		return
+	}
+	c.flush(q)
+	switch m := e.(type) {
 	case *wire.AgentThinking:
 		phase := m.Phase
 		if phase == wire.PhaseWaiting { // the document has no such phase
@@ -199,7 +158,6 @@ func (c *conn) event(q *query, m wire.Message) {
 	case *wire.CommandResult:
 		c.toolEnd(q, m)
 	case *wire.Error:
-		q.error = failureOf(m)
 		if m.TurnID != "" {
 			return // stored before the turn's end, which follows
 		}
@@ -211,12 +169,12 @@ func (c *conn) event(q *query, m wire.Message) {
 		c.end(q, status, nil)
 	case *wire.AgentComplete:
 		c.flushText(q)
-		c.end(q, m.Status, m)
+		c.end(q, m.Status, nil)
 	}
 }
 
 func (c *conn) thinking(q *query, phase, message string) {
-	c.notify("agent.thinking", map[string]any{"query_id": q.id, "phase": phase, "message": message})
+	c.notify("agent.thinking", map[string]any{"query_id": q.ID, "phase": phase, "message": message})
 }
 
 func (c *conn) chunk(q *query, m *wire.AgentStreamChunk) {

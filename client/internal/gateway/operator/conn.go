@@ -24,6 +24,7 @@ type conn struct {
 	ctx    context.Context // the connection's
 	cancel context.CancelFunc
 	work   sync.WaitGroup
+	turns  gateway.Turns
 
 	// The reader's own.
 	authorized bool
@@ -35,12 +36,11 @@ type conn struct {
 	mu sync.Mutex
 	// below: guarded by mu
 	links   []*link // least recently used first
-	queries int     // turns of this connection, queued ones included
 	streams int
 }
 
 func newConn(ctx context.Context, s *Server, t transport, authorized bool) *conn {
-	c := &conn{s: s, t: t, authorized: authorized, ids: map[string]bool{}}
+	c := &conn{s: s, t: t, authorized: authorized, ids: map[string]bool{}, turns: gateway.Turns{Handed: &s.handed}}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	c.out = gateway.NewWriter(t)
 	return c
@@ -165,24 +165,4 @@ func away(err error) *problem {
 		return problemOf(e)
 	}
 	return &problem{s3: codeInternal, s4: codeInternal, message: err.Error(), hint: gateway.Hint(err), recoverable: true}
-}
-
-// reserve takes one of the places for running queries; done releases it.
-func (c *conn) reserve() *problem {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if limit := c.s.o.RunningQueries; c.queries >= limit {
-		return &problem{
-			s3: codeRate, s4: codeRateExceeds, recoverable: true,
-			message: fmt.Sprintf("at most %d concurrent queries on one connection", limit), details: map[string]any{"limit": limit},
-		}
-	}
-	c.queries++
-	return nil
-}
-
-func (c *conn) done() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.queries--
 }

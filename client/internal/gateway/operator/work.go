@@ -1,6 +1,11 @@
 package operator
 
-import "sublet/wire"
+import (
+	"fmt"
+
+	"sublet/client/internal/gateway"
+	"sublet/wire"
+)
 
 // dispatch begins a turn: S3's dispatch, whose events follow; S4's, answered with its session; S4's query and
 // send_context_request, answered with the whole result at the end.
@@ -13,50 +18,35 @@ func (c *conn) dispatch(r *request) *problem {
 	if p != nil {
 		return p
 	}
-	if p := c.reserve(); p != nil {
-		return p
-	}
-	t := &task{
-		request: wire.RequestID(wire.NewID()), id: r.id, cancels: !r.s4,
-		began: make(chan struct{}), ended: make(chan struct{}),
-	}
-	for _, i := range r.images {
-		path, err := c.s.handed.Keep(i.content, i.mime)
-		if err != nil {
-			c.s.handed.Remove(t.handed...)
-			c.done()
-			return away(err)
-		}
-		t.handed = append(t.handed, path)
-		files = append(files, wire.Attachment{Path: wire.OSString(path), MIME: i.mime})
-	}
+	t := &gateway.Turn{ID: r.id, Handle: func(wire.EventMessage) {}, Outlives: r.s4}
 	if !r.s4 {
-		t.s3 = &s3Turn{id: r.id, agent: r.agent, options: r.options}
+		s3 := &s3Turn{id: r.id, agent: r.agent, options: r.options}
+		t.Handle = func(e wire.EventMessage) {
+			for _, l := range s3.translate(e) {
+				c.send(l)
+			}
+		}
 	}
-	l, p := c.attach(wire.SessionID(r.session), !r.s4, r.approvals && c.s.o.Page != nil, project)
+	if err := c.turns.Begin(t, c.s.o.RunningQueries); err != nil {
+		return &problem{
+			s3: codeRate, s4: codeRateExceeds, recoverable: true, details: map[string]any{"limit": c.s.o.RunningQueries},
+			message: fmt.Sprintf("at most %d concurrent queries on one connection", c.s.o.RunningQueries),
+		}
+	}
+	l, p := c.prepare(r, t, &files, project)
 	if p != nil {
-		c.s.handed.Remove(t.handed...)
-		c.done()
+		t.Abandon()
 		return p
 	}
 	r.session = string(l.id)
-	l.mu.Lock()
-	l.tasks[t.request] = t // before asking: the answer may come before Ask returns
-	l.mu.Unlock()
-	err := l.sess.Ask(c.ctx, &wire.AgentRequest{
-		RequestID: t.request, SessionID: &l.id, Agent: native(r.agent), Prompt: r.prompt, Attachments: files,
+	err := t.Ask(c.ctx, l.sess, &wire.AgentRequest{
+		SessionID: &l.id, Agent: native(r.agent), Prompt: r.prompt, Attachments: files,
 		Context: wire.RequestContext{Cwd: wire.OSString(project)},
 		Options: wire.RequestOptions{Model: r.model, Tools: r.tools, Mode: c.s.o.Mode, TimeoutMS: r.timeout},
 	})
-	if err != nil {
-		l.mu.Lock()
-		delete(l.tasks, t.request)
-		l.mu.Unlock()
-		c.s.handed.Remove(t.handed...)
-		c.done()
-		return away(err)
-	}
 	switch {
+	case err != nil:
+		return away(err)
 	case !r.s4:
 		return nil
 	case r.kind == kindDispatch:
@@ -66,17 +56,38 @@ func (c *conn) dispatch(r *request) *problem {
 	return nil
 }
 
+// prepare writes a request's images to files, and attaches to its session.
+func (c *conn) prepare(r *request, t *gateway.Turn, files *[]wire.Attachment, project string) (*link, *problem) {
+	for _, i := range r.images {
+		path, err := c.s.handed.Keep(i.content, i.mime)
+		if err != nil {
+			return nil, away(err)
+		}
+		t.Files = append(t.Files, path)
+		*files = append(*files, wire.Attachment{Path: wire.OSString(path), MIME: i.mime})
+	}
+	return c.attach(wire.SessionID(r.session), !r.s4, r.approvals && c.s.o.Page != nil, project)
+}
+
+// refusal returns why a turn never began; nil if it did.
+func refusal(t *gateway.Turn) *problem {
+	if t.End != nil || t.Problem == nil {
+		return nil
+	}
+	return problemOf(t.Problem)
+}
+
 // accepted answers S4's dispatch at once, or refuses it: a refusal by the daemon comes before its answer to a later request. A
 // turn that waits behind another is accepted too.
-func (c *conn) accepted(r *request, l *link, t *task) *problem {
+func (c *conn) accepted(r *request, l *link, t *gateway.Turn) *problem {
 	if _, err := l.sess.Do(c.ctx, &wire.SessionRequest{Op: "get"}); err != nil {
 		return away(err)
 	}
-	if !l.sess.Pending(t.request) { // refused or ended already: the pump finds out in a moment
+	if !t.Pending() { // refused or ended already: its end is delivered in a moment
 		select {
-		case <-t.ended:
-			if t.refusal != nil {
-				return t.refusal
+		case <-t.Done():
+			if p := refusal(t); p != nil {
+				return p
 			}
 		case <-c.ctx.Done():
 			return nil
@@ -87,14 +98,14 @@ func (c *conn) accepted(r *request, l *link, t *task) *problem {
 }
 
 // whole sends the complete result when the turn has ended.
-func (c *conn) whole(r *request, l *link, t *task) {
+func (c *conn) whole(r *request, l *link, t *gateway.Turn) {
 	select {
-	case <-t.ended:
+	case <-t.Done():
 	case <-c.ctx.Done():
 		return
 	}
-	if t.refusal != nil {
-		c.refuse(r, t.refusal)
+	if p := refusal(t); p != nil {
+		c.refuse(r, p)
 		return
 	}
 	h, _, err := readSession(c.ctx, l.sess, l.id)
@@ -104,7 +115,7 @@ func (c *conn) whole(r *request, l *link, t *task) {
 	}
 	turns := h.turns
 	for i, one := range turns {
-		if one.id == t.turn {
+		if t.End != nil && one.id == t.End.TurnID {
 			turns = turns[:i+1]
 			break
 		}
@@ -122,28 +133,9 @@ func agentName(r *request) string {
 
 // cancelRequest ends a turn of this connection, whose own end follows (E15).
 func (c *conn) cancelRequest(r *request) *problem {
-	c.mu.Lock()
-	links := append([]*link(nil), c.links...)
-	c.mu.Unlock()
-	for _, l := range links {
-		l.mu.Lock()
-		var found wire.RequestID
-		for id, t := range l.tasks {
-			begun := wire.TurnID("")
-			select {
-			case <-t.began:
-				begun = t.turn
-			default:
-			}
-			if r.target != "" && t.id == r.target || r.turn != "" && string(begun) == r.turn {
-				found = id
-			}
-		}
-		l.mu.Unlock()
-		if found != "" && l.sess.Cancel(found, "cancelled by the client") {
-			c.send(line(s3Ok{s3Head: s3Head{Type: "ok", ID: r.id, Timestamp: stamp(0)}}))
-			return nil
-		}
+	if c.turns.Cancel(nil, r.target, wire.TurnID(r.turn), "cancelled by the client") {
+		c.send(line(s3Ok{s3Head: s3Head{Type: "ok", ID: r.id, Timestamp: stamp(0)}}))
+		return nil
 	}
 	return invalid("no such request runs on this connection").with("requestID", r.target).with("turnID", r.turn)
 }

@@ -141,37 +141,20 @@ func (s *server) userMessage(r *request) error {
 	if err != nil {
 		return err
 	}
-	j := &job{id: r.ID, request: wire.RequestID(wire.NewID()), over: make(chan struct{}), tools: map[wire.ExecutionID]string{}}
-	s.mu.Lock()
-	switch {
-	case s.running[r.ID] != nil:
-		s.mu.Unlock()
+	j := &job{Turn: gateway.Turn{ID: r.ID}, tools: map[wire.ExecutionID]string{}}
+	j.Handle = func(e wire.EventMessage) { s.event(j, e) }
+	switch err := s.turns.Begin(&j.Turn, s.limit.running); {
+	case errors.Is(err, gateway.ErrRepeated):
 		return fmt.Errorf("id: %q is that of a request that still runs", clip(r.ID)) // E22
-	case len(s.running) >= s.limit.running:
-		n := len(s.running)
-		s.mu.Unlock()
-		return fmt.Errorf("concurrent requests: %d run, and more than %d are not taken", n, s.limit.running)
+	case err != nil:
+		return fmt.Errorf("concurrent requests: %w", err)
 	}
-	s.running[r.ID] = j
-	s.mu.Unlock()
 	t, err := s.conversation(r.Metadata.Conversation)
-	if err == nil {
-		err = t.ask(j, &wire.AgentRequest{
-			RequestID: j.request, Prompt: *r.Message, Attachments: files, Options: wire.RequestOptions{Mode: s.o.Mode},
-		})
-	}
 	if err != nil {
-		s.forget(j)
+		j.Abandon()
+		return err
 	}
-	return err
-}
-
-// forget removes a request that has ended, or never began.
-func (s *server) forget(j *job) {
-	s.mu.Lock()
-	delete(s.running, j.id)
-	s.mu.Unlock()
-	close(j.over)
+	return j.Ask(s.ctx, t.session, &wire.AgentRequest{Prompt: *r.Message, Attachments: files, Options: wire.RequestOptions{Mode: s.o.Mode}})
 }
 
 // attachments checks that the files exist (P6), since an agent could invent the content of one that does not.

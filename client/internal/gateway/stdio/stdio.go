@@ -42,28 +42,25 @@ type server struct {
 	ctx   context.Context // its lifetime
 	rate  gateway.Rate    // the reader's
 	work  sync.WaitGroup
+	turns gateway.Turns
 	limit struct{ rate, running int } // as the daemon told them last
 
 	mu sync.Mutex
 	// guarded by mu
-	running map[string]*job // by the request's id
-	talks   map[string]*conversation
+	talks map[string]*conversation
 }
 
-// job is one user_message until its done or error. Only its conversation's translator uses the fields, except over.
+// job is one user_message until its done or error.
 type job struct {
-	id      string
-	request wire.RequestID
-	over    chan struct{} // closed after the end was sent
-	problem string        // the turn's error
-	tools   map[wire.ExecutionID]string
+	gateway.Turn
+	tools map[wire.ExecutionID]string // that run; used by Deliver's goroutine only
 }
 
 // Serve sends ready and answers lines until In ends, and then finishes running requests. When ctx ends, it cancels them, reports
 // that, and returns nil (C4). An error means that the daemon cannot be reached at the start, or that Out cannot be written to. A
 // blocked Read of In is not interrupted when ctx ends.
 func Serve(ctx context.Context, o Options) error {
-	s := &server{o: o, log: o.Log, begun: time.Now(), running: map[string]*job{}, talks: map[string]*conversation{}}
+	s := &server{o: o, log: o.Log, begun: time.Now(), talks: map[string]*conversation{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -114,36 +111,16 @@ func (s *server) serve(ctx context.Context) error {
 	case err = <-over:
 	case <-ctx.Done():
 	}
-	if err != nil || ctx.Err() != nil {
-		s.cancelAll("the runtime stops")
+	if err == nil && s.turns.Wait(ctx, nil) {
+		return nil
 	}
-	var bound <-chan time.Time
-	stopping := ctx.Done()
-	for _, j := range s.jobs() {
-		for waiting := true; waiting; {
-			select {
-			case <-j.over:
-				waiting = false
-			case <-stopping:
-				stopping, bound = nil, time.After(closeBound)
-				s.cancelAll("the runtime stops")
-			case <-bound:
-				s.log.Warn("a request did not end in time", "id", clip(j.id))
-				return err
-			}
-		}
+	s.turns.Cancel(nil, "", "", "the runtime stops")
+	stopping, cancel := context.WithTimeout(s.ctx, closeBound)
+	defer cancel()
+	if !s.turns.Wait(stopping, nil) {
+		s.log.Warn("a request did not end in time")
 	}
 	return err
-}
-
-func (s *server) jobs() []*job {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := make([]*job, 0, len(s.running))
-	for _, j := range s.running {
-		list = append(list, j)
-	}
-	return list
 }
 
 func (s *server) conversations() []*conversation {
@@ -154,12 +131,6 @@ func (s *server) conversations() []*conversation {
 		list = append(list, t)
 	}
 	return list
-}
-
-func (s *server) cancelAll(why string) {
-	for _, t := range s.conversations() {
-		t.cancelAll(why)
-	}
 }
 
 // message is a response. Its fields are in the order of the document.

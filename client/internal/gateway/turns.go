@@ -1,0 +1,227 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"sublet/wire"
+)
+
+// Turns are the requests of one client that have not ended, in all of its sessions. The zero value is ready; it is safe for
+// concurrent use.
+type Turns struct {
+	Handed *Handed // that holds the files of turns; nil = no turn has any
+
+	mu sync.Mutex
+	// guarded by mu
+	open  []*Turn  // in the order of Begin
+	ended []string // ids of the last that ended
+}
+
+// endedMost is how many ids of turns that ended are remembered.
+const endedMost = 1024
+
+// A Turn is one request of a client, from Begin to the delivery of its end. The fields before Done are set by the dialect.
+type Turn struct {
+	ID    string   // the client's name for it; "" = none
+	Files []string // of Turns.Handed, removed at the end
+	// Handle receives the turn's events in order, its end last, from the goroutine of Turns.Deliver.
+	Handle func(wire.EventMessage)
+	// Flush, if not nil, is called after a Handle that is not followed at once by another one of this turn.
+	Flush func()
+	// Outlives is set for a turn that goes on when its client has left: Cancel ends it only by its id.
+	Outlives bool
+
+	request wire.RequestID
+	session *Session      // set by Ask
+	done    chan struct{} // closed after Handle of the end
+	turns   *Turns
+
+	// Outcome: read it in Handle, or after Done.
+	Problem *wire.Error         // why it was refused or failed; nil = it was not
+	End     *wire.AgentComplete // nil if it never began
+
+	turn wire.TurnID // "" = not begun; guarded by turns.mu
+}
+
+// ErrRepeated refuses a turn whose id is that of another one that has not ended.
+var ErrRepeated = errors.New("a request with this id still runs")
+
+// A BusyError refuses a turn beyond the limit of those that run at once.
+type BusyError struct{ Running, Limit int }
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("%d run, and more than %d are not taken", e.Running, e.Limit)
+}
+
+// Begin registers a turn of which at most limit may run at once (0 = any number). Errors are *BusyError and, for an id that a
+// running turn has, ErrRepeated. Ask or End must follow.
+func (l *Turns) Begin(t *Turn, limit int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.ID != "" && slices.ContainsFunc(l.open, func(o *Turn) bool { return o.ID == t.ID }) {
+		return ErrRepeated
+	}
+	if n := len(l.open); limit > 0 && n >= limit {
+		return &BusyError{n, limit}
+	}
+	t.turns, t.request, t.done = l, wire.RequestID(wire.NewID()), make(chan struct{})
+	l.open = append(l.open, t)
+	return nil
+}
+
+// Ask sends the turn's request in a session whose events Deliver handles. After an error, which is that of Session.Ask, the turn
+// has ended without Handle having been called.
+func (t *Turn) Ask(ctx context.Context, s *Session, r *wire.AgentRequest) error {
+	r.RequestID = t.request
+	t.turns.mu.Lock()
+	t.session = s // before asking: the answer may come before Ask returns
+	t.turns.mu.Unlock()
+	err := s.Ask(ctx, r)
+	if err != nil {
+		t.Abandon()
+	}
+	return err
+}
+
+// Abandon ends a turn that was not asked.
+func (t *Turn) Abandon() {
+	t.turns.remove(t)
+	close(t.done)
+}
+
+// remove takes a turn from those that run.
+func (l *Turns) remove(t *Turn) {
+	l.mu.Lock()
+	l.open = slices.DeleteFunc(l.open, func(o *Turn) bool { return o == t })
+	if l.ended = append(l.ended, t.ID); len(l.ended) > endedMost {
+		l.ended = l.ended[1:]
+	}
+	l.mu.Unlock()
+	if len(t.Files) > 0 {
+		l.Handed.Remove(t.Files...)
+	}
+}
+
+// Cancel ends the turn, whose end follows.
+func (t *Turn) Cancel(why string) bool { return t.session.Cancel(t.request, why) }
+
+// Done is closed when the turn has ended and Handle was called for it.
+func (t *Turn) Done() <-chan struct{} { return t.done }
+
+// Pending reports whether the daemon has not reported the turn's end, as far as is known after a Do of its session.
+func (t *Turn) Pending() bool { return t.session.pending(t.request) }
+
+// Ended reports whether id is one of the last turns that ended.
+func (l *Turns) Ended(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Contains(l.ended, id)
+}
+
+// Running returns the turns that have not ended: of one session, or of all for nil.
+func (l *Turns) Running(of *Session) []*Turn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(l.open), func(t *Turn) bool { return of != nil && t.session != of })
+}
+
+// Cancel ends turns, whose ends follow: that with a client's id, or with the daemon's turn, or, where both are "", all of a session
+// or, for nil, of all sessions. It reports whether there was one.
+func (l *Turns) Cancel(of *Session, id string, turn wire.TurnID, why string) (found bool) {
+	for _, t := range l.Running(of) {
+		l.mu.Lock()
+		wanted := t.session != nil && (id == "" || t.ID == id) && (turn == "" || t.turn == turn) && !(t.Outlives && id == "" && turn == "")
+		l.mu.Unlock()
+		found = wanted && t.Cancel(why) || found
+	}
+	return found
+}
+
+// Wait waits until the turns that run now have ended: those of one session, or all for nil. It returns false if ctx ends first.
+func (l *Turns) Wait(ctx context.Context, of *Session) bool {
+	for _, t := range l.Running(of) {
+		select {
+		case <-t.done:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// deliverMost is how many waiting messages Deliver takes at once.
+const deliverMost = 256
+
+// Deliver passes a session's events to the turns they belong to, and those of no request to other (nil = to nobody), until ctx or
+// the session ends. A Handle that blocks, since the client does not read, fills the session's inbox.
+func (l *Turns) Deliver(ctx context.Context, s *Session, other func(wire.EventMessage)) {
+	for {
+		list, err := s.NextBatch(ctx, deliverMost)
+		if err != nil {
+			return // the connection or the session is over
+		}
+		var last *Turn
+		for _, m := range list {
+			e, ok := m.(wire.EventMessage)
+			if !ok {
+				continue
+			}
+			t, over := l.follow(e)
+			if last != nil && last != t {
+				last.flush()
+			}
+			if last = t; t == nil {
+				if e.Meta().RequestID == "" && other != nil {
+					other(e)
+				}
+				continue
+			}
+			t.Handle(e)
+			if over {
+				t.flush()
+				close(t.done)
+				last = nil
+			}
+		}
+		if last != nil {
+			last.flush()
+		}
+	}
+}
+
+func (t *Turn) flush() {
+	if t.Flush != nil {
+		t.Flush()
+	}
+}
+
+// follow records what an event means for its turn, and returns it, nil if it is of none. A turn that is over no longer runs when
+// its client is told.
+func (l *Turns) follow(e wire.EventMessage) (t *Turn, over bool) {
+	id := e.Meta().RequestID
+	l.mu.Lock()
+	i := slices.IndexFunc(l.open, func(t *Turn) bool { return id != "" && t.request == id })
+	if i < 0 {
+		l.mu.Unlock()
+		return nil, false
+	}
+	t = l.open[i]
+	switch e := e.(type) {
+	case *wire.TurnStarted:
+		t.turn = e.TurnID
+	case *wire.Error:
+		t.Problem = e
+		over = e.TurnID == "" // refused before it began
+	case *wire.AgentComplete:
+		t.End, over = e, true
+	}
+	l.mu.Unlock()
+	if over {
+		l.remove(t)
+	}
+	return t, over
+}
