@@ -28,6 +28,7 @@ var ranks = map[string]int{
 	"sublet/client/internal/tui":                 4,
 	"sublet/client/internal/tui/markdown":        7,
 	"sublet/client/internal/tui/paint":           7,
+	"sublet/client/internal/tui/keys":            8,
 	"sublet/client/internal/tui/style":           8,
 	"sublet/client/internal/tui/screentest":      8,
 	"sublet/client/internal/tui/cells":           8,

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"sublet/client/internal/lender"
@@ -247,7 +246,7 @@ func TestMuteAfterAForcedEnd(t *testing.T) {
 		{false, shell.Result{Status: "cancelled", Signal: "SIGINT"}, "key"},
 	} {
 		d := newDesk(t)
-		d.keys.key = func(msg tea.Msg) (bool, bool) {
+		d.keys.Deliver = func(msg any) (bool, bool) {
 			d.send(&keyEvent{msg: msg, done: make(chan struct{})})
 			return false, true
 		}
@@ -262,14 +261,14 @@ func TestMuteAfterAForcedEnd(t *testing.T) {
 			}
 		}
 		d.send(lender.LeasedEnded{ExecutionID: "x1", Status: c.end.Status, Result: c.end})
-		d.keys.feed([]byte("k"))
+		d.keys.Feed([]byte("k"))
 		d.wait(handMute - time.Millisecond)
-		d.keys.feed([]byte("ey"))
+		d.keys.Feed([]byte("ey"))
 		if d.ed.text != c.want {
 			t.Errorf("%+v: got %q, want %q", c, d.ed.text, c.want)
 		}
 		d.wait(time.Millisecond)
-		d.keys.feed([]byte("!"))
+		d.keys.Feed([]byte("!"))
 		if d.ed.text != c.want+"!" {
 			t.Errorf("%+v: got %q afterwards", c, d.ed.text)
 		}
@@ -284,13 +283,13 @@ func TestMuteEndsWithTheNextQuestion(t *testing.T) {
 	d.send(leasedKeyboard("x1", "password"))
 	d.send(cancelled("x1"))
 	d.send(leasedStart("x2", "read x"))
-	d.keys.feed([]byte("ret"))
+	d.keys.Feed([]byte("ret"))
 	d.send(leasedKeyboard("x2", "input"))
 	if d.wait(handQuiet - time.Millisecond); d.held() {
 		t.Fatal("the keyboard went over in the middle of a secret")
 	}
 	d.wait(time.Millisecond)
-	d.keys.feed([]byte("y"))
+	d.keys.Feed([]byte("y"))
 	if got := string(d.sh.answer); !d.held() || got != "y" {
 		t.Errorf("held %v, the program got %q, want y", d.held(), got)
 	}

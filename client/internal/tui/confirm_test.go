@@ -9,11 +9,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"sublet/client/internal/tui/keys"
 
 	"sublet/client/internal/tui/paint"
 	"sublet/client/internal/tui/screentest"
 
-	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"sublet/client/internal/lender"
@@ -51,7 +53,8 @@ func newDesk(t *testing.T) *desk {
 		paint: paint.New(s, 80, 24, th), now: now, w: 80, h: 24,
 		cards: map[wire.ExecutionID]*card{}, linked: true, session: wire.SessionInfo{ID: "s1"}, own: owner{ai: true, taken: true, has: true},
 	}
-	d.keys = &keyboard{now: now, to: toUs, answer: func(b []byte) { _ = d.sh.Answer(b) }, shell: func(b []byte) { _ = d.sh.Keys(b) }}
+	d.keys = &keys.Keyboard{Now: now, Answer: func(b []byte) { _ = d.sh.Answer(b) }, Shell: func(b []byte) { _ = d.sh.Keys(b) }}
+	d.keys.Route(keys.ToUs)
 	d.after = func(by time.Duration, f then) { d.due = append(d.due, timer{d.clock.Add(by), f}) }
 	d.task = func(f func(context.Context) then) { d.tasks = append(d.tasks, f) }
 	d.paint.Take()
@@ -70,25 +73,12 @@ func (d *desk) send(msg any) {
 	}
 }
 
-// key presses a key, as keyName spells it.
+// key presses keys: those with a name of one character write it.
 func (d *desk) key(names ...string) {
 	for _, n := range names {
-		k := tea.KeyPressMsg{}
-		switch {
-		case n == "enter":
-			k.Code = tea.KeyEnter
-		case n == "esc":
-			k.Code = tea.KeyEscape
-		case n == "tab":
-			k.Code = tea.KeyTab
-		case n == "right":
-			k.Code = tea.KeyRight
-		case n == "down":
-			k.Code = tea.KeyDown
-		case strings.HasPrefix(n, "ctrl+"):
-			k.Code, k.Mod = rune(n[5]), tea.ModCtrl
-		default:
-			k.Code, k.Text = []rune(n)[0], n
+		k := keys.Key{Name: n}
+		if utf8.RuneCountInString(n) == 1 {
+			k.Text = n
 		}
 		d.send(&keyEvent{msg: k, done: make(chan struct{})})
 	}
@@ -330,13 +320,13 @@ func TestHandOverWaitsForQuestionAndTyping(t *testing.T) {
 	d.send(leasedStart("x1", "sudo make install"))
 	d.askTwo()
 	d.send(leasedKeyboard("x1", "password"))
-	if d.hand == nil || d.hand.on || d.keys.routed() == toProgram {
+	if d.hand == nil || d.hand.on || d.keys.Routed() == keys.ToProgram {
 		t.Fatal("the keyboard went over although a question is on the screen")
 	}
 	d.resolve("c1", wire.DecisionDeny)
 	d.key("l")
 	d.resolve("c2", wire.DecisionDeny)
-	if d.hand.on || d.keys.routed() == toProgram {
+	if d.hand.on || d.keys.Routed() == keys.ToProgram {
 		t.Fatal("the keyboard went over in the middle of typing")
 	}
 	d.key("s")
@@ -345,14 +335,14 @@ func TestHandOverWaitsForQuestionAndTyping(t *testing.T) {
 		t.Fatal("the keyboard went over too early")
 	}
 	d.wait(time.Millisecond)
-	if !d.hand.on || d.keys.routed() != toProgram {
+	if !d.hand.on || d.keys.Routed() != keys.ToProgram {
 		t.Fatal("the keyboard did not go over")
 	}
 	if d.ed.text != "ls" {
 		t.Errorf("line: got %q, want ls: keys typed before stay in the editor", d.ed.text)
 	}
 	d.send(leasedEnd("x1", 0))
-	if d.held() || d.keys.routed() == toProgram {
+	if d.held() || d.keys.Routed() == keys.ToProgram {
 		t.Error("the keyboard did not come back")
 	}
 }
@@ -366,7 +356,7 @@ func TestHandOverOfSecretsIsAsked(t *testing.T) {
 		d.send(leasedStart("x1", "read -rsp '[sudo] password for root: ' p"))
 		d.send(lender.LeasedKeyboard{ExecutionID: "x1", Why: "secret", Who: "bash"})
 		d.wait(handQuiet)
-		if d.held() || d.keys.routed() == toProgram || d.question() == nil {
+		if d.held() || d.keys.Routed() == keys.ToProgram || d.question() == nil {
 			t.Fatal("the keyboard went over unasked")
 		}
 		if text := strings.Join(d.question().body(&d.th, 80, true), "\n"); !strings.Contains(text, "bash reads without echo") {
@@ -375,7 +365,7 @@ func TestHandOverOfSecretsIsAsked(t *testing.T) {
 		d.wait(armDelay)
 		d.key(key)
 		d.wait(handQuiet)
-		if got := d.keys.routed() == toProgram; got != (key == "y") || d.question() != nil {
+		if got := d.keys.Routed() == keys.ToProgram; got != (key == "y") || d.question() != nil {
 			t.Errorf("%s: the program has the keyboard: %v", key, got)
 		}
 		if key == "n" {
@@ -385,11 +375,11 @@ func TestHandOverOfSecretsIsAsked(t *testing.T) {
 			continue
 		}
 		d.send(lender.LeasedKeyboard{ExecutionID: "x1", Why: "secret", Who: "bash"})
-		if d.question() != nil || d.keys.routed() != toProgram {
+		if d.question() != nil || d.keys.Routed() != keys.ToProgram {
 			t.Error("asked again about the same program")
 		}
 		d.send(lender.LeasedKeyboard{ExecutionID: "x1", Why: "secret", Who: "python3"})
-		if d.question() == nil || d.keys.routed() == toProgram {
+		if d.question() == nil || d.keys.Routed() == keys.ToProgram {
 			t.Error("another program was not asked about")
 		}
 		d.send(leasedEnd("x1", 0))
@@ -405,14 +395,14 @@ func TestHandOverLingers(t *testing.T) {
 	for _, why := range []string{"password", "input", "screen"} {
 		d := newDesk(t)
 		var typed []byte
-		d.keys.answer = func(p []byte) { typed = append(typed, p...) }
+		d.keys.Answer = func(p []byte) { typed = append(typed, p...) }
 		d.wait(time.Hour)
 		d.send(leasedStart("x1", "sudo make install"))
 		d.send(leasedKeyboard("x1", why))
-		d.keys.feed([]byte("one"))
+		d.keys.Feed([]byte("one"))
 		d.send(leasedKeyboard("x1", ""))
 		d.wait(2 * time.Second)
-		d.keys.feed([]byte("two"))
+		d.keys.Feed([]byte("two"))
 		want := "onetwo"
 		if why == "password" {
 			want = "one" // it would be shown
@@ -422,25 +412,25 @@ func TestHandOverLingers(t *testing.T) {
 		}
 		d.wait(handLinger - time.Second) // less than that behind the last key
 		d.send(leasedKeyboard("x1", why))
-		d.keys.feed([]byte("three"))
+		d.keys.Feed([]byte("three"))
 		if string(typed) != "onetwothree" {
 			t.Errorf("%s: asked again, the program got %q", why, typed)
 		}
 		d.wait(2 * handLinger)
-		if d.hand == nil || d.keys.routed() != toProgram {
+		if d.hand == nil || d.keys.Routed() != keys.ToProgram {
 			t.Fatalf("%s: the keyboard was taken from a program that asks", why)
 		}
 		d.send(leasedKeyboard("x1", ""))
 		d.wait(handLinger - time.Millisecond)
 		d.wait(time.Millisecond)
-		if d.hand != nil || d.held() || d.keys.routed() != toUs || d.ed.text != "" {
+		if d.hand != nil || d.held() || d.keys.Routed() != keys.ToUs || d.ed.text != "" {
 			t.Errorf("%s: the keyboard did not come back: line %q", why, d.ed.text)
 		}
 		d.send(leasedKeyboard("x1", "input"))
 		d.wait(handLinger)
 		d.send(leasedKeyboard("x1", ""))
 		d.send(leasedEnd("x1", 0))
-		if d.held() || d.keys.routed() == toProgram {
+		if d.held() || d.keys.Routed() == keys.ToProgram {
 			t.Errorf("%s: the command has ended, and has the keyboard", why)
 		}
 	}

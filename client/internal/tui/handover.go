@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/keys"
+
 	"github.com/dustin/go-humanize/english"
 
 	"sublet/client/internal/lender"
@@ -48,7 +50,7 @@ func (m *model) onKeyboard(e lender.LeasedKeyboard) {
 	switch {
 	case e.Why == "" && mine:
 		if h.why == "password" || h.why == "secret" {
-			m.keys.pause()
+			m.keys.Pause()
 		}
 		h.why, h.since = "", m.now()
 		m.after(handLinger, func() { m.lingered(h) })
@@ -56,7 +58,7 @@ func (m *model) onKeyboard(e lender.LeasedKeyboard) {
 		m.endHand(e.ExecutionID)
 	case mine:
 		h.why, h.who = e.Why, cmp.Or(e.Who, h.who)
-		m.keys.begin()
+		m.keys.Begin()
 	default:
 		m.hand = &handover{id: e.ExecutionID, why: e.Why, who: e.Who}
 		c := m.card(e.ExecutionID, "", "bash")
@@ -100,7 +102,7 @@ func (m *model) tryHand() {
 		return
 	}
 	last := m.lastKey
-	if typed := m.keys.last(); typed.After(last) {
+	if typed := m.keys.Last(); typed.After(last) {
 		last = typed // for somebody else, or dropped
 	}
 	if quiet := m.now().Sub(last); quiet < handQuiet {
@@ -115,7 +117,7 @@ func (m *model) tryHand() {
 		m.settleOwner()
 	}
 	h.on = true
-	m.keys.route(toProgram)
+	m.keys.Route(keys.ToProgram)
 	m.flushOut()
 	var b strings.Builder
 	if gap(m.lastKind, kindCard) {
@@ -161,7 +163,7 @@ func (m *model) lingered(h *handover) {
 		return
 	}
 	last := h.since
-	if typed := m.keys.last(); typed.After(last) {
+	if typed := m.keys.Last(); typed.After(last) {
 		last = typed
 	}
 	if left := handLinger - m.now().Sub(last); left > 0 {
@@ -195,7 +197,7 @@ func (m *model) endHand(id wire.ExecutionID) {
 	}
 	c := m.card(id, "", "bash")
 	if m.hand.on {
-		m.keys.route(toUs)
+		m.keys.Route(keys.ToUs)
 		m.paint.Release()
 		m.unshow()
 		c.handed = c.out.total

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"sublet/client/internal/tui/keys"
+
 	"sublet/client/internal/tui/cells"
 
 	"github.com/charmbracelet/x/ansi"
@@ -64,11 +66,11 @@ func TestNoHandOverBeforeTheCommand(t *testing.T) {
 	d := newDesk(t)
 	d.wait(time.Hour)
 	d.send(leasedKeyboard("x1", "input"))
-	if d.keys.routed() == toProgram {
+	if d.keys.Routed() == keys.ToProgram {
 		t.Fatal("the keyboard went to a command that has not begun")
 	}
 	d.send(leasedStart("x1", "make"))
-	if d.keys.routed() != toProgram || !strings.Contains(d.handed(), "bash  make") {
+	if d.keys.Routed() != keys.ToProgram || !strings.Contains(d.handed(), "bash  make") {
 		t.Error("it has begun, and does not have the keyboard")
 	}
 	d.send(leasedEnd("x1", 0))
@@ -76,7 +78,7 @@ func TestNoHandOverBeforeTheCommand(t *testing.T) {
 	d.send(leasedKeyboard("x2", "input"))
 	d.send(leasedKeyboard("x2", ""))
 	d.send(leasedStart("x2", "true"))
-	if d.keys.routed() == toProgram {
+	if d.keys.Routed() == keys.ToProgram {
 		t.Error("the keyboard went to a command that does not ask any more")
 	}
 }

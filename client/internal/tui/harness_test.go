@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"sublet/client/internal/tui/keys"
+
 	"sublet/client/internal/tui/screentest"
 
 	"github.com/charmbracelet/x/term"
@@ -572,7 +574,7 @@ func (w *window) prompt() {
 func (w *window) switches(key string) {
 	w.t.Helper()
 	w.keys(key)
-	w.until("AI mode", func() bool { return !w.p.paint.ShellOutput(nil) && w.p.keys.routed() == toUs })
+	w.until("AI mode", func() bool { return !w.p.paint.ShellOutput(nil) && w.p.keys.Routed() == keys.ToUs })
 }
 
 // ai goes to AI mode.

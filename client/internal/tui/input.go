@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/keys"
+
 	"sublet/client/internal/tui/style"
 
 	"sublet/client/internal/tui/cells"
-
-	tea "charm.land/bubbletea/v2"
 )
 
 // onInput deals with a key or a paste while the screen is the program's.
@@ -26,37 +26,19 @@ func (m *model) onInput(e *keyEvent) {
 		return
 	case switched:
 		m.onSwitched(msg.once)
-	case switchAsked:
+	case keys.Switch:
 		if e.pass = !m.own.ai; m.own.ai {
 			m.leaveAI()
 		}
-	case tea.KeyPressMsg:
-		e.pass = m.onKey(keyName(msg), msg.Text)
-	case pasteTooLong:
-		m.hintLines(m.th.Warn.Render("nothing was pasted: it is "+style.Count(int64(msg.bytes))+"B long, and a question may have "+style.Count(maxPaste)+"B") +
+	case keys.Key:
+		e.pass = m.onKey(msg.Name, msg.Text)
+	case keys.TooLong:
+		m.hintLines(m.th.Warn.Render("nothing was pasted: it is "+style.Count(int64(msg.Bytes))+"B long, and a question may have "+style.Count(keys.MaxPaste)+"B") +
 			m.th.Dim.Render(" · put it into a file"))
-	case paste:
-		e.pass = m.onPaste(msg.text())
+	case keys.Paste:
+		e.pass = m.onPaste(msg.Text())
 	}
 	m.lastKey = m.now()
-}
-
-// keyName is the key as the tables below know it.
-func keyName(k tea.KeyPressMsg) string {
-	name := k.String()
-	switch name {
-	case "ctrl+i", "\t":
-		return "tab"
-	case "ctrl+m", "kpenter", "kp_enter":
-		return "enter"
-	case "ctrl+[", "escape":
-		return "esc"
-	case "ctrl+?":
-		return "backspace"
-	case "ctrl+alt+c": // Esc and ^C typed at once
-		return "ctrl+c"
-	}
-	return name
 }
 
 // onPaste puts a paste into what is being written, and reports whether it is for the shell instead.

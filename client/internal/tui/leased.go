@@ -62,7 +62,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 	c := m.card(e.ExecutionID, "", "bash")
 	forced := e.Result.Signal != "" || e.Result.Status != wire.StatusOK
 	if secret := m.held() && (m.hand.why == "password" || m.hand.why == "secret"); secret || forced && c.asked {
-		m.keys.mute(handMute) // the rest of a secret is nobody's
+		m.keys.Mute(handMute) // the rest of a secret is nobody's
 	}
 	m.endHand(e.ExecutionID)
 	if !m.own.ai || !m.offered.IsZero() {

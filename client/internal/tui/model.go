@@ -5,11 +5,11 @@ import (
 	"log/slog"
 	"time"
 
+	"sublet/client/internal/tui/keys"
+
 	"sublet/client/internal/tui/paint"
 
 	"sublet/client/internal/tui/style"
-
-	tea "charm.land/bubbletea/v2"
 
 	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/markdown"
@@ -30,7 +30,7 @@ type model struct {
 	th     style.Theme
 	md     *markdown.Renderer
 	paint  *paint.Painter
-	keys   *keyboard
+	keys   *keys.Keyboard
 	now    func() time.Time
 	after  func(d time.Duration, f then)          // has the event loop do f once d has passed
 	task   func(f func(ctx context.Context) then) // has f run beside the event loop, and the loop do what it returns
@@ -107,7 +107,7 @@ type model struct {
 type (
 	// keyEvent is a key or a paste; done is closed when it was dealt with. pass: the shell is to have it.
 	keyEvent struct {
-		msg  tea.Msg
+		msg  any
 		pass bool
 		done chan struct{}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"sublet/client/internal/tui/keys"
+
 	"sublet/lease/shell"
 )
 
@@ -39,8 +41,6 @@ type owner struct {
 type (
 	// switched reports that the keyboard took the screen for the user: once for one question only.
 	switched struct{ once bool }
-	// switchAsked is the key of the user's choice, pressed in AI mode.
-	switchAsked struct{}
 	// mayEnter asks whether a key may switch to AI mode: not where it is ours, a key like any other; where wait is not nil, once
 	// that is closed; else if the shell agrees.
 	mayEnter struct {
@@ -144,11 +144,11 @@ func (m *model) settleOwner() {
 		m.paint.Give()
 	}
 	if m.hand == nil || !m.hand.on {
-		to := toShell
+		to := keys.ToShell
 		if o.has {
-			to = toUs
+			to = keys.ToUs
 		}
-		m.keys.route(to)
+		m.keys.Route(to)
 	}
 }
 
@@ -186,7 +186,7 @@ func (m *model) giveScreen() {
 	m.flushOut()
 	o.taken, o.has, o.moving, o.typed = false, false, true, false
 	m.lastKind = kindShell
-	m.keys.route(toShell)
+	m.keys.Route(keys.ToShell)
 	line := o.insert
 	if o.insert = ""; line != "" {
 		o.ai, o.returns = false, true

@@ -23,6 +23,8 @@ import (
 	"syscall"
 	"time"
 
+	"sublet/client/internal/tui/keys"
+
 	"sublet/client/internal/tui/paint"
 
 	uv "github.com/charmbracelet/ultraviolet"
@@ -77,7 +79,7 @@ type Program struct {
 	log   *slog.Logger
 	inbox *inbox
 	paint *paint.Painter
-	keys  *keyboard
+	keys  *keys.Keyboard
 	model *model
 	tea   *tea.Program
 	stop  context.CancelFunc
@@ -171,25 +173,18 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	if !ok {
 		size = shell.Size{Cols: 80, Rows: 24}
 	}
-	wakeR, wakeW, err := os.Pipe()
-	if err != nil {
-		return 1, fmt.Errorf("open a pipe: %w", err)
-	}
-	defer wakeR.Close()
-	defer wakeW.Close()
-
 	ctx, p.stop = context.WithCancel(ctx)
 	defer p.stop()
 	p.ctx = ctx
 	th := style.New(o.Env)
 	p.paint = paint.New(o.Stdout, size.Cols, size.Rows, &th)
 	p.paint.NoReflow = uv.Environ(o.Env).Getenv("XTERM_VERSION") != ""
-	p.keys = &keyboard{
-		in: o.Stdin, wake: wakeR, stop: wakeW, now: o.now, key: p.key(ctx), enter: p.enter(ctx), switchKey: o.SwitchKey,
-		bracketed: p.paint.Brackets,
-		shell:     func(b []byte) { _ = o.Shell.Keys(b) }, // a shell that is gone needs no keys
-		answer:    func(b []byte) { _ = o.Shell.Answer(b) },
+	if p.keys, err = keys.New(o.Stdin); err != nil {
+		return 1, fmt.Errorf("open a pipe: %w", err)
 	}
+	p.keys.Now, p.keys.Deliver, p.keys.Enter, p.keys.Switch, p.keys.Bracketed = o.now, p.key(ctx), p.enter(ctx), o.SwitchKey, p.paint.Brackets
+	p.keys.Shell = func(b []byte) { _ = o.Shell.Keys(b) } // a shell that is gone needs no keys
+	p.keys.Answer = func(b []byte) { _ = o.Shell.Answer(b) }
 	p.model = p.newModel(th, size)
 	p.tea = tea.NewProgram(eventLoop{p}, tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(io.Discard),
 		tea.WithoutRenderer(), tea.WithoutSignalHandler(), tea.WithoutCatchPanics(), tea.WithFPS(1), tea.WithEnvironment(o.Env))
@@ -232,7 +227,7 @@ func (p *Program) loop(ctx context.Context, signals <-chan os.Signal) (code int,
 	})
 	reading.Go(func() {
 		defer p.guard()
-		if err := p.keys.run(); err != nil {
+		if err := p.keys.Run(); err != nil {
 			p.log.Info("the terminal is gone", "err", err)
 			p.tea.Send(stopAsked{128 + int(syscall.SIGHUP)})
 		}
@@ -255,7 +250,7 @@ func (p *Program) loop(ctx context.Context, signals <-chan os.Signal) (code int,
 	if !waited(&p.tasks, stopBound) {
 		p.log.Warn("some work did not end in time")
 	}
-	p.keys.end()
+	p.keys.End()
 	if !waited(&reading, stopBound) { // it is writing to a program that does not read
 		p.log.Warn("the keyboard's reader did not end in time")
 	}
@@ -307,8 +302,8 @@ func (p *Program) newModel(th style.Theme, size shell.Size) *model {
 }
 
 // key delivers one message to the event loop and returns when it was dealt with.
-func (p *Program) key(ctx context.Context) func(tea.Msg) (pass, ok bool) {
-	return func(msg tea.Msg) (pass, ok bool) {
+func (p *Program) key(ctx context.Context) func(any) (pass, ok bool) {
+	return func(msg any) (pass, ok bool) {
 		e := &keyEvent{msg: msg, done: make(chan struct{})}
 		p.tea.Send(e)
 		select {
@@ -326,7 +321,7 @@ func (p *Program) enter(ctx context.Context) func([]byte) bool {
 	return func(chunk []byte) bool {
 		for {
 			may := &mayEnter{}
-			if _, ok := p.keys.key(may); !ok || may.ours {
+			if _, ok := p.keys.Deliver(may); !ok || may.ours {
 				return false
 			}
 			if may.wait == nil {
@@ -345,12 +340,12 @@ func (p *Program) enter(ctx context.Context) func([]byte) bool {
 			p.log.Warn("the screen was not taken", "err", err)
 		}
 		if err != nil || !held {
-			p.keys.key(notEntered{})
+			p.keys.Deliver(notEntered{})
 			return false
 		}
 		p.paint.Take()
-		p.keys.route(toUs)
-		p.keys.key(switched{string(chunk) == "?"})
+		p.keys.Route(keys.ToUs)
+		p.keys.Deliver(switched{string(chunk) == "?"})
 		return true
 	}
 }

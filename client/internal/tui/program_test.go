@@ -66,8 +66,8 @@ func TestSwitch(t *testing.T) {
 	}
 	w.prompt()
 	w.ai()
-	w.keys("\x1b") // Esc does not switch
-	time.Sleep(2 * escWait)
+	w.keys("\x1b")                     // Esc does not switch
+	time.Sleep(100 * time.Millisecond) // for it to be the Escape key
 	w.keys("x")
 	w.see("> x")
 }
@@ -286,7 +286,7 @@ func TestInterrupts(t *testing.T) {
 	w.see("stopped")
 	w.seeNot("cancelled by") // once is enough
 	w.keys("\x1b")
-	time.Sleep(2 * escWait)
+	time.Sleep(100 * time.Millisecond) // for it to be the Escape key
 	w.keys("next")
 	w.see("> next")
 	select {

@@ -173,7 +173,7 @@ func (m *model) onResolved(r *wire.ConfirmationResolved) {
 
 // unshow has the questions armed anew: somebody else had the screen, and what was typed was for them.
 func (m *model) unshow() {
-	m.lastKey = m.keys.last()
+	m.lastKey = m.keys.Last()
 	for _, q := range m.questions {
 		q.shown, q.live = time.Time{}, false
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"sublet/client/internal/tui/keys"
+
 	"sublet/client/internal/tui/style"
 
 	"github.com/creack/pty"
@@ -108,7 +110,7 @@ func TestPasteTooLong(t *testing.T) {
 	w.ai()
 	w.keys("about \x1b[200~")
 	line := strings.Repeat("rm -rf build # a line of a paste\n", 2000)
-	for sent := 0; sent <= maxPaste; sent += len(line) {
+	for sent := 0; sent <= keys.MaxPaste; sent += len(line) {
 		w.keys(line)
 	}
 	w.keys("\x1b[201~")

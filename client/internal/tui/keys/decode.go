@@ -1,4 +1,4 @@
-package tui
+package keys
 
 import (
 	"bytes"
@@ -6,28 +6,34 @@ import (
 	"time"
 	"unicode/utf8"
 
-	tea "charm.land/bubbletea/v2"
 	uv "github.com/charmbracelet/ultraviolet"
+	"github.com/charmbracelet/x/ansi"
 )
 
 const (
 	// escWait is how long an escape byte may stay alone before it is the Escape key.
 	escWait = 40 * time.Millisecond
-	// maxPaste bounds a paste, in bytes. Of a longer one nothing is taken: half of a question is another question.
-	maxPaste = 4 << 20
+	// MaxPaste bounds a paste, in bytes. Of a longer one nothing is taken: half of a question is another question.
+	MaxPaste = 4 << 20
 	// pasteRun is the number of printable characters read at once that can only be a paste, by a terminal without
 	// bracketed paste. They are delivered as one, and so can never answer a question.
 	pasteRun = 32
 )
 
-// paste is what was pasted, as the terminal sent it.
-type paste struct {
+// A Key has its name, such as "ctrl+a", and the text that it writes.
+type Key struct{ Name, Text string }
+
+// Switch is the key that the user chose to switch between command mode and AI mode.
+type Switch struct{}
+
+// Paste is what was pasted, as the terminal sent it.
+type Paste struct {
 	raw       []byte
 	bracketed bool
 }
 
-// pasteTooLong is a paste of which nothing was taken.
-type pasteTooLong struct{ bytes int }
+// TooLong is a paste of more than MaxPaste bytes, of which nothing was taken.
+type TooLong struct{ Bytes int }
 
 // decoder turns what is typed into messages.
 type decoder struct {
@@ -47,17 +53,17 @@ var (
 
 // next reads one message at the start of b: 0 when b may be the beginning of a longer sequence. The message is nil for
 // what nobody wants.
-func (k *decoder) next(b []byte, expired bool) (int, tea.Msg) {
+func (k *decoder) next(b []byte, expired bool) (int, any) {
 	if k.paste != nil {
 		end := bytes.Index(b, pasteEnd)
 		if end >= 0 {
 			k.addPaste(b[:end])
 			text := k.paste
 			k.paste = nil
-			if k.pasted > maxPaste {
-				return end + len(pasteEnd), pasteTooLong{k.pasted}
+			if k.pasted > MaxPaste {
+				return end + len(pasteEnd), TooLong{k.pasted}
 			}
-			return end + len(pasteEnd), paste{text, true}
+			return end + len(pasteEnd), Paste{text, true}
 		}
 		keep := 0 // the end may have begun
 		for i := min(len(pasteEnd)-1, len(b)); i > 0; i-- {
@@ -73,38 +79,34 @@ func (k *decoder) next(b []byte, expired bool) (int, tea.Msg) {
 		k.paste, k.pasted = []byte{}, 0
 		return len(pasteStart), nil
 	}
-	if n := printableRun(b); n >= pasteRun {
-		return n, paste{b[:n:n], false}
+	run := bytes.IndexFunc(b, func(r rune) bool { return r < 0x20 || r == 0x7f || r == utf8.RuneError })
+	if run < 0 {
+		run = len(b)
+	}
+	if run >= pasteRun {
+		return run, Paste{b[:run:run], false}
 	}
 	if !expired && incomplete(b) {
 		return 0, nil
 	}
 	n, ev := k.events.Decode(b)
-	if n <= 0 {
-		n = 1
-	}
-	switch ev := ev.(type) {
-	case uv.UnknownEvent:
-		if !expired && b[0] == 0x1b && len(b) < 256 && n == len(b) {
-			return 0, nil
-		}
-		return n, nil
-	case uv.KeyPressEvent:
-		return n, tea.KeyPressMsg(ev)
+	n = max(1, n)
+	if press, ok := ev.(uv.KeyPressEvent); ok {
+		return n, Key{name(press), press.Text}
 	}
 	return n, nil
 }
 
 func (k *decoder) addPaste(b []byte) {
 	k.pasted += len(b)
-	if room := maxPaste - len(k.paste); room < len(b) {
+	if room := MaxPaste - len(k.paste); room < len(b) {
 		b = b[:max(0, room)]
 	}
 	k.paste = append(k.paste, b...)
 }
 
-// text is the paste with line feeds at its line ends; terminals send carriage returns.
-func (p paste) text() string {
+// Text is the paste with line feeds at its line ends; terminals send carriage returns.
+func (p Paste) Text() string {
 	s := strings.ToValidUTF8(string(p.raw), "\ufffd")
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	return strings.ReplaceAll(s, "\r", "\n")
@@ -112,39 +114,31 @@ func (p paste) text() string {
 
 // incomplete reports whether b begins with a part of a sequence or character whose rest may still come.
 func incomplete(b []byte) bool {
-	if b[0] != 0x1b {
-		return b[0] >= 0xc0 && !utf8.FullRune(b)
-	}
-	if len(b) == 1 {
+	rest := bytes.TrimPrefix(b, []byte{0x1b})
+	switch {
+	case len(rest) == 0, string(b) == "\x1bO", string(b) == "\x1b\x1b", rest[0] >= 0xc0 && !utf8.FullRune(rest):
 		return true
+	case strings.IndexByte("]P_^X", rest[0]) >= 0: // a string, which ESC \ may end
+		b = bytes.TrimSuffix(b, []byte{0x1b})
 	}
-	switch b[1] {
-	case '[':
-		for _, c := range b[2:] {
-			if c >= 0x40 && c <= 0x7e {
-				return false
-			}
-		}
-		return len(b) < 64
-	case 'O':
-		return len(b) == 2
-	case ']', 'P', '_', '^', 'X': // strings, ended by BEL or ST
-		return len(b) < 4096 && !bytes.ContainsAny(b[2:], "\a\x9c") && !bytes.Contains(b[2:], []byte("\x1b\\"))
-	case 0x1b:
-		return len(b) == 2
-	}
-	return !utf8.FullRune(b[1:])
+	_, _, n, state := ansi.DecodeSequence(b, ansi.NormalState, nil)
+	return state != ansi.NormalState && n == len(b) && n < 4096
 }
 
-// printableRun is how many bytes at the start of b are printable characters without a control among them.
-func printableRun(b []byte) int {
-	n := 0
-	for n < len(b) {
-		r, size := utf8.DecodeRune(b[n:])
-		if r < 0x20 || r == 0x7f || (r == utf8.RuneError && size == 1) {
-			break
-		}
-		n += size
+// name is the key as tables of keys know it.
+func name(k uv.KeyPressEvent) string {
+	switch name := k.String(); name {
+	case "ctrl+i", "\t":
+		return "tab"
+	case "ctrl+m", "kpenter", "kp_enter":
+		return "enter"
+	case "ctrl+[", "escape":
+		return "esc"
+	case "ctrl+?":
+		return "backspace"
+	case "ctrl+alt+c": // Esc and ^C typed at once
+		return "ctrl+c"
+	default:
+		return name
 	}
-	return n
 }

@@ -1,18 +1,15 @@
-package tui
+package keys
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	tea "charm.land/bubbletea/v2"
 )
 
 // typist is a keyboard without a terminal.
 type typist struct {
-	k       *keyboard
+	k       *Keyboard
 	clock   time.Time
 	events  []string
 	shell   []byte
@@ -25,30 +22,29 @@ type typist struct {
 
 func newTypist() *typist {
 	ty := &typist{clock: time.Unix(1_000_000, 0)}
-	ty.k = &keyboard{
-		now:       func() time.Time { return ty.clock },
-		shell:     func(p []byte) { ty.shell = append(ty.shell, p...) },
-		answer:    func(p []byte) { ty.program = append(ty.program, p...) },
-		bracketed: func() bool { return true },
-		enter: func(p []byte) bool {
+	ty.k = &Keyboard{
+		Now:       func() time.Time { return ty.clock },
+		Shell:     func(p []byte) { ty.shell = append(ty.shell, p...) },
+		Answer:    func(p []byte) { ty.program = append(ty.program, p...) },
+		Bracketed: func() bool { return true },
+		Enter: func(p []byte) bool {
 			ty.asked = append(ty.asked, string(p))
 			if ty.enter {
-				ty.k.route(toUs)
+				ty.k.Route(ToUs)
 			}
 			return ty.enter
 		},
 	}
-	ty.k.key = func(msg tea.Msg) (bool, bool) {
+	ty.k.Deliver = func(msg any) (bool, bool) {
 		switch msg := msg.(type) {
-		case tea.KeyPressMsg:
-			name := keyName(msg)
-			ty.events = append(ty.events, name)
+		case Key:
+			ty.events = append(ty.events, msg.Name)
 			if ty.onKey != nil {
-				ty.onKey(name)
+				ty.onKey(msg.Name)
 			}
-		case paste:
-			ty.events = append(ty.events, "paste:"+msg.text())
-		case switchAsked:
+		case Paste:
+			ty.events = append(ty.events, "paste:"+msg.Text())
+		case Switch:
 			ty.events = append(ty.events, "switch")
 		}
 		return ty.pass, true
@@ -58,7 +54,7 @@ func newTypist() *typist {
 
 func (ty *typist) feed(chunks ...string) {
 	for _, c := range chunks {
-		ty.k.feed([]byte(c))
+		ty.k.Feed([]byte(c))
 	}
 }
 
@@ -89,9 +85,9 @@ func TestKeyboardDecodes(t *testing.T) {
 				continue // typed slowly it is typing
 			}
 			ty := newTypist()
-			ty.k.route(toUs)
+			ty.k.Route(ToUs)
 			for c := range slices.Chunk([]byte(tc.in), size) {
-				ty.k.feed(slices.Clone(c))
+				ty.k.Feed(slices.Clone(c))
 			}
 			ty.k.decode(true)
 			if got := strings.Join(ty.events, " "); got != strings.Join(tc.want, " ") {
@@ -104,9 +100,9 @@ func TestKeyboardDecodes(t *testing.T) {
 // A lone escape byte is the Escape key once nothing follows it.
 func TestKeyboardEscape(t *testing.T) {
 	ty := newTypist()
-	ty.k.route(toUs)
+	ty.k.Route(ToUs)
 	ty.feed("\x1b")
-	if len(ty.events) != 0 || len(ty.k.pending) != 1 {
+	if len(ty.events) != 0 || len(ty.k.decoder.pending) != 1 {
 		t.Fatalf("got %q at once, want to wait", ty.events)
 	}
 	ty.k.decode(true)
@@ -123,7 +119,7 @@ func TestKeyboardIsTransparent(t *testing.T) {
 		all += string([]byte{byte(i)})
 	}
 	ty := newTypist()
-	ty.k.switchKey = []byte("\x1b[24~")
+	ty.k.Switch = []byte("\x1b[24~")
 	long := strings.Repeat("make\r", 800)
 	for _, chunk := range []string{all, "\x1b", "[A", "\tls", "??", "ls\t", "\x1b[200~\t\x1b[201~", "\x1b[24~x", long, "\t", "?"} {
 		ty.shell = nil
@@ -148,19 +144,19 @@ func TestKeyboardIsTransparent(t *testing.T) {
 // A key that gives the screen away takes what was read together with it along. A paste is whoever's its beginning was.
 func TestKeyboardGivesTheRestAway(t *testing.T) {
 	ty := newTypist()
-	ty.k.route(toUs)
+	ty.k.Route(ToUs)
 	ty.onKey = func(name string) {
 		if name == "tab" {
-			ty.k.route(toShell)
+			ty.k.Route(ToShell)
 		}
 	}
 	ty.feed("a\tls\r\x1b[A", "pwd\r")
 	if want := "ls\r\x1b[Apwd\r"; string(ty.shell) != want || !slices.Equal(ty.events, []string{"a", "tab"}) {
 		t.Errorf("the shell got %q, want %q; events %q", ty.shell, want, ty.events)
 	}
-	ty.k.route(toUs)
+	ty.k.Route(ToUs)
 	ty.feed("\x1b[200~rm x\r")
-	ty.k.route(toShell)
+	ty.k.Route(ToShell)
 	ty.shell = nil
 	ty.feed("rm y\r\x1b[201~ls")
 	if string(ty.shell) != "ls" || ty.events[len(ty.events)-1] != "paste:rm x\nrm y\n" {
@@ -171,7 +167,7 @@ func TestKeyboardGivesTheRestAway(t *testing.T) {
 // What the event loop does not want for itself the shell gets as it was typed.
 func TestKeyboardPassesOn(t *testing.T) {
 	ty := newTypist()
-	ty.k.route(toUs)
+	ty.k.Route(ToUs)
 	ty.pass = true
 	ty.feed("l\x1b", "[A漢\r\x1b[200~a\rb\x1b[201~", strings.Repeat("x", 40))
 	if want := "l\x1b[A漢\r\x1b[200~a\rb\x1b[201~" + strings.Repeat("x", 40); string(ty.shell) != want {
@@ -181,18 +177,18 @@ func TestKeyboardPassesOn(t *testing.T) {
 
 // Muted, the keyboard drops what is typed, wherever it would go, and what was half typed.
 func TestKeyboardMute(t *testing.T) {
-	for _, to := range []receiver{toShell, toUs} {
+	for _, to := range []Receiver{ToShell, ToUs} {
 		ty := newTypist()
-		ty.k.route(to)
-		ty.k.mute(500 * time.Millisecond)
+		ty.k.Route(to)
+		ty.k.Mute(500 * time.Millisecond)
 		ty.feed("se\x1b", "cr", "\t", "\x1b[200~et")
 		ty.clock = ty.clock.Add(499 * time.Millisecond)
 		ty.feed("\r")
-		if got := string(ty.shell) + string(ty.program) + strings.Join(ty.events, "") + strings.Join(ty.asked, "") + string(ty.k.ahead) + string(ty.k.pending); got != "" {
+		if got := string(ty.shell) + string(ty.program) + strings.Join(ty.events, "") + strings.Join(ty.asked, "") + string(ty.k.ahead) + string(ty.k.decoder.pending); got != "" {
 			t.Errorf("to %d: got %q", to, got)
 		}
 		ty.clock = ty.clock.Add(time.Millisecond)
-		ty.k.route(toUs)
+		ty.k.Route(ToUs)
 		ty.feed("l")
 		if !slices.Equal(ty.events, []string{"l"}) {
 			t.Errorf("afterwards: got %q, want l", ty.events)
@@ -205,24 +201,24 @@ func TestKeyboardMute(t *testing.T) {
 // after it.
 func TestKeyboardPause(t *testing.T) {
 	ty := newTypist()
-	ty.k.route(toProgram)
+	ty.k.Route(ToProgram)
 	ty.feed("wrong\r")
-	ty.k.pause()
+	ty.k.Pause()
 	ty.feed("se", "cret\r")
 	if got := string(ty.program); got != "wrong\r" {
 		t.Errorf("paused: the program got %q", got)
 	}
-	ty.k.begin()
+	ty.k.Begin()
 	ty.feed("more")
 	if got := string(ty.program); got != "wrong\rsecret\rmore" {
 		t.Errorf("asked again: the program got %q", got)
 	}
-	ty.k.pause()
+	ty.k.Pause()
 	ty.feed("sec\x03\x1aret")
 	if got := string(ty.program); got != "wrong\rsecret\rmore\x1a" {
 		t.Errorf("interrupted: the program got %q", got)
 	}
-	ty.k.route(toUs)
+	ty.k.Route(ToUs)
 	ty.feed("l")
 	if !slices.Equal(ty.events, []string{"l"}) || len(ty.shell) != 0 {
 		t.Errorf("got %q, want l; the shell got %q", ty.events, ty.shell)
@@ -233,58 +229,15 @@ func FuzzKeyboard(f *testing.F) {
 	f.Add([]byte("\x1b[200~x\x1b[201~\x1b[1;5A\xe6\xbc"), uint8(3))
 	f.Fuzz(func(t *testing.T, in []byte, size uint8) {
 		ty := newTypist()
-		ty.k.route(toUs)
+		ty.k.Route(ToUs)
 		for c := range slices.Chunk(in, int(size)+1) {
-			ty.k.feed(slices.Clone(c))
+			ty.k.Feed(slices.Clone(c))
 		}
-		for i := 0; len(ty.k.pending) > 0 && ty.k.paste == nil; i++ {
+		for i := 0; len(ty.k.decoder.pending) > 0 && ty.k.decoder.paste == nil; i++ {
 			if i > len(in)+1 {
-				t.Fatalf("never done with %q", ty.k.pending)
+				t.Fatalf("never done with %q", ty.k.decoder.pending)
 			}
 			ty.k.decode(true)
 		}
 	})
-}
-
-func TestTail(t *testing.T) {
-	for _, tc := range []struct {
-		in   string
-		want []string
-	}{
-		{"a\r\nb\r\nc", []string{"a", "b", "c"}},
-		{" 10%\r 50%\r100%\n", []string{"100%"}},
-		{"long line\rshort\x1b[K\n", []string{"short"}},
-		{"\x1b[32mgreen\x1b[m \x1b]0;title\aend", []string{"green end"}},
-		{"back\b\bXY\n", []string{"baXY"}},
-		{"a\tb", []string{"a       b"}},
-		{"漢字\n", []string{"漢字"}},
-		{"gone\n\x1b[2Jhere", []string{"gone", "here"}},
-		{"\x1bP1$r\x1b\\dcs\x1b(B", []string{"dcs"}},
-		{"evil \u202e\n", []string{"evil ⟨U+202E⟩"}},
-		{"\x1b]52;c;aGVsbG8=\a\x1b]52;c;?\x1b\\\x1b[c\x1b[6n\x1b]11;?\aend\n", []string{"end"}}, // the clipboard, and what a terminal would answer
-	} {
-		for size := 1; size <= len(tc.in); size += 3 {
-			var l tail
-			for c := range slices.Chunk([]byte(tc.in), size) {
-				l.write(c)
-			}
-			if got := l.last(5); !slices.Equal(got, tc.want) {
-				t.Errorf("%q in pieces of %d: got %q, want %q", tc.in, size, got, tc.want)
-			}
-		}
-	}
-	var l tail
-	for i := range 10_000 {
-		l.write([]byte(fmt.Sprintf("line %d\n", i)))
-	}
-	if len(l.raw) > 2*rawKept {
-		t.Errorf("a tail must stay short: %d bytes", len(l.raw))
-	}
-	if got := string(func() []byte { l.write([]byte("\x1b[1mPassword: ")); return l.unfinished() }()); got != "\x1b[1mPassword: " {
-		t.Errorf("unfinished: got %q", got)
-	}
-	l.write([]byte("x\n\x1b[?1049h\x1b[Hscreen"))
-	if got := string(l.fromAltScreen()); got != "\x1b[?1049h\x1b[Hscreen" {
-		t.Errorf("from the alternate screen: got %q", got)
-	}
 }
