@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -246,17 +245,12 @@ func (a *approver) decided(q agent.Question, v risk.Verdict, p policy.Decision, 
 	return d
 }
 
-// unchanged returns what reports whether the scripts that were judged by their text still hold it; nil where there are none.
+// unchanged returns what reports whether the files that a verdict relied on still are what they were; nil where there are none.
 func (t *turn) unchanged(scripts []risk.Script) func() bool {
 	if len(scripts) == 0 {
 		return nil
 	}
-	return func() bool {
-		return !slices.ContainsFunc(scripts, func(s risk.Script) bool {
-			text, ok := t.s.files.Written(reach.Real(s.Path))
-			return !ok || text != s.Text
-		})
-	}
+	return func() bool { return judge.Unchanged(scripts, t.s.files.Written) }
 }
 
 func (t *turn) vet(id wire.ExecutionID, a lend.Approval) {

@@ -50,9 +50,18 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 	}
 	known := p.Shell(ctx, &c)
 	c.Written = func(path string) (string, bool) { return p.Written(reach.Real(path)) }
-	c.Venv = func(file string) bool { return standardVenv(file, c.ProjectRoot, c.Env["PATH"]) }
+	var venvs []risk.Script
+	c.Venv = func(file string) bool {
+		state := venvState(file) // before it is judged: what changes meanwhile is noticed
+		ok := standardVenv(file, c.ProjectRoot, c.Env["PATH"])
+		if ok {
+			venvs = append(venvs, risk.Script{Path: file, Text: state, Venv: true})
+		}
+		return ok
+	}
 	c.Shadow = shadow(c.Env["PATH"], c.ProjectRoot, c.Home, c.Env["TMPDIR"])
 	v := risk.Analyze(act.Command, c)
+	v.Scripts = append(v.Scripts, venvs...)
 	if act.Background {
 		v.Reasons = append(v.Reasons, risk.Reason{Text: "goes on in the background, until it ends by itself or is ended", Effect: risk.RunCode, Level: risk.Low})
 	}
@@ -63,6 +72,17 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 		})
 	}
 	return v
+}
+
+// Unchanged reports whether the files that a verdict relied on still are what they were. written is that of Place.
+func Unchanged(scripts []risk.Script, written func(path string) (text string, ok bool)) bool {
+	return !slices.ContainsFunc(scripts, func(s risk.Script) bool {
+		if s.Venv {
+			return venvState(s.Path) != s.Text
+		}
+		text, ok := written(reach.Real(s.Path))
+		return !ok || text != s.Text
+	})
 }
 
 // Opaque reports whether a text runs what cannot be seen in it, such as `. ./x.sh`: who allowed it did not see what it would

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -40,6 +41,16 @@ func standardVenv(file, project, path string) bool {
 		}
 	}
 	return template != "" && madeFrom(readSmall(file), template, dir) && !hides(bin, path)
+}
+
+// venvState returns what decides what an activate script does: its text, and the programs that it puts before others.
+func venvState(file string) string {
+	state := readSmall(file)
+	list, err := os.ReadDir(filepath.Dir(file))
+	for _, e := range list {
+		state += "\x00" + e.Name()
+	}
+	return fmt.Sprint(state, "\x00", err)
 }
 
 // pythons returns the folders below which Pythons are installed that no held command can have changed.

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"sublet/daemon/internal/risk"
 )
 
 // TestStandardVenv keeps a script from being sourced unasked that is not what Python wrote.
@@ -24,6 +26,7 @@ func TestStandardVenv(t *testing.T) {
 	if other := t.TempDir(); standardVenv(activate, other, path) {
 		t.Error("a virtual environment outside of the project is taken for its own")
 	}
+	scripts := []risk.Script{{Path: activate, Text: venvState(activate), Venv: true}}
 	spoil := func(what, file, text string) {
 		t.Helper()
 		was, err := os.ReadFile(file)
@@ -33,6 +36,9 @@ func TestStandardVenv(t *testing.T) {
 		}
 		if standardVenv(activate, project, path) {
 			t.Errorf("taken for a standard one: %s", what)
+		}
+		if Unchanged(scripts, nil) {
+			t.Errorf("not noticed when the command is handed over: %s", what)
 		}
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
@@ -44,6 +50,9 @@ func TestStandardVenv(t *testing.T) {
 		}
 		if !standardVenv(activate, project, path) {
 			t.Fatalf("not taken for a standard one after that was undone: %s", what)
+		}
+		if !Unchanged(scripts, nil) {
+			t.Errorf("refused although that was undone: %s", what)
 		}
 	}
 	spoil("one with a line more", activate, "echo more\n")

@@ -16,7 +16,7 @@ import (
 type Approval struct {
 	Person  bool        // a person allowed it, having seen what it does
 	Literal bool        // it changes the shell by what can be read in its text, and starts nothing
-	Holds   func() bool // reports whether the scripts that it was judged by still are what they were; nil: there are none
+	Holds   func() bool // reports whether the files that it was judged by still are what they were; nil: there are none
 }
 
 // Command is a command that was allowed.

@@ -10,10 +10,11 @@ import (
 // maxScripts bounds the scripts of one text that are judged by what they hold.
 const maxScripts = 4
 
-// Script is a file whose text was judged as part of a verdict: the verdict holds as long as the file holds that text.
+// Script is a file whose text a verdict relied on: the verdict holds as long as the file holds that text.
 type Script struct {
 	Path, Text string
-	from, to   int // its commands in Verdict.Commands
+	Venv       bool // it activates a virtual environment, and Text is what decides what that does
+	from, to   int  // its commands in Verdict.Commands
 }
 
 // shellRun finds the first lines that have a file that is run by its name read by sh or bash.
