@@ -149,7 +149,7 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	env, cwd := a.environ()
 	return judge.Place{
 		Settings: h.opts.Config().Policy, Env: lend.Texts(env), Cwd: string(cwd), Home: lend.Home(env), Own: h.shells.Own(), Trees: &h.projects.Trees,
-		Written: a.t.s.files.Written,
+		Written: a.t.s.files.Written, Made: a.t.s.files.Made,
 		Shell: func(ctx context.Context, c *risk.Context) (known bool) {
 			if q.Action.Private {
 				return a.t.privateFacts(ctx, q.Action.StateDigest, c)

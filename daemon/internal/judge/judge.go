@@ -27,6 +27,7 @@ type Place struct {
 	Own      []int // processes that no agent is to end
 	Trees    *worktree.Trees
 	Written  func(path string) (text string, ok bool) // what the session's tools wrote to a file
+	Made     func(path string) bool                   // reports whether they made it
 	// Shell describes the shell that a command would run in; false where its aliases and functions are not known.
 	Shell func(ctx context.Context, c *risk.Context) (known bool)
 }
@@ -50,6 +51,7 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 	}
 	known := p.Shell(ctx, &c)
 	c.Written = func(path string) (string, bool) { return p.Written(reach.Real(path)) }
+	c.Made = func(path string) bool { return p.Made(reach.Real(path)) }
 	var venvs []risk.Script
 	c.Venv = func(file string) bool {
 		state := venvState(file) // before it is judged: what changes meanwhile is noticed

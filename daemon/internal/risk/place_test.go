@@ -26,9 +26,13 @@ func TestTrackedFiles(t *testing.T) {
 			t.Errorf("rm kept.txt: got reversible %v, hint %q", v.Reversible, v.UndoHint)
 		}
 	}
+	c := tracked("/home/u/proj")
+	c.Made = func(p string) bool { return p == c.ProjectRoot+"/made.txt" }
+	exactly(t, Medium, c, "rm made.txt", "rm -f ./made.txt kept.txt")
+	exactly(t, High, c, "rm made.txt loose.txt", "rm *.txt", "./made.txt", "rm -r made.txt")
 	// Git is asked about a bounded number of files.
 	asked := 0
-	c := tracked("/home/u/proj")
+	c.Made = nil
 	c.Tracked = func(string) bool { asked++; return true }
 	text := "rm"
 	for range 100 {

@@ -73,7 +73,9 @@ type Context struct {
 	Venv func(path string) bool
 	// Written returns the text of a shell script that an agent wrote and nobody changed since; nil: there are none. It is called
 	// at most maxScripts times a text.
-	Written  func(path string) (text string, ok bool)
+	Written func(path string) (text string, ok bool)
+	// Made reports whether an agent made a file and nobody else changed it since; nil: none did. It is called as Tracked is.
+	Made     func(path string) bool
 	Writable []string     // folders outside the project in which a command with the reach project may write too
 	Hosts    []string     // that such a command reaches, as the settings have them
 	Secrets  secret.Table // the zero value: what the user said nothing of

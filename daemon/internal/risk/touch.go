@@ -170,6 +170,10 @@ func (a *analysis) deletePath(p string, pl *place, f *field, t touching, where s
 		a.note(Medium, Delete, f.Span, says+", which is in version control"+where).undo = "git checkout -- " + shellWord(f.S)
 		return
 	}
+	if pl == inProject && !t.tree && a.asks(a.c.Made, p) {
+		a.note(Medium, Delete, f.Span, says+", which an agent made"+where)
+		return
+	}
 	l, e, hard := pl.remove, Delete, pl.hard
 	if t.tree {
 		l = pl.tree
@@ -189,12 +193,15 @@ func (a *analysis) deletePath(p string, pl *place, f *field, t touching, where s
 	}
 }
 
-func (a *analysis) isTracked(p string) bool {
-	if a.c.Tracked == nil || a.tracked >= MaxTracked || strings.ContainsAny(p, "*?[") {
+func (a *analysis) isTracked(p string) bool { return a.asks(a.c.Tracked, p) }
+
+// asks calls a function of the context, as often as the text may.
+func (a *analysis) asks(about func(path string) bool, p string) bool {
+	if about == nil || a.tracked >= MaxTracked || strings.ContainsAny(p, "*?[") {
 		return false
 	}
 	a.tracked++
-	return a.c.Tracked(p)
+	return about(p)
 }
 
 func (a *analysis) target(e Effect, p string, tree bool) {

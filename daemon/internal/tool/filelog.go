@@ -66,6 +66,23 @@ func (l *FileLog) Written(path string) (text string, ok bool) {
 	return string(content), err == nil && now == digest
 }
 
+// Made reports whether tools of this session made the file at path, and nobody else changed it since.
+func (l *FileLog) Made(path string) (made bool) {
+	if _, unchanged := l.Written(path); !unchanged {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := ""
+	for _, c := range l.changes {
+		if c.Path == path {
+			made = !c.Existed || made && Digest(c.Before) == last
+			last = c.After
+		}
+	}
+	return made
+}
+
 // reported records a checker's report about path, and returns the one before and whether there was one.
 func (l *FileLog) reported(path string, lines []string) (before []string, known bool) {
 	l.mu.Lock()

@@ -301,6 +301,27 @@ func TestUndoPutsTheLastChangeBack(t *testing.T) {
 	}
 }
 
+// TestMade keeps a file from being taken for an agent's in which there is somebody else's work.
+func TestMade(t *testing.T) {
+	env := newEnv(t)
+	path := filepath.Join(env.Cwd, "f")
+	made := func(want bool, when string) {
+		t.Helper()
+		if got := env.Files.Made(path); got != want {
+			t.Errorf("%s: got %t", when, got)
+		}
+	}
+	made(false, "nothing was written")
+	mustDo(t, Write(), env, m{"path": "f", "content": "one"})
+	mustDo(t, Write(), env, m{"path": "f", "content": "two"})
+	made(true, "made and changed by tools")
+	put(t, env.Cwd, "f", "theirs")
+	made(false, "changed by somebody else")
+	mustDo(t, Read(), env, m{"path": "f"})
+	mustDo(t, Write(), env, m{"path": "f", "content": "three"})
+	made(false, "changed over somebody else's text")
+}
+
 func git(t *testing.T, dir string, arg ...string) {
 	t.Helper()
 	cmd := exec.Command("git", arg...)
