@@ -22,7 +22,6 @@ const (
 var tooLarge = []string{
 	"client/internal/tui",
 	"client/internal/tui.model",
-	"client/internal/tui.card",
 	"client/internal/lender.Lender",
 	"daemon/internal/agent.Turn",
 	"daemon/internal/agent.runner",

@@ -192,7 +192,7 @@ func (m *model) phase(s *speaker) string {
 	if word == "" {
 		word = "thinking"
 	}
-	running := slices.ContainsFunc(m.live, func(c *card) bool { return c.agent == s.name })
+	running := slices.ContainsFunc(m.live, func(c *execution) bool { return c.Agent == s.name })
 	switch {
 	case s.phase == wire.PhaseWaiting:
 		word = visible.FirstLine(s.message)

@@ -155,11 +155,8 @@ func (m *model) unprinted(q *confirm, room int) (out []string, last entryKind) {
 		if q != nil && q.req.ExecutionID == c.id {
 			continue // it does not run: the question stands for it
 		}
-		c.waits = m.waits(i)
-		lines := c.Render(&m.th, m.w, max(1, min(left, (m.h-4)/max(1, len(m.live)-i))), m.now())
-		if c.keyboard != "" && len(lines) < left {
-			lines = append(lines, m.th.Warn.Render(cells.Fit("  it waits for the keyboard", m.w)))
-		}
+		c.Waits = m.waits(i)
+		lines := c.Running(&m.th, m.w, max(1, min(left, (m.h-4)/max(1, len(m.live)-i))), m.now())
 		add(kindCard, lines)
 	}
 	return cells.Last(out, room), last
@@ -169,14 +166,14 @@ func (m *model) unprinted(q *confirm, room int) (out []string, last entryKind) {
 // of them while one is asked about.
 func (m *model) waits(i int) bool {
 	c := m.live[i]
-	if c.tool != "bash" || c.leased || c.out.total > 0 {
+	if c.Tool != "bash" || c.Leased || c.Out.Total > 0 {
 		return false
 	}
-	same := func(o *card) bool { return o.agent == c.agent && o.tool == "bash" }
+	same := func(o *execution) bool { return o.Agent == c.Agent && o.Tool == "bash" }
 	if slices.ContainsFunc(m.live[:i], same) {
 		return true
 	}
-	return slices.ContainsFunc(m.questions, func(q *confirm) bool { return q.req.Agent == c.agent && q.req.ExecutionID != c.id })
+	return slices.ContainsFunc(m.questions, func(q *confirm) bool { return q.req.Agent == c.Agent && q.req.ExecutionID != c.id })
 }
 
 // liveText is what agents have said and done and is not printed yet.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/card"
+
 	"sublet/client/internal/tui/style"
 
 	"sublet/client/internal/tui/cells"
@@ -162,7 +164,7 @@ func (c *confirm) body(th *style.Theme, width int, marked bool) []string {
 	if r.Preview.Content != "" && r.Preview.Type != "none" && r.Tool != wire.ToolPlan {
 		preview := strings.TrimRight(visible.Text(r.Preview.Content), "\n")
 		if r.Preview.Type == "diff" {
-			preview = strings.Join(renderDiff(th, r.Preview.Content, 0, 0), "\n")
+			preview = strings.Join(card.Diff(th, r.Preview.Content, 0, 0), "\n")
 		}
 		out = append(append(out, ""), cells.Hardwrap(preview, inner)...)
 	}
@@ -181,7 +183,7 @@ func (c *confirm) subject() string {
 	case wire.ToolPlan:
 		return c.req.Preview.Content
 	}
-	return cmp.Or(string(c.req.Command), (&card{tool: c.req.Tool, args: c.req.Arguments}).subject(), c.req.Arguments)
+	return cmp.Or(string(c.req.Command), (&card.Card{Tool: c.req.Tool, Args: c.req.Arguments}).Subject(), c.req.Arguments)
 }
 
 // reachLine is what a command could do, and what holds it to that; "" where it was not judged.
@@ -466,7 +468,7 @@ func (c *confirm) answer(decision string, grant *wire.Grant) *wire.ConfirmationR
 func (c *confirm) outcome(th *style.Theme, r *wire.ConfirmationResolved, width int, now bool) string {
 	subject := visible.FirstLine(string(c.req.Command))
 	if subject == "" {
-		subject = visible.Line(c.req.Tool) + " " + visible.FirstLine((&card{tool: c.req.Tool, args: c.req.Arguments}).subject())
+		subject = visible.Line(c.req.Tool) + " " + visible.FirstLine((&card.Card{Tool: c.req.Tool, Args: c.req.Arguments}).Subject())
 	}
 	var mark, word string
 	switch r.Decision {

@@ -45,13 +45,13 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	s := screentest.New(80, 24)
 	d := &desk{clock: time.Unix(1_000_000, 0), d: &fakeDaemon{}, sh: newFakeShell(), out: s}
-	th := testTheme()
+	th := screentest.Theme()
 	now := func() time.Time { return d.clock }
 	d.model = &model{
 		opt: Options{now: now, size: func() (shell.Size, bool) { return shell.Size{}, false }}, log: slog.New(slog.DiscardHandler),
 		daemon: d.d, shell: d.sh, th: *th, md: &markdown.Renderer{Profile: th.Profile},
 		paint: paint.New(s, 80, 24, th), now: now, w: 80, h: 24,
-		cards: map[wire.ExecutionID]*card{}, linked: true, session: wire.SessionInfo{ID: "s1"}, own: owner{ai: true, taken: true, has: true},
+		cards: map[wire.ExecutionID]*execution{}, linked: true, session: wire.SessionInfo{ID: "s1"}, own: owner{ai: true, taken: true, has: true},
 	}
 	d.keys = &keys.Keyboard{Now: now, Answer: func(b []byte) { _ = d.sh.Answer(b) }, Shell: func(b []byte) { _ = d.sh.Keys(b) }}
 	d.keys.Route(keys.ToUs)

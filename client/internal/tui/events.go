@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/card"
+
 	"sublet/client/internal/tui/style"
 
 	"github.com/dustin/go-humanize/english"
@@ -240,22 +242,22 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 		m.flushText(e.Agent)
 		s.reasoning = ""
 		k := m.card(c.ExecutionID, e.Agent, c.Tool)
-		k.args = c.Arguments
-		k.agent, k.tool = e.Agent, c.Tool
-		if c.Tool == "bash" && k.command == "" {
-			k.command = k.subject()
+		k.Args = c.Arguments
+		k.Agent, k.Tool = e.Agent, c.Tool
+		if c.Tool == "bash" && k.Command == "" {
+			k.Command = k.Subject()
 		}
-		if k.started.IsZero() {
-			k.started = m.at(e.Meta())
+		if k.Started.IsZero() {
+			k.Started = m.at(e.Meta())
 		}
 		m.show(k)
 	case wire.ChunkToolOutput:
-		if k := m.cards[c.ExecutionID]; k != nil && !k.leased && !k.done {
-			k.out.write(c.Data)
+		if k := m.cards[c.ExecutionID]; k != nil && !k.Leased && !k.printed {
+			k.Out.Write(c.Data)
 		}
 	case wire.ChunkToolResult:
-		if k := m.cards[c.ExecutionID]; k != nil && !k.done && k.status == "" && !k.leased {
-			k.status = c.Status
+		if k := m.cards[c.ExecutionID]; k != nil && !k.printed && k.Status == "" && !k.Leased {
+			k.Status = c.Status
 		}
 	case wire.ChunkNotice:
 		m.flushText(e.Agent)
@@ -282,7 +284,7 @@ func (m *model) block(s *speaker, b *wire.Block) {
 	switch {
 	case b == nil || b.Content == "":
 	case b.Type == "diff":
-		m.emit(kindCard, strings.Join(renderDiff(&m.th, b.Content, 0, 0), "\n"))
+		m.emit(kindCard, strings.Join(card.Diff(&m.th, b.Content, 0, 0), "\n"))
 	case b.Type == "error":
 		m.fail(b.Content, "")
 	case b.Type == "code":
@@ -330,28 +332,24 @@ func (m *model) onResult(e *wire.CommandResult) {
 		m.turn.calls++
 	}
 	k := m.card(e.ExecutionID, e.Agent, e.Tool)
-	k.tool = e.Tool
+	k.Tool = e.Tool
 	if e.Command != "" {
-		k.command = string(e.Command)
+		k.Command = string(e.Command)
 	}
-	k.status, k.reach = e.Status, e.Reach
+	k.Status, k.Reach = e.Status, e.Reach
 	if !k.shellSaid {
-		k.output = e.Output
-	}
-	k.files = k.files[:0]
-	for _, f := range e.FilesModified {
-		k.files = append(k.files, string(f))
+		k.Output = e.Output
 	}
 	if e.ExitCode != nil {
-		k.exit = e.ExitCode
+		k.Exit = e.ExitCode
 	}
 	if e.DurationMS > 0 {
-		k.took = time.Duration(e.DurationMS) * time.Millisecond
+		k.Took = time.Duration(e.DurationMS) * time.Millisecond
 	}
 	if e.Truncated != nil && !k.shellSaid {
-		k.cut, k.spool = e.Truncated.Bytes, string(e.Truncated.SpoolPath)
+		k.Cut, k.Spool = e.Truncated.Bytes, string(e.Truncated.SpoolPath)
 	}
-	if k.leased && !k.shellSaid && e.Status != wire.StatusDenied {
+	if k.Leased && !k.shellSaid && e.Status != wire.StatusDenied {
 		m.reserve(k)
 		return
 	}
@@ -377,15 +375,15 @@ func (m *model) onUserCommand(e *wire.CommandResult) {
 func (m *model) endTurn() {
 	m.flushText("")
 	for _, k := range slices.Clone(m.live) {
-		if k.leased && k.turn != m.turn.id {
+		if k.Leased && k.turn != m.turn.id {
 			continue // it goes on: of a script that borrowed the shell, or of another conversation
 		}
-		if k.leased && !k.shellSaid {
+		if k.Leased && !k.shellSaid {
 			m.reserve(k) // the shell says how it ends
 			continue
 		}
-		if k.status == "" {
-			k.status = "interrupted"
+		if k.Status == "" {
+			k.Status = card.Interrupted
 		}
 		m.finish(k)
 	}

@@ -62,7 +62,7 @@ func (m *model) onKeyboard(e lender.LeasedKeyboard) {
 	default:
 		m.hand = &handover{id: e.ExecutionID, why: e.Why, who: e.Who}
 		c := m.card(e.ExecutionID, "", "bash")
-		c.keyboard, c.asked = e.Why, true
+		c.Keyboard, c.asked = e.Why, true
 		m.tryHand()
 	}
 }
@@ -75,7 +75,7 @@ func (m *model) askSecret(e lender.LeasedKeyboard) {
 	c.asked = true
 	who := visible.Line(cmp.Or(e.Who, "a program"))
 	r := &wire.ConfirmationRequest{
-		ConfirmationID: wire.ConfirmationID(wire.NewID()), ExecutionID: e.ExecutionID, Agent: c.agent, Tool: "keyboard", Command: wire.OSString(c.command),
+		ConfirmationID: wire.ConfirmationID(wire.NewID()), ExecutionID: e.ExecutionID, Agent: c.Agent, Tool: "keyboard", Command: wire.OSString(c.Command),
 		Verdict: wire.Verdict{Level: "high", Reasons: []wire.Reason{{
 			Text: who + " reads without echo and is no program of the system that asks for passwords: what you type may go anywhere",
 		}}},
@@ -87,7 +87,7 @@ func (m *model) askSecret(e lender.LeasedKeyboard) {
 			return
 		}
 		m.hand = &handover{id: e.ExecutionID, why: "secret", who: e.Who, asked: true}
-		c.keyboard = "secret"
+		c.Keyboard = "secret"
 		m.tryHand()
 	}}}, m.questions...)
 	m.picker = nil
@@ -110,7 +110,7 @@ func (m *model) tryHand() {
 		return
 	}
 	c := m.card(h.id, "", "bash")
-	if !c.leased {
+	if !c.Leased {
 		return // not begun: something else in the shell reads its terminal
 	}
 	if !m.own.has {
@@ -123,7 +123,7 @@ func (m *model) tryHand() {
 	if gap(m.lastKind, kindCard) {
 		b.WriteString("\r\n")
 	}
-	head := c.header(&m.th, m.w-2, 4)
+	head := c.Header(&m.th, m.w-2, 4)
 	head[0] = m.th.Accent.Render("▶") + " " + head[0]
 	head = append(head, m.handSign(h.why, h.who))
 	if h.why != "screen" {
@@ -135,23 +135,23 @@ func (m *model) tryHand() {
 	m.lastKind = kindShell
 	m.paint.Hold(b.String())
 	if h.why == "screen" {
-		m.paint.Raw(slices.Clone(c.out.fromAltScreen()))
+		m.paint.Raw(slices.Clone(c.Out.FromAltScreen()))
 	} else {
-		m.paint.Raw(slices.Clone(c.out.unfinished()))
+		m.paint.Raw(slices.Clone(c.Out.Unfinished()))
 	}
 }
 
 // asksAbout is what the command printed before the line it waits in, as far as it fits into rows: the packages that would
 // be removed, the fingerprint of the host. What was there when it last had the keyboard is in the scrollback.
-func (m *model) asksAbout(c *card, rows int) []string {
-	lines := c.out.since(c.handed)
+func (m *model) asksAbout(c *execution, rows int) []string {
+	lines := c.Out.Since(c.handed)
 	at := len(lines)
 	for ; at > 0; at-- {
 		if rows -= max(1, (cells.Width(lines[at-1])+m.w-1)/m.w); rows < 0 || rows == 0 && at > 1 { // one for what is left out
 			break
 		}
 	}
-	if left := c.out.total - c.handed - (len(lines) - at); left > 0 {
+	if left := c.Out.Total - c.handed - (len(lines) - at); left > 0 {
 		return append([]string{m.th.Dim.Render("… " + english.Plural(left, "more line", "") + " before")}, lines[at:]...)
 	}
 	return lines
@@ -200,7 +200,7 @@ func (m *model) endHand(id wire.ExecutionID) {
 		m.keys.Route(keys.ToUs)
 		m.paint.Release()
 		m.unshow()
-		c.handed = c.out.total
+		c.handed = c.Out.Total
 	}
-	m.hand, c.keyboard = nil, ""
+	m.hand, c.Keyboard = nil, ""
 }

@@ -254,7 +254,7 @@ func (m *model) openCard() {
 		m.openAt, n = 0, len(m.kept)-1
 	}
 	m.openAt++
-	m.emit(kindCard, m.kept[n].Whole(&m.th, m.w))
+	m.emit(kindCard, m.kept[n].Whole(&m.th))
 }
 
 // completeSlash completes the name of a `/` command as far as it is clear.

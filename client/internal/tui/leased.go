@@ -6,31 +6,45 @@ import (
 	"slices"
 	"time"
 
+	"sublet/client/internal/tui/card"
+
 	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/cells"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
 
+// execution is a call of a tool as the screen follows it.
+type execution struct {
+	card.Card
+	id        wire.ExecutionID
+	turn      wire.TurnID
+	place     *entry // its place in the scrollback, while the shell's word is waited for
+	printed   bool
+	asked     bool // it asked for the keyboard at any time
+	handed    int  // lines of its output when it last gave the keyboard back
+	shellSaid bool // LeasedEnded came
+}
+
 // card returns the card of an execution, and makes it where there is none.
-func (m *model) card(id wire.ExecutionID, agent, tool string) *card {
+func (m *model) card(id wire.ExecutionID, agent, tool string) *execution {
 	c := m.cards[id]
 	if c == nil {
-		c = &card{id: id, agent: agent, tool: tool}
+		c = &execution{id: id, Card: card.Card{Agent: agent, Tool: tool}}
 		m.cards[id] = c
 	}
-	if c.tool == "" {
-		c.tool = tool
+	if c.Tool == "" {
+		c.Tool = tool
 	}
-	if c.agent == "" {
-		c.agent = agent
+	if c.Agent == "" {
+		c.Agent = agent
 	}
 	return c
 }
 
 // show puts a card among the running ones.
-func (m *model) show(c *card) {
-	if !c.done && !slices.Contains(m.live, c) {
+func (m *model) show(c *execution) {
+	if !c.printed && !slices.Contains(m.live, c) {
 		m.live = append(m.live, c)
 	}
 }
@@ -42,11 +56,11 @@ func (m *model) onLeased(event any) {
 		m.own.leased, m.back, m.ahead = true, false, ""
 		m.flushText("") // what was said before comes first
 		c := m.card(e.ExecutionID, e.Agent, "bash")
-		c.command, c.leased, c.shell, c.started, c.turn, c.reach = e.Command, true, m.opt.Name, m.now(), e.TurnID, e.Reach
+		c.Command, c.Leased, c.Shell, c.Started, c.turn, c.Reach = e.Command, true, m.opt.Name, m.now(), e.TurnID, e.Reach
 		m.show(c)
 		m.tryHand()
 	case lender.LeasedOutput:
-		m.card(e.ExecutionID, "", "bash").out.write(e.Data)
+		m.card(e.ExecutionID, "", "bash").Out.Write(e.Data)
 		if m.held() && m.hand.id == e.ExecutionID {
 			m.paint.Raw(e.Data)
 		}
@@ -69,14 +83,14 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 		m.hint = nil
 	}
 	m.ahead, m.offered = "", time.Time{}
-	c.shellSaid, c.taken = true, m.back
-	c.exit, c.signal, c.took = e.Result.ExitCode, e.Result.Signal, e.Result.Duration
-	c.output, c.cut, c.spool = e.Result.Output, e.Result.Truncated, e.Result.SpoolPath // the daemon's has notes for the model
-	if c.status == "" {
-		c.status = cmp.Or(e.Status, e.Result.Status)
+	c.shellSaid, c.Taken = true, m.back
+	c.Exit, c.Signal, c.Took = e.Result.ExitCode, e.Result.Signal, e.Result.Duration
+	c.Output, c.Cut, c.Spool = e.Result.Output, e.Result.Truncated, e.Result.SpoolPath // the daemon's has notes for the model
+	if c.Status == "" {
+		c.Status = cmp.Or(e.Status, e.Result.Status)
 	}
-	if c.started.IsZero() {
-		c.started = m.now().Add(-e.Result.Duration)
+	if c.Started.IsZero() {
+		c.Started = m.now().Add(-e.Result.Duration)
 	}
 	var after []string
 	for _, p := range e.Result.Leftovers {
@@ -86,7 +100,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 		after = append(after, "changed in your shell: "+e.Changed+" (/undo-shell puts it back)")
 	}
 	if !c.printed {
-		c.notes = append(c.notes, after...)
+		c.Notes = append(c.Notes, after...)
 		m.finish(c)
 		return
 	}
@@ -96,9 +110,8 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 }
 
 // finish prints a card that ended.
-func (m *model) finish(c *card) {
-	c.done = true
-	m.live = slices.DeleteFunc(m.live, func(o *card) bool { return o == c })
+func (m *model) finish(c *execution) {
+	m.live = slices.DeleteFunc(m.live, func(o *execution) bool { return o == c })
 	if c.printed {
 		return
 	}
@@ -109,9 +122,9 @@ func (m *model) finish(c *card) {
 	} else {
 		m.emit(kindCard, c.Finished(&m.th, m.w))
 	}
-	c.out = tail{}
+	c.Out = card.Tail{}
 	if len(m.cards) > 200 { // those whose other half never came
-		maps.DeleteFunc(m.cards, func(_ wire.ExecutionID, o *card) bool { return o.printed && o != c })
+		maps.DeleteFunc(m.cards, func(_ wire.ExecutionID, o *execution) bool { return o.printed && o != c })
 	}
 	m.kept = append(m.kept, c)
 	if len(m.kept) > 50 {
@@ -125,11 +138,11 @@ func (m *model) finish(c *card) {
 const shellWord = 700 * time.Millisecond
 
 // reserve keeps a finished card's place in the scrollback until the shell has reported what changed.
-func (m *model) reserve(c *card) {
+func (m *model) reserve(c *execution) {
 	if c.place != nil || c.printed {
 		return
 	}
-	m.live = slices.DeleteFunc(m.live, func(o *card) bool { return o == c })
+	m.live = slices.DeleteFunc(m.live, func(o *execution) bool { return o == c })
 	c.place = &entry{kind: kindCard, card: c}
 	m.out = append(m.out, c.place)
 	m.after(shellWord, func() {

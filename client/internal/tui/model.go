@@ -85,10 +85,10 @@ type model struct {
 	lastSeq  int64
 	turn     *turn
 	waiting  []*asked // asked and not begun
-	cards    map[wire.ExecutionID]*card
-	live     []*card // running, in order
-	kept     []*card // finished, newest last, for ^O
-	openAt   int     // how many of kept are open already, from the end
+	cards    map[wire.ExecutionID]*execution
+	live     []*execution // running, in order
+	kept     []*execution // finished, newest last, for ^O
+	openAt   int          // how many of kept are open already, from the end
 
 	questions  []*confirm
 	answered   time.Time // when a key answered the last one

@@ -164,9 +164,9 @@ func detail(s string) string {
 
 // forget empties everything that belongs to a session. What runs in the user's shell goes on, whoever it is for.
 func (m *model) forget() {
-	running := map[wire.ExecutionID]*card{}
+	running := map[wire.ExecutionID]*execution{}
 	for _, c := range m.live {
-		if c.leased && !c.shellSaid {
+		if c.Leased && !c.shellSaid {
 			running[c.id], c.turn = c, ""
 		}
 	}
@@ -175,6 +175,6 @@ func (m *model) forget() {
 	}
 	m.waiting, m.cards = nil, running
 	m.questions = slices.DeleteFunc(m.questions, func(q *confirm) bool { return q.req.Borrower.Name == "" })
-	m.live = slices.DeleteFunc(m.live, func(c *card) bool { return running[c.id] == nil })
+	m.live = slices.DeleteFunc(m.live, func(c *execution) bool { return running[c.id] == nil })
 	m.lastSeq, m.use = 0, wire.ContextUse{}
 }

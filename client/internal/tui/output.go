@@ -27,7 +27,7 @@ type entry struct {
 	text  string
 	ready bool
 	live  string
-	card  *card
+	card  *execution
 }
 
 // emit prints text once everything before it is printed.

@@ -297,7 +297,7 @@ func (p *Program) newModel(th style.Theme, size shell.Size) *model {
 				}
 			})
 		},
-		cards: map[wire.ExecutionID]*card{}, reported: map[wire.ExecutionID]bool{}, linked: o.Daemon.Connected(), session: o.Daemon.Session(),
+		cards: map[wire.ExecutionID]*execution{}, reported: map[wire.ExecutionID]bool{}, linked: o.Daemon.Connected(), session: o.Daemon.Session(),
 	}
 }
 

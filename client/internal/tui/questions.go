@@ -70,7 +70,7 @@ func (m *model) questionKey(q *confirm, k, text string) (pass bool) {
 	}
 	q.sent, q.problem = true, ""
 	if k := m.cards[q.req.ExecutionID]; k != nil && answer.Comment != "" {
-		k.why = answer.Comment
+		k.Why = answer.Comment
 	}
 	daemon := m.daemon
 	m.task(func(ctx context.Context) then {
@@ -160,8 +160,8 @@ func (m *model) onResolved(r *wire.ConfirmationResolved) {
 		}
 		m.flushText("")
 		m.emit(kindCard, q.outcome(&m.th, r, m.w, m.now().Sub(m.at(r.Meta())) < 5*time.Second))
-		if k := m.cards[q.req.ExecutionID]; k != nil && k.why == "" {
-			k.why = r.Comment
+		if k := m.cards[q.req.ExecutionID]; k != nil && k.Why == "" {
+			k.Why = r.Comment
 		}
 		if q.req.Tool == wire.ToolPlan && r.Decision == wire.DecisionAllow { // plan mode is over
 			m.policyOp("plan", &wire.PolicyRequest{Op: "get"}, func(p *wire.PolicyReply) { m.policy = p.Mode })

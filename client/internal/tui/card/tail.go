@@ -1,4 +1,4 @@
-package tui
+package card
 
 import (
 	"bytes"
@@ -15,18 +15,18 @@ const (
 	tailCols = 1000     // wider than any window: lines are cut when they are drawn
 )
 
-// tail is the end of what a borrowed command printed. Its lines stand under the running command; the result is rendered by
+// Tail is the end of what a borrowed command printed. Its lines stand under the running command; the result is rendered by
 // the shell.
-type tail struct {
+type Tail struct {
 	raw   []byte
-	total int // line feeds seen
+	Total int // line feeds seen
 	lines []string
 	stale bool // lines are of older output
 }
 
-// write adds output.
-func (t *tail) write(p []byte) {
-	t.total += bytes.Count(p, []byte{'\n'})
+// Write adds output.
+func (t *Tail) Write(p []byte) {
+	t.Total += bytes.Count(p, []byte{'\n'})
 	t.stale = true
 	t.raw = append(t.raw, p[max(0, len(p)-rawKept):]...)
 	if len(t.raw) > 2*rawKept {
@@ -34,8 +34,8 @@ func (t *tail) write(p []byte) {
 	}
 }
 
-// last returns the last n lines, the unfinished one included.
-func (t *tail) last(n int) []string {
+// Last returns the last n lines, the unfinished one included.
+func (t *Tail) Last(n int) []string {
 	if t.stale {
 		t.stale = false
 		raw := t.raw
@@ -47,9 +47,9 @@ func (t *tail) last(n int) []string {
 	return cells.Last(t.lines, n)
 }
 
-// since returns the complete lines after the first n, as far as they are kept.
-func (t *tail) since(n int) []string {
-	return cells.Last(readable(t.raw[:bytes.LastIndexByte(t.raw, '\n')+1]), t.total-n)
+// Since returns the complete lines after the first n, as far as they are kept.
+func (t *Tail) Since(n int) []string {
+	return cells.Last(readable(t.raw[:bytes.LastIndexByte(t.raw, '\n')+1]), t.Total-n)
 }
 
 // readable is raw output in lines, as a person would have read it.
@@ -65,17 +65,17 @@ func readable(raw []byte) []string {
 	return lines
 }
 
-// unfinished is the raw output since the last line feed: the question that a program waits with.
-func (t *tail) unfinished() []byte { return t.raw[bytes.LastIndexByte(t.raw, '\n')+1:] }
+// Unfinished is the raw output since the last line feed: the question that a program waits with.
+func (t *Tail) Unfinished() []byte { return t.raw[bytes.LastIndexByte(t.raw, '\n')+1:] }
 
-// fromAltScreen is the raw output since the program took the alternate screen, as far as it is kept.
-func (t *tail) fromAltScreen() []byte {
+// FromAltScreen is the raw output since the program took the alternate screen, as far as it is kept.
+func (t *Tail) FromAltScreen() []byte {
 	at := -1
 	for _, seq := range []string{"\x1b[?1049h", "\x1b[?1047h", "\x1b[?47h"} {
 		at = max(at, bytes.LastIndex(t.raw, []byte(seq)))
 	}
 	if at < 0 {
-		return t.unfinished()
+		return t.Unfinished()
 	}
 	return t.raw[at:]
 }

@@ -1,4 +1,4 @@
-package tui
+package card
 
 import (
 	"strings"
@@ -18,8 +18,8 @@ func looksLikeDiff(text string) bool {
 		(strings.Contains(text, "\n--- ") && strings.Contains(text, "\n+++ ") && strings.Contains(text, "\n@@ "))
 }
 
-// renderDiff colours a unified diff, at most height lines of it (0: all), each cut to width (0: not cut).
-func renderDiff(th *style.Theme, text string, width, height int) []string {
+// Diff colours a unified diff, at most height lines of it (0: all), each cut to width (0: not cut).
+func Diff(th *style.Theme, text string, width, height int) []string {
 	lines := strings.Split(strings.TrimRight(visible.Text(text), "\n"), "\n")
 	left := 0
 	if height > 0 && len(lines) > height {

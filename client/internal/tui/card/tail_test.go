@@ -1,4 +1,4 @@
-package tui
+package card
 
 import (
 	"fmt"
@@ -24,27 +24,27 @@ func TestTail(t *testing.T) {
 		{"\x1b]52;c;aGVsbG8=\a\x1b]52;c;?\x1b\\\x1b[c\x1b[6n\x1b]11;?\aend\n", []string{"end"}}, // the clipboard, and what a terminal would answer
 	} {
 		for size := 1; size <= len(tc.in); size += 3 {
-			var l tail
+			var l Tail
 			for c := range slices.Chunk([]byte(tc.in), size) {
-				l.write(c)
+				l.Write(c)
 			}
-			if got := l.last(5); !slices.Equal(got, tc.want) {
+			if got := l.Last(5); !slices.Equal(got, tc.want) {
 				t.Errorf("%q in pieces of %d: got %q, want %q", tc.in, size, got, tc.want)
 			}
 		}
 	}
-	var l tail
+	var l Tail
 	for i := range 10_000 {
-		l.write([]byte(fmt.Sprintf("line %d\n", i)))
+		l.Write([]byte(fmt.Sprintf("line %d\n", i)))
 	}
 	if len(l.raw) > 2*rawKept {
 		t.Errorf("a tail must stay short: %d bytes", len(l.raw))
 	}
-	if got := string(func() []byte { l.write([]byte("\x1b[1mPassword: ")); return l.unfinished() }()); got != "\x1b[1mPassword: " {
+	if got := string(func() []byte { l.Write([]byte("\x1b[1mPassword: ")); return l.Unfinished() }()); got != "\x1b[1mPassword: " {
 		t.Errorf("unfinished: got %q", got)
 	}
-	l.write([]byte("x\n\x1b[?1049h\x1b[Hscreen"))
-	if got := string(l.fromAltScreen()); got != "\x1b[?1049h\x1b[Hscreen" {
+	l.Write([]byte("x\n\x1b[?1049h\x1b[Hscreen"))
+	if got := string(l.FromAltScreen()); got != "\x1b[?1049h\x1b[Hscreen" {
 		t.Errorf("from the alternate screen: got %q", got)
 	}
 }

@@ -1,0 +1,321 @@
+// Package card draws what an agent does with a tool: a header, what it prints while it runs, and one line for its end.
+package card
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize/english"
+
+	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/style"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+const (
+	liveTail  = 5  // lines under a running command
+	doneTail  = 6  // lines under a finished one
+	diffShown = 24 // lines of a change
+)
+
+// Interrupted is the status of a call whose result never came.
+const Interrupted = "interrupted"
+
+// Card is one call of a tool.
+type Card struct {
+	Agent    string
+	Tool     string
+	Args     string // JSON, as far as it came
+	Command  string // shell text, for bash
+	Leased   bool   // runs in the user's shell
+	Shell    string // that shell's name; "" = not known
+	Reach    string // what the kernel holds it to; "" = nothing
+	Started  time.Time
+	Waits    bool   // has not begun
+	Keyboard string // why the program wants the keyboard; "" = it does not
+	Out      Tail
+
+	// The end.
+	Status string
+	Exit   *int
+	Signal string
+	Output []byte // what was kept of the output, rendered
+	Cut    int64  // bytes left out of it
+	Spool  string
+	Took   time.Duration
+	Notes  []string
+	Why    string // why it was refused
+	Taken  bool   // the user took the shell back from it
+}
+
+// arguments are those of the tools that a card shows something of.
+type arguments struct {
+	Command, Pattern, Path, File, URL, Name string
+
+	FilePath   string `json:"file_path"`
+	Background bool
+	Tasks      []struct{ Role, Title, Prompt string }
+	Todos      []struct{ Text, Status string }
+}
+
+func (c *Card) arguments() (a arguments) {
+	_ = json.Unmarshal([]byte(c.Args), &a) // what is not whole yet, or of another type, is not shown
+	return a
+}
+
+// Subject is what the header has behind the tool's name.
+func (c *Card) Subject() string {
+	if c.Command != "" {
+		return c.Command
+	}
+	a := c.arguments()
+	var lines []string
+	for _, one := range a.Tasks {
+		lines = append(lines, strings.TrimSpace(one.Role+": "+cmp.Or(one.Title, visible.FirstLine(one.Prompt))))
+	}
+	if c.Tool == "grep" && a.Pattern != "" {
+		a.Pattern = strconv.Quote(a.Pattern)
+	}
+	at := cmp.Or(a.Path, a.File, a.FilePath, a.URL, a.Name)
+	return cmp.Or(strings.Join(lines, "\n"), a.Command, strings.TrimSpace(a.Pattern+" "+at))
+}
+
+// subject is Subject in lines that are safe to display.
+func (c *Card) subject() []string {
+	return strings.Split(strings.TrimRight(visible.Text(c.Subject()), "\n"), "\n")
+}
+
+// Header is the first line, without the mark before it; further lines of the command follow, at most lines of them.
+func (c *Card) Header(th *style.Theme, width, lines int) []string {
+	name := th.Bold.Render(visible.Line(cmp.Or(c.Shell, c.Tool)))
+	if c.Agent != "" && c.Agent != "orchestrator" && c.Agent != "you" {
+		name = th.Agent.Render(visible.Line(c.Agent)) + " " + name
+	}
+	text := c.subject()
+	if text[0] != "" {
+		name += "  "
+	}
+	out := []string{name + cells.Fit(text[0], max(8, width-cells.Width(name)))}
+	for i, l := range text[1:] {
+		if i+1 == lines && len(text) > lines+1 {
+			return append(out, th.Dim.Render("    … "+english.Plural(len(text)-lines, "more line", "")))
+		}
+		out = append(out, "    "+cells.Fit(l, width-4))
+	}
+	return out
+}
+
+// Running draws a card that has not ended, in at most height lines.
+func (c *Card) Running(th *style.Theme, width, height int, now time.Time) []string {
+	suffix, mark := "", th.Spin(now)
+	if c.Waits { // nothing that looks like work
+		suffix, mark = " · waits", th.Dim.Render("○")
+	} else if !c.Started.IsZero() {
+		suffix = " · " + style.Ticking(now.Sub(c.Started))
+	}
+	if c.Reach != "" {
+		suffix += " · " + visible.Line(c.Reach)
+	}
+	if c.Leased && width >= 60 {
+		suffix += " · in your shell"
+	}
+	lines := c.Header(th, width-2-cells.Width(suffix), 4)
+	lines[0] = mark + " " + lines[0] + th.Dim.Render(suffix)
+	lines = append(lines, cells.Indent(c.Out.Last(min(liveTail, height-len(lines))), th.Dim.Render("  │ "))...)
+	if c.Keyboard != "" && len(lines) < height {
+		lines = append(lines, th.Warn.Render("  it waits for the keyboard"))
+	}
+	for i, l := range lines {
+		lines[i] = cells.Fit(l, width)
+	}
+	return lines[:min(len(lines), height)]
+}
+
+// Finished draws the card for the scrollback.
+func (c *Card) Finished(th *style.Theme, width int) string {
+	mark, parts := c.verdict(th)
+	lines := c.Header(th, width-2, 12)
+	lines[0] = mark + " " + lines[0]
+	body, more := c.body(th, width-4)
+	if more != "" {
+		parts = append(parts, th.Dim.Render(more))
+	}
+	if c.Cut > 0 {
+		parts = append(parts, th.Dim.Render(style.Count(c.Cut)+"B left out"))
+		if c.Spool != "" {
+			parts = append(parts, th.Dim.Render("all in "+visible.Line(c.Spool)))
+		}
+	}
+	dot := th.Dim.Render(" · ")
+	end := strings.Join(parts, dot)
+	if len(body) == 0 && len(lines) == 1 && end != "" && cells.Width(lines[0])+3+cells.Width(end) <= width {
+		lines[0] += dot + end
+		end = ""
+	}
+	lines = append(lines, cells.Indent(body, th.Dim.Render("  │ "))...)
+	if end != "" {
+		lines = append(lines, cells.Hanging(th.Dim.Render("  └ "), cells.Wrap(end, width-4))...)
+	}
+	for _, n := range c.Notes {
+		lines = append(lines, cells.Hanging("  "+th.Warn.Render("± "), cells.Wrap(th.Dim.Render(visible.Line(n)), width-4))...)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Whole is everything that was kept, for the scrollback.
+func (c *Card) Whole(th *style.Theme) string {
+	mark, parts := c.verdict(th)
+	head := c.subject()
+	lines := []string{mark + " " + th.Bold.Render(visible.Line(cmp.Or(c.Shell, c.Tool))) + "  " + head[0]}
+	lines = append(lines, cells.Indent(head[1:], "    ")...)
+	text := c.text()
+	switch {
+	case text == "":
+		lines = append(lines, th.Dim.Render("  (no output)"))
+	case looksLikeDiff(text):
+		lines = append(lines, Diff(th, text, 0, 0)...)
+	default:
+		lines = append(lines, strings.Split(visible.Text(text), "\n")...)
+	}
+	if c.Cut > 0 {
+		parts = append(parts, th.Dim.Render(style.Count(c.Cut)+"B left out of the middle"))
+	}
+	return strings.Join(append(lines, th.Dim.Render("  └ ")+strings.Join(parts, th.Dim.Render(" · "))), "\n")
+}
+
+// verdict is the mark before a finished card, and how it ended.
+func (c *Card) verdict(th *style.Theme) (mark string, parts []string) {
+	ink, words := th.Good, ""
+	mark = "✓"
+	switch c.Status {
+	case wire.StatusDenied:
+		mark, ink, words = "⊘", th.Warn, "not run"
+	case wire.StatusCancelled:
+		mark, ink, words = "■", th.Warn, "cancelled"
+		if c.Taken {
+			words = "you took your shell back"
+		}
+	case Interrupted:
+		mark, ink, words = "■", th.Warn, "no result"
+	case wire.StatusTimeout:
+		mark, ink, words = "✗", th.Bad, "timed out"
+	case wire.StatusError, wire.StatusRefused, wire.StatusShellExited:
+		mark, ink = "✗", th.Bad
+		if c.Exit == nil {
+			words = map[string]string{wire.StatusError: "failed", wire.StatusRefused: "refused", wire.StatusShellExited: "the shell ended"}[c.Status]
+		}
+	}
+	if words != "" {
+		parts = append(parts, ink.Render(words))
+	}
+	if c.Status == wire.StatusDenied && c.Why != "" {
+		parts = append(parts, visible.Line(c.Why))
+	}
+	if c.Exit != nil && *c.Exit != 0 {
+		parts = append(parts, th.Bad.Render("exit "+strconv.Itoa(*c.Exit)))
+		if c.Status != wire.StatusCancelled {
+			mark, ink = "✗", th.Bad
+		}
+	}
+	if c.Signal != "" {
+		parts = append(parts, th.Bad.Render(c.Signal))
+	}
+	dim := func(words string, when bool) {
+		if when {
+			parts = append(parts, th.Dim.Render(words))
+		}
+	}
+	dim("exit 0", c.Exit != nil && *c.Exit == 0)
+	// A command that was started as a background job goes on behind the end of its call.
+	job := c.Tool == "bash" && c.Status == wire.StatusSuccess && c.Exit == nil && c.arguments().Background
+	dim("goes on in the background: sublet job ls", job)
+	dim(visible.Line(c.Reach), c.Reach != "")
+	dim(style.Elapsed(c.Took), c.Took >= 100*time.Millisecond && c.Status != wire.StatusDenied)
+	return ink.Render(mark), parts
+}
+
+// text is the output without what a shell's result says to the model at its end ("[exit code 1]") and the last line says
+// to the user.
+func (c *Card) text() string {
+	text := strings.TrimRight(string(c.Output), "\n ")
+	for c.Tool == "bash" && strings.HasSuffix(text, "]") {
+		at := strings.LastIndexByte(text, '\n') + 1
+		switch note := text[at:]; {
+		case strings.HasPrefix(note, "[exit code ") && c.Exit != nil, note == "[no output]",
+			strings.HasPrefix(note, "[ended: ") && (c.Status == wire.StatusCancelled || c.Status == wire.StatusTimeout),
+			note == "[cancelled]" && c.Status == wire.StatusCancelled, note == "[ended by "+c.Signal+"]":
+			text = strings.TrimRight(text[:at], "\n ")
+			continue
+		}
+		break
+	}
+	return text
+}
+
+// body is what a finished card shows of the output, and a word on what it does not show.
+func (c *Card) body(th *style.Theme, width int) (lines []string, more string) {
+	text := c.text()
+	if c.Tool == "todo" {
+		return c.todos(th, width), ""
+	}
+	if text == "" || c.Status == wire.StatusDenied {
+		return nil, ""
+	}
+	hidden := func(n int) string {
+		if n <= 0 {
+			return ""
+		}
+		return english.Plural(n, "more line", "") + " (ctrl+o)"
+	}
+	changes := c.Tool == "edit" || c.Tool == "write"
+	if changes && strings.Contains("\n"+text, "\n--- ") || looksLikeDiff(text) {
+		if at := strings.Index("\n"+text, "\n@@"); at > 0 && changes {
+			text = text[at:] // the header names the file
+		}
+		return Diff(th, text, width, diffShown), hidden(strings.Count(text, "\n") + 2 - diffShown)
+	}
+	if c.Status == wire.StatusSuccess || c.Status == wire.StatusOK {
+		switch c.Tool {
+		case "task":
+			return nil, ""
+		case "read", "grep", "glob", "fetch":
+			last := text[strings.LastIndexByte(text, '\n')+1:]
+			if size, _, _ := strings.Cut(last, ";"); c.Tool == "read" && strings.HasPrefix(last, "[") && last != text {
+				return nil, visible.Line(strings.Trim(size, "[]")) // the tool's own count
+			}
+			return nil, english.Plural(strings.Count(text, "\n")+1, "line", "")
+		}
+	}
+	all := strings.Split(visible.Text(text), "\n")
+	shown := cells.Last(all, doneTail)
+	if len(all) == doneTail+1 { // one line hidden costs the line that says so
+		shown = all
+	}
+	for _, l := range shown {
+		if c.Tool != "bash" { // a tool's own words, most often why it failed
+			lines = append(lines, cells.Wrap(l, width)...)
+			continue
+		}
+		lines = append(lines, cells.Fit(l, width))
+	}
+	return lines, hidden(len(all) - len(shown))
+}
+
+// todos is the list that the todo tool was given.
+func (c *Card) todos(th *style.Theme, width int) (lines []string) {
+	for _, one := range c.arguments().Todos {
+		mark, text := th.Dim.Render("○ "), cells.Fit(visible.Line(one.Text), width-2)
+		switch one.Status {
+		case "done":
+			mark, text = th.Good.Render("✓ "), th.Dim.Render(text)
+		case "in_progress":
+			mark = th.Accent.Render("▸ ")
+		}
+		lines = append(lines, mark+text)
+	}
+	return lines
+}
