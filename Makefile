@@ -78,7 +78,11 @@ TOOLS := cargo rustfmt npm python3 jq sqlite3 gdb xxd zip unzip bc file
 missing_shells = $$(for name in $(SHELLS) $(TOOLS); do command -v "$$name" >/dev/null || \
 	compgen -G "/usr/share/$$name/$${name/bash-/bash_}*" >/dev/null || echo "$$name"; done)
 
+# The language server that TestGopls drives: the newest that Go 1.26 builds.
+GOPLS := golang.org/x/tools/gopls@v0.23.0
+
 shells: ## install the shells and programs that tests use (on Debian, as root)
+	@[ -x "$$(go env GOPATH)/bin/gopls" ] || command -v gopls >/dev/null || GOFLAGS= GOBIN= go install '$(GOPLS)'
 	@missing="$(missing_shells)"; [ -n "$$missing" ] || exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null; \

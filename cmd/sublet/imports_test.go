@@ -48,6 +48,7 @@ var ranks = map[string]int{
 	"sublet/daemon/internal/lend":          4,
 	"sublet/daemon/internal/mcp":           6,
 	"sublet/daemon/internal/child":         7,
+	"sublet/daemon/internal/lsp":           7,
 	"sublet/daemon/internal/proxy":         6,
 	"sublet/daemon/internal/tool":          7,
 	"sublet/daemon/internal/store":         7,

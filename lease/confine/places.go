@@ -48,7 +48,7 @@ func Caches(home string, env func(string) string) []string {
 		list = append(list, path.Clean(v))
 	}
 	list = append(list, GoCache(home, env))
-	for _, name := range []string{"pip", "uv", "pypoetry", "yarn", "node", "deno", "ccache", "sccache", "golangci-lint", "staticcheck", "typescript", "ms-playwright"} {
+	for _, name := range []string{"pip", "uv", "pypoetry", "yarn", "node", "deno", "ccache", "sccache", "golangci-lint", "gopls", "staticcheck", "typescript", "ms-playwright"} {
 		list = append(list, path.Join(cache, name))
 		if runtime.GOOS == "darwin" {
 			list = append(list, path.Join(home, "Library/Caches", name))

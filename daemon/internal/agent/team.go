@@ -91,7 +91,7 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 		MaxTokens: p.t.Options.MaxTokens, Temperature: p.t.Options.Temperature, Thinking: p.t.Options.Thinking, Tools: p.t.Options.Tools,
 	}
 	env := p.environment()
-	t.Env = tool.Env{Cwd: env.Cwd, Spool: env.Spool, Held: env.Held, Secrets: env.Secrets, Files: env.Files, Jobs: p.t.Env.Jobs, Session: env.Session, Agent: name}
+	t.Env = tool.Env{Cwd: env.Cwd, Spool: env.Spool, Held: env.Held, Languages: env.Languages, Secrets: env.Secrets, Files: env.Files, Jobs: p.t.Env.Jobs, Session: env.Session, Agent: name}
 	t.Role.Private = true // only the orchestrator borrows the user's shell
 	if role.Model != "" && p.t.OpenModel != nil {
 		model, err := p.t.OpenModel(role.Model)

@@ -70,14 +70,15 @@ func (h *Hub) confinement(to, cwd string) confine.Spec {
 // secrets returns the files that hold secrets, by the settings in force.
 func (h *Hub) secrets() secret.Table { return reach.Secrets(h.opts.Config().Policy) }
 
-// checker returns what runs programs that look at changed files; nil where the kernel cannot hold them.
-func (t *turn) checker() tool.Held {
+// checkers returns what looks at changed files; nil where the kernel cannot hold it.
+func (t *turn) checkers() (tool.Held, tool.Languages) {
 	h, env := t.hub, t.environ()
 	if !h.confiner().Holds(confine.Read) {
-		return nil
+		return nil, nil
 	}
-	return reach.Checker{
+	c := reach.Checker{
 		Confiner: h.confiner(), Spec: func(dir string) confine.Spec { return h.confinement(confine.Read, dir) },
-		Env: lend.PrivateEnv(env, nil), Home: lend.Home(env), Runtime: h.opts.Runtime,
-	}.Run
+		Env: lend.PrivateEnv(env, nil), Home: lend.Home(env), Runtime: h.opts.Runtime, Log: h.log,
+	}
+	return c.Run, c.Languages(&t.s.servers)
 }

@@ -12,6 +12,7 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
+	"sublet/daemon/internal/lsp"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
@@ -21,10 +22,11 @@ import (
 // session is one conversation in memory: who watches it, what runs in it, which questions are open. Its history is in
 // the store, from the first event on; before that the session exists here only.
 type session struct {
-	hub   *Hub
-	id    wire.SessionID
-	files tool.FileLog
-	todo  tool.TodoList
+	hub     *Hub
+	id      wire.SessionID
+	files   tool.FileLog
+	todo    tool.TodoList
+	servers lsp.Servers // they go with the last hold
 
 	deleted atomic.Bool
 	// guarded by Hub.mu
@@ -178,6 +180,7 @@ func (h *Hub) release(s *session) {
 		s.mu.Lock()
 		s.thread = nil // an idle daemon holds no conversations
 		s.mu.Unlock()
+		s.servers.Close()
 	}
 	if left != nil {
 		left.Close()

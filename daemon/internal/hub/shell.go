@@ -189,12 +189,13 @@ func (s *session) ownShell() *lend.Private {
 	return s.private
 }
 
-// closePrivate ends the session's private shell and whatever runs in it.
+// closePrivate ends the session's language servers, its private shell and whatever runs in that.
 func (s *session) closePrivate() {
 	s.hub.mu.Lock()
 	p := s.private
 	s.private = nil
 	s.hub.mu.Unlock()
+	s.servers.Close()
 	if p != nil {
 		p.Close()
 	}

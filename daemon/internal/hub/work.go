@@ -190,9 +190,10 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 		text := visible.Exact(err.Error())
 		t.tell("role "+text, "A role is not taken: "+text)
 	}
+	held, languages := t.checkers()
 	at := agent.Turn{
 		Role: role, Tools: agent.Tools(cfg, roles), Roles: roles, Project: root, Trusted: t.hub.trusts,
-		Env:      tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: t.checker(), Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
+		Env:      tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: held, Languages: languages, Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
 		Jobs:     t.s.jobsRunning,
 		Approver: &approver{t: t}, Emit: t.fromAgent, Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
 		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, ShowSecrets: t.s.secretsShown,

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,9 @@ import (
 	"time"
 
 	"sublet/daemon/internal/child"
+	"sublet/daemon/internal/lsp"
+	"sublet/daemon/internal/project"
+	"sublet/daemon/internal/tool"
 	"sublet/lease/confine"
 )
 
@@ -28,12 +33,12 @@ type Checker struct {
 	Env     []string
 	Home    string
 	Runtime string // private folder for their settings
+	Log     *slog.Logger
 }
 
 // Run implements tool.Held.
 func (c Checker) Run(ctx context.Context, dir string, args []string, stdin []byte) ([]byte, error) {
-	env := append(slices.Clip(c.Env), "GOTOOLCHAIN=local") // there is no network to fetch another from
-	program, err := child.Find(args[0], env, dir, c.Home)
+	env, program, err := c.find(dir, args[0])
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +61,63 @@ func (c Checker) Run(ctx context.Context, dir string, args []string, stdin []byt
 		return nil, fmt.Errorf("check with %s: %s", args[0], out.kept.Bytes())
 	}
 	return out.kept.Bytes(), err
+}
+
+// find returns the environment of a checker and its path.
+func (c Checker) find(dir, name string) (env []string, path string, err error) {
+	env = append(slices.Clip(c.Env), "GOTOOLCHAIN=local") // there is no network to fetch another from
+	path, err = child.Find(name, env, dir, c.Home)
+	return env, path, err
+}
+
+// Languages returns s for the changed files of a turn. Its servers are held as other checkers are.
+func (c Checker) Languages(s *lsp.Servers) tool.Languages { return languages{c, s} }
+
+type languages struct {
+	Checker
+	servers *lsp.Servers
+}
+
+// root is where the server for a file works: nowhere if the file is in no project, as a home may be large.
+func (l languages) root(path string) string {
+	if root := project.Root(filepath.Dir(path)); IsProject(root, l.Home) {
+		return root
+	}
+	return ""
+}
+
+func (l languages) Warm(path string) bool { return l.servers.Warm(l.root(path), path) }
+
+func (l languages) Check(ctx context.Context, path string, text []byte) (by string, problems []string, fault error) {
+	root := l.root(path)
+	if root == "" {
+		return "", nil, nil
+	}
+	f := l.servers.Check(ctx, l.start, root, path, text)
+	return f.By, f.Lines, f.Fault
+}
+
+// start implements lsp.Start.
+func (l languages) start(dir string, args []string) (lsp.Program, error) {
+	env, path, err := l.find(dir, args[0])
+	if err != nil {
+		return lsp.Program{}, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	p, err := child.Start(child.Spec{
+		Name: args[0], Path: path, Args: args[1:], Env: env, Dir: dir,
+		Launcher: l.Launcher, Reach: l.Spec(dir), Folder: l.Runtime, Log: l.Log,
+	})
+	if err != nil {
+		return lsp.Program{}, err
+	}
+	why := func() string {
+		how := p.EndReason()
+		if last := p.LastLine(); how != "" && last != "" {
+			how += "; its last words: " + last
+		}
+		return how
+	}
+	return lsp.Program{Reader: p.Stdout, Writer: p.Stdin, End: p.End, Why: why}, nil
 }
 
 // firstBytes keeps the beginning of what is written to it. os/exec writes from one goroutine where both outputs are the same.

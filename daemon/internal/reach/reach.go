@@ -1,4 +1,4 @@
-// Package reach describes what the kernel holds commands, checkers and MCP servers to on this machine, by the settings: which
+// Package reach describes what the kernel holds commands, checkers, language and MCP servers to on this machine, by the settings: which
 // folders they may write in, which files they cannot read. Package confine does the holding.
 package reach
 

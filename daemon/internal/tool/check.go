@@ -29,10 +29,21 @@ const (
 // confined. The error is fs.ErrNotExist if there is no such program.
 type Held func(ctx context.Context, dir string, args []string, stdin []byte) (output []byte, err error)
 
+// Languages are language servers.
+type Languages interface {
+	// Check returns what would be wrong with a file with this content, and which server says so; by is "" if none answered. fault
+	// is why a server is not used any more, the first time.
+	Check(ctx context.Context, path string, text []byte) (by string, problems []string, fault error)
+	// Warm reports whether a server can be expected to answer soon.
+	Warm(path string) bool
+}
+
 // checked is the result of checking a file.
 type checked struct {
-	by    string   // the checker's name
-	lines []string // problems; none if the file is fine
+	by     string   // the checker's name
+	lines  []string // problems; none if the file is fine
+	served bool     // by is a language server
+	fault  error    // of a language server: see Languages
 }
 
 func (env Env) checkTime() time.Duration { return cmp.Or(env.CheckTime, checkTime) }
@@ -42,21 +53,24 @@ func (env Env) checkTime() time.Duration { return cmp.Or(env.CheckTime, checkTim
 func (env Env) report(ctx context.Context, path string, before, after []byte, existed bool) string {
 	ctx, cancel := context.WithTimeout(ctx, env.checkTime())
 	defer cancel()
-	now := env.syntax(ctx, path, after)
-	slow := ""
-	if now.by != "" && len(now.lines) == 0 && filepath.Ext(path) == ".go" {
-		now, slow = env.vet(ctx, path)
+	check, now, notes := env.syntax, env.syntax(ctx, path, after), ""
+	if len(now.lines) == 0 {
+		if c, n := env.deeper(ctx, path, after); c.by != "" || n != "" {
+			now, notes = c, n
+		}
+		if now.served {
+			check = env.serve
+		}
 	}
-	was, known := env.Files.reported(path, now.lines)
+	was, known := env.Files.reported(path, now)
 	if !known && existed && len(now.lines) > 0 {
-		was = env.syntax(ctx, path, before).lines
+		was = check(ctx, path, before).lines
 	}
 	old := map[string]bool{}
 	for _, l := range was {
 		old[numberless(l)] = true
 	}
 	var b strings.Builder
-	b.WriteString(slow)
 	fresh, same := 0, 0
 	for _, l := range now.lines {
 		if old[numberless(l)] {
@@ -71,10 +85,54 @@ func (env Env) report(ctx context.Context, path string, before, after []byte, ex
 	if same > 0 {
 		fmt.Fprintf(&b, "\n%d as before", same)
 	}
-	if b.Len() == len(slow) {
-		return slow
+	if b.Len() == 0 {
+		return notes
 	}
-	return fmt.Sprintf("\n[%s reports of %s:%s]", now.by, filepath.Base(path), b.String())
+	return fmt.Sprintf("%s\n[%s reports of %s:%s]", notes, now.by, filepath.Base(path), b.String())
+}
+
+// deeper checks more than the syntax: it asks a language server or, for Go, go vet where no server answers. A server that has
+// not answered yet in this project may be loading it; go vet runs beside that, and what ends first counts. notes are lines about
+// the checkers.
+func (env Env) deeper(ctx context.Context, path string, text []byte) (c checked, notes string) {
+	serve, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan checked, 1)
+	go func() { served <- env.serve(serve, path, text) }() // Languages.Check returns when serve ends
+	vetted := func() (checked, string) {
+		if filepath.Ext(path) != ".go" {
+			return checked{}, ""
+		}
+		return env.vet(ctx, path)
+	}
+	var s checked
+	var slow string
+	if env.Languages == nil || env.Languages.Warm(path) {
+		if s = <-served; s.by == "" && (env.Languages == nil || ctx.Err() == nil) {
+			c, slow = vetted()
+		}
+	} else {
+		if c, slow = vetted(); c.by != "" {
+			stop()
+		}
+		s = <-served
+	}
+	if s.fault != nil {
+		notes = fmt.Sprintf("\n[%s]", visible.Cut(visible.Line(s.fault.Error()), maxProblem))
+	}
+	if s.by != "" {
+		c, slow = s, ""
+	}
+	return c, notes + slow
+}
+
+// serve asks the language server for path.
+func (env Env) serve(ctx context.Context, path string, text []byte) checked {
+	if env.Languages == nil {
+		return checked{}
+	}
+	by, lines, fault := env.Languages.Check(ctx, path, text)
+	return checked{by: by, lines: lines, served: by != "", fault: fault}
 }
 
 var digits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]+`) })
@@ -90,7 +148,7 @@ func (env Env) syntax(ctx context.Context, path string, text []byte) checked {
 	var args []string
 	switch ext := filepath.Ext(path); {
 	case ext == ".go":
-		return checked{"gofmt", goSyntax(path, text)}
+		return checked{by: "gofmt", lines: goSyntax(path, text)}
 	case ext == ".py":
 		args = []string{"python3", "-I", "-S", "-c", pyCompile, filepath.Base(path)}
 	case ext == ".sh", ext == ".bash", isShell(text) && ext == "":
@@ -110,7 +168,7 @@ func (env Env) syntax(ctx context.Context, path string, text []byte) checked {
 	if err == nil || ctx.Err() != nil || !errors.As(err, new(interface{ ExitCode() int })) {
 		return checked{by: args[0]} // no problem, too slow, or no such program
 	}
-	return checked{args[0], problems(out)}
+	return checked{by: args[0], lines: problems(out)}
 }
 
 var (

@@ -3,7 +3,9 @@ package tool
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -90,5 +92,71 @@ func TestCheckersThatDoNotAnswer(t *testing.T) {
 		if want := 1 + i/slowSkips; got != "" || runs != want {
 			t.Errorf("change %d: got %q after %d runs, want %d", i, got, runs, want)
 		}
+	}
+}
+
+// A server in memory: words of a text that begin with bad are problems.
+type words struct {
+	warm  bool
+	mute  bool // it answers nothing
+	fault error
+}
+
+func (w *words) Warm(string) bool { return w.warm }
+
+func (w *words) Check(ctx context.Context, path string, text []byte) (by string, problems []string, fault error) {
+	if w.mute {
+		<-ctx.Done()
+	}
+	if w.mute || w.fault != nil {
+		fault, w.fault = w.fault, nil
+		return "", nil, fault
+	}
+	for i, word := range strings.Fields(string(text)) {
+		if strings.HasPrefix(word, "bad") {
+			problems = append(problems, fmt.Sprintf("%s:1:%d: %s", filepath.Base(path), i, strings.TrimRight(word, "0123456789")))
+		}
+	}
+	return "words", problems, nil
+}
+
+// What a language server finds is reported where it answers; elsewhere, and until it has answered once, go vet is asked.
+func TestLanguageServers(t *testing.T) {
+	vets := 0
+	vet := func(context.Context, string, []string, []byte) ([]byte, error) {
+		vets++
+		cmd := exec.Command("sh", "-c", "echo 'a.go:1:1: vetted'; exit 1")
+		return cmd.CombinedOutput()
+	}
+	for _, c := range []struct {
+		name, file, text, want string
+		servers                words
+		vets                   int
+	}{
+		{"warm", "a.go", "package bad", "[words reports of a.go:\na.go:1:1: bad]", words{warm: true}, 0},
+		{"a language without another check", "a.rs", "bad", "[words reports of a.rs:\na.rs:1:0: bad]", words{}, 0},
+		{"it does not answer", "a.go", "package bad", "[go vet reports of a.go:\na.go:1:1: vetted]", words{mute: true}, 1},
+		{"it does not answer, no other check", "a.rs", "bad", "", words{mute: true}, 0},
+		{"it died", "a.go", "package bad", "[it\u241bdied]\n[go vet reports of a.go:\na.go:1:1: vetted]", words{fault: errors.New("it\x1bdied")}, 1},
+		{"it died before", "a.rs", "bad", "[it died]", words{warm: true, fault: errors.New("it died")}, 0},
+		{"the syntax is wrong", "a.go", "package", "[gofmt reports of a.go:\na.go:1:8: expected ';', found 'EOF'\na.go:1:8: expected 'IDENT', found 'EOF']", words{warm: true}, 0},
+	} {
+		env := newEnv(t)
+		env.Held, env.Languages, env.CheckTime, vets = vet, &c.servers, time.Minute, 0
+		if c.want == "" {
+			env.CheckTime = time.Millisecond // it waits for the server
+		}
+		_, got, _ := strings.Cut(mustDo(t, Write(), env, m{"path": c.file, "content": c.text}).Content, "\n")
+		if got != c.want || vets != c.vets {
+			t.Errorf("%s: got %q after %d runs of go vet, want %q after %d", c.name, got, vets, c.want, c.vets)
+		}
+	}
+	env := newEnv(t)
+	env.Languages = &words{warm: true}
+	put(t, env.Cwd, "a.rs", "bad1")
+	mustDo(t, Read(), env, m{"path": "a.rs"})
+	r := mustDo(t, Edit(), env, m{"path": "a.rs", "old": "bad1", "new": "bad2 badly"})
+	if !strings.HasSuffix(r.Content, "[words reports of a.rs:\na.rs:1:1: badly\n1 as before]") {
+		t.Errorf("what was wrong before the first change: got %q", r.Content)
 	}
 }

@@ -23,10 +23,10 @@ type FileLog struct {
 	// guarded by mu
 	seen    map[string]string // digest of the content that the agent knows, by path
 	changes []Change
-	size    int                 // bytes of Before in changes
-	reports map[string][]string // the last report of a checker, by path
-	wrote   map[string]string   // digest of the content that a tool wrote last, by path
-	slow    map[string]int      // how many changes are not checked, by folder
+	size    int                // bytes of Before in changes
+	reports map[string]checked // the last report of a checker, by path
+	wrote   map[string]string  // digest of the content that a tool wrote last, by path
+	slow    map[string]int     // how many changes are not checked, by folder
 }
 
 // Change is one file change that can be undone.
@@ -83,18 +83,22 @@ func (l *FileLog) Made(path string) (made bool) {
 	return made
 }
 
-// reported records a checker's report about path, and returns the one before and whether there was one.
-func (l *FileLog) reported(path string, lines []string) (before []string, known bool) {
+// reported records a checker's report about path, and returns the one before and whether there was one by the same checker.
+func (l *FileLog) reported(path string, now checked) (before []string, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if before, known = l.reports[path]; !known && len(lines) == 0 {
+	was, known := l.reports[path]
+	if !known && len(now.lines) == 0 {
 		return nil, false
 	}
 	if l.reports == nil {
-		l.reports = map[string][]string{}
+		l.reports = map[string]checked{}
 	}
-	l.reports[path] = lines
-	return before, known
+	l.reports[path] = now
+	if !known || was.by != now.by {
+		return nil, false
+	}
+	return was.lines, true
 }
 
 // skips reports whether a change in dir is not to be checked, and counts it.

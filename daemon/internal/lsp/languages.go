@@ -1,0 +1,117 @@
+package lsp
+
+import (
+	"io/fs"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sourcegraph/go-lsp"
+)
+
+// A language is what a server is started for.
+type language struct {
+	command  []string          // the server's program and arguments
+	files    map[string]string // LSP's names of the languages it checks, by the extension of a file
+	settings []string          // extensions of files that its findings depend on, beside those of files
+	options  any               // initializationOptions
+}
+
+var languages = []*language{
+	{
+		command: []string{"gopls"}, files: map[string]string{".go": "go"}, settings: []string{".mod", ".sum", ".work"},
+		options: map[string]any{"pullDiagnostics": true}, // it reports what its analysers find much later than the rest otherwise
+	},
+	{command: []string{"pyright-langserver", "--stdio"}, files: map[string]string{".py": "python", ".pyi": "python"}, settings: []string{".toml", ".json"}},
+	{
+		command: []string{"typescript-language-server", "--stdio"}, settings: []string{".json"},
+		options: map[string]any{"disableAutomaticTypingAcquisition": true}, // that needs a network
+		files: map[string]string{
+			".ts": "typescript", ".mts": "typescript", ".cts": "typescript", ".tsx": "typescriptreact",
+			".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".jsx": "javascriptreact",
+		},
+	},
+	{
+		command: []string{"rust-analyzer"}, files: map[string]string{".rs": "rust"}, settings: []string{".toml", ".lock"},
+		options: map[string]any{"checkOnSave": false}, // cargo check writes in the project
+	},
+	{
+		command: []string{"clangd"}, settings: []string{".json", ".txt"},
+		files: map[string]string{".c": "c", ".h": "c", ".cc": "cpp", ".cpp": "cpp", ".cxx": "cpp", ".hpp": "cpp", ".hh": "cpp"},
+	},
+}
+
+// languageOf returns the language of a file and LSP's name of it; nil if there is none.
+func languageOf(path string) (*language, string) {
+	for _, l := range languages {
+		if id := l.files[filepath.Ext(path)]; id != "" {
+			return l, id
+		}
+	}
+	return nil, ""
+}
+
+// maxFiles bounds the entries of a project that are looked at for changes. Beyond it a server learns only of the files it is asked
+// about.
+const maxFiles = 20_000
+
+// A stamp tells two states of a file apart.
+type stamp struct {
+	size, modified int64
+}
+
+// scan returns the files below root on which findings depend. Hidden folders and those of installed packages are left out.
+func (l *language) scan(root string) map[string]stamp {
+	found := map[string]stamp{}
+	entries := 0
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error { // what cannot be read is no change
+		if entries++; entries > maxFiles {
+			return filepath.SkipAll
+		}
+		if err != nil {
+			return nil
+		}
+		name, ext := d.Name(), filepath.Ext(d.Name())
+		switch {
+		case d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "target"):
+			return filepath.SkipDir
+		case d.Type().IsRegular() && (l.files[ext] != "" || slices.Contains(l.settings, ext)):
+			if info, err := d.Info(); err == nil {
+				found[path] = stamp{info.Size(), info.ModTime().UnixNano()}
+			}
+		}
+		return nil
+	})
+	return found
+}
+
+// changes returns what differs between two results of scan.
+func changes(was, now map[string]stamp) (list []lsp.FileEvent) {
+	for path, s := range now {
+		old, known := was[path]
+		switch {
+		case !known:
+			list = append(list, lsp.FileEvent{URI: uri(path), Type: int(lsp.Created)})
+		case old != s:
+			list = append(list, lsp.FileEvent{URI: uri(path), Type: lsp.Changed})
+		}
+	}
+	for path := range maps.Keys(was) {
+		if _, left := now[path]; !left {
+			list = append(list, lsp.FileEvent{URI: uri(path), Type: lsp.Deleted})
+		}
+	}
+	return list
+}
+
+func uri(path string) lsp.DocumentURI {
+	return lsp.DocumentURI((&url.URL{Scheme: "file", Path: path}).String())
+}
+
+// samePath reports whether a server's URI is that of path; servers escape characters differently.
+func samePath(u lsp.DocumentURI, path string) bool {
+	parsed, err := url.Parse(string(u))
+	return err == nil && parsed.Scheme == "file" && parsed.Path == path
+}

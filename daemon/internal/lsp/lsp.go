@@ -1,0 +1,181 @@
+// Package lsp asks language servers what is wrong with a file: gopls, pyright, typescript-language-server, rust-analyzer and
+// clangd, where they are installed. A server is started by the first question about a project, kept, and ended when nobody has
+// asked for a while. What it says is untrusted: it is bounded and cleaned. How it is started, and what it is held to, is the
+// caller's.
+package lsp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Program is a server that was started.
+type Program struct {
+	io.Reader               // its output
+	io.Writer               // its input
+	End       func()        // ends it with all that it started, and waits for that
+	Why       func() string // how it ended and its last words; "" = it runs
+}
+
+// Start starts a program in dir. The error is fs.ErrNotExist if it is not installed.
+type Start func(dir string, args []string) (Program, error)
+
+// Options of Servers. Zero durations mean the defaults.
+type Options struct {
+	Log    *slog.Logger  // nil = discard
+	Idle   time.Duration // how long a server that nobody asks is kept; 10 min
+	Silent time.Duration // how long a server may leave questions without an answer, its start included; 1 min
+}
+
+// most bounds the servers of one session; the one that was asked least recently is ended for another.
+const most = 4
+
+// Servers are the language servers of one session. The zero value is ready; it is safe for concurrent use.
+type Servers struct {
+	Options
+
+	mu sync.Mutex
+	// below: guarded by mu
+	running map[key]*server
+	failed  map[key]bool         // servers that are not started again
+	live    map[*server]struct{} // those in running, and those that are ending
+}
+
+type key struct {
+	*language
+	root string
+}
+
+// A Finding is what a server says of a file.
+type Finding struct {
+	By    string   // the server's name; "" = none answered
+	Lines []string // problems, as NAME:LINE:COLUMN: TEXT
+	Fault error    // why this server is not used any more; it is returned once
+}
+
+// Warm reports whether a server has answered a question about path's language in the project at root.
+func (s *Servers) Warm(root, path string) bool {
+	l, _ := languageOf(path)
+	s.mu.Lock()
+	v := s.running[key{l, root}]
+	s.mu.Unlock()
+	if v == nil {
+		return false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.warm
+}
+
+// Check asks what would be wrong with path, which is in the project at root, if its content were text. It returns when ctx ends
+// at the latest; a server that is slow to start serves later calls.
+func (s *Servers) Check(ctx context.Context, start Start, root, path string, text []byte) Finding {
+	l, id := languageOf(path)
+	if l == nil {
+		return Finding{}
+	}
+	v := s.get(start, key{l, root})
+	if v == nil {
+		return Finding{}
+	}
+	lines, err := v.ask(ctx, path, id, string(text))
+	f := Finding{By: l.command[0], Lines: lines}
+	switch {
+	case err == nil:
+		return f
+	case errors.Is(err, fs.ErrNotExist): // it may be installed later
+		s.drop(v, nil)
+	case ctx.Err() == nil || errors.As(err, new(*faultError)):
+		if s.drop(v, err) {
+			return Finding{Fault: fmt.Errorf("%s is not used any more: %w", f.By, err)}
+		}
+	}
+	return Finding{}
+}
+
+// get returns the server for k, which it starts if there is none; nil: it failed before.
+func (s *Servers) get(start Start, k key) *server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed[k] {
+		return nil
+	}
+	v := s.running[k]
+	if v == nil {
+		s.makeRoomLocked()
+		v = newServer(k, cmp.Or(s.Silent, time.Minute), cmp.Or(s.Log, slog.New(slog.DiscardHandler)))
+		if s.running == nil {
+			s.running, s.failed, s.live = map[key]*server{}, map[key]bool{}, map[*server]struct{}{}
+		}
+		s.running[k], s.live[v] = v, struct{}{}
+		go s.run(v, start) // until drop or Close ends it
+		v.idle = time.AfterFunc(cmp.Or(s.Idle, 10*time.Minute), func() { s.drop(v, nil) })
+	}
+	v.used = time.Now()
+	v.idle.Reset(cmp.Or(s.Idle, 10*time.Minute))
+	return v
+}
+
+func (s *Servers) run(v *server, start Start) {
+	v.run(start)
+	s.mu.Lock()
+	delete(s.live, v)
+	s.mu.Unlock()
+	close(v.gone)
+}
+
+func (s *Servers) makeRoomLocked() {
+	if len(s.running) < most {
+		return
+	}
+	var oldest *server
+	for _, v := range s.running {
+		if oldest == nil || v.used.Before(oldest.used) {
+			oldest = v
+		}
+	}
+	s.dropLocked(oldest)
+}
+
+// drop ends a server, in the background. With a cause it is not started again. It reports whether this call ended it.
+func (s *Servers) drop(v *server, cause error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running[v.key] != v {
+		return false
+	}
+	if cause != nil {
+		s.failed[v.key] = true
+		cmp.Or(s.Log, slog.New(slog.DiscardHandler)).Warn("a language server is not used any more", "server", v.command[0], "root", v.root, "err", cause)
+	}
+	s.dropLocked(v)
+	return true
+}
+
+func (s *Servers) dropLocked(v *server) {
+	delete(s.running, v.key)
+	v.idle.Stop()
+	v.cancel()
+}
+
+// Close ends all servers and waits for their end. A later Check starts one anew.
+func (s *Servers) Close() {
+	s.mu.Lock()
+	for _, v := range s.running {
+		s.dropLocked(v)
+	}
+	live := slices.Collect(maps.Keys(s.live))
+	s.mu.Unlock()
+	for _, v := range live {
+		<-v.gone
+	}
+}

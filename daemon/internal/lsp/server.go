@@ -1,0 +1,356 @@
+package lsp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sourcegraph/go-lsp"
+	"github.com/sourcegraph/jsonrpc2"
+
+	"sublet/wire/visible"
+)
+
+const (
+	// settle is how long a server may pause between two reports about a text, if it cannot be asked for one.
+	settle = 300 * time.Millisecond
+	// maxOutput bounds what a server sends between two questions, in bytes.
+	maxOutput = 16 << 20
+	maxLines  = 1000 // problems of one report
+	maxLine   = 1000 // bytes of a problem
+)
+
+// A faultError reports that a server cannot be used.
+type faultError struct{ error }
+
+func fault(format string, args ...any) error { return &faultError{fmt.Errorf(format, args...)} }
+
+var errBroken = errors.New("it closed the connection, or does not speak the protocol")
+
+var errFlood = fault("it sent more than %d MiB that nobody asked for", maxOutput>>20)
+
+// server is one server from its start to its end. It answers one question at a time.
+type server struct {
+	key
+	silent time.Duration
+	log    *slog.Logger
+	ctx    context.Context // ends when the server is to end
+	cancel context.CancelFunc
+	ready  chan struct{} // closed when it is initialised or cannot be
+	over   chan struct{} // closed when its connection has ended, after ready
+	gone   chan struct{} // closed when nothing of it is left
+	turn   chan struct{} // holds one question
+	conn   *jsonrpc2.Conn
+	pull   bool             // it can be asked for a report; others send theirs when they like
+	files  map[string]stamp // as the server knows them; of who holds turn
+	left   atomic.Int64     // bytes that it may send before the next question
+
+	// guarded by Servers.mu
+	used time.Time
+	idle *time.Timer
+
+	mu sync.Mutex
+	// below: guarded by mu
+	warm    bool
+	since   time.Time // of the first question without an answer; zero: there is none
+	err     error     // why it ended
+	path    string    // of the question
+	version int
+	lines   []string      // the newest report on it
+	news    chan struct{} // of one report
+}
+
+func newServer(k key, silent time.Duration, log *slog.Logger) *server {
+	v := &server{
+		key: k, silent: silent, log: log, ready: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
+		turn: make(chan struct{}, 1), news: make(chan struct{}, 1),
+	}
+	v.ctx, v.cancel = context.WithCancel(context.Background()) // Servers.drop and Close end it
+	return v
+}
+
+// run starts the server and returns when it has ended.
+func (v *server) run(start Start) {
+	defer v.cancel()
+	v.files = v.scan(v.root) // before the server reads them
+	p, err := start(v.root, v.command)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			err = fault("%w", err)
+		}
+		v.fail(err)
+		close(v.over)
+		close(v.ready)
+		return
+	}
+	v.left.Store(maxOutput)
+	v.conn = jsonrpc2.NewConn(v.ctx, jsonrpc2.NewBufferedStream(stream{v, p}, jsonrpc2.VSCodeObjectCodec{}), v,
+		jsonrpc2.SetLogger(slog.NewLogLogger(v.log.Handler(), slog.LevelDebug)))
+	if err := v.initialize(); err != nil {
+		if !errors.As(err, new(*jsonrpc2.Error)) { // the server's own answer
+			err = errBroken
+		}
+		v.fail(v.ended(p, err))
+		v.cancel()
+	}
+	close(v.ready)
+	<-v.conn.DisconnectNotify()
+	v.fail(v.ended(p, errBroken))
+	close(v.over)
+	v.turn <- struct{}{} // the last question has ended, and no other begins
+}
+
+// ended returns the reason for the end of a connection.
+func (v *server) ended(p Program, err error) error {
+	if v.left.Load() < 0 {
+		return errFlood
+	}
+	p.End()
+	if why := p.Why(); why != "" {
+		return fault("%s", why)
+	}
+	return fault("%w", err)
+}
+
+func (v *server) initialize() error {
+	var offers struct {
+		Capabilities struct {
+			Diagnostics any `json:"diagnosticProvider"`
+		} `json:"capabilities"`
+	}
+	params := struct {
+		lsp.InitializeParams
+		Capabilities any `json:"capabilities"` // package lsp does not know this one
+	}{
+		lsp.InitializeParams{RootURI: uri(v.root), RootPath: v.root, ClientInfo: lsp.ClientInfo{Name: "sublet"}, InitializationOptions: v.options},
+		map[string]any{"textDocument": map[string]any{"publishDiagnostics": map[string]any{"versionSupport": true}}},
+	}
+	err := v.conn.Call(v.ctx, "initialize", params, &offers)
+	if err != nil {
+		return err
+	}
+	v.pull = offers.Capabilities.Diagnostics != nil
+	return v.conn.Notify(v.ctx, "initialized", struct{}{})
+}
+
+// fail records the first reason for the end.
+func (v *server) fail(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.err == nil {
+		v.err = err
+	}
+}
+
+// ask returns what is wrong with text. The error is a faultError if the server cannot be used, fs.ErrNotExist if there is none,
+// else that of ctx.
+func (v *server) ask(ctx context.Context, path, language, text string) ([]string, error) {
+	v.mu.Lock()
+	if v.since.IsZero() {
+		v.since = time.Now()
+	}
+	v.mu.Unlock()
+	lines, err := v.try(ctx, path, language, text)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch waited := time.Since(v.since); {
+	case err == nil:
+		v.warm, v.since = true, time.Time{}
+	case v.err != nil:
+		err = v.err
+	case waited >= v.silent:
+		err = fault("it has not answered for %s", waited.Round(time.Second))
+	default:
+		v.warm = false
+	}
+	return lines, err
+}
+
+// try is ask without the account of earlier questions.
+func (v *server) try(ctx context.Context, path, language, text string) ([]string, error) {
+	select {
+	case <-v.ready:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if v.conn == nil {
+		return nil, io.EOF // it did not start
+	}
+	select {
+	case v.turn <- struct{}{}:
+	case <-v.over:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	answer := make(chan []string, 1)
+	go func() { // until the server has read what it is sent, or has ended; run waits for it
+		defer func() { <-v.turn }()
+		defer close(answer)
+		v.left.Store(maxOutput)
+		if err := v.show(path, language, text); err != nil {
+			return // the connection has ended, and run says why
+		}
+		if lines, ok := v.await(ctx, path); ok {
+			answer <- lines
+		}
+	}()
+	select {
+	case lines, ok := <-answer:
+		switch {
+		case ok:
+			return lines, nil
+		case ctx.Err() == nil:
+			<-v.over
+			return nil, io.EOF
+		}
+	case <-v.over:
+		return nil, io.EOF
+	case <-ctx.Done():
+	}
+	return nil, ctx.Err()
+}
+
+// show tells the server what changed since the last question, and shows it the text. What is open counts for a server, whatever
+// happens to the file, so only the file of the last question is.
+func (v *server) show(path, language, text string) error {
+	now := v.scan(v.root)
+	if list := changes(v.files, now); len(list) > 0 {
+		if err := v.conn.Notify(v.ctx, "workspace/didChangeWatchedFiles", lsp.DidChangeWatchedFilesParams{Changes: list}); err != nil {
+			return err
+		}
+	}
+	v.files = now
+	v.mu.Lock()
+	was := v.path
+	v.path, v.lines = path, nil
+	v.version++
+	version := v.version
+	select {
+	case <-v.news: // of an earlier question
+	default:
+	}
+	v.mu.Unlock()
+	if was == path {
+		return v.conn.Notify(v.ctx, "textDocument/didChange", map[string]any{ // package lsp would send a range that is null
+			"textDocument":   lsp.VersionedTextDocumentIdentifier{TextDocumentIdentifier: lsp.TextDocumentIdentifier{URI: uri(path)}, Version: version},
+			"contentChanges": []any{map[string]any{"text": text}},
+		})
+	}
+	if was != "" {
+		if err := v.conn.Notify(v.ctx, "textDocument/didClose", lsp.DidCloseTextDocumentParams{TextDocument: lsp.TextDocumentIdentifier{URI: uri(was)}}); err != nil {
+			return err
+		}
+	}
+	return v.conn.Notify(v.ctx, "textDocument/didOpen", lsp.DidOpenTextDocumentParams{
+		TextDocument: lsp.TextDocumentItem{URI: uri(path), LanguageID: language, Version: version, Text: text},
+	})
+}
+
+// await returns the report that the server was asked for, or the newest one after a pause; ok is false if there was none until
+// ctx ended.
+func (v *server) await(ctx context.Context, path string) (lines []string, ok bool) {
+	if v.pull {
+		var report struct {
+			Items []diagnostic `json:"items"`
+		}
+		err := v.conn.Call(ctx, "textDocument/diagnostic", map[string]any{"textDocument": lsp.TextDocumentIdentifier{URI: uri(path)}}, &report)
+		return problems(path, report.Items), err == nil
+	}
+	var pause <-chan time.Time
+	for {
+		select {
+		case <-v.news:
+			pause = time.After(settle)
+			v.mu.Lock()
+			lines, ok = v.lines, true
+			v.mu.Unlock()
+			continue
+		case <-pause:
+		case <-ctx.Done():
+		case <-v.over:
+			ok = false
+		}
+		return lines, ok
+	}
+}
+
+// Handle implements jsonrpc2.Handler. Messages are handled in turn.
+func (v *server) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Request) {
+	switch {
+	case r.Method == "textDocument/publishDiagnostics" && r.Params != nil:
+		v.published(*r.Params)
+	case !r.Notif: // no capability is announced, so nothing that it asks for is expected
+		_ = c.Reply(ctx, r.ID, nil) // fails if the connection has ended
+	}
+}
+
+// diagnostic is lsp.Diagnostic without the code, which is a number with some servers.
+type diagnostic struct {
+	Range    lsp.Range              `json:"range"`
+	Severity lsp.DiagnosticSeverity `json:"severity"`
+	Message  string                 `json:"message"`
+}
+
+// problems returns errors and warnings as lines.
+func problems(path string, all []diagnostic) (lines []string) {
+	for _, d := range all {
+		if d.Severity > lsp.Warning || len(lines) == maxLines {
+			continue
+		}
+		message := strings.Join(strings.Fields(visible.Clean(visible.Cut(d.Message, maxLine))), " ")
+		lines = append(lines, fmt.Sprintf("%s:%d:%d: %s", filepath.Base(path), d.Range.Start.Line+1, d.Range.Start.Character+1, message))
+	}
+	return lines
+}
+
+// published records a report. A server need not send the version.
+func (v *server) published(params json.RawMessage) {
+	var p struct {
+		URI         lsp.DocumentURI `json:"uri"`
+		Version     *int            `json:"version"`
+		Diagnostics []diagnostic    `json:"diagnostics"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		v.log.Debug("a report of a language server is not understood", "server", v.command[0], "err", err)
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !samePath(p.URI, v.path) || p.Version != nil && *p.Version != v.version {
+		return
+	}
+	v.lines = problems(v.path, p.Diagnostics)
+	select {
+	case v.news <- struct{}{}:
+	default: // one is waiting
+	}
+}
+
+// stream is the connection to a program, which may send only so much.
+type stream struct {
+	*server
+	Program
+}
+
+func (s stream) Read(p []byte) (int, error) {
+	n, err := s.Program.Read(p)
+	if s.left.Add(int64(-n)) < 0 {
+		return 0, errFlood
+	}
+	return n, err
+}
+
+func (s stream) Close() error {
+	s.End()
+	return nil
+}
