@@ -51,7 +51,8 @@ func (t *Terminal) setUp(size Size, modes *unix.Termios, raw bool) error {
 	m.Oflag |= unix.OPOST | unix.ONLCR
 	m.Lflag |= unix.ICANON | unix.ECHO | unix.ISIG | unix.IEXTEN
 	if raw {
-		// With ONLCR, output in short lines takes 4 to 17 times as long (cmd/internal/bench, O3). screen takes a bare line feed for both.
+		// With ONLCR, output in short lines takes 4 to 17 times as long (cmd/internal/bench, O3). screen takes a bare line feed
+		// for both.
 		m.Oflag &^= unix.ONLCR
 	}
 	if err := t.do(func(fd int) error { return unix.IoctlSetTermios(fd, ioctlSetTermios, &m) }); err != nil {
