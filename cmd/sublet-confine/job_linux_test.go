@@ -80,8 +80,8 @@ func (ty *typist) runs(text, want string) string {
 }
 
 type process struct {
-	state         string
-	parent, group int
+	state              string
+	pid, parent, group int
 }
 
 func processes() (list []process) {
@@ -89,6 +89,7 @@ func processes() (list []process) {
 	for _, path := range stats {
 		text, _ := os.ReadFile(path) // it may be gone
 		var p process
+		p.pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(path))) // by the pattern it is a number
 		if _, err := fmt.Sscan(string(text[bytes.LastIndexByte(text, ')')+1:]), &p.state, &p.parent, &p.group); err == nil {
 			list = append(list, p)
 		}
@@ -258,7 +259,7 @@ func TestKilled(t *testing.T) {
 				cmd.Dir = dir
 				cmd.SysProcAttr.Setpgid = true
 				out := &lockedBuffer{}
-				cmd.Stdout = out
+				cmd.Stdout, cmd.Stderr = out, out
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
@@ -296,8 +297,45 @@ func TestKilled(t *testing.T) {
 				if victim == "terminate" && cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
 					t.Errorf("ended by %v", cmd.ProcessState)
 				}
+				if want := "\nsublet-confine: the keeper was killed (SIGKILL), and the command with it\n"; victim == "keeper" &&
+					(cmd.ProcessState.ExitCode() != 128+int(sig) || !strings.HasSuffix(out.String(), want)) {
+					t.Errorf("%v, %q; want %q", cmd.ProcessState, out.String(), want)
+				}
 			})
 		}
+	}
+}
+
+// TestKilledEarly kills the keeper before it starts the command, while it waits for its part of the spec.
+func TestKilledEarly(t *testing.T) {
+	who := users(t)[0]
+	dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Read})
+	words, spec := strings.Fields(prefix), filepath.Join(dir, "spec")
+	if err := unix.Mkfifo(spec, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := who.as(exec.Command(words[0], spec, "touch", filepath.Join(dir, "ran")))
+	out := &lockedBuffer{}
+	cmd.Dir, cmd.Stderr = dir, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(spec, confine.Spec{Reach: confine.Read}.Encode(), 0); err != nil { // read by the parent
+		t.Fatal(err)
+	}
+	for end, killed := time.Now().Add(patience), false; !killed; time.Sleep(time.Millisecond) {
+		for _, p := range processes() {
+			killed = killed || p.parent == cmd.Process.Pid && syscall.Kill(p.pid, syscall.SIGKILL) == nil
+		}
+		if time.Now().After(end) {
+			_ = cmd.Process.Kill() // it may have ended
+			t.Fatalf("it has no keeper: %q", out.String())
+		}
+	}
+	_ = cmd.Wait() // the state says more
+	want := "sublet-confine: the command was not run: the keeper ended before it started the command (SIGKILL)\n"
+	if cmd.ProcessState.ExitCode() != confine.NotConfined || out.String() != want {
+		t.Errorf("%v, %q; want %q", cmd.ProcessState, out.String(), want)
 	}
 }
 

@@ -118,7 +118,7 @@ func keeper(prepared string, argv []string) error {
 		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become the parent of what the command leaves: %w", err)
+		return fmt.Errorf("become the subreaper: %w", err)
 	}
 	// endAll relies on the Landlock domain: without it, it would kill all processes of the user.
 	if err := syscall.Kill(os.Getppid(), 0); !errors.Is(err, unix.EPERM) {
@@ -128,7 +128,7 @@ func keeper(prepared string, argv []string) error {
 		var b [1]byte
 		_, _ = parent.Read(b[:]) // the parent sends nothing, so this returns when it has ended
 		endAll()
-		os.Exit(confine.NotHeld)
+		os.Exit(confine.NotConfined)
 	}()
 	var pid int
 	if err := onThread(func() (err error) {

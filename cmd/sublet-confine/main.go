@@ -15,7 +15,7 @@ func main() {
 	status, err := run(os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sublet-confine: the command was not run:", err)
-		status = confine.NotHeld
+		status = confine.NotConfined
 	}
 	os.Exit(status)
 }

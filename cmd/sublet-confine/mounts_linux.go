@@ -14,7 +14,7 @@ import (
 )
 
 // mounts makes the mount namespace of a command: everything read-only but what s allows, and s.Hidden covered. dir is the
-// command's folder. It returns the folders that can be written.
+// command's folder. It returns the folders that can be written, for the keeper's Landlock rules.
 func mounts(s confine.Spec, dir string) (writable []string, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("make the mounts private: %w", err)
@@ -48,7 +48,9 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 			return nil, err
 		}
 	}
-	if strings.HasPrefix(dir, "/tmp/") && (s.Reach == confine.Read || !confine.Within(dir, s.Project)) { // a command sees its own folder unchanged
+	// Show the command's folder in /tmp, read-only as it would be elsewhere: coverTmp may have left /tmp empty, and in its
+	// overlay a write would succeed and then be lost.
+	if strings.HasPrefix(dir, "/tmp/") && (s.Reach == confine.Read || !confine.Within(dir, s.Project)) {
 		if err := memory.mountReadOnly(workDir[0]); err != nil {
 			return nil, err
 		}
@@ -285,7 +287,8 @@ func makeDev(devices, terminal []bindSource) error {
 // maxTerminal bounds the terminals that showTerminal allocates to get a certain number.
 const maxTerminal = 128
 
-// ownTerminal returns the pseudo-terminal of the standard streams, if they are one and its path still exists.
+// ownTerminal returns the first of the standard streams that is a pseudo-terminal, if its path still exists. Majors 136 to 143
+// are the slaves of UNIX98 pseudo-terminals (linux/major.h); a minor has 20 bits.
 func ownTerminal() []bindSource {
 	for fd := range 3 {
 		var st, named unix.Stat_t

@@ -81,7 +81,7 @@ func parent(spec string, argv []string) (int, error) {
 	caught := make(chan os.Signal, 8)
 	signal.Notify(caught, caughtSignals()...)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("become the parent of what the command leaves: %w", err)
+		return 0, fmt.Errorf("become the subreaper: %w", err)
 	}
 	keeper, reports, err := start(s, spec, argv)
 	if err != nil {
@@ -92,14 +92,15 @@ func parent(spec string, argv []string) (int, error) {
 	endLeftovers() // nothing, unless the keeper was killed
 	switch {
 	case err != nil && ran:
-		return 128 + int(unix.SIGKILL), fmt.Errorf("what holds the command was killed (%v), and with it the command", status)
+		fmt.Fprintf(os.Stderr, "%s: the keeper was killed (%s), and the command with it\n", confine.Program, describe(status))
+		return 128 + int(unix.SIGKILL), nil
 	case err != nil && !ran && status.Signaled() && slices.Contains(jobSignals, os.Signal(status.Signal())): // this process gets it, too
 		placeholders.release()
 		killSelf(status.Signal())
-	case err != nil && exited && status.ExitStatus() == confine.NotHeld: // the keeper printed why
-		return confine.NotHeld, nil
+	case err != nil && exited && status.ExitStatus() == confine.NotConfined: // the keeper printed why
+		return confine.NotConfined, nil
 	case err != nil:
-		return 0, fmt.Errorf("what holds the command ended earlySignals (%v)", status)
+		return 0, fmt.Errorf("the keeper ended before it started the command (%s)", describe(status))
 	case ws.Signaled():
 		placeholders.release()
 		killSelf(ws.Signal())
@@ -265,7 +266,7 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 				}
 			case stopped:
 				if !isStopped(pid) {
-					continue // the whole job was stopped, and was continued before this process read of it
+					continue // the whole job was stopped, and continued before this process read the report
 				}
 				if err := syscall.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
 					return 0, true, fmt.Errorf("stop with the command: %w", err)
@@ -303,6 +304,14 @@ func wait(pid int) (ws syscall.WaitStatus, exited bool) {
 			return ws, err == nil && ws.Exited()
 		}
 	}
+}
+
+// describe returns how a process ended: SIGKILL, exit status 2.
+func describe(ws syscall.WaitStatus) string {
+	if ws.Signaled() {
+		return unix.SignalName(ws.Signal())
+	}
+	return "exit status " + strconv.Itoa(ws.ExitStatus())
 }
 
 // killSelf ends this process by the signal that ended the command, so that the shell reports that signal.

@@ -17,17 +17,17 @@ import (
 // protect makes the protected names of a project and s.Kept read-only, also where they are links into the project.
 func protect(s confine.Spec) error {
 	project := s.Project
-	h := protector{project: project, own: map[string]bool{project: true}}
+	p := protector{project: project, own: map[string]bool{project: true}}
 	for _, path := range append(protected(project), s.Kept...) {
 		if !confine.Within(path, project) {
 			continue // already read-only
 		}
-		if err := h.protect(path, 0); err != nil {
+		if err := p.protect(path, 0); err != nil {
 			return err
 		}
 	}
 	for _, dir := range gitDirs(project) { // a mount point cannot be renamed, so no other repository can replace it
-		if err := h.ownMount(dir); err != nil {
+		if err := p.ownMount(dir); err != nil {
 			return err
 		}
 	}
@@ -42,12 +42,12 @@ type protector struct {
 
 // protect makes path read-only and the folders on the way to it mount points. links is how many symbolic links were
 // followed so far.
-func (h *protector) protect(path string, links int) error {
+func (p *protector) protect(path string, links int) error {
 	if links > maxLinks {
 		return fmt.Errorf("protect %s: too many links", path)
 	}
 	// The folders on the way to path, outermost first.
-	for i := len(h.project) + 1; i < len(path); i++ {
+	for i := len(p.project) + 1; i < len(path); i++ {
 		if path[i] != '/' {
 			continue
 		}
@@ -57,16 +57,16 @@ func (h *protector) protect(path string, links int) error {
 		case err != nil || !st.IsDir() && st.Mode()&os.ModeSymlink == 0:
 			return nil // it does not exist, and makePlaceholders found that it need not
 		case st.Mode()&os.ModeSymlink != 0:
-			if err := h.protectLink(up, links); err != nil {
+			if err := p.protectLink(up, links); err != nil {
 				return err
 			}
 			real, err := filepath.EvalSymlinks(up)
-			if err != nil || !confine.Within(real, h.project) {
+			if err != nil || !confine.Within(real, p.project) {
 				return nil // outside the project all is read-only
 			}
-			return h.protect(filepath.Join(real, path[i:]), links+1)
+			return p.protect(filepath.Join(real, path[i:]), links+1)
 		}
-		if err := h.ownMount(up); err != nil {
+		if err := p.ownMount(up); err != nil {
 			return err
 		}
 	}
@@ -76,17 +76,17 @@ func (h *protector) protect(path string, links int) error {
 	case err != nil:
 		return err
 	case st.Mode()&os.ModeSymlink != 0:
-		return h.protectLink(path, links)
+		return p.protectLink(path, links)
 	}
-	if h.own[path] && path != h.project {
+	if p.own[path] && path != p.project {
 		return setAttr(path, unix.AT_RECURSIVE, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	}
-	return h.mount(path, unix.MOUNT_ATTR_RDONLY)
+	return p.mount(path, unix.MOUNT_ATTR_RDONLY)
 }
 
 // protectLink makes a symbolic link a mount point, and protects its target if that is in the project.
-func (h *protector) protectLink(path string, links int) error {
-	if !h.own[path] {
+func (p *protector) protectLink(path string, links int) error {
+	if !p.own[path] {
 		fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
 		if err != nil {
 			return fmt.Errorf("protect %s: %w", path, err)
@@ -95,7 +95,7 @@ func (h *protector) protectLink(path string, links int) error {
 		if err := unix.MoveMount(fd, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 			return fmt.Errorf("protect %s: %w", path, err)
 		}
-		h.own[path] = true
+		p.own[path] = true
 	}
 	to, err := os.Readlink(path)
 	if err != nil {
@@ -104,38 +104,39 @@ func (h *protector) protectLink(path string, links int) error {
 	if !filepath.IsAbs(to) {
 		to = filepath.Join(filepath.Dir(path), to)
 	}
-	if to = filepath.Clean(to); to == h.project || !confine.Within(to, h.project) {
+	if to = filepath.Clean(to); to == p.project || !confine.Within(to, p.project) {
 		return nil
 	}
-	return h.protect(to, links+1)
+	return p.protect(to, links+1)
 }
 
 // ownMount makes a folder a mount point without changing whether it is writable.
-func (h *protector) ownMount(dir string) error {
-	if h.own[dir] {
+func (p *protector) ownMount(dir string) error {
+	if p.own[dir] {
 		return nil
 	}
-	return h.mount(dir, 0)
+	return p.mount(dir, 0)
 }
 
-func (h *protector) mount(path string, attributes uint64) error {
+func (p *protector) mount(path string, attributes uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("protect %s: %w", path, err)
 	}
 	defer unix.Close(fd)
-	h.own[path] = true
+	p.own[path] = true
 	return bindSource{path, fd}.bind(path, attributes)
 }
 
-// placeholders are files at protected names of a project that do not exist, so that a command cannot create them. They are
-// Unix sockets, which are removed faster than folders (there are about thirty), but folders for .git and inside it, and where
-// the file system has no sockets. Git ignores sockets and empty folders. Commands that run at the same time share them. Each
-// command takes a shared lock on the project, and the last one removes them with the mounts over them.
+// placeholders are files at protected names of a project that do not exist, so that a command cannot create them. Those in the
+// project's own folder are Unix sockets: there are about thirty, and a socket is removed faster than a folder. .git, names in
+// subfolders, and all names where the file system has no sockets, get folders. Git ignores sockets and empty folders. Commands
+// that run at the same time share them. Each command takes a shared lock on the project, and the last one removes them with the
+// mounts over them.
 type placeholders struct {
 	lock    *os.File // the project's folder; nil = nothing to remove
 	project string
-	absent  []string // paths that must stay absent and can have no placeholder, as git would fail; release removes them
+	absent  []string // paths that must stay absent but can have no placeholder, because git would fail on it; release removes what is there
 }
 
 // lockTimeout is how long to wait for another command that is removing the placeholders.

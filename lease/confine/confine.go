@@ -11,8 +11,8 @@ import (
 // Program is the file name of the launcher, which is in the folder of the executable that uses it.
 const Program = "sublet-confine"
 
-// NotHeld is the launcher's exit status if it could not confine the command, which then did not run.
-const NotHeld = 126
+// NotConfined is the launcher's exit status if it could not confine the command, which then did not run.
+const NotConfined = 126
 
 // Release is the first argument of the launcher that makes it remove the placeholders that a killed launcher left in a
 // project. The second argument is the file of that launcher's Spec.
@@ -46,7 +46,7 @@ func (e *MissingError) Hint() string {
 type Support struct {
 	Reaches []string // Read and Project, or none
 	How     string   // the mechanisms, in a few words: "namespaces, Landlock 7, seccomp"
-	Missing string   // why nothing can be enforced, and how to change that; "" = both reaches can
+	Missing string   // why nothing can be enforced, and how to change that; "" = both reaches can be enforced
 }
 
 // Holds reports whether a reach can be enforced.

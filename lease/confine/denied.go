@@ -69,7 +69,7 @@ func denial(s Spec, dir, line string, seatbelt bool) (Denial, bool) {
 	case has(readOnly):
 		file := named(dir, line, readOnly)
 		if file == "" {
-			return Denial{What: "writing outside of what it may write"}, true
+			return Denial{What: "writing where it may not"}, true
 		}
 		return writing(s, file), true
 	case s.Reach == Project && has(noPlace) && protects(s.Project, named(dir, line, noPlace)):
@@ -134,7 +134,7 @@ func named(dir, line string, texts []string) string {
 		file = file[strings.LastIndexAny(file, " :")+1:]
 	}
 	switch {
-	case file == "" || strings.ContainsAny(file, "[]()"):
+	case file == "" || strings.ContainsAny(file, "[]()"): // brackets: an error code, such as that of "[Errno 30]", not a file
 		return ""
 	case path.IsAbs(file):
 		return path.Clean(file)

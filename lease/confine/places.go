@@ -67,7 +67,7 @@ func Caches(home string, env func(string) string) []string {
 	return slices.Compact(list)
 }
 
-// GoCache returns the folder in which Go keeps what it built, whether it exists or not, for a user with this home and environment.
+// GoCache returns Go's build cache folder for a user with this home and environment, whether it exists or not.
 func GoCache(home string, env func(string) string) string {
 	if v := env("GOCACHE"); path.IsAbs(v) {
 		return path.Clean(v)

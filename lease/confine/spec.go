@@ -21,7 +21,7 @@ const (
 // Spec is the confinement of one command. Paths are absolute and clean.
 type Spec struct {
 	Reach    string   // Read or Project
-	Project  string   // the folder that Project may change; "" with Read
+	Project  string   // the folder that Project may change; with Read the one that Project would, for Denied; "" = none
 	Caches   []string // folders of build tools: Project writes in them, Read in a copy that is discarded
 	Network  bool     // it has the network of this machine; else a loopback of its own with Project on Linux, and none
 	Proxy    string   // with Project: the socket of the proxy through which the command reaches other hosts; "" = none
@@ -31,7 +31,7 @@ type Spec struct {
 	TempSize int64    // the most that /tmp may take, in bytes; 0 = DefaultTempSize
 }
 
-// DefaultTempSize is the most that the temporary folder of a command may hold, in bytes. It is memory.
+// DefaultTempSize is the most that the temporary folder of a command may hold, in bytes. The folder is in memory.
 const DefaultTempSize = 1 << 30
 
 // Encode returns s as the launcher reads it: fields NAME=VALUE, each ended by NUL, as paths may hold anything else.
@@ -62,12 +62,12 @@ func (s Spec) Encode() []byte {
 // command less than intended.
 func Decode(text []byte) (s Spec, err error) {
 	if len(text) == 0 || text[len(text)-1] != 0 {
-		return s, errors.New("the description of the reach is cut off")
+		return s, errors.New("the Spec is truncated")
 	}
 	for field := range bytes.SplitSeq(text[:len(text)-1], []byte{0}) {
 		name, value, ok := bytes.Cut(field, []byte{'='})
 		if !ok {
-			return s, fmt.Errorf("the description of the reach has a field without a value: %q", field)
+			return s, fmt.Errorf("the Spec has a field without a value: %q", field)
 		}
 		v := string(value)
 		switch string(name) {
@@ -83,7 +83,7 @@ func Decode(text []byte) (s Spec, err error) {
 			s.Kept = append(s.Kept, v)
 		case "network":
 			if s.Network = v == "host"; !s.Network {
-				return s, fmt.Errorf("the description of the reach has a network that is not known: %q", v)
+				return s, fmt.Errorf("the Spec has an unknown network: %q", v)
 			}
 		case "proxy":
 			s.Proxy = v
@@ -91,10 +91,10 @@ func Decode(text []byte) (s Spec, err error) {
 			s.Script = v
 		case "temp":
 			if s.TempSize, err = strconv.ParseInt(v, 10, 64); err != nil || s.TempSize < 0 {
-				return s, fmt.Errorf("the description of the reach has no size of a temporary folder: %q", v)
+				return s, fmt.Errorf("the Spec has an invalid size of the temporary folder: %q", v)
 			}
 		default:
-			return s, fmt.Errorf("the description of the reach has a field %q, which this program does not know", name)
+			return s, fmt.Errorf("the Spec has an unknown field %q", name)
 		}
 	}
 	return s, s.check()

@@ -126,7 +126,7 @@ func namedIn(st State, text string) State {
 
 // heldNotes adds what a confined command was denied to its result.
 func heldNotes(c Command, res *Result) {
-	if res.ExitCode != nil && *res.ExitCode == confine.NotHeld && strings.Contains(string(res.Output), confine.Program+": the command was not run: ") {
+	if res.ExitCode != nil && *res.ExitCode == confine.NotConfined && strings.Contains(string(res.Output), confine.Program+": the command was not run: ") {
 		res.Status = "refused"
 		return
 	}

@@ -57,7 +57,7 @@ func (c Checker) Run(ctx context.Context, dir string, args []string, stdin []byt
 	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, checkGrace
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err = cmd.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == confine.NotHeld {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == confine.NotConfined {
 		return nil, fmt.Errorf("check with %s: %s", args[0], out.kept.Bytes())
 	}
 	return out.kept.Bytes(), err
