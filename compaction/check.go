@@ -8,8 +8,8 @@ import (
 // Unknown stands in a summary for what its model made up.
 const Unknown = "[…]"
 
-// facts matches what a summary may state as it was only: paths with a root, a dot or two slashes, file names, identifiers of
-// several words, and numbers of two digits and more. A small number may be a count of the model's own, and is not checked.
+// facts matches what a summary must not make up: paths with a root, a dot or two slashes, file names, identifiers of several
+// words, and numbers of two digits and more. A small number may be a count of the model's own, and is not checked.
 var facts = lazy(`(?:~|\.{1,2})?(?:/[\w.@~+-]+){2,}|[\w.@~+-]+(?:/[\w.@~+-]+){2,}|[\w@~+-]*/?[\w@+-]{2,}\.[a-z][a-z0-9]{0,4}\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\b[A-Za-z][a-z0-9]+[A-Z]\w*|\d[\d.,]*\d`)
 
 // checked returns a model's summary without the paths, names and numbers that occur nowhere in source.
@@ -30,7 +30,7 @@ func checked(summary, source string) string {
 	})
 }
 
-// contains reports whether word occurs in source, a number not as part of a longer one.
+// contains reports whether word occurs in source; a number inside a longer number does not count.
 func contains(source, word string) bool {
 	digit := func(at int) bool { return at >= 0 && at < len(source) && source[at] >= '0' && source[at] <= '9' }
 	for from := 0; ; {

@@ -124,6 +124,7 @@ func Make(items []Item, o Options) Plan {
 	end := tailStart(items, start, o.Tail)
 	if !o.Fold {
 		if Tokens(p.Items) > o.Target {
+			// These thresholds are always met: every superseded result is shortened.
 			for i, it := range supersede(items, 0, max(1, p.Before))[start:end] {
 				if it.Tokens() < items[start+i].Tokens() {
 					p.Items[start+i] = it
@@ -171,7 +172,8 @@ func firstKept(items []Item) int {
 }
 
 // tailStart returns the index at which the tail begins: the newest items of at most tail tokens, but at least the last
-// exchange. It never separates calls from their results, and moves on to a request if one is near.
+// exchange. It never separates calls from their results, and begins at a later request if at least half of the tail is left
+// from there.
 func tailStart(items []Item, start, tail int) int {
 	i, n := len(items), 0
 	for i > start {
@@ -213,7 +215,7 @@ func quote(items []Item, from, to int) string {
 }
 
 // shorten cuts the tool output of Items[from:to] to about size bytes each, oldest first, until all items have at most target
-// tokens; a target of 0 shortens all of it.
+// tokens; with target 0 all of it is cut.
 func (p *Plan) shorten(from, to, size, target int) {
 	total := Tokens(p.Items)
 	for i := from; i < to; i++ {
@@ -309,7 +311,7 @@ func Paired(items []Item) bool {
 	return true
 }
 
-// line joins s to one line of at most n bytes and, if it was cut, an ellipsis.
+// line puts s on one line of at most n bytes, with an ellipsis after them if it was cut.
 func line(s string, n int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) <= n {

@@ -13,7 +13,7 @@ type Ledger struct {
 	Goal       string   // the first request, one line
 	Current    string   // the newest request, word for word
 	Limits     []string // the user's standing limits, word for word
-	Prompts    []string // of the user: the newest 24 KiB word for word, of older ones the beginning
+	Prompts    []string // the user's: the newest 24 KiB word for word, and the beginning of each older one
 	Decisions  []string
 	Files      []string // changed
 	Reads      []string // files that were read, with line numbers
@@ -231,7 +231,7 @@ func addNewest(list []string, s string) []string {
 	return append(list, s)
 }
 
-// Text returns the ledger as text for the model.
+// Text returns the ledger as text for the model, without Current: the caller sends that as a message of the user.
 func (l Ledger) Text() string {
 	var b strings.Builder
 	section := func(title string, list []string) {

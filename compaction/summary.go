@@ -183,17 +183,22 @@ func splitLists(text string, l Ledger) (string, Ledger) {
 	return summary, l
 }
 
-// fit shrinks f until its text has at most limit tokens, and reports whether it does. It cuts the summary first, then the
-// less important entries of the ledger; never the goal and the user's limits.
+const (
+	minSummary = 60 // bytes of a summary that fit keeps
+	cutSummary = 80 // bytes up to which a summary is not worth cutting
+)
+
+// fit shrinks f until its text has at most limit tokens, and reports whether it does. It cuts the summary first, then the less
+// important entries of the ledger; never the goal and the user's limits.
 func fit(f Folded, limit int) (Folded, bool) {
-	size := func() int { return 4 + EstimateTokens(f.Text()) }
+	size := func() int { return Item{Text: f.Text()}.Tokens() }
 	if size() > limit { // the beginning of an older prompt is usually enough
 		f.Ledger.Prompts = shortenedPrompts(f.Ledger.Prompts, maxPrompts/8)
 	}
-	for len(f.Summary) > 80 && size() > limit {
+	for len(f.Summary) > cutSummary && size() > limit {
 		half := len(f.Summary) / 2
-		f.Summary = strings.TrimSpace(cutHead(f.Summary, max(half, 60))) + " […]"
-		if half <= 60 {
+		f.Summary = strings.TrimSpace(cutHead(f.Summary, max(half, minSummary))) + " […]"
+		if half <= minSummary {
 			break
 		}
 	}

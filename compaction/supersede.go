@@ -18,6 +18,7 @@ const (
 // text as the one before. It returns items itself if nothing is superseded.
 func Supersede(items []Item) []Item { return supersede(items, stepTokens, stepShare) }
 
+// supersede shortens a batch once that saves at least tokens tokens and 1/share of the conversation so far.
 func supersede(items []Item, tokens, share int) []Item {
 	out := items
 	newest := map[string][2]int{} // item index and result index of the newest result, by subject
