@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"sublet/client/internal/tui/style"
-
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/style"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -75,8 +74,8 @@ func (m *model) sendWaiting() {
 // giveBack takes a question that was not sent out of the line, and puts it where it can be sent again.
 func (m *model) giveBack(a *asked) {
 	m.waiting = slices.DeleteFunc(m.waiting, func(o *asked) bool { return o == a })
-	if m.ed.empty() {
-		m.ed.set(a.prompt)
+	if m.ed.Empty() {
+		m.ed.Set(a.prompt)
 	}
 	m.dirty = true
 }

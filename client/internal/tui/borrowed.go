@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"sublet/client/internal/tui/style"
-
 	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/line"
+	"sublet/client/internal/tui/style"
 	"sublet/wire/visible"
 )
 
@@ -48,9 +48,9 @@ func (m *model) shellKey(k, text string) (pass bool) {
 		m.offer(m.shell.Lending())
 		text = "\n"
 	case k == "backspace":
-		e := editor{text: m.ahead, pos: len(m.ahead)}
-		e.key(k)
-		m.ahead = e.text
+		e := line.Line{Text: m.ahead, Pos: len(m.ahead)}
+		e.Key(k)
+		m.ahead = e.Text
 	}
 	m.typedAhead(text)
 	return true

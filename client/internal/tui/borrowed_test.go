@@ -267,13 +267,13 @@ func TestMuteAfterAForcedEnd(t *testing.T) {
 		d.keys.Feed([]byte("k"))
 		d.wait(handMute - time.Millisecond)
 		d.keys.Feed([]byte("ey"))
-		if d.ed.text != c.want {
-			t.Errorf("%+v: got %q, want %q", c, d.ed.text, c.want)
+		if d.ed.Text != c.want {
+			t.Errorf("%+v: got %q, want %q", c, d.ed.Text, c.want)
 		}
 		d.wait(time.Millisecond)
 		d.keys.Feed([]byte("!"))
-		if d.ed.text != c.want+"!" {
-			t.Errorf("%+v: got %q afterwards", c, d.ed.text)
+		if d.ed.Text != c.want+"!" {
+			t.Errorf("%+v: got %q afterwards", c, d.ed.Text)
 		}
 	}
 }

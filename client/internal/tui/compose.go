@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"sublet/client/internal/tui/paint"
-
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/line"
+	"sublet/client/internal/tui/paint"
 	"sublet/wire/visible"
 )
 
@@ -31,41 +31,39 @@ func (m *model) input(room int) (lines []string, row, col int) {
 	if q := m.question(); q != nil {
 		armed := m.ready(q)
 		lines, row, col = q.Render(&m.th, m.w, max(6, room), len(m.questions), armed)
-		if m.ed.empty() || !m.own.ai {
+		if m.ed.Empty() || !m.own.ai {
 			return lines, row, col
 		}
-		kept := m.th.Dim.Render(cells.Fit("  your line waits: "+visible.FirstLine(m.ed.text), m.w))
+		kept := m.th.Dim.Render(cells.Fit("  your line waits: "+visible.FirstLine(m.ed.Text), m.w))
 		return append(lines, kept), row, col
 	}
 	if m.picker != nil {
 		return m.picker.Render(&m.th, m.w, room)
 	}
-	v := &m.view
-	v.text, v.pos, v.ghost, v.prompt, v.more = m.ed.text, m.ed.pos, "", "", "  "
+	text, prompt, ghost := &m.ed, "", ""
 	var after []string
 	switch {
 	case m.own.insert != "":
-		v.text, v.pos, v.prompt = m.own.insert, len(m.own.insert), m.th.Dim.Render("$ ")
+		text, prompt = &line.Line{Text: m.own.insert, Pos: len(m.own.insert)}, m.th.Dim.Render("$ ")
 		after = cells.Wrap(m.th.Dim.Render("ending that command: your line runs when it has ended"), m.w)
 	case !m.own.ai: // what the shell gets when it is free
-		v.text, v.pos = m.ahead, len(m.ahead)
 		if m.ahead == "" && len(m.hint) == 0 {
 			return []string{""}, 0, 0
 		}
-		v.prompt = m.th.Dim.Render("typed for your shell: ")
+		text, prompt = &line.Line{Text: m.ahead, Pos: len(m.ahead)}, m.th.Dim.Render("typed for your shell: ")
 	default:
 		mark := ">"
 		if m.own.once {
 			mark = "?"
 		}
-		v.prompt = m.th.Accent.Render(mark) + " "
-		if m.ed.empty() && m.turn == nil && len(m.waiting) == 0 {
-			v.ghost = m.th.Dim.Render("ask an agent · tab: shell · /help")
+		prompt = m.th.Accent.Render(mark) + " "
+		if m.ed.Empty() && m.turn == nil && len(m.waiting) == 0 {
+			ghost = m.th.Dim.Render("ask an agent · tab: shell · /help")
 		}
 		after = m.slashList(room - 2)
 	}
-	lines, row, col = v.Render(m.w, max(1, room-2))
-	lines = append(slices.Clone(lines), after...)
+	lines, row, col = text.Render(prompt, ghost, m.w, max(1, room-2))
+	lines = append(lines, after...)
 	for _, h := range m.hint {
 		lines = append(lines, cells.Wrap(h, m.w)...)
 	}

@@ -2,16 +2,14 @@ package tui
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"sublet/client/internal/tui/card"
-
-	"sublet/client/internal/tui/style"
-
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/line"
+	"sublet/client/internal/tui/style"
 	"sublet/client/marks"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -32,8 +30,7 @@ type confirm struct {
 	sent    bool
 	problem string // why the last answer did not get through
 
-	edit editor // of the command, or of the comment
-	view editorView
+	edit line.Line // of the command, or of the comment
 
 	local func(allow bool) // it is the window's own, and this takes the answer
 
@@ -275,9 +272,8 @@ func (c *confirm) foot(th *style.Theme, width, height int, armed bool) (lines []
 				label, help = "", "a step a line · alt+enter new line · enter accepts · esc goes back"
 			}
 		}
-		c.view.prompt, c.view.text, c.view.pos, c.view.more = th.Dim.Render(label), c.edit.text, c.edit.pos, "  "
-		lines, row, col = c.view.Render(width, 6)
-		lines = append(slices.Clone(lines), th.Dim.Render(cells.Fit(help, width)))
+		lines, row, col = c.edit.Render(th.Dim.Render(label), "", width, 6)
+		lines = append(lines, th.Dim.Render(cells.Fit(help, width)))
 		return lines, row, col
 	case stepGrant:
 		return c.grants(th, width, height)
@@ -413,10 +409,10 @@ func (c *confirm) take(key string) *wire.ConfirmationResponse {
 		c.step, c.choice = stepGrant, 0
 	case optComment:
 		c.step = stepComment
-		c.edit = editor{}
+		c.edit.Set("")
 	case optEdit:
 		c.step = stepEdit
-		c.edit.set(c.subject())
+		c.edit.Set(c.subject())
 	default: // a choice of an agent's question
 		r := c.answer(wire.DecisionAllow, nil)
 		if i, q := int(key[0]-'1'), c.userQuestion(); i >= 0 && i < len(q.Choices) {
@@ -433,28 +429,28 @@ func (c *confirm) pressEditor(k, text string) *wire.ConfirmationResponse {
 		c.step, c.choice = stepAsk, 0
 		return nil
 	case "alt+enter", "ctrl+j":
-		c.edit.insert("\n")
+		c.edit.Insert("\n")
 		return nil
 	case "enter":
 		r := c.answer(wire.DecisionDeny, nil)
 		if c.step == stepEdit {
-			if strings.TrimSpace(c.edit.text) == "" {
+			if strings.TrimSpace(c.edit.Text) == "" {
 				return nil
 			}
 			r.Decision = wire.DecisionAllow
-			if c.edit.text != c.subject() {
-				edited := wire.OSString(c.edit.text)
+			if c.edit.Text != c.subject() {
+				edited := wire.OSString(c.edit.Text)
 				r.EditedCommand = &edited
 			}
 			return r
 		}
-		if r.Comment = strings.TrimSpace(c.edit.text); c.req.Tool == wire.ToolAskUser && r.Comment != "" {
+		if r.Comment = strings.TrimSpace(c.edit.Text); c.req.Tool == wire.ToolAskUser && r.Comment != "" {
 			r.Decision = wire.DecisionAllow
 		}
 		return r
 	}
-	if !c.edit.key(k) && text != "" {
-		c.edit.insert(text)
+	if !c.edit.Key(k) && text != "" {
+		c.edit.Insert(text)
 	}
 	return nil
 }

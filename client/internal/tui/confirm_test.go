@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"sublet/client/internal/tui/keys"
-
 	"sublet/client/internal/tui/paint"
 	"sublet/client/internal/tui/screentest"
 
@@ -136,8 +135,8 @@ func TestTypeAheadIsNoAnswer(t *testing.T) {
 	if got := d.d.answers(); len(got) != 0 {
 		t.Fatalf("type-ahead answered: %+v", got)
 	}
-	if d.ed.text != "ls yya" {
-		t.Errorf("line: got %q, want what was typed", d.ed.text)
+	if d.ed.Text != "ls yya" {
+		t.Errorf("line: got %q, want what was typed", d.ed.Text)
 	}
 	if q := d.question(); q == nil || q.step != stepAsk || q.choice != 0 {
 		t.Errorf("type-ahead moved in the question: %+v", q)
@@ -181,8 +180,8 @@ func TestSentenceIsNoAnswer(t *testing.T) {
 		if got := d.d.answers(); len(got) != 0 {
 			t.Errorf("%q answered: %+v", text, got)
 		}
-		if d.ed.text != want {
-			t.Errorf("%q: the line holds %q, want %q", text, d.ed.text, want)
+		if d.ed.Text != want {
+			t.Errorf("%q: the line holds %q, want %q", text, d.ed.Text, want)
 		}
 		d.wait(time.Second)
 		d.key("enter")
@@ -224,8 +223,8 @@ func TestTypedRightAfterAnAnswer(t *testing.T) {
 		d.key(tc.keys[0])
 		d.resolve(q.ConfirmationID, wire.DecisionAllow)
 		d.key(tc.keys[1:]...)
-		if d.ed.text != tc.want {
-			t.Errorf("%q: the line holds %q, want %q", tc.keys, d.ed.text, tc.want)
+		if d.ed.Text != tc.want {
+			t.Errorf("%q: the line holds %q, want %q", tc.keys, d.ed.Text, tc.want)
 		}
 	}
 }
@@ -338,8 +337,8 @@ func TestHandOverWaitsForQuestionAndTyping(t *testing.T) {
 	if !d.hand.on || d.keys.Routed() != keys.ToProgram {
 		t.Fatal("the keyboard did not go over")
 	}
-	if d.ed.text != "ls" {
-		t.Errorf("line: got %q, want ls: keys typed before stay in the editor", d.ed.text)
+	if d.ed.Text != "ls" {
+		t.Errorf("line: got %q, want ls: keys typed before stay in the editor", d.ed.Text)
 	}
 	d.send(leasedEnd("x1", 0))
 	if d.held() || d.keys.Routed() == keys.ToProgram {
@@ -423,8 +422,8 @@ func TestHandOverLingers(t *testing.T) {
 		d.send(leasedKeyboard("x1", ""))
 		d.wait(handLinger - time.Millisecond)
 		d.wait(time.Millisecond)
-		if d.hand != nil || d.held() || d.keys.Routed() != keys.ToUs || d.ed.text != "" {
-			t.Errorf("%s: the keyboard did not come back: line %q", why, d.ed.text)
+		if d.hand != nil || d.held() || d.keys.Routed() != keys.ToUs || d.ed.Text != "" {
+			t.Errorf("%s: the keyboard did not come back: line %q", why, d.ed.Text)
 		}
 		d.send(leasedKeyboard("x1", "input"))
 		d.wait(handLinger)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"sublet/client/internal/tui/card"
-
 	"sublet/client/internal/tui/style"
 
 	"github.com/dustin/go-humanize/english"
@@ -204,7 +203,7 @@ func (m *model) onTurn(e *wire.TurnStarted) {
 		return true
 	})
 	if !said && !t.bare {
-		m.asks.add(e.Prompt)
+		m.asks.Add(e.Prompt)
 		m.echo(e.Prompt)
 	}
 	if t.cancel {

@@ -2,18 +2,12 @@ package tui
 
 import (
 	_ "embed"
-	"strconv"
 	"strings"
 	"testing"
 
-	"sublet/client/internal/tui/screentest"
-
-	"sublet/client/internal/tui/style"
-
-	"github.com/charmbracelet/x/ansi"
-
-	"sublet/client/internal/tui/cells"
 	"sublet/client/internal/tui/markdown"
+	"sublet/client/internal/tui/screentest"
+	"sublet/client/internal/tui/style"
 	"sublet/wire"
 )
 
@@ -93,45 +87,6 @@ func TestConfirmMarksGolden(t *testing.T) {
 			t.Errorf("%s: the chosen grant is not at row %d: %q", s.Name, row, lines)
 		}
 		screentest.Golden(t, "confirm-grants-"+s.Name, lines, s.W, s.H-1)
-	}
-}
-
-func TestEditorViewGolden(t *testing.T) {
-	for _, s := range screentest.Sizes {
-		var out []string
-		for _, text := range []string{
-			"", "ls -la", "echo " + strings.Repeat("wide 漢字 ", 12), "for i in 1 2 3\ndo echo $i\ndone", "tab\there \x1b \u202e",
-		} {
-			v := editorView{prompt: "\x1b[36m>\x1b[m ", text: text, pos: len(text), more: "  "}
-			lines, row, col := v.Render(s.W, s.H)
-			out = append(out, lines...)
-			out = append(out, "   cursor "+strconv.Itoa(row)+","+strconv.Itoa(col))
-		}
-		screentest.Golden(t, "editor-"+s.Name, out, s.W, 0)
-	}
-}
-
-// The cursor is where its character is, whatever the width and the text.
-func TestEditorViewCursor(t *testing.T) {
-	text := "a漢b\ncd e\u0301f 👨‍👩‍👧 long enough to wrap a few times over"
-	for width := 4; width < 40; width++ {
-		for pos := 0; pos <= len(text); pos++ {
-			e := editor{text: text, pos: pos}
-			if pos > 0 && e.prev(e.next(e.prev(pos))) != e.prev(pos) || e.next(e.prev(pos)) != pos && pos > 0 {
-				continue // inside a character
-			}
-			v := editorView{prompt: "> ", text: text, pos: pos}
-			lines, row, col := v.Render(width, 0)
-			if row >= len(lines) {
-				t.Fatalf("width %d, position %d: row %d of %d lines", width, pos, row, len(lines))
-			}
-			if pos < len(text) && text[pos] != '\n' {
-				want := text[pos:e.next(pos)]
-				if got := ansi.Cut(lines[row], col, col+max(1, cells.Width(want))); got != want {
-					t.Errorf("width %d, position %d: the cursor is on %q, want %q", width, pos, got, want)
-				}
-			}
-		}
 	}
 }
 

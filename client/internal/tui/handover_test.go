@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"sublet/client/internal/tui/keys"
-
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/keys"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/dustin/go-humanize/english"

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"sublet/client/internal/tui/keys"
-
 	"sublet/client/internal/tui/screentest"
 
 	"github.com/charmbracelet/x/term"

@@ -7,11 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"sublet/client/internal/tui/keys"
-
-	"sublet/client/internal/tui/style"
-
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/keys"
+	"sublet/client/internal/tui/style"
 )
 
 // onInput deals with a key or a paste while the screen is the program's.
@@ -46,7 +44,7 @@ func (m *model) onPaste(text string) (pass bool) {
 	q := m.question()
 	switch {
 	case q != nil && q.step != stepAsk && q.step != stepGrant:
-		q.edit.insert(text)
+		q.edit.Insert(text)
 	case m.picker != nil:
 		m.picker.typed(strings.TrimSpace(text))
 	case m.own.has && !m.own.ai:
@@ -54,7 +52,7 @@ func (m *model) onPaste(text string) (pass bool) {
 		return true
 	default: // also of one that began in AI mode, wherever that is now
 		m.hint = nil
-		m.ed.insert(text)
+		m.ed.Insert(text)
 	}
 	return false
 }
@@ -92,19 +90,19 @@ func (m *model) askKey(k, text string) {
 	}
 	switch k {
 	case "enter":
-		m.submit(strings.TrimSpace(m.ed.text), true)
+		m.submit(strings.TrimSpace(m.ed.Text), true)
 	case "ctrl+q":
-		m.submit(strings.TrimSpace(m.ed.text), false)
+		m.submit(strings.TrimSpace(m.ed.Text), false)
 	case "alt+enter", "ctrl+j", "shift+enter":
-		m.ed.insert("\n")
+		m.ed.Insert("\n")
 	case "tab":
 		switch {
-		case m.ed.empty() && text == "":
+		case m.ed.Empty() && text == "":
 			m.leaveAI()
 			return
-		case m.ed.empty(): // the beginning of a paste without brackets, whose lines the shell would run
-			m.ed.insert(text)
-		case strings.HasPrefix(m.ed.text, "/"):
+		case m.ed.Empty(): // the beginning of a paste without brackets, whose lines the shell would run
+			m.ed.Insert(text)
+		case strings.HasPrefix(m.ed.Text, "/"):
 			m.completeSlash()
 		}
 	case "esc":
@@ -129,12 +127,12 @@ func (m *model) askKey(k, text string) {
 // editKey is a key of the line editor; some mean something else on an empty line.
 func (m *model) editKey(k, text string) {
 	switch {
-	case k == "ctrl+b" && m.ed.empty() && m.turn != nil:
+	case k == "ctrl+b" && m.ed.Empty() && m.turn != nil:
 		m.toBackground()
-	case k == "ctrl+d" && m.ed.empty():
+	case k == "ctrl+d" && m.ed.Empty():
 		m.endOfInput()
-	case !m.ed.key(k) && text != "":
-		m.ed.insert(text)
+	case !m.ed.Key(k) && text != "":
+		m.ed.Insert(text)
 	}
 }
 
@@ -147,10 +145,9 @@ func (m *model) interrupt() {
 		q.step, q.choice = stepAsk, 0
 	case m.picker != nil:
 		m.picker = nil
-	case !m.ed.empty() && q == nil: // ^Y brings it back
-		m.ed.move(len(m.ed.text))
-		m.ed.kill(0, len(m.ed.text))
-		m.asks.reset()
+	case !m.ed.Empty() && q == nil: // ^Y brings it back
+		m.ed.Clear()
+		m.asks.Reset()
 		m.hint = nil
 	case m.turn != nil || len(m.waiting) > 0:
 		m.cancelTurn("interrupted by the user")
@@ -192,11 +189,11 @@ func (m *model) endOfInput() {
 
 // vertical is Up or Down: within the text, else in the history.
 func (m *model) vertical(up bool) {
-	if m.ed.vertical(!up) {
+	if m.ed.Vertical(!up) {
 		return
 	}
-	if text, ok := m.asks.move(up, m.ed.text); ok {
-		m.ed.set(text)
+	if text, ok := m.asks.Move(up, m.ed.Text); ok {
+		m.ed.Set(text)
 	}
 }
 
@@ -224,8 +221,8 @@ func (m *model) submit(text string, steer bool) {
 		m.own.asked = true
 		m.ask(text, steer)
 	}
-	m.asks.add(text)
-	m.ed.set("")
+	m.asks.Add(text)
+	m.ed.Set("")
 }
 
 // insert has the shell run a line of the user's, once a borrowed command has ended, and AI mode come back afterwards.
@@ -259,7 +256,7 @@ func (m *model) openCard() {
 
 // completeSlash completes the name of a `/` command as far as it is clear.
 func (m *model) completeSlash() {
-	names := slashNames(m.ed.text)
+	names := slashNames(m.ed.Text)
 	if len(names) == 0 {
 		return
 	}
@@ -272,13 +269,13 @@ func (m *model) completeSlash() {
 	if len(names) == 1 && names[0].args != "" {
 		shared += " "
 	}
-	m.ed.set(shared)
+	m.ed.Set(shared)
 }
 
 // slashList is what may be meant by the name of a `/` command that is being written.
 func (m *model) slashList(room int) (lines []string) {
-	names := slashNames(m.ed.text)
-	if len(names) == 1 && names[0].name == m.ed.text {
+	names := slashNames(m.ed.Text)
+	if len(names) == 1 && names[0].name == m.ed.Text {
 		return nil
 	}
 	for _, c := range names {

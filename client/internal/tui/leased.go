@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"sublet/client/internal/tui/card"
-
 	"sublet/client/internal/lender"
+	"sublet/client/internal/tui/card"
 	"sublet/client/internal/tui/cells"
 	"sublet/wire"
 	"sublet/wire/visible"

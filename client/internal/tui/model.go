@@ -5,14 +5,12 @@ import (
 	"log/slog"
 	"time"
 
-	"sublet/client/internal/tui/keys"
-
-	"sublet/client/internal/tui/paint"
-
-	"sublet/client/internal/tui/style"
-
 	"sublet/client/internal/lender"
+	"sublet/client/internal/tui/keys"
+	"sublet/client/internal/tui/line"
 	"sublet/client/internal/tui/markdown"
+	"sublet/client/internal/tui/paint"
+	"sublet/client/internal/tui/style"
 	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -41,9 +39,8 @@ type model struct {
 	own      owner
 
 	// The question being written.
-	ed      editor
-	view    editorView
-	asks    history
+	ed      line.Line
+	asks    line.History
 	hint    []string // below the line, until the next key
 	picker  *picker
 	lastKey time.Time

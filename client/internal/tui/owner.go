@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"sublet/client/internal/tui/keys"
-
 	"sublet/lease/shell"
 )
 
@@ -81,7 +80,7 @@ func (m *model) onSwitched(once bool) {
 func (m *model) enterAI(once bool) {
 	m.own.ai, m.own.once, m.own.asked, m.own.returns = true, once, false, false
 	m.hint = nil
-	m.asks.reset()
+	m.asks.Reset()
 	for _, line := range m.later {
 		m.note(line)
 	}
@@ -119,7 +118,7 @@ func (m *model) streaming() bool {
 // settleOwner does the next step towards who ought to have the screen, and sends keys to them.
 func (m *model) settleOwner() {
 	o := &m.own
-	if o.once && o.asked && m.turn == nil && len(m.waiting) == 0 && m.ed.empty() && m.picker == nil && len(m.questions) == 0 {
+	if o.once && o.asked && m.turn == nil && len(m.waiting) == 0 && m.ed.Empty() && m.picker == nil && len(m.questions) == 0 {
 		m.leaveAI()
 	}
 	want := m.wantsScreen()

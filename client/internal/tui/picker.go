@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/line"
 	"sublet/client/internal/tui/style"
 
 	"github.com/dustin/go-humanize/english"
@@ -114,9 +115,9 @@ func (m *model) pickerKey(k, text string) {
 	case "esc", "ctrl+g":
 		m.picker = nil
 	case "backspace", "ctrl+h":
-		e := editor{text: p.filter, pos: len(p.filter)}
-		e.key("backspace")
-		p.filter, p.chosen, p.top = e.text, 0, 0
+		e := line.Line{Text: p.filter, Pos: len(p.filter)}
+		e.Key("backspace")
+		p.filter, p.chosen, p.top = e.Text, 0, 0
 	case "enter":
 		if n > 0 {
 			s := p.shown()[p.chosen]

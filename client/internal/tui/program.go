@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"sublet/client/internal/tui/keys"
-
 	"sublet/client/internal/tui/paint"
 
 	uv "github.com/charmbracelet/ultraviolet"

@@ -127,7 +127,7 @@ func TestBatchIsDrawn(t *testing.T) {
 	w := open(t, 80, 24)
 	w.ai()
 	m := w.p.model
-	w.p.tea.Send(batch{then(func() { m.ed.insert("changed") }), then(func() { m.dirty = false })})
+	w.p.tea.Send(batch{then(func() { m.ed.Insert("changed") }), then(func() { m.dirty = false })})
 	w.see("> changed")
 }
 

@@ -101,8 +101,8 @@ func (m *model) besideQuestion(q *confirm, k, text string) (pass bool) {
 		if !m.own.ai {
 			return true
 		}
-		if !m.ed.key(k) && text != "" {
-			m.ed.insert(text)
+		if !m.ed.Key(k) && text != "" {
+			m.ed.Insert(text)
 		}
 	}
 	return false

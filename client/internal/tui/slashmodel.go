@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"sublet/client/internal/tui/style"
-
 	"sublet/wire"
 	"sublet/wire/visible"
 )

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"sublet/client/internal/tui/style"
-
 	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/visible"

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"sublet/client/internal/tui/keys"
-
 	"sublet/client/internal/tui/style"
 
 	"github.com/creack/pty"

@@ -1,31 +1,31 @@
-package tui
+package line
 
 import "strings"
 
 // maxHistory bounds the questions kept for Up.
 const maxHistory = 1000
 
-// history is what was asked before, oldest first, and where in it the user is.
-type history struct {
+// History is what was asked before, oldest first, and where in it the user is.
+type History struct {
 	lines []string
 	at    int    // len(lines): at the line being written
 	draft string // the line being written, while the user looks at older ones
 }
 
-// add appends a line that was entered, unless it repeats the last.
-func (h *history) add(line string) {
+// Add appends a line that was entered, unless it repeats the last.
+func (h *History) Add(line string) {
 	if line = strings.TrimRight(line, "\n"); line != "" && (len(h.lines) == 0 || h.lines[len(h.lines)-1] != line) {
 		h.lines = append(h.lines, line)
 		h.lines = h.lines[max(0, len(h.lines)-maxHistory):]
 	}
-	h.reset()
+	h.Reset()
 }
 
-// reset goes to the line being written, which is empty.
-func (h *history) reset() { h.at, h.draft = len(h.lines), "" }
+// Reset goes to the line being written, which is empty.
+func (h *History) Reset() { h.at, h.draft = len(h.lines), "" }
 
-// move goes one line back or forth; current is the text in the editor.
-func (h *history) move(back bool, current string) (string, bool) {
+// Move goes one line back or forth; current is the text in the editor.
+func (h *History) Move(back bool, current string) (string, bool) {
 	switch {
 	case back && h.at > 0:
 		if h.at == len(h.lines) {

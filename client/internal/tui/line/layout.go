@@ -1,6 +1,7 @@
-package tui
+package line
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rivo/uniseg"
@@ -9,43 +10,38 @@ import (
 	"sublet/wire/visible"
 )
 
-// editorView lays a prompt and the text behind it out in cells.
-type editorView struct {
-	prompt string // one line, which ends in the default style
-	text   string
-	pos    int
-	ghost  string // shown faintly behind the text
-	more   string // prompt of the following lines
-
-	// What was laid out last, and what came of it.
-	key      viewKey
+// layout is a prompt and the text behind it in cells.
+type layout struct {
+	key      layoutKey
 	lines    []string
-	row, col int
+	row, col int // of the cursor
 }
 
-type viewKey struct {
+type layoutKey struct {
 	prompt, text, ghost string
 	pos, width          int
 }
 
-// Render returns the lines, at most height of them around the cursor, and where the cursor stands.
-func (v *editorView) Render(width, height int) (lines []string, row, col int) {
-	if k := (viewKey{v.prompt, v.text, v.ghost, v.pos, width}); k != v.key || v.lines == nil {
-		v.key = k
-		v.layout(max(2, width))
+const more = "  " // the prompt of the lines that follow the first
+
+// Render returns the prompt, one line which ends in the default style, the text and, behind it, ghost, in at most height lines
+// around the cursor (0: any number), and where the cursor stands.
+func (l *Line) Render(prompt, ghost string, width, height int) (lines []string, row, col int) {
+	if k := (layoutKey{prompt, l.Text, ghost, l.Pos, width}); k != l.laid.key || l.laid.lines == nil {
+		l.laid = layout{key: k}
+		l.laid.do(max(2, width))
 	}
-	lines, row, col = v.lines, v.row, v.col
+	lines, row, col = l.laid.lines, l.laid.row, l.laid.col
 	if height > 0 && len(lines) > height {
 		from := min(max(0, row-height/2), len(lines)-height)
 		lines, row = lines[from:from+height], row-from
 	}
-	return lines, row, col
+	return slices.Clip(lines), row, col
 }
 
-func (v *editorView) layout(width int) {
-	v.lines = v.lines[:0:0]
+func (v *layout) do(width int) {
 	var line strings.Builder
-	prompt := cells.Fit(v.prompt, width-1)
+	prompt := cells.Fit(v.key.prompt, width-1)
 	line.WriteString(prompt)
 	col := cells.Width(prompt)
 	v.row, v.col = -1, 0
@@ -55,8 +51,8 @@ func (v *editorView) layout(width int) {
 		col = 0
 	}
 	state := -1
-	for rest, at := v.text, 0; ; {
-		if at == v.pos && v.row < 0 {
+	for rest, at := v.key.text, 0; ; {
+		if at == v.key.pos && v.row < 0 {
 			v.row, v.col = len(v.lines), col
 		}
 		if rest == "" {
@@ -67,8 +63,8 @@ func (v *editorView) layout(width int) {
 		at += len(c)
 		if c == "\n" || c == "\r\n" {
 			next()
-			line.WriteString(v.more)
-			col = cells.Width(v.more)
+			line.WriteString(more)
+			col = cells.Width(more)
 			continue
 		}
 		shown := visible.Line(c)
@@ -88,8 +84,8 @@ func (v *editorView) layout(width int) {
 	if v.row < 0 {
 		v.row, v.col = len(v.lines), col
 	}
-	if v.ghost != "" && col < width {
-		line.WriteString(cells.Fit(v.ghost, width-col))
+	if v.key.ghost != "" && col < width {
+		line.WriteString(cells.Fit(v.key.ghost, width-col))
 	}
 	if line.Len() > 0 || len(v.lines) <= v.row {
 		v.lines = append(v.lines, line.String())

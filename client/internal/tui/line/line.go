@@ -1,0 +1,198 @@
+// Package line has the line that a question is written in: its keys, how it is laid out, and what was asked before.
+package line
+
+import (
+	"strings"
+	"unicode"
+
+	"sublet/client/internal/tui/cells"
+
+	"github.com/rivo/uniseg"
+)
+
+// Line is the text of a question being written, with the commonest of readline's emacs keys. Positions are bytes and always stand between characters as a person counts them (grapheme clusters).
+//
+// It is not the textarea of bubbles: that one counts code points (a Backspace takes half of é or of a flag), keeps nothing
+// that was cut for ^Y, and shows bidirectional and zero-width characters of a paste as they are.
+type Line struct {
+	Text string
+	Pos  int // of the cursor
+
+	killed  string // what ^Y inserts
+	killing bool   // the last key was a kill: the next one gathers
+	laid    layout // what was drawn last
+}
+
+// Set replaces the text and puts the cursor at its end.
+func (l *Line) Set(text string) { l.Text, l.Pos, l.killing = text, len(text), false }
+
+// Empty reports whether nothing is written.
+func (l *Line) Empty() bool { return l.Text == "" }
+
+// Insert writes s at the cursor.
+func (l *Line) Insert(s string) { l.splice(l.Pos, l.Pos, s) }
+
+// splice replaces text[from:to] and leaves the cursor behind what was put in.
+func (l *Line) splice(from, to int, s string) {
+	l.Text = l.Text[:from] + s + l.Text[to:]
+	l.Pos, l.killing = from+len(s), false
+}
+
+// next and prev are the positions of the neighbouring characters.
+func (l *Line) next(pos int) int {
+	if pos >= len(l.Text) {
+		return len(l.Text)
+	}
+	c, _, _, _ := uniseg.FirstGraphemeClusterInString(l.Text[pos:], -1)
+	return pos + len(c)
+}
+
+func (l *Line) prev(pos int) int {
+	// From the start of the line: a cluster cannot be found backwards.
+	at := l.lineStart(pos)
+	if at == pos {
+		return max(0, pos-1) // the line feed before it
+	}
+	for {
+		n := l.next(at)
+		if n >= pos {
+			return at
+		}
+		at = n
+	}
+}
+
+func (l *Line) lineStart(pos int) int { return strings.LastIndexByte(l.Text[:pos], '\n') + 1 }
+
+func (l *Line) lineEnd(pos int) int {
+	if i := strings.IndexByte(l.Text[pos:], '\n'); i >= 0 {
+		return pos + i
+	}
+	return len(l.Text)
+}
+
+func wordRune(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r >= 0x300 && unicode.IsMark(r)
+}
+
+func otherRune(r rune) bool { return !wordRune(r) }
+
+// wordEnd is the end of the word at or after pos.
+func (l *Line) wordEnd(pos int) int {
+	word := strings.TrimLeftFunc(l.Text[pos:], otherRune)
+	return len(l.Text) - len(strings.TrimLeftFunc(word, wordRune))
+}
+
+// wordStart is the start of the word at or before pos.
+func (l *Line) wordStart(pos int) int {
+	word := strings.TrimRightFunc(l.Text[:pos], otherRune)
+	return len(strings.TrimRightFunc(word, wordRune))
+}
+
+// fieldStart is the start of the run of non-spaces before pos (^W).
+func (l *Line) fieldStart(pos int) int {
+	field := strings.TrimRightFunc(l.Text[:pos], unicode.IsSpace)
+	return len(strings.TrimRightFunc(field, func(r rune) bool { return !unicode.IsSpace(r) }))
+}
+
+// kill removes text[from:to] and keeps it for ^Y; kills in a row gather.
+func (l *Line) kill(from, to int) {
+	if from >= to {
+		return
+	}
+	cut := l.Text[from:to]
+	switch {
+	case !l.killing:
+		l.killed = cut
+	case from < l.Pos:
+		l.killed = cut + l.killed
+	default:
+		l.killed += cut
+	}
+	l.splice(from, to, "")
+	l.killing = true
+}
+
+// Vertical moves the cursor a line up or down within the text and reports whether there was one.
+func (l *Line) Vertical(down bool) bool {
+	start, end := l.lineStart(l.Pos), l.lineEnd(l.Pos)
+	var at int // the start of the other line
+	switch {
+	case down && end < len(l.Text):
+		at = end + 1
+	case !down && start > 0:
+		at = l.lineStart(start - 1)
+	default:
+		return false
+	}
+	col := cells.Width(l.Text[start:l.Pos])
+	from := at
+	end = l.lineEnd(at)
+	for at < end && cells.Width(l.Text[from:l.next(at)]) <= col {
+		at = l.next(at)
+	}
+	l.move(at)
+	return true
+}
+
+// Clear removes the whole text, which ^Y brings back.
+func (l *Line) Clear() {
+	l.move(len(l.Text))
+	l.kill(0, len(l.Text))
+}
+
+func (l *Line) move(pos int) { l.Pos, l.killing = pos, false }
+
+// Key does what readline does for a key and reports whether the editor knows it. Keys with a meaning of their own to the
+// screen (Enter, Tab, ^C, ^D on an empty line, history) are not for the editor.
+func (l *Line) Key(k string) bool {
+	switch k {
+	case "ctrl+a", "home":
+		l.move(l.lineStart(l.Pos))
+	case "ctrl+e", "end":
+		l.move(l.lineEnd(l.Pos))
+	case "ctrl+b", "left":
+		l.move(l.prev(l.Pos))
+	case "ctrl+f", "right":
+		l.move(l.next(l.Pos))
+	case "alt+b", "ctrl+left", "alt+left":
+		l.move(l.wordStart(l.Pos))
+	case "alt+f", "ctrl+right", "alt+right":
+		l.move(l.wordEnd(l.Pos))
+	case "alt+<", "ctrl+home":
+		l.move(0)
+	case "alt+>", "ctrl+end":
+		l.move(len(l.Text))
+	case "backspace", "ctrl+h", "shift+backspace":
+		if l.Pos > 0 {
+			l.splice(l.prev(l.Pos), l.Pos, "")
+		}
+	case "delete", "ctrl+d":
+		if l.Pos < len(l.Text) {
+			l.splice(l.Pos, l.next(l.Pos), "")
+		}
+	case "ctrl+k":
+		end := l.lineEnd(l.Pos)
+		if end == l.Pos && end < len(l.Text) {
+			end++
+		}
+		l.kill(l.Pos, end)
+	case "ctrl+u":
+		start := l.lineStart(l.Pos)
+		if start == l.Pos && start > 0 {
+			start--
+		}
+		l.kill(start, l.Pos)
+	case "ctrl+w":
+		l.kill(l.fieldStart(l.Pos), l.Pos)
+	case "alt+backspace", "ctrl+alt+h":
+		l.kill(l.wordStart(l.Pos), l.Pos)
+	case "alt+d", "ctrl+delete":
+		l.kill(l.Pos, l.wordEnd(l.Pos))
+	case "ctrl+y":
+		l.Insert(l.killed)
+	default:
+		return false
+	}
+	return true
+}
