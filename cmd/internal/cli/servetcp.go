@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"sublet/client"
@@ -114,8 +115,8 @@ func (a *app) operate(ctx context.Context, o client.Options, so operating) error
 	if !so.noToken {
 		path := filepath.Join(o.Paths.Runtime, "operator.token")
 		so.Token = rand.Text()
-		if err := writeToken(path, so.Token); err != nil {
-			return err
+		if err := renameio.WriteFile(path, []byte(so.Token+"\n"), 0o600, renameio.WithTempDir(o.Paths.Runtime)); err != nil {
+			return fmt.Errorf("keep the token: %w", err)
 		}
 		defer func() {
 			if have, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(have)) == so.Token { // not another server's
@@ -129,20 +130,4 @@ func (a *app) operate(ctx context.Context, o client.Options, so operating) error
 		fmt.Fprintf(a.stderr, "sublet: page %s\n", page)
 	}
 	return client.ServeOperator(ctx, o, so.OperatorOptions)
-}
-
-// writeToken writes a secret to a file that only the user can read.
-func writeToken(path, token string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".operator.token-") // 0600
-	if err != nil {
-		return fmt.Errorf("keep the token: %w", err)
-	}
-	_, err = f.WriteString(token + "\n")
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("keep the token: %w", err), os.Remove(f.Name()))
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/google/renameio/v2"
 	"github.com/rogpeppe/go-internal/diff"
 )
 
@@ -169,19 +170,7 @@ func create(path string, text []byte, mode fs.FileMode) error {
 
 // replace puts a new file in the place of one, or of none.
 func replace(path string, text []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".sublet-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(mode), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return renameio.WriteFile(path, text, mode, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(mode))
 }
 
 func (f File) isTOML() bool { return filepath.Ext(f.Path) == ".toml" }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/google/renameio/v2"
+
 	"sublet/daemon/internal/archive"
 	"sublet/daemon/internal/picture"
 	"sublet/wire"
@@ -39,12 +41,11 @@ func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, o
 		return err
 	}
 	info := s.snapshot()
-	f, err := os.CreateTemp(filepath.Dir(path), ".sublet-*") // 0600
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path))) // 0600
 	if err != nil {
 		return invalid("path: %v", err)
 	}
-	defer os.Remove(f.Name())
-	defer f.Close()
+	defer f.Cleanup()
 	w := archive.NewWriter(f, info)
 	if r.IncludeHistory {
 		err = c.saveHistory(ctx, s, r.IncludeBlocks, w)
@@ -52,10 +53,7 @@ func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, o
 	if err := errors.Join(err, w.Close()); err != nil {
 		return fmt.Errorf("save session: %w", err)
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("save session: %w", err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := f.CloseAtomicallyReplace(); err != nil {
 		return fmt.Errorf("save session: %w", err)
 	}
 	out.Path, out.Size = wire.OSString(path), w.Size

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/google/renameio/v2"
 )
 
 const (
@@ -121,35 +123,13 @@ func fileState(path string) (digest string, content []byte, err error) {
 
 // replaceFile replaces the content of path atomically: a reader sees the old file or the new one. A file with several hard
 // links is written in place instead, to keep the links.
-func replaceFile(path string, content []byte, mode fs.FileMode) (err error) {
+func replaceFile(path string, content []byte, mode fs.FileMode) error {
 	if info, err := os.Lstat(path); err == nil {
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
 			return writeInPlace(path, content)
 		}
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".sublet-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(tmp.Name())
-		}
-	}()
-	_, err = tmp.Write(content)
-	if err == nil {
-		err = tmp.Chmod(mode)
-	}
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if e := tmp.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return renameio.WriteFile(path, content, mode, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(mode))
 }
 
 func writeInPlace(path string, content []byte) error {
