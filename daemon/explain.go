@@ -3,12 +3,11 @@ package daemon
 import (
 	"context"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/secret"
 	"sublet/daemon/internal/worktree"
@@ -44,26 +43,9 @@ func freshShell(cwd string, p config.Policy) risk.Context {
 		cwd, _ = os.Getwd()
 	}
 	home, _ := os.UserHomeDir()
-	c := risk.Context{Cwd: cwd, Home: home, ProjectRoot: projectRoot(cwd, home), Secrets: secret.New(home, p.Secrets, p.NotSecrets), Hosts: p.ProjectHosts}
+	c := risk.Context{Cwd: cwd, Home: home, ProjectRoot: project.Root(cwd), Secrets: secret.New(home, p.Secrets, p.NotSecrets), Hosts: p.ProjectHosts}
 	if worktree.At(c.ProjectRoot) {
 		c.Tracked = func(path string) bool { return explainTrees.Tracked(context.Background(), c.ProjectRoot, path) }
 	}
 	return c
-}
-
-// projectRoot returns the nearest folder from dir upwards that contains .git, else dir. The home folder and those above it
-// do not count.
-func projectRoot(dir, home string) string {
-	if !filepath.IsAbs(dir) {
-		return dir
-	}
-	for d := filepath.Clean(dir); d != "/" && d != home; d = filepath.Dir(d) {
-		if _, err := os.Lstat(d + "/.git"); err == nil {
-			return d
-		}
-		if home != "" && strings.HasPrefix(home, d+"/") {
-			break
-		}
-	}
-	return dir
 }

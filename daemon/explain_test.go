@@ -31,11 +31,8 @@ func TestExplain(t *testing.T) {
 	if v.Level != "critical" || !found || v.Reversible {
 		t.Errorf("git push --force: got %+v, want critical, for its --force, not reversible", v)
 	}
-	if got := projectRoot(sub, "/home/u"); got != project {
-		t.Errorf("projectRoot(%s) = %s, want %s", sub, got, project)
-	}
-	if got := projectRoot("/home/u/x", "/home/u"); got != "/home/u/x" {
-		t.Errorf("projectRoot of a folder without git = %s, want the folder", got)
+	if got := freshShell(sub, config.Policy{}).ProjectRoot; got != project {
+		t.Errorf("the project of %s is %s, want %s", sub, got, project)
 	}
 }
 
