@@ -25,7 +25,7 @@ func Arguments(spec Spec, args json.RawMessage) (json.RawMessage, error) {
 	}
 	object, err := asObject(args)
 	if err != nil {
-		return nil, fmt.Errorf("%w; got %s%s", err, shorten(string(args)), s.usage(spec))
+		return nil, fmt.Errorf("%w; got %s%s", err, visible.Clip(string(args), 100), s.usage(spec))
 	}
 	fixed, err := s.object("", object)
 	if err != nil {
@@ -127,12 +127,12 @@ func (s schema) object(at string, text json.RawMessage) (json.RawMessage, error)
 		if !ok && s.closed() {
 			name := s.meant(key)
 			if name == "" || slices.Contains(keys, name) {
-				return nil, fmt.Errorf("%s%s: no such argument", at, shorten(key))
+				return nil, fmt.Errorf("%s%s: no such argument", at, visible.Clip(key, 100))
 			}
 			key, p = name, s.Properties[name]
 		}
 		if given[key] {
-			return nil, fmt.Errorf("%s%s: given twice", at, shorten(key))
+			return nil, fmt.Errorf("%s%s: given twice", at, visible.Clip(key, 100))
 		}
 		given[key] = true
 		value := values[i]
@@ -225,7 +225,7 @@ func (s schema) value(at string, v json.RawMessage) (json.RawMessage, error) {
 		ok = false
 	}
 	if !ok {
-		return nil, fmt.Errorf("%s: got %s, want %s", at, shorten(string(v)), withArticle(s.typ()))
+		return nil, fmt.Errorf("%s: got %s, want %s", at, visible.Clip(string(v), 100), withArticle(s.typ()))
 	}
 	return v, nil
 }
@@ -312,13 +312,4 @@ func withArticle(typ string) string {
 		return "an " + typ
 	}
 	return "a " + typ
-}
-
-// shorten bounds the part of a call's arguments that goes into an error.
-func shorten(s string) string {
-	const most = 100
-	if len(s) > most {
-		return visible.Cut(s, most) + "…"
-	}
-	return s
 }

@@ -136,7 +136,7 @@ func cell(column, text string) string {
 			return humanize.Comma(n)
 		}
 	}
-	return visible.Line(cut(text, 90))
+	return visible.Line(visible.Clip(text, 90))
 }
 
 // write is the answer of an intent once its calls are done.
@@ -208,7 +208,7 @@ func (in *intent) part(j *job, name, option string) string {
 	case "first":
 		return code(firstLine(r.text))
 	case "command":
-		return code(cut(r.command, 200))
+		return code(visible.Clip(r.command, 200))
 	case "count":
 		return count(len(rows), option)
 	case "table":

@@ -142,7 +142,7 @@ func foundText(j *job) string {
 	for _, line := range r.lines() {
 		if m := hit().FindStringSubmatch(line); m != nil {
 			files[m[1]] = true
-			shown = append(shown, m[1]+":"+m[2]+": "+strings.TrimSpace(cut(m[3], 160)))
+			shown = append(shown, m[1]+":"+m[2]+": "+strings.TrimSpace(visible.Clip(m[3], 160)))
 		}
 	}
 	if len(shown) == 0 {
@@ -224,7 +224,7 @@ func explainFile(j *job) string {
 		first = strings.TrimLeft(lines[1], "# ")
 	}
 	if first != "" && first != lines[0] && first != lines[min(1, len(lines)-1)] {
-		s += " It says of itself: " + quoteText(cut(first, 200))
+		s += " It says of itself: " + quoteText(visible.Clip(first, 200))
 	}
 	var names []string
 	for _, l := range lines {

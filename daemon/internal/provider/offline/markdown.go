@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
@@ -57,7 +56,7 @@ func code(s string) string {
 func block(language, text string, maxLines int, head bool) string {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
 	for i := range lines {
-		lines[i] = cut(visible.Text(lines[i]), 300)
+		lines[i] = visible.Clip(visible.Text(lines[i]), 300)
 	}
 	left := 0
 	for len(lines) > maxLines || len(lines) > 1 && len(strings.Join(lines, "\n")) > 6000 {
@@ -84,16 +83,6 @@ func block(language, text string, maxLines int, head bool) string {
 }
 
 // cut shortens s to about n bytes, between characters.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
-}
-
 func firstLine(s string) string {
 	line, _, more := strings.Cut(strings.TrimSpace(s), "\n")
 	if more {

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"sublet/daemon/internal/project"
+	"sublet/wire/visible"
 )
 
 // values are the placeholders of intents.txt that take more than an argument of the prompt. false means that there is none
@@ -224,7 +225,7 @@ func tasks(j *job) (any, bool) {
 			part, next, after = rest[:m[0]], strings.ToLower(rest[m[2]:m[3]]), rest[m[1]:]
 		}
 		part = strings.TrimSpace(strings.TrimPrefix(part, "to "))
-		list = append(list, map[string]string{"role": role, "title": cut(part, 40), "prompt": part})
+		list = append(list, map[string]string{"role": role, "title": visible.Clip(part, 40), "prompt": part})
 		role, rest = next, after
 	}
 	return list, true

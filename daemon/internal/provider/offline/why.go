@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"sublet/daemon/internal/provider"
+	"sublet/wire/visible"
 )
 
 //go:embed errors.txt
@@ -107,7 +108,7 @@ func explain(command string, exit int, output string) string {
 		if caught == "" {
 			return strings.NewReplacer(": $1.", ".", " $1", "").Replace(e.says)
 		}
-		return strings.ReplaceAll(e.says, "$1", code(cut(caught, 120)))
+		return strings.ReplaceAll(e.says, "$1", code(visible.Clip(caught, 120)))
 	}
 	program, _, _ := strings.Cut(strings.TrimSpace(command), " ")
 	switch program {
@@ -130,7 +131,7 @@ func history(j *job) string {
 		if c.ExitCode != nil {
 			exit = strconv.Itoa(*c.ExitCode)
 		}
-		rows = append(rows, []string{code(cut(firstLine(c.Command), 80)), exit})
+		rows = append(rows, []string{code(visible.Clip(firstLine(c.Command), 80)), exit})
 	}
 	return "Your last " + count(len(rows), "command") + ":\n\n" + markdownTable([]string{"command", "exit code"}, rows)
 }
