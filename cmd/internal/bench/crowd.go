@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,15 +17,10 @@ const (
 
 // crowdRows time five hundred clients that stream at once from a real daemon, against one client that streams as much, and
 // what the daemon keeps of it.
-func crowdRows(binary string) ([]row, func(), error) {
-	dir, err := os.MkdirTemp("/tmp", "bench") // short: a socket's path holds 104 bytes
+func crowdRows(s *site) ([]row, error) {
+	d, err := startNative(s, crowd)
 	if err != nil {
-		return nil, nil, err
-	}
-	d := &native{binary: binary, dir: dir}
-	stop := func() { _ = errors.Join(d.stop(), os.RemoveAll(dir)) } // measured already
-	if err := d.start(crowd); err != nil {
-		return nil, stop, err
+		return nil, err
 	}
 	return []row{{
 		id: "M1", name: "500 clients stream at once: an event", unit: "us", baseline: "one client that streams as much", goal: 1.2, rounds: 3,
@@ -34,52 +28,46 @@ func crowdRows(binary string) ([]row, func(), error) {
 		base: func() (float64, error) { return d.stream(d.conns[:1], "long") },
 	}, {
 		id: "M2", name: "the daemon's own memory after five rounds of it", unit: "MB", baseline: "after the first", goal: 1.2, rounds: 1,
-		ours: func() (float64, error) { return idleDaemon(binary, d.env, resident("RssAnon:")) },
+		ours: func() (float64, error) { return d.idle(resident("RssAnon:")) },
 		base: func() (float64, error) { return d.first, nil },
-	}}, stop, nil
+	}}, nil
 }
 
 // native is a daemon with a scripted model, and clients that speak its own protocol.
 type native struct {
-	binary, dir string
-	env         []string
-	conns       []*wire.Conn
-	first       float64 // MB of memory after the first round
+	*site
+	conns []*wire.Conn
+	first float64 // MB of memory after the first round
 }
 
-// start starts the daemon, connects the clients and lets each stream once.
-func (d *native) start(clients int) error {
+// startNative starts the daemon, connects the clients and lets each stream once.
+func startNative(s *site, clients int) (*native, error) {
+	d := &native{site: s}
 	text := func(pieces int) string { return strings.Repeat("0123456789", 4*pieces) }
-	err := scripted(d.dir, []map[string]any{
+	err := scripted(s.dir, []map[string]any{
 		{"match": "^short$", "steps": []any{map[string]any{"text": text(crowdPieces), "chunk_bytes": 40}}},
 		{"match": "^long$", "steps": []any{map[string]any{"text": text(crowdPieces * clients), "chunk_bytes": 40}}},
 	})
+	if err == nil {
+		err = s.sublet("daemon", "start")
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d.env = sandbox(d.dir)
-	if err := call(d.env, d.binary, "daemon", "start"); err != nil {
-		return err
-	}
+	s.later(func() error { return s.sublet("daemon", "stop", "--drain", "0s") })
 	for range clients {
-		c, err := shakeHands(filepath.Join(d.dir, "run", "daemon.sock"))
+		c, err := shakeHands(filepath.Join(s.dir, "run", "daemon.sock"))
 		if err != nil {
-			return err
+			return nil, err
 		}
+		s.later(c.Close)
 		d.conns = append(d.conns, c)
 	}
 	if _, err := d.stream(d.conns, "short"); err != nil {
-		return err
+		return nil, err
 	}
-	d.first, err = idleDaemon(d.binary, d.env, resident("RssAnon:")) // once garbage has been given back
-	return err
-}
-
-func (d *native) stop() error {
-	for _, c := range d.conns {
-		_ = c.Close() // measured already
-	}
-	return call(d.env, d.binary, "daemon", "stop", "--drain", "0s")
+	d.first, err = s.idle(resident("RssAnon:")) // once garbage has been given back
+	return d, err
 }
 
 // stream lets each of the clients have a turn, all at once, and returns the microseconds for each event.

@@ -9,16 +9,16 @@ import (
 )
 
 // heldRows measures what the launcher adds to a command.
-func heldRows(binary string) ([]row, func(), error) {
+func heldRows(s *site) ([]row, error) {
 	dir, err := os.MkdirTemp("/var/tmp", "sublet-bench")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	stop := func() { os.RemoveAll(dir) }
+	s.later(func() error { return os.RemoveAll(dir) })
 	env := sandbox(dir)
-	launcher := filepath.Join(filepath.Dir(binary), confine.Program)
+	launcher := filepath.Join(filepath.Dir(s.binary), confine.Program)
 	if s := confine.Probe(launcher); s.Missing != "" {
-		return nil, stop, errors.New(s.Missing)
+		return nil, errors.New(s.Missing)
 	}
 	held := func(s confine.Spec) (func() (float64, error), error) {
 		path := filepath.Join(dir, s.Reach)
@@ -26,18 +26,18 @@ func heldRows(binary string) ([]row, func(), error) {
 	}
 	read, err := held(confine.Spec{Reach: confine.Read})
 	if err != nil {
-		return nil, stop, err
+		return nil, err
 	}
 	project := filepath.Join(dir, "p")
 	inProject, err := held(confine.Spec{Reach: confine.Project, Project: project})
 	if err := errors.Join(err, os.Mkdir(project, 0o700)); err != nil {
-		return nil, stop, err
+		return nil, err
 	}
 	bare := startsIn(env, "bash", "-c", "true")
 	return []row{
 		{"H1", "`true` held to read, median", "+ms", "bash -c true", 12, 9, read, bare},
 		{"H2", "`true` held to project, median", "+ms", "bash -c true", 12, 9, inProject, bare},
-	}, stop, nil
+	}, nil
 }
 
 // startsIn returns a measurement of a program: the median of single runs in milliseconds.

@@ -18,8 +18,7 @@ import (
 
 // lendRows time a borrowed command end to end: a connection of its own asks the daemon, which offers the shell of a
 // window on a PTY, and that runs it; exit code and directory are known at the end. A fresh lease for each.
-func lendRows(binary string) (rows []row, stop func(), err error) {
-	stop = func() {}
+func lendRows(s *site) (rows []row, err error) {
 	spread := func(q float64, measure func() (float64, error)) func() (float64, error) {
 		return func() (float64, error) { return quantile(q, 200, measure) }
 	}
@@ -28,11 +27,11 @@ func lendRows(binary string) (rows []row, stop func(), err error) {
 	}
 	for _, path := range installedShells() {
 		shell := filepath.Base(path)
-		w := &window{binary: binary, shell: shell, path: path}
-		rest := stop
-		stop = func() { _ = w.close(); rest() } // measured already
+		dir := filepath.Join(s.dir, shell)
+		w := &window{site: &site{binary: s.binary, dir: dir, env: append(sandbox(dir), "SHELL="+path)}, shell: shell, path: path}
+		s.later(w.close)
 		if err := w.open(); err != nil {
-			return nil, stop, fmt.Errorf("%s: %w", shell, err)
+			return nil, fmt.Errorf("%s: %w", shell, err)
 		}
 		borrow := func() (float64, error) { return w.borrow(w.conns[0]) }
 		letter := shell[:1]
@@ -43,19 +42,19 @@ func lendRows(binary string) (rows []row, stop func(), err error) {
 		if shell == "bash" {
 			agent, err := w.agent()
 			if err != nil {
-				return nil, stop, err
+				return nil, err
 			}
 			rows = append(rows, row{"E5", "an MCP call of `true`, median, bash", "us", "`sublet lease run -- true`", 1.3, 7, spread(0.5, agent), func() (float64, error) {
-				return once(20, func() error { return call(w.env, w.binary, "lease", "run", "--", "true") })
+				return once(20, func() error { return w.sublet("lease", "run", "--", "true") })
 			}})
 		}
 		more, err := terminalRows(w)
 		if err != nil {
-			return nil, stop, err
+			return nil, err
 		}
 		rows = append(rows, more...)
 	}
-	return rows, stop, nil
+	return rows, nil
 }
 
 // installedShells returns the paths of those that can be measured, bash first, and prints which cannot.
@@ -72,23 +71,22 @@ func installedShells() (list []string) {
 
 // window is a sublet on a PTY, its shell alone on another, and two connections that borrow from the first.
 type window struct {
-	binary, shell, path, dir string
-	env                      []string
-	outer, bare              *terminal
-	conns                    []*client.Conn
-	mcp                      *sdk.ClientSession // nil: none was started
+	*site
+	shell, path string
+	outer, bare *terminal
+	conns       []*client.Conn
+	mcp         *sdk.ClientSession // nil: none was started
 }
 
 func (w *window) open() (err error) {
-	if w.dir, err = os.MkdirTemp("/tmp", "bench"); err != nil { // short: a socket's path holds 104 bytes
+	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return err
 	}
 	settings := "model = \"offline\"\n[limits]\nrequests_per_second = 100000\n"
 	if err := errors.Join(writeStartFiles(w.dir, w.shell), os.WriteFile(filepath.Join(w.dir, "config.toml"), []byte(settings), 0o600)); err != nil {
 		return err
 	}
-	w.env = append(sandbox(w.dir), "SHELL="+w.path)
-	if err := call(w.env, w.binary, "daemon", "start"); err != nil {
+	if err := w.sublet("daemon", "start"); err != nil {
 		return err
 	}
 	if w.outer, err = w.start(w.binary); err != nil {
@@ -188,5 +186,5 @@ func (w *window) close() error {
 			errs = append(errs, t.close())
 		}
 	}
-	return errors.Join(append(errs, call(w.env, w.binary, "daemon", "stop"), os.RemoveAll(w.dir))...)
+	return errors.Join(append(errs, w.sublet("daemon", "stop"))...)
 }

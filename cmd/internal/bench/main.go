@@ -33,8 +33,37 @@ type row struct {
 type group struct {
 	ids    string // what its rows' ids begin with, a letter each
 	pinned bool
-	other  bool                                                     // its rows measure what the binary does, so that two of them can be compared
-	rows   func(binary string) (rows []row, stop func(), err error) // stop may be nil only with an error
+	other  bool // its rows measure what the binary does, so that two of them can be compared
+	rows   func(*site) ([]row, error)
+}
+
+// A site is what the rows of a group share: the sublet that they measure, and a folder for its files and theirs.
+type site struct {
+	binary, dir string
+	env         []string       // of a sublet whose files are all in dir
+	undo        []func() error // what ends the set-up, in order
+}
+
+// later has f called when the rows have been measured.
+func (s *site) later(f func() error) { s.undo = append(s.undo, f) }
+
+// sublet runs the sublet to be measured.
+func (s *site) sublet(args ...string) error { return call(s.env, s.binary, args...) }
+
+// at sets a group up. leave must be called.
+func (g group) at(binary string) (rows []row, leave func(), err error) {
+	dir, err := os.MkdirTemp("/tmp", "bench") // short: a socket's path holds 104 bytes
+	if err != nil {
+		return nil, func() {}, err
+	}
+	s := &site{binary: binary, dir: dir, env: sandbox(dir)}
+	rows, err = g.rows(s)
+	return rows, func() { // its errors do not matter: measured already
+		for _, f := range slices.Backward(s.undo) {
+			_ = f()
+		}
+		_ = os.RemoveAll(dir)
+	}, err
 }
 
 var groups = []group{
@@ -104,20 +133,15 @@ func (g group) run(binary, old string, wanted func(id string) bool) (err error) 
 		}
 		defer func() { err = errors.Join(err, unpin()) }()
 	}
-	list, stop, err := g.rows(binary)
-	if stop != nil {
-		defer stop()
-	}
+	list, leave, err := g.at(binary)
+	defer leave()
 	if err != nil {
 		return err
 	}
 	var others []row
 	if old != "" {
-		var stop func()
-		others, stop, err = g.rows(old)
-		if stop != nil {
-			defer stop()
-		}
+		others, leave, err = g.at(old)
+		defer leave()
 		if err != nil {
 			return fmt.Errorf("%s: %w", old, err)
 		}

@@ -21,13 +21,8 @@ import (
 )
 
 // processRows times whole processes: the start of the daemon, an answer from one that runs, its memory and its sleep (O8).
-func processRows(binary string) ([]row, func(), error) {
-	dir, err := os.MkdirTemp("/tmp", "bench") // short: a socket's path holds 104 bytes
-	if err != nil {
-		return nil, nil, err
-	}
-	env := sandbox(dir)
-	sublet := func(args ...string) error { return call(env, binary, args...) }
+func processRows(s *site) ([]row, error) {
+	binary, dir, env, sublet := s.binary, s.dir, s.env, s.sublet
 	running := false
 	stopRunning := func() error {
 		if !running {
@@ -49,8 +44,10 @@ func processRows(binary string) ([]row, func(), error) {
 	}
 	echo, err := net.Listen("unix", filepath.Join(dir, "echo"))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	s.later(echo.Close)
+	s.later(func() error { return sublet("daemon", "stop") })
 	go func() { // ends with the listener
 		for {
 			nc, err := echo.Accept()
@@ -60,10 +57,9 @@ func processRows(binary string) ([]row, func(), error) {
 			go rawEcho(nc) // ends with its connection
 		}
 	}()
-	stop := func() { _ = errors.Join(sublet("daemon", "stop"), echo.Close(), os.RemoveAll(dir)) } // measured already
 	version := func() (float64, error) { return once(15, func() error { return sublet("version") }) }
 	idle := func(measure func(pid int) (float64, error)) func() (float64, error) {
-		return func() (float64, error) { return idleDaemon(binary, env, measure) }
+		return func() (float64, error) { return s.idle(measure) }
 	}
 	rows := []row{
 		{"S1", "no daemon: start it and get an answer", "us", "exec to exit of the same binary", 3, 5, start(binary, func() error { return nil }), version},
@@ -92,15 +88,14 @@ func processRows(binary string) ([]row, func(), error) {
 	}
 	more, err := startRows(binary, dir)
 	if err != nil {
-		stop()
-		return nil, nil, err
+		return nil, err
 	}
 	rows = append(rows, more...)
 	cold := filepath.Join(dir, "cold")
 	if err := coldCopy(binary, cold); errors.Is(err, errors.ErrUnsupported) {
-		return rows, stop, nil
+		return rows, nil
 	} else if err != nil {
-		return nil, stop, err
+		return nil, err
 	}
 	return slices.Insert(rows, 1, row{
 		"S1c", "the same, the program not in memory", "us", "exec to exit, not in memory", 3, 5,
@@ -116,7 +111,7 @@ func processRows(binary string) ([]row, func(), error) {
 				return each(1, func() error { return call(env, cold, "version") })
 			})
 		},
-	}), stop, nil
+	}), nil
 }
 
 // dialNew starts the daemon, as a client does that finds none, and waits for its Ready.
@@ -176,9 +171,10 @@ func exchange(path string) error {
 	return err
 }
 
-func idleDaemon(binary string, env []string, measure func(pid int) (float64, error)) (float64, error) {
-	cmd := exec.Command(binary, "daemon", "status", "--json")
-	cmd.Env = env
+// idle measures the daemon.
+func (s *site) idle(measure func(pid int) (float64, error)) (float64, error) {
+	cmd := exec.Command(s.binary, "daemon", "status", "--json")
+	cmd.Env = s.env
 	out, err := cmd.Output()
 	if err != nil {
 		return 0, err

@@ -13,10 +13,10 @@ import (
 
 // riskRows measures verdicts against what they may take (section 7's speed), and a batch against asking bash whether the
 // text is even well-formed, as a shell script would.
-func riskRows(binary string) ([]row, func(), error) {
+func riskRows(s *site) ([]row, error) {
 	table, err := riskTable()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	ordinary := []string{
 		"git status --short", "ls -la src | head", "rm -rf build", "go test ./... 2>&1 | tail -20", `grep -rn "TODO" --include='*.go' .`,
@@ -32,7 +32,7 @@ func riskRows(binary string) ([]row, func(), error) {
 		}, fixed(50)},
 		{"R2", "`explain --json -`, a line of a batch", "us", "bash -n for each line", 0.2, 5, func() (float64, error) {
 			took, err := each(1, func() error {
-				cmd := exec.Command(binary, "explain", "--json", "-")
+				cmd := exec.Command(s.binary, "explain", "--json", "-")
 				cmd.Stdin = strings.NewReader(batch)
 				out, err := cmd.Output()
 				if n := strings.Count(string(out), "\n"); err == nil && n != lines {
@@ -53,7 +53,7 @@ func riskRows(binary string) ([]row, func(), error) {
 		{"R5", fmt.Sprintf("verdict on a script of %d kB", len(script)/1000), "us", "the 50 ms it may take", 1, 5, func() (float64, error) {
 			return percentile([]string{script}, 5, 0.50)
 		}, fixed(50_000)},
-	}, func() {}, nil
+	}, nil
 }
 
 // percentile is how long a verdict takes at most, in microseconds, for that share of the commands.

@@ -21,27 +21,22 @@ const (
 
 // searchRows measure the processor time of the grep tool, that of git which lists the files included, over the source of Go's
 // standard library in a git work tree.
-func searchRows(binary string) ([]row, func(), error) {
-	dir, err := os.MkdirTemp("/tmp", "bench") // short: a socket's path holds 104 bytes
+func searchRows(s *site) ([]row, error) {
+	d, err := startNative(s, 1)
 	if err != nil {
-		return nil, nil, err
-	}
-	d := &native{binary: binary, dir: dir}
-	stop := func() { _ = errors.Join(d.stop(), os.RemoveAll(dir)) } // measured already
-	if err := d.start(1); err != nil {
-		return nil, stop, err
+		return nil, err
 	}
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
-		return nil, stop, err
+		return nil, err
 	}
-	tree := filepath.Join(dir, "tree")
+	tree := filepath.Join(s.dir, "tree")
 	err = errors.Join(os.Mkdir(tree, 0o700), os.CopyFS(filepath.Join(tree, "src"), os.DirFS(filepath.Join(strings.TrimSpace(string(root)), "src"))))
 	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=bench", "-c", "user.email=bench@localhost", "commit", "-qm", "source"}} {
 		err = errors.Join(err, call(d.env, "git", append([]string{"-C", tree}, args...)...))
 	}
 	if err != nil {
-		return nil, stop, err
+		return nil, err
 	}
 	find := func(id, name, pattern string, ignoreCase bool) row {
 		return row{
@@ -54,7 +49,7 @@ func searchRows(binary string) ([]row, func(), error) {
 		find("G1", "for a text", "SIGWINCH", false),
 		find("G2", "for a text in any case", "sigwinch", true),
 		find("G3", "for a pattern", `func (Test|Example)[A-Za-z]+Deadline\(`, false),
-	}, stop, nil
+	}, nil
 }
 
 // search returns the milliseconds of one search by the daemon.
@@ -63,7 +58,7 @@ func (d *native) search(tree, pattern string, ignoreCase bool) (float64, error) 
 	if err != nil {
 		return 0, err
 	}
-	return idleDaemon(d.binary, d.env, func(pid int) (float64, error) {
+	return d.idle(func(pid int) (float64, error) {
 		before, err := usedBy(pid)
 		if err != nil {
 			return 0, err

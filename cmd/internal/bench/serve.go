@@ -16,15 +16,11 @@ import (
 )
 
 // serveRows times `serve jsonrpc` in front of a real daemon against the targets of its document (O1 to O5).
-func serveRows(binary string) ([]row, func(), error) {
-	dir, err := os.MkdirTemp("/tmp", "bench") // short: a socket's path holds 104 bytes
-	if err != nil {
-		return nil, nil, err
-	}
-	s := &served{dir: dir, gate: filepath.Join(dir, "gate")}
-	stop := func() { _ = errors.Join(s.stop(binary), os.RemoveAll(dir)) } // measured already
-	if err := s.start(binary); err != nil {
-		return nil, stop, err
+func serveRows(place *site) ([]row, error) {
+	s := &served{site: place, gate: filepath.Join(place.dir, "gate")}
+	s.later(s.stop)
+	if err := s.start(); err != nil {
+		return nil, err
 	}
 	const words = 2000
 	return []row{
@@ -33,17 +29,17 @@ func serveRows(binary string) ([]row, func(), error) {
 		{"J3", "jsonrpc: model to token (5 ms: the script)", "ms", "the document's 50 ms", 1, 9, func() (float64, error) { return s.reaction("token", "stream.token") }, fixed(50)},
 		{"J4", "jsonrpc: call to tool.request_approval", "ms", "the document's 100 ms", 1, 9, func() (float64, error) { return s.reaction("question", "tool.request_approval") }, fixed(100)},
 		{"J5", "jsonrpc: 1000 tokens", "ms", "a second", 1, 5, func() (float64, error) { ms, err := s.flood(); return ms * 1000 / words, err }, fixed(1000)},
-	}, stop, nil
+	}, nil
 }
 
 // served is a daemon with a scripted model, and `serve jsonrpc` in front of it.
 type served struct {
-	dir, gate, socket string
-	env               []string
-	cmd               *exec.Cmd
+	*site
+	gate, socket string
+	cmd          *exec.Cmd
 }
 
-func (s *served) start(binary string) error {
+func (s *served) start() error {
 	script := []map[string]any{
 		{"match": "^say$", "steps": []any{map[string]any{"text": "hello"}}},
 		{"match": "^token$", "steps": []any{map[string]any{"wait_file": s.gate, "text": "hello"}}},
@@ -56,8 +52,7 @@ func (s *served) start(binary string) error {
 		return err
 	}
 	s.socket = filepath.Join(s.dir, "rpc.sock")
-	s.env = sandbox(s.dir)
-	s.cmd = exec.Command(binary, "serve", "jsonrpc", "--socket", s.socket)
+	s.cmd = exec.Command(s.binary, "serve", "jsonrpc", "--socket", s.socket)
 	s.cmd.Env, s.cmd.Dir, s.cmd.Stderr = s.env, s.dir, os.Stderr
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -70,12 +65,12 @@ func (s *served) start(binary string) error {
 	return err
 }
 
-func (s *served) stop(binary string) error {
+func (s *served) stop() error {
 	var err error
 	if s.cmd != nil && s.cmd.Process != nil {
 		err = errors.Join(s.cmd.Process.Signal(syscall.SIGTERM), s.cmd.Wait())
 	}
-	return errors.Join(err, call(s.env, binary, "daemon", "stop", "--drain", "0s"))
+	return errors.Join(err, s.sublet("daemon", "stop", "--drain", "0s"))
 }
 
 // rpc is one client.

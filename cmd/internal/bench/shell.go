@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -17,18 +16,7 @@ import (
 
 // shellRows compares a leased command with what every other agent does, a bash for each command, and its output with the
 // barest reader of a PTY there is.
-func shellRows(string) (rows []row, stop func(), err error) {
-	dir, err := os.MkdirTemp("", "bench")
-	if err != nil {
-		return nil, nil, err
-	}
-	var open []*shell.Shell
-	stop = func() { // measured already
-		for _, sh := range open {
-			_ = sh.Close()
-		}
-		_ = os.RemoveAll(dir)
-	}
+func shellRows(s *site) (rows []row, err error) {
 	trueOf := func(args ...string) func() (float64, error) {
 		return func() (float64, error) {
 			return once(100, func() error { return exec.Command(args[0], args[1:]...).Run() })
@@ -37,14 +25,14 @@ func shellRows(string) (rows []row, stop func(), err error) {
 	shells := installedShells()
 	for i, path := range append(shells, shells[0]) {
 		name, private := filepath.Base(path), i == len(shells)
-		if err := writeStartFiles(dir, name); err != nil {
-			return nil, stop, err
+		if err := writeStartFiles(s.dir, name); err != nil {
+			return nil, err
 		}
-		sh, err := shell.Start(context.Background(), shell.Options{Path: path, Dir: dir, Env: sandbox(dir), Folder: dir, Private: private})
+		sh, err := shell.Start(context.Background(), shell.Options{Path: path, Dir: s.dir, Env: s.env, Folder: s.dir, Private: private})
 		if err != nil {
-			return nil, stop, err
+			return nil, err
 		}
-		open = append(open, sh)
+		s.later(sh.Close)
 		leased := func(command string) func() (float64, error) {
 			return func() (float64, error) {
 				return quantile(0.5, 100, func() (float64, error) { return runLeased(sh, command) })
@@ -67,7 +55,7 @@ func shellRows(string) (rows []row, stop func(), err error) {
 			row{"D1" + letter, "what a command changed is known, " + name, "us", "the millisecond it may take", 1, 7, func() (float64, error) { return changeKnown(sh) }, fixed(1000)},
 		)
 	}
-	return rows, stop, nil
+	return rows, nil
 }
 
 // runLeased takes the shell, runs a command and gives the shell back. It returns how long it took until exit code and

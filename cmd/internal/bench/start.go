@@ -20,15 +20,7 @@ func startRows(binary, dir string) ([]row, error) {
 	}
 	many := func(program string, args ...string) func() (float64, error) {
 		return func() (float64, error) {
-			list := make([]float64, 15)
-			for i := range list {
-				took, err := each(1, func() error { return exec.Command(program, args...).Run() })
-				if err != nil {
-					return 0, err
-				}
-				list[i] = took
-			}
-			return median(list), nil
+			return once(15, func() error { return exec.Command(program, args...).Run() })
 		}
 	}
 	return []row{

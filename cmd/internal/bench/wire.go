@@ -6,12 +6,10 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -42,42 +40,33 @@ func processorTime() float64 {
 
 // wireRows compares the whole connection (reader, writer, queue, checks) with the least a unix socket can do, and a
 // stream of chunks with the way most peers send theirs: server-sent events of JSON.
-func wireRows(string) ([]row, func(), error) {
-	dir, err := os.MkdirTemp("", "bench")
+func wireRows(s *site) ([]row, error) {
+	ln, err := net.Listen("unix", filepath.Join(s.dir, "s"))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	ln, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		return nil, nil, err
-	}
-	var ends []io.Closer
+	s.later(ln.Close)
 	pair := func() (client, server net.Conn, err error) {
 		if client, err = net.Dial("unix", ln.Addr().String()); err != nil {
 			return nil, nil, err
 		}
+		s.later(client.Close)
 		server, err = ln.Accept()
-		ends = append(ends, client, server)
 		return client, server, err
-	}
-	stop := func() {
-		for _, c := range ends {
-			_ = c.Close() // measured already
-		}
-		_ = errors.Join(ln.Close(), os.RemoveAll(dir))
 	}
 
 	rawClient, rawServer, err := pair()
 	if err != nil {
-		return nil, stop, err
+		return nil, err
 	}
 	go rawEcho(rawServer)
 	a, b, err := pair()
 	if err != nil {
-		return nil, stop, err
+		return nil, err
 	}
 	client, server := wire.NewConn(a, wire.Options{}), wire.NewConn(b, wire.Options{})
-	ends = append(ends, client, server)
+	s.later(client.Close)
+	s.later(server.Close)
 	go echo(server)
 
 	rows := []row{{
@@ -92,19 +81,19 @@ func wireRows(string) ([]row, func(), error) {
 
 	c, d, err := pair()
 	if err != nil {
-		return nil, stop, err
+		return nil, err
 	}
 	source, sink := wire.NewConn(c, wire.Options{}), wire.NewConn(d, wire.Options{})
-	ends = append(ends, source, sink)
+	s.later(source.Close)
+	s.later(sink.Close)
 	rawSource, rawSink, err := pair()
 	if err != nil {
-		return nil, stop, err
+		return nil, err
 	}
-	events, stopEvents, err := serverSentEvents(dir)
+	events, err := serverSentEvents(s)
 	if err != nil {
-		return nil, stop, err
+		return nil, err
 	}
-	ends = append(ends, closer(stopEvents))
 	rows = append(rows, row{
 		id: "W4", name: "one way, a chunk of 40 B of text", unit: "us", baseline: "server-sent events of JSON over HTTP", goal: 1.0 / 6, rounds: 7,
 		ours: func() (float64, error) { return streamChunks(source, sink) },
@@ -117,12 +106,8 @@ func wireRows(string) ([]row, func(), error) {
 		ours: func() (float64, error) { return streamOutput(source, sink) },
 		base: func() (float64, error) { return streamBytes(rawSource, rawSink) },
 	})
-	return append(rows, hostileRows()...), stop, nil
+	return append(rows, hostileRows()...), nil
 }
-
-type closer func()
-
-func (c closer) Close() error { c(); return nil }
 
 func rawEcho(c net.Conn) {
 	r := bufio.NewReaderSize(c, 64<<10)
@@ -288,11 +273,11 @@ func streamBytes(source, sink net.Conn) (float64, error) {
 }
 
 // serverSentEvents measures the stream that most peers use, over the same kind of socket.
-func serverSentEvents(dir string) (measure func() (float64, error), stop func(), err error) {
-	path := filepath.Join(dir, "http")
+func serverSentEvents(s *site) (measure func() (float64, error), err error) {
+	path := filepath.Join(s.dir, "http")
 	ln, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -311,11 +296,12 @@ func serverSentEvents(dir string) (measure func() (float64, error), stop func(),
 			}
 		}
 	})}
+	s.later(srv.Close)
 	go func() { _ = srv.Serve(ln) }() // ends with Close
 	hc := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}}
-	measure = func() (float64, error) {
+	return func() (float64, error) {
 		took, err := work(1, func() error {
 			resp, err := hc.Get("http://unix/")
 			if err != nil {
@@ -341,8 +327,7 @@ func serverSentEvents(dir string) (measure func() (float64, error), stop func(),
 			return lines.Err()
 		})
 		return took / chunks, err
-	}
-	return measure, func() { _ = srv.Close() }, nil
+	}, nil
 }
 
 func encodeChunk() (float64, error) {
