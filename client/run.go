@@ -384,14 +384,7 @@ func explain(err error) string {
 	if errors.Is(err, remote.ErrDisconnected) {
 		return "" // the screen reports it itself
 	}
-	text := err.Error()
-	if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok && h.Hint() != "" {
-		text += " (" + h.Hint() + ")"
-	}
-	return text
+	return wire.Explain(err)
 }
 
 // Observe implements lender.Observer.

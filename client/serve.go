@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 
@@ -10,7 +11,9 @@ import (
 	"sublet/client/internal/gateway/acp"
 	"sublet/client/internal/gateway/jsonrpc"
 	"sublet/client/internal/gateway/mcp"
+	"sublet/client/internal/gateway/operator"
 	"sublet/client/internal/gateway/stdio"
+	"sublet/client/web"
 )
 
 // JSONRPC are the options of ServeJSONRPC; its Daemon is filled in.
@@ -60,6 +63,23 @@ func ServeMCP(ctx context.Context, o Options, s MCP) error {
 func ServeMCPHTTP(ctx context.Context, o Options, s MCP, ln net.Listener) error {
 	s.Daemon, s.Log = gatewayDaemon(o), o.Log
 	return mcp.ServeHTTP(ctx, s, ln)
+}
+
+// Operator are the options of ServeOperator; its Daemon and Project are filled in.
+type Operator = operator.Options
+
+// OperatorPage is the page that ServeOperator can serve.
+var OperatorPage fs.FS = web.Files
+
+// ServeOperator serves the operator protocol's two dialects over TCP and WebSocket on ln, which it closes, until ctx is done.
+// Its errors are those of Dial and of the listener.
+func ServeOperator(ctx context.Context, o Options, so Operator, ln net.Listener) error {
+	so.Daemon, so.Log = gatewayDaemon(o), o.Log
+	so.Project = so.Daemon.Cwd
+	if err := so.Daemon.Check(ctx); err != nil {
+		return err
+	}
+	return operator.New(so).Serve(ctx, ln)
 }
 
 // ShowTerminal prints the output of a command of an ACP session in an editor's terminal; path is the server's last argument.

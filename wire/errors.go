@@ -155,6 +155,28 @@ func Reply(err error) *Error {
 	return nil
 }
 
+// HintOf returns what to do about an error: that of an *Error, or of one with a method Hint; "" if it has none.
+func HintOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Hint
+	}
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		return h.Hint()
+	}
+	return ""
+}
+
+// Explain returns an error with its hint.
+func Explain(err error) string {
+	if hint := HintOf(err); hint != "" {
+		return err.Error() + " (" + hint + ")"
+	}
+	return err.Error()
+}
+
 // quote quotes text of the peer: clipped, and with control characters escaped.
 func quote(s string) string { return strconv.QuoteToASCII(clip(s)) }
 

@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"sync"
+	"time"
 )
 
 // MaxLine is the default limit of a message in a foreign protocol, in bytes without its newline. It fits into one frame of the
@@ -205,6 +208,53 @@ func (o *Writer) Close() error {
 		err = o.err
 	}
 	return err
+}
+
+// CloseWithin is Close that, once stop is closed, waits only for bound, since the client may not read. The goroutine that then still
+// writes is left behind.
+func (o *Writer) CloseWithin(stop <-chan struct{}, bound time.Duration) error {
+	done := make(chan error, 1)
+	go func() { done <- o.Close() }() // ends with the current write, or with the process
+	select {
+	case err := <-done:
+		return err
+	case <-stop:
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(bound):
+		return errors.New("the client does not read: the last messages were not taken")
+	}
+}
+
+// acceptPause is how long to wait after a failed accept, such as one for want of descriptors, which clients that are connected free.
+const acceptPause = 100 * time.Millisecond
+
+// Accept calls serve for each connection to ln, until ctx ends; it then closes ln and returns nil. A failure does not end it, except
+// that of a listener that somebody else closed.
+func Accept(ctx context.Context, ln net.Listener, log *slog.Logger, serve func(net.Conn)) error {
+	defer context.AfterFunc(ctx, func() { ln.Close() })() // unblocks Accept
+	for {
+		nc, err := ln.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				nc.Close()
+			}
+			return nil // asked to stop: not a failure
+		case err == nil:
+			serve(nc)
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("accept: %w", err)
+		default:
+			log.Warn("a client could not be accepted", "err", err)
+			select {
+			case <-time.After(acceptPause):
+			case <-ctx.Done():
+			}
+		}
+	}
 }
 
 // Line is v as one line of JSON with its newline. v is one of our own structs, so that it cannot fail; what is not UTF-8 in it

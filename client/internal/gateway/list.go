@@ -3,7 +3,10 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 )
 
 // MaxList bounds a list in a foreign message. An element takes many times its bytes in memory: 10 MB of empty objects are some
@@ -57,4 +60,27 @@ func EachElement[T any](raw []byte, f func(T) error) error {
 		}
 	}
 	return nil
+}
+
+// Fault returns a JSON decoder's error without Go's terms.
+func Fault(err error) string {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return "the JSON ends in the middle"
+	}
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return strings.TrimPrefix(err.Error(), "json: ")
+	}
+	at := ""
+	if wrong.Field != "" {
+		at = wrong.Field + ": "
+	}
+	kind := wrong.Type.Kind().String()
+	want, ok := map[string]string{
+		"struct": "an object", "map": "an object", "slice": "an array", "bool": "true or false", "int": "a whole number", "int64": "a whole number", "float64": "a number",
+	}[kind]
+	if !ok {
+		want = "a " + kind
+	}
+	return fmt.Sprintf("%sgot %s, want %s", at, wrong.Value, want)
 }

@@ -169,7 +169,7 @@ func (s *Session) handle(number int, m wire.Message) {
 		return
 	}
 	n := sizeOf(m)
-	if isLive(m) && s.size+n > liveBound {
+	if remote.Live(m) && s.size+n > liveBound {
 		return
 	}
 	e, event := m.(wire.EventMessage)
@@ -399,16 +399,6 @@ func sizeOf(m wire.Message) int {
 		return head + len(m.Command) + len(m.Arguments) + len(m.Preview.Content)
 	}
 	return head
-}
-
-func isLive(m wire.Message) bool {
-	switch m := m.(type) {
-	case *wire.AgentStreamChunk:
-		return m.Chunk.Type == wire.ChunkToolOutput || m.Chunk.Type == wire.ChunkToolCallDelta
-	case *wire.CommandOutput:
-		return true
-	}
-	return false
 }
 
 // transient reports whether a request that failed with err may succeed on the next link.

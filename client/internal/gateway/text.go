@@ -1,10 +1,8 @@
 package gateway
 
 import (
-	"errors"
 	"strings"
 
-	"sublet/wire"
 	"sublet/wire/visible"
 )
 
@@ -23,16 +21,28 @@ func Void(why string) string {
 // OneLine returns a text on one line of at most 200 bytes.
 func OneLine(s string) string { return visible.Clip(strings.Join(strings.Fields(s), " "), 200) }
 
-// Hint returns an error's hint, "" if it has none.
-func Hint(err error) string {
-	if e, ok := errors.AsType[*wire.Error](err); ok {
-		return e.Hint
+// Fence returns the run of at least three backticks or tildes with which a line of Markdown begins or ends code, and what follows
+// it; "" for any other line.
+func Fence(line string) (mark, info string) {
+	s := strings.TrimRight(line, "\r\n")
+	indent := len(s) - len(strings.TrimLeft(s, " "))
+	s = s[indent:]
+	if indent > 3 || len(s) < 3 || s[0] != '`' && s[0] != '~' {
+		return "", ""
 	}
-	if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok {
-		return h.Hint()
+	n := len(s) - len(strings.TrimLeft(s, s[:1]))
+	info = strings.TrimSpace(s[n:])
+	if n < 3 || s[0] == '`' && strings.Contains(info, "`") {
+		return "", ""
 	}
-	return ""
+	return s[:n], info
+}
+
+// Fenced returns text as code in Markdown, in a fence longer than any in it.
+func Fenced(language, text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + language + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
 }

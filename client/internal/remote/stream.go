@@ -25,14 +25,15 @@ func newStream() *stream { return &stream{wake: make(chan struct{}, 1)} }
 
 func (s *stream) push(m wire.Message) {
 	s.mu.Lock()
-	if len(s.queue) < liveBound || !live(m) {
+	if len(s.queue) < liveBound || !Live(m) {
 		s.queue = append(s.queue, m)
 	}
 	s.mu.Unlock()
 	s.stir()
 }
 
-func live(m wire.Message) bool {
+// Live reports whether m is output of something that runs, which is in its result again and may be left out.
+func Live(m wire.Message) bool {
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
 		return m.Chunk.Type == wire.ChunkToolOutput || m.Chunk.Type == wire.ChunkToolCallDelta

@@ -75,19 +75,11 @@ func (a *app) tell(what, text, hint string) {
 }
 
 func hintOf(err error) string {
-	if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok {
-		return h.Hint()
-	}
-	if e, ok := errors.AsType[*wire.Error](err); ok {
-		return e.Hint
-	}
-	if errors.Is(err, client.ErrNoDaemon) {
+	hint := wire.HintOf(err)
+	if hint == "" && errors.Is(err, client.ErrNoDaemon) {
 		return "`sublet daemon start` starts one; so does `sublet`"
 	}
-	return ""
+	return hint
 }
 
 func statusOf(err error) int {

@@ -51,8 +51,8 @@ func (a *app) serveMCPHTTP(ctx context.Context, o client.Options, s client.MCP, 
 // operating is the arguments of `serve operator`.
 type operating struct {
 	listen, project, approve string
-	noToken                  bool
-	client.OperatorOptions
+	noToken, ui              bool
+	client.Operator
 }
 
 func (a *app) serveOperator() *cobra.Command {
@@ -73,7 +73,7 @@ func (a *app) serveOperator() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&so.listen, "listen", "127.0.0.1:60100", "address and port")
 	f.StringVar(&so.project, "project", "", "folder of requests that name none (default: the current one)")
-	f.BoolVar(&so.UI, "ui", false, "serve the page too; there you are asked, as in the terminal")
+	f.BoolVar(&so.ui, "ui", false, "serve the page too; there you are asked, as in the terminal")
 	f.BoolVar(&so.noToken, "no-token", false, "let every program of this machine in, of other users too")
 	f.StringArrayVar(&so.Hosts, "allow-host", nil, "another name under which browsers may call")
 	f.StringArrayVar(&so.Origins, "allow-origin", nil, "a page that may connect, such as http://localhost:5173")
@@ -99,14 +99,15 @@ func (a *app) operate(ctx context.Context, o client.Options, so operating) error
 	if err := o.Paths.Prepare(); err != nil {
 		return err
 	}
-	if so.Listener, err = net.Listen("tcp", so.listen); err != nil {
+	ln, err := net.Listen("tcp", so.listen)
+	if err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return hinted{so.listen + " is taken by another program", "is another `sublet serve operator` running? --listen chooses another port"}
 		}
 		return err
 	}
-	defer so.Listener.Close()
-	at := so.Listener.Addr().String()
+	defer ln.Close()
+	at := ln.Addr().String()
 	fmt.Fprintf(a.stderr, "sublet: operator on %s, project %s, approve %s\n", at, plain(o.Cwd), so.approve)
 	if !local {
 		a.tell("warning", "other machines can reach this port, and what they send is not encrypted", "")
@@ -126,8 +127,9 @@ func (a *app) operate(ctx context.Context, o client.Options, so operating) error
 		fmt.Fprintf(a.stderr, "sublet: token %s (also in %s)\n", so.Token, path)
 		page += "#token=" + so.Token // browsers do not send what follows #
 	}
-	if so.UI {
+	if so.ui {
+		so.Page = client.OperatorPage
 		fmt.Fprintf(a.stderr, "sublet: page %s\n", page)
 	}
-	return client.ServeOperator(ctx, o, so.OperatorOptions)
+	return client.ServeOperator(ctx, o, so.Operator, ln)
 }

@@ -17,6 +17,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"sublet/client/internal/gateway"
+	"sublet/wire"
 )
 
 const (
@@ -79,15 +80,7 @@ func Serve(ctx context.Context, o Options) error {
 	<-conn.Done()
 	cancel(gateway.ErrClosed)
 	a.close()
-	flushed := make(chan struct{})
-	go func() { // ends with the write under way, or with the process
-		defer close(flushed)
-		_ = g.out.Close() // an editor that is gone needs no last words
-	}()
-	select {
-	case <-flushed:
-	case <-time.After(closeBound):
-	}
+	_ = g.out.CloseWithin(own.Done(), closeBound) // an editor that is gone needs no last words
 	return nil
 }
 
@@ -206,7 +199,7 @@ func (g *gate) wait(bound time.Duration) {
 // requestError is an error of the daemon, or of the way to it, in the protocol's terms.
 func requestError(err error) error {
 	data := map[string]any{"details": err.Error()}
-	if hint := gateway.Hint(err); hint != "" {
+	if hint := wire.HintOf(err); hint != "" {
 		data["hint"] = hint
 	}
 	return sdk.NewInternalError(data)

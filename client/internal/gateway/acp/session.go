@@ -245,11 +245,7 @@ func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, []handed, error) {
 			r.Attachments = append(r.Attachments, a)
 		case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
 			c := b.Resource.Resource.TextResourceContents
-			fence := "```"
-			for strings.Contains(c.Text, fence) {
-				fence += "`"
-			}
-			say(fmt.Sprintf("%s:\n%s\n%s\n%s", c.Uri, fence, c.Text, fence))
+			say(c.Uri + ":\n" + gateway.Fenced("", c.Text))
 		default:
 			return nil, nil, invalid("prompt[%d]: only text, images, links and embedded texts and images are taken", i)
 		}

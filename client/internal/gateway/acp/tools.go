@@ -179,14 +179,10 @@ func (s *session) output(m *wire.AgentStreamChunk) {
 	))
 }
 
-// printed returns output in a Markdown fence longer than any in it.
+// printed returns output as code in Markdown.
 func printed(output []byte) []sdk.ToolCallContent {
-	text := strings.ToValidUTF8(string(output), "\uFFFD")
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(fence + "\n" + strings.TrimRight(text, "\n") + "\n" + fence))}
+	text := strings.TrimRight(strings.ToValidUTF8(string(output), "\uFFFD"), "\n")
+	return []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(gateway.Fenced("", text)))}
 }
 
 // ended reports a tool's result.

@@ -114,7 +114,7 @@ func (s *splitter) line(out []piece) []piece {
 	}
 	switch s.in {
 	case "fence":
-		if closes(line, s.fence) {
+		if mark, info := gateway.Fence(line); info == "" && strings.HasPrefix(mark, s.fence) {
 			return s.finish(out)
 		}
 	case "diff":
@@ -146,8 +146,8 @@ func (s *splitter) begin(out []piece, line string) []piece {
 		s.plain.WriteString(line)
 		return out
 	}
-	if fence, info, ok := opens(line); ok {
-		s.in, s.fence, s.info = "fence", fence, info
+	if mark, info := gateway.Fence(line); mark != "" {
+		s.in, s.fence, s.info = "fence", mark, info
 		return out
 	}
 	switch {
@@ -198,7 +198,6 @@ func (s *splitter) emit(out []piece) []piece {
 
 var (
 	errorLine  = gateway.Pattern(`^(?:Traceback \(most recent call last\):|[Ee]rror(?:\[\w+\])?: |panic: |fatal: )`)
-	fenceLine  = gateway.Pattern("^ {0,3}(`{3,}|~{3,})[ \t]*(.*?)[ \t]*\r?\n?$")
 	beginnings = []string{"```", "~~~", "diff --git ", "--- ", "Traceback (most recent call last):", "error: ", "Error: ", "error[", "Error[", "panic: ", "fatal: "}
 )
 
@@ -214,20 +213,6 @@ func mayBegin(line string) bool {
 		}
 	}
 	return false
-}
-
-// opens reports whether a line opens a fence. With another backquote after the opening ones it is inline code.
-func opens(line string) (fence, info string, ok bool) {
-	m := fenceLine().FindStringSubmatch(line)
-	if m == nil || m[1][0] == '`' && strings.Contains(m[2], "`") {
-		return "", "", false
-	}
-	return m[1], m[2], true
-}
-
-func closes(line, fence string) bool {
-	m := fenceLine().FindStringSubmatch(line)
-	return m != nil && m[2] == "" && m[1][0] == fence[0] && len(m[1]) >= len(fence)
 }
 
 func diffLine(line string) bool {

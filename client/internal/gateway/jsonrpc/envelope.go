@@ -88,7 +88,7 @@ func values(line []byte) (list []json.RawMessage, batch bool, f *failure) {
 	var whole json.RawMessage
 	d := json.NewDecoder(bytes.NewReader(line))
 	if err := d.Decode(&whole); err != nil {
-		return nil, false, failed(codeParse, "%s", reason(err))
+		return nil, false, failed(codeParse, "%s", gateway.Fault(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, false, failed(codeParse, "more than one JSON value on the line")
@@ -98,44 +98,13 @@ func values(line []byte) (list []json.RawMessage, batch bool, f *failure) {
 	}
 	var few gateway.Few[json.RawMessage]
 	if err := json.Unmarshal(whole, &few); err != nil {
-		return nil, false, failed(codeRequest, "a batch: %s", reason(err)).with("limit", gateway.MaxList)
+		return nil, false, failed(codeRequest, "a batch: %s", gateway.Fault(err)).with("limit", gateway.MaxList)
 	}
 	list = few
 	if len(list) == 0 {
 		return nil, false, failed(codeRequest, "an empty batch")
 	}
 	return list, true, nil
-}
-
-// reason returns a decoder's error without Go's terms.
-func reason(err error) string {
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return "the JSON ends in the middle"
-	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		if wrong.Field == "" {
-			return fmt.Sprintf("got %s, want %s", wrong.Value, kind(wrong.Type.Kind().String()))
-		}
-		return fmt.Sprintf("%s: got %s, want %s", wrong.Field, wrong.Value, kind(wrong.Type.Kind().String()))
-	}
-	return strings.TrimPrefix(err.Error(), "json: ")
-}
-
-// kind returns JSON's name for a Go kind.
-func kind(k string) string {
-	switch k {
-	case "struct", "map":
-		return "an object"
-	case "slice":
-		return "an array"
-	case "bool":
-		return "true or false"
-	case "int", "int64":
-		return "a whole number"
-	case "float64":
-		return "a number"
-	}
-	return "a " + k
 }
 
 // parse checks the envelope of one message (P4, A15, A16). It returns the id also with an error, if it could be read.
@@ -145,7 +114,7 @@ func parse(raw json.RawMessage) (r request, f *failure) {
 		return r, failed(codeRequest, "a message is an object")
 	}
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		return r, failed(codeRequest, "%s", reason(err))
+		return r, failed(codeRequest, "%s", gateway.Fault(err))
 	}
 	if id, ok := fields["id"]; ok {
 		switch c := id[0]; {
@@ -164,7 +133,7 @@ func parse(raw json.RawMessage) (r request, f *failure) {
 		return r, failed(codeRequest, "method: want a string")
 	}
 	if err := json.Unmarshal(method, &r.Method); err != nil {
-		return r, failed(codeRequest, "method: %s", reason(err))
+		return r, failed(codeRequest, "method: %s", gateway.Fault(err))
 	}
 	if params, ok := fields["params"]; ok {
 		if params[0] != '{' && params[0] != '[' {
@@ -184,7 +153,7 @@ func (r *request) decode(names []string, to any) *failure {
 	if params[0] == '[' {
 		var list []json.RawMessage
 		if err := json.Unmarshal(params, &list); err != nil {
-			return failed(codeParams, "%s", reason(err))
+			return failed(codeParams, "%s", gateway.Fault(err))
 		}
 		if len(list) > len(names) {
 			return failed(codeParams, "%d of them, want at most %d: %s", len(list), len(names), strings.Join(names, ", "))
@@ -196,7 +165,7 @@ func (r *request) decode(names []string, to any) *failure {
 		params, _ = json.Marshal(object) // raw values that were read as JSON: cannot fail
 	}
 	if err := json.Unmarshal(params, to); err != nil {
-		return failed(codeParams, "%s", reason(err))
+		return failed(codeParams, "%s", gateway.Fault(err))
 	}
 	return nil
 }

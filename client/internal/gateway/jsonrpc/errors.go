@@ -55,7 +55,7 @@ func failureOf(err error) *failure {
 }
 
 func hinted(f *failure, err error) *failure {
-	if hint := gateway.Hint(err); hint != "" {
+	if hint := wire.HintOf(err); hint != "" {
 		f.with("hint", hint)
 	}
 	return f

@@ -4,8 +4,6 @@ package jsonrpc
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -86,32 +84,12 @@ func (s *server) accept(ctx context.Context, ln net.Listener) error {
 	defer conns.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil) // runs before Wait: connections end with ctx
-	stop := context.AfterFunc(ctx, func() { ln.Close() })
-	defer stop()
-	for {
-		nc, err := ln.Accept()
-		switch {
-		case ctx.Err() != nil:
-			if err == nil {
-				nc.Close()
-			}
-			return nil // a regular stop
-		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("accept: %w", err)
-		case err != nil:
-			// Probably too many open files; connected clients are not affected.
-			s.log.Warn("a client could not be accepted", "err", err)
-			select {
-			case <-time.After(100 * time.Millisecond):
-			case <-ctx.Done():
-			}
-			continue
-		}
+	return gateway.Accept(ctx, ln, s.log, func(nc net.Conn) {
 		if err := socket.CheckPeer(nc); err != nil {
 			s.log.Warn("a client was refused", "err", err)
 			nc.Close()
-			continue
+			return
 		}
 		conns.Go(func() { s.serve(ctx, nc) })
-	}
+	})
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sublet/client/internal/gateway"
 	"sublet/client/internal/remote"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -54,12 +52,7 @@ func (s *server) tool(ctx context.Context, req *sdk.CallToolRequest, r *wire.Too
 }
 
 // worded is an error with its hint.
-func worded(err error) error {
-	if hint := gateway.Hint(err); hint != "" {
-		return fmt.Errorf("%w (%s)", err, hint)
-	}
-	return err
-}
+func worded(err error) error { return errors.New(wire.Explain(err)) }
 
 // call is what is known of one that runs.
 type call struct {

@@ -84,8 +84,8 @@ func markdownBlocks(text string) []responseBlock {
 		fence = ""
 	}
 	for l := range strings.Lines(text) {
-		switch mark, info := fenceOf(l); {
-		case fence != "" && mark != "" && info == "" && mark[0] == fence[0] && len(mark) >= len(fence):
+		switch mark, info := gateway.Fence(l); {
+		case fence != "" && info == "" && strings.HasPrefix(mark, fence):
 			shut()
 		case fence != "":
 			body.WriteString(l)
@@ -110,22 +110,6 @@ func markdownBlocks(text string) []responseBlock {
 }
 
 var imageLine = gateway.Pattern(`^!\[([^\]]*)\]\(((?i:https?://|data:image/)[^\s)]+)\)$`)
-
-// fenceOf is a line's run of at least three backticks or tildes, and what follows it; "" where it is no fence.
-func fenceOf(l string) (mark, info string) {
-	s := strings.TrimRight(l, "\r\n")
-	indent := len(s) - len(strings.TrimLeft(s, " "))
-	s = s[indent:]
-	if indent > 3 || len(s) < 3 || s[0] != '`' && s[0] != '~' {
-		return "", ""
-	}
-	n := len(s) - len(strings.TrimLeft(s, s[:1]))
-	info = strings.TrimSpace(s[n:])
-	if n < 3 || s[0] == '`' && strings.Contains(info, "`") {
-		return "", ""
-	}
-	return s[:n], info
-}
 
 // nativeBlock is a block of the daemon's in S4's words.
 func nativeBlock(b *wire.Block) []responseBlock {

@@ -125,7 +125,7 @@ func (c *conn) check(r *request) *problem {
 func (c *conn) refuse(r *request, p *problem) {
 	c.s.log.Debug("request refused", "peer", c.t.peer(), "kind", r.kind, "code", p.s3, "why", p.message)
 	if r.s4 {
-		c.send(s4Refusal(r.id, r.session, r.agent, p).encode(maxMessage))
+		c.send(line(s4Refusal(r.id, r.session, r.agent, p)))
 		return
 	}
 	c.send(line(s3Refusal(r.id, p, 0)))
@@ -164,5 +164,5 @@ func away(err error) *problem {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return problemOf(e)
 	}
-	return &problem{s3: codeInternal, s4: codeInternal, message: err.Error(), hint: gateway.Hint(err), recoverable: true}
+	return &problem{s3: codeInternal, s4: codeInternal, message: err.Error(), hint: wire.HintOf(err), recoverable: true}
 }

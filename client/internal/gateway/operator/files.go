@@ -17,14 +17,14 @@ func projectOf(own, named string) (string, *problem) {
 		return own, nil
 	}
 	if !filepath.IsAbs(named) || strings.ContainsRune(named, 0) {
-		return "", invalid("project path %q is not absolute", firstLine(named)).with("field", "project")
+		return "", invalid("project path %q is not absolute", head(named)).with("field", "project")
 	}
 	if climbs(named) {
-		return "", invalid("project path %q has .. in it", firstLine(named)).with("field", "project")
+		return "", invalid("project path %q has .. in it", head(named)).with("field", "project")
 	}
 	named = filepath.Clean(named)
 	if info, err := os.Stat(named); err != nil || !info.IsDir() {
-		return "", invalid("project path %q is not a folder here", firstLine(named)).with("field", "project")
+		return "", invalid("project path %q is not a folder here", head(named)).with("field", "project")
 	}
 	return named, nil
 }
@@ -58,7 +58,7 @@ func attach(project string, files []string) ([]wire.Attachment, *problem) {
 			path, why = resolve(root, path)
 		}
 		if why != "" {
-			return nil, invalid("file %q %s", firstLine(name), why).with("field", "files").with("path", firstLine(name))
+			return nil, invalid("file %q %s", head(name), why).with("field", "files").with("path", head(name))
 		}
 		list = append(list, wire.Attachment{Path: wire.OSString(path), MIME: mime.TypeByExtension(filepath.Ext(path))})
 	}

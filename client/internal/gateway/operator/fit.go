@@ -1,18 +1,72 @@
 package operator
 
-import "strings"
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"sublet/client/internal/gateway"
+)
 
 // maxMessage is the longest line that is sent, in bytes (N1). Conversations are longer; what is in one message is cut.
 const maxMessage = 10 << 20
 
-// fit calls build with smaller and smaller bounds until the line is within limit. build gets how many bytes of each text to
-// keep, 0 = all.
-func fit(limit int, build func(most int) []byte) []byte {
-	l := build(0)
+// line returns v, of one of this package's types, as one line of JSON that fits into a message.
+func line(v any) []byte { return fit(gateway.Line(v), maxMessage) }
+
+func mustJSON(v any) json.RawMessage { return bytes.TrimSuffix(gateway.Line(v), []byte("\n")) }
+
+// fit returns a line that is within limit. From a longer one it takes the oldest turns, then the middles of its texts, the longest
+// first, and adds "truncated".
+func fit(l []byte, limit int) []byte {
+	if len(l) <= limit {
+		return l
+	}
+	d := json.NewDecoder(bytes.NewReader(l))
+	d.UseNumber()
+	var message map[string]any
+	if err := d.Decode(&message); err != nil {
+		panic("operator: a line of ours is not JSON: " + err.Error())
+	}
+	of := message
+	if session, ok := message["session"].(map[string]any); ok {
+		of = session
+	}
+	of["truncated"] = true
+	for turns, _ := of["turns"].([]any); len(l) > limit && len(turns) > 1; l = gateway.Line(message) {
+		turns = turns[(len(turns)+1)/2:]
+		of["turns"] = turns
+	}
 	for most := 1 << 20; len(l) > limit && most >= 64; most /= 4 {
-		l = build(most)
+		l = gateway.Line(shortened(message, most))
 	}
 	return l
+}
+
+// shortened returns a decoded JSON value in which no text, and no input of a tool, is longer than most bytes.
+func shortened(v any, most int) any {
+	switch v := v.(type) {
+	case string:
+		return cut(v, most)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = shortened(e, most)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, e := range v {
+			if name == "input" {
+				if raw := mustJSON(e); len(raw) > most {
+					e = map[string]any{"arguments": string(raw)}
+				}
+			}
+			out[name] = shortened(e, most)
+		}
+		return out
+	}
+	return v
 }
 
 // cut keeps the beginning and end of a text longer than most bytes, and whole characters.
@@ -21,19 +75,4 @@ func cut(s string, most int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most/2], "") + "\n[…]\n" + strings.ToValidUTF8(s[len(s)-most/2:], "")
-}
-
-func cutCalls(calls []s3Call, most int) []s3Call {
-	out := make([]s3Call, len(calls))
-	for i, c := range calls {
-		if c.Output != nil {
-			short := cut(*c.Output, most)
-			c.Output = &short
-		}
-		if len(c.Input) > most {
-			c.Input = mustJSON(map[string]string{"arguments": cut(string(c.Input), most)})
-		}
-		out[i] = c
-	}
-	return out
 }

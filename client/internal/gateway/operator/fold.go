@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"sublet/client/internal/gateway"
 	"sublet/wire"
 )
 
@@ -217,11 +218,7 @@ func blockText(b *wire.Block) string {
 	if b.Type == "diff" {
 		lang = "diff"
 	}
-	fence := "```"
-	for strings.Contains(b.Content, fence) {
-		fence += "`"
-	}
-	return "\n" + fence + lang + "\n" + strings.TrimSuffix(b.Content, "\n") + "\n" + fence + "\n"
+	return "\n" + gateway.Fenced(lang, b.Content) + "\n"
 }
 
 // object returns a call's arguments as a JSON object, whatever the model wrote.

@@ -36,7 +36,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("a problem without words: %+v", p)
 			}
 			if r.s4 {
-				l = s4Refusal(r.id, r.session, r.agent, p).encode(maxMessage)
+				l = line(s4Refusal(r.id, r.session, r.agent, p))
 			} else {
 				l = line(s3Refusal(r.id, p, 1))
 			}
@@ -119,7 +119,7 @@ func FuzzTranslate(f *testing.F) {
 			t.Fatalf("%d ends", ends)
 		}
 		var m msg
-		l := snapshot("", "s", "", h.turns).encode(maxMessage)
+		l := line(snapshot("", "s", "", h.turns))
 		if err := json.Unmarshal(l, &m); err != nil || typed(m) != nil {
 			t.Fatalf("%v, %v: %q", err, typed(m), l)
 		}

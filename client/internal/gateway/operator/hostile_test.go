@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/client/internal/gateway"
 	"sublet/client/internal/gateway/gatewaytest"
 
 	"sublet/wire"
@@ -408,9 +409,9 @@ func TestFit(t *testing.T) {
 	one := &turn{id: "t", agent: "a", prompt: long, status: "success", stop: "end_turn"}
 	one.say(&wire.AgentStreamChunk{Chunk: wire.Chunk{Type: wire.ChunkText, Text: long}})
 	for name, l := range map[string][]byte{
-		"S4":      snapshot("1", "s", "a", []*turn{one, one}).encode(limit),
-		"session": s3Session{Turns: []s3SessionTurn{s3TurnOf(one), s3TurnOf(one)}}.encode(s3Head{}, limit),
-		"end":     (&s3Turn{turn: one}).completed(1, limit/2),
+		"S4":      fit(gateway.Line(snapshot("1", "s", "a", []*turn{one, one})), limit),
+		"session": fit(gateway.Line(s3SessionReply{Session: s3Session{Turns: []s3SessionTurn{s3TurnOf(one), s3TurnOf(one)}}}), limit),
+		"end":     fit(gateway.Line((&s3Turn{turn: one}).completed(1)), limit/2),
 	} {
 		var m msg
 		if err := json.Unmarshal(l, &m); err != nil || len(l) > limit || len(l) < 1000 {

@@ -14,11 +14,11 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.headers(w, r)
 		if !s.guard.Named(r.Host) {
-			refuse(w, http.StatusForbidden, fmt.Sprintf("the host %q is not this server's name", firstLine(r.Host)))
+			refuse(w, http.StatusForbidden, fmt.Sprintf("the host %q is not this server's name", head(r.Host)))
 			return
 		}
 		if origin := r.Header.Values("Origin"); !s.guard.MayConnect(origin) {
-			s.log.Warn("a foreign page was refused", "origin", firstLine(strings.Join(origin, ", ")))
+			s.log.Warn("a foreign page was refused", "origin", head(strings.Join(origin, ", ")))
 			refuse(w, http.StatusForbidden, "pages of this origin may not connect; --allow-origin lets one")
 			return
 		}

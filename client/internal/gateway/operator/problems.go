@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // A problem is why a request was refused or failed, with its code in both dialects.
@@ -112,7 +113,7 @@ func (t *turn) problem() *problem {
 // toolProblem returns why a tool did not run or failed, in S4's codes. A tool that the request did not allow is recognised by
 // the text of its result, because the daemon reports it only there.
 func toolProblem(t *toolRun) (code, message string) {
-	message = firstLine(t.output)
+	message = head(t.output)
 	if message == "" {
 		message = t.status
 	}
@@ -128,12 +129,5 @@ func notAllowed(t *toolRun) bool {
 		strings.HasPrefix(t.output, "there is no tool ")
 }
 
-// firstLine is the start of a text, for one line of a message.
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	const most = 300
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+// head is the start of a text, for one line of a message.
+func head(s string) string { return visible.Clip(visible.FirstLine(s), 300) }

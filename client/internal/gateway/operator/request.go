@@ -85,7 +85,7 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 	var f fields
 	if err := json.Unmarshal(raw, &f); err != nil || f == nil {
 		if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
-			return r, invalid("the message is not JSON: %v", jsonError(err))
+			return r, invalid("the message is not JSON: %s", gateway.Fault(err))
 		}
 		return r, invalid("the message is not a JSON object")
 	}
@@ -328,7 +328,7 @@ func (p *parser) conversation(r *request, messages []s4Incoming) {
 		last := i == len(messages)-1
 		switch {
 		case m.Role != "user" && m.Role != "assistant": // F22
-			p.fail(at+".role", "%q is neither user nor assistant", firstLine(m.Role))
+			p.fail(at+".role", "%q is neither user nor assistant", head(m.Role))
 		case last && m.Role != "user":
 			p.fail(at+".role", "of the last message must be user")
 		}
@@ -412,7 +412,7 @@ func (p *parser) content(r *request, at string, raw json.RawMessage) string {
 					return ""
 				}
 				r.files = append(r.files, path)
-				parts = append(parts, "[image "+firstLine(path)+"]")
+				parts = append(parts, "[image "+head(path)+"]")
 				continue
 			}
 			if len(url) > 200 { // such as data: with the image in it
@@ -420,7 +420,7 @@ func (p *parser) content(r *request, at string, raw json.RawMessage) string {
 			}
 			parts = append(parts, fmt.Sprintf("[image %s %s]", b.MIMEType, url))
 		default:
-			p.fail(field+".type", "%q is none of text, image, file", firstLine(b.Type))
+			p.fail(field+".type", "%q is none of text, image, file", head(b.Type))
 			return ""
 		}
 		if len(r.files) > gateway.MaxList {
@@ -428,11 +428,4 @@ func (p *parser) content(r *request, at string, raw json.RawMessage) string {
 		}
 	}
 	return strings.Join(parts, "\n\n")
-}
-
-func jsonError(err error) string {
-	if err == nil {
-		return "null"
-	}
-	return strings.TrimPrefix(err.Error(), "json: ")
 }

@@ -83,7 +83,6 @@ type s3Completed struct {
 	ToolCalls  []s3Call `json:"toolCalls"`
 	Usage      s3Usage  `json:"usage"`
 	StopReason string   `json:"stopReason"`
-	Truncated  bool     `json:"truncated,omitempty"` // content or outputs were cut to fit one message (N1)
 }
 
 type s3Error struct {
@@ -170,7 +169,7 @@ func (s *s3Turn) translate(m wire.EventMessage) [][]byte {
 		out = append(out, line(s.error(problemOf(m), m.AtMS)))
 	case *wire.AgentComplete:
 		s.ended = true
-		out = append(out, s.completed(m.AtMS, maxMessage))
+		out = append(out, line(s.completed(m.AtMS)))
 	}
 	return out
 }
@@ -283,7 +282,7 @@ func (s *s3Turn) toolError(out [][]byte, r s3Result, at int64) [][]byte {
 	run := s.turn.tool(wire.ExecutionID(r.ToolID))
 	return append(out, line(s.error(&problem{
 		s3: codeTool, message: r.Error, recoverable: true,
-		details: map[string]any{"tool": run.name, "toolID": r.ToolID, "error": firstLine(run.output), "status": run.status},
+		details: map[string]any{"tool": run.name, "toolID": r.ToolID, "error": head(run.output), "status": run.status},
 	}, at)))
 }
 
@@ -341,18 +340,12 @@ func s3Refusal(id string, p *problem, at int64) s3Error {
 	return e
 }
 
-// completed returns the end of the turn (E18, E20), cut to fit into a message.
-func (s *s3Turn) completed(at int64, limit int) []byte {
-	e := s3Completed{
+// completed returns the end of the turn (E18, E20).
+func (s *s3Turn) completed(at int64) s3Completed {
+	return s3Completed{
 		s3Head: s.head("turn-completed", at), Content: s.turn.text(), ToolCalls: s3Calls(s.turn),
 		Usage: s3UsageOf(s.turn.usage), StopReason: s.turn.stopReason(),
 	}
-	return fit(limit, func(most int) []byte {
-		if most > 0 {
-			e.Content, e.ToolCalls, e.Truncated = cut(e.Content, most), cutCalls(e.ToolCalls, most), true
-		}
-		return line(e)
-	})
 }
 
 func s3UsageOf(u usage) s3Usage { return s3Usage{u.input, u.output, u.input + u.output} }

@@ -2,13 +2,12 @@ package operator
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"sublet/wire"
 )
 
-// s4Result is every answer of S4 (F11, K4).
+// s4Result is every answer of S4 (F11, K4); see fit for long ones.
 type s4Result struct {
 	ID         string          `json:"id,omitempty"` // of the request, where it had one (E21)
 	SessionID  string          `json:"sessionID"`
@@ -17,7 +16,6 @@ type s4Result struct {
 	Turns      []s4Turn        `json:"turns"`
 	Usage      s4Usage         `json:"usage"`
 	StopReason string          `json:"stopReason,omitempty"` // absent while the turn runs
-	Truncated  bool            `json:"truncated,omitempty"`  // turns or texts were left out to fit one message (N1)
 }
 
 type s4Usage struct {
@@ -103,63 +101,6 @@ func snapshot(id, session, agent string, turns []*turn) s4Result {
 		r.Turns = append(r.Turns, s4TurnOf(t))
 	}
 	return r
-}
-
-// encode returns the result as a line that fits into a message: it drops the oldest turns, then cuts long texts.
-func (r s4Result) encode(limit int) []byte {
-	l := line(r)
-	for len(l) > limit && len(r.Turns) > 1 {
-		r.Turns, r.Truncated = r.Turns[(len(r.Turns)+1)/2:], true
-		l = line(r)
-	}
-	if len(l) <= limit {
-		return l
-	}
-	r.Truncated = true
-	whole := r
-	return fit(limit, func(most int) []byte {
-		if most == 0 {
-			return l
-		}
-		r = whole
-		r.Content, r.Turns = cutBlocks(r.Content, most), slices.Clone(r.Turns)
-		for i := range r.Turns {
-			t := &r.Turns[i]
-			t.Response.Content = cutBlocks(t.Response.Content, most)
-			t.Request.Content = slices.Clone(t.Request.Content)
-			for j, b := range t.Request.Content {
-				if b.Text != nil {
-					short := cut(*b.Text, most)
-					t.Request.Content[j].Text = &short
-				}
-			}
-			t.ToolCalls = slices.Clone(t.ToolCalls)
-			for j := range t.ToolCalls {
-				c := &t.ToolCalls[j]
-				c.Result = cut(c.Result, most)
-				if len(c.Input) > most {
-					c.Input = mustJSON(map[string]string{"arguments": cut(string(c.Input), most)})
-				}
-			}
-		}
-		return line(r)
-	})
-}
-
-func cutBlocks(blocks []responseBlock, most int) []responseBlock {
-	out := slices.Clone(blocks)
-	for i := range out {
-		for _, s := range []**string{&out[i].Text, &out[i].Source, &out[i].Content, &out[i].Message} {
-			if *s != nil && len(**s) > most {
-				short := cut(**s, most)
-				*s = &short
-			}
-		}
-		if len(out[i].Input) > most {
-			out[i].Input = mustJSON(map[string]string{"arguments": cut(string(out[i].Input), most)})
-		}
-	}
-	return out
 }
 
 // s4Refusal returns an error in S4's form: a result whose content is the error (L30).

@@ -94,30 +94,11 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			s.log.Warn("files of clients could not be removed", "err", err)
 		}
 	}()
-	context.AfterFunc(ctx, func() { ln.Close() }) // unblocks Accept
-	for {
-		nc, err := ln.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil // asked to stop: not a failure
-			}
-			if ne := net.Error(nil); errors.As(err, &ne) && ne.Timeout() {
-				continue
-			}
-			if errors.Is(err, net.ErrClosed) {
-				return err
-			}
-			s.log.Warn("accept failed", "err", err) // such as too many open files: wait a second
-			select {
-			case <-time.After(time.Second):
-			case <-ctx.Done():
-			}
-			continue
-		}
+	return gateway.Accept(ctx, ln, s.log, func(nc net.Conn) {
 		if !s.admit(nc) {
 			s.log.Warn("connection refused: too many", "limit", maxConns)
 			nc.Close()
-			continue
+			return
 		}
 		conns.Go(func() {
 			if s.serveConn(ctx, nc, &conns, web) {
@@ -126,7 +107,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			nc.Close()
 			s.forget(nc)
 		})
-	}
+	})
 }
 
 func (s *Server) admit(nc net.Conn) bool {

@@ -21,7 +21,6 @@ type s3Session struct {
 	Running   bool            `json:"running"`
 	Turns     []s3SessionTurn `json:"turns,omitempty"`
 	Usage     *s3Usage        `json:"usage,omitempty"`
-	Truncated bool            `json:"truncated,omitempty"` // the oldest turns are left out, or texts cut (N1)
 }
 
 // s3SessionTurn is K5: a whole turn.
@@ -106,31 +105,8 @@ func (c *conn) getSession(r *request) *problem {
 	}
 	u := s3UsageOf(total)
 	v.Usage = &u
-	c.send(v.encode(reply(r, "session"), maxMessage))
+	c.send(line(s3SessionReply{reply(r, "session"), v}))
 	return nil
-}
-
-// encode returns a session in one message: it drops the oldest turns, then cuts long texts.
-func (v s3Session) encode(head s3Head, limit int) []byte {
-	l := line(s3SessionReply{head, v})
-	for len(l) > limit && len(v.Turns) > 1 {
-		v.Turns, v.Truncated = v.Turns[(len(v.Turns)+1)/2:], true
-		l = line(s3SessionReply{head, v})
-	}
-	if len(l) <= limit {
-		return l
-	}
-	whole := v.Turns[0]
-	return fit(limit, func(most int) []byte {
-		if most == 0 {
-			return l
-		}
-		t := whole
-		t.Request.Content, t.Response.Content = cut(t.Request.Content, most), cut(t.Response.Content, most)
-		t.ToolCalls = cutCalls(t.ToolCalls, most)
-		v.Turns, v.Truncated = []s3SessionTurn{t}, true
-		return line(s3SessionReply{head, v})
-	})
 }
 
 // listSessions lists those whose latest turn was of the agent named, or all.

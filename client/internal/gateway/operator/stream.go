@@ -63,7 +63,7 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	if start.AgentID == "" {
 		start.AgentID = sess.Ready().Session.Agent
 	}
-	c.send(start.encode(maxMessage))
+	c.send(line(start))
 	f := &follower{c: c, r: r, put: c.send}
 	target, p := f.begin(sess)
 	if p != nil || c.ctx.Err() != nil {
@@ -98,7 +98,7 @@ func (f *follower) results(ctx context.Context, target *turn, next func(context.
 				target = t
 			}
 			if t != nil && t == target {
-				if visible(e) {
+				if shows(e) {
 					f.seen++
 				}
 				if t.over() {
@@ -199,7 +199,7 @@ func (f *follower) send(t *turn) {
 	if len(turns) == 0 { // the client named the turn that still runs
 		turns = []*turn{t}
 	}
-	f.put(snapshot(f.r.id, f.r.session, f.r.agent, turns).encode(maxMessage))
+	f.put(line(snapshot(f.r.id, f.r.session, f.r.agent, turns)))
 }
 
 // turning reports whether an event begins something other than more of the same text.
@@ -213,8 +213,8 @@ func turning(e wire.EventMessage) bool {
 	return false
 }
 
-// visible reports whether an event changes a result.
-func visible(e wire.EventMessage) bool {
+// shows reports whether an event changes a result.
+func shows(e wire.EventMessage) bool {
 	switch e := e.(type) {
 	case *wire.AgentStreamChunk:
 		switch e.Chunk.Type {

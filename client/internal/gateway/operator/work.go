@@ -93,7 +93,7 @@ func (c *conn) accepted(r *request, l *link, t *gateway.Turn) *problem {
 			return nil
 		}
 	}
-	c.send(snapshot(r.id, r.session, agentName(r), nil).encode(maxMessage))
+	c.send(line(snapshot(r.id, r.session, agentName(r), nil)))
 	return nil
 }
 
@@ -120,7 +120,7 @@ func (c *conn) whole(r *request, l *link, t *gateway.Turn) {
 			break
 		}
 	}
-	c.send(snapshot(r.id, r.session, agentName(r), turns).encode(maxMessage))
+	c.send(line(snapshot(r.id, r.session, agentName(r), turns)))
 }
 
 // agentName is the agent as the client named it.

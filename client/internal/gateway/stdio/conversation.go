@@ -114,12 +114,12 @@ func (s *server) event(j *job, m wire.Message) {
 		}})
 	case *wire.Error:
 		if m.TurnID == "" { // it never began
-			_ = s.fail(j.ID, explain(m))
+			_ = s.fail(j.ID, wire.Explain(m))
 		}
 	case *wire.AgentComplete: // the one end of a request (E20)
 		problem := ""
 		if j.Problem != nil {
-			problem = explain(j.Problem)
+			problem = wire.Explain(j.Problem)
 		}
 		switch m.Status {
 		case wire.StatusSuccess:

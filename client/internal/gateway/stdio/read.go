@@ -83,7 +83,7 @@ func (s *server) line(line []byte) error {
 		err = fmt.Errorf("kind: %q is none of user_message, clear_history, get_status", clip(r.Kind))
 	}
 	if err != nil {
-		return s.fail(id, explain(err))
+		return s.fail(id, wire.Explain(err))
 	}
 	return nil
 }
@@ -113,23 +113,9 @@ func parse(line []byte) (r *request, id string, err error) {
 		return r, clip(id), errors.New("id: is over 1000 bytes long")
 	}
 	if err := json.Unmarshal(line, r); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return r, id, fmt.Errorf("%s: got %s, want %s", wrong.Field, wrong.Value, word(wrong.Type.Kind().String()))
-		}
-		return r, id, err // such as gateway.ErrListTooLong
+		return r, id, errors.New(gateway.Fault(err))
 	}
 	return r, id, nil
-}
-
-// word returns JSON's name for a Go kind.
-func word(kind string) string {
-	switch kind {
-	case "struct", "map":
-		return "an object"
-	case "slice":
-		return "an array"
-	}
-	return "a " + kind
 }
 
 // userMessage begins a turn (E10). Its responses follow.
@@ -204,15 +190,6 @@ func (s *server) status(r *request) error {
 		return err
 	}
 	return s.send(message{Type: "status", ID: &r.ID, Data: data})
-}
-
-// explain returns an error with its hint, in one line.
-func explain(err error) string {
-	text, hint := err.Error(), gateway.Hint(err)
-	if hint != "" {
-		text += " (" + hint + ")"
-	}
-	return text
 }
 
 // clip bounds text of the other side that goes into an answer or the log.

@@ -75,31 +75,13 @@ func Serve(ctx context.Context, o Options) error {
 	if err == nil {
 		err = s.serve(ctx)
 	}
-	closed := s.flush(ctx)
+	closed := s.out.CloseWithin(ctx.Done(), closeBound)
 	cancel(gateway.ErrClosed)
 	for _, t := range s.conversations() {
 		t.session.Close()
 	}
 	s.work.Wait()
 	return errors.Join(err, closed)
-}
-
-// flush sends what is left. When the server stops it does not wait for a parent that does not read.
-func (s *server) flush(ctx context.Context) error {
-	done := make(chan error, 1)
-	go func() { done <- s.out.Close() }() // ends with the current write, or with the process
-	stopping := ctx.Done()
-	var bound <-chan time.Time
-	for {
-		select {
-		case err := <-done:
-			return err
-		case <-stopping:
-			stopping, bound = nil, time.After(closeBound)
-		case <-bound:
-			return errors.New("nobody reads standard output: the last messages were not taken")
-		}
-	}
 }
 
 // serve reads lines until there are no more or ctx ends, and waits for what runs.
