@@ -52,8 +52,14 @@ func (c *canceller) press() {
 	c.s.mu.Lock()
 	p, began, ended := c.s.proc, c.r.began, c.r.ended
 	c.s.mu.Unlock()
-	age := time.Since(c.since)
-	if ended || !began && age < beginWithin {
+	age, wait := time.Since(c.since), time.Duration(0)
+	switch {
+	case !began:
+		wait = beginWithin
+	case c.r.c.Job != "": // its start takes milliseconds; a SIGINT into that would leave a job whose process nobody knows
+		wait = killAfter
+	}
+	if ended || age < wait {
 		return
 	}
 	due := syscall.SIGINT

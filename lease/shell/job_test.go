@@ -111,6 +111,31 @@ func TestJob(t *testing.T) {
 	}
 }
 
+// A job whose start is cancelled, once that has begun, is known: a SIGINT to the shell would lose it, running.
+func TestCancelledStartOfAJob(t *testing.T) {
+	for _, name := range []string{"bash", "zsh"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, err := exec.LookPath(name)
+			if err != nil && os.Getenv("CI") == "" {
+				t.Skip(err)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			s, scr := start2(t, func(o *Options) { o.Path = path })
+			scr.prompts(t, 1)
+			for range 30 {
+				ctx, cancel := context.WithCancel(t.Context())
+				r, err := s.Run(ctx, Command{Text: "sleep 1000", Job: outsideTmp(t), Started: cancel})
+				if err != nil || r.JobPID == 0 {
+					t.Fatalf("got %+v, %v", r, err)
+				}
+				procs.SignalGroup(r.JobPID, syscall.SIGKILL)
+			}
+		})
+	}
+}
+
 // Closing a private shell ends what commands left in it, and no job.
 func TestJobOfPrivateShell(t *testing.T) {
 	s, _ := start2(t, func(o *Options) { o.Private = true })
