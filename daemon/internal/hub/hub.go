@@ -2,8 +2,8 @@
 // masks, stores and sends events, plays turns one after the other in each session, and asks people. It speaks no protocol of
 // its own (see server), knows no model (see provider) and lends no shell itself (see lend).
 //
-// Locks: the mu of the Hub, a Client, a session or a turn is never taken while another of them is held. Sending to
-// a Peer only queues, so it is done under the lock whose order it must follow.
+// Locks: the mu of the Hub, a Client, a session or a turn is never taken while another of them is held, but for that of
+// a turn under its session's. Sending to a Peer only queues, so it is done under the lock whose order it must follow.
 package hub
 
 import (

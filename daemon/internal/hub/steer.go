@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"slices"
 
 	"sublet/wire"
 )
@@ -14,16 +15,44 @@ type steering struct {
 
 // steer gives r to the turn that runs in the session, and reports whether there is one.
 func (s *session) steer(c *Client, r *wire.AgentRequest) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.turns) == 0 || !s.turns[0].begun || s.turns[0].work == nil {
+	t := s.steerable()
+	if t == nil {
 		return false
 	}
-	t := s.turns[0]
+	c.track(r.RequestID, func(why *stopped) { t.unsay(c, r, why) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.turns) == 0 || s.turns[0] != t { // it ended meanwhile
+		return false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.steering = append(t.steering, steering{c, r})
 	return true
+}
+
+// steerable is the turn that runs, nil where none does or it is no agent's.
+func (s *session) steerable() *turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.turns) == 0 || !s.turns[0].begun || s.turns[0].work == nil {
+		return nil
+	}
+	return s.turns[0]
+}
+
+// unsay drops what the turn has not taken in yet.
+func (t *turn) unsay(c *Client, r *wire.AgentRequest, why error) {
+	t.mu.Lock()
+	i := slices.IndexFunc(t.steering, func(st steering) bool { return st.request == r })
+	if i >= 0 {
+		t.steering = slices.Delete(t.steering, i, i+1)
+	}
+	t.mu.Unlock()
+	if i >= 0 {
+		c.untrack(r.RequestID)
+		c.neverBegan(t.s, r.RequestID, why)
+	}
 }
 
 // steered takes what the user said to the turn since the last call, once it is stored and sent. It satisfies agent.Turn.
@@ -42,6 +71,7 @@ func (t *turn) steered() []*wire.TurnSteered {
 			t.mu.Unlock()
 			break
 		}
+		st.client.untrack(m.RequestID)
 		out = append(out, m)
 	}
 	return out
@@ -61,6 +91,7 @@ func (t *turn) passOn() {
 		id := t.s.id
 		r.SessionID = &id
 		if err := st.client.Ask(context.WithoutCancel(t.ctx), &r); err != nil {
+			st.client.untrack(r.RequestID)
 			failure := failed(err).Failure()
 			failure.RequestID = r.RequestID
 			st.client.Send(failure)

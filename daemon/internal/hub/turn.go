@@ -193,16 +193,16 @@ func (t *turn) stop(why *stopped) {
 	}
 	s.mu.Unlock()
 	if waits {
-		t.neverBegan(why)
+		t.out()
+		t.origin.neverBegan(s, t.request, why)
 		t.leave()
 	}
 }
 
-// neverBegan answers the request of a turn that was cancelled while it waited: by one Error, nothing is stored.
-func (t *turn) neverBegan(why error) {
-	t.out()
-	t.origin.Send(&wire.Error{
-		Event: wire.Event{SessionID: t.s.id, RequestID: t.request}, Code: wire.CodeCancelled,
+// neverBegan answers a request that was cancelled while it waited: by one Error, nothing is stored.
+func (c *Client) neverBegan(s *session, id wire.RequestID, why error) {
+	c.Send(&wire.Error{
+		Event: wire.Event{SessionID: s.id, RequestID: id}, Code: wire.CodeCancelled,
 		Message: why.Error() + " before it began", Details: map[string]string{}, Recoverable: true,
 	})
 }
@@ -211,7 +211,8 @@ func (t *turn) neverBegan(why error) {
 func (t *turn) play() {
 	h := t.hub
 	if err := context.Cause(t.ctx); err != nil {
-		t.neverBegan(err)
+		t.out()
+		t.origin.neverBegan(t.s, t.request, err)
 		return
 	}
 	err := t.s.storeEnds(t.ctx)

@@ -39,6 +39,11 @@ func TestSteering(t *testing.T) {
 	turn = p.ask("stuck")
 	started := p.began(turn)
 	word = p.ask("word three", steer)
+	unsaid := p.ask("word unsaid", steer)
+	p.send(&wire.CancelRequest{RequestID: &unsaid})
+	if e := p.refused(unsaid); e.Code != wire.CodeCancelled {
+		t.Errorf("cancelled before the turn took it in: got %+v", e)
+	}
 	p.send(&wire.CancelRequest{TurnID: &started.TurnID})
 	if end := p.ended(turn); end.Status != wire.StatusCancelled {
 		t.Errorf("cancelled: got %+v", end)
@@ -48,6 +53,9 @@ func TestSteering(t *testing.T) {
 	}
 	if end := p.ended(p.ask("word four", steer)); end.Status != wire.StatusSuccess || end.Summary != "heard" {
 		t.Errorf("said where no turn runs: got %+v", end)
+	}
+	if has(p, func(m *wire.TurnStarted) bool { return m.RequestID == unsaid }) {
+		t.Error("what was cancelled began a turn")
 	}
 	checkNumbers(t, p, 0)
 }
