@@ -52,7 +52,7 @@ func TestTurn(t *testing.T) {
 }
 
 // checkNumbers looks that stored events came once each, in order, without a gap, from after on.
-func checkNumbers(t *testing.T, p *peer, after int64) {
+func checkNumbers(t testing.TB, p *peer, after int64) {
 	t.Helper()
 	last := after
 	for _, m := range p.all() {
@@ -71,8 +71,11 @@ func checkNumbers(t *testing.T, p *peer, after int64) {
 	}
 }
 
-// live reports whether an event is one that is never stored.
+// live reports whether an event is one that is not stored: what a tool prints, and the refusal of a request.
 func live(m wire.EventMessage) bool {
+	if e, ok := m.(*wire.Error); ok {
+		return e.Seq == 0
+	}
 	c, ok := m.(*wire.AgentStreamChunk)
 	return ok && (c.Chunk.Type == wire.ChunkToolOutput || c.Chunk.Type == wire.ChunkToolCallDelta)
 }
