@@ -169,7 +169,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, audit.Close()) }()
 	models := &models{conf: d.conf, log: d.log}
 	if d.hub, err = hub.New(ctx, hub.Options{
-		Store: st, Audit: audit, Config: d.conf.get, OpenModel: models.open, Models: models.describe, ListModels: models.list,
+		Store: st, Audit: audit, Config: d.conf.get, OpenModel: models.open, Models: models.describe, FindModels: models.find,
 		MCP: d.mcp, Instructions: filepath.Join(filepath.Dir(d.o.Paths.Config), "AGENTS.md"),
 		Stop:    func(drain time.Duration) { d.ask(stop{"a client asked for it", drain, true}) },
 		Confine: confiner, Proxy: d.proxy.path,

@@ -219,7 +219,28 @@ func (m *models) describe(creds map[string]string) []wire.ModelInfo {
 // listBound bounds the requests to providers for their models.
 const listBound = 10 * time.Second
 
-// list asks every provider concurrently which models it has. It is hub.Options.ListModels.
+// find returns the model of that name, or with "" those of all providers. It is hub.Options.FindModels.
+func (m *models) find(ctx context.Context, name string, creds map[string]string) (*wire.ModelsReply, error) {
+	if name == "" {
+		return m.list(ctx, creds), nil
+	}
+	model, err := m.open(ctx, name, creds)
+	if err != nil {
+		return nil, err
+	}
+	info := model.Info()
+	if !info.Loaded { // it refuses at once, without a request, and says what is missing
+		if _, err := model.Stream(ctx, provider.Request{}, func(provider.Delta) {}); err != nil {
+			return nil, err
+		}
+		return nil, errors.New("it cannot be used")
+	}
+	return &wire.ModelsReply{
+		Models: []wire.Model{{Name: info.Name, ContextWindow: info.ContextWindow, MaxOutput: info.MaxOutput}}, Faults: []wire.ModelFault{},
+	}, nil
+}
+
+// list asks every provider concurrently which models it has.
 func (m *models) list(ctx context.Context, creds map[string]string) *wire.ModelsReply {
 	ctx, cancel := context.WithTimeoutCause(ctx, listBound, errors.New("it did not answer in time"))
 	defer cancel()

@@ -78,15 +78,23 @@ func readInstructions(path string) string {
 }
 
 // Instructions returns what would instruct agents in cwd if its project with this root were trusted: the names of the
-// instruction files and of the project's own roles.
-func Instructions(root, cwd string) (files, roles []string) {
+// instruction files and of the project's own roles, and in words what they would do.
+func Instructions(root, cwd string) (names []string, would string) {
+	var effects []string
 	for _, f := range instructions(root, cwd) {
 		if name, err := filepath.Rel(root, f.path); err == nil {
-			files = append(files, name)
+			names = append(names, name)
 		}
 	}
+	if len(names) > 0 {
+		effects = append(effects, strings.Join(names, ", ")+" would instruct agents here")
+	}
 	own, _ := projectRoles(filepath.Join(root, ".sublet", "agents")) // a file that is no role instructs nobody
-	return files, slices.Sorted(maps.Keys(own))
+	if roles := slices.Sorted(maps.Keys(own)); len(roles) > 0 {
+		names = append(names, roles...)
+		effects = append(effects, ".sublet/agents would add "+strings.Join(roles, ", "))
+	}
+	return names, strings.Join(effects, "; ")
 }
 
 // readStart reads a regular file; of one longer than limit bytes it returns the beginning and a note.

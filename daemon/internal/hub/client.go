@@ -280,7 +280,7 @@ func (c *Client) aside(id wire.RequestID, work func(ctx context.Context) (wire.M
 		defer h.over()
 		defer c.untrack(id)
 		defer cancel(nil)
-		reply, err := work(ctx)
+		reply, err := h.guarded(ctx, work)
 		if err == nil {
 			c.Send(reply)
 			return
@@ -297,6 +297,17 @@ func (c *Client) aside(id wire.RequestID, work func(ctx context.Context) (wire.M
 		c.Send(failure)
 	}()
 	return nil
+}
+
+// guarded makes an error of a panic, which is a fault of ours or of a library.
+func (h *Hub) guarded(ctx context.Context, work func(ctx context.Context) (wire.Message, error)) (_ wire.Message, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			h.log.Error("the work for a request panicked", "panic", r, "stack", stack())
+			err = &panicError{r}
+		}
+	}()
+	return work(ctx)
 }
 
 // sessionOf holds the session a request is about: the one it names, else the connection's.

@@ -36,8 +36,9 @@ type Options struct {
 	OpenModel func(ctx context.Context, name string, creds map[string]string) (provider.Model, error)
 	// Models describes what can be used, the one in use first, without opening or running anything. nil: none is told.
 	Models func(creds map[string]string) []wire.ModelInfo
-	// ListModels asks every provider which models it has. It ends with ctx, and within a bound of its own. nil: the list is empty.
-	ListModels func(ctx context.Context, creds map[string]string) *wire.ModelsReply
+	// FindModels returns the model of that name, an error if it cannot be used, or with "" those of all providers, which it asks
+	// within a bound of its own. nil: the list is empty.
+	FindModels func(ctx context.Context, name string, creds map[string]string) (*wire.ModelsReply, error)
 	// Stop asks the daemon to end: called once, when a client's ShutdownRequest was accepted. nil: such are refused.
 	Stop func(drain time.Duration)
 	// Confine returns what holds commands to a reach on this machine. nil: nothing does.

@@ -94,17 +94,21 @@ func usesServers(m provider.Model) bool { return m.Info().Kind != "offline" }
 
 // tell puts a notice into the turn, once in the session for each key.
 func (t *turn) tell(key, text string) {
-	s := t.s
-	s.mu.Lock()
-	told := s.told[key]
-	if !told {
-		if s.told == nil || len(s.told) > 1000 {
-			s.told = map[string]bool{}
-		}
-		s.told[key] = true
-	}
-	s.mu.Unlock()
-	if !told {
+	if t.s.first(key) {
 		t.fromAgent(&wire.AgentStreamChunk{Agent: t.agent, Chunk: wire.Chunk{Type: wire.ChunkNotice, Text: text}})
 	}
+}
+
+// first reports whether something is to be said for the first time; after a thousand others it may be said again.
+func (s *session) first(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.told[key] {
+		return false
+	}
+	if s.told == nil || len(s.told) > 1000 {
+		s.told = map[string]bool{}
+	}
+	s.told[key] = true
+	return true
 }

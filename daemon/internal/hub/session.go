@@ -49,7 +49,7 @@ type session struct {
 	wakes     []time.Time   // when jobs woke its agent, within wakesIn
 	thread    *agent.Thread // the stored events as the last turn found them; nil: to be read anew
 
-	told        map[string]bool // what was said of MCP servers
+	told        map[string]bool // what was said once: see first
 	broken      []judge.Fault   // the faults in projects' files and rules that were reported last
 	showSecrets bool            // models are given what looks like a secret as it is
 }

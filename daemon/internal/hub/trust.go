@@ -67,29 +67,15 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 		return
 	}
 	root := reach.Real(project.Root(cwd))
-	files, roles := agent.Instructions(root, reach.Real(cwd))
-	if len(files)+len(roles) == 0 {
+	names, would := agent.Instructions(root, reach.Real(cwd))
+	if len(names) == 0 {
 		return
 	}
-	var would []string
-	if len(files) > 0 {
-		would = append(would, strings.Join(files, ", ")+" would instruct agents here")
-	}
-	if len(roles) > 0 {
-		would = append(would, ".sublet/agents would add "+strings.Join(roles, ", "))
-	}
 	if !t.confirm || t.approve != nil && !*t.approve {
-		t.s.mu.Lock()
-		told := t.s.told["trust "+root]
-		if t.s.told == nil {
-			t.s.told = map[string]bool{}
-		}
-		t.s.told["trust "+root] = true
-		t.s.mu.Unlock()
-		if !told {
+		if t.s.first("trust " + root) {
 			t.origin.Send(&wire.Notice{Level: "warning", Text: fmt.Sprintf(
-				"%s is not trusted, so %s not read as instructions; `sublet trust add` there trusts it",
-				visible.Exact(root), isOrAre(append(files, roles...)))})
+				"%s is not trusted, so these are not read as instructions: %s; `sublet trust add` there trusts it",
+				visible.Exact(root), visible.Exact(strings.Join(names, ", ")))})
 		}
 		return
 	}
@@ -103,13 +89,13 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 	}
 	v := risk.Verdict{
 		Level: risk.Medium, Reversible: true, UndoHint: "sublet trust rm",
-		Reasons: []risk.Reason{{Text: strings.Join(would, "; "), Effect: risk.Unknown, Level: risk.Medium}},
+		Reasons: []risk.Reason{{Text: would, Effect: risk.Unknown, Level: risk.Medium}},
 	}
 	d, err := t.s.ask(ctx, t, q, v, policy.Decision{Outcome: policy.Ask})
 	if err != nil {
 		return // the turn is over
 	}
-	(&approver{t: t}).decided(q, v, policy.Decision{Outcome: policy.Ask, Why: strings.Join(would, "; ")}, d)
+	(&approver{t: t}).decided(q, v, policy.Decision{Outcome: policy.Ask, Why: would}, d)
 	if err := t.hub.folders.Decide(context.WithoutCancel(ctx), root, d.Allowed); err != nil {
 		t.hub.log.Error("trust could not be stored", "folder", root, "err", err)
 		return
@@ -117,12 +103,4 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 	if d.Allowed {
 		t.origin.announce("folder trusted: %s", root)
 	}
-}
-
-func isOrAre(names []string) string {
-	list := visible.Exact(strings.Join(names, ", "))
-	if len(names) == 1 {
-		return list + " is"
-	}
-	return list + " are"
 }

@@ -43,7 +43,7 @@ func TestTrustOfAFolder(t *testing.T) {
 	}
 	warned := 0
 	for _, m := range s.all() {
-		if n, ok := m.(*wire.Notice); ok && n.Level == "warning" && strings.Contains(n.Text, "AGENTS.md, .sublet.md, helper are not read") {
+		if n, ok := m.(*wire.Notice); ok && n.Level == "warning" && strings.Contains(n.Text, "not read as instructions: AGENTS.md, .sublet.md, helper;") {
 			warned++
 		}
 	}
