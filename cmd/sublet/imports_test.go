@@ -31,6 +31,7 @@ var ranks = map[string]int{
 	"sublet/client/internal/tui/card":            6,
 	"sublet/client/internal/tui/keys":            8,
 	"sublet/client/internal/tui/line":            7,
+	"sublet/client/internal/tui/question":        5,
 	"sublet/client/internal/tui/style":           8,
 	"sublet/client/internal/tui/screentest":      7,
 	"sublet/client/internal/tui/cells":           8,

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"sublet/client/internal/tui/question"
+
 	"sublet/client/internal/tui/cells"
 	"sublet/client/internal/tui/line"
 	"sublet/client/internal/tui/paint"
@@ -118,7 +120,7 @@ func (m *model) above(room int) []string {
 }
 
 // workLines say what goes on and who has the shell, in at most room lines; q is the open question.
-func (m *model) workLines(q *confirm, room int) []string {
+func (m *model) workLines(q *question.Question, room int) []string {
 	var work []string
 	if q == nil && (m.own.ai || !m.own.leased) {
 		work = m.working()
@@ -134,7 +136,7 @@ func (m *model) workLines(q *confirm, room int) []string {
 }
 
 // unprinted is what agents say and do and is not printed yet, in at most room lines, and what the last of it is.
-func (m *model) unprinted(q *confirm, room int) (out []string, last entryKind) {
+func (m *model) unprinted(q *question.Question, room int) (out []string, last entryKind) {
 	last = m.lastKind
 	add := func(kind entryKind, lines []string) {
 		if gap(last, kind) && len(out)+len(lines) < room {
@@ -150,7 +152,7 @@ func (m *model) unprinted(q *confirm, room int) (out []string, last entryKind) {
 		if left < 1 {
 			break
 		}
-		if q != nil && q.req.ExecutionID == c.id {
+		if q != nil && q.ExecutionID == c.id {
 			continue // it does not run: the question stands for it
 		}
 		c.Waits = m.waits(i)
@@ -171,7 +173,7 @@ func (m *model) waits(i int) bool {
 	if slices.ContainsFunc(m.live[:i], same) {
 		return true
 	}
-	return slices.ContainsFunc(m.questions, func(q *confirm) bool { return q.req.Agent == c.Agent && q.req.ExecutionID != c.id })
+	return slices.ContainsFunc(m.questions, func(q *question.Question) bool { return q.Agent == c.Agent && q.ExecutionID != c.id })
 }
 
 // liveText is what agents have said and done and is not printed yet.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/question"
+
 	"sublet/client/internal/tui/card"
 	"sublet/client/internal/tui/style"
 
@@ -406,7 +408,7 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 	if e.Context.Window > 0 {
 		m.use = e.Context
 	}
-	m.questions = slices.DeleteFunc(m.questions, func(q *confirm) bool { return q.req.TurnID == e.TurnID && e.TurnID != "" })
+	m.dropQuestions(func(q *question.Question) bool { return q.TurnID == e.TurnID && e.TurnID != "" })
 	if !t.bare || t.calls == 0 {
 		if line := m.endLine(e, t); line != "" {
 			m.emit(kindEnd, line)

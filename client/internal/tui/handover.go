@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/question"
+
 	"sublet/client/internal/tui/keys"
 
 	"github.com/dustin/go-humanize/english"
@@ -81,7 +83,7 @@ func (m *model) askSecret(e lender.LeasedKeyboard) {
 		}}},
 	}
 	m.flushText("")
-	m.questions = append([]*confirm{{req: r, local: func(allow bool) {
+	m.questions = append([]*question.Question{{ConfirmationRequest: r, Local: func(allow bool) {
 		if !allow {
 			m.takeBack()
 			return

@@ -43,8 +43,7 @@ func (m *model) onInput(e *keyEvent) {
 func (m *model) onPaste(text string) (pass bool) {
 	q := m.question()
 	switch {
-	case q != nil && q.step != stepAsk && q.step != stepGrant:
-		q.edit.Insert(text)
+	case q != nil && q.Paste(text):
 	case m.picker != nil:
 		m.picker.typed(strings.TrimSpace(text))
 	case m.own.has && !m.own.ai:
@@ -60,7 +59,7 @@ func (m *model) onPaste(text string) (pass bool) {
 // onKey deals with one key: k is its name, text what it writes. pass: the shell is to have it.
 func (m *model) onKey(k, text string) (pass bool) {
 	switch q := m.question(); {
-	case k != "ctrl+c" && m.restOfAnswer(k):
+	case k != "ctrl+c" && m.rest.Takes(k, m.now(), m.lastKey):
 	case k == "ctrl+c" && (q != nil || m.own.ai):
 		m.interrupt()
 	case q != nil:
@@ -141,8 +140,7 @@ func (m *model) interrupt() {
 	m.offered = time.Time{}
 	q := m.question()
 	switch {
-	case q != nil && q.step != stepAsk:
-		q.step, q.choice = stepAsk, 0
+	case q != nil && q.Back():
 	case m.picker != nil:
 		m.picker = nil
 	case !m.ed.Empty() && q == nil: // ^Y brings it back

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"sublet/client/internal/tui/question"
+
 	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/keys"
 	"sublet/client/internal/tui/line"
@@ -87,10 +89,9 @@ type model struct {
 	kept     []*execution // finished, newest last, for ^O
 	openAt   int          // how many of kept are open already, from the end
 
-	questions  []*confirm
-	answered   time.Time // when a key answered the last one
-	answerRest string    // what would complete the word that key began
-	use        wire.ContextUse
+	questions []*question.Question
+	rest      question.Rest // of the last answer
+	use       wire.ContextUse
 
 	// Output in order.
 	out      []*entry

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/question"
+
 	"sublet/client/internal/tui/style"
 
 	"github.com/dustin/go-humanize/english"
@@ -174,7 +176,7 @@ func (m *model) forget() {
 		m.endTurn()
 	}
 	m.waiting, m.cards = nil, running
-	m.questions = slices.DeleteFunc(m.questions, func(q *confirm) bool { return q.req.Borrower.Name == "" })
+	m.dropQuestions(func(q *question.Question) bool { return q.Borrower.Name == "" })
 	m.live = slices.DeleteFunc(m.live, func(c *execution) bool { return running[c.id] == nil })
 	m.lastSeq, m.use = 0, wire.ContextUse{}
 }

@@ -100,7 +100,7 @@ func (m *model) leaveAI() {
 // wantsScreen reports whether there is a reason to have the screen, besides a borrowed command.
 func (m *model) wantsScreen() bool {
 	o := &m.own
-	return o.insert == "" && (o.ai || len(m.questions) > 0 || len(m.out) > 0 && (o.taken || !o.leased) || o.taken && (!o.typed && m.streaming() || m.expectsRest())) && !(o.yields && !o.ai)
+	return o.insert == "" && (o.ai || len(m.questions) > 0 || len(m.out) > 0 && (o.taken || !o.leased) || o.taken && (!o.typed && m.streaming() || m.rest.Expected(m.now(), m.lastKey))) && !(o.yields && !o.ai)
 }
 
 // streaming reports whether an agent is in the middle of a block of its words.

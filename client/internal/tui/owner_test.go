@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"sublet/client/internal/tui/question"
+
 	"sublet/lease/shell"
 	"sublet/wire"
 )
@@ -58,7 +60,7 @@ func TestQuestionInCommandMode(t *testing.T) {
 		t.Fatalf("answered by type-ahead: %+v", got)
 	}
 	w.until("it to be armed", func() bool { return strings.Contains(w.screen.Raw(), "\x1b[7m") })
-	time.Sleep(armDelay + 50*time.Millisecond)
+	time.Sleep(question.ArmDelay + 50*time.Millisecond)
 	w.keys("\r")
 	w.until("the answer", func() bool { return len(w.d.answers()) == 1 })
 	if got := w.d.answers()[0].Decision; got != wire.DecisionDeny {

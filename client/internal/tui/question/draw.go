@@ -1,0 +1,246 @@
+package question
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"sublet/client/internal/tui/card"
+	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/style"
+	"sublet/client/marks"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// markedFrom is the height from which there is room for marks below a command.
+const markedFrom = 14
+
+type bodyKey struct {
+	width  int
+	marked bool
+}
+
+// Render draws the question in at most height lines; row and col are the cursor's place. of is how many wait.
+func (q *Question) Render(th *style.Theme, width, height, of int, armed bool) (lines []string, row, col int) {
+	bar := th.Level1.Render("▌") + " "
+	if q.Verdict.Level == "critical" {
+		bar = th.Level2.Render("▌") + " "
+	}
+	foot, frow, fcol := q.foot(th, width-2, max(3, height-4), armed)
+	body := q.body(th, width, height >= markedFrom)
+	room := max(1, height-1-1-len(foot))
+	q.scroll = min(q.scroll, max(0, len(body)-room))
+	more := ""
+	if all := len(body); all > room {
+		body = body[q.scroll : q.scroll+room]
+		more = th.Dim.Render(" lines " + strconv.Itoa(q.scroll+1) + "–" + strconv.Itoa(q.scroll+room) + " of " + strconv.Itoa(all) + " · ↑↓ scroll")
+	}
+	lines = append(append([]string{q.title(th, width-2, of)}, body...), cells.Fit(more, width-2))
+	row = len(lines) + frow
+	return cells.Indent(append(lines, foot...), bar), row, fcol + 2
+}
+
+// title says how risky it is, first and so never cut off, and who asks for what.
+func (q *Question) title(th *style.Theme, width, of int) string {
+	k := q.kind()
+	s := th.Bold.Render(visible.Line(cmp.Or(q.Agent, "the agent")) + " wants to " + k.wants)
+	if !k.noRisk {
+		s = th.Level(q.Verdict.Level) + th.Dim.Render(" risk · ") + s
+	}
+	if of > 1 {
+		s += th.Dim.Render(" · 1 of " + strconv.Itoa(of))
+	}
+	return cells.Fit(s, width)
+}
+
+// body is the question without its answers: what would run, where, why that is risky, what it would change.
+func (q *Question) body(th *style.Theme, width int, marked bool) []string {
+	if q.lines != nil && q.key == (bodyKey{width, marked}) {
+		return q.lines
+	}
+	inner := width - 2
+	var out []string
+	list, numbers := marks.Of(string(q.Command), q.Verdict.Reasons)
+	if !marked {
+		list, numbers = nil, make([]int, len(numbers))
+	}
+	for _, row := range marks.Draw(q.subject(), list, inner-2) {
+		out = append(out, "  "+row.Text)
+		for _, under := range row.Marks {
+			out = append(out, "  "+th.Bad.Render(under))
+		}
+	}
+	if q.Cwd != "" {
+		out = append(out, th.Dim.Render("  in ")+th.Path.Render(cells.Fit(visible.Line(string(q.Cwd)), inner-5)))
+	}
+	if from := q.Borrower; from.Name != "" && from.PID != 0 {
+		who := "asked by " + visible.Line(string(from.Executable)) + ", pid " + strconv.Itoa(from.PID)
+		out = append(out, th.Dim.Render("  "+cells.Fit(who, inner-2)))
+	}
+	if line := q.reach(); line != "" {
+		out = append(out, cells.Indent(cells.Wrap(line, inner-2), "  ")...)
+	}
+	out = append(out, "")
+	wide := len(strconv.Itoa(len(list)))
+	for i, reason := range q.Verdict.Reasons {
+		lead := strings.Repeat(" ", wide-1) + th.Dim.Render("• ")
+		if n := numbers[i]; n > 0 {
+			lead = strings.Repeat(" ", wide-len(strconv.Itoa(n))) + th.Bad.Render(strconv.Itoa(n)) + " "
+		}
+		out = append(out, cells.Hanging(lead, cells.Wrap(visible.Line(reason.Text), inner-1-wide))...)
+	}
+	switch {
+	case q.Verdict.UndoHint != "":
+		hint := th.Dim.Render("undo: " + visible.Line(q.Verdict.UndoHint))
+		out = append(out, cells.Hanging(th.Dim.Render("↶ "), cells.Wrap(hint, inner-2))...)
+	case !q.Verdict.Reversible && len(q.Verdict.Reasons) > 0:
+		out = append(out, th.Dim.Render("  cannot be undone"))
+	}
+	if q.Preview.Content != "" && q.Preview.Type != "none" && q.Tool != wire.ToolPlan {
+		preview := strings.TrimRight(visible.Text(q.Preview.Content), "\n")
+		if q.Preview.Type == "diff" {
+			preview = strings.Join(card.Diff(th, q.Preview.Content, 0, 0), "\n")
+		}
+		out = append(append(out, ""), cells.Hardwrap(preview, inner)...)
+	}
+	for len(out) > 0 && out[len(out)-1] == "" {
+		out = out[:len(out)-1]
+	}
+	q.key, q.lines = bodyKey{width, marked}, out
+	return out
+}
+
+// reach is what a command could do, and what holds it to that; "" where it was not judged.
+func (q *Question) reach() (line string) {
+	switch {
+	case q.Reach == "" || q.Command == "":
+		return ""
+	case q.EnforcedBy != "":
+		line = "reach " + visible.Line(q.Reach) + ", held by " + visible.Line(q.EnforcedBy)
+	case q.Reach == "shell":
+		line = "reach shell: it changes your shell itself"
+	default:
+		line = "reach " + visible.Line(q.Reach) + ": nothing holds it, it can do what you can"
+	}
+	if q.ReachWhy != "" {
+		line += "; the agent says: " + visible.Line(q.ReachWhy)
+	}
+	return line
+}
+
+// foot is the part with the answers, in at most height lines.
+func (q *Question) foot(th *style.Theme, width, height int, armed bool) (lines []string, row, col int) {
+	k := q.kind()
+	switch q.step {
+	case stepComment:
+		lines, row, col = q.edit.Render(th.Dim.Render(k.label), "", width, 6)
+		return append(lines, th.Dim.Render(cells.Fit(k.help, width))), row, col
+	case stepEdit:
+		lines, row, col = q.edit.Render(th.Dim.Render(strings.TrimPrefix(k.editLabel, " ")), "", width, 6)
+		return append(lines, th.Dim.Render(cells.Fit(k.editHelp, width))), row, col
+	case stepGrant:
+		return q.grants(th, width, height)
+	}
+	line := ""
+	for i, o := range q.options() {
+		s := " [" + o.key + "] " + o.label + " "
+		if line != "" && cells.Width(line)+1+cells.Width(s) > width {
+			lines = append(lines, line)
+			line = ""
+		} else if line != "" {
+			line += " "
+		}
+		if i == q.choice {
+			row, col = len(lines), cells.Width(line)
+		}
+		switch {
+		case !armed:
+			s = th.Dim.Render(s)
+		case i == q.choice:
+			s = th.Chosen.Render(s)
+		}
+		line += s
+	}
+	lines = append(lines, line)
+	switch {
+	case q.problem != "":
+		lines = append(lines, th.Bad.Render(cells.Fit(q.problem, width)))
+	case q.sent:
+		lines = append(lines, th.Dim.Render("answering…"))
+	}
+	return lines, row, col
+}
+
+// grants lists what can be allowed from now on. The chosen one says in full what it covers; the others do in a line where
+// there is room for that, and where there is not even room for all of them, those around it are shown.
+func (q *Question) grants(th *style.Theme, width, height int) (lines []string, row, col int) {
+	offers, from, room := q.Grants, 0, height-2
+	covers := cells.Wrap(visible.Line(offers[q.choice].Covers), width-3)
+	all := 2*len(offers)-1+len(covers) <= room
+	head := "allow from now on:"
+	if !all {
+		covers = covers[:min(len(covers), max(1, room-min(len(offers), 2)))]
+		if most := max(1, room-len(covers)); len(offers) > most {
+			head = "allow from now on (" + strconv.Itoa(q.choice+1) + " of " + strconv.Itoa(len(offers)) + "):"
+			from = min(max(0, q.choice-most/2), len(offers)-most)
+			offers = offers[from : from+most]
+		}
+	}
+	lines = append(lines, th.Dim.Render(cells.Fit(head, width)))
+	for i, g := range offers {
+		label := cells.Fit(visible.Line(g.Scope)+": "+visible.Line(g.Rule), width-2)
+		switch {
+		case from+i == q.choice:
+			row = len(lines)
+			lines = append(lines, th.Accent.Render("▸ ")+th.Bold.Render(label))
+			for _, l := range covers {
+				lines = append(lines, th.Dim.Render("   "+l))
+			}
+		case all:
+			lines = append(lines, "  "+label, th.Dim.Render("   "+cells.Fit(visible.Line(g.Covers), width-3)))
+		default:
+			lines = append(lines, "  "+label)
+		}
+	}
+	return append(lines, th.Dim.Render(cells.Fit("enter allows it · esc goes back", width))), row, 0
+}
+
+// Outcome is the line that stays in the scrollback once a question is settled; now: it happens just now, and
+// not in a replay.
+func (q *Question) Outcome(th *style.Theme, r *wire.ConfirmationResolved, width int, now bool) string {
+	k := q.kind()
+	ink, word := th.Warn, k.notAllowed
+	switch {
+	case r.Decision == wire.DecisionAllow:
+		ink, word = th.Good, k.allowed
+	case r.Decision == wire.DecisionAllowAlways:
+		ink, word = th.Good, "allowed from now on"
+	case q.Tool == wire.ToolContinue && r.Comment != "":
+		word = k.allowed
+	}
+	switch {
+	case strings.HasPrefix(r.By, "rule"):
+		word += " by " + visible.Line(r.By)
+	case r.By == "expiry":
+		word += ": no answer in time"
+	case r.By == "cancel":
+		word += ": cancelled"
+	case r.By == "nobody":
+		word += ": nobody was there to answer"
+	case !q.sent && now:
+		word += " in another window"
+	}
+	s := ink.Render("●") + " " + word
+	if !k.noSubject {
+		subject := visible.FirstLine(q.subject())
+		if _, known := kinds[q.Tool]; q.Command == "" && (!known || q.Tool == "edit" || q.Tool == "write") {
+			subject = visible.Line(q.Tool) + " " + subject
+		}
+		s += th.Dim.Render(": ") + th.Dim.Render(subject)
+	}
+	if r.Comment != "" {
+		s += th.Dim.Render(" – ") + visible.Line(r.Comment)
+	}
+	return cells.Fit(s, width)
+}

@@ -1,0 +1,350 @@
+// Package question asks the user what an agent may do: which keys answer, and what is drawn. The answer is no until the user
+// chooses otherwise, and what was typed towards something else is no answer.
+package question
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"sublet/client/internal/tui/card"
+	"sublet/client/internal/tui/line"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// ArmDelay is how long a question must have been on the screen, and no key been typed, before a key can answer it.
+const ArmDelay = 300 * time.Millisecond
+
+// Question is one question.
+type Question struct {
+	*wire.ConfirmationRequest
+	// Local takes the answer of a question of the window's own; nil = the daemon asks.
+	Local func(allow bool)
+
+	shown   time.Time // since when it has been on the screen; zero: not yet
+	step    step
+	choice  int  // of options(), or of the grants
+	scroll  int  // first line of the body that is shown
+	live    bool // a key was taken while armed: from then on the user is in it
+	sent    bool
+	problem string    // why the last answer did not get through
+	edit    line.Line // of the command, or of the comment
+
+	key   bodyKey // what lines was rendered for
+	lines []string
+}
+
+type step int
+
+const (
+	stepAsk step = iota
+	stepGrant
+	stepComment
+	stepEdit
+)
+
+// Keys of answers; those of an agent's own question are 1 and up.
+const (
+	keyAllow   = "y"
+	keyAlways  = "a"
+	keyDeny    = "n"
+	keyComment = "c"
+	keyEdit    = "e"
+)
+
+// A kind is what differs between the questions about tools.
+type kind struct {
+	wants               string // what the agent wants to do
+	no, yes, comment    string // labels of the answers
+	label, help         string // of the line for the comment
+	editLabel, editHelp string // of the line for the edited command
+	allowed, notAllowed string // what became of it
+	noRisk              bool   // an answer runs nothing
+	noSubject           bool   // what became of it says all
+}
+
+var (
+	plain = kind{
+		wants: "run this", no: "no", yes: "yes, once", comment: "no, because…",
+		label: "why not? ", help: "enter says no with this · esc goes back",
+		editLabel: "run instead: ", editHelp: "enter runs this instead, judged anew · esc goes back",
+		allowed: "allowed once", notAllowed: "not allowed",
+	}
+	kinds = map[string]kind{
+		"keyboard":        {wants: "read what you type, unseen"},
+		"edit":            {wants: "change a file"},
+		"write":           {wants: "change a file"},
+		wire.ToolTrust:    {wants: "read this folder's instructions", yes: "yes, from now on"},
+		wire.ToolContinue: {wants: "go on", no: "stop", yes: "go on", comment: "go on, but…", allowed: "goes on", notAllowed: "stopped"},
+		wire.ToolAskUser: {
+			wants: "know something", no: "no answer", comment: "in my own words…", label: "your answer: ", help: "enter answers · esc goes back",
+			allowed: "answered", notAllowed: "not answered", noRisk: true,
+		},
+		wire.ToolPlan: {
+			wants: "carry out this plan", yes: "yes, carry it out", comment: "no, change…", editLabel: " ",
+			editHelp: "a step a line · alt+enter new line · enter accepts · esc goes back",
+			allowed:  "plan accepted: plan mode is over", notAllowed: "plan not accepted: plan mode stays on", noRisk: true, noSubject: true,
+		},
+	}
+)
+
+func (q *Question) kind() kind {
+	k := kinds[q.Tool]
+	if q.Command == "" {
+		k.wants = cmp.Or(k.wants, "use "+visible.Line(q.Tool))
+	}
+	for _, text := range []struct{ own, usual *string }{
+		{&k.wants, &plain.wants},
+		{&k.no, &plain.no},
+		{&k.yes, &plain.yes},
+		{&k.comment, &plain.comment},
+		{&k.label, &plain.label},
+		{&k.help, &plain.help},
+		{&k.editLabel, &plain.editLabel},
+		{&k.editHelp, &plain.editHelp},
+		{&k.allowed, &plain.allowed},
+		{&k.notAllowed, &plain.notAllowed},
+	} {
+		*text.own = cmp.Or(*text.own, *text.usual)
+	}
+	return k
+}
+
+// option is one possible answer.
+type option struct {
+	key, label string
+}
+
+// options are the answers this question takes. No stands first and is chosen until the user moves.
+func (q *Question) options() []option {
+	k := q.kind()
+	o := []option{{keyDeny, k.no}}
+	if q.Tool == wire.ToolAskUser {
+		for i, choice := range q.userQuestion().Choices {
+			o = append(o, option{strconv.Itoa(i + 1), visible.Line(choice)})
+		}
+	} else {
+		o = append(o, option{keyAllow, k.yes})
+	}
+	if len(q.Grants) > 0 {
+		o = append(o, option{keyAlways, "always…"})
+	}
+	if q.Local == nil {
+		o = append(o, option{keyComment, k.comment})
+		if q.Command != "" || q.Tool == wire.ToolPlan {
+			o = append(o, option{keyEdit, "edit"})
+		}
+	}
+	return o
+}
+
+// userQuestion is what an agent of another program asks, with the answers on offer.
+func (q *Question) userQuestion() wire.UserQuestion {
+	asked, err := wire.ParseUserQuestion(q.Arguments)
+	if err != nil {
+		return wire.UserQuestion{Question: q.Arguments}
+	}
+	return asked
+}
+
+// subject is what would run: the command, or what another tool is called with.
+func (q *Question) subject() string {
+	switch q.Tool {
+	case wire.ToolAskUser:
+		return q.userQuestion().Question
+	case wire.ToolPlan:
+		return q.Preview.Content
+	}
+	return cmp.Or(string(q.Command), (&card.Card{Tool: q.Tool, Args: q.Arguments}).Subject(), q.Arguments)
+}
+
+// Ready reports whether a key typed now is an answer, the last one before it having been typed at lastKey, and how long it will
+// take at least until one is. The question is on the screen from the first call on.
+func (q *Question) Ready(now, lastKey time.Time) (ready bool, wait time.Duration) {
+	if q.shown.IsZero() {
+		q.shown = now
+	}
+	return q.armed(now, lastKey), max(ArmDelay-now.Sub(q.shown), ArmDelay-now.Sub(lastKey), time.Millisecond)
+}
+
+func (q *Question) armed(now, lastKey time.Time) bool {
+	return q.live || !q.shown.IsZero() && now.Sub(q.shown) >= ArmDelay && now.Sub(lastKey) >= ArmDelay
+}
+
+// Unshow has the question armed anew: somebody else had the screen, and what was typed was for them.
+func (q *Question) Unshow() { q.shown, q.live = time.Time{}, false }
+
+// Renew takes the request that asks for the same once more.
+func (q *Question) Renew(r *wire.ConfirmationRequest) {
+	q.ConfirmationRequest, q.lines, q.sent, q.problem = r, nil, false, ""
+}
+
+// Sent has the question wait for what becomes of its answer.
+func (q *Question) Sent() { q.sent, q.problem = true, "" }
+
+// Failed asks again what was answered: the answer did not get through.
+func (q *Question) Failed(err error) {
+	q.Unshow()
+	q.Back()
+	q.sent, q.problem = false, "the answer did not reach the daemon: "+visible.Line(err.Error())
+}
+
+// Back goes back to the choice of an answer, and reports whether it was elsewhere.
+func (q *Question) Back() bool {
+	was := q.step
+	q.step, q.choice = stepAsk, 0
+	return was != stepAsk
+}
+
+func (q *Question) writing() bool { return q.step == stepComment || q.step == stepEdit }
+
+// Paste takes a paste, and reports whether there is a line for it.
+func (q *Question) Paste(text string) bool {
+	if q.writing() {
+		q.edit.Insert(text)
+	}
+	return q.writing()
+}
+
+// Key takes a key and returns an answer, or nil. Until the question is armed, keys are what the user was typing before it came:
+// typing is true for them, and Enter, Tab and Esc are swallowed. A key that means nothing to the question is typing, too: it is
+// to be armed anew.
+func (q *Question) Key(k, text string, now, lastKey time.Time) (answer *wire.ConfirmationResponse, typing bool) {
+	if q.writing() || q.armed(now, lastKey) {
+		answer, meant := q.press(k, text)
+		q.live = k != keyAlways // what is for good is not a key away from that one
+		if meant {
+			return answer, false
+		}
+	}
+	switch k {
+	case "up", "down", "tab", "shift+tab", "esc":
+		if q.step == stepGrant { // no sentence has these in it
+			q.live = true
+			q.press(k, text)
+		}
+	case "enter", "ctrl+d":
+	default: // a sentence may have any of the answers in it
+		q.Back()
+		q.live = false
+		return nil, true
+	}
+	return nil, false
+}
+
+// press takes a key and returns an answer, or nil while there is none, and whether the key means anything to it.
+func (q *Question) press(k, text string) (answer *wire.ConfirmationResponse, meant bool) {
+	if q.sent {
+		return nil, false
+	}
+	switch q.step {
+	case stepComment, stepEdit:
+		return q.write(k, text), true
+	case stepGrant:
+		n := len(q.Grants)
+		switch k {
+		case "up", "ctrl+p", "shift+tab":
+			q.choice = (q.choice + n - 1) % n
+		case "down", "ctrl+n", "tab":
+			q.choice = (q.choice + 1) % n
+		case "esc", "n":
+			q.Back()
+		case "enter":
+			answer = q.answer(wire.DecisionAllowAlways)
+			answer.Grant = &q.Grants[q.choice]
+		default:
+			return nil, false
+		}
+		return answer, true
+	}
+	opts := q.options()
+	switch k {
+	case "left", "shift+tab", "ctrl+b":
+		q.choice = (q.choice + len(opts) - 1) % len(opts)
+	case "right", "tab", "ctrl+f":
+		q.choice = (q.choice + 1) % len(opts)
+	case "up", "ctrl+p":
+		q.scroll = max(0, q.scroll-1)
+	case "down", "ctrl+n":
+		q.scroll++
+	case "pgup":
+		q.scroll = max(0, q.scroll-8)
+	case "pgdown":
+		q.scroll += 8
+	case "esc":
+		return q.take(keyDeny), true
+	case "enter":
+		return q.take(opts[q.choice].key), true
+	default:
+		for _, o := range opts {
+			if k == o.key {
+				return q.take(o.key), true
+			}
+		}
+		return nil, false
+	}
+	return nil, true
+}
+
+// take chooses the option with a key.
+func (q *Question) take(key string) *wire.ConfirmationResponse {
+	switch key {
+	case keyAllow:
+		return q.answer(wire.DecisionAllow)
+	case keyDeny:
+		return q.answer(wire.DecisionDeny)
+	case keyAlways:
+		q.step, q.choice = stepGrant, 0
+	case keyComment:
+		q.step = stepComment
+		q.edit.Set("")
+	case keyEdit:
+		q.step = stepEdit
+		q.edit.Set(q.subject())
+	default: // a choice of an agent's question
+		if i, choices := int(key[0]-'1'), q.userQuestion().Choices; i >= 0 && i < len(choices) {
+			answer := q.answer(wire.DecisionAllow)
+			answer.Comment = choices[i]
+			return answer
+		}
+	}
+	return nil
+}
+
+// write is a key while a comment or another command is written.
+func (q *Question) write(k, text string) *wire.ConfirmationResponse {
+	switch k {
+	case "esc", "ctrl+g":
+		q.Back()
+	case "alt+enter", "ctrl+j":
+		q.edit.Insert("\n")
+	case "enter":
+		written := strings.TrimSpace(q.edit.Text)
+		if q.step == stepComment {
+			answer := q.answer(wire.DecisionDeny)
+			if answer.Comment = written; q.Tool == wire.ToolAskUser && written != "" {
+				answer.Decision = wire.DecisionAllow
+			}
+			return answer
+		}
+		if written == "" {
+			return nil
+		}
+		answer := q.answer(wire.DecisionAllow)
+		if q.edit.Text != q.subject() {
+			answer.EditedCommand = new(wire.OSString(q.edit.Text))
+		}
+		return answer
+	default:
+		if !q.edit.Key(k) && text != "" {
+			q.edit.Insert(text)
+		}
+	}
+	return nil
+}
+
+func (q *Question) answer(decision string) *wire.ConfirmationResponse {
+	return &wire.ConfirmationResponse{ConfirmationID: q.ConfirmationID, Decision: decision}
+}
