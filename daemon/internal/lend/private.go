@@ -3,6 +3,8 @@ package lend
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/secretname"
+	"sublet/wire/visible"
 )
 
 // Private is a shell of the daemon's own: of one sub-agent, or of a session whose client lends none. Commands run one at a time, in
@@ -129,7 +132,17 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 		stream = newBatch(live)
 		cmd.Output = stream.add
 	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	cmd.Keyboard = func(why, who string) {
+		if what := asked(why, who); what != "" {
+			end(&unansweredError{what})
+		}
+	}
 	r, continued, err := p.runOn(ctx, before, c, cmd)
+	if why, ok := errors.AsType[*unansweredError](context.Cause(ctx)); ok {
+		r.Notes = append(r.Notes, why.Error())
+	}
 	if stream != nil {
 		stream.close()
 	}
@@ -150,6 +163,25 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 		res.Leftovers = append(res.Leftovers, left.String())
 	}
 	return res, nil
+}
+
+// An unansweredError is the cause of the end of a command that would wait for keys.
+type unansweredError struct{ what string }
+
+func (e *unansweredError) Error() string {
+	return e.what + ", and nobody can type in a private shell: give it the input another way, or have the user run it"
+}
+
+// asked says what a program wants of the keyboard, "" for nothing that ends it: see shell.Command.Keyboard. One that takes the
+// whole screen may show something and end.
+func asked(why, who string) string {
+	switch why {
+	case "password", "secret":
+		return fmt.Sprintf("%s asked for a password", cmp.Or(visible.Line(who), "it"))
+	case "input":
+		return "it waited for keys"
+	}
+	return ""
 }
 
 // note records what a command changed in the shell, for undo, and trusts it where a person allowed it. The caller has the turn.
