@@ -30,8 +30,8 @@ func credentials(o Options) map[string]string {
 	return found
 }
 
-// daemonEnv returns the environment to start a daemon with: the user's, without secrets, which each client sends, and without
-// what belongs to one terminal.
+// daemonEnv returns the environment to start a daemon with: the user's, without secrets (each client sends those it has) and
+// without variables that belong to one terminal.
 func daemonEnv(env []string) []string {
 	var kept []string
 	for _, kv := range env {

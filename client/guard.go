@@ -21,13 +21,14 @@ import (
 //go:embed guard.sh
 var guardScript string
 
-// guard is the client's side of it. The methods of a nil guard do nothing.
+// guard is the client's side of the guard process. The methods of a nil guard do nothing.
 type guard struct {
 	cmd  *exec.Cmd
 	pipe *os.File
 }
 
-// startGuard starts the guard of a terminal, whose current modes it will restore, and of a folder. done must be called.
+// startGuard starts a guard, which restores the terminal's current modes and removes folder if this process dies. done must be
+// called.
 func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 	name := ttyName(tty)
 	// Open the terminal anew, so that flags of the descriptor are not shared.
@@ -75,7 +76,7 @@ func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 	return &guard{cmd: cmd, pipe: w}, nil
 }
 
-// shell sets the shell process to end; it changes when the shell is started again.
+// shell names the process of the shell, which the guard ends. Call it again after a restart of the shell.
 func (g *guard) shell(pid int) { g.tell("shell " + strconv.Itoa(pid)) }
 
 func (g *guard) tell(line string) {

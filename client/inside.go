@@ -41,7 +41,7 @@ func enterAgain(o Options) (code int, inside bool, err error) {
 	if err != nil {
 		return 1, true, err
 	}
-	fmt.Fprintf(os.Stderr, "sublet: this shell is lent already; here is a plain %s, its exit leads back\n", d.Name())
+	fmt.Fprintf(os.Stderr, "sublet: this shell already runs in sublet; this is a plain %s, leave it with exit\n", d.Name())
 	if err := unix.Exec(path, []string{d.Name()}, append(o.Env[:len(o.Env):len(o.Env)], envPlain+"=1")); err != nil {
 		return 1, true, fmt.Errorf("start %s: %w", path, err)
 	}
@@ -67,7 +67,8 @@ func alive(pid int) bool {
 	return err != nil || st.State != 'Z' && st.State != 'X'
 }
 
-// sweep removes the folders of clients that have ended and whose guard has ended.
+// sweep removes the folders of clients that have ended. A client, or its guard, removes its own; these are left if both were
+// killed.
 func sweep(o Options) {
 	left, err := filepath.Glob(filepath.Join(o.Paths.Runtime, "client-*"))
 	if err != nil {

@@ -100,7 +100,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	return w.run(ctx, notices)
 }
 
-// startShell starts the user's shell. notice is for the user, about which shell it is.
+// startShell starts the user's shell. notice is for the user if it is not the shell that they expect.
 func (w *window) startShell(ctx context.Context, so shell.Options) (notice string, err error) {
 	if w.o.Paths.State != "" { // else there is no spool folder
 		so.Spool = w.o.Paths.Spool()
@@ -133,7 +133,7 @@ type window struct {
 	bound    chan struct{} // closed once the fields below are set; callbacks wait for it
 
 	launcher *launch.Launcher
-	holder   string // the program that holds commands to a reach; "" = there is none
+	confiner string // the launcher that confines commands; "" = there is none
 	lender   *lender.Lender
 	screen   *tui.Program
 	conn     *remote.Conn
@@ -193,10 +193,10 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	o := w.o
 	w.launcher = launcher(o)
 	var err error
-	if w.holder, err = confine.Find(); err != nil {
+	if w.confiner, err = confine.Find(); err != nil {
 		w.log.Warn("commands are not held to a reach", "err", err)
 	}
-	w.lender = lender.New(lender.Options{Shell: w.sh, Send: w.send, Observer: w, Launcher: w.holder, Env: o.Env, Log: w.log})
+	w.lender = lender.New(lender.Options{Shell: w.sh, Send: w.send, Observer: w, Launcher: w.confiner, Env: o.Env, Log: w.log})
 	defer w.lender.Close()
 	w.conn = remote.Keep(context.WithoutCancel(ctx), remote.Options{
 		Open: o.opener(w.launcher), Find: o.opener(finder(o)), Snapshot: w.snapshot, Session: o.Session,
@@ -273,7 +273,7 @@ func (w *window) watch(ctx context.Context, quit context.CancelFunc) {
 			prompted, settled = nil, time.After(settle)
 		case <-settled:
 			if err := footprint.Shrink(); err != nil {
-				w.log.Debug("the program's pages were not given back", "err", err)
+				w.log.Debug("memory was not returned to the system", "err", err)
 			}
 		case <-ctx.Done():
 			return
@@ -304,7 +304,7 @@ func (w *window) snapshot() *wire.EnvSnapshot {
 		},
 		Credentials: credentials(w.o),
 	}
-	if w.holder != "" { // whether the kernel can confine is probed by the daemon; doing it here would delay the first answer
+	if w.confiner != "" { // whether the kernel can confine is probed by the daemon; doing it here would delay the first answer
 		s.Capabilities = append(s.Capabilities, wire.CapConfine)
 	}
 	w.lender.Snapshot(s)
@@ -346,12 +346,12 @@ func (w *window) up(ctx context.Context, r *wire.Ready) {
 		})
 	}
 	if first && w.o.Continue && w.o.Session == "" {
-		w.work.Go(func() { w.goOn(ctx) }) // not here: this goroutine delivers the replies
+		w.work.Go(func() { w.resumeLast(ctx) }) // not here: this goroutine delivers the replies
 	}
 }
 
-// goOn resumes the last session. It informs the screen first, since the session's events come before the call returns.
-func (w *window) goOn(ctx context.Context) {
+// resumeLast resumes the last session. It informs the screen first, since the session's events come before the call returns.
+func (w *window) resumeLast(ctx context.Context) {
 	was := w.conn.Ready()
 	r, err := w.conn.Sessions(ctx, &wire.SessionRequest{Op: "list", Limit: 1})
 	if err == nil && len(r.Sessions) > 0 {

@@ -418,7 +418,7 @@ func TestInsideItself(t *testing.T) {
 	x := start(t, w, true)
 	x.sees(ready)
 	x.keys(asClient + "=1 " + exe + "\r")
-	x.sees("here is a plain bash")
+	x.sees("this is a plain bash")
 	x.seesPrompt(1)
 	x.keys("echo depth $SHLVL $((40+2))\r")
 	x.sees(" 42")
