@@ -23,6 +23,7 @@ import (
 	"sublet/daemon/internal/store"
 	"sublet/lease/confine"
 	"sublet/lease/footprint"
+	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/socket"
 )
@@ -37,7 +38,7 @@ type Options struct {
 	Listener net.Listener
 	LockFile *os.File
 	Log      *slog.Logger // nil: the log file in Paths.State, mode 0600
-	Stay     bool         // never exit when idle, whatever the settings: a service manager controls it
+	Stay     bool         // never exit when idle, whatever the settings, because a service manager decides when it runs
 
 	activation bool  // the socket is a service manager's
 	builtAt    int64 // see socket.BuiltAt
@@ -246,7 +247,7 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 	for {
 		select {
 		case <-ctx.Done():
-			return stop{why: "told to", asked: true}, nil
+			return stop{why: "its caller ended it", asked: true}, nil
 		case s := <-d.stops:
 			return s, nil
 		case err := <-on.served:
@@ -288,13 +289,13 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 
 // sweep removes what a killed daemon left in the runtime folder, which belongs to the holder of the lock.
 func (d *daemon) sweep() {
-	for _, pattern := range []string{"sh-*", child.Leftover} { // see lease/shell
+	for _, pattern := range []string{shell.Leftover, child.Leftover} {
 		left, err := filepath.Glob(filepath.Join(escape(d.o.Paths.Runtime), pattern))
 		for _, path := range left {
 			err = errors.Join(err, os.RemoveAll(path))
 		}
 		if err != nil {
-			d.log.Warn("left by a daemon that was killed", "err", err)
+			d.log.Warn("remove what a killed daemon left", "err", err)
 		}
 	}
 }
@@ -308,7 +309,7 @@ func (d *daemon) tidy() {
 		d.log.Info("old outputs removed", "files", removed)
 	}
 	if err := footprint.Shrink(); err != nil {
-		d.log.Debug("the program's pages were not given back", "err", err)
+		d.log.Debug("memory was not returned to the system", "err", err)
 	}
 }
 
@@ -320,10 +321,10 @@ func (d *daemon) end(s stop, signals <-chan os.Signal) {
 	if !s.asked || s.drain > 0 && working > 0 { // otherwise the farewell follows at once
 		n := &wire.Notice{Level: "warning", Text: text, Hint: "the next request starts a new one"}
 		if s.drain > 0 && working > 0 {
-			n.Text += fmt.Sprintf("; what runs has %s to end", s.drain)
+			n.Text += fmt.Sprintf("; running turns have %s to finish", s.drain)
 		}
 		if waiting > 0 {
-			n.Text += "; what waits for an answer ends"
+			n.Text += "; open questions end unanswered"
 		}
 		d.hub.Notify(n)
 	}
@@ -359,8 +360,8 @@ func (d *daemon) end(s stop, signals <-chan os.Signal) {
 func (d *daemon) reload(m *models) {
 	changed, err := d.conf.reload()
 	if err != nil {
-		d.log.Warn("settings not taken", "err", err)
-		n := &wire.Notice{Level: "error", Text: "settings not taken: " + err.Error(), Hint: "the ones from before stay in force"}
+		d.log.Warn("settings not applied", "err", err)
+		n := &wire.Notice{Level: "error", Text: "settings not applied: " + err.Error(), Hint: "the previous ones stay in force"}
 		d.hub.Notify(n)
 		return
 	}

@@ -67,7 +67,7 @@ func (m *models) openOne(ctx context.Context, name string, creds map[string]stri
 		return nil, err
 	}
 	pc.Log = m.log
-	if err := m.unlock(ctx, &pc, p, creds); err != nil {
+	if err := m.authenticate(ctx, &pc, p, creds); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -87,8 +87,8 @@ func (m *models) openOne(ctx context.Context, name string, creds map[string]stri
 	return model, nil
 }
 
-// unlock adds key, headers and query parameters to a provider's configuration.
-func (m *models) unlock(ctx context.Context, pc *provider.Config, p config.Provider, creds map[string]string) (err error) {
+// authenticate adds key, headers and query parameters to a provider's configuration.
+func (m *models) authenticate(ctx context.Context, pc *provider.Config, p config.Provider, creds map[string]string) (err error) {
 	if pc.APIKey = key(p, creds); pc.APIKey == "" && p.APIKeyCommand != "" {
 		if pc.APIKey, err = m.runKeyCommand(ctx, pc.Name, p.APIKeyCommand); err != nil {
 			return err
@@ -283,7 +283,7 @@ func (m *models) offers(ctx context.Context, c config.Config, name string, creds
 	if err != nil {
 		return nil, err
 	}
-	if err := m.unlock(ctx, &pc, p, creds); err != nil {
+	if err := m.authenticate(ctx, &pc, p, creds); err != nil {
 		return nil, err
 	}
 	return open.List(ctx, pc)

@@ -15,15 +15,18 @@ type files struct {
 	text   *os.File // what is sourced; rewritten in place
 }
 
-// makeFiles makes the folder, below parent ("" = the system's for temporary files), and opens the FIFOs for both ends, so
-// that the shell's open never blocks. On an error, too, what it returns is for remove.
+// Leftover matches the folders that a killed process leaves in Options.Folder.
+const Leftover = "sh-*"
+
+// makeFiles makes the folder, below parent ("" = the system's for temporary files), and opens the FIFOs for both ends, so that
+// the shell's open never blocks. On an error, too, what it returns is for remove.
 func makeFiles(parent string) (f files, err error) {
 	if parent == "" {
 		parent = os.TempDir()
 	} else if err := os.MkdirAll(parent, 0o700); err != nil {
 		return f, fmt.Errorf("make shell folder: %w", err)
 	}
-	if f.folder, err = os.MkdirTemp(parent, "sh-"); err != nil { // 0700
+	if f.folder, err = os.MkdirTemp(parent, Leftover); err != nil { // 0700
 		return f, fmt.Errorf("make shell folder: %w", err)
 	}
 	if f.folder, err = filepath.Abs(f.folder); err != nil {
