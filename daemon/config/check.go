@@ -46,7 +46,7 @@ func (c *Config) checkModels() error {
 		case model == c.Model:
 			return fmt.Errorf("fallback: %q is the model itself; name others", model)
 		case slices.Contains(c.Fallback[:i], model):
-			return fmt.Errorf("fallback: %q is there twice", model)
+			return fmt.Errorf("fallback: %q is listed twice", model)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
@@ -87,7 +87,7 @@ func (c *Config) checkPolicy() error {
 	}
 	for _, p := range c.Policy.NotSecrets {
 		if slices.Contains(c.Policy.Secrets, p) {
-			return fmt.Errorf("policy.not_secrets: %q stands in policy.secrets too", p)
+			return fmt.Errorf("policy.not_secrets: %q is also in policy.secrets", p)
 		}
 	}
 	for i, r := range c.Policy.Rules {
@@ -165,7 +165,7 @@ func (c *Config) checkRanges() error {
 	return nil
 }
 
-// Check returns what is wrong with a role; key is where it stands.
+// Check returns what is wrong with a role. key comes before the name of the setting in the error: "agents.NAME." or "".
 func (a Agent) Check(key string) error {
 	t := time.Duration(a.Timeout)
 	switch {

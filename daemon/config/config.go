@@ -21,9 +21,9 @@ import (
 type Config struct {
 	Model      string   // "provider/name"; "offline" needs nothing
 	Fallback   []string // models that replace one that stays overloaded, for the rest of a turn
-	Small      string   // "provider/name" for quick looks, as the explorer's; "" = Model
+	Small      string   // "provider/name" for quick tasks, such as the explorer's; "" = Model
 	Compactor  string   // "provider/name" that writes summaries; "" = the conversation's own
-	Thinking   string   // how much a model thinks before it answers: off, low, medium, high; "" = as it does by itself
+	Thinking   string   // how much a model thinks before it answers: off, low, medium, high; "" = the model's default
 	Providers  map[string]Provider
 	Lease      Lease
 	Shell      Shell
@@ -350,6 +350,7 @@ func rowOf(text []byte, key string) int {
 	return 0
 }
 
+// merge returns c with what the file sets.
 func (f *file) merge(c Config) Config {
 	set(&c.Model, f.Models.Default)
 	set(&c.Model, f.Model)
@@ -357,6 +358,8 @@ func (f *file) merge(c Config) Config {
 	set(&c.Compactor, f.Models.Compaction)
 	set(&c.Thinking, f.Thinking)
 	c.Fallback = f.Fallback
+	// A [provider.NAME] replaces the default one of that name, but takes over a kind that it does not name and, for the same
+	// kind, the variable of the key: [provider.openai] with a base_url is enough.
 	for name, p := range f.Provider {
 		if known, ok := c.Providers[name]; ok && p.Kind == "" {
 			p.Kind = known.Kind

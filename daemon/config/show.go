@@ -47,17 +47,17 @@ func Show(c Config) string {
 	var p page
 	p.WriteString("# The model that answers: \"provider/name\". \"offline\" is built in and needs no network.\n")
 	p.key("model", c.Model, "")
-	p.key("fallback", c.Fallback, "models that take over, in this order, for a turn in which it stays overloaded")
-	p.key("thinking", c.Thinking, `how much it thinks before it answers: off, low, medium, high; "" = as it does by itself`)
+	p.key("fallback", c.Fallback, "models that replace it, in this order, for the rest of a turn, if it stays overloaded")
+	p.key("thinking", c.Thinking, `how much it thinks before it answers: off, low, medium, high; "" = the model's default`)
 
 	p.table("models")
-	p.key("small", c.Small, `for quick looks, as the explorer's; "" = the model above`)
+	p.key("small", c.Small, `for quick tasks, such as the explorer's; "" = the model above`)
 	p.key("compaction", c.Compactor, `writes the summaries of long conversations; "" = the conversation's own`)
 
 	p.table("lease")
 	p.key("wait", c.Lease.Wait, "how long an agent queues for your shell before it is told who has it")
 	p.key("term", c.Lease.Term, "how long it may keep the shell without running a command")
-	p.key("patience", c.Lease.Patience, "how long you must not have typed in the middle of a line before an agent may have the shell")
+	p.key("patience", c.Lease.Patience, "how long a half-typed line must stay unchanged before an agent may borrow the shell")
 
 	p.table("shell")
 	p.key("path", c.Shell.Path, `your shell: bash, zsh or fish; "" = $SHELL, or bash`)
@@ -74,7 +74,7 @@ func Show(c Config) string {
 	p.key("secrets", c.Policy.Secrets, "files and folders with secrets, beside the built-in ones: absolute, or below ~")
 	p.key("not_secrets", c.Policy.NotSecrets, "and those that have none")
 	for _, r := range c.Policy.Rules {
-		p.WriteString("\n[[policy.rules]]  # one with examples, which are checked: what it must and must not be about\n")
+		p.WriteString("\n[[policy.rules]]  # a rule with examples that it must and must not match; they are checked\n")
 		p.key("decision", r.Decision, "")
 		p.key("pattern", r.Pattern, "")
 		p.key("match", r.Match, "")
@@ -103,7 +103,7 @@ func Show(c Config) string {
 	p.key("log_level", c.Daemon.LogLevel, "debug, info, warn, error")
 	p.key("debug", c.Daemon.Debug, "profiles at /debug/pprof on debug.sock, beside the daemon's socket")
 
-	p.WriteString("\n# Where models come from. Keys never stand here: api_key_env names a variable, api_key_command prints the key.")
+	p.WriteString("\n# Where models come from. Never write keys here: api_key_env names a variable, api_key_command prints the key.")
 	for _, m := range sorted(c.Providers) {
 		p.table("provider." + bareKey(m.Name))
 		p.key("kind", m.Item.Kind, "")
