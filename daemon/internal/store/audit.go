@@ -117,7 +117,7 @@ type auditHead struct {
 	hash string
 }
 
-// OpenAudit opens or creates the log at path and continues its hash chain. If the log is not the one that was closed last, it
+// OpenAudit opens or creates the log at path and continues its hash chain. If the log was changed since it was last written, it
 // first records that.
 func OpenAudit(path string) (*Audit, error) {
 	a := &Audit{path: path, max: maxAudit}
@@ -129,8 +129,7 @@ func OpenAudit(path string) (*Audit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	a.last = auditHead{seq: max(last.Seq, known.seq), hash: last.hash}
-	// The head is written after its line, so after a crash it may be one line behind.
+	a.last = auditHead{seq: max(last.Seq, known.seq), hash: last.hash} // so that no number is used twice after entries were removed
 	if why := known.fault(last); why != "" {
 		if err := a.recordLocked(AuditEntry{At: time.Now(), Event: "broken", Why: why}); err != nil {
 			a.Close()
@@ -266,11 +265,11 @@ func (h auditHead) String() string { return fmt.Sprintf("%020d %64s\n", h.seq, h
 func (h auditHead) fault(last auditLine) string {
 	switch {
 	case h.seq == last.Seq && h.hash == last.hash:
-	case h.seq+1 == last.Seq && h.hash == last.Prev:
+	case h.seq+1 == last.Seq && h.hash == last.Prev: // the head is written after its line: a crash came between
 	case last.torn: // cut off by a crash; VerifyAudit checks the line before it
 	case h.seq == 0 && last.Seq == 0 && last.raw != nil: // written by a version that did not number entries
 	case h.seq == 0:
-		return "what it knew of the log's end was gone"
+		return "the record of the log's last entry was gone"
 	case last.raw == nil:
 		return fmt.Sprintf("the log was empty, although it had %d entries", h.seq)
 	case h.seq > last.Seq:

@@ -111,8 +111,7 @@ func (s *Store) ForgetImages(ctx context.Context, id wire.SessionID, seq int64) 
 	return nil
 }
 
-// TurnImages keeps the images of a turn of one session, as package agent has them kept: that it failed is logged, and costs later turns
-// a picture, and no more.
+// TurnImages stores the images of one turn for package agent. A failure is only logged: later turns then lack the picture.
 type TurnImages struct {
 	Store   *Store
 	Session wire.SessionID

@@ -87,9 +87,11 @@ func (s *Store) Rename(ctx context.Context, id wire.SessionID, name string) erro
 	return s.one(ctx, "rename session", "UPDATE sessions SET name = ? WHERE id = ?", name, id)
 }
 
-// Delete removes a session and its events; Deleted then reports true for its id. It returns ErrNotFound if there is none.
+// Delete removes a session and, by foreign keys, its events; Deleted then reports true for its id. It returns ErrNotFound if
+// there is none.
 func (s *Store) Delete(ctx context.Context, id wire.SessionID) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
+		// The full-text index has no foreign keys, and needs rows that the cascade removes.
 		if _, err := tx.ExecContext(ctx, deleteTexts, id); err != nil {
 			return s.fault(fmt.Errorf("delete session: %w", err))
 		}
@@ -126,6 +128,7 @@ func (s *Store) Clear(ctx context.Context, id wire.SessionID) error {
 	})
 }
 
+// one runs a statement that must change a row; ErrNotFound if it changes none.
 func (s *Store) one(ctx context.Context, doing, query string, args ...any) error {
 	if err := exactlyOne(s.exec(ctx, query, args...)); err != nil {
 		if errors.Is(err, ErrNotFound) {
