@@ -85,7 +85,7 @@ func (c *conn) message(ctx context.Context, m wire.Message) {
 		c.done("", c.client.SecretTyped(m))
 	case *wire.Heartbeat:
 		if !m.Reply {
-			_ = c.Conn.Send(&wire.Heartbeat{Nonce: m.Nonce, AtMS: m.AtMS, Reply: true})
+			_ = c.Conn.Send(&wire.Heartbeat{Nonce: m.Nonce, AtMS: m.AtMS, Reply: true}) // as in heart.beat
 		}
 	case *wire.CancelRequest:
 		id := wire.RequestID("")

@@ -8,24 +8,24 @@ import (
 	"sublet/wire"
 )
 
-// lastBound is how much longer a client may be silent after DeadAfter. If this process was stopped meanwhile, it reads within
-// that time what the client had sent, and a heartbeat is answered.
+// lastBound is how much longer a client may be silent after DeadAfter. If it was this process that was stopped, this is time to
+// read what the client has sent, or for the client to answer a heartbeat.
 const lastBound = 5 * time.Second
 
-// heart sends heartbeats while something runs in which the client takes part, and ends the connection if nothing came for
-// DeadAfter and lastBound. On an idle connection its timer is stopped; the next message starts it.
+// heart sends heartbeats while work is in progress that the client takes part in, and closes the connection if nothing was
+// received for DeadAfter plus lastBound. On an idle connection its timer is stopped; the next message starts it.
 type heart struct {
 	conn *conn
 
 	mu sync.Mutex
 	// below: guarded by mu
-	timer   *time.Timer
-	client  *hub.Client // nil before the handshake
-	beating bool
-	ended   bool
-	since   time.Time // when the silence began: the last message received, or the first heartbeat
-	last    bool      // DeadAfter has passed, and lastBound runs
-	nonce   uint64
+	timer      *time.Timer
+	client     *hub.Client // nil before the handshake
+	beating    bool
+	ended      bool
+	since      time.Time // when the silence began: the last message received, or the first heartbeat
+	lastChance bool      // DeadAfter has passed, and lastBound runs
+	nonce      uint64
 }
 
 // attached sets the client after the handshake.
@@ -39,9 +39,9 @@ func (h *heart) attached(c *hub.Client) {
 func (h *heart) heard(m wire.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.since, h.last = time.Now(), false
+	h.since, h.lastChance = time.Now(), false
 	if _, beat := m.(*wire.Heartbeat); !beat {
-		h.wake()
+		h.wakeLocked()
 	}
 }
 
@@ -51,11 +51,12 @@ func (h *heart) sent(wire.Message) {
 	defer h.mu.Unlock()
 	if !h.beating {
 		h.since = time.Now()
-		h.wake()
+		h.wakeLocked()
 	}
 }
 
-func (h *heart) wake() {
+// wakeLocked starts the timer unless it runs.
+func (h *heart) wakeLocked() {
 	if h.beating || h.ended {
 		return
 	}
@@ -67,6 +68,7 @@ func (h *heart) wake() {
 	h.timer.Reset(wire.HeartbeatEvery)
 }
 
+// beat is the timer's function: it sends a heartbeat, ends a dead connection, or stops if nothing runs any more.
 func (h *heart) beat() {
 	h.mu.Lock()
 	ended, client := h.ended, h.client
@@ -75,7 +77,7 @@ func (h *heart) beat() {
 		return
 	}
 	c := h.conn
-	busy := client != nil && client.Busy()
+	busy := client != nil && client.Busy() // without mu: Busy takes locks under which sent, which takes mu, is called
 	h.mu.Lock()
 	silence := time.Since(h.since)
 	dead := false
@@ -83,11 +85,11 @@ func (h *heart) beat() {
 	case h.ended:
 		busy = false
 	case !busy:
-		h.beating, h.last = false, false
+		h.beating, h.lastChance = false, false
 	case silence < wire.DeadAfter:
 		h.timer.Reset(wire.HeartbeatEvery)
-	case !h.last:
-		h.last = true
+	case !h.lastChance:
+		h.lastChance = true
 		h.timer.Reset(lastBound)
 	default:
 		dead = true
@@ -101,6 +103,7 @@ func (h *heart) beat() {
 		c.log.Info("client is dead", "silence", silence)
 		c.Close()
 	default:
+		// Not conn.Send, which would count as a message to the client.
 		_ = c.Conn.Send(&wire.Heartbeat{Nonce: nonce, AtMS: time.Now().UnixMilli()})
 	}
 }

@@ -85,7 +85,7 @@ type conn struct {
 	server *Server
 	cancel context.CancelFunc // ends the connection, after what is queued was sent
 	pid    int
-	hungUp func() bool // reports whether the client has closed the connection, as when the daemon was stopped for a while
+	hungUp func() bool // reports whether the client has closed the connection, which happens when the daemon was suspended for a while
 	log    *slog.Logger
 	client *hub.Client // set by the handshake; only the reader uses it
 	rate   bucket
