@@ -60,7 +60,7 @@ type Process struct {
 	cmd        *exec.Cmd
 	guard      *exec.Cmd
 	guardInput *os.File // the guard's input
-	own        string   // a folder of a program that is held, "" of others
+	own        string   // folder with the Spec of a confined program, "" = not confined
 	log        *slog.Logger
 
 	exited chan struct{} // closed when the program has ended and its group was killed
@@ -85,7 +85,7 @@ func Start(s Spec) (_ *Process, err error) {
 	}()
 	path, args := s.Path, append([]string{s.Path}, s.Args...)
 	if s.Launcher != "" {
-		if p.own, err = reachIn(s.Folder, s.Reach); err != nil {
+		if p.own, err = writeSpec(s.Folder, s.Reach); err != nil {
 			return nil, err
 		}
 		path, args = s.Launcher, append([]string{confine.Program, filepath.Join(p.own, "reach")}, args...)
@@ -143,9 +143,9 @@ func Start(s Spec) (_ *Process, err error) {
 // Leftover matches the folders that a killed daemon leaves in Spec.Folder.
 const Leftover = "child-*"
 
-// reachIn writes a confinement to a new folder below parent, which with the reach project is the program's project; protected names
-// have no meaning there.
-func reachIn(parent string, to confine.Spec) (dir string, err error) {
+// writeSpec writes a confinement to a file in a new folder below parent. With the reach project that folder is also the
+// project, in which protected names have no meaning.
+func writeSpec(parent string, to confine.Spec) (dir string, err error) {
 	if dir, err = os.MkdirTemp(parent, Leftover); err != nil {
 		return "", err
 	}

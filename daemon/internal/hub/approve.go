@@ -210,7 +210,7 @@ func (a *approver) action(q agent.Question, to risk.Reach) policy.Action {
 	}
 	return policy.Action{
 		Tool: q.Tool, Command: q.Action.Command, Cwd: at, Reads: q.Action.Reads, Writes: q.Action.Writes,
-		Network: q.Action.Network, Server: q.Action.Server, Reach: to, Bound: bound, Passing: q.Action.ServerPassing, Session: string(a.t.s.id), Project: project.Root(at), Editable: reach.IsProject(project.Root(at), reach.Home()), Home: lend.Home(env), Now: time.Now(),
+		Network: q.Action.Network, Server: q.Action.Server, Reach: to, Bound: bound, Passing: q.Action.ServerOfClient, Session: string(a.t.s.id), Project: project.Root(at), Editable: reach.IsProject(project.Root(at), reach.Home()), Home: lend.Home(env), Now: time.Now(),
 	}
 }
 

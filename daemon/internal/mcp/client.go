@@ -14,7 +14,8 @@ import (
 // maxServers bounds the servers of one client.
 const maxServers = 32
 
-// FromClient returns the servers that a client brought, which run in its folder, and what is wrong with invalid ones.
+// FromClient returns the servers that a client brought, which run in its folder, and faults, in words, of the first maxNamed
+// that are invalid.
 func FromClient(list []wire.MCPServer, cwd string) (specs []Spec, faults []string) {
 	for i, m := range list {
 		spec, err := fromWire(m, cwd)
@@ -25,7 +26,7 @@ func FromClient(list []wire.MCPServer, cwd string) (specs []Spec, faults []strin
 			err = fmt.Errorf("more than %d", maxServers)
 		}
 		if err != nil {
-			if len(faults) < 4 {
+			if len(faults) < maxNamed {
 				faults = append(faults, fmt.Sprintf("The MCP server %q of the client is not used: %v.", visible.Exact(visible.Cut(m.Name, 64)), err))
 			}
 			continue
@@ -38,7 +39,7 @@ func FromClient(list []wire.MCPServer, cwd string) (specs []Spec, faults []strin
 // fromWire validates and converts one server of a client.
 func fromWire(m wire.MCPServer, cwd string) (Spec, error) {
 	s := Spec{
-		Name: Name(m.Name), Command: string(m.Command), URL: m.URL, Headers: m.Headers, Dir: cwd, Passing: true, Reach: string(risk.ReachFree),
+		Name: Name(m.Name), Command: string(m.Command), URL: m.URL, Headers: m.Headers, Dir: cwd, OfClient: true, Reach: string(risk.ReachFree),
 		Env: make(map[string]string, len(m.Env)),
 	}
 	for _, a := range m.Args {
@@ -89,8 +90,8 @@ func MayName(entry, server string) bool {
 	return strings.HasPrefix(entry, begin) || wild && strings.HasPrefix(begin, head)
 }
 
-// Lines says for the user what became of a server, a client's or one of the settings, each line with a key that is the same where
-// nothing has changed.
+// Lines yields messages for the user about a server (a client's if clients is set, else of the settings), each with a key that
+// stays the same while nothing changes.
 func (n Note) Lines(clients bool) iter.Seq2[string, string] {
 	whose := "MCP server " + n.Server
 	if clients {

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// widely is the protocol version that most servers support; the SDK's newest is tried if a server refuses it.
-	widely = "2025-11-25"
+	// commonVersion is the protocol version that most servers support; the SDK's newest is tried if a server refuses it.
+	commonVersion = "2025-11-25"
 	// maxPages bounds a list of tools, which a server could continue endlessly.
 	maxPages = 32
 )
@@ -57,7 +57,7 @@ type conn struct {
 // connect starts the server or connects to it, initializes the session and lists its tools, all within ctx. Errors are for
 // people.
 func (s *server) connect(ctx context.Context, at Place) (*conn, error) {
-	c, err := s.greet(ctx, at, widely)
+	c, err := s.greet(ctx, at, commonVersion)
 	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && (refused.Code == jsonrpc.CodeMethodNotFound || refused.Code == sdk.CodeUnsupportedProtocolVersion) {
 		c, err = s.greet(ctx, at, "")
 	}
@@ -171,8 +171,8 @@ func (c *conn) fail(err error) error {
 	return c.endReason(err)
 }
 
-// endReason returns err for people; if the process ended first, how it ended. The SDK reports a closed connection also if it gave
-// up the connection itself.
+// endReason returns err for people; if the process ended first, how it ended. The SDK reports a closed connection also when it
+// closed the connection itself, so that alone does not mean that the process ended first.
 func (c *conn) endReason(err error) error {
 	text := visible.Clip(oneLine(err.Error()), 300)
 	if c.proc == nil {
@@ -289,13 +289,13 @@ func (c *conn) call(ctx context.Context, name string, args json.RawMessage, said
 		}
 		return a.result, a.err
 	case <-ctx.Done():
-		c.calls.Go(func() { c.notice(ended) })
+		c.calls.Go(func() { c.awaitCancelNotice(ended) })
 		return nil, context.Cause(ctx)
 	}
 }
 
 // notice waits until the notification of a cancelled call is written. A server that does not read it in time is ended.
-func (c *conn) notice(ended <-chan answer) {
+func (c *conn) awaitCancelNotice(ended <-chan answer) {
 	timer := time.NewTimer(c.server.o.Stuck)
 	defer timer.Stop()
 	select {

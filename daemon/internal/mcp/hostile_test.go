@@ -62,7 +62,7 @@ func TestTroubles(t *testing.T) {
 // because it is given up, and that had been told as the reason.
 func TestNonsenseBehindTheGreeting(t *testing.T) {
 	w := newWorld(t, Options{}, program("db", "chatty"))
-	c, err := w.list[0].greet(t.Context(), w.at, widely)
+	c, err := w.list[0].greet(t.Context(), w.at, commonVersion)
 	if err == nil {
 		_ = c.session.Wait()
 		err = c.list(t.Context())

@@ -35,7 +35,7 @@ type Spec struct {
 	// Secrets and NotSecrets are those of the settings. A change restarts the server.
 	Secrets, NotSecrets []string
 
-	Passing bool // a client's server: no permission for its tools outlives the session
+	OfClient bool // a client's server: no permission for its tools outlives the session
 }
 
 // FromConfig returns the servers of the settings.

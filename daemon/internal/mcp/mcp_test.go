@@ -143,7 +143,7 @@ func TestResults(t *testing.T) {
 	r, err = call(t.Context(), tools["mcp__db__picture"], `{"text":""}`, nil)
 	if err != nil || len(r.Images) != maxImages || r.Images[3].MIME != "image/png" || r.Images[3].Width != 3 ||
 		!strings.HasPrefix(r.Content, "[the image 1 of mcp__db__picture (PNG, 3×2)]\n") ||
-		!strings.HasSuffix(r.Content, "[an image more than 4: not shown]\n[an image, image/png, 40 bytes: not shown: a PNG image that is cut off]") {
+		!strings.HasSuffix(r.Content, "[more than 4 images: not shown]\n[an image, image/png, 40 bytes: not shown: a PNG image that is cut off]") {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	var live []string

@@ -50,7 +50,8 @@ var (
 	errLate   = errors.New("it has not answered yet")
 )
 
-// ready is Servers.Ready for one server.
+// ready starts the server in at if it is down, reads its list of tools again if that may have changed, and returns the tools,
+// or none and a Note with the error. The Note's Number is that of the start.
 func (s *server) ready(ctx context.Context, at Place) ([]tool.Tool, Note) {
 	c, err := s.get(ctx, &at)
 	if err == nil {
@@ -104,7 +105,7 @@ func (s *server) what() string {
 }
 
 // get returns the connection, and starts the server if it is down and the pause after a failure is over. It waits for a running
-// start until ctx ends; the start itself continues. at nil: in the place of the last start.
+// start until ctx ends; the start itself continues. at is where to start it; nil = where it was started last.
 func (s *server) get(ctx context.Context, at *Place) (*conn, error) {
 	s.mu.Lock()
 	if at != nil {
@@ -126,7 +127,7 @@ func (s *server) get(ctx context.Context, at *Place) (*conn, error) {
 		s.starting = make(chan struct{})
 		s.starts++
 		place := s.place
-		s.of.work.Go(func() { s.start(place) }) // Close waits for it: under mu, so before closed is set
+		s.of.work.Go(func() { s.start(place) }) // Servers.Close waits for it: closed is set under mu, before that wait
 	}
 	starting := s.starting
 	s.mu.Unlock()
@@ -166,7 +167,7 @@ func (s *server) start(at Place) {
 		return
 	case err != nil:
 		s.failedLocked(err)
-		s.o.Log.Warn("mcp server not had", "server", s.spec.Name, "err", err, "again", s.retryAt)
+		s.o.Log.Warn("mcp server not started", "server", s.spec.Name, "err", err, "again", s.retryAt)
 		return
 	}
 	s.conn, s.err = c, nil
@@ -230,7 +231,7 @@ func (s *server) rest(c *conn) {
 	}
 	s.learnLocked(c)
 	s.conn = nil
-	s.of.work.Go(c.close) // under mu and before closed: Close waits for it
+	s.of.work.Go(c.close) // Servers.Close waits for this, see get
 	s.mu.Unlock()
 	s.o.Log.Info("mcp server ended: nobody used it", "server", s.spec.Name)
 }

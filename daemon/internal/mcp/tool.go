@@ -64,13 +64,16 @@ type remote struct {
 	spec   tool.Spec
 }
 
-// offer converts a server's list to tools. left lists those that are left out, and why.
+// maxNamed bounds the tools, or servers, that are named as left out.
+const maxNamed = 4
+
+// offer converts a server's list to tools. left lists the first maxNamed of those that are left out, and why.
 func (s *server) offer(list []*sdk.Tool) (tools []*remote, left string) {
 	var out []string
 	leave := func(name, why string) {
-		if len(out) < 4 {
+		if len(out) < maxNamed {
 			out = append(out, visible.Clip(visible.Exact(oneLine(name)), 40)+" ("+why+")")
-		} else if len(out) == 4 {
+		} else if len(out) == maxNamed {
 			out = append(out, "…")
 		}
 	}
@@ -170,7 +173,7 @@ func (t *remote) Plan(_ context.Context, _ tool.Env, args json.RawMessage) (tool
 		return tool.Action{}, errNoArguments
 	}
 	return tool.Action{
-		Server: t.server.spec.Name, ServerPassing: t.server.spec.Passing,
+		Server: t.server.spec.Name, ServerOfClient: t.server.spec.OfClient,
 		Preview: tool.Preview{Type: "text", Content: t.preview(args)},
 	}, nil
 }
@@ -264,7 +267,7 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 			case err != nil:
 				add(fmt.Sprintf("[an image, %s, %d bytes: not shown: %v]", visible.Clip(oneLine(part.MIMEType), 60), len(part.Data), err))
 			case len(images) == maxImages:
-				add("[an image more than " + strconv.Itoa(maxImages) + ": not shown]")
+				add("[more than " + strconv.Itoa(maxImages) + " images: not shown]")
 			default:
 				images = append(images, img)
 				add("[the " + img.String() + "]")

@@ -55,10 +55,10 @@ type Action struct {
 	Writes      []string
 	Network     string // a host, for fetch
 	Server      string // the MCP server that is called, with unknown effects
-	// ServerPassing reports that the server is a client's: no permission outlives the session.
-	ServerPassing bool
-	Preview       Preview // for the user
-	FileDigest    string  // for write and edit: lower-case hex SHA-256 of the file when it was planned, "" = absent
+	// ServerOfClient reports that the server is a client's: no permission outlives the session.
+	ServerOfClient bool
+	Preview        Preview // for the user
+	FileDigest     string  // for write and edit: lower-case hex SHA-256 of the file when it was planned, "" = absent
 }
 
 // Preview shows what an Action would change.
