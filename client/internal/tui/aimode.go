@@ -31,15 +31,15 @@ func (m *model) ask(prompt string, steer bool) {
 	a := &asked{request: wire.RequestID(wire.NewID()), prompt: prompt}
 	a.message = &wire.AgentRequest{
 		RequestID: a.request, Prompt: prompt,
-		Context: wire.RequestContext{Cwd: wire.OSString(m.shell.Dir()), RecentCommands: slices.Clone(m.recent)},
-		Options: wire.RequestOptions{Model: m.chosen.model, Thinking: m.chosen.thinking, Steer: steer},
+		Context: wire.RequestContext{Cwd: wire.OSString(m.Shell.Dir()), RecentCommands: slices.Clone(m.recent)},
+		Options: wire.RequestOptions{Model: m.chosenModel, Thinking: m.thinking, Steer: steer},
 	}
 	if n := len(m.recent); n > 0 {
 		a.message.Context.RecentOutput = m.recent[n-1].OutputTail
 	}
 	first := m.turn == nil && len(m.waiting) == 0
 	m.waiting = append(m.waiting, a)
-	if !m.daemon.Connected() {
+	if !m.Daemon.Connected() {
 		a.unsent = true
 		m.after(askWait, func() { m.onAskOverdue(a) })
 		return
@@ -53,7 +53,7 @@ func (m *model) sendAsk(a *asked, first bool) {
 		m.echo(a.prompt)
 		a.said = true
 	}
-	daemon := m.daemon
+	daemon := m.Daemon
 	m.task(func(ctx context.Context) then {
 		if err := daemon.Ask(ctx, a.message); err != nil {
 			return func() { m.onAskFailed(a, err) }
@@ -77,7 +77,6 @@ func (m *model) giveBack(a *asked) {
 	if m.ed.Empty() {
 		m.ed.Set(a.prompt)
 	}
-	m.dirty = true
 }
 
 // onAskOverdue prints why nobody can be asked.
@@ -117,8 +116,7 @@ func (m *model) cancelTurn(reason string) {
 	default:
 		return
 	}
-	m.dirty = true
-	daemon := m.daemon
+	daemon := m.Daemon
 	m.task(func(ctx context.Context) then {
 		if err := daemon.Cancel(ctx, r); err != nil {
 			return func() { m.fail("could not stop it: "+err.Error(), "") }
@@ -134,7 +132,7 @@ func (m *model) working() []string {
 	var out []string
 	t := m.turn
 	switch {
-	case t != nil && m.lost:
+	case t != nil && m.loss != nil:
 		return []string{m.th.Dim.Render("· " + "the daemon is gone; what came of this is told when it is back")}
 	case t == nil:
 		for i, a := range m.waiting {

@@ -11,6 +11,7 @@ import (
 	"sublet/client/internal/tui/cells"
 	"sublet/client/internal/tui/line"
 	"sublet/client/internal/tui/style"
+	"sublet/wire"
 	"sublet/wire/visible"
 )
 
@@ -20,6 +21,17 @@ const (
 	// maxTyped bounds what is shown of what the user types ahead.
 	maxTyped = 200
 )
+
+// lease is who has the shell, and what the user does about it.
+type lease struct {
+	lender.Lending
+	queue  wire.ShellQueueChanged // who waits behind whom Lending names, as the daemon last said
+	back   bool                   // the user took the shell back from the command that runs
+	ahead  string                 // what the user typed for the shell while a borrowed command has it
+	broken string                 // why it cannot be lent, as last printed
+	hand   *handover
+	drawn  []chan struct{} // to be closed when what was printed so far is on the screen
+}
 
 // lent reports whether a borrower's command runs.
 func lent(l lender.Lending) bool { return l.Command != "" && l.Holder != "" && l.Holder != "user" }
@@ -33,7 +45,7 @@ func (m *model) shellKey(k, text string) (pass bool) {
 	}
 	m.hint = nil
 	offering := m.offering()
-	m.offered = time.Time{}
+	m.again = again{}
 	switch {
 	case k == "ctrl+c", k == "enter" && offering:
 		m.takeBack()
@@ -45,7 +57,7 @@ func (m *model) shellKey(k, text string) (pass bool) {
 		m.cancelTurn("stopped by the user")
 		return false
 	case k == "enter":
-		m.offer(m.shell.Lending())
+		m.offer(m.Shell.Lending())
 		text = "\n"
 	case k == "backspace":
 		e := line.Line{Text: m.ahead, Pos: len(m.ahead)}
@@ -63,14 +75,14 @@ func (m *model) typedAhead(text string) {
 	}
 }
 
-func (m *model) offering() bool { return !m.offered.IsZero() && m.now().Sub(m.offered) < offerLife }
+func (m *model) offering() bool { return m.again.armed("enter", m.now()) }
 
 // offer says that Enter again takes the shell back, and who has it, where no bar does. In command mode what was typed runs in
 // any case once the shell is free.
 func (m *model) offer(l lender.Lending) {
-	m.offered = m.now()
+	m.again = again{"enter", m.now().Add(offerLife)}
 	var lines []string
-	if !lent(m.lending) {
+	if !lent(m.Lending) {
 		lines = append(lines, m.lentLine(l))
 	}
 	waits := "your line runs when it has ended · "
@@ -93,7 +105,7 @@ func (m *model) lentLine(l lender.Lending) string {
 // leaseBar is the one line that stands there whenever somebody has or wants the shell: who, what for, since when, who
 // waits, and how to take it back; "" where nobody does. What there is no room for goes: first the purposes, then names.
 func (m *model) leaseBar() string {
-	l := m.lending
+	l := m.Lending
 	who := "your shell"
 	switch {
 	case l.Holder != "" && l.Holder != "user":
@@ -135,7 +147,7 @@ func (m *model) leaseBar() string {
 // queueWords says who waits, as much of it as there is room for: what for, names, a number.
 func (m *model) queueWords(room int) string {
 	const purposeWidth = 24
-	names := slices.Clone(m.lending.Waiting)
+	names := slices.Clone(m.Lending.Waiting)
 	purposes := slices.Clone(names)
 	for _, w := range m.queue.Waiting {
 		name := w.Agent

@@ -319,7 +319,7 @@ func TestScreenHandOver(t *testing.T) {
 
 // Who has the shell, since when, and who waits for it and for what.
 func TestLeaseBar(t *testing.T) {
-	m := &model{w: 80, th: *screentest.Theme(), now: time.Now, own: owner{ai: true}}
+	m := &model{w: 80, th: *screentest.Theme(), Options: Options{now: time.Now}, own: owner{ai: true}}
 	for _, c := range []struct {
 		lending lender.Lending
 		waiting []wire.LeaseWaiter
@@ -340,13 +340,13 @@ func TestLeaseBar(t *testing.T) {
 		{lender.Lending{Holder: "orchestrator", Command: "make -j2 all && make check && make install"}, nil, 60, "▌ orchestrator has your shell · ctrl+c takes it back"},
 		{lender.Lending{Holder: "orchestrator", Command: "make"}, nil, 40, "▌ orchestrator has your shell: make"},
 	} {
-		m.lending, m.queue.Waiting, m.w = c.lending, c.waiting, c.width
+		m.Lending, m.queue.Waiting, m.w = c.lending, c.waiting, c.width
 		if got := ansi.Strip(m.leaseBar()); got != c.want {
 			t.Errorf("%+v: got %q, want %q", c.lending, got, c.want)
 		}
 	}
 	m.turn = &turn{}
-	m.lending = lender.Lending{Holder: "orchestrator", Since: time.Now(), Command: "make"}
+	m.Lending = lender.Lending{Holder: "orchestrator", Since: time.Now(), Command: "make"}
 	for range wire.ShellQueueNamed {
 		m.queue.Waiting = append(m.queue.Waiting, wire.LeaseWaiter{Agent: "engineer", Purpose: strings.Repeat("go test ./... && ", 20)})
 	}

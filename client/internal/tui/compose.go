@@ -22,14 +22,14 @@ func (m *model) compose() {
 }
 
 func (m *model) picture() paint.Frame {
-	below, row, col := m.input(max(1, m.h-1))
+	below, row, col := m.below(max(1, m.h-1))
 	above := m.above(m.h - 1 - len(below))
 	lines := append(above, below...)
 	return paint.Frame{Lines: lines, Row: row + len(above), Col: col}
 }
 
-// input is the lower part: a question of an agent's, a list to choose from, or the line with what hangs on it.
-func (m *model) input(room int) (lines []string, row, col int) {
+// below is the lower part: a question of an agent's, a list to choose from, or the line with what hangs on it.
+func (m *model) below(room int) (lines []string, row, col int) {
 	if q := m.question(); q != nil {
 		armed := m.ready(q)
 		lines, row, col = q.Render(&m.th, m.w, max(6, room), len(m.questions), armed)
@@ -83,8 +83,8 @@ func (m *model) footer() string {
 	if mode != "" {
 		mode += " mode"
 	}
-	parts := []string{mode, visible.Line(m.answers), percent(m.use), visible.Line(m.session.Name)}
-	if m.lost {
+	parts := []string{mode, visible.Line(m.answers), percent(m.use), visible.Line(m.SessionInfo.Name)}
+	if m.loss != nil {
 		parts = []string{"no daemon: only the shell works"}
 	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })

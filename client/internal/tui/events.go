@@ -62,14 +62,13 @@ func (t *turn) speaker(name string, now time.Time) *speaker {
 func (m *model) onWire(msg wire.Message) {
 	if e, ok := msg.(wire.EventMessage); ok {
 		meta := e.Meta()
-		if meta.SessionID != "" && m.session.ID != "" && meta.SessionID != m.session.ID {
+		if meta.SessionID != "" && m.SessionInfo.ID != "" && meta.SessionID != m.SessionInfo.ID {
 			m.onForeign(msg)
 			return
 		}
-		if m.session.ID == "" {
-			m.session.ID = meta.SessionID
+		if m.SessionInfo.ID == "" {
+			m.SessionInfo.ID = meta.SessionID
 		}
-		m.lastSeq = max(m.lastSeq, meta.Seq)
 	}
 	switch e := msg.(type) {
 	case *wire.Ready:
@@ -107,17 +106,36 @@ func (m *model) onWire(msg wire.Message) {
 	case *wire.Error:
 		m.onError(e)
 	default:
-		m.log.Debug("nothing is shown of a message", "kind", msg.Kind())
+		m.Log.Debug("nothing is shown of a message", "kind", msg.Kind())
 	}
 }
 
+// conversation is the session that the window shows, and what its questions are asked with.
+type conversation struct {
+	wire.SessionInfo
+	policy                string // the mode that holds
+	models                []wire.ModelInfo
+	answers               string // the model that does
+	chosenModel, thinking string // by /model and /thinking; "" = the settings'
+	greeted               bool
+	use                   wire.ContextUse
+}
+
+// answering is the model that the next question gets, as far as the daemon has named any.
+func (c *conversation) answering() string {
+	if c.chosenModel != "" || len(c.models) == 0 {
+		return c.chosenModel
+	}
+	return c.models[0].Name
+}
+
 func (m *model) onReady(r *wire.Ready) {
-	if m.session.ID != r.Session.ID {
+	if m.SessionInfo.ID != r.Session.ID {
 		waiting := m.waiting // a question may be what started the daemon anew
 		m.forget()
 		m.waiting = waiting
 	}
-	m.session = r.Session
+	m.SessionInfo = r.Session
 	m.models, m.policy = r.Models, r.Mode
 	m.answers = m.answering()
 	if m.greeted || len(r.Models) == 0 {
@@ -125,7 +143,7 @@ func (m *model) onReady(r *wire.Ready) {
 	}
 	m.greeted = true
 	if use := r.Models[0]; use.ProviderKind == "offline" {
-		m.quietly("agents use the built-in offline model: everyday jobs by rules, no network. A real one: " + visible.Line(m.opt.connectLine()))
+		m.quietly("agents use the built-in offline model: everyday jobs by rules, no network. A real one: " + visible.Line(m.connectLine()))
 	} else {
 		m.quietly("agents use " + visible.Line(use.Name))
 	}
@@ -162,14 +180,6 @@ func (m *model) at(meta *wire.Event) time.Time {
 		return t
 	}
 	return now
-}
-
-// answering is the model that the next question gets, as far as the daemon has named any.
-func (m *model) answering() string {
-	if m.chosen.model != "" || len(m.models) == 0 {
-		return m.chosen.model
-	}
-	return m.models[0].Name
 }
 
 // onSteered shows what the user said to a turn where the turn took it in.

@@ -9,12 +9,22 @@ import (
 
 	"sublet/client/internal/tui/cells"
 	"sublet/client/internal/tui/keys"
+	"sublet/client/internal/tui/line"
 	"sublet/client/internal/tui/style"
 )
 
+// writing is what is being written, and what the keys mean meanwhile.
+type writing struct {
+	ed      line.Line
+	asks    line.History
+	hint    []string // below the line, until the next key
+	picker  *picker
+	again   again
+	lastKey time.Time
+}
+
 // onInput deals with a key or a paste while the screen is the program's.
 func (m *model) onInput(e *keyEvent) {
-	m.dirty = true
 	switch msg := e.msg.(type) {
 	case *mayEnter:
 		m.onMayEnter(msg)
@@ -65,7 +75,6 @@ func (m *model) onKey(k, text string) (pass bool) {
 	case q != nil:
 		return m.questionKey(q, k, text)
 	case m.own.ai:
-		m.idleC = time.Time{}
 		m.askKey(k, text)
 	default:
 		return m.shellKey(k, text)
@@ -81,12 +90,7 @@ func (m *model) askKey(k, text string) {
 		m.pickerKey(k, text)
 		return
 	}
-	if k != "ctrl+d" {
-		m.leave = time.Time{}
-	}
-	if k != "enter" {
-		m.offered = time.Time{}
-	}
+	m.again.other(k)
 	switch k {
 	case "enter":
 		m.submit(strings.TrimSpace(m.ed.Text), true)
@@ -137,7 +141,7 @@ func (m *model) editKey(k, text string) {
 
 // interrupt is ^C: the nearest thing that can be given up, and never the program.
 func (m *model) interrupt() {
-	m.offered = time.Time{}
+	m.again.other("ctrl+c")
 	q := m.question()
 	switch {
 	case q != nil && q.Back():
@@ -149,24 +153,21 @@ func (m *model) interrupt() {
 		m.hint = nil
 	case m.turn != nil || len(m.waiting) > 0:
 		m.cancelTurn("interrupted by the user")
-	case lent(m.lending): // a script's, or that of a turn which is shown elsewhere
+	case lent(m.Lending): // a script's, or that of a turn which is shown elsewhere
 		m.takeBack()
 	default:
-		now := m.now()
 		m.hint = nil
-		if !m.idleC.IsZero() && now.Sub(m.idleC) < 2*time.Second {
+		if m.again.second("ctrl+c", m.now(), 2*time.Second) {
 			m.hintLines(m.th.Dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves"))
 		}
-		m.idleC = now
 	}
 }
 
 // endOfInput is ^D on an empty line: leave, as a shell does.
 func (m *model) endOfInput() {
-	lend := m.shell.Lending()
+	lend := m.Shell.Lending()
 	works := m.turn != nil || len(m.waiting) > 0
-	if now := m.now(); (works || lent(lend)) && (m.leave.IsZero() || now.Sub(m.leave) > 5*time.Second) {
-		m.leave = now
+	if (works || lent(lend)) && !m.again.second("ctrl+d", m.now(), 5*time.Second) {
 		var lines []string
 		what := "ctrl+d again leaves"
 		if lent(lend) {
@@ -205,11 +206,11 @@ func (m *model) submit(text string, steer bool) {
 		if line == "" {
 			return
 		}
-		if lend := m.shell.Lending(); lent(lend) && !m.offering() { // what was said last may be old
+		if lend := m.Shell.Lending(); lent(lend) && !m.offering() { // what was said last may be old
 			m.offer(lend)
 			return
 		}
-		m.insert(line, lent(m.shell.Lending()))
+		m.insert(line, lent(m.Shell.Lending()))
 	case strings.HasPrefix(text, "/"):
 		if !m.slash(text) {
 			return // a hint says why; the line stays
@@ -226,7 +227,7 @@ func (m *model) submit(text string, steer bool) {
 // insert has the shell run a line of the user's, once a borrowed command has ended, and AI mode come back afterwards.
 func (m *model) insert(line string, takeBack bool) {
 	m.own.insert = line
-	m.offered = time.Time{}
+	m.again = again{}
 	if takeBack {
 		m.takeBack()
 	}
@@ -234,22 +235,17 @@ func (m *model) insert(line string, takeBack bool) {
 
 func (m *model) takeBack() {
 	m.back = true
-	sh := m.shell
+	sh := m.Shell
 	m.task(func(context.Context) then { sh.TakeBack(); return nil })
 }
 
 // openCard is ^O: the whole output of the newest card that is not open yet.
 func (m *model) openCard() {
-	n := len(m.kept) - 1 - m.openAt
-	if n < 0 {
-		if len(m.kept) == 0 {
-			m.hintLines(m.th.Dim.Render("nothing to open: no agent ran a tool yet"))
-			return
-		}
-		m.openAt, n = 0, len(m.kept)-1
+	if c := m.open(); c != nil {
+		m.emit(kindCard, c.Whole(&m.th))
+		return
 	}
-	m.openAt++
-	m.emit(kindCard, m.kept[n].Whole(&m.th))
+	m.hintLines(m.th.Dim.Render("nothing to open: no agent ran a tool yet"))
 }
 
 // completeSlash completes the name of a `/` command as far as it is clear.

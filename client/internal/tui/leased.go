@@ -25,27 +25,57 @@ type execution struct {
 	shellSaid bool // LeasedEnded came
 }
 
-// card returns the card of an execution, and makes it where there is none.
-func (m *model) card(id wire.ExecutionID, agent, tool string) *execution {
-	c := m.cards[id]
+// executions are the calls of tools that the screen follows.
+type executions struct {
+	cards  map[wire.ExecutionID]*execution
+	live   []*execution // running, in order
+	kept   []*execution // finished, newest last, for ^O
+	openAt int          // how many of kept are open already, from the end
+}
+
+// card returns the execution of an ID, and makes it where there is none.
+func (x *executions) card(id wire.ExecutionID, agent, tool string) *execution {
+	if x.cards == nil {
+		x.cards = map[wire.ExecutionID]*execution{}
+	}
+	c := x.cards[id]
 	if c == nil {
-		c = &execution{id: id, Card: card.Card{Agent: agent, Tool: tool}}
-		m.cards[id] = c
+		c = &execution{id: id}
+		x.cards[id] = c
 	}
-	if c.Tool == "" {
-		c.Tool = tool
-	}
-	if c.Agent == "" {
-		c.Agent = agent
-	}
+	c.Tool, c.Agent = cmp.Or(c.Tool, tool), cmp.Or(c.Agent, agent)
 	return c
 }
 
-// show puts a card among the running ones.
-func (m *model) show(c *execution) {
-	if !c.printed && !slices.Contains(m.live, c) {
-		m.live = append(m.live, c)
+// show puts a card among the running ones, and hide takes it away.
+func (x *executions) show(c *execution) {
+	if !c.printed && !slices.Contains(x.live, c) {
+		x.live = append(x.live, c)
 	}
+}
+
+func (x *executions) hide(c *execution) {
+	x.live = slices.DeleteFunc(x.live, func(o *execution) bool { return o == c })
+}
+
+// keep notes that a card is printed.
+func (x *executions) keep(c *execution) {
+	if len(x.cards) > 200 { // those whose other half never came
+		maps.DeleteFunc(x.cards, func(_ wire.ExecutionID, o *execution) bool { return o.printed && o != c })
+	}
+	x.kept = append(x.kept, c)
+	x.kept = x.kept[max(0, len(x.kept)-50):]
+	x.openAt = 0
+}
+
+// open returns the newest card that is not open yet, or again the newest; nil = there is none.
+func (x *executions) open() *execution {
+	n := len(x.kept)
+	if n == 0 {
+		return nil
+	}
+	x.openAt = x.openAt%n + 1
+	return x.kept[n-x.openAt]
 }
 
 // onLeased deals with an agent's command in the user's shell.
@@ -55,7 +85,7 @@ func (m *model) onLeased(event any) {
 		m.own.leased, m.back, m.ahead = true, false, ""
 		m.flushText("") // what was said before comes first
 		c := m.card(e.ExecutionID, e.Agent, "bash")
-		c.Command, c.Leased, c.Shell, c.Started, c.turn, c.Reach = e.Command, true, m.opt.Name, m.now(), e.TurnID, e.Reach
+		c.Command, c.Leased, c.Shell, c.Started, c.turn, c.Reach = e.Command, true, m.Name, m.now(), e.TurnID, e.Reach
 		m.show(c)
 		m.tryHand()
 	case lender.LeasedOutput:
@@ -78,10 +108,10 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 		m.keys.Mute(handMute) // the rest of a secret is nobody's
 	}
 	m.endHand(e.ExecutionID)
-	if !m.own.ai || !m.offered.IsZero() {
+	if !m.own.ai || m.again.what == "enter" {
 		m.hint = nil
 	}
-	m.ahead, m.offered = "", time.Time{}
+	m.ahead, m.again = "", again{}
 	c.shellSaid, c.Taken = true, m.back
 	c.Exit, c.Signal, c.Took = e.Result.ExitCode, e.Result.Signal, e.Result.Duration
 	c.Output, c.Cut, c.Spool = e.Result.Output, e.Result.Truncated, e.Result.SpoolPath // the daemon's has notes for the model
@@ -110,7 +140,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 
 // finish prints a card that ended.
 func (m *model) finish(c *execution) {
-	m.live = slices.DeleteFunc(m.live, func(o *execution) bool { return o == c })
+	m.hide(c)
 	if c.printed {
 		return
 	}
@@ -122,14 +152,7 @@ func (m *model) finish(c *execution) {
 		m.emit(kindCard, c.Finished(&m.th, m.w))
 	}
 	c.Out = card.Tail{}
-	if len(m.cards) > 200 { // those whose other half never came
-		maps.DeleteFunc(m.cards, func(_ wire.ExecutionID, o *execution) bool { return o.printed && o != c })
-	}
-	m.kept = append(m.kept, c)
-	if len(m.kept) > 50 {
-		m.kept = append(m.kept[:0:0], m.kept[len(m.kept)-50:]...)
-	}
-	m.openAt = 0
+	m.keep(c)
 }
 
 // shellWord bounds how long a finished card waits for the shell's report on what changed in it, which comes after the
@@ -141,7 +164,7 @@ func (m *model) reserve(c *execution) {
 	if c.place != nil || c.printed {
 		return
 	}
-	m.live = slices.DeleteFunc(m.live, func(o *execution) bool { return o == c })
+	m.hide(c)
 	c.place = &entry{kind: kindCard, card: c}
 	m.out = append(m.out, c.place)
 	m.after(shellWord, func() {

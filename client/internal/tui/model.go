@@ -2,14 +2,12 @@ package tui
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"sublet/client/internal/tui/question"
 
 	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/keys"
-	"sublet/client/internal/tui/line"
 	"sublet/client/internal/tui/markdown"
 	"sublet/client/internal/tui/paint"
 	"sublet/client/internal/tui/style"
@@ -23,82 +21,31 @@ import (
 // questions, events.go for what the daemon sends, leased.go for agents' commands, user.go for the user's, compose.go for
 // the picture, output.go for what is printed.
 type model struct {
-	opt    Options
-	log    *slog.Logger
-	daemon Daemon
-	shell  Shell
-	th     style.Theme
-	md     *markdown.Renderer
-	paint  *paint.Painter
-	keys   *keys.Keyboard
-	now    func() time.Time
-	after  func(d time.Duration, f then)          // has the event loop do f once d has passed
-	task   func(f func(ctx context.Context) then) // has f run beside the event loop, and the loop do what it returns
+	Options
+	th    style.Theme
+	md    *markdown.Renderer
+	paint *paint.Painter
+	keys  *keys.Keyboard
+	after func(d time.Duration, f then)          // has the event loop do f once d has passed
+	task  func(f func(ctx context.Context) then) // has f run beside the event loop, and the loop do what it returns
 
 	w, h     int
-	quitting bool
-	exitCode int
+	exit     *int // the program ends with this status; nil = it goes on
+	spinning bool // the spinner's next picture is due
 	own      owner
-
-	// The question being written.
-	ed      line.Line
-	asks    line.History
-	hint    []string // below the line, until the next key
-	picker  *picker
-	lastKey time.Time
-	idleC   time.Time
-	leave   time.Time // ^D on an empty line while a turn runs
-	clearOK time.Time // /clear was asked for once
-
-	// The shell.
-	lending lender.Lending
-	queue   wire.ShellQueueChanged // who waits behind whom lending names, as the daemon last said
-	offered time.Time              // when Enter was pressed while the shell is lent: Enter again takes it back
-	back    bool                   // the user took the shell back from the command that runs
-	ahead   string                 // what the user typed for the shell while a borrowed command has it
-	broken  string                 // why it cannot be lent, as last printed
-	hand    *handover
-	drawn   []chan struct{} // to be closed when what was printed so far is on the screen
-	recent  []wire.RecentCommand
-	// Commands of the user's that the daemon is told of: to be sent, and sent or about to be, whose events come back.
-	reports   []*wire.CommandResult
-	reporting bool // some are being sent
-	reported  map[wire.ExecutionID]bool
-	envBusy   bool // an EnvChanged is on its way
-	envMore   bool
-
-	// The conversation.
-	linked   bool
-	lost     bool // it was linked, and is not
-	lostSaid bool // the user knows
-	losses   int  // how often it was lost
-	linkWord string
-	later    []string // notes that wait for AI mode
-	linkNote string   // what became of the daemon, for AI mode
-	session  wire.SessionInfo
-	policy   string
-	models   []wire.ModelInfo
-	answers  string                           // the model that does
-	chosen   struct{ model, thinking string } // by /model and /thinking; "" = the settings'
-	greeted  bool
-	lastSeq  int64
-	turn     *turn
-	waiting  []*asked // asked and not begun
-	cards    map[wire.ExecutionID]*execution
-	live     []*execution // running, in order
-	kept     []*execution // finished, newest last, for ^O
-	openAt   int          // how many of kept are open already, from the end
-
+	writing
+	lease
+	outbox
+	link
+	conversation
+	executions
+	turn      *turn
+	waiting   []*asked // asked and not begun
 	questions []*question.Question
 	rest      question.Rest // of the last answer
-	use       wire.ContextUse
 
-	// Output in order.
-	out      []*entry
+	out      []*entry // to be printed, in order
 	lastKind entryKind
-	spinning bool
-	armTimer bool
-	dirty    bool
 }
 
 // Messages of the program's own.
@@ -129,7 +76,7 @@ func (m *model) update(msg any) (quit bool) {
 	if isKey {
 		defer close(key.done)
 	}
-	if m.quitting {
+	if m.exit != nil {
 		return true
 	}
 	if isKey {
@@ -142,13 +89,11 @@ func (m *model) update(msg any) (quit bool) {
 		m.handle(msg)
 	}
 	m.settle()
-	return m.quitting
+	return m.exit != nil
 }
 
 // handle deals with one message.
 func (m *model) handle(msg any) {
-	was := m.dirty // by one before it in the same batch
-	m.dirty = true
 	switch msg := msg.(type) {
 	case sizeChanged:
 		m.resized(msg.w, msg.h)
@@ -167,7 +112,7 @@ func (m *model) handle(msg any) {
 	case LinkChanged:
 		m.onLink(msg)
 	case lender.LeaseChanged:
-		m.lending = msg.Lending
+		m.Lending = msg.Lending
 	case lender.CannotLend:
 		m.cannotLend(msg.Why, msg.Hint)
 	case lender.LeasedStarted, lender.LeasedOutput, lender.LeasedKeyboard, lender.LeasedEnded:
@@ -181,10 +126,7 @@ func (m *model) handle(msg any) {
 		m.emit(kindNote, m.marked(m.th.Warn.Render("●"), "the shell was started anew: "+visible.Line(msg.Why), false))
 	case wire.Message:
 		m.onWire(msg)
-	default: // something of bubbletea's own
-		m.dirty = false
 	}
-	m.dirty = m.dirty || was
 }
 
 // settle draws and keeps the spinner turning after a message.
@@ -199,23 +141,18 @@ func (m *model) settle() {
 		m.spinning = true
 		m.after(style.SpinnerEvery, func() { m.spinning = false })
 	}
-	if m.dirty {
-		m.dirty = false
-		m.compose()
-	}
+	m.compose()
 }
 
 // moves reports whether something on the screen moves by itself.
 func (m *model) moves() bool {
-	return m.own.has && !m.held() && (len(m.live) > 0 || len(m.waiting) > 0 || m.turn != nil && !m.lost || lent(m.lending))
+	return m.own.has && !m.held() && (len(m.live) > 0 || len(m.waiting) > 0 || m.turn != nil && m.loss == nil || lent(m.Lending))
 }
 
 // held reports whether a borrowed command has the terminal.
 func (m *model) held() bool { return m.hand != nil && m.hand.on }
 
-func (m *model) quit(code int) {
-	m.exitCode, m.quitting = code, true
-}
+func (m *model) quit(code int) { m.exit = &code }
 
 func (m *model) resized(w, h int) {
 	if w < 1 || h < 1 || (w == m.w && h == m.h) {

@@ -56,7 +56,7 @@ func (m *model) onNotice(n *wire.Notice) {
 
 func (m *model) onError(e *wire.Error) {
 	if e.Code == wire.CodeUnknownKind { // one of the two is older; what it is about works without
-		m.log.Info("the daemon does not know a message", "err", e.Message)
+		m.Log.Info("the daemon does not know a message", "err", e.Message)
 		return
 	}
 	said := false
@@ -93,36 +93,39 @@ func (m *model) onError(e *wire.Error) {
 // moments, and its turn's last line says what became of it.
 const goneWait = 3 * time.Second
 
+// link is the connection to the daemon.
+type link struct {
+	up       bool
+	linkWord string   // one line on how it is; "" = none
+	loss     *loss    // it was up, and is not
+	linkNote string   // what became of it, for AI mode
+	later    []string // other notes that wait for AI mode
+}
+
+type loss struct{ said bool }
+
 // onLink deals with a daemon that was lost or is back.
 func (m *model) onLink(l LinkChanged) {
-	was := m.linked
-	m.linked, m.linkWord = l.Connected, l.Detail
+	was, lost := m.up, m.loss
+	m.up, m.linkWord = l.Connected, l.Detail
 	switch {
-	case l.Connected && !was && m.lost:
-		m.linkNote = ""
-		switch {
-		case m.lostSaid:
+	case l.Connected && lost != nil:
+		m.loss, m.linkNote = nil, ""
+		if lost.said {
 			m.linkLine("the daemon is back" + detail(l.Detail))
-		case m.turn == nil && l.Detail != "":
+		} else if m.turn == nil && l.Detail != "" {
 			m.linkLine("the daemon was lost and is back" + detail(l.Detail))
 		}
-		m.lost, m.lostSaid = false, false
 	case !l.Connected && was:
-		m.lost = true
-		m.losses++
-		if l.Detail != "" {
-			m.sayLost()
-		} else {
-			n := m.losses
-			m.after(goneWait, func() {
-				if m.lost && !m.lostSaid && n == m.losses {
-					m.sayLost()
-				}
-			})
-		}
-	case !l.Connected && l.Detail != "" && m.lost && !m.lostSaid:
-		m.sayLost()
-	case !l.Connected && l.Detail != "":
+		lost = &loss{}
+		m.loss = lost
+		m.after(goneWait, func() { m.sayLost(lost) })
+	}
+	switch {
+	case l.Connected || l.Detail == "":
+	case lost != nil && !lost.said:
+		m.sayLost(lost)
+	default:
 		m.linkLine("no daemon yet" + detail(l.Detail))
 	}
 	if l.Connected {
@@ -152,9 +155,12 @@ func (m *model) linkLine(text string) {
 	}
 }
 
-func (m *model) sayLost() {
-	m.lostSaid = true
-	m.linkLine("the daemon is gone; your shell goes on, agents come back with it" + detail(m.linkWord))
+// sayLost prints that the daemon is gone, unless that was said or is over.
+func (m *model) sayLost(l *loss) {
+	if m.loss == l && !l.said {
+		l.said = true
+		m.linkLine("the daemon is gone; your shell goes on, agents come back with it" + detail(m.linkWord))
+	}
 }
 
 func detail(s string) string {
@@ -178,5 +184,5 @@ func (m *model) forget() {
 	m.waiting, m.cards = nil, running
 	m.dropQuestions(func(q *question.Question) bool { return q.Borrower.Name == "" })
 	m.live = slices.DeleteFunc(m.live, func(c *execution) bool { return running[c.id] == nil })
-	m.lastSeq, m.use = 0, wire.ContextUse{}
+	m.use = wire.ContextUse{}
 }

@@ -34,7 +34,6 @@ type entry struct {
 func (m *model) emit(kind entryKind, text string) {
 	if text != "" {
 		m.out = append(m.out, &entry{kind: kind, text: text, ready: true})
-		m.dirty = true
 	}
 }
 
@@ -78,7 +77,6 @@ func (m *model) flushOut() {
 	}
 	if n > 0 {
 		m.out = append(m.out[:0:0], m.out[n:]...)
-		m.dirty = true
 	}
 }
 
@@ -129,5 +127,4 @@ func (m *model) marked(mark, text string, dim bool) string {
 // hintLines shows lines below the prompt until the next key.
 func (m *model) hintLines(lines ...string) {
 	m.hint = lines
-	m.dirty = true
 }

@@ -162,7 +162,7 @@ func (m *model) allDrawn() {
 }
 
 func (m *model) takeScreen() {
-	o, sh, painter := &m.own, m.shell, m.paint
+	o, sh, painter := &m.own, m.Shell, m.paint
 	o.moving = true
 	take, cancel := context.WithCancel(context.Background())
 	o.cancel = cancel
@@ -181,7 +181,7 @@ func (m *model) takeScreen() {
 
 // giveScreen has the shell go on, with a line that it is to run, if there is one.
 func (m *model) giveScreen() {
-	o, sh := &m.own, m.shell
+	o, sh := &m.own, m.Shell
 	m.flushOut()
 	o.taken, o.has, o.moving, o.typed = false, false, true, false
 	m.lastKind = kindShell
@@ -223,7 +223,7 @@ func (m *model) onMoved(taken bool, err error) {
 	if err == nil || o.taken || errors.Is(err, context.Canceled) || errors.Is(err, shell.ErrClosed) {
 		return
 	}
-	m.log.Warn("the screen could not be taken or given", "err", err)
+	m.Log.Warn("the screen could not be taken or given", "err", err)
 	broken, ok := errors.AsType[*shell.BrokenError](err)
 	switch {
 	case o.returns:

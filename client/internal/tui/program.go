@@ -37,7 +37,6 @@ import (
 	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/markdown"
 	"sublet/lease/shell"
-	"sublet/wire"
 	"sublet/wire/visible"
 )
 
@@ -233,7 +232,9 @@ func (p *Program) loop(ctx context.Context, signals <-chan os.Signal) (code int,
 	})
 
 	_, err = p.tea.Run()
-	code = p.model.exitCode
+	if p.model.exit != nil {
+		code = *p.model.exit
+	}
 	switch {
 	case p.crashed() != nil:
 		code, err = 1, nil
@@ -286,8 +287,7 @@ func waited(wg *sync.WaitGroup, bound time.Duration) bool {
 func (p *Program) newModel(th style.Theme, size shell.Size) *model {
 	o := &p.opt
 	return &model{
-		opt: *o, log: o.Log, daemon: o.Daemon, shell: o.Shell, th: th, md: &markdown.Renderer{Profile: th.Profile},
-		paint: p.paint, keys: p.keys, now: o.now, w: size.Cols, h: size.Rows, lastKind: kindShell,
+		Options: *o, th: th, md: &markdown.Renderer{Profile: th.Profile}, paint: p.paint, keys: p.keys, w: size.Cols, h: size.Rows, lastKind: kindShell,
 		after: func(d time.Duration, f then) { time.AfterFunc(d, func() { p.inbox.push(f) }) },
 		task: func(f func(ctx context.Context) then) {
 			p.start(func(ctx context.Context) {
@@ -296,7 +296,7 @@ func (p *Program) newModel(th style.Theme, size shell.Size) *model {
 				}
 			})
 		},
-		cards: map[wire.ExecutionID]*execution{}, reported: map[wire.ExecutionID]bool{}, linked: o.Daemon.Connected(), session: o.Daemon.Session(),
+		link: link{up: o.Daemon.Connected()}, conversation: conversation{SessionInfo: o.Daemon.Session()},
 	}
 }
 

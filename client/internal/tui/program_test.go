@@ -121,16 +121,6 @@ func TestBang(t *testing.T) {
 	w.see("ask an agent")
 }
 
-// What one message changed is drawn, also where one behind it in the same batch changed nothing: the question line did not
-// come back behind the user's own command.
-func TestBatchIsDrawn(t *testing.T) {
-	w := open(t, 80, 24)
-	w.ai()
-	m := w.p.model
-	w.p.tea.Send(batch{then(func() { m.ed.Insert("changed") }), then(func() { m.dirty = false })})
-	w.see("> changed")
-}
-
 // event is a stored event of turn t1.
 func event(seq int64) wire.Event {
 	return wire.Event{SessionID: "s1", TurnID: "t1", RequestID: "r", Seq: seq}

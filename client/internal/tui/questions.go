@@ -73,7 +73,7 @@ func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 	if k := m.cards[q.ExecutionID]; k != nil && answer.Comment != "" {
 		k.Why = answer.Comment
 	}
-	daemon := m.daemon
+	daemon := m.Daemon
 	m.task(func(ctx context.Context) then {
 		if err := daemon.Confirm(ctx, answer); err != nil {
 			return func() {
@@ -133,9 +133,8 @@ func (m *model) unshow() {
 // ready reports whether the question on the screen takes an answer now, and has the screen drawn again when it does.
 func (m *model) ready(q *question.Question) bool {
 	ready, wait := q.Ready(m.now(), m.lastKey)
-	if !ready && !m.armTimer {
-		m.armTimer = true
-		m.after(wait, func() { m.armTimer = false })
+	if !ready {
+		m.after(wait, func() {})
 	}
 	return ready
 }

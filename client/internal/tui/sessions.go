@@ -56,14 +56,14 @@ func (m *model) slashResume(args string) {
 
 // onPicked goes to a session. From here on only its events count; they may come before the answer does.
 func (m *model) onPicked(to wire.SessionInfo) {
-	from := m.session
+	from := m.SessionInfo
 	m.forget()
-	m.session = to
+	m.SessionInfo = to
 	m.emit(kindEcho, m.th.Dim.Render("── "+"resuming "+visible.Line(cmp.Or(to.Name, to.Title, string(to.ID)))))
 	resume := func(ctx context.Context, id wire.SessionID) (*wire.Ready, error) {
-		ready, err := m.daemon.Resume(ctx, id, 0)
+		ready, err := m.Daemon.Resume(ctx, id, 0)
 		if err != nil {
-			m.after(0, func() { m.session = from })
+			m.after(0, func() { m.SessionInfo = from })
 		}
 		return ready, err
 	}
@@ -76,9 +76,9 @@ func (m *model) slashNew(string) {
 
 // onSession notes which session the window is in.
 func (m *model) onSession(s wire.SessionInfo) {
-	if s.ID != m.session.ID {
+	if s.ID != m.SessionInfo.ID {
 		m.forget()
 		m.note("a new conversation; the old one is kept (/resume)")
 	}
-	m.session = s
+	m.SessionInfo = s
 }

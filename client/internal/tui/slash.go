@@ -113,7 +113,7 @@ func (m *model) slashQuit(string) { m.endOfInput() }
 
 // request makes a request of the daemon beside the event loop; then it prints the error, or has f deal with the reply.
 func request[Q, R any](m *model, what string, send func(context.Context, Q) (R, error), q Q, f func(R)) {
-	if !m.daemon.Connected() {
+	if !m.Daemon.Connected() {
 		m.fail(what+": the daemon is not connected", m.linkWord)
 		return
 	}
@@ -141,16 +141,16 @@ func noReply[Q any](send func(context.Context, Q) error) func(context.Context, Q
 }
 
 func (m *model) status(what string, f func(*wire.StatusReply)) {
-	send := func(ctx context.Context, _ struct{}) (*wire.StatusReply, error) { return m.daemon.Status(ctx) }
+	send := func(ctx context.Context, _ struct{}) (*wire.StatusReply, error) { return m.Daemon.Status(ctx) }
 	request(m, what, send, struct{}{}, f)
 }
 
 func (m *model) policyOp(what string, r *wire.PolicyRequest, f func(*wire.PolicyReply)) {
-	request(m, what, m.daemon.Policy, r, f)
+	request(m, what, m.Daemon.Policy, r, f)
 }
 
 func (m *model) sessionOp(what string, r *wire.SessionRequest, f func(*wire.SessionReply)) {
-	request(m, what, m.daemon.Sessions, r, f)
+	request(m, what, m.Daemon.Sessions, r, f)
 }
 
 // list prints lines that were asked for.
@@ -161,13 +161,13 @@ func (m *model) slashCompact(args string) {
 	if args == "preview" || args == "undo" {
 		r.Op, r.Instructions = args, ""
 	}
-	request(m, "/compact", noReply(m.daemon.Compact), r, func(struct{}) {})
+	request(m, "/compact", noReply(m.Daemon.Compact), r, func(struct{}) {})
 }
 
 func (m *model) slashUndo(args string) {
 	switch args {
 	case "", "file":
-		request(m, "/undo", noReply(m.daemon.Undo), &wire.UndoRequest{What: "file"}, func(struct{}) {})
+		request(m, "/undo", noReply(m.Daemon.Undo), &wire.UndoRequest{What: "file"}, func(struct{}) {})
 	case "shell", "shell all":
 		m.slashUndoShell(strings.TrimPrefix(args[len("shell"):], " "))
 	default:
@@ -183,7 +183,7 @@ func (m *model) slashUndoShell(args string) {
 	m.task(func(ctx context.Context) then {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		changed, left, err := m.shell.UndoShell(ctx, args == "all")
+		changed, left, err := m.Shell.UndoShell(ctx, args == "all")
 		return func() {
 			switch {
 			case err != nil:
@@ -206,18 +206,16 @@ func (m *model) slashRename(args string) {
 		return
 	}
 	m.sessionOp("/rename", &wire.SessionRequest{Op: "rename", Name: args}, func(*wire.SessionReply) {
-		m.session.Name = args
+		m.SessionInfo.Name = args
 		m.note("this conversation is " + visible.Line(args) + " now")
 	})
 }
 
 func (m *model) slashClear(string) {
-	if now := m.now(); m.clearOK.IsZero() || now.Sub(m.clearOK) > 20*time.Second {
-		m.clearOK = now
+	if !m.again.second("/clear", m.now(), 20*time.Second) {
 		m.warn("this deletes what was said in this conversation for good; /clear again does it, /new only begins another")
 		return
 	}
-	m.clearOK = time.Time{}
 	m.sessionOp("/clear", &wire.SessionRequest{Op: "clear"}, func(*wire.SessionReply) {
 		m.use = wire.ContextUse{}
 		m.note("the conversation is empty")
@@ -378,12 +376,12 @@ func (m *model) slashMCP(string) {
 func (m *model) slashExport(args string) {
 	name := cmp.Or(args, "sublet-"+m.now().Format("2006-01-02-1504")+".md")
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		name = filepath.Join(uv.Environ(m.opt.Env).Getenv("HOME"), rest)
+		name = filepath.Join(uv.Environ(m.Env).Getenv("HOME"), rest)
 	} else if !filepath.IsAbs(name) {
-		name = filepath.Join(m.shell.Dir(), name)
+		name = filepath.Join(m.Shell.Dir(), name)
 	}
 	export := func(ctx context.Context, r *wire.SessionRequest) (note string, err error) {
-		reply, err := m.daemon.Sessions(ctx, r)
+		reply, err := m.Daemon.Sessions(ctx, r)
 		if err != nil {
 			return "", err
 		}

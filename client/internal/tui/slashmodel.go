@@ -18,7 +18,7 @@ const maxModelLines = 30
 // questions that follow in this window.
 func (m *model) slashModel(args string) {
 	if args == "default" {
-		m.chosen.model = ""
+		m.chosenModel = ""
 		m.answers = m.answering()
 		m.note("the model of the settings answers from now on")
 		return
@@ -30,7 +30,7 @@ func (m *model) slashModel(args string) {
 	if r.Name == "" {
 		m.note("asking the providers…")
 	}
-	request(m, "/model", m.daemon.Models, r, func(reply *wire.ModelsReply) {
+	request(m, "/model", m.Daemon.Models, r, func(reply *wire.ModelsReply) {
 		if r.Name == "" {
 			m.listModels(reply, args)
 			return
@@ -39,8 +39,8 @@ func (m *model) slashModel(args string) {
 			m.fail("/model: the daemon knows no "+visible.Line(r.Name), "")
 			return
 		}
-		m.chosen.model, m.answers = reply.Models[0].Name, reply.Models[0].Name
-		m.note(visible.Line(m.chosen.model) + " answers from now on in this window; /model default takes it back")
+		m.chosenModel, m.answers = reply.Models[0].Name, reply.Models[0].Name
+		m.note(visible.Line(m.chosenModel) + " answers from now on in this window; /model default takes it back")
 	})
 }
 
@@ -73,13 +73,13 @@ func (m *model) listModels(reply *wire.ModelsReply, word string) {
 // thinkMore has the model think more with each key, and after the most as the settings say.
 func (m *model) thinkMore() {
 	levels := []string{"", "off", "low", "medium", "high"}
-	next := levels[(slices.Index(levels, m.chosen.thinking)+1)%len(levels)]
+	next := levels[(slices.Index(levels, m.thinking)+1)%len(levels)]
 	m.slashThinking(cmp.Or(next, "default"))
 }
 
 // toBackground has the command that an agent runs go on as a background job.
 func (m *model) toBackground() {
-	request(m, "ctrl+b", m.daemon.Jobs, &wire.JobRequest{Op: "background"}, func(reply *wire.JobReply) {
+	request(m, "ctrl+b", m.Daemon.Jobs, &wire.JobRequest{Op: "background"}, func(reply *wire.JobReply) {
 		for _, j := range reply.Jobs {
 			m.note("it goes on as the job " + visible.Line(j.JobID) + ": sublet job attach " + visible.Line(j.JobID))
 		}
@@ -90,13 +90,13 @@ func (m *model) toBackground() {
 func (m *model) slashThinking(args string) {
 	switch args {
 	case "off", "low", "medium", "high":
-		m.chosen.thinking = args
+		m.thinking = args
 		m.note("thinking: " + args + ", in this window; where the model can")
 	case "default":
-		m.chosen.thinking = ""
+		m.thinking = ""
 		m.note("the model thinks as the settings say")
 	case "":
-		m.note("thinking: " + cmp.Or(m.chosen.thinking, "as the settings say"))
+		m.note("thinking: " + cmp.Or(m.thinking, "as the settings say"))
 	default:
 		m.fail("/thinking: "+visible.Line(args)+" is none of off, low, medium, high, default", "")
 	}

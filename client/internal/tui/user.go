@@ -15,6 +15,35 @@ import (
 // maxRecent commands of the user's go along with a question.
 const maxRecent = 10
 
+// outbox is what the daemon is told of the user's shell, one after the other.
+type outbox struct {
+	recent    []wire.RecentCommand
+	reported  map[wire.ExecutionID]bool   // commands whose events come back
+	unsent    []func(ctx context.Context) // in their order
+	sending   bool
+	envUnsent bool // one of them is the environment
+}
+
+// tell has f run beside the event loop, after what was to be told before.
+func (m *model) tell(f func(ctx context.Context)) {
+	m.unsent = append(m.unsent, f)
+	m.sendNext()
+}
+
+func (m *model) sendNext() {
+	list := m.unsent
+	if m.sending || len(list) == 0 {
+		return
+	}
+	m.unsent, m.envUnsent, m.sending = nil, false, true
+	m.task(func(ctx context.Context) then {
+		for _, f := range list {
+			f(ctx)
+		}
+		return func() { m.sending = false; m.sendNext() }
+	})
+}
+
 // onUserEnded keeps a command of the user's for the next question and reports it to the daemon.
 func (m *model) onUserEnded(e shell.UserEnded) {
 	if m.own.returns {
@@ -30,31 +59,15 @@ func (m *model) onUserEnded(e shell.UserEnded) {
 		ExecutionID: wire.ExecutionID(wire.NewID()), Command: rc.Command, Status: wire.StatusOK, OutputTail: e.Output, ExitCode: &e.ExitCode,
 		Cwd: wire.OSString(e.Dir), StartedAtMS: rc.StartedAtMS, DurationMS: e.Duration.Milliseconds(),
 	}
-	if m.daemon.Connected() { // without a daemon nobody needs it; questions carry the commands again
-		m.reports = append(m.reports, report)
+	if m.Daemon.Connected() { // without a daemon nobody needs it; questions carry the commands again
+		if m.reported == nil {
+			m.reported = map[wire.ExecutionID]bool{}
+		}
 		m.reported[report.ExecutionID] = true
-		m.report()
+		daemon := m.Daemon
+		m.tell(func(ctx context.Context) { _ = daemon.UserCommand(ctx, report) }) // the link went down meanwhile
 	}
 	m.envChanged()
-}
-
-// report sends the daemon the user's commands, in their order.
-func (m *model) report() {
-	if m.reporting || len(m.reports) == 0 {
-		return
-	}
-	m.reporting = true
-	daemon, list := m.daemon, m.reports
-	m.reports = nil
-	m.task(func(ctx context.Context) then {
-		for _, r := range list {
-			_ = daemon.UserCommand(ctx, r) // the link went down meanwhile
-		}
-		return func() {
-			m.reporting, m.dirty = false, false
-			m.report()
-		}
-	})
 }
 
 // onJobOutput prints what background jobs print while the screen is not the shell's.
@@ -64,27 +77,19 @@ func (m *model) onJobOutput(data []byte) {
 	}
 }
 
-// envChanged sends the terminal's size to the shell, and the environment to the daemon; one message is on its way at a time.
+// envChanged sends the terminal's size to the shell, and the environment to the daemon.
 func (m *model) envChanged() {
-	if m.envBusy {
-		m.envMore = true
+	if m.envUnsent {
 		return
 	}
-	m.envBusy = true
-	daemon, sh, size := m.daemon, m.shell, m.opt.size
-	m.task(func(ctx context.Context) then {
+	daemon, sh, size := m.Daemon, m.Shell, m.size
+	m.envUnsent = true
+	m.tell(func(ctx context.Context) {
 		if s, ok := size(); ok {
 			_ = sh.Resize(s) // a shell that is gone needs no size
 		}
 		if daemon.Connected() {
 			_ = daemon.EnvChanged(ctx) // the next handshake says it again
-		}
-		return func() {
-			m.envBusy, m.dirty = false, false
-			if m.envMore {
-				m.envMore = false
-				m.envChanged()
-			}
 		}
 	})
 }
