@@ -10,25 +10,6 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// match compares without backtracking: the first and the last piece are anchored, the others found leftmost.
-func (p pattern) match(s string) bool {
-	if len(p) == 1 {
-		return s == p[0]
-	}
-	if !strings.HasPrefix(s, p[0]) {
-		return false
-	}
-	s = s[len(p[0]):]
-	for _, mid := range p[1 : len(p)-1] {
-		i := strings.Index(s, mid)
-		if i < 0 {
-			return false
-		}
-		s = s[i+len(mid):]
-	}
-	return strings.HasSuffix(s, p[len(p)-1])
-}
-
 const (
 	matchNo match = iota
 	matchMaybe
@@ -163,8 +144,8 @@ func looseMatch(words []pattern, argv []string, name string, opaque bool) match 
 	var wantOps []pattern
 	var wantOpts []string
 	for _, p := range words[1:] {
-		if s, ok := p.literal(); ok && len(s) > 1 && s[0] == '-' {
-			wantOpts = append(wantOpts, s)
+		if p.wild == nil && len(p.literal) > 1 && p.literal[0] == '-' {
+			wantOpts = append(wantOpts, p.literal)
 		} else {
 			wantOps = append(wantOps, p)
 		}

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"unicode/utf8"
 
 	"sublet/daemon/internal/risk"
 
@@ -23,17 +26,18 @@ type parsedRule struct {
 	rule    *Rule
 }
 
-// pattern is one word: literal pieces with `*` between them.
-type pattern []string
-
-func (p pattern) literal() (string, bool) {
-	if len(p) == 1 {
-		return p[0], true
-	}
-	return "", false
+// pattern is one word: a literal one, or an expression for one with any `*`.
+type pattern struct {
+	literal string
+	wild    *regexp.Regexp
 }
 
-func (p pattern) star() bool { return len(p) == 2 && p[0] == "" && p[1] == "" }
+// anyText is the expression of a word that is a `*`.
+const anyText = "^(?s:.*)$"
+
+func (p pattern) match(s string) bool {
+	return p.wild == nil && s == p.literal || p.wild != nil && p.wild.MatchString(s)
+}
 
 // ParseRule checks a rule's pattern. A pattern is a kind, a colon and what it matches:
 //
@@ -59,20 +63,16 @@ func ParseRule(pattern string) error {
 }
 
 func parseRule(text string) (*parsedRule, error) {
-	head, body, ok := splitRule(text)
-	if !ok {
+	m := ruleForm().FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
 		return nil, fmt.Errorf("rule %q has no kind: write `bash: git push *`, `write: src/**`, `read: …`, `fetch: HOST`, `tool: NAME`, `effect: …` or `reach: project`", text)
 	}
-	r := &parsedRule{kind: head}
-	if i := strings.IndexByte(head, '['); i >= 0 {
-		if err := r.narrow(strings.TrimSuffix(head[i+1:], "]")); err != nil {
-			return nil, fmt.Errorf("rule %q: %w", text, err)
-		}
-		r.kind = head[:i]
-	}
-	body = strings.TrimSpace(body)
+	r, body := &parsedRule{kind: m[1]}, strings.TrimSpace(m[3])
 	if body == "" {
 		return nil, fmt.Errorf("rule %q matches nothing: something has to follow the colon", text)
+	}
+	if err := r.narrow(m[2]); err != nil {
+		return nil, fmt.Errorf("rule %q: %w", text, err)
 	}
 	var err error
 	switch r.kind {
@@ -111,22 +111,8 @@ func parseRule(text string) (*parsedRule, error) {
 	return r, nil
 }
 
-// splitRule cuts at the colon that ends the kind, which may hold a folder with colons in brackets.
-func splitRule(text string) (head, body string, ok bool) {
-	text = strings.TrimSpace(text)
-	colon := strings.IndexByte(text, ':')
-	if open := strings.IndexByte(text, '['); open >= 0 && open < colon {
-		end := strings.Index(text, "]:")
-		if end < 0 {
-			return "", "", false
-		}
-		return text[:end+1], text[end+2:], true
-	}
-	if colon <= 0 {
-		return "", "", false
-	}
-	return text[:colon], text[colon+1:], true
-}
+// ruleForm has the kind, what narrows it, which may hold a folder with colons, and the rest.
+var ruleForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^:\[]+)(?:\[(.*?)\])?:(?s:(.*))$`) })
 
 func (r *parsedRule) narrow(s string) error {
 	for s != "" {
@@ -151,17 +137,28 @@ func (r *parsedRule) narrow(s string) error {
 
 // parseWords splits a bash pattern into alternatives of words, with the shell's own quotes.
 func parseWords(s string) ([][]pattern, error) {
+	if !utf8.ValidString(s) {
+		return nil, errors.New("it is not UTF-8")
+	}
 	var alts [][]pattern
 	var words []pattern
-	var word pattern
-	var piece strings.Builder
-	inWord := false
+	var literal, expr strings.Builder
+	inWord, stars := false, false
+	add := func(text string) {
+		inWord = true
+		literal.WriteString(text)
+		expr.WriteString(regexp.QuoteMeta(text))
+	}
 	endWord := func() {
-		if inWord {
-			words = append(words, append(word, piece.String()))
+		if p := (pattern{literal: literal.String()}); inWord {
+			if stars {
+				p.wild = regexp.MustCompile("^" + expr.String() + "$")
+			}
+			words = append(words, p)
 		}
-		word, inWord = nil, false
-		piece.Reset()
+		inWord, stars = false, false
+		literal.Reset()
+		expr.Reset()
 	}
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; c {
@@ -179,25 +176,21 @@ func parseWords(s string) ([][]pattern, error) {
 			if i++; i == len(s) {
 				return nil, errors.New("it ends in a backslash")
 			}
-			inWord = true
-			piece.WriteByte(s[i])
+			add(s[i : i+1])
 		case '\'', '"':
 			end := strings.IndexByte(s[i+1:], c)
 			if end < 0 {
 				return nil, fmt.Errorf("a %c is not closed", c)
 			}
-			inWord = true
-			piece.WriteString(s[i+1 : i+1+end])
+			add(s[i+1 : i+1+end])
 			i += end + 1
 		case '*':
-			inWord = true
-			word = append(word, piece.String())
-			piece.Reset()
+			inWord, stars = true, true
+			expr.WriteString("(?s:.*)")
 		case '|', '&', '<', '>', '(', ')', '`', '$', '\n', '\r':
 			return nil, fmt.Errorf("a rule names the words of one command, and %q is not part of a word; quote it to match it", c)
 		default:
-			inWord = true
-			piece.WriteByte(c)
+			add(s[i : i+1])
 		}
 	}
 	endWord()
@@ -209,7 +202,7 @@ func parseWords(s string) ([][]pattern, error) {
 
 // wild reports whether words hold any *.
 func wild(words []pattern) bool {
-	return slices.ContainsFunc(words, func(p pattern) bool { return len(p) > 1 })
+	return slices.ContainsFunc(words, func(p pattern) bool { return p.wild != nil })
 }
 
 // ownLevel is what the words of a rule mean by themselves, without what its * stand for, in a project: a rule that
@@ -217,17 +210,17 @@ func wild(words []pattern) bool {
 func ownLevel(words []pattern) risk.Level {
 	var argv []string
 	for _, p := range words {
-		if s, ok := p.literal(); ok {
-			argv = append(argv, "'"+strings.ReplaceAll(s, "'", `'\''`)+"'")
+		if p.wild == nil {
+			argv = append(argv, p.literal)
 		}
 	}
-	return risk.Analyze(strings.Join(argv, " "), risk.Context{Cwd: "/home/user/project", Home: "/home/user", ProjectRoot: "/home/user/project"}).Level
+	return risk.Analyze(quoteWords(argv), risk.Context{Cwd: "/home/user/project", Home: "/home/user", ProjectRoot: "/home/user/project"}).Level
 }
 
 // matchWords compares pattern words and argv one by one; a last * takes all that is left.
 func matchWords(words []pattern, argv []string) bool {
 	for i, p := range words {
-		if i == len(words)-1 && p.star() {
+		if i == len(words)-1 && p.wild != nil && p.wild.String() == anyText {
 			return true
 		}
 		if i >= len(argv) || !p.match(argv[i]) {
@@ -251,7 +244,7 @@ func (r *parsedRule) coversCommand(c *risk.Command) bool {
 	switch r.kind {
 	case "bash":
 		for _, words := range r.alts {
-			if _, ok := words[0].literal(); !ok || wild(words) && c.Runs {
+			if words[0].wild != nil || wild(words) && c.Runs {
 				continue
 			}
 			if matchWords(words, c.Argv) && (r.level != 0 || c.Level <= ownLevel(words)) {

@@ -156,7 +156,7 @@ func (a *analysis) touchPath(e Effect, p string, f *field, t touching, where str
 		}
 		fnd := a.note(pl.write, e, f.Span, says+", "+pl.what+where)
 		if pl == inProject && a.isTracked(p) {
-			fnd.undo = "git checkout -- " + shellWord(f.S)
+			fnd.undo = "git checkout -- " + ShellWord(f.S)
 		}
 	default:
 		a.deletePath(p, pl, f, t, where)
@@ -167,7 +167,7 @@ func (a *analysis) deletePath(p string, pl *place, f *field, t touching, where s
 	a.target(Delete, p, t.tree)
 	says := t.verb + " " + show(f.S)
 	if pl == inProject && !t.tree && a.isTracked(p) {
-		a.note(Medium, Delete, f.Span, says+", which is in version control"+where).undo = "git checkout -- " + shellWord(f.S)
+		a.note(Medium, Delete, f.Span, says+", which is in version control"+where).undo = "git checkout -- " + ShellWord(f.S)
 		return
 	}
 	if pl == inProject && !t.tree && a.asks(a.c.Made, p) {
@@ -292,8 +292,8 @@ func (a *analysis) secretWord(f *field, st *state) bool {
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// shellWord returns s as a word of the shell, in quotes only where they are needed.
-func shellWord(s string) string {
+// ShellWord returns s as a word of the shell, in quotes only where they are needed.
+func ShellWord(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%^") == "" {
 		return s
 	}
