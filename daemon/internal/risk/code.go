@@ -10,10 +10,8 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-// lazyRe compiles an expression when it is first needed: most processes of this program never do.
-func lazyRe(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
+// expr returns an expression of the table.
+func expr(name string) *regexp.Regexp { return programs.Expression(name) }
 
 // doCode judges interpreters of other languages: options with the role code, a file, or what they read.
 func (a *analysis) doCode(c *call) {
@@ -26,7 +24,7 @@ func (a *analysis) doCode(c *call) {
 		a.pythonModule(c, o.val)
 		return
 	}
-	given := a.texts(c, func(f *field) { a.code(c, f) })
+	given := a.texts(c, a.code)
 	if inPlace {
 		for k := range c.operands {
 			a.touch(Write, &c.operands[k], c.st, touching{verb: "edits"})
@@ -49,13 +47,13 @@ func (a *analysis) doCode(c *call) {
 }
 
 // texts judges the values of options that are code, and those that name a file of it. It reports whether there was code.
-func (a *analysis) texts(c *call, code func(f *field)) (given bool) {
+func (a *analysis) texts(c *call, code func(c *call, f *field)) (given bool) {
 	for i := range c.opts {
 		switch o := &c.opts[i]; {
 		case o.val == nil || o.spec == nil:
 		case o.spec.Role == programs.Code:
 			given = true
-			code(o.val)
+			code(c, o.val)
 		case o.spec.Role == programs.Script:
 			a.runFile(c, o.val)
 		}
@@ -63,48 +61,30 @@ func (a *analysis) texts(c *call, code func(f *field)) (given bool) {
 	return given
 }
 
-func (a *analysis) pythonModule(c *call, m *field) {
-	switch m.S {
-	case "json.tool", "this", "timeit", "calendar", "dis", "tokenize", "ast", "pydoc", "sysconfig", "site", "platform", "base64":
-		a.note(Low, Read, c.span, "runs python's "+m.S)
-		for i := range c.operands {
-			if i == 1 && m.S == "json.tool" {
-				a.touch(Write, &c.operands[i], c.st, touching{})
-			} else {
-				a.touch(Read, &c.operands[i], c.st, touching{})
-			}
-		}
-	case "pip", "pip3":
-		a.Command(append([]field{{S: "pip", Known: true, Span: m.Span}}, c.operands...), c.st.Clone(), c.span)
-	case "http.server", "SimpleHTTPServer":
-		a.note(High, Network, c.span, "serves the files of this folder to the network")
-	case "venv", "virtualenv":
-		a.note(Medium, Write, c.span, "makes a virtual environment")
-		for i := range c.operands {
-			a.touch(Write, &c.operands[i], c.st, touching{tree: true})
-		}
-	default:
-		if s := programs.Lookup(m.S); s != nil && s.Level == Medium || slices.Contains([]string{"unittest", "doctest", "build", "py_compile", "compileall", "cProfile", "trace", "pdb"}, m.S) {
-			a.note(Medium, RunCode, c.span, "runs the project's code with "+m.S)
-		} else {
-			a.note(High, RunCode, m.Span, "runs the python module "+show(m.S))
-		}
+// program judges the code of awk or sed, which is the first operand unless options give it, and returns the other operands.
+func (a *analysis) program(c *call, code func(c *call, f *field), files ...string) []field {
+	if a.texts(c, code) || c.has(files...) || len(c.operands) == 0 {
+		return c.operands
 	}
+	code(c, &c.operands[0])
+	return c.operands[1:]
 }
 
-// What makes code of any language more than a calculation.
-var (
-	codeRuns   = lazyRe(`\b(system|popen\w*|exec\w*|spawn\w*|subprocess|child_process|shell_exec|passthru|proc_open|pcntl_exec|Open3|os\.startfile|pty|ctypes|__import__|importlib|eval|compile|fork|kill|IO\.popen|posix|qx|Runtime|ProcessBuilder|do shell script|globals|getattr|setattr|__builtins__|__class__|__subclasses__|Function|process\.binding|runpy|code\.interact|pickle|marshal|open3|Kernel|instance_eval|send|callcc|loadstring|iex|Invoke-Expression|do_string)\b|` + "`")
-	codeDelete = lazyRe(`\b(rmtree|unlink\w*|rmdir\w*|removedirs|rm_rf?|remove_entry\w*|remove|rmSync|rm|delete_files|FileUtils|truncate)\b`)
-	codeNet    = lazyRe(`\b(socket|urllib\w*|requests|httpx|aiohttp|http\.client|ftplib|smtplib|telnetlib|paramiko|fetch|XMLHttpRequest|https?\.(?:get|request|createServer)|net\.(?:connect|createServer|Socket)|dgram|LWP|Net::\w+|open-uri|URI\.open|TCPSocket|curl_\w+|fsockopen|IO::Socket|dns|xmlrpc|websocket\w*|boto3|WebClient|Invoke-WebRequest)\b`)
-	codeWrite  = lazyRe(`\b(write\w*|dump|save\w*|to_csv|to_json|makedirs?|mkdir\w*|rename\w*|move|copy\w*|chmod\w*|chown\w*|symlink\w*|link|touch|appendFile\w*|createWriteStream|file_put_contents|fwrite|fputs|shutil|File\.open|tempfile|open)\b`)
-	codeSecret = lazyRe(`(?i)(secret|passw|api_?key|token|credential|os\.environ\b|process\.env\b|getenv|%ENV|\bENV\[|\$_ENV)`)
-	codeMakes  = lazyRe(`\b(exec|eval|execfile|instance_eval|Function|runInThisContext|loadstring|do_string|iex|Invoke-Expression)\s*[({ ]|\b(system|popen|spawn\w*|subprocess\.\w+|execSync|shell_exec)\s*\(?\s*[^'"\s(\[]`)
-	codeString = lazyRe(`"((?:[^"\\\n]|\\.){1,1000})"|'((?:[^'\\\n]|\\.){1,1000})'` + "|`([^`]{1,1000})`")
-	codeLoss   = lazyRe(`(?:rmtree|rm_rf|delete|delete-directory|delete-file|removeSync|rmSync|remove_entry_secure|removedirs|rm|unlink|remove_dir_all|RemoveAll)\s*\(?\s*(?:os\.path\.expanduser\(\s*|glob\s*\(?\s*)?['"](/\*?|~/?\*?|/(?:home|etc|usr|var|boot|root|bin|lib)[^'"]*)['"]`)
-	codeDevice = lazyRe(`/dev/(sd|nvme|mem)`)
-	codeStarts = lazyRe(`\.bashrc|authorized_keys|crontab`)
-)
+// pythonModule judges a module by its line below python -m, or that of the program of its name.
+func (a *analysis) pythonModule(c *call, m *field) {
+	module := programs.Lookup("python").Subs["-m"].Subs[m.S]
+	switch s := programs.Lookup(m.S); {
+	case m.S == "pip" || m.S == "pip3":
+		a.Command(append([]field{{S: "pip", Known: true, Span: m.Span}}, c.operands...), c.st.Clone(), c.span)
+	case module != nil:
+		c.spec, c.opts = module, nil
+		a.usual(c)
+	case s != nil && s.Level == Medium:
+		a.note(Medium, RunCode, c.span, "runs the project's code with "+m.S)
+	default:
+		a.note(High, RunCode, m.Span, "runs the python module "+show(m.S))
+	}
+}
 
 // maxCode is the length of code that is examined, in bytes.
 const maxCode = 16 << 10
@@ -123,22 +103,22 @@ func (a *analysis) code(c *call, f *field) {
 	a.note(Medium, RunCode, f.Span, "runs code given to "+show(c.name))
 	switch {
 	case a.runsFlow(f.Flow, f.Span):
-	case codeRuns().MatchString(text):
+	case expr("code-runs").MatchString(text):
 		a.note(High, RunCode, f.Span, "runs code that starts programs or makes code of its own")
 		a.commandsIn(text, f.Span, c.st)
-	case codeDelete().MatchString(text):
+	case expr("code-delete").MatchString(text):
 		a.note(High, Delete, f.Span, "runs code that deletes").hard = true
-	case codeWrite().MatchString(text):
+	case expr("code-write").MatchString(text):
 		a.note(High, Write, f.Span, "runs code that may write files")
 	}
-	if codeMakes().MatchString(text) && (codeNet().MatchString(text) || c.st.Stdin.Flow&flowNet != 0) {
+	if expr("code-makes").MatchString(text) && (expr("code-net").MatchString(text) || c.st.Stdin.Flow&flowNet != 0) {
 		a.note(Critical, RunCode, f.Span, "runs code that fetches code, or is given it from the network, and runs that")
 	}
-	if codeNet().MatchString(text) {
+	if expr("code-net").MatchString(text) {
 		a.connects()
 		a.note(High, Network, f.Span, "runs code that talks to the network")
 	}
-	if codeSecret().MatchString(text) || a.c.Secrets.Mentioned(text) {
+	if expr("code-secret").MatchString(text) || a.c.Secrets.Mentioned(text) {
 		a.readsSecret(f, "secrets or variables by code")
 	}
 	a.wideLoss(text, f.Span)
@@ -149,13 +129,13 @@ func (a *analysis) code(c *call, f *field) {
 
 // wideLoss finds code that deletes the root, home or the system, works on a device or writes a start-up file.
 func (a *analysis) wideLoss(text string, sp Span) {
-	if m := codeLoss().FindStringSubmatch(text); m != nil {
+	if m := expr("code-loss").FindStringSubmatch(text); m != nil {
 		a.note(Critical, Delete, sp, "runs code that deletes "+show(m[1]))
 	}
-	if codeDevice().MatchString(text) {
+	if expr("code-device").MatchString(text) {
 		a.note(Critical, Write, sp, "runs code that works on a device")
 	}
-	if codeStarts().MatchString(text) && codeWrite().MatchString(text) {
+	if expr("code-starts").MatchString(text) && expr("code-write").MatchString(text) {
 		a.note(Critical, Persistence, sp, "runs code that writes a start-up file")
 	}
 }
@@ -165,7 +145,7 @@ func (a *analysis) wideLoss(text string, sp Span) {
 func (a *analysis) commandsIn(text string, sp Span, st *state) {
 	a.Spend(1 + len(text)/bashread.BytesMatched)
 	var quoted []string
-	for _, m := range codeString().FindAllStringSubmatch(text, 24) {
+	for _, m := range expr("code-string").FindAllStringSubmatch(text, 24) {
 		s := strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\n`, "\n", `\\`, `\`).Replace(m[1] + m[2] + m[3])
 		quoted = append(quoted, shellQuote(s))
 		a.maybe(s, sp, st)
@@ -184,18 +164,15 @@ func (a *analysis) commandsIn(text string, sp Span, st *state) {
 	}
 }
 
-// editorWrites finds the file that a command of an editor writes: :w FILE, :saveas FILE.
-var editorWrites = lazyRe(`(?:^|[|\n:])\s*(?:silent!?\s+)?\d*[,%$]?\d*\s*(?:w|wq|wri\w*|sav\w*|x|up\w*)!?\s+(?:>>\s*)?([^\s|!"'][^\s|]*)`)
-
 // doEditor judges editors and debuggers: they run what their options hold.
 func (a *analysis) doEditor(c *call) {
 	a.base(c)
-	script := func(f *field) {
+	script := func(_ *call, f *field) {
 		a.runs()
 		a.note(High, RunCode, f.Span, "runs commands in the editor")
 		a.commandsIn(f.S, f.Span, c.st)
 		a.wideLoss(f.S, f.Span)
-		for _, m := range editorWrites().FindAllStringSubmatch(f.S, 16) {
+		for _, m := range expr("editor-writes").FindAllStringSubmatch(f.S, 16) {
 			a.touch(Write, f.With(m[1]), c.st, touching{})
 		}
 	}
@@ -203,31 +180,21 @@ func (a *analysis) doEditor(c *call) {
 	for i := range c.operands {
 		switch f := &c.operands[i]; {
 		case len(f.S) > 1 && f.S[0] == '+' && !bashread.Digits(f.S[1:]) && f.S[1] != '/':
-			script(f.With(f.S[1:]))
+			script(c, f.With(f.S[1:]))
 		case f.S != "" && f.S[0] == '+':
 		default:
 			a.role(c, c.spec.Args, f)
 		}
 	}
 	if text := c.st.Stdin.Plain(); text != nil {
-		script(&field{S: *text, Known: true, Span: c.span})
+		script(c, &field{S: *text, Known: true, Span: c.span})
 	}
 }
-
-var (
-	awkRuns  = lazyRe(`\bsystem\s*\(|\|\s*&?\s*getline|"\s*\|\s*getline|\bprintf?\b[^;}\n]*\|[^|]|\|\s*"|@load|@include|/inet/`)
-	awkWrite = lazyRe(`\bprintf?\b[^;}\n(]*>>?\s*("[^"]*"|[A-Za-z_$(][^;}\n]*)`)
-	awkRead  = lazyRe(`getline\b[^;}\n<]*<\s*"([^"]*)"`)
-)
 
 // doAwk judges awk: its programs can run commands and write files.
 func (a *analysis) doAwk(c *call) {
 	a.base(c)
-	ops := c.operands
-	if !a.texts(c, func(f *field) { a.awkProgram(c, f) }) && !c.has("-f", "--file", "-E", "--exec") && len(ops) > 0 {
-		a.awkProgram(c, &ops[0])
-		ops = ops[1:]
-	}
+	ops := a.program(c, a.awkProgram, "-f", "--file", "-E", "--exec")
 	inPlace := c.val("-i", "--include") == "inplace"
 	for i := range ops {
 		if name, _, set := strings.Cut(ops[i].S, "="); inPlace {
@@ -248,8 +215,8 @@ func (a *analysis) awkProgram(c *call, f *field) {
 		text = text[:min(len(text), maxCode)]
 	}
 	a.Spend(len(text) / bashread.BytesMatched)
-	bare := codeString().ReplaceAllString(text, `""`)
-	if awkRuns().MatchString(text) && (awkRuns().MatchString(bare) || strings.Contains(bare, "|")) {
+	bare := expr("code-string").ReplaceAllString(text, `""`)
+	if expr("awk-runs").MatchString(text) && (expr("awk-runs").MatchString(bare) || strings.Contains(bare, "|")) {
 		a.runs()
 		a.note(High, RunCode, f.Span, "an awk program that runs commands")
 		a.commandsIn(text, f.Span, c.st)
@@ -264,7 +231,7 @@ func (a *analysis) awkProgram(c *call, f *field) {
 		a.maybe(value, f.Span, c.st)
 	}
 	if strings.Contains(bare, ">") {
-		for _, m := range awkWrite().FindAllStringSubmatch(text, 16) {
+		for _, m := range expr("awk-write").FindAllStringSubmatch(text, 16) {
 			name, literal := strings.CutPrefix(m[1], `"`)
 			if !literal {
 				name = unknownPart
@@ -272,7 +239,7 @@ func (a *analysis) awkProgram(c *call, f *field) {
 			a.touch(Write, &field{S: strings.TrimSuffix(name, `"`), Known: literal, Span: f.Span}, c.st, touching{})
 		}
 	}
-	for _, m := range awkRead().FindAllStringSubmatch(text, 16) {
+	for _, m := range expr("awk-read").FindAllStringSubmatch(text, 16) {
 		a.touch(Read, &field{S: m[1], Known: true, Span: f.Span}, c.st, touching{})
 	}
 	if strings.Contains(bare, "ENVIRON") {
@@ -284,10 +251,7 @@ var (
 	// sedCommand is one command of a sed script that neither runs commands nor names files, with its addresses.
 	sedCommand = `[\s;}]*(?:[\d$,~+!\s]|/(?:[^/\\\n]|\\.)*/[IM]?|\\,(?:[^,\\\n]|\\.)*,)*(?:` + sedParts(`s`, `[gpiImM\d]*`) + `|` + sedParts(`y`, ``) +
 		`|[{}=dDgGhHnNpPxzF]|[qQlL]\s*\d*|[btT:][^;}\n]*|[aic][^\n]*(?:\\\n[^\n]*)*|#[^\n]*)`
-	sedPlain = lazyRe(`^(?:` + sedCommand + `)*[\s;}]*$`)
-	sedRuns  = lazyRe(`(?:^|[;{\n\s\d/$!])e\s+([^\n]+)|^[^a-z]*e$`)
-	sedEval  = lazyRe(`[/|#,@][gpiImM\d]*e[gpiImM\d]*(?:[\s;}]|$)`)
-	sedFile  = lazyRe(`(?:^|[;{\n\s\d/$!|#gpIiM])[wW]\s*([^\s;}]+)`)
+	sedPlain = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + sedCommand + `)*[\s;}]*$`) })
 )
 
 // sedParts returns an expression for s/a/b/ or y/a/b/ with the usual delimiters.
@@ -303,11 +267,7 @@ func sedParts(name, flags string) string {
 // doSed judges sed: scripts can run commands (e, s///e) and write files (w, s///w); -i writes its files.
 func (a *analysis) doSed(c *call) {
 	a.base(c)
-	ops := c.operands
-	if !a.texts(c, func(f *field) { a.sedScript(c, f) }) && !c.has("-f", "--file") && len(ops) > 0 {
-		a.sedScript(c, &ops[0])
-		ops = ops[1:]
-	}
+	ops := a.program(c, a.sedScript, "-f", "--file")
 	suffix, inPlace := sedInPlace(c)
 	for i := range ops {
 		f := &ops[i]
@@ -358,29 +318,21 @@ func (a *analysis) sedScript(c *call, f *field) {
 	if f.Opaque() && !strings.HasPrefix(strings.TrimLeft(f.S, "0123456789,$ "), "s") {
 		a.note(High, RunCode, f.Span, "a sed script that is not known here")
 	}
-	for _, m := range sedRuns().FindAllStringSubmatch(f.S, 16) {
+	for _, m := range expr("sed-runs").FindAllStringSubmatch(f.S, 16) {
 		a.note(High, RunCode, f.Span, "a sed script that runs commands")
 		a.shellText(*f.With(m[1]), c.st)
 	}
-	if sedEval().MatchString(f.S) {
+	if expr("sed-eval").MatchString(f.S) {
 		a.runs()
 		a.note(High, RunCode, f.Span, "a sed script that runs what it made as a command")
 		for part := range strings.FieldsFuncSeq(strings.ReplaceAll(f.S, `\/`, "\x02"), func(r rune) bool { return strings.ContainsRune("/|#,@", r) }) {
 			a.maybe(strings.ReplaceAll(part, "\x02", "/"), f.Span, c.st)
 		}
 	}
-	for _, m := range sedFile().FindAllStringSubmatch(f.S, 16) {
+	for _, m := range expr("sed-file").FindAllStringSubmatch(f.S, 16) {
 		a.touch(Write, f.With(m[1]), c.st, touching{})
 	}
 }
-
-var (
-	sqlWide = lazyRe(`(?i)\b(drop\s+(database|schema|table|user|role)|truncate\b|delete\s+from\s+[\w."` + "`" + `]+\s*(;|$)|update\s+\S+\s+set\b[^;]*(;|$)|dropDatabase|\.drop\(|flushall|flushdb|deleteMany\(\s*\{\s*\})`)
-	sqlRuns = lazyRe(`(?i)(\\!|\\copy\b.*\bprogram\b|copy\b.*\b(from|to)\s+program\b|\bsystem\s|\.shell\b|\.system\b|load_extension|sys_exec|xp_cmdshell|into\s+(out|dump)file|load_file\s*\(|pg_read_file|pg_execute|lo_export|\\o\s*\||\.(read|load|import)\b)`)
-	sqlRead = lazyRe(`(?i)^\s*(select|show|describe|desc|explain|with|pragma\s+\w+\s*(\(|;|$)|\\[dlc]\w*|\.(tables|schema|databases|indexes|dump|mode|headers?)|values|table|get|keys|info|scan|ttl|type|exists|llen|hget|hgetall|lrange|smembers|db\.\w+\.(find|count|aggregate)|ping)\b`)
-	sqlWrit = lazyRe(`(?i)\b(insert|update|delete|alter|create|grant|revoke|replace|merge|call|exec|execute|do|set|copy|load|attach|detach|vacuum|reindex|import|rename|lock|drop|truncate|pragma\s+\w+\s*=|insertOne|insertMany|updateOne|updateMany|deleteOne|deleteMany|begin|commit|rollback)\b`)
-	sqlFile = lazyRe(`(?m)^\s*\.(?:output|once|save|backup|clone|log|excel|archive)\s+(?:.*\s)?["']?([^\s"']+)["']?\s*$`)
-)
 
 // doSQL judges clients of databases by the statement they are given.
 func (a *analysis) doSQL(c *call) {
@@ -413,21 +365,21 @@ func (a *analysis) doSQL(c *call) {
 	a.net = a.net || !local
 	s := text.S
 	a.Spend(len(s) / bashread.BytesMatched)
-	for _, m := range sqlFile().FindAllStringSubmatch(s, 16) {
+	for _, m := range expr("sql-file").FindAllStringSubmatch(s, 16) {
 		a.touch(Write, text.With(m[1]), c.st, touching{})
 	}
-	if wide := sqlWide().FindString(s); wide != "" && !strings.Contains(strings.ToLower(wide), "where") {
+	if wide := expr("sql-wide").FindString(s); wide != "" && !strings.Contains(strings.ToLower(wide), "where") {
 		a.note(Critical, Delete, text.Span, "drops or empties data")
 	}
 	switch {
-	case sqlRuns().MatchString(s):
+	case expr("sql-runs").MatchString(s):
 		a.runs()
 		a.note(High, RunCode, text.Span, "a statement that runs programs or reaches files")
 		a.commandsIn(s, text.Span, c.st)
 	case text.Opaque():
 		a.opaque()
 		a.note(High, Unknown, text.Span, "a statement that is not known here")
-	case sqlRead().MatchString(s) && !sqlWrit().MatchString(s):
+	case expr("sql-read").MatchString(s) && !expr("sql-writ").MatchString(s):
 		level := Low
 		if !local {
 			level = Medium
@@ -438,12 +390,10 @@ func (a *analysis) doSQL(c *call) {
 	}
 }
 
-var dropsWords = lazyRe(`(?:^|\s)(?:flush|reset_db|sqlflush|db:drop(?::_unsafe)?|db:reset|db:purge|db:truncate_all|db:wipe|migrate:fresh|migrate:reset|migrate:refresh|schema:drop|doctrine:database:drop|doctrine:schema:drop|ecto\.drop|ecto\.reset|db:migrate:reset|db:schema:load)(?:\s|$)|migrate reset|--force-reset|downgrade base|migrate zero`)
-
 // dropsData judges the tasks that are named to a framework's own command, as in rails db:drop.
 func (a *analysis) dropsData(c *call) {
 	f := bashread.Join(c.fields[1:], c.span)
-	if a.Spend(1 + len(f.S)/bashread.BytesMatched); dropsWords().MatchString(f.S) {
+	if a.Spend(1 + len(f.S)/bashread.BytesMatched); expr("drops-words").MatchString(f.S) {
 		a.note(Critical, Delete, c.span, "drops or empties the database")
 	}
 }

@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -445,19 +446,12 @@ func (a *analysis) raises(c *call) {
 	for i := range c.opts {
 		o := &c.opts[i]
 		if o.spec != nil && o.spec.Raise > 0 && !(c.dry() && o.spec.Effect != RunCode) {
-			a.note(o.spec.Raise, o.spec.Effect, o.span, cmpOr(o.spec.Says, "with "+o.name))
+			a.note(o.spec.Raise, o.spec.Effect, o.span, cmp.Or(o.spec.Says, "with "+o.name))
 			if o.spec.Effect == RunCode {
 				a.runs()
 			}
 		}
 	}
-}
-
-func cmpOr(s, other string) string {
-	if s != "" {
-		return s
-	}
-	return other
 }
 
 // lowered reports whether an option was given that makes the command low.

@@ -86,19 +86,17 @@ func pathLevel(f *field, old string) Level {
 	if old != "" {
 		s = strings.Replace(s, old, bashread.OldPath, 1)
 	}
-	front, _, kept := strings.Cut(s, bashread.OldPath)
-	if !kept && !f.Known || f.Opaque() {
-		return High
-	}
-	for dir := range strings.SplitSeq(strings.TrimSuffix(front, ":"), ":") {
-		if !systemBin(dir) && (dir != "" || front != "") {
+	kept := false
+	for dir := range strings.SplitSeq(s, ":") {
+		switch {
+		case dir == bashread.OldPath:
+			kept = true
+		case !strings.HasPrefix(dir, "/"), !kept && !systemBin(dir): // an empty entry is the current folder
 			return High
 		}
 	}
-	for dir := range strings.SplitSeq(s, ":") {
-		if !strings.HasPrefix(dir, "/") && dir != bashread.OldPath {
-			return High // an empty entry is the current folder
-		}
+	if !kept && !f.Known || f.Opaque() {
+		return High
 	}
 	return Medium
 }

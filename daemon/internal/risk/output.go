@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -71,7 +72,7 @@ func (a *analysis) listed(c *call) string {
 	})
 	switch {
 	case c.name == "git" && (c.sub() == "ls-files" || c.has("--name-only")):
-		return cmpOr(a.c.ProjectRoot, cmpOr(c.st.Cwd, ".")) + "/*"
+		return cmp.Or(a.c.ProjectRoot, cmp.Or(c.st.Cwd, ".")) + "/*"
 	case c.name == "git", other, c.name == "rg" && !c.has("-l", "--files"), c.name == "ls" && c.has("-l", "-a", "-i", "-s"):
 		return ""
 	}
@@ -109,14 +110,12 @@ func echoed(args []field) *string {
 	return &s
 }
 
-var printfOdd = lazyRe(`%([^sbdi%]|$)`)
-
 // printfText formats where only %s, %d and the like are used.
 func printfText(args []field) *string {
 	if len(args) > 0 && args[0].S == "--" {
 		args = args[1:]
 	}
-	if len(args) == 0 || args[0].S == "-v" || printfOdd().MatchString(args[0].S) {
+	if len(args) == 0 || args[0].S == "-v" || expr("printf-odd").MatchString(args[0].S) {
 		return nil
 	}
 	words := []string{}

@@ -8,6 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"sublet/daemon/internal/risk/bashread"
+	"sublet/daemon/internal/risk/programs"
 )
 
 // Reach is what a command can do, as the kernel enforces it where it runs. The words of a command decide only which reach
@@ -94,7 +95,7 @@ func needsEffects(v Verdict, c Context) Reach {
 	for i := range v.Commands {
 		cmd := &v.Commands[i]
 		switch {
-		case slices.Contains(beyond, cmd.Name) && !asksVersion(cmd.Argv), fetches(cmd.Argv, c.Hosts), cmd.setsGit():
+		case programs.Place("beyond")[cmd.Name] && !asksVersion(cmd.Argv), fetches(cmd.Argv, c.Hosts), cmd.setsGit():
 			need = ReachFree
 		case fetches(cmd.Argv, nil), cmd.Level == Medium && slices.Contains(cmd.Effects, RunCode) && !interprets(cmd.Name):
 			need = Wider(need, ReachProject) // builds, tests and the project's own tools write
@@ -147,40 +148,6 @@ func needsFiles(v Verdict, f FileAction) Reach {
 	return ReachFree
 }
 
-// beyond are programs that the table calls harmless and that need what no confined command has: another process's socket,
-// or a network.
-var beyond = []string{
-	"docker", "podman", "kubectl", "systemctl", "loginctl", "busctl", "tmux", "screen", "ssh-add", "gpg", "ip", "ss", "nmcli",
-	"ping", "dig", "host", "nslookup", "gh", "glab", "aws", "gcloud", "az", "psql", "mysql", "redis-cli", "fg", "bg",
-	"strace", "ltrace", "perf", "bpftrace",
-}
-
-// fetchers are the sub-commands by which package managers get something that is not there yet, unless an option says to do
-// without a network. The table judges them by the code that they run.
-var fetchers = map[string][]string{
-	"npm":   {"install", "i", "ci", "add", "update", "audit", "outdated", "view", "info", "search", "publish", "login"},
-	"pnpm":  {"install", "i", "add", "update", "audit", "outdated", "publish", "dlx"},
-	"yarn":  {"install", "add", "upgrade", "audit", "outdated", "npm", "dlx"},
-	"bun":   {"install", "i", "add", "update"},
-	"pip":   {"install", "download", "wheel", "search", "index"},
-	"uv":    {"add", "sync", "lock", "pip", "tool"},
-	"cargo": {"install", "add", "fetch", "search", "update", "publish", "login", "audit", "outdated"},
-	"go":    {"get", "install"},
-	"gem":   {"install", "update"}, "bundle": {"install", "update", "add"},
-	"poetry": {"install", "add", "update", "lock"}, "pipenv": {"install", "update", "lock", "sync"}, "composer": {"install", "require", "update"},
-}
-
-// registries are the hosts from which package managers fetch, and yours the sub-commands and options for which these hosts are not enough:
-// they send, or write outside of a project.
-var (
-	registries = map[string][]string{
-		"npm": {"registry.npmjs.org"}, "pnpm": {"registry.npmjs.org"}, "bun": {"registry.npmjs.org"}, "yarn": {"registry.yarnpkg.com"},
-		"pip": {"pypi.org", "files.pythonhosted.org"}, "uv": {"pypi.org", "files.pythonhosted.org"}, "poetry": {"pypi.org", "files.pythonhosted.org"},
-		"cargo": {"index.crates.io", "static.crates.io"}, "go": {"proxy.golang.org", "sum.golang.org"},
-	}
-	yours = []string{"publish", "login", "tool", "dlx", "search", "go install", "cargo install", "-g", "--global", "--user"}
-)
-
 // fetches reports whether words run a package manager for what only a network has, beyond the hosts that are allowed.
 func fetches(argv, hosts []string) bool {
 	if len(argv) > 3 && argv[1] == "-m" && interprets(path.Base(argv[0])) {
@@ -193,11 +160,11 @@ func fetches(argv, hosts []string) bool {
 	if i := slices.IndexFunc(argv[1:], func(w string) bool { return !strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "+") }); i >= 0 {
 		verb = argv[1+i]
 	}
-	if !slices.Contains(fetchers[name], verb) && (name != "yarn" || verb != "") {
+	if !programs.Place("fetch " + name)[verb] && (name != "yarn" || verb != "") {
 		return false
 	}
-	needed := registries[name]
-	return needed == nil || slices.Contains(yours, name+" "+verb) || slices.ContainsFunc(argv, func(w string) bool { return slices.Contains(yours, w) }) ||
+	needed, yours := programs.Places("registry "+name), programs.Place("yours")
+	return needed == nil || yours[name+" "+verb] || slices.ContainsFunc(argv, func(w string) bool { return yours[w] }) ||
 		slices.ContainsFunc(needed, func(host string) bool { return !slices.Contains(hosts, host) })
 }
 
@@ -214,7 +181,7 @@ func (c *Command) setsGit() bool {
 		return len(args) == 0 || strings.HasPrefix(args[len(args)-1], "-") || args[len(args)-1] == "." || len(args) > 1 && args[len(args)-2] == "-b"
 	case "branch":
 		return slices.ContainsFunc(args, func(w string) bool {
-			return slices.Contains([]string{"-m", "-M", "-c", "-C", "-u", "--move", "--copy", "--unset-upstream", "--edit-description"}, w) || strings.HasPrefix(w, "--set-upstream-to")
+			return programs.Place("git-branch-settings")[w] || strings.HasPrefix(w, "--set-upstream-to")
 		})
 	}
 	return false
@@ -227,8 +194,7 @@ func asksVersion(argv []string) bool {
 
 // interprets reports whether a program runs code that stands in its arguments.
 func interprets(name string) bool {
-	name = strings.TrimRight(name, "0123456789.")
-	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "fish", "python", "pypy", "perl", "ruby", "node", "php", "lua", "awk", "gawk", "mawk", "eval"}, name)
+	return programs.Place("interpreters")[strings.TrimRight(name, "0123456789.")]
 }
 
 // onlyChangesShell reports whether a text changes the shell and has no command that does anything else. Declarations as
@@ -264,19 +230,6 @@ const (
 	look                        // lists, or sets, what only the shell itself has
 	literalChange               // in words that the shell only looks up
 	opaqueChange                // in words that it computes, or by a file that it reads
-)
-
-var (
-	// changers are the builtins that do nothing but change the shell.
-	changers = []string{"cd", "pushd", "popd", "alias", "unalias", "export", "unset", "umask"}
-	// sourcers are those that change it by what they read or are given.
-	sourcers = []string{".", "source", "eval"}
-	// lookers are those that list what the shell has, or set it.
-	lookers = []string{"jobs", "history", "wait", "dirs", "set", "shopt", "hash", "trap", "complete", "bind", "enable", "ulimit"}
-	// neutral are those that may stand between them.
-	neutral = []string{"true", ":", "pwd", "echo"}
-	// idle are those of them that read and change nothing: a child would only take longer.
-	idle = []string{"true", ":", "pwd"}
 )
 
 // changesOf returns what a text changes in the shell, if that is all it does: a list of the builtins above and of
@@ -331,15 +284,15 @@ func changesOfCall(c *syntax.CallExpr, ctx Context) (change, bool) {
 	case len(c.Args) == 0:
 	case len(c.Assigns) > 0:
 		return noChange, false
-	case slices.Contains(idle, name) && literal && ctx.Aliases[name] == "" && ctx.Functions[name] == "":
+	case programs.Place("idle")[name] && literal && ctx.Aliases[name] == "" && ctx.Functions[name] == "":
 		return look, true
-	case slices.Contains(neutral, name):
+	case programs.Place("neutral")[name]:
 		return noChange, literal
-	case slices.Contains(sourcers, name):
+	case programs.Place("sourcers")[name]:
 		literal = literal && len(c.Args) == 2 && name != "eval" && ctx.standardVenv(c.Args[1].Lit())
-	case slices.Contains(lookers, name) && literal:
+	case programs.Place("lookers")[name] && literal:
 		return look, true
-	case !slices.Contains(changers, name):
+	case !programs.Place("changers")[name]:
 		return noChange, false
 	}
 	if literal {

@@ -17,9 +17,6 @@ type Script struct {
 	from, to   int  // its commands in Verdict.Commands
 }
 
-// shellRun finds the first lines that have a file that is run by its name read by sh or bash.
-var shellRun = lazyRe(`\A#!\s*/(usr/)?bin/(env +)?(ba|da)?sh[ \t]*\n`)
-
 // script judges a shell script that is run as a file by its text, where that is known and neither this text nor what it runs
 // before may have changed it. It reports whether it did.
 func (a *analysis) script(c *call, f *field, p string) bool {
@@ -38,7 +35,7 @@ func (a *analysis) script(c *call, f *field, p string) bool {
 		args = c.operands[1:]
 	}
 	text, ok := a.c.Written(p)
-	if !ok || len(text) > MaxText || byName && !shellRun().MatchString(text) {
+	if !ok || len(text) > MaxText || byName && !expr("shell-run").MatchString(text) {
 		return false
 	}
 	a.note(Low, Read, f.Span, "runs "+show(f.S)+", which an agent wrote; it is judged by its text")

@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"cmp"
 	"path"
 	"regexp"
 	"slices"
@@ -331,17 +332,10 @@ func (a *analysis) doKill(c *call) {
 	}
 }
 
-var (
-	// killsMany finds options of pkill and killall that choose processes by user, group, parent, session or terminal.
-	killsMany = lazyRe(`^(-[uUGPtv].*|--.*(id|user|parent|session|terminal|inverse).*)$`)
-	// looksUp finds what looks up processes by their names.
-	looksUp = lazyRe(`\b(pgrep|pidof|ps)\s`)
-)
-
 // endsUs reports whether a signal goes to the shell, its window or the daemon, or may: by number, by name, by user, terminal
 // or session, to the process group, or to what a command looks up by such a name.
 func (a *analysis) endsUs(c *call) bool {
-	names := []string{"sublet", cmpOr(a.c.Dialect, "bash"), "bash"}
+	names := []string{"sublet", cmp.Or(a.c.Dialect, "bash"), "bash"}
 	named := func(s string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return strings.Contains(s, n) })
 	}
@@ -354,7 +348,7 @@ func (a *analysis) endsUs(c *call) bool {
 		}
 		n, err := strconv.Atoi(f.S)
 		switch {
-		case f.Flow&bashread.Self != 0, c.name != "kill" && killsMany().MatchString(f.S):
+		case f.Flow&bashread.Self != 0, c.name != "kill" && expr("kills-many").MatchString(f.S):
 			return true
 		case f.Opaque(), n < 0 && i == 1, f.S == "--":
 		case err == nil:
@@ -372,5 +366,5 @@ func (a *analysis) endsUs(c *call) bool {
 		}
 	}
 	text := strings.NewReplacer("[", "", "]", "").Replace(a.Text()) // ps | grep '[s]ublet'
-	return c.name == "killall5" || unknown && named(text) && looksUp().MatchString(text)
+	return c.name == "killall5" || unknown && named(text) && expr("looks-up").MatchString(text)
 }

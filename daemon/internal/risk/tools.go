@@ -379,20 +379,13 @@ func (a *analysis) gitOptions(c *call, sub string) {
 // gitSetting judges a setting of git that decides what it runs.
 func (a *analysis) gitSetting(c *call, key string, val *field) {
 	key = strings.ToLower(key)
-	if !gitRuns().MatchString(key) || gitPlain().MatchString(key+"="+val.S) {
+	if !expr("git-runs").MatchString(key) || expr("git-plain").MatchString(key+"="+val.S) {
 		return
 	}
 	a.runs()
 	a.note(High, RunCode, val.Span, "sets git's "+show(key)+", which decides what git runs or trusts")
 	a.maybe(strings.TrimPrefix(val.S, "!"), val.Span, c.st)
 }
-
-var (
-	// gitRuns finds settings whose value git runs, or which make it run or trust what the repository holds.
-	gitRuns = lazyRe(`^(core\.(pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|alternaterefscommand|attributesfile|worktree)|sequence\.editor|(credential|alias|filter|pager|gpg|merge|mergetool|difftool|diff|uploadpack|remote|url|protocol|include|includeif|sendemail|trailer|receive|browser|man|instaweb|submodule|transfer|tar|guitool|extensions)\..*|http\.(proxy|sslverify|sslcainfo)|interactive\.difffilter|init\.templatedir|safe\.directory|log\.showsignature|user\.signingkey)$|\x00`)
-	// gitPlain finds everyday settings and values among those.
-	gitPlain = lazyRe(`^((merge\.(conflictstyle|ff|renamelimit)|diff\.(algorithm|renames|noprefix|mnemonicprefix|colormoved|renamelimit|context)|submodule\.recurse|remote\.pushdefault)=.*|(.*pager|.*editor|pager\..*)=(cat|less|true|:|)|.*=(false|never)|core\.fsmonitor=)$`)
-)
 
 // gitConfig judges git config.
 func (a *analysis) gitConfig(c *call) {
@@ -410,7 +403,7 @@ func (a *analysis) gitConfig(c *call) {
 	if o := c.opt("-f", "--file"); o != nil && o.val != nil {
 		a.touch(Write, o.val, c.st, touching{})
 	}
-	if len(ops) > 0 && gitRuns().MatchString(strings.ToLower(ops[0].S)) {
+	if len(ops) > 0 && expr("git-runs").MatchString(strings.ToLower(ops[0].S)) {
 		a.note(min(Critical, level+1), Persistence, c.span, "changes a setting that decides what git runs or trusts")
 		if len(ops) > 1 {
 			a.maybe(strings.TrimPrefix(ops[1].S, "!"), c.span, c.st)

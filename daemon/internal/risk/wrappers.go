@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -113,7 +114,7 @@ func (a *analysis) doXargs(c *call) {
 	}
 	hole := ""
 	if o := c.opt("-I", "--replace", "-i"); o != nil {
-		hole = cmpOr(c.val("-I", "--replace", "-i"), "{}")
+		hole = cmp.Or(c.val("-I", "--replace", "-i"), "{}")
 	}
 	if c.name == "parallel" || c.name == "sem" {
 		hole = "{}"
@@ -278,7 +279,7 @@ func findRoot(root *field, name string) string {
 	r := strings.TrimRight(root.S, "/")
 	switch {
 	case name == "":
-		return cmpOr(r, "/")
+		return cmp.Or(r, "/")
 	case r == "" && root.S != "": // at any depth: the system's folders too
 		return "/usr/lib/" + name
 	}
@@ -308,7 +309,7 @@ func (a *analysis) doDocker(c *call) {
 			continue // a volume of docker's own
 		}
 		f := o.val.With(strings.ReplaceAll(src, unknownPart, "_"))
-		switch pl := a.placeOf(cmpOr(bashread.Absolute(c.st.Cwd, f.S), "/_")); {
+		switch pl := a.placeOf(cmp.Or(bashread.Absolute(c.st.Cwd, f.S), "/_")); {
 		case path.Base(src) == "docker.sock":
 			a.note(Critical, Privilege, o.span, "gives the container the rights of the whole machine")
 		case pl == credential:

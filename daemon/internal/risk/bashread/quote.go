@@ -44,27 +44,3 @@ func expandBraces(w *syntax.Word) (list []*syntax.Word, ok bool) {
 	}
 	return list, true
 }
-
-// GlobMatch matches *, ? and literals; a [ matches any one character. Its time is bounded by the product of the lengths.
-func GlobMatch(pattern, s string) bool {
-	p, i, star, mark := 0, 0, -1, 0
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, i
-			p++
-		case p < len(pattern) && pattern[p] == '[':
-			p += max(0, strings.IndexByte(pattern[p:], ']')) + 1
-			i++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i]):
-			p++
-			i++
-		case star >= 0:
-			mark++
-			p, i = star+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
-}

@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"regexp"
 	"strings"
 	"sync"
 )
@@ -59,7 +60,7 @@ func VariableOf(name string) Variable {
 	return Variable{}
 }
 
-var places = sync.OnceValue(func() map[string][]string { return Sections(file("places")) })
+var places = sync.OnceValue(func() map[string][]string { return Sections(file("places") + file("reach")) })
 
 // Sections reads a text of sections, as places.txt is one: the names of each, in their order.
 func Sections(text string) map[string][]string {
@@ -79,6 +80,20 @@ func Sections(text string) map[string][]string {
 
 // Places returns the names of a section of places.txt, in their order.
 func Places(section string) []string { return places()[section] }
+
+// expressions compiles each when it is first needed: most processes of this program need none.
+var expressions = sync.OnceValue(func() map[string]func() *regexp.Regexp {
+	m := map[string]func() *regexp.Regexp{}
+	for line := range strings.Lines(file("code")) {
+		if name, expr, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok {
+			m[name] = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+		}
+	}
+	return m
+})
+
+// Expression returns the expression of a name in code.txt.
+func Expression(name string) *regexp.Regexp { return expressions()[name]() }
 
 var placeSets = sync.OnceValue(func() map[string]map[string]bool {
 	m := map[string]map[string]bool{}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -33,10 +34,8 @@ func (l Level) String() string {
 
 // ParseLevel reads what String writes.
 func ParseLevel(s string) (Level, error) {
-	for l := Low; l <= Critical; l++ {
-		if levelNames[l] == s {
-			return l, nil
-		}
+	if l := slices.Index(levelNames[Low:], s); l >= 0 {
+		return Low + Level(l), nil
 	}
 	return 0, fmt.Errorf("risk level %q is none of low, medium, high, critical", s)
 }
@@ -158,14 +157,7 @@ func (s *Spec) Option(name string) *Option {
 func (s *Spec) LongNames() bool { return s.Long || s.Up != nil && s.Up.LongNames() }
 
 // Has reports whether e is one of the line's effects.
-func (s *Spec) Has(e Effect) bool {
-	for _, have := range s.Effects {
-		if have == e {
-			return true
-		}
-	}
-	return false
-}
+func (s *Spec) Has(e Effect) bool { return slices.Contains(s.Effects, e) }
 
 //go:embed *.txt
 var texts embed.FS
@@ -190,9 +182,6 @@ func file(name string) string {
 
 // Lookup returns a program's line, nil where it has none.
 func Lookup(name string) *Spec { return table()[name] }
-
-// Table returns every program's line by its name.
-func Table() map[string]*Spec { return table() }
 
 // Builtin reports whether bash runs a name itself.
 func Builtin(name string) bool { return builtins[name] }
@@ -357,11 +346,7 @@ func (s *Spec) word(i int, w string) (err error) {
 
 func effects(w string) (es []Effect, err error) {
 	for e := range strings.SplitSeq(w, ",") {
-		known := false
-		for _, k := range Effects() {
-			known = known || k == Effect(e)
-		}
-		if !known {
+		if !slices.Contains(Effects(), Effect(e)) {
 			return nil, fmt.Errorf("no effect %q", e)
 		}
 		es = append(es, Effect(e))

@@ -45,17 +45,20 @@ func checkProse(t *testing.T, programs map[string]*Spec) {
 	}
 }
 
-// TestNames reads the tables of variables and places.
+// TestNames reads the tables of variables, places and expressions.
 func TestNames(t *testing.T) {
 	for line := range strings.Lines(file("variables")) {
 		if f := strings.Split(line, "\t"); line != "\n" && line[0] != '#' && (len(f) != 4 || f[3] == "\n") {
 			t.Errorf("%q has not a name, a level, programs and what it does", line)
 		}
 	}
-	for _, section := range []string{"bin", "build", "build-ends", "startup", "startup-dirs", "system", "system-keys", "guarded", "devices"} {
+	for _, section := range []string{"bin", "build", "build-ends", "startup", "startup-dirs", "system", "system-keys", "guarded", "devices", "beyond", "fetch npm", "registry npm", "yours", "changers"} {
 		if len(Places(section)) == 0 {
-			t.Errorf("places.txt has no section %s", section)
+			t.Errorf("there is no section %s", section)
 		}
+	}
+	for name := range expressions() {
+		Expression(name) // panics where it is none
 	}
 }
 

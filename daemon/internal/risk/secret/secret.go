@@ -8,11 +8,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
-	"sublet/daemon/internal/risk/bashread"
 	"sublet/daemon/internal/risk/programs"
 )
 
@@ -22,19 +22,7 @@ var text string
 // list returns the names of a section of secrets.txt.
 func list(section string) []string { return sections()[section] }
 
-var (
-	sections = sync.OnceValue(func() map[string][]string { return programs.Sections(text) })
-	names    = sync.OnceValue(func() map[string]bool { return set("names") })
-	publics  = sync.OnceValue(func() map[string]bool { return set("public") })
-)
-
-func set(section string) map[string]bool {
-	m := map[string]bool{}
-	for _, name := range list(section) {
-		m[name] = true
-	}
-	return m
-}
+var sections = sync.OnceValue(func() map[string][]string { return programs.Sections(text) })
 
 // Table is the built-in table with what the user says of it. The zero value is the built-in one of a user without a home.
 type Table struct {
@@ -101,7 +89,7 @@ func (t Table) Mentioned(text string) bool {
 			return closed
 		}
 		for rest, more := strings.TrimLeft(word, "/"), true; more; _, rest, more = strings.Cut(rest, "/") {
-			if first, _, _ := strings.Cut(rest, "/"); names()[first] || slices.ContainsFunc(list("home"), func(dir string) bool { return Under(rest, dir) }) {
+			if first, _, _ := strings.Cut(rest, "/"); slices.Contains(list("names"), first) || slices.ContainsFunc(list("home"), func(dir string) bool { return Under(rest, dir) }) {
 				return true
 			}
 		}
@@ -161,7 +149,9 @@ func InSystem(p string) bool { return Match(p, list("system")) }
 // InHome reports whether a path that begins in a home folder is secret by its place there.
 func InHome(rest string) bool { return !public(path.Base(rest)) && Match(rest, list("home")) }
 
-func public(base string) bool { return publics()[base] || ends(base, "public-ends") }
+func public(base string) bool {
+	return slices.Contains(list("public"), base) || ends(base, "public-ends")
+}
 
 func ends(name, section string) bool {
 	return slices.ContainsFunc(list(section), func(end string) bool { return len(name) > len(end) && strings.HasSuffix(name, end) })
@@ -170,7 +160,7 @@ func ends(name, section string) bool {
 // Named reports whether files of a name hold keys, tokens or passwords, wherever they are.
 func Named(base string) bool {
 	switch {
-	case names()[base]:
+	case slices.Contains(list("names"), base):
 		return true
 	case public(base), base == ".env":
 		return false
@@ -198,10 +188,18 @@ func Match(p string, list []string) bool {
 	ps := strings.Split(p, "/")
 	for _, d := range list {
 		if ds := strings.Split(d, "/"); len(ps) >= len(ds) && slices.EqualFunc(ps[:len(ds)], ds, func(p, d string) bool {
-			return p == d || strings.ContainsAny(p, "*?[") && bashread.GlobMatch(p, d) && (p[0] == '.' || d == "" || d[0] != '.')
+			return p == d || strings.ContainsAny(p, "*?[") && globMatch(p, d) && (p[0] == '.' || d == "" || d[0] != '.')
 		}) {
 			return true
 		}
 	}
 	return false
+}
+
+var brackets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[[^]]*\]?`) })
+
+// globMatch matches *, ? and literals; a [ matches any one character.
+func globMatch(pattern, s string) bool {
+	ok, err := path.Match(brackets().ReplaceAllString(pattern, "?"), s)
+	return ok || err != nil
 }
