@@ -22,16 +22,16 @@ type borrow struct {
 
 	ended     chan struct{}
 	completed chan *wire.CommandCompleted // holds one
-	unfit     chan error                  // holds one: why the command was not handed over although the shell was had
+	unfit     chan error                  // holds one: why the command was not handed over although the shell was granted
 
 	// guarded by the lender's mu
 	// As the client reported: what the user does with the shell, and why it cannot be lent at all.
 	why, broken string
-	ready       bool // what is to be written down before the command runs is, and it is still wanted
+	ready       bool // the borrower has recorded that the command may run, and it is still wanted
 	begun       bool // it was handed to the client, and the user did not come before it
 
 	// Written before the channel that announces them is closed.
-	cwd, digest     string        // where the shell stood when it was had; the lender's
+	cwd, digest     string        // where the shell stood when it was granted; the lender's
 	outcome, holder string        // ended
 	heldFor         time.Duration // ended
 }
@@ -48,7 +48,7 @@ type Watcher struct {
 // Terms are those on which a shell is borrowed.
 type Terms struct {
 	Turn   wire.TurnID
-	Holder string        // shown to the user and to whoever waits
+	Holder string        // shown to the user and to those who wait
 	Wait   time.Duration // in the queue
 	Term   time.Duration // of the lease, before the command begins
 	Watch  Watcher
@@ -67,10 +67,10 @@ type wish struct {
 	holds     func() bool      // see Approval
 	vetted    bool             // a person wanted this very command
 	job       string           // folder of a background job, which the command becomes; "" = it runs in the foreground
-	marks     bool             // an agent's, in the shell itself: what that starts from now on is marked
+	marks     bool             // of an agent, not confined: processes that the shell starts from now on are marked as an agent's
 	undo      bool             // no command: put back what the last one changed in the shell
 	all       bool             // of undo: what all of them changed
-	record    func()           // writes down that it may run, while the shell is asked for and before anything runs; nil = it is written
+	record    func()           // records that it may run, while the shell is asked for and before anything runs; nil = already recorded
 }
 
 // run takes the shell in its turn, runs the command and gives the shell back, on every path. Errors are those of
@@ -138,7 +138,7 @@ func (ln *Lender) ask(ctx context.Context, w wish) *borrow {
 		lender: ln, ctx: ctx, wish: w,
 		ended: make(chan struct{}), completed: make(chan *wire.CommandCompleted, 1), unfit: make(chan error, 1),
 	}
-	ln.shells.used.sawBelow(ln.owner.pid)
+	ln.shells.used.rememberShellsOf(ln.owner.pid) // what runs in them counts as inside a shell that agents use
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	now := time.Now()
@@ -168,8 +168,10 @@ func (ln *Lender) recorded(b *borrow) {
 	}
 }
 
-// beginLocked hands the command to the client as soon as both are there, the shell and the borrower's leave, by whoever
-// brings the second of them: the borrower need not be woken for it. It is bound to the place where it was approved.
+// beginLocked hands the command to the client once the shell is granted and the borrower has recorded that it may run.
+// Whichever comes second calls it, so that no goroutine has to be woken. If the place, a script, or the client is no longer the
+// one that was approved, it hands nothing over: the borrower gets tool.ErrChanged, gives the shell back, and the command is
+// judged again.
 func (ln *Lender) beginLocked(b *borrow) {
 	w := &b.wish
 	if !b.ready || b.begun || b.ctx.Err() != nil {
@@ -180,7 +182,7 @@ func (ln *Lender) beginLocked(b *borrow) {
 	replaced := w.confine.Reach != "" && !ln.conn.confines // another program has the window by now
 	if moved || edited || replaced {
 		b.ready = false
-		b.unfit <- tool.ErrChanged // given back, judged again
+		b.unfit <- tool.ErrChanged
 		return
 	}
 	if err := ln.m.Execute(time.Now(), &b.lease, string(w.execution), w.timeout); err != nil {

@@ -236,7 +236,8 @@ func (p *Private) continues(k *continuable) {
 	p.continuable = k
 }
 
-// Background has the command that runs in the shell go on as a background job, and returns that; nil where none runs that could.
+// Background makes the command that runs in the shell continue as a background job, and returns the job; nil if there is no
+// such command.
 func (p *Private) Background(ctx context.Context) (*job.Info, error) {
 	p.mu.Lock()
 	k := p.continuable

@@ -80,7 +80,7 @@ func (s *Shells) of(o Owner) *Lender {
 	return ln
 }
 
-// forget makes room for another lender of the client, should that come back: one that is closed links nobody.
+// forget removes a closed lender, so that a client that comes back gets a new one.
 func (s *Shells) forget(ln *Lender) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

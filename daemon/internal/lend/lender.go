@@ -11,8 +11,8 @@ import (
 	"sublet/wire"
 )
 
-// Lender is one client's shell and the queue for it. It outlives the connection by lease.Grace, so that a client that comes back
-// finds its running command, and those who wait their place.
+// Lender is one client's shell and the queue for it. It outlives a lost connection by up to lease.Grace, so that a client that
+// comes back finds its running command, and those who wait keep their place.
 type Lender struct {
 	shells *Shells
 	owner  Owner
@@ -126,7 +126,7 @@ func (ln *Lender) Unlink(w Window) {
 	ln.conn.grace = time.AfterFunc(goneEvery, ln.lost)
 }
 
-// goneEvery is how often it is looked whether a client whose link dropped has ended: then nobody waits for it to come back.
+// goneEvery is how often to check whether a client whose link dropped has ended; if so, it is not waited for.
 const goneEvery = time.Second
 
 // lost closes the lender of a client that has ended, or has not come back within the grace.

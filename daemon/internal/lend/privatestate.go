@@ -9,7 +9,8 @@ import (
 	"sublet/lease/shell"
 )
 
-// privateState is what a private shell's state was when a person last stood behind it.
+// privateState is the part of a private shell's state that is trusted: what was there at the start, and what a person approved
+// since.
 type privateState struct {
 	mu sync.Mutex
 	// below: guarded by mu
@@ -90,7 +91,7 @@ func (p *Private) Facts(ctx context.Context, digest string, c *risk.Context) boo
 	return p.shell().Digest() == digest && p.state.facts(ctx, p.shell(), digest, c)
 }
 
-// Suspects returns the names whose meaning in the shell nobody stands behind.
+// Suspects returns the names whose meaning was changed by a command that no person approved.
 func (p *Private) Suspects(ctx context.Context) []string {
 	var c risk.Context
 	p.Facts(ctx, p.shell().Digest(), &c)

@@ -88,8 +88,8 @@ func (a *used) saw(pid int) bool {
 	return true
 }
 
-// sawBelow remembers the shells of the process that lends them.
-func (a *used) sawBelow(lender int) {
+// rememberShellsOf remembers the shells of the process that lends them.
+func (a *used) rememberShellsOf(lender int) {
 	if lender <= 0 {
 		return
 	}

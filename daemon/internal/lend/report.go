@@ -41,8 +41,8 @@ func (ln *Lender) Report(w Window, m wire.LeaseMessage) error {
 
 func refOf(r wire.LeaseRef) lease.Ref { return lease.Ref{ID: string(r.LeaseID), Fence: r.Fence} }
 
-// waiting returns whose turn it is in the queue by that lease, nil for nobody.
-func (ln *Lender) waiting(ref lease.Ref) *borrow {
+// waitingLocked returns the borrow in the queue whose lease has that ref, or nil.
+func (ln *Lender) waitingLocked(ref lease.Ref) *borrow {
 	for l := range ln.m.Waiting {
 		if l.Ref() == ref {
 			return l.Owner.(*borrow)
@@ -55,7 +55,7 @@ func (ln *Lender) waiting(ref lease.Ref) *borrow {
 func (ln *Lender) queued(now time.Time, ref lease.Ref, m *wire.ShellLeaseQueued) {
 	held := time.Duration(m.HeldMS) * time.Millisecond
 	ln.m.Wait(now, ref, m.Holder, held)
-	b := ln.waiting(ref)
+	b := ln.waitingLocked(ref)
 	if b == nil {
 		return
 	}
@@ -67,7 +67,7 @@ func (ln *Lender) queued(now time.Time, ref lease.Ref, m *wire.ShellLeaseQueued)
 
 // acquired takes the shell for the borrower that it was offered to, and hands its command over.
 func (ln *Lender) acquired(now time.Time, ref lease.Ref, m *wire.ShellLeaseAcquired) {
-	b := ln.waiting(ref)
+	b := ln.waitingLocked(ref)
 	offered := b != nil && b.lease.State == lease.Offered
 	if offered {
 		b.cwd, b.digest = string(m.Cwd), m.State // before the grant hands the command over
@@ -84,7 +84,7 @@ func (ln *Lender) denied(now time.Time, ref lease.Ref, m *wire.ShellLeaseDenied)
 	outcome := lease.Denied
 	switch m.Reason {
 	case wire.DeniedBroken:
-		if b := ln.waiting(ref); b != nil {
+		if b := ln.waitingLocked(ref); b != nil {
 			b.broken = visible.Exact(visible.Cut(m.Why, maxWhy))
 		}
 	case wire.DeniedNoShell:
@@ -98,7 +98,7 @@ func (ln *Lender) denied(now time.Time, ref lease.Ref, m *wire.ShellLeaseDenied)
 	ln.apply(ln.m.Refused(now, ref, outcome))
 }
 
-// started notes that the command runs, or whose the keyboard is.
+// started records that the command runs, and whether it has the user's keyboard.
 func (ln *Lender) started(now time.Time, ref lease.Ref, m *wire.CommandStarted) {
 	if ln.m.Started(now, ref, string(m.ExecutionID)) {
 		if b := ln.m.Current().Owner.(*borrow); b.wish.Watch.Started != nil {
@@ -153,8 +153,8 @@ func (ln *Lender) released(now time.Time, ref lease.Ref, m *wire.ShellLeaseRelea
 	}
 }
 
-// preempted puts a borrower back into the line whose command the user came before, between the grant and its start. It
-// reports false where that command has begun, or ended.
+// preempted puts a borrower back into the queue because the user began a command between the grant and the start of the
+// borrower's. It reports false where that command has begun, or ended.
 func (ln *Lender) preempted(now time.Time, ref lease.Ref) bool {
 	if l := ln.m.Current(); l != nil && l.Ref() == ref {
 		b := l.Owner.(*borrow)

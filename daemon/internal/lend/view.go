@@ -100,7 +100,9 @@ func (ln *Lender) EnvChanged(w Window, env *wire.EnvSnapshot) {
 	ln.view.env, ln.view.cwd = maps.Clone(env.Env), string(env.Cwd) // newer than the last ShellState
 }
 
-// StateChanged takes what the live shell looks like now; ErrNotShellOwner from a connection that was replaced.
+// StateChanged records the state that the client reports, and decides whom the change is from. What a borrowed command changed
+// that no person approved becomes suspect (see trust); all else is the user's. It returns ErrNotShellOwner from a connection
+// that was replaced.
 func (ln *Lender) StateChanged(w Window, st *wire.ShellState) error {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -108,18 +110,18 @@ func (ln *Lender) StateChanged(w Window, st *wire.ShellState) error {
 		return ErrNotShellOwner
 	}
 	first := !ln.view.stated
-	back := ln.view.known == "" // on a new link
+	firstOnLink := ln.view.known == ""
 	before, now := ln.view.change(st)
 	switch current := ln.m.Current(); {
-	case first: // a client that has just come has changed nothing
+	case first: // nothing was borrowed yet: all of it is the user's
 		ln.trust.trusted.all(now)
-	case ln.trust.blames(st.Executions, back):
-	case st.Executions == nil && current != nil && current.Owner.(*borrow).wish.undo && len(ln.trust.suspects) > 0: // put back, to what may have been suspect before
-	default:
+	case ln.trust.blames(st.Executions, firstOnLink): // an unapproved command did it
+	case st.Executions == nil && current != nil && current.Owner.(*borrow).wish.undo && len(ln.trust.suspects) > 0: // an undo of a client that names no commands may have put back what was suspect
+	default: // the user did it
 		ln.trust.trusted.change(before, now)
 	}
 	ln.trust.suspects = ln.trust.trusted.suspects(now)
-	if back && ln.m.Current() == nil { // of a command whose lease was over before it was reported
+	if firstOnLink && ln.m.Current() == nil { // released had no state of this link yet, so it left blame set
 		ln.trust.blame = false
 	}
 	close(ln.view.reported)
@@ -212,7 +214,7 @@ func (ln *Lender) Look() *wire.ShellLook {
 	return l
 }
 
-// Suspects returns the names whose meaning in the shell nobody stands behind.
+// Suspects returns the names whose meaning was changed by a command that no person approved.
 func (ln *Lender) Suspects() []string {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
