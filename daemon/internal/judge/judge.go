@@ -1,5 +1,5 @@
-// Package judge finds out what a call of an agent would do where it would do it: in that shell, folder and project. The verdict itself is
-// package risk's, and what follows from it package policy's; who is asked, and how, is left to the hub.
+// Package judge collects what is known of the shell, folder and project in which an agent's call would run, and has package
+// risk judge it. Package policy decides what follows; who is asked, and how, is left to the hub.
 package judge
 
 import (
@@ -96,7 +96,7 @@ func Opaque(v risk.Verdict) bool {
 		})
 }
 
-// Verdict is a verdict as it travels. Whatever could hide in its texts is made visible.
+// Verdict converts a verdict to one of the wire. Whatever could hide in its texts is made visible.
 func Verdict(v risk.Verdict) wire.Verdict {
 	w := wire.Verdict{Level: v.Level.String(), Reasons: []wire.Reason{}, Reversible: v.Reversible, UndoHint: v.UndoHint, Reach: string(v.Reach)}
 	for _, r := range v.Reasons {
@@ -109,7 +109,8 @@ func Verdict(v risk.Verdict) wire.Verdict {
 	return w
 }
 
-// Outcomes returns what each mode decides that is offered: auto is where the kernel holds commands.
+// Outcomes returns what each mode would decide. Auto is left out unless held: it is offered only where the kernel confines
+// commands.
 func Outcomes(held bool, decide func(policy.Mode) policy.Decision) (outcomes []wire.PolicyOutcome) {
 	for _, mode := range []policy.Mode{policy.ModePlan, policy.ModeAsk, policy.ModeAuto, policy.ModeFull} {
 		if mode == policy.ModeAuto && !held {

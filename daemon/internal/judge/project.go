@@ -109,6 +109,9 @@ func (p *Projects) at(dir string) projectFile {
 	return f
 }
 
+// readProject reads the file in dir. One pattern that cannot be parsed makes the file unusable; a rule that contradicts its
+// examples is kept, with Fault set, and Faults reports it. Examples are checked before the pattern is made absolute: they are
+// judged in a made-up project.
 func readProject(dir string) projectFile {
 	p, err := config.LoadProject(dir)
 	if err != nil {
@@ -133,7 +136,8 @@ func readProject(dir string) projectFile {
 	return f
 }
 
-// below makes a rule about a relative path one about a path below dir, which need not be the repository's top.
+// below makes the relative glob of a write, edit or read rule absolute, below dir: the policy would take it as relative to the
+// repository's top. A pattern is KIND: GLOB or KIND[LEVEL, in FOLDER]: GLOB, see policy.ParseRule; FOLDER may contain a colon.
 func below(dir, pattern string) string {
 	kind, glob, ok := strings.Cut(pattern, ":")
 	if open := strings.IndexByte(kind, '['); open >= 0 { // write[high, in /a:b]: x
@@ -181,7 +185,7 @@ func (t Tightening) Apply(p policy.Policy) policy.Policy {
 	return p
 }
 
-// A Fault is something of the policy that is not as it was meant, in words.
+// A Fault describes a file or a rule that does not have the effect that was meant.
 type Fault struct{ Text, Hint string }
 
 // Faults returns which files cannot be used and which of their rules do not do what they say.

@@ -17,8 +17,9 @@ const (
 	maxStatements   = 20  // of a command that are judged by themselves
 )
 
-// Refusal says for the model what of a refused command the refusal is about, by the reasons of its verdict, and which statements of it
-// would run without a question, which free reports; "" where neither is known. Each of these is judged again when it is tried.
+// Refusal tells the model which parts of a refused command the refusal is about (from the verdict's reasons), and which
+// statements would run without a question (those for which free is true); "" if neither is known. Each statement is judged
+// again when it is tried.
 func Refusal(text string, reasons []risk.Reason, free func(statement string) bool) string {
 	list := statements(text)
 	if n := len(list); n > maxStatements {

@@ -10,8 +10,8 @@ import (
 	"sublet/wire/visible"
 )
 
-// Rules lists those of the settings, and after them the others given. Each is judged anew by its examples: what is known of programs
-// changes with the daemon.
+// Rules returns the rules of the settings, then the others. Each is checked against its examples again, because a newer daemon
+// may know more about programs.
 func Rules(p config.Policy, others ...wire.Rule) []wire.Rule {
 	list := []wire.Rule{}
 	for _, from := range []struct {
@@ -47,8 +47,8 @@ func Rules(p config.Policy, others ...wire.Rule) []wire.Rule {
 	return list
 }
 
-// Holding returns those rules of a list that hold, and what is wrong with those that do not do what their examples say; of these, what
-// allows does not hold.
+// Holding returns those rules of a list that hold, and what is wrong with those that do not do what their examples say; a
+// faulty rule that allows is left out.
 func Holding(list []wire.Rule) (rules []policy.Rule, faults []Fault) {
 	for _, r := range list {
 		if r.Fault != "" {
@@ -76,7 +76,7 @@ func ruleFault(r wire.Rule) Fault {
 	return f
 }
 
-// Rule is a rule of the wire as the policy has it.
+// Rule converts a rule of the wire to one of the policy.
 func Rule(r wire.Rule) policy.Rule {
 	rule := policy.Rule{
 		ID: string(r.ID), Decision: policy.Outcome(r.Decision), Pattern: r.Pattern, Scope: r.Scope,

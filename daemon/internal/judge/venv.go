@@ -11,7 +11,7 @@ import (
 	"sublet/daemon/internal/reach"
 )
 
-// venvPath is how a folder is called whose name needs no quotes in any shell.
+// venvPath matches the path of a folder that needs no quotes in any shell.
 var venvPath = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_-]+$`)
 
 // maxVenvFile bounds the files of a virtual environment that are read, in bytes.
@@ -75,7 +75,8 @@ func madeFrom(script, template, dir string) bool {
 	return false
 }
 
-// venvOrigin reads from a pyvenv.cfg in which folder the Python is that made it, and its version, as 3.12.
+// venvOrigin returns from the text of a pyvenv.cfg the folder of the Python that made it, and that Python's version, such as
+// "3.12".
 func venvOrigin(cfg string) (bin, version string) {
 	for line := range strings.Lines(cfg) {
 		key, value, _ := strings.Cut(line, "=")
@@ -91,7 +92,7 @@ func venvOrigin(cfg string) (bin, version string) {
 	return bin, version
 }
 
-// hides reports whether a folder has a program that another folder of path has as well, but for those that Python puts into every
+// hides reports whether bin has a program that another folder of path also has, apart from those that Python puts into every
 // virtual environment.
 func hides(bin, path string) bool {
 	list, err := os.ReadDir(bin)
