@@ -26,8 +26,8 @@ func TestEditsAreMadeTogetherOrNotAtAll(t *testing.T) {
 		args m
 		want string
 	}{
-		{edits(m{"old": "start(1)", "new": "start(2)"}, m{"old": "halt()", "new": ""}), "edits[1]: old does not stand in the file"},
-		{edits(m{"old": "start(1)", "new": "start(2)"}, m{"old": "ready()", "new": "x"}), "edits[1]: old stands in the file 2 times, in lines 4 and 10"},
+		{edits(m{"old": "start(1)", "new": "start(2)"}, m{"old": "halt()", "new": ""}), "edits[1]: old does not occur in the file"},
+		{edits(m{"old": "start(1)", "new": "start(2)"}, m{"old": "ready()", "new": "x"}), "edits[1]: old occurs in the file 2 times, in lines 4 and 10"},
 		{edits(m{"old": "\tstart(1)\n", "new": ""}, m{"old": "start(1)", "new": "x"}), "edits[0] and edits[1] overlap in line 5"},
 		{edits(m{"old": "", "new": "x"}), "old: is empty"},
 		{edits(m{"old": "x"}), "edits[0].new: is missing"},
@@ -86,7 +86,7 @@ func TestEditIgnoresWhiteSpaceWhereOnePlaceIsLeft(t *testing.T) {
 		{"x = 1\n", "x=1", "x=2", "", "the nearest is line 1"},
 		{"b\n  a\nb\n a\na\n", "  a\nb\n", "c\n", "b\nc\n a\na\n", "exact"},
 		{"b\n\ta\nb\na\nc\n", " a\n b\n", "  c\n", "", "the nearest is lines 2-3"}, // no indentation of the file is that of c
-		{strings.Repeat("a b\n", 200_000) + "c\n", strings.Repeat("a  b\n", 10_000) + "d\n", "c", "", "old does not stand"},
+		{strings.Repeat("a b\n", 200_000) + "c\n", strings.Repeat("a  b\n", 10_000) + "d\n", "c", "", "old does not occur"},
 	} {
 		got, err := apply([]byte(tc.file), []edit{{Old: &tc.old, New: &tc.repl}})
 		if tc.err == "exact" {

@@ -44,7 +44,7 @@ func TestReadSeveralRanges(t *testing.T) {
 	}{
 		{r{{"offset": 8, "limit": 1}, {"offset": 2, "limit": 2}}, "     2\t2\n     3\t3\n--\n     8\t8\n[lines 2-3, 8-8 of 10, 21 bytes; more follows: read on with offset 9]"},
 		{r{{"offset": 2, "limit": 2}, {"offset": 3, "limit": 2}, {"offset": 5, "limit": 1}}, "     2\t2\n     3\t3\n     4\t4\n     5\t5\n[lines 2-5 of 10, 21 bytes; more follows: read on with offset 6]"},
-		{r{{"offset": 10, "limit": 1}, {"offset": 20}}, "    10\t10\n[lines 10-10 of 10, 21 bytes; offset 20 is behind the end]"},
+		{r{{"offset": 10, "limit": 1}, {"offset": 20}}, "    10\t10\n[lines 10-10 of 10, 21 bytes; offset 20 is beyond the end]"},
 		{r{{"offset": 1, "limit": 9}, {"offset": 10}}, "     1\t1\n     2\t2\n     3\t3\n     4\t4\n     5\t5\n     6\t6\n     7\t7\n     8\t8\n     9\t9\n    10\t10\n[10 lines, 21 bytes]"},
 	} {
 		if got := mustDo(t, Read(), env, m{"path": "ten", "ranges": tc.ranges}).Content; got != tc.want {
@@ -242,7 +242,7 @@ func TestEditReplacesOneText(t *testing.T) {
 	_, err = edit(" := ", " = ", false)
 	wantErr(t, err, "2 times, in lines 1 and 2")
 	_, err = edit("nowhere", "x", false)
-	wantErr(t, err, "does not stand")
+	wantErr(t, err, "does not occur")
 	if r, err := edit(" := ", " = ", true); err != nil || !strings.Contains(r.Content, "2 times") {
 		t.Errorf("got %+v, %v", r, err)
 	}

@@ -59,7 +59,7 @@ func (e edit) find(text string) (found []place, note string, err error) {
 		for i, p := range found[1:] {
 			at = append(at, at[i]+strings.Count(text[found[i].from:p.from], "\n"))
 		}
-		return nil, "", fmt.Errorf("old stands in the file %d times, in %s; give more of its surroundings, or set replace_all", len(found), lineList(at))
+		return nil, "", fmt.Errorf("old occurs in the file %d times, in %s; give more of its surroundings, or set replace_all", len(found), lineList(at))
 	}
 	return found, "", nil
 }
@@ -98,6 +98,7 @@ func spaced(text, old, repl string) (place, string, error) {
 	}
 	var starts []int
 	if strings.TrimSpace(old) != "" {
+		// Both begin and end with a newline, so that only whole lines match.
 		all, sought := "\n"+strings.Join(keys, "\n")+"\n", "\n"+strings.Join(wanted, "\n")+"\n"
 		for at, line := 0, 0; len(starts) <= maxLineList; {
 			i := strings.Index(all[at:], sought)
@@ -114,7 +115,7 @@ func spaced(text, old, repl string) (place, string, error) {
 		for i := range starts {
 			starts[i]++
 		}
-		return place{}, "", fmt.Errorf("old does not stand in the file; %s begin texts that differ from it in white space only; copy one exactly, with more of its surroundings", lineList(starts))
+		return place{}, "", fmt.Errorf("old does not occur in the file; %s begin texts that differ from it in white space only; copy one exactly, with more of its surroundings", lineList(starts))
 	case len(starts) == 0:
 		return place{}, "", nearest(have, want, keys, wanted)
 	}
@@ -122,11 +123,11 @@ func spaced(text, old, repl string) (place, string, error) {
 	run := have[i : i+len(want)]
 	repl, ok := indentedAs(repl, want, run)
 	if !ok {
-		return place{}, "", errors.New("old does not stand in the file; " + difference(run, want, i))
+		return place{}, "", errors.New("old does not occur in the file; " + difference(run, want, i))
 	}
 	from := len(strings.Join(have[:i], ""))
 	to := from + len(strings.Join(run, ""))
-	if !strings.HasSuffix(old, "\n") {
+	if !strings.HasSuffix(old, "\n") { // keep the file's line end
 		to -= len(run[len(run)-1]) - len(strings.TrimRight(run[len(run)-1], "\r\n"))
 	}
 	return place{from, to, repl}, linesFrom(i, len(run)), nil
@@ -208,11 +209,11 @@ func nearest(have, want, keys, wanted []string) error {
 			}
 		}
 		if score < alike {
-			return errors.New("old does not stand in the file, nor anything like it; read it again and copy the text exactly")
+			return errors.New("old does not occur in the file, nor anything like it; read it again and copy the text exactly")
 		}
 	}
 	from, to := max(start, 0), min(max(start+len(want), 1), len(have))
-	return errors.New("old does not stand in the file; " + difference(have[from:to], want, from))
+	return errors.New("old does not occur in the file; " + difference(have[from:to], want, from))
 }
 
 // difference shows how old would have to be changed to match the lines from index at on.

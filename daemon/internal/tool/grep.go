@@ -19,7 +19,7 @@ import (
 
 const (
 	grepBlock      = 256 << 10 // bytes read at once
-	maxGrepBlock   = 16 << 20  // bytes of a line up to which it is searched in one piece
+	maxGrepBlock   = 16 << 20  // longest line, in bytes, that is searched in one piece
 	maxGrepContext = 20        // context lines around a hit
 	maxGrepLine    = 500       // bytes shown of a line
 	maxGrepNotes   = 400       // bytes reserved for notes at the end

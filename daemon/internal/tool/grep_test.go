@@ -59,7 +59,7 @@ func TestGrep(t *testing.T) {
 	_, err := do(t, Grep(), env, m{"pattern": "("})
 	wantErr(t, err, "pattern")
 	_, err = do(t, Grep(), env, m{"pattern": "one\\ntwo"})
-	wantErr(t, err, "holds a line end")
+	wantErr(t, err, "contains a line end")
 	put(t, env.Cwd, "many", strings.Repeat("alpha beta gamma\n", 10_000))
 	if r := mustDo(t, Grep(), env, m{"pattern": "alpha"}); len(r.Content) > MaxResult || !strings.Contains(r.Content, "there is more") {
 		t.Errorf("got %d bytes", len(r.Content))

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	maxLiterals = 16  // searched for at once
-	maxASCII    = 128 // first byte that is not ASCII
+	maxLiterals   = 16  // searched for at once
+	firstNonASCII = 128 // byte
 )
 
 // lineMatcher finds the lines that a regular expression matches. If every match must contain one of a few literals, it searches
@@ -32,14 +32,14 @@ func newLineMatcher(pattern string) (lineMatcher, error) {
 		return lineMatcher{}, err
 	}
 	if spansLines(tree) {
-		return lineMatcher{}, errors.New("holds a line end, and no line does; search for one line of it, with context")
+		return lineMatcher{}, errors.New("contains a line end, which no line has; search for one of the lines, with context")
 	}
 	m := lineMatcher{re: re, literals: required(tree.Simplify())}
 	m.exact = len(m.literals) == 1 && tree.Op == syntax.OpLiteral && string(m.literals[0].text) == string(tree.Rune)
 	return m, nil
 }
 
-// spansLines reports whether re can match across lines only.
+// spansLines reports whether every match of re contains a line end.
 func spansLines(re *syntax.Regexp) bool {
 	return re.Op == syntax.OpLiteral && slices.Contains(re.Rune, '\n') ||
 		(re.Op == syntax.OpConcat || re.Op == syntax.OpCapture || re.Op == syntax.OpPlus) && slices.ContainsFunc(re.Sub, spansLines)
@@ -53,7 +53,7 @@ func (m *lineMatcher) begin() {
 	}
 }
 
-// first is begin and next.
+// first returns the first matching line of another text.
 func (m *lineMatcher) first(text []byte) (start, end int) {
 	m.begin()
 	return m.next(text, 0)
@@ -212,11 +212,11 @@ func literals(runes []rune, fold bool) []literal {
 		return []literal{{text: []byte(string(runes))}}
 	}
 	var best, part []byte
-	for _, r := range append(slices.Clip(runes), maxASCII) {
+	for _, r := range append(slices.Clip(runes), firstNonASCII) { // which ends the last part
 		if r >= 'A' && r <= 'Z' {
 			r += 'a' - 'A'
 		}
-		if r < maxASCII && r != 'k' && r != 's' {
+		if r < firstNonASCII && r != 'k' && r != 's' {
 			part = append(part, byte(r))
 			continue
 		}

@@ -240,7 +240,7 @@ func (p *page) summary(size int64, whole bool) string {
 	if p.next > 0 {
 		s += fmt.Sprintf("; more follows: read on with offset %d", p.next)
 	} else if last := p.ranges[len(p.ranges)-1]; last.Offset > p.lines {
-		s += fmt.Sprintf("; offset %d is behind the end", last.Offset)
+		s += fmt.Sprintf("; offset %d is beyond the end", last.Offset)
 	}
 	return s + "]"
 }

@@ -100,7 +100,7 @@ type Env struct {
 	Propose     Propose                                                 // asks the user about a plan; nil: this is not plan mode
 	Jobs        *job.Manager                                            // nil: the agent has no background jobs
 	Session     string                                                  // whose jobs the agent sees
-	Agent       string                                                  // of a sub-agent or a foreign agent, its name: it can end only its own jobs
+	Agent       string                                                  // name of a sub-agent or foreign agent, which can end only its own jobs; "" = may end all
 	NoKill      error                                                   // why no job may be ended; nil: it may
 }
 
