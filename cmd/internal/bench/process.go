@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,57 +28,29 @@ func processRows(s *site) ([]row, error) {
 		running = false
 		return sublet("daemon", "stop")
 	}
-	start := func(program string, prepare func() error) func() (float64, error) {
-		return func() (float64, error) {
-			return quantile(0.5, 10, func() (float64, error) {
-				if err := errors.Join(stopRunning(), prepare()); err != nil {
-					return 0, err
-				}
-				running = true
-				return each(1, func() error { return call(env, program, "daemon", "start") })
-			})
-		}
-	}
-	echo, err := net.Listen("unix", filepath.Join(dir, "echo"))
-	if err != nil {
-		return nil, err
-	}
-	s.later(echo.Close)
 	s.later(func() error { return sublet("daemon", "stop") })
-	go func() { // ends with the listener
-		for {
-			nc, err := echo.Accept()
-			if err != nil {
-				return
-			}
-			go rawEcho(nc) // ends with its connection
-		}
-	}()
-	version := func() (float64, error) { return once(15, func() error { return sublet("version") }) }
-	idle := func(measure func(pid int) (float64, error)) func() (float64, error) {
-		return func() (float64, error) { return s.idle(measure) }
-	}
-	rows := []row{
-		{"S1", "no daemon: start it and get an answer", "us", "exec to exit of the same binary", 3, 5, start(binary, func() error { return nil }), version},
-		{"S1d", "no daemon: from a running client to its answer", "us", "exec to exit of the same binary", 1.5, 5, func() (float64, error) {
+	// begun is how long f takes, where no daemon runs before.
+	begun := func(f func() error) func() (float64, error) {
+		return func() (float64, error) {
 			return quantile(0.5, 10, func() (float64, error) {
 				if err := stopRunning(); err != nil {
 					return 0, err
 				}
 				running = true
-				return each(1, func() error { return dialNew(binary, dir, env) })
+				return each(1, f)
 			})
-		}, version},
+		}
+	}
+	version := func() (float64, error) { return once(15, func() error { return sublet("version") }) }
+	idle := func(measure func(pid int) (float64, error)) func() (float64, error) {
+		return func() (float64, error) { return s.idle(measure) }
+	}
+	rows := []row{
+		{"S1", "no daemon: start it and get an answer", "us", "exec to exit of the same binary", 3, 5, begun(func() error { return sublet("daemon", "start") }), version},
+		{"S1d", "no daemon: from a running client to its answer", "us", "exec to exit of the same binary", 1.5, 5, begun(func() error { return dialNew(binary, dir, env) }), version},
 		{"S2", "daemon up: `daemon status`", "us", "exec to exit of the same binary", 1.5, 5, func() (float64, error) {
 			return once(15, func() error { return sublet("daemon", "status") })
 		}, version},
-		{
-			"S2h", "daemon up: connect and handshake", "us", "connect and one exchange with a bare echo", 15, 7,
-			func() (float64, error) {
-				return once(50, func() error { return handshake(filepath.Join(dir, "run", "daemon.sock")) })
-			},
-			func() (float64, error) { return once(50, func() error { return exchange(echo.Addr().String()) }) },
-		},
 		{"S4", "idle daemon: resident memory", "MB", "the 15 MB it may have", 1, 1, idle(resident("VmRSS:")), fixed(15)},
 		{"S4a", "idle daemon: of which its own, not the program's file", "MB", "the 15 MB it may have", 1, 1, idle(resident("RssAnon:")), fixed(15)},
 		{"S4w", "idle daemon: context switches in 3 s", "", "10 a second", 1, 1, idle(switchesIn3s), fixed(30)},
@@ -90,28 +59,7 @@ func processRows(s *site) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows = append(rows, more...)
-	cold := filepath.Join(dir, "cold")
-	if err := coldCopy(binary, cold); errors.Is(err, errors.ErrUnsupported) {
-		return rows, nil
-	} else if err != nil {
-		return nil, err
-	}
-	return slices.Insert(rows, 1, row{
-		"S1c", "the same, the program not in memory", "us", "exec to exit, not in memory", 3, 5,
-		start(cold, func() error { return chill(cold) }),
-		func() (float64, error) {
-			if err := stopRunning(); err != nil { // perhaps it runs from the copy
-				return 0, err
-			}
-			return quantile(0.5, 10, func() (float64, error) {
-				if err := chill(cold); err != nil {
-					return 0, err
-				}
-				return each(1, func() error { return call(env, cold, "version") })
-			})
-		},
-	}), nil
+	return append(rows, more...), nil
 }
 
 // dialNew starts the daemon, as a client does that finds none, and waits for its Ready.
@@ -127,15 +75,7 @@ func dialNew(binary, dir string, env []string) error {
 	return c.Close()
 }
 
-// handshake connects to the daemon and waits for its Ready, as every command does that needs it.
-func handshake(path string) error {
-	c, err := shakeHands(path)
-	if err != nil {
-		return err
-	}
-	return c.Close()
-}
-
+// shakeHands connects to the daemon and waits for its Ready, as every command does that needs it.
 func shakeHands(path string) (*wire.Conn, error) {
 	nc, err := net.Dial("unix", path)
 	if err != nil {
@@ -153,22 +93,6 @@ func shakeHands(path string) (*wire.Conn, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
-}
-
-// exchange is the same with as many bytes and nothing behind them.
-func exchange(path string) error {
-	nc, err := net.Dial("unix", path)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	frame := make([]byte, 4+400)
-	binary.BigEndian.PutUint32(frame, 400)
-	if _, err := nc.Write(frame); err != nil {
-		return err
-	}
-	_, err = io.ReadFull(nc, frame)
-	return err
 }
 
 // idle measures the daemon.
