@@ -289,3 +289,25 @@ func TestABrokenLinkIsDisconnected(t *testing.T) {
 		t.Errorf("status: %v", err)
 	}
 }
+
+// A consumer that rests, such as a pager behind `lease run`, keeps nothing waiting and loses nothing up to a bound in bytes, however
+// small the pieces are; beyond it live output is left out, and nothing else.
+func TestStreamOfASlowConsumer(t *testing.T) {
+	for _, size := range []int{1, 1 << 20} {
+		s := newStream()
+		room := liveBound / (size + 256)
+		for i := range room + 2 {
+			s.push(&wire.CommandOutput{Offset: int64(i * size), Data: make([]byte, size)})
+		}
+		s.push(&wire.CommandCompleted{})
+		for i := range room {
+			m, err := s.next(t.Context())
+			if out, ok := m.(*wire.CommandOutput); err != nil || !ok || out.Offset != int64(i*size) {
+				t.Fatalf("message %d: got %v, %v", i, m, err)
+			}
+		}
+		if m, err := s.next(t.Context()); err != nil || m.Kind() != "CommandCompleted" {
+			t.Errorf("at the end: got %v, %v", m, err)
+		}
+	}
+}

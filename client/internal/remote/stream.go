@@ -7,9 +7,9 @@ import (
 	"sublet/wire"
 )
 
-// liveBound is how many messages may wait for a slow consumer before live output is dropped. The rest is not bounded, since
-// it is a turn's text and the reader must not block.
-const liveBound = 1024
+// liveBound is how many bytes of live output may wait for a slow consumer, such as a pager, before more is dropped: as many as the
+// spool of a shell keeps. The rest is not bounded, since it is a turn's text and the reader must not block.
+const liveBound = 64 << 20
 
 // stream is the messages that follow one request, in order, for a consumer that may be slow.
 type stream struct {
@@ -18,6 +18,7 @@ type stream struct {
 	mu sync.Mutex
 	// guarded by mu
 	queue  []wire.Message
+	live   int // bytes of live output in queue
 	closed bool
 }
 
@@ -25,7 +26,8 @@ func newStream() *stream { return &stream{wake: make(chan struct{}, 1)} }
 
 func (s *stream) push(m wire.Message) {
 	s.mu.Lock()
-	if len(s.queue) < liveBound || !Live(m) {
+	if n := liveSize(m); n == 0 || s.live+n <= liveBound {
+		s.live += n
 		s.queue = append(s.queue, m)
 	}
 	s.mu.Unlock()
@@ -33,14 +35,20 @@ func (s *stream) push(m wire.Message) {
 }
 
 // Live reports whether m is output of something that runs, which is in its result again and may be left out.
-func Live(m wire.Message) bool {
+func Live(m wire.Message) bool { return liveSize(m) > 0 }
+
+// liveSize returns the approximate bytes of m in memory if it is live output, else 0.
+func liveSize(m wire.Message) int {
+	const head = 256
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
-		return m.Chunk.Type == wire.ChunkToolOutput || m.Chunk.Type == wire.ChunkToolCallDelta
+		if m.Chunk.Type == wire.ChunkToolOutput || m.Chunk.Type == wire.ChunkToolCallDelta {
+			return head + len(m.Chunk.Data) + len(m.Chunk.Arguments)
+		}
 	case *wire.CommandOutput:
-		return true
+		return head + len(m.Data)
 	}
-	return false
+	return 0
 }
 
 func (s *stream) close() {
@@ -65,6 +73,7 @@ func (s *stream) next(ctx context.Context) (wire.Message, error) {
 			m := s.queue[0]
 			s.queue[0] = nil
 			s.queue = s.queue[1:]
+			s.live -= liveSize(m)
 			s.mu.Unlock()
 			return m, nil
 		}

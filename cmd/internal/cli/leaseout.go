@@ -5,107 +5,53 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"unicode/utf8"
 
 	"sublet/wire"
 )
 
-// unreadMost is how many bytes of a borrowed command's output are kept for a reader that is slower than the command, such
-// as a pager: as many as the spool of the shell keeps.
-const unreadMost = 64 << 20
-
-// borrowed prints a borrowed command's output as it comes, from a goroutine of its own: a reader of standard output that
-// rests must not keep the connection waiting, which would cost output after 4 MiB and the command itself after 30 s.
+// borrowed prints a borrowed command's output as it comes. A reader of standard output that rests, such as a pager, holds up only its
+// caller.
 type borrowed struct {
 	app  *app
 	json bool
 	cook bool                  // standard output is no terminal: line ends are \n, not the \r\n of one
 	keep func(seq []byte) bool // control sequences; nil = all
 	stop context.CancelCauseFunc
-	work sync.WaitGroup
-	wake chan struct{} // capacity 1
-	part []byte        // printed with what comes next
-
-	mu sync.Mutex
-	// below: guarded by mu
-	queue  [][]byte
-	size   int   // of what is not printed yet
-	next   int64 // offset of the byte that comes next
-	gap    int64 // bytes left out
-	closed bool
-	err    error // of the first write that failed; then nothing is printed any more
+	part []byte // printed with what comes next
+	next int64  // offset of the byte that comes next
+	gap  int64  // bytes left out
+	err  error  // of the first write that failed; then nothing is printed any more
 }
 
-// newBorrowed starts to print. It calls stop with the error if standard output fails. finish must be called.
+// newBorrowed returns one that calls stop with the error if standard output fails. finish must be called.
 func newBorrowed(a *app, json, cook, bare bool, stop context.CancelCauseFunc) *borrowed {
-	o := &borrowed{app: a, json: json, cook: cook, stop: stop, wake: make(chan struct{}, 1)}
+	o := &borrowed{app: a, json: json, cook: cook, stop: stop}
 	switch {
 	case bare:
 		o.keep = none
 	case !cook && !json:
 		o.keep = mute
 	}
-	o.work.Go(o.run)
 	return o
 }
 
-// show handles a message of the lease and never blocks.
+// show prints a message of the lease.
 func (o *borrowed) show(m wire.LeaseMessage) {
 	out, ok := m.(*wire.CommandOutput)
 	if !ok {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if out.Offset > o.next {
-		o.gap += out.Offset - o.next
-	}
+	o.gap += max(0, out.Offset-o.next)
 	o.next = out.Offset + int64(len(out.Data))
-	if o.size+len(out.Data) > unreadMost {
-		o.gap += int64(len(out.Data))
+	o.write(out.Data, false)
+}
+
+// write prints data, but for an end that may be the first half of something.
+func (o *borrowed) write(data []byte, last bool) {
+	if o.err != nil {
 		return
 	}
-	o.queue = append(o.queue, out.Data)
-	o.size += len(out.Data)
-	o.stir()
-}
-
-func (o *borrowed) stir() {
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
-}
-
-// run prints until finish, and then the rest.
-func (o *borrowed) run() {
-	for {
-		o.mu.Lock()
-		batch, closed, failed := o.queue, o.closed, o.err != nil
-		o.queue = nil
-		o.mu.Unlock()
-		for _, data := range batch {
-			failed = failed || !o.write(data, false)
-			o.mu.Lock()
-			o.size -= len(data)
-			o.mu.Unlock()
-		}
-		switch {
-		case len(batch) > 0:
-		case closed:
-			if !failed {
-				o.write(nil, true)
-			}
-			return
-		default:
-			<-o.wake
-		}
-	}
-}
-
-// write prints data, but for an end that may be the first half of something. It reports whether that went well.
-func (o *borrowed) write(data []byte, last bool) bool {
 	data = append(o.part, data...)
 	n := len(data)
 	if !last {
@@ -133,12 +79,9 @@ func (o *borrowed) write(data []byte, last bool) bool {
 		err = o.app.printJSON(map[string][]byte{"data_base64": data})
 	}
 	if err != nil {
-		o.mu.Lock()
 		o.err = err
-		o.mu.Unlock()
 		o.stop(err)
 	}
-	return err == nil
 }
 
 // unfinished is how many bytes at the end of p are a \r or the beginning of a UTF-8 character.
@@ -157,14 +100,10 @@ func unfinished(p []byte) int {
 	return 0
 }
 
-// finish prints what is left and how the command ended (nil: it never began, or its end is not known), and waits for
-// that. The error is that of standard output.
+// finish prints what is left and how the command ended (nil: it never began, or its end is not known). The error is that of
+// standard output.
 func (o *borrowed) finish(end *wire.CommandCompleted) error {
-	o.mu.Lock()
-	o.closed = true
-	o.mu.Unlock()
-	o.stir()
-	o.work.Wait()
+	o.write(nil, true)
 	if o.err != nil {
 		return o.err
 	}

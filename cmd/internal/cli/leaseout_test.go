@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"sublet/wire"
 )
@@ -52,45 +51,19 @@ func TestBorrowedOutputAsItIs(t *testing.T) {
 	}
 }
 
-// What was printed is not kept: a command may print for as long as it likes, to a reader that keeps up.
-func TestBorrowedOutputWithoutEnd(t *testing.T) {
-	const chunk = 1 << 20
-	synctest.Test(t, func(t *testing.T) {
-		var out counter
-		var errs bytes.Buffer
-		o := newBorrowed(&app{stdout: &out, stderr: &errs}, false, false, false, nil)
-		data := bytes.Repeat([]byte("x"), chunk)
-		const pieces = unreadMost/chunk + 3
-		for i := range int64(pieces) {
-			o.show(&wire.CommandOutput{Offset: i * chunk, Data: data})
-			synctest.Wait()
-		}
-		if err := o.finish(nil); err != nil || out != pieces*chunk || errs.Len() > 0 {
-			t.Errorf("printed %d MiB of %d, told %q, %v", out/chunk, pieces, errs.String(), err)
-		}
-	})
-}
-
-type counter int64
-
-func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
-
 // A standard output that fails is written to once.
 func TestBorrowedOutputThatFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out broken
-		_, stop := context.WithCancelCause(t.Context())
-		defer stop(nil)
-		o := newBorrowed(&app{stdout: &out, stderr: &out}, false, false, false, stop)
-		for at := range int64(3) {
-			o.show(&wire.CommandOutput{Offset: at, Data: []byte("\r")})
-		}
-		synctest.Wait()
-		o.show(&wire.CommandOutput{Offset: 3, Data: []byte("x\r")})
-		if err := o.finish(&wire.CommandCompleted{Notes: []string{"a note"}}); !errors.Is(err, errFull) || out != 1 {
-			t.Errorf("got %v after %d writes", err, out)
-		}
-	})
+	var out broken
+	_, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	o := newBorrowed(&app{stdout: &out, stderr: &out}, false, false, false, stop)
+	for at := range int64(3) {
+		o.show(&wire.CommandOutput{Offset: at, Data: []byte("\r")})
+	}
+	o.show(&wire.CommandOutput{Offset: 3, Data: []byte("x\r")})
+	if err := o.finish(&wire.CommandCompleted{Notes: []string{"a note"}}); !errors.Is(err, errFull) || out != 1 {
+		t.Errorf("got %v after %d writes", err, out)
+	}
 }
 
 type broken int
