@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
@@ -10,38 +9,27 @@ import (
 	"sublet/wire"
 )
 
-// A responseBlock is one of S4's six kinds of output (F13, F14): which fields are there depends on Type.
-type responseBlock struct {
-	Type     string          `json:"type"` // text, tool, code, svg, image, error
-	Text     *string         `json:"text,omitempty"`
-	ID       string          `json:"id,omitempty"`
-	Name     string          `json:"name,omitempty"`
-	Input    json.RawMessage `json:"input,omitempty"`
-	Language *string         `json:"language,omitempty"`
-	Source   *string         `json:"source,omitempty"`
-	Content  *string         `json:"content,omitempty"`
-	Width    float64         `json:"width,omitempty"`
-	Height   float64         `json:"height,omitempty"`
-	URL      string          `json:"url,omitempty"`
-	Alt      string          `json:"alt,omitempty"`
-	Message  *string         `json:"message,omitempty"`
-	Code     string          `json:"code,omitempty"`
+// The blocks of S4's output (F13, F14) are of six kinds: text, tool, code, svg, image, error.
+
+func textBlock(s string) body { return body{"type": "text", "text": s} }
+
+func errorBlock(code, message string) body {
+	return body{"type": "error", "message": message}.with("code", code)
 }
 
-func textBlock(s string) responseBlock { return responseBlock{Type: "text", Text: &s} }
-
-func errorBlock(code, message string) responseBlock {
-	return responseBlock{Type: "error", Message: &message, Code: code}
+func codeBlock(language, source string) body {
+	return body{"type": "code", "language": language, "source": source}
 }
 
-func codeBlock(language, source string) responseBlock {
-	return responseBlock{Type: "code", Language: &language, Source: &source}
-}
-
-func svgBlock(content string) responseBlock {
-	b := responseBlock{Type: "svg", Content: &content}
-	if open := svgOpen().FindString(content); open != "" {
-		b.Width, b.Height = svgSize(svgWidth(), open), svgSize(svgHeight(), open)
+func svgBlock(content string) body {
+	b := body{"type": "svg", "content": content}
+	open := svgOpen().FindString(content)
+	for name, rx := range map[string]*regexp.Regexp{"width": svgWidth(), "height": svgHeight()} {
+		if found := rx.FindStringSubmatch(open); found != nil {
+			if n, _ := strconv.ParseFloat(found[1], 64); n > 0 { // the pattern lets nothing but numbers through
+				b[name] = n
+			}
+		}
 	}
 	return b
 }
@@ -52,20 +40,11 @@ var (
 	svgHeight = gateway.Pattern(`(?i)\sheight\s*=\s*["']([0-9]{1,6}(?:\.[0-9]{1,6})?)(?:px)?["']`)
 )
 
-func svgSize(rx *regexp.Regexp, open string) float64 {
-	found := rx.FindStringSubmatch(open)
-	if found == nil {
-		return 0
-	}
-	n, _ := strconv.ParseFloat(found[1], 64) // the pattern lets nothing else through
-	return n
-}
-
 // markdownBlocks splits Markdown into blocks: fenced code is code, or svg by its language; an image alone on its line is an
 // image; the rest is text. An unclosed fence of a streaming answer contains what has arrived.
-func markdownBlocks(text string) []responseBlock {
-	var blocks []responseBlock
-	var plain, body strings.Builder
+func markdownBlocks(text string) []body {
+	var blocks []body
+	var plain, code strings.Builder
 	flush := func() {
 		if strings.TrimSpace(plain.String()) != "" {
 			blocks = append(blocks, textBlock(plain.String()))
@@ -74,8 +53,8 @@ func markdownBlocks(text string) []responseBlock {
 	}
 	fence, language := "", ""
 	shut := func() {
-		source := body.String()
-		body.Reset()
+		source := code.String()
+		code.Reset()
 		if strings.EqualFold(language, "svg") {
 			blocks = append(blocks, svgBlock(source))
 		} else {
@@ -88,7 +67,7 @@ func markdownBlocks(text string) []responseBlock {
 		case fence != "" && info == "" && strings.HasPrefix(mark, fence):
 			shut()
 		case fence != "":
-			body.WriteString(l)
+			code.WriteString(l)
 		case mark != "":
 			flush()
 			fence = mark
@@ -96,7 +75,7 @@ func markdownBlocks(text string) []responseBlock {
 		default:
 			if found := imageLine().FindStringSubmatch(strings.TrimSpace(l)); found != nil {
 				flush()
-				blocks = append(blocks, responseBlock{Type: "image", URL: found[2], Alt: found[1]})
+				blocks = append(blocks, body{"type": "image", "url": found[2]}.with("alt", found[1]))
 				continue
 			}
 			plain.WriteString(l)
@@ -112,24 +91,24 @@ func markdownBlocks(text string) []responseBlock {
 var imageLine = gateway.Pattern(`^!\[([^\]]*)\]\(((?i:https?://|data:image/)[^\s)]+)\)$`)
 
 // nativeBlock is a block of the daemon's in S4's words.
-func nativeBlock(b *wire.Block) []responseBlock {
+func nativeBlock(b *wire.Block) []body {
 	switch b.Type {
 	case "code", "tool_output", "interactive":
 		if strings.EqualFold(b.Language, "svg") {
-			return []responseBlock{svgBlock(b.Content)}
+			return []body{svgBlock(b.Content)}
 		}
-		return []responseBlock{codeBlock(b.Language, b.Content)}
+		return []body{codeBlock(b.Language, b.Content)}
 	case "diff":
-		return []responseBlock{codeBlock("diff", b.Content)}
+		return []body{codeBlock("diff", b.Content)}
 	case "error":
-		return []responseBlock{errorBlock("", b.Content)}
+		return []body{errorBlock("", b.Content)}
 	}
 	return markdownBlocks(b.Content)
 }
 
 // blocks is the turn's answer so far as S4 has it, what failed in it included (L18, L30).
-func (t *turn) blocks() []responseBlock {
-	blocks := []responseBlock{}
+func (t *turn) blocks() []body {
+	blocks := []body{}
 	for _, it := range t.items {
 		switch {
 		case it.text != nil:
@@ -137,7 +116,7 @@ func (t *turn) blocks() []responseBlock {
 		case it.block != nil:
 			blocks = append(blocks, nativeBlock(it.block)...)
 		case it.tool != nil:
-			blocks = append(blocks, responseBlock{Type: "tool", ID: string(it.tool.id), Name: it.tool.name, Input: it.tool.input})
+			blocks = append(blocks, body{"type": "tool", "id": it.tool.id, "name": it.tool.name, "input": it.tool.input})
 			if it.tool.failed() {
 				code, message := toolProblem(it.tool)
 				blocks = append(blocks, errorBlock(code, message))

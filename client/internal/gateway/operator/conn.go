@@ -128,7 +128,7 @@ func (c *conn) refuse(r *request, p *problem) {
 		c.send(line(s4Refusal(r.id, r.session, r.agent, p)))
 		return
 	}
-	c.send(line(s3Refusal(r.id, p, 0)))
+	c.send(line(s3Refusal(r.id, "", p, 0)))
 }
 
 // send queues a line. It blocks while the client does not read, and thereby stops the producers of lines.

@@ -410,8 +410,8 @@ func TestFit(t *testing.T) {
 	one.say(&wire.AgentStreamChunk{Chunk: wire.Chunk{Type: wire.ChunkText, Text: long}})
 	for name, l := range map[string][]byte{
 		"S4":      fit(gateway.Line(snapshot("1", "s", "a", []*turn{one, one})), limit),
-		"session": fit(gateway.Line(s3SessionReply{Session: s3Session{Turns: []s3SessionTurn{s3TurnOf(one), s3TurnOf(one)}}}), limit),
-		"end":     fit(gateway.Line((&s3Turn{turn: one}).completed(1)), limit/2),
+		"session": fit(gateway.Line(body{"session": body{"turns": []body{s3TurnOf(one), s3TurnOf(one)}}}), limit),
+		"end":     fit(gateway.Line((&s3Turn{turn: one}).end()), limit/2),
 	} {
 		var m msg
 		if err := json.Unmarshal(l, &m); err != nil || len(l) > limit || len(l) < 1000 {

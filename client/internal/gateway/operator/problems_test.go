@@ -40,8 +40,8 @@ func TestErrorCodes(t *testing.T) {
 		}
 	}
 	for _, recoverable := range []bool{true, false} {
-		e := s3Refusal("1", &problem{s3: "X", message: "y", hint: "do so", recoverable: recoverable, details: map[string]any{"a": 1}}, 1)
-		if e.Recoverable != recoverable || e.Details["hint"] != "do so" || e.Details["a"] != 1 {
+		e := s3Refusal("1", "", &problem{s3: "X", message: "y", hint: "do so", recoverable: recoverable, details: map[string]any{"a": 1}}, 1).body
+		if details := e["details"].(body); e["recoverable"] != recoverable || details["hint"] != "do so" || details["a"] != 1 {
 			t.Errorf("got %+v", e)
 		}
 	}

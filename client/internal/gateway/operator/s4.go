@@ -1,45 +1,11 @@
 package operator
 
 import (
-	"encoding/json"
+	"cmp"
 	"time"
 
 	"sublet/wire"
 )
-
-// s4Result is every answer of S4 (F11, K4); see fit for long ones.
-type s4Result struct {
-	ID         string          `json:"id,omitempty"` // of the request, where it had one (E21)
-	SessionID  string          `json:"sessionID"`
-	AgentID    string          `json:"agentID"`
-	Content    []responseBlock `json:"content"`
-	Turns      []s4Turn        `json:"turns"`
-	Usage      s4Usage         `json:"usage"`
-	StopReason string          `json:"stopReason,omitempty"` // absent while the turn runs
-}
-
-type s4Usage struct {
-	Input  int64 `json:"inputTokens"`
-	Output int64 `json:"outputTokens"`
-}
-
-type s4Turn struct {
-	ID        string      `json:"id"` // what lastTurnID names
-	Request   s4Message   `json:"request"`
-	Response  s4Response  `json:"response"`
-	ToolCalls []s4ToolRun `json:"toolCalls"`
-	Timestamp int64       `json:"timestamp"`
-}
-
-type s4Message struct {
-	Role    string           `json:"role"`
-	Content []s4RequestBlock `json:"content"`
-}
-
-type s4Response struct {
-	Role    string          `json:"role"`
-	Content []responseBlock `json:"content"`
-}
 
 type s4RequestBlock struct {
 	Type     string  `json:"type"` // text, image, file
@@ -50,31 +16,23 @@ type s4RequestBlock struct {
 	Size     *int64  `json:"size,omitempty"`
 }
 
-type s4ToolRun struct {
-	ID         string          `json:"id"`
-	Name       string          `json:"name"`
-	Input      json.RawMessage `json:"input"`
-	Result     string          `json:"result"`
-	Error      string          `json:"error,omitempty"`
-	ExecutedAt string          `json:"executedAt"` // ISO 8601 (G7)
-}
-
-func s4TurnOf(t *turn) s4Turn {
-	prompt := t.prompt
-	v := s4Turn{
-		ID: string(t.id), Request: s4Message{"user", []s4RequestBlock{{Type: "text", Text: &prompt}}},
-		Response: s4Response{"assistant", t.blocks()}, ToolCalls: []s4ToolRun{}, Timestamp: t.startMS,
-	}
+// s4TurnOf is a whole turn; its id is what lastTurnID names.
+func s4TurnOf(t *turn) body {
+	calls := []body{}
 	for _, run := range t.tools {
-		r := s4ToolRun{ID: string(run.id), Name: run.name, Input: run.input, Result: run.output, ExecutedAt: isoTime(run.startMS, t.startMS)}
+		c := body{"id": run.id, "name": run.name, "input": run.input, "result": run.output, "executedAt": isoTime(run.startMS, t.startMS)}
 		if run.failed() {
-			_, r.Error = toolProblem(run)
+			_, c["error"] = toolProblem(run)
 		}
-		v.ToolCalls = append(v.ToolCalls, r)
+		calls = append(calls, c)
 	}
-	return v
+	return body{
+		"id": t.id, "request": body{"role": "user", "content": []body{textBlock(t.prompt)}},
+		"response": body{"role": "assistant", "content": t.blocks()}, "toolCalls": calls, "timestamp": t.startMS,
+	}
 }
 
+// isoTime is a time in ISO 8601 (G7).
 func isoTime(at, otherwise int64) string {
 	if at == 0 {
 		at = otherwise
@@ -82,37 +40,37 @@ func isoTime(at, otherwise int64) string {
 	return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
+// s4Result is every answer of S4 (F11, K4), with the id of its request, where that had one (E21).
+func s4Result(id, session, agent string, content, turns []body, u usage, stop string) body {
+	return body{
+		"sessionID": session, "agentID": agent, "content": content, "turns": turns, "usage": body{"inputTokens": u.input, "outputTokens": u.output},
+	}.with("id", id).with("stopReason", stop)
+}
+
 // snapshot returns the state of a session, described by the last of the given turns (F11, F12). A running turn is listed from
 // its first tool on; before that only its content is shown, as in the document's example.
-func snapshot(id, session, agent string, turns []*turn) s4Result {
-	r := s4Result{ID: id, SessionID: session, AgentID: agent, Content: []responseBlock{}, Turns: []s4Turn{}}
-	for i, t := range turns {
-		if last := i == len(turns)-1; last {
-			r.Content = t.blocks()
-			r.StopReason = t.stopReason()
-			r.Usage = s4Usage{t.usage.input, t.usage.output}
-			if agent == "" {
-				r.AgentID = t.agent
-			}
-			if !t.over() && len(t.tools) == 0 {
-				continue
-			}
-		}
-		r.Turns = append(r.Turns, s4TurnOf(t))
+func snapshot(id, session, agent string, turns []*turn) body {
+	list := []body{}
+	for _, t := range turns {
+		list = append(list, s4TurnOf(t))
 	}
-	return r
+	if len(turns) == 0 {
+		return s4Result(id, session, agent, list, list, usage{}, "")
+	}
+	t := turns[len(turns)-1]
+	if !t.over() && len(t.tools) == 0 {
+		list = list[:len(list)-1]
+	}
+	return s4Result(id, session, cmp.Or(agent, t.agent), t.blocks(), list, t.usage, t.stopReason())
 }
 
 // s4Refusal returns an error in S4's form: a result whose content is the error (L30).
-func s4Refusal(id, session, agent string, p *problem) s4Result {
+func s4Refusal(id, session, agent string, p *problem) body {
 	message := p.message
 	if p.hint != "" {
 		message += " (" + p.hint + ")"
 	}
-	return s4Result{
-		ID: id, SessionID: session, AgentID: agent, Content: []responseBlock{errorBlock(p.s4, message)},
-		Turns: []s4Turn{}, StopReason: stopError,
-	}
+	return s4Result(id, session, agent, []body{errorBlock(p.s4, message)}, []body{}, usage{}, stopError)
 }
 
 // after returns the turns that follow the one named; false if it is not among them.

@@ -2,59 +2,26 @@ package operator
 
 import (
 	"context"
-	"time"
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
 )
 
-// s3Session is a session in getSession and listSessions (K3), for which the document defines no type.
-type s3Session struct {
-	SessionID string          `json:"sessionID"`
-	AgentID   string          `json:"agentID"` // of the latest turn; "" = none yet
-	Name      string          `json:"name"`
-	Title     string          `json:"title"` // the first prompt, cut
-	Project   string          `json:"project"`
-	CreatedAt int64           `json:"createdAt"` // milliseconds since 1970
-	UpdatedAt int64           `json:"updatedAt"`
-	TurnCount int             `json:"turnCount"`
-	Running   bool            `json:"running"`
-	Turns     []s3SessionTurn `json:"turns,omitempty"`
-	Usage     *s3Usage        `json:"usage,omitempty"`
-}
-
-// s3SessionTurn is K5: a whole turn.
-type s3SessionTurn struct {
-	ID         string       `json:"id"`
-	Request    s3TurnAsked  `json:"request"`
-	Response   s3TurnAnswer `json:"response"`
-	ToolCalls  []s3Call     `json:"toolCalls"`
-	Usage      s3Usage      `json:"usage"`
-	StopReason string       `json:"stopReason,omitempty"` // absent while it runs
-	AgentID    string       `json:"agentID"`
-	Timestamp  int64        `json:"timestamp"`
-}
-
-type s3TurnAsked struct {
-	Content string `json:"content"`
-}
-
-type s3TurnAnswer struct {
-	Content string `json:"content"`
-}
-
-func s3SessionOf(i wire.SessionInfo) s3Session {
-	return s3Session{
-		SessionID: string(i.ID), AgentID: i.Agent, Name: i.Name, Title: i.Title, Project: string(i.Cwd), CreatedAt: i.CreatedAtMS,
-		UpdatedAt: i.UpdatedAtMS, TurnCount: i.Turns, Running: i.Running,
+// s3SessionOf is a session in getSession and listSessions (K3), for which the document defines no type. agentID is that of the latest
+// turn, "" = none yet; title the first prompt, cut; times are in milliseconds since 1970.
+func s3SessionOf(i wire.SessionInfo) body {
+	return body{
+		"sessionID": i.ID, "agentID": i.Agent, "name": i.Name, "title": i.Title, "project": string(i.Cwd), "createdAt": i.CreatedAtMS,
+		"updatedAt": i.UpdatedAtMS, "turnCount": i.Turns, "running": i.Running,
 	}
 }
 
-func s3TurnOf(t *turn) s3SessionTurn {
-	return s3SessionTurn{
-		ID: string(t.id), Request: s3TurnAsked{t.prompt}, Response: s3TurnAnswer{t.text()}, ToolCalls: s3Calls(t),
-		Usage: s3UsageOf(t.usage), StopReason: t.stopReason(), AgentID: t.agent, Timestamp: t.startMS,
-	}
+// s3TurnOf is a whole turn (K5); stopReason is absent while it runs.
+func s3TurnOf(t *turn) body {
+	return body{
+		"id": t.id, "request": body{"content": t.prompt}, "response": body{"content": t.text()}, "toolCalls": s3Calls(t),
+		"usage": s3UsageOf(t.usage), "agentID": t.agent, "timestamp": t.startMS,
+	}.with("stopReason", t.stopReason())
 }
 
 // pageSize is how many sessions are listed at once.
@@ -67,24 +34,9 @@ func readSession(ctx context.Context, sess *gateway.Session, id wire.SessionID) 
 	return h, info, err
 }
 
-type s3SessionReply struct {
-	s3Head
-	Session s3Session `json:"session"`
-}
-
-type s3SessionsReply struct {
-	s3Head
-	Sessions []s3Session `json:"sessions"`
-	Cursor   string      `json:"cursor,omitempty"` // there are more: pass it on
-}
-
-type s3Deleted struct {
-	s3Head
-	SessionID string `json:"sessionID"`
-}
-
-func reply(r *request, kind string) s3Head {
-	return s3Head{Type: kind, ID: r.id, Timestamp: time.Now().UnixMilli()}
+// reply answers a request.
+func (c *conn) reply(r *request, kind string, b body) {
+	c.send(line(s3Event{kind, r.id, "", stamp(0), b}))
 }
 
 func (c *conn) getSession(r *request) *problem {
@@ -97,15 +49,15 @@ func (c *conn) getSession(r *request) *problem {
 		return away(err)
 	}
 	v := s3SessionOf(info)
-	total := usage{}
-	v.Turns = []s3SessionTurn{}
+	total, turns := usage{}, []body{}
 	for _, t := range h.turns {
 		total = total.plus(t.usage)
-		v.Turns = append(v.Turns, s3TurnOf(t))
+		turns = append(turns, s3TurnOf(t))
 	}
-	u := s3UsageOf(total)
-	v.Usage = &u
-	c.send(line(s3SessionReply{reply(r, "session"), v}))
+	if v["usage"] = s3UsageOf(total); len(turns) > 0 {
+		v["turns"] = turns
+	}
+	c.reply(r, "session", body{"session": v})
 	return nil
 }
 
@@ -115,25 +67,25 @@ func (c *conn) listSessions(r *request) *problem {
 	if p != nil {
 		return p
 	}
-	out := s3SessionsReply{s3Head: reply(r, "sessions"), Sessions: []s3Session{}, Cursor: r.cursor}
+	list, cursor := []body{}, r.cursor
 	for {
-		page, err := sess.Do(c.ctx, &wire.SessionRequest{Op: "list", Cursor: out.Cursor, Limit: pageSize})
+		page, err := sess.Do(c.ctx, &wire.SessionRequest{Op: "list", Cursor: cursor, Limit: pageSize})
 		if err != nil {
 			return away(err)
 		}
 		for _, i := range page.Sessions {
 			if r.agent == "" || i.Agent == native(r.agent) {
-				out.Sessions = append(out.Sessions, s3SessionOf(i))
+				list = append(list, s3SessionOf(i))
 			}
 		}
-		if out.Cursor = page.Cursor; !page.More {
-			out.Cursor = ""
+		if cursor = page.Cursor; !page.More {
+			cursor = ""
 		}
-		if out.Cursor == "" || len(out.Sessions) >= pageSize {
+		if cursor == "" || len(list) >= pageSize {
 			break
 		}
 	}
-	c.send(line(out))
+	c.reply(r, "sessions", body{"sessions": list}.with("cursor", cursor)) // a cursor: there are more
 	return nil
 }
 
@@ -151,6 +103,6 @@ func (c *conn) deleteSession(r *request) *problem {
 		return p
 	}
 	c.drop(id)
-	c.send(line(s3Deleted{reply(r, "session-deleted"), r.session}))
+	c.reply(r, "session-deleted", body{"sessionID": r.session})
 	return nil
 }

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,12 +59,8 @@ type follower struct {
 }
 
 func (c *conn) follow(r *request, sess *gateway.Session) *problem {
-	start := snapshot(r.id, r.session, r.agent, nil)
-	start.StopReason = stopStart
-	if start.AgentID == "" {
-		start.AgentID = sess.Ready().Session.Agent
-	}
-	c.send(line(start))
+	start := snapshot(r.id, r.session, cmp.Or(r.agent, sess.Ready().Session.Agent), nil)
+	c.send(line(start.with("stopReason", stopStart)))
 	f := &follower{c: c, r: r, put: c.send}
 	target, p := f.begin(sess)
 	if p != nil || c.ctx.Err() != nil {

@@ -134,14 +134,11 @@ func agentName(r *request) string {
 // cancelRequest ends a turn of this connection, whose own end follows (E15).
 func (c *conn) cancelRequest(r *request) *problem {
 	if c.turns.Cancel(nil, r.target, wire.TurnID(r.turn), "cancelled by the client") {
-		c.send(line(s3Ok{s3Head: s3Head{Type: "ok", ID: r.id, Timestamp: stamp(0)}}))
+		c.reply(r, "ok", body{})
 		return nil
 	}
 	return invalid("no such request runs on this connection").with("requestID", r.target).with("turnID", r.turn)
 }
-
-// s3Ok answers requests that have no other answer.
-type s3Ok struct{ s3Head }
 
 // confirm answers a question of a turn of this connection. confirmation-resolved reports how it ended.
 func (c *conn) confirm(r *request) *problem {
@@ -161,7 +158,7 @@ func (c *conn) confirm(r *request) *problem {
 	if err := l.sess.Confirm(c.ctx, a); err != nil {
 		return away(err)
 	}
-	c.send(line(s3Ok{s3Head: s3Head{Type: "ok", ID: r.id, Timestamp: stamp(0)}}))
+	c.reply(r, "ok", body{})
 	return nil
 }
 
@@ -175,7 +172,7 @@ func (c *conn) confirmFailed(l *link, e wire.EventMessage) {
 	id, known := l.confirms[wire.ConfirmationID(refused.Details["confirmation_id"])]
 	l.mu.Unlock()
 	if known {
-		c.send(line(s3Refusal(id, problemOf(refused), refused.AtMS)))
+		c.send(line(s3Refusal(id, "", problemOf(refused), refused.AtMS)))
 	}
 }
 
