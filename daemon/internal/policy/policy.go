@@ -12,14 +12,14 @@ import (
 	"sublet/wire/visible"
 )
 
-// Mode says what runs without a question.
+// Mode is what runs without a question. An action with a reach is decided by it (see Decide), one without by its level.
 type Mode string
 
 const (
-	ModePlan Mode = "plan" // low runs, the rest is refused
-	ModeAsk  Mode = "ask"  // low runs, the rest is asked; the default
-	ModeAuto Mode = "auto" // low and medium run
-	ModeFull Mode = "full" // high too; critical is asked in every mode
+	ModePlan Mode = "plan" // what only reads or is held to that; without a reach, low; the rest is refused
+	ModeAsk  Mode = "ask"  // the same; the rest is asked; the default
+	ModeAuto Mode = "auto" // also what is held to the project and loses nothing for good; without a reach, medium
+	ModeFull Mode = "full" // up to high, held by nothing but its bound; critical is asked in every mode but plan
 )
 
 // ParseMode reads a mode's name; "" is ModeAsk.
@@ -120,7 +120,7 @@ type Grant struct {
 
 // Decide judges an action whose verdict is v. Rules are matched after classification, on each simple
 // command: one command that a deny rule matches denies the whole text; to allow it, every command above the mode's level
-// has to be covered. Critical is asked in every mode, whatever rules say, and refused in ModePlan.
+// has to be covered. Critical is asked in every mode but ModePlan, which refuses it, whatever rules allow.
 //
 // An action with a reach is held by the kernel where it runs: what only reads, and what changes the shell in a harmless way,
 // runs unasked whatever program it is; what is held to the project does where edits and builds are allowed, and so does what
@@ -212,7 +212,7 @@ func (p Policy) decide(v risk.Verdict, a Action) Decision {
 		d.Why = "critical is asked in every mode"
 		return d
 	case !held && (v.Level < risk.Low || v.Unread):
-		d.Why = "what could not be examined is asked in every mode"
+		d.Why = "what could not be examined is asked, unless it is held to reading"
 		return d
 	case m.maybe != nil:
 		d.Rule, d.Why = m.maybe, fmt.Sprintf("it cannot be told whether the rule %q denies it", m.maybe.Pattern)
@@ -260,6 +260,9 @@ func (p Policy) unasked(v risk.Verdict, a Action, allow []*parsedRule) string {
 	}
 	switch a.Reach {
 	case risk.ReachRead:
+		if v.Level > risk.Low {
+			return "it is held to reading"
+		}
 		return "it only reads, and is held to that"
 	case risk.ReachShell:
 		return "it changes the shell in a harmless way"

@@ -171,6 +171,13 @@ func TestDecideWithReach(t *testing.T) {
 		}
 	}
 	c := here()
+	for text, want := range map[string]string{
+		"ls": "it only reads, and is held to that", "./unknown-tool": "it is held to reading", "if (": "it is held to reading",
+	} {
+		if d := (Policy{Mode: ModePlan}).Decide(risk.Analyze(text, c), Action{Tool: "bash", Command: text, Reach: risk.ReachRead}); d.Why != want {
+			t.Errorf("%q: the reason is %q, want %q", text, d.Why, want)
+		}
+	}
 	other := risk.Analyze("./unknown-tool", c)
 	if d := (Policy{Mode: ModeAuto}).Decide(other, Action{Tool: "bash", Command: "./unknown-tool", Cwd: c.Cwd, Project: c.ProjectRoot, Home: c.Home, Reach: other.Reach}); d.Reach != risk.ReachRead {
 		t.Errorf("in a folder that may not be edited as a whole: got the reach %s, want read", d.Reach)

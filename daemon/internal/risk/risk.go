@@ -85,7 +85,7 @@ type Context struct {
 // MaxTracked bounds the calls of Context.Tracked, and those of Context.Shadow, during one Analyze.
 const MaxTracked = 32
 
-// Limits of a text that is read. A longer or deeper one is High and asked in every mode.
+// Limits of a text that is read. A longer or deeper one is High and Unread.
 const (
 	MaxText    = bashread.MaxText
 	MaxNesting = bashread.MaxNesting
@@ -103,7 +103,7 @@ type Verdict struct {
 	// redirections, assignments, combinations, a text that could not be read.
 	Rest Level
 	// Unread reports that part of the text was not examined: too long, nested too deeply, too complicated or not understood
-	// by the parser. It is asked in every mode.
+	// by the parser. It runs unasked only where the kernel holds it to reading.
 	Unread bool
 	// Reach is the least in which it can do what it is for; see needs in reach.go.
 	Reach Reach
