@@ -99,7 +99,7 @@ func Show(c Config) string {
 	p.key("cost_usd_day", c.Limits.CostDay, "and all turns of a day")
 
 	p.table("daemon")
-	p.key("idle_exit", c.Daemon.IdleExit, `without client, turn or lease; "0s" = never`)
+	p.key("idle_exit", c.Daemon.IdleExit, `the daemon exits after this time without a client, turn, lease or job; "0s" = never`)
 	p.key("log_level", c.Daemon.LogLevel, "debug, info, warn, error")
 	p.key("debug", c.Daemon.Debug, "profiles at /debug/pprof on debug.sock, beside the daemon's socket")
 

@@ -42,15 +42,22 @@ func (a *app) config() *cobra.Command {
 }
 
 func (a *app) checkConfig(path string) error {
+	found, err := checkSettings(path)
+	if err == nil {
+		a.printf("%s\n", found)
+	}
+	return err
+}
+
+// checkSettings reports which settings are in force, or what is wrong in their file.
+func checkSettings(path string) (found string, err error) {
 	if _, err := daemon.LoadSettings(path); err != nil {
-		return err
+		return "", err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		a.printf("%s is not there: the defaults hold\n", path)
-		return nil
+		return "none, the defaults apply: " + path + " does not exist", nil
 	}
-	a.printf("%s is fine\n", path)
-	return nil
+	return path + " is valid", nil
 }
 
 // editConfig opens the file itself in an editor: a running daemon applies a valid change, and otherwise keeps its settings.

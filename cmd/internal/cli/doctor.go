@@ -59,10 +59,7 @@ func (a *app) runDoctor([]string) error {
 	}
 	checks = append(checks, []check{
 		{name: "folders", run: func() (string, error) { return paths.Runtime + ", " + paths.State, paths.Prepare() }},
-		{name: "settings", run: func() (string, error) {
-			_, err := daemon.LoadSettings(paths.Config)
-			return paths.Config, err
-		}},
+		{name: "settings", run: func() (string, error) { return checkSettings(paths.Config) }},
 		{name: "daemon", run: func() (found string, err error) {
 			if conn, err = a.dial(ctx, false); err != nil {
 				return "", err
