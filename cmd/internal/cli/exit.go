@@ -10,7 +10,7 @@ import (
 	"sublet/wire"
 )
 
-// Exit statuses; see section 12 of the design and `sublet help`.
+// Exit statuses. The root command's help lists them.
 const (
 	exitOK        = 0
 	exitFailed    = 1

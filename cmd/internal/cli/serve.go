@@ -58,7 +58,7 @@ func (a *app) serves(use, short, long, example string, run func(ctx context.Cont
 // approving adds the flag --approve to a command. The function that it returns is the policy mode behind it, the riskiest that
 // runs where nobody can be asked. The default does not loosen settings that are stricter. Critical never runs.
 func approving(c *cobra.Command, level *string) func(config.Config) (mode string, err error) {
-	c.Flags().StringVar(level, "approve", "low", "the riskiest that runs, since nobody can be asked: low, medium, high; deny is low whatever your rules allow")
+	c.Flags().StringVar(level, "approve", "low", "what runs, as nobody can be asked: deny (mode plan), low (ask), medium (auto), high (full: no command is held); never what is critical")
 	return func(conf config.Config) (string, error) {
 		mode, ok := map[string]string{"deny": "plan", "low": "ask", "medium": "auto", "high": "full"}[*level]
 		switch {
