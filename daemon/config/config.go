@@ -330,7 +330,12 @@ func Parse(path string, text []byte, checks ...func(*Config) error) (Config, err
 func located(path string, err error) *Error {
 	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(unknown.Errors) > 0 {
 		row, col := unknown.Errors[0].Position()
-		return &Error{Path: path, Row: row, Column: col, Message: "no such key: " + strings.Join(unknown.Errors[0].Key(), ".")}
+		key := unknown.Errors[0].Key()
+		message := "no such key: " + strings.Join(key, ".")
+		if key[len(key)-1] == "api_key" {
+			message += "; keys are not written here: api_key_env names the variable that holds one, api_key_command a command that prints it"
+		}
+		return &Error{Path: path, Row: row, Column: col, Message: message}
 	}
 	if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, col := bad.Position()

@@ -107,6 +107,7 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[policy]\nsecrets = [\"/a\\u0000\"]", ":2:1:", "NUL"},
 		{"[policy]\nsecrets = [\"~/a\"]\nnot_secrets = [\"~/a\"]", ":3:1:", "is also in policy.secrets"},
 		{"[policy.project]\nwrite = [\"build\"]", ":2:1:", "policy.project.write: \"build\" is neither"},
+		{"[provider.x]\nkind = \"openai\"\napi_key = \"k\"", ":3:1:", "api_key_env names the variable"},
 		{"[policy.project]\nports = []", ":2:1:", "no such key: policy.project.ports"},
 		{"[[policy.rules]]\nmatches = []", ":2:1:", "no such key"},
 		{"[mcp.db]\nargs = [\"x\"]", "", "mcp.db: needs a command or a url"},
