@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"sublet/client/internal/tui/cells"
-	"sublet/client/internal/tui/screentest"
-
 	"github.com/charmbracelet/x/ansi"
 
 	"sublet/client/internal/lender"
+	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/screentest"
 	"sublet/lease/shell"
 	"sublet/wire"
 )

@@ -4,11 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"sublet/client/internal/tui/question"
-
 	"sublet/client/internal/tui/cells"
 	"sublet/client/internal/tui/line"
 	"sublet/client/internal/tui/paint"
+	"sublet/client/internal/tui/question"
 	"sublet/wire/visible"
 )
 

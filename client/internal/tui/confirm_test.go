@@ -11,16 +11,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"sublet/client/internal/tui/question"
-
-	"sublet/client/internal/tui/keys"
-	"sublet/client/internal/tui/paint"
-	"sublet/client/internal/tui/screentest"
-
 	"github.com/charmbracelet/x/ansi"
 
 	"sublet/client/internal/lender"
+	"sublet/client/internal/tui/keys"
 	"sublet/client/internal/tui/markdown"
+	"sublet/client/internal/tui/paint"
+	"sublet/client/internal/tui/question"
+	"sublet/client/internal/tui/screentest"
 	"sublet/lease/shell"
 	"sublet/wire"
 )

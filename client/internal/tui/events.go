@@ -7,15 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"sublet/client/internal/tui/question"
-
-	"sublet/client/internal/tui/card"
-	"sublet/client/internal/tui/style"
-
 	"github.com/dustin/go-humanize/english"
 
+	"sublet/client/internal/tui/card"
 	"sublet/client/internal/tui/cells"
 	"sublet/client/internal/tui/markdown"
+	"sublet/client/internal/tui/question"
+	"sublet/client/internal/tui/style"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -294,18 +292,14 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 func (m *model) block(s *speaker, b *wire.Block) {
 	switch {
 	case b == nil || b.Content == "":
-	case b.Type == "diff":
-		m.emit(kindCard, strings.Join(card.Diff(&m.th, b.Content, 0, 0), "\n"))
 	case b.Type == "error":
 		m.fail(b.Content, "")
-	case b.Type == "code":
+	case b.Type == "code" || b.Type == "diff" || b.Type == "tool_output":
 		fence := "```"
 		for strings.Contains(b.Content, fence) {
 			fence += "`"
 		}
-		m.say(s, fence+visible.Line(b.Language)+"\n"+visible.Text(b.Content)+"\n"+fence+"\n")
-	case b.Type == "tool_output":
-		m.emit(kindCard, visible.Text(b.Content))
+		m.say(s, fence+cmp.Or(visible.Line(b.Language), b.Type)+"\n"+visible.Text(b.Content)+"\n"+fence+"\n")
 	default:
 		m.say(s, visible.Text(b.Content))
 	}

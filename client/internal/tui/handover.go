@@ -6,14 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"sublet/client/internal/tui/question"
-
-	"sublet/client/internal/tui/keys"
-
 	"github.com/dustin/go-humanize/english"
 
 	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/keys"
+	"sublet/client/internal/tui/question"
 	"sublet/wire"
 	"sublet/wire/visible"
 )

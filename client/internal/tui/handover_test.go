@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"sublet/client/internal/tui/cells"
-	"sublet/client/internal/tui/keys"
-
 	"github.com/charmbracelet/x/ansi"
 	"github.com/dustin/go-humanize/english"
+
+	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/keys"
 )
 
 // handed takes what was written to the terminal since the last call, without colours.

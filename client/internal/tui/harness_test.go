@@ -12,14 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"sublet/client/internal/tui/keys"
-	"sublet/client/internal/tui/screentest"
-
 	"github.com/charmbracelet/x/term"
 	"github.com/creack/pty"
 	"go.uber.org/goleak"
 
 	"sublet/client/internal/lender"
+	"sublet/client/internal/tui/keys"
+	"sublet/client/internal/tui/screentest"
 	"sublet/lease/shell"
 	"sublet/wire"
 )

@@ -4,12 +4,11 @@ import (
 	"context"
 	"time"
 
-	"sublet/client/internal/tui/question"
-
 	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/keys"
 	"sublet/client/internal/tui/markdown"
 	"sublet/client/internal/tui/paint"
+	"sublet/client/internal/tui/question"
 	"sublet/client/internal/tui/style"
 	"sublet/lease/shell"
 	"sublet/wire"

@@ -7,13 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"sublet/client/internal/tui/question"
-
-	"sublet/client/internal/tui/style"
-
 	"github.com/dustin/go-humanize/english"
 
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/question"
+	"sublet/client/internal/tui/style"
 	"sublet/wire"
 	"sublet/wire/visible"
 )

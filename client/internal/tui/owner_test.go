@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"sublet/client/internal/tui/question"
-
 	"sublet/lease/shell"
 	"sublet/wire"
 )

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"sublet/client/internal/tui/line"
-	"sublet/client/internal/tui/style"
-
 	"github.com/dustin/go-humanize/english"
 
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/line"
+	"sublet/client/internal/tui/style"
 	"sublet/wire"
 	"sublet/wire/visible"
 )

@@ -23,19 +23,16 @@ import (
 	"syscall"
 	"time"
 
-	"sublet/client/internal/tui/keys"
-	"sublet/client/internal/tui/paint"
-
-	uv "github.com/charmbracelet/ultraviolet"
-
-	"sublet/client/internal/tui/style"
-
 	tea "charm.land/bubbletea/v2"
+	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/term"
 	"golang.org/x/sys/unix"
 
 	"sublet/client/internal/lender"
+	"sublet/client/internal/tui/keys"
 	"sublet/client/internal/tui/markdown"
+	"sublet/client/internal/tui/paint"
+	"sublet/client/internal/tui/style"
 	"sublet/lease/shell"
 	"sublet/wire/visible"
 )

@@ -115,7 +115,7 @@ func (m *model) onResolved(r *wire.ConfirmationResolved) {
 			k.Why = r.Comment
 		}
 		if q.Tool == wire.ToolPlan && r.Decision == wire.DecisionAllow { // plan mode is over
-			m.policyOp("plan", &wire.PolicyRequest{Op: "get"}, func(p *wire.PolicyReply) { m.policy = p.Mode })
+			request(m, "plan", m.Daemon.Policy, &wire.PolicyRequest{Op: "get"}, func(p *wire.PolicyReply) { m.policy = p.Mode })
 		}
 		return true
 	})

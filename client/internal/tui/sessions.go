@@ -11,7 +11,7 @@ import (
 )
 
 func (m *model) slashSessions(string) {
-	m.sessionOp("/sessions", &wire.SessionRequest{Op: "list", Limit: 30}, func(r *wire.SessionReply) {
+	request(m, "/sessions", m.Daemon.Sessions, &wire.SessionRequest{Op: "list", Limit: 30}, func(r *wire.SessionReply) {
 		if len(r.Sessions) == 0 {
 			m.note("no conversations yet")
 			return
@@ -29,7 +29,7 @@ func (m *model) slashSessions(string) {
 
 // slashResume goes to a session by id, or by the end or beginning of one, or lets the user choose.
 func (m *model) slashResume(args string) {
-	m.sessionOp("/resume", &wire.SessionRequest{Op: "list", Limit: 200}, func(r *wire.SessionReply) {
+	request(m, "/resume", m.Daemon.Sessions, &wire.SessionRequest{Op: "list", Limit: 200}, func(r *wire.SessionReply) {
 		var found []wire.SessionInfo
 		for _, s := range r.Sessions {
 			id := string(s.ID)
@@ -71,7 +71,7 @@ func (m *model) onPicked(to wire.SessionInfo) {
 }
 
 func (m *model) slashNew(string) {
-	m.sessionOp("/new", &wire.SessionRequest{Op: "new"}, func(r *wire.SessionReply) { m.onSession(r.Session) })
+	request(m, "/new", m.Daemon.Sessions, &wire.SessionRequest{Op: "new"}, func(r *wire.SessionReply) { m.onSession(r.Session) })
 }
 
 // onSession notes which session the window is in.

@@ -12,12 +12,10 @@ import (
 	"time"
 
 	uv "github.com/charmbracelet/ultraviolet"
-
-	"sublet/client/internal/tui/style"
-
 	"github.com/dustin/go-humanize/english"
 
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/style"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -36,11 +34,11 @@ func slashCommands() []slashCommand {
 		{"/sessions", "", "list the conversations", (*model).slashSessions},
 		{"/new", "", "begin a new conversation", (*model).slashNew},
 		{"/rename", "NAME", "name this conversation", (*model).slashRename},
-		{"/compact", "[preview|undo]", "fold the conversation to make room; other words say what to keep", (*model).slashCompact},
+		{"/compact", "[preview|undo|WORDS]", "fold the conversation to make room; words say what to keep", (*model).slashCompact},
 		{"/clear", "", "delete what was said in this conversation", (*model).slashClear},
 		{"/undo", "[file|shell]", "put back an agent's last change of a file, or of your shell", (*model).slashUndo},
 		{"/undo-shell", "[all]", "the same as /undo shell; again for the change before, all for every one", (*model).slashUndoShell},
-		{"/mode", "[plan|ask|auto]", "what agents may do unasked", (*model).slashMode},
+		{"/mode", "[plan|ask|auto]", "what agents may do unasked; full is for `sublet --mode full`", (*model).slashMode},
 		{"/rules", "[rm ID]", "list or revoke what you allowed for good", (*model).slashRules},
 		{"/accept", "", "take what agents changed in your shell for your own", (*model).slashAccept},
 		{"/secrets", "[mask|show]", "whether models see what looks like a secret, in this conversation", (*model).slashSecrets},
@@ -69,44 +67,66 @@ func (m *model) slash(text string) bool {
 		return false
 	}
 	args = strings.TrimSpace(args)
-	m.echo(strings.TrimSpace(found[0].name + " " + args)) // what it prints is read later, too
-	found[0].run(m, args)
+	c := found[0]
+	m.echo(strings.TrimSpace(c.name + " " + args)) // what it prints is read later, too
+	if words := c.words(); args != "" && words != nil && !slices.Contains(words, args) {
+		m.fail(c.name+" takes "+english.WordSeries(words, "or"), "")
+		return true
+	}
+	c.run(m, args)
 	return true
 }
 
+// words are the arguments that a command takes; nil: any.
+func (c *slashCommand) words() []string {
+	if strings.HasPrefix(c.args, "[") && c.args == strings.ToLower(c.args) {
+		return strings.Split(strings.Trim(c.args, "[]"), "|")
+	}
+	return nil
+}
+
+const helpText = `Two modes
+tab  on an empty line: from your shell to asking an agent, and back
+?  on an empty line of your shell: one question
+!command  runs a command in your shell while asking
+Keys
+esc, ctrl+c  stop the agent and its command
+ctrl+o  all of an agent's last output; again: of the one before
+enter  while an agent works: tell it; it hears you with its next results
+ctrl+q  while an agent works: ask that when it is done
+ctrl+b  while a command in an agent's private shell runs: it goes on as a job
+ctrl+t  how much the model thinks: off, low, medium, high, default
+alt+enter, ctrl+j  a new line
+ctrl+c  in your shell, while an agent's command runs: takes it back
+ctrl+d  on an empty line: leave
+Commands`
+
 func (m *model) slashHelp(string) {
-	var b strings.Builder
-	put := func(left, right string) {
-		column := 27
+	rows := strings.Split(helpText, "\n")
+	for _, c := range slashCommands() {
+		rows = append(rows, strings.TrimSpace(c.name+" "+c.args)+"  "+c.help)
+	}
+	column := 27
+	if m.w < 2*column { // too narrow for two
+		column = 4
+	}
+	var lines []string
+	for _, row := range rows {
+		left, right, ok := strings.Cut(row, "  ")
+		if !ok {
+			lines = append(lines, m.th.Bold.Render(row))
+			continue
+		}
 		left = "  " + m.th.Accent.Render(left)
-		if m.w < 2*column { // too narrow for two
-			b.WriteString(left + "\n")
-			left, column = "", 4
+		if cells.Width(left) >= column {
+			lines, left = append(lines, left), ""
 		}
 		for _, l := range cells.Wrap(right, max(10, m.w-column-1)) {
-			b.WriteString(cells.Pad(left, column) + m.th.Dim.Render(l) + "\n")
+			lines = append(lines, cells.Pad(left, column)+m.th.Dim.Render(l))
 			left = ""
 		}
 	}
-	b.WriteString(m.th.Bold.Render("Two modes") + "\n")
-	put("tab", "on an empty line: from your shell to asking an agent, and back")
-	put("?", "on an empty line of your shell: one question")
-	put("!command", "runs a command in your shell while asking")
-	b.WriteString(m.th.Bold.Render("Keys") + "\n")
-	put("esc, ctrl+c", "stop the agent and its command")
-	put("ctrl+o", "all of an agent's last output; again: of the one before")
-	put("enter", "while an agent works: tell it; it hears you with its next results")
-	put("ctrl+q", "while an agent works: ask that when it is done")
-	put("ctrl+b", "while a command in an agent's private shell runs: it goes on as a job")
-	put("ctrl+t", "how much the model thinks: off, low, medium, high, default")
-	put("alt+enter, ctrl+j", "a new line")
-	put("ctrl+c", "in your shell, while an agent's command runs: takes it back")
-	put("ctrl+d", "on an empty line: leave")
-	b.WriteString(m.th.Bold.Render("Commands") + "\n")
-	for _, c := range slashCommands() {
-		put(strings.TrimSpace(c.name+" "+c.args), c.help)
-	}
-	m.emit(kindText, strings.TrimRight(b.String(), "\n"))
+	m.list(lines)
 }
 
 func (m *model) slashQuit(string) { m.endOfInput() }
@@ -145,14 +165,6 @@ func (m *model) status(what string, f func(*wire.StatusReply)) {
 	request(m, what, send, struct{}{}, f)
 }
 
-func (m *model) policyOp(what string, r *wire.PolicyRequest, f func(*wire.PolicyReply)) {
-	request(m, what, m.Daemon.Policy, r, f)
-}
-
-func (m *model) sessionOp(what string, r *wire.SessionRequest, f func(*wire.SessionReply)) {
-	request(m, what, m.Daemon.Sessions, r, f)
-}
-
 // list prints lines that were asked for.
 func (m *model) list(lines []string) { m.emit(kindText, strings.Join(lines, "\n")) }
 
@@ -165,21 +177,14 @@ func (m *model) slashCompact(args string) {
 }
 
 func (m *model) slashUndo(args string) {
-	switch args {
-	case "", "file":
-		request(m, "/undo", noReply(m.Daemon.Undo), &wire.UndoRequest{What: "file"}, func(struct{}) {})
-	case "shell", "shell all":
-		m.slashUndoShell(strings.TrimPrefix(args[len("shell"):], " "))
-	default:
-		m.fail("/undo takes file or shell", "")
+	if args == "shell" {
+		m.slashUndoShell("")
+		return
 	}
+	request(m, "/undo", noReply(m.Daemon.Undo), &wire.UndoRequest{What: "file"}, func(struct{}) {})
 }
 
 func (m *model) slashUndoShell(args string) {
-	if args != "" && args != "all" {
-		m.fail("/undo-shell takes all, or nothing", "")
-		return
-	}
 	m.task(func(ctx context.Context) then {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
@@ -205,7 +210,7 @@ func (m *model) slashRename(args string) {
 		m.fail("/rename needs a name", "")
 		return
 	}
-	m.sessionOp("/rename", &wire.SessionRequest{Op: "rename", Name: args}, func(*wire.SessionReply) {
+	request(m, "/rename", m.Daemon.Sessions, &wire.SessionRequest{Op: "rename", Name: args}, func(*wire.SessionReply) {
 		m.SessionInfo.Name = args
 		m.note("this conversation is " + visible.Line(args) + " now")
 	})
@@ -216,7 +221,7 @@ func (m *model) slashClear(string) {
 		m.warn("this deletes what was said in this conversation for good; /clear again does it, /new only begins another")
 		return
 	}
-	m.sessionOp("/clear", &wire.SessionRequest{Op: "clear"}, func(*wire.SessionReply) {
+	request(m, "/clear", m.Daemon.Sessions, &wire.SessionRequest{Op: "clear"}, func(*wire.SessionReply) {
 		m.use = wire.ContextUse{}
 		m.note("the conversation is empty")
 	})
@@ -224,19 +229,14 @@ func (m *model) slashClear(string) {
 
 func (m *model) slashMode(args string) {
 	r := &wire.PolicyRequest{Op: "get"}
-	switch args {
-	case "":
-	case "plan", "ask", "auto":
+	if args != "" {
 		r.Op, r.Mode = "set_mode", args
-	default:
-		m.fail("/mode takes plan, ask or auto", "full is for `sublet --mode full` alone")
-		return
 	}
 	means := map[string]string{
 		"plan": "agents only look; the rest is refused", "ask": "agents look unasked; the rest is asked",
 		"auto": "agents look and change what can be undone in the project; the rest is asked", "full": "only what is critical is asked",
 	}
-	m.policyOp("/mode", r, func(p *wire.PolicyReply) {
+	request(m, "/mode", m.Daemon.Policy, r, func(p *wire.PolicyReply) {
 		m.policy = p.Mode
 		m.note(visible.Line(p.Mode) + " mode: " + means[p.Mode])
 	})
@@ -245,15 +245,10 @@ func (m *model) slashMode(args string) {
 // slashSecrets prints or sets whether models see what looks like a secret, in this conversation.
 func (m *model) slashSecrets(args string) {
 	r := &wire.PolicyRequest{Op: "get"}
-	switch args {
-	case "":
-	case "mask", "show":
+	if args != "" {
 		r.Op, r.Secrets = "set_secrets", args
-	default:
-		m.fail("/secrets takes mask or show", "")
-		return
 	}
-	m.policyOp("/secrets", r, func(p *wire.PolicyReply) {
+	request(m, "/secrets", m.Daemon.Policy, r, func(p *wire.PolicyReply) {
 		if p.Secrets == "show" {
 			m.note("models see secrets as they are in this conversation; /secrets mask hides them again")
 			return
@@ -265,12 +260,12 @@ func (m *model) slashSecrets(args string) {
 // slashAccept takes what agents changed in the shell for the user's own: it no longer raises what later commands are
 // judged as.
 func (m *model) slashAccept(string) {
-	m.policyOp("/accept", &wire.PolicyRequest{Op: "get"}, func(p *wire.PolicyReply) {
+	request(m, "/accept", m.Daemon.Policy, &wire.PolicyRequest{Op: "get"}, func(p *wire.PolicyReply) {
 		if len(p.Suspects) == 0 {
 			m.note("agents changed nothing in your shell that you have not allowed")
 			return
 		}
-		m.policyOp("/accept", &wire.PolicyRequest{Op: "accept"}, func(*wire.PolicyReply) {
+		request(m, "/accept", m.Daemon.Policy, &wire.PolicyRequest{Op: "accept"}, func(*wire.PolicyReply) {
 			m.note("accepted: " + visible.Line(strings.Join(p.Suspects, " ")))
 		})
 	})
@@ -283,10 +278,10 @@ func (m *model) slashRules(args string) {
 	}
 	if id, ok := strings.CutPrefix(args, "rm "); ok {
 		r := &wire.PolicyRequest{Op: "revoke", RuleID: wire.RuleID(strings.TrimSpace(id))}
-		m.policyOp("/rules", r, func(*wire.PolicyReply) { m.note("revoked") })
+		request(m, "/rules", m.Daemon.Policy, r, func(*wire.PolicyReply) { m.note("revoked") })
 		return
 	}
-	m.policyOp("/rules", &wire.PolicyRequest{Op: "list"}, func(p *wire.PolicyReply) {
+	request(m, "/rules", m.Daemon.Policy, &wire.PolicyRequest{Op: "list"}, func(p *wire.PolicyReply) {
 		if len(p.Rules) == 0 {
 			m.note("no rules: everything beyond " + visible.Line(p.Mode) + " mode is asked")
 			return

@@ -126,7 +126,7 @@ func TestNarrowWords(t *testing.T) {
 	w := open(t, 40, 40)
 	w.ai()
 	w.keys("/help\r")
-	w.see("other words say")
+	w.see("words say what")
 	w.see("    leave")
 	w.keys("/nothing-of-that-name\r")
 	w.see("/help lists what there is")
@@ -161,7 +161,7 @@ func TestModelIsChosen(t *testing.T) {
 	w.keys("/model ollama/x\r")
 	w.see("ollama/x answers from now on")
 	w.keys("/thinking loud\r")
-	w.see("none of off, low, medium, high")
+	w.see("/thinking takes off, low, medium, high or default")
 	w.keys("/thinking low\r")
 	w.see("thinking: low")
 	if r := w.ask("go\r"); r.Options.Model != "ollama/x" || r.Options.Thinking != "low" {

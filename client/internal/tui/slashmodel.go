@@ -72,9 +72,8 @@ func (m *model) listModels(reply *wire.ModelsReply, word string) {
 
 // thinkMore has the model think more with each key, and after the most as the settings say.
 func (m *model) thinkMore() {
-	levels := []string{"", "off", "low", "medium", "high"}
-	next := levels[(slices.Index(levels, m.thinking)+1)%len(levels)]
-	m.slashThinking(cmp.Or(next, "default"))
+	levels := []string{"off", "low", "medium", "high", "default"}
+	m.slashThinking(levels[(slices.Index(levels, m.thinking)+1)%len(levels)])
 }
 
 // toBackground has the command that an agent runs go on as a background job.
@@ -88,16 +87,15 @@ func (m *model) toBackground() {
 
 // slashThinking sets how much the model thinks before it answers the questions that follow in this window.
 func (m *model) slashThinking(args string) {
-	switch args {
-	case "off", "low", "medium", "high":
-		m.thinking = args
-		m.note("thinking: " + args + ", in this window; where the model can")
-	case "default":
-		m.thinking = ""
+	if args != "" {
+		m.thinking = strings.TrimPrefix(args, "default")
+	}
+	switch {
+	case args == "default":
 		m.note("the model thinks as the settings say")
-	case "":
+	case args == "":
 		m.note("thinking: " + cmp.Or(m.thinking, "as the settings say"))
 	default:
-		m.fail("/thinking: "+visible.Line(args)+" is none of off, low, medium, high, default", "")
+		m.note("thinking: " + args + ", in this window; where the model can")
 	}
 }

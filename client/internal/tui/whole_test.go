@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"sublet/client/internal/tui/keys"
-	"sublet/client/internal/tui/style"
-
 	"github.com/creack/pty"
 
+	"sublet/client/internal/tui/keys"
+	"sublet/client/internal/tui/style"
 	"sublet/wire"
 )
 

@@ -3,12 +3,11 @@ package card
 import (
 	"strings"
 
-	"sublet/client/internal/tui/style"
-
 	"github.com/dustin/go-humanize/english"
 
 	"sublet/client/internal/tui/cells"
 	"sublet/client/internal/tui/markdown"
+	"sublet/client/internal/tui/style"
 	"sublet/wire/visible"
 )
 

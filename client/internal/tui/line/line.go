@@ -5,9 +5,9 @@ import (
 	"strings"
 	"unicode"
 
-	"sublet/client/internal/tui/cells"
-
 	"github.com/rivo/uniseg"
+
+	"sublet/client/internal/tui/cells"
 )
 
 // Line is the text of a question being written, with the commonest of readline's emacs keys. Positions are bytes and always stand between characters as a person counts them (grapheme clusters).

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"sublet/client/internal/tui/cells"
-
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
+
+	"sublet/client/internal/tui/cells"
 )
 
 // show writes escape sequences so that they can be read: {1;36}bold and cyan{}.
