@@ -262,12 +262,5 @@ func AnalyzeFile(f FileAction, c Context) Verdict {
 // show writes a word for a reason: unknown parts as …, nothing invisible, not too long.
 func show(s string) string {
 	s = visible.Exact(strings.NewReplacer("\x00", "…", "\x01", "…").Replace(s))
-	s = strings.NewReplacer("\n", "⏎", "\t", " ").Replace(s)
-	if cut := 77; len(s) > 80 {
-		for cut > 0 && s[cut]&0xc0 == 0x80 {
-			cut--
-		}
-		s = s[:cut] + "…"
-	}
-	return s
+	return visible.Clip(strings.NewReplacer("\n", "⏎", "\t", " ").Replace(s), 80)
 }

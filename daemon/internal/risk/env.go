@@ -8,14 +8,6 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-// harmless has values of variables that do nothing of the kind that the name may mean.
-var harmless = map[string]map[string]bool{
-	"PAGER":  programs.Words("cat less more true : /bin/cat /usr/bin/cat /bin/true /usr/bin/less"),
-	"EDITOR": programs.Words("cat true : vi vim nvim nano emacs code micro hx /bin/false false echo /bin/echo /bin/true"),
-	"CC":     programs.Words("gcc clang cc g++ clang++ c++ musl-gcc"),
-	"GO":     programs.Words("local off direct auto -count=1 -mod=mod -mod=vendor -race"),
-}
-
 // harmlessValue reports whether a value of a variable that matters does nothing.
 func harmlessValue(name string, f *field) bool {
 	base, _, _ := strings.Cut(f.S, " -")
@@ -25,13 +17,13 @@ func harmlessValue(name string, f *field) bool {
 	case f.S == "":
 		return !slices.Contains([]string{"PATH", "HOME", "IFS"}, name) && !strings.HasPrefix(name, "HIST")
 	case strings.Contains(name, "PAGER"):
-		return harmless["PAGER"][base]
+		return programs.Place("harmless PAGER")[base]
 	case strings.Contains(name, "EDITOR"), strings.Contains(name, "ASKPASS"), name == "VISUAL", name == "BROWSER":
-		return harmless["EDITOR"][base]
+		return programs.Place("harmless EDITOR")[base]
 	case name == "CC", name == "CXX":
-		return harmless["CC"][strings.TrimRight(f.S, "-0123456789")]
+		return programs.Place("harmless CC")[strings.TrimRight(f.S, "-0123456789")]
 	case name == "GOFLAGS", name == "GOPROXY", name == "GOTOOLCHAIN":
-		return harmless["GO"][f.S]
+		return programs.Place("harmless GO")[f.S]
 	case name == "NODE_OPTIONS":
 		return strings.HasPrefix(f.S, "--max-old-space-size=") && !strings.Contains(f.S, " ")
 	case name == "LESS":

@@ -7,19 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// unescapeDouble undoes the backslashes that count inside double quotes.
-func unescapeDouble(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\\n", s[i+1]) >= 0 {
-			if i++; s[i] == '\n' {
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
+// doubleQuoted undoes the backslashes that count inside double quotes.
+var doubleQuoted = strings.NewReplacer(`\$`, "$", "\\`", "`", `\"`, `"`, `\\`, `\`, "\\\n", "")
 
 // AnsiC decodes $'…'.
 func AnsiC(s string) string {

@@ -233,7 +233,7 @@ func (b *builder) part(p syntax.WordPart, quoted, first bool) {
 	switch p := p.(type) {
 	case *syntax.Lit:
 		if quoted {
-			b.add(unescapeDouble(p.Value))
+			b.add(doubleQuoted.Replace(p.Value))
 		} else {
 			b.literal(p.Value, first)
 		}
