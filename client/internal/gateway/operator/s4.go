@@ -40,37 +40,42 @@ func isoTime(at, otherwise int64) string {
 	return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// s4Result is every answer of S4 (F11, K4), with the id of its request, where that had one (E21).
-func s4Result(id, session, agent string, content, turns []body, u usage, stop string) body {
-	return body{
-		"sessionID": session, "agentID": agent, "content": content, "turns": turns, "usage": body{"inputTokens": u.input, "outputTokens": u.output},
-	}.with("id", id).with("stopReason", stop)
+// s4Result is every answer of S4 (F11, K4).
+type s4Result struct {
+	ID         string `json:"id,omitempty"` // of the request, where it had one (E21)
+	SessionID  string `json:"sessionID"`
+	AgentID    string `json:"agentID"`
+	Content    []body `json:"content"`
+	Turns      []body `json:"turns"`
+	Usage      body   `json:"usage"`
+	StopReason string `json:"stopReason,omitempty"` // absent while the turn runs
 }
+
+func s4UsageOf(u usage) body { return body{"inputTokens": u.input, "outputTokens": u.output} }
 
 // snapshot returns the state of a session, described by the last of the given turns (F11, F12). A running turn is listed from
 // its first tool on; before that only its content is shown, as in the document's example.
-func snapshot(id, session, agent string, turns []*turn) body {
-	list := []body{}
-	for _, t := range turns {
-		list = append(list, s4TurnOf(t))
+func snapshot(id, session, agent string, turns []*turn) s4Result {
+	r := s4Result{ID: id, SessionID: session, AgentID: agent, Content: []body{}, Turns: []body{}, Usage: s4UsageOf(usage{})}
+	for i, t := range turns {
+		if last := i == len(turns)-1; last {
+			r.Content, r.StopReason, r.Usage, r.AgentID = t.blocks(), t.stopReason(), s4UsageOf(t.usage), cmp.Or(agent, t.agent)
+			if !t.over() && len(t.tools) == 0 {
+				continue
+			}
+		}
+		r.Turns = append(r.Turns, s4TurnOf(t))
 	}
-	if len(turns) == 0 {
-		return s4Result(id, session, agent, list, list, usage{}, "")
-	}
-	t := turns[len(turns)-1]
-	if !t.over() && len(t.tools) == 0 {
-		list = list[:len(list)-1]
-	}
-	return s4Result(id, session, cmp.Or(agent, t.agent), t.blocks(), list, t.usage, t.stopReason())
+	return r
 }
 
 // s4Refusal returns an error in S4's form: a result whose content is the error (L30).
-func s4Refusal(id, session, agent string, p *problem) body {
+func s4Refusal(id, session, agent string, p *problem) s4Result {
 	message := p.message
 	if p.hint != "" {
 		message += " (" + p.hint + ")"
 	}
-	return s4Result(id, session, agent, []body{errorBlock(p.s4, message)}, []body{}, usage{}, stopError)
+	return s4Result{id, session, agent, []body{errorBlock(p.s4, message)}, []body{}, s4UsageOf(usage{}), stopError}
 }
 
 // after returns the turns that follow the one named; false if it is not among them.

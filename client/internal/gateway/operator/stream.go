@@ -60,7 +60,8 @@ type follower struct {
 
 func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	start := snapshot(r.id, r.session, cmp.Or(r.agent, sess.Ready().Session.Agent), nil)
-	c.send(line(start.with("stopReason", stopStart)))
+	start.StopReason = stopStart
+	c.send(line(start))
 	f := &follower{c: c, r: r, put: c.send}
 	target, p := f.begin(sess)
 	if p != nil || c.ctx.Err() != nil {
