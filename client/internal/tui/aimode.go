@@ -14,12 +14,10 @@ import (
 
 // asked is a question on its way: not begun yet.
 type asked struct {
-	request wire.RequestID
-	prompt  string
-	message *wire.AgentRequest
-	said    bool // printed already
-	cancel  bool // to be cancelled as soon as it begins
-	unsent  bool // there is no daemon yet
+	*wire.AgentRequest
+	said   bool // printed already
+	cancel bool // to be cancelled as soon as it begins
+	unsent bool // there is no daemon yet
 }
 
 // askWait bounds how long a question waits for the daemon to come.
@@ -28,20 +26,23 @@ const askWait = 20 * time.Second
 // ask sends a question with what the user had in front of them, at once or as soon as the daemon is there. steer gives it to
 // the turn that runs; else it waits for that one's end.
 func (m *model) ask(prompt string, steer bool) {
-	a := &asked{request: wire.RequestID(wire.NewID()), prompt: prompt}
-	a.message = &wire.AgentRequest{
-		RequestID: a.request, Prompt: prompt,
+	a := &asked{AgentRequest: &wire.AgentRequest{
+		RequestID: wire.RequestID(wire.NewID()), Prompt: prompt,
 		Context: wire.RequestContext{Cwd: wire.OSString(m.Shell.Dir()), RecentCommands: slices.Clone(m.recent)},
 		Options: wire.RequestOptions{Model: m.chosenModel, Thinking: m.thinking, Steer: steer},
-	}
+	}}
 	if n := len(m.recent); n > 0 {
-		a.message.Context.RecentOutput = m.recent[n-1].OutputTail
+		a.Context.RecentOutput = m.recent[n-1].OutputTail
 	}
 	first := m.turn == nil && len(m.waiting) == 0
 	m.waiting = append(m.waiting, a)
 	if !m.Daemon.Connected() {
 		a.unsent = true
-		m.after(askWait, func() { m.onAskOverdue(a) })
+		m.after(askWait, func() {
+			if a.unsent {
+				m.giveBack(a, "no agent can be asked: the daemon is not connected"+detail(m.linkWord), "your shell works without it; sublet doctor says what is wrong")
+			}
+		})
 		return
 	}
 	m.sendAsk(a, first)
@@ -50,13 +51,18 @@ func (m *model) ask(prompt string, steer bool) {
 func (m *model) sendAsk(a *asked, first bool) {
 	a.unsent = false
 	if first {
-		m.echo(a.prompt)
+		m.echo(a.Prompt)
 		a.said = true
 	}
-	daemon := m.Daemon
+	m.send(func(ctx context.Context) error { return m.Daemon.Ask(ctx, a.AgentRequest) },
+		func(err error) { m.giveBack(a, "not asked: "+err.Error(), "") })
+}
+
+// send has f make a request beside the event loop, and the loop deal with its error.
+func (m *model) send(f func(ctx context.Context) error, failed func(err error)) {
 	m.task(func(ctx context.Context) then {
-		if err := daemon.Ask(ctx, a.message); err != nil {
-			return func() { m.onAskFailed(a, err) }
+		if err := f(ctx); err != nil {
+			return func() { failed(err) }
 		}
 		return nil
 	})
@@ -71,27 +77,16 @@ func (m *model) sendWaiting() {
 	}
 }
 
-// giveBack takes a question that was not sent out of the line, and puts it where it can be sent again.
-func (m *model) giveBack(a *asked) {
-	m.waiting = slices.DeleteFunc(m.waiting, func(o *asked) bool { return o == a })
+// giveBack takes a question that was not sent out of the line, says why, and puts it where it can be sent again.
+func (m *model) giveBack(a *asked, why, hint string) {
+	if m.begun(a.RequestID) == nil {
+		return
+	}
+	if why != "" {
+		m.fail(why, hint)
+	}
 	if m.ed.Empty() {
-		m.ed.Set(a.prompt)
-	}
-}
-
-// onAskOverdue prints why nobody can be asked.
-func (m *model) onAskOverdue(a *asked) {
-	if a.unsent && slices.Contains(m.waiting, a) {
-		m.fail("no agent can be asked: the daemon is not connected"+detail(m.linkWord), "your shell works without it; sublet doctor says what is wrong")
-		m.giveBack(a)
-	}
-}
-
-// onAskFailed gives a question back that did not reach the daemon.
-func (m *model) onAskFailed(a *asked, err error) {
-	if slices.Contains(m.waiting, a) {
-		m.fail("not asked: "+err.Error(), "")
-		m.giveBack(a)
+		m.ed.Set(a.Prompt)
 	}
 }
 
@@ -99,30 +94,21 @@ func (m *model) onAskFailed(a *asked, err error) {
 func (m *model) cancelTurn(reason string) {
 	for _, a := range m.waiting {
 		if a.unsent {
-			m.giveBack(a)
+			m.giveBack(a, "", "")
 			return
 		}
 	}
 	r := &wire.CancelRequest{Reason: reason}
 	switch {
 	case m.turn != nil:
-		id := m.turn.id
-		r.TurnID = &id
-		m.turn.cancel = true
+		r.TurnID, m.turn.cancel = &m.turn.id, true
 	case len(m.waiting) > 0:
-		id := m.waiting[0].request
-		r.RequestID = &id
-		m.waiting[0].cancel = true
+		r.RequestID, m.waiting[0].cancel = &m.waiting[0].RequestID, true
 	default:
 		return
 	}
-	daemon := m.Daemon
-	m.task(func(ctx context.Context) then {
-		if err := daemon.Cancel(ctx, r); err != nil {
-			return func() { m.fail("could not stop it: "+err.Error(), "") }
-		}
-		return nil
-	})
+	m.send(func(ctx context.Context) error { return m.Daemon.Cancel(ctx, r) },
+		func(err error) { m.fail("could not stop it: "+err.Error(), "") })
 }
 
 // working is what the agents do now, one line for each, for the live part.
@@ -142,7 +128,7 @@ func (m *model) working() []string {
 			} else if a.cancel {
 				word = "stopping…"
 			} else if i > 0 {
-				word = "next: " + visible.FirstLine(a.prompt)
+				word = "next: " + visible.FirstLine(a.Prompt)
 			}
 			out = append(out, spin+m.th.Dim.Render(word))
 		}
@@ -158,14 +144,13 @@ func (m *model) working() []string {
 		stop = ""
 		out = append(out, spin+who+m.th.Dim.Render(cells.Fit(what, max(8, m.w-cells.Width(spin+who+end))))+end)
 	}
-	for _, name := range t.order {
-		s := t.agents[name]
+	for _, s := range t.agents {
 		switch {
-		case s.phase == "" && len(t.order) > 1:
-		case name == "" || name == "orchestrator":
+		case s.phase == "" && len(t.agents) > 1:
+		case s.name == "" || s.name == "orchestrator":
 			line("", m.phase(s), t.started)
 		default:
-			line(m.th.Agent.Render(visible.Line(name))+" ", m.phase(s), s.since)
+			line(m.th.Agent.Render(visible.Line(s.name))+" ", m.phase(s), s.since)
 		}
 	}
 	if len(out) == 0 {
@@ -173,10 +158,10 @@ func (m *model) working() []string {
 	}
 	for _, a := range m.waiting {
 		word := "  next: "
-		if a.message.Options.Steer {
+		if a.Options.Steer {
 			word = "  told with its next results: "
 		}
-		out = append(out, m.th.Dim.Render(word+visible.FirstLine(a.prompt)))
+		out = append(out, m.th.Dim.Render(word+visible.FirstLine(a.Prompt)))
 	}
 	return out
 }

@@ -196,13 +196,12 @@ func (m *model) liveText(height int) []string {
 		}
 	}
 	if m.turn != nil {
-		for _, name := range m.turn.order {
-			s := m.turn.agents[name]
+		for _, s := range m.turn.agents {
 			if strings.TrimSpace(s.text.Rest()) == "" {
 				continue
 			}
 			lines := m.md.Live(s.text.Rest(), m.w-1, height)
-			for _, l := range cells.Indent(lines, m.speakerMark(name)) {
+			for _, l := range cells.Indent(lines, m.speakerMark(s.name)) {
 				out = append(out, cells.Fit(l, m.w))
 			}
 		}

@@ -484,7 +484,7 @@ func TestQuestionSurvivesANewSession(t *testing.T) {
 	d := newDesk(t)
 	d.ask("why?", true)
 	d.send(&wire.Ready{Session: wire.SessionInfo{ID: "s2"}})
-	e := wire.Event{SessionID: "s2", TurnID: "t", RequestID: d.waiting[0].request, Seq: 1}
+	e := wire.Event{SessionID: "s2", TurnID: "t", RequestID: d.waiting[0].RequestID, Seq: 1}
 	d.send(&wire.TurnStarted{Event: e, Prompt: "why?"})
 	if n := strings.Count(d.printed(), "why?"); n != 1 {
 		t.Errorf("printed %d times, want once", n)

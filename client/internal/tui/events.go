@@ -21,11 +21,8 @@ import (
 // turn is what is being answered.
 type turn struct {
 	id      wire.TurnID
-	request wire.RequestID
-	prompt  string
 	started time.Time
-	agents  map[string]*speaker
-	order   []string
+	agents  []*speaker
 	spoke   bool // an agent's words were printed
 	calls   int  // tools that were called
 	failed  bool // an Error event came
@@ -47,12 +44,13 @@ type speaker struct {
 const maxReasoning = 2 << 10
 
 func (t *turn) speaker(name string, now time.Time) *speaker {
-	s := t.agents[name]
-	if s == nil {
-		s = &speaker{name: name, since: now}
-		t.agents[name] = s
-		t.order = append(t.order, name)
+	for _, s := range t.agents {
+		if s.name == name {
+			return s
+		}
 	}
+	s := &speaker{name: name, since: now}
+	t.agents = append(t.agents, s)
 	return s
 }
 
@@ -164,7 +162,7 @@ func (m *model) turnOf(meta *wire.Event) *turn {
 	if m.turn != nil {
 		m.endTurn()
 	}
-	m.turn = &turn{id: meta.TurnID, request: meta.RequestID, started: m.at(meta), agents: map[string]*speaker{}}
+	m.turn = &turn{id: meta.TurnID, started: m.at(meta)}
 	return m.turn
 }
 
@@ -180,17 +178,20 @@ func (m *model) at(meta *wire.Event) time.Time {
 	return now
 }
 
+// begun takes the question of a request out of those that wait, and returns it; nil = it was asked elsewhere.
+func (m *model) begun(id wire.RequestID) *asked {
+	i := slices.IndexFunc(m.waiting, func(a *asked) bool { return a.RequestID == id && id != "" })
+	if i < 0 {
+		return nil
+	}
+	a := m.waiting[i]
+	m.waiting = slices.Delete(m.waiting, i, i+1)
+	return a
+}
+
 // onSteered shows what the user said to a turn where the turn took it in.
 func (m *model) onSteered(e *wire.TurnSteered) {
-	said := false
-	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
-		if a.request != e.RequestID || e.RequestID == "" {
-			return false
-		}
-		said = a.said
-		return true
-	})
-	if !said {
+	if a := m.begun(e.RequestID); a == nil || !a.said {
 		m.flushText("")
 		m.echo(e.Prompt)
 	}
@@ -201,18 +202,11 @@ func (m *model) onTurn(e *wire.TurnStarted) {
 		m.endTurn()
 	}
 	t := m.turnOf(e.Meta())
-	t.prompt, t.bare = e.Prompt, strings.TrimSpace(e.Prompt) == ""
+	t.bare = strings.TrimSpace(e.Prompt) == ""
 	m.answers = cmp.Or(e.Model, m.answers)
-	said := false
-	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
-		if a.request != e.RequestID || e.RequestID == "" {
-			return false
-		}
-		said = a.said
-		t.cancel = a.cancel
-		return true
-	})
-	if !said && !t.bare {
+	a := m.begun(e.RequestID)
+	t.cancel = t.cancel || a != nil && a.cancel
+	if (a == nil || !a.said) && !t.bare {
 		m.asks.Add(e.Prompt)
 		m.echo(e.Prompt)
 	}
@@ -308,7 +302,7 @@ func (m *model) block(s *speaker, b *wire.Block) {
 // say prints a block of an agent's words.
 func (m *model) say(s *speaker, block string) {
 	if m.turn != nil {
-		m.turn.spoke = m.turn.spoke || s.name == "" || s.name == "orchestrator" || len(m.turn.order) == 1
+		m.turn.spoke = m.turn.spoke || s.name == "" || s.name == "orchestrator" || len(m.turn.agents) == 1
 	}
 	m.emitMarkdown(s.name, block)
 }
@@ -318,8 +312,8 @@ func (m *model) flushText(agent string) {
 	if m.turn == nil {
 		return
 	}
-	for _, name := range m.turn.order {
-		if s := m.turn.agents[name]; agent == "" || agent == name {
+	for _, s := range m.turn.agents {
+		if agent == "" || agent == s.name {
 			if rest := s.text.Finish(); rest != "" {
 				m.say(s, rest)
 			}
@@ -396,7 +390,7 @@ func (m *model) endTurn() {
 }
 
 func (m *model) onComplete(e *wire.AgentComplete) {
-	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool { return a.request == e.RequestID && e.RequestID != "" })
+	m.begun(e.RequestID)
 	t := m.turn
 	if t == nil || t.id != e.TurnID {
 		if t != nil { // another turn's end: nothing here belongs to it

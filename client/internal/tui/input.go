@@ -235,8 +235,7 @@ func (m *model) insert(line string, takeBack bool) {
 
 func (m *model) takeBack() {
 	m.back = true
-	sh := m.Shell
-	m.task(func(context.Context) then { sh.TakeBack(); return nil })
+	m.task(func(context.Context) then { m.Shell.TakeBack(); return nil })
 }
 
 // openCard is ^O: the whole output of the newest card that is not open yet.

@@ -57,15 +57,7 @@ func (m *model) onError(e *wire.Error) {
 		m.Log.Info("the daemon does not know a message", "err", e.Message)
 		return
 	}
-	said := false
-	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
-		if a.request != e.RequestID || e.RequestID == "" || e.TurnID != "" {
-			return false
-		}
-		said = true
-		return true
-	})
-	if e.Code == wire.CodeCancelled && said {
+	if e.TurnID == "" && m.begun(e.RequestID) != nil && e.Code == wire.CodeCancelled {
 		m.note("not asked any more")
 		return
 	}
@@ -137,7 +129,7 @@ func (m *model) onLink(l LinkChanged) {
 	m.questions, m.queue = nil, wire.ShellQueueChanged{}
 	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
 		if !a.unsent {
-			m.note("this question may not have arrived; ask again if no answer comes: " + visible.FirstLine(a.prompt))
+			m.note("this question may not have arrived; ask again if no answer comes: " + visible.FirstLine(a.Prompt))
 		}
 		return !a.unsent
 	})

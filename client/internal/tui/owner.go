@@ -162,18 +162,18 @@ func (m *model) allDrawn() {
 }
 
 func (m *model) takeScreen() {
-	o, sh, painter := &m.own, m.Shell, m.paint
+	o := &m.own
 	o.moving = true
 	take, cancel := context.WithCancel(context.Background())
 	o.cancel = cancel
 	m.task(func(ctx context.Context) then {
 		defer cancel()
 		defer context.AfterFunc(ctx, cancel)()
-		err := sh.TakeScreen(take)
+		err := m.Shell.TakeScreen(take)
 		if err != nil {
-			_ = sh.GiveScreen(ctx) // what was taken half; the error that matters is the first
+			_ = m.Shell.GiveScreen(ctx) // what was taken half; the error that matters is the first
 		} else {
-			painter.Take()
+			m.paint.Take()
 		}
 		return func() { m.onMoved(err == nil, err) }
 	})
@@ -181,7 +181,7 @@ func (m *model) takeScreen() {
 
 // giveScreen has the shell go on, with a line that it is to run, if there is one.
 func (m *model) giveScreen() {
-	o, sh := &m.own, m.Shell
+	o := &m.own
 	m.flushOut()
 	o.taken, o.has, o.moving, o.typed = false, false, true, false
 	m.lastKind = kindShell
@@ -199,9 +199,9 @@ func (m *model) giveScreen() {
 		}
 		var err error
 		if line != "" {
-			err = sh.Insert(ctx, line, true)
+			err = m.Shell.Insert(ctx, line, true)
 		} else {
-			err = sh.GiveScreen(ctx)
+			err = m.Shell.GiveScreen(ctx)
 		}
 		return func() { m.onMoved(false, err) }
 	})

@@ -73,18 +73,12 @@ func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 	if k := m.cards[q.ExecutionID]; k != nil && answer.Comment != "" {
 		k.Why = answer.Comment
 	}
-	daemon := m.Daemon
-	m.task(func(ctx context.Context) then {
-		if err := daemon.Confirm(ctx, answer); err != nil {
-			return func() {
-				for _, q := range m.questions {
-					if q.ConfirmationID == answer.ConfirmationID {
-						q.Failed(err)
-					}
-				}
+	m.send(func(ctx context.Context) error { return m.Daemon.Confirm(ctx, answer) }, func(err error) {
+		for _, q := range m.questions {
+			if q.ConfirmationID == answer.ConfirmationID {
+				q.Failed(err)
 			}
 		}
-		return nil
 	})
 	return false
 }

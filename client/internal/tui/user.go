@@ -64,8 +64,7 @@ func (m *model) onUserEnded(e shell.UserEnded) {
 			m.reported = map[wire.ExecutionID]bool{}
 		}
 		m.reported[report.ExecutionID] = true
-		daemon := m.Daemon
-		m.tell(func(ctx context.Context) { _ = daemon.UserCommand(ctx, report) }) // the link went down meanwhile
+		m.tell(func(ctx context.Context) { _ = m.Daemon.UserCommand(ctx, report) }) // the link went down meanwhile
 	}
 	m.envChanged()
 }
@@ -82,14 +81,13 @@ func (m *model) envChanged() {
 	if m.envUnsent {
 		return
 	}
-	daemon, sh, size := m.Daemon, m.Shell, m.size
 	m.envUnsent = true
 	m.tell(func(ctx context.Context) {
-		if s, ok := size(); ok {
-			_ = sh.Resize(s) // a shell that is gone needs no size
+		if s, ok := m.size(); ok {
+			_ = m.Shell.Resize(s) // a shell that is gone needs no size
 		}
-		if daemon.Connected() {
-			_ = daemon.EnvChanged(ctx) // the next handshake says it again
+		if m.Daemon.Connected() {
+			_ = m.Daemon.EnvChanged(ctx) // the next handshake says it again
 		}
 	})
 }
