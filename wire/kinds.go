@@ -113,6 +113,8 @@ func allKinds() []*kindInfo {
 		row[ModelsReply](ToClient),
 		row[JobRequest](ToDaemon),
 		row[JobReply](ToClient),
+		row[AgentsRequest](ToDaemon),
+		row[AgentsReply](ToClient),
 
 		row[Notice](ToClient),
 		row[Error](Both),

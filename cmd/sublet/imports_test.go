@@ -47,6 +47,7 @@ var ranks = map[string]int{
 	"sublet/daemon/internal/reach":         5,
 	"sublet/daemon/internal/archive":       5,
 	"sublet/daemon/internal/agent":         6,
+	"sublet/daemon/internal/crew":          5,
 	"sublet/daemon/internal/lend":          4,
 	"sublet/daemon/internal/mcp":           6,
 	"sublet/daemon/internal/child":         7,

@@ -130,6 +130,7 @@ type Agent struct {
 	MaxCost   float64 `toml:"max_cost"`   // US dollars of one turn; 0 = no bound of its own
 	Timeout   span    `toml:"timeout"`    // of one turn; 0 = none
 	Mode      string  `toml:"mode"`       // plan, ask or auto: the stricter of this and the session's counts; "" = the session's
+	Worktree  bool    `toml:"worktree"`   // as a sub-agent it works in a git working tree of its own
 }
 
 // MCP is a tool server. Command, Args and Env start one that speaks on its standard input and output; URL and Headers are

@@ -133,6 +133,7 @@ func Show(c Config) string {
 		p.some("max_cost", a.Item.MaxCost)
 		p.some("timeout", time.Duration(a.Item.Timeout))
 		p.some("mode", a.Item.Mode)
+		p.some("worktree", a.Item.Worktree)
 	}
 
 	p.WriteString("\n# Servers whose tools agents have beside the built-in ones, as mcp__NAME__TOOL: command, args, env,\n# reach (read, project or free) and write, or url, headers.")

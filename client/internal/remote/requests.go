@@ -233,6 +233,11 @@ func (c *Conn) Jobs(ctx context.Context, r *wire.JobRequest) (*wire.JobReply, er
 	return call[*wire.JobReply](ctx, c, &r.RequestID, r)
 }
 
+// Agents lists the agents that a session's agent has started, or does something with one.
+func (c *Conn) Agents(ctx context.Context, r *wire.AgentsRequest) (*wire.AgentsReply, error) {
+	return call[*wire.AgentsReply](ctx, c, &r.RequestID, r)
+}
+
 // Policy reads or changes mode and rules.
 func (c *Conn) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
 	return call[*wire.PolicyReply](ctx, c, &r.RequestID, r)

@@ -613,3 +613,14 @@ func TestPlanQuestion(t *testing.T) {
 		}
 	}
 }
+
+// A question of an agent that this session has in the background is asked here; one of a session that was left is not.
+func TestQuestionOfAnAgentInTheBackground(t *testing.T) {
+	for parent, want := range map[wire.SessionID]int{"s1": 1, "s0": 0, "": 0} {
+		d := newDesk(t)
+		d.send(&wire.ConfirmationRequest{Event: wire.Event{SessionID: "s9"}, ConfirmationID: "q", Agent: "engineer-1", Tool: "write", Parent: parent})
+		if got := len(d.questions); got != want {
+			t.Errorf("parent %q: %d questions, want %d", parent, got, want)
+		}
+	}
+}

@@ -22,6 +22,7 @@ type Daemon interface {
 	Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error)
 	Models(ctx context.Context, r *wire.ModelsRequest) (*wire.ModelsReply, error)
 	Jobs(ctx context.Context, r *wire.JobRequest) (*wire.JobReply, error)
+	Agents(ctx context.Context, r *wire.AgentsRequest) (*wire.AgentsReply, error)
 	Status(ctx context.Context) (*wire.StatusReply, error)
 	// Resume attaches to another session; its events after afterSeq arrive as messages like any other.
 	Resume(ctx context.Context, id wire.SessionID, afterSeq int64) (*wire.Ready, error)

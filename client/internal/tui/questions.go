@@ -35,11 +35,12 @@ func (m *model) onQuestion(r *wire.ConfirmationRequest) {
 }
 
 // onForeign deals with an event of another session: a question about a command of an agent of another program is asked here,
-// because it would run in this window's shell. All else is of a session that was left.
+// because it would run in this window's shell, and one of an agent that this session has in the background. All else is of a
+// session that was left.
 func (m *model) onForeign(msg wire.Message) {
 	switch e := msg.(type) {
 	case *wire.ConfirmationRequest:
-		if e.Borrower.Name != "" {
+		if e.Borrower.Name != "" || e.Parent != "" && e.Parent == m.ID {
 			m.onQuestion(e)
 		}
 	case *wire.ConfirmationResolved:

@@ -45,6 +45,7 @@ func slashCommands() []slashCommand {
 		{"/model", "[NAME|default]", "which models there are, or the one that answers from now on", (*model).slashModel},
 		{"/thinking", "[off|low|medium|high|default]", "how much it thinks before it answers", (*model).slashThinking},
 		{"/status", "", "the daemon, its turns, who has which shell", (*model).slashStatus},
+		{"/agents", "[show|stop|merge|drop NAME]", "the agents that the agent has started", (*model).slashAgents},
 		{"/mcp", "", "the MCP servers, how they are, and their tools", (*model).slashMCP},
 		{"/export", "[FILE]", "write the conversation as Markdown", (*model).slashExport},
 		{"/quit", "", "leave", (*model).slashQuit},

@@ -52,6 +52,9 @@ type Turn struct {
 	ShowSecrets  func() bool                // reports whether the user lets the model see text that looks like a secret; nil = no
 	Budget       Budget                     // cost limits; the zero value is no limit
 	Compactor    provider.Model             // writes summaries; nil = Model
+	Agents       *Agents                    // the session's sub-agents that ended with their turns; nil: only this turn's
+	Crew         Crew                       // its agents in the background; nil: there are none
+	Reports      bool                       // Outcome.Summary gets the record of the calls: it goes to another agent
 	Propose      tool.Propose               // asks the user about the plan that ends plan mode; nil: it cannot be ended so
 
 	// NewPrivateShell starts a private shell for the named agent when its first command needs one. closeShell ends what runs
@@ -162,7 +165,11 @@ type Outcome struct {
 func Run(ctx context.Context, t Turn) Outcome {
 	r := newRunner(ctx, t)
 	defer r.close()
-	return r.run(ctx)
+	o := r.run(ctx)
+	if t.Reports {
+		o.Summary += r.record()
+	}
+	return o
 }
 
 // RunTool runs one tool without a model, for a person or a script, under the same policy and with the events of a call in a

@@ -1,9 +1,6 @@
 package agent
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // manners is the part of the system prompt that all roles share. It is constant, since a provider caches a prompt up to the
 // first change.
@@ -23,11 +20,6 @@ func (r *runner) systemPrompt() string {
 	var b strings.Builder
 	b.WriteString(r.t.Role.System)
 	b.WriteString(manners)
-	if len(r.t.limits) > 0 {
-		b.WriteString("\nLimits the user set, in their words; they hold for you too:\n")
-		for _, l := range r.t.limits {
-			fmt.Fprintf(&b, "- %s\n", l)
-		}
-	}
+	b.WriteString(limitsText(r.t.limits))
 	return b.String()
 }

@@ -42,11 +42,13 @@ type Role struct {
 	MaxCost   float64       // US dollars of one turn of this agent alone; 0 = no bound of its own
 	Timeout   time.Duration // of one turn; 0 = none
 	Mode      string        // the stricter of this and the turn's counts; "" = the turn's
+	Worktree  bool          // as a sub-agent it works in a git working tree of its own
 }
 
 // bound gives the role the limits of its settings.
 func (r Role) bound(a config.Agent) Role {
 	r.MaxTurns, r.MaxTokens, r.MaxCost, r.Timeout, r.Mode = a.MaxTurns, a.MaxTokens, a.MaxCost, time.Duration(a.Timeout), a.Mode
+	r.Worktree = a.Worktree
 	return r
 }
 
@@ -277,6 +279,8 @@ func (r *Role) set(limits *config.Agent, key, v string) (err error) {
 		err = limits.Timeout.UnmarshalText([]byte(v))
 	case "mode":
 		limits.Mode = v
+	case "worktree":
+		limits.Worktree, err = strconv.ParseBool(v)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %q is not of that kind: %w", key, v, err)

@@ -144,9 +144,9 @@ func (r *runner) close() {
 }
 
 // propose is tool.Propose. Once plan mode is over, the tools are those of the new mode. It is called while no other tool runs.
-func (r *runner) propose(ctx context.Context, id string, steps []string) (tool.Proposal, error) {
+func (r *runner) propose(ctx context.Context, plan tool.Proposed) (tool.Proposal, error) {
 	r.thinking(wire.PhaseExecuting, "the plan waits for the user")
-	p, err := r.t.Propose(ctx, id, steps)
+	p, err := r.t.Propose(ctx, plan)
 	if err == nil && p.Accepted && p.Mode != "plan" {
 		r.t.Mode, r.fixedSize = p.Mode, 0
 		r.mu.Lock()

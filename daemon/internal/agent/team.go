@@ -15,27 +15,52 @@ import (
 	"sublet/wire"
 )
 
-// maxSubSteps bounds the model calls of one sub-agent.
-const maxSubSteps = 60
+// MaxSubSteps bounds the model calls of one sub-agent.
+const MaxSubSteps = 60
 
 // team runs the sub-agents of one turn. Each has a conversation, a private shell and a budget of its own.
 type team struct {
 	parent *runner
+	agents *Agents
 	places chan struct{} // as many as may run at once
-
-	mu     sync.Mutex
-	counts map[string]int // guarded by mu: agents started so far, by role
 }
 
 func newTeam(r *runner) *team {
-	return &team{parent: r, places: make(chan struct{}, r.t.MaxAgents), counts: map[string]int{}}
+	m := &team{parent: r, agents: r.t.Agents, places: make(chan struct{}, r.t.MaxAgents)}
+	if m.agents == nil {
+		m.agents = &Agents{}
+	}
+	return m
 }
 
-// Delegate implements tool.Delegate. Cancelling ctx ends the agent, whether it runs or waits for a free place.
+// Delegate implements tool.Delegate. Cancelling ctx ends an agent that does not work in the background, whether it runs or waits
+// for a free place.
 func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, error) {
 	role, ok := m.parent.t.Roles[a.Role]
-	if !ok || a.Role == Orchestrator {
+	name, said, crew := a.Agent, []entry(nil), m.parent.t.Crew
+	switch {
+	case a.Agent != "":
+		if crew != nil {
+			if _, known := crew.Find(name); known {
+				return m.crewed(ctx, Role{}, name, a)
+			}
+		}
+		old, known := m.agents.find(name)
+		switch {
+		case !known:
+			return tool.Report{}, m.unknown(name)
+		case old.cancel != nil:
+			return tool.Report{}, fmt.Errorf("%s works; wait for its report first", name)
+		case a.Background:
+			return tool.Report{}, fmt.Errorf("%s was not started in the background; ask it without", name)
+		}
+		role, said, a.Title = old.role, old.said, old.Title
+	case !ok || a.Role == Orchestrator:
 		return tool.Report{}, fmt.Errorf("there is no role %q; the roles are: %s", clip(a.Role, 60), m.roles())
+	case (a.Background || role.Worktree) && crew == nil:
+		return tool.Report{}, errors.New("agents in the background, and with a working tree of their own, need a session")
+	case a.Background, role.Worktree:
+		return m.crewed(ctx, role, m.name(a.Role), a)
 	}
 	select {
 	case m.places <- struct{}{}:
@@ -43,15 +68,25 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 	case <-ctx.Done():
 		return tool.Report{}, context.Cause(ctx)
 	}
-	name := m.name(a.Role)
+	if name == "" {
+		name = m.name(a.Role)
+	}
 	t, err := m.turn(role, name, a)
 	if err != nil {
 		return tool.Report{Agent: name}, err
 	}
+	t.History.entries = said
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	me := &member{role: role, cancel: cancel, SubAgent: wire.SubAgent{
+		Name: name, Role: role.Name, Title: clip(clean(firstOf(a.Title, a.Prompt)), 200), State: wire.AgentRunning, StartedAtMS: time.Now().UnixMilli(),
+	}}
+	m.agents.begin(me)
 	sub := newRunner(ctx, t)
 	defer sub.close()
-	sub.notice("started: " + clip(clean(firstOf(a.Title, a.Prompt)), 200))
+	sub.notice("started: " + me.Title)
 	o := sub.run(ctx)
+	m.agents.end(me, o, sub.entries)
 	m.parent.tally.merge(o)
 	end := fmt.Sprintf("ended after %s: %s", o.Duration.Round(100*time.Millisecond), o.Status)
 	if o.Err != nil && o.Status == wire.StatusError {
@@ -83,13 +118,11 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 	p := m.parent
 	t := Turn{
 		Role: role, Name: name, Model: p.t.Model, Prompt: a.Prompt, Tools: p.t.Tools,
-		Project: p.t.Project, Trusted: p.t.Trusted, Approver: p.t.Approver, Emit: p.t.Emit, Threshold: p.t.Threshold, MaxSteps: maxSubSteps, Log: p.log,
+		Project: p.t.Project, Trusted: p.t.Trusted, Approver: p.t.Approver, Emit: p.t.Emit, Threshold: p.t.Threshold, MaxSteps: MaxSubSteps, Log: p.log,
 		NewPrivateShell: p.t.NewPrivateShell, subAgent: true, limits: p.standing(),
 		ShowSecrets: p.t.ShowSecrets, Budget: p.t.Budget, spending: p.t.spending, Compactor: p.t.Compactor, Mode: p.t.Mode, Trees: p.t.Trees, Instructions: p.t.Instructions,
 	}
-	t.Options = wire.RequestOptions{
-		MaxTokens: p.t.Options.MaxTokens, Temperature: p.t.Options.Temperature, Thinking: p.t.Options.Thinking, Tools: p.t.Options.Tools,
-	}
+	t.Options = m.options()
 	env := p.environment()
 	t.Env = tool.Env{Cwd: env.Cwd, Spool: env.Spool, Held: env.Held, Languages: env.Languages, Secrets: env.Secrets, Files: env.Files, Jobs: p.t.Env.Jobs, Session: env.Session, Agent: name}
 	t.Role.Private = true // only the orchestrator borrows the user's shell
@@ -130,12 +163,23 @@ func (r *runner) standing() []string {
 	return limits
 }
 
-// name returns the next name for an agent of a role: engineer-1, engineer-2.
+// name returns a name that no agent of the session has.
 func (m *team) name(role string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.counts[role]++
-	return fmt.Sprintf("%s-%d", role, m.counts[role])
+	for {
+		name := m.agents.next(role)
+		if m.parent.t.Crew == nil {
+			return name
+		}
+		if _, taken := m.parent.t.Crew.Find(name); !taken {
+			return name
+		}
+	}
+}
+
+// options are those of the turn that hold for its agents.
+func (m *team) options() wire.RequestOptions {
+	o := m.parent.t.Options
+	return wire.RequestOptions{MaxTokens: o.MaxTokens, Temperature: o.Temperature, Thinking: o.Thinking, Tools: o.Tools}
 }
 
 func (m *team) roles() string {

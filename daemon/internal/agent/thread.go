@@ -3,6 +3,7 @@ package agent
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"sublet/wire"
 )
@@ -15,9 +16,6 @@ type Thread struct {
 	last        int64
 	size        int // approximate bytes of text in the entries
 }
-
-// Last returns the number of the newest event added.
-func (t *Thread) Last() int64 { return t.last }
 
 // Size returns the approximate size in bytes.
 func (t *Thread) Size() int { return t.size }
@@ -56,6 +54,55 @@ func (t *Thread) Conversation() Conversation {
 	h := t.folder.clone()
 	h.endTurn("interrupted", "")
 	return Conversation{foldRanges(h.entries, outermost(t.compactions)), h.pending, h.plan}
+}
+
+// maxCached bounds what a Cache may hold between two turns, in bytes.
+const maxCached = 16 << 20
+
+// Cache keeps the thread of a session between two turns, so that a turn reads only what was stored since the one before. The zero
+// value is empty; it is safe for concurrent use.
+type Cache struct {
+	mu     sync.Mutex
+	thread *Thread // guarded by mu
+}
+
+// History returns the conversation before a turn, and the number of the turn's first event. page returns stored events after a
+// number. It is called by one turn at a time.
+func (c *Cache) History(turn wire.TurnID, page func(after int64) (events []wire.EventMessage, more bool, err error)) (Conversation, int64, error) {
+	c.mu.Lock()
+	t := c.thread
+	c.thread = nil
+	c.mu.Unlock()
+	if t == nil {
+		t = &Thread{}
+	}
+	begun, err := t.Read(turn, page)
+	if err != nil {
+		return Conversation{}, 0, err
+	}
+	if t.Size() <= maxCached {
+		c.mu.Lock()
+		c.thread = t
+		c.mu.Unlock()
+	}
+	return t.Conversation(), begun, nil
+}
+
+// Last returns the number of the newest event that is cached; 0 if there is none.
+func (c *Cache) Last() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.thread == nil {
+		return 0
+	}
+	return c.thread.last
+}
+
+// Drop empties the cache.
+func (c *Cache) Drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.thread = nil
 }
 
 // clone returns a copy that can be extended without changing h. It copies only the last two entries: an answer and its results

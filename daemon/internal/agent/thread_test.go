@@ -2,6 +2,7 @@ package agent
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -30,8 +31,8 @@ func TestThreadIsHistory(t *testing.T) {
 		if got, want := thread.Conversation(), History(events); !reflect.DeepEqual(got, want) {
 			t.Fatalf("got\n%s\nwant\n%s", show(got.Messages()), show(want.Messages()))
 		}
-		if n := int64(len(events)); thread.Last() != n {
-			t.Fatalf("last: got %d, want %d", thread.Last(), n)
+		if n := int64(len(events)); thread.last != n {
+			t.Fatalf("last: got %d, want %d", thread.last, n)
 		}
 		for _, g := range earlier {
 			if !reflect.DeepEqual(g.got, g.want) {
@@ -55,5 +56,24 @@ func TestThreadSize(t *testing.T) {
 	}
 	if thread.Size() < bytes || thread.Size() < 3*1200 {
 		t.Errorf("got %d bytes for three turns that say 1,200 each", thread.Size())
+	}
+}
+
+// A conversation that is too large is not kept between two turns.
+func TestCacheIsBounded(t *testing.T) {
+	var c Cache
+	for _, size := range []int{10, maxCached + 1} {
+		_, _, err := c.History("t", func(int64) ([]wire.EventMessage, bool, error) {
+			return []wire.EventMessage{&wire.AgentStreamChunk{
+				Event: wire.Event{Seq: 7}, Chunk: wire.Chunk{Type: wire.ChunkText, Text: strings.Repeat("x", size)},
+			}}, false, nil
+		})
+		want := int64(7)
+		if size > maxCached {
+			want = 0
+		}
+		if got := c.Last(); err != nil || got != want {
+			t.Errorf("%d bytes: the newest event kept is %d, want %d (%v)", size, got, want, err)
+		}
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // ErrNotStored is in an error of Copy that is the one of its store.
@@ -53,4 +55,19 @@ func Copy(next func() (wire.EventMessage, error), store func(wire.EventMessage) 
 		}
 		numbers[before], had = event.Meta().Seq, append(had, before)
 	}
+}
+
+// Path returns the path of a file that a client in the folder cwd named.
+func Path(p, cwd wire.OSString) (string, error) {
+	path := string(p)
+	if path == "" {
+		return "", errors.New("is missing")
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(string(cwd), path)
+	}
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("%s is not absolute, and the client told no folder", visible.Exact(string(p)))
+	}
+	return filepath.Clean(path), nil
 }

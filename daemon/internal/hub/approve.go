@@ -166,7 +166,7 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 
 // policy is the rules and the mode that hold for this turn now.
 func (a *approver) policy(ctx context.Context, q agent.Question) policy.Policy {
-	mode := a.t.s.policyMode()
+	mode := a.t.governs().policyMode()
 	if a.t.mode != "" { // checked when the request came
 		mode = policy.Mode(a.t.mode)
 	}
@@ -179,7 +179,7 @@ func (a *approver) policy(ctx context.Context, q agent.Question) policy.Policy {
 // policyIn is the rules that hold now, with a mode that a project's file may still narrow.
 func (a *approver) policyIn(ctx context.Context, q agent.Question, mode policy.Mode) policy.Policy {
 	p := policy.Policy{Mode: mode}
-	list, err := a.t.hub.listRules(ctx, a.t.s)
+	list, err := a.t.hub.listRules(ctx, a.t.s, a.t.inherited()...)
 	rules, faults := judge.Holding(list)
 	if err != nil {
 		// Without its rules the store could have said no: nothing runs unasked.

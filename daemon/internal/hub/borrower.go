@@ -6,8 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,18 +16,13 @@ import (
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/risk"
-	"sublet/lease"
 	"sublet/lease/caller"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
 
-const (
-	// answerBound is how long a question about a foreign agent's command waits for an answer where the request says nothing.
-	answerBound = 5 * time.Minute
-	// maxBorrowerName bounds the name of a foreign agent, in bytes.
-	maxBorrowerName = 32
-)
+// answerBound is how long a question about a foreign agent's command waits for an answer where the request says nothing.
+const answerBound = 5 * time.Minute
 
 // foreign is what a turn has that works for an agent of another program: its commands are judged as those of our own agents
 // are, run in the shell of the window that was last typed in, and asked about there.
@@ -53,39 +47,13 @@ var (
 
 // foreign returns what a request says of the agent of another program that it is for.
 func (c *Client) foreign(r *wire.ToolRequest) (*foreign, error) {
-	if r.AnswerMS < 0 || r.AnswerMS > lease.MaxTimeout.Milliseconds() {
-		return nil, invalid("answer_ms: want 0 to %d", lease.MaxTimeout.Milliseconds())
-	}
-	if r.Cwd != "" {
-		if !filepath.IsAbs(string(r.Cwd)) {
-			return nil, invalid("cwd: %s is not absolute", visible.Exact(visible.Cut(string(r.Cwd), 200)))
-		}
-		if info, err := os.Stat(string(r.Cwd)); err != nil || !info.IsDir() {
-			return nil, invalid("cwd: %s is not a folder", visible.Exact(visible.Cut(string(r.Cwd), 200)))
-		}
+	if err := agent.CheckForeign(r); err != nil {
+		return nil, invalid("%v", err)
 	}
 	f := &foreign{Borrower: r.Borrower, private: r.Private, answer: cmp.Or(ms(r.AnswerMS), answerBound)}
-	f.Name = c.hub.borrowerName(r.Borrower.Name)
+	f.Name = agent.ForeignName(c.hub.opts.Config(), r.Borrower.Name)
 	f.Executable = wire.OSString(visible.Exact(visible.Cut(string(r.Borrower.Executable), 256)))
 	return f, nil
-}
-
-// borrowerName is a foreign agent's name as it is shown and written down: letters, digits, dots and dashes, and never that of
-// the user or of an agent of ours.
-func (h *Hub) borrowerName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
-			return r
-		}
-		return '-'
-	}, visible.Cut(name, maxBorrowerName))
-	roles, _ := agent.Roles(h.opts.Config(), "")
-	_, role := roles[strings.TrimRight(strings.ToLower(name), "-0123456789")] // also a sub-agent's
-	if role || slices.Contains([]string{"user", "you"}, strings.ToLower(name)) {
-		return "mcp-" + name
-	}
-	return name
 }
 
 // who names a foreign agent in the audit log.
@@ -152,41 +120,46 @@ func (t *turn) attended() bool {
 	return c != nil
 }
 
-// asksAgain sends a window that has come, or come back, the questions about foreign agents' commands in its shell.
+// asksAgain sends a client that has come, or come back, the questions that were asked of it beside the session's clients.
 func (h *Hub) asksAgain(c *Client) {
-	if c.lender == nil || !c.confirm {
+	if !c.confirm {
 		return
 	}
 	h.mu.Lock()
-	var open []*question
-	for _, qu := range h.asked {
-		if qu.lender == c.lender {
-			open = append(open, qu)
-		}
-	}
+	open := slices.Collect(maps.Values(h.asked))
 	h.mu.Unlock()
+	open = slices.DeleteFunc(open, func(qu *question) bool { return !qu.concerns(c) })
 	for _, qu := range open {
 		s := qu.turn.s
 		s.mu.Lock()
-		if s.questions[qu.ask.ConfirmationID] == qu {
-			qu.window = c
+		if s.questions[qu.ask.ConfirmationID] == qu && !slices.Contains(qu.windows, c) {
+			qu.windows = append(qu.windows, c)
 			c.Send(qu.ask)
 		}
 		s.mu.Unlock()
 	}
 }
 
-// questioned holds the session of a question that c may answer: its own, else that of a foreign agent whose question was sent
-// to it.
+// concerns reports whether c is asked although it is not of the question's session. The caller does not hold c's mu.
+func (q *question) concerns(c *Client) bool {
+	if p := q.turn.parent; p != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.session == p
+	}
+	return c.lender != nil && q.lender == c.lender
+}
+
+// questioned holds the session of a question that c may answer: its own, else that of one that was sent to it all the same.
 func (c *Client) questioned(id wire.ConfirmationID) *session {
 	c.hub.mu.Lock()
 	qu := c.hub.asked[id]
-	if qu != nil && c.lender != nil && qu.lender == c.lender {
-		qu.turn.s.holds++
-		c.hub.mu.Unlock()
-		return qu.turn.s
-	}
 	c.hub.mu.Unlock()
+	if qu != nil && qu.concerns(c) {
+		if s := c.hub.hold(qu.turn.s.id, nil); s != nil {
+			return s
+		}
+	}
 	return c.held()
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/crew"
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
@@ -63,6 +64,7 @@ type Hub struct {
 	started time.Time
 
 	jobs     *job.Manager // nil: there are none
+	crew     *crew.Manager
 	projects judge.Projects
 	shells   *lend.Shells
 	folders  *store.Folders
@@ -80,7 +82,7 @@ type Hub struct {
 	idle     []*session // nobody attached, nothing runs; the oldest first
 	clients  map[*Client]struct{}
 	turns    map[wire.TurnID]*turn
-	asked    map[wire.ConfirmationID]*question // about commands of foreign agents
+	asked    map[wire.ConfirmationID]*question // about commands of foreign agents, and of agents in the background
 	running  int                               // turns running and queued, and commands that other clients borrowed a shell for
 }
 
@@ -109,6 +111,9 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 		return nil, err
 	}
 	if err := h.endUnfinished(ctx, "", restarted); err != nil {
+		return nil, err
+	}
+	if h.crew, err = crew.Open(ctx, o.Store, h.log); err != nil {
 		return nil, err
 	}
 	if o.Jobs != "" {

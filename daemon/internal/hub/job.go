@@ -64,16 +64,22 @@ func (h *Hub) jobChanged(i job.Info) {
 	}
 }
 
-// wake begins a turn whose prompt reports to a session's agent what became of a job. It needs a client of the session, as every turn;
-// where none is attached, wakeDue does it later.
+// wake reports to a session's agent what became of a job.
 func (h *Hub) wake(i job.Info) {
-	s, err := h.session(h.ctx, wire.SessionID(i.Session))
+	what := fmt.Sprintf("job %s (%s) %s", i.ID, visible.Cut(visible.Exact(i.Command), 120), visible.Exact(visible.Cut(i.Due, 300)))
+	h.rouse(wire.SessionID(i.Session), func() bool { return h.jobs.Told(i.ID) }, what, what+". Look at it with the jobs tool and go on with what waited for it.")
+}
+
+// rouse begins a turn with a prompt about what has happened, unless told reports that somebody else did. It needs a client of the
+// session, as every turn; where none is attached, wakeDue does it later.
+func (h *Hub) rouse(id wire.SessionID, told func() bool, what, prompt string) {
+	s, err := h.session(h.ctx, id)
 	if errors.Is(err, ErrNoSession) {
-		h.jobs.Told(i.ID)
+		told()
 		return
 	}
 	if err != nil {
-		h.log.Error("an agent was not woken", "job", i.ID, "err", err)
+		h.log.Error("an agent was not woken", "what", what, "err", err)
 		return
 	}
 	defer h.release(s)
@@ -85,28 +91,21 @@ func (h *Hub) wake(i job.Info) {
 		}
 	}
 	s.mu.Unlock()
-	if to == nil || !h.jobs.Told(i.ID) { // or it is being woken for that already
+	if to == nil || !told() { // or it is being woken for that already
 		return
 	}
 	s.mu.Lock()
 	now := time.Now()
-	for len(s.wakes) > 0 && now.Sub(s.wakes[0]) > wakesIn {
-		s.wakes = s.wakes[1:]
-	}
+	s.wakes = slices.DeleteFunc(s.wakes, func(at time.Time) bool { return now.Sub(at) > wakesIn })
 	tooOften := len(s.wakes) >= wakesMost
 	if !tooOften {
 		s.wakes = append(s.wakes, now)
 	}
 	s.mu.Unlock()
-	what := fmt.Sprintf("job %s (%s) %s", i.ID, visible.Cut(visible.Exact(i.Command), 120), visible.Exact(visible.Cut(i.Due, 300)))
 	if tooOften {
 		err = fmt.Errorf("jobs have woken it %d times within the hour", wakesMost)
 	} else {
-		id := s.id
-		err = to.Ask(h.ctx, &wire.AgentRequest{
-			RequestID: wire.RequestID(wire.NewID()), SessionID: &id,
-			Prompt: agent.WakeHead + what + ". Look at it with the jobs tool and go on with what waited for it.",
-		})
+		err = to.Ask(h.ctx, &wire.AgentRequest{RequestID: wire.RequestID(wire.NewID()), SessionID: &id, Prompt: agent.WakeHead + prompt})
 	}
 	if err != nil {
 		s.mu.Lock()
@@ -115,8 +114,9 @@ func (h *Hub) wake(i job.Info) {
 	}
 }
 
-// wakeDue wakes for what became of the session's jobs while no client was attached.
+// wakeDue wakes for what became of the session's jobs and agents while no client was attached.
 func (h *Hub) wakeDue(s *session) {
+	h.crew.Report(host{session: s})
 	if h.jobs == nil {
 		return
 	}
@@ -133,12 +133,8 @@ func (c *Client) Job(r *wire.JobRequest) error {
 	switch {
 	case h.jobs == nil:
 		return invalid("this daemon keeps no background jobs")
-	case r.Op != "list" && r.Op != "read" && r.Op != "kill" && r.Op != "background":
-		return invalid("op: %q is none of list, read, kill, background", visible.Exact(visible.Cut(r.Op, 64)))
-	case r.Limit < 0 || r.Limit > job.ReadMost:
-		return invalid("limit: %d is outside 0 to %d", r.Limit, job.ReadMost)
-	case r.WaitMS < 0 || ms(r.WaitMS) > job.WaitMost:
-		return invalid("wait_ms: %d is outside 0 to %d", r.WaitMS, job.WaitMost.Milliseconds())
+	case job.CheckRequest(r) != nil:
+		return invalid("%v", job.CheckRequest(r))
 	case r.Op == "kill", r.Op == "background":
 		if err := c.person(); err != nil {
 			return err
@@ -177,17 +173,8 @@ func (s *session) toBackground(ctx context.Context) (list []job.Info, err error)
 			t.mu.Unlock()
 		}
 	}
-	for _, p := range shells {
-		i, err := p.Background(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if i != nil {
-			list = append(list, *i)
-		}
+	if list, err = lend.Background(ctx, shells); err == nil && len(list) == 0 {
+		err = invalid("no agent runs a command in a shell of its own; one in yours becomes a job only where it is started as one, for it prints to your terminal")
 	}
-	if len(list) == 0 {
-		return nil, invalid("no agent runs a command in a shell of its own; one in yours becomes a job only where it is started as one, for it prints to your terminal")
-	}
-	return list, nil
+	return list, err
 }

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,9 +12,6 @@ import (
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
-
-// maxServerTools bounds the tools of all servers that one turn has.
-const maxServerTools = 128
 
 // bring takes over the MCP servers that a client brought along; nil: it says nothing of them. They are started when one of
 // its turns needs them, and end with its connection and its last turn. Neither they nor what is wrong with them is stored
@@ -61,32 +57,10 @@ func (t *turn) serverTools(ctx context.Context, role agent.Role, only []string) 
 		t.tell(f, f)
 	}
 	env := t.environ()
-	at := mcp.Place{Env: lend.PrivateEnv(env, nil), Home: lend.Home(env)}
-	var tools []tool.Tool
-	for _, from := range []*mcp.Servers{t.hub.opts.MCP, own} {
-		if from == nil || from.Empty() {
-			continue
-		}
-		t.later(from.Hold())
-		list, notes := from.Ready(ctx, at, func(name string) bool {
-			if _, taken := settings[name]; taken && from == own {
-				t.tell(name, fmt.Sprintf("The MCP server %s of the client is not used: the settings have one of that name.", name))
-				return true
-			}
-			return only != nil && !slices.ContainsFunc(only, func(entry string) bool { return mcp.MayName(entry, name) })
-		})
-		tools = append(tools, list...)
-		for _, n := range notes {
-			for key, text := range n.Lines(from == own) {
-				t.tell(key, text)
-			}
-		}
-	}
-	if len(tools) > maxServerTools {
-		t.tell("tools", fmt.Sprintf("MCP servers have %d tools together; agents have the first %d.", len(tools), maxServerTools))
-		tools = tools[:maxServerTools]
-	}
-	return tools
+	return mcp.Offer{
+		Settings: t.hub.opts.MCP, Client: own, Only: only, At: mcp.Place{Env: lend.PrivateEnv(env, nil), Home: lend.Home(env)}, Held: t.later, Tell: t.tell,
+		Taken: func(name string) bool { _, taken := settings[name]; return taken },
+	}.Tools(ctx)
 }
 
 // usesServers reports whether a model calls tools that it is told of: the built-in one knows its own only.

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/judge"
@@ -14,25 +13,16 @@ import (
 
 // propose asks the user about a plan, as tool.Propose. If they accept it, plan mode of the turn and the session is over.
 func (t *turn) propose(role agent.Role, cwd string) tool.Propose {
-	return func(ctx context.Context, id string, steps []string) (tool.Proposal, error) {
+	return func(ctx context.Context, call tool.Proposed) (tool.Proposal, error) {
+		steps := call.Steps
 		q := agent.Question{
-			Agent: t.agent, Mode: role.Mode, Tool: wire.ToolPlan, ExecutionID: wire.ExecutionID(id),
+			Agent: t.agent, Mode: role.Mode, Tool: wire.ToolPlan, ExecutionID: wire.ExecutionID(call.ExecutionID), Arguments: call.Arguments,
 			Action: tool.Action{Cwd: cwd, Preview: tool.Preview{Type: "text", Content: tool.PlanText(steps)}},
-		}
-		var err error
-		if q.Arguments, err = json.Marshal(map[string][]string{"items": steps}); err != nil {
-			return tool.Proposal{}, err
 		}
 		if !t.attended() || t.approve != nil && !*t.approve {
 			return tool.Proposal{Reason: "nobody is there who could"}, nil
 		}
-		next := t.s.policyMode()
-		if next == policy.ModePlan {
-			next = policy.Mode(t.hub.opts.Config().Policy.Mode)
-		}
-		if next == policy.ModePlan {
-			next = policy.ModeAsk
-		}
+		next := judge.AfterPlan(t.s.policyMode(), policy.Mode(t.hub.opts.Config().Policy.Mode))
 		holds := next
 		if role.Mode != "" {
 			holds = judge.Stricter(next, policy.Mode(role.Mode))

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
-
 	"sublet/daemon/internal/store"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -17,12 +17,12 @@ import (
 // ErrNoRule says that no rule has that id.
 var ErrNoRule = errors.New("there is no such rule")
 
-func (h *Hub) listRules(ctx context.Context, s *session) ([]wire.Rule, error) {
+func (h *Hub) listRules(ctx context.Context, s *session, more ...wire.Rule) ([]wire.Rule, error) {
 	stored, err := h.opts.Store.Rules(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return judge.Rules(h.opts.Config().Policy, append(stored, s.policyRules()...)...), nil
+	return judge.Rules(h.opts.Config().Policy, slices.Concat(stored, s.policyRules(), more)...), nil
 }
 
 // Policy reads or changes mode and rules.

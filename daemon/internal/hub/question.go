@@ -16,7 +16,6 @@ import (
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
-	"sublet/daemon/internal/tool"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -29,9 +28,10 @@ type question struct {
 	answer chan agent.Decision // holds one
 	expiry *time.Timer         // runs while nobody is attached who could answer; a foreign agent's runs from the start
 
-	// Of a foreign agent's: the shell that it is about, and the window that is asked beside the session's clients; nil = none.
-	lender *lend.Lender
-	window *Client // guarded by the session's mu
+	// Who is asked beside the session's clients: about a foreign agent's command the window whose shell it concerns, about one of
+	// an agent in the background the clients of the session that started it.
+	lender  *lend.Lender
+	windows []*Client // guarded by the session's mu
 }
 
 // closedWindow is how long a question waits for a window that could answer it.
@@ -62,7 +62,17 @@ func (s *session) ask(ctx context.Context, t *turn, q agent.Question, v risk.Ver
 	if f := t.foreign; f != nil {
 		until := time.Now().Add(f.answer).UnixMilli()
 		req.Borrower, req.ExpiresAtMS = f.Borrower, &until
-		qu.lender, qu.window = t.window()
+		if ln, c := t.window(); c != nil {
+			qu.lender, qu.windows = ln, []*Client{c}
+		}
+	}
+	if p := t.parent; p != nil {
+		req.Parent = p.id
+		p.mu.Lock()
+		qu.windows = slices.Collect(maps.Keys(p.clients))
+		p.mu.Unlock()
+	}
+	if t.foreign != nil || t.parent != nil {
 		s.hub.mu.Lock()
 		s.hub.asked[req.ConfirmationID] = qu
 		s.hub.mu.Unlock()
@@ -136,10 +146,12 @@ func (s *session) resolveLocked(qu *question, decision string, d agent.Decision)
 	qu.answer <- d
 }
 
-// toWindowLocked sends the window that is asked beside the session's clients what they were sent.
+// toWindowLocked sends those who are asked beside the session's clients what these were sent.
 func (s *session) toWindowLocked(qu *question, m wire.Message) {
-	if _, attached := s.clients[qu.window]; qu.window != nil && !attached {
-		qu.window.Send(m)
+	for _, c := range qu.windows {
+		if _, attached := s.clients[c]; !attached && c.confirm {
+			c.Send(m)
+		}
 	}
 }
 
@@ -202,32 +214,12 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 	if qu == nil {
 		return ErrNoQuestion
 	}
-	d := agent.Decision{By: c.who(), Comment: r.Comment}
-	switch r.Decision {
-	case wire.DecisionAllow, wire.DecisionAllowAlways:
-		d.Allowed = true
-	case wire.DecisionDeny, wire.DecisionDenyAlways:
-		d.Reason = "denied by the user"
-	default:
-		return invalid("decision: %q is none of allow, allow_always, deny, deny_always", visible.Exact(visible.Cut(r.Decision, 64)))
+	d, err := agent.Answered(qu.ask, r)
+	if err != nil {
+		return invalid("%v", err)
 	}
-	if d.Allowed && r.EditedCommand != nil {
-		text := string(*r.EditedCommand)
-		_, err := tool.PlanSteps(text)
-		switch {
-		case qu.ask.Tool == wire.ToolPlan && err != nil:
-			return invalid("edited_command: %v", err)
-		case qu.ask.Tool != "bash" && qu.ask.Tool != wire.ToolPlan || r.Decision == wire.DecisionAllowAlways:
-			return invalid("edited_command: only a shell command or a plan can be changed, and only be allowed once then")
-		case text == "":
-			return invalid("edited_command: is empty")
-		}
-		d.EditedCommand = &text
-	}
+	d.By = c.who()
 	if r.Decision == wire.DecisionAllowAlways || r.Decision == wire.DecisionDenyAlways {
-		if r.Grant == nil || !slices.Contains(qu.ask.Grants, *r.Grant) {
-			return invalid("grant: must be one of those that were offered")
-		}
 		if err := s.addGrantLocked(ctx, qu, *r.Grant, r.Decision == wire.DecisionAllowAlways, c.who()); err != nil {
 			return err
 		}

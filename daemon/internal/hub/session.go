@@ -26,6 +26,7 @@ type session struct {
 	id      wire.SessionID
 	files   tool.FileLog
 	todo    tool.TodoList
+	kept    agent.Kept
 	servers lsp.Servers // they go with the last hold
 
 	deleted atomic.Bool
@@ -45,9 +46,8 @@ type session struct {
 	rules     []wire.Rule // of scope session
 	mode      string      // set for this session; "" = the configured one
 	recent    []wire.RecentCommand
-	spent     float64       // US dollars since the last prompt of a person
-	wakes     []time.Time   // when jobs woke its agent, within wakesIn
-	thread    *agent.Thread // the stored events as the last turn found them; nil: to be read anew
+	spent     float64     // US dollars since the last prompt of a person
+	wakes     []time.Time // when jobs woke its agent, within wakesIn
 
 	told        map[string]bool // what was said once: see first
 	broken      []judge.Fault   // the faults in projects' files and rules that were reported last
@@ -177,9 +177,7 @@ func (h *Hub) release(s *session) {
 	}
 	h.mu.Unlock()
 	if idle {
-		s.mu.Lock()
-		s.thread = nil // an idle daemon holds no conversations
-		s.mu.Unlock()
+		s.kept.Thread.Drop() // an idle daemon holds no conversations
 		s.servers.Close()
 	}
 	if left != nil {

@@ -182,6 +182,7 @@ func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.S
 	if err := to.join(ctx, c, first, out.Session); err != nil {
 		return err
 	}
+	c.hub.asksAgain(c)
 	c.hub.wakeDue(to)
 	return nil
 }
@@ -227,7 +228,8 @@ func (s *session) clear(ctx context.Context) error {
 		}
 	}
 	s.info.Title, s.info.Turns = "", 0
-	s.recent, s.thread, s.unended = nil, nil, nil
+	s.recent, s.unended = nil, nil
+	s.kept.Thread.Drop()
 	s.todo.Set(nil)
 	return nil
 }

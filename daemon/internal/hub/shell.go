@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -139,6 +140,7 @@ func (t *turn) startShell(ctx context.Context, agents bool) (*lend.Private, erro
 		ln.Where(ctx) // what the last command changed counts
 		env, cwd = ln.Environ()
 	}
+	cwd = cmp.Or(t.cwd, cwd)
 	cfg := t.hub.opts.Config()
 	p, err := t.hub.shells.StartPrivate(ctx, lend.PrivateOptions{
 		Env: env, Cwd: cwd, Pass: cfg.Shell.Pass, Agent: agents, Folder: t.hub.opts.Runtime, Spool: t.hub.opts.Spool,

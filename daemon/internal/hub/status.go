@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"os"
 	"runtime"
-	"runtime/metrics"
 	"slices"
 	"time"
 
 	"sublet/daemon/internal/mask"
+	"sublet/lease/footprint"
 	"sublet/wire"
 )
 
@@ -63,7 +63,7 @@ func (c *Client) status(id wire.RequestID, ask bool) *wire.StatusReply {
 	out := &wire.StatusReply{
 		RequestID: id, State: "idle", Version: h.daemonInfo().Version, PID: os.Getpid(),
 		UptimeMS: time.Since(h.started).Milliseconds(), Clients: len(h.clients), Turns: len(h.turns),
-		Leases: leases, Goroutines: runtime.NumGoroutine(), Memory: memory(),
+		Leases: leases, Goroutines: runtime.NumGoroutine(), Memory: footprint.Held(),
 		StoreSize: h.opts.Store.Size(),
 	}
 	out.Connections = h.connectionsLocked()
@@ -99,13 +99,6 @@ func (h *Hub) connectionsLocked() []wire.Connections {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(b.Count, a.Count))
 	})
 	return list
-}
-
-// memory is what the daemon has from the system and has not given back, in bytes, without stopping the world for it.
-func memory() int64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(sample)
-	return int64(sample[0].Value.Uint64() - sample[1].Value.Uint64())
 }
 
 // maxDrain bounds how long a stop waits for turns.

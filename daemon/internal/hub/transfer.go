@@ -74,18 +74,12 @@ func (c *Client) saveHistory(ctx context.Context, s *session, blocks bool, w *ar
 
 // path is a path that the client named, against the client's folder.
 func (c *Client) path(p wire.OSString) (string, error) {
-	if p == "" {
-		return "", invalid("path: is missing")
+	_, cwd := c.environ()
+	path, err := archive.Path(p, cwd)
+	if err != nil {
+		return "", invalid("path: %v", err)
 	}
-	path := string(p)
-	if !filepath.IsAbs(path) {
-		_, cwd := c.environ()
-		path = filepath.Join(string(cwd), path)
-	}
-	if !filepath.IsAbs(path) {
-		return "", invalid("path: %s is not absolute, and the client told no folder", visible.Exact(string(p)))
-	}
-	return filepath.Clean(path), nil
+	return path, nil
 }
 
 // load reads a saved session as a new one: its events get new ids of session and their numbers anew.
@@ -166,17 +160,8 @@ func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest
 		events = events[1:]
 		return m, nil
 	}, s.emit)
-	images := map[int64][]*picture.Image{}
 	if err == nil {
-		err = c.hub.opts.Store.EachImage(ctx, from.id, func(seq int64, i *picture.Image) error {
-			if to := numbers[seq]; to != 0 { // else of a turn that is left out
-				images[to] = append(images[to], i)
-			}
-			return nil
-		})
-	}
-	for seq, list := range images {
-		err = errors.Join(err, c.hub.opts.Store.KeepImages(ctx, s.id, seq, list))
+		err = c.hub.opts.Store.CopyImages(ctx, from.id, s.id, numbers)
 	}
 	if err == nil { // a compaction may be under way
 		err = c.hub.endUnfinished(ctx, s.id, copied)

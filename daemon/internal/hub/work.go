@@ -151,7 +151,10 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 		t.s.todo.Set(history.Plan())
 	}
 	at := t.agentTurn(role, string(r.Context.Cwd))
-	at.MaxSteps = r.Options.MaxSteps
+	at.MaxSteps, at.Agents, at.Crew = r.Options.MaxSteps, &t.s.kept.Agents, t.hub.crew.For(host{t.s, t})
+	if t.parent != nil { // as a sub-agent in a turn
+		at.Name, at.Env.Agent, at.Roles, at.Reports, at.MaxSteps = t.agent, t.agent, nil, true, agent.MaxSubSteps
+	}
 	at.Budget.Before = t.s.spentBefore(strings.HasPrefix(r.Prompt, agent.WakeHead))
 	if most := r.Options.MaxCostUSD; most > 0 && (at.Budget.Turn == 0 || most < at.Budget.Turn) {
 		at.Budget.Turn = most
@@ -196,7 +199,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 		Env:      tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: held, Languages: languages, Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
 		Jobs:     t.s.jobsRunning,
 		Approver: &approver{t: t}, Emit: t.fromAgent, Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
-		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, ShowSecrets: t.s.secretsShown,
+		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, ShowSecrets: t.governs().secretsShown,
 		Budget: agent.Budget{Turn: cfg.Limits.CostTurn, Day: cfg.Limits.CostDay, Spend: t.spend},
 		Trees:  &t.hub.projects.Trees, Instructions: t.hub.opts.Instructions,
 	}
@@ -244,31 +247,11 @@ func (s *session) spentBefore(woken bool) float64 {
 	return s.spent
 }
 
-// maxThread bounds what a session's conversation may take in memory between two turns, in bytes.
-const maxThread = 16 << 20
-
-// history is the conversation before the turn, and the number of the turn's first event. Only what was stored since the
-// turn before is read: a long session's turns would each begin with all of it. It is called by the turn that runs.
+// history is the conversation before the turn, and the number of the turn's first event. It is called by the turn that runs.
 func (s *session) history(ctx context.Context, id wire.TurnID) (agent.Conversation, int64, error) {
-	s.mu.Lock()
-	thread := s.thread
-	s.thread = nil
-	s.mu.Unlock()
-	if thread == nil {
-		thread = &agent.Thread{}
-	}
-	begun, err := thread.Read(id, func(after int64) ([]wire.EventMessage, bool, error) {
+	return s.kept.Thread.History(id, func(after int64) ([]wire.EventMessage, bool, error) {
 		return s.hub.opts.Store.Events(ctx, s.id, after, resumePage)
 	})
-	if err != nil {
-		return agent.Conversation{}, 0, err
-	}
-	if thread.Size() <= maxThread {
-		s.mu.Lock()
-		s.thread = thread
-		s.mu.Unlock()
-	}
-	return thread.Conversation(), begun, nil
 }
 
 func (s *session) recentCommands() []wire.RecentCommand {

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"sublet/wire"
@@ -15,6 +16,19 @@ const (
 	WaitMost    = time.Minute
 	poll        = 100 * time.Millisecond
 )
+
+// CheckRequest returns what of a request is out of its bounds.
+func CheckRequest(r *wire.JobRequest) error {
+	switch {
+	case r.Op != "list" && r.Op != "read" && r.Op != "kill" && r.Op != "background":
+		return fmt.Errorf("op: %q is none of list, read, kill, background", visible.Exact(visible.Cut(r.Op, 64)))
+	case r.Limit < 0 || r.Limit > ReadMost:
+		return fmt.Errorf("limit: %d is outside 0 to %d", r.Limit, ReadMost)
+	case r.WaitMS < 0 || r.WaitMS > WaitMost.Milliseconds():
+		return fmt.Errorf("wait_ms: %d is outside 0 to %d", r.WaitMS, WaitMost.Milliseconds())
+	}
+	return nil
+}
 
 // Serve answers a JobRequest of the peer who, a description for people. A read stops waiting when stopping returns true.
 func (m *Manager) Serve(ctx context.Context, who string, r *wire.JobRequest, stopping func() bool) (*wire.JobReply, error) {

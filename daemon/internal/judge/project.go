@@ -203,3 +203,13 @@ func (t Tightening) Faults() []Fault {
 	}
 	return faults
 }
+
+// AfterPlan returns the mode in which an accepted plan is carried out: the session's, else that of the settings, but never plan.
+func AfterPlan(session, settings policy.Mode) policy.Mode {
+	for _, mode := range []policy.Mode{session, settings} {
+		if mode != policy.ModePlan {
+			return mode
+		}
+	}
+	return policy.ModeAsk
+}

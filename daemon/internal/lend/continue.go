@@ -258,6 +258,20 @@ func (p *Private) Background(ctx context.Context) (*job.Info, error) {
 	return k.info, nil
 }
 
+// Background has the commands that run in shells go on as background jobs, and returns these.
+func Background(ctx context.Context, shells []*Private) (list []job.Info, err error) {
+	for _, p := range shells {
+		i, err := p.Background(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if i != nil {
+			list = append(list, *i)
+		}
+	}
+	return list, nil
+}
+
 // wentOn is the result of a command that goes on as a job.
 func (p *Private) wentOn(info *job.Info, notes []string) tool.CommandResult {
 	return tool.CommandResult{Notes: notes, Job: info, Continued: true, Cwd: p.shell().Dir(), Status: wire.StatusSuccess}

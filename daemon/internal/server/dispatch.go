@@ -62,6 +62,9 @@ func (c *conn) request(ctx context.Context, m wire.Message) {
 		c.done(m.RequestID, c.client.Models(m))
 	case *wire.JobRequest:
 		c.done(m.RequestID, c.client.Job(m))
+	case *wire.AgentsRequest:
+		reply, err := c.client.Agents(ctx, m)
+		c.reply(m.RequestID, reply, err)
 	case *wire.ShutdownRequest:
 		reply, stop, err := c.client.Shutdown(m)
 		if c.reply(m.RequestID, reply, err) {

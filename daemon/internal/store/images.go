@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -135,4 +136,20 @@ func (k TurnImages) do(what string, seq int64, write func(context.Context) error
 	if err := write(ctx); err != nil {
 		k.Store.log.Error("images of a turn", "do", what, "turn", k.Turn, "event", seq, "err", err)
 	}
+}
+
+// CopyImages keeps the images of a session with another one, whose events numbers names by those of the first. Images of other
+// events are left out.
+func (s *Store) CopyImages(ctx context.Context, from, to wire.SessionID, numbers map[int64]int64) error {
+	images := map[int64][]*picture.Image{}
+	err := s.EachImage(ctx, from, func(seq int64, i *picture.Image) error {
+		if n := numbers[seq]; n != 0 {
+			images[n] = append(images[n], i)
+		}
+		return nil
+	})
+	for seq, list := range images {
+		err = errors.Join(err, s.KeepImages(ctx, to, seq, list))
+	}
+	return err
 }

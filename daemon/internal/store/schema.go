@@ -88,4 +88,13 @@ CREATE TABLE spending (
 	day TEXT PRIMARY KEY, -- 2026-11-25
 	usd REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
+`, `
+-- Agents in the background, and the sessions that they have of their own: lists of sessions leave these out.
+CREATE TABLE agents (
+	session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+	name       TEXT NOT NULL,
+	own_id     TEXT NOT NULL UNIQUE,
+	record     TEXT NOT NULL, -- JSON
+	PRIMARY KEY (session_id, name)
+) STRICT, WITHOUT ROWID;
 `}

@@ -59,7 +59,7 @@ func (s *Store) Sessions(ctx context.Context, cursor string, limit int) (list []
 		id = rest
 	}
 	rows, err := s.db.QueryContext(ctx, "SELECT "+sessionColumns+
-		" FROM sessions WHERE (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?", before, id, limit+1)
+		" FROM sessions WHERE (updated_at, id) < (?, ?) AND id NOT IN (SELECT own_id FROM agents) ORDER BY updated_at DESC, id DESC LIMIT ?", before, id, limit+1)
 	if err != nil {
 		return nil, "", s.fault(fmt.Errorf("list sessions: %w", err))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -185,6 +186,11 @@ type stubDelegate func(ctx context.Context, a Assignment) (Report, error)
 
 func (d stubDelegate) Delegate(ctx context.Context, a Assignment) (Report, error) { return d(ctx, a) }
 
+func (d stubDelegate) Look(ctx context.Context, agent string) (Report, error) {
+	return Report{Agent: agent, Answer: agent + " works"}, nil
+}
+func (d stubDelegate) Stop(string) error { return errors.New("there is no such agent") }
+
 func TestTaskRunsSideBySide(t *testing.T) {
 	env := newEnv(t)
 	meet := make(chan struct{})
@@ -208,5 +214,32 @@ func TestTaskRunsSideBySide(t *testing.T) {
 	}
 	if r.IsError {
 		t.Error("got an error, want none while one task succeeded")
+	}
+}
+
+// One agent is looked at, ended or asked further; what does not go together is refused.
+func TestTaskOfOneAgent(t *testing.T) {
+	env := newEnv(t)
+	env.Delegate = stubDelegate(func(_ context.Context, a Assignment) (Report, error) {
+		return Report{Agent: a.Agent, Answer: fmt.Sprint(a.Prompt, a.Background)}, nil
+	})
+	tl := Task("engineer: x")
+	if r := mustDo(t, tl, env, m{"agent": "engineer-1"}); r.Content != "engineer-1 works" {
+		t.Errorf("looked: %q", r.Content)
+	}
+	if r := mustDo(t, tl, env, m{"agent": "engineer-1", "prompt": "more", "background": true}); r.Content != "## engineer-1\nmoretrue" {
+		t.Errorf("asked: %q", r.Content)
+	}
+	for _, bad := range []m{
+		{},
+		{"prompt": "x"},
+		{"stop": true},
+		{"agent": "a", "tasks": []m{{"role": "r", "prompt": "p"}}},
+		{"agent": "a", "prompt": "x", "stop": true},
+		{"agent": "engineer-1", "stop": true},
+	} {
+		if r, err := do(t, tl, env, bad); err == nil {
+			t.Errorf("%v: got %q", bad, r.Content)
+		}
 	}
 }

@@ -78,7 +78,7 @@ func (t planTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Acti
 	if err != nil {
 		return Result{}, err
 	}
-	p, err := env.Propose(ctx, env.ExecutionID, steps)
+	p, err := env.Propose(ctx, Proposed{env.ExecutionID, args, steps})
 	switch {
 	case err != nil:
 		return Result{}, err

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,11 @@ type taskTool struct{ roles []string }
 func Task(roles ...string) Tool { return taskTool{roles: roles} }
 
 type taskArgs struct {
-	Tasks []taskSpec `json:"tasks"`
+	Tasks      []taskSpec `json:"tasks"`
+	Agent      string     `json:"agent"`
+	Prompt     string     `json:"prompt"`
+	Background bool       `json:"background"`
+	Stop       bool       `json:"stop"`
 }
 
 type taskSpec struct {
@@ -36,36 +41,52 @@ func (t taskTool) Spec() Spec {
 	return Spec{
 		Name: "task",
 		Description: "Hand work to other agents and wait for their reports. Several tasks run side by side, each in a shell of its own " +
-			"and without this conversation: put everything they need in the prompt. Roles: " + strings.Join(t.roles, "; ") + ".",
+			"and without this conversation: put everything they need in the prompt. With background they work on while you do, and you are told " +
+			"when one has ended. {agent, prompt} asks one of them further, {agent} shows how it stands, {agent, stop} ends it. " +
+			"Roles: " + strings.Join(t.roles, "; ") + ".",
 		Example: `{"tasks":[{"role":"reviewer","prompt":"Review the changes in main.go and report what is wrong."}]}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{"tasks":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"object","properties":{` +
 			`"role":{"type":"string"},` +
 			`"title":{"type":"string","description":"a few words for the user's screen"},` +
 			`"prompt":{"type":"string","description":"the whole task: goal, where, what is known, what to report"}},` +
-			`"required":["role","prompt"],"additionalProperties":false}}},"required":["tasks"],"additionalProperties":false}`),
+			`"required":["role","prompt"],"additionalProperties":false}},` +
+			`"background":{"type":"boolean"},` +
+			`"agent":{"type":"string","description":"an earlier one, such as engineer-1"},` +
+			`"prompt":{"type":"string","description":"for agent; it knows what it did before"},` +
+			`"stop":{"type":"boolean"}},"additionalProperties":false}`),
 		ReadOnly: true, // the calls of each agent are judged one by one
 	}
 }
 
-func (t taskTool) parse(args json.RawMessage) ([]taskSpec, error) {
-	var a taskArgs
+func (t taskTool) parse(args json.RawMessage) (a taskArgs, err error) {
 	if err := decode(t.Spec(), args, &a); err != nil {
-		return nil, err
+		return a, err
 	}
-	if len(a.Tasks) == 0 || len(a.Tasks) > maxTasks {
-		return nil, fmt.Errorf("tasks: got %d, want 1 to %d", len(a.Tasks), maxTasks)
+	switch {
+	case a.Agent == "" && (a.Prompt != "" || a.Stop):
+		return a, errors.New("agent: is missing")
+	case a.Agent != "" && len(a.Tasks) > 0:
+		return a, errors.New("tasks and agent: give one of them")
+	case a.Stop && (a.Prompt != "" || a.Background):
+		return a, errors.New("stop: needs nothing but agent")
+	case len(a.Prompt) > maxPrompt:
+		return a, fmt.Errorf("prompt: %d bytes is more than the limit of %d", len(a.Prompt), maxPrompt)
+	case a.Agent != "":
+		return a, nil
+	case len(a.Tasks) == 0 || len(a.Tasks) > maxTasks:
+		return a, fmt.Errorf("tasks: got %d, want 1 to %d", len(a.Tasks), maxTasks)
 	}
 	for i, s := range a.Tasks {
 		switch {
 		case s.Role == "":
-			return nil, fmt.Errorf("tasks[%d].role: is missing", i)
+			return a, fmt.Errorf("tasks[%d].role: is missing", i)
 		case strings.TrimSpace(s.Prompt) == "":
-			return nil, fmt.Errorf("tasks[%d].prompt: is empty", i)
+			return a, fmt.Errorf("tasks[%d].prompt: is empty", i)
 		case len(s.Prompt) > maxPrompt:
-			return nil, fmt.Errorf("tasks[%d].prompt: %d bytes is more than the limit of %d", i, len(s.Prompt), maxPrompt)
+			return a, fmt.Errorf("tasks[%d].prompt: %d bytes is more than the limit of %d", i, len(s.Prompt), maxPrompt)
 		}
 	}
-	return a.Tasks, nil
+	return a, nil
 }
 
 func (t taskTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
@@ -78,20 +99,34 @@ func (t taskTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action
 
 // Run waits for all tasks, each in a goroutine of its own. It fails only if every task did.
 func (t taskTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Action, _ func([]byte)) (Result, error) {
-	tasks, err := t.parse(args)
+	a, err := t.parse(args)
 	if err != nil {
 		return Result{}, err
 	}
-	reports := make([]string, len(tasks))
-	failed := make([]bool, len(tasks))
+	switch {
+	case a.Stop:
+		if err := env.Delegate.Stop(a.Agent); err != nil {
+			return Result{}, err
+		}
+		return Result{Content: a.Agent + " is being ended."}, nil
+	case a.Agent != "" && a.Prompt == "":
+		r, err := env.Delegate.Look(ctx, a.Agent)
+		return bounded(r.Answer), err
+	}
+	var list []Assignment
+	for _, s := range a.Tasks {
+		list = append(list, Assignment{Role: s.Role, Title: s.Title, Prompt: s.Prompt, Background: a.Background})
+	}
+	if a.Agent != "" {
+		list = []Assignment{{Agent: a.Agent, Prompt: a.Prompt, Background: a.Background}}
+	}
+	reports := make([]string, len(list))
+	failed := make([]bool, len(list))
 	var wg sync.WaitGroup
-	for i, s := range tasks {
+	for i, s := range list {
 		wg.Go(func() {
-			r, err := env.Delegate.Delegate(ctx, Assignment(s))
-			name := r.Agent
-			if name == "" {
-				name = s.Role
-			}
+			r, err := env.Delegate.Delegate(ctx, s)
+			name := cmp.Or(r.Agent, s.Agent, s.Role)
 			if s.Title != "" {
 				name += " (" + s.Title + ")"
 			}
@@ -100,7 +135,7 @@ func (t taskTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Acti
 				failed[i] = true
 				text = strings.TrimSpace("failed: " + err.Error() + "\n" + text)
 			}
-			text, _ = Bound(text, MaxWhole/len(tasks))
+			text, _ = Bound(text, MaxWhole/len(list))
 			reports[i] = "## " + name + "\n" + text
 		})
 	}

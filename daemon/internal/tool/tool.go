@@ -105,7 +105,14 @@ type Env struct {
 }
 
 // Propose asks the user about the steps of a plan. If they accept it, plan mode is over. An error means that there is no answer.
-type Propose func(ctx context.Context, executionID string, steps []string) (Proposal, error)
+type Propose func(ctx context.Context, p Proposed) (Proposal, error)
+
+// Proposed is a plan.
+type Proposed struct {
+	ExecutionID string
+	Arguments   json.RawMessage // of the call
+	Steps       []string
+}
 
 // Shell is what the bash tool needs of a shell: the user's, through a lease, or a private one. The hub implements it.
 type Shell interface {
@@ -190,15 +197,22 @@ func (e *BusyError) Error() string {
 // Delegate starts other agents. The agent package implements it.
 type Delegate interface {
 	// Delegate runs one agent to its end and returns its report; it may wait for a free place first. If there is no answer,
-	// the error is the reason (no such role, cancelled, the agent failed), and the Report contains what is known.
+	// the error is the reason (no such role, cancelled, the agent failed), and the Report contains what is known. With
+	// a.Background it returns once the agent has begun.
 	Delegate(ctx context.Context, a Assignment) (Report, error)
+	// Look returns the newest report of an agent, or says that it works.
+	Look(ctx context.Context, agent string) (Report, error)
+	// Stop starts to end an agent that works.
+	Stop(agent string) error
 }
 
 // Assignment is work for another agent.
 type Assignment struct {
-	Role   string // engineer, reviewer or a user's own
-	Title  string // a few words for the screen
-	Prompt string // the only text that the agent gets
+	Agent      string // an earlier agent that is asked further; "" = a new one
+	Role       string // of a new one: engineer, reviewer or a user's own
+	Title      string // a few words for the screen
+	Prompt     string // the only text that the agent gets
+	Background bool   // it outlives the turn
 }
 
 // Report is the result of an Assignment.

@@ -1,0 +1,186 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// Kept is what a session keeps in memory between its turns. The zero value is ready.
+type Kept struct {
+	Agents Agents
+	Thread Cache
+}
+
+// maxMembers bounds how many agents of a session are kept to be asked further.
+const maxMembers = 16
+
+// Agents are the sub-agents of one session that ended with their turn, so that later turns can ask them further, and those
+// that run now. They are in memory only. The zero value is ready; it is safe for concurrent use.
+type Agents struct {
+	mu sync.Mutex
+	// guarded by mu
+	counts  map[string]int // agents started so far, by role
+	members []*member      // the oldest first
+}
+
+type member struct {
+	wire.SubAgent
+	role   Role
+	said   []entry
+	cancel context.CancelCauseFunc // of one that runs; else nil
+}
+
+// next returns the next name for an agent of a role: engineer-1, engineer-2.
+func (a *Agents) next(role string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.counts == nil {
+		a.counts = map[string]int{}
+	}
+	a.counts[role]++
+	return fmt.Sprintf("%s-%d", role, a.counts[role])
+}
+
+// begin makes place for an agent that is about to run, or takes back the one that is asked further.
+func (a *Agents) begin(m *member) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.members = append(slices.DeleteFunc(a.members, func(old *member) bool { return old.Name == m.Name }), m)
+	ended := 0
+	for i := len(a.members) - 1; i >= 0; i-- {
+		if a.members[i].cancel == nil {
+			if ended++; ended > maxMembers {
+				a.members = slices.Delete(a.members, i, i+1)
+			}
+		}
+	}
+}
+
+func (a *Agents) end(m *member, o Outcome, said []entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m.cancel, m.said = nil, said
+	m.State, m.Status, m.EndedAtMS = wire.AgentEnded, o.Status, time.Now().UnixMilli()
+}
+
+// find returns a copy of an agent, false if there is none of that name.
+func (a *Agents) find(name string) (m member, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := slices.IndexFunc(a.members, func(m *member) bool { return m.Name == name })
+	if i < 0 {
+		return member{}, false
+	}
+	return *a.members[i], true
+}
+
+// List describes all agents, the oldest first.
+func (a *Agents) List() (list []wire.SubAgent) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, m := range a.members {
+		list = append(list, m.SubAgent)
+	}
+	return list
+}
+
+// Stop cancels an agent that runs, with why as the reason, and reports whether there is one of that name.
+func (a *Agents) Stop(name string, why error) bool {
+	m, ok := a.find(name)
+	if ok && m.cancel != nil {
+		m.cancel(why)
+	}
+	return ok
+}
+
+// Crew keeps the agents that have a session of their own and outlive the turn that started them. The hub implements it.
+type Crew interface {
+	// Start starts an agent, or asks the one of that name further, in the background.
+	Start(o Order) error
+	// Wait waits for the end of an agent's work and returns its report. After it the agent that started it is not woken.
+	Wait(ctx context.Context, name string) (tool.Report, error)
+	// Find describes an agent of the session; false if there is none of that name.
+	Find(name string) (wire.SubAgent, bool)
+	Stop(name string)
+}
+
+// Order is what a Crew starts an agent with.
+type Order struct {
+	Role    Role // not set for one that is asked further
+	Name    string
+	Title   string
+	Prompt  string
+	Cwd     string
+	Limits  []string // of the user, word for word
+	Options wire.RequestOptions
+}
+
+// limitsText tells an agent of the limits that the user set in another conversation.
+func limitsText(limits []string) string {
+	if len(limits) == 0 {
+		return ""
+	}
+	return "\nLimits the user set, in their words; they hold for you too:\n- " + strings.Join(limits, "\n- ") + "\n"
+}
+
+// System is the part of the system prompt of an agent that the order adds.
+func (o Order) System() string { return strings.TrimSpace(limitsText(o.Limits)) }
+
+var errStoppedByAgent = errors.New("cancelled by the agent that started it")
+
+// crewed runs an assignment by the crew.
+func (m *team) crewed(ctx context.Context, role Role, name string, a tool.Assignment) (tool.Report, error) {
+	crew := m.parent.t.Crew
+	err := crew.Start(Order{
+		Role: role, Name: name, Title: firstOf(a.Title, a.Prompt), Prompt: a.Prompt, Cwd: m.parent.environment().Cwd,
+		Limits: m.parent.standing(), Options: m.options(),
+	})
+	switch {
+	case err != nil:
+		return tool.Report{Agent: name}, err
+	case a.Background:
+		return tool.Report{Agent: name, Answer: "It works in the background. You are told when it has ended; until then go on, or end your turn."}, nil
+	}
+	return crew.Wait(ctx, name)
+}
+
+// Look implements tool.Delegate.
+func (m *team) Look(ctx context.Context, name string) (tool.Report, error) {
+	if crew := m.parent.t.Crew; crew != nil {
+		if i, ok := crew.Find(name); ok && i.State == wire.AgentRunning {
+			return tool.Report{Agent: name, Answer: name + " works since " + time.Since(time.UnixMilli(i.StartedAtMS)).Round(time.Second).String() + "."}, nil
+		} else if ok {
+			return crew.Wait(ctx, name)
+		}
+	}
+	if i, ok := m.agents.find(name); ok {
+		return tool.Report{Agent: name, Answer: name + " has ended: " + i.Status + ". Its report was the result of its task."}, nil
+	}
+	return tool.Report{}, m.unknown(name)
+}
+
+// Stop implements tool.Delegate.
+func (m *team) Stop(name string) error {
+	if crew := m.parent.t.Crew; crew != nil {
+		if _, ok := crew.Find(name); ok {
+			crew.Stop(name)
+			return nil
+		}
+	}
+	if !m.agents.Stop(name, errStoppedByAgent) {
+		return m.unknown(name)
+	}
+	return nil
+}
+
+func (m *team) unknown(name string) error {
+	return fmt.Errorf("there is no agent %q here; one that did not work in the background is kept until the daemon ends", clip(name, 60))
+}

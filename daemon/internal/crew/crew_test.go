@@ -1,0 +1,78 @@
+package crew
+
+import (
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/store"
+	"sublet/wire"
+)
+
+// host is a session whose agents' turns end when the test says so.
+type host struct {
+	ended func(agent.Outcome)
+	woken []string
+}
+
+func (h *host) ID() wire.SessionID                     { return "s" }
+func (h *host) Role(string, string) (agent.Role, bool) { return agent.Role{}, true }
+func (h *host) Cancel(wire.SessionID, string)          {}
+func (h *host) Play(_ Part, ended func(agent.Outcome)) error {
+	h.ended = ended
+	return nil
+}
+
+func (h *host) Wake(told func() bool, _, prompt string) {
+	if told() {
+		h.woken = append(h.woken, prompt)
+	}
+}
+
+// An agent that worked when its daemon was killed has ended for the next one, which tells of it, once. It can be asked further.
+func TestAfterAKill(t *testing.T) {
+	ctx := t.Context()
+	s, err := store.Open(ctx, filepath.Join(t.TempDir(), "db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.CreateSession(ctx, wire.SessionInfo{ID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	open := func() *Manager {
+		m, err := Open(ctx, s, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	h := &host{}
+	order := agent.Order{Role: agent.Role{Name: "engineer"}, Name: "engineer-1", Title: "build", Prompt: "x", Cwd: "/"}
+	if err := open().For(h).Start(order); err != nil {
+		t.Fatal(err)
+	}
+	m := open() // as if the first had been killed
+	m.Report(h)
+	m.Report(h)
+	if len(h.woken) != 1 || !strings.HasPrefix(h.woken[0], "agent engineer-1 (build) has ended: error, the daemon was restarted while it worked.") {
+		t.Errorf("told %q", h.woken)
+	}
+	if err := m.For(h).Start(order); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.For(h).Start(order); err == nil {
+		t.Error("it was asked while it works")
+	}
+	h.ended(agent.Outcome{Status: wire.StatusSuccess, Summary: "built"})
+	m = open()
+	if a, err := m.Find("s", "engineer-1"); err != nil || a.Report != "built" || a.Due || time.Since(time.UnixMilli(a.EndedAtMS)) > time.Hour {
+		t.Errorf("got %+v, %v", a, err)
+	}
+	if len(h.woken) != 2 || !strings.Contains(h.woken[1], "Its report:\n\nbuilt\n\n") {
+		t.Errorf("told %q", h.woken)
+	}
+}

@@ -1,0 +1,136 @@
+package crew
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// Host is what the Manager needs of a session whose agent starts others. The hub implements it.
+type Host interface {
+	ID() wire.SessionID
+	// Role returns a role that may be used in the folder dir.
+	Role(name, dir string) (agent.Role, bool)
+	// Play begins a turn of another session, which it makes if there is none. It calls ended, once, after the turn's end, unless
+	// it returns an error.
+	Play(p Part, ended func(agent.Outcome)) error
+	// Cancel starts to end the turns of another session; by is for people.
+	Cancel(session wire.SessionID, by string)
+	// Wake begins a turn of the host's session with a prompt about what has happened, now or once somebody is attached, unless
+	// told returns false.
+	Wake(told func() bool, what, prompt string)
+}
+
+// Part is a turn of an agent in the session that it has of its own.
+type Part struct {
+	Session wire.SessionID
+	Title   string // of a new session
+	Agent   string
+	Role    agent.Role
+	Request *wire.AgentRequest
+}
+
+// For returns the agents of a host's session to the agent that starts them.
+func (m *Manager) For(h Host) agent.Crew { return of{m, h} }
+
+// of implements agent.Crew.
+type of struct {
+	m *Manager
+	h Host
+}
+
+func (c of) Find(name string) (wire.SubAgent, bool) {
+	a, err := c.m.Find(c.h.ID(), name)
+	return a.SubAgent, err == nil
+}
+
+func (c of) Wait(ctx context.Context, name string) (tool.Report, error) {
+	return c.m.wait(ctx, c.h.ID(), name)
+}
+
+func (c of) Stop(name string) {
+	if a, err := c.m.Find(c.h.ID(), name); err == nil {
+		c.h.Cancel(a.SessionID, "the agent that started it")
+	}
+}
+
+func (c of) Start(o agent.Order) error {
+	m, h := c.m, c.h
+	a, err := m.Find(h.ID(), o.Name)
+	if err == nil { // it is asked further
+		var ok bool
+		if o.Role, ok = h.Role(a.Role, a.Cwd); !ok {
+			return fmt.Errorf("its role %s is not there any more", visible.Exact(a.Role))
+		}
+	} else {
+		a = Agent{Session: h.ID(), Cwd: o.Cwd, SubAgent: wire.SubAgent{
+			Name: o.Name, Role: o.Role.Name, Title: visible.Exact(visible.Cut(o.Title, 200)), SessionID: wire.SessionID(wire.NewID()),
+		}}
+	}
+	if err := m.begin(a); err != nil {
+		return err
+	}
+	o.Role.Private, o.Options.AppendSystem = true, o.System() // only the orchestrator borrows the user's shell
+	err = h.Play(Part{
+		Session: a.SessionID, Title: a.Name + ": " + a.Title, Agent: a.Name, Role: o.Role,
+		Request: &wire.AgentRequest{
+			RequestID: wire.RequestID(wire.NewID()), Prompt: o.Prompt, Context: wire.RequestContext{Cwd: wire.OSString(a.Cwd)}, Options: o.Options,
+		},
+	}, func(out agent.Outcome) {
+		failure := ""
+		if out.Err != nil {
+			failure = out.Err.Error()
+		}
+		m.end(h.ID(), a.Name, cmp.Or(out.Status, wire.StatusCancelled), out.Summary, failure)
+		m.Report(h)
+	})
+	if err != nil {
+		m.end(h.ID(), a.Name, wire.StatusError, "", err.Error())
+		m.told(h.ID(), a.Name)
+	}
+	return err
+}
+
+// Report wakes the host's agent for each report that is due.
+func (m *Manager) Report(h Host) {
+	for _, a := range m.List(h.ID()) {
+		if a.Due {
+			h.Wake(func() bool { return m.told(h.ID(), a.Name) }, a.ended(), a.news())
+		}
+	}
+}
+
+// Serve answers an AgentsRequest about the agents of a host's session. beside are those of its turns.
+func (m *Manager) Serve(h Host, beside *agent.Agents, r *wire.AgentsRequest, by string) (*wire.AgentsReply, error) {
+	reply := &wire.AgentsReply{RequestID: r.RequestID, Agents: []wire.SubAgent{}}
+	if r.Op == "list" {
+		for _, a := range m.List(h.ID()) {
+			reply.Agents = append(reply.Agents, a.SubAgent)
+		}
+		reply.Agents = append(reply.Agents, beside.List()...)
+		return reply, nil
+	}
+	a, err := m.Find(h.ID(), r.Name)
+	switch {
+	case r.Op == "stop" && err == nil:
+		h.Cancel(a.SessionID, by)
+	case r.Op == "stop" && beside.Stop(r.Name, errors.New("cancelled by "+by)):
+		return reply, nil
+	case err != nil:
+		return nil, err
+	case r.Op == "show":
+		reply.Text = a.Report
+	case r.Op == "merge", r.Op == "drop":
+		return nil, fmt.Errorf("%s has no working tree of its own", a.Name)
+	default:
+		return nil, errors.New("op: want list, stop, show, merge or drop")
+	}
+	reply.Agents = append(reply.Agents, a.SubAgent)
+	return reply, nil
+}

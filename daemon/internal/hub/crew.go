@@ -1,0 +1,115 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/crew"
+	"sublet/daemon/internal/project"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// host is a session as the crew.Host of the agents that it has in the background. turn starts them; it is nil where none is started.
+type host struct {
+	*session
+	turn *turn
+}
+
+func (h host) ID() wire.SessionID { return h.id }
+
+func (h host) Role(name, dir string) (agent.Role, bool) {
+	roles, _ := h.hub.roles(project.Root(dir))
+	return roles[name], roles[name].Name != ""
+}
+
+func (h host) Play(p crew.Part, ended func(agent.Outcome)) error {
+	t, hub := h.turn, h.hub
+	own, err := hub.session(hub.ctx, p.Session)
+	if errors.Is(err, ErrNoSession) {
+		if own, err = hub.addSession(p.Session, p.Request.Context.Cwd); err == nil {
+			own.info.Name = visible.Exact(visible.Cut(p.Title, maxName))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	sub := t.origin.turn(own, p.Request.RequestID)
+	sub.asked, sub.parent = asked{agent: p.Agent, prompt: p.Request.Prompt, model: t.model, mode: t.mode, approve: t.approve}, h.session
+	sub.cwd = p.Request.Context.Cwd
+	if p.Role.Model != "" {
+		sub.model = p.Role.Model
+	}
+	out := agent.Outcome{Err: errors.New("cancelled before it began")}
+	sub.work = func(ctx context.Context, sub *turn) agent.Outcome {
+		out = sub.converse(ctx, p.Role, p.Request)
+		return out
+	}
+	hub.keep(h.session)
+	sub.later(func() {
+		ended(out)
+		hub.release(h.session)
+	})
+	if err = hub.enqueue(sub); err != nil {
+		hub.release(h.session)
+	}
+	return err
+}
+
+func (h host) Cancel(own wire.SessionID, by string) {
+	h.hub.mu.Lock()
+	turns := slices.Collect(maps.Values(h.hub.turns))
+	h.hub.mu.Unlock()
+	for _, t := range turns {
+		if t.s.id == own {
+			t.stop(cancelledBy(by, ""))
+		}
+	}
+}
+
+func (h host) Wake(told func() bool, what, prompt string) {
+	if !h.hub.refuses() {
+		h.hub.rouse(h.id, told, what, prompt)
+	}
+}
+
+// governs returns the session whose mode and settings hold for the turn.
+func (t *turn) governs() *session {
+	if t.parent != nil {
+		return t.parent
+	}
+	return t.s
+}
+
+// inherited returns the rules of the session that started the turn's agent, as rules of the turn's session.
+func (t *turn) inherited() (rules []wire.Rule) {
+	if t.parent != nil {
+		rules = t.parent.policyRules()
+		for i := range rules {
+			rules[i].Subject = wire.OSString(t.s.id)
+		}
+	}
+	return rules
+}
+
+// Agents serves an AgentsRequest.
+func (c *Client) Agents(ctx context.Context, r *wire.AgentsRequest) (*wire.AgentsReply, error) {
+	if r.Op != "list" && r.Op != "show" {
+		if err := c.person(); err != nil {
+			return nil, err
+		}
+	}
+	s, err := c.sessionOf(ctx, r.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	defer c.hub.release(s)
+	reply, err := c.hub.crew.Serve(host{session: s}, &s.kept.Agents, r, c.who())
+	if err != nil {
+		err = invalid("%v", err)
+	}
+	return reply, err
+}

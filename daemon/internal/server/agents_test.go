@@ -1,0 +1,176 @@
+package server_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sublet/daemon/internal/provider/scripted"
+	"sublet/wire"
+)
+
+func task(role, prompt string, background bool) scripted.Step {
+	return step("task", map[string]any{"tasks": []any{map[string]any{"role": role, "title": "dig", "prompt": prompt}}, "background": background})
+}
+
+func (p *peer) agents(r *wire.AgentsRequest) *wire.AgentsReply {
+	p.t.Helper()
+	r.RequestID = requestID()
+	p.send(r)
+	return await(p, func(m *wire.AgentsReply) bool { return m.RequestID == r.RequestID })
+}
+
+// told waits for the turn that tells an agent of the end of one that it started, and returns its prompt.
+func (p *peer) told(what string) string {
+	p.t.Helper()
+	return await(p, func(m *wire.TurnStarted) bool {
+		return strings.HasPrefix(m.Prompt, "[sent by sublet, not by the user] agent ") && strings.Contains(m.Prompt, what)
+	}).Prompt
+}
+
+// An agent in the background outlives the turn that started it. Its end wakes whoever started it, with its report; then it is
+// asked further and knows what it did, also by the next daemon.
+func TestAgentInTheBackground(t *testing.T) {
+	r := newRig(t)
+	gate := filepath.Join(r.dir, "gate")
+	r.play(
+		scripted.Script{Match: "^go", Steps: []scripted.Step{task("explorer", "dig deep", true), {Text: "meanwhile"}}},
+		scripted.Script{Match: "^dig", Steps: []scripted.Step{{WaitFile: gate, Text: "found it"}}},
+		scripted.Script{Match: "has ended", Steps: []scripted.Step{{Text: "thanks"}}},
+		scripted.Script{Match: "^ask", Steps: []scripted.Step{step("task", map[string]any{"agent": "explorer-1", "prompt": "where"}), {Text: "so there"}}},
+		scripted.Script{Match: "^where", Steps: []scripted.Step{{Text: "below"}}},
+	)
+	p := r.dial(withoutShell, r.there)
+	id := p.ask("go")
+	if got := string(p.result(id, "task").Output); !strings.HasPrefix(got, "## explorer-1 (dig)\nIt works in the background.") {
+		t.Errorf("the model is given %q", got)
+	}
+	list := p.agents(&wire.AgentsRequest{Op: "list"}).Agents
+	if len(list) != 1 || list[0].Name != "explorer-1" || list[0].State != wire.AgentRunning || list[0].SessionID == "" || r.hub.Idle() {
+		t.Fatalf("got %+v", list)
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	news := p.told("explorer-1")
+	if !strings.Contains(news, "agent explorer-1 (dig) has ended: success. Its report:\n\nfound it\n\n[from the record of its calls]\nno file was changed") {
+		t.Errorf("told %q", news)
+	}
+	sessions := func() []wire.SessionInfo {
+		list := &wire.SessionRequest{RequestID: requestID(), Op: "list"}
+		p.send(list)
+		return await(p, func(m *wire.SessionReply) bool { return m.RequestID == list.RequestID }).Sessions
+	}
+	if got := sessions(); len(got) != 1 || got[0].ID != p.session {
+		t.Errorf("listed: %+v", got)
+	}
+	for range 2 {
+		saw := &spy{}
+		r.spy.Store(saw)
+		got := string(p.result(p.ask("ask"), "task").Output)
+		if !strings.Contains(got, "## explorer-1\nbelow\n\n[from the record") {
+			t.Errorf("asked further, it reports %q", got)
+		}
+		saw.mu.Lock()
+		if !strings.Contains(saw.text.String(), "Text:dig deep") {
+			t.Error("asked further, it does not know what it was asked before")
+		}
+		saw.mu.Unlock()
+		p.close()
+		r.close()
+		r.start()
+		p = r.dial(withoutShell, r.there, inSession(p.session, 0))
+	}
+	if got := p.agents(&wire.AgentsRequest{Op: "show", Name: "explorer-1"}); !strings.HasPrefix(got.Text, "below") || got.Agents[0].Status != wire.StatusSuccess {
+		t.Errorf("shown: %+v", got)
+	}
+}
+
+// An agent is ended alone: by the one that started it, from a window, or with its daemon; its start is told each time.
+func TestAgentEndedAlone(t *testing.T) {
+	r := newRig(t)
+	never := filepath.Join(r.dir, "never")
+	r.play(
+		scripted.Script{Match: "^go", Steps: []scripted.Step{task("explorer", "dig deep", true), {Text: "meanwhile"}}},
+		scripted.Script{Match: "^wait", Steps: []scripted.Step{task("explorer", "dig deep", false), {Text: "too bad"}}},
+		scripted.Script{Match: "^dig", Steps: []scripted.Step{{WaitFile: never, Text: "found it"}}},
+		scripted.Script{Match: "^stop", Steps: []scripted.Step{step("task", map[string]any{"agent": "explorer-1", "stop": true}), step("task", map[string]any{"agent": "explorer-9", "stop": true}), {Text: "well"}}},
+	)
+	p := r.dial(withoutShell, r.there)
+	p.ended(p.ask("go"))
+	p.ended(p.ask("stop"))
+	if got := p.told("explorer-1"); !strings.Contains(got, "has ended: cancelled, cancelled by the agent that started it") {
+		t.Errorf("told %q", got)
+	}
+	p.ended(p.ask("go"))
+	p.agents(&wire.AgentsRequest{Op: "stop", Name: "explorer-2"})
+	if got := p.told("explorer-2"); !strings.Contains(got, "has ended: cancelled, cancelled by client test") {
+		t.Errorf("told %q", got)
+	}
+	// One that its turn waits for: the turn goes on.
+	id := p.ask("wait")
+	await(p, func(m *wire.AgentStreamChunk) bool {
+		return m.Agent == "explorer-3" && strings.HasPrefix(m.Chunk.Text, "started")
+	})
+	p.agents(&wire.AgentsRequest{Op: "stop", Name: "explorer-3"})
+	if got := p.result(id, "task"); !strings.Contains(string(got.Output), "failed: cancelled by client test") || p.ended(id).Status != wire.StatusSuccess {
+		t.Errorf("got %s %q", got.Status, got.Output)
+	}
+	p.ended(p.ask("go"))
+	p.close()
+	r.close()
+	r.start()
+	p = r.dial(withoutShell, r.there, inSession(p.session, 0))
+	if got := p.told("explorer-4"); !strings.Contains(got, "the daemon was stopped") {
+		t.Errorf("told %q", got)
+	}
+	bad := &wire.AgentsRequest{RequestID: requestID(), Op: "stop", Name: "nobody-1"}
+	p.send(bad)
+	if got := p.refused(bad.RequestID); got.Code != wire.CodeInvalidMessage {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// An agent in the background asks in the windows of the session that started it, with that session's mode and rules.
+func TestAgentInTheBackgroundAsks(t *testing.T) {
+	r := newRig(t)
+	file := filepath.Join(r.dir, "made")
+	r.play(
+		scripted.Script{Match: "^go", Steps: []scripted.Step{task("engineer", "make it", true), {Text: "meanwhile"}}},
+		scripted.Script{Match: "^make", Steps: []scripted.Step{step("write", map[string]any{"path": file, "content": "x"}), {Text: "made"}}},
+	)
+	p := r.dial(withoutShell, r.there)
+	p.policy(&wire.PolicyRequest{Op: "set_mode", Mode: "ask"})
+	p.ended(p.ask("go"))
+	q := question(p, anyQuestion)
+	if q.Parent != p.session || q.SessionID == p.session || q.Agent != "engineer-1" {
+		t.Fatalf("question: %+v", q)
+	}
+	late := r.dial(withoutShell, r.there, inSession(p.session, -1))
+	question(late, func(m *wire.ConfirmationRequest) bool { return m.ConfirmationID == q.ConfirmationID })
+	late.answer(q, wire.DecisionAllow)
+	p.resolved(q)
+	if got := p.told("engineer-1"); !strings.Contains(got, "Files changed:\n- "+file) {
+		t.Errorf("told %q", got)
+	}
+}
+
+// An agent whose turn waited for it is asked further in a later turn.
+func TestAgentAskedFurther(t *testing.T) {
+	r := newRig(t,
+		scripted.Script{Match: "^go", Steps: []scripted.Step{task("explorer", "dig deep", false), {Text: "good"}}},
+		scripted.Script{Match: "^dig", Steps: []scripted.Step{{Text: "found it"}}},
+		scripted.Script{Match: "^ask", Steps: []scripted.Step{step("task", map[string]any{"agent": "explorer-1", "prompt": "where"}), step("task", map[string]any{"agent": "explorer-2", "prompt": "where"}), {Text: "so there"}}},
+		scripted.Script{Match: "^where", Steps: []scripted.Step{{Text: "below"}}},
+	)
+	p := r.dial(withoutShell, r.there)
+	p.ended(p.ask("go"))
+	id := p.ask("ask")
+	if got := string(p.result(id, "task").Output); !strings.Contains(got, `there is no agent "explorer-2"`) {
+		t.Errorf("got %q", got)
+	}
+	if !has(p, func(m *wire.CommandResult) bool { return strings.Contains(string(m.Output), "## explorer-1\nbelow") }) {
+		t.Errorf("it was not asked further\n%s", p.story())
+	}
+}
