@@ -202,7 +202,15 @@ func (c *Card) verdict(th *style.Theme) (mark string, parts []string) {
 	case Interrupted:
 		mark, ink, words = "■", th.Warn, "no result"
 	case wire.StatusTimeout:
-		mark, ink, words = "✗", th.Bad, "timed out"
+		mark, words = "✗", "timed out"
+		if c.Took > 0 {
+			words += " after " + style.Elapsed(c.Took)
+		}
+		parts = append(parts, th.Bad.Render(words)) // how it was ended then is of no use
+		if c.Reach != "" {
+			parts = append(parts, th.Dim.Render(visible.Line(c.Reach)))
+		}
+		return th.Bad.Render(mark), parts
 	case wire.StatusError, wire.StatusRefused, wire.StatusShellExited:
 		mark, ink = "✗", th.Bad
 		if c.Exit == nil {

@@ -58,11 +58,14 @@ func TestCardTellsTheEndOnce(t *testing.T) {
 		exit                         *int
 	}{
 		{wire.StatusCancelled, "SIGINT", "\n[ended: it was cut off]\n[exit code 130]\n[cancelled]", "■ bash  x · cancelled · exit 130 · SIGINT", new(130)},
-		{wire.StatusTimeout, "SIGINT", "[ended: it ran longer than 2m0s]\n[exit code 130]", "✗ bash  x · timed out · exit 130 · SIGINT", new(130)},
+		{wire.StatusTimeout, "SIGINT", "[ended: it ran longer than 2m0s]\n[exit code 130]", "✗ bash  x · timed out after 2m01s · project", new(130)},
 		{wire.StatusError, "SIGKILL", "[ended by SIGKILL]", "✗ bash  x · failed · SIGKILL", nil},
 		{wire.StatusSuccess, "", "[ended: well]\n[cancelled]", "✓ bash  x\n  │ [ended: well]\n  │ [cancelled]\n  └ exit 0", new(0)}, // its own words
 	} {
 		card := &Card{Tool: "bash", Command: "x", Status: c.status, Signal: c.signal, Exit: c.exit, Output: []byte(c.output)}
+		if c.status == wire.StatusTimeout {
+			card.Took, card.Reach = 121*time.Second, "project"
+		}
 		if got := ansi.Strip(card.Finished(screentest.Theme(), 80)); got != c.want {
 			t.Errorf("%q: got\n%s\nwant\n%s", c.output, got, c.want)
 		}
