@@ -38,7 +38,7 @@ func slashCommands() []slashCommand {
 		{"/clear", "", "delete what was said in this conversation", (*model).slashClear},
 		{"/undo", "[file|shell]", "put back an agent's last change of a file, or of your shell", (*model).slashUndo},
 		{"/undo-shell", "[all]", "the same as /undo shell; again for the change before, all for every one", (*model).slashUndoShell},
-		{"/mode", "[plan|ask|auto]", "what agents may do unasked; full is for `sublet --mode full`", (*model).slashMode},
+		{"/mode", "[plan|ask|auto]", "what agents may do unasked; full: `sublet policy mode full --session ID` in another terminal", (*model).slashMode},
 		{"/rules", "[rm ID]", "list or revoke what you allowed for good", (*model).slashRules},
 		{"/accept", "", "take what agents changed in your shell for your own", (*model).slashAccept},
 		{"/secrets", "[mask|show]", "whether models see what looks like a secret, in this conversation", (*model).slashSecrets},
@@ -71,7 +71,7 @@ func (m *model) slash(text string) bool {
 	c := found[0]
 	m.echo(strings.TrimSpace(c.name + " " + args)) // what it prints is read later, too
 	if words := c.words(); args != "" && words != nil && !slices.Contains(words, args) {
-		m.fail(c.name+" takes "+english.WordSeries(words, "or"), "")
+		m.fail(c.name+" takes "+english.WordSeries(words, "or"), c.help)
 		return true
 	}
 	c.run(m, args)
@@ -318,7 +318,7 @@ func (m *model) slashStatus(string) {
 			}
 			lines = append(lines, line)
 		}
-		m.list(append(lines, m.th.Dim.Render("  this conversation: "+english.Plural(s.ConversationLength, "event", ""))))
+		m.list(append(lines, m.th.Dim.Render("  this conversation: "+visible.Line(string(m.SessionInfo.ID))+", "+english.Plural(s.ConversationLength, "event", ""))))
 	})
 }
 

@@ -24,6 +24,8 @@ func TestSlashCommands(t *testing.T) {
 	w.see("there is no /nothing")
 	w.keys("\x03/mode plan\r")
 	w.see("plan mode: agents only look")
+	w.keys("/mode full\r") // the hint named a flag that there is not
+	w.see("/mode takes plan, ask or auto\n  what agents may do unasked; full: `sublet policy mode full --session ID`")
 	w.keys("/accept\r")
 	w.see("accepted: PATH ls")
 	w.keys("/accept\r")
@@ -36,6 +38,7 @@ func TestSlashCommands(t *testing.T) {
 	w.see("/secrets takes mask or show")
 	w.keys("\x03/status\r")
 	w.see("daemon 1 · pid 7")
+	w.see("this conversation: s1, ")
 	w.see("2 windows · 3 sublet lease run · sublet serve acp\n") // each for what it is: all were called windows
 	w.keys("/undo shell\r")
 	w.see("put back in your shell: cd /three")
