@@ -130,6 +130,8 @@ func (m *model) askKey(k, text string) {
 // editKey is a key of the line editor; some mean something else on an empty line.
 func (m *model) editKey(k, text string) {
 	switch {
+	case (k == "backspace" || k == "ctrl+h") && m.unasked(): // deletes the ? that led here
+		m.leaveAI()
 	case k == "ctrl+b" && m.ed.Empty() && m.turn != nil:
 		m.toBackground()
 	case k == "ctrl+d" && m.ed.Empty():
@@ -155,12 +157,21 @@ func (m *model) interrupt() {
 		m.cancelTurn("interrupted by the user")
 	case lent(m.Lending): // a script's, or that of a turn which is shown elsewhere
 		m.takeBack()
+	case m.unasked():
+		m.leaveAI()
 	default:
 		m.hint = nil
 		if m.again.second("ctrl+c", m.now(), 2*time.Second) {
-			m.hintLines(m.th.Dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves"))
+			m.hintWaysOut()
 		}
 	}
+}
+
+// unasked reports whether the line is for one question and still empty.
+func (m *model) unasked() bool { return m.own.once && !m.own.asked && m.ed.Empty() }
+
+func (m *model) hintWaysOut() {
+	m.hintLines(m.th.Dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves"))
 }
 
 // endOfInput is ^D on an empty line: leave, as a shell does.
@@ -201,6 +212,8 @@ func (m *model) submit(text string, steer bool) {
 	switch {
 	case text == "":
 		return
+	case text == "exit" || text == "quit" || text == ":q": // nothing to ask a model
+		m.hintWaysOut()
 	case strings.HasPrefix(text, "!"):
 		line := strings.TrimSpace(text[1:])
 		if line == "" {

@@ -100,6 +100,33 @@ func TestOneQuestion(t *testing.T) {
 	w.see("Then I run it.")
 }
 
+// An empty question that a question mark opened is given up by deleting that mark, or by ^C.
+func TestNoQuestion(t *testing.T) {
+	w := open(t, 80, 24)
+	for _, keys := range []string{"\x7f", "\x03", "x\x7f\x7f", "x\x03\x03"} {
+		w.switches("?")
+		w.see("? ask an agent")
+		w.keys(keys)
+		w.prompt()
+	}
+	w.ai() // whose line is not opened by a mark
+	w.keys("\x7f\x03x")
+	w.see("> x")
+}
+
+// How a shell is left is no question to a model.
+func TestLeavingIsNoQuestion(t *testing.T) {
+	w := open(t, 80, 24)
+	w.ai()
+	for _, word := range []string{"exit", "quit", ":q"} {
+		w.keys(word + "\r")
+		w.see("> ask an agent · tab: shell · /help\ntab goes back to your shell; ctrl+d on an empty line leaves")
+	}
+	if got := w.ask("exit codes\r").Prompt; got != "exit codes" {
+		t.Errorf("asked %q", got)
+	}
+}
+
 // A line inserted from AI mode runs in the shell, in command mode; AI mode comes back when it has ended.
 func TestBang(t *testing.T) {
 	w := open(t, 80, 24)
