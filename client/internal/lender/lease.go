@@ -37,14 +37,14 @@ func (l *Lender) Handle(m wire.LeaseMessage) {
 	case *wire.ReleaseShellLease:
 		l.releaseLocked(m)
 	default:
-		l.log.Warn("unexpected lease message", "kind", m.Kind())
+		l.Log.Warn("unexpected lease message", "kind", m.Kind())
 	}
 }
 
 // acquireLocked queues an offer, which the worker grants once the line editor is held.
 func (l *Lender) acquireLocked(m *wire.AcquireShellLease) {
 	select {
-	case <-l.exited:
+	case <-l.Shell.Exited():
 		l.closeLocked(wire.DeniedNoShell, wire.ReleasedShellExited)
 	default:
 	}
@@ -99,14 +99,14 @@ func (l *Lender) queueLocked(m *wire.AcquireShellLease, why string) {
 
 // scheduleQueuedReportLocked schedules another report about what the worker waits for.
 func (l *Lender) scheduleQueuedReportLocked() {
-	if l.queued != nil {
-		l.queued.Reset(0)
+	if l.holding.late != nil {
+		l.holding.late.Reset(0)
 	}
 }
 
 // reportQueued reports to the daemon why the line editor is not free.
 func (l *Lender) reportQueued() {
-	why := l.sh.Busy()
+	why := l.Shell.Busy()
 	if why == "" {
 		return
 	}
@@ -125,7 +125,7 @@ func (l *Lender) grantLocked() {
 	l.grant = &grant{acquire: m, since: time.Now(), seen: map[wire.ExecutionID]bool{}}
 	l.acquiredLocked(l.grant)
 	l.changedLocked()
-	l.log.Info("shell lent", "lease", m.LeaseID, "fence", m.Fence, "agent", m.Agent)
+	l.Log.Info("shell lent", "lease", m.LeaseID, "fence", m.Fence, "agent", m.Agent)
 }
 
 func (l *Lender) acquiredLocked(g *grant) {
@@ -171,7 +171,7 @@ func refOf(m wire.LeaseMessage) wire.LeaseRef {
 }
 
 func (l *Lender) refuse(m *wire.ExecuteLeasedCommand, why string) {
-	l.log.Info("leased command refused", "lease", m.LeaseID, "fence", m.Fence, "why", why)
+	l.Log.Info("leased command refused", "lease", m.LeaseID, "fence", m.Fence, "why", why)
 	l.send(&wire.CommandCompleted{
 		LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Status: wire.StatusRefused, Cwd: wire.OSString(l.dir),
 		Output: []byte{}, Leftovers: []wire.Process{}, Notes: []string{why},
@@ -191,7 +191,7 @@ func (l *Lender) cancelLocked(m *wire.CancelLeasedCommand) {
 			return
 		}
 	}
-	l.log.Debug("nothing to cancel", "lease", m.LeaseID, "execution", m.ExecutionID)
+	l.Log.Debug("nothing to cancel", "lease", m.LeaseID, "execution", m.ExecutionID)
 }
 
 func cancelCause(reason string) error {
@@ -259,7 +259,7 @@ func (l *Lender) endLocked(g *grant, reason string, cause error) {
 	}
 	l.grant = nil
 	l.send(&wire.ShellLeaseReleased{LeaseRef: g.ref(), Reason: reason})
-	l.log.Info("lease over", "lease", g.ref().LeaseID, "fence", g.ref().Fence, "reason", reason)
+	l.Log.Info("lease over", "lease", g.ref().LeaseID, "fence", g.ref().Fence, "reason", reason)
 	l.wakeWorker()
 }
 

@@ -106,48 +106,40 @@ type Options struct {
 // The user types into the shell directly, and the shell knows when they are busy. A borrower gets the shell while its line
 // editor is held, which only the worker does: from before ShellLeaseAcquired until the command has ended and is shown.
 type Lender struct {
-	sh     Shell
-	out    func(wire.Message) error
-	log    *slog.Logger
-	screen Observer
-	// path of sublet-confine; "" = commands cannot be confined
-	launcher string
-	secrets  typedSecret
-	ctx      context.Context // the Lender's lifetime
-	cancel   context.CancelFunc
-	exited   <-chan struct{}
-	wake     chan struct{}  // capacity 1: the worker has something to do
-	work     sync.WaitGroup // the worker
+	Options
+	secrets typedSecret
+	ctx     context.Context // the Lender's lifetime
+	cancel  context.CancelFunc
+	wake    chan struct{}  // capacity 1: the worker has something to do
+	work    sync.WaitGroup // the worker
 
 	held    bool          // the line editor is held; used by the worker only
 	changes shell.Changes // by borrowed commands; used by the worker only
 
 	mu sync.Mutex
 	// guarded by mu
-	up       bool                      // there is a link
-	closing  string                    // why no more is lent, one of wire.Denied…; "" = it is
-	dir      string                    // the shell's directory
-	user     time.Time                 // when the user's running command began; zero = there is none
-	keys     bool                      // the user has typed since the editor was held
-	taken    bool                      // the screen has the terminal, not the shell
-	inform   bool                      // the daemon needs the shell's state although no lease waits
-	broken   string                    // why the shell cannot be lent, as shown last
-	grant    *grant                    // the current lease
-	waiting  []*wire.AcquireShellLease // offered by the daemon, not granted yet
-	ended    []*grant                  // the last leases that ended, for late messages
-	newest   uint64                    // newest fence seen on this link; leases with older ones have ended
-	grace    *time.Timer               // ends a lease whose link is down
-	undos    []*undo                   // requested by the user
-	stopHold context.CancelFunc        // ends the worker's wait for the editor; nil = it does not wait
-	queued   *time.Timer               // reports what the worker waits for; nil = it does not wait
+	up      bool                      // there is a link
+	closing string                    // why no more is lent, one of wire.Denied…; "" = it is
+	dir     string                    // the shell's directory
+	user    time.Time                 // when the user's running command began; zero = there is none
+	keys    bool                      // the user has typed since the editor was held
+	taken   bool                      // the screen has the terminal, not the shell
+	inform  bool                      // the daemon needs the shell's state although no lease waits
+	broken  string                    // why the shell cannot be lent, as shown last
+	grant   *grant                    // the current lease
+	waiting []*wire.AcquireShellLease // offered by the daemon, not granted yet
+	ended   []*grant                  // the last leases that ended, for late messages
+	newest  uint64                    // newest fence seen on this link; leases with older ones have ended
+	grace   *time.Timer               // ends a lease whose link is down
+	undos   []*undo                   // requested by the user
+	holding holding                   // the worker waits for the editor
+	known
+}
 
-	// What the daemon knows of the shell's state.
-	state   shell.State              // as last read; Digest "" = never
-	told    string                   // digest last sent on this link
-	bodies  map[string]bool          // hashes of function bodies that the daemon has from this link
-	sentEnv map[string]wire.OSString // the environment that the daemon has
-	// Borrowed commands that may have made changes: not yet in state; in state but not sent; in the state sent last.
-	ran, untold, toldOf []wire.ExecutionID
+// holding is the wait for the shell's line editor.
+type holding struct {
+	stop context.CancelFunc // ends it; nil = it is not waited for
+	late *time.Timer        // reports what it waits for; nil = it is not waited for
 }
 
 // grant is a lease, from ShellLeaseAcquired to its end.
@@ -185,13 +177,10 @@ const endedKept = 16
 
 // New starts lending sh. The caller keeps owning sh, closes it after Close, and passes its events to Event.
 func New(o Options) *Lender {
-	l := &Lender{
-		sh: o.Shell, out: o.Send, log: o.Log, exited: o.Shell.Exited(), wake: make(chan struct{}, 1),
-		screen: o.Observer, dir: o.Shell.Dir(), sentEnv: Public(vars(o.Env)), launcher: o.Launcher,
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
-	}
+	l := &Lender{Options: o, wake: make(chan struct{}, 1), dir: o.Shell.Dir(), known: known{sentEnv: Public(vars(o.Env))}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.work.Go(l.worker)
 	return l
@@ -215,7 +204,7 @@ func (l *Lender) Close() {
 		select {
 		case <-done:
 		case <-timer.C:
-			l.log.Warn("a borrowed command did not end")
+			l.Log.Warn("a borrowed command did not end")
 		}
 		timer.Stop()
 	}
@@ -251,8 +240,8 @@ func (l *Lender) denyLocked(reason, why string) {
 // forgetLocked empties the queue.
 func (l *Lender) forgetLocked() {
 	l.waiting = nil
-	if l.stopHold != nil {
-		l.stopHold()
+	if l.holding.stop != nil {
+		l.holding.stop()
 	}
 }
 
@@ -279,7 +268,7 @@ func (l *Lender) Event(event any) {
 	case shell.Restarted:
 		l.user = time.Time{}
 	}
-	l.screen.Observe(event)
+	l.Observer.Observe(event)
 	l.changedLocked()
 }
 
@@ -345,12 +334,12 @@ func (l *Lender) Used(m *wire.ShellUseRequest) {
 }
 
 // changedLocked informs the screen that Lending changed.
-func (l *Lender) changedLocked() { l.screen.Observe(LeaseChanged{Lending: l.lendingLocked()}) }
+func (l *Lender) changedLocked() { l.Observer.Observe(LeaseChanged{Lending: l.lendingLocked()}) }
 
 // send queues a message for the daemon. Messages lost without a link are replaced by what Up sends.
 func (l *Lender) send(m wire.Message) bool {
-	if err := l.out(m); err != nil {
-		l.log.Debug("not sent", "kind", m.Kind(), "err", err)
+	if err := l.Send(m); err != nil {
+		l.Log.Debug("not sent", "kind", m.Kind(), "err", err)
 		return false
 	}
 	return true

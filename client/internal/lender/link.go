@@ -64,7 +64,7 @@ func (l *Lender) Up(r *wire.Ready) {
 				l.tellStartedLocked(g.exec)
 			}
 		} else {
-			l.log.Info("lease not known to the daemon", "lease", g.ref().LeaseID)
+			l.Log.Info("lease not known to the daemon", "lease", g.ref().LeaseID)
 			l.endLocked(g, wire.ReleasedDisconnected, errDaemonGone)
 		}
 	}

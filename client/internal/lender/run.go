@@ -17,7 +17,7 @@ const queuedAfter = 50 * time.Millisecond
 // worker is the only goroutine that holds the shell's line editor.
 func (l *Lender) worker() {
 	defer l.release()
-	exited := l.exited
+	exited := l.Shell.Exited()
 	for {
 		select {
 		case <-l.wake:
@@ -62,12 +62,12 @@ func (l *Lender) step() bool {
 		return false
 	}
 	ctx, cancel := context.WithCancel(l.ctx)
-	l.stopHold, l.inform = cancel, false
+	l.holding.stop, l.inform = cancel, false
 	l.mu.Unlock()
 	err := l.ready(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stopHold = nil
+	l.holding.stop = nil
 	cancelled := ctx.Err() != nil
 	cancel()
 	switch {
@@ -87,12 +87,12 @@ func (l *Lender) step() bool {
 // reports that.
 func (l *Lender) ready(ctx context.Context) error {
 	l.mu.Lock()
-	l.queued = time.AfterFunc(queuedAfter, l.reportQueued)
+	l.holding.late = time.AfterFunc(queuedAfter, l.reportQueued)
 	l.mu.Unlock()
 	err := l.hold(ctx)
 	l.mu.Lock()
-	l.queued.Stop()
-	l.queued = nil
+	l.holding.late.Stop()
+	l.holding.late = nil
 	l.mu.Unlock()
 	if err != nil {
 		return err
@@ -102,14 +102,14 @@ func (l *Lender) ready(ctx context.Context) error {
 
 // cannotLendLocked refuses waiting leases because the shell's editor does not answer as expected, and informs the user once.
 func (l *Lender) cannotLendLocked(err error) {
-	l.log.Warn("the shell cannot be lent", "err", err)
+	l.Log.Warn("the shell cannot be lent", "err", err)
 	e, why := CannotLend{Why: err.Error()}, err.Error()
 	if broken, ok := errors.AsType[*shell.BrokenError](err); ok {
 		e.Hint, why = broken.Hint(), broken.Why
 	}
 	if len(l.waiting) > 0 && l.broken != why {
 		l.broken = why
-		l.screen.Observe(e)
+		l.Observer.Observe(e)
 	}
 	l.denyLocked(wire.DeniedBroken, why)
 	l.changedLocked()
@@ -123,7 +123,7 @@ func (l *Lender) hold(ctx context.Context) error {
 	l.mu.Lock()
 	l.keys = false
 	l.mu.Unlock()
-	err := l.sh.Hold(ctx)
+	err := l.Shell.Hold(ctx)
 	l.held = err == nil
 	return err
 }
@@ -134,8 +134,8 @@ func (l *Lender) release() {
 		return
 	}
 	l.held = false
-	if err := l.sh.Release(); err != nil && !errors.Is(err, shell.ErrClosed) {
-		l.log.Warn("the editor was not given back", "err", err)
+	if err := l.Shell.Release(); err != nil && !errors.Is(err, shell.ErrClosed) {
+		l.Log.Warn("the editor was not given back", "err", err)
 	}
 }
 
@@ -178,7 +178,7 @@ func (l *Lender) run(e *execution) {
 	}
 	l.mu.Unlock()
 
-	if m.Confine.Reach != "" && l.launcher == "" {
+	if m.Confine.Reach != "" && l.Launcher == "" {
 		l.mu.Lock()
 		e.grant.exec = nil
 		l.refuse(m, "this window cannot hold a command to its reach")
@@ -187,25 +187,25 @@ func (l *Lender) run(e *execution) {
 	}
 	p := newPump(l.send, m.LeaseRef, m.ExecutionID)
 	began := false
-	r, err := l.sh.Run(e.ctx, shell.Command{
+	r, err := l.Shell.Run(e.ctx, shell.Command{
 		Text: string(m.Command), Dir: string(m.Cwd), Timeout: time.Duration(m.TimeoutMS) * time.Millisecond,
-		Confine: specOf(m.Confine), Launcher: l.launcher, Job: string(m.Job),
+		Confine: specOf(m.Confine), Launcher: l.Launcher, Job: string(m.Job),
 		Started: func() {
 			began = true
 			l.started(e, false)
-			l.screen.Observe(LeasedStarted{
+			l.Observer.Observe(LeasedStarted{
 				ExecutionID: m.ExecutionID, Agent: e.grant.acquire.Agent, Command: string(m.Command), Cwd: string(m.Cwd), TurnID: e.grant.acquire.TurnID,
 				Reach: m.Confine.Reach,
 			})
 		},
 		Output: func(data []byte) {
-			l.screen.Observe(LeasedOutput{ExecutionID: m.ExecutionID, Data: slices.Clone(data)})
+			l.Observer.Observe(LeasedOutput{ExecutionID: m.ExecutionID, Data: slices.Clone(data)})
 			p.add(data)
 		},
 		Keyboard: func(why, who string) {
 			l.secrets.asked(why == "password" || why == "secret")
 			l.started(e, why != "")
-			l.screen.Observe(LeasedKeyboard{ExecutionID: m.ExecutionID, Why: why, Who: who})
+			l.Observer.Observe(LeasedKeyboard{ExecutionID: m.ExecutionID, Why: why, Who: who})
 		},
 	})
 	p.close()
@@ -217,7 +217,7 @@ func (l *Lender) run(e *execution) {
 	if r.Changes || r.Restarted || err != nil || string(m.Cwd) != before.Dir {
 		changed = l.changedBy(m.ExecutionID, before)
 	}
-	l.screen.Observe(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: status})
+	l.Observer.Observe(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: status})
 }
 
 // started reports that a command runs, and whether it has the user's keyboard, which pauses its timeout.

@@ -37,15 +37,25 @@ func joined(ids []wire.ExecutionID, more ...wire.ExecutionID) []wire.ExecutionID
 	return all
 }
 
+// known is the shell's state, and what the daemon knows of it.
+type known struct {
+	state   shell.State              // as last read; Digest "" = never
+	told    string                   // digest last sent on this link
+	bodies  map[string]bool          // hashes of function bodies that the daemon has from this link
+	sentEnv map[string]wire.OSString // the environment that the daemon has
+	// Borrowed commands that may have made changes: not yet in state; in state but not sent; in the state sent last.
+	ran, untold, toldOf []wire.ExecutionID
+}
+
 // look reads the shell's state and sends it to the daemon if it changed. The editor must be held.
 func (l *Lender) look(ctx context.Context) error {
 	l.mu.Lock()
-	known := l.state.Digest != "" && len(l.ran) == 0
+	current := l.state.Digest != "" && len(l.ran) == 0
 	l.mu.Unlock()
-	if !known || l.sh.Stale() {
+	if !current || l.Shell.Stale() {
 		ctx, cancel := context.WithTimeoutCause(ctx, lookBound, errNoState)
 		defer cancel()
-		s, err := l.sh.State(ctx)
+		s, err := l.Shell.State(ctx)
 		if err != nil {
 			return err
 		}
@@ -66,7 +76,7 @@ func (l *Lender) changedBy(id wire.ExecutionID, before shell.State) string {
 	l.ran = joined(l.ran, id)
 	l.mu.Unlock()
 	if err := l.look(l.ctx); err != nil { // the state is read again before the shell is lent to the next borrower
-		l.log.Warn("what a command changed is not known", "execution", id, "err", err)
+		l.Log.Warn("what a command changed is not known", "execution", id, "err", err)
 		return ""
 	}
 	changed := shell.Difference(before, l.state)
@@ -85,31 +95,38 @@ func (l *Lender) sendStateLocked() {
 		l.untold = nil // they changed nothing
 		return
 	}
-	s := &wire.ShellState{
-		Digest: l.state.Digest, Cwd: wire.OSString(l.state.Dir),
-		Aliases: map[string]wire.OSString{}, Functions: []wire.ShellFunction{}, Options: slices.Clone(l.state.Options),
-		Hashed: map[string]wire.OSString{}, Disabled: slices.Clone(l.state.Disabled), Loaded: []string{},
+	if s, sent := l.next(); l.send(s) {
+		sent()
+	}
+}
+
+// next returns the message that has the state, without what the daemon has already, and what is to be done when it is sent.
+func (k *known) next() (s *wire.ShellState, sent func()) {
+	s = &wire.ShellState{
+		Digest: k.state.Digest, Cwd: wire.OSString(k.state.Dir),
+		Aliases: map[string]wire.OSString{}, Functions: []wire.ShellFunction{}, Options: slices.Clone(k.state.Options),
+		Hashed: map[string]wire.OSString{}, Disabled: slices.Clone(k.state.Disabled), Loaded: []string{},
 		Env:        wire.EnvChange{Set: map[string]wire.OSString{}, Unset: []string{}},
-		Executions: append([]wire.ExecutionID{}, l.untold...),
+		Executions: append([]wire.ExecutionID{}, k.untold...),
 	}
 	for _, list := range []*[]string{&s.Options, &s.Disabled} {
 		if *list == nil {
 			*list = []string{}
 		}
 	}
-	for name, file := range l.state.Hashed {
+	for name, file := range k.state.Hashed {
 		s.Hashed[name] = wire.OSString(file)
 	}
-	for name, text := range l.state.Aliases {
+	for name, text := range k.state.Aliases {
 		s.Aliases[name] = wire.OSString(text)
 	}
 	size, bodies := 0, map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(l.state.Functions)) {
-		body := l.state.Functions[name]
+	for _, name := range slices.Sorted(maps.Keys(k.state.Functions)) {
+		body := k.state.Functions[name]
 		sum := sha256.Sum256([]byte(body))
 		f := wire.ShellFunction{Name: name, Hash: hex.EncodeToString(sum[:])}
 		switch {
-		case l.bodies[f.Hash] || bodies[f.Hash]:
+		case k.bodies[f.Hash] || bodies[f.Hash]:
 			bodies[f.Hash] = true
 		case size+len(body) <= bodiesMost:
 			size += len(body)
@@ -118,20 +135,20 @@ func (l *Lender) sendStateLocked() {
 		}
 		s.Functions = append(s.Functions, f)
 	}
-	env := Public(l.state.Vars)
+	env := Public(k.state.Vars)
 	for name, value := range env {
-		if old, had := l.sentEnv[name]; !had || old != value {
+		if old, had := k.sentEnv[name]; !had || old != value {
 			s.Env.Set[name] = value
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.sentEnv)) {
+	for _, name := range slices.Sorted(maps.Keys(k.sentEnv)) {
 		if _, has := env[name]; !has {
 			s.Env.Unset = append(s.Env.Unset, name)
 		}
 	}
-	if l.send(s) {
-		l.told, l.sentEnv, l.bodies = s.Digest, env, bodies
-		l.toldOf, l.untold = s.Executions, nil
+	return s, func() {
+		k.told, k.sentEnv, k.bodies = s.Digest, env, bodies
+		k.toldOf, k.untold = s.Executions, nil
 	}
 }
 

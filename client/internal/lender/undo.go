@@ -62,7 +62,7 @@ func (l *Lender) undo(u *undo) {
 
 // putBack does it while the editor is held. The daemon is sent the state.
 func (l *Lender) putBack(ctx context.Context, all bool) (changed, left string, err error) {
-	by, changed, left, err := l.changes.PutBack(ctx, l.sh, all)
+	by, changed, left, err := l.changes.PutBack(ctx, l.Shell, all)
 	if len(by) == 0 {
 		return "", "", err
 	}
