@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/screentest"
 )
 
 // show writes escape sequences so that they can be read: {1;36}bold and cyan{}.
@@ -143,5 +144,29 @@ func TestMarkdownAnyText(t *testing.T) {
 		if got := strings.Count(joined, "word"); got < words && !code && !strings.Contains(b.String(), "|") {
 			t.Fatalf("%q, width %d: got %d of %d words in %q", b.String(), width, got, words, out)
 		}
+	}
+}
+
+// On a terminal without colours nothing has one.
+func TestNoColour(t *testing.T) {
+	if out := (&Renderer{Profile: colorprofile.ASCII}).Render("```go\nvar a = 1\n```\n\n`x`", 60); strings.Contains(out, "\x1b[3") || strings.Contains(out, "\x1b[9") {
+		t.Errorf("got colour in %q", out)
+	}
+}
+
+func TestMarkdownGolden(t *testing.T) {
+	md := &Renderer{Profile: screentest.Theme().Profile}
+	for _, s := range screentest.Sizes {
+		var lines []string
+		var stream Stream
+		blocks := stream.Add(sampleMarkdown)
+		if rest := stream.Finish(); rest != "" {
+			blocks = append(blocks, rest)
+		}
+		for _, b := range blocks {
+			lines = append(lines, strings.Split(md.Render(b, s.W-1), "\n")...)
+			lines = append(lines, "")
+		}
+		screentest.Golden(t, "markdown-"+s.Name, lines, 200, 0)
 	}
 }

@@ -2,6 +2,7 @@ package paint
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"github.com/charmbracelet/x/ansi"
@@ -30,18 +31,18 @@ func ResetSequences() string {
 		pasteOff + "\x1b[?1l\x1b>\x1b[?7h\x1b[=0;1u\x1b[>4;0m\x1b[?25h\x1b[m"
 }
 
-// trackedModes are the modes that a prompt must not find on, and mode 25 and 7, which it must not find off.
-var trackedModes = []int{1049, 1047, 47, 2026, 2004, 1000, 1001, 1002, 1003, 1005, 1006, 1015, 1004, 1, 25, 7}
+// A switch is something that a program's output has changed and that can be put back.
+type modeSwitch struct {
+	name    string // what it is about: a later change replaces it
+	off, on string
+	program bool // only a program leaves it on: it is put back at its end, and no line editor needs it again
+}
 
-// modeTracker follows the modes that a program's output switches, so that what it leaves behind, killed or crashed,
-// can be undone without disturbing a terminal that it left in order. The zero value is a terminal in order.
+// modeTracker follows what a program's output switches, so that what it leaves behind, killed or crashed, can be undone without
+// disturbing a terminal that it left in order. The zero value is a terminal in order.
 type modeTracker struct {
-	odd    map[int]bool // modes that are not as they should be
+	odd    []modeSwitch // what is not as it should be, in the order in which it came
 	kitty  int          // entries pushed on the kitty keyboard's stack
-	flags  bool         // kitty keyboard flags were set without pushing
-	keypad bool
-	margin bool   // only a part of the screen scrolls
-	other  string // the level of modifyOtherKeys; "" = off
 	parser *ansi.Parser
 }
 
@@ -65,10 +66,18 @@ func (t *modeTracker) scan(data []byte) {
 	}
 }
 
+// set notes whether something is odd now.
+func (t *modeTracker) set(s modeSwitch, odd bool) {
+	t.odd = slices.DeleteFunc(t.odd, func(o modeSwitch) bool { return o.name == s.name })
+	if odd {
+		t.odd = append(t.odd, s)
+	}
+}
+
 func (t *modeTracker) escape(cmd ansi.Cmd) {
 	switch cmd {
 	case '=', '>':
-		t.keypad = cmd == '='
+		t.set(modeSwitch{name: "keypad", off: "\x1b>", on: "\x1b="}, cmd == '=')
 	case 'c': // full reset
 		*t = modeTracker{parser: t.parser}
 	}
@@ -77,97 +86,75 @@ func (t *modeTracker) escape(cmd ansi.Cmd) {
 func (t *modeTracker) csi(cmd ansi.Cmd, params ansi.Params) {
 	n, _, _ := params.Param(0, 0)
 	level, _, _ := params.Param(1, 0)
-	switch {
+	switch final := cmd.Final(); {
 	case cmd == 'r':
-		t.margin = len(params) > 0
-	case cmd.Prefix() == '?' && (cmd.Final() == 'h' || cmd.Final() == 'l'):
-		params.ForEach(0, func(_, n int, _ bool) { t.mode(n, cmd.Final() == 'h') })
-	case cmd.Prefix() == '>' && cmd.Final() == 'u':
+		t.set(modeSwitch{name: "margin", off: wholeScreen, program: true}, len(params) > 0)
+	case cmd.Prefix() == '?' && (final == 'h' || final == 'l'):
+		params.ForEach(0, func(_, n int, _ bool) { t.mode(n, final == 'h') })
+	case cmd.Prefix() == '>' && final == 'm' && n == 4:
+		t.set(modeSwitch{name: "modifyOtherKeys", off: "\x1b[>4;0m", on: "\x1b[>4;" + strconv.Itoa(level) + "m"}, level > 0)
+	case cmd.Prefix() == '=' && final == 'u': // flags of the kitty keyboard, set without pushing
+		t.set(modeSwitch{name: "flags", off: "\x1b[=0u", program: true}, n != 0)
+	case cmd.Prefix() == '>' && final == 'u':
 		t.kitty = min(t.kitty+1, 64)
-	case cmd.Prefix() == '<' && cmd.Final() == 'u':
+	case cmd.Prefix() == '<' && final == 'u':
 		t.kitty = max(0, t.kitty-max(1, n))
-	case cmd.Prefix() == '=' && cmd.Final() == 'u':
-		t.flags = n != 0
-	case cmd.Prefix() == '>' && cmd.Final() == 'm' && n == 4:
-		if t.other = ""; level > 0 {
-			t.other = strconv.Itoa(level)
-		}
 	}
 }
 
+// mode notes a mode that a prompt must not find on; it must not find 25 and 7 off.
 func (t *modeTracker) mode(n int, on bool) {
-	for _, m := range trackedModes {
-		if m != n {
-			continue
-		}
-		if odd := on != (n == 25 || n == 7); odd {
-			if t.odd == nil {
-				t.odd = make(map[int]bool)
-			}
-			t.odd[n] = true
-		} else {
-			delete(t.odd, n)
-		}
+	s := modeSwitch{name: strconv.Itoa(n), off: ansi.ResetMode(ansi.DECMode(n)), on: ansi.SetMode(ansi.DECMode(n))}
+	switch n {
+	case 25, 7:
+		s.off, s.on, on = s.on, s.off, !on
+	case 1049, 1047, 47, 2026:
+		s.program = true
+	case 2004, 1000, 1001, 1002, 1003, 1005, 1006, 1015, 1004, 1:
+	default:
+		return
 	}
+	t.set(s, on)
+}
+
+func (t *modeTracker) has(name string) bool {
+	return slices.ContainsFunc(t.odd, func(o modeSwitch) bool { return o.name == name })
 }
 
 // reset appends what puts the terminal in order, and forgets.
 func (t *modeTracker) reset(b []byte) []byte {
-	b = t.set(b, false, func(int) bool { return true })
+	for _, s := range t.odd {
+		b = append(b, s.off...)
+	}
 	if t.kitty > 0 {
 		b = append(b, "\x1b[<"+strconv.Itoa(t.kitty)+"u"...)
-	}
-	if t.flags {
-		b = append(b, "\x1b[=0u"...)
-	}
-	if t.margin {
-		b = append(b, wholeScreen...)
 	}
 	*t = modeTracker{parser: t.parser}
 	return b
 }
 
-// screenMode reports whether a line editor does not leave a mode on, and it must not be switched on again later.
-func screenMode(n int) bool { return n == 1049 || n == 1047 || n == 47 || n == 2026 }
-
-// suspend appends what switches off the modes that a shell's line editor asked for (bracketed paste, focus reports, CSI-u
-// keys), and resume what switches them on again.
+// suspend appends what switches off what a shell's line editor asked for (bracketed paste, focus reports, CSI-u keys), and
+// resume what switches it on again.
 func (t *modeTracker) suspend(b []byte) []byte {
-	b = t.set(b, false, func(n int) bool { return !screenMode(n) })
-	if t.kitty > 0 || t.flags {
+	for _, s := range t.odd {
+		if !s.program {
+			b = append(b, s.off...)
+		}
+	}
+	if t.kitty > 0 || t.has("flags") {
 		b = append(b, "\x1b[>0u"...)
 	}
 	return b
 }
 
 func (t *modeTracker) resume(b []byte) []byte {
-	if t.kitty > 0 || t.flags {
+	if t.kitty > 0 || t.has("flags") {
 		b = append(b, "\x1b[<u"...)
 	}
-	return t.set(b, true, func(n int) bool { return !screenMode(n) })
-}
-
-// Set appends what makes the modes that which chooses odd again, or as they should be.
-func (t *modeTracker) set(b []byte, odd bool, which func(int) bool) []byte {
-	for _, n := range trackedModes {
-		if !t.odd[n] || !which(n) {
-			continue
+	for _, s := range t.odd {
+		if !s.program {
+			b = append(b, s.on...)
 		}
-		final := byte('l')
-		if odd != (n == 25 || n == 7) {
-			final = 'h'
-		}
-		b = append(append(b, "\x1b[?"+strconv.Itoa(n)...), final)
-	}
-	keypad, other := "\x1b>", "0"
-	if odd {
-		keypad, other = "\x1b=", t.other
-	}
-	if t.keypad {
-		b = append(b, keypad...)
-	}
-	if t.other != "" {
-		b = append(b, "\x1b[>4;"+other+"m"...)
 	}
 	return b
 }

@@ -239,7 +239,7 @@ func (p *Painter) take() {
 func (p *Painter) Brackets() bool {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
-	return p.shell.odd[2004]
+	return p.shell.has("2004")
 }
 
 // Close erases the live part, writes what is still to be printed, and leaves the terminal as a program found it. Run must

@@ -255,7 +255,7 @@ func TestResetSequences(t *testing.T) {
 	}
 	var m modeTracker
 	m.scan([]byte("\x1b[2;4r" + ResetSequences()))
-	if m.margin {
+	if m.has("margin") {
 		t.Error("only a part of the screen scrolls")
 	}
 }
@@ -303,7 +303,7 @@ func TestPainterPassesTheShell(t *testing.T) {
 	_ = p.ShellOutput([]byte("\r\x1b[K"))
 	from := len(s.Raw())
 	p.Take()
-	if got, want := s.Raw()[from:], "\x1b[m\x1b[?2004l\x1b[?1004l\x1b>\x1b[>4;0m\x1b[>0u\x1b[?2004h"; got != want {
+	if got, want := s.Raw()[from:], "\x1b[m\x1b[?2004l\x1b[?1004l\x1b[>4;0m\x1b>\x1b[>0u\x1b[?2004h"; got != want {
 		t.Errorf("taken: got %q, want %q", got, want)
 	}
 	if p.ShellOutput([]byte("job")) {
@@ -317,7 +317,7 @@ func TestPainterPassesTheShell(t *testing.T) {
 	p.Print("answer")
 	p.Give()
 	p.Flush()
-	if got, want := s.Raw()[from:], "answer\r\n\x1b[m\x1b[?2004l\x1b[<u\x1b[?2004h\x1b[?1004h\x1b=\x1b[>4;1m"; !strings.HasSuffix(got, want) {
+	if got, want := s.Raw()[from:], "answer\r\n\x1b[m\x1b[?2004l\x1b[<u\x1b[?2004h\x1b[?1004h\x1b[>4;1m\x1b="; !strings.HasSuffix(got, want) {
 		t.Errorf("given: got %q, want %q at its end", got, want)
 	}
 	if row, col := s.Cursor(); row != 2 || col != 0 {
